@@ -10,8 +10,9 @@ CONCURRENT := ./ring ./matcher/... ./journal/... ./blotter ./sidecars/... ./http
 	./app/engine ./app/flight ./app/settings ./app/stats ./app/top
 FUZZTIME   ?= 30s
 RUNARGS    ?=
+BROWSERARGS ?=
 
-.PHONY: run build test check race checks fuzz fuzz-package bench perf perf-smoke perf-gate perf-report profile crash
+.PHONY: run build test browser console-types check race checks fuzz fuzz-package bench perf perf-smoke perf-gate perf-report profile crash
 
 run: build
 	./$(BIN) serve $(RUNARGS)
@@ -22,6 +23,19 @@ build:
 test:
 	$(GO) test -timeout 20m ./...
 
+# The console in a real browser: Debian's chromium, or the program that CHROMIUM names. The tests
+# are a module of their own, so that the product does not depend on what drives the browser.
+# Pictures of every page are left in bin/console.
+browser: build
+	cd httpapi/console/browser && POSTTRADE_BINARY='$(CURDIR)'/$(BIN) $(GO) test -count 1 -timeout 30m $(BROWSERARGS) .
+
+# The types in the comments of the console's modules; those of others are left alone.
+TYPESCRIPT ?= npx --yes --package typescript@5.9.3 tsc
+console-types:
+	@$(TYPESCRIPT) --version || exit 1; \
+	found=$$($(TYPESCRIPT) -p httpapi/console/jsconfig.json | grep 'error TS' | grep -v '/vendor/'); \
+	if [ -n "$$found" ]; then echo "$$found"; exit 1; fi
+
 # What a reviewer would otherwise have to look for.
 check:
 	@unformatted=$$(gofmt -l .); \
@@ -29,6 +43,7 @@ check:
 	$(GO) vet ./...
 	$(STATICCHECK) ./...
 	$(GO) mod tidy -diff
+	cd httpapi/console/browser && $(GO) vet . && $(STATICCHECK) . && $(GO) mod tidy -diff
 
 # The packages where more than one goroutine touches a word. With -short everything still
 # happens at the same time, of less; tests of what is above the database take one of the two.

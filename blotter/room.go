@@ -10,6 +10,9 @@ import (
 // first rows. Any goroutine.
 func (v *Views) MakeResident() error { return v.arena.MakeResident() }
 
+// Resident is how many bytes of the tables are resident. Only the observer may call it.
+func (v *Views) Resident() int64 { return v.arena.Resident() }
+
 // NextRef is the number of the next order, according to the observed events. Any goroutine.
 func (v *Views) NextRef() uint64 { return uint64(v.orders.lastRef.Load()) + 1 }
 

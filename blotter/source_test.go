@@ -172,6 +172,15 @@ func (s *source) draw() matcher.Command {
 		c := of(matcher.RestrictionControl)
 		c.Side, c.PriceTicks = matcher.Side(s.rng.IntN(6)/5), s.rng.Int64N(1000)
 		return c
+	case n < 98 && s.rng.IntN(2) == 0:
+		s.policy += 1 + s.rng.Int64N(2)
+		change := matcher.LimitsChange{Version: s.policy, ForAccount: s.rng.IntN(2) == 0,
+			Set: 1 << matcher.LimitPosition}
+		change.Values[matcher.LimitPosition] = 1_000_000 + s.rng.Int64N(9)
+		if change.ForAccount {
+			change.AccountID = s.account()
+		}
+		return change.AppendTo(nil)[0]
 	case n < 98:
 		c := of(matcher.PolicyControl)
 		s.policy += s.rng.Int64N(4)

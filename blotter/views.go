@@ -72,6 +72,8 @@ func (v *Views) Observe(ev *matcher.Event, clientID []byte) {
 		v.rested(ev)
 	case matcher.EventApplied:
 		v.control(ev)
+	case matcher.EventLimits:
+		v.limits(ev)
 	case matcher.EventBooked:
 		v.remember(ev, matcher.KeyTrade, ev.InputSeq, clientID)
 	case matcher.EventContract:
@@ -306,6 +308,17 @@ func (v *Views) control(ev *matcher.Event) {
 	case matcher.CapacityControl:
 		v.raise(cmd)
 	}
+}
+
+// limits notes the version of a change of limits, and the limits of all accounts that are part of
+// the policy.
+func (v *Views) limits(ev *matcher.Event) {
+	position, concentration := int64(0), int64(0)
+	if limits := ev.Limits(); !limits.ForAccount {
+		position = limits.Values[matcher.LimitPosition]
+		concentration = limits.Values[matcher.LimitConcentration]
+	}
+	v.policy.control(ev.Px, v.policy.row.kill == 1, position, concentration)
 }
 
 // tickerOf is the char[32] of a template 7 record, which lies behind the request id.

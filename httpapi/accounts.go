@@ -192,8 +192,11 @@ func (d *decoder) accountKey() uint32 {
 
 // appendAccount appends the document of an account.
 func appendAccount(b []byte, a *accounts.Account) []byte {
-	b = append(b, `{"id":`...)
-	b = appendUint(b, uint64(a.ID))
-	b = append(b, `,"displayName":`...)
+	b = append(appendAccountID(b, a.ID), `,"displayName":`...)
 	return append(appendString(b, a.DisplayName), '}')
+}
+
+// appendAccountID appends the beginning of the document of an account: what no source decides.
+func appendAccountID(b []byte, id uint32) []byte {
+	return appendUint(append(b, `{"id":`...), uint64(id))
 }

@@ -115,7 +115,7 @@ func (x *exchange) ownOrder(id []byte) (row blotter.OrderRow, p problem) {
 	if !ok {
 		return row, problemOrder
 	}
-	if row, ok = x.m.Views.Numbered(number); !ok {
+	if row, ok = x.views.Numbered(number); !ok {
 		return row, problemOrder
 	}
 	if !x.entitled(row.AccountID) {

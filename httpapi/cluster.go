@@ -55,13 +55,19 @@ var shapes = map[string]shape{
 
 // ownRoute reports an endpoint that is answered by the member that receives the request. The
 // full-history index is one: it is a file of its member, made from the member's own journal, and it
-// is read where it was made.
+// is read where it was made. The tree of the log is another: members compare theirs.
 func ownRoute(r route) bool {
 	switch r {
-	case routeHealth, routeOpenAPI, routeReindex:
+	case routeHealth, routeOpenAPI, routeReindex, routeLogMember, routeFeed:
 		return true
 	}
 	return false
+}
+
+// leaderRoute reports a read that only the leader answers: it alone signs heads of the log, and has
+// the tiles of the heads that it has signed.
+func leaderRoute(r route) bool {
+	return r == routeCheckpoint || r == routeTile || r == routeProof
 }
 
 // lastingRoute reports an endpoint that goes through the whole history.

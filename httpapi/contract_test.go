@@ -11,7 +11,9 @@ import (
 
 	"posttrade/blotter"
 	"posttrade/journal/acts"
+	"posttrade/journal/asof"
 	"posttrade/journal/audit"
+	"posttrade/journal/evidence"
 )
 
 // Good bodies, for rows about something else.
@@ -24,6 +26,8 @@ const (
 	goodSecurity    = `{"security":"BBB","enabled":true,"halted":false}`
 	goodRestriction = `{"security":"BBB","restricted":false}`
 	goodPolicy      = `{"policyVersion":3,"killSwitch":false}`
+	goodLimits      = `{"policyVersion":4,"limits":{"maxOrderQuantity":900000}}`
+	goodOwnLimits   = `{"policyVersion":5,"limits":{"creditLimit":"4000000000.5","priceCollarBps":null}}`
 	goodSwap        = `{"accountId":1,"payReceive":"Pay","notional":1000000,"fixedRate":0.0425,` +
 		`"effectiveDate":"2026-03-04","maturityDate":"2031-03-04","conventions":"USD-SOFR-1Y-ACT360"}`
 	goodSwaption = `{"accountId":1,"payReceive":"Receive","notional":250000,"fixedRate":-0.001,"effectiveDate":"2026-09-04",` +
@@ -49,6 +53,8 @@ var adminRequests = []struct{ request, body string }{
 	{"POST /risk/control/security", goodSecurity},
 	{"POST /risk/control/restriction", goodRestriction},
 	{"POST /risk/control/policy", goodPolicy},
+	{"POST /risk/control/limits", goodLimits},
+	{"POST /risk/control/accounts/1/limits", goodOwnLimits},
 	{"GET /risk/control/snapshot", ""},
 	{"POST /risk/extract", goodExtract},
 }
@@ -80,7 +86,7 @@ var historyRequests = []string{
 var bodied = []string{
 	"/orders", "/orders/batch", "/trades", "/orders/ord-1/replace", "/orders/ord-1/cancel", "/prices",
 	"/risk/control/account", "/risk/control/security", "/risk/control/restriction",
-	"/risk/control/policy",
+	"/risk/control/policy", "/risk/control/limits", "/risk/control/accounts/1/limits",
 	"/swaps", "/swaptions", "/risk/extract",
 }
 
@@ -247,6 +253,12 @@ func openRows() (rows []row) {
 			CodeSecurityNotFound},
 		row{"POST /risk/control/policy", `{"policyVersion":0,"killSwitch":false}`, "admin", 400,
 			CodeMalformedBody},
+		row{"POST /risk/control/limits", `{"policyVersion":1,"limits":{}}`, "admin", 400,
+			CodeMalformedBody},
+		row{"POST /risk/control/accounts/99/limits", goodOwnLimits, "admin", 404, CodeAccountNotFound},
+		row{"POST /risk/control/accounts/one/limits", goodOwnLimits, "admin", 400, CodeBadRequest},
+		row{"POST /risk/control/accounts/1", goodOwnLimits, "admin", 404, CodeNotFound},
+		row{"GET /risk/control/accounts/1/limits", "", "admin", 405, CodeMethodNotAllowed},
 		row{"GET /health", "", "", 200, ""},
 		row{"GET /openapi.json", "", "", 200, ""},
 		row{"GET /", "", "", 404, CodeNotFound},
@@ -317,6 +329,10 @@ func TestContract(t *testing.T) {
 			{"POST /orders/ord-1/cancel", "", "", 200, ""},
 			{"POST /risk/control/policy", goodPolicy, "admin", 200, ""},
 			{"POST /risk/control/policy", goodPolicy, "admin", 409, CodeStaleVersion},
+			{"POST /risk/control/limits", goodLimits, "admin", 200, ""},
+			{"POST /risk/control/limits", goodLimits, "admin", 409, CodeStaleVersion},
+			{"POST /risk/control/accounts/1/limits", goodOwnLimits, "admin", 200, ""},
+			{"POST /risk/control/accounts/1/limits", goodOwnLimits, "admin", 409, CodeStaleVersion},
 			{"POST /prices", goodPrices, "admin", 202, ""},
 			{"POST /swaps", goodSwap, "", 503, CodeNotReady},
 			{"POST /swaptions", goodSwaption, "", 503, CodeNotReady},
@@ -326,6 +342,19 @@ func TestContract(t *testing.T) {
 			{"POST /orders", orderBody("1", "Sell", "10", "101", `,"clientOrderId":"seed-1"`), "", 201, ""},
 			{"GET /health", "", "", 200, ""},
 		}},
+		{"the past", nil, func(r *rig) { r.serve(func(d *Deps) { d.AsOf = newPast(r.t) }) }, pastRows()},
+		{"why, enforced", nil, func(r *rig) {
+			r.serve(func(d *Deps) { d.AsOf, d.Enforced = newPast(r.t), true })
+		}, whyRows()},
+		{"no past", nil, func(*rig) {}, pastStatus(404, CodeNotFound)},
+		{"too many look at the past", nil, func(r *rig) {
+			past := newPast(r.t)
+			for at := range uint64(2) {
+				m := must[*asof.Moment](r.t)(past.At(r.t.Context(), at))
+				r.t.Cleanup(m.Release)
+			}
+			r.serve(func(d *Deps) { d.AsOf = past })
+		}, pastStatus(503, CodeBusy)},
 		{"storage full", nil, func(r *rig) { r.full.Store(true) }, storageRows(503, CodeStorageFull)},
 		{"another history", nil, func(r *rig) { r.held.Store(true) }, storageRows(503, CodeHistoryAhead)},
 		{"tickets out", []option{slots(1)}, takeTicket, storageRows(429, CodeTooManyRequests)},
@@ -357,6 +386,20 @@ func TestContract(t *testing.T) {
 				errors.New("disk")
 		},
 			historyRows(500, CodeInternal, 503, CodeStopping, 200, "")},
+		{"a log", nil, withLog(&fakeEvidence{note: []byte("a note\n")}), evidenceRows()},
+		{"a log without a head", nil, withLog(&fakeEvidence{fail: evidence.ErrNotYet}), []row{
+			{"GET /log/checkpoint", "", "", 503, CodeNotYet},
+			{"GET /log/member", "", "", 503, CodeNotYet},
+			{"GET /evidence/proof?tradeId=trd-1", "", "admin", 503, CodeNotYet}}},
+		{"a busy log", nil, withLog(&fakeEvidence{fail: evidence.ErrBusy}), []row{
+			{"GET /evidence/proof?tradeId=trd-1", "", "admin", 503, CodeBusy}}},
+		{"a log that has stopped", nil, withLog(&fakeEvidence{fail: evidence.ErrContradiction}), []row{
+			{"GET /evidence/proof?tradeId=trd-1", "", "admin", 500, CodeInternal}}},
+		{"no log", nil, func(*rig) {}, []row{
+			{"GET /log/checkpoint", "", "", 404, CodeNotFound},
+			{"GET /log/member", "", "", 404, CodeNotFound},
+			{"GET /log/tile/0/000", "", "", 404, CodeNotFound},
+			{"GET /evidence/proof?inputSeq=1", "", "", 404, CodeNotFound}}},
 		{"journal slow", nil, holdBack, unsafeRows(504, CodeOutcomeUnknown, 503, CodeSlowDisk)},
 		{"journal failed", nil, failBehind, unsafeRows(503, CodeJournalFailed, 503, CodeJournalFailed)},
 	}

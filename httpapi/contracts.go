@@ -151,7 +151,7 @@ func (x *exchange) listContracts() problem {
 		return p
 	}
 	var next uint64
-	x.contracts, next = x.m.Views.Contracts(blotter.ContractFilter{Accounts: accounts}, after,
+	x.contracts, next = x.views.Contracts(blotter.ContractFilter{Accounts: accounts}, after,
 		int(limit), x.contracts[:0])
 	if p := x.shown(); p.status != 0 {
 		return p
@@ -176,7 +176,7 @@ func (x *exchange) showContract(id []byte) problem {
 	if !ok {
 		return problemContract
 	}
-	row, ok := x.m.Views.Contract(n)
+	row, ok := x.views.Contract(n)
 	if !ok || row.Swaption != swaption {
 		return problemContract
 	}

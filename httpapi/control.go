@@ -150,7 +150,7 @@ func (x *exchange) controlAccount() problem {
 	defer done()
 	account, ok := x.m.Views.Account(c.accountID)
 	if !ok {
-		return problem{status: 404, code: CodeAccountNotFound, detail: "no such account"}
+		return problemAccount
 	}
 	cmd := matcher.NewCommand(matcher.AccountControl)
 	cmd.AccountID, cmd.PriceTicks = c.accountID, account.Version+1
@@ -159,7 +159,7 @@ func (x *exchange) controlAccount() problem {
 	if c.enabled {
 		cmd.Side, a.kind = 1, note.Enable
 	}
-	return x.control(&cmd, &a)
+	return x.control([]matcher.Command{cmd}, &a)
 }
 
 // controlSecurity is POST /risk/control/security.
@@ -195,7 +195,7 @@ func (x *exchange) controlSecurity() problem {
 	case c.enabled:
 		a.kind = note.Enable
 	}
-	return x.control(&cmd, &a)
+	return x.control([]matcher.Command{cmd}, &a)
 }
 
 // controlRestriction is POST /risk/control/restriction.
@@ -220,7 +220,7 @@ func (x *exchange) controlRestriction() problem {
 	if c.restricted {
 		cmd.Side = 1
 	}
-	return x.control(&cmd, &act{kind: note.Restrict, object: bySecurity{was.Ticker},
+	return x.control([]matcher.Command{cmd}, &act{kind: note.Restrict, object: bySecurity{was.Ticker},
 		old: restrictedValue{was.Restricted}, new: restrictedValue{c.restricted}})
 }
 
@@ -253,14 +253,16 @@ func (x *exchange) controlPolicy() problem {
 	if c.killSwitch {
 		cmd.Side = 1
 	}
-	return x.policy(&cmd)
+	return x.policy([]matcher.Command{cmd}, func() act { return x.policyAct(&cmd) })
 }
 
-// policy sequences a policy whose version is above the one in force. Two requests that come at once
+// policy sequences a policy, or the parts of a change of limits, whose version is above the one in
+// force. Two requests that come at once
 // are judged one after the other, each after the other one is decided; a refused one is not
 // sequenced. The engine judges again, in two cases: an earlier policy is still under way although
-// its request has given up, or a new leader has not seen an earlier policy yet.
-func (x *exchange) policy(cmd *matcher.Command) problem {
+// its request has given up, or a new leader has not seen an earlier policy yet. about is called when
+// the request is alone: it tells the values before.
+func (x *exchange) policy(cmds []matcher.Command, about func() act) problem {
 	if p := x.open(); p.status != 0 {
 		return p
 	}
@@ -269,18 +271,26 @@ func (x *exchange) policy(cmd *matcher.Command) problem {
 		return p
 	}
 	defer done()
-	if inForce := x.m.Gate.PolicyVersion(); cmd.PriceTicks <= inForce {
+	if inForce := x.m.Gate.PolicyVersion(); cmds[0].PriceTicks <= inForce {
 		return problemStale(inForce)
 	}
-	was := x.m.Views.Policy()
-	a := act{kind: note.Limits, object: byPolicy{"risk"}, old: policyValueOf(&was)}
-	if is := policyAfter(was, cmd); is.KillSwitch != was.KillSwitch || is.MaxPositionQty ==
-		was.MaxPositionQty && is.MaxConcentrationNotional == was.MaxConcentrationNotional {
+	a := about()
+	return x.control(cmds, &a)
+}
+
+// policyAct is the act of a POLICY_CONTROL.
+func (x *exchange) policyAct(cmd *matcher.Command) act {
+	was, limits := x.m.Views.Policy(), x.m.Gate.RiskLimits()
+	was.MaxPositionQty = limits[matcher.LimitPosition]
+	was.MaxConcentrationNotional = limits[matcher.LimitConcentration]
+	is := policyAfter(was, cmd)
+	a := act{kind: note.Limits, object: byPolicy{"risk"}, old: policyValueOf(&was),
+		new: policyValueOf(&is)}
+	if is.KillSwitch != was.KillSwitch || is.MaxPositionQty == was.MaxPositionQty &&
+		is.MaxConcentrationNotional == was.MaxConcentrationNotional {
 		a.kind = note.KillSwitch
 	}
-	is := policyAfter(was, cmd)
-	a.new = policyValueOf(&is)
-	return x.control(cmd, &a)
+	return a
 }
 
 // problemStale refuses a policy whose version does not rise.
@@ -289,10 +299,10 @@ func problemStale(inForce int64) problem {
 		detail: "policyVersion must be above the one in force, " + strconv.FormatInt(inForce, 10)}
 }
 
-// control sequences a control command behind its note. The gate takes it over from the recorder's
-// events, before this answer is sent. Readiness is not checked: controls are the means to stop a
-// stale or runaway state.
-func (x *exchange) control(cmd *matcher.Command, a *act) problem {
+// control sequences a control command, or several as one, behind their note: side by side, all or
+// none. The gate takes them over from the recorder's events, before this answer is sent. Readiness is
+// not checked: controls are the means to stop a stale or runaway state.
+func (x *exchange) control(cmds []matcher.Command, a *act) problem {
 	n, p := x.byHand(x.m.NeedReason)
 	if p.status != 0 {
 		return p
@@ -301,20 +311,22 @@ func (x *exchange) control(cmd *matcher.Command, a *act) problem {
 		return p
 	}
 	a.fill(&n)
-	now := x.m.Clock()
-	cmd.EventTimeMillis = now
-	first, p := x.sequenceNoted(&n, 1, now, func(_ int, c *matcher.Command) { *c = *cmd })
+	now, last := x.m.Clock(), len(cmds)-1
+	first, p := x.sequenceNoted(&n, len(cmds), now, func(i int, c *matcher.Command) {
+		cmds[i].EventTimeMillis = now
+		*c = cmds[i]
+	})
 	if p.status != 0 {
 		return p
 	}
-	answer := x.ticket.Answer(first)
-	if cmd.Type == matcher.PolicyControl && answer.Refused() {
+	answer, kind := x.ticket.Answer(first+last), cmds[last].Type
+	if answer.Refused() && (kind == matcher.PolicyControl || kind == matcher.LimitsControl) {
 		return problemStale(x.m.Gate.PolicyVersion())
 	}
 	mustApply(answer)
 	logAct(x.m.server.log, &n, answer.InputSeq, now)
 	b := append(x.begin(), `{"applied":true,"version":`...)
-	b = appendInt(b, cmd.PriceTicks)
+	b = appendInt(b, cmds[last].PriceTicks)
 	b = append(b, `,"sequence":`...)
 	return x.send(200, append(appendUint(b, answer.InputSeq), '}'))
 }

@@ -81,10 +81,23 @@ func (c *framedConn) Write(p []byte) (n int, err error) {
 			if err := c.writing.tell(c.Conn.SetWriteDeadline); err != nil {
 				return n, err
 			}
+			if c.hurried.Load() {
+				c.hurry()
+			}
 		}
 		wrote, err := c.Conn.Write(p[n:])
-		if n += wrote; err == nil || !c.writing.early(err) {
+		if n += wrote; err == nil || c.hurried.Load() || !c.writing.early(err) {
 			return n, err
 		}
 	}
+}
+
+// hurriedTime is how long a write may still take once a connection is hurried.
+const hurriedTime = time.Second
+
+// hurry bounds the writes of a connection from now on, also one that is under way: the service
+// stops. Any goroutine.
+func (c *framedConn) hurry() {
+	c.hurried.Store(true)
+	_ = c.Conn.SetWriteDeadline(time.Now().Add(hurriedTime)) // it may be closed already
 }

@@ -60,8 +60,8 @@ const (
 // never asks for the body.
 //
 // One goroutine reads, writes, sets deadlines and closes. A server that shuts down also closes: an
-// idle connection or, below this type, the socket of a silent one. So Close uses only those fields
-// of that goroutine that are constant or atomic.
+// idle connection or, below this type, the socket of a silent one. So Close and hurry use only those
+// fields of that goroutine that are constant or atomic.
 type framedConn struct {
 	net.Conn
 
@@ -83,6 +83,7 @@ type framedConn struct {
 	carry []byte // the start of a line whose end has not arrived
 
 	reading, writing deadline
+	hurried          atomic.Bool // see hurry
 
 	bodies *BodyMemory  // nil: bodies are not counted
 	held   atomic.Int64 // bytes of bodies; writers: the goroutine that reads, and Close

@@ -11,6 +11,9 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"posttrade/blotter"
+	"posttrade/blotter/feed"
+	"posttrade/journal/asof"
+	"posttrade/journal/why"
 	"posttrade/matcher"
 	"posttrade/matcher/desk"
 	"posttrade/matcher/gate"
@@ -48,6 +51,9 @@ type Deps struct {
 	Report    Reporter      // GET /regulatory/report; nil: the endpoint does not exist
 	Acts      Acts          // GET /audit; nil: the endpoint does not exist
 	History   History       // /recon/full-history; nil: the endpoint does not exist
+	AsOf      *asof.History // /as-of and why; nil: the endpoints do not exist
+	Evidence  Evidence      // /log and /evidence; nil: the endpoints do not exist
+	Feed      *feed.Hub     // GET /feed; nil: the endpoint does not exist
 	Projected func() uint64 // last input sequence of the SQL projection; nil: there is none
 
 	Enforced         bool    // risk.entitlement.enforced
@@ -83,6 +89,7 @@ type OrderMatcher struct {
 	stages    stages
 	policing  chan struct{} // held by the one request that is changing the policy
 	acting    chan struct{} // held by the one that changes an account or a security by hand
+	why       *why.Explainer
 
 	latency    Latency // of admissions: from the request read to the answer rendered
 	accepted   counter
@@ -119,7 +126,10 @@ func NewOrderMatcher(d Deps) *OrderMatcher {
 
 		policing: make(chan struct{}, 1), acting: make(chan struct{}, 1),
 	}
-	m.exchanges.New = func() any { return &exchange{m: m, visit: visit{verifier: d.Verifier}} }
+	if d.AsOf != nil {
+		m.why = why.New(d.AsOf)
+	}
+	m.exchanges.New = func() any { return &exchange{m: m, views: d.Views, visit: visit{verifier: d.Verifier}} }
 	m.service = newService("order-matcher", serverConfig{
 		handler: m.handle, bodyLimit: bodyLimitOf(m.prefix, routeOf), maxInflight: d.MaxInflight,
 		durability: []byte(d.Durability), log: d.Logger, patience: d.AnswerTimeout,
@@ -204,6 +214,10 @@ func (x *exchange) serve() problem {
 		return x.controlRestriction()
 	case routeRiskPolicy:
 		return x.controlPolicy()
+	case routeRiskLimits:
+		return x.controlLimits()
+	case routeRiskAccountLimits:
+		return x.controlAccountLimits(id)
 	case routeRiskSnapshot:
 		return x.showControls()
 	case routeReport:
@@ -224,6 +238,21 @@ func (x *exchange) serve() problem {
 		return x.riskExtract()
 	case routeActs:
 		return x.showActs()
+	case routeAsOfBook, routeAsOfPositions, routeAsOfOrders, routeAsOfOrder, routeAsOfAccounts,
+		routeAsOfControls, routeAsOfTrades, routeAsOfContracts, routeAsOfContract:
+		return x.showPast(r, id)
+	case routeOrderWhy, routeContractWhy, routeWhy:
+		return x.showWhy(r, id)
+	case routeLogMember:
+		return x.showMember()
+	case routeCheckpoint:
+		return x.showCheckpoint()
+	case routeTile:
+		return x.showTile(id)
+	case routeProof:
+		return x.showProof()
+	case routeFeed:
+		return x.showFeed()
 	case routeOpenAPI:
 		return x.showDocument(openAPIOrderMatcher)
 	default:

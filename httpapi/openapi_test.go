@@ -23,7 +23,7 @@ type api struct {
 
 // The documented services.
 var (
-	matcherAPI   = api{loaded(openAPIOrderMatcher), routeOf, routeOrders, routeExtract}
+	matcherAPI   = api{loaded(openAPIOrderMatcher), routeOf, routeOrders, routeProof}
 	processorAPI = api{loaded(openAPITradeProcessor), processorRouteOf, routeDevToken, routeMarks}
 	accountAPI   = api{loaded(openAPIAccountService), accountRouteOf, routeAccounts,
 		routeAccountSnapshot}
@@ -40,6 +40,10 @@ func loaded(text []byte) func() (*openapi3.T, error) {
 func templateOf(path string) string {
 	path, _, _ = strings.Cut(path, "?")
 	path = strings.TrimPrefix(path, "/om")
+	if rest, past := strings.CutPrefix(path, asOfPrefix); past {
+		_, of, _ := strings.Cut(rest, "/")
+		return asOfPrefix + "{inputSeq}" + templateOf("/"+of)
+	}
 	switch {
 	case path == "/orders/batch":
 		return path
@@ -49,10 +53,17 @@ func templateOf(path string) string {
 			tail = "/" + tail
 		}
 		return "/orders/{orderId}" + tail
+	case strings.HasPrefix(path, "/risk/control/accounts/"):
+		_, tail, _ := strings.Cut(path[len("/risk/control/accounts/"):], "/")
+		return "/risk/control/accounts/{accountId}/" + tail
 	case strings.HasPrefix(path, "/book/"):
 		return "/book/{security}"
+	case strings.HasPrefix(path, "/contracts/") && strings.HasSuffix(path, "/why"):
+		return "/contracts/{contractId}/why"
 	case strings.HasPrefix(path, "/contracts/"):
 		return "/contracts/{contractId}"
+	case strings.HasPrefix(path, "/log/tile/"):
+		return "/log/tile/{tile}"
 	case strings.HasPrefix(path, "/eod/prices/"):
 		return "/eod/prices/{sessionDate}/v{version}"
 	case strings.HasPrefix(path, "/tca/report/"):
@@ -115,7 +126,7 @@ func answerFits(op *openapi3.Operation, a answer) string {
 	kind, _, _ := strings.Cut(a.header.Get("Content-Type"), ";")
 	var documents [][]byte
 	switch kind {
-	case contentText:
+	case contentText, contentBytes:
 		return ""
 	case contentNDJSON:
 		documents = slices.Collect(bytes.Lines(a.body))
@@ -191,7 +202,7 @@ func TestEveryRouteIsDocumented(t *testing.T) {
 		for path, item := range doc.Paths.Map() {
 			instance := strings.NewReplacer("{orderId}", "ord-1", "{security}", "AAA", "{tradeId}", "trd-1",
 				"{accountId}", "1", "{ticker}", "AAA", "{contractId}", "SW-1", "{sessionDate}", "2026-03-02",
-				"{version}", "1").Replace(path)
+				"{version}", "1", "{inputSeq}", "7").Replace(path)
 			r, _ := d.routeOf([]byte(instance))
 			for method := range item.Operations() {
 				documented = append(documented, method+" "+path)

@@ -223,14 +223,19 @@ func appendFills(b []byte, ref uint32, fills []matcher.Fill) []byte {
 
 // appendRow appends the Order document of a row, closed.
 func (x *exchange) appendRow(b []byte, row *blotter.OrderRow) []byte {
+	return appendOrderRow(b, row, x.m.Gate.Ticker(row.SecurityID), &x.times)
+}
+
+// appendOrderRow appends the Order document of a row.
+func appendOrderRow(b []byte, row *blotter.OrderRow, ticker string, times *timeText) []byte {
 	o := orderState{
 		number: row.Number(), inputSeq: row.InputSeq, clientID: row.ClientID(), accountID: row.AccountID,
-		ticker: x.m.Gate.Ticker(row.SecurityID), side: row.Side, kind: row.Type,
+		ticker: ticker, side: row.Side, kind: row.Type,
 		tif: row.TimeInForce, qty: row.Qty, leaves: row.Leaves, limitPx: row.LimitPx,
 		status: row.Status, reason: row.Reason, lastPx: row.LastPx, lastQty: row.LastQty,
 		created: row.CreatedMillis, updated: row.UpdatedMillis,
 	}
-	return append(o.append(b, &x.times), '}')
+	return append(o.append(b, times), '}')
 }
 
 // appendTerms appends the members that every answer to an admission repeats.

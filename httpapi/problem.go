@@ -46,7 +46,9 @@ const (
 	CodeNotReady             Code = "NOT_READY"  // control state stale: not sequenced
 	CodeOverloaded           Code = "OVERLOADED" // the input ring is full: not sequenced
 	// CodeBusy: too many requests of a bounded kind: not sequenced
-	CodeBusy         Code = "BUSY"
+	CodeBusy Code = "BUSY"
+	// CodeNotYet: what is asked for is still to come
+	CodeNotYet       Code = "NOT_YET"
 	CodeStorageFull  Code = "STORAGE_FULL"  // not sequenced
 	CodeHistoryAhead Code = "HISTORY_AHEAD" // not sequenced
 	// CodeJournalFailed: with "sequenced":false safe to repeat, else unknown
@@ -84,6 +86,7 @@ const (
 	contentJSON    = "application/json"
 	contentNDJSON  = "application/x-ndjson"
 	contentText    = "text/plain"
+	contentBytes   = "application/octet-stream"
 
 	contentTextUTF8 = contentText + "; charset=utf-8"
 )

@@ -75,7 +75,7 @@ func (x *exchange) listOrders() problem {
 		filter.SecurityID, known = x.m.Gate.Security(security)
 	}
 	if known {
-		x.rows, next = x.m.Views.Orders(filter, after, int(limit), x.rows)
+		x.rows, next = x.views.Orders(filter, after, int(limit), x.rows)
 	}
 	if p := x.shown(); p.status != 0 {
 		return p
@@ -180,7 +180,7 @@ func (x *exchange) listPositions() problem {
 func (x *exchange) positionPage(accounts []uint32, after uint64,
 	limit int) (page []blotter.Position, next uint64) {
 	if accounts == nil {
-		for _, a := range x.m.Views.Accounts() {
+		for _, a := range x.views.Accounts() {
 			accounts = append(accounts, a.ID)
 		}
 	}
@@ -190,7 +190,7 @@ func (x *exchange) positionPage(accounts []uint32, after uint64,
 		if uint64(account) < after>>32 {
 			continue
 		}
-		held = x.m.Views.Positions(account, held[:0])
+		held = x.views.Positions(account, held[:0])
 		for _, p := range held {
 			at := uint64(p.AccountID)<<32 | uint64(p.SecurityID)
 			if at <= after {
@@ -221,7 +221,7 @@ func (x *exchange) showBook(ticker []byte) problem {
 	if !ok {
 		return problemSecurity(ticker)
 	}
-	book, err := x.m.Views.Depth(id, int(depth), x.m.ReadTimeout)
+	book, err := x.views.Depth(id, int(depth), x.m.ReadTimeout)
 	switch {
 	case errors.Is(err, blotter.ErrBusy):
 		return problemInflight
@@ -233,14 +233,19 @@ func (x *exchange) showBook(ticker []byte) problem {
 	if p := x.durable(book.Sequence); p.status != 0 {
 		return p
 	}
-	b := append(x.begin(), `{"security":`...)
+	return x.send(200, appendBook(x.begin(), ticker, &book))
+}
+
+// appendBook appends the document of a book.
+func appendBook[T string | []byte](b []byte, ticker T, book *blotter.Depth) []byte {
+	b = append(b, `{"security":`...)
 	b = appendString(b, ticker)
 	b = append(b, `,"sequence":`...)
 	b = appendUint(b, book.Sequence)
 	b = append(b, `,"bids":`...)
 	b = appendLevels(b, book.Bids)
 	b = append(b, `,"asks":`...)
-	return x.send(200, append(appendLevels(b, book.Asks), '}'))
+	return append(appendLevels(b, book.Asks), '}')
 }
 
 func appendLevels(b []byte, levels []blotter.Level) []byte {
@@ -249,14 +254,20 @@ func appendLevels(b []byte, levels []blotter.Level) []byte {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = append(b, `{"price":`...)
-		b = appendDecimal(b, level.Px)
-		b = append(b, `,"quantity":`...)
-		b = appendInt(b, level.Qty)
-		b = append(b, `,"orders":`...)
-		b = append(appendUint(b, uint64(level.Orders)), '}')
+		b = appendLevel(append(b, '{'), &level)
+		b = append(b, '}')
 	}
 	return append(b, ']')
+}
+
+// appendLevel appends the members of a level.
+func appendLevel(b []byte, l *blotter.Level) []byte {
+	b = append(b, `"price":`...)
+	b = appendDecimal(b, l.Px)
+	b = append(b, `,"quantity":`...)
+	b = appendInt(b, l.Qty)
+	b = append(b, `,"orders":`...)
+	return appendUint(b, uint64(l.Orders))
 }
 
 func problemSecurity(ticker []byte) problem {
@@ -317,6 +328,11 @@ func (x *exchange) appendEntries(b []byte, fills []matcher.Fill, next uint64) []
 
 // appendEntry appends an executed fill as the blotter shows it.
 func (x *exchange) appendEntry(b []byte, f *matcher.Fill) []byte {
+	return append(appendEntryOf(b, f, x.m.Gate.Ticker(f.SecurityID)), '}')
+}
+
+// appendEntryOf is appendEntry without the closing brace.
+func appendEntryOf(b []byte, f *matcher.Fill, ticker string) []byte {
 	b = append(b, `{"id":`...)
 	b = appendTradeID(b, f.TradeSeq)
 	b = append(b, `,"tradeSeq":`...)
@@ -324,7 +340,7 @@ func (x *exchange) appendEntry(b []byte, f *matcher.Fill) []byte {
 	b = append(b, `,"accountId":`...)
 	b = appendUint(b, uint64(f.AccountID))
 	b = append(b, `,"security":`...)
-	b = appendString(b, x.m.Gate.Ticker(f.SecurityID))
+	b = appendString(b, ticker)
 	b = append(b, `,"side":`...)
 	b = appendSide(b, f.Side)
 	b = append(b, `,"quantity":`...)
@@ -336,7 +352,7 @@ func (x *exchange) appendEntry(b []byte, f *matcher.Fill) []byte {
 	b = append(b, `,"orderId":`...)
 	b = appendOrderID(b, f.Order())
 	b = append(b, `,"sequence":`...)
-	return append(appendUint(b, f.InputSeq), '}')
+	return appendUint(b, f.InputSeq)
 }
 
 // showHealth is GET /health.

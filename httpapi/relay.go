@@ -181,6 +181,8 @@ func (r *Relay) answer(ctx *fasthttp.RequestCtx, at route, method methods) probl
 	switch {
 	case p.status != 0:
 		return p
+	case leaderRoute(at):
+		return r.atLeader(ctx, at, confirmed)
 	case own, !r.leaderOnly && method == methodGet && !confirmed:
 		if r.here(ctx) {
 			return problem{}

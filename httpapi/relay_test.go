@@ -127,7 +127,8 @@ func TestEveryOperationIsRelayed(t *testing.T) {
 			for path, item := range doc.Paths.Map() {
 				instance := strings.NewReplacer("{orderId}", "ord-1", "{security}", "AAA", "{tradeId}", "trd-1",
 					"{accountId}", "1",
-					"{ticker}", "AAA", "{contractId}", "SW-1", "{sessionDate}", "2026-03-02", "{version}",
+					"{inputSeq}", "1", "{ticker}", "AAA", "{contractId}", "SW-1", "{tile}", "0/000",
+					"{sessionDate}", "2026-03-02", "{version}",
 					"1").Replace(path)
 				for method := range item.Operations() {
 					q := request{method: method, path: instance, header: map[string]string{}}

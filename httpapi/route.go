@@ -26,6 +26,8 @@ const (
 	routeRiskSecurity
 	routeRiskRestriction
 	routeRiskPolicy
+	routeRiskLimits
+	routeRiskAccountLimits
 	routeRiskSnapshot
 	routeReport
 	routeReindex
@@ -35,7 +37,24 @@ const (
 	routeContracts
 	routeContract
 	routeActs
+	routeAsOfBook
+	routeAsOfPositions
+	routeAsOfOrders
+	routeAsOfOrder
+	routeAsOfAccounts
+	routeAsOfControls
+	routeAsOfTrades
+	routeAsOfContracts
+	routeAsOfContract
+	routeOrderWhy
+	routeContractWhy
+	routeWhy
 	routeExtract
+	routeLogMember
+	routeCheckpoint
+	routeTile
+	routeProof
+	routeFeed
 
 	routeDevToken
 	routeTradeList
@@ -75,12 +94,19 @@ var allowed = [routeCount]methods{
 	routeCancel: methodPost, routeReplace: methodPost, routeTrades: methodPost,
 	routePrices: methodPost, routePositions: methodGet, routeBook: methodGet,
 	routeBlotter: methodGet, routeRiskAccount: methodPost, routeRiskSecurity: methodPost,
-	routeRiskRestriction: methodPost, routeRiskPolicy: methodPost, routeRiskSnapshot: methodGet,
+	routeRiskRestriction: methodPost, routeRiskPolicy: methodPost, routeRiskLimits: methodPost,
+	routeRiskAccountLimits: methodPost, routeRiskSnapshot: methodGet,
 	routeHealth: methodGet, routeOpenAPI: methodGet,
 	routeReport: methodGet, routeReindex: methodPost, routeHistory: methodGet,
 	routeSwaps: methodPost, routeSwaptions: methodPost, routeContracts: methodGet,
 	routeContract: methodGet,
 	routeExtract:  methodPost, routeActs: methodGet,
+	routeAsOfBook: methodGet, routeAsOfPositions: methodGet, routeAsOfOrders: methodGet,
+	routeAsOfOrder: methodGet, routeAsOfAccounts: methodGet, routeAsOfControls: methodGet,
+	routeAsOfTrades: methodGet, routeAsOfContracts: methodGet, routeAsOfContract: methodGet,
+	routeOrderWhy: methodGet, routeContractWhy: methodGet, routeWhy: methodGet,
+	routeLogMember: methodGet, routeCheckpoint: methodGet, routeTile: methodGet, routeProof: methodGet,
+	routeFeed: methodGet,
 
 	routeDevToken: methodPost, routeTradeList: methodGet, routeTrade: methodGet,
 	routeSettle:      methodPost,
@@ -184,6 +210,8 @@ func routeOf(path []byte) (r route, id []byte) {
 		return routeRiskRestriction, nil
 	case "/risk/control/policy":
 		return routeRiskPolicy, nil
+	case "/risk/control/limits":
+		return routeRiskLimits, nil
 	case "/risk/control/snapshot":
 		return routeRiskSnapshot, nil
 	case "/regulatory/report":
@@ -202,10 +230,23 @@ func routeOf(path []byte) (r route, id []byte) {
 		return routeExtract, nil
 	case "/audit":
 		return routeActs, nil
+	case "/why":
+		return routeWhy, nil
+	case "/log/member":
+		return routeLogMember, nil
+	case "/log/checkpoint":
+		return routeCheckpoint, nil
+	case "/evidence/proof":
+		return routeProof, nil
+	case "/feed":
+		return routeFeed, nil
 	case "/health":
 		return routeHealth, nil
 	case "/openapi.json":
 		return routeOpenAPI, nil
+	}
+	if rest, ok := cutPrefix(path, "/log/tile/"); ok && len(rest) > 0 {
+		return routeTile, rest
 	}
 	if rest, ok := cutPrefix(path, "/orders/"); ok {
 		id, tail := cutSegment(rest)
@@ -218,17 +259,30 @@ func routeOf(path []byte) (r route, id []byte) {
 			return routeCancel, id
 		case string(tail) == "/replace":
 			return routeReplace, id
+		case string(tail) == "/why":
+			return routeOrderWhy, id
 		}
 		return routeNone, nil
+	}
+	if rest, ok := cutPrefix(path, asOfPrefix); ok {
+		return asOfRoute(rest)
 	}
 	if rest, ok := cutPrefix(path, "/book/"); ok {
 		if id, tail := cutSegment(rest); len(id) > 0 && len(tail) == 0 {
 			return routeBook, id
 		}
 	}
+	if rest, ok := cutPrefix(path, "/risk/control/accounts/"); ok {
+		if id, tail := cutSegment(rest); len(id) > 0 && string(tail) == "/limits" {
+			return routeRiskAccountLimits, id
+		}
+	}
 	if rest, ok := cutPrefix(path, "/contracts/"); ok {
-		if id, tail := cutSegment(rest); len(id) > 0 && len(tail) == 0 {
+		switch id, tail := cutSegment(rest); {
+		case len(id) > 0 && len(tail) == 0:
 			return routeContract, id
+		case len(id) > 0 && string(tail) == "/why":
+			return routeContractWhy, id
 		}
 	}
 	return routeNone, nil

@@ -158,6 +158,22 @@ func (q *inquiry) forceSettlement(id string) problem {
 
 // appendTradeRow appends the document of a trade.
 func appendTradeRow(b []byte, t *store.Trade) []byte {
+	b = appendTradeTerms(b, t)
+	b = append(b, `,"status":`...)
+	b = appendString(b, t.Status.String())
+	b = append(b, `,"settlementDate":`...)
+	if t.SettlementDate == store.NoDate {
+		b = append(b, "null"...)
+	} else {
+		b = appendString(b, t.SettlementDate.String())
+	}
+	b = appendTradeOrigin(b, t)
+	b = append(b, `,"updatedAt":`...)
+	return append(appendTime(b, t.UpdatedAt), '}')
+}
+
+// appendTradeTerms appends the members of a trade's document up to the price.
+func appendTradeTerms(b []byte, t *store.Trade) []byte {
 	b = append(b, `{"id":`...)
 	b = appendString(b, t.ID)
 	b = append(b, `,"tradeSeq":`...)
@@ -171,19 +187,13 @@ func appendTradeRow(b []byte, t *store.Trade) []byte {
 	b = append(b, `,"quantity":`...)
 	b = appendInt(b, t.Quantity)
 	b = append(b, `,"price":`...)
-	b = appendDecimal(b, t.Price)
-	b = append(b, `,"status":`...)
-	b = appendString(b, t.Status.String())
-	b = append(b, `,"settlementDate":`...)
-	if t.SettlementDate == store.NoDate {
-		b = append(b, "null"...)
-	} else {
-		b = appendString(b, t.SettlementDate.String())
-	}
+	return appendDecimal(b, t.Price)
+}
+
+// appendTradeOrigin appends when and by which order a trade was executed.
+func appendTradeOrigin(b []byte, t *store.Trade) []byte {
 	b = append(b, `,"timestamp":`...)
 	b = appendTime(b, t.ExecutedAt)
 	b = append(b, `,"orderId":`...)
-	b = appendOptional(b, []byte(t.OrderID))
-	b = append(b, `,"updatedAt":`...)
-	return append(appendTime(b, t.UpdatedAt), '}')
+	return appendOptional(b, []byte(t.OrderID))
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
@@ -156,7 +155,7 @@ func syncStore(fs vfs.FS, store string) error {
 }
 
 // readAll walks every commit and returns the end.
-func readAll(ctx context.Context, db *pebble.DB, r *Report, check *fillCheck) (point, error) {
+func readAll(ctx context.Context, db *vault, r *Report, check *fillCheck) (point, error) {
 	w := newWalker(db, r.Seed)
 	defer w.close()
 	err := w.walk(0, func(b *decoded) error {

@@ -95,6 +95,20 @@ func lockDir(f vfs.FS, dir string) (io.Closer, error) {
 	return nil, fmt.Errorf("journal: lock file=%s: %w: %w", name, ErrLocked, err)
 }
 
+// LockFile takes a lock on a file, which is made if need be, until it is closed or the process ends.
+// ErrLocked names the process that has it.
+func LockFile(name string) (io.Closer, error) {
+	lock, err := vfs.Default.Lock(name)
+	var denied *fs.PathError
+	switch {
+	case err == nil:
+		return lock, nil
+	case errors.As(err, &denied):
+		return nil, fmt.Errorf("journal: lock file=%s: %w", name, denied.Err)
+	}
+	return nil, fmt.Errorf("journal: lock file=%s: %w, pid %d", name, ErrLocked, holder(name))
+}
+
 // InUse returns the process that has the journal in dir open. It returns 0 when there is none, or
 // when the system does not say. It touches no file of the journal: opening and closing the lock
 // file would end the lock of a server in this very process.

@@ -63,18 +63,19 @@ func (f *frames) fixed(b []byte) error {
 }
 
 // begin reads the stream's header.
-func (f *frames) begin() error {
+func (f *frames) begin() (version uint32, err error) {
 	if err := f.fixed(f.head[:transferHeader]); err != nil {
-		return err
+		return 0, err
 	}
-	version := binary.LittleEndian.Uint32(f.head[8:])
+	version = binary.LittleEndian.Uint32(f.head[8:])
 	switch {
 	case string(f.head[:8]) != transferMagic:
-		return f.bad("starts with %q", f.head[:8])
-	case version != transferVersion || binary.LittleEndian.Uint32(f.head[12:]) != 0:
-		return f.bad("version %d, want %d", version, transferVersion)
+		return 0, f.bad("starts with %q", f.head[:8])
+	case version != transferVersion && version != sectionVersion ||
+		binary.LittleEndian.Uint32(f.head[12:]) != 0:
+		return 0, f.bad("version %d, want %d or %d", version, transferVersion, sectionVersion)
 	}
-	return nil
+	return version, nil
 }
 
 // next reads the header of a frame.

@@ -20,7 +20,7 @@ func OpenExisting(dir string, o Options) (*Journal, error) {
 	if err := o.defaults(); err != nil {
 		return nil, err
 	}
-	j, err := Read(dir, VerifyOptions{FS: o.FS, boot: o.boot})
+	j, err := Read(dir, VerifyOptions{FS: o.FS, ArchiveDir: o.ArchiveDir, boot: o.boot})
 	if err == nil {
 		err = j.Close()
 	}
@@ -53,7 +53,7 @@ type finding struct {
 	seed    [chainBytes]byte
 	head    point
 	tail    *tailImage // nil: there is none
-	db      *pebble.DB // open for reading when created is true, else nil
+	db      *vault     // open for reading when created is true, else nil
 }
 
 // inspect opens the store for reading only and verifies genesis, tail and anchor, and of every
@@ -93,7 +93,7 @@ func inspect(dir string, fs vfs.FS, boot string, l *latch, log Logger) (f findin
 }
 
 // findTail reads the tail and compares it with the store.
-func (f *finding) findTail(db *pebble.DB, dir string, fs vfs.FS, boot string) (err error) {
+func (f *finding) findTail(db *vault, dir string, fs vfs.FS, boot string) (err error) {
 	if f.tail, err = readTail(fs, dir); err != nil || f.tail == nil {
 		return err
 	}
@@ -101,7 +101,7 @@ func (f *finding) findTail(db *pebble.DB, dir string, fs vfs.FS, boot string) (e
 }
 
 // examine is inspect with the store open.
-func examine(db *pebble.DB, dir string, fs vfs.FS, boot string, anchored bool) (finding, error) {
+func examine(db *vault, dir string, fs vfs.FS, boot string, anchored bool) (finding, error) {
 	f := finding{store: true}
 	if !anchored {
 		// Only the first moments of a new journal look like this.
@@ -132,7 +132,7 @@ func examine(db *pebble.DB, dir string, fs vfs.FS, boot string, anchored bool) (
 }
 
 // readGenesis reads and checks the genesis.
-func readGenesis(db *pebble.DB) ([]byte, error) {
+func readGenesis(db *vault) ([]byte, error) {
 	v, closer, err := get(db, []byte{keyGenesis})
 	if errors.Is(err, pebble.ErrNotFound) {
 		return nil, fmt.Errorf("journal: key=g: %w", ErrNoGenesis)
@@ -149,7 +149,7 @@ func readGenesis(db *pebble.DB) ([]byte, error) {
 
 // anchoredGenesis is readGenesis for a store with an anchor. The anchor is made after the genesis,
 // so a store with an anchor and no genesis has lost its history.
-func anchoredGenesis(db *pebble.DB, a reading, anchorFile string) ([]byte, error) {
+func anchoredGenesis(db *vault, a reading, anchorFile string) ([]byte, error) {
 	genesis, err := readGenesis(db)
 	if errors.Is(err, ErrNoGenesis) {
 		err = fmt.Errorf("journal: the store has no key=g, file=%s offset=%d has seen inputSeq=%d: %w",
@@ -159,7 +159,7 @@ func anchoredGenesis(db *pebble.DB, a reading, anchorFile string) ([]byte, error
 }
 
 // firstKeyAfterGenesis names the first key that only a used journal has.
-func firstKeyAfterGenesis(db *pebble.DB) (name string, err error) {
+func firstKeyAfterGenesis(db *vault) (name string, err error) {
 	err = iterate(db, nil, nil, func(it *pebble.Iterator) error {
 		for ok := it.First(); ok; ok = it.Next() {
 			if k := it.Key(); len(k) != 1 || k[0] != keyGenesis {
@@ -173,7 +173,7 @@ func firstKeyAfterGenesis(db *pebble.DB) (name string, err error) {
 }
 
 // checkTail verifies the last blocks and compares the history with the anchor.
-func checkTail(db *pebble.DB, seed [chainBytes]byte, a reading, anchorFile string) (point, error) {
+func checkTail(db *vault, seed [chainBytes]byte, a reading, anchorFile string) (point, error) {
 	w := newWalker(db, seed)
 	defer w.close()
 	start, err := tailStart(db, a.inputSeq)
@@ -221,7 +221,7 @@ func checkTail(db *pebble.DB, seed [chainBytes]byte, a reading, anchorFile strin
 }
 
 // tailStart is the first sequence of the block to start at, 0 for an empty journal.
-func tailStart(db *pebble.DB, anchored uint64) (start uint64, err error) {
+func tailStart(db *vault, anchored uint64) (start uint64, err error) {
 	var firsts []uint64
 	err = iterate(db, []byte{keyCommands}, []byte{keyCommands + 1}, func(it *pebble.Iterator) error {
 		for ok := it.Last(); ok; ok = it.Prev() {
@@ -243,11 +243,11 @@ func tailStart(db *pebble.DB, anchored uint64) (start uint64, err error) {
 }
 
 // checkStrays refuses fills and client ids beyond the last command block.
-func checkStrays(db *pebble.DB, head point) error {
+func checkStrays(db *vault, head point) error {
 	for _, kind := range []byte{keyFills, keyIDs} {
 		err := iterate(db, []byte{kind}, []byte{kind + 1}, func(it *pebble.Iterator) error {
 			if !it.Last() {
-				if kind == keyFills && head.tradeSeq > 0 {
+				if kind == keyFills && head.tradeSeq > db.shelf.end().tradeSeq {
 					return fmt.Errorf("journal: no fill block, want tradeSeq=%d: %w", head.tradeSeq, errSizes)
 				}
 				return nil

@@ -43,11 +43,11 @@ type Journal struct {
 	dir   string
 	o     Options
 	fs    vfs.FS
-	lazy  *lazyFS    // "os" mode only
-	lock  io.Closer  // nil: opened by Read
-	db    *pebble.DB // until Begin for reading only
-	found finding    // what there was, until Begin has taken it over
-	begun bool       // Begin has opened the store for writing and started the committer
+	lazy  *lazyFS   // "os" mode only
+	lock  io.Closer // nil: opened by Read
+	db    *vault    // until Begin for reading only
+	found finding   // what there was, until Begin has taken it over
+	begun bool      // Begin has opened the store for writing and started the committer
 	latch *latch
 
 	genesis []byte // constant once set; guarded by mu until then
@@ -58,6 +58,7 @@ type Journal struct {
 	safe point // the durable head; writer: the committer
 	// the part of safe that is on stable storage; writer: the goroutine that holds syncing
 	kept    point
+	copied  error         // see Copied; set before Open has returned
 	moved   chan struct{} // closed when safe moves; nil while no goroutine waits
 	syncing sync.Mutex    // held across a sync of the log
 	stable  ring.Sequence // "os" mode; writer: the goroutine that holds syncing
@@ -342,6 +343,9 @@ func (j *Journal) Close() error {
 	err = errors.Join(err, closeStore(j.db, j.latch))
 	if j.anchor != nil {
 		err = errors.Join(err, j.anchor.Close())
+	}
+	if err == nil {
+		unmarkOpen(j.o.FS, j.dir)
 	}
 	return errors.Join(err, j.lock.Close())
 }

@@ -60,7 +60,11 @@ func Prepare(dir string, o Options) (_ *Journal, err error) {
 		return nil, err
 	}
 	if j.found, err = inspect(dir, o.FS, o.boot, j.latch, o.Logger); err != nil {
-		return nil, err
+		return nil, withCopied(err, o.FS, dir)
+	}
+	j.copied = copied(o.FS, dir)
+	if j.found.db != nil {
+		j.found.db.shelf.reach(o.FS, o.ArchiveDir)
 	}
 	if !j.found.created {
 		if err := noTail(o.FS, dir); err != nil {
@@ -125,6 +129,7 @@ func (j *Journal) Begin() (err error) {
 	}
 	j.start()
 	j.begun = true
+	markOpen(j.o.FS, j.dir)
 	return j.takeTail(found.tail)
 }
 
@@ -146,7 +151,9 @@ func (j *Journal) openForWriting(found finding) (err error) {
 		}
 	}
 	options.ErrorIfNotExists = true
-	j.db, err = openStore(store, options, j.latch)
+	if j.db, err = openStore(store, options, j.latch); err == nil {
+		j.db.shelf.reach(j.o.FS, j.o.ArchiveDir)
+	}
 	return err
 }
 
@@ -175,7 +182,7 @@ func (j *Journal) abandon() error {
 func Read(dir string, o VerifyOptions) (*Journal, error) {
 	s, err := openView(dir, &o)
 	if err != nil {
-		return nil, err
+		return nil, withCopied(err, o.FS, dir)
 	}
 	j := newJournal(dir, Options{FS: s.view, Logger: quiet{}, boot: o.boot, Fatal: func(error) {}})
 	j.latch = s.latch
@@ -191,8 +198,9 @@ func Read(dir string, o VerifyOptions) (*Journal, error) {
 		err = s.tail.compare(s.db, j.found.seed, j.found.head, o.boot)
 	}
 	if err != nil {
-		return nil, errors.Join(s.explained(err), j.Close())
+		return nil, withCopied(errors.Join(s.explained(err), j.Close()), o.FS, dir)
 	}
+	j.copied = copied(o.FS, dir)
 	j.show()
 	return j, nil
 }

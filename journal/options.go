@@ -33,11 +33,13 @@ type Options struct {
 	ReserveBytes  uint64 // free space at which StorageFull turns true; default 256 MiB
 	MaxInFlight   int    // commits being synced at the same time; default 2
 	// "os": answers wait for a mapped file beside the store, not for the store (tail.go)
-	Tail     bool
-	Codec    Codec // CodecS2 unless set through WithCodec
-	codecSet bool
-	FS       vfs.FS // tests; default the operating system's
-	Logger   Logger // default: silent
+	Tail bool
+	// where archives are (archive.go); "": what was moved out cannot be read
+	ArchiveDir string
+	Codec      Codec // CodecS2 unless set through WithCodec
+	codecSet   bool
+	FS         vfs.FS // tests; default the operating system's
+	Logger     Logger // default: silent
 	// called once, on the goroutine that met the first failure; default: one line on stderr, exit 1
 	Fatal func(error)
 

@@ -2,7 +2,6 @@ package journal
 
 import (
 	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"hash"
@@ -59,21 +58,59 @@ type Received struct {
 //     last thing to do, the journal is complete.
 //   - Cost: what is received is written once, without a log, and read ahead of the disk by at most
 //     four memtables. Receive blocks; any goroutine. r must end where the stream does.
-func Receive(dir string, r io.Reader, o Options) (_ Received, err error) {
-	if err := o.defaults(); err != nil {
+func Receive(dir string, r io.Reader, o Options) (Received, error) {
+	return ReceiveAll(dir, 0, o, r)
+}
+
+// ReceiveAll is Receive of a journal that comes in several streams: a Transfer, then one of
+// TransferAfter for each part that follows. With a limit it takes the commands up to that sequence,
+// which the streams must reach. It reads the rest of that stream to verify it, and none behind it.
+// A commit that goes beyond the limit is packed again without what comes behind it.
+func ReceiveAll(dir string, limit uint64, o Options, streams ...io.Reader) (Received, error) {
+	rc, err := newReceiver(dir, o, streams)
+	if err != nil {
 		return Received{}, err
+	}
+	rc.course.limit = limit
+	return rc.all()
+}
+
+// receiveSection is Receive of what follows a commit alone. What it writes is a store of these
+// blocks, and no journal that can be opened.
+func receiveSection(dir string, seed [chainBytes]byte, from point, r io.Reader, o Options) error {
+	rc, err := newReceiver(dir, o, []io.Reader{r})
+	if err != nil {
+		return err
+	}
+	if from.inputSeq > 0 {
+		rc.course.base(seed, from.exported())
+	}
+	_, err = rc.all()
+	return err
+}
+
+func newReceiver(dir string, o Options, streams []io.Reader) (*receiver, error) {
+	if err := o.defaults(); err != nil {
+		return nil, err
 	}
 	rc := &receiver{
-		dir: dir, fs: o.FS, boot: o.boot, log: o.Logger, latch: newLatch(o.Fatal), in: newFrames(r),
+		dir: dir, fs: o.FS, boot: o.boot, log: o.Logger, latch: newLatch(o.Fatal), streams: streams,
 	}
-	if err := rc.lockEmpty(); err != nil {
+	rc.course.to = rc
+	return rc, nil
+}
+
+// all receives everything, or leaves nothing.
+func (r *receiver) all() (_ Received, err error) {
+	if err := r.lockEmpty(); err != nil {
 		return Received{}, err
 	}
-	defer func() { err = errors.Join(err, rc.lock.Close()) }()
-	if err := rc.receive(); err != nil {
-		return Received{}, errors.Join(err, rc.discard())
+	defer func() { err = errors.Join(err, r.lock.Close()) }()
+	if err := r.receive(); err != nil {
+		return Received{}, errors.Join(err, r.discard())
 	}
-	return Received{rc.genesis, rc.walk.at.inputSeq, rc.walk.at.tradeSeq}, nil
+	at := r.course.walk.at
+	return Received{r.course.genesis, at.inputSeq, at.tradeSeq}, nil
 }
 
 // whole refuses a journal that was not received in full.
@@ -98,10 +135,9 @@ type receiver struct {
 	lock  io.Closer
 	latch *latch
 
-	in      *frames
-	genesis []byte
-	walk    *walker // checks the commits; it reads the fills and ids off the stream
-	db      *pebble.DB
+	streams []io.Reader
+	course  course
+	db      *vault
 	batch   *pebble.Batch
 }
 
@@ -135,12 +171,18 @@ func (r *receiver) receive() error {
 	if err := r.latch.write(r.mark); err != nil {
 		return err
 	}
-	if err := r.begin(); err != nil {
-		return err
+	defer r.course.close()
+	for _, stream := range r.streams {
+		if err := r.course.read(stream); err != nil {
+			return err
+		}
+		if r.course.full() {
+			break
+		}
 	}
-	defer r.walk.close()
-	if err := r.body(); err != nil {
-		return err
+	if end := r.course.walk.at.inputSeq; end < r.course.limit {
+		return fmt.Errorf("journal: receive dir=%s: the history ends at inputSeq=%d, want %d: %w", r.dir,
+			end, r.course.limit, ErrTransfer)
 	}
 	return r.latch.write(r.finish)
 }
@@ -185,84 +227,25 @@ func (r *receiver) unmark() error {
 	return syncDir(r.fs, r.dir)
 }
 
-// begin reads header and genesis and opens the store. The store has no log: until the flush at the
-// end an interrupted store is discarded anyway.
-func (r *receiver) begin() error {
-	if err := r.in.begin(); err != nil {
-		return err
-	}
-	v, err := r.in.expect(keyGenesis, maxGenesis+genesisHeader)
-	if err != nil {
-		return err
-	}
-	if r.genesis, err = parseGenesis(v); err != nil {
-		return r.in.bad("key=g: %w", err)
-	}
+// begin opens the store. The store has no log: until the flush at the end an interrupted store is
+// discarded anyway.
+func (r *receiver) begin(genesis []byte) (err error) {
 	o := storeOptions(r.fs, r.latch, r.log)
 	o.DisableWAL = true
 	o.MemTableSize, o.MemTableStopWritesThreshold = receiveMemTable, receiveMemTables
 	if r.db, err = openStore(r.fs.PathJoin(r.dir, storeName), o, r.latch); err != nil {
 		return r.latch.Poison(err)
 	}
-	r.walk = newWalker(r.db, sha256.Sum256(r.genesis))
-	r.walk.get = r.companion
 	r.batch = r.db.NewBatch()
-	return r.put([]byte{keyGenesis}, v)
+	return r.put([]byte{keyGenesis}, genesis)
 }
 
-// body reads the frames behind the genesis, up to the end.
-func (r *receiver) body() error {
-	snapshot := false
-	for {
-		kind, length, err := r.in.next()
-		switch {
-		case err != nil:
-			return err
-		case kind == keyCommands && !snapshot:
-			err = r.commit(length)
-		case kind == keySnapshot && !snapshot:
-			snapshot = true
-			err = r.snapshot(length)
-		case kind == frameEnd:
-			return r.in.end(length)
-		default:
-			return r.in.bad("frame %q out of place", kind)
-		}
-		if err != nil {
-			return err
-		}
-	}
-}
-
-// commit reads one commit, verifies it and adds it to the batch.
-func (r *receiver) commit(length uint64) error {
-	v, err := r.in.body(length, maxBlock)
-	if err != nil {
-		return err
-	}
-	key := newKey(keyCommands, r.walk.at.inputSeq+1)
-	if err := r.put(key, v); err != nil {
-		return err
-	}
-	if err := r.walk.read(key, v); err != nil {
-		if errors.Is(err, ErrCorrupt) {
-			return r.in.bad("%w", err)
-		}
-		return err
-	}
+// committed hands the batch to the store when it is large enough.
+func (r *receiver) committed() error {
 	if r.batch.Len() < receiveBatch {
 		return nil
 	}
 	return r.apply()
-}
-
-// companion gives the walker a block of the commit that it is reading.
-func (r *receiver) companion(key []byte) ([]byte, io.Closer, error) {
-	v, err := r.in.expect(key[0], maxBlock)
-	if err != nil {
-		return nil, nil, err
-	}
-	return v, io.NopCloser(nil), r.put(key, v)
 }
 
 // put adds a block to the batch.
@@ -286,66 +269,34 @@ func (r *receiver) apply() error {
 	return nil
 }
 
-// snapshot reads the manifest and the files that it names.
-func (r *receiver) snapshot(length uint64) error {
-	v, err := r.in.body(length, maxManifest)
-	if err != nil {
-		return err
-	}
-	s, err := readManifest(v)
-	if err != nil {
-		return r.in.bad("manifest: %w", err)
-	}
-	names := []string{stateName(s.InputSeq)}
-	files := []SnapshotFile{s.State}
-	if s.Views != nil {
-		names, files = append(names, viewsName(s.InputSeq)), append(files, *s.Views)
-	}
-	for i, f := range files {
-		if f.Path != snapshotsName+"/"+names[i] || s.InputSeq > r.walk.at.inputSeq {
-			return r.in.bad("manifest of inputSeq=%d, head is %d, names file=%q: %w",
-				s.InputSeq, r.walk.at.inputSeq, f.Path, errSizes)
-		}
-	}
-	if err := r.put(newKey(keySnapshot, s.InputSeq), v); err != nil {
-		return err
-	}
+// file reads one file of the snapshot.
+func (r *receiver) file(in *frames, s SnapshotFile) error {
 	dir := r.fs.PathJoin(r.dir, snapshotsName)
 	if err := r.latch.write(func() error { return r.fs.MkdirAll(dir, 0o755) }); err != nil {
 		return err
 	}
-	for _, f := range files {
-		if err := r.file(f); err != nil {
-			return err
-		}
-	}
-	return r.latch.write(func() error { return syncDir(r.fs, dir) })
-}
-
-// file reads one file of the snapshot.
-func (r *receiver) file(s SnapshotFile) error {
-	kind, length, err := r.in.next()
-	if err != nil {
-		return err
-	}
-	if kind != frameFile || length != uint64(s.Bytes) {
-		return r.in.bad("frame %q of %d bytes, want file=%s of %d", kind, length, s.Path, s.Bytes)
-	}
 	w := &fileWriter{latch: r.latch, name: r.fs.PathJoin(r.dir, s.Path), sum: sha256.New()}
+	var err error
 	if w.f, err = r.fs.Create(w.name, writeCategory); err != nil {
 		return w.failed("create", err)
 	}
-	err = r.in.copy(w, length)
+	err = in.copy(w, uint64(s.Bytes))
 	if err == nil {
 		err = w.failed("sync", w.f.Sync())
 	}
 	if closeErr := w.f.Close(); err == nil {
 		err = w.failed("close", closeErr)
 	}
-	if err == nil && hex.EncodeToString(w.sum.Sum(nil)) != s.SHA256 {
-		err = r.in.bad("file=%s: sha256 %x, want %s: %w", s.Path, w.sum.Sum(nil), s.SHA256, ErrSnapshot)
+	if err == nil {
+		err = s.same(in, w.sum.Sum(nil))
 	}
 	return err
+}
+
+// filed makes the names of the snapshot's files durable.
+func (r *receiver) filed() error {
+	dir := r.fs.PathJoin(r.dir, snapshotsName)
+	return r.latch.write(func() error { return syncDir(r.fs, dir) })
 }
 
 // fileWriter writes and hashes. A failed write is a failure of the disk.
@@ -377,14 +328,14 @@ func (w *fileWriter) failed(verb string, err error) error {
 // finish makes everything durable, in this order: blocks, anchor, the absence of the mark.
 func (r *receiver) finish() error {
 	if err := r.db.Apply(r.batch, pebble.NoSync); err != nil {
-		return fmt.Errorf("journal: receive inputSeq=%d: %w", r.walk.at.inputSeq, err)
+		return fmt.Errorf("journal: receive inputSeq=%d: %w", r.course.walk.at.inputSeq, err)
 	}
 	if err := r.batch.Close(); err != nil {
 		return fmt.Errorf("journal: release batch: %w", err)
 	}
 	r.batch = nil
 	if err := r.db.Flush(); err != nil {
-		return fmt.Errorf("journal: flush inputSeq=%d: %w", r.walk.at.inputSeq, err)
+		return fmt.Errorf("journal: flush inputSeq=%d: %w", r.course.walk.at.inputSeq, err)
 	}
 	err := r.db.Close()
 	r.db = nil
@@ -394,7 +345,7 @@ func (r *receiver) finish() error {
 	if err := r.latch.Err(); err != nil {
 		return err // an error of the store's own work
 	}
-	a, err := createAnchor(r.fs, r.dir, r.walk.seed, r.boot, slotSynced, r.walk.at)
+	a, err := createAnchor(r.fs, r.dir, r.course.walk.seed, r.boot, slotSynced, r.course.walk.at)
 	if err != nil {
 		return err
 	}

@@ -19,16 +19,24 @@ const replayDepth = 4
 // reads and unpacks ahead. from may lie inside a commit; beyond the head there is nothing.
 func (j *Journal) Replay(ctx context.Context, from uint64,
 	fn func(cmds []matcher.Command, ids ClientIDs) error) error {
-	return j.replay(ctx, from, 0, func(d *decoded) error { return fn(d.commands, d.ids) })
+	return j.replay(ctx, from, 0, false, func(d *decoded) error { return fn(d.commands, d.ids) })
 }
 
 // ReplayTo is Replay up to and including inputSeq to, or the head if that comes first.
 func (j *Journal) ReplayTo(ctx context.Context, from, to uint64,
 	fn func(cmds []matcher.Command, ids ClientIDs) error) error {
-	return j.replay(ctx, from, to, func(d *decoded) error { return fn(d.commands, d.ids) })
+	return j.replay(ctx, from, to, false, func(d *decoded) error { return fn(d.commands, d.ids) })
 }
 
-func (j *Journal) replay(ctx context.Context, from, to uint64, fn func(*decoded) error) error {
+// Commands is ReplayTo for a reader that needs the commands only: it reads and checks neither fills
+// nor client ids, which are as much again.
+func (j *Journal) Commands(ctx context.Context, from, to uint64,
+	fn func(cmds []matcher.Command) error) error {
+	return j.replay(ctx, from, to, true, func(d *decoded) error { return fn(d.commands) })
+}
+
+func (j *Journal) replay(ctx context.Context, from, to uint64, bare bool,
+	fn func(*decoded) error) error {
 	head, _ := j.Head()
 	if to == 0 || to > head {
 		to = head
@@ -37,9 +45,9 @@ func (j *Journal) replay(ctx context.Context, from, to uint64, fn func(*decoded)
 	stored, _ := j.storeHead(to, 0)
 	var err error
 	if stored-min(from, stored) < readAhead {
-		err = j.replayHere(ctx, from, stored, fn)
+		err = j.replayHere(ctx, from, stored, bare, fn)
 	} else {
-		err = replay(ctx, j.db, j.Seed(), from, stored, fn)
+		err = replay(ctx, j.db, j.Seed(), from, stored, bare, fn)
 	}
 	if err == nil && stored < to {
 		err = j.behindStore(ctx, from, to, fn)
@@ -53,12 +61,14 @@ func (j *Journal) replay(ctx context.Context, from, to uint64, fn func(*decoded)
 const readAhead = 1 << 15
 
 // replayHere is replay on the caller's own goroutine, with memory that is kept between calls.
-func (j *Journal) replayHere(ctx context.Context, from, to uint64, fn func(*decoded) error) error {
+func (j *Journal) replayHere(ctx context.Context, from, to uint64, bare bool,
+	fn func(*decoded) error) error {
 	if from > to {
 		return ctx.Err()
 	}
 	w := j.borrowWalker()
 	defer j.returnWalker(w)
+	w.bare = bare
 	if err := w.seek(from); err != nil {
 		return err
 	}
@@ -105,12 +115,13 @@ func endsEarly(end, head uint64) error {
 }
 
 // replay walks the commits that hold [from, to] and cuts the first and the last to size.
-func replay(ctx context.Context, db *pebble.DB, seed [chainBytes]byte, from, to uint64,
+func replay(ctx context.Context, db *vault, seed [chainBytes]byte, from, to uint64, bare bool,
 	fn func(*decoded) error) error {
 	if from > to {
 		return ctx.Err()
 	}
 	w := newWalker(db, seed)
+	w.bare = bare
 	if err := w.seek(from); err != nil {
 		w.close()
 		return err
@@ -215,12 +226,16 @@ func (j *Journal) storedFills(from, head uint64, fn func([]matcher.Fill) error) 
 	next := from
 	for next <= head {
 		n := 0
-		start, err := blockHolding(j.db, keyFills, next)
+		db, _, _, err := j.db.of(keyFills, next)
+		if err != nil {
+			return err
+		}
+		start, err := blockHolding(db, keyFills, next)
 		if err != nil {
 			return err
 		}
 		before := next
-		err = iterate(j.db, newKey(keyFills, start), []byte{keyFills + 1},
+		err = iterate(db, newKey(keyFills, start), []byte{keyFills + 1},
 			func(it *pebble.Iterator) error {
 				for ok := it.First(); ok && next <= head; ok = it.Next() {
 					if fills, err = readFills(u, it, fills); err != nil {
@@ -265,6 +280,12 @@ func (j *Journal) LastFills(n int) ([]matcher.Fill, error) {
 	if head > uint64(n) {
 		from = head - uint64(n) + 1
 	}
+	if _, _, _, err := j.db.of(keyFills, from); errors.Is(err, ErrArchived) {
+		// A start must not need the archive.
+		if from = j.db.shelf.end().tradeSeq + 1; from > head {
+			return nil, nil
+		}
+	}
 	out := make([]matcher.Fill, 0, head-from+1)
 	err := j.Fills(from, func(f []matcher.Fill) error {
 		if room := cap(out) - len(out); len(f) > room {
@@ -277,7 +298,7 @@ func (j *Journal) LastFills(n int) ([]matcher.Fill, error) {
 }
 
 // blockHolding is the first sequence of the block of a kind that holds seq.
-func blockHolding(db *pebble.DB, kind byte, seq uint64) (first uint64, err error) {
+func blockHolding(db *vault, kind byte, seq uint64) (first uint64, err error) {
 	err = iterate(db, []byte{kind}, newKey(kind, seq+1), func(it *pebble.Iterator) error {
 		if !it.Last() {
 			return fmt.Errorf("journal: no block %c holds %d: %w", kind, seq, errSizes)

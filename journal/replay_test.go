@@ -22,8 +22,8 @@ func TestShortAndLongReplaysAreAlike(t *testing.T) {
 	for from := uint64(1); from <= head; from += 13 {
 		for _, to := range []uint64{from, min(from+5, head), min(from+70, head), head} {
 			here, ahead := &replayed{}, &replayed{}
-			must(t, j.replayHere(context.Background(), from, to, here.take))
-			must(t, replay(context.Background(), j.db, j.Seed(), from, to, ahead.take))
+			must(t, j.replayHere(context.Background(), from, to, false, here.take))
+			must(t, replay(context.Background(), j.db, j.Seed(), from, to, false, ahead.take))
 			if here.text != ahead.text || here.n != to-from+1 {
 				t.Fatalf("replay %d..%d: %d commands here, %d ahead, or they differ", from, to, here.n, ahead.n)
 			}

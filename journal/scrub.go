@@ -111,7 +111,11 @@ func (s *Scrub) Pass(ctx context.Context) error {
 	head, _ := s.j.Head()
 	w := newWalker(s.j.db, s.j.Seed())
 	defer w.close()
-	if from := s.State().Next; from > 1 {
+	moved := s.j.db.shelf.end()
+	if err := w.startAt(moved.inputSeq + 1); err != nil {
+		return err
+	}
+	if from := s.State().Next; from > moved.inputSeq+1 {
 		if next, found := s.readable(from, head); found {
 			w.skipTo(next)
 		}

@@ -49,6 +49,8 @@ type Shadow struct {
 	id     []byte          // of the command that is passing by
 	breath ring.Breather   // of the Follow under way
 
+	ahead []aheadPiece // what a short step has read beyond its end
+
 	fn  func([]matcher.Event) error // of the Follow under way, may be nil
 	err error                       // of fn: events are lost, so the shadow cannot be used any more
 }
@@ -72,19 +74,7 @@ func NewShadow(j *Journal, engine func(state io.Reader) (Engine, error),
 func newShadow(j *Journal, rebuild Rebuild, before uint64,
 	report func(error)) (*Shadow, Snapshot, error) {
 	sh := shadowOf(j)
-	wantViews := rebuild.Views != nil
-	base, err := j.restore(before, wantViews, report, func(s Snapshot, state, image io.Reader) error {
-		if wantViews && image == nil {
-			return fmt.Errorf("no views image: %w", ErrSnapshot)
-		}
-		if err := sh.restore(rebuild, state, image); err != nil {
-			return err
-		}
-		if at := sh.engine.AppliedSeq(); at != s.InputSeq {
-			return errors.Join(fmt.Errorf("state is at inputSeq=%d: %w", at, ErrSnapshot), sh.Close())
-		}
-		return nil
-	})
+	base, err := j.restore(before, rebuild.Views != nil, report, sh.restorer(rebuild))
 	switch {
 	case err == nil:
 		return sh, base, nil
@@ -95,6 +85,22 @@ func newShadow(j *Journal, rebuild Rebuild, before uint64,
 		return nil, Snapshot{}, fmt.Errorf("journal: shadow: %w", err)
 	}
 	return sh, Snapshot{}, nil
+}
+
+// restorer makes the shadow stand at a snapshot.
+func (sh *Shadow) restorer(rebuild Rebuild) func(s Snapshot, state, image io.Reader) error {
+	return func(s Snapshot, state, image io.Reader) error {
+		if rebuild.Views != nil && image == nil {
+			return fmt.Errorf("no views image: %w", ErrSnapshot)
+		}
+		if err := sh.restore(rebuild, state, image); err != nil {
+			return err
+		}
+		if at := sh.engine.AppliedSeq(); at != s.InputSeq {
+			return errors.Join(fmt.Errorf("state is at inputSeq=%d: %w", at, ErrSnapshot), sh.Close())
+		}
+		return nil
+	}
 }
 
 // shadowOf is a shadow without an engine.
@@ -123,6 +129,13 @@ func (sh *Shadow) restore(rebuild Rebuild, state, image io.Reader) (err error) {
 	return nil
 }
 
+// Engine is the shadow's engine, and Views are its views, nil when it has none. Between two calls of
+// Follow they are as after the last command replayed. Only Follow may change them.
+func (sh *Shadow) Engine() Engine { return sh.engine }
+
+// Views is described at Engine.
+func (sh *Shadow) Views() Views { return sh.views }
+
 // Applied is the last command that the shadow has replayed, 0 for none.
 func (sh *Shadow) Applied() uint64 { return sh.engine.AppliedSeq() }
 
@@ -145,17 +158,29 @@ func (sh *Shadow) Follow(ctx context.Context, to uint64,
 	}
 	sh.fn, sh.breath = fn, ring.NewBreather()
 	defer func() { sh.fn = nil }()
-	return sh.j.ReplayTo(ctx, from, to, func(cmds []matcher.Command, ids ClientIDs) error {
-		sh.ids = ids
-		n, err := sh.engine.ReplayBatch(cmds, &sh.out)
-		if err != nil {
-			sh.err = fmt.Errorf("journal: shadow inputSeq=%d: %w", cmds[n].InputSeq, err)
-			return sh.err
-		}
-		sh.pass() // the ids are only this block's
-		return sh.err
-	})
+	if to-from < shortStep {
+		return sh.step(ctx, from, to)
+	}
+	sh.ahead = nil
+	return sh.j.ReplayTo(ctx, from, to, sh.take)
 }
+
+// take replays commands that lie side by side.
+func (sh *Shadow) take(cmds []matcher.Command, ids ClientIDs) error {
+	sh.ids = ids
+	n, err := sh.engine.ReplayBatch(cmds, &sh.out)
+	if err != nil {
+		sh.err = fmt.Errorf("journal: shadow inputSeq=%d: %w", cmds[n].InputSeq, err)
+		return sh.err
+	}
+	sh.pass() // the ids are only this block's
+	return sh.err
+}
+
+// ClientID is the client order id of a command whose events fn of a Follow gets, nil for none. fn
+// asks for the commands in order, and may use the id until it returns. Only a shadow without views
+// has them.
+func (sh *Shadow) ClientID(inputSeq uint64) []byte { return sh.ids.Of(inputSeq) }
 
 // pass hands on the whole commands in the window. It makes room behind the rest, which is the
 // beginning of the command being decided. A command that fills the window alone gets a window of

@@ -74,7 +74,7 @@ func (j *Journal) Snapshots() ([]Snapshot, error) {
 	return list, err
 }
 
-func listSnapshots(db *pebble.DB) (list []Snapshot, bad []error, err error) {
+func listSnapshots(db *vault) (list []Snapshot, bad []error, err error) {
 	err = iterate(db, []byte{keySnapshot}, []byte{keySnapshot + 1}, func(it *pebble.Iterator) error {
 		for ok := it.Last(); ok; ok = it.Prev() {
 			v, err := it.ValueAndErr()
@@ -156,14 +156,16 @@ func (j *Journal) WriteSnapshot(inputSeq uint64,
 		return s, err
 	}
 	var err error
-	if s.State, err = j.snapshotFile(dir, stateName(inputSeq), state); err != nil {
+	if s.State, err = snapshotFile(j.o.FS, dir, stateName(inputSeq), state); err != nil {
 		return s, err
 	}
+	s.State.Path = snapshotsName + "/" + s.State.Path
 	if views != nil {
 		var f SnapshotFile
-		if f, err = j.snapshotFile(dir, viewsName(inputSeq), views); err != nil {
+		if f, err = snapshotFile(j.o.FS, dir, viewsName(inputSeq), views); err != nil {
 			return s, err
 		}
+		f.Path = snapshotsName + "/" + f.Path
 		s.Views = &f
 	}
 	if err := syncDir(j.o.FS, dir); err != nil {
@@ -181,11 +183,12 @@ func (j *Journal) WriteSnapshot(inputSeq uint64,
 	return s, j.prune(dir)
 }
 
-// snapshotFile writes one file under a temporary name, syncs it and renames it.
-func (j *Journal) snapshotFile(dir, name string,
+// snapshotFile writes one file of dir under a temporary name, syncs it and renames it. The path that
+// it returns is the name.
+func snapshotFile(fs vfs.FS, dir, name string,
 	write func(io.Writer) error) (SnapshotFile, error) {
-	fs, path := j.o.FS, j.o.FS.PathJoin(dir, name)
-	s := SnapshotFile{Path: snapshotsName + "/" + name}
+	path := fs.PathJoin(dir, name)
+	s := SnapshotFile{Path: name}
 	fail := func(verb string, err error) (SnapshotFile, error) {
 		return s, fmt.Errorf("journal: %s file=%s: %w", verb, path, err)
 	}
@@ -350,14 +353,20 @@ func (j *Journal) report(err error) { j.o.Logger.Errorf("%v", err) }
 // offer opens one snapshot and passes it to use.
 func (j *Journal) offer(s Snapshot, report func(error),
 	use func(Snapshot, io.Reader, io.Reader) error) error {
-	state, err := openSnapshotFile(j.o.FS, j.dir, s.State)
+	return j.offerFrom(j.dir, s, report, use)
+}
+
+// offerFrom is offer of a snapshot whose paths are below dir.
+func (j *Journal) offerFrom(dir string, s Snapshot, report func(error),
+	use func(Snapshot, io.Reader, io.Reader) error) error {
+	state, err := openSnapshotFile(j.o.FS, dir, s.State)
 	if err != nil {
 		return err
 	}
 	defer state.Close()
 	var views io.Reader
 	if s.Views != nil {
-		f, err := openSnapshotFile(j.o.FS, j.dir, *s.Views)
+		f, err := openSnapshotFile(j.o.FS, dir, *s.Views)
 		if err != nil {
 			report(err)
 		} else {

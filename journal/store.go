@@ -188,7 +188,7 @@ func storeOptions(fs vfs.FS, l *latch, log Logger) *pebble.Options {
 }
 
 // openStore opens the store in dir.
-func openStore(dir string, o *pebble.Options, l *latch) (*pebble.DB, error) {
+func openStore(dir string, o *pebble.Options, l *latch) (*vault, error) {
 	opened := make(chan *pebble.DB, 1)
 	err := l.orPoison(func() error {
 		db, err := pebble.Open(dir, o)
@@ -198,11 +198,16 @@ func openStore(dir string, o *pebble.Options, l *latch) (*pebble.DB, error) {
 	if err != nil {
 		return nil, fmt.Errorf("journal: open store=%s: %w", dir, inFull(err, o.FS, dir))
 	}
-	return <-opened, nil
+	v := &vault{DB: <-opened}
+	if v.shelf, err = readShelf(v); err != nil {
+		return nil, errors.Join(err, closeStore(v, l))
+	}
+	return v, nil
 }
 
 // closeStore closes it.
-func closeStore(db *pebble.DB, l *latch) error {
+func closeStore(db *vault, l *latch) error {
+	db.shelf.close()
 	if err := l.orPoison(db.Close); err != nil {
 		return fmt.Errorf("journal: close store: %w", err)
 	}

@@ -14,7 +14,7 @@ import (
 // opened for writing, or at the first read of the table: footer, directory, properties and index,
 // each with its checksum. It does not read data: a damaged old block fails only the read that meets
 // it. Cost: some reads a table, of about a thousandth of its bytes.
-func checkTables(db *pebble.DB, fs vfs.FS, store string, o *pebble.Options) error {
+func checkTables(db *vault, fs vfs.FS, store string, o *pebble.Options) error {
 	var levels [][]pebble.SSTableInfo
 	err := guard(func() (err error) {
 		levels, err = db.SSTables()
@@ -62,7 +62,7 @@ func checkTable(fs vfs.FS, name string, o sstable.ReaderOptions) (err error) {
 // explained adds what the store's folder shows to the refusal of a history that is too short, or a
 // different one: tables that the store's list of files does not name. The store accepts a list that
 // was cut as a whole, older list.
-func explained(err error, db *pebble.DB, fs vfs.FS, store string) error {
+func explained(err error, db *vault, fs vfs.FS, store string) error {
 	if !errors.Is(err, ErrShortened) && !errors.Is(err, ErrDiverged) && !errors.Is(err, ErrCorrupt) {
 		return err
 	}

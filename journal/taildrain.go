@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
@@ -150,7 +149,7 @@ func (j *Journal) settled() {
 // contradicts reports a tail that AcceptHistory must set aside, because it does not continue the
 // store's history or cannot be read: what is only in that tail is given up. A tail that continues
 // the history stays, and the next opening puts it into the store.
-func contradicts(db *pebble.DB, dir string, o *VerifyOptions, r *Report, head point) (bool, error) {
+func contradicts(db *vault, dir string, o *VerifyOptions, r *Report, head point) (bool, error) {
 	t, err := readTail(o.FS, dir)
 	if err == nil && t != nil {
 		err = t.compare(db, r.Seed, head, o.boot)

@@ -9,7 +9,6 @@ import (
 	"io"
 	"slices"
 
-	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"posttrade/matcher"
@@ -172,7 +171,7 @@ func (f *piece) firstID() uint64 {
 // the store must have the commit behind which the run began, and the same commands where both have
 // them. If the tail was written under this run of the system, it must also reach as far as its mark
 // says.
-func (t *tailImage) compare(db *pebble.DB, seed [chainBytes]byte, head point, boot string) error {
+func (t *tailImage) compare(db *vault, seed [chainBytes]byte, head point, boot string) error {
 	if t.seed != seed {
 		return fmt.Errorf("journal: file=%s: genesis hash %x, store has %x: %w", t.name, t.seed, seed,
 			ErrDiverged)
@@ -224,7 +223,7 @@ func (t *tailImage) differs(f *piece, head point) error {
 }
 
 // begun checks that the store has the commit behind which the run began.
-func (t *tailImage) begun(db *pebble.DB, seed [chainBytes]byte) error {
+func (t *tailImage) begun(db *vault, seed [chainBytes]byte) error {
 	w := newWalker(db, seed)
 	defer w.close()
 	if t.base.inputSeq > 0 {
@@ -242,7 +241,7 @@ func (t *tailImage) begun(db *pebble.DB, seed [chainBytes]byte) error {
 }
 
 // agree compares the commands that are in both the store and the tail.
-func (t *tailImage) agree(db *pebble.DB, seed [chainBytes]byte, known []piece) error {
+func (t *tailImage) agree(db *vault, seed [chainBytes]byte, known []piece) error {
 	if len(known) == 0 {
 		return nil
 	}

@@ -17,14 +17,17 @@ import (
 const (
 	transferMagic   = "PTJSTREA"
 	transferVersion = 1
+	sectionVersion  = 2 // with the commit that it goes on from
 	transferHeader  = 16
 	frameHeader     = 16
 
 	// Besides the prefixes of the store's keys:
+	frameBase = 'b' // the commit that the stream goes on from
 	frameFile = 'd' // a file of the snapshot
 	frameEnd  = 'e'
 
-	endBytes = 8 + sha256.Size // frames before this one, hash of every byte before the hash
+	baseBytes = 8 + 8 + sha256.Size // of a Point
+	endBytes  = 8 + sha256.Size     // frames before this one, hash of every byte before the hash
 
 	// transferChunk is about how much is read ahead of the reader.
 	transferChunk = 1 << 20
@@ -43,6 +46,7 @@ const (
 // about a MiB, and one commit.
 type Transfer struct {
 	j    *Journal
+	base point // what is before the stream
 	head point
 	size int64
 
@@ -71,7 +75,11 @@ type part struct {
 // Transfer opens a stream of the journal as it is now. It reads the newest snapshot's files in
 // full, to verify them, and otherwise only counts. It returns ErrNoGenesis when there is nothing to
 // transfer yet.
-func (j *Journal) Transfer() (_ *Transfer, err error) {
+func (j *Journal) Transfer() (*Transfer, error) {
+	return j.transfer(Point{}, func() point { return j.safe })
+}
+
+func (j *Journal) transfer(after Point, head func() point) (_ *Transfer, err error) {
 	t := &Transfer{j: j, sum: sha256.New()}
 	if err := j.share(); err != nil {
 		return nil, err
@@ -81,13 +89,19 @@ func (j *Journal) Transfer() (_ *Transfer, err error) {
 		return nil, fmt.Errorf("journal: transfer dir=%s: %w", j.dir, ErrNoGenesis)
 	}
 	j.mu.Lock()
-	t.head, t.at = j.safe, point{chain: j.seed}
+	t.head, t.base = head(), point{chain: j.seed}
 	j.mu.Unlock()
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, t.Close())
 		}
 	}()
+	if after.InputSeq > 0 {
+		if err := t.follow(after.point()); err != nil {
+			return nil, err
+		}
+	}
+	t.at = t.base
 	if err := t.begin(); err != nil {
 		return nil, err
 	}
@@ -176,7 +190,11 @@ func (t *Transfer) fill() error {
 // begin makes the stream's header and the genesis.
 func (t *Transfer) begin() error {
 	t.buf = append(t.buf, transferMagic...)
-	t.buf = binary.LittleEndian.AppendUint32(t.buf, transferVersion)
+	version := uint32(transferVersion)
+	if t.base.inputSeq > 0 {
+		version = sectionVersion
+	}
+	t.buf = binary.LittleEndian.AppendUint32(t.buf, version)
 	t.buf = append(t.buf, 0, 0, 0, 0)
 	v, closer, err := get(t.j.db, []byte{keyGenesis})
 	if err != nil {
@@ -186,6 +204,9 @@ func (t *Transfer) begin() error {
 		return errors.Join(fmt.Errorf("journal: read key=g: %w", err), closer.Close())
 	}
 	t.frame(keyGenesis, v)
+	if t.base.inputSeq > 0 {
+		t.frame(frameBase, putPoint(t.base))
+	}
 	return closer.Close()
 }
 
@@ -209,23 +230,30 @@ func (t *Transfer) commits() error {
 		return err
 	}
 	defer t.j.reading.RUnlock()
-	db, from, to := t.j.db, t.at, t.head
+	from, to := t.at, t.head
+	db, end, archive, err := t.j.db.of(keyCommands, from.inputSeq+1)
+	if err != nil {
+		return err
+	}
+	if archive && end.inputSeq < to.inputSeq {
+		to = end
+	}
 	return iterate(db, newKey(keyCommands, from.inputSeq+1), newKey(keyCommands, to.inputSeq+1),
 		func(c *pebble.Iterator) error {
 			return iterate(db, newKey(keyFills, from.tradeSeq+1), newKey(keyFills, to.tradeSeq+1),
 				func(f *pebble.Iterator) error {
 					return iterate(db, newKey(keyIDs, from.inputSeq+1), newKey(keyIDs, to.inputSeq+1),
 						func(i *pebble.Iterator) error {
-							return t.chunk(&lane{it: c, kind: keyCommands}, &lane{it: f, kind: keyFills},
+							return t.chunk(to, &lane{it: c, kind: keyCommands}, &lane{it: f, kind: keyFills},
 								&lane{it: i, kind: keyIDs})
 						})
 				})
 		})
 }
 
-// chunk makes whole commits until there is enough, or they are at the head.
-func (t *Transfer) chunk(commands, fills, ids *lane) error {
-	for len(t.buf) < transferChunk && t.at.inputSeq < t.head.inputSeq {
+// chunk makes whole commits until there is enough, or they are at to.
+func (t *Transfer) chunk(to point, commands, fills, ids *lane) error {
+	for len(t.buf) < transferChunk && t.at.inputSeq < to.inputSeq {
 		e, err := t.block(commands, t.at.inputSeq+1)
 		if err != nil {
 			return err
@@ -242,9 +270,9 @@ func (t *Transfer) chunk(commands, fills, ids *lane) error {
 		}
 		t.at = point{inputSeq: e.last(), tradeSeq: e.lastTrade(), chain: e.chain}
 	}
-	if t.at.inputSeq >= t.head.inputSeq && t.at != t.head {
+	if t.at.inputSeq >= to.inputSeq && t.at != to {
 		return fmt.Errorf("journal: transfer ends at inputSeq=%d tradeSeq=%d, head is %d, %d: %w",
-			t.at.inputSeq, t.at.tradeSeq, t.head.inputSeq, t.head.tradeSeq, errSizes)
+			t.at.inputSeq, t.at.tradeSeq, to.inputSeq, to.tradeSeq, errSizes)
 	}
 	return nil
 }
@@ -346,7 +374,7 @@ func (t *Transfer) pick() error {
 		t.j.report(b)
 	}
 	for _, s := range list {
-		if s.InputSeq > t.head.inputSeq {
+		if s.InputSeq > t.head.inputSeq || s.InputSeq <= t.base.inputSeq {
 			continue
 		}
 		parts, err := t.j.openParts(s)

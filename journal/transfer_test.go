@@ -331,7 +331,7 @@ func TestSizeIsCountedInTables(t *testing.T) {
 			t.Errorf("%c: %d of %d blocks in %d tables", kind, within, whole.blocks, len(tables))
 		}
 		for to := uint64(1); to <= last; to++ { // wherever the range ends
-			got, err := measureBlocks(j.db, kind, to)
+			got, err := measureBlocks(j.db, kind, 1, to)
 			must(t, err)
 			want, err := countBlocks(j.db, newKey(kind, 1), newKey(kind, to+1))
 			must(t, err)
@@ -354,7 +354,7 @@ func TestSizeCountsBetweenTables(t *testing.T) {
 	}
 	for to, want := range []extent{0: {0, 0}, 2: {2, 3}, 4: {3, 6}, 5: {4, 11}, 6: {5, 17}, 7: {6, 24},
 		8: {6, 24}} {
-		if got, err := measureBlocks(j.db, keyCommands, uint64(to)); err != nil || want.blocks > 0 &&
+		if got, err := measureBlocks(j.db, keyCommands, 1, uint64(to)); err != nil || want.blocks > 0 &&
 			got != want {
 			t.Errorf("up to %d: counted %+v, want %+v, %v", to, got, want, err)
 		}

@@ -15,11 +15,11 @@ func (t *Transfer) measure() error {
 		size += frameHeader + int64(len(p.body)) + p.length
 	}
 	for _, kind := range []byte{keyCommands, keyFills, keyIDs} {
-		last := t.head.inputSeq
+		before, last := t.base.inputSeq, t.head.inputSeq
 		if kind == keyFills {
-			last = t.head.tradeSeq
+			before, last = t.base.tradeSeq, t.head.tradeSeq
 		}
-		x, err := measureBlocks(t.j.db, kind, last)
+		x, err := measureBlocks(t.j.db, kind, before+1, last)
 		if err != nil {
 			return err
 		}
@@ -37,11 +37,35 @@ func (x *extent) add(y extent) {
 	x.bytes += y.bytes
 }
 
-// measureBlocks counts the blocks of a kind up to the one that holds sequence last. The store's
+// measureBlocks counts the blocks of a kind from the one that begins with sequence first up to the
+// one that holds sequence last. The store's
 // tables know how much they hold. Only the keys between the tables that are wholly in the range,
 // and behind those tables, are read one by one.
-func measureBlocks(db *pebble.DB, kind byte, last uint64) (extent, error) {
-	lower, upper := newKey(kind, 1), newKey(kind, last+1)
+func measureBlocks(db *vault, kind byte, first, last uint64) (all extent, err error) {
+	for first <= last {
+		from, end, archive, err := db.of(kind, first)
+		if err != nil {
+			return all, err
+		}
+		to := last
+		if archive {
+			if to = min(to, end.inputSeq); kind == keyFills {
+				to = min(last, end.tradeSeq)
+			}
+		}
+		x, err := measureIn(from, kind, first, to)
+		if err != nil {
+			return all, err
+		}
+		all.add(x)
+		first = to + 1
+	}
+	return all, nil
+}
+
+// measureIn is measureBlocks of one store.
+func measureIn(db *vault, kind byte, first, last uint64) (extent, error) {
+	lower, upper := newKey(kind, first), newKey(kind, last+1)
 	tables, err := tablesIn(db, lower, upper)
 	if err != nil {
 		return extent{}, err
@@ -63,7 +87,7 @@ func measureBlocks(db *pebble.DB, kind byte, last uint64) (extent, error) {
 
 // tablesIn returns the tables that lie wholly in [lower, upper), in order. When
 // tables overlap, which those of blocks do not, there are none to rely on.
-func tablesIn(db *pebble.DB, lower, upper []byte) ([]pebble.SSTableInfo, error) {
+func tablesIn(db *vault, lower, upper []byte) ([]pebble.SSTableInfo, error) {
 	if bytes.Compare(lower, upper) >= 0 {
 		return nil, nil
 	}
@@ -93,7 +117,7 @@ func tablesIn(db *pebble.DB, lower, upper []byte) ([]pebble.SSTableInfo, error) 
 }
 
 // countBlocks counts what is in [lower, upper) key by key.
-func countBlocks(db *pebble.DB, lower, upper []byte) (x extent, err error) {
+func countBlocks(db *vault, lower, upper []byte) (x extent, err error) {
 	if bytes.Compare(lower, upper) >= 0 {
 		return x, nil
 	}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"posttrade/matcher"
@@ -19,6 +18,8 @@ var ErrFills = errors.New("fills are not those of a replay")
 // VerifyOptions of Verify, Stats and Export.
 type VerifyOptions struct {
 	FS vfs.FS // tests; default the operating system's
+	// ArchiveDir is where the archives are; "": what was moved out cannot be read.
+	ArchiveDir string
 	// Engine, if set, makes an engine at the genesis: Verify then replays every
 	// command and compares the fills with the fill blocks, byte for byte.
 	Engine func(genesis []byte) (Engine, error)
@@ -52,7 +53,7 @@ type Report struct {
 // server has the journal open, Verify reads the history up to some moment after the call (view).
 func Verify(ctx context.Context, dir string, o VerifyOptions) (Report, error) {
 	var r Report
-	err := readOnly(dir, &o, func(db *pebble.DB, genesis []byte, a reading, t *tailImage) error {
+	err := readOnly(dir, &o, func(db *vault, genesis []byte, a reading, t *tailImage) error {
 		r.Seed, r.Anchored = hashOf(genesis), a.inputSeq
 		check, err := newFillCheck(genesis, o.Engine)
 		if err != nil {
@@ -64,7 +65,7 @@ func Verify(ctx context.Context, dir string, o VerifyOptions) (Report, error) {
 	return r, err
 }
 
-func verifyAll(ctx context.Context, db *pebble.DB, o *VerifyOptions, dir string, a reading,
+func verifyAll(ctx context.Context, db *vault, o *VerifyOptions, dir string, a reading,
 	t *tailImage, r *Report, check *fillCheck) error {
 	if r.Seed != a.seed {
 		return fmt.Errorf("journal: key=g: genesis hash %x, anchor has %x: %w", r.Seed, a.seed,
@@ -112,7 +113,7 @@ func verifyAll(ctx context.Context, db *pebble.DB, o *VerifyOptions, dir string,
 
 // verifyTail checks what only the tail has, and counts it as commits that are still to come. The
 // chain stays the store's.
-func verifyTail(db *pebble.DB, t *tailImage, head point, boot string, r *Report,
+func verifyTail(db *vault, t *tailImage, head point, boot string, r *Report,
 	check *fillCheck) error {
 	if t == nil {
 		return nil
@@ -206,8 +207,9 @@ func Stats(ctx context.Context, dir string, o VerifyOptions) (Report, error) {
 }
 
 // readOnly opens an existing journal without changing it.
-func readOnly(dir string, o *VerifyOptions, f func(db *pebble.DB, genesis []byte, a reading,
+func readOnly(dir string, o *VerifyOptions, f func(db *vault, genesis []byte, a reading,
 	t *tailImage) error) (err error) {
+	defer func() { err = withCopied(err, o.FS, dir) }()
 	s, err := openView(dir, o)
 	if err != nil {
 		return err
@@ -230,7 +232,7 @@ func Export(ctx context.Context, dir string, w io.Writer, from, to uint64, o Ver
 // Export is Export of an open journal, up to its durable head.
 func (j *Journal) Export(ctx context.Context, w io.Writer, from, to uint64) error {
 	var line []byte
-	return j.replay(ctx, from, to, func(d *decoded) error {
+	return j.replay(ctx, from, to, false, func(d *decoded) error {
 		line = line[:0]
 		return exportCommit(w, &line, d)
 	})

@@ -8,7 +8,6 @@ import (
 	"os"
 	"strings"
 
-	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
@@ -262,7 +261,7 @@ func (f *viewFile) Fd() uintptr                           { return vfs.InvalidFd
 type storeView struct {
 	view    *view
 	latch   *latch
-	db      *pebble.DB
+	db      *vault
 	anchor  reading
 	tail    *tailImage
 	genesis []byte
@@ -297,6 +296,7 @@ func openView(dir string, o *VerifyOptions) (_ *storeView, err error) {
 	if err := s.openStore(o.FS, dir); err != nil {
 		return nil, err
 	}
+	s.db.shelf.reach(o.FS, o.ArchiveDir)
 	if s.genesis, err = anchoredGenesis(s.db, s.anchor, o.FS.PathJoin(dir, anchorName)); err != nil {
 		return nil, errors.Join(s.explained(err), s.close())
 	}

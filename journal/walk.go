@@ -14,7 +14,7 @@ import (
 )
 
 // iterate runs f with an iterator over [lower, upper) and joins its errors.
-func iterate(db *pebble.DB, lower, upper []byte, f func(*pebble.Iterator) error) error {
+func iterate(db *vault, lower, upper []byte, f func(*pebble.Iterator) error) error {
 	return guard(func() error {
 		it, err := db.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: upper})
 		if err != nil {
@@ -32,7 +32,7 @@ func iterate(db *pebble.DB, lower, upper []byte, f func(*pebble.Iterator) error)
 }
 
 // get reads one key.
-func get(db *pebble.DB, key []byte) (v []byte, closer io.Closer, err error) {
+func get(db *vault, key []byte) (v []byte, closer io.Closer, err error) {
 	err = guard(func() error {
 		v, closer, err = db.Get(key)
 		return err
@@ -55,7 +55,7 @@ type decoded struct {
 // walker reads commits in order and checks everything about them: checksum,
 // contiguity, chain, and that fills and client ids are those of the commit.
 type walker struct {
-	db     *pebble.DB
+	db     *vault
 	seed   [chainBytes]byte
 	at     point // the end of the last commit read
 	lastAt uint64
@@ -69,10 +69,17 @@ type walker struct {
 	get func(key []byte) ([]byte, io.Closer, error)
 }
 
-func newWalker(db *pebble.DB, seed [chainBytes]byte) *walker {
+func newWalker(db *vault, seed [chainBytes]byte) *walker {
 	return &walker{
 		db: db, seed: seed, at: point{chain: seed}, unpack: newUnpacker(), block: &decoded{},
-		get: func(key []byte) ([]byte, io.Closer, error) { return get(db, key) },
+		get: func(key []byte) ([]byte, io.Closer, error) {
+			seq, _ := keySeq(key) // it is a key of a block
+			from, _, _, err := db.of(key[0], seq)
+			if err != nil {
+				return nil, nil, err
+			}
+			return get(from, key)
+		},
 	}
 }
 
@@ -92,7 +99,15 @@ func (w *walker) startAt(first uint64) error {
 	if first == 1 {
 		return nil
 	}
-	return iterate(w.db, []byte{keyCommands}, newKey(keyCommands, first),
+	if end, ok := w.db.shelf.ended(first - 1); ok {
+		w.at = end // without the archive
+		return nil
+	}
+	db, _, _, err := w.db.of(keyCommands, first-1)
+	if err != nil {
+		return err
+	}
+	return iterate(db, []byte{keyCommands}, newKey(keyCommands, first),
 		func(it *pebble.Iterator) error {
 			if !it.Last() {
 				return fmt.Errorf("journal: no block before key=%s: %w",
@@ -117,8 +132,12 @@ func (w *walker) seek(inputSeq uint64) error {
 	if inputSeq <= 1 {
 		return nil
 	}
+	db, _, _, err := w.db.of(keyCommands, inputSeq)
+	if err != nil {
+		return err
+	}
 	var first uint64
-	err := iterate(w.db, []byte{keyCommands}, newKey(keyCommands, inputSeq+1),
+	err = iterate(db, []byte{keyCommands}, newKey(keyCommands, inputSeq+1),
 		func(it *pebble.Iterator) error {
 			if !it.Last() {
 				return nil
@@ -154,7 +173,11 @@ func (w *walker) walk(limit uint64, f func(*decoded) error) error {
 		if w.at.inputSeq > 0 {
 			from = newKey(keyCommands, w.at.inputSeq+1)
 		}
-		err := iterate(w.db, from, []byte{keyCommands + 1}, func(it *pebble.Iterator) error {
+		db, end, archive, err := w.db.of(keyCommands, w.at.inputSeq+1)
+		if err != nil {
+			return err
+		}
+		err = iterate(db, from, []byte{keyCommands + 1}, func(it *pebble.Iterator) error {
 			for ok := it.First(); ok; ok = it.Next() {
 				if limit > 0 && w.at.inputSeq >= limit {
 					return nil
@@ -175,6 +198,12 @@ func (w *walker) walk(limit uint64, f func(*decoded) error) error {
 			}
 			return nil
 		})
+		if err == nil && archive && w.at.inputSeq < end.inputSeq && (limit == 0 || w.at.inputSeq < limit) {
+			err = endsEarly(w.at.inputSeq, end.inputSeq)
+		}
+		if err == nil && archive && w.at == end && (limit == 0 || end.inputSeq < limit) {
+			continue // with the next archive, or the store
+		}
 		if !errors.Is(err, errEnough) {
 			return err
 		}
@@ -218,7 +247,9 @@ func (w *walker) read(key, value []byte) error {
 			return bad("record %d has inputSeq %d, want %d: %w", i, got, want, errSizes)
 		}
 	}
-	if !w.bare {
+	if w.bare {
+		b.fills, b.ids = b.fills[:0], ClientIDs{}
+	} else {
 		if err := w.companions(b); err != nil {
 			return err
 		}

@@ -13,8 +13,23 @@ type account struct {
 	executed int64    // x 1e6: paid for purchases less received for sales
 	open     [2]int64 // x 1e6, by side: what open orders could still pay or receive
 	id       uint32
-	enabled  uint32 // 0 or 1
+	flags    uint32 // accountEnabled; from bit boundsAt on the row of its limits
 }
+
+// The bits of account.flags.
+const (
+	accountEnabled = 1 << 0
+	boundsAt       = 1
+)
+
+// bounds returns the row of the account's own limits, 0 for none.
+func (a *account) bounds() uint32 { return a.flags >> boundsAt }
+
+// setBounds sets the row of the account's own limits.
+func (a *account) setBounds(row uint32) { a.flags = a.flags&accountEnabled | row<<boundsAt }
+
+// enable enables or disables the account.
+func (a *account) enable(enabled bool) { a.flags = a.flags&^accountEnabled | oneIf(enabled) }
 
 // accounts is the table of all accounts, in the order in which they appeared.
 // An account's index never changes; rows and positions are addressed by it.
@@ -58,7 +73,7 @@ func (t *accounts) add(id uint32, enabled bool) bool {
 	if t.count == len(t.rows) {
 		return false
 	}
-	t.rows[t.count] = account{id: id, enabled: oneIf(enabled)}
+	t.rows[t.count] = account{id: id, flags: oneIf(enabled)}
 	t.count++
 	at := t.home(id)
 	for t.slots[at&t.mask] != 0 {

@@ -64,6 +64,7 @@ func (e *Engine) screenOrder(c *Command, q *request) RiskReason {
 	if r := e.standing(c, q); r != Accepted {
 		return r
 	}
+	limits := e.boundsOf(q)
 	q.market, q.cut = c.LimitPx <= 0, Accepted
 	if c.Qty <= 0 || c.Side > Sell || !coherent(c.Flags, q.market) {
 		return Invalid
@@ -78,29 +79,29 @@ func (e *Engine) screenOrder(c *Command, q *request) RiskReason {
 	if q.crosses && c.Flags&FlagPostOnly != 0 {
 		return Invalid
 	}
-	if int64(c.Qty) > e.policy.maxOrderQty {
+	if int64(c.Qty) > limits.RiskLimits[LimitOrderQty] {
 		return OrderSize
 	}
 	security := e.securities.table.at(c.SecurityID - 1)
 	if q.market {
-		if r := e.priceMarket(q, security, best, any); r != Accepted {
+		if r := e.priceMarket(q, limits, security, best, any); r != Accepted {
 			return r
 		}
 		if c.Version >= version2 {
-			e.boundMarket(c, q, best, any)
+			e.boundMarket(c, q, limits, best, any)
 		}
 	} else {
-		if r := e.policy.collar(security, c.LimitPx); r != Accepted {
+		if r := limits.collar(security, c.LimitPx); r != Accepted {
 			return r
 		}
 		q.price = c.LimitPx
 	}
 	e.raiseToBid(c, q, best)
 	var ok bool
-	if q.notional, ok = e.policy.worth(q.price, c.Qty); !ok {
+	if q.notional, ok = limits.worth(q.price, c.Qty); !ok {
 		return OrderNotional
 	}
-	if r := e.exposed(c, q, int64(c.Qty)); r != Accepted {
+	if r := e.exposed(c, q, limits, int64(c.Qty)); r != Accepted {
 		return r
 	}
 	if q.market && c.Side == Buy && q.cut == Accepted && c.Version >= version2 {
@@ -142,8 +143,9 @@ func within(side Side, limit, px int64) bool {
 
 // priceMarket finds the price that a MARKET order is judged at: the market price, or the best
 // opposite price while there is no market price.
-func (e *Engine) priceMarket(q *request, s *security, best int64, any bool) RiskReason {
-	switch r := e.policy.fresh(s, e.now); {
+func (e *Engine) priceMarket(q *request, limits *bounds, s *security, best int64,
+	any bool) RiskReason {
+	switch r := limits.fresh(s, e.now); {
 	case r == PriceMissing && any:
 		q.price = best * e.policy.tickPx
 	case r != Accepted:

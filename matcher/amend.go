@@ -70,6 +70,7 @@ func (e *Engine) screenReplace(c *Command, q *request, o *order, cold *orderCold
 	if r := e.standing(c, q); r != Accepted {
 		return r
 	}
+	limits := e.boundsOf(q)
 	filled := cold.qty - o.leaves
 	if c.Qty <= filled || c.LimitPx <= 0 || c.Flags&(FlagIOC|FlagFOK) != 0 {
 		return Invalid
@@ -82,15 +83,15 @@ func (e *Engine) screenReplace(c *Command, q *request, o *order, cold *orderCold
 	if q.crosses && c.Flags&FlagPostOnly != 0 {
 		return Invalid
 	}
-	if int64(c.Qty) > e.policy.maxOrderQty {
+	if int64(c.Qty) > limits.RiskLimits[LimitOrderQty] {
 		return OrderSize
 	}
-	if r := e.policy.collar(e.securities.table.at(c.SecurityID-1), c.LimitPx); r != Accepted {
+	if r := limits.collar(e.securities.table.at(c.SecurityID-1), c.LimitPx); r != Accepted {
 		return r
 	}
 	q.price = c.LimitPx
 	e.raiseToBid(c, q, best)
-	if _, ok := e.policy.worth(q.price, c.Qty); !ok {
+	if _, ok := limits.worth(q.price, c.Qty); !ok {
 		return OrderNotional
 	}
 	leaves := c.Qty - filled
@@ -98,7 +99,7 @@ func (e *Engine) screenReplace(c *Command, q *request, o *order, cold *orderCold
 		return Accepted // it goes on resting and needs no more than was admitted
 	}
 	q.notional = q.price * int64(leaves)
-	return e.exposed(c, q, int64(leaves))
+	return e.exposed(c, q, limits, int64(leaves))
 }
 
 // replace carries out what screenReplace has admitted.

@@ -42,12 +42,7 @@ func newEngine(g *Genesis) (*Engine, error) {
 	e := &Engine{
 		nextRef: 1,
 		maxOpen: l.MaxOpenOrders,
-		policy: policy{
-			maxOrderQty: l.MaxOrderQty, maxOrderNotional: l.MaxOrderNotional,
-			creditLimit: l.CreditLimit, maxAgeMillis: l.PriceMaxAgeMillis,
-			collarBps: l.PriceCollarBps, tickPx: g.TickPx,
-			maxPosition: l.MaxPositionQty, maxConcentration: l.MaxConcentrationNotional,
-		},
+		policy:  policy{tickPx: g.TickPx},
 		genesis: *g,
 	}
 	e.genesis.Accounts = slices.Clone(g.Accounts)
@@ -55,6 +50,7 @@ func newEngine(g *Genesis) (*Engine, error) {
 
 	a := &e.arena
 	e.accounts = newAccounts(a, l.MaxAccounts)
+	e.bounds = newBoundRows(a, l.MaxAccounts)
 	e.securities = newSecurities(a, l.MaxSecurities)
 	e.positions = newPositions(a, l.MaxAccounts, l.MaxSecurities)
 	// The salt spreads the table's slots; no decision depends on it.
@@ -75,6 +71,7 @@ func newEngine(g *Genesis) (*Engine, error) {
 	if a.Err() != nil {
 		return nil, errors.Join(a.Err(), a.Close())
 	}
+	e.all.RiskLimits = l.RiskLimits()
 	e.orders = pool
 	e.ladders = make([]ladder, l.MaxSecurities)
 	for i := range e.ladders {
@@ -87,6 +84,9 @@ func newEngine(g *Genesis) (*Engine, error) {
 // MakeResident makes the beginning of every table resident, so that page faults do not delay the
 // first commands. Any goroutine may call it.
 func (e *Engine) MakeResident() error { return e.arena.MakeResident() }
+
+// Resident is how many bytes of the engine's tables are resident. Only the owner may call it.
+func (e *Engine) Resident() int64 { return e.arena.Resident() }
 
 // Frontier is where the next orders will lie. The engine's owner does not publish how far it has
 // come, so the caller does: nextRef is at most the reference of the next order.

@@ -71,8 +71,9 @@ func (e *Engine) grow(to Capacities) error {
 		positions = newPositions(a, to.Accounts, to.Securities)
 	}
 	accounts, securities, contracts := e.accounts, e.securities, e.contracts
+	bounds := e.bounds
 	if to.Accounts > was.Accounts {
-		accounts = newAccounts(a, to.Accounts)
+		accounts, bounds = newAccounts(a, to.Accounts), newBoundRows(a, to.Accounts)
 	}
 	if to.Securities > was.Securities {
 		securities = newSecurities(a, to.Securities)
@@ -85,9 +86,10 @@ func (e *Engine) grow(to Capacities) error {
 	}
 	if to.Accounts > was.Accounts {
 		for _, old := range e.accounts.rows[:e.accounts.count] {
-			accounts.add(old.id, old.enabled == 1)
+			accounts.add(old.id, false)
 			accounts.rows[accounts.count-1] = old
 		}
+		bounds.count = copy(bounds.rows, e.bounds.rows[:e.bounds.count])
 	}
 	if to.Securities > was.Securities {
 		for i := range e.securities.rows[:e.securities.count] {
@@ -102,6 +104,7 @@ func (e *Engine) grow(to Capacities) error {
 		e.movePositions(&positions)
 	}
 	e.accounts, e.securities, e.contracts, e.positions = accounts, securities, contracts, positions
+	e.bounds = bounds
 	// What lookAhead has found out names rows of the old table.
 	for i := range e.requests {
 		e.requests[i].owner = 0

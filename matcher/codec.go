@@ -64,7 +64,7 @@ func (c *Command) verifyCommand() error {
 	if c.BlockLength != blockCommand {
 		return c.badBlockLength()
 	}
-	if c.Type < OrderNew || c.Type > OperatorNote || c.Type >= CapacityControl && c.Version < 2 {
+	if !c.Type.known(c.Version) {
 		return fmt.Errorf("matcher: decode type=%d: %w", c.Type, ErrCommandType)
 	}
 	if c.Side&^c.sides() != 0 {
@@ -77,6 +77,15 @@ func (c *Command) verifyCommand() error {
 		return c.verifyNote()
 	}
 	return nil
+}
+
+// known reports whether records of a version can have the type.
+func (t CommandType) known(version uint16) bool {
+	switch t {
+	case CapacityControl, OperatorNote, LimitsControl:
+		return version >= 2
+	}
+	return t >= OrderNew && t < CapacityControl
 }
 
 // sides are the bits that Side may have.

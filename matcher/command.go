@@ -46,7 +46,8 @@ const (
 	SwapBook           CommandType = 12
 	SwaptionBook       CommandType = 13
 	CapacityControl    CommandType = 14 // of version 2
-	OperatorNote       CommandType = 15 // of version 2; 16 is not a type yet
+	OperatorNote       CommandType = 15 // of version 2
+	LimitsControl      CommandType = 16 // of version 2
 )
 
 // Side is the direction of an order, a trade or a swap.
@@ -117,6 +118,11 @@ const (
 //	                     AccountID = acts: how many commands behind the last part it is about,
 //	                     LimitPx = what binds it to them (0 without acts). Its text is where the
 //	                     client ids are; see package matcher/note
+//	LIMITS_CONTROL       one part of a LimitsChange: PriceTicks = policy version, SecurityID = the
+//	                     LimitID, LimitPx = the value, Side = 1: remove the account's own limit;
+//	                     OrderRef = 1: only for AccountID, 0: for all accounts; Qty = part (from 1)
+//	                     in bits 0 to 7, number of parts from bit 8 on. The last part applies the
+//	                     change; a part that does not continue the one before it is refused
 //	SWAP_BOOK            Qty = notional, LimitPx = fixed rate, PriceTicks = idempotency key,
 //	                     OrderRef = effective and maturity day, SecurityID = convention; see
 //	                     ContractTerms

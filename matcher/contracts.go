@@ -91,17 +91,18 @@ func (e *Engine) screenBooking(c *Command, terms *ContractTerms) RiskReason {
 		return UnknownAccount
 	}
 	account := &e.accounts.rows[i]
-	if account.enabled == 0 {
+	if account.flags&accountEnabled == 0 {
 		return AccountDisabled
 	}
 	if !terms.Representable() || c.Flags&^FlagShadow != 0 {
 		return Invalid
 	}
+	limits := &e.boundsOf(&request{bounds: account.bounds()}).RiskLimits
 	notional := int64(terms.Notional) * PriceScale // below 2^52
-	if notional > e.policy.maxOrderNotional {
+	if notional > limits[LimitOrderNotional] {
 		return OrderNotional
 	}
-	if used := account.used(); used > e.policy.creditLimit-notional {
+	if used := account.used(); used > limits[LimitCredit]-notional {
 		return CreditLimit
 	}
 	if e.contracts.count == len(e.contracts.rows) {

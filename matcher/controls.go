@@ -15,7 +15,7 @@ func (e *Engine) accountControl(c *Command) {
 			return
 		}
 	} else if c.Side&KeepEnabled == 0 {
-		e.accounts.rows[i].enabled = uint32(c.Side & SecurityEnabled)
+		e.accounts.rows[i].enable(c.Side&SecurityEnabled != 0)
 	}
 	e.applyEvent(c, 0, EventLast)
 }
@@ -51,13 +51,18 @@ func (e *Engine) policyControl(c *Command) {
 		return
 	}
 	e.policyVersion = c.PriceTicks
+	e.pending = pendingLimits{}
 	e.policy.kill = c.Side == 1
+	change := LimitsChange{}
 	if c.Qty > 0 {
-		e.policy.maxPosition = int64(c.Qty)
+		change.Set |= 1 << LimitPosition
+		change.Values[LimitPosition] = int64(c.Qty)
 	}
 	if c.LimitPx > 0 {
-		e.policy.maxConcentration = c.LimitPx
+		change.Set |= 1 << LimitConcentration
+		change.Values[LimitConcentration] = c.LimitPx
 	}
+	e.changeAll(&change)
 	e.applyEvent(c, c.LimitPx, EventLast)
 }
 

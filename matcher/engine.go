@@ -21,6 +21,7 @@ type Engine struct {
 	stamp       uint64 // last priority stamp given to an order
 
 	policy        policy
+	all           bounds // the limits of all accounts
 	policyVersion int64
 
 	keys       keys
@@ -36,6 +37,8 @@ type Engine struct {
 	openOrders int
 	maxOpen    int
 	contracts  contracts
+	bounds     boundRows
+	pending    pendingLimits
 
 	taker    taker
 	requests [2 * nearAhead]request // of the command being decided and of those to come, in turns
@@ -105,6 +108,8 @@ func (e *Engine) decide(c *Command, q *request) {
 		e.book(c)
 	case CapacityControl:
 		e.capacityControl(c)
+	case LimitsControl:
+		e.limitsControl(c)
 	default:
 		e.applied--
 		panicUnknown(c)

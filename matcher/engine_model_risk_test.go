@@ -42,12 +42,12 @@ func (m *naive) bound() (px int64, cut RiskReason) {
 	if c.LimitPx > 0 || m.rules() == 1 {
 		return max(c.LimitPx, 0), Accepted
 	}
-	price, reach := m.marketPrice(), big.NewInt(m.limits.PriceCollarBps)
+	price, reach := m.marketPrice(), big.NewInt(m.limit(LimitCollar))
 	reach.Mul(reach, big.NewInt(price)).Quo(reach, big.NewInt(10_000))
 	switch {
-	case m.limits.PriceCollarBps != 0 && c.Side == Buy:
+	case m.limit(LimitCollar) != 0 && c.Side == Buy:
 		return reach.Add(reach, big.NewInt(price)).Int64(), PriceCollar
-	case m.limits.PriceCollarBps != 0:
+	case m.limit(LimitCollar) != 0:
 		return max(price-reach.Int64(), 1), PriceCollar
 	case c.Side == Sell:
 		return 0, Accepted
@@ -105,7 +105,7 @@ func (m *naive) judged(price int64) int64 {
 	switch {
 	case c.Side == Sell && crosses(Sell, px, best):
 		return max(price, best)
-	case c.Side == Buy && c.LimitPx <= 0 && m.limits.PriceCollarBps != 0:
+	case c.Side == Buy && c.LimitPx <= 0 && m.limit(LimitCollar) != 0:
 		return px
 	}
 	return price
@@ -152,11 +152,11 @@ func (m *naive) exposure(but *naiveOrder, qty int32, price int64) RiskReason {
 	add(held, int64(qty), 1)
 	worth := new(big.Int).Mul(new(big.Int).Abs(held), big.NewInt(price))
 	switch {
-	case used.Cmp(big.NewInt(m.limits.CreditLimit)) > 0:
+	case used.Cmp(big.NewInt(m.limit(LimitCredit))) > 0:
 		return CreditLimit
-	case held.Cmp(big.NewInt(m.maxPos)) > 0:
+	case held.Cmp(big.NewInt(m.limit(LimitPosition))) > 0:
 		return PositionLimit
-	case worth.Cmp(big.NewInt(m.maxConc)) > 0:
+	case worth.Cmp(big.NewInt(m.limit(LimitConcentration))) > 0:
 		return ConcentrationLimit
 	}
 	return Accepted
@@ -167,8 +167,8 @@ func (m *naive) collar() RiskReason {
 	s := m.security(m.cmd.SecurityID)
 	off := new(big.Int).Abs(new(big.Int).Sub(big.NewInt(m.cmd.LimitPx), big.NewInt(s.lastPx)))
 	off.Mul(off, big.NewInt(10_000))
-	most := new(big.Int).Mul(big.NewInt(s.lastPx), big.NewInt(m.limits.PriceCollarBps))
-	if s.lastPx != 0 && m.limits.PriceCollarBps != 0 && off.Cmp(most) > 0 {
+	most := new(big.Int).Mul(big.NewInt(s.lastPx), big.NewInt(m.limit(LimitCollar)))
+	if s.lastPx != 0 && m.limit(LimitCollar) != 0 && off.Cmp(most) > 0 {
 		return PriceCollar
 	}
 	return Accepted
@@ -176,14 +176,14 @@ func (m *naive) collar() RiskReason {
 
 func (m *naive) tooMuch(px int64, qty int32) bool {
 	worth := new(big.Int).Mul(big.NewInt(px), big.NewInt(int64(qty)))
-	return worth.Cmp(big.NewInt(m.limits.MaxOrderNotional)) > 0
+	return worth.Cmp(big.NewInt(m.limit(LimitOrderNotional))) > 0
 }
 
 func (m *naive) fresh(s *naiveSecurity) RiskReason {
 	switch {
 	case s.lastPx == 0:
 		return PriceMissing
-	case m.cmd.EventTimeMillis-s.lastTime > m.limits.PriceMaxAgeMillis:
+	case m.cmd.EventTimeMillis-s.lastTime > m.limit(LimitPriceAge):
 		return PriceStale
 	}
 	return Accepted
@@ -213,7 +213,7 @@ func (m *naive) judge() RiskReason {
 		isMarket && tif == FlagPostOnly, !isMarket && c.LimitPx%m.tick != 0,
 		tif == FlagPostOnly && crosses(c.Side, c.LimitPx, best):
 		return Invalid
-	case int64(c.Qty) > m.limits.MaxOrderQty:
+	case int64(c.Qty) > m.limit(LimitOrderQty):
 		return OrderSize
 	}
 	price := c.LimitPx
@@ -298,7 +298,7 @@ func (m *naive) judgeTrade() RiskReason {
 	switch {
 	case c.Qty < 1 || c.Side > 1:
 		return Invalid
-	case int64(c.Qty) > m.limits.MaxOrderQty:
+	case int64(c.Qty) > m.limit(LimitOrderQty):
 		return OrderSize
 	case m.fresh(s) != Accepted:
 		return m.fresh(s)
@@ -318,7 +318,7 @@ func (m *naive) judgeReplace(o *naiveOrder) RiskReason {
 	case c.Qty <= filled, c.LimitPx < 1, c.LimitPx%m.tick != 0, c.Flags&(FlagIOC|FlagFOK) != 0,
 		c.Flags&FlagPostOnly != 0 && crosses(c.Side, c.LimitPx, m.best(c.SecurityID, c.Side)):
 		return Invalid
-	case int64(c.Qty) > m.limits.MaxOrderQty:
+	case int64(c.Qty) > m.limit(LimitOrderQty):
 		return OrderSize
 	case m.collar() != Accepted:
 		return PriceCollar

@@ -16,8 +16,9 @@ type naive struct {
 	nextRef    uint32
 	policy     int64 // its version
 	kill       bool
-	maxPos     int64
-	maxConc    int64
+	all        RiskLimits
+	own        map[uint32]map[LimitID]int64
+	parts      []Command // of a change of limits that is not whole yet
 	accounts   map[uint32]*naiveAccount
 	securities []*naiveSecurity
 	positions  map[[2]uint32]*naivePosition
@@ -93,7 +94,7 @@ type naiveKey struct {
 func newNaive(g *Genesis) *naive {
 	m := &naive{
 		limits: g.Limits, tick: g.TickPx, nextRef: 1,
-		maxPos: g.Limits.MaxPositionQty, maxConc: g.Limits.MaxConcentrationNotional,
+		all: g.Limits.RiskLimits(), own: map[uint32]map[LimitID]int64{},
 		accounts:  map[uint32]*naiveAccount{},
 		positions: map[[2]uint32]*naivePosition{},
 	}
@@ -214,15 +215,18 @@ func (m *naive) command() {
 			return
 		}
 		m.policy = c.PriceTicks
+		m.parts = nil
 		m.kill = c.Side == 1
 		if c.Qty > 0 {
-			m.maxPos = int64(c.Qty)
+			m.all[LimitPosition] = int64(c.Qty)
 		}
 		if c.LimitPx > 0 {
-			m.maxConc = c.LimitPx
+			m.all[LimitConcentration] = c.LimitPx
 		}
 		applied.Px = c.LimitPx
 		m.say(applied)
+	case LimitsControl:
+		m.limitsPart()
 	case RestrictionControl:
 		s := m.security(c.SecurityID)
 		switch {

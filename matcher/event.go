@@ -39,6 +39,9 @@ const (
 	// terms (read ContractTerms); Px is the fixed rate, Qty the notional, OrderRef
 	// and SecurityID are 0.
 	EventContract EventKind = 9
+	// EventLimits: the last part of a LIMITS_CONTROL has changed the limits of all accounts, or of
+	// AccountID; read them with Limits. Px is the version of the policy.
+	EventLimits EventKind = 10
 )
 
 // The bits of Event.Flags.

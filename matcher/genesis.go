@@ -13,6 +13,10 @@ type Genesis struct {
 	// ClientKey is the secret under which client order ids are hashed, 16 bytes in hex. A journal from
 	// a build without this field has none. No caller may see it: see PublicGenesis.
 	ClientKey string `json:"clientKey,omitempty"`
+
+	// EvidenceKey is the secret from which the transparency log makes its salts, 32 bytes in hex. A
+	// journal from a build without this field has none. No caller may see it either.
+	EvidenceKey string `json:"evidenceKey,omitempty"`
 }
 
 // GenesisFormat is the version of the genesis record.

@@ -2,6 +2,8 @@ package matcher
 
 import (
 	"bytes"
+	"crypto/rand"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 )
@@ -32,16 +34,29 @@ func ParseGenesis(text []byte) (*Genesis, error) {
 	if _, err := ParseClientKey(g.ClientKey); err != nil {
 		return nil, err
 	}
+	if key, err := hex.DecodeString(g.EvidenceKey); err != nil || len(key) != 0 && len(key) != evidenceKeyBytes {
+		return nil, fmt.Errorf("matcher: genesis evidenceKey is not %d bytes in hex", evidenceKeyBytes)
+	}
 	return g, nil
 }
 
-// PublicGenesis returns a record's text without its secret, for callers. A record without a secret
+// evidenceKeyBytes is the length of Genesis.EvidenceKey before it is written in hex.
+const evidenceKeyBytes = 32
+
+// NewEvidenceKey returns the EvidenceKey for the genesis record of a new journal.
+func NewEvidenceKey() string {
+	var key [evidenceKeyBytes]byte
+	rand.Read(key[:]) // never fails
+	return hex.EncodeToString(key[:])
+}
+
+// PublicGenesis returns a record's text without its secrets, for callers. A record without secrets
 // gives the text itself.
 func PublicGenesis(text []byte) []byte {
 	g, err := ParseGenesis(text)
-	if err != nil || g.ClientKey == "" {
+	if err != nil || g.ClientKey == "" && g.EvidenceKey == "" {
 		return text
 	}
-	g.ClientKey = ""
+	g.ClientKey, g.EvidenceKey = "", ""
 	return g.Marshal()
 }

@@ -3,6 +3,9 @@ package matcher
 // The functions below read an engine's state, for views that start from a snapshot. They are not on
 // the path of a command. Only the engine's owner may call them, between two commands.
 
+// NextOrder is the number that the next order gets, unless an order of an earlier era has it.
+func (e *Engine) NextOrder() uint64 { return e.nextRef }
+
 // OrderInfo is an order as the engine knows it.
 type OrderInfo struct {
 	Ref           uint32
@@ -95,7 +98,7 @@ func (e *Engine) EachAccount(f func(AccountInfo) bool) {
 	for i := range e.accounts.rows[:e.accounts.count] {
 		a := &e.accounts.rows[i]
 		if !f(AccountInfo{
-			ID: a.id, Enabled: a.enabled != 0,
+			ID: a.id, Enabled: a.flags&accountEnabled != 0,
 			Executed: a.executed, ReservedBuys: a.open[Buy], ReservedSells: a.open[Sell],
 		}) {
 			return
@@ -161,9 +164,10 @@ type PolicyInfo struct {
 
 // Policy returns the policy in force.
 func (e *Engine) Policy() PolicyInfo {
+	limits := &e.all.RiskLimits
 	return PolicyInfo{
 		Version: e.policyVersion, KillSwitch: e.policy.kill,
-		MaxPositionQty: e.policy.maxPosition, MaxConcentrationNotional: e.policy.maxConcentration,
+		MaxPositionQty: limits[LimitPosition], MaxConcentrationNotional: limits[LimitConcentration],
 	}
 }
 

@@ -53,6 +53,9 @@ func newOrderPool(capacity int) (*orderPool, error) {
 // MakeResident does this for the pool as Engine.MakeResident does for the engine.
 func (p *orderPool) MakeResident() error { return p.arena.MakeResident() }
 
+// Resident is for the engine's arena.
+func (p *orderPool) Resident() int64 { return p.arena.Resident() }
+
 // makeRoom makes the homes of the references from first up to end resident.
 func (p *orderPool) makeRoom(first, end uint64) error {
 	homes := 1 + int(p.homes)
@@ -86,6 +89,9 @@ func newPages(capacity int) (*pages, error) {
 
 // MakeResident does this for the pages as Engine.MakeResident does for the engine.
 func (g *pages) MakeResident() error { return g.arena.MakeResident() }
+
+// Resident is for the engine's arena.
+func (g *pages) Resident() int64 { return g.arena.Resident() }
 
 // Close gives the memory back; the ladders must not be used afterwards.
 func (g *pages) Close() error {

@@ -77,7 +77,7 @@ func (m *naive) judgeBooking(t *ContractTerms) RiskReason {
 			}
 		}
 		add(PriceScale, t.Notional)
-		if used.Cmp(big.NewInt(m.limits.CreditLimit)) > 0 {
+		if used.Cmp(big.NewInt(m.limit(LimitCredit))) > 0 {
 			return CreditLimit
 		}
 	}

@@ -48,6 +48,12 @@ func (m *naive) compare(t *testing.T, e *Engine) {
 	}
 	e.EachAccount(func(a AccountInfo) bool {
 		want := m.accounts[a.ID]
+		m.cmd.AccountID = a.ID
+		for id, limit := range e.boundsOf(&request{bounds: e.accounts.rows[e.accounts.find(a.ID)].bounds()}).RiskLimits {
+			if limit != m.limit(LimitID(id)) {
+				t.Fatalf("account %d: %v=%d, want %d", a.ID, LimitID(id), limit, m.limit(LimitID(id)))
+			}
+		}
 		if a.Enabled != want.enabled || a.Executed != want.executed.Int64() {
 			t.Fatalf("account %+v, want %+v", a, want)
 		}
@@ -116,12 +122,12 @@ func TestEngineMatchesTheModel(t *testing.T) {
 			}
 		}
 	})
-	t.Logf("kinds %v\nreasons %v\nflags %v\n%+v", kinds[1:10], reasons, flagged[:8], r.e.Counts())
+	t.Logf("kinds %v\nreasons %v\nflags %v\n%+v", kinds[1:11], reasons, flagged[:8], r.e.Counts())
 	if runLength() < 50_000 {
 		return
 	}
 	// The run must reach every kind and every reason.
-	for kind, n := range kinds[1:10] {
+	for kind, n := range kinds[1:11] {
 		if n == 0 {
 			t.Errorf("no event of kind %d", kind+1)
 		}

@@ -69,10 +69,10 @@ type snapshotReader struct {
 
 // place is a record type's place in the file; 0 means that the type does not exist.
 var place = [...]int{
-	recordHeader: 1, recordPolicy: 2, recordCapacity: 3, recordAccount: 4, recordSecurity: 5,
-	recordSymbol:      6,
-	recordIdempotency: 7, recordContract: 8, recordPosition: 9, recordPrice: 10, recordBook: 11,
-	recordOrder: 12, recordEnd: 13,
+	recordHeader: 1, recordPolicy: 2, recordCapacity: 3, recordAccount: 4, recordLimits: 5,
+	recordSecurity: 6, recordSymbol: 7,
+	recordIdempotency: 8, recordContract: 9, recordPosition: 10, recordPrice: 11, recordBook: 12,
+	recordOrder: 13, recordEnd: 14,
 }
 
 func (s *snapshotReader) read() error {
@@ -86,7 +86,7 @@ func (s *snapshotReader) read() error {
 		}
 		kind := int(s.kind)
 		if kind >= len(place) || place[kind] == 0 || kind == recordContract && s.format == 4 ||
-			kind == recordCapacity && s.format < SnapshotFormat {
+			(kind == recordCapacity || kind == recordLimits) && s.format < SnapshotFormat {
 			return ErrSnapshotRecord
 		}
 		if place[kind] < place[before] || kind == before &&
@@ -225,6 +225,8 @@ func (s *snapshotReader) body() error {
 		return s.capacity()
 	case recordAccount:
 		return s.account()
+	case recordLimits:
+		return s.limits()
 	case recordSecurity:
 		return s.security()
 	case recordIdempotency:

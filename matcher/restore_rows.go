@@ -21,7 +21,8 @@ func (s *snapshotReader) policy() error {
 	e := s.engine
 	e.policyVersion = version
 	e.policy.kill = kill == 1
-	e.policy.maxPosition, e.policy.maxConcentration = position, concentration
+	all := &e.all.RiskLimits
+	all[LimitPosition], all[LimitConcentration] = position, concentration
 	return nil
 }
 

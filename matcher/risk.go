@@ -4,19 +4,20 @@ package matcher
 
 import "math/bits"
 
-// policy is what screening judges by. POLICY_CONTROL changes the last three; the rest comes from
-// the genesis record.
+// policy is what screening judges every command by. The grid comes from the genesis record;
+// POLICY_CONTROL sets the switch.
 type policy struct {
-	maxOrderQty      int64
-	maxOrderNotional int64
-	creditLimit      int64
-	maxAgeMillis     int64
-	collarBps        int64
-	tickPx           int64
+	tickPx int64
+	kill   bool
+}
 
-	kill             bool
-	maxPosition      int64
-	maxConcentration int64
+// bounds are the limits that the orders of one account are judged by: one cache line. Most accounts
+// have none of their own, and share the row of all accounts.
+type bounds struct {
+	RiskLimits
+	account uint32   // index of the account, 0 in the row of all accounts
+	own     LimitSet // what is the account's own
+	_       [3]byte
 }
 
 // request is what is found out about a command before its decision: the first five by lookAhead,
@@ -32,10 +33,22 @@ type request struct {
 	market   bool
 	crosses  bool       // the best opposite price is within the limit
 	cut      RiskReason // why a market order stops at limit; Accepted: it has no bound
+	bounds   uint32     // row of the limits that hold for the account
 	limit    int64      // in ticks; of a market order its bound, or the end of the range
 	price    int64      // x 1e6: what the order is judged at
 	notional int64      // price x the quantity that is still to trade
 	_        [8]byte
+}
+
+// boundsOf returns the limits that hold for the account of a request that standing has accepted.
+//
+// Most accounts have those of all accounts, which lie in the engine itself: no load waits for the
+// account's row.
+func (e *Engine) boundsOf(q *request) *bounds {
+	if q.bounds == 0 {
+		return &e.all
+	}
+	return e.bounds.table.at(q.bounds)
 }
 
 // standing judges the sender and the subject of a command: kill switch, account, security.
@@ -49,9 +62,11 @@ func (e *Engine) standing(c *Command, q *request) RiskReason {
 		}
 		q.row = e.positions.at(int(q.owner)-1, c.SecurityID)
 	}
-	if e.accounts.table.at(q.owner-1).enabled == 0 {
+	flags := e.accounts.table.at(q.owner - 1).flags
+	if flags&accountEnabled == 0 {
 		return AccountDisabled
 	}
+	q.bounds = flags >> boundsAt
 	if c.SecurityID-1 >= uint32(e.securities.count) {
 		return UnknownSecurity
 	}
@@ -85,12 +100,12 @@ func (p *policy) toTicks(px int64) (ticks int64, ok bool) {
 
 // collar judges a limit against the market price, whatever the age of that price. A limit is what
 // the owner is prepared to pay, so the check does not require a market price.
-func (p *policy) collar(s *security, limit int64) RiskReason {
-	if s.lastPx == 0 || p.collarBps == 0 {
+func (b *bounds) collar(s *security, limit int64) RiskReason {
+	if s.lastPx == 0 || b.RiskLimits[LimitCollar] == 0 {
 		return Accepted
 	}
 	offHi, offLo := bits.Mul64(uint64(abs(limit-s.lastPx)), 10_000)
-	maxHi, maxLo := bits.Mul64(uint64(s.lastPx), uint64(p.collarBps))
+	maxHi, maxLo := bits.Mul64(uint64(s.lastPx), uint64(b.RiskLimits[LimitCollar]))
 	if offHi > maxHi || offHi == maxHi && offLo > maxLo {
 		return PriceCollar
 	}
@@ -99,25 +114,25 @@ func (p *policy) collar(s *security, limit int64) RiskReason {
 
 // fresh judges the market price's age by event times alone. A time before the price's counts as age
 // 0.
-func (p *policy) fresh(s *security, now int64) RiskReason {
+func (b *bounds) fresh(s *security, now int64) RiskReason {
 	if s.lastPx == 0 {
 		return PriceMissing
 	}
-	if now > s.lastTime && uint64(now)-uint64(s.lastTime) > uint64(p.maxAgeMillis) {
+	if now > s.lastTime && uint64(now)-uint64(s.lastTime) > uint64(b.RiskLimits[LimitPriceAge]) {
 		return PriceStale
 	}
 	return Accepted
 }
 
 // worth returns px x qty, ok when it is within the order notional limit.
-func (p *policy) worth(px int64, qty int32) (notional int64, ok bool) {
+func (b *bounds) worth(px int64, qty int32) (notional int64, ok bool) {
 	hi, lo := bits.Mul64(uint64(px), uint64(qty))
-	return int64(lo), hi == 0 && lo <= uint64(p.maxOrderNotional)
+	return int64(lo), hi == 0 && lo <= uint64(b.RiskLimits[LimitOrderNotional])
 }
 
 // exposure judges credit, position and concentration as they would be if all open orders on the
 // side and this one, of quantity qty, were executed.
-func (e *Engine) exposure(q *request, side Side, qty int64) RiskReason {
+func (e *Engine) exposure(q *request, limits *bounds, side Side, qty int64) RiskReason {
 	account, p := e.accounts.table.at(q.owner-1), e.positions.table.at(q.row)
 	// x ^ m - m is x for a buyer and -x for a seller: no branch for the processor to predict.
 	m := mirror(side)
@@ -128,17 +143,17 @@ func (e *Engine) exposure(q *request, side Side, qty int64) RiskReason {
 	if open < 0 {
 		return CreditLimit
 	}
-	if sum := used + open; sum < used || sum > e.policy.creditLimit { // smaller: it overflowed
+	if sum := used + open; sum < used || sum > limits.RiskLimits[LimitCredit] { // smaller: it overflowed
 		return CreditLimit
 	}
 	// Leaves are quantities of at most 2^28 orders: only held can be near the end of the range.
 	leaves += qty
 	sum := held + leaves
-	if sum < held || sum > e.policy.maxPosition {
+	if sum < held || sum > limits.RiskLimits[LimitPosition] {
 		return PositionLimit
 	}
 	hi, lo := bits.Mul64(uint64(abs(sum)), uint64(q.price))
-	if hi != 0 || lo > uint64(e.policy.maxConcentration) {
+	if hi != 0 || lo > uint64(limits.RiskLimits[LimitConcentration]) {
 		return ConcentrationLimit
 	}
 	return Accepted

@@ -238,7 +238,7 @@ func TestEngineRefusesWhereArithmeticWouldOverflow(t *testing.T) {
 
 // The collar compares products of 128 bits.
 func TestCollarDoesNotOverflow(t *testing.T) {
-	p := policy{collarBps: 5_000}
+	p := bounds{RiskLimits: RiskLimits{LimitCollar: 5_000}}
 	tests := []struct {
 		last, limit int64
 		want        RiskReason
@@ -256,7 +256,7 @@ func TestCollarDoesNotOverflow(t *testing.T) {
 			t.Errorf("limit %d against %d: %v, want %v", tt.limit, tt.last, got, tt.want)
 		}
 	}
-	p.collarBps = 0
+	p.RiskLimits[LimitCollar] = 0
 	if got := p.collar(&security{lastPx: 1}, math.MaxInt64); got != Accepted {
 		t.Errorf("without a collar: %v", got)
 	}

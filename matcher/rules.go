@@ -17,19 +17,19 @@ const version2 = 2
 
 // boundMarket gives a market order that has its price the bound of the collar. A purchase is judged
 // at the bound. A sale is still judged at its price, or at the price that it could execute at.
-func (e *Engine) boundMarket(c *Command, q *request, best int64, any bool) {
-	p := &e.policy
-	if p.collarBps != 0 {
-		off := p.collarOff(q.price)
+func (e *Engine) boundMarket(c *Command, q *request, limits *bounds, best int64, any bool) {
+	tickPx := e.policy.tickPx
+	if limits.RiskLimits[LimitCollar] != 0 {
+		off := limits.collarOff(q.price)
 		if c.Side == Buy {
 			if q.price > maxInt64-off {
 				q.price = maxInt64
 			} else {
 				q.price += off
 			}
-			q.limit = q.price / p.tickPx
+			q.limit = q.price / tickPx
 		} else {
-			q.limit = ceilTicks(q.price-off, p.tickPx)
+			q.limit = ceilTicks(q.price-off, tickPx)
 		}
 		q.cut = PriceCollar
 	}
@@ -37,8 +37,8 @@ func (e *Engine) boundMarket(c *Command, q *request, best int64, any bool) {
 }
 
 // collarOff returns how far the collar reaches from a price, at most to the end of the range.
-func (p *policy) collarOff(px int64) int64 {
-	hi, lo := bits.Mul64(uint64(px), uint64(p.collarBps))
+func (b *bounds) collarOff(px int64) int64 {
+	hi, lo := bits.Mul64(uint64(px), uint64(b.RiskLimits[LimitCollar]))
 	if hi >= 10_000 {
 		return maxInt64
 	}
@@ -66,13 +66,13 @@ func (e *Engine) raiseToBid(c *Command, q *request, best int64) {
 // boundByLimits bounds a market purchase without a collar: at the highest price at which it is
 // still within every limit that it is judged by.
 func (e *Engine) boundByLimits(c *Command, q *request, best int64, any bool) {
-	qty := int64(c.Qty)
-	px, reason := e.policy.maxOrderNotional/qty, OrderNotional
+	qty, limits := int64(c.Qty), &e.boundsOf(q).RiskLimits
+	px, reason := limits[LimitOrderNotional]/qty, OrderNotional
 	if !e.reduces(q, Buy, qty) {
 		account, p := e.accounts.table.at(q.owner-1), e.positions.table.at(q.row)
 		// exposure has admitted the order, so no sum overflows and q.price leaves credit.
 		used := account.executed + account.open[Buy] + q.notional
-		room := q.notional + (e.policy.creditLimit - max(used, minInt64+e.policy.creditLimit+1))
+		room := q.notional + (limits[LimitCredit] - max(used, minInt64+limits[LimitCredit]+1))
 		if room < 0 {
 			room = maxInt64
 		}
@@ -80,7 +80,7 @@ func (e *Engine) boundByLimits(c *Command, q *request, best int64, any bool) {
 			px, reason = most, CreditLimit
 		}
 		if sum := p.quantity + p.open[Buy] + qty; sum != 0 {
-			if most := e.policy.maxConcentration / abs(sum); most < px {
+			if most := limits[LimitConcentration] / abs(sum); most < px {
 				px, reason = most, ConcentrationLimit
 			}
 		}
@@ -91,8 +91,8 @@ func (e *Engine) boundByLimits(c *Command, q *request, best int64, any bool) {
 
 // exposed is exposure with the exemption of version 2: an order that reduces a position passes
 // every limit of exposure.
-func (e *Engine) exposed(c *Command, q *request, qty int64) RiskReason {
-	reason := e.exposure(q, c.Side, qty)
+func (e *Engine) exposed(c *Command, q *request, limits *bounds, qty int64) RiskReason {
+	reason := e.exposure(q, limits, c.Side, qty)
 	if reason != Accepted && c.Version >= version2 && e.reduces(q, c.Side, qty) {
 		return Accepted
 	}

@@ -31,6 +31,7 @@ const (
 	recordBook        = 11
 	recordContract    = 12
 	recordCapacity    = 13 // only where capacities are not those of the genesis record
+	recordLimits      = 14 // only where limits are not those of the genesis and POLICY records
 )
 
 // recordColumns is how many i64 columns follow the i32 type of a record. The header and the symbol
@@ -38,7 +39,7 @@ const (
 var recordColumns = [...]int{
 	recordOrder: 15, recordPosition: 4, recordPrice: 2, recordEnd: 0, recordPolicy: 4,
 	recordAccount: 3, recordSecurity: 6, recordIdempotency: 3, recordBook: 2, recordContract: 11,
-	recordCapacity: 3,
+	recordCapacity: 3, recordLimits: 13,
 }
 
 const (
@@ -58,15 +59,17 @@ const (
 func (e *Engine) WriteSnapshot(w io.Writer) error {
 	s := snapshotWriter{w: bufio.NewWriterSize(w, 64<<10)}
 	s.header(e)
+	all := &e.all.RiskLimits
 	s.record(recordPolicy, e.policyVersion, int64(oneIf(e.policy.kill)),
-		e.policy.maxPosition, e.policy.maxConcentration)
+		all[LimitPosition], all[LimitConcentration])
 	if c := e.Capacities(); c != e.genesis.Limits.Capacities() {
 		s.record(recordCapacity, int64(c.Accounts), int64(c.Securities), int64(c.Contracts))
 	}
 	for i := range e.accounts.rows[:e.accounts.count] {
 		a := &e.accounts.rows[i]
-		s.record(recordAccount, int64(a.id), int64(a.enabled), a.executed)
+		s.record(recordAccount, int64(a.id), int64(a.flags&accountEnabled), a.executed)
 	}
+	s.limits(e)
 	s.securities(e)
 	for i := range e.keys.count {
 		k := e.keys.place(i)

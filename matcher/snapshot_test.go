@@ -132,7 +132,7 @@ func TestSnapshotRefusals(t *testing.T) {
 		{"kill 2", order("policy", 1, 2), ErrSnapshotValue},
 		{"maxPosition", order("policy", 2, 0), ErrSnapshotValue},
 		{"maxConcentration", order("policy", 3, -1), ErrSnapshotValue},
-		{"unknown type", after("policy", func(d *draft) { d.record(14) }), ErrSnapshotRecord},
+		{"unknown type", after("policy", func(d *draft) { d.record(99) }), ErrSnapshotRecord},
 		{"type 0", after("policy", func(d *draft) { d.record(0) }), ErrSnapshotRecord},
 		{"huge type", after("policy", func(d *draft) { d.record(-1) }), ErrSnapshotRecord},
 		{"out of order", after("price", func(d *draft) { d.record(recordAccount, 3, 1, 0) }),

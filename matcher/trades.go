@@ -160,19 +160,20 @@ func (e *Engine) screenTrade(c *Command, q *request) RiskReason {
 	if c.Qty <= 0 || c.Side > Sell {
 		return Invalid
 	}
-	if int64(c.Qty) > e.policy.maxOrderQty {
+	limits := e.boundsOf(q)
+	if int64(c.Qty) > limits.RiskLimits[LimitOrderQty] {
 		return OrderSize
 	}
 	security := e.securities.table.at(c.SecurityID - 1)
-	if r := e.policy.fresh(security, e.now); r != Accepted {
+	if r := limits.fresh(security, e.now); r != Accepted {
 		return r
 	}
 	q.price = security.lastPx
 	var ok bool
-	if q.notional, ok = e.policy.worth(q.price, c.Qty); !ok {
+	if q.notional, ok = limits.worth(q.price, c.Qty); !ok {
 		return OrderNotional
 	}
-	return e.exposed(c, q, int64(c.Qty))
+	return e.exposed(c, q, limits, int64(c.Qty))
 }
 
 // priceTick decides a PRICE_TICK. A feed's price need not lie on the order grid.

@@ -31,7 +31,7 @@ func (r *Run) startServer(name string, flags ...string) (*child, error) {
 	args := append([]string{"serve", "--data.dir=" + dir,
 		"--order-matcher.listen=127.0.0.1:0", "--trade-processor.listen=127.0.0.1:0",
 		"--account-service.listen=127.0.0.1:0", "--reference-data.listen=127.0.0.1:0",
-		"--admin.listen=127.0.0.1:0"}, flags...)
+		"--admin.listen=127.0.0.1:0", "--console.listen="}, flags...)
 	c := &child{cmd: exec.Command(r.o.Binary, args...), dir: dir}
 	c.cmd.Stderr = os.Stderr
 	if err := start(c.cmd); err != nil {

@@ -30,8 +30,15 @@ type Downstream interface {
 
 // measureDownstream is row P10: projection, reconciliation, report, reindex and
 // transaction-cost reports over one journal, each beside its bare comparator.
-func measureDownstream(r *Run) (err error) {
-	dir := filepath.Join(r.o.Dir, "downstream")
+func measureDownstream(r *Run) error {
+	return r.withHistory("downstream", 1_000_000,
+		func(d Downstream, _ int) error { return r.downstream(d) })
+}
+
+// withHistory opens an engine in a folder of its own, sends about n commands through it and calls
+// use, with the number of commands that there are.
+func (r *Run) withHistory(folder string, n int, use func(Downstream, int) error) (err error) {
+	dir := filepath.Join(r.o.Dir, folder)
 	e, err := r.o.Open(EngineOptions{Dir: dir, Durability: "os", Genesis: flowGenesis(8)})
 	if err != nil {
 		return err
@@ -42,10 +49,14 @@ func measureDownstream(r *Run) (err error) {
 		return errors.New("the engine shows no journal")
 	}
 	const batch, window = 512, 16
-	n := r.scale(1_000_000) / batch * batch
+	n = r.scale(n) / batch * batch
 	if err := pump(e, 1, n, window, batch); err != nil {
 		return err
 	}
+	return use(d, n)
+}
+
+func (r *Run) downstream(d Downstream) error {
 	_, fills := d.Journal().Head()
 	if err := r.projectAndReconcile(d, "sqlite", "", fills); err != nil {
 		return err
@@ -61,6 +72,9 @@ func measureDownstream(r *Run) (err error) {
 		return err
 	}
 	if err := r.reindex(d); err != nil {
+		return err
+	}
+	if err := r.evidence(d); err != nil {
 		return err
 	}
 	return r.costs(d)

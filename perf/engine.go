@@ -131,7 +131,7 @@ func openEverything(c *settings.Config, o engine.Options,
 		"seed.accounts": accounts, "seed.securities": securities,
 		"order-matcher.listen": "127.0.0.1:0", "trade-processor.listen": "127.0.0.1:0",
 		"account-service.listen": "127.0.0.1:0", "reference-data.listen": "127.0.0.1:0",
-		"admin.listen": "127.0.0.1:0",
+		"admin.listen": "127.0.0.1:0", "console.listen": "",
 	})
 	in, err := installation.Open(context.Background(), c, o, slog.New(slog.DiscardHandler))
 	if err != nil {

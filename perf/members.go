@@ -42,7 +42,7 @@ func openMembers(c *settings.Config, o EngineOptions,
 			"data.dir": filepath.Join(o.Dir, strconv.Itoa(i+1)), "cluster.member-id": strconv.Itoa(i + 1),
 			"cluster.members":  list,
 			"sidecars.enabled": "false", "journal.durability": "quorum",
-			"admin.listen": "127.0.0.1:0", "cluster.heartbeat-ms": "1000",
+			"admin.listen": "127.0.0.1:0", "console.listen": "", "cluster.heartbeat-ms": "1000",
 		})
 		options := installation.EngineOptions(own)
 		options.Fatal = fatal

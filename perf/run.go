@@ -94,10 +94,12 @@ func rows() []row {
 		{"heap", measureHeap},
 		{"pause", measurePause},
 		{"downstream", measureDownstream},
+		{"past", measurePast},
 		{"everything", measureEverything},
 		{"feeds", measureFeeds},
 		{"feed-replay", measureFeedReplay},
 		{"cut", measureCut},
+		{"backup", measureBackup},
 	}
 }
 

@@ -153,6 +153,7 @@ var table = []asked{
 	{"P14", "resident set at the end", "resident set at the end against a quarter of the way", "<=",
 		1.1, "a smoke run is too short"},
 	{"P14", "heap growth", "heap growth, bytes a command", "<=", 0, "a smoke run is too short"},
+	{"P16", "transparency log", "transparency log catching up, commands/s of one core", ">=", 2e6, ""},
 }
 
 // tooSlow is the reason why a curve may have no flatness.

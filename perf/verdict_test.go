@@ -58,19 +58,19 @@ func TestRunNamesWhatItHasNotJudged(t *testing.T) {
 	}
 }
 
-// TestTableAsksForEveryRow: P1 to P14, in order, each figure once.
+// TestTableAsksForEveryRow: in order, without a hole up to P14, each figure once.
 func TestTableAsksForEveryRow(t *testing.T) {
 	seen := map[string]bool{}
 	last := 0
 	for _, a := range table {
 		n := tableOrder(a.row)
-		if n != last && n != last+1 || seen[a.row+a.match] || a.figure == "" || a.sign != "<=" &&
+		if n < last || n > last+1 && last < 14 || seen[a.row+a.match] || a.figure == "" || a.sign != "<=" &&
 			a.sign != ">=" {
 			t.Errorf("%+v after P%d", a, last)
 		}
 		seen[a.row+a.match], last = true, n
 	}
-	if last != 14 {
+	if last < 16 {
 		t.Errorf("the last row is P%d", last)
 	}
 }

@@ -74,6 +74,17 @@ func (a *Arena) MakeResident() error {
 	return errors.Join(all...)
 }
 
+// Resident is how many bytes of the tables are resident: what the object costs. It does not change
+// anything, and may run on any goroutine while no table is added and the arena is open.
+func (a *Arena) Resident() (n int64) {
+	for _, h := range a.held {
+		if r, ok := h.(interface{ Resident() int64 }); ok {
+			n += r.Resident()
+		}
+	}
+	return n
+}
+
 // Close unmaps all tables; they must not be used afterwards.
 func (a *Arena) Close() error {
 	var all []error

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -12,6 +11,7 @@ import (
 
 	"posttrade/blotter"
 	"posttrade/journal"
+	"posttrade/journal/asof"
 	"posttrade/matcher"
 	"posttrade/matcher/desk"
 	"posttrade/matcher/gate"
@@ -131,7 +131,8 @@ func Open(o Options) (_ *Engine, err error) {
 func (o *Options) JournalOptions() journal.Options {
 	j := journal.Options{
 		Durability: o.Durability, FlushInterval: o.FlushInterval, ReserveBytes: uint64(o.ReserveBytes),
-		Fatal: o.Fatal,
+		ArchiveDir: o.ArchiveDir,
+		Fatal:      o.Fatal,
 		// a member's answers wait for a majority, not for its own journal
 		Tail: o.Durability == journal.DurabilityOS && !o.Member,
 	}
@@ -185,7 +186,7 @@ func (c *Engine) recover() error {
 	if err != nil {
 		return err
 	}
-	c.Engine, c.Views = r.Engine.(*matcher.Engine), r.Views.(viewsImage).Views
+	c.Engine, c.Views = r.Engine.(*matcher.Engine), r.Views.(asof.Image).Views
 	c.Recovered.Snapshot, c.Recovered.Replayed = r.Snapshot, r.Replayed
 	c.Recovered.Sequence, c.Recovered.TradeSeq = c.Journal.Head()
 	if trades := c.Engine.TradeSeq(); trades != c.Recovered.TradeSeq {
@@ -195,35 +196,8 @@ func (c *Engine) recover() error {
 	return c.recoverBlotter()
 }
 
-// viewsImage gives the views the form in which the journal writes them beside a snapshot.
-type viewsImage struct{ *blotter.Views }
-
-func (v viewsImage) Write(w io.Writer) error {
-	_, err := v.WriteTo(w)
-	return err
-}
-
 // RebuildFrom makes engines and views for recovery, snapshots and verification.
-func RebuildFrom(g *matcher.Genesis) journal.Rebuild {
-	return journal.Rebuild{
-		Engine: func(state io.Reader) (journal.Engine, error) {
-			if state == nil {
-				return matcher.New(g)
-			}
-			return matcher.ReadSnapshot(g, state)
-		},
-		Views: func(image io.Reader) (journal.Views, error) {
-			var v *blotter.Views
-			var err error
-			if image == nil {
-				v, err = blotter.NewViews(g)
-			} else {
-				v, err = blotter.ReadImage(g, image)
-			}
-			return viewsImage{v}, err
-		},
-	}
-}
+func RebuildFrom(g *matcher.Genesis) journal.Rebuild { return asof.Rebuild(g) }
 
 func (c *Engine) recoverBlotter() (err error) {
 	if c.Blotter, err = blotter.New(c.Options.BlotterCapacity); err != nil {
@@ -245,7 +219,7 @@ func (c *Engine) recoverBlotter() (err error) {
 func (c *Engine) fillGate() error {
 	room := c.Views.Capacities()
 	g := gate.New(room.Accounts, room.Securities)
-	err := errors.Join(g.SetLimits(c.Genesis.Limits), g.SetTick(c.Genesis.TickPx))
+	err := g.SetTick(c.Genesis.TickPx)
 	for _, a := range c.Views.Accounts() {
 		err = errors.Join(err, g.SetAccount(a.ID, a.Enabled, a.Version))
 		if a.ByHand {
@@ -267,6 +241,11 @@ func (c *Engine) fillGate() error {
 	}
 	p := c.Views.Policy()
 	g.SetPolicy(p.Version, p.KillSwitch, p.MaxPositionQty, p.MaxConcentrationNotional)
+	g.SetRiskLimits(c.Engine.RiskLimits())
+	c.Engine.EachOwnLimits(func(o matcher.OwnLimits) bool {
+		err = errors.Join(err, g.SetOwnLimits(o))
+		return err == nil
+	})
 	if !c.Options.Feeds {
 		g.SetReady()
 	}

@@ -15,6 +15,7 @@ type Options struct {
 	Durability       string
 	FlushInterval    time.Duration
 	ReserveBytes     int64
+	ArchiveDir       string // where archives of the journal are; "": what was moved out cannot be read
 	SnapshotInterval int64
 	InputSlots       int
 	OutputSlots      int

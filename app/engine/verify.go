@@ -7,13 +7,15 @@ import (
 	"io/fs"
 
 	"posttrade/journal"
+	"posttrade/journal/asof"
 	"posttrade/matcher"
 )
 
 // CompareSnapshots replays the journal from its first command and from every snapshot, and compares
 // state hash and views.
-func CompareSnapshots(ctx context.Context, dir string) (hash [32]byte, compared int, err error) {
-	j, err := journal.Read(dir, journal.VerifyOptions{})
+func CompareSnapshots(ctx context.Context, dir, archives string) (hash [32]byte, compared int,
+	err error) {
+	j, err := journal.Read(dir, journal.VerifyOptions{ArchiveDir: archives})
 	if err != nil {
 		return hash, 0, err
 	}
@@ -57,7 +59,7 @@ func replayed(ctx context.Context, j *journal.Journal, g *matcher.Genesis,
 	if err != nil {
 		return [32]byte{}, err
 	}
-	engine, views := r.Engine.(*matcher.Engine), r.Views.(viewsImage).Views
+	engine, views := r.Engine.(*matcher.Engine), r.Views.(asof.Image).Views
 	defer engine.Close()
 	defer views.Close()
 	if err := views.Check(engine); err != nil {

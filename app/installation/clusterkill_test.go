@@ -77,6 +77,7 @@ func TestKillTheLeader(t *testing.T) {
 		m.args = []string{"serve", "--cluster.member-id=" + strconv.Itoa(i+1), "--cluster.members=" +
 			strings.Join(list, ","),
 			"--sidecars.enabled=false", "--data.dir=" + m.data, "--admin.listen=127.0.0.1:0",
+			"--console.listen=",
 			"--journal.reserve-bytes=0"}
 		m.start()
 		members = append(members, m)

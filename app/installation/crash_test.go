@@ -229,7 +229,7 @@ func startForCrash(t *testing.T, binary, data string, flags ...string) *crashSer
 	args := append([]string{"serve", "--data.dir=" + data, "--snapshot.interval-commands=2000",
 		"--order-matcher.listen=127.0.0.1:0", "--trade-processor.listen=127.0.0.1:0",
 		"--account-service.listen=127.0.0.1:0", "--reference-data.listen=127.0.0.1:0",
-		"--admin.listen=127.0.0.1:0"}, flags...)
+		"--admin.listen=127.0.0.1:0", "--console.listen=127.0.0.1:0"}, flags...)
 	s := &crashServer{cmd: exec.Command(binary, args...), log: &bytes.Buffer{},
 		exited: make(chan error, 1)}
 	s.cmd.Stderr, s.cmd.Stdout = s.log, s.log

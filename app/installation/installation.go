@@ -9,8 +9,12 @@ import (
 	"sync/atomic"
 	"time"
 
+	"posttrade/app/backups"
 	"posttrade/app/engine"
 	"posttrade/app/settings"
+	"posttrade/blotter/feed"
+	"posttrade/journal"
+	"posttrade/journal/backup"
 	"posttrade/sidecars/riskextract"
 )
 
@@ -23,6 +27,12 @@ type Installation struct {
 	Member    *member // nil on a single node
 	watching  *watching
 	scrubbing *scrubbing
+	past      *past
+	evidence  *evidenceLog
+	backups   *backups.Server
+	scrub     atomic.Pointer[journal.Scrub] // that of scrubbing; other members ask for it at any time
+	healing   *healing                      // nil on a single node
+	feed      *feed.Hub
 }
 
 // Open starts all parts in the order in which they depend on each other; stop ends them in reverse.
@@ -36,6 +46,9 @@ func Open(ctx context.Context, c *settings.Config, o engine.Options,
 			err = errors.Join(err, in.Stop())
 		}
 	}()
+	if err := backup.Whole(c.String("data.dir")); err != nil {
+		return nil, err
+	}
 	if err := os.MkdirAll(c.String("data.dir"), 0o700); err != nil {
 		return nil, fmt.Errorf("data.dir: %w", err)
 	}
@@ -63,12 +76,32 @@ func Open(ctx context.Context, c *settings.Config, o engine.Options,
 	if err := SameLimits(c, in.Core.Genesis); err != nil {
 		return nil, err
 	}
+	if err := in.Core.Journal.Archives(); err != nil {
+		if c.Bool("sidecars.enabled") { // they read all of it
+			return nil, settings.Usagef("journal.archive-dir: %v", err)
+		}
+		log.Warn("a part of the history cannot be read", "error", err)
+	}
 	if _, err := in.wanted(c, log); err != nil {
 		return nil, err
 	}
+	warnOfLimits(c, in.Core.Gate.RiskLimits(), log)
 	logRecovery(log, in.Core)
+	if err := in.Core.Journal.Copied(); err != nil {
+		log.Warn("nothing is missing in the journal, but the rest of data.dir may not fit it", "error", err)
+	}
 	in.scrubbing = startScrubbing(in.Core.Journal, c.Duration("journal.scrub-interval"), log)
+	in.scrub.Store(in.scrubbing.scrub)
+	if in.backups, err = newBackups(c, in, log); err != nil {
+		return nil, err
+	}
+	if in.evidence, err = openEvidence(c, in, log); err != nil {
+		return nil, err
+	}
 	if in.history, err = newFullHistory(c, in.Core); err != nil {
+		return nil, err
+	}
+	if in.past, err = startPast(c, in.Core.Journal, log); err != nil {
 		return nil, err
 	}
 	if in.listeners, err = newListeners(c); err != nil {
@@ -115,10 +148,16 @@ func (in *Installation) openSingle(ctx context.Context, c *settings.Config,
 
 // restart is closed when the installation must be opened again; nil when that cannot happen.
 func (in *Installation) restart() <-chan struct{} {
-	if in.Member == nil {
+	if in.healing == nil {
 		return nil
 	}
-	return in.Member.Node.Restart()
+	return in.healing.again
+}
+
+// damaged reports that a part of the journal is known to be damaged. Any goroutine.
+func (in *Installation) damaged() bool {
+	s := in.scrub.Load()
+	return s != nil && len(s.State().Damaged) > 0
 }
 
 // How long the announcement of the listeners waits for the control sources, and how often it checks
@@ -171,17 +210,23 @@ func (in *Installation) Stop() (err error) {
 		err = in.listeners.shutdown(ctx)
 	}
 	drained := err == nil
+	if in.healing != nil {
+		in.healing.end()
+	}
 	if in.Member != nil {
 		err = errors.Join(err, in.Member.stop())
 	} else if d := in.Beside.Load(); d != nil {
 		err = errors.Join(err, d.stop())
 	}
+	in.closeFeed()
 	if in.history != nil {
 		err = errors.Join(err, in.history.Close())
 	}
 	if in.scrubbing != nil {
 		in.scrubbing.end()
 	}
+	err = errors.Join(err, in.past.end())
+	in.evidence.end()
 	if in.Core != nil {
 		err = errors.Join(err, in.Core.End())
 		if drained { // otherwise a request may still use its memory

@@ -25,7 +25,8 @@ func TestEngineAloneReportsAndReindexes(t *testing.T) {
 	for _, l := range in.listeners.open {
 		names = append(names, l.name)
 	}
-	if !slices.Equal(names, []string{"order-matcher", "admin"}) || in.Beside.Load() != nil {
+	if !slices.Equal(names, []string{"order-matcher", "admin", "console"}) ||
+		in.Beside.Load() != nil {
 		t.Errorf("%v listen", names)
 	}
 	day := newTradingDay(t, in.Core, *daySeed)
@@ -66,8 +67,8 @@ func TestEngineAloneReportsAndReindexes(t *testing.T) {
 // TestPortsFileNamesEveryListener serves with everything on, and then alone.
 func TestPortsFileNamesEveryListener(t *testing.T) {
 	for sidecars, want := range map[string][]string{
-		"true":  {"account-service", "admin", "order-matcher", "reference-data", "trade-processor"},
-		"false": {"admin", "order-matcher"},
+		"true":  {"account-service", "admin", "console", "order-matcher", "reference-data", "trade-processor"},
+		"false": {"admin", "console", "order-matcher"},
 	} {
 		data := t.TempDir()
 		s := startServer(t, data, "sidecars.enabled", sidecars)
@@ -83,8 +84,11 @@ func TestPortsFileNamesEveryListener(t *testing.T) {
 		for name, at := range ports {
 			names = append(names, name)
 			path := "/health"
-			if name == "admin" {
+			switch name {
+			case "admin":
 				path = "/healthz"
+			case "console":
+				path = "/overview"
 			}
 			if status, body := call(t, "GET", "http://"+at+path, ""); status != http.StatusOK {
 				t.Errorf("%s: %d %s", name, status, body)

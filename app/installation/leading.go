@@ -31,10 +31,14 @@ func (in *Installation) openMember(c *settings.Config, log *slog.Logger) error {
 		return err
 	}
 	in.Member.relays["order-matcher"].Swap(orders)
+	in.healing = startHealing(c, in, log)
 	m := in.memberMetrics(orders)
-	m.More = together(m.More, in.listeners.bodies.Metrics)
+	m.More = together(m.More, in.listeners.bodies.Metrics, in.evidence.metrics)
 	registry := httpapi.NewRegistry(m, log)
 	if err := openAdmin(c, in, verifier, registry, log); err != nil {
+		return err
+	}
+	if err := openConsole(c, in.listeners, verifier, registry, log); err != nil {
 		return err
 	}
 	in.watching = startWatching(c, statsSourcesOf(in, m), log)
@@ -49,6 +53,9 @@ func (in *Installation) openMember(c *settings.Config, log *slog.Logger) error {
 		in.Member.roles.follow(ctx, l.begin, l.end, log)
 	}()
 	in.Member.stops = append(in.Member.stops, func() { cancel(); <-ended; extracts.stop() })
+	if err := in.compareMembers(c, log); err != nil {
+		return err
+	}
 	host := engine.ClusterHost{Engine: in.Core}
 	host.Markers.Begin(host.Head())
 	return in.Member.Node.Attach(host, in.Core.Proposals)

@@ -18,9 +18,9 @@ import (
 	"posttrade/matcher"
 )
 
-// errRestart ends an installation that must be opened again at once, with the journal that the
-// leader has sent.
-var errRestart = errors.New("the leader has sent a journal in place of this member's own")
+// errRestart ends an installation that must be opened again at once: the leader has sent a journal
+// in place of this member's own, or is to send one.
+var errRestart = errors.New("this member goes on with another journal than its own")
 
 // MemberTLS is the TLS configuration by which members identify each other, nil on loopback.
 func MemberTLS(c *settings.Config) (*tls.Config, error) {
@@ -59,6 +59,12 @@ func (in *Installation) joinCluster(ctx context.Context, c *settings.Config, o e
 	if c.String("auth.jwt.secret") == "" {
 		log.Warn("auth.jwt.secret is not set: a token is good on the member that minted it only")
 	}
+	if err := healBeforeStart(ctx, c, log); err != nil {
+		return err
+	}
+	if err := moveDamaged(c.String("data.dir"), log); err != nil {
+		return err
+	}
 	storage := engine.JournalStorage{Dir: o.Dir, Incoming: c.InDataDir("journal.incoming"),
 		Fatal: o.Fatal}
 	for {
@@ -70,7 +76,7 @@ func (in *Installation) joinCluster(ctx context.Context, c *settings.Config, o e
 			return err
 		}
 		if created {
-			return in.resumeMember(c, o, storage, log)
+			return withDamageNoted(c, in.resumeMember(c, o, storage, log))
 		}
 		if err := in.newMember(ctx, c, o, storage, log); !errors.Is(err, errRestart) {
 			return err
@@ -126,6 +132,7 @@ func (in *Installation) openNode(c *settings.Config, o engine.Options, storage q
 		Dir: c.InDataDir("quorum"), Member: strconv.Itoa(c.Int("cluster.member-id")),
 		Members: c.Members(), TLS: memberTLS,
 		Storage: storage, Has: has, Adopt: adopt, Services: in.services, OnRole: in.Member.roles.set,
+		Damaged: in.damaged,
 		Genesis: func() ([]byte, error) {
 			g, err := o.Genesis()
 			if err != nil {

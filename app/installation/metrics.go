@@ -69,21 +69,25 @@ func (in *Installation) memberMetrics(orders *httpapi.OrderMatcher) httpapi.Metr
 		m.Faults = append(m.Faults, relay.Faults)
 	}
 	m.ClusterCommits = func() httpapi.Histogram { return quorumHistogram(in.Member.Node.Commits()) }
-	m.More = together(m.More, in.scrubbing.metrics, func(emit emitMore) {
-		leads := 0.0
-		if in.Member.Node.Leads() {
-			leads = 1
-		}
-		emitRole(emit, "leader", leads)
-		emitRole(emit, "follower", 1-leads)
-		for _, relay := range in.Member.relays {
-			relay.Metrics(emit)
-		}
-		if d := in.Beside.Load(); d != nil {
-			d.metrics(emit)
-		}
-	})
+	m.More = together(m.More, in.scrubbing.metrics, in.past.metrics, in.backups.Metrics, in.healing.metrics,
+		in.clusterMetrics)
 	return m
+}
+
+// clusterMetrics are the member's role, its relays and the leader's parts.
+func (in *Installation) clusterMetrics(emit emitMore) {
+	leads := 0.0
+	if in.Member.Node.Leads() {
+		leads = 1
+	}
+	emitRole(emit, "leader", leads)
+	emitRole(emit, "follower", 1-leads)
+	for _, relay := range in.Member.relays {
+		relay.Metrics(emit)
+	}
+	if d := in.Beside.Load(); d != nil {
+		d.metrics(emit)
+	}
 }
 
 // emitRole is one role of this member, 1 when it has it.

@@ -36,7 +36,7 @@ func anyPorts(data string) []string {
 	return []string{
 		"data.dir", data, "order-matcher.listen", "127.0.0.1:0", "trade-processor.listen", "127.0.0.1:0",
 		"account-service.listen", "127.0.0.1:0", "reference-data.listen", "127.0.0.1:0", "admin.listen",
-		"127.0.0.1:0",
+		"127.0.0.1:0", "console.listen", "127.0.0.1:0",
 		"recon.blotter.capacity", "1000", "journal.reserve-bytes", "0", "risk.bootstrap.enabled", "false",
 	}
 }
@@ -186,7 +186,7 @@ func TestStartIsRefusedByName(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer taken.Close()
-	for _, name := range []string{"order-matcher.listen", "admin.listen"} {
+	for _, name := range []string{"order-matcher.listen", "admin.listen", "console.listen"} {
 		wantNoStart(t, append(anyPorts(data), name, taken.Addr().String()), name, false)
 	}
 }

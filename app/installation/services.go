@@ -31,7 +31,8 @@ func openEdges(c *settings.Config, in *Installation,
 		return m, err
 	}
 	m = singleMetrics(k, orders)
-	m.More = together(m.More, in.scrubbing.metrics)
+	m.More = together(m.More, in.scrubbing.metrics, in.past.metrics, in.evidence.metrics,
+		in.backups.Metrics)
 	if d != nil {
 		if err := openSources(c, in, verifier, &m, log); err != nil {
 			return m, err
@@ -55,7 +56,10 @@ func openEdges(c *settings.Config, in *Installation,
 			return m, err
 		}
 	}
-	return m, openAdmin(c, in, verifier, registry, log)
+	if err := openAdmin(c, in, verifier, registry, log); err != nil {
+		return m, err
+	}
+	return m, openConsole(c, l, verifier, registry, log)
 }
 
 // openAdmin opens the admin listener.
@@ -145,12 +149,17 @@ func newOrderMatcher(c *settings.Config, in *Installation, verifier *gate.Verifi
 		NeedReason:       c.String("profile") == "production",
 		Report:           audit.New(k.Journal, engine.RebuildFrom(k.Genesis).Engine, audit.Options{}),
 		History:          in.history,
+		AsOf:             in.past.History,
+		Feed:             in.newFeed(c, log),
 		Enforced:         c.Bool("risk.entitlement.enforced"),
 		SequenceRefusals: c.Bool("audit.sequence-refusals"),
 		PathPrefix:       c.String("order-matcher.path-prefix"), Durability: c.Durability(),
 		Cluster:     in.cluster(),
 		MaxInflight: c.Int("http.max-inflight"), BlotterPage: c.Int("recon.blotter.page-size"),
 		Logger: log,
+	}
+	if in.evidence != nil {
+		deps.Evidence = in.evidence.source
 	}
 	if c.Bool("sidecars.enabled") {
 		deps.Projected = in.projected
@@ -206,6 +215,7 @@ func newAdmin(c *settings.Config, in *Installation, verifier *gate.Verifier,
 			return append(append(in.coreParts(), in.Member.parts()...), in.Beside.Load().parts()...)
 		},
 		Version: map[string]string{"version": settings.Version()}, Registry: registry, Logger: log,
+		Extra: in.backups.Handlers(),
 	}
 	if c.Bool("admin.token-guard") {
 		a.Admit = func(token string) (valid, admin bool) {
@@ -238,6 +248,10 @@ func (in *Installation) coreParts() []httpapi.Part {
 	list = append(list, killPart(k.Gate))
 	list = append(list, numbersPart(k.Views.NextRef())...)
 	list = append(append(list, in.diskParts()...), in.scrubbing.part())
+	list = append(list, in.evidence.parts()...)
+	if in.healing != nil {
+		list = append(list, in.healing.part()...)
+	}
 	if in.Member != nil && !in.Member.Node.Leads() {
 		return list
 	}

@@ -16,7 +16,7 @@ import (
 // ServeToTheEnd serves until ctx ends or a part fails, and returns the exit code for that.
 func ServeToTheEnd(ctx context.Context, c *settings.Config, o engine.Options, stdout io.Writer,
 	words *LastWords) int {
-	o.Fatal = words.Failed
+	o.Fatal = endsWith(c, words.Failed)
 	err := serve(ctx, c, o, slog.New(slog.NewTextHandler(words, nil)), stdout)
 	if errors.Is(err, journal.ErrPoisoned) || words.said() {
 		words.Failed(err) // the failure may come here before it is written, or after that
@@ -55,6 +55,9 @@ func serveOnce(ctx context.Context, c *settings.Config, o engine.Options, log *s
 	in.awaitReady(ctx)
 	if err := writePorts(c.InDataDir("ports.json"), in.listeners.addresses()); err != nil {
 		return err
+	}
+	if at := in.listeners.consoleURL(); at != "" {
+		fmt.Fprintf(stdout, "console: open %s in a browser\n", at)
 	}
 	for _, e := range in.listeners.open {
 		fmt.Fprintf(stdout, "%s listening on %s\n", e.name, e.listener.Addr())

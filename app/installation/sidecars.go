@@ -8,6 +8,7 @@ import (
 	"os"
 	"time"
 
+	"posttrade/app/backups"
 	"posttrade/app/engine"
 	"posttrade/app/settings"
 	"posttrade/blotter"
@@ -38,6 +39,7 @@ type downstream struct {
 	sources    *controlSources
 	extracts   *extracts
 	guard      *historyGuard
+	first      *backups.First
 	loops      *loops
 
 	ours   context.Context // of the loops that work on the rows; disown ends it
@@ -75,10 +77,14 @@ func openDownstream(c *settings.Config, k *engine.Engine, history *fullHistory, 
 	if err := d.sources.seeding(c); err != nil {
 		return nil, err
 	}
+	if err := d.afterRestore(c, log); err != nil {
+		return nil, err
+	}
 	// 3. Their loops. A loop that writes the history into the database starts when the database is
 	// known to be of this history.
 	d.guard = newHistoryGuard(c, k, d.Db, role, log)
 	d.loops.start("history check", d.guard.run)
+	d.loops.start("restored", d.guard.then(d.first.Run))
 	legacy := &bookings.Bookings{Broker: d.broker, Book: d.projection, Log: log}
 	d.loops.startAt(journal.Background, "projection", d.guard.then(d.project))
 	d.loops.startAt(journal.Background, "settlement", d.guard.then(d.whileOurs(d.settlement.Run)))
@@ -89,7 +95,7 @@ func openDownstream(c *settings.Config, k *engine.Engine, history *fullHistory, 
 	d.loops.start("legacy bookings", d.guard.then(d.whileOurs(legacy.Run)))
 	d.loops.start("prices", d.prices.Run)
 	for name, feed := range d.sources.feeds {
-		d.loops.start("outbox "+string(name), feed.Outbox.Run)
+		d.loops.start("outbox "+string(name), d.first.Then(feed.Outbox.Run))
 	}
 	// 4. The subscriptions, called by the broker. They end when the broker is closed.
 	_, err = d.broker.Subscribe(prices.PricingSubject, d.prices.Take)
@@ -123,7 +129,7 @@ func (d *downstream) follow(c *settings.Config, k *engine.Engine, l *listeners) 
 		d.sources.replicate(c, k, d.broker, l)
 	}
 	for name, feed := range d.sources.feeds {
-		d.loops.start("feed "+string(name), d.guard.then(feed.Follow))
+		d.loops.start("feed "+string(name), d.guard.then(d.first.Then(feed.Follow)))
 	}
 }
 

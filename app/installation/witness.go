@@ -103,6 +103,7 @@ func witnesses(c *settings.Config) []witness {
 	return []witness{
 		tcaWitness(c.InDataDir("tca")), extractWitness(sink),
 		markerWitness(sink), markerWitness(c.InDataDir("extracts.followed")),
+		evidenceWitness(c),
 	}
 }
 

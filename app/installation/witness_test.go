@@ -138,6 +138,7 @@ func TestAnOlderJournalIsRefusedByEachWitness(t *testing.T) {
 		}{
 			{"tca", "TCA file ", "sequence 9, the journal ends at sequence 4, trade 4"},
 			{"extracts", "extracts in ", "sequence 9, the journal ends at sequence 4, trade 4"},
+			{"evidence", "evidence file ", "sequence 9, the journal ends at sequence 4, trade 4"},
 			{"posttrade.db", "database ", "trade 8, the journal ends at sequence 4, trade 4"},
 		}
 		for _, tt := range tests {
@@ -260,6 +261,10 @@ func TestAnotherHistoryIsRefused(t *testing.T) {
 	if err := os.RemoveAll(filepath.Join(data, "tca")); err != nil {
 		t.Fatal(err)
 	}
+	wantNoStart(t, anyPorts(data), "evidence file ", false)
+	if err := os.RemoveAll(filepath.Join(data, "evidence")); err != nil {
+		t.Fatal(err)
+	}
 	wantNoStart(t, anyPorts(data), "posttrade.db is marked as that of genesis", false)
 	// The flag gives up what a journal lacks, but not a whole history.
 	wantNoStart(t, append(anyPorts(data), "accept-older-journal", "true"), "another history", false)
@@ -272,7 +277,7 @@ func TestADatabaseThatComesLaterStopsAdmission(t *testing.T) {
 	o, proxy := storetest.CutOptions(t)
 	settings := []string{"database.url", o.URL}
 	data := agedInstallation(t, settings...)
-	for _, name := range []string{"tca", "extracts"} {
+	for _, name := range []string{"tca", "extracts", "evidence"} {
 		if err := os.RemoveAll(filepath.Join(data, name)); err != nil {
 			t.Fatal(err)
 		}

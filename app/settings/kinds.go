@@ -32,9 +32,13 @@ var (
 	text       = kind{Allowed: "text", parse: parseText}
 	boolean    = kind{Allowed: "true or false", parse: parseBool, Boolean: true}
 	address    = kind{Allowed: "host:port", parse: parseAddress}
+	listener   = kind{Allowed: "host:port or empty", parse: parseOptionalAddress}
+	hostNames  = kind{Allowed: "empty or host names, comma separated", parse: parseHostNames}
 	cpu        = kind{Allowed: "none or 0..1023", parse: parseCPU}
 	pathPrefix = kind{Allowed: "empty or /segment...", parse: parsePathPrefix}
-	money      = kind{Allowed: fmt.Sprintf("above 0 to %d, at most 6 decimals", int64(maxCurrency)),
+	logOrigin  = kind{Allowed: "empty, or 1 to 200 printable characters without blank and plus",
+		parse: parseOrigin}
+	money = kind{Allowed: fmt.Sprintf("above 0 to %d, at most 6 decimals", int64(maxCurrency)),
 		parse: parseMoney}
 	AccountIDs = kind{Allowed: "account ids 1..4294967295, comma separated", parse: ParseAccountIDs}
 	tickers    = kind{Allowed: "tickers, comma separated", parse: ParseTickers}
@@ -44,6 +48,19 @@ var (
 )
 
 var errNotAllowed = errors.New("not allowed")
+
+// parseOrigin reads the name of a log, as C2SP signed notes allow it.
+func parseOrigin(s string) (any, error) {
+	for _, ch := range s {
+		if ch <= ' ' || ch > '~' || ch == '+' {
+			return nil, errNotAllowed
+		}
+	}
+	if len(s) > 200 {
+		return nil, errNotAllowed
+	}
+	return s, nil
+}
 
 func parseText(s string) (any, error) {
 	if strings.ContainsAny(s, "\x00\n\r") {
@@ -191,6 +208,24 @@ func parseAddress(s string) (any, error) {
 	}
 	if n, err := strconv.ParseUint(port, 10, 16); err != nil || strconv.FormatUint(n, 10) != port {
 		return nil, errNotAllowed
+	}
+	return s, nil
+}
+
+// parseOptionalAddress also takes an empty text: no listener.
+func parseOptionalAddress(s string) (any, error) {
+	if s == "" {
+		return s, nil
+	}
+	return parseAddress(s)
+}
+
+// parseHostNames reads names such as console.example,desk.example.
+func parseHostNames(s string) (any, error) {
+	for name := range strings.SplitSeq(s, ",") {
+		if s != "" && (name == "" || strings.ContainsAny(name, " /:\t@")) {
+			return nil, errNotAllowed
+		}
 	}
 	return s, nil
 }

@@ -43,12 +43,18 @@ var List = []Setting{
 	{"reference-data.listen", "127.0.0.1:18085", address, "", "address of the reference-data service"},
 	{"admin.listen", "127.0.0.1:18111", address, "",
 		"address of metrics, health and profiles; loopback unless admin.token-guard"},
+	{"console.listen", "127.0.0.1:18100", listener, "no console",
+		"address of the web console; a default that is taken is a warning"},
+	{"console.hosts", "", hostNames, "localhost, addresses, names of http.tls-cert",
+		"further host names under which browsers reach the console"},
 	{"admin.token-guard", "false", boolean, "", "ask for an admin token on the admin listener"},
 	{"order-matcher.path-prefix", "", pathPrefix, "none",
 		"routing prefix that the order-matcher strips, such as /matcher"},
 	{"http.max-inflight", "4096", whole(1, 65536), "", "requests in work at once, 429 beyond"},
 	{"http.max-body-memory", "256MiB", bytesOf(httpapi.MinBodyMemory, 1<<50), "",
 		"memory for request bodies over 4 KiB and what is made of them (8 times their length); 503 BUSY beyond"},
+	{"feed.max-clients", "256", whole(1, 65536), "",
+		"readers of GET /feed at once, 503 BUSY beyond"},
 	{"http.behind-proxy", "false", boolean, "", "a proxy in front ends TLS"},
 	{"http.tls-cert", "", text, "no TLS", "certificate chain (PEM) of the service listeners"},
 	{"http.tls-key", "", text, "no TLS", "private key (PEM) of http.tls-cert"},
@@ -61,8 +67,18 @@ var List = []Setting{
 		"free disk space below which orders are refused"},
 	{"accept-older-journal", "false", boolean, "",
 		"start although database, TCA files or extracts know more than the journal: what only they know is given up"},
+	{"journal.archive-dir", "", text, "none",
+		"folder of what posttrade journal archive has moved out; without it that part of the history cannot be read"},
 	{"journal.scrub-interval", "24h", duration(0, 365*24*time.Hour), "",
 		"time between two readings of the whole journal beside everything else, 0 = off"},
+	{"evidence.interval", "1s", duration(0, time.Hour), "",
+		"time between two signed heads of the transparency log, 0 = no log"},
+	{"evidence.key", "", text, "data.dir/evidence/log.key", "file of the key that signs the log"},
+	{"evidence.origin", "", logOrigin, "posttrade/ and the genesis hash",
+		"name of the transparency log"},
+	{"evidence.witnesses", "", text, "none", "file of witnesses, a line each: <vkey> <url>"},
+	{"evidence.witness-quorum", "0", whole(0, 100), "",
+		"witnesses that must cosign a head before it is published"},
 	{"snapshot.interval-commands", "1000000", whole(0, math.MaxInt64), "",
 		"commands between two snapshots, 0 = only when asked"},
 
@@ -109,36 +125,38 @@ var List = []Setting{
 	{"sidecars.enabled", "true", boolean, "", "run the post-trade services beside the engine"},
 
 	{"risk.seed.accounts", "", AccountIDs, "all of seed.accounts",
-		"accounts of a new journal, such as 1,2,22214"},
+		"accounts of a new journal, such as 1,2,22214; fixed at creation"},
 	{"risk.seed.securities", "", tickers, "all of seed.securities",
-		"tickers of a new journal, such as AAPL,MSFT"},
+		"tickers of a new journal, such as AAPL,MSFT; fixed at creation"},
 	{"seed.accounts", "", text, "built in", "CSV file: id,displayName,enabled"},
 	{"seed.securities", "", text, "built in", "CSV file: ticker,companyName,enabled,halted"},
 
 	{"risk.max-order-quantity", "1000000", whole(1, math.MaxInt32), "",
-		"largest quantity of an order"},
+		"largest quantity of an order; until changed by policy"},
 	{"risk.max-order-notional", "1000000000", money, "",
-		"largest notional of an order at the most it can execute at, currency units"},
+		"largest notional of an order at the most it can execute at, currency units; until changed by policy"},
 	{"risk.max-position-quantity", "1000000", whole(1, math.MaxInt32), "",
-		"largest position, open orders included"},
+		"largest position, open orders included; until changed by policy"},
 	{"risk.max-concentration-notional", "5000000000", money, "",
-		"largest value of one security in an account, currency units"},
+		"largest value of one security in an account, currency units; until changed by policy"},
 	{"risk.credit-limit", "5000000000", money, "",
-		"net cash an account may use, open orders included, currency units"},
+		"net cash an account may use, open orders included, currency units; until changed by policy"},
 	{"risk.price.max-age-ms", "30000", whole(1, 365*dayMillis), "",
-		"age at which a market price is stale"},
+		"age at which a market price is stale; until changed by policy"},
 	{"risk.price.collar-bps", "5000", whole(0, 1_000_000), "",
-		"distance from the market price of a limit, and of what a market order executes at; 0 = no collar"},
+		"distance from the market price of a limit, and of what a market order executes at; 0 = no collar; until changed by policy"},
 	{"risk.idempotency.capacity", "65536", whole(1, 1<<26), "",
-		"client order ids remembered, oldest out first"},
+		"client order ids remembered, oldest out first; fixed at creation"},
 	{"risk.max-accounts", "4096", whole(1, 1<<22), "",
 		"accounts the engine has room for; a larger one raises it at the next start"},
 	{"risk.max-securities", "4096", whole(1, 1<<20), "",
 		"securities the engine has room for; as above"},
 	{"risk.max-contracts", "1048576", whole(1, 1<<26), "",
 		"OTC contracts the engine has room for; as above"},
-	{"risk.max-open-orders", "1048576", whole(1, 1<<26), "", "orders that may rest at once"},
-	{"risk.retained-orders", "65536", whole(1, 1<<26), "", "finished orders kept, oldest out first"},
+	{"risk.max-open-orders", "1048576", whole(1, 1<<26), "",
+		"orders that may rest at once; fixed at creation"},
+	{"risk.retained-orders", "65536", whole(1, 1<<26), "",
+		"finished orders kept, oldest out first; fixed at creation"},
 
 	{"recon.blotter.capacity", "500000", whole(1, 1<<28), "",
 		"fills the blotter keeps, oldest out first"},
@@ -167,6 +185,8 @@ var List = []Setting{
 
 	{"cluster.member-id", "", memberID, "single", "this member's number in cluster.members"},
 	{"cluster.members", "", members, "single", "1=host:raftport@host:httpport,2=..."},
+	{"cluster.heal", "true", boolean, "",
+		"a member whose journal is damaged starts again as a new disk and is sent the leader's"},
 	{"cluster.heartbeat-ms", "150", whole(10, 60_000), "",
 		"silence after which a member doubts its leader"},
 	{"cluster.log-reserve-bytes", "141MiB", bytesOf(4<<20, 1<<30), "",
@@ -203,6 +223,9 @@ func (c *Config) check() error {
 			"admin.listen: %s is not a loopback address; set admin.token-guard=true to allow it",
 			c.Addr("admin.listen"))
 	}
+	if err := c.checkConsole(); err != nil {
+		return err
+	}
 	if err := c.checkCluster(); err != nil {
 		return err
 	}
@@ -223,6 +246,23 @@ func (c *Config) holdsSecret(s *Setting) bool {
 		return has
 	}
 	return s.Kind.secret && c.String(s.Name) != ""
+}
+
+// checkConsole refuses a console on which any machine could sign in, or whose tokens would go
+// over the network in the clear.
+func (c *Config) checkConsole() error {
+	at := c.String("console.listen")
+	switch {
+	case at == "" || loopback(at):
+		return nil
+	case c.String("profile") != "production":
+		return Usagef("console.listen: %s is not a loopback address; profile=dev keeps the console there",
+			at)
+	case c.String("http.tls-cert") == "" && !c.Bool("http.behind-proxy"):
+		return Usagef("console.listen: profile=production needs http.tls-cert or http.behind-proxy on "+
+			"the public address %s", at)
+	}
+	return nil
 }
 
 func (c *Config) checkProduction() error {

@@ -67,11 +67,11 @@ func genesisFrom(c *Config) (*matcher.Genesis, error) {
 	return g, nil
 }
 
-// NewGenesis is the record of a new journal: the values of the settings, and a secret of its own.
+// NewGenesis is the record of a new journal: the values of the settings, and secrets of its own.
 func NewGenesis(c *Config) (*matcher.Genesis, error) {
 	g, err := genesisFrom(c)
 	if err == nil {
-		g.ClientKey = matcher.NewClientKey()
+		g.ClientKey, g.EvidenceKey = matcher.NewClientKey(), matcher.NewEvidenceKey()
 	}
 	return g, err
 }

@@ -69,19 +69,37 @@ func openScreen(in, out *os.File, colour bool) (*screen, error) {
 // terminal.
 func (s *screen) takeKeys() error {
 	fd := int(s.in.Fd())
-	old, err := unix.IoctlGetTermios(fd, unix.TCGETS)
+	old, err := oneByOne(fd)
 	if err != nil {
-		return err
-	}
-	raw := *old
-	raw.Lflag &^= unix.ICANON | unix.ECHO
-	raw.Cc[unix.VMIN], raw.Cc[unix.VTIME], raw.Cc[unix.VSUSP] = 1, 0, 0
-	if err := unix.IoctlSetTermios(fd, unix.TCSETS, &raw); err != nil {
 		return err
 	}
 	s.old = old
 	s.reading.Go(func() { s.readKeys(fd) })
 	return nil
+}
+
+// oneByOne makes keys come one by one, and returns the terminal's state before.
+func oneByOne(fd int) (old *unix.Termios, err error) {
+	if old, err = unix.IoctlGetTermios(fd, unix.TCGETS); err != nil {
+		return nil, err
+	}
+	raw := *old
+	raw.Lflag &^= unix.ICANON | unix.ECHO
+	raw.Cc[unix.VMIN], raw.Cc[unix.VTIME], raw.Cc[unix.VSUSP] = 1, 0, 0
+	return old, unix.IoctlSetTermios(fd, unix.TCSETS, &raw)
+}
+
+// SingleKeys makes the keys of a terminal come one by one until restore is called. It does nothing
+// to a file that is no terminal.
+func SingleKeys(in *os.File) (restore func() error, err error) {
+	if !OnTerminal(in) {
+		return func() error { return nil }, nil
+	}
+	old, err := oneByOne(int(in.Fd()))
+	if err != nil {
+		return nil, fmt.Errorf("top: open terminal: %w", err)
+	}
+	return func() error { return unix.IoctlSetTermios(int(in.Fd()), unix.TCSETS, old) }, nil
 }
 
 // readKeys passes keys on until close is called or the terminal is gone.

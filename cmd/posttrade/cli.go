@@ -102,6 +102,12 @@ func (f *flags) read(args []string, maxRest int, stdout io.Writer) (*settings.Co
 		Flags: f.settings})
 }
 
+// given reports that the command line has one of the command's own flags.
+func (f *flags) given(name string) (found bool) {
+	f.Visit(func(g *flag.Flag) { found = found || g.Name == name })
+	return found
+}
+
 // parse accepts flags and other arguments in any order, which package flag alone does not.
 func (f *flags) parse(args []string, own map[string]bool, stdout io.Writer) error {
 	args = f.joinBooleans(args)

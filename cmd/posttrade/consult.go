@@ -21,18 +21,9 @@ const consultTokenLife = time.Minute
 // consult makes a client of a service of the server that runs on data.dir. The address comes from
 // ports.json, and the local secret makes the token.
 func consult(c *settings.Config, service string, now time.Time) (*client.Client, error) {
-	path := c.InDataDir("ports.json")
-	text, err := os.ReadFile(path)
+	at, err := listenerOf(c, service)
 	if err != nil {
-		return nil, fmt.Errorf("no server has run here: read %s: %w", path, settings.Cause(err))
-	}
-	var ports map[string]string
-	if err := json.Unmarshal(text, &ports); err != nil {
-		return nil, fmt.Errorf("read %s: %w", path, err)
-	}
-	at, ok := ports[service]
-	if !ok {
-		return nil, fmt.Errorf("%s: the server has no %s: sidecars.enabled is false", path, service)
+		return nil, err
 	}
 	secret, err := c.JWTSecret()
 	if err != nil {
@@ -46,6 +37,24 @@ func consult(c *settings.Config, service string, now time.Time) (*client.Client,
 		c.String("auth.jwt.issuer"), consultTokenLife, now)
 	return client.New(client.Config{Address: feeds.Reachable(at), TLS: serverTLS != nil,
 		TLSConfig: feeds.Pinned(serverTLS), Token: token}), nil
+}
+
+// listenerOf is the address of a listener of the server that runs on data.dir.
+func listenerOf(c *settings.Config, service string) (string, error) {
+	path := c.InDataDir("ports.json")
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return "", fmt.Errorf("no server has run here: read %s: %w", path, settings.Cause(err))
+	}
+	var ports map[string]string
+	if err := json.Unmarshal(text, &ports); err != nil {
+		return "", fmt.Errorf("read %s: %w", path, err)
+	}
+	at, ok := ports[service]
+	if !ok {
+		return "", fmt.Errorf("%s: the server has no %s: sidecars.enabled is false", path, service)
+	}
+	return at, nil
 }
 
 const reconUsage = "recon status|breaks [flags]"

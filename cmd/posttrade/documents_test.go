@@ -18,7 +18,7 @@ import (
 // defaultPorts are the addresses in the documents.
 var defaultPorts = map[string]string{
 	"order-matcher": "18110", "trade-processor": "18091", "account-service": "18088",
-	"reference-data": "18085", "admin": "18111",
+	"reference-data": "18085", "admin": "18111", "console": "18100",
 }
 
 // block is a fenced block of a document.
@@ -176,12 +176,13 @@ func (s *reader) startServer() {
 	}
 	lines := bufio.NewScanner(out)
 	var pairs []string
-	for range defaultPorts {
+	for len(pairs) < 2*len(defaultPorts) {
 		if !lines.Scan() {
 			s.t.Fatal("the server ended before it listened")
 		}
-		name, address, _ := strings.Cut(lines.Text(), " listening on ")
-		pairs = append(pairs, "localhost:"+defaultPorts[name], address)
+		if name, address, found := strings.Cut(lines.Text(), " listening on "); found {
+			pairs = append(pairs, "localhost:"+defaultPorts[name], address)
+		}
 	}
 	s.ports = strings.NewReplacer(pairs...)
 }

@@ -15,36 +15,44 @@ import (
 	"posttrade/matcher"
 )
 
-const journalUsage = "journal verify|stats|export|accept [flags]"
+const journalUsage = "journal verify|stats|export|accept|archive DIR [flags]"
 
 // runJournal is `posttrade journal`: the commands that work on a journal while its server runs, or
 // without a server.
 func runJournal(args []string, stdout, stderr io.Writer) int {
 	var from, to uint64
+	var before string
 	f := newFlags(journalUsage,
 		"Reads the journal in data.dir, also while a server has it open: then up to some sequence, which is shown.\n"+
-			"All but accept change nothing, and need no right to write.\n"+
+			"All but accept and archive change nothing, and need no right to write.\n"+
 			"  verify   every checksum, link and sequence; replays all of it, compares fills, snapshots and anchor; exit 3 names the first that differs\n"+
 			"  stats    what there is and how much of it\n"+
 			"  export   the commands as ndjson, --from to --to\n"+
 			"  accept   after a start was refused: take what the store holds as the whole history, if all of it verifies,\n"+
 			"           and only then; gives up acknowledged commands beyond its end, and changes the anchor, of which it makes a copy first.\n"+
-			"           No server may have the journal open")
+			"           No server may have the journal open\n"+
+			"  archive  move the blocks that are older than --before, and than the newest snapshot, into a folder below DIR.\n"+
+			"           What reads across them needs journal.archive-dir=DIR. No server may have the journal open")
+	f.StringVar(&before, "before", "", "`date` of archive, yyyy-mm-dd, in UTC")
 	f.Uint64Var(&from, "from", 1, "first `sequence` of export")
 	f.Uint64Var(&to, "to", 0, "last `sequence` of export, 0 = the head")
-	c, err := f.read(args, 1, stdout)
+	c, err := f.read(args, 2, stdout)
 	if err != nil {
 		return settings.Exit(stderr, err)
 	}
 	if len(f.rest) == 0 {
 		return settings.Exit(stderr, settings.Usagef("usage: posttrade %s", journalUsage))
 	}
+	if len(f.rest) > 1 != (f.rest[0] == "archive") || (before != "") != (f.rest[0] == "archive") {
+		return settings.Exit(stderr, settings.Usagef("usage: posttrade %s", journalUsage))
+	}
 	dir := c.InDataDir("journal")
+	read := journal.VerifyOptions{ArchiveDir: c.String("journal.archive-dir")}
 	switch f.rest[0] {
 	case "verify":
-		return settings.Exit(stderr, verifyJournal(dir, stdout))
+		return settings.Exit(stderr, verifyJournal(dir, c.String("journal.archive-dir"), stdout))
 	case "stats":
-		r, err := journal.Stats(context.Background(), dir, journal.VerifyOptions{})
+		r, err := journal.Stats(context.Background(), dir, read)
 		if err != nil {
 			return settings.Exit(stderr, err)
 		}
@@ -52,28 +60,56 @@ func runJournal(args []string, stdout, stderr io.Writer) int {
 		printReport(stdout, r)
 		return settings.ExitOK
 	case "accept":
-		r, err := journal.AcceptHistory(context.Background(), dir, journal.VerifyOptions{})
+		r, err := journal.AcceptHistory(context.Background(), dir, read)
 		if err != nil {
 			return settings.Exit(stderr, err)
 		}
 		fmt.Fprintf(stdout, "copied     what was replaced lies in %s\n", r.Copy)
 		printReport(stdout, r)
 		return settings.ExitOK
+	case "archive":
+		return settings.Exit(stderr, archiveJournal(c, f.rest[1], before, stdout))
 	case "export":
 		out := bufio.NewWriterSize(stdout, 1<<16)
-		err := journal.Export(context.Background(), dir, out, from, to, journal.VerifyOptions{})
+		err := journal.Export(context.Background(), dir, out, from, to, read)
 		return settings.Exit(stderr, errors.Join(err, out.Flush()))
 	}
 	return settings.Exit(stderr,
-		settings.Usagef("unknown journal command %s; there are verify, stats, export and accept",
+		settings.Usagef("unknown journal command %s; there are verify, stats, export, accept and archive",
 			settings.Printable(f.rest[0])))
+}
+
+// archiveJournal is `posttrade journal archive`.
+func archiveJournal(c *settings.Config, into, before string, stdout io.Writer) error {
+	day, err := time.Parse(time.DateOnly, before)
+	if err != nil {
+		return settings.Usagef("before: want yyyy-mm-dd, got %s", settings.Printable(before))
+	}
+	if at := c.String("journal.archive-dir"); at != "" && at != into {
+		return settings.Usagef("journal.archive-dir is %s: archives are read from one folder", at)
+	}
+	dir := c.InDataDir("journal")
+	done, err := journal.Archive(context.Background(), dir, into, day, journal.Options{ArchiveDir: into},
+		nil)
+	if errors.Is(err, journal.ErrNothingOld) {
+		return settings.Usagef("before: %v", err)
+	}
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(stdout, "archived   sequences %d to %d, trades %d to %d\nin         %s/%s\nsha256     %s\n",
+		done.From.InputSeq+1, done.To.InputSeq, done.From.TradeSeq+1, done.To.TradeSeq, into, done.Name,
+		done.SHA256)
+	fmt.Fprintf(stdout, "read it    journal.archive-dir=%s\n", into)
+	return nil
 }
 
 // verifyJournal returns a mismatch for every error in the journal's content. A journal that cannot
 // be read at all (absent, not permitted) is a plain failure.
-func verifyJournal(dir string, stdout io.Writer) error {
+func verifyJournal(dir, archives string, stdout io.Writer) error {
 	ctx := context.Background()
 	report, err := journal.Verify(ctx, dir, journal.VerifyOptions{
+		ArchiveDir: archives,
 		Engine: func(genesis []byte) (journal.Engine, error) {
 			g, err := matcher.ParseGenesis(genesis)
 			if err != nil {
@@ -83,14 +119,15 @@ func verifyJournal(dir string, stdout io.Writer) error {
 		},
 	})
 	if err != nil {
-		if errors.Is(err, journal.ErrNoGenesis) || errors.Is(err, fs.ErrPermission) {
+		if errors.Is(err, journal.ErrNoGenesis) || errors.Is(err, fs.ErrPermission) ||
+			errors.Is(err, journal.ErrArchived) {
 			return err
 		}
 		return fmt.Errorf("%w: %w", settings.ErrMismatch, err)
 	}
 	printInUse(stdout, dir)
 	printReport(stdout, report)
-	hash, compared, err := engine.CompareSnapshots(ctx, dir)
+	hash, compared, err := engine.CompareSnapshots(ctx, dir, archives)
 	if err != nil {
 		return fmt.Errorf("%w: %w", settings.ErrMismatch, err)
 	}
@@ -104,6 +141,9 @@ func verifyJournal(dir string, stdout io.Writer) error {
 func printInUse(w io.Writer, dir string) {
 	if pid := journal.InUse(dir); pid > 0 {
 		fmt.Fprintf(w, "in use     process %d has it open: this is what was there at one moment\n", pid)
+	}
+	if err := journal.CopiedFrom(dir); err != nil {
+		fmt.Fprintf(w, "copy       %v\n", err)
 	}
 }
 

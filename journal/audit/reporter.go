@@ -99,7 +99,7 @@ func (r *Reporter) Write(ctx context.Context, from, to uint64,
 	if head, _ := r.j.Head(); to > head {
 		to = head
 	}
-	p := &press{sum: sha256.New(), chunk: chunk, page: make([]byte, 0, ChunkBytes)}
+	p := newPress(chunk)
 	if from = max(from, 1); from <= to {
 		err = journal.Politely(journal.Bulk, func() error { return r.print(ctx, from, to, p) })
 	}
@@ -150,6 +150,33 @@ type press struct {
 	page  []byte
 	count int    // records on the page
 	total uint64 // records so far
+}
+
+func newPress(chunk func(records []byte, count int) error) *press {
+	return &press{sum: sha256.New(), chunk: chunk, page: make([]byte, 0, ChunkBytes)}
+}
+
+// Printer prints the report of events that its caller has, without a journal. One goroutine uses it.
+type Printer struct{ p *press }
+
+// NewPrinter returns a Printer. names is an engine that stands before the first event, and chunk as
+// for Write.
+func NewPrinter(names interface{ Ticker(id uint32) string },
+	chunk func(records []byte, count int) error) *Printer {
+	p := newPress(chunk)
+	p.securities.load(names)
+	return &Printer{p}
+}
+
+// Print prints the records of the events of whole commands, in order.
+func (p *Printer) Print(events []matcher.Event) error { return p.p.print(events) }
+
+// End hands on what is left.
+func (p *Printer) End() (total Total, err error) {
+	err = p.p.flush()
+	total.Count = p.p.total
+	p.p.sum.Sum(total.SHA256[:0])
+	return total, err
 }
 
 // print renders the events of whole commands.

@@ -28,13 +28,14 @@ const (
 	askJoin   = "join"
 	askAdd    = "add"
 	askRemove = "remove"
+	askSpare  = "spare"
 )
 
 // question is what one member, or the command line, asks another member.
 type question struct {
 	Ask     string `json:"ask"`
 	Member  string `json:"member,omitempty"`
-	Server  string `json:"server,omitempty"`  // askJoin: the id of the asking disk
+	Server  string `json:"server,omitempty"`  // askJoin, askSpare: the id of the asking disk
 	Address string `json:"address,omitempty"` // askJoin: where it listens; askAdd: of the member
 	Applied uint64 `json:"applied,omitempty"` // askJoin: how far it has come
 }
@@ -50,7 +51,8 @@ type Status struct {
 	Applied  uint64   `json:"applied"` // index
 	Servers  []Server `json:"servers"` // empty: it does not take part yet
 	Refusal  string   `json:"refusal,omitempty"`
-	Sequence uint64   `json:"sequence"` // of the last command that the journal has
+	Damaged  bool     `json:"damaged,omitempty"` // a part of its journal cannot be read
+	Sequence uint64   `json:"sequence"`          // of the last command that the journal has
 
 	Services map[string]string `json:"services,omitempty"` // where this member's services listen
 }
@@ -75,6 +77,7 @@ func (n *Node) Progress() Status {
 // Status is the cluster as this member sees it.
 func (n *Node) Status() Status {
 	s := n.Progress()
+	s.Damaged = n.o.Damaged()
 	_, leader := n.raft.LeaderWithID()
 	s.Leader = memberOf(leader)
 	select {
@@ -245,6 +248,8 @@ func (n *Node) answer(request []byte) ([]byte, error) {
 		refused = n.admit(q)
 	case askAdd:
 		refused = n.expect(q)
+	case askSpare:
+		refused = n.spare(q)
 	case askRemove:
 		refused = n.remove(q.Member)
 	default:

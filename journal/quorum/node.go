@@ -72,6 +72,8 @@ type Options struct {
 	Genesis func() ([]byte, error)
 	// where the member's services listen, called when it begins to lead
 	Services func() map[string]string
+	// reports that a part of this member's journal is known to be damaged; may be nil
+	Damaged func() bool
 	// called for each change in order, on one goroutine; may be nil
 	OnRole    func(leads bool)
 	Idle      ring.Strategy // how the proposer waits for commands
@@ -223,6 +225,9 @@ func (o *Options) defaults() error {
 	}
 	if o.OnRole == nil {
 		o.OnRole = func(bool) {}
+	}
+	if o.Damaged == nil {
+		o.Damaged = func() bool { return false }
 	}
 	if o.Services == nil {
 		o.Services = func() map[string]string { return nil }

@@ -30,6 +30,12 @@ func (r Remote) Remove(ctx context.Context, hostPort, member string) error {
 	return r.change(ctx, hostPort, question{Ask: askRemove, Member: member})
 }
 
+// Spare asks the leader, at an address, to do without the vote of a member's disk; see Node.Spare.
+// It is for a member that cannot start.
+func (r Remote) Spare(ctx context.Context, hostPort, member, server string) error {
+	return r.change(ctx, hostPort, question{Ask: askSpare, Member: member, Server: server})
+}
+
 func (r Remote) change(ctx context.Context, hostPort string, q question) error {
 	s, err := r.ask(ctx, hostPort, q)
 	if err == nil && s.Refusal != "" {

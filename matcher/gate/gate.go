@@ -30,24 +30,20 @@ type Gate struct {
 // tables are the accounts and securities, and the room for more.
 type tables struct {
 	accounts   []accountRow // open addressing, at most half full
+	own        []ownLimits  // of accounts with accountBounded, in the same places
 	shift      uint         // 32 - log2(len(accounts))
 	securities []security   // by id; 0 is never one
 	names      []string     // by id; written before the entry of tickers that leads there
 	tickers    []atomic.Uint64
 }
 
-// policy is what every order is judged by. Writers: SetLimits, SetTick, SetPolicy, Observe.
+// policy is what every order is judged by. Writers: SetRiskLimits, SetTick, SetPolicy, Observe.
 type policy struct {
-	ready            atomic.Uint32 // 1 when every source is ready
-	kill             atomic.Uint32
-	maxOrderQty      atomic.Int64
-	maxOrderNotional atomic.Int64
-	maxAgeMillis     atomic.Int64
-	collarBps        atomic.Int64
-	tickPx           atomic.Int64
-	maxPosition      atomic.Int64 // the engine judges it; kept for the snapshot
-	maxConcentration atomic.Int64
-	version          atomic.Int64
+	ready   atomic.Uint32 // 1 when every source is ready
+	kill    atomic.Uint32
+	tickPx  atomic.Int64
+	version atomic.Int64
+	limits  atomic.Pointer[matcher.RiskLimits] // of all accounts; never changed, only replaced
 }
 
 // accountRow is one account. A row is taken once and never released.
@@ -56,10 +52,15 @@ type accountRow struct {
 	version atomic.Int64
 }
 
+// ownLimits are the limits that hold for an account with some of its own: never changed, only
+// replaced.
+type ownLimits = atomic.Pointer[matcher.RiskLimits]
+
 const (
 	accountTaken   = 1 << 32
 	accountEnabled = 1 << 33
 	accountByHand  = 1 << 34 // an operator has set accountEnabled
+	accountBounded = 1 << 35 // it has limits of its own
 )
 
 // security is one security, on its own line.
@@ -109,15 +110,19 @@ func (g *Gate) Screen(c *matcher.Command) matcher.RiskReason {
 		return matcher.KillSwitch
 	}
 	t := g.tables.Load()
-	account := t.account(c.AccountID)
+	account, at := t.account(c.AccountID)
 	if account == 0 {
 		return matcher.UnknownAccount
 	}
 	if account&accountEnabled == 0 {
 		return matcher.AccountDisabled
 	}
+	limits := g.policy.limits.Load()
+	if account&accountBounded != 0 {
+		limits = t.own[at].Load()
+	}
 	if booking {
-		return g.screenBooking(c)
+		return screenBooking(c, limits)
 	}
 	if c.SecurityID == 0 || uint64(c.SecurityID) >= uint64(len(t.securities)) {
 		return matcher.UnknownSecurity
@@ -136,7 +141,7 @@ func (g *Gate) Screen(c *matcher.Command) matcher.RiskReason {
 	if !g.wellFormed(c, market) {
 		return matcher.Invalid
 	}
-	if int64(c.Qty) > g.policy.maxOrderQty.Load() {
+	if int64(c.Qty) > limits[matcher.LimitOrderQty] {
 		return matcher.OrderSize
 	}
 	px := c.LimitPx
@@ -147,18 +152,18 @@ func (g *Gate) Screen(c *matcher.Command) matcher.RiskReason {
 		case !known:
 			return matcher.PriceMissing
 		case c.EventTimeMillis > time &&
-			uint64(c.EventTimeMillis)-uint64(time) > uint64(g.policy.maxAgeMillis.Load()):
+			uint64(c.EventTimeMillis)-uint64(time) > uint64(limits[matcher.LimitPriceAge]):
 			return matcher.PriceStale
 		}
 		if px = last; c.Type == matcher.OrderNew && c.Side == matcher.Buy {
-			px += g.collarOff(last) // the highest price that it executes at
+			px += collarOff(last, limits) // the highest price that it executes at
 		}
-	} else if known && g.offCollar(px, last) {
+	} else if known && offCollar(px, last, limits) {
 		return matcher.PriceCollar
 	}
 	// A product that overflowed 64 bits is beyond any limit.
 	hi, lo := bits.Mul64(uint64(px), uint64(c.Qty))
-	if hi != 0 || lo > uint64(g.policy.maxOrderNotional.Load()) {
+	if hi != 0 || lo > uint64(limits[matcher.LimitOrderNotional]) {
 		return matcher.OrderNotional
 	}
 	return matcher.Accepted
@@ -166,12 +171,12 @@ func (g *Gate) Screen(c *matcher.Command) matcher.RiskReason {
 
 // screenBooking judges the terms and the notional of an OTC booking, which has no security and no
 // price.
-func (g *Gate) screenBooking(c *matcher.Command) matcher.RiskReason {
+func screenBooking(c *matcher.Command, limits *matcher.RiskLimits) matcher.RiskReason {
 	terms, _ := c.ContractTerms()
 	if !terms.Representable() || c.Flags&^matcher.FlagShadow != 0 {
 		return matcher.Invalid
 	}
-	if int64(terms.Notional)*matcher.PriceScale > g.policy.maxOrderNotional.Load() {
+	if int64(terms.Notional)*matcher.PriceScale > limits[matcher.LimitOrderNotional] {
 		return matcher.OrderNotional
 	}
 	return matcher.Accepted
@@ -207,8 +212,8 @@ func (g *Gate) wellFormed(c *matcher.Command, market bool) bool {
 }
 
 // offCollar reports whether a limit is further from the last price than the collar allows.
-func (g *Gate) offCollar(limit, last int64) bool {
-	collar := g.policy.collarBps.Load()
+func offCollar(limit, last int64, limits *matcher.RiskLimits) bool {
+	collar := limits[matcher.LimitCollar]
 	if collar == 0 {
 		return false
 	}
@@ -223,8 +228,8 @@ func (g *Gate) offCollar(limit, last int64) bool {
 
 // collarOff returns how far from a price the collar lets a market order execute; 0 without a
 // collar.
-func (g *Gate) collarOff(last int64) int64 {
-	hi, lo := bits.Mul64(uint64(last), uint64(g.policy.collarBps.Load()))
+func collarOff(last int64, limits *matcher.RiskLimits) int64 {
+	hi, lo := bits.Mul64(uint64(last), uint64(limits[matcher.LimitCollar]))
 	if hi >= 10_000 {
 		return math.MaxInt64
 	}
@@ -232,19 +237,22 @@ func (g *Gate) collarOff(last int64) int64 {
 	return int64(min(off, math.MaxInt64))
 }
 
-// account returns the word of an account, 0 if the account is unknown.
-func (t *tables) account(id uint32) uint64 {
+// account returns the word of an account and its place, 0 if the account is unknown.
+func (t *tables) account(id uint32) (word uint64, place uint32) {
 	mask := uint32(len(t.accounts) - 1)
 	for at := id * 2654435769 >> t.shift; ; at++ {
 		word := t.accounts[at&mask].word.Load()
 		if word == 0 || uint32(word) == id {
-			return word
+			return word, at & mask
 		}
 	}
 }
 
 // AccountKnown reports whether an account is known, enabled or not.
-func (g *Gate) AccountKnown(id uint32) bool { return g.tables.Load().account(id) != 0 }
+func (g *Gate) AccountKnown(id uint32) bool {
+	word, _ := g.tables.Load().account(id)
+	return word != 0
+}
 
 // priceTries bounds the tries of price. It loses one try for every two prices that are written
 // while it reads one, so a second try is rare, and the last one is not expected to be used.

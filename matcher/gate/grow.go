@@ -21,6 +21,7 @@ func (g *Gate) grow(maxAccounts, maxSecurities int) {
 		for t.accounts[at&mask].word.Load() != 0 {
 			at++
 		}
+		t.own[at&mask].Store(old.own[i].Load())
 		t.accounts[at&mask].version.Store(row.version.Load())
 		t.accounts[at&mask].word.Store(word)
 	}

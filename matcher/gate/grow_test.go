@@ -3,6 +3,7 @@ package gate
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -19,14 +20,15 @@ func TestGrowKeepsTheImage(t *testing.T) {
 		PriceMaxAgeMillis: 1000}),
 		g.SetAccount(7, true, 3), g.SetAccount(8, false, 4), g.SetSecurity(1, "AAPL", true, false, 5),
 		g.SetSecurity(2, "MSFT", true, true, 6), g.SetRestricted(2, true, 7),
-		g.SetPrice(1, 100*1_000_000, 50), g.HoldAccount(8), g.HoldSecurity(2, false, true))
+		g.SetPrice(1, 100*1_000_000, 50), g.HoldAccount(8), g.HoldSecurity(2, false, true),
+		g.SetOwnLimits(matcher.OwnLimits{AccountID: 7, Own: 1, Values: matcher.RiskLimits{900}}))
 	if err != nil {
 		t.Fatal(err)
 	}
 	g.SetReady()
 	want := g.Snapshot()
 	order := matcher.NewCommand(matcher.OrderNew)
-	order.AccountID, order.SecurityID, order.Qty, order.LimitPx = 7, 1, 1, 100*1_000_000
+	order.AccountID, order.SecurityID, order.Qty, order.LimitPx = 7, 1, 800, 100*1_000_000
 	var stop atomic.Bool
 	var readers sync.WaitGroup
 	for range 2 {
@@ -56,7 +58,7 @@ func TestGrowKeepsTheImage(t *testing.T) {
 	stop.Store(true)
 	readers.Wait()
 	got := g.Snapshot()
-	if !slices.Equal(got.Accounts, want.Accounts) || !slices.Equal(got.Securities, want.Securities) ||
+	if !reflect.DeepEqual(got.Accounts, want.Accounts) || !slices.Equal(got.Securities, want.Securities) ||
 		g.Missed() != 0 {
 		t.Errorf("got %+v, %d missed\nwant %+v", got, g.Missed(), want)
 	}

@@ -118,9 +118,8 @@ func TestObservedControls(t *testing.T) {
 		}
 	}
 	got := g.Snapshot()
-	wantAccounts := []AccountControl{{0, true, 0, false}, {1, false, 24, true}, {2, true, 0, false},
-		{3, true, 22, true},
-		{50, true, 23, true}}
+	wantAccounts := []AccountControl{{0, true, 0, false, nil}, {1, false, 24, true, nil},
+		{2, true, 0, false, nil}, {3, true, 22, true, nil}, {50, true, 23, true, nil}}
 	wantSecurities := []SecurityControl{{4, "A", true, false, false, 27, false},
 		{1, "AAPL", true, false, true, 25, false},
 		{2, "MSFT", true, true, false, 0, false}, {3, "NVDA", false, false, false, 0, false},
@@ -129,7 +128,8 @@ func TestObservedControls(t *testing.T) {
 		!got.KillSwitch || got.PolicyVersion != 40 {
 		t.Errorf("got %+v", got)
 	}
-	if g.policy.maxPosition.Load() != 12 || g.policy.maxConcentration.Load() != 34 {
+	if all := g.RiskLimits(); all[matcher.LimitPosition] != 12 ||
+		all[matcher.LimitConcentration] != 34 {
 		t.Error("policy limits were not taken over")
 	}
 	bad := event(matcher.EventApplied, 13, matcher.NewSymbolRegister("bad"))
@@ -178,6 +178,14 @@ func TestGateAgreesWithTheEngine(t *testing.T) {
 	}
 	for step := range 60_000 {
 		now += int64(random.IntN(8000))
+		if step > 20_000 && random.IntN(100) == 0 {
+			for _, part := range randomLimits(random, int64(step)) {
+				part.EventTimeMillis = now
+				engine.Apply(&part, out)
+				out.Flush()
+			}
+			sameLimits(t, g, engine)
+		}
 		c := matcher.NewCommand(matcher.OrderNew)
 		c.EventTimeMillis = now - int64(random.IntN(3000))
 		c.AccountID = []uint32{0, 1, 2, 3, 60, 61, 62}[random.IntN(7)]

@@ -3,6 +3,7 @@ package gate
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 )
 
@@ -98,6 +99,7 @@ type Snapshot struct {
 	Ready         bool              `json:"ready"`
 	KillSwitch    bool              `json:"killSwitch"`
 	PolicyVersion int64             `json:"policyVersion"`
+	Limits        LimitValues       `json:"limits"` // of all accounts
 	Sources       []Source          `json:"sources"`
 	Accounts      []AccountControl  `json:"accounts"`   // by id
 	Securities    []SecurityControl `json:"securities"` // by ticker
@@ -109,6 +111,8 @@ type AccountControl struct {
 	Enabled bool   `json:"enabled"`
 	Version int64  `json:"version"`
 	HeldBy  Holder `json:"heldBy"`
+	// Limits are those that the account has of its own; nil when it has none.
+	Limits *LimitValues `json:"limits,omitempty"`
 }
 
 // SecurityControl is a security's row of a Snapshot.
@@ -150,8 +154,9 @@ func (g *Gate) Killed() bool { return g.policy.kill.Load() != 0 }
 // Snapshot copies the image while no writer changes it. Prices are not in it, and their writers
 // continue. It is not on the path of a command.
 func (g *Gate) Snapshot() Snapshot {
-	out := g.copyImage()
+	out, own := g.copyImage()
 	slices.SortFunc(out.Accounts, func(a, b AccountControl) int { return cmp.Compare(a.ID, b.ID) })
+	addOwn(out.Accounts, own)
 	slices.SortFunc(out.Securities, func(a, b SecurityControl) int {
 		return cmp.Compare(a.Ticker, b.Ticker)
 	})
@@ -159,7 +164,7 @@ func (g *Gate) Snapshot() Snapshot {
 }
 
 // copyImage copies the image, unsorted, and holds writers.mu meanwhile.
-func (g *Gate) copyImage() Snapshot {
+func (g *Gate) copyImage() (Snapshot, map[uint32]ownRow) {
 	w := g.writers
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -167,6 +172,7 @@ func (g *Gate) copyImage() Snapshot {
 		Ready:         g.Ready(),
 		KillSwitch:    g.policy.kill.Load() != 0,
 		PolicyVersion: g.policy.version.Load(),
+		Limits:        g.limitsInForce(),
 		Sources:       slices.Clone(w.sources[:]),
 		Accounts:      make([]AccountControl, 0, w.accounts),
 		Securities:    []SecurityControl{},
@@ -192,5 +198,5 @@ func (g *Gate) copyImage() Snapshot {
 			})
 		}
 	}
-	return out
+	return out, maps.Clone(w.own)
 }

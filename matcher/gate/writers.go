@@ -27,6 +27,7 @@ type writers struct {
 	limit    int // of accounts
 	tickers  int // registered
 	sources  [sourceCount]Source
+	own      map[uint32]ownRow
 	missed   atomic.Uint64
 	late     atomic.Uint64
 
@@ -50,7 +51,10 @@ func (w *writers) advance(inputSeq uint64) bool {
 // capacities are those of the engine behind it, at least 1 each.
 func New(maxAccounts, maxSecurities int) *Gate {
 	maxAccounts, maxSecurities = max(maxAccounts, 1), max(maxSecurities, 1)
-	g := &Gate{writers: &writers{limit: maxAccounts, priced: make([]bool, maxSecurities+1)}}
+	g := &Gate{writers: &writers{
+		limit: maxAccounts, own: map[uint32]ownRow{}, priced: make([]bool, maxSecurities+1),
+	}}
+	g.policy.limits.Store(&matcher.RiskLimits{})
 	g.tables.Store(newTables(maxAccounts, maxSecurities))
 	g.policy.tickPx.Store(defaultTickPx)
 	for i := range g.writers.sources {
@@ -63,6 +67,7 @@ func newTables(maxAccounts, maxSecurities int) *tables {
 	slots := 1 << bits.Len(uint(2*maxAccounts-1))
 	return &tables{
 		accounts:   make([]accountRow, slots),
+		own:        make([]ownLimits, slots),
 		shift:      uint(33 - bits.Len(uint(slots))),
 		securities: make([]security, maxSecurities+1),
 		names:      make([]string, maxSecurities+1),
@@ -103,14 +108,7 @@ func (g *Gate) SetLimits(l matcher.Limits) error {
 		l.MaxPositionQty, l.MaxConcentrationNotional) < 0 {
 		return fmt.Errorf("gate: set limits %+v: %w", l, ErrLimit)
 	}
-	g.writers.mu.Lock()
-	defer g.writers.mu.Unlock()
-	g.policy.maxOrderQty.Store(l.MaxOrderQty)
-	g.policy.maxOrderNotional.Store(l.MaxOrderNotional)
-	g.policy.maxAgeMillis.Store(l.PriceMaxAgeMillis)
-	g.policy.collarBps.Store(l.PriceCollarBps)
-	g.policy.maxPosition.Store(l.MaxPositionQty)
-	g.policy.maxConcentration.Store(l.MaxConcentrationNotional)
+	g.SetRiskLimits(l.RiskLimits())
 	return nil
 }
 
@@ -187,6 +185,8 @@ func (g *Gate) setAccount(id uint32, flags uint64, keep bool, version int64) err
 			continue
 		} else if keep {
 			word = old
+		} else {
+			word |= old & accountBounded
 		}
 		row.version.Store(version)
 		row.word.Store(word)
@@ -349,11 +349,14 @@ func (g *Gate) setPolicy(version int64, kill bool, maxPosition, maxConcentration
 	}
 	g.policy.kill.Store(on)
 	g.policy.version.Store(version)
-	if maxPosition > 0 {
-		g.policy.maxPosition.Store(maxPosition)
-	}
-	if maxConcentration > 0 {
-		g.policy.maxConcentration.Store(maxConcentration)
+	if all := g.RiskLimits(); maxPosition > 0 || maxConcentration > 0 {
+		if maxPosition > 0 {
+			all[matcher.LimitPosition] = maxPosition
+		}
+		if maxConcentration > 0 {
+			all[matcher.LimitConcentration] = maxConcentration
+		}
+		g.setRiskLimits(all)
 	}
 }
 
@@ -387,6 +390,8 @@ func (g *Gate) Observe(ev *matcher.Event) {
 		if ev.Flags&matcher.EventFirst != 0 {
 			g.observeApplied(ev, ev.Cmd())
 		}
+	case matcher.EventLimits:
+		g.observeLimits(ev)
 	}
 }
 

@@ -210,7 +210,7 @@ func (f *feeder) tell(ev *matcher.Event) {
 		return
 	}
 	copied, traded := copyOf(ev), tradeOf(ev)
-	accounted := ev.Kind != matcher.EventApplied
+	accounted := ev.Kind != matcher.EventApplied && ev.Kind != matcher.EventLimits
 	public := ev.Kind == matcher.EventFilled &&
 		ev.Flags&(matcher.EventAggressor|matcher.EventMarket|matcher.EventForced) != 0
 	name := wire.Record{Kind: wire.Copy, InputSeq: ev.InputSeq, OrderRef: ev.OrderRef,

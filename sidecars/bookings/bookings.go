@@ -22,7 +22,7 @@ type Bookings struct {
 	Book   *projection.Projection
 	Log    *slog.Logger
 
-	said bool // a malformed message is in the log already: once is enough
+	said bool // a refused message is in the log already: once is enough
 }
 
 // Run takes bookings until ctx ends; then it returns nil.
@@ -32,8 +32,8 @@ func (l *Bookings) Run(ctx context.Context) error {
 	}, l.take)
 }
 
-// take books a batch. A message is acknowledged when its trade is in the database, terminated when
-// no retry could make it a trade, and left for a later delivery when the database cannot be
+// take books a batch. A message is acknowledged when its trade is in the database, or will be by the
+// journal's own path; terminated when no retry could make it a trade; and left for a later delivery when the database cannot be
 // reached.
 func (l *Bookings) take(ctx context.Context, messages []broker.Message) error {
 	for i := range messages {
@@ -42,11 +42,11 @@ func (l *Bookings) take(ctx context.Context, messages []broker.Message) error {
 		switch {
 		case err == nil:
 			err = m.Ack()
-		case errors.Is(err, projection.ErrMalformed):
+		case errors.Is(err, projection.ErrMalformed), errors.Is(err, projection.ErrForeignID):
 			if !l.said {
 				l.said = true
 				l.Log.Warn(
-					"a booking on the message broker is malformed; it and others like it are only counted",
+					"a booking on the message broker is refused; it and others like it are only counted",
 					"stream", legacyStream.Name, "sequence", m.Sequence, "error", err)
 			}
 			err = m.Term(err.Error())

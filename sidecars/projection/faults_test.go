@@ -3,6 +3,7 @@ package projection
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"sync"
@@ -175,6 +176,7 @@ func TestAnyInterleavingGivesTheSameTable(t *testing.T) {
 		o.BatchRows = 16
 		p := New(o)
 		want := map[uint64]store.Trade{}
+		outsiders, numbered, highest := map[string]bool{}, uint64(0), uint64(0)
 		cursorAt := uint64(0)
 		var heal func()
 		for step := range steps {
@@ -210,12 +212,18 @@ func TestAnyInterleavingGivesTheSameTable(t *testing.T) {
 				booked := 0
 				for range 1 + random.IntN(6) {
 					f := h.fills[random.IntN(len(h.fills))]
-					if _, there := want[f.TradeSeq]; !there {
-						want[f.TradeSeq] = legacyRow(f)
-						booked++
+					id := fmt.Sprintf("ext-%d", f.TradeSeq)
+					bodies = append(bodies, body(f), bodyAs(id, f))
+					if outsiders[id] {
+						continue
 					}
-					bodies = append(bodies, body(f))
+					outsiders[id] = true
+					at := numbered + uint64(len(bodies)/2)
+					want[store.FirstExternal+at-1] = outside(at, id, f)
+					booked++
+					highest = at
 				}
+				numbered = highest
 				n, malformed, err := p.BookBatch(t.Context(), bodies)
 				if n != booked || malformed != nil || err != nil {
 					t.Fatalf("step %d: booked %d, %v, %v, want %d", step, n, malformed, err, booked)

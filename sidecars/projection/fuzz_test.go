@@ -25,6 +25,7 @@ type oracle struct {
 
 var (
 	idText     = regexp.MustCompile(`^trd-([1-9][0-9]{0,18})$`)
+	outsideID  = regexp.MustCompile(`^ext-[A-Za-z0-9._-]{1,60}$`)
 	orderText  = regexp.MustCompile(`^ord-([1-9][0-9]{0,9})$`)
 	tickerText = regexp.MustCompile(`^[A-Z0-9.-]{1,16}$`)
 	sideText   = regexp.MustCompile(`^(?:[Bb][Uu][Yy]|[Ss][Ee][Ll][Ll])$`)
@@ -53,7 +54,11 @@ func (o oracle) read(text []byte) (store.Trade, bool) {
 		t.ID = id[0]
 		t.Seq, _ = strconv.ParseUint(id[1], 10, 64)
 	}
-	o.ok = o.ok && t.Seq > 0 && t.Seq < 1<<63
+	outside := o.ok && outsideID.MatchString(o.text("id"))
+	if outside {
+		t.ID = o.text("id")
+	}
+	o.ok = o.ok && (outside || t.Seq > 0 && t.Seq < 1<<63)
 	t.AccountID = uint32(o.whole("accountId", 1<<32-1))
 	t.Security = o.match("security", tickerText)
 	if strings.EqualFold(o.match("side", sideText), "sell") {
@@ -62,7 +67,10 @@ func (o oracle) read(text []byte) (store.Trade, bool) {
 	t.Quantity = o.whole("quantity", 1<<31-1)
 	t.Price = o.price()
 	t.ExecutedAt = o.time("timestamp")
-	if o.has("tradeSeq") {
+	switch null := string(o.members["tradeSeq"]) == "null"; {
+	case outside && o.has("tradeSeq"):
+		o.ok = o.ok && null
+	case o.has("tradeSeq"):
 		o.ok = o.ok && uint64(o.whole("tradeSeq", 1<<63-1)) == t.Seq
 	}
 	if o.has("orderId") && string(o.members["orderId"]) != "null" {
@@ -180,7 +188,10 @@ func repeats(text []byte) bool {
 // reason contains text of the message.
 func FuzzLegacyTrade(f *testing.F) {
 	for _, seed := range []string{
-		plain, `{}`, `{"id":"trd-1"}`, `[]`, `null`, `{"id":"trd-1","id":"trd-1"}`,
+		plain, strings.Replace(plain, "trd-42", "ext-a.B_c-9", 1),
+		strings.Replace(plain, "trd-42", `ext-42","tradeSeq":null,"status":"Settled`, 1),
+		strings.Replace(plain, "trd-42", `ext-42","tradeSeq":0,"status":"Settled`, 1),
+		`{}`, `{"id":"trd-1"}`, `[]`, `null`, `{"id":"trd-1","id":"trd-1"}`,
 		plain[:len(plain)-1] +
 			`,"tradeSeq":42,"orderId":"ord-17","status":"Settled","settlementDate":"2026-03-03","updatedAt":"2026-03-03T05:00:00Z"}`,
 		plain[:len(plain)-1] + `,"orderId":null,"status":"\ud800"}`,

@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -61,7 +62,7 @@ func victim(text string) error {
 		}
 		at, _ := p.Projected()
 		for i := at; i < min(at+60, uint64(fills)); i += 7 {
-			if _, err := p.BookLegacy(context.Background(), body(h.fills[i])); err != nil {
+			if _, err := p.BookLegacy(context.Background(), bodyAs(fmt.Sprint("ext-", i), h.fills[i])); err != nil {
 				return err
 			}
 		}
@@ -144,9 +145,16 @@ func checkKilled(t *testing.T, db *store.DB, fills []matcher.Fill) int {
 		t.Fatalf("the mark is not of the cursor %d", at)
 	}
 	for i, r := range got {
+		if r.Seq >= store.FirstExternal {
+			n, _ := strconv.Atoi(strings.TrimPrefix(r.ID, "ext-"))
+			if r != outside(r.Seq-store.FirstExternal+1, r.ID, fills[n]) {
+				t.Fatalf("booking from outside: %+v", r)
+			}
+			continue
+		}
 		f := fills[r.Seq-1]
-		if r != row(f) && r != legacyRow(f) {
-			t.Fatalf("row %d is neither path's: %+v", i, r)
+		if r != row(f) {
+			t.Fatalf("row %d: %+v", i, r)
 		}
 		if uint64(i) < at && r.Seq != uint64(i)+1 {
 			t.Fatalf("row %d has tradeSeq=%d, the cursor is %d", i, r.Seq, at)
@@ -189,7 +197,7 @@ func TestSessionsCutInMidTransaction(t *testing.T) {
 		if i%2 == 0 {
 			network.Cut()
 			legacy := h.fills[random.IntN(len(h.fills))]
-			if booked, err := p.BookLegacy(t.Context(), body(legacy)); booked || err == nil ||
+			if booked, err := p.BookLegacy(t.Context(), bodyAs("ext-1", legacy)); booked || err == nil ||
 				errors.Is(err, ErrMalformed) {
 				t.Errorf("message without a network: %v, %v", booked, err)
 			}

@@ -1,22 +1,21 @@
 package projection
 
 import (
-	"cmp"
 	"context"
+	"errors"
 	"fmt"
-	"slices"
 
 	"posttrade/matcher"
 	"posttrade/sidecars/store"
 )
 
 // BookLegacy books the trade of one message of trades.booking; see BookBatch. booked is false for a
-// duplicate. An ErrMalformed is permanent; after any other error the outcome is unknown, and the
-// message must be delivered again.
+// duplicate. An ErrMalformed or ErrForeignID is permanent; after any other error the outcome is
+// unknown, and the message must be delivered again.
 func (p *Projection) BookLegacy(ctx context.Context, body []byte) (booked bool, err error) {
-	n, malformed, err := p.BookBatch(ctx, [][]byte{body})
-	if malformed != nil {
-		return false, malformed[0]
+	n, refused, err := p.BookBatch(ctx, [][]byte{body})
+	if refused != nil {
+		return false, refused[0]
 	}
 	return n == 1, err
 }
@@ -25,53 +24,110 @@ func (p *Projection) BookLegacy(ctx context.Context, body []byte) (booked bool, 
 // of them were new.
 //
 //   - Shape: a body is one Trade JSON with id, accountId, security, side, quantity, price and
-//     timestamp. tradeSeq must be the id's number; orderId is stored; status, settlementDate and
-//     updatedAt are checked and computed anew. No other member is allowed.
-//   - Errors: malformed is nil, or as long as bodies. It then has an ErrMalformed for each message
-//     to terminate, whatever err is. After an err the other messages must be delivered again.
-//   - Cost: one transaction, none when no message can be read. Any goroutine may call it.
+//     timestamp. orderId is stored; status, settlementDate and updatedAt are checked and computed
+//     anew. No other member is allowed.
+//   - Ids: ext- and a name is a booking from outside, without a tradeSeq. trd-N is a trade of the
+//     journal, with N as its tradeSeq if it has one: the journal's own path books it, so the message
+//     changes nothing. An N above the durable head belongs to a trade that the engine has yet to
+//     make: ErrForeignID.
+//   - Errors: refused is nil, or as long as bodies. It then has an ErrMalformed or ErrForeignID for
+//     each message to terminate, whatever err is. After an err the other messages must be delivered
+//     again.
+//   - Cost: one transaction, none when there is no booking from outside. Any goroutine may call it.
 func (p *Projection) BookBatch(ctx context.Context, bodies [][]byte) (booked int,
-	malformed []error, err error) {
-	now := p.o.Now().UnixMilli()
+	refused []error, err error) {
 	rows := make([]store.Trade, 0, len(bodies))
+	known := 0
 	m := p.messages.Get().(*message)
 	for i, body := range bodies {
-		if err := m.read(body); err != nil {
-			if malformed == nil {
-				malformed = make([]error, len(bodies))
+		err := m.read(body)
+		if err == nil && m.trade.Seq > 0 {
+			if err = p.issued(m.trade.Seq); err == nil {
+				known++
+				continue
 			}
-			malformed[i] = err
-			p.legacyMalformed.Add(1)
-			p.log.Warn("trade message is malformed and not booked", "error", err)
+		}
+		if err != nil {
+			if refused == nil {
+				refused = make([]error, len(bodies))
+			}
+			refused[i] = err
+			p.refuse(err)
 			continue
 		}
-		row := m.trade
-		row.Status, row.SettlementDate = store.Processing, p.o.SettlementDate(row.ExecutedAt)
-		row.BookedAt, row.UpdatedAt = now, now
-		rows = append(rows, row)
+		rows = append(rows, m.trade)
 	}
 	p.messages.Put(m)
-	readable := len(rows)
-	if readable == 0 {
-		return 0, malformed, nil
+	p.legacyDuplicates.Add(uint64(known))
+	if len(rows) == 0 {
+		return 0, refused, nil
 	}
-	// All paths use one order, so that no two transactions wait for each other's rows. Of two messages
-	// with one id the first is booked.
-	slices.SortStableFunc(rows, func(a, b store.Trade) int { return cmp.Compare(a.Seq, b.Seq) })
-	rows = slices.CompactFunc(rows, func(a, b store.Trade) bool { return a.Seq == b.Seq })
+	readable := len(rows)
+	now := p.o.Now().UnixMilli()
+	for i := range rows {
+		row := &rows[i]
+		row.Status, row.SettlementDate = store.Processing, p.o.SettlementDate(row.ExecutedAt)
+		row.BookedAt, row.UpdatedAt = now, now
+	}
 	err = p.o.DB.Write(ctx, func(tx *store.Tx) (err error) {
-		booked, err = tx.InsertTrades(rows)
+		booked, err = bookExternal(tx, rows)
 		return err
 	})
 	if err != nil {
 		if ctx.Err() == nil {
 			p.failed.Add(1)
 		}
-		return 0, malformed, fmt.Errorf("projection: book messages=%d: %w", readable, err)
+		return 0, refused, fmt.Errorf("projection: book messages=%d: %w", readable, err)
 	}
 	p.legacyBooked.Add(uint64(booked))
 	p.legacyDuplicates.Add(uint64(readable - booked))
-	return booked, malformed, nil
+	return booked, refused, nil
+}
+
+// issued returns ErrForeignID for a trade sequence that the journal has not given to a trade.
+func (p *Projection) issued(tradeSeq uint64) error {
+	if _, head := p.o.Source.Head(); tradeSeq > head {
+		return fmt.Errorf("projection: id: %w", ErrForeignID)
+	}
+	return nil
+}
+
+// refuse counts a message that must be terminated.
+func (p *Projection) refuse(err error) {
+	if errors.Is(err, ErrForeignID) {
+		p.legacyForeign.Add(1)
+	} else {
+		p.legacyMalformed.Add(1)
+	}
+	p.log.Warn("trade message is refused and not booked", "error", err)
+}
+
+// cursorExternal is locked by a transaction that numbers bookings from outside.
+const cursorExternal = "bookings.external"
+
+// bookExternal inserts bookings from outside that are not there, in the order of rows: of two
+// messages with one id the first is booked. Their trade sequences only order them, above every
+// history. The lock keeps two consumers, such as the old and the new leader, from giving one number
+// twice: the second row would count as a duplicate.
+func bookExternal(tx *store.Tx, rows []store.Trade) (booked int, err error) {
+	if _, err := tx.HoldCursor(cursorExternal); err != nil {
+		return 0, err
+	}
+	next := store.FirstExternal
+	err = tx.Query("select max(trade_seq) from trades where trade_seq >= $1 and trade_seq < $2",
+		func(r *store.Row) error {
+			if !r.Null(0) {
+				next = uint64(r.Int64(0)) + 1
+			}
+			return nil
+		}, store.FirstExternal, store.FirstVoid)
+	if err != nil {
+		return 0, err
+	}
+	for i := range rows {
+		rows[i].Seq = next + uint64(i)
+	}
+	return tx.InsertTrades(rows)
 }
 
 // sideOf reads Buy or Sell in any case. It knows ASCII only: by Unicode's case folding a long s

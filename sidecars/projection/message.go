@@ -68,7 +68,8 @@ func fieldOf(name []byte) field {
 // message reads booking messages, one after the other. One goroutine uses it.
 type message struct {
 	r strictjson.Reader
-	// trade is that of the last message; status and the dates of settlement and booking are not set
+	// trade is that of the last message; status and the dates of settlement and booking are not set,
+	// and Seq is 0 for a booking from outside
 	trade store.Trade
 }
 
@@ -83,6 +84,7 @@ func (m *message) read(body []byte) error {
 	r.Reset(body)
 	at, met := noField, uint(0)
 	var tradeSeq int64
+	null := false // it is
 	for r.BeginObject(); ; {
 		name, ok := r.NextKey()
 		if !ok {
@@ -94,7 +96,9 @@ func (m *message) read(body []byte) error {
 		}
 		met |= 1 << at
 		if at == fieldTradeSeq {
-			tradeSeq = r.Int()
+			if null = r.Null(); !null {
+				tradeSeq = r.Int()
+			}
 		} else {
 			m.member(at)
 		}
@@ -111,7 +115,8 @@ func (m *message) read(body []byte) error {
 			return malformed(f, errMissing)
 		}
 	}
-	if met&(1<<fieldTradeSeq) != 0 && uint64(tradeSeq) != m.trade.Seq {
+	if met&(1<<fieldTradeSeq) != 0 &&
+		(null != (m.trade.Seq == 0) || uint64(tradeSeq) != m.trade.Seq) {
 		return malformed(fieldTradeSeq, errOtherID)
 	}
 	return nil
@@ -133,6 +138,7 @@ func (m *message) member(f field) {
 	case fieldID:
 		t.ID = string(m.r.String())
 		t.Seq, ok = store.ParseTradeID(t.ID)
+		ok = ok || store.ExternalID(t.ID)
 	case fieldAccount:
 		t.AccountID = uint32(m.whole(math.MaxUint32))
 	case fieldSecurity:

@@ -23,6 +23,8 @@ var (
 	ErrAhead = errors.New("the database is ahead of the journal")
 	// ErrMalformed reports a booking message that no retry will make readable.
 	ErrMalformed = errors.New("malformed trade message")
+	// ErrForeignID reports a booking message with the id of a trade that the engine has yet to make.
+	ErrForeignID = errors.New("FOREIGN_ID: an id that the engine gives, above its last trade")
 )
 
 // errTicker reports a fill of a security whose name is not known, or not known yet.
@@ -76,6 +78,7 @@ type Metrics struct {
 	LegacyBooked     uint64 // rows inserted from messages
 	LegacyDuplicates uint64 // messages whose row was there already
 	LegacyMalformed  uint64 // messages that could not be read
+	LegacyForeign    uint64 // messages with an id that the engine has yet to give
 	Failures         uint64 // steps and message batches that failed
 	LagRecords       uint64 // durable fills that are not in the table yet
 }
@@ -107,6 +110,7 @@ type Projection struct {
 	foreign                                         atomic.Bool
 	booked, duplicates, batches, failed             atomic.Uint64
 	legacyBooked, legacyDuplicates, legacyMalformed atomic.Uint64
+	legacyForeign                                   atomic.Uint64
 }
 
 // position is how much of the history the table holds.
@@ -184,6 +188,7 @@ func (p *Projection) Metrics() Metrics {
 	return Metrics{
 		Booked: p.booked.Load(), Duplicates: p.duplicates.Load(), Batches: p.batches.Load(),
 		LegacyBooked: p.legacyBooked.Load(), LegacyDuplicates: p.legacyDuplicates.Load(),
-		LegacyMalformed: p.legacyMalformed.Load(), Failures: p.failed.Load(), LagRecords: p.Lag(),
+		LegacyMalformed: p.legacyMalformed.Load(), LegacyForeign: p.legacyForeign.Load(),
+		Failures: p.failed.Load(), LagRecords: p.Lag(),
 	}
 }

@@ -120,20 +120,23 @@ func row(f matcher.Fill) store.Trade {
 	return t
 }
 
-// legacyRow is the row of a fill that came as a message without an order id.
-func legacyRow(f matcher.Fill) store.Trade {
-	t := row(f)
-	t.OrderID, t.Sequence = "", 0
-	return t
-}
-
 // body is the message of a fill.
-func body(f matcher.Fill) []byte {
+func body(f matcher.Fill) []byte { return bodyAs(fmt.Sprintf("trd-%d", f.TradeSeq), f) }
+
+// bodyAs is the message of a trade under another id.
+func bodyAs(id string, f matcher.Fill) []byte {
 	return fmt.Appendf(nil,
-		`{"id":"trd-%d","accountId":%d,"security":%q,"side":%q,"quantity":%d,"price":%d.%06d,"timestamp":%q}`,
-		f.TradeSeq, f.AccountID, tickers[f.SecurityID], [2]string{"Buy", "Sell"}[f.Side], f.Qty,
+		`{"id":%q,"accountId":%d,"security":%q,"side":%q,"quantity":%d,"price":%d.%06d,"timestamp":%q}`,
+		id, f.AccountID, tickers[f.SecurityID], [2]string{"Buy", "Sell"}[f.Side], f.Qty,
 		f.Px/1e6, f.Px%1e6,
 		time.UnixMilli(f.TimeMillis).UTC().Format("2006-01-02T15:04:05.000Z"))
+}
+
+// outside is the row of the n-th booking from outside, with the terms of a fill.
+func outside(n uint64, id string, f matcher.Fill) store.Trade {
+	t := row(f)
+	t.ID, t.Seq, t.OrderID, t.Sequence = id, store.FirstExternal+n-1, "", 0
+	return t
 }
 
 // size is how much of something a test does: less with -short.

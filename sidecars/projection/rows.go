@@ -59,6 +59,13 @@ func (b *batch) name() {
 	}
 }
 
+// booked returns the record of the batch, of which so many rows were new.
+func (b *batch) booked(inserted int) store.Batch {
+	first, last := &b.rows[0], &b.rows[len(b.rows)-1]
+	return store.Batch{FirstSeq: first.Seq, LastSeq: last.Seq, BookedAt: first.BookedAt,
+		Whole: inserted == len(b.rows)}
+}
+
 // markOf is a digest of a fill that fits a cursor: 47 bits of FNV-1a over its
 // fields, and below them the low 16 bits of its trade sequence.
 func markOf(f *matcher.Fill) uint64 {

@@ -122,7 +122,7 @@ func TestLockedDatabaseIsWaitedFor(t *testing.T) {
 				h.grow(random, 600)
 				failures := p.Metrics().Failures + enough
 				await(t, h, func() bool { return p.failed.Load() >= failures })
-				if booked, err := p.BookLegacy(t.Context(), body(h.fills[len(h.fills)-1])); booked ||
+				if booked, err := p.BookLegacy(t.Context(), bodyAs("ext-1", h.fills[len(h.fills)-1])); booked ||
 					!errors.Is(err, store.ErrUnavailable) {
 					t.Errorf("message while locked: %v, %v", booked, err)
 				}

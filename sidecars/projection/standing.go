@@ -39,9 +39,6 @@ func (s Standing) Of(f *matcher.Fill) bool {
 	return !marks(s.mark, s.TradeSeq) || markOf(f) == s.mark
 }
 
-// voidBase is the first trade sequence of rows that were given up. No history reaches it.
-const voidBase = 1<<62 + 1
-
 // GivenUp is the result of GiveUp.
 type GivenUp struct {
 	Kept uint64 // the last trade sequence that both the journal and the table have
@@ -71,7 +68,7 @@ func GiveUp(ctx context.Context, db *store.DB, source Source, head uint64,
 		if _, err := tx.HoldCursor(cursorTrades); err != nil {
 			return err
 		}
-		base := int64(voidBase)
+		base := int64(store.FirstVoid)
 		last := "select coalesce(max(trade_seq), 0) from trades where id like 'void-%'"
 		err := tx.Query(last, func(r *store.Row) error {
 			base = max(base, r.Int64(0)+1)
@@ -82,8 +79,8 @@ func GiveUp(ctx context.Context, db *store.DB, source Source, head uint64,
 		}
 		done.Rows, err = tx.Exec("update trades set id = $1 || id, trade_seq = trade_seq - $2 + $3 "+
 			"where trade_seq > $4 and trade_seq < $5 and id = 'trd-' || cast(trade_seq as text)",
-			"void-"+strconv.FormatInt(base-voidBase, 10)+"-",
-			kept.TradeSeq, base, kept.TradeSeq, int64(voidBase))
+			"void-"+strconv.FormatInt(base-int64(store.FirstVoid), 10)+"-",
+			kept.TradeSeq, base, kept.TradeSeq, int64(store.FirstVoid))
 		if err != nil {
 			return err
 		}

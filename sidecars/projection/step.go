@@ -218,6 +218,9 @@ func (p *Projection) commit(ctx context.Context, reached position) (inserted int
 		if inserted, err = tx.InsertTrades(p.batch.rows); err != nil {
 			return err
 		}
+		if err := tx.NoteBatch(p.batch.booked(inserted)); err != nil {
+			return err
+		}
 		return tx.SetCursors(store.Cursor{Name: cursorTrades, Value: reached.trade},
 			store.Cursor{Name: cursorInput, Value: reached.input},
 			store.Cursor{Name: cursorMark, Value: markOf(&p.batch.last)})

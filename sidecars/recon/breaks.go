@@ -29,19 +29,19 @@ type BreakQuery struct {
 }
 
 // classes are the classes in the order in which Breaks lists them.
-var classes = [...]Class{MissingInProjection, FieldMismatch, OrphanInProjection}
+var classes = [...]Class{MissingInProjection, FieldMismatch, OrphanInProjection, External}
 
 // place is where a page begins: after a break of a class.
 type place struct {
 	class int    // index in classes
 	seq   uint64 // after this entry
-	id    string // of an orphan; it may be empty
+	id    string // of an orphan, which may be empty, or of a line of the statement
 	from  string // how ids are compared with id: ">", or ">=" for all of them
 }
 
 func (p place) key() string {
 	text := strconv.Itoa(p.class) + strconv.FormatUint(p.seq, 10)
-	if classes[p.class] == OrphanInProjection {
+	if classes[p.class] == OrphanInProjection || classes[p.class] == External && p.seq == 0 {
 		text = strconv.Itoa(p.class) + p.id
 	}
 	return base64.RawURLEncoding.EncodeToString([]byte(text))
@@ -65,7 +65,9 @@ func placeOf(q BreakQuery) (p place, err error) {
 	if class < 0 || class >= len(classes) || q.Class != "" && class != p.class {
 		return p, ErrKey
 	}
-	if p.class = class; classes[class] == OrphanInProjection {
+	p.class = class
+	if classes[class] == OrphanInProjection ||
+		classes[class] == External && store.ExternalID(string(text[1:])) {
 		p.id, p.from = string(text[1:]), ">"
 		return p, nil
 	}
@@ -90,8 +92,11 @@ func (r *Recon) Breaks(ctx context.Context, q BreakQuery) (page []Break, next st
 	limit = min(limit, MaxBreaks)
 	l := list{r: r, limit: limit + 1} // one more shows whether there is a next page
 	err = r.o.DB.Read(ctx, func(tx *store.Tx) error {
-		l.items = nil
-		return l.read(tx, from, q.Class == "")
+		l.items, l.external, l.books = nil, make(map[string]uint64), make(map[uint64]expectation)
+		if err := l.read(tx, from, q.Class == ""); err != nil {
+			return err
+		}
+		return l.readRows(tx)
 	})
 	if err != nil {
 		return nil, "", fmt.Errorf("recon: read breaks: %w", err)
@@ -99,10 +104,13 @@ func (r *Recon) Breaks(ctx context.Context, q BreakQuery) (page []Break, next st
 	if len(l.items) > limit {
 		l.items = l.items[:limit]
 		last := &l.items[limit-1]
-		next = place{class: slices.Index(classes[:], last.Class), seq: last.TradeSeq,
-			id: last.TradeID}.key()
+		at := place{class: slices.Index(classes[:], last.Class), seq: last.TradeSeq, id: last.TradeID}
+		if last.Class == External {
+			at.seq = l.external[last.TradeID]
+		}
+		next = at.key()
 	}
-	if err := r.showJournal(l.items); err != nil {
+	if err := r.showJournal(l.items, l.books); err != nil {
 		return nil, "", fmt.Errorf("recon: read fills of breaks: %w", err)
 	}
 	return l.items, next, nil
@@ -114,6 +122,9 @@ type list struct {
 	limit int
 	round int64 // start of the last complete round of the re-check
 	items []Break
+
+	external map[string]uint64      // the trade_seq of the bookings from outside among items
+	books    map[uint64]expectation // by the trade sequence of the items with a fill
 }
 
 func (l *list) read(tx *store.Tx, from place, onward bool) error {
@@ -130,6 +141,8 @@ func (l *list) read(tx *store.Tx, from place, onward bool) error {
 			err = l.mismatches(tx, from.seq)
 		case OrphanInProjection:
 			err = l.orphans(tx, from)
+		case External:
+			err = l.outside(tx, from)
 		}
 		if err != nil || !onward {
 			return err
@@ -190,11 +203,11 @@ func (l *list) orphans(tx *store.Tx, from place) error {
 
 // showJournal adds the fills of the breaks that have one. The items of each class are ascending, so
 // neighbouring fills are read together.
-func (r *Recon) showJournal(items []Break) error {
+func (r *Recon) showJournal(items []Break, books map[uint64]expectation) error {
 	e := entries{source: r.o.Source, blotter: r.o.Blotter} // r.entries belongs to the walks
 	_, head := r.o.Source.Head()
 	for len(items) > 0 {
-		if items[0].Class == OrphanInProjection || items[0].TradeSeq > head {
+		if !items[0].hasFill() || items[0].TradeSeq > head {
 			items = items[1:]
 			continue
 		}
@@ -208,7 +221,9 @@ func (r *Recon) showJournal(items []Break) error {
 			for i := range fills {
 				if len(rest) > 0 && rest[0].TradeSeq == fills[i].TradeSeq {
 					trade := tradeOfFill(&fills[i], r.o.Ticker(fills[i].SecurityID))
-					rest[0].Journal, rest = &trade, rest[1:]
+					rest[0].Journal = &trade
+					rest[0].JournalRest = books[fills[i].TradeSeq].of(&fills[i], &rest[0])
+					rest = rest[1:]
 				}
 			}
 			return nil

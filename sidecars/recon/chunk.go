@@ -227,7 +227,7 @@ func (r *Recon) compareSpan(ctx context.Context, tx *store.Tx, w *walk, book *ru
 		}
 		f.hi = page.hi
 		f.notePage(page, r.rows)
-		if err := book.readForces(tx, page); err != nil {
+		if err := book.readPage(tx, page); err != nil {
 			return err
 		}
 		m := merge{rows: r.rows, ticker: r.ticker, book: book, out: f}

@@ -64,7 +64,8 @@ func TestMergeMatchesEntryByEntry(t *testing.T) {
 		rows := map[uint64]row{}
 		for i := range journal.fills {
 			f := &journal.fills[i]
-			r := row{seq: f.TradeSeq, owned: rng.IntN(10) > 0, trade: tradeOfFill(f, tickerOf(f.SecurityID))}
+			r := row{seq: f.TradeSeq, owned: rng.IntN(10) > 0, trade: tradeOfFill(f, tickerOf(f.SecurityID)),
+				settled: settled{sequence: f.InputSeq}}
 			if rng.IntN(4) == 0 {
 				r.trade.Price++
 			}
@@ -156,6 +157,7 @@ func TestMergeDoesNotAllocate(t *testing.T) {
 		rows = append(rows, row{seq: uint64(i + 1),
 			owned: ownID(store.TradeID(uint64(i+1)), uint64(i+1))})
 		rows[i].trade = tradeOfFill(&journal.fills[i], "T")
+		rows[i].sequence = journal.fills[i].InputSeq
 	}
 	var book rulebook
 	out := findings{span: span{1, 1000}}

@@ -101,6 +101,6 @@
 // Breaks, LastOrphanSweep and Metrics may be called at any time. One orphan sweep runs at a time
 // (ErrBusy).
 //
-// The package writes only its own tables (migration 0002) and its two cursors. It never repairs a
-// row, and nothing it does can block the engine: it reads copies.
+// The package writes its own tables and cursors. Only Repair, on an operator's word, writes trade
+// rows; nothing here can block the engine: it reads copies.
 package recon

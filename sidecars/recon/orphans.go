@@ -118,8 +118,9 @@ func (s *scan) walkBeyond(ctx context.Context) error {
 		err := s.r.o.DB.Read(ctx, func(tx *store.Tx) error {
 			read, last, strays = 0, after, nil
 			return tx.Trades(store.TradeFilter{AfterSeq: after, Limit: limit}, func(t *store.Trade) error {
-				read, last = read+1, t.Seq
-				strays = append(strays, orphanOf(t))
+				if read, last = read+1, t.Seq; !t.External() {
+					strays = append(strays, orphanOf(t))
+				}
 				return nil
 			})
 		})

@@ -72,6 +72,9 @@ type Options struct {
 	// Rules returns settlement rules by the name under which the database has them; false for rules
 	// that this build does not know. nil: no rules are known.
 	Rules func(name string) (Rules, bool)
+	// SettlementDate dates a row that is repaired where no known rules do; nil: such a row cannot be
+	// repaired.
+	SettlementDate func(executedAtMillis int64) store.Date
 
 	Now      func() time.Time
 	Interval time.Duration // between fast sweeps
@@ -91,12 +94,15 @@ type Recon struct {
 	entries entries
 	tickers []string          // by security id, filled on demand
 	words   map[string]string // securities as the rows spell them
-	rules   map[string]Rules  // by name, made on demand; nil for unknown rules
+
+	making sync.Mutex       // guards rules
+	rules  map[string]Rules // by name, made on demand; nil for unknown rules
 
 	sweep   sync.Mutex // one Sweep at a time; guards recheck
 	recheck recheck
 
 	orphanSweep sync.Mutex // held for the whole of one orphan sweep
+	repairing   sync.Mutex // held for the whole of one repair
 
 	lastSweep  atomic.Int64 // writer: Sweep. Epoch millis of the last complete one; 0: none
 	lastRound  atomic.Int64 // writer: Sweep. Start of the last complete round of the re-check

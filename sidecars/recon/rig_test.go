@@ -320,6 +320,7 @@ func (g *rig) check() {
 // plain is a break without times, for comparing.
 func plain(b Break) Break {
 	b.FirstSeenMillis, b.LastSeenMillis = 0, 0
+	b.JournalRest, b.ProjectionRest = nil, nil
 	return b
 }
 
@@ -355,6 +356,7 @@ func (g *rig) full() (breaks []Break, matched uint64) {
 			{"account", row.AccountID == want.AccountID}, {"security", row.Security == want.Security},
 			{"side", row.Side == want.Side}, {"quantity", row.Quantity == want.Quantity},
 			{"price", row.Price == want.Price}, {"timestamp", row.ExecutedAt == want.ExecutedAt},
+			{"sequence", row.Sequence == want.Sequence},
 		} {
 			if !f.same {
 				fields = append(fields, f.name)

@@ -1,6 +1,7 @@
 package recon
 
 import (
+	"sort"
 	"time"
 
 	"posttrade/matcher"
@@ -51,16 +52,24 @@ func scanSettled(cells *store.Row, i int) (s settled) {
 }
 
 // differing returns the columns beside the trade in which the row is not that of the fill. A row
-// that a message booked has no input sequence, and has the order only if the message named it.
+// that a message of an older build booked has no input sequence, and has the order only if the
+// message named it.
 func (s *settled) differing(f *matcher.Fill, book *rulebook) (d fieldSet) {
-	if s.sequence != f.InputSeq && s.sequence != 0 {
+	byMessage := book.byMessage[f.TradeSeq]
+	if s.sequence != f.InputSeq && (s.sequence != 0 || !byMessage) {
 		d |= fieldSequence
 	}
-	if s.order != f.Order() && (s.order != 0 || s.sequence != 0) {
+	if s.order != f.Order() && (s.order != 0 || s.sequence != 0 || !byMessage) {
 		d |= fieldOrder
 	}
+	known, booked := book.booked(f.TradeSeq, s.booked)
+	if known && s.booked != booked {
+		d |= fieldBookedAt
+	}
 	if s.at == untimely {
-		d |= fieldBookedAt | fieldUpdatedAt
+		if d |= fieldUpdatedAt; !known {
+			d |= fieldBookedAt // no record says which of the two is wrong
+		}
 	}
 	if !book.dates(f, s) {
 		d |= fieldSettlementDate
@@ -74,8 +83,18 @@ func (s *settled) differing(f *matcher.Fill, book *rulebook) (d fieldSet) {
 // rulebook is what is known of the rules of settlement dates, and of the settlements by hand. The
 // zero value knows nothing, and reports only values that are impossible under any rules.
 type rulebook struct {
-	eras   []era
-	forces map[uint64]int64 // of the page: the time of each settlement by hand
+	eras []era
+
+	// Of the page that was read last:
+	forces    map[uint64]int64 // the time of each settlement by hand
+	byMessage map[uint64]bool  // trades that a message of an older build booked
+	batches   []booking        // ascending by their first trade
+}
+
+// booking is a batch of the projection. reach is the highest last trade of the batches up to it.
+type booking struct {
+	store.Batch
+	reach uint64
 }
 
 // era is a time during which one set of rules was in force.
@@ -88,6 +107,8 @@ type era struct {
 // once.
 func (r *Recon) readRules(tx *store.Tx) (book rulebook, err error) {
 	all, err := tx.SettlementRules()
+	r.making.Lock()
+	defer r.making.Unlock()
 	for _, s := range all {
 		rules, made := r.rules[s.Rules]
 		if !made {
@@ -100,14 +121,49 @@ func (r *Recon) readRules(tx *store.Tx) (book rulebook, err error) {
 		}
 		book.eras = append(book.eras, era{s, rules})
 	}
-	book.forces = make(map[uint64]int64)
+	book.forces, book.byMessage = make(map[uint64]int64), make(map[uint64]bool)
 	return book, err
 }
 
-// readForces reads the settlements by hand of the trades of a page.
-func (b *rulebook) readForces(tx *store.Tx, page span) error {
+// readPage reads what is recorded of the trades of a page beside their rows.
+func (b *rulebook) readPage(tx *store.Tx, page span) error {
 	clear(b.forces)
-	return tx.Forces(page.lo, page.hi, func(tradeSeq uint64, at int64) { b.forces[tradeSeq] = at })
+	clear(b.byMessage)
+	b.batches = b.batches[:0]
+	err := tx.Forces(page.lo, page.hi, func(tradeSeq uint64, at int64) { b.forces[tradeSeq] = at })
+	if err != nil {
+		return err
+	}
+	err = tx.ByMessage(page.lo, page.hi, func(tradeSeq uint64) { b.byMessage[tradeSeq] = true })
+	if err != nil {
+		return err
+	}
+	return tx.Batches(page.lo, page.hi, func(batch store.Batch) {
+		reach := batch.LastSeq
+		if n := len(b.batches); n > 0 {
+			reach = max(reach, b.batches[n-1].reach)
+		}
+		b.batches = append(b.batches, booking{batch, reach})
+	})
+}
+
+// booked returns when the row of a trade was booked: at, if some batch of that moment has it, else
+// the latest known moment. known is false when no batch determines it: an older build booked the
+// row, or it was there already when its batch was booked.
+func (b *rulebook) booked(tradeSeq uint64, at int64) (known bool, booked int64) {
+	i := sort.Search(len(b.batches), func(i int) bool { return b.batches[i].FirstSeq > tradeSeq })
+	for i--; i >= 0 && b.batches[i].reach >= tradeSeq; i-- {
+		if b.batches[i].LastSeq < tradeSeq {
+			continue
+		}
+		if b.batches[i].BookedAt == at {
+			return true, at
+		}
+		if b.batches[i].Whole {
+			known, booked = true, max(booked, b.batches[i].BookedAt)
+		}
+	}
+	return known, booked
 }
 
 // dates reports whether the settlement date of a row is the one of the rules in force. These are
@@ -117,16 +173,34 @@ func (b *rulebook) dates(f *matcher.Fill, s *settled) bool {
 	if s.date == store.NoDate {
 		return false
 	}
-	bySeq, byTime := -1, -1
+	bySeq, byTime := b.inForce(f.TradeSeq, s.booked)
+	return b.gives(bySeq, f, s) || byTime != bySeq && b.gives(byTime, f, s)
+}
+
+// due returns the settlement date of a fill by the rules of its trade sequence, else by those of
+// the time when its row was booked. known is false when this build knows neither.
+func (b *rulebook) due(f *matcher.Fill, booked int64) (day store.Date, known bool) {
+	bySeq, byTime := b.inForce(f.TradeSeq, booked)
+	for _, i := range [...]int{bySeq, byTime} {
+		if i >= 0 && b.eras[i].rules != nil {
+			return b.eras[i].rules.SettlementDate(f.TimeMillis), true
+		}
+	}
+	return store.NoDate, false
+}
+
+// inForce returns the eras of a trade sequence and of a time, -1 for none.
+func (b *rulebook) inForce(tradeSeq uint64, booked int64) (bySeq, byTime int) {
+	bySeq, byTime = -1, -1
 	for i := range b.eras {
-		if b.eras[i].FirstSeq <= f.TradeSeq {
+		if b.eras[i].FirstSeq <= tradeSeq {
 			bySeq = i
 		}
-		if b.eras[i].BookedFrom <= s.booked {
+		if b.eras[i].BookedFrom <= booked {
 			byTime = i
 		}
 	}
-	return b.gives(bySeq, f, s) || byTime != bySeq && b.gives(byTime, f, s)
+	return bySeq, byTime
 }
 
 // mostDays is the most days between an execution and its settlement: the largest number of business

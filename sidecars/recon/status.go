@@ -17,12 +17,15 @@ const (
 	MissingInProjection Class = "MISSING_IN_PROJECTION"
 	FieldMismatch       Class = "FIELD_MISMATCH"
 	OrphanInProjection  Class = "ORPHAN_IN_PROJECTION"
+	// External is a booking from outside that no line of the statement confirms, or a line of the
+	// statement without a booking.
+	External Class = "EXTERNAL"
 )
 
 // ParseClass reads the name of a class of breaks.
 func ParseClass(name string) (Class, bool) {
 	switch c := Class(name); c {
-	case MissingInProjection, FieldMismatch, OrphanInProjection:
+	case MissingInProjection, FieldMismatch, OrphanInProjection, External:
 		return c, true
 	}
 	return "", false
@@ -36,6 +39,8 @@ type Status struct {
 	FieldMismatch       uint64
 	Orphans             uint64 // open breaks of rows without a fill
 	Lag                 uint64 // durable entries without a class
+	External            uint64 // bookings from outside
+	ExternalUnmatched   uint64 // those that the statement does not confirm, and lines without a booking
 
 	LastSweepMillis       int64 // 0: none yet
 	LastOrphanSweepMillis int64 // 0: none yet
@@ -51,15 +56,29 @@ type Trade struct {
 	TimeMillis int64
 }
 
+// Rest is the other part of a side of a break.
+type Rest struct {
+	Status         string     // "": the journal does not determine it
+	SettlementDate store.Date // store.NoDate: none, or not known
+	OrderID        string     // "": none
+	Sequence       uint64     // input sequence; 0: none
+	BookedMillis   int64      // 0: not known; so is the next one
+	UpdatedMillis  int64
+}
+
 // Break is one open difference.
 type Break struct {
 	Class    Class
 	TradeID  string
-	TradeSeq uint64
-	// Fields: the fields that differ, in the order of the contract; only for FIELD_MISMATCH
+	TradeSeq uint64 // 0 for EXTERNAL
+	// Fields: the fields that differ, in the order of the contract; only for FIELD_MISMATCH and
+	// EXTERNAL
 	Fields          []string
-	Journal         *Trade // nil for an orphan
+	Journal         *Trade // nil for an orphan, and for EXTERNAL
+	JournalRest     *Rest  // with Journal
 	Projection      *Trade // nil for a missing trade
+	ProjectionRest  *Rest  // nil when there is no row, or it has changed since it was judged
+	Statement       *Trade // the line of the statement; nil when there is none
 	FirstSeenMillis int64
 	LastSeenMillis  int64
 }
@@ -78,8 +97,11 @@ type SweepResult struct {
 // be reached.
 func (r *Recon) Status(ctx context.Context) (Status, error) {
 	var b books
+	var outside externals
 	err := r.o.DB.Read(ctx, func(tx *store.Tx) (err error) {
-		b, err = readBooks(tx)
+		if b, err = readBooks(tx); err == nil {
+			outside, err = readExternals(tx)
+		}
 		return err
 	})
 	if err != nil {
@@ -94,6 +116,8 @@ func (r *Recon) Status(ctx context.Context) (Status, error) {
 		FieldMismatch:         b.mismatches,
 		Orphans:               b.orphans,
 		Lag:                   head - min(cursor, head),
+		External:              outside.bookings,
+		ExternalUnmatched:     outside.bookings - outside.confirmed + outside.absent,
 		LastSweepMillis:       max(b.sweptMillis, r.lastSweep.Load()),
 		LastOrphanSweepMillis: b.orphansSweptMillis,
 	}, nil

@@ -48,6 +48,64 @@ func (t *Tx) Forces(lo, hi uint64, each func(tradeSeq uint64, forcedAt int64)) e
 		}, lo, hi)
 }
 
+// MaxBatch is the most rows of a Batch.
+const MaxBatch = 8192
+
+// Batch says when the rows of a range of trade sequences were booked.
+type Batch struct {
+	FirstSeq, LastSeq uint64 // at most MaxBatch rows
+	BookedAt          int64  // booked_at of the rows, epoch milliseconds
+	// Whole: all rows of the range were new. Otherwise some had been booked before, at other times.
+	Whole bool
+}
+
+// NoteBatch stores a Batch. Of two batches of one moment that begin at one row, the longer one
+// counts.
+func (t *Tx) NoteBatch(b Batch) error {
+	if b.LastSeq-b.FirstSeq >= MaxBatch {
+		rest := b
+		b.LastSeq = b.FirstSeq + MaxBatch - 1
+		if rest.FirstSeq = b.LastSeq + 1; rest.FirstSeq <= rest.LastSeq {
+			if err := t.NoteBatch(rest); err != nil {
+				return err
+			}
+		}
+	}
+	whole := 0
+	if b.Whole {
+		whole = 1
+	}
+	_, err := t.Exec("insert into projection_batches (first_seq, last_seq, booked_at, whole) "+
+		"values ($1, $2, $3, $4) on conflict (first_seq, booked_at) do update set "+
+		"last_seq = case when projection_batches.last_seq > excluded.last_seq "+
+		"then projection_batches.last_seq else excluded.last_seq end, "+
+		"whole = case when projection_batches.whole < excluded.whole "+
+		"then projection_batches.whole else excluded.whole end",
+		b.FirstSeq, b.LastSeq, b.BookedAt, whole)
+	return err
+}
+
+// Batches calls each for the batches with a row in lo <= trade_seq <= hi.
+func (t *Tx) Batches(lo, hi uint64, each func(Batch)) error {
+	return t.Query("select first_seq, last_seq, booked_at, whole from projection_batches "+
+		"where first_seq > $1 and first_seq <= $2 and last_seq >= $3 order by first_seq, booked_at",
+		func(r *Row) error {
+			each(Batch{FirstSeq: uint64(r.Int64(0)), LastSeq: uint64(r.Int64(1)), BookedAt: r.Int64(2),
+				Whole: r.Int64(3) != 0})
+			return nil
+		}, int64(lo)-MaxBatch, hi, lo)
+}
+
+// ByMessage calls each for the trades lo <= trade_seq <= hi that an older build booked by message:
+// their rows have no input sequence.
+func (t *Tx) ByMessage(lo, hi uint64, each func(tradeSeq uint64)) error {
+	return t.Query("select trade_seq from trades_by_message where trade_seq between $1 and $2",
+		func(r *Row) error {
+			each(uint64(r.Int64(0)))
+			return nil
+		}, lo, hi)
+}
+
 // Day returns the date in column i. ok is false when the column holds no date, or a date that no
 // trade may have: the row was edited by hand, and one such row must not end a query over all rows.
 func (r *Row) Day(i int) (day Date, ok bool) {

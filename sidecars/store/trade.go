@@ -79,6 +79,44 @@ func ParseTradeID(id string) (tradeSeq uint64, ok bool) {
 	return n, err == nil && n <= math.MaxInt64
 }
 
+// The trade sequences of rows that no fill gives lie above every history, so that the column stays
+// unique: from FirstExternal on those of bookings from outside, from FirstVoid on those of rows that
+// an operator gave up.
+const (
+	FirstExternal uint64 = 1<<61 + 1
+	FirstVoid     uint64 = 1<<62 + 1
+)
+
+// externalPrefix begins the id of every booking from outside, and maxExternal is the most
+// characters behind it.
+const (
+	externalPrefix = "ext-"
+	maxExternal    = 60
+)
+
+// ExternalID reports whether id is that of a booking from outside: ext- and 1 to 60 characters of
+// A-Za-z0-9._-.
+func ExternalID(id string) bool {
+	name, found := strings.CutPrefix(id, externalPrefix)
+	if !found || name == "" || len(name) > maxExternal {
+		return false
+	}
+	for i := range len(name) {
+		switch c := name[i]; {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '.', c == '_',
+			c == '-':
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// External reports whether the trade is a booking from outside.
+func (t *Trade) External() bool {
+	return t.Seq >= FirstExternal && t.Seq < FirstVoid && ExternalID(t.ID)
+}
+
 // sideText is the word of the side column.
 func sideText(s matcher.Side) (string, bool) {
 	switch s {

@@ -14,6 +14,7 @@ type TradeFilter struct {
 	SettlementDate       *Date
 	FromMillis, ToMillis int64  // executed_at in [From, To); 0 = open
 	AfterSeq             uint64 // trade_seq above it
+	BeforeSeq            uint64 // trade_seq below it; 0 = open
 	Limit                int    // 0 = no limit
 }
 
@@ -105,6 +106,9 @@ func (t *Tx) Trades(f TradeFilter, each func(*Trade) error) error {
 		where("executed_at < $", f.ToMillis)
 	}
 	where("trade_seq > $", f.AfterSeq)
+	if f.BeforeSeq != 0 {
+		where("trade_seq < $", min(f.BeforeSeq, math.MaxInt64))
+	}
 	sql.WriteString(" order by trade_seq")
 	if f.Limit > 0 {
 		args = append(args, f.Limit)

@@ -1,0 +1,103 @@
+package backups
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"posttrade/journal"
+)
+
+// Remote is the source of a backup of a process that runs: its admin listener.
+type Remote struct {
+	address string // scheme://host:port
+	token   func() (string, error)
+	client  http.Client
+}
+
+// NewRemote returns a source. token is called for every request.
+func NewRemote(address string, token func() (string, error), secure *tls.Config) *Remote {
+	transport := &http.Transport{
+		TLSClientConfig: secure, ResponseHeaderTimeout: headerTime, DisableCompression: true,
+		ReadBufferSize: chunkBytes,
+	}
+	return &Remote{address: strings.TrimRight(address, "/"), token: token,
+		client: http.Client{Transport: transport}}
+}
+
+// headerTime is how long a server may take to begin: it verifies a snapshot first.
+const headerTime = 5 * time.Minute
+
+// Journal is the stream behind a point.
+func (r *Remote) Journal(ctx context.Context, genesis string,
+	after journal.Point) (io.ReadCloser, error) {
+	query := url.Values{}
+	if after.InputSeq > 0 {
+		query.Set(queryGenesis, genesis)
+		query.Set(querySequence, strconv.FormatUint(after.InputSeq, 10))
+		query.Set(queryTrade, strconv.FormatUint(after.TradeSeq, 10))
+		query.Set(queryChain, hex.EncodeToString(after.Chain[:]))
+	}
+	answer, err := r.get(ctx, JournalPath, query)
+	if err != nil {
+		return nil, err
+	}
+	return answer.Body, nil
+}
+
+// Tables are the rows that no journal gives again.
+func (r *Remote) Tables(ctx context.Context) (rows io.ReadCloser, why string, err error) {
+	answer, err := r.get(ctx, TablesPath, nil)
+	if err != nil {
+		return nil, "", err
+	}
+	if answer.StatusCode == http.StatusNoContent {
+		return nil, answer.Header.Get(whyHeader), answer.Body.Close()
+	}
+	return answer.Body, "", nil
+}
+
+// get asks for a resource; an answer other than 2xx is an error.
+func (r *Remote) get(ctx context.Context, path string, query url.Values) (*http.Response, error) {
+	at := r.address + path
+	if len(query) > 0 {
+		at += "?" + query.Encode()
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, at, nil)
+	if err != nil {
+		return nil, err
+	}
+	token, err := r.token()
+	if err != nil {
+		return nil, err
+	}
+	request.Header.Set("Authorization", "Bearer "+token)
+	answer, err := r.client.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	if answer.StatusCode/100 == 2 {
+		return answer, nil
+	}
+	defer answer.Body.Close()
+	var said struct {
+		Code   string `json:"code"`
+		Detail string `json:"detail"`
+	}
+	body, _ := io.ReadAll(io.LimitReader(answer.Body, 1<<16)) // without it the status has to do
+	_ = json.Unmarshal(body, &said)
+	err = fmt.Errorf("%s%s answers %d %s %s", r.address, path, answer.StatusCode, said.Code,
+		said.Detail)
+	if said.Code == "BASE_UNKNOWN" {
+		err = fmt.Errorf("%w: %w", journal.ErrBase, err)
+	}
+	return nil, err
+}

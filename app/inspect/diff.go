@@ -1,0 +1,206 @@
+package inspect
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	"posttrade/app/settings"
+	"posttrade/matcher"
+)
+
+// change is one thing that commands of a range have touched.
+type change struct {
+	name string // as it is printed
+	path string // of the endpoint that shows it
+	pick string // the member of a list that it is, as JSON text; empty: the whole document
+	by   []uint64
+}
+
+// changes collects what events touch.
+type changes struct {
+	list    []*change
+	of      map[string]*change
+	ticker  func(uint32) string
+	account uint32 // 0: all
+}
+
+func (c *changes) touch(name, path, pick string, inputSeq uint64) {
+	known := c.of[name]
+	if known == nil {
+		known = &change{name: name, path: path, pick: pick}
+		c.of[name] = known
+		c.list = append(c.list, known)
+	}
+	if n := len(known.by); n == 0 || known.by[n-1] != inputSeq {
+		known.by = append(known.by, inputSeq)
+	}
+}
+
+// see notes what an event touches.
+func (c *changes) see(ev *matcher.Event) {
+	mine := c.account == 0 || ev.AccountID == c.account
+	if n := ev.Order(); n != 0 && mine && ev.Kind != matcher.EventApplied &&
+		(ev.Kind != matcher.EventRejected || ev.Status == matcher.StatusRejected) {
+		id := "ord-" + strconv.FormatUint(n, 10)
+		c.touch("order "+id, "/orders/"+id, "", ev.InputSeq)
+	}
+	switch ev.Kind {
+	case matcher.EventFilled:
+		if mine {
+			c.touch(fmt.Sprintf("position %d %s", ev.AccountID, c.ticker(ev.SecurityID)),
+				fmt.Sprintf("/positions?limit=1000&accountId=%d", ev.AccountID),
+				`"security":`+strconv.Quote(c.ticker(ev.SecurityID)), ev.InputSeq)
+		}
+	case matcher.EventContract:
+		if mine {
+			id := matcher.ContractID(ev.Cmd().Type == matcher.SwaptionBook, ev.InputSeq)
+			c.touch("contract "+id, "/contracts/"+id, "", ev.InputSeq)
+		}
+	case matcher.EventApplied:
+		if ev.Flags&matcher.EventFirst != 0 {
+			c.control(ev.Cmd())
+		}
+	}
+}
+
+// control notes what a control touches.
+func (c *changes) control(cmd *matcher.Command) {
+	const controls = "/risk/control/snapshot"
+	if cmd.TemplateID != matcher.TemplateCommand {
+		return
+	}
+	switch cmd.Type {
+	case matcher.AccountControl:
+		if c.account == 0 || c.account == cmd.AccountID {
+			c.touch(fmt.Sprintf("account %d", cmd.AccountID), controls,
+				fmt.Sprintf(`{"id":%d,`, cmd.AccountID), cmd.InputSeq)
+		}
+	case matcher.SecurityControl, matcher.RestrictionControl:
+		c.touch("security "+c.ticker(cmd.SecurityID), controls,
+			`"ticker":`+strconv.Quote(c.ticker(cmd.SecurityID)), cmd.InputSeq)
+	case matcher.PolicyControl:
+		c.touch("policy", controls, "", cmd.InputSeq)
+	}
+}
+
+// Diff prints what the commands after from, up to to, have changed, and which commands it was. args
+// are empty, or: account NUMBER.
+func (p *Past) Diff(ctx context.Context, w io.Writer, from, to uint64, args []string) (err error) {
+	c := changes{of: map[string]*change{}}
+	switch {
+	case len(args) == 2 && args[0] == "account":
+		n, err := strconv.ParseUint(args[1], 10, 32)
+		if err != nil || n == 0 {
+			return settings.Usagef("account: %s is no account's number", settings.Printable(args[1]))
+		}
+		c.account = uint32(n)
+	case len(args) > 0:
+		return settings.Usagef("unexpected argument %s", settings.Printable(args[0]))
+	}
+	if from > to || to > p.h.Head() {
+		return settings.Usagef("--from %d --to %d: want from <= to <= %d, the head", from, to,
+			p.h.Head())
+	}
+	sh, err := p.h.Shadow(ctx, from)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, sh.Close()) }()
+	c.ticker = sh.Engine().(*matcher.Engine).Ticker
+	if err := sh.Follow(ctx, to, func(events []matcher.Event) error {
+		for i := range events {
+			c.see(&events[i])
+		}
+		return nil
+	}); err != nil {
+		return err
+	}
+	for _, one := range c.list {
+		if err := p.printChange(ctx, w, one, from, to); err != nil {
+			return err
+		}
+	}
+	fmt.Fprintf(w, "%d commands, %d things changed\n", to-from, len(c.list))
+	return nil
+}
+
+// printChange prints the members that differ.
+func (p *Past) printChange(ctx context.Context, w io.Writer, c *change, from, to uint64) error {
+	before, err := p.object(ctx, c, from)
+	if err != nil {
+		return err
+	}
+	after, err := p.object(ctx, c, to)
+	if err != nil {
+		return err
+	}
+	var text []string
+	for _, m := range after {
+		at := slices.IndexFunc(before, func(b member) bool { return b.name == m.name })
+		switch {
+		case m.name == "updatedAt" || strings.HasPrefix(string(m.value), "["):
+		case at < 0:
+			if plain(m.value) != "-" {
+				text = append(text, m.name+" "+plain(m.value))
+			}
+		case string(before[at].value) != string(m.value):
+			text = append(text, m.name+" "+plain(before[at].value)+" -> "+plain(m.value))
+		}
+	}
+	switch {
+	case len(before) == 0 && len(after) == 0:
+		text = []string{"no longer kept"}
+	case len(before) == 0:
+		text = append([]string{"new"}, text...)
+	case len(text) == 0:
+		text = []string{"as before"}
+	}
+	_, err = fmt.Fprintf(w, "%s: %s  (by %s)\n", c.name, strings.Join(text, ", "), sequences(c.by))
+	return err
+}
+
+// sequences lists the first ones of a list.
+func sequences(list []uint64) string {
+	const most = 10
+	var text []string
+	for _, n := range list[:min(len(list), most)] {
+		text = append(text, strconv.FormatUint(n, 10))
+	}
+	if more := len(list) - most; more > 0 {
+		text = append(text, fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(text, ", ")
+}
+
+// object is what a change is about, as it was after a sequence; nil for none.
+func (p *Past) object(ctx context.Context, c *change, at uint64) ([]member, error) {
+	text, err := p.get(ctx, at, c.path)
+	if err != nil {
+		return nil, nil //nolint:nilerr // there was none
+	}
+	if c.pick == "" {
+		return members(text)
+	}
+	lists := map[string]json.RawMessage{}
+	if err := json.Unmarshal(text, &lists); err != nil {
+		return nil, err
+	}
+	for _, list := range lists {
+		var rows []json.RawMessage
+		if json.Unmarshal(list, &rows) != nil {
+			continue
+		}
+		for _, row := range rows {
+			if strings.Contains(string(row), c.pick) {
+				return members(row)
+			}
+		}
+	}
+	return nil, nil
+}

@@ -1,0 +1,106 @@
+package inspect
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"posttrade/matcher"
+	"posttrade/matcher/strictjson"
+)
+
+var commandNames = map[matcher.CommandType]string{
+	matcher.OrderNew: "order", matcher.OrderCancel: "cancel", matcher.OrderReplace: "replace",
+	matcher.ForceFill: "force fill", matcher.PriceTick: "price", matcher.TradeNew: "market trade",
+	matcher.SnapshotMark: "snapshot mark", matcher.AccountControl: "account control",
+	matcher.SecurityControl: "security control", matcher.PolicyControl: "policy",
+	matcher.RestrictionControl: "restriction", matcher.SwapBook: "swap",
+	matcher.SwaptionBook: "swaption", matcher.CapacityControl: "capacity",
+}
+
+// commandText is one line about a command.
+func commandText(c *matcher.Command, ticker func(uint32) string) string {
+	switch c.TemplateID {
+	case matcher.TemplateSymbolRegister:
+		name, _ := c.Symbol()
+		return fmt.Sprintf("%d  symbol %s", c.InputSeq, name)
+	case matcher.TemplateCommand:
+	default:
+		return fmt.Sprintf("%d  marker", c.InputSeq)
+	}
+	name := commandNames[c.Type]
+	if name == "" {
+		name = "command of type " + strconv.Itoa(int(c.Type))
+	}
+	text := fmt.Sprintf("%d  %s  %s", c.InputSeq,
+		time.UnixMilli(c.EventTimeMillis).UTC().Format("2006-01-02 15:04:05.000"), name)
+	if c.AccountID != 0 {
+		text += fmt.Sprintf("  account %d", c.AccountID)
+	}
+	switch c.Type {
+	case matcher.OrderNew, matcher.OrderReplace, matcher.TradeNew:
+		side := "Buy"
+		if c.Side == matcher.Sell {
+			side = "Sell"
+		}
+		text += fmt.Sprintf("  %s %d %s", side, c.Qty, ticker(c.SecurityID))
+		if c.LimitPx > 0 {
+			text += " at " + price(c.LimitPx)
+		} else if c.Type == matcher.OrderNew {
+			text += " at the market"
+		}
+	case matcher.PriceTick:
+		text += fmt.Sprintf("  %s %s", ticker(c.SecurityID), price(c.PriceTicks))
+	case matcher.SecurityControl, matcher.RestrictionControl:
+		text += fmt.Sprintf("  %s  state %d", ticker(c.SecurityID), c.Side)
+	case matcher.AccountControl, matcher.PolicyControl:
+		text += fmt.Sprintf("  state %d  version %d", c.Side, c.PriceTicks)
+	case matcher.SwapBook, matcher.SwaptionBook:
+		text += fmt.Sprintf("  notional %d at %s", c.Qty, price(c.LimitPx))
+	}
+	return text
+}
+
+func price(px int64) string { return string(strictjson.FormatDecimal(nil, px)) }
+
+// eventText is what an event says, empty for one that says no more than its command.
+func eventText(ev *matcher.Event, ticker func(uint32) string) string {
+	id := ""
+	if n := ev.Order(); n != 0 && (ev.Flags&matcher.EventFirst == 0 || ev.Cmd().AboutOrder()) {
+		id = "ord-" + strconv.FormatUint(n, 10)
+	}
+	switch ev.Kind {
+	case matcher.EventAccepted:
+		return id + " accepted"
+	case matcher.EventRejected:
+		return strings.TrimSpace(id + " refused: " + ev.Reason.String())
+	case matcher.EventFilled:
+		side := "bought"
+		if ev.Side == matcher.Sell {
+			side = "sold"
+		}
+		d := ev.Detail()
+		text := fmt.Sprintf("trd-%d: account %d %s %d %s at %s, position %d", ev.TradeSeq, ev.AccountID,
+			side, ev.Qty, ticker(ev.SecurityID), price(ev.Px), d.PositionQty)
+		if id != "" {
+			text += fmt.Sprintf(", %s has %d left", id, d.Leaves)
+		}
+		return text
+	case matcher.EventCanceled:
+		text := fmt.Sprintf("%s cancelled, %d not executed", id, ev.Qty)
+		if ev.Reason != matcher.Accepted {
+			text += ": " + ev.Reason.String()
+		}
+		return text
+	case matcher.EventReplaced:
+		return fmt.Sprintf("%s replaced: %d at %s", id, ev.Qty, price(ev.Px))
+	case matcher.EventRested:
+		return fmt.Sprintf("%s rests with %d", id, ev.Qty)
+	case matcher.EventContract:
+		return "booked as " + matcher.ContractID(ev.Cmd().Type == matcher.SwaptionBook, ev.InputSeq)
+	case matcher.EventApplied:
+		return "applied"
+	}
+	return ""
+}

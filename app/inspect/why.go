@@ -1,0 +1,71 @@
+package inspect
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+
+	"posttrade/app/settings"
+	"posttrade/journal/asof"
+	"posttrade/journal/why"
+	"posttrade/matcher"
+)
+
+// Why prints the explanation of ord-N, SW-N, SWPT-N or a sequence.
+func (p *Past) Why(ctx context.Context, w io.Writer, id string, asJSON bool) error {
+	x, err := p.explain(ctx, id)
+	switch {
+	case errors.Is(err, asof.ErrNoOrder), errors.Is(err, why.ErrNoContract):
+		return fmt.Errorf("%s: %w", settings.Printable(id), err)
+	case err != nil:
+		return err
+	}
+	if asJSON {
+		text, err := json.Marshal(x)
+		if err == nil {
+			_, err = fmt.Fprintf(w, "%s\n", text)
+		}
+		return err
+	}
+	fmt.Fprintln(w, x.Text)
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, c := range x.Because {
+		at, when := "", ""
+		if c.InputSeq != nil {
+			at = strconv.FormatUint(*c.InputSeq, 10)
+		}
+		if c.Time != nil {
+			when = *c.Time
+		}
+		fmt.Fprintf(table, "  %s\t%s\t%s\t%s\n", at, when, c.What, c.Value)
+	}
+	for _, a := range x.Against {
+		with := "-"
+		if a.OrderID != nil {
+			with = *a.OrderID
+		}
+		fmt.Fprintf(table, "  %s\tagainst %s\t%d at %s\t\n", a.TradeID, with, a.Quantity, a.Price)
+	}
+	return table.Flush()
+}
+
+func (p *Past) explain(ctx context.Context, id string) (*why.Explanation, error) {
+	e := why.New(p.h)
+	if digits, ok := strings.CutPrefix(id, "ord-"); ok {
+		if n, err := strconv.ParseUint(digits, 10, 64); err == nil {
+			return e.Order(ctx, n)
+		}
+	}
+	if swaption, n, ok := matcher.ParseContractID(id); ok {
+		return e.Contract(ctx, swaption, n)
+	}
+	if n, err := strconv.ParseUint(id, 10, 63); err == nil {
+		return e.Command(ctx, n)
+	}
+	return nil, settings.Usagef("%s is no order id, contract id or sequence", settings.Printable(id))
+}

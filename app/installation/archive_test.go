@@ -1,0 +1,79 @@
+package installation
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"posttrade/app/apptest"
+	"posttrade/app/settings"
+)
+
+// Old blocks that were moved out are read where they are: rows, blotter, report, recovery, backup
+// and verification are what they were. A start without their folder names the setting; a node
+// without sidecars trades on without it.
+func TestArchivedInstallationIsWhole(t *testing.T) {
+	data, archives := t.TempDir(), filepath.Join(t.TempDir(), "archives")
+	in := install(t, data)
+	in.trade(60)
+	in.awaitMatched()
+	in.stop()
+	at := "--data.dir=" + data
+	tomorrow := "--before=" + time.Now().UTC().AddDate(0, 0, 1).Format(time.DateOnly)
+	programFails(t, settings.ExitUsage, "before", "journal", "archive", archives, tomorrow, at)
+	program(t, "snapshot", at)
+	in = install(t, data)
+	in.trade(20)
+	in.awaitMatched()
+	rows := in.rows()
+	in.stop()
+	state := statePattern.FindString(program(t, "journal", "verify", at))
+	history := export(t, apptest.Program(t), data)
+	programFails(t, settings.ExitUsage, "usage", "journal", "archive", archives, at)
+	programFails(t, settings.ExitUsage, "before", "journal", "archive", archives, "--before=soon", at)
+	programFails(t, settings.ExitUsage, "before", "journal", "archive", archives, "--before=2020-01-01", at)
+	out := program(t, "journal", "archive", archives, tomorrow, at)
+	if !strings.Contains(out, "journal.archive-dir="+archives) {
+		t.Errorf("%s", out)
+	}
+	programFails(t, settings.ExitFailed, "journal.archive-dir", "journal", "verify", at)
+	with := "--journal.archive-dir=" + archives
+	if got := statePattern.FindString(program(t, "journal", "verify", at, with)); got != state ||
+		got == "" {
+		t.Errorf("state %q, want %q", got, state)
+	}
+	code, line := openFails(t, data)
+	if code != settings.ExitUsage || !strings.Contains(line, "journal.archive-dir") {
+		t.Errorf("a start without the archive: %d %s", code, line)
+	}
+	alone := install(t, data, "sidecars.enabled", "false")
+	alone.trade(1)
+	alone.stop()
+
+	in = install(t, data, "journal.archive-dir", archives)
+	in.trade(10)
+	wantWhole(t, in)
+	if got := in.rows(); len(got) != len(rows)+22 {
+		t.Errorf("%d rows, want %d", len(got), len(rows)+22)
+	}
+	tr := replayJournal(t, in.Core)
+	tr.checkBlotter(t, in)
+	in.announced(data)
+	night, copied := filepath.Join(t.TempDir(), "night"), filepath.Join(t.TempDir(), "data")
+	program(t, "backup", night, at)
+	in.stop()
+	program(t, "restore", night, "--data.dir="+copied) // it has both parts
+	if lines := export(t, apptest.Program(t), copied); len(lines) <= len(history) ||
+		strings.Join(lines[:len(history)], "\n") != strings.Join(history, "\n") {
+		t.Errorf("%d commands in a backup, %d before", len(lines), len(history))
+	}
+	if err := os.RemoveAll(archives); err != nil {
+		t.Fatal(err)
+	}
+	code, line = openFails(t, data, "journal.archive-dir", archives)
+	if code != settings.ExitUsage || !strings.Contains(line, archives) {
+		t.Errorf("a start on a folder that is gone: %d %s", code, line)
+	}
+}

@@ -1,0 +1,68 @@
+package installation
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+
+	"posttrade/app/backups"
+	"posttrade/app/settings"
+	"posttrade/sidecars/control"
+	"posttrade/sidecars/store"
+)
+
+// newBackups makes the resources that backups read.
+func newBackups(c *settings.Config, in *Installation, log *slog.Logger) (*backups.Server, error) {
+	verifier, err := verifier(c)
+	if err != nil {
+		return nil, err
+	}
+	return backups.NewServer(backups.ServerOptions{
+		Journal: in.Core.Journal,
+		Database: func() (*store.DB, string) {
+			switch d := in.Beside.Load(); {
+			case d != nil:
+				return d.Db, ""
+			case in.Member != nil && c.Bool("sidecars.enabled"):
+				return nil, "this member does not lead"
+			}
+			return nil, "sidecars.enabled is false"
+		},
+		Admit: func(token string) (subject string, valid, admin bool) {
+			claims, err := verifier.Verify([]byte(token))
+			if err != nil {
+				return "", false, false
+			}
+			return claims.Subject, true, claims.Admin
+		},
+		Logger: log,
+	}), nil
+}
+
+// afterRestore makes what a first start after a restore has to do. Nothing is put into the tables
+// of a source, and no source begins, before the rows of the backup are back.
+func (d *downstream) afterRestore(c *settings.Config, log *slog.Logger) (err error) {
+	d.first, err = backups.NewFirst(backups.FirstOptions{
+		Data: c.String("data.dir"), DB: d.Db, Log: log, Projected: d.projection.Projected,
+		Bump: func(ctx context.Context) (err error) {
+			for _, name := range control.Sources() {
+				_, e := d.sources.Bump(ctx, name)
+				err = errors.Join(err, e)
+			}
+			return err
+		},
+	})
+	if err != nil {
+		return err
+	}
+	for _, feed := range d.sources.feeds {
+		seed := feed.Seed
+		feed.Seed = func(ctx context.Context) (int, error) {
+			if err := d.first.Load(ctx); err != nil {
+				return 0, err
+			}
+			return seed(ctx)
+		}
+	}
+	return nil
+}

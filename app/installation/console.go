@@ -1,0 +1,164 @@
+package installation
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"posttrade/app/settings"
+	"posttrade/httpapi"
+	"posttrade/httpapi/console"
+	"posttrade/journal/evidence/page"
+	"posttrade/journal/quorum"
+	"posttrade/matcher/gate"
+)
+
+// openConsole opens the web console over the edges that are open, unless console.listen is empty. A
+// default address that another process holds is not worth a stop: the start warns and goes on.
+func openConsole(c *settings.Config, l *listeners, verifier *gate.Verifier,
+	registry *httpapi.Registry, log *slog.Logger) error {
+	if c.String("console.listen") == "" {
+		return nil
+	}
+	listener, err := net.Listen("tcp", c.String("console.listen"))
+	if errors.Is(err, syscall.EADDRINUSE) && c.Source("console.listen") == "default" {
+		log.Warn("no console: its address is taken; set console.listen", "error", err)
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("console.listen: %w", err)
+	}
+	web, err := newConsole(c, l, verifier, registry, log)
+	if err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	for _, e := range l.open {
+		web.Attach(e.name, e.edge)
+	}
+	l.serve("console", web, listener, true)
+	return nil
+}
+
+func newConsole(c *settings.Config, l *listeners, verifier *gate.Verifier,
+	registry *httpapi.Registry, log *slog.Logger) (*console.Console, error) {
+	o := console.Options{
+		Verifier: verifier, Names: consoleNames(c, l), Secure: l.tls != nil,
+		About: map[string]string{"version": settings.Version(), "profile": c.String("profile"),
+			"durability": c.Durability(), "timezone": c.String("settlement.timezone"),
+			"calendar": c.String("settlement.calendar"),
+			"tPlus":    fmt.Sprint(c.Int("settlement.t-plus-days"))},
+		Metrics: registry, Folders: consoleFolders(c), Logger: log,
+		Prover: page.Wasm(), ProverScript: page.Exec(),
+	}
+	if c.Clustered() {
+		memberTLS, err := MemberTLS(c)
+		if err != nil {
+			return nil, err
+		}
+		o.Cluster = askMembers(c.Members(), quorum.Remote{TLS: memberTLS})
+	}
+	if c.String("profile") == "dev" {
+		secret, err := c.JWTSecret()
+		if err != nil {
+			return nil, err
+		}
+		o.Mint = func(now time.Time) string {
+			return gate.Mint(secret, gate.Claims{Subject: "console", Admin: true},
+				c.String("auth.jwt.issuer"), console.MintedLife, now)
+		}
+	}
+	return console.New(o)
+}
+
+// consoleNames are the names under which browsers reach the console: those of its certificate, that
+// of its address, and those that the operator adds.
+func consoleNames(c *settings.Config, l *listeners) (names []string) {
+	add := func(name string) {
+		if name != "" {
+			names = append(names, strings.ToLower(name))
+		}
+	}
+	for name := range strings.SplitSeq(c.String("console.hosts"), ",") {
+		add(name)
+	}
+	if host, _, err := net.SplitHostPort(c.String("console.listen")); err == nil {
+		add(host)
+	}
+	if l.tls == nil {
+		return names
+	}
+	for _, pair := range l.tls.Certificates {
+		if leaf, err := x509.ParseCertificate(pair.Certificate[0]); err == nil {
+			for _, name := range leaf.DNSNames {
+				add(name)
+			}
+		}
+	}
+	return names
+}
+
+// consoleFolders are the folders whose files the console shows to an administrator.
+func consoleFolders(c *settings.Config) map[string]string {
+	flight := c.String("flight.dir")
+	if flight == "" {
+		flight = c.InDataDir("flight")
+	}
+	folders := map[string]string{"extracts": c.ExtractSink(), "flight": flight}
+	if c.String("profile") == "dev" {
+		folders["perf"] = filepath.Join("perf", "results") // of the source tree that dev runs in
+	}
+	return folders
+}
+
+// memberStatus is what the console shows of a member. Error says that it does not answer.
+type memberStatus struct {
+	quorum.Status
+	ID    string `json:"id"`
+	Error string `json:"error,omitempty"`
+}
+
+// memberPatience bounds the question to a member.
+const memberPatience = 2 * time.Second
+
+// askMembers asks all members at once how they are.
+func askMembers(members []quorum.Member, remote quorum.Remote) console.ClusterStatus {
+	return func(ctx context.Context) any {
+		ctx, cancel := context.WithTimeout(ctx, memberPatience)
+		defer cancel()
+		answers := make([]memberStatus, len(members))
+		var asking sync.WaitGroup
+		for i, m := range members {
+			asking.Go(func() {
+				s, err := remote.Status(ctx, m.Raft)
+				answers[i] = memberStatus{Status: s, ID: m.ID}
+				if err != nil {
+					answers[i].Error = "does not answer"
+				}
+			})
+		}
+		asking.Wait()
+		return answers
+	}
+}
+
+// consoleURL is the console's address for a browser, empty without a console.
+func (l *listeners) consoleURL() string {
+	for _, e := range l.open {
+		if e.name == "console" {
+			scheme := "http"
+			if l.tls != nil {
+				scheme = "https"
+			}
+			return scheme + "://" + e.listener.Addr().String() + "/"
+		}
+	}
+	return ""
+}

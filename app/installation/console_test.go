@@ -1,0 +1,177 @@
+package installation
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"posttrade/app/apptest"
+)
+
+// consoleOf signs in to the console of a running server by one click, and returns a client with the
+// session and the headers of a page.
+func consoleOf(t *testing.T, data string) (at string, ask func(method, path, body string) (int,
+	string)) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(data, "ports.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ports map[string]string
+	if err := json.Unmarshal(text, &ports); err != nil {
+		t.Fatal(err)
+	}
+	at = "http://" + ports["console"]
+	var cookie, csrf string
+	ask = func(method, path, body string) (int, string) {
+		t.Helper()
+		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+		defer cancel()
+		r, err := http.NewRequestWithContext(ctx, method, at+path, strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Origin", at)
+		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set("Cookie", cookie)
+		r.Header.Set("X-CSRF-Token", csrf)
+		a, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer a.Body.Close()
+		for _, c := range a.Cookies() {
+			cookie = c.Name + "=" + c.Value
+		}
+		all, err := io.ReadAll(a.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return a.StatusCode, string(all)
+	}
+	status, said := ask("POST", "/api/session", "{}")
+	var session struct{ CSRF string }
+	if err := json.Unmarshal([]byte(said), &session); err != nil || status != 200 {
+		t.Fatalf("%d %s %v", status, said, err)
+	}
+	csrf = session.CSRF
+	return at, ask
+}
+
+// TestTheConsoleReachesEveryService: through the console a page reads and writes each service, and
+// a write lands in the journal.
+func TestTheConsoleReachesEveryService(t *testing.T) {
+	data := t.TempDir()
+	s := startServer(t, data)
+	defer s.stop(t)
+	_, ask := consoleOf(t, data)
+	for _, tt := range []struct {
+		method, path, body, want string
+		status                   int
+	}{
+		{"POST", "/api/order-matcher/prices", `[{"security":"AAPL","price":187.2}]`, "accepted", 202},
+		{"POST", "/api/order-matcher/orders", `{"accountId":1,"security":"AAPL","side":"Sell",
+			"quantity":5,"limitPrice":187.25}`, `"orderId":"ord-1"`, 201},
+		{"GET", "/api/order-matcher/orders/ord-1", "", `"status":"NEW"`, 200},
+		{"GET", "/api/trade-processor/recon/status", "", "matched", 200},
+		{"GET", "/api/account-service/account/", "", "displayName", 200},
+		{"GET", "/api/reference-data/stocks", "", "AAPL", 200},
+		{"GET", "/api/admin/metrics", "", "svc_orders_total", 200},
+		{"GET", "/api/cluster", "", `"clustered":false`, 200},
+		{"POST", "/api/trade-processor/auth/dev-token", `{"subject":"x","ttlSeconds":60}`, "", 401},
+	} {
+		status, said := ask(tt.method, tt.path, tt.body)
+		if status != tt.status || !strings.Contains(said, tt.want) {
+			t.Errorf("%s %s: %d %s", tt.method, tt.path, status, said)
+		}
+	}
+}
+
+// lockedBuffer is a log that is read while it is written.
+type lockedBuffer struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
+}
+
+// TestTheConsolesAddress: a default address that is taken is a warning, and the start goes on; an
+// empty setting has no console; what is printed first is the console's address.
+func TestTheConsolesAddress(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:18100") // in use by another process is as good
+	if err == nil {
+		defer taken.Close()
+	}
+	run := func(nameValue ...string) (printed, logged string) {
+		t.Helper()
+		c, err := apptest.SettleFlags(nameValue)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(context.Background())
+		defer cancel()
+		out, in := io.Pipe()
+		var log lockedBuffer
+		ended := make(chan error, 1)
+		go func() {
+			err := serveFor(ctx, c, in, &log)
+			_ = in.Close()
+			ended <- err
+		}()
+		var all bytes.Buffer
+		buffer := make([]byte, 4096)
+		for !strings.Contains(all.String(), "admin listening") {
+			n, err := out.Read(buffer)
+			if err != nil {
+				t.Fatalf("%v: %s", err, log.String())
+			}
+			all.Write(buffer[:n])
+		}
+		go func() { _, _ = io.Copy(io.Discard, out) }()
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+		return all.String(), log.String()
+	}
+	without := func(data string) (list []string) {
+		all := anyPorts(data)
+		for i := 0; i < len(all); i += 2 {
+			if all[i] != "console.listen" {
+				list = append(list, all[i], all[i+1])
+			}
+		}
+		return list
+	}
+	if printed, logged := run(without(t.TempDir())...); strings.Contains(printed, "console") ||
+		!strings.Contains(logged, "no console: its address is taken") {
+		t.Errorf("taken: %s %s", printed, logged)
+	}
+	if printed, logged := run(append(without(t.TempDir()), "console.listen", "")...); strings.Contains(
+		printed+logged, "console") {
+		t.Errorf("off: %s %s", printed, logged)
+	}
+	if printed, _ := run(anyPorts(t.TempDir())...); !strings.HasPrefix(printed,
+		"console: open http://127.0.0.1:") {
+		t.Errorf("on: %s", printed)
+	}
+}

@@ -1,0 +1,201 @@
+package installation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"posttrade/app/engine"
+	"posttrade/app/settings"
+	"posttrade/httpapi"
+	"posttrade/journal/evidence"
+	"posttrade/matcher"
+)
+
+// evidenceLog is the transparency log of the installation's journal.
+type evidenceLog struct {
+	source *evidence.Source
+	stop   context.CancelFunc
+	ended  sync.WaitGroup
+}
+
+// evidenceFolder is where the log of an installation lies.
+const evidenceFolder = "evidence"
+
+// EvidenceDir is the folder of the transparency log.
+func EvidenceDir(c *settings.Config) string { return c.InDataDir(evidenceFolder) }
+
+// EvidenceOptions are the log's options as the settings have them.
+func EvidenceOptions(c *settings.Config, g *matcher.Genesis) evidence.Options {
+	return evidence.Options{
+		Dir: EvidenceDir(c), KeyFile: c.String("evidence.key"), Origin: c.String("evidence.origin"),
+		Interval: c.Duration("evidence.interval"), Engine: engine.RebuildFrom(g).Engine,
+	}
+}
+
+// openEvidence opens the log and begins to keep it; nil when it is off.
+func openEvidence(c *settings.Config, in *Installation, log *slog.Logger) (*evidenceLog, error) {
+	if c.Duration("evidence.interval") == 0 {
+		return nil, nil
+	}
+	o := EvidenceOptions(c, in.Core.Genesis)
+	o.Alarm = func(err error) {
+		log.Error("evidence alarm", "alarm", "the transparency log is not kept", "because", err)
+	}
+	if err := withWitnesses(c, &o); err != nil {
+		return nil, err
+	}
+	if in.Member != nil {
+		o.Leads = in.Member.Node.Leads
+	}
+	l, err := evidence.Open(in.Core.Journal, o)
+	if err != nil {
+		return nil, err
+	}
+	source, err := l.Source()
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	e := &evidenceLog{source: source, stop: cancel}
+	e.ended.Go(func() {
+		if err := l.Run(ctx); err != nil {
+			log.Error("the transparency log has ended", "error", err)
+		}
+	})
+	return e, nil
+}
+
+// compareEvery is the time between two comparisons of the members' trees.
+const compareEvery = 2 * time.Second
+
+// compareMembers compares this member's tree with the others' until the member stops. A member that
+// differs from a majority answers nothing any more: its requests go to the leader, and when it is
+// the leader, nothing is admitted.
+func (in *Installation) compareMembers(c *settings.Config, log *slog.Logger) error {
+	e := in.evidence
+	if e == nil {
+		return nil
+	}
+	dialTLS, err := in.listeners.dialTLS()
+	if err != nil {
+		return err
+	}
+	scheme := "http://"
+	if dialTLS != nil {
+		scheme = "https://"
+	}
+	p := &evidence.Peers{Log: e.source.Log,
+		Client: &http.Client{Transport: &http.Transport{TLSClientConfig: dialTLS}},
+		Odd: func(err error) {
+			log.Error("this member has another history than the others and answers nothing any more",
+				"because", err)
+			hold(in.Core, err)
+			in.Member.relays["order-matcher"].Swap(nil)
+		}}
+	for _, m := range c.Members() {
+		if m != c.Self() {
+			p.Others = append(p.Others, evidence.Peer{Name: m.ID,
+				URL: scheme + m.HTTP + relayPrefix(c, "order-matcher")})
+		}
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var ended sync.WaitGroup
+	ended.Go(func() { p.Run(ctx, min(compareEvery, c.Duration("evidence.interval"))) })
+	in.Member.stops = append(in.Member.stops, func() { cancel(); ended.Wait() })
+	return nil
+}
+
+// withWitnesses reads the witnesses that the settings name.
+func withWitnesses(c *settings.Config, o *evidence.Options) (err error) {
+	o.Quorum = c.Int("evidence.witness-quorum")
+	if name := c.String("evidence.witnesses"); name != "" {
+		if o.Witnesses, err = evidence.ReadWitnesses(name); err != nil {
+			return settings.Usagef("evidence.witnesses: %v", err)
+		}
+	}
+	if n := len(o.Witnesses); o.Quorum > n {
+		return settings.Usagef("evidence.witness-quorum: %d, evidence.witnesses names %d", o.Quorum, n)
+	}
+	return nil
+}
+
+// end signs what is left and stops the log. The journal must still be open.
+func (e *evidenceLog) end() {
+	if e != nil {
+		e.stop()
+		e.ended.Wait()
+	}
+}
+
+// parts is the log on /readyz. Orders do not wait for it, so it does not decide readiness.
+func (e *evidenceLog) parts() []httpapi.Part {
+	if e == nil {
+		return nil
+	}
+	p := httpapi.Part{Name: "evidence", Ready: true, Beside: true}
+	switch s := e.source.State(); {
+	case s.Err != nil:
+		p.Ready, p.Detail = false, "nothing is signed any more: "+s.Err.Error()
+	case len(s.Differs) > 0:
+		p.Ready, p.Detail = false, "another tree than "+strings.Join(s.Differs, ", ")
+	case s.Failed != nil:
+		p.Ready, p.Detail = false, "tried again: "+s.Failed.Error()
+	default:
+		p.Detail = fmt.Sprintf("signed up to sequence %d, %d leaves", s.Signed, s.Size)
+	}
+	return []httpapi.Part{p}
+}
+
+// metrics shows how far the log has come.
+func (e *evidenceLog) metrics(emit emitMore) {
+	if e == nil {
+		return
+	}
+	s := e.source.State()
+	lag := 0.0
+	if !s.Behind.IsZero() {
+		lag = time.Since(s.Behind).Seconds()
+	}
+	gauge := func(name, help string, value float64) { emit(name, help, false, value) }
+	gauge("svc_evidence_tree_size", "Leaves of the transparency log.", float64(s.Size))
+	gauge("svc_evidence_head_sequence", "The last command in the transparency log.", float64(s.Head))
+	gauge("svc_evidence_signed_sequence", "The last command that a published head covers.",
+		float64(s.Signed))
+	gauge("svc_evidence_cosigned_sequence",
+		"The last command that a head covers which the witnesses have cosigned.", float64(s.Cosigned))
+	gauge("svc_evidence_lag_seconds",
+		"How long the oldest command waits that no published head covers.", lag)
+	emit("svc_evidence_divergence_total",
+		"Members found to have another history, and files found to contradict the journal.", true,
+		float64(s.Divergences))
+}
+
+// evidenceWitness is the newest head that the transparency log has signed: a journal that ends
+// before it has been cut.
+func evidenceWitness(c *settings.Config) witness {
+	file := filepath.Join(EvidenceDir(c), "checkpoints")
+	return witness{name: "evidence file " + file, look: func(context.Context) (standing, error) {
+		at, err := evidence.Newest(EvidenceDir(c))
+		return standing{inputSeq: at.Head, of: func(h *engine.History) (bool, error) {
+			// another setting of the name is no other history: the log says so itself
+			return c.String("evidence.origin") != "" || at.Origin == evidence.Origin("", h.Genesis), nil
+		}}, err
+	}, accept: func(context.Context, *engine.History) (string, error) {
+		// The same key must not sign two histories: a new log has a new key.
+		for n := 1; ; n++ {
+			to := fmt.Sprintf("%s.given-up-%d", EvidenceDir(c), n)
+			if _, err := os.Stat(to); errors.Is(err, os.ErrNotExist) {
+				return "moved to " + to + "; a new log begins, with a new key",
+					os.Rename(EvidenceDir(c), to)
+			}
+		}
+	}}
+}

@@ -1,0 +1,149 @@
+package installation
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"posttrade/app/apptest"
+	"posttrade/journal/evidence"
+)
+
+// said is what a member says of its first leaves.
+func (c *three) said(at int, size uint64) (s evidence.Said, err error) {
+	answer, err := http.Get(fmt.Sprintf("http://%s/log/member?size=%d", c.http[at], size))
+	if err != nil {
+		return s, err
+	}
+	defer answer.Body.Close()
+	return s, json.NewDecoder(answer.Body).Decode(&s)
+}
+
+// oneTree waits until all members have the tree of a sequence, and compares it.
+func (c *three) oneTree(what string) {
+	c.t.Helper()
+	sequence := c.alike()
+	size := (sequence-1)/256 + 1
+	if sequence%256 == 0 {
+		size = sequence/256 + 1
+	}
+	var roots [3]string
+	apptest.Until(c.t, what+": all members have the tree", func() (bool, any) {
+		for i := range roots {
+			s, err := c.said(i, size)
+			if err != nil || s.Size != size {
+				return false, fmt.Sprint(i, s, err)
+			}
+			roots[i] = s.Root
+		}
+		return true, roots
+	})
+	if roots[0] != roots[1] || roots[0] != roots[2] {
+		c.t.Errorf("%s: %d leaves have the roots %v", what, size, roots)
+	}
+}
+
+// TestThreeMembersHaveOneTree: from the first orders, after a change of leaders and after the
+// replacement of a disk. A follower relays the leader's head, whose log a proof verifies against.
+func TestThreeMembersHaveOneTree(t *testing.T) {
+	c := newThree(t, "evidence.interval", "20ms")
+	c.start()
+	c.trade(300)
+	c.oneTree("at first")
+	keyOf := func(at int) string {
+		_, key, _ := apptest.Run("evidence", "key", "--data.dir", c.members[at].data)
+		return strings.TrimSpace(key)
+	}
+	old := c.leader()
+	folder := filepath.Join(t.TempDir(), "p.json")
+	check := func(what string, asked int) {
+		t.Helper()
+		status, proof := c.proof(asked)
+		if status != http.StatusOK {
+			t.Fatalf("%s: %d %s", what, status, proof)
+		}
+		writeFile(t, folder, proof)
+		args := []string{"verify", folder}
+		for i := range 3 {
+			args = append(args, "--key", keyOf(i))
+		}
+		if code, said, stderr := apptest.Run("evidence", args...); code != 0 {
+			t.Errorf("%s: exit %d: %s%s", what, code, said, stderr)
+		}
+	}
+	check("from a follower", (old+1)%3)
+	follower, leader := c.get((old+1)%3, "/log/checkpoint"), c.get(old, "/log/checkpoint")
+	if strings.Split(follower, "\n")[0] != strings.Split(leader, "\n")[0] {
+		t.Errorf("%s %s", follower, leader)
+	}
+	c.members[old].stop()
+	c.leader()
+	c.trade(300)
+	c.members[old].start()
+	c.members[old].awaitOpen()
+	c.oneTree("after a change of leaders")
+	check("from the new leader", (old+1)%3)
+	lost := (c.leader() + 1) % 3
+	c.members[lost].stop()
+	c.members[lost].destroy()
+	c.members[lost].start()
+	c.members[lost].awaitOpen()
+	c.trade(300)
+	c.oneTree("after the replacement of a disk")
+	for i, m := range c.members {
+		if in := m.open(); in == nil || in.evidence.source.State().Divergences != 0 {
+			t.Errorf("member %d: a divergence", i+1)
+		}
+	}
+}
+
+// trade makes n commands: orders that match.
+func (c *three) trade(n int) {
+	c.t.Helper()
+	for i := range n {
+		side := [2]string{"Sell", "Buy"}[i%2]
+		body := fmt.Sprintf(
+			`{"accountId":%d,"security":"AAPL","side":%q,"quantity":5,"limitPrice":10}`, 1+i%2, side)
+		if status, answer := c.post(i, "/orders", body); status != http.StatusCreated {
+			c.t.Fatalf("order: %d %s", status, answer)
+		}
+	}
+}
+
+// proof asks a member for the proof of the first trade.
+func (c *three) proof(at int) (status int, text []byte) {
+	c.t.Helper()
+	apptest.Until(c.t, "a proof", func() (bool, any) {
+		client := http.Client{Timeout: time.Minute}
+		answer, err := client.Get("http://" + c.http[at] + "/evidence/proof?inputSeq=1")
+		if err != nil {
+			return false, err
+		}
+		defer answer.Body.Close()
+		status, text = answer.StatusCode, readAll(c.t, answer.Body)
+		return status != http.StatusServiceUnavailable, string(text)
+	})
+	return status, text
+}
+
+func readAll(t *testing.T, r io.Reader) []byte {
+	t.Helper()
+	text, err := io.ReadAll(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+func writeFile(t *testing.T, name string, text []byte) {
+	t.Helper()
+	if err := os.WriteFile(name, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,223 @@
+package installation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"posttrade/app/settings"
+	"posttrade/httpapi"
+)
+
+// healing gives a member whose journal is damaged the leader's, without an operator's hand: the
+// member hands its leadership on, has the leader take its vote away, which shows every member that
+// one is on its way, and starts again as a new disk. What it had is kept in a folder damaged-<n>.
+// Only one member at a time can be without a vote, and none while another is not sound: see
+// quorum.Node.Spare.
+type healing struct {
+	in   *Installation
+	data string
+	on   bool
+	log  *slog.Logger
+
+	why   atomic.Pointer[string] // what it waits for; nil: there is nothing to heal
+	again chan struct{}          // closed when the installation must be opened again
+	once  sync.Once
+	ended sync.WaitGroup
+	stop  context.CancelFunc
+}
+
+// healPause is the time between two attempts.
+const healPause = time.Second
+
+// mostKept is how many damaged journals are kept. A disk that has damaged that many is not given
+// another.
+const mostKept = 3
+
+// healingName is a file that names the folder into which the damaged journal is being moved. While
+// it is there, every start goes on with that.
+const healingName = "healing"
+
+// startHealing begins to look for damage.
+func startHealing(c *settings.Config, in *Installation, log *slog.Logger) *healing {
+	ctx, cancel := context.WithCancel(context.Background())
+	h := &healing{in: in, data: c.String("data.dir"), on: c.Bool("cluster.heal"), log: log,
+		again: make(chan struct{}), stop: cancel}
+	h.ended.Go(func() {
+		select {
+		case <-in.Member.Node.Restart():
+			h.open()
+		case <-ctx.Done():
+		}
+	})
+	if h.on && in.scrubbing.scrub != nil {
+		h.ended.Go(func() { h.run(ctx) })
+	}
+	return h
+}
+
+// open has the installation opened again.
+func (h *healing) open() { h.once.Do(func() { close(h.again) }) }
+
+func (h *healing) end() {
+	h.stop()
+	h.ended.Wait()
+}
+
+func (h *healing) run(ctx context.Context) {
+	look := time.NewTicker(healPause)
+	defer look.Stop()
+	said := ""
+	for {
+		select {
+		case <-look.C:
+		case <-ctx.Done():
+			return
+		}
+		if len(h.in.scrubbing.scrub.State().Damaged) == 0 {
+			h.why.Store(nil)
+			continue
+		}
+		done, err := h.step()
+		if done {
+			h.open()
+			return
+		}
+		why := "the leader takes the vote away"
+		if err != nil {
+			why = err.Error()
+		}
+		if h.why.Store(&why); why != said {
+			said = why
+			h.log.Warn("the journal is damaged, and another is wanted of the leader", "waitsFor", why)
+		}
+	}
+}
+
+// step goes one step on; done is true when the next start is to be that of a new disk.
+func (h *healing) step() (done bool, err error) {
+	node := h.in.Member.Node
+	if kept := keptIn(h.data); kept >= mostKept {
+		return false, fmt.Errorf("%d damaged journals are in %s already: the disk", kept, h.data)
+	}
+	if err := h.in.Core.Journal.RoomForCopy(); err != nil {
+		return false, err
+	}
+	if len(h.in.scrubbing.scrub.Recheck()) == 0 {
+		return false, errors.New("the damage could be read again; the next pass of the scrub decides")
+	}
+	switch {
+	case node.Leads():
+		h.log.Warn("the journal is damaged: the leadership goes to another member")
+		return false, node.HandOver()
+	case !node.Spared():
+		return false, node.Spare()
+	}
+	folder := "damaged-" + strconv.Itoa(keptIn(h.data)+1)
+	h.log.Error("the journal is damaged: this member starts again as a new disk", "kept",
+		filepath.Join(h.data, folder))
+	return true, markHealing(h.data, folder)
+}
+
+// keptIn counts the damaged journals that are kept.
+func keptIn(data string) int {
+	n := 0
+	entries, _ := os.ReadDir(data) // without the folder nothing is kept
+	for _, e := range entries {
+		if number, ok := strings.CutPrefix(e.Name(), "damaged-"); ok {
+			if k, err := strconv.Atoi(number); err == nil {
+				n = max(n, k)
+			}
+		}
+	}
+	return n
+}
+
+// markHealing makes the mark, durably.
+func markHealing(data, folder string) error {
+	f, err := os.Create(filepath.Join(data, healingName+".new"))
+	if err != nil {
+		return fmt.Errorf("data.dir: %w", err)
+	}
+	_, err = f.WriteString(folder)
+	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
+		err = os.Rename(f.Name(), filepath.Join(data, healingName))
+	}
+	if err == nil {
+		err = syncFolder(data)
+	}
+	if err != nil {
+		return fmt.Errorf("data.dir: %w", err)
+	}
+	return nil
+}
+
+// moveDamaged goes on with what markHealing began: it moves the journal and the consensus state
+// aside. The mark goes last, so a start that is cut short is gone on with by the next.
+func moveDamaged(data string, log *slog.Logger) error {
+	text, err := os.ReadFile(filepath.Join(data, healingName))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("data.dir: %w", err)
+	}
+	folder := filepath.Join(data, filepath.Base(string(text)))
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		return fmt.Errorf("data.dir: %w", err)
+	}
+	for _, name := range []string{"journal", "journal.incoming", "quorum"} {
+		err := os.Rename(filepath.Join(data, name), filepath.Join(folder, name))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("data.dir: %w", err)
+		}
+		if err := errors.Join(syncFolder(folder), syncFolder(data)); err != nil {
+			return fmt.Errorf("data.dir: %w", err)
+		}
+	}
+	log.Warn("the damaged journal is kept; remove it when this member is whole again", "folder", folder)
+	if err := os.Remove(filepath.Join(data, healingName)); err != nil {
+		return fmt.Errorf("data.dir: %w", err)
+	}
+	return syncFolder(data)
+}
+
+// syncFolder makes the names in a folder durable.
+func syncFolder(name string) error {
+	d, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+// part is the healing on /readyz; none when there is nothing to heal.
+func (h *healing) part() []httpapi.Part {
+	why := h.why.Load()
+	if why == nil {
+		return nil
+	}
+	return []httpapi.Part{{Name: "journal-heal", Beside: true, Detail: "waits for: " + *why}}
+}
+
+// metrics shows whether a journal is wanted, and how many damaged ones are kept.
+func (h *healing) metrics(emit emitMore) {
+	wanted := 0.0
+	if h.why.Load() != nil {
+		wanted = 1
+	}
+	emit("svc_journal_heal_wanted", "1 while this member's journal is damaged and it wants the leader's.",
+		false, wanted)
+	emit("svc_journal_heal_kept",
+		"Damaged journals of this member that have been replaced and are kept in data.dir.", false,
+		float64(keptIn(h.data)))
+}

@@ -1,0 +1,141 @@
+package installation
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"posttrade/app/settings"
+	"posttrade/journal"
+	"posttrade/journal/quorum"
+)
+
+// damageName is a file in the journal's folder: why this member has ended, or has not started, when
+// that was damage on its disk. Such a member would end again: the store meets the damage when it
+// compacts. So the next start wants another journal before it opens this one.
+const damageName = "damage"
+
+// noteDamage makes the file when err is of damage. The process is about to end, so a disk that does
+// not answer is given a moment only.
+func noteDamage(c *settings.Config, err error) {
+	if !c.Clustered() || !journal.Damaging(err) {
+		return
+	}
+	written := make(chan struct{})
+	go func() {
+		defer close(written)
+		_ = os.WriteFile(filepath.Join(c.InDataDir("journal"), damageName), []byte(err.Error()+"\n"),
+			0o600) // without it the next start ends as this one
+	}()
+	select {
+	case <-written:
+	case <-time.After(noteTime):
+	}
+}
+
+const (
+	noteTime = 50 * time.Millisecond
+	// healStartTime is how long a start waits until the others can do without it. Then it starts with
+	// what it has.
+	healStartTime = time.Minute
+)
+
+// healBeforeStart has a member whose last run ended with damage start as a new disk, when the
+// others can do without it: see healing.
+func healBeforeStart(ctx context.Context, c *settings.Config, log *slog.Logger) error {
+	data := c.String("data.dir")
+	text, err := os.ReadFile(filepath.Join(c.InDataDir("journal"), damageName))
+	if err != nil || !c.Bool("cluster.heal") {
+		return nil
+	}
+	log.Error("the last run ended with damage; another journal is wanted of the leader", "damage",
+		strings.TrimSpace(string(text)))
+	if kept := keptIn(data); kept >= mostKept {
+		log.Error("no other journal is fetched: the disk", "kept", kept)
+		return nil
+	}
+	if err := journal.RoomForAnother(c.InDataDir("journal"),
+		uint64(c.Bytes("journal.reserve-bytes"))); err != nil {
+		log.Error("no other journal is fetched", "error", err)
+		return nil
+	}
+	identity, err := os.ReadFile(c.InDataDir("quorum/identity"))
+	if err != nil {
+		return nil // it has never taken part
+	}
+	memberTLS, err := MemberTLS(c)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, healStartTime)
+	defer cancel()
+	said := ""
+	for {
+		err := spareMe(ctx, c, quorum.Remote{TLS: memberTLS}, string(identity))
+		if err == nil {
+			break
+		}
+		if ctx.Err() != nil {
+			log.Warn("the others cannot do without this member: it starts with what it has", "error", err)
+			return nil
+		}
+		if said != err.Error() {
+			said = err.Error()
+			log.Warn("the journal is damaged, and another is wanted of the leader", "waitsFor", said)
+		}
+		select {
+		case <-time.After(healPause):
+		case <-ctx.Done():
+		}
+	}
+	return markHealing(data, "damaged-"+strconv.Itoa(keptIn(data)+1))
+}
+
+// errSparing: the leader has agreed, and it is not in force yet.
+var errSparing = errors.New("the leader takes the vote away")
+
+// spareMe returns nil when this disk has no vote.
+func spareMe(ctx context.Context, c *settings.Config, remote quorum.Remote, server string) error {
+	why := errors.New("no leader is known")
+	for _, m := range c.Members() {
+		if m.ID == strconv.Itoa(c.Int("cluster.member-id")) {
+			continue
+		}
+		s, err := remote.Status(ctx, m.Raft)
+		if err != nil || s.Leader != m.ID {
+			continue
+		}
+		votes := false
+		for _, other := range s.Servers {
+			votes = votes || other.ID == server && other.Voter
+		}
+		if !votes {
+			return nil
+		}
+		if why = remote.Spare(ctx, m.Raft, strconv.Itoa(c.Int("cluster.member-id")), server); why == nil {
+			why = errSparing
+		}
+	}
+	return why
+}
+
+// withDamageNoted notes the damage that a start has met.
+func withDamageNoted(c *settings.Config, err error) error {
+	if err != nil {
+		noteDamage(c, err)
+	}
+	return err
+}
+
+// endsWith is what ends the process at its first failure, with the damage noted.
+func endsWith(c *settings.Config, fatal func(error)) func(error) {
+	return func(err error) {
+		noteDamage(c, err)
+		fatal(err)
+	}
+}

@@ -1,0 +1,51 @@
+package installation
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+
+	"posttrade/app/settings"
+	"posttrade/journal"
+	"posttrade/journal/asof"
+)
+
+// past shows the engine's past. A loop of the lowest priority makes its checkpoints.
+type past struct {
+	*asof.History
+	stop  context.CancelFunc
+	ended sync.WaitGroup
+}
+
+func startPast(c *settings.Config, j *journal.Journal, log *slog.Logger) (*past, error) {
+	report := func(err error) {
+		log.Warn("as-of: a checkpoint was not made or not used", "error", err)
+	}
+	h, err := asof.New(j, asof.Options{Dir: c.InDataDir("asof"), Report: report})
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	p := &past{History: h, stop: cancel}
+	p.ended.Go(func() { h.Run(ctx) })
+	return p, nil
+}
+
+// end frees the engines of the past. No request may use them any more.
+func (p *past) end() error {
+	if p == nil {
+		return nil
+	}
+	p.stop()
+	p.ended.Wait()
+	return p.Close()
+}
+
+func (p *past) metrics(emit emitMore) {
+	count, bytes := p.Checkpoints()
+	emit("svc_asof_bytes", "Memory of the engines that are kept for the past.", false,
+		float64(p.Bytes()))
+	emit("svc_asof_engines", "Engines that are kept for the past.", false, float64(p.Warm()))
+	emit("svc_asof_checkpoints", "Checkpoints from which the past is replayed.", false, float64(count))
+	emit("svc_asof_checkpoint_bytes", "Size of the checkpoints' files.", false, float64(bytes))
+}

@@ -1,0 +1,439 @@
+package feed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"posttrade/blotter"
+	"posttrade/journal"
+)
+
+// Limits of a Hub.
+const (
+	// DefaultMaxReaders is feed.max-clients.
+	DefaultMaxReaders = 256
+	// MaxHistoryReaders is how many readers read older history at a time.
+	MaxHistoryReaders = 8
+	// MaxPending is how many bytes may wait for a live reader.
+	MaxPending = 1 << 20
+	// DefaultRetain is how many bytes of events are held in memory.
+	DefaultRetain = 32 << 20
+
+	// batchBytes is the text after which a batch is closed at the end of a command.
+	batchBytes = 128 << 10
+	// behind is how many commands before the head a new hub begins to hold in memory: readers that
+	// come back after a restart find their positions there.
+	behind = 1 << 16
+	// lingers is how long the shadow stays after the last reader has left.
+	lingers = time.Minute
+	// look is how often a hub without news checks whether it is still needed.
+	look = 200 * time.Millisecond
+	// warmBatches is how many of the newest batches keep the texts of selections.
+	warmBatches = 64
+	// What a batch and an event cost beside their text.
+	batchCost, itemCost = 256, 40
+)
+
+// Errors of Open.
+var (
+	// ErrBusy: as many readers as may be are connected, or read older history.
+	ErrBusy = errors.New("too many readers of the feed")
+	// ErrClosed: the hub is closed.
+	ErrClosed = errors.New("the feed is closed")
+	// ErrFailed: the history could not be read.
+	ErrFailed = errors.New("the feed cannot read the history")
+)
+
+// Waiter knows up to which number commands are durable.
+type Waiter interface {
+	Durable() uint64
+	// WaitDurable returns nil when Durable is at least inputSeq.
+	WaitDurable(inputSeq uint64, timeout time.Duration) error
+}
+
+// Options of New.
+type Options struct {
+	Journal *journal.Journal
+	// Rebuild makes engines, and views that wrap has wrapped.
+	Rebuild func(wrap func(v *blotter.Views) journal.Views) journal.Rebuild
+	Durable Waiter
+	// Render appends an event's JSON document, without line breaks.
+	Render func(b []byte, e *Event) []byte
+	// Report gets errors of the history; nil: not reported.
+	Report func(err error)
+
+	MaxReaders int           // 0: DefaultMaxReaders
+	Retain     int           // bytes of events held in memory; 0: DefaultRetain
+	Behind     uint64        // commands before the head that a new follower begins with; 0: some
+	Lingers    time.Duration // after the last reader; 0: a minute
+}
+
+// Hub follows the history for all readers. See the package's comment.
+type Hub struct {
+	o       Options
+	ctx     context.Context
+	cancel  context.CancelFunc
+	running sync.WaitGroup
+
+	mu      sync.Mutex
+	readers int
+	history int           // of them, those that read older history
+	started bool          // the follower runs
+	batches []*batch      // of consecutive commands; only the follower adds
+	held    int           // what batches cost, in bytes
+	floor   Position      // everything behind it is in batches
+	applied Position      // behind all that was derived, once ready
+	ready   bool          // the follower has reached the head
+	failed  error         // of the last follower, until the next one begins
+	changed chan struct{} // closed when one of the above has changed, and made anew
+	asked   []*bookRequest
+	called  chan struct{} // has room for one: asked is not empty
+
+	Counts Counts
+}
+
+// Counts are figures of a Hub for metrics.
+type Counts struct {
+	Events  atomic.Uint64 // derived
+	Bytes   atomic.Uint64 // given to readers
+	Slow    atomic.Uint64 // readers that were too slow
+	Refused atomic.Uint64 // readers that were refused for want of room
+}
+
+// bookRequest asks the follower for books as of its position.
+type bookRequest struct {
+	books *Securities
+	text  []byte
+	at    Position
+	ok    bool
+	done  chan struct{}
+}
+
+// New makes a hub. It does nothing before the first reader. Close it before the journal.
+func New(o Options) *Hub {
+	if o.MaxReaders <= 0 {
+		o.MaxReaders = DefaultMaxReaders
+	}
+	if o.Retain <= 0 {
+		o.Retain = DefaultRetain
+	}
+	if o.Behind == 0 {
+		o.Behind = behind
+	}
+	if o.Lingers <= 0 {
+		o.Lingers = lingers
+	}
+	if o.Report == nil {
+		o.Report = func(error) {}
+	}
+	h := &Hub{o: o, changed: make(chan struct{}), called: make(chan struct{}, 1)}
+	h.ctx, h.cancel = context.WithCancel(context.Background())
+	return h
+}
+
+// Close ends the readers' waits and frees the shadow.
+func (h *Hub) Close() {
+	h.cancel()
+	h.running.Wait()
+}
+
+// Readers is how many readers are open, and how many of them read older history.
+func (h *Hub) Readers() (all, history int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.readers, h.history
+}
+
+// Applied is the last sequence of which the events are in memory, 0 while nothing is followed.
+func (h *Hub) Applied() uint64 {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !h.ready {
+		return 0
+	}
+	return h.applied.InputSeq
+}
+
+// wake tells everyone who waits for a change. Under mu.
+func (h *Hub) wake() {
+	close(h.changed)
+	h.changed = make(chan struct{})
+}
+
+// join takes a place for a reader, and starts the follower for the first.
+func (h *Hub) join() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch {
+	case h.ctx.Err() != nil:
+		return ErrClosed
+	case h.readers >= h.o.MaxReaders:
+		h.Counts.Refused.Add(1)
+		return ErrBusy
+	}
+	h.readers++
+	h.start()
+	return nil
+}
+
+// start makes the follower run. Under mu.
+func (h *Hub) start() {
+	if !h.started {
+		h.started, h.failed = true, nil
+		h.running.Go(h.run)
+	}
+}
+
+func (h *Hub) leave() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.readers--
+}
+
+// run follows the head until the hub is closed, the history fails, or no reader has been there for
+// some time.
+func (h *Hub) run() {
+	err := h.follow()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.started, h.ready, h.batches, h.held = false, false, nil, 0
+	if err != nil && h.ctx.Err() == nil {
+		h.failed = fmt.Errorf("%w: %w", ErrFailed, err)
+		h.o.Report(h.failed)
+	}
+	for _, r := range h.asked {
+		close(r.done)
+	}
+	h.asked = nil
+	if h.readers > 0 && h.failed == nil && h.ctx.Err() == nil { // came while the shadow was closed
+		h.start()
+	}
+	h.wake()
+}
+
+// open opens a shadow with a deriver, at or before a sequence.
+func (h *Hub) open(before uint64) (*journal.Shadow, *deriver, error) {
+	var d *deriver
+	rebuild := h.o.Rebuild(func(v *blotter.Views) journal.Views {
+		d = &deriver{views: v}
+		return d
+	})
+	sh, err := journal.NewViewShadow(h.o.Journal, rebuild, before)
+	return sh, d, err
+}
+
+// follower is the state of one follow.
+type follower struct {
+	h     *Hub
+	sh    *journal.Shadow
+	d     *deriver
+	build *batch
+	at    Position // behind the last whole command
+}
+
+func (h *Hub) follow() (err error) {
+	defer caught(&err)
+	head, _ := h.o.Journal.Head()
+	from := head - min(head, h.o.Behind)
+	sh, d, err := h.open(from)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, sh.Close()) }()
+	if err := sh.Follow(h.ctx, from, nil); err != nil {
+		return err
+	}
+	f := &follower{h: h, sh: sh, d: d, at: After(sh.Applied())}
+	f.build = &batch{first: sh.Applied() + 1}
+	d.emit, d.ended = f.take, f.ended
+	h.mu.Lock()
+	h.floor, h.applied = f.at, f.at
+	h.mu.Unlock()
+	if err := f.catchUp(head); err != nil {
+		return err
+	}
+	h.mu.Lock()
+	h.ready = true
+	h.wake()
+	h.mu.Unlock()
+	return f.live()
+}
+
+// caught turns a panic into an error: no event is worth the process.
+func caught(err *error) {
+	if cause := recover(); cause != nil {
+		*err = fmt.Errorf("feed: panic: %v\n%s", cause, debug.Stack())
+	}
+}
+
+// take formats an event.
+func (f *follower) take(e *Event) { f.build.add(e, f.h.o.Render) }
+
+// ended notes the end of a command, and closes the batch when it is long enough.
+func (f *follower) ended(inputSeq uint64, n uint32) {
+	f.at = Position{InputSeq: inputSeq, N: n}
+	f.build.last, f.build.end = inputSeq, n
+	if len(f.build.text) >= batchBytes {
+		f.publish()
+	}
+}
+
+// publish gives the batch to the readers and begins the next one.
+func (f *follower) publish() {
+	b, h := f.build, f.h
+	if b.last < b.first {
+		return
+	}
+	h.Counts.Events.Add(uint64(len(b.items)))
+	h.mu.Lock()
+	h.hold(b)
+	h.applied = f.at
+	h.wake()
+	h.mu.Unlock()
+	f.build = &batch{first: b.last + 1}
+}
+
+// hold adds a batch to those in memory, and drops the oldest ones beyond what may be held. Under mu.
+func (h *Hub) hold(b *batch) {
+	h.batches, h.held = append(h.batches, b), h.held+b.cost()
+	if n := len(h.batches); n > warmBatches {
+		h.batches[n-warmBatches-1].cool()
+	}
+	drop := 0
+	for h.held > h.o.Retain && drop < len(h.batches)-1 {
+		h.held -= h.batches[drop].cost()
+		drop++
+	}
+	if drop > 0 {
+		h.floor = h.batches[drop-1].head()
+	}
+	clear(h.batches[:drop])
+	h.batches = h.batches[drop:]
+}
+
+// catchUp derives everything up to a sequence that is durable.
+func (f *follower) catchUp(to uint64) error {
+	for f.sh.Applied() < to {
+		before := f.sh.Applied()
+		if err := f.sh.Follow(f.h.ctx, to, nil); err != nil {
+			return err
+		}
+		if f.sh.Applied() == before { // on a member the journal follows what was agreed
+			if err := f.h.o.Journal.WaitHead(f.h.ctx, before+1); err != nil {
+				return err
+			}
+		}
+	}
+	f.publish()
+	return nil
+}
+
+// live follows the head as it moves, and answers the requests for books.
+func (f *follower) live() error {
+	durable := make(chan struct{}, 1)
+	wanted := make(chan uint64, 1)
+	defer close(wanted)
+	f.h.running.Go(func() { f.h.watch(wanted, durable) })
+	tick := time.NewTicker(look)
+	defer tick.Stop()
+	idle := time.Now()
+	for waiting := false; ; {
+		if err := f.catchUp(f.h.o.Durable.Durable()); err != nil {
+			return err
+		}
+		f.answer()
+		if !waiting {
+			wanted <- f.sh.Applied() + 1
+			waiting = true
+		}
+		select {
+		case <-durable:
+			waiting = false
+		case <-f.h.called:
+		case now := <-tick.C:
+			if all, _ := f.h.Readers(); all > 0 {
+				idle = now
+			} else if now.Sub(idle) > f.h.o.Lingers && f.h.retire() {
+				return nil
+			}
+		case <-f.h.ctx.Done():
+			return f.h.ctx.Err()
+		}
+	}
+}
+
+// watch waits for the sequences of wanted, one after the other, and tells durable.
+func (h *Hub) watch(wanted <-chan uint64, durable chan<- struct{}) {
+	for inputSeq := range wanted {
+		for h.ctx.Err() == nil {
+			begun := time.Now()
+			if h.o.Durable.WaitDurable(inputSeq, look) == nil {
+				break
+			}
+			if time.Since(begun) < look/2 { // a failed journal: nothing will come
+				select {
+				case <-time.After(look):
+				case <-h.ctx.Done():
+				}
+			}
+		}
+		select {
+		case durable <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// retire reports that the follower may end: no reader is there. The next reader starts another.
+func (h *Hub) retire() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.readers == 0
+}
+
+// answer gives the books that readers have asked for.
+func (f *follower) answer() {
+	f.h.mu.Lock()
+	asked := f.h.asked
+	f.h.asked = nil
+	f.h.mu.Unlock()
+	for _, r := range asked {
+		r.text, r.at, r.ok = f.books(r.books), f.at, true
+		close(r.done)
+	}
+}
+
+func (f *follower) books(s *Securities) (text []byte) {
+	f.d.snapshot(s, func(e *Event) { text = appendFrame(text, e, f.h.o.Render) })
+	return text
+}
+
+// books asks the follower for books, and for its position.
+func (h *Hub) books(ctx context.Context, s *Securities) (text []byte, at Position, err error) {
+	r := &bookRequest{books: s, done: make(chan struct{})}
+	h.mu.Lock()
+	if !h.ready {
+		h.mu.Unlock()
+		return nil, at, ErrFailed
+	}
+	h.asked = append(h.asked, r)
+	h.mu.Unlock()
+	select {
+	case h.called <- struct{}{}:
+	default:
+	}
+	select {
+	case <-r.done:
+	case <-ctx.Done():
+		return nil, at, ctx.Err()
+	}
+	if !r.ok {
+		return nil, at, ErrFailed
+	}
+	return r.text, r.at, nil
+}

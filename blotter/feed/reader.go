@@ -1,0 +1,229 @@
+package feed
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sort"
+	"time"
+)
+
+// Why a reader is ended.
+var (
+	// ErrSlow: more than MaxPending bytes waited for a live reader.
+	ErrSlow = errors.New("the reader is too slow")
+	// ErrBeyond: the position is not durable here yet.
+	ErrBeyond = errors.New("the position is beyond the durable head")
+)
+
+// Start says where a reader begins.
+type Start struct {
+	At       Position
+	Given    bool // false: at the durable head, with snapshots
+	Snapshot bool // the books as of At come first; At is behind a whole command
+}
+
+// Reader gets the events of a selection from a position on. It belongs to one goroutine.
+type Reader struct {
+	h      *Hub
+	s      Selection
+	at     Position // everything up to here was returned
+	joined bool     // it has caught up with the live stream once
+	past   *past    // of older history; nil: memory
+	first  []byte   // text before everything else
+	piece  []byte   // memory of the pieces that join several batches
+}
+
+// pieceBytes is about how long a piece is that joins several batches.
+const pieceBytes = 256 << 10
+
+// Begin starts the follower, if it does not run, and waits until it stands at the head: ErrBeyond
+// when ctx ends before.
+func (h *Hub) Begin(ctx context.Context) error {
+	h.mu.Lock()
+	if h.ctx.Err() == nil {
+		h.start()
+	}
+	h.mu.Unlock()
+	return h.reached(ctx, Start{})
+}
+
+// Open returns a reader. For a position that is not durable yet it waits until ctx ends: ErrBeyond.
+// ErrBusy: there is no room for one more reader, or for
+// one more of older history.
+func (h *Hub) Open(ctx context.Context, s Selection, start Start) (_ *Reader, err error) {
+	if err := h.join(); err != nil {
+		return nil, err
+	}
+	r := &Reader{h: h, s: s, at: start.At}
+	defer func() {
+		if err != nil {
+			r.Close()
+		}
+	}()
+	if err := h.reached(ctx, start); err != nil {
+		return nil, err
+	}
+	switch books := start.Snapshot && s.Books.any(); {
+	case !start.Given:
+		if r.first, r.at, err = h.books(ctx, &s.Books); err == nil && !s.Books.any() {
+			r.first = append(AppendID([]byte("id: "), r.at), "\n\n"...)
+		}
+		r.joined = true
+		return r, err
+	case books || !h.holds(r.at):
+		return r, r.openPast(books)
+	}
+	return r, nil
+}
+
+// reached waits until the follower stands at the head, and at a given start.
+func (h *Hub) reached(ctx context.Context, start Start) error {
+	for {
+		h.mu.Lock()
+		ready, failed, changed := h.ready, h.failed, h.changed
+		enough := ready && (!start.Given || h.applied.InputSeq >= start.At.InputSeq)
+		h.mu.Unlock()
+		switch {
+		case enough:
+			return nil
+		case failed != nil:
+			return failed
+		}
+		select {
+		case <-changed:
+		case <-h.ctx.Done():
+			return ErrClosed
+		case <-ctx.Done():
+			return ErrBeyond
+		}
+	}
+}
+
+// holds reports that all events behind a position are in memory.
+func (h *Hub) holds(at Position) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.ready && !at.before(h.floor)
+}
+
+// Close gives up the reader's place.
+func (r *Reader) Close() {
+	r.closePast()
+	r.h.leave()
+}
+
+// At is the position behind everything that Next has returned.
+func (r *Reader) At() Position { return r.at }
+
+// Next returns the next piece of the stream: whole events, in memory that is valid until the next
+// call. It returns an empty piece when wait ends before there is one, and an error when the reader
+// is ended.
+func (r *Reader) Next(ctx context.Context, wait <-chan time.Time) ([]byte, error) {
+	if first := r.first; first != nil {
+		r.first = nil
+		if len(first) > 0 {
+			return first, nil
+		}
+	}
+	for {
+		if r.past != nil {
+			text, done, err := r.nextPast(ctx, wait)
+			if done || err != nil {
+				return text, err
+			}
+			continue
+		}
+		text, changed, err := r.pending()
+		if len(text) > 0 || err != nil {
+			return text, err
+		}
+		if changed == nil {
+			continue
+		}
+		select {
+		case <-changed:
+		case <-wait:
+			return nil, nil
+		case <-r.h.ctx.Done():
+			return nil, ErrClosed
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// pending returns the text of the batches behind the reader's position. changed is set when there
+// are none.
+func (r *Reader) pending() (text []byte, changed <-chan struct{}, err error) {
+	batches, changed, err := r.h.behind(r.at)
+	switch {
+	case errors.Is(err, errDropped) && r.joined:
+		return nil, nil, ErrSlow
+	case errors.Is(err, errDropped):
+		return nil, nil, r.openPast(false)
+	case err != nil:
+		return nil, nil, err
+	case len(batches) == 0:
+		r.joined = true
+		return nil, changed, nil
+	}
+	if r.joined && r.late(batches) {
+		return nil, nil, ErrSlow
+	}
+	text, n := r.join(batches)
+	r.at = batches[n-1].head()
+	r.joined = r.joined || n == len(batches)
+	r.h.Counts.Bytes.Add(uint64(len(text)))
+	return text, nil, nil
+}
+
+// join returns the text of the first batches, and how many these are.
+func (r *Reader) join(batches []*batch) (text []byte, n int) {
+	one := func(b *batch) []byte {
+		if b.first <= r.at.InputSeq {
+			return b.selected(&r.s, r.at)
+		}
+		return b.of(&r.s)
+	}
+	text = one(batches[0])
+	if len(batches) == 1 {
+		return text, 1
+	}
+	r.piece = append(r.piece[:0], text...)
+	for n = 1; n < len(batches) && len(r.piece) < pieceBytes; n++ {
+		r.piece = append(r.piece, one(batches[n])...)
+	}
+	return r.piece, n
+}
+
+// late reports that more waits than may. One batch may: a single command can be longer than that.
+func (r *Reader) late(batches []*batch) bool {
+	waits := 0
+	for _, b := range batches[:len(batches)-1] {
+		if waits += len(b.of(&r.s)); waits > MaxPending {
+			return true
+		}
+	}
+	return false
+}
+
+// errDropped: events behind the position are not in memory any more.
+var errDropped = errors.New("dropped")
+
+// behind returns the batches with what is behind a position, and a channel that is closed when there
+// is more.
+func (h *Hub) behind(at Position) (batches []*batch, changed <-chan struct{}, err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch {
+	case h.failed != nil:
+		return nil, nil, h.failed
+	case !h.ready:
+		return nil, h.changed, nil
+	case at.before(h.floor):
+		return nil, nil, errDropped
+	}
+	from := sort.Search(len(h.batches), func(i int) bool { return at.before(h.batches[i].head()) })
+	return slices.Clone(h.batches[from:]), h.changed, nil
+}

@@ -1,0 +1,197 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"posttrade/app/backups"
+	"posttrade/app/settings"
+	"posttrade/journal"
+	"posttrade/journal/backup"
+	"posttrade/matcher/gate"
+	"posttrade/sidecars/feeds"
+)
+
+const backupUsage = "backup DIR [--since=DIR1] [flags]"
+
+// runBackup is `posttrade backup`.
+func runBackup(args []string, stdout, stderr io.Writer) int {
+	var since, server, tokenFile string
+	var check, journalOnly bool
+	f := newFlags(backupUsage,
+		"Makes a backup in DIR of the server, or member, that runs on data.dir: the whole journal, and the rows that no\n"+
+			"journal gives again. Verifies it while it is written. The server goes on; it reads at the lowest priority.\n"+
+			"DIR must be new or empty. What was cut short is begun again by the same command.\n"+
+			"Example: posttrade backup /backup/mon; posttrade backup /backup/tue --since=/backup/mon")
+	f.StringVar(&since, "since", "", "write only what came after the backup in this `directory`")
+	f.StringVar(&server, "server", "",
+		"`URL` of the admin listener of a server elsewhere, https://host:port; default: from data.dir")
+	f.StringVar(&tokenFile, "token-file", "",
+		"`file` with an admin token; default: a token is made with auth.jwt.secret")
+	f.BoolVar(&check, "check", false,
+		"ask no server: compare the backups in the directories, any number, with their manifests")
+	f.BoolVar(&journalOnly, "journal-only", false,
+		"leave out the rows that no journal gives again, as while the database is away")
+	c, err := f.read(args, 1000, stdout)
+	if err != nil {
+		return settings.Exit(stderr, err)
+	}
+	if len(f.rest) == 0 || len(f.rest) > 1 && !check || check && since != "" {
+		return settings.Exit(stderr, settings.Usagef("usage: posttrade %s, or backup --check DIR...", backupUsage))
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	return settings.Exit(stderr, journal.Politely(journal.Bulk, func() error {
+		if check {
+			return checkBackups(f.rest, stdout)
+		}
+		from, err := backupSource(c, server, tokenFile)
+		if err != nil {
+			return err
+		}
+		o := backup.Options{Since: since, Build: settings.Version(), Now: time.Now,
+			JournalOnly: journalOnly}
+		return makeBackup(ctx, f.rest[0], o, from, stdout)
+	}))
+}
+
+func makeBackup(ctx context.Context, dir string, o backup.Options, from backup.Source,
+	stdout io.Writer) error {
+	begun := time.Now()
+	m, err := backup.Write(ctx, dir, from, o)
+	if err != nil {
+		return damage(err)
+	}
+	printBackup(stdout, m)
+	fmt.Fprintf(stdout, "took       %s\n", time.Since(begun).Round(time.Millisecond))
+	return nil
+}
+
+// damage makes an error of a backup's content a mismatch, which has an exit code of its own, and a
+// directory that cannot be used a matter of usage.
+func damage(err error) error {
+	switch {
+	case errors.Is(err, backup.ErrDamaged), errors.Is(err, journal.ErrTransfer),
+		errors.Is(err, journal.ErrCorrupt):
+		return fmt.Errorf("%w: %w", settings.ErrMismatch, err)
+	case errors.Is(err, backup.ErrNotEmpty), errors.Is(err, backup.ErrExists),
+		errors.Is(err, backup.ErrChain), errors.Is(err, backup.ErrNone),
+		errors.Is(err, backup.ErrUnfinished), errors.Is(err, journal.ErrBase):
+		return settings.Usagef("%v", err)
+	}
+	return err
+}
+
+func printBackup(w io.Writer, m *backup.Manifest) {
+	bytes := int64(0)
+	for _, f := range m.Files {
+		bytes += f.Bytes
+	}
+	what := "whole"
+	if m.From.InputSequence > 0 {
+		what = fmt.Sprintf("since sequence %d", m.From.InputSequence)
+	}
+	fmt.Fprintf(w, "backup     %s, %s\n", m.Dir(), what)
+	fmt.Fprintf(w, "commands   %d, up to sequence %d, trade %d\n",
+		m.To.InputSequence-m.From.InputSequence, m.To.InputSequence, m.To.TradeSequence)
+	if m.FirstTime != 0 {
+		fmt.Fprintf(w, "times      %s to %s\n", day(m.FirstTime), day(m.LastTime))
+	}
+	if m.NoTables != "" {
+		fmt.Fprintf(w, "rows       none: %s\n", m.NoTables)
+	}
+	fmt.Fprintf(w, "genesis    %s\nchain      %s\nstored     %d bytes\n", m.Genesis, m.To.Chain, bytes)
+}
+
+func checkBackups(dirs []string, stdout io.Writer) error {
+	for _, dir := range dirs {
+		m, err := backup.Read(dir)
+		if err == nil {
+			err = backup.Verify(m)
+		}
+		if err != nil {
+			return damage(err)
+		}
+		printBackup(stdout, m)
+	}
+	fmt.Fprintf(stdout, "verified   every byte of %d\n", len(dirs))
+	return nil
+}
+
+// backupSource is the admin listener of a server, and how to get in.
+func backupSource(c *settings.Config, server, tokenFile string) (backup.Source, error) {
+	token := func() (string, error) {
+		secret, err := c.JWTSecret()
+		if err != nil {
+			return "", err
+		}
+		return gate.Mint(secret, gate.Claims{Subject: "backup", Admin: true},
+			c.String("auth.jwt.issuer"), consultTokenLife, time.Now()), nil
+	}
+	if tokenFile != "" {
+		token = func() (string, error) {
+			text, err := os.ReadFile(tokenFile)
+			if err != nil {
+				return "", fmt.Errorf("token-file: read %s: %w", tokenFile, settings.Cause(err))
+			}
+			return strings.TrimSpace(string(text)), nil
+		}
+	}
+	if server != "" {
+		if !strings.HasPrefix(server, "http://") && !strings.HasPrefix(server, "https://") {
+			return nil, settings.Usagef("server: want http://host:port or https://host:port, got %s",
+				settings.Printable(server))
+		}
+		return backups.NewRemote(server, token, nil), nil
+	}
+	at, err := listenerOf(c, "admin")
+	if err != nil {
+		return nil, err
+	}
+	return backups.NewRemote("http://"+feeds.Reachable(at), token, nil), nil
+}
+
+const restoreUsage = "restore DIR [DIR2...] --data.dir=NEW [flags]"
+
+// runRestore is `posttrade restore`.
+func runRestore(args []string, stdout, stderr io.Writer) int {
+	var to uint64
+	f := newFlags(restoreUsage,
+		"Makes an installation in data.dir, which must be new or empty, from the whole backup in DIR and those that\n"+
+			"follow it, in their order. Verifies all that it takes, and replays it as journal verify does.\n"+
+			"The first start makes everything else again: rows, price history, extracts. The control sources begin a new epoch.\n"+
+			"Example: posttrade restore /backup/mon /backup/tue --data.dir=/var/lib/posttrade")
+	f.Uint64Var(&to, "to-seq", 0, "stop behind the command with this `sequence`, 0 = take all")
+	c, err := f.read(args, 1000, stdout)
+	if err != nil {
+		return settings.Exit(stderr, err)
+	}
+	if len(f.rest) == 0 || c.Source("data.dir") == "default" {
+		return settings.Exit(stderr, settings.Usagef("usage: posttrade %s", restoreUsage))
+	}
+	return settings.Exit(stderr, damage(restore(c, f.rest, to, stdout)))
+}
+
+func restore(c *settings.Config, dirs []string, to uint64, stdout io.Writer) error {
+	chain, err := backup.Chain(dirs)
+	if err != nil {
+		return err
+	}
+	got, err := backup.Restore(c.String("data.dir"), chain, backup.RestoreOptions{
+		To: to, Journal: journal.Options{Fatal: func(error) {}},
+		Verify: func(dir string) error { return verifyJournal(dir, "", stdout) },
+	})
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(stdout, "restored   %s, up to sequence %d, trade %d, from %s\n", c.String("data.dir"),
+		got.InputSequence, got.TradeSequence, strings.Join(got.From, ", "))
+	return nil
+}

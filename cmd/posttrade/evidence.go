@@ -1,0 +1,173 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"posttrade/app/engine"
+	"posttrade/app/installation"
+	"posttrade/app/settings"
+	"posttrade/journal"
+	"posttrade/journal/evidence"
+	"posttrade/journal/evidence/page"
+	"posttrade/matcher"
+)
+
+const evidenceUsage = "evidence key|proof|verify|export|page [flags]"
+
+// evidenceFlags are what the commands of evidence read beside the settings.
+type evidenceFlags struct {
+	keys, witnesses []string
+	old, log        string // files and addresses of verify
+	report          string
+	from, to        uint64 // of export
+}
+
+// runEvidence is `posttrade evidence`: the commands of the transparency log.
+func runEvidence(args []string, stdout, stderr io.Writer) int {
+	var e evidenceFlags
+	f := newFlags(evidenceUsage,
+		"The transparency log of the journal: what it proves, and how an outsider checks it.\n"+
+			"  key      print the public key of the log in data.dir, for verifiers\n"+
+			"  proof    prove records to a stranger: evidence proof trd-1 ord-7 SW-9 12 > p.json\n"+
+			"           An id of digits is an input sequence. Works on data.dir, also beside its server\n"+
+			"  verify   check proofs: evidence verify p.json --key VKEY [--witness-key VKEY...]\n"+
+			"           Needs no data directory, no network. Exit 0 proven, 3 not proven, 1 cannot read\n"+
+			"           verify --checkpoint OLD --key VKEY (DIR | NEW --log URL)  is OLD a prefix?\n"+
+			"           verify DIR --key VKEY                 a log, or an export: all of it\n"+
+			"           verify --report FILE --key VKEY DIR   a regulatory report, byte by byte\n"+
+			"  export   write a folder that proves a range: evidence export --from A --to B DIR\n"+
+			"  page     print a web page that verifies in a browser, from a file")
+	list := func(to *[]string) func(string) error {
+		return func(text string) error {
+			*to = append(*to, text)
+			return nil
+		}
+	}
+	f.Func("key", "verify: public `key` of the log, or the file that holds it; any of several",
+		list(&e.keys))
+	f.Func("witness-key", "verify: public `key` of a witness that must have cosigned",
+		list(&e.witnesses))
+	f.StringVar(&e.old, "checkpoint", "", "verify: `file` of an older head that was kept")
+	f.StringVar(&e.log, "log", "", "verify: `address` of a running log, such as http://host:18110/log")
+	f.StringVar(&e.report, "report", "", "verify: `file` of a regulatory report")
+	f.Uint64Var(&e.from, "from", 1, "export: first `sequence`")
+	f.Uint64Var(&e.to, "to", 0, "export: last `sequence`, 0 = what the newest head covers")
+	c, err := f.read(args, maxProofIDs, stdout)
+	if err != nil {
+		return settings.Exit(stderr, err)
+	}
+	if len(f.rest) == 0 {
+		return settings.Exit(stderr, settings.Usagef("usage: posttrade %s", evidenceUsage))
+	}
+	rest := f.rest[1:]
+	switch f.rest[0] {
+	case "key":
+		return settings.Exit(stderr, printLogKey(c, stdout))
+	case "proof":
+		return settings.Exit(stderr, printProofs(c, rest, stdout))
+	case "verify":
+		return settings.Exit(stderr, e.verify(rest, stdout))
+	case "export":
+		return settings.Exit(stderr, e.export(c, rest, stdout))
+	case "page":
+		_, err := stdout.Write(page.HTML())
+		return settings.Exit(stderr, err)
+	}
+	return settings.Exit(stderr,
+		settings.Usagef("unknown evidence command %s; there are key, proof, verify, export and page",
+			settings.Printable(f.rest[0])))
+}
+
+// maxProofIDs bounds the ids on a command line.
+const maxProofIDs = 1000
+
+// withJournal opens the journal of data.dir for reading.
+func withJournal(c *settings.Config,
+	f func(j *journal.Journal, o evidence.Options) error) (err error) {
+	j, err := journal.Read(c.InDataDir("journal"), journal.VerifyOptions{})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, j.Close()) }()
+	text, _ := j.Genesis()
+	g, err := matcher.ParseGenesis(text)
+	if err != nil {
+		return err
+	}
+	return f(j, installation.EvidenceOptions(c, g))
+}
+
+func printLogKey(c *settings.Config, stdout io.Writer) error {
+	return withJournal(c, func(j *journal.Journal, o evidence.Options) error {
+		if err := os.MkdirAll(o.Dir, 0o755); err != nil {
+			return err
+		}
+		s, err := evidence.LoadSigner(o.Dir, o.KeyFile, evidence.Origin(o.Origin, j.Seed()))
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintln(stdout, s.VKey)
+		return err
+	})
+}
+
+// printProofs prints a proof a line, each against the newest published head.
+func printProofs(c *settings.Config, ids []string, stdout io.Writer) error {
+	if len(ids) == 0 {
+		return settings.Usagef("proof needs ids: trd-1, ord-7, SW-9, SWPT-9 or an input sequence")
+	}
+	wanted := make([]evidence.Wanted, len(ids))
+	for i, id := range ids {
+		w, ok := evidence.ParseWanted(id)
+		if !ok {
+			return settings.Usagef("%s is not trd-1, ord-7, SW-9, SWPT-9 or an input sequence",
+				settings.Printable(id))
+		}
+		wanted[i] = w
+	}
+	out := bufio.NewWriter(stdout)
+	err := withJournal(c, func(j *journal.Journal, o evidence.Options) error {
+		g, _ := j.Genesis()
+		parsed, err := matcher.ParseGenesis(g)
+		if err != nil {
+			return err
+		}
+		p, err := evidence.NewProver(j, o.Dir, engine.RebuildFrom(parsed).Engine)
+		if err != nil {
+			return err
+		}
+		note, err := p.Newest()
+		if err != nil {
+			return err
+		}
+		for _, w := range wanted {
+			if err := printProof(p, w, note, out); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return errors.Join(err, out.Flush())
+}
+
+func printProof(p *evidence.Prover, w evidence.Wanted, note []byte, out io.Writer) error {
+	ctx := context.Background()
+	at, err := p.Find(ctx, w)
+	if err != nil {
+		return err
+	}
+	proof, err := p.Prove(ctx, at, note)
+	if errors.Is(err, evidence.ErrContradiction) {
+		return fmt.Errorf("%w: %w", settings.ErrMismatch, err)
+	}
+	if err != nil {
+		return err
+	}
+	_, err = out.Write(proof.Append(nil))
+	return err
+}

@@ -1,0 +1,290 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"posttrade/app/settings"
+	"posttrade/journal"
+	"posttrade/journal/evidence"
+	"posttrade/journal/evidence/bundle"
+	"posttrade/journal/evidence/verify"
+)
+
+// keysOf reads the keys on the command line; a key may be the name of a file that holds it.
+func (e *evidenceFlags) keysOf() (verify.Keys, error) {
+	if len(e.keys) == 0 {
+		return verify.Keys{}, settings.Usagef("verify needs --key, as posttrade evidence key prints it")
+	}
+	read := func(list []string) ([]string, error) {
+		var out []string
+		for _, text := range list {
+			if strings.Contains(text, "+") {
+				out = append(out, text)
+				continue
+			}
+			b, err := os.ReadFile(text)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, strings.TrimSpace(string(b)))
+		}
+		return out, nil
+	}
+	log, err := read(e.keys)
+	if err != nil {
+		return verify.Keys{}, err
+	}
+	witnesses, err := read(e.witnesses)
+	if err != nil {
+		return verify.Keys{}, err
+	}
+	k, err := verify.ParseKeys(log, witnesses)
+	if err != nil {
+		return k, settings.Usagef("%v", err)
+	}
+	return k, nil
+}
+
+// verify checks proofs, logs and exports. What it reads is not trusted, so a bug that it meets is a
+// line, not a stack trace.
+func (e *evidenceFlags) verify(names []string, stdout io.Writer) (err error) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			err = fmt.Errorf("evidence: cannot read it: %v", cause)
+		}
+	}()
+	keys, err := e.keysOf()
+	if err != nil {
+		return err
+	}
+	if len(names) == 0 {
+		return settings.Usagef("verify needs a file of proofs, or a folder")
+	}
+	info, err := os.Stat(names[0])
+	if err != nil {
+		return err
+	}
+	switch {
+	case info.IsDir() && len(names) > 1:
+		return settings.Usagef("unexpected argument %s", settings.Printable(names[1]))
+	case info.IsDir() && e.log != "":
+		return settings.Usagef("--log goes with the file of a newer head, not with a folder")
+	case info.IsDir() && bundle.Is(bundle.Folder(names[0])):
+		return e.verifyBundle(&keys, names[0], stdout)
+	case e.report != "":
+		return settings.Usagef("--report needs the folder of an export")
+	case info.IsDir():
+		return e.verifyFolder(&keys, names[0], stdout)
+	case e.old != "":
+		return e.verifyHead(&keys, names[0], stdout)
+	}
+	return verifyProofs(&keys, names, stdout)
+}
+
+func verifyProofs(keys *verify.Keys, names []string, stdout io.Writer) error {
+	for _, name := range names {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		proofs, err := verify.Proofs(text)
+		if err != nil {
+			return notProven(name, err)
+		}
+		for _, p := range proofs {
+			proven, err := keys.Check(p)
+			if err != nil {
+				return notProven(name, err)
+			}
+			fmt.Fprintln(stdout, "proven", proven)
+		}
+	}
+	return nil
+}
+
+// oldNote reads the older head; nil when none is given.
+func (e *evidenceFlags) oldNote() ([]byte, error) {
+	if e.old == "" {
+		return nil, nil
+	}
+	return os.ReadFile(e.old)
+}
+
+// verifyFolder checks every tile of a log, and the older head if one is given.
+func (e *evidenceFlags) verifyFolder(keys *verify.Keys, dir string, stdout io.Writer) error {
+	old, err := e.oldNote()
+	if err != nil {
+		return err
+	}
+	var names []string
+	root := os.DirFS(dir)
+	err = fs.WalkDir(root, "tile", func(name string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() {
+			names = append(names, filepath.ToSlash(name))
+		}
+		return err
+	})
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	x, err := keys.Folder(old, names, bundle.Folder(dir))
+	if err != nil {
+		return notProven(dir, err)
+	}
+	if old != nil {
+		_, err = fmt.Fprintln(stdout, "proven", x)
+		return err
+	}
+	_, err = fmt.Fprintf(stdout, "proven %s: every tile leads to the head at sequence %d\n",
+		x.New.Origin, x.New.Head)
+	return err
+}
+
+// verifyHead checks that a newer head continues an older one, with the tiles of a running log.
+func (e *evidenceFlags) verifyHead(keys *verify.Keys, name string, stdout io.Writer) error {
+	if e.log == "" {
+		return settings.Usagef("verify --checkpoint needs a folder, or a newer head and --log")
+	}
+	old, err := e.oldNote()
+	if err != nil {
+		return err
+	}
+	note, err := os.ReadFile(name)
+	if err != nil {
+		return err
+	}
+	x, err := keys.Extends(old, note, fetcher(e.log))
+	if err != nil {
+		return notProven(name, err)
+	}
+	_, err = fmt.Fprintln(stdout, "proven", x)
+	return err
+}
+
+// The bounds of what is fetched from a log.
+const (
+	fetchTimeout = 30 * time.Second
+	maxFetched   = 1 << 20
+)
+
+// fetcher reads the files of a log over HTTP.
+func fetcher(address string) verify.Read {
+	client := &http.Client{Timeout: fetchTimeout}
+	return func(name string) ([]byte, error) {
+		answer, err := client.Get(strings.TrimSuffix(address, "/") + "/" + name)
+		if err != nil {
+			return nil, err
+		}
+		defer answer.Body.Close()
+		switch answer.StatusCode {
+		case http.StatusOK:
+			return io.ReadAll(io.LimitReader(answer.Body, maxFetched))
+		case http.StatusNotFound:
+			return nil, fmt.Errorf("%s: %w", name, fs.ErrNotExist)
+		}
+		return nil, fmt.Errorf("%s: status %d", name, answer.StatusCode)
+	}
+}
+
+// verifyBundle replays an export.
+func (e *evidenceFlags) verifyBundle(keys *verify.Keys, dir string, stdout io.Writer) (err error) {
+	var o bundle.Options
+	if o.Old, err = e.oldNote(); err != nil {
+		return err
+	}
+	read := bundle.Folder(dir)
+	var report *bundle.Report
+	if e.report != "" {
+		file, err := os.Open(e.report)
+		if err != nil {
+			return err
+		}
+		defer file.Close()
+		if report, err = bundle.OpenReport(file, read); err != nil {
+			return notProven(e.report, err)
+		}
+		o.Report, o.ReportFrom, o.ReportTo = report, report.From, report.To
+	}
+	p, err := bundle.Verify(keys, read, o)
+	if err == nil && report != nil {
+		err = report.End(p.Other)
+	}
+	if err != nil {
+		var refused *verify.Refusal
+		if errors.As(err, &refused) && refused.Blames == verify.BlameReport {
+			dir = e.report
+		}
+		return notProven(dir, err)
+	}
+	printBundle(stdout, p)
+	if p.Old != nil {
+		fmt.Fprintln(stdout, "proven", p.Old)
+	}
+	if report != nil {
+		fmt.Fprintf(stdout, "proven %s: every byte is what the engine decides, sequences %d to %d\n",
+			e.report, report.From, report.To)
+	}
+	return nil
+}
+
+func printBundle(w io.Writer, p *bundle.Proven) {
+	fmt.Fprintf(w, "proven sequences %d to %d of the log %s: every decision and fill, signed by %s\n",
+		p.Snapshot+1, p.To, p.Origin, p.Signer)
+	fmt.Fprintf(w, "fills    %d, sha256 %s\n", p.Fills.Count, p.Fills.SHA256)
+	fmt.Fprintf(w, "blotter  %d rows, sha256 %s\n", p.Blotter.Count, p.Blotter.SHA256)
+	fmt.Fprintf(w, "report   %d records, sha256 %s\n", p.Report.Count, p.Report.SHA256)
+	if p.Snapshot > 0 {
+		fmt.Fprintf(w, "snapshot the state at sequence %d is attested by the signature, not replayed\n",
+			p.Snapshot)
+	}
+}
+
+// export writes the folder of a range.
+func (e *evidenceFlags) export(c *settings.Config, rest []string, stdout io.Writer) error {
+	if len(rest) != 1 {
+		return settings.Usagef("usage: posttrade evidence export --from A --to B DIR")
+	}
+	return withJournal(c, func(j *journal.Journal, o evidence.Options) error {
+		s, err := evidence.LoadSigner(o.Dir, o.KeyFile, evidence.Origin(o.Origin, j.Seed()))
+		if err != nil {
+			return err
+		}
+		p, err := bundle.Export(context.Background(), bundle.Source{Journal: j, Log: o.Dir,
+			Engine: o.Engine, Key: s.VKey}, e.from, e.to, rest[0])
+		if errors.Is(err, evidence.ErrContradiction) {
+			return unproven{err}
+		}
+		if err != nil {
+			return err
+		}
+		printBundle(stdout, p)
+		return nil
+	})
+}
+
+// unproven is the error of what is not proven: exit 3.
+type unproven struct{ error }
+
+// Unwrap implements errors.Unwrap.
+func (u unproven) Unwrap() error { return u.error }
+
+// Is makes an unproven error a mismatch.
+func (u unproven) Is(target error) bool { return target == settings.ErrMismatch }
+
+// notProven words what a verifier has refused. What cannot be read is a plain failure.
+func notProven(name string, err error) error {
+	var refused *verify.Refusal
+	if !errors.As(err, &refused) {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	return unproven{fmt.Errorf("not proven: %s: %w", name, err)}
+}

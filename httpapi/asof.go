@@ -1,0 +1,287 @@
+package httpapi
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strconv"
+
+	"posttrade/journal/asof"
+	"posttrade/matcher"
+	"posttrade/matcher/gate"
+	"posttrade/sidecars/store"
+)
+
+// The endpoints below /as-of/{inputSeq} show what the endpoint behind the number showed when that
+// sequence was the head. They run the code of that endpoint over the views of a moment.
+
+// asOfPrefix begins the path of every endpoint of the past.
+const asOfPrefix = "/as-of/"
+
+// headerAsOf is the sequence that an answer shows.
+const headerAsOf = "X-As-Of-Sequence"
+
+// problemMoments is the answer when no engine for the past becomes free in time.
+var problemMoments = problem{status: 503, code: CodeBusy,
+	detail:       "as many moments as may be are being looked at, or this one is still being loaded",
+	notSequenced: true}
+
+// problemMoment is the answer to a sequence that is none.
+var problemMoment = badQuery(
+	"the sequence is a whole number without leading zeros, 0 for the state before the first command")
+
+// asOfRoute finds the endpoint of a path behind asOfPrefix.
+func asOfRoute(rest []byte) (r route, id []byte) {
+	sequence, path := cutSegment(rest)
+	if len(sequence) == 0 || len(path) == 0 {
+		return routeNone, nil
+	}
+	if string(path) == "/accounts" {
+		return routeAsOfAccounts, nil
+	}
+	now, id := routeOf(path)
+	switch now {
+	case routeBook:
+		return routeAsOfBook, id
+	case routePositions:
+		return routeAsOfPositions, nil
+	case routeOrders:
+		return routeAsOfOrders, nil
+	case routeOrder:
+		return routeAsOfOrder, id
+	case routeRiskSnapshot:
+		return routeAsOfControls, nil
+	case routeTrades:
+		return routeAsOfTrades, nil
+	case routeContracts:
+		return routeAsOfContracts, nil
+	case routeContract:
+		return routeAsOfContract, id
+	}
+	return routeNone, nil
+}
+
+// pastSequence reads the number behind asOfPrefix.
+func (x *exchange) pastSequence() (inputSeq uint64, ok bool) {
+	path, _ := splitTarget(x.ctx.Request.Header.RequestURI())
+	rest, _ := cutPrefix(stripPrefix(path, x.m.prefix), asOfPrefix)
+	sequence, _ := cutSegment(rest)
+	return number(sequence, 0, 1<<63-1)
+}
+
+// showPast answers for a moment of the past.
+func (x *exchange) showPast(r route, id []byte) problem {
+	if p := x.admin(); p.status != 0 {
+		return p
+	}
+	if x.m.AsOf == nil {
+		return problemRoute
+	}
+	inputSeq, ok := x.pastSequence()
+	if !ok {
+		return problemMoment
+	}
+	ctx, cancel := context.WithTimeout(x.m.lasting, queryTimeout)
+	defer cancel()
+	return x.showAt(ctx, inputSeq, r, id)
+}
+
+// showAt answers with what an endpoint showed when a sequence was the head.
+func (x *exchange) showAt(ctx context.Context, inputSeq uint64, r route, id []byte) problem {
+	moment, p := x.m.moment(ctx, inputSeq)
+	if p.status != 0 {
+		return p
+	}
+	defer moment.Release()
+	x.views, x.past = moment.Views(), true
+	defer func() { x.views, x.past = x.m.Views, false }()
+	if p := x.showMoment(ctx, moment, r, id); p.status != 0 {
+		return p
+	}
+	x.ctx.Response.Header.Set(headerAsOf, strconv.FormatUint(inputSeq, 10))
+	return problem{}
+}
+
+// moment loads a moment. The caller releases it.
+func (m *OrderMatcher) moment(ctx context.Context, inputSeq uint64) (*asof.Moment, problem) {
+	moment, err := m.AsOf.At(ctx, inputSeq)
+	if err != nil {
+		return nil, m.notLoaded(err)
+	}
+	return moment, problem{}
+}
+
+// notLoaded is the problem of a moment that cannot be shown.
+func (m *OrderMatcher) notLoaded(err error) problem {
+	var beyond *asof.BeyondError
+	switch {
+	case errors.As(err, &beyond):
+		return badQuery(beyond.Error())
+	case errors.Is(err, asof.ErrBusy), errors.Is(err, context.DeadlineExceeded): // being loaded
+		return problemMoments
+	case errors.Is(err, asof.ErrClosed):
+		return problemStopping
+	}
+	return m.failed(err)
+}
+
+// showMoment runs the endpoint of the present over the views of a moment.
+func (x *exchange) showMoment(ctx context.Context, moment *asof.Moment, r route,
+	id []byte) problem {
+	switch r {
+	case routeAsOfBook:
+		return x.showBook(id)
+	case routeAsOfPositions:
+		return x.listPositions()
+	case routeAsOfOrders:
+		return x.listOrders()
+	case routeAsOfOrder:
+		return x.showOrder(id)
+	case routeAsOfAccounts:
+		return x.listPastAccounts()
+	case routeAsOfControls:
+		return x.showPastControls(moment)
+	case routeAsOfContracts:
+		return x.listContracts()
+	case routeAsOfContract:
+		return x.showContract(id)
+	default:
+		return x.listPastTrades(ctx, moment)
+	}
+}
+
+// noParameters refuses a query.
+func (x *exchange) noParameters() problem {
+	return x.eachParameter(func(string, []byte) bool { return false })
+}
+
+// listPastAccounts is GET /as-of/{inputSeq}/accounts: GET /account/ of the account-service without
+// the names, which no sequence decides.
+func (x *exchange) listPastAccounts() problem {
+	if p := x.noParameters(); p.status != 0 {
+		return p
+	}
+	b := append(x.begin(), '[')
+	for i, a := range x.views.Accounts() {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(appendAccountID(b, a.ID), '}')
+	}
+	return x.send(200, append(b, ']'))
+}
+
+// pastControls is a gate.Snapshot without the states of the sources, which no sequence decides.
+type pastControls struct {
+	KillSwitch    bool                   `json:"killSwitch"`
+	PolicyVersion int64                  `json:"policyVersion"`
+	Limits        gate.LimitValues       `json:"limits"`
+	Accounts      []gate.AccountControl  `json:"accounts"`
+	Securities    []gate.SecurityControl `json:"securities"`
+}
+
+// showPastControls is GET /as-of/{inputSeq}/risk/control/snapshot.
+func (x *exchange) showPastControls(moment *asof.Moment) problem {
+	if p := x.noParameters(); p.status != 0 {
+		return p
+	}
+	b, err := json.Marshal(controlsOf(moment))
+	if err != nil {
+		panic("httpapi: the controls do not marshal: " + err.Error()) // plain types: a bug
+	}
+	return x.send(200, append(x.begin(), b...))
+}
+
+// controlsOf is the gate's image as views and engine of a moment know it.
+func controlsOf(moment *asof.Moment) pastControls {
+	v, e := moment.Views(), moment.Engine()
+	policy := v.Policy()
+	c := pastControls{KillSwitch: policy.KillSwitch, PolicyVersion: policy.Version,
+		Limits:   gate.LimitValues{Set: matcher.AllLimits, Values: e.RiskLimits()},
+		Accounts: []gate.AccountControl{}, Securities: []gate.SecurityControl{}}
+	own := map[uint32]*gate.LimitValues{}
+	e.EachOwnLimits(func(o matcher.OwnLimits) bool {
+		own[o.AccountID] = &gate.LimitValues{Set: o.Own, Values: o.Values}
+		return true
+	})
+	for _, a := range v.Accounts() {
+		c.Accounts = append(c.Accounts, gate.AccountControl{
+			ID: a.ID, Enabled: a.Enabled, Version: a.Version, HeldBy: gate.Holder(a.ByHand),
+			Limits: own[a.ID],
+		})
+	}
+	for _, s := range v.Securities() {
+		c.Securities = append(c.Securities, gate.SecurityControl{
+			ID: s.ID, Ticker: s.Ticker, Enabled: s.Enabled, Halted: s.Halted, Restricted: s.Restricted,
+			Version: s.Version, HeldBy: gate.Holder(s.EnabledByHand || s.HaltedByHand),
+		})
+	}
+	slices.SortFunc(c.Securities, func(a, b gate.SecurityControl) int {
+		return cmp.Compare(a.Ticker, b.Ticker)
+	})
+	return c
+}
+
+// listPastTrades is GET /as-of/{inputSeq}/trades: GET /trades of the trade-processor over the
+// journal's own fills, without what no sequence decides.
+func (x *exchange) listPastTrades(ctx context.Context, moment *asof.Moment) problem {
+	var (
+		account  uint64
+		asked    bool
+		security uint32
+		named    bool
+		after    uint64
+		limit    = uint64(defaultPage)
+	)
+	if p := x.eachParameter(func(name string, value []byte) (ok bool) {
+		switch name {
+		case "accountId":
+			account, ok = number(value, 0, 1<<32-1)
+			asked = ok
+		case "security":
+			security, _ = x.m.Gate.Security(value)
+			named, ok = true, true
+		case "limit":
+			limit, ok = number(value, 1, maxPage)
+		case "cursor":
+			after, ok = parseCursor(value, cursorTrades)
+		}
+		return ok
+	}); p.status != 0 {
+		return p
+	}
+	fills, err := moment.Fills(ctx, after, int(limit)+1, func(f *matcher.Fill) bool {
+		return (!asked || f.AccountID == uint32(account)) && (!named || f.SecurityID == security)
+	})
+	if err != nil {
+		return x.m.failed(err)
+	}
+	next := uint64(0)
+	if len(fills) > int(limit) {
+		fills = fills[:limit]
+		next = fills[limit-1].TradeSeq
+	}
+	b := append(x.begin(), `{"items":[`...)
+	for i := range fills {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = x.appendPastTrade(b, &fills[i])
+	}
+	return x.send(200, endList(b, cursorTrades, next))
+}
+
+// appendPastTrade appends the document of a fill as a trade.
+func (x *exchange) appendPastTrade(b []byte, f *matcher.Fill) []byte {
+	t := store.Trade{
+		ID: store.TradeID(f.TradeSeq), Seq: f.TradeSeq, AccountID: f.AccountID,
+		Security: x.m.Gate.Ticker(f.SecurityID), Side: f.Side, Quantity: int64(f.Qty), Price: f.Px,
+		ExecutedAt: f.TimeMillis,
+	}
+	if f.OrderRef != 0 {
+		t.OrderID = "ord-" + strconv.FormatUint(f.Order(), 10)
+	}
+	return append(appendTradeOrigin(appendTradeTerms(b, &t), &t), '}')
+}

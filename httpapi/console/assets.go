@@ -1,0 +1,98 @@
+package console
+
+import (
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"path"
+	"slices"
+	"strings"
+)
+
+//go:embed assets
+var assets embed.FS
+
+// Pages are the addresses of the pages, without the slash. Each is the same document, which shows
+// the page that its address names.
+var Pages = []string{"overview", "trade", "blotter", "positions", "reconciliation", "settlement",
+	"tca", "contracts", "controls", "time", "evidence", "cluster", "latency"}
+
+// file is a file of the console, ready to be sent.
+type file struct {
+	kind     string
+	encoding string // gzip or empty
+	etag     string
+	text     []byte
+}
+
+// files are all files of the console, by path without the leading slash.
+type files map[string]file
+
+// kinds are the content types by extension. A file of another kind does not belong here.
+var kinds = map[string]string{
+	".html": "text/html; charset=utf-8",
+	".css":  "text/css; charset=utf-8",
+	".js":   "text/javascript; charset=utf-8",
+	".svg":  "image/svg+xml",
+	".txt":  "text/plain; charset=utf-8",
+	".wasm": "application/wasm",
+}
+
+func readFiles() (files, error) {
+	all := files{}
+	err := fs.WalkDir(assets, "assets", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		if _, known := kinds[path.Ext(name)]; !known {
+			return fmt.Errorf("console: file=%s: no content type for it", name)
+		}
+		text, err := assets.ReadFile(name)
+		all.add(name, text, "")
+		return err
+	})
+	return all, err
+}
+
+func (f files) add(name string, text []byte, encoding string) {
+	sum := sha256.Sum256(text)
+	f[name] = file{kind: kinds[path.Ext(name)], encoding: encoding,
+		etag: `"` + hex.EncodeToString(sum[:8]) + `"`, text: text}
+}
+
+// serveFile sends a file, or the document for the address of a page.
+func (c *Console) serveFile(w http.ResponseWriter, r *http.Request) {
+	if !allow(w, r, http.MethodGet, http.MethodHead) {
+		return
+	}
+	name := strings.TrimPrefix(r.URL.Path, "/")
+	switch {
+	case name == "":
+		http.Redirect(w, r, "/"+Pages[0], http.StatusFound)
+		return
+	case slices.Contains(Pages, name):
+		name = "assets/index.html"
+	case !strings.HasPrefix(name, "assets/") || name == "assets/index.html":
+		name = ""
+	}
+	f, found := c.files[name]
+	if !found {
+		refuse(w, http.StatusNotFound, "NOT_FOUND", "no such page or file")
+		return
+	}
+	h := w.Header()
+	h.Set("Content-Type", f.kind)
+	h.Set("Cache-Control", "no-cache") // the ETag decides: a newer binary has newer files
+	h.Set("ETag", f.etag)
+	if f.encoding != "" {
+		h.Set("Content-Encoding", f.encoding) // every browser that has WebAssembly takes it
+	}
+	if slices.Contains(strings.Split(r.Header.Get("If-None-Match"), ", "), f.etag) {
+		w.WriteHeader(http.StatusNotModified)
+		return
+	}
+	_, _ = w.Write(f.text) // the peer may be gone; of HEAD the server sends the head only
+}

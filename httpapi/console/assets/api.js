@@ -1,0 +1,165 @@
+/**
+ * Requests to the services. They go to this origin only; the session's cookie goes with them.
+ *
+ * A page never guesses whether the server is there: every answer and every failure is noted in
+ * `link`, and the banner of the shell shows it.
+ */
+import { Store } from './dom.js';
+
+/**
+ * @typedef {{signedIn: boolean, oneClick: boolean, subject: string, admin: boolean,
+ *   accounts: number[], expiresAt: string, csrf: string, prover: boolean, about: Record<string, string>}} Session
+ */
+
+/** Who is signed in; null while this is not known yet. @type {Store<Session|null>} */
+export const session = new Store(null);
+
+/** Whether the server answers, and when it last did. */
+export const link = new Store({ live: true, seenAt: Date.now(), because: '' });
+
+/** An answer that is no success. */
+export class Problem extends Error {
+  /** @param {number} status @param {any} body */
+  constructor(status, body) {
+    super(body?.detail || body?.title || (status ? `status ${status}` : 'no answer'));
+    this.status = status;
+    this.body = body || {};
+    /** @type {string} */
+    this.code = this.body.code || '';
+    /** @type {string} */
+    this.reason = this.body.reason || '';
+  }
+
+  /** True: the endpoint is not in this build. */
+  get absent() { return this.status === 404 && this.code === 'NOT_FOUND'; }
+}
+
+/** @param {string} because */
+export function lost(because) {
+  const { live, seenAt } = link.value;
+  if (live) link.set({ live: false, seenAt, because });
+}
+
+export function found() {
+  const now = Date.now();
+  if (!link.value.live || now - link.value.seenAt > 500) {
+    if (link.value.live) link.value.seenAt = now; // nothing to draw
+    else link.set({ live: true, seenAt: now, because: '' });
+  }
+}
+
+/**
+ * @typedef {{query?: Record<string, any>, body?: any, reason?: string, signal?: AbortSignal,
+ *   after?: number, accept?: string, headers?: Record<string, string>}} Ask
+ */
+
+/**
+ * Sends a request and returns the answer.
+ * @param {string} method @param {string} path such as order-matcher/orders @param {Ask} ask
+ * @returns {Promise<Response>}
+ */
+export async function send(method, path, ask = {}) {
+  /** @type {Record<string, string>} */
+  const headers = { Accept: ask.accept || 'application/json', 'X-Console-Status': 'header', ...ask.headers };
+  if (method !== 'GET') headers['X-CSRF-Token'] = session.value?.csrf || '';
+  if (ask.reason) headers['X-Reason'] = bytesAsText(ask.reason);
+  if (ask.after) headers['X-Min-Sequence'] = String(ask.after);
+  if (ask.body !== undefined) headers['Content-Type'] = 'application/json';
+  let answer;
+  try {
+    answer = await fetch(`/api/${path}${queryOf(ask.query)}`, {
+      method, headers, signal: ask.signal, credentials: 'same-origin', redirect: 'error',
+      body: ask.body === undefined ? undefined : JSON.stringify(ask.body),
+    });
+  } catch (error) {
+    if (ask.signal?.aborted) throw error;
+    lost('the server does not answer');
+    throw new Problem(0, { detail: 'the server does not answer' });
+  }
+  const status = statusOf(answer);
+  if (status < 400) {
+    found();
+    return answer;
+  }
+  const body = await answer.json().catch(() => null);
+  const problem = new Problem(status, body);
+  if (status === 503 && problem.code === 'STOPPING') lost('the server is stopping');
+  else if (status === 502) lost('the service does not answer');
+  else found();
+  if (status === 401 && session.value?.signedIn) refreshSession();
+  throw problem;
+}
+
+/**
+ * The status of an answer: the console's listener puts those of errors into a header, so that the
+ * browser does not write a refusal of the risk gate to its console as a fault of the page.
+ * @param {Response} answer
+ */
+export const statusOf = (answer) => Number(answer.headers.get('X-Console-Status')) || answer.status;
+
+/** A header holds bytes: text beyond ASCII goes as its UTF-8. @param {string} text */
+function bytesAsText(text) {
+  return String.fromCharCode(...new TextEncoder().encode(text.replace(/\s+/g, ' ').trim()));
+}
+
+/** @param {Record<string, any>|undefined} query */
+export function queryOf(query) {
+  const q = new URLSearchParams();
+  for (const [name, value] of Object.entries(query || {})) {
+    if (value !== undefined && value !== null && value !== '') q.set(name, String(value));
+  }
+  const text = q.toString();
+  return text ? `?${text}` : '';
+}
+
+/** @param {string} path @param {Ask} [ask] @returns {Promise<any>} */
+export async function get(path, ask) { return (await send('GET', path, ask)).json(); }
+
+/**
+ * A write: the answer's document, with the durability mode that it has.
+ * @param {string} path @param {any} body @param {Ask} [ask] @returns {Promise<any>}
+ */
+export async function post(path, body, ask = {}) {
+  const answer = await send('POST', path, { ...ask, body });
+  const document = await answer.json();
+  document.durability = answer.headers.get('X-Durability') || '';
+  return document;
+}
+
+/**
+ * Every item of a paged list, at most `most`.
+ * @param {string} path @param {Record<string, any>} query @param {number} most
+ * @param {AbortSignal} [signal] @returns {Promise<{items: any[], more: boolean}>}
+ */
+export async function all(path, query, most = 2000, signal) {
+  /** @type {any[]} */
+  const items = [];
+  let cursor;
+  do {
+    const page = await get(path, {
+      query: { limit: Math.min(1000, most - items.length), ...query, cursor }, signal,
+    });
+    items.push(...page.items);
+    cursor = page.nextCursor;
+  } while (cursor && items.length < most);
+  return { items, more: !!cursor };
+}
+
+/** Asks who is signed in. */
+export async function refreshSession() {
+  try {
+    session.set(await get('session'));
+  } catch (error) {
+    if (!session.value && error instanceof Problem && error.status) {
+      session.set(/** @type {any} */ ({ signedIn: false, oneClick: false }));
+    }
+  }
+}
+
+/** @param {string} token empty: the one click */
+export async function signIn(token) { session.set(await post('session', token ? { token } : {})); }
+
+export async function signOut() { session.set(await (await send('DELETE', 'session')).json()); }
+
+/** May the session do this? @param {'admin'} what */
+export function may(what) { return what === 'admin' && !!session.value?.admin; }

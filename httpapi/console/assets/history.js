@@ -1,0 +1,101 @@
+/**
+ * The metrics of the last ten minutes: those that the server has kept, and from now on a sample
+ * every two seconds while the page is seen.
+ */
+import { Store } from './dom.js';
+import { get, may, send, session } from './api.js';
+
+const EVERY_MS = 2000, KEPT_MS = 600_000;
+
+/**
+ * One sample: the time and every metric by name and labels, as in svc_ring_depth{ring="input"}.
+ * @typedef {{at: number, metrics: Record<string, number>}} Sample
+ * @type {Store<Sample[]>}
+ */
+export const samples = new Store([]);
+
+/** The last whole answer, buckets included. @type {Store<Record<string, number>>} */
+export const metrics = new Store({});
+
+let read = false; // what the server has kept
+
+async function readKept() {
+  const { items } = await get('history');
+  const first = samples.value[0]?.at ?? Infinity;
+  samples.set([...items.filter((s) => s.at < first), ...samples.value]);
+  read = true;
+}
+
+/** Reads the Prometheus text format. @param {string} text */
+export function parse(text) {
+  /** @type {Record<string, number>} */
+  const out = {};
+  for (const line of text.split('\n')) {
+    if (!line.startsWith('svc_')) continue;
+    const cut = line.lastIndexOf(' ');
+    out[line.slice(0, cut)] = Number(line.slice(cut + 1));
+  }
+  return out;
+}
+
+const kept = /^svc_(orders_total|journal_commit_seconds_(sum|count)|stage_latency_seconds_(sum|count)\{stage="http"|ring_depth|stage_sequence|.*_lag|outbox_unpublished|recon_open|settlement_|cluster_|kill|evidence_|disk_free|feed_)/;
+
+let timer = 0;
+async function sample() {
+  clearTimeout(timer);
+  if (session.value?.signedIn && may('admin') && !document.hidden) {
+    try {
+      const all = parse(await (await send('GET', 'admin/metrics', { accept: 'text/plain' })).text());
+      metrics.set(all);
+      /** @type {Record<string, number>} */
+      const some = {};
+      for (const name in all) if (kept.test(name) && !name.includes('_bucket')) some[name] = all[name];
+      if (!read) await readKept();
+      const since = Date.now() - KEPT_MS;
+      samples.set([...samples.value.filter((s) => s.at > since), { at: Date.now(), metrics: some }]);
+    } catch { /* api.js has noted it */ }
+  }
+  timer = setTimeout(sample, EVERY_MS);
+}
+session.readers.add(sample);
+setTimeout(sample, 0);
+
+/** The sum of every series of a metric. @param {Record<string, number>} m @param {string} name */
+export function total(m, name, label = '') {
+  let sum = null;
+  for (const key in m) {
+    if ((key === name || key.startsWith(`${name}{`)) && key.includes(label)) sum = (sum || 0) + m[key];
+  }
+  return sum;
+}
+
+/** The largest series of a metric. @param {Record<string, number>} m @param {string} name */
+export function largest(m, name, label = '') {
+  let most = null;
+  for (const key in m) {
+    if ((key === name || key.startsWith(`${name}{`)) && key.includes(label)) most = Math.max(most ?? -Infinity, m[key]);
+  }
+  return most;
+}
+
+/** What a counter rose by a second, at each sample. */
+export function rates(list, of) {
+  return list.map((s, i) => {
+    if (!i) return null;
+    const before = of(list[i - 1].metrics), now = of(s.metrics);
+    const seconds = (s.at - list[i - 1].at) / 1000;
+    if (before === null || now === null || now < before || seconds > 30) return null;
+    return (now - before) / seconds;
+  });
+}
+
+/** The mean of what came between two samples, of a histogram's sum and count. */
+export function means(list, name, label = '') {
+  return list.map((s, i) => {
+    if (!i) return null;
+    const a = list[i - 1].metrics, b = s.metrics;
+    const n = (total(b, `${name}_count`, label) ?? 0) - (total(a, `${name}_count`, label) ?? 0);
+    const sum = (total(b, `${name}_sum`, label) ?? 0) - (total(a, `${name}_sum`, label) ?? 0);
+    return n > 0 && sum >= 0 ? sum / n : null;
+  });
+}

@@ -1,0 +1,53 @@
+import { html, useEvery, useSettled, useState } from '../dom.js';
+import { all, may, post } from '../api.js';
+import { decimal, digitsOf, whole, words } from '../format.js';
+import { Ask, Card, Dialog, Empty, Facts, Failure, Field, Table } from '../parts.js';
+import { accountName, useAccounts } from '../data.js';
+import { WhyButton } from '../details.js';
+import { Files } from '../files.js';
+import { useQuery } from '../route.js';
+
+export const lead = 'Swaps and swaptions with their terms; the cuts of a session with their files.';
+
+export default function Contracts() {
+  const [read, change] = useQuery();
+  const [rows, setRows] = useState(null);
+  const [error, setError] = useState(null);
+  const [ask, setAsk] = useState(false);
+  const [session, setSession] = useState(new Date().toISOString().slice(0, 10));
+  const [said, setSaid] = useState('');
+  const list = useAccounts();
+  const account = useSettled(read('account')), opened = read('open'), admin = may('admin');
+  useEvery(2000, async () => {
+    try {
+      setRows((await all('order-matcher/contracts', { accountId: /^\d+$/.test(account) ? account : '' }, 5000)).items.reverse());
+      setError(null);
+    } catch (failure) { setError(failure); }
+  }, [account]);
+  const open = rows?.find((c) => c.contractId === opened);
+  const rate = (c) => decimal(c.fixedRate * 100, Math.max(2, digitsOf(c.fixedRate) - 2));
+  return html`<div class="filters" role="search" aria-label="Filter">
+      <${Field} label="Account" value=${read('account')} onInput=${(v) => change({ account: v.trim() })} list=${list} inputmode="numeric" />
+      <span class="end" role="status">${rows ? `${whole(rows.length)} contracts` : ''}</span></div>
+    <${Failure} error=${error && error.status ? error : null} what="The contracts" />
+    ${(rows || !error) && html`<${Card} title="Contracts"><${Table} label="Contracts" rows=${rows} keyOf=${(c) => c.contractId} empty="No contract is booked yet."
+      onOpen=${(c) => change({ open: c.contractId }, true)} columns=${[
+        { label: 'Contract', key: 'contractId' }, { label: 'Product', show: (c) => words(c.productType) },
+        { label: 'Account', num: true, key: 'accountId' }, { label: 'Pays or receives', key: 'payReceive' },
+        { label: 'Notional', num: true, show: (c) => whole(c.notional) }, { label: 'Fixed rate, %', num: true, show: rate },
+        { label: 'Effective', key: 'effectiveDate' }, { label: 'Maturity', key: 'maturityDate' }, { label: 'Expiry', key: 'expiryDate' },
+        { label: 'Conventions', key: 'conventions' }, { label: 'Sequence', num: true, show: (c) => whole(c.sequence) }]} /><//>`}
+    ${admin ? html`<${Card} title="Cuts" aside=${html`<button class="small" onClick=${() => setAsk(true)}>Make a cut…</button>`}>
+      ${said && html`<p class="answer good" role="status">${said}</p>`}
+      <${Files} folder="extracts" label="Cuts and their files" empty="No cut was made yet." wants=${(name) => name.includes('seq-') || name.includes('/')} /><//>`
+    : html`<${Empty}>The cuts need an admin token.<//>`}
+    ${open && html`<${Dialog} title=${open.contractId} onClose=${() => change({ open: '' })} side>
+      <${Facts} of=${[['Product', words(open.productType)], ['Client order id', open.clientOrderId], ['Account', `${open.accountId} ${accountName(open.accountId)}`],
+        ['Pays or receives', open.payReceive], ['Notional', whole(open.notional)], ['Fixed rate', `${rate(open)} %`], ['Effective', open.effectiveDate], ['Maturity', open.maturityDate],
+        ['Expiry', open.expiryDate], ['Exercise', open.exerciseStyle], ['Conventions', open.conventions], ['Sequence', whole(open.sequence)]]} />
+      <footer><${WhyButton} contract=${open.contractId} small=${false} /></footer><//>`}
+    ${ask && html`<${Ask} title="Make a cut of positions and contracts?" reason onClose=${() => setAsk(false)} act=${async (reason) => {
+      const done = await post('order-matcher/risk/extract', { sessionDate: session }, { reason });
+      setSaid(`The cut is taken at sequence ${whole(done.sequence)}; its files follow.`);
+    }}><${Field} label="Session date" type="date" value=${session} onInput=${setSession} required /><//>`}`;
+}

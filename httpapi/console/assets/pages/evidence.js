@@ -1,0 +1,82 @@
+import { html, useEffect, useEvery, useRef, useState, useStore } from '../dom.js';
+import { may, Problem, send } from '../api.js';
+import { duration, whole } from '../format.js';
+import { Card, Empty, Facts, Failure, Field, Loading, Table } from '../parts.js';
+import { metrics, total } from '../history.js';
+import { prepare, verify } from '../verify.js';
+
+export const lead = 'The signed heads of history, and a check of any proof in this browser: no server is asked.';
+
+/** The parts of a signed note. @param {string} text */
+function parseNote(text) {
+  const [body, signatures] = text.split('\n\n');
+  const lines = body.split('\n');
+  const named = (name) => lines.find((l) => l.startsWith(`${name} `))?.split(' ') || [];
+  return {
+    origin: lines[0], size: Number(lines[1]), root: lines[2], head: named('head'), snapshot: named('snapshot'),
+    signers: (signatures || '').split('\n').filter((l) => l.startsWith('— ')).map((l) => ({ name: l.split(' ')[1], key: l.split(' ')[2]?.slice(0, 6) })),
+  };
+}
+
+function Log() {
+  const [note, setNote] = useState(null);
+  const [error, setError] = useState(null);
+  const m = useStore(metrics);
+  useEvery(2000, async () => {
+    try {
+      setNote(parseNote(await (await send('GET', 'order-matcher/log/checkpoint', { accept: 'text/plain' })).text()));
+      setError(null);
+    } catch (failure) { setError(failure); }
+  }, []);
+  if (error && !note) return html`<${Failure} error=${error instanceof Problem && error.status === 0 ? null : error} what="The transparency log" />`;
+  if (!note) return html`<${Loading} what="the newest checkpoint" />`;
+  const figure = (name) => total(m, name);
+  return html`<${Facts} of=${[['Origin', note.origin], ['Leaves in the tree', whole(note.size)], ['Root', html`<code>${note.root}</code>`], ['Head', note.head[1] && whole(Number(note.head[1]))],
+      ['Newest snapshot', note.snapshot[1] ? html`${whole(Number(note.snapshot[1]))} <code>${note.snapshot[2]?.slice(0, 16)}…</code>` : '–'],
+      figure('svc_evidence_lag_seconds') !== null && ['Behind', duration(figure('svc_evidence_lag_seconds'))],
+      figure('svc_evidence_cosigned_sequence') !== null && ['Cosigned up to', whole(figure('svc_evidence_cosigned_sequence'))]]} />
+    <h3>Signatures</h3><${Table} label="Signatures" rows=${note.signers} fit keyOf=${(s) => s.name + s.key} empty="Not signed." columns=${[
+      { label: 'Name', key: 'name' }, { label: 'Kind', show: (s) => (s.name === note.origin ? 'the log' : 'a witness') }, { label: 'Key hash', show: (s) => html`<code>${s.key}</code>` }]} />`;
+}
+
+export default function Evidence() {
+  const [key, setKey] = useState(sessionStorage.getItem('posttrade-evidence-key') || '');
+  const [witnesses, setWitnesses] = useState('');
+  const [files, setFiles] = useState(/** @type {File[]} */ ([]));
+  const [result, setResult] = useState(null);
+  const [over, setOver] = useState(false);
+  const input = useRef(null);
+  useEffect(() => { prepare().catch(() => {}); }, []); // before the network goes
+  useEffect(() => { if (key) sessionStorage.setItem('posttrade-evidence-key', key); }, [key]);
+  useEffect(() => {
+    if (!files.length) { setResult(null); return undefined; }
+    if (!key.trim()) { setResult({ waits: 'Enter the key of the log: it comes from outside, not from this server.' }); return undefined; }
+    let gone = false;
+    setResult({ waits: 'Verifying…' });
+    const timer = setTimeout(async () => {
+      const list = [];
+      for (const file of files) {
+        try {
+          list.push({ name: file.name, ...await verify(new Uint8Array(await file.arrayBuffer()), key, witnesses) });
+        } catch (error) { list.push({ name: file.name, exit: 1, text: /** @type {Error} */ (error).message }); }
+      }
+      if (!gone) setResult({ list });
+    }, 150);
+    return () => { gone = true; clearTimeout(timer); };
+  }, [files, key, witnesses]);
+  const take = (list) => setFiles([...list]);
+  return html`<div class="grid cols2">
+    <${Card} title="Verify a file"><form onSubmit=${(e) => e.preventDefault()}
+        class=${`drop${over ? ' over' : ''}`} onDragOver=${(e) => { e.preventDefault(); setOver(true); }} onDragLeave=${() => setOver(false)}
+        onDrop=${(e) => { e.preventDefault(); setOver(false); if (e.dataTransfer.files.length) take(e.dataTransfer.files); }}>
+      <div class="field"><label for="proof-file">Proof or report file</label><input id="proof-file" ref=${input} type="file" multiple onChange=${(e) => take(e.target.files)} />
+        <span class="hint">Choose it, or drop it here. It stays in this browser.</span></div>
+      <${Field} label="Key" value=${key} onInput=${setKey} hint="The verifier key of the log, as in log.pub." />
+      <${Field} label="Witness keys (optional)" value=${witnesses} onInput=${setWitnesses} />
+    </form>
+    <div role="status" aria-live="polite">${result?.waits && html`<p class="note">${result.waits}</p>`}
+      ${result?.list?.map((r) => html`<div class=${`answer ${r.exit === 0 ? 'good' : 'bad'}`}><b>${r.name}: ${r.exit === 0 ? 'proven' : r.exit === 3 ? 'not proven' : 'not proven: it cannot be read'}</b>
+        <pre class="hex">${r.text}</pre></div>`)}</div><//>
+    <${Card} title="The log"><${Log} /><//></div>
+    ${!may('admin') && html`<${Empty}>Proofs of your accounts' trades are in the details of a fill on the page Blotter.<//>`}`;
+}

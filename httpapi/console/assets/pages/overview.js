@@ -1,0 +1,82 @@
+import { html, useEvery, useState, useStore } from '../dom.js';
+import { get, may } from '../api.js';
+import { age, duration, whole } from '../format.js';
+import { Card, Failure, Loading, Spark, Table, Tag } from '../parts.js';
+import { health } from '../health.js';
+import { largest, means, rates, samples, total } from '../history.js';
+
+export const lead = 'What runs, how fast, and what lags; each line is the last ten minutes.';
+
+/** @param {string} name @param {string} [label] */
+const sum = (name, label) => (m) => total(m, name, label);
+const most = (name) => (m) => largest(m, name);
+const last = (list) => {
+  for (let i = list.length - 1; i >= Math.max(0, list.length - 5); i--) if (list[i] !== null) return list[i];
+  return null;
+};
+const gauge = (list, of) => list.map((s) => of(s.metrics));
+const rate = (n) => (n === null ? '–' : n < 10 ? n.toFixed(1) : whole(Math.round(n)));
+const records = (n) => (n === null ? '–' : whole(n));
+
+/**
+ * The tiles: name, the values over time, how the last one is written, when it is red. The bounds are
+ * those of the alert rules.
+ */
+const tiles = /** @type {[string, (l: any[]) => any[], (n: any) => string, string, (n: any) => boolean][]} */ ([
+  ['Orders', (l) => rates(l, sum('svc_orders_total')), rate, '/s', () => false],
+  ['Refused', (l) => rates(l, sum('svc_orders_total', 'rejected')), rate, '/s', () => false],
+  ['Durable latency', (l) => means(l, 'svc_journal_commit_seconds'), duration, '', (n) => n > 0.5],
+  ['Answer latency', (l) => means(l, 'svc_stage_latency_seconds', 'stage="http"'), duration, '', (n) => n > 1],
+  ['Input ring', (l) => gauge(l, sum('svc_ring_depth', '"input"')), records, 'waiting', (n) => n > 52_000],
+  ['Output ring', (l) => gauge(l, sum('svc_ring_depth', '"output"')), records, 'waiting', (n) => n > 104_000],
+  ['Projection', (l) => gauge(l, sum('svc_projection_lag_records')), records, 'behind', (n) => n > 100_000],
+  ['Settlement', (l) => gauge(l, sum('svc_settlement_lag_records')), records, 'behind', (n) => n > 100_000],
+  ['Reconciliation', (l) => gauge(l, sum('svc_recon_lag_records')), records, 'behind', (n) => n > 100_000],
+  ['Open breaks', (l) => gauge(l, sum('svc_recon_open_breaks')), records, '', (n) => n > 0],
+  ['Control feeds', (l) => gauge(l, most('svc_replica_lag_records')), records, 'behind', (n) => n > 1000],
+  ['Outbox', (l) => gauge(l, sum('svc_outbox_unpublished_rows')), records, 'to publish', (n) => n > 1000],
+  ['TCA', (l) => gauge(l, sum('svc_tca_lag_records')), records, 'behind', (n) => n > 1_000_000],
+  ['Evidence', (l) => gauge(l, sum('svc_evidence_lag_seconds')), duration, 'behind', (n) => n > 60],
+]);
+
+function Tile({ name, values, value, unit, bad }) {
+  return html`<div class=${`tile${bad ? ' bad' : ''}`}><div class="name">${name}${bad ? ' – alert' : ''}</div>
+    <div class="value">${value} <small>${value === '–' ? '' : unit}</small></div><${Spark} values=${values} /></div>`;
+}
+
+export default function Overview() {
+  const list = useStore(samples), h = useStore(health);
+  const [ready, setReady] = useState(null);
+  const [error, setError] = useState(null);
+  const admin = may('admin');
+  useEvery(2000, async () => {
+    if (!admin) return;
+    try {
+      setReady(await get('admin/readyz'));
+      setError(null);
+    } catch (failure) {
+      const body = /** @type {any} */ (failure).body;
+      if (body?.parts) setReady(body); // 503: not ready, with reasons
+      else setError(failure);
+    }
+  }, [admin]);
+  if (!admin) {
+    return html`<${Card} title="State"><p>The order-matcher is <b>${h?.status || '…'}</b>, durable up to
+      sequence ${whole(h?.durable)}. The figures of the installation need an admin token.</p><//>`;
+  }
+  return html`<div class="tiles">${tiles.map(([name, of, show, unit, alert]) => {
+      const values = of(list), now = last(values);
+      return now === null && /Evidence|Settlement/.test(name) ? null
+        : html`<${Tile} key=${name} name=${name} values=${values} value=${show(now)} unit=${unit} bad=${now !== null && alert(now)} />`;
+    })}</div>
+    <p class="note">${list.length < 2 ? 'The lines begin with the next figures.'
+      : `The lines show the last ${age(Date.now() - list[0].at)}.`}</p>
+    <${Card} title="Readiness" aside=${ready && html`<${Tag} kind=${ready.ready ? 'good' : 'bad'}>${ready.ready ? 'ready' : 'not ready'}<//>`}>
+      <${Failure} error=${error} what="Readiness" />
+      ${!ready && !error && html`<${Loading} what="readiness" />`}
+      ${ready && html`<${Table} label="Parts" rows=${ready.parts} fit keyOf=${(p) => p.name} columns=${[
+        { label: 'Part', key: 'name' },
+        { label: 'State', show: (p) => html`<${Tag} kind=${p.ready ? 'good' : 'bad'}>${p.ready ? 'ready' : 'not ready'}<//>` },
+        { label: 'Detail', show: (p) => p.detail || '–' }]} />`}
+    <//>`;
+}

@@ -1,0 +1,87 @@
+import { html, useEvery, useState, useStore } from '../dom.js';
+import { all, may, post, session } from '../api.js';
+import { commonDigits, decimal, instant, whole } from '../format.js';
+import { Ask, Card, Failure, Loading, Side, Status, Table, Tag } from '../parts.js';
+import { Details } from '../details.js';
+import { useQuery } from '../route.js';
+
+export const lead = 'What settles when, and why on that date.';
+
+const MOST = 3000; // of a date's trades are counted
+
+/** The date of a moment in a zone, as yyyy-mm-dd. @param {Date} at @param {string} zone */
+const dateIn = (at, zone) => new Intl.DateTimeFormat('sv-SE', { timeZone: zone, dateStyle: 'short' }).format(at);
+
+/** Every date from days before today to days after it. @param {string} today */
+function around(today, before = 5, after = 9) {
+  const list = [], start = Date.parse(`${today}T12:00:00Z`);
+  for (let d = -before; d <= after; d++) list.push(new Date(start + d * 86_400_000).toISOString().slice(0, 10));
+  return list;
+}
+const weekday = (date) => new Date(`${date}T12:00:00Z`).toLocaleDateString('en-GB', { weekday: 'short', timeZone: 'UTC' });
+
+/** Why a trade settles on its date, in a sentence. @param {any} t @param {any} about */
+function because(t, about) {
+  const executed = dateIn(new Date(t.timestamp), about.timezone);
+  const days = Number(about.tPlus);
+  return `Executed on ${executed} in ${about.timezone}; ${days} business day${days === 1 ? '' : 's'} of ${about.calendar} later is ${t.settlementDate}.`;
+}
+
+export default function Settlement() {
+  const [read, change] = useQuery();
+  const about = useStore(session)?.about || { timezone: 'UTC', calendar: '', tPlus: '1' };
+  const [days, setDays] = useState(null);
+  const [rows, setRows] = useState(null);
+  const [error, setError] = useState(null);
+  const [ask, setAsk] = useState(null);
+  const today = dateIn(new Date(), about.timezone);
+  const date = read('date'), status = read('status', 'Processing');
+  const again = useEvery(5000, async () => {
+    try {
+      const list = await Promise.all(around(today).map(async (d) => {
+        const [due, done] = await Promise.all(['Processing', 'Settled'].map((s) => all('trade-processor/trades', { settlementDate: d, status: s }, MOST)));
+        const early = done.items.filter((t) => dateIn(new Date(t.updatedAt), about.timezone) < d).length;
+        return { date: d, due: due.items.length, settled: done.items.length - early, forced: early, more: due.more || done.more };
+      }));
+      setDays(list.filter((d) => d.due || d.settled || d.forced || d.date === today));
+      setRows(await all('trade-processor/trades', { status, settlementDate: date }, 1000));
+      setError(null);
+    } catch (failure) { setError(failure); }
+  }, [date, status, today]);
+  const digits = commonDigits((rows?.items || []).map((t) => t.price));
+  const next = days?.find((d) => d.due && d.date >= today);
+  const sample = rows?.items.find((t) => t.settlementDate === next?.date);
+  return html`<${Failure} error=${error && error.status ? error : null} what="Settlement" />
+    ${!days && !error && html`<${Loading} what="the calendar" />`}
+    ${days && html`<div class="grid cols2">
+      <${Card} title="Calendar" aside=${`${about.calendar}, T+${about.tPlus}, ${about.timezone}`}>
+        <${Table} label="Calendar" rows=${days} keyOf=${(d) => d.date} onOpen=${(d) => change({ date: d.date === date ? '' : d.date })}
+          rowClass=${(d) => (d.date < today && !d.due ? 'done' : '')} columns=${[
+            { label: 'Date', show: (d) => html`${weekday(d.date)} ${d.date} ${d.date === today ? html`<${Tag} kind="open">today<//>` : ''}` },
+            { label: 'Due', num: true, show: (d) => whole(d.due) },
+            { label: 'Settled', num: true, show: (d) => whole(d.settled) },
+            { label: 'Forced', num: true, show: (d) => whole(d.forced) },
+            { label: 'Failed', num: true, show: (d) => { const n = d.date < today ? d.due : 0; return n ? html`<span class="sell">${whole(n)}</span>` : '0'; } },
+            { label: '', show: (d) => (d.more ? `first ${whole(MOST)} counted` : '') }]} />
+        <p class="note">Forced: settled before their date. Failed: their date has passed and they are not settled.</p><//>
+      <${Card} title="What settles next">${next
+        ? html`<p><b>${whole(next.due)}</b> trades on <b>${next.date}</b>.</p>${sample && html`<p class="note">For example ${sample.id}: ${because(sample, about)}</p>`}`
+        : html`<p class="note">Nothing is due in the next days.</p>`}<//></div>
+    <${Card} title=${date ? `Trades of ${date}` : 'Trades'} aside=${date && html`<button class="small" onClick=${() => change({ date: '' })}>All dates</button>`}>
+      <div class="filters"><div class="field"><label for="settle-status">Status</label><select id="settle-status" value=${status} onChange=${(e) => change({ status: e.target.value })}>
+        <option value="Processing" selected=${status === 'Processing'}>Due</option><option value="Settled" selected=${status === 'Settled'}>Settled</option></select></div></div>
+      <${Table} label="Trades" rows=${rows?.items} keyOf=${(t) => t.id} empty="No trade here." onOpen=${(t) => change({ open: t.id }, true)} columns=${[
+        { label: 'Trade', key: 'id' }, { label: 'Account', num: true, key: 'accountId' }, { label: 'Security', key: 'security' },
+        { label: 'Side', show: (t) => html`<${Side} of=${t.side} />` },
+        { label: 'Quantity', num: true, show: (t) => whole(t.quantity) },
+        { label: 'Price', num: true, show: (t) => decimal(t.price, digits) },
+        { label: 'Executed', show: (t) => instant(t.timestamp) },
+        { label: 'Settles', show: (t) => html`<span title=${because(t, about)}>${t.settlementDate}</span>` },
+        { label: 'Status', show: (t) => html`<${Status} of=${t.status} />` },
+        { label: '', show: (t) => (t.status === 'Settled' || !may('admin') ? '' : html`<button class="small" onClick=${() => setAsk(t)}>Force</button>`) }]} /><//>`}
+    ${read('open') && html`<${Details} id=${read('open')} onClose=${() => change({ open: '' })} />`}
+    ${ask && html`<${Ask} title=${`Force the settlement of ${ask.id}?`} reason onClose=${() => setAsk(null)} act=${async (reason) => {
+      await post(`trade-processor/trades/${ask.id}/settlement/force`, undefined, { reason });
+      again();
+    }}><p>It settles now. ${because(ask, about)}</p><//>`}`;
+}

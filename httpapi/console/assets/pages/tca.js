@@ -1,0 +1,95 @@
+import { html, useEffect, useMemo, useSettled, useState } from '../dom.js';
+import { all, get, may } from '../api.js';
+import { commonDigits, decimal, instant, whole } from '../format.js';
+import { Card, Empty, Facts, Failure, Field, Loading, Side, Table } from '../parts.js';
+import { Plot } from '../plot.js';
+import { useAccounts, useSecurities } from '../data.js';
+import { useQuery } from '../route.js';
+
+export const lead = 'What trades cost against the market: positive basis points are worse.';
+
+const bps = (n) => (n === null || n === undefined ? '–' : html`<span class=${n > 0 ? 'sell' : n < 0 ? 'buy' : ''}>${decimal(n, 2)}</span>`);
+
+/** The market around a trade: the prices of trades, the benchmarks, the trade itself. */
+function Around({ report }) {
+  const [prices, setPrices] = useState(null);
+  const [error, setError] = useState(null);
+  const at = Date.parse(report.twapWindowEnd), from = Date.parse(report.twapWindowStart);
+  useEffect(() => {
+    setPrices(null);
+    const id = Number(report.tradeId.slice(4));
+    const since = Math.max(0, id - 800);
+    const ask = may('admin') ? get('order-matcher/recon/trades/blotter', { query: { sinceSeq: since, limit: 1000 } })
+        .then((page) => page.items.map((f) => ({ ...f, at: f.execTimeMillis })))
+      : all('trade-processor/trades', { security: report.security }, 1000).then((page) => page.items.map((t) => ({ ...t, at: Date.parse(t.timestamp) })));
+    ask.then((list) => setPrices(list.filter((f) => f.security === report.security && f.at >= from - 60_000 && f.at <= at + 60_000)), setError);
+  }, [report.tradeId]);
+  const data = useMemo(() => {
+    if (!prices) return null;
+    const points = new Map(prices.map((f) => [f.at, f.price]));
+    for (const t of [from, at, Date.parse(report.arrivalAt)]) if (!points.has(t)) points.set(t, null);
+    const xs = [...points.keys()].sort((a, b) => a - b);
+    return [xs.map((x) => x / 1000), xs.map((x) => points.get(x)), xs.map((x) => (x >= from && x <= at ? report.twap : null)),
+      xs.map((x) => (x >= Date.parse(report.arrivalAt) && x <= at ? report.arrivalPrice : null)), xs.map((x) => (x === at ? report.executionPrice : null))];
+  }, [prices]);
+  if (error) return html`<${Failure} error=${error} what="The prices around the trade" />`;
+  if (!data) return html`<${Loading} what="the prices around the trade" />`;
+  const digits = commonDigits([report.executionPrice, report.arrivalPrice]);
+  return html`<${Plot} label=${`Market price of ${report.security} around ${report.tradeId}: executed at ${report.executionPrice}, arrival ${report.arrivalPrice}, TWAP ${report.twap}`}
+    data=${data} options=${{ axes: [{}, { values: (_, v) => v.map((n) => decimal(n, digits)), size: 70 }] }} series=${[{}, { label: 'Trades', stroke: '--muted', width: 1, spanGaps: true, points: { size: 4 } },
+      { label: 'TWAP', stroke: '--accent', width: 1.5, dash: [6, 4], spanGaps: true }, { label: 'Arrival', stroke: '--warn', width: 1.5, spanGaps: true, points: { size: 5 } },
+      { label: 'This trade', stroke: '--bad', width: 0, points: { size: 10 } }]} />`;
+}
+
+function Report({ trade }) {
+  const [report, setReport] = useState(null);
+  const [error, setError] = useState(null);
+  useEffect(() => {
+    setReport(null);
+    setError(null);
+    get(`trade-processor/tca/report/${trade}`).then(setReport, setError);
+  }, [trade]);
+  if (error) return html`<${Failure} error=${error} what=${trade} />`;
+  if (!report) return html`<${Loading} what=${trade} />`;
+  const digits = commonDigits([report.executionPrice, report.arrivalPrice]);
+  return html`<${Facts} of=${[['Account', report.accountId], ['Side', html`<${Side} of=${report.side} />`], ['Quantity', whole(report.quantity)],
+      ['Execution price', decimal(report.executionPrice, digits)], ['Arrival price', decimal(report.arrivalPrice, digits)], ['Arrived', instant(report.arrivalAt)],
+      ['TWAP', decimal(report.twap, 6)], ['TWAP samples', whole(report.twapSampleCount)],
+      ['Slippage to TWAP, bp', bps(report.slippageBps)], ['Slippage to arrival, bp', bps(report.arrivalSlippageBps)]]} />
+    <${Around} report=${report} />`;
+}
+
+export default function Tca() {
+  const [read, change] = useQuery();
+  const [summary, setSummary] = useState(null);
+  const [trades, setTrades] = useState(null);
+  const [error, setError] = useState(null);
+  const list = useAccounts(), securities = useSecurities();
+  const account = useSettled(read('account')), security = useSettled(read('security')), trade = read('trade');
+  useEffect(() => {
+    let gone = false;
+    const asked = /^\d+$/.test(account) ? account : '';
+    Promise.all([get('trade-processor/tca/summary', { query: { accountId: asked } }), all('trade-processor/trades', { accountId: asked, security }, 1000)])
+      .then(([s, t]) => { if (!gone) { setSummary(s); setTrades(t.items.reverse()); setError(null); } }, (e) => { if (!gone) setError(e); });
+    return () => { gone = true; };
+  }, [account, security]);
+  const digits = commonDigits((trades || []).map((t) => t.price));
+  const rows = summary?.bySecurity.filter((r) => !security || r.security === security);
+  return html`<div class="filters" role="search" aria-label="Filter">
+      <${Field} label="Account" value=${read('account')} onInput=${(v) => change({ account: v.trim() })} list=${list} inputmode="numeric" />
+      <${Field} label="Security" value=${read('security')} onInput=${(v) => change({ security: v.trim().toUpperCase() })} list=${securities} /></div>
+    <${Failure} error=${error} what="Transaction costs" />
+    ${trade && html`<${Card} title=${trade} aside=${html`<button class="small" onClick=${() => change({ trade: '' })}>Close</button>`}><${Report} trade=${trade} /><//>`}
+    <div class="grid cols2">
+      <${Card} title=${account ? `Summary of account ${account}` : 'Summary'} aside=${summary && `${whole(summary.trades)} trades, ${whole(summary.withBenchmark)} with a benchmark`}>
+        ${summary && html`<${Facts} of=${[['Mean slippage to TWAP, bp', bps(summary.averageSlippageBps)], ['Mean slippage to arrival, bp', bps(summary.averageArrivalSlippageBps)]]} />`}
+        ${!error && html`<${Table} label="Summary" rows=${rows} keyOf=${(r) => r.security} empty="No trade yet." columns=${[
+          { label: 'Security', key: 'security' }, { label: 'Trades', num: true, show: (r) => whole(r.trades) },
+          { label: 'To TWAP, bp', num: true, show: (r) => bps(r.averageSlippageBps) },
+          { label: 'To arrival, bp', num: true, show: (r) => bps(r.averageArrivalSlippageBps) }]} />`}<//>
+      <${Card} title="Trades">${!error && html`<${Table} label="Trades" rows=${trades} keyOf=${(t) => t.id} empty="No trade yet."
+        onOpen=${(t) => { change({ trade: t.id }); scrollTo(0, 0); }} columns=${[{ label: 'Trade', key: 'id' }, { label: 'Account', num: true, key: 'accountId' }, { label: 'Security', key: 'security' },
+          { label: 'Side', show: (t) => html`<${Side} of=${t.side} />` }, { label: 'Quantity', num: true, show: (t) => whole(t.quantity) },
+          { label: 'Price', num: true, show: (t) => decimal(t.price, digits) }, { label: 'Executed', show: (t) => instant(t.timestamp) }]} />`}<//></div>
+    ${trades && !trades.length && html`<${Empty}>Costs are shown for trades. Prices before the trade make the benchmarks.<//>`}`;
+}

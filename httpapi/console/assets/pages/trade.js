@@ -1,0 +1,285 @@
+import { html, useEffect, useEvery, useReducer, useRef, useSettled, useState, useStore } from '../dom.js';
+import { all, may, post, session } from '../api.js';
+import { clock, commonDigits, decimal, whole, words, zone } from '../format.js';
+import { Card, Empty, Failure, Field, Loading, Side, Status, Table } from '../parts.js';
+import { reasons, useAccounts, useSecurities } from '../data.js';
+import { WhyButton } from '../details.js';
+import { useFeed, useFrame } from '../live.js';
+import { Book, readBook } from '../book.js';
+import { Fills } from '../fills.js';
+import { useQuery } from '../route.js';
+
+export const lead = 'Alt+B buys, Alt+S sells, Enter places; a price of the book goes into the ticket by a click.';
+
+const DEPTH = 12, KEPT_TRADES = 60;
+const open = (o) => o.status === 'NEW' || o.status === 'PARTIALLY_FILLED';
+const ticker = /^[A-Z0-9.-]{1,16}$/;
+
+/** A client order id that no other ticket gives. */
+const nextId = () => `web-${Date.now().toString(36)}-${Math.floor(Math.random() * 46656).toString(36).padStart(3, '0')}`;
+
+function Ticket({ account, security, price, setPrice, change, onOrder }) {
+  const accounts = useAccounts(), securities = useSecurities();
+  const [side, setSide] = useState('Buy');
+  const [quantity, setQuantity] = useState('');
+  const [type, setType] = useState('LIMIT');
+  const [tif, setTif] = useState('GTC');
+  const [clientId, setClientId] = useState(nextId);
+  const [answer, setAnswer] = useState(null);
+  const [busy, setBusy] = useState(false);
+  useEffect(() => {
+    const key = (e) => {
+      if (!e.altKey || e.ctrlKey || e.metaKey) return;
+      if (e.code === 'KeyB') setSide('Buy');
+      else if (e.code === 'KeyS') setSide('Sell');
+      else return;
+      e.preventDefault();
+    };
+    addEventListener('keydown', key);
+    return () => removeEventListener('keydown', key);
+  }, []);
+  const place = async (e) => {
+    e.preventDefault();
+    if (busy) return;
+    setBusy(true);
+    try {
+      const order = await post('order-matcher/orders', {
+        clientOrderId: clientId || undefined, accountId: Number(account), security, side,
+        quantity: Number(quantity), type, timeInForce: tif,
+        limitPrice: type === 'LIMIT' ? price : undefined,
+      });
+      setAnswer({ order });
+      onOrder(order);
+      setClientId(nextId());
+    } catch (error) {
+      setAnswer({ error });
+      const { code, body } = /** @type {any} */ (error);
+      if (body?.orderId) onOrder({ ...body, status: 'REJECTED' });
+      if (code === 'RISK_REFUSED' || code === 'TERMS_DIFFER') setClientId(nextId());
+    }
+    setBusy(false);
+  };
+  return html`<form class="ticket" onSubmit=${place} aria-label="Order ticket">
+      <${Field} label="Account" value=${account} onInput=${(v) => change({ account: v.trim() })}
+        list=${accounts} inputmode="numeric" pattern="[0-9]+" required autofocus />
+      <${Field} label="Security" value=${security} onInput=${(v) => change({ security: v.trim().toUpperCase() })}
+        list=${securities} required />
+      <${Field} label="Side" value=${side} onInput=${setSide} options=${[['Buy', 'Buy'], ['Sell', 'Sell']]} />
+      <${Field} label="Quantity" value=${quantity} onInput=${setQuantity} inputmode="numeric" pattern="[0-9]+" required />
+      <${Field} label="Price" value=${type === 'LIMIT' ? price : ''} onInput=${setPrice} inputmode="decimal"
+        pattern="[0-9]*[.]?[0-9]*" required=${type === 'LIMIT'} disabled=${type !== 'LIMIT'} />
+      <${Field} label="Type" value=${type} onInput=${setType} options=${[['LIMIT', 'Limit'], ['MARKET', 'Market']]} />
+      <${Field} label="Time in force" value=${tif} onInput=${setTif}
+        wide options=${[['GTC', 'Until cancelled'], ['IOC', 'Now or cancel (IOC)'], ['FOK', 'All or none (FOK)'], ['POST_ONLY', 'Post only']]} />
+      <${Field} label="Client order id" value=${clientId} onInput=${setClientId} maxlength="64" wide />
+      <button class="primary" type="submit" disabled=${busy}>${busy ? 'Sending…' : 'Place order'}</button>
+    </form>
+    <div role="status" aria-live="polite">${answer && html`<${Answer} ...${answer} />`}</div>`;
+}
+
+/** What the services said to a ticket. */
+function Answer({ order, error }) {
+  if (order) {
+    return html`<div class="answer good"><b>${order.orderId}</b> ${words(order.status)}${order.fills?.length
+      ? html`: ${order.fills.map((f) => `${f.tradeId} ${whole(f.quantity)} at ${f.price}`).join(', ')}` : ''}
+      <div class="note">sequence ${whole(order.sequence)} · durability ${order.durability || '–'} · ${order.clientOrderId || 'no client order id'}</div>
+      <div class="row"><${WhyButton} order=${order.orderId} /></div></div>`;
+  }
+  const body = error.body || {};
+  const why = body.reason ? `${body.reason}: ${reasons[body.reason] || body.detail || ''}` : error.message;
+  return html`<div class="answer bad">${body.orderId && html`<b>${body.orderId} </b>`}${
+      body.decision ? words(body.decision) : 'Not placed'} – ${why}
+    <div class="note">${body.sequence ? `sequence ${whole(body.sequence)} · ` : ''}${error.code || ''}</div>
+    ${(body.orderId || body.sequence) && html`<div class="row"><${WhyButton} order=${body.orderId} sequence=${body.sequence} /></div>`}</div>`;
+}
+
+function Depth({ share }) {
+  return html`<svg class="depth" aria-hidden="true" preserveAspectRatio="none" viewBox="0 0 100 10">
+    <rect x=${100 - share * 100} width=${share * 100} height="10" /></svg>`;
+}
+
+function Ladder({ book, orders, take }) {
+  const { bids, asks } = book;
+  const digits = commonDigits([...bids, ...asks].map((l) => l.price));
+  const most = Math.max(1, ...bids.map((l) => l.quantity), ...asks.map((l) => l.quantity));
+  const own = new Map();
+  for (const o of orders) own.set(`${o.side}${o.limitPrice}`, (own.get(`${o.side}${o.limitPrice}`) || 0) + o.remainingQuantity);
+  const row = (l, side) => html`<tr key=${side + l.price}>
+    <td><span class="cell own">${own.has(side + l.price) ? `own ${whole(own.get(side + l.price))}` : ''}</span></td>
+    <td class="num"><span class="cell">${whole(l.orders)}</span></td>
+    <td class="num"><span class="cell"><${Depth} share=${l.quantity / most} />${whole(l.quantity)}</span></td>
+    <td class="num"><button type="button" title="Take this price" onClick=${() => take(l.price)}>${decimal(l.price, digits)}</button></td></tr>`;
+  const spread = bids[0] && asks[0] ? `spread ${decimal(asks[0].price - bids[0].price, digits)}` : 'no spread';
+  if (!bids.length && !asks.length) return html`<${Empty}>The book is empty. The first order rests here.<//>`;
+  return html`<div class="scroll fit" tabindex="0" role="region" aria-label="Book"><table class="ladder" aria-label="Book">
+    <thead><tr><th scope="col">Own</th><th scope="col" class="num">Orders</th><th scope="col" class="num">Quantity</th><th scope="col" class="num">Price</th></tr></thead>
+    <tbody class="asks">${[...asks].reverse().map((l) => row(l, 'Sell'))}</tbody>
+    <tbody><tr class="spread"><td colspan="4">${spread}</td></tr></tbody>
+    <tbody class="bids">${bids.map((l) => row(l, 'Buy'))}</tbody></table></div>`;
+}
+
+function Replace({ order, onDone, onClose }) {
+  const [quantity, setQuantity] = useState(String(order.quantity));
+  const [price, setPrice] = useState(String(order.limitPrice));
+  const [error, setError] = useState('');
+  const apply = async (e) => {
+    e.preventDefault();
+    try {
+      onDone(await post(`order-matcher/orders/${order.orderId}/replace`, { quantity: Number(quantity), limitPrice: price }));
+      onClose();
+    } catch (failure) {
+      const p = /** @type {any} */ (failure);
+      setError(p.reason ? `${p.reason}: ${reasons[p.reason] || ''}` : p.message);
+    }
+  };
+  const box = (label, v, set, focus = false) => html`<input aria-label=${label}
+    value=${v} inputmode="decimal" autofocus=${focus} onInput=${(e) => set(e.target.value)} />`;
+  const ref = useRef(null);
+  useEffect(() => { ref.current?.querySelector('input')?.select(); }, []);
+  return html`<form ref=${ref} class="row" onSubmit=${apply} onKeyDown=${(e) => { if (e.key === 'Escape') onClose(); }}>
+    ${box('Quantity', quantity, setQuantity, true)}${box('Price', price, setPrice)}
+    <button class="small primary" type="submit">Apply</button>
+    <button class="small" type="button" onClick=${onClose}>Close</button>
+    ${error && html`<span class="sell" role="alert">${error}</span>`}</form>`;
+}
+
+function Working({ orders, onOrder }) {
+  const [editing, setEditing] = useState('');
+  const [error, setError] = useState(null);
+  const cancel = async (o) => {
+    setError(null);
+    try {
+      onOrder(await post(`order-matcher/orders/${o.orderId}/cancel`, undefined));
+    } catch (failure) { setError(failure); }
+  };
+  const digits = commonDigits(orders.map((o) => o.limitPrice));
+  return html`<${Failure} error=${error} what="Cancel" />
+    <${Table} label="Working orders" rows=${orders} fit keyOf=${(o) => o.orderId}
+    empty="No working orders of this account." columns=${[
+      { label: 'Order', key: 'orderId' },
+      { label: 'Security', key: 'security' },
+      { label: 'Side', show: (o) => html`<${Side} of=${o.side} />` },
+      { label: 'Left', num: true, show: (o) => whole(o.remainingQuantity) },
+      { label: 'Quantity', num: true, show: (o) => whole(o.quantity) },
+      { label: 'Price', num: true, show: (o) => decimal(o.limitPrice, digits) },
+      { label: 'Status', show: (o) => html`<${Status} of=${o.status} />` },
+      { label: 'Client order id', key: 'clientOrderId' },
+      { label: `Since (${zone})`, show: (o) => clock(o.createdAt) },
+      { label: '', show: (o) => (editing === o.orderId
+        ? html`<${Replace} order=${o} onDone=${onOrder} onClose=${() => setEditing('')} />`
+        : html`<span class="row"><button class="small" onClick=${() => cancel(o)}>Cancel</button>
+            <button class="small" onClick=${() => setEditing(o.orderId)}>Replace</button>
+            <${WhyButton} order=${o.orderId} /></span>`) },
+    ]} />`;
+}
+
+export default function Trade() {
+  const [read, change] = useQuery();
+  const s = useStore(session);
+  const account = read('account', s?.accounts?.[0] ? String(s.accounts[0]) : '');
+  const typed = read('security'), security = useSettled(typed), known = useSecurities();
+  const [price, setPrice] = useState('');
+  const [, draw] = useReducer((n) => n + 1, 0);
+  const frame = useFrame(() => draw(0));
+  const state = useRef({ book: new Book(), trades: /** @type {any[]} */ ([]), orders: new Map(), fed: new Set(), key: '', account: '', recent: false, fills: new Fills() }).current;
+  const [error, setError] = useState(null);
+  const valid = known.length ? known.some(([t]) => t === security) : ticker.test(security);
+  if (state.key !== security) {
+    state.key = security;
+    state.book = new Book();
+    state.trades = [];
+    state.recent = false;
+  }
+  if (state.account !== account) { // another stream, which begins now
+    state.account = account;
+    state.fed.clear();
+  }
+  const onOrder = (o) => {
+    const known = state.orders.get(o.orderId);
+    if (!state.fed.has(o.orderId)) state.orders.set(o.orderId, { ...known, ...o }); // the stream knows better
+    frame();
+    poll();
+  };
+  const chosen = /^\d+$/.test(account);
+  const topics = [valid && `book:${security},trades`, chosen && 'orders'].filter(Boolean).join();
+  const live = useFeed(topics, { accountId: chosen ? account : '' }, (e) => {
+    const d = e.data;
+    switch (e.event) {
+      case 'snapshot': if (d.security === security) state.book.reset(d); break;
+      case 'book': if (d.security === security) state.book.apply(d); break;
+      case 'trade': // with an account it is the own side of a fill: the order says the same
+        if (d.security === security && d.aggressorSide !== undefined) {
+          state.trades = [{ ...d, at: d.execTimeMillis }, ...state.trades].slice(0, KEPT_TRADES);
+        }
+        break;
+      case 'order':
+        state.fed.add(d.orderId);
+        state.orders.set(d.orderId, { ...state.orders.get(d.orderId), ...d });
+        break;
+      case 'restart': // this history is another one: everything is read again
+        state.fed.clear();
+        state.orders.clear();
+        break;
+      default: return;
+    }
+    frame();
+  });
+  // Without a live stream, and for what came before it, the page asks.
+  const poll = useEvery(live === 'live' ? 15_000 : 700, async () => {
+    try {
+      if (valid && live !== 'live') state.book.reset(await readBook(security, DEPTH * 2));
+      if (chosen) {
+        const { items } = await all('order-matcher/orders', { status: 'open', accountId: account });
+        const seen = new Set(items.map((o) => o.orderId));
+        // What the stream has said of an order is at least as new as this answer, or becomes so.
+        for (const [id, o] of state.orders) if (open(o) && !seen.has(id) && !state.fed.has(id)) state.orders.delete(id);
+        for (const o of items) if (!state.fed.has(o.orderId)) state.orders.set(o.orderId, { ...state.orders.get(o.orderId), ...o });
+      }
+      if (valid && (live !== 'live' || !state.recent)) {
+        const before = await recent(state.fills, security);
+        const known = new Set(before.map((t) => t.id));
+        state.trades = [...state.trades.filter((t) => t.tradeId && !known.has(t.tradeId)), ...before].slice(0, KEPT_TRADES);
+        state.recent = true;
+      }
+      setError(null);
+    } catch (failure) { setError(failure); }
+    frame();
+  }, [security, account, live, valid]);
+  const mine = [...state.orders.values()].filter((o) => open(o) && String(o.accountId) === account)
+    .sort((a, b) => b.sequence - a.sequence);
+  const shown = state.book.best(DEPTH);
+  const digits = commonDigits(state.trades.map((t) => t.price));
+  return html`<div class="trade">
+    <${Card} title="Ticket"><${Ticket} account=${account} security=${typed} price=${price} setPrice=${setPrice}
+      change=${change} onOrder=${onOrder} /><//>
+    <${Card} title=${valid ? `Book of ${security}` : 'Book'} aside=${valid && (live === 'live' ? 'live' : live === 'absent' ? 'asked for every second' : live)}>
+      ${!valid ? html`<${Empty}>${security ? 'No such security.' : 'Choose a security.'}<//>`
+        : !state.book.whole ? (error?.status === 404 ? html`<${Empty}>No such security.<//>` : html`<${Loading} what="the book" />`)
+        : html`<${Ladder} book=${shown} orders=${mine.filter((o) => o.security === security)} take=${(p) => setPrice(String(p))} />`}
+    <//>
+    <${Card} title="Last trades">
+      ${!valid ? html`<${Empty}>Choose a security.<//>`
+        : html`<${Table} label="Last trades" rows=${state.trades} empty="No trade since this page was opened."
+          keyOf=${(t) => t.id || t.tradeId || t.tradeSeq} columns=${[
+            { label: 'Trade', show: (t) => t.id || t.tradeId },
+            { label: 'Quantity', num: true, show: (t) => whole(t.quantity) },
+            { label: 'Price', num: true, show: (t) => decimal(t.price, digits) },
+            { label: 'Side', show: (t) => html`<${Side} of=${t.side || t.aggressorSide} />` },
+            { label: `Time (${zone})`, show: (t) => clock(t.at) }]} />`}
+    <//></div>
+    <${Card} title=${account ? `Working orders of account ${account}` : 'Working orders'}>
+      ${chosen ? html`<${Working} orders=${mine} onOrder=${onOrder} />` : html`<${Empty}>Choose an account.<//>`}<//>`;
+}
+
+/** The last trades of a security from the blotter, newest first, one row a match. */
+async function recent(fills, security) {
+  if (!may('admin')) return [];
+  await fills.refresh();
+  const from = Math.max(fills.first, fills.head - 999), rows = [];
+  if (fills.head) await fills.load(from, fills.head);
+  for (let seq = fills.head; seq >= from && rows.length < KEPT_TRADES; seq--) {
+    const fill = fills.at(seq); // the aggressor's side has the lower sequence: it is the one shown
+    if (fill?.security === security && seq % 2 === 1) rows.push({ ...fill, at: fill.execTimeMillis });
+  }
+  return rows;
+}

@@ -1,0 +1,170 @@
+package browser
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/cdproto/dom"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+)
+
+// edit changes the database by hand, as an operator might.
+func (s *server) edit(statement string) {
+	s.t.Helper()
+	text, err := exec.Command("sqlite3", "-cmd", ".timeout 10000",
+		filepath.Join(s.dir, "data", "posttrade.db"), statement).CombinedOutput()
+	if err != nil {
+		s.t.Fatalf("sqlite3: %v %s", err, text)
+	}
+}
+
+// TestABreakIsFoundAndRepaired: a row is edited by hand. The page shows the break with both records,
+// marks what differs, shows the journal's bytes, and repairs it. By keyboard alone.
+func TestABreakIsFoundAndRepaired(t *testing.T) {
+	s := start(t)
+	s.fill()
+	s.edit("UPDATE trades SET quantity = 41 WHERE id = 'trd-2'")
+	p := open(t)
+	p.signIn(s)
+	p.tabTo("link", "Reconciliation")
+	p.press(kb.Enter)
+	p.find("heading", "Reconciliation")
+	p.tabTo("button", "Sweep")
+	p.press(kb.Enter)
+	p.tabTo("textbox", "Reason")
+	p.press("looking for breaks")
+	p.press(kb.Enter)
+	p.says("swept:", "field mismatch", "trd-2")
+	p.eventually("the break's row is there", func() bool {
+		return eval[bool](p, "!!document.querySelector('tr.opens')")
+	})
+	for range 100 {
+		if role, _ := p.focused(); role == "row" {
+			break
+		}
+		p.press(kb.Tab)
+	}
+	p.press(kb.Enter)
+	p.find("dialog", "trd-2: field mismatch")
+	p.find("table", "Journal")
+	p.find("table", "Projection")
+	p.eventually("what differs is marked on both sides", func() bool {
+		return eval[string](p, "[...document.querySelectorAll('dialog mark')].map((m) => m.innerText).join()") ==
+			"100,41"
+	})
+	p.eventually("the journal's bytes are shown in hex", func() bool {
+		return strings.HasPrefix(eval[string](p, "document.querySelector('dialog .hex')?.innerText || ''"),
+			"0000  02 ")
+	})
+	p.picture("reconciliation-break-light-1280")
+	p.accessible("reconciliation-break")
+	p.tabTo("button", "Repair")
+	p.press(kb.Enter)
+	p.tabTo("textbox", "Reason")
+	p.press("edited by hand")
+	p.tabTo("button", "Confirm")
+	p.press(kb.Enter)
+	p.says("trd-2 repaired", "no break")
+	trade := s.call("GET", "trade-processor", "/trades/trd-2", nil)
+	if trade["quantity"] != 100.0 {
+		t.Errorf("the row is %v", trade)
+	}
+	p.clean(s)
+}
+
+// TestTimeIsDraggedBackToBeforeAFill: the slider goes by keyboard to the sequence before a fill, and
+// the book is what it was.
+func TestTimeIsDraggedBackToBeforeAFill(t *testing.T) {
+	s := start(t)
+	s.price("AAPL", 187.20)
+	s.order(1, "AAPL", "Sell", 100, 187.25, "rests")
+	taken := s.order(2, "AAPL", "Buy", 100, 187.25, "takes")
+	p := open(t)
+	p.signIn(s)
+	p.goTo(s, "/time?security=AAPL")
+	slider := p.find("slider", "Sequence")
+	for _, property := range slider.Properties {
+		if property.Name == "valuemax" && text(property.Value) != "" &&
+			strings.TrimSpace(text(property.Value)) != strings.TrimSpace(number(taken["sequence"])) {
+			t.Errorf("the slider's maximum is %s, want the head %s", text(property.Value),
+				number(taken["sequence"]))
+		}
+	}
+	p.says("the book was empty")
+	p.tabTo("slider", "Sequence")
+	p.press(kb.ArrowLeft)
+	p.says("187.25", "at sequence "+grouped(taken["sequence"].(float64)-1), "accept")
+	p.tabTo("button", "Step forward")
+	p.press(kb.Enter)
+	p.says("the book was empty", "trd-1")
+	p.tabTo("button", "Step back")
+	p.press(kb.Enter)
+	p.says("187.25")
+	p.tabTo("button", "Why")
+	p.press(kb.Enter)
+	p.find("dialog", "Why: ord-1")
+	p.press(kb.Escape)
+	p.clean(s)
+}
+
+// TestAProofIsVerifiedWithTheNetworkOff: the file is verified in the browser; a file with one
+// changed character is not proven.
+func TestAProofIsVerifiedWithTheNetworkOff(t *testing.T) {
+	s := start(t)
+	s.fill()
+	data := filepath.Join(s.dir, "data")
+	key, err := exec.Command(program(t), "evidence", "key", "--data.dir="+data).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var proof []byte
+	eventually(t, "the log has the trade", func() bool {
+		proof = s.document("/evidence/proof?tradeId=trd-1")
+		return len(proof) > 0
+	})
+	good, bad := filepath.Join(s.dir, "good.json"), filepath.Join(s.dir, "bad.json")
+	changed := strings.Replace(string(proof), `"inputSeq":`, `"inputSeq":1`, 1)
+	for name, text := range map[string]string{good: string(proof), bad: changed} {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p := open(t)
+	p.signIn(s)
+	p.goTo(s, "/evidence")
+	p.says("origin", "signatures")
+	p.eventually("the verifier is here", func() bool {
+		return eval[bool](p, "typeof posttradeVerify === 'function'")
+	})
+	s.kill() // no network is left: the server was its only other end
+	p.says("disconnected")
+	p.typeIn("Key", strings.TrimSpace(string(key)))
+	p.choose(good)
+	p.says("good.json: proven")
+	p.picture("evidence-proven-light-1280")
+	p.accessible("evidence-proven")
+	p.choose(bad)
+	p.says("bad.json: not proven")
+}
+
+// choose puts a file into the page's file input.
+func (p *page) choose(file string) {
+	p.t.Helper()
+	document, err := chromedp.Call(p.ctx, dom.GetDocument, dom.GetDocumentParams{})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	input, err := chromedp.Call(p.ctx, dom.QuerySelector, dom.QuerySelectorParams{
+		NodeID: document.Root.NodeID, Selector: "input[type=file]"})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	if err := call(p, dom.SetFileInputFiles, dom.SetFileInputFilesParams{Files: []string{file},
+		NodeID: input.NodeID}); err != nil {
+		p.t.Fatal(err)
+	}
+}

@@ -1,0 +1,135 @@
+package browser
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp/kb"
+)
+
+// rows are the trades of the blotter's table, in the order in which they are shown.
+func (p *page) rows() string {
+	return eval[string](p, `[...document.querySelectorAll('main tbody tr')].
+		map((r) => r.cells[0]?.innerText.trim()).filter((t) => /^trd-/.test(t)).join(' ')`)
+}
+
+// trades names the trades from one sequence down to 1.
+func trades(from int) string {
+	var list []string
+	for n := from; n >= 1; n-- {
+		list = append(list, fmt.Sprintf("trd-%d", n))
+	}
+	return strings.Join(list, " ")
+}
+
+// TestAPageComesBackAfterKill: the server is killed while pages are open. They say so, and how old
+// the figures are. When it is back, they show every fill, once, without a key being pressed.
+func TestAPageComesBackAfterKill(t *testing.T) {
+	s := start(t)
+	s.price("AAPL", 187.20)
+	cross := func(n int) {
+		s.order(1, "AAPL", "Sell", 10, 187.25, fmt.Sprintf("s-%d", n))
+		s.order(2, "AAPL", "Buy", 10, 187.25, fmt.Sprintf("b-%d", n))
+	}
+	cross(1)
+	p := open(t)
+	p.signIn(s)
+	p.goTo(s, "/blotter")
+	p.eventually("the first two fills show", func() bool { return p.rows() == trades(2) })
+	cross(2)
+	p.eventually("new fills come by themselves", func() bool { return p.rows() == trades(4) })
+	p.clean(s)
+
+	s.kill()
+	p.says("disconnected", "old")
+	if len(p.nodes("alert", ""))+len(p.nodes("status", "")) == 0 {
+		t.Error("the banner is neither alert nor status")
+	}
+	p.picture("blotter-lost-light-1280")
+	p.accessible("blotter-lost")
+	s.run()
+	s.ready()
+	cross(3)
+	p.eventually("nothing is missing, nothing twice", func() bool { return p.rows() == trades(6) })
+	p.eventually("the banner goes", func() bool {
+		return !strings.Contains(strings.ToLower(eval[string](p, "document.body.innerText")),
+			"disconnected")
+	})
+	p.forget()
+
+	p.goTo(s, "/trade?account=1&security=AAPL")
+	s.order(1, "AAPL", "Sell", 30, 188, "rests")
+	p.says("188.00", "own 30")
+	s.kill()
+	p.says("disconnected")
+	s.run()
+	s.ready()
+	s.order(1, "AAPL", "Sell", 40, 189, "rests-too")
+	p.says("189.00", "own 40")
+	p.eventually("each level shows once", func() bool {
+		text := eval[string](p, "document.querySelector('.ladder').innerText")
+		return strings.Count(text, "188.00") == 1 && strings.Count(text, "189.00") == 1
+	})
+}
+
+// TestASecurityIsHaltedWithAReason: by keyboard alone, and the kill switch too.
+func TestASecurityIsHaltedWithAReason(t *testing.T) {
+	s := start(t)
+	s.price("AAPL", 187.20)
+	p := open(t)
+	p.signIn(s)
+	p.tabTo("link", "Controls")
+	p.press(kb.Enter)
+	p.typeIn("Security", "AAPL")
+	p.tabTo("switch", "Halt AAPL")
+	p.press(" ")
+	p.tabTo("textbox", "Reason")
+	p.press("news pending")
+	p.tabTo("button", "Confirm")
+	p.press(kb.Enter)
+	eventually(t, "orders of it are refused", func() bool {
+		status, answer := s.try("POST", "order-matcher", "/orders", map[string]any{"accountId": 1,
+			"security": "AAPL", "side": "Buy", "quantity": 1, "limitPrice": 187.2})
+		return status == 422 && answer["reason"] == "SECURITY_DISABLED"
+	})
+	p.tabTo("switch", "Kill switch")
+	p.press(kb.Enter)
+	p.tabTo("textbox", "Reason")
+	p.press("drill")
+	p.press(kb.Enter)
+	p.says("every new order is refused")
+	if s.call("GET", "order-matcher", "/risk/control/snapshot", nil)["killSwitch"] != true {
+		t.Error("the kill switch is not on")
+	}
+	p.clean(s)
+}
+
+// TestABlotterRowOpensByEnter: keys go to a row, Enter opens it, Escape closes, the address can be
+// sent on.
+func TestABlotterRowOpensByEnter(t *testing.T) {
+	s := start(t)
+	s.fill()
+	p := open(t)
+	p.signIn(s)
+	p.goTo(s, "/blotter")
+	p.says("trd-6")
+	p.typeIn("Account", "3")
+	p.says("2 of 6 fills")
+	p.tabTo("region", "Blotter")
+	p.press(kb.ArrowDown)
+	p.press(kb.Enter)
+	p.find("dialog", "trd-1")
+	p.says("ord-17", "settlement date", "slippage to arrival")
+	p.picture("blotter-open-light-1280")
+	p.accessible("blotter-open")
+	at := eval[string](p, "location.pathname + location.search")
+	if at != "/blotter?account=3&open=trd-1" {
+		t.Errorf("the address is %s", at)
+	}
+	p.press(kb.Escape)
+	p.eventually("the dialog closes", func() bool { return len(p.nodes("dialog", "")) == 0 })
+	p.goTo(s, at)
+	p.find("dialog", "trd-1")
+	p.clean(s)
+}

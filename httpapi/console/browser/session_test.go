@@ -1,0 +1,56 @@
+package browser
+
+import (
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp/kb"
+)
+
+// TestAPastedTokenMayDoWhatItMay: in production there is no one click. The token of a user is pasted;
+// the pages show that user's accounts, and offer nothing of an administrator's.
+func TestAPastedTokenMayDoWhatItMay(t *testing.T) {
+	s := start(t, "--profile=production", "--risk.entitlement.enforced=true",
+		"--reference.write-auth.enforced=true")
+	s.fill()
+	token, err := exec.Command(program(t), "token", "--data.dir="+filepath.Join(s.dir, "data"),
+		"--subject=ann", "--accounts=3", "--ttl=1h").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := open(t)
+	p.goTo(s, "/blotter")
+	p.find("button", "Sign in")
+	p.typeIn("Token", "nonsense")
+	p.press(kb.Enter)
+	p.says("not valid here")
+	p.typeIn("Token", strings.TrimSpace(string(token)))
+	p.press(kb.Enter)
+	p.find("heading", "Blotter")
+	p.says("ann", "trd-1", "trd-3")
+	if text := eval[string](p, "document.body.innerText"); strings.Contains(text, "trd-2") {
+		t.Error("a trade of another account shows")
+	}
+	for path, want := range map[string]string{"/controls": "need an admin token",
+		"/time": "needs an admin token", "/latency": "need an admin token", "/overview": "admin token",
+		"/cluster": "need an admin token", "/reconciliation": "need an admin token"} {
+		p.goTo(s, path)
+		p.says(want)
+		if n := eval[int](p, "document.querySelectorAll('main [role=switch], main input[type=range]').length"); n > 0 {
+			t.Errorf("%s offers %d things that the token may not do", path, n)
+		}
+	}
+	p.goTo(s, "/trade?security=AAPL")
+	p.says("working orders of account 3")
+	p.typeIn("Quantity", "5")
+	p.typeIn("Price", "187.20")
+	p.press(kb.Enter)
+	p.says("working orders of account 3", "ord-21")
+	p.picture("trade-user-light-1280")
+	p.tabTo("button", "Sign out")
+	p.press(kb.Enter)
+	p.find("textbox", "Token")
+	p.clean(s)
+}

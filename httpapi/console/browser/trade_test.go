@@ -1,0 +1,119 @@
+package browser
+
+import (
+	"testing"
+
+	"github.com/chromedp/chromedp/kb"
+)
+
+// TestAnOrderIsPlacedAndFillsByKeyboardAlone: sign in, place an order that fills, see the answer,
+// replace and cancel another one. Nothing but keys.
+func TestAnOrderIsPlacedAndFillsByKeyboardAlone(t *testing.T) {
+	s := start(t)
+	s.price("AAPL", 187.20)
+	s.order(1, "AAPL", "Sell", 100, 187.25, "rest-1")
+	p := open(t)
+	p.signIn(s)
+	p.tabTo("link", "Trade")
+	p.press(kb.Enter)
+	p.find("heading", "Trade")
+
+	p.typeIn("Account", "2")
+	p.typeIn("Security", "aapl")
+	p.says("187.25")
+	p.typeIn("Quantity", "40")
+	p.typeIn("Price", "187.30")
+	p.press(kb.Enter)
+	p.says("ord-2", "trd-1", "sequence", "durability fsync")
+	eventually(t, "the order has filled", func() bool {
+		return s.call("GET", "order-matcher", "/orders/ord-2", nil)["status"] == "FILLED"
+	})
+
+	p.typeIn("Quantity", "10")
+	p.typeIn("Price", "187.00")
+	p.tabTo("button", "Place order")
+	p.press(kb.Enter)
+	p.says("ord-3")
+	p.tabTo("button", "Replace")
+	p.press(kb.Enter)
+	p.eventually("the row's quantity has the focus", func() bool {
+		role, name := p.focused()
+		return role == "textbox" && name == "Quantity"
+	})
+	p.press("20")
+	p.tabTo("button", "Apply")
+	p.press(kb.Enter)
+	eventually(t, "the order is replaced", func() bool {
+		return s.call("GET", "order-matcher", "/orders/ord-3", nil)["quantity"] == 20.0
+	})
+	p.find("button", "Cancel")
+	p.tabTo("button", "Cancel")
+	p.press(kb.Enter)
+	eventually(t, "the order is cancelled", func() bool {
+		return s.call("GET", "order-matcher", "/orders/ord-3", nil)["status"] == "CANCELED"
+	})
+	p.says("No working orders")
+	p.clean(s)
+}
+
+// TestARefusalSaysWhy: the answer names the reason in words, and Why is one key away.
+func TestARefusalSaysWhy(t *testing.T) {
+	s := start(t)
+	s.price("AAPL", 187.20)
+	p := open(t)
+	p.signIn(s)
+	p.goTo(s, "/trade?account=2&security=AAPL")
+	p.typeIn("Quantity", "2000000")
+	p.typeIn("Price", "187.30")
+	p.press(kb.Enter)
+	p.says("ORDER_SIZE", "above the limit of an order", "sequence")
+	p.tabTo("button", "Why")
+	p.press(kb.Enter)
+	p.find("dialog", "Why: ord-1")
+	p.says("risk.max-order-quantity", "2000000", "1000000 is the most")
+	p.picture("trade-why-light-1280")
+	p.accessible("trade-why")
+	p.clean(s)
+}
+
+// TestTextOfOthersStaysText: names, tickers and ids that are markup are shown as they are.
+func TestTextOfOthersStaysText(t *testing.T) {
+	const hostile = `<img src=x onerror=alert(1)>`
+	s := start(t)
+	s.call("POST", "account-service", "/account/", map[string]any{"id": 77, "displayName": hostile})
+	s.call("POST", "reference-data", "/stocks", map[string]any{"ticker": "-X.Y",
+		"companyName": hostile + `"'><script>alert(2)</script>`})
+	s.price("AAPL", 187.20)
+	eventually(t, "the account is known", func() bool {
+		controls := s.call("GET", "order-matcher", "/risk/control/snapshot", nil)
+		for _, a := range controls["accounts"].([]any) {
+			if a.(map[string]any)["id"] == 77.0 {
+				return true
+			}
+		}
+		return false
+	})
+	s.order(77, "AAPL", "Sell", 5, 187.25, hostile)
+	s.order(2, "AAPL", "Buy", 2, 187.25, "plain")
+	p := open(t)
+	p.signIn(s)
+	for _, at := range []string{"/trade?account=77&security=AAPL", "/blotter?open=trd-2", "/positions",
+		"/controls?security=-X.Y&account=77", "/settlement", "/tca", "/reconciliation",
+		"/trade?account=%3Cimg%20src%3Dx%20onerror%3Dalert(1)%3E",
+		"/blotter?open=%3Cimg%20src%3Dx%3E"} {
+		p.goTo(s, at)
+		p.eventually("the page "+at+" is there", func() bool {
+			return eval[int](p, `document.querySelectorAll(
+				'main table, main .empty, main regular-table').length`) > 0
+		})
+		if n := eval[int](p, `document.querySelectorAll(
+			'main img, main script, dialog img, dialog script').length`); n != 0 {
+			t.Errorf("%s: %d elements were made of text", at, n)
+		}
+	}
+	p.goTo(s, "/controls?security=-X.Y&account=77")
+	p.says(hostile)
+	p.goTo(s, "/trade?account=77&security=AAPL")
+	p.says(hostile)
+	p.clean(s)
+}

@@ -1,0 +1,143 @@
+package console
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/hex"
+	"encoding/json"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// policy allows the console's own files only: no inline script, no inline style, no other host.
+// 'wasm-unsafe-eval' is for the verifier of the page Evidence.
+const policy = "default-src 'self'; script-src 'self' 'wasm-unsafe-eval'; object-src 'none'; " +
+	"base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+
+// harden sets the headers that every answer has.
+func harden(h http.Header) {
+	h.Set("Content-Security-Policy", policy)
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("X-Frame-Options", "DENY")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Cross-Origin-Opener-Policy", "same-origin")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+}
+
+// knownHost reports that a request is for this console. An IP address is fine: a page that another
+// machine's name led to carries that name in Host, whatever it resolves to.
+func (c *Console) knownHost(host string) bool {
+	name := host
+	if h, _, err := net.SplitHostPort(host); err == nil {
+		name = h
+	}
+	name = strings.TrimSuffix(strings.TrimPrefix(name, "["), "]")
+	if _, err := netip.ParseAddr(name); err == nil {
+		return true
+	}
+	name = strings.ToLower(name)
+	return name == "localhost" || slices.ContainsFunc(c.Names, func(known string) bool {
+		if rest, wild := strings.CutPrefix(known, "*"); wild { // of a certificate: one label
+			label, found := strings.CutSuffix(name, rest)
+			return found && label != "" && !strings.Contains(label, ".")
+		}
+		return name == known
+	})
+}
+
+// ownOrigin reports that a page of this console sent the request, as far as the browser says. A
+// request without Origin does not come from a page's script.
+func ownOrigin(r *http.Request) bool {
+	origins := r.Header.Values("Origin")
+	switch len(origins) {
+	case 0:
+		return r.Method == http.MethodGet && ownSite(r)
+	case 1:
+		u, err := url.Parse(origins[0])
+		return err == nil && (u.Scheme == "http" || u.Scheme == "https") &&
+			strings.EqualFold(u.Host, r.Host) && ownSite(r)
+	}
+	return false
+}
+
+// ownSite reports that the browser says nothing against it: another port of the same machine is the
+// same site, but not the same origin.
+func ownSite(r *http.Request) bool {
+	switch r.Header.Get("Sec-Fetch-Site") {
+	case "", "same-origin", "none":
+		return true
+	}
+	return false
+}
+
+// headerCSRF carries the value that only a page of this origin can know.
+const headerCSRF = "X-CSRF-Token"
+
+// csrfOf is that value for a session: it is drawn from the token, which no script can read.
+func csrfOf(token string) string {
+	sum := sha256.Sum256([]byte("posttrade console csrf\x00" + token))
+	return hex.EncodeToString(sum[:16])
+}
+
+func knowsCSRF(r *http.Request, token string) bool {
+	given := r.Header.Values(headerCSRF)
+	return len(given) == 1 &&
+		subtle.ConstantTimeCompare([]byte(given[0]), []byte(csrfOf(token))) == 1
+}
+
+// cutPath splits a path into its first segment and the rest, which begins with a slash if there is
+// one.
+func cutPath(path string) (first, rest string) {
+	path = strings.TrimPrefix(path, "/")
+	if i := strings.IndexByte(path, '/'); i >= 0 {
+		return path[:i], path[i:]
+	}
+	return path, ""
+}
+
+// headerStatus asks for the status of an answer in a header of that name, and 200 in its place. A
+// browser writes every other answer to its console as an error, also a refusal of the risk gate,
+// which is none.
+const headerStatus = "X-Console-Status"
+
+// calm is the writer of an answer whose status goes into headerStatus.
+type calm struct{ http.ResponseWriter }
+
+func (w calm) WriteHeader(status int) {
+	if status >= 400 {
+		w.Header().Set(headerStatus, strconv.Itoa(status))
+		status = http.StatusOK
+	}
+	w.ResponseWriter.WriteHeader(status)
+}
+
+// Unwrap lets the standard library flush and set deadlines.
+func (w calm) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// refuse answers with a problem document, as the services do.
+func refuse(w http.ResponseWriter, status int, code, detail string) {
+	h := w.Header()
+	h.Set("Content-Type", "application/problem+json")
+	h.Set("Cache-Control", "no-store")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(map[string]any{ // the peer may be gone
+		"type":  "urn:posttrade:problem:" + strings.ReplaceAll(strings.ToLower(code), "_", "-"),
+		"title": http.StatusText(status), "status": status, "code": code, "detail": detail,
+	})
+}
+
+// allow refuses every other method.
+func allow(w http.ResponseWriter, r *http.Request, methods ...string) bool {
+	if slices.Contains(methods, r.Method) {
+		return true
+	}
+	w.Header().Set("Allow", strings.Join(methods, ", "))
+	refuse(w, http.StatusMethodNotAllowed, "METHOD_NOT_ALLOWED",
+		"this path answers to "+strings.Join(methods, ", "))
+	return false
+}

@@ -1,0 +1,169 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"posttrade/journal/evidence"
+)
+
+// Evidence is the transparency log of the journal; *evidence.Source is one.
+type Evidence interface {
+	// Checkpoint is the newest published head, nil for none.
+	Checkpoint() []byte
+	// Tile reads the tile of a path below /log/; full reports one that never changes.
+	Tile(path string) (data []byte, full bool, err error)
+	// Say is what this member says of its first leaves, at most size of them; 0: of all.
+	Say(size uint64) (evidence.Said, error)
+	// Find returns where a record is and which account it is of.
+	Find(ctx context.Context, w evidence.Wanted) (evidence.Place, error)
+	// Proof waits until a published head covers the record, and proves it.
+	Proof(ctx context.Context, at evidence.Place) ([]byte, error)
+}
+
+// The headers of the log's files.
+const (
+	cacheForever = "public, max-age=31536000, immutable"
+	cacheNever   = "no-cache"
+)
+
+// proofPatience is how long a request waits for a head that covers its record, and for its replay.
+const proofPatience = 25 * time.Second
+
+var (
+	problemRecord = problem{status: 404, code: CodeNotFound, detail: "no such record"}
+	problemTile   = problem{status: 404, code: CodeNotFound, detail: "no such tile"}
+	problemNoHead = problem{status: 503, code: CodeNotYet,
+		detail: "no published head of the log covers this yet", notSequenced: true}
+	problemProofs = problem{status: 503, code: CodeBusy,
+		detail: "as many proofs as may be are being made", notSequenced: true}
+)
+
+// showCheckpoint is GET /log/checkpoint. It needs no token: the note holds hashes only.
+func (x *exchange) showCheckpoint() problem {
+	if x.m.Evidence == nil {
+		return problemRoute
+	}
+	note := x.m.Evidence.Checkpoint()
+	if note == nil {
+		return problemNoHead
+	}
+	return x.sendFile(note, contentTextUTF8, cacheNever)
+}
+
+// showTile is GET /log/tile/... of C2SP tlog-tiles.
+func (x *exchange) showTile(rest []byte) problem {
+	if x.m.Evidence == nil {
+		return problemRoute
+	}
+	data, _, err := x.m.Evidence.Tile("tile/" + string(rest))
+	switch {
+	case errors.Is(err, evidence.ErrNoTile):
+		return problemTile
+	case err != nil:
+		return x.m.failed(err)
+	}
+	return x.sendFile(data, contentBytes, cacheForever)
+}
+
+// showMember is GET /log/member, with which the members of a cluster compare their trees. It needs
+// no token: hashes only.
+func (x *exchange) showMember() problem {
+	if x.m.Evidence == nil {
+		return problemRoute
+	}
+	size := uint64(0)
+	if p := x.eachParameter(func(name string, value []byte) (ok bool) {
+		if name == "size" {
+			size, ok = number(value, 0, 1<<62)
+		}
+		return ok
+	}); p.status != 0 {
+		return p
+	}
+	said, err := x.m.Evidence.Say(size)
+	if err != nil {
+		return x.noProof(err)
+	}
+	text, err := json.Marshal(said)
+	if err != nil {
+		return x.m.failed(err)
+	}
+	return x.send(200, append(x.begin(), text...))
+}
+
+func (x *exchange) sendFile(data []byte, kind, cache string) problem {
+	x.ctx.Response.SetBody(data)
+	x.ctx.Response.SetStatusCode(200)
+	x.ctx.Response.Header.SetContentType(kind)
+	x.ctx.Response.Header.Set("Cache-Control", cache)
+	return problem{}
+}
+
+// showProof is GET /evidence/proof, for a caller that may see the account of the record. A record
+// of no account is an operator's or a feed's, and for admins.
+func (x *exchange) showProof() problem {
+	if p := x.admit(); p.status != 0 {
+		return p
+	}
+	if x.m.Evidence == nil {
+		return problemRoute
+	}
+	wanted, p := x.wantedRecord()
+	if p.status != 0 {
+		return p
+	}
+	ctx, cancel := context.WithTimeout(x.m.lasting, proofPatience)
+	defer cancel()
+	at, err := x.m.Evidence.Find(ctx, wanted)
+	if err != nil {
+		return x.noProof(err)
+	}
+	if x.m.Enforced && !x.claims.Admin && (!at.Owned || !x.entitled(at.AccountID)) {
+		return problemEntitled
+	}
+	text, err := x.m.Evidence.Proof(ctx, at)
+	if err != nil {
+		return x.noProof(err)
+	}
+	return x.send(200, append(x.begin(), text...))
+}
+
+func (x *exchange) noProof(err error) problem {
+	switch {
+	case errors.Is(err, evidence.ErrUnknown):
+		return problemRecord
+	case errors.Is(err, evidence.ErrNotYet), errors.Is(err, context.DeadlineExceeded):
+		return problemNoHead
+	case errors.Is(err, evidence.ErrBusy):
+		return problemProofs
+	}
+	return x.m.failed(err)
+}
+
+// wantedRecord reads the one parameter of a proof.
+func (x *exchange) wantedRecord() (w evidence.Wanted, p problem) {
+	given := 0
+	p = x.eachParameter(func(name string, value []byte) (ok bool) {
+		given++
+		switch name {
+		case "inputSeq":
+			w.InputSeq, ok = number(value, 1, 1<<63-1)
+		case "tradeId":
+			w.TradeSeq, ok = parsePrefixed(value, "trd-")
+			ok = ok && w.TradeSeq > 0
+		case "orderId":
+			w.Order, ok = parsePrefixed(value, "ord-")
+			ok = ok && w.Order > 0
+		case "contractId":
+			w.Contract, ok = string(value), len(value) <= maxID
+		}
+		return ok
+	})
+	if p.status == 0 && given != 1 {
+		p = badQuery("one of inputSeq, tradeId, orderId and contractId is needed")
+	}
+	return w, p
+}

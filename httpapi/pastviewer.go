@@ -1,0 +1,48 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"strconv"
+
+	"github.com/valyala/fasthttp"
+
+	"posttrade/journal/asof"
+	"posttrade/matcher/gate"
+)
+
+// PastViewer answers the endpoints below /as-of without a server: for programs that read a journal
+// by themselves. One goroutine uses it.
+type PastViewer struct{ m *OrderMatcher }
+
+// NewPastViewer returns a viewer of a history.
+func NewPastViewer(ctx context.Context, h *asof.History) (*PastViewer, error) {
+	moment, err := h.At(ctx, h.Head())
+	if err != nil {
+		return nil, err
+	}
+	defer moment.Release()
+	room := moment.Views().Capacities()
+	g := gate.New(room.Accounts, room.Securities)
+	for _, s := range moment.Views().Securities() {
+		err = errors.Join(err, g.Register(s.ID, s.Ticker))
+	}
+	return &PastViewer{NewOrderMatcher(Deps{AsOf: h, Gate: g})}, err
+}
+
+// Show is the body of GET /as-of/{inputSeq} and path, which may have a query, and its status.
+func (p *PastViewer) Show(ctx context.Context, inputSeq uint64,
+	path string) (status int, body []byte) {
+	target := asOfPrefix + strconv.FormatUint(inputSeq, 10) + path
+	request := &fasthttp.RequestCtx{}
+	request.Request.SetRequestURI(target)
+	x := &exchange{m: p.m, views: p.m.Views, visit: visit{ctx: request}}
+	r, id, _, problem := x.enter("", routeOf)
+	if problem.status == 0 {
+		problem = x.showAt(ctx, inputSeq, r, id)
+	}
+	if problem.status != 0 {
+		problem.write(request)
+	}
+	return request.Response.StatusCode(), request.Response.Body()
+}

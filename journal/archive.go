@@ -1,0 +1,256 @@
+package journal
+
+import (
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"sync"
+
+	"encoding/binary"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// keyArchive is the prefix of a stub: what was moved out of the store, and where it is.
+const keyArchive = 'a'
+
+// ErrArchived: what is wanted was moved into an archive that cannot be read here.
+var ErrArchived = errors.New("moved into an archive; name its folder with journal.archive-dir")
+
+// vault is the store, with what was moved out of it.
+type vault struct {
+	*pebble.DB
+	shelf *shelf // nil: nothing was moved out
+}
+
+// stub is what the store keeps of an archive.
+type stub struct {
+	Name   string `json:"name"`           // of the folder
+	From   placed `json:"from"`           // the commit before it; zero: none
+	To     placed `json:"to"`             // its last commit
+	SHA256 string `json:"sha256"`         // of the member archive of its archive.json
+	Root   string `json:"root,omitempty"` // of the evidence tree over it, if there was one
+}
+
+// placed is a point, as JSON.
+type placed struct {
+	InputSeq uint64 `json:"inputSequence"`
+	TradeSeq uint64 `json:"tradeSequence"`
+	Chain    string `json:"chain"`
+}
+
+func placedAt(p point) placed {
+	return placed{p.inputSeq, p.tradeSeq, fmt.Sprintf("%x", p.chain)}
+}
+
+func (p placed) point() (q point, err error) {
+	q = point{inputSeq: p.InputSeq, tradeSeq: p.TradeSeq}
+	b, err := hex.DecodeString(p.Chain)
+	if err != nil || len(b) != chainBytes {
+		return q, fmt.Errorf("chain %q: %w", p.Chain, errSizes)
+	}
+	copy(q.chain[:], b)
+	return q, nil
+}
+
+// shelf is the archives of a store, in order, and their stores once they have been opened.
+type shelf struct {
+	list []*archived
+	fs   vfs.FS
+	dir  string // where the archives are; "": not known
+}
+
+// archived is one archive.
+type archived struct {
+	stub
+	from, to point
+	seed     [chainBytes]byte
+
+	mu    sync.Mutex
+	db    *vault // guarded by mu; nil until it is wanted
+	latch *latch
+}
+
+// readShelf reads the stubs of a store.
+func readShelf(db *vault) (*shelf, error) {
+	var s *shelf
+	err := iterate(db, []byte{keyArchive}, []byte{keyArchive + 1}, func(it *pebble.Iterator) error {
+		for ok := it.First(); ok; ok = it.Next() {
+			v, err := it.ValueAndErr()
+			if err != nil {
+				return err
+			}
+			a, err := parseStub(v)
+			if err == nil && s != nil && s.end() != a.from {
+				err = errSizes
+			}
+			if seq, ok := keySeq(it.Key()); err == nil && (!ok || seq != a.to.inputSeq) {
+				err = errSizes
+			}
+			if err != nil {
+				return fmt.Errorf("journal: key=%s: %w", keyName(it.Key()), err)
+			}
+			if s == nil {
+				s = &shelf{}
+			}
+			s.list = append(s.list, a)
+		}
+		return nil
+	})
+	return s, err
+}
+
+// putStub wraps a stub for its key, as a manifest is wrapped.
+func putStub(s stub) ([]byte, error) {
+	body, err := json.Marshal(s)
+	if err != nil {
+		return nil, err
+	}
+	v := append(make([]byte, snapshotHeader), body...)
+	v[0] = snapshotVersion
+	binary.LittleEndian.PutUint32(v[4:], crc32.Checksum(body, castagnoli))
+	return v, nil
+}
+
+func parseStub(v []byte) (*archived, error) {
+	if len(v) < snapshotHeader || v[0] != snapshotVersion || v[1]|v[2]|v[3] != 0 {
+		return nil, errVersion
+	}
+	body := v[snapshotHeader:]
+	if crc32.Checksum(body, castagnoli) != binary.LittleEndian.Uint32(v[4:]) {
+		return nil, errChecksum
+	}
+	a := &archived{}
+	err := json.Unmarshal(body, &a.stub)
+	if err == nil {
+		a.from, err = a.From.point()
+	}
+	if err == nil {
+		a.to, err = a.To.point()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", errSizes, err)
+	}
+	return a, nil
+}
+
+// end is the last commit that was moved out; the zero point for none.
+func (s *shelf) end() point {
+	if s == nil || len(s.list) == 0 {
+		return point{}
+	}
+	return s.list[len(s.list)-1].to
+}
+
+// reach says where the archives are.
+func (s *shelf) reach(fs vfs.FS, dir string) {
+	if s != nil {
+		s.fs, s.dir = fs, dir
+	}
+}
+
+// close closes the archives that were opened.
+func (s *shelf) close() {
+	if s == nil {
+		return
+	}
+	for _, a := range s.list {
+		a.mu.Lock()
+		if a.db != nil {
+			_ = closeStore(a.db, a.latch) // only read: nothing to lose
+			a.db = nil
+		}
+		a.mu.Unlock()
+	}
+}
+
+// of returns the store that has a sequence of a kind: the archive's, and its last commit, or the
+// store itself.
+func (v *vault) of(kind byte, seq uint64) (db *vault, end point, archive bool, err error) {
+	if v.shelf == nil {
+		return v, end, false, nil
+	}
+	for _, a := range v.shelf.list {
+		last := a.to.inputSeq
+		if kind == keyFills {
+			last = a.to.tradeSeq
+		}
+		if seq <= last {
+			db, err := a.open(v.shelf)
+			return db, a.to, true, err
+		}
+	}
+	return v, end, false, nil
+}
+
+// ended returns the commit that ends at a sequence, when that is the end of an archive.
+func (s *shelf) ended(inputSeq uint64) (point, bool) {
+	if s != nil {
+		for _, a := range s.list {
+			if a.to.inputSeq == inputSeq {
+				return a.to, true
+			}
+		}
+	}
+	return point{}, false
+}
+
+// open opens the archive's store for reading, once.
+func (a *archived) open(s *shelf) (*vault, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.db != nil {
+		return a.db, nil
+	}
+	missing := func(err error) error {
+		return fmt.Errorf("journal: commands %d to %d are in the archive %s: %w", a.from.inputSeq+1,
+			a.to.inputSeq, a.Name, err)
+	}
+	if s.dir == "" {
+		return nil, missing(ErrArchived)
+	}
+	folder := s.fs.PathJoin(s.dir, a.Name)
+	text, err := readWhole(s.fs, s.fs.PathJoin(folder, archiveName))
+	if err != nil {
+		return nil, missing(fmt.Errorf("%w: %w", ErrArchived, err))
+	}
+	sum, err := archiveSum(text)
+	if err == nil && sum != a.SHA256 {
+		err = fmt.Errorf("file=%s: sha256 %s, want %s: %w", s.fs.PathJoin(folder, archiveName), sum, a.SHA256,
+			ErrDiverged)
+	}
+	if err != nil {
+		return nil, missing(err)
+	}
+	a.latch = newLatch(func(error) {}) // an archive's failure does not end the journal
+	o := storeOptions(unlocked{s.fs}, a.latch, quiet{})
+	o.ReadOnly, o.ErrorIfNotExists = true, true
+	db, err := openStore(s.fs.PathJoin(folder, storeName), o, a.latch)
+	if err != nil {
+		return nil, missing(err)
+	}
+	a.db = db
+	return db, nil
+}
+
+// Archives returns ErrArchived, with the archive's name, when a part of the history was moved into
+// an archive that cannot be read.
+func (j *Journal) Archives() error {
+	if j.db == nil {
+		return nil // a new journal
+	}
+	_, _, _, err := j.db.of(keyCommands, 1)
+	return err
+}
+
+// unlocked is a file system without locks: any number of processes read an archive.
+type unlocked struct{ vfs.FS }
+
+func (unlocked) Lock(string) (io.Closer, error) { return noLock{}, nil }
+
+// Unwrap returns the file system below.
+func (u unlocked) Unwrap() vfs.FS { return u.FS }

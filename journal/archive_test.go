@@ -1,0 +1,281 @@
+package journal
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"posttrade/matcher"
+)
+
+var tomorrow = time.Now().AddDate(100, 0, 0)
+
+// agedJournal is a closed journal with a snapshot in its middle, and what a flow needs to go on.
+func agedJournal(t *testing.T, fs vfs.FS) (f flow, snapshot uint64) {
+	t.Helper()
+	f = flow{seed: 9, idsEvery: 4}
+	j := openNew(t, "j", strict(t, fs))
+	snapshot = growAged(t, j, &f)
+	must(t, j.Close())
+	return f, snapshot
+}
+
+// growAged appends blocks, takes a snapshot and appends more.
+func growAged(t *testing.T, j *Journal, f *flow) (snapshot uint64) {
+	t.Helper()
+	for range 12 {
+		appendAll(t, j, f, 7, 1, 12, 30)
+	}
+	must(t, j.db.Flush())
+	snapshot = snapshotNow(t, j, *f).InputSeq
+	for range 8 {
+		appendAll(t, j, f, 5, 9, 2)
+	}
+	return snapshot
+}
+
+func archive(t *testing.T, fs vfs.FS, before time.Time) (Archived, error) {
+	t.Helper()
+	o := strict(t, fs)
+	return Archive(t.Context(), "j", "archives", before, o,
+		func(inputSeq uint64) (string, error) { return fmt.Sprint("root-", inputSeq), nil })
+}
+
+func verifyToy(t *testing.T, fs vfs.FS, f flow, archives string) (Report, error) {
+	t.Helper()
+	return Verify(t.Context(), "j", VerifyOptions{FS: fs, ArchiveDir: archives,
+		Engine: func([]byte) (Engine, error) { return &toy{flow: f}, nil }})
+}
+
+// TestArchivedBlocksAreReadWhereTheyAre moves old blocks out, twice. With the folder of the archives
+// the journal is what it was: every replay, fill, transfer and verification. Without it the start,
+// the end and what follows the archives hold, and everything else names the archive.
+func TestArchivedBlocksAreReadWhereTheyAre(t *testing.T) {
+	fs := vfs.NewMem()
+	f, snapshot := agedJournal(t, fs)
+	before, err := verifyToy(t, fs, f, "")
+	must(t, err)
+	done, err := archive(t, fs, tomorrow)
+	must(t, err)
+	if done.From.InputSeq != 0 || done.To.InputSeq == 0 || done.To.InputSeq > snapshot {
+		t.Fatalf("%+v, the snapshot is at %d", done, snapshot)
+	}
+	expectArchived(t, fs, &f, before, done.To)
+	if _, err := archive(t, fs, tomorrow); !errors.Is(err, ErrNothingOld) {
+		t.Errorf("again: %v", err)
+	}
+
+	o := strict(t, fs)
+	o.ArchiveDir = "archives"
+	j, err := Open("j", o)
+	must(t, err)
+	growAged(t, j, &f)
+	must(t, j.Close())
+	before, err = verifyToy(t, fs, f, "archives")
+	must(t, err)
+	next, err := archive(t, fs, tomorrow)
+	must(t, err)
+	if next.From != done.To || next.To.InputSeq <= done.To.InputSeq {
+		t.Fatalf("%+v behind %+v", next, done)
+	}
+	expectArchived(t, fs, &f, before, next.To)
+	text, err := readWhole(fs, "archives/"+next.Name+"/"+archiveName)
+	must(t, err)
+	if !strings.Contains(string(text), fmt.Sprint("root-", next.To.InputSeq)) {
+		t.Errorf("%s", text)
+	}
+}
+
+// expectArchived compares a journal with an archive up to a commit with what it was before.
+func expectArchived(t *testing.T, fs vfs.FS, f *flow, before Report, to Point) {
+	t.Helper()
+	after, err := verifyToy(t, fs, *f, "archives")
+	must(t, err)
+	if after.InputSeq != before.InputSeq || after.Chain != before.Chain || after.Fills != before.Fills ||
+		after.ClientIDs != before.ClientIDs || after.Blocks != before.Blocks {
+		t.Errorf("%+v\nbefore\n%+v", after, before)
+	}
+	if _, err := verifyToy(t, fs, *f, ""); !errors.Is(err, ErrArchived) ||
+		!strings.Contains(err.Error(), "journal.archive-dir") {
+		t.Errorf("verify without the archive: %v", err)
+	}
+	o := strict(t, fs)
+	o.ArchiveDir = "archives"
+	j, err := Open("j", o)
+	must(t, err)
+	again := flow{seed: f.seed, idsEvery: f.idsEvery}
+	must(t, compareHistory(j, &again, before.InputSeq))
+	for _, from := range []uint64{1, to.InputSeq - 1, to.InputSeq, to.InputSeq + 1} {
+		at := from
+		must(t, j.Replay(context.Background(), from, func(c []matcher.Command, _ ClientIDs) error {
+			if c[0].InputSeq != at {
+				return fmt.Errorf("command %d, want %d", c[0].InputSeq, at)
+			}
+			at = c[len(c)-1].InputSeq + 1
+			return nil
+		}))
+		if at != before.InputSeq+1 {
+			t.Errorf("a replay from %d ends before %d", from, at)
+		}
+	}
+	stream, inputSeq, _ := streamOf(t, j)
+	copied := vfs.NewMem()
+	_, err = Receive("j", bytes.NewReader(stream), strict(t, copied))
+	must(t, err)
+	if _, err := verifyToy(t, copied, *f, ""); err != nil || inputSeq != before.InputSeq {
+		t.Errorf("a copy of both: %d, %v", inputSeq, err)
+	}
+	scrub := quickScrub(j, func(d Damage) { t.Errorf("%+v", d) })
+	must(t, scrub.Pass(t.Context()))
+	must(t, j.Close())
+
+	j, err = Open("j", strict(t, fs)) // without the archives
+	must(t, err)
+	defer func() { must(t, j.Close()) }()
+	recovered, err := Recover(context.Background(), j, toyRebuild(*f), func(err error) { t.Error(err) })
+	must(t, err)
+	if recovered.Engine.AppliedSeq() != before.InputSeq {
+		t.Errorf("recovered %d", recovered.Engine.AppliedSeq())
+	}
+	fills, err := j.LastFills(1 << 20)
+	must(t, err)
+	if n := before.TradeSeq - to.TradeSeq; uint64(len(fills)) != n ||
+		n > 0 && fills[n-1].TradeSeq != before.TradeSeq {
+		t.Errorf("%d last fills, %d are not archived", len(fills), n)
+	}
+	none := func([]matcher.Command, ClientIDs) error { return nil }
+	must(t, j.Replay(context.Background(), to.InputSeq+1, none))
+	err = j.Replay(context.Background(), to.InputSeq, none)
+	if !errors.Is(err, ErrArchived) || !strings.Contains(err.Error(), "journal.archive-dir") {
+		t.Errorf("a replay of what was moved out: %v", err)
+	}
+	if _, err := j.Transfer(); !errors.Is(err, ErrArchived) {
+		t.Errorf("a transfer: %v", err)
+	}
+	must(t, second(io.ReadAll(must2(j.TransferAfter(to)))))
+}
+
+func must2[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+// TestArchiveIsCutShort ends an archiving after each of its steps. Before the last, the journal has
+// everything; the next archiving goes on.
+func TestArchiveIsCutShort(t *testing.T) {
+	for _, step := range []string{"received in part", "received", "written"} {
+		fs := vfs.NewMem()
+		f, _ := agedJournal(t, fs)
+		before, err := verifyToy(t, fs, f, "")
+		must(t, err)
+		o := strict(t, fs)
+		j, err := Open("j", o)
+		must(t, err)
+		to, err := j.old(t.Context(), tomorrow.UnixMilli())
+		must(t, err)
+		s := stub{Name: fmt.Sprintf("%020d-%020d", 1, to.inputSeq), From: placedAt(point{chain: j.seed}),
+			To: placedAt(to), Root: fmt.Sprint("root-", to.inputSeq)}
+		folder := "archives/" + s.Name
+		_, err = j.putArchive(folder, &s, point{chain: j.seed}, to)
+		must(t, err)
+		must(t, j.Close())
+		switch step {
+		case "received in part":
+			must(t, fs.Remove(folder+"/"+archiveName))
+			must(t, fs.RemoveAll(folder+"/"+storeName))
+			must2(fs.Create(folder+"/"+receivingName, writeCategory)).Close()
+		case "received":
+			must(t, fs.Remove(folder+"/"+archiveName))
+		}
+		if r, err := verifyToy(t, fs, f, ""); err != nil || r.Chain != before.Chain {
+			t.Errorf("%s: %v", step, err)
+		}
+		done, err := archive(t, fs, tomorrow)
+		must(t, err)
+		expectArchived(t, fs, &f, before, done.To)
+	}
+}
+
+// TestOnlyOldBlocksAreArchived: not what is younger than the time, nor without a snapshot.
+func TestOnlyOldBlocksAreArchived(t *testing.T) {
+	fs := vfs.NewMem()
+	f := flow{seed: 1}
+	j := openNew(t, "j", strict(t, fs))
+	for range 40 {
+		appendAll(t, j, &f, 100)
+	}
+	middle := int64(flowStart + 2) // of command 1000
+	must(t, j.Close())
+	if _, err := archive(t, fs, tomorrow); !errors.Is(err, ErrNothingOld) {
+		t.Errorf("without a snapshot: %v", err)
+	}
+	j, err := Open("j", strict(t, fs))
+	must(t, err)
+	snapshotNow(t, j, f)
+	must(t, j.Close())
+	if _, err := archive(t, fs, time.UnixMilli(0)); !errors.Is(err, ErrNothingOld) {
+		t.Errorf("nothing is that old: %v", err)
+	}
+	done, err := archive(t, fs, time.UnixMilli(middle))
+	must(t, err)
+	if done.To.InputSeq != 900 {
+		t.Errorf("archived up to %d, want what is before the block of 901 to 1000", done.To.InputSeq)
+	}
+}
+
+// TestWrongArchiveIsNamed reads with archives that are missing, another's, or damaged.
+func TestWrongArchiveIsNamed(t *testing.T) {
+	fs := vfs.NewMem()
+	f, _ := agedJournal(t, fs)
+	done, err := archive(t, fs, tomorrow)
+	must(t, err)
+	folder := "archives/" + done.Name
+	if _, err := verifyToy(t, fs, f, "elsewhere"); !errors.Is(err, ErrArchived) ||
+		!strings.Contains(err.Error(), "elsewhere/"+done.Name) {
+		t.Errorf("missing: %v", err)
+	}
+	good, err := readWhole(fs, folder+"/"+archiveName)
+	must(t, err)
+	put := func(name string, text []byte) {
+		t.Helper()
+		w := must2(fs.Create(name, writeCategory))
+		must(t, second(w.Write(text)))
+		must(t, w.Close())
+	}
+	put(folder+"/"+archiveName, []byte(`{"archive":{"format":1},"sha256":"`+
+		"e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"+`"}`))
+	if _, err := verifyToy(t, fs, f, "archives"); !errors.Is(err, ErrCorrupt) {
+		t.Errorf("another: %v", err)
+	}
+	put(folder+"/"+archiveName, good)
+	names, err := fs.List(folder + "/" + storeName)
+	must(t, err)
+	found := 0
+	for _, name := range names {
+		if !strings.HasSuffix(name, ".sst") {
+			continue
+		}
+		path := folder + "/" + storeName + "/" + name
+		text, err := readWhole(fs, path)
+		must(t, err)
+		bad := bytes.Clone(text)
+		bad[len(bad)/3] ^= 4
+		put(path, bad)
+		if _, err := verifyToy(t, fs, f, "archives"); err != nil {
+			found++
+		}
+		put(path, text)
+	}
+	if _, err := verifyToy(t, fs, f, "archives"); err != nil || found < 3 {
+		t.Errorf("%d flips are found, want one in commands, fills and client ids: %v", found, err)
+	}
+}

@@ -1,0 +1,263 @@
+package journal
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// archiveName is the file that says what an archive holds; it is written last.
+const archiveName = "archive.json"
+
+// archiveText is that file: the archive, and the hash of its text.
+type archiveText struct {
+	Archive json.RawMessage `json:"archive"`
+	SHA256  string          `json:"sha256"`
+}
+
+// archiveBody is what it says.
+type archiveBody struct {
+	Format  int    `json:"format"`
+	Genesis string `json:"genesis"` // hex SHA-256
+	From    placed `json:"from"`
+	To      placed `json:"to"`
+	Root    string `json:"root,omitempty"`
+}
+
+const archiveFormat = 1
+
+// archiveSum is the hash in an archive's file, if it is that of the rest.
+func archiveSum(text []byte) (string, error) {
+	var t archiveText
+	if err := json.Unmarshal(text, &t); err != nil {
+		return "", fmt.Errorf("%w: %w", ErrCorrupt, err)
+	}
+	sum := sha256.Sum256(t.Archive)
+	if got := hex.EncodeToString(sum[:]); got != t.SHA256 {
+		return "", fmt.Errorf("sha256 %s, want %s: %w", got, t.SHA256, errChecksum)
+	}
+	return t.SHA256, nil
+}
+
+// Archived says what Archive has moved.
+type Archived struct {
+	Name     string // of the folder; "": there was nothing to move
+	From, To Point
+	SHA256   string
+}
+
+// ErrNothingOld: there is no block that may be moved out.
+var ErrNothingOld = errors.New("no block is older than that, and older than a snapshot")
+
+// Archive moves the commits that were closed before a time, and that a snapshot stands for, from
+// the journal in dir into a folder below into, and leaves a stub. root may be nil; it gives the root
+// of the evidence tree over the commands up to a sequence, "" for none.
+//
+//   - No other process may have the journal open. The last blocks stay, whatever their age.
+//   - What is moved is verified on the way. The blocks are removed when the archive is on stable
+//     storage, together with the writing of the stub. Killed at any moment, the journal has all of it,
+//     or the archive has: the next Archive goes on.
+func Archive(ctx context.Context, dir, into string, before time.Time, o Options,
+	root func(inputSeq uint64) (string, error)) (done Archived, err error) {
+	j, err := OpenExisting(dir, o)
+	if err != nil {
+		return done, err
+	}
+	defer func() { err = errors.Join(err, j.Close()) }()
+	from := j.db.shelf.end()
+	if from.inputSeq == 0 {
+		from.chain = j.seed
+	}
+	to, err := j.old(ctx, before.UnixMilli())
+	if err != nil {
+		return done, err
+	}
+	s := stub{Name: fmt.Sprintf("%020d-%020d", from.inputSeq+1, to.inputSeq), From: placedAt(from),
+		To: placedAt(to)}
+	if root != nil {
+		if s.Root, err = root(to.inputSeq); err != nil {
+			return done, err
+		}
+	}
+	folder := j.o.FS.PathJoin(into, s.Name)
+	if s.SHA256, err = j.putArchive(folder, &s, from, to); err != nil {
+		return done, err
+	}
+	if err := j.remove(&s, from, to); err != nil {
+		return done, err
+	}
+	return Archived{Name: s.Name, From: from.exported(), To: to.exported(), SHA256: s.SHA256}, nil
+}
+
+// old finds the last commit that may be moved out.
+func (j *Journal) old(ctx context.Context, before int64) (at point, err error) {
+	limit, err := j.newestWhole()
+	if err != nil {
+		return at, err
+	}
+	start, err := tailStart(j.db, j.safe.inputSeq) // these blocks stay
+	if err != nil {
+		return at, err
+	}
+	limit = min(limit, start-min(start, 1))
+	w := newWalker(j.db, j.Seed())
+	w.bare = true
+	defer w.close()
+	moved := j.db.shelf.end()
+	if err := w.startAt(moved.inputSeq + 1); err != nil {
+		return at, err
+	}
+	err = w.walk(0, func(d *decoded) error {
+		if d.last() > limit || d.lastTime >= before {
+			return errEnd
+		}
+		at = w.at
+		return ctx.Err()
+	})
+	if errors.Is(err, errEnd) {
+		err = nil
+	}
+	if err == nil && at.inputSeq <= moved.inputSeq {
+		err = fmt.Errorf("journal: archive dir=%s: %w", j.dir, ErrNothingOld)
+	}
+	return at, err
+}
+
+// errEnd ends a walk without being an error.
+var errEnd = errors.New("the end")
+
+// newestWhole is the sequence of the newest snapshot whose files hold; 0: there is none.
+func (j *Journal) newestWhole() (uint64, error) {
+	list, err := j.Snapshots()
+	if err != nil {
+		return 0, err
+	}
+	for _, s := range list {
+		parts, err := j.openParts(s)
+		if err != nil {
+			j.report(err)
+			continue
+		}
+		for _, p := range parts {
+			err = errors.Join(err, p.close())
+		}
+		return s.InputSeq, err
+	}
+	return 0, nil
+}
+
+// putArchive writes an archive, unless it is there, and returns its hash.
+func (j *Journal) putArchive(folder string, s *stub, from, to point) (sum string, err error) {
+	fs := j.o.FS
+	body, err := json.Marshal(archiveBody{Format: archiveFormat, Genesis: fmt.Sprintf("%x", j.seed),
+		From: s.From, To: s.To, Root: s.Root})
+	if err != nil {
+		return "", err
+	}
+	hash := sha256.Sum256(body)
+	sum = hex.EncodeToString(hash[:])
+	name := fs.PathJoin(folder, archiveName)
+	if text, err := readWhole(fs, name); err == nil {
+		if got, err := archiveSum(text); err != nil || got != sum {
+			return "", errors.Join(fmt.Errorf("journal: file=%s is of another archive: %w", name, ErrDiverged),
+				err)
+		}
+		return sum, nil // it was written, and the process ended before the rest
+	}
+	if err := fs.RemoveAll(folder); err != nil { // what was cut short
+		return "", fmt.Errorf("journal: remove dir=%s: %w", folder, err)
+	}
+	t, err := j.transfer(placedPoint(from), func() point { return to })
+	if err != nil {
+		return "", err
+	}
+	for _, p := range t.parts { // snapshots are the journal's
+		err = errors.Join(err, p.close())
+	}
+	t.parts = nil
+	if err = errors.Join(err, t.measure()); err == nil {
+		err = receiveSection(folder, j.seed, from, t, Options{FS: fs, Fatal: func(error) {}})
+	}
+	if err = errors.Join(err, t.Close()); err != nil {
+		return "", err
+	}
+	text, err := json.Marshal(archiveText{body, sum})
+	if err != nil {
+		return "", err
+	}
+	return sum, putWhole(fs, folder, archiveName, append(text, '\n'))
+}
+
+// placedPoint is the point that a section goes on from; zero for the beginning.
+func placedPoint(p point) Point {
+	if p.inputSeq == 0 {
+		return Point{}
+	}
+	return p.exported()
+}
+
+// putWhole writes a small file durably: whole or not at all.
+func putWhole(fs vfs.FS, dir, name string, text []byte) error {
+	path := fs.PathJoin(dir, name)
+	f, err := fs.Create(path+".new", writeCategory)
+	if err == nil {
+		_, err = f.Write(text)
+		err = errors.Join(err, f.Sync(), f.Close())
+	}
+	if err == nil {
+		err = fs.Rename(path+".new", path)
+	}
+	if err != nil {
+		return fmt.Errorf("journal: write file=%s: %w", path, err)
+	}
+	return syncDir(fs, dir)
+}
+
+// remove takes the blocks out of the store and leaves the stub, in one synced batch.
+func (j *Journal) remove(s *stub, from, to point) error {
+	v, err := putStub(*s)
+	if err != nil {
+		return err
+	}
+	b := j.db.NewBatch()
+	ranges := [][2][]byte{
+		{newKey(keyCommands, from.inputSeq+1), newKey(keyCommands, to.inputSeq+1)},
+		{newKey(keyFills, from.tradeSeq+1), newKey(keyFills, to.tradeSeq+1)},
+		{newKey(keyIDs, from.inputSeq+1), newKey(keyIDs, to.inputSeq+1)},
+	}
+	for _, r := range ranges {
+		err = errors.Join(err, b.DeleteRange(r[0], r[1], nil))
+	}
+	err = errors.Join(err, b.Set(newKey(keyArchive, to.inputSeq), v, nil))
+	if err != nil {
+		return fmt.Errorf("journal: archive: %w", err)
+	}
+	err = j.latch.orPoison(func() error {
+		if err := j.db.Apply(b, pebble.Sync); err != nil {
+			return err
+		}
+		for _, r := range ranges { // gives the space back
+			if string(r[0]) == string(r[1]) {
+				continue
+			}
+			if err := j.db.Compact(context.Background(), r[0], r[1], false); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err == nil && j.lazy != nil {
+		err = j.lazy.Flush()
+	}
+	if err != nil {
+		return j.latch.Poison(fmt.Errorf("journal: archive up to inputSeq=%d: %w", to.inputSeq, err))
+	}
+	return nil
+}

@@ -1,0 +1,88 @@
+package asoftest
+
+import (
+	"testing"
+
+	"posttrade/journal"
+	"posttrade/matcher"
+)
+
+// DefaultPerBlock is how many commands share a commit.
+const DefaultPerBlock = 7
+
+// Writer decides commands and writes them into a new journal.
+type Writer struct {
+	Journal *journal.Journal
+	Engine  *matcher.Engine
+	Firsts  []matcher.Event // the first event of every command
+
+	PerBlock int // commands that share a commit; New sets the default
+
+	t     testing.TB
+	out   *matcher.Outlet
+	block *journal.Block
+}
+
+// New makes a journal in dir, which the test's end closes.
+func New(t testing.TB, dir string, g *matcher.Genesis) *Writer {
+	t.Helper()
+	w := &Writer{t: t, block: new(journal.Block), PerBlock: DefaultPerBlock}
+	var err error
+	if w.Journal, err = journal.Open(dir, journal.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { w.Journal.Close() })
+	if err := w.Journal.Create(g.Marshal()); err != nil {
+		t.Fatal(err)
+	}
+	if w.Engine, err = matcher.New(g); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { w.Engine.Close() })
+	w.out = matcher.NewOutlet(1024, func(events []matcher.Event) {
+		for i := range events {
+			ev := &events[i]
+			if ev.Flags&matcher.EventFirst != 0 {
+				w.block.Command(ev.Cmd())
+				w.Firsts = append(w.Firsts, *ev)
+			}
+			if ev.Kind == matcher.EventFilled {
+				f := ev.Fill()
+				w.block.Fill(&f)
+			}
+		}
+	})
+	return w
+}
+
+// Do decides a command and returns its first event.
+func (w *Writer) Do(c matcher.Command) matcher.Event {
+	w.t.Helper()
+	w.Engine.Apply(&c, w.out)
+	w.out.Flush()
+	if w.block.Commands() >= w.PerBlock {
+		w.commit()
+	}
+	return w.Firsts[len(w.Firsts)-1]
+}
+
+// commit gives the journal a block. The journal keeps the block until its commit has ended.
+func (w *Writer) commit() {
+	w.t.Helper()
+	if w.block.Commands() == 0 {
+		return
+	}
+	if _, err := w.Journal.Append(w.block); err != nil {
+		w.t.Fatal(err)
+	}
+	w.block = new(journal.Block)
+}
+
+// Settle waits until everything is on stable storage.
+func (w *Writer) Settle() {
+	w.t.Helper()
+	w.commit()
+	if err := w.Journal.WaitStable(w.t.Context(), w.Engine.AppliedSeq()); err != nil {
+		w.t.Fatal(err)
+	}
+}

@@ -1,0 +1,122 @@
+package asof
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"posttrade/journal"
+)
+
+// Defaults of the checkpoints: a history of ten million commands has one every 312,500, in some
+// hundred milliseconds' reach of any moment.
+const (
+	DefaultInterval    = 1 << 18
+	DefaultCheckpoints = 48
+)
+
+// checkpointPoll is how often Run looks at the head, and checkpointRest how long it leaves
+// checkpoints alone after a failure: a try may replay a part of the history.
+const (
+	checkpointPoll = 5 * time.Second
+	checkpointRest = 5 * time.Minute
+)
+
+// spacing is the distance of checkpoints in a history up to head: the interval, doubled until they
+// are no more than the most that are kept.
+func (h *History) spacing(head uint64) uint64 {
+	space := h.o.Interval
+	for head/space > uint64(h.o.Checkpoints) {
+		space *= 2
+	}
+	return space
+}
+
+// Run makes checkpoints beside the running engine, and closes shadows that are not used, until ctx
+// ends. What fails is reported, and tried again later.
+func (h *History) Run(ctx context.Context) {
+	t := time.NewTicker(checkpointPoll)
+	defer t.Stop()
+	if h.keep != nil {
+		if err := h.keep.Clean(); err != nil {
+			h.o.Report(err)
+		}
+	}
+	var resting time.Time // until then
+	for {
+		if _, _, err := h.rest(time.Now()); err != nil {
+			h.o.Report(err)
+		}
+		if time.Now().After(resting) {
+			if err := h.Checkpoint(ctx); err != nil && ctx.Err() == nil {
+				h.o.Report(err)
+				resting = time.Now().Add(checkpointRest)
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-t.C:
+		}
+	}
+}
+
+// Checkpoint makes the checkpoints that are due, at the lowest priority, and removes those that are
+// not needed any more. It does nothing without a folder, and when the disk is as good as full.
+func (h *History) Checkpoint(ctx context.Context) error {
+	if h.keep == nil || h.j.StorageFull() {
+		return nil
+	}
+	head, _ := h.j.StableHead()
+	space := h.spacing(head)
+	have, list := map[uint64]bool{}, h.keep.Sequences()
+	for _, at := range list {
+		if len(list) <= h.o.Checkpoints || at%space == 0 {
+			have[at] = true
+		} else if err := h.keep.Drop(at); err != nil {
+			return err
+		}
+	}
+	missing := uint64(0)
+	for at := space; at <= head && missing == 0; at += space {
+		if !have[at] {
+			missing = at
+		}
+	}
+	if missing == 0 {
+		return nil
+	}
+	return journal.Politely(journal.Bulk, func() error {
+		return h.fill(ctx, missing, head, space, have)
+	})
+}
+
+// fill makes the missing checkpoints from a sequence on, with one shadow.
+func (h *History) fill(ctx context.Context, from, head, space uint64,
+	have map[uint64]bool) (err error) {
+	sh, err := journal.OpenShadow(h.j, h.rebuild, from, h.keep)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, sh.Close()) }()
+	for at := from; at <= head; at += space {
+		if err := sh.Follow(ctx, at, nil); err != nil {
+			return err
+		}
+		if have[at] {
+			continue
+		}
+		if err := h.keep.Write(sh); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Checkpoints is the number of checkpoints and the size of their files.
+func (h *History) Checkpoints() (count int, bytes int64) {
+	if h.keep == nil {
+		return 0, 0
+	}
+	return len(h.keep.Sequences()), h.keep.Bytes()
+}

@@ -1,0 +1,159 @@
+package asof
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"posttrade/blotter"
+	"posttrade/journal"
+	"posttrade/matcher"
+)
+
+// ErrNoOrder reports the number of an order that was never made.
+var ErrNoOrder = errors.New("no such order")
+
+// Scene is the state before a command. It is the callback's alone: it may also judge commands with
+// the engine.
+type Scene struct {
+	Engine *matcher.Engine
+	Views  *blotter.Views
+}
+
+// Command replays one command from the state before it: before sees that state, and the events of
+// the command are returned. Afterwards the shadow stands behind the command, where At finds it.
+func (h *History) Command(ctx context.Context, inputSeq uint64,
+	before func(Scene) error) (events []matcher.Event, err error) {
+	if head := h.Head(); inputSeq == 0 || inputSeq > head {
+		return nil, &BeyondError{inputSeq, head}
+	}
+	m, err := h.At(ctx, inputSeq-1)
+	if err != nil {
+		return nil, err
+	}
+	h.mu.Lock()
+	alone := m.p.readers == 1
+	if alone {
+		m.p.readers, m.p.moving = 0, true
+	}
+	h.mu.Unlock()
+	sh := m.p.shadow
+	if alone {
+		defer h.settle(m.p)
+	} else { // others read this moment: they must not see it move
+		m.Release()
+		if sh, err = h.Shadow(ctx, inputSeq-1); err != nil {
+			return nil, err
+		}
+		defer func() { err = errors.Join(err, sh.Close()) }()
+	}
+	views := sh.Views().(Image).Views
+	if err := before(Scene{sh.Engine().(*matcher.Engine), views}); err != nil {
+		return nil, err
+	}
+	err = sh.Follow(ctx, inputSeq, func(some []matcher.Event) error {
+		events = append(events, some...)
+		return nil
+	})
+	return events, err
+}
+
+// settle ends a move of a shadow that no caller reads.
+func (h *History) settle(p *place) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	p.moving, p.at = false, p.shadow.Applied()
+	h.wake()
+}
+
+// OrderCommand returns the sequence of the command that made an order, also of one that the views
+// have dropped since.
+func (h *History) OrderCommand(ctx context.Context, number uint64) (inputSeq uint64, err error) {
+	if number == 0 {
+		return 0, ErrNoOrder
+	}
+	m, err := h.At(ctx, h.Head())
+	if err != nil {
+		return 0, err
+	}
+	row, kept := m.Views().Numbered(number)
+	head, next := m.InputSeq(), m.Views().NextRef()
+	m.Release()
+	if kept || number >= next {
+		if !kept {
+			return 0, ErrNoOrder
+		}
+		return row.InputSeq, nil
+	}
+	return h.findOrder(ctx, number, head)
+}
+
+// findOrder searches the checkpoints for the part of the history in which an order was made, and
+// replays that part.
+func (h *History) findOrder(ctx context.Context, number, head uint64) (uint64, error) {
+	var bases []uint64
+	list, _ := h.j.Snapshots() // a damaged manifest is no base
+	for _, s := range list {
+		bases = append(bases, s.InputSeq)
+	}
+	if h.keep != nil {
+		bases = append(bases, h.keep.Sequences()...)
+	}
+	slices.Sort(bases)
+	var searchErr error
+	after, _ := slices.BinarySearchFunc(bases, number, func(at, number uint64) int {
+		m, err := h.At(ctx, at)
+		if err != nil {
+			searchErr = err
+			return 0
+		}
+		defer m.Release()
+		if m.Views().NextRef() <= number {
+			return -1
+		}
+		return 1
+	})
+	if searchErr != nil {
+		return 0, searchErr
+	}
+	from, to := uint64(0), head
+	if after > 0 {
+		from = bases[after-1]
+	}
+	if after < len(bases) {
+		to = bases[after]
+	}
+	return h.orderBetween(ctx, number, from, to)
+}
+
+// orderBetween replays (from, to] until an order is made.
+func (h *History) orderBetween(ctx context.Context, number, from, to uint64) (found uint64,
+	err error) {
+	sh, err := h.Shadow(ctx, from)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, sh.Close()) }()
+	err = journal.Politely(journal.Background, func() error {
+		return sh.Follow(ctx, to, func(events []matcher.Event) error {
+			for i := range events {
+				ev := &events[i]
+				made := ev.Kind == matcher.EventAccepted ||
+					ev.Kind == matcher.EventRejected && ev.Reason != matcher.Duplicate &&
+						ev.Cmd().TemplateID == matcher.TemplateCommand && ev.Cmd().Type == matcher.OrderNew
+				if made && ev.Order() == number {
+					found = ev.InputSeq
+					return errEnough
+				}
+			}
+			return nil
+		})
+	})
+	if err != nil && !errors.Is(err, errEnough) {
+		return 0, err
+	}
+	if found == 0 {
+		return 0, ErrNoOrder
+	}
+	return found, nil
+}

@@ -1,0 +1,381 @@
+package backup
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"posttrade/journal"
+	"posttrade/matcher"
+)
+
+// rig is a journal that grows, and is the source of backups.
+type rig struct {
+	t     *testing.T
+	j     *journal.Journal
+	next  uint64
+	rows  string
+	limit int // of bytes of a stream; 0: none
+}
+
+func newRig(t *testing.T, genesis string) *rig {
+	t.Helper()
+	j, err := journal.Open(filepath.Join(t.TempDir(), "journal"), options())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := j.Create([]byte(genesis)); err != nil {
+		t.Fatal(err)
+	}
+	r := &rig{t: t, j: j, next: 1, rows: "{\"a\":1}\n{\"b\":2}\n"}
+	t.Cleanup(func() {
+		if err := j.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return r
+}
+
+func options() journal.Options { return journal.Options{Fatal: func(error) {}} }
+
+// grow appends blocks of a few commands.
+func (r *rig) grow(blocks int) {
+	r.t.Helper()
+	for range blocks {
+		var b journal.Block
+		for n := range 5 {
+			c := matcher.NewCommand(matcher.OrderNew)
+			c.InputSeq = r.next
+			b.Command(&c)
+			if n == 0 {
+				b.ClientID(r.next, fmt.Appendf(nil, "id-%d", r.next))
+			}
+			r.next++
+		}
+		c, err := r.j.Append(&b)
+		if err == nil {
+			err = c.Wait()
+		}
+		if err != nil {
+			r.t.Fatal(err)
+		}
+	}
+}
+
+func (r *rig) Journal(_ context.Context, genesis string,
+	after journal.Point) (io.ReadCloser, error) {
+	seed := r.j.Seed()
+	if genesis != "" && genesis != fmt.Sprintf("%x", seed) {
+		return nil, journal.ErrBase
+	}
+	t, err := r.j.TransferAfter(after)
+	if err != nil || r.limit == 0 {
+		return t, err
+	}
+	return struct {
+		io.Reader
+		io.Closer
+	}{io.LimitReader(t, int64(r.limit)), t}, nil
+}
+
+func (r *rig) Tables(context.Context) (io.ReadCloser, string, error) {
+	if r.rows == "" {
+		return nil, "no sidecars", nil
+	}
+	return io.NopCloser(strings.NewReader(r.rows)), "", nil
+}
+
+func (r *rig) write(dir, since string) (*Manifest, error) {
+	return Write(r.t.Context(), dir, r, Options{Since: since, Now: time.Now})
+}
+
+func (r *rig) mustWrite(dir, since string) *Manifest {
+	r.t.Helper()
+	m, err := r.write(dir, since)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	if err := Verify(m); err != nil {
+		r.t.Fatal(err)
+	}
+	return m
+}
+
+// chain makes a whole backup and two that go on from it.
+func (r *rig) chain() (dirs []string) {
+	r.t.Helper()
+	since := ""
+	for n := range 3 {
+		r.grow(3)
+		dir := filepath.Join(r.t.TempDir(), fmt.Sprintf("night%d", n))
+		r.mustWrite(dir, since)
+		dirs, since = append(dirs, dir), dir
+	}
+	return dirs
+}
+
+func restoreInto(data string, dirs []string, to uint64) (Origin, error) {
+	list, err := Chain(dirs)
+	if err != nil {
+		return Origin{}, err
+	}
+	return Restore(data, list, RestoreOptions{To: to, Journal: options()})
+}
+
+// exported is the commands of a journal, as lines.
+func exported(t *testing.T, dir string) []string {
+	t.Helper()
+	var out bytes.Buffer
+	if err := journal.Export(t.Context(), dir, &out, 1, 0, journal.VerifyOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	return strings.Split(strings.TrimSpace(out.String()), "\n")
+}
+
+func TestChainIsRestored(t *testing.T) {
+	r := newRig(t, "genesis")
+	dirs := r.chain()
+	want := exported(t, r.j.Dir())
+	for n, dir := range dirs {
+		m, err := Read(dir)
+		if err != nil || m.To.InputSequence != uint64(15*(n+1)) || m.From.InputSequence != uint64(15*n) {
+			t.Fatalf("%+v %v", m, err)
+		}
+	}
+	for to := uint64(0); to <= 45; to++ {
+		data := filepath.Join(t.TempDir(), "data")
+		got, err := restoreInto(data, dirs, to)
+		if err != nil {
+			t.Fatal(err)
+		}
+		end := 45
+		if to > 0 {
+			end = int(to)
+		}
+		if lines := exported(t, filepath.Join(data, "journal")); !slices.Equal(lines, want[:end]) {
+			t.Errorf("to %d: %d commands", to, len(lines))
+		}
+		if got.InputSequence != uint64(end) || len(got.From) != (end+14)/15 {
+			t.Errorf("to %d: %+v", to, got)
+		}
+		rows, err := os.ReadFile(filepath.Join(data, RestoredName, tablesName))
+		if err != nil || string(rows) != r.rows {
+			t.Errorf("rows %q, %v", rows, err)
+		}
+		if err := Whole(data); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, err := restoreInto(filepath.Join(t.TempDir(), "data"), dirs, 46); !errors.Is(err, ErrChain) {
+		t.Error(err)
+	}
+}
+
+func TestWrongChainIsRefusedByName(t *testing.T) {
+	r, other := newRig(t, "genesis"), newRig(t, "another")
+	dirs, foreign := r.chain(), other.chain()
+	for name, list := range map[string][]string{
+		"a hole":       {dirs[0], dirs[2]},
+		"out of order": {dirs[1], dirs[0]},
+		"twice":        {dirs[0], dirs[0]},
+		"foreign":      {dirs[0], foreign[1]},
+	} {
+		_, err := Chain(list)
+		if !errors.Is(err, ErrChain) || !strings.Contains(err.Error(), filepath.Base(list[1])) &&
+			!strings.Contains(err.Error(), list[0]) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	// a base of another journal, and one that this journal has never been at
+	for name, since := range map[string]string{"foreign": foreign[0], "ahead": ahead(t, r)} {
+		_, err := r.write(filepath.Join(t.TempDir(), "new"), since)
+		if !errors.Is(err, journal.ErrBase) || !strings.Contains(err.Error(), since) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := r.write(filepath.Join(t.TempDir(), "new"), t.TempDir()); !errors.Is(err, ErrNone) {
+		t.Error(err)
+	}
+}
+
+// ahead is a backup of a copy of the journal that went on by itself.
+func ahead(t *testing.T, r *rig) string {
+	copied := newRig(t, "genesis")
+	copied.grow(20)
+	dir := filepath.Join(t.TempDir(), "ahead")
+	copied.mustWrite(dir, "")
+	return dir
+}
+
+// TestCutShortIsNoBackup ends the stream at many places. What is left is never taken for a backup,
+// and the next attempt makes one.
+func TestCutShortIsNoBackup(t *testing.T) {
+	r := newRig(t, "genesis")
+	r.grow(4)
+	dir := filepath.Join(t.TempDir(), "night")
+	for r.limit = 1; r.limit < 1200; r.limit += 97 {
+		if _, err := r.write(dir, ""); !errors.Is(err, journal.ErrTransfer) {
+			t.Fatalf("limit %d: %v", r.limit, err)
+		}
+		if _, err := Read(dir); !errors.Is(err, ErrUnfinished) {
+			t.Fatal(err)
+		}
+		if _, err := restoreInto(filepath.Join(t.TempDir(), "data"), []string{dir}, 0); !errors.Is(err,
+			ErrUnfinished) {
+			t.Fatal(err)
+		}
+	}
+	r.limit = 0
+	r.mustWrite(dir, "")
+	if _, err := r.write(dir, ""); !errors.Is(err, ErrExists) {
+		t.Error(err)
+	}
+}
+
+func TestOnlyAnEmptyDirectoryIsWritten(t *testing.T) {
+	r := newRig(t, "genesis")
+	r.grow(1)
+	night := filepath.Join(t.TempDir(), "night")
+	r.mustWrite(night, "")
+	dir := t.TempDir()
+	mine := filepath.Join(dir, "mine")
+	if err := os.WriteFile(mine, []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.write(dir, ""); !errors.Is(err, ErrNotEmpty) {
+		t.Error(err)
+	}
+	if _, err := restoreInto(dir, []string{night}, 0); !errors.Is(err, ErrNotEmpty) {
+		t.Error(err)
+	}
+	if names := namesIn(t, dir); !slices.Equal(names, []string{"mine"}) {
+		t.Errorf("%v", names)
+	}
+	locked := filepath.Join(t.TempDir(), "locked")
+	if err := os.MkdirAll(locked, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	lock, err := journal.LockFile(filepath.Join(locked, lockName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.write(locked, ""); !errors.Is(err, journal.ErrLocked) {
+		t.Error(err)
+	}
+	if err := lock.Close(); err != nil {
+		t.Fatal(err)
+	}
+	r.mustWrite(locked, "")
+}
+
+func namesIn(t *testing.T, dir string) (names []string) {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	return names
+}
+
+// TestEveryFlipIsFound flips bytes of every file of a chain, one at a time. No restore takes them,
+// and what a refused restore leaves is no data directory.
+func TestEveryFlipIsFound(t *testing.T) {
+	r := newRig(t, "genesis")
+	dirs := r.chain()
+	tried := 0
+	for n, dir := range dirs {
+		for _, name := range namesIn(t, dir) {
+			path := filepath.Join(dir, name)
+			good, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			used := name != tablesName || n == len(dirs)-1 // the rows of the last one count
+			for at := 0; at < len(good); at += 7 {
+				bad := bytes.Clone(good)
+				bad[at] ^= 0x20
+				if err := os.WriteFile(path, bad, 0o600); err != nil {
+					t.Fatal(err)
+				}
+				m, err := Read(dir)
+				if err == nil {
+					err = Verify(m)
+				}
+				if err == nil {
+					t.Fatalf("%s at %d: verified", path, at)
+				}
+				data := filepath.Join(t.TempDir(), "data")
+				if _, err := restoreInto(data, dirs, 0); used && err == nil {
+					t.Fatalf("%s at %d: restored", path, at)
+				} else if used && name != manifestName && !errors.Is(Whole(data), ErrRestoring) {
+					t.Fatalf("%s at %d: no mark", path, at)
+				}
+				tried++
+			}
+			if err := os.WriteFile(path, good, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	t.Logf("%d flips", tried)
+	if _, err := restoreInto(filepath.Join(t.TempDir(), "data"), dirs, 0); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestRestoreBeginsAgain leaves a restore at its marks, and runs it again.
+func TestRestoreBeginsAgain(t *testing.T) {
+	r := newRig(t, "genesis")
+	dirs := r.chain()
+	data := filepath.Join(t.TempDir(), "data")
+	for _, left := range []map[string]string{
+		{restoringName: ""},
+		{restoringName: "", "journal/receiving": "", "journal/store/000001.sst": "half"},
+		{restoringName: "", "journal/anchor": "x", "restored/tables.ndjson": "half"},
+	} {
+		for _, name := range slices.Sorted(maps.Keys(left)) {
+			path := filepath.Join(data, name)
+			err := os.MkdirAll(filepath.Dir(path), 0o700)
+			if err == nil {
+				err = os.WriteFile(path, []byte(left[name]), 0o600)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := Whole(data); !errors.Is(err, ErrRestoring) {
+			t.Fatal(err)
+		}
+		if _, err := restoreInto(data, dirs, 0); err != nil {
+			t.Fatal(err)
+		}
+		if n := len(exported(t, filepath.Join(data, "journal"))); n != 45 {
+			t.Errorf("%d commands", n)
+		}
+		if err := os.RemoveAll(data); err != nil {
+			t.Fatal(err)
+		}
+	}
+	failed := errors.New("not verified")
+	list, err := Chain(dirs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = Restore(data, list, RestoreOptions{Journal: options(),
+		Verify: func(string) error { return failed }})
+	if !errors.Is(err, failed) || !errors.Is(Whole(data), ErrRestoring) {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,180 @@
+package backup
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"posttrade/journal"
+)
+
+// The files of a backup.
+const (
+	manifestName   = "backup.json"
+	streamName     = "journal.stream"
+	tablesName     = "tables.ndjson"
+	unfinishedName = "unfinished"
+	lockName       = "lock"
+)
+
+// The errors of a directory; test them with errors.Is.
+var (
+	// ErrNone: the directory holds no backup.
+	ErrNone = errors.New("there is no backup")
+	// ErrUnfinished: a backup into the directory was not finished.
+	ErrUnfinished = errors.New("the backup was not finished: make it again")
+	// ErrDamaged: what is in the directory is not what was written.
+	ErrDamaged = errors.New("the backup is damaged")
+	// ErrExists: the directory holds a finished backup, which is never changed.
+	ErrExists = errors.New("there is a backup already")
+	// ErrNotEmpty: the directory holds something else.
+	ErrNotEmpty = errors.New("the directory is not empty")
+	// ErrChain: the directories do not follow each other.
+	ErrChain = errors.New("not a chain of backups")
+)
+
+// Manifest says what a directory holds.
+type Manifest struct {
+	Format    int       `json:"format"`
+	Created   time.Time `json:"created"`
+	Build     string    `json:"build,omitempty"`
+	Genesis   string    `json:"genesis"` // hex SHA-256 of the genesis record
+	From      Place     `json:"from"`    // zero sequences: from the first command on
+	To        Place     `json:"to"`
+	Base      string    `json:"base,omitempty"` // hex SHA-256 of the manifest of the one before
+	FirstTime int64     `json:"firstTime"`      // event times, milliseconds; 0: none
+	LastTime  int64     `json:"lastTime"`
+	Snapshot  uint64    `json:"snapshot"` // the sequence of the snapshot in it; 0: none
+	Files     []File    `json:"files"`
+	NoTables  string    `json:"noTables,omitempty"` // why there are no rows of SQL
+
+	sum string // hex SHA-256 of the manifest's text
+	dir string
+}
+
+// Place is the end of a commit.
+type Place struct {
+	InputSequence uint64 `json:"inputSequence"`
+	TradeSequence uint64 `json:"tradeSequence"`
+	Chain         string `json:"chain"` // hex
+}
+
+// File is one file of a backup.
+type File struct {
+	Name   string `json:"name"`
+	Bytes  int64  `json:"bytes"`
+	SHA256 string `json:"sha256"`
+}
+
+// sealed is the manifest's file: the manifest, and the hash of its text.
+type sealed struct {
+	Backup json.RawMessage `json:"backup"`
+	SHA256 string          `json:"sha256"`
+}
+
+const manifestFormat = 1
+
+func placeOf(p journal.Point) Place {
+	return Place{InputSequence: p.InputSeq, TradeSequence: p.TradeSeq,
+		Chain: hex.EncodeToString(p.Chain[:])}
+}
+
+// point is the inverse of placeOf.
+func (p Place) point() (journal.Point, error) {
+	q := journal.Point{InputSeq: p.InputSequence, TradeSeq: p.TradeSequence}
+	b, err := hex.DecodeString(p.Chain)
+	if err != nil || len(b) != len(q.Chain) {
+		return q, fmt.Errorf("chain %q: %w", p.Chain, ErrDamaged)
+	}
+	copy(q.Chain[:], b)
+	return q, nil
+}
+
+// seedOf reads a genesis hash; "" reads as zero.
+func seedOf(text string) (seed [sha256.Size]byte, err error) {
+	b, err := hex.DecodeString(text)
+	if err != nil || len(b) != 0 && len(b) != len(seed) {
+		return seed, fmt.Errorf("backup: genesis %q: %w", text, ErrDamaged)
+	}
+	copy(seed[:], b)
+	return seed, nil
+}
+
+// After is the point that the next part goes on from.
+func (m *Manifest) After() (journal.Point, error) { return m.To.point() }
+
+// Dir is the directory that the manifest was read from.
+func (m *Manifest) Dir() string { return m.dir }
+
+// file returns what the manifest says of a file.
+func (m *Manifest) file(name string) (File, bool) {
+	for _, f := range m.Files {
+		if f.Name == name {
+			return f, true
+		}
+	}
+	return File{}, false
+}
+
+// marshal is the text of the manifest's file.
+func (m *Manifest) marshal() ([]byte, error) {
+	inner, err := json.Marshal(m)
+	if err != nil {
+		return nil, err
+	}
+	sum := sha256.Sum256(inner)
+	text, err := json.Marshal(sealed{inner, hex.EncodeToString(sum[:])})
+	return append(text, '\n'), err
+}
+
+// parse is the inverse of marshal. A text that marshal would not write is damaged.
+func parse(text []byte) (*Manifest, error) {
+	var s sealed
+	var m Manifest
+	if err := json.Unmarshal(text, &s); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrDamaged, err)
+	}
+	sum := sha256.Sum256(s.Backup)
+	if m.sum = hex.EncodeToString(sum[:]); m.sum != s.SHA256 {
+		return nil, fmt.Errorf("sha256 %s, want %s: %w", m.sum, s.SHA256, ErrDamaged)
+	}
+	d := json.NewDecoder(bytes.NewReader(s.Backup))
+	if err := d.Decode(&m); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrDamaged, err)
+	}
+	if m.Format != manifestFormat {
+		return nil, fmt.Errorf("format %d, want %d: made by a newer build", m.Format, manifestFormat)
+	}
+	if again, err := m.marshal(); err != nil || !bytes.Equal(again, text) {
+		return nil, fmt.Errorf("its text is not as it was written: %w", ErrDamaged)
+	}
+	return &m, nil
+}
+
+// Read reads the manifest of a backup.
+func Read(dir string) (*Manifest, error) {
+	name := filepath.Join(dir, manifestName)
+	text, err := os.ReadFile(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		if _, e := os.Stat(filepath.Join(dir, unfinishedName)); e == nil {
+			return nil, fmt.Errorf("backup: dir=%s: %w", dir, ErrUnfinished)
+		}
+		return nil, fmt.Errorf("backup: dir=%s: %w", dir, ErrNone)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("backup: read file=%s: %w", name, err)
+	}
+	m, err := parse(text)
+	if err != nil {
+		return nil, fmt.Errorf("backup: read file=%s: %w", name, err)
+	}
+	m.dir = dir
+	return m, nil
+}

@@ -1,0 +1,54 @@
+package backup
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// Restored says what a data directory was restored from; nil when there is nothing left to do of
+// that.
+func Restored(data string) (*Origin, error) {
+	name := filepath.Join(data, RestoredName, originName)
+	text, err := os.ReadFile(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	var o Origin
+	if err == nil {
+		err = json.Unmarshal(text, &o)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("backup: read file=%s: %w", name, err)
+	}
+	return &o, nil
+}
+
+// RestoredTables are the rows that a restore has left; nil for none.
+func RestoredTables(data string) (io.ReadCloser, error) {
+	f, err := os.Open(filepath.Join(data, RestoredName, tablesName))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("backup: %w", err)
+	}
+	return f, nil
+}
+
+// Forget notes that everything is done. The origin goes first: without it the rest says nothing.
+func Forget(data string) error {
+	folder := filepath.Join(data, RestoredName)
+	err := os.Remove(filepath.Join(folder, originName))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("backup: %w", err)
+	}
+	if err := os.RemoveAll(folder); err != nil {
+		return fmt.Errorf("backup: %w", err)
+	}
+	return syncDir(data)
+}

@@ -1,0 +1,256 @@
+package bundle
+
+import (
+	"bufio"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/klauspost/compress/zstd"
+
+	"posttrade/journal"
+	"posttrade/journal/evidence"
+	"posttrade/journal/evidence/verify"
+	"posttrade/matcher"
+)
+
+// Source is where a bundle comes from.
+type Source struct {
+	Journal *journal.Journal
+	Log     string // the folder of the log
+	Engine  func(state io.Reader) (journal.Engine, error)
+	Key     string // the public key of the log: the bundle is verified before it is given away
+}
+
+// errSource reports what keeps a bundle from being made.
+var errSource = errors.New("cannot be exported")
+
+// Export writes the range from..to (0 = what the newest head covers) into dir, which must be empty
+// or not be there, and verifies the bundle. A bundle that cannot be verified is an error that wraps
+// evidence.ErrContradiction: the journal is not what was signed.
+func Export(ctx context.Context, s Source, from, to uint64, dir string) (*Proven, error) {
+	x := &exporter{s: s, dir: dir, m: Manifest{Version: Version, From: from, To: to,
+		Files: map[string]string{}}}
+	if err := x.prepare(); err != nil {
+		return nil, err
+	}
+	if err := x.replayRange(ctx); err != nil {
+		return nil, err
+	}
+	if err := x.write(ManifestName, x.m.text()); err != nil {
+		return nil, err
+	}
+	return x.verify()
+}
+
+type exporter struct {
+	s    Source
+	dir  string
+	m    Manifest
+	head verify.Checkpoint
+	g    *matcher.Genesis
+}
+
+// prepare makes the folder, and writes what does not need a replay.
+func (x *exporter) prepare() error {
+	if list, err := os.ReadDir(x.dir); err == nil && len(list) > 0 {
+		return fmt.Errorf("bundle: folder %s is not empty: %w", x.dir, errSource)
+	}
+	note, err := os.ReadFile(filepath.Join(x.s.Log, checkpoint))
+	if err != nil {
+		return fmt.Errorf("bundle: %w: %w", evidence.ErrNotYet, err)
+	}
+	if x.head, err = evidence.ParseNote(note); err != nil {
+		return err
+	}
+	if x.m.To == 0 {
+		x.m.To = x.head.Head
+	}
+	x.m.From = max(x.m.From, 1)
+	if x.m.From > x.m.To || x.m.To > x.head.Head {
+		return fmt.Errorf("bundle: sequences %d to %d, the newest signed head is %d: %w", x.m.From,
+			x.m.To, x.head.Head, evidence.ErrNotYet)
+	}
+	x.m.Origin = x.head.Origin
+	text, _ := x.s.Journal.Genesis()
+	if x.g, err = matcher.ParseGenesis(text); err != nil {
+		return err
+	}
+	return errors.Join(x.add(checkpoint, note), x.add(genesisName, text), x.addSnapshot())
+}
+
+// write writes a file of the bundle.
+func (x *exporter) write(name string, data []byte) error {
+	path := filepath.Join(x.dir, filepath.FromSlash(name))
+	err := os.MkdirAll(filepath.Dir(path), 0o700)
+	if err == nil {
+		err = os.WriteFile(path, data, 0o600)
+	}
+	if err != nil {
+		return fmt.Errorf("bundle: %w", err)
+	}
+	return nil
+}
+
+// add writes a file that the manifest names.
+func (x *exporter) add(name string, data []byte) error {
+	x.m.Files[name] = hexOf(sha256.Sum256(data))
+	return x.write(name, data)
+}
+
+// addSnapshot looks for the newest snapshot before the range that a signed head names.
+func (x *exporter) addSnapshot() error {
+	list, err := x.s.Journal.Snapshots()
+	if err != nil {
+		return fmt.Errorf("bundle: %w", err)
+	}
+	for _, s := range list {
+		if s.InputSeq >= x.m.From || s.InputSeq == 0 {
+			continue
+		}
+		note, err := evidence.Attested(x.s.Log, s.InputSeq)
+		if err != nil {
+			return err
+		}
+		data, err := os.ReadFile(filepath.Join(x.s.Journal.Dir(), filepath.FromSlash(s.State.Path)))
+		if note == nil || err != nil || hexOf(sha256.Sum256(data)) != s.State.SHA256 {
+			continue // an older one, or the genesis, does as well
+		}
+		x.m.Snapshot = s.InputSeq
+		return errors.Join(x.add(snapshotName, data), x.add(attestedName, note))
+	}
+	return nil
+}
+
+// replayRange replays the range and writes its records.
+func (x *exporter) replayRange(ctx context.Context) (err error) {
+	key, err := evidence.SaltKey(x.g, x.s.Journal.Seed())
+	if err != nil {
+		return err
+	}
+	first, _ := verify.LeafRange(verify.LeafOf(x.m.Snapshot + 1))
+	var names *matcher.Engine
+	shadow, err := journal.NewShadow(x.s.Journal, func(state io.Reader) (journal.Engine, error) {
+		e, err := x.s.Engine(state)
+		names, _ = e.(*matcher.Engine)
+		return e, err
+	}, first-1)
+	if err != nil {
+		return fmt.Errorf("bundle: %w", err)
+	}
+	defer func() { err = errors.Join(err, shadow.Close()) }()
+	if err := shadow.Follow(ctx, first-1, nil); err != nil {
+		return err
+	}
+	r := &replay{shadow: shadow, tally: newTally(x.m.From, names, nil)}
+	r.builder.Key, r.builder.Full = key, func([]byte) error { return nil }
+	r.builder.Whole = func(hashes []verify.Hash) { r.whole = append(r.whole[:0], hashes...) }
+	r.builder.StartAt(first - 1)
+	return x.records(ctx, r)
+}
+
+// replay is a shadow engine with what is made of its events.
+type replay struct {
+	shadow  *journal.Shadow
+	builder evidence.Builder
+	tally   *tally
+	whole   []verify.Hash // of the last full leaf
+}
+
+func (r *replay) to(ctx context.Context, inputSeq uint64) error {
+	return r.shadow.Follow(ctx, inputSeq, func(events []matcher.Event) error {
+		for i := range events {
+			if err := r.builder.Take(&events[i], r.shadow.ClientID); err != nil {
+				return err
+			}
+		}
+		return r.tally.observe(events)
+	})
+}
+
+// records writes records and edges, and counts what the manifest says.
+func (x *exporter) records(ctx context.Context, r *replay) error {
+	if err := r.to(ctx, x.m.Snapshot); err != nil {
+		return err
+	}
+	e := edges{before: r.builder.Hashes()}
+	path := filepath.Join(x.dir, recordsName)
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return fmt.Errorf("bundle: %w", err)
+	}
+	sum := sha256.New()
+	z, err := zstd.NewWriter(io.MultiWriter(f, sum), zstd.WithEncoderConcurrency(1))
+	if err != nil {
+		return errors.Join(err, f.Close())
+	}
+	w := &recordWriter{w: bufio.NewWriterSize(z, 1<<16)}
+	r.builder.Seen = w.see
+	err = r.to(ctx, x.m.From-1)
+	if err == nil {
+		r.tally.begin()
+		err = r.to(ctx, x.m.To)
+	}
+	err = errors.Join(err, w.err, w.w.Flush(), z.Close(), f.Close())
+	if err != nil {
+		return fmt.Errorf("bundle: write file=%s: %w", path, err)
+	}
+	x.m.Files[recordsName] = hexOf([32]byte(sum.Sum(nil)))
+	if x.m.Fills, x.m.Blotter, x.m.Report, err = r.tally.end(); err != nil {
+		return err
+	}
+	r.builder.Seen = nil
+	r.tally.stop()
+	return x.after(ctx, r, &e)
+}
+
+// after adds the hashes of the records that follow the range in its last leaf.
+func (x *exporter) after(ctx context.Context, r *replay, e *edges) error {
+	first, count := verify.LeafRange(verify.LeafOf(x.m.To))
+	end := first + count - 1
+	if held := len(r.builder.Hashes()); x.m.To < end {
+		if err := r.to(ctx, min(end, x.head.Head)); err != nil {
+			return err
+		}
+		hashes := r.builder.Hashes()
+		if x.head.Head >= end {
+			hashes = r.whole
+		}
+		e.after = hashes[held:]
+	}
+	return x.add(edgesName, e.text())
+}
+
+// verify checks the bundle, and copies the tiles that this needs.
+func (x *exporter) verify() (*Proven, error) {
+	keys, err := verify.ParseKeys([]string{x.s.Key}, nil)
+	if err != nil {
+		return nil, err
+	}
+	own := Folder(x.dir)
+	p, err := Verify(&keys, func(name string) ([]byte, error) {
+		data, err := own(name)
+		if !errors.Is(err, os.ErrNotExist) {
+			return data, err
+		}
+		if data, _, err = evidence.Tile(x.s.Log, name); err != nil {
+			return nil, err
+		}
+		return data, x.write(name, data)
+	}, Options{})
+	if err != nil {
+		return nil, fmt.Errorf("bundle: %w: %w", err, evidence.ErrContradiction)
+	}
+	return p, nil
+}
+
+// Folder reads the files of a folder.
+func Folder(dir string) verify.Read {
+	return func(name string) ([]byte, error) {
+		return os.ReadFile(filepath.Join(dir, filepath.FromSlash(name)))
+	}
+}

@@ -1,0 +1,95 @@
+package bundle
+
+import (
+	"bytes"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+
+	"posttrade/journal/evidence/verify"
+)
+
+// Version is the version of bundle.json.
+const Version = 1
+
+// The files of a bundle.
+const (
+	ManifestName  = "bundle.json"
+	genesisName   = "genesis.json"
+	snapshotName  = "snapshot.zst"
+	attestedName  = "snapshot.checkpoint"
+	recordsName   = "records.zst"
+	edgesName     = "edges"
+	checkpoint    = "checkpoint"
+	maxRecordsLen = verify.MaxRecord
+)
+
+// Digest is how many of something there are, and the SHA-256 of all of them.
+type Digest struct {
+	Count  uint64 `json:"count"`
+	SHA256 string `json:"sha256"`
+}
+
+// Manifest is bundle.json.
+type Manifest struct {
+	Version  int    `json:"version"`
+	Origin   string `json:"origin"`
+	From     uint64 `json:"from"`     // first command of fills, blotter and report
+	To       uint64 `json:"to"`       // last command of the bundle
+	Snapshot uint64 `json:"snapshot"` // the records begin behind it; 0: at the genesis
+
+	Fills   Digest `json:"fills"`   // the 64-byte fills of the range
+	Blotter Digest `json:"blotter"` // its blotter rows, a line of JSON each
+	Report  Digest `json:"report"`  // the lines of its regulatory report
+
+	Files map[string]string `json:"files"` // SHA-256 of every other file, in hex
+}
+
+func (m *Manifest) text() []byte {
+	text, err := json.MarshalIndent(m, "", " ")
+	if err != nil {
+		panic(err) // plain numbers and strings
+	}
+	return append(text, '\n')
+}
+
+// parseManifest reads bundle.json. There is one text of a manifest, so no bit of it is without
+// meaning.
+func parseManifest(text []byte) (*Manifest, error) {
+	m := &Manifest{}
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	if err := d.Decode(m); err != nil {
+		return nil, refuse(fmt.Sprintf("%s byte %d", ManifestName, d.InputOffset()), "%v", err)
+	}
+	if again := m.text(); !bytes.Equal(again, text) {
+		return nil, refuse(fmt.Sprintf("%s byte %d", ManifestName, differs(again, text)),
+			"it is not written as bundles are")
+	}
+	if m.Version != Version {
+		return nil, refuse(ManifestName, "version %d, this program reads %d", m.Version, Version)
+	}
+	if m.From == 0 || m.To < m.From || m.Snapshot >= m.From {
+		return nil, refuse(ManifestName, "a range of %d to %d behind a snapshot at %d", m.From, m.To,
+			m.Snapshot)
+	}
+	return m, nil
+}
+
+func refuse(where, format string, args ...any) error {
+	return &verify.Refusal{Where: where, Why: fmt.Sprintf(format, args...),
+		Blames: verify.BlameBundle}
+}
+
+func hexOf(sum [32]byte) string { return hex.EncodeToString(sum[:]) }
+
+// differs is the first byte in which a and b differ.
+func differs(a, b []byte) int {
+	n := min(len(a), len(b))
+	for i := range n {
+		if a[i] != b[i] {
+			return i
+		}
+	}
+	return n
+}

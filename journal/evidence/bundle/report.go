@@ -1,0 +1,154 @@
+package bundle
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+
+	"posttrade/journal/evidence/verify"
+	"posttrade/matcher"
+)
+
+// Report compares a report file byte by byte with what a bundle gives. The file is an answer of GET
+// /regulatory/report in either of its forms: one object, or one record a line. It is the io.Writer
+// of Options.
+type Report struct {
+	From, To uint64 // its range
+
+	r     *bufio.Reader
+	at    int64 // bytes compared
+	lines bool
+	begun bool
+	head  []byte
+	buf   []byte
+}
+
+// The beginnings of a report that is one object.
+const (
+	reportFrom = `{"fromSeq":`
+	reportTo   = `,"toSeq":`
+)
+
+// OpenReport reads the range of a report file, and what the bundle has of it.
+func OpenReport(file io.Reader, read verify.Read) (*Report, error) {
+	text, err := read(ManifestName)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", verify.ErrRead, err)
+	}
+	m, err := parseManifest(text)
+	if err != nil {
+		return nil, err
+	}
+	genesis, err := read(genesisName)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", verify.ErrRead, err)
+	}
+	r := &Report{r: bufio.NewReaderSize(file, 1<<16), From: m.From, To: m.To, lines: true}
+	start, err := r.r.Peek(len(reportFrom))
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("%w: %w", verify.ErrRead, err)
+	}
+	if string(start) == reportFrom {
+		r.lines = false
+		if r.From, r.To, err = reportRange(r.r); err != nil {
+			return nil, err
+		}
+		r.head = fmt.Appendf(nil, `%s%d%s%d,"seed":%s,"records":[`, reportFrom, r.From, reportTo, r.To,
+			bytes.TrimSpace(matcher.PublicGenesis(genesis)))
+	}
+	if r.From <= m.Snapshot || r.To > m.To || r.From > r.To {
+		return nil, &verify.Refusal{Blames: verify.BlameReport, Why: fmt.Sprintf(
+			"it is of sequences %d to %d, the bundle has %d to %d", r.From, r.To, m.Snapshot+1, m.To)}
+	}
+	return r, nil
+}
+
+// reportRange reads the two numbers at a report's beginning without consuming them.
+func reportRange(r *bufio.Reader) (from, to uint64, err error) {
+	const most = len(reportFrom) + len(reportTo) + 2*20 + 1
+	b, err := r.Peek(most)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return 0, 0, fmt.Errorf("%w: %w", verify.ErrRead, err)
+	}
+	rest := b[len(reportFrom):]
+	first, rest, _ := bytes.Cut(rest, []byte(reportTo))
+	second, _, found := bytes.Cut(rest, []byte(","))
+	from, a := strconv.ParseUint(string(first), 10, 63)
+	to, c := strconv.ParseUint(string(second), 10, 63)
+	if !found || a != nil || c != nil {
+		return 0, 0, &verify.Refusal{Where: "byte " + strconv.Itoa(len(reportFrom)),
+			Why: "it does not name its range", Blames: verify.BlameReport}
+	}
+	return from, to, nil
+}
+
+// Write compares lines of records.
+func (r *Report) Write(lines []byte) (int, error) {
+	if r.lines {
+		return len(lines), r.expect(lines)
+	}
+	r.buf = r.buf[:0]
+	if !r.begun {
+		r.buf = append(r.buf, r.head...)
+	}
+	for line := range bytes.Lines(lines) {
+		if r.begun {
+			r.buf = append(r.buf, ',')
+		}
+		r.begun = true
+		r.buf = append(r.buf, bytes.TrimSuffix(line, []byte{'\n'})...)
+	}
+	return len(lines), r.expect(r.buf)
+}
+
+// End compares what follows the records, and that nothing follows it.
+func (r *Report) End(d Digest) error {
+	if !r.lines {
+		r.buf = r.buf[:0]
+		if !r.begun {
+			r.buf = append(r.buf, r.head...)
+		}
+		r.buf = fmt.Appendf(r.buf, `],"count":%d,"sha256":"%s"}`, d.Count, d.SHA256)
+		if err := r.expect(r.buf); err != nil {
+			return err
+		}
+	}
+	rest, err := r.r.Peek(1)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return fmt.Errorf("%w: %w", verify.ErrRead, err)
+	}
+	if len(rest) > 0 {
+		return r.differ(0, "it goes on behind the last record")
+	}
+	return nil
+}
+
+// expect compares the next bytes of the file.
+func (r *Report) expect(want []byte) error {
+	got := make([]byte, len(want))
+	n, err := io.ReadFull(r.r, got)
+	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+		return fmt.Errorf("%w: %w", verify.ErrRead, err)
+	}
+	if bytes.Equal(got[:n], want) {
+		r.at += int64(n)
+		return nil
+	}
+	i := differs(got[:n], want)
+	if i == n {
+		return r.differ(i, "it ends there")
+	}
+	return r.differ(i, fmt.Sprintf("it says %q, the engine decides %q", around(got[:n], i),
+		around(want, i)))
+}
+
+func (r *Report) differ(i int, why string) error {
+	return &verify.Refusal{Where: fmt.Sprintf("byte %d", r.at+int64(i)), Why: why,
+		Blames: verify.BlameReport}
+}
+
+// around is the text about a byte.
+func around(b []byte, i int) []byte { return b[max(0, i-20):min(len(b), i+20)] }

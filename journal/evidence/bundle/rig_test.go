@@ -1,0 +1,201 @@
+package bundle
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/klauspost/compress/zstd"
+
+	"posttrade/journal"
+	"posttrade/journal/audit"
+	"posttrade/journal/evidence"
+	"posttrade/journal/evidence/verify"
+	"posttrade/matcher"
+)
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// venue is a journal with trades, and its log.
+type venue struct {
+	t       *testing.T
+	dir     string
+	genesis *matcher.Genesis
+	j       *journal.Journal
+	log     *evidence.Log
+}
+
+func (v *venue) logDir() string { return filepath.Join(v.dir, "evidence") }
+
+func (v *venue) rebuild(state io.Reader) (journal.Engine, error) {
+	if state == nil {
+		return matcher.New(v.genesis)
+	}
+	return matcher.ReadSnapshot(v.genesis, state)
+}
+
+// newVenue trades: rounds of commands, a snapshot and a signed head after each.
+func newVenue(t *testing.T, rounds ...int) *venue {
+	t.Helper()
+	v := &venue{t: t, dir: t.TempDir(), genesis: &matcher.Genesis{
+		Format: matcher.GenesisFormat, TickPx: 1000, EvidenceKey: matcher.NewEvidenceKey(),
+		ClientKey:  matcher.NewClientKey(),
+		Accounts:   []matcher.GenesisAccount{{ID: 1, Enabled: true}, {ID: 2, Enabled: true}},
+		Securities: []matcher.GenesisSecurity{{Ticker: "AAA", Enabled: true}},
+		Limits: matcher.Limits{
+			MaxOrderQty: 1_000, MaxOrderNotional: 1e15, MaxPositionQty: 1e9,
+			MaxConcentrationNotional: 1e18, CreditLimit: 1e18, PriceMaxAgeMillis: 1e12,
+			IdempotencyCapacity: 64, MaxAccounts: 16, MaxSecurities: 8, MaxContracts: 64,
+			MaxOpenOrders: 4096, RetainedOrders: 64,
+		}}}
+	j, err := journal.Open(filepath.Join(v.dir, "journal"),
+		journal.Options{Durability: journal.DurabilityOS})
+	must(t, err)
+	v.j = j
+	must(t, j.Create(v.genesis.Marshal()))
+	engine, err := matcher.New(v.genesis)
+	must(t, err)
+	t.Cleanup(func() { must(t, errors.Join(v.j.Close(), engine.Close())) })
+	rng := rand.New(rand.NewPCG(1, 2))
+	for _, n := range rounds {
+		v.trade(engine, rng, n)
+		v.sign()
+		s, err := journal.NewSnapshotter(v.j, journal.Rebuild{Engine: v.rebuild}, 0)
+		must(t, err)
+		_, err = s.Take(context.Background())
+		must(t, err)
+	}
+	return v
+}
+
+func (v *venue) trade(engine *matcher.Engine, rng *rand.Rand, n int) {
+	var block journal.Block
+	out := matcher.NewOutlet(8, func(events []matcher.Event) {
+		for i := range events {
+			if events[i].Flags&matcher.EventFirst != 0 {
+				block.Command(events[i].Cmd())
+				if events[i].InputSeq%3 == 0 {
+					block.ClientID(events[i].InputSeq, fmt.Appendf(nil, "c%d", events[i].InputSeq))
+				}
+			}
+			if events[i].Kind == matcher.EventFilled {
+				f := events[i].Fill()
+				block.Fill(&f)
+			}
+		}
+	})
+	for range n {
+		c := matcher.NewCommand(matcher.OrderNew)
+		c.EventTimeMillis = 1_700_000_000_000 + int64(engine.AppliedSeq())
+		c.AccountID, c.SecurityID, c.Side = 1+rng.Uint32N(2), 1, matcher.Side(rng.IntN(2))
+		c.Qty, c.LimitPx = 1+rng.Int32N(100), 100_000_000+1000*rng.Int64N(5)
+		if rng.IntN(20) == 0 {
+			c = matcher.NewSymbolRegister(fmt.Sprintf("S%d", rng.IntN(9)))
+		}
+		engine.Apply(&c, out)
+	}
+	out.Flush()
+	commit, err := v.j.Append(&block)
+	must(v.t, err)
+	must(v.t, commit.Wait())
+	must(v.t, v.j.WaitStable(context.Background(), engine.AppliedSeq()))
+}
+
+// sign keeps the log until its head covers the journal.
+func (v *venue) sign() {
+	v.t.Helper()
+	l, err := evidence.Open(v.j, evidence.Options{Dir: v.logDir(), Engine: v.rebuild,
+		Interval: time.Millisecond, Alarm: func(err error) { v.t.Error(err) }})
+	must(v.t, err)
+	v.log = l
+	head, _ := v.j.Head()
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- l.Run(ctx) }()
+	late := time.After(time.Minute)
+	for l.State().Signed < head {
+		select {
+		case <-late:
+			v.t.Fatalf("%+v", l.State())
+		case <-time.After(time.Millisecond):
+		}
+	}
+	cancel()
+	must(v.t, <-ended)
+}
+
+func (v *venue) keys() *verify.Keys {
+	v.t.Helper()
+	k, err := verify.ParseKeys([]string{v.log.VKey()}, nil)
+	must(v.t, err)
+	return &k
+}
+
+// export writes a bundle and returns its files.
+func (v *venue) export(from, to uint64) map[string][]byte {
+	v.t.Helper()
+	dir := filepath.Join(v.t.TempDir(), "bundle")
+	p, err := Export(context.Background(), Source{Journal: v.j, Log: v.logDir(), Engine: v.rebuild,
+		Key: v.log.VKey()}, from, to, dir)
+	must(v.t, err)
+	if p.From != from || to != 0 && p.To != to {
+		v.t.Errorf("%+v", p.Manifest)
+	}
+	return filesOf(v.t, dir)
+}
+
+func filesOf(t *testing.T, dir string) map[string][]byte {
+	t.Helper()
+	files := map[string][]byte{}
+	must(t, filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		name, _ := filepath.Rel(dir, path)
+		files[filepath.ToSlash(name)], err = os.ReadFile(path)
+		return err
+	}))
+	return files
+}
+
+func reading(files map[string][]byte) verify.Read {
+	return func(name string) ([]byte, error) {
+		if data, ok := files[name]; ok {
+			return data, nil
+		}
+		return nil, fmt.Errorf("%s: %w", name, os.ErrNotExist)
+	}
+}
+
+// reportOf is the regulatory report of a range, a record a line, as the server makes it.
+func (v *venue) reportOf(from, to uint64) (lines []byte, total audit.Total) {
+	v.t.Helper()
+	r := audit.New(v.j, v.rebuild, audit.Options{})
+	total, err := r.Write(context.Background(), from, to, func(records []byte, _ int) error {
+		lines = append(lines, records...)
+		return nil
+	})
+	must(v.t, err)
+	return lines, total
+}
+
+func packedText(t *testing.T, plain []byte) []byte {
+	t.Helper()
+	z, err := zstd.NewWriter(nil)
+	must(t, err)
+	return z.EncodeAll(plain, nil)
+}
+
+func sumOf(data []byte) string { return hexOf(sha256.Sum256(data)) }

@@ -1,0 +1,151 @@
+package bundle
+
+import (
+	"bufio"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+
+	"posttrade/journal/evidence/verify"
+	"posttrade/matcher"
+)
+
+// recordWriter writes records in the order of the small tree: a command, then its fills. The
+// builder gives a command's record last.
+type recordWriter struct {
+	w     *bufio.Writer
+	fills []byte // of the command under way, with their lengths
+	err   error
+}
+
+func (r *recordWriter) see(_, _ uint64, _ [verify.SaltBytes]byte, record []byte) {
+	if record[0] == verify.KindFill {
+		r.fills = append(binary.BigEndian.AppendUint16(r.fills, uint16(len(record))), record...)
+		return
+	}
+	var length [2]byte
+	binary.BigEndian.PutUint16(length[:], uint16(len(record)))
+	_, a := r.w.Write(length[:])
+	_, b := r.w.Write(record)
+	_, c := r.w.Write(r.fills)
+	r.fills = r.fills[:0]
+	r.err = errors.Join(r.err, a, b, c)
+}
+
+// command is one command of a bundle, as it stands there.
+type command struct {
+	matcher.Command
+	id     []byte
+	record []byte
+	fills  []byte // with their lengths
+}
+
+// recordReader reads what a recordWriter has written, a command with its fills at a time.
+type recordReader struct {
+	r    *bufio.Reader
+	next []byte // the record that has been read ahead; nil at the end
+	at   uint64 // the last command read
+}
+
+func newRecordReader(r io.Reader, behind uint64) (*recordReader, error) {
+	rr := &recordReader{r: bufio.NewReaderSize(r, 1<<16), at: behind}
+	return rr, rr.advance()
+}
+
+// advance reads the next record.
+func (r *recordReader) advance() error {
+	r.next = nil
+	var length [2]byte
+	switch _, err := io.ReadFull(r.r, length[:]); {
+	case errors.Is(err, io.EOF):
+		return nil
+	case err != nil:
+		return r.broken(err)
+	}
+	n := binary.BigEndian.Uint16(length[:])
+	if n == 0 || n > maxRecordsLen {
+		return r.broken(fmt.Errorf("a record of %d bytes", n))
+	}
+	b := make([]byte, n)
+	if _, err := io.ReadFull(r.r, b); err != nil {
+		return r.broken(err)
+	}
+	r.next = b
+	return nil
+}
+
+func (r *recordReader) broken(err error) error {
+	return refuse(fmt.Sprintf("%s behind sequence %d", recordsName, r.at), "%v", err)
+}
+
+// command reads the next command and its fills; false at the end.
+func (r *recordReader) command() (c command, more bool, err error) {
+	if r.next == nil {
+		return c, false, nil
+	}
+	where := fmt.Sprintf("sequence %d", r.at+1)
+	if _, err := verify.Decoded(r.next); err != nil || r.next[0] != verify.KindCommand {
+		return c, false, refuse(where, "its record is not that of a command")
+	}
+	c.record = r.next
+	if c.Command, err = matcher.Decode(r.next[1 : 1+matcher.CommandBytes]); err != nil {
+		return c, false, refuse(where, "%v", err)
+	}
+	if c.InputSeq != r.at+1 {
+		return c, false, refuse(where, "the record there is of sequence %d", c.InputSeq)
+	}
+	c.id = r.next[len(verify.AppendCommand(nil, c.Bytes(), verify.Outcome{}, nil)):]
+	r.at++
+	for {
+		if err := r.advance(); err != nil {
+			return c, false, err
+		}
+		if r.next == nil || r.next[0] != verify.KindFill {
+			return c, true, nil
+		}
+		c.fills = append(binary.BigEndian.AppendUint16(c.fills, uint16(len(r.next))), r.next...)
+	}
+}
+
+// edges are the hashes of the records that share a leaf with the range and are not in it.
+type edges struct{ before, after []verify.Hash }
+
+func (e *edges) text() []byte {
+	var b []byte
+	for _, list := range [][]verify.Hash{e.before, e.after} {
+		b = binary.BigEndian.AppendUint32(b, uint32(len(list)))
+		for i := range list {
+			b = append(b, list[i][:]...)
+		}
+	}
+	return b
+}
+
+func parseEdges(b []byte) (e edges, err error) {
+	for _, list := range []*[]verify.Hash{&e.before, &e.after} {
+		if len(b) < 4 {
+			return e, refuse(edgesName, "it is cut short")
+		}
+		n := int(binary.BigEndian.Uint32(b))
+		b = b[4:]
+		if n > len(b)/verify.HashBytes {
+			return e, refuse(edgesName, "it is cut short")
+		}
+		for range n {
+			*list = append(*list, verify.Hash(b[:verify.HashBytes]))
+			b = b[verify.HashBytes:]
+		}
+	}
+	if len(b) > 0 {
+		return e, refuse(edgesName, "%d bytes follow it", len(b))
+	}
+	return e, nil
+}
+
+// recordBuffer holds records with their lengths.
+type recordBuffer []byte
+
+func (b *recordBuffer) add(record []byte) {
+	*b = append(binary.BigEndian.AppendUint16(*b, uint16(len(record))), record...)
+}

@@ -1,0 +1,95 @@
+package bundle
+
+import (
+	"crypto/sha256"
+	"hash"
+	"io"
+	"strconv"
+
+	"posttrade/journal/audit"
+	"posttrade/matcher"
+	"posttrade/matcher/strictjson"
+)
+
+// tally counts and hashes what the decisions on a range give: fills, blotter rows and the report.
+type tally struct {
+	from    uint64
+	names   interface{ Ticker(id uint32) string }
+	report  io.Writer // gets the lines of the report as well; nil: none
+	printer *audit.Printer
+
+	fills, rows hash.Hash
+	count       uint64
+	done        bool // what comes is behind the range
+	row         []byte
+}
+
+func newTally(from uint64, names interface{ Ticker(id uint32) string }, report io.Writer) *tally {
+	return &tally{from: from, names: names, report: report, fills: sha256.New(), rows: sha256.New()}
+}
+
+// observe takes events in order. Those of commands before the range are passed over.
+func (t *tally) observe(events []matcher.Event) error {
+	if t.printer == nil || t.done {
+		return nil
+	}
+	for i := range events {
+		if events[i].Kind != matcher.EventFilled {
+			continue
+		}
+		f := events[i].Fill()
+		t.count++
+		t.fills.Write(f.Bytes()[:])
+		t.row = appendRow(t.row[:0], &f, t.names.Ticker(f.SecurityID))
+		t.rows.Write(t.row)
+	}
+	return t.printer.Print(events)
+}
+
+// begin is called when the engine stands before the range.
+func (t *tally) begin() {
+	t.printer = audit.NewPrinter(t.names, func(lines []byte, _ int) error {
+		if t.report == nil {
+			return nil
+		}
+		_, err := t.report.Write(lines)
+		return err
+	})
+}
+
+// end returns the digests.
+func (t *tally) end() (fills, blotter, report Digest, err error) {
+	if t.printer == nil {
+		t.begin() // an empty range
+	}
+	total, err := t.printer.End()
+	fills = Digest{t.count, hexOf([32]byte(t.fills.Sum(nil)))}
+	blotter = Digest{t.count, hexOf([32]byte(t.rows.Sum(nil)))}
+	return fills, blotter, Digest{total.Count, hexOf(total.SHA256)}, err
+}
+
+// appendRow appends a blotter row as GET /recon/trades/blotter shows it, and a newline.
+func appendRow(b []byte, f *matcher.Fill, ticker string) []byte {
+	b = strconv.AppendUint(append(b, `{"id":"trd-`...), f.TradeSeq, 10)
+	b = strconv.AppendUint(append(b, `","tradeSeq":`...), f.TradeSeq, 10)
+	b = strconv.AppendUint(append(b, `,"accountId":`...), uint64(f.AccountID), 10)
+	b = strconv.AppendQuote(append(b, `,"security":`...), ticker)
+	side := `,"side":"Buy"`
+	if f.Side == matcher.Sell {
+		side = `,"side":"Sell"`
+	}
+	b = strconv.AppendInt(append(append(b, side...), `,"quantity":`...), int64(f.Qty), 10)
+	b = strictjson.FormatDecimal(append(b, `,"price":`...), f.Px)
+	b = strconv.AppendInt(append(b, `,"execTimeMillis":`...), f.TimeMillis, 10)
+	b = append(b, `,"orderId":`...)
+	if f.Order() == 0 {
+		b = append(b, "null"...)
+	} else {
+		b = append(strconv.AppendUint(append(b, `"ord-`...), f.Order(), 10), '"')
+	}
+	b = strconv.AppendUint(append(b, `,"sequence":`...), f.InputSeq, 10)
+	return append(b, "}\n"...)
+}
+
+// stop ends the range.
+func (t *tally) stop() { t.done = true }

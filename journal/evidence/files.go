@@ -1,0 +1,204 @@
+package evidence
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"posttrade/journal/evidence/verify"
+)
+
+// The files of a log.
+const (
+	keyName         = "log.key"
+	pubName         = "log.pub"
+	checkpointName  = "checkpoint"
+	checkpointsName = "checkpoints"
+	tileName        = "tile"
+	tempSuffix      = ".tmp"
+)
+
+// ErrContradiction: a file of the log says something else than the journal.
+var ErrContradiction = errors.New("contradicts the journal")
+
+// ErrNoTile: there is no such tile.
+var ErrNoTile = errors.New("no such tile")
+
+// folder is the folder of a log.
+type folder struct {
+	dir string
+	// step, if set, is called before every change of the disk: the tests let it fail there, as a crash
+	// would.
+	step func() error
+}
+
+func (d folder) path(name string) string {
+	return filepath.Join(d.dir, filepath.FromSlash(name))
+}
+
+func (d folder) before() error {
+	if d.step == nil {
+		return nil
+	}
+	return d.step()
+}
+
+// put writes a derived file, unless it is there. A file that is shorter than it should be, or holds
+// only zeros, was being written when the machine stopped, and is written again. Any other
+// difference is a contradiction.
+func (d folder) put(name string, data []byte) error {
+	found, err := os.ReadFile(d.path(name))
+	switch {
+	case err == nil && bytes.Equal(found, data):
+		return nil
+	case err == nil && !halfWritten(found, data):
+		return fmt.Errorf("evidence: file=%s byte %d: %w", d.path(name), differs(found, data),
+			ErrContradiction)
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("evidence: read: %w", err)
+	}
+	return d.write(name, data, false)
+}
+
+// halfWritten reports that a crash may have left found of data.
+func halfWritten(found, data []byte) bool {
+	return len(found) < len(data) && bytes.HasPrefix(data, found) ||
+		len(bytes.Trim(found, "\x00")) == 0
+}
+
+// differs is the first byte in which a and b differ.
+func differs(a, b []byte) int {
+	n := min(len(a), len(b))
+	for i := range n {
+		if a[i] != b[i] {
+			return i
+		}
+	}
+	return n
+}
+
+// write puts a file in place as a whole. What is derived needs no sync: it is made again.
+func (d folder) write(name string, data []byte, sync bool) (err error) {
+	path := d.path(name)
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("evidence: write file=%s: %w", path, err)
+		}
+	}()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	perm := os.FileMode(0o644)
+	if name == keyName {
+		perm = 0o600
+	}
+	if err := d.before(); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(path+tempSuffix, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, perm)
+	if err != nil {
+		return err
+	}
+	if err = d.fill(f, data); err == nil && sync {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = d.before()
+	}
+	if err == nil {
+		err = os.Rename(path+tempSuffix, path)
+	}
+	if err == nil && sync {
+		err = syncFolder(filepath.Dir(path))
+	}
+	return err
+}
+
+// fill writes data in two parts, so that a test can stop between them.
+func (d folder) fill(f *os.File, data []byte) error {
+	half := 0
+	if d.step != nil {
+		half = len(data) / 2
+	}
+	if _, err := f.Write(data[:half]); err != nil {
+		return err
+	}
+	if err := d.before(); err != nil {
+		return err
+	}
+	_, err := f.Write(data[half:])
+	return err
+}
+
+// syncFolder makes the names in a folder durable.
+func syncFolder(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
+}
+
+// tile reads a tile. Of a partial one any wider tile has the beginning.
+func (d folder) tile(level int, n uint64, w int) ([]byte, error) {
+	size := w * verify.HashBytes
+	if level == verify.Entries {
+		size = w * verify.EntryBytes
+	}
+	b, err := os.ReadFile(d.path(verify.TilePath(level, n, w)))
+	if errors.Is(err, fs.ErrNotExist) && w < verify.TileHashes {
+		b, err = d.wider(level, n, w)
+	}
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, fmt.Errorf("evidence: %s: %w", verify.TilePath(level, n, w), ErrNoTile)
+	case err != nil:
+		return nil, fmt.Errorf("evidence: read: %w", err)
+	case len(b) < size:
+		return nil, fmt.Errorf("evidence: file=%s has %d bytes, want %d: %w",
+			d.path(verify.TilePath(level, n, w)), len(b), size, ErrNoTile)
+	}
+	return b[:size], nil
+}
+
+// wider reads the full tile, or the widest partial one.
+func (d folder) wider(level int, n uint64, w int) ([]byte, error) {
+	b, err := os.ReadFile(d.path(verify.TilePath(level, n, verify.TileHashes)))
+	if !errors.Is(err, fs.ErrNotExist) {
+		return b, err
+	}
+	widest := d.widest(level, n)
+	if widest < w {
+		return nil, fs.ErrNotExist
+	}
+	return os.ReadFile(d.path(verify.TilePath(level, n, widest)))
+}
+
+// widest is the width of the widest partial tile that there is, 0 for none.
+func (d folder) widest(level int, n uint64) (w int) {
+	list, err := os.ReadDir(filepath.Dir(d.path(verify.TilePath(level, n, 1))))
+	if err != nil {
+		return 0
+	}
+	for _, e := range list {
+		if width, err := strconv.Atoi(e.Name()); err == nil && width < verify.TileHashes {
+			w = max(w, width)
+		}
+	}
+	return w
+}
+
+// Tile reads the tile of a path below /log/, such as tile/0/x001/234.p/56. full reports a tile that
+// can never change.
+func Tile(dir, path string) (data []byte, full bool, err error) {
+	level, n, w, ok := verify.ParseTile(path)
+	if !ok {
+		return nil, false, fmt.Errorf("evidence: %q: %w", path, ErrNoTile)
+	}
+	data, err = folder{dir: dir}.tile(level, n, w)
+	return data, w == verify.TileHashes, err
+}

@@ -1,0 +1,172 @@
+package evidence
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strings"
+
+	"posttrade/journal/evidence/verify"
+)
+
+// kept reads the file checkpoints: every published head, one after the other. A note is two
+// paragraphs, and each paragraph ends with an empty line.
+type kept struct {
+	name string
+	f    *os.File
+	r    *bufio.Reader
+	end  int64 // of the last whole note read
+	note []byte
+	at   verify.Checkpoint // what note says
+	n    int               // its number in the file, from 1
+}
+
+// maxKeptNote bounds a note in the file.
+const maxKeptNote = 1 << 20
+
+// openKept opens the file; a file that does not exist has no notes.
+func openKept(dir folder) (*kept, error) {
+	k := &kept{name: dir.path(checkpointsName)}
+	f, err := os.Open(k.name)
+	if errors.Is(err, fs.ErrNotExist) {
+		k.r = bufio.NewReader(strings.NewReader(""))
+		return k, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("evidence: read: %w", err)
+	}
+	k.f, k.r = f, bufio.NewReaderSize(f, 1<<16)
+	return k, nil
+}
+
+// next reads the next whole note; false behind the last one. What follows the last whole note is
+// half written.
+func (k *kept) next() (bool, error) {
+	k.note = k.note[:0]
+	for empty := 0; empty < 2; {
+		line, err := k.r.ReadSlice('\n')
+		switch {
+		case errors.Is(err, io.EOF):
+			return false, nil
+		case err != nil:
+			return false, fmt.Errorf("evidence: file=%s behind byte %d: %w", k.name, k.end, err)
+		}
+		k.note = append(k.note, line...)
+		if len(line) == 1 {
+			empty++
+		}
+		if len(k.note) > maxKeptNote {
+			return false, fmt.Errorf("evidence: file=%s behind byte %d: no note: %w", k.name, k.end,
+				ErrContradiction)
+		}
+	}
+	k.end += int64(len(k.note))
+	k.n++
+	k.note = k.note[:len(k.note)-1]
+	at, err := ParseNote(k.note)
+	if err == nil && at.Head < k.at.Head {
+		err = fmt.Errorf("its head %d is before the head %d of the note before", at.Head, k.at.Head)
+	}
+	if err != nil {
+		return false, fmt.Errorf("evidence: file=%s note %d before byte %d: %v: %w", k.name, k.n, k.end,
+			err, ErrContradiction)
+	}
+	k.at = at
+	return true, nil
+}
+
+func (k *kept) close() {
+	if k.f != nil {
+		_ = k.f.Close() // it was only read
+	}
+}
+
+// contradicts reports that the note differs from the journal.
+func (k *kept) contradicts(what string, got, want any) error {
+	return fmt.Errorf("evidence: file=%s note %d, sequence %d: its %s is %v, the journal's is %v: %w",
+		k.name, k.n, k.at.Head, what, got, want, ErrContradiction)
+}
+
+// newest is the last whole note, nil for none. It removes what is half written behind it.
+func newest(dir folder) (note []byte, c verify.Checkpoint, err error) {
+	k, err := openKept(dir)
+	if err != nil {
+		return nil, c, err
+	}
+	defer k.close()
+	for {
+		more, err := k.next()
+		if err != nil {
+			return nil, c, err
+		}
+		if !more {
+			break
+		}
+		note, c = append(note[:0], k.note...), k.at
+	}
+	if k.f == nil {
+		return nil, c, nil
+	}
+	if info, err := k.f.Stat(); err == nil && info.Size() > k.end {
+		if err := os.Truncate(k.name, k.end); err != nil {
+			return nil, c, fmt.Errorf("evidence: file=%s: %w", k.name, err)
+		}
+	}
+	return note, c, nil
+}
+
+// keep appends a note to the file, durably.
+func keep(dir folder, note []byte) error {
+	name := dir.path(checkpointsName)
+	f, err := os.OpenFile(name, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o644)
+	if err == nil {
+		err = dir.fill(f, append(append([]byte(nil), note...), '\n'))
+		if err == nil {
+			err = f.Sync()
+		}
+		err = errors.Join(err, f.Close())
+	}
+	if err != nil {
+		return fmt.Errorf("evidence: write file=%s: %w", name, err)
+	}
+	return nil
+}
+
+// Newest is the newest head that the log in a folder has published, zero for none. It changes
+// nothing.
+func Newest(dir string) (c verify.Checkpoint, err error) {
+	k, err := openKept(folder{dir: dir})
+	if err != nil {
+		return c, err
+	}
+	defer k.close()
+	for more := true; more && err == nil; {
+		more, err = k.next()
+	}
+	if isContradiction(err) {
+		err = nil // the log says so itself, and the engine goes on
+	}
+	return k.at, err
+}
+
+// Attested returns the first published head of a log that names the snapshot of a sequence, nil for
+// none.
+func Attested(dir string, snapshot uint64) ([]byte, error) {
+	k, err := openKept(folder{dir: dir})
+	if err != nil {
+		return nil, err
+	}
+	defer k.close()
+	for {
+		more, err := k.next()
+		if err != nil || !more {
+			return nil, err
+		}
+		if k.at.Snapshot == snapshot {
+			return append([]byte(nil), k.note...), nil
+		}
+	}
+}

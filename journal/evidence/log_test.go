@@ -1,0 +1,263 @@
+package evidence
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"posttrade/journal"
+	"posttrade/matcher"
+)
+
+// files are the files of a log, by name.
+func (v *venue) files() map[string]string {
+	v.t.Helper()
+	all := map[string]string{}
+	must(v.t, filepath.WalkDir(v.logDir(), func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		all[strings.TrimPrefix(path, v.logDir()+"/")] = string(text)
+		return err
+	}))
+	return all
+}
+
+func sameFiles(t *testing.T, got, want map[string]string) {
+	t.Helper()
+	for _, name := range slices.Sorted(maps.Keys(want)) {
+		if got[name] != want[name] {
+			t.Errorf("%s: %d bytes, want %d", name, len(got[name]), len(want[name]))
+		}
+	}
+	for name := range got {
+		if _, ok := want[name]; !ok {
+			t.Errorf("%s: was not there before", name)
+		}
+	}
+}
+
+// bigVenue has a log with full tiles, partial ones and several heads, some of one tree size.
+func bigVenue(t *testing.T, seed uint64) *venue {
+	v := newVenue(t, seed)
+	for _, n := range []int{100, 50, 3000, 256 * 256, 700, 10, 4000} {
+		v.trade(n)
+		v.keep(v.log())
+	}
+	return v
+}
+
+// TestWhatIsDerivedComesBack deletes derived files, cuts them short and fills them with zeros. All
+// come back as they were.
+func TestWhatIsDerivedComesBack(t *testing.T) {
+	v := bigVenue(t, 3)
+	v.snapshot()
+	want := v.files()
+	spoil := map[string]func(path string) error{
+		"deleted": os.Remove,
+		"cut": func(path string) error {
+			info, err := os.Stat(path)
+			must(t, err)
+			return os.Truncate(path, info.Size()/2)
+		},
+		"zeros": func(path string) error {
+			info, err := os.Stat(path)
+			must(t, err)
+			return os.WriteFile(path, make([]byte, info.Size()), 0o644)
+		},
+	}
+	for name, f := range spoil {
+		for _, file := range slices.Sorted(maps.Keys(want)) {
+			if file == keyName || file == checkpointsName {
+				continue
+			}
+			must(t, f(filepath.Join(v.logDir(), file)))
+			v.keep(v.log())
+			if t.Failed() {
+				t.Fatalf("%s %s", file, name)
+			}
+			sameFiles(t, v.files(), want)
+		}
+	}
+	must(t, os.RemoveAll(filepath.Join(v.logDir(), tileName)))
+	must(t, os.Remove(filepath.Join(v.logDir(), checkpointName)))
+	v.keep(v.log())
+	sameFiles(t, v.files(), want)
+}
+
+// TestAFileThatContradictsTheJournalStopsTheLog flips a bit in every file in turn.
+func TestAFileThatContradictsTheJournalStopsTheLog(t *testing.T) {
+	v := bigVenue(t, 4)
+	v.snapshot()
+	want := v.files()
+	for _, file := range slices.Sorted(maps.Keys(want)) {
+		if file == keyName || file == pubName || file == checkpointName {
+			continue // pub and checkpoint are copies, and written anew
+		}
+		text := []byte(want[file])
+		text[len(text)/2] ^= 4
+		path := filepath.Join(v.logDir(), file)
+		must(t, os.WriteFile(path, text, 0o644))
+		l := v.log()
+		v.keep(l)
+		switch s := l.State(); {
+		case s.Err == nil:
+			t.Errorf("%s: a flipped bit is not found", file)
+		case !errors.Is(s.Err, ErrContradiction) || !strings.Contains(s.Err.Error(), file):
+			t.Errorf("%s: %v", file, s.Err)
+		case s.Divergences != 1:
+			t.Errorf("%s: %d divergences", file, s.Divergences)
+		}
+		must(t, os.WriteFile(path, []byte(want[file]), 0o644))
+	}
+	v.keep(v.log())
+	sameFiles(t, v.files(), want)
+}
+
+// TestAHalfWrittenHeadIsRemoved: a crash may leave a part of the last note.
+func TestAHalfWrittenHeadIsRemoved(t *testing.T) {
+	v := newVenue(t, 5)
+	v.trade(300)
+	v.keep(v.log())
+	want := v.files()
+	v.trade(300)
+	v.keep(v.log())
+	whole := v.files()[checkpointsName]
+	added := whole[len(want[checkpointsName]):]
+	for cut := range len(added) {
+		for name, text := range want {
+			must(t, os.WriteFile(filepath.Join(v.logDir(), name), []byte(text), 0o644))
+		}
+		must(t, os.WriteFile(filepath.Join(v.logDir(), checkpointsName),
+			[]byte(want[checkpointsName]+added[:cut]), 0o644))
+		l := v.log()
+		if got := l.Checkpoint(); string(got) != want[checkpointName] {
+			t.Fatalf("cut at %d: %s", cut, got)
+		}
+		if got := v.files()[checkpointsName]; got != want[checkpointsName] {
+			t.Fatalf("cut at %d: %s", cut, got)
+		}
+	}
+	l := v.log()
+	v.keep(l)
+	if s := l.State(); s.Err != nil || s.Signed != 600 {
+		t.Errorf("%+v", s)
+	}
+}
+
+// TestTheTreeDoesNotDependOnBlocks builds the same history twice, in other blocks.
+func TestTheTreeDoesNotDependOnBlocks(t *testing.T) {
+	v := newVenue(t, 6)
+	v.trade(2000)
+	v.keep(v.log())
+	w := newVenue(t, 7)
+	w.genesis = v.genesis
+	must(t, w.j.Close())
+	w.dir = t.TempDir()
+	w.open()
+	must(t, w.j.Create(v.genesis.Marshal()))
+	engine, err := matcher.New(v.genesis)
+	must(t, err)
+	must(t, w.engine.Close())
+	w.engine = engine
+	must(t, v.j.Replay(t.Context(), 1, func(cmds []matcher.Command, ids journal.ClientIDs) error {
+		for i := range cmds {
+			w.decide(cmds[i], string(ids.Of(cmds[i].InputSeq)))
+			if w.rng.IntN(40) == 0 {
+				w.commit()
+			}
+		}
+		return nil
+	}))
+	w.commit()
+	must(t, w.j.WaitStable(context.Background(), 2000))
+	w.keep(w.log())
+	want, got := v.files(), w.files()
+	for name := range want {
+		if strings.HasPrefix(name, "tile/") && want[name] != got[name] {
+			t.Errorf("%s differs", name)
+		}
+	}
+}
+
+// TestARewrittenHistoryIsFound: the journal is another one, whole in itself, under the same
+// genesis.
+func TestARewrittenHistoryIsFound(t *testing.T) {
+	v := newVenue(t, 8)
+	v.trade(3000)
+	v.keep(v.log())
+	rewritten := v.rewritten(1500)
+	l := rewritten.log()
+	rewritten.keep(l)
+	if s := l.State(); !errors.Is(s.Err, ErrContradiction) {
+		t.Errorf("%+v", s)
+	}
+	// Without its tiles the log is made anew, and meets the published heads.
+	must(t, os.RemoveAll(filepath.Join(rewritten.logDir(), tileName)))
+	l = rewritten.log()
+	rewritten.keep(l)
+	if s := l.State(); !errors.Is(s.Err, ErrContradiction) ||
+		!strings.Contains(s.Err.Error(), checkpointsName) {
+		t.Errorf("%+v", s)
+	}
+}
+
+// rewritten is a venue with the same log and genesis, and a history in which one command asks for
+// another quantity, with everything that follows from it.
+func (v *venue) rewritten(at uint64) *venue {
+	v.t.Helper()
+	w := &venue{t: v.t, dir: v.t.TempDir(), genesis: v.genesis, rng: v.rng}
+	w.open()
+	must(v.t, w.j.Create(v.genesis.Marshal()))
+	var err error
+	w.engine, err = matcher.New(v.genesis)
+	must(v.t, err)
+	w.out = matcher.NewOutlet(8, func(events []matcher.Event) { w.said = append(w.said, events...) })
+	v.t.Cleanup(func() { must(v.t, errors.Join(w.j.Close(), w.engine.Close())) })
+	head, _ := v.j.Head()
+	done := false
+	ctx := context.Background()
+	must(v.t, v.j.Replay(ctx, 1, func(cmds []matcher.Command, ids journal.ClientIDs) error {
+		for i := range cmds {
+			c := cmds[i]
+			if c.InputSeq >= at && !done && c.Type == matcher.OrderNew && c.TemplateID == 1 {
+				c.Qty, done = c.Qty+1, true
+			}
+			w.decide(c, string(ids.Of(cmds[i].InputSeq)))
+		}
+		w.commit()
+		return nil
+	}))
+	must(v.t, w.j.WaitStable(context.Background(), head))
+	must(v.t, os.MkdirAll(v.logDir(), 0o755))
+	must(v.t, os.CopyFS(w.logDir(), os.DirFS(v.logDir())))
+	return w
+}
+
+// TestAShorterJournalStopsTheLog: the tail that was signed is not there any more.
+func TestAShorterJournalStopsTheLog(t *testing.T) {
+	v := newVenue(t, 9)
+	v.trade(1000)
+	w := v.rewritten(1 << 40) // the same history
+	v.trade(10)
+	v.keep(v.log())
+	must(t, os.RemoveAll(w.logDir()))
+	must(t, os.CopyFS(w.logDir(), os.DirFS(v.logDir())))
+	l := w.log()
+	w.keep(l)
+	if s := l.State(); !errors.Is(s.Err, ErrContradiction) || s.Signed != 1010 {
+		t.Errorf("%+v", s)
+	}
+	at, err := Newest(w.logDir())
+	must(t, err)
+	if at.Head != 1010 {
+		t.Errorf("%+v", at)
+	}
+}

@@ -1,0 +1,123 @@
+package evidence
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"testing"
+
+	"posttrade/journal"
+	"posttrade/matcher"
+)
+
+// naiveTree is the tree of RFC 6962, as its text has it.
+func naiveTree(leaves [][32]byte) [32]byte {
+	switch n := len(leaves); n {
+	case 0:
+		return sha256.Sum256(nil)
+	case 1:
+		return leaves[0]
+	default:
+		k := 1
+		for 2*k < n {
+			k *= 2
+		}
+		left, right := naiveTree(leaves[:k]), naiveTree(leaves[k:])
+		return sha256.Sum256(append(append([]byte{1}, left[:]...), right[:]...))
+	}
+}
+
+// naiveRecord is the hash of a record: salt and layout spelled out.
+func naiveRecord(key []byte, inputSeq uint64, number uint32, record []byte) [32]byte {
+	b := append([]byte{2}, key...)
+	b = binary.BigEndian.AppendUint64(b, inputSeq)
+	both := sha256.Sum256(binary.BigEndian.AppendUint32(b, number/2))
+	salt := both[:16]
+	if number%2 == 1 {
+		salt = both[16:]
+	}
+	return sha256.Sum256(append(append([]byte{0}, salt...), record...))
+}
+
+// naiveLog computes the leaves of a venue's log, and the root of the open leaf, from its commands
+// and an engine of its own.
+func (v *venue) naiveLog() (leaves [][32]byte, open [32]byte) {
+	v.t.Helper()
+	key, err := hex.DecodeString(v.genesis.EvidenceKey)
+	must(v.t, err)
+	e, err := matcher.New(v.genesis)
+	must(v.t, err)
+	defer e.Close()
+	leaf := func(first, count uint64, records [][32]byte) [32]byte {
+		root := naiveTree(records)
+		b := binary.BigEndian.AppendUint64([]byte{0}, first)
+		return sha256.Sum256(append(binary.BigEndian.AppendUint64(b, count), root[:]...))
+	}
+	leaves = [][32]byte{leaf(0, 1, [][32]byte{naiveRecord(key, 0, 0, v.genesis.Marshal())})}
+	var records [][32]byte
+	must(v.t, v.j.Replay(v.t.Context(), 1, func(cmds []matcher.Command, ids journal.ClientIDs) error {
+		for i := range cmds {
+			c := &cmds[i]
+			var events []matcher.Event
+			out := matcher.NewOutlet(8, func(ev []matcher.Event) { events = append(events, ev...) })
+			if _, err := e.ReplayBatch(cmds[i:i+1], out); err != nil {
+				return err
+			}
+			out.Flush()
+			ref, status, reason := uint32(0), byte(events[0].Status), byte(events[0].Reason)
+			isOrder := c.TemplateID == 1 && (c.Type == matcher.OrderNew || c.Type == matcher.OrderCancel)
+			if isOrder {
+				ref = events[0].OrderRef
+			}
+			if o, held := e.Order(ref); held && events[0].Kind != matcher.EventRejected {
+				status, reason = byte(o.Status), byte(o.Reason)
+			}
+			if c.TemplateID == 1 && c.Type == matcher.TradeNew {
+				status = byte(matcher.StatusFilled)
+			}
+			if events[0].Kind == matcher.EventRejected {
+				status, reason = byte(matcher.StatusRejected), byte(events[0].Reason)
+			}
+			id := ids.Of(c.InputSeq)
+			record := append([]byte{1}, c.Bytes()[:]...)
+			record = binary.BigEndian.AppendUint32(record, ref)
+			record = append(record, status, reason)
+			record = append(binary.BigEndian.AppendUint16(record, uint16(len(id))), id...)
+			records = append(records, naiveRecord(key, c.InputSeq, 0, record))
+			number := uint32(1)
+			for k := range events {
+				if events[k].Kind == matcher.EventFilled {
+					fill := events[k].Fill()
+					records = append(records, naiveRecord(key, c.InputSeq, number,
+						append([]byte{2}, fill.Bytes()[:]...)))
+					number++
+				}
+			}
+			if c.InputSeq%256 == 0 {
+				leaves = append(leaves, leaf(c.InputSeq-255, 256, records))
+				records = nil
+			}
+		}
+		return nil
+	}))
+	return leaves, naiveTree(records)
+}
+
+// TestTheLogIsWhatTheContractSays compares every published head with a log that is computed in the
+// plainest way.
+func TestTheLogIsWhatTheContractSays(t *testing.T) {
+	for seed := uint64(60); seed < 63; seed++ {
+		v := newVenue(t, seed)
+		for range 3 {
+			v.trade(700)
+			l := v.log()
+			v.keep(l)
+			leaves, open := v.naiveLog()
+			head := l.published()
+			if head.Size != uint64(len(leaves)) || head.Root != naiveTree(leaves) ||
+				head.HeadRoot != open {
+				t.Fatalf("seed %d: %+v, want %d leaves", seed, head, len(leaves))
+			}
+		}
+	}
+}

@@ -1,0 +1,207 @@
+package evidence
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/mod/sumdb/tlog"
+
+	"posttrade/journal/evidence/verify"
+)
+
+// Said is what a member of a cluster says of its tree.
+type Said struct {
+	Size      uint64         `json:"size"` // leaves of its tree, or fewer if it was asked for fewer
+	Root      string         `json:"root"` // of that many leaves, base64
+	Snapshots []SaidSnapshot `json:"snapshots"`
+}
+
+// SaidSnapshot is the state of a member at a sequence.
+type SaidSnapshot struct {
+	InputSeq uint64 `json:"sequence"`
+	SHA256   string `json:"sha256"`
+}
+
+// Say is what this member says of its first leaves, at most size of them; 0: of all.
+func (l *Log) Say(size uint64) (Said, error) {
+	edge := l.edge.Load()
+	if edge == nil {
+		return Said{}, fmt.Errorf("evidence: no tree: %w", ErrNotYet)
+	}
+	if size == 0 || size > edge.Size {
+		size = edge.Size
+	}
+	root, err := l.rootAt(edge, size)
+	if err != nil {
+		return Said{}, err
+	}
+	s := Said{Size: size, Root: base64.StdEncoding.EncodeToString(root[:]),
+		Snapshots: []SaidSnapshot{}}
+	list, err := l.j.Snapshots()
+	for i := range list {
+		s.Snapshots = append(s.Snapshots, SaidSnapshot{list[i].InputSeq, list[i].State.SHA256})
+	}
+	return s, err
+}
+
+// rootAt is the root of the first leaves of a tree.
+func (l *Log) rootAt(edge *verify.Tree, size uint64) (verify.Hash, error) {
+	if size == edge.Size {
+		return edge.Root(), nil
+	}
+	head := verify.Checkpoint{Size: edge.Size, Root: edge.Root()}
+	hashes := verify.NewTiles(&head, func(name string) ([]byte, error) {
+		level, n, w, _ := verify.ParseTile(name)
+		if data, ok := edge.Edge(level, n, w); ok {
+			return data, nil
+		}
+		return l.dir.tile(level, n, w)
+	})
+	root, err := tlog.TreeHash(int64(size), hashes)
+	if err != nil {
+		return verify.Hash{}, fmt.Errorf("evidence: root of %d leaves: %w", size, err)
+	}
+	return verify.Hash(root), nil
+}
+
+// Peer is another member of the cluster.
+type Peer struct {
+	Name string
+	URL  string // of its order-matcher
+}
+
+// Peers compares this member's tree and snapshots with the other members'. Its log follows the same
+// agreed commands, so a difference is a fault of disk, memory or program.
+type Peers struct {
+	Log    *Log
+	Others []Peer
+	Client *http.Client
+	// Odd is told, once, that this member differs from a majority.
+	Odd func(error)
+
+	known map[string]bool // differences that have been counted
+}
+
+// Run compares in every interval until ctx ends.
+func (p *Peers) Run(ctx context.Context, interval time.Duration) {
+	p.known = map[string]bool{}
+	tick := time.NewTicker(interval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			p.round(ctx)
+		}
+	}
+}
+
+// round asks every other member. One that is away, or is still building its tree, says nothing.
+func (p *Peers) round(ctx context.Context) {
+	var differ []string
+	for _, o := range p.Others {
+		where, err := p.compare(ctx, o)
+		if err != nil || where == "" {
+			continue
+		}
+		differ = append(differ, fmt.Sprintf("member %s at %s", o.Name, where))
+	}
+	p.Log.change(func(s *State) {
+		s.Differs = differ
+		for _, d := range differ {
+			if !p.known[d] {
+				p.known[d] = true
+				s.Divergences++
+			}
+		}
+	})
+	if len(differ) > (len(p.Others)+1)/2 && p.Log.State().Err == nil {
+		err := fmt.Errorf("evidence: this member differs from %s: %w", strings.Join(differ, ", "),
+			ErrContradiction)
+		p.Log.change(func(s *State) { s.Err = err })
+		p.Log.o.Alarm(err)
+		p.Odd(err)
+	}
+}
+
+// compare returns the first difference from another member, "" for none.
+func (p *Peers) compare(ctx context.Context, o Peer) (where string, err error) {
+	own, err := p.Log.Say(0)
+	if err != nil {
+		return "", err
+	}
+	said, err := p.ask(ctx, o, own.Size)
+	if err != nil {
+		return "", err
+	}
+	for _, s := range own.Snapshots {
+		i := slices.IndexFunc(said.Snapshots, func(t SaidSnapshot) bool {
+			return t.InputSeq == s.InputSeq
+		})
+		if i >= 0 && said.Snapshots[i].SHA256 != s.SHA256 {
+			where = fmt.Sprintf("the snapshot of sequence %d", s.InputSeq)
+		}
+	}
+	same, err := p.same(said)
+	if err != nil || same {
+		return where, err
+	}
+	// The trees of the first low leaves are the same, those of the first high leaves differ.
+	low, high := uint64(0), said.Size
+	for high-low > 1 {
+		middle := low + (high-low)/2
+		if said, err = p.ask(ctx, o, middle); err != nil {
+			return "", err
+		}
+		if same, err = p.same(said); err != nil || said.Size != middle {
+			return "", errors.Join(err, errMoved)
+		}
+		if same {
+			low = middle
+		} else {
+			high = middle
+		}
+	}
+	first, count := verify.LeafRange(low)
+	return fmt.Sprintf("leaf %d, sequences %d to %d", low, first, first+count-1), nil
+}
+
+var errMoved = errors.New("evidence: the other member has another tree than before")
+
+// same reports that this member's first leaves have the root that another one says.
+func (p *Peers) same(said Said) (bool, error) {
+	own, err := p.Log.Say(said.Size)
+	return own.Size == said.Size && own.Root == said.Root || said.Size == 0, err
+}
+
+// askTimeout bounds a question to another member.
+const askTimeout = 5 * time.Second
+
+func (p *Peers) ask(ctx context.Context, o Peer, size uint64) (said Said, err error) {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet,
+		fmt.Sprintf("%s/log/member?size=%d", o.URL, size), nil)
+	if err != nil {
+		return said, err
+	}
+	answer, err := p.Client.Do(r)
+	if err != nil {
+		return said, err
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		return said, fmt.Errorf("evidence: member %s answers %d", o.Name, answer.StatusCode)
+	}
+	err = json.NewDecoder(io.LimitReader(answer.Body, maxWitnessBody)).Decode(&said)
+	return said, err
+}

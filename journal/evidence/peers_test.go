@@ -1,0 +1,108 @@
+package evidence
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// speaker serves what a log says of its tree.
+func speaker(t *testing.T, l *Log) Peer {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
+		size, _ := strconv.ParseUint(r.URL.Query().Get("size"), 10, 64)
+		said, err := l.Say(size)
+		if err != nil {
+			http.Error(out, err.Error(), http.StatusServiceUnavailable)
+			return
+		}
+		must(t, json.NewEncoder(out).Encode(said))
+	}))
+	t.Cleanup(server.Close)
+	return Peer{Name: fmt.Sprintf("of %p", l), URL: server.URL}
+}
+
+// TestAMemberWithOtherBytesIsNamed: of three members one has another command. It finds out that it
+// is the odd one and stops; the other two name it with the first leaf that differs, and go on.
+func TestAMemberWithOtherBytesIsNamed(t *testing.T) {
+	v := newVenue(t, 40)
+	v.trade(3000)
+	same, odd := v.rewritten(1<<40), v.rewritten(1500)
+	v.trade(700) // is ahead of the others
+	must(t, os.RemoveAll(same.logDir()))
+	must(t, os.RemoveAll(odd.logDir()))
+	logs := []*Log{v.log(), same.log(), odd.log()}
+	for i, w := range []*venue{v, same, odd} {
+		if _, err := logs[i].Say(0); !errors.Is(err, ErrNotYet) {
+			t.Error(err)
+		}
+		w.keep(logs[i])
+	}
+	var peers []Peer
+	for _, l := range logs {
+		peers = append(peers, speaker(t, l))
+	}
+	told := map[int]error{}
+	for range 3 { // what is known is counted once
+		for i, l := range logs {
+			p := &Peers{Log: l, Client: http.DefaultClient, known: map[string]bool{},
+				Odd: func(err error) { told[i] = err }}
+			for k, o := range peers {
+				if k != i {
+					p.Others = append(p.Others, o)
+				}
+			}
+			p.round(t.Context())
+			p.round(t.Context())
+		}
+	}
+	const want = " at leaf 6, sequences 1281 to 1536"
+	for i, l := range logs {
+		s := l.State()
+		switch {
+		case i < 2 && (s.Err != nil || len(s.Differs) != 1 || !strings.Contains(s.Differs[0], want)):
+			t.Errorf("member %d: %+v", i, s)
+		case i == 2 && (!errors.Is(s.Err, ErrContradiction) || told[2] == nil || len(told) != 1 ||
+			!strings.Contains(s.Err.Error(), want)):
+			t.Errorf("the odd member: %+v, told %v", s, told)
+		}
+	}
+	// A member that is away accuses no other.
+	l := same.log()
+	same.keep(l)
+	p := &Peers{Log: l, Client: http.DefaultClient, known: map[string]bool{},
+		Others: []Peer{peers[0], {"away", "http://127.0.0.1:1"}}}
+	p.round(t.Context())
+	if s := l.State(); len(s.Differs) != 0 || s.Divergences != 0 {
+		t.Errorf("%+v", s)
+	}
+}
+
+// TestSnapshotsAreCompared: the trees are the same, the state files of one sequence are not.
+func TestSnapshotsAreCompared(t *testing.T) {
+	v := newVenue(t, 41)
+	v.trade(600)
+	v.snapshot()
+	l := v.log()
+	v.keep(l)
+	server := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, _ *http.Request) {
+		said, err := l.Say(0)
+		must(t, err)
+		said.Snapshots[0].SHA256 = strings.Repeat("0", 64)
+		must(t, json.NewEncoder(out).Encode(said))
+	}))
+	defer server.Close()
+	p := &Peers{Log: l, Client: http.DefaultClient, known: map[string]bool{},
+		Others: []Peer{{"2", server.URL}, {"3", "http://127.0.0.1:1"}}}
+	p.round(t.Context())
+	if s := l.State(); len(s.Differs) != 1 || s.Divergences != 1 || s.Err != nil ||
+		s.Differs[0] != "member 2 at the snapshot of sequence 600" {
+		t.Errorf("%+v", s)
+	}
+}

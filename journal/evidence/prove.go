@@ -1,0 +1,236 @@
+package evidence
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"golang.org/x/mod/sumdb/tlog"
+
+	"posttrade/journal"
+	"posttrade/journal/evidence/verify"
+	"posttrade/matcher"
+)
+
+// The errors of a Prover.
+var (
+	// ErrUnknown: there is no such command, trade, order or contract.
+	ErrUnknown = errors.New("no such record")
+	// ErrNotYet: the record is not in a published head yet.
+	ErrNotYet = errors.New("not in a published head yet")
+	// ErrBusy: too many proofs are being made.
+	ErrBusy = errors.New("too many proofs at a time")
+)
+
+// DefaultMaxProofs is how many proofs are made at a time. Each holds an engine of its own.
+const DefaultMaxProofs = 2
+
+// Prover makes proofs from a journal and the files of its log. Any goroutine may use it.
+type Prover struct {
+	j      *journal.Journal
+	dir    folder
+	engine func(state io.Reader) (journal.Engine, error)
+	key    verify.Key
+	places chan struct{}
+}
+
+// NewProver returns a Prover. engine is that of Options.
+func NewProver(j *journal.Journal, dir string,
+	engine func(state io.Reader) (journal.Engine, error)) (*Prover, error) {
+	text, created := j.Genesis()
+	if !created {
+		return nil, errors.New("evidence: the journal has no genesis")
+	}
+	g, err := matcher.ParseGenesis(text)
+	if err != nil {
+		return nil, err
+	}
+	key, err := SaltKey(g, j.Seed())
+	return &Prover{j: j, dir: folder{dir: dir}, engine: engine, key: key,
+		places: make(chan struct{}, DefaultMaxProofs)}, err
+}
+
+func (p *Prover) enter() (leave func(), err error) {
+	select {
+	case p.places <- struct{}{}:
+		return func() { <-p.places }, nil
+	default:
+		return nil, fmt.Errorf("evidence: %w", ErrBusy)
+	}
+}
+
+// Newest reads the newest published head from the files.
+func (p *Prover) Newest() ([]byte, error) {
+	text, err := os.ReadFile(p.dir.path(checkpointName))
+	if err != nil {
+		return nil, fmt.Errorf("evidence: %w: %w", ErrNotYet, err)
+	}
+	return text, nil
+}
+
+// Prove makes the proof of a record against a published head, whose tiles are on the disk. It
+// replays the leaf of the record, at a low priority. An ErrContradiction says that the journal is
+// not what the head says.
+func (p *Prover) Prove(ctx context.Context, at Place,
+	note []byte) (proof *verify.Proof, err error) {
+	head, err := ParseNote(note)
+	if err != nil {
+		return nil, err
+	}
+	if at.InputSeq > head.Head {
+		return nil, fmt.Errorf("evidence: sequence %d, the head is %d: %w", at.InputSeq, head.Head,
+			ErrNotYet)
+	}
+	leave, err := p.enter()
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	err = journal.Politely(journal.Background, func() (err error) {
+		proof, err = p.replay(ctx, at, &head)
+		return err
+	})
+	if err == nil && proof.Leaf != nil {
+		proof.Path, err = p.path(&head, proof.LeafIndex, proof.Leaf)
+	}
+	if err != nil {
+		return nil, err
+	}
+	proof.Origin, proof.TreeSize, proof.Checkpoint = head.Origin, head.Size, note
+	return proof, nil
+}
+
+// replay finds the record in its leaf.
+func (p *Prover) replay(ctx context.Context, at Place,
+	head *verify.Checkpoint) (proof *verify.Proof, err error) {
+	first, count := verify.LeafRange(verify.LeafOf(at.InputSeq))
+	sh, err := journal.NewShadow(p.j, p.engine, first-1)
+	if err != nil {
+		return nil, fmt.Errorf("evidence: %w", err)
+	}
+	defer func() { err = errors.Join(err, sh.Close()) }()
+	if err := sh.Follow(ctx, first-1, nil); err != nil {
+		return nil, err
+	}
+	s := search{at: at, leaf: Builder{Key: p.key}}
+	s.leaf.StartAt(first - 1)
+	s.leaf.Full = func(data []byte) error {
+		s.data = append([]byte(nil), data...)
+		return nil
+	}
+	s.leaf.Whole = func(hashes []verify.Hash) { s.hashes = append([]verify.Hash(nil), hashes...) }
+	s.leaf.Seen = s.see
+	err = sh.Follow(ctx, min(first+count-1, head.Head), func(events []matcher.Event) error {
+		for i := range events {
+			if err := s.leaf.Take(&events[i], sh.ClientID); err != nil {
+				return err
+			}
+		}
+		return s.err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return s.finish(head)
+}
+
+// search collects a leaf and the record that a proof is of.
+type search struct {
+	at     Place
+	leaf   Builder
+	proof  *verify.Proof
+	data   []byte        // of the leaf when it is full
+	hashes []verify.Hash // of its records
+	err    error
+}
+
+func (s *search) see(inputSeq, index uint64, salt salted, record []byte) {
+	if inputSeq != s.at.InputSeq || s.proof != nil || !isRecord(record, s.at.TradeSeq) {
+		return
+	}
+	if s.proof, s.err = verify.NewProof(append([]byte(nil), record...), s.at.ID); s.err == nil {
+		s.proof.Salt, s.proof.RecordIndex = salt, index
+	}
+}
+
+// isRecord reports the record of a trade, or of a command when tradeSeq is 0.
+func isRecord(record []byte, tradeSeq uint64) bool {
+	if tradeSeq == 0 {
+		return record[0] == verify.KindCommand
+	}
+	return record[0] == verify.KindFill && binary.LittleEndian.Uint64(record[1:]) == tradeSeq
+}
+
+// finish adds the way to the leaf's root.
+func (s *search) finish(head *verify.Checkpoint) (*verify.Proof, error) {
+	if s.proof == nil {
+		return nil, fmt.Errorf("evidence: sequence %d: %w", s.at.InputSeq, ErrUnknown)
+	}
+	if s.data == nil {
+		if root := s.leaf.Root(); root != head.HeadRoot {
+			return nil, fmt.Errorf("evidence: sequence %d: the signed head is %x, the journal's %x: %w",
+				head.Head, head.HeadRoot, root, ErrContradiction)
+		}
+		s.hashes = s.leaf.Hashes()
+	}
+	s.proof.Leaf = s.data
+	s.proof.RecordPath = verify.Path(s.hashes, int(s.proof.RecordIndex))
+	return s.proof, nil
+}
+
+// path is the way of a leaf to the root of a head, from the tiles. They prove themselves against
+// the head, so what is left to compare is the leaf.
+func (p *Prover) path(head *verify.Checkpoint, index uint64, leaf []byte) ([]verify.Hash, error) {
+	hashes := tlog.TileHashReader(tlog.Tree{N: int64(head.Size), Hash: tlog.Hash(head.Root)},
+		tileReader{p.dir})
+	path, err := tlog.ProveRecord(int64(head.Size), int64(index), hashes)
+	if err != nil {
+		return nil, fmt.Errorf("evidence: leaf %d: %w", index, err)
+	}
+	if err := tlog.CheckRecord(path, int64(head.Size), tlog.Hash(head.Root), int64(index),
+		tlog.Hash(verify.LeafHash(leaf))); err != nil {
+		return nil, fmt.Errorf("evidence: leaf %d, sequences %d to %d, is another in the signed log: %w",
+			index, (index-1)*verify.LeafCommands+1, index*verify.LeafCommands, ErrContradiction)
+	}
+	list := make([]verify.Hash, len(path))
+	for i := range path {
+		list[i] = verify.Hash(path[i])
+	}
+	return list, nil
+}
+
+// tileReader reads the tiles of a folder for package tlog.
+type tileReader struct{ dir folder }
+
+// Height implements tlog.TileReader.
+func (tileReader) Height() int { return verify.TileBits }
+
+// SaveTiles implements tlog.TileReader.
+func (tileReader) SaveTiles([]tlog.Tile, [][]byte) {}
+
+// ReadTiles implements tlog.TileReader.
+func (r tileReader) ReadTiles(tiles []tlog.Tile) ([][]byte, error) {
+	list := make([][]byte, len(tiles))
+	for i, t := range tiles {
+		data, err := r.dir.tile(t.L, uint64(t.N), t.W)
+		if err != nil {
+			return nil, err
+		}
+		list[i] = data
+	}
+	return list, nil
+}
+
+// ParseNote reads a note without a check of its signatures.
+func ParseNote(text []byte) (verify.Checkpoint, error) {
+	body, _, _ := bytes.Cut(text, []byte("\n\n"))
+	c, err := verify.ParseText(string(body) + "\n")
+	if err != nil {
+		err = fmt.Errorf("evidence: %w", err)
+	}
+	return c, err
+}

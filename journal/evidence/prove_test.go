@@ -1,0 +1,149 @@
+package evidence
+
+import (
+	"bytes"
+	"context"
+	"testing"
+
+	"posttrade/journal"
+	"posttrade/journal/evidence/verify"
+	"posttrade/matcher"
+)
+
+// proofOf is the text of a proof against the newest head.
+func (v *venue) proofOf(w Wanted) []byte {
+	v.t.Helper()
+	p := v.prover()
+	at, err := p.Find(context.Background(), w)
+	must(v.t, err)
+	note, err := p.Newest()
+	must(v.t, err)
+	proof, err := p.Prove(context.Background(), at, note)
+	must(v.t, err)
+	return proof.Append(nil)
+}
+
+func (v *venue) keys(l *Log) verify.Keys {
+	v.t.Helper()
+	k, err := verify.ParseKeys([]string{l.VKey()}, nil)
+	must(v.t, err)
+	return k
+}
+
+// TestEveryRecordIsProven proves the record of every command, trade, order and contract of a random
+// history, in full leaves and in the open one.
+func TestEveryRecordIsProven(t *testing.T) {
+	v := newVenue(t, 1)
+	v.trade(700)
+	l := v.log()
+	v.keep(l)
+	keys := v.keys(l)
+	check := func(w Wanted) *verify.Proven {
+		t.Helper()
+		p, err := verify.ParseProof(v.proofOf(w))
+		must(t, err)
+		proven, err := keys.Check(p)
+		if err != nil {
+			t.Fatalf("%+v: %v", w, err)
+		}
+		return proven
+	}
+	head, trades := v.j.Head()
+	for seq := uint64(1); seq <= head; seq += 7 {
+		if got := check(Wanted{InputSeq: seq}); got.InputSeq != seq {
+			t.Fatalf("sequence %d: %+v", seq, got)
+		}
+	}
+	for trade := uint64(1); trade <= trades; trade += 11 {
+		check(Wanted{TradeSeq: trade})
+	}
+	for order := uint64(1); order <= uint64(v.orders); order += 31 {
+		check(Wanted{Order: order})
+	}
+	contracts := 0
+	must(t, v.j.Replay(t.Context(), 1, func(cmds []matcher.Command, _ journal.ClientIDs) error {
+		for i := range cmds {
+			if cmds[i].Type == matcher.SwapBook && cmds[i].TemplateID == 1 && contracts < 3 {
+				contracts++
+				check(Wanted{Contract: matcher.ContractID(false, cmds[i].InputSeq)})
+			}
+		}
+		return nil
+	}))
+	if trades == 0 || v.orders == 0 || contracts == 0 {
+		t.Fatalf("%d trades, %d orders, %d contracts", trades, v.orders, contracts)
+	}
+}
+
+// TestEveryFlippedBitOfAProofIsFound flips every bit, and replaces every byte by some others.
+func TestEveryFlippedBitOfAProofIsFound(t *testing.T) {
+	v := newVenue(t, 2)
+	v.trade(600)
+	l := v.log()
+	v.keep(l)
+	keys := v.keys(l)
+	for _, w := range []Wanted{{TradeSeq: 1}, {InputSeq: 600}, {Order: 3}} {
+		text := v.proofOf(w)
+		for i := range text[:len(text)-1] {
+			for bit := range 8 {
+				bad := append([]byte(nil), text...)
+				bad[i] ^= 1 << bit
+				p, err := verify.ParseProof(bad)
+				if err == nil {
+					_, err = keys.Check(p)
+				}
+				if err == nil {
+					t.Fatalf("%+v: bit %d of byte %d flipped, and proven: %s", w, bit, i, bad)
+				}
+			}
+		}
+	}
+}
+
+// TestAProofWithoutItsCheckIsJudgedByItsHashes: an adversary writes its member check anew,
+// or leaves it out.
+func TestAProofWithoutItsCheckIsJudgedByItsHashes(t *testing.T) {
+	v := newVenue(t, 14)
+	v.trade(600)
+	l := v.log()
+	v.keep(l)
+	keys := v.keys(l)
+	for _, w := range []Wanted{{TradeSeq: 1}, {InputSeq: 600}} {
+		proof := func() *verify.Proof {
+			t.Helper()
+			text := v.proofOf(w)
+			text, _, _ = bytes.Cut(text, []byte(`,"check"`))
+			p, err := verify.ParseProof(append(text, '}'))
+			must(t, err)
+			return p
+		}
+		if _, err := keys.Check(proof()); err != nil {
+			t.Fatal(err)
+		}
+		for name, change := range map[string]func(p *verify.Proof){
+			"record": func(p *verify.Proof) { p.Record[1+44]++; p.Decoded, _ = verify.Decoded(p.Record) },
+			"decoded": func(p *verify.Proof) {
+				p.Decoded = bytes.Replace(p.Decoded, []byte(`:`), []byte(`:1`), 1)
+			},
+			"salt":        func(p *verify.Proof) { p.Salt[3]++ },
+			"record path": func(p *verify.Proof) { p.RecordPath[0][0]++ },
+			"shorter":     func(p *verify.Proof) { p.RecordPath = p.RecordPath[1:] },
+			"leaf": func(p *verify.Proof) {
+				if p.Leaf == nil {
+					p.Leaf = make([]byte, verify.LeafBytes)
+				}
+				p.Leaf[20]++
+			},
+			"path":       func(p *verify.Proof) { p.Path = append(p.Path, verify.Hash{}) },
+			"leaf index": func(p *verify.Proof) { p.LeafIndex++ },
+			"tree size":  func(p *verify.Proof) { p.TreeSize++ },
+			"origin":     func(p *verify.Proof) { p.Origin += "x" },
+			"id":         func(p *verify.Proof) { p.ID = "ord-999" },
+		} {
+			p := proof()
+			change(p)
+			_, err := keys.Check(p)
+			wantBlame(t, name, err, verify.BlameProof)
+		}
+	}
+}

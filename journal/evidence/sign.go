@@ -1,0 +1,79 @@
+package evidence
+
+import (
+	"encoding/hex"
+	"fmt"
+	"time"
+
+	"golang.org/x/mod/sumdb/note"
+
+	"posttrade/journal/evidence/verify"
+)
+
+// sign publishes a new head if there was progress since the last one.
+func (l *Log) sign(f *follower) error {
+	if l.o.Leads != nil && !l.o.Leads() {
+		return nil
+	}
+	last := l.published()
+	if head := f.leaf.Head(); l.Checkpoint() != nil && head <= last.Head {
+		l.change(func(s *State) { s.Behind = time.Time{} })
+		return nil
+	}
+	c := verify.Checkpoint{Origin: l.o.Origin, Size: f.tree.Size, Root: f.tree.Root(),
+		Head: f.leaf.Head(), HeadRoot: f.leaf.Root()}
+	if err := l.addSnapshot(&c); err != nil {
+		return err
+	}
+	if err := f.tree.Partials(l.put); err != nil {
+		return err
+	}
+	text, err := note.Sign(&note.Note{Text: c.Text()}, l.signer)
+	if err != nil {
+		return fmt.Errorf("evidence: sign: %w", err)
+	}
+	if l.candidates == nil {
+		return l.publish(text, c)
+	}
+	l.submit(candidate{text, c})
+	return nil
+}
+
+// publish keeps a head, then shows it. A head from before the published one comes too late.
+func (l *Log) publish(text []byte, c verify.Checkpoint) error {
+	l.publishing.Lock()
+	defer l.publishing.Unlock()
+	if c.Head < l.published().Head {
+		return nil
+	}
+	if err := keep(l.dir, text); err != nil {
+		return err
+	}
+	if err := l.dir.write(checkpointName, text, false); err != nil {
+		return err
+	}
+	l.show(text, c)
+	l.change(func(s *State) { s.Behind = time.Time{} })
+	return nil
+}
+
+// addSnapshot names the newest snapshot at or before the head.
+func (l *Log) addSnapshot(c *verify.Checkpoint) error {
+	list, err := l.j.Snapshots()
+	if err != nil {
+		return fmt.Errorf("evidence: %w", err)
+	}
+	for _, s := range list {
+		if s.InputSeq > c.Head || s.InputSeq == 0 {
+			continue
+		}
+		sum, err := hex.DecodeString(s.State.SHA256)
+		if err != nil || len(sum) != verify.HashBytes {
+			return fmt.Errorf("evidence: snapshot at sequence %d has the hash %q", s.InputSeq,
+				s.State.SHA256)
+		}
+		c.Snapshot, c.SnapshotSHA256 = s.InputSeq, verify.Hash(sum)
+		return nil
+	}
+	return nil
+}

@@ -1,0 +1,203 @@
+package verify
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"golang.org/x/mod/sumdb/note"
+)
+
+// Checkpoint is a head of a log, as its signed note states it.
+type Checkpoint struct {
+	Origin string
+	Size   uint64 // leaves of the big tree
+	Root   Hash
+
+	Head     uint64 // the last command that the note covers
+	HeadRoot Hash   // of the small tree over the records that no full leaf covers
+
+	Snapshot       uint64 // the newest snapshot's sequence, 0: there is none
+	SnapshotSHA256 Hash   // of its file
+}
+
+// The words that open the lines behind the root.
+const (
+	wordHead     = "head"
+	wordSnapshot = "snapshot"
+)
+
+// maxNote bounds a note that is read.
+const maxNote = 1 << 20
+
+// Text is the text that is signed.
+func (c *Checkpoint) Text() string {
+	b := fmt.Appendf(nil, "%s\n%d\n%s\n%s %d %x\n", c.Origin, c.Size,
+		base64.StdEncoding.EncodeToString(c.Root[:]), wordHead, c.Head, c.HeadRoot)
+	if c.Snapshot > 0 {
+		b = fmt.Appendf(b, "%s %d %x\n", wordSnapshot, c.Snapshot, c.SnapshotSHA256)
+	}
+	return string(b)
+}
+
+// ParseText reads the text of a note. Lines behind the root that it does not know are passed over.
+func ParseText(text string) (c Checkpoint, err error) {
+	lines := strings.Split(text, "\n")
+	if len(lines) < 5 || lines[len(lines)-1] != "" {
+		return c, errors.New("the note has not the lines origin, size, root and head")
+	}
+	c.Origin = lines[0]
+	if c.Size, err = whole(lines[1]); err != nil || c.Origin == "" {
+		return c, fmt.Errorf("line 2 of the note, the tree size: %q", lines[1])
+	}
+	root, err := base64.StdEncoding.Strict().DecodeString(lines[2])
+	if err != nil || len(root) != HashBytes {
+		return c, fmt.Errorf("line 3 of the note, the root: %q", lines[2])
+	}
+	c.Root = Hash(root)
+	seen := false
+	for i, l := range lines[3 : len(lines)-1] {
+		word, rest, _ := strings.Cut(l, " ")
+		seq, hash := &c.Head, &c.HeadRoot
+		switch {
+		case word == wordHead && !seen:
+			seen = true
+		case word == wordSnapshot && c.Snapshot == 0:
+			seq, hash = &c.Snapshot, &c.SnapshotSHA256
+		default:
+			continue
+		}
+		digits, sum, _ := strings.Cut(rest, " ")
+		raw, err := hex.DecodeString(sum)
+		if *seq, err = first(whole(digits))(err); err != nil || len(raw) != HashBytes ||
+			hex.EncodeToString(raw) != sum {
+			return c, fmt.Errorf("line %d of the note: %q", 4+i, l)
+		}
+		*hash = Hash(raw)
+	}
+	if !seen {
+		return c, errors.New("the note has no line head")
+	}
+	if low := headFloor(c.Size); c.Head < low || c.Head >= low+LeafCommands {
+		return c, fmt.Errorf("the note's head is %d, a tree of %d leaves ends at %d", c.Head, c.Size, low)
+	}
+	return c, nil
+}
+
+// first joins the error of reading a number with an earlier one.
+func first(n uint64, err error) func(error) (uint64, error) {
+	return func(before error) (uint64, error) { return n, errors.Join(before, err) }
+}
+
+// headFloor is the last command that the full leaves of a tree cover.
+func headFloor(size uint64) uint64 {
+	if size == 0 {
+		return 0
+	}
+	return (size - 1) * LeafCommands
+}
+
+// whole reads a decimal number without sign or leading zeros.
+func whole(text string) (uint64, error) {
+	n, err := strconv.ParseUint(text, 10, 63)
+	if err == nil && strconv.FormatUint(n, 10) != text {
+		err = strconv.ErrSyntax
+	}
+	return n, err
+}
+
+// Keys are the keys that a head must be signed with: by one of the log's, and by every witness.
+type Keys struct {
+	log       []note.Verifier
+	witnesses []note.Verifier
+}
+
+// ParseKeys reads verifier keys as `posttrade evidence key` and witnesses print them.
+func ParseKeys(log, witnesses []string) (k Keys, err error) {
+	for _, text := range log {
+		v, err := note.NewVerifier(strings.TrimSpace(text))
+		if err != nil {
+			return k, fmt.Errorf("key %q: %w", text, err)
+		}
+		k.log = append(k.log, v)
+	}
+	for _, text := range witnesses {
+		v, err := NewCosigner(strings.TrimSpace(text))
+		if err != nil {
+			return k, fmt.Errorf("witness key %q: %w", text, err)
+		}
+		k.witnesses = append(k.witnesses, v)
+	}
+	if len(k.log) == 0 {
+		return k, errors.New("no key of the log is given")
+	}
+	return k, nil
+}
+
+// Open checks the signatures of a note and reads it. signer is the name and number of the log's key
+// that has signed.
+func (k *Keys) Open(text []byte) (c Checkpoint, signer string, err error) {
+	if len(text) > maxNote {
+		return c, "", refuse("", BlameNote, "the note has %d bytes", len(text))
+	}
+	if err := canonical(text); err != nil {
+		return c, "", refuse("", BlameNote, "%v", err)
+	}
+	n, err := note.Open(text, note.VerifierList(append(k.log[:len(k.log):len(k.log)],
+		k.witnesses...)...))
+	if err != nil {
+		return c, "", refuse("", BlameNote, "the note is not signed by any key that was given: %v", err)
+	}
+	signed := func(v note.Verifier) bool {
+		for _, s := range n.Sigs {
+			if s.Name == v.Name() && s.Hash == v.KeyHash() {
+				return true
+			}
+		}
+		return false
+	}
+	for _, v := range k.log {
+		if signer == "" && signed(v) {
+			signer = fmt.Sprintf("%s+%08x", v.Name(), v.KeyHash())
+		}
+	}
+	if signer == "" {
+		return c, "", refuse("", BlameNote, "the note is not signed by a key of the log")
+	}
+	for _, v := range k.witnesses {
+		if !signed(v) {
+			return c, "", refuse("", BlameNote, "the witness %s has not cosigned the note", v.Name())
+		}
+	}
+	if c, err = ParseText(n.Text); err != nil {
+		return c, "", refuse("", BlameNote, "%v", err)
+	}
+	return c, signer, nil
+}
+
+// canonical requires that every signature line is written in the one way that there is, so that no
+// bit of it is without meaning.
+func canonical(text []byte) error {
+	at := bytes.LastIndex(text, []byte("\n\n"))
+	if at < 0 {
+		return errors.New("the note has no signatures")
+	}
+	for i, l := range strings.Split(string(text[at+2:]), "\n") {
+		if l == "" && i > 0 {
+			break // behind the last line; note.Open refuses an empty one elsewhere
+		}
+		fields := strings.Split(l, " ")
+		if len(fields) != 3 || fields[0] != "—" {
+			return fmt.Errorf("signature line %d of the note: %q", i+1, l)
+		}
+		sig, err := base64.StdEncoding.Strict().DecodeString(fields[2])
+		if err != nil || base64.StdEncoding.EncodeToString(sig) != fields[2] {
+			return fmt.Errorf("signature line %d of the note: %q", i+1, l)
+		}
+	}
+	return nil
+}

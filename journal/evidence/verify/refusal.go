@@ -1,0 +1,41 @@
+package verify
+
+import (
+	"errors"
+	"fmt"
+)
+
+// ErrRead: what should be judged cannot be read.
+var ErrRead = errors.New("cannot be read")
+
+// What a refusal may blame.
+const (
+	BlameProof   = "the proof"
+	BlameNote    = "the note"
+	BlameOld     = "the older note"
+	BlameLog     = "the log"
+	BlameTiles   = "the tiles"
+	BlameBundle  = "the bundle"
+	BlameReport  = "the report"
+	BlameJournal = "the journal"
+)
+
+// Refusal says that something is not proven.
+type Refusal struct {
+	Where  string // the first sequence, leaf or byte that differs
+	Why    string
+	Blames string // what is at fault
+}
+
+// Error implements error.
+func (r *Refusal) Error() string {
+	text := r.Why
+	if r.Where != "" {
+		text = r.Where + ": " + text
+	}
+	return fmt.Sprintf("%s; at fault: %s", text, r.Blames)
+}
+
+func refuse(where, blames, format string, args ...any) error {
+	return &Refusal{Where: where, Why: fmt.Sprintf(format, args...), Blames: blames}
+}

@@ -1,0 +1,56 @@
+package verify
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// The exit codes of a verification.
+const (
+	ExitProven    = 0
+	ExitCannot    = 1 // there is nothing to judge
+	ExitNotProven = 3
+)
+
+// Say checks the proofs in a text and says the result: an exit code, and a line for each proof that
+// holds, then one that says why the next does not. It is what a page in a browser shows.
+func Say(text []byte, keys, witnesses []string) (exit int, said string) {
+	k, err := ParseKeys(fieldsOf(keys), fieldsOf(witnesses))
+	if err != nil {
+		return ExitCannot, err.Error()
+	}
+	proofs, err := Proofs(text)
+	if err != nil {
+		return exitOf(err)
+	}
+	var lines []string
+	for _, p := range proofs {
+		proven, err := k.Check(p)
+		if err != nil {
+			exit, said = exitOf(err)
+			lines = append(lines, said)
+			break
+		}
+		lines = append(lines, fmt.Sprintf("proven %s", proven))
+	}
+	return exit, strings.Join(lines, "\n")
+}
+
+func exitOf(err error) (int, string) {
+	var refused *Refusal
+	if errors.As(err, &refused) {
+		return ExitNotProven, "not proven: " + err.Error()
+	}
+	return ExitCannot, err.Error()
+}
+
+func between(r rune) bool { return r <= ' ' || r == ',' }
+
+// fieldsOf takes keys apart that stand in one text.
+func fieldsOf(list []string) (keys []string) {
+	for _, text := range list {
+		keys = append(keys, strings.FieldsFunc(text, between)...)
+	}
+	return keys
+}

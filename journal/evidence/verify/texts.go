@@ -1,0 +1,71 @@
+package verify
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// Proofs reads the proofs in a text: one after the other, or in an array. The error wraps ErrRead
+// when the text has no proof in it, and is a Refusal when it has one that is not whole.
+func Proofs(text []byte) (list []*Proof, err error) {
+	defer func() {
+		var refused *Refusal
+		if errors.As(err, &refused) && !looksLikeProof(text) {
+			err = fmt.Errorf("%w: it is not a proof: %s", ErrRead, refused.Why)
+		}
+	}()
+	raws, err := split(text)
+	if err != nil {
+		return nil, err
+	}
+	for _, raw := range raws {
+		p, err := ParseProof(raw)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, p)
+	}
+	if len(list) == 0 {
+		return nil, refuse("", BlameProof, "there is no proof in it")
+	}
+	return list, nil
+}
+
+// looksLikeProof reports a text that has been a proof: most of a proof's own words are in it.
+func looksLikeProof(text []byte) bool {
+	found := 0
+	for _, word := range []string{"inputSeq", "record", "recordIndex", "recordPath", "leafIndex",
+		"treeSize", "checkpoint"} {
+		if bytes.Contains(text, []byte(`"`+word+`"`)) {
+			found++
+		}
+	}
+	return found >= 3
+}
+
+func split(text []byte) (list []json.RawMessage, err error) {
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	for {
+		var raw json.RawMessage
+		err := decoder.Decode(&raw)
+		if errors.Is(err, io.EOF) {
+			return list, nil
+		}
+		if err == nil && strings.HasPrefix(string(raw), "[") {
+			var items []json.RawMessage
+			if err = json.Unmarshal(raw, &items); err == nil {
+				list = append(list, items...)
+				continue
+			}
+		}
+		if err != nil {
+			where := fmt.Sprintf("byte %d", decoder.InputOffset())
+			return nil, refuse(where, BlameProof, "not JSON: %v", err)
+		}
+		list = append(list, raw)
+	}
+}

@@ -1,0 +1,231 @@
+package evidence
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/mod/sumdb/note"
+	"golang.org/x/mod/sumdb/tlog"
+
+	"posttrade/journal/evidence/verify"
+)
+
+// Witness is a party outside that cosigns heads (C2SP tlog-witness): it does so only for a head
+// that continues the last one it has cosigned, so it never cosigns two histories.
+type Witness struct {
+	note.Verifier
+	URL string // the prefix of its add-checkpoint
+
+	// The size that it was last seen at; writer: the round of its log.
+	size uint64
+}
+
+// ReadWitnesses reads a file of lines "<vkey> <url>". Empty lines and those that begin with # are
+// passed over.
+func ReadWitnesses(name string) (list []*Witness, err error) {
+	text, err := os.ReadFile(name)
+	if err != nil {
+		return nil, err
+	}
+	for i, line := range strings.Split(string(text), "\n") {
+		fields := strings.Fields(line)
+		if len(fields) == 0 || strings.HasPrefix(fields[0], "#") {
+			continue
+		}
+		if len(fields) != 2 || !strings.HasPrefix(fields[1], "http://") &&
+			!strings.HasPrefix(fields[1], "https://") {
+			return nil, fmt.Errorf("%s line %d: not <vkey> <url>", name, i+1)
+		}
+		v, err := verify.NewCosigner(fields[0])
+		if err != nil {
+			return nil, fmt.Errorf("%s line %d: %w", name, i+1, err)
+		}
+		list = append(list, &Witness{Verifier: v, URL: strings.TrimSuffix(fields[1], "/")})
+	}
+	return list, nil
+}
+
+// The errors of a witness.
+var (
+	errFork  = errors.New("refuses the head: it knows another history of this log")
+	errAhead = errors.New("has cosigned a longer log than this one")
+)
+
+// The bounds of a request to a witness.
+const (
+	witnessTimeout = 10 * time.Second
+	maxWitnessBody = 64 << 10
+	witnessTries   = 3
+)
+
+// cosign asks a witness for its signature of a head, and returns the line of it.
+func (w *Witness) cosign(ctx context.Context, client *http.Client, text []byte,
+	head *verify.Checkpoint, read verify.Read) ([]byte, error) {
+	body, _, _ := bytes.Cut(text, []byte("\n\n"))
+	for range witnessTries {
+		if w.size > head.Size {
+			return nil, fmt.Errorf("witness %s: %w: %d leaves, this one has %d", w.Name(), errAhead,
+				w.size, head.Size)
+		}
+		proof, err := consistency(head, w.size, read)
+		if err != nil {
+			return nil, err
+		}
+		status, answer, err := w.post(ctx, client, request(w.size, proof, text))
+		switch {
+		case err != nil:
+			return nil, fmt.Errorf("witness %s: %w", w.Name(), err)
+		case status == http.StatusOK:
+			line, err := w.signature(answer, append(bytes.Clone(body), '\n'))
+			if err == nil {
+				w.size = head.Size
+			}
+			return line, err
+		case status == http.StatusConflict:
+			size, err := strconv.ParseUint(strings.TrimSpace(string(answer)), 10, 63)
+			if err != nil || size == w.size {
+				return nil, fmt.Errorf("witness %s: %w", w.Name(), errFork)
+			}
+			w.size = size
+		case status == http.StatusUnprocessableEntity:
+			return nil, fmt.Errorf("witness %s: %w", w.Name(), errFork)
+		default:
+			return nil, fmt.Errorf("witness %s: status %d: %.100q", w.Name(), status, answer)
+		}
+	}
+	return nil, fmt.Errorf("witness %s: its size changes all the time", w.Name())
+}
+
+// consistency proves that the first leaves of a head are the log of a smaller size.
+func consistency(head *verify.Checkpoint, size uint64, read verify.Read) (tlog.TreeProof, error) {
+	if size == 0 || size == head.Size {
+		return nil, nil
+	}
+	proof, err := tlog.ProveTree(int64(head.Size), int64(size), verify.NewTiles(head, read))
+	if err != nil {
+		return nil, fmt.Errorf("evidence: proof of %d leaves: %w", size, err)
+	}
+	return proof, nil
+}
+
+// request is the body of add-checkpoint.
+func request(size uint64, proof tlog.TreeProof, text []byte) []byte {
+	b := fmt.Appendf(nil, "old %d\n", size)
+	for i := range proof {
+		b = append(base64.StdEncoding.AppendEncode(b, proof[i][:]), '\n')
+	}
+	return append(append(b, '\n'), text...)
+}
+
+func (w *Witness) post(ctx context.Context, client *http.Client, body []byte) (int, []byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, witnessTimeout)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, w.URL+"/add-checkpoint",
+		bytes.NewReader(body))
+	if err != nil {
+		return 0, nil, err
+	}
+	answer, err := client.Do(r)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(answer.Body, maxWitnessBody))
+	return answer.StatusCode, text, err
+}
+
+// signature finds the witness's own line in its answer, and checks it.
+func (w *Witness) signature(answer, text []byte) ([]byte, error) {
+	signed := append(append(append([]byte(nil), text...), '\n'), answer...)
+	n, err := note.Open(signed, note.VerifierList(w.Verifier))
+	if err != nil {
+		return nil, fmt.Errorf("witness %s: its signature is not right: %w", w.Name(), err)
+	}
+	return fmt.Appendf(nil, "— %s %s\n", n.Sigs[0].Name, n.Sigs[0].Base64), nil
+}
+
+// cosigned asks all witnesses at a time and returns the lines of those that have signed, once they
+// have all answered.
+func (l *Log) cosigned(ctx context.Context, text []byte,
+	head *verify.Checkpoint) (lines []byte, count int, err error) {
+	read := func(name string) ([]byte, error) {
+		data, _, err := Tile(l.o.Dir, name)
+		return data, err
+	}
+	got := make([][]byte, len(l.o.Witnesses))
+	errs := make([]error, len(l.o.Witnesses))
+	var asking sync.WaitGroup
+	for i, w := range l.o.Witnesses {
+		asking.Go(func() { got[i], errs[i] = w.cosign(ctx, l.client, text, head, read) })
+	}
+	asking.Wait()
+	for i := range got {
+		if errs[i] == nil {
+			lines, count = append(lines, got[i]...), count+1
+		}
+	}
+	return lines, count, errors.Join(errs...)
+}
+
+// candidate is a signed head that waits for its witnesses.
+type candidate struct {
+	text []byte
+	head verify.Checkpoint
+}
+
+// submit gives a head to the witnesses, unless they are still busy with the last one.
+func (l *Log) submit(c candidate) {
+	if l.o.Quorum == 0 {
+		l.report(l.publish(c.text, c.head))
+	}
+	if !l.patient {
+		select {
+		case l.candidates <- c:
+		default:
+		}
+		return
+	}
+	select {
+	case l.candidates <- c:
+	case <-time.After(lastPatience):
+	}
+}
+
+// report keeps the last failure for State.
+func (l *Log) report(err error) {
+	changed := false
+	l.change(func(s *State) {
+		changed = err != nil && (s.Failed == nil || s.Failed.Error() != err.Error())
+		s.Failed = err
+	})
+	if changed {
+		l.o.Alarm(err)
+	}
+}
+
+// witness publishes the heads that are submitted, as soon as enough witnesses have signed, until
+// the channel is closed. A witness that is away delays heads and nothing else.
+func (l *Log) witness(ctx context.Context) {
+	for c := range l.candidates {
+		lines, count, err := l.cosigned(ctx, c.text, &c.head)
+		if count < l.o.Quorum {
+			l.report(fmt.Errorf("evidence: %d of %d witnesses have cosigned: %w", count, l.o.Quorum, err))
+			continue
+		}
+		if count > 0 {
+			err = errors.Join(err, l.publish(append(bytes.Clone(c.text), lines...), c.head))
+			l.change(func(s *State) { s.Cosigned = max(s.Cosigned, c.head.Head) })
+		}
+		l.report(err)
+	}
+}

@@ -1,0 +1,298 @@
+package journal
+
+import (
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/cockroachdb/pebble/v2"
+)
+
+// Keep is a folder of snapshots of shadows, beside the few that the journal itself keeps, so that
+// any moment of a long history has a snapshot near it. What is in the folder is derived: it may be
+// deleted at any time, and is made again.
+//
+// A snapshot is three files: state, views, and a manifest that is written last. The manifest names
+// the block of the history that holds the snapshot's sequence, and its chain. So a snapshot of
+// another history, or of a suffix that a power cut has taken, is never used. Any goroutine.
+type Keep struct {
+	j   *Journal
+	dir string
+
+	mu   sync.Mutex
+	list []kept // ascending
+}
+
+// kept is the manifest of a snapshot in a Keep. Its paths are below the folder.
+type kept struct {
+	Snapshot
+	BlockEnd uint64 `json:"blockEnd"` // the last command of the block that holds the sequence
+	Chain    string `json:"chain"`    // of that block, hex
+}
+
+const keptSuffix = ".json"
+
+func keptName(inputSeq uint64) string { return fmt.Sprintf("%020d%s", inputSeq, keptSuffix) }
+
+// OpenKeep reads the folder's manifests; a folder that does not exist is empty. Of what does not
+// belong to this journal's stable history, or cannot be read, nothing is used.
+func OpenKeep(j *Journal, dir string) (*Keep, error) {
+	k := &Keep{j: j, dir: dir}
+	names, err := j.o.FS.List(dir)
+	if notExist(err) {
+		return k, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("journal: list dir=%s: %w", dir, err)
+	}
+	for _, name := range names {
+		if !strings.HasSuffix(name, keptSuffix) {
+			continue
+		}
+		if s, err := k.read(name); err != nil {
+			j.report(err)
+		} else {
+			k.list = append(k.list, s)
+		}
+	}
+	slices.SortFunc(k.list, func(a, b kept) int {
+		return strings.Compare(keptName(a.InputSeq), keptName(b.InputSeq))
+	})
+	return k, nil
+}
+
+// read reads a manifest and compares it with the history.
+func (k *Keep) read(name string) (s kept, err error) {
+	path := k.j.o.FS.PathJoin(k.dir, name)
+	fail := func(err error) (kept, error) {
+		return s, fmt.Errorf("journal: read file=%s: %w", path, err)
+	}
+	f, err := k.j.o.FS.Open(path)
+	if err != nil {
+		return fail(err)
+	}
+	text, err := io.ReadAll(io.LimitReader(f, 1<<16))
+	if err = errors.Join(err, f.Close()); err != nil {
+		return fail(err)
+	}
+	if err := json.Unmarshal(text, &s); err != nil {
+		return fail(fmt.Errorf("%w: %w", err, ErrSnapshot))
+	}
+	if name != keptName(s.InputSeq) || s.Views == nil || s.InputSeq == 0 ||
+		s.State.Path != stateName(s.InputSeq) || s.Views.Path != viewsName(s.InputSeq) {
+		return fail(fmt.Errorf("it does not describe its sequence: %w", ErrSnapshot))
+	}
+	end, chain, err := k.j.blockAt(s.InputSeq)
+	if err != nil {
+		return fail(err)
+	}
+	if end != s.BlockEnd || hex.EncodeToString(chain[:]) != s.Chain {
+		return fail(fmt.Errorf("it belongs to another history: %w", ErrSnapshot))
+	}
+	return s, nil
+}
+
+// blockAt returns the last sequence and the chain of the block that holds a stable command.
+func (j *Journal) blockAt(inputSeq uint64) (end uint64, chain [chainBytes]byte, err error) {
+	stable, _ := j.StableHead()
+	if inputSeq == 0 || inputSeq > stable {
+		return 0, chain, fmt.Errorf("journal: inputSeq=%d is beyond the stable head %d: %w", inputSeq,
+			stable, ErrSnapshot)
+	}
+	err = iterate(j.db, []byte{keyCommands}, newKey(keyCommands, inputSeq+1),
+		func(it *pebble.Iterator) error {
+			if !it.Last() {
+				return fmt.Errorf("journal: no block holds inputSeq=%d: %w", inputSeq, errSizes)
+			}
+			v, err := it.ValueAndErr()
+			if err != nil {
+				return err
+			}
+			e, _, err := parseEnvelope(v, keyCommands)
+			if err != nil {
+				return fmt.Errorf("journal: key=%s: %w", keyName(it.Key()), err)
+			}
+			end, chain = e.last(), e.chain
+			return nil
+		})
+	if err == nil && (end < inputSeq || end > stable) {
+		err = fmt.Errorf("journal: the block of inputSeq=%d ends at %d, the stable head is %d: %w",
+			inputSeq, end, stable, ErrSnapshot)
+	}
+	return end, chain, err
+}
+
+// Sequences are those of the snapshots, ascending.
+func (k *Keep) Sequences() []uint64 {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	out := make([]uint64, len(k.list))
+	for i := range k.list {
+		out[i] = k.list[i].InputSeq
+	}
+	return out
+}
+
+// Bytes is the size of the snapshots' files.
+func (k *Keep) Bytes() (n int64) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for i := range k.list {
+		n += k.list[i].State.Bytes + k.list[i].Views.Bytes
+	}
+	return n
+}
+
+// Write keeps a snapshot of a shadow with views. It must stand at a command on stable storage; one
+// that is kept already is not written again.
+func (k *Keep) Write(sh *Shadow) error {
+	s := kept{Snapshot: Snapshot{InputSeq: sh.Applied(), Format: SnapshotFormat}}
+	if slices.Contains(k.Sequences(), s.InputSeq) {
+		return nil
+	}
+	end, chain, err := k.j.blockAt(s.InputSeq)
+	if err != nil {
+		return err
+	}
+	s.BlockEnd, s.Chain = end, hex.EncodeToString(chain[:])
+	fs := k.j.o.FS
+	if err := fs.MkdirAll(k.dir, 0o755); err != nil {
+		return fmt.Errorf("journal: make dir=%s: %w", k.dir, err)
+	}
+	s.State, err = snapshotFile(fs, k.dir, stateName(s.InputSeq), sh.engine.WriteSnapshot)
+	if err != nil {
+		return err
+	}
+	views, err := snapshotFile(fs, k.dir, viewsName(s.InputSeq), sh.views.Write)
+	if err != nil {
+		return err
+	}
+	s.Views = &views
+	text, err := json.Marshal(s)
+	if err != nil {
+		return fmt.Errorf("journal: manifest inputSeq=%d: %w", s.InputSeq, err)
+	}
+	if err := k.writeManifest(keptName(s.InputSeq), text); err != nil {
+		return err
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	at, _ := slices.BinarySearchFunc(k.list, s.InputSeq, func(have kept, seq uint64) int {
+		return strings.Compare(keptName(have.InputSeq), keptName(seq))
+	})
+	k.list = slices.Insert(k.list, at, s)
+	return nil
+}
+
+func (k *Keep) writeManifest(name string, text []byte) error {
+	fs := k.j.o.FS
+	path := fs.PathJoin(k.dir, name)
+	f, err := fs.Create(path+snapshotTemp, writeCategory)
+	if err == nil {
+		_, err = f.Write(text)
+		err = errors.Join(err, f.Sync(), f.Close())
+	}
+	if err == nil {
+		err = fs.Rename(path+snapshotTemp, path)
+	}
+	if err != nil {
+		return fmt.Errorf("journal: write file=%s: %w", path, err)
+	}
+	return syncDir(fs, k.dir)
+}
+
+// Drop removes a snapshot, its manifest first.
+func (k *Keep) Drop(inputSeq uint64) error {
+	k.mu.Lock()
+	k.list = slices.DeleteFunc(k.list, func(s kept) bool { return s.InputSeq == inputSeq })
+	k.mu.Unlock()
+	return k.remove(keptName(inputSeq), stateName(inputSeq), viewsName(inputSeq))
+}
+
+func (k *Keep) remove(names ...string) error {
+	for _, name := range names {
+		path := k.j.o.FS.PathJoin(k.dir, name)
+		if err := dropped(k.j.o.FS.Remove(path)); err != nil {
+			return fmt.Errorf("journal: remove file=%s: %w", path, err)
+		}
+	}
+	return nil
+}
+
+// Clean removes the files of the folder that no snapshot in use names: what a process that was
+// killed has left half written, and what belongs to another history. Files with other names stay.
+func (k *Keep) Clean() error {
+	names, err := k.j.o.FS.List(k.dir)
+	if notExist(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("journal: list dir=%s: %w", k.dir, err)
+	}
+	wanted := map[string]bool{}
+	for _, inputSeq := range k.Sequences() {
+		wanted[keptName(inputSeq)] = true
+		wanted[stateName(inputSeq)], wanted[viewsName(inputSeq)] = true, true
+	}
+	for _, name := range names {
+		var inputSeq uint64
+		var rest string
+		if n, err := fmt.Sscanf(name, "%020d%s", &inputSeq, &rest); n != 2 || err != nil || wanted[name] {
+			continue
+		}
+		if err := k.remove(name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// before returns the newest snapshot in (after, before], false if there is none.
+func (k *Keep) before(after, before uint64) (found kept, ok bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, s := range k.list {
+		if s.InputSeq > after && s.InputSeq <= before {
+			found, ok = s, true
+		}
+	}
+	return found, ok
+}
+
+// OpenShadow returns a shadow with views that stands at the newest usable snapshot at or before a
+// sequence, of the journal's own and those of keep, or at genesis. keep may be nil. A snapshot of
+// keep that is damaged is logged and removed.
+func OpenShadow(j *Journal, rebuild Rebuild, before uint64, keep *Keep) (*Shadow, error) {
+	list, err := j.Snapshots()
+	if err != nil {
+		j.report(err)
+	}
+	newest := uint64(0)
+	for _, s := range list {
+		if s.InputSeq <= before {
+			newest = max(newest, s.InputSeq)
+		}
+	}
+	for keep != nil {
+		s, ok := keep.before(newest, before)
+		if !ok {
+			break
+		}
+		sh := shadowOf(j)
+		err := j.offerFrom(keep.dir, s.Snapshot, j.report, sh.restorer(rebuild))
+		if err == nil {
+			return sh, nil
+		}
+		j.report(err)
+		if err := keep.Drop(s.InputSeq); err != nil { // it is not used again all the same
+			j.report(err)
+		}
+	}
+	sh, _, err := newShadow(j, rebuild, before, j.report)
+	return sh, err
+}

@@ -1,0 +1,128 @@
+package quorum
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/hashicorp/raft"
+)
+
+// A member whose journal is damaged can be sent another one only as a new disk. The others must be
+// able to do without it until then, and never without two. So the leader takes its vote away
+// first, by a change of the configuration: that is agreed, outlives the leader, and shows every
+// later leader that a member is on its way. A member that keeps its disk after all gets its vote
+// back in the way of a member that joins.
+
+var (
+	errDamaged = errors.New("the leader's own journal is damaged")
+	errFew     = errors.New("with fewer than three members none can be spared")
+)
+
+// Spare asks the leader to do without this member's vote. The leader agrees when every other member
+// votes, answers and has caught up, and its own journal is not known to be damaged. Spared tells
+// when that is in force.
+func (n *Node) Spare() error {
+	_, id := n.raft.LeaderWithID()
+	for _, s := range n.servers() {
+		if s.ID != id {
+			continue
+		}
+		hostPort, _ := hostPortOf(s.Address)
+		answer, err := n.ask(hostPort, question{Ask: askSpare, Member: n.o.Member, Server: string(n.id)})
+		if err == nil && answer.Refusal != "" {
+			err = errors.Join(ErrRefused, errors.New(answer.Refusal))
+		}
+		return err
+	}
+	return errors.New("no leader is known")
+}
+
+// Spared reports that this disk takes part without a vote.
+func (n *Node) Spared() bool {
+	return slices.ContainsFunc(n.servers(), func(s raft.Server) bool {
+		return s.ID == n.id && s.Suffrage != raft.Voter
+	})
+}
+
+// spare takes a member's vote away.
+func (n *Node) spare(q question) error {
+	if !n.leads.Load() {
+		return errNotLeader
+	}
+	if !n.admits.mu.TryLock() {
+		return errUnderWay
+	}
+	defer n.admits.mu.Unlock()
+	if n.o.Damaged() {
+		return errDamaged
+	}
+	id := raft.ServerID(q.Server)
+	servers, there := n.servers(), false
+	for _, s := range servers {
+		there = there || s.ID == id
+		switch {
+		case s.Suffrage != raft.Voter && s.ID == id:
+			return nil // it is spared already
+		case s.Suffrage != raft.Voter:
+			return fmt.Errorf("member %s: %w", memberOf(s.ID), errUnderWay)
+		}
+	}
+	switch {
+	case !there || id == n.id:
+		return fmt.Errorf("member %q server %q: %w", q.Member, q.Server, errStranger)
+	case len(servers) < 3:
+		return errFew
+	}
+	for _, s := range servers {
+		if s.ID == id || s.ID == n.id {
+			continue
+		}
+		if err := n.sound(s); err != nil {
+			return err
+		}
+	}
+	n.o.Logger.Warn("cluster: a member's journal is damaged, and it is done without until it has another",
+		"member", q.Member, "server", q.Server)
+	return n.raft.DemoteVoter(id, 0, changeTimeout).Error()
+}
+
+// sound checks that a member answers and has caught up.
+func (n *Node) sound(s raft.Server) error {
+	hostPort, _ := hostPortOf(s.Address)
+	status, err := n.ask(hostPort, question{Ask: askStatus})
+	switch {
+	case err != nil:
+		return fmt.Errorf("member %s: %w", memberOf(s.ID), err)
+	case status.Server != string(s.ID):
+		return fmt.Errorf("member %s: %w", memberOf(s.ID), errImpostor)
+	case n.raft.LastIndex() > status.Applied+promoteWithin:
+		return fmt.Errorf("member %s is behind", memberOf(s.ID))
+	}
+	return nil
+}
+
+// HandOver gives the leadership to a member that has caught up and whose journal is not known to be
+// damaged.
+func (n *Node) HandOver() error {
+	if n.raft.State() != raft.Leader {
+		return errNotLeader
+	}
+	why := errors.New("no other member has a vote")
+	for _, s := range n.servers() {
+		if s.ID == n.id || s.Suffrage != raft.Voter {
+			continue
+		}
+		if err := n.sound(s); err != nil {
+			why = err
+			continue
+		}
+		hostPort, _ := hostPortOf(s.Address)
+		if status, err := n.ask(hostPort, question{Ask: askStatus}); err != nil || status.Damaged {
+			why = errors.Join(fmt.Errorf("the journal of member %s is damaged, too", memberOf(s.ID)), err)
+			continue
+		}
+		return n.raft.LeadershipTransferToServer(s.ID, s.Address).Error()
+	}
+	return why
+}

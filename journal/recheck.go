@@ -1,0 +1,91 @@
+package journal
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// Recheck reads again what is known to be damaged, and returns what still is.
+func (s *Scrub) Recheck() (still []Damage) {
+	for _, d := range s.State().Damaged {
+		if err := s.again(d); err != nil {
+			still = append(still, d)
+		}
+	}
+	return still
+}
+
+// again reads the commits of a damage, and what the first of them follows.
+func (s *Scrub) again(d Damage) error {
+	if err := s.j.share(); err != nil {
+		return err
+	}
+	defer s.j.reading.RUnlock()
+	w := newWalker(s.j.db, s.j.Seed())
+	defer w.close()
+	if err := w.startAt(d.From); err != nil {
+		return err
+	}
+	if err := w.walk(d.To, func(*decoded) error { return nil }); err != nil {
+		return err
+	}
+	if w.at.inputSeq < d.To {
+		return fmt.Errorf("journal: commands end at inputSeq=%d, want %d: %w", w.at.inputSeq, d.To, errSizes)
+	}
+	return nil
+}
+
+// ErrNoRoom: the free space does not hold the journal a second time.
+var ErrNoRoom = errors.New("no room for a second copy of the journal")
+
+// RoomForCopy returns ErrNoRoom when the free space, without the reserve, does not hold a second
+// copy of the store.
+func (j *Journal) RoomForCopy() error {
+	if err := j.share(); err != nil {
+		return err
+	}
+	defer j.reading.RUnlock()
+	free, err := diskUsage(j.o.FS, j.dir)
+	if err != nil {
+		return nil // a file system that does not say: roomy, as everywhere
+	}
+	if used := j.db.Metrics().DiskSpaceUsage(); free < used+j.o.ReserveBytes {
+		return fmt.Errorf("journal: dir=%s has %d bytes, %d are free: %w", j.dir, used, free, ErrNoRoom)
+	}
+	return nil
+}
+
+// Damaging reports that an error shows bytes on the disk that are not what was written.
+func Damaging(err error) bool {
+	return errors.Is(err, ErrCorrupt) || errors.Is(err, pebble.ErrCorruption) ||
+		pebble.ExtractDataCorruptionInfo(err) != nil
+}
+
+// RoomForAnother is RoomForCopy of a journal that cannot be opened: reserve is the space that must
+// be left.
+func RoomForAnother(dir string, reserve uint64) error {
+	free, err := diskUsage(vfs.Default, dir)
+	if err != nil {
+		return nil // see RoomForCopy
+	}
+	store := filepath.Join(dir, storeName)
+	entries, err := os.ReadDir(store)
+	if err != nil {
+		return nil // there is nothing
+	}
+	var used uint64
+	for _, e := range entries {
+		if info, err := e.Info(); err == nil {
+			used += uint64(info.Size())
+		}
+	}
+	if free < used+reserve {
+		return fmt.Errorf("journal: dir=%s has %d bytes, %d are free: %w", dir, used, free, ErrNoRoom)
+	}
+	return nil
+}

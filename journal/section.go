@@ -1,0 +1,72 @@
+package journal
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+)
+
+// Point is the end of a commit: a place in the history. The zero Point is before the first.
+type Point struct {
+	InputSeq uint64
+	TradeSeq uint64
+	Chain    [chainBytes]byte
+}
+
+func (p Point) point() point {
+	return point{inputSeq: p.InputSeq, tradeSeq: p.TradeSeq, chain: p.Chain}
+}
+
+func (p point) exported() Point {
+	return Point{InputSeq: p.inputSeq, TradeSeq: p.tradeSeq, Chain: p.chain}
+}
+
+// putPoint is the body of the frame that says what a stream goes on from.
+func putPoint(p point) []byte {
+	b := make([]byte, baseBytes)
+	binary.LittleEndian.PutUint64(b, p.inputSeq)
+	binary.LittleEndian.PutUint64(b[8:], p.tradeSeq)
+	copy(b[16:], p.chain[:])
+	return b
+}
+
+func parsePoint(b []byte) (p point) {
+	p.inputSeq, p.tradeSeq = binary.LittleEndian.Uint64(b), binary.LittleEndian.Uint64(b[8:])
+	copy(p.chain[:], b[16:])
+	return p
+}
+
+// ErrBase reports a stream that does not go on from where it should: it follows another commit, or
+// the journal has no such commit.
+var ErrBase = errors.New("not what follows that commit of this journal")
+
+// TransferAfter is Transfer of what comes after a commit, the zero Point for all. Its end is the
+// stable head: what is kept elsewhere must never have what a power cut may take from the journal.
+// It returns ErrBase when the journal has no commit that ends there.
+func (j *Journal) TransferAfter(p Point) (*Transfer, error) {
+	return j.transfer(p, func() point {
+		if j.lazy == nil {
+			return j.safe
+		}
+		return j.kept
+	})
+}
+
+// follow makes the stream go on from a commit, which the journal must have.
+func (t *Transfer) follow(p point) error {
+	none := fmt.Errorf("journal: transfer after inputSeq=%d chain=%x: %w", p.inputSeq, p.chain[:4],
+		ErrBase)
+	if p.inputSeq > t.head.inputSeq {
+		return none
+	}
+	w := newWalker(t.j.db, t.j.seed)
+	defer w.close()
+	if err := w.startAt(p.inputSeq + 1); err != nil {
+		return err
+	}
+	if w.at != p {
+		return none
+	}
+	t.base = p
+	return nil
+}

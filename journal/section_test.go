@@ -1,0 +1,182 @@
+package journal
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"io"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// section is what a journal has behind a point, and the point where that ends.
+func section(t testing.TB, j *Journal, after Point) (stream []byte, to Point) {
+	t.Helper()
+	head, _ := j.Head()
+	must(t, j.WaitStable(t.Context(), head))
+	tr, err := j.TransferAfter(after)
+	must(t, err)
+	stream, err = io.ReadAll(tr)
+	must(t, err)
+	if int64(len(stream)) != tr.Size() {
+		t.Fatalf("%d bytes, Size is %d", len(stream), tr.Size())
+	}
+	must(t, tr.Close())
+	genesis, _ := j.Genesis()
+	seen, err := CheckStream(bytes.NewReader(stream), j.Seed(), after)
+	must(t, err)
+	if after.InputSeq > 0 && seen.From != after || seen.To.InputSeq != head ||
+		!bytes.Equal(seen.Genesis, genesis) {
+		t.Fatalf("%d..%d, want %d..%d", seen.From.InputSeq, seen.To.InputSeq, after.InputSeq, head)
+	}
+	return stream, seen.To
+}
+
+// sections makes a journal in three parts, the second with a snapshot, and their streams.
+func sections(t testing.TB, mode string) (j *Journal, f flow, streams [][]byte, ends []Point) {
+	f = flow{seed: 5, idsEvery: 3}
+	o := strict(t, vfs.NewMem())
+	o.Durability = mode
+	j = openNew(t, "j", o)
+	var at Point
+	for part, sizes := range [][]int{{7, 1, 12}, {30, 2, 9}, {1, 64}} {
+		appendAll(t, j, &f, sizes...)
+		if part == 1 {
+			snapshotNow(t, j, f)
+		}
+		stream, to := section(t, j, at)
+		streams, ends, at = append(streams, stream), append(ends, to), to
+	}
+	return j, f, streams, ends
+}
+
+func readers(streams ...[]byte) (list []io.Reader) {
+	for _, s := range streams {
+		list = append(list, bytes.NewReader(s))
+	}
+	return list
+}
+
+func TestSectionsAreTheJournal(t *testing.T) {
+	for _, mode := range []string{DurabilityFsync, DurabilityOS} {
+		t.Run(mode, func(t *testing.T) {
+			j, f, streams, ends := sections(t, mode)
+			for n := range streams {
+				fs := vfs.NewMem()
+				got, err := ReceiveAll("copy", 0, strict(t, fs), readers(streams[:n+1]...)...)
+				must(t, err)
+				if got.InputSeq != ends[n].InputSeq || got.TradeSeq != ends[n].TradeSeq {
+					t.Errorf("%d, %d, want %+v", got.InputSeq, got.TradeSeq, ends[n])
+				}
+				to, err := Open("copy", strict(t, fs))
+				must(t, err)
+				expectCopy(t, j, to, f)
+				must(t, to.Close())
+			}
+			must(t, j.Close())
+		})
+	}
+}
+
+// TestLimitCutsAnywhere ends a copy at every sequence, also inside of a commit. What is there is
+// the history up to that command, a snapshot behind it is not, and a journal that goes on from
+// there holds.
+func TestLimitCutsAnywhere(t *testing.T) {
+	j, f, streams, ends := sections(t, DurabilityFsync)
+	for limit := uint64(1); limit <= ends[2].InputSeq; limit++ {
+		fs := vfs.NewMem()
+		_, err := ReceiveAll("copy", limit, strict(t, fs), readers(streams...)...)
+		must(t, err)
+		_, err = Verify(t.Context(), "copy", VerifyOptions{FS: fs, Engine: func([]byte) (Engine, error) {
+			return &toy{flow: f}, nil
+		}})
+		must(t, err)
+		to, err := Open("copy", strict(t, fs))
+		must(t, err)
+		if head, _ := to.Head(); head != limit {
+			t.Fatalf("head %d, want %d", head, limit)
+		}
+		again := flow{seed: f.seed, idsEvery: f.idsEvery}
+		must(t, compareHistory(to, &again, limit))
+		list, err := to.Snapshots()
+		must(t, err)
+		if want := limit >= ends[1].InputSeq; (len(list) == 1) != want {
+			t.Errorf("limit %d: %d snapshots", limit, len(list))
+		}
+		must(t, to.Close())
+	}
+	_, err := ReceiveAll("more", ends[2].InputSeq+1, strict(t, vfs.NewMem()), readers(streams...)...)
+	mustFail(t, err, ErrTransfer)
+	must(t, j.Close())
+}
+
+func TestSectionOfAnotherPlaceIsRefused(t *testing.T) {
+	j, _, streams, ends := sections(t, DurabilityFsync)
+	inside := ends[0]
+	inside.InputSeq--
+	chain := ends[0]
+	chain.Chain[0]++
+	beyond := ends[2]
+	beyond.InputSeq++
+	for name, p := range map[string]Point{"inside of a commit": inside, "another chain": chain,
+		"beyond the head": beyond} {
+		if _, err := j.TransferAfter(p); err == nil {
+			t.Errorf("%s: a stream", name)
+		} else {
+			mustFail(t, err, ErrBase)
+		}
+	}
+	other, _, foreign, _ := sectionsOf(t, 6)
+	for name, list := range map[string][][]byte{
+		"a hole":       {streams[0], streams[2]},
+		"out of order": {streams[0], streams[2], streams[1]},
+		"no beginning": {streams[1]},
+		"twice":        {streams[0], streams[1], streams[1]},
+		"two wholes":   {streams[0], streams[0]},
+		"foreign":      {streams[0], foreign[1]},
+	} {
+		fs := vfs.NewMem()
+		_, err := ReceiveAll("copy", 0, strict(t, fs), readers(list...)...)
+		if err == nil {
+			t.Errorf("%s: received", name)
+			continue
+		}
+		mustFail(t, err, ErrBase)
+		mustFail(t, err, ErrTransfer)
+	}
+	must(t, j.Close())
+	must(t, other.Close())
+}
+
+// sectionsOf is another journal of the same shape.
+func sectionsOf(t testing.TB, seed uint64) (j *Journal, f flow, streams [][]byte, ends []Point) {
+	f = flow{seed: seed, idsEvery: 3}
+	j = openNew(t, "other", strict(t, vfs.NewMem()))
+	var at Point
+	for range 2 {
+		appendAll(t, j, &f, 20)
+		stream, to := section(t, j, at)
+		streams, ends, at = append(streams, stream), append(ends, to), to
+	}
+	return j, f, streams, ends
+}
+
+// TestCheckFindsEveryFlip flips each byte of a section in turn, and cuts it at each length.
+func TestCheckFindsEveryFlip(t *testing.T) {
+	j, _, streams, ends := sections(t, DurabilityFsync)
+	whole := sha256.Sum256(streams[1])
+	for at := range streams[1] {
+		bad := bytes.Clone(streams[1])
+		bad[at] ^= 0x10
+		if _, err := CheckStream(bytes.NewReader(bad), j.Seed(), ends[0]); err == nil {
+			t.Fatalf("flip at %d is not found", at)
+		}
+		if _, err := CheckStream(bytes.NewReader(bad[:at]), j.Seed(), ends[0]); err == nil {
+			t.Fatalf("cut at %d is not found", at)
+		}
+	}
+	if sha256.Sum256(streams[1]) != whole {
+		t.Fatal("the test has changed its stream")
+	}
+	must(t, j.Close())
+}

@@ -1,0 +1,357 @@
+package journal
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// target takes what a course reads, in the order of the stream, and after it has been verified as
+// far as it can be at that moment. Slices are valid during the call only.
+type target interface {
+	begin(value []byte) error                 // the value under the key g
+	put(key, value []byte) error              // a block, or the manifest of a snapshot
+	committed() error                         // the last commit is complete
+	file(in *frames, file SnapshotFile) error // reads a file of the snapshot off the stream
+	filed() error                             // a snapshot's files are complete
+}
+
+// course reads the stream of a transfer, or several that follow each other, and verifies
+// everything: framing, checksums, the chain, that neither sequence has a hole, that fills and
+// client ids belong to their commits, and the hash over each stream.
+type course struct {
+	to    target
+	limit uint64 // the last sequence to take; 0: all
+
+	in      *frames
+	genesis []byte
+	begun   bool    // the target has the genesis
+	walk    *walker // checks the commits; it reads the fills and ids off the stream
+	held    bool    // a commit that the limit cuts: its blocks are not given to the target
+	seen    Checked
+}
+
+// Checked is what was found in a stream.
+type Checked struct {
+	Genesis   []byte
+	From, To  Point
+	FirstTime int64 // event times, milliseconds; 0: none
+	LastTime  int64
+	Snapshot  uint64 // the sequence of the snapshot; 0: none
+}
+
+// base makes the next stream one that continues, at p, the history with a genesis of that hash.
+func (c *course) base(seed [chainBytes]byte, p Point) {
+	c.walk = c.newWalker(seed)
+	c.walk.at = p.point()
+}
+
+func (c *course) newWalker(seed [chainBytes]byte) *walker {
+	w := newWalker(nil, seed)
+	w.get = c.companion
+	return w
+}
+
+func (c *course) close() {
+	if c.walk != nil {
+		c.walk.close()
+	}
+}
+
+// read reads one stream to its end.
+func (c *course) read(r io.Reader) error {
+	c.in = newFrames(r)
+	version, err := c.in.begin()
+	if err != nil {
+		return err
+	}
+	if err := c.begin(); err != nil {
+		return err
+	}
+	if version == sectionVersion {
+		if err := c.follows(); err != nil {
+			return err
+		}
+	} else if c.walk.at.inputSeq > 0 {
+		return c.in.bad("a whole journal, want what follows inputSeq=%d: %w", c.walk.at.inputSeq, ErrBase)
+	}
+	if c.seen.Genesis == nil {
+		c.seen.Genesis, c.seen.From = c.genesis, c.walk.at.exported()
+	}
+	err = c.body()
+	c.seen.To = c.walk.at.exported()
+	return err
+}
+
+// begin reads the genesis. The first stream's opens the target, the others' must be the same.
+func (c *course) begin() error {
+	v, err := c.in.expect(keyGenesis, maxGenesis+genesisHeader)
+	if err != nil {
+		return err
+	}
+	genesis, err := parseGenesis(v)
+	if err != nil {
+		return c.in.bad("key=g: %w", err)
+	}
+	seed := sha256.Sum256(genesis)
+	c.genesis = genesis
+	if c.walk == nil {
+		c.walk = c.newWalker(seed)
+	}
+	if seed != c.walk.seed {
+		return c.in.bad("genesis hash %x, want %x: %w", seed, c.walk.seed, ErrBase)
+	}
+	if c.begun {
+		return nil
+	}
+	c.begun = true
+	return c.to.begin(v)
+}
+
+// follows reads the commit that the stream goes on from, and compares it with where the course is.
+func (c *course) follows() error {
+	v, err := c.in.expect(frameBase, baseBytes)
+	if err != nil {
+		return err
+	}
+	if len(v) != baseBytes {
+		return c.in.bad("base of %d bytes, want %d", len(v), baseBytes)
+	}
+	if p := parsePoint(v); p != c.walk.at {
+		return c.in.bad("goes on from inputSeq=%d chain=%x, want inputSeq=%d chain=%x: %w",
+			p.inputSeq, p.chain[:4], c.walk.at.inputSeq, c.walk.at.chain[:4], ErrBase)
+	}
+	return nil
+}
+
+// body reads the frames behind the genesis, up to the end.
+func (c *course) body() error {
+	snapshot := false
+	for {
+		kind, length, err := c.in.next()
+		switch {
+		case err != nil:
+			return err
+		case kind == keyCommands && !snapshot && !c.full():
+			err = c.commit(length)
+		case c.full() && !snapshot && (kind == keyCommands || kind == keyFills || kind == keyIDs):
+			err = c.pass(length)
+		case kind == keySnapshot && !snapshot:
+			snapshot = true
+			err = c.snapshot(length)
+		case kind == frameEnd:
+			return c.in.end(length)
+		default:
+			return c.in.bad("frame %q out of place", kind)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// full reports that the course has all up to its limit.
+func (c *course) full() bool { return c.limit > 0 && c.walk.at.inputSeq >= c.limit }
+
+// pass reads a block behind the limit.
+func (c *course) pass(length uint64) error {
+	_, err := c.in.body(length, maxBlock)
+	return err
+}
+
+// commit reads one commit, verifies it and gives it to the target.
+func (c *course) commit(length uint64) error {
+	v, err := c.in.body(length, maxBlock)
+	if err != nil {
+		return err
+	}
+	before := c.walk.at
+	key := newKey(keyCommands, before.inputSeq+1)
+	c.held = c.cuts(v)
+	if err := c.put(key, v); err != nil {
+		return err
+	}
+	if err := c.walk.read(key, v); err != nil {
+		if errors.Is(err, ErrCorrupt) {
+			return c.in.bad("%w", err)
+		}
+		return err
+	}
+	d := c.walk.block
+	if c.held {
+		c.held = false
+		if err := c.part(d, before); err != nil {
+			return err
+		}
+	}
+	if c.seen.FirstTime == 0 {
+		c.seen.FirstTime = d.firstTime
+	}
+	if d.lastTime != 0 {
+		c.seen.LastTime = d.lastTime
+	}
+	return c.to.committed()
+}
+
+// cuts reports that the limit lies inside of a block. A damaged one is found later.
+func (c *course) cuts(v []byte) bool {
+	if c.limit == 0 {
+		return false
+	}
+	e, _, err := parseEnvelope(v, keyCommands)
+	return err == nil && e.last() > c.limit
+}
+
+// part packs the part of a commit up to the limit as a commit of its own, as if it had come alone.
+func (c *course) part(d *decoded, before point) error {
+	var b Block
+	for i := range d.commands {
+		if d.commands[i].InputSeq <= c.limit {
+			b.Command(&d.commands[i])
+		}
+	}
+	for i := range d.fills {
+		if d.fills[i].InputSeq <= c.limit {
+			b.Fill(&d.fills[i])
+		}
+	}
+	for ids := d.ids; ; {
+		at, id, ok := ids.Next()
+		if !ok || at > c.limit {
+			break
+		}
+		b.ClientID(at, id)
+	}
+	var e envelopes
+	e.begin(&b, before.tradeSeq+1)
+	job := hashJob{&before.chain, &b, &e}
+	job.run(sha256.New())
+	for _, part := range []struct {
+		e   *envelope
+		raw []byte
+		seq uint64
+	}{{&e.commands, b.records, b.first}, {&e.fills, b.fills, e.fills.first}, {&e.ids, b.ids, b.first}} {
+		if len(part.raw) == 0 {
+			continue
+		}
+		p, err := newPacker(CodecS2)
+		if err != nil {
+			return err
+		}
+		p.pack(part.e, part.raw)
+		if err := c.to.put(newKey(part.e.kind, part.seq), p.seal(part.e)); err != nil {
+			return err
+		}
+	}
+	c.walk.at = point{inputSeq: e.commands.last(), tradeSeq: e.commands.lastTrade(),
+		chain: e.commands.chain}
+	return nil
+}
+
+// companion gives the walker a block of the commit that it is reading.
+func (c *course) companion(key []byte) ([]byte, io.Closer, error) {
+	v, err := c.in.expect(key[0], maxBlock)
+	if err != nil {
+		return nil, nil, err
+	}
+	return v, io.NopCloser(nil), c.put(key, v)
+}
+
+// put gives a block to the target.
+func (c *course) put(key, value []byte) error {
+	if c.held {
+		return nil
+	}
+	return c.to.put(key, value)
+}
+
+// snapshot reads the manifest and the files that it names. One behind the limit is passed over.
+func (c *course) snapshot(length uint64) error {
+	v, err := c.in.body(length, maxManifest)
+	if err != nil {
+		return err
+	}
+	s, err := readManifest(v)
+	if err != nil {
+		return c.in.bad("manifest: %w", err)
+	}
+	take := c.limit == 0 || s.InputSeq <= c.limit
+	names := []string{stateName(s.InputSeq)}
+	files := []SnapshotFile{s.State}
+	if s.Views != nil {
+		names, files = append(names, viewsName(s.InputSeq)), append(files, *s.Views)
+	}
+	for i, f := range files {
+		if f.Path != snapshotsName+"/"+names[i] || take && s.InputSeq > c.walk.at.inputSeq {
+			return c.in.bad("manifest of inputSeq=%d, head is %d, names file=%q: %w",
+				s.InputSeq, c.walk.at.inputSeq, f.Path, errSizes)
+		}
+	}
+	if take {
+		c.seen.Snapshot = s.InputSeq
+		if err := c.to.put(newKey(keySnapshot, s.InputSeq), v); err != nil {
+			return err
+		}
+	}
+	for _, f := range files {
+		if err := c.file(f, take); err != nil {
+			return err
+		}
+	}
+	if !take {
+		return nil
+	}
+	return c.to.filed()
+}
+
+// file reads one file of the snapshot.
+func (c *course) file(s SnapshotFile, take bool) error {
+	kind, length, err := c.in.next()
+	if err != nil {
+		return err
+	}
+	if kind != frameFile || length != uint64(s.Bytes) {
+		return c.in.bad("frame %q of %d bytes, want file=%s of %d", kind, length, s.Path, s.Bytes)
+	}
+	if !take {
+		return c.in.copy(io.Discard, length)
+	}
+	return c.to.file(c.in, s)
+}
+
+// CheckStream reads a stream as ReceiveAll does, and writes nothing. With a base the stream must
+// be what comes after that commit of the journal whose genesis has that hash.
+func CheckStream(r io.Reader, seed [32]byte, base Point) (Checked, error) {
+	c := course{to: nowhere{}}
+	if base.InputSeq > 0 {
+		c.base(seed, base)
+	}
+	defer c.close()
+	err := c.read(r)
+	return c.seen, err
+}
+
+// nowhere is the target of a course that only checks.
+type nowhere struct{}
+
+func (nowhere) begin([]byte) error    { return nil }
+func (nowhere) put(_, _ []byte) error { return nil }
+func (nowhere) committed() error      { return nil }
+func (nowhere) filed() error          { return nil }
+
+func (nowhere) file(in *frames, s SnapshotFile) error {
+	sum := sha256.New()
+	if err := in.copy(sum, uint64(s.Bytes)); err != nil {
+		return err
+	}
+	return s.same(in, sum.Sum(nil))
+}
+
+// same compares the hash of a file with that of the manifest.
+func (s *SnapshotFile) same(in *frames, sum []byte) error {
+	if got := fmt.Sprintf("%x", sum); got != s.SHA256 {
+		return in.bad("file=%s: sha256 %s, want %s: %w", s.Path, got, s.SHA256, ErrSnapshot)
+	}
+	return nil
+}

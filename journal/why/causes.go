@@ -1,0 +1,316 @@
+package why
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+
+	"posttrade/blotter"
+	"posttrade/matcher"
+)
+
+// causes names the commands that put the two sides of the deciding check there.
+func (q *inquiry) causes(reason matcher.RiskReason) error {
+	switch reason {
+	case matcher.KillSwitch:
+		return q.policyCause("policy: kill switch on",
+			func(c *matcher.Command) bool { return c.Side == 1 })
+	case matcher.UnknownAccount, matcher.UnknownSecurity:
+		q.x.because("genesis", "not among the first ones, and no command has added it", 0, 0)
+	case matcher.AccountDisabled:
+		return q.controlCause("account control: disabled", matcher.AccountControl, matcher.KeepEnabled,
+			func(c *matcher.Command) bool { return c.AccountID == q.cmd.AccountID })
+	case matcher.SecurityDisabled:
+		keep, what := matcher.KeepEnabled, "security control: disabled"
+		if q.judged.Rule == "security-halted" {
+			keep, what = matcher.KeepHalted, "security control: halted"
+		}
+		return q.controlCause(what, matcher.SecurityControl, keep, q.sameSecurity)
+	case matcher.Restricted:
+		return q.controlCause("restriction", matcher.RestrictionControl, 0, q.sameSecurity)
+	case matcher.PriceStale, matcher.PriceCollar:
+		if err := q.limitCause(reason); err != nil {
+			return err
+		}
+		return q.priceCause()
+	case matcher.OrderSize, matcher.OrderNotional:
+		if err := q.limitCause(reason); err != nil {
+			return err
+		}
+		if reason == matcher.OrderNotional && q.cmd.LimitPx <= 0 {
+			return q.priceCause()
+		}
+	case matcher.CreditLimit, matcher.PositionLimit, matcher.ConcentrationLimit:
+		if err := q.limitCause(reason); err != nil {
+			return err
+		}
+		q.openCauses(reason == matcher.CreditLimit)
+		return q.fillCauses(reason == matcher.CreditLimit)
+	case matcher.Duplicate:
+		if q.before.hasKey {
+			return q.commandCause("first use of the key", q.before.key.InputSeq)
+		}
+	case matcher.Capacity:
+		q.x.because("genesis", "the capacity that the journal was created with", 0, 0)
+	}
+	return nil
+}
+
+func (q *inquiry) sameSecurity(c *matcher.Command) bool { return c.SecurityID == q.cmd.SecurityID }
+
+// commandCause adds one command of the history.
+func (q *inquiry) commandCause(what string, inputSeq uint64) error {
+	c, ok, err := lastCommand(q.ctx, q.j, inputSeq,
+		func(c *matcher.Command) bool { return c.InputSeq == inputSeq })
+	if err == nil && ok {
+		q.x.because(what, describe(&c, q.ticker), inputSeq, c.EventTimeMillis)
+	}
+	return err
+}
+
+// find adds the newest earlier command that matches, or the genesis record.
+func (q *inquiry) find(what string, match func(*matcher.Command) bool) error {
+	c, ok, err := lastCommand(q.ctx, q.j, q.x.InputSeq-1, match)
+	switch {
+	case err != nil:
+		return err
+	case ok:
+		q.x.because(what, describe(&c, q.ticker), c.InputSeq, c.EventTimeMillis)
+	default:
+		q.x.because(what, "as the journal was created", 0, 0)
+	}
+	return nil
+}
+
+// controlCause finds the control that set a flag.
+func (q *inquiry) controlCause(what string, kind matcher.CommandType, keep matcher.Side,
+	about func(*matcher.Command) bool) error {
+	return q.find(what, func(c *matcher.Command) bool {
+		return c.Type == kind && c.Side&keep == 0 && about(c)
+	})
+}
+
+// policyCause finds the newest policy that took effect and that matches. A policy in force has a
+// version of at most the present one; a late one was refused.
+func (q *inquiry) policyCause(what string, match func(*matcher.Command) bool) error {
+	below := q.before.policy.Version + 1
+	return q.find(what, func(c *matcher.Command) bool {
+		return c.Type == matcher.PolicyControl && c.PriceTicks < below && match(c)
+	})
+}
+
+// limitOf is the limit that a reason is about.
+func limitOf(reason matcher.RiskReason) (id matcher.LimitID) {
+	switch reason {
+	case matcher.OrderSize:
+		return matcher.LimitOrderQty
+	case matcher.OrderNotional:
+		return matcher.LimitOrderNotional
+	case matcher.PositionLimit:
+		return matcher.LimitPosition
+	case matcher.ConcentrationLimit:
+		return matcher.LimitConcentration
+	case matcher.CreditLimit:
+		return matcher.LimitCredit
+	case matcher.PriceStale:
+		return matcher.LimitPriceAge
+	}
+	return matcher.LimitCollar
+}
+
+// limitCause finds what set the limit of a rule: a change of limits, of the account or of all, or a
+// policy.
+func (q *inquiry) limitCause(reason matcher.RiskReason) error {
+	what, id := "limit "+q.judged.Rule+" = "+q.judged.Limit.String(), limitOf(reason)
+	own := q.before.own.Has(id)
+	if own {
+		what += ", of the account"
+	}
+	value := q.before.limits[id]
+	return q.find(what, func(c *matcher.Command) bool {
+		if c.PriceTicks > q.before.policy.Version {
+			return false // it was refused
+		}
+		switch c.Type {
+		case matcher.LimitsControl:
+			return c.SecurityID == uint32(id) && c.Side == 0 && c.LimitPx == value &&
+				(c.OrderRef != 0) == own && (!own || c.AccountID == q.cmd.AccountID)
+		case matcher.PolicyControl:
+			return !own && (id == matcher.LimitPosition && int64(c.Qty) == value ||
+				id == matcher.LimitConcentration && c.LimitPx == value)
+		}
+		return false
+	})
+}
+
+// priceCause finds the tick or the fill that made the market price.
+func (q *inquiry) priceCause() error {
+	s := &q.before.security
+	if s.MarketPx == 0 {
+		return nil
+	}
+	what := "market price of " + s.Ticker
+	value := decimal(s.MarketPx)
+	if s.LastTradePx == s.MarketPx {
+		var found matcher.Fill
+		err := eachFillBack(q.ctx, q.j, q.before.tradeSeq, func(f *matcher.Fill) bool {
+			if f.SecurityID == s.ID && f.Px == s.MarketPx && f.TimeMillis == s.MarketMillis {
+				found = *f
+			}
+			return found.TradeSeq == 0 && (f.SecurityID != s.ID || f.TimeMillis >= s.MarketMillis)
+		})
+		if err != nil {
+			return err
+		}
+		if found.TradeSeq != 0 {
+			q.x.because(what, value+" by a trade", found.InputSeq, found.TimeMillis)
+			return nil
+		}
+	}
+	c, ok, err := lastCommand(q.ctx, q.j, q.x.InputSeq-1, func(c *matcher.Command) bool {
+		return c.Type == matcher.PriceTick && c.SecurityID == s.ID && c.PriceTicks == s.MarketPx &&
+			c.EventTimeMillis == s.MarketMillis
+	})
+	if err == nil && ok {
+		q.x.because(what, value+" by a price", c.InputSeq, c.EventTimeMillis)
+	}
+	return err
+}
+
+// openCauses lists the open orders that make up the reservation: of the whole account, or in the
+// security.
+func (q *inquiry) openCauses(whole bool) {
+	var rows []blotter.OrderRow
+	qty, notional := int64(0), int64(0)
+	for _, row := range q.before.open {
+		same := row.SecurityID == q.cmd.SecurityID
+		replaced := q.cmd.Type == matcher.OrderReplace && row.Ref == q.cmd.OrderRef
+		booking := q.cmd.Type == matcher.SwapBook || q.cmd.Type == matcher.SwaptionBook
+		if row.Side != q.cmd.Side && !booking || !whole && !same || replaced {
+			continue
+		}
+		rows = append(rows, row)
+		qty += int64(row.Leaves)
+		notional += int64(row.Leaves) * row.LimitPx
+	}
+	if len(rows) == 0 {
+		return
+	}
+	q.x.counted("open orders", "%d orders for %d, worth %s", len(rows), qty, decimal(notional))
+	slices.SortFunc(rows, func(a, b blotter.OrderRow) int { return -compare(a.InputSeq, b.InputSeq) })
+	for _, row := range rows[:min(len(rows), MaxCauses)] {
+		q.x.because("open order", fmt.Sprintf("%s: %d at %s", orderID(row.Number()), row.Leaves,
+			decimal(row.LimitPx)), row.InputSeq, row.CreatedMillis)
+	}
+}
+
+func compare(a, b uint64) int {
+	switch {
+	case a < b:
+		return -1
+	case a > b:
+		return 1
+	}
+	return 0
+}
+
+// fillCauses lists the fills that make up the position, which are those since it was flat, or all
+// fills of the account, which make up its use of credit.
+func (q *inquiry) fillCauses(whole bool) error {
+	if q.before.position.Qty == 0 && !whole {
+		return nil
+	}
+	var newest []matcher.Fill
+	count, sum := 0, int64(0)
+	err := eachFillBack(q.ctx, q.j, q.before.tradeSeq, func(f *matcher.Fill) bool {
+		if f.AccountID != q.cmd.AccountID || !whole && f.SecurityID != q.cmd.SecurityID {
+			return true
+		}
+		if count++; len(newest) < MaxCauses {
+			newest = append(newest, *f)
+		}
+		if f.Side == matcher.Buy {
+			sum += int64(f.Qty)
+		} else {
+			sum -= int64(f.Qty)
+		}
+		return whole || sum != q.before.position.Qty
+	})
+	if err != nil || count == 0 {
+		return err
+	}
+	if whole {
+		q.x.counted("fills", "%d fills of the account", count)
+	} else {
+		q.x.counted("fills", "%d fills since the position was flat, position %d", count,
+			q.before.position.Qty)
+	}
+	for _, f := range newest {
+		side := "bought "
+		if f.Side == matcher.Sell {
+			side = "sold "
+		}
+		q.x.because("fill", tradeID(f.TradeSeq)+": "+side+strconv.Itoa(int(f.Qty))+" at "+decimal(f.Px),
+			f.InputSeq, f.TimeMillis)
+	}
+	return nil
+}
+
+// describe says what a command asked for.
+func describe(c *matcher.Command, ticker string) string {
+	on := func(bit matcher.Side, yes, no string) string {
+		if c.Side&bit != 0 {
+			return yes
+		}
+		return no
+	}
+	switch c.Type {
+	case matcher.PolicyControl:
+		text := "policy " + strconv.FormatInt(c.PriceTicks, 10) + ", kill switch " + on(1, "on", "off")
+		if c.Qty > 0 {
+			text += ", position " + strconv.Itoa(int(c.Qty))
+		}
+		if c.LimitPx > 0 {
+			text += ", concentration " + decimal(c.LimitPx)
+		}
+		return text
+	case matcher.LimitsControl:
+		value := strconv.FormatInt(c.LimitPx, 10)
+		id := matcher.LimitID(c.SecurityID)
+		if id.Money() {
+			value = decimal(c.LimitPx)
+		}
+		return "limits " + strconv.FormatInt(c.PriceTicks, 10) + ", " + id.String() + " " + value
+	case matcher.AccountControl:
+		return "account " + strconv.FormatUint(uint64(c.AccountID), 10) + " " +
+			on(matcher.SecurityEnabled, "enabled", "disabled") + by(c)
+	case matcher.SecurityControl:
+		return ticker + " " + on(matcher.SecurityEnabled, "enabled", "disabled") + ", " +
+			on(matcher.SecurityHalted, "halted", "not halted") + by(c)
+	case matcher.RestrictionControl:
+		return ticker + " " + on(1, "restricted", "not restricted")
+	case matcher.PriceTick:
+		return ticker + " at " + decimal(c.PriceTicks)
+	case matcher.OrderCancel:
+		return "cancel of ord-" + strconv.FormatUint(uint64(c.OrderRef), 10)
+	case matcher.OrderNew, matcher.TradeNew, matcher.OrderReplace:
+		text := "Buy "
+		if c.Side == matcher.Sell {
+			text = "Sell "
+		}
+		text += strconv.Itoa(int(c.Qty))
+		if c.LimitPx > 0 {
+			text += " at " + decimal(c.LimitPx)
+		}
+		return text
+	}
+	return "command of type " + strconv.Itoa(int(c.Type))
+}
+
+// by says what a control came from.
+func by(c *matcher.Command) string {
+	if c.OrderRef == 0 {
+		return ", by an operator"
+	}
+	return ", by the source"
+}

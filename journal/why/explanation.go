@@ -1,0 +1,116 @@
+package why
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"time"
+
+	"posttrade/matcher"
+	"posttrade/matcher/strictjson"
+)
+
+// MaxCauses is the most commands of one kind that an explanation lists; the newest are listed, and
+// a line before them has the count of all.
+const MaxCauses = 20
+
+// MaxAgainst bounds the listed fills of an order.
+const MaxAgainst = 1000
+
+// Side is one side of a check: a number with its unit, or a word with the unit "state".
+type Side struct {
+	Value json.RawMessage `json:"value"`
+	Unit  string          `json:"unit"`
+}
+
+// Cause is a command that an explanation rests on.
+type Cause struct {
+	What     string  `json:"what"`
+	Value    string  `json:"value"`
+	InputSeq *uint64 `json:"inputSeq"` // 0 is the genesis record; null for a line that counts
+	Time     *string `json:"time"`
+}
+
+// Queue is how much is before an order in the queue of its price.
+type Queue struct {
+	Orders   int   `json:"orders"`
+	Quantity int64 `json:"quantity"`
+}
+
+// Against is one fill of the order.
+type Against struct {
+	TradeID  string          `json:"tradeId"`
+	OrderID  *string         `json:"orderId"` // of the other side; null for none, or when it is hidden
+	Price    json.RawMessage `json:"price"`
+	Quantity int32           `json:"quantity"`
+
+	account uint32 // of the other side
+}
+
+// Explanation is the answer to "why".
+type Explanation struct {
+	OrderID       *string   `json:"orderId"`
+	ContractID    *string   `json:"contractId,omitempty"`
+	InputSeq      uint64    `json:"inputSeq"`
+	Decision      string    `json:"decision"` // ACCEPTED, REJECTED or CANCELED
+	Reason        *string   `json:"reason"`
+	DecidedBy     string    `json:"decidedBy"` // engine, or gate
+	Rule          *string   `json:"rule"`
+	Observed      *Side     `json:"observed"`
+	Limit         *Side     `json:"limit"`
+	Because       []Cause   `json:"because"`
+	QueueAhead    *Queue    `json:"queueAhead"`
+	QueueAheadNow *Queue    `json:"queueAheadNow"`
+	Against       []Against `json:"against"`
+	Text          string    `json:"text"`
+
+	// Account is the one that the command acts for. ForAdmin: it acts for none, so only an
+	// administrator may see it.
+	Account  uint32 `json:"-"`
+	ForAdmin bool   `json:"-"`
+}
+
+// Hide removes the orders of accounts that the caller may not see.
+func (x *Explanation) Hide(entitled func(account uint32) bool) {
+	for i := range x.Against {
+		if a := &x.Against[i]; a.OrderID != nil && !entitled(a.account) {
+			a.OrderID = nil
+		}
+	}
+}
+
+func sideOf(m matcher.Measure) *Side {
+	s := &Side{Unit: string(m.Unit)}
+	if m.Value != nil {
+		s.Value = json.RawMessage(m.Decimal())
+	} else {
+		s.Value = json.RawMessage(strconv.Quote(m.Word))
+	}
+	return s
+}
+
+func orderID(number uint64) string { return "ord-" + strconv.FormatUint(number, 10) }
+
+func tradeID(tradeSeq uint64) string { return "trd-" + strconv.FormatUint(tradeSeq, 10) }
+
+// decimal is an amount in millionths.
+func decimal(v int64) string { return string(strictjson.FormatDecimal(nil, v)) }
+
+// moment is an event time; null for the genesis record.
+func moment(inputSeq uint64, millis int64) *string {
+	if inputSeq == 0 {
+		return nil
+	}
+	text := time.UnixMilli(millis).UTC().Format("2006-01-02T15:04:05.000Z")
+	return &text
+}
+
+// because adds a command.
+func (x *Explanation) because(what, value string, inputSeq uint64, millis int64) {
+	x.Because = append(x.Because, Cause{what, value, &inputSeq, moment(inputSeq, millis)})
+}
+
+// counted adds the line that counts the commands behind it.
+func (x *Explanation) counted(what, format string, args ...any) {
+	x.Because = append(x.Because, Cause{What: what, Value: fmt.Sprintf(format, args...)})
+}

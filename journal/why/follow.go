@@ -1,0 +1,244 @@
+package why
+
+import (
+	"encoding/json"
+	"errors"
+
+	"posttrade/blotter"
+	"posttrade/journal"
+	"posttrade/journal/asof"
+	"posttrade/matcher"
+)
+
+// follow says what became of an accepted order: its place in the queue, its fills, and what ended
+// it.
+func (q *inquiry) follow() error {
+	if err := q.arrival(); err != nil {
+		return err
+	}
+	row, kept, err := q.now()
+	if err != nil {
+		return err
+	}
+	if err := q.fills(row, kept); err != nil {
+		return err
+	}
+	if !kept || row.Status != matcher.StatusCanceled {
+		return nil
+	}
+	return q.ended(&row)
+}
+
+// arrival notes the queue ahead of an order that rests after its own command.
+func (q *inquiry) arrival() error {
+	m, err := q.h.At(q.ctx, q.x.InputSeq)
+	if err != nil {
+		return err
+	}
+	defer m.Release()
+	if orders, qty, ok := m.Engine().QueueAhead(uint32(q.number)); ok {
+		q.x.QueueAhead = &Queue{orders, qty}
+	}
+	return nil
+}
+
+// now reads the order and its queue at the head.
+func (q *inquiry) now() (row blotter.OrderRow, kept bool, err error) {
+	m, err := q.h.At(q.ctx, q.h.Head())
+	if err != nil {
+		return row, false, err
+	}
+	defer m.Release()
+	row, kept = m.Views().Numbered(q.number)
+	if !kept {
+		return q.lastSeen(m.InputSeq())
+	}
+	if !row.Open() {
+		return row, kept, nil
+	}
+	if orders, qty, ok := m.Engine().QueueAhead(uint32(q.number)); ok {
+		q.x.QueueAheadNow = &Queue{orders, qty}
+	}
+	return row, kept, nil
+}
+
+// lastSeen searches for a moment at which an order that is no longer kept had ended and was still
+// kept.
+func (q *inquiry) lastSeen(gone uint64) (row blotter.OrderRow, kept bool, err error) {
+	for open := q.x.InputSeq; open <= gone; {
+		at := open + (gone-open)/2
+		m, err := q.h.At(q.ctx, at)
+		if err != nil {
+			return row, false, err
+		}
+		row, kept = m.Views().Numbered(q.number)
+		m.Release()
+		switch {
+		case kept && !row.Open():
+			return row, true, nil
+		case kept:
+			open = at + 1
+		case at == 0:
+			return row, false, nil
+		default:
+			gone = at - 1
+		}
+	}
+	return row, false, nil
+}
+
+// fills lists the order's fills, until all of its executed quantity is found.
+func (q *inquiry) fills(row blotter.OrderRow, kept bool) error {
+	left := int64(1) << 62
+	if kept {
+		if left = int64(row.Qty - row.Leaves); left == 0 {
+			return nil
+		}
+	} else if q.cmd.Flags&(matcher.FlagIOC|matcher.FlagFOK) != 0 || q.cmd.LimitPx <= 0 {
+		left = q.executedAtOnce()
+	}
+	_, head := q.j.Head()
+	var before matcher.Fill
+	waits := false // the last one listed was the aggressor's: its other side comes next
+	return fillsOf(q.ctx, q.j, q.before.tradeSeq+1, head, func(f *matcher.Fill) bool {
+		if waits {
+			q.x.Against[len(q.x.Against)-1].of(f)
+			waits = false
+		}
+		if f.Order() == q.number && left > 0 {
+			left -= int64(f.Qty)
+			if len(q.x.Against) < MaxAgainst {
+				q.x.Against = append(q.x.Against, Against{TradeID: tradeID(f.TradeSeq),
+					Price: json.RawMessage(decimal(f.Px)), Quantity: f.Qty})
+				if waits = f.Flags&matcher.EventAggressor != 0; !waits && f.CounterRef != 0 {
+					q.x.Against[len(q.x.Against)-1].of(&before)
+				}
+			}
+		}
+		before = *f
+		return left > 0 || waits
+	})
+}
+
+// of sets the other side of a fill.
+func (a *Against) of(f *matcher.Fill) {
+	if n := f.Order(); n != 0 {
+		id := orderID(n)
+		a.OrderID = &id
+	}
+	a.account = f.AccountID
+}
+
+// executedAtOnce is what the order's own command executed.
+func (q *inquiry) executedAtOnce() (qty int64) {
+	for i := range q.events {
+		if ev := &q.events[i]; ev.Kind == matcher.EventFilled && ev.Order() == q.number {
+			qty += int64(ev.Qty)
+		}
+	}
+	return qty
+}
+
+// errFound ends the search for the command that cancelled an order.
+var errFound = errors.New("found")
+
+// ended finds the command that cancelled the order.
+func (q *inquiry) ended(row *blotter.OrderRow) error {
+	x := q.x
+	x.Decision = "CANCELED"
+	if row.Reason != matcher.Accepted {
+		reason := row.Reason.String()
+		x.Reason = &reason
+	}
+	for i := range q.events {
+		if ev := &q.events[i]; ev.Kind == matcher.EventCanceled && ev.Order() == q.number {
+			q.endedItself(row.Reason)
+			return nil
+		}
+	}
+	from := x.InputSeq
+	for {
+		c, err := q.suspect(from, row)
+		if err != nil || c.InputSeq == 0 {
+			return err
+		}
+		events, err := q.h.Command(q.ctx, c.InputSeq, func(asof.Scene) error { return nil })
+		if err != nil {
+			return err
+		}
+		for i := range events {
+			if ev := &events[i]; ev.Kind == matcher.EventCanceled && ev.Order() == q.number {
+				q.endedBy(&c, &events[0])
+				return nil
+			}
+		}
+		from = c.InputSeq
+	}
+}
+
+// suspect is the next command that may have cancelled the order: of the time of its last change,
+// and of a kind that can.
+func (q *inquiry) suspect(from uint64, row *blotter.OrderRow) (found matcher.Command, err error) {
+	err = q.j.Replay(q.ctx, from+1, func(cmds []matcher.Command, _ journal.ClientIDs) error {
+		for i := range cmds {
+			if c := &cmds[i]; c.TemplateID == matcher.TemplateCommand &&
+				c.EventTimeMillis == row.UpdatedMillis && mayCancel(c, row) {
+				found = *c
+				return errFound
+			}
+		}
+		return nil
+	})
+	if errors.Is(err, errFound) {
+		err = nil
+	}
+	return found, err
+}
+
+func mayCancel(c *matcher.Command, row *blotter.OrderRow) bool {
+	switch row.Reason {
+	case matcher.Restricted:
+		return c.Type == matcher.RestrictionControl && c.SecurityID == row.SecurityID
+	case matcher.SelfTradePrevented:
+		return (c.Type == matcher.OrderNew || c.Type == matcher.OrderReplace) &&
+			c.AccountID == row.AccountID && c.SecurityID == row.SecurityID && c.Side != row.Side
+	}
+	return (c.Type == matcher.OrderCancel || c.Type == matcher.OrderReplace) &&
+		c.OrderRef == row.Ref && c.AccountID == row.AccountID
+}
+
+// endedItself explains an order whose own command cancelled what was left.
+func (q *inquiry) endedItself(reason matcher.RiskReason) {
+	rule := "time-in-force"
+	q.canceled = "what could not execute at once does not rest"
+	switch reason {
+	case matcher.Accepted:
+	case matcher.PriceCollar:
+		rule = "risk.price.collar-bps"
+		q.canceled = "the rest of the book is beyond the collar"
+	default:
+		rule = "limits"
+		q.canceled = "the rest of the book is beyond what the limits allow"
+	}
+	q.x.Rule = &rule
+	q.x.because("its own command", describe(&q.cmd, q.ticker), q.x.InputSeq, q.cmd.EventTimeMillis)
+}
+
+// endedBy explains an order that a later command cancelled.
+func (q *inquiry) endedBy(c *matcher.Command, first *matcher.Event) {
+	rule, what := "owner", "its own cancel"
+	q.canceled = "its owner cancelled it"
+	switch {
+	case c.Type == matcher.RestrictionControl:
+		rule, what = "restriction", "restriction"
+		q.canceled = q.ticker + " was restricted"
+	case c.OrderRef != uint32(q.number):
+		rule, what = "self-trade-prevention", "self-trade prevention against "+orderID(first.Order())
+		q.canceled = "it would have traded with " + orderID(first.Order()) + " of the same account"
+	case c.Type == matcher.OrderReplace:
+		what = "its own replace"
+		q.canceled = "its replace could not rest"
+	}
+	q.x.Rule = &rule
+	q.x.because(what, describe(c, q.ticker), c.InputSeq, c.EventTimeMillis)
+}

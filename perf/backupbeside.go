@@ -1,0 +1,105 @@
+package perf
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"posttrade/journal"
+	"posttrade/journal/backup"
+	"posttrade/matcher"
+	"posttrade/perf/load"
+)
+
+// journaled is an engine whose journal can be read.
+type journaled interface{ Journal() *journal.Journal }
+
+// measureBackup is orders beside backups that follow each other without a pause, on the same
+// machine: one polite thread reads the journal, another verifies and writes.
+func measureBackup(r *Run) (err error) {
+	accounts, securities := max(r.scale(cutAccounts)&^1, 2*flowAccounts),
+		max(r.scale(cutSecurities), 4)
+	e, err := r.o.Open(EngineOptions{Dir: filepath.Join(r.o.Dir, "backup"), Durability: "fsync",
+		Genesis: cutGenesis(accounts, securities)})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, e.Close()) }()
+	j, ok := e.(journaled)
+	if !ok {
+		return errors.New("the engine shows no journal")
+	}
+	wanted := accounts * securities
+	if err := submitAll(e, wanted, func(i int) matcher.Command {
+		return positionOrder(i, accounts)
+	}); err != nil {
+		return err
+	}
+	if err := e.Snapshot(); err != nil {
+		return err
+	}
+	clock := load.NewBusyClock()
+	c := beside{name: "backup", target: newEngineTarget(e, clock), clock: clock,
+		alone: r.duration(besideTurn)}
+	c.work = func(int) error { return r.backups(j.Journal(), c.alone) }
+	if err := c.saturation(r); err != nil {
+		return err
+	}
+	p, err := r.besideWork(c)
+	if err != nil {
+		return err
+	}
+	r.judgeBeside("P13", "p99 of orders while backups are made without a pause, against without", p)
+	return nil
+}
+
+// backups makes whole backups, one after the other, for about d.
+func (r *Run) backups(j *journal.Journal, d time.Duration) (err error) {
+	times, bytes := 0, int64(0)
+	begun := time.Now()
+	for times == 0 || time.Since(begun) < d {
+		dir := filepath.Join(r.o.Dir, fmt.Sprintf("night-%d", times))
+		err := journal.Politely(journal.Bulk, func() error {
+			m, err := backup.Write(context.Background(), dir, journalSource{j},
+				backup.Options{Now: time.Now})
+			if err == nil {
+				bytes += m.Files[0].Bytes
+			}
+			return err
+		})
+		if err := errors.Join(err, os.RemoveAll(dir)); err != nil {
+			return err
+		}
+		times++
+	}
+	took := time.Since(begun)
+	r.bench("Backup/op=write", times, took, metric{float64(bytes) / took.Seconds() / (1 << 20), "MiB/s"})
+	return nil
+}
+
+// journalSource gives backups a journal as the admin listener does, on a polite thread of its own.
+type journalSource struct{ j *journal.Journal }
+
+func (s journalSource) Journal(_ context.Context, _ string,
+	after journal.Point) (io.ReadCloser, error) {
+	t, err := s.j.TransferAfter(after)
+	if err != nil {
+		return nil, err
+	}
+	r, w := io.Pipe()
+	go func() {
+		w.CloseWithError(journal.Politely(journal.Bulk, func() error {
+			_, err := io.CopyBuffer(w, t, make([]byte, 256<<10))
+			return errors.Join(err, t.Close())
+		}))
+	}()
+	return r, nil
+}
+
+func (journalSource) Tables(context.Context) (io.ReadCloser, string, error) {
+	return nil, "an engine alone", nil
+}

@@ -1,0 +1,114 @@
+package perf
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"posttrade/journal/asof"
+	"posttrade/journal/whatif"
+	"posttrade/matcher"
+)
+
+// How many moments row P17 looks at, and how many commands it goes on from each.
+const (
+	pastMoments = 100
+	pastSteps   = 20
+)
+
+// measurePast is row P17: any moment of ten million commands, the next one from there, and the
+// whole decided anew.
+func measurePast(r *Run) error { return r.withHistory("past", 10_000_000, r.past) }
+
+func (r *Run) past(d Downstream, n int) (err error) {
+	h, err := asof.New(d.Journal(), asof.Options{Dir: filepath.Join(r.o.Dir, "asof")})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, h.Close()) }()
+	if err := r.moments(h, n); err != nil {
+		return err
+	}
+	return r.decideAnew(h)
+}
+
+// moments looks at random moments, after the checkpoints are made.
+func (r *Run) moments(h *asof.History, n int) error {
+	ctx := context.Background()
+	head, _ := h.Journal().Head()
+	if err := h.Journal().WaitStable(ctx, head); err != nil {
+		return err
+	}
+	start := time.Now()
+	if err := h.Checkpoint(ctx); err != nil {
+		return err
+	}
+	count, bytes := h.Checkpoints()
+	r.figures("Past/op=checkpoints", metric{time.Since(start).Seconds(), "s"},
+		metric{float64(count), "checkpoints"}, metric{float64(bytes) / (1 << 20), "MiB"})
+	look := func(at uint64) (time.Duration, error) {
+		start := time.Now()
+		m, err := h.At(ctx, at)
+		if err != nil {
+			return 0, err
+		}
+		defer m.Release()
+		return time.Since(start), nil
+	}
+	rnd := rand.New(rand.NewPCG(17, 17))
+	var first, next []float64
+	for range pastMoments {
+		at := 1 + rnd.Uint64N(head-pastSteps)
+		for step := range uint64(pastSteps) {
+			took, err := look(at + step)
+			if err != nil {
+				return err
+			}
+			if ms := took.Seconds() * 1e3; step == 0 {
+				first = append(first, ms)
+			} else {
+				next = append(next, ms)
+			}
+		}
+	}
+	slices.Sort(first)
+	slices.Sort(next)
+	r.figures(fmt.Sprintf("Past/op=moment/commands=%d", n), metric{first[len(first)/2], "ms-p50"},
+		metric{first[len(first)*99/100], "ms-p99"}, metric{float64(h.Bytes()) / (1 << 20), "MiB-resident"})
+	r.figures("Past/op=next", metric{next[len(next)/2], "ms-p50"},
+		metric{next[len(next)*99/100], "ms-p99"})
+	r.atMost("P17", fmt.Sprintf("any moment of %d commands, p50, ms", n), first[len(first)/2], 1000)
+	r.atMost("P17", "the next moment, p50, ms", next[len(next)/2], 1)
+	return nil
+}
+
+// decideAnew decides the whole history anew, with a limit that refuses some of it.
+func (r *Run) decideAnew(h *asof.History) error {
+	head := h.Head()
+	for _, c := range []struct {
+		name    string
+		changes whatif.Changes
+	}{
+		{"no-change", whatif.Changes{}},
+		{"order-quantity", whatif.Changes{Limits: map[matcher.LimitID]int64{matcher.LimitOrderQty: 50}}},
+	} {
+		start := time.Now()
+		res, err := whatif.Run(context.Background(), h, whatif.Options{From: 1, To: head,
+			Changes: c.changes, Report: func(whatif.Difference) error { return nil }})
+		if err != nil {
+			return err
+		}
+		took := time.Since(start)
+		rate := float64(res.Commands) / 1e6 / took.Seconds()
+		r.bench("WhatIf/change="+c.name, int(res.Commands), took, metric{rate, "Mcommands/s"},
+			metric{float64(res.Orders), "orders-decided-differently"})
+		if c.name == "no-change" {
+			r.atLeast("P17", "what if, M commands/s", rate, 5)
+		}
+	}
+	return nil
+}

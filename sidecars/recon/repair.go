@@ -1,0 +1,304 @@
+package recon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"posttrade/matcher"
+	"posttrade/sidecars/pace"
+	"posttrade/sidecars/store"
+)
+
+// MaxRepair is the most entries of one repair.
+const MaxRepair = 10_000_000
+
+// repairChunk is how many entries one transaction of a repair compares, and repairRest how long it
+// leaves the disk alone then, in multiples of its own time.
+const (
+	repairChunk = 2048
+	repairRest  = 1
+)
+
+// maxRepairItems is how many repaired entries a result lists. The table recon_repaired_rows has all
+// of them.
+const maxRepairItems = 100
+
+// The cursors of a repair: the projection's, below which every entry has had its row, and the
+// number of the last repair.
+const (
+	cursorProjection = "projection"
+	cursorRepair     = "recon.repair"
+)
+
+// The errors of Repair.
+var (
+	// ErrRepairing reports that a repair is running.
+	ErrRepairing = errors.New("a repair is running")
+	// ErrRange reports a range that is empty, larger than MaxRepair, or ends above the durable head.
+	ErrRange = errors.New("not a range of trades that can be repaired")
+)
+
+// errNotRestored is a bug: a row that was made again is still not that of its fill.
+var errNotRestored = errors.New("the row that was made again differs")
+
+// RepairQuery asks for the rows of the trades From..To, both inclusive.
+type RepairQuery struct {
+	From, To uint64
+	DryRun   bool // compares, and changes nothing
+	// The operator, for the record.
+	Subject, Address, Reason string
+}
+
+// RepairItem is one repaired entry.
+type RepairItem struct {
+	TradeID string
+	Fields  []string // that differed; missing: there was no row
+	Was     *RepairedRow
+	Now     store.Trade
+}
+
+// RepairedRow is a row as it was. Date is the text of its settlement date.
+type RepairedRow struct {
+	store.Trade
+	Date string
+}
+
+// RepairResult is what a repair did, or with DryRun would do.
+type RepairResult struct {
+	Repair    uint64 // its number; 0: a dry run
+	Checked   uint64 // entries compared
+	Matched   uint64 // entries whose row was right
+	Repaired  uint64 // entries whose row was made again
+	Pending   uint64 // entries that the projection has not reached: it will write their rows
+	Items     []RepairItem
+	Truncated bool // more entries were repaired than Items lists
+}
+
+// Repair makes the rows of trades again from the journal where they are missing or differ, and
+// keeps each row as it was in recon_repaired_rows, in the same transaction. A settlement that the
+// settlement rules or a settlement by hand allow is kept. A row that is right stays as it is, so a
+// repair may be repeated, also after it was cut off in the middle.
+//
+// Errors: ErrRange, ErrRepairing while another one runs, errors of the journal and of the database.
+// After an error the result says how far it came.
+func (r *Recon) Repair(ctx context.Context, q RepairQuery) (result RepairResult, err error) {
+	if q.From < 1 || q.From > q.To || q.To-q.From >= MaxRepair {
+		return result, fmt.Errorf("recon: repair %d..%d: %w", q.From, q.To, ErrRange)
+	}
+	if _, head := r.o.Source.Head(); q.To > head {
+		return result, fmt.Errorf("recon: repair %d..%d, the last trade is %d: %w", q.From, q.To, head,
+			ErrRange)
+	}
+	if !r.repairing.TryLock() {
+		return result, ErrRepairing
+	}
+	defer r.repairing.Unlock()
+	if result.Repair, err = r.beginRepair(ctx, q); err != nil {
+		return result, fmt.Errorf("recon: begin repair: %w", err)
+	}
+	for lo := q.From; lo <= q.To; lo += repairChunk {
+		begun := time.Now()
+		c := repairing{r: r, span: span{lo, min(q.To, lo+repairChunk-1)}, number: result.Repair}
+		if err := c.run(ctx, q.DryRun); err != nil {
+			return result, fmt.Errorf("recon: repair trades %d..%d: %w", lo, c.hi, err)
+		}
+		result.add(&c)
+		if !q.DryRun && c.hi < q.To {
+			if err := rest(ctx, pace.Rest(repairRest, time.Since(begun), repairChunk)); err != nil {
+				return result, fmt.Errorf("recon: repair after trade %d: %w", c.hi, err)
+			}
+		}
+	}
+	if !q.DryRun {
+		if err := r.endRepair(ctx, q, &result); err != nil {
+			return result, fmt.Errorf("recon: end repair: %w", err)
+		}
+	}
+	return result, nil
+}
+
+// rest waits, unless ctx ends.
+func rest(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// beginRepair writes the record of a repair and returns its number; 0 for a dry run.
+func (r *Recon) beginRepair(ctx context.Context, q RepairQuery) (number uint64, err error) {
+	if q.DryRun {
+		return 0, nil
+	}
+	now := r.nowMillis()
+	err = r.o.DB.Write(ctx, func(tx *store.Tx) error {
+		if number, err = tx.HoldCursor(cursorRepair); err != nil {
+			return err
+		}
+		number++
+		if err := tx.SetCursor(cursorRepair, number); err != nil {
+			return err
+		}
+		_, err := tx.Exec("insert into recon_repairs (repair, from_seq, to_seq, subject, address, reason, "+
+			"begun_at, checked, repaired) values ($1, $2, $3, $4, $5, $6, $7, 0, 0)",
+			number, q.From, q.To, q.Subject, q.Address, q.Reason, now)
+		return err
+	})
+	if err == nil {
+		r.o.Logger.Warn("recon: repair begins", "repair", number, "from", store.TradeID(q.From),
+			"to", store.TradeID(q.To), "subject", q.Subject, "address", q.Address, "reason", q.Reason)
+	}
+	return number, err
+}
+
+// endRepair writes the end of a repair.
+func (r *Recon) endRepair(ctx context.Context, q RepairQuery, result *RepairResult) error {
+	now := r.nowMillis()
+	err := r.o.DB.Write(ctx, func(tx *store.Tx) error {
+		_, err := tx.Exec("update recon_repairs set ended_at = $1 where repair = $2", now, result.Repair)
+		return err
+	})
+	if err == nil {
+		r.o.Logger.Warn("recon: repair ended", "repair", result.Repair, "from", store.TradeID(q.From),
+			"to", store.TradeID(q.To), "checked", result.Checked, "repaired", result.Repaired)
+	}
+	return err
+}
+
+// add counts a chunk that was committed.
+func (result *RepairResult) add(c *repairing) {
+	result.Checked += c.checked
+	result.Repaired += uint64(len(c.items))
+	result.Matched += c.checked - uint64(len(c.items))
+	result.Pending += c.pending
+	room := maxRepairItems - len(result.Items)
+	result.Truncated = result.Truncated || len(c.items) > room
+	result.Items = append(result.Items, c.items[:min(room, len(c.items))]...)
+}
+
+// repairing is one chunk of a repair: the entries of a span.
+type repairing struct {
+	span
+	r      *Recon
+	number uint64
+
+	book             rulebook
+	bySeq            map[uint64]*RepairedRow
+	byID             map[string]*RepairedRow
+	checked, pending uint64
+	items            []RepairItem
+	displaced        []*RepairedRow // rows in the place of an entry under another id or trade_seq
+	was              []wasRow
+}
+
+// wasRow is a line of the record: a row as it was, nil for none, of an entry.
+type wasRow struct {
+	seq    uint64
+	n      int
+	fields string
+	row    *RepairedRow
+}
+
+// run compares and repairs the chunk in one transaction, or compares it in a snapshot.
+func (c *repairing) run(ctx context.Context, dry bool) error {
+	if dry {
+		return c.r.o.DB.Read(ctx, func(tx *store.Tx) error {
+			head, err := tx.Cursor(cursorProjection)
+			if err != nil {
+				return err
+			}
+			return c.compare(tx, head, false)
+		})
+	}
+	return c.r.o.DB.Write(ctx, func(tx *store.Tx) error {
+		// The projection must not write rows of this chunk meanwhile, for example when an operator has
+		// set its cursor back.
+		head, err := tx.HoldCursor(cursorProjection)
+		if err != nil {
+			return err
+		}
+		if err := c.compare(tx, head, true); err != nil {
+			return err
+		}
+		return c.write(tx)
+	})
+}
+
+// compare finds the entries whose row must be made again. hold locks the rows, so that a settlement
+// of one of them waits and then finds the repaired row.
+func (c *repairing) compare(tx *store.Tx, projected uint64, hold bool) (err error) {
+	*c = repairing{r: c.r, span: c.span, number: c.number}
+	last := min(c.hi, projected)
+	c.pending = c.hi - max(last, c.lo-1)
+	if last < c.lo {
+		return nil
+	}
+	c.checked = last - c.lo + 1
+	if c.book, err = c.r.readRules(tx); err != nil {
+		return err
+	}
+	if err := c.book.readPage(tx, span{c.lo, last}); err != nil {
+		return err
+	}
+	if err := c.readRows(tx, span{c.lo, last}, hold); err != nil {
+		return err
+	}
+	e := entries{source: c.r.o.Source}
+	return e.fromJournal(c.lo, last, func(fills []matcher.Fill) error {
+		for i := range fills {
+			if err := c.judge(&fills[i]); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// judge compares the row of a fill, and makes it again when it is missing or differs.
+func (c *repairing) judge(f *matcher.Fill) error {
+	id := store.TradeID(f.TradeSeq)
+	ticker := c.r.o.Ticker(f.SecurityID)
+	if ticker == "" {
+		return fmt.Errorf("tradeSeq=%d security=%d: no name is known", f.TradeSeq, f.SecurityID)
+	}
+	want := tradeOfFill(f, ticker)
+	at, named := c.bySeq[f.TradeSeq], c.byID[id]
+	var fields []string
+	switch {
+	case at != nil && at.ID == id:
+		named = nil
+		if fields = c.differing(f, &want, at).names(); len(fields) == 0 {
+			return nil
+		}
+	case at == nil && named == nil:
+		fields = []string{"missing"}
+	case at == nil:
+		fields = []string{"tradeSeq"}
+	default:
+		fields = []string{"id"}
+	}
+	was := at
+	if named != nil {
+		was = named // its id says which trade it is
+	}
+	made := c.restored(f, &want, was)
+	if d := c.differing(f, &want, &RepairedRow{Trade: made}); d != 0 {
+		return fmt.Errorf("%s in %v: %w", id, d.names(), errNotRestored)
+	}
+	c.items = append(c.items, RepairItem{TradeID: id, Fields: fields, Was: was, Now: made})
+	c.note(f.TradeSeq, fields, at, named)
+	return nil
+}
+
+// differing returns the columns in which a row with the right id differs from its fill.
+func (c *repairing) differing(f *matcher.Fill, want *Trade, row *RepairedRow) fieldSet {
+	s := settledOf(&row.Trade)
+	have := tradeOf(&row.Trade)
+	return differing(&have, want) | s.differing(f, &c.book)
+}
