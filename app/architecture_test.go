@@ -27,6 +27,7 @@ var rooms = map[string][]string{
 	"matcher/gate":       {"ring", "matcher", "matcher/strictjson"},
 	"matcher/desk":       {"ring", "matcher"},
 	"journal":            {"ring", "matcher", "matcher/strictjson"},
+	"matcher/note":       {"matcher", "matcher/desk"},
 	"blotter":            {"ring", "matcher"},
 
 	"matcher/session/wire":   {"ring", "matcher"},
@@ -34,6 +35,7 @@ var rooms = map[string][]string{
 	"matcher/session": {"ring", "matcher", "matcher/gate", "matcher/desk", "blotter",
 		"matcher/session/wire"},
 
+	"journal/acts":                 {"matcher", "matcher/note", "matcher/strictjson", "journal"},
 	"journal/audit":                {"ring", "matcher", "matcher/strictjson", "journal"},
 	"journal/asof":                 {"ring", "matcher", "journal", "blotter"},
 	"journal/asof/asoftest":        {"matcher", "journal"},
@@ -72,8 +74,9 @@ var rooms = map[string][]string{
 	"httpapi/console":         {"matcher/gate"},
 	"httpapi/console/browser": {}, // a module of its own: tests in a real browser
 	"httpapi/client":          {"matcher", "matcher/strictjson"},
-	"httpapi": {"ring", "matcher", "matcher/strictjson", "matcher/gate", "matcher/desk", "blotter",
-		"journal/audit", "journal/asof", "journal/evidence", "journal/why",
+	"httpapi": {"ring", "matcher", "matcher/strictjson", "matcher/gate", "matcher/desk",
+		"matcher/note", "blotter",
+		"journal/acts", "journal/audit", "journal/asof", "journal/evidence", "journal/why",
 		"blotter/feed",
 		"sidecars/store", "sidecars/settlement", "sidecars/recon", "sidecars/tca",
 		"sidecars/control", "sidecars/accounts", "sidecars/securities", "sidecars/riskextract",
@@ -116,7 +119,9 @@ var rooms = map[string][]string{
 	"app":         {},
 
 	"app/installation": {"ring", "matcher", "matcher/strictjson", "matcher/gate", "matcher/desk",
-		"matcher/session", "matcher/session/wire", "journal", "journal/asof", "journal/audit", "journal/backup", "journal/evidence", "journal/evidence/page", "journal/quorum",
+		"matcher/note", "matcher/session", "matcher/session/wire", "journal", "journal/acts",
+		"journal/asof", "journal/audit", "journal/backup", "journal/evidence",
+		"journal/evidence/page", "journal/quorum",
 		"blotter", "blotter/feed", "sidecars/accounts", "sidecars/bookings", "sidecars/bootstrap",
 		"sidecars/broker", "sidecars/control", "sidecars/feeds", "sidecars/outbox",
 		"sidecars/prices", "sidecars/projection", "sidecars/recon", "sidecars/riskextract",

@@ -74,7 +74,9 @@ func NewAdmin(cfg AdminConfig) *Admin {
 	}
 	mux.Handle("GET /metrics", guard(cfg.Registry))
 	mux.Handle("GET /debug/pprof/", guard(http.HandlerFunc(pprof.Index)))
-	mux.Handle("GET /debug/pprof/cmdline", guard(http.HandlerFunc(pprof.Cmdline)))
+	// The command line is not shown: a secret may have been given on it.
+	mux.Handle("GET /debug/pprof/cmdline", http.HandlerFunc(
+		func(w http.ResponseWriter, _ *http.Request) { adminProblem(w, problemRoute) }))
 	mux.Handle("GET /debug/pprof/profile", guard(http.HandlerFunc(pprof.Profile)))
 	mux.Handle("GET /debug/pprof/symbol", guard(http.HandlerFunc(pprof.Symbol)))
 	mux.Handle("GET /debug/pprof/trace", guard(http.HandlerFunc(pprof.Trace)))

@@ -28,6 +28,8 @@ const (
 	// headerRelayed names the member that sent a request on. A member that receives such a request and
 	// does not lead answers so. It does not send the request on: requests do not go in circles.
 	headerRelayed = "X-Relayed-By"
+	// headerRelayedFor is the address that a request came from which a member has sent on.
+	headerRelayedFor = "X-Relayed-For"
 	// headerConsistency says how current a read has to be.
 	headerConsistency = "X-Consistency"
 )
@@ -69,7 +71,9 @@ func leaderRoute(r route) bool {
 }
 
 // lastingRoute reports an endpoint that goes through the whole history.
-func lastingRoute(r route) bool { return r == routeSweep || r == routeReport }
+func lastingRoute(r route) bool {
+	return r == routeSweep || r == routeReport || r == routeActs
+}
 
 // consistency reads how current a read has to be. A write always goes to the leader.
 func consistency(ctx *fasthttp.RequestCtx, method methods) (confirmed bool, p problem) {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"posttrade/blotter"
+	"posttrade/journal/acts"
 	"posttrade/journal/asof"
 	"posttrade/journal/audit"
 	"posttrade/journal/evidence"
@@ -93,7 +94,7 @@ var bodied = []string{
 // ord-2 and ord-3 of account 2 and 1, a price of AAA, and a swap SW-5 of account 1.
 func seed(r *rig) {
 	r.t.Helper()
-	r.price("AAA", "100")
+	r.tick(100, 0)
 	r.order("1", "Sell", "10", "101", `,"clientOrderId":"seed-1"`).want(r.t, 201, "")
 	r.post("/orders", orderBody("2", "Sell", "5", "100", ""), "").want(r.t, 201, "")
 	r.order("1", "Buy", "5", "100", "").want(r.t, 201, "")
@@ -357,6 +358,19 @@ func TestContract(t *testing.T) {
 		{"storage full", nil, func(r *rig) { r.full.Store(true) }, storageRows(503, CodeStorageFull)},
 		{"another history", nil, func(r *rig) { r.held.Store(true) }, storageRows(503, CodeHistoryAhead)},
 		{"tickets out", []option{slots(1)}, takeTicket, storageRows(429, CodeTooManyRequests)},
+		{"acts", nil, withActs(nil), []row{
+			{"GET /audit?limit=2&fromSeq=1&kind=halt&subject=a&accountId=1&orderId=ord-1", "", "admin", 200, ""},
+			{"GET /audit", "", "", 401, CodeUnauthorized}, {"GET /audit", "", "one", 403, CodeAdminRequired},
+			{"GET /audit?kind=x", "", "admin", 400, CodeBadRequest},
+			{"GET /audit?orderId=5", "", "admin", 400, CodeBadRequest},
+			{"GET /audit?limit=1001", "", "admin", 400, CodeBadRequest}}},
+		{"no acts", nil, func(*rig) {}, []row{{"GET /audit", "", "admin", 404, CodeNotFound}}},
+		{"acts are read", nil, withActs(acts.ErrBusy),
+			[]row{{"GET /audit", "", "admin", 429, CodeTooManyRequests}}},
+		{"acts and a disk", nil, withActs(errors.New("disk")),
+			[]row{{"GET /audit", "", "admin", 500, CodeInternal}}},
+		{"acts at a stop", nil, withActs(context.Canceled),
+			[]row{{"GET /audit", "", "admin", 503, CodeStopping}}},
 		{"no history", nil, func(r *rig) { r.serve(func(d *Deps) { d.Report, d.History = nil, nil }) },
 			historyRows(404, CodeNotFound, 404, CodeNotFound, 404, CodeNotFound)},
 		{"nothing indexed, a reindex under way", nil, func(r *rig) {

@@ -4,12 +4,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"strconv"
-	"time"
 
 	"github.com/valyala/fasthttp"
 
+	"posttrade/blotter"
 	"posttrade/matcher"
 	"posttrade/matcher/desk"
+	"posttrade/matcher/note"
 )
 
 // priceTick is one decoded and known price.
@@ -51,34 +52,56 @@ func (x *exchange) prices() problem {
 	return x.sequencePrices()
 }
 
-// sequencePrices sends the ticks through the engine, one ticket at a time.
+// sequencePrices sends the ticks through the engine, one ticket at a time, each behind its note.
 func (x *exchange) sequencePrices() problem {
+	n, p := x.byHand(x.m.NeedReason)
+	if p.status != 0 {
+		return p
+	}
 	now, last := x.m.Clock(), uint64(0)
-	for from := 0; from < len(x.ticks); from += desk.MaxBatch {
-		chunk := x.ticks[from:min(len(x.ticks), from+desk.MaxBatch)]
-		p := x.acquire(len(chunk))
-		if p.status == 0 {
-			for i, tick := range chunk {
-				cmd := x.ticket.Command(i)
-				*cmd = matcher.NewCommand(matcher.PriceTick)
-				cmd.EventTimeMillis = x.m.Gate.Now(tick.securityID, now)
-				cmd.SecurityID, cmd.PriceTicks = tick.securityID, tick.px
-			}
-			p = x.sequence()
-		}
-		if p.status != 0 {
+	for from := 0; from < len(x.ticks); from += maxNotedTicks {
+		chunk := x.ticks[from:min(len(x.ticks), from+maxNotedTicks)]
+		if p := x.sequenceTicks(n, chunk, now); p.status != 0 {
 			return p.behind(from)
 		}
-		for i := range chunk {
-			mustApply(x.ticket.Answer(i))
-		}
-		last = x.ticket.Answer(len(chunk) - 1).InputSeq
+		last = x.ticket.Answer(x.ticket.Len() - 1).InputSeq
 		x.release()
 	}
 	b := append(x.begin(), `{"accepted":`...)
 	b = appendUint(b, uint64(len(x.ticks)))
 	b = append(b, `,"sequence":`...)
 	return x.send(202, append(appendUint(b, last), '}'))
+}
+
+// maxNotedTicks is how many prices share one note, which holds the price before each of them.
+const maxNotedTicks = 256
+
+// sequenceTicks sequences ticks behind their note, and logs them.
+func (x *exchange) sequenceTicks(n note.Note, ticks []priceTick, now int64) problem {
+	old, times := make([]json.RawMessage, len(ticks)), make([]int64, len(ticks))
+	for i, tick := range ticks {
+		px, _, _ := x.m.Gate.Price(tick.securityID)
+		old[i] = appendPrice(nil, px)
+		times[i] = x.m.Gate.Now(tick.securityID, now)
+	}
+	a := act{kind: note.Price, old: old}
+	a.fill(&n)
+	first, p := x.sequenceNoted(&n, len(ticks), now, func(i int, cmd *matcher.Command) {
+		*cmd = matcher.NewCommand(matcher.PriceTick)
+		cmd.EventTimeMillis = times[i]
+		cmd.SecurityID, cmd.PriceTicks = ticks[i].securityID, ticks[i].px
+	})
+	if p.status != 0 {
+		return p
+	}
+	for i, tick := range ticks {
+		answer := x.ticket.Answer(first + i)
+		mustApply(answer)
+		n.Object = note.Value(bySecurity{x.m.Gate.Ticker(tick.securityID)})
+		n.Old, n.New = old[i], appendPrice(nil, tick.px)
+		logAct(x.m.server.log, &n, answer.InputSeq, answer.TimeMillis)
+	}
+	return problem{}
 }
 
 // behind is the problem of a request that fails after some of its commands were decided. Its
@@ -120,16 +143,23 @@ func (x *exchange) controlAccount() problem {
 	if p := x.bodyRead(); p.status != 0 {
 		return p
 	}
+	done, p := x.alone(x.m.acting)
+	if p.status != 0 {
+		return p
+	}
+	defer done()
 	account, ok := x.m.Views.Account(c.accountID)
 	if !ok {
 		return problemAccount
 	}
 	cmd := matcher.NewCommand(matcher.AccountControl)
 	cmd.AccountID, cmd.PriceTicks = c.accountID, account.Version+1
+	a := act{kind: note.Disable, object: byAccount{c.accountID}, old: enabledValue{account.Enabled},
+		new: enabledValue{c.enabled}}
 	if c.enabled {
-		cmd.Side = 1
+		cmd.Side, a.kind = 1, note.Enable
 	}
-	return x.control(cmd)
+	return x.control([]matcher.Command{cmd}, &a)
 }
 
 // controlSecurity is POST /risk/control/security.
@@ -141,8 +171,14 @@ func (x *exchange) controlSecurity() problem {
 	if p := x.bodyRead(); p.status != 0 {
 		return p
 	}
+	done, p := x.alone(x.m.acting)
+	if p.status != 0 {
+		return p
+	}
+	defer done()
 	cmd := matcher.NewCommand(matcher.SecurityControl)
-	if p := x.versioned(&cmd, c.security); p.status != 0 {
+	was, p := x.versioned(&cmd, c.security)
+	if p.status != 0 {
 		return p
 	}
 	if c.enabled {
@@ -151,7 +187,15 @@ func (x *exchange) controlSecurity() problem {
 	if c.halted {
 		cmd.Side |= matcher.SecurityHalted
 	}
-	return x.control(cmd)
+	a := act{kind: note.Disable, object: bySecurity{was.Ticker},
+		old: securityValue{was.Enabled, was.Halted}, new: securityValue{c.enabled, c.halted}}
+	switch {
+	case c.halted != was.Halted:
+		a.kind = note.Halt
+	case c.enabled:
+		a.kind = note.Enable
+	}
+	return x.control([]matcher.Command{cmd}, &a)
 }
 
 // controlRestriction is POST /risk/control/restriction.
@@ -163,28 +207,36 @@ func (x *exchange) controlRestriction() problem {
 	if p := x.bodyRead(); p.status != 0 {
 		return p
 	}
+	done, p := x.alone(x.m.acting)
+	if p.status != 0 {
+		return p
+	}
+	defer done()
 	cmd := matcher.NewCommand(matcher.RestrictionControl)
-	if p := x.versioned(&cmd, c.security); p.status != 0 {
+	was, p := x.versioned(&cmd, c.security)
+	if p.status != 0 {
 		return p
 	}
 	if c.restricted {
 		cmd.Side = 1
 	}
-	return x.control(cmd)
+	return x.control([]matcher.Command{cmd}, &act{kind: note.Restrict, object: bySecurity{was.Ticker},
+		old: restrictedValue{was.Restricted}, new: restrictedValue{c.restricted}})
 }
 
-// versioned sets the security of a control and the version that follows its last one.
-func (x *exchange) versioned(cmd *matcher.Command, ticker []byte) problem {
+// versioned sets the security of a control and the version that follows its last one. It returns
+// the security as it is.
+func (x *exchange) versioned(cmd *matcher.Command, ticker []byte) (blotter.Security, problem) {
 	id, ok := x.m.Gate.Security(ticker)
 	if !ok {
-		return problemSecurity(ticker)
+		return blotter.Security{}, problemSecurity(ticker)
 	}
 	security, ok := x.m.Views.Security(id)
 	if !ok {
-		return problemSecurity(ticker) // the gate knows it, the views do not yet
+		return security, problemSecurity(ticker) // the gate knows it, the views do not yet
 	}
 	cmd.SecurityID, cmd.PriceTicks = id, security.Version+1
-	return problem{}
+	return security, problem{}
 }
 
 // controlPolicy is POST /risk/control/policy.
@@ -201,30 +253,44 @@ func (x *exchange) controlPolicy() problem {
 	if c.killSwitch {
 		cmd.Side = 1
 	}
-	return x.policy([]matcher.Command{cmd})
+	return x.policy([]matcher.Command{cmd}, func() act { return x.policyAct(&cmd) })
 }
 
 // policy sequences a policy, or the parts of a change of limits, whose version is above the one in
 // force. Two requests that come at once
 // are judged one after the other, each after the other one is decided; a refused one is not
 // sequenced. The engine judges again, in two cases: an earlier policy is still under way although
-// its request has given up, or a new leader has not seen an earlier policy yet.
-func (x *exchange) policy(cmds []matcher.Command) problem {
+// its request has given up, or a new leader has not seen an earlier policy yet. about is called when
+// the request is alone: it tells the values before.
+func (x *exchange) policy(cmds []matcher.Command, about func() act) problem {
 	if p := x.open(); p.status != 0 {
 		return p
 	}
-	patience := time.NewTimer(x.m.AnswerTimeout)
-	defer patience.Stop()
-	select {
-	case x.m.policing <- struct{}{}:
-		defer func() { <-x.m.policing }()
-	case <-patience.C:
-		return problemInflight
+	done, p := x.alone(x.m.policing)
+	if p.status != 0 {
+		return p
 	}
+	defer done()
 	if inForce := x.m.Gate.PolicyVersion(); cmds[0].PriceTicks <= inForce {
 		return problemStale(inForce)
 	}
-	return x.control(cmds...)
+	a := about()
+	return x.control(cmds, &a)
+}
+
+// policyAct is the act of a POLICY_CONTROL.
+func (x *exchange) policyAct(cmd *matcher.Command) act {
+	was, limits := x.m.Views.Policy(), x.m.Gate.RiskLimits()
+	was.MaxPositionQty = limits[matcher.LimitPosition]
+	was.MaxConcentrationNotional = limits[matcher.LimitConcentration]
+	is := policyAfter(was, cmd)
+	a := act{kind: note.Limits, object: byPolicy{"risk"}, old: policyValueOf(&was),
+		new: policyValueOf(&is)}
+	if is.KillSwitch != was.KillSwitch || is.MaxPositionQty == was.MaxPositionQty &&
+		is.MaxConcentrationNotional == was.MaxConcentrationNotional {
+		a.kind = note.KillSwitch
+	}
+	return a
 }
 
 // problemStale refuses a policy whose version does not rise.
@@ -233,34 +299,36 @@ func problemStale(inForce int64) problem {
 		detail: "policyVersion must be above the one in force, " + strconv.FormatInt(inForce, 10)}
 }
 
-// control sequences a control command, or several as one: side by side, all or none. The gate takes
-// them over from the recorder's events, before this answer is sent. Readiness is not checked: controls are the means to stop a stale or runaway
-// state.
-func (x *exchange) control(cmds ...matcher.Command) problem {
+// control sequences a control command, or several as one, behind their note: side by side, all or
+// none. The gate takes them over from the recorder's events, before this answer is sent. Readiness is
+// not checked: controls are the means to stop a stale or runaway state.
+func (x *exchange) control(cmds []matcher.Command, a *act) problem {
+	n, p := x.byHand(x.m.NeedReason)
+	if p.status != 0 {
+		return p
+	}
 	if p := x.open(); p.status != 0 {
 		return p
 	}
-	if p := x.acquire(len(cmds)); p.status != 0 {
-		return p
-	}
-	now := x.m.Clock()
-	for i := range cmds {
+	a.fill(&n)
+	now, last := x.m.Clock(), len(cmds)-1
+	first, p := x.sequenceNoted(&n, len(cmds), now, func(i int, c *matcher.Command) {
 		cmds[i].EventTimeMillis = now
-		*x.ticket.Command(i) = cmds[i]
-	}
-	if p := x.sequence(); p.status != 0 {
+		*c = cmds[i]
+	})
+	if p.status != 0 {
 		return p
 	}
-	last := len(cmds) - 1
-	a, kind := x.ticket.Answer(last), cmds[last].Type
-	if a.Refused() && (kind == matcher.PolicyControl || kind == matcher.LimitsControl) {
+	answer, kind := x.ticket.Answer(first+last), cmds[last].Type
+	if answer.Refused() && (kind == matcher.PolicyControl || kind == matcher.LimitsControl) {
 		return problemStale(x.m.Gate.PolicyVersion())
 	}
-	mustApply(a)
+	mustApply(answer)
+	logAct(x.m.server.log, &n, answer.InputSeq, now)
 	b := append(x.begin(), `{"applied":true,"version":`...)
 	b = appendInt(b, cmds[last].PriceTicks)
 	b = append(b, `,"sequence":`...)
-	return x.send(200, append(appendUint(b, a.InputSeq), '}'))
+	return x.send(200, append(appendUint(b, answer.InputSeq), '}'))
 }
 
 // showControls is GET /risk/control/snapshot.

@@ -3,6 +3,7 @@ package httpapi
 import (
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -394,8 +395,9 @@ func TestPricesInPartsKeepTheirPromise(t *testing.T) {
 	tick := `{"security":"AAA","price":1},`
 	many := "[" + strings.Repeat(tick, 2*1024) + `{"security":"BBB","price":7.5}]`
 	a := r.post("/prices", many, r.token("admin")).want(t, 202, "")
-	if a.field(t, "accepted") != "2049" || a.field(t, "sequence") != "2049" {
-		t.Errorf("%s", a.body)
+	if last, _ := strconv.Atoi(fmt.Sprint(a.field(t, "sequence"))); last <= 2049 ||
+		a.field(t, "accepted") != "2049" {
+		t.Errorf("%s", a.body) // the notes are sequenced too
 	}
 	calls := 0
 	r.serve(func(d *Deps) {

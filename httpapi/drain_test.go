@@ -173,7 +173,7 @@ func TestClosedDeskIsAServiceThatStops(t *testing.T) {
 	go func() {
 		parts <- r.call(request{method: "POST", path: "/prices", body: many, token: r.token("admin")})
 	}()
-	r.recorder.waitApplied(desk.MaxBatch)
+	r.recorder.waitApplied(maxNotedTicks)
 	r.desk.Close()
 	r.recorder.letGo()
 	if a := (<-parts).want(t, 503, CodeStopping); a.field(t, "sequenced") != nil {

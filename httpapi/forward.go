@@ -105,7 +105,7 @@ func (f *forwarder) begin(ctx *fasthttp.RequestCtx, at route,
 		f.counts.busy.Add(1)
 		return nil, problemInflight
 	}
-	header[headerRelayed] = []string{f.member}
+	header[headerRelayed], header[headerRelayedFor] = []string{f.member}, []string{hostOf(ctx)}
 	x := &exchangeToLeader{f: f, ctx: ctx, header: header, body: bytes.Clone(ctx.Request.Body())}
 	parent := context.Background()
 	if lastingRoute(at) {

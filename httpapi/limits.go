@@ -5,6 +5,8 @@ import (
 	"math"
 
 	"posttrade/matcher"
+	"posttrade/matcher/gate"
+	"posttrade/matcher/note"
 	"posttrade/matcher/strictjson"
 )
 
@@ -94,7 +96,7 @@ func (x *exchange) controlLimits() problem {
 	if p := x.bodyRead(); p.status != 0 {
 		return p
 	}
-	return x.policy(change.AppendTo(nil))
+	return x.policy(change.AppendTo(nil), func() act { return x.limitsAct(&change) })
 }
 
 // controlAccountLimits is POST /risk/control/accounts/{id}/limits.
@@ -114,5 +116,38 @@ func (x *exchange) controlAccountLimits(id []byte) problem {
 	if _, ok := x.m.Views.Account(change.AccountID); !ok {
 		return problemAccount
 	}
-	return x.policy(change.AppendTo(nil))
+	return x.policy(change.AppendTo(nil), func() act { return x.limitsAct(&change) })
+}
+
+// limitsValue is the value of a change of limits in its act: before it, or after it.
+type limitsValue struct {
+	PolicyVersion int64             `json:"policyVersion"`
+	Limits        *gate.LimitValues `json:"limits"` // of an account its own ones, null for none
+}
+
+// limitsAct is the act of a change of limits: all limits before and after it, of an account those
+// that it has of its own.
+func (x *exchange) limitsAct(c *matcher.LimitsChange) act {
+	image := x.m.Gate.Snapshot()
+	was, a := &gate.LimitValues{Set: matcher.AllLimits, Values: x.m.Gate.RiskLimits()},
+		act{kind: note.Limits, object: byPolicy{"risk"}}
+	if c.ForAccount {
+		was, a.object = nil, byAccount{c.AccountID}
+		for i := range image.Accounts {
+			if image.Accounts[i].ID == c.AccountID {
+				was = image.Accounts[i].Limits
+			}
+		}
+	}
+	is := gate.LimitValues{}
+	if was != nil {
+		is = *was
+	}
+	is.Set = is.Set&^c.Remove | c.Set
+	is.Values = c.Set.Over(&is.Values, &c.Values)
+	a.old, a.new = limitsValue{image.PolicyVersion, was}, limitsValue{c.Version, &is}
+	if is.Set == 0 {
+		a.new = limitsValue{c.Version, nil}
+	}
+	return a
 }

@@ -109,8 +109,8 @@ func TestLimitsShareTheVersionOfThePolicy(t *testing.T) {
 	before := r.stage.Applied()
 	r.gate.SetPolicy(0, false, 0, 0)
 	r.post(limits, body(limits, version), admin).want(t, 409, CodeStaleVersion)
-	if r.stage.Applied() != before+2 {
-		t.Errorf("%d commands, want the two parts", r.stage.Applied()-before)
+	if r.stage.Applied() <= before+2 {
+		t.Errorf("%d commands, want the two parts behind their note", r.stage.Applied()-before)
 	}
 }
 

@@ -49,6 +49,7 @@ type Deps struct {
 	Held      func() bool
 	Failed    func() error  // the error of a failed journal, else nil
 	Report    Reporter      // GET /regulatory/report; nil: the endpoint does not exist
+	Acts      Acts          // GET /audit; nil: the endpoint does not exist
 	History   History       // /recon/full-history; nil: the endpoint does not exist
 	AsOf      *asof.History // /as-of and why; nil: the endpoints do not exist
 	Evidence  Evidence      // /log and /evidence; nil: the endpoints do not exist
@@ -57,6 +58,7 @@ type Deps struct {
 
 	Enforced         bool    // risk.entitlement.enforced
 	SequenceRefusals bool    // audit.sequence-refusals
+	NeedReason       bool    // an operator's act needs the header X-Reason
 	PathPrefix       string  // order-matcher.path-prefix: "/om", or empty
 	Durability       string  // fsync, os or quorum: X-Durability
 	Cluster          Cluster // for /health; nil: this is the only member
@@ -86,6 +88,7 @@ type OrderMatcher struct {
 	exchanges sync.Pool
 	stages    stages
 	policing  chan struct{} // held by the one request that is changing the policy
+	acting    chan struct{} // held by the one that changes an account or a security by hand
 	why       *why.Explainer
 
 	latency    Latency // of admissions: from the request read to the answer rendered
@@ -121,7 +124,7 @@ func NewOrderMatcher(d Deps) *OrderMatcher {
 		prefix: cleanPrefix(d.PathPrefix),
 		stages: newStages(),
 
-		policing: make(chan struct{}, 1),
+		policing: make(chan struct{}, 1), acting: make(chan struct{}, 1),
 	}
 	if d.AsOf != nil {
 		m.why = why.New(d.AsOf)
@@ -239,6 +242,8 @@ func (x *exchange) serve() problem {
 		return x.showContract(id)
 	case routeExtract:
 		return x.riskExtract()
+	case routeActs:
+		return x.showActs()
 	case routeAsOfBook, routeAsOfPositions, routeAsOfOrders, routeAsOfOrder, routeAsOfAccounts,
 		routeAsOfControls, routeAsOfTrades, routeAsOfContracts, routeAsOfContract:
 		return x.showPast(r, id)

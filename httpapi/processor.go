@@ -33,6 +33,8 @@ type ProcessorDeps struct {
 	TCA        TCA
 	Marks      Marks       // nil: PUT /eod/prices does not exist
 	Foreign    func() bool // the rows belong to another history, so none is shown; nil: never
+	Record     Recorder    // puts acts on record; nil: nothing does
+	NeedReason bool        // an operator's act needs the header X-Reason
 	Verifier   *gate.Verifier
 	Mint       TokenMint    // POST /auth/dev-token; the zero value: it does not exist
 	Metrics    http.Handler // GET /actuator/prometheus: the *Registry that /metrics shows

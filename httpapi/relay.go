@@ -24,6 +24,10 @@ type RelayOptions struct {
 	State                       func() string // nil: always ok
 	Applied, Durable, Projected func() uint64
 
+	// MemberHost reports that an address is the host of a member: what such a host sends on may name
+	// the address that it came from. nil: none is.
+	MemberHost func(address string) bool
+
 	TLS         *tls.Config   // how the relay dials the other members' services; nil: no TLS
 	MaxInflight int           // http.max-inflight; 0: DefaultMaxInflight
 	MaxRelayed  int           // requests under way to the leader; 0: DefaultMaxRelayed
@@ -245,6 +249,9 @@ func (r *Relay) here(ctx *fasthttp.RequestCtx) bool {
 		return false
 	}
 	ctx.SetUserValue(standKey{}, s)
+	if r.o.MemberHost != nil && ctx.Request.Header.Peek(headerRelayed) != nil {
+		ctx.SetUserValue(memberHosts{}, r.o.MemberHost)
+	}
 	s.to.server.handler(ctx)
 	return true
 }

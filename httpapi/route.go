@@ -36,6 +36,7 @@ const (
 	routeSwaptions
 	routeContracts
 	routeContract
+	routeActs
 	routeAsOfBook
 	routeAsOfPositions
 	routeAsOfOrders
@@ -99,7 +100,7 @@ var allowed = [routeCount]methods{
 	routeReport: methodGet, routeReindex: methodPost, routeHistory: methodGet,
 	routeSwaps: methodPost, routeSwaptions: methodPost, routeContracts: methodGet,
 	routeContract: methodGet,
-	routeExtract:  methodPost,
+	routeExtract:  methodPost, routeActs: methodGet,
 	routeAsOfBook: methodGet, routeAsOfPositions: methodGet, routeAsOfOrders: methodGet,
 	routeAsOfOrder: methodGet, routeAsOfAccounts: methodGet, routeAsOfControls: methodGet,
 	routeAsOfTrades: methodGet, routeAsOfContracts: methodGet, routeAsOfContract: methodGet,
@@ -227,6 +228,8 @@ func routeOf(path []byte) (r route, id []byte) {
 		return routeContracts, nil
 	case "/risk/extract":
 		return routeExtract, nil
+	case "/audit":
+		return routeActs, nil
 	case "/why":
 		return routeWhy, nil
 	case "/log/member":

@@ -3,6 +3,7 @@ package httpapi
 import (
 	"context"
 
+	"posttrade/matcher/note"
 	"posttrade/sidecars/store"
 )
 
@@ -133,7 +134,16 @@ func (q *inquiry) forceSettlement(id string) problem {
 	}
 	ctx, cancel := quick()
 	defer cancel()
-	if _, p := q.ownTrade(ctx, id); p.status != 0 {
+	was, p := q.ownTrade(ctx, id)
+	if p.status != 0 {
+		return p
+	}
+	if was.Status == store.Settled { // nothing is done: there is no act
+		return q.send(200, appendTradeRow(q.begin(), &was))
+	}
+	if p := q.record(ctx, &act{kind: note.Settlement, object: byTrade{id, was.AccountID},
+		old: statusValue{was.Status.String()},
+		new: statusValue{store.Settled.String()}}); p.status != 0 {
 		return p
 	}
 	t, found, err := q.p.Settlement.Force(ctx, id)

@@ -16,14 +16,15 @@ var typeNames = [...]string{
 	matcher.ForceFill: "FORCE_FILL",
 	matcher.PriceTick: "PRICE_TICK", matcher.TradeNew: "TRADE_NEW", matcher.SnapshotMark: "SNAPSHOT",
 	matcher.AccountControl: "ACCOUNT_CONTROL", matcher.SecurityControl: "SECURITY_CONTROL",
-	matcher.CapacityControl: "CAPACITY_CONTROL", matcher.LimitsControl: "LIMITS_CONTROL",
+	matcher.CapacityControl: "CAPACITY_CONTROL", matcher.OperatorNote: "OPERATOR_NOTE",
+	matcher.LimitsControl: "LIMITS_CONTROL",
 	matcher.PolicyControl: "POLICY_CONTROL", matcher.RestrictionControl: "RESTRICTION_CONTROL",
 	matcher.OrderReplace: "ORDER_REPLACE", matcher.SwapBook: "SWAP_BOOK",
 	matcher.SwaptionBook: "SWAPTION_BOOK",
 }
 
 // exportCommand appends one command as a JSON object and a newline. The fields are those of the
-// record, as sequenced, and clientOrderId when there is one. Decisions are not part of it:
+// record, as sequenced, and clientOrderId when there is one (text of a part of a note). Decisions are not part of it:
 //
 //	{"sequence":1,"type":"ORDER_NEW","eventTimeMillis":0,"accountId":1,"securityId":1,"side":0,
 //	 "quantity":100,"limitPx":0,"priceTicks":0,"orderRef":0,"leaderEpoch":0,"flags":0,
@@ -71,7 +72,11 @@ func exportCommand(b []byte, c *matcher.Command, id []byte) []byte {
 		b = appendInt(b, "leaderEpoch", int64(c.LeaderEpoch))
 		b = appendInt(b, "flags", int64(c.Flags))
 	}
-	if len(id) > 0 {
+	switch {
+	case len(id) == 0:
+	case c.TemplateID == matcher.TemplateCommand && c.Type == matcher.OperatorNote:
+		b = appendString(append(b, `,"text":`...), id)
+	default:
 		b = appendString(append(b, `,"clientOrderId":`...), id)
 	}
 	return append(b, "}\n"...)

@@ -137,7 +137,7 @@ func TestReplayRefusesWhatIsNotNext(t *testing.T) {
 	}
 	before := r.e.StateHash()
 	unknown := command(2)
-	unknown.Type = 15
+	unknown.Type = 18
 	template := command(2)
 	template.TemplateID = 9
 	for _, tt := range []struct {
@@ -148,7 +148,7 @@ func TestReplayRefusesWhatIsNotNext(t *testing.T) {
 	}{
 		{"again", command(1), ErrSequence, "replay sequence=1 after 1"},
 		{"a hole", command(3), ErrSequence, "replay sequence=3 after 1"},
-		{"unknown type", unknown, ErrCommandType, "replay sequence=2: matcher: decode type=15"},
+		{"unknown type", unknown, ErrCommandType, "replay sequence=2: matcher: decode type=18"},
 		{"unknown template", template, ErrTemplate, "replay sequence=2: matcher: decode template=9"},
 	} {
 		err := r.e.Replay(tt.give, r.out)

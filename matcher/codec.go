@@ -17,6 +17,7 @@ var (
 	ErrSide        = errors.New("side is out of range")
 	ErrFlags       = errors.New("unknown flag bits")
 	ErrPadding     = errors.New("padding is not zero")
+	ErrNote        = errors.New("not a part of an operator's note")
 	ErrTicker      = errors.New("ticker is not 1 to 32 printable ASCII characters")
 )
 
@@ -72,13 +73,16 @@ func (c *Command) verifyCommand() error {
 	if c.Flags&^flagsKnown != 0 {
 		return fmt.Errorf("matcher: decode flags=%#x: %w", c.Flags, ErrFlags)
 	}
+	if c.Type == OperatorNote {
+		return c.verifyNote()
+	}
 	return nil
 }
 
 // known reports whether records of a version can have the type.
 func (t CommandType) known(version uint16) bool {
 	switch t {
-	case CapacityControl, LimitsControl:
+	case CapacityControl, OperatorNote, LimitsControl:
 		return version >= 2
 	}
 	return t >= OrderNew && t < CapacityControl

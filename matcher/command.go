@@ -46,6 +46,7 @@ const (
 	SwapBook           CommandType = 12
 	SwaptionBook       CommandType = 13
 	CapacityControl    CommandType = 14 // of version 2
+	OperatorNote       CommandType = 15 // of version 2
 	LimitsControl      CommandType = 16 // of version 2
 )
 
@@ -113,6 +114,10 @@ const (
 //	                     (0 = unchanged)
 //	CAPACITY_CONTROL     AccountID, SecurityID, Qty = room for accounts, securities and contracts
 //	                     (a value that is not larger than before changes nothing)
+//	OPERATOR_NOTE        OrderRef = the number of this part from 0, Qty = parts of the note,
+//	                     AccountID = acts: how many commands behind the last part it is about,
+//	                     LimitPx = what binds it to them (0 without acts). Its text is where the
+//	                     client ids are; see package matcher/note
 //	LIMITS_CONTROL       one part of a LimitsChange: PriceTicks = policy version, SecurityID = the
 //	                     LimitID, LimitPx = the value, Side = 1: remove the account's own limit;
 //	                     OrderRef = 1: only for AccountID, 0: for all accounts; Qty = part (from 1)

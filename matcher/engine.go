@@ -102,7 +102,7 @@ func (e *Engine) decide(c *Command, q *request) {
 		e.policyControl(c)
 	case RestrictionControl:
 		e.restrictionControl(c)
-	case SnapshotMark:
+	case SnapshotMark, OperatorNote:
 		e.mark(c)
 	case SwapBook, SwaptionBook:
 		e.book(c)

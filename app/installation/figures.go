@@ -62,7 +62,7 @@ func pathFigures(k *engine.Engine, p *stats.Path) {
 		p.Proposals.LookRing(uint64(k.Proposals.Depth()), k.Proposals.Cap())
 	}
 	p.Events, p.Stalls = uint64(k.Recorder.Events()), k.Stage.Stalls()
-	p.Ready = stats.Word(k.Gate.Ready())
+	p.Ready, p.Killed = stats.Word(k.Gate.Ready()), stats.Word(k.Gate.Killed())
 	p.Looks++
 }
 

@@ -73,11 +73,13 @@ func (in *Installation) openRelays(c *settings.Config, log *slog.Logger) error {
 	if c.Bool("sidecars.enabled") {
 		services = append(services, leaderServices...)
 	}
+	hosts := newMemberHosts(c.Members())
 	for _, name := range services {
 		relay, err := httpapi.NewRelay(name, httpapi.RelayOptions{
 			Cluster: in.Member.Node, PathPrefix: relayPrefix(c, name), Durability: c.Durability(),
 			Applied: k.Views.Applied, Durable: k.Watermark.Durable, Projected: in.projected,
 			TLS: dialTLS, MaxInflight: c.Int("http.max-inflight"), Logger: log,
+			MemberHost: hosts.has,
 		})
 		if err != nil {
 			return err

@@ -1,6 +1,8 @@
 package installation
 
 import (
+	"posttrade/app/stats"
+
 	"fmt"
 	"math"
 
@@ -28,6 +30,8 @@ func coreMetrics(k *engine.Engine, edge *httpapi.OrderMatcher) httpapi.Metrics {
 	m.JournalBytes = func() uint64 { return k.Journal.Metrics().CommitBytes }
 	m.More = func(emit emitMore) {
 		numberMetrics(k, emit)
+		emit("svc_kill_switch", "Whether the kill switch is on and every order is refused (1) or not.",
+			false, float64(stats.Word(k.Gate.Killed())))
 		emit("svc_price_ticks_late_total", "Prices older than the market price, which stays.",
 			true, float64(k.Gate.Late()))
 	}

@@ -1,6 +1,7 @@
 package installation
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"time"
@@ -9,8 +10,10 @@ import (
 	"posttrade/app/settings"
 	"posttrade/httpapi"
 	"posttrade/journal"
+	"posttrade/journal/acts"
 	"posttrade/journal/audit"
 	"posttrade/matcher/gate"
+	"posttrade/matcher/note"
 	"posttrade/sidecars/control"
 )
 
@@ -142,6 +145,8 @@ func newOrderMatcher(c *settings.Config, in *Installation, verifier *gate.Verifi
 		Durable: &k.Watermark, Seen: k.Stage.Applied,
 		Clock:       func() int64 { return time.Now().UnixMilli() },
 		StorageFull: k.Journal.StorageFull, Held: func() bool { return isHeld(k) }, Failed: k.Journal.Err,
+		Acts:             acts.New(k.Journal, k.Gate.Ticker),
+		NeedReason:       c.String("profile") == "production",
 		Report:           audit.New(k.Journal, engine.RebuildFrom(k.Genesis).Engine, audit.Options{}),
 		History:          in.history,
 		AsOf:             in.past.History,
@@ -173,12 +178,20 @@ func newTradeProcessor(c *settings.Config, in *Installation, d *downstream, veri
 		Trades: httpapi.StoreTrades{DB: d.Db}, Marks: d.extracts.marks, Settlement: d.settlement,
 		Recon: d.recon, TCA: d.tca,
 		Foreign: func() bool { return d.projection.Foreign() || isHeld(in.Core) }, Verifier: verifier,
-		Mint: mint, Metrics: registry,
-		Applied: k.Views.Applied, Durable: k.Watermark.Durable, Projected: d.projected, State: d.state,
+		Mint: mint, Metrics: registry, Record: recorder(k),
+		NeedReason: c.String("profile") == "production",
+		Applied:    k.Views.Applied, Durable: k.Watermark.Durable, Projected: d.projected, State: d.state,
 		ProjectedTrades: d.projectedTrades,
 		Durability:      c.Durability(), Cluster: in.cluster(), MaxInflight: c.Int("http.max-inflight"),
 		Logger: log,
 	}), nil
+}
+
+// recorder puts acts on record that are no commands.
+func recorder(k *engine.Engine) httpapi.Recorder {
+	return func(ctx context.Context, n *note.Note) (uint64, error) {
+		return note.Record(ctx, k.Desk, n, time.Now())
+	}
 }
 
 // tokenMint is POST /auth/dev-token as the settings configure it. Without a master secret the
@@ -233,6 +246,7 @@ func (in *Installation) coreParts() []httpapi.Part {
 	if held := k.Held.Load(); held != nil {
 		list = append(list, httpapi.Part{Name: "history", Detail: (*held).Error()})
 	}
+	list = append(list, killPart(k.Gate))
 	list = append(list, numbersPart(k.Views.NextRef())...)
 	list = append(append(list, in.diskParts()...), in.scrubbing.part())
 	list = append(list, in.evidence.parts()...)
@@ -246,6 +260,17 @@ func (in *Installation) coreParts() []httpapi.Part {
 		list = append(list, in.sourcePart(&s))
 	}
 	return list
+}
+
+// killPart is the kill switch. It works beside readiness: the process does what it was told to do, and
+// another one would refuse orders too.
+func killPart(g *gate.Gate) httpapi.Part {
+	p := httpapi.Part{Name: "kill switch", Ready: true, Detail: "off", Beside: true}
+	if g.Killed() {
+		p.Ready, p.Detail = false, fmt.Sprintf("on: every order is refused; policy version %d",
+			g.PolicyVersion())
+	}
+	return p
 }
 
 // diskParts are the states of the disks. When a disk has not synced anything for a second, no order

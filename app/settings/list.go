@@ -235,6 +235,19 @@ func (c *Config) check() error {
 	return c.checkProduction()
 }
 
+// holdsSecret reports a setting whose value must not be seen: a secret, or a URL with a password.
+func (c *Config) holdsSecret(s *Setting) bool {
+	if s.Kind.url {
+		at, err := url.Parse(c.String(s.Name))
+		if err != nil || at.User == nil {
+			return false
+		}
+		_, has := at.User.Password()
+		return has
+	}
+	return s.Kind.secret && c.String(s.Name) != ""
+}
+
 // checkConsole refuses a console on which any machine could sign in, or whose tokens would go
 // over the network in the clear.
 func (c *Config) checkConsole() error {
@@ -253,6 +266,13 @@ func (c *Config) checkConsole() error {
 }
 
 func (c *Config) checkProduction() error {
+	for i := range List { // every process of the machine can read a command line
+		name := List[i].Name
+		if c.Source(name) == "flag" && c.holdsSecret(&List[i]) {
+			return Usagef("%s: profile=production needs it in a file or the environment, not in a flag",
+				name)
+		}
+	}
 	for _, name := range []string{"risk.entitlement.enforced", "reference.write-auth.enforced"} {
 		if !c.Bool(name) {
 			return Usagef("%s: profile=production needs true", name)

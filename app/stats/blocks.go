@@ -26,6 +26,7 @@ type Path struct {
 	Events        uint64 // that the recorder has taken off the output ring
 	Stalls        uint64 // times that the matcher found the output ring full
 	Ready         uint64 // 1: the gate admits orders
+	Killed        uint64 // 1: the kill switch is on
 }
 
 // Stages are the names of Path.Stages, in the order of the path.

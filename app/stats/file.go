@@ -40,7 +40,7 @@ import (
 // The file is a view and not a record: it is not synced, and no start reads it.
 const (
 	Magic   = 0x3153544154535450 // "PTSTATS1"
-	Version = 2
+	Version = 3
 	bytes   = 16 << 10
 	align   = 128
 	mode    = 0o600

@@ -43,6 +43,9 @@ func titleLine(l *look, s *span) frameLine {
 	if l.image.Path.Ready == 0 {
 		line[2] = piece{"NOT READY", toneBad}
 	}
+	if l.image.Path.Killed != 0 {
+		line = append(line, piece{"  KILL SWITCH ON", toneBad})
+	}
 	if age := l.age(); age > staleAfter {
 		line = append(line, piece{"  figures are " + age.Round(stats.Every).String() + " old", toneBad})
 	}

@@ -16,6 +16,19 @@ const submitPause = 5 * time.Millisecond
 // ends: unlike other callers, a sidecar can wait.
 func SubmitUntil(ctx context.Context, d *Desk, n int, fill func(i int, c *matcher.Command) error,
 	check func(*Answer) error) error {
+	return SubmitTicketUntil(ctx, d, n, func(t *Ticket) error {
+		for i := range n {
+			if err := fill(i, t.Command(i)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}, check)
+}
+
+// SubmitTicketUntil is SubmitUntil for commands that have client ids: fill writes both.
+func SubmitTicketUntil(ctx context.Context, d *Desk, n int, fill func(*Ticket) error,
+	check func(*Answer) error) error {
 	for {
 		err := submitOnce(d, n, fill, check)
 		if !errors.Is(err, ErrBusy) && !errors.Is(err, ErrFull) {
@@ -29,17 +42,14 @@ func SubmitUntil(ctx context.Context, d *Desk, n int, fill func(i int, c *matche
 	}
 }
 
-func submitOnce(d *Desk, n int, fill func(i int, c *matcher.Command) error,
-	check func(*Answer) error) error {
+func submitOnce(d *Desk, n int, fill func(*Ticket) error, check func(*Answer) error) error {
 	t, err := d.Pool(Sidecars).Acquire(n)
 	if err != nil {
 		return err
 	}
 	defer t.Release()
-	for i := range n {
-		if err := fill(i, t.Command(i)); err != nil {
-			return err
-		}
+	if err := fill(t); err != nil {
+		return err
 	}
 	if err := t.Submit(); err != nil {
 		return err

@@ -148,6 +148,9 @@ func (h Holder) MarshalText() ([]byte, error) {
 // PolicyVersion is the version of the policy in force, 0 before the first.
 func (g *Gate) PolicyVersion() int64 { return g.policy.version.Load() }
 
+// Killed reports that the kill switch is on: every order is refused.
+func (g *Gate) Killed() bool { return g.policy.kill.Load() != 0 }
+
 // Snapshot copies the image while no writer changes it. Prices are not in it, and their writers
 // continue. It is not on the path of a command.
 func (g *Gate) Snapshot() Snapshot {

@@ -1,0 +1,230 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net/netip"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"posttrade/blotter"
+	"posttrade/matcher"
+	"posttrade/matcher/desk"
+	"posttrade/matcher/note"
+)
+
+// headerReason carries why an operator does what the request asks for.
+const headerReason = "X-Reason"
+
+// act is one operator's act: what the caller wants on record with it. object, old and new are of
+// plain types and become JSON; nil is null.
+type act struct {
+	kind             string
+	object, old, new any
+}
+
+// Recorder puts an act on record that is not a command of its own, and returns its sequence;
+// note.Record behind a desk is one.
+type Recorder func(ctx context.Context, n *note.Note) (inputSeq uint64, err error)
+
+// reason reads the header X-Reason. It is optional unless need is set.
+func (v *visit) reason(need bool) (string, problem) {
+	given := v.ctx.Request.Header.PeekAll(headerReason)
+	switch {
+	case len(given) == 0 && !need:
+		return "", problem{}
+	case len(given) == 0:
+		return "", badReason("the header X-Reason is required: why this is done")
+	case len(given) > 1:
+		return "", badReason("the header X-Reason is there twice")
+	}
+	text, err := note.CheckReason(string(given[0]))
+	if err != nil {
+		return "", badReason("the header X-Reason " + err.Error())
+	}
+	return text, problem{}
+}
+
+func badReason(detail string) problem {
+	return problem{status: 400, code: CodeBadRequest, detail: detail, notSequenced: true}
+}
+
+// byHand returns the note of an act of this request's caller, whose token is verified.
+func (v *visit) byHand(needReason bool) (n note.Note, p problem) {
+	n.Reason, p = v.reason(needReason)
+	n.Subject, n.Address = v.claims.Subject, v.origin()
+	return n, p
+}
+
+// origin is the address that a request came from, without its port. Of a request that another
+// member has sent on it is the address that this member has seen, if the request really comes from
+// the host of a member.
+func (v *visit) origin() string { return originOf(v.ctx) }
+
+// memberHosts is the key of the hosts of the other members among a request's user values.
+type memberHosts struct{}
+
+func originOf(ctx *fasthttp.RequestCtx) string {
+	peer := hostOf(ctx)
+	behind := ctx.Request.Header.PeekAll(headerRelayedFor)
+	if len(behind) != 1 {
+		return peer
+	}
+	trusted, _ := ctx.UserValue(memberHosts{}).(func(host string) bool)
+	if at, err := netip.ParseAddr(string(behind[0])); err == nil && trusted != nil && trusted(peer) {
+		return at.String()
+	}
+	return peer
+}
+
+// hostOf is the address of a connection's other end, "" when it has none.
+func hostOf(ctx *fasthttp.RequestCtx) string {
+	if at, err := netip.ParseAddrPort(ctx.RemoteAddr().String()); err == nil {
+		return at.Addr().Unmap().String()
+	}
+	return ""
+}
+
+// fill sets what the act says about itself.
+func (a *act) fill(n *note.Note) {
+	n.Kind = a.kind
+	if a.object != nil {
+		n.Object = note.Value(a.object)
+	}
+	if a.old != nil {
+		n.Old = note.Value(a.old)
+	}
+	if a.new != nil {
+		n.New = note.Value(a.new)
+	}
+}
+
+// sequenceNoted sequences commands side by side behind their note, and waits until they are durable.
+// The first command is the first of the ticket's places; the ticket stays out.
+func (x *exchange) sequenceNoted(n *note.Note, acts int, nowMillis int64,
+	fill func(i int, c *matcher.Command)) (first int, p problem) {
+	text, err := n.Write()
+	if err != nil {
+		return 0, badReason("subject and reason are too long for a note")
+	}
+	first = text.Len()
+	if p := x.acquire(first + acts); p.status != 0 {
+		return 0, p
+	}
+	for i := range acts {
+		fill(i, x.ticket.Command(first+i))
+	}
+	text.Put(x.ticket, nowMillis)
+	if p = x.sequence(); p.status != 0 && !p.notSequenced {
+		logAct(x.m.server.log, n, 0, nowMillis)
+	}
+	return first, p
+}
+
+// record puts an act on record that the caller is about to carry out on the database, and logs it. An
+// act whose record fails must not be carried out.
+func (q *inquiry) record(ctx context.Context, a *act) problem {
+	n, p := q.byHand(q.p.NeedReason)
+	if p.status != 0 || q.p.Record == nil {
+		return p
+	}
+	a.fill(&n)
+	inputSeq, err := q.p.Record(ctx, &n)
+	switch {
+	case err == nil:
+	case errors.Is(err, note.ErrSize):
+		return badReason("subject and reason are too long for a note")
+	case errors.Is(err, desk.ErrRefused):
+		return problemNotLeader
+	case errors.Is(err, desk.ErrClosed):
+		return problemStopping
+	case errors.Is(err, desk.ErrFailed):
+		return problemJournalUnknown
+	default:
+		return q.p.failed(err)
+	}
+	logAct(q.p.log, &n, inputSeq, q.p.Mint.Now().UnixMilli())
+	return problem{}
+}
+
+// alone waits until this request is the only one that holds one, so that the value before an act is
+// the one that its command meets. The caller calls done when the act is decided.
+func (x *exchange) alone(one chan struct{}) (done func(), p problem) {
+	patience := time.NewTimer(x.m.AnswerTimeout)
+	defer patience.Stop()
+	select {
+	case one <- struct{}{}:
+		return func() { <-one }, problem{}
+	case <-patience.C:
+		return nil, problemInflight
+	}
+}
+
+// What an act is about, and its values.
+type (
+	byAccount struct {
+		AccountID uint32 `json:"accountId"`
+	}
+	bySecurity struct {
+		Security string `json:"security"`
+	}
+	byPolicy struct {
+		Policy string `json:"policy"`
+	}
+	byTrade struct {
+		TradeID   string `json:"tradeId"`
+		AccountID uint32 `json:"accountId"`
+	}
+
+	enabledValue struct {
+		Enabled bool `json:"enabled"`
+	}
+	restrictedValue struct {
+		Restricted bool `json:"restricted"`
+	}
+	statusValue struct {
+		Status string `json:"status"`
+	}
+	securityValue struct {
+		Enabled bool `json:"enabled"`
+		Halted  bool `json:"halted"`
+	}
+	policyValue struct {
+		PolicyVersion            int64           `json:"policyVersion"`
+		KillSwitch               bool            `json:"killSwitch"`
+		MaxPositionQuantity      int64           `json:"maxPositionQuantity"`
+		MaxConcentrationNotional json.RawMessage `json:"maxConcentrationNotional"`
+	}
+)
+
+func policyValueOf(p *blotter.Policy) policyValue {
+	return policyValue{p.Version, p.KillSwitch, p.MaxPositionQty,
+		appendDecimal(nil, p.MaxConcentrationNotional)}
+}
+
+// policyAfter is a policy after a POLICY_CONTROL.
+func policyAfter(p blotter.Policy, c *matcher.Command) blotter.Policy {
+	p.Version, p.KillSwitch = c.PriceTicks, c.Side == 1
+	if c.Qty > 0 {
+		p.MaxPositionQty = int64(c.Qty)
+	}
+	if c.LimitPx > 0 {
+		p.MaxConcentrationNotional = c.LimitPx
+	}
+	return p
+}
+
+// logAct writes the one log line of an act. inputSeq 0: the outcome is unknown.
+func logAct(log *slog.Logger, n *note.Note, inputSeq uint64, millis int64) {
+	level, text := slog.LevelInfo, "operator act"
+	if inputSeq == 0 {
+		level, text = slog.LevelWarn, "operator act: its outcome is unknown"
+	}
+	log.Log(context.Background(), level, text, "kind", n.Kind, "sequence", inputSeq,
+		"subject", n.Subject,
+		"address", n.Address, "reason", n.Reason, "object", string(n.Object), "old", string(n.Old),
+		"new", string(n.New))
+}

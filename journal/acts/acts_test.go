@@ -1,0 +1,216 @@
+package acts
+
+import (
+	"context"
+	"encoding/binary"
+	"strings"
+	"testing"
+
+	"posttrade/journal"
+	"posttrade/matcher"
+	"posttrade/matcher/desk"
+	"posttrade/matcher/note"
+	"posttrade/ring"
+)
+
+// history is a journal in memory: commands and their texts.
+type history struct {
+	t     *testing.T
+	cmds  []matcher.Command
+	texts map[uint64][]byte
+	reads int
+}
+
+func (h *history) Head() (uint64, uint64) { return uint64(len(h.cmds)), 0 }
+
+func (h *history) ReplayTo(ctx context.Context, from, to uint64,
+	fn func([]matcher.Command, journal.ClientIDs) error) error {
+	for at := from; at <= to; at += 3 { // commits of three commands
+		part := h.cmds[at-1 : min(at+2, to)]
+		h.reads += len(part)
+		if err := fn(part, journal.IDsOf(at, h.encode(at, part))); err != nil {
+			return err
+		}
+	}
+	return ctx.Err()
+}
+
+// encode is the payload of a block of client ids.
+func (h *history) encode(first uint64, part []matcher.Command) (b []byte) {
+	last := first
+	for i := range part {
+		if text := h.texts[part[i].InputSeq]; len(text) > 0 {
+			b = binary.AppendUvarint(b, part[i].InputSeq-last)
+			b = append(append(b, byte(len(text))), text...)
+			last = part[i].InputSeq
+		}
+	}
+	return b
+}
+
+func (h *history) add(c matcher.Command, text []byte) {
+	c.InputSeq = uint64(len(h.cmds) + 1)
+	h.cmds = append(h.cmds, c)
+	if len(text) > 0 {
+		h.texts[c.InputSeq] = text
+	}
+}
+
+// noted adds a note and the first sequenced of its commands.
+func (h *history) noted(n note.Note, sequenced int, acts ...matcher.Command) {
+	h.t.Helper()
+	memory, err := ring.Anonymous(ring.MPSCBytes[matcher.Command](2048))
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	defer memory.Close()
+	in, err := ring.NewMPSC[matcher.Command](memory, 2048)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	d, err := desk.New(in, 1)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	w, err := n.Write()
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	ticket, err := d.Acquire(w.Len() + len(acts))
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	for i := range acts {
+		*ticket.Command(w.Len() + i) = acts[i]
+	}
+	w.Put(ticket, 1_700_000_000_000)
+	for i := range w.Len() + sequenced {
+		c := *ticket.Command(i)
+		if err := c.Verify(); err != nil {
+			h.t.Fatal(err)
+		}
+		c.LeaderEpoch = 7 // a cluster sets it after the submission
+		h.add(c, ticket.ClientID(i))
+	}
+	ticket.Release()
+}
+
+func control(t matcher.CommandType, edit func(c *matcher.Command)) matcher.Command {
+	c := matcher.NewCommand(t)
+	c.EventTimeMillis = 1_700_000_000_000
+	edit(&c)
+	return c
+}
+
+func policy(version int64, kill matcher.Side) matcher.Command {
+	return control(matcher.PolicyControl, func(c *matcher.Command) { c.PriceTicks, c.Side = version, kill })
+}
+
+func tick(px int64) matcher.Command {
+	return control(matcher.PriceTick, func(c *matcher.Command) { c.SecurityID, c.PriceTicks = 1, px })
+}
+
+func read(t *testing.T, r *Reader, q Query) string {
+	t.Helper()
+	var b []byte
+	if err := r.Read(context.Background(), q, func(r *Record) error {
+		b = r.AppendJSON(b)
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+func ticker(uint32) string { return "AAA" }
+
+func TestActsAreReadWithTheirNotes(t *testing.T) {
+	h := &history{t: t, texts: map[uint64][]byte{}}
+	h.add(policy(1, 1), nil) // of a build that wrote no notes
+	h.add(tick(5_000_000), nil)
+	long := strings.Repeat("ü", note.MaxReason) // many parts, cut between characters
+	h.noted(note.Note{Kind: note.KillSwitch, Subject: "alice", Address: "10.0.0.1", Reason: long,
+		Object: note.Value(map[string]string{"policy": "risk"}), Old: note.Value(true),
+		New: note.Value(false)}, 1, policy(2, 0))
+	killed := len(h.cmds)
+	h.noted(note.Note{Kind: note.Price, Subject: "bob", Old: note.Value([]any{nil, 5})}, 2,
+		tick(6_000_000), tick(7_000_000))
+	priced := len(h.cmds)
+	h.noted(note.Note{Kind: note.Settlement, Subject: "bob",
+		Object: note.Value(map[string]any{"tradeId": "trd-1", "accountId": 9})}, 0)
+	r := New(h, ticker)
+	all := strings.Split(strings.TrimSpace(read(t, r, Query{Limit: 100})), "\n")
+	if len(all) != 5 {
+		t.Fatalf("%d records: %q", len(all), all)
+	}
+	const time = `"time":"2023-11-14T22:13:20.000Z"`
+	want := []string{
+		`{"kind":"kill-switch","sequence":1,` + time + `,"subject":null,"address":null,"reason":null,` +
+			`"object":{"policy":"risk"},"old":null,"new":{"policyVersion":1,"killSwitch":true}}`,
+		`"subject":"alice","address":"10.0.0.1","reason":"` + long + `","object":{"policy":"risk"},"old":true,"new":false}`,
+		`"object":{"security":"AAA"},"old":null,"new":6}`,
+		`"object":{"security":"AAA"},"old":5,"new":7}`,
+		`"object":{"accountId":9,"tradeId":"trd-1"},"old":null,"new":null}`,
+	}
+	for i := range want {
+		if !strings.HasSuffix(all[i], want[i]) {
+			t.Errorf("record %d is %s", i, all[i])
+		}
+	}
+	for _, tt := range []struct {
+		name string
+		q    Query
+		want []string
+	}{
+		{"by subject", Query{Subject: "alice"}, all[1:2]},
+		{"by kind", Query{Kind: note.Price}, all[2:4]},
+		{"by account", Query{AccountID: 9}, all[4:]},
+		{"the first page", Query{Limit: 2}, all[:2]},
+		{"the page behind it", Query{From: uint64(killed) + 1, Limit: 2}, all[2:4]},
+		{"from the act itself, its note before", Query{From: uint64(killed), Limit: 1}, all[1:2]},
+		{"from the second price", Query{From: uint64(priced)}, all[3:]},
+	} {
+		if got := strings.Split(strings.TrimSpace(read(t, r, tt.q)), "\n"); strings.Join(got, "\n") !=
+			strings.Join(tt.want, "\n") {
+			t.Errorf("%s: %q", tt.name, got)
+		}
+	}
+}
+
+// A crash can leave a note whose command was never sequenced. What follows it is not its act.
+func TestANoteIsBelievedOnlyWithItsOwnCommands(t *testing.T) {
+	h := &history{t: t, texts: map[uint64][]byte{}}
+	n := note.Note{Kind: note.Price, Subject: "mallory", Old: note.Value([]any{nil})}
+	h.noted(n, 0, tick(6_000_000))
+	h.add(tick(9_000_000), nil) // of the feed
+	h.noted(note.Note{Kind: note.KillSwitch, Subject: "mallory"}, 0, policy(2, 1))
+	h.noted(note.Note{Kind: note.KillSwitch, Subject: "bob"}, 1, policy(3, 1))
+	got := read(t, New(h, ticker), Query{Limit: 10})
+	if strings.Contains(got, "mallory") || strings.Count(got, "\n") != 1 || !strings.Contains(got, "bob") {
+		t.Errorf("%s", got)
+	}
+}
+
+// Stretches without an act are walked through once.
+func TestQuietStretchesAreLeftOut(t *testing.T) {
+	h := &history{t: t, texts: map[uint64][]byte{}}
+	quiet := func() {
+		for range 2*minQuiet + longest {
+			h.add(tick(1_000_000), nil)
+		}
+	}
+	quiet()
+	h.noted(note.Note{Kind: note.KillSwitch, Subject: "bob"}, 1, policy(3, 1))
+	quiet()
+	r := New(h, ticker)
+	first := read(t, r, Query{Limit: 10})
+	before := h.reads
+	h.noted(note.Note{Kind: note.KillSwitch, Subject: "eve"}, 1, policy(4, 0))
+	second := read(t, r, Query{Limit: 10})
+	if again := h.reads - before; again > 4*longest {
+		t.Errorf("%d commands were read again", again)
+	}
+	if !strings.HasPrefix(second, first) || strings.Count(second, "\n") != 2 {
+		t.Errorf("%s", second)
+	}
+}

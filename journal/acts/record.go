@@ -1,0 +1,170 @@
+package acts
+
+import (
+	"bytes"
+	"encoding/json"
+	"strconv"
+	"time"
+
+	"posttrade/matcher"
+	"posttrade/matcher/note"
+	"posttrade/matcher/strictjson"
+)
+
+// Record is one act.
+type Record struct {
+	Kind      string
+	Sequence  uint64 // of its command; of an act that is none, of its note
+	Millis    int64
+	Subject   string // "" where it is not known
+	Address   string
+	Reason    string
+	Object    json.RawMessage // JSON text, nil for null; so are the next two
+	Old, New  json.RawMessage
+	accountID uint64
+	orderID   string
+}
+
+// newRecord completes a record from what its object names.
+func newRecord(kind string, sequence uint64, millis int64, n *note.Note) Record {
+	r := Record{Kind: kind, Sequence: sequence, Millis: millis, Subject: n.Subject,
+		Address: n.Address, Reason: n.Reason, Object: n.Object, Old: n.Old, New: n.New}
+	var names struct {
+		AccountID uint64 `json:"accountId"`
+		OrderID   string `json:"orderId"`
+	}
+	if json.Unmarshal(n.Object, &names) == nil { // an object of another shape names neither
+		r.accountID, r.orderID = names.AccountID, names.OrderID
+	}
+	return r
+}
+
+// line is a record as one line of JSON, in the order of its members.
+type line struct {
+	Kind     string          `json:"kind"`
+	Sequence uint64          `json:"sequence"`
+	Time     string          `json:"time"`
+	Subject  *string         `json:"subject"`
+	Address  *string         `json:"address"`
+	Reason   *string         `json:"reason"`
+	Object   json.RawMessage `json:"object"`
+	Old      json.RawMessage `json:"old"`
+	New      json.RawMessage `json:"new"`
+}
+
+// AppendJSON appends the record as a line: an object with the members kind, sequence, time, subject,
+// address, reason, object, old and new, and a newline. What is not known is null.
+func (r *Record) AppendJSON(b []byte) []byte {
+	text := note.Value(line{
+		Kind: r.Kind, Sequence: r.Sequence,
+		Time:    time.UnixMilli(r.Millis).UTC().Format("2006-01-02T15:04:05.000Z07:00"),
+		Subject: known(r.Subject), Address: known(r.Address), Reason: known(r.Reason),
+		Object: r.Object, Old: r.Old, New: r.New,
+	})
+	return append(append(b, text...), '\n')
+}
+
+func known(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
+}
+
+// amount is a number of millionths as JSON, null for 0.
+func amount(px int64) json.RawMessage {
+	if px == 0 {
+		return json.RawMessage("null")
+	}
+	return strictjson.FormatDecimal(nil, px)
+}
+
+// members builds a JSON object, in order.
+type members struct{ b bytes.Buffer }
+
+func (m *members) add(name string, value any) *members {
+	sep := byte(',')
+	if m.b.Len() == 0 {
+		sep = '{'
+	}
+	m.b.WriteByte(sep)
+	m.b.WriteString(strconv.Quote(name))
+	m.b.WriteByte(':')
+	m.b.Write(note.Value(value))
+	return m
+}
+
+func (m *members) object() json.RawMessage {
+	m.b.WriteByte('}')
+	return m.b.Bytes()
+}
+
+// bare is the record of an act without a note, false for a command that is none. Each kind is the
+// one that the same command has in a note, as far as the command alone tells.
+func bare(c *matcher.Command, ticker func(id uint32) string) (Record, bool) {
+	var n note.Note
+	var new members
+	switch c.Type {
+	case matcher.PolicyControl:
+		n.Kind = note.KillSwitch
+		new.add("policyVersion", c.PriceTicks).add("killSwitch", c.Side == 1)
+		if c.Side == 0 && (c.Qty > 0 || c.LimitPx > 0) {
+			n.Kind = note.Limits
+		}
+		if c.Qty > 0 {
+			new.add("maxPositionQuantity", c.Qty)
+		}
+		if c.LimitPx > 0 {
+			new.add("maxConcentrationNotional", amount(c.LimitPx))
+		}
+		n.Object = named("policy", "risk")
+	case matcher.AccountControl:
+		if c.OrderRef != 0 {
+			return Record{}, false // of the control feed
+		}
+		n.Kind = enabling(c.Side)
+		new.add("enabled", c.Side&matcher.SecurityEnabled != 0)
+		n.Object = named("accountId", c.AccountID)
+	case matcher.SecurityControl:
+		if c.OrderRef != 0 {
+			return Record{}, false
+		}
+		if n.Kind = enabling(c.Side); c.Side&matcher.SecurityHalted != 0 {
+			n.Kind = note.Halt
+		}
+		new.add("enabled", c.Side&matcher.SecurityEnabled != 0).
+			add("halted", c.Side&matcher.SecurityHalted != 0)
+		n.Object = named("security", ticker(c.SecurityID))
+	case matcher.RestrictionControl:
+		n.Kind = note.Restrict
+		new.add("restricted", c.Side == 1)
+		n.Object = named("security", ticker(c.SecurityID))
+	case matcher.ForceFill:
+		n.Kind = note.ForceFill
+		new.add("quantity", c.Qty).add("price", amount(c.LimitPx))
+		var object members
+		n.Object = object.add("orderId", "ord-"+strconv.FormatUint(uint64(c.OrderRef), 10)).
+			add("accountId", c.AccountID).object()
+	case matcher.CapacityControl:
+		n.Kind = note.Capacity
+		new.add("accounts", c.AccountID).add("securities", c.SecurityID).add("contracts", c.Qty)
+		n.Object = named("capacity", "engine")
+	default:
+		return Record{}, false
+	}
+	n.New = new.object()
+	return newRecord(n.Kind, c.InputSeq, c.EventTimeMillis, &n), true
+}
+
+// named is an object of one member.
+func named(name string, value any) json.RawMessage {
+	var m members
+	return m.add(name, value).object()
+}
+
+func enabling(side matcher.Side) string {
+	if side&matcher.SecurityEnabled != 0 {
+		return note.Enable
+	}
+	return note.Disable
+}

@@ -1,0 +1,119 @@
+package note
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"unicode/utf8"
+
+	"posttrade/matcher"
+	"posttrade/matcher/desk"
+)
+
+// The kinds of acts.
+const (
+	KillSwitch = "kill-switch" // a policy that sets or lifts the kill switch
+	Limits     = "limits"      // a change of risk limits
+	Enable     = "enable"      // of an account or a security
+	Disable    = "disable"
+	Halt       = "halt" // a security is halted, or no longer
+	Restrict   = "restriction"
+	Price      = "price"      // set by hand
+	ForceFill  = "force-fill" // of an order
+	Capacity   = "capacity"   // a start has raised a capacity
+	Settlement = "settlement" // forced, before its date
+	Repair     = "repair"     // rows made again from the journal
+	Epoch      = "epoch"      // a source has begun a new one
+	MemberAdd  = "member-add"
+	MemberGone = "member-remove"
+	Revoke     = "token-revoke"
+)
+
+// Kinds are all of them.
+var Kinds = []string{KillSwitch, Limits, Enable, Disable, Halt, Restrict, Price, ForceFill, Capacity,
+	Settlement, Repair, Epoch, MemberAdd, MemberGone, Revoke}
+
+// Bounds of a note.
+const (
+	MaxReason = 500 // characters
+	pieceSize = desk.MaxClientIDBytes
+)
+
+// Errors.
+var (
+	ErrSize   = errors.New("the note is too long")
+	ErrReason = errors.New("is not 1 to 500 characters of UTF-8 without control characters")
+)
+
+// Note is what is put on record with an act. The three values are JSON texts; nil is null.
+type Note struct {
+	Kind    string `json:"kind"`
+	Subject string `json:"subject,omitempty"` // of the token; "" for an act of the machine
+	Address string `json:"address,omitempty"` // that the act came from
+	Reason  string `json:"reason,omitempty"`  // as CheckReason allows it
+	// Object names what the act is about by members such as accountId, security, orderId, tradeId.
+	Object json.RawMessage `json:"object,omitempty"`
+	// Old and New are the values before and after. Of a note of kind Price about several commands,
+	// Old is an array with the price before each of them.
+	Old json.RawMessage `json:"old,omitempty"`
+	New json.RawMessage `json:"new,omitempty"`
+}
+
+// Value returns v as the JSON text of an object or value. v is of plain types.
+func Value(v any) json.RawMessage {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		panic("note: a value of plain types does not marshal: " + err.Error())
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte{'\n'})
+}
+
+// Written is a note as text in pieces, ready for a ticket.
+type Written struct{ pieces [][]byte }
+
+// Write makes the text of a note. ErrSize when it needs more than matcher.MaxNoteParts commands.
+func (n *Note) Write() (Written, error) {
+	pieces := cut(Value(n))
+	if len(pieces) > matcher.MaxNoteParts {
+		return Written{}, fmt.Errorf("note: kind=%s parts=%d: %w", n.Kind, len(pieces), ErrSize)
+	}
+	return Written{pieces}, nil
+}
+
+// cut divides a text in UTF-8 into pieces of at most pieceSize bytes, between two characters.
+func cut(text []byte) (pieces [][]byte) {
+	for len(text) > pieceSize {
+		end := pieceSize
+		for !utf8.RuneStart(text[end]) {
+			end--
+		}
+		pieces, text = append(pieces, text[:end]), text[end:]
+	}
+	return append(pieces, text)
+}
+
+// Len is the number of commands that the note takes.
+func (w Written) Len() int { return len(w.pieces) }
+
+// Put writes the note into the first Len places of a ticket. All places behind are commands that the
+// note is about: they are complete, the event times too, and stay as they are.
+func (w Written) Put(t *desk.Ticket, nowMillis int64) {
+	acts := t.Len() - w.Len()
+	binds := int64(0)
+	if acts > 0 {
+		all := make([]matcher.Command, acts)
+		for i := range all {
+			all[i] = *t.Command(w.Len() + i)
+		}
+		binds = matcher.ActsHash(all)
+	}
+	for i, piece := range w.pieces {
+		c := t.Command(i)
+		*c = matcher.NewOperatorNote(i, w.Len(), acts, binds)
+		c.EventTimeMillis = nowMillis
+		t.SetClientID(i, piece)
+	}
+}
