@@ -63,7 +63,13 @@ func ownRoute(r route) bool {
 }
 
 // lastingRoute reports an endpoint that goes through the whole history.
-func lastingRoute(r route) bool { return r == routeSweep || r == routeReport }
+func lastingRoute(r route) bool {
+	switch r {
+	case routeSweep, routeReport, routeRepair, routeStatement:
+		return true
+	}
+	return false
+}
 
 // consistency reads how current a read has to be. A write always goes to the leader.
 func consistency(ctx *fasthttp.RequestCtx, method methods) (confirmed bool, p problem) {

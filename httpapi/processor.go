@@ -121,6 +121,10 @@ func (q *inquiry) serve() problem {
 		return q.sweepOrphans()
 	case routeLastSweep:
 		return q.showLastSweep()
+	case routeRepair:
+		return q.repairTrades()
+	case routeStatement:
+		return q.takeStatement()
 	case routeTCAReport:
 		return q.showTCAReport(string(id))
 	case routeTCASummary:
@@ -151,6 +155,10 @@ func processorRouteOf(path []byte) (r route, id []byte) {
 		return routeSweep, nil
 	case "/recon/orphan-sweep/last":
 		return routeLastSweep, nil
+	case "/recon/repair":
+		return routeRepair, nil
+	case "/recon/statement":
+		return routeStatement, nil
 	case "/tca/summary":
 		return routeTCASummary, nil
 	case "/actuator/prometheus":
