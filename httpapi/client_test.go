@@ -155,9 +155,23 @@ func TestTypedClientTalksToTheTradeProcessor(t *testing.T) {
 		t.Errorf("status %+v", s)
 	}
 	breaks := must[client.BreakPage](t)(c.ReconBreaks("", 0, ""))
-	if len(breaks.Items) != 3 || breaks.Items[0].Projection != nil ||
-		breaks.Items[1].Projection.Price != -1_500_000 || breaks.NextCursor != "page2" {
+	if len(breaks.Items) != 5 || breaks.Items[0].Projection != nil ||
+		breaks.Items[1].Projection.Price != -1_500_000 || breaks.NextCursor != "page2" ||
+		breaks.Items[2].Projection.Sequence != 7 || breaks.Items[4].Statement.AccountID != 2 {
 		t.Errorf("breaks %+v", breaks)
+	}
+	repair := must[client.Repair](t)(c.RepairRows(client.RepairQuery{From: "trd-1", To: "trd-6",
+		Reason: "a test"}))
+	if repair.RepairID != 3 || repair.Repaired != 2 || repair.Items[0].Was != nil ||
+		repair.Items[1].Was.SettlementDate != "infinity" || repair.Items[1].Now.Sequence != 12 ||
+		r.fakes.repaired.Reason != "a test" {
+		t.Errorf("repair %+v", repair)
+	}
+	line := client.StatementLine{ID: "ext-A.1", AccountID: 1, Security: "AAA", Side: "Buy", Quantity: 5,
+		Price: client.Units(2), Timestamp: time.UnixMilli(testStart)}
+	if s := must[client.Statement](t)(c.TakeStatement([]client.StatementLine{line})); s.Accepted != 1 ||
+		r.fakes.lines[0].Price != 2_000_000 || r.fakes.lines[0].TimeMillis != testStart {
+		t.Errorf("statement %+v of %+v", s, r.fakes.lines)
 	}
 	if _, err := c.LastOrphanSweep(); !errors.As(err, &p) || p.Code != string(CodeSweepNotFound) {
 		t.Errorf("no sweep yet: %v", err)

@@ -72,7 +72,11 @@ func leaderRoute(r route) bool {
 
 // lastingRoute reports an endpoint that goes through the whole history.
 func lastingRoute(r route) bool {
-	return r == routeSweep || r == routeReport || r == routeActs
+	switch r {
+	case routeSweep, routeReport, routeActs, routeRepair, routeStatement:
+		return true
+	}
+	return false
 }
 
 // consistency reads how current a read has to be. A write always goes to the leader.

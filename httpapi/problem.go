@@ -67,6 +67,7 @@ const (
 	CodeNotCaughtUp     Code = "NOT_CAUGHT_UP"   // the price history has not reached the trade
 	CodeNotIndexed      Code = "NOT_INDEXED"     // no full-history index was made yet
 	CodeSweepRunning    Code = "SWEEP_RUNNING"   // an orphan sweep is under way
+	CodeRepairRunning   Code = "REPAIR_RUNNING"  // a repair of rows is under way
 	CodeReindexRunning  Code = "REINDEX_RUNNING" // a full-history reindex is under way
 	CodeStopping        Code = "STOPPING"        // the service is being stopped
 )
@@ -225,10 +226,14 @@ var (
 	problemMaster = problem{status: 401, code: CodeUnauthorized,
 		detail: "the header X-Auth-Master-Secret is missing or wrong"}
 	problemTrade   = problem{status: 404, code: CodeTradeNotFound, detail: "no such trade"}
+	problemNoCosts = problem{status: 404, code: CodeTradeNotFound,
+		detail: "a booking from outside: the journal has no price history for it"}
 	problemNoSweep = problem{status: 404, code: CodeSweepNotFound,
 		detail: "no orphan sweep was made yet"}
 	problemSweeping = problem{status: 409, code: CodeSweepRunning,
 		detail: "an orphan sweep is under way"}
+	problemRepairing = problem{status: 409, code: CodeRepairRunning,
+		detail: "a repair is under way"}
 	problemIndexing = problem{status: 409, code: CodeReindexRunning,
 		detail: "a reindex of the full history is under way"}
 	problemReports = problem{status: 429, code: CodeTooManyRequests,

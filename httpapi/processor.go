@@ -150,6 +150,10 @@ func (q *inquiry) run(r route, id []byte) problem {
 		return q.sweepOrphans()
 	case routeLastSweep:
 		return q.showLastSweep()
+	case routeRepair:
+		return q.repairTrades()
+	case routeStatement:
+		return q.takeStatement()
 	case routeTCAReport:
 		return q.showTCAReport(string(id))
 	case routeTCASummary:
@@ -180,6 +184,10 @@ func processorRouteOf(path []byte) (r route, id []byte) {
 		return routeSweep, nil
 	case "/recon/orphan-sweep/last":
 		return routeLastSweep, nil
+	case "/recon/repair":
+		return routeRepair, nil
+	case "/recon/statement":
+		return routeStatement, nil
 	case "/tca/summary":
 		return routeTCASummary, nil
 	case "/actuator/prometheus":

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
@@ -39,8 +40,14 @@ const testMaster = "a master secret of the tests"
 // farAccount is the largest account id.
 const farAccount = 1<<32 - 1
 
-// testTrades are the rows of a processorRig: accounts 1, 2 and farAccount.
+// testTrades are the rows of a processorRig: accounts 1, 2 and farAccount. The last one is a booking
+// from outside.
 func testTrades() (rows []store.Trade) {
+	defer func() {
+		outside := rows[len(rows)-1]
+		outside.ID, outside.Seq, outside.OrderID, outside.Sequence = "ext-A.1", store.FirstExternal, "", 0
+		rows = append(rows, outside)
+	}()
 	for i, account := range []uint32{1, 1, 2, 1, 2, farAccount} {
 		seq := uint64(i + 1)
 		t := store.Trade{ID: store.TradeID(seq), Seq: seq, AccountID: account, Security: "AAA",
@@ -72,16 +79,18 @@ type fakes struct {
 	calls    atomic.Int64
 	timeless atomic.Int64 // calls without a deadline
 
-	mu      sync.Mutex
-	rows    []store.Trade
-	err     error             // of everything
-	gone    bool              // Force does not find what Trade has found
-	swept   bool              // there was an orphan sweep
-	last    recon.BreakQuery  // asked for
-	summary tca.SummaryQuery  // asked for
-	filter  store.TradeFilter // of requests
-	block   chan struct{}     // OrphanSweep waits for it or for the context's end; nil: no wait
-	entered chan struct{}     // OrphanSweep has begun
+	mu       sync.Mutex
+	rows     []store.Trade
+	err      error            // of everything
+	gone     bool             // Force does not find what Trade has found
+	swept    bool             // there was an orphan sweep
+	last     recon.BreakQuery // asked for
+	lines    []recon.StatementLine
+	repaired recon.RepairQuery
+	summary  tca.SummaryQuery  // asked for
+	filter   store.TradeFilter // of requests
+	block    chan struct{}     // OrphanSweep waits for it or for the context's end; nil: no wait
+	entered  chan struct{}     // OrphanSweep has begun
 
 	marks map[string][]store.Mark // published, by date and version
 }
@@ -151,7 +160,7 @@ func (f reconciler) Status(ctx context.Context) (recon.Status, error) {
 		return recon.Status{}, err
 	}
 	s := recon.Status{Cursor: 6, Matched: 3, MissingInProjection: 2, FieldMismatch: 1,
-		Orphans: 4, Lag: 7}
+		Orphans: 4, Lag: 7, External: 9, ExternalUnmatched: 2}
 	if f.swept {
 		s.LastSweepMillis, s.LastOrphanSweepMillis = testStart, testStart+1
 	}
@@ -179,7 +188,12 @@ func (f reconciler) Breaks(ctx context.Context, q recon.BreakQuery) ([]recon.Bre
 			FirstSeenMillis: testStart, LastSeenMillis: testStart + 2},
 		{Class: recon.FieldMismatch, TradeID: "trd-2", TradeSeq: 2, Fields: []string{"account", "price"},
 			Journal: fill, Projection: row},
-		{Class: recon.OrphanInProjection, TradeID: "trd-9\u00e9", TradeSeq: 9, Projection: row},
+		{Class: recon.OrphanInProjection, TradeID: "trd-9\u00e9", TradeSeq: 9, Projection: row,
+			ProjectionRest: &recon.Rest{Status: "Settled", SettlementDate: store.NoDate, OrderID: "x",
+				Sequence: 7, BookedMillis: testStart, UpdatedMillis: testStart + 1}},
+		{Class: recon.FieldMismatch, TradeID: "trd-3", TradeSeq: 3, Fields: []string{"bookedAt"},
+			Journal: fill, JournalRest: &recon.Rest{SettlementDate: store.DateOf(2026, 3, 3)}},
+		{Class: recon.External, TradeID: "ext-1", Projection: fill, Statement: row},
 	}, "page2", nil
 }
 
@@ -210,6 +224,35 @@ func (f reconciler) LastOrphanSweep(ctx context.Context) (recon.SweepResult, boo
 		return recon.SweepResult{}, false, err
 	}
 	return f.result(), true, nil
+}
+
+func (f reconciler) Repair(ctx context.Context,
+	q recon.RepairQuery) (r recon.RepairResult, err error) {
+	if err := f.call(ctx); err != nil {
+		return r, err
+	}
+	f.set(func() { f.repaired = q })
+	if q.To > 6 {
+		return r, fmt.Errorf("recon: repair: %w", recon.ErrRange)
+	}
+	r = recon.RepairResult{Checked: 6, Matched: 4, Repaired: 2, Pending: 1, Truncated: true}
+	if !q.DryRun {
+		r.Repair = 3
+	}
+	was := recon.RepairedRow{Trade: f.rows[1], Date: "infinity"}
+	was.OrderID, was.Sequence = "nonsense", 0
+	r.Items = []recon.RepairItem{{TradeID: "trd-1", Fields: []string{"missing"}, Now: f.rows[0]},
+		{TradeID: "trd-2", Fields: []string{"price", "sequence"}, Was: &was, Now: f.rows[1]}}
+	return r, nil
+}
+
+func (f reconciler) TakeStatement(ctx context.Context,
+	lines []recon.StatementLine) (recon.Statement, error) {
+	if err := f.call(ctx); err != nil {
+		return recon.Statement{}, err
+	}
+	f.set(func() { f.lines = lines })
+	return recon.Statement{Accepted: uint64(len(lines)), Matched: 1, Differing: 2, Missing: 3}, nil
 }
 
 // judge is the TCA of fakes.

@@ -3,6 +3,7 @@ package httpapi
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -90,6 +91,11 @@ func processorRows() (rows []row) {
 		row{"GET /trades?accountId=99&limit=0", "", "one", 400, CodeBadRequest},
 		row{"GET /trades/trd-2", "", "one", 200, ""},
 		row{"GET /trades/trd-6", "", "admin", 200, ""},
+		row{"GET /trades/ext-A.1", "", "admin", 200, ""},
+		row{"GET /trades/ext-A.1", "", "one", 403, CodeNotEntitled},
+		row{"GET /trades/ext-B", "", "admin", 404, CodeTradeNotFound},
+		row{"POST /trades/ext-A.1/settlement/force", "", "admin", 200, ""},
+		row{"GET /tca/report/ext-A.1", "", "admin", 404, CodeTradeNotFound},
 		row{"GET /tca/report/trd-2", "", "one", 200, ""},
 		row{"GET /recon/breaks?cursor=page2&class=FIELD_MISMATCH&limit=1000", "", "admin", 200, ""},
 		row{"GET /health", "", "", 200, ""},
@@ -124,6 +130,9 @@ func failingRows(status int, code Code) (rows []row) {
 	}
 	return append(rows, row{"GET /health", "", "", 200, ""},
 		row{"GET /actuator/prometheus", "", "", 200, ""},
+		row{"POST /recon/repair", goodRepair, "admin", status, code},
+		row{"POST /recon/repair", goodRepair, "one", 403, CodeAdminRequired},
+		row{"POST /recon/statement", goodStatement, "admin", status, code},
 		row{putMarksRequest, goodMarks, "admin", status, code}, row{putMarksRequest, goodMarks, "", 401,
 			CodeUnauthorized})
 }
@@ -140,7 +149,7 @@ func TestProcessorContract(t *testing.T) {
 		prepare func(r *processorRig)
 		rows    []row
 	}{
-		{"all is well", nil, nil, append(processorRows(), marksRows()...)},
+		{"all is well", nil, nil, slices.Concat(processorRows(), marksRows(), repairRequests())},
 		{"no database", nil, wrapped(store.ErrUnavailable), failingRows(503, CodeDatabaseUnavailable)},
 		{"no lock", nil, wrapped(fmt.Errorf("%w: %w", store.ErrUnavailable, store.ErrLocked)),
 			failingRows(503, CodeDatabaseLocked)},
@@ -151,6 +160,8 @@ func TestProcessorContract(t *testing.T) {
 		{"broken", nil, wrapped(errPlanted), failingRows(500, CodeInternal)},
 		{"a sweep under way", nil, wrapped(recon.ErrBusy),
 			[]row{{"POST /recon/orphan-sweep", "", "admin", 409, CodeSweepRunning}}},
+		{"a repair under way", nil, wrapped(recon.ErrRepairing),
+			[]row{{"POST /recon/repair", goodRepair, "admin", 409, CodeRepairRunning}}},
 		{"a reindex under way", nil, wrapped(blotter.ErrReindexing),
 			[]row{{"POST /recon/orphan-sweep", "", "admin", 409, CodeReindexRunning}}},
 		{"the history behind", func(d *ProcessorDeps) { d.Trades = &fakes{rows: testTrades()} },
@@ -260,6 +271,7 @@ func TestProcessorDocuments(t *testing.T) {
 			strings.Replace(first, "Processing", "Settled", 1)},
 		{"GET /recon/status", "two",
 			`{"cursor":6,"matched":3,"missingInProjection":2,"fieldMismatch":1,"orphans":4,"lag":7,` +
+				`"external":9,"externalUnmatched":2,` +
 				`"lastSweepAt":null,"lastOrphanSweepAt":null}`},
 		{"GET /recon/breaks", "admin", `{"items":[` +
 			`{"class":"MISSING_IN_PROJECTION","tradeId":"trd-1","tradeSeq":1,"fields":[],"journal":` + fill +
@@ -267,13 +279,23 @@ func TestProcessorDocuments(t *testing.T) {
 			`"firstSeenAt":"2026-03-02T10:00:00.000Z","lastSeenAt":"2026-03-02T10:00:00.002Z"},` +
 			`{"class":"FIELD_MISMATCH","tradeId":"trd-2","tradeSeq":2,"fields":["account","price"],"journal":` + fill + `,"projection":` + broken + `,` +
 			`"firstSeenAt":"1970-01-01T00:00:00.000Z","lastSeenAt":"1970-01-01T00:00:00.000Z"},` +
-			`{"class":"ORPHAN_IN_PROJECTION","tradeId":"trd-9é","tradeSeq":9,"fields":[],"journal":null,"projection":` + broken + `,` +
+			`{"class":"ORPHAN_IN_PROJECTION","tradeId":"trd-9é","tradeSeq":9,"fields":[],"journal":null,"projection":` +
+			strings.TrimSuffix(broken, "}") + `,"status":"Settled","settlementDate":null,"orderId":"x","sequence":7,` +
+			`"bookedAt":"2026-03-02T10:00:00.000Z","updatedAt":"2026-03-02T10:00:00.001Z"},` +
+			`"firstSeenAt":"1970-01-01T00:00:00.000Z","lastSeenAt":"1970-01-01T00:00:00.000Z"},` +
+			`{"class":"FIELD_MISMATCH","tradeId":"trd-3","tradeSeq":3,"fields":["bookedAt"],"journal":` +
+			strings.TrimSuffix(fill, "}") + `,"status":null,"settlementDate":"2026-03-03","orderId":null,"sequence":null,` +
+			`"bookedAt":null,"updatedAt":null},"projection":null,` +
+			`"firstSeenAt":"1970-01-01T00:00:00.000Z","lastSeenAt":"1970-01-01T00:00:00.000Z"},` +
+			`{"class":"EXTERNAL","tradeId":"ext-1","tradeSeq":null,"fields":[],"journal":null,"projection":` + fill +
+			`,"statement":` + broken + `,` +
 			`"firstSeenAt":"1970-01-01T00:00:00.000Z","lastSeenAt":"1970-01-01T00:00:00.000Z"}],"nextCursor":"page2"}`},
 		{"GET /recon/breaks?cursor=page2", "admin", `{"items":[],"nextCursor":null}`},
 		{"POST /recon/orphan-sweep", "admin", sweep},
 		{"GET /recon/orphan-sweep/last", "admin", sweep},
 		{"GET /recon/status", "one",
 			`{"cursor":6,"matched":3,"missingInProjection":2,"fieldMismatch":1,"orphans":4,"lag":7,` +
+				`"external":9,"externalUnmatched":2,` +
 				`"lastSweepAt":"2026-03-02T10:00:00.000Z","lastOrphanSweepAt":"2026-03-02T10:00:00.001Z"}`},
 		{"GET /tca/report/trd-1", "one",
 			`{"tradeId":"trd-1","accountId":1,"security":"AAA","side":"Buy","quantity":10,"executionPrice":100.25,` +

@@ -15,6 +15,9 @@ type Recon interface {
 	Breaks(ctx context.Context, q recon.BreakQuery) (page []recon.Break, next string, err error)
 	OrphanSweep(ctx context.Context) (recon.SweepResult, error)
 	LastOrphanSweep(ctx context.Context) (r recon.SweepResult, found bool, err error)
+	// Repair makes rows again from the journal; recon.ErrRange above the durable head.
+	Repair(ctx context.Context, q recon.RepairQuery) (recon.RepairResult, error)
+	TakeStatement(ctx context.Context, lines []recon.StatementLine) (recon.Statement, error)
 }
 
 // showReconStatus is GET /recon/status. Any valid token is enough: it shows counts only.
@@ -40,6 +43,10 @@ func (q *inquiry) showReconStatus() problem {
 	b = appendUint(b, s.Orphans)
 	b = append(b, `,"lag":`...)
 	b = appendUint(b, s.Lag)
+	b = append(b, `,"external":`...)
+	b = appendUint(b, s.External)
+	b = append(b, `,"externalUnmatched":`...)
+	b = appendUint(b, s.ExternalUnmatched)
 	b = append(b, `,"lastSweepAt":`...)
 	b = appendMoment(b, s.LastSweepMillis)
 	b = append(b, `,"lastOrphanSweepAt":`...)
@@ -102,21 +109,29 @@ func appendBreak(b []byte, k *recon.Break) []byte {
 	b = append(b, `,"tradeId":`...)
 	b = appendString(b, k.TradeID)
 	b = append(b, `,"tradeSeq":`...)
-	b = appendUint(b, k.TradeSeq)
+	if k.Class == recon.External {
+		b = append(b, "null"...)
+	} else {
+		b = appendUint(b, k.TradeSeq)
+	}
 	b = append(b, `,"fields":`...)
 	b = appendStrings(b, k.Fields)
 	b = append(b, `,"journal":`...)
-	b = appendSideOfBreak(b, k.Journal)
+	b = appendSideOfBreak(b, k.Journal, k.JournalRest)
 	b = append(b, `,"projection":`...)
-	b = appendSideOfBreak(b, k.Projection)
+	b = appendSideOfBreak(b, k.Projection, k.ProjectionRest)
+	if k.Class == recon.External {
+		b = append(b, `,"statement":`...)
+		b = appendSideOfBreak(b, k.Statement, nil)
+	}
 	b = append(b, `,"firstSeenAt":`...)
 	b = appendTime(b, k.FirstSeenMillis)
 	b = append(b, `,"lastSeenAt":`...)
 	return append(appendTime(b, k.LastSeenMillis), '}')
 }
 
-// appendSideOfBreak appends the fill or the row of a break, null for none.
-func appendSideOfBreak(b []byte, t *recon.Trade) []byte {
+// appendSideOfBreak appends the fill, the row or the statement's line of a break, null for none.
+func appendSideOfBreak(b []byte, t *recon.Trade, rest *recon.Rest) []byte {
 	if t == nil {
 		return append(b, "null"...)
 	}
@@ -131,7 +146,7 @@ func appendSideOfBreak(b []byte, t *recon.Trade) []byte {
 	b = append(b, `,"price":`...)
 	b = appendDecimal(b, t.Price)
 	b = append(b, `,"timestamp":`...)
-	return append(appendTime(b, t.TimeMillis), '}')
+	return appendRest(appendTime(b, t.TimeMillis), rest)
 }
 
 // appendStrings appends an array of strings.

@@ -64,6 +64,8 @@ const (
 	routeBreaks
 	routeSweep
 	routeLastSweep
+	routeRepair
+	routeStatement
 	routeTCAReport
 	routeTCASummary
 	routeScrape
@@ -111,7 +113,7 @@ var allowed = [routeCount]methods{
 	routeDevToken: methodPost, routeTradeList: methodGet, routeTrade: methodGet,
 	routeSettle:      methodPost,
 	routeReconStatus: methodGet, routeBreaks: methodGet, routeSweep: methodPost,
-	routeLastSweep: methodGet,
+	routeLastSweep: methodGet, routeRepair: methodPost, routeStatement: methodPost,
 	routeTCAReport: methodGet, routeTCASummary: methodGet, routeScrape: methodGet,
 	routeMarks: methodPut,
 

@@ -108,7 +108,7 @@ func bodyLimitOf(prefix string,
 	return func(target []byte) int {
 		path, _ := splitTarget(target)
 		switch r, _ := find(stripPrefix(path, prefix)); r {
-		case routeBatch, routePrices, routeMarks:
+		case routeBatch, routePrices, routeMarks, routeStatement:
 			return maxLargeBodyBytes
 		}
 		return maxBodyBytes

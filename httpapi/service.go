@@ -95,6 +95,8 @@ func (s *service) failed(err error) problem {
 		return problemIndexing
 	case errors.Is(err, recon.ErrBusy):
 		return problemSweeping
+	case errors.Is(err, recon.ErrRepairing):
+		return problemRepairing
 	case errors.Is(err, tca.ErrBehind), errors.Is(err, tca.ErrDamaged): // the index is being rebuilt
 		return problemBehind
 	case errors.Is(err, context.DeadlineExceeded):

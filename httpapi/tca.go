@@ -25,6 +25,9 @@ func (q *inquiry) showTCAReport(id string) problem {
 	if p.status != 0 {
 		return p
 	}
+	if t.External() {
+		return problemNoCosts
+	}
 	r, err := q.p.TCA.Report(ctx, t)
 	if err != nil {
 		return q.p.failed(err)

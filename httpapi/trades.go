@@ -94,7 +94,7 @@ func (q *inquiry) listTrades() problem {
 
 // ownTrade finds the trade of a path's id, if the caller may see its account.
 func (q *inquiry) ownTrade(ctx context.Context, id string) (t store.Trade, p problem) {
-	if _, ok := store.ParseTradeID(id); !ok {
+	if _, ok := store.ParseTradeID(id); !ok && !store.ExternalID(id) {
 		return t, problemTrade
 	}
 	t, found, err := q.p.Trades.Trade(ctx, id)
@@ -177,7 +177,11 @@ func appendTradeTerms(b []byte, t *store.Trade) []byte {
 	b = append(b, `{"id":`...)
 	b = appendString(b, t.ID)
 	b = append(b, `,"tradeSeq":`...)
-	b = appendUint(b, t.Seq)
+	if t.External() { // its trade_seq is no number of the journal
+		b = append(b, "null"...)
+	} else {
+		b = appendUint(b, t.Seq)
+	}
 	b = append(b, `,"accountId":`...)
 	b = appendUint(b, uint64(t.AccountID))
 	b = append(b, `,"security":`...)

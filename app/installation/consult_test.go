@@ -1,6 +1,7 @@
 package installation
 
 import (
+	"fmt"
 	"net"
 	"os"
 	"path/filepath"
@@ -64,6 +65,35 @@ func TestLookingAtARunningServer(t *testing.T) {
 	wantRun(t, settings.ExitFailed, "", "posttrade: ", "tca", "no trade at all", "--data.dir="+data)
 	wantRun(t, settings.ExitFailed, "", "400", "recon", "breaks", "--class=MATCHED",
 		"--data.dir="+data)
+	repair := func(code int, want, wrong string, args ...string) {
+		t.Helper()
+		wantRun(t, code, want, wrong, "recon", append([]string{"repair", "--data.dir=" + data}, args...)...)
+	}
+	repair(settings.ExitOK, "trd-2 missing compared 2, right 1, to be made again (dry run: nothing was "+
+		"changed) 1, not projected yet 0", "", "trd-1..trd-2", "--dry-run")
+	look("missing in projection 1")
+	repair(settings.ExitOK, "trd-2 missing compared 2, right 1, made again 1, not projected yet 0 "+
+		"repair 1;", "", "trd-1..trd-2", "--reason=row was deleted")
+	look("missing in projection 0", "field mismatch 0", "matched 2")
+	repair(settings.ExitOK, "compared 1, right 1, made again 0", "", "trd-2")
+	repair(settings.ExitFailed, "", "field to: above the last durable trade", "trd-1..trd-3")
+	for _, bad := range []string{"trd-5..trd-1", "trd-0..trd-1", "1..2", "trd-1..", "..trd-1",
+		"trd-1..trd-2..trd-3", "trd-1...trd-2", "ext-1", "trd-1..trd-9223372036854775808"} {
+		repair(settings.ExitUsage, "", "is not a range of trades", bad)
+	}
+	wantRun(t, settings.ExitUsage, "", "go with recon repair", "recon", "status", "--dry-run",
+		"--data.dir="+data)
+	found := ""
+	if err := db.Read(t.Context(), func(tx *store.Tx) error {
+		return tx.Query("select subject, address, reason, repaired, (select fields from "+
+			"recon_repaired_rows where repair = 1) from recon_repairs where repair = 1",
+			func(r *store.Row) error {
+				found = fmt.Sprint(r.Text(0), " ", r.Text(1), " ", r.Text(2), " ", r.Int64(3), " ", r.Text(4))
+				return nil
+			})
+	}); err != nil || found != "operator 127.0.0.1 row was deleted 1 missing" {
+		t.Errorf("the record of the repair is %q, %v", found, err)
+	}
 	s.stop(t)
 	wantRun(t, settings.ExitFailed, "", "posttrade: ", "recon", "status", "--data.dir="+data)
 }

@@ -3,6 +3,8 @@ package installation
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -122,10 +124,11 @@ var malformedBookings = []string{
 	`{"id":"trd-7","accountId":1,"security":"A","side":"Buy","quantity":1,"price":1,"timestamp":"2026-03-02T15:00:00Z","x":1}`,
 }
 
-// TestBookingsByMessageAndByJournalAreOne brings trades on both paths, in any order and more than
-// once, with a restart of the message broker in between. Each trade is booked once, and the row is
-// the same.
-func TestBookingsByMessageAndByJournalAreOne(t *testing.T) {
+// TestBookingsByMessageTakeNoIDOfTheEngine brings the id of a trade before and after the engine has
+// made it, bookings from outside, and messages that are none, with a restart of the message broker
+// in between. The engine's trades have the engine's rows; each booking from outside is booked once
+// and is no orphan, nor does it hinder anything else.
+func TestBookingsByMessageTakeNoIDOfTheEngine(t *testing.T) {
 	eachDatabase(t, func(t *testing.T, d store.Dialect) {
 		const crossings = 30
 		nats := brokertest.External(t)
@@ -133,14 +136,16 @@ func TestBookingsByMessageAndByJournalAreOne(t *testing.T) {
 		in := install(t, data, flags...)
 		other := newOtherProgram(t, nats.URL())
 		random := rand.New(rand.NewPCG(*daySeed, 4))
-		byMessage := map[string]bool{}
+		sent := struct{ foreign, outside, known, malformed uint64 }{}
+		want := map[string]store.Trade{}
+		settled := func() (bool, any) {
+			m := in.Beside.Load().projection.Metrics()
+			return m.LegacyMalformed == sent.malformed && m.LegacyForeign == sent.foreign &&
+				m.LegacyBooked == sent.outside && m.LegacyDuplicates >= sent.known, m
+		}
 		for k := range crossings {
 			if k == crossings/2 {
-				apptest.Until(t, "what was published is dealt with", func() (bool, any) {
-					m := in.Beside.Load().projection.Metrics()
-					return m.LegacyMalformed == uint64(k) &&
-						m.LegacyBooked+m.LegacyDuplicates == uint64(2*k+len(byMessage)), m
-				})
+				apptest.Until(t, "what was published is dealt with", settled)
 				nats.Stop()
 				c := nextCrossing(in, k+1000)
 				c.execute(t, in)
@@ -149,67 +154,149 @@ func TestBookingsByMessageAndByJournalAreOne(t *testing.T) {
 				nats.Restart()
 			}
 			c := nextCrossing(in, k)
-			messageFirst := random.IntN(2) == 0
-			if messageFirst {
+			if random.IntN(2) == 0 { // before the engine has made them
 				for i := range c.trades {
-					byMessage[c.trades[i].ID] = true
+					sent.foreign++
 					other.book(booking(&c.trades[i]))
-					in.awaitRow(c.trades[i].ID)
 				}
+				apptest.Until(t, "what was published is dealt with", settled)
 			}
+			sent.malformed++
 			other.book(malformedBookings[k%len(malformedBookings)])
 			c.execute(t, in)
 			in.awaitRow(c.trades[1].ID)
 			for i := range c.trades {
+				sent.known++
 				other.book(booking(&c.trades[i]))
+				outside := c.trades[i]
+				outside.ID, outside.Seq = fmt.Sprintf("ext-%d.%d", k, i), 0
+				want[outside.ID] = outside
+				body := strings.Replace(booking(&outside), `"tradeSeq":0,`, "", 1)
+				sent.outside++
+				other.book(body)
+				if random.IntN(3) == 0 {
+					sent.known++
+					other.book(body)
+				}
 			}
 		}
-		booked := fmt.Sprintf(`svc_projection_trades_total{outcome="booked",path="legacy"} %d`,
-			len(byMessage))
-		malformed := fmt.Sprintf(`svc_projection_trades_total{outcome="malformed",path="legacy"} %d`,
-			crossings)
-		in.awaitMetrics(booked, malformed,
-			fmt.Sprintf(`svc_projection_trades_total{outcome="duplicate",path="journal"} %d`,
-				len(byMessage)))
-		apptest.Until(t, "what came second is a duplicate", func() (bool, any) {
-			n := in.Beside.Load().projection.Metrics().LegacyDuplicates
-			return n >= 2*crossings, n // a message with a lost acknowledgement comes again
-		})
+		apptest.Until(t, "everything is dealt with", settled)
 		in.awaitMatched()
-		wantBooked(t, in, byMessage)
+		in.awaitMetrics(
+			fmt.Sprintf(`svc_projection_trades_total{outcome="booked",path="legacy"} %d`, sent.outside),
+			fmt.Sprintf(`svc_projection_trades_total{outcome="malformed",path="legacy"} %d`,
+				sent.malformed),
+			fmt.Sprintf(`svc_projection_trades_total{outcome="FOREIGN_ID",path="legacy"} %d`,
+				sent.foreign),
+			`svc_projection_trades_total{outcome="duplicate",path="journal"} 0`)
+		wantBooked(t, in, want)
+		wantOutside(t, in, want)
 		in.stop()
 
-		// The position in the stream is durable, and malformed messages do not come again.
+		// The position in the stream is durable, and refused messages do not come again.
 		in = install(t, data, flags...)
-		c := nextCrossing(in, crossings)
-		byMessage[c.trades[0].ID] = true
-		other.book(booking(&c.trades[0]))
-		in.awaitRow(c.trades[0].ID)
+		again := want["ext-0.0"]
+		again.ID = "ext-again"
+		want[again.ID] = again
+		other.book(strings.Replace(booking(&again), `"tradeSeq":0,`, "", 1))
+		in.awaitRow(again.ID)
 		in.awaitMetrics(`svc_projection_trades_total{outcome="booked",path="legacy"} 1`,
-			`svc_projection_trades_total{outcome="malformed",path="legacy"} 0`)
+			`svc_projection_trades_total{outcome="malformed",path="legacy"} 0`,
+			`svc_projection_trades_total{outcome="FOREIGN_ID",path="legacy"} 0`)
+		c := nextCrossing(in, crossings)
 		c.execute(t, in)
 		in.awaitMatched()
-		wantBooked(t, in, byMessage)
+		wantBooked(t, in, want)
 	})
 }
 
-// wantBooked compares the rows with the replay. A row that came by message does not have its order
-// and its sequence.
-func wantBooked(t *testing.T, in *installed, byMessage map[string]bool) {
+// wantBooked compares the rows with the replay, and those above it with the bookings from outside.
+func wantBooked(t *testing.T, in *installed, outside map[string]store.Trade) {
 	t.Helper()
 	rows := in.rows()
 	tr := replayJournal(t, in.Core)
-	for i := range min(len(rows), len(tr.fills)) {
-		if byMessage[rows[i].ID] {
-			if rows[i].OrderID != "" || rows[i].Sequence != 0 {
-				t.Errorf("a message without an order gave %+v", rows[i])
-			}
-			want := tr.row(&tr.fills[i])
-			rows[i].OrderID, rows[i].Sequence = want.OrderID, want.Sequence
+	n := 0
+	for n < len(rows) && rows[n].Seq < store.FirstExternal {
+		if rows[n].SettlementDate.String() != nextDay {
+			t.Errorf("settlement date of %+v", rows[n])
 		}
-		if rows[i].SettlementDate.String() != nextDay {
-			t.Errorf("settlement date of %+v", rows[i])
+		n++
+	}
+	tr.checkRows(t, rows[:n])
+	for _, row := range rows[n:] {
+		want := outside[row.ID]
+		want.Seq, want.BookedAt, want.UpdatedAt, want.SettlementDate = row.Seq, row.BookedAt,
+			row.UpdatedAt, row.SettlementDate
+		want.Status = row.Status
+		if row != want || row.SettlementDate.String() != nextDay {
+			t.Errorf("from outside:\n got %+v\nwant %+v", row, want)
 		}
 	}
-	tr.checkRows(t, rows)
+	if len(rows)-n != len(outside) {
+		t.Errorf("%d bookings from outside, want %d", len(rows)-n, len(outside))
+	}
+}
+
+// wantOutside reads the bookings from outside as the reconciliation shows them, and confirms them
+// by a statement.
+func wantOutside(t *testing.T, in *installed, want map[string]store.Trade) {
+	t.Helper()
+	sweep, err := in.processor.OrphanSweep()
+	if err != nil || sweep.OrphanCount != 0 || sweep.LocalTradeCount != in.tradeSeq() {
+		t.Errorf("orphan sweep %+v, %v", sweep, err)
+	}
+	breaks := func() map[string]client.Break {
+		found := map[string]client.Break{}
+		for cursor := ""; ; {
+			page, err := in.processor.ReconBreaks("EXTERNAL", 7, cursor)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, b := range page.Items {
+				found[b.TradeID] = b
+			}
+			if cursor = page.NextCursor; cursor == "" {
+				return found
+			}
+		}
+	}
+	var lines []client.StatementLine
+	unknown := breaks()
+	for id, row := range want {
+		b := unknown[id]
+		if b.Class != "EXTERNAL" || b.Journal != nil || b.Statement != nil || b.Projection == nil ||
+			b.Projection.Price != client.Price(row.Price) {
+			t.Errorf("%s: %+v", id, b)
+		}
+		lines = append(lines, client.StatementLine{ID: id, AccountID: row.AccountID,
+			Security: row.Security, Side: columnOf(&row, "side").(string), Quantity: row.Quantity,
+			Price: client.Price(row.Price), Timestamp: time.UnixMilli(row.ExecutedAt)})
+	}
+	if len(unknown) != len(want) {
+		t.Errorf("%d of %d are EXTERNAL", len(unknown), len(want))
+	}
+	lines[0].Quantity++
+	differs := lines[0].ID
+	lines = append(lines, client.StatementLine{ID: "ext-absent", AccountID: 1, Security: "AAPL",
+		Side: "Buy", Quantity: 1, Price: client.Units(1), Timestamp: time.UnixMilli(dayBegins)})
+	s, err := in.processor.TakeStatement(lines)
+	if err != nil || s.Accepted != uint64(len(lines)) || s.Matched != uint64(len(lines)-2) ||
+		s.Differing != 1 || s.Missing != 1 {
+		t.Errorf("statement %+v, %v", s, err)
+	}
+	left := breaks()
+	if b := left[differs]; len(left) != 2 || !slices.Equal(b.Fields, []string{"quantity"}) ||
+		b.Statement == nil || b.Statement.Quantity != b.Projection.Quantity+1 ||
+		left["ext-absent"].Projection != nil || left["ext-absent"].Statement == nil {
+		t.Errorf("left %+v", left)
+	}
+	status, err := in.processor.ReconStatus()
+	if err != nil || status.External != uint64(len(want)) || status.ExternalUnmatched != 2 ||
+		status.Orphans != 0 {
+		t.Errorf("status %+v, %v", status, err)
+	}
+	row, err := in.processor.TradeRow(differs)
+	if err != nil || row.ID != differs || row.TradeSeq != 0 {
+		t.Errorf("row %+v, %v", row, err)
+	}
 }

@@ -162,6 +162,8 @@ func (d *downstream) metrics(emit func(name, help string, counter bool, value fl
 		"duplicate")
 	counter("svc_projection_trades_total", booked, p.LegacyMalformed, "path", "legacy", "outcome",
 		"malformed")
+	counter("svc_projection_trades_total", booked, p.LegacyForeign, "path", "legacy", "outcome",
+		"FOREIGN_ID")
 	gauge("svc_tca_lag_records", "Durable commands that the price history has not taken in.",
 		d.tca.Lag())
 	prices := "Prices from the message broker, by outcome."

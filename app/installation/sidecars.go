@@ -152,6 +152,7 @@ func (d *downstream) makeSidecars(c *settings.Config, k *engine.Engine, history 
 		Ticker: k.Gate.Ticker, Now: time.Now,
 		Interval: c.Millis("recon.poll.interval-ms"), Grace: noneIsNegative(c.Millis("recon.grace-ms")),
 		VerifyInterval: c.Millis("recon.verify.interval-ms"), Rules: settlementRules, Logger: log,
+		SettlementDate: calendar.SettlementDate,
 	})
 	genesis := store.GenesisMark(k.Genesis.Marshal())
 	d.Db.Bind(store.Belonging{Agrees: d.projection.Agrees, History: func() (store.History, error) {

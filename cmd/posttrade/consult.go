@@ -13,6 +13,7 @@ import (
 	"posttrade/httpapi/client"
 	"posttrade/matcher/gate"
 	"posttrade/sidecars/feeds"
+	"posttrade/sidecars/store"
 )
 
 // consultTokenLife is how long the token of one request to a running server is valid.
@@ -57,18 +58,22 @@ func listenerOf(c *settings.Config, service string) (string, error) {
 	return at, nil
 }
 
-const reconUsage = "recon status|breaks [flags]"
+const reconUsage = "recon status|breaks|repair [flags]"
 
-// runRecon is `posttrade recon`: it shows the reconciliation to an operator.
+// runRecon is `posttrade recon`: it shows the reconciliation to an operator, and repairs rows.
 func runRecon(args []string, stdout, stderr io.Writer) int {
-	var class string
+	var class, reason string
+	var dry bool
 	f := newFlags(reconUsage,
 		"Asks the server that runs on data.dir how the projection compares with the journal.\n"+
 			"  status   how far reconciliation has come and what it counts\n"+
-			"  breaks   what is open, with the fields that differ; --class narrows it")
-	f.StringVar(&class, "class", "",
-		"only breaks of this `class`: MISSING_IN_PROJECTION, FIELD_MISMATCH or ORPHAN_IN_PROJECTION")
-	c, err := f.read(args, 1, stdout)
+			"  breaks   what is open, with the fields that differ; --class narrows it\n"+
+			"  repair trd-1..trd-900   makes those rows again from the journal; each row as it was is kept")
+	f.StringVar(&class, "class", "", "only breaks of this `class`: MISSING_IN_PROJECTION, "+
+		"FIELD_MISMATCH, ORPHAN_IN_PROJECTION or EXTERNAL")
+	f.BoolVar(&dry, "dry-run", false, "with repair: show what would be made again, and change nothing")
+	f.StringVar(&reason, "reason", "", "with repair: why, for the record (`text`)")
+	c, err := f.read(args, 2, stdout)
 	if err != nil {
 		return settings.Exit(stderr, err)
 	}
@@ -76,6 +81,16 @@ func runRecon(args []string, stdout, stderr io.Writer) int {
 		"status": showReconStatus,
 		"breaks": func(s *client.Client, w io.Writer) error { return showBreaks(s, class, w) },
 	}[strings.Join(f.rest, " ")]
+	if len(f.rest) == 2 && f.rest[0] == "repair" {
+		q, err := repairRange(f.rest[1])
+		if err != nil {
+			return settings.Exit(stderr, err)
+		}
+		q.DryRun, q.Reason = dry, reason
+		show = func(s *client.Client, w io.Writer) error { return repairRows(s, q, w) }
+	} else if dry || reason != "" {
+		return settings.Exit(stderr, settings.Usagef("--dry-run and --reason go with recon repair"))
+	}
 	if show == nil {
 		return settings.Exit(stderr, settings.Usagef("usage: posttrade %s", reconUsage))
 	}
@@ -85,6 +100,50 @@ func runRecon(args []string, stdout, stderr io.Writer) int {
 	}
 	defer server.Close()
 	return settings.Exit(stderr, show(server, stdout))
+}
+
+// repairRange reads trd-1..trd-900, or the id of one trade.
+func repairRange(text string) (q client.RepairQuery, err error) {
+	first, last, both := strings.Cut(text, "..")
+	if !both {
+		last = first
+	}
+	from, ok := store.ParseTradeID(first)
+	to, also := store.ParseTradeID(last)
+	if !ok || !also || to < from {
+		return q, settings.Usagef("%s is not a range of trades such as trd-1..trd-900",
+			settings.Printable(text))
+	}
+	return client.RepairQuery{From: first, To: last}, nil
+}
+
+// repairRows repairs, and shows which rows and how they were.
+func repairRows(server *client.Client, q client.RepairQuery, w io.Writer) error {
+	done, err := server.RepairRows(q)
+	if err != nil {
+		return err
+	}
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	if len(done.Items) > 0 {
+		fmt.Fprintln(t, "trade\twhat differed")
+	}
+	for _, item := range done.Items {
+		fmt.Fprintf(t, "%s\t%s\n", item.TradeID, strings.Join(item.Fields, ","))
+	}
+	if done.Truncated {
+		fmt.Fprintf(t, "and %d more\n", done.Repaired-uint64(len(done.Items)))
+	}
+	verb := "made again"
+	if done.DryRun {
+		verb = "to be made again (dry run: nothing was changed)"
+	}
+	fmt.Fprintf(t, "compared %d, right %d, %s %d, not projected yet %d\n", done.Checked, done.Matched,
+		verb, done.Repaired, done.Pending)
+	if done.RepairID != 0 {
+		fmt.Fprintf(t, "repair %d; the rows as they were: recon_repaired_rows where repair = %d\n",
+			done.RepairID, done.RepairID)
+	}
+	return t.Flush()
 }
 
 func showReconStatus(server *client.Client, w io.Writer) error {
@@ -99,6 +158,8 @@ func showReconStatus(server *client.Client, w io.Writer) error {
 	fmt.Fprintf(t, "field mismatch\t%d\n", s.FieldMismatch)
 	fmt.Fprintf(t, "orphans\t%d\n", s.Orphans)
 	fmt.Fprintf(t, "lag\t%d\n", s.Lag)
+	fmt.Fprintf(t, "bookings from outside\t%d\n", s.External)
+	fmt.Fprintf(t, "of these not confirmed\t%d\n", s.ExternalUnmatched)
 	fmt.Fprintf(t, "last sweep\t%s\n", instant(s.LastSweepAt))
 	fmt.Fprintf(t, "last orphan sweep\t%s\n", instant(s.LastOrphanSweepAt))
 	return t.Flush()

@@ -126,6 +126,7 @@ type call struct {
 
 	timeout time.Duration // overrides the client's; 0: the client's
 	secret  string        // master secret, or empty
+	reason  string        // why an operator acts, or empty
 
 	status int // of the answer, once it is there
 }
@@ -183,6 +184,9 @@ func (c *Client) once(m *member, r *call, read func(body []byte) error) error {
 	}
 	if r.secret != "" {
 		req.Header.Set("X-Auth-Master-Secret", r.secret)
+	}
+	if r.reason != "" {
+		req.Header.Set("X-Reason", r.reason)
 	}
 	timeout := c.timeout
 	if r.timeout > 0 {

@@ -81,6 +81,33 @@ func (c *Client) LastOrphanSweep() (sweep OrphanSweep, err error) {
 	return sweep, err
 }
 
+// RepairRows makes trade rows again from the journal; it needs an admin token and may take long. A
+// row that is right stays as it is, so the request is repeated like a read. A second one at the
+// same time is a 409.
+func (c *Client) RepairRows(q RepairQuery) (done Repair, err error) {
+	body, err := json.Marshal(q)
+	if err != nil {
+		return done, fmt.Errorf("client: repair: %w", err)
+	}
+	r := call{method: "POST", path: "/recon/repair", body: body, want: 200, repeat: true,
+		timeout: lasting, reason: q.Reason}
+	err = c.do(&r, into(&done))
+	return done, err
+}
+
+// TakeStatement states bookings from outside; it needs an admin token. A line replaces an earlier
+// one of the same id.
+func (c *Client) TakeStatement(lines []StatementLine) (s Statement, err error) {
+	body, err := json.Marshal(lines)
+	if err != nil {
+		return s, fmt.Errorf("client: statement: %w", err)
+	}
+	r := call{method: "POST", path: "/recon/statement", body: body, want: 200, repeat: true,
+		timeout: lasting}
+	err = c.do(&r, into(&s))
+	return s, err
+}
+
 // TCAReport shows what a trade has cost.
 func (c *Client) TCAReport(tradeID string) (report TCAReport, err error) {
 	err = c.get("/tca/report/"+url.PathEscape(tradeID), nil, &report)

@@ -30,7 +30,7 @@ type TradesQuery struct {
 // TradeRow is a row of the projection.
 type TradeRow struct {
 	ID             string    `json:"id"`
-	TradeSeq       uint64    `json:"tradeSeq"`
+	TradeSeq       uint64    `json:"tradeSeq"` // 0 of a booking from outside
 	AccountID      uint32    `json:"accountId"`
 	Security       string    `json:"security"`
 	Side           string    `json:"side"`
@@ -57,28 +57,38 @@ type ReconStatus struct {
 	FieldMismatch       uint64    `json:"fieldMismatch"`
 	Orphans             uint64    `json:"orphans"`
 	Lag                 uint64    `json:"lag"`
+	External            uint64    `json:"external"` // bookings from outside
+	ExternalUnmatched   uint64    `json:"externalUnmatched"`
 	LastSweepAt         time.Time `json:"lastSweepAt"`
 	LastOrphanSweepAt   time.Time `json:"lastOrphanSweepAt"`
 }
 
-// BreakTrade is one side of a break.
+// BreakTrade is one side of a break. The members behind Timestamp are zero where the side does not
+// determine them.
 type BreakTrade struct {
-	AccountID uint32    `json:"accountId"`
-	Security  string    `json:"security"`
-	Side      string    `json:"side"`
-	Quantity  int64     `json:"quantity"`
-	Price     Price     `json:"price"`
-	Timestamp time.Time `json:"timestamp"`
+	AccountID      uint32    `json:"accountId"`
+	Security       string    `json:"security"`
+	Side           string    `json:"side"`
+	Quantity       int64     `json:"quantity"`
+	Price          Price     `json:"price"`
+	Timestamp      time.Time `json:"timestamp"`
+	Status         string    `json:"status"`
+	SettlementDate string    `json:"settlementDate"`
+	OrderID        string    `json:"orderId"`
+	Sequence       uint64    `json:"sequence"`
+	BookedAt       time.Time `json:"bookedAt"`
+	UpdatedAt      time.Time `json:"updatedAt"`
 }
 
 // Break is an open difference between the journal and the projection.
 type Break struct {
 	Class       string      `json:"class"`
 	TradeID     string      `json:"tradeId"`
-	TradeSeq    uint64      `json:"tradeSeq"`
+	TradeSeq    uint64      `json:"tradeSeq"` // 0 for EXTERNAL
 	Fields      []string    `json:"fields"`
-	Journal     *BreakTrade `json:"journal"`    // nil for an orphan
+	Journal     *BreakTrade `json:"journal"`    // nil for an orphan, and for EXTERNAL
 	Projection  *BreakTrade `json:"projection"` // nil for a missing trade
+	Statement   *BreakTrade `json:"statement"`  // of EXTERNAL: nil when no line has the id
 	FirstSeenAt time.Time   `json:"firstSeenAt"`
 	LastSeenAt  time.Time   `json:"lastSeenAt"`
 }
@@ -149,4 +159,60 @@ type Reindexed struct {
 	LastSequence   uint64 `json:"lastSequence"`
 	LastTradeSeq   uint64 `json:"lastTradeSeq"`
 	DurationMillis int64  `json:"durationMillis"`
+}
+
+// RepairQuery asks for the rows of the trades From..To, both inclusive.
+type RepairQuery struct {
+	From   string `json:"from"` // trd-N
+	To     string `json:"to"`
+	DryRun bool   `json:"dryRun"` // compares, and changes nothing
+	Reason string `json:"-"`      // for the record
+}
+
+// RepairedRow is a trade row as it was, or as it is now.
+type RepairedRow struct {
+	TradeRow
+	Sequence uint64    `json:"sequence"`
+	BookedAt time.Time `json:"bookedAt"`
+}
+
+// RepairItem is a trade whose row was made again. Was is nil when there was none.
+type RepairItem struct {
+	TradeID string       `json:"tradeId"`
+	Fields  []string     `json:"fields"`
+	Was     *RepairedRow `json:"was"`
+	Now     RepairedRow  `json:"now"`
+}
+
+// Repair is what a repair did, or would do.
+type Repair struct {
+	RepairID  uint64       `json:"repairId"` // 0 of a dry run
+	From      string       `json:"from"`
+	To        string       `json:"to"`
+	DryRun    bool         `json:"dryRun"`
+	Checked   uint64       `json:"checked"`
+	Matched   uint64       `json:"matched"`
+	Repaired  uint64       `json:"repaired"`
+	Pending   uint64       `json:"pending"` // the projection has not reached these trades
+	Items     []RepairItem `json:"items"`
+	Truncated bool         `json:"truncated"` // more were repaired than Items lists
+}
+
+// StatementLine is one booking from outside as the party that made it states it.
+type StatementLine struct {
+	ID        string    `json:"id"` // ext-...
+	AccountID uint32    `json:"accountId"`
+	Security  string    `json:"security"`
+	Side      string    `json:"side"`
+	Quantity  int64     `json:"quantity"`
+	Price     Price     `json:"price"`
+	Timestamp time.Time `json:"timestamp"`
+}
+
+// Statement is how the lines compare with the bookings.
+type Statement struct {
+	Accepted  uint64 `json:"accepted"`
+	Matched   uint64 `json:"matched"`
+	Differing uint64 `json:"differing"`
+	Missing   uint64 `json:"missing"`
 }

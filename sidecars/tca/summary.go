@@ -119,7 +119,8 @@ func (t *TCA) Summary(ctx context.Context, q SummaryQuery) (Summary, error) {
 	}
 	err := t.o.DB.Read(ctx, func(tx *store.Tx) error {
 		total, bySecurity, complete = tally{}, map[string]*tally{}, never // the read may start again
-		filter := store.TradeFilter{Accounts: q.Accounts, FromMillis: q.FromMillis, ToMillis: q.ToMillis}
+		filter := store.TradeFilter{Accounts: q.Accounts, FromMillis: q.FromMillis,
+			ToMillis: q.ToMillis, BeforeSeq: store.FirstExternal} // bookings from outside have no fill
 		return tx.Trades(filter, one)
 	})
 	if err != nil {

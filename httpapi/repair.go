@@ -1,0 +1,312 @@
+package httpapi
+
+import (
+	"errors"
+	"strconv"
+	"time"
+
+	"posttrade/matcher/strictjson"
+	"posttrade/sidecars/recon"
+	"posttrade/sidecars/store"
+)
+
+// The errors of the bodies of this file.
+var (
+	errTradeID    = errors.New("not the id of a trade of the journal, trd-N")
+	errRangeOrder = errors.New("below from")
+	errRangeSize  = errors.New("more than " + strconv.Itoa(recon.MaxRepair) +
+		" trades: repair a part at a time")
+	errRangeHead = errors.New("above the last durable trade")
+	errReason    = errors.New("header X-Reason: not 1 to 256 printable characters")
+	errExternal  = errors.New("not the id of a booking from outside, ext- and 1 to 60 of A-Z a-z 0-9 . _ -")
+	errMoment    = errors.New("not an RFC 3339 time to the millisecond")
+)
+
+// headerReason is why an operator acts.
+const headerReason = "X-Reason"
+
+// maxReason is the longest reason, in bytes.
+const maxReason = 256
+
+// reason reads why an operator acts; "" when the request does not say.
+func (v *visit) reason() (string, problem) {
+	text := v.ctx.Request.Header.Peek(headerReason)
+	if len(text) > 0 && !printable(text, maxReason) {
+		return "", badQuery(errReason.Error())
+	}
+	return string(text), problem{}
+}
+
+// repairTrades is POST /recon/repair.
+func (q *inquiry) repairTrades() problem {
+	if p := q.admin(); p.status != 0 {
+		return p
+	}
+	reason, p := q.reason()
+	if p.status != 0 {
+		return p
+	}
+	if p := q.readBody(); p.status != 0 {
+		return p
+	}
+	ask := q.body.repair()
+	if p := q.bodyRead(); p.status != 0 {
+		return p
+	}
+	ask.Subject, ask.Reason = q.claims.Subject, reason
+	ask.Address = q.ctx.RemoteIP().String()
+	ctx, cancel := q.p.long()
+	defer cancel()
+	done, err := q.p.Recon.Repair(ctx, ask)
+	switch {
+	case errors.Is(err, recon.ErrRange):
+		q.body.field = "to"
+		return q.body.bodyProblem(errRangeHead, -1)
+	case err != nil:
+		return q.p.failed(err)
+	}
+	return q.send(200, appendRepair(q.begin(), &ask, &done))
+}
+
+// repair reads a {from, to, dryRun} object.
+func (d *decoder) repair() (q recon.RepairQuery) {
+	var from, to bool
+	for key := range d.members {
+		switch string(key) {
+		case "from":
+			q.From, from = d.tradeID("from"), true
+		case "to":
+			q.To, to = d.tradeID("to"), true
+		case "dryRun":
+			q.DryRun = d.flag("dryRun")
+		default:
+			d.unknown(key)
+		}
+	}
+	d.require("from", from)
+	d.require("to", to)
+	if d.json.Err() != nil {
+		return q
+	}
+	d.field = "to"
+	switch {
+	case q.To < q.From:
+		d.fail(errRangeOrder)
+	case q.To-q.From >= recon.MaxRepair:
+		d.fail(errRangeSize)
+	}
+	return q
+}
+
+// tradeID reads the id of a trade, as trd-N or as the number alone.
+func (d *decoder) tradeID(field string) uint64 {
+	d.field = field
+	if d.json.Peek() == strictjson.KindNumber {
+		n := d.json.Int()
+		if d.json.Err() == nil && n < 1 {
+			d.fail(strictjson.ErrRange)
+		}
+		return uint64(n)
+	}
+	n, ok := store.ParseTradeID(string(d.json.String()))
+	if d.json.Err() == nil && !ok {
+		d.fail(errTradeID)
+	}
+	return n
+}
+
+// appendRepair appends what a repair did.
+func appendRepair(b []byte, ask *recon.RepairQuery, r *recon.RepairResult) []byte {
+	b = append(b, `{"repairId":`...)
+	if r.Repair == 0 {
+		b = append(b, "null"...)
+	} else {
+		b = appendUint(b, r.Repair)
+	}
+	b = append(b, `,"from":"`...)
+	b = append(append(b, store.TradeID(ask.From)...), `","to":"`...)
+	b = append(append(b, store.TradeID(ask.To)...), `","dryRun":`...)
+	b = strconv.AppendBool(b, ask.DryRun)
+	b = append(b, `,"checked":`...)
+	b = appendUint(b, r.Checked)
+	b = append(b, `,"matched":`...)
+	b = appendUint(b, r.Matched)
+	b = append(b, `,"repaired":`...)
+	b = appendUint(b, r.Repaired)
+	b = append(b, `,"pending":`...)
+	b = appendUint(b, r.Pending)
+	b = append(b, `,"items":[`...)
+	for i := range r.Items {
+		item := &r.Items[i]
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(b, `{"tradeId":`...)
+		b = appendString(b, item.TradeID)
+		b = append(b, `,"fields":`...)
+		b = appendStrings(b, item.Fields)
+		b = append(b, `,"was":`...)
+		if item.Was == nil {
+			b = append(b, "null"...)
+		} else {
+			b = appendWholeRow(b, &item.Was.Trade, item.Was.Date)
+		}
+		b = append(b, `,"now":`...)
+		b = append(appendWholeRow(b, &item.Now, item.Now.SettlementDate.String()), '}')
+	}
+	b = append(b, `],"truncated":`...)
+	return append(strconv.AppendBool(b, r.Truncated), '}')
+}
+
+// appendWholeRow appends every column of a row. date is the text of its settlement date.
+func appendWholeRow(b []byte, t *store.Trade, date string) []byte {
+	b = append(b, `{"id":`...)
+	b = appendString(b, t.ID)
+	b = append(b, `,"tradeSeq":`...)
+	b = appendUint(b, t.Seq)
+	b = append(b, `,"accountId":`...)
+	b = appendUint(b, uint64(t.AccountID))
+	b = append(b, `,"security":`...)
+	b = appendString(b, t.Security)
+	b = append(b, `,"side":`...)
+	b = appendSide(b, t.Side)
+	b = append(b, `,"quantity":`...)
+	b = appendInt(b, t.Quantity)
+	b = append(b, `,"price":`...)
+	b = appendDecimal(b, t.Price)
+	b = append(b, `,"timestamp":`...)
+	b = append(appendTime(b, t.ExecutedAt), `,"status":`...)
+	b = appendString(b, t.Status.String())
+	b = append(b, `,"settlementDate":`...)
+	b = appendString(b, date)
+	b = append(b, `,"orderId":`...)
+	b = appendOptional(b, []byte(t.OrderID))
+	b = append(b, `,"sequence":`...)
+	if t.Sequence == 0 {
+		b = append(b, "null"...)
+	} else {
+		b = appendUint(b, t.Sequence)
+	}
+	b = append(b, `,"bookedAt":`...)
+	b = appendTime(b, t.BookedAt)
+	b = append(b, `,"updatedAt":`...)
+	return append(appendTime(b, t.UpdatedAt), '}')
+}
+
+// appendRest appends the members of a side of a break behind those of its trade, and ends it.
+func appendRest(b []byte, r *recon.Rest) []byte {
+	if r == nil {
+		return append(b, '}')
+	}
+	b = append(b, `,"status":`...)
+	b = appendOptional(b, []byte(r.Status))
+	b = append(b, `,"settlementDate":`...)
+	if r.SettlementDate == store.NoDate {
+		b = append(b, "null"...)
+	} else {
+		b = appendString(b, r.SettlementDate.String())
+	}
+	b = append(b, `,"orderId":`...)
+	b = appendOptional(b, []byte(r.OrderID))
+	b = append(b, `,"sequence":`...)
+	if r.Sequence == 0 {
+		b = append(b, "null"...)
+	} else {
+		b = appendUint(b, r.Sequence)
+	}
+	b = append(b, `,"bookedAt":`...)
+	b = appendMoment(b, r.BookedMillis)
+	b = append(b, `,"updatedAt":`...)
+	return append(appendMoment(b, r.UpdatedMillis), '}')
+}
+
+// takeStatement is POST /recon/statement: what the party of the bookings from outside states of
+// them.
+func (q *inquiry) takeStatement() problem {
+	if p := q.admin(); p.status != 0 {
+		return p
+	}
+	if p := q.readBody(); p.status != 0 {
+		return p
+	}
+	var lines []recon.StatementLine
+	for q.body.json.BeginArray(); q.body.json.NextItem(); {
+		lines = append(lines, q.body.statementLine())
+	}
+	if err := q.body.end(); err != nil {
+		return q.body.bodyProblem(err, len(lines)-1)
+	}
+	if len(lines) == 0 {
+		q.body.field = ""
+		return q.body.bodyProblem(errBatchSize, -1)
+	}
+	ctx, cancel := q.p.long()
+	defer cancel()
+	s, err := q.p.Recon.TakeStatement(ctx, lines)
+	if err != nil {
+		return q.p.failed(err)
+	}
+	b := append(q.begin(), `{"accepted":`...)
+	b = appendUint(b, s.Accepted)
+	b = append(b, `,"matched":`...)
+	b = appendUint(b, s.Matched)
+	b = append(b, `,"differing":`...)
+	b = appendUint(b, s.Differing)
+	b = append(b, `,"missing":`...)
+	return q.send(200, append(appendUint(b, s.Missing), '}'))
+}
+
+// statementLine reads one booking of a statement.
+func (d *decoder) statementLine() (line recon.StatementLine) {
+	var id, account, security, side, quantity, price, at bool
+	for key := range d.members {
+		switch string(key) {
+		case "id":
+			d.field = "id"
+			line.ID, id = string(d.json.String()), true
+			if d.json.Err() == nil && !store.ExternalID(line.ID) {
+				d.fail(errExternal)
+			}
+		case "accountId":
+			line.AccountID, account = d.accountID(), true
+		case "security":
+			line.Security, security = string(d.security()), true
+		case "side":
+			line.Side, side = d.side(), true
+		case "quantity":
+			line.Quantity, quantity = int64(d.quantity()), true
+		case "price":
+			line.Price, price = d.price("price"), true
+		case "timestamp":
+			line.TimeMillis, at = d.moment("timestamp"), true
+		default:
+			d.unknown(key)
+		}
+	}
+	for _, member := range [...]struct {
+		name string
+		seen bool
+	}{{"id", id}, {"accountId", account}, {"security", security}, {"side", side},
+		{"quantity", quantity}, {"price", price}, {"timestamp", at}} {
+		d.require(member.name, member.seen)
+	}
+	return line
+}
+
+// moment reads an RFC 3339 time, exactly to the millisecond.
+func (d *decoder) moment(field string) int64 {
+	d.field = field
+	text := string(d.json.String())
+	millis, ok := instantOf(text)
+	if d.json.Err() == nil && !ok {
+		d.fail(errMoment)
+	}
+	return millis
+}
+
+// instantOf reads an RFC 3339 time that is whole in milliseconds.
+func instantOf(text string) (millis int64, ok bool) {
+	t, err := time.Parse(time.RFC3339Nano, text)
+	millis = t.UnixMilli()
+	return millis, err == nil && t.Nanosecond()%1_000_000 == 0 && millis >= 0 && t.Year() <= 9999
+}

@@ -1,0 +1,118 @@
+package httpapi
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"posttrade/sidecars/recon"
+)
+
+const (
+	goodRepair    = `{"from":"trd-1","to":"trd-6"}`
+	goodLine      = `{"id":"ext-A.1","accountId":7,"security":"AAA","side":"sell","quantity":5,"price":"1.5","timestamp":"2026-03-02T11:00:00.001+01:00"}`
+	goodStatement = "[" + goodLine + "]"
+)
+
+// repairRequests are the requests to the endpoints of this file, good and bad.
+func repairRequests() (rows []row) {
+	for path, good := range map[string]string{"/recon/repair": goodRepair,
+		"/recon/statement": goodStatement} {
+		rows = append(rows, row{"POST " + path, good, "", 401, CodeUnauthorized},
+			row{"POST " + path, "{", "one", 403, CodeAdminRequired},
+			row{"POST " + path, good, "admin", 200, ""},
+			row{"GET " + path, "", "admin", 405, CodeMethodNotAllowed})
+	}
+	for _, body := range []string{"", "{", "[]", "{}", `{"from":"trd-1"}`, `{"to":"trd-1"}`,
+		`{"from":"trd-0","to":"trd-1"}`, `{"from":"trd-5","to":"trd-1"}`, `{"from":1,"to":10000001}`,
+		`{"from":"trd-1","to":"trd-1","dryRun":"yes"}`,
+		`{"from":"trd-1","to":"trd-1","x":1}`, `{"from":1.5,"to":2}`, `{"from":-1,"to":2}`,
+		`{"from":1,"to":2,"to":2}`, `{"from":"ext-1","to":"ext-2"}`, `{"from":null,"to":1}`} {
+		rows = append(rows, row{"POST /recon/repair", body, "admin", 400, CodeMalformedBody})
+	}
+	for _, body := range []string{"", "{}", "[]", "[{}]", "[1]"} {
+		rows = append(rows, row{"POST /recon/statement", body, "admin", 400, CodeMalformedBody})
+	}
+	for _, member := range []string{`"id":"trd-1"`, `"id":"ext-"`, `"id":1`, `"accountId":-1`,
+		`"security":""`, `"side":"hold"`, `"quantity":0`, `"price":0`, `"timestamp":"2026-03-02"`,
+		`"timestamp":"2026-03-02T11:00:00.0001Z"`, `"timestamp":1`, `"more":1`} {
+		name, _, _ := strings.Cut(member, ":")
+		body := goodLine[:len(goodLine)-1] + "," + member + "}"
+		if at := strings.Index(goodLine, name+":"); at >= 0 {
+			end := strings.Index(goodLine[at:], ",")
+			if end < 0 {
+				end = strings.Index(goodLine[at:], "}")
+			}
+			body = goodLine[:at] + member + goodLine[at+end:]
+		}
+		rows = append(rows, row{"POST /recon/statement", "[" + body + "]", "admin", 400,
+			CodeMalformedBody})
+	}
+	return append(rows,
+		row{"POST /recon/repair", `{"from":2,"to":"trd-3","dryRun":true}`, "admin", 200, ""},
+		row{"POST /recon/statement", "[" + goodLine + "," + goodLine + "]", "admin", 200, ""})
+}
+
+// TestRepairPassesOnWhatItWasAskedFor and shows rows as they were, whatever they held.
+func TestRepairPassesOnWhatItWasAskedFor(t *testing.T) {
+	r := newProcessorRig(t)
+	q := request{method: "POST", path: "/recon/repair", body: `{"from":2,"to":"trd-6","dryRun":true}`,
+		token: namedToken(testStart, "admin"), header: map[string]string{"X-Reason": "a restored backup"}}
+	a := r.call(q)
+	row := func(date, order, sequence string) string {
+		return `{"id":"trd-2","tradeSeq":2,"accountId":1,"security":"BRK.B","side":"Sell","quantity":20,` +
+			`"price":100.25,"timestamp":"2026-03-02T10:00:00.002Z","status":"Settled","settlementDate":"` +
+			date + `","orderId":` + order + `,"sequence":` + sequence +
+			`,"bookedAt":"2026-03-02T10:00:00.050Z","updatedAt":"2026-03-02T10:00:00.060Z"}`
+	}
+	want := `{"repairId":null,"from":"trd-2","to":"trd-6","dryRun":true,"checked":6,"matched":4,` +
+		`"repaired":2,"pending":1,"items":[{"tradeId":"trd-1","fields":["missing"],"was":null,"now":`
+	second := `{"tradeId":"trd-2","fields":["price","sequence"],"was":` +
+		row("infinity", `"nonsense"`, "null") + `,"now":` + row("2026-03-04", "null", "12") +
+		`}],"truncated":true}`
+	if text := string(a.body); a.status != 200 || !strings.HasPrefix(text, want) ||
+		!strings.HasSuffix(text, second) {
+		t.Errorf("%d %s\nwant %s ... %s", a.status, text, want, second)
+	}
+	asked := r.fakes.repaired
+	if asked.Address != "127.0.0.1" || asked.Subject == "" {
+		t.Errorf("asked by %+v", asked)
+	}
+	asked.Address, asked.Subject = "", ""
+	if asked != (recon.RepairQuery{From: 2, To: 6, DryRun: true, Reason: "a restored backup"}) {
+		t.Errorf("asked for %+v", asked)
+	}
+	q.body = goodRepair
+	if a := r.call(q); !strings.HasPrefix(string(a.body), `{"repairId":3,"from":"trd-1",`) {
+		t.Errorf("%s", a.body)
+	}
+	q.body = `{"from":"trd-1","to":"trd-7"}`
+	a = r.call(q)
+	if a.want(t, 400, CodeMalformedBody); !strings.Contains(string(a.body), "field to: above") {
+		t.Errorf("above the head: %s", a.body)
+	}
+	q.header["X-Reason"] = strings.Repeat("x", maxReason+1)
+	a = r.call(q)
+	if a.want(t, 400, CodeBadRequest); !strings.Contains(string(a.body), "X-Reason") {
+		t.Errorf("%s", a.body)
+	}
+}
+
+// TestStatementLinesArePassedOn reads every member of a line.
+func TestStatementLinesArePassedOn(t *testing.T) {
+	r := newProcessorRig(t)
+	a := r.post("/recon/statement", goodStatement, "admin")
+	if want := `{"accepted":1,"matched":1,"differing":2,"missing":3}`; string(a.body) != want {
+		t.Errorf("%s, want %s", a.body, want)
+	}
+	want := recon.StatementLine{ID: "ext-A.1", Trade: recon.Trade{AccountID: 7, Security: "AAA",
+		Side: 1, Quantity: 5, Price: 1_500_000, TimeMillis: testStart + 1}}
+	if len(r.fakes.lines) != 1 || r.fakes.lines[0] != want {
+		t.Errorf("took %+v, want %+v", r.fakes.lines, want)
+	}
+	large := "[" + strings.Repeat(goodLine+",", 1500) + goodLine + "]"
+	r.post("/recon/statement", large, "admin").want(t, 200, "")
+	if n := fmt.Sprint(len(r.fakes.lines)); n != "1501" {
+		t.Errorf("%s lines of a large statement", n)
+	}
+}
