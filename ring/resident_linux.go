@@ -1,15 +1,11 @@
 package ring
 
 import (
-	"errors"
 	"fmt"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
-
-// largePage is the size of a large page on systems that have them.
-const largePage = 2 << 20
 
 // LargePages advises the kernel to back a table with large pages. Random access to a table of many
 // megabytes otherwise spends more time on address translation than on data. The first write to a
@@ -44,23 +40,4 @@ func MakeResident[T any](table []T, first, end int) error {
 		return fmt.Errorf("ring: make resident bytes=%d: %w", len(memory), err)
 	}
 	return nil
-}
-
-// MakeLapResident is MakeResident for the places of the numbers [first, end) in a table that is
-// used in laps: the place of a number is the number modulo the length of the table.
-func MakeLapResident[T any](table []T, first, end uint64) error {
-	places := uint64(len(table))
-	end = min(end, first+places)
-	at := first % places
-	whole := MakeResident(table, int(at), int(at+end-first))
-	if at+end-first <= places {
-		return whole
-	}
-	return errors.Join(whole, MakeResident(table, 0, int(at+end-first-places)))
-}
-
-// bytesOf is the memory of a table.
-func bytesOf[T any](table []T) []byte {
-	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(table))),
-		len(table)*int(unsafe.Sizeof(*new(T))))
 }
