@@ -3,37 +3,9 @@ package ring
 import (
 	"errors"
 	"fmt"
-	"sync"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
-
-// Errors of regions; test them by errors.Is.
-var (
-	ErrSize     = errors.New("unusable region size")
-	ErrUnsealed = errors.New("region is not sealed against shrinking")
-)
-
-const (
-	pageBytes = 4096
-	// maxRegionBytes keeps every offset inside an int on every platform.
-	maxRegionBytes = 1 << 46
-	// raceHeapBytes is the largest private region taken from the Go heap under
-	// the race detector, which marks all of an allocation at once.
-	raceHeapBytes = 256 << 20
-)
-
-// Region is one mapped range of memory, zero when new. The owner that made it closes it, when no
-// ring or slice over it is in use any more.
-type Region struct {
-	mem      []byte
-	fd       int
-	readOnly bool
-	heap     bool // mem is Go memory (race builds)
-	closing  sync.Once
-	closeErr error
-}
 
 // Anonymous maps private memory. Pages become resident when first written; no page is reserved.
 func Anonymous(bytes int) (*Region, error) {
@@ -49,14 +21,6 @@ func Anonymous(bytes int) (*Region, error) {
 		return nil, fmt.Errorf("ring: map anonymous bytes=%d: %w", bytes, err)
 	}
 	return &Region{mem: mem, fd: -1}, nil
-}
-
-// heapPages returns zeroed, page-aligned Go memory without pointers.
-func heapPages(bytes int) []byte {
-	words := make([]uint64, (bytes+pageBytes)/8)
-	all := unsafe.Slice((*byte)(unsafe.Pointer(&words[0])), len(words)*8)
-	skip := -int(uintptr(unsafe.Pointer(&words[0]))) & (pageBytes - 1)
-	return all[skip : skip+bytes : skip+bytes]
 }
 
 // Memfd maps shared memory that has no name in the file system and can be given to another process
@@ -183,19 +147,6 @@ func mapShared(fd, bytes int, readOnly bool) (*Region, error) {
 	return &Region{mem: mem, fd: fd, readOnly: readOnly}, nil
 }
 
-func usable(kind string, bytes int) error {
-	if bytes < 1 || bytes > maxRegionBytes {
-		return fmt.Errorf("ring: map %s bytes=%d: %w", kind, bytes, ErrSize)
-	}
-	return nil
-}
-
-// Bytes is the mapped memory, nil after Close. Slices of it must not outlive the region.
-func (r *Region) Bytes() []byte { return r.mem }
-
-// Fd is the descriptor behind the region, -1 when there is none. The region keeps owning it.
-func (r *Region) Fd() int { return r.fd }
-
 // Populate makes every page resident now, so that the first lap takes no page faults.
 func (r *Region) Populate() error {
 	if r.heap {
@@ -210,21 +161,14 @@ func (r *Region) Populate() error {
 	return nil
 }
 
-// Close unmaps the memory and closes the descriptor. Later calls return the result of the first. No
-// ring, slice or pointer into the region may be used afterwards.
-func (r *Region) Close() error {
-	r.closing.Do(func() {
-		var errs []error
-		if !r.heap {
-			errs = append(errs, unix.Munmap(r.mem))
-		}
-		if r.fd >= 0 {
-			errs = append(errs, unix.Close(r.fd))
-		}
-		r.mem, r.fd = nil, -1
-		if err := errors.Join(errs...); err != nil {
-			r.closeErr = fmt.Errorf("ring: close region: %w", err)
-		}
-	})
-	return r.closeErr
+// release gives memory and descriptor back to the system.
+func (r *Region) release() error {
+	var errs []error
+	if !r.heap {
+		errs = append(errs, unix.Munmap(r.mem))
+	}
+	if r.fd >= 0 {
+		errs = append(errs, unix.Close(r.fd))
+	}
+	return errors.Join(errs...)
 }

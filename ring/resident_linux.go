@@ -1,15 +1,11 @@
 package ring
 
 import (
-	"errors"
 	"fmt"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
-
-// largePage is the size of a large page on systems that have them.
-const largePage = 2 << 20
 
 // LargePages advises the kernel to back a table with large pages. Random access to a table of many
 // megabytes otherwise spends more time on address translation than on data. The first write to a
@@ -46,25 +42,6 @@ func MakeResident[T any](table []T, first, end int) error {
 	return nil
 }
 
-// MakeLapResident is MakeResident for the places of the numbers [first, end) in a table that is
-// used in laps: the place of a number is the number modulo the length of the table.
-func MakeLapResident[T any](table []T, first, end uint64) error {
-	places := uint64(len(table))
-	end = min(end, first+places)
-	at := first % places
-	whole := MakeResident(table, int(at), int(at+end-first))
-	if at+end-first <= places {
-		return whole
-	}
-	return errors.Join(whole, MakeResident(table, 0, int(at+end-first-places)))
-}
-
-// bytesOf is the memory of a table.
-func bytesOf[T any](table []T) []byte {
-	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(table))),
-		len(table)*int(unsafe.Sizeof(*new(T))))
-}
-
 // residentBytes is how much of the memory is resident. It costs some microseconds a megabyte.
 func residentBytes(memory []byte) (n int64) {
 	const window = 64 << 20
@@ -82,6 +59,3 @@ func residentBytes(memory []byte) (n int64) {
 	}
 	return n
 }
-
-// Resident is how many bytes of the slab are resident.
-func (s *Slab[T]) Resident() int64 { return residentBytes(bytesOf(s.slice)) }
