@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"time"
 
+	"posttrade/matcher/note"
 	"posttrade/matcher/strictjson"
 	"posttrade/sidecars/recon"
 	"posttrade/sidecars/store"
@@ -17,24 +18,14 @@ var (
 	errRangeSize  = errors.New("more than " + strconv.Itoa(recon.MaxRepair) +
 		" trades: repair a part at a time")
 	errRangeHead = errors.New("above the last durable trade")
-	errReason    = errors.New("header X-Reason: not 1 to 256 printable characters")
 	errExternal  = errors.New("not the id of a booking from outside, ext- and 1 to 60 of A-Z a-z 0-9 . _ -")
 	errMoment    = errors.New("not an RFC 3339 time to the millisecond")
 )
 
-// headerReason is why an operator acts.
-const headerReason = "X-Reason"
-
-// maxReason is the longest reason, in bytes.
-const maxReason = 256
-
-// reason reads why an operator acts; "" when the request does not say.
-func (v *visit) reason() (string, problem) {
-	text := v.ctx.Request.Header.Peek(headerReason)
-	if len(text) > 0 && !printable(text, maxReason) {
-		return "", badQuery(errReason.Error())
-	}
-	return string(text), problem{}
+// repairedRange is what a repair is about, on record.
+type repairedRange struct {
+	From string `json:"from"`
+	To   string `json:"to"`
 }
 
 // repairTrades is POST /recon/repair.
@@ -42,7 +33,7 @@ func (q *inquiry) repairTrades() problem {
 	if p := q.admin(); p.status != 0 {
 		return p
 	}
-	reason, p := q.reason()
+	by, p := q.byHand(false)
 	if p.status != 0 {
 		return p
 	}
@@ -53,10 +44,16 @@ func (q *inquiry) repairTrades() problem {
 	if p := q.bodyRead(); p.status != 0 {
 		return p
 	}
-	ask.Subject, ask.Reason = q.claims.Subject, reason
-	ask.Address = q.ctx.RemoteIP().String()
+	ask.Subject, ask.Address, ask.Reason = by.Subject, by.Address, by.Reason
 	ctx, cancel := q.p.long()
 	defer cancel()
+	if !ask.DryRun {
+		id := func(tradeSeq uint64) string { return "trd-" + strconv.FormatUint(tradeSeq, 10) }
+		if p := q.record(ctx, &act{kind: note.Repair,
+			object: repairedRange{id(ask.From), id(ask.To)}}); p.status != 0 {
+			return p
+		}
+	}
 	done, err := q.p.Recon.Repair(ctx, ask)
 	switch {
 	case errors.Is(err, recon.ErrRange):

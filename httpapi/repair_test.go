@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"posttrade/matcher/note"
 	"posttrade/sidecars/recon"
 )
 
@@ -91,7 +92,7 @@ func TestRepairPassesOnWhatItWasAskedFor(t *testing.T) {
 	if a.want(t, 400, CodeMalformedBody); !strings.Contains(string(a.body), "field to: above") {
 		t.Errorf("above the head: %s", a.body)
 	}
-	q.header["X-Reason"] = strings.Repeat("x", maxReason+1)
+	q.header["X-Reason"] = strings.Repeat("x", note.MaxReason+1)
 	a = r.call(q)
 	if a.want(t, 400, CodeBadRequest); !strings.Contains(string(a.body), "X-Reason") {
 		t.Errorf("%s", a.body)
