@@ -12,7 +12,7 @@ FUZZTIME   ?= 30s
 RUNARGS    ?=
 BROWSERARGS ?=
 
-.PHONY: run build test browser console-types check race checks fuzz fuzz-package bench perf perf-smoke perf-gate perf-report profile crash
+.PHONY: run build test browser console-types check race checks portable fuzz fuzz-package bench perf perf-smoke perf-gate perf-report profile crash
 
 run: build
 	./$(BIN) serve $(RUNARGS)
@@ -53,6 +53,15 @@ race:
 # The same suites with the invariants compiled in (see checks.go of each package).
 checks:
 	$(GO) test -tags checks -short ./ring ./matcher/...
+
+# What runs without Linux: the rings and the decision build for other systems, the decision's tests
+# run as WebAssembly under Node. The whole product builds for arm64.
+WASM := $(shell $(GO) env GOROOT)/lib/wasm/go_js_wasm_exec
+portable:
+	GOARCH=arm64 $(GO) build ./...
+	for os in darwin windows; do GOOS=$$os GOARCH=arm64 $(GO) vet ./ring ./matcher || exit 1; done
+	GOOS=js GOARCH=wasm $(GO) vet ./ring ./matcher
+	GOOS=js GOARCH=wasm $(GO) test -short -timeout 15m -exec $(WASM) ./matcher
 
 # Every fuzz target for FUZZTIME, two packages at a time. A package is compiled once for all
 # its targets; an input that fails stays where go test would put it, in testdata/fuzz.

@@ -9,9 +9,6 @@ import (
 	"posttrade/matcher"
 )
 
-// pastHead is the last sequence of newPast.
-const pastHead = 5
-
 // newPast is a small history: a price, two orders that trade, one that rests, and a swap.
 func newPast(t testing.TB) *asof.History {
 	t.Helper()

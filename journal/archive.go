@@ -68,7 +68,6 @@ type shelf struct {
 type archived struct {
 	stub
 	from, to point
-	seed     [chainBytes]byte
 
 	mu    sync.Mutex
 	db    *vault // guarded by mu; nil until it is wanted

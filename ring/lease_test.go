@@ -23,6 +23,9 @@ func TestLeaseIsOneOwnersAtATime(t *testing.T) {
 	if got := l.Borrow(); got != Taken {
 		t.Errorf("after its return: %d, want taken", got)
 	}
+	if runtime.GOOS == "js" { // one thread: a claim is withdrawn before another goroutine looks
+		return
+	}
 	var back atomic.Bool
 	var wg sync.WaitGroup
 	wg.Go(func() {

@@ -82,5 +82,12 @@ func membarrier(uintptr) bool { return false }
 // nap sleeps for a while.
 func nap(ns int64) { time.Sleep(time.Duration(ns)) }
 
-// YieldThread gives the core to another goroutine.
-func YieldThread() { runtime.Gosched() }
+// YieldThread gives the core to another goroutine. In a browser and under Node timers run only when
+// no goroutine can.
+func YieldThread() {
+	if runtime.GOOS == "js" {
+		time.Sleep(1)
+		return
+	}
+	runtime.Gosched()
+}

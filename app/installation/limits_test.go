@@ -103,13 +103,12 @@ func TestLimitsOutliveARestart(t *testing.T) {
 	post("/risk/control/accounts/1/limits", `{"policyVersion":6,"limits":{"maxOrderQuantity":50}}`, 200)
 	order(1, 51, 422)
 	order(2, 2000, 201)
-	want := image()
 	if _, err := i.Core.Shadow.Take(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	post("/risk/control/accounts/2/limits", `{"policyVersion":8,"limits":{"priceCollarBps":1}}`, 200)
 	post("/risk/control/limits", `{"policyVersion":8,"limits":{"priceCollarBps":1}}`, 409)
-	want = image()
+	want := image()
 	// The beginning of a change whose end is lost.
 	lost := matcher.LimitsChange{Version: 9, Set: matcher.AllLimits,
 		Values: matcher.RiskLimits{1, 1, 1, 1, 1, 1, 1}}
