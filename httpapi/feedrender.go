@@ -140,6 +140,16 @@ func appendControl(b []byte, e *feed.Event) []byte {
 		b = appendFlag(b, "restricted", security.Restricted)
 	case matcher.PolicyControl:
 		b = appendPolicy(b, e)
+	case matcher.LimitsControl:
+		b = append(b, `{"kind":"limits","policyVersion":`...)
+		b = appendInt(b, cmd.PriceTicks)
+		b = append(b, `,"accountId":`...)
+		if cmd.OrderRef == 0 {
+			b = append(b, "null"...)
+		} else {
+			b = appendUint(b, uint64(cmd.AccountID))
+		}
+		return appendEventEnd(b, e)
 	case matcher.CapacityControl:
 		b = append(b, `{"kind":"capacity","accounts":`...)
 		b = appendUint(b, uint64(cmd.AccountID))

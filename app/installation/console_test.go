@@ -74,6 +74,12 @@ func TestTheConsoleReachesEveryService(t *testing.T) {
 	s := startServer(t, data)
 	defer s.stop(t)
 	_, ask := consoleOf(t, data)
+	for _, list := range []string{"/api/account-service/account/", "/api/reference-data/stocks"} {
+		apptest.Until(t, "the sources are seeded", func() (bool, any) {
+			_, said := ask("GET", list, "")
+			return said != "[]", said
+		})
+	}
 	for _, tt := range []struct {
 		method, path, body, want string
 		status                   int

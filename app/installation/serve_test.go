@@ -180,7 +180,7 @@ func TestStartIsRefusedByName(t *testing.T) {
 		})
 	}
 	s.stop(t)
-	wantNoStart(t, append(anyPorts(data), "risk.credit-limit", "17"), "risk.credit-limit", true)
+	wantNoStart(t, append(anyPorts(data), "risk.max-open-orders", "17"), "risk.max-open-orders", true)
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
