@@ -29,8 +29,10 @@ type AdminConfig struct {
 	Metrics Metrics       // /metrics, unless Registry is given
 	// Admit guards every path but /healthz: it says whether a bearer token is valid and whether it
 	// carries the admin claim. nil: no guard.
-	Admit  func(token string) (valid, admin bool)
-	Logger *slog.Logger // may be nil
+	Admit func(token string) (valid, admin bool)
+	// OpenHealth answers /readyz without a token too, then without details.
+	OpenHealth bool
+	Logger     *slog.Logger // may be nil
 	// Registry is /metrics, shared with every other handler that shows the same metrics; nil: a
 	// registry of Metrics.
 	Registry *Registry
@@ -65,7 +67,11 @@ func NewAdmin(cfg AdminConfig) *Admin {
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
 		adminJSON(w, http.StatusOK, map[string]string{"status": "ok"})
 	})
-	mux.Handle("GET /readyz", guard(readiness(cfg.Parts)))
+	ready := guard(readiness(cfg.Parts, true))
+	if cfg.Admit != nil && cfg.OpenHealth {
+		ready = tokenOr(ready, readiness(cfg.Parts, false))
+	}
+	mux.Handle("GET /readyz", ready)
 	mux.Handle("GET /version", guard(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		adminJSON(w, http.StatusOK, cfg.Version)
 	})))
@@ -150,6 +156,17 @@ func tokenGuard(admit func(string) (valid, admin bool)) func(http.Handler) http.
 	}
 }
 
+// tokenOr is known for a request that carries a token, and open for one without.
+func tokenOr(known, open http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") == "" {
+			open.ServeHTTP(w, r)
+			return
+		}
+		known.ServeHTTP(w, r)
+	})
+}
+
 // problems answers for mux where mux has no handler. It sends a problem document, as the services
 // do; mux itself would send plain text.
 func problems(mux *http.ServeMux) http.Handler {
@@ -186,17 +203,20 @@ func adminProblem(w http.ResponseWriter, p problem) {
 
 // readiness answers 200 when every part that decides is ready, else 503. The body lists all parts
 // in both cases.
-func readiness(parts func() []Part) http.Handler {
+func readiness(parts func() []Part, details bool) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		answer := struct {
 			Ready bool   `json:"ready"`
-			Parts []Part `json:"parts"`
+			Parts []Part `json:"parts,omitzero"`
 		}{Ready: true, Parts: []Part{}}
 		if parts != nil {
 			answer.Parts = append(answer.Parts, parts()...)
 		}
 		for _, p := range answer.Parts {
 			answer.Ready = answer.Ready && (p.Ready || p.Beside)
+		}
+		if !details {
+			answer.Parts = nil
 		}
 		status := http.StatusOK
 		if !answer.Ready {

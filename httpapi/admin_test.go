@@ -106,6 +106,34 @@ func TestAdminTokenGuardsAllButHealth(t *testing.T) {
 	}
 }
 
+// TestOpenHealthShowsNoDetails: without a token /readyz says only whether the process is ready, with
+// a wrong one it is refused, and nothing else opens.
+func TestOpenHealthShowsNoDetails(t *testing.T) {
+	a := NewAdmin(AdminConfig{OpenHealth: true,
+		Admit: func(token string) (valid, admin bool) { return token == "good", token == "good" },
+		Parts: func() []Part { return []Part{{Name: "disk", Detail: "a secret place"}} }})
+	for _, tt := range []struct {
+		path, token string
+		status      int
+		details     bool
+	}{
+		{"/readyz", "", 503, false}, {"/readyz", "Bearer good", 503, true},
+		{"/readyz", "Bearer bad", 401, false}, {"/readyz", "Basic x", 401, false},
+		{"/metrics", "", 401, false}, {"/healthz", "", 200, false},
+	} {
+		r := httptest.NewRequest("GET", tt.path, nil)
+		if tt.token != "" {
+			r.Header.Set("Authorization", tt.token)
+		}
+		w := httptest.NewRecorder()
+		a.http.Handler.ServeHTTP(w, r)
+		if got := strings.Contains(w.Body.String(), "a secret place"); w.Code != tt.status ||
+			got != tt.details {
+			t.Errorf("%s with %q: %d %s", tt.path, tt.token, w.Code, w.Body)
+		}
+	}
+}
+
 // TestAdminProblemsAreDocuments requests paths that do not exist, and uses wrong methods.
 func TestAdminProblemsAreDocuments(t *testing.T) {
 	a := NewAdmin(AdminConfig{})

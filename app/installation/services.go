@@ -216,7 +216,7 @@ func newAdmin(c *settings.Config, in *Installation, verifier *gate.Verifier,
 			return append(append(in.coreParts(), in.Member.parts()...), in.Beside.Load().parts()...)
 		},
 		Version: map[string]string{"version": settings.Version()}, Registry: registry, Logger: log,
-		Extra: in.backups.Handlers(),
+		Extra: in.backups.Handlers(), OpenHealth: c.Bool("admin.open-health"),
 	}
 	if c.Bool("admin.token-guard") {
 		a.Admit = func(token string) (valid, admin bool) {

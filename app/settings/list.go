@@ -48,6 +48,8 @@ var List = []Setting{
 	{"console.hosts", "", hostNames, "localhost, addresses, names of http.tls-cert",
 		"further host names under which browsers reach the console"},
 	{"admin.token-guard", "false", boolean, "", "ask for an admin token on the admin listener"},
+	{"admin.open-health", "true", boolean, "",
+		"under the guard, answer /readyz without a token too, then without details"},
 	{"order-matcher.path-prefix", "", pathPrefix, "none",
 		"routing prefix that the order-matcher strips, such as /matcher"},
 	{"http.max-inflight", "4096", whole(1, 65536), "", "requests in work at once, 429 beyond"},
