@@ -129,12 +129,12 @@ func (in *Installation) projected() uint64 {
 
 // verifier checks access tokens as the settings say.
 func verifier(c *settings.Config) (*gate.Verifier, error) {
-	secret, err := c.JWTSecret()
+	secrets, err := c.JWTSecrets()
 	if err != nil {
 		return nil, err
 	}
-	return gate.NewVerifier(secret, c.String("auth.jwt.issuer"), c.Duration("auth.jwt.leeway"),
-		time.Now)
+	return gate.NewVerifier(secrets[0], c.String("auth.jwt.issuer"), c.Duration("auth.jwt.leeway"),
+		time.Now, secrets[1:]...)
 }
 
 func newOrderMatcher(c *settings.Config, in *Installation, verifier *gate.Verifier,

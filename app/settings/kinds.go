@@ -180,6 +180,23 @@ func secret(minBytes int) kind {
 		}}
 }
 
+// secretPair is one secret, or two behind a comma.
+func secretPair(minBytes int) kind {
+	k := secret(minBytes)
+	one := k.parse
+	k.Allowed += ", or two of them behind a comma"
+	k.parse = func(s string) (any, error) {
+		parts := strings.Split(s, ",")
+		for _, part := range parts {
+			if _, err := one(part); err != nil || len(parts) > 2 || len(parts) == 2 && part == "" {
+				return nil, errNotAllowed
+			}
+		}
+		return s, nil
+	}
+	return k
+}
+
 // urlOf is empty or a URL of one of the schemes; its password is never shown.
 func urlOf(schemes ...string) kind {
 	return kind{Allowed: "empty or " + strings.Join(schemes, "://... or ") + "://...", url: true,

@@ -1,6 +1,7 @@
 package settings
 
 import (
+	"bytes"
 	"crypto/tls"
 	"fmt"
 	"math"
@@ -103,8 +104,10 @@ var List = []Setting{
 		"postgres://... of the post-trade tables"},
 	{"nats.url", "", urlOf("nats", "tls"), "embedded server", "nats://... of the message broker"},
 
-	{"auth.jwt.secret", "", secret(32), "generated in data.dir",
-		"HS256 secret of the access tokens, at least 32 bytes"},
+	{"auth.jwt.secret", "", secretPair(32), "generated in data.dir",
+		"HS256 secret of the access tokens, at least 32 bytes; behind a comma the former one, still accepted"},
+	{"auth.jwt.secret-file", "", text, "none",
+		"file with the secret instead, and the former one on a second line"},
 	{"auth.jwt.issuer", "", text, "not checked", "issuer a token must carry"},
 	{"auth.jwt.leeway", "0s", duration(0, 30*time.Second), "",
 		"clock difference tolerated in a token's times"},
@@ -219,6 +222,9 @@ var serviceListeners = []string{
 func (c *Config) check() error {
 	if (c.String("http.tls-cert") == "") != (c.String("http.tls-key") == "") {
 		return Usagef("http.tls-cert and http.tls-key: set both or none")
+	}
+	if c.String("auth.jwt.secret") != "" && c.String("auth.jwt.secret-file") != "" {
+		return Usagef("auth.jwt.secret-file: auth.jwt.secret is set too: set one of them")
 	}
 	if !loopback(c.Addr("admin.listen")) && !c.Bool("admin.token-guard") {
 		return Usagef(
@@ -418,13 +424,46 @@ func (c *Config) InDataDir(name string) string {
 	return filepath.Join(c.String("data.dir"), name)
 }
 
-// JWTSecret is the key that signs access tokens: the setting, or a random secret that the process
-// makes once in data.dir.
+// JWTSecret is the key that signs access tokens: the setting, the file that a setting names, or a
+// random secret that the process makes once in data.dir.
 func (c *Config) JWTSecret() ([]byte, error) {
-	if s := c.String("auth.jwt.secret"); s != "" {
-		return []byte(s), nil
+	secrets, err := c.JWTSecrets()
+	if err != nil {
+		return nil, err
 	}
-	return secretFile(c.InDataDir("jwt.secret"))
+	return secrets[0], nil
+}
+
+// JWTSecrets are the key that signs access tokens and the former one, if it is still accepted.
+func (c *Config) JWTSecrets() ([][]byte, error) {
+	if s := c.String("auth.jwt.secret"); s != "" {
+		return splitSecrets([]byte(s), ","), nil
+	}
+	path := c.String("auth.jwt.secret-file")
+	if path == "" {
+		secret, err := secretFile(c.InDataDir("jwt.secret"))
+		return [][]byte{secret}, err
+	}
+	content, err := readSecret(path)
+	if err != nil {
+		return nil, fmt.Errorf("auth.jwt.secret-file: %w", err)
+	}
+	list := splitSecrets(content, "\n")
+	for _, s := range list {
+		if len(s) < minSecretBytes || len(list) > 2 {
+			return nil, Usagef("auth.jwt.secret-file: want one or two secrets, a line each, "+
+				"of at least %d bytes", minSecretBytes)
+		}
+	}
+	return list, nil
+}
+
+// splitSecrets are the parts of a text without the white space around them.
+func splitSecrets(text []byte, separator string) (list [][]byte) {
+	for part := range bytes.SplitSeq(text, []byte(separator)) {
+		list = append(list, bytes.TrimSpace(part))
+	}
+	return list
 }
 
 // MasterSecret is the secret that POST /auth/dev-token requires. It is the setting, or in the dev

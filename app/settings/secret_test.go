@@ -142,3 +142,27 @@ func TestMasterSecretByProfile(t *testing.T) {
 		t.Errorf("generated: %q %v", secret, err)
 	}
 }
+
+// TestSecretFileOfASetting: the first line signs, the second is accepted too, and what is no secret
+// is refused with the setting's name.
+func TestSecretFileOfASetting(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "keys")
+	a, b := strings.Repeat("a", 32), strings.Repeat("b", 32)
+	for text, want := range map[string]int{
+		a: 1, a + "\n" + b + "\n": 2, a + "\r\n" + b: 2,
+		a + "\n" + b + "\n" + b: 0, a + "\nshort": 0, "short": 0,
+	} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		c, err := Read(Sources{Flags: []FlagValue{{Name: "auth.jwt.secret-file", Text: path}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := c.JWTSecrets()
+		if want == 0 && (err == nil || !strings.Contains(err.Error(), "auth.jwt.secret-file")) ||
+			want > 0 && (err != nil || len(got) != want || string(got[0]) != a) {
+			t.Errorf("%q: %q, %v", text, got, err)
+		}
+	}
+}

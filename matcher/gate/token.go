@@ -71,19 +71,23 @@ type verified struct {
 
 // bench is the memory that one verification works with.
 type bench struct {
-	mac    hash.Hash
+	macs   []hash.Hash // one a secret
 	reader strictjson.Reader
 	text   [MaxTokenBytes]byte
 	sum    [sha256.Size]byte
 	given  [sha256.Size]byte
 }
 
-// NewVerifier returns a Verifier of tokens signed with secret. With an issuer other than "" tokens
+// NewVerifier returns a Verifier of tokens signed with secret, or with a former one. With an issuer other than "" tokens
 // must name it. now is the clock, nil for the system's.
 func NewVerifier(secret []byte, issuer string, leeway time.Duration,
-	now func() time.Time) (*Verifier, error) {
-	if len(secret) < MinSecretBytes {
-		return nil, fmt.Errorf("gate: new verifier bytes=%d: %w", len(secret), ErrSecret)
+	now func() time.Time, former ...[]byte) (*Verifier, error) {
+	secrets := append([][]byte{secret}, former...)
+	for i, s := range secrets {
+		if len(s) < MinSecretBytes {
+			return nil, fmt.Errorf("gate: new verifier bytes=%d: %w", len(s), ErrSecret)
+		}
+		secrets[i] = bytes.Clone(s)
 	}
 	if leeway < 0 || leeway > MaxLeeway {
 		return nil, fmt.Errorf("gate: new verifier leeway=%s: %w", leeway, ErrLeeway)
@@ -91,9 +95,14 @@ func NewVerifier(secret []byte, issuer string, leeway time.Duration,
 	if now == nil {
 		now = time.Now
 	}
-	secret = bytes.Clone(secret)
 	v := &Verifier{issuer: issuer, leeway: leeway, now: now, seed: maphash.MakeSeed()}
-	v.bench.New = func() any { return &bench{mac: hmac.New(sha256.New, secret)} }
+	v.bench.New = func() any {
+		b := new(bench)
+		for _, s := range secrets {
+			b.macs = append(b.macs, hmac.New(sha256.New, s))
+		}
+		return b
+	}
 	return v, nil
 }
 
@@ -150,9 +159,7 @@ func (v *Verifier) verify(token []byte) (*verified, error) {
 	} else if _, ok := decode(b.given[:], signature); !ok {
 		return nil, ErrTokenFormat
 	}
-	b.mac.Reset()
-	b.mac.Write(token[:last])
-	if !hmac.Equal(b.mac.Sum(b.sum[:0]), b.given[:]) {
+	if !b.signed(token[:last]) {
 		return nil, ErrTokenSignature
 	}
 	body, ok := decode(b.text[:], token[first+1:last])
@@ -169,6 +176,18 @@ func (v *Verifier) verify(token []byte) (*verified, error) {
 	return &verified{
 		token: bytes.Clone(token), claims: p.claims, starts: p.starts, expires: p.expires,
 	}, nil
+}
+
+// signed reports whether one of the secrets has made the given signature of text.
+func (b *bench) signed(text []byte) bool {
+	for _, mac := range b.macs {
+		mac.Reset()
+		mac.Write(text)
+		if hmac.Equal(mac.Sum(b.sum[:0]), b.given[:]) {
+			return true
+		}
+	}
+	return false
 }
 
 // encoding refuses padding and trailing bits that are not zero.

@@ -536,3 +536,26 @@ func BenchmarkVerifier(b *testing.B) {
 		}
 	})
 }
+
+// TestFormerSecretIsStillAccepted: after a change of the secret tokens of both are good, of a third
+// one not, and a former secret that is too short is refused.
+func TestFormerSecretIsStillAccepted(t *testing.T) {
+	now := func() time.Time { return testNow }
+	former, foreign := bytes.Repeat([]byte("f"), 32), bytes.Repeat([]byte("x"), 32)
+	v, err := NewVerifier(testSecret, "", 0, now, former)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		secret []byte
+		want   error
+	}{{testSecret, nil}, {former, nil}, {foreign, ErrTokenSignature}} {
+		token := Mint(tt.secret, Claims{Subject: "a"}, "", time.Hour, testNow)
+		if c, err := v.Verify([]byte(token)); !errors.Is(err, tt.want) || err == nil && c.Subject != "a" {
+			t.Errorf("signed with %.4s: %+v, %v", tt.secret, c, err)
+		}
+	}
+	if _, err := NewVerifier(testSecret, "", 0, now, former[:31]); !errors.Is(err, ErrSecret) {
+		t.Errorf("a short former secret: %v", err)
+	}
+}
