@@ -207,6 +207,7 @@ func (s *server) try(method, service, path string, body any) (int, map[string]an
 	}
 	r.Header.Set("Authorization", "Bearer "+s.admin())
 	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("X-Reason", "the tests of the console")
 	answer, err := http.DefaultClient.Do(r)
 	if err != nil {
 		s.t.Fatal(err)
