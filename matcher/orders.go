@@ -63,8 +63,8 @@ func (o *order) setStatus(s OrderStatus) {
 // the new order gets a guest room, which is found through a table of chains. Each lap turns that
 // table by its own constant, so that references in even steps do not pile up on one chain.
 type orderPool struct {
-	hots   table[order] // orders and colds again, for the path
-	chills table[orderCold]
+	hots   table[ix, order] // orders and colds again, for the path
+	chills table[ix, orderCold]
 	homes  uint32      // a power of two
 	orders []order     // by ix: first the unused one, then the homes, then the guest rooms
 	colds  []orderCold // by ix
@@ -166,8 +166,8 @@ func (p *orderPool) findGuest(ref uint32) ix {
 }
 
 // hot and cold are the two halves of an order.
-func (p *orderPool) hot(i ix) *order      { return p.hots.at(uint32(i)) }
-func (p *orderPool) cold(i ix) *orderCold { return p.chills.at(uint32(i)) }
+func (p *orderPool) hot(i ix) *order      { return p.hots.at(i) }
+func (p *orderPool) cold(i ix) *orderCold { return p.chills.at(i) }
 
 // live returns how many orders are in the pool; full reports that it takes no more.
 func (p *orderPool) live() int  { return p.count }
