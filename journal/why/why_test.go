@@ -210,6 +210,16 @@ func (a *audited) bid(l *line, px int64) int64 {
 	return px
 }
 
+// dearest is the highest price of an account's other open orders on a side.
+func (a *audited) dearest(account uint32, side, security, but string) (px int64) {
+	for id, o := range a.orders {
+		if id != but && o.open && o.account == account && o.side == side && o.security == security {
+			px = max(px, o.limit)
+		}
+	}
+	return px
+}
+
 // observed is the observed value of a refusal, from the audit alone; nil when it is a word.
 func (a *audited) observed(l *line, contract bool) *big.Rat {
 	limits := &testGenesis().Limits
@@ -261,7 +271,11 @@ func (a *audited) observed(l *line, contract bool) *big.Rat {
 		if *l.RiskReason == "POSITION_LIMIT" {
 			return big.NewRat(sum, 1)
 		}
-		return money(big.NewInt(max(sum, -sum) * a.judgedAt(l, limits)))
+		px := a.judgedAt(l, limits)
+		if max(sum, -sum)*px <= limits.MaxConcentrationNotional && (*l.Side == "Sell" || l.Price == nil) {
+			px = a.dearest(l.AccountID, *l.Side, security, but) // what executes behind it is too much
+		}
+		return money(big.NewInt(max(sum, -sum) * px))
 	case "CAPACITY":
 		if contract {
 			return big.NewRat(int64(limits.MaxContracts)+1, 1)
