@@ -67,7 +67,7 @@ func NewTradeProcessor(d ProcessorDeps) *TradeProcessor {
 	}
 	p := &TradeProcessor{ProcessorDeps: d}
 	p.service = newService("trade-processor", serverConfig{
-		handler: p.handle, bodyLimit: bodyLimitOf("", processorRouteOf),
+		handler: p.handle, route: targetRoute("", processorRouteOf),
 		maxInflight: d.MaxInflight, durability: []byte(d.Durability), log: d.Logger,
 	})
 	p.log = p.server.log
