@@ -45,8 +45,8 @@ func newListeners(c *settings.Config) (*listeners, error) {
 	}
 	members, err := membersTLS(c)
 	bodies := httpapi.NewBodyMemory(c.Bytes("http.max-body-memory"))
-	return &listeners{c: c, tls: tlsConfig, renewed: renewed, members: members, failed: make(chan error, 8),
-		bodies: bodies}, err
+	return &listeners{c: c, tls: tlsConfig, renewed: renewed, members: members, bodies: bodies,
+		failed: make(chan error, 8)}, err
 }
 
 // dialTLS is the TLS configuration for the services of other members. Their certificates are signed

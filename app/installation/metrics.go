@@ -84,7 +84,8 @@ func (in *Installation) memberMetrics(orders *httpapi.OrderMatcher) httpapi.Metr
 	}
 	m.ClusterCommits = in.Member.Node.Commits
 	m.Latencies = andStage(m.Latencies, "agreement", in.Member.Node.Commits)
-	m.More = together(m.More, in.processMetrics, in.scrubbing.metrics, in.past.metrics, in.backups.Metrics, in.healing.metrics,
+	m.More = together(m.More, in.processMetrics, in.scrubbing.metrics, in.past.metrics,
+		in.backups.Metrics, in.healing.metrics,
 		in.clusterMetrics)
 	return m
 }

@@ -34,8 +34,8 @@ func gauge(t *testing.T, samples []string, name string, labels ...string) float6
 	return 0
 }
 
-// TestMetricsOfTheProcess: build, disk, snapshot, certificate, and the same classic buckets in every
-// histogram.
+// TestMetricsOfTheProcess: build, disk, snapshot, certificate, and the same classic buckets in
+// every histogram.
 func TestMetricsOfTheProcess(t *testing.T) {
 	const days = 36 * time.Hour
 	certificate, key := selfSigned(t)
