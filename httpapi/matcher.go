@@ -150,7 +150,9 @@ func cleanPrefix(prefix string) string {
 // Metrics are the edge's own sources; main adds the sources of the other stages.
 func (m *OrderMatcher) Metrics() Metrics {
 	return Metrics{
-		Latencies: func(emit func(string, timing.Distribution)) { emit("http", m.latency.Distribution()) },
+		Latencies: func(emit func(string, timing.Distribution)) {
+			emit("http", m.latency.Distribution())
+		},
 		Orders: func(emit func(string, uint64)) {
 			emit("accepted", m.accepted.n.Load())
 			emit("rejected", m.rejected.n.Load())

@@ -51,8 +51,8 @@ var patterns = [routeCount]string{
 }
 
 // statuses are the answers that are counted by their code. Others count as 0.
-var statuses = [...]int{0, 200, 201, 202, 204, 400, 401, 403, 404, 405, 408, 409, 413, 414, 415, 422,
-	429, 431, 500, 502, 503, 504}
+var statuses = [...]int{0, 200, 201, 202, 204, 400, 401, 403, 404, 405, 408, 409, 413, 414, 415,
+	422, 429, 431, 500, 502, 503, 504}
 
 // statusPlaces has the place of each code in statuses.
 var statusPlaces = func() (at [600]uint8) {
