@@ -16,11 +16,14 @@ const (
 // queryValue is the longest decoded value.
 const queryValue = 256
 
+// maxParameters is the most parameters of a query: more than any endpoint has.
+const maxParameters = 16
+
 // eachParameter calls f with every parameter of the query. Each may occur once. f reports whether
 // it knows the name and accepts the value.
 func (v *visit) eachParameter(f func(name string, value []byte) bool) problem {
 	rest := v.query
-	var names [8]string
+	var names [maxParameters]string
 	n := 0
 	for len(rest) > 0 {
 		pair := rest

@@ -173,9 +173,13 @@ func newTradeProcessor(c *settings.Config, in *Installation, d *downstream, veri
 	if err != nil {
 		return nil, err
 	}
+	zone, err := time.LoadLocation(c.String("settlement.timezone"))
+	if err != nil {
+		return nil, err
+	}
 	k := in.Core
 	return httpapi.NewTradeProcessor(httpapi.ProcessorDeps{
-		Trades: httpapi.StoreTrades{DB: d.Db}, Marks: d.extracts.marks, Settlement: d.settlement,
+		Trades: httpapi.StoreTrades{DB: d.Db}, Marks: d.extracts.marks, Settlement: d.settlement, Zone: zone,
 		Recon: d.recon, TCA: d.tca,
 		Foreign: func() bool { return d.projection.Foreign() || isHeld(in.Core) }, Verifier: verifier,
 		Mint: mint, Metrics: registry, Record: recorder(k),
