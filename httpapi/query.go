@@ -44,7 +44,7 @@ func (v *visit) eachParameter(f func(name string, value []byte) bool) problem {
 		key := string(name)
 		for _, other := range names[:n] {
 			if other == key {
-				return badQuery("parameter " + quoted(name) + ": it is there twice")
+				return badParameter(key, "it is there twice")
 			}
 		}
 		if n == len(names) {
@@ -54,14 +54,36 @@ func (v *visit) eachParameter(f func(name string, value []byte) bool) problem {
 		n++
 		decoded, ok := unescape(value)
 		if !ok || !f(key, decoded) {
-			return badQuery("parameter " + quoted(name) + ": it is unknown or its value is not allowed")
+			return badParameter(key, "it is unknown or its value is not allowed")
 		}
 	}
 	return problem{}
 }
 
+// noParameters refuses a query.
+func (v *visit) noParameters() problem {
+	if len(v.query) == 0 {
+		return problem{}
+	}
+	return v.eachParameter(func(string, []byte) bool { return false })
+}
+
 func badQuery(detail string) problem {
 	return problem{status: 400, code: CodeBadRequest, detail: detail}
+}
+
+// badParameter is the problem of one parameter of a query, by the name that the client gave it.
+func badParameter(name, why string) problem {
+	p := badQuery("parameter " + quoted(name) + ": " + why)
+	p.field = plainName(name)
+	return p
+}
+
+// badHeader is the problem of one header of a request.
+func badHeader(name, why string) problem {
+	p := badQuery("header " + name + ": " + why)
+	p.field = name
+	return p
 }
 
 // unescape undoes percent-encoding. The result must be printable ASCII.

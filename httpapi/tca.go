@@ -19,6 +19,9 @@ func (q *inquiry) showTCAReport(id string) problem {
 	if p := q.authenticate(); p.status != 0 {
 		return p
 	}
+	if p := q.noParameters(); p.status != 0 {
+		return p
+	}
 	ctx, cancel := quick()
 	defer cancel()
 	t, p := q.ownTrade(ctx, id)
@@ -76,7 +79,7 @@ func (q *inquiry) showTCASummary() problem {
 }
 
 // problemPeriod is the answer to a period that ends before it begins.
-var problemPeriod = badQuery(`parameter "from": it is after to`)
+var problemPeriod = badParameter("from", "it is after to")
 
 // moment reads an RFC 3339 time, or a date as the midnight in UTC at which it begins, and returns
 // epoch milliseconds. It rounds a time within a millisecond up to the next one, so that a bound

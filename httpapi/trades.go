@@ -157,6 +157,9 @@ func (q *inquiry) showTrade(id string) problem {
 	if p := q.authenticate(); p.status != 0 {
 		return p
 	}
+	if p := q.noParameters(); p.status != 0 {
+		return p
+	}
 	ctx, cancel := quick()
 	defer cancel()
 	t, p := q.ownTrade(ctx, id)

@@ -103,7 +103,7 @@ func newSources(c *settings.Config, in *Installation, d *downstream, verifier *g
 			State:      d.state,
 			Durability: durability, Cluster: in.cluster(), MaxInflight: inflight, Logger: log,
 		}), httpapi.NewReferenceData(httpapi.ReferenceDeps{
-			Securities: d.sources.securities, Verifier: verifier, WriteAuth: writeAuth,
+			Securities: d.sources.securities, Tick: k.Gate.Tick, Verifier: verifier, WriteAuth: writeAuth,
 			SnapshotAuth: snapshotAuth,
 			Applied:      k.Views.Applied, Durable: k.Watermark.Durable, Projected: d.projected,
 			State:      d.state,
