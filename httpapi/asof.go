@@ -27,7 +27,8 @@ var problemMoments = problem{status: 503, code: CodeBusy,
 
 // problemMoment is the answer to a sequence that is none.
 var problemMoment = problem{status: 400, code: CodeBadRequest, field: "inputSeq",
-	detail: "the sequence is a whole number without leading zeros, 0 for the state before the first command"}
+	detail: "the sequence is a whole number without leading zeros, " +
+		"0 for the state before the first command"}
 
 // asOfRoute finds the endpoint of a path behind asOfPrefix.
 func asOfRoute(rest []byte) (r route, id []byte) {

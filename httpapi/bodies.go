@@ -155,8 +155,8 @@ func quoted(name string) string {
 	return strconv.QuoteToASCII(name)
 }
 
-// plainName returns a client's name as it is, if it is short and printable, and otherwise as quoted does
-// without the quotes.
+// plainName returns a client's name as it is, if it is short and printable, and otherwise as quoted
+// does, without the quotes.
 func plainName(name string) string {
 	if printable([]byte(name), maxQuoted) {
 		return name

@@ -14,11 +14,12 @@ import (
 )
 
 // wholeBodies are bodies with every member that the document of their endpoint has, by method and
-// path of the document. TestErrorsNameWhatIsWrong fails when one lacks a member, or an endpoint one.
+// path of the document. TestErrorsNameWhatIsWrong fails when one lacks a member, or an endpoint has
+// none.
 var wholeBodies = map[string]string{
 	"POST /orders":          wholeOrder,
 	"POST /orders/batch":    "[" + wholeOrder + "," + wholeOrder + "]",
-	"POST /trades":          `{"clientOrderId":"t","accountId":1,"security":"AAA","side":"Buy","quantity":10}`,
+	"POST /trades":          `{"clientOrderId":"t",` + goodTrade[1:],
 	"POST /swaps":           wholeSwap + "}",
 	"POST /swaptions":       wholeSwap + `,"expiryDate":"2026-09-04","exerciseStyle":"European"}`,
 	"POST /prices":          `[{"security":"AAA","price":1},{"security":"BBB","price":1}]`,
@@ -63,8 +64,8 @@ var wrongValues = []string{"null", "true", "{}", "[]", `[""]`, `[-1]`, `""`, `"\
 	"4294967296", "9223372036854775808"}
 
 // wrongTexts are the same for parameters.
-var wrongTexts = []string{"", "%zz", "%00", "%C3%A9", strings.Repeat("x", 300), "-1", "0", "00", "1.5",
-	"2026-02-30", "1001", "4294967296", "9223372036854775808", "18446744073709551616", "sometimes"}
+var wrongTexts = []string{"", "%zz", "%00", "%C3%A9", strings.Repeat("x", 300), "-1", "0", "00",
+	"1.5", "2026-02-30", "1001", "4294967296", "9223372036854775808", "18446744073709551616", "sometimes"}
 
 // fieldsRig is a service as TestErrorsNameWhatIsWrong sees it.
 type fieldsRig struct {
@@ -87,9 +88,9 @@ func fieldsRigs(t *testing.T) []fieldsRig {
 		{accountAPI, a.call, admin}, {referenceAPI, s.call, admin}}
 }
 
-// TestErrorsNameWhatIsWrong feeds every member and every parameter of every endpoint of the documents
-// wrong, unknown, twice and missing, and reads the name in the answer. TestEveryRouteIsDocumented
-// holds the documents to the routers, so a new endpoint is tried too.
+// TestErrorsNameWhatIsWrong feeds every member and every parameter of every endpoint of the
+// documents wrong, unknown, twice and missing, and reads the name in the answer.
+// TestEveryRouteIsDocumented holds the documents to the routers, so a new endpoint is tried too.
 func TestErrorsNameWhatIsWrong(t *testing.T) {
 	tried := 0
 	for _, r := range fieldsRigs(t) {
@@ -190,7 +191,7 @@ func goodText(schema *openapi3.Schema) string {
 	return "2026-03-02T10:00:00Z" // a text, and a moment
 }
 
-// fits reports whether a schema allows a value. The formats that the documents name are checked too.
+// fits reports whether a schema allows a value, its format included.
 func fits(schema *openapi3.Schema, value any) bool {
 	if n, ok := value.(json.Number); ok {
 		var v any

@@ -112,8 +112,8 @@ func (v *visit) admin() problem {
 	return problem{}
 }
 
-// readBody prepares the body for the decoder, if its type is JSON or absent. No endpoint with a body
-// has parameters.
+// readBody prepares the body for the decoder, if its type is JSON or absent. No endpoint with a
+// body has parameters.
 func (v *visit) readBody() problem {
 	if p := v.noParameters(); p.status != 0 {
 		return p

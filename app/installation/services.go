@@ -179,8 +179,8 @@ func newTradeProcessor(c *settings.Config, in *Installation, d *downstream, veri
 	}
 	k := in.Core
 	return httpapi.NewTradeProcessor(httpapi.ProcessorDeps{
-		Trades: httpapi.StoreTrades{DB: d.Db}, Marks: d.extracts.marks, Settlement: d.settlement, Zone: zone,
-		Recon: d.recon, TCA: d.tca,
+		Trades: httpapi.StoreTrades{DB: d.Db}, Marks: d.extracts.marks, Settlement: d.settlement,
+		Recon: d.recon, TCA: d.tca, Zone: zone,
 		Foreign: func() bool { return d.projection.Foreign() || isHeld(in.Core) }, Verifier: verifier,
 		Mint: mint, Metrics: registry, Record: recorder(k),
 		NeedReason: c.String("profile") == "production",

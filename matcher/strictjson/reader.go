@@ -304,8 +304,8 @@ func (r *Reader) remember(key []byte, at uint32) {
 	r.nkeys++
 }
 
-// Duplicate returns the key that an object has twice, when the error is ErrDuplicateKey. It is valid
-// until Reset.
+// Duplicate returns the key that an object has twice, when the error is ErrDuplicateKey. It is
+// valid until Reset.
 func (r *Reader) Duplicate() []byte { return r.twice }
 
 // has reports that the innermost object has already had a key.
