@@ -65,7 +65,8 @@ var wrongValues = []string{"null", "true", "{}", "[]", `[""]`, `[-1]`, `""`, `"\
 
 // wrongTexts are the same for parameters.
 var wrongTexts = []string{"", "%zz", "%00", "%C3%A9", strings.Repeat("x", 300), "-1", "0", "00",
-	"1.5", "2026-02-30", "1001", "4294967296", "9223372036854775808", "18446744073709551616", "sometimes"}
+	"1.5", "2026-02-30", "1001", "4294967296", "9223372036854775808", "18446744073709551616",
+	"sometimes"}
 
 // fieldsRig is a service as TestErrorsNameWhatIsWrong sees it.
 type fieldsRig struct {
