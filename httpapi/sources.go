@@ -94,6 +94,9 @@ func (e *errand) writing(s *source) problem {
 // showWhole answers with a whole table. render reads the table and appends it.
 func (e *errand) showWhole(s *source,
 	render func(ctx context.Context, b []byte) ([]byte, error)) problem {
+	if p := e.noParameters(); p.status != 0 {
+		return p
+	}
 	ctx, cancel := quick()
 	defer cancel()
 	b := e.begin()

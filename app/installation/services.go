@@ -103,7 +103,7 @@ func newSources(c *settings.Config, in *Installation, d *downstream, verifier *g
 			State:      d.state,
 			Durability: durability, Cluster: in.cluster(), MaxInflight: inflight, Logger: log,
 		}), httpapi.NewReferenceData(httpapi.ReferenceDeps{
-			Securities: d.sources.securities, Verifier: verifier, WriteAuth: writeAuth,
+			Securities: d.sources.securities, Tick: k.Gate.Tick, Verifier: verifier, WriteAuth: writeAuth,
 			SnapshotAuth: snapshotAuth,
 			Applied:      k.Views.Applied, Durable: k.Watermark.Durable, Projected: d.projected,
 			State:      d.state,
@@ -173,10 +173,14 @@ func newTradeProcessor(c *settings.Config, in *Installation, d *downstream, veri
 	if err != nil {
 		return nil, err
 	}
+	zone, err := time.LoadLocation(c.String("settlement.timezone"))
+	if err != nil {
+		return nil, err
+	}
 	k := in.Core
 	return httpapi.NewTradeProcessor(httpapi.ProcessorDeps{
 		Trades: httpapi.StoreTrades{DB: d.Db}, Marks: d.extracts.marks, Settlement: d.settlement,
-		Recon: d.recon, TCA: d.tca,
+		Recon: d.recon, TCA: d.tca, Zone: zone,
 		Foreign: func() bool { return d.projection.Foreign() || isHeld(in.Core) }, Verifier: verifier,
 		Mint: mint, Metrics: registry, Record: recorder(k),
 		NeedReason: c.String("profile") == "production",
