@@ -15,9 +15,9 @@ import "math/bits"
 //   - The version of a policy rises.
 const version2 = 2
 
-// What records of version 3 decide differently from those of version 2: concentration is also judged
-// at the prices of the account's open orders that can execute behind the command, with a larger
-// position than they were judged with.
+// What records of version 3 decide differently from those of version 2: concentration is also
+// judged at the prices of the account's open orders that can execute behind the command, with a
+// larger position than they were judged with.
 //
 // Only what this rule refuses is recorded as version 3. Whatever it passes is decided by version 2
 // in the same way.
@@ -109,8 +109,8 @@ func (e *Engine) exposed(c *Command, q *request, limits *bounds, qty int64) Risk
 
 // openBehind judges the concentration of the account's open orders that can still execute behind a
 // command. Orders of a side execute from the best price on: an open sale behind every cheaper sale,
-// an open purchase only behind market trades and dearer purchases. It looks only at the orders whose
-// price is high enough for a refusal.
+// an open purchase only behind market trades and dearer purchases. It looks only at the orders
+// whose price is high enough for a refusal.
 func (e *Engine) openBehind(c *Command, q *request, most uint64, qty int64) RiskReason {
 	side, p := c.Side&1, e.positions.table.at(q.row)
 	m := mirror(side)
