@@ -35,8 +35,8 @@
 // price that it can execute at, and an order's own notional counts in the same way. Concentration
 // is valued at the price that is judged, and in version 3 at those of the account's open orders
 // that can execute behind the command; a market price that rises later can carry a position over
-// that limit. These three limits do not apply to an order that only reduces a position, and none of them
-// applies to a force fill.
+// that limit. These three limits do not apply to an order that only reduces a position, and none of
+// them applies to a force fill.
 //
 // Money is whole millionths in an int64. The engine checks every sum and product that a decision
 // depends on. One that does not fit is a refusal with the reason of the limit that was being
