@@ -17,8 +17,8 @@ func (v *Views) mustBeSound() {
 	}
 }
 
-// check returns the first point of the list of doc.go that does not hold. Observer's goroutine only,
-// between two commands.
+// check returns the first point of the list of doc.go that does not hold. Observer's goroutine
+// only, between two commands.
 func (v *Views) check() error {
 	if v.current != v.Applied() || v.finished != 0 {
 		return fmt.Errorf("command %d is not complete, applied %d", v.current, v.Applied())
