@@ -22,7 +22,7 @@ type sse struct {
 	lines  *bufio.Reader
 	// The IDs that the stream has named first and last; lastID begins as the one that was asked for.
 	firstID, lastID string
-	cancel func()
+	cancel          func()
 }
 
 // sseEvent is one event as a browser would dispatch it.
