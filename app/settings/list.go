@@ -49,6 +49,9 @@ var List = []Setting{
 	{"console.hosts", "", hostNames, "localhost, addresses, names of http.tls-cert",
 		"further host names under which browsers reach the console"},
 	{"admin.token-guard", "false", boolean, "", "ask for an admin token on the admin listener"},
+	{"admin.tls-cert", "", text, "no TLS",
+		"certificate chain (PEM) of the admin listener; production needs one beyond loopback"},
+	{"admin.tls-key", "", text, "no TLS", "private key (PEM) of admin.tls-cert"},
 	{"admin.open-health", "true", boolean, "",
 		"under the guard, answer /readyz without a token too, then without details"},
 	{"order-matcher.path-prefix", "", pathPrefix, "none",
@@ -220,16 +223,16 @@ var serviceListeners = []string{
 // check refuses what no setting can detect alone: combinations, and what the profile forbids. Every
 // message names a setting.
 func (c *Config) check() error {
-	if (c.String("http.tls-cert") == "") != (c.String("http.tls-key") == "") {
-		return Usagef("http.tls-cert and http.tls-key: set both or none")
+	for _, of := range []string{servicesTLS, adminTLS} {
+		if (c.String(of+"-cert") == "") != (c.String(of+"-key") == "") {
+			return Usagef("%s-cert and %s-key: set both or none", of, of)
+		}
 	}
 	if c.String("auth.jwt.secret") != "" && c.String("auth.jwt.secret-file") != "" {
 		return Usagef("auth.jwt.secret-file: auth.jwt.secret is set too: set one of them")
 	}
-	if !loopback(c.Addr("admin.listen")) && !c.Bool("admin.token-guard") {
-		return Usagef(
-			"admin.listen: %s is not a loopback address; set admin.token-guard=true to allow it",
-			c.Addr("admin.listen"))
+	if err := c.checkAdmin(); err != nil {
+		return err
 	}
 	if err := c.checkConsole(); err != nil {
 		return err
@@ -254,6 +257,23 @@ func (c *Config) holdsSecret(s *Setting) bool {
 		return has
 	}
 	return s.Kind.secret && c.String(s.Name) != ""
+}
+
+// checkAdmin refuses an admin listener that other machines reach without a token, and in production
+// one whose tokens and profiles would go over the network in the clear.
+func (c *Config) checkAdmin() error {
+	at := c.Addr("admin.listen")
+	switch {
+	case loopback(at):
+		return nil
+	case c.String("profile") == "production" && c.String("admin.tls-cert") == "":
+		return Usagef("admin.tls-cert: profile=production needs it for admin.listen=%s, which is not "+
+			"a loopback address", at)
+	case !c.Bool("admin.token-guard"):
+		return Usagef(
+			"admin.listen: %s is not a loopback address; set admin.token-guard=true to allow it", at)
+	}
+	return nil
 }
 
 // checkConsole refuses a console on which any machine could sign in, or whose tokens would go
@@ -325,6 +345,17 @@ func (c *Config) checkCluster() error {
 		}
 	}
 	return c.checkMemberTLS(list)
+}
+
+// Exposed are the listeners that other machines can reach, as name=address.
+func (c *Config) Exposed() (list []string) {
+	for _, service := range []string{"order-matcher", "trade-processor", "account-service",
+		"reference-data", "admin"} {
+		if at := c.ListenAddr(service); !loopback(at) {
+			list = append(list, service+".listen="+at)
+		}
+	}
+	return list
 }
 
 // WritesNeedAdmin reports that changes of accounts and stocks need an admin token, and why. On
@@ -407,14 +438,25 @@ func (c *Config) JournalDurability() string {
 	return c.String("journal.durability")
 }
 
+// The settings of a certificate and its key begin with one of these.
+const (
+	servicesTLS = "http.tls"
+	adminTLS    = "admin.tls"
+)
+
 // TLS loads the certificate of the service listeners, or nil without one.
-func (c *Config) TLS() (*tls.Config, error) {
-	if c.String("http.tls-cert") == "" {
+func (c *Config) TLS() (*tls.Config, error) { return c.listenerTLS(servicesTLS) }
+
+// AdminTLS loads the certificate of the admin listener, or nil without one.
+func (c *Config) AdminTLS() (*tls.Config, error) { return c.listenerTLS(adminTLS) }
+
+func (c *Config) listenerTLS(of string) (*tls.Config, error) {
+	if c.String(of+"-cert") == "" {
 		return nil, nil
 	}
-	pair, err := tls.LoadX509KeyPair(c.String("http.tls-cert"), c.String("http.tls-key"))
+	pair, err := tls.LoadX509KeyPair(c.String(of+"-cert"), c.String(of+"-key"))
 	if err != nil {
-		return nil, fmt.Errorf("http.tls-cert: %w", err)
+		return nil, fmt.Errorf("%s-cert: %w", of, err)
 	}
 	return &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}, nil
 }

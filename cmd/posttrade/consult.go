@@ -37,7 +37,7 @@ func consult(c *settings.Config, service string, now time.Time) (*client.Client,
 	token := gate.Mint(secret, gate.Claims{Subject: "operator", Admin: true},
 		c.String("auth.jwt.issuer"), consultTokenLife, now)
 	return client.New(client.Config{Address: feeds.Reachable(at), TLS: serverTLS != nil,
-		TLSConfig: feeds.Pinned(serverTLS), Token: token}), nil
+		TLSConfig: feeds.Pinned("http.tls-cert", serverTLS), Token: token}), nil
 }
 
 // listenerOf is the address of a listener of the server that runs on data.dir.
