@@ -139,7 +139,8 @@ func loopback(addr net.Addr) bool {
 
 // tokenGuard lets a request through when its bearer token carries the admin claim, or the claim
 // metrics where that is enough.
-func tokenGuard(admit func(string) (gate.Claims, error), metrics bool) func(http.Handler) http.Handler {
+func tokenGuard(admit func(string) (gate.Claims, error),
+	metrics bool) func(http.Handler) http.Handler {
 	return func(h http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")

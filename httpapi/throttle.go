@@ -26,8 +26,8 @@ type mistakes struct {
 	until time.Time // when they are forgotten
 }
 
-// neighbours is what an address is counted as: an IPv6 caller has a whole /64 for itself. What is no
-// address, such as a pipe, is counted as one.
+// neighbours is what an address is counted as: an IPv6 caller has a whole /64 for itself. All that
+// are no addresses, such as pipes, are counted as one.
 func neighbours(address string) netip.Prefix {
 	at, err := netip.ParseAddr(address)
 	if err != nil {

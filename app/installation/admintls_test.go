@@ -14,9 +14,9 @@ import (
 	"posttrade/matcher/gate"
 )
 
-// TestAdminListenerTakesTLS serves the admin listener with a certificate of its own: plain requests
-// get nothing, the program's own commands know the certificate and accept no other, tokens are asked
-// for as without TLS, and a renewed certificate is shown without a restart.
+// TestAdminListenerTakesTLS serves the admin listener with a certificate of its own. Plain requests
+// get nothing. The program's own commands know the certificate and accept no other. Tokens are
+// asked for as without TLS, and a renewed certificate is shown without a restart.
 func TestAdminListenerTakesTLS(t *testing.T) {
 	data := t.TempDir()
 	certificate, key := selfSigned(t)

@@ -16,7 +16,7 @@ import (
 // maxTokenTTL is the longest life of a token, as for POST /auth/dev-token.
 const maxTokenTTL = 24 * time.Hour
 
-// maxMetricsTTL is the longest life of a token for metrics, which lies in a scraper's configuration.
+// maxMetricsTTL is the longest life of a token for metrics, which a scraper's configuration holds.
 const maxMetricsTTL = 400 * 24 * time.Hour
 
 // runToken mints an access token with the local secret and prints it.
@@ -28,7 +28,7 @@ func runToken(args []string, stdout, stderr io.Writer) int {
 	accounts := f.String("accounts", "", "accounts the token is entitled to (`ids`, comma separated)")
 	admin := f.Bool("admin", false, "entitle to the cross-account endpoints, and to every account")
 	metrics := f.Bool("metrics", false,
-		"for a scraper: /metrics and /readyz of the admin listener, nothing else; lives up to 9600h (400 days)")
+		"for a scraper: opens /metrics and /readyz of the admin listener alone; lives up to 9600h")
 	ttl := f.Duration("ttl", time.Hour, "how `long` the token lives, 1s..24h; with --metrics 9600h")
 	cfg, err := f.read(args, 0, stdout)
 	if err != nil {
