@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// TestWrongMasterSecretsAreThrottled: five wrong secrets are answered, then the address has to wait,
-// with the right secret too; it is logged once, without the secret. After the time it goes on.
+// TestWrongMasterSecretsAreThrottled: five wrong secrets are answered, then the address has to
+// wait, with the right secret too; it is logged once, without the secret. Then it goes on.
 func TestWrongMasterSecretsAreThrottled(t *testing.T) {
 	r := newProcessorRig(t)
 	wrong := map[string]string{headerMasterSecret: "planted-guess"}
@@ -35,8 +35,8 @@ func TestWrongMasterSecretsAreThrottled(t *testing.T) {
 	r.mint(goodToken, nil).want(t, 200, "")
 }
 
-// TestThrottleKnowsAddressesApart: one address does not close another; the hosts of one IPv6 network
-// are one; an IPv4 address is the same in both notations.
+// TestThrottleKnowsAddressesApart: one address does not close another; the hosts of one IPv6
+// network are one.
 func TestThrottleKnowsAddressesApart(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
 	var th throttle
@@ -59,8 +59,8 @@ func TestThrottleKnowsAddressesApart(t *testing.T) {
 	}
 }
 
-// TestThrottleIsBounded: a flood of addresses takes no more than its places, and the newest mistakes
-// are the ones that are remembered.
+// TestThrottleIsBounded: a flood of addresses takes no more than its places, and the newest
+// mistakes are the ones that are remembered.
 func TestThrottleIsBounded(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
 	var th throttle
