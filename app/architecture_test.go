@@ -115,6 +115,7 @@ var rooms = map[string][]string{
 	"app/flight":  {"journal", "app/settings", "app/stats"},
 	"app/inspect": {"matcher", "matcher/strictjson", "journal", "journal/asof", "journal/why",
 		"journal/whatif", "httpapi", "app/settings", "app/top"},
+	"app/watch":   {"httpapi/client"},
 	"app/apptest": {"journal", "app/settings", "app/stats"},
 	"app":         {},
 
@@ -134,7 +135,7 @@ var rooms = map[string][]string{
 		"journal/quorum", "sidecars/broker",
 		"sidecars/control", "sidecars/feeds", "sidecars/riskextract", "sidecars/store", "httpapi",
 		"httpapi/client", "app/engine", "app/inspect", "app/installation", "app/settings",
-		"app/stats", "app/top", "perf", "perf/load", "perf/replay"},
+		"app/stats", "app/top", "app/watch", "perf", "perf/load", "perf/replay"},
 }
 
 // storeys is the order of the top-level folders. A package, and a test, may import what is on its
