@@ -194,7 +194,8 @@ func (c *Config) checkMemberTLS(list []quorum.Member) error {
 	for _, m := range list {
 		if set == 0 && !quorum.IsLoopback(m.Raft) {
 			return Usagef(
-				"cluster.members: member %s at %s needs cluster.tls-cert: only loopback addresses may do without",
+				"cluster.members: member %s at %s needs cluster.tls-cert: only loopback addresses may do "+
+					"without",
 				m.ID, m.Raft)
 		}
 	}
