@@ -10,8 +10,8 @@ import (
 type Claims struct {
 	Subject  string
 	Admin    bool
-	Metrics  bool     // the token reads metrics and does nothing else
 	Accounts []uint32 // ascending, each once
+	Metrics  bool     // the token reads metrics and does nothing else
 }
 
 // Entitled reports whether the caller may act for an account: an admin for any account, every other
