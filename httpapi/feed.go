@@ -88,7 +88,7 @@ func (x *exchange) feedRequest() (r feedRequest, p problem) {
 		return r, p
 	}
 	if topics == nil {
-		return r, badQuery("parameter topics: it is missing")
+		return r, badParameter("topics", "it is missing")
 	}
 	var wrong *feed.TopicError
 	var err error
@@ -96,12 +96,12 @@ func (x *exchange) feedRequest() (r feedRequest, p problem) {
 	case errors.As(err, &wrong) && wrong.Security != "":
 		return r, problemSecurity([]byte(wrong.Security))
 	case err != nil:
-		return r, badQuery("parameter topics: " + err.Error())
+		return r, badParameter("topics", err.Error())
 	}
 	if last := x.ctx.Request.Header.Peek(headerLastEventID); len(last) > 0 {
 		at, snapshot, ok := feed.ParseID(string(last))
 		if !ok {
-			return r, badQuery("header " + headerLastEventID + ": it is not the id of an event")
+			return r, badHeader(headerLastEventID, "it is not the id of an event")
 		}
 		// A connection may have ended between the snapshots of several books: they come again.
 		r.start = feed.Start{At: at, Given: true, Snapshot: snapshot && r.selection.Books.Several()}

@@ -29,6 +29,7 @@ type listening struct {
 
 // listeners are the open edges, in the order in which they were opened.
 type listeners struct {
+<<<<<<< HEAD
 	c            *settings.Config
 	tls          *tls.Config // of the services; nil: plain
 	renewed      *renewed    // its certificate; nil: plain
@@ -47,6 +48,26 @@ func newListeners(c *settings.Config) (l *listeners, err error) {
 	}
 	l.adminTLS, l.adminRenewed, err = listenerTLS(c.AdminTLS)
 	return l, err
+=======
+	c       *settings.Config
+	tls     *tls.Config // of the services; nil: plain
+	renewed *renewed    // its certificate; nil: plain
+	members *tls.Config // of the members' port, for its expiry; nil: plain, or no cluster
+	open    []listening
+	failed  chan error // the first edge that ended by itself
+	bodies  *httpapi.BodyMemory
+}
+
+func newListeners(c *settings.Config) (*listeners, error) {
+	tlsConfig, renewed, err := servicesTLS(c)
+	if err != nil {
+		return nil, err
+	}
+	members, err := membersTLS(c)
+	bodies := httpapi.NewBodyMemory(c.Bytes("http.max-body-memory"))
+	return &listeners{c: c, tls: tlsConfig, renewed: renewed, members: members, bodies: bodies,
+		failed: make(chan error, 8)}, err
+>>>>>>> main
 }
 
 // dialTLS is the TLS configuration for the services of other members. Their certificates are signed

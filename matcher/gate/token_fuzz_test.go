@@ -135,7 +135,8 @@ func TestFormerSecretIsStillAccepted(t *testing.T) {
 // with a further claim is refused everywhere.
 func TestMetricsTokensOpenNothingElse(t *testing.T) {
 	v := newTestVerifier(t, "", 0)
-	token := []byte(withBody(`{"sub":"a","metrics":true,"admin":false,"accounts":[],"exp":1700000060}`))
+	token := []byte(withBody(
+		`{"sub":"a","metrics":true,"admin":false,"accounts":[],"exp":1700000060}`))
 	for range 2 { // the second time it is remembered
 		if claims, err := v.Verify(token); !errors.Is(err, ErrTokenMetrics) || claims.Subject != "" {
 			t.Errorf("claims %+v, %v", claims, err)

@@ -55,7 +55,8 @@ func TestVerifyTakesGoodTokens(t *testing.T) {
 		want        Claims
 	}{
 		{"usual", withBody(goodBody), Claims{Subject: "alice", Accounts: []uint32{7, 22214}}},
-		{"admin", withBody(`{"sub":"root","admin":true,"exp":1700000060}`), Claims{Subject: "root", Admin: true}},
+		{"admin", withBody(`{"sub":"root","admin":true,"exp":1700000060}`),
+			Claims{Subject: "root", Admin: true}},
 		{"admin false", withBody(`{"sub":"a","admin":false,"exp":1700000060}`), Claims{Subject: "a"}},
 		{"ADMIN is unknown", withBody(`{"sub":"a","ADMIN":true,"exp":1700000060}`),
 			Claims{Subject: "a"}},
@@ -69,7 +70,8 @@ func TestVerifyTakesGoodTokens(t *testing.T) {
 			Claims{Subject: "a", Accounts: []uint32{0, 7, 4294967295}}},
 		{"no accounts", withBody(`{"sub":"a","accounts":[],"exp":1700000060}`),
 			Claims{Subject: "a", Accounts: []uint32{}}},
-		{"no typ", signed(`{"alg":"HS256"}`, goodBody), Claims{Subject: "alice", Accounts: []uint32{7, 22214}}},
+		{"no typ", signed(`{"alg":"HS256"}`, goodBody),
+			Claims{Subject: "alice", Accounts: []uint32{7, 22214}}},
 		{"key id and space", signed(" {\"kid\" : \"1\", \"alg\" :\n\"HS256\"} ", goodBody),
 			Claims{Subject: "alice", Accounts: []uint32{7, 22214}}},
 		{"escaped letters", withBody(`{"su\u0062":"\u0061","exp":1700000060}`), Claims{Subject: "a"}},
