@@ -12,11 +12,8 @@ import (
 	"sync"
 	"testing"
 
-<<<<<<< HEAD
 	"posttrade/matcher/gate"
-=======
 	"posttrade/ring/timing"
->>>>>>> main
 )
 
 // adminGet asks an admin listener without a socket.

@@ -29,12 +29,12 @@ type listening struct {
 
 // listeners are the open edges, in the order in which they were opened.
 type listeners struct {
-<<<<<<< HEAD
 	c            *settings.Config
 	tls          *tls.Config // of the services; nil: plain
 	renewed      *renewed    // its certificate; nil: plain
 	adminTLS     *tls.Config // of the admin listener; nil: plain
 	adminRenewed *renewed
+	members      *tls.Config // of the members' port, for its expiry; nil: plain, or no cluster
 	open         []listening
 	failed       chan error // the first edge that ended by itself
 	bodies       *httpapi.BodyMemory
@@ -46,28 +46,11 @@ func newListeners(c *settings.Config) (l *listeners, err error) {
 	if l.tls, l.renewed, err = listenerTLS(c.TLS); err != nil {
 		return l, err
 	}
-	l.adminTLS, l.adminRenewed, err = listenerTLS(c.AdminTLS)
-	return l, err
-=======
-	c       *settings.Config
-	tls     *tls.Config // of the services; nil: plain
-	renewed *renewed    // its certificate; nil: plain
-	members *tls.Config // of the members' port, for its expiry; nil: plain, or no cluster
-	open    []listening
-	failed  chan error // the first edge that ended by itself
-	bodies  *httpapi.BodyMemory
-}
-
-func newListeners(c *settings.Config) (*listeners, error) {
-	tlsConfig, renewed, err := servicesTLS(c)
-	if err != nil {
-		return nil, err
+	if l.adminTLS, l.adminRenewed, err = listenerTLS(c.AdminTLS); err != nil {
+		return l, err
 	}
-	members, err := membersTLS(c)
-	bodies := httpapi.NewBodyMemory(c.Bytes("http.max-body-memory"))
-	return &listeners{c: c, tls: tlsConfig, renewed: renewed, members: members, bodies: bodies,
-		failed: make(chan error, 8)}, err
->>>>>>> main
+	l.members, err = membersTLS(c)
+	return l, err
 }
 
 // dialTLS is the TLS configuration for the services of other members. Their certificates are signed
