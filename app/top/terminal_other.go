@@ -1,0 +1,25 @@
+//go:build !linux
+
+package top
+
+import (
+	"os"
+	"time"
+
+	"posttrade/ring"
+)
+
+type terminalState struct{}
+
+// OnTerminal: no file counts as a terminal that can be drawn on.
+func OnTerminal(*os.File) bool { return false }
+
+func oneByOne(int) (*terminalState, error) { return nil, ring.ErrUnsupported }
+
+func restoreKeys(int, *terminalState) error { return ring.ErrUnsupported }
+
+func pollKey(int, time.Duration) (key byte, ok bool) { return 0, false }
+
+func sizeOf(*os.File) (columns, rows int) { return 0, 0 }
+
+func notifyResized(chan<- os.Signal) {}
