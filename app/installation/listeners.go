@@ -105,6 +105,9 @@ func (l *listeners) start(service string, e edge) error {
 	return err
 }
 
+// Address is where a service listens, empty for one that does not run.
+func (in *Installation) Address(service string) string { return in.listeners.addresses()[service] }
+
 // addresses are the addresses of the edges, by name.
 func (l *listeners) addresses() map[string]string {
 	at := make(map[string]string, len(l.open))
