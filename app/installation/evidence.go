@@ -93,7 +93,7 @@ func (in *Installation) compareMembers(c *settings.Config, log *slog.Logger) err
 	}
 	p := &evidence.Peers{Log: e.source.Log,
 		Client: &http.Client{Transport: &http.Transport{TLSClientConfig: dialTLS}},
-		Odd: func(err error) { in.standAside(err, log) }}
+		Odd:    func(err error) { in.standAside(err, log) }}
 	for _, m := range c.Members() {
 		if m != c.Self() {
 			p.Others = append(p.Others, evidence.Peer{Name: m.ID,
