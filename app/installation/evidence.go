@@ -77,7 +77,8 @@ func openEvidence(c *settings.Config, in *Installation, log *slog.Logger) (*evid
 const compareEvery = 2 * time.Second
 
 // compareMembers compares this member's tree with the others' until the member stops. A member that
-// differs from a majority answers nothing any more and does not lead: its requests go to the leader.
+// differs from a majority answers nothing any more and does not lead: its requests go to the
+// leader.
 func (in *Installation) compareMembers(c *settings.Config, log *slog.Logger) error {
 	e := in.evidence
 	if e == nil {

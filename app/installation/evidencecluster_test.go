@@ -106,7 +106,8 @@ func TestThreeMembersHaveOneTree(t *testing.T) {
 }
 
 // TestAnOddLeaderHandsOver: a leader that finds out that its history differs from the others' gives
-// the leadership to one of them and does not get it back; orders go on, also through the odd member.
+// the leadership to one of them and does not get it back; orders go on, also through the odd
+// member.
 func TestAnOddLeaderHandsOver(t *testing.T) {
 	c := newThree(t)
 	c.start()
