@@ -1,6 +1,8 @@
 package httpapi
 
 import (
+	"errors"
+
 	"github.com/valyala/fasthttp"
 
 	"posttrade/matcher/gate"
@@ -78,7 +80,10 @@ func (v *visit) authenticate() problem {
 		return problemToken
 	}
 	claims, err := v.verifier.Verify(token)
-	if err != nil {
+	switch {
+	case errors.Is(err, gate.ErrTokenMetrics):
+		return problemMetricsToken
+	case err != nil:
 		return problemToken
 	}
 	v.claims = claims
@@ -112,8 +117,12 @@ func (v *visit) admin() problem {
 	return problem{}
 }
 
-// readBody prepares the body for the decoder, if its type is JSON or absent.
+// readBody prepares the body for the decoder, if its type is JSON or absent. No endpoint with a
+// body has parameters.
 func (v *visit) readBody() problem {
+	if p := v.noParameters(); p.status != 0 {
+		return p
+	}
 	if !jsonType(v.ctx.Request.Header.ContentType()) ||
 		len(v.ctx.Request.Header.ContentEncoding()) > 0 {
 		return problemMedia
@@ -147,8 +156,8 @@ func (v *visit) emptyBody() problem {
 		return problem{}
 	}
 	v.body.json.BeginObject()
-	if _, more := v.body.json.NextKey(); more {
-		v.body.fail(errNoBody)
+	if key, more := v.body.json.NextKey(); more {
+		v.body.unknown(key)
 	}
 	return v.bodyRead()
 }
