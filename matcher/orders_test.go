@@ -64,7 +64,8 @@ func TestPoolForgetsRetiredOrders(t *testing.T) {
 }
 
 // retire does with a pool what the engine's ring of retired orders does.
-func retire(pool *orderPool, i ix, places map[uint32]ix, retained *[]uint32, ref uint32, keeps int) {
+func retire(pool *orderPool, i ix, places map[uint32]ix, retained *[]uint32, ref uint32,
+	keeps int) {
 	pool.hot(i).setStatus(StatusCanceled)
 	places[ref] = i
 	*retained = append(*retained, ref)
