@@ -52,7 +52,8 @@ func TestSourceStatusAndBump(t *testing.T) {
 		t.Helper()
 		code, out, errs := apptest.Run("source", "status", "--data.dir="+data)
 		rows := regexp.MustCompile(
-			`(?m)^(account|security) +ready +(\d+) +(\d+) +(\d+) +(?:none|epoch_change)$`).FindAllStringSubmatch(out, -1)
+			`(?m)^(account|security) +ready +(\d+) +(\d+) +(\d+) `+
+				`+(?:none|epoch_change)$`).FindAllStringSubmatch(out, -1)
 		if code != settings.ExitOK || len(rows) != 2 || !strings.HasPrefix(out, "source ") ||
 			rows[0][3] != rows[0][4] || rows[1][3] != "583" {
 			t.Fatalf("status: %d\n%s%s", code, out, errs)

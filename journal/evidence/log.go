@@ -58,7 +58,8 @@ type Log struct {
 	candidates chan candidate              // to the witnesses; nil: there are none
 	edge       atomic.Pointer[verify.Tree] // the tree as it is; writer: Run
 	publishing sync.Mutex                  // held while a head is kept and shown
-	patient    bool                        // the next head is the last one: the witnesses are waited for
+	// the next head is the last one: the witnesses are waited for
+	patient bool
 }
 
 // State is how far a log has come.

@@ -258,7 +258,8 @@ func (h *holdup) awaitWaiter(t *testing.T, db *store.DB) {
 	t.Helper()
 	for waiting := int64(0); waiting == 0; {
 		err := db.Read(t.Context(), func(tx *store.Tx) error {
-			return tx.Query("select count(*) from pg_stat_activity where datname = current_database() and wait_event = 'advisory'",
+			return tx.Query("select count(*) from pg_stat_activity where datname = current_database() and "+
+				"wait_event = 'advisory'",
 				func(r *store.Row) error { waiting = r.Int64(0); return nil })
 		})
 		if err != nil {
