@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/big"
-	"math/rand/v2"
 
 	"posttrade/matcher"
 )
@@ -136,6 +135,16 @@ func (a *audited) bid(l *line, px int64) int64 {
 	return px
 }
 
+// dearest is the highest price of an account's other open orders on a side.
+func (a *audited) dearest(account uint32, side, security, but string) (px int64) {
+	for id, o := range a.orders {
+		if id != but && o.open && o.account == account && o.side == side && o.security == security {
+			px = max(px, o.limit)
+		}
+	}
+	return px
+}
+
 // observed is the observed value of a refusal, from the audit alone; nil when it is a word.
 func (a *audited) observed(l *line, contract bool) *big.Rat {
 	limits := &testGenesis().Limits
@@ -187,7 +196,11 @@ func (a *audited) observed(l *line, contract bool) *big.Rat {
 		if *l.RiskReason == "POSITION_LIMIT" {
 			return big.NewRat(sum, 1)
 		}
-		return money(big.NewInt(max(sum, -sum) * a.judgedAt(l, limits)))
+		px := a.judgedAt(l, limits)
+		if max(sum, -sum)*px <= limits.MaxConcentrationNotional && (*l.Side == "Sell" || l.Price == nil) {
+			px = a.dearest(l.AccountID, *l.Side, security, but) // what executes behind it is too much
+		}
+		return money(big.NewInt(max(sum, -sum) * px))
 	case "CAPACITY":
 		if contract {
 			return big.NewRat(int64(limits.MaxContracts)+1, 1)
@@ -201,73 +214,4 @@ func (a *audited) observed(l *line, contract bool) *big.Rat {
 		return big.NewRat(n, 1)
 	}
 	return nil
-}
-
-// randomHistory keeps a small exchange busy, without ticks: the audit shows every price.
-func randomHistory(b *book, rnd *rand.Rand, n int) {
-	var live []uint32
-	version := int64(0)
-	for range n {
-		account, security := 1+rnd.Uint32N(3), 1+rnd.Uint32N(2)
-		side := matcher.Side(rnd.IntN(2))
-		c := order(account, security, side, 1+rnd.Int32N(30), 96+rnd.Int64N(9))
-		switch k := rnd.IntN(100); {
-		case k < 4:
-			c.Qty = 55 + rnd.Int32N(10)
-		case k < 7:
-			c.LimitPx = (80 + rnd.Int64N(45)) * unit
-		case k < 10:
-			c.LimitPx = 0
-		case k < 13:
-			c.Flags = matcher.FlagPostOnly
-		case k < 15:
-			c.LimitPx++
-		case k < 18:
-			c.PriceTicks = 1 + rnd.Int64N(20)
-		case k < 20:
-			c.AccountID = 3 + rnd.Uint32N(4)
-		case k < 23:
-			c.SecurityID = 3 + rnd.Uint32N(5)
-			c.LimitPx *= rnd.Int64N(2)
-		case k < 27:
-			c.Type = matcher.TradeNew
-			c.LimitPx = 0
-		case k < 47 && len(live) > 0:
-			c = matcher.NewCommand(matcher.OrderCancel)
-			c.AccountID, c.OrderRef = account, live[rnd.IntN(len(live))]
-		case k < 57 && len(live) > 0:
-			ref := live[rnd.IntN(len(live))]
-			if o, ok := b.Engine.Order(ref); ok {
-				c.Type, c.OrderRef, c.AccountID, c.SecurityID, c.Side = matcher.OrderReplace, ref, o.AccountID,
-					o.SecurityID, o.Side
-			}
-		case k < 60:
-			c = (&matcher.ContractTerms{AccountID: account, Notional: 100 + rnd.Int32N(7000),
-				FixedRate: 40_000, Effective: 20_000, Maturity: 21_000}).Command()
-		case k < 62:
-			c = control(matcher.AccountControl, account, 0, matcher.Side(rnd.IntN(4)/1&1), 0)
-		case k < 64:
-			c = control(matcher.SecurityControl, 0, security, 1|matcher.Side(rnd.IntN(3)&2), 0)
-		case k < 65:
-			c = control(matcher.RestrictionControl, 0, security, matcher.Side(rnd.IntN(2)), 0)
-		case k < 66:
-			version++
-			c = control(matcher.PolicyControl, 0, 0, matcher.Side(rnd.IntN(4)/3), version)
-			c.Qty = 100 + rnd.Int32N(100)
-		case k < 68: // nothing happens for a while: prices grow old
-			b.now += 250
-		case k < 70: // controls are lifted again
-			for _, open := range []matcher.Command{control(matcher.AccountControl, account, 0, 1, 0),
-				control(matcher.SecurityControl, 0, security, 1, 0),
-				control(matcher.RestrictionControl, 0, security, 0, 0)} {
-				b.do(open)
-			}
-			version++
-			b.do(control(matcher.PolicyControl, 0, 0, 0, version))
-		}
-		if ev := b.do(c); ev.Kind == matcher.EventAccepted {
-			live = append(live, ev.OrderRef)
-			live = live[max(0, len(live)-20):]
-		}
-	}
 }

@@ -82,6 +82,75 @@ func control(kind matcher.CommandType, account, security uint32, side matcher.Si
 	return c
 }
 
+// randomHistory keeps a small exchange busy, without ticks: the audit shows every price.
+func randomHistory(b *book, rnd *rand.Rand, n int) {
+	var live []uint32
+	version := int64(0)
+	for range n {
+		account, security := 1+rnd.Uint32N(3), 1+rnd.Uint32N(2)
+		side := matcher.Side(rnd.IntN(2))
+		c := order(account, security, side, 1+rnd.Int32N(30), 96+rnd.Int64N(9))
+		switch k := rnd.IntN(100); {
+		case k < 4:
+			c.Qty = 55 + rnd.Int32N(10)
+		case k < 7:
+			c.LimitPx = (80 + rnd.Int64N(45)) * unit
+		case k < 10:
+			c.LimitPx = 0
+		case k < 13:
+			c.Flags = matcher.FlagPostOnly
+		case k < 15:
+			c.LimitPx++
+		case k < 18:
+			c.PriceTicks = 1 + rnd.Int64N(20)
+		case k < 20:
+			c.AccountID = 3 + rnd.Uint32N(4)
+		case k < 23:
+			c.SecurityID = 3 + rnd.Uint32N(5)
+			c.LimitPx *= rnd.Int64N(2)
+		case k < 27:
+			c.Type = matcher.TradeNew
+			c.LimitPx = 0
+		case k < 47 && len(live) > 0:
+			c = matcher.NewCommand(matcher.OrderCancel)
+			c.AccountID, c.OrderRef = account, live[rnd.IntN(len(live))]
+		case k < 57 && len(live) > 0:
+			ref := live[rnd.IntN(len(live))]
+			if o, ok := b.Engine.Order(ref); ok {
+				c.Type, c.OrderRef, c.AccountID, c.SecurityID, c.Side = matcher.OrderReplace, ref, o.AccountID,
+					o.SecurityID, o.Side
+			}
+		case k < 60:
+			c = (&matcher.ContractTerms{AccountID: account, Notional: 100 + rnd.Int32N(7000),
+				FixedRate: 40_000, Effective: 20_000, Maturity: 21_000}).Command()
+		case k < 62:
+			c = control(matcher.AccountControl, account, 0, matcher.Side(rnd.IntN(4)/1&1), 0)
+		case k < 64:
+			c = control(matcher.SecurityControl, 0, security, 1|matcher.Side(rnd.IntN(3)&2), 0)
+		case k < 65:
+			c = control(matcher.RestrictionControl, 0, security, matcher.Side(rnd.IntN(2)), 0)
+		case k < 66:
+			version++
+			c = control(matcher.PolicyControl, 0, 0, matcher.Side(rnd.IntN(4)/3), version)
+			c.Qty = 100 + rnd.Int32N(100)
+		case k < 68: // nothing happens for a while: prices grow old
+			b.now += 250
+		case k < 70: // controls are lifted again
+			for _, open := range []matcher.Command{control(matcher.AccountControl, account, 0, 1, 0),
+				control(matcher.SecurityControl, 0, security, 1, 0),
+				control(matcher.RestrictionControl, 0, security, 0, 0)} {
+				b.do(open)
+			}
+			version++
+			b.do(control(matcher.PolicyControl, 0, 0, 0, version))
+		}
+		if ev := b.do(c); ev.Kind == matcher.EventAccepted {
+			live = append(live, ev.OrderRef)
+			live = live[max(0, len(live)-20):]
+		}
+	}
+}
+
 // TestObservedIsWhatTheAuditSays explains the refusals of a random history, and recomputes every
 // observed value from the regulatory report and nothing else.
 func TestObservedIsWhatTheAuditSays(t *testing.T) {
