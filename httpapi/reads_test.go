@@ -94,8 +94,8 @@ func TestBookAndBlotterShowWhatHappened(t *testing.T) {
 	positions := r.get("/positions", "").want(t, 200, "")
 	if got, want := string(positions.body),
 		`{"items":[{"accountId":1,"security":"AAA","quantity":5,"averageCost":100},`+
-			`{"accountId":2,"security":"AAA","quantity":-5,"averageCost":100}],"nextCursor":null}`;
-				got != want {
+			`{"accountId":2,"security":"AAA","quantity":-5,"averageCost":100}],"nextCursor":null}`; got !=
+		want {
 		t.Errorf("positions %s\nwant %s", got, want)
 	}
 }

@@ -21,8 +21,8 @@ func TestDamagedJournalIsNamed(t *testing.T) {
 	s := startServer(t, data)
 	call(t, "POST", s.url+"/orders", sellOrder)
 	s.stop(t)
-	if code, out, errs := apptest.Run("journal", "verify", "--data.dir="+data);
-		code != settings.ExitOK ||
+	if code, out, errs := apptest.Run("journal", "verify", "--data.dir="+data); code !=
+		settings.ExitOK ||
 		!strings.Contains(out, "verified") {
 		t.Fatalf("verify of a good journal: %d %s %s", code, out, errs)
 	}
@@ -63,8 +63,8 @@ func TestDamagedJournalIsNamed(t *testing.T) {
 func TestJournalCommands(t *testing.T) {
 	data := t.TempDir()
 	for _, command := range []string{"stats", "export", "verify"} { // an absent journal is no mismatch
-		if code, _, errs := apptest.Run("journal", command, "--data.dir="+data);
-			code != settings.ExitFailed ||
+		if code, _, errs := apptest.Run("journal", command, "--data.dir="+data); code !=
+			settings.ExitFailed ||
 			strings.Count(errs, "\n") != 1 {
 			t.Errorf("%s without a journal: %d %q", command, code, errs)
 		}
@@ -77,14 +77,14 @@ func TestJournalCommands(t *testing.T) {
 		if command == "export" {
 			want = `"clientOrderId":"b"`
 		}
-		if code, out, errs := apptest.Run("journal", command, "--data.dir="+data);
-			code != settings.ExitOK ||
+		if code, out, errs := apptest.Run("journal", command, "--data.dir="+data); code !=
+			settings.ExitOK ||
 			!strings.Contains(out, want) {
 			t.Errorf("%s of a journal in use: %d %q %q", command, code, out, errs)
 		}
 	}
-	if code, _, errs := apptest.Run("journal", "accept", "--data.dir="+data);
-		code != settings.ExitFailed ||
+	if code, _, errs := apptest.Run("journal", "accept", "--data.dir="+data); code !=
+		settings.ExitFailed ||
 		!strings.Contains(errs, "in use") {
 		t.Errorf("accept of a journal in use: %d %q", code, errs)
 	}
@@ -111,8 +111,8 @@ func TestJournalCommands(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantNoStart(t, anyPorts(data), journal.ErrAnchorMissing.Error(), false)
-	if code, out, errs := apptest.Run("journal", "accept", "--data.dir="+data);
-		code != settings.ExitOK ||
+	if code, out, errs := apptest.Run("journal", "accept", "--data.dir="+data); code !=
+		settings.ExitOK ||
 		!strings.Contains(out, "commands   2 in") {
 		t.Errorf("accept: %d %s %s", code, out, errs)
 	} else if _, err := os.Stat(filepath.Join(data, "journal", "accepted-1", "store")); err != nil ||

@@ -165,12 +165,12 @@ func TestLimitsOutliveARestart(t *testing.T) {
 		t.Errorf("after the next change: %+v", got)
 	}
 	i.stop()
-	if code, out, errs := apptest.Run("journal", "verify", "--data.dir="+data);
-		code != settings.ExitOK {
+	if code, out, errs := apptest.Run("journal", "verify", "--data.dir="+data); code !=
+		settings.ExitOK {
 		t.Errorf("verify: %d %s %s", code, out, errs)
 	}
-	if code, out, errs := apptest.Run("journal", "export", "--data.dir="+data);
-		code != settings.ExitOK ||
+	if code, out, errs := apptest.Run("journal", "export", "--data.dir="+data); code !=
+		settings.ExitOK ||
 		strings.Count(out, `"type":"LIMITS_CONTROL"`) != 3+1+1+5+7 {
 		t.Errorf("export: %d %.300s %s", code, out, errs)
 	}

@@ -76,12 +76,12 @@ func TestCapacitiesAreRaisedByARestart(t *testing.T) {
 		}
 		i.stop()
 	}
-	if code, out, errs := apptest.Run("journal", "verify", "--data.dir="+data);
-		code != settings.ExitOK {
+	if code, out, errs := apptest.Run("journal", "verify", "--data.dir="+data); code !=
+		settings.ExitOK {
 		t.Errorf("verify: %d %s %s", code, out, errs)
 	}
-	if code, out, errs := apptest.Run("journal", "export", "--data.dir="+data);
-		code != settings.ExitOK ||
+	if code, out, errs := apptest.Run("journal", "export", "--data.dir="+data); code !=
+		settings.ExitOK ||
 		!strings.Contains(out, `"type":"CAPACITY_CONTROL"`) {
 		t.Errorf("export: %d %.300s %s", code, out, errs)
 	}

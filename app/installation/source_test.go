@@ -68,8 +68,8 @@ func TestSourceStatusAndBump(t *testing.T) {
 		t.Errorf("bump-epoch while the server runs: %d %q %q", code, out, errs)
 	}
 	s.stop(t)
-	if code, _, errs := apptest.Run("source", "status", "--data.dir="+data);
-		code != settings.ExitFailed ||
+	if code, _, errs := apptest.Run("source", "status", "--data.dir="+data); code !=
+		settings.ExitFailed ||
 		strings.Count(errs, "\n") != 1 {
 		t.Errorf("status of a server that has stopped: %d %q", code, errs)
 	}

@@ -327,8 +327,8 @@ func TestPositionBeyondTheHeadWaits(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
-	if _, err := h.Open(ctx, everything, Start{At: After(12), Given: true});
-		!errors.Is(err, ErrBeyond) {
+	if _, err := h.Open(ctx, everything, Start{At: After(12), Given: true}); !errors.Is(err,
+		ErrBeyond) {
 		t.Errorf("got %v, want ErrBeyond", err)
 	}
 	opened := make(chan *Reader)

@@ -62,8 +62,8 @@ func victim(text string) error {
 		}
 		at, _ := p.Projected()
 		for i := at; i < min(at+60, uint64(fills)); i += 7 {
-			if _, err := p.BookLegacy(context.Background(), bodyAs(fmt.Sprint("ext-", i), h.fills[i]));
-				err != nil {
+			if _, err := p.BookLegacy(context.Background(),
+				bodyAs(fmt.Sprint("ext-", i), h.fills[i])); err != nil {
 				return err
 			}
 		}

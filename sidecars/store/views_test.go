@@ -50,8 +50,8 @@ func TestTradesAreShownWithDecimalsAndTimestamps(t *testing.T) {
 		if len(got) == 3 && got[2][len(got[2])-4:] != "true" {
 			t.Errorf("an impossible time is shown as one: %q", got[2])
 		}
-		if n := number(t, db, "select count(*) from trades_v where price > 100 and price < 101.3");
-			n < 1 {
+		if n := number(t, db, "select count(*) from trades_v where price > 100 and price < 101.3"); n <
+			1 {
 			t.Error("a price does not compare as a number")
 		}
 	})
