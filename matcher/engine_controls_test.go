@@ -91,8 +91,7 @@ func TestEngineKeepsWhatAControlDoesNotSay(t *testing.T) {
 	for _, c := range []Command{control(AccountControl, 9, 0, 0),
 		control(SecurityControl, 0, aaa, 0)} {
 		c.Version = 1
-		r.want(keep(c, KeepEnabled), "rejected "+map[CommandType]string{AccountControl: "acct=9 sec=0 "}[
-			c.Type]+"buy INVALID")
+		r.want(keep(c, KeepEnabled), "rejected "+map[CommandType]string{AccountControl: "acct=9 sec=0 "}[c.Type]+"buy INVALID")
 	}
 }
 
