@@ -269,7 +269,8 @@ func TestTypedClientTalksToTheSources(t *testing.T) {
 	noToken := client.New(client.Config{Address: r.address})
 	defer noToken.Close()
 	var p *client.Problem
-	if _, _, err := noToken.UpsertStock(client.StockRequest{Ticker: "X", CompanyName: "X"}); !errors.As(
+	if _, _, err := noToken.UpsertStock(client.StockRequest{Ticker: "X",
+		CompanyName: "X"}); !errors.As(
 		err, &p) || p.Status != 401 {
 		t.Errorf("without a token: %v", err)
 	}
