@@ -62,6 +62,7 @@ func newEngine(g *Genesis) (*Engine, error) {
 	if err != nil {
 		return nil, errors.Join(err, a.Close())
 	}
+	pool.keeps = uint32(l.RetainedOrders)
 	a.Hold(pool)
 	pages, err := newPages(l.MaxOpenOrders)
 	if err != nil {
@@ -206,5 +207,6 @@ func panicUnknown(c *Command) {
 // panicPool panics because the pool's size and the limits disagree, which is a bug.
 func panicPool(ref uint32) {
 	panic(fmt.Sprintf(
-		"matcher: no room in the pool for order %d, although open and retained orders are within their limits", ref))
+		"matcher: no room in the pool for order %d, although open and retained orders are within "+
+			"their limits", ref))
 }
