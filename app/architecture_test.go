@@ -21,12 +21,13 @@ import (
 var rooms = map[string][]string{
 	"ring":               {},
 	"ring/ringtest":      {},
+	"ring/timing":        {},
 	"matcher/strictjson": {},
 	"matcher":            {"ring"},
 	"matcher/flow":       {},
 	"matcher/gate":       {"ring", "matcher", "matcher/strictjson"},
 	"matcher/desk":       {"ring", "matcher"},
-	"journal":            {"ring", "matcher", "matcher/strictjson"},
+	"journal":            {"ring/timing", "ring", "matcher", "matcher/strictjson"},
 	"matcher/note":       {"matcher", "matcher/desk"},
 	"blotter":            {"ring", "matcher"},
 
@@ -42,7 +43,7 @@ var rooms = map[string][]string{
 	"journal/asof/asoftest":        {"matcher", "journal"},
 	"journal/whatif":               {"matcher", "matcher/strictjson", "journal", "journal/asof"},
 	"journal/why":                  {"matcher", "matcher/strictjson", "journal", "journal/asof", "blotter"},
-	"journal/quorum":               {"ring", "matcher", "journal"},
+	"journal/quorum":               {"ring/timing", "ring", "matcher", "journal"},
 	"journal/journaltest":          {},
 	"journal/evidence/verify":      {"matcher/strictjson"},
 	"journal/evidence/verify/wasm": {"journal/evidence/verify"},
@@ -75,7 +76,7 @@ var rooms = map[string][]string{
 	"httpapi/console":         {"matcher/gate"},
 	"httpapi/console/browser": {}, // a module of its own: tests in a real browser
 	"httpapi/client":          {"matcher", "matcher/strictjson"},
-	"httpapi": {"ring", "matcher", "matcher/strictjson", "matcher/gate", "matcher/desk",
+	"httpapi": {"ring/timing", "ring", "matcher", "matcher/strictjson", "matcher/gate", "matcher/desk",
 		"matcher/admission", "matcher/note", "blotter",
 		"journal/acts", "journal/audit", "journal/asof", "journal/evidence", "journal/why",
 		"blotter/feed",
@@ -108,7 +109,8 @@ var rooms = map[string][]string{
 	"app/engine": {"ring", "matcher", "matcher/gate", "matcher/desk", "matcher/session", "journal",
 		"journal/quorum", "journal/asof",
 		"blotter", "blotter/feed"},
-	"app/stats": {"ring", "matcher", "matcher/session", "matcher/session/wire", "journal",
+	"app/stats": {"ring/timing", "ring", "matcher", "matcher/session", "matcher/session/wire",
+		"journal",
 		"httpapi"},
 	"app/latency": {},
 	"app/backups": {"journal", "journal/backup", "sidecars/store"},
@@ -116,11 +118,12 @@ var rooms = map[string][]string{
 	"app/flight":  {"journal", "app/settings", "app/stats"},
 	"app/inspect": {"matcher", "matcher/strictjson", "journal", "journal/asof", "journal/why",
 		"journal/whatif", "httpapi", "app/settings", "app/top"},
+	"app/watch":   {"httpapi/client"},
 	"app/apptest": {"journal", "app/settings", "app/stats"},
 	"app":         {},
 
-	"app/installation": {"ring", "matcher", "matcher/strictjson", "matcher/admission",
-		"matcher/gate", "matcher/desk",
+	"app/installation": {"ring/timing", "ring", "matcher", "matcher/strictjson", "matcher/gate",
+		"matcher/admission", "matcher/desk",
 		"matcher/note", "matcher/session", "matcher/session/wire", "journal", "journal/acts",
 		"journal/asof", "journal/audit", "journal/backup", "journal/evidence",
 		"journal/evidence/page", "journal/quorum",
@@ -136,7 +139,7 @@ var rooms = map[string][]string{
 		"journal/quorum", "sidecars/broker",
 		"sidecars/control", "sidecars/feeds", "sidecars/riskextract", "sidecars/store", "httpapi",
 		"httpapi/client", "app/engine", "app/inspect", "app/installation", "app/settings",
-		"app/stats", "app/top", "perf", "perf/load", "perf/replay"},
+		"app/stats", "app/top", "app/watch", "perf", "perf/load", "perf/replay"},
 }
 
 // storeys is the order of the top-level folders. A package, and a test, may import what is on its

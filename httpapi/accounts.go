@@ -119,6 +119,9 @@ func (s *AccountService) list(e *errand) problem {
 
 // show is GET /account/{accountId}.
 func (s *AccountService) show(e *errand, text []byte) problem {
+	if p := e.noParameters(); p.status != 0 {
+		return p
+	}
 	id, ok := number(text, 1, 1<<32-1)
 	if !ok {
 		return problemAccountID

@@ -49,7 +49,8 @@ func (v *visit) reason(need bool) (string, problem) {
 }
 
 func badReason(detail string) problem {
-	return problem{status: 400, code: CodeBadRequest, detail: detail, notSequenced: true}
+	return problem{status: 400, code: CodeBadRequest, detail: detail, field: headerReason,
+		notSequenced: true}
 }
 
 // byHand returns the note of an act of this request's caller, whose token is verified.

@@ -94,8 +94,7 @@ func (x *exchange) refused(reason matcher.RiskReason) {
 // 0 is shown as null: nothing was sequenced.
 func (x *exchange) answerRefusal(o *orderRequest, reason matcher.RiskReason,
 	inputSeq, number uint64) problem {
-	b := problem{status: 422, code: CodeRiskRefused, reason: reason,
-		detail: "the risk gate refused the request"}.append(x.begin())
+	b := x.refusal(o, reason).append(x.begin())
 	b = append(b, `,"decision":"REJECTED","orderId":`...)
 	b = appendOrderID(b, number)
 	b = append(b, `,"clientOrderId":`...)
@@ -107,6 +106,18 @@ func (x *exchange) answerRefusal(o *orderRequest, reason matcher.RiskReason,
 	b = append(b, `,"sequence":`...)
 	b = appendPresent(b, inputSeq)
 	return x.sendProblem(422, append(b, '}'))
+}
+
+// refusal is the problem of a refused order or trade, without the members of an admission. What is
+// wrong with a price off the grid is said, since a client cannot see it in the reason.
+func (x *exchange) refusal(o *orderRequest, reason matcher.RiskReason) problem {
+	p := problem{status: 422, code: CodeRiskRefused, reason: reason,
+		detail: "the risk gate refused the request"}
+	if tick := x.m.Gate.Tick(); reason == matcher.Invalid && o.limitPx%tick != 0 {
+		p.field = "limitPrice"
+		p.detail = "field limitPrice: not a multiple of the tick, " + string(appendDecimal(nil, tick))
+	}
+	return p
 }
 
 // answerKnown answers with the first decision on the request: its status code, id and sequence. The

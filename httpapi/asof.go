@@ -26,8 +26,9 @@ var problemMoments = problem{status: 503, code: CodeBusy,
 	notSequenced: true}
 
 // problemMoment is the answer to a sequence that is none.
-var problemMoment = badQuery(
-	"the sequence is a whole number without leading zeros, 0 for the state before the first command")
+var problemMoment = problem{status: 400, code: CodeBadRequest, field: "inputSeq",
+	detail: "the sequence is a whole number without leading zeros, " +
+		"0 for the state before the first command"}
 
 // asOfRoute finds the endpoint of a path behind asOfPrefix.
 func asOfRoute(rest []byte) (r route, id []byte) {
@@ -149,11 +150,6 @@ func (x *exchange) showMoment(ctx context.Context, moment *asof.Moment, r route,
 	}
 }
 
-// noParameters refuses a query.
-func (x *exchange) noParameters() problem {
-	return x.eachParameter(func(string, []byte) bool { return false })
-}
-
 // listPastAccounts is GET /as-of/{inputSeq}/accounts: GET /account/ of the account-service without
 // the names, which no sequence decides.
 func (x *exchange) listPastAccounts() problem {
@@ -239,7 +235,7 @@ func (x *exchange) listPastTrades(ctx context.Context, moment *asof.Moment) prob
 			asked = ok
 		case "security":
 			security, _ = x.m.Gate.Security(value)
-			named, ok = true, true
+			named, ok = true, len(value) <= matcher.MaxTicker
 		case "limit":
 			limit, ok = number(value, 1, maxPage)
 		case "cursor":

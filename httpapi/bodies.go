@@ -3,8 +3,10 @@ package httpapi
 import (
 	"errors"
 	"strconv"
+	"strings"
 
 	"posttrade/matcher"
+	"posttrade/matcher/strictjson"
 )
 
 // The errors of a body whose JSON is well-formed. Their texts contain nothing of the input.
@@ -16,7 +18,6 @@ var (
 	errLimitPrice     = errors.New("LIMIT needs limitPrice, MARKET refuses it")
 	errPostOnlyMarket = errors.New("MARKET cannot be POST_ONLY")
 	errBatchSize      = errors.New("an array of the allowed length is expected")
-	errNoBody         = errors.New("no body is expected")
 )
 
 // accountControl is the body of POST /risk/control/account.
@@ -139,7 +140,7 @@ func (d *decoder) require(field string, seen bool) {
 
 // unknown refuses a member that the object does not have. The error names the member.
 func (d *decoder) unknown(key []byte) {
-	d.stranger = quoted(key)
+	d.stranger = string(key)
 	d.fail(errUnknownField)
 }
 
@@ -147,26 +148,38 @@ func (d *decoder) unknown(key []byte) {
 const maxQuoted = 64
 
 // quoted returns a client's name in quotes, printable whatever bytes it has.
-func quoted(name []byte) string {
+func quoted(name string) string {
 	if len(name) > maxQuoted {
-		return strconv.QuoteToASCII(string(name[:maxQuoted])) + "..."
+		return strconv.QuoteToASCII(name[:maxQuoted]) + "..."
 	}
-	return strconv.QuoteToASCII(string(name))
+	return strconv.QuoteToASCII(name)
+}
+
+// plainName returns a client's name as it is, if it is short and printable, and otherwise as quoted
+// does, without the quotes.
+func plainName(name string) string {
+	if printable([]byte(name), maxQuoted) {
+		return name
+	}
+	return strings.ReplaceAll(quoted(name), `"`, "")
 }
 
 // bodyProblem is the problem of a body that cannot be read.
 func (d *decoder) bodyProblem(err error, index int) problem {
-	detail := err.Error()
+	detail, field := err.Error(), d.field
 	switch {
 	case errors.Is(err, errUnknownField):
-		detail = d.stranger + ": " + detail
-	case d.field != "":
-		detail = "field " + d.field + ": " + detail
+		detail, field = quoted(d.stranger)+": "+detail, plainName(d.stranger)
+	case errors.Is(err, strictjson.ErrDuplicateKey):
+		twice := string(d.json.Duplicate())
+		detail, field = quoted(twice)+": "+detail, plainName(twice)
+	case field != "":
+		detail = "field " + field + ": " + detail
 	}
 	if index >= 0 {
 		detail = "item " + itoa(uint64(index)) + ": " + detail
 	}
-	return problem{status: 400, code: CodeMalformedBody, detail: detail}
+	return problem{status: 400, code: CodeMalformedBody, detail: detail, field: field}
 }
 
 // command builds the record of an admission, without its idempotency key. The security is the

@@ -150,6 +150,9 @@ func (x *exchange) showContract(id []byte) problem {
 	if p := x.admit(); p.status != 0 {
 		return p
 	}
+	if p := x.noParameters(); p.status != 0 {
+		return p
+	}
 	swaption, n, ok := matcher.ParseContractID(string(id))
 	if !ok {
 		return problemContract

@@ -336,6 +336,9 @@ func (x *exchange) showControls() problem {
 	if p := x.admin(); p.status != 0 {
 		return p
 	}
+	if p := x.noParameters(); p.status != 0 {
+		return p
+	}
 	image := x.m.Gate.Snapshot()
 	if p := x.shown(); p.status != 0 {
 		return p

@@ -42,7 +42,7 @@ const (
 type decoder struct {
 	json     strictjson.Reader
 	field    string
-	stranger string // a member that the object does not have, quoted
+	stranger string // a member that the object does not have
 }
 
 func (d *decoder) reset(body []byte) {
@@ -59,7 +59,11 @@ func (d *decoder) fail(err error) { d.json.Fail(err) }
 // refuse the object, before it asks for the next name.
 func (d *decoder) members(yield func(key []byte) bool) {
 	for d.json.BeginObject(); ; {
+		read := d.json.Err() == nil
 		key, ok := d.json.NextKey()
+		if !ok && read && d.json.Err() != nil {
+			d.field = "" // the member that was read last is right
+		}
 		if !ok || !yield(key) {
 			return
 		}
@@ -78,7 +82,7 @@ func (d *decoder) order(o *orderRequest) {
 
 // slowOrder is order for an object that is not written in the usual way, or is wrong.
 func (d *decoder) slowOrder(o *orderRequest) {
-	*o = orderRequest{}
+	*o, d.field = orderRequest{}, ""
 	var saw uint8
 	for key := range d.members {
 		switch string(key) {
@@ -106,7 +110,7 @@ func (d *decoder) slowOrder(o *orderRequest) {
 	switch {
 	case d.json.Err() != nil:
 	case saw&required != required:
-		d.missing(saw)
+		d.missing(saw, "")
 	case o.market == (saw&sawLimit != 0):
 		d.field = "limitPrice"
 		d.fail(errLimitPrice)
@@ -138,7 +142,7 @@ func (d *decoder) trade(o *orderRequest) {
 	}
 	const required = sawAccount | sawSecurity | sawSide | sawQuantity
 	if saw&required != required {
-		d.missing(saw)
+		d.missing(saw, "")
 	}
 }
 
@@ -159,13 +163,14 @@ func (d *decoder) replacement(o *orderRequest) {
 		}
 	}
 	if saw != sawQuantity|sawLimit {
-		d.missing(saw | sawAccount | sawSecurity | sawSide)
+		d.missing(saw|sawAccount|sawSecurity|sawSide, "limitPrice")
 	}
 }
 
 // tick reads a {security, price} object.
 func (d *decoder) tick() (security []byte, px int64) {
 	var saw uint8
+	d.field = ""
 	for key := range d.members {
 		switch string(key) {
 		case "security":
@@ -177,13 +182,14 @@ func (d *decoder) tick() (security []byte, px int64) {
 		}
 	}
 	if saw != sawSecurity|sawLimit {
-		d.missing(saw | sawAccount | sawSide | sawQuantity)
+		d.missing(saw|sawAccount|sawSide|sawQuantity, "price")
 	}
 	return security, px
 }
 
-// missing refuses an object for the first required member that it does not have.
-func (d *decoder) missing(saw uint8) {
+// missing refuses an object for the first required member that it does not have. price is the
+// object's name of the one behind sawLimit.
+func (d *decoder) missing(saw uint8, price string) {
 	if d.json.Err() != nil {
 		return
 	}
@@ -197,7 +203,7 @@ func (d *decoder) missing(saw uint8) {
 	case saw&sawQuantity == 0:
 		d.field = "quantity"
 	default:
-		d.field = "price"
+		d.field = price
 	}
 	d.fail(errMissingField)
 }

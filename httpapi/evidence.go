@@ -46,6 +46,9 @@ func (x *exchange) showCheckpoint() problem {
 	if x.m.Evidence == nil {
 		return problemRoute
 	}
+	if p := x.noParameters(); p.status != 0 {
+		return p
+	}
 	note := x.m.Evidence.Checkpoint()
 	if note == nil {
 		return problemNoHead
@@ -57,6 +60,9 @@ func (x *exchange) showCheckpoint() problem {
 func (x *exchange) showTile(rest []byte) problem {
 	if x.m.Evidence == nil {
 		return problemRoute
+	}
+	if p := x.noParameters(); p.status != 0 {
+		return p
 	}
 	data, _, err := x.m.Evidence.Tile("tile/" + string(rest))
 	switch {

@@ -88,7 +88,7 @@ func (x *exchange) feedRequest() (r feedRequest, p problem) {
 		return r, p
 	}
 	if topics == nil {
-		return r, badQuery("parameter topics: it is missing")
+		return r, badParameter("topics", "it is missing")
 	}
 	var wrong *feed.TopicError
 	var err error
@@ -96,12 +96,12 @@ func (x *exchange) feedRequest() (r feedRequest, p problem) {
 	case errors.As(err, &wrong) && wrong.Security != "":
 		return r, problemSecurity([]byte(wrong.Security))
 	case err != nil:
-		return r, badQuery("parameter topics: " + err.Error())
+		return r, badParameter("topics", err.Error())
 	}
 	if last := x.ctx.Request.Header.Peek(headerLastEventID); len(last) > 0 {
 		at, snapshot, ok := feed.ParseID(string(last))
 		if !ok {
-			return r, badQuery("header " + headerLastEventID + ": it is not the id of an event")
+			return r, badHeader(headerLastEventID, "it is not the id of an event")
 		}
 		// A connection may have ended between the snapshots of several books: they come again.
 		r.start = feed.Start{At: at, Given: true, Snapshot: snapshot && r.selection.Books.Several()}
@@ -183,6 +183,7 @@ type feedStream struct {
 	tick    *time.Ticker
 	sent    time.Time // when the last event was
 	checked int64     // second in which the token was last valid
+	began   bool      // something was sent: the reader's position can be resumed
 	ended   bool      // nothing follows but the end
 	rest    []byte    // of a piece that Read has returned in part
 	own     []byte    // memory of marks
@@ -253,7 +254,8 @@ func (s *feedStream) panicked() error {
 	return errFeedPanicked
 }
 
-// mayTake gives the client time for the next piece alone: a stream has no end, a stalled reader has.
+// mayTake gives the client time for the next piece alone: a stream has no end, a stalled reader
+// has.
 func (s *feedStream) mayTake() error {
 	return s.conn.SetWriteDeadline(time.Now().Add(s.m.server.http.WriteTimeout))
 }
@@ -271,7 +273,7 @@ func (s *feedStream) next() []byte {
 		case !s.valid():
 			return s.gone("TOKEN_EXPIRED", nil)
 		case len(piece) > 0:
-			s.sent = time.Now()
+			s.sent, s.began = time.Now(), true
 			return piece
 		case time.Since(s.sent) >= feedMark:
 			s.sent = time.Now()
@@ -292,11 +294,15 @@ func (s *feedStream) valid() bool {
 	return err == nil
 }
 
-// mark says how far the stream is, when there is nothing else to say.
+// mark says how far the stream is, when there is nothing else to say. Before the first piece it has
+// no id: a client that resumed there would never get the books that the stream was to begin with.
 func (s *feedStream) mark() []byte {
 	at := s.reader.At()
-	s.own = feed.AppendID(append(s.own[:0], "id: "...), at)
-	s.own = append(s.own, "\nevent: mark\ndata: {\"sequence\":"...)
+	s.own = s.own[:0]
+	if s.began {
+		s.own = append(feed.AppendID(append(s.own, "id: "...), at), '\n')
+	}
+	s.own = append(s.own, "event: mark\ndata: {\"sequence\":"...)
 	s.own = append(appendUint(s.own, at.InputSeq), "}\n\n"...)
 	return s.own
 }

@@ -93,6 +93,7 @@ func (q *inquiry) readMarks() (marks []store.Mark, p problem) {
 // mark reads a {security, price, quality} object.
 func (d *decoder) mark() (m store.Mark) {
 	var security, price bool
+	d.field = ""
 	for key := range d.members {
 		switch string(key) {
 		case "security":

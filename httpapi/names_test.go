@@ -62,3 +62,30 @@ func TestReportBeyondTheHeadIsRefused(t *testing.T) {
 		}
 	}
 }
+
+// TestPriceOffTheGridSaysTheTick of new and replaced orders, whether or not refusals are sequenced.
+func TestPriceOffTheGridSaysTheTick(t *testing.T) {
+	genesis := testGenesis()
+	genesis.TickPx = 50_000
+	for _, options := range [][]option{nil, {unsequenced}} {
+		r := newRigWith(t, genesis, options...)
+		r.price("AAA", "100")
+		check := func(a answer) {
+			t.Helper()
+			a.want(t, 422, CodeRiskRefused)
+			if a.field(t, "reason") != "INVALID" || a.field(t, "field") != "limitPrice" ||
+				a.field(t, "detail") != "field limitPrice: not a multiple of the tick, 0.05" {
+				t.Errorf("%s", a.body)
+			}
+		}
+		check(r.order("1", "Buy", "10", "100.01", ""))
+		check(r.order("1", "Buy", "10", "100.01", `,"clientOrderId":"a"`))
+		check(r.order("1", "Buy", "10", "100.01", `,"clientOrderId":"a"`)) // the decision again
+		id := r.order("1", "Buy", "10", "99.95", "").want(t, 201, "").field(t, "orderId").(string)
+		check(r.post("/orders/"+id+"/replace", `{"quantity":10,"limitPrice":99.999}`, ""))
+		a := r.post("/orders/"+id+"/replace", `{"quantity":1000000,"limitPrice":99.95}`, "")
+		if a.want(t, 422, CodeRiskRefused).field(t, "field") != nil {
+			t.Errorf("another refusal names a field: %s", a.body)
+		}
+	}
+}

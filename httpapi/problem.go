@@ -97,6 +97,7 @@ type problem struct {
 	status int
 	code   Code
 	detail string
+	field  string             // the member, parameter or header that is wrong; "": none is
 	reason matcher.RiskReason // 0: none
 
 	allow methods // in a 405: the methods of the endpoint
@@ -128,6 +129,10 @@ func (p problem) append(b []byte) []byte {
 	b = append(b, `,"code":"`...)
 	b = append(b, p.code...)
 	b = append(b, '"')
+	if p.field != "" {
+		b = append(b, `,"field":`...)
+		b = appendString(b, p.field)
+	}
 	if p.reason != matcher.Accepted {
 		b = append(b, `,"reason":"`...)
 		b = append(b, p.reason.String()...)
@@ -258,10 +263,10 @@ var (
 	problemContract = problem{status: 404, code: CodeContractNotFound, detail: "no such contract"}
 	problemMarks    = problem{status: 409, code: CodeMarksDiffer,
 		detail: "other closing marks are published under this date and version; they stay"}
-	problemMarksPath = problem{status: 400, code: CodeBadRequest,
+	problemMarksPath = problem{status: 400, code: CodeBadRequest, field: "sessionDate",
 		detail: "the path is a date, yyyy-MM-dd, of 1970-01-01 to 2149-06-06 and v with a version of 1 to 4294967295"}
 
 	problemAccount   = problem{status: 404, code: CodeAccountNotFound, detail: "no such account"}
-	problemAccountID = problem{status: 400, code: CodeBadRequest,
+	problemAccountID = problem{status: 400, code: CodeBadRequest, field: "accountId",
 		detail: "an account id is a whole number of 1 to 4294967295 without leading zeros"}
 )

@@ -31,10 +31,11 @@ type ProcessorDeps struct {
 	Settlement Settlement
 	Recon      Recon
 	TCA        TCA
-	Marks      Marks       // nil: PUT /eod/prices does not exist
-	Foreign    func() bool // the rows belong to another history, so none is shown; nil: never
-	Record     Recorder    // puts acts on record; nil: nothing does
-	NeedReason bool        // an operator's act needs the header X-Reason
+	Zone       *time.Location // of trade dates; nil: UTC
+	Marks      Marks          // nil: PUT /eod/prices does not exist
+	Foreign    func() bool    // the rows belong to another history, so none is shown; nil: never
+	Record     Recorder       // puts acts on record; nil: nothing does
+	NeedReason bool           // an operator's act needs the header X-Reason
 	Verifier   *gate.Verifier
 	Mint       TokenMint    // POST /auth/dev-token; the zero value: it does not exist
 	Metrics    http.Handler // GET /actuator/prometheus: the *Registry that /metrics shows
@@ -65,9 +66,12 @@ func NewTradeProcessor(d ProcessorDeps) *TradeProcessor {
 	if d.Mint.Now == nil {
 		d.Mint.Now = time.Now
 	}
+	if d.Zone == nil {
+		d.Zone = time.UTC
+	}
 	p := &TradeProcessor{ProcessorDeps: d}
 	p.service = newService("trade-processor", serverConfig{
-		handler: p.handle, bodyLimit: bodyLimitOf("", processorRouteOf),
+		handler: p.handle, route: targetRoute("", processorRouteOf),
 		maxInflight: d.MaxInflight, durability: []byte(d.Durability), log: d.Logger,
 	})
 	p.log = p.server.log

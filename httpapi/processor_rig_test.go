@@ -133,6 +133,8 @@ func (f *fakes) Trades(ctx context.Context, q store.TradeFilter) (rows []store.T
 			(q.Security == "" || q.Security == t.Security) &&
 			(q.Status == nil || *q.Status == t.Status) &&
 			(q.SettlementDate == nil || *q.SettlementDate == t.SettlementDate) &&
+			(q.FromMillis == 0 || t.ExecutedAt >= q.FromMillis) &&
+			(q.ToMillis == 0 || t.ExecutedAt < q.ToMillis) &&
 			t.Seq > q.AfterSeq && (q.Limit == 0 || len(rows) < q.Limit) {
 			rows = append(rows, t)
 		}

@@ -60,7 +60,9 @@ func processorRows() (rows []row) {
 		"accountId=4294967296", "accountId=", "status=settled",
 		"status=SETTLED", "settlementDate=2026-3-3", "settlementDate=2026-02-30",
 		"settlementDate=20260303", "cursor=x", "cursor=AAAA",
-		"nonsense=1", "limit=1&limit=1", "security="} {
+		"nonsense=1", "limit=1&limit=1", "security=", "tradeDate=2026-02-30", "tradeDate=",
+		"tradeDate=2026-03-02T10:00:00Z", "from=yesterday", "to=2026-03-02T25:00:00Z",
+		"from=2026-03-02T10:00:00", "to=1772445600000", "from=2026-03-03&to=2026-03-02"} {
 		rows = append(rows, row{"GET /trades?" + query, "", "two", 400, CodeBadRequest},
 			row{"GET /trades?" + query, "", "", 401, CodeUnauthorized})
 	}

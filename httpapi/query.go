@@ -16,11 +16,14 @@ const (
 // queryValue is the longest decoded value.
 const queryValue = 256
 
+// maxParameters is the most parameters of a query: more than any endpoint has.
+const maxParameters = 16
+
 // eachParameter calls f with every parameter of the query. Each may occur once. f reports whether
 // it knows the name and accepts the value.
 func (v *visit) eachParameter(f func(name string, value []byte) bool) problem {
 	rest := v.query
-	var names [8]string
+	var names [maxParameters]string
 	n := 0
 	for len(rest) > 0 {
 		pair := rest
@@ -41,7 +44,7 @@ func (v *visit) eachParameter(f func(name string, value []byte) bool) problem {
 		key := string(name)
 		for _, other := range names[:n] {
 			if other == key {
-				return badQuery("parameter " + quoted(name) + ": it is there twice")
+				return badParameter(key, "it is there twice")
 			}
 		}
 		if n == len(names) {
@@ -51,14 +54,36 @@ func (v *visit) eachParameter(f func(name string, value []byte) bool) problem {
 		n++
 		decoded, ok := unescape(value)
 		if !ok || !f(key, decoded) {
-			return badQuery("parameter " + quoted(name) + ": it is unknown or its value is not allowed")
+			return badParameter(key, "it is unknown or its value is not allowed")
 		}
 	}
 	return problem{}
 }
 
+// noParameters refuses a query.
+func (v *visit) noParameters() problem {
+	if len(v.query) == 0 {
+		return problem{}
+	}
+	return v.eachParameter(func(string, []byte) bool { return false })
+}
+
 func badQuery(detail string) problem {
 	return problem{status: 400, code: CodeBadRequest, detail: detail}
+}
+
+// badParameter is the problem of one parameter of a query, by the name that the client gave it.
+func badParameter(name, why string) problem {
+	p := badQuery("parameter " + quoted(name) + ": " + why)
+	p.field = plainName(name)
+	return p
+}
+
+// badHeader is the problem of one header of a request.
+func badHeader(name, why string) problem {
+	p := badQuery("header " + name + ": " + why)
+	p.field = name
+	return p
 }
 
 // unescape undoes percent-encoding. The result must be printable ASCII.

@@ -52,7 +52,7 @@ func (x *exchange) listOrders() problem {
 			account, ok = number(value, 0, 1<<32-1)
 			asked = ok
 		case "security":
-			security, ok = value, true
+			security, ok = value, len(value) <= matcher.MaxTicker
 		case "limit":
 			limit, ok = number(value, 1, maxPage)
 		case "cursor":
@@ -114,6 +114,9 @@ func endList(b []byte, list byte, next uint64) []byte {
 // showOrder is GET /orders/{orderId}.
 func (x *exchange) showOrder(id []byte) problem {
 	if p := x.admit(); p.status != 0 {
+		return p
+	}
+	if p := x.noParameters(); p.status != 0 {
 		return p
 	}
 	row, p := x.ownOrder(id)

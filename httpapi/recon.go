@@ -25,6 +25,9 @@ func (q *inquiry) showReconStatus() problem {
 	if p := q.authenticate(); p.status != 0 {
 		return p
 	}
+	if p := q.noParameters(); p.status != 0 {
+		return p
+	}
 	ctx, cancel := quick()
 	defer cancel()
 	s, err := q.p.Recon.Status(ctx)
@@ -87,7 +90,7 @@ func (q *inquiry) listBreaks() problem {
 	page, next, err := q.p.Recon.Breaks(ctx, query)
 	switch {
 	case errors.Is(err, recon.ErrKey):
-		return badQuery("the cursor is not one of this list")
+		return badParameter("cursor", "it is not one of this list")
 	case err != nil:
 		return q.p.failed(err)
 	}
@@ -181,6 +184,9 @@ func (q *inquiry) sweepOrphans() problem {
 // showLastSweep is GET /recon/orphan-sweep/last.
 func (q *inquiry) showLastSweep() problem {
 	if p := q.admin(); p.status != 0 {
+		return p
+	}
+	if p := q.noParameters(); p.status != 0 {
 		return p
 	}
 	ctx, cancel := quick()

@@ -256,6 +256,7 @@ func (q *inquiry) takeStatement() problem {
 // statementLine reads one booking of a statement.
 func (d *decoder) statementLine() (line recon.StatementLine) {
 	var id, account, security, side, quantity, price, at bool
+	d.field = ""
 	for key := range d.members {
 		switch string(key) {
 		case "id":

@@ -71,7 +71,7 @@ func (x *exchange) showReport() problem {
 	first, last, err := x.m.Report.Clip(from, to)
 	switch {
 	case errors.Is(err, audit.ErrRange):
-		return badQuery("fromSeq is after toSeq, or after the last sequence that there is")
+		return badParameter("fromSeq", "fromSeq is after toSeq, or after the last sequence that there is")
 	case err != nil:
 		return x.m.failed(err)
 	case !x.ctx.Request.Header.IsHTTP11():

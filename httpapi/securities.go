@@ -30,8 +30,9 @@ type Securities interface {
 type ReferenceDeps struct {
 	Securities   Securities
 	Verifier     *gate.Verifier
-	WriteAuth    bool // writes need an admin token
-	SnapshotAuth bool // controlfeed.snapshot-auth: the control snapshot needs one
+	WriteAuth    bool         // writes need an admin token
+	SnapshotAuth bool         // controlfeed.snapshot-auth: the control snapshot needs one
+	Tick         func() int64 // the grid of limit prices, x 1e6; nil: not known
 
 	// What /health shows. Applied, Durable and Projected are input sequences.
 	State                       func() string // nil: always ok
@@ -47,11 +48,12 @@ type ReferenceDeps struct {
 type ReferenceData struct {
 	source
 	securities Securities
+	tick       func() int64
 }
 
 // NewReferenceData builds the edge; Serve starts it.
 func NewReferenceData(d ReferenceDeps) *ReferenceData {
-	s := &ReferenceData{securities: d.Securities}
+	s := &ReferenceData{securities: d.Securities, tick: d.Tick}
 	s.source = newSource("reference-data", sourceDeps{
 		verifier: d.Verifier, writeAuth: d.WriteAuth, snapshotAuth: d.SnapshotAuth,
 		state: d.State, applied: d.Applied, durable: d.Durable, projected: d.Projected,
@@ -121,6 +123,9 @@ func (s *ReferenceData) list(e *errand) problem {
 
 // show is GET /stocks/{ticker}.
 func (s *ReferenceData) show(e *errand, ticker []byte) problem {
+	if p := e.noParameters(); p.status != 0 {
+		return p
+	}
 	ctx, cancel := quick()
 	defer cancel()
 	stock, found, err := s.securities.Get(ctx, string(ticker))
@@ -130,7 +135,12 @@ func (s *ReferenceData) show(e *errand, ticker []byte) problem {
 	case !found:
 		return problemSecurity(ticker)
 	}
-	return e.send(200, appendStock(e.begin(), &stock))
+	b := appendStock(e.begin(), &stock)
+	if s.tick != nil {
+		b = append(b[:len(b)-1], `,"tick":`...)
+		b = append(appendDecimal(b, s.tick()), '}')
+	}
+	return e.send(200, b)
 }
 
 // upsert is POST /stocks: 201 for a new stock, 200 for one that was there.

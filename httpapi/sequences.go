@@ -28,7 +28,7 @@ func minSequence(ctx *fasthttp.RequestCtx) (inputSeq uint64, p problem) {
 	}
 	inputSeq, ok := number(value, 0, 1<<63-1)
 	if !ok {
-		return 0, badQuery("header " + headerMinSequence + ": it is not a sequence")
+		return 0, badHeader(headerMinSequence, "it is not a sequence")
 	}
 	return inputSeq, problem{}
 }

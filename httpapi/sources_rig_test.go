@@ -84,6 +84,11 @@ func (c countedAccounts) Snapshot(ctx context.Context) (control.Snapshot, error)
 	return c.inner.Snapshot(ctx)
 }
 
+// Version is that of the last change.
+func (c countedAccounts) Version(ctx context.Context) (uint64, error) {
+	return versionOf(c.inner)(ctx)
+}
+
 // countedSecurities are stocks with a tally.
 type countedSecurities struct {
 	*tally
@@ -117,6 +122,11 @@ func (c countedSecurities) Snapshot(ctx context.Context) (control.Snapshot, erro
 		return control.Snapshot{}, err
 	}
 	return c.inner.Snapshot(ctx)
+}
+
+// Version is that of the last change.
+func (c countedSecurities) Version(ctx context.Context) (uint64, error) {
+	return versionOf(c.inner)(ctx)
 }
 
 // sourceRig is the account-service or the reference-data service over a real
@@ -190,8 +200,8 @@ func newReferenceRig(t testing.TB, a auth) *sourceRig {
 	r.snapshot = table.Snapshot
 	r.serve(NewReferenceData(ReferenceDeps{
 		Securities: countedSecurities{r.tally, table}, Verifier: a.verifier, WriteAuth: a.write,
-		SnapshotAuth: a.snapshot,
-		State:        func() string { return "degraded" }, Cluster: leading("2"),
+		SnapshotAuth: a.snapshot, Tick: func() int64 { return 1000 },
+		State: func() string { return "degraded" }, Cluster: leading("2"),
 		Projected: func() uint64 { return 10 },
 		Applied:   func() uint64 { return 12 }, Durable: func() uint64 { return 11 }, Durability: "os",
 	}))

@@ -323,8 +323,9 @@ func TestSourceDocuments(t *testing.T) {
 			`{"ticker":"CONTROL-SNAPSHOT","companyName":"Words"}`},
 		{"POST /stocks", `{"companyName":"Sixteen","ticker":"   1234567890.-ABCD   "}`, 201,
 			`{"ticker":"1234567890.-ABCD","companyName":"Sixteen"}`},
-		{"GET /stocks/CONTROL-SNAPSHOT", "", 200, `{"ticker":"CONTROL-SNAPSHOT","companyName":"Words"}`},
-		{"GET /stocks/BRK.B", "", 200, `{"ticker":"BRK.B","companyName":"Berkshire"}`},
+		{"GET /stocks/CONTROL-SNAPSHOT", "", 200,
+			`{"ticker":"CONTROL-SNAPSHOT","companyName":"Words","tick":0.001}`},
+		{"GET /stocks/BRK.B", "", 200, `{"ticker":"BRK.B","companyName":"Berkshire","tick":0.001}`},
 		{"GET /stocks", "", 200,
 			`[{"ticker":"1234567890.-ABCD","companyName":"Sixteen"},{"ticker":"AAA","companyName":"Triple A"},` +
 				`{"ticker":"BRK.B","companyName":"Berkshire"},{"ticker":"CONTROL-SNAPSHOT","companyName":"Words"}]`},

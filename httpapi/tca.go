@@ -19,6 +19,9 @@ func (q *inquiry) showTCAReport(id string) problem {
 	if p := q.authenticate(); p.status != 0 {
 		return p
 	}
+	if p := q.noParameters(); p.status != 0 {
+		return p
+	}
 	ctx, cancel := quick()
 	defer cancel()
 	t, p := q.ownTrade(ctx, id)
@@ -60,7 +63,7 @@ func (q *inquiry) showTCASummary() problem {
 		return p
 	}
 	if query.ToMillis != 0 && query.FromMillis > query.ToMillis {
-		return badQuery("from is after to")
+		return problemPeriod
 	}
 	var p problem
 	if query.Accounts, p = accountScope(&q.claims, asked, uint32(account)); p.status != 0 {
@@ -74,6 +77,9 @@ func (q *inquiry) showTCASummary() problem {
 	}
 	return q.send(200, s.AppendJSON(q.begin()))
 }
+
+// problemPeriod is the answer to a period that ends before it begins.
+var problemPeriod = badParameter("from", "it is after to")
 
 // moment reads an RFC 3339 time, or a date as the midnight in UTC at which it begins, and returns
 // epoch milliseconds. It rounds a time within a millisecond up to the next one, so that a bound

@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"context"
+	"time"
 
 	"posttrade/matcher/note"
 	"posttrade/sidecars/store"
@@ -32,45 +33,87 @@ func (s StoreTrades) Trades(ctx context.Context,
 	return rows, err
 }
 
+// tradeQuery is the query of GET /trades.
+type tradeQuery struct {
+	filter    store.TradeFilter
+	accountID uint64
+	asked     bool // for one account
+	tradeDate *store.Date
+	limit     uint64
+}
+
+// read takes one parameter, if it is one of the query's.
+func (t *tradeQuery) read(name string, value []byte) (ok bool) {
+	f := &t.filter
+	switch name {
+	case "accountId":
+		t.accountID, ok = number(value, 0, 1<<32-1)
+		t.asked = ok
+	case "security":
+		f.Security, ok = string(value), true
+	case "status":
+		status, err := store.ParseStatus(string(value))
+		f.Status, ok = &status, err == nil
+	case "settlementDate":
+		date, err := store.ParseDate(string(value))
+		f.SettlementDate, ok = &date, err == nil
+	case "tradeDate":
+		date, err := store.ParseDate(string(value))
+		t.tradeDate, ok = &date, err == nil
+	case "from":
+		f.FromMillis, ok = moment(string(value))
+	case "to":
+		f.ToMillis, ok = moment(string(value))
+	case "limit":
+		t.limit, ok = number(value, 1, maxPage)
+	case "cursor":
+		f.AfterSeq, ok = parseCursor(value, cursorTrades)
+		ok = ok && f.AfterSeq <= 1<<63-1
+	}
+	return ok
+}
+
+// within narrows the query to the trade date: the trades that were executed on that day in zone.
+func (t *tradeQuery) within(zone *time.Location) {
+	if t.tradeDate == nil {
+		return
+	}
+	f := &t.filter
+	y, m, d := t.tradeDate.Time().Date()
+	f.FromMillis = max(f.FromMillis, time.Date(y, m, d, 0, 0, 0, 0, zone).UnixMilli())
+	end := time.Date(y, m, d+1, 0, 0, 0, 0, zone).UnixMilli()
+	if f.ToMillis == 0 || end < f.ToMillis {
+		f.ToMillis = end
+	}
+	if f.ToMillis == 0 {
+		f.ToMillis = -1 // 0 would be no bound, and no trade is older
+	}
+}
+
+// tradeFilter reads the query of GET /trades.
+func (q *inquiry) tradeFilter() (f store.TradeFilter, limit int, p problem) {
+	t := tradeQuery{limit: defaultPage}
+	if p := q.eachParameter(t.read); p.status != 0 {
+		return f, 0, p
+	}
+	if t.filter.ToMillis != 0 && t.filter.FromMillis > t.filter.ToMillis {
+		return f, 0, problemPeriod
+	}
+	t.within(q.p.Zone)
+	t.filter.Accounts, p = accountScope(&q.claims, t.asked, uint32(t.accountID))
+	return t.filter, int(t.limit), p
+}
+
 // listTrades is GET /trades.
 func (q *inquiry) listTrades() problem {
 	if p := q.authenticate(); p.status != 0 {
 		return p
 	}
-	var (
-		filter  store.TradeFilter
-		account uint64
-		asked   bool
-		limit   = uint64(defaultPage)
-	)
-	if p := q.eachParameter(func(name string, value []byte) (ok bool) {
-		switch name {
-		case "accountId":
-			account, ok = number(value, 0, 1<<32-1)
-			asked = ok
-		case "security":
-			filter.Security, ok = string(value), true
-		case "status":
-			status, err := store.ParseStatus(string(value))
-			filter.Status, ok = &status, err == nil
-		case "settlementDate":
-			date, err := store.ParseDate(string(value))
-			filter.SettlementDate, ok = &date, err == nil
-		case "limit":
-			limit, ok = number(value, 1, maxPage)
-		case "cursor":
-			filter.AfterSeq, ok = parseCursor(value, cursorTrades)
-			ok = ok && filter.AfterSeq <= 1<<63-1
-		}
-		return ok
-	}); p.status != 0 {
+	filter, limit, p := q.tradeFilter()
+	if p.status != 0 {
 		return p
 	}
-	var p problem
-	if filter.Accounts, p = accountScope(&q.claims, asked, uint32(account)); p.status != 0 {
-		return p
-	}
-	filter.Limit = int(limit) + 1 // one row more shows whether there is a next page
+	filter.Limit = limit + 1 // one row more shows whether there is a next page
 	ctx, cancel := quick()
 	defer cancel()
 	rows, err := q.p.Trades.Trades(ctx, filter)
@@ -78,7 +121,7 @@ func (q *inquiry) listTrades() problem {
 		return q.p.failed(err)
 	}
 	next := uint64(0)
-	if len(rows) > int(limit) {
+	if len(rows) > limit {
 		rows = rows[:limit]
 		next = rows[limit-1].Seq
 	}
@@ -112,6 +155,9 @@ func (q *inquiry) ownTrade(ctx context.Context, id string) (t store.Trade, p pro
 // showTrade is GET /trades/{tradeId}.
 func (q *inquiry) showTrade(id string) problem {
 	if p := q.authenticate(); p.status != 0 {
+		return p
+	}
+	if p := q.noParameters(); p.status != 0 {
 		return p
 	}
 	ctx, cancel := quick()

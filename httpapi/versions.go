@@ -51,7 +51,7 @@ func (e *errand) awaitVersion(ctx context.Context,
 	if value := e.ctx.Request.Header.Peek(headerMinVersion); value != nil {
 		var ok bool
 		if wanted, ok = number(value, 0, 1<<63-1); !ok {
-			return badQuery("header " + headerMinVersion + ": it is not a version")
+			return badHeader(headerMinVersion, "it is not a version")
 		}
 	}
 	for late := time.Now().Add(sequencePatience); ; time.Sleep(rowsLook) {

@@ -112,8 +112,12 @@ func (v *visit) admin() problem {
 	return problem{}
 }
 
-// readBody prepares the body for the decoder, if its type is JSON or absent.
+// readBody prepares the body for the decoder, if its type is JSON or absent. No endpoint with a
+// body has parameters.
 func (v *visit) readBody() problem {
+	if p := v.noParameters(); p.status != 0 {
+		return p
+	}
 	if !jsonType(v.ctx.Request.Header.ContentType()) ||
 		len(v.ctx.Request.Header.ContentEncoding()) > 0 {
 		return problemMedia
@@ -147,8 +151,8 @@ func (v *visit) emptyBody() problem {
 		return problem{}
 	}
 	v.body.json.BeginObject()
-	if _, more := v.body.json.NextKey(); more {
-		v.body.fail(errNoBody)
+	if key, more := v.body.json.NextKey(); more {
+		v.body.unknown(key)
 	}
 	return v.bodyRead()
 }

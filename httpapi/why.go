@@ -32,7 +32,7 @@ func (x *exchange) showWhy(r route, id []byte) problem {
 		return p
 	}
 	if r == routeWhy && inputSeq == 0 {
-		return badQuery("parameter inputSeq: it is missing")
+		return badParameter("inputSeq", "it is missing")
 	}
 	ctx, cancel := context.WithTimeout(x.m.lasting, queryTimeout)
 	defer cancel()

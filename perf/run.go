@@ -44,6 +44,7 @@ type EngineOptions struct {
 	Members    int
 	Everything bool // with every service beside it, and a report running all the time
 	HoldSQL    bool // and another process holding the database's write lock
+	Served     bool // with the order-matcher's listener, and no service beside it
 	Watch      bool // the matcher's loop reads the clock; then the engine is Watched
 }
 
@@ -98,6 +99,7 @@ func rows() []row {
 		{"everything", measureEverything},
 		{"feeds", measureFeeds},
 		{"feed-replay", measureFeedReplay},
+		{"fan-out", measureLiveFeed},
 		{"cut", measureCut},
 		{"backup", measureBackup},
 	}

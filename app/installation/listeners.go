@@ -32,6 +32,7 @@ type listeners struct {
 	c       *settings.Config
 	tls     *tls.Config // of the services; nil: plain
 	renewed *renewed    // its certificate; nil: plain
+	members *tls.Config // of the members' port, for its expiry; nil: plain, or no cluster
 	open    []listening
 	failed  chan error // the first edge that ended by itself
 	bodies  *httpapi.BodyMemory
@@ -39,9 +40,13 @@ type listeners struct {
 
 func newListeners(c *settings.Config) (*listeners, error) {
 	tlsConfig, renewed, err := servicesTLS(c)
+	if err != nil {
+		return nil, err
+	}
+	members, err := membersTLS(c)
 	bodies := httpapi.NewBodyMemory(c.Bytes("http.max-body-memory"))
-	return &listeners{c: c, tls: tlsConfig, renewed: renewed, failed: make(chan error, 8),
-		bodies: bodies}, err
+	return &listeners{c: c, tls: tlsConfig, renewed: renewed, members: members, bodies: bodies,
+		failed: make(chan error, 8)}, err
 }
 
 // dialTLS is the TLS configuration for the services of other members. Their certificates are signed
@@ -99,6 +104,9 @@ func (l *listeners) start(service string, e edge) error {
 	}
 	return err
 }
+
+// Address is where a service listens, empty for one that does not run.
+func (in *Installation) Address(service string) string { return in.listeners.addresses()[service] }
 
 // addresses are the addresses of the edges, by name.
 func (l *listeners) addresses() map[string]string {

@@ -317,6 +317,12 @@ func TestPastOfAFollower(t *testing.T) {
 func TestPastTradesAndAccounts(t *testing.T) {
 	in := install(t, t.TempDir())
 	url := func(service, path string) string { return "http://" + in.at(service) + path }
+	apptest.Until(t, "the seeds are in SQL and the gate knows them", func() (bool, any) {
+		_, _, accounts := ask(t, "GET", url("account-service", "/account/"), in.token, "")
+		_, _, known := ask(t, "GET", url("order-matcher", "/risk/control/snapshot"), in.token, "")
+		status, answer := in.get("admin", "/readyz")
+		return status == 200 && accounts != "[]" && strings.Contains(known, "40122"), string(answer)
+	})
 	f := &pastFlow{t: t, rnd: rand.New(rand.NewPCG(*daySeed, 3)), seen: map[uint64]map[string]string{},
 		head: func() uint64 { return in.Core.Views.Applied() },
 		post: func(path, body string) (int, string) {

@@ -31,19 +31,19 @@ func openEdges(c *settings.Config, in *Installation,
 		return m, err
 	}
 	m = singleMetrics(k, orders)
-	m.More = together(m.More, in.scrubbing.metrics, in.past.metrics, in.evidence.metrics,
-		in.backups.Metrics)
+	m.More = together(m.More, in.processMetrics, in.scrubbing.metrics, in.past.metrics,
+		in.evidence.metrics, in.backups.Metrics)
 	if d != nil {
 		if err := openSources(c, in, verifier, &m, log); err != nil {
 			return m, err
 		}
 	}
-	// The registry shows the faults that the trade-processor counts. The trade-processor itself is
-	// made after the registry, because it shows the registry.
+	// The registry shows what the trade-processor counts. The trade-processor itself is made after the
+	// registry, because it shows the registry.
 	var processor *httpapi.TradeProcessor
-	m.Faults = append(m.Faults, func(emit func(service, fault string, count uint64)) {
+	m.Services = append(m.Services, func(to httpapi.Counts) {
 		if processor != nil {
-			processor.Faults(emit)
+			processor.Counted(to)
 		}
 	})
 	m.More = together(m.More, in.listeners.bodies.Metrics)
@@ -79,7 +79,7 @@ func openSources(c *settings.Config, in *Installation, verifier *gate.Verifier, 
 	d := in.Beside.Load()
 	accounts, securities := newSources(c, in, d, verifier, log)
 	m.More = together(m.More, d.metrics)
-	m.Faults = append(m.Faults, accounts.Faults, securities.Faults)
+	m.Services = append(m.Services, accounts.Counted, securities.Counted)
 	if err := in.listeners.start("account-service", accounts); err != nil {
 		return err
 	}
@@ -103,7 +103,7 @@ func newSources(c *settings.Config, in *Installation, d *downstream, verifier *g
 			State:      d.state,
 			Durability: durability, Cluster: in.cluster(), MaxInflight: inflight, Logger: log,
 		}), httpapi.NewReferenceData(httpapi.ReferenceDeps{
-			Securities: d.sources.securities, Verifier: verifier, WriteAuth: writeAuth,
+			Securities: d.sources.securities, Tick: k.Gate.Tick, Verifier: verifier, WriteAuth: writeAuth,
 			SnapshotAuth: snapshotAuth,
 			Applied:      k.Views.Applied, Durable: k.Watermark.Durable, Projected: d.projected,
 			State:      d.state,
@@ -170,10 +170,14 @@ func newTradeProcessor(c *settings.Config, in *Installation, d *downstream, veri
 	if err != nil {
 		return nil, err
 	}
+	zone, err := time.LoadLocation(c.String("settlement.timezone"))
+	if err != nil {
+		return nil, err
+	}
 	k := in.Core
 	return httpapi.NewTradeProcessor(httpapi.ProcessorDeps{
 		Trades: httpapi.StoreTrades{DB: d.Db}, Marks: d.extracts.marks, Settlement: d.settlement,
-		Recon: d.recon, TCA: d.tca,
+		Recon: d.recon, TCA: d.tca, Zone: zone,
 		Foreign: func() bool { return d.projection.Foreign() || isHeld(in.Core) }, Verifier: verifier,
 		Mint: mint, Metrics: registry, Record: recorder(k),
 		NeedReason: c.String("profile") == "production",

@@ -22,22 +22,32 @@ const consultTokenLife = time.Minute
 // consult makes a client of a service of the server that runs on data.dir. The address comes from
 // ports.json, and the local secret makes the token.
 func consult(c *settings.Config, service string, now time.Time) (*client.Client, error) {
-	at, err := listenerOf(c, service)
+	o, err := consulting(c, service, consultTokenLife, now)
 	if err != nil {
 		return nil, err
+	}
+	return client.New(o), nil
+}
+
+// consulting is the configuration of such a client, with a token of a life.
+func consulting(c *settings.Config, service string, life time.Duration,
+	now time.Time) (o client.Config, err error) {
+	at, err := listenerOf(c, service)
+	if err != nil {
+		return o, err
 	}
 	secret, err := c.JWTSecret()
 	if err != nil {
-		return nil, err
+		return o, err
 	}
 	serverTLS, err := c.TLS()
 	if err != nil {
-		return nil, err
+		return o, err
 	}
 	token := gate.Mint(secret, gate.Claims{Subject: "operator", Admin: true},
-		c.String("auth.jwt.issuer"), consultTokenLife, now)
-	return client.New(client.Config{Address: feeds.Reachable(at), TLS: serverTLS != nil,
-		TLSConfig: feeds.Pinned(serverTLS), Token: token}), nil
+		c.String("auth.jwt.issuer"), life, now)
+	return client.Config{Address: feeds.Reachable(at), TLS: serverTLS != nil,
+		TLSConfig: feeds.Pinned(serverTLS), Token: token}, nil
 }
 
 // listenerOf is the address of a listener of the server that runs on data.dir.

@@ -24,6 +24,7 @@ var examples = map[string]string{
 	"RiskExtractMain": "posttrade RiskExtractMain --rebuild data/extracts/2026-11-23/v1 positions.csv contracts.csv",
 	"source":          "posttrade source status",
 	"top":             "posttrade top",
+	"watch":           "posttrade watch book:AAPL,trades",
 	"cluster":         "posttrade cluster status --cluster.members=1=a:7001@a:8001,2=b:7001@b:8001,3=c:7001@c:8001",
 	"perf":            "posttrade perf decision",
 	"completion":      "posttrade completion bash > /etc/bash_completion.d/posttrade",

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/url"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -33,6 +35,22 @@ type Config struct {
 	// s.
 	Pause func(n int)
 	Dial  func(address string) (net.Conn, error) // nil: TCP
+}
+
+// ParseURL returns the configuration for a service at http://host:port or https://host:port, with a
+// path prefix or without.
+func ParseURL(base string) (cfg Config, err error) {
+	u, err := url.Parse(base)
+	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Hostname() == "" ||
+		u.RawQuery != "" || u.User != nil {
+		return cfg, fmt.Errorf("client: %q is not http://host:port", base)
+	}
+	port := u.Port()
+	if port == "" {
+		port = map[string]string{"http": "80", "https": "443"}[u.Scheme]
+	}
+	return Config{Address: net.JoinHostPort(u.Hostname(), port), TLS: u.Scheme == "https",
+		Prefix: strings.TrimRight(u.EscapedPath(), "/")}, nil
 }
 
 // Client calls one service, at one member at a time: the one that answered last. It goes on to the

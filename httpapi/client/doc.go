@@ -20,7 +20,16 @@
 // is returned; Unknown reports such an error.
 //
 // Methods take no context: Config.Timeout bounds every attempt, and the methods that go through the
-// whole history have a bound of their own. Only RegulatoryReport streams, as long as its context
-// lasts; a report that is read to the end is whole and has the server's checksum. Any number of
-// goroutines may use a Client. It verifies nothing else and logs nothing.
+// whole history have a bound of their own. Only RegulatoryReport and Feed stream, as long as their
+// context lasts. A report that is read to the end is whole and has the server's checksum. A feed
+// goes on by itself where its connection ended:
+//
+//	for event, err := range c.Feed(ctx, lastID, "book:ACME", "trades") {
+//		if err != nil {
+//			return err // ctx has ended, or the server will not give this feed
+//		}
+//		lastID = event.ID
+//	}
+//
+// Any number of goroutines may use a Client. It verifies nothing else and logs nothing.
 package client

@@ -13,6 +13,7 @@ type Problem struct {
 	Code   string `json:"code"`
 	Reason string `json:"reason"` // the RiskReason of a refusal
 	Detail string `json:"detail"`
+	Field  string `json:"field"` // the member, parameter or header that is wrong, where one is
 
 	// Only in a refused admission.
 	OrderID  string `json:"orderId"`

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"hash"
 	"io"
-	"net"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -38,39 +37,11 @@ func (c *Client) RegulatoryReport(ctx context.Context, fromSeq, toSeq uint64) (*
 		}
 	}
 	path := "/regulatory/report?" + v.Encode()
-	at := c.at.Load()
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, c.member(at).host+path, nil)
+	resp, end, err := c.stream(ctx, path, http.Header{"Accept": {"application/x-ndjson"}}, true)
 	if err != nil {
-		return nil, fmt.Errorf("client: GET %s: %w", path, err)
+		return nil, err
 	}
-	r.Header.Set("Accept", "application/x-ndjson")
-	if c.bearer != "" {
-		r.Header.Set("Authorization", c.bearer)
-	}
-	// The HTTP client of the other requests reads a whole answer into memory. This one streams it. It
-	// also asks for compression and undoes it.
-	transport := &http.Transport{
-		DialContext: func(_ context.Context, _, address string) (net.Conn, error) {
-			return c.dial(address)
-		},
-		TLSClientConfig: c.trust.Clone(),
-	}
-	resp, err := transport.RoundTrip(r)
-	if err != nil {
-		c.at.CompareAndSwap(at, at+1) // the next report goes to the next member
-		transport.CloseIdleConnections()
-		return nil, fmt.Errorf("client: GET %s: %w", path, err)
-	}
-	report := &Report{body: resp.Body, resp: resp, done: transport.CloseIdleConnections,
-		sum: sha256.New(), last: '\n'}
-	if resp.StatusCode != http.StatusOK {
-		defer report.Close()
-		body, err := io.ReadAll(io.LimitReader(resp.Body, 64<<10))
-		if err != nil {
-			return nil, fmt.Errorf("client: GET %s: %w", path, err)
-		}
-		return nil, readProblem(resp.StatusCode, body)
-	}
+	report := &Report{body: resp.Body, resp: resp, done: end, sum: sha256.New(), last: '\n'}
 	for name, bound := range map[string]*uint64{"X-Report-From-Seq": &report.FromSeq,
 		"X-Report-To-Seq": &report.ToSeq} {
 		if *bound, err = strconv.ParseUint(resp.Header.Get(name), 10, 64); err != nil {

@@ -123,6 +123,9 @@ func (g *Gate) SetTick(px int64) error {
 	return nil
 }
 
+// Tick returns the grid of limit prices, x 1e6.
+func (g *Gate) Tick() int64 { return g.policy.tickPx.Load() }
+
 // SetAccount opens an account, or enables or disables a known one. ErrCapacity when a new account
 // finds no room.
 func (g *Gate) SetAccount(id uint32, enabled bool, version int64) error {

@@ -45,6 +45,7 @@ type Reader struct {
 	due     bool   // a value is due: at the start, behind a key, at an item
 	fresh   bool   // no member of the innermost container has been read yet
 	base    [MaxDepth + 1]uint8
+	twice   []byte               // the key that ended the reading because it is there twice
 	met     [MaxDepth + 1]uint64 // bit m of an object's: a key of mark m has been read
 	keys    [MaxKeys]keyRef
 }
@@ -62,7 +63,7 @@ const inScratch = 1 << 31
 func (r *Reader) Reset(b []byte) {
 	r.buf, r.scratch = b, r.scratch[:0]
 	r.pos, r.depth, r.nkeys, r.objects = 0, 0, 0, 0
-	r.err, r.due, r.fresh = nil, true, false
+	r.err, r.twice, r.due, r.fresh = nil, nil, true, false
 	switch {
 	case len(b) > MaxBytes:
 		r.fail(ErrTooLong)
@@ -295,12 +296,17 @@ func (r *Reader) remember(key []byte, at uint32) {
 	if met := &r.met[r.depth]; *met&bit == 0 {
 		*met |= bit
 	} else if r.has(key) {
+		r.twice = key
 		r.fail(ErrDuplicateKey)
 		return
 	}
 	r.keys[r.nkeys] = keyRef{at: at, n: uint32(len(key))}
 	r.nkeys++
 }
+
+// Duplicate returns the key that an object has twice, when the error is ErrDuplicateKey. It is
+// valid until Reset.
+func (r *Reader) Duplicate() []byte { return r.twice }
 
 // has reports that the innermost object has already had a key.
 func (r *Reader) has(key []byte) bool {

@@ -165,6 +165,22 @@ func TestReaderRefusesEscapedControlsOnlyWhereUsed(t *testing.T) {
 	}
 }
 
+// TestReaderNamesTheKeyThatIsThereTwice unescaped, and forgets it.
+func TestReaderNamesTheKeyThatIsThereTwice(t *testing.T) {
+	var r Reader
+	for text, want := range map[string]string{
+		`{"a":1,"ab":2,"a":3}`: "a", `{"q":{"x":1,"\u0078":2},"q":1}`: "x", `{"":1,"":2}`: "",
+		`{"ab":1,"a\u0062":1}`: "ab", `{"a":1,"b":1}`: "",
+	} {
+		r.Reset([]byte(text))
+		r.Skip()
+		twice := errors.Is(r.End(), ErrDuplicateKey)
+		if got := string(r.Duplicate()); got != want || (r.Duplicate() != nil) != twice {
+			t.Errorf("%s: %q, want %q (%v)", text, got, want, r.End())
+		}
+	}
+}
+
 func TestReaderUnescapes(t *testing.T) {
 	tests := []struct{ text, want string }{
 		{`"plain"`, "plain"}, {`""`, ""}, {`"\"\\\/"`, `"\/`}, {`"a\u0062c"`, "abc"},

@@ -3,10 +3,7 @@ package replay
 import (
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
-	"net/url"
-	"strings"
 	"time"
 
 	"posttrade/app/settings"
@@ -58,19 +55,11 @@ var errBusy = errors.New("the venue is busy")
 // httpVenues returns venues that send to the order-matcher at base, which may end in a routing
 // prefix.
 func httpVenues(base, token string) (venues, error) {
-	u, err := url.Parse(base)
-	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Hostname() == "" ||
-		u.RawQuery != "" || u.User != nil {
+	options, err := httpclient.ParseURL(base)
+	if err != nil {
 		return nil, settings.Usagef("--url: %s is not http://host:port", settings.Printable(base))
 	}
-	port := u.Port()
-	if port == "" {
-		port = map[string]string{"http": "80", "https": "443"}[u.Scheme]
-	}
-	options := httpclient.Config{
-		Address: net.JoinHostPort(u.Hostname(), port), Prefix: strings.TrimRight(u.EscapedPath(), "/"),
-		TLS: u.Scheme == "https", Token: token, MaxConns: 1,
-	}
+	options.Token, options.MaxConns = token, 1
 	return func() (venue, error) { return &httpVenue{client: httpclient.New(options)}, nil }, nil
 }
 

@@ -1,0 +1,2 @@
+// Package watch prints the live feed: a line an event, as columns for people or as JSON.
+package watch

@@ -1,0 +1,117 @@
+package watch
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"posttrade/httpapi/client"
+)
+
+// Everything is what is watched when no topic is named: each topic, of books the best levels.
+var Everything = []string{"bbo:*", "trades", "orders", "prices", "controls", "contracts"}
+
+// Options of Run.
+type Options struct {
+	Query client.FeedQuery // Lost is set by Run
+	JSON  bool             // each event as {"id":...,"event":...,"data":...}, marks too
+	Count uint64           // events after which the watch ends; 0: it does not
+	// Connect makes the client, at the begin and again when its token has expired.
+	Connect func() (*client.Client, error)
+	// Notices gets a line when the server is gone.
+	Notices io.Writer
+}
+
+// Run prints events until ctx ends, the count is reached, or the server refuses the feed.
+func Run(ctx context.Context, w io.Writer, o Options) error {
+	p := &printer{w: w, o: o}
+	o.Query.Lost = p.lost
+	for {
+		server, err := o.Connect()
+		if err != nil {
+			return err
+		}
+		err = p.follow(server.FeedOf(ctx, o.Query))
+		server.Close()
+		var problem *client.Problem
+		switch {
+		case ctx.Err() != nil || err == nil:
+			return nil
+		case !errors.As(err, &problem) || problem.Code != "TOKEN_EXPIRED" || p.last == o.Query.From:
+			return err
+		}
+		o.Query.From = p.last
+	}
+}
+
+type printer struct {
+	w    io.Writer
+	o    Options
+	n    uint64 // events printed
+	last string // the last ID
+	told bool   // that the server is gone
+}
+
+func (p *printer) lost(err error) {
+	if !p.told {
+		fmt.Fprintf(p.o.Notices, "posttrade: disconnected, trying again: %v\n", err)
+	}
+	p.told = true
+}
+
+func (p *printer) follow(feed func(func(client.Event, error) bool)) error {
+	for e, err := range feed {
+		if err != nil {
+			return err
+		}
+		p.told = false
+		if e.ID != "" {
+			p.last = e.ID
+		}
+		line, err := p.line(&e)
+		if err != nil {
+			return fmt.Errorf("event %s %s: %w", e.ID, e.Kind, err)
+		}
+		if _, err := io.WriteString(p.w, line); err != nil {
+			return err
+		}
+		if e.Kind == "mark" {
+			continue
+		}
+		if p.n++; p.n == p.o.Count {
+			return nil
+		}
+	}
+	return nil
+}
+
+// line is an event as it is printed; empty when it is not.
+func (p *printer) line(e *client.Event) (string, error) {
+	if p.o.JSON {
+		text, err := json.Marshal(struct {
+			ID    string          `json:"id,omitempty"`
+			Event string          `json:"event"`
+			Data  json.RawMessage `json:"data"`
+		}{e.ID, e.Kind, e.Data})
+		return string(text) + "\n", err
+	}
+	if e.Kind == "mark" {
+		return "", nil
+	}
+	var d document
+	if err := json.Unmarshal(e.Data, &d); err != nil {
+		return "", err
+	}
+	text := d.text(e.Kind)
+	if text == "" {
+		text = string(e.Data)
+	}
+	security := d.Security
+	if security == "" {
+		security = "-"
+	}
+	return fmt.Sprintf("%-12s  %-8s  %-8s  %s\n", e.ID, e.Kind, printable(security),
+		printable(text)), nil
+}

@@ -1,0 +1,201 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Event is one event of the live feed.
+type Event struct {
+	// ID is the event's place in the history: <inputSeq>.<n>, or <inputSeq>.s of a snapshot. A feed
+	// from an ID goes on behind the event.
+	ID   string
+	Kind string          // snapshot, book, bbo, trade, order, price, control, contract or mark
+	Data json.RawMessage // the event's document
+}
+
+// Sequence is the inputSeq of the event's command; 0: the event has no ID.
+func (e *Event) Sequence() uint64 {
+	seq, _, _ := strings.Cut(e.ID, ".")
+	n, _ := strconv.ParseUint(seq, 10, 64)
+	return n
+}
+
+// FeedQuery selects what a feed has.
+type FeedQuery struct {
+	// Topics are book:<security>, bbo:<security>, with * for every security, trades, orders, prices,
+	// controls and contracts.
+	Topics    []string
+	AccountID *uint32 // only its orders, own fills and contracts; nil: all that the token may see
+	// From is the ID of an event, to go on behind it, or a sequence, to begin behind the command. "":
+	// at the durable head.
+	From string
+	// Lost is called with the reason when a connection has ended, before the next one. nil: not told.
+	Lost func(err error)
+}
+
+// Feed returns the order-matcher's live feed of some topics, from an event's ID or a sequence on,
+// or from the durable head. See FeedQuery for the topics and FeedOf for what the loop gets.
+func (c *Client) Feed(ctx context.Context, from string, topics ...string) iter.Seq2[Event, error] {
+	return c.FeedOf(ctx, FeedQuery{From: from, Topics: topics})
+}
+
+// FeedOf returns the live feed: every event of the selection behind the place where it begins, once
+// and in order. When the connection ends, or the server is gone, the feed goes on behind the last
+// event, at the same member or at another one, for as long as ctx lasts. A mark says how far the
+// feed is when nothing else is sent.
+//
+// The last pair has the error that ended the feed: that of ctx, or a *Problem that the same request
+// would get again, such as 401 TOKEN_EXPIRED. Data is valid after the loop's next turn.
+func (c *Client) FeedOf(ctx context.Context, q FeedQuery) iter.Seq2[Event, error] {
+	return func(yield func(Event, error) bool) {
+		f := &feed{c: c, path: q.path(), last: q.From}
+		for attempt := 1; ; attempt++ {
+			before := f.heard
+			err := f.connection(ctx, yield)
+			var p *Problem
+			switch {
+			case f.left:
+				return
+			case ctx.Err() != nil:
+				err = context.Cause(ctx)
+				fallthrough
+			case errors.As(err, &p) && p.Status < 500, errors.Is(err, ErrAnswer):
+				yield(Event{}, err)
+				return
+			}
+			if q.Lost != nil {
+				q.Lost(err)
+			}
+			if f.heard > before {
+				attempt = 1
+			}
+			c.rest(ctx, attempt)
+		}
+	}
+}
+
+// path is the path of the request, with its query, for a feed from the head.
+func (q *FeedQuery) path() string {
+	v := url.Values{"topics": {strings.Join(q.Topics, ",")}}
+	if q.AccountID != nil {
+		v.Set("accountId", strconv.FormatUint(uint64(*q.AccountID), 10))
+	}
+	return "/feed?" + v.Encode()
+}
+
+// rest waits before attempt n of a repetition, or until ctx ends.
+func (c *Client) rest(ctx context.Context, n int) {
+	rested := make(chan struct{})
+	go func() { c.pause(n); close(rested) }()
+	select {
+	case <-rested:
+	case <-ctx.Done():
+	}
+}
+
+// feedSilent is after how long without a byte a connection counts as lost: the server sends a mark
+// every 5 s, and may take 12 s until it answers.
+const feedSilent = 20 * time.Second
+
+// feed is the state of one loop over a feed.
+type feed struct {
+	c    *Client
+	path string
+	last string // the ID behind which the next connection goes on
+	left bool   // the loop was left
+
+	heard     uint64 // events so far, marks too
+	snapshots int    // that have come with the ID last
+	skip      int    // of them, how many the connection is still to repeat
+}
+
+// connection passes on the events of one connection. It returns why it has ended.
+func (f *feed) connection(ctx context.Context, yield func(Event, error) bool) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	silent := time.AfterFunc(feedSilent, func() { cancel(errSilent) })
+	defer silent.Stop()
+	path, header := f.path, http.Header{"Accept": {"text/event-stream"}}
+	if strings.Contains(f.last, ".") {
+		header.Set("Last-Event-ID", f.last)
+	} else if f.last != "" {
+		path += "&fromSeq=" + url.QueryEscape(f.last)
+	}
+	answer, end, err := f.c.stream(ctx, path, header, false)
+	if err != nil {
+		return silence(ctx, err)
+	}
+	defer end()
+	defer answer.Body.Close()
+	f.skip = f.snapshots
+	r := newEventReader(answer.Body)
+	for {
+		e, err := r.next()
+		silent.Stop() // the time that the loop takes is its own
+		if err != nil {
+			return silence(ctx, fmt.Errorf("client: GET %s: %w", path, err))
+		}
+		if e.Kind == "gone" {
+			return gone(e.Data)
+		}
+		if f.note(&e) && !yield(e, nil) {
+			f.left = true
+			return nil
+		}
+		silent.Reset(feedSilent)
+	}
+}
+
+// errSilent ends a connection on which nothing comes.
+var errSilent = fmt.Errorf("client: nothing has come for %s", feedSilent)
+
+// silence is err, or why the client has ended the connection itself.
+func silence(ctx context.Context, err error) error {
+	if errors.Is(context.Cause(ctx), errSilent) {
+		return errSilent
+	}
+	return err
+}
+
+// note remembers where the feed is. It reports whether the event is new: a server repeats the
+// snapshots of several books when the feed goes on behind one of them.
+func (f *feed) note(e *Event) (fresh bool) {
+	f.heard++
+	again := e.ID == f.last
+	if e.ID != "" && !again {
+		f.last, f.snapshots, f.skip = e.ID, 0, 0
+	}
+	switch {
+	case e.Kind == "":
+		return false
+	case e.Kind != "snapshot":
+		return true
+	case again && f.skip > 0:
+		f.skip--
+		return false
+	}
+	f.snapshots++
+	return true
+}
+
+// gone is the error of a stream that the server has ended.
+func gone(data []byte) error {
+	var end struct{ Reason string }
+	if err := json.Unmarshal(data, &end); err != nil {
+		return fmt.Errorf("%w: event gone: %w", ErrAnswer, err)
+	}
+	if end.Reason == "TOKEN_EXPIRED" {
+		return &Problem{Status: http.StatusUnauthorized, Code: end.Reason,
+			Detail: "the token that the topics ask for is not valid any more"}
+	}
+	return fmt.Errorf("client: the server has ended the feed: %s", end.Reason)
+}
