@@ -7,6 +7,7 @@ import (
 	"unsafe"
 
 	"posttrade/matcher"
+	"posttrade/matcher/admission"
 	"posttrade/matcher/session/client"
 	"posttrade/matcher/session/wire"
 )
@@ -282,17 +283,19 @@ func FuzzSlot(f *testing.F) {
 	r := newRig(f, enforced)
 	c := r.dial(r.token(false, 1, 3), client.Options{})
 	ask(f, c, c.Order(1, &client.NewOrder{Account: 1, Security: aaa, Qty: 5, LimitPx: 50_000_000}, ""))
-	p, one := &poller{server: r.server, now: testTime}, &session{server: r.server}
+	p, one := &poller{server: r.server, now: testTime}, &session{server: r.server,
+		requests: make([]wire.Request, 1), asks: make([]admission.Request, 1)}
 	claims, err := r.o.Verifier.Verify([]byte(r.token(false, 1, 3)))
 	if err != nil {
 		f.Fatal(err)
 	}
 	one.pass.Store(newPass(nil, claims))
 	f.Fuzz(func(t *testing.T, slot []byte) {
-		var req wire.Request
-		copy((*[wire.RequestBytes]byte)(unsafe.Pointer(&req))[:], slot)
-		was := req
-		code := p.judge(one, &req)
+		req := &one.requests[0]
+		*req = wire.Request{}
+		copy((*[wire.RequestBytes]byte)(unsafe.Pointer(req))[:], slot)
+		was := *req
+		code := p.judge(one, 0)
 		cmd := &req.Command
 		switch {
 		case int(code) >= wire.Codes:
