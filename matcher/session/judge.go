@@ -10,8 +10,8 @@ import (
 	"posttrade/matcher/session/wire"
 )
 
-// judge turns request i, already copied out of shared memory, into a command for the admission room:
-// its form, the order that it names, the account. Decided: the room is asked next.
+// judge turns request i, already copied out of shared memory, into a command for the admission
+// room: its form, the order that it names, the account. Decided: the room is asked next.
 func (p *poller) judge(one *session, i int) wire.Code {
 	r, q := &one.requests[i], &one.asks[i]
 	if !readable(r) {

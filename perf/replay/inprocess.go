@@ -51,16 +51,16 @@ type coreVenue struct {
 // depthTimeout is how long a read of the book may take.
 const depthTimeout = 10 * time.Second
 
-// send asks for admission, hands in what is admitted, and tells the outcome of each request once all
-// are durable.
+// send asks for admission, hands in what is admitted, and tells the outcome of each request once
+// all are durable.
 func (v *coreVenue) send(asks []admission.Request, results []outcomeOf) error {
 	now := time.Now().UnixMilli()
 	for i := range asks {
 		asks[i].Command.EventTimeMillis = now
 		v.room.Prepare(&asks[i])
 	}
-	if verdict := v.room.DecideAll(asks); verdict != admission.Admitted {
-		return fmt.Errorf("%w: admission says %d", errBusy, verdict)
+	if verdict := v.decide(asks); verdict != admission.Admitted {
+		return fmt.Errorf("%w: %s", errBusy, verdict)
 	}
 	v.in = v.in[:0]
 	for i := range asks {
@@ -96,6 +96,18 @@ func (v *coreVenue) send(asks []admission.Request, results []outcomeOf) error {
 		}
 	}
 	return nil
+}
+
+// decide asks for admission, as HTTP does: of one request, or of a batch. Admitted: each has its
+// own verdict.
+func (v *coreVenue) decide(asks []admission.Request) admission.Verdict {
+	if len(asks) > 1 {
+		return v.room.DecideAll(asks)
+	}
+	if verdict := v.room.Decide(&asks[0]); verdict.Closed() {
+		return verdict
+	}
+	return admission.Admitted
 }
 
 // told is the outcome that a verdict has, in the words of HTTP.
