@@ -3,7 +3,7 @@
 //
 //	client process                     │ this process
 //	                                   │
-//	Order ─► command ring ─────────────┼─► poller ─► admission ─► desk ─► INPUT RING ─► …
+//	Order ─► command ring ─────────────┼─► poller ─► judge ─► gate ─► desk ─► INPUT RING ─► …
 //	 (the client writes, the server    │      ▲
 //	  copies out, then judges)         │      └── Wake, when the committer has raised the watermark
 //	Next ◄── event ring ◄──────────────┼── poller, or Wake while it rests: durable ones, oldest first
