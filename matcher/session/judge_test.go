@@ -322,3 +322,38 @@ func FuzzSlot(f *testing.F) {
 		}
 	})
 }
+
+// A decision of another account under the same key as a client's id is not found. A decision of the
+// same account under that key has another id, and is a conflict.
+func TestForeignKeyMeetsNoSession(t *testing.T) {
+	r := newRig(t)
+	c := r.dial("", client.Options{})
+	forge := func(account uint32, id string) {
+		t.Helper()
+		ticket, err := r.o.Desk.Acquire(1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer ticket.Release()
+		cmd := order()
+		cmd.AccountID, cmd.EventTimeMillis = account, testTime
+		cmd.PriceTicks = int64(r.o.Views.ClientKey().Of(1, []byte(id)))
+		*ticket.Command(0) = cmd
+		if err := ticket.Submit(); err != nil {
+			t.Fatal(err)
+		}
+		if err := ticket.Wait(0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	forge(3, "mine")
+	got := send(t, c, 1, order(), "mine")
+	if got.Code != wire.Decided || got.Reason != matcher.Accepted ||
+		got.Flags&wire.FlagDuplicate != 0 || got.AccountID != 1 {
+		t.Errorf("behind another account's: %+v", got)
+	}
+	forge(1, "other")
+	if got := send(t, c, 2, order(), "other"); got.Code != wire.Conflict {
+		t.Errorf("behind another id of the same key: %+v", got)
+	}
+}
