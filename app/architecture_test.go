@@ -21,6 +21,7 @@ import (
 var rooms = map[string][]string{
 	"ring":               {},
 	"ring/ringtest":      {},
+	"ring/waittest":      {},
 	"ring/timing":        {},
 	"matcher/strictjson": {},
 	"matcher":            {"ring"},
@@ -123,7 +124,7 @@ var rooms = map[string][]string{
 	"app/inspect": {"matcher", "matcher/strictjson", "journal", "journal/asof", "journal/why",
 		"journal/whatif", "httpapi", "app/settings", "app/top"},
 	"app/watch":   {"httpapi/client"},
-	"app/apptest": {"journal", "app/settings", "app/stats"},
+	"app/apptest": {"ring/waittest", "journal", "app/settings", "app/stats"},
 	"app":         {},
 
 	"app/installation": {"ring/timing", "ring", "matcher", "matcher/strictjson", "matcher/gate",
