@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// apart keeps signals to the process group of the tests from the keeper. It gives the keeper and its
-// folder to another user when this one is root: PostgreSQL refuses to run as root.
+// apart keeps signals to the process group of the tests from the keeper. It gives the keeper and
+// its folder to another user when this one is root: PostgreSQL refuses to run as root.
 func apart(keeper *exec.Cmd, dir string) error {
 	keeper.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if os.Geteuid() != 0 {
