@@ -179,7 +179,7 @@ func (s *server) await(dir string) error {
 }
 
 // unprivileged returns the user of Debian's package, or the user nobody.
-func unprivileged() (uid, gid uint32, err error) {
+func unprivileged() (uint32, uint32, error) {
 	who, err := user.Lookup("postgres")
 	if err != nil {
 		who, err = user.Lookup("nobody")
@@ -187,7 +187,7 @@ func unprivileged() (uid, gid uint32, err error) {
 	if err != nil {
 		return 0, 0, err
 	}
-	u, err1 := strconv.ParseUint(who.Uid, 10, 32)
-	g, err2 := strconv.ParseUint(who.Gid, 10, 32)
-	return uint32(u), uint32(g), errors.Join(err1, err2)
+	uid, err1 := strconv.ParseUint(who.Uid, 10, 32)
+	gid, err2 := strconv.ParseUint(who.Gid, 10, 32)
+	return uint32(uid), uint32(gid), errors.Join(err1, err2)
 }
