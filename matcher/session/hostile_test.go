@@ -344,12 +344,6 @@ func changeAndWake(word *uint32) int {
 	return wakeOne(word)
 }
 
-// wakeOne wakes one thread that sleeps on the word, and returns how many it woke.
-func wakeOne(word *uint32) int {
-	n, _, _ := unix.RawSyscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(word)), futexWake, 1, 0, 0, 0)
-	return int(n)
-}
-
 // A process that is killed while it holds a slot leaves only its resting orders behind.
 func TestClientProcessKilled(t *testing.T) {
 	r := newRig(t)

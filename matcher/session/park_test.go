@@ -7,6 +7,8 @@ import (
 	"testing"
 	"unsafe"
 
+	"golang.org/x/sys/unix"
+
 	"posttrade/matcher/gate"
 	"posttrade/matcher/session/wire"
 )
@@ -193,4 +195,10 @@ func TestFalseAlarmsAreCounted(t *testing.T) {
 			})
 		})
 	}
+}
+
+// wakeOne wakes one thread that sleeps on the word, and returns how many it woke.
+func wakeOne(word *uint32) int {
+	n, _, _ := unix.RawSyscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(word)), futexWake, 1, 0, 0, 0)
+	return int(n)
 }
