@@ -3,10 +3,9 @@
 package top
 
 import (
+	"errors"
 	"os"
 	"time"
-
-	"posttrade/ring"
 )
 
 type terminalState struct{}
@@ -14,9 +13,9 @@ type terminalState struct{}
 // OnTerminal: no file counts as a terminal that can be drawn on.
 func OnTerminal(*os.File) bool { return false }
 
-func oneByOne(int) (*terminalState, error) { return nil, ring.ErrUnsupported }
+func oneByOne(int) (*terminalState, error) { return nil, errors.ErrUnsupported }
 
-func restoreKeys(int, *terminalState) error { return ring.ErrUnsupported }
+func restoreKeys(int, *terminalState) error { return errors.ErrUnsupported }
 
 func pollKey(int, time.Duration) (key byte, ok bool) { return 0, false }
 
