@@ -139,7 +139,24 @@ func Measure(o Options) error {
 	}
 	r.summary(o.Stdout)
 	r.note(fmt.Sprintf("the run took %.0f s", time.Since(r.env.Date).Seconds()))
-	return r.write()
+	if err := r.write(); err != nil {
+		return err
+	}
+	r.verdicts()
+	return nil
+}
+
+// verdicts prints how often this run and those whose results lie beside it have met the targets.
+// There may be other files beside it.
+func (r *Run) verdicts() {
+	if r.o.Smoke {
+		return
+	}
+	fmt.Fprintln(r.o.Stdout)
+	err := WriteVerdicts(filepath.Dir(r.outFile()), r.env.CPU, LastRuns, r.o.Stdout)
+	if err != nil {
+		fmt.Fprintf(r.o.Stdout, "no table of verdicts: %v\n", err)
+	}
 }
 
 // measure runs a row on a machine that has settled, and notes the state of the machine.
