@@ -146,19 +146,6 @@ func Measure(o Options) error {
 	return nil
 }
 
-// verdicts prints how often this run and those whose results lie beside it have met the targets.
-// There may be other files beside it.
-func (r *Run) verdicts() {
-	if r.o.Smoke {
-		return
-	}
-	fmt.Fprintln(r.o.Stdout)
-	err := WriteVerdicts(filepath.Dir(r.outFile()), r.env.CPU, LastRuns, r.o.Stdout)
-	if err != nil {
-		fmt.Fprintf(r.o.Stdout, "no table of verdicts: %v\n", err)
-	}
-}
-
 // measure runs a row on a machine that has settled, and notes the state of the machine.
 func (r *Run) measure(row row) error {
 	r.section = row.name

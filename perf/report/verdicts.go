@@ -3,11 +3,12 @@ package report
 import (
 	"fmt"
 	"io"
+	"strings"
 )
 
-// Verdict is how the last runs of one kind of machine did on a target, judged by its limit of today.
+// Verdict is how the last runs of one kind of machine did on a target.
 type Verdict struct {
-	Target          // of the newest run
+	Target
 	Hit, Of         int
 	Lowest, Highest float64
 }
@@ -15,18 +16,30 @@ type Verdict struct {
 // Kind is the machine that a run was measured on, as far as it decides which runs compare.
 func (r *Run) Kind() string { return fmt.Sprintf("%s, %s cores", r.field("cpu"), r.field("cores")) }
 
-// Verdicts judges every target of the newest run by the last runs, the oldest first, of the same
-// kind of machine that have measured it: at most last ones. Smoke runs do not count.
-func Verdicts(runs []*Run, last int) (list []Verdict) {
-	if len(runs) == 0 {
-		return nil
+// Fullest is the run with the most targets, the newest of several. Smoke runs do not count. It is
+// nil when no run's kind contains the text.
+func Fullest(runs []*Run, kind string) (fullest *Run) {
+	for _, r := range runs {
+		if !r.smoke() && strings.Contains(r.Kind(), kind) &&
+			(fullest == nil || len(r.Targets) >= len(fullest.Targets)) {
+			fullest = r
+		}
 	}
-	newest := runs[len(runs)-1]
+	return fullest
+}
+
+// smoke reports a run of a hundredth of the work, which shows that rows run and not how fast.
+func (r *Run) smoke() bool { return r.field("work") == "smoke" }
+
+// Verdicts judges every target of a run, by its limit, with the last runs of the same kind of
+// machine that have measured it: at most last ones of runs, which come oldest first. Smoke runs do
+// not count.
+func Verdicts(of *Run, runs []*Run, last int) (list []Verdict) {
 	seen := map[[2]string]bool{}
-	for _, t := range newest.Targets {
+	for _, t := range of.Targets {
 		if key := [2]string{t.Row, t.Figure}; !seen[key] {
 			seen[key] = true
-			list = append(list, judge(t, runs, newest.Kind(), last))
+			list = append(list, judge(t, runs, of.Kind(), last))
 		}
 	}
 	return list
@@ -37,7 +50,7 @@ func judge(t Target, runs []*Run, kind string, last int) Verdict {
 	v := Verdict{Target: t}
 	for i := len(runs) - 1; i >= 0 && v.Of < last; i-- {
 		measured, ok := runs[i].measured(t.Row, t.Figure)
-		if !ok || runs[i].Kind() != kind || runs[i].field("work") == "smoke" {
+		if !ok || runs[i].Kind() != kind || runs[i].smoke() {
 			continue
 		}
 		if v.Of == 0 {

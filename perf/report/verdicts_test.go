@@ -16,7 +16,7 @@ func runOf(t *testing.T, cpu, work, target string) *Run {
 	return run
 }
 
-// What counts is the last runs of the same kind of machine, by the limit that holds today.
+// What counts is the last runs of the same kind of machine, by the limit of the run in question.
 func TestVerdictsCountTheLastRunsOfAKind(t *testing.T) {
 	runs := []*Run{
 		runOf(t, "A", "full", "| P4 | step | 9 | <= 10 | met |  |"), // too old
@@ -28,7 +28,7 @@ func TestVerdictsCountTheLastRunsOfAKind(t *testing.T) {
 		runOf(t, "A", "full", "| P4 | step | 2.5 | <= 3 | met |  |"),
 		runOf(t, "A", "full", "| P4 | step | 3 | <= 3 | met |  |"),
 	}
-	list := Verdicts(runs, 3)
+	list := Verdicts(runs[len(runs)-1], runs, 3)
 	if len(list) != 1 || list[0].Hit != 2 || list[0].Of != 3 || list[0].Lowest != 2.5 ||
 		list[0].Highest != 4 {
 		t.Errorf("%+v, want 2 of 3, 2.5 to 4", list)
@@ -40,7 +40,10 @@ func TestVerdictsCountTheLastRunsOfAKind(t *testing.T) {
 	if want := "| P4 | step | <= 3 | 2 of 3 | 2.5 | 4 |\n"; !strings.HasSuffix(b.String(), want) {
 		t.Errorf("%q, want the row %q", b.String(), want)
 	}
-	if list := Verdicts(nil, 3); list != nil {
-		t.Errorf("%+v of no runs", list)
+	if got := Fullest(runs, "A"); got != runs[len(runs)-1] {
+		t.Errorf("the fullest run is %+v, want the newest of equals", got)
+	}
+	if got := Fullest(runs, "C"); got != nil {
+		t.Errorf("%+v has the most targets on a machine that has no run", got)
 	}
 }
