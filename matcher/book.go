@@ -26,7 +26,7 @@ type Book struct {
 	taker    uint32 // id of the order being matched
 	tape     bookTape
 	shelf    *Shelf // made by NewBook for this book alone, else nil
-	_        [104]byte
+	_        [104 - 4*unsafe.Sizeof(bound{})]byte
 }
 
 // Compile-time check: the size is a power of two, and the allocator aligns such a size. So a call
@@ -97,8 +97,8 @@ func (b *Book) Limit(id, owner uint32, side Side, px int64, qty int32) Outcome {
 	}
 	pool, i := b.ladder.pool, ix(0)
 	if pool.ascends(id) {
-		if i = b.home(id); b.ladder.order(i).ref != 0 {
-			if b.ladder.order(i).ref == id {
+		if i = b.home(id); b.ladder.orders.at(i).ref != 0 {
+			if b.ladder.orders.at(i).ref == id {
 				return Outcome{Reject: BookDuplicateID}
 			}
 			i = 0
@@ -121,7 +121,7 @@ func (b *Book) Limit(id, owner uint32, side Side, px int64, qty int32) Outcome {
 	if i == 0 {
 		i = pool.lodge(id)
 	}
-	h := b.ladder.order(i)
+	h := b.ladder.orders.at(i)
 	h.ref = id
 	h.account = owner
 	h.leaves = qty
@@ -169,7 +169,7 @@ func (b *Book) Cancel(id uint32) Outcome {
 	if i == 0 {
 		return Outcome{Reject: BookUnknownID}
 	}
-	o := b.ladder.order(i)
+	o := b.ladder.orders.at(i)
 	leaves := o.leaves
 	b.ladder.remove(i)
 	b.drop(i, o)
@@ -187,7 +187,7 @@ func (b *Book) Modify(id uint32, px int64, qty int32) Outcome {
 	if qty < 1 {
 		return Outcome{Reject: BookInvalid}
 	}
-	h := b.ladder.order(i)
+	h := b.ladder.orders.at(i)
 	if qty <= h.leaves && b.ladder.price(i) == px {
 		if qty < h.leaves {
 			b.ladder.reduce(i, h.leaves-qty)
@@ -213,7 +213,7 @@ func (b *Book) Modify(id uint32, px int64, qty int32) Outcome {
 // find returns the order with an id if it rests in this book.
 func (b *Book) find(id uint32) ix {
 	i := b.seek(id)
-	if i != 0 && b.ladder.order(i).security() != b.number {
+	if i != 0 && b.ladder.orders.at(i).security() != b.number {
 		return 0
 	}
 	return i
@@ -224,7 +224,7 @@ func (b *Book) find(id uint32) ix {
 func (b *Book) seek(id uint32) ix {
 	pool := b.ladder.pool
 	if pool.count != pool.away {
-		if i := b.home(id); b.ladder.order(i).ref == id && id != 0 {
+		if i := b.home(id); b.ladder.orders.at(i).ref == id && id != 0 {
 			return i
 		}
 	}
@@ -242,7 +242,7 @@ func (b *Book) drop(i ix, o *order) {
 }
 
 func (b *Book) filled(maker ix, px int64, qty int32) {
-	h := b.ladder.order(maker)
+	h := b.ladder.orders.at(maker)
 	id := h.ref
 	if h.leaves == 0 {
 		b.drop(maker, h)
@@ -252,7 +252,7 @@ func (b *Book) filled(maker ix, px int64, qty int32) {
 
 func (b *Book) prevented(maker ix) {
 	pool := b.ladder.pool
-	h := b.ladder.order(maker)
+	h := b.ladder.orders.at(maker)
 	id := h.ref
 	pool.drop(maker)
 	b.sink.Prevented(id, b.taker, h.leaves)
