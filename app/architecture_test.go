@@ -49,7 +49,7 @@ var rooms = map[string][]string{
 	"journal/evidence/bundle": {"matcher", "matcher/strictjson", "journal", "journal/audit",
 		"journal/evidence", "journal/evidence/verify"},
 	"journal/evidence/page": {},
-	"journal/evidence": {"ring", "matcher", "matcher/strictjson", "journal",
+	"journal/evidence": {"ring", "matcher", "matcher/strictjson", "journal", "journal/asof",
 		"journal/evidence/verify"},
 	"journal/backup": {"journal"},
 	"blotter/feed":   {"ring", "matcher", "journal", "blotter"},
