@@ -206,8 +206,8 @@ func Tile(dir, path string) (data []byte, full bool, err error) {
 	return data, w == verify.TileHashes, err
 }
 
-// RootUpTo returns the root of the tree over the full leaves up to a command, in hex, as the files of
-// a log in dir have it: "" when there is no log, or its newest head does not reach as far.
+// RootUpTo returns the root of the tree over the full leaves up to a command, in hex, as the files
+// of a log in dir have it: "" when there is no log, or its newest head does not reach as far.
 func RootUpTo(dir string, inputSeq uint64) (string, error) {
 	note, err := ReadHead(dir)
 	if errors.Is(err, fs.ErrNotExist) {
