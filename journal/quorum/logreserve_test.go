@@ -41,8 +41,8 @@ func (f reservedFile) Preallocate(offset, length int64) error {
 func TestLogFileTakesWhatIsReserved(t *testing.T) {
 	for _, reserve := range []uint64{0, 4 << 20, 64 << 20} {
 		fs := &reservedFS{FS: vfs.Default}
-		s, err := openLogStore(filepath.Join(t.TempDir(), "raft"), logStoreOptions{FS: fs, Reserve: reserve,
-			Fatal: func(err error) { t.Error(err) }})
+		s, err := openLogStore(filepath.Join(t.TempDir(), "raft"),
+			logStoreOptions{FS: fs, Reserve: reserve, Fatal: func(err error) { t.Error(err) }})
 		mustNil(t, err)
 		mustNil(t, s.StoreLogs(logEntries(1, 3, 1)))
 		mustNil(t, s.Close())
