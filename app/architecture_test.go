@@ -112,6 +112,7 @@ var rooms = map[string][]string{
 		"journal",
 		"httpapi"},
 	"app/latency": {},
+	"app/systemd": {},
 	"app/backups": {"journal", "journal/backup", "sidecars/store"},
 	"app/top":     {"matcher/session", "sidecars/control", "app/latency", "app/stats"},
 	"app/flight":  {"journal", "app/settings", "app/stats"},
@@ -131,7 +132,7 @@ var rooms = map[string][]string{
 		"sidecars/prices", "sidecars/projection", "sidecars/recon", "sidecars/riskextract",
 		"sidecars/securities", "sidecars/settlement", "sidecars/source", "sidecars/store",
 		"sidecars/tca", "httpapi", "httpapi/console", "app/backups", "app/engine", "app/flight", "app/settings",
-		"app/stats"},
+		"app/stats", "app/systemd"},
 
 	"cmd/posttrade": {"matcher", "matcher/gate", "journal", "journal/backup", "app/backups", "journal/evidence",
 		"journal/evidence/bundle", "journal/evidence/page", "journal/evidence/verify",

@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"os"
 	"sync"
@@ -36,16 +37,17 @@ type listeners struct {
 	open    []listening
 	failed  chan error // the first edge that ended by itself
 	bodies  *httpapi.BodyMemory
+	log     *slog.Logger // of requests, when they are logged
 }
 
-func newListeners(c *settings.Config) (*listeners, error) {
+func newListeners(c *settings.Config, log *slog.Logger) (*listeners, error) {
 	tlsConfig, renewed, err := servicesTLS(c)
 	if err != nil {
 		return nil, err
 	}
 	members, err := membersTLS(c)
 	bodies := httpapi.NewBodyMemory(c.Bytes("http.max-body-memory"))
-	return &listeners{c: c, tls: tlsConfig, renewed: renewed, members: members, bodies: bodies,
+	return &listeners{c: c, tls: tlsConfig, renewed: renewed, members: members, bodies: bodies, log: log,
 		failed: make(chan error, 8)}, err
 }
 
@@ -99,6 +101,9 @@ func (l *listeners) start(service string, e edge) error {
 	if err == nil {
 		if counted, ok := e.(interface{ Share(*httpapi.BodyMemory) }); ok {
 			counted.Share(l.bodies)
+		}
+		if logged, ok := e.(interface{ LogAccess(*slog.Logger) }); ok && l.c.Bool("log.access") {
+			logged.LogAccess(l.log)
 		}
 		l.serve(service, e, listener, true)
 	}

@@ -2,9 +2,11 @@ package installation
 
 import (
 	"crypto/tls"
+	"errors"
 	"log/slog"
 	"os"
 	"os/signal"
+	"strings"
 	"sync/atomic"
 	"syscall"
 
@@ -50,12 +52,33 @@ func (in *Installation) reload(log *slog.Logger) error {
 	if r := in.listeners.renewed; r != nil {
 		failed = r.read()
 	}
+	failed = errors.Join(failed, in.readLogLevel())
 	if failed != nil {
 		log.Error("reload: what was in force stays", "error", failed)
 		return failed
 	}
-	log.Info("reloaded", "certificates", in.listeners.renewed != nil)
+	log.Info("reloaded", "certificates", in.listeners.renewed != nil, "log.level", in.logLevel())
 	return nil
+}
+
+// readLogLevel reads log.level again. After an error in any setting the level stays.
+func (in *Installation) readLogLevel() error {
+	if in.level == nil {
+		return nil
+	}
+	next, err := in.listeners.c.Again()
+	if err == nil {
+		in.level.Set(next.LogLevel())
+	}
+	return err
+}
+
+// logLevel is the level from which the log is written.
+func (in *Installation) logLevel() string {
+	if in.level == nil {
+		return in.listeners.c.String("log.level")
+	}
+	return strings.ToLower(in.level.Level().String())
 }
 
 // reloadOnHangup reloads at every SIGHUP until the returned function is called.

@@ -17,18 +17,25 @@ import (
 func ServeToTheEnd(ctx context.Context, c *settings.Config, o engine.Options, stdout io.Writer,
 	words *LastWords) int {
 	o.Fatal = endsWith(c, words.Failed)
-	err := serve(ctx, c, o, slog.New(slog.NewTextHandler(words, nil)), stdout)
+	words.json = logsJSON(c)
+	logStart(c, words)
+	log, level := newLog(c, words)
+	err := serve(ctx, c, o, log, level, stdout)
 	if errors.Is(err, journal.ErrPoisoned) || words.said() {
 		words.Failed(err) // the failure may come here before it is written, or after that
+	}
+	if err != nil && words.json {
+		log.Error("stopped", "error", err)
+		return settings.Exit(io.Discard, err)
 	}
 	return settings.Exit(words, err)
 }
 
 // serve starts the installation, waits for ctx or a failure, and stops it.
 func serve(ctx context.Context, c *settings.Config, o engine.Options, log *slog.Logger,
-	stdout io.Writer) error {
+	level *slog.LevelVar, stdout io.Writer) error {
 	for {
-		if err := serveOnce(ctx, c, o, log, stdout); !restarts(err, log) {
+		if err := serveOnce(ctx, c, o, log, level, stdout); !restarts(err, log) {
 			return err
 		}
 	}
@@ -46,11 +53,12 @@ func restarts(err error, log *slog.Logger) bool {
 
 // serveOnce serves until the installation must be opened again: errRestart.
 func serveOnce(ctx context.Context, c *settings.Config, o engine.Options, log *slog.Logger,
-	stdout io.Writer) (err error) {
+	level *slog.LevelVar, stdout io.Writer) (err error) {
 	in, err := Open(ctx, c, o, log)
 	if err != nil {
 		return err
 	}
+	in.level = level
 	defer func() { err = errors.Join(err, in.Stop()) }()
 	defer in.reloadOnHangup(log)()
 	in.awaitReady(ctx)
@@ -63,6 +71,8 @@ func serveOnce(ctx context.Context, c *settings.Config, o engine.Options, log *s
 	for _, e := range in.listeners.open {
 		fmt.Fprintf(stdout, "%s listening on %s\n", e.name, e.listener.Addr())
 	}
+	stopping := in.tellReady(log)
+	defer stopping()
 	select {
 	case <-ctx.Done():
 		log.Info("stopping")
