@@ -12,6 +12,7 @@ import (
 	"sync"
 	"testing"
 
+	"posttrade/matcher/gate"
 	"posttrade/ring/timing"
 )
 
@@ -75,10 +76,14 @@ func TestAdminAnswers(t *testing.T) {
 	}
 }
 
-// only admits one token; "user" is a token without the admin claim.
-func only(token string) func(string) (valid, admin bool) {
-	return func(given string) (valid, admin bool) {
-		return given == token || given == "user", given == token
+// only admits one token; "user" is a token without the admin claim, "scraper" one for metrics.
+func only(token string) func(string) (gate.Claims, error) {
+	return func(given string) (claims gate.Claims, err error) {
+		claims.Admin, claims.Metrics = given == token, given == "scraper"
+		if !claims.Admin && !claims.Metrics && given != "user" {
+			err = gate.ErrTokenFormat
+		}
+		return claims, err
 	}
 }
 
@@ -101,6 +106,13 @@ func TestAdminTokenGuardsAllButHealth(t *testing.T) {
 		if w := adminGet(a, path, "bearer let-me-in"); w.Code != 200 {
 			t.Errorf("%s with the token: %d", path, w.Code)
 		}
+		watched := 403
+		if path == "/readyz" || path == "/metrics" {
+			watched = 200
+		}
+		if w := adminGet(a, path, "Bearer scraper"); w.Code != watched {
+			t.Errorf("%s with a token for metrics: %d", path, w.Code)
+		}
 	}
 	if w := adminGet(a, "/healthz", ""); w.Code != 200 {
 		t.Errorf("/healthz: %d", w.Code)
@@ -111,7 +123,7 @@ func TestAdminTokenGuardsAllButHealth(t *testing.T) {
 // a wrong one it is refused, and nothing else opens.
 func TestOpenHealthShowsNoDetails(t *testing.T) {
 	a := NewAdmin(AdminConfig{OpenHealth: true,
-		Admit: func(token string) (valid, admin bool) { return token == "good", token == "good" },
+		Admit: only("good"),
 		Parts: func() []Part { return []Part{{Name: "disk", Detail: "a secret place"}} }})
 	for _, tt := range []struct {
 		path, token string
@@ -182,7 +194,7 @@ func TestAdminBeyondLoopbackNeedsAToken(t *testing.T) {
 		}
 	}
 	for _, tt := range []struct {
-		admit func(string) (valid, admin bool)
+		admit func(string) (gate.Claims, error)
 		addr  net.Addr
 	}{{only("secret"), public}, {nil, &net.TCPAddr{IP: net.IPv6loopback}}, {nil,
 		&net.UnixAddr{Name: "x"}}} {

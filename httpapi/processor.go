@@ -58,7 +58,8 @@ type ProcessorDeps struct {
 type TradeProcessor struct {
 	ProcessorDeps
 	service
-	log *slog.Logger
+	log     *slog.Logger
+	guesses throttle // of the master secret
 }
 
 // NewTradeProcessor builds the edge; Serve starts it.

@@ -30,25 +30,29 @@ type listening struct {
 
 // listeners are the open edges, in the order in which they were opened.
 type listeners struct {
-	c       *settings.Config
-	tls     *tls.Config // of the services; nil: plain
-	renewed *renewed    // its certificate; nil: plain
-	members *tls.Config // of the members' port, for its expiry; nil: plain, or no cluster
-	open    []listening
-	failed  chan error // the first edge that ended by itself
-	bodies  *httpapi.BodyMemory
-	log     *slog.Logger // of requests, when they are logged
+	c            *settings.Config
+	tls          *tls.Config // of the services; nil: plain
+	renewed      *renewed    // its certificate; nil: plain
+	adminTLS     *tls.Config // of the admin listener; nil: plain
+	adminRenewed *renewed
+	members      *tls.Config // of the members' port, for its expiry; nil: plain, or no cluster
+	open         []listening
+	failed       chan error // the first edge that ended by itself
+	bodies       *httpapi.BodyMemory
+	log          *slog.Logger // of requests, when they are logged
 }
 
-func newListeners(c *settings.Config, log *slog.Logger) (*listeners, error) {
-	tlsConfig, renewed, err := servicesTLS(c)
-	if err != nil {
-		return nil, err
+func newListeners(c *settings.Config, log *slog.Logger) (l *listeners, err error) {
+	l = &listeners{c: c, log: log, failed: make(chan error, 8),
+		bodies: httpapi.NewBodyMemory(c.Bytes("http.max-body-memory"))}
+	if l.tls, l.renewed, err = listenerTLS(c.TLS); err != nil {
+		return l, err
 	}
-	members, err := membersTLS(c)
-	bodies := httpapi.NewBodyMemory(c.Bytes("http.max-body-memory"))
-	return &listeners{c: c, tls: tlsConfig, renewed: renewed, members: members, bodies: bodies, log: log,
-		failed: make(chan error, 8)}, err
+	if l.adminTLS, l.adminRenewed, err = listenerTLS(c.AdminTLS); err != nil {
+		return l, err
+	}
+	l.members, err = membersTLS(c)
+	return l, err
 }
 
 // dialTLS is the TLS configuration for the services of other members. Their certificates are signed
@@ -81,12 +85,12 @@ func (l *listeners) listen(service string) (net.Listener, error) {
 	return listener, nil
 }
 
-// serve starts the server e on a listener, over TLS when the services have a certificate.
-func (l *listeners) serve(name string, e edge, listener net.Listener, secured bool) {
+// serve starts the server e on a listener, over TLS when secure is given.
+func (l *listeners) serve(name string, e edge, listener net.Listener, secure *tls.Config) {
 	l.open = append(l.open, listening{name, e, listener})
 	serving := listener
-	if secured && l.tls != nil {
-		serving = tls.NewListener(listener, l.tls)
+	if secure != nil {
+		serving = tls.NewListener(listener, secure)
 	}
 	go func() {
 		if err := e.Serve(serving); err != nil {
@@ -105,10 +109,13 @@ func (l *listeners) start(service string, e edge) error {
 		if logged, ok := e.(interface{ LogAccess(*slog.Logger) }); ok && l.c.Bool("log.access") {
 			logged.LogAccess(l.log)
 		}
-		l.serve(service, e, listener, true)
+		l.serve(service, e, listener, l.tls)
 	}
 	return err
 }
+
+// Address is where a service listens, empty for one that does not run.
+func (in *Installation) Address(service string) string { return in.listeners.addresses()[service] }
 
 // addresses are the addresses of the edges, by name.
 func (l *listeners) addresses() map[string]string {

@@ -44,6 +44,9 @@ func (l *listeners) certificates() (list []certificate) {
 	if l.renewed != nil {
 		list = append(list, expiryOf("http.tls-cert", l.renewed.current.Load()))
 	}
+	if l.adminRenewed != nil {
+		list = append(list, expiryOf("admin.tls-cert", l.adminRenewed.current.Load()))
+	}
 	if l.members != nil {
 		list = append(list, expiryOf("cluster.tls-cert", l.members))
 	}

@@ -69,7 +69,8 @@ func openAdmin(c *settings.Config, in *Installation, verifier *gate.Verifier,
 	if err != nil {
 		return err
 	}
-	in.listeners.serve("admin", newAdmin(c, in, verifier, registry, log), listener, false)
+	in.listeners.serve("admin", newAdmin(c, in, verifier, registry, log), listener,
+		in.listeners.adminTLS)
 	return nil
 }
 
@@ -223,9 +224,8 @@ func newAdmin(c *settings.Config, in *Installation, verifier *gate.Verifier,
 		Extra: in.backups.Handlers(), OpenHealth: c.Bool("admin.open-health"),
 	}
 	if c.Bool("admin.token-guard") {
-		a.Admit = func(token string) (valid, admin bool) {
-			claims, err := verifier.Verify([]byte(token))
-			return err == nil, err == nil && claims.Admin
+		a.Admit = func(token string) (gate.Claims, error) {
+			return verifier.VerifyMetrics([]byte(token))
 		}
 	}
 	return httpapi.NewAdmin(a)
