@@ -117,7 +117,7 @@ func TestAServerAsItIsOperated(t *testing.T) {
 		answer.Body.Close()
 		return answer.StatusCode
 	}
-	const body = `{"accountId":1,"security":"AAPL","side":"Buy","quantity":1,"price":"100.00",` +
+	const body = `{"accountId":1,"security":"AAPL","side":"Buy","quantity":1,"limitPrice":100,` +
 		`"clientOrderId":"a-body-that-is-not-logged"}`
 	placed := ask("POST", "/orders?why=planted", token, body)
 	denied := ask("GET", "/orders/ord-77", "wrong", "")
@@ -172,7 +172,8 @@ func TestAServerAsItIsOperated(t *testing.T) {
 	err = refused.Run()
 	last := errs.String()[strings.LastIndexByte(strings.TrimSpace(errs.String()), '\n')+1:]
 	var line map[string]any
-	if refused.ProcessState.ExitCode() != settings.ExitUsage || json.Unmarshal([]byte(last), &line) != nil ||
+	if refused.ProcessState.ExitCode() != settings.ExitUsage ||
+		json.Unmarshal([]byte(last), &line) != nil ||
 		!strings.Contains(fmt.Sprint(line["error"]), "risk.retained-orders") {
 		t.Errorf("a refused start: %v\n%s", err, errs.String())
 	}

@@ -46,7 +46,7 @@ func serveFor(ctx context.Context, c *settings.Config, stdout, stderr io.Writer)
 	words := NewLastWords(stderr)
 	o := EngineOptions(c)
 	o.Fatal = words.Failed
-	return serve(ctx, c, o, slog.New(slog.NewTextHandler(words, nil)), nil, stdout)
+	return serve(ctx, c, o, slog.New(slog.NewTextHandler(words, nil)), stdout)
 }
 
 // startServer serves on data and returns when both listeners are announced.

@@ -20,8 +20,8 @@ func ServeToTheEnd(ctx context.Context, c *settings.Config, o engine.Options, st
 	o.Fatal = endsWith(c, words.Failed)
 	words.json = logsJSON(c)
 	logStart(c, words)
-	log, level := newLog(c, words)
-	err := serve(ctx, c, o, log, level, stdout)
+	log := newLog(c, words, c.LogLevel())
+	err := serve(ctx, c, o, log, stdout)
 	if errors.Is(err, journal.ErrPoisoned) || words.said() {
 		words.Failed(err) // the failure may come here before it is written, or after that
 	}
@@ -34,13 +34,13 @@ func ServeToTheEnd(ctx context.Context, c *settings.Config, o engine.Options, st
 
 // serve starts the installation, waits for ctx or a failure, and stops it.
 func serve(ctx context.Context, c *settings.Config, o engine.Options, log *slog.Logger,
-	level *slog.LevelVar, stdout io.Writer) error {
+	stdout io.Writer) error {
 	if exposed := c.Exposed(); c.String("profile") == "dev" && len(exposed) > 0 {
 		log.Warn("profile=dev answers other machines: anything there may place orders and mint tokens; "+
 			"use profile=production", "listeners", strings.Join(exposed, " "))
 	}
 	for {
-		if err := serveOnce(ctx, c, o, log, level, stdout); !restarts(err, log) {
+		if err := serveOnce(ctx, c, o, log, stdout); !restarts(err, log) {
 			return err
 		}
 	}
@@ -58,12 +58,12 @@ func restarts(err error, log *slog.Logger) bool {
 
 // serveOnce serves until the installation must be opened again: errRestart.
 func serveOnce(ctx context.Context, c *settings.Config, o engine.Options, log *slog.Logger,
-	level *slog.LevelVar, stdout io.Writer) (err error) {
+	stdout io.Writer) (err error) {
 	in, err := Open(ctx, c, o, log)
 	if err != nil {
 		return err
 	}
-	in.level = level
+	in.level = levelOf(log)
 	defer func() { err = errors.Join(err, in.Stop()) }()
 	defer in.reloadOnHangup(log)()
 	in.awaitReady(ctx)

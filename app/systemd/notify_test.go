@@ -16,17 +16,18 @@ func TestVariablesOfTheManager(t *testing.T) {
 		watchdog          time.Duration
 		err               string
 	}{
-		"outside systemd":            {none: true},
-		"no watchdog":                {socket: "/run/s"},
-		"a watchdog":                 {socket: "@abstract", usec: "3000000", watchdog: 3 * time.Second},
-		"a watchdog of this process": {socket: "/run/s", usec: "1", pid: "42", watchdog: time.Microsecond},
-		"a watchdog of another":      {socket: "/run/s", usec: "3000000", pid: "43"},
-		"a relative path":            {socket: "run/s", none: true, err: "only unix sockets"},
-		"a vsock":                    {socket: "vsock:2:1", none: true, err: "only unix sockets"},
-		"words":                      {socket: "/run/s", usec: "soon", err: "WATCHDOG_USEC"},
-		"zero":                       {socket: "/run/s", usec: "0", err: "WATCHDOG_USEC"},
-		"below zero":                 {socket: "/run/s", usec: "-5", err: "WATCHDOG_USEC"},
-		"a time that overflows":      {socket: "/run/s", usec: "9223372036854775807", err: "WATCHDOG_USEC"},
+		"outside systemd":        {none: true},
+		"no watchdog":            {socket: "/run/s"},
+		"a watchdog":             {socket: "@abstract", usec: "3000000", watchdog: 3 * time.Second},
+		"a watchdog of this one": {socket: "/run/s", usec: "1", pid: "42", watchdog: time.Microsecond},
+		"a watchdog of another":  {socket: "/run/s", usec: "3000000", pid: "43"},
+		"a relative path":        {socket: "run/s", none: true, err: "only unix sockets"},
+		"a vsock":                {socket: "vsock:2:1", none: true, err: "only unix sockets"},
+		"words":                  {socket: "/run/s", usec: "soon", err: "WATCHDOG_USEC"},
+		"zero":                   {socket: "/run/s", usec: "0", err: "WATCHDOG_USEC"},
+		"below zero":             {socket: "/run/s", usec: "-5", err: "WATCHDOG_USEC"},
+		"a time that overflows": {socket: "/run/s", usec: "9223372036854775807",
+			err: "WATCHDOG_USEC"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			n, err := from(func(name string) string {

@@ -17,8 +17,10 @@ import (
 // runHealth is `posttrade health`: what a container's health check, or a script, asks.
 func runHealth(args []string, stdout, stderr io.Writer) int {
 	f := newFlags("health [--live] [flags]",
-		"Asks the server that runs on data.dir whether it admits orders (/readyz of the admin listener).\n"+
-			"Exit 0 when it does; 1 when it does not, with the parts that are not ready, and when no server answers.")
+		"Asks the server that runs on data.dir whether it admits orders: /readyz of the admin\n"+
+			"listener.\n"+
+			"Exit 0 when it does; 1 when it does not, with the parts that are not ready, and when\n"+
+			"no server answers.")
 	live := f.Bool("live", false, "ask only whether the process answers (/healthz)")
 	timeout := f.Duration("timeout", 5*time.Second, "how long to wait for the answer")
 	c, err := f.read(args, 0, stdout)
@@ -72,8 +74,8 @@ func askHealth(ctx context.Context, c *settings.Config, path string, stdout io.W
 	return fmt.Errorf("not ready: %s", strings.Join(because, "; "))
 }
 
-// askAdmin asks the admin listener over HTTP, or over TLS when it wants that. The request carries no
-// secret and the answer decides nothing beyond this machine, so the certificate is not checked.
+// askAdmin asks the admin listener over HTTP, or over TLS when it wants that. The request carries
+// no secret and the answer decides nothing beyond this machine, so the certificate is not checked.
 func askAdmin(ctx context.Context, at, path string) (status int, text []byte, err error) {
 	asking := http.Client{Transport: &http.Transport{DisableKeepAlives: true,
 		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
