@@ -61,6 +61,7 @@ func serveOnce(ctx context.Context, c *settings.Config, o engine.Options, log *s
 	stdout io.Writer) (err error) {
 	in, err := Open(ctx, c, o, log)
 	if err != nil {
+		notStarted(log, err)
 		return err
 	}
 	in.level = levelOf(log)
