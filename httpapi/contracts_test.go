@@ -214,8 +214,10 @@ func TestRefusedBookingsLeaveNoContract(t *testing.T) {
 	r.post("/risk/control/policy", `{"policyVersion":7,"killSwitch":true}`,
 		r.token("admin")).want(t, 200, "")
 	check("KILL_SWITCH", with(`1000000`, `7`))
-	want := `{"type":"urn:posttrade:problem:risk-refused","title":"Unprocessable Entity","status":422,"detail":"the risk gate refused the booking",` +
-		`"code":"RISK_REFUSED","reason":"ACCOUNT_DISABLED","booked":false,"clientOrderId":"Id':4","accountId":4,"sequence":2}`
+	want := `{"type":"urn:posttrade:problem:risk-refused","title":"Unprocessable Entity",` +
+		`"status":422,"detail":"the risk gate refused the booking",` +
+		`"code":"RISK_REFUSED","reason":"ACCOUNT_DISABLED","booked":false,"clientOrderId":"Id':4",` +
+		`"accountId":4,"sequence":2}`
 	if got := string(r.post("/swaps", with(`Id":1`, `Id":4`), "").body); got != want {
 		t.Errorf("%s\nwant %s", got, want)
 	}

@@ -232,7 +232,10 @@ func TestTruncatedTailUnderADriver(t *testing.T) {
 	j := openNew(t, dir, o)
 	r := newRig(t, j, 1024, flow{seed: 2}, RecorderOptions{}).resting()
 	r.quietly(10)
-	r.rec.Drive()
+	until(t, "ten are answered, after a slow sync too", func() bool {
+		r.rec.Drive()
+		return r.desk.durable.Load() == 10
+	})
 	must(t, os.Truncate(filepath.Join(dir, tailName), 0))
 	r.quietly(10)
 	r.rec.Drive()

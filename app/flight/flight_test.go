@@ -104,7 +104,8 @@ func TestSlowCommitSavesTheTrace(t *testing.T) {
 	if err != nil || string(text) != "trace" {
 		t.Errorf("%q, %v", text, err)
 	}
-	line := `level=WARN msg="stage over its latency budget" stage=commit took=12.5ms budget=10ms sequence=20 trace=` +
+	line := `level=WARN msg="stage over its latency budget" stage=commit took=12.5ms budget=10ms ` +
+		`sequence=20 trace=` +
 		filepath.Join(r.dir, want[0]) + " skipped=0\n"
 	if got := r.log.String(); strings.Count(got, "\n") != 1 || !strings.HasSuffix(got, line) {
 		t.Errorf("logged %q, want one line that ends with %q", got, line)

@@ -221,7 +221,8 @@ func TestSourceChangesReachTheGate(t *testing.T) {
 			}
 			i.stop()
 		}
-		if code, out, errs := apptest.Run("journal", "verify", "--data.dir="+data); code != settings.ExitOK {
+		if code, out, errs := apptest.Run("journal", "verify", "--data.dir="+data); code !=
+			settings.ExitOK {
 			t.Errorf("verify: %d %s %s", code, out, errs)
 		}
 		// The universe is in the journal: without the sources it is the same.
