@@ -147,7 +147,7 @@ func TestContractsAreAccountsOwn(t *testing.T) {
 	r.post("/swaps", strings.Replace(goodSwap, `:1,`, `:9,`, 1), r.token("", 1)).want(t, 403,
 		CodeNotEntitled)
 	if r.sequence() != before {
-		t.Error("a caller who is not entitled was sequenced")
+		t.Error("a caller that is not entitled was sequenced")
 	}
 }
 

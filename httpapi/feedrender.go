@@ -72,7 +72,7 @@ func appendBest(b []byte, l *blotter.Level) []byte {
 	return append(appendLevel(append(b, '{'), l), '}')
 }
 
-// appendTradeEvent appends a trade as everybody may see it: no accounts and no orders. The two
+// appendTradeEvent appends a trade as every caller may see it: no accounts and no orders. The two
 // sides of a match have neighbouring numbers, the aggressor's first.
 func appendTradeEvent(b []byte, e *feed.Event) []byte {
 	ev := e.Engine

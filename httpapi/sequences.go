@@ -66,7 +66,8 @@ func (x *exchange) markSequence() {
 const rowsLook = 5 * time.Millisecond
 
 // await waits until the rows that an endpoint reads have the sequence that the request asks for,
-// and writes into the answer which they have. The loops that write rows signal nobody, so it looks.
+// and writes into the answer which they have. The loops that write rows send no signal, so it looks
+// again and again.
 func (q *inquiry) await(r route) (asOf uint64, p problem) {
 	wanted, p := minSequence(q.ctx)
 	if p.status != 0 {

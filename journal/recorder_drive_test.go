@@ -241,7 +241,7 @@ func TestTruncatedTailUnderADriver(t *testing.T) {
 	r.rec.Drive()
 	<-fatals.hit
 	if err := r.desk.failed.Load(); err == nil || !errors.Is(*err, errTailFault) {
-		t.Errorf("those who wait were told %v", err)
+		t.Errorf("the callers that wait were told %v", err)
 	}
 	mustFail(t, r.end(t), errTailFault)
 	if n := r.desk.durable.Load(); n != 10 {

@@ -63,7 +63,7 @@ func TestEngineTimeInForce(t *testing.T) {
 			"accepted ref=2 acct=2 buy 8 @100", filled[0], filled[1],
 			"canceled ref=2 acct=2 buy 3 @100 leaves=3 CANCELED",
 		}},
-		{"immediate or cancel that meets nobody", flags(buy(2, 8, 99), FlagIOC), []string{
+		{"immediate or cancel that meets no order", flags(buy(2, 8, 99), FlagIOC), []string{
 			"accepted ref=2 acct=2 buy 8 @99",
 			"canceled ref=2 acct=2 buy 8 @99 leaves=8 CANCELED",
 		}},
@@ -71,7 +71,7 @@ func TestEngineTimeInForce(t *testing.T) {
 			"accepted ref=2 acct=2 buy 8 @100",
 			"canceled ref=2 acct=2 buy 8 @100 leaves=8 CANCELED",
 		}},
-		{"fill or kill that meets nobody", flags(buy(2, 5, 99), FlagFOK), []string{
+		{"fill or kill that meets no order", flags(buy(2, 5, 99), FlagFOK), []string{
 			"accepted ref=2 acct=2 buy 5 @99",
 			"canceled ref=2 acct=2 buy 5 @99 leaves=5 CANCELED",
 		}},
@@ -218,9 +218,9 @@ func TestEngineReplace(t *testing.T) {
 			[]string{"rejected ref=1 acct=1 sell 5 @100 INVALID"}, []string{"1:5", "2:5"}},
 		{"another security", with(replace(1, Buy, 1, 5, 100), func(c *Command) { c.SecurityID = bbb }),
 			[]string{"rejected ref=1 acct=1 sec=2 buy 5 @100 INVALID"}, []string{"1:5", "2:5"}},
-		{"somebody else's", replace(2, Buy, 1, 5, 100),
+		{"of another account", replace(2, Buy, 1, 5, 100),
 			[]string{"rejected ref=1 acct=2 buy 5 @100 INVALID"}, []string{"1:5", "2:5"}},
-		{"nobody's", replace(1, Buy, 9, 5, 100),
+		{"of no account", replace(1, Buy, 9, 5, 100),
 			[]string{"rejected ref=9 acct=1 buy 5 @100 INVALID"}, []string{"1:5", "2:5"}},
 		{"larger than an order may be", replace(1, Buy, 1, 1_000_001, 100),
 			[]string{"rejected ref=1 acct=1 buy 1000001 @100 ORDER_SIZE"}, []string{"1:5", "2:5"}},

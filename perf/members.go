@@ -93,7 +93,7 @@ func (p *members) findLeader() error {
 			}
 		}
 	}
-	return fmt.Errorf("nobody leads after %v", readyTimeout)
+	return fmt.Errorf("no member leads after %v", readyTimeout)
 }
 
 // Rebuild destroys the disk of a follower and returns how long it took until the follower had

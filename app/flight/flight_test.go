@@ -265,7 +265,7 @@ func TestTraceThatCannotBeSaved(t *testing.T) {
 
 func TestFlightThatCannotStart(t *testing.T) {
 	r := newFlightRig(t, time.Millisecond)
-	r.tracer.startErr = errors.New("somebody else traces")
+	r.tracer.startErr = errors.New("another caller traces")
 	if err := r.open(); !errors.Is(err, r.tracer.startErr) {
 		t.Errorf("opened with %v", err)
 	}

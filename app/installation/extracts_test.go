@@ -105,7 +105,7 @@ func TestEndOfDayMakesAnExtractThatCanBeRebuilt(t *testing.T) {
 
 	// A malformed message is terminated; the next one makes the extract.
 	for _, word := range []string{`{"version":1}`,
-		`{"sessionDate":"2026-11-20","version":1,"by":"somebody"}`} {
+		`{"sessionDate":"2026-11-20","version":1,"by":"another"}`} {
 		apptest.Until(t, "the word is published", func() (bool, any) {
 			_, err := other.broker.Publish(t.Context(), eodSubject, []byte(word), broker.PublishOptions{})
 			return err == nil, err

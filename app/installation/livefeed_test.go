@@ -186,15 +186,15 @@ func TestFeedRefusesWhatItCannotRead(t *testing.T) {
 // TestFeedShowsEachCallerItsOwn: with entitlement enforced, an account's orders go to its own.
 func TestFeedShowsEachCallerItsOwn(t *testing.T) {
 	i := install(t, t.TempDir(), "risk.entitlement.enforced", "true")
-	one, nobody := i.mint(time.Hour, false, 1), ""
+	one, noToken := i.mint(time.Hour, false, 1), ""
 	tests := []struct {
 		token, query string
 		want         int
 	}{
-		{nobody, "topics=book:AAPL,bbo:*,trades,prices", 200},
-		{nobody, "topics=orders", 401},
-		{nobody, "topics=trades,contracts", 401},
-		{nobody, "topics=controls", 401},
+		{noToken, "topics=book:AAPL,bbo:*,trades,prices", 200},
+		{noToken, "topics=orders", 401},
+		{noToken, "topics=trades,contracts", 401},
+		{noToken, "topics=controls", 401},
 		{"x.y.z", "topics=orders", 401},
 		{one, "topics=orders,contracts", 200},
 		{one, "topics=orders&accountId=1", 200},
@@ -222,7 +222,7 @@ func TestFeedShowsEachCallerItsOwn(t *testing.T) {
 		{"order", "orderId", sell.OrderID, "status", "FILLED"},
 		{"order", "accountId", 1},
 	})
-	// The numbers are those of everybody: the other account's events leave gaps.
+	// The numbers count the events of all accounts: the other account's events leave gaps.
 	if got[0].id != fmt.Sprintf("%d.1", sell.Sequence) || got[1].id != fmt.Sprintf("%d.2",
 		sell.Sequence+1) || got[2].id != fmt.Sprintf("%d.5", sell.Sequence+1) {
 		t.Errorf("ids %s, %s, %s", got[0].id, got[1].id, got[2].id)

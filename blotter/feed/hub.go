@@ -159,7 +159,7 @@ func (h *Hub) Applied() uint64 {
 	return h.applied.InputSeq
 }
 
-// wake tells everyone who waits for a change. Under mu.
+// wake tells every goroutine that waits for a change. Under mu.
 func (h *Hub) wake() {
 	close(h.changed)
 	h.changed = make(chan struct{})

@@ -371,7 +371,7 @@ func TestClientIDsReachTheRecorder(t *testing.T) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	if r.desk.ClientID(0) != nil {
-		t.Error("a client id for nobody")
+		t.Error("a client id for no command")
 	}
 }
 
