@@ -54,8 +54,8 @@ const (
 	refusedOther   = "OTHER"
 )
 
-// refusalOf is the code of the error that has refused a start.
-func refusalOf(err error) string {
+// codeOfRefusal is the code of the error that has refused a start.
+func codeOfRefusal(err error) string {
 	for _, r := range refusals {
 		if errors.Is(err, r.is) {
 			return r.code
@@ -70,5 +70,5 @@ func refusalOf(err error) string {
 
 // notStarted logs the code of a refused start. The error itself is the last line.
 func notStarted(log *slog.Logger, err error) {
-	log.Error("the start is refused", "code", refusalOf(err), "see", "docs/operations.md")
+	log.Error("the start is refused", "code", codeOfRefusal(err), "see", "docs/operations.md")
 }

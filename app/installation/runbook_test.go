@@ -204,7 +204,7 @@ func TestARefusedStartHasACode(t *testing.T) {
 		refusedSetting:     settings.Usagef("x.y: no"),
 		refusedOther:       errors.New("a new one"),
 	} {
-		if got := refusalOf(err); got != want {
+		if got := codeOfRefusal(err); got != want {
 			t.Errorf("%v: %s, want %s", err, got, want)
 		}
 	}
