@@ -34,9 +34,21 @@ function Log() {
   return html`<${Facts} of=${[['Origin', note.origin], ['Leaves in the tree', whole(note.size)], ['Root', html`<code>${note.root}</code>`], ['Head', note.head[1] && whole(Number(note.head[1]))],
       ['Newest snapshot', note.snapshot[1] ? html`${whole(Number(note.snapshot[1]))} <code>${note.snapshot[2]?.slice(0, 16)}…</code>` : '–'],
       figure('svc_evidence_lag_seconds') !== null && ['Behind', duration(figure('svc_evidence_lag_seconds'))],
-      figure('svc_evidence_cosigned_sequence') !== null && ['Cosigned up to', whole(figure('svc_evidence_cosigned_sequence'))]]} />
+      figure('svc_evidence_cosigned_sequence') > 0 && ['Cosigned up to', whole(figure('svc_evidence_cosigned_sequence'))]]} />
     <h3>Signatures</h3><${Table} label="Signatures" rows=${note.signers} fit keyOf=${(s) => s.name + s.key} empty="Not signed." columns=${[
       { label: 'Name', key: 'name' }, { label: 'Kind', show: (s) => (s.name === note.origin ? 'the log' : 'a witness') }, { label: 'Key hash', show: (s) => html`<code>${s.key}</code>` }]} />`;
+}
+
+/** What a report needs, which a browser does not have. */
+const byReplay = 'This is a regulatory report. It is verified by deciding its range anew, from the folder of an export:\n'
+  + 'posttrade evidence export --from A --to B DIR\nposttrade evidence verify DIR --report FILE --key KEY';
+
+/** Whether a file has the records of a report, one to a line. @param {File} file */
+async function isReport(file) {
+  try {
+    const record = JSON.parse((await file.slice(0, 1 << 16).text()).split('\n')[0]);
+    return Number.isInteger(record.sequence) && 'orderId' in record && 'tradeId' in record;
+  } catch { return false; }
 }
 
 export default function Evidence() {
@@ -58,6 +70,7 @@ export default function Evidence() {
       for (const file of files) {
         try {
           list.push({ name: file.name, ...await verify(new Uint8Array(await file.arrayBuffer()), key, witnesses) });
+          if (list.at(-1).exit === 1 && await isReport(file)) list.at(-1).text = byReplay;
         } catch (error) { list.push({ name: file.name, exit: 1, text: /** @type {Error} */ (error).message }); }
       }
       if (!gone) setResult({ list });
