@@ -71,8 +71,8 @@ func TestABreakIsFoundAndRepaired(t *testing.T) {
 	p.clean(s)
 }
 
-// TestARowKeepsTheFocus: a row that is taken out and comes again, while a key is about to be pressed,
-// opens by that key.
+// TestARowKeepsTheFocus: a row that is taken out and comes again, while a key is about to be
+// pressed, opens by that key.
 func TestARowKeepsTheFocus(t *testing.T) {
 	s := start(t, "--recon.verify.interval-ms=200")
 	s.fill()
@@ -146,10 +146,8 @@ func TestAProofIsVerifiedWithTheNetworkOff(t *testing.T) {
 		return len(proof) > 0
 	})
 	good, bad := filepath.Join(s.dir, "good.json"), filepath.Join(s.dir, "bad.json")
-	report := filepath.Join(s.dir, "report.jsonl")
 	changed := strings.Replace(string(proof), `"inputSeq":`, `"inputSeq":1`, 1)
-	records := string(s.document("/regulatory/report"))
-	for name, text := range map[string]string{good: string(proof), bad: changed, report: records} {
+	for name, text := range map[string]string{good: string(proof), bad: changed} {
 		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -170,8 +168,6 @@ func TestAProofIsVerifiedWithTheNetworkOff(t *testing.T) {
 	p.accessible("evidence-proven")
 	p.choose(bad)
 	p.says("bad.json: not proven")
-	p.choose(report)
-	p.says("report.jsonl: not proven: it cannot be read", "posttrade evidence verify DIR --report")
 }
 
 // choose puts a file into the page's file input.

@@ -284,8 +284,8 @@ func (p *page) tabTo(role, name string) {
 		strings.Join(seen[max(0, len(seen)-60):], ", "))
 }
 
-// press presses keys, each as a keyboard does: the character belongs to the key, and a page that has
-// handled the key does not get it. Sent apart, it would go to what the key has opened.
+// press presses keys, each as a keyboard does: the character belongs to the key, and a page that
+// has handled the key does not get it. Sent apart, it would go to what the key has opened.
 func (p *page) press(keys string, o ...chromedp.KeyOption) {
 	p.t.Helper()
 	for _, r := range keys {

@@ -39,18 +39,6 @@ function Log() {
       { label: 'Name', key: 'name' }, { label: 'Kind', show: (s) => (s.name === note.origin ? 'the log' : 'a witness') }, { label: 'Key hash', show: (s) => html`<code>${s.key}</code>` }]} />`;
 }
 
-/** What a report needs, which a browser does not have. */
-const byReplay = 'This is a regulatory report. It is verified by deciding its range anew, from the folder of an export:\n'
-  + 'posttrade evidence export --from A --to B DIR\nposttrade evidence verify DIR --report FILE --key KEY';
-
-/** Whether a file has the records of a report, one to a line. @param {File} file */
-async function isReport(file) {
-  try {
-    const record = JSON.parse((await file.slice(0, 1 << 16).text()).split('\n')[0]);
-    return Number.isInteger(record.sequence) && 'orderId' in record && 'tradeId' in record;
-  } catch { return false; }
-}
-
 export default function Evidence() {
   const [key, setKey] = useState(sessionStorage.getItem('posttrade-evidence-key') || '');
   const [witnesses, setWitnesses] = useState('');
@@ -70,7 +58,6 @@ export default function Evidence() {
       for (const file of files) {
         try {
           list.push({ name: file.name, ...await verify(new Uint8Array(await file.arrayBuffer()), key, witnesses) });
-          if (list.at(-1).exit === 1 && await isReport(file)) list.at(-1).text = byReplay;
         } catch (error) { list.push({ name: file.name, exit: 1, text: /** @type {Error} */ (error).message }); }
       }
       if (!gone) setResult({ list });
@@ -82,7 +69,7 @@ export default function Evidence() {
     <${Card} title="Verify a file"><form onSubmit=${(e) => e.preventDefault()}
         class=${`drop${over ? ' over' : ''}`} onDragOver=${(e) => { e.preventDefault(); setOver(true); }} onDragLeave=${() => setOver(false)}
         onDrop=${(e) => { e.preventDefault(); setOver(false); if (e.dataTransfer.files.length) take(e.dataTransfer.files); }}>
-      <div class="field"><label for="proof-file">Proof or report file</label><input id="proof-file" ref=${input} type="file" multiple onChange=${(e) => take(e.target.files)} />
+      <div class="field"><label for="proof-file">Proof file</label><input id="proof-file" ref=${input} type="file" multiple onChange=${(e) => take(e.target.files)} />
         <span class="hint">Choose it, or drop it here. It stays in this browser.</span></div>
       <${Field} label="Key" value=${key} onInput=${setKey} hint="The verifier key of the log, as in log.pub." />
       <${Field} label="Witness keys (optional)" value=${witnesses} onInput=${setWitnesses} />
