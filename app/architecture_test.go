@@ -52,7 +52,7 @@ var rooms = map[string][]string{
 	"journal/evidence/bundle": {"matcher", "matcher/strictjson", "journal", "journal/audit",
 		"journal/evidence", "journal/evidence/verify"},
 	"journal/evidence/page": {},
-	"journal/evidence": {"ring", "matcher", "matcher/strictjson", "journal",
+	"journal/evidence": {"ring", "matcher", "matcher/strictjson", "journal", "journal/asof",
 		"journal/evidence/verify"},
 	"journal/backup": {"journal"},
 	"blotter/feed":   {"ring", "matcher", "journal", "blotter"},
@@ -140,7 +140,8 @@ var rooms = map[string][]string{
 		"app/settings",
 		"app/stats"},
 
-	"cmd/posttrade": {"matcher", "matcher/gate", "journal", "journal/backup", "app/backups",
+	"cmd/posttrade": {"matcher", "matcher/gate", "journal", "journal/asof", "journal/backup",
+		"app/backups",
 		"journal/evidence",
 		"journal/evidence/bundle", "journal/evidence/page", "journal/evidence/verify",
 		"journal/quorum", "sidecars/broker",
