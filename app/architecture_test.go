@@ -53,6 +53,7 @@ var rooms = map[string][]string{
 	"journal/backup": {"journal"},
 	"blotter/feed":   {"ring", "matcher", "journal", "blotter"},
 
+	"sidecars/export":            {"matcher", "matcher/strictjson", "blotter", "sidecars/store"},
 	"sidecars/pace":              {},
 	"sidecars/store":             {"matcher", "matcher/strictjson", "ring"},
 	"sidecars/store/storetest":   {"sidecars/store"},
@@ -76,8 +77,8 @@ var rooms = map[string][]string{
 	"httpapi/client":          {"matcher", "matcher/strictjson"},
 	"httpapi": {"ring", "matcher", "matcher/strictjson", "matcher/gate", "matcher/desk",
 		"matcher/note", "blotter",
-		"journal/acts", "journal/audit", "journal/asof", "journal/evidence", "journal/why",
-		"blotter/feed",
+		"journal", "journal/acts", "journal/audit", "journal/asof", "journal/evidence", "journal/why",
+		"blotter/feed", "sidecars/export",
 		"sidecars/store", "sidecars/settlement", "sidecars/recon", "sidecars/tca",
 		"sidecars/control", "sidecars/accounts", "sidecars/securities", "sidecars/riskextract",
 		"httpapi/client"},

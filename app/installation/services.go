@@ -145,13 +145,13 @@ func newOrderMatcher(c *settings.Config, in *Installation, verifier *gate.Verifi
 		Durable: &k.Watermark, Seen: k.Stage.Applied,
 		Clock:       func() int64 { return time.Now().UnixMilli() },
 		StorageFull: k.Journal.StorageFull, Held: func() bool { return isHeld(k) }, Failed: k.Journal.Err,
-		Acts:             acts.New(k.Journal, k.Gate.Ticker),
-		NeedReason:       c.String("profile") == "production",
-		Report:           audit.New(k.Journal, engine.RebuildFrom(k.Genesis).Engine, audit.Options{}),
-		History:          in.history,
-		AsOf:             in.past.History,
-		Feed:             in.newFeed(c, log),
-		Enforced:         c.Bool("risk.entitlement.enforced"),
+		Acts:       acts.New(k.Journal, k.Gate.Ticker),
+		NeedReason: c.String("profile") == "production",
+		Report:     audit.New(k.Journal, engine.RebuildFrom(k.Genesis).Engine, audit.Options{}),
+		History:    in.history,
+		AsOf:       in.past.History,
+		Feed:       in.newFeed(c, log),
+		Enforced:   c.Bool("risk.entitlement.enforced"), Zone: tradeZone(c),
 		SequenceRefusals: c.Bool("audit.sequence-refusals"),
 		PathPrefix:       c.String("order-matcher.path-prefix"), Durability: c.Durability(),
 		Cluster:     in.cluster(),
@@ -173,14 +173,10 @@ func newTradeProcessor(c *settings.Config, in *Installation, d *downstream, veri
 	if err != nil {
 		return nil, err
 	}
-	zone, err := time.LoadLocation(c.String("settlement.timezone"))
-	if err != nil {
-		return nil, err
-	}
 	k := in.Core
 	return httpapi.NewTradeProcessor(httpapi.ProcessorDeps{
 		Trades: httpapi.StoreTrades{DB: d.Db}, Marks: d.extracts.marks, Settlement: d.settlement,
-		Recon: d.recon, TCA: d.tca, Zone: zone,
+		Recon: d.recon, TCA: d.tca, Zone: tradeZone(c),
 		Foreign: func() bool { return d.projection.Foreign() || isHeld(in.Core) }, Verifier: verifier,
 		Mint: mint, Metrics: registry, Record: recorder(k),
 		NeedReason: c.String("profile") == "production",
@@ -189,6 +185,15 @@ func newTradeProcessor(c *settings.Config, in *Installation, d *downstream, veri
 		Durability:      c.Durability(), Cluster: in.cluster(), MaxInflight: c.Int("http.max-inflight"),
 		Logger: log,
 	}), nil
+}
+
+// tradeZone is the zone of trade dates.
+func tradeZone(c *settings.Config) *time.Location {
+	zone, err := time.LoadLocation(c.String("settlement.timezone"))
+	if err != nil {
+		panic("installation: the settings let a time zone pass that is none: " + err.Error())
+	}
+	return zone
 }
 
 // recorder puts acts on record that are no commands.
