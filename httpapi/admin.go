@@ -10,6 +10,8 @@ import (
 	"net/http"
 	"net/http/pprof"
 	"strings"
+
+	"posttrade/matcher/gate"
 )
 
 // Part is one part of the process that /readyz shows. A part either must be ready before the
@@ -27,9 +29,9 @@ type AdminConfig struct {
 	Parts   func() []Part // /readyz; nil: no part, ready
 	Version any           // /version, as JSON
 	Metrics Metrics       // /metrics, unless Registry is given
-	// Admit guards every path but /healthz: it says whether a bearer token is valid and whether it
-	// carries the admin claim. nil: no guard.
-	Admit func(token string) (valid, admin bool)
+	// Admit guards every path but /healthz: it says whose claims a valid bearer token has. A token for
+	// metrics opens /metrics and /readyz alone. nil: no guard.
+	Admit func(token string) (claims gate.Claims, err error)
 	// OpenHealth answers /readyz without a token too, then without details.
 	OpenHealth bool
 	Logger     *slog.Logger // may be nil
@@ -60,14 +62,15 @@ func NewAdmin(cfg AdminConfig) *Admin {
 		log = slog.New(slog.DiscardHandler)
 	}
 	guard := func(h http.Handler) http.Handler { return h }
+	watch := guard // what a token for metrics opens too
 	if cfg.Admit != nil {
-		guard = tokenGuard(cfg.Admit)
+		guard, watch = tokenGuard(cfg.Admit, false), tokenGuard(cfg.Admit, true)
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
 		adminJSON(w, http.StatusOK, map[string]string{"status": "ok"})
 	})
-	ready := guard(readiness(cfg.Parts, true))
+	ready := watch(readiness(cfg.Parts, true))
 	if cfg.Admit != nil && cfg.OpenHealth {
 		ready = tokenOr(ready, readiness(cfg.Parts, false))
 	}
@@ -78,7 +81,7 @@ func NewAdmin(cfg AdminConfig) *Admin {
 	if cfg.Registry == nil {
 		cfg.Registry = NewRegistry(cfg.Metrics, log)
 	}
-	mux.Handle("GET /metrics", guard(cfg.Registry))
+	mux.Handle("GET /metrics", watch(cfg.Registry))
 	mux.Handle("GET /debug/pprof/", guard(http.HandlerFunc(pprof.Index)))
 	// The command line is not shown: a secret may have been given on it.
 	mux.Handle("GET /debug/pprof/cmdline", http.HandlerFunc(
@@ -134,20 +137,22 @@ func loopback(addr net.Addr) bool {
 	return !ok || tcp.IP.IsLoopback() // a pipe or a unix socket does not leave the machine
 }
 
-// tokenGuard lets a request through when its bearer token carries the admin claim.
-func tokenGuard(admit func(string) (valid, admin bool)) func(http.Handler) http.Handler {
+// tokenGuard lets a request through when its bearer token carries the admin claim, or the claim
+// metrics where that is enough.
+func tokenGuard(admit func(string) (gate.Claims, error),
+	metrics bool) func(http.Handler) http.Handler {
 	return func(h http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-			valid, admin := false, false
+			claims, err := gate.Claims{}, gate.ErrTokenFormat
 			if strings.EqualFold(scheme, "Bearer") {
-				valid, admin = admit(strings.TrimSpace(token))
+				claims, err = admit(strings.TrimSpace(token))
 			}
 			switch {
-			case !valid:
+			case err != nil:
 				w.Header().Set("WWW-Authenticate", "Bearer")
 				adminProblem(w, problemToken)
-			case !admin:
+			case !claims.Admin && !(metrics && claims.Metrics):
 				adminProblem(w, problemAdmin)
 			default:
 				h.ServeHTTP(w, r)

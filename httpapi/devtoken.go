@@ -89,8 +89,8 @@ func (q *inquiry) mintToken() problem {
 	if len(mint.MasterSecret) == 0 {
 		return problemRoute
 	}
-	if !q.knowsSecret(mint.MasterSecret) {
-		return problemMaster
+	if p, knows := q.provesSecret(); !knows {
+		return p
 	}
 	if p := q.readBody(); p.status != 0 {
 		return p
@@ -118,6 +118,24 @@ func (q *inquiry) mintToken() problem {
 	b = append(b, `","tokenType":"Bearer","expiresAt":`...)
 	expires := now.Add(ask.life).Unix() // whole seconds, as in the claim exp
 	return q.send(200, append(appendTime(b, expires*1000), '}'))
+}
+
+// provesSecret checks the master secret. An address that sends wrong ones has to wait, and learns
+// nothing meanwhile.
+func (q *inquiry) provesSecret() (p problem, knows bool) {
+	from, now := q.origin(), q.p.Mint.Now()
+	if wait := q.p.guesses.wait(from, now); wait > 0 {
+		return q.throttled(wait), false
+	}
+	if q.knowsSecret(q.p.Mint.MasterSecret) {
+		q.p.guesses.right(from)
+		return problem{}, true
+	}
+	if q.p.guesses.note(from, now) {
+		q.p.log.Warn("httpapi: wrong master secrets for development tokens: the address has to wait",
+			"address", from, "wrong", throttleAfter, slog.Duration("wait", throttleFor))
+	}
+	return problemMaster, false
 }
 
 // knowsSecret reports that the request carries the master secret, exactly once. The time of the

@@ -17,6 +17,7 @@ import (
 	"posttrade/matcher"
 	"posttrade/matcher/desk"
 	"posttrade/matcher/gate"
+	"posttrade/ring/timing"
 )
 
 // DurableWaiter knows up to which number commands are on stable storage.
@@ -92,7 +93,7 @@ type OrderMatcher struct {
 	acting    chan struct{} // held by the one that changes an account or a security by hand
 	why       *why.Explainer
 
-	latency    Latency // of admissions: from the request read to the answer rendered
+	latency    timing.Latency // of admissions: from the request read to the answer rendered
 	accepted   counter
 	rejected   counter
 	duplicates counter
@@ -135,7 +136,7 @@ func NewOrderMatcher(d Deps) *OrderMatcher {
 	}
 	m.exchanges.New = func() any { return &exchange{m: m, views: d.Views, visit: visit{verifier: d.Verifier}} }
 	m.service = newService("order-matcher", serverConfig{
-		handler: m.handle, bodyLimit: bodyLimitOf(m.prefix, routeOf), maxInflight: d.MaxInflight,
+		handler: m.handle, route: targetRoute(m.prefix, routeOf), maxInflight: d.MaxInflight,
 		durability: []byte(d.Durability), log: d.Logger, patience: d.AnswerTimeout,
 	})
 	return m
@@ -153,7 +154,9 @@ func cleanPrefix(prefix string) string {
 // Metrics are the edge's own sources; main adds the sources of the other stages.
 func (m *OrderMatcher) Metrics() Metrics {
 	return Metrics{
-		Latencies: func(emit func(string, Distribution)) { emit("http", m.latency.Distribution()) },
+		Latencies: func(emit func(string, timing.Distribution)) {
+			emit("http", m.latency.Distribution())
+		},
 		Orders: func(emit func(string, uint64)) {
 			emit("accepted", m.accepted.n.Load())
 			emit("rejected", m.rejected.n.Load())
@@ -164,7 +167,7 @@ func (m *OrderMatcher) Metrics() Metrics {
 				emit(reason, m.rejections[reason].n.Load())
 			}
 		},
-		Faults: []func(func(string, string, uint64)){m.Faults},
+		Services: []func(Counts){m.Counted},
 	}
 }
 

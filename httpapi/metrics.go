@@ -8,30 +8,19 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+	dto "github.com/prometheus/client_model/go"
 
 	"posttrade/matcher"
+	"posttrade/ring/timing"
 )
 
-// Distribution is a native histogram as a scrape reads it; durations in seconds.
-type Distribution struct {
-	Count    uint64
-	Sum      float64
-	Schema   int32
-	Zero     uint64
-	Positive map[int]int64 // population by bucket index
-}
-
-// Distribution returns what was recorded so far.
-func (l *Latency) Distribution() Distribution {
-	d := Distribution{Schema: latencySchema, Positive: map[int]int64{}}
-	for i := range l.buckets {
-		if n := l.buckets[i].Load(); n > 0 {
-			d.Positive[latencyLowest+i] = int64(n)
-			d.Count += n // count the buckets: their sum must equal Count
-		}
-	}
-	d.Sum = float64(l.sumNs.Load()) / 1e9
-	return d
+// Counts are where a service emits what it counts.
+type Counts struct {
+	// Fault is for requests that reached no handler (refused), or that ended with a panic of the
+	// handler.
+	Fault func(service, fault string, count uint64)
+	// Request is for answers, by the pattern of their endpoint and by code.
+	Request func(service, route, code string, count uint64)
 }
 
 // Metrics are cold functions that a scrape calls; nil ones are left out. They
@@ -39,19 +28,17 @@ func (l *Latency) Distribution() Distribution {
 type Metrics struct {
 	Rings     func(emit func(ring string, depth uint64))
 	Stages    func(emit func(stage string, sequence uint64))
-	Latencies func(emit func(stage string, d Distribution))
+	Latencies func(emit func(stage string, d timing.Distribution))
 
 	Orders     func(emit func(decision string, count uint64))
 	Rejections func(emit func(reason matcher.RiskReason, count uint64))
-	// Faults are the services' own: requests that reached no handler (refused), or that ended with a
-	// panic of the handler.
-	Faults []func(emit func(service, fault string, count uint64))
+	Services   []func(to Counts)
 
-	JournalCommits func() Histogram
+	JournalCommits func() timing.Distribution
 	JournalBytes   func() uint64
 
 	// ClusterCommits is the time that a majority took to agree on commands; empty on a single node.
-	ClusterCommits func() Histogram
+	ClusterCommits func() timing.Distribution
 
 	// More are the metrics of parts that this package does not know. labels are
 	// pairs of name and value; names of the same metric always have the same help,
@@ -79,13 +66,16 @@ var (
 	descBytes  = desc("svc_journal_bytes_total", "Bytes appended to the journal.")
 	descFaults = desc("svc_http_faults_total",
 		"Requests without a handler, or whose handler panicked.", "service", "fault")
+	descRequests = desc("svc_http_requests_total",
+		"Requests answered, by the pattern of the endpoint and the status code.",
+		"service", "route", "code")
 )
 
 // Describe names every metric.
 func (c collector) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		descRing, descStage, descLatency, descOrders, descRejections, descCommit, descAgreed,
-		descBytes, descFaults,
+		descBytes, descFaults, descRequests,
 	} {
 		out <- d
 	}
@@ -104,7 +94,9 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 		m.Stages(func(stage string, n uint64) { value(descStage, prometheus.GaugeValue, n, stage) })
 	}
 	if m.Latencies != nil {
-		m.Latencies(func(stage string, d Distribution) { out <- d.metric(descLatency, stage) })
+		m.Latencies(func(stage string, d timing.Distribution) {
+			out <- histogramOf(descLatency, d, stage)
+		})
 	}
 	if m.Orders != nil {
 		m.Orders(func(decision string, n uint64) {
@@ -116,42 +108,53 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 			value(descRejections, prometheus.CounterValue, n, r.String())
 		})
 	}
-	for _, faults := range m.Faults {
-		faults(func(service, fault string, n uint64) {
-			value(descFaults, prometheus.CounterValue, n, service, fault)
-		})
+	for _, counted := range m.Services {
+		counted(Counts{
+			Fault: func(service, fault string, n uint64) {
+				value(descFaults, prometheus.CounterValue, n, service, fault)
+			},
+			Request: func(service, route, code string, n uint64) {
+				value(descRequests, prometheus.CounterValue, n, service, route, code)
+			}})
 	}
 	if m.ClusterCommits != nil {
-		out <- m.ClusterCommits().metric(descAgreed)
+		out <- histogramOf(descAgreed, m.ClusterCommits())
 	}
 	if m.JournalCommits != nil {
-		out <- m.JournalCommits().metric(descCommit)
+		out <- histogramOf(descCommit, m.JournalCommits())
 	}
 	if m.JournalBytes != nil {
 		value(descBytes, prometheus.CounterValue, m.JournalBytes())
 	}
 }
 
-// metric is the distribution as a native histogram. Its buckets are whole
-// numbers that were counted here, so an error is a bug; it shows in the scrape.
-func (d Distribution) metric(of *prometheus.Desc, labels ...string) prometheus.Metric {
-	m, err := prometheus.NewConstNativeHistogram(of, d.Count, d.Sum, d.Positive, nil,
-		d.Zero, d.Schema, prometheus.DefNativeHistogramZeroThreshold, time.Time{}, labels...)
+// histogram is a distribution in both forms: a scraper takes the one that it knows.
+type histogram struct {
+	prometheus.Metric // the native form
+	classic           [len(timing.Bounds)]uint64
+}
+
+// histogramOf is a distribution as a metric. Its buckets are whole numbers that were counted here,
+// so an error is a bug; it shows in the scrape.
+func histogramOf(of *prometheus.Desc, d timing.Distribution, labels ...string) prometheus.Metric {
+	native, err := prometheus.NewConstNativeHistogram(of, d.Count, d.Sum, d.Native, nil, 0,
+		timing.Schema, prometheus.DefNativeHistogramZeroThreshold, time.Time{}, labels...)
 	if err != nil {
 		return prometheus.NewInvalidMetric(of, err)
 	}
-	return m
+	return histogram{native, d.Classic}
 }
 
-// Histogram is a distribution over buckets whose bounds the source has chosen.
-type Histogram struct {
-	Count   uint64
-	Sum     float64            // seconds
-	Buckets map[float64]uint64 // upper bound in seconds: how many at or below it
-}
-
-func (h Histogram) metric(of *prometheus.Desc) prometheus.Metric {
-	return prometheus.MustNewConstHistogram(of, h.Count, h.Sum, h.Buckets)
+// Write implements prometheus.Metric.
+func (h histogram) Write(to *dto.Metric) error {
+	if err := h.Metric.Write(to); err != nil {
+		return err
+	}
+	for i, bound := range timing.Bounds {
+		to.Histogram.Bucket = append(to.Histogram.Bucket,
+			&dto.Bucket{UpperBound: &bound, CumulativeCount: &h.classic[i]})
+	}
+	return nil
 }
 
 // moreCollector is Metrics.More. It describes nothing in advance, because it does not know the

@@ -198,6 +198,8 @@ var (
 		detail: "request bodies use all of http.max-body-memory", notSequenced: true}
 	problemToken = problem{status: 401, code: CodeUnauthorized,
 		detail: "a valid bearer token is required"}
+	problemMetricsToken = problem{status: 403, code: CodeNotEntitled,
+		detail: "the token is for metrics alone: it opens /metrics and /readyz of the admin listener"}
 	problemAdmin = problem{status: 403, code: CodeAdminRequired,
 		detail: "the token does not carry the admin claim"}
 	problemEntitled = problem{status: 403, code: CodeNotEntitled, reason: matcher.NotEntitled,

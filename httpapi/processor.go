@@ -58,7 +58,8 @@ type ProcessorDeps struct {
 type TradeProcessor struct {
 	ProcessorDeps
 	service
-	log *slog.Logger
+	log     *slog.Logger
+	guesses throttle // of the master secret
 }
 
 // NewTradeProcessor builds the edge; Serve starts it.
@@ -71,7 +72,7 @@ func NewTradeProcessor(d ProcessorDeps) *TradeProcessor {
 	}
 	p := &TradeProcessor{ProcessorDeps: d}
 	p.service = newService("trade-processor", serverConfig{
-		handler: p.handle, bodyLimit: bodyLimitOf("", processorRouteOf),
+		handler: p.handle, route: targetRoute("", processorRouteOf),
 		maxInflight: d.MaxInflight, durability: []byte(d.Durability), log: d.Logger,
 	})
 	p.log = p.server.log

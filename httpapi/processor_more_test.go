@@ -189,7 +189,7 @@ func TestBothServicesCountTheirFaults(t *testing.T) {
 	m, p := newRig(t), newProcessorRig(t, func(d *ProcessorDeps) { d.Recon = nil })
 	p.get("/recon/status", "admin").want(t, 500, CodeInternal)
 	metrics := m.m.Metrics()
-	metrics.Faults = append(metrics.Faults, p.p.Faults)
+	metrics.Services = append(metrics.Services, p.p.Counted)
 	text := adminGet(NewAdmin(AdminConfig{Metrics: metrics}), "/metrics", "").Body.String()
 	for _, line := range []string{`{fault="panic",service="order-matcher"} 0`,
 		`{fault="panic",service="trade-processor"} 1`} {

@@ -93,7 +93,7 @@ func NewRelay(name string, o RelayOptions) (*Relay, error) {
 	}
 	r := &Relay{shape: shape, o: o, prefix: cleanPrefix(o.PathPrefix)}
 	r.service = newService(name, serverConfig{
-		handler: r.handle, bodyLimit: bodyLimitOf(r.prefix, shape.find), maxInflight: o.MaxInflight,
+		handler: r.handle, route: targetRoute(r.prefix, shape.find), maxInflight: o.MaxInflight,
 		durability: []byte(o.Durability), member: []byte(o.Cluster.Member()), log: o.Logger,
 	})
 	r.forwarder = newForwarder(o.Cluster.Member(), o.TLS, o.MaxRelayed, r.lasting, r.server.log)
@@ -120,14 +120,15 @@ func (r *Relay) Shutdown(ctx context.Context) error {
 	return err
 }
 
-// Faults counts the requests that no handler answered, here and in all services that have stood
-// here. Use it instead of the services' own. See Metrics.Faults.
-func (r *Relay) Faults(emit func(service, fault string, count uint64)) {
+// Counted emits what is counted here and in all services that have stood here. Use it instead of
+// the services' own. See Metrics.Services.
+func (r *Relay) Counted(to Counts) {
 	r.swap.Lock()
 	defer r.swap.Unlock()
 	panics, refused := r.stand.Load().faults()
-	emit(r.name, "panic", r.server.panics.Load()+r.panics.Load()+panics)
-	emit(r.name, "refused", r.server.refused.Load()+r.refused.Load()+refused)
+	to.Fault(r.name, "panic", r.server.panics.Load()+r.panics.Load()+panics)
+	to.Fault(r.name, "refused", r.server.refused.Load()+r.refused.Load()+refused)
+	r.answers(to) // the services behind it see no request that did not come through here
 }
 
 // Metrics emits the outcomes of the requests that went to the leader; see Metrics.More.

@@ -272,7 +272,10 @@ func TestFaultsOfServicesThatHaveLeft(t *testing.T) {
 	engine.m.server.panics.Add(10) // of a report
 	for _, place := range []string{"in its place", "gone"} {
 		got := map[string]uint64{}
-		r.relay.Faults(func(service, fault string, n uint64) { got[service+" "+fault] = n })
+		r.relay.Counted(Counts{
+			Fault:   func(service, fault string, n uint64) { got[service+" "+fault] = n },
+			Request: func(service, route, code string, n uint64) { got[route+" "+code] = n },
+		})
 		if got["order-matcher panic"] != 11 || got["order-matcher refused"] != 1 {
 			t.Errorf("%s: %v, want 11 panics and 1 refused", place, got)
 		}

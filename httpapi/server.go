@@ -34,7 +34,8 @@ const (
 // serverConfig are the settings of one hardened listener.
 type serverConfig struct {
 	handler     func(ctx *fasthttp.RequestCtx)
-	bodyLimit   func(uri []byte) int // by raw request target
+	route       func(target []byte) route // nil: no endpoint is known
+	bodyLimit   func(target []byte) int   // nil: that of the endpoint
 	maxInflight int
 	durability  []byte // value of X-Durability; nil: no such header
 	member      []byte // value of X-Member; nil: no such header, this is no cluster
@@ -59,6 +60,7 @@ type server struct {
 	silent   silent
 	panics   atomic.Uint64 // handlers that panicked
 	refused  atomic.Uint64 // requests refused before a handler saw them
+	requests requestCounts
 }
 
 func newServer(cfg serverConfig) *server {
@@ -70,6 +72,12 @@ func newServer(cfg serverConfig) *server {
 	}
 	if cfg.patience <= 0 {
 		cfg.patience = DefaultAnswerTimeout
+	}
+	if cfg.route == nil {
+		cfg.route = func([]byte) route { return routeNone }
+	}
+	if cfg.bodyLimit == nil {
+		cfg.bodyLimit = func(target []byte) int { return bodyLimit(cfg.route(target)) }
 	}
 	forgetLargeBodies()
 	s := &server{serverConfig: cfg}
@@ -102,19 +110,6 @@ func (s *server) Serve(ln net.Listener) error {
 	return s.http.Serve(&framedListener{Listener: ln, server: s})
 }
 
-// bodyLimitOf returns the largest body that a request target accepts, according to its endpoint.
-func bodyLimitOf(prefix string,
-	find func(path []byte) (r route, id []byte)) func(target []byte) int {
-	return func(target []byte) int {
-		path, _ := splitTarget(target)
-		switch r, _ := find(stripPrefix(path, prefix)); r {
-		case routeBatch, routePrices, routeMarks, routeStatement:
-			return maxLargeBodyBytes
-		}
-		return maxBodyBytes
-	}
-}
-
 // headerReceived sets the body limit of a request from its raw target.
 func (s *server) headerReceived(h *fasthttp.RequestHeader) fasthttp.RequestConfig {
 	return fasthttp.RequestConfig{MaxRequestBodySize: s.bodyLimit(h.RequestURI())}
@@ -136,6 +131,11 @@ func (s *server) serve(ctx *fasthttp.RequestCtx) {
 		s.handler(ctx)
 		s.mark(ctx)
 	}
+}
+
+// answered counts a request.
+func (s *server) answered(ctx *fasthttp.RequestCtx) {
+	s.requests.add(s.route(ctx.Request.Header.RequestURI()), ctx.Response.StatusCode())
 }
 
 // problem answers with p for a request that reaches no handler.
@@ -164,6 +164,7 @@ func (s *server) finish(ctx *fasthttp.RequestCtx) {
 	s.inflight.Add(-1)
 	cause := recover()
 	if cause == nil {
+		s.answered(ctx)
 		return
 	}
 	s.panics.Add(1)
@@ -174,6 +175,7 @@ func (s *server) finish(ctx *fasthttp.RequestCtx) {
 	s.log.Error("httpapi: handler panicked", "cause", what, "stack", string(debug.Stack()))
 	s.problem(ctx, problemCrash)
 	ctx.SetConnectionClose()
+	s.answered(ctx)
 }
 
 // readError answers a request that could not be read. The library closes the
@@ -200,6 +202,7 @@ func (s *server) readError(ctx *fasthttp.RequestCtx, err error) {
 		p = problemTimeout
 	}
 	s.problem(ctx, p)
+	s.answered(ctx)
 	if framed {
 		conn.linger.Store(true)
 	}

@@ -63,10 +63,16 @@ func (s *service) Shutdown(ctx context.Context) error {
 	return s.server.Shutdown(ctx)
 }
 
-// Faults counts the requests that no handler answered; see Metrics.Faults.
-func (s *service) Faults(emit func(service, fault string, count uint64)) {
-	emit(s.name, "panic", s.server.panics.Load())
-	emit(s.name, "refused", s.server.refused.Load())
+// Counted emits what the service counts; see Metrics.Services.
+func (s *service) Counted(to Counts) {
+	to.Fault(s.name, "panic", s.server.panics.Load())
+	to.Fault(s.name, "refused", s.server.refused.Load())
+	s.answers(to)
+}
+
+// answers emits the requests by endpoint and code.
+func (s *service) answers(to Counts) {
+	s.server.requests.each(func(route, code string, n uint64) { to.Request(s.name, route, code, n) })
 }
 
 // long is the context of a request that goes through the whole history.

@@ -50,7 +50,7 @@ func newSource(name string, d sourceDeps,
 	answer func(e *errand, r route, id []byte, method methods) problem) source {
 	s := source{deps: d, making: make(chan struct{}, maxMaking)}
 	s.service = newService(name, serverConfig{
-		bodyLimit: bodyLimitOf("", d.find), maxInflight: d.maxInflight,
+		route: targetRoute("", d.find), maxInflight: d.maxInflight,
 		durability: []byte(d.durability), log: d.log,
 		handler: func(ctx *fasthttp.RequestCtx) {
 			e := errand{visit: visit{ctx: ctx, verifier: d.verifier}}

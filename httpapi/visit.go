@@ -1,6 +1,8 @@
 package httpapi
 
 import (
+	"errors"
+
 	"github.com/valyala/fasthttp"
 
 	"posttrade/matcher/gate"
@@ -78,7 +80,10 @@ func (v *visit) authenticate() problem {
 		return problemToken
 	}
 	claims, err := v.verifier.Verify(token)
-	if err != nil {
+	switch {
+	case errors.Is(err, gate.ErrTokenMetrics):
+		return problemMetricsToken
+	case err != nil:
 		return problemToken
 	}
 	v.claims = claims

@@ -9,6 +9,7 @@ import (
 	"hash"
 	"hash/crc32"
 	"io"
+	"math"
 	"runtime/pprof"
 	"sync"
 	"sync/atomic"
@@ -96,6 +97,7 @@ type Journal struct {
 	hurry    chan struct{} // ends a rest
 	pace     *time.Timer   // of the committer's rests, set in each
 	full     atomic.Bool
+	free     atomic.Uint64 // bytes of the file system; math.MaxUint64: it does not say
 	metrics  counters
 
 	committing DiskTimes // of the committer
@@ -297,6 +299,10 @@ func (j *Journal) anchorNow(force bool) error {
 // space counts as roomy: running full is then an error, and final.
 func (j *Journal) checkSpace() {
 	avail, err := diskUsage(j.o.FS, j.dir)
+	j.free.Store(math.MaxUint64)
+	if err == nil {
+		j.free.Store(avail)
+	}
 	full := err == nil && avail < j.o.ReserveBytes
 	if full != j.full.Swap(full) {
 		j.o.Logger.Infof("journal: free space %d bytes, reserve %d, storage full: %v", avail,
@@ -307,6 +313,13 @@ func (j *Journal) checkSpace() {
 // StorageFull reports that the free space is down to the reserve: the caller must admit nothing
 // more; reads go on. The space is checked once a second. Any goroutine.
 func (j *Journal) StorageFull() bool { return j.full.Load() }
+
+// FreeBytes is the free space of the journal's file system when it was last looked at; unknown when
+// the file system does not say. Any goroutine.
+func (j *Journal) FreeBytes() (free uint64, known bool) {
+	free = j.free.Load()
+	return free, free != math.MaxUint64
+}
 
 // Close waits for the commits in flight, anchors the head and closes the store. A poisoned journal
 // is left as it is, and its error returned. No Append may be under way, and none may follow.

@@ -3,10 +3,12 @@ package journal
 import (
 	"sync/atomic"
 	"time"
+
+	"posttrade/ring/timing"
 )
 
-// CommitBuckets are the upper bounds of the commit histogram, in seconds. The
-// last bucket of Metrics.CommitCounts has no bound.
+// CommitBuckets are the upper bounds of Metrics.CommitCounts, in seconds. The last bucket has no
+// bound.
 var CommitBuckets = [...]float64{
 	0.00005, 0.0001, 0.00015, 0.0002, 0.0003, 0.0005, 0.00075, 0.001, 0.0015, 0.002, 0.003, 0.005,
 	0.0075, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5,
@@ -19,6 +21,7 @@ type counters struct {
 	nanos   atomic.Uint64
 	maxNs   atomic.Int64
 	buckets [len(CommitBuckets) + 1]atomic.Uint64
+	times   timing.Latency
 }
 
 func (c *counters) committed(took time.Duration, bytes int) {
@@ -28,6 +31,7 @@ func (c *counters) committed(took time.Duration, bytes int) {
 	if int64(took) > c.maxNs.Load() {
 		c.maxNs.Store(int64(took))
 	}
+	c.times.Record(int64(took))
 	s, i := took.Seconds(), 0
 	for i < len(CommitBuckets) && s > CommitBuckets[i] {
 		i++
@@ -62,3 +66,6 @@ func (j *Journal) Metrics() Metrics {
 	}
 	return m
 }
+
+// CommitTimes is the time from a block's append to its durability. Any goroutine.
+func (j *Journal) CommitTimes() timing.Distribution { return j.metrics.times.Distribution() }

@@ -20,6 +20,7 @@ type Snapshotter struct {
 
 	mu    sync.Mutex // one snapshot at a time
 	last  atomic.Uint64
+	at    atomic.Int64 // when the last was written, in nanoseconds; without one, when this was made
 	taken atomic.Uint64
 	fails atomic.Uint64
 }
@@ -32,8 +33,12 @@ func NewSnapshotter(j *Journal, rebuild Rebuild, interval uint64) (*Snapshotter,
 	if err != nil {
 		return nil, err
 	}
+	s.at.Store(time.Now().UnixNano())
 	if len(list) > 0 {
 		s.last.Store(list[0].InputSeq)
+		if file, err := j.o.FS.Stat(j.o.FS.PathJoin(j.dir, list[0].State.Path)); err == nil {
+			s.at.Store(file.ModTime().UnixNano())
+		}
 	}
 	return s, nil
 }
@@ -41,6 +46,9 @@ func NewSnapshotter(j *Journal, rebuild Rebuild, interval uint64) (*Snapshotter,
 // Last is the sequence of the newest snapshot, 0 for none; Taken and Failed
 // count what this Snapshotter did. Any goroutine.
 func (s *Snapshotter) Last() uint64 { return s.last.Load() }
+
+// LastAt is when the newest snapshot was written; without one, when the Snapshotter was made.
+func (s *Snapshotter) LastAt() time.Time { return time.Unix(0, s.at.Load()) }
 
 // Taken is the number of snapshots written.
 func (s *Snapshotter) Taken() uint64 { return s.taken.Load() }
@@ -90,7 +98,9 @@ func (s *Snapshotter) Take(ctx context.Context) (Snapshot, error) {
 		s.fails.Add(1)
 		return snap, err
 	}
-	s.last.Store(snap.InputSeq)
+	if s.last.Swap(snap.InputSeq) != snap.InputSeq {
+		s.at.Store(time.Now().UnixNano())
+	}
 	s.taken.Add(1)
 	return snap, nil
 }

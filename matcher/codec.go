@@ -10,7 +10,7 @@ import (
 var (
 	ErrLength      = errors.New("record is not 64 bytes long")
 	ErrSchema      = errors.New("schema is not 111")
-	ErrVersion     = errors.New("schema version is not 1 or 2")
+	ErrVersion     = errors.New("schema version is not 1 to 3")
 	ErrTemplate    = errors.New("unknown template")
 	ErrBlockLength = errors.New("block length is not the template's")
 	ErrCommandType = errors.New("unknown command type")

@@ -20,6 +20,7 @@ func TestCommandGoldenBytes(t *testing.T) {
 	extract.InputSeq = 9
 	symbol := NewSymbolRegister("BRK.B")
 	symbol.InputSeq = 7
+	order.Version, symbol.Version, extract.Version = RecordVersion, RecordVersion, RecordVersion
 	tests := []struct {
 		name string
 		give Command

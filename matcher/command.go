@@ -8,10 +8,12 @@ const PriceScale = 1_000_000
 
 // The identity of the record on the wire: SBE schema 111. The version names the rules that decide
 // the record. So a replay decides a record of an older version as the engine did when the record
-// was written. Every new record has SchemaVersion.
+// was written. Every new command has SchemaVersion. The engine sequences it as a record of
+// RecordVersion, unless only a rule of a later version decides it.
 const (
 	SchemaID      = 111
-	SchemaVersion = 2 // rules of 2026-11-23
+	SchemaVersion = 3 // the rules for new commands
+	RecordVersion = 2 // the rules of most records
 	OldestVersion = 1 // the earlier rules; rules.go lists the differences
 
 	TemplateCommand        = 1

@@ -33,9 +33,10 @@
 // replays to the state that it had. An order or trade that version 2 admits takes no account beyond
 // a judged limit: position and use of credit count everything that is open on a side at the highest
 // price that it can execute at, and an order's own notional counts in the same way. Concentration
-// is valued at the price that is judged; a price that rises later can carry a position over that
-// limit. These three limits do not apply to an order that only reduces a position, and none of them
-// applies to a force fill.
+// is valued at the price that is judged, and in version 3 at those of the account's open orders
+// that can execute behind the command; a market price that rises later can carry a position over
+// that limit. These three limits do not apply to an order that only reduces a position, and none of
+// them applies to a force fill.
 //
 // Money is whole millionths in an int64. The engine checks every sum and product that a decision
 // depends on. One that does not fit is a refusal with the reason of the limit that was being

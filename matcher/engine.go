@@ -15,6 +15,7 @@ type Engine struct {
 	out         *Outlet
 	now         int64  // its event time
 	correlation uint64 // of the submitter that waits for it; 0 in a replay
+	version     uint16 // of its record
 	applied     uint64 // its InputSeq; between commands the last one applied
 	tradeSeq    uint64 // last issued
 	nextRef     uint64 // the next order's reference
@@ -54,7 +55,8 @@ func (e *Engine) AppliedSeq() uint64 { return e.applied }
 func (e *Engine) TradeSeq() uint64 { return e.tradeSeq }
 
 // Apply gives the command the next sequence and decides it. On entry c.InputSeq is the submitter's
-// correlation id. Apply does not change c; the first event carries the sequenced command.
+// correlation id. Apply does not change c; the first event carries the sequenced command, which has
+// the lowest version, from RecordVersion on, whose rules decide it so.
 //
 // c has passed Decode or comes from this package's constructors. A record of no known form is a bug
 // of the caller, and Apply panics before anything has changed. It does not allocate. Only the owner
@@ -75,6 +77,7 @@ func (e *Engine) decideAlone(c *Command, out *Outlet) {
 // decide carries out a command; q is what lookAhead has found out about it.
 func (e *Engine) decide(c *Command, q *request) {
 	e.applied++
+	e.version = min(c.Version, RecordVersion)
 	if c.TemplateID != TemplateCommand {
 		e.now = 0
 		e.decideOther(c)
@@ -150,6 +153,7 @@ func (e *Engine) first(c *Command, head uint64, px int64) *Event {
 	*ev.about() = *c.about()
 	cmd := ev.Cmd()
 	*cmd = *c
+	cmd.Version = e.version
 	cmd.InputSeq = e.applied
 	return ev
 }

@@ -178,7 +178,7 @@ func TestEngineEventCarriesTheSequencedCommand(t *testing.T) {
 	said := r.do(c)
 	first := &said[0]
 	want := c
-	want.InputSeq = 2
+	want.InputSeq, want.Version = 2, RecordVersion
 	if *first.Cmd() != want {
 		t.Errorf("command %+v, want %+v", *first.Cmd(), want)
 	}

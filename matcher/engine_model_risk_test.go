@@ -1,7 +1,9 @@
 package matcher
 
 import (
+	"cmp"
 	"math/big"
+	"slices"
 )
 
 // who judges the sender of a command and its subject: kill switch, account, security.
@@ -29,7 +31,7 @@ func (m *naive) rules() uint16 { return m.cmd.Version }
 
 // late returns the flag of a price that is older than the market price.
 func (m *naive) late(s *naiveSecurity) uint16 {
-	if m.rules() == 2 && s.lastPx != 0 && m.cmd.EventTimeMillis < s.lastTime {
+	if m.rules() >= 2 && s.lastPx != 0 && m.cmd.EventTimeMillis < s.lastTime {
 		return EventLate
 	}
 	return 0
@@ -127,7 +129,7 @@ func (m *naive) reduces(but *naiveOrder, qty int32) bool {
 // exposure judges credit, position and concentration from all open orders but one.
 func (m *naive) exposure(but *naiveOrder, qty int32, price int64) RiskReason {
 	c := &m.cmd
-	if m.rules() == 2 && m.reduces(but, qty) {
+	if m.rules() >= 2 && m.reduces(but, qty) {
 		return Accepted
 	}
 	used := new(big.Int).Set(m.accounts[c.AccountID].executed)
@@ -158,8 +160,52 @@ func (m *naive) exposure(but *naiveOrder, qty int32, price int64) RiskReason {
 		return PositionLimit
 	case worth.Cmp(big.NewInt(m.limit(LimitConcentration))) > 0:
 		return ConcentrationLimit
+	case m.rules() == 3 && m.worstBehind(but, qty).Cmp(big.NewInt(m.limit(LimitConcentration))) > 0:
+		m.behind = true
+		return ConcentrationLimit
 	}
 	return Accepted
+}
+
+// worstBehind returns the largest value, at the price of the last execution, that the position can
+// have when this command and the open orders on its side execute from the best price on. A purchase
+// from the book executes behind every open one that is dearer.
+func (m *naive) worstBehind(but *naiveOrder, qty int32) *big.Int {
+	c, worst := &m.cmd, new(big.Int)
+	if c.Side == Buy && c.Type != TradeNew {
+		return worst
+	}
+	type execution struct {
+		px, qty int64
+		own     bool
+	}
+	all := []execution{{c.LimitPx, int64(qty), true}}
+	for _, o := range m.open {
+		if o != but && o.account == c.AccountID && o.side == c.Side && o.security == c.SecurityID {
+			all = append(all, execution{o.limit, int64(o.leaves), false})
+		}
+	}
+	slices.SortStableFunc(all, func(a, b execution) int {
+		if c.Side == Buy {
+			a, b = b, a
+		}
+		return cmp.Compare(a.px, b.px)
+	})
+	held := m.position(c.AccountID, c.SecurityID).qty
+	if c.Type == TradeNew { // it executes at once
+		held += signed(c.Side, qty)
+	}
+	for _, x := range all {
+		if !x.own || c.Type != TradeNew {
+			held += signed(c.Side, int32(x.qty))
+		}
+		added := held > 0 && c.Side == Buy || held < 0 && c.Side == Sell
+		value := new(big.Int).Mul(big.NewInt(x.px), new(big.Int).Abs(big.NewInt(held)))
+		if !x.own && added && value.Cmp(worst) > 0 {
+			worst = value
+		}
+	}
+	return worst
 }
 
 // collar judges a limit price against the market price.
@@ -324,7 +370,7 @@ func (m *naive) judgeReplace(o *naiveOrder) RiskReason {
 		return PriceCollar
 	case m.tooMuch(m.judged(c.LimitPx), c.Qty):
 		return OrderNotional
-	case m.rules() == 2 && c.Qty <= o.qty && c.LimitPx <= o.limit &&
+	case m.rules() >= 2 && c.Qty <= o.qty && c.LimitPx <= o.limit &&
 		!crosses(c.Side, c.LimitPx, m.best(c.SecurityID, c.Side)):
 		return Accepted
 	}

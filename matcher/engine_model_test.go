@@ -27,8 +27,9 @@ type naive struct {
 	keys       []naiveKey    // oldest first
 	contracts  []ContractInfo
 
-	cmd  Command
-	said []Event
+	cmd    Command
+	behind bool // only a rule of version 3 refuses it
+	said   []Event
 }
 
 type naiveAccount struct {
@@ -112,7 +113,7 @@ func newNaive(g *Genesis) *naive {
 // apply returns the events of one command.
 func (m *naive) apply(c Command) []Event {
 	m.seq++
-	m.said = nil
+	m.said, m.behind = nil, false
 	m.cmd = c
 	switch {
 	case c.TemplateID == TemplateSymbolRegister:
@@ -210,7 +211,7 @@ func (m *naive) command() {
 			m.say(applied)
 		}
 	case PolicyControl:
-		if c.Side > 1 || c.Qty < 0 || c.LimitPx < 0 || m.rules() == 2 && c.PriceTicks <= m.policy {
+		if c.Side > 1 || c.Qty < 0 || c.LimitPx < 0 || m.rules() >= 2 && c.PriceTicks <= m.policy {
 			m.reject(Invalid)
 			return
 		}
@@ -284,6 +285,9 @@ func (m *naive) say(ev Event) *Event {
 		ev.Ref = m.cmd.InputSeq
 		*ev.Cmd() = m.cmd
 		ev.Cmd().InputSeq = m.seq
+		if m.rules() == 3 && !m.behind {
+			ev.Cmd().Version = 2
+		}
 	}
 	m.said = append(m.said, ev)
 	return &m.said[len(m.said)-1]

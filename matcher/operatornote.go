@@ -38,7 +38,7 @@ func ActsHash(acts []Command) int64 {
 	h := uint64(14695981039346656037)
 	for i := range acts {
 		c := acts[i]
-		c.InputSeq, c.LeaderEpoch = 0, 0
+		c.InputSeq, c.LeaderEpoch, c.Version = 0, 0, min(c.Version, RecordVersion)
 		for _, b := range c.Bytes() {
 			h = (h ^ uint64(b)) * 1099511628211
 		}

@@ -59,6 +59,7 @@ func TestBookingsArePackedAsTheFormatSays(t *testing.T) {
 			"feffffff 01000000 04026261 02000000 00000000 0d 00 0000"},
 	} {
 		c := tt.terms.Command()
+		c.Version = RecordVersion
 		want, err := hex.DecodeString(strings.ReplaceAll(tt.want, " ", ""))
 		if err != nil || !slices.Equal(c.Bytes()[:], want) {
 			t.Errorf("%s: %v\n got %x\nwant %x", tt.name, err, c.Bytes()[:], want)
@@ -74,7 +75,7 @@ func TestBookingsArePackedAsTheFormatSays(t *testing.T) {
 			at   int
 			with byte
 			want error
-		}{{0, 40, ErrBlockLength}, {2, 2, ErrTemplate}, {6, 3, ErrVersion}, {61, 2, ErrSide},
+		}{{0, 40, ErrBlockLength}, {2, 2, ErrTemplate}, {6, 4, ErrVersion}, {61, 2, ErrSide},
 			{62, 16, ErrFlags}, {63, 1, ErrFlags}} {
 			b := slices.Clone(want)
 			b[hostile.at] = hostile.with

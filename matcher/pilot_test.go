@@ -150,7 +150,10 @@ func (p *pilot) command(w []byte) Command {
 	}
 	c.EventTimeMillis = p.now
 	p.newer = p.newer || w[7] == 255 && w[6] >= 224
-	c.Version = OldestVersion + uint16(oneIf(p.newer))
+	c.Version = OldestVersion
+	if p.newer {
+		c.Version = RecordVersion + uint16(w[7]&1)
+	}
 	return c
 }
 

@@ -132,7 +132,8 @@ func (b *bounds) worth(px int64, qty int32) (notional int64, ok bool) {
 
 // exposure judges credit, position and concentration as they would be if all open orders on the
 // side and this one, of quantity qty, were executed.
-func (e *Engine) exposure(q *request, limits *bounds, side Side, qty int64) RiskReason {
+func (e *Engine) exposure(c *Command, q *request, limits *bounds, qty int64) RiskReason {
+	side := c.Side
 	account, p := e.accounts.table.at(q.owner-1), e.positions.table.at(q.row)
 	// x ^ m - m is x for a buyer and -x for a seller: no branch for the processor to predict.
 	m := mirror(side)
@@ -152,9 +153,15 @@ func (e *Engine) exposure(q *request, limits *bounds, side Side, qty int64) Risk
 	if sum < held || sum > limits.RiskLimits[LimitPosition] {
 		return PositionLimit
 	}
-	hi, lo := bits.Mul64(uint64(abs(sum)), uint64(q.price))
-	if hi != 0 || lo > uint64(limits.RiskLimits[LimitConcentration]) {
-		return ConcentrationLimit
+	// No price on the side, this one's included, is above what all of it is worth.
+	held = abs(sum)
+	if most := uint64(limits.RiskLimits[LimitConcentration]); beyond(held, open, most) {
+		if beyond(held, q.price, most) {
+			return ConcentrationLimit
+		}
+		if c.Version >= version3 {
+			return e.openBehind(c, q, most, qty)
+		}
 	}
 	return Accepted
 }

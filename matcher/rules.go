@@ -15,6 +15,14 @@ import "math/bits"
 //   - The version of a policy rises.
 const version2 = 2
 
+// What records of version 3 decide differently from those of version 2: concentration is also
+// judged at the prices of the account's open orders that can execute behind the command, with a
+// larger position than they were judged with.
+//
+// Only what this rule refuses is recorded as version 3. Whatever it passes is decided by version 2
+// in the same way.
+const version3 = 3
+
 // boundMarket gives a market order that has its price the bound of the collar. A purchase is judged
 // at the bound. A sale is still judged at its price, or at the price that it could execute at.
 func (e *Engine) boundMarket(c *Command, q *request, limits *bounds, best int64, any bool) {
@@ -92,11 +100,54 @@ func (e *Engine) boundByLimits(c *Command, q *request, best int64, any bool) {
 // exposed is exposure with the exemption of version 2: an order that reduces a position passes
 // every limit of exposure.
 func (e *Engine) exposed(c *Command, q *request, limits *bounds, qty int64) RiskReason {
-	reason := e.exposure(q, limits, c.Side, qty)
+	reason := e.exposure(c, q, limits, qty)
 	if reason != Accepted && c.Version >= version2 && e.reduces(q, c.Side, qty) {
 		return Accepted
 	}
 	return reason
+}
+
+// openBehind judges the concentration of the account's open orders that can still execute behind a
+// command. Orders of a side execute from the best price on: an open sale behind every cheaper sale,
+// an open purchase only behind market trades and dearer purchases. It looks only at the orders
+// whose price is high enough for a refusal.
+func (e *Engine) openBehind(c *Command, q *request, most uint64, qty int64) RiskReason {
+	side, p := c.Side&1, e.positions.table.at(q.row)
+	m := mirror(side)
+	held := p.quantity ^ m - m + qty
+	sum := held + p.open[side] // exposure has passed it: it does not overflow
+	if p.open[side] == 0 || side == Buy && c.Type != TradeNew || e.reduces(q, side, qty) {
+		return Accepted
+	}
+	ladder := e.books.at(c.SecurityID - 1)
+	at := ladder.tops[Buy].level
+	if side == Sell {
+		at, held = ladder.pages.highest(ladder.root), sum
+	}
+	harmless := int64(most/uint64(sum)) / e.policy.tickPx
+	for ; at != 0 && ladder.pages.price(at) > harmless; at = ladder.pages.below(at) {
+		px := ladder.pages.price(at) * e.policy.tickPx
+		for i := ladder.level(at).head; i != 0; i = ladder.order(i).next {
+			o := ladder.order(i)
+			if o.account != q.owner || o.ref == c.OrderRef { // c replaces that order
+				continue
+			}
+			if side == Buy {
+				held += int64(o.leaves)
+			}
+			if held > 0 && beyond(held, px, most) {
+				q.price, e.version = px, version3
+				return ConcentrationLimit
+			}
+		}
+	}
+	return Accepted
+}
+
+// beyond reports whether the product of two numbers, which are not negative, is above most.
+func beyond(a, b int64, most uint64) bool {
+	hi, lo := bits.Mul64(uint64(a), uint64(b))
+	return hi != 0 || lo > most
 }
 
 // reduces reports whether an order on side can only bring its account closer to holding nothing of

@@ -65,6 +65,9 @@ func OpenEngine(c *settings.Config, e EngineOptions, stderr io.Writer) (Engine, 
 	if e.Everything {
 		return openEverything(c, o, e)
 	}
+	if e.Served {
+		return openServed(c, o)
+	}
 	k, err := engine.Open(o)
 	if err != nil {
 		return nil, err
@@ -127,12 +130,8 @@ func openEverything(c *settings.Config, o engine.Options,
 	if err != nil {
 		return nil, err
 	}
-	c = c.With(map[string]string{
-		"seed.accounts": accounts, "seed.securities": securities,
-		"order-matcher.listen": "127.0.0.1:0", "trade-processor.listen": "127.0.0.1:0",
-		"account-service.listen": "127.0.0.1:0", "reference-data.listen": "127.0.0.1:0",
-		"admin.listen": "127.0.0.1:0", "console.listen": "",
-	})
+	c = c.With(anyPorts).With(map[string]string{"seed.accounts": accounts,
+		"seed.securities": securities})
 	in, err := installation.Open(context.Background(), c, o, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return nil, err
@@ -156,6 +155,42 @@ func openEverything(c *settings.Config, o engine.Options,
 		e.ended <- err // Stop receives both results
 		return nil, e.Stop()
 	}
+}
+
+// anyPorts are the listeners of a whole installation, and no console.
+var anyPorts = map[string]string{
+	"order-matcher.listen": "127.0.0.1:0", "trade-processor.listen": "127.0.0.1:0",
+	"account-service.listen": "127.0.0.1:0", "reference-data.listen": "127.0.0.1:0",
+	"admin.listen": "127.0.0.1:0", "console.listen": "",
+}
+
+// served is an engine with its listener.
+type served struct {
+	engineAlone
+	in *installation.Installation
+}
+
+func openServed(c *settings.Config, o engine.Options) (Engine, error) {
+	c = c.With(anyPorts).With(map[string]string{"sidecars.enabled": "false"})
+	o.Feeds = false
+	in, err := installation.Open(context.Background(), c, o, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return nil, err
+	}
+	return &served{engineAlone{in.Core}, in}, nil
+}
+
+// Address is that of the order-matcher.
+func (s *served) Address() string { return s.in.Address("order-matcher") }
+
+func (s *served) WaitDurable(inputSeq uint64, timeout time.Duration) error {
+	return s.Watermark.WaitDurable(inputSeq, timeout)
+}
+
+func (s *served) Stop() error { return s.in.Stop() }
+
+func (s *served) Close() error {
+	return errors.Join(s.Stop(), os.RemoveAll(filepath.Dir(s.Options.Dir)))
 }
 
 // hold takes the database's write lock, as another process would, until ctx ends.

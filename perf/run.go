@@ -25,6 +25,7 @@ type Options struct {
 	// their own there.
 	Postgres string
 	Lobster  string // a folder with LOBSTER files, "" for none
+	Profiles string // the folder for CPU profiles of the servers under HTTP load, "" for none
 	// how long the matcher's thread is observed for pauses; 0: as long as a full run allows
 	Pause time.Duration
 	// commands in the journal of the row that restarts; 0: as many as a full run has time for
@@ -44,6 +45,7 @@ type EngineOptions struct {
 	Members    int
 	Everything bool // with every service beside it, and a report running all the time
 	HoldSQL    bool // and another process holding the database's write lock
+	Served     bool // with the order-matcher's listener, and no service beside it
 	Watch      bool // the matcher's loop reads the clock; then the engine is Watched
 }
 
@@ -98,6 +100,7 @@ func rows() []row {
 		{"everything", measureEverything},
 		{"feeds", measureFeeds},
 		{"feed-replay", measureFeedReplay},
+		{"fan-out", measureLiveFeed},
 		{"cut", measureCut},
 		{"backup", measureBackup},
 	}

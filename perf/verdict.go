@@ -153,6 +153,11 @@ var table = []asked{
 	{"P14", "resident set at the end", "resident set at the end against a quarter of the way", "<=",
 		1.1, "a smoke run is too short"},
 	{"P14", "heap growth", "heap growth, bytes a command", "<=", 0, "a smoke run is too short"},
+	{"P15", "durable to a client's socket", "live feed, from durable to a client's socket, p50, ms",
+		"<=", 2, ""},
+	{"P15", "fan-out", "live feed, fan-out, events/s in all", ">=", 1e6, ""},
+	{"P15", "clients of the live feed", "p99 of orders with 100 clients of the live feed", "<=",
+		besideLimit, ""},
 	{"P16", "transparency log", "transparency log catching up, commands/s of one core", ">=", 2e6, ""},
 }
 

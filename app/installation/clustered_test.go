@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -69,16 +70,19 @@ type three struct {
 	http    [3]string
 }
 
-// freePorts are addresses without a listener.
+// freePorts are addresses that no process listens on. They are below those that the system gives to
+// clients: a server that is started again finds its own free.
 func freePorts(t *testing.T, n int) (addresses []string) {
 	t.Helper()
 	for range n {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
+		for {
+			l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 20000+rand.IntN(12000)))
+			if err == nil {
+				defer l.Close()
+				addresses = append(addresses, l.Addr().String())
+				break
+			}
 		}
-		defer l.Close()
-		addresses = append(addresses, l.Addr().String())
 	}
 	return addresses
 }

@@ -60,6 +60,22 @@ func (m *killedMember) role() string {
 	return health.Role
 }
 
+// awaitLeader waits until three members answer, and returns the leader.
+func awaitLeader(t *testing.T, members []*killedMember) (leader *killedMember) {
+	t.Helper()
+	apptest.Until(t, "three members with a leader", func() (bool, any) {
+		roles := make([]string, 3)
+		leader = nil
+		for i, m := range members {
+			if roles[i] = m.role(); roles[i] == "LEADER" {
+				leader = m
+			}
+		}
+		return leader != nil && !slices.Contains(roles, ""), roles
+	})
+	return leader
+}
+
 // TestKillTheLeader kills the leader of three real members with -9 again and again, while clients
 // book through all of them. Every acknowledged booking is there once, on every member, and all
 // journals are the same to the byte. The test prints how long it took from each kill to the first
@@ -89,17 +105,7 @@ func TestKillTheLeader(t *testing.T) {
 	}
 	var took []time.Duration
 	for range *leaderKills {
-		var leader *killedMember
-		apptest.Until(t, "three members with a leader", func() (bool, any) {
-			roles := make([]string, 3)
-			leader = nil
-			for i, m := range members {
-				if roles[i] = m.role(); roles[i] == "LEADER" {
-					leader = m
-				}
-			}
-			return leader != nil && !slices.Contains(roles, ""), roles
-		})
+		leader := awaitLeader(t, members)
 		b.progress(20)
 		first := b.after(func() {
 			if err := leader.cmd.Process.Kill(); err != nil {

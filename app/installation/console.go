@@ -43,7 +43,7 @@ func openConsole(c *settings.Config, l *listeners, verifier *gate.Verifier,
 	for _, e := range l.open {
 		web.Attach(e.name, e.edge)
 	}
-	l.serve("console", web, listener, true)
+	l.serve("console", web, listener, l.tls)
 	return nil
 }
 

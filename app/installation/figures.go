@@ -1,7 +1,6 @@
 package installation
 
 import (
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -10,7 +9,6 @@ import (
 	"posttrade/app/engine"
 	"posttrade/app/stats"
 	"posttrade/httpapi"
-	"posttrade/journal/quorum"
 	"posttrade/sidecars/bootstrap"
 	"posttrade/sidecars/control"
 )
@@ -115,13 +113,8 @@ func (m *member) figures(to *stats.Cluster) {
 	leader, _ := m.Node.Leader("order-matcher")
 	to.Members, to.Member, to.Leader = uint64(m.count), numberOf(p.Member), numberOf(leader)
 	to.Role, to.Term, to.Index, to.Applied = roleFigure(p.Role), p.Term, p.Last, p.Applied
-	counts, _ := m.Node.Commits()
 	to.Commit = stats.Distribution{}
-	for i, n := range counts {
-		if bound := quorum.CommitBuckets[i]; !math.IsInf(bound, 1) {
-			to.Commit[stats.Bucket(bound)] += n
-		}
-	}
+	to.Commit.Take(m.Node.Commits())
 }
 
 // numberOf is a member's number, 0 for none.

@@ -78,7 +78,7 @@ func installOn(t *testing.T, onDisk func(*journal.Options), data string,
 }
 
 // at is the address of a service.
-func (i *installed) at(service string) string { return i.listeners.addresses()[service] }
+func (i *installed) at(service string) string { return i.Address(service) }
 
 // get reads a resource unparsed, with the admin's token.
 func (i *installed) get(service, path string) (status int, body []byte) {

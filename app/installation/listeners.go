@@ -29,19 +29,28 @@ type listening struct {
 
 // listeners are the open edges, in the order in which they were opened.
 type listeners struct {
-	c       *settings.Config
-	tls     *tls.Config // of the services; nil: plain
-	renewed *renewed    // its certificate; nil: plain
-	open    []listening
-	failed  chan error // the first edge that ended by itself
-	bodies  *httpapi.BodyMemory
+	c            *settings.Config
+	tls          *tls.Config // of the services; nil: plain
+	renewed      *renewed    // its certificate; nil: plain
+	adminTLS     *tls.Config // of the admin listener; nil: plain
+	adminRenewed *renewed
+	members      *tls.Config // of the members' port, for its expiry; nil: plain, or no cluster
+	open         []listening
+	failed       chan error // the first edge that ended by itself
+	bodies       *httpapi.BodyMemory
 }
 
-func newListeners(c *settings.Config) (*listeners, error) {
-	tlsConfig, renewed, err := servicesTLS(c)
-	bodies := httpapi.NewBodyMemory(c.Bytes("http.max-body-memory"))
-	return &listeners{c: c, tls: tlsConfig, renewed: renewed, failed: make(chan error, 8),
-		bodies: bodies}, err
+func newListeners(c *settings.Config) (l *listeners, err error) {
+	l = &listeners{c: c, failed: make(chan error, 8),
+		bodies: httpapi.NewBodyMemory(c.Bytes("http.max-body-memory"))}
+	if l.tls, l.renewed, err = listenerTLS(c.TLS); err != nil {
+		return l, err
+	}
+	if l.adminTLS, l.adminRenewed, err = listenerTLS(c.AdminTLS); err != nil {
+		return l, err
+	}
+	l.members, err = membersTLS(c)
+	return l, err
 }
 
 // dialTLS is the TLS configuration for the services of other members. Their certificates are signed
@@ -74,12 +83,12 @@ func (l *listeners) listen(service string) (net.Listener, error) {
 	return listener, nil
 }
 
-// serve starts the server e on a listener, over TLS when the services have a certificate.
-func (l *listeners) serve(name string, e edge, listener net.Listener, secured bool) {
+// serve starts the server e on a listener, over TLS when secure is given.
+func (l *listeners) serve(name string, e edge, listener net.Listener, secure *tls.Config) {
 	l.open = append(l.open, listening{name, e, listener})
 	serving := listener
-	if secured && l.tls != nil {
-		serving = tls.NewListener(listener, l.tls)
+	if secure != nil {
+		serving = tls.NewListener(listener, secure)
 	}
 	go func() {
 		if err := e.Serve(serving); err != nil {
@@ -95,10 +104,13 @@ func (l *listeners) start(service string, e edge) error {
 		if counted, ok := e.(interface{ Share(*httpapi.BodyMemory) }); ok {
 			counted.Share(l.bodies)
 		}
-		l.serve(service, e, listener, true)
+		l.serve(service, e, listener, l.tls)
 	}
 	return err
 }
+
+// Address is where a service listens, empty for one that does not run.
+func (in *Installation) Address(service string) string { return in.listeners.addresses()[service] }
 
 // addresses are the addresses of the edges, by name.
 func (l *listeners) addresses() map[string]string {

@@ -2,14 +2,12 @@ package installation
 
 import (
 	"posttrade/app/stats"
+	"posttrade/ring/timing"
 
 	"fmt"
-	"math"
 
 	"posttrade/app/engine"
 	"posttrade/httpapi"
-	"posttrade/journal"
-	"posttrade/journal/quorum"
 	"posttrade/sidecars/projection"
 )
 
@@ -26,7 +24,7 @@ func coreMetrics(k *engine.Engine, edge *httpapi.OrderMatcher) httpapi.Metrics {
 		emit("views", k.Views.Applied())
 		emit("durable", k.Journal.Durable())
 	}
-	m.JournalCommits = func() httpapi.Histogram { return commitHistogram(k.Journal.Metrics()) }
+	m.JournalCommits = k.Journal.CommitTimes
 	m.JournalBytes = func() uint64 { return k.Journal.Metrics().CommitBytes }
 	m.More = func(emit emitMore) {
 		numberMetrics(k, emit)
@@ -35,12 +33,28 @@ func coreMetrics(k *engine.Engine, edge *httpapi.OrderMatcher) httpapi.Metrics {
 		emit("svc_price_ticks_late_total", "Prices older than the market price, which stays.",
 			true, float64(k.Gate.Late()))
 	}
+	m.Latencies = andStage(m.Latencies, "journal", k.Journal.CommitTimes)
 	if k.Session != nil {
 		m.More = together(m.More, func(emit emitMore) { sessionMetrics(k, emit) })
-		m.Latencies = withSessions(k, m.Latencies)
+		m.Latencies = andStage(m.Latencies, "session", func() timing.Distribution {
+			return distributionOf(k.Session.Metrics().Times)
+		})
 	}
 	return m
 }
+
+// andStage adds the times of one more stage.
+func andStage(others latencies, stage string, times func() timing.Distribution) latencies {
+	return func(emit func(string, timing.Distribution)) {
+		if others != nil {
+			others(emit)
+		}
+		emit(stage, times())
+	}
+}
+
+// latencies emits the times of stages; see httpapi.Metrics.Latencies.
+type latencies = func(emit func(stage string, d timing.Distribution))
 
 // emitMore is one metric of a part that httpapi does not know; see httpapi.Metrics.More.
 type emitMore = func(name, help string, counter bool, value float64, labels ...string)
@@ -64,12 +78,14 @@ func (in *Installation) memberMetrics(orders *httpapi.OrderMatcher) httpapi.Metr
 		rings(emit)
 		emit("proposals", uint64(in.Core.Proposals.Depth()))
 	}
-	m.Faults = nil
+	m.Services = nil
 	for _, relay := range in.Member.relays {
-		m.Faults = append(m.Faults, relay.Faults)
+		m.Services = append(m.Services, relay.Counted)
 	}
-	m.ClusterCommits = func() httpapi.Histogram { return quorumHistogram(in.Member.Node.Commits()) }
-	m.More = together(m.More, in.scrubbing.metrics, in.past.metrics, in.backups.Metrics, in.healing.metrics,
+	m.ClusterCommits = in.Member.Node.Commits
+	m.Latencies = andStage(m.Latencies, "agreement", in.Member.Node.Commits)
+	m.More = together(m.More, in.processMetrics, in.scrubbing.metrics, in.past.metrics,
+		in.backups.Metrics, in.healing.metrics,
 		in.clusterMetrics)
 	return m
 }
@@ -100,35 +116,9 @@ func emitRole(emit emitMore, role string, has float64) {
 // installation.
 func singleMetrics(k *engine.Engine, edge *httpapi.OrderMatcher) httpapi.Metrics {
 	m := coreMetrics(k, edge)
-	m.ClusterCommits = func() httpapi.Histogram { return quorumHistogram(quorumCounts{}, 0) }
+	m.ClusterCommits = func() (none timing.Distribution) { return none }
 	m.More = together(m.More, func(emit emitMore) { emitRole(emit, "single", 1) })
 	return m
-}
-
-// quorumCounts are the buckets of quorum.Node.Commits.
-type quorumCounts = [len(quorum.CommitBuckets)]uint64
-
-func quorumHistogram(counts quorumCounts, seconds float64) httpapi.Histogram {
-	h := httpapi.Histogram{Sum: seconds, Buckets: map[float64]uint64{}}
-	for i, count := range counts {
-		h.Count += count
-		if bound := quorum.CommitBuckets[i]; !math.IsInf(bound, 1) {
-			h.Buckets[bound] = h.Count
-		}
-	}
-	return h
-}
-
-func commitHistogram(m journal.Metrics) httpapi.Histogram {
-	h := httpapi.Histogram{Sum: m.CommitSeconds,
-		Buckets: make(map[float64]uint64, len(journal.CommitBuckets))}
-	for i, n := range m.CommitCounts {
-		h.Count += n
-		if i < len(journal.CommitBuckets) {
-			h.Buckets[journal.CommitBuckets[i]] = h.Count
-		}
-	}
-	return h
 }
 
 // metrics shows the counters of the sidecars, by the contract's names.

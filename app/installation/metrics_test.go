@@ -70,6 +70,8 @@ func TestMetricsHaveTheContractsNamesAndTypes(t *testing.T) {
 		"svc_price_ticks_late_total":  "counter",
 		"svc_recon_open_breaks":       "gauge",
 		"svc_cluster_role":            "gauge", "svc_cluster_commit_seconds": "histogram",
+		"svc_http_requests_total": "counter", "svc_disk_free_bytes": "gauge",
+		"svc_build_info": "gauge", "svc_snapshot_age_seconds": "gauge", "svc_kill_switch": "gauge",
 	}
 	labels := map[string][]string{ // classification labels only
 		"svc_recon_matched_total": nil, "svc_recon_missing_in_projection_total": nil,
@@ -79,8 +81,10 @@ func TestMetricsHaveTheContractsNamesAndTypes(t *testing.T) {
 		"svc_replica_ready": {"source"}, "svc_projection_trades_total": {"outcome", "path"},
 		"svc_price_ticks_late_total": nil,
 		"svc_price_feed_total":       {"outcome"}, "svc_gate_rejections_total": {"reason"},
-		"svc_orders_total": {"decision"},
-		"svc_cluster_role": {"role"},
+		"svc_orders_total":        {"decision"},
+		"svc_cluster_role":        {"role"},
+		"svc_http_requests_total": {"service", "route", "code"},
+		"svc_build_info":          {"version", "commit", "goversion"}, "svc_disk_free_bytes": nil,
 	}
 	in := install(t, t.TempDir())
 	day := newTradingDay(t, in.Core, *daySeed)

@@ -2,30 +2,29 @@ package installation
 
 import (
 	"crypto/tls"
+	"errors"
 	"log/slog"
 	"os"
 	"os/signal"
 	"sync/atomic"
 	"syscall"
-
-	"posttrade/app/settings"
 )
 
-// renewed is the TLS configuration of the services, whose certificate can be read again while they
+// renewed is the TLS configuration of listeners, whose certificate can be read again while they
 // serve. A connection keeps the certificate that it began with.
 type renewed struct {
-	c       *settings.Config
+	load    func() (*tls.Config, error)
 	current atomic.Pointer[tls.Config] // never changed, only replaced
 }
 
-// servicesTLS returns the configuration for the services' listeners and how to read the certificate
-// again; nil without TLS.
-func servicesTLS(c *settings.Config) (*tls.Config, *renewed, error) {
-	first, err := c.TLS()
+// listenerTLS returns the configuration for listeners, which load reads, and how to read the
+// certificate again; nil without TLS.
+func listenerTLS(load func() (*tls.Config, error)) (*tls.Config, *renewed, error) {
+	first, err := load()
 	if first == nil || err != nil {
 		return nil, nil, err
 	}
-	r := &renewed{c: c}
+	r := &renewed{load: load}
 	r.current.Store(first)
 	serving := first.Clone()
 	serving.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) {
@@ -36,7 +35,10 @@ func servicesTLS(c *settings.Config) (*tls.Config, *renewed, error) {
 
 // read reads the certificate and its key again. After an error the ones before stay.
 func (r *renewed) read() error {
-	next, err := r.c.TLS()
+	if r == nil {
+		return nil
+	}
+	next, err := r.load()
 	if err != nil {
 		return err
 	}
@@ -46,15 +48,13 @@ func (r *renewed) read() error {
 
 // reload reads again what can change while the server runs. It is all or nothing for each part.
 func (in *Installation) reload(log *slog.Logger) error {
-	var failed error
-	if r := in.listeners.renewed; r != nil {
-		failed = r.read()
-	}
+	l := in.listeners
+	failed := errors.Join(l.renewed.read(), l.adminRenewed.read())
 	if failed != nil {
 		log.Error("reload: what was in force stays", "error", failed)
 		return failed
 	}
-	log.Info("reloaded", "certificates", in.listeners.renewed != nil)
+	log.Info("reloaded", "certificates", l.renewed != nil || l.adminRenewed != nil)
 	return nil
 }
 

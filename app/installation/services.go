@@ -31,19 +31,19 @@ func openEdges(c *settings.Config, in *Installation,
 		return m, err
 	}
 	m = singleMetrics(k, orders)
-	m.More = together(m.More, in.scrubbing.metrics, in.past.metrics, in.evidence.metrics,
-		in.backups.Metrics)
+	m.More = together(m.More, in.processMetrics, in.scrubbing.metrics, in.past.metrics,
+		in.evidence.metrics, in.backups.Metrics)
 	if d != nil {
 		if err := openSources(c, in, verifier, &m, log); err != nil {
 			return m, err
 		}
 	}
-	// The registry shows the faults that the trade-processor counts. The trade-processor itself is
-	// made after the registry, because it shows the registry.
+	// The registry shows what the trade-processor counts. The trade-processor itself is made after the
+	// registry, because it shows the registry.
 	var processor *httpapi.TradeProcessor
-	m.Faults = append(m.Faults, func(emit func(service, fault string, count uint64)) {
+	m.Services = append(m.Services, func(to httpapi.Counts) {
 		if processor != nil {
-			processor.Faults(emit)
+			processor.Counted(to)
 		}
 	})
 	m.More = together(m.More, in.listeners.bodies.Metrics)
@@ -69,7 +69,8 @@ func openAdmin(c *settings.Config, in *Installation, verifier *gate.Verifier,
 	if err != nil {
 		return err
 	}
-	in.listeners.serve("admin", newAdmin(c, in, verifier, registry, log), listener, false)
+	in.listeners.serve("admin", newAdmin(c, in, verifier, registry, log), listener,
+		in.listeners.adminTLS)
 	return nil
 }
 
@@ -79,7 +80,7 @@ func openSources(c *settings.Config, in *Installation, verifier *gate.Verifier, 
 	d := in.Beside.Load()
 	accounts, securities := newSources(c, in, d, verifier, log)
 	m.More = together(m.More, d.metrics)
-	m.Faults = append(m.Faults, accounts.Faults, securities.Faults)
+	m.Services = append(m.Services, accounts.Counted, securities.Counted)
 	if err := in.listeners.start("account-service", accounts); err != nil {
 		return err
 	}
@@ -228,9 +229,8 @@ func newAdmin(c *settings.Config, in *Installation, verifier *gate.Verifier,
 		Extra: in.backups.Handlers(), OpenHealth: c.Bool("admin.open-health"),
 	}
 	if c.Bool("admin.token-guard") {
-		a.Admit = func(token string) (valid, admin bool) {
-			claims, err := verifier.Verify([]byte(token))
-			return err == nil, err == nil && claims.Admin
+		a.Admit = func(token string) (gate.Claims, error) {
+			return verifier.VerifyMetrics([]byte(token))
 		}
 	}
 	return httpapi.NewAdmin(a)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"strings"
 	"time"
 
 	"posttrade/app/engine"
@@ -27,6 +28,10 @@ func ServeToTheEnd(ctx context.Context, c *settings.Config, o engine.Options, st
 // serve starts the installation, waits for ctx or a failure, and stops it.
 func serve(ctx context.Context, c *settings.Config, o engine.Options, log *slog.Logger,
 	stdout io.Writer) error {
+	if exposed := c.Exposed(); c.String("profile") == "dev" && len(exposed) > 0 {
+		log.Warn("profile=dev answers other machines: anything there may place orders and mint tokens; "+
+			"use profile=production", "listeners", strings.Join(exposed, " "))
+	}
 	for {
 		if err := serveOnce(ctx, c, o, log, stdout); !restarts(err, log) {
 			return err

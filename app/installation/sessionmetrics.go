@@ -6,10 +6,10 @@ import (
 
 	"posttrade/app/engine"
 	"posttrade/app/stats"
-	"posttrade/httpapi"
 	"posttrade/matcher"
 	"posttrade/matcher/session"
 	"posttrade/matcher/session/wire"
+	"posttrade/ring/timing"
 )
 
 // sessionMetrics shows the counters of the shared-memory sessions.
@@ -70,28 +70,13 @@ func labelOf(s fmt.Stringer) string {
 	return strings.ReplaceAll(strings.ToLower(s.String()), " ", "_")
 }
 
-// withSessions adds the times of the sessions' commands to those of the edge.
-func withSessions(k *engine.Engine, edge func(emit func(string, httpapi.Distribution))) func(
-	emit func(string, httpapi.Distribution)) {
-	return func(emit func(string, httpapi.Distribution)) {
-		if edge != nil {
-			edge(emit)
-		}
-		emit(stats.SessionStage, distributionOf(k.Session.Metrics().Times))
-	}
-}
-
-// distributionOf is Times as a native histogram of four buckets to an octave. A bucket of Times is
-// an octave wide; its count goes into the bucket that holds its upper bound. The sum, and so a
-// mean, takes each command for the middle of its bucket.
-func distributionOf(times session.Times) httpapi.Distribution {
-	d := httpapi.Distribution{Schema: 2, Positive: map[int]int64{}}
+// distributionOf is Times as a histogram. A bucket of Times is an octave wide; its count goes into
+// the bucket that holds its upper bound. The sum, and so a mean, takes each command for the middle
+// of its bucket.
+func distributionOf(times session.Times) (d timing.Distribution) {
 	for b, n := range times {
-		if n > 0 {
-			d.Positive[stats.Bucket(stats.SessionBound(b).Seconds())-stats.Offset] += int64(n)
-			d.Count += n
-			d.Sum += float64(n) * stats.SessionMiddle(b).Seconds()
-		}
+		d.Add(n, stats.SessionBound(b))
+		d.Sum += float64(n) * stats.SessionMiddle(b).Seconds()
 	}
 	return d
 }

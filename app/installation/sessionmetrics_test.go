@@ -38,10 +38,10 @@ func TestSessionTimesAsAHistogram(t *testing.T) {
 	}
 	d := distributionOf(times)
 	var n int64
-	for _, count := range d.Positive {
+	for _, count := range d.Native {
 		n += count
 	}
-	if d.Count != times.Count() || n != int64(d.Count) || d.Schema != 2 {
+	if d.Count != times.Count() || n != int64(d.Count) {
 		t.Errorf("count %d, in buckets %d, want %d", d.Count, n, times.Count())
 	}
 	for b := range session.TimeBuckets - 1 {
@@ -51,7 +51,7 @@ func TestSessionTimesAsAHistogram(t *testing.T) {
 			t.Errorf("bucket %d, up to %v, is counted up to %v", b, stats.SessionBound(b), bound)
 		}
 	}
-	if d := distributionOf(session.Times{}); d.Count != 0 || d.Sum != 0 || len(d.Positive) != 0 {
+	if d := distributionOf(session.Times{}); d.Count != 0 || d.Sum != 0 || len(d.Native) != 0 {
 		t.Errorf("nothing was timed: %+v", d)
 	}
 }

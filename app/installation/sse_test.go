@@ -2,6 +2,7 @@ package installation
 
 import (
 	"bufio"
+	"cmp"
 	"crypto/tls"
 	"encoding/json"
 	"fmt"
@@ -19,8 +20,9 @@ type sse struct {
 	t      testing.TB
 	answer *http.Response
 	lines  *bufio.Reader
-	lastID string
-	cancel func()
+	// The IDs that the stream has named first and last; lastID begins as the one that was asked for.
+	firstID, lastID string
+	cancel          func()
 }
 
 // sseEvent is one event as a browser would dispatch it.
@@ -63,7 +65,13 @@ func openFeed(t testing.TB, base, token, query, lastID string) *sse {
 		text, _ := io.ReadAll(answer.Body)
 		t.Fatalf("feed %s: %d %s", query, answer.StatusCode, text)
 	}
-	return &sse{t: t, answer: answer, lines: bufio.NewReader(answer.Body), lastID: lastID,
+	s := newSSE(answer, lastID)
+	s.t = t
+	return s
+}
+
+func newSSE(answer *http.Response, lastID string) *sse {
+	return &sse{answer: answer, lines: bufio.NewReader(answer.Body), lastID: lastID,
 		cancel: func() { answer.Body.Close() }}
 }
 
@@ -78,17 +86,20 @@ func (s *sse) read() (e sseEvent, err error) {
 		value = strings.TrimPrefix(value, " ")
 		switch {
 		case line != "\n" && name == "id":
-			e.id, s.lastID = value, value
+			e.id = value
 		case name == "event":
 			e.kind = value
 		case name == "data":
 			e.data += value
 		case line != "\n":
 			return e, fmt.Errorf("line %q", line)
-		case e.data == "":
-			e = sseEvent{} // sets the id only
 		default:
-			return e, json.Unmarshal([]byte(e.data), &e.body)
+			s.lastID = cmp.Or(e.id, s.lastID)
+			s.firstID = cmp.Or(s.firstID, e.id)
+			if e.data != "" { // else it sets the id only
+				return e, json.Unmarshal([]byte(e.data), &e.body)
+			}
+			e = sseEvent{}
 		}
 	}
 }

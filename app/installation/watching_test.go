@@ -16,6 +16,7 @@ import (
 	"posttrade/app/stats"
 	"posttrade/app/top"
 	"posttrade/httpapi"
+	"posttrade/ring/timing"
 )
 
 // TestFiguresAreThoseOfTheInstallation compares the file with the figures of the parts themselves.
@@ -153,7 +154,7 @@ var answeredEdge = httpapi.Metrics{
 		emit("rejected", 3)
 		emit("duplicate", 2)
 	},
-	Latencies: func(emit func(string, httpapi.Distribution)) {
-		emit("http", httpapi.Distribution{Count: 10, Sum: 0.25, Positive: map[int]int64{0: 10}})
+	Latencies: func(emit func(string, timing.Distribution)) {
+		emit("http", timing.Distribution{Count: 10, Sum: 0.25, Native: map[int]int64{0: 10}})
 	},
 }

@@ -5,12 +5,9 @@ import (
 	"crypto/tls"
 	"fmt"
 	"math"
-	"net"
 	"net/url"
 	"path/filepath"
-	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"posttrade/httpapi"
@@ -49,6 +46,9 @@ var List = []Setting{
 	{"console.hosts", "", hostNames, "localhost, addresses, names of http.tls-cert",
 		"further host names under which browsers reach the console"},
 	{"admin.token-guard", "false", boolean, "", "ask for an admin token on the admin listener"},
+	{"admin.tls-cert", "", text, "no TLS",
+		"certificate chain (PEM) of the admin listener; production needs one beyond loopback"},
+	{"admin.tls-key", "", text, "no TLS", "private key (PEM) of admin.tls-cert"},
 	{"admin.open-health", "true", boolean, "",
 		"under the guard, answer /readyz without a token too, then without details"},
 	{"order-matcher.path-prefix", "", pathPrefix, "none",
@@ -211,172 +211,6 @@ var List = []Setting{
 
 const dayMillis = 24 * 60 * 60 * 1000
 
-// serviceListeners are the settings that name a port of orders or trades.
-var serviceListeners = []string{
-	"order-matcher.listen", "trade-processor.listen", "account-service.listen",
-	"reference-data.listen",
-}
-
-// check refuses what no setting can detect alone: combinations, and what the profile forbids. Every
-// message names a setting.
-func (c *Config) check() error {
-	if (c.String("http.tls-cert") == "") != (c.String("http.tls-key") == "") {
-		return Usagef("http.tls-cert and http.tls-key: set both or none")
-	}
-	if c.String("auth.jwt.secret") != "" && c.String("auth.jwt.secret-file") != "" {
-		return Usagef("auth.jwt.secret-file: auth.jwt.secret is set too: set one of them")
-	}
-	if !loopback(c.Addr("admin.listen")) && !c.Bool("admin.token-guard") {
-		return Usagef(
-			"admin.listen: %s is not a loopback address; set admin.token-guard=true to allow it",
-			c.Addr("admin.listen"))
-	}
-	if err := c.checkConsole(); err != nil {
-		return err
-	}
-	if err := c.checkCluster(); err != nil {
-		return err
-	}
-	if c.String("profile") != "production" {
-		return nil
-	}
-	return c.checkProduction()
-}
-
-// holdsSecret reports a setting whose value must not be seen: a secret, or a URL with a password.
-func (c *Config) holdsSecret(s *Setting) bool {
-	if s.Kind.url {
-		at, err := url.Parse(c.String(s.Name))
-		if err != nil || at.User == nil {
-			return false
-		}
-		_, has := at.User.Password()
-		return has
-	}
-	return s.Kind.secret && c.String(s.Name) != ""
-}
-
-// checkConsole refuses a console on which any machine could sign in, or whose tokens would go
-// over the network in the clear.
-func (c *Config) checkConsole() error {
-	at := c.String("console.listen")
-	switch {
-	case at == "" || loopback(at):
-		return nil
-	case c.String("profile") != "production":
-		return Usagef("console.listen: %s is not a loopback address; profile=dev keeps the console there",
-			at)
-	case c.String("http.tls-cert") == "" && !c.Bool("http.behind-proxy"):
-		return Usagef("console.listen: profile=production needs http.tls-cert or http.behind-proxy on "+
-			"the public address %s", at)
-	}
-	return nil
-}
-
-func (c *Config) checkProduction() error {
-	for i := range List { // every process of the machine can read a command line
-		name := List[i].Name
-		if c.Source(name) == "flag" && c.holdsSecret(&List[i]) {
-			return Usagef("%s: profile=production needs it in a file or the environment, not in a flag",
-				name)
-		}
-	}
-	for _, name := range []string{"risk.entitlement.enforced", "reference.write-auth.enforced"} {
-		if !c.Bool(name) {
-			return Usagef("%s: profile=production needs true", name)
-		}
-	}
-	for _, name := range serviceListeners {
-		if !loopback(c.Addr(name)) && c.String("http.tls-cert") == "" && !c.Bool("http.behind-proxy") {
-			return Usagef(
-				"%s: profile=production needs http.tls-cert or http.behind-proxy on the public address %s",
-				name, c.Addr(name))
-		}
-	}
-	if m := c.String("auth.dev-token.master-secret"); m != "" && len(m) < 32 {
-		return Usagef("auth.dev-token.master-secret: profile=production needs at least 32 bytes")
-	}
-	return nil
-}
-
-func (c *Config) checkCluster() error {
-	list, id := c.Members(), c.Int("cluster.member-id")
-	switch durability := c.String("journal.durability"); {
-	case len(list) == 0 && durability == "quorum":
-		return Usagef("journal.durability: quorum needs cluster.members")
-	case len(list) > 0 && durability == "os":
-		return Usagef("journal.durability: in a cluster it is quorum: on stable storage of a majority")
-	case len(list) == 0 && id == 0:
-		return nil
-	case len(list) == 0:
-		return Usagef("cluster.member-id: needs cluster.members")
-	case id == 0:
-		return Usagef("cluster.members: needs cluster.member-id")
-	}
-	self := strconv.Itoa(id)
-	if !slices.ContainsFunc(list, func(m quorum.Member) bool { return m.ID == self }) {
-		return Usagef("cluster.member-id: %d is not in cluster.members", id)
-	}
-	if c.Bool("sidecars.enabled") {
-		for _, name := range []string{"database.url", "nats.url"} {
-			if c.String(name) == "" {
-				return Usagef("%s: a cluster with sidecars.enabled=true needs it", name)
-			}
-		}
-	}
-	return c.checkMemberTLS(list)
-}
-
-// WritesNeedAdmin reports that changes of accounts and stocks need an admin token, and why. On
-// loopback they need one when the setting says so. When other machines can reach the services, the
-// setting cannot switch this off: each record would take room in the engine for good. The services
-// of a member can be reached through every other member, and a proxy's callers come from anywhere.
-func (c *Config) WritesNeedAdmin() (needs bool, why string) {
-	switch {
-	case c.Bool("reference.write-auth.enforced"):
-		return true, "reference.write-auth.enforced=true"
-	case c.String("profile") == "production":
-		return true, "profile=production"
-	case c.Bool("http.behind-proxy"):
-		return true, "http.behind-proxy=true"
-	}
-	for _, name := range []string{"account-service.listen", "reference-data.listen"} {
-		if !loopback(c.Addr(name)) {
-			return true, name + "=" + c.Addr(name)
-		}
-	}
-	for _, m := range c.Members() {
-		if !loopback(m.HTTP) {
-			return true, "cluster.members: member " + m.ID + " is at " + m.HTTP
-		}
-	}
-	return false, ""
-}
-
-// checkMemberTLS refuses members that would connect to each other without TLS.
-func (c *Config) checkMemberTLS(list []quorum.Member) error {
-	set := 0
-	for _, name := range memberTLS {
-		if c.String(name) != "" {
-			set++
-		}
-	}
-	if set != 0 && set != len(memberTLS) {
-		return Usagef("%s: set all three or none", strings.Join(memberTLS, ", "))
-	}
-	for _, m := range list {
-		if set == 0 && !quorum.IsLoopback(m.Raft) {
-			return Usagef(
-				"cluster.members: member %s at %s needs cluster.tls-cert: only loopback addresses may do without",
-				m.ID, m.Raft)
-		}
-	}
-	return nil
-}
-
-// memberTLS are the settings of the port on which members connect to each other.
-var memberTLS = []string{"cluster.tls-cert", "cluster.tls-key", "cluster.tls-ca"}
-
 // Clustered reports that this process is one of several members.
 func (c *Config) Clustered() bool { return len(c.Members()) > 0 }
 
@@ -407,14 +241,25 @@ func (c *Config) JournalDurability() string {
 	return c.String("journal.durability")
 }
 
+// The settings of a certificate and its key begin with one of these.
+const (
+	servicesTLS = "http.tls"
+	adminTLS    = "admin.tls"
+)
+
 // TLS loads the certificate of the service listeners, or nil without one.
-func (c *Config) TLS() (*tls.Config, error) {
-	if c.String("http.tls-cert") == "" {
+func (c *Config) TLS() (*tls.Config, error) { return c.listenerTLS(servicesTLS) }
+
+// AdminTLS loads the certificate of the admin listener, or nil without one.
+func (c *Config) AdminTLS() (*tls.Config, error) { return c.listenerTLS(adminTLS) }
+
+func (c *Config) listenerTLS(of string) (*tls.Config, error) {
+	if c.String(of+"-cert") == "" {
 		return nil, nil
 	}
-	pair, err := tls.LoadX509KeyPair(c.String("http.tls-cert"), c.String("http.tls-key"))
+	pair, err := tls.LoadX509KeyPair(c.String(of+"-cert"), c.String(of+"-key"))
 	if err != nil {
-		return nil, fmt.Errorf("http.tls-cert: %w", err)
+		return nil, fmt.Errorf("%s-cert: %w", of, err)
 	}
 	return &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}, nil
 }
@@ -487,20 +332,6 @@ func (c *Config) ExtractSink() string {
 		return s
 	}
 	return c.InDataDir("extracts")
-}
-
-// loopback reports whether only this machine can reach addr. A host name other than localhost
-// counts as public, because it may resolve to any address.
-func loopback(addr string) bool {
-	host, _, err := net.SplitHostPort(addr)
-	if err != nil {
-		return false
-	}
-	if strings.EqualFold(host, "localhost") {
-		return true
-	}
-	ip := net.ParseIP(host)
-	return ip != nil && ip.IsLoopback()
 }
 
 // Masked returns a value in a form that may be shown: secrets as stars, the password of a URL as

@@ -1,6 +1,7 @@
 package settings
 
 import (
+	"crypto/tls"
 	"errors"
 	"os"
 	"path/filepath"
@@ -300,6 +301,8 @@ func TestCombinationsAreChecked(t *testing.T) {
 		want string // empty: allowed
 	}{
 		{"certificate without key", []string{"http.tls-cert", "c.pem"}, "http.tls-cert and http.tls-key"},
+		{"admin key without certificate", []string{"admin.tls-key", "k.pem"},
+			"admin.tls-cert and admin.tls-key"},
 		{"two sources of a secret", []string{"auth.jwt.secret", strings.Repeat("s", 32),
 			"auth.jwt.secret-file", "keys"}, "auth.jwt.secret-file"},
 		{"public admin", []string{"admin.listen", "0.0.0.0:18111"}, "admin.listen"},
@@ -380,6 +383,13 @@ func TestProductionRefusesUnsafeSettings(t *testing.T) {
 			"true"}, ""},
 		{"public with TLS", []string{"order-matcher.listen", "0.0.0.0:1", "http.tls-cert", "c",
 			"http.tls-key", "k"}, ""},
+		{"public admin without TLS", []string{"admin.listen", "0.0.0.0:1", "admin.token-guard", "true"},
+			"admin.tls-cert"},
+		{"public admin with the services' TLS alone", []string{"admin.listen", ":1",
+			"admin.token-guard", "true", "http.tls-cert", "c", "http.tls-key", "k",
+			"http.behind-proxy", "true"}, "admin.tls-cert"},
+		{"public admin with TLS", []string{"admin.listen", "0.0.0.0:1", "admin.token-guard", "true",
+			"admin.tls-cert", "c", "admin.tls-key", "k"}, ""},
 		{"short master secret", []string{"auth.dev-token.master-secret", "short"},
 			"auth.dev-token.master-secret"},
 	}
@@ -398,11 +408,15 @@ func TestProductionRefusesUnsafeSettings(t *testing.T) {
 }
 
 func TestTLSComesFromItsFiles(t *testing.T) {
-	if got, err := mustConfig(t).TLS(); got != nil || err != nil {
-		t.Errorf("without a certificate: %v, %v", got, err)
-	}
-	_, err := mustConfig(t, "http.tls-cert", "absent.pem", "http.tls-key", "absent.pem").TLS()
-	if err == nil || !strings.Contains(err.Error(), "http.tls-cert") {
-		t.Errorf("got %v, want an error that names http.tls-cert", err)
+	for of, load := range map[string]func(*Config) (*tls.Config, error){
+		servicesTLS: (*Config).TLS, adminTLS: (*Config).AdminTLS,
+	} {
+		if got, err := load(mustConfig(t)); got != nil || err != nil {
+			t.Errorf("%s without a certificate: %v, %v", of, got, err)
+		}
+		_, err := load(mustConfig(t, of+"-cert", "absent.pem", of+"-key", "absent.pem"))
+		if err == nil || !strings.Contains(err.Error(), of+"-cert") {
+			t.Errorf("got %v, want an error that names %s-cert", err, of)
+		}
 	}
 }

@@ -5,33 +5,42 @@ import (
 	"runtime/debug"
 )
 
+// Release is the release that this source is, or is becoming: see CHANGELOG.md.
+const Release = "0.4.0-dev"
+
 // BuildCommit is set by the linker; see the Makefile.
 var BuildCommit string
 
-// Version is one line: name, commit, Go version, platform.
-func Version() string {
-	commit, goVersion, goos, goarch, dirty := BuildCommit, "", "", "", ""
-	if info, ok := debug.ReadBuildInfo(); ok {
-		goVersion = info.GoVersion
-		for _, s := range info.Settings {
-			switch s.Key {
-			case "vcs.revision":
-				if commit == "" {
-					commit = s.Value[:min(12, len(s.Value))]
-				}
-			case "vcs.modified":
-				if s.Value == "true" && BuildCommit == "" {
-					dirty = "-dirty"
-				}
-			case "GOOS":
-				goos = s.Value
-			case "GOARCH":
-				goarch = s.Value
-			}
+// Build says what a binary was made from.
+type Build struct{ Commit, Go, Platform string }
+
+// ReadBuild reads what the linker and the go command have written into this binary.
+func ReadBuild() Build {
+	b := Build{Commit: BuildCommit}
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		info = &debug.BuildInfo{}
+	}
+	b.Go = info.GoVersion
+	of := make(map[string]string, len(info.Settings))
+	for _, s := range info.Settings {
+		of[s.Key] = s.Value
+	}
+	b.Platform = of["GOOS"] + "/" + of["GOARCH"]
+	if revision := of["vcs.revision"]; b.Commit == "" && revision != "" {
+		b.Commit = revision[:min(12, len(revision))]
+		if of["vcs.modified"] == "true" {
+			b.Commit += "-dirty"
 		}
 	}
-	if commit == "" {
-		commit = "unknown"
+	if b.Commit == "" {
+		b.Commit = "unknown"
 	}
-	return fmt.Sprintf("posttrade %s%s %s %s/%s", commit, dirty, goVersion, goos, goarch)
+	return b
+}
+
+// Version is one line: name, commit, Go version, platform.
+func Version() string {
+	b := ReadBuild()
+	return fmt.Sprintf("posttrade %s %s %s", b.Commit, b.Go, b.Platform)
 }

@@ -6,6 +6,7 @@ import (
 
 	"posttrade/journal"
 	"posttrade/matcher/session"
+	"posttrade/ring/timing"
 )
 
 // Clock says when the figures were taken.
@@ -149,6 +150,13 @@ const (
 	buckets = 160
 	Offset  = 120 // the bucket that ends at one second
 )
+
+// Take adds what d has counted. Its buckets are the same, by the exponent of their bound.
+func (t *Distribution) Take(d timing.Distribution) {
+	for at, n := range d.Native {
+		t[min(max(at+Offset, 0), buckets-1)] += uint64(n)
+	}
+}
 
 // Bound is the upper bound of a bucket.
 func Bound(bucket int) time.Duration {

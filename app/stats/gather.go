@@ -9,10 +9,11 @@ import (
 	"posttrade/journal"
 	"posttrade/matcher/session"
 	"posttrade/matcher/session/wire"
+	"posttrade/ring/timing"
 )
 
-// SessionStage is the name of the sessions among the latencies.
-const SessionStage = "session"
+// answerStage is the name of the edge's answers among the latencies of httpapi.Metrics.
+const answerStage = "http"
 
 // SessionReader reads the sessions. It uses the same memory every time.
 type SessionReader struct {
@@ -121,14 +122,12 @@ func (a *Answers) lookAnswers(m httpapi.Metrics) {
 		})
 	}
 	if m.Latencies != nil {
-		m.Latencies(func(stage string, d httpapi.Distribution) {
-			if stage == SessionStage {
-				return // sessions have their own block
+		m.Latencies(func(stage string, d timing.Distribution) {
+			if stage != answerStage {
+				return // the others have blocks of their own
 			}
 			a.SumNanos += uint64(d.Sum * 1e9)
-			for at, n := range d.Positive { // the same buckets, by the exponent of their bound
-				a.Latency[min(max(at+Offset, 0), buckets-1)] += uint64(n)
-			}
+			a.Latency.Take(d)
 		})
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"posttrade/matcher"
 	"posttrade/matcher/session"
 	"posttrade/matcher/session/wire"
+	"posttrade/ring/timing"
 )
 
 // TestSessionsAreCountedByWhatBecameOfTheirCommands copies a server's counters.
@@ -75,11 +76,11 @@ var edgeFigures = httpapi.Metrics{
 		emit("duplicate", 2)
 		emit("some later decision", 9)
 	},
-	Latencies: func(emit func(string, httpapi.Distribution)) {
-		emit("http", httpapi.Distribution{Count: 10, Sum: 0.25,
-			Positive: map[int]int64{0: 4, -40: 6, -500: 1, 500: 1}})
+	Latencies: func(emit func(string, timing.Distribution)) {
+		emit("http", timing.Distribution{Count: 10, Sum: 0.25,
+			Native: map[int]int64{0: 4, -40: 6, -500: 1, 500: 1}})
 		// these are not answers of the edge
-		emit(SessionStage, httpapi.Distribution{Count: 1, Sum: 1, Positive: map[int]int64{0: 1}})
+		emit("session", timing.Distribution{Count: 1, Sum: 1, Native: map[int]int64{0: 1}})
 	},
 }
 

@@ -155,7 +155,16 @@ func backupSource(c *settings.Config, server, tokenFile string) (backup.Source, 
 	if err != nil {
 		return nil, err
 	}
-	return backups.NewRemote("http://"+feeds.Reachable(at), token, nil), nil
+	adminTLS, err := c.AdminTLS()
+	if err != nil {
+		return nil, err
+	}
+	scheme := "http://"
+	if adminTLS != nil {
+		scheme = "https://"
+	}
+	return backups.NewRemote(scheme+feeds.Reachable(at), token,
+		feeds.Pinned("admin.tls-cert", adminTLS)), nil
 }
 
 const restoreUsage = "restore DIR [DIR2...] --data.dir=NEW [flags]"

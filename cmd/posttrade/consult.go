@@ -47,7 +47,7 @@ func consulting(c *settings.Config, service string, life time.Duration,
 	token := gate.Mint(secret, gate.Claims{Subject: "operator", Admin: true},
 		c.String("auth.jwt.issuer"), life, now)
 	return client.Config{Address: feeds.Reachable(at), TLS: serverTLS != nil,
-		TLSConfig: feeds.Pinned(serverTLS), Token: token}, nil
+		TLSConfig: feeds.Pinned("http.tls-cert", serverTLS), Token: token}, nil
 }
 
 // listenerOf is the address of a listener of the server that runs on data.dir.

@@ -16,20 +16,35 @@ import (
 // maxTokenTTL is the longest life of a token, as for POST /auth/dev-token.
 const maxTokenTTL = 24 * time.Hour
 
+// maxMetricsTTL is the longest life of a token for metrics, which a scraper's configuration holds.
+const maxMetricsTTL = 400 * 24 * time.Hour
+
 // runToken mints an access token with the local secret and prints it.
 func runToken(args []string, stdout, stderr io.Writer) int {
-	f := newFlags("token --subject=name [--accounts=1,2] [--admin] [--ttl=1h] [flags]",
+	f := newFlags("token --subject=name [--accounts=1,2] [--admin] [--metrics] [--ttl=1h] [flags]",
 		"Mints an access token with the secret of this installation (auth.jwt.secret, or the one in\n"+
 			"data.dir, which is made when there is none) and prints it.")
 	subject := f.String("subject", "", "who the token speaks for (`name`)")
 	accounts := f.String("accounts", "", "accounts the token is entitled to (`ids`, comma separated)")
 	admin := f.Bool("admin", false, "entitle to the cross-account endpoints, and to every account")
-	ttl := f.Duration("ttl", time.Hour, "how `long` the token lives, 1s..24h")
+	metrics := f.Bool("metrics", false,
+		"for a scraper: opens /metrics and /readyz of the admin listener alone; lives up to 9600h")
+	ttl := f.Duration("ttl", time.Hour, "how `long` the token lives, 1s..24h; with --metrics 9600h")
 	cfg, err := f.read(args, 0, stdout)
 	if err != nil {
 		return settings.Exit(stderr, err)
 	}
-	token, err := mintToken(cfg, *subject, *accounts, *admin, *ttl, time.Now())
+	if *metrics && !f.given("subject") {
+		*subject = "metrics"
+	}
+	if *metrics && !f.given("ttl") {
+		*ttl = maxMetricsTTL
+	}
+	claims, err := readClaims(*subject, *accounts, *admin, *metrics)
+	if err != nil {
+		return settings.Exit(stderr, err)
+	}
+	token, err := mintToken(cfg, claims, *ttl, time.Now())
 	if err != nil {
 		return settings.Exit(stderr, err)
 	}
@@ -37,27 +52,39 @@ func runToken(args []string, stdout, stderr io.Writer) int {
 	return settings.ExitOK
 }
 
-// mintToken checks the claims and signs them.
-func mintToken(cfg *settings.Config, subject, accounts string, admin bool, ttl time.Duration,
-	now time.Time) (string, error) {
+// readClaims checks what the token shall say.
+func readClaims(subject, accounts string, admin, metrics bool) (gate.Claims, error) {
 	if !validSubject(subject) {
-		return "", settings.Usagef("--subject: %s is not a name of 1 to 128 printable bytes",
+		return gate.Claims{}, settings.Usagef("--subject: %s is not a name of 1 to 128 printable bytes",
 			settings.Printable(subject))
 	}
 	ids, err := settings.ParseAccountIDs(accounts)
 	if err != nil {
-		return "", settings.Usagef("--accounts: %s is not %s", settings.Printable(accounts),
+		return gate.Claims{}, settings.Usagef("--accounts: %s is not %s", settings.Printable(accounts),
 			settings.AccountIDs.Allowed)
 	}
-	if ttl < time.Second || ttl > maxTokenTTL {
-		return "", settings.Usagef("--ttl: %s is not 1s..24h", ttl)
+	if metrics && (admin || accounts != "") {
+		return gate.Claims{}, settings.Usagef("--metrics: such a token has no accounts and is no " +
+			"admin's: leave out --accounts and --admin")
+	}
+	return gate.Claims{Subject: subject, Admin: admin, Metrics: metrics,
+		Accounts: slices.Sorted(slices.Values(ids.([]uint32)))}, nil
+}
+
+// mintToken signs the claims.
+func mintToken(cfg *settings.Config, claims gate.Claims, ttl time.Duration,
+	now time.Time) (string, error) {
+	longest := maxTokenTTL
+	if claims.Metrics {
+		longest = maxMetricsTTL
+	}
+	if ttl < time.Second || ttl > longest {
+		return "", settings.Usagef("--ttl: %s is not 1s..%.0fh", ttl, longest.Hours())
 	}
 	secret, err := cfg.JWTSecret()
 	if err != nil {
 		return "", err
 	}
-	claims := gate.Claims{Subject: subject, Admin: admin,
-		Accounts: slices.Sorted(slices.Values(ids.([]uint32)))}
 	token := gate.Mint(secret, claims, cfg.String("auth.jwt.issuer"), ttl, now)
 	if len(token) > gate.MaxTokenBytes {
 		return "", settings.Usagef("--accounts: a token of %d bytes is longer than %d", len(token),

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"slices"
 	"strconv"
 	"strings"
@@ -8,13 +9,14 @@ import (
 	"time"
 
 	"posttrade/app/apptest"
+	"posttrade/app/settings"
 	"posttrade/matcher/gate"
 )
 
 func TestMintedTokenIsTheServersOwn(t *testing.T) {
 	c := apptest.Settled(t, "data.dir", t.TempDir(), "auth.jwt.issuer", "here")
 	now := time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
-	token, err := mintToken(c, "alice", "7, 3", true, time.Hour, now)
+	token, err := mintFor(c, "alice", "7, 3", true, false, time.Hour, now)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,8 +66,60 @@ func TestTokenRefusesBadClaims(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			_, err := mintToken(c, tt.subject, tt.accounts, false, tt.ttl, time.Now())
+			_, err := mintFor(c, tt.subject, tt.accounts, false, false, tt.ttl, time.Now())
 			apptest.WantUsageError(t, err, tt.want)
 		})
+	}
+}
+
+// mintFor reads the claims and mints, as the command does.
+func mintFor(c *settings.Config, subject, accounts string, admin, metrics bool, ttl time.Duration,
+	now time.Time) (string, error) {
+	claims, err := readClaims(subject, accounts, admin, metrics)
+	if err != nil {
+		return "", err
+	}
+	return mintToken(c, claims, ttl, now)
+}
+
+// TestMetricsTokenLivesLongAndOpensNothingElse: 400 days, no accounts, no admin, and the services
+// refuse it.
+func TestMetricsTokenLivesLongAndOpensNothingElse(t *testing.T) {
+	c := apptest.Settled(t, "data.dir", t.TempDir())
+	var out, errs strings.Builder
+	if code := runToken([]string{"--metrics", "--data.dir=" + c.String("data.dir")}, &out,
+		&errs); code != settings.ExitOK {
+		t.Fatalf("exit %d: %s", code, errs.String())
+	}
+	secret, err := c.JWTSecret()
+	if err != nil {
+		t.Fatal(err)
+	}
+	clock := time.Now().Add(maxMetricsTTL - time.Hour)
+	v, err := gate.NewVerifier(secret, "", 0, func() time.Time { return clock })
+	if err != nil {
+		t.Fatal(err)
+	}
+	token := []byte(strings.TrimSpace(out.String()))
+	claims, err := v.VerifyMetrics(token)
+	if err != nil || claims.Subject != "metrics" || claims.Admin || len(claims.Accounts) != 0 {
+		t.Errorf("claims %+v, %v", claims, err)
+	}
+	if _, err := v.Verify(token); !errors.Is(err, gate.ErrTokenMetrics) {
+		t.Errorf("a service takes it: %v", err)
+	}
+	clock = clock.Add(2 * time.Hour)
+	if _, err := v.VerifyMetrics(token); !errors.Is(err, gate.ErrTokenExpired) {
+		t.Errorf("after 400 days: %v", err)
+	}
+	for _, tt := range []struct {
+		accounts string
+		admin    bool
+		ttl      time.Duration
+		want     string
+	}{{"1", false, time.Hour, "--metrics"}, {"", true, time.Hour, "--metrics"},
+		{"", false, maxMetricsTTL + time.Second, "--ttl: 9600h0m1s is not 1s..9600h"}} {
+		_, err := mintFor(c, "scraper", tt.accounts, tt.admin, true, tt.ttl, time.Now())
+		apptest.WantUsageError(t, err, tt.want)
 	}
 }

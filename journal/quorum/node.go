@@ -20,6 +20,7 @@ import (
 	"posttrade/journal"
 	"posttrade/matcher"
 	"posttrade/ring"
+	"posttrade/ring/timing"
 )
 
 var (
@@ -126,7 +127,7 @@ type Node struct {
 	leads   atomic.Bool
 	leader  atomic.Pointer[lead] // the last one that was agreed
 	admits  admissions
-	commits commitTimes
+	commits timing.Latency
 
 	ctx      context.Context
 	cancel   context.CancelFunc

@@ -97,7 +97,7 @@ func (n *Node) reap(flight <-chan pending) {
 		err := p.future.Error()
 		switch {
 		case err == nil:
-			n.commits.observe(time.Since(p.begun))
+			n.commits.Record(int64(time.Since(p.begun)))
 		case errors.Is(err, raft.ErrNotLeader), errors.Is(err, raft.ErrLeadershipTransferInProgress),
 			p.future.Index() == 0:
 			n.refuse(p.refs) // it was never in the log

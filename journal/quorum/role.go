@@ -1,10 +1,10 @@
 package quorum
 
 import (
-	"math"
 	"sync"
 	"sync/atomic"
-	"time"
+
+	"posttrade/ring/timing"
 
 	"github.com/hashicorp/raft"
 )
@@ -142,32 +142,5 @@ func (n *Node) Compact(keep uint64) error {
 	return n.raft.Snapshot().Error()
 }
 
-// CommitBuckets are the upper bounds of the buckets of Status.Commits, in seconds.
-var CommitBuckets = [...]float64{
-	.0001, .0002, .0005, .001, .002, .005, .01, .02, .05, .1, .2, .5, 1, math.Inf(1),
-}
-
-// commitTimes count how long entries took from proposal to agreement and application.
-type commitTimes struct {
-	buckets [len(CommitBuckets)]atomic.Uint64
-	nanos   atomic.Uint64
-}
-
-func (c *commitTimes) observe(d time.Duration) {
-	c.nanos.Add(uint64(d))
-	for i := range CommitBuckets {
-		if d.Seconds() <= CommitBuckets[i] {
-			c.buckets[i].Add(1)
-			return
-		}
-	}
-}
-
-// Commits is how long entries of this member took from proposal to agreement: the
-// number in each bucket, and the sum of seconds.
-func (n *Node) Commits() (counts [len(CommitBuckets)]uint64, seconds float64) {
-	for i := range counts {
-		counts[i] = n.commits.buckets[i].Load()
-	}
-	return counts, time.Duration(n.commits.nanos.Load()).Seconds()
-}
+// Commits is how long entries of this member took from proposal to agreement and application.
+func (n *Node) Commits() timing.Distribution { return n.commits.Distribution() }

@@ -11,6 +11,7 @@ type Claims struct {
 	Subject  string
 	Admin    bool
 	Accounts []uint32 // ascending, each once
+	Metrics  bool     // the token reads metrics and does nothing else
 }
 
 // Entitled reports whether the caller may act for an account: an admin for any account, every other
@@ -84,6 +85,8 @@ func readPayload(r *strictjson.Reader, b []byte) (payload, error) {
 			p.claims.Accounts = readAccounts(r)
 		case "admin":
 			p.claims.Admin = r.Bool()
+		case "metrics":
+			p.claims.Metrics = r.Bool()
 		case "exp":
 			p.expires, p.hasExp = r.Int(), true
 		case "nbf":
@@ -103,6 +106,8 @@ func readPayload(r *strictjson.Reader, b []byte) (payload, error) {
 	case r.End() != nil, !p.hasExp, len(p.subject) == 0:
 		return payload{}, ErrTokenClaims
 	case p.hasSub && p.hasOther && string(p.subject) != string(p.otherSub):
+		return payload{}, ErrTokenClaims
+	case p.claims.Metrics && (p.claims.Admin || len(p.claims.Accounts) > 0):
 		return payload{}, ErrTokenClaims
 	}
 	p.claims.Subject = string(p.subject)

@@ -29,6 +29,7 @@ var (
 	ErrTokenIssuer    = errors.New("token of another issuer")
 	ErrTokenExpired   = errors.New("token has expired")
 	ErrTokenEarly     = errors.New("token is not valid yet")
+	ErrTokenMetrics   = errors.New("token is for metrics alone")
 )
 
 // Errors of NewVerifier.
@@ -107,11 +108,21 @@ func NewVerifier(secret []byte, issuer string, leeway time.Duration,
 }
 
 // Verify returns the claims of a token in compact form that is signed with
-// HS256, complete and valid now. The signature is judged before any claim is read.
+// HS256, complete and valid now. The signature is judged before any claim is read. A token for
+// metrics is refused with ErrTokenMetrics: only VerifyMetrics takes it.
 //
 // The errors are the ErrToken sentinels, unwrapped. It does not allocate for a token that was
 // verified before, or that is refused before its claims are read.
 func (v *Verifier) Verify(token []byte) (Claims, error) {
+	claims, err := v.VerifyMetrics(token)
+	if err == nil && claims.Metrics {
+		return Claims{}, ErrTokenMetrics
+	}
+	return claims, err
+}
+
+// VerifyMetrics is Verify for what a token for metrics opens too.
+func (v *Verifier) VerifyMetrics(token []byte) (Claims, error) {
 	if len(token) > MaxTokenBytes {
 		return Claims{}, ErrTokenLength
 	}
@@ -216,9 +227,10 @@ func Mint(secret []byte, c Claims, issuer string, ttl time.Duration, now time.Ti
 		Subject  string   `json:"sub"`
 		Accounts []uint32 `json:"accounts"`
 		Admin    bool     `json:"admin"`
+		Metrics  bool     `json:"metrics,omitempty"`
 		IssuedAt int64    `json:"iat"`
 		Expires  int64    `json:"exp"`
-	}{issuer, c.Subject, accounts, c.Admin, now.Unix(), now.Add(ttl).Unix()})
+	}{issuer, c.Subject, accounts, c.Admin, c.Metrics, now.Unix(), now.Add(ttl).Unix()})
 	if err != nil {
 		panic(fmt.Sprintf("gate: claims of plain types do not marshal: %v", err))
 	}

@@ -129,7 +129,7 @@ func NewSnapshotFetcher(
 	f := &snapshotFetcher{client: &http.Client{}, scheme: "http", token: token, room: room}
 	if serverTLS != nil {
 		f.scheme = "https"
-		f.client.Transport = &http.Transport{TLSClientConfig: Pinned(serverTLS)}
+		f.client.Transport = &http.Transport{TLSClientConfig: Pinned("http.tls-cert", serverTLS)}
 	}
 	return f
 }
@@ -137,7 +137,7 @@ func NewSnapshotFetcher(
 // Pinned returns the configuration for connections to this installation's own services. It accepts
 // only the certificate that they were configured with, whatever name it carries and whichever
 // authority has signed it. It returns nil for nil: the services do not use TLS.
-func Pinned(serverTLS *tls.Config) *tls.Config {
+func Pinned(setting string, serverTLS *tls.Config) *tls.Config {
 	if serverTLS == nil {
 		return nil
 	}
@@ -154,7 +154,7 @@ func Pinned(serverTLS *tls.Config) *tls.Config {
 				return err
 			}
 			if string(state.PeerCertificates[0].Raw) != string(now.Certificates[0].Certificate[0]) {
-				return errors.New("another certificate than http.tls-cert")
+				return errors.New("another certificate than " + setting)
 			}
 			return nil
 		},

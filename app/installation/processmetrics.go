@@ -1,0 +1,78 @@
+package installation
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"time"
+
+	"posttrade/app/settings"
+)
+
+// processMetrics are what monitoring asks of the process itself: its build, its disk, how much a
+// start would have to replay, and how long its certificates hold.
+func (in *Installation) processMetrics(emit emitMore) {
+	gauge := func(name, help string, value float64, labels ...string) {
+		emit(name, help, false, value, labels...)
+	}
+	b := settings.ReadBuild()
+	gauge("svc_build_info", "1, with the release, commit and Go version of the build.", 1,
+		"version", settings.Release, "commit", b.Commit, "goversion", b.Go)
+	if free, known := in.Core.Journal.FreeBytes(); known {
+		gauge("svc_disk_free_bytes", "Free bytes of the file system of the journal.", float64(free))
+	}
+	gauge("svc_snapshot_age_seconds",
+		"Time since the newest snapshot was written; without one, since the process began.",
+		max(time.Since(in.Core.Shadow.LastAt()).Seconds(), 0))
+	gauge("svc_snapshot_sequence", "Input sequence of the newest snapshot, 0 for none.",
+		float64(in.Core.Shadow.Last()))
+	for _, c := range in.listeners.certificates() {
+		gauge("svc_certificate_expiry_seconds",
+			"Time until a certificate in use expires, below 0 when it has, by its setting.",
+			time.Until(c.expires).Seconds(), "certificate", c.setting)
+	}
+}
+
+// certificate is one that a listener of this process shows.
+type certificate struct {
+	setting string
+	expires time.Time
+}
+
+// certificates are those in use: a renewed file counts once it has been read.
+func (l *listeners) certificates() (list []certificate) {
+	if l.renewed != nil {
+		list = append(list, expiryOf("http.tls-cert", l.renewed.current.Load()))
+	}
+	if l.adminRenewed != nil {
+		list = append(list, expiryOf("admin.tls-cert", l.adminRenewed.current.Load()))
+	}
+	if l.members != nil {
+		list = append(list, expiryOf("cluster.tls-cert", l.members))
+	}
+	return list
+}
+
+// expiryOf is the certificate of a configuration. One that cannot be read again has expired.
+func expiryOf(setting string, c *tls.Config) certificate {
+	leaf := c.Certificates[0].Leaf
+	if leaf == nil {
+		var err error
+		if leaf, err = x509.ParseCertificate(c.Certificates[0].Certificate[0]); err != nil {
+			return certificate{setting: setting}
+		}
+	}
+	return certificate{setting, leaf.NotAfter}
+}
+
+// membersTLS reads the certificate that this member shows to others, nil without one.
+func membersTLS(c *settings.Config) (*tls.Config, error) {
+	if !c.Clustered() {
+		return nil, nil
+	}
+	found, err := MemberTLS(c)
+	if err != nil {
+		return nil, fmt.Errorf("cluster.tls-cert: %w", err)
+	}
+	return found, nil
+}

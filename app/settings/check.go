@@ -1,0 +1,220 @@
+package settings
+
+import (
+	"net"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"posttrade/journal/quorum"
+)
+
+// serviceListeners are the settings that name a port of orders or trades.
+var serviceListeners = []string{
+	"order-matcher.listen", "trade-processor.listen", "account-service.listen",
+	"reference-data.listen",
+}
+
+// check refuses what no setting can detect alone: combinations, and what the profile forbids. Every
+// message names a setting.
+func (c *Config) check() error {
+	for _, of := range []string{servicesTLS, adminTLS} {
+		if (c.String(of+"-cert") == "") != (c.String(of+"-key") == "") {
+			return Usagef("%s-cert and %s-key: set both or none", of, of)
+		}
+	}
+	if c.String("auth.jwt.secret") != "" && c.String("auth.jwt.secret-file") != "" {
+		return Usagef("auth.jwt.secret-file: auth.jwt.secret is set too: set one of them")
+	}
+	if err := c.checkAdmin(); err != nil {
+		return err
+	}
+	if err := c.checkConsole(); err != nil {
+		return err
+	}
+	if err := c.checkCluster(); err != nil {
+		return err
+	}
+	if c.String("profile") != "production" {
+		return nil
+	}
+	return c.checkProduction()
+}
+
+// holdsSecret reports a setting whose value must not be seen: a secret, or a URL with a password.
+func (c *Config) holdsSecret(s *Setting) bool {
+	if s.Kind.url {
+		at, err := url.Parse(c.String(s.Name))
+		if err != nil || at.User == nil {
+			return false
+		}
+		_, has := at.User.Password()
+		return has
+	}
+	return s.Kind.secret && c.String(s.Name) != ""
+}
+
+// checkAdmin refuses an admin listener that other machines reach without a token, and in production
+// one whose tokens and profiles would go over the network in the clear.
+func (c *Config) checkAdmin() error {
+	at := c.Addr("admin.listen")
+	switch {
+	case loopback(at):
+		return nil
+	case c.String("profile") == "production" && c.String("admin.tls-cert") == "":
+		return Usagef("admin.tls-cert: profile=production needs it for admin.listen=%s, which is not "+
+			"a loopback address", at)
+	case !c.Bool("admin.token-guard"):
+		return Usagef(
+			"admin.listen: %s is not a loopback address; set admin.token-guard=true to allow it", at)
+	}
+	return nil
+}
+
+// checkConsole refuses a console on which any machine could sign in, or whose tokens would go
+// over the network in the clear.
+func (c *Config) checkConsole() error {
+	at := c.String("console.listen")
+	switch {
+	case at == "" || loopback(at):
+		return nil
+	case c.String("profile") != "production":
+		return Usagef("console.listen: %s is not a loopback address; profile=dev keeps the console there",
+			at)
+	case c.String("http.tls-cert") == "" && !c.Bool("http.behind-proxy"):
+		return Usagef("console.listen: profile=production needs http.tls-cert or http.behind-proxy on "+
+			"the public address %s", at)
+	}
+	return nil
+}
+
+func (c *Config) checkProduction() error {
+	for i := range List { // every process of the machine can read a command line
+		name := List[i].Name
+		if c.Source(name) == "flag" && c.holdsSecret(&List[i]) {
+			return Usagef("%s: profile=production needs it in a file or the environment, not in a flag",
+				name)
+		}
+	}
+	for _, name := range []string{"risk.entitlement.enforced", "reference.write-auth.enforced"} {
+		if !c.Bool(name) {
+			return Usagef("%s: profile=production needs true", name)
+		}
+	}
+	for _, name := range serviceListeners {
+		if !loopback(c.Addr(name)) && c.String("http.tls-cert") == "" && !c.Bool("http.behind-proxy") {
+			return Usagef(
+				"%s: profile=production needs http.tls-cert or http.behind-proxy on the public address %s",
+				name, c.Addr(name))
+		}
+	}
+	if m := c.String("auth.dev-token.master-secret"); m != "" && len(m) < 32 {
+		return Usagef("auth.dev-token.master-secret: profile=production needs at least 32 bytes")
+	}
+	return nil
+}
+
+func (c *Config) checkCluster() error {
+	list, id := c.Members(), c.Int("cluster.member-id")
+	switch durability := c.String("journal.durability"); {
+	case len(list) == 0 && durability == "quorum":
+		return Usagef("journal.durability: quorum needs cluster.members")
+	case len(list) > 0 && durability == "os":
+		return Usagef("journal.durability: in a cluster it is quorum: on stable storage of a majority")
+	case len(list) == 0 && id == 0:
+		return nil
+	case len(list) == 0:
+		return Usagef("cluster.member-id: needs cluster.members")
+	case id == 0:
+		return Usagef("cluster.members: needs cluster.member-id")
+	}
+	self := strconv.Itoa(id)
+	if !slices.ContainsFunc(list, func(m quorum.Member) bool { return m.ID == self }) {
+		return Usagef("cluster.member-id: %d is not in cluster.members", id)
+	}
+	if c.Bool("sidecars.enabled") {
+		for _, name := range []string{"database.url", "nats.url"} {
+			if c.String(name) == "" {
+				return Usagef("%s: a cluster with sidecars.enabled=true needs it", name)
+			}
+		}
+	}
+	return c.checkMemberTLS(list)
+}
+
+// Exposed are the listeners that other machines can reach, as name=address.
+func (c *Config) Exposed() (list []string) {
+	for _, service := range []string{"order-matcher", "trade-processor", "account-service",
+		"reference-data", "admin"} {
+		if at := c.ListenAddr(service); !loopback(at) {
+			list = append(list, service+".listen="+at)
+		}
+	}
+	return list
+}
+
+// WritesNeedAdmin reports that changes of accounts and stocks need an admin token, and why. On
+// loopback they need one when the setting says so. When other machines can reach the services, the
+// setting cannot switch this off: each record would take room in the engine for good. The services
+// of a member can be reached through every other member, and a proxy's callers come from anywhere.
+func (c *Config) WritesNeedAdmin() (needs bool, why string) {
+	switch {
+	case c.Bool("reference.write-auth.enforced"):
+		return true, "reference.write-auth.enforced=true"
+	case c.String("profile") == "production":
+		return true, "profile=production"
+	case c.Bool("http.behind-proxy"):
+		return true, "http.behind-proxy=true"
+	}
+	for _, name := range []string{"account-service.listen", "reference-data.listen"} {
+		if !loopback(c.Addr(name)) {
+			return true, name + "=" + c.Addr(name)
+		}
+	}
+	for _, m := range c.Members() {
+		if !loopback(m.HTTP) {
+			return true, "cluster.members: member " + m.ID + " is at " + m.HTTP
+		}
+	}
+	return false, ""
+}
+
+// checkMemberTLS refuses members that would connect to each other without TLS.
+func (c *Config) checkMemberTLS(list []quorum.Member) error {
+	set := 0
+	for _, name := range memberTLS {
+		if c.String(name) != "" {
+			set++
+		}
+	}
+	if set != 0 && set != len(memberTLS) {
+		return Usagef("%s: set all three or none", strings.Join(memberTLS, ", "))
+	}
+	for _, m := range list {
+		if set == 0 && !quorum.IsLoopback(m.Raft) {
+			return Usagef(
+				"cluster.members: member %s at %s needs cluster.tls-cert: only loopback addresses may do "+
+					"without",
+				m.ID, m.Raft)
+		}
+	}
+	return nil
+}
+
+// memberTLS are the settings of the port on which members connect to each other.
+var memberTLS = []string{"cluster.tls-cert", "cluster.tls-key", "cluster.tls-ca"}
+
+// loopback reports whether only this machine can reach addr. A host name other than localhost
+// counts as public, because it may resolve to any address.
+func loopback(addr string) bool {
+	host, _, err := net.SplitHostPort(addr)
+	if err != nil {
+		return false
+	}
+	if strings.EqualFold(host, "localhost") {
+		return true
+	}
+	ip := net.ParseIP(host)
+	return ip != nil && ip.IsLoopback()
+}
