@@ -82,8 +82,8 @@ type file struct {
 	begin  func() // the first rows are there: no error has a status code any more
 }
 
-// sendFile answers v with a table as a file. write writes it, on a goroutine of its own: it must not
-// use v. done is called when it has ended, or did not begin.
+// sendFile answers v with a table as a file. write writes it, on a goroutine of its own: it must
+// not use v. done is called when it has ended, or did not begin.
 func (s *service) sendFile(v *visit, e *exportQuery, table string,
 	write func(ctx context.Context, f file) (rows uint64, err error), done func()) problem {
 	if !v.ctx.Request.Header.IsHTTP11() {

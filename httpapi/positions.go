@@ -78,8 +78,8 @@ func (x *exchange) endOf(e *exportQuery) (*asof.Moment, problem) {
 	return x.m.moment(ctx, inputSeq)
 }
 
-// sendPositions answers with a page of positions, or with a file of all of them. done is called when
-// views are not read any more.
+// sendPositions answers with a page of positions, or with a file of all of them. done is called
+// when views are not read any more.
 func (x *exchange) sendPositions(q *positionQuery, accounts []uint32, views *blotter.Views,
 	done func()) problem {
 	if q.file.format != 0 {

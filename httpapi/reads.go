@@ -198,7 +198,8 @@ func problemSecurity(ticker []byte) problem {
 		detail: "no such security: " + string(ticker)}
 }
 
-// fillPage reads the parameters of a page of fills, and those of a file of them, if file is not nil.
+// fillPage reads the parameters of a page of fills, and those of a file of them, if file is not
+// nil.
 func (x *exchange) fillPage(file *exportQuery) (since uint64, limit int, p problem) {
 	n := uint64(x.m.BlotterPage)
 	p = x.eachParameter(func(name string, value []byte) (ok bool) {

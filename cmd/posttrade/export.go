@@ -31,7 +31,8 @@ func runExport(args []string, stdout, stderr io.Writer) int {
 			"  blotter    the executed fills that the blotter holds\n"+
 			"  positions  the position of every account in every security")
 	f.StringVar(&q.Format, "format", "csv", "`csv` or parquet")
-	f.StringVar(&q.AsOf, "as-of", "", "the end of this `date`, yyyy-mm-dd, in settlement.timezone; default now")
+	f.StringVar(&q.AsOf, "as-of", "", "the end of this `date`, yyyy-mm-dd, in settlement.timezone; "+
+		"default now")
 	f.StringVar(&to, "o", "-", "`file` to write, - for standard output")
 	c, err := f.read(args, 1, stdout)
 	if err != nil {

@@ -52,8 +52,8 @@ func (c *cells) date(d store.Date) {
 	c.text = d.Time().AppendFormat(c.text, time.DateOnly)
 }
 
-// words is a cell of text: quoted where RFC 4180 asks for it, and with a ' where a spreadsheet would
-// take it for a formula.
+// words is a cell of text: quoted where RFC 4180 asks for it, and with a ' where a spreadsheet
+// would take it for a formula.
 func (c *cells) words(s string) {
 	c.next()
 	formula := s != "" && strings.ContainsRune("=+-@\t\r", rune(s[0]))

@@ -22,8 +22,8 @@ func someTrades(from, n int) []store.Trade {
 	rows := make([]store.Trade, n)
 	for i := range rows {
 		seq := uint64(from + i)
-		rows[i] = store.Trade{ID: store.TradeID(seq), Seq: seq, AccountID: uint32(seq % 7), Security: "AAA",
-			Side: matcher.Side(seq % 2), Quantity: int64(seq), Price: 100_000_001 * int64(seq),
+		rows[i] = store.Trade{ID: store.TradeID(seq), Seq: seq, AccountID: uint32(seq % 7),
+			Security: "AAA", Side: matcher.Side(seq % 2), Quantity: int64(seq), Price: 100_000_001 * int64(seq),
 			Status: store.Status(seq % 2), SettlementDate: store.DateOf(2026, 3, 3),
 			ExecutedAt: 1772445600001 + int64(seq), UpdatedAt: 1772445600002, OrderID: "ord-1"}
 		if seq%10 == 0 {
@@ -53,9 +53,12 @@ func TestCSVIsExact(t *testing.T) {
 	trades[0].Price, trades[0].ExecutedAt = -1, 0
 	trades[1].Price = 9_223_372_036_854_775_807
 	got := written(t, Trades(CSV, &to), &to, trades)
-	want := "id,tradeSeq,accountId,security,side,quantity,price,status,settlementDate,timestamp,orderId,updatedAt\n" +
-		"trd-9,9,2,AAA,Sell,9,-0.000001,Settled,2026-03-03,1970-01-01T00:00:00.000Z,ord-1,2026-03-02T10:00:00.002Z\n" +
-		"ext-1,,3,AAA,Buy,10,9223372036854.775807,Processing,,2026-03-02T10:00:00.011Z,,2026-03-02T10:00:00.002Z\n"
+	want := "id,tradeSeq,accountId,security,side,quantity,price,status,settlementDate,timestamp," +
+		"orderId,updatedAt\n" +
+		"trd-9,9,2,AAA,Sell,9,-0.000001,Settled,2026-03-03,1970-01-01T00:00:00.000Z," +
+		"ord-1,2026-03-02T10:00:00.002Z\n" +
+		"ext-1,,3,AAA,Buy,10,9223372036854.775807,Processing,,2026-03-02T10:00:00.011Z," +
+		",2026-03-02T10:00:00.002Z\n"
 	if got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
@@ -84,24 +87,27 @@ func TestCSVIsExact(t *testing.T) {
 // TestTextsStayText: no text breaks a line or is a formula, and a reader gets it back, behind the '
 // that keeps a formula from being one.
 func TestTextsStayText(t *testing.T) {
-	for text, want := range map[string]string{
-		"AAA": "AAA", "BRK.B": "BRK.B", "": "", "a,b": "a,b", `say "x"`: `say "x"`, "two\nlines": "two\nlines",
-		" blank ": " blank ", "é": "é", "'quoted": "'quoted", "a=1": "a=1",
-		"=1+1": "'=1+1", "+1": "'+1", "-1": "'-1", "@x": "'@x", "\tx": "'\tx", "=a,\"b\"\n": "'=a,\"b\"\n",
-		"\rx": "'\rx",
+	for raw, want := range map[string]string{
+		"AAA": "AAA", "BRK.B": "BRK.B", "": "", "a,b": "a,b", `say "x"`: `say "x"`,
+		"two\nlines": "two\nlines",
+		" blank ":    " blank ", "é": "é", "'quoted": "'quoted", "a=1": "a=1",
+		"=1+1": "'=1+1", "+1": "'+1", "-1": "'-1", "@x": "'@x", "\tx": "'\tx",
+		"=a,\"b\"\n": "'=a,\"b\"\n",
+		"\rx":        "'\rx",
 	} {
 		rows := someTrades(1, 2)
-		rows[0].OrderID, rows[1].ID = text, text
+		rows[0].OrderID, rows[1].ID = raw, raw
 		var to bytes.Buffer
-		records, err := csv.NewReader(strings.NewReader(written(t, Trades(CSV, &to), &to, rows))).ReadAll()
+		text := strings.NewReader(written(t, Trades(CSV, &to), &to, rows))
+		records, err := csv.NewReader(text).ReadAll()
 		if err != nil || len(records) != 3 || records[1][10] != want || records[2][0] != want {
-			t.Errorf("%q: %q, %v", text, records, err)
+			t.Errorf("%q: %q, %v", raw, records, err)
 		}
 		to.Reset()
 		file := written(t, Trades(Parquet, &to), &to, rows)
 		back, err := parquet.Read[tradeRow](strings.NewReader(file), int64(len(file)))
-		if err != nil || len(back) != 2 || back[0].OrderID != text || back[1].ID != text {
-			t.Errorf("%q in Parquet: %+v, %v", text, back, err)
+		if err != nil || len(back) != 2 || back[0].OrderID != raw || back[1].ID != raw {
+			t.Errorf("%q in Parquet: %+v, %v", raw, back, err)
 		}
 	}
 }
@@ -133,7 +139,8 @@ func TestParquetIsExact(t *testing.T) {
 	}
 	for i := range rows {
 		r, b := &rows[i], &back[i]
-		if b.ID != r.ID || (b.TradeSeq == nil) != r.External() || !r.External() && *b.TradeSeq != int64(r.Seq) ||
+		if b.ID != r.ID || (b.TradeSeq == nil) != r.External() ||
+			b.TradeSeq != nil && *b.TradeSeq != int64(r.Seq) ||
 			b.Price != r.Price || b.Timestamp != r.ExecutedAt || b.Quantity != r.Quantity ||
 			b.Side != sideOf(r.Side) || b.Status != r.Status.String() || b.OrderID != r.OrderID ||
 			(b.SettlementDate == nil) != (r.SettlementDate == store.NoDate) ||
