@@ -24,7 +24,7 @@ func someTrades(from, n int) []store.Trade {
 		seq := uint64(from + i)
 		rows[i] = store.Trade{ID: store.TradeID(seq), Seq: seq, AccountID: uint32(seq % 7),
 			Security: "AAA", Side: matcher.Side(seq % 2), Quantity: int64(seq),
-			Price: 100_000_001 * int64(seq),
+			Price:  100_000_001 * int64(seq),
 			Status: store.Status(seq % 2), SettlementDate: store.DateOf(2026, 3, 3),
 			ExecutedAt: 1772445600001 + int64(seq), UpdatedAt: 1772445600002, OrderID: "ord-1"}
 		if seq%10 == 0 {
