@@ -21,6 +21,7 @@ import (
 var rooms = map[string][]string{
 	"ring":               {},
 	"ring/ringtest":      {},
+	"ring/waittest":      {},
 	"ring/timing":        {},
 	"matcher/strictjson": {},
 	"matcher":            {"ring"},
@@ -51,7 +52,7 @@ var rooms = map[string][]string{
 	"journal/evidence/bundle": {"matcher", "matcher/strictjson", "journal", "journal/audit",
 		"journal/evidence", "journal/evidence/verify"},
 	"journal/evidence/page": {},
-	"journal/evidence": {"ring", "matcher", "matcher/strictjson", "journal",
+	"journal/evidence": {"ring", "matcher", "matcher/strictjson", "journal", "journal/asof",
 		"journal/evidence/verify"},
 	"journal/backup": {"journal"},
 	"blotter/feed":   {"ring", "matcher", "journal", "blotter"},
@@ -124,7 +125,7 @@ var rooms = map[string][]string{
 	"app/inspect": {"matcher", "matcher/strictjson", "journal", "journal/asof", "journal/why",
 		"journal/whatif", "httpapi", "app/settings", "app/top"},
 	"app/watch":   {"httpapi/client"},
-	"app/apptest": {"journal", "app/settings", "app/stats"},
+	"app/apptest": {"ring/waittest", "journal", "app/settings", "app/stats"},
 	"app":         {},
 
 	"app/installation": {"ring/timing", "ring", "matcher", "matcher/strictjson", "matcher/gate",
@@ -140,7 +141,8 @@ var rooms = map[string][]string{
 		"app/settings",
 		"app/stats"},
 
-	"cmd/posttrade": {"matcher", "matcher/gate", "journal", "journal/backup", "app/backups",
+	"cmd/posttrade": {"matcher", "matcher/gate", "journal", "journal/asof", "journal/backup",
+		"app/backups",
 		"journal/evidence",
 		"journal/evidence/bundle", "journal/evidence/page", "journal/evidence/verify",
 		"journal/quorum", "sidecars/broker",
