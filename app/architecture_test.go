@@ -118,6 +118,7 @@ var rooms = map[string][]string{
 		"journal",
 		"httpapi"},
 	"app/latency": {},
+	"app/systemd": {},
 	"app/backups": {"journal", "journal/backup", "sidecars/store"},
 	"app/top":     {"matcher/session", "sidecars/control", "app/latency", "app/stats"},
 	"app/flight":  {"journal", "app/settings", "app/stats"},
@@ -138,7 +139,7 @@ var rooms = map[string][]string{
 		"sidecars/securities", "sidecars/settlement", "sidecars/source", "sidecars/store",
 		"sidecars/tca", "httpapi", "httpapi/console", "app/backups", "app/engine", "app/flight",
 		"app/settings",
-		"app/stats"},
+		"app/stats", "app/systemd"},
 
 	"cmd/posttrade": {"matcher", "matcher/gate", "journal", "journal/asof", "journal/backup",
 		"app/backups",

@@ -33,6 +33,7 @@ type Installation struct {
 	scrub     atomic.Pointer[journal.Scrub] // that of scrubbing; other members ask for it at any time
 	healing   *healing                      // nil on a single node
 	feed      *feed.Hub
+	level     *slog.LevelVar // of the log; nil: it stays
 }
 
 // Open starts all parts in the order in which they depend on each other; stop ends them in reverse.
@@ -105,7 +106,7 @@ func Open(ctx context.Context, c *settings.Config, o engine.Options,
 	if in.history, err = newFullHistory(c, in.Core); err != nil {
 		return nil, err
 	}
-	if in.listeners, err = newListeners(c); err != nil {
+	if in.listeners, err = newListeners(c, log); err != nil {
 		return nil, err
 	}
 	// 2. The followers of the journal, the services and the admin listener. A member's agreed commands

@@ -12,6 +12,7 @@ import (
 // examples has a command line for every command, which its help shows.
 var examples = map[string]string{
 	"serve":    "posttrade serve --journal.durability=os",
+	"health":   "posttrade health --live",
 	"stop":     "posttrade stop --data.dir=./data",
 	"config":   "posttrade config --json",
 	"token":    "posttrade token --subject=desk-1 --accounts=1,2 --ttl=1h",

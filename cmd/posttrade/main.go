@@ -10,6 +10,7 @@ func main() {
 func commands() []command {
 	return []command{
 		{"serve", "run everything", runServe},
+		{"health", "ask the server that runs on data.dir whether it admits orders", runHealth},
 		{"stop", "end the server that runs on data.dir", runStop},
 		{"config", "print every setting with value, default, source and meaning", runConfig},
 		{"token", "mint an access token with the local secret", runToken},
