@@ -57,6 +57,7 @@ var rooms = map[string][]string{
 	"journal/backup": {"journal"},
 	"blotter/feed":   {"ring", "matcher", "journal", "blotter"},
 
+	"sidecars/export":            {"matcher", "matcher/strictjson", "blotter", "sidecars/store"},
 	"sidecars/pace":              {},
 	"sidecars/store":             {"matcher", "matcher/strictjson", "ring"},
 	"sidecars/store/storetest":   {"sidecars/store"},
@@ -80,8 +81,8 @@ var rooms = map[string][]string{
 	"httpapi/client":          {"matcher", "matcher/strictjson"},
 	"httpapi": {"ring/timing", "ring", "matcher", "matcher/strictjson", "matcher/gate", "matcher/desk",
 		"matcher/admission", "matcher/note", "blotter",
-		"journal/acts", "journal/audit", "journal/asof", "journal/evidence", "journal/why",
-		"blotter/feed",
+		"journal", "journal/acts", "journal/audit", "journal/asof", "journal/evidence", "journal/why",
+		"blotter/feed", "sidecars/export",
 		"sidecars/store", "sidecars/settlement", "sidecars/recon", "sidecars/tca",
 		"sidecars/control", "sidecars/accounts", "sidecars/securities", "sidecars/riskextract",
 		"httpapi/client"},

@@ -24,6 +24,7 @@ func commands() []command {
 		{"backup", "keep the journal of a running server in a directory", runBackup},
 		{"restore", "make an installation from backups", runRestore},
 		{"recon", "show how the projection compares with the journal", runRecon},
+		{"export", "write trades, blotter or positions as CSV or Parquet", runExport},
 		{"tca", "show what a trade cost against its benchmarks", runTCA},
 		{"risk-extract", "rebuild: render the files of a stored cut again", runRiskExtract},
 		{"RiskExtractMain", "risk-extract under its old name: --rebuild", runRiskExtractMain},
