@@ -17,6 +17,7 @@ import (
 	"posttrade/journal/audit"
 	"posttrade/matcher"
 	"posttrade/matcher/gate"
+	"posttrade/matcher/note"
 	"posttrade/sidecars/recon"
 	"posttrade/sidecars/riskextract"
 	"posttrade/sidecars/settlement"
@@ -72,6 +73,9 @@ type processorRig struct {
 	now     atomic.Int64
 	fakes   *fakes
 	log     *lockedBuffer
+
+	acted    []note.Note // of the acts that came, one at a time
+	actError error       // what they end with
 }
 
 // fakes are everything behind the handlers. Every call is counted.
@@ -324,6 +328,8 @@ func newTunedRig(t testing.TB, tune func(p *TradeProcessor),
 		Projected:  func() uint64 { return 10 },
 		Durability: "fsync", Logger: slog.New(slog.NewTextHandler(r.log, nil)),
 	}
+	d.Revocation = r.revocation()
+	d.Verifier.Obey(d.Revocation.Gate)
 	for _, change := range changes {
 		change(&d)
 	}

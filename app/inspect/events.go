@@ -17,6 +17,7 @@ var commandNames = map[matcher.CommandType]string{
 	matcher.SecurityControl: "security control", matcher.PolicyControl: "policy",
 	matcher.RestrictionControl: "restriction", matcher.SwapBook: "swap",
 	matcher.SwaptionBook: "swaption", matcher.CapacityControl: "capacity",
+	matcher.TokenRevoke: "token revocation",
 }
 
 // commandText is one line about a command.

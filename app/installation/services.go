@@ -12,6 +12,7 @@ import (
 	"posttrade/journal"
 	"posttrade/journal/acts"
 	"posttrade/journal/audit"
+	"posttrade/matcher"
 	"posttrade/matcher/gate"
 	"posttrade/matcher/note"
 	"posttrade/sidecars/control"
@@ -22,7 +23,7 @@ import (
 func openEdges(c *settings.Config, in *Installation,
 	log *slog.Logger) (m httpapi.Metrics, err error) {
 	k, d, l := in.Core, in.Beside.Load(), in.listeners
-	verifier, err := verifier(c)
+	verifier, err := newVerifier(c, k.Gate)
 	if err != nil {
 		return m, err
 	}
@@ -128,14 +129,18 @@ func (in *Installation) projected() uint64 {
 	return 0
 }
 
-// verifier checks access tokens as the settings say.
-func verifier(c *settings.Config) (*gate.Verifier, error) {
+// newVerifier checks access tokens as the settings say, and refuses those that are revoked at a gate.
+func newVerifier(c *settings.Config, g *gate.Gate) (*gate.Verifier, error) {
 	secrets, err := c.JWTSecrets()
 	if err != nil {
 		return nil, err
 	}
-	return gate.NewVerifier(secrets[0], c.String("auth.jwt.issuer"), c.Duration("auth.jwt.leeway"),
-		time.Now, secrets[1:]...)
+	v, err := gate.NewVerifier(secrets[0], c.String("auth.jwt.issuer"),
+		c.Duration("auth.jwt.leeway"), time.Now, secrets[1:]...)
+	if err == nil {
+		v.Obey(g)
+	}
+	return v, err
 }
 
 func newOrderMatcher(c *settings.Config, in *Installation, verifier *gate.Verifier,
@@ -183,7 +188,7 @@ func newTradeProcessor(c *settings.Config, in *Installation, d *downstream, veri
 		Trades: httpapi.StoreTrades{DB: d.Db}, Marks: d.extracts.marks, Settlement: d.settlement,
 		Recon: d.recon, TCA: d.tca, Zone: zone,
 		Foreign: func() bool { return d.projection.Foreign() || isHeld(in.Core) }, Verifier: verifier,
-		Mint: mint, Metrics: registry, Record: recorder(k),
+		Mint: mint, Metrics: registry, Record: recorder(k), Revocation: revocation(k),
 		NeedReason: c.String("profile") == "production",
 		Applied:    k.Views.Applied, Durable: k.Watermark.Durable, Projected: d.projected, State: d.state,
 		ProjectedTrades: d.projectedTrades,
@@ -197,6 +202,14 @@ func recorder(k *engine.Engine) httpapi.Recorder {
 	return func(ctx context.Context, n *note.Note) (uint64, error) {
 		return note.Record(ctx, k.Desk, n, time.Now())
 	}
+}
+
+// revocation is POST /auth/revoke.
+func revocation(k *engine.Engine) httpapi.Revocation {
+	return httpapi.Revocation{Gate: k.Gate, Pause: time.Sleep,
+		Act: func(ctx context.Context, n *note.Note, act matcher.Command) (uint64, error) {
+			return note.Act(ctx, k.Desk, n, act, time.Now())
+		}}
 }
 
 // tokenMint is POST /auth/dev-token as the settings configure it. Without a master secret the

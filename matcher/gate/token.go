@@ -15,6 +15,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"posttrade/matcher"
 	"posttrade/matcher/strictjson"
 )
 
@@ -29,6 +30,7 @@ var (
 	ErrTokenIssuer    = errors.New("token of another issuer")
 	ErrTokenExpired   = errors.New("token has expired")
 	ErrTokenEarly     = errors.New("token is not valid yet")
+	ErrTokenRevoked   = errors.New("token is revoked")
 	ErrTokenMetrics   = errors.New("token is for metrics alone")
 )
 
@@ -58,6 +60,7 @@ type Verifier struct {
 	leeway time.Duration
 	now    func() time.Time
 	seed   maphash.Seed
+	gate   *Gate     // knows which tokens are revoked; nil: none is
 	bench  sync.Pool // of *bench
 	known  [rememberedTokens]atomic.Pointer[verified]
 }
@@ -67,7 +70,9 @@ type verified struct {
 	hash            uint64
 	token           []byte
 	claims          Claims
+	subject         matcher.SubjectHash
 	starts, expires int64
+	issued          int64 // seconds since the epoch, earliest without iat
 }
 
 // bench is the memory that one verification works with.
@@ -144,8 +149,17 @@ func (v *Verifier) VerifyMetrics(token []byte) (Claims, error) {
 	if now.Add(v.leeway).Unix() < t.starts {
 		return Claims{}, ErrTokenEarly
 	}
+	if v.gate != nil {
+		if millis, found := v.gate.Revoked(t.subject); found && t.issued <= millis/1000 {
+			return Claims{}, ErrTokenRevoked
+		}
+	}
 	return t.claims, nil
 }
+
+// Obey makes the verifier refuse the tokens that are revoked at a gate. It comes before the first
+// use of the verifier.
+func (v *Verifier) Obey(g *Gate) { v.gate = g }
 
 // verify judges everything but the times.
 func (v *Verifier) verify(token []byte) (*verified, error) {
@@ -186,6 +200,7 @@ func (v *Verifier) verify(token []byte) (*verified, error) {
 	}
 	return &verified{
 		token: bytes.Clone(token), claims: p.claims, starts: p.starts, expires: p.expires,
+		issued: p.issued, subject: matcher.HashSubject(p.claims.Subject),
 	}, nil
 }
 

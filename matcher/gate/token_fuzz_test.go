@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"posttrade/matcher"
 )
 
 // FuzzVerifyToken: the verifier accepts only a signed token, and then only claims that
@@ -154,4 +156,39 @@ func TestMetricsTokensOpenNothingElse(t *testing.T) {
 			t.Errorf("%s: %v", body, err)
 		}
 	}
+}
+
+// TestRevokedTokens: at the gate of the verifier, for this subject, up to this second; a remembered
+// token is refused as well.
+func TestRevokedTokens(t *testing.T) {
+	g, v := New(1, 1), newTestVerifier(t, "", 0)
+	v.Obey(g)
+	at := func(claims string) []byte {
+		return []byte(withBody(`{"sub":"ann",` + claims + `"exp":1700000060}`))
+	}
+	early, same, late, timeless := at(`"iat":1699999999,`), at(`"iat":1700000000,`),
+		at(`"iat":1700000001,`), at("")
+	other := []byte(withBody(`{"sub":"bob","exp":1700000060}`))
+	want := func(when string, token []byte, want error) {
+		t.Helper()
+		if _, err := v.Verify(token); !errors.Is(err, want) {
+			t.Errorf("%s: %v, want %v", when, err, want)
+		}
+	}
+	for _, token := range [][]byte{early, same, late, timeless, other} {
+		want("before", token, nil)
+	}
+	ann := matcher.HashSubject("ann")
+	g.Revoke(matcher.Revocation{Subject: ann, Millis: 1_700_000_000_001})
+	g.Revoke(matcher.Revocation{Subject: ann, Millis: 5})
+	want("issued before", early, ErrTokenRevoked)
+	want("issued in the same second", same, ErrTokenRevoked)
+	want("without iat", timeless, ErrTokenRevoked)
+	want("issued later", late, nil)
+	want("another subject", other, nil)
+	c := matcher.NewTokenRevoke(matcher.HashSubject("bob"), 1_700_000_000_000)
+	observed := matcher.Event{Kind: matcher.EventApplied, Flags: matcher.EventFirst, InputSeq: 9}
+	*observed.Cmd() = c
+	g.Observe(&observed)
+	want("another subject, by an event", other, ErrTokenRevoked)
 }
