@@ -12,7 +12,11 @@ FUZZTIME   ?= 30s
 RUNARGS    ?=
 BROWSERARGS ?=
 
-.PHONY: run build test browser console-types check race checks portable fuzz fuzz-package bench perf perf-smoke perf-gate perf-report profile crash
+# What checks the code builds without the profile (see pgo): with it, every package would be
+# compiled twice, alone and for the program.
+test check race checks portable fuzz fuzz-package bench: export GOFLAGS := $(GOFLAGS) -pgo=off
+
+.PHONY: run build test browser console-types check race checks portable fuzz fuzz-package bench perf perf-smoke perf-gate perf-report profile pgo crash
 
 run: build
 	./$(BIN) serve $(RUNARGS)
@@ -118,6 +122,16 @@ profile: build
 	./$(BIN) perf --only end-to-end --cpuprofile bin/cpu.prof --out bin/profile.txt
 	$(GO) tool pprof -tags $(BIN) bin/cpu.prof
 	$(GO) tool pprof -top -nodecount 40 $(BIN) bin/cpu.prof
+
+# The profile that the compiler reads when it builds the program (cmd/posttrade/default.pgo): the
+# decision, the path end to end, and servers under HTTP load, from a build without a profile.
+pgo:
+	@mkdir -p bin/pgo && rm -f bin/pgo/*.prof
+	$(GO) build -trimpath -pgo=off -o bin/pgo/posttrade ./cmd/posttrade
+	bin/pgo/posttrade perf --only decision,end-to-end --cpuprofile bin/pgo/path.prof --out bin/pgo/path.txt
+	bin/pgo/posttrade perf --only http --server-profiles bin/pgo --out bin/pgo/http.txt
+	$(GO) tool pprof -proto -symbolize=none bin/pgo/posttrade bin/pgo/*.prof >bin/pgo/merged
+	mv bin/pgo/merged cmd/posttrade/default.pgo
 
 # kill -9 under load, CYCLES times.
 CYCLES ?= 100

@@ -24,7 +24,8 @@ var typeNames = [...]string{
 }
 
 // exportCommand appends one command as a JSON object and a newline. The fields are those of the
-// record, as sequenced, and clientOrderId when there is one (text of a part of a note). Decisions are not part of it:
+// record, as sequenced, and clientOrderId when there is one (text of a part of a note). Decisions
+// are not part of it:
 //
 //	{"sequence":1,"type":"ORDER_NEW","eventTimeMillis":0,"accountId":1,"securityId":1,"side":0,
 //	 "quantity":100,"limitPx":0,"priceTicks":0,"orderRef":0,"leaderEpoch":0,"flags":0,

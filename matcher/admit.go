@@ -162,7 +162,7 @@ func (e *Engine) newOrder(c *Command, number uint64) (ix, *order, *orderCold) {
 	p, ref := e.orders, uint32(number)
 	i := p.homeOf(ref)
 	o := p.hot(i)
-	if o.ref != 0 || p.full() {
+	if p.taken(o) || p.full() {
 		i, o = e.newGuest(ref)
 	} else {
 		p.count++
@@ -253,7 +253,7 @@ type retired struct {
 	count int
 }
 
-// retire keeps a terminal order. When the ring is full it drops the oldest one first.
+// retire keeps a terminal order. When the ring is full, the oldest one is forgotten.
 func (e *Engine) retire(i ix) {
 	r := &e.retired
 	if len(r.ring) == 0 {
@@ -268,17 +268,8 @@ func (e *Engine) retire(i ix) {
 	}
 	if r.count < len(r.ring) {
 		r.count++
-		return
 	}
-	e.orders.drop(gone)
-}
-
-// soon is the order that is dropped after nearAhead more orders, or none.
-func (r *retired) soon() ix {
-	if at := uint(r.next) + nearAhead; at < uint(len(r.ring)) {
-		return ix(r.ring[at])
-	}
-	return 0
+	e.orders.retire(i, gone)
 }
 
 // at returns the i-th oldest retired order.

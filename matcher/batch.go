@@ -103,6 +103,6 @@ func (e *Engine) lookAhead(far, near *Command, q *request) {
 	q.leaf = leaf
 	ring.Prefetch(
 		unsafe.Pointer(e.leaves.at(leaf)), unsafe.Pointer(e.levels.at(leaf*fanout+uint32(key)%fanout)),
-		unsafe.Pointer(p.hot(e.retired.soon())), nil,
+		nil, nil,
 	)
 }

@@ -145,7 +145,7 @@ func (p *orderPool) check() error {
 	home, away, free := 0, 0, 0
 	for i := ix(1); i <= ix(p.homes); i++ {
 		ref := p.orders[i].ref
-		if ref == 0 {
+		if !p.taken(&p.orders[i]) {
 			continue
 		}
 		if home++; p.homeOf(ref) != i {

@@ -63,6 +63,7 @@ func newEngine(g *Genesis) (*Engine, error) {
 	if err != nil {
 		return nil, errors.Join(err, a.Close())
 	}
+	pool.keeps = uint32(l.RetainedOrders)
 	a.Hold(pool)
 	pages, err := newPages(l.MaxOpenOrders)
 	if err != nil {

@@ -1,6 +1,7 @@
 package matcher
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -84,6 +85,11 @@ func benchEngine(b *testing.B, f *flow.Flow) {
 	for b.Loop() {
 		e, err := New(flowEngineGenesis(f.Symbols))
 		if err != nil {
+			b.Fatal(err)
+		}
+		// as a running engine's memory is, by another thread: see ring.Frontier
+		ahead := e.Frontier(nil)
+		if err := errors.Join(e.MakeResident(), ahead.MakeRoom(1, uint64(len(commands)))); err != nil {
 			b.Fatal(err)
 		}
 		out.Next, out.Limit = 0, 1<<62

@@ -10,12 +10,12 @@ type ix uint32
 
 // order is the hot half of a resting order: all that matching and cancelling read and write.
 //
-// Invariants (orderPool.check): a live record has ref != 0 and is in its home or
+// Invariants (orderPool.check): a live record has ref != 0, is not forgotten, and is in its home or
 // on its chain; level != 0 exactly while the order rests, and then next and prev are
 // its neighbours in the queue of that level and leaves is at least 1.
 type order struct {
 	next, prev ix     // neighbours at the level, older is prev; next links the free list too
-	chain      ix     // the next guest of the same chain
+	chain      ix     // the next guest of the same chain; at home the number of the retirement
 	level      uint32 // leaf*64 + slot of the level it rests on, 0 = not on the book
 	ref        uint32 // the caller's reference, 0 = free
 	account    uint32
@@ -62,6 +62,10 @@ func (o *order) setStatus(s OrderStatus) {
 // side, and finding one is one load. When an order that is a whole lap older still has the home,
 // the new order gets a guest room, which is found through a table of chains. Each lap turns that
 // table by its own constant, so that references in even steps do not pile up on one chain.
+//
+// The pool keeps a terminal order for a number of later retirements. An order at home is then
+// forgotten without being touched: its retirement number says that it is. The next order that has
+// the home takes it. That is at most a lap later, so the numbers may wrap around.
 type orderPool struct {
 	hots   table[order] // orders and colds again, for the path
 	chills table[orderCold]
@@ -73,8 +77,11 @@ type orderPool struct {
 	free   ix          // released guest rooms, linked by next
 	high   ix          // highest guest room ever used
 	away   int         // orders in guest rooms
-	count  int         // orders taken and not dropped
+	count  int         // orders taken and neither dropped nor forgotten
 	room   int         // the largest number of orders
+
+	retired uint32 // the next retirement number
+	keeps   uint32 // how many retired orders the pool keeps
 
 	arena ring.Arena
 }
@@ -97,11 +104,33 @@ func (p *orderPool) take(ref uint32) (ix, bool) {
 	p.count++
 	i := p.homeOf(ref)
 	o := p.hot(i)
-	if o.ref != 0 {
+	if p.taken(o) {
 		return p.lodge(ref), true
 	}
 	*o = order{ref: ref}
 	return i, true
+}
+
+// taken reports that a home has an order: one that has neither been dropped nor forgotten.
+func (p *orderPool) taken(o *order) bool { return o.ref != 0 && !p.forgotten(o) }
+
+// forgotten reports that an order at home was retired, and as many after it as the pool keeps.
+func (p *orderPool) forgotten(o *order) bool {
+	return o.status().Terminal() && p.retired-uint32(o.chain) > p.keeps
+}
+
+// retire keeps a terminal order. gone is the one that is forgotten for it, 0 for none.
+func (p *orderPool) retire(i, gone ix) {
+	if i <= ix(p.homes) {
+		p.hot(i).chain = ix(p.retired)
+	}
+	p.retired++
+	switch {
+	case gone > ix(p.homes):
+		p.leave(gone)
+	case gone != 0:
+		p.count--
+	}
 }
 
 // lodge is the slow path of take: another order has the home.
@@ -147,7 +176,7 @@ func (p *orderPool) leave(i ix) {
 
 // find returns the order of a reference, 0 when there is none; no order has reference 0.
 func (p *orderPool) find(ref uint32) ix {
-	if i := p.homeOf(ref); p.hot(i).ref == ref && ref != 0 {
+	if i := p.homeOf(ref); p.hot(i).ref == ref && ref != 0 && !p.forgotten(p.hot(i)) {
 		return i
 	}
 	return p.findGuest(ref)
@@ -176,7 +205,8 @@ func (p *orderPool) full() bool { return p.count == p.room }
 // each calls f for every order in the pool, in no defined order, until f returns false.
 func (p *orderPool) each(f func(ix) bool) {
 	for i := ix(1); i <= p.high; i++ {
-		if p.orders[i].ref != 0 && !f(i) {
+		o := &p.orders[i]
+		if o.ref != 0 && (i > ix(p.homes) || !p.forgotten(o)) && !f(i) {
 			return
 		}
 	}

@@ -1,6 +1,7 @@
 package perf
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -114,8 +115,10 @@ func (p *httpPhase) measure(r *Run, round int) error {
 		return err
 	}
 	beside := p.server.politeCPU()
-	result, err := timed.run(r.duration(4 * time.Second))
-	if err != nil {
+	d := r.duration(4 * time.Second)
+	profiled := p.profile(r, d)
+	result, err := timed.run(d)
+	if err = errors.Join(err, <-profiled); err != nil {
 		return err
 	}
 	after, err := p.server.cpu()

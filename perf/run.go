@@ -25,6 +25,7 @@ type Options struct {
 	// their own there.
 	Postgres string
 	Lobster  string // a folder with LOBSTER files, "" for none
+	Profiles string // the folder for CPU profiles of the servers under HTTP load, "" for none
 	// how long the matcher's thread is observed for pauses; 0: as long as a full run allows
 	Pause time.Duration
 	// commands in the journal of the row that restarts; 0: as many as a full run has time for

@@ -17,6 +17,7 @@ var commandNames = map[matcher.CommandType]string{
 	matcher.SecurityControl: "security control", matcher.PolicyControl: "policy",
 	matcher.RestrictionControl: "restriction", matcher.SwapBook: "swap",
 	matcher.SwaptionBook: "swaption", matcher.CapacityControl: "capacity",
+	matcher.OperatorNote: "note", matcher.LimitsControl: "limit",
 	matcher.TokenRevoke: "token revocation",
 }
 
@@ -36,7 +37,7 @@ func commandText(c *matcher.Command, ticker func(uint32) string) string {
 	}
 	text := fmt.Sprintf("%d  %s  %s", c.InputSeq,
 		time.UnixMilli(c.EventTimeMillis).UTC().Format("2006-01-02 15:04:05.000"), name)
-	if c.AccountID != 0 {
+	if c.AccountID != 0 && c.Type != matcher.OperatorNote {
 		text += fmt.Sprintf("  account %d", c.AccountID)
 	}
 	switch c.Type {
@@ -57,10 +58,27 @@ func commandText(c *matcher.Command, ticker func(uint32) string) string {
 		text += fmt.Sprintf("  %s  state %d", ticker(c.SecurityID), c.Side)
 	case matcher.AccountControl, matcher.PolicyControl:
 		text += fmt.Sprintf("  state %d  version %d", c.Side, c.PriceTicks)
+	case matcher.OperatorNote:
+		text += fmt.Sprintf("  part %d of %d", c.OrderRef+1, c.Qty)
+	case matcher.LimitsControl:
+		text += "  " + limitText(c)
 	case matcher.SwapBook, matcher.SwaptionBook:
 		text += fmt.Sprintf("  notional %d at %s", c.Qty, price(c.LimitPx))
 	}
 	return text
+}
+
+// limitText is what one part of a change of limits sets.
+func limitText(c *matcher.Command) string {
+	id := matcher.LimitID(c.SecurityID)
+	value := strconv.FormatInt(c.LimitPx, 10)
+	switch {
+	case c.Side == 1:
+		value = "that of all accounts"
+	case id.Money():
+		value = price(c.LimitPx)
+	}
+	return fmt.Sprintf("%s = %s  version %d", id, value, c.PriceTicks)
 }
 
 func price(px int64) string { return string(strictjson.FormatDecimal(nil, px)) }
@@ -100,7 +118,7 @@ func eventText(ev *matcher.Event, ticker func(uint32) string) string {
 		return fmt.Sprintf("%s rests with %d", id, ev.Qty)
 	case matcher.EventContract:
 		return "booked as " + matcher.ContractID(ev.Cmd().Type == matcher.SwaptionBook, ev.InputSeq)
-	case matcher.EventApplied:
+	case matcher.EventApplied, matcher.EventLimits:
 		return "applied"
 	}
 	return ""

@@ -77,8 +77,8 @@ func openEvidence(c *settings.Config, in *Installation, log *slog.Logger) (*evid
 const compareEvery = 2 * time.Second
 
 // compareMembers compares this member's tree with the others' until the member stops. A member that
-// differs from a majority answers nothing any more: its requests go to the leader, and when it is
-// the leader, nothing is admitted.
+// differs from a majority answers nothing any more and does not lead: its requests go to the
+// leader.
 func (in *Installation) compareMembers(c *settings.Config, log *slog.Logger) error {
 	e := in.evidence
 	if e == nil {
@@ -94,12 +94,7 @@ func (in *Installation) compareMembers(c *settings.Config, log *slog.Logger) err
 	}
 	p := &evidence.Peers{Log: e.source.Log,
 		Client: &http.Client{Transport: &http.Transport{TLSClientConfig: dialTLS}},
-		Odd: func(err error) {
-			log.Error("this member has another history than the others and answers nothing any more",
-				"because", err)
-			hold(in.Core, err)
-			in.Member.relays["order-matcher"].Swap(nil)
-		}}
+		Odd:    func(err error) { in.standAside(err, log) }}
 	for _, m := range c.Members() {
 		if m != c.Self() {
 			p.Others = append(p.Others, evidence.Peer{Name: m.ID,
@@ -111,6 +106,25 @@ func (in *Installation) compareMembers(c *settings.Config, log *slog.Logger) err
 	ended.Go(func() { p.Run(ctx, min(compareEvery, c.Duration("evidence.interval"))) })
 	in.Member.stops = append(in.Member.stops, func() { cancel(); ended.Wait() })
 	return nil
+}
+
+// standAside takes a member that differs from a majority out of service: its requests go to the
+// leader. It must not lead: its disk would be every other member's. So it hands the leadership on,
+// as often as it is given it.
+func (in *Installation) standAside(because error, log *slog.Logger) {
+	if in.Member.odd.CompareAndSwap(false, true) {
+		log.Error("this member has another history than the others and answers nothing any more",
+			"because", because)
+		hold(in.Core, because)
+		in.Member.relays["order-matcher"].Swap(nil)
+	}
+	if !in.Member.Node.Leads() {
+		return
+	}
+	log.Warn("this member has another history than the others: the leadership goes to another member")
+	if err := in.Member.Node.HandOver(); err != nil {
+		log.Error("the leadership could not be handed over, it is tried again", "because", err)
+	}
 }
 
 // withWitnesses reads the witnesses that the settings name.

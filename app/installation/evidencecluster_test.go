@@ -2,8 +2,10 @@ package installation
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -100,6 +102,35 @@ func TestThreeMembersHaveOneTree(t *testing.T) {
 		if in := m.open(); in == nil || in.evidence.source.State().Divergences != 0 {
 			t.Errorf("member %d: a divergence", i+1)
 		}
+	}
+}
+
+// TestAnOddLeaderHandsOver: a leader that finds out that its history differs from the others' gives
+// the leadership to one of them and does not get it back; orders go on, also through the odd
+// member.
+func TestAnOddLeaderHandsOver(t *testing.T) {
+	c := newThree(t)
+	c.start()
+	c.trade(10)
+	odd := c.leader()
+	in := c.members[odd].open()
+	log := slog.New(slog.NewTextHandler(&c.members[odd].log, nil))
+	in.standAside(errors.New("planted"), log)
+	in.standAside(errors.New("planted"), log) // as the next round does
+	apptest.Until(t, "another member leads", func() (bool, any) { return c.leader() != odd, nil })
+	c.trade(9)
+	for range 2 { // the leader prefers any other to the odd one
+		leader := c.leader()
+		apptest.Until(t, "the leadership moves", func() (bool, any) {
+			return c.leader() != leader, c.members[leader].open().Member.Node.HandOver()
+		})
+		if c.leader() == odd {
+			t.Error("the odd member leads again")
+		}
+	}
+	c.trade(9)
+	if n := strings.Count(c.members[odd].log.String(), "another history"); n < 1 {
+		t.Errorf("%d lines in the log", n)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"posttrade/app/engine"
@@ -39,6 +40,7 @@ type member struct {
 	count  int                       // of members in the list
 	relays map[string]*httpapi.Relay // of each service, by name
 	stops  []func()                  // in the order of the starts
+	odd    atomic.Bool               // its history differs from a majority's
 }
 
 // stop ends the member's parts: those of the leader first, then the consensus.
@@ -128,11 +130,12 @@ func (in *Installation) openNode(c *settings.Config, o engine.Options, storage q
 		adopt = engine.ClusterHost{Engine: in.Core}.Head()
 	}
 	in.Member = &member{roles: newRoles(), count: len(c.Members())}
+	odd := &in.Member.odd
 	in.Member.Node, err = quorum.Open(quorum.Options{
 		Dir: c.InDataDir("quorum"), Member: strconv.Itoa(c.Int("cluster.member-id")),
 		Members: c.Members(), TLS: memberTLS,
 		Storage: storage, Has: has, Adopt: adopt, Services: in.services, OnRole: in.Member.roles.set,
-		Damaged: in.damaged,
+		Damaged: func() bool { return in.damaged() || odd.Load() },
 		Genesis: func() ([]byte, error) {
 			g, err := o.Genesis()
 			if err != nil {

@@ -49,6 +49,8 @@ func runPerfRows(args []string, stdout, stderr io.Writer) error {
 	f.IntVar(&o.Restart, "restart-commands", 0,
 		"commands in the journal that is started from (default 20000000; the table asks for 100000000)")
 	f.StringVar(&cpuProfile, "cpuprofile", "", "write a CPU profile of the run to this `file`")
+	f.StringVar(&o.Profiles, "server-profiles", "",
+		"`folder` for CPU profiles of the servers that the HTTP row loads")
 	f.BoolVar(&hello, "hello-server", false, "be the bare HTTP server that orders are compared with")
 	c, err := f.read(args, 0, stdout)
 	if err != nil {

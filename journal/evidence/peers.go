@@ -84,10 +84,11 @@ type Peers struct {
 	Log    *Log
 	Others []Peer
 	Client *http.Client
-	// Odd is told, once, that this member differs from a majority.
+	// Odd is told, in every round from the first one on, that this member differs from a majority.
 	Odd func(error)
 
 	known map[string]bool // differences that have been counted
+	odd   error           // what Odd is told
 }
 
 // Run compares in every interval until ctx ends.
@@ -129,7 +130,10 @@ func (p *Peers) round(ctx context.Context) {
 			ErrContradiction)
 		p.Log.change(func(s *State) { s.Err = err; s.late() })
 		p.Log.o.Alarm(err)
-		p.Odd(err)
+		p.odd = err
+	}
+	if p.odd != nil {
+		p.Odd(p.odd)
 	}
 }
 
