@@ -154,7 +154,8 @@ func TestProcessorContract(t *testing.T) {
 		prepare func(r *processorRig)
 		rows    []row
 	}{
-		{"all is well", nil, nil, slices.Concat(processorRows(), marksRows(), repairRequests(), revokeRows())},
+		{"all is well", nil, nil,
+			slices.Concat(processorRows(), marksRows(), repairRequests(), revokeRows())},
 		{"no database", nil, wrapped(store.ErrUnavailable), failingRows(503, CodeDatabaseUnavailable)},
 		{"no lock", nil, wrapped(fmt.Errorf("%w: %w", store.ErrUnavailable, store.ErrLocked)),
 			failingRows(503, CodeDatabaseLocked)},

@@ -56,9 +56,10 @@ func TestRevokedTokensAreRefused(t *testing.T) {
 	r.call(request{method: "GET", path: "/trades/trd-1", token: timeless}).want(t, 200, "")
 	r.now.Add(700) // of the second in which ann was minted
 	a := r.call(request{method: "POST", path: "/auth/revoke", body: `{"subject":"ann"}`,
-		token: namedToken(r.now.Load(), "admin"), header: map[string]string{"X-Reason": "left the desk"}}).want(t, 200, "")
-	if a.field(t, "issuedUpTo") != "2026-03-02T10:00:00Z" || !strings.Contains(string(a.body), `"sequence":77`) ||
-		a.field(t, "subject") != "ann" {
+		token:  namedToken(r.now.Load(), "admin"),
+		header: map[string]string{"X-Reason": "left the desk"}}).want(t, 200, "")
+	if a.field(t, "issuedUpTo") != "2026-03-02T10:00:00Z" || a.field(t, "subject") != "ann" ||
+		!strings.Contains(string(a.body), `"sequence":77`) {
 		t.Errorf("answer %s", a.body)
 	}
 	show := func(token string) answer {
@@ -106,7 +107,8 @@ func TestRevocationsThatFail(t *testing.T) {
 		{note.Refused{InputSeq: 7, Reason: matcher.Capacity}, 409, CodeCapacity, 0},
 		{fmt.Errorf("x: %w", note.ErrSize), 400, CodeBadRequest, 0},
 		{desk.ErrRefused, 503, CodeNotLeader, 0}, {desk.ErrClosed, 503, CodeStopping, 0},
-		{desk.ErrFailed, 503, CodeJournalFailed, 1}, {context.DeadlineExceeded, 504, CodeOutcomeUnknown, 1},
+		{desk.ErrFailed, 503, CodeJournalFailed, 1},
+		{context.DeadlineExceeded, 504, CodeOutcomeUnknown, 1},
 	} {
 		r.actError = tt.err
 		before := strings.Count(r.log.String(), "outcome is unknown")

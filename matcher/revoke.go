@@ -72,8 +72,8 @@ func newRevocations(a *ring.Arena) revocations {
 	return revocations{rows: ring.CarveSparse[Revocation](a, MaxRevocations)}
 }
 
-// place is where a revocation belongs: in the row of its subject, in a new one, or, when the table is
-// full, in the oldest if that is older than any token. It is negative for none.
+// place is where a revocation belongs: in the row of its subject, in a new one, or, when the table
+// is full, in the oldest if that is older than any token. It is negative for none.
 func (t *revocations) place(r *Revocation) int {
 	oldest := 0
 	for i := range t.rows[:t.count] {
@@ -118,8 +118,8 @@ func (e *Engine) tokenRevoke(c *Command) {
 	e.applyEvent(c, 0, EventLast)
 }
 
-// EachRevocation calls f for every subject whose tokens are refused, in the order in which they came,
-// until f returns false. Only the owner may call it.
+// EachRevocation calls f for every subject whose tokens are refused, in the order in which they
+// came, until f returns false. Only the owner may call it.
 func (e *Engine) EachRevocation(f func(Revocation) bool) {
 	for _, r := range e.revoked.rows[:e.revoked.count] {
 		if !f(r) {

@@ -129,7 +129,8 @@ func (in *Installation) projected() uint64 {
 	return 0
 }
 
-// newVerifier checks access tokens as the settings say, and refuses those that are revoked at a gate.
+// newVerifier checks access tokens as the settings say, and refuses those that are revoked at a
+// gate.
 func newVerifier(c *settings.Config, g *gate.Gate) (*gate.Verifier, error) {
 	secrets, err := c.JWTSecrets()
 	if err != nil {
