@@ -38,6 +38,8 @@ var (
 
 const testMaster = "a master secret of the tests"
 
+func testMasterSecret() []byte { return []byte(testMaster) }
+
 // farAccount is the largest account id.
 const farAccount = 1<<32 - 1
 
@@ -322,7 +324,7 @@ func newTunedRig(t testing.TB, tune func(p *TradeProcessor),
 		Trades: r.fakes, Settlement: settler{r.fakes}, Recon: reconciler{r.fakes}, TCA: judge{r.fakes},
 		Marks:    marker{r.fakes},
 		Verifier: must[*gate.Verifier](t)(gate.NewVerifier(testSecret, "", 0, clock)),
-		Mint:     TokenMint{MasterSecret: []byte(testMaster), Secret: testSecret, Now: clock},
+		Mint:     TokenMint{MasterSecret: testMasterSecret, Now: clock},
 		Metrics:  NewRegistry(Metrics{}, nil),
 		Applied:  func() uint64 { return 12 }, Durable: func() uint64 { return 11 },
 		Projected:  func() uint64 { return 10 },

@@ -33,6 +33,7 @@ type Installation struct {
 	scrub     atomic.Pointer[journal.Scrub] // that of scrubbing; other members ask for it at any time
 	healing   *healing                      // nil on a single node
 	feed      *feed.Hub
+	tokens    tokens
 }
 
 // Open starts all parts in the order in which they depend on each other; stop ends them in reverse.

@@ -23,7 +23,7 @@ import (
 func openEdges(c *settings.Config, in *Installation,
 	log *slog.Logger) (m httpapi.Metrics, err error) {
 	k, d, l := in.Core, in.Beside.Load(), in.listeners
-	verifier, err := newVerifier(c, k.Gate)
+	verifier, err := in.newVerifier(c)
 	if err != nil {
 		return m, err
 	}
@@ -129,21 +129,6 @@ func (in *Installation) projected() uint64 {
 	return 0
 }
 
-// newVerifier checks access tokens as the settings say, and refuses those that are revoked at a
-// gate.
-func newVerifier(c *settings.Config, g *gate.Gate) (*gate.Verifier, error) {
-	secrets, err := c.JWTSecrets()
-	if err != nil {
-		return nil, err
-	}
-	v, err := gate.NewVerifier(secrets[0], c.String("auth.jwt.issuer"),
-		c.Duration("auth.jwt.leeway"), time.Now, secrets[1:]...)
-	if err == nil {
-		v.Obey(g)
-	}
-	return v, err
-}
-
 func newOrderMatcher(c *settings.Config, in *Installation, verifier *gate.Verifier,
 	log *slog.Logger) *httpapi.OrderMatcher {
 	k := in.Core
@@ -176,7 +161,7 @@ func newOrderMatcher(c *settings.Config, in *Installation, verifier *gate.Verifi
 
 func newTradeProcessor(c *settings.Config, in *Installation, d *downstream, verifier *gate.Verifier,
 	registry *httpapi.Registry, log *slog.Logger) (*httpapi.TradeProcessor, error) {
-	mint, err := tokenMint(c, log)
+	mint, err := in.tokenMint(c, log)
 	if err != nil {
 		return nil, err
 	}
@@ -211,21 +196,6 @@ func revocation(k *engine.Engine) httpapi.Revocation {
 		Act: func(ctx context.Context, n *note.Note, act matcher.Command) (uint64, error) {
 			return note.Act(ctx, k.Desk, n, act, time.Now())
 		}}
-}
-
-// tokenMint is POST /auth/dev-token as the settings configure it. Without a master secret the
-// endpoint does not exist.
-func tokenMint(c *settings.Config, log *slog.Logger) (httpapi.TokenMint, error) {
-	master, path, err := c.MasterSecret()
-	if err != nil || master == nil {
-		return httpapi.TokenMint{}, err
-	}
-	if path != "" {
-		log.Info("the master secret of POST /auth/dev-token is in a file", "path", path)
-	}
-	secret, err := c.JWTSecret()
-	return httpapi.TokenMint{MasterSecret: master, Secret: secret,
-		Issuer: c.String("auth.jwt.issuer")}, err
 }
 
 func newAdmin(c *settings.Config, in *Installation, verifier *gate.Verifier,

@@ -60,9 +60,15 @@ type Verifier struct {
 	leeway time.Duration
 	now    func() time.Time
 	seed   maphash.Seed
-	gate   *Gate     // knows which tokens are revoked; nil: none is
-	bench  sync.Pool // of *bench
-	known  [rememberedTokens]atomic.Pointer[verified]
+	gate   *Gate                // knows which tokens are revoked; nil: none is
+	keys   atomic.Pointer[keys] // never changed but for what they remember, only replaced
+}
+
+// keys are the secrets, and the tokens that they have signed.
+type keys struct {
+	first []byte    // signs
+	bench sync.Pool // of *bench
+	known [rememberedTokens]atomic.Pointer[verified]
 }
 
 // verified is a token with a valid signature, form and issuer. It never changes.
@@ -88,13 +94,6 @@ type bench struct {
 // must name it. now is the clock, nil for the system's.
 func NewVerifier(secret []byte, issuer string, leeway time.Duration,
 	now func() time.Time, former ...[]byte) (*Verifier, error) {
-	secrets := append([][]byte{secret}, former...)
-	for i, s := range secrets {
-		if len(s) < MinSecretBytes {
-			return nil, fmt.Errorf("gate: new verifier bytes=%d: %w", len(s), ErrSecret)
-		}
-		secrets[i] = bytes.Clone(s)
-	}
 	if leeway < 0 || leeway > MaxLeeway {
 		return nil, fmt.Errorf("gate: new verifier leeway=%s: %w", leeway, ErrLeeway)
 	}
@@ -102,14 +101,34 @@ func NewVerifier(secret []byte, issuer string, leeway time.Duration,
 		now = time.Now
 	}
 	v := &Verifier{issuer: issuer, leeway: leeway, now: now, seed: maphash.MakeSeed()}
-	v.bench.New = func() any {
+	return v, v.Renew(secret, former...)
+}
+
+// Renew replaces the secrets. A token that none of them has signed is refused from now on. After an
+// error the ones before stay.
+func (v *Verifier) Renew(secret []byte, former ...[]byte) error {
+	secrets := append([][]byte{secret}, former...)
+	for i, s := range secrets {
+		if len(s) < MinSecretBytes {
+			return fmt.Errorf("gate: new verifier bytes=%d: %w", len(s), ErrSecret)
+		}
+		secrets[i] = bytes.Clone(s)
+	}
+	k := &keys{first: secrets[0]}
+	k.bench.New = func() any {
 		b := new(bench)
 		for _, s := range secrets {
 			b.macs = append(b.macs, hmac.New(sha256.New, s))
 		}
 		return b
 	}
-	return v, nil
+	v.keys.Store(k)
+	return nil
+}
+
+// Mint is the function Mint with the verifier's own secret and issuer.
+func (v *Verifier) Mint(c Claims, ttl time.Duration, now time.Time) string {
+	return Mint(v.keys.Load().first, c, v.issuer, ttl, now)
 }
 
 // Verify returns the claims of a token in compact form that is signed with
@@ -132,11 +151,12 @@ func (v *Verifier) VerifyMetrics(token []byte) (Claims, error) {
 		return Claims{}, ErrTokenLength
 	}
 	hash := maphash.Bytes(v.seed, token)
-	slot := &v.known[hash%rememberedTokens]
+	k := v.keys.Load()
+	slot := &k.known[hash%rememberedTokens]
 	t := slot.Load()
 	if t == nil || t.hash != hash || !bytes.Equal(t.token, token) {
 		var err error
-		if t, err = v.verify(token); err != nil {
+		if t, err = v.verify(k, token); err != nil {
 			return Claims{}, err
 		}
 		t.hash = hash
@@ -162,15 +182,15 @@ func (v *Verifier) VerifyMetrics(token []byte) (Claims, error) {
 func (v *Verifier) Obey(g *Gate) { v.gate = g }
 
 // verify judges everything but the times.
-func (v *Verifier) verify(token []byte) (*verified, error) {
+func (v *Verifier) verify(k *keys, token []byte) (*verified, error) {
 	first := bytes.IndexByte(token, '.')
 	last := bytes.LastIndexByte(token, '.')
 	if first <= 0 || last <= first+1 || last == len(token)-1 ||
 		bytes.IndexByte(token[first+1:last], '.') >= 0 {
 		return nil, ErrTokenFormat
 	}
-	b := v.bench.Get().(*bench)
-	defer v.bench.Put(b)
+	b := k.bench.Get().(*bench)
+	defer k.bench.Put(b)
 
 	header, ok := decode(b.text[:], token[:first])
 	if !ok {

@@ -93,7 +93,7 @@ func BenchmarkVerifier(b *testing.B) {
 	b.Run("op=verify/token=new", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			if _, err := v.verify(known); err != nil {
+			if _, err := v.verify(v.keys.Load(), known); err != nil {
 				b.Fatal(err)
 			}
 		}
@@ -191,4 +191,34 @@ func TestRevokedTokens(t *testing.T) {
 	*observed.Cmd() = c
 	g.Observe(&observed)
 	want("another subject, by an event", other, ErrTokenRevoked)
+}
+
+// TestSecretsAreRenewed: from then on the new secrets alone count, for remembered tokens too, and
+// the first one signs. A weak one changes nothing.
+func TestSecretsAreRenewed(t *testing.T) {
+	v := newTestVerifier(t, "", 0)
+	old := []byte(withBody(goodBody))
+	if _, err := v.Verify(old); err != nil {
+		t.Fatal(err)
+	}
+	if err := v.Renew(testSecret, []byte("short")); !errors.Is(err, ErrSecret) {
+		t.Errorf("a weak secret: %v", err)
+	}
+	next := []byte("the next secret, of 32 bytes and more")
+	for _, former := range [][][]byte{{testSecret}, nil} {
+		if err := v.Renew(next, former...); err != nil {
+			t.Fatal(err)
+		}
+		minted := v.Mint(Claims{Subject: "a"}, time.Minute, time.Unix(1_700_000_000, 0))
+		if claims, err := v.Verify([]byte(minted)); err != nil || claims.Subject != "a" {
+			t.Errorf("%d former secrets: a minted token %+v, %v", len(former), claims, err)
+		}
+		want := error(nil)
+		if former == nil {
+			want = ErrTokenSignature
+		}
+		if _, err := v.Verify(old); !errors.Is(err, want) {
+			t.Errorf("%d former secrets: %v, want %v", len(former), err, want)
+		}
+	}
 }
