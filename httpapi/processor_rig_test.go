@@ -243,6 +243,11 @@ func (f reconciler) Repair(ctx context.Context,
 	if q.To > 6 {
 		return r, fmt.Errorf("recon: repair: %w", recon.ErrRange)
 	}
+	if q.Record != nil {
+		if err := q.Record(); err != nil {
+			return r, fmt.Errorf("recon: record repair: %w", err)
+		}
+	}
 	r = recon.RepairResult{Checked: 6, Matched: 4, Repaired: 2, Pending: 1, Truncated: true}
 	if !q.DryRun {
 		r.Repair = 3
