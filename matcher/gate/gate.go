@@ -24,9 +24,7 @@ type Gate struct {
 	// beginning to end, and sees the state from when it began.
 	tables atomic.Pointer[tables]
 
-	// revoked has the subjects whose tokens are refused, and up to when they were issued, in
-	// milliseconds; nil: none. A map is never changed, only replaced.
-	revoked atomic.Pointer[map[matcher.SubjectHash]int64]
+	revoked atomic.Pointer[subjects] // whose tokens are refused; never changed, only replaced
 
 	writers *writers
 }

@@ -6,6 +6,10 @@ import (
 	"posttrade/matcher"
 )
 
+// subjects are those whose tokens are refused, each with the time up to which they were issued, in
+// milliseconds.
+type subjects map[matcher.SubjectHash]int64
+
 // Revoke refuses the tokens of a subject that were issued up to a time.
 func (g *Gate) Revoke(r matcher.Revocation) {
 	g.writers.mu.Lock()
@@ -15,7 +19,7 @@ func (g *Gate) Revoke(r matcher.Revocation) {
 
 // revoke is Revoke for a caller that holds writers.mu.
 func (g *Gate) revoke(r matcher.Revocation) {
-	next := map[matcher.SubjectHash]int64{}
+	next := subjects{}
 	if now := g.revoked.Load(); now != nil {
 		next = maps.Clone(*now)
 	}
