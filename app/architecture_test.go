@@ -36,12 +36,13 @@ var rooms = map[string][]string{
 	"matcher/session": {"ring", "matcher", "matcher/gate", "matcher/desk", "blotter",
 		"matcher/session/wire"},
 
-	"journal/acts":                 {"matcher", "matcher/note", "matcher/strictjson", "journal"},
-	"journal/audit":                {"ring", "matcher", "matcher/strictjson", "journal"},
-	"journal/asof":                 {"ring", "matcher", "journal", "blotter"},
-	"journal/asof/asoftest":        {"matcher", "journal"},
-	"journal/whatif":               {"matcher", "matcher/strictjson", "journal", "journal/asof"},
-	"journal/why":                  {"matcher", "matcher/strictjson", "journal", "journal/asof", "blotter"},
+	"journal/acts":          {"matcher", "matcher/note", "matcher/strictjson", "journal"},
+	"journal/audit":         {"ring", "matcher", "matcher/strictjson", "journal"},
+	"journal/asof":          {"ring", "matcher", "journal", "blotter"},
+	"journal/asof/asoftest": {"matcher", "journal"},
+	"journal/whatif":        {"matcher", "matcher/strictjson", "journal", "journal/asof"},
+	"journal/why": {"matcher", "matcher/strictjson", "journal", "journal/asof",
+		"blotter"},
 	"journal/quorum":               {"ring/timing", "ring", "matcher", "journal"},
 	"journal/journaltest":          {},
 	"journal/evidence/verify":      {"matcher/strictjson"},
@@ -90,8 +91,10 @@ var rooms = map[string][]string{
 	"perf/replay": {"matcher", "matcher/desk", "blotter", "httpapi/client", "app/engine",
 		"app/installation", "app/latency", "app/settings", "app/top", "perf/orderflow"},
 	"perf": {"ring", "matcher", "matcher/strictjson", "matcher/gate", "matcher/desk", "matcher/flow",
-		"matcher/session/client", "matcher/session/wire", "journal", "journal/asof", "journal/audit", "journal/backup", "journal/evidence",
-		"journal/quorum", "journal/whatif", "blotter", "sidecars/bootstrap", "sidecars/control", "sidecars/feeds",
+		"matcher/session/client", "matcher/session/wire", "journal", "journal/asof", "journal/audit",
+		"journal/backup", "journal/evidence",
+		"journal/quorum", "journal/whatif", "blotter", "sidecars/bootstrap", "sidecars/control",
+		"sidecars/feeds",
 		"sidecars/outbox", "sidecars/projection", "sidecars/recon", "sidecars/riskextract",
 		"sidecars/securities", "sidecars/source", "sidecars/store", "sidecars/tca", "httpapi",
 		"httpapi/client", "app/engine", "app/installation", "app/latency", "app/settings",
@@ -130,10 +133,12 @@ var rooms = map[string][]string{
 		"sidecars/broker", "sidecars/control", "sidecars/feeds", "sidecars/outbox",
 		"sidecars/prices", "sidecars/projection", "sidecars/recon", "sidecars/riskextract",
 		"sidecars/securities", "sidecars/settlement", "sidecars/source", "sidecars/store",
-		"sidecars/tca", "httpapi", "httpapi/console", "app/backups", "app/engine", "app/flight", "app/settings",
+		"sidecars/tca", "httpapi", "httpapi/console", "app/backups", "app/engine", "app/flight",
+		"app/settings",
 		"app/stats"},
 
-	"cmd/posttrade": {"matcher", "matcher/gate", "journal", "journal/backup", "app/backups", "journal/evidence",
+	"cmd/posttrade": {"matcher", "matcher/gate", "journal", "journal/backup", "app/backups",
+		"journal/evidence",
 		"journal/evidence/bundle", "journal/evidence/page", "journal/evidence/verify",
 		"journal/quorum", "sidecars/broker",
 		"sidecars/control", "sidecars/feeds", "sidecars/riskextract", "sidecars/store", "httpapi",
@@ -379,7 +384,8 @@ func TestLinkerSetsVariablesThatAreThere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	set := regexp.MustCompile(`-X posttrade/([a-z/]+)\.(\w+)=`).FindAllStringSubmatch(string(makefile), -1)
+	set := regexp.MustCompile(`-X posttrade/([a-z/]+)\.(\w+)=`).FindAllStringSubmatch(string(makefile),
+		-1)
 	if len(set) == 0 {
 		t.Fatal("the Makefile sets no variable")
 	}

@@ -130,7 +130,10 @@ func NewOrderMatcher(d Deps) *OrderMatcher {
 	if d.AsOf != nil {
 		m.why = why.New(d.AsOf)
 	}
-	m.exchanges.New = func() any { return &exchange{m: m, views: d.Views, visit: visit{verifier: d.Verifier}} }
+	m.exchanges.New = func() any {
+		return &exchange{m: m, views: d.Views,
+			visit: visit{verifier: d.Verifier}}
+	}
 	m.service = newService("order-matcher", serverConfig{
 		handler: m.handle, route: targetRoute(m.prefix, routeOf), maxInflight: d.MaxInflight,
 		durability: []byte(d.Durability), log: d.Logger, patience: d.AnswerTimeout,

@@ -41,8 +41,8 @@ const testMaster = "a master secret of the tests"
 // farAccount is the largest account id.
 const farAccount = 1<<32 - 1
 
-// testTrades are the rows of a processorRig: accounts 1, 2 and farAccount. The last one is a booking
-// from outside.
+// testTrades are the rows of a processorRig: accounts 1, 2 and farAccount. The last one is a
+// booking from outside.
 func testTrades() (rows []store.Trade) {
 	defer func() {
 		outside := rows[len(rows)-1]

@@ -18,8 +18,9 @@ var (
 	errRangeSize  = errors.New("more than " + strconv.Itoa(recon.MaxRepair) +
 		" trades: repair a part at a time")
 	errRangeHead = errors.New("above the last durable trade")
-	errExternal  = errors.New("not the id of a booking from outside, ext- and 1 to 60 of A-Z a-z 0-9 . _ -")
-	errMoment    = errors.New("not an RFC 3339 time to the millisecond")
+	errExternal  = errors.New("not the id of a booking from outside, ext- and 1 to 60 of A-Z a-z " +
+		"0-9 . _ -")
+	errMoment = errors.New("not an RFC 3339 time to the millisecond")
 )
 
 // repairedRange is what a repair is about, on record.

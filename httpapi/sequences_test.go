@@ -34,7 +34,8 @@ func TestReadsHaveWhatTheyAreAskedFor(t *testing.T) {
 	r := newRig(t)
 	seed(r)
 	written := r.recorder.Durable()
-	for _, path := range []string{"/orders", "/positions", "/book/AAA", "/contracts", "/orders/ord-1"} {
+	for _, path := range []string{"/orders", "/positions", "/book/AAA", "/contracts",
+		"/orders/ord-1"} {
 		if status, _, _ := asked(t, r, path, "X-Other", "1"); status != 200 {
 			t.Errorf("%s without the header: %d", path, status)
 		}

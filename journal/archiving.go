@@ -57,13 +57,13 @@ type Archived struct {
 var ErrNothingOld = errors.New("no block is older than that, and older than a snapshot")
 
 // Archive moves the commits that were closed before a time, and that a snapshot stands for, from
-// the journal in dir into a folder below into, and leaves a stub. root may be nil; it gives the root
-// of the evidence tree over the commands up to a sequence, "" for none.
+// the journal in dir into a folder below into, and leaves a stub. root may be nil; it gives the
+// root of the evidence tree over the commands up to a sequence, "" for none.
 //
 //   - No other process may have the journal open. The last blocks stay, whatever their age.
 //   - What is moved is verified on the way. The blocks are removed when the archive is on stable
-//     storage, together with the writing of the stub. Killed at any moment, the journal has all of it,
-//     or the archive has: the next Archive goes on.
+//     storage, together with the writing of the stub. Killed at any moment, the journal has all of
+//     it, or the archive has: the next Archive goes on.
 func Archive(ctx context.Context, dir, into string, before time.Time, o Options,
 	root func(inputSeq uint64) (string, error)) (done Archived, err error) {
 	j, err := OpenExisting(dir, o)
@@ -166,7 +166,8 @@ func (j *Journal) putArchive(folder string, s *stub, from, to point) (sum string
 	name := fs.PathJoin(folder, archiveName)
 	if text, err := readWhole(fs, name); err == nil {
 		if got, err := archiveSum(text); err != nil || got != sum {
-			return "", errors.Join(fmt.Errorf("journal: file=%s is of another archive: %w", name, ErrDiverged),
+			return "", errors.Join(fmt.Errorf("journal: file=%s is of another archive: %w", name,
+				ErrDiverged),
 				err)
 		}
 		return sum, nil // it was written, and the process ended before the rest

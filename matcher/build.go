@@ -207,5 +207,6 @@ func panicUnknown(c *Command) {
 // panicPool panics because the pool's size and the limits disagree, which is a bug.
 func panicPool(ref uint32) {
 	panic(fmt.Sprintf(
-		"matcher: no room in the pool for order %d, although open and retained orders are within their limits", ref))
+		"matcher: no room in the pool for order %d, although open and retained orders are within "+
+			"their limits", ref))
 }

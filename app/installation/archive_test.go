@@ -33,7 +33,8 @@ func TestArchivedInstallationIsWhole(t *testing.T) {
 	history := export(t, apptest.Program(t), data)
 	programFails(t, settings.ExitUsage, "usage", "journal", "archive", archives, at)
 	programFails(t, settings.ExitUsage, "before", "journal", "archive", archives, "--before=soon", at)
-	programFails(t, settings.ExitUsage, "before", "journal", "archive", archives, "--before=2020-01-01", at)
+	programFails(t, settings.ExitUsage, "before", "journal", "archive", archives,
+		"--before=2020-01-01", at)
 	out := program(t, "journal", "archive", archives, tomorrow, at)
 	if !strings.Contains(out, "journal.archive-dir="+archives) {
 		t.Errorf("%s", out)

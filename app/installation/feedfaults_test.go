@@ -214,8 +214,10 @@ func forgetLastChange(i *installed) {
 	i.t.Helper()
 	if err := i.Beside.Load().Db.Write(i.t.Context(), func(tx *store.Tx) error {
 		for _, edit := range []string{
-			"delete from outbox where source = 'account' and version = (select version from sources where source = 'account')",
-			"update accounts set version = 1 where version = (select version from sources where source = 'account')",
+			"delete from outbox where source = 'account' and version = (select version from sources where " +
+				"source = 'account')",
+			"update accounts set version = 1 where version = (select version from sources where source = " +
+				"'account')",
 			"update sources set version = version - 1 where source = 'account'",
 		} {
 			if _, err := tx.Exec(edit); err != nil {

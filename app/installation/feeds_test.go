@@ -179,10 +179,10 @@ func TestSourceChangesReachTheGate(t *testing.T) {
 		i := installFed(t, data, flags...)
 		awaitFed(i)
 		if got := admission(i, 1, "ZZTOP"); got != "UNKNOWN_SECURITY" {
-			t.Errorf("a security that nobody has: %q", got)
+			t.Errorf("an unknown security: %q", got)
 		}
 		if got := admission(i, 777, "AAPL"); got != "UNKNOWN_ACCOUNT" {
-			t.Errorf("an account that nobody has: %q", got)
+			t.Errorf("an unknown account: %q", got)
 		}
 		if status := postStock(i, "ZZTOP", true, false); status != http.StatusCreated {
 			t.Errorf("a new stock: %d", status)
@@ -203,7 +203,7 @@ func TestSourceChangesReachTheGate(t *testing.T) {
 		postAccount(i, 2, false)
 		awaitAdmission(i, 2, "AAPL", "ACCOUNT_DISABLED")
 		if got := admission(i, 1, "AAPL"); got != "" {
-			t.Errorf("an account that nobody has touched: %q", got)
+			t.Errorf("an account that no operator has touched: %q", got)
 		}
 		awaitFed(i)
 		before, head := i.Core.Gate.Snapshot(), i.Core.Journal.Durable()
@@ -221,7 +221,8 @@ func TestSourceChangesReachTheGate(t *testing.T) {
 			}
 			i.stop()
 		}
-		if code, out, errs := apptest.Run("journal", "verify", "--data.dir="+data); code != settings.ExitOK {
+		if code, out, errs := apptest.Run("journal", "verify", "--data.dir="+data); code !=
+			settings.ExitOK {
 			t.Errorf("verify: %d %s %s", code, out, errs)
 		}
 		// The universe is in the journal: without the sources it is the same.

@@ -88,7 +88,8 @@ func Open(ctx context.Context, c *settings.Config, o engine.Options,
 	warnOfLimits(c, in.Core.Gate.RiskLimits(), log)
 	logRecovery(log, in.Core)
 	if err := in.Core.Journal.Copied(); err != nil {
-		log.Warn("nothing is missing in the journal, but the rest of data.dir may not fit it", "error", err)
+		log.Warn("nothing is missing in the journal, but the rest of data.dir may not fit it", "error",
+			err)
 	}
 	in.scrubbing = startScrubbing(in.Core.Journal, c.Duration("journal.scrub-interval"), log)
 	in.scrub.Store(in.scrubbing.scrub)

@@ -280,8 +280,8 @@ func (in *Installation) coreParts() []httpapi.Part {
 	return list
 }
 
-// killPart is the kill switch. It works beside readiness: the process does what it was told to do, and
-// another one would refuse orders too.
+// killPart is the kill switch. It works beside readiness: the process does what it was told to do,
+// and another one would refuse orders too.
 func killPart(g *gate.Gate) httpapi.Part {
 	p := httpapi.Part{Name: "kill switch", Ready: true, Detail: "off", Beside: true}
 	if g.Killed() {

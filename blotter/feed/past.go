@@ -67,8 +67,8 @@ func (r *Reader) closePast() {
 	r.h.mu.Unlock()
 }
 
-// nextPast returns the next piece of older history. done is false when there is none yet, or when the
-// reader goes on in memory.
+// nextPast returns the next piece of older history. done is false when there is none yet, or when
+// the reader goes on in memory.
 func (r *Reader) nextPast(ctx context.Context, wait <-chan time.Time) (text []byte, done bool,
 	err error) {
 	select {
@@ -104,8 +104,8 @@ type pastWriter struct {
 	commands int // since the last piece
 }
 
-// run derives everything behind the position until ctx ends. The reader ends it when it has caught up
-// with what is in memory.
+// run derives everything behind the position until ctx ends. The reader ends it when it has caught
+// up with what is in memory.
 func (w *pastWriter) run(books bool) (err error) {
 	defer caught(&err)
 	from := w.after.InputSeq

@@ -453,7 +453,8 @@ func TestVendoredFilesAreThoseOfTheirSums(t *testing.T) {
 // the page, each of them a number.
 func TestTheHistoryIsThere(t *testing.T) {
 	text := "# HELP svc_orders_total x\nsvc_orders_total{decision=\"accepted\"} 7\n" +
-		"svc_stage_latency_seconds_bucket{le=\"1\"} 4\nsvc_stage_latency_seconds_sum{stage=\"http\"} NaN\n" +
+		"svc_stage_latency_seconds_bucket{le=\"1\"} " +
+		"4\nsvc_stage_latency_seconds_sum{stage=\"http\"} NaN\n" +
 		"svc_recon_lag_records 3\ngo_goroutines 9\n"
 	r := newRig(t, func(o *Options) {
 		o.Metrics = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -59,7 +59,7 @@
 // leaves no half command, and the server needs no state between looks. The price is one more cache
 // line to copy when there is no id.
 //
-// # Who calls what
+// # Callers
 //
 // main: Open, Run on a goroutine of its own, Close before it stops the matcher. The recorder:
 // Observe, for every event. The goroutine that calls desk.Durable, Refuse or Fail: Wake afterwards,

@@ -14,7 +14,8 @@ import (
 // reason, on the order that it names. There are orders with the numbers of all reasons, in another
 // account.
 func TestInProcessReplaceKeepsItsTarget(t *testing.T) {
-	o := installation.EngineOptions(apptest.Settled(t, "risk.seed.accounts", "1,2,3", "risk.seed.securities",
+	o := installation.EngineOptions(apptest.Settled(t, "risk.seed.accounts", "1,2,3",
+		"risk.seed.securities",
 		"AAPL,MSFT", "risk.max-order-quantity", "1000", "data.dir", t.TempDir()))
 	k, err := engine.Open(o)
 	if err != nil {

@@ -102,8 +102,8 @@ func newServer(t *testing.T, flags ...string) *server {
 	return s
 }
 
-// freePort is a port that no process listens on. It is below those that the system gives to clients:
-// a server that is started again finds it free.
+// freePort is a port that no process listens on. It is below those that the system gives to
+// clients: a server that is started again finds it free.
 func freePort(t *testing.T) string {
 	t.Helper()
 	for range 1000 {
