@@ -81,7 +81,8 @@ type processorRig struct {
 // fakes are everything behind the handlers. Every call is counted.
 type fakes struct {
 	calls    atomic.Int64
-	timeless atomic.Int64 // calls without a deadline
+	timeless atomic.Int64  // calls without a deadline
+	priced   atomic.Uint64 // sequence of the price history
 
 	mu       sync.Mutex
 	rows     []store.Trade
@@ -263,6 +264,8 @@ func (f reconciler) TakeStatement(ctx context.Context,
 
 // judge is the TCA of fakes.
 type judge struct{ *fakes }
+
+func (f judge) Applied() uint64 { return f.priced.Load() }
 
 func (f judge) Report(ctx context.Context, t store.Trade) (tca.Report, error) {
 	if err := f.call(ctx); err != nil {

@@ -80,7 +80,7 @@ func (q *inquiry) await(r route) (asOf uint64, p problem) {
 		case p.status != 0, asOf >= wanted:
 			return asOf, p
 		case !time.Now().Before(late):
-			return 0, problemNotYet
+			return asOf, problemNotYet
 		}
 		select {
 		case <-time.After(rowsLook):
@@ -91,13 +91,16 @@ func (q *inquiry) await(r route) (asOf uint64, p problem) {
 }
 
 // rowsHave is the sequence that the rows of an endpoint have in them; 0: it is not known. Those of
-// the reconciliation have what is projected when every projected trade has been compared.
+// the reconciliation have what is projected when every projected trade has been compared; costs
+// need the price history too.
 func (q *inquiry) rowsHave(r route) (asOf uint64, p problem) {
 	if q.p.Projected == nil {
 		return 0, problem{}
 	}
 	switch r {
 	case routeReconStatus, routeBreaks, routeLastSweep:
+	case routeTCAReport, routeTCASummary:
+		return min(q.p.Projected(), q.p.TCA.Applied()), problem{}
 	default:
 		return q.p.Projected(), problem{}
 	}

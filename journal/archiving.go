@@ -51,6 +51,7 @@ type Archived struct {
 	Name     string // of the folder; "": there was nothing to move
 	From, To Point
 	SHA256   string
+	Root     string // of the evidence tree, "" for none
 }
 
 // ErrNothingOld: there is no block that may be moved out.
@@ -93,7 +94,8 @@ func Archive(ctx context.Context, dir, into string, before time.Time, o Options,
 	if err := j.remove(&s, from, to); err != nil {
 		return done, err
 	}
-	return Archived{Name: s.Name, From: from.exported(), To: to.exported(), SHA256: s.SHA256}, nil
+	return Archived{Name: s.Name, From: from.exported(), To: to.exported(), SHA256: s.SHA256,
+		Root: s.Root}, nil
 }
 
 // old finds the last commit that may be moved out.

@@ -443,9 +443,9 @@ func (e *Engine) QueueAhead(ref uint32) (orders int, qty int64, ok bool) {
 	}
 	o := e.orders.hot(i)
 	ladder := &e.ladders[o.security()-1]
-	for at := ladder.level(o.level).head; at != i && at != 0; at = ladder.order(at).next {
+	for at := ladder.levels.at(o.level).head; at != i && at != 0; at = ladder.orders.at(at).next {
 		orders++
-		qty += int64(ladder.order(at).leaves)
+		qty += int64(ladder.orders.at(at).leaves)
 	}
 	return orders, qty, true
 }

@@ -36,7 +36,8 @@ func TestArchivedInstallationIsWhole(t *testing.T) {
 	programFails(t, settings.ExitUsage, "before", "journal", "archive", archives,
 		"--before=2020-01-01", at)
 	out := program(t, "journal", "archive", archives, tomorrow, at)
-	if !strings.Contains(out, "journal.archive-dir="+archives) {
+	if !strings.Contains(out, "journal.archive-dir="+archives) ||
+		!strings.Contains(out, "\ntree root  ") {
 		t.Errorf("%s", out)
 	}
 	programFails(t, settings.ExitFailed, "journal.archive-dir", "journal", "verify", at)

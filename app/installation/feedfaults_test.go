@@ -71,7 +71,7 @@ func TestOtherHandsOnTheStream(t *testing.T) {
 				h.put(s.Epoch, s.Watermark)
 				met++
 				awaitForeign(i, met)
-				if got := admission(i, 4, "AAPL"); got != "" {
+				if got := refusalOf(i, 4, "AAPL"); got != "" {
 					t.Fatalf("round %d: an order: %q", n, got)
 				}
 				// The next change is in force, although its id may have been used.

@@ -55,10 +55,10 @@ func TestWithoutABrokerNothingIsAdmitted(t *testing.T) {
 	wantNothingAdmitted(t, i)
 	server.Restart()
 	awaitFed(i)
-	if got := admission(i, 777, "ZZTOP"); got != "" {
+	if got := refusalOf(i, 777, "ZZTOP"); got != "" {
 		t.Errorf("an order of what came during the outage: %q", got)
 	}
-	if got := admission(i, 2, "ZZTOP"); got != "ACCOUNT_DISABLED" {
+	if got := refusalOf(i, 2, "ZZTOP"); got != "ACCOUNT_DISABLED" {
 		t.Errorf("an order of an account closed during the outage: %q", got)
 	}
 	wantStreams(t, i, 14, 584)

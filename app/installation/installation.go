@@ -96,13 +96,13 @@ func Open(ctx context.Context, c *settings.Config, o engine.Options,
 	if in.backups, err = newBackups(c, in, log); err != nil {
 		return nil, err
 	}
+	if in.past, err = startPast(c, in.Core.Journal, log); err != nil {
+		return nil, err
+	}
 	if in.evidence, err = openEvidence(c, in, log); err != nil {
 		return nil, err
 	}
 	if in.history, err = newFullHistory(c, in.Core); err != nil {
-		return nil, err
-	}
-	if in.past, err = startPast(c, in.Core.Journal, log); err != nil {
 		return nil, err
 	}
 	if in.listeners, err = newListeners(c); err != nil {

@@ -171,7 +171,7 @@ func TestRestoredDatabase(t *testing.T) {
 	for range 2 {
 		i = installFed(t, data)
 		awaitFed(i)
-		if got := [2]string{admission(i, 777, "ZZTOP"), admission(i, 2, "YES")}; got != [2]string{"",
+		if got := [2]string{refusalOf(i, 777, "ZZTOP"), refusalOf(i, 2, "YES")}; got != [2]string{"",
 			"SECURITY_DISABLED"} {
 			t.Errorf("orders after the new epoch: %q", got)
 		}

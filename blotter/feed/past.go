@@ -134,8 +134,11 @@ func (w *pastWriter) run(books bool) (err error) {
 			return err
 		}
 		w.send(pastPiece{text: w.text, at: w.at})
-		// An error is a failed journal, or that nothing has come: the reader ends this.
-		_ = w.h.o.Durable.WaitDurable(sh.Applied()+1, look)
+		// An error is a failed journal, or that nothing has come: the reader ends this. On a member the
+		// journal follows what was agreed.
+		if next := sh.Applied() + 1; w.h.o.Durable.WaitDurable(next, look) == nil {
+			_ = w.h.o.Journal.WaitHead(w.ctx, next)
+		}
 	}
 	return w.ctx.Err()
 }

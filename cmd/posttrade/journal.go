@@ -10,8 +10,10 @@ import (
 	"time"
 
 	"posttrade/app/engine"
+	"posttrade/app/installation"
 	"posttrade/app/settings"
 	"posttrade/journal"
+	"posttrade/journal/evidence"
 	"posttrade/matcher"
 )
 
@@ -104,7 +106,9 @@ func archiveJournal(c *settings.Config, into, before string, stdout io.Writer) e
 	dir := c.InDataDir("journal")
 	done, err := journal.Archive(context.Background(), dir, into, day,
 		journal.Options{ArchiveDir: into},
-		nil)
+		func(inputSeq uint64) (string, error) {
+			return evidence.RootUpTo(installation.EvidenceDir(c), inputSeq)
+		})
 	if errors.Is(err, journal.ErrNothingOld) {
 		return settings.Usagef("before: %v", err)
 	}
@@ -115,6 +119,9 @@ func archiveJournal(c *settings.Config, into, before string, stdout io.Writer) e
 		"%s/%s\nsha256     %s\n",
 		done.From.InputSeq+1, done.To.InputSeq, done.From.TradeSeq+1, done.To.TradeSeq, into, done.Name,
 		done.SHA256)
+	if done.Root != "" {
+		fmt.Fprintf(stdout, "tree root  %s\n", done.Root)
+	}
 	fmt.Fprintf(stdout, "read it    journal.archive-dir=%s\n", into)
 	return nil
 }
