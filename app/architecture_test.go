@@ -21,6 +21,7 @@ import (
 var rooms = map[string][]string{
 	"ring":               {},
 	"ring/ringtest":      {},
+	"ring/waittest":      {},
 	"ring/timing":        {},
 	"matcher/strictjson": {},
 	"matcher":            {"ring"},
@@ -31,17 +32,19 @@ var rooms = map[string][]string{
 	"matcher/note":       {"matcher", "matcher/desk"},
 	"blotter":            {"ring", "matcher"},
 
+	"matcher/admission":      {"matcher", "matcher/gate", "matcher/desk", "blotter"},
 	"matcher/session/wire":   {"ring", "matcher"},
 	"matcher/session/client": {"ring", "matcher", "matcher/session/wire"},
-	"matcher/session": {"ring", "matcher", "matcher/gate", "matcher/desk", "blotter",
-		"matcher/session/wire"},
+	"matcher/session": {"ring", "matcher", "matcher/admission", "matcher/gate", "matcher/desk",
+		"blotter", "matcher/session/wire"},
 
-	"journal/acts":                 {"matcher", "matcher/note", "matcher/strictjson", "journal"},
-	"journal/audit":                {"ring", "matcher", "matcher/strictjson", "journal"},
-	"journal/asof":                 {"ring", "matcher", "journal", "blotter"},
-	"journal/asof/asoftest":        {"matcher", "journal"},
-	"journal/whatif":               {"matcher", "matcher/strictjson", "journal", "journal/asof"},
-	"journal/why":                  {"matcher", "matcher/strictjson", "journal", "journal/asof", "blotter"},
+	"journal/acts":          {"matcher", "matcher/note", "matcher/strictjson", "journal"},
+	"journal/audit":         {"ring", "matcher", "matcher/strictjson", "journal"},
+	"journal/asof":          {"ring", "matcher", "journal", "blotter"},
+	"journal/asof/asoftest": {"matcher", "journal"},
+	"journal/whatif":        {"matcher", "matcher/strictjson", "journal", "journal/asof"},
+	"journal/why": {"matcher", "matcher/strictjson", "journal", "journal/asof",
+		"blotter"},
 	"journal/quorum":               {"ring/timing", "ring", "matcher", "journal"},
 	"journal/journaltest":          {},
 	"journal/evidence/verify":      {"matcher/strictjson"},
@@ -49,7 +52,7 @@ var rooms = map[string][]string{
 	"journal/evidence/bundle": {"matcher", "matcher/strictjson", "journal", "journal/audit",
 		"journal/evidence", "journal/evidence/verify"},
 	"journal/evidence/page": {},
-	"journal/evidence": {"ring", "matcher", "matcher/strictjson", "journal",
+	"journal/evidence": {"ring", "matcher", "matcher/strictjson", "journal", "journal/asof",
 		"journal/evidence/verify"},
 	"journal/backup": {"journal"},
 	"blotter/feed":   {"ring", "matcher", "journal", "blotter"},
@@ -76,7 +79,7 @@ var rooms = map[string][]string{
 	"httpapi/console/browser": {}, // a module of its own: tests in a real browser
 	"httpapi/client":          {"matcher", "matcher/strictjson"},
 	"httpapi": {"ring/timing", "ring", "matcher", "matcher/strictjson", "matcher/gate", "matcher/desk",
-		"matcher/note", "blotter",
+		"matcher/admission", "matcher/note", "blotter",
 		"journal/acts", "journal/audit", "journal/asof", "journal/evidence", "journal/why",
 		"blotter/feed",
 		"sidecars/store", "sidecars/settlement", "sidecars/recon", "sidecars/tca",
@@ -87,11 +90,14 @@ var rooms = map[string][]string{
 	"perf/load":      {"app/latency", "ring"},
 	"perf/regress":   {},
 	"perf/report":    {"app/latency"},
-	"perf/replay": {"matcher", "matcher/desk", "blotter", "httpapi/client", "app/engine",
+	"perf/replay": {"matcher", "matcher/admission", "matcher/desk", "blotter", "httpapi/client",
+		"app/engine",
 		"app/installation", "app/latency", "app/settings", "app/top", "perf/orderflow"},
 	"perf": {"ring", "matcher", "matcher/strictjson", "matcher/gate", "matcher/desk", "matcher/flow",
-		"matcher/session/client", "matcher/session/wire", "journal", "journal/asof", "journal/audit", "journal/backup", "journal/evidence",
-		"journal/quorum", "journal/whatif", "blotter", "sidecars/bootstrap", "sidecars/control", "sidecars/feeds",
+		"matcher/session/client", "matcher/session/wire", "journal", "journal/asof", "journal/audit",
+		"journal/backup", "journal/evidence",
+		"journal/quorum", "journal/whatif", "blotter", "sidecars/bootstrap", "sidecars/control",
+		"sidecars/feeds",
 		"sidecars/outbox", "sidecars/projection", "sidecars/recon", "sidecars/riskextract",
 		"sidecars/securities", "sidecars/source", "sidecars/store", "sidecars/tca", "httpapi",
 		"httpapi/client", "app/engine", "app/installation", "app/latency", "app/settings",
@@ -118,11 +124,11 @@ var rooms = map[string][]string{
 	"app/inspect": {"matcher", "matcher/strictjson", "journal", "journal/asof", "journal/why",
 		"journal/whatif", "httpapi", "app/settings", "app/top"},
 	"app/watch":   {"httpapi/client"},
-	"app/apptest": {"journal", "app/settings", "app/stats"},
+	"app/apptest": {"ring/waittest", "journal", "app/settings", "app/stats"},
 	"app":         {},
 
 	"app/installation": {"ring/timing", "ring", "matcher", "matcher/strictjson", "matcher/gate",
-		"matcher/desk",
+		"matcher/admission", "matcher/desk",
 		"matcher/note", "matcher/session", "matcher/session/wire", "journal", "journal/acts",
 		"journal/asof", "journal/audit", "journal/backup", "journal/evidence",
 		"journal/evidence/page", "journal/quorum",
@@ -130,10 +136,13 @@ var rooms = map[string][]string{
 		"sidecars/broker", "sidecars/control", "sidecars/feeds", "sidecars/outbox",
 		"sidecars/prices", "sidecars/projection", "sidecars/recon", "sidecars/riskextract",
 		"sidecars/securities", "sidecars/settlement", "sidecars/source", "sidecars/store",
-		"sidecars/tca", "httpapi", "httpapi/console", "app/backups", "app/engine", "app/flight", "app/settings",
+		"sidecars/tca", "httpapi", "httpapi/console", "app/backups", "app/engine", "app/flight",
+		"app/settings",
 		"app/stats"},
 
-	"cmd/posttrade": {"matcher", "matcher/gate", "journal", "journal/backup", "app/backups", "journal/evidence",
+	"cmd/posttrade": {"matcher", "matcher/gate", "journal", "journal/asof", "journal/backup",
+		"app/backups",
+		"journal/evidence",
 		"journal/evidence/bundle", "journal/evidence/page", "journal/evidence/verify",
 		"journal/quorum", "sidecars/broker",
 		"sidecars/control", "sidecars/feeds", "sidecars/riskextract", "sidecars/store", "httpapi",
@@ -149,8 +158,9 @@ var storeys = map[string]int{
 }
 
 // doors are the packages that stand above their folder's storey, with the folder on whose storey
-// they are. A session is a way in beside HTTP: it reads the blotter's views.
-var doors = map[string]string{"matcher/session": "blotter"}
+// they are: they read the blotter's views. A session is a way in beside HTTP, and admission is what
+// both ask.
+var doors = map[string]string{"matcher/admission": "blotter", "matcher/session": "blotter"}
 
 // storeyOf is the storey of a package.
 func storeyOf(room string) (storey int, known bool) {
@@ -379,7 +389,8 @@ func TestLinkerSetsVariablesThatAreThere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	set := regexp.MustCompile(`-X posttrade/([a-z/]+)\.(\w+)=`).FindAllStringSubmatch(string(makefile), -1)
+	set := regexp.MustCompile(`-X posttrade/([a-z/]+)\.(\w+)=`).FindAllStringSubmatch(string(makefile),
+		-1)
 	if len(set) == 0 {
 		t.Fatal("the Makefile sets no variable")
 	}

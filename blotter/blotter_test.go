@@ -65,7 +65,8 @@ func TestBlotterMatchesModel(t *testing.T) {
 				got, gotNext, evicted := b.Page(since, limit, nil)
 				if !slices.Equal(got, want) || gotNext != next || evicted != oldest-1 {
 					t.Fatalf(
-						"capacity %d, last %d: page since %d limit %d: %d fills, next %d, evicted %d; want %d, %d, %d",
+						"capacity %d, last %d: page since %d limit %d: %d fills, next %d, evicted %d; want "+
+							"%d, %d, %d",
 						capacity, tradeSeq, since, limit, len(got), gotNext, evicted, len(want), next, oldest-1)
 				}
 				if n := uint64(rng.IntN(int(tradeSeq) + 3)); true {

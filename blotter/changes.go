@@ -33,12 +33,12 @@ const changesKept = 1 << 14
 func (c *changes) note(is *change) {
 	at := c.head.Load()
 	s := &c.slots[at&(changesKept-1)]
-	publish(&s.side, is.side)
-	publish(&s.px, is.px)
-	publish(&s.qty, is.qty)
-	publish(&s.orders, is.orders)
-	publish(&s.inputSeq, is.inputSeq)
-	publish(&s.version, is.version)
+	ring.StoreRelease(&s.side, is.side)
+	ring.StoreRelease(&s.px, is.px)
+	ring.StoreRelease(&s.qty, is.qty)
+	ring.StoreRelease(&s.orders, is.orders)
+	ring.StoreRelease(&s.inputSeq, is.inputSeq)
+	ring.StoreRelease(&s.version, is.version)
 	c.head.Release(at + 1)
 }
 

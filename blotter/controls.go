@@ -108,7 +108,7 @@ func (t *accounts) enter(id uint32, at int) {
 	for t.index[home&mask] != 0 {
 		home++
 	}
-	publish(&t.index[home&mask], uint64(id)<<32|uint64(at+1))
+	ring.StoreRelease(&t.index[home&mask], uint64(id)<<32|uint64(at+1))
 }
 
 // securityRow is one security.

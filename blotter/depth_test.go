@@ -200,7 +200,7 @@ func TestDepthLevelsAreClamped(t *testing.T) {
 func TestFlushWaitsForTheEndOfACommandAndKeepsItsBudget(t *testing.T) {
 	v := newTestViews(t, smallGenesis())
 	if v.Flush() {
-		t.Error("more to do when nobody asks")
+		t.Error("more to do when no reader asks")
 	}
 	// Requests that have timed out are answered all the same, oldest first.
 	for range 3 {

@@ -124,7 +124,7 @@ func (k *keys) remember(row *KeyRow) {
 	store(&s.row.next, row.next)
 	store(&s.row.AccountID, row.AccountID)
 	s.lock.End()
-	publish(head, fresh)
+	ring.StoreRelease(head, fresh)
 	k.advance()
 }
 

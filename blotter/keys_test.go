@@ -127,7 +127,7 @@ func TestOneKeyOfTwoAccountsIsTwoRows(t *testing.T) {
 			t.Errorf("account %d finds %v %+v", n*5, ok, row)
 		}
 		if row, ok = v.Key(matcher.KeyOrder, uint32(n)*5, 78); !ok || row.InputSeq != 4 {
-			t.Errorf("account %d finds %v %+v of everybody", n*5, ok, row)
+			t.Errorf("account %d finds %v %+v of all accounts", n*5, ok, row)
 		}
 	}
 	if row, ok := v.Key(matcher.KeyOrder, 6, 77); ok {

@@ -2,7 +2,10 @@
 
 package blotter
 
-import "posttrade/matcher"
+import (
+	"posttrade/matcher"
+	"posttrade/ring"
+)
 
 // level is the sum of the orders that rest at one price of one side of one security.
 //
@@ -30,7 +33,7 @@ type levels struct {
 // for readers.
 func (l *levels) changed(side uint32, px, qty int64, orders uint32) {
 	t := &l.trees[side]
-	publish(&t.inputSeq, *l.now)
+	ring.StoreRelease(&t.inputSeq, *l.now)
 	if l.changes.users.Load() != 0 {
 		under, _ := t.lock.Read()
 		l.changes.note(&change{

@@ -110,7 +110,7 @@ func (o *orders) insert(row *OrderRow, id []byte) uint32 {
 	store(&s.row.Era, row.Era)
 	storeBytes(&s.row.clientID, id) // the bytes behind it are never read
 	s.lock.End()
-	publish(head, uint64(row.Ref)<<32|uint64(at))
+	ring.StoreRelease(head, uint64(row.Ref)<<32|uint64(at))
 	if int64(o.top) != o.high.Load() {
 		o.high.Release(int64(o.top))
 	}
@@ -163,7 +163,7 @@ func (o *orders) drop(at uint32) {
 		if next := s.row.next; next != 0 {
 			follower = uint64(o.slots[next].row.Ref)<<32 | uint64(next)
 		}
-		publish(head, follower)
+		ring.StoreRelease(head, follower)
 	} else {
 		o.unchain(at, uint32(*head))
 	}

@@ -87,6 +87,9 @@ func (v *Views) Observe(ev *matcher.Event, clientID []byte) {
 			v.finished = 0
 		}
 		v.applied.Release(int64(ev.InputSeq))
+		if ring.Checks {
+			v.mustBeSound()
+		}
 	}
 }
 

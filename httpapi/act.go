@@ -103,8 +103,8 @@ func (a *act) fill(n *note.Note) {
 	}
 }
 
-// sequenceNoted sequences commands side by side behind their note, and waits until they are durable.
-// The first command is the first of the ticket's places; the ticket stays out.
+// sequenceNoted sequences commands side by side behind their note, and waits until they are
+// durable. The first command is the first of the ticket's places; the ticket stays out.
 func (x *exchange) sequenceNoted(n *note.Note, acts int, nowMillis int64,
 	fill func(i int, c *matcher.Command)) (first int, p problem) {
 	text, err := n.Write()
@@ -125,8 +125,8 @@ func (x *exchange) sequenceNoted(n *note.Note, acts int, nowMillis int64,
 	return first, p
 }
 
-// record puts an act on record that the caller is about to carry out on the database, and logs it. An
-// act whose record fails must not be carried out.
+// record puts an act on record that the caller is about to carry out on the database, and logs it.
+// An act whose record fails must not be carried out.
 func (q *inquiry) record(ctx context.Context, a *act) problem {
 	n, p := q.byHand(q.p.NeedReason)
 	if p.status != 0 || q.p.Record == nil {

@@ -119,8 +119,8 @@ func TestAdminTokenGuardsAllButHealth(t *testing.T) {
 	}
 }
 
-// TestOpenHealthShowsNoDetails: without a token /readyz says only whether the process is ready, with
-// a wrong one it is refused, and nothing else opens.
+// TestOpenHealthShowsNoDetails: without a token /readyz says only whether the process is ready,
+// with a wrong one it is refused, and nothing else opens.
 func TestOpenHealthShowsNoDetails(t *testing.T) {
 	a := NewAdmin(AdminConfig{OpenHealth: true,
 		Admit: only("good"),

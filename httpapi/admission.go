@@ -3,6 +3,7 @@ package httpapi
 import (
 	"posttrade/blotter"
 	"posttrade/matcher"
+	"posttrade/matcher/admission"
 	"posttrade/matcher/desk"
 )
 
@@ -42,54 +43,40 @@ func (x *exchange) decide(kind matcher.CommandType) problem {
 	if !x.entitled(o.accountID) {
 		return problemEntitled
 	}
-	var probe matcher.Command
-	securityID, _ := x.m.Gate.Security(o.security)
-	o.command(kind, securityID, x.m.Clock(), &probe)
-	x.key(&probe, o.clientID)
-	if row, p, ok := x.known(&probe, o.clientID, o.security); ok {
-		if p.status != 0 {
-			return p
-		}
-		x.m.duplicates.n.Add(1)
-		return x.answerKnown(&row)
+	q := x.asked(o.clientID, o.security)
+	o.command(kind, x.m.Security(o.security), x.m.Clock(), q.Command)
+	if x.judge(q) != admission.Admitted {
+		return x.answerDecision(q, &undecided)
 	}
-	if p := x.ready(); p.status != 0 {
-		return p
-	}
-	reason := x.screen(&probe)
-	if reason != matcher.Accepted && !x.m.SequenceRefusals {
-		x.refused(reason)
-		return x.answerRefusal(o, reason, 0, 0)
-	}
-	if p := x.acquire(1); p.status != 0 {
-		return p
-	}
-	probe.OrderRef = uint32(reason)
-	*x.ticket.Command(0) = probe
-	x.ticket.SetClientID(0, o.clientID)
-	if p := x.sequence(); p.status != 0 {
+	if p := x.handIn(q); p.status != 0 {
 		return p
 	}
 	a := x.ticket.Answer(0)
-	p := x.answerDecision(kind, &probe, a)
+	x.m.Settle(q, a)
+	p := x.answerDecision(q, a)
 	x.took()
 	return p
 }
 
-// answerDecision renders what the engine decided on a new order or a market trade.
-func (x *exchange) answerDecision(kind matcher.CommandType, cmd *matcher.Command,
-	a *desk.Answer) problem {
+// undecided is the engine's answer to a request that did not reach it.
+var undecided desk.Answer
+
+// answerDecision renders the verdict on a new order or a market trade, with the engine's answer.
+func (x *exchange) answerDecision(q *admission.Request, a *desk.Answer) problem {
 	o := &x.order
-	switch {
-	case a.Duplicate():
-		return x.answerDuplicate(cmd)
-	case a.Refused():
-		x.refused(a.Reason)
-		return x.answerRefusal(o, a.Reason, a.InputSeq, a.Order())
+	switch q.Verdict {
+	case admission.Admitted:
+	case admission.Repeated:
+		return x.answerKnown(&q.First)
+	case admission.Refused:
+		x.refused(q.Reason)
+		return x.answerRefusal(o, q.Reason, a.InputSeq, a.Order())
+	default:
+		return x.turnedAway(q.Verdict)
 	}
 	x.m.accepted.n.Add(1)
 	b := x.begin()
-	if kind == matcher.TradeNew {
+	if q.Command.Type == matcher.TradeNew {
 		b = appendTrade(b, o, a.Fills[0].TradeSeq, a.Fills[0].Px, a.InputSeq, a.TimeMillis)
 	} else {
 		b = appendAnswer(b, o, a, &x.times)
@@ -133,49 +120,11 @@ func (x *exchange) refusal(o *orderRequest, reason matcher.RiskReason) problem {
 	return p
 }
 
-// key gives an admission its idempotency key.
-func (x *exchange) key(cmd *matcher.Command, clientID []byte) {
-	cmd.PriceTicks = int64(x.m.Views.ClientKey().Of(cmd.AccountID, clientID))
-}
-
-// known looks an admission's key up among the first decisions. ok: the request was decided before;
-// p is set when its terms were different. Terms are compared as the client sent them. That includes
-// the ticker of a security that the server did not know then or does not know now; security is nil
-// for a booking.
-func (x *exchange) known(cmd *matcher.Command, clientID, security []byte) (
-	row blotter.KeyRow, p problem, ok bool) {
-	if cmd.PriceTicks == 0 {
-		return row, p, false
-	}
-	space := matcher.KeyOrder
-	if cmd.Type == matcher.SwapBook || cmd.Type == matcher.SwaptionBook {
-		space = matcher.KeyContract
-	}
-	row, ok = x.m.Views.Key(space, cmd.AccountID, uint64(cmd.PriceTicks))
-	if ok && !row.Repeats(cmd, clientID, security) {
-		p = problemTerms
-	}
-	return row, p, ok
-}
-
-// answerDuplicate answers an admission that repeats another one. The edge did not see the other
-// one, because it was still under way; the engine found the repetition.
-func (x *exchange) answerDuplicate(cmd *matcher.Command) problem {
-	x.m.duplicates.n.Add(1)
-	known, p, ok := x.known(cmd, x.order.clientID, x.order.security)
-	switch {
-	case !ok: // the key was forgotten between the decision and now
-		return problemTerms
-	case p.status != 0:
-		return p
-	}
-	return x.answerKnown(&known)
-}
-
 // answerKnown answers with the first decision on the request: its status code, id and sequence. The
 // other fields show the order as it now stands.
 func (x *exchange) answerKnown(row *blotter.KeyRow) problem {
 	o := &x.order
+	x.m.duplicates.n.Add(1)
 	if row.Kind == matcher.KeyTrade {
 		return x.answerKnownTrade(row)
 	}

@@ -3,6 +3,7 @@ package httpapi
 import (
 	"posttrade/blotter"
 	"posttrade/matcher"
+	"posttrade/matcher/admission"
 )
 
 // cancelOrder is POST /orders/{orderId}/cancel. An owner can cancel an order also while the control
@@ -18,28 +19,9 @@ func (x *exchange) cancelOrder(id []byte) problem {
 	if p.status != 0 {
 		return p
 	}
-	if !row.Open() {
-		return x.terminal()
-	}
-	if p := x.open(); p.status != 0 {
-		return p
-	}
-	if p := x.acquire(1); p.status != 0 {
-		return p
-	}
-	cmd := x.ticket.Command(0)
-	*cmd = matcher.NewCommand(matcher.OrderCancel)
-	cmd.EventTimeMillis = x.m.Clock()
-	cmd.OrderRef, cmd.AccountID, cmd.SecurityID, cmd.Side = row.Ref, row.AccountID,
-		row.SecurityID, row.Side
-	if p := x.sequence(); p.status != 0 {
-		return p
-	}
-	if a := x.ticket.Answer(0); a.Refused() {
-		return x.terminal() // it was filled or cancelled before the engine reached the command
-	}
-	x.took()
-	return x.answerOrder(200, row.Number())
+	q := x.asked(nil, nil)
+	*q.Command = matcher.NewCommand(matcher.OrderCancel)
+	return x.amend(q, &row)
 }
 
 // replaceOrder is POST /orders/{orderId}/replace.
@@ -61,52 +43,47 @@ func (x *exchange) replaceOrder(id []byte) problem {
 	o := &x.order
 	o.accountID, o.side = row.AccountID, row.Side
 	o.security = append(x.ticker[:0], x.m.Gate.Ticker(row.SecurityID)...)
-	if row.TimeInForce == blotter.PostOnly {
-		o.flags = matcher.FlagPostOnly
+	q := x.asked(o.clientID, nil)
+	o.command(matcher.OrderReplace, row.SecurityID, 0, q.Command)
+	return x.amend(q, &row)
+}
+
+// amend decides a cancel or a replace of an order and answers it.
+func (x *exchange) amend(q *admission.Request, row *blotter.OrderRow) problem {
+	q.Command.EventTimeMillis = x.m.Clock()
+	q.About(row)
+	if x.judge(q) != admission.Admitted {
+		return x.answerAmended(q, row.Number(), 0)
 	}
-	var probe matcher.Command
-	o.command(matcher.OrderReplace, row.SecurityID, x.m.Clock(), &probe)
-	x.key(&probe, o.clientID)
-	probe.OrderRef = row.Ref
-	if key, p, ok := x.known(&probe, o.clientID, o.security); ok {
-		if p.status != 0 {
-			return p
-		}
-		x.m.duplicates.n.Add(1)
-		return x.answerReplaced(row.Number(), key.Reason, key.InputSeq)
-	}
-	if !row.Open() {
-		return x.terminal()
-	}
-	if p := x.ready(); p.status != 0 {
-		return p
-	}
-	if p := x.acquire(1); p.status != 0 {
-		return p
-	}
-	*x.ticket.Command(0) = probe
-	x.ticket.SetClientID(0, o.clientID)
-	if p := x.sequence(); p.status != 0 {
+	if p := x.handIn(q); p.status != 0 {
 		return p
 	}
 	x.took()
 	a := x.ticket.Answer(0)
-	if a.Duplicate() {
+	x.m.Settle(q, a)
+	return x.answerAmended(q, row.Number(), a.InputSeq)
+}
+
+// answerAmended renders the verdict on a cancel or a replace.
+func (x *exchange) answerAmended(q *admission.Request, number, inputSeq uint64) problem {
+	reason := q.Reason
+	switch q.Verdict {
+	case admission.Admitted:
+	case admission.Repeated:
 		x.m.duplicates.n.Add(1)
-		key, p, ok := x.known(&probe, o.clientID, o.security)
-		if !ok || p.status != 0 {
-			return problemTerms
-		}
-		return x.answerReplaced(row.Number(), key.Reason, key.InputSeq)
+		reason, inputSeq = q.First.Reason, q.First.InputSeq
+	case admission.Refused:
+		x.refused(reason)
+	default:
+		return x.turnedAway(q.Verdict)
 	}
-	if a.Refused() {
-		if now, ok := x.m.Views.Numbered(row.Number()); a.Reason == matcher.Invalid &&
-			(!ok || !now.Open()) {
-			return x.terminal() // it ended before the engine reached the command
-		}
-		x.refused(a.Reason)
+	if reason == matcher.Accepted {
+		return x.answerOrder(200, number)
 	}
-	return x.answerReplaced(row.Number(), a.Reason, a.InputSeq)
+	if p := x.durable(inputSeq); p.status != 0 {
+		return p
+	}
+	return x.answerRefusal(&x.order, reason, inputSeq, number)
 }
 
 // ownOrder finds the order of a path's id, if the caller may see and change it.
@@ -142,16 +119,4 @@ func (x *exchange) answerOrder(status int, number uint64) problem {
 		return problemOrder // so many orders have ended since then that this one is no longer kept
 	}
 	return x.send(status, x.appendRow(x.begin(), &row))
-}
-
-// answerReplaced answers a replace with its decision.
-func (x *exchange) answerReplaced(number uint64, reason matcher.RiskReason,
-	inputSeq uint64) problem {
-	if reason == matcher.Accepted {
-		return x.answerOrder(200, number)
-	}
-	if p := x.durable(inputSeq); p.status != 0 {
-		return p
-	}
-	return x.answerRefusal(&x.order, reason, inputSeq, number)
 }

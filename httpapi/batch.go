@@ -1,19 +1,18 @@
 package httpapi
 
 import (
-	"posttrade/blotter"
+	"slices"
+
 	"posttrade/matcher"
+	"posttrade/matcher/admission"
 )
 
 // batchItem is one order of a batch on its way.
 type batchItem struct {
 	order   orderRequest
 	command matcher.Command
-	reason  matcher.RiskReason // the reason of the gate
-	known   blotter.KeyRow     // the first decision, if the order was decided before
-	repeats bool
-	differs bool // decided before, with different terms
-	ticket  int  // its place on the ticket; -1: it is not sequenced
+	ask     *admission.Request // what became of it; see judgeBatch
+	ticket  int                // its place on the ticket; -1: it is not sequenced
 }
 
 // createBatch is POST /orders/batch. Reading and entitlement refuse the whole batch before anything
@@ -34,25 +33,13 @@ func (x *exchange) createBatch() problem {
 			return problemEntitled
 		}
 	}
-	sequenced, p := x.screenBatch()
-	if p.status != 0 {
+	if p := x.turnedAway(x.judgeBatch()); p.status != 0 {
 		return p
 	}
-	if sequenced > 0 {
-		if p := x.acquire(sequenced); p.status != 0 {
-			return p
-		}
-		for i := range x.batch {
-			if item := &x.batch[i]; item.ticket >= 0 {
-				*x.ticket.Command(item.ticket) = item.command
-				x.ticket.SetClientID(item.ticket, item.order.clientID)
-			}
-		}
-		if p := x.sequence(); p.status != 0 {
-			return p
-		}
+	if p := x.handInBatch(); p.status != 0 {
+		return p
 	}
-	p = x.answerBatch()
+	p := x.answerBatch()
 	x.took()
 	return p
 }
@@ -90,50 +77,55 @@ func (x *exchange) nextItem() *batchItem {
 	return &x.batch[n]
 }
 
-// screenBatch finds the orders that are known already, screens the others and returns the number of
-// orders that go to the engine.
-func (x *exchange) screenBatch() (sequenced int, p problem) {
-	now, fresh := x.m.Clock(), false
+// judgeBatch asks the admission room about all orders, and gives each that goes to the engine its
+// place on the ticket.
+func (x *exchange) judgeBatch() admission.Verdict {
+	now := x.m.Clock()
+	x.asks = slices.Grow(x.asks[:0], len(x.batch))[:len(x.batch)]
 	for i := range x.batch { // start the look-ups of all keys before the first result is needed
 		item := &x.batch[i]
-		securityID, _ := x.m.Gate.Security(item.order.security)
-		item.order.command(matcher.OrderNew, securityID, now, &item.command)
-		x.key(&item.command, item.order.clientID)
-		x.m.Views.ExpectKey(matcher.KeyOrder, uint64(item.command.PriceTicks))
-	}
-	for i := range x.batch {
-		item := &x.batch[i]
-		known, p, ok := x.known(&item.command, item.order.clientID, item.order.security)
-		item.known, item.repeats, item.differs = known, ok, p.status != 0
-		fresh = fresh || !ok
-	}
-	if !fresh {
-		return 0, problem{}
-	}
-	if p := x.ready(); p.status != 0 {
-		return 0, p
+		o := &item.order
+		o.command(matcher.OrderNew, x.m.Security(o.security), now, &item.command)
+		item.ask = &x.asks[i]
+		*item.ask = admission.Request{Command: &item.command, ClientID: o.clientID, Ticker: o.security}
+		x.m.Prepare(item.ask)
 	}
 	x.atGate()
-	for i := range x.batch {
-		sequenced += x.screenItem(&x.batch[i], sequenced)
-	}
+	v := x.m.DecideAll(x.asks)
 	x.atEdge()
-	return sequenced, problem{}
+	return v
 }
 
-// screenItem screens one order and returns 1 when it goes to the engine, at place
-// at of the ticket.
-func (x *exchange) screenItem(item *batchItem, at int) int {
-	if item.repeats {
-		return 0
+// handInBatch sequences the admitted orders, if there are any, and settles the answers to them.
+func (x *exchange) handInBatch() problem {
+	n := 0
+	for i := range x.asks {
+		if x.asks[i].Verdict == admission.Admitted {
+			x.batch[i].ticket = n
+			n++
+		}
 	}
-	item.reason = x.m.Gate.Screen(&item.command)
-	if item.reason != matcher.Accepted && !x.m.SequenceRefusals {
-		return 0
+	if n == 0 {
+		return problem{}
 	}
-	item.command.OrderRef = uint32(item.reason)
-	item.ticket = at
-	return 1
+	if p := x.acquire(n); p.status != 0 {
+		return p
+	}
+	for i := range x.batch {
+		if item := &x.batch[i]; item.ticket >= 0 {
+			*x.ticket.Command(item.ticket) = item.command
+			x.ticket.SetClientID(item.ticket, item.order.clientID)
+		}
+	}
+	if p := x.sequence(); p.status != 0 {
+		return p
+	}
+	for i := range x.batch {
+		if item := &x.batch[i]; item.ticket >= 0 {
+			x.m.Settle(item.ask, x.ticket.Answer(item.ticket))
+		}
+	}
+	return problem{}
 }
 
 // answerBatch renders the decisions in the order of the request.
@@ -153,40 +145,31 @@ func (x *exchange) answerBatch() problem {
 
 // shownBatch waits until what the batch's repeated orders show is durable.
 func (x *exchange) shownBatch() problem {
-	for i := range x.batch {
-		item := &x.batch[i]
-		if !item.repeats && (item.ticket < 0 || !x.ticket.Answer(item.ticket).Duplicate()) {
-			continue
+	for i := range x.asks {
+		if v := x.asks[i].Verdict; v == admission.Repeated || v == admission.Differs {
+			return x.shown()
 		}
-		return x.shown()
 	}
 	return problem{}
 }
 
 // appendItem appends the Order of one item.
 func (x *exchange) appendItem(b []byte, item *batchItem) []byte {
-	o, cmd := &item.order, &item.command
-	switch {
-	case item.differs:
-		return x.appendConflict(b, o, 0, cmd.EventTimeMillis)
-	case item.repeats:
-		x.m.duplicates.n.Add(1)
-		return x.appendKnown(b, o, cmd, &item.known)
-	case item.ticket < 0:
-		x.refused(item.reason)
-		return x.appendRefusedItem(b, o, item.reason, 0, cmd.EventTimeMillis)
+	o, q, a := &item.order, item.ask, &undecided
+	if item.ticket >= 0 {
+		a = x.ticket.Answer(item.ticket)
 	}
-	a := x.ticket.Answer(item.ticket)
-	switch {
-	case a.Duplicate():
+	switch q.Verdict {
+	case admission.Differs:
+		return x.appendConflict(b, o, a.InputSeq, q.Command.EventTimeMillis)
+	case admission.Repeated:
 		x.m.duplicates.n.Add(1)
-		row, p, ok := x.known(cmd, o.clientID, o.security)
-		if !ok || p.status != 0 {
-			return x.appendConflict(b, o, a.InputSeq, a.TimeMillis)
+		return x.appendKnown(b, o, q)
+	case admission.Refused:
+		x.refused(q.Reason)
+		if item.ticket < 0 {
+			return x.appendRefusedItem(b, o, q.Reason, 0, q.Command.EventTimeMillis)
 		}
-		return x.appendKnown(b, o, cmd, &row)
-	case a.Refused():
-		x.refused(a.Reason)
 	default:
 		x.m.accepted.n.Add(1)
 	}
@@ -194,8 +177,8 @@ func (x *exchange) appendItem(b []byte, item *batchItem) []byte {
 }
 
 // appendKnown appends the Order behind a key that was decided before.
-func (x *exchange) appendKnown(b []byte, o *orderRequest, cmd *matcher.Command,
-	key *blotter.KeyRow) []byte {
+func (x *exchange) appendKnown(b []byte, o *orderRequest, q *admission.Request) []byte {
+	key := &q.First
 	row, held := x.m.Views.Numbered(key.Ref)
 	switch {
 	case held:
@@ -203,7 +186,7 @@ func (x *exchange) appendKnown(b []byte, o *orderRequest, cmd *matcher.Command,
 		b = x.appendRow(b, &row)
 		return append(appendFills(b[:len(b)-1], row.Ref, x.fills), '}')
 	case key.Reason != matcher.Accepted:
-		return x.appendRefusedItem(b, o, key.Reason, key.InputSeq, cmd.EventTimeMillis)
+		return x.appendRefusedItem(b, o, key.Reason, key.InputSeq, q.Command.EventTimeMillis)
 	}
 	return appendForgotten(b, o, key)
 }

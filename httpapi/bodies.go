@@ -187,9 +187,6 @@ func (d *decoder) bodyProblem(err error, index int) problem {
 // that the client sent.
 func (o *orderRequest) command(kind matcher.CommandType, securityID uint32, timeMillis int64,
 	cmd *matcher.Command) {
-	if securityID == 0 {
-		securityID = matcher.UnknownTicker(o.security)
-	}
 	*cmd = matcher.NewCommand(kind)
 	cmd.EventTimeMillis = timeMillis
 	cmd.LimitPx = o.limitPx

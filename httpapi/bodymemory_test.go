@@ -5,7 +5,8 @@ import (
 	"net"
 	"strings"
 	"testing"
-	"time"
+
+	"posttrade/ring/waittest"
 
 	"github.com/valyala/fasthttp"
 )
@@ -22,11 +23,7 @@ func boundedRig(t *testing.T) (*rig, *BodyMemory) {
 // until waits for a condition that other goroutines bring about.
 func until(t *testing.T, what string, holds func() bool) {
 	t.Helper()
-	for late := time.Now().Add(time.Minute); !holds(); time.Sleep(time.Millisecond) {
-		if time.Now().After(late) {
-			t.Fatalf("never: %s", what)
-		}
-	}
+	waittest.Until(t, what, func() (bool, any) { return holds(), "it does not" })
 }
 
 // A body for which there is no memory is refused before it is read, with a code of its own. Small

@@ -167,9 +167,11 @@ func TestTypedClientTalksToTheTradeProcessor(t *testing.T) {
 		r.fakes.repaired.Reason != "a test" {
 		t.Errorf("repair %+v", repair)
 	}
-	line := client.StatementLine{ID: "ext-A.1", AccountID: 1, Security: "AAA", Side: "Buy", Quantity: 5,
-		Price: client.Units(2), Timestamp: time.UnixMilli(testStart)}
-	if s := must[client.Statement](t)(c.TakeStatement([]client.StatementLine{line})); s.Accepted != 1 ||
+	line := client.StatementLine{ID: "ext-A.1", AccountID: 1, Security: "AAA", Side: "Buy",
+		Quantity: 5,
+		Price:    client.Units(2), Timestamp: time.UnixMilli(testStart)}
+	if s := must[client.Statement](t)(c.TakeStatement([]client.StatementLine{line})); s.Accepted !=
+		1 ||
 		r.fakes.lines[0].Price != 2_000_000 || r.fakes.lines[0].TimeMillis != testStart {
 		t.Errorf("statement %+v of %+v", s, r.fakes.lines)
 	}

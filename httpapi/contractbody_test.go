@@ -171,13 +171,18 @@ func TestBookingBodiesThatCannotBeRead(t *testing.T) {
 
 func TestBookingBodiesAtTheirLimits(t *testing.T) {
 	for body, want := range map[string]matcher.ContractTerms{
-		`{"accountId":4294967295,"payReceive":"rEcEiVe","notional":2147483647,"fixedRate":"9223372036854.775807","effectiveDate":"1970-01-01",` +
-			`"maturityDate":"2149-06-06","conventions":"JPY-TONA-1Y-ACT365F","expiryDate":"1970-01-01","exerciseStyle":"American"}`: {
+		`{"accountId":4294967295,"payReceive":"rEcEiVe","notional":2147483647,` +
+			`"fixedRate":"9223372036854.775807","effectiveDate":"1970-01-01",` +
+			`"maturityDate":"2149-06-06","conventions":"JPY-TONA-1Y-ACT365F","expiryDate":"1970-01-01",` +
+			`"exerciseStyle":"American"}`: {
 			AccountID: 1<<32 - 1, Side: matcher.Buy, Notional: math.MaxInt32, FixedRate: math.MaxInt64,
 			Maturity:   math.MaxUint16,
 			Convention: 4, Swaption: true, Style: matcher.American},
-		` { "exerciseStyle" : "European" , "expiryDate":"2149-06-05","conventions":"USD-SOFR-1Y-ACT360","maturityDate":"2149-06-06",` +
-			`"effectiveDate":"2149-06-05","fixedRate":-9223372036854.775808,"notional":1,"payReceive":"PAY","accountId":0}`: {
+		` { "exerciseStyle" : "European" , "expiryDate":"2149-06-05",` +
+			`"conventions":"USD-SOFR-1Y-ACT360",` +
+			`"maturityDate":"2149-06-06",` +
+			`"effectiveDate":"2149-06-05","fixedRate":-9223372036854.775808,"notional":1,` +
+			`"payReceive":"PAY","accountId":0}`: {
 			Side: matcher.Sell, Notional: 1, FixedRate: math.MinInt64, Effective: math.MaxUint16 - 1,
 			Maturity: math.MaxUint16,
 			Swaption: true, Expiry: math.MaxUint16 - 1},

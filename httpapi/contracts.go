@@ -6,6 +6,7 @@ import (
 
 	"posttrade/blotter"
 	"posttrade/matcher"
+	"posttrade/matcher/admission"
 )
 
 // The errors of a booking whose JSON is well-formed.
@@ -33,62 +34,39 @@ func (x *exchange) bookContract(swaption bool) problem {
 	if !x.entitled(c.terms.AccountID) {
 		return problemEntitled
 	}
-	probe := c.command(x.m.Clock())
-	x.key(&probe, c.clientID)
-	if row, p, ok := x.known(&probe, c.clientID, nil); ok {
-		if p.status != 0 {
+	q := x.asked(c.clientID, nil)
+	*q.Command = c.command(x.m.Clock())
+	if x.judge(q) == admission.Admitted {
+		if p := x.handIn(q); p.status != 0 {
 			return p
 		}
-		x.m.duplicates.n.Add(1)
-		return x.answerKnownContract(&row)
-	}
-	if p := x.ready(); p.status != 0 {
+		a := x.ticket.Answer(0)
+		x.m.Settle(q, a)
+		p := x.answerContract(q, a.InputSeq)
+		x.took()
 		return p
 	}
-	// The record of a booking has no field for the gate's verdict, and the engine itself refuses
-	// whatever the gate refuses: the gate learns everything that it knows from the engine's events. So
-	// the engine judges a sequenced refusal once more.
-	if reason := x.screen(&probe); reason != matcher.Accepted && !x.m.SequenceRefusals {
-		x.refused(reason)
-		return x.answerContractRefusal(reason, 0)
-	}
-	if p := x.acquire(1); p.status != 0 {
-		return p
-	}
-	*x.ticket.Command(0) = probe
-	x.ticket.SetClientID(0, c.clientID)
-	if p := x.sequence(); p.status != 0 {
-		return p
-	}
-	p := x.answerContract(&probe)
-	x.took()
-	return p
+	return x.answerContract(q, 0)
 }
 
-// answerContract renders what the engine decided on a booking.
-func (x *exchange) answerContract(cmd *matcher.Command) problem {
-	a := x.ticket.Answer(0)
-	switch {
-	case a.Duplicate(): // a repetition of one that was still under way when this one passed the edge
-		x.m.duplicates.n.Add(1)
-		row, p, ok := x.known(cmd, x.contract.clientID, nil)
-		switch {
-		case !ok: // the key was forgotten between the decision and now
-			return problemTerms
-		case p.status != 0:
-			return p
-		}
-		return x.answerKnownContract(&row)
-	case a.Refused():
-		x.refused(a.Reason)
-		return x.answerContractRefusal(a.Reason, a.InputSeq)
+// answerContract renders the verdict on a booking; a sequence of 0: nothing was sequenced.
+func (x *exchange) answerContract(q *admission.Request, inputSeq uint64) problem {
+	switch q.Verdict {
+	case admission.Admitted:
+		x.m.accepted.n.Add(1)
+		return x.answerBooked(inputSeq)
+	case admission.Repeated:
+		return x.answerKnownContract(&q.First)
+	case admission.Refused:
+		x.refused(q.Reason)
+		return x.answerContractRefusal(q.Reason, inputSeq)
 	}
-	x.m.accepted.n.Add(1)
-	return x.answerBooked(a.InputSeq)
+	return x.turnedAway(q.Verdict)
 }
 
 // answerKnownContract answers with the first decision on the booking.
 func (x *exchange) answerKnownContract(row *blotter.KeyRow) problem {
+	x.m.duplicates.n.Add(1)
 	if p := x.durable(row.InputSeq); p.status != 0 {
 		return p
 	}

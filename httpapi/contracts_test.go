@@ -147,7 +147,7 @@ func TestContractsAreAccountsOwn(t *testing.T) {
 	r.post("/swaps", strings.Replace(goodSwap, `:1,`, `:9,`, 1), r.token("", 1)).want(t, 403,
 		CodeNotEntitled)
 	if r.sequence() != before {
-		t.Error("a caller who is not entitled was sequenced")
+		t.Error("a caller that is not entitled was sequenced")
 	}
 }
 
@@ -214,8 +214,10 @@ func TestRefusedBookingsLeaveNoContract(t *testing.T) {
 	r.post("/risk/control/policy", `{"policyVersion":7,"killSwitch":true}`,
 		r.token("admin")).want(t, 200, "")
 	check("KILL_SWITCH", with(`1000000`, `7`))
-	want := `{"type":"urn:posttrade:problem:risk-refused","title":"Unprocessable Entity","status":422,"detail":"the risk gate refused the booking",` +
-		`"code":"RISK_REFUSED","reason":"ACCOUNT_DISABLED","booked":false,"clientOrderId":"Id':4","accountId":4,"sequence":2}`
+	want := `{"type":"urn:posttrade:problem:risk-refused","title":"Unprocessable Entity",` +
+		`"status":422,"detail":"the risk gate refused the booking",` +
+		`"code":"RISK_REFUSED","reason":"ACCOUNT_DISABLED","booked":false,"clientOrderId":"Id':4",` +
+		`"accountId":4,"sequence":2}`
 	if got := string(r.post("/swaps", with(`Id":1`, `Id":4`), "").body); got != want {
 		t.Errorf("%s\nwant %s", got, want)
 	}

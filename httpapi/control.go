@@ -260,8 +260,8 @@ func (x *exchange) controlPolicy() problem {
 // force. Two requests that come at once
 // are judged one after the other, each after the other one is decided; a refused one is not
 // sequenced. The engine judges again, in two cases: an earlier policy is still under way although
-// its request has given up, or a new leader has not seen an earlier policy yet. about is called when
-// the request is alone: it tells the values before.
+// its request has given up, or a new leader has not seen an earlier policy yet. about is called
+// when the request is alone: it tells the values before.
 func (x *exchange) policy(cmds []matcher.Command, about func() act) problem {
 	if p := x.open(); p.status != 0 {
 		return p
@@ -300,8 +300,8 @@ func problemStale(inForce int64) problem {
 }
 
 // control sequences a control command, or several as one, behind their note: side by side, all or
-// none. The gate takes them over from the recorder's events, before this answer is sent. Readiness is
-// not checked: controls are the means to stop a stale or runaway state.
+// none. The gate takes them over from the recorder's events, before this answer is sent. Readiness
+// is not checked: controls are the means to stop a stale or runaway state.
 func (x *exchange) control(cmds []matcher.Command, a *act) problem {
 	n, p := x.byHand(x.m.NeedReason)
 	if p.status != 0 {

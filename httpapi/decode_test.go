@@ -101,12 +101,15 @@ func TestOrderBodiesAtTheirLimits(t *testing.T) {
 		body string
 		want orderRequest
 	}{
-		{`{"accountId":4294967295,"security":"A","side":"sELL","quantity":2147483647,"limitPrice":"9223372036854.775807"}`,
+		{`{"accountId":4294967295,"security":"A","side":"sELL","quantity":2147483647,` +
+			`"limitPrice":"9223372036854.775807"}`,
 			orderRequest{accountID: 1<<32 - 1, security: []byte("A"), side: matcher.Sell, qty: 1<<31 - 1,
 				limitPx: math.MaxInt64}},
-		{` { "limitPrice" : 1e-6 , "quantity":1,"side":"BUY","security":"~","accountId":0, "timeInForce":"IOC" } `,
+		{` { "limitPrice" : 1e-6 , "quantity":1,"side":"BUY","security":"~","accountId":0, ` +
+			`"timeInForce":"IOC" } `,
 			orderRequest{security: []byte("~"), qty: 1, limitPx: 1, flags: matcher.FlagIOC}},
-		{`{"type":"MARKET","clientOrderId":" ","quantity":1,"side":"Buy","security":"A","accountId":1,"timeInForce":"FOK"}`,
+		{`{"type":"MARKET","clientOrderId":" ","quantity":1,"side":"Buy","security":"A","accountId":1,` +
+			`"timeInForce":"FOK"}`,
 			orderRequest{accountID: 1, clientID: []byte(" "), security: []byte("A"), qty: 1, market: true,
 				flags: matcher.FlagFOK}},
 	}
@@ -195,7 +198,8 @@ func FuzzOrderBody(f *testing.F) {
 	for _, body := range []string{
 		goodOrder, `{}`, `[]`, `null`,
 		`{"accountId":1,"security":"A","side":"sell","quantity":1,"type":"MARKET"}`,
-		`{"accountId":1,"security":"A","side":"Buy","quantity":1,"limitPrice":"1.5","clientOrderId":"\u0041","timeInForce":"FOK"}`,
+		`{"accountId":1,"security":"A","side":"Buy","quantity":1,"limitPrice":"1.5",` +
+			`"clientOrderId":"\u0041","timeInForce":"FOK"}`,
 		`{"accountId":1,"accountId":2}`, `{"limitPrice":1e-7}`,
 	} {
 		f.Add([]byte(body))

@@ -6,6 +6,7 @@ import (
 
 	"posttrade/blotter"
 	"posttrade/matcher"
+	"posttrade/matcher/admission"
 	"posttrade/matcher/desk"
 )
 
@@ -20,9 +21,12 @@ type exchange struct {
 
 	order    orderRequest
 	contract contractRequest
-	ticket   *desk.Ticket // the ticket that is out, so that it is given back after a panic
+	command  matcher.Command   // of ask
+	ask      admission.Request // what the admission room is asked about
+	ticket   *desk.Ticket      // the ticket that is out, so that it is given back after a panic
 
 	batch     []batchItem
+	asks      []admission.Request // of the batch
 	ticks     []priceTick
 	rows      []blotter.OrderRow
 	fills     []matcher.Fill
@@ -45,7 +49,7 @@ func (x *exchange) finish() {
 	}
 	x.done = false
 	x.visit.clear()
-	x.order, x.contract = orderRequest{}, contractRequest{}
+	x.order, x.contract, x.ask = orderRequest{}, contractRequest{}, admission.Request{}
 	x.views, x.past = x.m.Views, false
 	x.m.exchanges.Put(x)
 }
@@ -69,33 +73,55 @@ func (x *exchange) admit() problem {
 
 // entitled reports whether the caller may act for an account and see it.
 func (x *exchange) entitled(accountID uint32) bool {
-	return !x.m.Enforced || x.claims.Admin || x.claims.Entitled(accountID)
+	return x.m.May(&x.claims, accountID)
 }
 
-// open reports why nothing can be sequenced at all: the journal has failed or is full, or the
-// database knows more than it.
-func (x *exchange) open() problem {
-	if x.m.Failed() != nil {
+// open reports why nothing can be sequenced at all.
+func (x *exchange) open() problem { return x.turnedAway(x.m.Open()) }
+
+// turnedAway is the problem of a verdict that has no decision to show, no problem for the others.
+func (x *exchange) turnedAway(v admission.Verdict) problem {
+	switch v {
+	case admission.Differs:
+		return problemTerms
+	case admission.Ended:
+		return x.terminal()
+	case admission.Failed:
 		return problemJournal
-	}
-	if x.m.StorageFull() {
+	case admission.Full:
 		return problemStorage
-	}
-	if x.m.Held() {
+	case admission.Held:
 		return problemHistory
-	}
-	return problem{}
-}
-
-// ready reports why no order can be let in.
-func (x *exchange) ready() problem {
-	if p := x.open(); p.status != 0 {
-		return p
-	}
-	if !x.m.Gate.Ready() {
+	case admission.NotReady:
 		return problemReady
 	}
 	return problem{}
+}
+
+// asked begins the question that the admission room answers.
+func (x *exchange) asked(clientID, ticker []byte) *admission.Request {
+	x.ask = admission.Request{Command: &x.command, ClientID: clientID, Ticker: ticker}
+	return &x.ask
+}
+
+// judge asks the admission room, and labels that time in profiles. Setting a label stores one
+// pointer: about 10 ns, no allocation.
+func (x *exchange) judge(q *admission.Request) admission.Verdict {
+	x.atGate()
+	x.m.Prepare(q)
+	v := x.m.Decide(q)
+	x.atEdge()
+	return v
+}
+
+// handIn sequences one admitted request; the answer is that of the ticket's command 0.
+func (x *exchange) handIn(q *admission.Request) problem {
+	if p := x.acquire(1); p.status != 0 {
+		return p
+	}
+	*x.ticket.Command(0) = *q.Command
+	x.ticket.SetClientID(0, q.ClientID)
+	return x.sequence()
 }
 
 // acquire takes a ticket for n commands.

@@ -164,7 +164,8 @@ func (x *exchange) feedProblem(err error) problem {
 
 var (
 	problemFeeds = problem{status: 503, code: CodeBusy,
-		detail: "as many readers of the feed as may be are connected, see feed.max-clients, or read older history"}
+		detail: "as many readers of the feed as may be are connected, see feed.max-clients, or read " +
+			"older history"}
 	problemNotYet = problem{status: 503, code: CodeNotYet,
 		detail: "the sequence that was asked for is not here yet"}
 )

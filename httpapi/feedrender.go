@@ -72,8 +72,8 @@ func appendBest(b []byte, l *blotter.Level) []byte {
 	return append(appendLevel(append(b, '{'), l), '}')
 }
 
-// appendTradeEvent appends a trade as everybody may see it: no accounts and no orders. The two sides
-// of a match have neighbouring numbers, the aggressor's first.
+// appendTradeEvent appends a trade as every caller may see it: no accounts and no orders. The two
+// sides of a match have neighbouring numbers, the aggressor's first.
 func appendTradeEvent(b []byte, e *feed.Event) []byte {
 	ev := e.Engine
 	b = append(b, `{"tradeId":`...)
@@ -81,7 +81,8 @@ func appendTradeEvent(b []byte, e *feed.Event) []byte {
 	b = append(b, `,"tradeSeq":`...)
 	b = appendUint(b, ev.TradeSeq)
 	counter := uint64(0)
-	if ev.Flags&matcher.EventAggressor != 0 && ev.Flags&(matcher.EventMarket|matcher.EventForced) == 0 {
+	if ev.Flags&matcher.EventAggressor != 0 && ev.Flags&(matcher.EventMarket|matcher.EventForced) ==
+		0 {
 		counter = ev.TradeSeq + 1
 	}
 	b = append(b, `,"counterTradeId":`...)

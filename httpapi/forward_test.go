@@ -40,14 +40,16 @@ func TestRequestArrivesAsItCame(t *testing.T) {
 		{"an empty query", "POST", "/orders?", "", "x", nil, nil},
 		{"two question marks", "POST", "/orders??a?b", "", "x", nil, nil},
 		{"headers of the connection", "POST", "/orders",
-			"Connection: keep-alive, X-Secret\r\nX-Secret: 1\r\nKeep-Alive: 1\r\nTE: gzip\r\nProxy-Authorization: 1\r\nProxy-Connection: 1\r\n" +
+			"Connection: keep-alive, X-Secret\r\nX-Secret: 1\r\nKeep-Alive: 1\r\nTE: " +
+				"gzip\r\nProxy-Authorization: 1\r\nProxy-Connection: 1\r\n" +
 				"Upgrade: h2c\r\nTrailer: A\r\nX-Kept: 1\r\n", "x",
 			[]string{"X-Kept: 1"},
 			[]string{"Connection", "X-Secret", "Keep-Alive", "Te", "Proxy-Authorization", "Proxy-Connection",
 				"Upgrade", "Trailer"}},
 		{"repeated and odd headers", "POST", "/orders",
 			"X-A: 1\r\nX-A: 2\r\nX-Empty:\r\nX-Utf8: é\ttab\r\nCookie: a=b; c=d\r\n" +
-				"User-Agent: me\r\nAccept: text/plain\r\nAccept: */*\r\nAccept-Encoding: br\r\nidempotency-key: k\r\n", "x",
+				"User-Agent: me\r\nAccept: text/plain\r\nAccept: */*\r\nAccept-Encoding: " +
+				"br\r\nidempotency-key: k\r\n", "x",
 			[]string{"X-A: 1", "X-A: 2", "X-Empty: ", "X-Utf8: é\ttab", "Cookie: a=b; c=d", "User-Agent: me",
 				"Accept: text/plain", "Accept: */*",
 				"Accept-Encoding: br", "idempotency-key: k"}, nil},
@@ -143,7 +145,8 @@ func TestAnswerComesBackAsItIs(t *testing.T) {
 		{"503, an array", raw(503, "", "[]"), 503, nil, "[]"},
 		{"504", rawProblem(504, `,"code":"OUTCOME_UNKNOWN"`), 504, nil, ""},
 		{"headers of the connection", raw(200,
-			"Connection: keep-alive, X-Mine\r\nX-Mine: 1\r\nKeep-Alive: timeout=5\r\nProxy-Connection: x\r\nUpgrade: h2\r\nX-Yours: 1\r\n", "{}"), 200,
+			"Connection: keep-alive, X-Mine\r\nX-Mine: 1\r\nKeep-Alive: timeout=5\r\nProxy-Connection: "+
+				"x\r\nUpgrade: h2\r\nX-Yours: 1\r\n", "{}"), 200,
 			map[string][]string{"Keep-Alive": nil, "X-Mine": nil, "Proxy-Connection": nil, "Upgrade": nil,
 				"X-Yours": {"1"}}, "{}"},
 		{"repeated headers", raw(200, "X-A: 1\r\nX-A: 2\r\nSet-Cookie: a=1\r\nSet-Cookie: b=2\r\n", "{}"),

@@ -35,7 +35,8 @@ func TestTheNextOrderObeysItsLimits(t *testing.T) {
 		t.Helper()
 		r.post("/orders", orderBody(account, "Buy", qty, px, ""), "").want(t, 201, "")
 	}
-	set("accounts/1/limits", `{"policyVersion":3,"limits":{"maxOrderQuantity":5,"priceCollarBps":100}}`)
+	set("accounts/1/limits", `{"policyVersion":3,"limits":{"maxOrderQuantity":5,`+
+		`"priceCollarBps":100}}`)
 	refused("1", "6", "100", "ORDER_SIZE")
 	refused("1", "5", "102", "PRICE_COLLAR")
 	passes("1", "5", "101")
@@ -46,7 +47,8 @@ func TestTheNextOrderObeysItsLimits(t *testing.T) {
 	refused("2", "5", "100", "ORDER_NOTIONAL")
 	refused("2", "4", "100", "POSITION_LIMIT")
 	refused("1", "6", "1", "ORDER_SIZE") // its own stays
-	set("accounts/1/limits", `{"policyVersion":9,"limits":{"maxOrderQuantity":null,"creditLimit":1.5}}`)
+	set("accounts/1/limits", `{"policyVersion":9,"limits":{"maxOrderQuantity":null,`+
+		`"creditLimit":1.5}}`)
 	refused("1", "4", "60", "PRICE_COLLAR")
 	refused("1", "4", "99", "CREDIT_LIMIT")
 
@@ -55,14 +57,16 @@ func TestTheNextOrderObeysItsLimits(t *testing.T) {
 		`"policyVersion":9,"limits":{"maxOrderQuantity":2147483647,"maxOrderNotional":400.5,` +
 			`"maxPositionQuantity":9,"maxConcentrationNotional":1000000,"creditLimit":1000000,` +
 			`"priceMaxAgeMs":1,"priceCollarBps":5000}`,
-		`{"id":1,"enabled":true,"version":0,"heldBy":"source","limits":{"creditLimit":1.5,"priceCollarBps":100}}`,
+		`{"id":1,"enabled":true,"version":0,"heldBy":"source","limits":{"creditLimit":1.5,` +
+			`"priceCollarBps":100}}`,
 		`{"id":2,"enabled":true,"version":0,"heldBy":"source"}`,
 	} {
 		if !strings.Contains(image, want) {
 			t.Errorf("snapshot %s\nwant %s", image, want)
 		}
 	}
-	set("accounts/1/limits", `{"policyVersion":10,"limits":{"creditLimit":null,"priceCollarBps":null}}`)
+	set("accounts/1/limits", `{"policyVersion":10,"limits":{"creditLimit":null,`+
+		`"priceCollarBps":null}}`)
 	passes("1", "4", "60")
 	if image := r.get("/risk/control/snapshot", admin); strings.Count(string(image.body),
 		`"limits"`) != 1 {

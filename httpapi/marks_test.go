@@ -15,7 +15,8 @@ import (
 
 const (
 	putMarksRequest = "PUT /eod/prices/2026-03-02/v1"
-	goodMarks       = `[{"security":"AAA","price":100.25},{"security":"BRK.B","price":"0.000001","quality":"OFFICIAL"}]`
+	goodMarks       = `[{"security":"AAA","price":100.25},{"security":"BRK.B","price":"0.000001",` +
+		`"quality":"OFFICIAL"}]`
 )
 
 // marker is the Marks of fakes.
@@ -108,7 +109,8 @@ func TestMarksArePublishedOnce(t *testing.T) {
 			"").body); got != `{"sessionDate":"2026-03-02","priceVersion":1,"marks":2}` {
 			t.Errorf("%s", got)
 		}
-		swapped := `[{"quality":"OFFICIAL","price":1e-6,"security":"BRK.B"},{"price":"100.250","security":"AAA"}]`
+		swapped := `[{"quality":"OFFICIAL","price":1e-6,"security":"BRK.B"},{"price":"100.250",` +
+			`"security":"AAA"}]`
 		put(path, swapped).want(t, 200, "") // the same marks, written otherwise
 		for _, body := range []string{
 			`[{"security":"AAA","price":100.25}]`, strings.Replace(goodMarks, "OFFICIAL", "official", 1),

@@ -15,6 +15,7 @@ import (
 	"posttrade/journal/asof"
 	"posttrade/journal/why"
 	"posttrade/matcher"
+	"posttrade/matcher/admission"
 	"posttrade/matcher/desk"
 	"posttrade/matcher/gate"
 	"posttrade/ring/timing"
@@ -31,9 +32,11 @@ type DurableWaiter interface {
 
 // Deps is everything that the order-matcher's handlers use. main fills it.
 type Deps struct {
-	Gate     *gate.Gate
+	// Room decides what is admitted: its Gate and Views are those of every endpoint. When nothing can
+	// be sequenced, admissions answer 503.
+	admission.Room
+
 	Desk     *desk.Desk
-	Views    *blotter.Views
 	Blotter  *blotter.Blotter
 	Verifier *gate.Verifier
 	Durable  DurableWaiter
@@ -45,10 +48,6 @@ type Deps struct {
 	// Clock is the edge's wall clock in epoch milliseconds. It sets event times.
 	Clock func() int64
 
-	StorageFull func() bool // the journal's reserve is used up: admissions answer 503
-	// Held: the database knows more than the journal: admissions answer 503; nil: never
-	Held      func() bool
-	Failed    func() error  // the error of a failed journal, else nil
 	Report    Reporter      // GET /regulatory/report; nil: the endpoint does not exist
 	Acts      Acts          // GET /audit; nil: the endpoint does not exist
 	History   History       // /recon/full-history; nil: the endpoint does not exist
@@ -57,14 +56,12 @@ type Deps struct {
 	Feed      *feed.Hub     // GET /feed; nil: the endpoint does not exist
 	Projected func() uint64 // last input sequence of the SQL projection; nil: there is none
 
-	Enforced         bool    // risk.entitlement.enforced
-	SequenceRefusals bool    // audit.sequence-refusals
-	NeedReason       bool    // an operator's act needs the header X-Reason
-	PathPrefix       string  // order-matcher.path-prefix: "/om", or empty
-	Durability       string  // fsync, os or quorum: X-Durability
-	Cluster          Cluster // for /health; nil: this is the only member
-	MaxInflight      int     // http.max-inflight; 0: DefaultMaxInflight
-	BlotterPage      int     // recon.blotter.page-size; 0: 1000
+	NeedReason  bool    // an operator's act needs the header X-Reason
+	PathPrefix  string  // order-matcher.path-prefix: "/om", or empty
+	Durability  string  // fsync, os or quorum: X-Durability
+	Cluster     Cluster // for /health; nil: this is the only member
+	MaxInflight int     // http.max-inflight; 0: DefaultMaxInflight
+	BlotterPage int     // recon.blotter.page-size; 0: 1000
 
 	// AnswerTimeout is how long a request waits for its durable decision before
 	// it answers 504. 0: DefaultAnswerTimeout.
@@ -117,9 +114,6 @@ func NewOrderMatcher(d Deps) *OrderMatcher {
 	if d.BlotterPage <= 0 || d.BlotterPage > maxPage {
 		d.BlotterPage = maxPage
 	}
-	if d.Held == nil {
-		d.Held = func() bool { return false }
-	}
 	m := &OrderMatcher{
 		Deps:   d,
 		prefix: cleanPrefix(d.PathPrefix),
@@ -130,7 +124,10 @@ func NewOrderMatcher(d Deps) *OrderMatcher {
 	if d.AsOf != nil {
 		m.why = why.New(d.AsOf)
 	}
-	m.exchanges.New = func() any { return &exchange{m: m, views: d.Views, visit: visit{verifier: d.Verifier}} }
+	m.exchanges.New = func() any {
+		return &exchange{m: m, views: d.Views,
+			visit: visit{verifier: d.Verifier}}
+	}
 	m.service = newService("order-matcher", serverConfig{
 		handler: m.handle, route: targetRoute(m.prefix, routeOf), maxInflight: d.MaxInflight,
 		durability: []byte(d.Durability), log: d.Logger, patience: d.AnswerTimeout,

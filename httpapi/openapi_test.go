@@ -183,8 +183,8 @@ var relayStatuses = map[string][]int{
 	"POST /auth/dev-token":           {503, 504},
 }
 
-// streamStatuses are those of a stream without an end, which needs a journal: the tests of the feed in
-// app/installation meet them over a whole installation.
+// streamStatuses are those of a stream without an end, which needs a journal: the tests of the feed
+// in app/installation meet them over a whole installation.
 var streamStatuses = map[string][]int{"GET /feed": {200, 401, 403, 404, 503, 504}}
 
 func TestOpenAPIDocumentsAreValid(t *testing.T) {

@@ -175,7 +175,8 @@ var (
 	problemFraming = problem{status: 400, code: CodeBadRequest,
 		detail: "the request's framing is malformed or ambiguous"}
 	problemPath = problem{status: 400, code: CodeBadRequest,
-		detail: "paths are plain: no percent-encoding, no empty or dot segments, ids of 1 to 64 of A-Z a-z 0-9 . _ -"}
+		detail: "paths are plain: no percent-encoding, no empty or dot segments, ids of 1 to 64 of A-Z " +
+			"a-z 0-9 . _ -"}
 	problemURI = problem{status: 414, code: CodeURITooLong,
 		detail: "the URI is longer than 4096 bytes"}
 	problemHeader = problem{status: 431, code: CodeHeaderTooLarge,
@@ -251,7 +252,8 @@ var (
 		detail:       "another session of the database holds a lock that this request waited for",
 		notSequenced: true}
 	problemForeign = problem{status: 503, code: CodeForeignDatabase,
-		detail:       "the database belongs to another history than this server's journal, or knows more of it",
+		detail: "the database belongs to another history than this server's journal, or knows " +
+			"more of it",
 		notSequenced: true}
 	problemBehind = problem{status: 503, code: CodeNotCaughtUp,
 		detail: "the price history has not caught up with this trade", notSequenced: true}
@@ -266,7 +268,8 @@ var (
 	problemMarks    = problem{status: 409, code: CodeMarksDiffer,
 		detail: "other closing marks are published under this date and version; they stay"}
 	problemMarksPath = problem{status: 400, code: CodeBadRequest, field: "sessionDate",
-		detail: "the path is a date, yyyy-MM-dd, of 1970-01-01 to 2149-06-06 and v with a version of 1 to 4294967295"}
+		detail: "the path is a date, yyyy-MM-dd, of 1970-01-01 to 2149-06-06 and v with a version of 1 " +
+			"to 4294967295"}
 
 	problemAccount   = problem{status: 404, code: CodeAccountNotFound, detail: "no such account"}
 	problemAccountID = problem{status: 400, code: CodeBadRequest, field: "accountId",

@@ -120,8 +120,8 @@ func (q *inquiry) serve() problem {
 	return q.run(r, id)
 }
 
-// read runs an endpoint that shows rows, once they have what the request asks for. The caller's token
-// is checked before anything is waited for.
+// read runs an endpoint that shows rows, once they have what the request asks for. The caller's
+// token is checked before anything is waited for.
 func (q *inquiry) read(r route, id []byte) problem {
 	var asOf uint64
 	p := q.authenticate()

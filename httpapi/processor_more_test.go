@@ -205,7 +205,8 @@ func TestProcessorHealthSaysWhatMainSays(t *testing.T) {
 		d.State, d.Cluster, d.Projected = func() string { return "degraded" }, leading("2"), nil
 	})
 	a := r.get("/health", "").want(t, 200, "")
-	want := `{"service":"trade-processor","status":"degraded","role":"LEADER","member":"2","leader":"2","durability":"fsync",` +
+	want := `{"service":"trade-processor","status":"degraded","role":"LEADER","member":"2",` +
+		`"leader":"2","durability":"fsync",` +
 		`"applied":12,"durable":11,"projected":null}`
 	if string(a.body) != want {
 		t.Errorf("%s", a.body)

@@ -43,8 +43,8 @@ func testMasterSecret() []byte { return []byte(testMaster) }
 // farAccount is the largest account id.
 const farAccount = 1<<32 - 1
 
-// testTrades are the rows of a processorRig: accounts 1, 2 and farAccount. The last one is a booking
-// from outside.
+// testTrades are the rows of a processorRig: accounts 1, 2 and farAccount. The last one is a
+// booking from outside.
 func testTrades() (rows []store.Trade) {
 	defer func() {
 		outside := rows[len(rows)-1]
@@ -83,7 +83,8 @@ type processorRig struct {
 // fakes are everything behind the handlers. Every call is counted.
 type fakes struct {
 	calls    atomic.Int64
-	timeless atomic.Int64 // calls without a deadline
+	timeless atomic.Int64  // calls without a deadline
+	priced   atomic.Uint64 // sequence of the price history
 
 	mu       sync.Mutex
 	rows     []store.Trade
@@ -270,6 +271,8 @@ func (f reconciler) TakeStatement(ctx context.Context,
 
 // judge is the TCA of fakes.
 type judge struct{ *fakes }
+
+func (f judge) Applied() uint64 { return f.priced.Load() }
 
 func (f judge) Report(ctx context.Context, t store.Trade) (tca.Report, error) {
 	if err := f.call(ctx); err != nil {

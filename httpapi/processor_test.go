@@ -253,22 +253,28 @@ func (r *processorRig) row(q row) answer {
 func TestProcessorDocuments(t *testing.T) {
 	r := newProcessorRig(t)
 	trade := func(seq int, account, security, side, status, date, order string) string {
-		return fmt.Sprintf(`{"id":"trd-%d","tradeSeq":%d,"accountId":%s,"security":"%s","side":"%s","quantity":%d,"price":100.25,`+
-			`"status":"%s","settlementDate":"%s","timestamp":"2026-03-02T10:00:00.00%dZ","orderId":%s,"updatedAt":"2026-03-02T10:00:00.060Z"}`,
+		return fmt.Sprintf(`{"id":"trd-%d","tradeSeq":%d,"accountId":%s,"security":"%s","side":"%s",`+
+			`"quantity":%d,"price":100.25,`+
+			`"status":"%s","settlementDate":"%s","timestamp":"2026-03-02T10:00:00.00%dZ","orderId":%s,`+
+			`"updatedAt":"2026-03-02T10:00:00.060Z"}`,
 			seq, seq, account, security, side, 10*seq, status, date, seq, order)
 	}
 	first := trade(1, "1", "AAA", "Buy", "Processing", "2026-03-03", `"ord-1"`)
 	second := trade(2, "1", "BRK.B", "Sell", "Settled", "2026-03-04", "null")
 	third := trade(3, "2", "AAA", "Buy", "Processing", "2026-03-03", `"ord-3"`)
 	fourth := trade(4, "1", "BRK.B", "Sell", "Settled", "2026-03-04", "null")
-	fill := `{"accountId":1,"security":"AAA","side":"Sell","quantity":5,"price":1.5,"timestamp":"2026-03-02T10:00:00.000Z"}`
-	broken := `{"accountId":2,"security":"A\"A","side":"Buy","quantity":-5,"price":-1.5,"timestamp":"2026-03-02T10:00:00.001Z"}`
-	sweep := `{"sweptAt":"2026-03-02T10:00:00.000Z","localTradeCount":6,"fullHistoryTradeCount":5,"orphanCount":1,"orphanIds":["trd-6"],"truncated":false}`
+	fill := `{"accountId":1,"security":"AAA","side":"Sell","quantity":5,"price":1.5,` +
+		`"timestamp":"2026-03-02T10:00:00.000Z"}`
+	broken := `{"accountId":2,"security":"A\"A","side":"Buy","quantity":-5,"price":-1.5,` +
+		`"timestamp":"2026-03-02T10:00:00.001Z"}`
+	sweep := `{"sweptAt":"2026-03-02T10:00:00.000Z","localTradeCount":6,"fullHistoryTradeCount":5,` +
+		`"orphanCount":1,"orphanIds":["trd-6"],"truncated":false}`
 	costs := func(n int) string {
 		return fmt.Sprintf(
 			`"trades":%d,"withBenchmark":0,"averageSlippageBps":null,"averageArrivalSlippageBps":null`, n)
 	}
-	window := `"twapWindowStart":"2026-03-02T09:55:00.000Z","twapWindowEnd":"2026-03-02T10:00:00.000Z",` +
+	window := `"twapWindowStart":"2026-03-02T09:55:00.000Z",` +
+		`"twapWindowEnd":"2026-03-02T10:00:00.000Z",` +
 		`"twapSampleCount":4,"slippageBps":null,"arrivalSlippageBps":null}`
 	for _, tt := range []struct{ request, token, want string }{
 		{"GET /trades", "one", `{"items":[` + first + "," + second + "," + fourth +
@@ -293,19 +299,25 @@ func TestProcessorDocuments(t *testing.T) {
 			`{"class":"MISSING_IN_PROJECTION","tradeId":"trd-1","tradeSeq":1,"fields":[],"journal":` + fill +
 			`,"projection":null,` +
 			`"firstSeenAt":"2026-03-02T10:00:00.000Z","lastSeenAt":"2026-03-02T10:00:00.002Z"},` +
-			`{"class":"FIELD_MISMATCH","tradeId":"trd-2","tradeSeq":2,"fields":["account","price"],"journal":` + fill + `,"projection":` + broken + `,` +
+			`{"class":"FIELD_MISMATCH","tradeId":"trd-2","tradeSeq":2,"fields":["account","price"],` +
+			`"journal":` + fill + `,"projection":` + broken + `,` +
 			`"firstSeenAt":"1970-01-01T00:00:00.000Z","lastSeenAt":"1970-01-01T00:00:00.000Z"},` +
-			`{"class":"ORPHAN_IN_PROJECTION","tradeId":"trd-9é","tradeSeq":9,"fields":[],"journal":null,"projection":` +
-			strings.TrimSuffix(broken, "}") + `,"status":"Settled","settlementDate":null,"orderId":"x","sequence":7,` +
+			`{"class":"ORPHAN_IN_PROJECTION","tradeId":"trd-9é","tradeSeq":9,"fields":[],"journal":null,` +
+			`"projection":` +
+			strings.TrimSuffix(broken, "}") + `,"status":"Settled","settlementDate":null,"orderId":"x",` +
+			`"sequence":7,` +
 			`"bookedAt":"2026-03-02T10:00:00.000Z","updatedAt":"2026-03-02T10:00:00.001Z"},` +
 			`"firstSeenAt":"1970-01-01T00:00:00.000Z","lastSeenAt":"1970-01-01T00:00:00.000Z"},` +
 			`{"class":"FIELD_MISMATCH","tradeId":"trd-3","tradeSeq":3,"fields":["bookedAt"],"journal":` +
-			strings.TrimSuffix(fill, "}") + `,"status":null,"settlementDate":"2026-03-03","orderId":null,"sequence":null,` +
+			strings.TrimSuffix(fill, "}") + `,"status":null,"settlementDate":"2026-03-03","orderId":null,` +
+			`"sequence":null,` +
 			`"bookedAt":null,"updatedAt":null},"projection":null,` +
 			`"firstSeenAt":"1970-01-01T00:00:00.000Z","lastSeenAt":"1970-01-01T00:00:00.000Z"},` +
-			`{"class":"EXTERNAL","tradeId":"ext-1","tradeSeq":null,"fields":[],"journal":null,"projection":` + fill +
+			`{"class":"EXTERNAL","tradeId":"ext-1","tradeSeq":null,"fields":[],"journal":null,` +
+			`"projection":` + fill +
 			`,"statement":` + broken + `,` +
-			`"firstSeenAt":"1970-01-01T00:00:00.000Z","lastSeenAt":"1970-01-01T00:00:00.000Z"}],"nextCursor":"page2"}`},
+			`"firstSeenAt":"1970-01-01T00:00:00.000Z","lastSeenAt":"1970-01-01T00:00:00.000Z"}],` +
+			`"nextCursor":"page2"}`},
 		{"GET /recon/breaks?cursor=page2", "admin", `{"items":[],"nextCursor":null}`},
 		{"POST /recon/orphan-sweep", "admin", sweep},
 		{"GET /recon/orphan-sweep/last", "admin", sweep},
@@ -314,15 +326,18 @@ func TestProcessorDocuments(t *testing.T) {
 				`"external":9,"externalUnmatched":2,` +
 				`"lastSweepAt":"2026-03-02T10:00:00.000Z","lastOrphanSweepAt":"2026-03-02T10:00:00.001Z"}`},
 		{"GET /tca/report/trd-1", "one",
-			`{"tradeId":"trd-1","accountId":1,"security":"AAA","side":"Buy","quantity":10,"executionPrice":100.25,` +
+			`{"tradeId":"trd-1","accountId":1,"security":"AAA","side":"Buy","quantity":10,` +
+				`"executionPrice":100.25,` +
 				`"arrivalPrice":99,"arrivalAt":"2026-03-02T10:00:00.000Z","twap":99.5,` + window},
 		{"GET /tca/report/trd-2", "one",
-			`{"tradeId":"trd-2","accountId":1,"security":"BRK.B","side":"Sell","quantity":20,"executionPrice":100.25,` +
+			`{"tradeId":"trd-2","accountId":1,"security":"BRK.B","side":"Sell","quantity":20,` +
+				`"executionPrice":100.25,` +
 				`"arrivalPrice":null,"arrivalAt":null,"twap":null,` + window},
 		{"GET /tca/summary", "one", `{` + costs(3) + `,"bySecurity":[{"security":"AAA",` + costs(1) +
 			`},{"security":"BRK.B",` + costs(2) + `}]}`},
 		{"GET /health", "",
-			`{"service":"trade-processor","status":"ok","role":"SINGLE","durability":"fsync","applied":12,"durable":11,"projected":10}`},
+			`{"service":"trade-processor","status":"ok","role":"SINGLE","durability":"fsync","applied":12,` +
+				`"durable":11,"projected":10}`},
 		{"GET /openapi.json", "", string(openAPITradeProcessor)},
 	} {
 		method, path, _ := strings.Cut(tt.request, " ")

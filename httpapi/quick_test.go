@@ -48,7 +48,8 @@ func TestQuickOrderTakesUsualOrders(t *testing.T) {
 	}{
 		{"plain", plain, true},
 		{"with all members",
-			`{"clientOrderId":"c-1","accountId":4294967295,"security":"A.B","side":"Sell","quantity":2147483647,` +
+			`{"clientOrderId":"c-1","accountId":4294967295,"security":"A.B","side":"Sell",` +
+				`"quantity":2147483647,` +
 				`"limitPrice":101.250001,"type":"LIMIT","timeInForce":"POST_ONLY"}`, true},
 		{"a space behind commas and colons",
 			`{"accountId": 1, "security": "AAA", "side": "Buy", "quantity": 10, "limitPrice": 100.5}`, true},
@@ -86,7 +87,8 @@ func TestQuickOrderTakesUsualOrders(t *testing.T) {
 		{"a limit order without a price", strings.Replace(plain, `,"limitPrice":100`, ``, 1), false},
 		{"a market order with a price", strings.Replace(plain, "{", `{"type":"MARKET",`, 1), false},
 		{"a market order that is post-only",
-			`{"accountId":1,"security":"AAA","side":"Buy","quantity":1,"type":"MARKET","timeInForce":"POST_ONLY"}`, false},
+			`{"accountId":1,"security":"AAA","side":"Buy","quantity":1,"type":"MARKET",` +
+				`"timeInForce":"POST_ONLY"}`, false},
 		{"an unknown time in force", strings.Replace(plain, "{", `{"timeInForce":"DAY",`, 1), false},
 		{"a trailing comma", strings.Replace(plain, "}", `,}`, 1), false},
 	} {
@@ -110,7 +112,8 @@ func TestQuickOrderAgreesWithTheReader(t *testing.T) {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	const alphabet = `{}[]":,.\ 0123456789-+eEaltxBS` + "\n\x7f\x80"
 	bodies := []string{
-		`{"clientOrderId":"c-1","accountId":42,"security":"AAA","side":"Sell","quantity":7,"limitPrice":101.25,"type":"LIMIT","timeInForce":"IOC"}`,
+		`{"clientOrderId":"c-1","accountId":42,"security":"AAA","side":"Sell","quantity":7,` +
+			`"limitPrice":101.25,"type":"LIMIT","timeInForce":"IOC"}`,
 		`{"accountId": 1, "security": "ABCDEFGHIJ", "side": "Buy", "quantity": 10, "type": "MARKET"}`,
 	}
 	taken := 0
@@ -139,7 +142,8 @@ func TestQuickOrderAgreesWithTheReader(t *testing.T) {
 func FuzzQuickOrder(f *testing.F) {
 	f.Add(goodOrder)
 	f.Add(
-		`{"clientOrderId":"c","accountId": 1, "security":"A","side":"Sell","quantity":2,"limitPrice":0.5,"timeInForce":"GTC"}`)
+		`{"clientOrderId":"c","accountId": 1, "security":"A","side":"Sell","quantity":2,` +
+			`"limitPrice":0.5,"timeInForce":"GTC"}`)
 	f.Add(`{"accountId":1,"security":"A","side":"Buy","quantity":2,"type":"MARKET"}`)
 	f.Fuzz(func(t *testing.T, body string) { checkQuick(t, body) })
 }

@@ -81,9 +81,12 @@ func TestBookAndBlotterShowWhatHappened(t *testing.T) {
 		t.Errorf("book %s\nwant %s", got, want)
 	}
 	page := r.get("/recon/trades/blotter", r.token("admin")).want(t, 200, "")
-	want := `{"items":[{"id":"trd-1","tradeSeq":1,"accountId":1,"security":"AAA","side":"Buy","quantity":5,"price":100,` +
-		`"execTimeMillis":1772445600000,"orderId":"ord-3","sequence":4},{"id":"trd-2","tradeSeq":2,"accountId":2,"security":"AAA",` +
-		`"side":"Sell","quantity":5,"price":100,"execTimeMillis":1772445600000,"orderId":"ord-2","sequence":4}],` +
+	want := `{"items":[{"id":"trd-1","tradeSeq":1,"accountId":1,"security":"AAA","side":"Buy",` +
+		`"quantity":5,"price":100,` +
+		`"execTimeMillis":1772445600000,"orderId":"ord-3","sequence":4},{"id":"trd-2","tradeSeq":2,` +
+		`"accountId":2,"security":"AAA",` +
+		`"side":"Sell","quantity":5,"price":100,"execTimeMillis":1772445600000,"orderId":"ord-2",` +
+		`"sequence":4}],` +
 		`"nextSinceSeq":2,"evicted":0,"capacity":1000}`
 	if string(page.body) != want {
 		t.Errorf("blotter %s\nwant %s", page.body, want)
@@ -91,7 +94,8 @@ func TestBookAndBlotterShowWhatHappened(t *testing.T) {
 	positions := r.get("/positions", "").want(t, 200, "")
 	if got, want := string(positions.body),
 		`{"items":[{"accountId":1,"security":"AAA","quantity":5,"averageCost":100},`+
-			`{"accountId":2,"security":"AAA","quantity":-5,"averageCost":100}],"nextCursor":null}`; got != want {
+			`{"accountId":2,"security":"AAA","quantity":-5,"averageCost":100}],"nextCursor":null}`; got !=
+		want {
 		t.Errorf("positions %s\nwant %s", got, want)
 	}
 }
@@ -102,10 +106,14 @@ func TestOrderDocument(t *testing.T) {
 	r.order("1", "Sell", "4", "100.25", "").want(t, 201, "")
 	r.now.Add(1)
 	a := r.post("/orders",
-		`{"clientOrderId":"a \"b\" \\","accountId":2,"security":"AAA","side":"BUY","quantity":10,"limitPrice":"100.5"}`, "").want(t, 201, "")
-	want := `{"orderId":"ord-2","clientOrderId":"a \"b\" \\","accountId":2,"security":"AAA","side":"Buy","type":"LIMIT",` +
-		`"timeInForce":"GTC","quantity":10,"remainingQuantity":6,"limitPrice":100.5,"status":"PARTIALLY_FILLED","riskReason":null,` +
-		`"lastExecutionPrice":100.25,"lastFillQuantity":4,"createdAt":"2026-03-02T10:00:00.001Z","updatedAt":"2026-03-02T10:00:00.001Z",` +
+		`{"clientOrderId":"a \"b\" \\","accountId":2,"security":"AAA","side":"BUY","quantity":10,`+
+			`"limitPrice":"100.5"}`, "").want(t, 201, "")
+	want := `{"orderId":"ord-2","clientOrderId":"a \"b\" \\","accountId":2,"security":"AAA",` +
+		`"side":"Buy","type":"LIMIT",` +
+		`"timeInForce":"GTC","quantity":10,"remainingQuantity":6,"limitPrice":100.5,` +
+		`"status":"PARTIALLY_FILLED","riskReason":null,` +
+		`"lastExecutionPrice":100.25,"lastFillQuantity":4,"createdAt":"2026-03-02T10:00:00.001Z",` +
+		`"updatedAt":"2026-03-02T10:00:00.001Z",` +
 		`"sequence":2,"fills":[{"tradeId":"trd-1","price":100.25,"quantity":4}]}`
 	if string(a.body) != want {
 		t.Errorf("created %s\nwant    %s", a.body, want)

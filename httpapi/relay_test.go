@@ -268,7 +268,8 @@ func TestLeaderOnlyServices(t *testing.T) {
 	r.call(request{method: "POST", path: "/recon/orphan-sweep", token: admin}).from(t,
 		"1").want(t, 200, "")
 	a := r.call(request{method: "GET", path: "/health"}).from(t, "2").want(t, 200, "")
-	if want := `{"service":"trade-processor","status":"degraded","role":"FOLLOWER","member":"2","leader":"1","durability":"quorum",` +
+	if want := `{"service":"trade-processor","status":"degraded","role":"FOLLOWER","member":"2",` +
+		`"leader":"1","durability":"quorum",` +
 		`"applied":12,"durable":11,"projected":10}`; string(a.body) != want {
 		t.Errorf("%s\nwant %s", a.body, want)
 	}

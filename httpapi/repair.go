@@ -17,8 +17,9 @@ var (
 	errRangeOrder = errors.New("below from")
 	errRangeSize  = errors.New("more than " + strconv.Itoa(recon.MaxRepair) +
 		" trades: repair a part at a time")
-	errRangeHead  = errors.New("above the last durable trade")
-	errExternal   = errors.New("not the id of a booking from outside, ext- and 1 to 60 of A-Z a-z 0-9 . _ -")
+	errRangeHead = errors.New("above the last durable trade")
+	errExternal  = errors.New("not the id of a booking from outside, ext- and 1 to 60 of A-Z a-z " +
+		"0-9 . _ -")
 	errUnrecorded = errors.New("the act could not be put on record")
 	errMoment     = errors.New("not an RFC 3339 time to the millisecond")
 )

@@ -12,8 +12,9 @@ import (
 )
 
 const (
-	goodRepair    = `{"from":"trd-1","to":"trd-6"}`
-	goodLine      = `{"id":"ext-A.1","accountId":7,"security":"AAA","side":"sell","quantity":5,"price":"1.5","timestamp":"2026-03-02T11:00:00.001+01:00"}`
+	goodRepair = `{"from":"trd-1","to":"trd-6"}`
+	goodLine   = `{"id":"ext-A.1","accountId":7,"security":"AAA","side":"sell","quantity":5,` +
+		`"price":"1.5","timestamp":"2026-03-02T11:00:00.001+01:00"}`
 	goodStatement = "[" + goodLine + "]"
 )
 
@@ -63,7 +64,8 @@ func TestRepairPassesOnWhatItWasAskedFor(t *testing.T) {
 		token: namedToken(testStart, "admin"), header: map[string]string{"X-Reason": "a restored backup"}}
 	a := r.call(q)
 	row := func(date, order, sequence string) string {
-		return `{"id":"trd-2","tradeSeq":2,"accountId":1,"security":"BRK.B","side":"Sell","quantity":20,` +
+		return `{"id":"trd-2","tradeSeq":2,"accountId":1,"security":"BRK.B","side":"Sell",` +
+			`"quantity":20,` +
 			`"price":100.25,"timestamp":"2026-03-02T10:00:00.002Z","status":"Settled","settlementDate":"` +
 			date + `","orderId":` + order + `,"sequence":` + sequence +
 			`,"bookedAt":"2026-03-02T10:00:00.050Z","updatedAt":"2026-03-02T10:00:00.060Z"}`

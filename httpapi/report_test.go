@@ -351,7 +351,8 @@ func TestHistoryDocuments(t *testing.T) {
 		t.Error("a reindex may take for ever")
 	}
 	entry := func(n int) string {
-		return fmt.Sprintf(`{"id":"trd-%d","tradeSeq":%d,"accountId":1,"security":"AAA","side":"Sell","quantity":5,"price":100.25,`+
+		return fmt.Sprintf(`{"id":"trd-%d","tradeSeq":%d,"accountId":1,"security":"AAA","side":"Sell",`+
+			`"quantity":5,"price":100.25,`+
 			`"execTimeMillis":1772445600000,"orderId":"ord-%d","sequence":%d}`, n, n, n, 4+n)
 	}
 	for _, tt := range []struct{ query, want string }{

@@ -15,6 +15,7 @@ import (
 
 	"posttrade/blotter"
 	"posttrade/matcher"
+	"posttrade/matcher/admission"
 	"posttrade/matcher/desk"
 	"posttrade/matcher/gate"
 	"posttrade/ring"
@@ -140,16 +141,19 @@ func newRigFrom(t testing.TB, g *matcher.Genesis, engine *matcher.Engine, option
 	r.report, r.history = newFakeReporter(5), &fakeHistory{}
 	r.deps = Deps{
 		Report: r.report, History: r.history,
-		Gate: r.gate, Desk: r.desk, Views: r.views, Blotter: r.blotter, Verifier: verifier,
-		Durable: r.recorder, Seen: r.stage.Applied, Clock: r.now.Load,
-		StorageFull: r.full.Load, Held: r.held.Load,
-		Failed: func() error {
-			if p := r.failure.Load(); p != nil {
-				return *p
-			}
-			return nil
+		Room: admission.Room{
+			Gate: r.gate, Views: r.views, StorageFull: r.full.Load, Held: r.held.Load,
+			Failed: func() error {
+				if p := r.failure.Load(); p != nil {
+					return *p
+				}
+				return nil
+			},
+			SequenceRefusals: true,
 		},
-		SequenceRefusals: true, Durability: "fsync", AnswerTimeout: 20 * time.Second,
+		Desk: r.desk, Blotter: r.blotter, Verifier: verifier,
+		Durable: r.recorder, Seen: r.stage.Applied, Clock: r.now.Load,
+		Durability: "fsync", AnswerTimeout: 20 * time.Second,
 	}
 	for _, o := range options {
 		o(r)

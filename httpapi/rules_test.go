@@ -114,7 +114,8 @@ func TestAMarketOrderStopsAtTheCollar(t *testing.T) {
 	r.order("2", "Sell", "5", "150", "").want(t, 201, "")
 	r.order("2", "Sell", "5", "150.001", "").want(t, 201, "")
 	r.post("/prices", `[{"security":"AAA","price":100}]`, admin).want(t, 202, "")
-	market := `{"clientOrderId":"m","accountId":1,"security":"AAA","side":"Buy","quantity":8,"type":"MARKET"}`
+	market := `{"clientOrderId":"m","accountId":1,"security":"AAA","side":"Buy","quantity":8,` +
+		`"type":"MARKET"}`
 	first := r.post("/orders", market, "").want(t, 201, "")
 	again := r.post("/orders", market, "").want(t, 201, "")
 	shown := r.get("/orders/"+first.field(t, "orderId").(string), "").want(t, 200, "")
@@ -125,7 +126,8 @@ func TestAMarketOrderStopsAtTheCollar(t *testing.T) {
 		}
 	}
 	batch := r.post("/orders/batch",
-		`[{"accountId":1,"security":"AAA","side":"Buy","quantity":8,"type":"MARKET","timeInForce":"FOK"}]`, "").
+		`[{"accountId":1,"security":"AAA","side":"Buy","quantity":8,"type":"MARKET",`+
+			`"timeInForce":"FOK"}]`, "").
 		want(t, 201, "")
 	if item := batch.json(t).([]any)[0].(map[string]any); item["status"] != "CANCELED" ||
 		item["riskReason"] != nil {
@@ -133,7 +135,8 @@ func TestAMarketOrderStopsAtTheCollar(t *testing.T) {
 	}
 	batch = r.post("/orders/batch",
 		`[{"accountId":1,"security":"AAA","side":"Sell","quantity":8,"type":"MARKET"},`+
-			`{"accountId":1,"security":"AAA","side":"Buy","quantity":5,"type":"MARKET","timeInForce":"FOK"}]`,
+			`{"accountId":1,"security":"AAA","side":"Buy","quantity":5,"type":"MARKET",`+
+			`"timeInForce":"FOK"}]`,
 		"").want(t, 201, "")
 	for i, want := range []any{nil, nil} {
 		if item := batch.json(t).([]any)[i].(map[string]any); item["status"] == "REJECTED" ||
@@ -148,7 +151,8 @@ func TestAnOlderPriceIsAcceptedAndChangesNothing(t *testing.T) {
 	r := newRig(t)
 	admin := r.token("admin")
 	first := r.post("/prices", `[{"security":"AAA","price":100}]`, admin).want(t, 202, "")
-	if a := r.tick(50, -1); !a.Late || strconv.FormatUint(a.InputSeq-1, 10) != first.field(t, "sequence") {
+	if a := r.tick(50, -1); !a.Late || strconv.FormatUint(a.InputSeq-1, 10) != first.field(t,
+		"sequence") {
 		t.Errorf("%+v", a)
 	}
 	for name, px := range map[string]func() int64{

@@ -65,8 +65,9 @@ func (x *exchange) markSequence() {
 // rowsLook is how often a read looks whether the rows have what it asks for.
 const rowsLook = 5 * time.Millisecond
 
-// await waits until the rows that an endpoint reads have the sequence that the request asks for, and
-// writes into the answer which they have. The loops that write rows signal nobody, so it looks.
+// await waits until the rows that an endpoint reads have the sequence that the request asks for,
+// and writes into the answer which they have. The loops that write rows send no signal, so it looks
+// again and again.
 func (q *inquiry) await(r route) (asOf uint64, p problem) {
 	wanted, p := minSequence(q.ctx)
 	if p.status != 0 {
@@ -79,7 +80,7 @@ func (q *inquiry) await(r route) (asOf uint64, p problem) {
 		case p.status != 0, asOf >= wanted:
 			return asOf, p
 		case !time.Now().Before(late):
-			return 0, problemNotYet
+			return asOf, problemNotYet
 		}
 		select {
 		case <-time.After(rowsLook):
@@ -89,14 +90,17 @@ func (q *inquiry) await(r route) (asOf uint64, p problem) {
 	}
 }
 
-// rowsHave is the sequence that the rows of an endpoint have in them; 0: it is not known. Those of the
-// reconciliation have what is projected when every projected trade has been compared.
+// rowsHave is the sequence that the rows of an endpoint have in them; 0: it is not known. Those of
+// the reconciliation have what is projected when every projected trade has been compared; costs
+// need the price history too.
 func (q *inquiry) rowsHave(r route) (asOf uint64, p problem) {
 	if q.p.Projected == nil {
 		return 0, problem{}
 	}
 	switch r {
 	case routeReconStatus, routeBreaks, routeLastSweep:
+	case routeTCAReport, routeTCASummary:
+		return min(q.p.Projected(), q.p.TCA.Applied()), problem{}
 	default:
 		return q.p.Projected(), problem{}
 	}

@@ -11,10 +11,17 @@ import (
 func asked(t *testing.T, r *rig, path, name, value string) (status int, header http.Header,
 	body string) {
 	t.Helper()
-	request, err := http.NewRequest("GET", "http://"+r.address+path, nil)
+	return askedAt(t, r.address, "", path, name, value)
+}
+
+func askedAt(t *testing.T, address, token, path, name, value string) (status int,
+	header http.Header, body string) {
+	t.Helper()
+	request, err := http.NewRequest("GET", "http://"+address+path, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
+	request.Header.Set("Authorization", "Bearer "+token)
 	request.Header.Set(name, value)
 	answer, err := http.DefaultClient.Do(request)
 	if err != nil {
@@ -34,7 +41,8 @@ func TestReadsHaveWhatTheyAreAskedFor(t *testing.T) {
 	r := newRig(t)
 	seed(r)
 	written := r.recorder.Durable()
-	for _, path := range []string{"/orders", "/positions", "/book/AAA", "/contracts", "/orders/ord-1"} {
+	for _, path := range []string{"/orders", "/positions", "/book/AAA", "/contracts",
+		"/orders/ord-1"} {
 		if status, _, _ := asked(t, r, path, "X-Other", "1"); status != 200 {
 			t.Errorf("%s without the header: %d", path, status)
 		}
@@ -62,5 +70,32 @@ func TestReadsHaveWhatTheyAreAskedFor(t *testing.T) {
 		if status != 400 || !strings.Contains(body, headerMinSequence) {
 			t.Errorf("%q: %d %s", value, status, body)
 		}
+	}
+}
+
+// TestCostsNeedThePriceHistory: the rows are projected up to 10, the prices are behind them.
+func TestCostsNeedThePriceHistory(t *testing.T) {
+	r := newProcessorRig(t)
+	r.fakes.priced.Store(8)
+	token := namedToken(r.now.Load(), "admin")
+	for _, tt := range []struct {
+		path, min string
+		status    int
+		asOf      string
+	}{
+		{"/trades", "10", 200, "10"}, {"/tca/report/trd-1", "8", 200, "8"},
+		{"/tca/report/trd-1", "9", 503, "8"}, {"/tca/summary", "8", 200, "8"},
+		{"/tca/summary", "9", 503, "8"},
+	} {
+		status, header, body := askedAt(t, r.address, token, tt.path, headerMinSequence, tt.min)
+		if status != tt.status || header.Get(headerAsOf) != tt.asOf {
+			t.Errorf("%s from %s: %d as of %q, want %d as of %s\n%s", tt.path, tt.min, status,
+				header.Get(headerAsOf), tt.status, tt.asOf, body)
+		}
+	}
+	r.fakes.priced.Store(12)
+	if _, header, _ := askedAt(t, r.address, token, "/tca/summary", "X-Other", "1"); header.Get(
+		headerAsOf) != "10" {
+		t.Errorf("as of %q, the rows are of 10", header.Get(headerAsOf))
 	}
 }

@@ -21,7 +21,7 @@ import (
 // unprotected one ignores all tokens.
 func TestSourcesAskForTokensAsTheyAreTold(t *testing.T) {
 	refused := refusedHeaders()
-	admin := "Bearer " + sign(tokenHead, tokenBody(who))
+	admin := "Bearer " + sign(tokenHead, tokenBody(others))
 	sent := 0
 	for combination := range 4 {
 		a := auth{write: combination&1 != 0, snapshot: combination&2 != 0, verifier: issuing(t)}
@@ -266,10 +266,11 @@ func TestTypedClientTalksToTheSources(t *testing.T) {
 	if rec := snapshot.Records[1]; err != nil || rec.Enabled || rec.Halted || rec.Version != 3 {
 		t.Errorf("%+v, %v", snapshot, err)
 	}
-	nobody := client.New(client.Config{Address: r.address})
-	defer nobody.Close()
+	noToken := client.New(client.Config{Address: r.address})
+	defer noToken.Close()
 	var p *client.Problem
-	if _, _, err := nobody.UpsertStock(client.StockRequest{Ticker: "X", CompanyName: "X"}); !errors.As(
+	if _, _, err := noToken.UpsertStock(client.StockRequest{Ticker: "X",
+		CompanyName: "X"}); !errors.As(
 		err, &p) || p.Status != 401 {
 		t.Errorf("without a token: %v", err)
 	}

@@ -303,7 +303,8 @@ func TestSourceDocuments(t *testing.T) {
 			`"},{"id":7,"displayName":" 7th "},` +
 			`{"id":4294967295,"displayName":"Größte \"Bank\" \\ 😀"}]`},
 		{"GET /health", "", 200,
-			`{"service":"account-service","status":"ok","role":"SINGLE","durability":"fsync","applied":12,"durable":11,"projected":null}`},
+			`{"service":"account-service","status":"ok","role":"SINGLE","durability":"fsync","applied":12,` +
+				`"durable":11,"projected":null}`},
 		{"GET /openapi.json", "", 200, string(openAPIAccountService)},
 	} {
 		r.document(tt.request, tt.body, tt.status, tt.want, "fsync")
@@ -327,10 +328,13 @@ func TestSourceDocuments(t *testing.T) {
 			`{"ticker":"CONTROL-SNAPSHOT","companyName":"Words","tick":0.001}`},
 		{"GET /stocks/BRK.B", "", 200, `{"ticker":"BRK.B","companyName":"Berkshire","tick":0.001}`},
 		{"GET /stocks", "", 200,
-			`[{"ticker":"1234567890.-ABCD","companyName":"Sixteen"},{"ticker":"AAA","companyName":"Triple A"},` +
-				`{"ticker":"BRK.B","companyName":"Berkshire"},{"ticker":"CONTROL-SNAPSHOT","companyName":"Words"}]`},
+			`[{"ticker":"1234567890.-ABCD","companyName":"Sixteen"},{"ticker":"AAA",` +
+				`"companyName":"Triple A"},` +
+				`{"ticker":"BRK.B","companyName":"Berkshire"},{"ticker":"CONTROL-SNAPSHOT",` +
+				`"companyName":"Words"}]`},
 		{"GET /health", "", 200,
-			`{"service":"reference-data","status":"degraded","role":"LEADER","member":"2","leader":"2","durability":"os","applied":12,"durable":11,"projected":10}`},
+			`{"service":"reference-data","status":"degraded","role":"LEADER","member":"2","leader":"2",` +
+				`"durability":"os","applied":12,"durable":11,"projected":10}`},
 		{"GET /openapi.json", "", 200, string(openAPIReferenceData)},
 	} {
 		r.document(tt.request, tt.body, tt.status, tt.want, "os")

@@ -3,8 +3,6 @@ package httpapi
 import (
 	"context"
 	"runtime/pprof"
-
-	"posttrade/matcher"
 )
 
 // stages are the profile labels of the edge: they say where a CPU sample was taken. The threads of
@@ -16,15 +14,6 @@ func newStages() stages {
 		return pprof.WithLabels(context.Background(), pprof.Labels("stage", stage))
 	}
 	return stages{http: label("http"), gate: label("gate")}
-}
-
-// screen asks the gate, and labels that time in profiles. Setting a label stores one pointer: about
-// 10 ns, no allocation.
-func (x *exchange) screen(c *matcher.Command) matcher.RiskReason {
-	x.atGate()
-	reason := x.m.Gate.Screen(c)
-	x.atEdge()
-	return reason
 }
 
 // atGate and atEdge label the samples that follow.

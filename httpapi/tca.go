@@ -12,6 +12,7 @@ import (
 type TCA interface {
 	Report(ctx context.Context, t store.Trade) (tca.Report, error)
 	Summary(ctx context.Context, q tca.SummaryQuery) (tca.Summary, error)
+	Applied() uint64 // everything up to it is in reports and summaries
 }
 
 // showTCAReport is GET /tca/report/{tradeId}.

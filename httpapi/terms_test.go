@@ -54,7 +54,8 @@ func TestForeignKeyMeetsNobody(t *testing.T) {
 			same(t, first, r.order("1", "Buy", "10", "100", `,"clientOrderId":"victim"`))
 			batch := r.post("/orders/batch", "["+orderBody("1", "Buy", "10", "100",
 				`,"clientOrderId":"victim"`)+"]", "")
-			if item := batch.want(t, 201, "").json(t).([]any)[0].(map[string]any); item["orderId"] != "ord-2" {
+			if item := batch.want(t, 201, "").json(t).([]any)[0].(map[string]any); item["orderId"] !=
+				"ord-2" {
 				t.Errorf("%v", item)
 			}
 			own := forged

@@ -25,8 +25,8 @@ func tokenBody(members string) string {
 	return fmt.Sprintf(`{"exp":%d,"iss":"%s",%s}`, testStart/1000+3600, testIssuer, members)
 }
 
-// who are the other members of a good payload.
-const who = `"sub":"tester","accounts":[1],"admin":true`
+// others are the other members of a good payload.
+const others = `"sub":"tester","accounts":[1],"admin":true`
 
 var rawURL = base64.RawURLEncoding
 
@@ -42,7 +42,7 @@ func sign(head, body string) string { return signed(head, body, testSecret, sha2
 
 // parts are the three parts of a good admin token.
 func parts() (head, body, signature string) {
-	p := strings.Split(sign(tokenHead, tokenBody(who)), ".")
+	p := strings.Split(sign(tokenHead, tokenBody(others)), ".")
 	return p[0], p[1], p[2]
 }
 
@@ -52,7 +52,7 @@ func refusedHeaders() map[string]string {
 	head, body, signature := parts()
 	good := head + "." + body + "." + signature
 	expires := func(value string) string {
-		return `{"iss":"` + testIssuer + `",` + who + `,"exp":` + value + `}`
+		return `{"iss":"` + testIssuer + `",` + others + `,"exp":` + value + `}`
 	}
 	flip := func(s string, at int) string {
 		b := []byte(s)
@@ -89,7 +89,7 @@ func refusedHeaders() map[string]string {
 		"a blank inside":           head + "." + body[:5] + " " + body[5:] + "." + signature,
 		"bits behind the last":     good[:len(good)-1] + string(nextChar(good[len(good)-1])),
 		"too long": sign(tokenHead,
-			tokenBody(who+`,"x":"`+strings.Repeat("y", 3100)+`"`)),
+			tokenBody(others+`,"x":"`+strings.Repeat("y", 3100)+`"`)),
 		"a shorter signature":  good[:len(good)-1],
 		"a longer signature":   good + "A",
 		"a signature of zeros": head + "." + body + "." + strings.Repeat("A", 43),
@@ -99,13 +99,13 @@ func refusedHeaders() map[string]string {
 			body + "." + signature,
 		"another payload": head + "." +
 			rawURL.EncodeToString([]byte(tokenBody(`"sub":"root","admin":true`))) + "." + signature,
-		"another secret": signed(tokenHead, tokenBody(who),
+		"another secret": signed(tokenHead, tokenBody(others),
 			[]byte("ffffffffffffffffffffffffffffffff"), sha256.New),
-		"an empty secret":      signed(tokenHead, tokenBody(who), nil, sha256.New),
-		"half of the secret":   signed(tokenHead, tokenBody(who), testSecret[:16], sha256.New),
-		"the master as secret": signed(tokenHead, tokenBody(who), []byte(testMaster), sha256.New),
-		"HS512":                signed(`{"alg":"HS512"}`, tokenBody(who), testSecret, sha512.New),
-		"HS256 with SHA-512":   signed(tokenHead, tokenBody(who), testSecret, sha512.New),
+		"an empty secret":      signed(tokenHead, tokenBody(others), nil, sha256.New),
+		"half of the secret":   signed(tokenHead, tokenBody(others), testSecret[:16], sha256.New),
+		"the master as secret": signed(tokenHead, tokenBody(others), []byte(testMaster), sha256.New),
+		"HS512":                signed(`{"alg":"HS512"}`, tokenBody(others), testSecret, sha512.New),
+		"HS256 with SHA-512":   signed(tokenHead, tokenBody(others), testSecret, sha512.New),
 		"alg none, unsigned":   rawURL.EncodeToString([]byte(`{"alg":"none"}`)) + "." + body + ".",
 		"alg none, a dot":      rawURL.EncodeToString([]byte(`{"alg":"none"}`)) + "." + body + ".AA",
 	} {
@@ -123,24 +123,24 @@ func refusedHeaders() map[string]string {
 		"a header that is no JSON": `alg=HS256`, "an empty header object": `{}`,
 		"something behind the header": tokenHead + "x",
 	} {
-		headers[name] = "Bearer " + sign(head, tokenBody(who))
+		headers[name] = "Bearer " + sign(head, tokenBody(others))
 	}
 	for name, body := range map[string]string{
 		"expired now": expires(itoa(testStart / 1000)), "expired long ago": expires("1"),
 		"expires at 0": expires("0"), "expires before 1970": expires("-1"),
-		"no expiry":               `{"iss":"` + testIssuer + `",` + who + `}`,
+		"no expiry":               `{"iss":"` + testIssuer + `",` + others + `}`,
 		"an expiry as text":       expires(`"1872445600"`),
 		"a fraction of an expiry": expires("1872445600.5"),
 		"an exponent as expiry":   expires("1e12"), "an expiry of null": expires("null"),
 		"an expiry out of range":  expires("9223372036854775808"),
 		"expires twice":           expires(`1,"exp":1872445600`),
-		"not yet":                 tokenBody(who + `,"nbf":1872445600`),
-		"not before as text":      tokenBody(who + `,"nbf":"1"`),
-		"issued at as text":       tokenBody(who + `,"iat":"1"`),
-		"another issuer":          fmt.Sprintf(`{"exp":1872445600,"iss":"others",%s}`, who),
-		"no issuer":               fmt.Sprintf(`{"exp":1872445600,%s}`, who),
-		"an issuer of null":       fmt.Sprintf(`{"exp":1872445600,"iss":null,%s}`, who),
-		"issuers":                 fmt.Sprintf(`{"exp":1872445600,"iss":["%s"],%s}`, testIssuer, who),
+		"not yet":                 tokenBody(others + `,"nbf":1872445600`),
+		"not before as text":      tokenBody(others + `,"nbf":"1"`),
+		"issued at as text":       tokenBody(others + `,"iat":"1"`),
+		"another issuer":          fmt.Sprintf(`{"exp":1872445600,"iss":"others",%s}`, others),
+		"no issuer":               fmt.Sprintf(`{"exp":1872445600,%s}`, others),
+		"an issuer of null":       fmt.Sprintf(`{"exp":1872445600,"iss":null,%s}`, others),
+		"issuers":                 fmt.Sprintf(`{"exp":1872445600,"iss":["%s"],%s}`, testIssuer, others),
 		"nobody":                  tokenBody(`"accounts":[1],"admin":true`),
 		"an empty subject":        tokenBody(`"sub":"","accounts":[1],"admin":true`),
 		"a number for a subject":  tokenBody(`"sub":7,"admin":true`),
@@ -161,12 +161,12 @@ func refusedHeaders() map[string]string {
 		"admin twice":             tokenBody(`"sub":"a","accounts":[1],"admin":false,"admin":true`),
 		"admin twice, escaped": tokenBody(
 			`"sub":"a","accounts":[1],"admin":true,"adm\u0069n":true`),
-		"a payload that is an array": `[` + tokenBody(who) + `]`,
+		"a payload that is an array": `[` + tokenBody(others) + `]`,
 		"a payload that is text":     `"admin"`, "an empty payload object": `{}`,
-		"something behind the payload": tokenBody(who) + "{}",
-		"a byte order mark":            "\ufeff" + tokenBody(who),
-		"no UTF-8":                     tokenBody(who + ",\"x\":\"\xff\""),
-		"half a payload":               tokenBody(who)[:30],
+		"something behind the payload": tokenBody(others) + "{}",
+		"a byte order mark":            "\ufeff" + tokenBody(others),
+		"no UTF-8":                     tokenBody(others + ",\"x\":\"\xff\""),
+		"half a payload":               tokenBody(others)[:30],
 	} {
 		headers[name] = "Bearer " + sign(tokenHead, body)
 	}
@@ -202,7 +202,7 @@ var insufficient = map[string]string{
 func TestTokensAreRefusedEverywhere(t *testing.T) {
 	verifier := issuing(t)
 	matching := newRig(t, func(r *rig) { r.deps.Verifier, r.deps.Enforced = verifier, false })
-	admin := sign(tokenHead, tokenBody(who))
+	admin := sign(tokenHead, tokenBody(others))
 	matching.post("/prices", `[{"security":"AAA","price":100}]`, admin).want(t, 202, "")
 	matching.order("1", "Sell", "10", "101", "").want(t, 201, "")
 	for matching.sequence() < 5 { // SW-5 is one of the endpoints

@@ -21,8 +21,8 @@ func versionOf(source any) func(ctx context.Context) (uint64, error) {
 	return nil
 }
 
-// versioned runs an endpoint of a source's table. A read waits first for the version that it is asked
-// for, and has in it what there was before it; a write has the version after it.
+// versioned runs an endpoint of a source's table. A read waits first for the version that it is
+// asked for, and has in it what there was before it; a write has the version after it.
 func (e *errand) versioned(version func(ctx context.Context) (uint64, error), r route,
 	method methods, run func() problem) problem {
 	if r == routeHealth || r == routeOpenAPI || version == nil {
@@ -43,8 +43,8 @@ func (e *errand) versioned(version func(ctx context.Context) (uint64, error), r 
 	return p
 }
 
-// awaitVersion waits until the table has the version of X-Min-Version. A database that cannot be read
-// is left to the endpoint to report.
+// awaitVersion waits until the table has the version of X-Min-Version. A database that cannot be
+// read is left to the endpoint to report.
 func (e *errand) awaitVersion(ctx context.Context,
 	version func(ctx context.Context) (uint64, error)) problem {
 	wanted := uint64(0)

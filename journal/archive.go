@@ -219,7 +219,8 @@ func (a *archived) open(s *shelf) (*vault, error) {
 	}
 	sum, err := archiveSum(text)
 	if err == nil && sum != a.SHA256 {
-		err = fmt.Errorf("file=%s: sha256 %s, want %s: %w", s.fs.PathJoin(folder, archiveName), sum, a.SHA256,
+		err = fmt.Errorf("file=%s: sha256 %s, want %s: %w", s.fs.PathJoin(folder, archiveName), sum,
+			a.SHA256,
 			ErrDiverged)
 	}
 	if err != nil {

@@ -54,9 +54,9 @@ func verifyToy(t *testing.T, fs vfs.FS, f flow, archives string) (Report, error)
 		Engine: func([]byte) (Engine, error) { return &toy{flow: f}, nil }})
 }
 
-// TestArchivedBlocksAreReadWhereTheyAre moves old blocks out, twice. With the folder of the archives
-// the journal is what it was: every replay, fill, transfer and verification. Without it the start,
-// the end and what follows the archives hold, and everything else names the archive.
+// TestArchivedBlocksAreReadWhereTheyAre moves old blocks out, twice. With the folder of the
+// archives the journal is what it was: every replay, fill, transfer and verification. Without it
+// the start, the end and what follows the archives hold, and everything else names the archive.
 func TestArchivedBlocksAreReadWhereTheyAre(t *testing.T) {
 	fs := vfs.NewMem()
 	f, snapshot := agedJournal(t, fs)
@@ -98,7 +98,8 @@ func expectArchived(t *testing.T, fs vfs.FS, f *flow, before Report, to Point) {
 	t.Helper()
 	after, err := verifyToy(t, fs, *f, "archives")
 	must(t, err)
-	if after.InputSeq != before.InputSeq || after.Chain != before.Chain || after.Fills != before.Fills ||
+	if after.InputSeq != before.InputSeq || after.Chain != before.Chain ||
+		after.Fills != before.Fills ||
 		after.ClientIDs != before.ClientIDs || after.Blocks != before.Blocks {
 		t.Errorf("%+v\nbefore\n%+v", after, before)
 	}
@@ -139,7 +140,8 @@ func expectArchived(t *testing.T, fs vfs.FS, f *flow, before Report, to Point) {
 	j, err = Open("j", strict(t, fs)) // without the archives
 	must(t, err)
 	defer func() { must(t, j.Close()) }()
-	recovered, err := Recover(context.Background(), j, toyRebuild(*f), func(err error) { t.Error(err) })
+	recovered, err := Recover(context.Background(), j, toyRebuild(*f),
+		func(err error) { t.Error(err) })
 	must(t, err)
 	if recovered.Engine.AppliedSeq() != before.InputSeq {
 		t.Errorf("recovered %d", recovered.Engine.AppliedSeq())

@@ -51,19 +51,20 @@ type Archived struct {
 	Name     string // of the folder; "": there was nothing to move
 	From, To Point
 	SHA256   string
+	Root     string // of the evidence tree, "" for none
 }
 
 // ErrNothingOld: there is no block that may be moved out.
 var ErrNothingOld = errors.New("no block is older than that, and older than a snapshot")
 
 // Archive moves the commits that were closed before a time, and that a snapshot stands for, from
-// the journal in dir into a folder below into, and leaves a stub. root may be nil; it gives the root
-// of the evidence tree over the commands up to a sequence, "" for none.
+// the journal in dir into a folder below into, and leaves a stub. root may be nil; it gives the
+// root of the evidence tree over the commands up to a sequence, "" for none.
 //
 //   - No other process may have the journal open. The last blocks stay, whatever their age.
 //   - What is moved is verified on the way. The blocks are removed when the archive is on stable
-//     storage, together with the writing of the stub. Killed at any moment, the journal has all of it,
-//     or the archive has: the next Archive goes on.
+//     storage, together with the writing of the stub. Killed at any moment, the journal has all of
+//     it, or the archive has: the next Archive goes on.
 func Archive(ctx context.Context, dir, into string, before time.Time, o Options,
 	root func(inputSeq uint64) (string, error)) (done Archived, err error) {
 	j, err := OpenExisting(dir, o)
@@ -93,7 +94,8 @@ func Archive(ctx context.Context, dir, into string, before time.Time, o Options,
 	if err := j.remove(&s, from, to); err != nil {
 		return done, err
 	}
-	return Archived{Name: s.Name, From: from.exported(), To: to.exported(), SHA256: s.SHA256}, nil
+	return Archived{Name: s.Name, From: from.exported(), To: to.exported(), SHA256: s.SHA256,
+		Root: s.Root}, nil
 }
 
 // old finds the last commit that may be moved out.
@@ -166,7 +168,8 @@ func (j *Journal) putArchive(folder string, s *stub, from, to point) (sum string
 	name := fs.PathJoin(folder, archiveName)
 	if text, err := readWhole(fs, name); err == nil {
 		if got, err := archiveSum(text); err != nil || got != sum {
-			return "", errors.Join(fmt.Errorf("journal: file=%s is of another archive: %w", name, ErrDiverged),
+			return "", errors.Join(fmt.Errorf("journal: file=%s is of another archive: %w", name,
+				ErrDiverged),
 				err)
 		}
 		return sum, nil // it was written, and the process ended before the rest

@@ -95,8 +95,8 @@ func lockDir(f vfs.FS, dir string) (io.Closer, error) {
 	return nil, fmt.Errorf("journal: lock file=%s: %w: %w", name, ErrLocked, err)
 }
 
-// LockFile takes a lock on a file, which is made if need be, until it is closed or the process ends.
-// ErrLocked names the process that has it.
+// LockFile takes a lock on a file, which is made if need be, until it is closed or the process
+// ends. ErrLocked names the process that has it.
 func LockFile(name string) (io.Closer, error) {
 	lock, err := vfs.Default.Lock(name)
 	var denied *fs.PathError

@@ -6,8 +6,8 @@
 //	                  │                (encode,     c  command block      (SyncWait in order,
 //	                  ├─► observers     chain)      f  fill block          anchor, then the answer)
 //	                  └─► tail ("os")               i  client ids
-//	                                                                    Snapshotter: Replay ─► shadow
-//	                                                                    engine ─► snapshot, views image
+//	                                             Snapshotter: Replay ─► shadow engine
+//	                                                          ─► snapshot, views image
 //
 // What holds (each point has a test that would fail without it):
 //

@@ -12,10 +12,10 @@ import (
 	"posttrade/matcher/strictjson"
 )
 
-// ExportDecoded writes the commands of a journal as Export does, in the words of the HTTP interface:
-// tickers, sides, decimal prices, times, and what a control sets. What a type does not use is left
-// out. It reads the journal from its beginning, because securities are numbered in the order of
-// their registration. A type that this build has no words for has the fields of Export.
+// ExportDecoded writes the commands of a journal as Export does, in the words of the HTTP
+// interface: tickers, sides, decimal prices, times, and what a control sets. What a type does not
+// use is left out. It reads the journal from its beginning, because securities are numbered in the
+// order of their registration. A type that this build has no words for has the fields of Export.
 func ExportDecoded(ctx context.Context, dir string, w io.Writer, from, to uint64,
 	o VerifyOptions) error {
 	j, err := Read(dir, o)

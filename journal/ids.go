@@ -77,6 +77,6 @@ func (c ClientIDs) check(last uint64, count uint32) error {
 	return nil
 }
 
-// IDsOf returns the client ids of a block's payload that begins at an input sequence. The payload is
-// one that this package has written.
+// IDsOf returns the client ids of a block's payload that begins at an input sequence. The payload
+// is one that this package has written.
 func IDsOf(first uint64, payload []byte) ClientIDs { return ClientIDs{first: first, raw: payload} }

@@ -264,7 +264,7 @@ func (k *Keep) before(after, before uint64) (found kept, ok bool) {
 	return found, ok
 }
 
-// OpenShadow returns a shadow with views that stands at the newest usable snapshot at or before a
+// OpenShadow returns a shadow that stands at the newest usable snapshot at or before a
 // sequence, of the journal's own and those of keep, or at genesis. keep may be nil. A snapshot of
 // keep that is damaged is logged and removed.
 func OpenShadow(j *Journal, rebuild Rebuild, before uint64, keep *Keep) (*Shadow, error) {

@@ -11,9 +11,9 @@ import (
 )
 
 // openName is a file that lies beside the store while the journal is open for writing. It knows its
-// own place on the disk. A copy of the folder that was made meanwhile has the file in another place,
-// and so is known for a copy: its files are of different moments. A process that was killed leaves
-// the file where it was.
+// own place on the disk. A copy of the folder that was made meanwhile has the file in another
+// place, and so is known for a copy: its files are of different moments. A process that was killed
+// leaves the file where it was.
 const openName = "open"
 
 // openMark is what the file says.

@@ -153,7 +153,7 @@ func TestWellSignedNonsenseIsRefused(t *testing.T) {
 		{"fills missing", without(at[keyFills])},
 		{"client ids missing", without(at[keyIDs])},
 		{"a commit twice", with(2, good[1])},
-		{"client ids nobody has", with(at[keyIDs]+1, good[at[keyIDs]])},
+		{"client ids of no command", with(at[keyIDs]+1, good[at[keyIDs]])},
 		{"commands behind the snapshot", with(last, good[1])},
 		{"two snapshots", with(last, good[at[keySnapshot]])},
 		{"snapshot's file missing", without(last - 1)},

@@ -35,7 +35,8 @@ func (s *Scrub) again(d Damage) error {
 		return err
 	}
 	if w.at.inputSeq < d.To {
-		return fmt.Errorf("journal: commands end at inputSeq=%d, want %d: %w", w.at.inputSeq, d.To, errSizes)
+		return fmt.Errorf("journal: commands end at inputSeq=%d, want %d: %w", w.at.inputSeq, d.To,
+			errSizes)
 	}
 	return nil
 }

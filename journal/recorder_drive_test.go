@@ -232,13 +232,16 @@ func TestTruncatedTailUnderADriver(t *testing.T) {
 	j := openNew(t, dir, o)
 	r := newRig(t, j, 1024, flow{seed: 2}, RecorderOptions{}).resting()
 	r.quietly(10)
-	r.rec.Drive()
+	until(t, "ten are answered, after a slow sync too", func() bool {
+		r.rec.Drive()
+		return r.desk.durable.Load() == 10
+	})
 	must(t, os.Truncate(filepath.Join(dir, tailName), 0))
 	r.quietly(10)
 	r.rec.Drive()
 	<-fatals.hit
 	if err := r.desk.failed.Load(); err == nil || !errors.Is(*err, errTailFault) {
-		t.Errorf("those who wait were told %v", err)
+		t.Errorf("the callers that wait were told %v", err)
 	}
 	mustFail(t, r.end(t), errTailFault)
 	if n := r.desk.durable.Load(); n != 10 {

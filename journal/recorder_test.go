@@ -173,7 +173,7 @@ func TestRecorderFailsStopAndLetsTheMatcherGo(t *testing.T) {
 	r.rec.Stop()
 	mustFail(t, <-r.done, ErrPoisoned)
 	if err := r.desk.failed.Load(); err == nil || !errors.Is(*err, syscall.EIO) {
-		t.Errorf("those who wait were told %v", err)
+		t.Errorf("the callers that wait were told %v", err)
 	}
 	if n := fatals.count(); n != 1 {
 		t.Errorf("the Fatal hook was called %d times", n)

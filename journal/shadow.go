@@ -129,8 +129,8 @@ func (sh *Shadow) restore(rebuild Rebuild, state, image io.Reader) (err error) {
 	return nil
 }
 
-// Engine is the shadow's engine, and Views are its views, nil when it has none. Between two calls of
-// Follow they are as after the last command replayed. Only Follow may change them.
+// Engine is the shadow's engine, and Views are its views, nil when it has none. Between two calls
+// of Follow they are as after the last command replayed. Only Follow may change them.
 func (sh *Shadow) Engine() Engine { return sh.engine }
 
 // Views is described at Engine.

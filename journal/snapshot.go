@@ -183,8 +183,8 @@ func (j *Journal) WriteSnapshot(inputSeq uint64,
 	return s, j.prune(dir)
 }
 
-// snapshotFile writes one file of dir under a temporary name, syncs it and renames it. The path that
-// it returns is the name.
+// snapshotFile writes one file of dir under a temporary name, syncs it and renames it. The path
+// that it returns is the name.
 func snapshotFile(fs vfs.FS, dir, name string,
 	write func(io.Writer) error) (SnapshotFile, error) {
 	path := fs.PathJoin(dir, name)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"posttrade/ring"
 )
 
 // Stable is the last input sequence that a power cut cannot take away. In "fsync" mode that is
@@ -70,6 +72,9 @@ func (j *Journal) advance(end point) {
 		close(j.moved)
 		j.moved = nil
 	}
+	if ring.Checks {
+		j.mustBeSound()
+	}
 }
 
 // stabilize brings the durable head to stable storage and returns it. In "fsync" mode the head is
@@ -99,5 +104,8 @@ func (j *Journal) stabilize() (point, error) {
 	j.kept = safe
 	j.mu.Unlock()
 	j.stable.Store(int64(safe.inputSeq))
+	if ring.Checks {
+		j.mustBeSound()
+	}
 	return safe, nil
 }

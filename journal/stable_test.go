@@ -19,7 +19,7 @@ func waiting(t *testing.T, ctx context.Context, j *Journal, inputSeq uint64) <-c
 	t.Helper()
 	answer := make(chan error, 1)
 	go func() { answer <- j.WaitStable(ctx, inputSeq) }()
-	until(t, "somebody waits", func() bool {
+	until(t, "a goroutine waits", func() bool {
 		j.mu.Lock()
 		defer j.mu.Unlock()
 		return j.moved != nil

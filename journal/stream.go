@@ -231,7 +231,8 @@ func (c *course) part(d *decoded, before point) error {
 		e   *envelope
 		raw []byte
 		seq uint64
-	}{{&e.commands, b.records, b.first}, {&e.fills, b.fills, e.fills.first}, {&e.ids, b.ids, b.first}} {
+	}{{&e.commands, b.records, b.first}, {&e.fills, b.fills, e.fills.first},
+		{&e.ids, b.ids, b.first}} {
 		if len(part.raw) == 0 {
 			continue
 		}

@@ -357,7 +357,8 @@ func TestManyLivesWithATail(t *testing.T) {
 		}
 	}
 	t.Logf(
-		"%d kills, %d commands were in the tail only; %d power cuts, %d commands were not answered or lost",
+		"%d kills, %d commands were in the tail only; %d power cuts, %d commands were not "+
+			"answered or lost",
 		kills, saved, cuts, lost)
 	if saved == 0 || lost == 0 {
 		t.Error("the test tested nothing")

@@ -167,7 +167,7 @@ func TestVerifyAndExportSeeTheTail(t *testing.T) {
 	}
 	must(t, j.Close())
 	if _, err := o.FS.Stat("j/tail"); !notExist(err) {
-		t.Errorf("a tail that nobody uses is still there: %v", err)
+		t.Errorf("a tail that is not used is still there: %v", err)
 	}
 	if r, err = Verify(context.Background(), "j", o); err != nil || r.Tail != 0 || r.InputSeq != all {
 		t.Errorf("report %+v, %v", r, err)

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"posttrade/ring"
 )
 
 // takeTail puts what only the tail has into the store and brings it to the disk. Then it begins a
@@ -90,6 +92,9 @@ func (j *Journal) publish(b *Block) (ok bool, err error) {
 // answer releases the answers up to a sequence. With a tail only the appender calls it, otherwise
 // only the committer.
 func (j *Journal) answer(inputSeq uint64) {
+	if ring.Checks {
+		j.mustNotTakeBack(inputSeq)
+	}
 	j.answered.Store(int64(inputSeq))
 	if j.onDurable != nil {
 		j.onDurable(inputSeq)

@@ -210,7 +210,8 @@ func (t *tailImage) reach(head point, boot string) ([]piece, error) {
 	}
 	if t.boot == boot && boot != "" && end < t.mark {
 		return nil, fmt.Errorf(
-			"journal: file=%s: commands up to inputSeq=%d were acknowledged, store and file have them up to %d: %w",
+			"journal: file=%s: commands up to inputSeq=%d were acknowledged, store and file have them up "+
+				"to %d: %w",
 			t.name, t.mark, end, ErrShortened)
 	}
 	return t.frames[:known], nil
@@ -218,7 +219,8 @@ func (t *tailImage) reach(head point, boot string) ([]piece, error) {
 
 func (t *tailImage) differs(f *piece, head point) error {
 	return fmt.Errorf(
-		"journal: file=%s offset=%d: inputSeq=%d..%d tradeSeq from %d, store ends at inputSeq=%d tradeSeq=%d: %w",
+		"journal: file=%s offset=%d: inputSeq=%d..%d tradeSeq from %d, store ends at inputSeq=%d "+
+			"tradeSeq=%d: %w",
 		t.name, f.offset, f.first, f.last(), f.link, head.inputSeq, head.tradeSeq, ErrDiverged)
 }
 

@@ -188,7 +188,8 @@ func (c *fillCheck) commit(b *decoded) error {
 		at++
 	}
 	return fmt.Errorf(
-		"journal: key=%s: %d fills from inputSeq=%d, a replay gives %d, first difference at tradeSeq=%d: %w",
+		"journal: key=%s: %d fills from inputSeq=%d, a replay gives %d, first difference at "+
+			"tradeSeq=%d: %w",
 		keyName(newKey(keyFills, b.link)), len(b.fills), b.first, len(c.fills)/recordBytes,
 		b.link+uint64(at/recordBytes), ErrFills)
 }

@@ -301,14 +301,17 @@ func TestExportHasEveryCommandOnce(t *testing.T) {
 
 // bookings are the lines of a swap, a swaption, and one in terms that no build knows.
 var bookings = [3]string{
-	`{"sequence":45,"type":"SWAP_BOOK","eventTimeMillis":0,"accountId":7,"payReceive":"Pay","notional":25,` +
+	`{"sequence":45,"type":"SWAP_BOOK","eventTimeMillis":0,"accountId":7,"payReceive":"Pay",` +
+		`"notional":25,` +
 		`"fixedRateTicks":-500,"effectiveDate":"2026-01-05","maturityDate":"2149-06-06",` +
 		`"conventions":"USD-SOFR-1Y-ACT360","priceTicks":0,"leaderEpoch":0,"flags":0}`,
-	`{"sequence":46,"type":"SWAPTION_BOOK","eventTimeMillis":0,"accountId":7,"payReceive":"Receive","notional":25,` +
+	`{"sequence":46,"type":"SWAPTION_BOOK","eventTimeMillis":0,"accountId":7,"payReceive":"Receive",` +
+		`"notional":25,` +
 		`"fixedRateTicks":-500,"effectiveDate":"2026-01-05","maturityDate":"2149-06-06",` +
 		`"conventions":"JPY-TONA-1Y-ACT365F","expiryDate":"1970-01-01","exerciseStyle":"Bermudan",` +
 		`"priceTicks":0,"leaderEpoch":0,"flags":0}`,
-	`{"sequence":47,"type":"SWAPTION_BOOK","eventTimeMillis":0,"accountId":7,"payReceive":"Receive","notional":25,` +
+	`{"sequence":47,"type":"SWAPTION_BOOK","eventTimeMillis":0,"accountId":7,"payReceive":"Receive",` +
+		`"notional":25,` +
 		`"fixedRateTicks":-500,"effectiveDate":"2026-01-05","maturityDate":"2149-06-06",` +
 		`"conventions":"200","expiryDate":"1970-01-01","exerciseStyle":"9",` +
 		`"priceTicks":0,"leaderEpoch":0,"flags":0}`,

@@ -198,7 +198,8 @@ func (w *walker) walk(limit uint64, f func(*decoded) error) error {
 			}
 			return nil
 		})
-		if err == nil && archive && w.at.inputSeq < end.inputSeq && (limit == 0 || w.at.inputSeq < limit) {
+		if err == nil && archive && w.at.inputSeq < end.inputSeq &&
+			(limit == 0 || w.at.inputSeq < limit) {
 			err = endsEarly(w.at.inputSeq, end.inputSeq)
 		}
 		if err == nil && archive && w.at == end && (limit == 0 || end.inputSeq < limit) {

@@ -11,6 +11,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"posttrade/matcher"
+	"posttrade/ring"
 )
 
 // ErrGap reports a block that does not continue the history. Nothing was
@@ -214,6 +215,9 @@ func (j *Journal) write(b *Block, c *Commit) error {
 	}
 	cmds := &p.commands
 	c.end = point{inputSeq: cmds.last(), tradeSeq: cmds.lastTrade(), chain: cmds.chain}
+	if ring.Checks {
+		b.mustFollow(j.tip, c.end)
+	}
 
 	value := j.packC.seal(cmds)
 	size := len(value)

@@ -34,9 +34,9 @@ func (a *account) enable(enabled bool) { a.flags = a.flags&^accountEnabled | one
 // accounts is the table of all accounts, in the order in which they appeared.
 // An account's index never changes; rows and positions are addressed by it.
 type accounts struct {
-	table table[account]
-	index table[uint64] // slots
-	mask  uint32        // of slots
+	table table[uint32, account]
+	index table[uint32, uint64] // slots
+	mask  uint32                // of slots
 	shift uint
 	rows  []account // table again; the first count are in use
 	slots []uint64  // open addressing: id in the upper half, index + 1 in the lower; 0 is empty
@@ -51,7 +51,7 @@ func newAccounts(a *ring.Arena, capacity int) accounts {
 		mask:  uint32(slots - 1),
 		shift: uint(32 - bits.Len(uint(slots-1))),
 	}
-	t.table, t.index = tableOf(t.rows), tableOf(t.slots)
+	t.table, t.index = tableOf[uint32](t.rows), tableOf[uint32](t.slots)
 	return t
 }
 

@@ -76,7 +76,7 @@ func (e *Engine) lookAhead(far, near *Command, q *request) {
 	ring.Prefetch(
 		unsafe.Pointer(e.keys.home(uint64(far.PriceTicks))),
 		unsafe.Pointer(p.hot(home)), unsafe.Pointer(p.cold(home)),
-		unsafe.Pointer(e.keys.coming()),
+		e.keys.coming(),
 	)
 	slot, coming := e.out.slot(e.out.Next+farAhead), p.homeOf(uint32(e.nextRef)+farAhead)
 	ring.Prefetch(

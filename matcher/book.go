@@ -27,7 +27,7 @@ type Book struct {
 	taker    uint32 // id of the order being matched
 	tape     bookTape
 	shelf    *Shelf // made by NewBook for this book alone, else nil
-	_        [104]byte
+	_        [104 - 4*unsafe.Sizeof(bound{})]byte
 }
 
 // Compile-time check: the size is a power of two, and the allocator aligns such a size. So a call
@@ -97,7 +97,7 @@ func (b *Book) Limit(id, owner uint32, side Side, px int64, qty int32) Outcome {
 		return Outcome{Reject: BookInvalid}
 	}
 	i, pool := b.home(id), b.ladder.pool
-	if b.ladder.order(i).ref != 0 || pool.away != 0 {
+	if b.ladder.orders.at(i).ref != 0 || pool.away != 0 {
 		if pool.find(id) != 0 {
 			return Outcome{Reject: BookDuplicateID}
 		}
@@ -113,10 +113,10 @@ func (b *Book) Limit(id, owner uint32, side Side, px int64, qty int32) Outcome {
 		}
 	}
 	pool.count++
-	h := b.ladder.order(i)
+	h := b.ladder.orders.at(i)
 	if h.ref != 0 {
 		i = pool.lodge(id)
-		h = b.ladder.order(i)
+		h = b.ladder.orders.at(i)
 	}
 	h.ref = id
 	h.account = owner
@@ -162,12 +162,12 @@ const maxPx = 1<<63 - 1
 // Cancel takes a resting order off the book. Leaves is the quantity that was open.
 func (b *Book) Cancel(id uint32) Outcome {
 	i := b.home(id)
-	o := b.ladder.order(i)
+	o := b.ladder.orders.at(i)
 	if o.ref != id || o.security() != b.number || id == 0 {
 		if i = b.find(id); i == 0 {
 			return Outcome{Reject: BookUnknownID}
 		}
-		o = b.ladder.order(i)
+		o = b.ladder.orders.at(i)
 	}
 	leaves := o.leaves
 	b.ladder.remove(i)
@@ -186,7 +186,7 @@ func (b *Book) Modify(id uint32, px int64, qty int32) Outcome {
 	if qty < 1 {
 		return Outcome{Reject: BookInvalid}
 	}
-	h := b.ladder.order(i)
+	h := b.ladder.orders.at(i)
 	if qty <= h.leaves && b.ladder.price(i) == px {
 		if qty < h.leaves {
 			b.ladder.reduce(i, h.leaves-qty)
@@ -212,7 +212,7 @@ func (b *Book) Modify(id uint32, px int64, qty int32) Outcome {
 // find returns the order with an id if it rests in this book.
 func (b *Book) find(id uint32) ix {
 	i := b.ladder.pool.find(id)
-	if i != 0 && b.ladder.order(i).security() != b.number {
+	if i != 0 && b.ladder.orders.at(i).security() != b.number {
 		return 0
 	}
 	return i
@@ -229,7 +229,7 @@ func (b *Book) drop(i ix, o *order) {
 }
 
 func (b *Book) filled(maker ix, px int64, qty int32) {
-	h := b.ladder.order(maker)
+	h := b.ladder.orders.at(maker)
 	id := h.ref
 	if h.leaves == 0 {
 		b.drop(maker, h)
@@ -239,7 +239,7 @@ func (b *Book) filled(maker ix, px int64, qty int32) {
 
 func (b *Book) prevented(maker ix) {
 	pool := b.ladder.pool
-	h := b.ladder.order(maker)
+	h := b.ladder.orders.at(maker)
 	id := h.ref
 	pool.drop(maker)
 	b.sink.Prevented(id, b.taker, h.leaves)

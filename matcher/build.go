@@ -79,7 +79,8 @@ func newEngine(g *Genesis) (*Engine, error) {
 	for i := range e.ladders {
 		e.ladders[i] = newLadder(pool, pages)
 	}
-	e.books, e.levels, e.leaves = tableOf(e.ladders), tableOf(pages.levels), tableOf(pages.leaves)
+	e.books = tableOf[uint32](e.ladders)
+	e.levels, e.leaves = tableOf[uint32](pages.levels), tableOf[uint32](pages.leaves)
 	return e, nil
 }
 
@@ -207,5 +208,6 @@ func panicUnknown(c *Command) {
 // panicPool panics because the pool's size and the limits disagree, which is a bug.
 func panicPool(ref uint32) {
 	panic(fmt.Sprintf(
-		"matcher: no room in the pool for order %d, although open and retained orders are within their limits", ref))
+		"matcher: no room in the pool for order %d, although open and retained orders are within "+
+			"their limits", ref))
 }

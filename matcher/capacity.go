@@ -119,7 +119,7 @@ func (e *Engine) growLadders(securities int) {
 	for i := copy(ladders, e.ladders); i < securities; i++ {
 		ladders[i] = newLadder(first.pool, first.pages)
 	}
-	e.ladders, e.books = ladders, tableOf(ladders)
+	e.ladders, e.books = ladders, tableOf[uint32](ladders)
 }
 
 // movePositions copies the positions of accounts, in the order of the first fills, and the open

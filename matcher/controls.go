@@ -128,8 +128,8 @@ func (e *Engine) symbolRegister(c *Command) {
 	ev.OrderRef, ev.AccountID, ev.SecurityID, ev.Qty = 0, 0, id, 0
 }
 
-// mark decides a record that changes nothing and exists for its sequence: a SNAPSHOT, a risk-extract
-// marker or a part of an operator's note.
+// mark decides a record that changes nothing and exists for its sequence: a SNAPSHOT, a
+// risk-extract marker or a part of an operator's note.
 func (e *Engine) mark(c *Command) {
 	ev := e.first(c, head(EventApplied, 0, Accepted, 0, EventLast), 0)
 	ev.OrderRef, ev.AccountID, ev.SecurityID, ev.Qty = 0, 0, 0, 0

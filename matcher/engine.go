@@ -30,10 +30,10 @@ type Engine struct {
 	securities securities
 	positions  positions
 	orders     *orderPool
-	ladders    []ladder      // of security id - 1
-	books      table[ladder] // ladders, pages.levels and pages.leaves, for the path
-	levels     table[level]
-	leaves     table[page]
+	ladders    []ladder              // of security id - 1
+	books      table[uint32, ladder] // ladders, pages.levels and pages.leaves, for the path
+	levels     table[uint32, level]
+	leaves     table[uint32, page]
 	retired    retired
 	openOrders int
 	maxOpen    int
@@ -77,6 +77,9 @@ func (e *Engine) decideAlone(c *Command, out *Outlet) {
 
 // decide carries out a command; q is what lookAhead has found out about it.
 func (e *Engine) decide(c *Command, q *request) {
+	if ring.Checks {
+		e.mustBeSound()
+	}
 	e.applied++
 	e.version = min(c.Version, RecordVersion)
 	if c.TemplateID != TemplateCommand {

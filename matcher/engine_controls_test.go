@@ -238,7 +238,8 @@ func TestEngineMarketPriceIsTheNewestOfTradesAndTicks(t *testing.T) {
 		"filled acct=3 buy 1 @100 trade=5 pos=1 avg=100 FILLED market late")
 	expect(100, 100, noon)
 	r.want(force(1, 2, 1, 103), "applied ref=2 acct=1 1 @103",
-		"filled ref=2 acct=1 sell 1 @103 trade=6 leaves=1 pos=-9 avg=101.555556 PARTIALLY_FILLED forced late")
+		"filled ref=2 acct=1 sell 1 @103 trade=6 leaves=1 pos=-9 avg=101.555556 PARTIALLY_FILLED "+
+			"forced late")
 	expect(100, 103, noon)
 	r.must(old(tick(aaa, 99)))
 	expect(99, 103, noon-1000)

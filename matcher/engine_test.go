@@ -13,17 +13,21 @@ func TestEngineMatchesByPriceThenTime(t *testing.T) {
 	r.want(sell(2, 5, 100), "accepted ref=3 acct=2 sell 5 @100 rests")
 	r.want(buy(3, 12, 102),
 		"accepted ref=4 acct=3 buy 12 @102",
-		"filled ref=4 acct=3 buy 5 @100 trade=1 leaves=7 counter=3 pos=5 avg=100 PARTIALLY_FILLED aggressor",
+		"filled ref=4 acct=3 buy 5 @100 trade=1 leaves=7 counter=3 pos=5 avg=100 PARTIALLY_FILLED "+
+			"aggressor",
 		"filled ref=3 acct=2 sell 5 @100 trade=2 counter=4 pos=-5 avg=100 FILLED",
-		"filled ref=4 acct=3 buy 5 @101 trade=3 leaves=2 counter=1 pos=10 avg=100.5 PARTIALLY_FILLED aggressor",
+		"filled ref=4 acct=3 buy 5 @101 trade=3 leaves=2 counter=1 pos=10 avg=100.5 PARTIALLY_FILLED "+
+			"aggressor",
 		"filled ref=1 acct=1 sell 5 @101 trade=4 counter=4 pos=-5 avg=101 FILLED",
 		"filled ref=4 acct=3 buy 2 @101 trade=5 counter=2 pos=12 avg=100.583333 FILLED aggressor",
-		"filled ref=2 acct=2 sell 2 @101 trade=6 leaves=3 counter=4 pos=-7 avg=100.285714 PARTIALLY_FILLED",
+		"filled ref=2 acct=2 sell 2 @101 trade=6 leaves=3 counter=4 pos=-7 avg=100.285714 "+
+			"PARTIALLY_FILLED",
 	)
 	r.want(sell(1, 10, 101), "accepted ref=5 acct=1 sell 10 @101 rests")
 	r.want(buy(3, 4, 101),
 		"accepted ref=6 acct=3 buy 4 @101",
-		"filled ref=6 acct=3 buy 3 @101 trade=7 leaves=1 counter=2 pos=15 avg=100.666666 PARTIALLY_FILLED aggressor",
+		"filled ref=6 acct=3 buy 3 @101 trade=7 leaves=1 counter=2 pos=15 avg=100.666666 "+
+			"PARTIALLY_FILLED aggressor",
 		"filled ref=2 acct=2 sell 3 @101 trade=8 counter=6 pos=-10 avg=100.5 FILLED",
 		"filled ref=6 acct=3 buy 1 @101 trade=9 counter=5 pos=16 avg=100.687499 FILLED aggressor",
 		"filled ref=5 acct=1 sell 1 @101 trade=10 leaves=9 counter=6 pos=-6 avg=101 PARTIALLY_FILLED",
@@ -35,7 +39,8 @@ func TestEngineRestsWhatAPartlyFilledOrderHasLeft(t *testing.T) {
 	r.must(sell(1, 5, 100))
 	r.want(buy(2, 8, 100),
 		"accepted ref=2 acct=2 buy 8 @100",
-		"filled ref=2 acct=2 buy 5 @100 trade=1 leaves=3 counter=1 pos=5 avg=100 PARTIALLY_FILLED aggressor",
+		"filled ref=2 acct=2 buy 5 @100 trade=1 leaves=3 counter=1 pos=5 avg=100 PARTIALLY_FILLED "+
+			"aggressor",
 		"filled ref=1 acct=1 sell 5 @100 trade=2 counter=2 pos=-5 avg=100 FILLED",
 		"rested ref=2 acct=2 buy 3 @100 leaves=3 PARTIALLY_FILLED",
 	)
@@ -45,7 +50,8 @@ func TestEngineRestsWhatAPartlyFilledOrderHasLeft(t *testing.T) {
 func TestEngineTimeInForce(t *testing.T) {
 	const resting = "accepted ref=1 acct=1 sell 5 @100 rests"
 	filled := []string{
-		"filled ref=2 acct=2 buy 5 @100 trade=1 leaves=3 counter=1 pos=5 avg=100 PARTIALLY_FILLED aggressor",
+		"filled ref=2 acct=2 buy 5 @100 trade=1 leaves=3 counter=1 pos=5 avg=100 PARTIALLY_FILLED " +
+			"aggressor",
 		"filled ref=1 acct=1 sell 5 @100 trade=2 counter=2 pos=-5 avg=100 FILLED",
 	}
 	tests := []struct {
@@ -57,7 +63,7 @@ func TestEngineTimeInForce(t *testing.T) {
 			"accepted ref=2 acct=2 buy 8 @100", filled[0], filled[1],
 			"canceled ref=2 acct=2 buy 3 @100 leaves=3 CANCELED",
 		}},
-		{"immediate or cancel that meets nobody", flags(buy(2, 8, 99), FlagIOC), []string{
+		{"immediate or cancel that meets no order", flags(buy(2, 8, 99), FlagIOC), []string{
 			"accepted ref=2 acct=2 buy 8 @99",
 			"canceled ref=2 acct=2 buy 8 @99 leaves=8 CANCELED",
 		}},
@@ -65,7 +71,7 @@ func TestEngineTimeInForce(t *testing.T) {
 			"accepted ref=2 acct=2 buy 8 @100",
 			"canceled ref=2 acct=2 buy 8 @100 leaves=8 CANCELED",
 		}},
-		{"fill or kill that meets nobody", flags(buy(2, 5, 99), FlagFOK), []string{
+		{"fill or kill that meets no order", flags(buy(2, 5, 99), FlagFOK), []string{
 			"accepted ref=2 acct=2 buy 5 @99",
 			"canceled ref=2 acct=2 buy 5 @99 leaves=5 CANCELED",
 		}},
@@ -118,7 +124,8 @@ func TestEngineMarketOrderSellsAtAnyPrice(t *testing.T) {
 	r.must(buy(2, 5, 60))
 	r.want(market(3, Sell, 7),
 		"accepted ref=3 acct=3 sell 7",
-		"filled ref=3 acct=3 sell 5 @100 trade=1 leaves=2 counter=1 pos=-5 avg=100 PARTIALLY_FILLED aggressor",
+		"filled ref=3 acct=3 sell 5 @100 trade=1 leaves=2 counter=1 pos=-5 avg=100 PARTIALLY_FILLED "+
+			"aggressor",
 		"filled ref=1 acct=1 buy 5 @100 trade=2 counter=3 pos=5 avg=100 FILLED",
 		"filled ref=3 acct=3 sell 2 @60 trade=3 counter=2 pos=-7 avg=88.571429 FILLED aggressor",
 		"filled ref=2 acct=2 buy 2 @60 trade=4 leaves=3 counter=3 pos=2 avg=60 PARTIALLY_FILLED",
@@ -187,7 +194,8 @@ func TestEngineReplace(t *testing.T) {
 			[]string{"replaced ref=1 acct=1 buy 4 @99 rests"}, []string{"2:5"}},
 		{"a price that crosses trades at once", replace(1, Buy, 1, 5, 110), []string{
 			"replaced ref=1 acct=1 buy 5 @110",
-			"filled ref=1 acct=1 buy 2 @110 trade=1 leaves=3 counter=3 pos=2 avg=110 PARTIALLY_FILLED aggressor",
+			"filled ref=1 acct=1 buy 2 @110 trade=1 leaves=3 counter=3 pos=2 avg=110 PARTIALLY_FILLED " +
+				"aggressor",
 			"filled ref=3 acct=3 sell 2 @110 trade=2 counter=1 pos=-2 avg=110 FILLED",
 			"rested ref=1 acct=1 buy 3 @110 leaves=3 PARTIALLY_FILLED",
 		}, []string{"1:3", "2:5"}},
@@ -210,9 +218,9 @@ func TestEngineReplace(t *testing.T) {
 			[]string{"rejected ref=1 acct=1 sell 5 @100 INVALID"}, []string{"1:5", "2:5"}},
 		{"another security", with(replace(1, Buy, 1, 5, 100), func(c *Command) { c.SecurityID = bbb }),
 			[]string{"rejected ref=1 acct=1 sec=2 buy 5 @100 INVALID"}, []string{"1:5", "2:5"}},
-		{"somebody else's", replace(2, Buy, 1, 5, 100),
+		{"of another account", replace(2, Buy, 1, 5, 100),
 			[]string{"rejected ref=1 acct=2 buy 5 @100 INVALID"}, []string{"1:5", "2:5"}},
-		{"nobody's", replace(1, Buy, 9, 5, 100),
+		{"of no account", replace(1, Buy, 9, 5, 100),
 			[]string{"rejected ref=9 acct=1 buy 5 @100 INVALID"}, []string{"1:5", "2:5"}},
 		{"larger than an order may be", replace(1, Buy, 1, 1_000_001, 100),
 			[]string{"rejected ref=1 acct=1 buy 1000001 @100 ORDER_SIZE"}, []string{"1:5", "2:5"}},

@@ -1,6 +1,10 @@
 package matcher
 
-import "unsafe"
+import (
+	"unsafe"
+
+	"posttrade/ring"
+)
 
 // EventBytes is the size of an event in the output ring: two cache lines.
 const EventBytes = 128
@@ -243,6 +247,9 @@ func (o *Outlet) full() bool { return o.Next == o.Limit }
 // slot returns the slot of a position: one load and no bounds check, because the mask is the size
 // of the window less one.
 func (o *Outlet) slot(position int64) *Event {
+	if ring.Checks {
+		_ = o.Slots[position&o.Mask]
+	}
 	return (*Event)(unsafe.Add(unsafe.Pointer(unsafe.SliceData(o.Slots)),
 		uintptr(position&o.Mask)*EventBytes))
 }

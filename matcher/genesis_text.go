@@ -34,7 +34,8 @@ func ParseGenesis(text []byte) (*Genesis, error) {
 	if _, err := ParseClientKey(g.ClientKey); err != nil {
 		return nil, err
 	}
-	if key, err := hex.DecodeString(g.EvidenceKey); err != nil || len(key) != 0 && len(key) != evidenceKeyBytes {
+	if key, err := hex.DecodeString(g.EvidenceKey); err != nil ||
+		len(key) != 0 && len(key) != evidenceKeyBytes {
 		return nil, fmt.Errorf("matcher: genesis evidenceKey is not %d bytes in hex", evidenceKeyBytes)
 	}
 	return g, nil

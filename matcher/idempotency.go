@@ -68,7 +68,7 @@ type keys struct {
 	number  uint32 // of the next entry; the ring holds the len(ring) entries before it
 	next    int    // its place in the ring
 	count   int    // entries in the ring
-	entries table[remembered]
+	entries table[uint32, remembered]
 	ring    []remembered // the same
 	buckets []bucket
 	spilled []uint32 // numbers of entries that found their bucket full; the first spillCount
@@ -103,7 +103,7 @@ func newKeys(a *ring.Arena, capacity int, salt uint64) keys {
 		shift:   uint(64 - bits.Len(uint(n-1))),
 		number:  uint32(capacity) + 1, // number 0, that of an empty slot, has already left the ring
 	}
-	k.entries = tableOf(k.ring)
+	k.entries = tableOf[uint32](k.ring)
 	k.table = unsafe.Pointer(unsafe.SliceData(k.buckets))
 	return k
 }
@@ -128,13 +128,16 @@ func (k *keys) find(family, key, who uint64) (entry *remembered, slot keySlot) {
 }
 
 // coming returns where a later entry will be kept, farAhead ahead, if the ring does not end before.
-func (k *keys) coming() *remembered { return k.entries.at(uint32(k.next) + farAhead) }
+func (k *keys) coming() unsafe.Pointer { return k.entries.ahead(uint32(k.next) + farAhead) }
 
 // home returns the bucket of a key.
 func (k *keys) home(key uint64) *bucket { return k.bucket(key * k.salt) }
 
 // bucket returns the bucket of a hash: its upper bits.
 func (k *keys) bucket(hash uint64) *bucket {
+	if ring.Checks {
+		_ = k.buckets[hash>>(k.shift&63)]
+	}
 	return (*bucket)(unsafe.Add(k.table, uintptr(hash>>(k.shift&63))*unsafe.Sizeof(bucket{})))
 }
 

@@ -3,9 +3,6 @@ package matcher
 // The functions below read an engine's state, for views that start from a snapshot. They are not on
 // the path of a command. Only the engine's owner may call them, between two commands.
 
-// NextOrder is the number that the next order gets, unless an order of an earlier era has it.
-func (e *Engine) NextOrder() uint64 { return e.nextRef }
-
 // OrderInfo is an order as the engine knows it.
 type OrderInfo struct {
 	Ref           uint32

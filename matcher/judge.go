@@ -361,7 +361,8 @@ func (e *Engine) explainBooking(c *Command, terms *ContractTerms, reason RiskRea
 		return wrongTerm("terms", word("not those of a contract"), word("representable terms"))
 	case OrderNotional:
 		return Judgement{Reason: reason, Rule: "risk.max-order-notional",
-			Observed: measure(notional, UnitCurrency), Limit: measure(limits[LimitOrderNotional], UnitCurrency)}
+			Observed: measure(notional, UnitCurrency), Limit: measure(limits[LimitOrderNotional],
+				UnitCurrency)}
 	case CreditLimit:
 		used := e.accounts.rows[q.owner-1].used()
 		return Judgement{Reason: reason, Rule: "risk.credit-limit",
@@ -442,9 +443,9 @@ func (e *Engine) QueueAhead(ref uint32) (orders int, qty int64, ok bool) {
 	}
 	o := e.orders.hot(i)
 	ladder := &e.ladders[o.security()-1]
-	for at := ladder.level(o.level).head; at != i && at != 0; at = ladder.order(at).next {
+	for at := ladder.levels.at(o.level).head; at != i && at != 0; at = ladder.orders.at(at).next {
 		orders++
-		qty += int64(ladder.order(at).leaves)
+		qty += int64(ladder.orders.at(at).leaves)
 	}
 	return orders, qty, true
 }
@@ -456,8 +457,8 @@ func (e *Event) SetOrder(number uint64) { e.name(number) }
 // SetCounter is described at SetOrder.
 func (d *Detail) SetCounter(number uint64) { d.counter(number) }
 
-// AboutOrder reports a command whose events' order number is that of an order. In a control it holds
-// something else.
+// AboutOrder reports a command whose events' order number is that of an order. In a control it
+// holds something else.
 func (c *Command) AboutOrder() bool {
 	if c.TemplateID != TemplateCommand {
 		return false

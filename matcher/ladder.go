@@ -2,8 +2,6 @@
 
 package matcher
 
-import "unsafe"
-
 // fillSink receives what a taker does to resting orders, as it happens. It may drop the order that
 // a call is about from the pool; it must not touch the ladder.
 type fillSink interface {
@@ -33,13 +31,12 @@ type top struct {
 // The first order and the first leaf of the memory belong to no order and no price. Links without a
 // target lead there, so the code can follow and write them without a test.
 type ladder struct {
-	// pool.orders, pages.levels, leaves and kids: the memory never moves. Each step saves one load
-	// and a bounds check, which is a quarter of the time of a command. Every index comes from this
-	// memory itself.
-	orders unsafe.Pointer
-	levels unsafe.Pointer
-	leaves unsafe.Pointer
-	kids   unsafe.Pointer
+	// pool.orders, pages.levels, leaves and kids. Each step saves one load and a bounds check, which
+	// is a quarter of the time of a command. Every index comes from this memory itself.
+	orders table[ix, order]
+	levels table[uint32, level]
+	leaves table[uint32, page]
+	kids   table[uint32, node]
 	tops   [2]top // by side
 	root   node
 	tree   uint32 // its number among the trees of the pages: its leaves hold it
@@ -52,30 +49,17 @@ func newLadder(pool *orderPool, pages *pages) ladder {
 	pages.trees++
 	return ladder{
 		tree:   pages.trees,
-		orders: unsafe.Pointer(unsafe.SliceData(pool.orders)),
-		levels: unsafe.Pointer(unsafe.SliceData(pages.levels)),
-		leaves: unsafe.Pointer(unsafe.SliceData(pages.leaves)),
-		kids:   unsafe.Pointer(unsafe.SliceData(pages.kids)),
+		orders: pool.hots,
+		levels: tableOf[uint32](pages.levels),
+		leaves: tableOf[uint32](pages.leaves),
+		kids:   tableOf[uint32](pages.kids),
 		pool:   pool,
 		pages:  pages,
 	}
 }
 
-func (l *ladder) order(i ix) *order {
-	return (*order)(unsafe.Add(l.orders, uintptr(i)*unsafe.Sizeof(order{})))
-}
-
-func (l *ladder) level(at uint32) *level {
-	return (*level)(unsafe.Add(l.levels, uintptr(at)*unsafe.Sizeof(level{})))
-}
-
-func (l *ladder) leaf(n uint32) *page {
-	return (*page)(unsafe.Add(l.leaves, uintptr(n)*unsafe.Sizeof(page{})))
-}
-
 func (l *ladder) kid(n node, key uint64) node {
-	at := n.number()*fanout + digit(key, n.shift())
-	return *(*node)(unsafe.Add(l.kids, uintptr(at)*unsafe.Sizeof(node(0))))
+	return *l.kids.at(n.number()*fanout + digit(key, n.shift()))
 }
 
 // mirror is 0 for a buyer and all ones for a seller: a^mirror > b^mirror means that price a is
@@ -95,7 +79,7 @@ func (l *ladder) crosses(side Side, limit int64) bool {
 }
 
 // price returns the price in ticks of an order that rests.
-func (l *ladder) price(i ix) int64 { return l.pages.price(l.order(i).level) }
+func (l *ladder) price(i ix) int64 { return l.pages.price(l.orders.at(i).level) }
 
 // rest puts an order behind the others at a price. The caller has matched it: its leaves are at
 // least 1 and the price does not cross.
@@ -108,22 +92,22 @@ func (l *ladder) rest(i ix, side Side, tickPx int64, n node) {
 	for n.shift() != 0 {
 		n = l.kid(n, key)
 	}
-	leaf := l.leaf(uint32(n))
+	leaf := l.leaves.at(uint32(n))
 	if leaf.base != key&^(fanout-1) {
 		n = l.pages.plant(&l.root, l.tree, key)
-		leaf = l.leaf(uint32(n))
+		leaf = l.leaves.at(uint32(n))
 	}
 	slot := uint32(key) % fanout
 	at := uint32(n)*fanout + slot
 	leaf.bits |= 1 << slot
 
-	o, lv := l.order(i), l.level(at)
+	o, lv := l.orders.at(i), l.levels.at(at)
 	tail, head := lv.tail, lv.head
 	o.setSide(side)
 	o.level = at
 	o.next = 0
 	o.prev = tail
-	l.order(tail).next = i
+	l.orders.at(tail).next = i
 	if head == 0 {
 		head = i
 	}
@@ -148,7 +132,7 @@ func (l *ladder) way(key uint64) node {
 // start returns where rest may begin when a leaf was the right one some commands ago: that leaf if
 // it still belongs to this ladder, else the root.
 func (l *ladder) start(leaf uint32) node {
-	if l.leaf(leaf).tree == l.tree {
+	if l.leaves.at(leaf).tree == l.tree {
 		return node(leaf)
 	}
 	return l.root
@@ -156,11 +140,11 @@ func (l *ladder) start(leaf uint32) node {
 
 // remove takes a resting order off the book. The order stays in the pool with its leaves unchanged.
 func (l *ladder) remove(i ix) {
-	o := l.order(i)
+	o := l.orders.at(i)
 	at, next, prev := o.level, o.next, o.prev
-	lv := l.level(at)
-	l.order(prev).next = next
-	l.order(next).prev = prev
+	lv := l.levels.at(at)
+	l.orders.at(prev).next = next
+	l.orders.at(next).prev = prev
 	head, tail := lv.head, lv.tail
 	if head == i {
 		head = next
@@ -184,7 +168,7 @@ func (l *ladder) vacate(at uint32, side Side) {
 		t.level = l.worse(side, at)
 		t.px = g.price(t.level)
 	}
-	leaf := l.leaf(at / fanout)
+	leaf := l.leaves.at(at / fanout)
 	leaf.bits &^= 1 << (at % fanout)
 	if leaf.bits == 0 {
 		g.prune(&l.root, node(at/fanout))
@@ -193,9 +177,9 @@ func (l *ladder) vacate(at uint32, side Side) {
 
 // reduce takes quantity off a resting order, which keeps its place: 0 < by < leaves.
 func (l *ladder) reduce(i ix, by int32) {
-	o := l.order(i)
+	o := l.orders.at(i)
 	o.leaves -= by
-	l.level(o.level).open -= int64(by)
+	l.levels.at(o.level).open -= int64(by)
 }
 
 // match trades a taker against the other side, best price first and oldest order first, up to limit
@@ -205,9 +189,9 @@ func (l *ladder) reduce(i ix, by int32) {
 func (l *ladder) match(side Side, limit int64, qty int32, owner uint32, s fillSink) (left int32) {
 	t, m := &l.tops[side.Opposite()&1], mirror(side)
 	for qty > 0 && t.level != 0 && t.px^m <= limit^m {
-		px, lv := t.px, l.level(t.level)
+		px, lv := t.px, l.levels.at(t.level)
 		for i := lv.head; i != 0 && qty > 0; i = lv.head {
-			o := l.order(i)
+			o := l.orders.at(i)
 			if o.account == owner && owner != 0 {
 				l.remove(i)
 				s.prevented(i)
@@ -231,7 +215,7 @@ func (l *ladder) shift(lv *level, o *order) {
 	at, next := o.level, o.next
 	o.level = 0
 	lv.head = next
-	l.order(next).prev = 0
+	l.orders.at(next).prev = 0
 	if next == 0 {
 		lv.tail = 0
 		l.vacate(at, o.side())
@@ -247,12 +231,12 @@ func (l *ladder) fillable(side Side, limit int64, qty int32, owner uint32) bool 
 		if l.pages.price(at)^m > limit^m {
 			return false
 		}
-		lv := l.level(at)
+		lv := l.levels.at(at)
 		if owner == 0 {
 			need -= lv.open
 		} else {
-			for i := lv.head; i != 0 && need > 0; i = l.order(i).next {
-				if o := l.order(i); o.account != owner {
+			for i := lv.head; i != 0 && need > 0; i = l.orders.at(i).next {
+				if o := l.orders.at(i); o.account != owner {
 					need -= int64(o.leaves)
 				}
 			}
@@ -286,8 +270,8 @@ func (l *ladder) eachLevel(side Side, f func(px, qty int64, orders int) bool) {
 
 // queue returns the open quantity of a level and walks it to count its orders.
 func (l *ladder) queue(at uint32) (qty int64, orders int) {
-	lv := l.level(at)
-	for i := lv.head; i != 0; i = l.order(i).next {
+	lv := l.levels.at(at)
+	for i := lv.head; i != 0; i = l.orders.at(i).next {
 		orders++
 	}
 	return lv.open, orders
@@ -297,7 +281,7 @@ func (l *ladder) queue(at uint32) (qty int64, orders int) {
 // f returns false. f must not touch the ladder.
 func (l *ladder) eachOrder(side Side, f func(i ix) bool) {
 	for at := l.tops[side&1].level; at != 0; at = l.worse(side&1, at) {
-		for i := l.level(at).head; i != 0; i = l.order(i).next {
+		for i := l.levels.at(at).head; i != 0; i = l.orders.at(i).next {
 			if !f(i) {
 				return
 			}

@@ -150,8 +150,8 @@ type OwnLimits struct {
 	Values    RiskLimits // of Own, else 0
 }
 
-// EachOwnLimits calls f for every account with limits of its own, in the order in which the accounts
-// appeared, until f returns false. Only the owner may call it.
+// EachOwnLimits calls f for every account with limits of its own, in the order in which the
+// accounts appeared, until f returns false. Only the owner may call it.
 func (e *Engine) EachOwnLimits(f func(OwnLimits) bool) {
 	for i := range e.accounts.rows[:e.accounts.count] {
 		a := &e.accounts.rows[i]

@@ -5,14 +5,14 @@ import "posttrade/ring"
 // boundRows holds a row of limits for each account with some of its own. The account names its row
 // (account.flags); row 0 is never used.
 type boundRows struct {
-	table table[bounds]
+	table table[uint32, bounds]
 	rows  []bounds // the same; the first count are in use
 	count int
 }
 
 func newBoundRows(a *ring.Arena, accounts int) boundRows {
 	rows := ring.CarveSparse[bounds](a, accounts+1)
-	return boundRows{table: tableOf(rows), rows: rows, count: 1}
+	return boundRows{table: tableOf[uint32](rows), rows: rows, count: 1}
 }
 
 // changeAll sets limits of all accounts. An account keeps its own.

@@ -67,8 +67,8 @@ func (o *order) setStatus(s OrderStatus) {
 // forgotten without being touched: its retirement number says that it is. The next order that has
 // the home takes it. That is at most a lap later, so the numbers may wrap around.
 type orderPool struct {
-	hots   table[order] // orders and colds again, for the path
-	chills table[orderCold]
+	hots   table[ix, order] // orders and colds again, for the path
+	chills table[ix, orderCold]
 	homes  uint32      // a power of two
 	orders []order     // by ix: first the unused one, then the homes, then the guest rooms
 	colds  []orderCold // by ix
@@ -195,8 +195,8 @@ func (p *orderPool) findGuest(ref uint32) ix {
 }
 
 // hot and cold are the two halves of an order.
-func (p *orderPool) hot(i ix) *order      { return p.hots.at(uint32(i)) }
-func (p *orderPool) cold(i ix) *orderCold { return p.chills.at(uint32(i)) }
+func (p *orderPool) hot(i ix) *order      { return p.hots.at(i) }
+func (p *orderPool) cold(i ix) *orderCold { return p.chills.at(i) }
 
 // live returns how many orders are in the pool; full reports that it takes no more.
 func (p *orderPool) live() int  { return p.count }

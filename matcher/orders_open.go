@@ -46,7 +46,7 @@ func newOrderPool(capacity int) (*orderPool, error) {
 	if p.arena.Err() != nil {
 		return nil, errors.Join(p.arena.Err(), p.arena.Close())
 	}
-	p.hots, p.chills = tableOf(p.orders), tableOf(p.colds)
+	p.hots, p.chills = tableOf[ix](p.orders), tableOf[ix](p.colds)
 	return p, nil
 }
 

@@ -28,7 +28,7 @@ const maxPositions = 1 << 28
 // The stride is an odd number of cache lines, so that an account's rows in many securities do not
 // all fall into the same few sets of the caches.
 type positions struct {
-	table  table[position]
+	table  table[uint32, position]
 	rows   []position // the same
 	seen   []uint64   // one bit per row: the row is in held
 	held   []uint32   // the first count are row numbers
@@ -45,7 +45,7 @@ func newPositions(a *ring.Arena, accounts, securities int) positions {
 	n := stride * securities
 	rows := ring.CarveSparse[position](a, n)
 	return positions{
-		table:  tableOf(rows),
+		table:  tableOf[uint32](rows),
 		rows:   rows,
 		seen:   ring.Carve[uint64](a, (n+63)/64),
 		held:   ring.Carve[uint32](a, n),

@@ -15,7 +15,9 @@ var (
 	ErrSnapshotNewer  = errors.New(
 		"written in a newer format: roll forward to a build that knows it")
 	ErrSnapshotOlder = errors.New(
-		"written in a format that is no longer restored: go through a build that restores it and writes a newer one")
+		"written in a format that is no longer restored: go through a build that restores it " +
+			"and writes " +
+			"a newer one")
 	ErrSnapshotRecord    = errors.New("unknown record type")
 	ErrSnapshotSequence  = errors.New("record out of its place")
 	ErrSnapshotTruncated = errors.New("ends in the middle of a record")

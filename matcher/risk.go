@@ -144,7 +144,8 @@ func (e *Engine) exposure(c *Command, q *request, limits *bounds, qty int64) Ris
 	if open < 0 {
 		return CreditLimit
 	}
-	if sum := used + open; sum < used || sum > limits.RiskLimits[LimitCredit] { // smaller: it overflowed
+	// smaller: it overflowed
+	if sum := used + open; sum < used || sum > limits.RiskLimits[LimitCredit] {
 		return CreditLimit
 	}
 	// Leaves are quantities of at most 2^28 orders: only held can be near the end of the range.

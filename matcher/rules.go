@@ -127,8 +127,8 @@ func (e *Engine) openBehind(c *Command, q *request, most uint64, qty int64) Risk
 	harmless := int64(most/uint64(sum)) / e.policy.tickPx
 	for ; at != 0 && ladder.pages.price(at) > harmless; at = ladder.pages.below(at) {
 		px := ladder.pages.price(at) * e.policy.tickPx
-		for i := ladder.level(at).head; i != 0; i = ladder.order(i).next {
-			o := ladder.order(i)
+		for i := ladder.levels.at(at).head; i != 0; i = ladder.orders.at(i).next {
+			o := ladder.orders.at(i)
 			if o.account != q.owner || o.ref == c.OrderRef { // c replaces that order
 				continue
 			}

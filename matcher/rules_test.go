@@ -36,13 +36,15 @@ func TestMarketOrderStopsAtTheCollar(t *testing.T) {
 		{"a purchase", []Command{sell(2, 5, 15), sell(2, 5, 16), tick(aaa, 10)}, market(1, Buy, 10),
 			[]string{
 				"accepted ref=3 acct=1 buy 10",
-				"filled ref=3 acct=1 buy 5 @15 trade=1 leaves=5 counter=1 pos=5 avg=15 PARTIALLY_FILLED aggressor",
+				"filled ref=3 acct=1 buy 5 @15 trade=1 leaves=5 counter=1 pos=5 avg=15 PARTIALLY_FILLED " +
+					"aggressor",
 				"filled ref=1 acct=2 sell 5 @15 trade=2 counter=3 pos=-5 avg=15 FILLED",
 				"canceled ref=3 acct=1 buy 5 leaves=5 CANCELED PRICE_COLLAR",
 			}},
 		{"a sale", []Command{buy(2, 5, 5), buy(2, 5, 4), tick(aaa, 10)}, market(1, Sell, 10), []string{
 			"accepted ref=3 acct=1 sell 10",
-			"filled ref=3 acct=1 sell 5 @5 trade=1 leaves=5 counter=1 pos=-5 avg=5 PARTIALLY_FILLED aggressor",
+			"filled ref=3 acct=1 sell 5 @5 trade=1 leaves=5 counter=1 pos=-5 avg=5 PARTIALLY_FILLED " +
+				"aggressor",
 			"filled ref=1 acct=2 buy 5 @5 trade=2 counter=3 pos=5 avg=5 FILLED",
 			"canceled ref=3 acct=1 sell 5 leaves=5 CANCELED PRICE_COLLAR",
 		}},
@@ -53,7 +55,8 @@ func TestMarketOrderStopsAtTheCollar(t *testing.T) {
 		{"a book that ends before it is no reason", []Command{sell(2, 5, 15), tick(aaa, 10)},
 			market(1, Buy, 6), []string{
 				"accepted ref=2 acct=1 buy 6",
-				"filled ref=2 acct=1 buy 5 @15 trade=1 leaves=1 counter=1 pos=5 avg=15 PARTIALLY_FILLED aggressor",
+				"filled ref=2 acct=1 buy 5 @15 trade=1 leaves=1 counter=1 pos=5 avg=15 PARTIALLY_FILLED " +
+					"aggressor",
 				"filled ref=1 acct=2 sell 5 @15 trade=2 counter=2 pos=-5 avg=15 FILLED",
 				"canceled ref=2 acct=1 buy 1 leaves=1 CANCELED",
 			}},
@@ -81,7 +84,8 @@ func TestMarketOrderStopsAtTheCollar(t *testing.T) {
 		{"without a market price from the opposite best", []Command{sell(2, 5, 10), sell(2, 5, 16)},
 			market(1, Buy, 10), []string{
 				"accepted ref=3 acct=1 buy 10",
-				"filled ref=3 acct=1 buy 5 @10 trade=1 leaves=5 counter=1 pos=5 avg=10 PARTIALLY_FILLED aggressor",
+				"filled ref=3 acct=1 buy 5 @10 trade=1 leaves=5 counter=1 pos=5 avg=10 PARTIALLY_FILLED " +
+					"aggressor",
 				"filled ref=1 acct=2 sell 5 @10 trade=2 counter=3 pos=-5 avg=10 FILLED",
 				"canceled ref=3 acct=1 buy 5 leaves=5 CANCELED PRICE_COLLAR",
 			}},
@@ -213,7 +217,8 @@ func TestCollarBoundDoesNotOverflow(t *testing.T) {
 		{math.MaxInt64, 10_001, math.MaxInt64}, {math.MaxInt64, math.MaxInt64, math.MaxInt64},
 		{7, math.MaxInt64, 6456360425798343},
 	} {
-		if got := (&bounds{RiskLimits: RiskLimits{LimitCollar: tt.bps}}).collarOff(tt.px); got != tt.want {
+		if got := (&bounds{RiskLimits: RiskLimits{LimitCollar: tt.bps}}).collarOff(tt.px); got !=
+			tt.want {
 			t.Errorf("%d bps of %d: %d, want %d", tt.bps, tt.px, got, tt.want)
 		}
 	}

@@ -45,7 +45,7 @@ func (s *security) control(enabled, halted bool) {
 // securities is the table of all securities and their tickers. Ids are positions: the first
 // registered is 1. A security without a control is registered but unknown to trading.
 type securities struct {
-	table   table[security]
+	table   table[uint32, security]
 	rows    []security        // the same
 	tickers [][MaxTicker]byte // zero padded
 	slots   []uint32          // open addressing over the tickers: id, 0 is empty
@@ -55,7 +55,7 @@ type securities struct {
 func newSecurities(a *ring.Arena, capacity int) securities {
 	rows := ring.Carve[security](a, capacity)
 	return securities{
-		table:   tableOf(rows),
+		table:   tableOf[uint32](rows),
 		rows:    rows,
 		tickers: ring.Carve[[MaxTicker]byte](a, capacity),
 		slots:   ring.Carve[uint32](a, 1<<bits.Len(uint(2*capacity-1))),

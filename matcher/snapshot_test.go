@@ -24,8 +24,10 @@ func TestSnapshotFormat6IsRestoredAndWrittenByteForByte(t *testing.T) {
 	}
 	if got, want := fmt.Sprintf("%+v", e.contracts.rows[:2]),
 		"[{id:30 notional:1000000 fixedRate:-25000 account:1 "+
-			"convention:2 effective:20000 maturity:21000 expiry:0 payFixed:1 product:0 style:0 _:[0 0 0 0 0 0 0]} "+
-			"{id:31 notional:1000000 fixedRate:-25000 account:2 convention:2 effective:20000 maturity:21000 "+
+			"convention:2 effective:20000 maturity:21000 expiry:0 payFixed:1 product:0 style:0 _:[0 0 0 "+
+			"0 0 0 0]} "+
+			"{id:31 notional:1000000 fixedRate:-25000 account:2 convention:2 effective:20000 "+
+			"maturity:21000 "+
 			"expiry:19990 payFixed:1 product:1 style:2 _:[0 0 0 0 0 0 0]}]"; got != want {
 		t.Errorf("contracts\n got %s\nwant %s", got, want)
 	}

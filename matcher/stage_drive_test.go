@@ -101,7 +101,7 @@ func TestDriveLeavesTheStageToWhoHasIt(t *testing.T) {
 			told := p.parks()
 			p.stage.Drive()
 			if got := p.stage.Applied(); got != 0 {
-				t.Errorf("applied %d commands of somebody else", got)
+				t.Errorf("applied %d commands of another stage", got)
 			}
 			if got := told(); got != tt.told {
 				t.Errorf("the thread is told: %v, want %v", got, tt.told)
@@ -122,7 +122,7 @@ func TestDriverAndAFullOutputRing(t *testing.T) {
 	}
 	stuck := p.stage.Applied()
 	if stuck == slots || stuck == 0 {
-		t.Errorf("%d commands decided with %d slots that nobody reads", stuck, slots)
+		t.Errorf("%d commands decided with %d slots that no stage reads", stuck, slots)
 	}
 	p.stage.lease.Regain()
 	p.record(slots)

@@ -9,16 +9,16 @@ var LimitSettings = [LimitCount]string{
 }
 
 // Suppose makes an engine decide by another limit of all accounts than its history has; an account
-// keeps its own. Such an engine is good for "what if" only: nothing that it decides may be recorded.
-// Only the owner may call it, between two commands.
+// keeps its own. Such an engine is good for "what if" only: nothing that it decides may be
+// recorded. Only the owner may call it, between two commands.
 func (e *Engine) Suppose(id LimitID, value int64) {
 	change := LimitsChange{Set: 1 << id}
 	change.Values[id] = value
 	e.changeAll(&change)
 }
 
-// Without takes a supposed limit out of a command that would change it for all accounts, so that the
-// supposed value holds on.
+// Without takes a supposed limit out of a command that would change it for all accounts, so that
+// the supposed value holds on.
 func (id LimitID) Without(c *Command, value int64) {
 	if c.TemplateID != TemplateCommand {
 		return

@@ -2,8 +2,8 @@ package matcher
 
 import "testing"
 
-// TestSupposedLimitsAreThoseOfAnotherGenesis compares an engine that supposes a limit with the model
-// of a journal that was created with it.
+// TestSupposedLimitsAreThoseOfAnotherGenesis compares an engine that supposes a limit with the
+// model of a journal that was created with it.
 func TestSupposedLimitsAreThoseOfAnotherGenesis(t *testing.T) {
 	for limit, value := range map[LimitID]int64{
 		LimitOrderQty: 25, LimitOrderNotional: 2_500 * unit, LimitPosition: 90,

@@ -77,7 +77,8 @@ func (r *Run) backups(j *journal.Journal, d time.Duration) (err error) {
 		times++
 	}
 	took := time.Since(begun)
-	r.bench("Backup/op=write", times, took, metric{float64(bytes) / took.Seconds() / (1 << 20), "MiB/s"})
+	r.bench("Backup/op=write", times, took, metric{float64(bytes) / took.Seconds() / (1 << 20),
+		"MiB/s"})
 	return nil
 }
 

@@ -106,7 +106,8 @@ func (b *bookers) wait(d time.Duration) bool {
 // known whether it is booked. A refusal is an error.
 func (b *bookers) book(member, key string) (by string, err error) {
 	body := `{"clientOrderId":"` + key +
-		`","accountId":1,"payReceive":"Pay","notional":1000,"fixedRate":4.25,"effectiveDate":"2026-11-23",` +
+		`","accountId":1,"payReceive":"Pay","notional":1000,"fixedRate":4.25,` +
+		`"effectiveDate":"2026-11-23",` +
 		`"maturityDate":"2031-11-23","conventions":"USD-SOFR-1Y-ACT360"}`
 	answer, err := b.http.Post("http://"+member+"/swaps", "application/json", strings.NewReader(body))
 	if err != nil {

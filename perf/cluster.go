@@ -109,8 +109,10 @@ func (r *Run) oneEngine(used float64) error {
 	}
 	r.figures("Cluster/op=one engine alone/batch=64", metric{alone, "cpu-us/command"})
 	r.note(fmt.Sprintf(
-		"P12: the library alone decides, journals and shows nothing. Three members use %.3g us of processor time a command in batches of 64; "+
-			"engine, journal, views and snapshots of three engines that agree on nothing use %.3g us for the same", used, 3*alone))
+		"P12: the library alone decides, journals and shows nothing. Three members use %.3g us of "+
+			"processor time a command in batches of 64; "+
+			"engine, journal, views and snapshots of three engines that agree on nothing use %.3g us "+
+			"for the same", used, 3*alone))
 	return nil
 }
 

@@ -1,11 +1,13 @@
 // Package perf measures the engine against its floors and its peers in one run
 // and writes the figures where the next run can be compared with them.
 //
-//	posttrade perf ──► Measure ──► rows (jitter, ring, book, realistic, decision, journal, end-to-end, curve, ...)
-//	                     │            each row: our figure, its comparator in the same run, the target as a ratio
-//	                     ├──► perf/results/<commit>.<cpu>.txt    Go benchmark format, benchstat reads it
-//	                     └──► perf/results/<commit>.<cpu>/       .hgrm and .hlog of every point of a curve
-//	posttrade perf gate ──► Gate ──► base and head in turns as short processes (Sample) ──► regress: exit 0 or 1
+//	posttrade perf ──► Measure ──► rows (jitter, ring, book, decision, journal, curve, ...)
+//	                     │         each row: our figure, its comparator in the same run,
+//	                     │         the target as a ratio
+//	                     ├──► perf/results/<commit>.<cpu>.txt  Go benchmark format, for benchstat
+//	                     └──► perf/results/<commit>.<cpu>/     .hgrm and .hlog of each point
+//	posttrade perf gate ──► Gate ──► base and head in turns as short processes (Sample)
+//	                                 ──► regress: exit 0 or 1
 //	posttrade perf report ──► WriteReport ──► one page of plots over results files
 //
 // Absolute figures drift on shared machines, so a target is a ratio of figures of one run; the

@@ -28,11 +28,13 @@ func fakeHost(t *testing.T, files map[string]string) host {
 
 func TestEnvironmentReadsWhatTheSystemShows(t *testing.T) {
 	h := fakeHost(t, map[string]string{
-		"proc/cpuinfo":                    "processor\t: 0\nmodel name\t: Some CPU @ 3 GHz\nflags\t\t: fpu hypervisor sse2\n",
-		"proc/sys/kernel/osrelease":       "6.1.2-test\n",
-		"proc/loadavg":                    "0.10 0.20 0.30 1/2 3\n",
-		"proc/meminfo":                    "MemTotal:       24576000 kB\nMemFree: 1 kB\n",
-		"proc/mounts":                     "rootfs / ext4 rw 0 0\ntmp /data tmpfs rw 0 0\nother /data2 xfs rw 0 0\n",
+		"proc/cpuinfo": "processor\t: 0\nmodel name\t: Some CPU @ 3 GHz\nflags\t\t: " +
+			"fpu hypervisor sse2\n",
+		"proc/sys/kernel/osrelease": "6.1.2-test\n",
+		"proc/loadavg":              "0.10 0.20 0.30 1/2 3\n",
+		"proc/meminfo":              "MemTotal:       24576000 kB\nMemFree: 1 kB\n",
+		"proc/mounts": "rootfs / ext4 rw 0 0\ntmp /data tmpfs rw 0 0\nother /data2 " +
+			"xfs rw 0 0\n",
 		"proc/self/cgroup":                "0::/run.slice/this\n",
 		"proc/stat":                       "cpu  100 0 100 700 0 0 0 100 0 0\ncpu0 1 2 3\n",
 		"sys/fs/cgroup/run.slice/cpu.max": "150000 100000\n",

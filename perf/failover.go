@@ -108,7 +108,8 @@ func (r *Run) startMembers(dir string, n int) (c clusterProcesses, err error) {
 		p := &memberProcess{id: m.ID, binary: r.o.Binary, http: m.HTTP, args: []string{
 			"serve", "--cluster.member-id=" + m.ID, "--cluster.members=" + list,
 			"--data.dir=" + filepath.Join(dir, m.ID),
-			"--sidecars.enabled=false", "--admin.listen=127.0.0.1:0", "--console.listen=", "--journal.reserve-bytes=0",
+			"--sidecars.enabled=false", "--admin.listen=127.0.0.1:0", "--console.listen=",
+			"--journal.reserve-bytes=0",
 		}}
 		if err := p.start(); err != nil {
 			c.kill()

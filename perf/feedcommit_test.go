@@ -64,7 +64,7 @@ func TestGateIsAskedUntilItLetsIn(t *testing.T) {
 		t.Errorf("another status: %v", err)
 	}
 	if _, err := (gateAsks{addr: "127.0.0.1:0"}).untilIn("T"); err == nil {
-		t.Error("nobody there is no error")
+		t.Error("a missing reader is no error")
 	}
 	if _, err := r.commitToGate("Feeds/op=x", 1, gateAsks{},
 		func(string) error { return io.EOF }); err != io.EOF {

@@ -89,7 +89,8 @@ func (r *Run) flatness(c curve, shape string, points []*curvePoint) {
 	if c.row != "" && shape == "constant" {
 		r.atMost(c.row, fmt.Sprintf("%s: highest against lowest p99.9 from %d to %d %% of saturation",
 			c.name, flatFrom, flatTo), requests, flatLimit).
-			beside("the lowest of %d periods at each load; of all periods %.3g; the commits' own p99.9 in the same: %.3g; lowest at %d %%, highest at %d %%",
+			beside("the lowest of %d periods at each load; of all periods %.3g; the commits' own p99.9 in "+
+				"the same: %.3g; lowest at %d %%, highest at %d %%",
 				flatPeriods, whole, commits, low, high)
 	}
 }

@@ -42,7 +42,8 @@ func TestFlatnessLooksAtItsPartOfTheCurve(t *testing.T) {
 	}
 	r := &Run{o: Options{Stdout: io.Discard}}
 	r.flatness(curve{row: "P6", name: "x"}, "constant", points)
-	const want = "BenchmarkCurve/op=x/arrivals=constant/flat=10-70 1 2.5003 p99.9-highest/lowest 20 %-of-the-lowest 70 %-of-the-highest " +
+	const want = "BenchmarkCurve/op=x/arrivals=constant/flat=10-70 1 2.5003 p99.9-highest/lowest 20 " +
+		"%-of-the-lowest 70 %-of-the-highest " +
 		"5 commit-p99.9-highest/lowest 227.26 p99.9-of-all-periods-highest/lowest"
 	if len(r.lines) != 1 || r.lines[0] != want {
 		t.Errorf("got  %q\nwant %q", r.lines, want)

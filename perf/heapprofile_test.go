@@ -14,7 +14,8 @@ func TestStagesOfStacks(t *testing.T) {
 		{"runtime.mallocgc posttrade/matcher.(*Engine).Apply posttrade/matcher.(*Stage).loop", "matcher"},
 		{"posttrade/matcher.(*Engine).Apply posttrade/journal.(*Snapshotter).Run", "shadow"},
 		{"posttrade/blotter.(*imageWriter).order posttrade/journal.(*Snapshotter).Run", "shadow"},
-		{"github.com/cockroachdb/pebble/v2.(*DB).Apply posttrade/journal.(*Journal).apply posttrade/journal.(*Recorder).loop", "commit"},
+		{"github.com/cockroachdb/pebble/v2.(*DB).Apply posttrade/journal.(*Journal).apply " +
+			"posttrade/journal.(*Recorder).loop", "commit"},
 		{"posttrade/journal.(*Block).Command posttrade/journal.(*Recorder).loop", "recorder"},
 		{"posttrade/blotter.(*Views).Observe posttrade/journal.(*Recorder).loop", "recorder"},
 		{"posttrade/journal.get.func1 posttrade/journal.alike.func1", "reading"},

@@ -132,7 +132,8 @@ func appendPost(buf []byte, path string, body func([]byte) []byte) []byte {
 	buf = append(buf, "POST "...)
 	buf = append(buf, path...)
 	buf = append(buf,
-		" HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length:      \r\n\r\n"...)
+		" HTTP/1.1\r\nHost: localhost\r\nContent-Type: "+
+			"application/json\r\nContent-Length:      \r\n\r\n"...)
 	at := len(buf)
 	buf = body(buf)
 	length := strconv.AppendInt(nil, int64(len(buf)-at), 10)

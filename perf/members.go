@@ -32,7 +32,8 @@ type members struct {
 // openMembers opens three members with the engine and no sidecars.
 func openMembers(c *settings.Config, o EngineOptions,
 	fatal func(error)) (_ Engine, err error) {
-	p := &members{dir: o.Dir, members: make([]*installation.Installation, 3), procs: runtime.GOMAXPROCS(0)}
+	p := &members{dir: o.Dir, members: make([]*installation.Installation, 3),
+		procs: runtime.GOMAXPROCS(0)}
 	list, err := LoopbackMembers(3)
 	if err != nil {
 		return nil, err
@@ -92,7 +93,7 @@ func (p *members) findLeader() error {
 			}
 		}
 	}
-	return fmt.Errorf("nobody leads after %v", readyTimeout)
+	return fmt.Errorf("no member leads after %v", readyTimeout)
 }
 
 // Rebuild destroys the disk of a follower and returns how long it took until the follower had

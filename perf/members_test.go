@@ -15,7 +15,8 @@ func TestPerfKillsALeader(t *testing.T) {
 	dir, results := t.TempDir(), filepath.Join(t.TempDir(), "r.txt")
 	var stdout bytes.Buffer
 	err := Measure(Options{
-		Smoke: true, Only: "failover", Dir: dir, Out: results, Stdout: &stdout, Binary: apptest.Program(t),
+		Smoke: true, Only: "failover", Dir: dir, Out: results, Stdout: &stdout,
+		Binary: apptest.Program(t),
 	})
 	if err != nil {
 		t.Fatalf("%v\n%s", err, stdout.String())

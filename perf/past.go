@@ -78,7 +78,8 @@ func (r *Run) moments(h *asof.History, n int) error {
 	slices.Sort(first)
 	slices.Sort(next)
 	r.figures(fmt.Sprintf("Past/op=moment/commands=%d", n), metric{first[len(first)/2], "ms-p50"},
-		metric{first[len(first)*99/100], "ms-p99"}, metric{float64(h.Bytes()) / (1 << 20), "MiB-resident"})
+		metric{first[len(first)*99/100], "ms-p99"}, metric{float64(h.Bytes()) / (1 << 20),
+			"MiB-resident"})
 	r.figures("Past/op=next", metric{next[len(next)/2], "ms-p50"},
 		metric{next[len(next)*99/100], "ms-p99"})
 	r.atMost("P17", fmt.Sprintf("any moment of %d commands, p50, ms", n), first[len(first)/2], 1000)

@@ -138,7 +138,8 @@ func (o *GateOptions) write(env Environment, verdicts []regress.Verdict) error {
 	r := &Run{o: Options{Out: o.Out, Stdout: o.Stdout}, env: env}
 	for _, v := range verdicts {
 		line := fmt.Sprintf(
-			"BenchmarkRegression/row=%s 1 %.5g ns/op %.5g base-ns/op %.4g shift-%% %.4g noise-%% %.4g limit-%% %.6g allocs/op %.6g base-allocs/op",
+			"BenchmarkRegression/row=%s 1 %.5g ns/op %.5g base-ns/op %.4g shift-%% %.4g noise-%% %.4g "+
+				"limit-%% %.6g allocs/op %.6g base-allocs/op",
 			v.Row, v.HeadNs, v.BaseNs, 100*v.Shift, 100*v.Noise, 100*v.Limit, v.HeadAllocs, v.BaseAllocs)
 		r.lines = append(r.lines, line, "# "+v.String())
 	}

@@ -189,7 +189,8 @@ func TestProgramsRunAndReportChildren(t *testing.T) {
 		}
 	}
 	p := programs{dir: t.TempDir()}
-	write(`[ "$1 $2 $3" = "perf sample --list" ] && echo "ring book" || echo "sample ns=12.5 allocs=0.25"`)
+	write(`[ "$1 $2 $3" = "perf sample --list" ] && echo "ring book" || echo "sample ns=12.5 ` +
+		`allocs=0.25"`)
 	if rows, err := p.rows(script); err != nil || !slices.Equal(rows, []string{"ring", "book"}) {
 		t.Errorf("rows %v, %v", rows, err)
 	}

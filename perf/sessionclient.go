@@ -63,7 +63,7 @@ func DialSession(socket, idle string, clock load.Clock) (_ *sessionClient, err e
 	}
 	s := &sessionClient{client: c, clock: clock, records: make([]wire.Record, perfRecords)}
 	if s.security, err = c.Security(ctx, perfTicker); err == nil && s.security == 0 {
-		err = fmt.Errorf("session: nobody knows the security %s", perfTicker)
+		err = fmt.Errorf("session: the server does not know the security %s", perfTicker)
 	}
 	if err != nil {
 		return nil, errors.Join(err, c.Close())

@@ -159,6 +159,9 @@ var table = []asked{
 	{"P15", "clients of the live feed", "p99 of orders with 100 clients of the live feed", "<=",
 		besideLimit, ""},
 	{"P16", "transparency log", "transparency log catching up, commands/s of one core", ">=", 2e6, ""},
+	{"P17", "any moment of", "as of any sequence of a long journal, p50, ms", "<=", 1000, ""},
+	{"P17", "the next moment", "the sequence behind it, p50, ms", "<=", 1, ""},
+	{"P17", "what if", "what if, M commands/s", ">=", 5, ""},
 }
 
 // tooSlow is the reason why a curve may have no flatness.

@@ -64,8 +64,9 @@ func TestTableAsksForEveryRow(t *testing.T) {
 	last := 0
 	for _, a := range table {
 		n := tableOrder(a.row)
-		if n < last || n > last+1 && last < 14 || seen[a.row+a.match] || a.figure == "" || a.sign != "<=" &&
-			a.sign != ">=" {
+		if n < last || n > last+1 && last < 14 || seen[a.row+a.match] || a.figure == "" ||
+			a.sign != "<=" &&
+				a.sign != ">=" {
 			t.Errorf("%+v after P%d", a, last)
 		}
 		seen[a.row+a.match], last = true, n

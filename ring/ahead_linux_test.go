@@ -35,7 +35,7 @@ func TestMakeResident(t *testing.T) {
 	}
 	if !raceEnabled { // under the race detector slabs are memory that other code has used
 		if got, of := ringtest.Pages(t, table, 1<<19, 1<<19+1<<17); got != 0 {
-			t.Errorf("%d of %d pages are there that nobody asked for", got, of)
+			t.Errorf("%d of %d pages are there that were not asked for", got, of)
 		}
 	}
 }
@@ -64,7 +64,7 @@ func TestMakeLapResident(t *testing.T) {
 		}
 		if got, of := ringtest.Pages(t, s.Slice(), 1<<19, 1<<19+1<<17); got != 0 &&
 			c.end-c.first < 1<<20 && !raceEnabled {
-			t.Errorf("%d to %d: %d of %d pages are there that nobody asked for", c.first, c.end, got, of)
+			t.Errorf("%d to %d: %d of %d pages are there that were not asked for", c.first, c.end, got, of)
 		}
 		if err := s.Close(); err != nil {
 			t.Error(err)

@@ -2,5 +2,5 @@
 
 package ring
 
-// checks turns the assertions of the hot calls on.
-const checks = true
+// Checks turns on the assertions of the hot calls, here and in the rooms above.
+const Checks = true

@@ -36,7 +36,7 @@ func (c *consumer) Ready(max int) (lo, hi int64) {
 // for a consumer that reads ahead of what it has released: lo lies between the last Release and
 // the last hi. Consumer only.
 func (c *consumer) ReadyFrom(lo int64, max int) (hi int64) {
-	if checks {
+	if Checks {
 		mustNotPass("read ahead", lo, c.consumed, c.seen)
 	}
 	hi = c.seen
@@ -70,7 +70,7 @@ func (c *consumer) refresh() int64 {
 // Release gives the slots before hi back to the producer. Consumer only; hi is
 // at most the last hi of Ready.
 func (c *consumer) Release(hi int64) {
-	if checks {
+	if Checks {
 		mustNotPass("release", hi, c.consumed, c.seen)
 	}
 	c.consumed = hi

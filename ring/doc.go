@@ -77,7 +77,7 @@
 // 1.1 to 1.45 times the line's, here and in C: first the cursor's line travels, then the slot's,
 // which speculation mostly hides. The ring row of the performance run measures all of them.
 //
-// # Who calls what
+// # Callers
 //
 // Every handle is for one producer goroutine and one consumer goroutine, or for many producers
 // where the type says so; Depth, Cap, Published, Corrupt and Wake are for any goroutine. New…

@@ -66,7 +66,7 @@ func (r *Fanout[T]) PublishTo(pos int64) {
 
 // PublishQuietlyTo is PublishTo without the wake, for a producer that borrows the reader next.
 func (r *Fanout[T]) PublishQuietlyTo(pos int64) {
-	if checks {
+	if Checks {
 		mustNotPass("publish", pos, r.sent, min(r.limit, r.sent+int64(len(r.slots))/2))
 	}
 	r.sent = pos

@@ -235,7 +235,7 @@ func TestHostileCursorsStopTheRing(t *testing.T) {
 		m := newTestMPSC(t, 8)
 		m.claimed.v.Store(cursor)
 		m.tail.v.Store(cursor)
-		if lo, ok := m.ClaimN(1); ok && !checks {
+		if lo, ok := m.ClaimN(1); ok && !Checks {
 			m.Publish(lo, 1) // writes somewhere in the ring; with checks it panics
 		}
 		if d := m.Depth(); d < 0 || d > 8 {

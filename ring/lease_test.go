@@ -65,7 +65,7 @@ func TestAClaimIsWithdrawnWithTheCore(t *testing.T) {
 	}
 	l.Return()
 	if !l.claim() {
-		t.Error("claimed in vain, though nobody has it")
+		t.Error("claimed in vain, though it is free")
 	}
 	if got := l.Borrow(); got != Kept {
 		t.Errorf("of a thread that has it: %d, want kept", got)

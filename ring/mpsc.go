@@ -44,7 +44,7 @@ func (r *MPSC[T]) ClaimN(n int) (lo int64, ok bool) { return r.ClaimLeaving(n, 0
 // ClaimLeaving is ClaimN for a producer that leaves spare slots free for others. It also returns
 // false when fewer than spare would be left. Any goroutine.
 func (r *MPSC[T]) ClaimLeaving(n, spare int) (lo int64, ok bool) {
-	if checks {
+	if Checks {
 		mustBePositive("claim", n)
 	}
 	room := r.capacity - int64(spare)
@@ -71,7 +71,7 @@ func (r *MPSC[T]) reopen(hi, room int64) bool {
 
 // At is the slot at a position that the caller has claimed or that Ready returned.
 func (r *MPSC[T]) At(pos int64) *T {
-	if checks {
+	if Checks {
 		consumed := r.tail.v.Load()
 		mustBeReady("access", pos, consumed, consumed+r.capacity)
 	}
@@ -89,7 +89,7 @@ func (r *MPSC[T]) Publish(lo int64, n int) {
 
 // PublishQuietly is Publish without the wake, for a producer that borrows the consumer next.
 func (r *MPSC[T]) PublishQuietly(lo int64, n int) {
-	if checks {
+	if Checks {
 		mustNotPass("publish", lo+int64(n), lo, r.claimed.v.Load())
 	}
 	at := lo & r.mask
@@ -115,7 +115,7 @@ func (r *MPSC[T]) Ready(max int) (lo, hi int64) {
 // for a consumer that reads ahead of what it has released: lo lies between the
 // last Release and the last hi. Consumer only.
 func (r *MPSC[T]) ReadyFrom(lo int64, max int) (hi int64) {
-	if checks {
+	if Checks {
 		mustNotPass("read ahead", lo, r.consumed, r.seen)
 	}
 	if r.seen-lo < int64(max) {
@@ -143,7 +143,7 @@ func (r *MPSC[T]) published(pos int64) bool {
 // Release gives the slots before hi back to the producers. Consumer only; hi is
 // at most the last hi of Ready.
 func (r *MPSC[T]) Release(hi int64) {
-	if checks {
+	if Checks {
 		mustNotPass("release", hi, r.consumed, r.seen)
 	}
 	r.consumed = hi

@@ -40,7 +40,7 @@ const (
 // ClaimN claims n slots, all or none, and returns the first position; reach them
 // by At. Producer only.
 func (p *producer) ClaimN(n int) (lo int64, ok bool) {
-	if checks {
+	if Checks {
 		mustBePositive("claim", n)
 	}
 	lo = p.claimed
@@ -57,7 +57,7 @@ func (p *producer) ClaimN(n int) (lo int64, ok bool) {
 // many messages, which writes its slots by At and publishes each, or several, by PublishTo. A claim
 // and a publication then cost one store. Producer only.
 func (p *producer) ClaimSome(max int) (lo, hi int64) {
-	if checks {
+	if Checks {
 		mustBePositive("claim", max)
 	}
 	lo = p.claimed
@@ -120,7 +120,7 @@ func (p *producer) Publish() {
 
 // PublishTo makes the claimed slots before pos visible. Producer only.
 func (p *producer) PublishTo(pos int64) {
-	if checks {
+	if Checks {
 		mustNotPass("publish", pos, atomic.LoadInt64(p.published), p.claimed)
 	}
 	storeRelease(p.published, pos)

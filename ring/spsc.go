@@ -29,7 +29,7 @@ func (r *SPSC[T]) Claim() *T {
 
 // At is the slot at a position that this side has claimed or that Ready returned.
 func (r *SPSC[T]) At(pos int64) *T {
-	if checks {
+	if Checks {
 		consumed := r.tail.v.Load()
 		mustBeReady("access", pos, consumed, consumed+r.capacity)
 	}

@@ -13,8 +13,11 @@ import (
 // arm64 STLR and LDAR are never reordered), so the publisher needs no barrier from the consumer.
 const needsBarrier = false
 
-// storeRelease stores v with at least release order. On arm64 this is one
-// inlined STLR, cheaper than a call.
+// StoreRelease stores v with at least release order. A goroutine that loads v by sync/atomic sees
+// everything that was written before. On arm64 this is one inlined STLR, cheaper than a call.
+func StoreRelease(p *uint64, v uint64) { atomic.StoreUint64(p, v) }
+
+// storeRelease is StoreRelease for a position.
 func storeRelease(p *int64, v int64) { atomic.StoreInt64(p, v) }
 
 // markLaps stores lap into n words starting at p, each with release order.

@@ -4,11 +4,11 @@ import (
 	"errors"
 	"strings"
 	"testing"
-	"time"
 
 	"posttrade/app/settings"
 	"posttrade/app/stats"
 	"posttrade/journal"
+	"posttrade/ring/waittest"
 )
 
 // Settled returns a configuration of flags alone: names and values in turns.
@@ -43,25 +43,12 @@ func WantUsageError(t testing.TB, err error, want string) {
 }
 
 // Patience is how long a test waits for an expected event.
-const Patience = 60 * time.Second
+const Patience = waittest.Patience
 
 // Until waits until other goroutines have brought about a state.
 func Until(t testing.TB, what string, holds func() (ok bool, seen any)) {
 	t.Helper()
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	late := time.After(Patience)
-	for {
-		ok, seen := holds()
-		if ok {
-			return
-		}
-		select {
-		case <-tick.C:
-		case <-late:
-			t.Fatalf("%s: not after %s, but %+v", what, Patience, seen)
-		}
-	}
+	waittest.Until(t, what, holds)
 }
 
 // StillSources are the sources of a process in which nothing happens.

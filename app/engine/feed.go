@@ -8,8 +8,8 @@ import (
 	"posttrade/journal"
 )
 
-// NewFeed makes the live feed of a running engine. render writes an event's document. Close it before
-// End.
+// NewFeed makes the live feed of a running engine. render writes an event's document. Close it
+// before End.
 func (c *Engine) NewFeed(render func(b []byte, e *feed.Event) []byte, maxReaders int,
 	report func(error)) *feed.Hub {
 	engines := RebuildFrom(c.Genesis)

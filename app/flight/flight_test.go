@@ -104,7 +104,8 @@ func TestSlowCommitSavesTheTrace(t *testing.T) {
 	if err != nil || string(text) != "trace" {
 		t.Errorf("%q, %v", text, err)
 	}
-	line := `level=WARN msg="stage over its latency budget" stage=commit took=12.5ms budget=10ms sequence=20 trace=` +
+	line := `level=WARN msg="stage over its latency budget" stage=commit took=12.5ms budget=10ms ` +
+		`sequence=20 trace=` +
 		filepath.Join(r.dir, want[0]) + " skipped=0\n"
 	if got := r.log.String(); strings.Count(got, "\n") != 1 || !strings.HasSuffix(got, line) {
 		t.Errorf("logged %q, want one line that ends with %q", got, line)
@@ -264,7 +265,7 @@ func TestTraceThatCannotBeSaved(t *testing.T) {
 
 func TestFlightThatCannotStart(t *testing.T) {
 	r := newFlightRig(t, time.Millisecond)
-	r.tracer.startErr = errors.New("somebody else traces")
+	r.tracer.startErr = errors.New("another caller traces")
 	if err := r.open(); !errors.Is(err, r.tracer.startErr) {
 		t.Errorf("opened with %v", err)
 	}

@@ -16,8 +16,8 @@ import (
 
 const unit = matcher.PriceScale
 
-// history writes a data directory: a price, a sale that rests, a purchase that takes it and rests, a
-// refusal, a disabled account and a swap.
+// history writes a data directory: a price, a sale that rests, a purchase that takes it and rests,
+// a refusal, a disabled account and a swap.
 func history(t *testing.T) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -215,8 +215,10 @@ func TestWhyPrintsTheSentenceAndItsCauses(t *testing.T) {
 	if err := p.Why(t.Context(), &b, "ord-3", false); err != nil {
 		t.Fatal(err)
 	}
-	want := "ord-3 (Buy 60 AAA at 101 for account 2) was refused with ORDER_SIZE: its quantity would be" +
-		" 60, and 50 is the most.\n  0    limit risk.max-order-quantity = 50 quantity  as the journal was" +
+	want := "ord-3 (Buy 60 AAA at 101 for account 2) was refused with ORDER_SIZE: its " +
+		"quantity would be" +
+		" 60, and 50 is the most.\n  0    limit risk.max-order-quantity = 50 quantity  as the " +
+		"journal was" +
 		" created\n"
 	if b.String() != want {
 		t.Errorf("%q, want %q", b.String(), want)

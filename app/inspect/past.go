@@ -63,7 +63,8 @@ var paths = map[string]struct {
 	"controls":  {"/risk/control/snapshot", "", false},
 }
 
-const showUsage = "book TICKER, positions, orders, order ID, trades, contracts, contract ID, accounts" +
+const showUsage = "book TICKER, positions, orders, order ID, trades, contracts, contract ID," +
+	" accounts" +
 	" or controls; lists may end with: account NUMBER"
 
 // pathOf is the path, with its query, that arguments ask for.

@@ -130,7 +130,8 @@ func (p *Past) changes(ctx context.Context, o *WhatIf) (c whatif.Changes, err er
 	}
 	for _, text := range o.Latency {
 		var l whatif.Latency
-		if n, err := fmt.Sscanf(text, "account=%d,ms=%d", &l.AccountID, &l.Millis); n != 2 || err != nil ||
+		if n, err := fmt.Sscanf(text, "account=%d,ms=%d", &l.AccountID, &l.Millis); n != 2 ||
+			err != nil ||
 			text != fmt.Sprintf("account=%d,ms=%d", l.AccountID, l.Millis) || l.Millis < 0 {
 			return c, settings.Usagef("--latency %s: want account=NUMBER,ms=NUMBER",
 				settings.Printable(text))

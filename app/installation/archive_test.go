@@ -33,9 +33,11 @@ func TestArchivedInstallationIsWhole(t *testing.T) {
 	history := export(t, apptest.Program(t), data)
 	programFails(t, settings.ExitUsage, "usage", "journal", "archive", archives, at)
 	programFails(t, settings.ExitUsage, "before", "journal", "archive", archives, "--before=soon", at)
-	programFails(t, settings.ExitUsage, "before", "journal", "archive", archives, "--before=2020-01-01", at)
+	programFails(t, settings.ExitUsage, "before", "journal", "archive", archives,
+		"--before=2020-01-01", at)
 	out := program(t, "journal", "archive", archives, tomorrow, at)
-	if !strings.Contains(out, "journal.archive-dir="+archives) {
+	if !strings.Contains(out, "journal.archive-dir="+archives) ||
+		!strings.Contains(out, "\ntree root  ") {
 		t.Errorf("%s", out)
 	}
 	programFails(t, settings.ExitFailed, "journal.archive-dir", "journal", "verify", at)

@@ -214,7 +214,8 @@ func TestBackupOfAMember(t *testing.T) {
 	order := func(c *three, n int) {
 		t.Helper()
 		if status, answer := c.post(n, "/orders", fmt.Sprintf(
-			`{"clientOrderId":"m%d","accountId":1,"security":"AAPL","side":"Buy","quantity":1,"limitPrice":1}`,
+			`{"clientOrderId":"m%d","accountId":1,"security":"AAPL","side":"Buy","quantity":1,`+
+				`"limitPrice":1}`,
 			n)); status != http.StatusCreated {
 			t.Fatalf("order: %d %s", status, answer)
 		}
@@ -329,7 +330,8 @@ func TestBackupNeedsAnAdministrator(t *testing.T) {
 	programFails(t, settings.ExitUsage, "usage", "backup", "--data.dir="+data)
 	programFails(t, settings.ExitUsage, "usage", "restore", night)
 	programFails(t, settings.ExitUsage, night, "restore", night, "--data.dir="+t.TempDir())
-	programFails(t, settings.ExitUsage, night, "backup", night+"2", "--since="+night, "--data.dir="+data)
+	programFails(t, settings.ExitUsage, night, "backup", night+"2", "--since="+night,
+		"--data.dir="+data)
 	programFails(t, settings.ExitFailed, "no server has run here", "backup", night,
 		"--data.dir="+t.TempDir())
 	program(t, "backup", night, "--data.dir="+data)

@@ -77,7 +77,8 @@ func (k *backupRig) cycle(n int) {
 	<-time.After(time.Duration(k.random.IntN(100)) * time.Millisecond)
 	first := send(http.DefaultClient, s.url+"/orders", outcome{clientOrderID: fmt.Sprint("first-", n),
 		kind: "ORDER_NEW", body: fmt.Sprintf(
-			`{"clientOrderId":"first-%d","accountId":1,"security":"AAPL","side":"Buy","quantity":1,"limitPrice":1}`,
+			`{"clientOrderId":"first-%d","accountId":1,"security":"AAPL","side":"Buy","quantity":1,`+
+				`"limitPrice":1}`,
 			n)})
 	k.made++
 	dir := filepath.Join(k.nights, fmt.Sprint("night", k.made))

@@ -96,7 +96,8 @@ func TestUnknownTickerIsRepeatedAsItWasSent(t *testing.T) {
 	if code, _, errs := apptest.Run("snapshot", "--data.dir="+data); code != settings.ExitOK {
 		t.Fatal(errs)
 	}
-	if code, out, errs := apptest.Run("journal", "verify", "--data.dir="+data); code != settings.ExitOK {
+	if code, out, errs := apptest.Run("journal", "verify", "--data.dir="+data); code !=
+		settings.ExitOK {
 		t.Errorf("verify: %s %s", out, errs)
 	}
 	in = installFed(t, data)

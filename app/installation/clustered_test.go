@@ -277,7 +277,8 @@ func TestSwapsAreOnEveryMember(t *testing.T) {
 		t.Fatalf("order: %d %s", status, answer)
 	}
 	before := c.alike()
-	const terms = `"accountId":1,"notional":10000000,"effectiveDate":"2026-11-23","maturityDate":"2031-11-23","conventions":"USD-SOFR-1Y-ACT360"`
+	const terms = `"accountId":1,"notional":10000000,"effectiveDate":"2026-11-23",` +
+		`"maturityDate":"2031-11-23","conventions":"USD-SOFR-1Y-ACT360"`
 	for i, body := range []string{
 		`{"payReceive":"Receive","fixedRate":0.042,` + terms + `}`,
 		`{"payReceive":"Pay","fixedRate":0.043,` + terms + `}`,

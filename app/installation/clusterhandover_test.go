@@ -50,7 +50,8 @@ func TestSidecarsMoveWithTheLeader(t *testing.T) {
 			n++
 			for _, side := range []string{"Buy", "Sell"} {
 				body := fmt.Sprintf(
-					`{"clientOrderId":"h%d%s","accountId":%d,"security":"AAPL","side":%q,"quantity":5,"limitPrice":150}`, n, side, 1+len(side)%2, side)
+					`{"clientOrderId":"h%d%s","accountId":%d,"security":"AAPL","side":%q,"quantity":5,`+
+						`"limitPrice":150}`, n, side, 1+len(side)%2, side)
 				if status, answer := c.post(n, "/orders", body); status != 201 {
 					t.Fatalf("order: %d %s", status, answer)
 				}

@@ -172,7 +172,8 @@ func (b *bookers) run(client int) {
 
 func (b *bookers) book(c *http.Client, m *killedMember, key string) (sequence uint64, ok bool) {
 	body := `{"clientOrderId":"` + key +
-		`","accountId":1,"payReceive":"Pay","notional":1000,"fixedRate":4.25,"effectiveDate":"2026-11-23",` +
+		`","accountId":1,"payReceive":"Pay","notional":1000,"fixedRate":4.25,` +
+		`"effectiveDate":"2026-11-23",` +
 		`"maturityDate":"2031-11-23","conventions":"USD-SOFR-1Y-ACT360"}`
 	answer, err := c.Post("http://"+m.http+"/swaps", "application/json", strings.NewReader(body))
 	if err != nil {

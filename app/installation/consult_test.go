@@ -67,9 +67,11 @@ func TestLookingAtARunningServer(t *testing.T) {
 		"--data.dir="+data)
 	repair := func(code int, want, wrong string, args ...string) {
 		t.Helper()
-		wantRun(t, code, want, wrong, "recon", append([]string{"repair", "--data.dir=" + data}, args...)...)
+		wantRun(t, code, want, wrong, "recon", append([]string{"repair", "--data.dir=" + data},
+			args...)...)
 	}
-	repair(settings.ExitOK, "trd-2 missing compared 2, right 1, to be made again (dry run: nothing was "+
+	repair(settings.ExitOK, "trd-2 missing compared 2, right 1, to be made again (dry run: "+
+		"nothing was "+
 		"changed) 1, not projected yet 0", "", "trd-1..trd-2", "--dry-run")
 	look("missing in projection 1")
 	repair(settings.ExitOK, "trd-2 missing compared 2, right 1, made again 1, not projected yet 0 "+

@@ -87,7 +87,8 @@ func TestKillUnderLoad(t *testing.T) {
 			t.Fatalf("cycle %d: journal verify: %v\n%s", cycle, err, out)
 		}
 	}
-	t.Logf("%d kills, %d acknowledged, %d unknown outcomes repeated, %d commands in the journal, 0 violations",
+	t.Logf("%d kills, %d acknowledged, %d unknown outcomes repeated, %d commands in the journal, 0 "+
+		"violations",
 		*crashCycles, len(o.acked), repeated, len(o.history))
 	if len(o.acked) == 0 {
 		t.Fatal("nothing was ever acknowledged: the test tested nothing")
@@ -315,7 +316,8 @@ func crashClient(url, name string, random *rand.Rand, killed *atomic.Bool) []out
 			id := fmt.Sprintf("%s-%d", name, n)
 			side := [2]string{"Buy", "Sell"}[random.IntN(2)]
 			r = send(c, url+"/orders", outcome{clientOrderID: id, kind: "ORDER_NEW", body: fmt.Sprintf(
-				`{"clientOrderId":%q,"accountId":%d,"security":"AAPL","side":%q,"quantity":%d,"limitPrice":%d.%02d}`,
+				`{"clientOrderId":%q,"accountId":%d,"security":"AAPL","side":%q,"quantity":%d,`+
+					`"limitPrice":%d.%02d}`,
 				id, 1+random.IntN(4), side, 1+random.IntN(100), 187, random.IntN(20))})
 			if r.status == http.StatusCreated {
 				open = append(open, r.orderID)

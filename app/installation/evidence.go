@@ -59,7 +59,7 @@ func openEvidence(c *settings.Config, in *Installation, log *slog.Logger) (*evid
 	if err != nil {
 		return nil, err
 	}
-	source, err := l.Source()
+	source, err := l.Source(in.past.History)
 	if err != nil {
 		return nil, err
 	}

@@ -10,16 +10,19 @@ import (
 	"posttrade/app/settings"
 )
 
-// TestExportSpeaksTheWordsOfTheInterface exports what came over HTTP: tickers, sides, decimal prices
-// and what controls set. With --raw it has the fields of the records.
+// TestExportSpeaksTheWordsOfTheInterface exports what came over HTTP: tickers, sides, decimal
+// prices and what controls set. With --raw it has the fields of the records.
 func TestExportSpeaksTheWordsOfTheInterface(t *testing.T) {
 	data := t.TempDir()
 	i := install(t, data, "risk.seed.accounts", "1,2", "risk.seed.securities", "AAPL,MSFT",
 		"sidecars.enabled", "false")
 	for _, r := range [][3]string{
 		{"/prices", `[{"security":"MSFT","price":"401.25"}]`},
-		{"/orders", `{"clientOrderId":"a\"b","accountId":1,"security":"MSFT","side":"Sell","quantity":7,"limitPrice":401.5,"timeInForce":"POST_ONLY"}`},
-		{"/orders", `{"accountId":2,"security":"MSFT","side":"Buy","quantity":2,"type":"MARKET","timeInForce":"IOC"}`},
+		{"/orders", `{"clientOrderId":"a\"b","accountId":1,"security":"MSFT","side":"Sell",` +
+			`"quantity":7,` +
+			`"limitPrice":401.5,"timeInForce":"POST_ONLY"}`},
+		{"/orders", `{"accountId":2,"security":"MSFT","side":"Buy","quantity":2,"type":"MARKET",` +
+			`"timeInForce":"IOC"}`},
 		{"/orders", `{"accountId":2,"security":"MSFT","side":"Buy","quantity":2,"limitPrice":9999}`},
 		{"/orders/ord-1/replace", `{"quantity":6,"limitPrice":401}`},
 		{"/orders/ord-1/cancel", ""},
@@ -28,7 +31,8 @@ func TestExportSpeaksTheWordsOfTheInterface(t *testing.T) {
 		{"/risk/control/security", `{"security":"AAPL","enabled":true,"halted":true}`},
 		{"/risk/control/restriction", `{"security":"AAPL","restricted":true}`},
 		{"/risk/control/policy", `{"policyVersion":3,"killSwitch":true,"maxPositionQuantity":5}`},
-		{"/risk/control/accounts/1/limits", `{"policyVersion":4,"limits":{"creditLimit":"7.5","priceCollarBps":null}}`},
+		{"/risk/control/accounts/1/limits", `{"policyVersion":4,"limits":{"creditLimit":"7.5",` +
+			`"priceCollarBps":null}}`},
 	} {
 		if status, body := requested(i, i.token, "POST", "order-matcher", r[0], r[1]); status >= 300 &&
 			status != 422 {
@@ -46,18 +50,26 @@ func TestExportSpeaksTheWordsOfTheInterface(t *testing.T) {
 	})
 	for n, want := range []string{
 		`"type":"PRICE_TICK","time":"T","security":"MSFT","price":401.25}`,
-		`"type":"ORDER_NEW","time":"T","accountId":1,"security":"MSFT","side":"Sell","quantity":7,"limitPrice":401.5,"timeInForce":"POST_ONLY","clientOrderId":"a\"b"}`,
-		`"type":"ORDER_NEW","time":"T","accountId":2,"security":"MSFT","side":"Buy","quantity":2,"orderType":"MARKET","timeInForce":"IOC"}`,
-		`"type":"ORDER_NEW","time":"T","accountId":2,"security":"MSFT","side":"Buy","quantity":2,"limitPrice":9999,"refusedAtTheGate":"PRICE_COLLAR"}`,
-		`"type":"ORDER_REPLACE","time":"T","orderId":"ord-1","accountId":1,"security":"MSFT","side":"Sell","quantity":6,"limitPrice":401,"timeInForce":"POST_ONLY"}`,
+		`"type":"ORDER_NEW","time":"T","accountId":1,"security":"MSFT","side":"Sell","quantity":7,` +
+			`"limitPrice":401.5,"timeInForce":"POST_ONLY","clientOrderId":"a\"b"}`,
+		`"type":"ORDER_NEW","time":"T","accountId":2,"security":"MSFT","side":"Buy","quantity":2,` +
+			`"orderType":"MARKET","timeInForce":"IOC"}`,
+		`"type":"ORDER_NEW","time":"T","accountId":2,"security":"MSFT","side":"Buy","quantity":2,` +
+			`"limitPrice":9999,"refusedAtTheGate":"PRICE_COLLAR"}`,
+		`"type":"ORDER_REPLACE","time":"T","orderId":"ord-1","accountId":1,"security":"MSFT",` +
+			`"side":"Sell","quantity":6,"limitPrice":401,"timeInForce":"POST_ONLY"}`,
 		`"type":"ORDER_CANCEL","time":"T","orderId":"ord-1","accountId":1}`,
 		`"type":"TRADE_NEW","time":"T","accountId":2,"security":"MSFT","side":"Buy","quantity":3}`,
-		`"type":"ACCOUNT_CONTROL","time":"T","accountId":2,"enabled":false,"version":1,"setBy":"operator"}`,
-		`"type":"SECURITY_CONTROL","time":"T","security":"AAPL","enabled":true,"halted":true,"version":1,"setBy":"operator"}`,
+		`"type":"ACCOUNT_CONTROL","time":"T","accountId":2,"enabled":false,"version":1,` +
+			`"setBy":"operator"}`,
+		`"type":"SECURITY_CONTROL","time":"T","security":"AAPL","enabled":true,"halted":true,` +
+			`"version":1,"setBy":"operator"}`,
 		`"type":"RESTRICTION_CONTROL","time":"T","security":"AAPL","restricted":true,"version":2}`,
 		`"type":"POLICY_CONTROL","time":"T","policyVersion":3,"killSwitch":true,"maxPositionQuantity":5}`,
-		`"type":"LIMITS_CONTROL","time":"T","policyVersion":4,"accountId":1,"creditLimit":7.5,"part":1,"parts":2}`,
-		`"type":"LIMITS_CONTROL","time":"T","policyVersion":4,"accountId":1,"priceCollarBps":null,"part":2,"parts":2}`,
+		`"type":"LIMITS_CONTROL","time":"T","policyVersion":4,"accountId":1,"creditLimit":7.5,"part":1,` +
+			`"parts":2}`,
+		`"type":"LIMITS_CONTROL","time":"T","policyVersion":4,"accountId":1,"priceCollarBps":null,` +
+			`"part":2,"parts":2}`,
 	} {
 		var line map[string]any
 		if n >= len(lines) {

@@ -68,7 +68,8 @@ func TestEndOfDayMakesAnExtractThatCanBeRebuilt(t *testing.T) {
 		}
 	}
 	before := in.Core.Journal.Durable()
-	const terms = `"accountId":1,"notional":10000000,"effectiveDate":"2026-11-23","maturityDate":"2031-11-23","conventions":"USD-SOFR-1Y-ACT360"`
+	const terms = `"accountId":1,"notional":10000000,"effectiveDate":"2026-11-23",` +
+		`"maturityDate":"2031-11-23","conventions":"USD-SOFR-1Y-ACT360"`
 	for i, body := range []string{
 		`{"payReceive":"Receive","fixedRate":0.042,` + terms + `}`,
 		`{"payReceive":"Pay","fixedRate":0.043,` + terms + `}`,
@@ -97,13 +98,14 @@ func TestEndOfDayMakesAnExtractThatCanBeRebuilt(t *testing.T) {
 		}
 	}
 	if status, answer := call(t, "POST", base+"/swaptions",
-		`{"payReceive":"Pay","fixedRate":-0.25,"expiryDate":"2026-11-20","exerciseStyle":"Bermudan",`+terms+`}`); status != 200 || !strings.Contains(answer, `"SWPT-`) {
+		`{"payReceive":"Pay","fixedRate":-0.25,"expiryDate":"2026-11-20",`+
+			`"exerciseStyle":"Bermudan",`+terms+`}`); status != 200 || !strings.Contains(answer, `"SWPT-`) {
 		t.Fatalf("swaption: %d %s", status, answer)
 	}
 
 	// A malformed message is terminated; the next one makes the extract.
 	for _, word := range []string{`{"version":1}`,
-		`{"sessionDate":"2026-11-20","version":1,"by":"somebody"}`} {
+		`{"sessionDate":"2026-11-20","version":1,"by":"another"}`} {
 		apptest.Until(t, "the word is published", func() (bool, any) {
 			_, err := other.broker.Publish(t.Context(), eodSubject, []byte(word), broker.PublishOptions{})
 			return err == nil, err

@@ -71,7 +71,7 @@ func TestOtherHandsOnTheStream(t *testing.T) {
 				h.put(s.Epoch, s.Watermark)
 				met++
 				awaitForeign(i, met)
-				if got := admission(i, 4, "AAPL"); got != "" {
+				if got := refusalOf(i, 4, "AAPL"); got != "" {
 					t.Fatalf("round %d: an order: %q", n, got)
 				}
 				// The next change is in force, although its id may have been used.
@@ -214,8 +214,10 @@ func forgetLastChange(i *installed) {
 	i.t.Helper()
 	if err := i.Beside.Load().Db.Write(i.t.Context(), func(tx *store.Tx) error {
 		for _, edit := range []string{
-			"delete from outbox where source = 'account' and version = (select version from sources where source = 'account')",
-			"update accounts set version = 1 where version = (select version from sources where source = 'account')",
+			"delete from outbox where source = 'account' and version = (select version from sources where " +
+				"source = 'account')",
+			"update accounts set version = 1 where version = (select version from sources where source = " +
+				"'account')",
 			"update sources set version = version - 1 where source = 'account'",
 		} {
 			if _, err := tx.Exec(edit); err != nil {

@@ -55,10 +55,10 @@ func TestWithoutABrokerNothingIsAdmitted(t *testing.T) {
 	wantNothingAdmitted(t, i)
 	server.Restart()
 	awaitFed(i)
-	if got := admission(i, 777, "ZZTOP"); got != "" {
+	if got := refusalOf(i, 777, "ZZTOP"); got != "" {
 		t.Errorf("an order of what came during the outage: %q", got)
 	}
-	if got := admission(i, 2, "ZZTOP"); got != "ACCOUNT_DISABLED" {
+	if got := refusalOf(i, 2, "ZZTOP"); got != "ACCOUNT_DISABLED" {
 		t.Errorf("an order of an account closed during the outage: %q", got)
 	}
 	wantStreams(t, i, 14, 584)
@@ -201,7 +201,8 @@ func TestBrokerHangs(t *testing.T) {
 // dropped for them, and the gate does not go on as if the rows did not exist.
 func TestFullStream(t *testing.T) {
 	server := brokertest.External(t)
-	server.CreateStream(control.Account.Stream(), `{"name":"`+control.Account.Stream()+`","subjects":["`+control.Account.Subject()+`"],
+	server.CreateStream(control.Account.Stream(), `{"name":"`+control.Account.Stream()+`",`+
+		`"subjects":["`+control.Account.Subject()+`"],
 		"storage":"file","retention":"limits","discard":"new","max_msgs":14,"num_replicas":1}`)
 	i := installFed(t, t.TempDir(), "nats.url", server.URL(), "risk.feed.max-silence-ms", "1000")
 	awaitFed(i)

@@ -67,8 +67,8 @@ func requested(i *installed, token, method, service, path, body string) (int, st
 	return answer.StatusCode, string(text)
 }
 
-// admission sends an order and returns "" when it is accepted, otherwise the reason.
-func admission(i *installed, account uint32, ticker string) string {
+// refusalOf sends an order and returns "" when it is accepted, otherwise the reason.
+func refusalOf(i *installed, account uint32, ticker string) string {
 	i.t.Helper()
 	status, body := requested(i, i.token, "POST", "order-matcher", "/orders",
 		fmt.Sprintf(`{"accountId":%d,"security":%q,"side":"Buy","quantity":1,"limitPrice":1}`, account,
@@ -88,7 +88,7 @@ func awaitAdmission(i *installed, account uint32, ticker, want string) {
 	i.t.Helper()
 	apptest.Until(i.t, fmt.Sprintf("an order of account %d in %s: %q", account, ticker, want),
 		func() (bool, any) {
-			got := admission(i, account, ticker)
+			got := refusalOf(i, account, ticker)
 			return got == want, got
 		})
 }
@@ -178,11 +178,11 @@ func TestSourceChangesReachTheGate(t *testing.T) {
 		data, flags := t.TempDir(), databaseFlags(t, d)
 		i := installFed(t, data, flags...)
 		awaitFed(i)
-		if got := admission(i, 1, "ZZTOP"); got != "UNKNOWN_SECURITY" {
-			t.Errorf("a security that nobody has: %q", got)
+		if got := refusalOf(i, 1, "ZZTOP"); got != "UNKNOWN_SECURITY" {
+			t.Errorf("an unknown security: %q", got)
 		}
-		if got := admission(i, 777, "AAPL"); got != "UNKNOWN_ACCOUNT" {
-			t.Errorf("an account that nobody has: %q", got)
+		if got := refusalOf(i, 777, "AAPL"); got != "UNKNOWN_ACCOUNT" {
+			t.Errorf("an unknown account: %q", got)
 		}
 		if status := postStock(i, "ZZTOP", true, false); status != http.StatusCreated {
 			t.Errorf("a new stock: %d", status)
@@ -202,8 +202,8 @@ func TestSourceChangesReachTheGate(t *testing.T) {
 		awaitAdmission(i, 777, "AAPL", "")
 		postAccount(i, 2, false)
 		awaitAdmission(i, 2, "AAPL", "ACCOUNT_DISABLED")
-		if got := admission(i, 1, "AAPL"); got != "" {
-			t.Errorf("an account that nobody has touched: %q", got)
+		if got := refusalOf(i, 1, "AAPL"); got != "" {
+			t.Errorf("an account that no operator has touched: %q", got)
 		}
 		awaitFed(i)
 		before, head := i.Core.Gate.Snapshot(), i.Core.Journal.Durable()
@@ -221,7 +221,8 @@ func TestSourceChangesReachTheGate(t *testing.T) {
 			}
 			i.stop()
 		}
-		if code, out, errs := apptest.Run("journal", "verify", "--data.dir="+data); code != settings.ExitOK {
+		if code, out, errs := apptest.Run("journal", "verify", "--data.dir="+data); code !=
+			settings.ExitOK {
 			t.Errorf("verify: %d %s %s", code, out, errs)
 		}
 		// The universe is in the journal: without the sources it is the same.
@@ -276,7 +277,7 @@ func TestSeedsOnly(t *testing.T) {
 		if !i.Core.Gate.Ready() {
 			t.Error("not ready at once")
 		}
-		if got := admission(i, 1, "AAPL"); got != "" {
+		if got := refusalOf(i, 1, "AAPL"); got != "" {
 			t.Errorf("an order: %q", got)
 		}
 		before := i.Core.Gate.Snapshot()
@@ -296,10 +297,10 @@ func TestSeedsOnly(t *testing.T) {
 		if after := i.Core.Gate.Snapshot(); !reflect.DeepEqual(after, before) {
 			t.Errorf("the gate has changed: %+v", after.Sources)
 		}
-		if got := admission(i, 1, "AAPL"); got != "" {
+		if got := refusalOf(i, 1, "AAPL"); got != "" {
 			t.Errorf("an order of an account that its service has closed: %q", got)
 		}
-		if got := admission(i, 1, "ZZTOP"); got != "UNKNOWN_SECURITY" {
+		if got := refusalOf(i, 1, "ZZTOP"); got != "UNKNOWN_SECURITY" {
 			t.Errorf("an order in a security that came later: %q", got)
 		}
 		wantMetrics(t, i, `svc_replica_ready{source="account"} 1`,
@@ -310,7 +311,7 @@ func TestSeedsOnly(t *testing.T) {
 		if !i.Core.Gate.Ready() {
 			t.Error("not ready at once")
 		}
-		if got := admission(i, 1, "AAPL"); got != "" {
+		if got := refusalOf(i, 1, "AAPL"); got != "" {
 			t.Errorf("an order: %q", got)
 		}
 		if status, body := requested(i, "", "GET", "admin", "/readyz", ""); status != http.StatusOK {

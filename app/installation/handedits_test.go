@@ -163,7 +163,8 @@ func insertion(row *store.Trade) statement {
 	if row.Sequence != 0 {
 		sequence = row.Sequence
 	}
-	return statement{`insert into trades (id, trade_seq, account_id, security, side, quantity, price, status,
+	return statement{`insert into trades (id, trade_seq, account_id, security, side, quantity, price,
+		status,
 		settlement_date, executed_at, booked_at, updated_at, order_id, sequence)
 		values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)`, []any{
 		row.ID, row.Seq, row.AccountID, row.Security, columnOf(row, "side"), row.Quantity, row.Price,

@@ -184,7 +184,8 @@ func moveDamaged(data string, log *slog.Logger) error {
 			return fmt.Errorf("data.dir: %w", err)
 		}
 	}
-	log.Warn("the damaged journal is kept; remove it when this member is whole again", "folder", folder)
+	log.Warn("the damaged journal is kept; remove it when this member is whole again", "folder",
+		folder)
 	if err := os.Remove(filepath.Join(data, healingName)); err != nil {
 		return fmt.Errorf("data.dir: %w", err)
 	}
@@ -215,7 +216,8 @@ func (h *healing) metrics(emit emitMore) {
 	if h.why.Load() != nil {
 		wanted = 1
 	}
-	emit("svc_journal_heal_wanted", "1 while this member's journal is damaged and it wants the leader's.",
+	emit("svc_journal_heal_wanted", "1 while this member's journal is damaged and it wants the "+
+		"leader's.",
 		false, wanted)
 	emit("svc_journal_heal_kept",
 		"Damaged journals of this member that have been replaced and are kept in data.dir.", false,

@@ -43,7 +43,8 @@ func (c *three) orders(random *rand.Rand, n int) {
 	for k := range n {
 		var list []string
 		for range 100 {
-			list = append(list, fmt.Sprintf(`{"clientOrderId":"%016x%016x%016x","accountId":%d,"security":"AAPL",`+
+			list = append(list, fmt.Sprintf(`{"clientOrderId":"%016x%016x%016x","accountId":%d,`+
+				`"security":"AAPL",`+
 				`"side":"Buy","quantity":%d,"limitPrice":%d.%02d}`, random.Uint64(), random.Uint64(),
 				random.Uint64(), 1+random.IntN(4), 1+random.IntN(100), 50+random.IntN(50), random.IntN(100)))
 		}

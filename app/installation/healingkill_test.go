@@ -78,9 +78,10 @@ func TestHealingMemberIsKilled(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			s, err := quorum.Remote{}.Status(ctx, at[i])
 			cancel()
-			if err != nil || len(s.Servers) != 3 || slices.ContainsFunc(s.Servers, func(s quorum.Server) bool {
-				return !s.Voter
-			}) {
+			if err != nil || len(s.Servers) != 3 || slices.ContainsFunc(s.Servers,
+				func(s quorum.Server) bool {
+					return !s.Voter
+				}) {
 				return false, []any{s, err}
 			}
 		}

@@ -94,10 +94,10 @@ func TestARenameLeavesWhatAnOperatorHasSet(t *testing.T) {
 		rename("Once")
 		caughtUp()
 		is(held)
-		if got := admission(i, 2, "MSFT"); got != "ACCOUNT_DISABLED" {
+		if got := refusalOf(i, 2, "MSFT"); got != "ACCOUNT_DISABLED" {
 			t.Errorf("an order of the account: %q", got)
 		}
-		if got := admission(i, 1, "AAPL"); got != "SECURITY_DISABLED" {
+		if got := refusalOf(i, 1, "AAPL"); got != "SECURITY_DISABLED" {
 			t.Errorf("an order in the security: %q", got)
 		}
 		if _, err := i.Core.Shadow.Take(t.Context()); err != nil {

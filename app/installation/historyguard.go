@@ -220,9 +220,6 @@ func hold(c *engine.Engine, reason error) {
 // isHeld reports that no order is admitted. Any goroutine may call it; it takes no lock.
 func isHeld(c *engine.Engine) bool { return c.Held.Load() != nil }
 
-// closedToSessions reports that the answer to a session is that nothing can be sequenced.
-func closedToSessions(c *engine.Engine) bool { return c.Journal.StorageFull() || isHeld(c) }
-
 // stableSource is the journal as read by the sidecars that write outside of it: only commands that
 // a power cut cannot take away.
 type stableSource struct{ *journal.Journal }

@@ -89,20 +89,21 @@ func Open(ctx context.Context, c *settings.Config, o engine.Options,
 	warnOfLimits(c, in.Core.Gate.RiskLimits(), log)
 	logRecovery(log, in.Core)
 	if err := in.Core.Journal.Copied(); err != nil {
-		log.Warn("nothing is missing in the journal, but the rest of data.dir may not fit it", "error", err)
+		log.Warn("nothing is missing in the journal, but the rest of data.dir may not fit it", "error",
+			err)
 	}
 	in.scrubbing = startScrubbing(in.Core.Journal, c.Duration("journal.scrub-interval"), log)
 	in.scrub.Store(in.scrubbing.scrub)
 	if in.backups, err = newBackups(c, in, log); err != nil {
 		return nil, err
 	}
+	if in.past, err = startPast(c, in.Core.Journal, log); err != nil {
+		return nil, err
+	}
 	if in.evidence, err = openEvidence(c, in, log); err != nil {
 		return nil, err
 	}
 	if in.history, err = newFullHistory(c, in.Core); err != nil {
-		return nil, err
-	}
-	if in.past, err = startPast(c, in.Core.Journal, log); err != nil {
 		return nil, err
 	}
 	if in.listeners, err = newListeners(c); err != nil {

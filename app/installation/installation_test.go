@@ -67,7 +67,8 @@ func TestEngineAloneReportsAndReindexes(t *testing.T) {
 // TestPortsFileNamesEveryListener serves with everything on, and then alone.
 func TestPortsFileNamesEveryListener(t *testing.T) {
 	for sidecars, want := range map[string][]string{
-		"true":  {"account-service", "admin", "console", "order-matcher", "reference-data", "trade-processor"},
+		"true": {"account-service", "admin", "console", "order-matcher", "reference-data",
+			"trade-processor"},
 		"false": {"admin", "console", "order-matcher"},
 	} {
 		data := t.TempDir()

@@ -117,11 +117,16 @@ func (i *installed) awaitRow(id string) {
 // malformedBookings can never be trades.
 var malformedBookings = []string{
 	`{}`, `no JSON`, `{"id":"trd-1"}`, `[]`, "",
-	`{"id":"1","accountId":1,"security":"A","side":"Buy","quantity":1,"price":1,"timestamp":"2026-03-02T15:00:00Z"}`,
-	`{"id":"trd-7","accountId":1,"security":"A","side":"Buy","quantity":0,"price":1,"timestamp":"2026-03-02T15:00:00Z"}`,
-	`{"id":"trd-7","accountId":1,"security":"A","side":"Buy","quantity":1,"price":1,"timestamp":"today"}`,
-	`{"id":"trd-7","tradeSeq":8,"accountId":1,"security":"A","side":"Buy","quantity":1,"price":1,"timestamp":"2026-03-02T15:00:00Z"}`,
-	`{"id":"trd-7","accountId":1,"security":"A","side":"Buy","quantity":1,"price":1,"timestamp":"2026-03-02T15:00:00Z","x":1}`,
+	`{"id":"1","accountId":1,"security":"A","side":"Buy","quantity":1,"price":1,` +
+		`"timestamp":"2026-03-02T15:00:00Z"}`,
+	`{"id":"trd-7","accountId":1,"security":"A","side":"Buy","quantity":0,"price":1,` +
+		`"timestamp":"2026-03-02T15:00:00Z"}`,
+	`{"id":"trd-7","accountId":1,"security":"A","side":"Buy","quantity":1,"price":1,` +
+		`"timestamp":"today"}`,
+	`{"id":"trd-7","tradeSeq":8,"accountId":1,"security":"A","side":"Buy","quantity":1,"price":1,` +
+		`"timestamp":"2026-03-02T15:00:00Z"}`,
+	`{"id":"trd-7","accountId":1,"security":"A","side":"Buy","quantity":1,"price":1,` +
+		`"timestamp":"2026-03-02T15:00:00Z","x":1}`,
 }
 
 // TestBookingsByMessageTakeNoIDOfTheEngine brings the id of a trade before and after the engine has

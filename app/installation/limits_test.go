@@ -100,7 +100,8 @@ func TestLimitsOutliveARestart(t *testing.T) {
 	order(1, 1001, 422)
 	post("/risk/control/limits", `{"policyVersion":5,"limits":{"maxOrderQuantity":2000,`+
 		`"creditLimit":"1e6","priceMaxAgeMs":77}}`, 200)
-	post("/risk/control/accounts/1/limits", `{"policyVersion":6,"limits":{"maxOrderQuantity":50}}`, 200)
+	post("/risk/control/accounts/1/limits", `{"policyVersion":6,"limits":{"maxOrderQuantity":50}}`,
+		200)
 	order(1, 51, 422)
 	order(2, 2000, 201)
 	if _, err := i.Core.Shadow.Take(t.Context()); err != nil {
@@ -164,20 +165,22 @@ func TestLimitsOutliveARestart(t *testing.T) {
 		t.Errorf("after the next change: %+v", got)
 	}
 	i.stop()
-	if code, out, errs := apptest.Run("journal", "verify", "--data.dir="+data); code != settings.ExitOK {
+	if code, out, errs := apptest.Run("journal", "verify", "--data.dir="+data); code !=
+		settings.ExitOK {
 		t.Errorf("verify: %d %s %s", code, out, errs)
 	}
-	if code, out, errs := apptest.Run("journal", "export", "--data.dir="+data); code != settings.ExitOK ||
+	if code, out, errs := apptest.Run("journal", "export", "--data.dir="+data); code !=
+		settings.ExitOK ||
 		strings.Count(out, `"type":"LIMITS_CONTROL"`) != 3+1+1+5+7 {
 		t.Errorf("export: %d %.300s %s", code, out, errs)
 	}
 	wantNoStart(t, append(anyPorts(data), "risk.max-open-orders", "7"), "risk.max-open-orders", true)
 }
 
-// TestKillWhileLimitsChange kills the real binary with -9 while a client changes all limits at a time,
-// of all accounts or of one, and others send orders. After each kill the limits in force are those
-// of one change, whole: the last acknowledged one, or the one whose outcome is unknown. Replays
-// agree, and the next order obeys.
+// TestKillWhileLimitsChange kills the real binary with -9 while a client changes all limits at a
+// time, of all accounts or of one, and others send orders. After each kill the limits in force are
+// those of one change, whole: the last acknowledged one, or the one whose outcome is unknown.
+// Replays agree, and the next order obeys.
 func TestKillWhileLimitsChange(t *testing.T) {
 	binary := apptest.Program(t)
 	data := t.TempDir()

@@ -107,7 +107,8 @@ func testFeedSaysWhatChanges(t *testing.T, i *installed) {
 		{"bbo", "security", "AAPL", "bid", nil, "ask", map[string]any{"price": 10, "quantity": 10,
 			"orders": 1}},
 		{"order", "orderId", buy.OrderID, "status", "NEW", "remainingQuantity", 15},
-		{"trade", "tradeId", "trd-1", "tradeSeq", 1, "counterTradeId", "trd-2", "price", 10, "quantity", 10,
+		{"trade", "tradeId", "trd-1", "tradeSeq", 1, "counterTradeId", "trd-2", "price", 10, "quantity",
+			10,
 			"aggressorSide", "Buy", "accountId", nil, "sequence", b},
 		{"trade", "id", "trd-1", "accountId", 2, "orderId", buy.OrderID, "side", "Buy", "quantity", 10},
 		{"order", "orderId", buy.OrderID, "status", "PARTIALLY_FILLED", "remainingQuantity", 5},
@@ -185,15 +186,15 @@ func TestFeedRefusesWhatItCannotRead(t *testing.T) {
 // TestFeedShowsEachCallerItsOwn: with entitlement enforced, an account's orders go to its own.
 func TestFeedShowsEachCallerItsOwn(t *testing.T) {
 	i := install(t, t.TempDir(), "risk.entitlement.enforced", "true")
-	one, nobody := i.mint(time.Hour, false, 1), ""
+	one, noToken := i.mint(time.Hour, false, 1), ""
 	tests := []struct {
 		token, query string
 		want         int
 	}{
-		{nobody, "topics=book:AAPL,bbo:*,trades,prices", 200},
-		{nobody, "topics=orders", 401},
-		{nobody, "topics=trades,contracts", 401},
-		{nobody, "topics=controls", 401},
+		{noToken, "topics=book:AAPL,bbo:*,trades,prices", 200},
+		{noToken, "topics=orders", 401},
+		{noToken, "topics=trades,contracts", 401},
+		{noToken, "topics=controls", 401},
 		{"x.y.z", "topics=orders", 401},
 		{one, "topics=orders,contracts", 200},
 		{one, "topics=orders&accountId=1", 200},
@@ -221,7 +222,7 @@ func TestFeedShowsEachCallerItsOwn(t *testing.T) {
 		{"order", "orderId", sell.OrderID, "status", "FILLED"},
 		{"order", "accountId", 1},
 	})
-	// The numbers are those of everybody: the other account's events leave gaps.
+	// The numbers count the events of all accounts: the other account's events leave gaps.
 	if got[0].id != fmt.Sprintf("%d.1", sell.Sequence) || got[1].id != fmt.Sprintf("%d.2",
 		sell.Sequence+1) || got[2].id != fmt.Sprintf("%d.5", sell.Sequence+1) {
 		t.Errorf("ids %s, %s, %s", got[0].id, got[1].id, got[2].id)
@@ -281,8 +282,8 @@ func TestFeedHasABound(t *testing.T) {
 	})
 }
 
-// flood makes events until more than n bytes of them are in the stream of everything. seen is called
-// after each batch, with its last sequence.
+// flood makes events until more than n bytes of them are in the stream of everything. seen is
+// called after each batch, with its last sequence.
 func (i *installed) flood(n int, seen func(inputSeq uint64)) {
 	i.t.Helper()
 	batch := make([]client.OrderRequest, 500)
@@ -299,8 +300,8 @@ func (i *installed) flood(n int, seen func(inputSeq uint64)) {
 	}
 }
 
-// TestSlowReaderIsToldAndGone: a client that does not read is ended with a reason, has missed nothing
-// before it, and has cost another client nothing.
+// TestSlowReaderIsToldAndGone: a client that does not read is ended with a reason, has missed
+// nothing before it, and has cost another client nothing.
 func TestSlowReaderIsToldAndGone(t *testing.T) {
 	i := install(t, t.TempDir(), "risk.max-open-orders", "100000")
 	slow := openFeed(t, i.feedBase(), i.token, "topics="+everyTopic, "")
@@ -351,8 +352,8 @@ func TestSlowReaderIsToldAndGone(t *testing.T) {
 	}
 }
 
-// TestStopTellsTheReaders: a stop ends every stream with a reason, and does not wait for a client that
-// does not read.
+// TestStopTellsTheReaders: a stop ends every stream with a reason, and does not wait for a client
+// that does not read.
 func TestStopTellsTheReaders(t *testing.T) {
 	certificate, key := selfSigned(t)
 	for _, secured := range []string{"", "TLS"} {

@@ -34,7 +34,8 @@ func (f *mixedFlow) next() (path, body string, commands int) {
 	case 2, 3:
 		f.orders++
 		return "/swaps", fmt.Sprintf(
-			`{"clientOrderId":"m%d","accountId":%d,"payReceive":"Pay","notional":%d,"fixedRate":%d.25,"effectiveDate":"2026-11-23",`+
+			`{"clientOrderId":"m%d","accountId":%d,"payReceive":"Pay","notional":%d,"fixedRate":%d.25,`+
+				`"effectiveDate":"2026-11-23",`+
 				`"maturityDate":"2031-11-23","conventions":"USD-SOFR-1Y-ACT360"}`, f.orders, 1+r.IntN(3),
 			1+r.IntN(1e6), 1+r.IntN(5)), 1
 	}

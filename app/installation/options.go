@@ -4,6 +4,7 @@ import (
 	"posttrade/app/engine"
 	"posttrade/app/settings"
 	"posttrade/matcher"
+	"posttrade/matcher/admission"
 	"posttrade/ring"
 )
 
@@ -30,5 +31,16 @@ func EngineOptions(c *settings.Config) engine.Options {
 		Sessions:         c.Int("session.max-sessions"),
 		Session:          sessions(c),
 		Genesis:          func() (*matcher.Genesis, error) { return settings.NewGenesis(c) },
+	}
+}
+
+// AdmissionOf is what orders to an engine are admitted by: one answer, whatever way they come.
+func AdmissionOf(c *settings.Config, k *engine.Engine) admission.Room {
+	return admission.Room{
+		Gate: k.Gate, Views: k.Views,
+		Failed: k.Journal.Err, StorageFull: k.Journal.StorageFull,
+		Held:             func() bool { return isHeld(k) },
+		Enforced:         c.Bool("risk.entitlement.enforced"),
+		SequenceRefusals: c.Bool("audit.sequence-refusals"),
 	}
 }

@@ -77,7 +77,8 @@ func TestLockedDatabaseRefusesNoOrder(t *testing.T) {
 				return !ready, detail
 			})
 		}
-		order := `{"clientOrderId":"away","accountId":1,"security":"MSFT","side":"Buy","quantity":1,"limitPrice":1}`
+		order := `{"clientOrderId":"away","accountId":1,"security":"MSFT","side":"Buy","quantity":1,` +
+			`"limitPrice":1}`
 		if status, body := call(t, "POST", "http://"+in.at("order-matcher")+"/orders",
 			order); status != http.StatusCreated {
 			t.Errorf("an order while the database is locked: %d %s", status, body)
@@ -165,7 +166,8 @@ func TestPostgresEndsTransactionsUnderWay(t *testing.T) {
 			n := 0
 			err := operator.Read(t.Context(), func(tx *store.Tx) error {
 				n = 0
-				return tx.Query(`select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database()
+				return tx.Query(`select pg_terminate_backend(pid) from pg_stat_activity
+					where datname = current_database()
 					and pid <> pg_backend_pid() and backend_xid is not null`, func(*store.Row) error { n++; return nil })
 			})
 			killed += n

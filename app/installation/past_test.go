@@ -329,7 +329,8 @@ func TestPastTradesAndAccounts(t *testing.T) {
 			status, _, answer := ask(t, "POST", url("order-matcher", path), in.token, body)
 			return status, answer
 		}}
-	paths := map[string]string{"/accounts": "account-service", "/trades?security=IBM": "trade-processor"}
+	paths := map[string]string{"/accounts": "account-service",
+		"/trades?security=IBM": "trade-processor"}
 	for _, account := range pastAccounts {
 		paths[fmt.Sprintf("/trades?accountId=%d&limit=1000", account)] = "trade-processor"
 	}

@@ -37,7 +37,8 @@ func TestCapacitiesAreRaisedByARestart(t *testing.T) {
 	}
 	wantMetrics(t, i, `svc_replica_unknown_records{source="account"} 3`)
 	awaitAdmission(i, 1, "AAPL", "")
-	booking := `{"accountId":1,"payReceive":"Pay","notional":1000,"fixedRate":0.01,"effectiveDate":"2026-11-23","maturityDate":"2031-11-23","conventions":"USD-SOFR-1Y-ACT360"}`
+	booking := `{"accountId":1,"payReceive":"Pay","notional":1000,"fixedRate":0.01,` +
+		`"effectiveDate":"2026-11-23","maturityDate":"2031-11-23","conventions":"USD-SOFR-1Y-ACT360"}`
 	for _, want := range []int{http.StatusOK, http.StatusUnprocessableEntity} {
 		if status, body := requested(i, "", "POST", "order-matcher", "/swaps", booking); status != want {
 			t.Errorf("a booking: %d %s", status, body)
@@ -75,10 +76,12 @@ func TestCapacitiesAreRaisedByARestart(t *testing.T) {
 		}
 		i.stop()
 	}
-	if code, out, errs := apptest.Run("journal", "verify", "--data.dir="+data); code != settings.ExitOK {
+	if code, out, errs := apptest.Run("journal", "verify", "--data.dir="+data); code !=
+		settings.ExitOK {
 		t.Errorf("verify: %d %s %s", code, out, errs)
 	}
-	if code, out, errs := apptest.Run("journal", "export", "--data.dir="+data); code != settings.ExitOK ||
+	if code, out, errs := apptest.Run("journal", "export", "--data.dir="+data); code !=
+		settings.ExitOK ||
 		!strings.Contains(out, `"type":"CAPACITY_CONTROL"`) {
 		t.Errorf("export: %d %.300s %s", code, out, errs)
 	}

@@ -133,19 +133,16 @@ func newOrderMatcher(c *settings.Config, in *Installation, verifier *gate.Verifi
 	log *slog.Logger) *httpapi.OrderMatcher {
 	k := in.Core
 	deps := httpapi.Deps{
-		Gate: k.Gate, Desk: k.Desk, Views: k.Views, Blotter: k.Blotter, Verifier: verifier,
+		Room: AdmissionOf(c, k), Desk: k.Desk, Blotter: k.Blotter, Verifier: verifier,
 		Durable: &k.Watermark, Seen: k.Stage.Applied,
-		Clock:       func() int64 { return time.Now().UnixMilli() },
-		StorageFull: k.Journal.StorageFull, Held: func() bool { return isHeld(k) }, Failed: k.Journal.Err,
-		Acts:             acts.New(k.Journal, k.Gate.Ticker),
-		NeedReason:       c.String("profile") == "production",
-		Report:           audit.New(k.Journal, engine.RebuildFrom(k.Genesis).Engine, audit.Options{}),
-		History:          in.history,
-		AsOf:             in.past.History,
-		Feed:             in.newFeed(c, log),
-		Enforced:         c.Bool("risk.entitlement.enforced"),
-		SequenceRefusals: c.Bool("audit.sequence-refusals"),
-		PathPrefix:       c.String("order-matcher.path-prefix"), Durability: c.Durability(),
+		Clock:      func() int64 { return time.Now().UnixMilli() },
+		Acts:       acts.New(k.Journal, k.Gate.Ticker),
+		NeedReason: c.String("profile") == "production",
+		Report:     audit.New(k.Journal, engine.RebuildFrom(k.Genesis).Engine, audit.Options{}),
+		History:    in.history,
+		AsOf:       in.past.History,
+		Feed:       in.newFeed(c, log),
+		PathPrefix: c.String("order-matcher.path-prefix"), Durability: c.Durability(),
 		Cluster:     in.cluster(),
 		MaxInflight: c.Int("http.max-inflight"), BlotterPage: c.Int("recon.blotter.page-size"),
 		Logger: log,
@@ -250,8 +247,8 @@ func (in *Installation) coreParts() []httpapi.Part {
 	return list
 }
 
-// killPart is the kill switch. It works beside readiness: the process does what it was told to do, and
-// another one would refuse orders too.
+// killPart is the kill switch. It works beside readiness: the process does what it was told to do,
+// and another one would refuse orders too.
 func killPart(g *gate.Gate) httpapi.Part {
 	p := httpapi.Part{Name: "kill switch", Ready: true, Detail: "off", Beside: true}
 	if g.Killed() {

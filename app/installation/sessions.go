@@ -28,13 +28,10 @@ func sessions(c *settings.Config) func(*engine.Engine) (*session.Server, error) 
 			return nil, fmt.Errorf("session.socket: %w", err)
 		}
 		return session.Open(session.Options{
-			Socket: socket, Gate: k.Gate, Desk: k.Desk, Views: k.Views, Verifier: verifier,
+			Room: AdmissionOf(c, k), Socket: socket, Desk: k.Desk, Verifier: verifier,
 			Clock:   func() int64 { return time.Now().UnixMilli() },
 			Durable: k.Watermark.Durable, Seen: func() uint64 { return k.Stage.Applied() },
-			StorageFull: func() bool { return closedToSessions(k) }, Failed: k.Journal.Err,
-			Enforced:         c.Bool("risk.entitlement.enforced"),
-			SequenceRefusals: c.Bool("audit.sequence-refusals"),
-			Idle:             k.Options.Idle, Quota: c.Int("session.quota"),
+			Idle: k.Options.Idle, Quota: c.Int("session.quota"),
 			MaxSessions: c.Int("session.max-sessions"),
 			Logger:      slog.New(slog.NewTextHandler(os.Stderr, nil)),
 		})

@@ -52,7 +52,8 @@ func TestSourceStatusAndBump(t *testing.T) {
 		t.Helper()
 		code, out, errs := apptest.Run("source", "status", "--data.dir="+data)
 		rows := regexp.MustCompile(
-			`(?m)^(account|security) +ready +(\d+) +(\d+) +(\d+) +(?:none|epoch_change)$`).FindAllStringSubmatch(out, -1)
+			`(?m)^(account|security) +ready +(\d+) +(\d+) +(\d+) `+
+				`+(?:none|epoch_change)$`).FindAllStringSubmatch(out, -1)
 		if code != settings.ExitOK || len(rows) != 2 || !strings.HasPrefix(out, "source ") ||
 			rows[0][3] != rows[0][4] || rows[1][3] != "583" {
 			t.Fatalf("status: %d\n%s%s", code, out, errs)
@@ -67,7 +68,8 @@ func TestSourceStatusAndBump(t *testing.T) {
 		t.Errorf("bump-epoch while the server runs: %d %q %q", code, out, errs)
 	}
 	s.stop(t)
-	if code, _, errs := apptest.Run("source", "status", "--data.dir="+data); code != settings.ExitFailed ||
+	if code, _, errs := apptest.Run("source", "status", "--data.dir="+data); code !=
+		settings.ExitFailed ||
 		strings.Count(errs, "\n") != 1 {
 		t.Errorf("status of a server that has stopped: %d %q", code, errs)
 	}
@@ -169,7 +171,7 @@ func TestRestoredDatabase(t *testing.T) {
 	for range 2 {
 		i = installFed(t, data)
 		awaitFed(i)
-		if got := [2]string{admission(i, 777, "ZZTOP"), admission(i, 2, "YES")}; got != [2]string{"",
+		if got := [2]string{refusalOf(i, 777, "ZZTOP"), refusalOf(i, 2, "YES")}; got != [2]string{"",
 			"SECURITY_DISABLED"} {
 			t.Errorf("orders after the new epoch: %q", got)
 		}

@@ -24,7 +24,8 @@ func TestStopEndsTheServer(t *testing.T) {
 	if err := server.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
-	if out, err := stop("--timeout=50ms"); err == nil || !strings.Contains(out, "has not ended after 50ms") {
+	if out, err := stop("--timeout=50ms"); err == nil ||
+		!strings.Contains(out, "has not ended after 50ms") {
 		t.Errorf("of a process that hangs: %v %s", err, out)
 	}
 	if err := server.cmd.Process.Signal(syscall.SIGCONT); err != nil {

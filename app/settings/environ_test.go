@@ -47,10 +47,11 @@ func TestVariablesOfSettings(t *testing.T) {
 // A variable with the prefix that is no setting's stops the start, with the nearest name.
 func TestMisspeltVariables(t *testing.T) {
 	for environ, want := range map[string]string{
-		"POSTTRADE_JOURNAL_DURABILTY=os": `"POSTTRADE_JOURNAL_DURABILTY"; did you mean POSTTRADE_JOURNAL_DURABILITY?`,
-		"POSTTRADE_JOURNAL_DURABILTY=":   `did you mean POSTTRADE_JOURNAL_DURABILITY?`,
-		"POSTTRADE_=x":                   `"POSTTRADE_"`,
-		"POSTTRADE_QQQQQQQQQQQQ=x":       `"POSTTRADE_QQQQQQQQQQQQ"`,
+		"POSTTRADE_JOURNAL_DURABILTY=os": `"POSTTRADE_JOURNAL_DURABILTY"; did you mean ` +
+			`POSTTRADE_JOURNAL_DURABILITY?`,
+		"POSTTRADE_JOURNAL_DURABILTY=": `did you mean POSTTRADE_JOURNAL_DURABILITY?`,
+		"POSTTRADE_=x":                 `"POSTTRADE_"`,
+		"POSTTRADE_QQQQQQQQQQQQ=x":     `"POSTTRADE_QQQQQQQQQQQQ"`,
 	} {
 		_, err := Read(Sources{Environ: []string{environ}})
 		wantUsage(t, err, want)

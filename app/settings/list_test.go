@@ -109,7 +109,8 @@ func TestEverySettingIsWellFormed(t *testing.T) {
 
 func TestLaterSourcesWin(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "posttrade.conf")
-	content := "# limits\n\n risk.price.collar-bps = 100 \ntca.window-minutes=10\nsettlement.t-plus-days=3\n"
+	content := "# limits\n\n risk.price.collar-bps = 100 " +
+		"\ntca.window-minutes=10\nsettlement.t-plus-days=3\n"
 	if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
 		t.Fatal(err)
 	}

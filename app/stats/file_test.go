@@ -64,7 +64,8 @@ func TestStatsLayoutIsFixed(t *testing.T) {
 		at = nextBlock(at, block)
 	}
 	if !slices.Equal(got, want) || Version != 3 {
-		t.Errorf("version %d has its blocks at %v, want version 3 with %v: another layout is another version", Version, got, want)
+		t.Errorf("version %d has its blocks at %v, want version 3 with %v: another layout is "+
+			"another version", Version, got, want)
 	}
 	if at*8 > bytes {
 		t.Errorf("the blocks end at %d, the file at %d", at*8, bytes)

@@ -353,7 +353,7 @@ func TestTopFollowsUntilItsEnd(t *testing.T) {
 	if err := <-ended; err != nil {
 		t.Error(err)
 	}
-	ctx, d.err = t.Context(), errors.New("nobody looks")
+	ctx, d.err = t.Context(), errors.New("the reader has gone")
 	follow()
 	if err := <-ended; !errors.Is(err, d.err) {
 		t.Errorf("ended with %v", err)

@@ -36,8 +36,9 @@ func selections(random *rand.Rand) Selection {
 var everything = Selection{Topics: Trades | Orders | Prices | Controls | Contracts,
 	Books: Securities{All: true}, BBOs: Securities{All: true}}
 
-// TestEveryPositionResumesTheOneStream opens readers at random positions, of old history and of what
-// is held in memory, while the journal grows, and compares what each gets with the true stream.
+// TestEveryPositionResumesTheOneStream opens readers at random positions, of old history and of
+// what is held in memory, while the journal grows, and compares what each gets with the true
+// stream.
 func TestEveryPositionResumesTheOneStream(t *testing.T) {
 	r := newRig(t)
 	h := r.hub(Options{Retain: 96 << 10, Behind: 500})
@@ -326,7 +327,8 @@ func TestPositionBeyondTheHeadWaits(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
-	if _, err := h.Open(ctx, everything, Start{At: After(12), Given: true}); !errors.Is(err, ErrBeyond) {
+	if _, err := h.Open(ctx, everything, Start{At: After(12), Given: true}); !errors.Is(err,
+		ErrBeyond) {
 		t.Errorf("got %v, want ErrBeyond", err)
 	}
 	opened := make(chan *Reader)
@@ -415,7 +417,8 @@ func TestIDsAreRead(t *testing.T) {
 			t.Errorf("%q: got %v, %v, %v", tt.id, p, snapshot, ok)
 		}
 	}
-	for _, id := range []string{"", ".", "1", "1.", ".1", "1.S", "-1.2", "1.-2", "01.2", "1.02", "1.2.3",
+	for _, id := range []string{"", ".", "1", "1.", ".1", "1.S", "-1.2", "1.-2", "01.2", "1.02",
+		"1.2.3",
 		"1.2147483648", "9223372036854775808.1", "1. 2", "+1.2"} {
 		if p, _, ok := ParseID(id); ok {
 			t.Errorf("%q: got %v", id, p)

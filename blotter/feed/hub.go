@@ -159,7 +159,7 @@ func (h *Hub) Applied() uint64 {
 	return h.applied.InputSeq
 }
 
-// wake tells everyone who waits for a change. Under mu.
+// wake tells every goroutine that waits for a change. Under mu.
 func (h *Hub) wake() {
 	close(h.changed)
 	h.changed = make(chan struct{})
@@ -298,7 +298,8 @@ func (f *follower) publish() {
 	f.build = &batch{first: b.last + 1}
 }
 
-// hold adds a batch to those in memory, and drops the oldest ones beyond what may be held. Under mu.
+// hold adds a batch to those in memory, and drops the oldest ones beyond what may be held. Under
+// mu.
 func (h *Hub) hold(b *batch) {
 	h.batches, h.held = append(h.batches, b), h.held+b.cost()
 	if n := len(h.batches); n > warmBatches {

@@ -67,8 +67,8 @@ func (r *Reader) closePast() {
 	r.h.mu.Unlock()
 }
 
-// nextPast returns the next piece of older history. done is false when there is none yet, or when the
-// reader goes on in memory.
+// nextPast returns the next piece of older history. done is false when there is none yet, or when
+// the reader goes on in memory.
 func (r *Reader) nextPast(ctx context.Context, wait <-chan time.Time) (text []byte, done bool,
 	err error) {
 	select {
@@ -104,8 +104,8 @@ type pastWriter struct {
 	commands int // since the last piece
 }
 
-// run derives everything behind the position until ctx ends. The reader ends it when it has caught up
-// with what is in memory.
+// run derives everything behind the position until ctx ends. The reader ends it when it has caught
+// up with what is in memory.
 func (w *pastWriter) run(books bool) (err error) {
 	defer caught(&err)
 	from := w.after.InputSeq
@@ -134,8 +134,11 @@ func (w *pastWriter) run(books bool) (err error) {
 			return err
 		}
 		w.send(pastPiece{text: w.text, at: w.at})
-		// An error is a failed journal, or that nothing has come: the reader ends this.
-		_ = w.h.o.Durable.WaitDurable(sh.Applied()+1, look)
+		// An error is a failed journal, or that nothing has come: the reader ends this. On a member the
+		// journal follows what was agreed.
+		if next := sh.Applied() + 1; w.h.o.Durable.WaitDurable(next, look) == nil {
+			_ = w.h.o.Journal.WaitHead(w.ctx, next)
+		}
 	}
 	return w.ctx.Err()
 }

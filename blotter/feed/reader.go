@@ -211,8 +211,8 @@ func (r *Reader) late(batches []*batch) bool {
 // errDropped: events behind the position are not in memory any more.
 var errDropped = errors.New("dropped")
 
-// behind returns the batches with what is behind a position, and a channel that is closed when there
-// is more.
+// behind returns the batches with what is behind a position, and a channel that is closed when
+// there is more.
 func (h *Hub) behind(at Position) (batches []*batch, changed <-chan struct{}, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -26,8 +26,10 @@ func runBackup(args []string, stdout, stderr io.Writer) int {
 	var since, server, tokenFile string
 	var check, journalOnly bool
 	f := newFlags(backupUsage,
-		"Makes a backup in DIR of the server, or member, that runs on data.dir: the whole journal, and the rows that no\n"+
-			"journal gives again. Verifies it while it is written. The server goes on; it reads at the lowest priority.\n"+
+		"Makes a backup in DIR of the server, or member, that runs on data.dir: the whole journal, and "+
+			"the rows that no\n"+
+			"journal gives again. Verifies it while it is written. The server goes on; it reads at the "+
+			"lowest priority.\n"+
 			"DIR must be new or empty. What was cut short is begun again by the same command.\n"+
 			"Example: posttrade backup /backup/mon; posttrade backup /backup/tue --since=/backup/mon")
 	f.StringVar(&since, "since", "", "write only what came after the backup in this `directory`")
@@ -44,7 +46,8 @@ func runBackup(args []string, stdout, stderr io.Writer) int {
 		return settings.Exit(stderr, err)
 	}
 	if len(f.rest) == 0 || len(f.rest) > 1 && !check || check && since != "" {
-		return settings.Exit(stderr, settings.Usagef("usage: posttrade %s, or backup --check DIR...", backupUsage))
+		return settings.Exit(stderr, settings.Usagef("usage: posttrade %s, or backup --check DIR...",
+			backupUsage))
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
@@ -173,9 +176,12 @@ const restoreUsage = "restore DIR [DIR2...] --data.dir=NEW [flags]"
 func runRestore(args []string, stdout, stderr io.Writer) int {
 	var to uint64
 	f := newFlags(restoreUsage,
-		"Makes an installation in data.dir, which must be new or empty, from the whole backup in DIR and those that\n"+
-			"follow it, in their order. Verifies all that it takes, and replays it as journal verify does.\n"+
-			"The first start makes everything else again: rows, price history, extracts. The control sources begin a new epoch.\n"+
+		"Makes an installation in data.dir, which must be new or empty, from the whole backup in DIR "+
+			"and those that\n"+
+			"follow it, in their order. Verifies all that it takes, and replays it as journal "+
+			"verify does.\n"+
+			"The first start makes everything else again: rows, price history, extracts. The control "+
+			"sources begin a new epoch.\n"+
 			"Example: posttrade restore /backup/mon /backup/tue --data.dir=/var/lib/posttrade")
 	f.Uint64Var(&to, "to-seq", 0, "stop behind the command with this `sequence`, 0 = take all")
 	c, err := f.read(args, 1000, stdout)

@@ -52,7 +52,9 @@ func printOverview(w io.Writer, commands []command) {
 	}
 	table.Flush()
 	fmt.Fprint(w,
-		"\nEvery command explains itself with -h, and with an example. Settings are flags: --name=value; see posttrade config.\n")
+		"\nEvery command explains itself with -h, and with an example. Settings are flags: "+
+			"--name=value;"+
+			" see posttrade config.\n")
 }
 
 // flags is the command line of one command: its own flags and every setting.

@@ -13,7 +13,9 @@ import (
 	"posttrade/journal/quorum"
 )
 
-const clusterUsage = "cluster status [--wait[=30s]] | cluster add N=host:raftport@host:httpport | cluster remove N"
+const clusterUsage = "cluster status [--wait[=30s]] | cluster add " +
+	"N=host:raftport@host:httpport | " +
+	"cluster remove N"
 
 // clusterTimeout bounds one command of `posttrade cluster`; clusterWait is what --wait adds to it
 // when it has no value, and clusterLook is the time between two rounds of it.
@@ -28,12 +30,14 @@ func runCluster(args []string, stdout, stderr io.Writer) int {
 	f := newFlags(clusterUsage+" [flags]",
 		"The members of the cluster that cluster.members names, asked over their own port.\n"+
 			"  status  every member's role, how far it has come, and the configuration\n"+
-			"  add     let another member join: then start it with an empty data.dir and itself in cluster.members\n"+
+			"  add     let another member join: then start it with an empty data.dir and itself in "+
+			"cluster.members\n"+
 			"  remove  go on without a member; it may be stopped afterwards")
 	// The command talks to members and opens nothing: it asks for no database or broker.
 	f.preset = []settings.FlagValue{{Name: "sidecars.enabled", Text: "false"}}
 	wait := time.Duration(0)
-	f.BoolFunc("wait", "with status: wait until a member of the cluster answers, at most 1m or as long as"+
+	f.BoolFunc("wait", "with status: wait until a member of the cluster answers, at most 1m or "+
+		"as long as"+
 		" the value says", func(text string) (err error) {
 		if wait = clusterWait; text != "true" {
 			wait, err = time.ParseDuration(text)
@@ -61,7 +65,9 @@ func runCluster(args []string, stdout, stderr io.Writer) int {
 		if err != nil {
 			return settings.Exit(stderr, settings.Usagef("cluster add: %v", err))
 		}
-		return settings.Exit(stderr, k.change(ctx, func(at string) error { return k.remote.Add(ctx, at, m) }))
+		return settings.Exit(stderr, k.change(ctx, func(at string) error {
+			return k.remote.Add(ctx, at, m)
+		}))
 	case len(f.rest) == 2 && f.rest[0] == "remove":
 		return settings.Exit(stderr,
 			k.change(ctx, func(at string) error { return k.remote.Remove(ctx, at, f.rest[1]) }))

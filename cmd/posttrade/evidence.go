@@ -8,10 +8,10 @@ import (
 	"io"
 	"os"
 
-	"posttrade/app/engine"
 	"posttrade/app/installation"
 	"posttrade/app/settings"
 	"posttrade/journal"
+	"posttrade/journal/asof"
 	"posttrade/journal/evidence"
 	"posttrade/journal/evidence/page"
 	"posttrade/matcher"
@@ -89,7 +89,8 @@ const maxProofIDs = 1000
 // withJournal opens the journal of data.dir for reading.
 func withJournal(c *settings.Config,
 	f func(j *journal.Journal, o evidence.Options) error) (err error) {
-	j, err := journal.Read(c.InDataDir("journal"), journal.VerifyOptions{})
+	j, err := journal.Read(c.InDataDir("journal"),
+		journal.VerifyOptions{ArchiveDir: c.String("journal.archive-dir")})
 	if err != nil {
 		return err
 	}
@@ -135,13 +136,13 @@ func printProofs(c *settings.Config, ids []string, stdout io.Writer) error {
 		return err
 	}
 	out := bufio.NewWriter(stdout)
-	err = withJournal(c, func(j *journal.Journal, o evidence.Options) error {
-		g, _ := j.Genesis()
-		parsed, err := matcher.ParseGenesis(g)
+	err = withJournal(c, func(j *journal.Journal, o evidence.Options) (err error) {
+		past, err := asof.New(j, asof.Options{Dir: c.InDataDir("asof")})
 		if err != nil {
 			return err
 		}
-		p, err := evidence.NewProver(j, o.Dir, engine.RebuildFrom(parsed).Engine)
+		defer func() { err = errors.Join(err, past.Close()) }()
+		p, err := evidence.NewProver(past, o.Dir)
 		if err != nil {
 			return err
 		}

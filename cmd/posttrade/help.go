@@ -11,30 +11,34 @@ import (
 
 // examples has a command line for every command, which its help shows.
 var examples = map[string]string{
-	"serve":           "posttrade serve --journal.durability=os",
-	"stop":            "posttrade stop --data.dir=./data",
-	"config":          "posttrade config --json",
-	"token":           "posttrade token --subject=desk-1 --accounts=1,2 --ttl=1h",
-	"replay":          "posttrade replay --synthetic=100000 --url=http://127.0.0.1:18110 --set-prices",
-	"journal":         "posttrade journal export --from 1 --to 1000",
-	"snapshot":        "posttrade snapshot",
-	"recon":           "posttrade recon breaks --class=FIELD_MISMATCH",
-	"tca":             "posttrade tca trd-1",
-	"risk-extract":    "posttrade risk-extract rebuild data/extracts/2026-11-23/v1 positions.csv contracts.csv",
-	"RiskExtractMain": "posttrade RiskExtractMain --rebuild data/extracts/2026-11-23/v1 positions.csv contracts.csv",
-	"source":          "posttrade source status",
-	"top":             "posttrade top",
-	"watch":           "posttrade watch book:AAPL,trades",
-	"cluster":         "posttrade cluster status --cluster.members=1=a:7001@a:8001,2=b:7001@b:8001,3=c:7001@c:8001",
-	"perf":            "posttrade perf decision",
-	"completion":      "posttrade completion bash > /etc/bash_completion.d/posttrade",
-	"version":         "posttrade version",
-	"backup":          "posttrade backup /backups/monday",
-	"restore":         "posttrade restore /backups/monday --data.dir=./restored",
-	"evidence":        "posttrade evidence verify p.json --key='posttrade/1f2e3d4c5b6a7988+0a1b2c3d+AbCd'",
-	"inspect":         "posttrade inspect --at 1000 book AAPL",
-	"why":             "posttrade why ord-17",
-	"what-if":         "posttrade what-if --set risk.price.collar-bps=100",
+	"serve":    "posttrade serve --journal.durability=os",
+	"stop":     "posttrade stop --data.dir=./data",
+	"config":   "posttrade config --json",
+	"token":    "posttrade token --subject=desk-1 --accounts=1,2 --ttl=1h",
+	"replay":   "posttrade replay --synthetic=100000 --url=http://127.0.0.1:18110 --set-prices",
+	"journal":  "posttrade journal export --from 1 --to 1000",
+	"snapshot": "posttrade snapshot",
+	"recon":    "posttrade recon breaks --class=FIELD_MISMATCH",
+	"tca":      "posttrade tca trd-1",
+	"risk-extract": "posttrade risk-extract rebuild data/extracts/2026-11-23/v1 positions.csv " +
+		"contracts.csv",
+	"RiskExtractMain": "posttrade RiskExtractMain --rebuild data/extracts/2026-11-23/v1 " +
+		"positions.csv contracts.csv",
+	"source": "posttrade source status",
+	"top":    "posttrade top",
+	"watch":  "posttrade watch book:AAPL,trades",
+	"cluster": "posttrade cluster status --cluster.members=1=a:7001@a:8001,2=b:7001@b:8001," +
+		"3=c:7001@c:8001",
+	"perf":       "posttrade perf decision",
+	"completion": "posttrade completion bash > /etc/bash_completion.d/posttrade",
+	"version":    "posttrade version",
+	"backup":     "posttrade backup /backups/monday",
+	"restore":    "posttrade restore /backups/monday --data.dir=./restored",
+	"evidence": "posttrade evidence verify p.json " +
+		"--key='posttrade/1f2e3d4c5b6a7988+0a1b2c3d+AbCd'",
+	"inspect": "posttrade inspect --at 1000 book AAPL",
+	"why":     "posttrade why ord-17",
+	"what-if": "posttrade what-if --set risk.price.collar-bps=100",
 }
 
 // runHelp is `posttrade help`: the overview, or what a command's -h prints and an example.
@@ -98,7 +102,8 @@ func runCompletion(args []string, stdout, stderr io.Writer) int {
 
 // words are what may follow some commands.
 var words = map[string]string{
-	"journal": "verify stats export accept archive", "recon": "status breaks", "source": "status bump-epoch",
+	"journal": "verify stats export accept archive", "recon": "status breaks",
+	"source":  "status bump-epoch",
 	"cluster": "status add remove", "risk-extract": "rebuild", "completion": "bash zsh fish",
 }
 

@@ -10,8 +10,10 @@ import (
 	"time"
 
 	"posttrade/app/engine"
+	"posttrade/app/installation"
 	"posttrade/app/settings"
 	"posttrade/journal"
+	"posttrade/journal/evidence"
 	"posttrade/matcher"
 )
 
@@ -24,16 +26,23 @@ func runJournal(args []string, stdout, stderr io.Writer) int {
 	var before string
 	var raw bool
 	f := newFlags(journalUsage,
-		"Reads the journal in data.dir, also while a server has it open: then up to some sequence, which is shown.\n"+
+		"Reads the journal in data.dir, also while a server has it open: then up to some sequence, "+
+			"which is shown.\n"+
 			"All but accept and archive change nothing, and need no right to write.\n"+
-			"  verify   every checksum, link and sequence; replays all of it, compares fills, snapshots and anchor; exit 3 names the first that differs\n"+
+			"  verify   every checksum, link and sequence; replays all of it, compares fills, snapshots "+
+			"and anchor; exit 3 names the first that differs\n"+
 			"  stats    what there is and how much of it\n"+
 			"  export   the commands as ndjson, --from to --to; --raw has the fields of the records\n"+
-			"  accept   after a start was refused: take what the store holds as the whole history, if all of it verifies,\n"+
-			"           and only then; gives up acknowledged commands beyond its end, and changes the anchor, of which it makes a copy first.\n"+
+			"  accept   after a start was refused: take what the store holds as the whole history, if all "+
+			"of it verifies,\n"+
+			"           and only then; gives up acknowledged commands beyond its end, and changes the "+
+			"anchor, of which it makes a copy first.\n"+
 			"           No server may have the journal open\n"+
-			"  archive  move the blocks that are older than --before, and than the newest snapshot, into a folder below DIR.\n"+
-			"           What reads across them needs journal.archive-dir=DIR. No server may have the journal open")
+			"  archive  move the blocks that are older than --before, and than the newest "+
+			"snapshot, into a "+
+			"folder below DIR.\n"+
+			"           What reads across them needs journal.archive-dir=DIR. No server may have the "+
+			"journal open")
 	f.StringVar(&before, "before", "", "`date` of archive, yyyy-mm-dd, in UTC")
 	f.BoolVar(&raw, "raw", false, "export the records' own fields: ids, ticks, bits")
 	f.Uint64Var(&from, "from", 1, "first `sequence` of export")
@@ -95,17 +104,24 @@ func archiveJournal(c *settings.Config, into, before string, stdout io.Writer) e
 		return settings.Usagef("journal.archive-dir is %s: archives are read from one folder", at)
 	}
 	dir := c.InDataDir("journal")
-	done, err := journal.Archive(context.Background(), dir, into, day, journal.Options{ArchiveDir: into},
-		nil)
+	done, err := journal.Archive(context.Background(), dir, into, day,
+		journal.Options{ArchiveDir: into},
+		func(inputSeq uint64) (string, error) {
+			return evidence.RootUpTo(installation.EvidenceDir(c), inputSeq)
+		})
 	if errors.Is(err, journal.ErrNothingOld) {
 		return settings.Usagef("before: %v", err)
 	}
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(stdout, "archived   sequences %d to %d, trades %d to %d\nin         %s/%s\nsha256     %s\n",
+	fmt.Fprintf(stdout, "archived   sequences %d to %d, trades %d to %d\nin         "+
+		"%s/%s\nsha256     %s\n",
 		done.From.InputSeq+1, done.To.InputSeq, done.From.TradeSeq+1, done.To.TradeSeq, into, done.Name,
 		done.SHA256)
+	if done.Root != "" {
+		fmt.Fprintf(stdout, "tree root  %s\n", done.Root)
+	}
 	fmt.Fprintf(stdout, "read it    journal.archive-dir=%s\n", into)
 	return nil
 }

@@ -14,18 +14,25 @@ import (
 	"posttrade/app/top"
 )
 
-const inspectUsage = "inspect [--at=N] book TICKER | positions | orders | ... | diff --from=A --to=B |" +
+const inspectUsage = "inspect [--at=N] book TICKER | positions | orders | ... | diff " +
+	"--from=A --to=B |" +
 	" step"
 
 // runInspect is `posttrade inspect`: the past of a journal, without a server.
 func runInspect(args []string, stdout, stderr io.Writer) int {
 	f := newFlags(inspectUsage,
-		"Shows the state after any sequence of the journal in data.dir, also while a server has it open. Changes nothing.\n"+
-			"  book TICKER, orders, order ID, positions, trades, contracts, contract ID, accounts, controls\n"+
-			"                      as they were after --at (default: the head); lists may end with: account NUMBER\n"+
-			"  diff                what the commands after --from, up to --to, have changed, and which commands it was\n"+
-			"  step                walks from --at command by command: n next, b back, f next fill of a ticker, q quit")
-	at := f.Uint64("at", 0, "the `sequence`; 0 is the state before the first command (default: the head)")
+		"Shows the state after any sequence of the journal in data.dir, also while a server has it "+
+			"open. Changes nothing.\n"+
+			"  book TICKER, orders, order ID, positions, trades, contracts, contract ID, accounts, "+
+			"controls\n"+
+			"                      as they were after --at (default: the head); lists may end with: "+
+			"account NUMBER\n"+
+			"  diff                what the commands after --from, up to --to, have changed, and which "+
+			"commands it was\n"+
+			"  step                walks from --at command by command: n next, b back, f next fill of a "+
+			"ticker, q quit")
+	at := f.Uint64("at", 0, "the `sequence`; 0 is the state before the first command (default: "+
+		"the head)")
 	from := f.Uint64("from", 0, "diff: the `sequence` to compare with")
 	to := f.Uint64("to", 0, "diff: the `sequence` to compare (default: the head)")
 	depth := f.Int("depth", 0, "book: `levels` a side (default 100)")
@@ -66,7 +73,8 @@ func runInspect(args []string, stdout, stderr io.Writer) int {
 // runWhy is `posttrade why`.
 func runWhy(args []string, stdout, stderr io.Writer) int {
 	f := newFlags("why [--json] ord-N|SW-N|SWPT-N|SEQUENCE",
-		"Explains what became of an order, why a contract was booked, or the decision on any command, from the journal\n"+
+		"Explains what became of an order, why a contract was booked, or the decision on any command, "+
+			"from the journal\n"+
 			"in data.dir: the check, its two sides, and the commands that put them there. Changes nothing.")
 	asJSON := f.Bool("json", !terminal(stdout),
 		"print the JSON of GET /orders/{id}/why, not sentences (default: unless stdout is a terminal)")
@@ -103,10 +111,14 @@ func withPast(c *settings.Config, f func(context.Context, *inspect.Past) error) 
 
 // runWhatIf is `posttrade what-if`.
 func runWhatIf(args []string, stdout, stderr io.Writer) int {
-	f := newFlags("what-if --from=A --to=B [--set NAME=VALUE] [--without-account N] [--halt TICKER@SEQ] ...",
-		"Decides the commands of the journal in data.dir anew, with something changed, and prints what comes out\n"+
-			"differently: orders, trades, and profit and loss per account at the last prices. The gate's refusals are decided\n"+
-			"anew too. What a strategy would have done instead is not modelled. Changes nothing. Ctrl-C prints what there is.")
+	f := newFlags("what-if --from=A --to=B [--set NAME=VALUE] [--without-account N] [--halt "+
+		"TICKER@SEQ] ...",
+		"Decides the commands of the journal in data.dir anew, with something changed, and prints what "+
+			"comes out\n"+
+			"differently: orders, trades, and profit and loss per account at the last prices. The gate's "+
+			"refusals are decided\n"+
+			"anew too. What a strategy would have done instead is not modelled. Changes nothing. Ctrl-C "+
+			"prints what there is.")
 	var o inspect.WhatIf
 	f.Uint64Var(&o.From, "from", 1, "first `sequence`")
 	f.Uint64Var(&o.To, "to", 0, "last `sequence` (default: the head)")

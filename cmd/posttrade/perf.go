@@ -33,7 +33,8 @@ func runPerfRows(args []string, stdout, stderr io.Writer) error {
 		cpuProfile string
 	)
 	f := newFlags("perf [flags] | perf gate|report|sample -h",
-		"Measures every row of the performance table on this machine, beside floors and peers in the same run,\n"+
+		"Measures every row of the performance table on this machine, beside floors and peers in the "+
+			"same run,\n"+
 			"and writes one results file. A slow row is shown, not an error.")
 	f.BoolVar(&o.Smoke, "smoke", false, "a hundredth of the work: do all rows run?")
 	f.StringVar(&o.Only, "only", "",
@@ -102,7 +103,8 @@ func runPerfGate(args []string, stdout io.Writer) error {
 		times    int
 	)
 	f := newFlags("perf gate --base=program --head=program | --self-test",
-		"Compares two builds: runs small pieces of the path as processes of both in turns and judges each\n"+
+		"Compares two builds: runs small pieces of the path as processes of both in turns and "+
+			"judges each\n"+
 			"against what the base differs from itself. Exit 1 when the head is slower or allocates more.")
 	f.StringVar(&o.Base, "base", "", "the `program` to compare with")
 	f.StringVar(&o.Head, "head", "", "the `program` to judge (default: this one)")

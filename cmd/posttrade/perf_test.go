@@ -84,7 +84,8 @@ func TestPerfLoadsARealEngine(t *testing.T) {
 // commands: its heap, its matcher's loop, its control changes, its extracts.
 func TestPerfRowsOfAWholeEngine(t *testing.T) {
 	perfRows(t, "heap,pause,past,feed-replay,cut",
-		"BenchmarkPast/op=moment/commands=", "BenchmarkWhatIf/change=no-change ", "| P17 | the next moment",
+		"BenchmarkPast/op=moment/commands=", "BenchmarkWhatIf/change=no-change ",
+		"| P17 | the next moment",
 		"BenchmarkHeap/op=flow/commands=", "BenchmarkHeap/op=allocated/stage=matcher 1 0 allocs/command",
 		"BenchmarkHeap/op=allocated/stage=desk 1 ",
 		"BenchmarkPause/op=matcher 1 ", "BenchmarkPause/op=bare-thread 1 ",

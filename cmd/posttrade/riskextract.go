@@ -23,7 +23,8 @@ func runRiskExtractMain(args []string, stdout, stderr io.Writer) int {
 // runRiskExtract is `posttrade risk-extract rebuild`.
 func runRiskExtract(args []string, stdout, stderr io.Writer) int {
 	f := newFlags(rebuildUsage,
-		"Renders the two files of a stored cut again, from the cut's folder alone. Exit 3 when anything in it\n"+
+		"Renders the two files of a stored cut again, from the cut's folder alone. Exit 3 when "+
+			"anything in it\n"+
 			"is not what it was.")
 	if _, err := f.read(args, 4, stdout); err != nil {
 		return settings.Exit(stderr, err)

@@ -13,7 +13,8 @@ import (
 // runServe is `posttrade serve`.
 func runServe(args []string, stdout, stderr io.Writer) int {
 	f := newFlags("serve [flags]",
-		"Runs everything, on embedded defaults unless a setting says otherwise. Stops in order on SIGINT and SIGTERM;\n"+
+		"Runs everything, on embedded defaults unless a setting says otherwise. Stops in order on "+
+			"SIGINT and SIGTERM;\n"+
 			"SIGHUP reads the certificates again.")
 	c, err := f.read(args, 0, stdout)
 	if err != nil {
@@ -21,5 +22,6 @@ func runServe(args []string, stdout, stderr io.Writer) int {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
-	return installation.ServeToTheEnd(ctx, c, installation.EngineOptions(c), stdout, installation.NewLastWords(stderr))
+	return installation.ServeToTheEnd(ctx, c, installation.EngineOptions(c), stdout,
+		installation.NewLastWords(stderr))
 }

@@ -25,7 +25,8 @@ func runSource(args []string, stdout, stderr io.Writer) int {
 	f := newFlags(sourceUsage+" [flags]",
 		"The two control sources, the account-service and the reference-data service.\n"+
 			"  status      where each stands in the replica of the server that runs on data.dir\n"+
-			"  bump-epoch  begin a new epoch of a source, after its database was restored from a backup: every replica\n"+
+			"  bump-epoch  begin a new epoch of a source, after its database was restored from a backup: "+
+			"every replica\n"+
 			"              then takes a new snapshot. With the embedded broker the server must be stopped")
 	c, err := f.read(args, 2, stdout)
 	if err != nil {

@@ -24,7 +24,7 @@ func runToken(args []string, stdout, stderr io.Writer) int {
 	f := newFlags("token --subject=name [--accounts=1,2] [--admin] [--metrics] [--ttl=1h] [flags]",
 		"Mints an access token with the secret of this installation (auth.jwt.secret, or the one in\n"+
 			"data.dir, which is made when there is none) and prints it.")
-	subject := f.String("subject", "", "who the token speaks for (`name`)")
+	subject := f.String("subject", "", "the caller that the token stands for (`name`)")
 	accounts := f.String("accounts", "", "accounts the token is entitled to (`ids`, comma separated)")
 	admin := f.Bool("admin", false, "entitle to the cross-account endpoints, and to every account")
 	metrics := f.Bool("metrics", false,

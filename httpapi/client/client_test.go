@@ -103,9 +103,12 @@ type quiet struct{}
 
 func (quiet) Printf(string, ...any) {}
 
-const orderJSON = `{"orderId":"ord-7","clientOrderId":"a\"b","accountId":1,"security":"AAA","side":"Buy","type":"LIMIT",` +
-	`"timeInForce":"IOC","quantity":10,"remainingQuantity":6,"limitPrice":100.5,"status":"CANCELED","riskReason":null,` +
-	`"lastExecutionPrice":100.25,"lastFillQuantity":4,"createdAt":"2026-03-02T10:00:00.001Z","updatedAt":"2026-03-02T10:00:00.001Z",` +
+const orderJSON = `{"orderId":"ord-7","clientOrderId":"a\"b","accountId":1,"security":"AAA",` +
+	`"side":"Buy","type":"LIMIT",` +
+	`"timeInForce":"IOC","quantity":10,"remainingQuantity":6,"limitPrice":100.5,"status":"CANCELED",` +
+	`"riskReason":null,` +
+	`"lastExecutionPrice":100.25,"lastFillQuantity":4,"createdAt":"2026-03-02T10:00:00.001Z",` +
+	`"updatedAt":"2026-03-02T10:00:00.001Z",` +
 	`"sequence":2,"later":[1,{}],"fills":[{"tradeId":"trd-1","price":100.25,"quantity":4,"later":1}]}`
 
 func TestRequestsAreWhatTheInterfaceSays(t *testing.T) {
@@ -121,12 +124,14 @@ func TestRequestsAreWhatTheInterfaceSays(t *testing.T) {
 		want   string
 	}{
 		{"create", func(c *Client) error { _, err := c.CreateOrder(&order); return err }, 201, orderJSON,
-			`POST /om/orders Bearer tok {"accountId":1,"security":"AAA","side":"Sell","quantity":10,"clientOrderId":"a\"b","limitPrice":100.5,"type":"LIMIT","timeInForce":"IOC"}`},
+			`POST /om/orders Bearer tok {"accountId":1,"security":"AAA","side":"Sell","quantity":10,` +
+				`"clientOrderId":"a\"b","limitPrice":100.5,"type":"LIMIT","timeInForce":"IOC"}`},
 		{"batch", func(c *Client) error {
 			_, err := c.CreateOrderBatch([]OrderRequest{{Security: "A", Quantity: 1, Type: Market}, {}})
 			return err
 		}, 201, "[" + orderJSON + "]",
-			`POST /om/orders/batch Bearer tok [{"accountId":0,"security":"A","side":"Buy","quantity":1,"type":"MARKET"},{"accountId":0,"security":"","side":"Buy","quantity":0}]`},
+			`POST /om/orders/batch Bearer tok [{"accountId":0,"security":"A","side":"Buy","quantity":1,` +
+				`"type":"MARKET"},{"accountId":0,"security":"","side":"Buy","quantity":0}]`},
 		{"trade", func(c *Client) error {
 			_, err := c.BookMarketTrade(&TradeRequest{AccountID: 1, Security: "A", Quantity: 2})
 			return err
@@ -176,7 +181,8 @@ func TestRequestsAreWhatTheInterfaceSays(t *testing.T) {
 			_, err := c.RiskControlPolicy(Policy{1, true, 5, Units(1)})
 			return err
 		}, 200, `{}`,
-			`POST /om/risk/control/policy Bearer tok {"policyVersion":1,"killSwitch":true,"maxPositionQuantity":5,"maxConcentrationNotional":1}`},
+			`POST /om/risk/control/policy Bearer tok {"policyVersion":1,"killSwitch":true,` +
+				`"maxPositionQuantity":5,"maxConcentrationNotional":1}`},
 		{"controls", func(c *Client) error { _, err := c.RiskControls(); return err }, 200, `{}`,
 			`GET /om/risk/control/snapshot Bearer tok `},
 		{"health", func(c *Client) error { _, err := c.Health(); return err }, 200, `{}`,
@@ -189,12 +195,14 @@ func TestRequestsAreWhatTheInterfaceSays(t *testing.T) {
 			_, err := c.DevToken("master", TokenRequest{Subject: "a", TTLSeconds: 5})
 			return err
 		}, 200, `{}`,
-			`POST /om/auth/dev-token Bearer tok {"subject":"a","accounts":[],"admin":false,"ttlSeconds":5} master`},
+			`POST /om/auth/dev-token Bearer tok {"subject":"a","accounts":[],"admin":false,` +
+				`"ttlSeconds":5} master`},
 		{"trades", func(c *Client) error {
 			_, err := c.Trades(TradesQuery{&account, "A", "Settled", "2026-03-02", 5, "x"})
 			return err
 		}, 200, `{}`,
-			`GET /om/trades?accountId=1&cursor=x&limit=5&security=A&settlementDate=2026-03-02&status=Settled Bearer tok `},
+			`GET /om/trades?accountId=1&cursor=x&limit=5&security=A&settlementDate=2026-03-02&` +
+				`status=Settled Bearer tok `},
 		{"trade row", func(c *Client) error { _, err := c.TradeRow("trd-1"); return err }, 200, `{}`,
 			`GET /om/trades/trd-1 Bearer tok `},
 		{"force", func(c *Client) error { _, err := c.ForceSettlement("trd-1"); return err }, 200, `{}`,
@@ -321,7 +329,8 @@ func TestOnlyWhatIsSafeIsRepeated(t *testing.T) {
 func TestProblems(t *testing.T) {
 	c, _ := scripted(t, Config{},
 		reply{422,
-			`{"status":422,"code":"RISK_REFUSED","reason":"INVALID","detail":"no","sequence":5,"orderId":"ord-5"}`},
+			`{"status":422,"code":"RISK_REFUSED","reason":"INVALID","detail":"no","sequence":5,` +
+				`"orderId":"ord-5"}`},
 		reply{503, `{"code":"OVERLOADED","detail":"full","sequenced":false}`},
 		reply{502, `<html>`})
 	_, err := c.CreateOrder(&OrderRequest{})

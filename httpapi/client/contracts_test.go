@@ -14,7 +14,8 @@ func TestContractRequestsAreWhatTheInterfaceSays(t *testing.T) {
 		MaturityDate:  "2031-03-04", Conventions: "USD-SOFR-1Y-ACT360"}
 	keyed := swap
 	keyed.ClientOrderID = `a"b`
-	const terms = `"accountId":1,"payReceive":"Pay","notional":5,"fixedRate":-0.0425,"effectiveDate":"2026-03-04",` +
+	const terms = `"accountId":1,"payReceive":"Pay","notional":5,"fixedRate":-0.0425,` +
+		`"effectiveDate":"2026-03-04",` +
 		`"maturityDate":"2031-03-04","conventions":"USD-SOFR-1Y-ACT360"`
 	const contract = `{"contractId":"SWPT-7","productType":"SWAPTION","clientOrderId":null,` + terms +
 		`,"expiryDate":"2026-03-02","exerciseStyle":"American","sequence":7}`
@@ -62,7 +63,8 @@ func TestContractRequestsAreWhatTheInterfaceSays(t *testing.T) {
 			return c.PutMarks("2026-03-02", 3, []Mark{{"A", 1, ""}, {"B", Units(2), "OFFICIAL"}})
 		},
 			reply{200, `{"sessionDate":"2026-03-02","priceVersion":3,"marks":2}`},
-			`PUT /eod/prices/2026-03-02/v3 Bearer tok [{"security":"A","price":0.000001},{"security":"B","price":2,"quality":"OFFICIAL"}]`,
+			`PUT /eod/prices/2026-03-02/v3 Bearer tok [{"security":"A","price":0.000001},{"security":"B",` +
+				`"price":2,"quality":"OFFICIAL"}]`,
 			MarksPublished{"2026-03-02", 3, 2}, true},
 	}
 	for _, tt := range tests {

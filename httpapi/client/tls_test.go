@@ -28,8 +28,8 @@ func TestWhomTheClientTrusts(t *testing.T) {
 		trust   *tls.Config
 		trusted bool
 	}{
-		{"nobody but the system's", nil, false},
-		{"nobody", &tls.Config{RootCAs: x509.NewCertPool()}, false},
+		{"the system's alone", nil, false},
+		{"none", &tls.Config{RootCAs: x509.NewCertPool()}, false},
 		{"the server's own", &tls.Config{RootCAs: roots}, true},
 		{"the server's own, by another name",
 			&tls.Config{RootCAs: roots, ServerName: "elsewhere"}, false},

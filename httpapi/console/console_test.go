@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"posttrade/matcher/gate"
+	"posttrade/ring/waittest"
 )
 
 var secret = []byte("0123456789abcdef0123456789abcdef")
@@ -453,7 +454,8 @@ func TestVendoredFilesAreThoseOfTheirSums(t *testing.T) {
 // the page, each of them a number.
 func TestTheHistoryIsThere(t *testing.T) {
 	text := "# HELP svc_orders_total x\nsvc_orders_total{decision=\"accepted\"} 7\n" +
-		"svc_stage_latency_seconds_bucket{le=\"1\"} 4\nsvc_stage_latency_seconds_sum{stage=\"http\"} NaN\n" +
+		"svc_stage_latency_seconds_bucket{le=\"1\"} " +
+		"4\nsvc_stage_latency_seconds_sum{stage=\"http\"} NaN\n" +
 		"svc_recon_lag_records 3\ngo_goroutines 9\n"
 	r := newRig(t, func(o *Options) {
 		o.Metrics = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -463,13 +465,8 @@ func TestTheHistoryIsThere(t *testing.T) {
 	admin := r.signedIn(gate.Mint(secret, gate.Claims{Subject: "a", Admin: true}, "", time.Hour,
 		time.Now()))
 	const want = `"metrics":{"svc_orders_total{decision=\"accepted\"}":7,"svc_recon_lag_records":3}`
-	deadline := time.Now().Add(10 * time.Second)
-	for {
-		if _, said := r.ask("GET", "/api/history", "", admin...); strings.Contains(said, want) {
-			return
-		} else if time.Now().After(deadline) {
-			t.Fatalf("%s, want %s", said, want)
-		}
-		time.Sleep(time.Millisecond)
-	}
+	waittest.Until(t, "the history has "+want, func() (bool, any) {
+		_, said := r.ask("GET", "/api/history", "", admin...)
+		return strings.Contains(said, want), said
+	})
 }

@@ -2,7 +2,7 @@
 // pages to the services of this process.
 //
 //	browser ─► Host, Origin ─┬─► /assets/..., a page: files in the binary
-//	                         ├─► /api/session: sign in, who is signed in, sign out
+//	                         ├─► /api/session: sign in, the signed-in subject, sign out
 //	                         └─► /api/<service>/...: cookie ─► token ─► pipe ─► the service's server
 //
 // The package has no rule of its own about orders or accounts. A request reaches the service by

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// History is the last ten minutes of the figures of the page Overview, so that a page that is opened
-// now shows what went before. One goroutine samples; any goroutine reads.
+// History is the last ten minutes of the figures of the page Overview, so that a page that is
+// opened now shows what went before. One goroutine samples; any goroutine reads.
 
 const (
 	sampleEvery = 5 * time.Second

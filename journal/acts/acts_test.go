@@ -103,7 +103,10 @@ func control(t matcher.CommandType, edit func(c *matcher.Command)) matcher.Comma
 }
 
 func policy(version int64, kill matcher.Side) matcher.Command {
-	return control(matcher.PolicyControl, func(c *matcher.Command) { c.PriceTicks, c.Side = version, kill })
+	return control(matcher.PolicyControl, func(c *matcher.Command) {
+		c.PriceTicks, c.Side = version,
+			kill
+	})
 }
 
 func tick(px int64) matcher.Command {
@@ -147,7 +150,8 @@ func TestActsAreReadWithTheirNotes(t *testing.T) {
 	want := []string{
 		`{"kind":"kill-switch","sequence":1,` + time + `,"subject":null,"address":null,"reason":null,` +
 			`"object":{"policy":"risk"},"old":null,"new":{"policyVersion":1,"killSwitch":true}}`,
-		`"subject":"alice","address":"10.0.0.1","reason":"` + long + `","object":{"policy":"risk"},"old":true,"new":false}`,
+		`"subject":"alice","address":"10.0.0.1","reason":"` + long +
+			`","object":{"policy":"risk"},"old":true,"new":false}`,
 		`"object":{"security":"AAA"},"old":null,"new":6}`,
 		`"object":{"security":"AAA"},"old":5,"new":7}`,
 		`"object":{"accountId":9,"tradeId":"trd-1"},"old":null,"new":null}`,
@@ -186,7 +190,8 @@ func TestANoteIsBelievedOnlyWithItsOwnCommands(t *testing.T) {
 	h.noted(note.Note{Kind: note.KillSwitch, Subject: "mallory"}, 0, policy(2, 1))
 	h.noted(note.Note{Kind: note.KillSwitch, Subject: "bob"}, 1, policy(3, 1))
 	got := read(t, New(h, ticker), Query{Limit: 10})
-	if strings.Contains(got, "mallory") || strings.Count(got, "\n") != 1 || !strings.Contains(got, "bob") {
+	if strings.Contains(got, "mallory") || strings.Count(got, "\n") != 1 ||
+		!strings.Contains(got, "bob") {
 		t.Errorf("%s", got)
 	}
 }

@@ -52,8 +52,8 @@ type line struct {
 	New      json.RawMessage `json:"new"`
 }
 
-// AppendJSON appends the record as a line: an object with the members kind, sequence, time, subject,
-// address, reason, object, old and new, and a newline. What is not known is null.
+// AppendJSON appends the record as a line: an object with the members kind, sequence, time,
+// subject, address, reason, object, old and new, and a newline. What is not known is null.
 func (r *Record) AppendJSON(b []byte) []byte {
 	text := note.Value(line{
 		Kind: r.Kind, Sequence: r.Sequence,

@@ -76,8 +76,8 @@ func open(t *testing.T, j *journal.Journal, o Options) *History {
 	return h
 }
 
-// checking lets one check at a time walk an engine's ladders, which note where they have looked. The
-// readers of a moment use its views.
+// checking lets one check at a time walk an engine's ladders, which note where they have looked.
+// The readers of a moment use its views.
 var checking sync.Mutex
 
 // check looks at one moment.

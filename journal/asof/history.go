@@ -317,10 +317,21 @@ func (h *History) advance(ctx context.Context, p *place, inputSeq uint64) (fresh
 // Shadow returns a shadow of the caller's own, with views, that stands at inputSeq and does not
 // count among the warm ones. The caller closes it, and bounds how many there are.
 func (h *History) Shadow(ctx context.Context, inputSeq uint64) (*journal.Shadow, error) {
+	return h.shadow(ctx, inputSeq, h.rebuild)
+}
+
+// Bare is Shadow without views: for a caller that reads the events and client order ids behind
+// inputSeq.
+func (h *History) Bare(ctx context.Context, inputSeq uint64) (*journal.Shadow, error) {
+	return h.shadow(ctx, inputSeq, journal.Rebuild{Engine: h.rebuild.Engine})
+}
+
+func (h *History) shadow(ctx context.Context, inputSeq uint64,
+	rebuild journal.Rebuild) (*journal.Shadow, error) {
 	if head := h.Head(); inputSeq > head {
 		return nil, &BeyondError{inputSeq, head}
 	}
-	sh, err := journal.OpenShadow(h.j, h.rebuild, inputSeq, h.keep)
+	sh, err := journal.OpenShadow(h.j, rebuild, inputSeq, h.keep)
 	if err != nil {
 		return nil, err
 	}

@@ -64,11 +64,15 @@ func TestBookedContractsAreRendered(t *testing.T) {
 		want string
 	}{
 		{"swap", swap, matcher.EventContract, 0,
-			`{"kind":"trade-booked","sequence":42,"orderId":"SW-42","tradeId":null,"accountId":7,"security":null,` +
-				`"side":"Sell","quantity":25000000,"price":0.04125,"timestampMillis":1700000000123,"riskReason":null}`},
+			`{"kind":"trade-booked","sequence":42,"orderId":"SW-42","tradeId":null,"accountId":7,` +
+				`"security":null,` +
+				`"side":"Sell","quantity":25000000,"price":0.04125,"timestampMillis":1700000000123,` +
+				`"riskReason":null}`},
 		{"swaption", swaption, matcher.EventContract, 0,
-			`{"kind":"trade-booked","sequence":42,"orderId":"SWPT-42","tradeId":null,"accountId":7,"security":null,` +
-				`"side":"Buy","quantity":25000000,"price":-0.0005,"timestampMillis":1700000000123,"riskReason":null}`},
+			`{"kind":"trade-booked","sequence":42,"orderId":"SWPT-42","tradeId":null,"accountId":7,` +
+				`"security":null,` +
+				`"side":"Buy","quantity":25000000,"price":-0.0005,"timestampMillis":1700000000123,` +
+				`"riskReason":null}`},
 		{"refused", swap, matcher.EventRejected, matcher.CreditLimit,
 			`{"kind":"reject","sequence":42,"orderId":null,"tradeId":null,"accountId":7,"security":null,` +
 				`"side":"Sell","quantity":25000000,"price":0.04125,"timestampMillis":1700000000123,` +

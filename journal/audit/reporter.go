@@ -156,7 +156,8 @@ func newPress(chunk func(records []byte, count int) error) *press {
 	return &press{sum: sha256.New(), chunk: chunk, page: make([]byte, 0, ChunkBytes)}
 }
 
-// Printer prints the report of events that its caller has, without a journal. One goroutine uses it.
+// Printer prints the report of events that its caller has, without a journal. One goroutine uses
+// it.
 type Printer struct{ p *press }
 
 // NewPrinter returns a Printer. names is an engine that stands before the first event, and chunk as

@@ -19,9 +19,9 @@
 //   - Write never changes a directory that holds a backup, or anything else that is not its own.
 //   - Each part names the commit that it goes on from, with the chain over everything before it. A
 //     part of another journal, or of another place, is refused and named.
-//   - Restore verifies every byte that it uses, and works in an empty directory only. What a restore
-//     that was cut short has left carries a mark: no server starts on it, and the next Restore
-//     begins again.
+//   - Restore verifies every byte that it uses, and works in an empty directory only. What a
+//     restore that was cut short has left carries a mark: no server starts on it, and the next
+//     Restore begins again.
 //
 // The package does not know of HTTP or SQL: a Source gives it streams. One goroutine calls each
 // function; a lock in the directory keeps other processes out. FORMAT.md has the bytes, section 8.

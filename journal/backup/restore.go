@@ -117,8 +117,9 @@ type RestoreOptions struct {
 // Restore makes a data directory from a chain of backups: the journal, and what the first start
 // needs to make everything else again.
 //
-//   - Errors: ErrNotEmpty, journal.ErrLocked: nothing in data is changed. What Chain says. ErrDamaged
-//     and journal.ErrTransfer: a file is not what was written; data then holds the mark only.
+//   - Errors: ErrNotEmpty, journal.ErrLocked: nothing in data is changed. What Chain says.
+//     ErrDamaged and journal.ErrTransfer: a file is not what was written; data then holds the mark
+//     only.
 func Restore(data string, chain []*Manifest, o RestoreOptions) (got Origin, err error) {
 	last := chain[len(chain)-1]
 	if o.To > last.To.InputSequence {

@@ -2,12 +2,15 @@ package evidence
 
 import (
 	"bytes"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
+
+	"golang.org/x/mod/sumdb/tlog"
 
 	"posttrade/journal/evidence/verify"
 )
@@ -201,4 +204,27 @@ func Tile(dir, path string) (data []byte, full bool, err error) {
 	}
 	data, err = folder{dir: dir}.tile(level, n, w)
 	return data, w == verify.TileHashes, err
+}
+
+// RootUpTo returns the root of the tree over the full leaves up to a command, in hex, as the files
+// of a log in dir have it: "" when there is no log, or its newest head does not reach as far.
+func RootUpTo(dir string, inputSeq uint64) (string, error) {
+	note, err := ReadHead(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	head, err := ParseNote(note)
+	size := 1 + inputSeq/verify.LeafCommands
+	if err != nil || head.Size < size {
+		return "", err
+	}
+	tree := tlog.Tree{N: int64(head.Size), Hash: tlog.Hash(head.Root)}
+	root, err := tlog.TreeHash(int64(size), tlog.TileHashReader(tree, tileReader{folder{dir: dir}}))
+	if err != nil {
+		return "", fmt.Errorf("evidence: root of %d leaves: %w", size, err)
+	}
+	return hex.EncodeToString(root[:]), nil
 }

@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"strconv"
 	"strings"
 
 	"posttrade/journal"
+	"posttrade/journal/asof"
 	"posttrade/matcher"
 )
 
@@ -120,77 +120,27 @@ func placeOf(c *matcher.Command) Place {
 	return at
 }
 
-// findOrder looks for the command that made an order: there is no index, so the shadow engine goes
-// to the last command of which it is known that the order did not exist.
+// findOrder looks for the command that made an order.
 func (p *Prover) findOrder(ctx context.Context, number uint64) (at Place, err error) {
 	leave, err := p.enter()
 	if err != nil {
 		return at, err
 	}
 	defer leave()
-	found := errors.New("found")
+	var inputSeq uint64
 	err = journal.Politely(journal.Background, func() (err error) {
-		sh, err := p.beforeOrder(number)
-		if err != nil {
-			return err
-		}
-		defer func() { err = errors.Join(err, sh.Close()) }()
-		head, _ := p.j.Head()
-		return sh.Follow(ctx, head, func(events []matcher.Event) error {
-			for i := range events {
-				ev := &events[i]
-				if ev.Flags&matcher.EventFirst == 0 || ev.Cmd().TemplateID != matcher.TemplateCommand ||
-					ev.Cmd().Type != matcher.OrderNew || ev.Order() != number ||
-					ev.Reason == matcher.Duplicate {
-					continue
-				}
-				at = placeOf(ev.Cmd())
-				at.ID = fmt.Sprintf("ord-%d", number)
-				return found
-			}
-			return nil
-		})
+		inputSeq, err = p.past.OrderCommand(ctx, number)
+		return err
 	})
 	switch {
-	case errors.Is(err, found):
-		return at, nil
-	case err == nil:
-		err = fmt.Errorf("evidence: ord-%d: %w", number, ErrUnknown)
+	case errors.Is(err, asof.ErrNoOrder):
+		return at, fmt.Errorf("evidence: ord-%d: %w", number, ErrUnknown)
+	case errors.Is(err, asof.ErrBusy):
+		return at, fmt.Errorf("evidence: %w: %w", ErrBusy, err)
+	case err != nil:
+		return at, err
 	}
+	at, err = p.command(ctx, inputSeq)
+	at.ID = fmt.Sprintf("ord-%d", number)
 	return at, err
-}
-
-// numbered is what findOrder needs of an engine besides its events.
-type numbered interface{ NextOrder() uint64 }
-
-// beforeOrder is a shadow at the newest snapshot at which the order did not exist.
-func (p *Prover) beforeOrder(number uint64) (*journal.Shadow, error) {
-	list, err := p.j.Snapshots()
-	if err != nil {
-		return nil, fmt.Errorf("evidence: %w", err)
-	}
-	for i := 0; i <= len(list); i++ {
-		before := uint64(0)
-		if i < len(list) {
-			before = list[i].InputSeq
-		}
-		early := true
-		sh, err := journal.NewShadow(p.j, func(state io.Reader) (journal.Engine, error) {
-			e, err := p.engine(state)
-			if n, ok := e.(numbered); ok && err == nil {
-				early = n.NextOrder() <= number
-			}
-			return e, err
-		}, before)
-		if err != nil {
-			return nil, fmt.Errorf("evidence: %w", err)
-		}
-		if early {
-			return sh, nil
-		}
-		if err := sh.Close(); err != nil {
-			return nil, err
-		}
-	}
-	return nil, ErrUnknown // not reached: at genesis there is no order
 }

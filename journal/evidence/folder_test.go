@@ -2,10 +2,13 @@ package evidence
 
 import (
 	"bytes"
+	"encoding/base64"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -129,5 +132,33 @@ func TestTwoHistoriesOfOneKeyAreFound(t *testing.T) {
 	wantBlame(t, "the heads", err, verify.BlameLog)
 	if !bytes.Contains([]byte(fmt.Sprint(err)), []byte("rewritten")) {
 		t.Error(err)
+	}
+}
+
+// TestRootUpToACommand: what an archive keeps of the tree is the root over the leaves before it.
+func TestRootUpToACommand(t *testing.T) {
+	v := newVenue(t, 16)
+	v.trade(1500)
+	if root, err := RootUpTo(v.logDir(), 1); root != "" || err != nil {
+		t.Errorf("without a log: %q, %v", root, err)
+	}
+	l := v.log()
+	v.keep(l)
+	head, _ := v.j.Head()
+	for _, seq := range []uint64{1, 255, 256, 511, 700, head} {
+		said, err := l.Say(1 + seq/verify.LeafCommands)
+		must(t, err)
+		want, err := base64.StdEncoding.DecodeString(said.Root)
+		must(t, err)
+		if got, err := RootUpTo(v.logDir(), seq); err != nil || got != hex.EncodeToString(want) {
+			t.Errorf("up to %d: %s, %v; want %x", seq, got, err, want)
+		}
+	}
+	if root, err := RootUpTo(v.logDir(), head+verify.LeafCommands); root != "" || err != nil {
+		t.Errorf("beyond the newest head: %q, %v", root, err)
+	}
+	must(t, os.Truncate(l.dir.path(verify.TilePath(0, 0, int(l.State().Size))), 32))
+	if root, err := RootUpTo(v.logDir(), 700); err == nil {
+		t.Errorf("a cut tile gives %s", root)
 	}
 }

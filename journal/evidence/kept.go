@@ -43,12 +43,12 @@ func openKept(dir folder) (*kept, error) {
 	return k, nil
 }
 
-// tailBytes is how far from its end the file is read for its newest note: a start must not take longer
-// for every year that the log is kept.
+// tailBytes is how far from its end the file is read for its newest note: a start must not take
+// longer for every year that the log is kept.
 const tailBytes = 1 << 16
 
-// toTail goes on with the first note in the last part of the file, if the file is longer than that. A
-// note follows an empty line behind a signature.
+// toTail goes on with the first note in the last part of the file, if the file is longer than that.
+// A note follows an empty line behind a signature.
 func (k *kept) toTail() error {
 	if k.f == nil {
 		return nil

@@ -58,7 +58,8 @@ type Log struct {
 	candidates chan candidate              // to the witnesses; nil: there are none
 	edge       atomic.Pointer[verify.Tree] // the tree as it is; writer: Run
 	publishing sync.Mutex                  // held while a head is kept and shown
-	patient    bool                        // the next head is the last one: the witnesses are waited for
+	// the next head is the last one: the witnesses are waited for
+	patient bool
 }
 
 // State is how far a log has come.
@@ -287,7 +288,7 @@ func (l *Log) live(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, f.close()) }()
-	l.change(func(s *State) { s.Failed, s.Checked = nil, s.Checked || whole })
+	l.change(func(s *State) { s.Failed = nil })
 	if !whole && !l.State().Checked {
 		checking, cancel := context.WithCancel(ctx)
 		var ended sync.WaitGroup
@@ -298,8 +299,12 @@ func (l *Log) live(ctx context.Context) (err error) {
 	tick := time.NewTicker(l.o.Interval)
 	defer tick.Stop()
 	for ctx.Err() == nil {
-		if err := l.step(ctx, f); err != nil && ctx.Err() == nil {
+		err := l.step(ctx, f)
+		if err != nil && ctx.Err() == nil {
 			return err
+		}
+		if err == nil && whole { // the step has compared everything
+			l.change(func(s *State) { s.Checked = true })
 		}
 		select {
 		case <-ctx.Done():

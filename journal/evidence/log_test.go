@@ -264,8 +264,8 @@ func TestAShorterJournalStopsTheLog(t *testing.T) {
 	}
 }
 
-// TestTheNewestHeadIsFoundAtTheEnd: in a file of heads that is longer than what a start reads, with a
-// part of a note behind the last one.
+// TestTheNewestHeadIsFoundAtTheEnd: in a file of heads that is longer than what a start reads, with
+// a part of a note behind the last one.
 func TestTheNewestHeadIsFoundAtTheEnd(t *testing.T) {
 	v := newVenue(t, 15)
 	v.trade(700)

@@ -6,12 +6,12 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 
 	"golang.org/x/mod/sumdb/tlog"
 
 	"posttrade/journal"
+	"posttrade/journal/asof"
 	"posttrade/journal/evidence/verify"
 	"posttrade/matcher"
 )
@@ -32,15 +32,16 @@ const DefaultMaxProofs = 2
 // Prover makes proofs from a journal and the files of its log. Any goroutine may use it.
 type Prover struct {
 	j      *journal.Journal
+	past   *asof.History
 	dir    folder
-	engine func(state io.Reader) (journal.Engine, error)
 	key    verify.Key
 	places chan struct{}
 }
 
-// NewProver returns a Prover. engine is that of Options.
-func NewProver(j *journal.Journal, dir string,
-	engine func(state io.Reader) (journal.Engine, error)) (*Prover, error) {
+// NewProver returns a Prover of the log in dir. It goes to a record from the nearest checkpoint of
+// the history, so the age of the record does not matter.
+func NewProver(past *asof.History, dir string) (*Prover, error) {
+	j := past.Journal()
 	text, created := j.Genesis()
 	if !created {
 		return nil, errors.New("evidence: the journal has no genesis")
@@ -50,7 +51,7 @@ func NewProver(j *journal.Journal, dir string,
 		return nil, err
 	}
 	key, err := SaltKey(g, j.Seed())
-	return &Prover{j: j, dir: folder{dir: dir}, engine: engine, key: key,
+	return &Prover{j: j, past: past, dir: folder{dir: dir}, key: key,
 		places: make(chan struct{}, DefaultMaxProofs)}, err
 }
 
@@ -110,14 +111,11 @@ func (p *Prover) Prove(ctx context.Context, at Place,
 func (p *Prover) replay(ctx context.Context, at Place,
 	head *verify.Checkpoint) (proof *verify.Proof, err error) {
 	first, count := verify.LeafRange(verify.LeafOf(at.InputSeq))
-	sh, err := journal.NewShadow(p.j, p.engine, first-1)
+	sh, err := p.past.Bare(ctx, first-1)
 	if err != nil {
 		return nil, fmt.Errorf("evidence: %w", err)
 	}
 	defer func() { err = errors.Join(err, sh.Close()) }()
-	if err := sh.Follow(ctx, first-1, nil); err != nil {
-		return nil, err
-	}
 	s := search{at: at, leaf: Builder{Key: p.key}}
 	s.leaf.StartAt(first - 1)
 	s.leaf.Full = func(data []byte) error {

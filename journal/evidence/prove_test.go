@@ -3,9 +3,11 @@ package evidence
 import (
 	"bytes"
 	"context"
+	"errors"
 	"testing"
 
 	"posttrade/journal"
+	"posttrade/journal/asof"
 	"posttrade/journal/evidence/verify"
 	"posttrade/matcher"
 )
@@ -145,5 +147,38 @@ func TestAProofWithoutItsCheckIsJudgedByItsHashes(t *testing.T) {
 			_, err := keys.Check(p)
 			wantBlame(t, name, err, verify.BlameProof)
 		}
+	}
+}
+
+// TestProofsFromCheckpoints: a proof is the same from a checkpoint of the history, which it is made
+// from when no snapshot is near, as from the first command on.
+func TestProofsFromCheckpoints(t *testing.T) {
+	v := newVenue(t, 15)
+	v.trade(1500)
+	v.keep(v.log())
+	note, err := ReadHead(v.logDir())
+	must(t, err)
+	past, err := asof.New(v.j, asof.Options{Dir: t.TempDir(), Interval: 300})
+	must(t, err)
+	defer func() { must(t, past.Close()) }()
+	must(t, past.Checkpoint(t.Context()))
+	if n, _ := past.Checkpoints(); n < 4 {
+		t.Fatalf("%d checkpoints", n)
+	}
+	near, err := NewProver(past, v.logDir())
+	must(t, err)
+	for _, w := range []Wanted{{InputSeq: 1}, {InputSeq: 300}, {InputSeq: 301}, {InputSeq: 1400},
+		{TradeSeq: 3}, {Order: 1}, {Order: uint64(v.orders)}} {
+		at, err := near.Find(t.Context(), w)
+		must(t, err)
+		proof, err := near.Prove(t.Context(), at, note)
+		must(t, err)
+		if got, want := proof.Append(nil), v.proofOf(w); !bytes.Equal(got, want) {
+			t.Errorf("%+v:\n%s\n%s", w, got, want)
+		}
+	}
+	if _, err := near.Find(t.Context(), Wanted{Order: uint64(v.orders) + 1}); !errors.Is(err,
+		ErrUnknown) {
+		t.Errorf("an order that was never made: %v", err)
 	}
 }

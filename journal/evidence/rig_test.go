@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"posttrade/journal"
+	"posttrade/journal/asof"
 	"posttrade/matcher"
 )
 
@@ -227,7 +228,10 @@ func (v *venue) keepUntil(l *Log, done func(State) bool) {
 
 func (v *venue) prover() *Prover {
 	v.t.Helper()
-	p, err := NewProver(v.j, v.logDir(), v.rebuild)
+	past, err := asof.New(v.j, asof.Options{})
+	must(v.t, err)
+	v.t.Cleanup(func() { must(v.t, past.Close()) })
+	p, err := NewProver(past, v.logDir())
 	must(v.t, err)
 	return p
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"posttrade/journal/asof"
 	"posttrade/journal/evidence/verify"
 )
 
@@ -14,9 +15,9 @@ type Source struct {
 	keys verify.Keys
 }
 
-// Source returns what readers of the log need.
-func (l *Log) Source() (*Source, error) {
-	p, err := NewProver(l.j, l.o.Dir, l.o.Engine)
+// Source returns what readers of the log need. past is the history of its journal.
+func (l *Log) Source(past *asof.History) (*Source, error) {
+	p, err := NewProver(past, l.o.Dir)
 	if err != nil {
 		return nil, err
 	}

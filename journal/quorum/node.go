@@ -28,10 +28,13 @@ var (
 	ErrClosed = errors.New("quorum closed")
 	// ErrBehind: the member's journal ends before what its consensus state counts on.
 	ErrBehind = errors.New(
-		"the journal ends before the member's consensus state begins; empty its data directory and let it join again")
+		"the journal ends before the member's consensus state begins; empty its data directory and let " +
+			"it join again")
 	// ErrForeign: the member has a journal, and no consensus state that it came from.
 	ErrForeign = errors.New(
-		"a journal without consensus state is not this cluster's; empty the data directory to join as a new disk, or have the cluster adopt it")
+		"a journal without consensus state is not this cluster's; empty the data directory to " +
+			"join as a " +
+			"new disk, or have the cluster adopt it")
 )
 
 // DefaultHeartbeat is the silence after which a member doubts its leader.

@@ -82,7 +82,8 @@ func (n *Node) spare(q question) error {
 			return err
 		}
 	}
-	n.o.Logger.Warn("cluster: a member's journal is damaged, and it is done without until it has another",
+	n.o.Logger.Warn("cluster: a member's journal is damaged, and it is done without until it "+
+		"has another",
 		"member", q.Member, "server", q.Server)
 	return n.raft.DemoteVoter(id, 0, changeTimeout).Error()
 }

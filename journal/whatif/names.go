@@ -6,8 +6,9 @@ import "posttrade/matcher"
 // in another order. Orders from before the range have the same number in both. One goroutine uses
 // it.
 type names struct {
-	start   uint64            // the first number of the range
-	there   []uint64          // by a number of the history, less start: the supposed engine's; 0 none yet
+	start uint64 // the first number of the range
+	// by a number of the history, less start: the supposed engine's; 0 none yet
+	there   []uint64
 	here    []uint64          // the other way; 0: the history has no such order
 	waiting map[uint64]uint64 // by sequence: numbers that the history has given
 	last    uint64            // of them

@@ -19,8 +19,8 @@ type Result struct {
 }
 
 // Profit is an account's profit and loss over the range: what it received less what it paid, and
-// what its positions are worth at the last prices, less what they were worth at the beginning. Money
-// is x 1e6.
+// what its positions are worth at the last prices, less what they were worth at the beginning.
+// Money is x 1e6.
 type Profit struct {
 	AccountID     uint32
 	Before, After *big.Int

@@ -161,7 +161,8 @@ func TestObservedIsWhatTheAuditSays(t *testing.T) {
 	state := &audited{orders: map[string]*auditedOrder{}, cash: map[uint32]int64{},
 		held: map[string]int64{}, last: map[string]int64{}, at: map[string]int64{}}
 	var lines []line
-	if _, err := audit.New(b.Journal, asof.Rebuild(testGenesis()).Engine, audit.Options{}).Write(t.Context(),
+	if _, err := audit.New(b.Journal, asof.Rebuild(testGenesis()).Engine,
+		audit.Options{}).Write(t.Context(),
 		1, b.Engine.AppliedSeq(), func(records []byte, _ int) error {
 			for text := range bytes.Lines(records) {
 				var l line
@@ -310,7 +311,8 @@ func TestWhatEndedAnOrder(t *testing.T) {
 		4: `ord-4 (Buy 15 AAA at 101 for account 3) was accepted; 15 of it executed in 2 fills.`,
 		5: `ord-5 (Buy 30 AAA at 101 for account 2) was accepted and rested at the front of its queue;` +
 			` 5 of it executed in 1 fill; it was cancelled: its owner cancelled it.`,
-		6: `ord-6 (Buy 4 AAA at 92 for account 3) was accepted; it was cancelled: what could not execute` +
+		6: `ord-6 (Buy 4 AAA at 92 for account 3) was accepted; it was cancelled: what could ` +
+			`not execute` +
 			` at once does not rest.`,
 		7: `ord-7 (Buy 4 AAA at 95 for account 3) was accepted and rested at the front of its queue;` +
 			` it was cancelled: AAA was restricted.`,

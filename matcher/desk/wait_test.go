@@ -34,13 +34,13 @@ func TestOnlyWhoWaitsGetsAToken(t *testing.T) {
 				}
 				tt.end(r)
 				if n := len(polls.wake); !polls.Ready() || n != 0 {
-					t.Errorf("ready: %v, and %d tokens for who only looks", polls.Ready(), n)
+					t.Errorf("ready: %v, and %d tokens for a caller that only looks", polls.Ready(), n)
 				}
 				if err := polls.Wait(0); err != tt.want {
-					t.Errorf("who looked: %v, want %v", err, tt.want)
+					t.Errorf("the caller that looked: %v, want %v", err, tt.want)
 				}
 				if err := <-got; err != tt.want {
-					t.Errorf("who waited: %v, want %v", err, tt.want)
+					t.Errorf("the caller that waited: %v, want %v", err, tt.want)
 				}
 				if err := waits.Wait(0); err != tt.want {
 					t.Errorf("and again: %v, want %v", err, tt.want)

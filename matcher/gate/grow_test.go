@@ -58,7 +58,8 @@ func TestGrowKeepsTheImage(t *testing.T) {
 	stop.Store(true)
 	readers.Wait()
 	got := g.Snapshot()
-	if !reflect.DeepEqual(got.Accounts, want.Accounts) || !slices.Equal(got.Securities, want.Securities) ||
+	if !reflect.DeepEqual(got.Accounts, want.Accounts) ||
+		!slices.Equal(got.Securities, want.Securities) ||
 		g.Missed() != 0 {
 		t.Errorf("got %+v, %d missed\nwant %+v", got, g.Missed(), want)
 	}

@@ -90,8 +90,8 @@ type bench struct {
 	given  [sha256.Size]byte
 }
 
-// NewVerifier returns a Verifier of tokens signed with secret, or with a former one. With an issuer other than "" tokens
-// must name it. now is the clock, nil for the system's.
+// NewVerifier returns a Verifier of tokens signed with secret, or with a former one. With an issuer
+// other than "" tokens must name it. now is the clock, nil for the system's.
 func NewVerifier(secret []byte, issuer string, leeway time.Duration,
 	now func() time.Time, former ...[]byte) (*Verifier, error) {
 	if leeway < 0 || leeway > MaxLeeway {

@@ -171,7 +171,8 @@ func TestSnapshotShape(t *testing.T) {
 		g.SetSecurity(2, "AAPL", true, true, 4), g.SetRestricted(2, true, 9),
 		g.SetSource(AccountSource, Ready, 1, 6, 6, ""),
 		g.HoldAccount(7), g.HoldSecurity(2, false, true),
-		g.SetOwnLimits(matcher.OwnLimits{AccountID: 22, Own: 1<<matcher.LimitCredit | 1<<matcher.LimitCollar,
+		g.SetOwnLimits(matcher.OwnLimits{AccountID: 22,
+			Own:    1<<matcher.LimitCredit | 1<<matcher.LimitCollar,
 			Values: matcher.RiskLimits{matcher.LimitCredit: 2_500_000}}))
 	g.SetRiskLimits(matcher.RiskLimits{1, 2_000_000, 3, 4_000_001, 5_000_000, 6, 7})
 	if err != nil {
@@ -187,13 +188,19 @@ func TestSnapshotShape(t *testing.T) {
 	got, err := json.Marshal(g.Snapshot())
 	want := `{"ready":false,"killSwitch":true,"policyVersion":11,"limits":{` +
 		`"maxOrderQuantity":1,"maxOrderNotional":2,"maxPositionQuantity":3,` +
-		`"maxConcentrationNotional":4.000001,"creditLimit":5,"priceMaxAgeMs":6,"priceCollarBps":7},"sources":[` +
-		`{"source":"account","state":"ready","epoch":1,"watermark":6,"highWatermark":6,"lastReason":""},` +
-		`{"source":"security","state":"bootstrapping","epoch":0,"watermark":0,"highWatermark":0,"lastReason":""}],` +
-		`"accounts":[{"id":7,"enabled":false,"version":6,"heldBy":"operator"},{"id":22,"enabled":true,"version":5,"heldBy":"source",` +
+		`"maxConcentrationNotional":4.000001,"creditLimit":5,"priceMaxAgeMs":6,"priceCollarBps":7},` +
+		`"sources":[` +
+		`{"source":"account","state":"ready","epoch":1,"watermark":6,"highWatermark":6,` +
+		`"lastReason":""},` +
+		`{"source":"security","state":"bootstrapping","epoch":0,"watermark":0,"highWatermark":0,` +
+		`"lastReason":""}],` +
+		`"accounts":[{"id":7,"enabled":false,"version":6,"heldBy":"operator"},{"id":22,"enabled":true,` +
+		`"version":5,"heldBy":"source",` +
 		`"limits":{"creditLimit":2.5,"priceCollarBps":0}}],` +
-		`"securities":[{"ticker":"AAPL","enabled":true,"halted":true,"restricted":true,"version":9,"heldBy":"operator"},` +
-		`{"ticker":"MSFT","enabled":true,"halted":false,"restricted":false,"version":3,"heldBy":"source"}]}`
+		`"securities":[{"ticker":"AAPL","enabled":true,"halted":true,"restricted":true,"version":9,` +
+		`"heldBy":"operator"},` +
+		`{"ticker":"MSFT","enabled":true,"halted":false,"restricted":false,"version":3,` +
+		`"heldBy":"source"}]}`
 	if err != nil || string(got) != want {
 		t.Errorf("got %s, %v\nwant %s", got, err, want)
 	}

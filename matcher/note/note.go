@@ -31,7 +31,8 @@ const (
 )
 
 // Kinds are all of them.
-var Kinds = []string{KillSwitch, Limits, Enable, Disable, Halt, Restrict, Price, ForceFill, Capacity,
+var Kinds = []string{KillSwitch, Limits, Enable, Disable, Halt, Restrict, Price, ForceFill,
+	Capacity,
 	Settlement, Repair, Epoch, MemberAdd, MemberGone, Revoke}
 
 // Bounds of a note.
@@ -98,8 +99,8 @@ func cut(text []byte) (pieces [][]byte) {
 // Len is the number of commands that the note takes.
 func (w Written) Len() int { return len(w.pieces) }
 
-// Put writes the note into the first Len places of a ticket. All places behind are commands that the
-// note is about: they are complete, the event times too, and stay as they are.
+// Put writes the note into the first Len places of a ticket. All places behind are commands that
+// the note is about: they are complete, the event times too, and stay as they are.
 func (w Written) Put(t *desk.Ticket, nowMillis int64) {
 	acts := t.Len() - w.Len()
 	binds := int64(0)

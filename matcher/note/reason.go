@@ -6,9 +6,9 @@ import (
 	"unicode/utf8"
 )
 
-// CheckReason returns a reason without surrounding blanks, or ErrReason. A reason is shown to people
-// in logs, tables and terminals. So it holds no control character, no line separator and no mark
-// that turns the direction of the text around it.
+// CheckReason returns a reason without surrounding blanks, or ErrReason. A reason is shown to
+// people in logs, tables and terminals. So it holds no control character, no line separator and no
+// mark that turns the direction of the text around it.
 func CheckReason(text string) (string, error) {
 	if !utf8.ValidString(text) {
 		return "", ErrReason

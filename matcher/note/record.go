@@ -14,7 +14,8 @@ import (
 // While the desk or the ring has no room it tries again, until ctx ends.
 //
 // Errors: ErrSize; those of the desk, test them by errors.Is; ctx's.
-func Record(ctx context.Context, d *desk.Desk, n *Note, now time.Time) (inputSeq uint64, err error) {
+func Record(ctx context.Context, d *desk.Desk, n *Note, now time.Time) (inputSeq uint64,
+	err error) {
 	return submit(ctx, d, n, nil, now)
 }
 

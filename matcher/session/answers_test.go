@@ -57,7 +57,7 @@ func TestRepeatedClientIDs(t *testing.T) {
 			got.InputSeq != first.InputSeq || got.Flags != wire.FlagDuplicate {
 			t.Errorf("after its cancel: %+v", got)
 		}
-		// Neither a replace nor a booking can carry the gate's verdict.
+		// A replace and a booking are repeated too.
 		resting := send(t, a, 11, order(), "")
 		replace := typed(matcher.OrderReplace, func(c *matcher.Command) {
 			c.AccountID, c.OrderRef, c.Qty, c.LimitPx = 1, resting.OrderRef, 9, 90_000_000
@@ -86,14 +86,14 @@ func TestRepeatedClientIDs(t *testing.T) {
 			t.Errorf("another one, not ready: %+v", got)
 		}
 		for i, cmd := range []*matcher.Command{&replace, &booked} {
-			if got := send(t, a, 13, *cmd, fmt.Sprintf("room-%d", i)); got.Code != wire.NotReady ||
-				got.InputSeq != 0 {
+			if got := send(t, a, 13, *cmd, fmt.Sprintf("room-%d", i)); got.Code != wire.Decided ||
+				got.InputSeq == 0 || got.Flags&wire.FlagDuplicate == 0 {
 				t.Errorf("%d, not ready: %+v", i, got)
 			}
 		}
 		m := r.server.Metrics()
-		if m.Duplicates != 5 || m.Accepted != 5 || m.Rejections[matcher.Invalid] != 1 ||
-			m.Answers[wire.Conflict] != 1 || m.Answers[wire.NotReady] != 3 {
+		if m.Duplicates != 7 || m.Accepted != 5 || m.Rejections[matcher.Invalid] != 1 ||
+			m.Answers[wire.Conflict] != 1 || m.Answers[wire.NotReady] != 1 {
 			t.Errorf("metrics %+v", m)
 		}
 	}
@@ -262,21 +262,23 @@ func TestRepeatedAnswerWaitsForWhatItShows(t *testing.T) {
 	r := newRig(t)
 	a, b := r.dial("", client.Options{}), r.dial("", client.Options{})
 	first := send(t, a, 1, order(), "first")
-	// Only the repeat becomes durable; the cancel after it is recorded but not durable.
-	r.hold()
-	cmd := order()
-	if err := b.Send(2, &cmd, "first"); err != nil {
-		t.Fatal(err)
-	}
-	b.Flush()
-	until(t, "repeat recorded", func() bool { return r.recorded.Load() == 2 })
+	r.hold() // the cancel is recorded but not durable
 	if err := a.Cancel(3, 1, first.OrderRef); err != nil {
 		t.Fatal(err)
 	}
 	a.Flush()
-	until(t, "cancel recorded", func() bool { return r.recorded.Load() == 3 })
-	r.allow(2)
-	until(t, "durable", func() bool { return r.durable.Load() == 2 })
+	until(t, "cancel recorded", func() bool { return r.recorded.Load() == 2 })
+	for i, id := range []string{"first", ""} { // a repeat, and a cancel that comes too late
+		cmd := order()
+		if i == 1 {
+			cmd = typed(matcher.OrderCancel,
+				func(c *matcher.Command) { c.AccountID, c.OrderRef = 1, first.OrderRef })
+		}
+		if err := b.Send(uint64(4+i), &cmd, id); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.Flush()
 	// Another answer of the same poller shows that it has had its turn.
 	if got := ask(t, a, a.Order(9, &client.NewOrder{}, "")); got.Code != wire.Malformed {
 		t.Fatalf("malformed: %+v", got)
@@ -285,9 +287,12 @@ func TestRepeatedAnswerWaitsForWhatItShows(t *testing.T) {
 		t.Fatalf("the held answer came: %+v", got)
 	}
 	r.letGo()
-	if got := next(t, b); got.Correlation != 2 || got.Status != matcher.StatusCanceled ||
+	if got := next(t, b); got.Correlation != 4 || got.Status != matcher.StatusCanceled ||
 		got.InputSeq != first.InputSeq {
 		t.Errorf("repeated: %+v", got)
+	}
+	if got := next(t, b); got.Correlation != 5 || got.Code != wire.Conflict || got.InputSeq != 0 {
+		t.Errorf("cancelled twice: %+v", got)
 	}
 	if got := next(t, a); got.Correlation != 3 || got.Status != matcher.StatusCanceled {
 		t.Errorf("cancelled: %+v", got)
@@ -459,40 +464,5 @@ func TestMoreFillsThanSlots(t *testing.T) {
 	}
 	if got := next(t, c); got.Correlation != 501 || got.Kind != wire.Answer {
 		t.Errorf("behind: %+v", got)
-	}
-}
-
-// A decision of another account under the same key as a client's id is not found. A decision of the
-// same account under that key has another id, and is a conflict.
-func TestForeignKeyMeetsNoSession(t *testing.T) {
-	r := newRig(t)
-	c := r.dial("", client.Options{})
-	forge := func(account uint32, id string) {
-		t.Helper()
-		ticket, err := r.o.Desk.Acquire(1)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer ticket.Release()
-		cmd := order()
-		cmd.AccountID, cmd.EventTimeMillis = account, testTime
-		cmd.PriceTicks = int64(r.o.Views.ClientKey().Of(1, []byte(id)))
-		*ticket.Command(0) = cmd
-		if err := ticket.Submit(); err != nil {
-			t.Fatal(err)
-		}
-		if err := ticket.Wait(0); err != nil {
-			t.Fatal(err)
-		}
-	}
-	forge(3, "mine")
-	got := send(t, c, 1, order(), "mine")
-	if got.Code != wire.Decided || got.Reason != matcher.Accepted ||
-		got.Flags&wire.FlagDuplicate != 0 || got.AccountID != 1 {
-		t.Errorf("behind another account's: %+v", got)
-	}
-	forge(1, "other")
-	if got := send(t, c, 2, order(), "other"); got.Code != wire.Conflict {
-		t.Errorf("behind another id of the same key: %+v", got)
 	}
 }

@@ -22,13 +22,15 @@
 //   - Data that the client only reads lies in a region of its own, sealed so that only the server
 //     can ever write it. Both regions are sealed against shrinking and growing before they are
 //     shared, so no access to them faults.
-//   - Every check of the HTTP interface is made here, in its order: form, order, account,
-//     readiness, gate. A client may send only ORDER_NEW, ORDER_CANCEL, ORDER_REPLACE, TRADE_NEW,
-//     SWAP_BOOK and SWAPTION_BOOK. A token is judged at hello and again in every second in which
-//     the session sends. An expired token ends the session unless it was renewed.
+//   - Form, order and account are checked here, in the order of the HTTP interface; package
+//     admission decides the rest for both. A client may send only ORDER_NEW, ORDER_CANCEL,
+//     ORDER_REPLACE, TRADE_NEW, SWAP_BOOK and SWAPTION_BOOK. A token is judged at hello and again
+//     in every second in which the session sends. An expired token ends the session unless it was
+//     renewed.
 //   - A Decided that a client can read is as durable as a 2xx. Every command that was taken has
 //     exactly one Answer. Answers to commands that were handed in come in the order of the
-//     commands. A command that was turned down is answered at once.
+//     commands. A command that was turned down is answered at once. So is one whose answer is in
+//     the views: a repeated client id, an order that has ended. It waits until that is durable.
 //   - A session has at most Options.Quota commands on their way, and no more than its event ring
 //     has room for answers. Further commands stay in its ring, which fills up: the client sees a
 //     full ring, and the engine is not affected. When a client does not read its answers, the
@@ -59,7 +61,7 @@
 // leaves no half command, and the server needs no state between looks. The price is one more cache
 // line to copy when there is no id.
 //
-// # Who calls what
+// # Callers
 //
 // main: Open, Run on a goroutine of its own, Close before it stops the matcher. The recorder:
 // Observe, for every event. The goroutine that calls desk.Durable, Refuse or Fail: Wake afterwards,

@@ -24,7 +24,11 @@ func TestFeeds(t *testing.T) {
 	next(t, trader) // its fill
 	ask(t, trader, trader.Cancel(3, 1, 1))
 	send(t, trader, 4, order(), "again")
+	// This one is answered from the first decision: nothing is sequenced.
 	send(t, trader, 5, order(), "again")
+	send(t, trader, 6, with(order(), func(c *matcher.Command) { // it would trade
+		c.Side, c.Flags = matcher.Sell, matcher.FlagPostOnly
+	}), "")
 
 	type line struct {
 		kind    matcher.EventKind

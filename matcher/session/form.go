@@ -1,11 +1,6 @@
 package session
 
-import (
-	"posttrade/blotter"
-	"posttrade/matcher"
-)
-
-const postOnly = blotter.PostOnly
+import "posttrade/matcher"
 
 // wellFormed is the strict decoder's judgement of a record. It is outside the hot files because the
 // decoder formats the text of a refusal. A refusal is rare, and only its client pays for it.

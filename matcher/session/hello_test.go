@@ -388,7 +388,7 @@ func TestCloseSaysGoodbye(t *testing.T) {
 		}
 	}
 	if _, err := client.Dial(context.Background(), r.o.Socket, "", client.Options{}); err == nil {
-		t.Error("somebody got in")
+		t.Error("a peer got in")
 	}
 }
 

@@ -6,86 +6,57 @@ import (
 	"unsafe"
 
 	"posttrade/matcher"
+	"posttrade/matcher/admission"
 	"posttrade/matcher/session/wire"
 )
 
-// judge turns a request, already copied out of shared memory, into the command that
-// is handed in, in the order of checks of the HTTP interface: its form, the order it
-// names, the account, readiness, the gate. Decided: hand it in. Refused: the gate's
-// reason is in OrderRef, and refusals are not sequenced.
-func (p *poller) judge(one *session, r *wire.Request) wire.Code {
-	c := &r.Command
+// judge turns request i, already copied out of shared memory, into a command for the admission
+// room: its form, the order that it names, the account. Decided: the room is asked next.
+func (p *poller) judge(one *session, i int) wire.Code {
+	r, q := &one.requests[i], &one.asks[i]
 	if !readable(r) {
 		return wire.Malformed
 	}
+	c := &r.Command
+	*q = admission.Request{Command: c, ClientID: r.ClientID[:clientIDLen(r)]}
 	c.Version = matcher.SchemaVersion // the client does not choose the rules that decide a command
+	c.EventTimeMillis = p.now
 	if c.Type == matcher.OrderCancel || c.Type == matcher.OrderReplace {
-		if code := p.locate(one, c); code != wire.Decided {
+		if code := p.locate(one, q); code != wire.Decided {
 			return code
 		}
 	} else if !one.may(c.AccountID) {
 		return wire.NotEntitled
 	}
-	c.EventTimeMillis = p.now
-	if c.Type == matcher.OrderCancel {
-		return wire.Decided // an owner can always cancel an order
-	}
-	c.PriceTicks = int64(p.server.o.Views.ClientKey().Of(c.AccountID, r.ClientID[:clientIDLen(r)]))
-	return p.screen(c)
+	p.server.o.Prepare(q)
+	return wire.Decided
 }
 
-// locate finds the order of a cancel or a replace and copies the order's own fields into the
-// command.
-func (p *poller) locate(one *session, c *matcher.Command) wire.Code {
-	row, ok := p.server.o.Views.Order(c.OrderRef)
-	if !ok {
+// locate finds the order of a cancel or a replace.
+func (p *poller) locate(one *session, q *admission.Request) wire.Code {
+	row, ok := p.server.o.Views.Order(q.Command.OrderRef)
+	switch {
+	case !ok:
 		return wire.NotFound
-	}
-	if !one.may(row.AccountID) {
+	case !one.may(row.AccountID):
 		return wire.NotEntitled
-	}
-	if row.AccountID != c.AccountID {
+	case row.AccountID != q.Command.AccountID:
 		return wire.NotFound
 	}
-	c.SecurityID, c.Side = row.SecurityID, row.Side
-	if c.Type == matcher.OrderReplace && row.TimeInForce == postOnly {
-		c.Flags = matcher.FlagPostOnly
-	}
+	q.About(&row)
 	return wire.Decided
 }
 
-// screen asks the gate. A command with a key that was decided before is handed in whatever the
-// gate's verdict is now. The engine answers with the first decision or, if it has forgotten the key
-// meanwhile, with the verdict that the command carries. A replace and a booking have no field for a
-// verdict: the engine judges them again, and they have to wait until the gate is ready.
-func (p *poller) screen(c *matcher.Command) wire.Code {
-	if !p.server.o.Gate.Ready() {
-		if _, known := p.known(c); known && c.Type != matcher.OrderReplace && !books(c) {
-			return p.verdict(c, matcher.ControlStateStale)
-		}
-		return wire.NotReady
-	}
-	if c.Type == matcher.OrderReplace {
-		return wire.Decided
-	}
-	reason := p.server.o.Gate.Screen(c)
-	if reason == matcher.Accepted || p.server.o.SequenceRefusals {
-		return p.verdict(c, reason)
-	}
-	if _, known := p.known(c); known {
-		return p.verdict(c, reason)
-	}
-	c.OrderRef = uint32(reason) // the terms of a booking that is not handed in are not needed any more
-	return wire.Refused
+// codes are the answer codes of the verdicts. Decided: the command is handed in.
+var codes = [...]wire.Code{
+	admission.Admitted: wire.Decided, admission.Repeated: shown, admission.Ended: shown,
+	admission.Differs: wire.Conflict, admission.NotReady: wire.NotReady,
+	admission.Failed: wire.Unavailable, admission.Full: wire.Unavailable,
+	admission.Held: wire.Unavailable, admission.Refused: wire.Refused,
 }
 
-// verdict stores the gate's reason in a command that has a field for it. The command is handed in.
-func (p *poller) verdict(c *matcher.Command, reason matcher.RiskReason) wire.Code {
-	if c.Type == matcher.OrderNew || c.Type == matcher.TradeNew {
-		c.OrderRef = uint32(reason)
-	}
-	return wire.Decided
-}
+// shown is the outcome of a command whose answer shows what the views have: see later.
+const shown = wire.Code(wire.Codes)
 
 // readable reports that a client may send this request: a command of a type for clients, strictly
 // formed, with 0 in every field that the server fills in.
@@ -147,9 +118,4 @@ func clientIDLen(r *wire.Request) int {
 		}
 	}
 	return len(r.ClientID)
-}
-
-// books reports that a command books an OTC contract.
-func books(c *matcher.Command) bool {
-	return c.Type == matcher.SwapBook || c.Type == matcher.SwaptionBook
 }

@@ -7,6 +7,7 @@ import (
 	"unsafe"
 
 	"posttrade/matcher"
+	"posttrade/matcher/admission"
 	"posttrade/matcher/session/client"
 	"posttrade/matcher/session/wire"
 )
@@ -282,17 +283,19 @@ func FuzzSlot(f *testing.F) {
 	r := newRig(f, enforced)
 	c := r.dial(r.token(false, 1, 3), client.Options{})
 	ask(f, c, c.Order(1, &client.NewOrder{Account: 1, Security: aaa, Qty: 5, LimitPx: 50_000_000}, ""))
-	p, one := &poller{server: r.server, now: testTime}, &session{server: r.server}
+	p, one := &poller{server: r.server, now: testTime}, &session{server: r.server,
+		requests: make([]wire.Request, 1), asks: make([]admission.Request, 1)}
 	claims, err := r.o.Verifier.Verify([]byte(r.token(false, 1, 3)))
 	if err != nil {
 		f.Fatal(err)
 	}
 	one.pass.Store(newPass(nil, claims))
 	f.Fuzz(func(t *testing.T, slot []byte) {
-		var req wire.Request
-		copy((*[wire.RequestBytes]byte)(unsafe.Pointer(&req))[:], slot)
-		was := req
-		code := p.judge(one, &req)
+		req := &one.requests[0]
+		*req = wire.Request{}
+		copy((*[wire.RequestBytes]byte)(unsafe.Pointer(req))[:], slot)
+		was := *req
+		code := p.judge(one, 0)
 		cmd := &req.Command
 		switch {
 		case int(code) >= wire.Codes:
@@ -318,4 +321,39 @@ func FuzzSlot(f *testing.F) {
 			t.Fatalf("type %d", cmd.Type)
 		}
 	})
+}
+
+// A decision of another account under the same key as a client's id is not found. A decision of the
+// same account under that key has another id, and is a conflict.
+func TestForeignKeyMeetsNoSession(t *testing.T) {
+	r := newRig(t)
+	c := r.dial("", client.Options{})
+	forge := func(account uint32, id string) {
+		t.Helper()
+		ticket, err := r.o.Desk.Acquire(1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer ticket.Release()
+		cmd := order()
+		cmd.AccountID, cmd.EventTimeMillis = account, testTime
+		cmd.PriceTicks = int64(r.o.Views.ClientKey().Of(1, []byte(id)))
+		*ticket.Command(0) = cmd
+		if err := ticket.Submit(); err != nil {
+			t.Fatal(err)
+		}
+		if err := ticket.Wait(0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	forge(3, "mine")
+	got := send(t, c, 1, order(), "mine")
+	if got.Code != wire.Decided || got.Reason != matcher.Accepted ||
+		got.Flags&wire.FlagDuplicate != 0 || got.AccountID != 1 {
+		t.Errorf("behind another account's: %+v", got)
+	}
+	forge(1, "other")
+	if got := send(t, c, 2, order(), "other"); got.Code != wire.Conflict {
+		t.Errorf("behind another id of the same key: %+v", got)
+	}
 }

@@ -41,7 +41,7 @@ func TestWakeAnswersForAPollerThatRests(t *testing.T) {
 	}{
 		{"it rests", true, false, true, ring.Taken, 1},
 		{"it works", false, false, true, ring.Kept, 0},
-		{"somebody else answers", true, true, true, ring.Lent, 0},
+		{"another stage answers", true, true, true, ring.Lent, 0},
 		{"too many", true, false, false, ring.Taken, 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

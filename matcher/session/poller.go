@@ -114,7 +114,7 @@ func (p *poller) wind() bool {
 		p.drained = now.Add(drainTime)
 	}
 	for _, one := range p.sessions {
-		if one.inFlight == 0 || !one.roomy() || now.After(p.drained) {
+		if one.inFlight+len(one.waiting) == 0 || !one.roomy() || now.After(p.drained) {
 			one.finish(wire.Shutdown)
 		}
 	}

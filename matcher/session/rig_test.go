@@ -13,6 +13,7 @@ import (
 
 	"posttrade/blotter"
 	"posttrade/matcher"
+	"posttrade/matcher/admission"
 	"posttrade/matcher/desk"
 	"posttrade/matcher/gate"
 	"posttrade/matcher/session/client"
@@ -134,16 +135,19 @@ func newRig(t testing.TB, change ...rigOptions) *rig {
 		t.Fatal(err)
 	}
 	r.o = Options{
-		Socket: filepath.Join(socketDir(t), "s"), Gate: r.gate, Desk: r.desk, Views: r.views,
-		Verifier: verifier,
-		Clock:    r.now.Load, Durable: r.durable.Load, Seen: r.stage.Applied, StorageFull: r.full.Load,
-		Failed: func() error {
-			if p := r.failure.Load(); p != nil {
-				return *p
-			}
-			return nil
+		Room: admission.Room{
+			Gate: r.gate, Views: r.views, StorageFull: r.full.Load,
+			Failed: func() error {
+				if p := r.failure.Load(); p != nil {
+					return *p
+				}
+				return nil
+			},
+			SequenceRefusals: true,
 		},
-		SequenceRefusals: true, Idle: ring.Adaptive, TapSlots: 1 << 12,
+		Socket: filepath.Join(socketDir(t), "s"), Desk: r.desk, Verifier: verifier,
+		Clock: r.now.Load, Durable: r.durable.Load, Seen: r.stage.Applied,
+		Idle: ring.Adaptive, TapSlots: 1 << 12,
 	}
 	for _, f := range change {
 		f(r)

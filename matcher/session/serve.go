@@ -3,8 +3,8 @@
 package session
 
 import (
-	"posttrade/blotter"
 	"posttrade/matcher"
+	"posttrade/matcher/admission"
 	"posttrade/matcher/desk"
 	"posttrade/matcher/session/wire"
 )
@@ -47,8 +47,11 @@ func (p *poller) serve(one *session) (worked bool, status wire.Status, over bool
 func (one *session) cramped() bool { return one.spare() < takeAtMost }
 
 // spare is how many more commands the known room allows. Each command on its way has a place for
-// its answer already. Fills have no reserved place; they wait.
-func (one *session) spare() int { return one.out.Room() - one.inFlight }
+// its answer already, and so has each answer that waits. Fills have no reserved place; they wait.
+func (one *session) spare() int { return one.out.Room() - one.owing() }
+
+// owing is the number of commands that have been taken and are not answered yet.
+func (one *session) owing() int { return one.inFlight + len(one.waiting) }
 
 // answerFew is how many answers a borrower writes for a poller that sleeps.
 const answerFew = 64
@@ -62,7 +65,7 @@ func (p *poller) answer() (left bool) {
 		if !one.answerable() {
 			continue
 		}
-		if few -= one.inFlight; few < 0 || one.cramped() && !one.out.Refresh() {
+		if few -= one.owing(); few < 0 || one.cramped() && !one.out.Refresh() {
 			return true
 		}
 		p.deliver(one)
@@ -74,13 +77,11 @@ func (p *poller) answer() (left bool) {
 
 // answerable reports that the oldest ticket has its answers and that there may be room for them.
 func (one *session) answerable() bool {
-	switch {
-	case one.tickets == 0:
-		return false
-	case one.holds && one.server.o.Durable() < one.heldUntil:
-		return false
+	if one.told() {
+		return one.roomy()
 	}
-	return one.flights[one.head].ticket.Ready() && one.roomy()
+	return one.tickets > 0 && one.server.reached(one.held.until) &&
+		one.flights[one.head].ticket.Ready() && one.roomy()
 }
 
 // takeable reports that there is a command to take and a place for it.
@@ -94,7 +95,8 @@ func (one *session) takeable() bool {
 
 // full reports that no command can be taken before another has its whole answer.
 func (one *session) full() bool {
-	return one.inFlight == len(one.flights) || one.filled >= 0 || !one.server.poll.admits(one)
+	return one.owing() >= len(one.flights) || len(one.waiting) == takeAtMost || one.filled >= 0 ||
+		!one.server.poll.admits(one)
 }
 
 // spacious reports that there is room for the answer to one more command, or that the client's
@@ -112,7 +114,8 @@ func (one *session) roomy() bool {
 // take copies commands out of the client's ring, gives their slots back, and decides for each
 // whether it is handed in. It reads shared memory only once.
 func (p *poller) take(one *session) bool {
-	n := min(takeAtMost, len(one.flights)-one.inFlight, one.spare(), p.commandsFor(one))
+	n := min(takeAtMost-len(one.waiting), len(one.flights)-one.owing(), one.spare(),
+		p.commandsFor(one))
 	if n <= 0 {
 		return false
 	}
@@ -129,14 +132,15 @@ func (p *poller) take(one *session) bool {
 	p.server.counts.commands.Add(uint64(n))
 	begun := p.server.nanos()
 
-	closed := p.server.unavailable()
+	for i := range n {
+		one.outcomes[i] = p.judge(one, i)
+	}
 	kept := 0
 	for i := range n {
-		code := closed
-		if code == wire.Decided {
-			code = p.judge(one, &one.requests[i])
+		if one.outcomes[i] == wire.Decided {
+			one.outcomes[i] = codes[p.server.o.Decide(&one.asks[i])]
 		}
-		if one.outcomes[i] = code; code == wire.Decided {
+		if one.outcomes[i] == wire.Decided {
 			kept++
 		}
 	}
@@ -145,23 +149,20 @@ func (p *poller) take(one *session) bool {
 	}
 	down := 0
 	for i := range n {
-		if one.outcomes[i] != wire.Decided {
-			p.turnDown(one, &one.requests[i], one.outcomes[i])
-			down++
+		switch one.outcomes[i] {
+		case wire.Decided:
+			continue
+		case shown:
+			p.show(one, &one.asks[i])
+		default:
+			p.turnDown(one, &one.requests[i], one.outcomes[i], one.asks[i].Reason)
 		}
+		down++
 	}
 	if down > 0 {
 		one.times.count(p.server.nanos()-begun, down)
 	}
 	return true
-}
-
-// unavailable is the reason why no command can be sequenced at all; Decided if there is none.
-func (s *Server) unavailable() wire.Code {
-	if s.o.Failed() != nil || s.o.StorageFull() {
-		return wire.Unavailable
-	}
-	return wire.Decided
 }
 
 // submit hands in the kept ones of n requests, in one ticket. When there is no room, it turns them
@@ -214,7 +215,8 @@ func codeOf(err error) wire.Code {
 }
 
 // turnDown answers a command that was not handed in.
-func (p *poller) turnDown(one *session, r *wire.Request, code wire.Code) {
+func (p *poller) turnDown(one *session, r *wire.Request, code wire.Code,
+	reason matcher.RiskReason) {
 	c := &r.Command
 	answer := wire.Record{
 		Kind: wire.Answer, Code: code, What: uint8(c.Type), Side: c.Side, Status: matcher.StatusRejected,
@@ -222,7 +224,7 @@ func (p *poller) turnDown(one *session, r *wire.Request, code wire.Code) {
 		SecurityID: c.SecurityID, Qty: c.Qty, Leaves: wire.Unstated,
 	}
 	if code == wire.Refused {
-		answer.Reason = matcher.RiskReason(c.OrderRef)
+		answer.Reason = reason
 	}
 	p.server.counts.answer(&answer)
 	one.out.Put(&answer)
@@ -232,6 +234,7 @@ func (p *poller) turnDown(one *session, r *wire.Request, code wire.Code) {
 // tickets whose answers are all written.
 func (p *poller) deliver(one *session) (worked bool) {
 	now := p.server.nanos()
+	worked = p.tellWaiting(one)
 	for one.tickets > 0 {
 		f := &one.flights[one.head]
 		if !f.ticket.Ready() {
@@ -286,34 +289,41 @@ func (p *poller) tell(one *session, t *desk.Ticket) bool {
 // tellAnswer writes the Answer of one command. Without an answer of the desk, the outcome is
 // unknown or the command was certainly not sequenced.
 func (p *poller) tellAnswer(one *session, t *desk.Ticket, a *desk.Answer) bool {
-	if one.holds {
-		if p.server.o.Durable() < one.heldUntil {
-			return false
-		}
-		one.holds = false
-		p.server.counts.answer(&one.held)
-		one.out.Put(&one.held)
-		return true
-	}
-	c := t.Command(one.next)
-	r := wire.Record{Kind: wire.Answer, What: uint8(c.Type), Correlation: one.numbers[one.first]}
-	switch {
-	case a == nil:
-		p.lost(&r, c, t)
-	case a.Duplicate():
-		p.repeat(&r, c, t.ClientID(one.next))
-	default:
-		p.fresh(&r, c, a)
-	}
-	if r.Flags&wire.FlagDuplicate != 0 || r.Code == wire.Conflict { // it shows the state of the views
-		if until := p.server.o.Seen(); p.server.o.Durable() < until {
-			one.held, one.holds, one.heldUntil = r, true, until
-			return false
+	l := &one.held
+	if l.until == 0 {
+		c := t.Command(one.next)
+		l.record = wire.Record{Kind: wire.Answer, What: uint8(c.Type),
+			Correlation: one.numbers[one.first]}
+		switch {
+		case a == nil:
+			p.lost(&l.record, c, t)
+		case !a.Refused():
+			p.fresh(&l.record, c, a)
+		default:
+			p.settle(l, &admission.Request{Command: c, ClientID: t.ClientID(one.next)}, a)
 		}
 	}
-	p.server.counts.answer(&r)
-	one.out.Put(&r)
+	if l.until != 0 && !p.server.reached(l.until) {
+		return false
+	}
+	p.tellLater(one, l)
+	l.until = 0
 	return true
+}
+
+// settle fills in the answer to a command that the engine refused.
+func (p *poller) settle(l *later, q *admission.Request, a *desk.Answer) {
+	switch p.server.o.Settle(q, a) {
+	case admission.Refused:
+		p.fresh(&l.record, q.Command, a)
+		return
+	case admission.Ended:
+		p.fresh(&l.record, q.Command, a)
+		l.record.Code = wire.Conflict
+	default:
+		p.repeat(&l.record, q)
+	}
+	l.until = p.server.o.Seen()
 }
 
 // fresh fills in the engine's decision.
@@ -337,26 +347,20 @@ func (p *poller) fresh(r *wire.Record, c *matcher.Command, a *desk.Answer) {
 	if r.Status == matcher.StatusNew {
 		r.Status = matcher.StatusRejected
 	}
-	if c.Type == matcher.OrderCancel ||
-		c.Type == matcher.OrderReplace && a.Reason == matcher.Invalid && !p.open(c.OrderRef) {
-		r.Code = wire.Conflict // the order ended before the command was applied
-	}
 }
 
-// open reports that an order is on the book, according to the views.
-func (p *poller) open(ref uint32) bool {
-	row, ok := p.server.o.Views.Order(ref)
-	return ok && row.Open()
-}
-
-// repeat fills in the first decision on a key, with the order as it is now. If the key was used
-// with other terms, it fills in Conflict.
-func (p *poller) repeat(r *wire.Record, c *matcher.Command, clientID []byte) {
+// asked fills in the terms of a command that has no decision of its own.
+func asked(r *wire.Record, c *matcher.Command) {
 	r.Side, r.AccountID, r.SecurityID, r.Qty, r.Px = c.Side, c.AccountID, c.SecurityID, c.Qty,
 		c.LimitPx
 	r.TimeMillis, r.Leaves, r.Status = c.EventTimeMillis, wire.Unstated, matcher.StatusRejected
-	key, ok := p.known(c)
-	if !ok || !key.Repeats(c, clientID, nil) {
+}
+
+// repeat fills in the first decision on a key, with the order as it is now, or Conflict.
+func (p *poller) repeat(r *wire.Record, q *admission.Request) {
+	c, key := q.Command, &q.First
+	asked(r, c)
+	if q.Verdict != admission.Repeated {
 		r.Code = wire.Conflict
 		return
 	}
@@ -385,27 +389,13 @@ func (p *poller) repeat(r *wire.Record, c *matcher.Command, clientID []byte) {
 	}
 }
 
-// known looks up the first decision on a command's key.
-func (p *poller) known(c *matcher.Command) (key blotter.KeyRow, ok bool) {
-	if c.PriceTicks == 0 {
-		return key, false
-	}
-	space := matcher.KeyOrder
-	if books(c) {
-		space = matcher.KeyContract
-	}
-	return p.server.o.Views.Key(space, c.AccountID, uint64(c.PriceTicks))
-}
-
 // lost fills in the outcome of a command after its ticket came back without answers.
 func (p *poller) lost(r *wire.Record, c *matcher.Command, t *desk.Ticket) {
 	r.Code = wire.Unknown
 	if t.Wait(0) == desk.ErrRefused {
 		r.Code = wire.NotReady
 	}
-	r.Side, r.AccountID, r.SecurityID, r.Qty, r.Px = c.Side, c.AccountID, c.SecurityID, c.Qty,
-		c.LimitPx
-	r.TimeMillis, r.Leaves, r.Status = c.EventTimeMillis, wire.Unstated, matcher.StatusRejected
+	asked(r, c)
 }
 
 // putFill writes one execution of a command's own order.

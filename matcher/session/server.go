@@ -10,8 +10,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"posttrade/blotter"
 	"posttrade/matcher"
+	"posttrade/matcher/admission"
 	"posttrade/matcher/desk"
 	"posttrade/matcher/gate"
 	"posttrade/matcher/session/wire"
@@ -45,26 +45,19 @@ func (s *Server) Renew(secret []byte, former ...[]byte) error {
 	return s.o.Verifier.Renew(secret, former...)
 }
 
-// Options of a server. Socket, Gate, Desk, Views, Verifier, Clock, Durable and Seen
-// are needed; the zero value of the others is a sensible default.
+// Options of a server. Room, Socket, Desk, Verifier, Clock, Durable and Seen are needed; the zero
+// value of the others is a sensible default.
 type Options struct {
+	admission.Room // what decides on commands
+
 	Socket   string      // session.socket: path of the unix socket
 	Mode     os.FileMode // of the socket file; 0: DefaultMode
-	Gate     *gate.Gate
 	Desk     *desk.Desk
-	Views    *blotter.Views
 	Verifier *gate.Verifier
 
 	Clock   func() int64  // epoch milliseconds: event times
 	Durable func() uint64 // the last durable input sequence
 	Seen    func() uint64 // at or above every sequence that Views shows at the moment of the call
-
-	StorageFull func() bool  // nil: never
-	Failed      func() error // why the journal has failed; nil: it cannot
-
-	// risk.entitlement.enforced: tokens are required and state what a session may do
-	Enforced         bool
-	SequenceRefusals bool // audit.sequence-refusals
 
 	Idle        ring.Strategy // how the poller waits for commands; the zero value spins
 	CPU         int           // the core of the poller's thread when Pinned
@@ -80,8 +73,10 @@ func (o *Options) check() error {
 	switch {
 	case o.Socket == "":
 		return fmt.Errorf("session: open socket=%q: %w", o.Socket, ErrOptions)
-	case o.Gate == nil || o.Desk == nil || o.Views == nil || o.Verifier == nil:
-		return fmt.Errorf("session: open gate, desk, views, verifier: %w", ErrOptions)
+	case o.Gate == nil || o.Views == nil || o.Failed == nil || o.StorageFull == nil:
+		return fmt.Errorf("session: open room: %w", ErrOptions)
+	case o.Desk == nil || o.Verifier == nil:
+		return fmt.Errorf("session: open desk, verifier: %w", ErrOptions)
 	case o.Clock == nil || o.Durable == nil || o.Seen == nil:
 		return fmt.Errorf("session: open clock, durable, seen: %w", ErrOptions)
 	case o.Quota < 0 || o.Quota > MaxSlots:
@@ -103,12 +98,6 @@ func (o *Options) check() error {
 	}
 	if !o.Pinned {
 		o.CPU = -1
-	}
-	if o.StorageFull == nil {
-		o.StorageFull = func() bool { return false }
-	}
-	if o.Failed == nil {
-		o.Failed = func() error { return nil }
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)

@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"posttrade/matcher/admission"
 	"posttrade/matcher/desk"
 	"posttrade/matcher/gate"
 	"posttrade/matcher/session/wire"
@@ -44,6 +45,7 @@ type session struct {
 
 	// Of an order session.
 	requests   []wire.Request // copied out of the ring, before anything is judged
+	asks       []admission.Request
 	outcomes   []wire.Code
 	flights    []flight // tickets on their way, a ring in the order of submission
 	head, tail int      // positions in flights: oldest, next free
@@ -53,9 +55,8 @@ type session struct {
 	inFlight   int      // commands on their way
 	next       int      // command of the head flight to answer next
 	filled     int      // fills of that command that are written; -1: its answer is not written
-	held       wire.Record
-	holds      bool   // held is an answer that waits for heldUntil
-	heldUntil  uint64 // the durable sequence from which held may be written
+	held       later    // the answer to that command, if it waits
+	waiting    []later
 	times      times
 	alarms     int  // waits in a row that its doorbell ended without a command
 	deaf       bool // the sleeping poller does not wait on its doorbell: no command could be taken
@@ -160,7 +161,9 @@ func (one *session) build(quota int) error {
 	}
 	if one.role == wire.Orders {
 		one.requests = make([]wire.Request, takeAtMost)
+		one.asks = make([]admission.Request, takeAtMost)
 		one.outcomes = make([]wire.Code, takeAtMost)
+		one.waiting = make([]later, 0, takeAtMost)
 		one.flights = make([]flight, quota)
 		one.numbers = make([]uint64, quota)
 		one.filled = -1
@@ -323,11 +326,7 @@ func (one *session) current(nowMillis int64) bool {
 
 // may reports that the session may act for an account and see it.
 func (one *session) may(account uint32) bool {
-	if !one.server.o.Enforced {
-		return true
-	}
-	claims := &one.pass.Load().claims
-	return claims.Admin || claims.Entitled(account)
+	return one.server.o.May(&one.pass.Load().claims, account)
 }
 
 // after is the position after i in flights.

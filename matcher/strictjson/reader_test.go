@@ -348,7 +348,8 @@ func TestReaderRefusesHugeInput(t *testing.T) {
 }
 
 // orderBody is the usual body of a new order.
-const orderBody = `{"clientOrderId":"c-000000000123","accountId":22214,"security":"MSFT","side":"Buy",` +
+const orderBody = `{"clientOrderId":"c-000000000123","accountId":22214,"security":"MSFT",` +
+	`"side":"Buy",` +
 	`"quantity":100,"limitPrice":415.25,"type":"LIMIT","timeInForce":"GTC"}`
 
 type order struct {

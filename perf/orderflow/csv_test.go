@@ -12,7 +12,8 @@ import (
 	"posttrade/matcher"
 )
 
-const headerLine = "action,clientOrderId,accountId,security,side,type,timeInForce,quantity,limitPrice,ref\n"
+const headerLine = "action,clientOrderId,accountId,security,side,type,timeInForce,quantity," +
+	"limitPrice,ref\n"
 
 func readAll(t *testing.T, text string) []Step {
 	t.Helper()

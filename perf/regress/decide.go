@@ -79,7 +79,8 @@ type Verdict struct {
 // String is one line for a reader.
 func (v Verdict) String() string {
 	text := fmt.Sprintf(
-		"%-14s %-16s base %.4g ns/op, head %.4g ns/op: %+.1f %% (this run's noise %.1f %%, limit %.1f %%)",
+		"%-14s %-16s base %.4g ns/op, head %.4g ns/op: %+.1f %% (this run's noise %.1f %%, "+
+			"limit %.1f %%)",
 		v.Row, v.Outcome, v.BaseNs, v.HeadNs, 100*v.Shift, 100*v.Noise, 100*v.Limit)
 	if v.BaseAllocs != v.HeadAllocs {
 		text += fmt.Sprintf("; allocs/op base %.6g, head %.6g", v.BaseAllocs, v.HeadAllocs)

@@ -4,7 +4,7 @@
 //	base A ─► sample ┐
 //	head B ─► sample ├─► Row ─► Decide ─► Verdict: same, faster, slower, more allocations, unsure
 //	base A ─► sample ┘     ▲                 │
-//	                       └──── Judge ◄─────┘  unsure: more rounds; a regression: all of it once more
+//	                       └──── Judge ◄─────┘  unsure: more rounds; a regression: all once more
 //
 // A sample is the result of one process: the least time of an operation and its number of
 // allocations. The base runs twice as often as the head, so that it can be compared with itself.

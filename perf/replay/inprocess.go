@@ -1,9 +1,11 @@
 package replay
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -11,8 +13,8 @@ import (
 	"posttrade/app/engine"
 	"posttrade/app/installation"
 	"posttrade/app/settings"
-	"posttrade/blotter"
 	"posttrade/matcher"
+	"posttrade/matcher/admission"
 	"posttrade/matcher/desk"
 	"posttrade/perf/orderflow"
 )
@@ -33,31 +35,51 @@ func InProcess(c *settings.Config) (venues, func() error, error) {
 	if err := installation.SameLimits(c, k.Genesis); err != nil {
 		return nil, nil, errors.Join(err, k.Stop())
 	}
-	return func() (venue, error) { return &coreVenue{core: k}, nil }, k.Stop, nil
+	room := installation.AdmissionOf(c, k)
+	return func() (venue, error) { return &coreVenue{core: k, room: &room}, nil }, k.Stop, nil
 }
 
 // coreVenue is one in-process caller of the desk.
-type coreVenue struct{ core *engine.Engine }
+type coreVenue struct {
+	core     *engine.Engine
+	room     *admission.Room
+	commands []matcher.Command
+	asks     []admission.Request
+	in       []int // the places of the admitted among asks
+}
 
 // depthTimeout is how long a read of the book may take.
 const depthTimeout = 10 * time.Second
 
-// send hands n commands in. Once all are durable, it calls each with every answer.
-func (v *coreVenue) send(n int, fill func(i int, c *matcher.Command) (clientID string),
-	each func(i int, a *desk.Answer)) error {
-	t, err := v.core.Desk.Acquire(n)
+// send asks for admission, hands in what is admitted, and tells the outcome of each request once
+// all are durable.
+func (v *coreVenue) send(asks []admission.Request, results []outcomeOf) error {
+	now := time.Now().UnixMilli()
+	for i := range asks {
+		asks[i].Command.EventTimeMillis = now
+		v.room.Prepare(&asks[i])
+	}
+	if verdict := v.decide(asks); verdict != admission.Admitted {
+		return fmt.Errorf("%w: %s", errBusy, verdict)
+	}
+	v.in = v.in[:0]
+	for i := range asks {
+		results[i] = told(&asks[i])
+		if asks[i].Verdict == admission.Admitted {
+			v.in = append(v.in, i)
+		}
+	}
+	if len(v.in) == 0 {
+		return nil
+	}
+	t, err := v.core.Desk.Acquire(len(v.in))
 	if err != nil {
 		return busy(err)
 	}
 	defer t.Release()
-	for i := range n {
-		c := t.Command(i)
-		id := fill(i, c)
-		if id != "" {
-			t.SetClientID(i, []byte(id))
-		}
-		c.EventTimeMillis = time.Now().UnixMilli()
-		v.screen(c)
+	for at, i := range v.in {
+		*t.Command(at) = *asks[i].Command
+		t.SetClientID(at, asks[i].ClientID)
 	}
 	if err := t.SubmitAndDrive(); err != nil {
 		return busy(err)
@@ -65,22 +87,55 @@ func (v *coreVenue) send(n int, fill func(i int, c *matcher.Command) (clientID s
 	if err := t.Wait(0); err != nil {
 		return err
 	}
-	for i := range n {
-		each(i, t.Answer(i))
+	for at, i := range v.in {
+		a := t.Answer(at)
+		v.room.Settle(&asks[i], a)
+		results[i] = told(&asks[i])
+		if number := a.Order(); number != 0 && asks[i].Verdict != admission.Repeated {
+			results[i].orderID = orderID(number)
+		}
 	}
 	return nil
 }
 
-// screen puts the gate's refusal into the command, where the engine looks for it. It skips a
-// replace: there OrderRef is the order, and the engine itself finds the refusal.
-func (v *coreVenue) screen(c *matcher.Command) {
-	if c.Type != matcher.OrderNew && c.Type != matcher.TradeNew {
-		return
+// decide asks for admission, as HTTP does: of one request, or of a batch. Admitted: each has its
+// own verdict.
+func (v *coreVenue) decide(asks []admission.Request) admission.Verdict {
+	if len(asks) > 1 {
+		return v.room.DecideAll(asks)
 	}
-	if reason := v.core.Gate.Screen(c); reason != matcher.Accepted {
-		c.OrderRef = uint32(reason)
+	if verdict := v.room.Decide(&asks[0]); verdict.Closed() {
+		return verdict
 	}
+	return admission.Admitted
 }
+
+// told is the outcome that a verdict has, in the words of HTTP.
+func told(q *admission.Request) outcomeOf {
+	switch q.Verdict {
+	case admission.Repeated:
+		o := outcomeOf{}
+		if q.First.Kind == matcher.KeyOrder {
+			o.orderID = orderID(q.First.Ref)
+		}
+		if q.First.Reason != matcher.Accepted {
+			o.verdict, o.reason = refused, q.First.Reason.String()
+		}
+		return o
+	case admission.Refused:
+		return outcomeOf{verdict: refused, reason: q.Reason.String()}
+	case admission.Differs:
+		return outcomeOf{verdict: refused, reason: matcher.Duplicate.String()}
+	case admission.Ended:
+		return outcomeOf{verdict: gone, reason: terminal}
+	}
+	return outcomeOf{}
+}
+
+// terminal is what HTTP says of an order that can no longer change.
+const terminal = "ORDER_TERMINAL"
+
+func orderID(number uint64) string { return "ord-" + strconv.FormatUint(number, 10) }
 
 // busy turns an error after which the call may be repeated into errBusy.
 func busy(err error) error {
@@ -91,10 +146,11 @@ func busy(err error) error {
 }
 
 func (v *coreVenue) create(steps []orderflow.Step, results []outcomeOf) error {
-	return v.send(len(steps), func(i int, c *matcher.Command) string {
-		s := &steps[i]
-		*c = matcher.NewCommand(matcher.OrderNew)
-		v.terms(c, s)
+	v.commands = slices.Grow(v.commands[:0], len(steps))[:len(steps)]
+	v.asks = v.asks[:0]
+	for i := range steps {
+		s, c := &steps[i], &v.commands[i]
+		v.asks = append(v.asks, v.asked(c, matcher.OrderNew, s))
 		if s.Type == orderflow.Limit {
 			c.LimitPx = s.LimitPx
 		}
@@ -102,87 +158,72 @@ func (v *coreVenue) create(steps []orderflow.Step, results []outcomeOf) error {
 			orderflow.GTC: 0, orderflow.IOC: matcher.FlagIOC,
 			orderflow.FOK: matcher.FlagFOK, orderflow.PostOnly: matcher.FlagPostOnly,
 		}[s.TimeInForce]
-		return s.ClientOrderID
-	}, func(i int, a *desk.Answer) { results[i] = outcomeOfAnswer(a) })
+	}
+	return v.send(v.asks, results)
 }
 
-// terms sets the fields that orders and market trades share.
-func (v *coreVenue) terms(c *matcher.Command, s *orderflow.Step) {
+// asked begins a request with the fields that all admissions share.
+func (v *coreVenue) asked(c *matcher.Command, kind matcher.CommandType,
+	s *orderflow.Step) admission.Request {
+	*c = matcher.NewCommand(kind)
 	c.AccountID, c.Side, c.Qty = s.AccountID, s.Side, s.Quantity
-	// an unknown security is 0, and the engine refuses it
-	c.SecurityID, _ = v.core.Gate.Security([]byte(s.Security))
-	c.PriceTicks = int64(v.core.Views.ClientKey().Of(s.AccountID, []byte(s.ClientOrderID)))
+	q := admission.Request{Command: c, ClientID: []byte(s.ClientOrderID)}
+	if s.Security != "" {
+		q.Ticker = []byte(s.Security)
+		c.SecurityID = v.room.Security(q.Ticker)
+	}
+	return q
 }
 
-func outcomeOfAnswer(a *desk.Answer) outcomeOf {
-	o := outcomeOf{}
-	if a.OrderRef != 0 {
-		o.orderID = "ord-" + strconv.FormatUint(a.Order(), 10)
-	}
-	if a.Refused() {
-		o.verdict, o.reason = refused, a.Reason.String()
-	}
-	return o
+// one sends a single request.
+func (v *coreVenue) one(q admission.Request) (outcomeOf, error) {
+	var results [1]outcomeOf
+	err := v.send([]admission.Request{q}, results[:])
+	return results[0], err
 }
 
-// one sends a single command.
-func (v *coreVenue) one(c matcher.Command, clientID string) (o outcomeOf, err error) {
-	err = v.send(1, func(_ int, slot *matcher.Command) string { *slot = c; return clientID },
-		func(_ int, a *desk.Answer) { o = outcomeOfAnswer(a) })
-	return o, err
+// amend sends a request about the order that an id names.
+func (v *coreVenue) amend(id string, q admission.Request) (outcomeOf, error) {
+	number, err := strconv.ParseUint(strings.TrimPrefix(id, "ord-"), 10, 64)
+	row, ok := v.core.Views.Numbered(number)
+	if err != nil || !ok {
+		return outcomeOf{verdict: gone, reason: terminal}, nil
+	}
+	q.About(&row)
+	return v.one(q)
 }
 
-// find returns the order that an id names, false when it is unknown or final.
-func (v *coreVenue) find(orderID string) (row blotter.OrderRow, ok bool) {
-	number, err := strconv.ParseUint(strings.TrimPrefix(orderID, "ord-"), 10, 64)
-	if err != nil {
-		return row, false
-	}
-	row, ok = v.core.Views.Numbered(number)
-	return row, ok && row.Open()
-}
-
-func (v *coreVenue) cancel(orderID string) (outcomeOf, error) {
-	row, ok := v.find(orderID)
-	if !ok {
-		return outcomeOf{verdict: gone, reason: "ORDER_TERMINAL"}, nil
-	}
+func (v *coreVenue) cancel(id string) (outcomeOf, error) {
 	c := matcher.NewCommand(matcher.OrderCancel)
-	c.OrderRef, c.AccountID, c.SecurityID, c.Side = row.Ref, row.AccountID, row.SecurityID, row.Side
-	return v.amended(v.one(c, ""))
+	return v.amend(id, admission.Request{Command: &c})
 }
 
-func (v *coreVenue) replace(orderID string, step *orderflow.Step) (outcomeOf, error) {
-	row, ok := v.find(orderID)
-	if !ok {
-		return outcomeOf{verdict: gone, reason: "ORDER_TERMINAL"}, nil
-	}
-	c := matcher.NewCommand(matcher.OrderReplace)
-	c.OrderRef, c.AccountID, c.SecurityID, c.Side = row.Ref, row.AccountID, row.SecurityID, row.Side
-	c.Qty, c.LimitPx = step.Quantity, step.LimitPx
-	c.PriceTicks = int64(v.core.Views.ClientKey().Of(row.AccountID, []byte(step.ClientOrderID)))
-	return v.amended(v.one(c, step.ClientOrderID))
-}
-
-// amended says that an order was gone when the engine found nothing to change.
-func (v *coreVenue) amended(o outcomeOf, err error) (outcomeOf, error) {
-	if o.verdict == refused && o.reason == matcher.Invalid.String() {
-		o.verdict = gone
-	}
-	return o, err
+func (v *coreVenue) replace(id string, step *orderflow.Step) (outcomeOf, error) {
+	var c matcher.Command
+	q := v.asked(&c, matcher.OrderReplace, step)
+	c.LimitPx = step.LimitPx
+	return v.amend(id, q)
 }
 
 func (v *coreVenue) trade(step *orderflow.Step) (outcomeOf, error) {
-	c := matcher.NewCommand(matcher.TradeNew)
-	v.terms(&c, step)
-	return v.one(c, step.ClientOrderID)
+	var c matcher.Command
+	return v.one(v.asked(&c, matcher.TradeNew, step))
 }
 
-func (v *coreVenue) price(step *orderflow.Step) (outcomeOf, error) {
-	c := matcher.NewCommand(matcher.PriceTick)
-	c.SecurityID, _ = v.core.Gate.Security([]byte(step.Security))
-	c.PriceTicks = step.LimitPx
-	return v.one(c, "")
+func (v *coreVenue) price(step *orderflow.Step) (o outcomeOf, err error) {
+	err = desk.SubmitUntil(context.Background(), v.core.Desk, 1,
+		func(_ int, c *matcher.Command) error {
+			*c = matcher.NewCommand(matcher.PriceTick)
+			c.SecurityID, _ = v.core.Gate.Security([]byte(step.Security))
+			c.EventTimeMillis, c.PriceTicks = time.Now().UnixMilli(), step.LimitPx
+			return nil
+		}, func(a *desk.Answer) error {
+			if a.Refused() {
+				o = outcomeOf{verdict: refused, reason: a.Reason.String()}
+			}
+			return nil
+		})
+	return o, err
 }
 
 func (v *coreVenue) depth(security string, levels int) (orderflow.Depth, error) {

@@ -1,11 +1,12 @@
 package replay
 
 import (
+	"strconv"
+	"strings"
 	"testing"
 
 	"posttrade/app/apptest"
-	"posttrade/app/engine"
-	"posttrade/app/installation"
+	"posttrade/blotter"
 	"posttrade/matcher"
 	"posttrade/perf/orderflow"
 )
@@ -14,18 +15,29 @@ import (
 // reason, on the order that it names. There are orders with the numbers of all reasons, in another
 // account.
 func TestInProcessReplaceKeepsItsTarget(t *testing.T) {
-	o := installation.EngineOptions(apptest.Settled(t, "risk.seed.accounts", "1,2,3", "risk.seed.securities",
-		"AAPL,MSFT", "risk.max-order-quantity", "1000", "data.dir", t.TempDir()))
-	k, err := engine.Open(o)
+	open, stop, err := InProcess(apptest.Settled(t, "risk.seed.accounts", "1,2,3",
+		"risk.seed.securities", "AAPL,MSFT", "risk.max-order-quantity", "1000",
+		"data.dir", t.TempDir()))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() {
-		if err := k.Stop(); err != nil {
+		if err := stop(); err != nil {
 			t.Error(err)
 		}
 	}()
-	v := &coreVenue{core: k}
+	one, err := open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := one.(*coreVenue)
+	find := func(id string) (row blotter.OrderRow, ok bool) {
+		number, err := strconv.ParseUint(strings.TrimPrefix(id, "ord-"), 10, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v.core.Views.Numbered(number)
+	}
 	steps := make([]orderflow.Step, matcher.ReasonCount+1)
 	for i := range steps {
 		steps[i] = orderflow.Step{AccountID: 2, Security: "AAPL", Side: matcher.Buy,
@@ -37,7 +49,7 @@ func TestInProcessReplaceKeepsItsTarget(t *testing.T) {
 		t.Fatal(err)
 	}
 	last := results[len(results)-1].orderID
-	if row, ok := v.find(last); !ok || row.AccountID != 1 || row.Ref <= uint32(matcher.ReasonCount) {
+	if row, ok := find(last); !ok || row.AccountID != 1 || row.Ref <= uint32(matcher.ReasonCount) {
 		t.Fatalf("the last order is %+v, %v", row, ok)
 	}
 	got, err := v.replace(last, &orderflow.Step{Quantity: 1001, LimitPx: 1_000_000})
@@ -46,7 +58,7 @@ func TestInProcessReplaceKeepsItsTarget(t *testing.T) {
 		t.Errorf("replace: %+v, %v; want %+v", got, err, want)
 	}
 	for _, r := range results {
-		if row, ok := v.find(r.orderID); !ok || row.Qty != 10 {
+		if row, ok := find(r.orderID); !ok || !row.Open() || row.Qty != 10 {
 			t.Errorf("%s is %+v, %v", r.orderID, row, ok)
 		}
 	}

@@ -45,7 +45,8 @@ func (o *Flow) Declare(f *flag.FlagSet) {
 		"order-matcher to send to; without it an engine in this process (`base`)")
 	f.StringVar(&o.token, "token", "", "access token (`jwt`) to send with --url")
 	f.IntVar(&o.connections, "connections", 0,
-		"connections (`n`) to send over at once, 1..4096; 0 = 1 for a file, 64 (256 in process) for --synthetic")
+		"connections (`n`) to send over at once, 1..4096; 0 = 1 for a file, 64 (256 in process) for "+
+			"--synthetic")
 	f.IntVar(&o.batch, "batch", 1, "new orders sent in one request, up to `n` (1..1024)")
 	f.Float64Var(&o.rate, "rate", 0, "`steps` a second; latency then counts from when a step was due")
 	f.BoolVar(&o.check, "check", false,

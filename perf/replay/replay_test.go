@@ -23,7 +23,8 @@ func replay(args ...string) (code int, stdout, stderr string) {
 	return code, out.String(), errs.String()
 }
 
-// called is the command line as far as it is this package's: flags and the flow's file in any order.
+// called is the command line as far as it is this package's: flags and the flow's file in any
+// order.
 func (r Command) called(args []string, stdout, stderr io.Writer) int {
 	var (
 		o    Flow
@@ -97,7 +98,8 @@ func TestReplayWithoutCheckSendsTheSame(t *testing.T) {
 	}
 }
 
-const flowHeader = "action,clientOrderId,accountId,security,side,type,timeInForce,quantity,limitPrice,ref\n"
+const flowHeader = "action,clientOrderId,accountId,security,side,type,timeInForce,quantity," +
+	"limitPrice,ref\n"
 
 func writeFlowFile(t *testing.T, rows string) string {
 	t.Helper()

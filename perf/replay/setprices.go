@@ -68,5 +68,6 @@ func (o *Flow) otherPrices(reasons map[string]int64, steps int64) error {
 		return nil
 	}
 	return fmt.Errorf("replay: %d of %d steps were refused for the market price: the server has other"+
-		" prices than the flow; give --set-prices, with an admin token when --url is given", refused, steps)
+		" prices than the flow; give --set-prices, with an admin token when --url is given", refused,
+		steps)
 }

@@ -106,14 +106,19 @@ func request(s *orderflow.Step) httpclient.OrderRequest {
 }
 
 func (v *httpVenue) create(steps []orderflow.Step, results []outcomeOf) (err error) {
+	if len(steps) == 1 {
+		q := request(&steps[0])
+		order, err := v.client.CreateOrder(&q)
+		results[0], err = v.decided(order.OrderID, order.Sequence, err)
+		return err
+	}
+	return v.createBatch(steps, results)
+}
+
+func (v *httpVenue) createBatch(steps []orderflow.Step, results []outcomeOf) error {
 	v.orders = v.orders[:0]
 	for i := range steps {
 		v.orders = append(v.orders, request(&steps[i]))
-	}
-	if len(steps) == 1 {
-		order, err := v.client.CreateOrder(&v.orders[0])
-		results[0], err = v.decided(order.OrderID, order.Sequence, err)
-		return err
 	}
 	orders, err := v.client.CreateOrderBatch(v.orders)
 	if err == nil && len(orders) != len(steps) {

@@ -107,7 +107,8 @@ func TestParseNamesTheLineThatIsWrong(t *testing.T) {
 // TestParseReadsNamesOfSeveralWords: older files have such names, with numbers among the words.
 func TestParseReadsNamesOfSeveralWords(t *testing.T) {
 	run := parsed(t, "f",
-		"BenchmarkSession/op=window of 1024 1 1.028e+06 commands/s\nBenchmarkCluster/one at a time 7 410.37 p50-us 758 p99-us\nBenchmarkX/2 3 4 5\n")
+		"BenchmarkSession/op=window of 1024 1 1.028e+06 commands/s\nBenchmarkCluster/one at a time 7 "+
+			"410.37 p50-us 758 p99-us\nBenchmarkX/2 3 4 5\n")
 	for i, want := range []Row{
 		{"Session/op=window-of-1024", 1, []Metric{{1.028e6, "commands/s"}}},
 		{"Cluster/one-at-a-time", 7, []Metric{{410.37, "p50-us"}, {758, "p99-us"}}},
@@ -123,7 +124,8 @@ func TestParseReadsNamesOfSeveralWords(t *testing.T) {
 // TestTargetsWithoutAVerdict: they are shown with the reason, and are neither met nor missed nor
 // points of a history.
 func TestTargetsWithoutAVerdict(t *testing.T) {
-	const line = "# | P12 | failover, median, ms | - | <= 300 | no verdict | not measured: why |\n# | P1 | ring, M/s | 20 | >= 6 | met | channel 8 M/s |\n"
+	const line = "# | P12 | failover, median, ms | - | <= 300 | no verdict | not measured: why |\n# " +
+		"| P1 | ring, M/s | 20 | >= 6 | met | channel 8 M/s |\n"
 	run := parsed(t, "f", results+line)
 	if got := run.Targets[2]; !got.Open || got.Met || !math.IsNaN(got.Measured) || got.Limit != 300 ||
 		got.Beside != "not measured: why" {

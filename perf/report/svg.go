@@ -208,7 +208,9 @@ func targetBar(t Target) string {
 		class, from, to = "bad", middle+share*middle, middle
 	}
 	return fmt.Sprintf(
-		`<svg class="small" viewBox="0 0 %g %g" role="img"><title>%.3g times as good as the target</title>`+
-			`<rect class="%s" x="%.1f" y="3" width="%.1f" height="10" rx="2"/><line class="axis" x1="%g" x2="%g" y1="0" y2="%g"/></svg>`,
+		`<svg class="small" viewBox="0 0 %g %g" role="img"><title>%.3g times as good as the `+
+			`target</title>`+
+			`<rect class="%s" x="%.1f" y="3" width="%.1f" height="10" rx="2"/><line class="axis" x1="%g" `+
+			`x2="%g" y1="0" y2="%g"/></svg>`,
 		width, height, factor, class, min(from, to), max(math.Abs(to-from), 1), middle, middle, height)
 }

@@ -33,7 +33,8 @@ func New(o source.Options) *Accounts {
 		Table:  "accounts",
 		Select: "select id, display_name, enabled, version, enabled_version from accounts",
 		Key:    "id",
-		Upsert: `insert into accounts (id, display_name, enabled, version, enabled_version) values ($1, $2, $3, $4, $5)
+		Upsert: `insert into accounts (id, display_name, enabled, version, enabled_version) values ($1,
+			$2, $3, $4, $5)
 			on conflict (id) do update set display_name = excluded.display_name, enabled = excluded.enabled,
 			version = excluded.version, enabled_version = excluded.enabled_version`,
 		Args: func(r *control.Record) []any {

@@ -32,9 +32,9 @@ func (l *Bookings) Run(ctx context.Context) error {
 	}, l.take)
 }
 
-// take books a batch. A message is acknowledged when its trade is in the database, or will be by the
-// journal's own path; terminated when no retry could make it a trade; and left for a later delivery when the database cannot be
-// reached.
+// take books a batch. A message is acknowledged when its trade is in the database, or will be by
+// the journal's own path; terminated when no retry could make it a trade; and left for a later
+// delivery when the database cannot be reached.
 func (l *Bookings) take(ctx context.Context, messages []broker.Message) error {
 	for i := range messages {
 		m := &messages[i]

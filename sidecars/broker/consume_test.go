@@ -396,7 +396,7 @@ func TestReturnOfTheServerEndsTheRest(t *testing.T) {
 	select {
 	case <-before:
 	case <-ctx.Done():
-		t.Error("nobody is told that the server is back")
+		t.Error("no goroutine is told that the server is back")
 	}
 }
 

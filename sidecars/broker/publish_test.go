@@ -64,7 +64,7 @@ func TestPublishConditionsAreTheStreams(t *testing.T) {
 		})
 	}
 	if _, err := b.Publish(ctx, deltaSubject, nil, PublishOptions{ExpectStream: "OTHER"}); err == nil {
-		t.Error("another stream than the expected one answered, and nobody complained")
+		t.Error("another stream than the expected one answered, and there was no error")
 	}
 	if info, err := b.StreamInfo(ctx, deltas().Name); err != nil || info.LastSeq != 3 {
 		t.Errorf("stream ends at %d, %v; want 3", info.LastSeq, err)
@@ -119,7 +119,7 @@ func TestPublishDuplicatesComeBeforeTheLastIDAndAfterTheLastSequence(t *testing.
 
 func TestPublishWithoutAStreamIsUnavailable(t *testing.T) {
 	both(t, func(t *testing.T, b *Broker) {
-		if _, err := b.Publish(patience(t), "nobody.listens", nil,
+		if _, err := b.Publish(patience(t), "without.listener", nil,
 			PublishOptions{}); !errors.Is(err, ErrUnavailable) {
 			t.Errorf("got %v, want ErrUnavailable", err)
 		}
@@ -255,7 +255,7 @@ func TestPublishBatchStopsAtTheFirstFailure(t *testing.T) {
 	ctx := patience(t)
 	ensure(t, ctx, b, deltas())
 	out := chained(1, 1500)
-	out[700].ExpectLastMsgID = "somebody:else"
+	out[700].ExpectLastMsgID = "another:id"
 	acked, acks, err := b.PublishBatch(ctx, out)
 	if acked != 700 || len(acks) != 700 || !errors.Is(err, ErrSequence) {
 		t.Fatalf("%d acknowledged, %d acks, %v; want 700 and ErrSequence", acked, len(acks), err)

@@ -167,7 +167,8 @@ func TestEnsureStreamWaitsForItsPlace(t *testing.T) {
 		return os.IsNotExist(err)
 	})
 	until(t, ctx, "the obstacle is there", func() bool { // the server may remove the folder above too
-		return os.MkdirAll(filepath.Dir(places[0]), 0o755) == nil && os.WriteFile(places[0], nil, 0o600) == nil
+		return os.MkdirAll(filepath.Dir(places[0]), 0o755) == nil &&
+			os.WriteFile(places[0], nil, 0o600) == nil
 	})
 	if err := b.EnsureStream(ctx, deltas()); err != nil {
 		t.Error(err)

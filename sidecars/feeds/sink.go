@@ -114,9 +114,9 @@ func (s *Sink) install(ctx context.Context, snapshot control.Snapshot) error {
 
 // kept returns the flags of a snapshot's record that no change has set since the journal last took
 // the source's changes. They stay as an operator has set them, in a new epoch too, since its
-// versions go on above those of the epoch before. Within an epoch, such a flag also stays when it is
-// equal in the engine, so that the command does not overwrite a change that an operator is making at
-// this moment.
+// versions go on above those of the epoch before. Within an epoch, such a flag also stays when it
+// is equal in the engine, so that the command does not overwrite a change that an operator is
+// making at this moment.
 func (s *Sink) kept(
 	r *control.Record, at blotter.SourceMark, sameEpoch bool,
 ) (keep matcher.Side) {

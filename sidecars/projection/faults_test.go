@@ -22,7 +22,8 @@ func failCommits(t *testing.T, db *store.DB) (heal func()) {
 			"alter table cursors add constraint no_mark check (name <> 'projection.mark') not valid")
 		return func() { storetest.Edit(t, db, "alter table cursors drop constraint no_mark") }
 	}
-	storetest.Edit(t, db, `create trigger no_mark before insert on cursors when new.name = 'projection.mark'
+	storetest.Edit(t, db, `create trigger no_mark before insert on cursors when
+		new.name = 'projection.mark'
 		begin select raise(abort, 'no mark'); end`)
 	return func() { storetest.Edit(t, db, "drop trigger no_mark") }
 }

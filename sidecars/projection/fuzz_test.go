@@ -33,7 +33,8 @@ var (
 	numberText = regexp.MustCompile(`^-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE]([+-]?[0-9]+))?$`)
 	dateText   = regexp.MustCompile(`^[0-9]{4}-[0-9]{2}-[0-9]{2}$`)
 	timeText   = regexp.MustCompile(
-		`^([0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2})(?:\.([0-9]{1,3})0*)?(Z|[+-](?:[01][0-9]|2[0-3]):[0-5][0-9])$`)
+		`^([0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2})(?:\.([0-9]{1,` +
+			`3})0*)?(Z|[+-](?:[01][0-9]|2[0-3]):[0-5][0-9])$`)
 )
 
 // read returns the trade of a message, or false if it is malformed.
@@ -47,7 +48,8 @@ func (o oracle) read(text []byte) (store.Trade, bool) {
 	for name := range o.members {
 		o.ok = o.ok &&
 			strings.Contains(
-				" id accountId security side quantity price timestamp tradeSeq orderId status settlementDate updatedAt ", " "+name+" ")
+				" id accountId security side quantity price timestamp tradeSeq orderId status settlementDate "+
+					"updatedAt ", " "+name+" ")
 	}
 	var t store.Trade
 	if id := idText.FindStringSubmatch(o.text("id")); id != nil {
@@ -193,7 +195,8 @@ func FuzzLegacyTrade(f *testing.F) {
 		strings.Replace(plain, "trd-42", `ext-42","tradeSeq":0,"status":"Settled`, 1),
 		`{}`, `{"id":"trd-1"}`, `[]`, `null`, `{"id":"trd-1","id":"trd-1"}`,
 		plain[:len(plain)-1] +
-			`,"tradeSeq":42,"orderId":"ord-17","status":"Settled","settlementDate":"2026-03-03","updatedAt":"2026-03-03T05:00:00Z"}`,
+			`,"tradeSeq":42,"orderId":"ord-17","status":"Settled","settlementDate":"2026-03-03",` +
+			`"updatedAt":"2026-03-03T05:00:00Z"}`,
 		plain[:len(plain)-1] + `,"orderId":null,"status":"\ud800"}`,
 		plain[:len(plain)-1] + `,"pric\u0065":"1"}`,
 		strings.Replace(plain, "101.25", `"9223372036854.775807000"`, 1),

@@ -62,7 +62,8 @@ func victim(text string) error {
 		}
 		at, _ := p.Projected()
 		for i := at; i < min(at+60, uint64(fills)); i += 7 {
-			if _, err := p.BookLegacy(context.Background(), bodyAs(fmt.Sprint("ext-", i), h.fills[i])); err != nil {
+			if _, err := p.BookLegacy(context.Background(),
+				bodyAs(fmt.Sprint("ext-", i), h.fills[i])); err != nil {
 				return err
 			}
 		}
@@ -258,7 +259,8 @@ func (h *holdup) awaitWaiter(t *testing.T, db *store.DB) {
 	t.Helper()
 	for waiting := int64(0); waiting == 0; {
 		err := db.Read(t.Context(), func(tx *store.Tx) error {
-			return tx.Query("select count(*) from pg_stat_activity where datname = current_database() and wait_event = 'advisory'",
+			return tx.Query("select count(*) from pg_stat_activity where datname = current_database() and "+
+				"wait_event = 'advisory'",
 				func(r *store.Row) error { waiting = r.Int64(0); return nil })
 		})
 		if err != nil {

@@ -27,9 +27,9 @@ func (p *Projection) BookLegacy(ctx context.Context, body []byte) (booked bool, 
 //     timestamp. orderId is stored; status, settlementDate and updatedAt are checked and computed
 //     anew. No other member is allowed.
 //   - Ids: ext- and a name is a booking from outside, without a tradeSeq. trd-N is a trade of the
-//     journal, with N as its tradeSeq if it has one: the journal's own path books it, so the message
-//     changes nothing. An N above the durable head belongs to a trade that the engine has yet to
-//     make: ErrForeignID.
+//     journal, with N as its tradeSeq if it has one: the journal's own path books it, so the
+//     message changes nothing. An N above the durable head belongs to a trade that the engine has
+//     yet to make: ErrForeignID.
 //   - Errors: refused is nil, or as long as bodies. It then has an ErrMalformed or ErrForeignID for
 //     each message to terminate, whatever err is. After an err the other messages must be delivered
 //     again.

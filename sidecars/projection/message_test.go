@@ -12,7 +12,8 @@ import (
 )
 
 // plain is a message with the required fields only; a test replaces parts of it.
-const plain = `{"id":"trd-42","accountId":7,"security":"AAPL","side":"Buy","quantity":100,"price":101.25,"timestamp":"2026-03-02T14:30:00.123Z"}`
+const plain = `{"id":"trd-42","accountId":7,"security":"AAPL","side":"Buy","quantity":100,` +
+	`"price":101.25,"timestamp":"2026-03-02T14:30:00.123Z"}`
 
 // with is plain with one part replaced.
 func with(t *testing.T, part, by string) string {
@@ -47,7 +48,8 @@ func TestReadMessage(t *testing.T) {
 		{"required fields", plain, want},
 		{"white space", " \r\n\t" + strings.ReplaceAll(plain, ",", " ,\n ") + "\n", want},
 		{"Trade JSON as it is answered", also(
-			`"tradeSeq":42,"status":"Settled","settlementDate":"2026-03-03","orderId":"ord-4294967295","updatedAt":"2026-03-03T05:00:00Z"`), ordered},
+			`"tradeSeq":42,"status":"Settled","settlementDate":"2026-03-03","orderId":"ord-4294967295",` +
+				`"updatedAt":"2026-03-03T05:00:00Z"`), ordered},
 		{"no order", also(`"orderId":null`), want},
 		{"settled is not taken", also(`"status":"Settled"`), want},
 		{"settlement date is not taken", also(`"settlementDate":"1999-12-31"`), want},

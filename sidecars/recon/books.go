@@ -38,7 +38,8 @@ func (b *books) apply(c change) {
 
 // readBooks reads the present books.
 func readBooks(tx *store.Tx) (b books, err error) {
-	err = tx.Query("select generation, missing, pending, mismatches, orphans, orphan_sweeps, swept_at, rechecked_at, "+
+	err = tx.Query("select generation, missing, pending, mismatches, orphans, orphan_sweeps, "+
+		"swept_at, rechecked_at, "+
 		"coalesce((select max(swept_at) from recon_orphan_sweep), 0) from recon_books where id = 1",
 		func(r *store.Row) error {
 			b = books{

@@ -247,7 +247,8 @@ func (r *Recon) compareSpan(ctx context.Context, tx *store.Tx, w *walk, book *ru
 
 // selectRows reads only the columns that are compared: half the cost of whole rows. Ids are
 // compared here, because that costs less than having the database build the expected id.
-const selectRows = "select trade_seq, account_id, security, side = 'Sell', quantity, price, executed_at, id, " +
+const selectRows = "select trade_seq, account_id, security, side = 'Sell', quantity, price, " +
+	"executed_at, id, " +
 	selectSettled + " from trades where trade_seq between $1 and $2 order by trade_seq"
 
 // readRows reads the rows of a page into r.rows.

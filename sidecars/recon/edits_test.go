@@ -48,8 +48,10 @@ func (g *rig) randomEdit(seq uint64, run func(sql string, args ...any)) edit {
 		if out.id = store.TradeID(free); g.rng.IntN(2) == 0 {
 			out.id = fmt.Sprintf("booked-by-hand-%d", free)
 		}
-		run("insert into trades (id, trade_seq, account_id, security, side, quantity, price, status, settlement_date, "+
-			"executed_at, booked_at, updated_at) values ($1, $2, 1, 'T1', 'Buy', 5, 5, 'Processing', $3, 1, 1, 1)",
+		run("insert into trades (id, trade_seq, account_id, security, side, quantity, price, status, "+
+			"settlement_date, "+
+			"executed_at, booked_at, updated_at) values ($1, $2, 1, 'T1', 'Buy', 5, 5, 'Processing', $3,"+
+			" 1, 1, 1)",
 			out.id, free, store.Date(20000))
 	case e.class == OrphanInProjection && e.sql == handEdits[7].sql:
 		out.id = "x" + out.id

@@ -13,7 +13,8 @@ const (
 	fromGap    = "lo >= coalesce((select max(lo) from recon_gaps where lo <= $1), 0) and hi >= $1"
 	selectGaps = "select lo, hi, first_seen_at, counted from recon_gaps where " + fromGap
 
-	tradeColumns  = "account_id, security, side, quantity, price, executed_at, first_seen_at, last_seen_at"
+	tradeColumns = "account_id, security, side, quantity, price, executed_at, first_seen_at, " +
+		"last_seen_at"
 	selectDiffers = "select trade_seq, fields, " + tradeColumns +
 		" from recon_mismatches where trade_seq >= $1"
 	insertGaps     = "insert into recon_gaps (lo, hi, first_seen_at, counted) values "

@@ -27,7 +27,8 @@ const (
 		"order by s.id limit $2"
 
 	keepLine = "insert into recon_statement (id, account_id, security, side, quantity, price, " +
-		"executed_at, loaded_at) values ($1, $2, $3, $4, $5, $6, $7, $8) on conflict (id) do update set " +
+		"executed_at, loaded_at) values ($1, $2, $3, $4, $5, $6, $7, $8) on conflict (id) do " +
+		"update set " +
 		"account_id = excluded.account_id, security = excluded.security, side = excluded.side, " +
 		"quantity = excluded.quantity, price = excluded.price, executed_at = excluded.executed_at, " +
 		"loaded_at = excluded.loaded_at"

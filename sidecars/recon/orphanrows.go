@@ -18,8 +18,10 @@ const (
 	columnsOrphan = 11
 	insertOrphans = "insert into recon_orphans (id, trade_seq, " + tradeColumns + ", sweep) values "
 	keepOrphans   = " on conflict (id) do nothing"
-	renewOrphans  = " on conflict (id) do update set trade_seq = excluded.trade_seq, account_id = excluded.account_id, " +
-		"security = excluded.security, side = excluded.side, quantity = excluded.quantity, price = excluded.price, " +
+	renewOrphans  = " on conflict (id) do update set trade_seq = excluded.trade_seq, account_id = " +
+		"excluded.account_id, " +
+		"security = excluded.security, side = excluded.side, quantity = excluded.quantity, price = " +
+		"excluded.price, " +
 		"executed_at = excluded.executed_at, last_seen_at = excluded.last_seen_at, sweep = excluded.sweep"
 )
 
@@ -112,9 +114,12 @@ func writeResult(tx *store.Tx, s *SweepResult) error {
 	if err != nil {
 		return fmt.Errorf("render orphan ids: %w", err)
 	}
-	_, err = tx.Exec("insert into recon_orphan_sweep (id, swept_at, local_trades, history_trades, orphans, orphan_ids, "+
-		"truncated) values (1, $1, $2, $3, $4, $5, $6) on conflict (id) do update set swept_at = excluded.swept_at, "+
-		"local_trades = excluded.local_trades, history_trades = excluded.history_trades, orphans = excluded.orphans, "+
+	_, err = tx.Exec("insert into recon_orphan_sweep (id, swept_at, local_trades, history_trades, "+
+		"orphans, orphan_ids, "+
+		"truncated) values (1, $1, $2, $3, $4, $5, $6) on conflict (id) do update set swept_at = "+
+		"excluded.swept_at, "+
+		"local_trades = excluded.local_trades, history_trades = excluded.history_trades, orphans = "+
+		"excluded.orphans, "+
 		"orphan_ids = excluded.orphan_ids, truncated = excluded.truncated",
 		s.SweptMillis, s.LocalTradeCount, s.FullHistoryTradeCount, s.OrphanCount, string(ids),
 		flag(s.Truncated))

@@ -153,7 +153,8 @@ func (r *Recon) beginRepair(ctx context.Context, q RepairQuery) (number uint64, 
 		if err := tx.SetCursor(cursorRepair, number); err != nil {
 			return err
 		}
-		_, err := tx.Exec("insert into recon_repairs (repair, from_seq, to_seq, subject, address, reason, "+
+		_, err := tx.Exec("insert into recon_repairs (repair, from_seq, to_seq, subject, address,"+
+			" reason, "+
 			"begun_at, checked, repaired) values ($1, $2, $3, $4, $5, $6, $7, 0, 0)",
 			number, q.From, q.To, q.Subject, q.Address, q.Reason, now)
 		return err

@@ -423,7 +423,8 @@ func TestEditsThatTheRecordsGiveAway(t *testing.T) {
 // TestBatchesSayWhenARowWasBooked asks for rows of batches that lie behind and over one another.
 func TestBatchesSayWhenARowWasBooked(t *testing.T) {
 	storetest.EachInFull(t, func(t *testing.T, db *store.DB) {
-		long := store.Batch{FirstSeq: 100_000, LastSeq: 100_000 + 3*store.MaxBatch, BookedAt: 9, Whole: true}
+		long := store.Batch{FirstSeq: 100_000, LastSeq: 100_000 + 3*store.MaxBatch, BookedAt: 9,
+			Whole: true}
 		batches := []store.Batch{{FirstSeq: 1, LastSeq: 10, BookedAt: 5, Whole: true},
 			{FirstSeq: 4, LastSeq: 6, BookedAt: 7, Whole: true}, {FirstSeq: 8, LastSeq: 20, BookedAt: 8},
 			long}

@@ -34,7 +34,8 @@ const (
 // booked. One that is Settled was settled by its last change.
 const selectSettled = "settlement_date, booked_at, " +
 	"case when status = 'Processing' and updated_at = booked_at then 0 " +
-	"when status = 'Settled' and updated_at >= booked_at and updated_at > 0 then updated_at else -1 end, " +
+	"when status = 'Settled' and updated_at >= booked_at and updated_at > 0 then updated_at " +
+	"else -1 end, " +
 	"order_id, sequence"
 
 // scanSettled reads the columns of selectSettled, from column i on.

@@ -40,7 +40,8 @@ type Status struct {
 	Orphans             uint64 // open breaks of rows without a fill
 	Lag                 uint64 // durable entries without a class
 	External            uint64 // bookings from outside
-	ExternalUnmatched   uint64 // those that the statement does not confirm, and lines without a booking
+	// those that the statement does not confirm, and lines without a booking
+	ExternalUnmatched uint64
 
 	LastSweepMillis       int64 // 0: none yet
 	LastOrphanSweepMillis int64 // 0: none yet

@@ -40,8 +40,10 @@ const (
 # maturityDate=of an option its expiry
 # accruedInterestFraction=years since lastCouponDate by the day count, half up: interest of a face is face x coupon x this
 `
-	positionsColumns = "accountId,security,instrumentType,quantity,contractMultiplier,costBasis,closingMark,markSource," +
-		"markQuality,marketValue,unrealizedPnl,currency,counterpartyId,nettingSetId,coupon,maturityDate," +
+	positionsColumns = "accountId,security,instrumentType,quantity,contractMultiplier,costBasis," +
+		"closingMark,markSource," +
+		"markQuality,marketValue,unrealizedPnl,currency,counterpartyId,nettingSetId,coupon," +
+		"maturityDate," +
 		"lastCouponDate,accruedInterestFraction\n"
 
 	contractsNotes = `# encoding=ASCII, lines end with \n, no quotes, an empty column does not apply
@@ -52,8 +54,10 @@ const (
 # valuation=none: terms only
 # exercise=none: exerciseStyle is a term, nothing is ever exercised
 `
-	contractsColumns = "contractId,accountId,payReceive,notional,fixedRate,floatIndex,effectiveDate,maturityDate," +
-		"paymentFrequency,dayCount,currency,counterpartyId,nettingSetId,productType,expiryDate,exerciseStyle\n"
+	contractsColumns = "contractId,accountId,payReceive,notional,fixedRate,floatIndex,effectiveDate," +
+		"maturityDate," +
+		"paymentFrequency,dayCount,currency,counterpartyId,nettingSetId,productType,expiryDate," +
+		"exerciseStyle\n"
 )
 
 // render makes the two files of a cut. No other function makes them.

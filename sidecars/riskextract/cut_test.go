@@ -200,7 +200,8 @@ func TestRowsThatStopTheExtract(t *testing.T) {
 	agreed := position{account: 2, security: "OPT", multiplier: 100, lastTrade: 1_500_000, quantity: 2,
 		average: 1_000_000}
 	row, err := in.appendPosition(nil, &agreed, 1)
-	want := "2,OPT,OPTION,2,100,200.000000,1.500000,CLUSTER_LAST_TRADE_AT_N,INDICATIVE,300.000000,100.000000," +
+	want := "2,OPT,OPTION,2,100,200.000000,1.500000,CLUSTER_LAST_TRADE_AT_N,INDICATIVE,300.000000," +
+		"100.000000," +
 		"USD,NORTHFIELD,NORTHFIELD-ISDA-1,,2027-03-19,,\n"
 	if err != nil || string(row) != want {
 		t.Errorf("got %q, %v", row, err)

@@ -39,7 +39,8 @@ func (k kind) hasMaturity() bool { return k.bond() || k == option }
 // share describes every security that the file does not list.
 var share = instrument{kind: equity, multiplier: 1}
 
-const instrumentsHeader = "security,instrumentType,contractMultiplier,coupon,maturityDate,couponFrequency,datedDate,dayCount"
+const instrumentsHeader = "security,instrumentType,contractMultiplier,coupon,maturityDate," +
+	"couponFrequency,datedDate,dayCount"
 
 // The columns of the instruments file.
 const (

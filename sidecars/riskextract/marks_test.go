@@ -40,12 +40,14 @@ func TestMarksFileIsReadStrictly(t *testing.T) {
 	session := date(t, "2026-11-20")
 	set, err := markSetOf(session, 3, []store.Mark{{Security: "B", Price: 2, Quality: "q"},
 		{Security: "A", Price: 1}}, true)
-	const good = "#marks schema=1 sessionDate=2026-11-20 priceVersion=3 published=true rows=2\nsecurity,priceTicks,quality\nA,1,\nB,2,q\n"
+	const good = "#marks schema=1 sessionDate=2026-11-20 priceVersion=3 published=true " +
+		"rows=2\nsecurity,priceTicks,quality\nA,1,\nB,2,q\n"
 	if err != nil || set.text != good || len(set.bySecurity) != 2 {
 		t.Fatalf("got %+v, %v", set, err)
 	}
 	none, err := markSetOf(session, 3, nil, false)
-	if want := "#marks schema=1 sessionDate=2026-11-20 priceVersion=3 published=false rows=0\nsecurity,priceTicks,quality\n"; err != nil || none.text != want {
+	if want := "#marks schema=1 sessionDate=2026-11-20 priceVersion=3 published=false " +
+		"rows=0\nsecurity,priceTicks,quality\n"; err != nil || none.text != want {
 		t.Fatalf("got %+v, %v", none, err)
 	}
 	for _, text := range []string{good, none.text, strings.ReplaceAll(none.text, "false", "true")} {

@@ -33,10 +33,13 @@ type Securities struct{ table *source.Table }
 // New returns the service. It does no I/O.
 func New(o source.Options) *Securities {
 	return &Securities{source.New(control.Security, source.Columns{
-		Table:  "stocks",
-		Select: "select ticker, company_name, enabled, halted, version, enabled_version, halted_version from stocks",
-		Key:    "ticker",
-		Upsert: `insert into stocks (ticker, company_name, enabled, halted, version, enabled_version, halted_version)
+		Table: "stocks",
+		Select: "select ticker, company_name, enabled, halted, version, enabled_version, " +
+			"halted_version " +
+			"from stocks",
+		Key: "ticker",
+		Upsert: `insert into stocks (ticker, company_name, enabled, halted, version, enabled_version,
+			halted_version)
 			values ($1, $2, $3, $4, $5, $6, $7)
 			on conflict (ticker) do update set company_name = excluded.company_name, enabled = excluded.enabled,
 			halted = excluded.halted, version = excluded.version,

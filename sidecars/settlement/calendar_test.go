@@ -128,51 +128,6 @@ func TestCalendarsEqualThePublishedOnes(t *testing.T) {
 	t.Logf("%d settlement dates compared", compared)
 }
 
-func TestSettlementDateExamples(t *testing.T) {
-	tests := []struct {
-		what, calendar, executed string
-		tPlus                    int
-		want                     string
-	}{
-		{"plain day", "US-SETTLEMENT", "2024-06-04T10:00:00", 1, "2024-06-05"},
-		{"over a weekend", "US-SETTLEMENT", "2024-06-07T10:00:00", 1, "2024-06-10"},
-		{"Maundy Thursday over Good Friday", "US-SETTLEMENT", "2024-03-28T15:59:59", 1, "2024-04-01"},
-		{"Maundy Thursday, Easter Monday too", "TARGET", "2024-03-28T15:59:59", 1, "2024-04-02"},
-		{"banks rest on Columbus Day", "US-SETTLEMENT", "2024-10-11T10:00:00", 1, "2024-10-15"},
-		{"the exchange does not", "XNYS", "2024-10-11T10:00:00", 1, "2024-10-14"},
-		{"Veterans Day", "US-SETTLEMENT", "2025-11-10T10:00:00", 1, "2025-11-12"},
-		{"execution on Columbus Day counts from it", "US-SETTLEMENT", "2024-10-14T10:00:00", 1,
-			"2024-10-15"},
-		{"and two days", "US-SETTLEMENT", "2024-10-14T10:00:00", 2, "2024-10-16"},
-		{"and none", "US-SETTLEMENT", "2024-10-14T10:00:00", 0, "2024-10-15"},
-		{"Saturday", "US-SETTLEMENT", "2024-06-08T10:00:00", 1, "2024-06-10"},
-		{"Saturday, T+2", "US-SETTLEMENT", "2024-06-08T10:00:00", 2, "2024-06-11"},
-		{"Saturday, T+0", "US-SETTLEMENT", "2024-06-08T10:00:00", 0, "2024-06-10"},
-		{"Sunday", "weekdays", "2024-06-09T10:00:00", 1, "2024-06-10"},
-		{"T+0 on a business day", "US-SETTLEMENT", "2024-06-04T23:59:59", 0, "2024-06-04"},
-		{"Christmas Eve that is the holiday", "XNYS", "2027-12-23T10:00:00", 1, "2027-12-27"},
-		{"banks open on 2027-12-24, exchange not", "US-SETTLEMENT", "2027-12-23T10:00:00", 1,
-			"2027-12-27"},
-		{"over the year's end", "US-SETTLEMENT", "2027-12-31T10:00:00", 1, "2028-01-03"},
-		{"New Year on a Saturday moves nothing", "XNYS", "2021-12-30T10:00:00", 1, "2021-12-31"},
-		{"leap day", "US-SETTLEMENT", "2024-02-28T10:00:00", 1, "2024-02-29"},
-		{"day of mourning", "US-SETTLEMENT", "2025-01-08T10:00:00", 1, "2025-01-10"},
-		{"five days with a holiday", "US-SETTLEMENT", "2026-11-20T10:00:00", 5, "2026-11-30"},
-	}
-	where := newYork(t)
-	for _, tt := range tests {
-		at, err := time.ParseInLocation("2006-01-02T15:04:05", tt.executed, where)
-		if err != nil {
-			t.Fatal(err)
-		}
-		c := mustCalendar(t, tt.calendar, where, tt.tPlus)
-		if got := c.SettlementDate(at.UnixMilli()).String(); got != tt.want {
-			t.Errorf("%s: %s T+%d of %s is %s, want %s", tt.what, tt.calendar, tt.tPlus, tt.executed,
-				got, tt.want)
-		}
-	}
-}
-
 func TestYearAfterExecutionIsCounted(t *testing.T) {
 	table := publishedHolidays(t)
 	c := mustCalendar(t, "US-SETTLEMENT", time.UTC, MaxTPlus)
@@ -203,35 +158,6 @@ func TestExchangeSessionsAYear(t *testing.T) {
 		}
 		if got != want {
 			t.Errorf("%d sessions in %d, want %d", got, year, want)
-		}
-	}
-}
-
-func TestHistoryOfTheRules(t *testing.T) {
-	tests := []struct {
-		calendar, date string
-		open           bool
-	}{
-		{"XNYS", "1970-02-23", false}, {"XNYS", "1970-05-29", true}, {"XNYS", "1971-05-31", false},
-		{"XNYS", "1972-11-07", false}, {"XNYS", "1984-11-06", true}, {"XNYS", "1977-07-14", false},
-		{"XNYS", "1997-01-20", true}, {"XNYS", "1998-01-19", false}, {"XNYS", "1999-12-31", true},
-		{"XNYS", "2001-09-10", true}, {"XNYS", "2001-09-11", false}, {"XNYS", "2001-09-14", false},
-		{"XNYS", "2001-09-17", true}, {"XNYS", "2012-10-30", false}, {"XNYS", "2012-10-31", true},
-		{"XNYS", "2018-12-05", false}, {"XNYS", "2021-06-18", true}, {"XNYS", "2022-06-20", false},
-		{"XNYS", "2010-12-31", true}, {"XNYS", "2017-01-02", false}, {"XNYS", "2020-07-03", false},
-		{"US-SETTLEMENT", "2021-06-18", true}, {"US-SETTLEMENT", "2022-06-20", false},
-		{"US-SETTLEMENT", "1975-10-27", false}, {"US-SETTLEMENT", "1975-11-11", true},
-		{"US-SETTLEMENT", "1978-10-23", true}, {"US-SETTLEMENT", "1978-11-10", true},
-		{"US-SETTLEMENT", "1986-01-20", false}, {"US-SETTLEMENT", "1985-01-21", true},
-		{"US-SETTLEMENT", "2023-11-10", true}, {"US-SETTLEMENT", "2018-11-12", false},
-		{"TARGET", "1999-04-02", true}, {"TARGET", "1999-12-31", false}, {"TARGET", "2000-04-21", false},
-		{"TARGET", "2001-12-31", false}, {"TARGET", "2002-12-31", true}, {"TARGET", "2021-12-24", true},
-		{"weekdays", "2024-12-25", true}, {"weekdays", "2024-12-28", false},
-	}
-	for _, tt := range tests {
-		c := mustCalendar(t, tt.calendar, time.UTC, 1)
-		if got := c.BusinessDay(mustDate(t, tt.date)); got != tt.open {
-			t.Errorf("%s %s: business day %v, want %v", tt.calendar, tt.date, got, tt.open)
 		}
 	}
 }

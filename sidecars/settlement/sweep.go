@@ -24,7 +24,8 @@ const (
 	settleSQL = `update trades set status = 'Settled',
 	updated_at = case when updated_at > $1 then updated_at else $1 end`
 	// A date that was edited and is no date any more is never due; reconciliation reports its row.
-	dueSQL    = `select id from trades where status = 'Processing' and settlement_date between '0001-01-01' and $2`
+	dueSQL = `select id from trades where status = 'Processing' and settlement_date between ` +
+		`'0001-01-01' and $2`
 	oldestSQL = ` order by settlement_date limit $3`
 )
 

@@ -178,10 +178,11 @@ func (t *Tx) ReadKept(r io.Reader, lastTrade uint64) (loaded bool, err error) {
 	}
 }
 
-// beginOutboxes notes the last version of each source as one that no stream will have: what a source
-// publishes next follows it.
+// beginOutboxes notes the last version of each source as one that no stream will have: what a
+// source publishes next follows it.
 func (t *Tx) beginOutboxes() error {
-	_, err := t.Exec("insert into outbox (source, version, epoch, payload, created_at, published_at) " +
+	_, err := t.Exec("insert into outbox (source, version, epoch, payload, created_at, " +
+		"published_at) " +
 		"select source, version, epoch, '', 0, 0 from sources where version > 0")
 	return err
 }

@@ -25,7 +25,8 @@ func (e *LockedError) Unwrap() error { return e.Cause }
 // The queries for the locks that block a change of a row of trades. The lock on the table is looked
 // for first: under its strictest form the row cannot even be read.
 const (
-	tableLock = "select l.pid, coalesce(a.application_name, ''), coalesce(a.state, '') from pg_locks l " +
+	tableLock = "select l.pid, coalesce(a.application_name, ''), coalesce(a.state, '') from " +
+		"pg_locks l " +
 		"join pg_stat_activity a on a.pid = l.pid where l.locktype = 'relation' and l.granted " +
 		"and l.database = (select oid from pg_database where datname = current_database()) " +
 		"and l.relation = (select c.oid from pg_class c where c.relname = 'trades' " +

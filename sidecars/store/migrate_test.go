@@ -113,7 +113,8 @@ func TestASchemaOfAnotherBuildIsRefusedByName(t *testing.T) {
 		{"renamed", "update schema_migrations set name = '0001_deals' where version = 1",
 			"the database has 0001_deals where this build has 0001_trades"},
 		{"newer",
-			"insert into schema_migrations (version, name, checksum, applied_at) values (9000, '9000_future', 'x', 1)",
+			"insert into schema_migrations (version, name, checksum, applied_at) values (9000, " +
+				"'9000_future', 'x', 1)",
 			"the database has 9000_future, which this build does not know"},
 	}
 	for _, tt := range tests {
@@ -177,7 +178,8 @@ func TestAMigrationThatFailsLeavesNothing(t *testing.T) {
 				}
 			}()
 			good := map[string]string{
-				"0001_one.sql": "-- a comment; with a semicolon\ncreate table one (n bigint);\n\ninsert into one values (1);\n",
+				"0001_one.sql": "-- a comment; with a semicolon\ncreate table one (n bigint);\n\ninsert into " +
+					"one values (1);\n",
 				"0002_two.sql": "create table two (n bigint); insert into two select 1 from nowhere;",
 			}
 			if err := store.SetPlan(db, files(good)); err != nil {

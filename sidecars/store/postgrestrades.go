@@ -16,8 +16,10 @@ const (
 	// mergeTrades adds the rows of fourteen arrays one by one. On a conflict with the table or with an
 	// earlier row, the existing row stays.
 	mergeTrades = "insert into trades (" + tradeColumns + ") " +
-		"select a, b, c, d, e, f, g, h, date '1970-01-01' + i, j, k, l, nullif(m, ''), nullif(n, 0) from unnest(" +
-		"$1::text[], $2::bigint[], $3::bigint[], $4::text[], $5::text[], $6::bigint[], $7::bigint[], $8::text[], " +
+		"select a, b, c, d, e, f, g, h, date '1970-01-01' + i, j, k, l, nullif(m, ''), nullif(n, 0) " +
+		"from unnest(" +
+		"$1::text[], $2::bigint[], $3::bigint[], $4::text[], $5::text[], $6::bigint[], $7::bigint[], " +
+		"$8::text[], " +
 		"$9::int[], $10::bigint[], $11::bigint[], $12::bigint[], $13::text[], $14::bigint[]) " +
 		"as row (a, b, c, d, e, f, g, h, i, j, k, l, m, n) on conflict do nothing"
 

@@ -29,7 +29,8 @@ func TestAWordIsKeptOnce(t *testing.T) {
 			})
 			return words, err
 		}
-		const few = "select 1, 'AAPL' union all select 2, 'MSFT' union all select 3, 'AAPL' union all select 4, null"
+		const few = "select 1, 'AAPL' union all select 2, 'MSFT' union all select 3, 'AAPL' union all " +
+			"select 4, null"
 		for range 2 {
 			if n, err := read(few); n != 4 || err != nil {
 				t.Fatalf("%d rows, %v", n, err)
@@ -65,7 +66,8 @@ func TestATextIsCompared(t *testing.T) {
 			})
 			return is, err
 		}
-		const rows = "select 1, 'trd-12' union all select 2, 'trd-1' union all select 3, 'trd-123' union all select 4, '' " +
+		const rows = "select 1, 'trd-12' union all select 2, 'trd-1' union all select 3, 'trd-123' " +
+			"union all select 4, '' " +
 			"union all select 5, null union all select 6, 'Trd-12' order by 1"
 		for text, want := range map[string][]bool{
 			"trd-12": {true, false, false, false, false, false},

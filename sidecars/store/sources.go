@@ -179,7 +179,8 @@ func (t *Tx) LastPublished(source string) (row OutboxRow, found bool, err error)
 	return row, found, err
 }
 
-const firstWaiting = `select version, created_at from outbox where source = $1 and published_at is null
+const firstWaiting = `select version, created_at from outbox
+	where source = $1 and published_at is null
 	order by version limit 1`
 
 // Supersede takes the waiting rows with the versions first to last out of the queue.

@@ -315,7 +315,8 @@ func TestOutboxRefusesAVersionTwice(t *testing.T) {
 		for _, edit := range []string{
 			"insert into accounts (id, display_name, enabled, version) values (0, 'x', true, 1)",
 			"insert into accounts (id, display_name, enabled, version) values (4294967296, 'x', true, 1)",
-			"insert into outbox (source, version, epoch, payload, created_at) values ('account', 0, 1, 'x', 1)",
+			"insert into outbox (source, version, epoch, payload, created_at) values ('account', 0, " +
+				"1, 'x', 1)",
 			"update outbox set stream_sequence = 0",
 			"update sources set epoch = 0",
 		} {

@@ -80,8 +80,8 @@ func ParseTradeID(id string) (tradeSeq uint64, ok bool) {
 }
 
 // The trade sequences of rows that no fill gives lie above every history, so that the column stays
-// unique: from FirstExternal on those of bookings from outside, from FirstVoid on those of rows that
-// an operator gave up.
+// unique: from FirstExternal on those of bookings from outside, from FirstVoid on those of rows
+// that an operator gave up.
 const (
 	FirstExternal uint64 = 1<<61 + 1
 	FirstVoid     uint64 = 1<<62 + 1

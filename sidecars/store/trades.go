@@ -19,7 +19,8 @@ type TradeFilter struct {
 }
 
 // tradeColumns are the columns of a Trade, in the order that all code here uses.
-const tradeColumns = "id, trade_seq, account_id, security, side, quantity, price, status, settlement_date, " +
+const tradeColumns = "id, trade_seq, account_id, security, side, quantity, price, status, " +
+	"settlement_date, " +
 	"executed_at, booked_at, updated_at, order_id, sequence"
 
 const selectTrades = "select " + tradeColumns + " from trades"

@@ -18,7 +18,9 @@ func TestTradesAreShownWithDecimalsAndTimestamps(t *testing.T) {
 		rows[1].Price, rows[1].BookedAt = 5, 999
 		rows[2].UpdatedAt = 1 << 60 // no time at all: the view must still show the other rows
 		insert(t, db, rows)
-		text := "select id, cast(price as text), executed_at, booked_at, updated_at from trades_v order by trade_seq"
+		text := "select id, cast(price as text), executed_at, booked_at, updated_at from " +
+			"trades_v order " +
+			"by trade_seq"
 		if db.Dialect() == store.Postgres {
 			text = "select id, price::text, " + utc("executed_at") + ", " + utc("booked_at") + ", " +
 				utc("updated_at") + " from trades_v order by trade_seq"
@@ -28,7 +30,10 @@ func TestTradesAreShownWithDecimalsAndTimestamps(t *testing.T) {
 			got = append(got, fmt.Sprint(r.Text(0), " ", r.Text(1), " ", r.Text(2), " ", r.Text(3),
 				" ", r.Null(4)))
 		})
-		at := func(millis int64) string { return time.UnixMilli(millis).UTC().Format("2006-01-02T15:04:05.000Z") }
+		at := func(millis int64) string {
+			return time.UnixMilli(millis).UTC().Format(
+				"2006-01-02T15:04:05.000Z")
+		}
 		price := map[store.Dialect][]string{
 			store.SQLite:   {"101.250001", "5.0e-06", ""},
 			store.Postgres: {"101.250001", "0.000005", ""},
@@ -45,7 +50,8 @@ func TestTradesAreShownWithDecimalsAndTimestamps(t *testing.T) {
 		if len(got) == 3 && got[2][len(got[2])-4:] != "true" {
 			t.Errorf("an impossible time is shown as one: %q", got[2])
 		}
-		if n := number(t, db, "select count(*) from trades_v where price > 100 and price < 101.3"); n < 1 {
+		if n := number(t, db, "select count(*) from trades_v where price > 100 and price < 101.3"); n <
+			1 {
 			t.Error("a price does not compare as a number")
 		}
 	})
@@ -75,7 +81,8 @@ func TestBreaksAreShownOneByOne(t *testing.T) {
 			storetest.Edit(t, db, sql)
 		}
 		var got []string
-		query(t, db, "select class, trade_id, fields, side, quantity from breaks_v order by class, trade_id",
+		query(t, db, "select class, trade_id, fields, side, quantity from breaks_v order by class,"+
+			" trade_id",
 			func(r *store.Row) {
 				got = append(got, fmt.Sprint(r.Text(0), " ", r.Text(1), " ", r.Text(2), " ", r.Text(3), " ",
 					r.Int64(4)))
@@ -103,7 +110,8 @@ func TestEveryColumnIsExplained(t *testing.T) {
 			return // SQLite has no comments; its migrations explain the columns
 		}
 		columns := 0
-		query(t, db, "select c.relname || '.' || a.attname, coalesce(col_description(c.oid, a.attnum), '') "+
+		query(t, db, "select c.relname || '.' || a.attname, coalesce(col_description(c.oid, "+
+			"a.attnum), '') "+
 			"from pg_class c join pg_attribute a on a.attrelid = c.oid "+
 			"where c.relnamespace = 'public'::regnamespace and c.relkind in ('r', 'v') "+
 			"and a.attnum > 0 and not a.attisdropped", func(r *store.Row) {

@@ -102,7 +102,8 @@ func (o *oracle) render(trade store.Trade, security uint32, arrival int64,
 	side := map[matcher.Side]string{matcher.Buy: "Buy", matcher.Sell: "Sell"}[trade.Side]
 	return fmt.Sprintf(
 		`{"tradeId":%q,"accountId":%d,"security":%q,"side":%q,"quantity":%d,"executionPrice":%s,`+
-			`"arrivalPrice":%s,"arrivalAt":%s,"twap":%s,"twapWindowStart":%s,"twapWindowEnd":%s,"twapSampleCount":%d,`+
+			`"arrivalPrice":%s,"arrivalAt":%s,"twap":%s,"twapWindowStart":%s,"twapWindowEnd":%s,`+
+			`"twapSampleCount":%d,`+
 			`"slippageBps":%s,"arrivalSlippageBps":%s}`,
 		trade.ID, trade.AccountID, trade.Security, side, trade.Quantity,
 		decimal(big.NewInt(trade.Price), 6),

@@ -163,13 +163,15 @@ func TestASummaryCountsWhatHasNoBenchmarkAndDoesNotAverageIt(t *testing.T) {
 	x := open(t, o)
 	follow(t, x, v)
 	s, err := x.Summary(t.Context(), SummaryQuery{})
-	const costs = `"trades":3,"withBenchmark":1,"averageSlippageBps":476.19,"averageArrivalSlippageBps":0`
+	const costs = `"trades":3,"withBenchmark":1,"averageSlippageBps":476.19,` +
+		`"averageArrivalSlippageBps":0`
 	want := `{` + costs + `,"bySecurity":[{"security":"DDD",` + costs + `}]}`
 	if got := string(s.AppendJSON(nil)); err != nil || got != want {
 		t.Errorf("%v\n got %s\nwant %s", err, got, want)
 	}
 	s, err = x.Summary(t.Context(), SummaryQuery{ToMillis: 1})
-	const none = `{"trades":0,"withBenchmark":0,"averageSlippageBps":null,"averageArrivalSlippageBps":null,` +
+	const none = `{"trades":0,"withBenchmark":0,"averageSlippageBps":null,` +
+		`"averageArrivalSlippageBps":null,` +
 		`"bySecurity":[]}`
 	if got := string(s.AppendJSON(nil)); err != nil || got != none {
 		t.Errorf("%v\n got %s\nwant %s", err, got, none)

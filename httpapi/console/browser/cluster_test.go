@@ -48,7 +48,8 @@ func TestAMembersConsoleReachesTheLeader(t *testing.T) {
 	p.goTo(follower, "/cluster")
 	p.says("this one", "leader", "follower", "vote")
 	p.eventually("three members answer", func() bool {
-		return strings.Count(eval[string](p, "document.querySelector('table[aria-label=Members]').innerText"),
+		return strings.Count(
+			eval[string](p, "document.querySelector('table[aria-label=Members]').innerText"),
 			"follower") == 2
 	})
 	p.picture("cluster-three-light-1280")
@@ -79,7 +80,8 @@ func TestAMembersConsoleReachesTheLeader(t *testing.T) {
 	})
 	place("ord-2")
 	p.eventually("both orders work", func() bool {
-		text := eval[string](p, "document.querySelector('table[aria-label=\"Working orders\"]').innerText")
+		text := eval[string](p,
+			"document.querySelector('table[aria-label=\"Working orders\"]').innerText")
 		return strings.Count(text, "ord-1") == 1 && strings.Count(text, "ord-2") == 1
 	})
 	p.goTo(follower, "/cluster")

@@ -22,8 +22,8 @@ func (s *server) edit(statement string) {
 	}
 }
 
-// TestABreakIsFoundAndRepaired: a row is edited by hand. The page shows the break with both records,
-// marks what differs, shows the journal's bytes, and repairs it. By keyboard alone.
+// TestABreakIsFoundAndRepaired: a row is edited by hand. The page shows the break with both
+// records, marks what differs, shows the journal's bytes, and repairs it. By keyboard alone.
 func TestABreakIsFoundAndRepaired(t *testing.T) {
 	s := start(t)
 	s.fill()
@@ -53,11 +53,13 @@ func TestABreakIsFoundAndRepaired(t *testing.T) {
 	p.find("table", "Journal")
 	p.find("table", "Projection")
 	p.eventually("what differs is marked on both sides", func() bool {
-		return eval[string](p, "[...document.querySelectorAll('dialog mark')].map((m) => m.innerText).join()") ==
+		return eval[string](p, "[...document.querySelectorAll('dialog mark')].map((m) => "+
+			"m.innerText).join()") ==
 			"100,41"
 	})
 	p.eventually("the journal's bytes are shown in hex", func() bool {
-		return strings.HasPrefix(eval[string](p, "document.querySelector('dialog .hex')?.innerText || ''"),
+		return strings.HasPrefix(eval[string](p, "document.querySelector('dialog "+
+			".hex')?.innerText || ''"),
 			"0000  02 ")
 	})
 	p.picture("reconciliation-break-light-1280")
@@ -76,8 +78,8 @@ func TestABreakIsFoundAndRepaired(t *testing.T) {
 	p.clean(s)
 }
 
-// TestTimeIsDraggedBackToBeforeAFill: the slider goes by keyboard to the sequence before a fill, and
-// the book is what it was.
+// TestTimeIsDraggedBackToBeforeAFill: the slider goes by keyboard to the sequence before a fill,
+// and the book is what it was.
 func TestTimeIsDraggedBackToBeforeAFill(t *testing.T) {
 	s := start(t)
 	s.price("AAPL", 187.20)

@@ -110,7 +110,8 @@ func TestAMillionRows(t *testing.T) {
 	p.says("fills")
 	var filtered struct{ Rows string }
 	p.eventually("the filter finds rows at once", func() bool {
-		text := eval[string](p, `JSON.stringify({rows: document.querySelector('[role=search] [role=status]').innerText})`)
+		text := eval[string](p, `JSON.stringify({rows: document.querySelector('[role=search] `+
+			`[role=status]').innerText})`)
 		return json.Unmarshal([]byte(text), &filtered) == nil && filtered.Rows != "0 of 1,000,000 fills"
 	})
 	p.do(chromedp.Navigate("about:blank"))

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/chromedp/cdproto/accessibility"
 	"github.com/chromedp/cdproto/cdp"
@@ -224,14 +223,10 @@ func (p *page) find(role, name string) *accessibility.Node {
 // eventually waits until holds does; a failure leaves a picture.
 func (p *page) eventually(what string, holds func() bool) {
 	p.t.Helper()
-	deadline := time.Now().Add(patience)
-	for !holds() {
-		if time.Now().After(deadline) {
-			p.picture("failed-" + strings.ReplaceAll(p.t.Name(), "/", "-"))
-			p.t.Fatalf("did not happen in %s: %s; the page says:\n%s", patience, what,
-				eval[string](p, "document.body.innerText"))
-		}
-		time.Sleep(50 * time.Millisecond)
+	if !comes(holds) {
+		p.picture("failed-" + strings.ReplaceAll(p.t.Name(), "/", "-"))
+		p.t.Fatalf("did not happen in %s: %s; the page says:\n%s", patience, what,
+			eval[string](p, "document.body.innerText"))
 	}
 }
 

@@ -102,8 +102,8 @@ func newServer(t *testing.T, flags ...string) *server {
 	return s
 }
 
-// freePort is a port that no process listens on. It is below those that the system gives to clients:
-// a server that is started again finds it free.
+// freePort is a port that no process listens on. It is below those that the system gives to
+// clients: a server that is started again finds it free.
 func freePort(t *testing.T) string {
 	t.Helper()
 	for range 1000 {
@@ -269,11 +269,22 @@ func (s *server) order(account int, security, side string, quantity int, price f
 // eventually waits until holds does.
 func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
-	deadline := time.Now().Add(patience)
-	for !holds() {
-		if time.Now().After(deadline) {
-			t.Fatalf("did not happen in %s: %s", patience, what)
-		}
-		time.Sleep(50 * time.Millisecond)
+	if !comes(holds) {
+		t.Fatalf("did not happen in %s: %s", patience, what)
 	}
+}
+
+// comes waits until holds does; false: not in time. Every wait of these tests is one.
+func comes(holds func() bool) bool {
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	late := time.After(patience)
+	for !holds() {
+		select {
+		case <-tick.C:
+		case <-late:
+			return false
+		}
+	}
+	return true
 }

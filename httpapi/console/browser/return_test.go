@@ -99,7 +99,7 @@ func TestASecurityIsHaltedWithAReason(t *testing.T) {
 	p.press("drill")
 	p.press(kb.Enter)
 	p.says("every new order is refused")
-	p.says("news pending", "drill") // on record, with who did it
+	p.says("news pending", "drill") // on record, with its subject
 	p.eventually("the acts name the operator", func() bool {
 		return strings.Count(eval[string](p,
 			"document.querySelector('table[aria-label=Audit]').innerText"), "console") >= 2

@@ -9,8 +9,8 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// TestAPastedTokenMayDoWhatItMay: in production there is no one click. The token of a user is pasted;
-// the pages show that user's accounts, and offer nothing of an administrator's.
+// TestAPastedTokenMayDoWhatItMay: in production there is no one click. The token of a user is
+// pasted; the pages show that user's accounts, and offer nothing of an administrator's.
 func TestAPastedTokenMayDoWhatItMay(t *testing.T) {
 	s := start(t, "--profile=production", "--risk.entitlement.enforced=true",
 		"--reference.write-auth.enforced=true")
@@ -38,7 +38,8 @@ func TestAPastedTokenMayDoWhatItMay(t *testing.T) {
 		"/cluster": "need an admin token", "/reconciliation": "need an admin token"} {
 		p.goTo(s, path)
 		p.says(want)
-		if n := eval[int](p, "document.querySelectorAll('main [role=switch], main input[type=range]').length"); n > 0 {
+		if n := eval[int](p, "document.querySelectorAll('main [role=switch], main "+
+			"input[type=range]').length"); n > 0 {
 			t.Errorf("%s offers %d things that the token may not do", path, n)
 		}
 	}

@@ -68,7 +68,8 @@ func Terminate(t testing.TB, db *store.DB) {
 		again = false
 		err := other.Write(ctx, func(tx *store.Tx) error {
 			return tx.Query("select pg_terminate_backend(pid, 10000) from pg_stat_activity "+
-				"where datname = current_database() and pid <> pg_backend_pid() and backend_type = 'client backend'",
+				"where datname = current_database() and pid <> pg_backend_pid() and backend_type = "+
+				"'client backend'",
 				func(r *store.Row) error {
 					// False also for a session that ended by itself since the list was made: a new list lacks it.
 					again = again || !r.Bool(0)

@@ -145,7 +145,8 @@ func lockTables(tx *store.Tx) error {
 	}
 	var tables []string
 	err := tx.Query(
-		"select format('%I.%I', schemaname, tablename) from pg_tables where schemaname = current_schema()",
+		"select format('%I.%I', schemaname, tablename) from pg_tables where schemaname = "+
+			"current_schema()",
 		func(r *store.Row) error { tables = append(tables, r.Text(0)); return nil })
 	for _, name := range tables {
 		if err == nil {

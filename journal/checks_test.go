@@ -1,0 +1,59 @@
+//go:build checks || race
+
+package journal
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// mustPanic calls f and fails unless it panics with a text that starts with part.
+func mustPanic(t *testing.T, part string, f func()) {
+	t.Helper()
+	defer func() {
+		t.Helper()
+		if said := recover(); said == nil || !strings.HasPrefix(fmt.Sprint(said), part) {
+			t.Errorf("panicked with %v, want %q", said, part)
+		}
+	}()
+	f()
+}
+
+// In a build with checks a number of the journal that gets ahead of what it depends on panics where
+// it does so.
+func TestNumbersOutOfTheirOrderPanic(t *testing.T) {
+	for _, mode := range []string{DurabilityFsync, DurabilityOS} {
+		o := strict(t, vfs.NewCrashableMem())
+		o.Durability = mode
+		j, f := openNew(t, "j", o), flow{seed: 3}
+		appendAll(t, j, &f, 3, 4)
+		ahead := j.safe
+		ahead.inputSeq++
+		mustPanic(t, "journal: stable=", func() { j.advance(ahead) })
+		j.setHead(point{inputSeq: f.inputSeq, tradeSeq: f.tradeSeq, chain: j.tip.chain})
+		j.answered.Store(int64(f.inputSeq + 1))
+		mustPanic(t, "journal: stable=", func() { j.advance(j.safe) })
+		mustPanic(t, "journal: answers up to", func() { j.answer(f.inputSeq) })
+		j.answered.Store(int64(f.inputSeq))
+		must(t, j.Close())
+	}
+}
+
+// A commit that ends elsewhere than its block panics before the store has it.
+func TestACommitThatSkipsPanics(t *testing.T) {
+	f := flow{seed: 3}
+	var b Block
+	f.block(&b, 5)
+	end := point{inputSeq: f.inputSeq, tradeSeq: f.tradeSeq}
+	b.mustFollow(point{}, end)
+	for _, wrong := range []point{
+		{inputSeq: end.inputSeq - 1, tradeSeq: end.tradeSeq},
+		{inputSeq: end.inputSeq, tradeSeq: end.tradeSeq + 1},
+	} {
+		mustPanic(t, "journal: a commit from", func() { b.mustFollow(point{}, wrong) })
+	}
+	mustPanic(t, "journal: a commit from", func() { b.mustFollow(point{inputSeq: 1}, end) })
+}

@@ -1,0 +1,209 @@
+//perf:hot
+
+package admission
+
+import (
+	"posttrade/blotter"
+	"posttrade/matcher"
+	"posttrade/matcher/desk"
+	"posttrade/matcher/gate"
+)
+
+// Verdict is what becomes of a request.
+type Verdict uint8
+
+// The verdicts. Only an Admitted request goes to the engine.
+const (
+	Admitted Verdict = iota
+	Repeated         // its key is known: Request.First is the answer
+	Differs          // its key is known with other terms
+	Ended            // the order that it names can no longer change
+	Failed           // the journal has failed
+	Full             // the journal's reserve is used up
+	Held             // the database knows more of the history than the journal
+	NotReady         // a control source is not ready
+	Refused          // for Request.Reason
+)
+
+// Room is what admission is decided from. All fields are set before its first use.
+type Room struct {
+	Gate  *gate.Gate
+	Views *blotter.Views
+
+	Failed      func() error // the error of a failed journal, else nil
+	StorageFull func() bool  // the journal's reserve is used up
+	Held        func() bool  // the database knows more than the journal; nil: never
+
+	Enforced         bool // risk.entitlement.enforced
+	SequenceRefusals bool // audit.sequence-refusals
+}
+
+// Request is a decoded request, and the verdict on it.
+type Request struct {
+	Command  *matcher.Command
+	ClientID []byte // the client order id, empty for none
+	Ticker   []byte // the security as the client wrote it; nil when the command has only its number
+	Gone     bool   // of an amendment: its order can no longer change; see About
+
+	Verdict Verdict
+	Reason  matcher.RiskReason // why the gate, or in Settle the engine, refuses; else Accepted
+	First   blotter.KeyRow     // of Repeated: the first decision
+}
+
+// May reports whether a caller may act for an account and see it.
+func (r *Room) May(caller *gate.Claims, account uint32) bool {
+	return !r.Enforced || caller.Entitled(account)
+}
+
+// Security returns what an order's record has for a ticker: the security's number, or, if no
+// security has that ticker, a number that stands for it.
+func (r *Room) Security(ticker []byte) uint32 {
+	if id, ok := r.Gate.Security(ticker); ok {
+		return id
+	}
+	return matcher.UnknownTicker(ticker)
+}
+
+// About makes the request an amendment of an order: its command gets the order's own fields.
+func (q *Request) About(order *blotter.OrderRow) {
+	c := q.Command
+	c.OrderRef, c.AccountID = order.Ref, order.AccountID
+	c.SecurityID, c.Side = order.SecurityID, order.Side
+	if c.Type == matcher.OrderReplace && order.TimeInForce == blotter.PostOnly {
+		c.Flags = matcher.FlagPostOnly
+	}
+	q.Gone = !order.Open()
+}
+
+// Prepare gives the command its key and starts the look-up of it, so that those of many requests
+// overlap. Decide comes next.
+func (r *Room) Prepare(q *Request) {
+	key := r.Views.ClientKey().Of(q.Command.AccountID, q.ClientID)
+	q.Command.PriceTicks = int64(key)
+	r.Views.ExpectKey(matcher.KeyOrder, key)
+}
+
+// Decide judges a prepared request.
+func (r *Room) Decide(q *Request) Verdict {
+	if q.Verdict = r.known(q); q.Verdict != Admitted {
+		return q.Verdict
+	}
+	if q.Verdict = r.closed(q); q.Verdict == Admitted {
+		r.screen(q)
+	}
+	return q.Verdict
+}
+
+// DecideAll judges a batch of prepared new orders. Admitted: each has its own verdict. Any other
+// verdict is that of the whole batch.
+func (r *Room) DecideAll(batch []Request) Verdict {
+	var fresh *Request
+	for i := range batch {
+		q := &batch[i]
+		if q.Verdict = r.known(q); q.Verdict == Admitted {
+			fresh = q
+		}
+	}
+	if fresh == nil {
+		return Admitted
+	}
+	if v := r.closed(fresh); v != Admitted {
+		return v
+	}
+	for i := range batch {
+		if q := &batch[i]; q.Verdict == Admitted {
+			r.screen(q)
+		}
+	}
+	return Admitted
+}
+
+// Settle judges the engine's answer to a request that was handed in. Admitted: the answer is the
+// decision on this request.
+func (r *Room) Settle(q *Request, a *desk.Answer) Verdict {
+	q.Verdict, q.Reason = Admitted, a.Reason
+	switch {
+	case !a.Refused():
+	case a.Duplicate(): // it repeats one that was still under way when it was admitted
+		if q.Verdict = r.known(q); q.Verdict == Admitted {
+			q.Verdict = Differs // the key was forgotten between the decision and now
+		}
+	case q.Command.Type == matcher.OrderCancel, r.ended(q, a):
+		q.Verdict = Ended
+	default:
+		q.Verdict = Refused
+	}
+	return q.Verdict
+}
+
+// ended reports that a replace was refused because its order ended before the engine reached it.
+func (r *Room) ended(q *Request, a *desk.Answer) bool {
+	if q.Command.Type != matcher.OrderReplace || a.Reason != matcher.Invalid {
+		return false
+	}
+	order, ok := r.Views.Order(q.Command.OrderRef)
+	return !ok || !order.Open()
+}
+
+// known looks the key up among the first decisions. Terms are compared as the client sent them.
+func (r *Room) known(q *Request) Verdict {
+	c := q.Command
+	if c.PriceTicks == 0 || c.Type == matcher.OrderCancel {
+		return Admitted
+	}
+	space := matcher.KeyOrder
+	if c.Type == matcher.SwapBook || c.Type == matcher.SwaptionBook {
+		space = matcher.KeyContract
+	}
+	var ok bool
+	if q.First, ok = r.Views.Key(space, c.AccountID, uint64(c.PriceTicks)); !ok {
+		return Admitted
+	}
+	if !q.First.Repeats(c, q.ClientID, q.Ticker) {
+		return Differs
+	}
+	return Repeated
+}
+
+// closed says why the request cannot be sequenced now, Admitted if it can.
+func (r *Room) closed(q *Request) Verdict {
+	if q.Gone {
+		return Ended
+	}
+	if v := r.Open(); v != Admitted || q.Command.Type == matcher.OrderCancel {
+		return v
+	}
+	if !r.Gate.Ready() {
+		return NotReady
+	}
+	return Admitted
+}
+
+// Open says why nothing at all can be sequenced, Admitted if it can.
+func (r *Room) Open() Verdict {
+	switch {
+	case r.Failed() != nil:
+		return Failed
+	case r.StorageFull():
+		return Full
+	case r.Held != nil && r.Held():
+		return Held
+	}
+	return Admitted
+}
+
+// screen asks the gate, and puts its reason into a command that has a field for it.
+func (r *Room) screen(q *Request) {
+	c := q.Command
+	if q.Reason = matcher.Accepted; c.Type == matcher.OrderReplace {
+		return
+	}
+	q.Reason = r.Gate.Screen(c)
+	if q.Reason != matcher.Accepted && !r.SequenceRefusals {
+		q.Verdict = Refused
+		return
+	}
+	if c.Type == matcher.OrderNew || c.Type == matcher.TradeNew {
+		c.OrderRef = uint32(q.Reason)
+	}
+}

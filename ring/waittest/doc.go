@@ -1,0 +1,2 @@
+// Package waittest lets tests wait for what other goroutines and processes bring about.
+package waittest
