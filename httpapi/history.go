@@ -53,7 +53,7 @@ func (x *exchange) showHistory() problem {
 	if x.m.History == nil {
 		return problemRoute
 	}
-	since, limit, p := x.fillPage()
+	since, limit, p := x.fillPage(nil)
 	if p.status != 0 {
 		return p
 	}

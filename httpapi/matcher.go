@@ -56,12 +56,13 @@ type Deps struct {
 	Feed      *feed.Hub     // GET /feed; nil: the endpoint does not exist
 	Projected func() uint64 // last input sequence of the SQL projection; nil: there is none
 
-	NeedReason  bool    // an operator's act needs the header X-Reason
-	PathPrefix  string  // order-matcher.path-prefix: "/om", or empty
-	Durability  string  // fsync, os or quorum: X-Durability
-	Cluster     Cluster // for /health; nil: this is the only member
-	MaxInflight int     // http.max-inflight; 0: DefaultMaxInflight
-	BlotterPage int     // recon.blotter.page-size; 0: 1000
+	Zone        *time.Location // of the days of exports; nil: UTC
+	NeedReason  bool           // an operator's act needs the header X-Reason
+	PathPrefix  string         // order-matcher.path-prefix: "/om", or empty
+	Durability  string         // fsync, os or quorum: X-Durability
+	Cluster     Cluster        // for /health; nil: this is the only member
+	MaxInflight int            // http.max-inflight; 0: DefaultMaxInflight
+	BlotterPage int            // recon.blotter.page-size; 0: 1000
 
 	// AnswerTimeout is how long a request waits for its durable decision before
 	// it answers 504. 0: DefaultAnswerTimeout.
@@ -113,6 +114,9 @@ func NewOrderMatcher(d Deps) *OrderMatcher {
 	d.ReadTimeout = min(d.ReadTimeout, d.AnswerTimeout)
 	if d.BlotterPage <= 0 || d.BlotterPage > maxPage {
 		d.BlotterPage = maxPage
+	}
+	if d.Zone == nil {
+		d.Zone = time.UTC
 	}
 	m := &OrderMatcher{
 		Deps:   d,

@@ -126,7 +126,7 @@ func answerFits(op *openapi3.Operation, a answer) string {
 	kind, _, _ := strings.Cut(a.header.Get("Content-Type"), ";")
 	var documents [][]byte
 	switch kind {
-	case contentText, contentBytes:
+	case contentText, contentBytes, "text/csv", "application/vnd.apache.parquet":
 		return ""
 	case contentNDJSON:
 		documents = slices.Collect(bytes.Lines(a.body))

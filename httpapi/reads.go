@@ -129,86 +129,6 @@ func (x *exchange) showOrder(id []byte) problem {
 	return x.send(200, x.appendRow(x.begin(), &row))
 }
 
-// listPositions is GET /positions.
-func (x *exchange) listPositions() problem {
-	if p := x.admit(); p.status != 0 {
-		return p
-	}
-	var (
-		account, after uint64
-		asked          bool
-		limit          = uint64(defaultPage)
-	)
-	if p := x.eachParameter(func(name string, value []byte) (ok bool) {
-		switch name {
-		case "accountId":
-			account, ok = number(value, 0, 1<<32-1)
-			asked = ok
-		case "limit":
-			limit, ok = number(value, 1, maxPage)
-		case "cursor":
-			after, ok = parseCursor(value, cursorPositions)
-		}
-		return ok
-	}); p.status != 0 {
-		return p
-	}
-	accounts, p := x.accountScope(asked, uint32(account))
-	if p.status != 0 {
-		return p
-	}
-	page, next := x.positionPage(accounts, after, int(limit))
-	if p := x.shown(); p.status != 0 {
-		return p
-	}
-	b := append(x.begin(), `{"items":[`...)
-	for i, position := range page {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = append(b, `{"accountId":`...)
-		b = appendUint(b, uint64(position.AccountID))
-		b = append(b, `,"security":`...)
-		b = appendString(b, x.m.Gate.Ticker(position.SecurityID))
-		b = append(b, `,"quantity":`...)
-		b = appendInt(b, position.Qty)
-		b = append(b, `,"averageCost":`...)
-		b = append(appendDecimal(b, position.AverageCost), '}')
-	}
-	return x.send(200, endList(b, cursorPositions, next))
-}
-
-// positionPage returns up to limit positions after the cursor after, by account and security, and
-// the cursor of the next page. A cursor is the account and the security of the last position shown.
-func (x *exchange) positionPage(accounts []uint32, after uint64,
-	limit int) (page []blotter.Position, next uint64) {
-	if accounts == nil {
-		for _, a := range x.views.Accounts() {
-			accounts = append(accounts, a.ID)
-		}
-	}
-	slices.Sort(accounts)
-	var held []blotter.Position
-	for _, account := range slices.Compact(accounts) {
-		if uint64(account) < after>>32 {
-			continue
-		}
-		held = x.views.Positions(account, held[:0])
-		for _, p := range held {
-			at := uint64(p.AccountID)<<32 | uint64(p.SecurityID)
-			if at <= after {
-				continue
-			}
-			if len(page) == limit {
-				last := page[limit-1]
-				return page, uint64(last.AccountID)<<32 | uint64(last.SecurityID)
-			}
-			page = append(page, p)
-		}
-	}
-	return page, 0
-}
-
 // showBook is GET /book/{security}. It needs no token: the depth of a book belongs to no account.
 func (x *exchange) showBook(ticker []byte) problem {
 	depth := uint64(defaultPage)
@@ -278,8 +198,9 @@ func problemSecurity(ticker []byte) problem {
 		detail: "no such security: " + string(ticker)}
 }
 
-// fillPage reads the parameters of a page of fills.
-func (x *exchange) fillPage() (since uint64, limit int, p problem) {
+// fillPage reads the parameters of a page of fills, and those of a file of them, if file is not
+// nil.
+func (x *exchange) fillPage(file *exportQuery) (since uint64, limit int, p problem) {
 	n := uint64(x.m.BlotterPage)
 	p = x.eachParameter(func(name string, value []byte) (ok bool) {
 		switch name {
@@ -288,8 +209,14 @@ func (x *exchange) fillPage() (since uint64, limit int, p problem) {
 		case "limit":
 			n, ok = number(value, 1, uint64(x.m.BlotterPage))
 		}
+		if file != nil {
+			ok = file.read(name, value, ok)
+		}
 		return ok
 	})
+	if p.status == 0 && file != nil {
+		p = file.check()
+	}
 	return since, int(n), p
 }
 
@@ -298,10 +225,15 @@ func (x *exchange) showBlotter() problem {
 	if p := x.admin(); p.status != 0 {
 		return p
 	}
-	since, limit, p := x.fillPage()
+	var file exportQuery
+	since, limit, p := x.fillPage(&file)
 	if p.status != 0 {
 		return p
 	}
+	if file.format != 0 {
+		return x.exportBlotter(since, &file)
+	}
+	until := file.until(x.m.Zone)
 	fills, next, evicted := x.m.Blotter.Page(since, limit, x.fills[:0])
 	x.fills = fills
 	if n := len(fills); n > 0 {
@@ -309,6 +241,9 @@ func (x *exchange) showBlotter() problem {
 			return p
 		}
 	}
+	fills = slices.DeleteFunc(fills, func(f matcher.Fill) bool {
+		return until != 0 && f.TimeMillis >= until
+	})
 	b := x.appendEntries(x.begin(), fills, next)
 	b = append(b, `,"evicted":`...)
 	b = appendUint(b, evicted)

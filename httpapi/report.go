@@ -5,17 +5,8 @@ import (
 	"context"
 	"encoding/hex"
 	"errors"
-	"fmt"
 	"io"
-	"net"
-	"runtime/debug"
 	"strconv"
-	"sync"
-	"time"
-
-	"github.com/klauspost/compress/gzip"
-	"github.com/klauspost/compress/zstd"
-	"github.com/valyala/fasthttp"
 
 	"posttrade/journal/audit"
 )
@@ -39,12 +30,6 @@ const (
 	headerReportCount  = "X-Report-Count"
 	headerReportSHA256 = "X-Report-Sha256"
 )
-
-// problemChunks is the answer to a request for a report with an old version of HTTP.
-var problemChunks = badQuery("the report is sent in chunks, which HTTP/1.0 does not have")
-
-// errReaderGone ends a report whose connection has closed.
-var errReaderGone = errors.New("httpapi: the report's reader is gone")
 
 // showReport is GET /regulatory/report. Before the first records an error has a status code of its
 // own. After that an error can only end the connection, without the last chunk, so that the answer
@@ -78,81 +63,45 @@ func (x *exchange) showReport() problem {
 		return problemChunks
 	}
 	head := &x.ctx.Request.Header
-	press := &reportPress{
-		source: x.m.Report, from: first, to: last, started: make(chan error, 1),
-		lines:  prefer(head, "Accept", contentJSON, contentNDJSON) == 1,
-		coding: prefer(head, "Accept-Encoding", "zstd", "gzip", "identity"),
+	r := &reportPress{
+		press:  press{what: "report", coding: acceptedCoding(head), trailers: reportTrailers},
+		source: x.m.Report, from: first, to: last,
+		lines: prefer(head, "Accept", contentJSON, contentNDJSON) == 1,
 	}
-	stream := x.m.stream(press, x.ctx)
-	if err := <-press.started; err != nil {
-		if err := stream.Close(); err != nil {
-			return x.m.failed(err)
-		}
-		if errors.Is(err, audit.ErrBusy) {
-			return problemReports
-		}
+	r.run, r.trailer = r.report, r.end
+	kind := contentJSON
+	if r.lines {
+		kind = contentNDJSON
+	}
+	if err := x.m.sendStream(&x.visit, &r.press, kind); errors.Is(err, audit.ErrBusy) {
+		return problemReports
+	} else if err != nil {
 		return x.m.failed(err)
 	}
-	response := &x.ctx.Response
-	response.SetStatusCode(200)
-	response.Header.SetContentType(contentJSON)
-	if press.lines {
-		response.Header.SetContentType(contentNDJSON)
-	}
-	if press.coding == codingZstd || press.coding == codingGzip {
-		response.Header.Set("Content-Encoding", codings[press.coding])
-	}
-	response.Header.Set("Vary", "Accept, Accept-Encoding")
-	response.Header.Set(headerReportFrom, itoa(first))
-	response.Header.Set(headerReportTo, itoa(last))
-	for _, name := range []string{headerReportCount, headerReportSHA256} {
-		if err := response.Header.AddTrailer(name); err != nil {
-			panic("httpapi: a trailer may not have this name: " + name)
-		}
-	}
-	response.ImmediateHeaderFlush = true // a compressor may hold the first records back for long
-	response.SetBodyStream(stream, -1)
+	header := &x.ctx.Response.Header
+	header.Set("Vary", "Accept, Accept-Encoding")
+	header.Set(headerReportFrom, itoa(first))
+	header.Set(headerReportTo, itoa(last))
 	return problem{}
 }
 
-// The codings by their index among the offers of showReport.
-const (
-	codingZstd = iota
-	codingGzip
-)
+var reportTrailers = []string{headerReportCount, headerReportSHA256}
 
-var codings = [...]string{codingZstd: "zstd", codingGzip: "gzip"}
-
-// reportPress writes one report into a pipe. run has a goroutine of its own, because the reporter
-// pushes the report and the HTTP library pulls an answer's body.
+// reportPress writes one report.
 type reportPress struct {
+	press
 	source   Reporter
 	from, to uint64
-	lines    bool       // one record per line instead of one object
-	coding   int        // index among the codings; any other value: none
-	started  chan error // nil with the first records, or the error that prevents them
+	lines    bool // one record per line instead of one object
 	total    audit.Total
 
-	begun bool
-	text  []byte // one chunk as an array's elements
+	text []byte // one chunk as an array's elements
 }
 
-// run writes the report to w and, when it is whole, its end.
-func (p *reportPress) run(ctx context.Context, w io.Writer) (err error) {
-	out := io.WriteCloser(plain{w})
-	switch p.coding {
-	case codingZstd:
-		// One goroutine and a small window: they compress a report well enough, and the memory must not
-		// depend on the length of the report.
-		out, err = zstd.NewWriter(w, zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(256<<10))
-	case codingGzip:
-		out = gzip.NewWriter(w)
-	}
-	if err != nil {
-		return fmt.Errorf("httpapi: compress report: %w", err)
-	}
+// report writes the report and, when it is whole, its end.
+func (p *reportPress) report(ctx context.Context, out io.Writer) error {
 	total, err := p.source.Write(ctx, p.from, p.to, func(records []byte, _ int) error {
-		if err := p.begin(out); err != nil {
+		if err := p.open(out); err != nil {
 			return err
 		}
 		if !p.lines {
@@ -165,27 +114,27 @@ func (p *reportPress) run(ctx context.Context, w io.Writer) (err error) {
 		return err
 	}
 	p.total = total
-	if err := p.begin(out); err != nil {
+	if err := p.open(out); err != nil || p.lines {
 		return err
 	}
-	if !p.lines {
-		b := strconv.AppendUint([]byte(`],"count":`), total.Count, 10)
-		b = append(b, `,"sha256":"`...)
-		b = append(hex.AppendEncode(b, total.SHA256[:]), `"}`...)
-		if _, err := out.Write(b); err != nil {
-			return err
-		}
-	}
-	return out.Close()
+	b := strconv.AppendUint([]byte(`],"count":`), total.Count, 10)
+	b = append(b, `,"sha256":"`...)
+	_, err = out.Write(append(hex.AppendEncode(b, total.SHA256[:]), `"}`...))
+	return err
 }
 
-// begin reports that the report has begun and writes the text before the records.
-func (p *reportPress) begin(out io.Writer) error {
+// end sets the trailers.
+func (p *reportPress) end(set func(name, value string)) {
+	set(headerReportCount, itoa(p.total.Count))
+	set(headerReportSHA256, hex.EncodeToString(p.total.SHA256[:]))
+}
+
+// open writes the text before the records, once.
+func (p *reportPress) open(out io.Writer) error {
 	if p.begun {
 		return nil
 	}
-	p.begun = true
-	p.started <- nil
+	p.begin()
 	if p.lines {
 		return nil
 	}
@@ -211,78 +160,4 @@ func (p *reportPress) elements(lines []byte) []byte {
 		p.text = append(p.text, bytes.TrimSuffix(line, []byte{'\n'})...)
 	}
 	return p.text
-}
-
-// plain is a writer without compression.
-type plain struct{ io.Writer }
-
-// Close implements io.Closer.
-func (plain) Close() error { return nil }
-
-// reportStream is the answer's body: the reading end of a report's pipe. The
-// HTTP library reads and closes it on the connection's goroutine.
-type reportStream struct {
-	*io.PipeReader
-	press  *reportPress
-	ctx    *fasthttp.RequestCtx
-	conn   net.Conn
-	cancel context.CancelFunc
-	ended  sync.WaitGroup
-	leave  func() // ends the request's use of the service
-
-	timeout time.Duration // of one write
-}
-
-// stream starts a report.
-func (m *OrderMatcher) stream(p *reportPress, request *fasthttp.RequestCtx) *reportStream {
-	ctx, cancel := context.WithCancel(m.lasting)
-	reader, writer := io.Pipe()
-	s := &reportStream{PipeReader: reader, press: p, ctx: request, conn: request.Conn(),
-		cancel:  cancel,
-		timeout: m.server.http.WriteTimeout, leave: holdStand(request)}
-	m.server.streams.Add(1)
-	// A client that does not read must not hold it up.
-	context.AfterFunc(ctx, func() { reader.CloseWithError(context.Cause(ctx)) })
-	s.ended.Go(func() {
-		defer m.server.streams.Add(-1)
-		err := errors.New("httpapi: the report panicked")
-		defer func() {
-			if cause := recover(); cause != nil {
-				m.server.panics.Add(1)
-				m.server.log.Error("httpapi: report panicked", "stack", string(debug.Stack()))
-			}
-			if err != nil && !p.begun {
-				p.begun = true
-				p.started <- err
-			} else if err != nil && !errors.Is(err, errReaderGone) {
-				m.server.log.Error("httpapi: report was cut", "fromSeq", p.from, "toSeq", p.to, "error", err)
-			}
-			writer.CloseWithError(err) // nil: end of file
-		}()
-		err = p.run(ctx, writer)
-	})
-	return s
-}
-
-// Read implements io.Reader. The library then writes what Read returns, with a time-out for that
-// piece alone: a report may take longer than an answer may, a stalled reader may not.
-func (s *reportStream) Read(b []byte) (int, error) {
-	n, err := s.PipeReader.Read(b)
-	if deadline := s.conn.SetWriteDeadline(time.Now().Add(s.timeout)); deadline != nil && err == nil {
-		return n, deadline
-	}
-	if err == io.EOF {
-		s.ctx.Response.Header.Set(headerReportCount, itoa(s.press.total.Count))
-		s.ctx.Response.Header.Set(headerReportSHA256, hex.EncodeToString(s.press.total.SHA256[:]))
-	}
-	return n, err
-}
-
-// Close ends the report, whole or not, and waits until its goroutine has ended.
-func (s *reportStream) Close() error {
-	err := s.PipeReader.CloseWithError(errReaderGone)
-	s.cancel()
-	s.ended.Wait()
-	s.leave()
-	return err
 }

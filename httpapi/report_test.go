@@ -34,7 +34,13 @@ func (r *rig) fetch(query string, header map[string]string) fetched {
 
 func (r *rig) fetchAt(address, query string, header map[string]string) fetched {
 	r.t.Helper()
-	conn, resp := r.askAt(address, query, header)
+	return fetchFrom(r.t, address, "/regulatory/report"+query, r.token("admin"), header)
+}
+
+// fetchFrom asks for a streamed answer over a connection of its own.
+func fetchFrom(t testing.TB, address, target, token string, header map[string]string) fetched {
+	t.Helper()
+	conn, resp := askFor(t, address, target, token, header)
 	defer conn.Close()
 	defer resp.Body.Close()
 	body, err := io.ReadAll(resp.Body)
@@ -49,21 +55,27 @@ func (r *rig) ask(query string, header map[string]string) (net.Conn, *http.Respo
 
 func (r *rig) askAt(address, query string, header map[string]string) (net.Conn, *http.Response) {
 	r.t.Helper()
-	conn := must[net.Conn](r.t)(net.Dial("tcp", address))
+	return askFor(r.t, address, "/regulatory/report"+query, r.token("admin"), header)
+}
+
+// askFor asks for a streamed answer and reads its head.
+func askFor(t testing.TB, address, target, token string, header map[string]string) (net.Conn,
+	*http.Response) {
+	t.Helper()
+	conn := must[net.Conn](t)(net.Dial("tcp", address))
 	if err := conn.SetDeadline(time.Now().Add(time.Minute)); err != nil {
-		r.t.Fatal(err)
+		t.Fatal(err)
 	}
-	text := "GET /regulatory/report" + query + " HTTP/1.1\r\nHost: test\r\nAuthorization: Bearer " +
-		r.token("admin") + "\r\n"
+	text := "GET " + target + " HTTP/1.1\r\nHost: test\r\nAuthorization: Bearer " + token + "\r\n"
 	for name, value := range header {
 		text += name + ": " + value + "\r\n"
 	}
 	if _, err := conn.Write([]byte(text + "\r\n")); err != nil {
-		r.t.Fatal(err)
+		t.Fatal(err)
 	}
 	resp, err := http.ReadResponse(bufio.NewReader(conn), &http.Request{Method: "GET"})
 	if err != nil {
-		r.t.Fatal(err)
+		t.Fatal(err)
 	}
 	return conn, resp
 }

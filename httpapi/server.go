@@ -61,6 +61,7 @@ type server struct {
 	panics   atomic.Uint64 // handlers that panicked
 	refused  atomic.Uint64 // requests refused before a handler saw them
 	requests requestCounts
+	access   *slog.Logger // nil: requests are not logged. Constant after LogAccess
 }
 
 func newServer(cfg serverConfig) *server {
@@ -120,6 +121,9 @@ func (s *server) headerReceived(h *fasthttp.RequestHeader) fasthttp.RequestConfi
 // of zero after the stop began, no handler runs any more.
 func (s *server) serve(ctx *fasthttp.RequestCtx) {
 	defer s.finish(ctx)
+	if s.access != nil {
+		ctx.SetUserValue(subjectKey{}, "")
+	}
 	inflight := s.inflight.Add(1)
 	switch {
 	case s.stopping.Load():
@@ -133,9 +137,13 @@ func (s *server) serve(ctx *fasthttp.RequestCtx) {
 	}
 }
 
-// answered counts a request.
+// answered counts a request, and logs it when requests are logged.
 func (s *server) answered(ctx *fasthttp.RequestCtx) {
-	s.requests.add(s.route(ctx.Request.Header.RequestURI()), ctx.Response.StatusCode())
+	r, status := s.route(ctx.Request.Header.RequestURI()), ctx.Response.StatusCode()
+	s.requests.add(r, status)
+	if s.access != nil {
+		logAccess(s.access, ctx, r, status)
+	}
 }
 
 // problem answers with p for a request that reaches no handler.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"sync/atomic"
 	"time"
 
 	"posttrade/blotter"
@@ -32,13 +33,15 @@ type service struct {
 	// Quick requests may finish.
 	lasting    context.Context
 	endLasting context.CancelCauseFunc
+
+	exports *atomic.Int32 // files that are being made
 }
 
 // errStopping is the cause when a service ends its long-running requests early.
 var errStopping = errors.New("service is stopping")
 
 func newService(name string, cfg serverConfig) service {
-	s := service{name: name, server: newServer(cfg)}
+	s := service{name: name, server: newServer(cfg), exports: new(atomic.Int32)}
 	s.lasting, s.endLasting = context.WithCancelCause(context.Background())
 	return s
 }

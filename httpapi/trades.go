@@ -40,6 +40,7 @@ type tradeQuery struct {
 	asked     bool // for one account
 	tradeDate *store.Date
 	limit     uint64
+	file      exportQuery
 }
 
 // read takes one parameter, if it is one of the query's.
@@ -70,38 +71,45 @@ func (t *tradeQuery) read(name string, value []byte) (ok bool) {
 		f.AfterSeq, ok = parseCursor(value, cursorTrades)
 		ok = ok && f.AfterSeq <= 1<<63-1
 	}
-	return ok
+	return t.file.read(name, value, ok)
 }
 
-// within narrows the query to the trade date: the trades that were executed on that day in zone.
+// within narrows the query to the trades that were executed on the trade date, and by the end of
+// asOf, in zone.
 func (t *tradeQuery) within(zone *time.Location) {
-	if t.tradeDate == nil {
-		return
+	if t.tradeDate != nil {
+		from, to := dayIn(zone, *t.tradeDate)
+		t.filter.FromMillis = max(t.filter.FromMillis, from)
+		t.before(to)
 	}
-	f := &t.filter
-	y, m, d := t.tradeDate.Time().Date()
-	f.FromMillis = max(f.FromMillis, time.Date(y, m, d, 0, 0, 0, 0, zone).UnixMilli())
-	end := time.Date(y, m, d+1, 0, 0, 0, 0, zone).UnixMilli()
-	if f.ToMillis == 0 || end < f.ToMillis {
-		f.ToMillis = end
-	}
-	if f.ToMillis == 0 {
-		f.ToMillis = -1 // 0 would be no bound, and no trade is older
+	if t.file.day != nil {
+		t.before(t.file.until(zone))
 	}
 }
 
-// tradeFilter reads the query of GET /trades.
-func (q *inquiry) tradeFilter() (f store.TradeFilter, limit int, p problem) {
-	t := tradeQuery{limit: defaultPage}
+// before narrows the query to the trades that were executed before a time.
+func (t *tradeQuery) before(millis int64) {
+	millis = max(millis, 1) // 0 would be no bound, and no trade is older
+	if f := &t.filter; f.ToMillis == 0 || millis < f.ToMillis {
+		f.ToMillis = millis
+	}
+}
+
+// tradeQuery reads the query of GET /trades.
+func (q *inquiry) tradeQuery() (t tradeQuery, p problem) {
+	t.limit = defaultPage
 	if p := q.eachParameter(t.read); p.status != 0 {
-		return f, 0, p
+		return t, p
 	}
 	if t.filter.ToMillis != 0 && t.filter.FromMillis > t.filter.ToMillis {
-		return f, 0, problemPeriod
+		return t, problemPeriod
+	}
+	if p := t.file.check(); p.status != 0 {
+		return t, p
 	}
 	t.within(q.p.Zone)
 	t.filter.Accounts, p = accountScope(&q.claims, t.asked, uint32(t.accountID))
-	return t.filter, int(t.limit), p
+	return t, p
 }
 
 // listTrades is GET /trades.
@@ -109,9 +117,13 @@ func (q *inquiry) listTrades() problem {
 	if p := q.authenticate(); p.status != 0 {
 		return p
 	}
-	filter, limit, p := q.tradeFilter()
+	query, p := q.tradeQuery()
 	if p.status != 0 {
 		return p
+	}
+	filter, limit := query.filter, int(query.limit)
+	if query.file.format != 0 {
+		return q.exportTrades(filter, &query.file)
 	}
 	filter.Limit = limit + 1 // one row more shows whether there is a next page
 	ctx, cancel := quick()

@@ -87,6 +87,9 @@ func (v *visit) authenticate() problem {
 		return problemToken
 	}
 	v.claims = claims
+	if v.ctx.UserValue(subjectKey{}) != nil {
+		v.ctx.SetUserValue(subjectKey{}, claims.Subject)
+	}
 	return problem{}
 }
 

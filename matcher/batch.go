@@ -62,9 +62,8 @@ func (e *Engine) lookFirst(batch []Command) {
 // lookAhead finds out what holds of the near command at any later moment, and prefetches memory for
 // the commands to come. For the far command this is the bucket of its key and the order that it
 // names. For the near command it is what that order leads to, and the place and the position of a
-// new order. It also prefetches what the engine itself needs by then: the slot of an event and the
-// retained order that is dropped. It changes nothing that a decision depends on, and the engine may
-// not need what it prefetches.
+// new order. It also prefetches what the engine itself needs by then: the slot of an event. It
+// changes nothing that a decision depends on, and the engine may not need what it prefetches.
 //
 // It does not test the type of a command, because the processor would have to predict that branch.
 // A field that means something else in another type leads to a line that the engine does not use;

@@ -9,16 +9,15 @@ import "unsafe"
 // memory; books of many securities share the memory of a Shelf.
 //
 // The caller names the orders: any uint32 but 0 that no resting order of the shelf has. The book
-// forgets a finished order, and the caller may use its id again. Ids that ascend in steps of one
-// are the cheapest: an order lies at the place that its id gives, as in an array, unless an older
-// order is there.
+// forgets a finished order, and the caller may use its id again. Ids that ascend in small steps are
+// the cheapest: an order then lies at the place that its id gives, as in an array, unless an older
+// order is there. Other orders lie where one has left last, and are found through a table. A book
+// finds out by itself which ids its shelf is given.
 //
 // The Outcome of a call states what became of its own order. The BookSink receives what the call
 // does to resting orders. Apply does the same and writes everything down as events instead.
 //
 // One goroutine at a time uses a book. No call allocates.
-//
-// One goroutine at a time. No call allocates.
 type Book struct {
 	ladder   ladder
 	sink     BookSink
@@ -90,17 +89,23 @@ func (b *Book) New(o BookOrder) Outcome {
 
 // Limit is New for an order without flags, with its arguments in registers.
 //
-// One load at the home of the id shows both that the id is not in use and where the order will
-// rest.
+// When ids ascend and no order is a guest, one load at the home of the id shows both that the id is
+// not in use and where the order will rest.
 func (b *Book) Limit(id, owner uint32, side Side, px int64, qty int32) Outcome {
 	if id == 0 || qty < 1 {
 		return Outcome{Reject: BookInvalid}
 	}
-	i, pool := b.home(id), b.ladder.pool
-	if b.ladder.orders.at(i).ref != 0 || pool.away != 0 {
-		if pool.find(id) != 0 {
-			return Outcome{Reject: BookDuplicateID}
+	pool, i := b.ladder.pool, ix(0)
+	if pool.ascends(id) {
+		if i = b.home(id); b.ladder.orders.at(i).ref != 0 {
+			if b.ladder.orders.at(i).ref == id {
+				return Outcome{Reject: BookDuplicateID}
+			}
+			i = 0
 		}
+	}
+	if (i == 0 || pool.away != 0) && b.seek(id) != 0 {
+		return Outcome{Reject: BookDuplicateID}
 	}
 	if pool.count == pool.room {
 		return Outcome{Reject: BookFull}
@@ -113,11 +118,10 @@ func (b *Book) Limit(id, owner uint32, side Side, px int64, qty int32) Outcome {
 		}
 	}
 	pool.count++
-	h := b.ladder.orders.at(i)
-	if h.ref != 0 {
+	if i == 0 {
 		i = pool.lodge(id)
-		h = b.ladder.orders.at(i)
 	}
+	h := b.ladder.orders.at(i)
 	h.ref = id
 	h.account = owner
 	h.leaves = qty
@@ -141,7 +145,7 @@ func (b *Book) newFlagged(o BookOrder) Outcome {
 	if o.ID == 0 || o.Qty < 1 {
 		return Outcome{Reject: BookInvalid}
 	}
-	if b.ladder.pool.find(o.ID) != 0 {
+	if b.seek(o.ID) != 0 {
 		return Outcome{Reject: BookDuplicateID}
 	}
 	if o.Flags == FlagPostOnly {
@@ -161,14 +165,11 @@ const maxPx = 1<<63 - 1
 
 // Cancel takes a resting order off the book. Leaves is the quantity that was open.
 func (b *Book) Cancel(id uint32) Outcome {
-	i := b.home(id)
-	o := b.ladder.orders.at(i)
-	if o.ref != id || o.security() != b.number || id == 0 {
-		if i = b.find(id); i == 0 {
-			return Outcome{Reject: BookUnknownID}
-		}
-		o = b.ladder.orders.at(i)
+	i := b.find(id)
+	if i == 0 {
+		return Outcome{Reject: BookUnknownID}
 	}
+	o := b.ladder.orders.at(i)
 	leaves := o.leaves
 	b.ladder.remove(i)
 	b.drop(i, o)
@@ -211,11 +212,23 @@ func (b *Book) Modify(id uint32, px int64, qty int32) Outcome {
 
 // find returns the order with an id if it rests in this book.
 func (b *Book) find(id uint32) ix {
-	i := b.ladder.pool.find(id)
+	i := b.seek(id)
 	if i != 0 && b.ladder.orders.at(i).security() != b.number {
 		return 0
 	}
 	return i
+}
+
+// seek is pool.find for orders that are never retired. It does not look at the home of an id while
+// all orders are guests.
+func (b *Book) seek(id uint32) ix {
+	pool := b.ladder.pool
+	if pool.count != pool.away {
+		if i := b.home(id); b.ladder.orders.at(i).ref == id && id != 0 {
+			return i
+		}
+	}
+	return pool.findGuest(id)
 }
 
 // drop is pool.drop with the usual case in line.

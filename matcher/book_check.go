@@ -162,6 +162,9 @@ func (p *orderPool) check() error {
 			}
 		}
 	}
+	if p.chains != uint32(p.high)-p.homes {
+		return fmt.Errorf("pool: %d chains for %d guest rooms", p.chains, uint32(p.high)-p.homes)
+	}
 	for i := p.free; i != 0; i = p.orders[i].next {
 		if i <= ix(p.homes) || p.orders[i].ref != 0 {
 			return fmt.Errorf("pool: order %d ref=%d is on the free list", i, p.orders[i].ref)

@@ -60,8 +60,10 @@ func (o *order) setStatus(s OrderStatus) {
 //
 // An order's home is its reference modulo the number of homes, so consecutive orders lie side by
 // side, and finding one is one load. When an order that is a whole lap older still has the home,
-// the new order gets a guest room, which is found through a table of chains. Each lap turns that
-// table by its own constant, so that references in even steps do not pile up on one chain.
+// the new order gets a guest room. So does an order of a Book whose references do not ascend, since
+// its home would be far from the memory of the orders before it. Guest rooms are used again newest
+// first, and found through a table of chains that has as many chains as guest rooms were ever used:
+// orders and table take as little memory as the largest number of guests needs.
 //
 // The pool keeps a terminal order for a number of later retirements. An order at home is then
 // forgotten without being touched: its retirement number says that it is. The next order that has
@@ -73,12 +75,16 @@ type orderPool struct {
 	orders []order     // by ix: first the unused one, then the homes, then the guest rooms
 	colds  []orderCold // by ix
 	guests []ix        // heads of chains, by chainOf
-	lap    uint8       // log2(len(guests))
+	chains uint32      // how many there are: the guest rooms ever used
+	wide   uint32      // a power of two less 1, at least chains-1 and less than twice that
 	free   ix          // released guest rooms, linked by next
 	high   ix          // highest guest room ever used
 	away   int         // orders in guest rooms
 	count  int         // orders taken and neither dropped nor forgotten
 	room   int         // the largest number of orders
+
+	newest uint32 // the last reference that a Book was given
+	steady int    // 0 to steadyFrom: how often these references have ascended lately
 
 	retired uint32 // the next retirement number
 	keeps   uint32 // how many retired orders the pool keeps
@@ -89,11 +95,18 @@ type orderPool struct {
 // homeOf returns the home of a reference.
 func (p *orderPool) homeOf(ref uint32) ix { return ix(ref&(p.homes-1)) + 1 }
 
-// chainOf returns where the chain of a reference starts among the guests.
+// chainOf returns where the chain of a reference starts among the guests. Chains are split one by
+// one, in turns, so a part of them is still without its second half.
 func (p *orderPool) chainOf(ref uint32) *ix {
-	turn := (ref >> p.lap) * 0x9e3779b1 >> (32 - p.lap)
-	return &p.guests[(ref^turn)&uint32(len(p.guests)-1)]
+	at := spread(ref) & p.wide
+	if at >= p.chains {
+		at &= p.wide >> 1
+	}
+	return &p.guests[at]
 }
+
+// spread is a hash whose lower bits depend on all bits of a reference.
+func spread(ref uint32) uint32 { return uint32(uint64(ref) * 0xff51afd7ed558ccd >> 32) }
 
 // take returns a fresh order with the given reference, zero in all else, or false when the pool is
 // full. The reference is not 0 and not in the pool.
@@ -109,6 +122,25 @@ func (p *orderPool) take(ref uint32) (ix, bool) {
 	}
 	*o = order{ref: ref}
 	return i, true
+}
+
+// References that ascend in steps of at most smallStep, steadyFrom times more often than not, get
+// homes.
+const (
+	smallStep  = 16
+	steadyFrom = 16
+)
+
+// ascends counts a Book's reference and reports whether references ascend.
+func (p *orderPool) ascends(ref uint32) bool {
+	step := ref - p.newest
+	p.newest = ref
+	if step-1 >= smallStep {
+		p.steady = max(p.steady-1, 0)
+	} else if p.steady < steadyFrom {
+		p.steady++
+	}
+	return p.steady == steadyFrom
 }
 
 // taken reports that a home has an order: one that has neither been dropped nor forgotten.
@@ -139,6 +171,7 @@ func (p *orderPool) lodge(ref uint32) ix {
 	if i == 0 {
 		p.high++
 		i = p.high
+		p.split()
 	} else {
 		p.free = p.orders[i].next
 	}
@@ -147,6 +180,31 @@ func (p *orderPool) lodge(ref uint32) ix {
 	*head = i
 	p.away++
 	return i
+}
+
+// split adds a chain for a guest room that is used for the first time, and gives it its part of the
+// chain that has had both. A chain has one guest on average, so this costs about as much as a find.
+func (p *orderPool) split() {
+	n := p.chains
+	p.chains++
+	if n > p.wide {
+		p.wide = p.wide<<1 | 1
+	}
+	if n == 0 {
+		return
+	}
+	young := &p.guests[n]
+	for at := &p.guests[n&(p.wide>>1)]; *at != 0; {
+		i := *at
+		o := &p.orders[i]
+		if spread(o.ref)&p.wide != n {
+			at = &o.chain
+			continue
+		}
+		*at = o.chain
+		o.chain = *young
+		*young = i
+	}
 }
 
 // drop forgets an order that is not on the book; its ix is free for another one.

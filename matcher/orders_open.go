@@ -37,12 +37,12 @@ func newOrderPool(capacity int) (*orderPool, error) {
 	if err := validCapacity("pool", capacity); err != nil {
 		return nil, err
 	}
-	lap := bits.Len(uint(capacity)) // a power of two each for guests and homes
-	p := &orderPool{homes: 1 << (lap - 1), lap: uint8(lap), room: capacity}
+	lap := bits.Len(uint(capacity)) // homes are a power of two
+	p := &orderPool{homes: 1 << (lap - 1), room: capacity}
 	p.high = ix(p.homes)
 	p.orders = ring.Carve[order](&p.arena, 1+int(p.homes)+capacity)
 	p.colds = ring.Carve[orderCold](&p.arena, 1+int(p.homes)+capacity)
-	p.guests = ring.Carve[ix](&p.arena, 1<<lap)
+	p.guests = ring.Carve[ix](&p.arena, capacity)
 	if p.arena.Err() != nil {
 		return nil, errors.Join(p.arena.Err(), p.arena.Close())
 	}

@@ -59,7 +59,7 @@ func measureEndToEnd(r *Run) error {
 		if durability == "fsync" {
 			r.atLeast("P6", "commands/s to a durable answer, mode fsync", rate, 2e6)
 			r.atMost("P6", "p50 at 10 % of saturation, mode fsync, against fdatasync", p50/raw,
-				2).beside("fdatasync %.4g us", raw)
+				1.6).beside("fdatasync %.4g us", raw)
 		} else {
 			r.atMost("P6", "p50 at 10 % of saturation, mode os, us", p50, 5)
 		}

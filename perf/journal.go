@@ -66,9 +66,9 @@ func measureJournal(r *Run) error {
 	r.atLeast("P5", "journal, durable M commands/s", rate/1e6, 8)
 	r.atMost("P5", "bytes a command on disk", last.bytesPerCommand, 15)
 	r.atMost("P5", fmt.Sprintf("longest time in %v in which nothing became durable, ms",
-		long.took.Round(time.Second)), milliseconds(long.stall), 10).
+		long.took.Round(time.Second)), milliseconds(long.stall), 5).
 		beside("longest raw 64 KiB write %.4g ms", milliseconds(bare))
-	r.atMost("P5", "longest commit in it, behind up to 63 others, ms", milliseconds(long.max), 10).
+	r.atMost("P5", "longest commit in it, behind up to 63 others, ms", milliseconds(long.max), 5).
 		beside("longest raw 64 KiB write %.4g ms", milliseconds(bare))
 	r.atMost("P5", "commit p50 against a raw 64 KiB write and fdatasync",
 		float64(small.p50)/float64(raw.P50), 2).

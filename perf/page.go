@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"posttrade/perf/report"
@@ -29,4 +30,54 @@ func WriteReport(results, out string, stdout io.Writer) (err error) {
 	}
 	fmt.Fprintf(stdout, "written to %s\n", out)
 	return nil
+}
+
+// WriteVerdicts writes how often the last runs met each target of the fullest run among the
+// results, on the kind of machine whose name contains the text. The limits are those of today's
+// table.
+func WriteVerdicts(results, kind string, last int, stdout io.Writer) error {
+	runs, err := report.Load(results)
+	if err != nil {
+		return err
+	}
+	of := report.Fullest(runs, kind)
+	if of == nil {
+		return fmt.Errorf("perf: verdicts folder=%s machine=%s: %w", results, kind, report.ErrNoResults)
+	}
+	for i := range of.Targets {
+		t := &of.Targets[i]
+		if at := slices.IndexFunc(table, func(a asked) bool {
+			return a.row == t.Row && strings.Contains(t.Figure, a.match)
+		}); at >= 0 {
+			t.Limit = table[at].limit
+		}
+	}
+	return writeVerdicts(of, runs, last, stdout)
+}
+
+func writeVerdicts(of *report.Run, runs []*report.Run, last int, stdout io.Writer) error {
+	fmt.Fprintf(stdout, "%s: the last %d runs that measured a figure\n\n", of.Kind(), last)
+	return report.WriteVerdicts(stdout, report.Verdicts(of, runs, last))
+}
+
+// LastRuns is how many runs a table of verdicts goes back.
+const LastRuns = 8
+
+// verdicts prints how often this run and those whose results lie beside it have met its targets.
+// There may be other files beside it.
+func (r *Run) verdicts() {
+	if r.o.Smoke || len(r.targets) == 0 {
+		return
+	}
+	fmt.Fprintln(r.o.Stdout)
+	mine, err := report.Load(r.outFile())
+	if err == nil {
+		var runs []*report.Run
+		if runs, err = report.Load(filepath.Dir(r.outFile())); err == nil {
+			err = writeVerdicts(mine[0], runs, LastRuns, r.o.Stdout)
+		}
+	}
+	if err != nil {
+		fmt.Fprintf(r.o.Stdout, "no table of verdicts: %v\n", err)
+	}
 }

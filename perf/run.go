@@ -139,7 +139,11 @@ func Measure(o Options) error {
 	}
 	r.summary(o.Stdout)
 	r.note(fmt.Sprintf("the run took %.0f s", time.Since(r.env.Date).Seconds()))
-	return r.write()
+	if err := r.write(); err != nil {
+		return err
+	}
+	r.verdicts()
+	return nil
 }
 
 // measure runs a row on a machine that has settled, and notes the state of the machine.

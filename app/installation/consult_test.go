@@ -1,6 +1,7 @@
 package installation
 
 import (
+	"bytes"
 	"fmt"
 	"net"
 	"os"
@@ -64,6 +65,24 @@ func TestLookingAtARunningServer(t *testing.T) {
 	wantRun(t, settings.ExitFailed, "", "404", "tca", "trd-99", "--data.dir="+data)
 	wantRun(t, settings.ExitFailed, "", "posttrade: ", "tca", "no trade at all", "--data.dir="+data)
 	wantRun(t, settings.ExitFailed, "", "400", "recon", "breaks", "--class=MATCHED",
+		"--data.dir="+data)
+	export := func(out, errs string, args ...string) { // a slow one also says how far it is
+		t.Helper()
+		code, gotOut, gotErrs := apptest.Run("export", append(args, "--data.dir="+data)...)
+		if code != settings.ExitOK || gotOut != out || !strings.Contains(gotErrs, errs) {
+			t.Errorf("%v: %d %q %q", args, code, gotOut, gotErrs)
+		}
+	}
+	const positions = "accountId,security,quantity,averageCost\n1,AAPL,-40,187.25\n2,AAPL,40,187.25\n"
+	export(positions, "positions: 2 rows, 75 bytes in ", "positions")
+	file := filepath.Join(t.TempDir(), "trades.parquet")
+	export("", "trades: ", "trades", "--format=parquet", "--as-of=2100-01-01", "-o", file)
+	if text, err := os.ReadFile(file); err != nil || !bytes.HasPrefix(text, []byte("PAR1")) {
+		t.Errorf("%.10q %v", text, err)
+	}
+	wantRun(t, settings.ExitUsage, "", "as-of: want yyyy-mm-dd", "export", "blotter", "--as-of=today",
+		"--data.dir="+data)
+	wantRun(t, settings.ExitUsage, "", "usage: posttrade export", "export", "orders",
 		"--data.dir="+data)
 	repair := func(code int, want, wrong string, args ...string) {
 		t.Helper()

@@ -34,6 +34,7 @@ type Installation struct {
 	healing   *healing                      // nil on a single node
 	feed      *feed.Hub
 	tokens    tokens
+	level     *slog.LevelVar // of the log; nil: it stays
 }
 
 // Open starts all parts in the order in which they depend on each other; stop ends them in reverse.
@@ -106,7 +107,7 @@ func Open(ctx context.Context, c *settings.Config, o engine.Options,
 	if in.history, err = newFullHistory(c, in.Core); err != nil {
 		return nil, err
 	}
-	if in.listeners, err = newListeners(c); err != nil {
+	if in.listeners, err = newListeners(c, log); err != nil {
 		return nil, err
 	}
 	// 2. The followers of the journal, the services and the admin listener. A member's agreed commands

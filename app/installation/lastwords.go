@@ -3,6 +3,7 @@ package installation
 import (
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"strings"
 	"sync"
@@ -22,6 +23,7 @@ type LastWords struct {
 	mu    sync.Mutex
 	w     io.Writer // guarded by mu
 	ended bool      // guarded by mu
+	json  bool      // the last line is a record of a JSON log; constant once there is a log
 	end   func(code int)
 }
 
@@ -64,6 +66,10 @@ func (l *LastWords) last(err error) (first bool) {
 	}
 	l.ended = true
 	line := strings.Join(strings.Fields(err.Error()), " ")
+	if l.json {
+		slog.New(slog.NewJSONHandler(l.w, nil)).Error("journal failed, stopping", "error", line)
+		return true
+	}
 	fmt.Fprintf(l.w, "posttrade: journal failed, stopping: %s\n", line)
 	return true
 }

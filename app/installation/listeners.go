@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"os"
 	"sync"
@@ -38,10 +39,11 @@ type listeners struct {
 	open         []listening
 	failed       chan error // the first edge that ended by itself
 	bodies       *httpapi.BodyMemory
+	log          *slog.Logger // of requests, when they are logged
 }
 
-func newListeners(c *settings.Config) (l *listeners, err error) {
-	l = &listeners{c: c, failed: make(chan error, 8),
+func newListeners(c *settings.Config, log *slog.Logger) (l *listeners, err error) {
+	l = &listeners{c: c, log: log, failed: make(chan error, 8),
 		bodies: httpapi.NewBodyMemory(c.Bytes("http.max-body-memory"))}
 	if l.tls, l.renewed, err = listenerTLS(c.TLS); err != nil {
 		return l, err
@@ -103,6 +105,9 @@ func (l *listeners) start(service string, e edge) error {
 	if err == nil {
 		if counted, ok := e.(interface{ Share(*httpapi.BodyMemory) }); ok {
 			counted.Share(l.bodies)
+		}
+		if logged, ok := e.(interface{ LogAccess(*slog.Logger) }); ok && l.c.Bool("log.access") {
+			logged.LogAccess(l.log)
 		}
 		l.serve(service, e, listener, l.tls)
 	}

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"strings"
 	"sync/atomic"
 	"syscall"
 )
@@ -49,13 +50,35 @@ func (r *renewed) read() error {
 // reload reads again what can change while the server runs. It is all or nothing for each part.
 func (in *Installation) reload(log *slog.Logger) error {
 	l := in.listeners
-	failed := errors.Join(l.renewed.read(), l.adminRenewed.read(), in.readSecrets(l.c))
+	failed := errors.Join(l.renewed.read(), l.adminRenewed.read(), in.readLogLevel(),
+		in.readSecrets())
 	if failed != nil {
 		log.Error("reload: what was in force stays", "error", failed)
 		return failed
 	}
-	log.Info("reloaded", "certificates", l.renewed != nil || l.adminRenewed != nil)
+	log.Info("reloaded", "certificates", l.renewed != nil || l.adminRenewed != nil, "log.level",
+		in.logLevel())
 	return nil
+}
+
+// readLogLevel reads log.level again. After an error in any setting the level stays.
+func (in *Installation) readLogLevel() error {
+	if in.level == nil {
+		return nil
+	}
+	next, err := in.listeners.c.Again()
+	if err == nil {
+		in.level.Set(next.LogLevel())
+	}
+	return err
+}
+
+// logLevel is the level from which the log is written.
+func (in *Installation) logLevel() string {
+	if in.level == nil {
+		return in.listeners.c.String("log.level")
+	}
+	return strings.ToLower(in.level.Level().String())
 }
 
 // reloadOnHangup reloads at every SIGHUP until the returned function is called.

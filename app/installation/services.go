@@ -142,6 +142,7 @@ func newOrderMatcher(c *settings.Config, in *Installation, verifier *gate.Verifi
 		History:    in.history,
 		AsOf:       in.past.History,
 		Feed:       in.newFeed(c, log),
+		Zone:       tradeZone(c),
 		PathPrefix: c.String("order-matcher.path-prefix"), Durability: c.Durability(),
 		Cluster:     in.cluster(),
 		MaxInflight: c.Int("http.max-inflight"), BlotterPage: c.Int("recon.blotter.page-size"),
@@ -162,14 +163,10 @@ func newTradeProcessor(c *settings.Config, in *Installation, d *downstream, veri
 	if err != nil {
 		return nil, err
 	}
-	zone, err := time.LoadLocation(c.String("settlement.timezone"))
-	if err != nil {
-		return nil, err
-	}
 	k := in.Core
 	return httpapi.NewTradeProcessor(httpapi.ProcessorDeps{
 		Trades: httpapi.StoreTrades{DB: d.Db}, Marks: d.extracts.marks, Settlement: d.settlement,
-		Recon: d.recon, TCA: d.tca, Zone: zone,
+		Recon: d.recon, TCA: d.tca, Zone: tradeZone(c),
 		Foreign: func() bool { return d.projection.Foreign() || isHeld(in.Core) }, Verifier: verifier,
 		Mint: mint, Metrics: registry, Record: recorder(k), Revocation: revocation(k),
 		NeedReason: c.String("profile") == "production",
@@ -178,6 +175,15 @@ func newTradeProcessor(c *settings.Config, in *Installation, d *downstream, veri
 		Durability:      c.Durability(), Cluster: in.cluster(), MaxInflight: c.Int("http.max-inflight"),
 		Logger: log,
 	}), nil
+}
+
+// tradeZone is the zone of trade dates.
+func tradeZone(c *settings.Config) *time.Location {
+	zone, err := time.LoadLocation(c.String("settlement.timezone"))
+	if err != nil {
+		panic("installation: the settings let a time zone pass that is none: " + err.Error())
+	}
+	return zone
 }
 
 // recorder puts acts on record that are no commands.

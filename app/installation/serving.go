@@ -18,9 +18,16 @@ import (
 func ServeToTheEnd(ctx context.Context, c *settings.Config, o engine.Options, stdout io.Writer,
 	words *LastWords) int {
 	o.Fatal = endsWith(c, words.Failed)
-	err := serve(ctx, c, o, slog.New(slog.NewTextHandler(words, nil)), stdout)
+	words.json = logsJSON(c)
+	logStart(c, words)
+	log := newLog(c, words, c.LogLevel())
+	err := serve(ctx, c, o, log, stdout)
 	if errors.Is(err, journal.ErrPoisoned) || words.said() {
 		words.Failed(err) // the failure may come here before it is written, or after that
+	}
+	if err != nil && words.json {
+		log.Error("stopped", "error", err)
+		return settings.Exit(io.Discard, err)
 	}
 	return settings.Exit(words, err)
 }
@@ -54,8 +61,10 @@ func serveOnce(ctx context.Context, c *settings.Config, o engine.Options, log *s
 	stdout io.Writer) (err error) {
 	in, err := Open(ctx, c, o, log)
 	if err != nil {
+		notStarted(log, err)
 		return err
 	}
+	in.level = levelOf(log)
 	defer func() { err = errors.Join(err, in.Stop()) }()
 	defer in.reloadOnHangup(log)()
 	in.awaitReady(ctx)
@@ -68,6 +77,8 @@ func serveOnce(ctx context.Context, c *settings.Config, o engine.Options, log *s
 	for _, e := range in.listeners.open {
 		fmt.Fprintf(stdout, "%s listening on %s\n", e.name, e.listener.Addr())
 	}
+	stopping := in.tellReady(log)
+	defer stopping()
 	select {
 	case <-ctx.Done():
 		log.Info("stopping")

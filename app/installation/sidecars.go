@@ -210,11 +210,7 @@ func ownDatabase(c *settings.Config, ctx context.Context, db *store.DB) error {
 
 // settlementCalendar is the calendar that the settings name.
 func settlementCalendar(c *settings.Config) (*settlement.Calendar, error) {
-	zone, err := time.LoadLocation(c.String("settlement.timezone"))
-	if err != nil {
-		return nil, err
-	}
-	return settlement.NewCalendar(c.String("settlement.calendar"), zone,
+	return settlement.NewCalendar(c.String("settlement.calendar"), tradeZone(c),
 		c.Int("settlement.t-plus-days"))
 }
 

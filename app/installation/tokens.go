@@ -67,7 +67,11 @@ func (in *Installation) tokenMint(c *settings.Config,
 }
 
 // readSecrets reads the secrets of the tokens again. After an error those before stay.
-func (in *Installation) readSecrets(c *settings.Config) error {
+func (in *Installation) readSecrets() error {
+	c, err := in.listeners.c.Again()
+	if err != nil {
+		return err
+	}
 	secrets, err := c.JWTSecrets()
 	if err != nil {
 		return err

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"os"
 	"strings"
 	"time"
@@ -18,6 +17,7 @@ import (
 // changes.
 type Config struct {
 	Values map[string]resolved
+	from   Sources
 }
 
 // resolved is a setting after every source has been read.
@@ -41,7 +41,7 @@ type FlagValue struct{ Name, Text string }
 // Read settles every setting. The first unknown or invalid setting, in any source, is an error that
 // names it.
 func Read(from Sources) (*Config, error) {
-	c := &Config{Values: make(map[string]resolved, len(List))}
+	c := &Config{Values: make(map[string]resolved, len(List)), from: from}
 	for i := range List {
 		if err := c.set(List[i].Name, List[i].Default, "default"); err != nil {
 			return nil, err
@@ -87,18 +87,6 @@ func (c *Config) set(name, value, source string) error {
 	}
 	c.Values[name] = resolved{setting: s, Text: value, parsed: parsed, Source: source}
 	return nil
-}
-
-// With returns a copy with other values, for an installation inside another program. The values
-// come from this program: a bad one is a bug.
-func (c *Config) With(values map[string]string) *Config {
-	other := &Config{Values: maps.Clone(c.Values)}
-	for name, value := range values {
-		if err := other.set(name, value, "program"); err != nil {
-			panic(err)
-		}
-	}
-	return other
 }
 
 // maxConfigBytes bounds a configuration file; a full one is about 4 KiB.

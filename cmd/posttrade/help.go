@@ -12,6 +12,7 @@ import (
 // examples has a command line for every command, which its help shows.
 var examples = map[string]string{
 	"serve":    "posttrade serve --journal.durability=os",
+	"health":   "posttrade health --live",
 	"stop":     "posttrade stop --data.dir=./data",
 	"config":   "posttrade config --json",
 	"token":    "posttrade token --subject=desk-1 --accounts=1,2 --ttl=1h",
@@ -19,6 +20,7 @@ var examples = map[string]string{
 	"journal":  "posttrade journal export --from 1 --to 1000",
 	"snapshot": "posttrade snapshot",
 	"recon":    "posttrade recon breaks --class=FIELD_MISMATCH",
+	"export":   "posttrade export trades --format=parquet --as-of=2026-11-20 -o trades.parquet",
 	"tca":      "posttrade tca trd-1",
 	"risk-extract": "posttrade risk-extract rebuild data/extracts/2026-11-23/v1 positions.csv " +
 		"contracts.csv",
@@ -102,8 +104,8 @@ func runCompletion(args []string, stdout, stderr io.Writer) int {
 
 // words are what may follow some commands.
 var words = map[string]string{
-	"journal": "verify stats export accept archive", "recon": "status breaks",
-	"source":  "status bump-epoch",
+	"journal": "verify stats export accept archive", "recon": "status breaks repair",
+	"export": "trades blotter positions", "source": "status bump-epoch",
 	"cluster": "status add remove", "risk-extract": "rebuild", "completion": "bash zsh fish",
 }
 

@@ -10,6 +10,7 @@ func main() {
 func commands() []command {
 	return []command{
 		{"serve", "run everything", runServe},
+		{"health", "ask the server that runs on data.dir whether it admits orders", runHealth},
 		{"stop", "end the server that runs on data.dir", runStop},
 		{"config", "print every setting with value, default, source and meaning", runConfig},
 		{"token", "mint an access token with the local secret", runToken},
@@ -23,6 +24,7 @@ func commands() []command {
 		{"backup", "keep the journal of a running server in a directory", runBackup},
 		{"restore", "make an installation from backups", runRestore},
 		{"recon", "show how the projection compares with the journal", runRecon},
+		{"export", "write trades, blotter or positions as CSV or Parquet", runExport},
 		{"tca", "show what a trade cost against its benchmarks", runTCA},
 		{"risk-extract", "rebuild: render the files of a stored cut again", runRiskExtract},
 		{"RiskExtractMain", "risk-extract under its old name: --rebuild", runRiskExtractMain},

@@ -18,6 +18,7 @@ import (
 func runPerf(args []string, stdout, stderr io.Writer) int {
 	commands := map[string]func([]string, io.Writer) error{
 		"gate": runPerfGate, "sample": runPerfSample, "report": runPerfReport,
+		"verdicts": runPerfVerdicts,
 	}
 	if len(args) > 0 && commands[args[0]] != nil {
 		return settings.Exit(stderr, commands[args[0]](args[1:], stdout))
@@ -32,7 +33,7 @@ func runPerfRows(args []string, stdout, stderr io.Writer) error {
 		hello      bool
 		cpuProfile string
 	)
-	f := newFlags("perf [flags] | perf gate|report|sample -h",
+	f := newFlags("perf [flags] | perf gate|report|sample|verdicts -h",
 		"Measures every row of the performance table on this machine, beside floors and peers in the "+
 			"same run,\n"+
 			"and writes one results file. A slow row is shown, not an error.")
@@ -151,6 +152,29 @@ func runPerfReport(args []string, stdout io.Writer) error {
 		return settings.Usagef("perf report needs a results file or a folder of them")
 	}
 	return perf.WriteReport(f.rest[0], out, stdout)
+}
+
+// runPerfVerdicts is `posttrade perf verdicts`.
+func runPerfVerdicts(args []string, stdout io.Writer) error {
+	var (
+		cpu  string
+		last int
+	)
+	f := newFlags("perf verdicts [--cpu=text] [--last=8] <results file or folder>",
+		"Prints how often the last runs of one kind of machine have met each target of the newest one.")
+	f.StringVar(&cpu, "cpu", "",
+		"a `text` in the processor's name (default: the processor of the newest run)")
+	f.IntVar(&last, "last", perf.LastRuns, "how many `runs` count")
+	if _, err := f.read(args, 1, stdout); err != nil {
+		return err
+	}
+	switch {
+	case len(f.rest) == 0:
+		return settings.Usagef("perf verdicts needs a results file or a folder of them")
+	case last < 1:
+		return settings.Usagef("--last must be at least 1")
+	}
+	return perf.WriteVerdicts(f.rest[0], cpu, last, stdout)
 }
 
 // runPerfSample is `posttrade perf sample`: what the gate runs.

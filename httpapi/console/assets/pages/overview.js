@@ -1,5 +1,6 @@
 import { html, useEvery, useState, useStore } from '../dom.js';
 import { get, may } from '../api.js';
+import { bounds } from '../bounds.js';
 import { age, duration, whole } from '../format.js';
 import { Card, Failure, Loading, Spark, Table, Tag } from '../parts.js';
 import { health } from '../health.js';
@@ -18,25 +19,21 @@ const gauge = (list, of) => list.map((s) => of(s.metrics));
 const rate = (n) => (n === null ? '–' : n < 10 ? n.toFixed(1) : whole(Math.round(n)));
 const records = (n) => (n === null ? '–' : whole(n));
 
-/**
- * The tiles: name, the values over time, how the last one is written, when it is red. The bounds are
- * those of the alert rules.
- */
-const tiles = /** @type {[string, (l: any[]) => any[], (n: any) => string, string, (n: any) => boolean][]} */ ([
-  ['Orders', (l) => rates(l, sum('svc_orders_total')), rate, '/s', () => false],
-  ['Refused', (l) => rates(l, sum('svc_orders_total', 'rejected')), rate, '/s', () => false],
-  ['Durable latency', (l) => means(l, 'svc_journal_commit_seconds'), duration, '', (n) => n > 0.5],
-  ['Answer latency', (l) => means(l, 'svc_stage_latency_seconds', 'stage="http"'), duration, '', (n) => n > 1],
-  ['Input ring', (l) => gauge(l, sum('svc_ring_depth', '"input"')), records, 'waiting', (n) => n > 52_000],
-  ['Output ring', (l) => gauge(l, sum('svc_ring_depth', '"output"')), records, 'waiting', (n) => n > 104_000],
-  ['Projection', (l) => gauge(l, sum('svc_projection_lag_records')), records, 'behind', (n) => n > 100_000],
-  ['Settlement', (l) => gauge(l, sum('svc_settlement_lag_records')), records, 'behind', (n) => n > 100_000],
-  ['Reconciliation', (l) => gauge(l, sum('svc_recon_lag_records')), records, 'behind', (n) => n > 100_000],
-  ['Open breaks', (l) => gauge(l, sum('svc_recon_open_breaks')), records, '', (n) => n > 0],
-  ['Control feeds', (l) => gauge(l, most('svc_replica_lag_records')), records, 'behind', (n) => n > 1000],
-  ['Outbox', (l) => gauge(l, sum('svc_outbox_unpublished_rows')), records, 'to publish', (n) => n > 1000],
-  ['TCA', (l) => gauge(l, sum('svc_tca_lag_records')), records, 'behind', (n) => n > 1_000_000],
-  ['Evidence', (l) => gauge(l, sum('svc_evidence_lag_seconds')), duration, 'behind', (n) => n > 60],
+/** The tiles: name, the values over time, how the last one is written, its unit. */
+const tiles = /** @type {[string, (l: any[]) => any[], (n: any) => string, string][]} */ ([
+  ['Orders', (l) => rates(l, sum('svc_orders_total')), rate, '/s'],
+  ['Refused', (l) => rates(l, sum('svc_orders_total', 'rejected')), rate, '/s'],
+  ['Durable latency', (l) => means(l, 'svc_journal_commit_seconds'), duration, ''],
+  ['Answer latency', (l) => means(l, 'svc_stage_latency_seconds', 'stage="http"'), duration, ''],
+  ['Input ring', (l) => gauge(l, sum('svc_ring_depth', '"input"')), records, 'waiting'],
+  ['Output ring', (l) => gauge(l, sum('svc_ring_depth', '"output"')), records, 'waiting'],
+  ['Projection', (l) => gauge(l, sum('svc_projection_lag_records')), records, 'behind'],
+  ['Reconciliation', (l) => gauge(l, sum('svc_recon_lag_records')), records, 'behind'],
+  ['Open breaks', (l) => gauge(l, sum('svc_recon_open_breaks')), records, ''],
+  ['Control feeds', (l) => gauge(l, most('svc_replica_lag_records')), records, 'behind'],
+  ['Outbox', (l) => gauge(l, sum('svc_outbox_unpublished_rows')), records, 'to publish'],
+  ['TCA', (l) => gauge(l, sum('svc_tca_lag_records')), records, 'behind'],
+  ['Evidence', (l) => gauge(l, sum('svc_evidence_lag_seconds')), duration, 'behind'],
 ]);
 
 function Tile({ name, values, value, unit, bad }) {
@@ -64,10 +61,10 @@ export default function Overview() {
     return html`<${Card} title="State"><p>The order-matcher is <b>${h?.status || '…'}</b>, durable up to
       sequence ${whole(h?.durable)}. The figures of the installation need an admin token.</p><//>`;
   }
-  return html`<div class="tiles">${tiles.map(([name, of, show, unit, alert]) => {
+  return html`<div class="tiles">${tiles.map(([name, of, show, unit]) => {
       const values = of(list), now = last(values);
-      return now === null && /Evidence|Settlement/.test(name) ? null
-        : html`<${Tile} key=${name} name=${name} values=${values} value=${show(now)} unit=${unit} bad=${now !== null && alert(now)} />`;
+      return now === null && name === 'Evidence' ? null
+        : html`<${Tile} key=${name} name=${name} values=${values} value=${show(now)} unit=${unit} bad=${now !== null && now > bounds[name]} />`;
     })}</div>
     <p class="note">${list.length < 2 ? 'The lines begin with the next figures.'
       : `The lines show the last ${age(Date.now() - list[0].at)}.`}</p>

@@ -1,0 +1,252 @@
+package installation
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"posttrade/app/apptest"
+	"posttrade/app/settings"
+	"posttrade/app/systemd"
+	"posttrade/matcher/gate"
+)
+
+// told receives what a server tells systemd.
+type told struct {
+	*net.UnixConn
+	path string
+}
+
+func newTold(t *testing.T) told {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "told") // the path of a socket is short
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, "s")
+	c, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close(); os.RemoveAll(dir) })
+	return told{c, path}
+}
+
+// await returns when the state has come; it fails when that takes too long.
+func (s told) await(t *testing.T, state string) {
+	t.Helper()
+	if err := s.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	for line := make([]byte, 1024); ; {
+		n, err := s.Read(line)
+		if err != nil {
+			t.Fatalf("waiting for %s: %v", state, err)
+		}
+		if string(line[:n]) == state {
+			return
+		}
+	}
+}
+
+// TestAServerAsItIsOperated runs the program as systemd would, with a log in JSON: what it tells
+// systemd, its first line, the lines of its requests, a level that changes while it runs, what
+// `posttrade health` says, and a last line that is JSON too.
+func TestAServerAsItIsOperated(t *testing.T) {
+	const secret = "a secret that must be in no log at all"
+	data, binary := t.TempDir(), apptest.Program(t)
+	config, logs := filepath.Join(t.TempDir(), "settings"), filepath.Join(t.TempDir(), "log")
+	write := func(level string) {
+		text := "log.level=" + level + "\nlog.format=json\nlog.access=true\n"
+		if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("info")
+	out, err := os.Create(logs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer out.Close()
+	manager := newTold(t)
+	cmd := exec.Command(binary, "serve", "--config="+config)
+	flags := append(anyPorts(data), "risk.entitlement.enforced", "true")
+	for i := 0; i < len(flags); i += 2 {
+		cmd.Args = append(cmd.Args, "--"+flags[i]+"="+flags[i+1])
+	}
+	cmd.Env = append(os.Environ(), "NOTIFY_SOCKET="+manager.path, "WATCHDOG_USEC=200000",
+		"POSTTRADE_AUTH_JWT_SECRET="+secret)
+	cmd.Stderr = out
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { cmd.Process.Kill() })
+	manager.await(t, "READY=1")
+	manager.await(t, "WATCHDOG=1")
+
+	text, err := os.ReadFile(filepath.Join(data, "ports.json"))
+	var ports map[string]string
+	if err != nil || json.Unmarshal(text, &ports) != nil {
+		t.Fatalf("%v: %s", err, text)
+	}
+	token := gate.Mint([]byte(secret), gate.Claims{Subject: "desk-7", Accounts: []uint32{1}}, "",
+		time.Hour, time.Now())
+	ask := func(method, path, bearer, body string) int {
+		request, err := http.NewRequest(method, "http://"+ports["order-matcher"]+path,
+			strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Header.Set("Content-Type", "application/json")
+		request.Header.Set("Authorization", "Bearer "+bearer)
+		answer, err := http.DefaultClient.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer.Body.Close()
+		return answer.StatusCode
+	}
+	const body = `{"accountId":1,"security":"AAPL","side":"Buy","quantity":1,"limitPrice":100,` +
+		`"clientOrderId":"a-body-that-is-not-logged"}`
+	placed := ask("POST", "/orders?why=planted", token, body)
+	denied := ask("GET", "/orders/ord-77", "wrong", "")
+	if code, said, errs := apptest.Run("health", "--data.dir="+data); code != 0 ||
+		!strings.Contains(said, `"ready":true`) {
+		t.Errorf("health: %d %s %s", code, said, errs)
+	}
+	if code, said, _ := apptest.Run("health", "--live", "--data.dir="+data); code != 0 ||
+		!strings.Contains(said, `"ok"`) {
+		t.Errorf("health --live: %d %s", code, said)
+	}
+
+	// Nothing below warn from now on: the next requests leave no line.
+	write("warn")
+	lines := func() string {
+		text, err := os.ReadFile(logs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	apptest.Until(t, "requests are not logged at level warn", func() (bool, any) {
+		if err := cmd.Process.Signal(syscall.SIGHUP); err != nil {
+			t.Fatal(err)
+		}
+		before := strings.Count(lines(), `"msg":"request"`)
+		ask("GET", "/positions", token, "")
+		return strings.Count(lines(), `"msg":"request"`) == before, lines()
+	})
+	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	manager.await(t, "STOPPING=1")
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("the end: %v", err)
+	}
+	if code, _, errs := apptest.Run("health", "--data.dir="+data); code != settings.ExitFailed {
+		t.Errorf("health of a server that has ended: %d %s", code, errs)
+	}
+	checkLog(t, lines(), data, placed, denied)
+	for _, planted := range []string{secret, token, "a-body-that", "planted", "ord-77"} {
+		if strings.Contains(lines(), planted) {
+			t.Errorf("%q is in the log", planted)
+		}
+	}
+
+	// What stops a start is JSON too.
+	refused := exec.Command(binary, "serve", "--config="+config, "--data.dir="+data,
+		"--risk.retained-orders=77")
+	var errs bytes.Buffer
+	refused.Stderr = &errs
+	err = refused.Run()
+	last := errs.String()[strings.LastIndexByte(strings.TrimSpace(errs.String()), '\n')+1:]
+	var line map[string]any
+	if refused.ProcessState.ExitCode() != settings.ExitUsage ||
+		json.Unmarshal([]byte(last), &line) != nil ||
+		!strings.Contains(fmt.Sprint(line["error"]), "risk.retained-orders") {
+		t.Errorf("a refused start: %v\n%s", err, errs.String())
+	}
+}
+
+// checkLog checks the first line, and the lines of the first two requests.
+func checkLog(t *testing.T, text, data string, placed, denied int) {
+	t.Helper()
+	var requests []map[string]any
+	for i, one := range strings.Split(strings.TrimSpace(text), "\n") {
+		var line map[string]any
+		if err := json.Unmarshal([]byte(one), &line); err != nil {
+			t.Fatalf("%v: %s", err, one)
+		}
+		if i == 0 {
+			set, _ := line["settings"].(map[string]any)
+			if line["msg"] != "starting" || line["version"] != settings.Release ||
+				line["commit"] == "" || line["profile"] != "dev" || set["data.dir"] != data ||
+				set["log.format"] != "json" || set["auth.jwt.secret"] == nil || set["log.level"] != nil {
+				t.Errorf("the first line: %s", one)
+			}
+		}
+		if line["msg"] == "request" {
+			requests = append(requests, line)
+		}
+	}
+	want := []map[string]any{
+		{"service": "order-matcher", "method": "POST", "route": "/orders", "status": float64(placed),
+			"subject": "desk-7"},
+		{"service": "order-matcher", "method": "GET", "route": "/orders/{orderId}",
+			"status": float64(denied), "subject": ""},
+	}
+	for _, w := range want {
+		if !slices.ContainsFunc(requests, func(r map[string]any) bool {
+			duration, _ := r["duration"].(float64)
+			for name, value := range w {
+				if r[name] != value {
+					return false
+				}
+			}
+			return duration > 0 && duration < float64(time.Hour)
+		}) {
+			t.Errorf("no line %v among %v", w, requests)
+		}
+	}
+}
+
+// TestTheHeartbeatStopsWithTheEngine: a command that waits while neither matcher nor recorder moves
+// is no progress, whatever the number of looks; an idle engine is alive.
+func TestTheHeartbeatStopsWithTheEngine(t *testing.T) {
+	in := install(t, t.TempDir(), "sidecars.enabled", "false")
+	manager := newTold(t)
+	t.Setenv("NOTIFY_SOCKET", manager.path)
+	t.Setenv("WATCHDOG_USEC", "")
+	notify, err := systemd.FromEnvironment()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var log logLines
+	h := &heartbeat{k: in.Core, notify: notify, log: slog.New(slog.NewTextHandler(&log, nil))}
+	for range 3 {
+		h.look()
+		manager.await(t, "WATCHDOG=1")
+	}
+	h.depth = func() int { return 1 }
+	for range 3 {
+		h.look()
+	}
+	if !h.silent || strings.Count(log.String(), "no progress") != 1 {
+		t.Errorf("silent %v, the log:\n%s", h.silent, log.String())
+	}
+	h.decided-- // as if one more had been decided since
+	if h.look(); h.silent {
+		t.Error("silent, though the matcher moves")
+	}
+}

@@ -1,0 +1,99 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"posttrade/app/settings"
+	"posttrade/sidecars/feeds"
+)
+
+// runHealth is `posttrade health`: what a container's health check, or a script, asks.
+func runHealth(args []string, stdout, stderr io.Writer) int {
+	f := newFlags("health [--live] [flags]",
+		"Asks the server that runs on data.dir whether it admits orders: /readyz of the admin\n"+
+			"listener.\n"+
+			"Exit 0 when it does; 1 when it does not, with the parts that are not ready, and when\n"+
+			"no server answers.")
+	live := f.Bool("live", false, "ask only whether the process answers (/healthz)")
+	timeout := f.Duration("timeout", 5*time.Second, "how long to wait for the answer")
+	c, err := f.read(args, 0, stdout)
+	if err != nil {
+		return settings.Exit(stderr, err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), *timeout)
+	defer cancel()
+	path := "/readyz"
+	if *live {
+		path = "/healthz"
+	}
+	return settings.Exit(stderr, askHealth(ctx, c, path, stdout))
+}
+
+// health is the answer of /readyz, and of /healthz.
+type health struct {
+	Ready bool
+	Parts []struct {
+		Name, Detail string
+		Ready        bool
+	}
+}
+
+func askHealth(ctx context.Context, c *settings.Config, path string, stdout io.Writer) error {
+	at, err := listenerOf(c, "admin")
+	if err != nil {
+		return err
+	}
+	status, text, err := askAdmin(ctx, feeds.Reachable(at), path)
+	if err == nil && status == http.StatusUnauthorized { // admin.open-health=false
+		status, text, err = askAdmin(ctx, feeds.Reachable(at), "/healthz")
+	}
+	if err != nil {
+		return err
+	}
+	if status == http.StatusOK {
+		_, err = fmt.Fprintf(stdout, "%s\n", text)
+		return err
+	}
+	var answer health
+	if err := json.Unmarshal(text, &answer); err != nil {
+		return fmt.Errorf("admin listener at %s: status %d", at, status)
+	}
+	var because []string
+	for _, p := range answer.Parts {
+		if !p.Ready {
+			because = append(because, p.Name+": "+p.Detail)
+		}
+	}
+	return fmt.Errorf("not ready: %s", strings.Join(because, "; "))
+}
+
+// askAdmin asks the admin listener over HTTP, or over TLS when it wants that. The request carries
+// no secret and the answer decides nothing beyond this machine, so the certificate is not checked.
+func askAdmin(ctx context.Context, at, path string) (status int, text []byte, err error) {
+	asking := http.Client{Transport: &http.Transport{DisableKeepAlives: true,
+		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
+	for _, scheme := range []string{"http://", "https://"} {
+		var request *http.Request
+		if request, err = http.NewRequestWithContext(ctx, http.MethodGet, scheme+at+path,
+			nil); err != nil {
+			return 0, nil, err
+		}
+		var answer *http.Response
+		if answer, err = asking.Do(request); err != nil {
+			return 0, nil, err
+		}
+		text, err = io.ReadAll(io.LimitReader(answer.Body, 1<<20))
+		answer.Body.Close()
+		if status = answer.StatusCode; err != nil || status != http.StatusBadRequest {
+			break // 400: the listener speaks TLS
+		}
+	}
+	return status, []byte(strings.TrimSpace(string(text))), err
+}

@@ -1,0 +1,200 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
+	"github.com/valyala/fasthttp"
+)
+
+// problemChunks is the answer to a request for a streamed answer with an old version of HTTP.
+var problemChunks = badQuery("the answer is sent in chunks, which HTTP/1.0 does not have")
+
+// errReaderGone ends an answer whose connection has closed.
+var errReaderGone = errors.New("httpapi: the answer's reader is gone")
+
+// press writes one streamed answer into a pipe. run has a goroutine of its own, because it pushes
+// the answer and the HTTP library pulls an answer's body.
+type press struct {
+	what string // it makes, for the log
+	// run writes the answer. It calls begin before it writes anything, and may return an error before
+	// that: then the answer has a status code of its own.
+	run      func(ctx context.Context, out io.Writer) error
+	coding   int                                // index among the codings; any other value: none
+	trailers []string                           // known when the whole answer is written
+	trailer  func(set func(name, value string)) // sets them
+
+	done func() // called when run has ended, or was not called; nil: nothing is
+
+	started chan error // nil with the first bytes, or the error that prevents them
+	begun   bool
+}
+
+// The codings by their index among the offers of acceptedCoding.
+const (
+	codingZstd = iota
+	codingGzip
+	codingNone
+)
+
+var codings = [...]string{codingZstd: "zstd", codingGzip: "gzip"}
+
+// acceptedCoding is the coding that a client prefers.
+func acceptedCoding(head *fasthttp.RequestHeader) int {
+	return prefer(head, "Accept-Encoding", "zstd", "gzip", "identity")
+}
+
+// begin says that bytes follow.
+func (p *press) begin() {
+	if !p.begun {
+		p.begun = true
+		p.started <- nil
+	}
+}
+
+// output is w behind the coding of the answer.
+func (p *press) output(w io.Writer) (out io.WriteCloser, err error) {
+	switch p.coding {
+	case codingZstd:
+		// One goroutine and a small window: they compress an answer well enough, and the memory must not
+		// depend on its length.
+		out, err = zstd.NewWriter(w, zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(256<<10))
+	case codingGzip:
+		out = gzip.NewWriter(w)
+	default:
+		out = plain{w}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("httpapi: compress %s: %w", p.what, err)
+	}
+	return out, nil
+}
+
+// write writes the whole answer to w.
+func (p *press) write(ctx context.Context, w io.Writer) error {
+	out, err := p.output(w)
+	if err != nil {
+		return err
+	}
+	if err := p.run(ctx, out); err != nil {
+		return err
+	}
+	p.begin()
+	return out.Close()
+}
+
+// plain is a writer without compression.
+type plain struct{ io.Writer }
+
+// Close implements io.Closer.
+func (plain) Close() error { return nil }
+
+// sendStream makes what p writes the answer of v, of type kind. Before the first bytes it returns
+// the error of p. After that an error can only end the connection, without the last chunk, so that
+// the answer does not look whole.
+func (s *service) sendStream(v *visit, p *press, kind string) error {
+	p.started = make(chan error, 1)
+	stream := s.stream(p, v.ctx)
+	if err := <-p.started; err != nil {
+		return errors.Join(err, stream.Close())
+	}
+	response := &v.ctx.Response
+	response.SetStatusCode(200)
+	response.Header.SetContentType(kind)
+	if p.coding == codingZstd || p.coding == codingGzip {
+		response.Header.Set("Content-Encoding", codings[p.coding])
+	}
+	for _, name := range p.trailers {
+		if err := response.Header.AddTrailer(name); err != nil {
+			panic("httpapi: a trailer may not have this name: " + name)
+		}
+	}
+	response.ImmediateHeaderFlush = true // a compressor may hold the first bytes back for long
+	response.SetBodyStream(stream, -1)
+	return nil
+}
+
+// bodyStream is the answer's body: the reading end of a press's pipe. The HTTP library reads and
+// closes it on the connection's goroutine.
+type bodyStream struct {
+	*io.PipeReader
+	press  *press
+	ctx    *fasthttp.RequestCtx
+	conn   net.Conn
+	cancel context.CancelFunc
+	ended  sync.WaitGroup
+	leave  func() // ends the request's use of the service
+
+	timeout time.Duration // of one write
+}
+
+// stream starts a press.
+func (s *service) stream(p *press, request *fasthttp.RequestCtx) *bodyStream {
+	ctx, cancel := context.WithCancel(s.lasting)
+	reader, writer := io.Pipe()
+	b := &bodyStream{PipeReader: reader, press: p, ctx: request, conn: request.Conn(),
+		cancel:  cancel,
+		timeout: s.server.http.WriteTimeout, leave: holdStand(request)}
+	s.server.streams.Add(1)
+	// A client that does not read must not hold it up.
+	context.AfterFunc(ctx, func() { reader.CloseWithError(context.Cause(ctx)) })
+	b.ended.Go(func() {
+		defer s.server.streams.Add(-1)
+		var err error
+		defer func() {
+			if cause := recover(); cause != nil {
+				err = s.panicked(p.what)
+			}
+			if p.done != nil {
+				p.done()
+			}
+			if err != nil && !p.begun {
+				p.begun = true
+				p.started <- err
+			} else if err != nil && !errors.Is(err, errReaderGone) {
+				s.server.log.Error("httpapi: "+p.what+" was cut", "error", err)
+			}
+			writer.CloseWithError(err) // nil: end of file
+		}()
+		err = p.write(ctx, writer)
+	})
+	return b
+}
+
+// panicked counts and logs a panic of what makes an answer, and returns the error that ends it.
+func (s *service) panicked(what string) error {
+	s.server.panics.Add(1)
+	s.server.log.Error("httpapi: "+what+" panicked", "stack", string(debug.Stack()))
+	return errors.New("httpapi: " + what + " panicked")
+}
+
+// Read implements io.Reader. The library then writes what Read returns, with a time-out for that
+// piece alone: a streamed answer may take longer than an answer may, a stalled reader may not.
+func (b *bodyStream) Read(piece []byte) (int, error) {
+	n, err := b.PipeReader.Read(piece)
+	if deadline := b.conn.SetWriteDeadline(
+		time.Now().Add(b.timeout)); deadline != nil && err == nil {
+		return n, deadline
+	}
+	if err == io.EOF && b.press.trailer != nil {
+		b.press.trailer(b.ctx.Response.Header.Set)
+	}
+	return n, err
+}
+
+// Close ends the answer, whole or not, and waits until its goroutine has ended.
+func (b *bodyStream) Close() error {
+	err := b.PipeReader.CloseWithError(errReaderGone)
+	b.cancel()
+	b.ended.Wait()
+	b.leave()
+	return err
+}

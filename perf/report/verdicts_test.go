@@ -1,0 +1,49 @@
+package report
+
+import (
+	"strings"
+	"testing"
+)
+
+// runOf is a results file of one processor with one target line.
+func runOf(t *testing.T, cpu, work, target string) *Run {
+	t.Helper()
+	run, err := Parse("x.txt", strings.NewReader("cpu: "+cpu+"\ncores: 2\nwork: "+work+
+		"\n\nBenchmarkX 1 2 ns/op\n\n# "+target+"\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return run
+}
+
+// What counts is the last runs of the same kind of machine, by the limit of the run in question.
+func TestVerdictsCountTheLastRunsOfAKind(t *testing.T) {
+	runs := []*Run{
+		runOf(t, "A", "full", "| P4 | step | 9 | <= 10 | met |  |"), // too old
+		runOf(t, "A", "full", "| P4 | step | 4 | <= 10 | met |  |"),
+		runOf(t, "B", "full", "| P4 | step | 1 | <= 10 | met |  |"),  // another machine
+		runOf(t, "A", "smoke", "| P4 | step | 1 | <= 10 | met |  |"), // a hundredth
+		runOf(t, "A", "full", "| P5 | other | 1 | <= 10 | met |  |"), // not measured
+		runOf(t, "A", "full", "| P4 | step | - | <= 10 | no verdict | why |"),
+		runOf(t, "A", "full", "| P4 | step | 2.5 | <= 3 | met |  |"),
+		runOf(t, "A", "full", "| P4 | step | 3 | <= 3 | met |  |"),
+	}
+	list := Verdicts(runs[len(runs)-1], runs, 3)
+	if len(list) != 1 || list[0].Hit != 2 || list[0].Of != 3 || list[0].Lowest != 2.5 ||
+		list[0].Highest != 4 {
+		t.Errorf("%+v, want 2 of 3, 2.5 to 4", list)
+	}
+	var b strings.Builder
+	if err := WriteVerdicts(&b, list); err != nil {
+		t.Fatal(err)
+	}
+	if want := "| P4 | step | <= 3 | 2 of 3 | 2.5 | 4 |\n"; !strings.HasSuffix(b.String(), want) {
+		t.Errorf("%q, want the row %q", b.String(), want)
+	}
+	if got := Fullest(runs, "A"); got != runs[len(runs)-1] {
+		t.Errorf("the fullest run is %+v, want the newest of equals", got)
+	}
+	if got := Fullest(runs, "C"); got != nil {
+		t.Errorf("%+v has the most targets on a machine that has no run", got)
+	}
+}

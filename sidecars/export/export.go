@@ -1,0 +1,127 @@
+package export
+
+import (
+	"errors"
+	"io"
+
+	"github.com/parquet-go/parquet-go"
+)
+
+// Format is how a table is written.
+type Format uint8
+
+// The formats.
+const (
+	CSV Format = iota + 1
+	Parquet
+)
+
+// ParseFormat reads the word of a format.
+func ParseFormat(word string) (f Format, ok bool) {
+	for f := range words {
+		if f > 0 && words[f] == word {
+			return Format(f), true
+		}
+	}
+	return 0, false
+}
+
+var words = [...]string{CSV: "csv", Parquet: "parquet"}
+
+// String returns the word of the format, which is also the ending of a file's name.
+func (f Format) String() string { return words[f] }
+
+// MediaType is the content type of the format.
+func (f Format) MediaType() string {
+	if f == Parquet {
+		return "application/vnd.apache.parquet"
+	}
+	return "text/csv; charset=utf-8"
+}
+
+// ErrDecimal reports a price that DECIMAL(18,6) does not hold. CSV holds it.
+var ErrDecimal = errors.New("export: a price has more than 12 digits before its point")
+
+// Writer writes the rows of one table. After an error it must not be used.
+type Writer[R any] struct {
+	write func(rows []R) error
+	close func() error
+	rows  uint64
+}
+
+// Write writes rows. They may be used again afterwards.
+func (w *Writer[R]) Write(rows []R) error {
+	w.rows += uint64(len(rows))
+	return w.write(rows)
+}
+
+// Rows is how many rows were written.
+func (w *Writer[R]) Rows() uint64 { return w.rows }
+
+// Close ends the table. It does not close what the Writer writes to.
+func (w *Writer[R]) Close() error { return w.close() }
+
+// table is how the rows R look. P is a row of Parquet: its fields are the columns.
+type table[R, P any] struct {
+	header  string // of CSV
+	line    func(c *cells, r *R)
+	parquet func(p *P, r *R) error
+}
+
+// open begins a table.
+func open[R, P any](f Format, to io.Writer, t table[R, P]) *Writer[R] {
+	if f == Parquet {
+		return openParquet(to, t)
+	}
+	return openCSV(to, t)
+}
+
+const (
+	// csvBuffer is how many bytes of CSV are written at once.
+	csvBuffer = 64 << 10
+	// groupRows is how many rows a row group of Parquet has. A group is kept in memory until it is
+	// whole; a file's footer says something of each.
+	groupRows = 64 << 10
+)
+
+func openCSV[R, P any](to io.Writer, t table[R, P]) *Writer[R] {
+	c := &cells{text: append(make([]byte, 0, csvBuffer+4<<10), t.header...)}
+	flush := func() error {
+		_, err := to.Write(c.text)
+		c.text = c.text[:0]
+		return err
+	}
+	return &Writer[R]{close: flush, write: func(rows []R) error {
+		for i := range rows {
+			t.line(c, &rows[i])
+			c.endLine()
+			if len(c.text) >= csvBuffer {
+				if err := flush(); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	}}
+}
+
+func openParquet[R, P any](to io.Writer, t table[R, P]) *Writer[R] {
+	w := parquet.NewGenericWriter[P](to, parquet.Compression(&parquet.Snappy),
+		parquet.MaxRowsPerRowGroup(groupRows), parquet.CreatedBy("posttrade", "1", ""))
+	page := make([]P, 1<<10)
+	return &Writer[R]{close: w.Close, write: func(rows []R) error {
+		for len(rows) > 0 {
+			n := min(len(rows), len(page))
+			for i := range n {
+				if err := t.parquet(&page[i], &rows[i]); err != nil {
+					return err
+				}
+			}
+			if _, err := w.Write(page[:n]); err != nil {
+				return err
+			}
+			rows = rows[n:]
+		}
+		return nil
+	}}
+}
