@@ -14,8 +14,8 @@ import (
 
 // TokenMint says how the trade-processor mints tokens for local development.
 type TokenMint struct {
-	// MasterSecret is the secret that a caller must present, as it is now. When it is empty, or there is
-	// no such function, nothing is minted and the endpoint does not exist.
+	// MasterSecret is the secret that a caller must present, as it is now. When it is empty, or there
+	// is no such function, nothing is minted and the endpoint does not exist.
 	MasterSecret func() []byte
 	Now          func() time.Time // nil: time.Now
 }

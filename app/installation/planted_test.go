@@ -77,8 +77,8 @@ func (p planted) written(t *testing.T, folder string) {
 	}
 }
 
-// TestNoSecretIsShown runs the real program with planted secrets, uses what it serves, and looks for
-// them in all answers, logs, files and the command line. Secrets of requests count too: tokens, and
+// TestNoSecretIsShown runs the real program with planted secrets, uses what it serves, and looks
+// for them in all answers, logs, files and the command line. Secrets of requests count too: tokens, and
 // a wrong master secret, which may be the right one of another installation.
 func TestNoSecretIsShown(t *testing.T) {
 	p := planted{"jwt secret": "planted-jwt-secret-of-32-bytes-and-more",
@@ -179,7 +179,8 @@ func use(t *testing.T, p planted, at map[string]string, token string) {
 		"Content-Type": "application/json", "Origin": "https://" + at["console"]},
 		`{"token":"`+p["guess of a token"]+`"}`)
 	for path, body := range map[string]string{
-		"/orders":              `{"accountId":1,"security":"AAPL","side":"Buy","quantity":1,"limitPrice":100}`,
+		"/orders": `{"accountId":1,"security":"AAPL","side":"Buy","quantity":1,` +
+			`"limitPrice":100}`,
 		"/prices":              `[{"security":"AAPL","price":100}]`,
 		"/risk/control/policy": `{"policyVersion":9,"killSwitch":false}`,
 	} {

@@ -11,8 +11,8 @@ import (
 	"posttrade/matcher/gate"
 )
 
-// TestHangupReadsTheSecretsAgain turns a running installation from one secret to the next: while the
-// file has both, both are accepted and the new one signs; a file that is no good changes nothing.
+// TestHangupReadsTheSecretsAgain turns a running installation from one secret to the next: while
+// the file has both, both are accepted and the new one signs; a file that is no good changes nothing.
 func TestHangupReadsTheSecretsAgain(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "keys")
 	first, second := strings.Repeat("a", 40), strings.Repeat("b", 40)
