@@ -78,8 +78,8 @@ func (p planted) written(t *testing.T, folder string) {
 }
 
 // TestNoSecretIsShown runs the real program with planted secrets, uses what it serves, and looks
-// for them in all answers, logs, files and the command line. Secrets of requests count too: tokens, and
-// a wrong master secret, which may be the right one of another installation.
+// for them in all answers, logs, files and the command line. Secrets of requests count too: tokens,
+// and a wrong master secret, which may be the right one of another installation.
 func TestNoSecretIsShown(t *testing.T) {
 	p := planted{"jwt secret": "planted-jwt-secret-of-32-bytes-and-more",
 		"former jwt secret":  "planted-former-secret-of-32-bytes-or-so",

@@ -12,7 +12,7 @@ import (
 )
 
 // TestHangupReadsTheSecretsAgain turns a running installation from one secret to the next: while
-// the file has both, both are accepted and the new one signs; a file that is no good changes nothing.
+// the file has both, both are accepted and the new one signs; a bad file changes nothing.
 func TestHangupReadsTheSecretsAgain(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "keys")
 	first, second := strings.Repeat("a", 40), strings.Repeat("b", 40)
