@@ -74,6 +74,7 @@ export function age(ms) {
 /** A duration of seconds with three significant digits. @param {any} seconds */
 export function duration(seconds) {
   if (seconds === null || seconds === undefined || !Number.isFinite(seconds)) return '–';
+  if (seconds === 0) return '0 s';
   for (const [unit, factor] of /** @type {[string, number][]} */ ([['s', 1], ['ms', 1e3], ['µs', 1e6]])) {
     const n = seconds * factor;
     if (n >= 1 || unit === 'µs') return `${n >= 100 ? n.toFixed(0) : n.toPrecision(3)} ${unit}`;

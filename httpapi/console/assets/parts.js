@@ -1,5 +1,5 @@
 /** What the pages are made of: fields, tables, dialogs, states. */
-import { html, useEffect, useId, useRef, useState } from './dom.js';
+import { html, useEffect, useId, useLayoutEffect, useRef, useState } from './dom.js';
 import { Problem } from './api.js';
 import { words } from './format.js';
 
@@ -59,6 +59,14 @@ export function Failure({ error, what }) {
  */
 export function Table({ label, columns, rows, keyOf, onOpen, empty, most = 300, rowClass, fit }) {
   const [limit, setLimit] = useState(most);
+  const focused = useRef(/** @type {{key: any, row: HTMLElement}|null} */ (null));
+  const body = useRef(/** @type {HTMLElement|null} */ (null));
+  useLayoutEffect(() => { // a row that has come anew has the focus that it had
+    const had = focused.current;
+    if (!had || had.row.isConnected || document.activeElement !== document.body) return;
+    const again = [...body.current?.children || []].find((r) => /** @type {HTMLElement} */ (r).dataset.key === had.key);
+    if (again instanceof HTMLElement) again.focus({ preventScroll: true });
+  });
   if (!rows) return html`<${Loading} what=${label.toLowerCase()} />`;
   const shown = rows.slice(0, limit);
   const press = (e, row) => {
@@ -75,11 +83,13 @@ export function Table({ label, columns, rows, keyOf, onOpen, empty, most = 300, 
   return html`<div class=${`scroll${fit ? ' fit' : ''}`} tabindex="0" role="region" aria-label=${label}>
     <table aria-label=${label}>
       <thead><tr>${columns.map((c) => html`<th scope="col" class=${c.num ? 'num' : ''}>${c.label}</th>`)}</tr></thead>
-      <tbody>
-        ${shown.map((row) => html`<tr key=${keyOf(row)} class=${`${onOpen ? 'opens' : ''} ${rowClass ? rowClass(row) : ''}`}
+      <tbody ref=${body}>
+        ${shown.map((row) => html`<tr key=${keyOf(row)} data-key=${keyOf(row)} class=${`${onOpen ? 'opens' : ''} ${rowClass ? rowClass(row) : ''}`}
             tabindex=${onOpen ? 0 : undefined} onClick=${onOpen && ((e) => {
               if (!e.target.closest('button,a,input,select')) onOpen(row);
-            })} onKeyDown=${onOpen && ((e) => press(e, row))}>
+            })} onKeyDown=${onOpen && ((e) => press(e, row))}
+            onFocus=${onOpen && ((e) => { focused.current = { key: e.currentTarget.dataset.key, row: e.currentTarget }; })}
+            onBlur=${onOpen && ((e) => { if (e.relatedTarget) focused.current = null; })}>
           ${columns.map((c) => html`<td class=${c.num ? 'num' : ''}>${c.show ? c.show(row) : row[c.key] ?? '–'}</td>`)}
         </tr>`)}
       </tbody>

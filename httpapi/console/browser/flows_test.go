@@ -30,9 +30,7 @@ func TestABreakIsFoundAndRepaired(t *testing.T) {
 	s.edit("UPDATE trades SET quantity = 41 WHERE id = 'trd-2'")
 	p := open(t)
 	p.signIn(s)
-	p.tabTo("link", "Reconciliation")
-	p.press(kb.Enter)
-	p.find("heading", "Reconciliation")
+	p.follow("Reconciliation")
 	p.tabTo("button", "Sweep")
 	p.press(kb.Enter)
 	p.tabTo("textbox", "Reason")
@@ -42,12 +40,7 @@ func TestABreakIsFoundAndRepaired(t *testing.T) {
 	p.eventually("the break's row is there", func() bool {
 		return eval[bool](p, "!!document.querySelector('tr.opens')")
 	})
-	for range 100 {
-		if role, _ := p.focused(); role == "row" {
-			break
-		}
-		p.press(kb.Tab)
-	}
+	p.tabTo("row", "")
 	p.press(kb.Enter)
 	p.find("dialog", "trd-2: field mismatch")
 	p.find("table", "Journal")
@@ -78,6 +71,29 @@ func TestABreakIsFoundAndRepaired(t *testing.T) {
 	p.clean(s)
 }
 
+// TestARowKeepsTheFocus: a row that is taken out and comes again, while a key is about to be
+// pressed, opens by that key.
+func TestARowKeepsTheFocus(t *testing.T) {
+	s := start(t, "--recon.verify.interval-ms=200")
+	s.fill()
+	s.edit("UPDATE trades SET quantity = 41 WHERE id = 'trd-2'")
+	p := open(t)
+	p.signIn(s)
+	p.follow("Reconciliation")
+	p.says("field mismatch")
+	p.tabTo("row", "")
+	s.edit("UPDATE trades SET quantity = 100 WHERE id = 'trd-2'")
+	p.says("no break")
+	s.edit("UPDATE trades SET quantity = 42 WHERE id = 'trd-2'")
+	p.eventually("the row that came again has the focus", func() bool {
+		role, _ := p.focused()
+		return role == "row"
+	})
+	p.press(kb.Enter)
+	p.find("dialog", "trd-2: field mismatch")
+	p.clean(s)
+}
+
 // TestTimeIsDraggedBackToBeforeAFill: the slider goes by keyboard to the sequence before a fill,
 // and the book is what it was.
 func TestTimeIsDraggedBackToBeforeAFill(t *testing.T) {
@@ -87,7 +103,8 @@ func TestTimeIsDraggedBackToBeforeAFill(t *testing.T) {
 	taken := s.order(2, "AAPL", "Buy", 100, 187.25, "takes")
 	p := open(t)
 	p.signIn(s)
-	p.goTo(s, "/time?security=AAPL")
+	p.follow("Time")
+	p.typeIn("Security", "AAPL")
 	slider := p.find("slider", "Sequence")
 	for _, property := range slider.Properties {
 		if property.Name == "valuemax" && text(property.Value) != "" &&
@@ -137,7 +154,7 @@ func TestAProofIsVerifiedWithTheNetworkOff(t *testing.T) {
 	}
 	p := open(t)
 	p.signIn(s)
-	p.goTo(s, "/evidence")
+	p.follow("Evidence")
 	p.says("origin", "signatures")
 	p.eventually("the verifier is here", func() bool {
 		return eval[bool](p, "typeof posttradeVerify === 'function'")

@@ -16,6 +16,7 @@ import (
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/dom"
 	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/input"
 	cdplog "github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/runtime"
@@ -169,6 +170,14 @@ func (p *page) goTo(s *server, path string) {
 	p.do(chromedp.Navigate(s.url(path)))
 }
 
+// follow opens a page by its link, with the keyboard.
+func (p *page) follow(name string) {
+	p.t.Helper()
+	p.tabTo("link", name)
+	p.press(kb.Enter)
+	p.find("heading", name)
+}
+
 // signIn signs in by the one click, with the keyboard.
 func (p *page) signIn(s *server) {
 	p.t.Helper()
@@ -275,10 +284,29 @@ func (p *page) tabTo(role, name string) {
 		strings.Join(seen[max(0, len(seen)-60):], ", "))
 }
 
-// press presses keys.
+// press presses keys, each as a keyboard does: the character belongs to the key, and a page that
+// has handled the key does not get it. Sent apart, it would go to what the key has opened.
 func (p *page) press(keys string, o ...chromedp.KeyOption) {
 	p.t.Helper()
-	p.do(chromedp.KeyEvent(keys, o...))
+	for _, r := range keys {
+		events := kb.Encode(r)
+		if len(events) == 3 {
+			down, char := events[0], events[1]
+			down.Text, down.UnmodifiedText = char.Text, char.UnmodifiedText
+			events = []*input.DispatchKeyEventParams{down, events[2]}
+		}
+		for _, k := range events {
+			for _, option := range o {
+				option(k)
+			}
+			if k.Modifiers&^int64(chromedp.ModifierShift) != 0 {
+				k.Text, k.UnmodifiedText = "", ""
+			}
+			if err := call(p, input.DispatchKeyEvent, *k); err != nil {
+				p.t.Fatal(err)
+			}
+		}
+	}
 }
 
 // typeIn replaces the content of a field, by keyboard.

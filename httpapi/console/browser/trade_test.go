@@ -14,9 +14,7 @@ func TestAnOrderIsPlacedAndFillsByKeyboardAlone(t *testing.T) {
 	s.order(1, "AAPL", "Sell", 100, 187.25, "rest-1")
 	p := open(t)
 	p.signIn(s)
-	p.tabTo("link", "Trade")
-	p.press(kb.Enter)
-	p.find("heading", "Trade")
+	p.follow("Trade")
 
 	p.typeIn("Account", "2")
 	p.typeIn("Security", "aapl")
@@ -56,13 +54,16 @@ func TestAnOrderIsPlacedAndFillsByKeyboardAlone(t *testing.T) {
 	p.clean(s)
 }
 
-// TestARefusalSaysWhy: the answer names the reason in words, and Why is one key away.
+// TestARefusalSaysWhy: the answer names the reason in words, and Why is one key away. By keyboard
+// alone.
 func TestARefusalSaysWhy(t *testing.T) {
 	s := start(t)
 	s.price("AAPL", 187.20)
 	p := open(t)
 	p.signIn(s)
-	p.goTo(s, "/trade?account=2&security=AAPL")
+	p.follow("Trade")
+	p.typeIn("Account", "2")
+	p.typeIn("Security", "AAPL")
 	p.typeIn("Quantity", "2000000")
 	p.typeIn("Price", "187.30")
 	p.press(kb.Enter)

@@ -34,7 +34,7 @@ function Log() {
   return html`<${Facts} of=${[['Origin', note.origin], ['Leaves in the tree', whole(note.size)], ['Root', html`<code>${note.root}</code>`], ['Head', note.head[1] && whole(Number(note.head[1]))],
       ['Newest snapshot', note.snapshot[1] ? html`${whole(Number(note.snapshot[1]))} <code>${note.snapshot[2]?.slice(0, 16)}…</code>` : '–'],
       figure('svc_evidence_lag_seconds') !== null && ['Behind', duration(figure('svc_evidence_lag_seconds'))],
-      figure('svc_evidence_cosigned_sequence') !== null && ['Cosigned up to', whole(figure('svc_evidence_cosigned_sequence'))]]} />
+      figure('svc_evidence_cosigned_sequence') > 0 && ['Cosigned up to', whole(figure('svc_evidence_cosigned_sequence'))]]} />
     <h3>Signatures</h3><${Table} label="Signatures" rows=${note.signers} fit keyOf=${(s) => s.name + s.key} empty="Not signed." columns=${[
       { label: 'Name', key: 'name' }, { label: 'Kind', show: (s) => (s.name === note.origin ? 'the log' : 'a witness') }, { label: 'Key hash', show: (s) => html`<code>${s.key}</code>` }]} />`;
 }
@@ -69,7 +69,7 @@ export default function Evidence() {
     <${Card} title="Verify a file"><form onSubmit=${(e) => e.preventDefault()}
         class=${`drop${over ? ' over' : ''}`} onDragOver=${(e) => { e.preventDefault(); setOver(true); }} onDragLeave=${() => setOver(false)}
         onDrop=${(e) => { e.preventDefault(); setOver(false); if (e.dataTransfer.files.length) take(e.dataTransfer.files); }}>
-      <div class="field"><label for="proof-file">Proof or report file</label><input id="proof-file" ref=${input} type="file" multiple onChange=${(e) => take(e.target.files)} />
+      <div class="field"><label for="proof-file">Proof file</label><input id="proof-file" ref=${input} type="file" multiple onChange=${(e) => take(e.target.files)} />
         <span class="hint">Choose it, or drop it here. It stays in this browser.</span></div>
       <${Field} label="Key" value=${key} onInput=${setKey} hint="The verifier key of the log, as in log.pub." />
       <${Field} label="Witness keys (optional)" value=${witnesses} onInput=${setWitnesses} />

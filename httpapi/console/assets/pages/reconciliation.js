@@ -114,7 +114,7 @@ export default function Reconciliation() {
             setSaid(`Swept: ${whole(done.localTradeCount)} rows against ${whole(done.fullHistoryTradeCount)} fills, ${whole(done.orphanCount)} orphans.`);
             again();
           } })}>Sweep</button></div></div>
-      <${Table} label="Breaks" rows=${breaks?.items} keyOf=${(b) => `${b.class}/${b.tradeId}`} empty="No break. Every row is what the journal says."
+      <${Table} label="Breaks" rows=${breaks?.items} keyOf=${(b) => b.tradeId} empty="No break. Every row is what the journal says."
         onOpen=${(b) => change({ open: b.tradeId }, true)} columns=${[
           { label: 'Trade', key: 'tradeId' },
           { label: 'Class', show: (b) => html`<${Tag} kind=${b.class === 'EXTERNAL' ? '' : 'bad'}>${words(b.class)}<//>` },
