@@ -137,3 +137,36 @@ func TestEveryExecutionKeepsTheConcentration(t *testing.T) {
 		t.Errorf("%d resting executions and %d late refusals prove too little", resting, late)
 	}
 }
+
+// TestLookBehindIsBounded: dear orders of others do not make a command slow. Behind so many of them
+// the account's open orders count as being as dear.
+func TestLookBehindIsBounded(t *testing.T) {
+	for _, tt := range []struct {
+		others int
+		want   RiskReason
+	}{{0, Accepted}, {maxBehind, Accepted}, {maxBehind + 1, ConcentrationLimit},
+		{4 * maxBehind, ConcentrationLimit}} {
+		g := narrow()
+		g.Limits.MaxOpenOrders = 4*maxBehind + 8
+		g.Accounts = g.Accounts[:1]
+		for id := range uint32(tt.others/10 + 1) {
+			g.Accounts = append(g.Accounts, GenesisAccount{ID: 100 + id, Enabled: true})
+		}
+		g.Limits.MaxAccounts = len(g.Accounts)
+		r := newRig(t, g)
+		r.must(tick(aaa, 10))
+		r.must(sell(1, 10, 20))
+		for i := range tt.others {
+			r.must(sell(100+uint32(i/10), 1, 150+int64(i%8)))
+		}
+		before := r.e.ladders[0].pages.visits
+		said := r.do(sell(1, 11, 10))
+		if said[0].Reason != tt.want {
+			t.Errorf("behind %d orders: %v, want %v", tt.others, said[0].Reason, tt.want)
+		}
+		if n := r.e.ladders[0].pages.visits - before; n > maxBehind+32 {
+			t.Errorf("behind %d orders it looks at %d", tt.others, n)
+		}
+		r.refused(sell(1, 90, 10), ConcentrationLimit) // 101 at 20 would be too much
+	}
+}

@@ -107,6 +107,10 @@ func (e *Engine) exposed(c *Command, q *request, limits *bounds, qty int64) Risk
 	return reason
 }
 
+// maxBehind is how many orders openBehind looks at, of whatever account. Beyond them it refuses, as
+// if all that the account has open were at the price that it has come to.
+const maxBehind = 512
+
 // openBehind judges the concentration of the account's open orders that can still execute behind a
 // command. Orders of a side execute from the best price on: an open sale behind every cheaper sale,
 // an open purchase only behind market trades and dearer purchases. It looks only at the orders
@@ -124,18 +128,18 @@ func (e *Engine) openBehind(c *Command, q *request, most uint64, qty int64) Risk
 	if side == Sell {
 		at, held = ladder.pages.highest(ladder.root), sum
 	}
-	harmless := int64(most/uint64(sum)) / e.policy.tickPx
+	harmless, looked := int64(most/uint64(sum))/e.policy.tickPx, 0
 	for ; at != 0 && ladder.pages.price(at) > harmless; at = ladder.pages.below(at) {
 		px := ladder.pages.price(at) * e.policy.tickPx
 		for i := ladder.levels.at(at).head; i != 0; i = ladder.orders.at(i).next {
 			o := ladder.orders.at(i)
-			if o.account != q.owner || o.ref == c.OrderRef { // c replaces that order
-				continue
-			}
-			if side == Buy {
+			ladder.pages.visits++
+			looked++
+			own := o.account == q.owner && o.ref != c.OrderRef // c replaces that order
+			if own && side == Buy {
 				held += int64(o.leaves)
 			}
-			if held > 0 && beyond(held, px, most) {
+			if looked > maxBehind || own && held > 0 && beyond(held, px, most) {
 				q.price, e.version = px, version3
 				return ConcentrationLimit
 			}

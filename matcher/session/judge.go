@@ -18,8 +18,9 @@ func (p *poller) judge(one *session, i int) wire.Code {
 		return wire.Malformed
 	}
 	c := &r.Command
-	*q = admission.Request{Command: c, ClientID: r.ClientID[:clientIDLen(r)]}
-	c.Version = matcher.SchemaVersion // the client does not choose the rules that decide a command
+	q.ClientID, q.Gone = r.ClientID[:clientIDLen(r)], false // the room sets the rest
+	// The client does not choose the rules that decide a command.
+	c.Version = matcher.SchemaVersion
 	c.EventTimeMillis = p.now
 	if c.Type == matcher.OrderCancel || c.Type == matcher.OrderReplace {
 		if code := p.locate(one, q); code != wire.Decided {

@@ -290,6 +290,7 @@ func FuzzSlot(f *testing.F) {
 		f.Fatal(err)
 	}
 	one.pass.Store(newPass(nil, claims))
+	one.asks[0].Command = &one.requests[0].Command
 	f.Fuzz(func(t *testing.T, slot []byte) {
 		req := &one.requests[0]
 		*req = wire.Request{}

@@ -162,6 +162,9 @@ func (one *session) build(quota int) error {
 	if one.role == wire.Orders {
 		one.requests = make([]wire.Request, takeAtMost)
 		one.asks = make([]admission.Request, takeAtMost)
+		for i := range one.asks {
+			one.asks[i].Command = &one.requests[i].Command
+		}
 		one.outcomes = make([]wire.Code, takeAtMost)
 		one.waiting = make([]later, 0, takeAtMost)
 		one.flights = make([]flight, quota)
