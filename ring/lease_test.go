@@ -141,6 +141,7 @@ func watchFor(l *Lease, stop <-chan struct{}) Loan {
 			l.Return()
 			return Taken
 		}
+		Pause() // where there is one thread, the consumer gets its turn
 	}
 }
 

@@ -49,7 +49,7 @@ func TestWakeAnswersForAPollerThatRests(t *testing.T) {
 			if !tt.few {
 				one.inFlight += answerFew
 			}
-			s.park.word.Store(parked)
+			s.park.bells.Arm(&s.park.bells.Own)
 			if tt.rests {
 				s.park.lease.Lend()
 			}
@@ -68,7 +68,7 @@ func TestWakeAnswersForAPollerThatRests(t *testing.T) {
 			if got := s.park.lease.Borrow(); got != tt.after {
 				t.Errorf("a loan is answered %d, want %d", got, tt.after)
 			}
-			if woken := s.park.word.Load() == awake; woken != (tt.want == 0) {
+			if woken := !s.park.bells.Own.Parked(); woken != (tt.want == 0) {
 				t.Errorf("the poller is woken: %v", woken)
 			}
 		})
