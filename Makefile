@@ -60,14 +60,15 @@ race:
 checks:
 	$(GO) test -tags checks -short ./ring ./matcher/... ./blotter ./journal
 
-# What runs without Linux: the rings and the decision build for other systems, the decision's tests
-# run as WebAssembly under Node. The whole product builds for arm64.
+# What runs without Linux: the product builds for arm64 and for other systems, without sessions,
+# pinning and the mapped tail there; the tests of rings and decision run as WebAssembly under Node.
 WASM := $(shell $(GO) env GOROOT)/lib/wasm/go_js_wasm_exec
 portable:
 	GOARCH=arm64 $(GO) build ./...
+	for os in darwin windows; do GOOS=$$os GOARCH=arm64 $(GO) build ./... || exit 1; done
 	for os in darwin windows; do GOOS=$$os GOARCH=arm64 $(GO) vet ./ring ./matcher || exit 1; done
 	GOOS=js GOARCH=wasm $(GO) vet ./ring ./matcher
-	GOOS=js GOARCH=wasm $(GO) test -short -timeout 15m -exec $(WASM) ./matcher
+	GOOS=js GOARCH=wasm $(GO) test -short -timeout 15m -exec $(WASM) ./ring ./matcher
 
 # Every fuzz target for FUZZTIME, two packages at a time. A package is compiled once for all
 # its targets; an input that fails stays where go test would put it, in testdata/fuzz.

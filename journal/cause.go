@@ -1,19 +1,15 @@
 package journal
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"regexp"
-	"strconv"
 	"strings"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
-	"golang.org/x/sys/unix"
 )
 
 // storeError is an error of the store in one line that names files in full.
@@ -113,27 +109,3 @@ func LockFile(name string) (io.Closer, error) {
 // when the system does not say. It touches no file of the journal: opening and closing the lock
 // file would end the lock of a server in this very process.
 func InUse(dir string) (pid int) { return holder(dir + "/" + lockName) }
-
-func holder(name string) int {
-	var st unix.Stat_t
-	if err := unix.Stat(name, &st); err != nil {
-		return 0
-	}
-	locks, err := os.Open("/proc/locks")
-	if err != nil {
-		return 0
-	}
-	defer func() { _ = locks.Close() }() // only read: nothing to lose
-	at := fmt.Sprintf("%02x:%02x:%d", unix.Major(st.Dev), unix.Minor(st.Dev), st.Ino)
-	for lines := bufio.NewScanner(locks); lines.Scan(); {
-		// 1: POSIX ADVISORY WRITE 4711 08:01:123456 0 EOF
-		f := strings.Fields(lines.Text())
-		if len(f) < 6 || f[1] != "POSIX" || f[5] != at {
-			continue
-		}
-		if pid, err := strconv.Atoi(f[4]); err == nil && pid > 0 {
-			return pid
-		}
-	}
-	return 0
-}

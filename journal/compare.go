@@ -14,7 +14,6 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
-	"golang.org/x/sys/unix"
 )
 
 // Measured is one comparator's result: what the same machine does, in the same
@@ -197,7 +196,7 @@ func CompareRawWrites(ctx context.Context, dir string, d time.Duration,
 		if _, err := f.WriteAt(buf, at); err != nil {
 			return m, fmt.Errorf("journal: compare: %w", err)
 		}
-		if err := unix.Fdatasync(int(f.Fd())); err != nil {
+		if err := syncData(f); err != nil {
 			return m, fmt.Errorf("journal: compare: %w", err)
 		}
 		took = append(took, time.Since(t))

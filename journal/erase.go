@@ -2,11 +2,9 @@ package journal
 
 import (
 	"os"
-	"syscall"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
-	"golang.org/x/sys/unix"
 )
 
 // A file's blocks are given back in steps of eraseStep bytes, with a rest of eraseRest after each.
@@ -38,26 +36,11 @@ func erase(fs vfs.FS, name string) error {
 // file that has another name, or that is still open elsewhere, stays as it is: its blocks are freed
 // when the last of those is gone. The closing frees what giveBack fails to free.
 func giveBack(f *os.File, rest func()) {
-	var st syscall.Stat_t
-	if syscall.Fstat(int(f.Fd()), &st) != nil || st.Nlink != 0 || !unshared(f) {
-		return
-	}
-	// A log's blocks are reserved beyond its end, and go when the file becomes shorter.
-	for size := max(st.Size, st.Blocks*512); size > eraseStep; {
+	for size := orphanBytes(f); size > eraseStep; {
 		size -= eraseStep
 		if f.Truncate(size) != nil {
 			return
 		}
 		rest()
 	}
-}
-
-// unshared reports that the file is open nowhere else. The system gives a write lease only for such
-// a file, and a file without a name cannot be opened afterwards.
-func unshared(f *os.File) bool {
-	if _, err := unix.FcntlInt(f.Fd(), unix.F_SETLEASE, unix.F_WRLCK); err != nil {
-		return false
-	}
-	_, err := unix.FcntlInt(f.Fd(), unix.F_SETLEASE, unix.F_UNLCK)
-	return err == nil
 }

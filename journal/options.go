@@ -93,7 +93,7 @@ func (o *Options) defaults() error {
 		o.tailShape = defaultTail()
 	}
 	if o.mapTail == nil {
-		o.mapTail = mapTail
+		o.mapTail, o.Tail = mapTail, o.Tail && hasTail
 	}
 	return nil
 }

@@ -1,12 +1,6 @@
 package journal
 
-import (
-	"runtime"
-
-	"golang.org/x/sys/unix"
-
-	"posttrade/ring"
-)
+import "posttrade/ring"
 
 // The nice values of work beside the path of an order. Bulk runs only when no other work wants the
 // processor, and may be delayed for minutes. Background gets a tenth of a busy processor, so that
@@ -19,7 +13,7 @@ const (
 // Politely runs f on a thread of its own at a low priority, so that on a machine with few cores f
 // takes only the time that the path of an order leaves over. The thread ends with f, because the
 // runtime must not reuse a thread of that priority. If the system does not allow the change, f runs
-// at the usual priority.
+// at the usual priority: so on every system but Linux.
 func Politely(nice int, f func() error) error {
 	done := make(chan error, 1)
 	go func() {
@@ -27,12 +21,6 @@ func Politely(nice int, f func() error) error {
 		done <- f()
 	}()
 	return <-done
-}
-
-// lower gives the goroutine a thread of its own, for good, at a low priority.
-func lower(nice int) {
-	runtime.LockOSThread() // never unlocked
-	_ = unix.Setpriority(unix.PRIO_PROCESS, 0, nice)
 }
 
 // alike starts f on a goroutine with the caller's priority: work that a polite caller gives to a

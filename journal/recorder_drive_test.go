@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
@@ -228,7 +229,7 @@ func TestDriverFlushes(t *testing.T) {
 func TestTruncatedTailUnderADriver(t *testing.T) {
 	fatals, dir := newFatals(), t.TempDir()
 	o := onDisk(t)
-	o.Fatal = fatals.fatal
+	o.Fatal, o.FlushInterval = fatals.fatal, time.Hour // a slow disk holds no answer back
 	j := openNew(t, dir, o)
 	r := newRig(t, j, 1024, flow{seed: 2}, RecorderOptions{}).resting()
 	r.quietly(10)

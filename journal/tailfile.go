@@ -11,9 +11,6 @@ import (
 	"strings"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
-	"golang.org/x/sys/unix"
-
-	"posttrade/ring"
 )
 
 const (
@@ -41,21 +38,6 @@ type tailMap interface {
 	Sync() error
 	Close() error
 }
-
-// mappedTail is a tail in a file that the operating system maps.
-type mappedTail struct{ *ring.Region }
-
-// mapTail maps a file of that size.
-func mapTail(name string, size int) (tailMap, error) {
-	region, err := ring.File(name, size)
-	if err != nil {
-		return nil, fmt.Errorf("journal: map file=%s: %w", name, err)
-	}
-	return mappedTail{region}, nil
-}
-
-// Sync brings the memory to the disk.
-func (m mappedTail) Sync() error { return unix.Fsync(m.Fd()) }
 
 // tailHead is a header slot: it says where this run of the tail begins.
 type tailHead struct {

@@ -6,8 +6,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"posttrade/app/latency"
 	"posttrade/journal/quorum"
 	"posttrade/matcher"
@@ -114,13 +112,6 @@ func (r *Run) oneEngine(used float64) error {
 			"engine, journal, views and snapshots of three engines that agree on nothing use %.3g us "+
 			"for the same", used, 3*alone))
 	return nil
-}
-
-// processorTime is the processor time that this process has used.
-func processorTime() time.Duration {
-	var u unix.Rusage
-	_ = unix.Getrusage(unix.RUSAGE_SELF, &u) // it exists on every Linux that Go runs on
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 // oneAtATime submits each command after the answer to the one before. It returns the latency, and

@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 
-	"golang.org/x/sys/unix"
-
 	"posttrade/journal"
 	"posttrade/matcher"
 	"posttrade/matcher/flow"
@@ -18,13 +16,13 @@ import (
 // depend on a second core nor, except for the journal's writes, on a device.
 func micros() []micro {
 	return []micro{
-		{"ring", unix.CLOCK_THREAD_CPUTIME_ID, microRing},
-		{"book", unix.CLOCK_THREAD_CPUTIME_ID, microBook},
-		{"decision", unix.CLOCK_THREAD_CPUTIME_ID, microDecision},
-		{"gate", unix.CLOCK_THREAD_CPUTIME_ID, microGate},
-		{"codec-json", unix.CLOCK_THREAD_CPUTIME_ID, microJSON},
-		{"codec-record", unix.CLOCK_THREAD_CPUTIME_ID, microRecord},
-		{"journal", unix.CLOCK_PROCESS_CPUTIME_ID, microJournal},
+		{"ring", threadClock, microRing},
+		{"book", threadClock, microBook},
+		{"decision", threadClock, microDecision},
+		{"gate", threadClock, microGate},
+		{"codec-json", threadClock, microJSON},
+		{"codec-record", threadClock, microRecord},
+		{"journal", processClock, microJournal},
 	}
 }
 

@@ -11,8 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"posttrade/perf/regress"
 )
 
@@ -138,13 +136,6 @@ func (l *laps) lap(clock int32, burn uint64, least *regress.Sample) error {
 	least.Ns = min(least.Ns, float64(took)/float64(l.ops))
 	least.Allocs = min(least.Allocs, float64(after.Mallocs-before.Mallocs)/float64(l.ops))
 	return err
-}
-
-// cpuTime reads a processor-time clock in nanoseconds.
-func cpuTime(clock int32) int64 {
-	var t unix.Timespec
-	_ = unix.ClockGettime(clock, &t) // fails only for a clock that does not exist
-	return t.Nano()
 }
 
 // burnFor is the number of turns of spin that take ns.

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/debug"
-
-	"golang.org/x/sys/unix"
 )
 
 // settle removes what earlier rows left behind: dirty pages, garbage and memory that the collector
@@ -16,5 +14,5 @@ func (r *Run) settle() {
 		r.note(fmt.Sprintf("a row before has left gomaxprocs at %d", now))
 	}
 	debug.FreeOSMemory()
-	unix.Sync()
+	writeBack()
 }

@@ -4,7 +4,6 @@ import (
 	"os/exec"
 	"runtime"
 	"sync"
-	"syscall"
 )
 
 // starts is where children are started: one thread that lives as long as the process, because the
@@ -24,10 +23,7 @@ var starts = sync.OnceValue(func() chan<- func() {
 // with -9 leaves no server behind. Children that the child starts in the same way end with the
 // child.
 func start(cmd *exec.Cmd) error {
-	if cmd.SysProcAttr == nil {
-		cmd.SysProcAttr = &syscall.SysProcAttr{}
-	}
-	cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL
+	endWithParent(cmd)
 	done := make(chan error, 1)
 	starts() <- func() { done <- cmd.Start() }
 	return <-done

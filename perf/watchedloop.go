@@ -5,8 +5,6 @@ import (
 	"time"
 	"unsafe"
 
-	"golang.org/x/sys/unix"
-
 	"posttrade/matcher"
 	"posttrade/ring"
 )
@@ -47,7 +45,7 @@ func (l *WatchedLoop) Run() error {
 	if err := l.idle.Lock(l.cpu); err != nil {
 		return err
 	}
-	l.thread.Store(int64(unix.Gettid()))
+	l.thread.Store(threadID())
 	l.gaps.begin(time.Now())
 	for {
 		lo, hi := l.in.Ready(stageBatch)
@@ -126,7 +124,7 @@ type gapLog struct {
 	gaps  []gap         // all gaps longer than kept
 	kept  time.Duration // gapKept, or more when there was no room
 	lost  int           // gaps longer than gapKept, but not longer than kept
-	usage unix.Rusage
+	usage threadUsage
 }
 
 func newGapLog() *gapLog { return &gapLog{gaps: make([]gap, 0, maxGaps), kept: gapKept} }
@@ -139,7 +137,7 @@ func (l *gapLog) begin(start time.Time) {
 
 // ask reads the kernel's counts for the calling thread.
 func (l *gapLog) ask() {
-	_ = unix.Getrusage(unix.RUSAGE_THREAD, &l.usage) // it exists on every Linux that Go runs on
+	l.usage = usageOfThread()
 }
 
 // rested starts a new gap after a sleep that the loop asked for.
@@ -179,9 +177,9 @@ func (l *gapLog) look(g gap) {
 		l.lost++
 		return
 	}
-	g.preempted = l.usage.Nivcsw - before.Nivcsw
-	g.slept = l.usage.Nvcsw - before.Nvcsw
-	g.faults = l.usage.Minflt - before.Minflt + l.usage.Majflt - before.Majflt
+	g.preempted = l.usage.preempted - before.preempted
+	g.slept = l.usage.slept - before.slept
+	g.faults = l.usage.faults - before.faults
 	l.gaps = append(l.gaps, g)
 }
 

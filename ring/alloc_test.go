@@ -1,6 +1,9 @@
 package ring
 
-import "testing"
+import (
+	"runtime"
+	"testing"
+)
 
 func TestHotCallsDoNotAllocate(t *testing.T) {
 	spsc, mpsc, fanout := newTestSPSC(t, 8), newTestMPSC(t, 8), newTestFanout(t, 8)
@@ -8,6 +11,9 @@ func TestHotCallsDoNotAllocate(t *testing.T) {
 	dst := make([]msg, 8)
 	idlers := []*Idler{NewIdler(Spin, nil), NewIdler(Yield, nil), NewIdler(Park, spsc.Waiter())}
 	idlers[2].napNs = 1
+	if runtime.GOOS != "linux" {
+		idlers = idlers[:2] // a sleep makes a channel there
+	}
 	var sequence Sequence
 	var lock SeqLock
 	row, src := make([]uint64, 8), make([]uint64, 8)

@@ -71,9 +71,15 @@ func Cores() int { return min(runtime.NumCPU(), runtime.GOMAXPROCS(0)) }
 // only delays the producer; with two, the other goroutines of the process wait for the spinner, so
 // it spins for a few microseconds only.
 func spinsFor(s Strategy, cores int) int {
-	switch {
-	case s == Spin:
+	if s == Spin {
 		return 1 << 62
+	}
+	return Spins(cores)
+}
+
+// Spins is the length of Adaptive's spin phase, for a consumer with a waiting loop of its own.
+func Spins(cores int) int {
+	switch {
 	case cores <= 1:
 		return 0
 	case cores == 2:

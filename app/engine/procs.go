@@ -8,8 +8,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 // The numbers of processors (GOMAXPROCS) that the Go scheduler gets on top of those that the
@@ -98,12 +96,7 @@ func (p *Processors) Look() {
 // process may run on, and the quotas of its control groups. Only the runtime interprets it.
 func (p *Processors) LimitMark() string {
 	var b strings.Builder
-	var cores unix.CPUSet
-	if unix.SchedGetaffinity(0, &cores) == nil {
-		for cpu := range runtime.NumCPU() {
-			b.WriteString(strconv.FormatBool(cores.IsSet(cpu))[:1])
-		}
-	}
+	b.WriteString(allowedCores())
 	groups, err := os.ReadFile(filepath.Join(p.Root, "proc/self/cgroup"))
 	if err != nil {
 		return b.String()

@@ -3,14 +3,11 @@ package stats
 import (
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"runtime"
 	"runtime/debug"
 	"time"
 	"unsafe"
-
-	"golang.org/x/sys/unix"
 
 	"posttrade/ring"
 )
@@ -127,8 +124,7 @@ func prepareStats(path string, begun time.Time) (*file, error) {
 		return nil, err
 	}
 	f := over(region)
-	lock := unix.Flock_t{Type: unix.F_WRLCK, Whence: io.SeekStart}
-	if err := unix.FcntlFlock(uintptr(region.Fd()), unix.F_OFD_SETLK, &lock); err != nil {
+	if err := lock(region); err != nil {
 		return nil, errors.Join(fmt.Errorf("lock: %w", err), f.Close())
 	}
 	header := Header{
@@ -246,11 +242,11 @@ func (f *file) loadBlock(at int, block []uint64) bool {
 
 // Alive reports whether the process that writes the file still runs.
 func (f *file) Alive() (bool, error) {
-	lock := unix.Flock_t{Type: unix.F_RDLCK, Whence: io.SeekStart}
-	if err := unix.FcntlFlock(uintptr(f.region.Fd()), unix.F_OFD_GETLK, &lock); err != nil {
+	held, err := locked(f.region)
+	if err != nil {
 		return false, fmt.Errorf("stats: ask for the lock: %w", err)
 	}
-	return lock.Type != unix.F_UNLCK, nil
+	return held, nil
 }
 
 // withoutFaults runs access, which touches mapped memory. Another process may cut the file short,

@@ -7,8 +7,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 // The terminal's control sequences: for its second page, so that its first page comes back
@@ -35,7 +33,7 @@ type screen struct {
 	in, out *os.File
 	colour  bool
 	keys    chan byte // closed when no more keys come
-	old     *unix.Termios
+	old     *terminalState
 	done    chan struct{}
 	reading sync.WaitGroup
 }
@@ -43,11 +41,6 @@ type screen struct {
 // animates reports whether out is a terminal that can move back to its first line.
 func animates(out *os.File, getenv func(string) string) bool {
 	return OnTerminal(out) && getenv("TERM") != "dumb"
-}
-
-func OnTerminal(f *os.File) bool {
-	_, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS)
-	return err == nil
 }
 
 // openScreen takes control of the terminal: keys come one by one and are not shown. When there is
@@ -78,17 +71,6 @@ func (s *screen) takeKeys() error {
 	return nil
 }
 
-// oneByOne makes keys come one by one, and returns the terminal's state before.
-func oneByOne(fd int) (old *unix.Termios, err error) {
-	if old, err = unix.IoctlGetTermios(fd, unix.TCGETS); err != nil {
-		return nil, err
-	}
-	raw := *old
-	raw.Lflag &^= unix.ICANON | unix.ECHO
-	raw.Cc[unix.VMIN], raw.Cc[unix.VTIME], raw.Cc[unix.VSUSP] = 1, 0, 0
-	return old, unix.IoctlSetTermios(fd, unix.TCSETS, &raw)
-}
-
 // SingleKeys makes the keys of a terminal come one by one until restore is called. It does nothing
 // to a file that is no terminal.
 func SingleKeys(in *os.File) (restore func() error, err error) {
@@ -99,29 +81,27 @@ func SingleKeys(in *os.File) (restore func() error, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("top: open terminal: %w", err)
 	}
-	return func() error { return unix.IoctlSetTermios(int(in.Fd()), unix.TCSETS, old) }, nil
+	return func() error { return restoreKeys(int(in.Fd()), old) }, nil
 }
 
 // readKeys passes keys on until close is called or the terminal is gone.
 func (s *screen) readKeys(fd int) {
 	defer close(s.keys)
-	wait := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
 	for {
 		select {
 		case <-s.done:
 			return
 		default:
 		}
-		n, err := unix.Poll(wait, int(keyPoll.Milliseconds()))
-		if errors.Is(err, unix.EINTR) || err == nil && n == 0 {
-			continue
-		}
-		key := make([]byte, 1)
-		if n, err := unix.Read(fd, key); err != nil || n == 0 {
+		key, ok := pollKey(fd, keyPoll)
+		if !ok {
 			return
 		}
+		if key == 0 {
+			continue
+		}
 		select {
-		case s.keys <- key[0]:
+		case s.keys <- key:
 		case <-s.done:
 			return
 		}
@@ -130,11 +110,10 @@ func (s *screen) readKeys(fd int) {
 
 // size asks the terminal for its size.
 func (s *screen) size() (columns, rows int) {
-	w, err := unix.IoctlGetWinsize(int(s.out.Fd()), unix.TIOCGWINSZ)
-	if err != nil || w.Col == 0 || w.Row == 0 {
+	if columns, rows = sizeOf(s.out); columns == 0 || rows == 0 {
 		return defaultColumns, defaultRows
 	}
-	return int(w.Col), int(w.Row)
+	return columns, rows
 }
 
 // show writes a frame over the last one in one write, so that the screen does not flicker.
@@ -151,7 +130,7 @@ func (s *screen) close() error {
 	s.reading.Wait()
 	_, err := s.out.WriteString(screenLeave)
 	if s.old != nil {
-		err = errors.Join(err, unix.IoctlSetTermios(int(s.in.Fd()), unix.TCSETS, s.old))
+		err = errors.Join(err, restoreKeys(int(s.in.Fd()), s.old))
 	}
 	if err != nil {
 		return fmt.Errorf("top: restore terminal: %w", err)

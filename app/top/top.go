@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"syscall"
 	"time"
 
 	"posttrade/app/stats"
@@ -111,7 +110,7 @@ func (t *Screen) Live(ctx context.Context, stdin *os.File, stdout io.Writer) (er
 	}
 	defer func() { err = errors.Join(err, screen.close()) }()
 	resized := make(chan os.Signal, 1)
-	signal.Notify(resized, syscall.SIGWINCH)
+	notifyResized(resized)
 	defer signal.Stop(resized)
 	return t.follow(ctx, screen, ticker.C, resized, screen.keys)
 }

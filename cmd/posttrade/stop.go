@@ -1,8 +1,11 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"os"
+	"runtime"
 	"syscall"
 	"time"
 
@@ -27,13 +30,17 @@ func runStop(args []string, stdout, stderr io.Writer) int {
 }
 
 func stopServer(c *settings.Config, timeout time.Duration, stdout io.Writer) error {
+	if runtime.GOOS != "linux" {
+		return fmt.Errorf("stop: %s does not say which process has a journal open; end the server by "+
+			"Ctrl-C", runtime.GOOS)
+	}
 	dir := c.InDataDir("journal")
 	pid := journal.InUse(dir)
 	if pid == 0 {
 		_, err := fmt.Fprintf(stdout, "no server runs on %s\n", c.String("data.dir"))
 		return err
 	}
-	if err := syscall.Kill(pid, syscall.SIGTERM); err != nil && err != syscall.ESRCH {
+	if err := end(pid); err != nil {
 		return fmt.Errorf("stop process %d: %w", pid, err)
 	}
 	late := time.After(timeout)
@@ -48,4 +55,16 @@ func stopServer(c *settings.Config, timeout time.Duration, stdout io.Writer) err
 	}
 	_, err := fmt.Fprintf(stdout, "stopped process %d\n", pid)
 	return err
+}
+
+// end sends SIGTERM. A process that has ended meanwhile is no error.
+func end(pid int) error {
+	p, err := os.FindProcess(pid)
+	if err != nil {
+		return err
+	}
+	if err := p.Signal(syscall.SIGTERM); !errors.Is(err, os.ErrProcessDone) {
+		return err
+	}
+	return nil
 }

@@ -187,19 +187,6 @@ func TestJoiningAfterTheEnd(t *testing.T) {
 	}
 }
 
-// Where the kernel cannot wait on several words the poller naps.
-func TestWithoutFutexWaitv(t *testing.T) {
-	r := newRig(t, func(r *rig) { r.prepare = func(s *Server) { s.park.plain = true } })
-	c := r.dial("", client.Options{})
-	for i := range 20 {
-		if got := send(t, c, uint64(i), order(), ""); got.Code != wire.Decided {
-			t.Fatal(got)
-		}
-	}
-	until(t, "a nap", func() bool { return r.server.Metrics().Sleeps > 0 })
-	send(t, c, 99, order(), "")
-}
-
 // The server works with every strategy, and Trade books at the last price.
 func TestStrategies(t *testing.T) {
 	for _, idle := range []ring.Strategy{ring.Yield, ring.Spin, ring.Park} {
@@ -215,11 +202,6 @@ func TestStrategies(t *testing.T) {
 				t.Errorf("err %v, quota %d, session %d", c.Err(), c.Quota(), c.Session())
 			}
 		})
-	}
-	for cores, want := range map[int]int{1: 0, 2: 50, 8: 500} {
-		if got := spinsFor(cores); got != want {
-			t.Errorf("%d cores: %d spins", cores, got)
-		}
 	}
 }
 

@@ -110,7 +110,7 @@ func (f *feeder) Empty() bool {
 func (f *feeder) patience() int64 {
 	for _, one := range f.sessions {
 		if one.missed > 0 || one.owed > 0 && f.tops.exact {
-			return napNs
+			return ring.NapNs
 		}
 	}
 	return sleepNs

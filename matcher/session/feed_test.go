@@ -7,6 +7,7 @@ import (
 	"posttrade/matcher"
 	"posttrade/matcher/session/client"
 	"posttrade/matcher/session/wire"
+	"posttrade/ring"
 )
 
 // A drop copy shows every event of its accounts and of no other, independent of the session that
@@ -239,9 +240,9 @@ func TestFeederIsImpatientWhileItOwes(t *testing.T) {
 		want   int64
 	}{
 		{"nothing", wire.Market, true, 0, 0, sleepNs},
-		{"a snapshot", wire.Market, true, 3, 0, napNs},
+		{"a snapshot", wire.Market, true, 3, 0, ring.NapNs},
 		{"a snapshot that cannot be told yet", wire.Market, false, 3, 0, sleepNs},
-		{"a Gap", wire.DropCopy, false, 0, 1, napNs},
+		{"a Gap", wire.DropCopy, false, 0, 1, ring.NapNs},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			r := newRig(t)

@@ -276,21 +276,15 @@ func TestScribbledMemory(t *testing.T) {
 // A doorbell that rings all the time keeps the poller awake only for a while, and not at all while
 // no command of its session can be taken.
 func TestDoorbellThatNeverRests(t *testing.T) {
-	change := func(word *uint32) int {
-		if atomic.SwapUint32(word, 7) != parked {
-			return 0
-		}
-		return wakeOne(word)
-	}
 	for _, tt := range []struct {
 		name   string
 		ring   func(word *uint32) int // returns how many woke
 		quota  int
 		before int64 // commands in its ring, of which the quota is taken
 	}{
-		{"its word changes", change, 0, 0},
+		{"its word changes", changeAndWake, 0, 0},
 		{"its word stays", wakeOne, 0, 0},
-		{"at its quota, with more to take", change, 1, 3},
+		{"at its quota, with more to take", changeAndWake, 1, 3},
 		{"at its quota, and its word stays", wakeOne, 1, 3},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -336,10 +330,18 @@ func TestDoorbellThatNeverRests(t *testing.T) {
 	}
 }
 
-// wakeOne wakes one thread that sleeps on the word, and returns how many it woke.
-func wakeOne(word *uint32) int {
-	n, _, _ := unix.RawSyscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(word)), futexWake, 1, 0, 0, 0)
-	return int(n)
+// What the word of a doorbell says while its owner sleeps, and the operation that wakes the owner.
+const (
+	parked    = 1
+	futexWake = 1
+)
+
+// changeAndWake rings a doorbell with a word that no correct client writes.
+func changeAndWake(word *uint32) int {
+	if atomic.SwapUint32(word, 7) != parked {
+		return 0
+	}
+	return wakeOne(word)
 }
 
 // A process that is killed while it holds a slot leaves only its resting orders behind.

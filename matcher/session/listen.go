@@ -9,19 +9,23 @@ import (
 	"os"
 	"syscall"
 
-	"golang.org/x/sys/unix"
+	"posttrade/ring"
 )
 
 // listen binds the socket with its mode from the first moment on. The kernel takes the mode from
 // the descriptor when it makes the file, so no other user can connect in between.
 func listen(path string, mode os.FileMode) (*net.UnixListener, error) {
+	if !supported {
+		return nil, fmt.Errorf("session: listen socket=%s: sessions need Linux: %w", path,
+			ring.ErrUnsupported)
+	}
 	if err := clearStale(path); err != nil {
 		return nil, err
 	}
 	config := net.ListenConfig{Control: func(_, _ string, raw syscall.RawConn) error {
 		var failed error
 		if err := raw.Control(func(fd uintptr) {
-			failed = unix.Fchmod(int(fd), uint32(mode.Perm()))
+			failed = setMode(fd, mode)
 		}); err != nil {
 			return err
 		}

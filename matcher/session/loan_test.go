@@ -49,7 +49,7 @@ func TestWakeAnswersForAPollerThatRests(t *testing.T) {
 			if !tt.few {
 				one.inFlight += answerFew
 			}
-			s.park.word.Store(parked)
+			s.park.bells.Arm(&s.park.bells.Own)
 			if tt.rests {
 				s.park.lease.Lend()
 			}
@@ -68,12 +68,16 @@ func TestWakeAnswersForAPollerThatRests(t *testing.T) {
 			if got := s.park.lease.Borrow(); got != tt.after {
 				t.Errorf("a loan is answered %d, want %d", got, tt.after)
 			}
-			if woken := s.park.word.Load() == awake; woken != (tt.want == 0) {
+			if woken := !s.park.bells.Own.Parked(); woken != (tt.want == 0) {
 				t.Errorf("the poller is woken: %v", woken)
 			}
 		})
 	}
 }
+
+// mostRescues is how many sleeps may run out although there is work: a machine that stops a thread
+// between a write and its wake-up lets one run out. A wake-up that is lost shows as hundreds.
+const mostRescues = 2
 
 // Every command of a client is answered, while the poller alternately rests and works under a
 // committer that answers for it, and while the poller decides its commands itself for a resting
@@ -100,7 +104,7 @@ func TestAnswersFromBothSides(t *testing.T) {
 						t.Fatalf("window %d: %+v, %v", window, res, err)
 					}
 				}
-				if got := r.server.Metrics(); got.Rescues != 0 {
+				if got := r.server.Metrics(); got.Rescues > mostRescues {
 					t.Errorf("%d rescues in %d sleeps", got.Rescues, got.Sleeps)
 				}
 				r.server.Close() // the poller has ended: its counters can be read

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"unsafe"
 
+	"golang.org/x/sys/unix"
+
 	"posttrade/matcher/gate"
 	"posttrade/matcher/session/wire"
 )
@@ -87,7 +89,7 @@ func TestLastLookBeforeSleep(t *testing.T) {
 			if got := p.server.Metrics().Sleeps; got != 1 {
 				t.Error("it slept")
 			}
-			if one.doorbell.Load() != awake || p.server.park.word.Load() != awake {
+			if one.doorbell.Parked() || p.server.park.bells.Own.Parked() {
 				t.Error("a doorbell is still set")
 			}
 		})
@@ -117,13 +119,13 @@ func TestNoDoorbellWhileNothingCanBeTaken(t *testing.T) {
 			tt.change(one)
 			park := &p.server.park
 			park.sleep(p.sessions, func() bool {
-				if rings := one.doorbell.Load() == parked; rings == tt.deaf {
+				if rings := one.doorbell.Parked(); rings == tt.deaf {
 					t.Errorf("its doorbell is set: %v", rings)
 				}
 				park.lease.Lend() // a committer borrows the sessions and has no answer for them
 				p.server.Wake()
 				park.lease.Regain()
-				if park.word.Load() != parked {
+				if !park.bells.Own.Parked() {
 					t.Error("the poller is woken for nothing")
 				}
 				return true
@@ -141,13 +143,14 @@ func TestAnsweredSessionRingsAgain(t *testing.T) {
 		s.park.lease.Lend()
 		s.Wake()
 		s.park.lease.Regain()
-		if one.inFlight != 0 || s.park.word.Load() != awake {
-			t.Errorf("%d commands on their way, the poller's word is %d", one.inFlight, s.park.word.Load())
+		if one.inFlight != 0 || s.park.bells.Own.Parked() {
+			t.Errorf("%d commands on their way, the poller parks: %v", one.inFlight,
+				s.park.bells.Own.Parked())
 		}
 		return true
 	})
 	s.park.sleep(s.poll.sessions, func() bool {
-		if one.doorbell.Load() != parked {
+		if !one.doorbell.Parked() {
 			t.Error("its doorbell is not set")
 		}
 		return true
@@ -158,14 +161,10 @@ func TestAnsweredSessionRingsAgain(t *testing.T) {
 func TestFalseAlarmsAreCounted(t *testing.T) {
 	for _, tt := range []struct {
 		name string
-		ring func(word *atomic.Uint32)
+		ring func(word *uint32) int
 	}{
-		{"the word changes", func(word *atomic.Uint32) {
-			if word.Swap(7) == parked {
-				futexWakeOne(word)
-			}
-		}},
-		{"the word stays", futexWakeOne},
+		{"the word changes", changeAndWake},
+		{"the word stays", wakeOne},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			old := runtime.GOMAXPROCS(runtime.NumCPU() + 2)
@@ -176,7 +175,7 @@ func TestFalseAlarmsAreCounted(t *testing.T) {
 			go func() {
 				defer close(done)
 				for !stop.Load() {
-					tt.ring(one.doorbell)
+					tt.ring((*uint32)(unsafe.Pointer(one.doorbell)))
 					runtime.Gosched()
 				}
 			}()
@@ -189,11 +188,17 @@ func TestFalseAlarmsAreCounted(t *testing.T) {
 				t.Errorf("%d false alarms counted", one.alarms)
 			}
 			p.server.park.sleep(p.sessions, func() bool {
-				if one.doorbell.Load() == parked {
+				if one.doorbell.Parked() {
 					t.Error("it is still trusted")
 				}
 				return true
 			})
 		})
 	}
+}
+
+// wakeOne wakes one thread that sleeps on the word, and returns how many it woke.
+func wakeOne(word *uint32) int {
+	n, _, _ := unix.RawSyscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(word)), futexWake, 1, 0, 0, 0)
+	return int(n)
 }

@@ -38,7 +38,7 @@ func (p *poller) init(s *Server) {
 		p.forever = true
 		p.yields = int(s.o.Idle) // Spin is 0, Yield is 1
 	case ring.Adaptive:
-		p.spins, p.yields = spinsFor(ring.Cores()), adaptiveYields
+		p.spins, p.yields = ring.Spins(ring.Cores()), adaptiveYields
 	}
 }
 
@@ -47,18 +47,6 @@ func (p *poller) init(s *Server) {
 // reading an answer then finds the poller awake, and so does the answer. A sleep with its wake-up
 // would cost each of the two more than a round trip.
 const adaptiveYields = 100
-
-// spinsFor is how many looks an idle poller takes before it gives its core away: a few microseconds
-// with two cores, where all other threads wait for the spinner.
-func spinsFor(cores int) int {
-	switch {
-	case cores <= 1:
-		return 0
-	case cores == 2:
-		return 50
-	}
-	return 500
-}
 
 // run serves until the server is stopped and every session has ended.
 func (p *poller) run() (err error) {

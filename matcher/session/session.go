@@ -2,12 +2,9 @@ package session
 
 import (
 	"bytes"
-	"fmt"
 	"net"
 	"slices"
 	"sync/atomic"
-
-	"golang.org/x/sys/unix"
 
 	"posttrade/matcher/admission"
 	"posttrade/matcher/desk"
@@ -31,7 +28,7 @@ type session struct {
 	commands *ring.SPSC[wire.Request]
 	ring     []wire.Request // its slots: a reader masks the position and copies the slot
 	// the command ring's waiter, in shared memory: 1 asks the client for a wake
-	doorbell *atomic.Uint32
+	doorbell *ring.Waiter
 	out      *wire.Outbox
 	slots    [2]int
 
@@ -154,7 +151,7 @@ func (one *session) build(quota int) error {
 		return err
 	}
 	one.ring = wire.Slots(one.regions[0], one.slots[0])
-	one.doorbell = word(one.commands.Waiter())
+	one.doorbell = one.commands.Waiter()
 	if one.out, err = wire.NewOutbox(one.regions[1], one.slots[1], wire.PageAt(one.regions[0], at),
 		one.id); err != nil {
 		return err
@@ -172,35 +169,6 @@ func (one *session) build(quota int) error {
 		one.filled = -1
 	}
 	return nil
-}
-
-// eventRegion is shared memory that only the server can map for writing: the seal against later
-// writable mappings comes after our own mapping.
-func eventRegion(size int) (*ring.Region, error) {
-	const name = "posttrade-events"
-	fd, err := unix.MemfdCreate(name, unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
-	if err != nil {
-		return nil, fmt.Errorf("session: create memfd=%s: %w", name, err)
-	}
-	if err := unix.Ftruncate(fd, int64(size)); err != nil {
-		unix.Close(fd)
-		return nil, fmt.Errorf("session: size memfd=%s bytes=%d: %w", name, size, err)
-	}
-	if _, err := unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS,
-		unix.F_SEAL_SHRINK|unix.F_SEAL_GROW); err != nil {
-		unix.Close(fd)
-		return nil, fmt.Errorf("session: seal memfd=%s: %w", name, err)
-	}
-	region, err := ring.Attach(fd, size)
-	if err != nil {
-		return nil, err
-	}
-	if _, err := unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS,
-		unix.F_SEAL_FUTURE_WRITE|unix.F_SEAL_SEAL); err != nil {
-		region.Close()
-		return nil, fmt.Errorf("session: seal memfd=%s: %w", name, err)
-	}
-	return region, nil
 }
 
 // layout is the welcome of the session.

@@ -6,8 +6,6 @@ import (
 	"os"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"posttrade/matcher/gate"
 	"posttrade/matcher/session/wire"
 )
@@ -124,22 +122,12 @@ func (s *Server) greet(c *net.UnixConn) (*session, wire.Status) {
 // reports it.
 func (s *Server) introduce(one *session) error {
 	w := one.layout()
-	var copies []int
-	var err error
-	for _, r := range one.regions {
-		fd, failed := unix.FcntlInt(uintptr(r.Fd()), unix.F_DUPFD_CLOEXEC, 0)
-		if err = failed; err != nil {
-			break
-		}
-		copies = append(copies, fd)
-	}
+	rights, drop, err := rightsTo(one.regions[:])
 	s.join(one)
 	if err == nil {
-		err = say(one.conn, w.Append(nil), unix.UnixRights(copies...))
+		err = say(one.conn, w.Append(nil), rights)
 	}
-	for _, fd := range copies {
-		unix.Close(fd)
-	}
+	drop()
 	if err != nil {
 		one.conn.Close()
 	}
@@ -228,17 +216,3 @@ func say(c *net.UnixConn, frame, rights []byte) error {
 
 // interrupt makes a connection's Read return.
 func interrupt(c *net.UnixConn) { c.SetReadDeadline(time.Unix(1, 0)) }
-
-// peerOf is the process at the other end, for the log; 0 when the kernel does not say.
-func peerOf(c *net.UnixConn) (pid int32) {
-	raw, err := c.SyscallConn()
-	if err != nil {
-		return 0
-	}
-	raw.Control(func(fd uintptr) {
-		if who, err := unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED); err == nil {
-			pid = who.Pid
-		}
-	})
-	return pid
-}

@@ -3,8 +3,6 @@ package load
 import (
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"posttrade/ring"
 )
 
@@ -44,9 +42,8 @@ func (m *machine) Nap() {
 	}
 	if !m.keen {
 		// if refused, timers may be 50 us later, which is counted
-		_ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0)
+		promptTimers()
 		m.keen = true
 	}
-	short := unix.NsecToTimespec(int64(nap))
-	_ = unix.Nanosleep(&short, nil) // a signal ends it early, which does no harm
+	ring.Nap(int64(nap)) // a signal ends it early, which does no harm
 }

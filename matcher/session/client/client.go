@@ -13,8 +13,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"posttrade/matcher/session/wire"
 	"posttrade/ring"
 )
@@ -76,6 +74,10 @@ func Dial(ctx context.Context, socket, token string, o Options) (_ *Client, err 
 	if o.Role == 0 {
 		o.Role = wire.Orders
 	}
+	if rightsRoom == 0 {
+		return nil, fmt.Errorf("client: dial socket=%s: sessions need Linux: %w", socket,
+			ring.ErrUnsupported)
+	}
 	var d net.Dialer
 	conn, err := d.DialContext(ctx, "unixpacket", socket)
 	if err != nil {
@@ -115,7 +117,7 @@ func Dial(ctx context.Context, socket, token string, o Options) (_ *Client, err 
 // hear reads the welcome and its two descriptors.
 func (c *Client) hear() (fds []int, err error) {
 	frame := make([]byte, wire.MaxFrameBytes)
-	rights := make([]byte, unix.CmsgSpace(4*4))
+	rights := make([]byte, rightsRoom)
 	n, rn, _, _, err := c.conn.ReadMsgUnix(frame, rights)
 	if errors.Is(err, io.EOF) {
 		return nil, fmt.Errorf("%w: the server hung up", ErrRefused)
@@ -144,29 +146,6 @@ func (c *Client) hear() (fds []int, err error) {
 	return fds, err
 }
 
-// descriptors takes the descriptors out of a control message.
-func descriptors(rights []byte) (fds []int, err error) {
-	messages, err := unix.ParseSocketControlMessage(rights)
-	if err != nil {
-		return nil, err
-	}
-	for i := range messages {
-		some, err := unix.ParseUnixRights(&messages[i])
-		if err != nil {
-			closeAll(fds)
-			return nil, err
-		}
-		fds = append(fds, some...)
-	}
-	return fds, nil
-}
-
-func closeAll(fds []int) {
-	for _, fd := range fds {
-		unix.Close(fd)
-	}
-}
-
 // attach maps the two regions: the commands to write, the events to read only.
 func (c *Client) attach(fds []int, idle ring.Strategy) (err error) {
 	w := &c.welcome
@@ -177,7 +156,7 @@ func (c *Client) attach(fds []int, idle ring.Strategy) (err error) {
 		return fmt.Errorf("layout %+v: %w", *w, wire.ErrFrame)
 	}
 	if c.regions[0], err = ring.Attach(fds[0], total); err != nil {
-		unix.Close(fds[1])
+		closeAll(fds[1:])
 		return err
 	}
 	if c.regions[1], err = ring.AttachReadOnly(fds[1], int(w.EventBytes)); err != nil {

@@ -13,7 +13,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"posttrade/sidecars/store"
@@ -118,19 +117,9 @@ func startPrivate(programs string, witness *os.File) (*server, error) {
 	if witness != nil {
 		keeper.ExtraFiles = []*os.File{witness}
 	}
-	// A signal to the process group of the tests does not reach the keeper.
-	keeper.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	if os.Geteuid() == 0 {
-		// PostgreSQL refuses to run as root.
-		id, err := unprivileged()
-		if err == nil {
-			err = os.Chown(dir, int(id.Uid), int(id.Gid))
-		}
-		if err != nil {
-			return nil, errors.Join(fmt.Errorf("storetest: another user for the server: %w", err),
-				os.RemoveAll(dir))
-		}
-		keeper.SysProcAttr.Credential = id
+	if err := apart(keeper, dir); err != nil {
+		return nil, errors.Join(fmt.Errorf("storetest: another user for the server: %w", err),
+			os.RemoveAll(dir))
 	}
 	s := &server{keeper: keeper,
 		admin: &url.URL{Scheme: "postgres", User: url.User("postgres"), Path: "/postgres",
@@ -190,15 +179,15 @@ func (s *server) await(dir string) error {
 }
 
 // unprivileged returns the user of Debian's package, or the user nobody.
-func unprivileged() (*syscall.Credential, error) {
+func unprivileged() (uint32, uint32, error) {
 	who, err := user.Lookup("postgres")
 	if err != nil {
 		who, err = user.Lookup("nobody")
 	}
 	if err != nil {
-		return nil, err
+		return 0, 0, err
 	}
 	uid, err1 := strconv.ParseUint(who.Uid, 10, 32)
 	gid, err2 := strconv.ParseUint(who.Gid, 10, 32)
-	return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, errors.Join(err1, err2)
+	return uint32(uid), uint32(gid), errors.Join(err1, err2)
 }

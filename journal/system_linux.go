@@ -1,0 +1,87 @@
+package journal
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"posttrade/ring"
+)
+
+// hasTail reports that the memory of a mapped file outlives the process (tail.go).
+const hasTail = true
+
+// mappedTail is a tail in a file that the operating system maps.
+type mappedTail struct{ *ring.Region }
+
+// mapTail maps a file of that size.
+func mapTail(name string, size int) (tailMap, error) {
+	region, err := ring.File(name, size)
+	if err != nil {
+		return nil, fmt.Errorf("journal: map file=%s: %w", name, err)
+	}
+	return mappedTail{region}, nil
+}
+
+// Sync brings the memory to the disk.
+func (m mappedTail) Sync() error { return unix.Fsync(m.Fd()) }
+
+// lower gives the goroutine a thread of its own, for good, at a low priority.
+func lower(nice int) {
+	runtime.LockOSThread() // never unlocked
+	_ = unix.Setpriority(unix.PRIO_PROCESS, 0, nice)
+}
+
+// syncData brings a file's bytes to the disk, and of its metadata only what reading them needs.
+func syncData(f *os.File) error { return unix.Fdatasync(int(f.Fd())) }
+
+// holder is the process that has a lock on the file, 0 when there is none.
+func holder(name string) int {
+	var st unix.Stat_t
+	if err := unix.Stat(name, &st); err != nil {
+		return 0
+	}
+	locks, err := os.Open("/proc/locks")
+	if err != nil {
+		return 0
+	}
+	defer func() { _ = locks.Close() }() // only read: nothing to lose
+	at := fmt.Sprintf("%02x:%02x:%d", unix.Major(st.Dev), unix.Minor(st.Dev), st.Ino)
+	for lines := bufio.NewScanner(locks); lines.Scan(); {
+		// 1: POSIX ADVISORY WRITE 4711 08:01:123456 0 EOF
+		f := strings.Fields(lines.Text())
+		if len(f) < 6 || f[1] != "POSIX" || f[5] != at {
+			continue
+		}
+		if pid, err := strconv.Atoi(f[4]); err == nil && pid > 0 {
+			return pid
+		}
+	}
+	return 0
+}
+
+// orphanBytes is the size of a file that has no name and is open nowhere else, otherwise 0. A log's
+// blocks are reserved beyond its end, and go when the file becomes shorter.
+func orphanBytes(f *os.File) int64 {
+	var st syscall.Stat_t
+	if syscall.Fstat(int(f.Fd()), &st) != nil || st.Nlink != 0 || !unshared(f) {
+		return 0
+	}
+	return max(st.Size, st.Blocks*512)
+}
+
+// unshared reports that the file is open nowhere else. The system gives a write lease only for such
+// a file, and a file without a name cannot be opened afterwards.
+func unshared(f *os.File) bool {
+	if _, err := unix.FcntlInt(f.Fd(), unix.F_SETLEASE, unix.F_WRLCK); err != nil {
+		return false
+	}
+	_, err := unix.FcntlInt(f.Fd(), unix.F_SETLEASE, unix.F_UNLCK)
+	return err == nil
+}

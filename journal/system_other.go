@@ -1,0 +1,29 @@
+//go:build !linux
+
+package journal
+
+import (
+	"fmt"
+	"os"
+
+	"posttrade/ring"
+)
+
+// hasTail: no memory here outlives the process, so answers in mode "os" come from the store, which
+// has written its log by then.
+const hasTail = false
+
+func mapTail(name string, _ int) (tailMap, error) {
+	return nil, fmt.Errorf("journal: map file=%s: %w", name, ring.ErrUnsupported)
+}
+
+// lower does nothing: a priority is the whole process's.
+func lower(int) {}
+
+func syncData(f *os.File) error { return f.Sync() }
+
+// holder: the system does not say which process has a lock.
+func holder(string) int { return 0 }
+
+// orphanBytes: it is not known whether another process has the file open.
+func orphanBytes(*os.File) int64 { return 0 }

@@ -1,0 +1,53 @@
+package perf
+
+import (
+	"os/exec"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// The clocks of processor time.
+const (
+	threadClock  = unix.CLOCK_THREAD_CPUTIME_ID
+	processClock = unix.CLOCK_PROCESS_CPUTIME_ID
+)
+
+// cpuTime reads a processor-time clock in nanoseconds.
+func cpuTime(clock int32) int64 {
+	var t unix.Timespec
+	_ = unix.ClockGettime(clock, &t) // fails only for a clock that does not exist
+	return t.Nano()
+}
+
+// writeBack brings the dirty pages of all files to the disk.
+func writeBack() { unix.Sync() }
+
+// endWithParent makes the system kill the child when this process ends, however that ends.
+func endWithParent(cmd *exec.Cmd) {
+	if cmd.SysProcAttr == nil {
+		cmd.SysProcAttr = &syscall.SysProcAttr{}
+	}
+	cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL
+}
+
+// processorTime is the processor time that this process has used.
+func processorTime() time.Duration {
+	var u unix.Rusage
+	_ = unix.Getrusage(unix.RUSAGE_SELF, &u) // it exists on every Linux that Go runs on
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// threadID is the kernel's number of the calling thread.
+func threadID() int64 { return int64(unix.Gettid()) }
+
+// threadUsage is how often a thread has lost its core, given it away and met a page fault.
+type threadUsage struct{ preempted, slept, faults int64 }
+
+func usageOfThread() threadUsage {
+	var u unix.Rusage
+	_ = unix.Getrusage(unix.RUSAGE_THREAD, &u) // it exists on every Linux that Go runs on
+	return threadUsage{preempted: int64(u.Nivcsw), slept: int64(u.Nvcsw),
+		faults: int64(u.Minflt + u.Majflt)}
+}

@@ -1,0 +1,60 @@
+package ring
+
+// MaxBells is on how many waiters a consumer may sleep at once beside its own: the kernel takes
+// 128.
+const MaxBells = 127
+
+// Bells is the sleep of one consumer on several waiters at once: Own, which the goroutines of its
+// process Notify, and those of queues to which other processes publish. The zero Bells is ready for
+// use.
+//
+// A publisher wakes the consumer only through the waiter of its own queue, so it cannot delay, wake
+// or stop another publisher. No wake-up is lost, because the order is that of a single Waiter: the
+// consumer arms the waiters, calls Barrier, looks a last time and waits; the publisher stores its
+// cursor, then looks at its waiter. Only the consumer calls the methods.
+type Bells struct {
+	Own   Waiter
+	armed []*Waiter
+	bells
+}
+
+// Arm adds a waiter to those that end the next sleep. Own comes first.
+func (b *Bells) Arm(w *Waiter) {
+	w.word.Store(parked)
+	b.armed = append(b.armed, w)
+}
+
+// Barrier makes the consumer see every store that a publisher made before it looked at its waiter.
+// Where the system has no such barrier, the end of the sleep bounds the delay.
+func (b *Bells) Barrier() {
+	if needsBarrier {
+		membarrier(membarrierGlobalExpedited)
+	}
+}
+
+// Wait sleeps until an armed waiter is woken or ns have passed. rung is the place of the waiter
+// that ended the sleep in the order of the calls of Arm; -1 when it is not known. late reports that
+// the time ran out. Where the system cannot wait on several words, Wait naps for NapNs.
+func (b *Bells) Wait(ns int64) (rung int, late bool) { return b.wait(b.armed, ns) }
+
+// Disarm ends what Arm began and calls rang with the places of the waiters that were woken. rung is
+// Wait's: a publisher may wake the sleeper without a change of the word on which it sleeps.
+func (b *Bells) Disarm(rung int, rang func(place int)) {
+	for place, w := range b.armed {
+		if w.word.Swap(awake) != parked || place == rung {
+			rang(place)
+		}
+	}
+	clear(b.armed)
+	b.armed = b.armed[:0]
+}
+
+// Parked reports that the consumer has announced its sleep on this waiter, and that no goroutine
+// has woken it since.
+func (w *Waiter) Parked() bool { return w.word.Load() == parked }
+
+// NapNs is how long a consumer sleeps that no wake-up can end early.
+const NapNs = napNs
+
+// Nap sleeps for a while. A signal may end it early.
+func Nap(ns int64) { nap(ns) }
