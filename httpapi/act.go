@@ -134,8 +134,16 @@ func (q *inquiry) record(ctx context.Context, a *act) problem {
 	}
 	a.fill(&n)
 	inputSeq, err := q.p.Record(ctx, &n)
+	if err != nil {
+		return q.recordProblem(err)
+	}
+	logAct(q.p.log, &n, inputSeq, q.p.Mint.Now().UnixMilli())
+	return problem{}
+}
+
+// recordProblem is the answer to a note that could not be sequenced.
+func (q *inquiry) recordProblem(err error) problem {
 	switch {
-	case err == nil:
 	case errors.Is(err, note.ErrSize):
 		return badReason("subject and reason are too long for a note")
 	case errors.Is(err, desk.ErrRefused):
@@ -144,11 +152,8 @@ func (q *inquiry) record(ctx context.Context, a *act) problem {
 		return problemStopping
 	case errors.Is(err, desk.ErrFailed):
 		return problemJournalUnknown
-	default:
-		return q.p.failed(err)
 	}
-	logAct(q.p.log, &n, inputSeq, q.p.Mint.Now().UnixMilli())
-	return problem{}
+	return q.p.failed(err)
 }
 
 // alone waits until this request is the only one that holds one, so that the value before an act is

@@ -14,11 +14,9 @@ import (
 
 // TokenMint says how the trade-processor mints tokens for local development.
 type TokenMint struct {
-	// MasterSecret is the secret that a caller must present. When it is empty nothing is minted and
-	// the endpoint does not exist.
-	MasterSecret []byte
-	Secret       []byte           // the tokens are signed with it
-	Issuer       string           // auth.jwt.issuer, or empty
+	// MasterSecret is the secret that a caller must present, as it is now. When it is empty, or there
+	// is no such function, nothing is minted and the endpoint does not exist.
+	MasterSecret func() []byte
 	Now          func() time.Time // nil: time.Now
 }
 
@@ -86,10 +84,14 @@ func (d *decoder) accounts() (ids []uint32) {
 // mintToken is POST /auth/dev-token.
 func (q *inquiry) mintToken() problem {
 	mint := &q.p.Mint
-	if len(mint.MasterSecret) == 0 {
+	if mint.MasterSecret == nil {
 		return problemRoute
 	}
-	if p, knows := q.provesSecret(); !knows {
+	master := mint.MasterSecret()
+	if len(master) == 0 {
+		return problemRoute
+	}
+	if p, knows := q.provesSecret(master); !knows {
 		return p
 	}
 	if p := q.readBody(); p.status != 0 {
@@ -100,7 +102,7 @@ func (q *inquiry) mintToken() problem {
 		return p
 	}
 	now := mint.Now()
-	token := gate.Mint(mint.Secret, ask.claims, mint.Issuer, ask.life, now)
+	token := q.p.Verifier.Mint(ask.claims, ask.life, now)
 	if len(token) > gate.MaxTokenBytes {
 		q.body.field = ""
 		return q.body.bodyProblem(errTooLarge, -1)
@@ -122,12 +124,12 @@ func (q *inquiry) mintToken() problem {
 
 // provesSecret checks the master secret. An address that sends wrong ones has to wait, and learns
 // nothing meanwhile.
-func (q *inquiry) provesSecret() (p problem, knows bool) {
+func (q *inquiry) provesSecret(master []byte) (p problem, knows bool) {
 	from, now := q.origin(), q.p.Mint.Now()
 	if wait := q.p.guesses.wait(from, now); wait > 0 {
 		return q.throttled(wait), false
 	}
-	if q.knowsSecret(q.p.Mint.MasterSecret) {
+	if q.knowsSecret(master) {
 		q.p.guesses.right(from)
 		return problem{}, true
 	}

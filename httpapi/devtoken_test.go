@@ -199,7 +199,7 @@ func FuzzDevTokenBody(f *testing.F) {
 	clock := func() time.Time { return now }
 	verifier := must[*gate.Verifier](f)(gate.NewVerifier(testSecret, "", 0, clock))
 	p := NewTradeProcessor(ProcessorDeps{Verifier: verifier,
-		Mint: TokenMint{MasterSecret: []byte(testMaster), Secret: testSecret, Now: clock}})
+		Mint: TokenMint{MasterSecret: testMasterSecret, Now: clock}})
 	f.Fuzz(func(t *testing.T, body []byte) {
 		var ctx fasthttp.RequestCtx
 		var req fasthttp.Request

@@ -27,6 +27,7 @@ var wholeBodies = map[string]string{
 	"POST /recon/repair":    `{"from":"trd-1","to":"trd-6","dryRun":true}`,
 	"POST /recon/statement": "[" + goodLine + "," + goodLine + "]",
 	"POST /auth/dev-token":  goodToken,
+	"POST /auth/revoke":     `{"subject":"ann"}`,
 	"POST /account/":        wholeAccount,
 	"PUT /account/":         wholeAccount,
 	"POST /stocks":          `{"ticker":"AAA","companyName":"Triple A","enabled":true,"halted":false}`,

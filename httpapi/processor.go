@@ -38,6 +38,7 @@ type ProcessorDeps struct {
 	NeedReason bool           // an operator's act needs the header X-Reason
 	Verifier   *gate.Verifier
 	Mint       TokenMint    // POST /auth/dev-token; the zero value: it does not exist
+	Revocation Revocation   // POST /auth/revoke; the zero value: it does not exist
 	Metrics    http.Handler // GET /actuator/prometheus: the *Registry that /metrics shows
 
 	// What /health shows. Applied, Durable and Projected are input sequences.
@@ -141,6 +142,8 @@ func (q *inquiry) run(r route, id []byte) problem {
 	switch r {
 	case routeDevToken:
 		return q.mintToken()
+	case routeRevoke:
+		return q.revokeTokens()
 	case routeTradeList:
 		return q.listTrades()
 	case routeTrade:
@@ -179,6 +182,8 @@ func processorRouteOf(path []byte) (r route, id []byte) {
 	switch string(path) {
 	case "/auth/dev-token":
 		return routeDevToken, nil
+	case "/auth/revoke":
+		return routeRevoke, nil
 	case "/trades":
 		return routeTradeList, nil
 	case "/recon/status":

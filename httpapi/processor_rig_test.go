@@ -17,6 +17,7 @@ import (
 	"posttrade/journal/audit"
 	"posttrade/matcher"
 	"posttrade/matcher/gate"
+	"posttrade/matcher/note"
 	"posttrade/sidecars/recon"
 	"posttrade/sidecars/riskextract"
 	"posttrade/sidecars/settlement"
@@ -36,6 +37,8 @@ var (
 )
 
 const testMaster = "a master secret of the tests"
+
+func testMasterSecret() []byte { return []byte(testMaster) }
 
 // farAccount is the largest account id.
 const farAccount = 1<<32 - 1
@@ -72,6 +75,9 @@ type processorRig struct {
 	now     atomic.Int64
 	fakes   *fakes
 	log     *lockedBuffer
+
+	acted    []note.Note // of the acts that came, one at a time
+	actError error       // what they end with
 }
 
 // fakes are everything behind the handlers. Every call is counted.
@@ -238,6 +244,11 @@ func (f reconciler) Repair(ctx context.Context,
 	if q.To > 6 {
 		return r, fmt.Errorf("recon: repair: %w", recon.ErrRange)
 	}
+	if q.Record != nil {
+		if err := q.Record(); err != nil {
+			return r, fmt.Errorf("recon: record repair: %w", err)
+		}
+	}
 	r = recon.RepairResult{Checked: 6, Matched: 4, Repaired: 2, Pending: 1, Truncated: true}
 	if !q.DryRun {
 		r.Repair = 3
@@ -321,12 +332,14 @@ func newTunedRig(t testing.TB, tune func(p *TradeProcessor),
 		Trades: r.fakes, Settlement: settler{r.fakes}, Recon: reconciler{r.fakes}, TCA: judge{r.fakes},
 		Marks:    marker{r.fakes},
 		Verifier: must[*gate.Verifier](t)(gate.NewVerifier(testSecret, "", 0, clock)),
-		Mint:     TokenMint{MasterSecret: []byte(testMaster), Secret: testSecret, Now: clock},
+		Mint:     TokenMint{MasterSecret: testMasterSecret, Now: clock},
 		Metrics:  NewRegistry(Metrics{}, nil),
 		Applied:  func() uint64 { return 12 }, Durable: func() uint64 { return 11 },
 		Projected:  func() uint64 { return 10 },
 		Durability: "fsync", Logger: slog.New(slog.NewTextHandler(r.log, nil)),
 	}
+	d.Revocation = r.revocation()
+	d.Verifier.Obey(d.Revocation.Gate)
 	for _, change := range changes {
 		change(&d)
 	}

@@ -9,6 +9,9 @@ import (
 	"time"
 
 	"posttrade/blotter"
+	"posttrade/matcher"
+	"posttrade/matcher/desk"
+	"posttrade/matcher/note"
 	"posttrade/sidecars/recon"
 	"posttrade/sidecars/store"
 	"posttrade/sidecars/tca"
@@ -151,7 +154,8 @@ func TestProcessorContract(t *testing.T) {
 		prepare func(r *processorRig)
 		rows    []row
 	}{
-		{"all is well", nil, nil, slices.Concat(processorRows(), marksRows(), repairRequests())},
+		{"all is well", nil, nil,
+			slices.Concat(processorRows(), marksRows(), repairRequests(), revokeRows())},
 		{"no database", nil, wrapped(store.ErrUnavailable), failingRows(503, CodeDatabaseUnavailable)},
 		{"no lock", nil, wrapped(fmt.Errorf("%w: %w", store.ErrUnavailable, store.ErrLocked)),
 			failingRows(503, CodeDatabaseLocked)},
@@ -166,6 +170,14 @@ func TestProcessorContract(t *testing.T) {
 			[]row{{"POST /recon/repair", goodRepair, "admin", 409, CodeRepairRunning}}},
 		{"a reindex under way", nil, wrapped(blotter.ErrReindexing),
 			[]row{{"POST /recon/orphan-sweep", "", "admin", 409, CodeReindexRunning}}},
+		{"no room for a revocation", nil, func(r *processorRig) {
+			r.actError = note.Refused{Reason: matcher.Capacity}
+		}, []row{{"POST /auth/revoke", goodRevoke, "admin", 409, CodeCapacity}}},
+		{"a revocation while it stops", nil, func(r *processorRig) { r.actError = desk.ErrClosed },
+			[]row{{"POST /auth/revoke", goodRevoke, "admin", 503, CodeStopping}}},
+		{"a revocation that takes long", nil,
+			func(r *processorRig) { r.actError = context.DeadlineExceeded },
+			[]row{{"POST /auth/revoke", goodRevoke, "admin", 504, CodeOutcomeUnknown}}},
 		{"the history behind", func(d *ProcessorDeps) { d.Trades = &fakes{rows: testTrades()} },
 			wrapped(tca.ErrBehind), []row{
 				{"GET /tca/report/trd-1", "", "one", 503, CodeNotCaughtUp},
@@ -176,6 +188,8 @@ func TestProcessorContract(t *testing.T) {
 				{"GET /tca/report/trd-1", "", "one", 503, CodeNotCaughtUp}}},
 		{"the row goes", nil, func(r *processorRig) { r.fakes.gone = true }, []row{
 			{"POST /trades/trd-1/settlement/force", "", "one", 404, CodeTradeNotFound}}},
+		{"no revocation", func(d *ProcessorDeps) { d.Revocation = Revocation{} }, nil,
+			[]row{{"POST /auth/revoke", goodRevoke, "admin", 404, CodeNotFound}}},
 		{"bare", func(d *ProcessorDeps) { d.Metrics, d.Mint.MasterSecret, d.Marks = nil, nil, nil }, nil,
 			[]row{
 				{putMarksRequest, goodMarks, "", 404, CodeNotFound},

@@ -20,7 +20,8 @@ var (
 	errRangeHead = errors.New("above the last durable trade")
 	errExternal  = errors.New("not the id of a booking from outside, ext- and 1 to 60 of A-Z a-z " +
 		"0-9 . _ -")
-	errMoment = errors.New("not an RFC 3339 time to the millisecond")
+	errUnrecorded = errors.New("the act could not be put on record")
+	errMoment     = errors.New("not an RFC 3339 time to the millisecond")
 )
 
 // repairedRange is what a repair is about, on record.
@@ -34,9 +35,9 @@ func (q *inquiry) repairTrades() problem {
 	if p := q.admin(); p.status != 0 {
 		return p
 	}
-	by, p := q.byHand(false)
-	if p.status != 0 {
-		return p
+	by, unrecorded := q.byHand(false)
+	if unrecorded.status != 0 {
+		return unrecorded
 	}
 	if p := q.readBody(); p.status != 0 {
 		return p
@@ -49,14 +50,19 @@ func (q *inquiry) repairTrades() problem {
 	ctx, cancel := q.p.long()
 	defer cancel()
 	if !ask.DryRun {
-		id := func(tradeSeq uint64) string { return "trd-" + strconv.FormatUint(tradeSeq, 10) }
-		if p := q.record(ctx, &act{kind: note.Repair,
-			object: repairedRange{id(ask.From), id(ask.To)}}); p.status != 0 {
-			return p
+		ask.Record = func() error { // not before the range and the turn are right: a refusal is no act
+			unrecorded = q.record(ctx, &act{kind: note.Repair,
+				object: repairedRange{store.TradeID(ask.From), store.TradeID(ask.To)}})
+			if unrecorded.status != 0 {
+				return errUnrecorded
+			}
+			return nil
 		}
 	}
 	done, err := q.p.Recon.Repair(ctx, ask)
 	switch {
+	case errors.Is(err, errUnrecorded):
+		return unrecorded
 	case errors.Is(err, recon.ErrRange):
 		q.body.field = "to"
 		return q.body.bodyProblem(errRangeHead, -1)

@@ -1,7 +1,9 @@
 package httpapi
 
 import (
+	"context"
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -82,7 +84,8 @@ func TestRepairPassesOnWhatItWasAskedFor(t *testing.T) {
 		t.Errorf("asked by %+v", asked)
 	}
 	asked.Address, asked.Subject = "", ""
-	if asked != (recon.RepairQuery{From: 2, To: 6, DryRun: true, Reason: "a restored backup"}) {
+	if !reflect.DeepEqual(asked, recon.RepairQuery{From: 2, To: 6, DryRun: true,
+		Reason: "a restored backup"}) {
 		t.Errorf("asked for %+v", asked)
 	}
 	q.body = goodRepair
@@ -117,5 +120,38 @@ func TestStatementLinesArePassedOn(t *testing.T) {
 	r.post("/recon/statement", large, "admin").want(t, 200, "")
 	if n := fmt.Sprint(len(r.fakes.lines)); n != "1501" {
 		t.Errorf("%s lines of a large statement", n)
+	}
+}
+
+// TestARefusedRepairIsNoAct: a repair is on record when it begins, not when it is refused; without
+// the reason that production asks for it does not begin.
+func TestARefusedRepairIsNoAct(t *testing.T) {
+	var acts []note.Note
+	r := newProcessorRig(t, func(d *ProcessorDeps) {
+		d.NeedReason = true
+		d.Record = func(_ context.Context, n *note.Note) (uint64, error) {
+			acts = append(acts, *n)
+			return 5, nil
+		}
+	})
+	repair := func(body, reason string) answer {
+		return r.call(request{method: "POST", path: "/recon/repair", body: body,
+			token: namedToken(testStart, "admin"), header: map[string]string{"X-Reason": reason}})
+	}
+	repair(`{"from":"trd-1","to":"trd-7"}`, "why").want(t, 400, CodeMalformedBody)
+	r.fakes.err = fmt.Errorf("x: %w", recon.ErrRepairing)
+	repair(goodRepair, "why").want(t, 409, CodeRepairRunning)
+	r.fakes.err = nil
+	if a := repair(goodRepair, ""); a.status != 400 || !strings.Contains(string(a.body), "X-Reason") {
+		t.Errorf("no reason: %d %s", a.status, a.body)
+	}
+	repair(`{"from":"trd-1","to":"trd-6","dryRun":true}`, "why").want(t, 200, "")
+	if len(acts) != 0 {
+		t.Errorf("on record: %+v", acts)
+	}
+	repair(goodRepair, "why").want(t, 200, "")
+	if len(acts) != 1 || acts[0].Kind != note.Repair || acts[0].Reason != "why" ||
+		string(acts[0].Object) != `{"from":"trd-1","to":"trd-6"}` {
+		t.Errorf("on record: %+v", acts)
 	}
 }

@@ -36,7 +36,8 @@ var patterns = [routeCount]string{
 	routeCheckpoint: "/log/checkpoint", routeTile: "/log/tile/{tile}",
 	routeProof: "/evidence/proof", routeFeed: "/feed",
 
-	routeDevToken: "/auth/dev-token", routeTradeList: "/trades", routeTrade: "/trades/{tradeId}",
+	routeDevToken: "/auth/dev-token", routeRevoke: "/auth/revoke",
+	routeTradeList: "/trades", routeTrade: "/trades/{tradeId}",
 	routeSettle: "/trades/{tradeId}/settlement/force", routeReconStatus: "/recon/status",
 	routeBreaks: "/recon/breaks", routeSweep: "/recon/orphan-sweep",
 	routeLastSweep: "/recon/orphan-sweep/last", routeRepair: "/recon/repair",

@@ -57,6 +57,7 @@ const (
 	routeFeed
 
 	routeDevToken
+	routeRevoke
 	routeTradeList
 	routeTrade
 	routeSettle
@@ -110,8 +111,8 @@ var allowed = [routeCount]methods{
 	routeLogMember: methodGet, routeCheckpoint: methodGet, routeTile: methodGet, routeProof: methodGet,
 	routeFeed: methodGet,
 
-	routeDevToken: methodPost, routeTradeList: methodGet, routeTrade: methodGet,
-	routeSettle:      methodPost,
+	routeDevToken: methodPost, routeRevoke: methodPost, routeTradeList: methodGet,
+	routeTrade: methodGet, routeSettle: methodPost,
 	routeReconStatus: methodGet, routeBreaks: methodGet, routeSweep: methodPost,
 	routeLastSweep: methodGet, routeRepair: methodPost, routeStatement: methodPost,
 	routeTCAReport: methodGet, routeTCASummary: methodGet, routeScrape: methodGet,

@@ -17,7 +17,7 @@ var typeNames = [...]string{
 	matcher.PriceTick: "PRICE_TICK", matcher.TradeNew: "TRADE_NEW", matcher.SnapshotMark: "SNAPSHOT",
 	matcher.AccountControl: "ACCOUNT_CONTROL", matcher.SecurityControl: "SECURITY_CONTROL",
 	matcher.CapacityControl: "CAPACITY_CONTROL", matcher.OperatorNote: "OPERATOR_NOTE",
-	matcher.LimitsControl: "LIMITS_CONTROL",
+	matcher.LimitsControl: "LIMITS_CONTROL", matcher.TokenRevoke: "TOKEN_REVOKE",
 	matcher.PolicyControl: "POLICY_CONTROL", matcher.RestrictionControl: "RESTRICTION_CONTROL",
 	matcher.OrderReplace: "ORDER_REPLACE", matcher.SwapBook: "SWAP_BOOK",
 	matcher.SwaptionBook: "SWAPTION_BOOK",

@@ -167,6 +167,8 @@ func (d *decoder) control(b []byte, c *matcher.Command) []byte {
 		b = appendInt(b, "maxContracts", int64(c.Qty))
 	case matcher.LimitsControl:
 		b = appendLimit(b, c)
+	case matcher.TokenRevoke:
+		b = appendText(b, "subjectHash", c.Revocation().Subject.String())
 	}
 	return b
 }

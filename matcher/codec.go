@@ -73,8 +73,11 @@ func (c *Command) verifyCommand() error {
 	if c.Flags&^flagsKnown != 0 {
 		return fmt.Errorf("matcher: decode flags=%#x: %w", c.Flags, ErrFlags)
 	}
-	if c.Type == OperatorNote {
+	switch c.Type {
+	case OperatorNote:
 		return c.verifyNote()
+	case TokenRevoke:
+		return c.verifyRevoke()
 	}
 	return nil
 }
@@ -82,7 +85,7 @@ func (c *Command) verifyCommand() error {
 // known reports whether records of a version can have the type.
 func (t CommandType) known(version uint16) bool {
 	switch t {
-	case CapacityControl, OperatorNote, LimitsControl:
+	case CapacityControl, OperatorNote, LimitsControl, TokenRevoke:
 		return version >= 2
 	}
 	return t >= OrderNew && t < CapacityControl

@@ -50,6 +50,7 @@ const (
 	CapacityControl    CommandType = 14 // of version 2
 	OperatorNote       CommandType = 15 // of version 2
 	LimitsControl      CommandType = 16 // of version 2
+	TokenRevoke        CommandType = 17 // of version 2
 )
 
 // Side is the direction of an order, a trade or a swap.
@@ -125,6 +126,8 @@ const (
 //	                     OrderRef = 1: only for AccountID, 0: for all accounts; Qty = part (from 1)
 //	                     in bits 0 to 7, number of parts from bit 8 on. The last part applies the
 //	                     change; a part that does not continue the one before it is refused
+//	TOKEN_REVOKE         LimitPx and PriceTicks = the SubjectHash; tokens issued up to the event time
+//	                     are refused
 //	SWAP_BOOK            Qty = notional, LimitPx = fixed rate, PriceTicks = idempotency key,
 //	                     OrderRef = effective and maturity day, SecurityID = convention; see
 //	                     ContractTerms

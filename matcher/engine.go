@@ -40,6 +40,7 @@ type Engine struct {
 	contracts  contracts
 	bounds     boundRows
 	pending    pendingLimits
+	revoked    revocations
 
 	taker    taker
 	requests [2 * nearAhead]request // of the command being decided and of those to come, in turns
@@ -116,6 +117,8 @@ func (e *Engine) decide(c *Command, q *request) {
 		e.capacityControl(c)
 	case LimitsControl:
 		e.limitsControl(c)
+	case TokenRevoke:
+		e.tokenRevoke(c)
 	default:
 		e.applied--
 		panicUnknown(c)

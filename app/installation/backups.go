@@ -13,7 +13,7 @@ import (
 
 // newBackups makes the resources that backups read.
 func newBackups(c *settings.Config, in *Installation, log *slog.Logger) (*backups.Server, error) {
-	verifier, err := verifier(c)
+	verifier, err := in.newVerifier(c)
 	if err != nil {
 		return nil, err
 	}

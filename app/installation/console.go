@@ -66,13 +66,8 @@ func newConsole(c *settings.Config, l *listeners, verifier *gate.Verifier,
 		o.Cluster = askMembers(c.Members(), quorum.Remote{TLS: memberTLS})
 	}
 	if c.String("profile") == "dev" {
-		secret, err := c.JWTSecret()
-		if err != nil {
-			return nil, err
-		}
 		o.Mint = func(now time.Time) string {
-			return gate.Mint(secret, gate.Claims{Subject: "console", Admin: true},
-				c.String("auth.jwt.issuer"), console.MintedLife, now)
+			return verifier.Mint(gate.Claims{Subject: "console", Admin: true}, console.MintedLife, now)
 		}
 	}
 	return console.New(o)

@@ -33,6 +33,7 @@ type Installation struct {
 	scrub     atomic.Pointer[journal.Scrub] // that of scrubbing; other members ask for it at any time
 	healing   *healing                      // nil on a single node
 	feed      *feed.Hub
+	tokens    tokens
 	level     *slog.LevelVar // of the log; nil: it stays
 }
 

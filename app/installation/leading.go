@@ -22,7 +22,7 @@ var leaderServices = []string{"account-service", "reference-data", "trade-proces
 // leader, and relays for the services that only the leader runs, which send requests there. Then
 // the engine is attached to the consensus.
 func (in *Installation) openMember(c *settings.Config, log *slog.Logger) error {
-	verifier, err := verifier(c)
+	verifier, err := in.newVerifier(c)
 	if err != nil {
 		return err
 	}

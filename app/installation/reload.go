@@ -50,7 +50,8 @@ func (r *renewed) read() error {
 // reload reads again what can change while the server runs. It is all or nothing for each part.
 func (in *Installation) reload(log *slog.Logger) error {
 	l := in.listeners
-	failed := errors.Join(l.renewed.read(), l.adminRenewed.read(), in.readLogLevel())
+	failed := errors.Join(l.renewed.read(), l.adminRenewed.read(), in.readLogLevel(),
+		in.readSecrets())
 	if failed != nil {
 		log.Error("reload: what was in force stays", "error", failed)
 		return failed

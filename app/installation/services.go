@@ -12,6 +12,7 @@ import (
 	"posttrade/journal"
 	"posttrade/journal/acts"
 	"posttrade/journal/audit"
+	"posttrade/matcher"
 	"posttrade/matcher/gate"
 	"posttrade/matcher/note"
 	"posttrade/sidecars/control"
@@ -22,7 +23,7 @@ import (
 func openEdges(c *settings.Config, in *Installation,
 	log *slog.Logger) (m httpapi.Metrics, err error) {
 	k, d, l := in.Core, in.Beside.Load(), in.listeners
-	verifier, err := verifier(c)
+	verifier, err := in.newVerifier(c)
 	if err != nil {
 		return m, err
 	}
@@ -128,16 +129,6 @@ func (in *Installation) projected() uint64 {
 	return 0
 }
 
-// verifier checks access tokens as the settings say.
-func verifier(c *settings.Config) (*gate.Verifier, error) {
-	secrets, err := c.JWTSecrets()
-	if err != nil {
-		return nil, err
-	}
-	return gate.NewVerifier(secrets[0], c.String("auth.jwt.issuer"), c.Duration("auth.jwt.leeway"),
-		time.Now, secrets[1:]...)
-}
-
 func newOrderMatcher(c *settings.Config, in *Installation, verifier *gate.Verifier,
 	log *slog.Logger) *httpapi.OrderMatcher {
 	k := in.Core
@@ -168,7 +159,7 @@ func newOrderMatcher(c *settings.Config, in *Installation, verifier *gate.Verifi
 
 func newTradeProcessor(c *settings.Config, in *Installation, d *downstream, verifier *gate.Verifier,
 	registry *httpapi.Registry, log *slog.Logger) (*httpapi.TradeProcessor, error) {
-	mint, err := tokenMint(c, log)
+	mint, err := in.tokenMint(c, log)
 	if err != nil {
 		return nil, err
 	}
@@ -177,7 +168,7 @@ func newTradeProcessor(c *settings.Config, in *Installation, d *downstream, veri
 		Trades: httpapi.StoreTrades{DB: d.Db}, Marks: d.extracts.marks, Settlement: d.settlement,
 		Recon: d.recon, TCA: d.tca, Zone: tradeZone(c),
 		Foreign: func() bool { return d.projection.Foreign() || isHeld(in.Core) }, Verifier: verifier,
-		Mint: mint, Metrics: registry, Record: recorder(k),
+		Mint: mint, Metrics: registry, Record: recorder(k), Revocation: revocation(k),
 		NeedReason: c.String("profile") == "production",
 		Applied:    k.Views.Applied, Durable: k.Watermark.Durable, Projected: d.projected, State: d.state,
 		ProjectedTrades: d.projectedTrades,
@@ -202,19 +193,12 @@ func recorder(k *engine.Engine) httpapi.Recorder {
 	}
 }
 
-// tokenMint is POST /auth/dev-token as the settings configure it. Without a master secret the
-// endpoint does not exist.
-func tokenMint(c *settings.Config, log *slog.Logger) (httpapi.TokenMint, error) {
-	master, path, err := c.MasterSecret()
-	if err != nil || master == nil {
-		return httpapi.TokenMint{}, err
-	}
-	if path != "" {
-		log.Info("the master secret of POST /auth/dev-token is in a file", "path", path)
-	}
-	secret, err := c.JWTSecret()
-	return httpapi.TokenMint{MasterSecret: master, Secret: secret,
-		Issuer: c.String("auth.jwt.issuer")}, err
+// revocation is POST /auth/revoke.
+func revocation(k *engine.Engine) httpapi.Revocation {
+	return httpapi.Revocation{Gate: k.Gate, Pause: time.Sleep,
+		Act: func(ctx context.Context, n *note.Note, act matcher.Command) (uint64, error) {
+			return note.Act(ctx, k.Desk, n, act, time.Now())
+		}}
 }
 
 func newAdmin(c *settings.Config, in *Installation, verifier *gate.Verifier,

@@ -19,7 +19,7 @@ func sessions(c *settings.Config) func(*engine.Engine) (*session.Server, error) 
 		return nil
 	}
 	return func(k *engine.Engine) (*session.Server, error) {
-		verifier, err := verifier(c)
+		verifier, err := newVerifier(c, k.Gate)
 		if err != nil {
 			return nil, err
 		}

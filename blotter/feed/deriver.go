@@ -172,7 +172,7 @@ func (d *deriver) applied(ev *matcher.Event) {
 		}
 	case matcher.SecurityControl, matcher.RestrictionControl:
 		d.pass(ev, Control, cmd.SecurityID, 0)
-	case matcher.ForceFill, matcher.SnapshotMark, matcher.OperatorNote:
+	case matcher.ForceFill, matcher.SnapshotMark, matcher.OperatorNote, matcher.TokenRevoke:
 	case matcher.LimitsControl: // its last part applies the change
 		if part, parts := cmd.Qty&0xff, cmd.Qty>>8; part == parts {
 			d.pass(ev, Control, 0, 0)

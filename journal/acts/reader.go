@@ -150,7 +150,7 @@ func ofActs(c *matcher.Command) bool {
 	}
 	switch c.Type {
 	case matcher.OperatorNote, matcher.PolicyControl, matcher.RestrictionControl,
-		matcher.ForceFill, matcher.CapacityControl:
+		matcher.ForceFill, matcher.CapacityControl, matcher.TokenRevoke:
 		return true
 	case matcher.AccountControl, matcher.SecurityControl:
 		return c.OrderRef == 0

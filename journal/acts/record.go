@@ -57,11 +57,15 @@ type line struct {
 func (r *Record) AppendJSON(b []byte) []byte {
 	text := note.Value(line{
 		Kind: r.Kind, Sequence: r.Sequence,
-		Time:    time.UnixMilli(r.Millis).UTC().Format("2006-01-02T15:04:05.000Z07:00"),
+		Time:    instant(r.Millis),
 		Subject: known(r.Subject), Address: known(r.Address), Reason: known(r.Reason),
 		Object: r.Object, Old: r.Old, New: r.New,
 	})
 	return append(append(b, text...), '\n')
+}
+
+func instant(millis int64) string {
+	return time.UnixMilli(millis).UTC().Format("2006-01-02T15:04:05.000Z07:00")
 }
 
 func known(s string) *string {
@@ -149,6 +153,10 @@ func bare(c *matcher.Command, ticker func(id uint32) string) (Record, bool) {
 		n.Kind = note.Capacity
 		new.add("accounts", c.AccountID).add("securities", c.SecurityID).add("contracts", c.Qty)
 		n.Object = named("capacity", "engine")
+	case matcher.TokenRevoke:
+		n.Kind = note.Revoke
+		n.Object = named("subjectHash", c.Revocation().Subject.String())
+		new.add("issuedUpTo", instant(c.EventTimeMillis))
 	default:
 		return Record{}, false
 	}

@@ -29,6 +29,7 @@ type payload struct {
 	claims   Claims
 	expires  int64 // seconds since the epoch
 	starts   int64 // of nbf, or earliest
+	issued   int64 // of iat, or earliest
 	issuer   []byte
 	hasIss   bool
 	subject  []byte
@@ -38,7 +39,7 @@ type payload struct {
 	hasOther bool
 }
 
-// earliest is the starts of a token without nbf.
+// earliest is the starts of a token without nbf, and the issued of one without iat.
 const earliest = -1 << 63
 
 // readHeader checks a token's header: {"alg":"HS256"}, no critical extensions.
@@ -69,7 +70,7 @@ func readHeader(r *strictjson.Reader, b []byte) error {
 
 // readPayload reads the claims, each of its exact type, and copies the parts that outlive b.
 func readPayload(r *strictjson.Reader, b []byte) (payload, error) {
-	p := payload{starts: earliest}
+	p := payload{starts: earliest, issued: earliest}
 	r.Reset(b)
 	for r.BeginObject(); ; {
 		key, ok := r.NextKey()
@@ -92,7 +93,7 @@ func readPayload(r *strictjson.Reader, b []byte) (payload, error) {
 		case "nbf":
 			p.starts = r.Int()
 		case "iat":
-			r.Int()
+			p.issued = r.Int()
 		case "iss":
 			p.issuer, p.hasIss = r.String(), true
 		default:

@@ -24,6 +24,8 @@ type Gate struct {
 	// beginning to end, and sees the state from when it began.
 	tables atomic.Pointer[tables]
 
+	revoked atomic.Pointer[subjects] // whose tokens are refused; never changed, only replaced
+
 	writers *writers
 }
 

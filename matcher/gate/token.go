@@ -15,6 +15,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"posttrade/matcher"
 	"posttrade/matcher/strictjson"
 )
 
@@ -29,6 +30,7 @@ var (
 	ErrTokenIssuer    = errors.New("token of another issuer")
 	ErrTokenExpired   = errors.New("token has expired")
 	ErrTokenEarly     = errors.New("token is not valid yet")
+	ErrTokenRevoked   = errors.New("token is revoked")
 	ErrTokenMetrics   = errors.New("token is for metrics alone")
 )
 
@@ -58,8 +60,15 @@ type Verifier struct {
 	leeway time.Duration
 	now    func() time.Time
 	seed   maphash.Seed
-	bench  sync.Pool // of *bench
-	known  [rememberedTokens]atomic.Pointer[verified]
+	gate   *Gate                // knows which tokens are revoked; nil: none is
+	keys   atomic.Pointer[keys] // never changed but for what they remember, only replaced
+}
+
+// keys are the secrets, and the tokens that they have signed.
+type keys struct {
+	first []byte    // signs
+	bench sync.Pool // of *bench
+	known [rememberedTokens]atomic.Pointer[verified]
 }
 
 // verified is a token with a valid signature, form and issuer. It never changes.
@@ -67,7 +76,9 @@ type verified struct {
 	hash            uint64
 	token           []byte
 	claims          Claims
+	subject         matcher.SubjectHash
 	starts, expires int64
+	issued          int64 // seconds since the epoch, earliest without iat
 }
 
 // bench is the memory that one verification works with.
@@ -83,13 +94,6 @@ type bench struct {
 // other than "" tokens must name it. now is the clock, nil for the system's.
 func NewVerifier(secret []byte, issuer string, leeway time.Duration,
 	now func() time.Time, former ...[]byte) (*Verifier, error) {
-	secrets := append([][]byte{secret}, former...)
-	for i, s := range secrets {
-		if len(s) < MinSecretBytes {
-			return nil, fmt.Errorf("gate: new verifier bytes=%d: %w", len(s), ErrSecret)
-		}
-		secrets[i] = bytes.Clone(s)
-	}
 	if leeway < 0 || leeway > MaxLeeway {
 		return nil, fmt.Errorf("gate: new verifier leeway=%s: %w", leeway, ErrLeeway)
 	}
@@ -97,14 +101,34 @@ func NewVerifier(secret []byte, issuer string, leeway time.Duration,
 		now = time.Now
 	}
 	v := &Verifier{issuer: issuer, leeway: leeway, now: now, seed: maphash.MakeSeed()}
-	v.bench.New = func() any {
+	return v, v.Renew(secret, former...)
+}
+
+// Renew replaces the secrets. A token that none of them has signed is refused from now on. After an
+// error the ones before stay.
+func (v *Verifier) Renew(secret []byte, former ...[]byte) error {
+	secrets := append([][]byte{secret}, former...)
+	for i, s := range secrets {
+		if len(s) < MinSecretBytes {
+			return fmt.Errorf("gate: new verifier bytes=%d: %w", len(s), ErrSecret)
+		}
+		secrets[i] = bytes.Clone(s)
+	}
+	k := &keys{first: secrets[0]}
+	k.bench.New = func() any {
 		b := new(bench)
 		for _, s := range secrets {
 			b.macs = append(b.macs, hmac.New(sha256.New, s))
 		}
 		return b
 	}
-	return v, nil
+	v.keys.Store(k)
+	return nil
+}
+
+// Mint is the function Mint with the verifier's own secret and issuer.
+func (v *Verifier) Mint(c Claims, ttl time.Duration, now time.Time) string {
+	return Mint(v.keys.Load().first, c, v.issuer, ttl, now)
 }
 
 // Verify returns the claims of a token in compact form that is signed with
@@ -127,11 +151,12 @@ func (v *Verifier) VerifyMetrics(token []byte) (Claims, error) {
 		return Claims{}, ErrTokenLength
 	}
 	hash := maphash.Bytes(v.seed, token)
-	slot := &v.known[hash%rememberedTokens]
+	k := v.keys.Load()
+	slot := &k.known[hash%rememberedTokens]
 	t := slot.Load()
 	if t == nil || t.hash != hash || !bytes.Equal(t.token, token) {
 		var err error
-		if t, err = v.verify(token); err != nil {
+		if t, err = v.verify(k, token); err != nil {
 			return Claims{}, err
 		}
 		t.hash = hash
@@ -144,19 +169,28 @@ func (v *Verifier) VerifyMetrics(token []byte) (Claims, error) {
 	if now.Add(v.leeway).Unix() < t.starts {
 		return Claims{}, ErrTokenEarly
 	}
+	if v.gate != nil {
+		if millis, found := v.gate.Revoked(t.subject); found && t.issued <= millis/1000 {
+			return Claims{}, ErrTokenRevoked
+		}
+	}
 	return t.claims, nil
 }
 
+// Obey makes the verifier refuse the tokens that are revoked at a gate. It comes before the first
+// use of the verifier.
+func (v *Verifier) Obey(g *Gate) { v.gate = g }
+
 // verify judges everything but the times.
-func (v *Verifier) verify(token []byte) (*verified, error) {
+func (v *Verifier) verify(k *keys, token []byte) (*verified, error) {
 	first := bytes.IndexByte(token, '.')
 	last := bytes.LastIndexByte(token, '.')
 	if first <= 0 || last <= first+1 || last == len(token)-1 ||
 		bytes.IndexByte(token[first+1:last], '.') >= 0 {
 		return nil, ErrTokenFormat
 	}
-	b := v.bench.Get().(*bench)
-	defer v.bench.Put(b)
+	b := k.bench.Get().(*bench)
+	defer k.bench.Put(b)
 
 	header, ok := decode(b.text[:], token[:first])
 	if !ok {
@@ -186,6 +220,7 @@ func (v *Verifier) verify(token []byte) (*verified, error) {
 	}
 	return &verified{
 		token: bytes.Clone(token), claims: p.claims, starts: p.starts, expires: p.expires,
+		issued: p.issued, subject: matcher.HashSubject(p.claims.Subject),
 	}, nil
 }
 

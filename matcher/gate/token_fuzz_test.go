@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"posttrade/matcher"
 )
 
 // FuzzVerifyToken: the verifier accepts only a signed token, and then only claims that
@@ -91,7 +93,7 @@ func BenchmarkVerifier(b *testing.B) {
 	b.Run("op=verify/token=new", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			if _, err := v.verify(known); err != nil {
+			if _, err := v.verify(v.keys.Load(), known); err != nil {
 				b.Fatal(err)
 			}
 		}
@@ -152,6 +154,71 @@ func TestMetricsTokensOpenNothingElse(t *testing.T) {
 		}
 		if _, err := v.VerifyMetrics([]byte(withBody(body))); !errors.Is(err, ErrTokenClaims) {
 			t.Errorf("%s: %v", body, err)
+		}
+	}
+}
+
+// TestRevokedTokens: at the gate of the verifier, for this subject, up to this second; a remembered
+// token is refused as well.
+func TestRevokedTokens(t *testing.T) {
+	g, v := New(1, 1), newTestVerifier(t, "", 0)
+	v.Obey(g)
+	at := func(claims string) []byte {
+		return []byte(withBody(`{"sub":"ann",` + claims + `"exp":1700000060}`))
+	}
+	early, same, late, timeless := at(`"iat":1699999999,`), at(`"iat":1700000000,`),
+		at(`"iat":1700000001,`), at("")
+	other := []byte(withBody(`{"sub":"bob","exp":1700000060}`))
+	want := func(when string, token []byte, want error) {
+		t.Helper()
+		if _, err := v.Verify(token); !errors.Is(err, want) {
+			t.Errorf("%s: %v, want %v", when, err, want)
+		}
+	}
+	for _, token := range [][]byte{early, same, late, timeless, other} {
+		want("before", token, nil)
+	}
+	ann := matcher.HashSubject("ann")
+	g.Revoke(matcher.Revocation{Subject: ann, Millis: 1_700_000_000_001})
+	g.Revoke(matcher.Revocation{Subject: ann, Millis: 5})
+	want("issued before", early, ErrTokenRevoked)
+	want("issued in the same second", same, ErrTokenRevoked)
+	want("without iat", timeless, ErrTokenRevoked)
+	want("issued later", late, nil)
+	want("another subject", other, nil)
+	c := matcher.NewTokenRevoke(matcher.HashSubject("bob"), 1_700_000_000_000)
+	observed := matcher.Event{Kind: matcher.EventApplied, Flags: matcher.EventFirst, InputSeq: 9}
+	*observed.Cmd() = c
+	g.Observe(&observed)
+	want("another subject, by an event", other, ErrTokenRevoked)
+}
+
+// TestSecretsAreRenewed: from then on the new secrets alone count, for remembered tokens too, and
+// the first one signs. A weak one changes nothing.
+func TestSecretsAreRenewed(t *testing.T) {
+	v := newTestVerifier(t, "", 0)
+	old := []byte(withBody(goodBody))
+	if _, err := v.Verify(old); err != nil {
+		t.Fatal(err)
+	}
+	if err := v.Renew(testSecret, []byte("short")); !errors.Is(err, ErrSecret) {
+		t.Errorf("a weak secret: %v", err)
+	}
+	next := []byte("the next secret, of 32 bytes and more")
+	for _, former := range [][][]byte{{testSecret}, nil} {
+		if err := v.Renew(next, former...); err != nil {
+			t.Fatal(err)
+		}
+		minted := v.Mint(Claims{Subject: "a"}, time.Minute, time.Unix(1_700_000_000, 0))
+		if claims, err := v.Verify([]byte(minted)); err != nil || claims.Subject != "a" {
+			t.Errorf("%d former secrets: a minted token %+v, %v", len(former), claims, err)
+		}
+		want := error(nil)
+		if former == nil {
+			want = ErrTokenSignature
+		}
+		if _, err := v.Verify(old); !errors.Is(err, want) {
+			t.Errorf("%d former secrets: %v, want %v", len(former), err, want)
 		}
 	}
 }

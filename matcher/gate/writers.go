@@ -426,7 +426,7 @@ func (g *Gate) observeApplied(ev *matcher.Event, c *matcher.Command) {
 			g.observePrice(ev, c.PriceTicks)
 			return
 		case matcher.AccountControl, matcher.SecurityControl, matcher.RestrictionControl,
-			matcher.PolicyControl, matcher.CapacityControl:
+			matcher.PolicyControl, matcher.CapacityControl, matcher.TokenRevoke:
 		default:
 			return
 		}
@@ -468,6 +468,9 @@ func (g *Gate) apply(ev *matcher.Event, c *matcher.Command) error {
 			securityFlags(c.Side&matcher.KeepEnabled != 0, c.Side&matcher.KeepHalted != 0), c.PriceTicks)
 	case matcher.RestrictionControl:
 		return g.restrict(c.SecurityID, c.Side == 1, c.PriceTicks)
+	case matcher.TokenRevoke:
+		g.revoke(c.Revocation())
+		return nil
 	case matcher.CapacityControl:
 		g.grow(int(c.AccountID), int(c.SecurityID))
 		return nil

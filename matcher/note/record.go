@@ -16,18 +16,48 @@ import (
 // Errors: ErrSize; those of the desk, test them by errors.Is; ctx's.
 func Record(ctx context.Context, d *desk.Desk, n *Note, now time.Time) (inputSeq uint64,
 	err error) {
+	return submit(ctx, d, n, nil, now)
+}
+
+// Act sequences a command behind its note, as Record does, and returns the command's sequence.
+//
+// Errors: those of Record, and a Refused when the engine refuses the command.
+func Act(ctx context.Context, d *desk.Desk, n *Note, act matcher.Command,
+	now time.Time) (inputSeq uint64, err error) {
+	return submit(ctx, d, n, &act, now)
+}
+
+// Refused is an act that the engine has refused.
+type Refused struct {
+	InputSeq uint64
+	Reason   matcher.RiskReason
+}
+
+func (r Refused) Error() string {
+	return fmt.Sprintf("note: sequence %d was refused: %v", r.InputSeq, r.Reason)
+}
+
+func submit(ctx context.Context, d *desk.Desk, n *Note, act *matcher.Command,
+	now time.Time) (inputSeq uint64, err error) {
 	w, err := n.Write()
 	if err != nil {
 		return 0, err
 	}
-	err = desk.SubmitTicketUntil(ctx, d, w.Len(), func(t *desk.Ticket) error {
+	commands := w.Len()
+	if act != nil {
+		commands++
+	}
+	err = desk.SubmitTicketUntil(ctx, d, commands, func(t *desk.Ticket) error {
+		if act != nil {
+			*t.Command(w.Len()) = *act
+		}
 		w.Put(t, now.UnixMilli())
 		return nil
 	}, func(a *desk.Answer) error {
 		if a.Kind != matcher.EventApplied {
-			return fmt.Errorf("note: sequence %d was refused: %v", a.InputSeq, a.Reason)
+			return Refused{a.InputSeq, a.Reason}
 		}
-		if inputSeq == 0 {
+		if inputSeq == 0 || act != nil {
 			inputSeq = a.InputSeq
 		}
 		return nil

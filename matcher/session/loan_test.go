@@ -75,6 +75,10 @@ func TestWakeAnswersForAPollerThatRests(t *testing.T) {
 	}
 }
 
+// mostRescues is how many sleeps may run out although there is work: a machine that stops a thread
+// between a write and its wake-up lets one run out. A wake-up that is lost shows as hundreds.
+const mostRescues = 2
+
 // Every command of a client is answered, while the poller alternately rests and works under a
 // committer that answers for it, and while the poller decides its commands itself for a resting
 // matcher. No command waits for the end of a sleep.
@@ -100,7 +104,7 @@ func TestAnswersFromBothSides(t *testing.T) {
 						t.Fatalf("window %d: %+v, %v", window, res, err)
 					}
 				}
-				if got := r.server.Metrics(); got.Rescues != 0 {
+				if got := r.server.Metrics(); got.Rescues > mostRescues {
 					t.Errorf("%d rescues in %d sleeps", got.Rescues, got.Sleeps)
 				}
 				r.server.Close() // the poller has ended: its counters can be read

@@ -40,6 +40,11 @@ var (
 	ErrNotSocket = errors.New("the path is taken by something that is not a socket")
 )
 
+// Renew replaces the secrets of the tokens: see gate.Verifier. Any goroutine.
+func (s *Server) Renew(secret []byte, former ...[]byte) error {
+	return s.o.Verifier.Renew(secret, former...)
+}
+
 // Options of a server. Room, Socket, Desk, Verifier, Clock, Durable and Seen are needed; the zero
 // value of the others is a sensible default.
 type Options struct {

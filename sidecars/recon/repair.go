@@ -49,6 +49,9 @@ type RepairQuery struct {
 	DryRun   bool // compares, and changes nothing
 	// The operator, for the record.
 	Subject, Address, Reason string
+	// Record is called once before anything changes, when the repair is not refused any more; an
+	// error ends it. Nil: nothing is called.
+	Record func() error
 }
 
 // RepairItem is one repaired entry.
@@ -95,6 +98,11 @@ func (r *Recon) Repair(ctx context.Context, q RepairQuery) (result RepairResult,
 		return result, ErrRepairing
 	}
 	defer r.repairing.Unlock()
+	if q.Record != nil {
+		if err := q.Record(); err != nil {
+			return result, fmt.Errorf("recon: record repair: %w", err)
+		}
+	}
 	if result.Repair, err = r.beginRepair(ctx, q); err != nil {
 		return result, fmt.Errorf("recon: begin repair: %w", err)
 	}

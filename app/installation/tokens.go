@@ -1,0 +1,95 @@
+package installation
+
+import (
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"posttrade/app/settings"
+	"posttrade/httpapi"
+	"posttrade/matcher/gate"
+)
+
+// tokens are the secrets of a running installation, which SIGHUP replaces.
+type tokens struct {
+	mu        sync.Mutex
+	verifiers []*gate.Verifier // of the services, the console and backups; sessions have their own
+	master    []byte
+}
+
+// newVerifier checks access tokens as the settings say, and refuses those that are revoked at a
+// gate.
+func newVerifier(c *settings.Config, g *gate.Gate) (*gate.Verifier, error) {
+	secrets, err := c.JWTSecrets()
+	if err != nil {
+		return nil, err
+	}
+	v, err := gate.NewVerifier(secrets[0], c.String("auth.jwt.issuer"),
+		c.Duration("auth.jwt.leeway"), time.Now, secrets[1:]...)
+	if err == nil {
+		v.Obey(g)
+	}
+	return v, err
+}
+
+// newVerifier is newVerifier of the installation, whose secrets change with it.
+func (in *Installation) newVerifier(c *settings.Config) (*gate.Verifier, error) {
+	v, err := newVerifier(c, in.Core.Gate)
+	if err == nil {
+		in.tokens.mu.Lock()
+		defer in.tokens.mu.Unlock()
+		in.tokens.verifiers = append(in.tokens.verifiers, v)
+	}
+	return v, err
+}
+
+// tokenMint is POST /auth/dev-token as the settings configure it. Without a master secret the
+// endpoint does not exist.
+func (in *Installation) tokenMint(c *settings.Config,
+	log *slog.Logger) (httpapi.TokenMint, error) {
+	master, path, err := c.MasterSecret()
+	if err != nil {
+		return httpapi.TokenMint{}, err
+	}
+	if path != "" {
+		log.Info("the master secret of POST /auth/dev-token is in a file", "path", path)
+	}
+	t := &in.tokens
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.master = master
+	return httpapi.TokenMint{MasterSecret: func() []byte {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		return t.master
+	}}, nil
+}
+
+// readSecrets reads the secrets of the tokens again. After an error those before stay.
+func (in *Installation) readSecrets() error {
+	c, err := in.listeners.c.Again()
+	if err != nil {
+		return err
+	}
+	secrets, err := c.JWTSecrets()
+	if err != nil {
+		return err
+	}
+	master, _, err := c.MasterSecret()
+	if err != nil {
+		return err
+	}
+	t := &in.tokens
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.master = master
+	var failed error
+	for _, v := range t.verifiers {
+		failed = errors.Join(failed, v.Renew(secrets[0], secrets[1:]...))
+	}
+	if s := in.Core.Session; s != nil {
+		failed = errors.Join(failed, s.Renew(secrets[0], secrets[1:]...))
+	}
+	return failed
+}

@@ -1,0 +1,60 @@
+package installation
+
+import (
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"posttrade/matcher/gate"
+)
+
+// TestHangupReadsTheSecretsAgain turns a running installation from one secret to the next: while
+// the file has both, both are accepted and the new one signs; a bad file changes nothing.
+func TestHangupReadsTheSecretsAgain(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "keys")
+	first, second := strings.Repeat("a", 40), strings.Repeat("b", 40)
+	put := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put(first)
+	i := install(t, t.TempDir(), "auth.jwt.secret-file", file, "admin.token-guard", "true")
+	log := slog.New(slog.DiscardHandler)
+	signed := func(secret string) string {
+		return gate.Mint([]byte(secret), gate.Claims{Subject: "x", Admin: true}, "", time.Hour,
+			time.Now())
+	}
+	want := func(when, secret string, status int) {
+		t.Helper()
+		for service, path := range map[string]string{"order-matcher": "/audit", "admin": "/version",
+			"trade-processor": "/recon/status"} {
+			if got, body := getWith(t, "http://"+i.at(service)+path, signed(secret)); got != status {
+				t.Errorf("%s: %s answers %d %s", when, service, got, body)
+			}
+		}
+	}
+	want("at first", first, 200)
+	put(second + "\n" + first)
+	want("without a word", second, 401)
+	if err := i.reload(log); err != nil {
+		t.Fatal(err)
+	}
+	want("both, the new one", second, 200)
+	want("both, the former one", first, 200)
+	put("short")
+	if err := i.reload(log); err == nil || !strings.Contains(err.Error(), "auth.jwt.secret-file") {
+		t.Errorf("a bad file: %v", err)
+	}
+	want("a bad file changes nothing", second, 200)
+	put(second)
+	if err := i.reload(log); err != nil {
+		t.Fatal(err)
+	}
+	want("the new one alone", second, 200)
+	want("the former one is over", first, 401)
+}
