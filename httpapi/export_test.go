@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -123,12 +124,11 @@ func TestTradesAsFiles(t *testing.T) {
 type endless struct {
 	*fakes
 	page func(ctx context.Context, n int) error
-	n    int
+	n    atomic.Int64
 }
 
 func (e *endless) Trades(ctx context.Context, f store.TradeFilter) ([]store.Trade, error) {
-	e.n++
-	if err := e.page(ctx, e.n); err != nil {
+	if err := e.page(ctx, int(e.n.Add(1))); err != nil {
 		return nil, err
 	}
 	return make([]store.Trade, f.Limit), nil
@@ -150,7 +150,7 @@ func TestCutExportDoesNotLookWhole(t *testing.T) {
 			})
 			for _, format := range []string{"csv", "parquet"} {
 				d := r.p.Trades.(*endless)
-				d.n = 0
+				d.n.Store(0)
 				f := fetchFrom(t, r.address, "/trades?format="+format, namedToken(testStart, "admin"), nil)
 				if at == 1 {
 					f.want(t, 500, CodeInternal)
