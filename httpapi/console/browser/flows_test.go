@@ -37,9 +37,7 @@ func TestABreakIsFoundAndRepaired(t *testing.T) {
 	p.press("looking for breaks")
 	p.press(kb.Enter)
 	p.says("swept:", "field mismatch", "trd-2")
-	p.eventually("the break's row is there", func() bool {
-		return eval[bool](p, "!!document.querySelector('tr.opens')")
-	})
+	p.breakRow()
 	p.tabTo("row", "")
 	p.press(kb.Enter)
 	p.find("dialog", "trd-2: field mismatch")
@@ -71,6 +69,14 @@ func TestABreakIsFoundAndRepaired(t *testing.T) {
 	p.clean(s)
 }
 
+// breakRow waits until the page of breaks has a row.
+func (p *page) breakRow() {
+	p.t.Helper()
+	p.eventually("the break's row is there", func() bool {
+		return eval[bool](p, "!!document.querySelector('tr.opens')")
+	})
+}
+
 // TestARowKeepsTheFocus: a row that is taken out and comes again, while a key is about to be
 // pressed, opens by that key.
 func TestARowKeepsTheFocus(t *testing.T) {
@@ -80,7 +86,7 @@ func TestARowKeepsTheFocus(t *testing.T) {
 	p := open(t)
 	p.signIn(s)
 	p.follow("Reconciliation")
-	p.says("field mismatch")
+	p.breakRow()
 	p.tabTo("row", "")
 	s.edit("UPDATE trades SET quantity = 100 WHERE id = 'trd-2'")
 	p.says("no break")
