@@ -60,8 +60,8 @@ const (
 // never asks for the body.
 //
 // One goroutine reads, writes, sets deadlines and closes. A server that shuts down also closes: an
-// idle connection or, below this type, the socket of a silent one. So Close and hurry use only those
-// fields of that goroutine that are constant or atomic.
+// idle connection or, below this type, the socket of a silent one. So Close and hurry use only
+// those fields of that goroutine that are constant or atomic.
 type framedConn struct {
 	net.Conn
 

@@ -88,10 +88,11 @@ func TestEngineKeepsWhatAControlDoesNotSay(t *testing.T) {
 	if got := r.e.securities.rows[id-1].enabledColumn(); got != 1 {
 		t.Errorf("a security that was not known has flags %d", got)
 	}
+	about := map[CommandType]string{AccountControl: "acct=9 sec=0 "}
 	for _, c := range []Command{control(AccountControl, 9, 0, 0),
 		control(SecurityControl, 0, aaa, 0)} {
 		c.Version = 1
-		r.want(keep(c, KeepEnabled), "rejected "+map[CommandType]string{AccountControl: "acct=9 sec=0 "}[c.Type]+"buy INVALID")
+		r.want(keep(c, KeepEnabled), "rejected "+about[c.Type]+"buy INVALID")
 	}
 }
 

@@ -49,7 +49,8 @@ func (m *naive) compare(t *testing.T, e *Engine) {
 	e.EachAccount(func(a AccountInfo) bool {
 		want := m.accounts[a.ID]
 		m.cmd.AccountID = a.ID
-		for id, limit := range e.boundsOf(&request{bounds: e.accounts.rows[e.accounts.find(a.ID)].bounds()}).RiskLimits {
+		row := &e.accounts.rows[e.accounts.find(a.ID)]
+		for id, limit := range e.boundsOf(&request{bounds: row.bounds()}).RiskLimits {
 			if limit != m.limit(LimitID(id)) {
 				t.Fatalf("account %d: %v=%d, want %d", a.ID, LimitID(id), limit, m.limit(LimitID(id)))
 			}

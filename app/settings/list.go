@@ -60,7 +60,8 @@ var List = []Setting{
 		"routing prefix that the order-matcher strips, such as /matcher"},
 	{"http.max-inflight", "4096", whole(1, 65536), "", "requests in work at once, 429 beyond"},
 	{"http.max-body-memory", "256MiB", bytesOf(httpapi.MinBodyMemory, 1<<50), "",
-		"memory for request bodies over 4 KiB and what is made of them (8 times their length); 503 BUSY beyond"},
+		"memory for request bodies over 4 KiB and what is made of them (8 times their length); 503 " +
+			"BUSY beyond"},
 	{"feed.max-clients", "256", whole(1, 65536), "",
 		"readers of GET /feed at once, 503 BUSY beyond"},
 	{"http.behind-proxy", "false", boolean, "", "a proxy in front ends TLS"},
@@ -74,9 +75,11 @@ var List = []Setting{
 	{"journal.reserve-bytes", "256MiB", bytesOf(0, 1<<50), "",
 		"free disk space below which orders are refused"},
 	{"accept-older-journal", "false", boolean, "",
-		"start although database, TCA files or extracts know more than the journal: what only they know is given up"},
+		"start although database, TCA files or extracts know more than the journal: what only " +
+			"they know is given up"},
 	{"journal.archive-dir", "", text, "none",
-		"folder of what posttrade journal archive has moved out; without it that part of the history cannot be read"},
+		"folder of what posttrade journal archive has moved out; without it that part of the history " +
+			"cannot be read"},
 	{"journal.scrub-interval", "24h", duration(0, 365*24*time.Hour), "",
 		"time between two readings of the whole journal beside everything else, 0 = off"},
 	{"evidence.interval", "1s", duration(0, time.Hour), "",
@@ -110,7 +113,8 @@ var List = []Setting{
 	{"nats.url", "", urlOf("nats", "tls"), "embedded server", "nats://... of the message broker"},
 
 	{"auth.jwt.secret", "", secretPair(32), "generated in data.dir",
-		"HS256 secret of the access tokens, at least 32 bytes; behind a comma the former one, still accepted"},
+		"HS256 secret of the access tokens, at least 32 bytes; behind a comma the former one, " +
+			"still accepted"},
 	{"auth.jwt.secret-file", "", text, "none",
 		"file with the secret instead, and the former one on a second line"},
 	{"auth.jwt.issuer", "", text, "not checked", "issuer a token must carry"},
@@ -144,7 +148,8 @@ var List = []Setting{
 	{"risk.max-order-quantity", "1000000", whole(1, math.MaxInt32), "",
 		"largest quantity of an order; until changed by policy"},
 	{"risk.max-order-notional", "1000000000", money, "",
-		"largest notional of an order at the most it can execute at, currency units; until changed by policy"},
+		"largest notional of an order at the most it can execute at, currency units; until changed " +
+			"by policy"},
 	{"risk.max-position-quantity", "1000000", whole(1, math.MaxInt32), "",
 		"largest position, open orders included; until changed by policy"},
 	{"risk.max-concentration-notional", "5000000000", money, "",
@@ -154,7 +159,8 @@ var List = []Setting{
 	{"risk.price.max-age-ms", "30000", whole(1, 365*dayMillis), "",
 		"age at which a market price is stale; until changed by policy"},
 	{"risk.price.collar-bps", "5000", whole(0, 1_000_000), "",
-		"distance from the market price of a limit, and of what a market order executes at; 0 = no collar; until changed by policy"},
+		"distance from the market price of a limit, and of what a market order executes at; 0 = no " +
+			"collar; until changed by policy"},
 	{"risk.idempotency.capacity", "65536", whole(1, 1<<26), "",
 		"client order ids remembered, oldest out first; fixed at creation"},
 	{"risk.max-accounts", "4096", whole(1, 1<<22), "",

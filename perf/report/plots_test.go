@@ -107,7 +107,8 @@ func TestBarsAndTheirTextsStayInThePicture(t *testing.T) {
 // TestCommitsAreALineForEachTarget: neither in-process and HTTP figures nor different durabilities
 // share a line.
 func TestCommitsAreALineForEachTarget(t *testing.T) {
-	run := parsed(t, "f", `BenchmarkCurve/op=in-process/durability=fsync/arrivals=poisson/load=10 1 5 commands/commit
+	run := parsed(t, "f", `
+BenchmarkCurve/op=in-process/durability=fsync/arrivals=poisson/load=10 1 5 commands/commit
 BenchmarkCurve/op=in-process/durability=fsync/arrivals=poisson/load=90 1 500 commands/commit
 BenchmarkCurve/op=in-process/durability=fsync/arrivals=constant/load=90 1 7 commands/commit
 BenchmarkCurve/op=http/durability=fsync/arrivals=poisson/load=10 1 2 commands/commit
@@ -134,7 +135,8 @@ BenchmarkCurve/op=http/durability=os/arrivals=poisson/load=10 1 9 commands/commi
 
 // TestTimesAreMediansWithTheirP99 uses microseconds and milliseconds, and names the load.
 func TestTimesAreMediansWithTheirP99(t *testing.T) {
-	plots := times(parsed(t, "f", `BenchmarkSession/durability=os/idle=adaptive/op=round-trip 1 20 p50-us 80 p99-us
+	plots := times(parsed(t, "f", `
+BenchmarkSession/durability=os/idle=adaptive/op=round-trip 1 20 p50-us 80 p99-us
 BenchmarkSession/durability=os/idle=spin/op=round-trip 1 5 p50-us
 BenchmarkEndToEnd/op=command/durability=fsync 1 7e+05 commands/s 469.5 p50-us-at-10% 4091 p99-us-at-10%
 BenchmarkFeeds/op=commit-to-gate 1 1.5 p50-ms 3 p99-ms
