@@ -5,14 +5,18 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"sort"
 	"strconv"
 	"strings"
 	"syscall"
 	"time"
+
+	"posttrade/journal"
 )
 
 // child is a process of this program that a row measures from outside the process.
@@ -79,9 +83,10 @@ func (c *child) metric(name, source string) (value float64, err error) {
 // commitMetric is the histogram of the journal's commits.
 const commitMetric = "svc_journal_commit_seconds_"
 
-// commits reads the histogram of the server's commits.
+// commits reads the histogram of the server's commits. A bucket of the server counts in the first
+// one of ours that is not below it.
 func (c *child) commits() (n commitCounts, err error) {
-	at, last := 0, uint64(0)
+	last, whole := uint64(0), false
 	err = c.metrics(func(line string) error {
 		name, text, _ := strings.Cut(line, " ")
 		name, ours := strings.CutPrefix(name, commitMetric)
@@ -94,14 +99,20 @@ func (c *child) commits() (n commitCounts, err error) {
 		}
 		if name == "count" {
 			n.commits = uint64(value)
-		} else if at < len(n.buckets) { // the buckets come in order, from the shortest time on
-			n.buckets[at], last = uint64(value)-last, uint64(value)
-			at++
+			return nil
 		}
+		bound, err := strconv.ParseFloat(
+			strings.TrimSuffix(strings.TrimPrefix(name, `bucket{le="`), `"}`), 64)
+		if err != nil {
+			return err
+		}
+		// The buckets come in order, from the shortest time on, and each counts those before it.
+		n.buckets[sort.SearchFloat64s(journal.CommitBuckets[:], bound)] += uint64(value) - last
+		last, whole = uint64(value), math.IsInf(bound, 1)
 		return nil
 	})
-	if err == nil && at != len(n.buckets) {
-		err = fmt.Errorf("the server shows %d buckets of commits, want %d", at, len(n.buckets))
+	if err == nil && !whole {
+		err = errors.New("the server does not show its commits in buckets")
 	}
 	return n, err
 }

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"posttrade/app/latency"
-	"posttrade/journal"
 	"posttrade/perf/load"
 )
 
@@ -135,9 +134,9 @@ func TestCommitCounts(t *testing.T) {
 func TestChildReadsTheServersCommits(t *testing.T) {
 	var text strings.Builder
 	text.WriteString("# HELP svc_journal_commit_seconds x\n")
-	for i := range len(journal.CommitBuckets) + 1 {
-		text.WriteString(`svc_journal_commit_seconds_bucket{le="x"} ` + []string{"4", "9",
-			"9.0"}[min(i, 2)] + "\n")
+	for _, bucket := range []string{"2e-05\"} 3", "5e-05\"} 4", "0.0001\"} 9", "10\"} 9",
+		"+Inf\"} 9.0"} {
+		text.WriteString(`svc_journal_commit_seconds_bucket{le="` + bucket + "\n")
 	}
 	text.WriteString("svc_journal_commit_seconds_sum 0.5\nsvc_journal_commit_seconds_count 9\n" +
 		`svc_other{source="account"} 3.5` + "\n")
