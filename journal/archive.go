@@ -15,7 +15,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// keyArchive is the prefix of a stub: what was moved out of the store, and where it is.
+// keyArchive is the prefix of a remnant: what was moved out of the store, and where it is.
 const keyArchive = 'a'
 
 // ErrArchived: what is wanted was moved into an archive that cannot be read here.
@@ -27,8 +27,8 @@ type vault struct {
 	shelf *shelf // nil: nothing was moved out
 }
 
-// stub is what the store keeps of an archive.
-type stub struct {
+// remnant is what the store keeps of an archive.
+type remnant struct {
 	Name   string `json:"name"`           // of the folder
 	From   placed `json:"from"`           // the commit before it; zero: none
 	To     placed `json:"to"`             // its last commit
@@ -66,7 +66,7 @@ type shelf struct {
 
 // archived is one archive.
 type archived struct {
-	stub
+	remnant
 	from, to point
 
 	mu    sync.Mutex
@@ -103,8 +103,8 @@ func readShelf(db *vault) (*shelf, error) {
 	return s, err
 }
 
-// putStub wraps a stub for its key, as a manifest is wrapped.
-func putStub(s stub) ([]byte, error) {
+// putRemnant wraps a remnant for its key, as a manifest is wrapped.
+func putRemnant(s remnant) ([]byte, error) {
 	body, err := json.Marshal(s)
 	if err != nil {
 		return nil, err
@@ -124,7 +124,7 @@ func parseStub(v []byte) (*archived, error) {
 		return nil, errChecksum
 	}
 	a := &archived{}
-	err := json.Unmarshal(body, &a.stub)
+	err := json.Unmarshal(body, &a.remnant)
 	if err == nil {
 		a.from, err = a.From.point()
 	}

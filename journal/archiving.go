@@ -58,12 +58,12 @@ type Archived struct {
 var ErrNothingOld = errors.New("no block is older than that, and older than a snapshot")
 
 // Archive moves the commits that were closed before a time, and that a snapshot stands for, from
-// the journal in dir into a folder below into, and leaves a stub. root may be nil; it gives the
+// the journal in dir into a folder below into, and leaves a remnant. root may be nil; it gives the
 // root of the evidence tree over the commands up to a sequence, "" for none.
 //
 //   - No other process may have the journal open. The last blocks stay, whatever their age.
 //   - What is moved is verified on the way. The blocks are removed when the archive is on stable
-//     storage, together with the writing of the stub. Killed at any moment, the journal has all of
+//     storage, together with the writing of the remnant. Killed at any moment, the journal has all of
 //     it, or the archive has: the next Archive goes on.
 func Archive(ctx context.Context, dir, into string, before time.Time, o Options,
 	root func(inputSeq uint64) (string, error)) (done Archived, err error) {
@@ -80,7 +80,7 @@ func Archive(ctx context.Context, dir, into string, before time.Time, o Options,
 	if err != nil {
 		return done, err
 	}
-	s := stub{Name: fmt.Sprintf("%020d-%020d", from.inputSeq+1, to.inputSeq), From: placedAt(from),
+	s := remnant{Name: fmt.Sprintf("%020d-%020d", from.inputSeq+1, to.inputSeq), From: placedAt(from),
 		To: placedAt(to)}
 	if root != nil {
 		if s.Root, err = root(to.inputSeq); err != nil {
@@ -156,7 +156,7 @@ func (j *Journal) newestWhole() (uint64, error) {
 }
 
 // putArchive writes an archive, unless it is there, and returns its hash.
-func (j *Journal) putArchive(folder string, s *stub, from, to point) (sum string, err error) {
+func (j *Journal) putArchive(folder string, s *remnant, from, to point) (sum string, err error) {
 	fs := j.o.FS
 	body, err := json.Marshal(archiveBody{Format: archiveFormat, Genesis: fmt.Sprintf("%x", j.seed),
 		From: s.From, To: s.To, Root: s.Root})
@@ -223,9 +223,9 @@ func putWhole(fs vfs.FS, dir, name string, text []byte) error {
 	return syncDir(fs, dir)
 }
 
-// remove takes the blocks out of the store and leaves the stub, in one synced batch.
-func (j *Journal) remove(s *stub, from, to point) error {
-	v, err := putStub(*s)
+// remove takes the blocks out of the store and leaves the remnant, in one synced batch.
+func (j *Journal) remove(s *remnant, from, to point) error {
+	v, err := putRemnant(*s)
 	if err != nil {
 		return err
 	}

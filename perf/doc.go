@@ -1,14 +1,14 @@
 // Package perf measures the engine against its floors and its peers in one run
 // and writes the figures where the next run can be compared with them.
 //
-//	posttrade perf ──► Measure ──► rows (jitter, ring, book, decision, journal, curve, ...)
-//	                     │         each row: our figure, its comparator in the same run,
-//	                     │         the target as a ratio
-//	                     ├──► perf/results/<commit>.<cpu>.txt  Go benchmark format, for benchstat
-//	                     └──► perf/results/<commit>.<cpu>/     .hgrm and .hlog of each point
-//	posttrade perf gate ──► Gate ──► base and head in turns as short processes (Sample)
-//	                                 ──► regress: exit 0 or 1
-//	posttrade perf report ──► WriteReport ──► one page of plots over results files
+//	posttrade perf --> Measure --> rows (jitter, ring, book, decision, journal, curve, ...)
+//	                     |         each row: our figure, its comparator in the same run,
+//	                     |         the target as a ratio
+//	                     +--> perf/results/<commit>.<cpu>.txt  Go benchmark format, for benchstat
+//	                     +--> perf/results/<commit>.<cpu>/     .hgrm and .hlog of each point
+//	posttrade perf gate --> Gate --> base and head in turns as short processes (Sample)
+//	                                 --> regress: exit 0 or 1
+//	posttrade perf report --> WriteReport --> one page of plots over results files
 //
 // Absolute figures drift on shared machines, so a target is a ratio of figures of one run; the
 // core-to-core line round trip and the load stand beside it. A row never fails the run because it

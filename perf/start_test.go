@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"posttrade/ring/waittest"
 )
 
 // family is the environment variable that makes this test binary a parent of that many generations.
@@ -46,14 +48,8 @@ func TestChildrenEndWithTheirParent(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = oldest.Wait() // it was killed
-	late := time.Now().Add(time.Minute)
 	for _, pid := range pids {
-		for runs(pid) {
-			if time.Now().After(late) {
-				t.Fatalf("process %d of %v goes on", pid, pids)
-			}
-			time.Sleep(5 * time.Millisecond)
-		}
+		waittest.Until(t, "the family ends", func() (bool, any) { return !runs(pid), pid })
 	}
 }
 
@@ -81,5 +77,5 @@ func beFamily(generations string) {
 		}
 		_ = next.Wait() // killed
 	}
-	time.Sleep(10 * time.Minute) // limits the wait if the test is broken
+	<-time.After(10 * time.Minute) // killed long before, unless the test is broken
 }

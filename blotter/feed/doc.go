@@ -2,10 +2,10 @@
 // books, trades, orders, prices, controls and contracts, one event per change, for any reader from
 // any position on.
 //
-//	                         ┌─► batches of the last events ─┬─► Reader ─► client
-//	journal ─► shadow ─► deriver, once per event             ├─► Reader ─► client
-//	   │                                                     │
-//	   └─────► shadow from a snapshot ─► deriver ────────────┴─► Reader of older history
+//	                         +-> batches of the last events -+-> Reader -> client
+//	journal -> shadow -> deriver, once per event             +-> Reader -> client
+//	   |                                                     |
+//	   +-----> shadow from a snapshot -> deriver ------------+-> Reader of older history
 //
 // An event is a function of the commands up to its own: the deriver sees the events of an engine
 // that replays the journal, with read views beside it, and numbers what it derives within each

@@ -1,9 +1,9 @@
 // Package console is the web console: it serves the console's files and sends the requests of its
 // pages to the services of this process.
 //
-//	browser ─► Host, Origin ─┬─► /assets/..., a page: files in the binary
-//	                         ├─► /api/session: sign in, the signed-in subject, sign out
-//	                         └─► /api/<service>/...: cookie ─► token ─► pipe ─► the service's server
+//	browser -> Host, Origin -+-> /assets/..., a page: files in the binary
+//	                         +-> /api/session: sign in, the signed-in subject, sign out
+//	                         +-> /api/<service>/...: cookie -> token -> pipe -> the service's server
 //
 // The package has no rule of its own about orders or accounts. A request reaches the service by
 // a connection in memory, on which the same server answers as on the service's port: the same

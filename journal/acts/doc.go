@@ -1,7 +1,7 @@
 // Package acts reads operators' acts from the journal: GET /audit.
 //
-//	journal ──► commands, in order ──► notes and the commands that they are about ──► records
-//	                                   acts of builds that wrote no notes         ──►
+//	journal --> commands, in order --> notes and the commands that they are about --> records
+//	                                   acts of builds that wrote no notes         -->
 //
 // A record is a function of the journal alone, so every member has the same ones, also after a
 // restart. An act of a build that wrote no notes has a record without subject, address, reason and

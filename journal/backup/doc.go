@@ -2,12 +2,12 @@
 // has been added since. A directory holds what a transfer sends, the rows that no journal gives
 // again, and a manifest.
 //
-//	Source ──► Write(DIR)  ──► journal.stream   verified while it is written
+//	Source --> Write(DIR)  --> journal.stream   verified while it is written
 //	                           tables.ndjson    rows that only SQL has; may be missing
 //	                           backup.json      written last: without it there is no backup
 //	                           unfinished       while it is being written, or when that was cut short
 //
-//	DIR, DIR2, ... ──► Restore(data.dir) ──► journal/   received like a member's, up to a sequence
+//	DIR, DIR2, ... --> Restore(data.dir) --> journal/   received like a member's, up to a sequence
 //	                                         restored/  for the first start: rows, and a new epoch
 //	                                         restoring  while it works, or when that was cut short
 //

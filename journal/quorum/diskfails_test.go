@@ -90,7 +90,7 @@ func liveWithAFailingDisk(t *testing.T, plan string) {
 	ends := func(err error) {
 		said.Do(func() {
 			fmt.Fprintf(os.Stderr, "stopping: %v\n", err)
-			time.Sleep(failingGrace)
+			<-time.After(failingGrace)
 			os.Exit(1)
 		})
 	}
@@ -118,7 +118,9 @@ func liveWithAFailingDisk(t *testing.T, plan string) {
 		_ = failing.node.Compact(0)                           // there may be nothing to compact
 	}
 	// a failure under way ends the process
-	for i := int32(-1); i != n.Load(); time.Sleep(failingGrace) {
+	looks := time.NewTicker(failingGrace)
+	defer looks.Stop()
+	for i := int32(-1); i != n.Load(); <-looks.C {
 		i = n.Load()
 	}
 }

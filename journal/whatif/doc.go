@@ -1,8 +1,8 @@
 // Package whatif decides a part of the history anew, with something changed, and compares.
 //
-//	journal ──► reader ──► baseline engine ──► change the commands ──► supposed ──► compare
-//	                        (as it was)         verdicts, limits,                    │
-//	                                            accounts, acts, latency              ▼
+//	journal --> reader --> baseline engine --> change the commands --> supposed --> compare
+//	                        (as it was)         verdicts, limits,                    |
+//	                                            accounts, acts, latency              v
 //	                                                             orders, trades, profit and loss
 //
 // Both engines start from the same state. What holds:

@@ -1,9 +1,9 @@
 // Package note writes and reads operators' notes: what stands in the journal beside an operator's
 // act, so that every member and every replay can say by whose hand, from where and why.
 //
-//	act that is a command     note part 0, part 1, ... │ the commands of the act
+//	act that is a command     note part 0, part 1, ... | the commands of the act
 //	act that is none          note part 0, part 1, ...
-//	                          └──────── one submission: all of it is sequenced, or nothing ────────┘
+//	                          +-------- one submission: all of it is sequenced, or nothing --------+
 //
 // A part is an OPERATOR_NOTE command. The text of a note is one JSON object in UTF-8; it is cut
 // into pieces of at most 64 bytes, between two characters, and travels where client order ids do:

@@ -1,10 +1,10 @@
 // Package regress decides whether a build is slower than another one, from figures that both
 // produced in turns on the same machine.
 //
-//	base A ─► sample ┐
-//	head B ─► sample ├─► Row ─► Decide ─► Verdict: same, faster, slower, more allocations, unsure
-//	base A ─► sample ┘     ▲                 │
-//	                       └──── Judge ◄─────┘  unsure: more rounds; a regression: all once more
+//	base A -> sample +
+//	head B -> sample +-> Row -> Decide -> Verdict: same, faster, slower, more allocations, unsure
+//	base A -> sample +     ^                 |
+//	                       +---- Judge <-----+  unsure: more rounds; a regression: all once more
 //
 // A sample is the result of one process: the least time of an operation and its number of
 // allocations. The base runs twice as often as the head, so that it can be compared with itself.
