@@ -186,7 +186,7 @@ func TestArchiveIsCutShort(t *testing.T) {
 		must(t, err)
 		s := remnant{Name: fmt.Sprintf("%020d-%020d", 1, to.inputSeq),
 			From: placedAt(point{chain: j.seed}),
-			To: placedAt(to), Root: fmt.Sprint("root-", to.inputSeq)}
+			To:   placedAt(to), Root: fmt.Sprint("root-", to.inputSeq)}
 		folder := "archives/" + s.Name
 		_, err = j.putArchive(folder, &s, point{chain: j.seed}, to)
 		must(t, err)

@@ -63,8 +63,8 @@ var ErrNothingOld = errors.New("no block is older than that, and older than a sn
 //
 //   - No other process may have the journal open. The last blocks stay, whatever their age.
 //   - What is moved is verified on the way. The blocks are removed when the archive is on stable
-//     storage, together with the writing of the remnant. Killed at any moment, the journal has all of
-//     it, or the archive has: the next Archive goes on.
+//     storage, together with the writing of the remnant. Killed at any moment, the journal has all
+//     of it, or the archive has: the next Archive goes on.
 func Archive(ctx context.Context, dir, into string, before time.Time, o Options,
 	root func(inputSeq uint64) (string, error)) (done Archived, err error) {
 	j, err := OpenExisting(dir, o)

@@ -168,7 +168,8 @@ func TestPostgresEndsTransactionsUnderWay(t *testing.T) {
 				n = 0
 				return tx.Query(`select pg_terminate_backend(pid) from pg_stat_activity
 					where datname = current_database()
-					and pid <> pg_backend_pid() and backend_xid is not null`, func(*store.Row) error { n++; return nil })
+					and pid <> pg_backend_pid() and backend_xid is not null`,
+					func(*store.Row) error { n++; return nil })
 			})
 			killed += n
 			return n > 0 && err == nil, err

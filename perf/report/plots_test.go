@@ -138,7 +138,8 @@ func TestTimesAreMediansWithTheirP99(t *testing.T) {
 	plots := times(parsed(t, "f", `
 BenchmarkSession/durability=os/idle=adaptive/op=round-trip 1 20 p50-us 80 p99-us
 BenchmarkSession/durability=os/idle=spin/op=round-trip 1 5 p50-us
-BenchmarkEndToEnd/op=command/durability=fsync 1 7e+05 commands/s 469.5 p50-us-at-10% 4091 p99-us-at-10%
+BenchmarkEndToEnd/op=command/durability=fsync 1 7e+05 commands/s 469.5 p50-us-at-10% 4091 `+
+		`p99-us-at-10%
 BenchmarkFeeds/op=commit-to-gate 1 1.5 p50-ms 3 p99-ms
 BenchmarkCurve/op=http/load=10 1 20 p50-us 80 p99-us
 `))

@@ -26,8 +26,10 @@ BenchmarkRing/op=channel/batch=1 1000 40 ns/op 25 M/s
 BenchmarkHTTP/op=orders 1000 10 ns/op 56935 orders/s 21.5 server-us/order
 BenchmarkJitter/op=spin/cpu=1 1 355 gaps>1us/s 30 gaps>10us/s 0 gaps>1ms/s 812 max-us 0.31 lost-%
 BenchmarkCurve/op=http/durability=os/load=saturated 1 50000 requests/s
-BenchmarkCurve/op=http/durability=os/arrivals=poisson/load=10 1 5000 asked/s 5001 requests/s 100 p50-us 150 p90-us 200 p99-us 900 p99.9-us 1000 max-us 4 commands/commit
-BenchmarkCurve/op=http/durability=os/arrivals=poisson/load=50 1 25000 asked/s 25001 requests/s 120 p50-us 250 p90-us 500 p99-us 1900 p99.9-us 2000 max-us 40 commands/commit
+BenchmarkCurve/op=http/durability=os/arrivals=poisson/load=10 1 5000 asked/s 5001 requests/s ` +
+	`100 p50-us 150 p90-us 200 p99-us 900 p99.9-us 1000 max-us 4 commands/commit
+BenchmarkCurve/op=http/durability=os/arrivals=poisson/load=50 1 25000 asked/s 25001 requests/s ` +
+	`120 p50-us 250 p90-us 500 p99-us 1900 p99.9-us 2000 max-us 40 commands/commit
 
 # | P1 | ring single, M messages/s | 180.5 | >= 140 | met |
 # | P6 | p50 at 10 % of saturation, us | 100 | <= 5 | missed |

@@ -33,12 +33,14 @@ const (
 # amounts=six decimals, exact, in the currency column
 # valuation=none beyond closingMark: no model, no curve, no conversion between currencies
 # costBasis=quantity x running average cost x contractMultiplier
-# closingMark=EOD_SNAPSHOT is published for sessionDate and priceVersion, CLUSTER_LAST_TRADE_AT_N is the last trade
+# closingMark=EOD_SNAPSHOT is published for sessionDate and priceVersion, ` +
+		`CLUSTER_LAST_TRADE_AT_N is the last trade
 # marketValue=quantity x closingMark x contractMultiplier, without accrued interest
 # unrealizedPnl=marketValue - costBasis
 # coupon=rate a year: 0.042500 is 4.25 per cent
 # maturityDate=of an option its expiry
-# accruedInterestFraction=years since lastCouponDate by the day count, half up: interest of a face is face x coupon x this
+# accruedInterestFraction=years since lastCouponDate by the day count, half up: interest of a ` +
+		`face is face x coupon x this
 `
 	positionsColumns = "accountId,security,instrumentType,quantity,contractMultiplier,costBasis," +
 		"closingMark,markSource," +
@@ -47,7 +49,8 @@ const (
 		"lastCouponDate,accruedInterestFraction\n"
 
 	contractsNotes = `# encoding=ASCII, lines end with \n, no quotes, an empty column does not apply
-# payReceive=of the account: PAY_FIXED pays fixedRate and receives floatIndex, RECEIVE_FIXED the reverse
+# payReceive=of the account: PAY_FIXED pays fixedRate and receives floatIndex, RECEIVE_FIXED ` +
+		`the reverse
 # notional=whole units of the currency column, never negative
 # fixedRate=rate a year, six decimals, exact: 0.042000 is 4.2 per cent
 # netting=none: one row for each contract

@@ -121,7 +121,9 @@ func witness(t testing.TB, db *store.DB) {
 		return
 	}
 	storetest.Edit(t, db, `create function note() returns trigger language plpgsql as '
-		begin insert into changes (id, was, became) values (new.id, old.status, new.status); return new; end'`)
+		begin
+		insert into changes (id, was, became) values (new.id, old.status, new.status); return new;
+		end'`)
 	storetest.Edit(t, db,
 		"create trigger witness after update on trades for each row execute function note()")
 }

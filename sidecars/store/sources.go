@@ -194,8 +194,9 @@ func (t *Tx) Supersede(source string, first, last uint64, nowMillis int64) (rows
 func (t *Tx) PutStreamRow(source string, row OutboxRow, nowMillis int64) error {
 	_, err := t.Exec(
 		`insert into outbox (source, version, epoch, payload, created_at, published_at, stream_sequence)
-		values ($1, $2, $3, $4, $5, $6, $7) on conflict (source, version) do update set epoch = excluded.epoch,
-		payload = excluded.payload, published_at = excluded.published_at, stream_sequence = excluded.stream_sequence`,
+		values ($1, $2, $3, $4, $5, $6, $7) on conflict (source, version) do update set
+		epoch = excluded.epoch, payload = excluded.payload, published_at = excluded.published_at,
+		stream_sequence = excluded.stream_sequence`,
 		source, row.Version, row.Epoch, string(row.Payload), nowMillis, nowMillis, row.StreamSequence)
 	return err
 }
