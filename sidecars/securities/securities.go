@@ -41,9 +41,9 @@ func New(o source.Options) *Securities {
 		Upsert: `insert into stocks (ticker, company_name, enabled, halted, version, enabled_version,
 			halted_version)
 			values ($1, $2, $3, $4, $5, $6, $7)
-			on conflict (ticker) do update set company_name = excluded.company_name, enabled =
-			excluded.enabled,
-			halted = excluded.halted, version = excluded.version,
+			on conflict (ticker) do update set
+			company_name = excluded.company_name,
+			enabled = excluded.enabled, halted = excluded.halted, version = excluded.version,
 			enabled_version = excluded.enabled_version, halted_version = excluded.halted_version`,
 		Args: func(r *control.Record) []any {
 			return []any{r.Ticker, r.Name, r.Enabled, r.Halted, r.Version, r.EnabledVersion, r.HaltedVersion}
