@@ -189,8 +189,8 @@ func TestPastAnswers(t *testing.T) {
 			`"creditLimit":1000000000}],"nextCursor":null}`,
 		"/as-of/3/credit?accountId=2": `{"items":[{"accountId":2,"creditUsed":803,` +
 			`"creditLimit":1000000000}],"nextCursor":null}`,
-		"/as-of/0/accounts":  `[{"id":1},{"id":2},{"id":3},{"id":4}]`,
-		"/as-of/2/trades":    `{"items":[],"nextCursor":null}`,
+		"/as-of/0/accounts": `[{"id":1},{"id":2},{"id":3},{"id":4}]`,
+		"/as-of/2/trades":   `{"items":[],"nextCursor":null}`,
 		"/as-of/4/trades?accountId=1": `{"items":[{"id":"trd-2","tradeSeq":2,"accountId":1,` +
 			`"security":"AAA","side":"Sell","quantity":5,"price":100,` +
 			`"timestamp":"2026-03-02T10:00:00.002Z","orderId":"ord-1"}],"nextCursor":null}`,
