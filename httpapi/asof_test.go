@@ -36,7 +36,8 @@ func newPast(t testing.TB) *asof.History {
 }
 
 // pastRequests are the endpoints of the past.
-var pastRequests = []string{"/book/AAA", "/positions", "/credit", "/orders", "/orders/ord-1", "/accounts",
+var pastRequests = []string{"/book/AAA", "/positions", "/credit", "/orders", "/orders/ord-1",
+	"/accounts",
 	"/risk/control/snapshot", "/trades", "/contracts", "/contracts/SW-5"}
 
 // whyRequests are explanations of account 1's commands.

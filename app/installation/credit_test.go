@@ -22,8 +22,8 @@ type (
 	}
 )
 
-// credit recomputes what every account uses from the server's fills and open orders, which
-// limit each has from the controls, and compares with GET /credit. Every price of the flow is whole.
+// credit recomputes what every account uses from the server's fills and open orders, and which
+// limit each has from the controls, and compares with GET /credit. The flow's prices are whole.
 func (f *pastFlow) credit() {
 	f.t.Helper()
 	var fills struct{ Items []creditFill }

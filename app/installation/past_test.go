@@ -38,8 +38,8 @@ var (
 
 // pastPaths are the endpoints that have a past. The first names are those of the live ones.
 func (f *pastFlow) paths() []string {
-	paths := []string{"/positions", "/credit", "/orders?status=all&limit=1000", "/risk/control/snapshot",
-		"/contracts", fmt.Sprintf("/orders/ord-%d", 1+f.rnd.IntN(f.orders+1)),
+	paths := []string{"/positions", "/credit", "/orders?status=all&limit=1000",
+		"/risk/control/snapshot", "/contracts", fmt.Sprintf("/orders/ord-%d", 1+f.rnd.IntN(f.orders+1)),
 		fmt.Sprintf("/orders?accountId=%d&status=open", pick(f.rnd, pastAccounts)),
 		fmt.Sprintf("/positions?accountId=%d", pick(f.rnd, pastAccounts))}
 	for _, ticker := range pastTickers {
