@@ -99,7 +99,7 @@ func (x *exchange) sequenceTicks(n note.Note, ticks []priceTick, now int64) prob
 		mustApply(answer)
 		n.Object = note.Value(bySecurity{x.m.Gate.Ticker(tick.securityID)})
 		n.Old, n.New = old[i], appendPrice(nil, tick.px)
-		logAct(x.m.server.log, &n, answer.InputSeq, answer.TimeMillis)
+		n.Log(x.m.server.log, answer.InputSeq)
 	}
 	return problem{}
 }
@@ -324,7 +324,7 @@ func (x *exchange) control(cmds []matcher.Command, a *act) problem {
 		return problemStale(x.m.Gate.PolicyVersion())
 	}
 	mustApply(answer)
-	logAct(x.m.server.log, &n, answer.InputSeq, now)
+	n.Log(x.m.server.log, answer.InputSeq)
 	b := append(x.begin(), `{"applied":true,"version":`...)
 	b = appendInt(b, cmds[last].PriceTicks)
 	b = append(b, `,"sequence":`...)
