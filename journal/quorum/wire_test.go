@@ -161,10 +161,11 @@ func TestStrangersAreLeftOutside(t *testing.T) {
 		{"the server speaks plainly", nil, ca.member(t)},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			server := openTestWire(t, wireOptions{TLS: tt.server, Answer: func(string, []byte) ([]byte, error) {
+			answer := func(string, []byte) ([]byte, error) {
 				t.Error("a stranger was answered")
 				return nil, nil
-			}})
+			}
+			server := openTestWire(t, wireOptions{TLS: tt.server, Answer: answer})
 			client := openTestWire(t, wireOptions{TLS: tt.client})
 			_, err := client.Dial(server.testAddress(), time.Minute)
 			mustSay(t, err, server.address)
