@@ -19,7 +19,7 @@ import (
 	"posttrade/sidecars/store"
 )
 
-// ByHand returns the note of an act of the caller of a command, who has no token: the account of
+// ByHand returns the note of the act of a command. Its caller has no token: the account of
 // the operating system and the machine's name stand for subject and address. A reason is required
 // in production.
 func ByHand(c *settings.Config, reason string) (n note.Note, err error) {
