@@ -22,6 +22,7 @@ var rooms = map[string][]string{
 	"ring":               {},
 	"ring/ringtest":      {},
 	"ring/waittest":      {},
+	"ring/scenariotest":  {},
 	"ring/timing":        {},
 	"matcher/strictjson": {},
 	"matcher":            {"ring"},
