@@ -106,8 +106,8 @@ func (r *Run) heapGrowth() (err error) {
 // heapPart submits n commands after those that came before. A snapshot ends it: then the shadow
 // engine has all commands.
 func heapPart(e *fullEngine, done, n, window int) error {
-	return errors.Join(pump(e, uint64(done)+1, n, window, heapBatch), awaitDurable(e.durable, uint64(done+n)),
-		e.snapshot())
+	return errors.Join(pump(e, uint64(done)+1, n, window, heapBatch),
+		awaitDurable(e.durable, uint64(done+n)), e.snapshot())
 }
 
 // heapFigures states how the heap has changed between two states.

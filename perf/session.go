@@ -31,7 +31,8 @@ func measureSession(r *Run) error {
 func (r *Run) sessionRow(durability, idle string) error {
 	spins := idle == "spin"
 	crowded := spins && runtime.NumCPU() < coresToSpin
-	return r.withSession(durability, idle, load.NewBusyClock(), func(s *sessionClient, _ *child) error {
+	clock := load.NewBusyClock()
+	return r.withSession(durability, idle, clock, func(s *sessionClient, _ *child) error {
 		trips := 50_000
 		switch {
 		case crowded:
