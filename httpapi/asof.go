@@ -45,6 +45,8 @@ func asOfRoute(rest []byte) (r route, id []byte) {
 		return routeAsOfBook, id
 	case routePositions:
 		return routeAsOfPositions, nil
+	case routeCredit:
+		return routeAsOfCredit, nil
 	case routeOrders:
 		return routeAsOfOrders, nil
 	case routeOrder:
@@ -133,6 +135,8 @@ func (x *exchange) showMoment(ctx context.Context, moment *asof.Moment, r route,
 		return x.showBook(id)
 	case routeAsOfPositions:
 		return x.listPositions()
+	case routeAsOfCredit:
+		return x.listPastCredit(moment)
 	case routeAsOfOrders:
 		return x.listOrders()
 	case routeAsOfOrder:

@@ -162,6 +162,7 @@ const (
 	cursorPositions byte = 'p'
 	cursorTrades    byte = 't'
 	cursorContracts byte = 'c'
+	cursorCredit    byte = 'r'
 )
 
 // appendCursor appends an opaque cursor as a JSON string: the list it belongs

@@ -37,8 +37,8 @@ var (
 
 // pastPaths are the endpoints that have a past. The first names are those of the live ones.
 func (f *pastFlow) paths() []string {
-	paths := []string{"/positions", "/orders?status=all&limit=1000", "/risk/control/snapshot",
-		"/contracts", fmt.Sprintf("/orders/ord-%d", 1+f.rnd.IntN(f.orders+1)),
+	paths := []string{"/positions", "/credit", "/orders?status=all&limit=1000",
+		"/risk/control/snapshot", "/contracts", fmt.Sprintf("/orders/ord-%d", 1+f.rnd.IntN(f.orders+1)),
 		fmt.Sprintf("/orders?accountId=%d&status=open", pick(f.rnd, pastAccounts)),
 		fmt.Sprintf("/positions?accountId=%d", pick(f.rnd, pastAccounts))}
 	for _, ticker := range pastTickers {
@@ -86,12 +86,13 @@ func (f *pastFlow) command() {
 	case n < 93:
 		f.policy++
 		path, collar := "/risk/control/limits", 100+f.rnd.IntN(900)
+		credit := 1_000_000_000 + 1000*collar
 		if f.rnd.IntN(2) == 0 {
 			path = fmt.Sprintf("/risk/control/accounts/%d/limits", account)
 		}
 		f.send(path, fmt.Sprintf(
-			`{"policyVersion":%d,"limits":{"maxOrderQuantity":%d,"priceCollarBps":%d}}`, f.policy,
-			30+f.rnd.IntN(30), collar))
+			`{"policyVersion":%d,"limits":{"maxOrderQuantity":%d,"priceCollarBps":%d,`+
+				`"creditLimit":%d}}`, f.policy, 30+f.rnd.IntN(30), collar, credit))
 	case n < 95:
 		f.policy++
 		f.send("/risk/control/policy", fmt.Sprintf(
@@ -231,6 +232,9 @@ func TestPastIsWhatWasAnsweredThen(t *testing.T) {
 	for len(f.seen) < pastMoments {
 		f.command()
 		f.look()
+		if len(f.seen)%50 == 0 {
+			f.credit()
+		}
 	}
 	past := func(path string) (int, http.Header, string) {
 		return ask(t, "GET", base(path), in.token, "")
