@@ -1,7 +1,6 @@
 package installation
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -193,6 +192,13 @@ func ask(t *testing.T, method, url, token, body string) (int, http.Header, strin
 	if token != "" {
 		request.Header.Set("Authorization", "Bearer "+token)
 	}
+	status, header, text := answerTo(t, request)
+	return status, header, strings.TrimSpace(text)
+}
+
+// answerTo makes a request and reads its answer.
+func answerTo(t *testing.T, request *http.Request) (int, http.Header, string) {
+	t.Helper()
 	answer, err := http.DefaultClient.Do(request)
 	if err != nil {
 		t.Fatal(err)
@@ -202,7 +208,7 @@ func ask(t *testing.T, method, url, token, body string) (int, http.Header, strin
 	if err != nil {
 		t.Fatal(err)
 	}
-	return answer.StatusCode, answer.Header, string(bytes.TrimSpace(text))
+	return answer.StatusCode, answer.Header, string(text)
 }
 
 // TestPastIsWhatWasAnsweredThen compares every endpoint of the past with what the server answered
