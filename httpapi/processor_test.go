@@ -72,7 +72,8 @@ func processorRows() (rows []row) {
 			row{"GET /trades?" + query, "", "", 401, CodeUnauthorized})
 	}
 	for _, query := range []string{"", "from=2026-03-01", "to=2026-03-01",
-		"from=2026-03-02&to=2026-03-01", "from=2026-02-30&to=2026-03-01", "from=2026-03-01&to=today", "from=2026-03-01&to=2027-04-05",
+		"from=2026-03-02&to=2026-03-01", "from=2026-02-30&to=2026-03-01", "from=2026-03-01&to=today",
+		"from=2026-03-01&to=2027-04-05",
 		"from=2026-03-01&to=2026-03-01&limit=1", "from=2026-03-01&to=2026-03-01&accountId=x"} {
 		rows = append(rows, row{"GET /settlement/calendar?" + query, "", "two", 400, CodeBadRequest},
 			row{"GET /settlement/calendar?" + query, "", "", 401, CodeUnauthorized})
