@@ -92,6 +92,14 @@ func (q *inquiry) authenticate() problem { return q.ours(q.visit.authenticate())
 // admin is visit.admin, with the same addition.
 func (q *inquiry) admin() problem { return q.ours(q.visit.admin()) }
 
+// plain is authenticate for a request without parameters.
+func (q *inquiry) plain() problem {
+	if p := q.authenticate(); p.status != 0 {
+		return p
+	}
+	return q.noParameters()
+}
+
 // ours turns a good answer about the token into a problem when the rows belong to another history.
 func (q *inquiry) ours(p problem) problem {
 	if p.status == 0 && q.p.Foreign != nil && q.p.Foreign() {

@@ -162,18 +162,3 @@ func TestFeedGivesEveryVersionOnce(t *testing.T) {
 		}
 	}
 }
-
-func TestAnEngineThatLacksWhatARowNeeds(t *testing.T) {
-	for _, name := range []string{"pause", "feed-replay", "cut"} {
-		err := Measure(Options{Smoke: true, Only: name, Dir: t.TempDir(), Stdout: io.Discard,
-			Open: func(EngineOptions) (Engine, error) { return bare{}, nil }})
-		if err == nil || !strings.Contains(err.Error(), "row "+name+": the engine") {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
-}
-
-// bare is an engine that can only end.
-type bare struct{ Engine }
-
-func (bare) Close() error { return nil }

@@ -12,14 +12,6 @@ import (
 	"posttrade/matcher/flow"
 )
 
-// Cluster is the leader of three members in this process.
-type Cluster interface {
-	Engine
-	// Rebuild destroys a member's disk and returns how long it took until the member had everything
-	// again, from its start.
-	Rebuild() (time.Duration, error)
-}
-
 // measureCluster is row P12: three members on one machine, beside three members of the bare
 // consensus library over the same log store and network.
 func measureCluster(r *Run) error {
@@ -30,15 +22,16 @@ func measureCluster(r *Run) error {
 	r.figures("Cluster/op=library/entry=64x64B", metric{perSecond, "commands/s"})
 	r.figures("Cluster/op=library/one at a time", metric{microseconds(serial.At(50)), "p50-us"},
 		metric{microseconds(serial.At(99)), "p99-us"})
-	e, err := r.o.Open(EngineOptions{Dir: filepath.Join(r.o.Dir, "cluster"), Durability: "quorum",
-		Members: 3, Genesis: flowGenesis(1)})
+	e, err := r.openMembers(engineOptions{folder: "cluster", durability: "quorum",
+		genesis: flowGenesis(1)})
 	if err != nil {
 		return err
 	}
-	return errors.Join(r.members(e.(Cluster), serial, perSecond), e.Close())
+	return errors.Join(r.members(e, serial, perSecond), e.close())
 }
 
-func (r *Run) members(e Cluster, bare *latency.Summary, barePerSecond float64) error {
+func (r *Run) members(m *members, bare *latency.Summary, barePerSecond float64) error {
+	e := &m.fullEngine
 	took, used, err := r.oneAtATime(e)
 	if err != nil {
 		return err
@@ -63,19 +56,19 @@ func (r *Run) members(e Cluster, bare *latency.Summary, barePerSecond float64) e
 	if err := r.oneEngine(used); err != nil {
 		return err
 	}
-	rebuilt, err := e.Rebuild()
+	rebuilt, err := m.rebuildOne()
 	if err != nil {
 		return err
 	}
-	r.figures("Cluster/op=empty member catches up", metric{float64(e.Durable()), "commands"},
+	r.figures("Cluster/op=empty member catches up", metric{float64(e.durable()), "commands"},
 		metric{rebuilt.Seconds(), "s"},
-		metric{float64(e.Durable()) / rebuilt.Seconds(), "commands/s"})
+		metric{float64(e.durable()) / rebuilt.Seconds(), "commands/s"})
 	return nil
 }
 
 // batches keeps 64 tickets of a batch each in flight. It returns the commands per second, and the
 // processor time per command in microseconds.
-func (r *Run) batches(e Engine, batch int) (perSecond, used float64, err error) {
+func (r *Run) batches(e *fullEngine, batch int) (perSecond, used float64, err error) {
 	n := r.scale(4_000_000) / batch * batch
 	begun, before := time.Now(), processorTime()
 	if err := pump(e, uint64(batch), n, 64, batch); err != nil {
@@ -92,8 +85,8 @@ func (r *Run) batches(e Engine, batch int) (perSecond, used float64, err error) 
 // journal and views, and the shadow that takes snapshots, three times each. It is the time that one
 // engine without agreement takes for the same flow, times three.
 func (r *Run) oneEngine(used float64) error {
-	e, err := r.o.Open(EngineOptions{Dir: filepath.Join(r.o.Dir, "one-engine"), Durability: "os",
-		Genesis: flowGenesis(1)})
+	e, err := r.open(engineOptions{folder: "one-engine", durability: "os",
+		genesis: flowGenesis(1)})
 	if err != nil {
 		return err
 	}
@@ -102,7 +95,7 @@ func (r *Run) oneEngine(used float64) error {
 	before := processorTime()
 	err = pump(e, batch, n, 64, batch)
 	alone := microseconds(processorTime()-before) / float64(n)
-	if err = errors.Join(err, e.Close()); err != nil {
+	if err = errors.Join(err, e.close()); err != nil {
 		return err
 	}
 	r.figures("Cluster/op=one engine alone/batch=64", metric{alone, "cpu-us/command"})
@@ -116,7 +109,7 @@ func (r *Run) oneEngine(used float64) error {
 
 // oneAtATime submits each command after the answer to the one before. It returns the latency, and
 // the processor time per command in microseconds.
-func (r *Run) oneAtATime(e Engine) (_ *latency.Summary, used float64, err error) {
+func (r *Run) oneAtATime(e *fullEngine) (_ *latency.Summary, used float64, err error) {
 	source := &flowSource{random: flow.NewRandom(9)}
 	took, n, before := latency.NewRecorder(), r.scale(5_000), processorTime()
 	for range n {

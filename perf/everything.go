@@ -3,7 +3,6 @@ package perf
 import (
 	"errors"
 	"fmt"
-	"path/filepath"
 	"time"
 
 	"posttrade/app/latency"
@@ -54,15 +53,18 @@ func measureEverything(r *Run) error {
 // beside it.
 func (r *Run) everythingBeside(beside string, round int,
 	perSecond float64) (_ *latency.Summary, err error) {
-	e, err := r.o.Open(EngineOptions{
-		Dir: filepath.Join(r.o.Dir, fmt.Sprintf("beside-%s-%d", beside, round)), Durability: "fsync",
-		Genesis:    flowGenesis(1),
-		Everything: beside != besideNothing, HoldSQL: beside == besideLocked,
-	})
+	o := engineOptions{folder: fmt.Sprintf("beside-%s-%d", beside, round), durability: "fsync",
+		genesis: flowGenesis(1)}
+	var e *fullEngine
+	if beside == besideNothing {
+		e, err = r.open(o)
+	} else {
+		e, err = r.openEverything(o, beside == besideLocked)
+	}
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, e.Close()) }()
+	defer func() { err = errors.Join(err, e.close()) }()
 	clock := load.NewBusyClock()
 	target := newEngineTarget(e, clock)
 	var result *load.Result

@@ -11,14 +11,14 @@ import (
 
 // evidence is row P16: the transparency log catches up with the whole journal. The figure is in
 // processor time, of which the log has one core at the most beside everything else.
-func (r *Run) evidence(d Downstream) (err error) {
-	l, err := evidence.Open(d.Journal(), evidence.Options{Dir: filepath.Join(r.o.Dir, "evidence"),
-		Engine: d.Rebuild().Engine, Interval: 10 * time.Millisecond})
+func (r *Run) evidence(d *fullEngine) (err error) {
+	l, err := evidence.Open(d.Journal, evidence.Options{Dir: filepath.Join(r.o.Dir, "evidence"),
+		Engine: d.rebuild().Engine, Interval: 10 * time.Millisecond})
 	if err != nil {
 		return err
 	}
-	head, _ := d.Journal().Head()
-	if err := d.Journal().WaitStable(context.Background(), head); err != nil {
+	head, _ := d.Journal.Head()
+	if err := d.Journal.WaitStable(context.Background(), head); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithCancel(context.Background())

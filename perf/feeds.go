@@ -7,19 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"time"
-
-	"posttrade/sidecars/bootstrap"
-	"posttrade/sidecars/control"
 )
-
-// Controls carries the changes of a control source into the engine.
-type Controls interface{ bootstrap.Sink }
-
-// feedEngine is an engine that accepts control changes.
-type feedEngine interface {
-	Engine
-	NewControls(s control.Source) Controls
-}
 
 // measureFeeds is row P11: from the commit of a change to the gate, deltas per second, and the
 // bootstrap of a large universe.
@@ -29,7 +17,7 @@ func measureFeeds(r *Run) error {
 
 // deltas sends changes of accounts through the replica into the engine until they are sequenced and
 // durable.
-func (r *Run) deltas(_ Engine, f *feedReplays) error {
+func (r *Run) deltas(_ *fullEngine, f *feedReplays) error {
 	n := r.scale(1_000_000)
 	f.feed.prepare(n)
 	start := time.Now()

@@ -3,7 +3,6 @@ package perf
 import (
 	"errors"
 	"fmt"
-	"path/filepath"
 	"runtime"
 )
 
@@ -15,16 +14,20 @@ type heapState struct {
 }
 
 // readHeap collects first, because the profile is that of the last collection.
-func readHeap(e Engine) (s heapState) {
+func readHeap() (s heapState) {
 	collect()
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	s.before, s.profile = m.Mallocs, readHeapProfile()
 	runtime.ReadMemStats(&m)
 	s.after = m.Mallocs
-	if d, ok := e.(Downstream); ok {
-		s.commits = d.Journal().Metrics().Commits
-	}
+	return s
+}
+
+// readHeap is the heap's state and the journal's.
+func (e *fullEngine) readHeap() heapState {
+	s := readHeap()
+	s.commits = e.Journal.Metrics().Commits
 	return s
 }
 
@@ -78,18 +81,17 @@ const (
 func measureHeap(r *Run) error { return profiled(r.heapGrowth) }
 
 func (r *Run) heapGrowth() (err error) {
-	e, err := r.o.Open(EngineOptions{Dir: filepath.Join(r.o.Dir, "heap"), Durability: "fsync",
-		Genesis: flowGenesis(1)})
+	e, err := r.open(engineOptions{folder: "heap", durability: "fsync", genesis: flowGenesis(1)})
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, e.Close()) }()
+	defer func() { err = errors.Join(err, e.close()) }()
 	part := max(r.scale(10_000_000)/heapParts/heapBatch, 1) * heapBatch // whole tickets
 	if err := heapPart(e, 0, part, wideWindow); err != nil {
 		return err
 	}
 	// This profile is on the heap until the end, and so in every reading.
-	early := readHeap(e)
+	early := e.readHeap()
 	readings := []heapReading{{part, reachable()}}
 	for i := 1; i < heapParts; i++ {
 		if err := heapPart(e, i*part, part, heapWindow); err != nil {
@@ -97,15 +99,15 @@ func (r *Run) heapGrowth() (err error) {
 		}
 		readings = append(readings, heapReading{(i + 1) * part, reachable()})
 	}
-	r.heapFigures(early, readHeap(e), readings)
+	r.heapFigures(early, e.readHeap(), readings)
 	return nil
 }
 
 // heapPart submits n commands after those that came before. A snapshot ends it: then the shadow
 // engine has all commands.
-func heapPart(e Engine, done, n, window int) error {
-	return errors.Join(pump(e, uint64(done)+1, n, window, heapBatch), awaitDurable(e, uint64(done+n)),
-		e.Snapshot())
+func heapPart(e *fullEngine, done, n, window int) error {
+	return errors.Join(pump(e, uint64(done)+1, n, window, heapBatch),
+		awaitDurable(e.durable, uint64(done+n)), e.snapshot())
 }
 
 // heapFigures states how the heap has changed between two states.

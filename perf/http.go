@@ -3,9 +3,13 @@ package perf
 import (
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"slices"
 	"strconv"
 	"time"
+
+	"posttrade/httpapi"
 )
 
 // httpConnections is the number of keep-alive connections in the HTTP rows.
@@ -190,4 +194,15 @@ func percentile(ns []int64, p float64) int64 {
 	}
 	slices.Sort(ns)
 	return ns[min(int(float64(len(ns))*p/100), len(ns)-1)]
+}
+
+// ServeHello is the bare HTTP server that orders are compared with: it answers every request with
+// the same bytes until it is killed. It writes its address to out.
+func ServeHello(out io.Writer) error {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(out, l.Addr())
+	return httpapi.ServeHello(l)
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"sync"
@@ -23,27 +22,16 @@ const (
 	feedTopics  = "/feed?topics=book:*,bbo:*,trades,orders,prices,contracts"
 )
 
-// listening is an engine with its order-matcher.
-type listening interface {
-	Engine
-	Address() string
-	WaitDurable(inputSeq uint64, timeout time.Duration) error
-}
-
 // measureLiveFeed is row P15: clients that read everything over HTTP beside orders at a fixed rate.
 func measureLiveFeed(r *Run) (err error) {
-	e, err := r.o.Open(EngineOptions{Dir: filepath.Join(r.o.Dir, "live-feed"), Durability: "fsync",
-		Genesis: flowGenesis(1), Served: true})
+	e, address, err := r.openServed(engineOptions{folder: "live-feed", durability: "fsync",
+		genesis: flowGenesis(1)})
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, e.Close()) }()
-	s, ok := e.(listening)
-	if !ok {
-		return errors.New("live feed: the engine has no listener")
-	}
+	defer func() { err = errors.Join(err, e.close()) }()
 	clock := load.NewBusyClock()
-	f := &feedFanOut{engine: s}
+	f := &feedFanOut{engine: e, address: address}
 	c := beside{name: "live-feed", target: newEngineTarget(e, clock), clock: clock,
 		perSecond: feedRate, alone: r.duration(besideTurn)}
 	c.work = func(int) error { return f.read(r, c.alone) }
@@ -67,7 +55,8 @@ func measureLiveFeed(r *Run) (err error) {
 
 // feedFanOut is the clients, and what they have measured in every round.
 type feedFanOut struct {
-	engine listening
+	engine  *fullEngine
+	address string // of the order-matcher
 
 	rates, p50, p99 []float64 // events a second; microseconds
 	ended           int
@@ -101,7 +90,7 @@ func (f *feedFanOut) read(r *Run, d time.Duration) error {
 	}
 	begun, before := time.Now(), t.events.Load()
 	for time.Since(begun) < d {
-		if next := f.engine.Durable() + 1; f.engine.WaitDurable(next, d) == nil {
+		if next := f.engine.durable() + 1; f.engine.Watermark.WaitDurable(next, d) == nil {
 			t.note(next)
 		}
 		time.Sleep(time.Millisecond) // a sample a command would cost what it measures
@@ -146,7 +135,7 @@ func (t *turn) note(inputSeq uint64) {
 func (t *turn) client() error {
 	joined := false
 	for !t.over.Load() {
-		conn, err := net.Dial("tcp", t.f.engine.Address())
+		conn, err := net.Dial("tcp", t.f.address)
 		if err != nil {
 			return err
 		}

@@ -24,8 +24,8 @@ const (
 // whole decided anew.
 func measurePast(r *Run) error { return r.withHistory("past", 10_000_000, r.past) }
 
-func (r *Run) past(d Downstream, n int) (err error) {
-	h, err := asof.New(d.Journal(), asof.Options{Dir: filepath.Join(r.o.Dir, "asof")})
+func (r *Run) past(d *fullEngine, n int) (err error) {
+	h, err := asof.New(d.Journal, asof.Options{Dir: filepath.Join(r.o.Dir, "asof")})
 	if err != nil {
 		return err
 	}

@@ -3,7 +3,6 @@ package perf
 import (
 	"bufio"
 	"bytes"
-	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -189,11 +188,9 @@ func TestFlowLadderStartsEveryRunEmpty(t *testing.T) {
 }
 
 func TestMeasureNamesTheRowThatFails(t *testing.T) {
-	cause := errors.New("planted")
-	err := Measure(Options{Smoke: true, Only: "end-to-end", Dir: t.TempDir(),
-		Out:    filepath.Join(t.TempDir(), "r.txt"),
-		Stdout: io.Discard, Open: func(EngineOptions) (Engine, error) { return nil, cause }})
-	if !errors.Is(err, cause) || !strings.Contains(err.Error(), "end-to-end") {
+	err := Measure(Options{Smoke: true, Only: "lobster", Dir: t.TempDir(), Stdout: io.Discard,
+		Out: filepath.Join(t.TempDir(), "r.txt"), Lobster: filepath.Join(t.TempDir(), "absent")})
+	if err == nil || !strings.HasPrefix(err.Error(), "perf: row lobster: orderflow: 0 files match") {
 		t.Errorf("got %v", err)
 	}
 	if err := Measure(Options{Dir: filepath.Join(t.TempDir(), "absent"),

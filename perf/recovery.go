@@ -3,7 +3,6 @@ package perf
 import (
 	"cmp"
 	"fmt"
-	"path/filepath"
 	"time"
 )
 
@@ -14,9 +13,8 @@ const restartCommands, restartAsked = 20_000_000, 100_000_000
 // measureRecovery is row P9: a journal replayed through the engine from its
 // first command, and a start from a snapshot of it.
 func measureRecovery(r *Run) error {
-	dir := filepath.Join(r.o.Dir, "recovery")
-	o := EngineOptions{Dir: dir, Durability: "os", Genesis: flowGenesis(1)}
-	e, err := r.o.Open(o)
+	o := engineOptions{folder: "recovery", durability: "os", genesis: flowGenesis(1)}
+	e, err := r.open(o)
 	if err != nil {
 		return err
 	}
@@ -25,31 +23,31 @@ func measureRecovery(r *Run) error {
 	if err := pump(e, 1, n, window, batch); err != nil {
 		return err
 	}
-	if err := e.Stop(); err != nil {
+	if err := e.stop(); err != nil {
 		return err
 	}
 	far := r.farRead()
 	r.settle()
 	start := time.Now()
-	if e, err = r.o.Open(o); err != nil {
+	if e, err = r.open(o); err != nil {
 		return err
 	}
 	replay := time.Since(start)
-	if got := e.Durable(); got != uint64(n) {
+	if got := e.durable(); got != uint64(n) {
 		return fmt.Errorf("%d commands after the start, %d before", got, n)
 	}
-	if err := e.Snapshot(); err != nil {
+	if err := e.snapshot(); err != nil {
 		return err
 	}
-	if err := e.Stop(); err != nil {
+	if err := e.stop(); err != nil {
 		return err
 	}
 	start = time.Now()
-	if e, err = r.o.Open(o); err != nil {
+	if e, err = r.open(o); err != nil {
 		return err
 	}
 	restart := time.Since(start)
-	if got := e.Durable(); got != uint64(n) {
+	if got := e.durable(); got != uint64(n) {
 		return fmt.Errorf("%d commands after the restart, %d before", got, n)
 	}
 	rate := float64(n) / replay.Seconds() / 1e6
@@ -64,5 +62,5 @@ func measureRecovery(r *Run) error {
 	if n < restartAsked/batch*batch {
 		t.beside("the table asks for %d commands: --restart-commands", restartAsked)
 	}
-	return e.Close()
+	return e.close()
 }

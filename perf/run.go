@@ -9,8 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"posttrade/matcher"
-	"posttrade/perf/load"
+	"posttrade/app/settings"
 )
 
 // Options say what to measure and where to write.
@@ -30,23 +29,9 @@ type Options struct {
 	Pause time.Duration
 	// commands in the journal of the row that restarts; 0: as many as a full run has time for
 	Restart int
+	Config  *settings.Config // of the engines that a row needs in this process
 	Stdout  io.Writer
-	Open    func(EngineOptions) (Engine, error)
-	Session func(socket, idle string, clock load.Clock) (Session,
-		error) // a client of a serving process
-}
-
-// EngineOptions describe the engine that a row needs in this process.
-type EngineOptions struct {
-	Dir        string
-	Durability string // fsync or os
-	Genesis    *matcher.Genesis
-	// number of cluster members in this process, 0 = a single node; above 0 the engine is a Cluster
-	Members    int
-	Everything bool // with every service beside it, and a report running all the time
-	HoldSQL    bool // and another process holding the database's write lock
-	Served     bool // with the order-matcher's listener, and no service beside it
-	Watch      bool // the matcher's loop reads the clock; then the engine is Watched
+	Stderr  io.Writer // the last words of such an engine
 }
 
 // Run collects the figures of one run.

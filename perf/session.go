@@ -7,20 +7,8 @@ import (
 	"path/filepath"
 	"runtime"
 
-	"posttrade/app/latency"
 	"posttrade/perf/load"
 )
-
-// Session is a client of a serving process on this machine, over shared memory. As a target of a
-// load it never waits.
-type Session interface {
-	load.Target
-	// RoundTrips sends n orders, each after the answer to the one before.
-	RoundTrips(n int) (*latency.Summary, error)
-	// Window keeps up to window orders in flight until n are answered.
-	Window(n, window int) (perSecond float64, err error)
-	Close() error
-}
 
 // sessionWindow is the number of orders in flight when a session is saturated: its quota.
 const sessionWindow = 1024
@@ -43,7 +31,8 @@ func measureSession(r *Run) error {
 func (r *Run) sessionRow(durability, idle string) error {
 	spins := idle == "spin"
 	crowded := spins && runtime.NumCPU() < coresToSpin
-	return r.withSession(durability, idle, load.NewBusyClock(), func(s Session, _ *child) error {
+	clock := load.NewBusyClock()
+	return r.withSession(durability, idle, clock, func(s *sessionClient, _ *child) error {
 		trips := 50_000
 		switch {
 		case crowded:
@@ -51,10 +40,10 @@ func (r *Run) sessionRow(durability, idle string) error {
 		case durability == "fsync":
 			trips = 5_000
 		}
-		if _, err := s.RoundTrips(r.scale(trips / 10)); err != nil { // warm-up
+		if _, err := s.roundTrips(r.scale(trips / 10)); err != nil { // warm-up
 			return err
 		}
-		took, err := s.RoundTrips(r.scale(trips))
+		took, err := s.roundTrips(r.scale(trips))
 		if err != nil {
 			return err
 		}
@@ -76,7 +65,7 @@ func (r *Run) sessionRow(durability, idle string) error {
 		if crowded {
 			return nil
 		}
-		rate, err := s.Window(r.scale(1_000_000), sessionWindow)
+		rate, err := s.window(r.scale(1_000_000), sessionWindow)
 		if err != nil {
 			return err
 		}
@@ -91,7 +80,7 @@ func (r *Run) sessionRow(durability, idle string) error {
 // curveSession is the latency against the rate of one session.
 func (r *Run) curveSession(durability string) error {
 	clock := load.NewBusyClock()
-	return r.withSession(durability, "adaptive", clock, func(s Session, server *child) error {
+	return r.withSession(durability, "adaptive", clock, func(s *sessionClient, server *child) error {
 		return r.curve(curve{row: "P7", name: "session/durability=" + durability, target: s, clock: clock,
 			window: sessionWindow, commits: server.commits})
 	})
@@ -99,7 +88,7 @@ func (r *Run) curveSession(durability string) error {
 
 // withSession starts a server and opens a session with it.
 func (r *Run) withSession(durability, idle string, clock load.Clock,
-	use func(Session, *child) error) (err error) {
+	use func(*sessionClient, *child) error) (err error) {
 	dir, err := os.MkdirTemp("", "pt") // because the path of a socket must be short
 	if err != nil {
 		return err
@@ -115,7 +104,7 @@ func (r *Run) withSession(durability, idle string, clock load.Clock,
 		return err
 	}
 	defer func() { err = errors.Join(err, server.stop()) }()
-	s, err := r.o.Session(socket, idle, clock)
+	s, err := dialSession(socket, idle, clock)
 	if err != nil {
 		return err
 	}

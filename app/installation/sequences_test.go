@@ -1,7 +1,6 @@
 package installation
 
 import (
-	"io"
 	"net/http"
 	"strconv"
 	"strings"
@@ -20,16 +19,7 @@ func TestReadYourWrites(t *testing.T) {
 		}
 		request.Header.Set("Authorization", "Bearer "+i.token)
 		request.Header.Set("X-Min-Sequence", min)
-		answer, err := http.DefaultClient.Do(request)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer answer.Body.Close()
-		text, err := io.ReadAll(answer.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return answer.StatusCode, answer.Header, string(text)
+		return answerTo(t, request)
 	}
 	for n := range 5 {
 		i.limit(1, client.Sell, 1, 10)

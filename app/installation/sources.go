@@ -8,6 +8,7 @@ import (
 	"posttrade/app/engine"
 	"posttrade/app/settings"
 	"posttrade/matcher/gate"
+	"posttrade/matcher/note"
 	"posttrade/sidecars/accounts"
 	"posttrade/sidecars/bootstrap"
 	"posttrade/sidecars/broker"
@@ -210,14 +211,17 @@ func (s *controlSources) metrics(emit func(name, help string, counter bool, valu
 	}
 }
 
-// Bump begins a new epoch of a source, above everything that its stream has.
-func (s *controlSources) Bump(ctx context.Context, name control.Source) (epoch uint64, err error) {
+// Bump begins a new epoch of a source, above everything that its stream has. by says on whose hand;
+// a server that runs on the database puts the act on record.
+func (s *controlSources) Bump(ctx context.Context, name control.Source,
+	by note.Note) (epoch uint64, err error) {
 	last, err := s.feeds[name].Outbox.LastOnStream(ctx)
 	if err != nil {
 		return 0, err
 	}
+	record := func(tx *store.Tx, was, is uint64) error { return putEpochAct(tx, name, by, was, is) }
 	if name == control.Account {
-		return s.accounts.BumpEpoch(ctx, last)
+		return s.accounts.BumpEpoch(ctx, last, record)
 	}
-	return s.securities.BumpEpoch(ctx, last)
+	return s.securities.BumpEpoch(ctx, last, record)
 }

@@ -130,7 +130,10 @@ func TestLeaderGoesAndComesBack(t *testing.T) {
 func TestLostDisk(t *testing.T) {
 	for _, compact := range []bool{false, true} {
 		t.Run(fmt.Sprint("compacted=", compact), func(t *testing.T) {
-			c := newCluster(t, 3)
+			c, r := newCluster(t, 3), &record{}
+			for _, m := range c.members {
+				m.o.Record = r.put
+			}
 			c.start()
 			for range 50 {
 				c.book(9, "x")
@@ -163,6 +166,11 @@ func TestLostDisk(t *testing.T) {
 			}
 			if lost.node.id == former {
 				t.Error("the new disk has the old one's name")
+			}
+			all := r.all()
+			if last := all[len(all)-1]; last.Kind != Replaced || last.Old == nil || last.New == nil ||
+				last.Old.ID != string(former) || last.New.ID != string(lost.node.id) {
+				t.Errorf("on record are %+v", all)
 			}
 		})
 	}
