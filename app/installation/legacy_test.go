@@ -275,7 +275,8 @@ func wantOutside(t *testing.T, in *installed, want map[string]store.Trade) {
 		}
 		lines = append(lines, client.StatementLine{ID: id, AccountID: row.AccountID,
 			Security: row.Security, Side: client.Side(columnOf(&row, "side").(string)),
-			Quantity: row.Quantity, Price: client.Price(row.Price), Timestamp: time.UnixMilli(row.ExecutedAt)})
+			Quantity: row.Quantity, Price: client.Price(row.Price),
+			Timestamp: time.UnixMilli(row.ExecutedAt)})
 	}
 	if len(unknown) != len(want) {
 		t.Errorf("%d of %d are EXTERNAL", len(unknown), len(want))
