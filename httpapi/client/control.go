@@ -23,6 +23,12 @@ func (c *Client) Positions(ctx context.Context, q PositionsQuery) (page Position
 	return page, err
 }
 
+// Credit lists the credit that accounts use.
+func (c *Client) Credit(ctx context.Context, q PositionsQuery) (page CreditPage, err error) {
+	err = c.get(ctx, "/credit", list(q.AccountID, q.Limit, q.Cursor), &page)
+	return page, err
+}
+
 // Book shows the book of a security; depth 0 is the server's default.
 func (c *Client) Book(ctx context.Context, security string, depth int) (book Book, err error) {
 	v := url.Values{}

@@ -54,6 +54,14 @@ var ofThePast = []operation{
 		call: func(ctx context.Context, c *Client) (any, error) {
 			return c.AsOf(0).Positions(ctx, PositionsQuery{&account, 5, "x"})
 		}},
+	{id: "listCredit", want: "GET /credit?accountId=1&cursor=x&limit=5 Bearer tok ",
+		call: func(ctx context.Context, c *Client) (any, error) {
+			return c.Credit(ctx, PositionsQuery{&account, 5, "x"})
+		}},
+	{id: "listPastCredit", want: "GET /as-of/7/credit?accountId=1&cursor=x&limit=5 Bearer tok ",
+		call: func(ctx context.Context, c *Client) (any, error) {
+			return c.AsOf(7).Credit(ctx, PositionsQuery{&account, 5, "x"})
+		}},
 	{id: "listPastOrders", call: func(ctx context.Context, c *Client) (any, error) {
 		return c.AsOf(7).Orders(ctx, OrdersQuery{"open", &account, "A", 5, "x"})
 	}, want: "GET /as-of/7/orders?accountId=1&cursor=x&limit=5&security=A&status=open Bearer tok "},

@@ -65,6 +65,12 @@ func (p *Past) Positions(ctx context.Context, q PositionsQuery) (page PositionPa
 	return page, err
 }
 
+// Credit lists the credit that accounts used.
+func (p *Past) Credit(ctx context.Context, q PositionsQuery) (page CreditPage, err error) {
+	err = p.c.get(ctx, p.at+"/credit", list(q.AccountID, q.Limit, q.Cursor), &page)
+	return page, err
+}
+
 // Orders lists orders.
 func (p *Past) Orders(ctx context.Context, q OrdersQuery) (page OrderPage, err error) {
 	err = p.c.get(ctx, p.at+"/orders", q.values(), &page)

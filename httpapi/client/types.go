@@ -164,7 +164,7 @@ type OrderPage struct {
 	NextCursor string  `json:"nextCursor"`
 }
 
-// PositionsQuery selects positions.
+// PositionsQuery selects positions, or accounts. Zero members do not select.
 type PositionsQuery struct {
 	AccountID *uint32
 	Limit     int
@@ -183,6 +183,19 @@ type Position struct {
 type PositionPage struct {
 	Items      []Position `json:"items"`
 	NextCursor string     `json:"nextCursor"`
+}
+
+// Credit is what an account uses of its credit limit.
+type Credit struct {
+	AccountID   uint32 `json:"accountId"`
+	CreditUsed  Price  `json:"creditUsed"`
+	CreditLimit Price  `json:"creditLimit"`
+}
+
+// CreditPage is a page of accounts; NextCursor "" is the last one.
+type CreditPage struct {
+	Items      []Credit `json:"items"`
+	NextCursor string   `json:"nextCursor"`
 }
 
 // Level is the resting quantity at one price.
