@@ -49,11 +49,12 @@ func (q *inquiry) calendarQuery() (c calendarQuery, p problem) {
 	}); p.status != 0 {
 		return c, p
 	}
+	if c.to == store.NoDate {
+		c.to = c.from
+	}
 	switch {
 	case c.from == store.NoDate:
 		return c, badParameter("from", "it is missing")
-	case c.to == store.NoDate:
-		return c, badParameter("to", "it is missing")
 	case c.to < c.from:
 		return c, problemPeriod
 	case c.to-c.from >= maxCalendarDays:

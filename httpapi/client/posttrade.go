@@ -60,7 +60,7 @@ func (c *Client) ForceSettlement(ctx context.Context, tradeID string) (row Trade
 }
 
 // SettlementCalendar counts the trades of the settlement dates from to to, yyyy-mm-dd, of one
-// account or, for nil, of all that the token may see.
+// account or, for nil, of all that the token may see; to "" is from.
 func (c *Client) SettlementCalendar(ctx context.Context, accountID *uint32,
 	from, to string) (calendar SettlementCalendar, err error) {
 	v := list(accountID, 0, "")
