@@ -135,8 +135,8 @@ func newLevels(a *ring.Arena, maxOpen, securities int) levels {
 	return l
 }
 
-// spareLevels are the levels beside one for each open order: the first one, which is never used, and
-// one of a command that is being observed.
+// spareLevels are the levels beside one for each open order: the first, which is never used, and
+// that of a command that is being observed.
 const spareLevels = 2
 
 func newTrees(a *ring.Arena, maxOpen, securities int) ([]tree, []branch) {
