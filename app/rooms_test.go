@@ -193,7 +193,7 @@ func storeyOf(room string) (storey int, known bool) {
 // changes one folder.
 var soleImporters = map[string][]string{
 	"github.com/cockroachdb/pebble": {"journal", "journal/quorum", "journal/journaltest"},
-	"github.com/valyala/fasthttp":   {"httpapi", "httpapi/client"},
+	"github.com/valyala/fasthttp":   {"httpapi"},
 	"github.com/hashicorp/raft":     {"journal/quorum"},
 	"github.com/nats-io":            {"sidecars/broker", "sidecars/broker/brokertest"},
 	"database/sql":                  {"sidecars/store"},
