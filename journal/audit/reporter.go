@@ -77,7 +77,7 @@ func (r *Reporter) Clip(from, to uint64) (first, last uint64, err error) {
 type Total = lines.Total
 
 // Write makes the report of [from, to], both inclusive and as Clip gives them, and hands it to
-// chunk in pieces of whole lines, at most lines.ChunkBytes each, with the number of records in each.
+// chunk in pieces of whole lines, at most lines.ChunkBytes each, with the number of their records.
 // chunk may use the bytes only until it returns, and its error ends the report. An empty range
 // gives no chunk.
 //

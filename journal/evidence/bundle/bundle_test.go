@@ -62,7 +62,8 @@ func (v *venue) compareReport(files map[string][]byte, text []byte) error {
 	if err != nil {
 		return err
 	}
-	p, err := bundle.Verify(v.keys(), reading(files), bundle.Options{Report: r, ReportFrom: r.From, ReportTo: r.To})
+	p, err := bundle.Verify(v.keys(), reading(files),
+		bundle.Options{Report: r, ReportFrom: r.From, ReportTo: r.To})
 	if err != nil {
 		return err
 	}
@@ -132,13 +133,14 @@ func TestEveryFlippedByteOfAReportIsFound(t *testing.T) {
 	}
 }
 
-// command is the records of a command as they stand in a bundle: its own, then its fills, which have
-// their lengths.
+// command is the records of a command as they stand in a bundle: its own, then its fills, which
+// have their lengths.
 type command struct{ record, fills []byte }
 
 // id is the client order id of a command's record.
 func (c *command) id() []byte {
-	return c.record[len(verify.AppendCommand(nil, &[matcher.CommandBytes]byte{}, verify.Outcome{}, nil)):]
+	var none [matcher.CommandBytes]byte
+	return c.record[len(verify.AppendCommand(nil, &none, verify.Outcome{}, nil)):]
 }
 
 // TestARewrittenRecordIsNamed: a bundle of another history has no signed head, and records that the

@@ -86,7 +86,8 @@ func (x *exporter) prepare() error {
 	if x.g, err = matcher.ParseGenesis(text); err != nil {
 		return err
 	}
-	return errors.Join(x.add(bundle.CheckpointName, note), x.add(bundle.GenesisName, text), x.addSnapshot())
+	return errors.Join(x.add(bundle.CheckpointName, note), x.add(bundle.GenesisName, text),
+		x.addSnapshot())
 }
 
 // write writes a file of the bundle.

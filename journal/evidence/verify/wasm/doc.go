@@ -10,8 +10,8 @@
 //	posttradeVerifyExport(name, files, keys, witnessKeys, report, reportName) -> {exit, text}
 //
 // verifies an export and, unless report is undefined, a report against it. files are pairs of a
-// path in the folder and a Uint8Array, report is a Uint8Array. The functions stay for as long as the
-// page.
+// path in the folder and a Uint8Array, report is a Uint8Array. The functions stay for as long as
+// the page.
 package main
 
 import (
