@@ -79,7 +79,7 @@ func TestBackupOfARunningServerIsRestored(t *testing.T) {
 		program(t, "backup", night(1), "--data.dir="+data)
 		awaitFills(t, in, 400)
 		in.awaitProjected(300)
-		if _, err := in.processor.ForceSettlement("trd-300"); err != nil {
+		if _, err := in.processor.ForceSettlement(t.Context(), "trd-300"); err != nil {
 			t.Fatal(err)
 		}
 		program(t, "backup", night(2), "--since="+night(1), "--data.dir="+data)

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"posttrade/matcher"
+	"posttrade/httpapi/client"
 )
 
 // TestReadYourWrites: a read with the sequence of a write shows it, in memory and in SQL.
@@ -22,8 +22,8 @@ func TestReadYourWrites(t *testing.T) {
 		return answerTo(t, request)
 	}
 	for n := range 5 {
-		i.limit(1, matcher.Sell, 1, 10)
-		buy := i.limit(2, matcher.Buy, 1, 10)
+		i.limit(1, client.Sell, 1, 10)
+		buy := i.limit(2, client.Buy, 1, 10)
 		min := strconv.FormatUint(buy.Sequence, 10)
 		taker := "trd-" + strconv.Itoa(2*n+1)
 		for _, tt := range []struct{ service, path, want string }{

@@ -53,7 +53,7 @@ func sourceStatus(c *settings.Config, w io.Writer) error {
 		return err
 	}
 	defer server.Close()
-	controls, err := server.RiskControls()
+	controls, err := server.RiskControls(context.Background())
 	if err != nil {
 		return err
 	}
