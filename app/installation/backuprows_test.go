@@ -126,9 +126,9 @@ func outside(in *installed, ids ...string) {
 			!new {
 			in.t.Fatal(new, err)
 		}
-		if _, err := in.processor.TakeStatement([]client.StatementLine{{ID: id, AccountID: 1,
-			Security: "AAPL", Side: "Buy", Quantity: 5, Price: 1_500_000,
-			Timestamp: time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)}}); err != nil {
+		lines := []client.StatementLine{{ID: id, AccountID: 1, Security: "AAPL", Side: "Buy", Quantity: 5,
+			Price: 1_500_000, Timestamp: time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)}}
+		if _, err := in.processor.TakeStatement(in.t.Context(), lines); err != nil {
 			in.t.Fatal(err)
 		}
 	}
@@ -145,7 +145,7 @@ func mend(in *installed, from, to uint64) {
 	if err != nil {
 		in.t.Fatal(err)
 	}
-	done, err := in.processor.RepairRows(client.RepairQuery{From: store.TradeID(from),
+	done, err := in.processor.RepairRows(in.t.Context(), client.RepairQuery{From: store.TradeID(from),
 		To: store.TradeID(to)})
 	if err != nil || done.Repaired != to-from+1 {
 		in.t.Fatalf("%+v %v", done, err)
