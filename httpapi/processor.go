@@ -18,6 +18,9 @@ type Trades interface {
 	Trade(ctx context.Context, id string) (t store.Trade, found bool, err error)
 	// Trades lists rows, ascending by trade sequence.
 	Trades(ctx context.Context, f store.TradeFilter) ([]store.Trade, error)
+	// SettlementDays counts the rows of the settlement dates from to to, ascending.
+	SettlementDays(ctx context.Context, accounts []uint32, from, to store.Date) (
+		[]store.SettlementDay, error)
 }
 
 // Settlement settles a trade before its settlement date; *settlement.Settlement is one.
@@ -154,6 +157,8 @@ func (q *inquiry) run(r route, id []byte) problem {
 		return q.revokeTokens()
 	case routeTradeList:
 		return q.listTrades()
+	case routeCalendar:
+		return q.showCalendar()
 	case routeTrade:
 		return q.showTrade(string(id))
 	case routeSettle:
@@ -194,6 +199,8 @@ func processorRouteOf(path []byte) (r route, id []byte) {
 		return routeRevoke, nil
 	case "/trades":
 		return routeTradeList, nil
+	case "/settlement/calendar":
+		return routeCalendar, nil
 	case "/recon/status":
 		return routeReconStatus, nil
 	case "/recon/breaks":

@@ -40,7 +40,8 @@ var patterns = [routeCount]string{
 
 	routeDevToken: "/auth/dev-token", routeRevoke: "/auth/revoke",
 	routeTradeList: "/trades", routeTrade: "/trades/{tradeId}",
-	routeSettle: "/trades/{tradeId}/settlement/force", routeReconStatus: "/recon/status",
+	routeCalendar: "/settlement/calendar",
+	routeSettle:   "/trades/{tradeId}/settlement/force", routeReconStatus: "/recon/status",
 	routeBreaks: "/recon/breaks", routeSweep: "/recon/orphan-sweep",
 	routeLastSweep: "/recon/orphan-sweep/last", routeRepair: "/recon/repair",
 	routeStatement: "/recon/statement", routeTCAReport: "/tca/report/{tradeId}",

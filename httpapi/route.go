@@ -63,6 +63,7 @@ const (
 	routeTradeList
 	routeTrade
 	routeSettle
+	routeCalendar
 	routeReconStatus
 	routeBreaks
 	routeSweep
@@ -115,7 +116,7 @@ var allowed = [routeCount]methods{
 	routeFeed: methodGet,
 
 	routeDevToken: methodPost, routeRevoke: methodPost, routeTradeList: methodGet,
-	routeTrade: methodGet, routeSettle: methodPost,
+	routeTrade: methodGet, routeSettle: methodPost, routeCalendar: methodGet,
 	routeReconStatus: methodGet, routeBreaks: methodGet, routeSweep: methodPost,
 	routeLastSweep: methodGet, routeRepair: methodPost, routeStatement: methodPost,
 	routeTCAReport: methodGet, routeTCASummary: methodGet, routeScrape: methodGet,

@@ -12,6 +12,16 @@ import (
 	"posttrade/matcher/flow"
 )
 
+// What the row asks for.
+var (
+	clusterLibrary = atLeast("P12", 0.8,
+		"commands/s in batches of 64, against the library with 64 an entry")
+	clusterTrip = atMost("P12", 1.3,
+		"one command at a time through three members, p50, against the library alone")
+	clusterRate = atLeast("P12", 500e3,
+		"orders/s through three members, the larger of batches of 64 and of 512")
+)
+
 // measureCluster is row P12: three members on one machine, beside three members of the bare
 // consensus library over the same log store and network.
 func measureCluster(r *Run) error {
@@ -39,8 +49,7 @@ func (r *Run) members(m *members, bare *latency.Summary, barePerSecond float64) 
 	p50, barep50 := microseconds(took.At(50)), microseconds(bare.At(50))
 	r.figures("Cluster/op=command/one at a time", metric{p50, "p50-us"},
 		metric{microseconds(took.At(99)), "p99-us"}, metric{used, "cpu-us/command"})
-	r.atMost("P12", "one command at a time through three members, p50, against the library alone",
-		p50/barep50, 1.3).beside("library %.4g us", barep50)
+	r.judge(clusterTrip, p50/barep50).beside("library %.4g us", barep50)
 	small, used, err := r.batches(e, 64)
 	if err != nil {
 		return err
@@ -49,10 +58,8 @@ func (r *Run) members(m *members, bare *latency.Summary, barePerSecond float64) 
 	if err != nil {
 		return err
 	}
-	r.atLeast("P12", "commands/s in batches of 64, against the library with 64 an entry",
-		small/barePerSecond, 0.8).beside("library %.4g/s", barePerSecond)
-	r.atLeast("P12", "orders/s through three members, the larger of batches of 64 and of 512",
-		max(small, large), 500e3)
+	r.judge(clusterLibrary, small/barePerSecond).beside("library %.4g/s", barePerSecond)
+	r.judge(clusterRate, max(small, large))
 	if err := r.oneEngine(used); err != nil {
 		return err
 	}

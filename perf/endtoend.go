@@ -16,6 +16,13 @@ import (
 	"posttrade/perf/load"
 )
 
+// What the row asks for.
+var (
+	answersRate  = atLeast("P6", 2e6, "commands/s to a durable answer, mode fsync")
+	answersFsync = atMost("P6", 1.6, "p50 at 10 %% of saturation, mode fsync, against fdatasync")
+	answersOS    = atMost("P6", 5, "p50 at 10 %% of saturation, mode os, us")
+)
+
 // measureEndToEnd is row P6: command to durable answer through gate, input
 // ring, matcher, output ring, journal and back, at saturation and at a tenth of it.
 func measureEndToEnd(r *Run) error {
@@ -44,11 +51,10 @@ func measureEndToEnd(r *Run) error {
 			metric{microseconds(took.At(99.9)), "p99.9-us-at-10%"},
 			metric{microseconds(took.Max()), "max-us-at-10%"})
 		if durability == "fsync" {
-			r.atLeast("P6", "commands/s to a durable answer, mode fsync", rate, 2e6)
-			r.atMost("P6", "p50 at 10 % of saturation, mode fsync, against fdatasync", p50/raw,
-				1.6).beside("fdatasync %.4g us", raw)
+			r.judge(answersRate, rate)
+			r.judge(answersFsync, p50/raw).beside("fdatasync %.4g us", raw)
 		} else {
-			r.atMost("P6", "p50 at 10 % of saturation, mode os, us", p50, 5)
+			r.judge(answersOS, p50)
 		}
 	}
 	return nil

@@ -9,6 +9,13 @@ import (
 	"posttrade/perf/load"
 )
 
+// What the row asks for.
+var (
+	besideAll  = atMost("P13", besideLimit, "p99 with everything running against the engine alone")
+	besideLock = atMost("P13", besideLimit,
+		"the same while another session holds the database's write lock")
+)
+
 // The work beside the engine of row P13.
 const (
 	besideNothing    = "nothing"
@@ -42,9 +49,9 @@ func measureEverything(r *Run) error {
 	if err := inTurns(besideRounds, turns...); err != nil {
 		return err
 	}
-	r.judgeBeside("P13", "p99 with everything running against the engine alone",
+	r.judgeBeside(besideAll,
 		pairs(p99[besideNothing], p99[besideEverything]))
-	r.judgeBeside("P13", "the same while another session holds the database's write lock",
+	r.judgeBeside(besideLock,
 		pairs(p99[besideNothing], p99[besideLocked]))
 	return nil
 }

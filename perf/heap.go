@@ -6,6 +6,15 @@ import (
 	"runtime"
 )
 
+// What the row asks for.
+var (
+	heapGrowth = atMost("P14", 0,
+		"heap growth from the first tenth to the end of %d commands, bytes a command").
+		as("heap growth, bytes a command").unless("a smoke run is too short")
+	heapAllocs = atMost("P14", 0, "allocations a command in gate, desk, matcher and recorder").
+			unless("a smoke run is too short")
+)
+
 // heapState is how much each part of the program has asked of the heap so far.
 type heapState struct {
 	before, after uint64 // objects asked for so far: without and with this reading
@@ -136,13 +145,10 @@ func (r *Run) heapFigures(early, late heapState, readings []heapReading) {
 	if r.o.Smoke {
 		return // most of it is left over from the start
 	}
-	r.atMost("P14",
-		fmt.Sprintf("heap growth from the first tenth to the end of %d commands, bytes a command", total),
-		roundTo(growth, heapNoise), 0).
+	r.judge(heapGrowth, roundTo(growth, heapNoise), total).
 		beside("median slope of %d readings, %.2g before rounding to %g", len(readings), growth,
 			heapNoise)
-	r.atMost("P14", "allocations a command in gate, desk, matcher and recorder",
-		roundTo(hot, allocNoise), 0)
+	r.judge(heapAllocs, roundTo(hot, allocNoise))
 }
 
 // growthOf is the number of bytes per command by which the readings grow: the median of the slopes

@@ -15,6 +15,14 @@ import (
 	"posttrade/perf/load"
 )
 
+// What the row asks for.
+var (
+	feedTime       = atMost("P15", 2, "live feed, from durable to a client's socket, p50, ms")
+	feedFanOutRate = atLeast("P15", 1e6, "live feed, fan-out, events/s in all")
+	besideClients  = atMost("P15", besideLimit, fmt.Sprintf(
+		"p99 of orders with %d clients of the live feed, against without", feedClients))
+)
+
 // The load of row P15.
 const (
 	feedClients = 100
@@ -45,11 +53,9 @@ func measureLiveFeed(r *Run) (err error) {
 		metric{float64(f.ended), "ended-as-slow"})
 	note := fmt.Sprintf("%d clients, %d orders/s, %d times a client was ended as slow", feedClients,
 		feedRate, f.ended)
-	r.atMost("P15", "live feed, from durable to a client's socket, p50, ms", median(f.p50)/1e3, 2).
-		beside("%s", note)
-	r.atLeast("P15", "live feed, fan-out, events/s in all", rate, 1e6).beside("%s", note)
-	r.judgeBeside("P15", fmt.Sprintf("p99 of orders with %d clients of the live feed, against without",
-		feedClients), p)
+	r.judge(feedTime, median(f.p50)/1e3).beside("%s", note)
+	r.judge(feedFanOutRate, rate).beside("%s", note)
+	r.judgeBeside(besideClients, p)
 	return nil
 }
 

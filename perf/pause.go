@@ -16,6 +16,11 @@ import (
 	"posttrade/perf/load"
 )
 
+// What the row asks for.
+var longestPause = atMost("pause", pauseLimit,
+	"longest pause of the matcher's thread in %v against a bare thread's longest gap").
+	as("longest pause of the matcher's thread against a bare thread's longest gap")
+
 // defaultPause is how long the matcher's thread is observed.
 const defaultPause = 20 * time.Second
 
@@ -256,9 +261,7 @@ func (r *Run) pauseFigures(s *pauseSources, l *gapLog, bare jitter, result *load
 		}
 	}
 	r.note("pause: stolen from the machine meanwhile: " + s.share)
-	r.atMost("pause",
-		fmt.Sprintf("longest pause of the matcher's thread in %v against a bare thread's longest gap",
-			l.all.took.Round(time.Second)),
-		l.all.longest.Seconds()/bare.longest.Seconds(), pauseLimit).beside("bare thread %.4g us",
+	r.judge(longestPause, l.all.longest.Seconds()/bare.longest.Seconds(),
+		l.all.took.Round(time.Second)).beside("bare thread %.4g us",
 		microseconds(bare.longest))
 }

@@ -23,8 +23,8 @@ func TestResultsFileIsInBenchmarkFormat(t *testing.T) {
 		env: Environment{OS: "linux", Arch: "amd64", CPU: "Some CPU", Commit: "abc", Cores: 2}}
 	r.bench("Ring/op=spsc/batch=1", 1000, time.Millisecond, metric{2.5, "M/s"})
 	r.figures("Memory/op=idle", metric{27.5, "MiB-resident"})
-	r.atMost("P0", "a figure that is met", 1, 2)
-	r.atLeast("P0", "a figure that is missed", 1, 2)
+	r.judge(atMost("P0", 2, "a figure that is met"), 1)
+	r.judge(atLeast("P0", 2, "a figure that is missed"), 1)
 	if err := r.write(); err != nil {
 		t.Fatal(err)
 	}

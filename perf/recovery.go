@@ -6,6 +6,14 @@ import (
 	"time"
 )
 
+// What the row asks for.
+var (
+	recoveryRate = atLeast("P9", 5,
+		"M commands/s from the journal through engine and views to a verified state")
+	recoveryRestart = atMost("P9", 5, "restart with %d commands and a snapshot, s").
+			as("restart with 100,000,000 commands and a snapshot, s")
+)
+
 // restartCommands is the default number of commands in the journal of the restart; restartAsked is
 // the number that the table asks for. It takes minutes to make so many.
 const restartCommands, restartAsked = 20_000_000, 100_000_000
@@ -54,11 +62,8 @@ func measureRecovery(r *Run) error {
 	r.bench("Recovery/op=replay", n, replay, metric{rate, "M/s"}, metric{far, "memory-read-ns"})
 	r.figures(fmt.Sprintf("Recovery/op=restart-from-snapshot/commands=%d", n),
 		metric{restart.Seconds(), "s"})
-	r.atLeast("P9", "M commands/s from the journal through engine and views to a verified state", rate,
-		5).
-		beside("a read of memory takes %.0f ns", far)
-	t := r.atMost("P9", fmt.Sprintf("restart with %d commands and a snapshot, s", n),
-		restart.Seconds(), 5)
+	r.judge(recoveryRate, rate).beside("a read of memory takes %.0f ns", far)
+	t := r.judge(recoveryRestart, restart.Seconds(), n)
 	if n < restartAsked/batch*batch {
 		t.beside("the table asks for %d commands: --restart-commands", restartAsked)
 	}

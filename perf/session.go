@@ -10,6 +10,14 @@ import (
 	"posttrade/perf/load"
 )
 
+// What the row asks for.
+var (
+	sessionTrip     = atMost("P7", 3, "round trip over shared memory, adaptive, mode os, p50 us")
+	sessionSpinning = atMost("P7", 1, "round trip over shared memory, spinning, mode os, p50 us").
+			unless("a core for each spinning thread is needed")
+	sessionRate = atLeast("P7", 1e6, "commands/s over shared memory in a window, mode os")
+)
+
 // sessionWindow is the number of orders in flight when a session is saturated: its quota.
 const sessionWindow = 1024
 
@@ -56,10 +64,10 @@ func (r *Run) sessionRow(durability, idle string) error {
 			r.note(fmt.Sprintf("P7 spinning needs a core for each of %d threads; %d are there: no verdict",
 				coresToSpin, runtime.NumCPU()))
 		case spins:
-			r.atMost("P7", "round trip over shared memory, spinning, mode os, p50 us", p50, 1).
+			r.judge(sessionSpinning, p50).
 				beside("line there and back %.4g us", r.env.LineRoundTripNs/1e3)
 		case idle == "adaptive":
-			r.atMost("P7", "round trip over shared memory, adaptive, mode os, p50 us", p50, 3).
+			r.judge(sessionTrip, p50).
 				beside("line there and back %.4g us", r.env.LineRoundTripNs/1e3)
 		}
 		if crowded {
@@ -71,7 +79,7 @@ func (r *Run) sessionRow(durability, idle string) error {
 		}
 		r.figures(fmt.Sprintf("%s/op=window of %d", name, sessionWindow), metric{rate, "commands/s"})
 		if durability == "os" && idle == "adaptive" {
-			r.atLeast("P7", "commands/s over shared memory in a window, mode os", rate, 1e6)
+			r.judge(sessionRate, rate)
 		}
 		return nil
 	})

@@ -136,6 +136,9 @@ var ofTrades = []operation{
 		call: func(ctx context.Context, c *Client) (any, error) {
 			return c.ForceSettlement(ctx, "trd-1")
 		}},
+	{id: "getSettlementCalendar", call: func(ctx context.Context, c *Client) (any, error) {
+		return c.SettlementCalendar(ctx, &account, "2026-03-02", "2026-03-09")
+	}, want: "GET /settlement/calendar?accountId=1&from=2026-03-02&to=2026-03-09 Bearer tok "},
 	{id: "getReconStatus", want: "GET /recon/status Bearer tok ",
 		call: func(ctx context.Context, c *Client) (any, error) { return c.ReconStatus(ctx) }},
 	{id: "listBreaks", want: "GET /recon/breaks?class=FIELD_MISMATCH&cursor=y&limit=3 Bearer tok ",

@@ -59,6 +59,17 @@ func (c *Client) ForceSettlement(ctx context.Context, tradeID string) (row Trade
 	return row, err
 }
 
+// SettlementCalendar counts the trades of the settlement dates from to to, yyyy-mm-dd, of one
+// account or, for nil, of all that the token may see; to "" is from.
+func (c *Client) SettlementCalendar(ctx context.Context, accountID *uint32,
+	from, to string) (calendar SettlementCalendar, err error) {
+	v := list(accountID, 0, "")
+	set(v, "from", from)
+	set(v, "to", to)
+	err = c.get(ctx, "/settlement/calendar", v, &calendar)
+	return calendar, err
+}
+
 // ReconStatus shows the reconciliation's counts.
 func (c *Client) ReconStatus(ctx context.Context) (status ReconStatus, err error) {
 	err = c.get(ctx, "/recon/status", nil, &status)

@@ -59,6 +59,20 @@ type TradePage struct {
 	NextCursor string     `json:"nextCursor"`
 }
 
+// SettlementCalendar has the dates with trades, ascending.
+type SettlementCalendar struct {
+	Items []SettlementDay `json:"items"`
+}
+
+// SettlementDay counts the trades of one settlement date: those that are due, those that the sweep
+// has settled, and those that were settled by hand.
+type SettlementDay struct {
+	SettlementDate string `json:"settlementDate"`
+	Due            int64  `json:"due"`
+	Settled        int64  `json:"settled"`
+	Forced         int64  `json:"forced"`
+}
+
 // ReconStatus is the reconciliation's summary. Times are zero before the first.
 type ReconStatus struct {
 	Cursor              uint64    `json:"cursor"`

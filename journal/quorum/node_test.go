@@ -197,9 +197,9 @@ func TestLeaderThatIsGoneIsSucceededAtOnce(t *testing.T) {
 		m.heartbeat = 4 * patience
 	}
 	c.start()
-	first := c.members[1].node
+	first := c.members[0].node // which begins the cluster, by itself or now
 	await(t, "a configuration", func() bool {
-		return len(first.servers()) == 3 || c.members[0].node.tryJoin() == ""
+		return len(first.servers()) == 3 || first.tryJoin() == ""
 	})
 	await(t, "a leader that was asked to", func() bool {
 		if len(c.members[0].node.servers()) < 3 {

@@ -287,8 +287,13 @@ func describe(c *matcher.Command, ticker string) string {
 	case matcher.PriceTick:
 		return ticker + " at " + decimal(c.PriceTicks)
 	case matcher.CapacityControl:
-		return fmt.Sprintf("room for %d accounts, %d securities, %d contracts", c.AccountID,
+		text := fmt.Sprintf("room for %d accounts, %d securities, %d contracts", c.AccountID,
 			c.SecurityID, c.Qty)
+		if c.OrderRef != 0 {
+			text += fmt.Sprintf(", %d open and %d retained orders, %d client order ids", c.OrderRef,
+				c.PriceTicks, c.LimitPx)
+		}
+		return text
 	case matcher.OperatorNote:
 		return "the note of an operator's act"
 	case matcher.TokenRevoke:
