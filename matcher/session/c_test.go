@@ -28,8 +28,9 @@ func TestClientInC(t *testing.T) {
 	}
 	r := newRig(t, enforced)
 	out, err := exec.Command(binary, r.o.Socket, "1", "AAA", r.token(false, 1)).CombinedOutput()
-	want := "correlation=1 code=DECIDED status=NEW reason=ACCEPTED sequence=1 order=1 qty=5 leaves=5\n" +
-		"correlation=2 code=DECIDED status=CANCELED reason=ACCEPTED sequence=2 order=1 qty=5 leaves=5\n"
+	want := "correlation=1 code=DECIDED status=NEW reason=ACCEPTED sequence=1 order=1 " +
+		"qty=5 leaves=5\ncorrelation=2 code=DECIDED status=CANCELED reason=ACCEPTED sequence=2 order=1 " +
+		"qty=5 leaves=5\n"
 	if err != nil || string(out) != want {
 		t.Errorf("%v\n got %s\nwant %s", err, out, want)
 	}
