@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"strings"
-	"sync"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -18,6 +17,7 @@ import (
 	"posttrade/matcher/session/client"
 	"posttrade/matcher/session/wire"
 	"posttrade/ring"
+	"posttrade/ring/waittest"
 )
 
 // When the input ring is full because the engine does not keep up, the client is told at once.
@@ -67,7 +67,7 @@ func TestNoDescriptors(t *testing.T) {
 		}
 		return
 	}
-	log := &logged{}
+	log := &waittest.Log{}
 	r := newRig(t, func(r *rig) { r.o.Logger = slog.New(slog.NewTextHandler(log, nil)) })
 	r.before()
 	connections := func(n int) func() bool {
@@ -92,7 +92,7 @@ func TestNoDescriptors(t *testing.T) {
 	if err := unix.Connect(late, &unix.SockaddrUnix{Name: r.o.Socket}); err != nil {
 		t.Error(err)
 	}
-	until(t, "not accepted", func() bool { return strings.Contains(log.text(), "session: accept") })
+	until(t, "not accepted", func() bool { return strings.Contains(log.String(), "session: accept") })
 	if _, err := waiting.Write(helloOf(wire.Orders, "")); err != nil {
 		t.Error(err)
 	}
@@ -104,24 +104,6 @@ func TestNoDescriptors(t *testing.T) {
 	if got := send(t, r.dial("", client.Options{}), 1, order(), ""); got.Code != wire.Decided {
 		t.Errorf("afterwards: %+v", got)
 	}
-}
-
-// logged keeps the log messages.
-type logged struct {
-	mu sync.Mutex
-	b  strings.Builder
-}
-
-func (l *logged) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *logged) text() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
 }
 
 // limitDescriptors lets the process open no further descriptor until restore.
