@@ -142,7 +142,8 @@ func TestAStatementIsOnRecord(t *testing.T) {
 			token: namedToken(testStart, "admin"), header: map[string]string{"X-Reason": reason}})
 	}
 	state("[]", "why").want(t, 400, CodeMalformedBody)
-	if a := state(goodStatement, ""); a.status != 400 || !strings.Contains(string(a.body), "X-Reason") {
+	a := state(goodStatement, "")
+	if a.status != 400 || !strings.Contains(string(a.body), "X-Reason") {
 		t.Errorf("no reason: %d %s", a.status, a.body)
 	}
 	if len(acts) != 0 || r.fakes.lines != nil {

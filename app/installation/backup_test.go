@@ -347,8 +347,9 @@ func TestBackupNeedsAnAdministrator(t *testing.T) {
 		t.Errorf("%s", out)
 	}
 	program(t, "backup", "--check", alone, night)
-	if out := program(t, "restore", alone, "--data.dir="+filepath.Join(t.TempDir(), "rowless")); !strings.
-		Contains(out, "rows       none in the last backup (left out)") {
+	rowless := "--data.dir=" + filepath.Join(t.TempDir(), "rowless")
+	if out := program(t, "restore", alone, rowless); !strings.Contains(out,
+		"rows       none in the last backup (left out)") {
 		t.Errorf("%s", out)
 	}
 	stream := filepath.Join(night, "journal.stream")

@@ -17,8 +17,8 @@ import (
 
 // TestBackupHasWhatOnlySQLHas: bookings from outside, the statement and the records of repairs come
 // back from a chain of backups, each once, also when the first start after the restore is killed
-// behind its last step but one, and when an older restore has left them out. The rows of trades have
-// the settlement dates that they had, although other rules are in force at each start.
+// behind its last step but one, and when an older restore has left them out. The rows of trades
+// have the settlement dates that they had, although other rules are in force at each start.
 func TestBackupHasWhatOnlySQLHas(t *testing.T) {
 	eachDatabase(t, func(t *testing.T, d store.Dialect) {
 		data, nights := t.TempDir(), t.TempDir()

@@ -94,8 +94,8 @@ type (
 	}
 )
 
-// putFlagAct has a change of a flag by hand, at a source, wait to be put on record. Its kind is that
-// of the same act at the order-matcher.
+// putFlagAct has a change of a flag by hand, at a source, wait to be put on record. Its kind is
+// that of the same act at the order-matcher.
 func putFlagAct(tx *store.Tx, by *store.Act, was, is *control.Record) error {
 	a := *by
 	switch a.Kind = note.Disable; {
