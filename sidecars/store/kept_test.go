@@ -98,8 +98,9 @@ func TestKeptRowsComeBack(t *testing.T) {
 			t.Helper()
 			err := db.Write(t.Context(), func(tx *store.Tx) (err error) {
 				for _, table := range strings.Fields("eod_prices eod_price_sets settlement_forces " +
-					"settlement_rules stocks accounts source_keys sources outbox trades recon_statement recon_repairs " +
-					"recon_repaired_rows trades_by_message operator_acts cursors") {
+					"settlement_rules stocks accounts source_keys sources outbox trades " +
+					"recon_statement recon_repairs recon_repaired_rows trades_by_message operator_acts " +
+					"cursors") {
 					_, e := tx.Exec("delete from " + table)
 					err = errors.Join(err, e)
 				}
