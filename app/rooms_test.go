@@ -16,7 +16,8 @@ var rooms = map[string][]string{
 	"matcher/flow":           {},
 	"matcher/gate":           {"ring/metric", "matcher", "matcher/strictjson"},
 	"matcher/desk":           {"ring", "matcher"},
-	"journal":                {"ring/timing", "ring", "matcher", "matcher/strictjson"},
+	"journal": {"ring/timing", "ring", "matcher", "matcher/strictjson", "journal/transfer"},
+	"journal/transfer":       {},
 	"matcher/note":           {"matcher", "matcher/desk"},
 	"blotter":                {"ring", "matcher"},
 	"matcher/admission":      {"matcher", "matcher/gate", "matcher/desk", "blotter"},
@@ -124,7 +125,8 @@ var rooms = map[string][]string{
 		"httpapi/console", "app/backups", "app/engine", "app/flight", "app/settings", "app/stats",
 		"app/systemd"},
 	"cmd/posttrade": {"matcher", "matcher/gate", "journal", "journal/asof", "journal/backup",
-		"app/backups", "journal/evidence", "journal/evidence/bundle", "journal/evidence/export",
+		"journal/transfer", "app/backups", "journal/evidence", "journal/evidence/bundle",
+		"journal/evidence/export",
 		"journal/evidence/page", "journal/evidence/verify", "journal/quorum",
 		"sidecars/broker", "sidecars/control",
 		"sidecars/feeds", "sidecars/riskextract", "sidecars/store", "httpapi/client",
@@ -150,7 +152,7 @@ var testRooms = map[string][]string{
 	"journal":         {"ring/ringtest"},
 	"journal/acts":    {"matcher/desk", "ring"},
 	"journal/asof":    {"journal/asof/asoftest"},
-	"journal/backup":  {"matcher"},
+	"journal/backup":  {"matcher", "journal/transfer"},
 	"journal/evidence/bundle": {"journal", "journal/audit", "journal/evidence",
 		"journal/evidence/export"},
 	"journal/evidence/verify": {"matcher"},
@@ -203,7 +205,8 @@ func storeyOf(room string) (storey int, known bool) {
 // soleImporters names the one folder that may import each outside engine, so that its replacement
 // changes one folder.
 var soleImporters = map[string][]string{
-	"github.com/cockroachdb/pebble": {"journal", "journal/quorum", "journal/journaltest"},
+	"github.com/cockroachdb/pebble": {"journal", "journal/transfer", "journal/quorum",
+		"journal/journaltest"},
 	"github.com/valyala/fasthttp":   {"httpapi"},
 	"github.com/hashicorp/raft":     {"journal/quorum"},
 	"github.com/nats-io":            {"sidecars/broker", "sidecars/broker/brokertest"},

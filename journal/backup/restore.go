@@ -118,7 +118,7 @@ type RestoreOptions struct {
 // needs to make everything else again.
 //
 //   - Errors: ErrNotEmpty, journal.ErrLocked: nothing in data is changed. What Chain says.
-//     ErrDamaged and journal.ErrTransfer: a file is not what was written; data then holds the mark
+//     ErrDamaged and transfer.ErrNotWhole: a file is not what was written; data then holds the mark
 //     only.
 func Restore(data string, chain []*Manifest, o RestoreOptions) (got Origin, err error) {
 	last := chain[len(chain)-1]
