@@ -2,7 +2,6 @@ package projection
 
 import (
 	"errors"
-	"fmt"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -85,9 +84,8 @@ type Metrics struct {
 
 // Projection is one process's writer of the table trades.
 type Projection struct {
-	o    Options
-	log  *slog.Logger
-	wake chan struct{} // holds at most one value
+	o   Options
+	log *slog.Logger
 
 	stepping sync.Mutex // held by Step; guards the next four
 	known    bool       // at is what the database had last, and nothing has failed since
@@ -100,10 +98,9 @@ type Projection struct {
 	clock  func() time.Time    // measures the time of a step; time.Now, except in tests
 	rested func(time.Duration) // called with each rest of Run, in tests
 
-	mu     sync.Mutex // guards the values that other goroutines read
-	shown  position
-	phase  phase
-	detail string
+	mu    sync.Mutex // guards the values that other goroutines read
+	shown position
+	phase phase
 
 	origin atomic.Uint64 // result of Origin, once there is one
 	// foreign: a step has found ErrForeign; it stays set
@@ -139,19 +136,9 @@ func New(o Options) *Projection {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	p := &Projection{o: o, log: o.Logger, wake: make(chan struct{}, 1), detail: "not started",
-		clock: time.Now, rested: func(time.Duration) {}}
+	p := &Projection{o: o, log: o.Logger, clock: time.Now, rested: func(time.Duration) {}}
 	p.messages.New = func() any { return new(message) }
 	return p
-}
-
-// Wake makes a waiting Run look for work at once. It never blocks and costs a few nanoseconds. It
-// does not shorten the pause after a failure.
-func (p *Projection) Wake() {
-	select {
-	case p.wake <- struct{}{}:
-	default:
-	}
 }
 
 // Projected returns the last trade sequence in the table and the input sequence
@@ -170,17 +157,6 @@ func (p *Projection) Lag() uint64 {
 		return 0
 	}
 	return head - trade
-}
-
-// State reports whether the last step succeeded, and a detail. It does no I/O.
-func (p *Projection) State() (ready bool, detail string) {
-	p.mu.Lock()
-	ready, detail = p.phase == following, p.detail
-	p.mu.Unlock()
-	if ready {
-		detail = fmt.Sprintf("%d records behind", p.Lag())
-	}
-	return ready, detail
 }
 
 // Metrics returns the counters as they are now.

@@ -237,6 +237,16 @@ func wantProjected(t *testing.T, p *Projection, trade, input uint64) {
 	}
 }
 
+// wantPhase checks the outcome of the last step.
+func wantPhase(t *testing.T, p *Projection, want phase) {
+	t.Helper()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.phase != want {
+		t.Errorf("phase %d, want %d", p.phase, want)
+	}
+}
+
 // seeded is a source of randomness; the test prints its seed when it fails.
 func seeded(t *testing.T) *rand.Rand {
 	t.Helper()
