@@ -143,7 +143,7 @@ func startFeed(e *fullEngine) (*feedReplays, error) {
 	f.sink.want.Store(flowAccounts)
 	f.b = bootstrap.New(bootstrap.Options{
 		Source: control.Account, Sink: f.sink,
-		Tail:  func(context.Context) (bootstrap.Feed, error) { return f.feed, nil },
+		Follow: func(context.Context) (bootstrap.Feed, error) { return f.feed, nil },
 		Fetch: accountSnapshot,
 	})
 	ctx, cancel := context.WithCancel(context.Background())

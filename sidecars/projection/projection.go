@@ -42,9 +42,9 @@ const (
 	defaultRest      = 4
 )
 
-// Source is the durable history of fills, ascending by trade sequence and
+// Journal is the durable history of fills, ascending by trade sequence and
 // contiguous from 1. A *journal.Journal is one.
-type Source interface {
+type Journal interface {
 	// Head returns the last durable input sequence and the last trade sequence issued by then.
 	Head() (inputSeq, tradeSeq uint64)
 	// Fills passes every durable fill from tradeSeq from on to fn. An error of fn ends the call, and
@@ -52,9 +52,9 @@ type Source interface {
 	Fills(from uint64, fn func([]matcher.Fill) error) error
 }
 
-// Options configure a Projection. Source, DB, Ticker and SettlementDate are required.
+// Options configure a Projection. Journal, DB, Ticker and SettlementDate are required.
 type Options struct {
-	Source         Source
+	Journal         Journal
 	DB             *store.DB
 	Ticker         func(securityID uint32) string // "" for an unknown security
 	SettlementDate func(executedAtMillis int64) store.Date
@@ -118,8 +118,8 @@ type position struct {
 
 // New returns a Projection. It reads nothing yet.
 func New(o Options) *Projection {
-	if o.Source == nil || o.DB == nil || o.Ticker == nil || o.SettlementDate == nil {
-		panic("projection: Source, DB, Ticker and SettlementDate are required")
+	if o.Journal == nil || o.DB == nil || o.Ticker == nil || o.SettlementDate == nil {
+		panic("projection: Journal, DB, Ticker and SettlementDate are required")
 	}
 	if o.Now == nil {
 		o.Now = time.Now
@@ -152,7 +152,7 @@ func (p *Projection) Projected() (tradeSeq, inputSeq uint64) {
 // Lag returns how many durable fills are not in the table yet.
 func (p *Projection) Lag() uint64 {
 	trade, _ := p.Projected()
-	_, head := p.o.Source.Head() // read after the position, which is never above the head
+	_, head := p.o.Journal.Head() // read after the position, which is never above the head
 	if head < trade {
 		return 0
 	}

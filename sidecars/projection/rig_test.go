@@ -29,7 +29,7 @@ func tickerOf(id uint32) string {
 // settlesOn is a calendar that is easy to check: the second day after the execution's UTC date.
 func settlesOn(millis int64) store.Date { return store.Date(millis/86_400_000 + 2) }
 
-// history is a Source in memory. Fills come in blocks, as they do from a journal.
+// history is a Journal in memory. Fills come in blocks, as they do from a journal.
 type history struct {
 	mu    sync.Mutex
 	fills []matcher.Fill // what Fills returns; only a test that damages it breaks the order
@@ -156,9 +156,9 @@ func rows(fills []matcher.Fill) []store.Trade {
 }
 
 // options are those of a test, with small batches.
-func options(h Source, db *store.DB) Options {
+func options(h Journal, db *store.DB) Options {
 	return Options{
-		Source: h, DB: db, Ticker: tickerOf, SettlementDate: settlesOn, BatchRows: 256,
+		Journal: h, DB: db, Ticker: tickerOf, SettlementDate: settlesOn, BatchRows: 256,
 		Now: func() time.Time { return time.UnixMilli(bookedAt) },
 	}
 }

@@ -26,7 +26,7 @@ func (p *Projection) Run(ctx context.Context) error {
 	defer timer.Stop()
 	for {
 		begun := p.clock()
-		_, before := p.o.Source.Head()
+		_, before := p.o.Journal.Head()
 		rows, err := p.Step(ctx)
 		wait := p.o.Poll
 		switch {
@@ -60,7 +60,7 @@ func (p *Projection) Run(ctx context.Context) error {
 // when no more come. It is a multiple of the batch's work, which pace.Work bounds by the number of
 // rows. So time in which the database stood still does not make the rest longer.
 func (p *Projection) rest(rows int, before uint64, took time.Duration) time.Duration {
-	if _, now := p.o.Source.Head(); rows == 0 || now == before {
+	if _, now := p.o.Journal.Head(); rows == 0 || now == before {
 		return 0
 	}
 	return pace.Rest(p.o.Rest, took, rows)

@@ -176,7 +176,7 @@ func TestNewNeedsItsParts(t *testing.T) {
 	db := storetest.Open(t, store.SQLite)
 	whole := options(&history{block: 1}, db)
 	for name, without := range map[string]func(*Options){
-		"Source": func(o *Options) { o.Source = nil }, "DB": func(o *Options) { o.DB = nil },
+		"Journal": func(o *Options) { o.Journal = nil }, "DB": func(o *Options) { o.DB = nil },
 		"Ticker":         func(o *Options) { o.Ticker = nil },
 		"SettlementDate": func(o *Options) { o.SettlementDate = nil },
 	} {

@@ -31,8 +31,8 @@ type sqliteStmt struct {
 	order []int
 }
 
-// rest detaches the connection from the call that used it.
-func (c *sqliteConn) rest() {
+// detach frees the connection from the call that used it.
+func (c *sqliteConn) detach() {
 	if c != nil {
 		c.db.SetInterrupt(nil)
 	}
