@@ -5,17 +5,17 @@ import "strings"
 // rooms lists every package and the packages of this module that it imports. A package that is not
 // in the list fails the test, so that a new package and a new import are deliberate decisions.
 var rooms = map[string][]string{
-	"ring":                   {},
-	"ring/ringtest":          {},
-	"ring/waittest":          {},
-	"ring/scenariotest":      {},
-	"ring/metric":            {},
-	"ring/timing":            {},
-	"matcher/strictjson":     {},
-	"matcher":                {"ring"},
-	"matcher/flow":           {},
-	"matcher/gate":           {"ring/metric", "matcher", "matcher/strictjson"},
-	"matcher/desk":           {"ring", "matcher"},
+	"ring":               {},
+	"ring/ringtest":      {},
+	"ring/waittest":      {},
+	"ring/scenariotest":  {},
+	"ring/metric":        {},
+	"ring/timing":        {},
+	"matcher/strictjson": {},
+	"matcher":            {"ring"},
+	"matcher/flow":       {},
+	"matcher/gate":       {"ring/metric", "matcher", "matcher/strictjson"},
+	"matcher/desk":       {"ring", "matcher"},
 	"journal": {"ring/metric", "ring/timing", "ring", "matcher", "matcher/strictjson",
 		"journal/transfer"},
 	"journal/transfer":       {},
@@ -208,12 +208,12 @@ func storeyOf(room string) (storey int, known bool) {
 var soleImporters = map[string][]string{
 	"github.com/cockroachdb/pebble": {"journal", "journal/transfer", "journal/quorum",
 		"journal/journaltest"},
-	"github.com/valyala/fasthttp":   {"httpapi"},
-	"github.com/hashicorp/raft":     {"journal/quorum"},
-	"github.com/nats-io":            {"sidecars/broker", "sidecars/broker/brokertest"},
-	"database/sql":                  {"sidecars/store"},
-	"zombiezen.com/go/sqlite":       {"sidecars/store"},
-	"github.com/jackc/pgx":          {"sidecars/store"},
+	"github.com/valyala/fasthttp": {"httpapi"},
+	"github.com/hashicorp/raft":   {"journal/quorum"},
+	"github.com/nats-io":          {"sidecars/broker", "sidecars/broker/brokertest"},
+	"database/sql":                {"sidecars/store"},
+	"zombiezen.com/go/sqlite":     {"sidecars/store"},
+	"github.com/jackc/pgx":        {"sidecars/store"},
 }
 
 // hotBans are the packages that a file that opens with //perf:hot may not import.

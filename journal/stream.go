@@ -19,11 +19,11 @@ const (
 // target takes what a course reads, in the order of the stream, and after it has been verified as
 // far as it can be at that moment. Slices are valid during the call only.
 type target interface {
-	begin(value []byte) error                 // the value under the key g
-	put(key, value []byte) error              // a block, or the manifest of a snapshot
-	committed() error                         // the last commit is complete
+	begin(value []byte) error                          // the value under the key g
+	put(key, value []byte) error                       // a block, or the manifest of a snapshot
+	committed() error                                  // the last commit is complete
 	file(in *transfer.Reader, file SnapshotFile) error // reads a file of the snapshot off the stream
-	filed() error                             // a snapshot's files are complete
+	filed() error                                      // a snapshot's files are complete
 }
 
 // course reads the stream of a transfer, or several that follow each other, and verifies

@@ -28,10 +28,10 @@ type Transfer struct {
 	head point
 	size int64
 
-	at    point  // the end of the last commit that was given
+	at    point           // the end of the last commit that was given
 	parts []snapshotFrame // of the snapshot, still to give
-	ended bool  // the end frame has been made
-	err   error // why the stream has ended
+	ended bool            // the end frame has been made
+	err   error           // why the stream has ended
 
 	w   transfer.Writer
 	out []byte // made, but not given yet; valid until w makes more

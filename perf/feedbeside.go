@@ -144,7 +144,7 @@ func startFeed(e *fullEngine) (*feedReplays, error) {
 	f.b = bootstrap.New(bootstrap.Options{
 		Source: control.Account, Sink: f.sink,
 		Follow: func(context.Context) (bootstrap.Feed, error) { return f.feed, nil },
-		Fetch: accountSnapshot,
+		Fetch:  accountSnapshot,
 	})
 	ctx, cancel := context.WithCancel(context.Background())
 	f.cancel = cancel

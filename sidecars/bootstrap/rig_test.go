@@ -26,12 +26,12 @@ type upstream struct {
 	feeds   []*fakeFeed
 	held    [][]byte // committed, not published: the publisher is late
 
-	late     bool          // publishing waits for release
-	followErr  error         // the error of a subscription
-	fetchErr error         // the error of a fetch
-	stall    chan struct{} // a fetch waits for it
-	fetches  int
-	damage   func(*control.Snapshot) // changes a snapshot before it is returned
+	late      bool          // publishing waits for release
+	followErr error         // the error of a subscription
+	fetchErr  error         // the error of a fetch
+	stall     chan struct{} // a fetch waits for it
+	fetches   int
+	damage    func(*control.Snapshot) // changes a snapshot before it is returned
 }
 
 func newUpstream(source control.Source) *upstream {

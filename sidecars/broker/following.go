@@ -142,7 +142,7 @@ func (f *Following) next(ctx context.Context) (messages []Message, err error) {
 	defer silence.Stop()
 	for {
 		if f.p.left == 0 {
-			if err := f.p.ask(f.o.BatchMessages, 15*t.o.Heartbeat, f.o.Heartbeat); err != nil {
+			if err := f.p.ask(f.o.BatchMessages, 15*f.o.Heartbeat, f.o.Heartbeat); err != nil {
 				return messages, fmt.Errorf("%w: %w", ErrDisconnected, err)
 			}
 		}
@@ -158,7 +158,7 @@ func (f *Following) next(ctx context.Context) (messages []Message, err error) {
 			case <-f.s.ctx.Done():
 				return messages, fmt.Errorf("%w: %w", ErrDisconnected, errLost)
 			case <-silence.C:
-				return messages, fmt.Errorf("%w: no heartbeat for %v", ErrDisconnected, 3*t.o.Heartbeat)
+				return messages, fmt.Errorf("%w: no heartbeat for %v", ErrDisconnected, 3*f.o.Heartbeat)
 			case <-f.closed:
 				return messages, fmt.Errorf("%w: closed", ErrDisconnected)
 			case <-ctx.Done():

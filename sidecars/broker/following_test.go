@@ -320,7 +320,7 @@ func TestFollowingNeedsAStreamAndAServer(t *testing.T) {
 		t.Errorf("no stream gives %v, want ErrNotFound", err)
 	}
 	absent := open(t, Options{URL: "nats://127.0.0.1:1"})
-	if _, err := absent.Following(ctx, "NONE", "x", FollowOptions{}); !errors.Is(err, ErrUnavailable) {
+	if _, err := absent.Follow(ctx, "NONE", "x", FollowOptions{}); !errors.Is(err, ErrUnavailable) {
 		t.Errorf("no server gives %v, want ErrUnavailable", err)
 	}
 }

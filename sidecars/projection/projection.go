@@ -54,7 +54,7 @@ type Journal interface {
 
 // Options configure a Projection. Journal, DB, Ticker and SettlementDate are required.
 type Options struct {
-	Journal         Journal
+	Journal        Journal
 	DB             *store.DB
 	Ticker         func(securityID uint32) string // "" for an unknown security
 	SettlementDate func(executedAtMillis int64) store.Date

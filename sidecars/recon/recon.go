@@ -63,7 +63,7 @@ type History interface {
 
 // Options configure a Recon. Journal, Blotter, History, DB and Ticker are required.
 type Options struct {
-	Journal  Journal
+	Journal Journal
 	Blotter Blotter
 	History History
 	DB      *store.DB

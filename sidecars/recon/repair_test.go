@@ -400,7 +400,7 @@ func TestEditsThatTheRecordsGiveAway(t *testing.T) {
 		}
 		// Both sides show the values of every column.
 		f := g.journal.fills[0]
-		want := Rest{Status: "Settled", SettlementDate: plus(1).SettlementDate(f.TimeMillis),
+		want := Details{Status: "Settled", SettlementDate: plus(1).SettlementDate(f.TimeMillis),
 			OrderID: "ord-1", Sequence: f.InputSeq, BookedMillis: g.rowsNow()[1].BookedAt + 1}
 		if got := breaks[0].JournalDetails; got == nil || *got != want {
 			t.Errorf("journal %+v, want %+v", got, want)

@@ -74,14 +74,14 @@ type Break struct {
 	TradeSeq uint64 // 0 for EXTERNAL
 	// Fields: the fields that differ, in the order of the contract; only for FIELD_MISMATCH and
 	// EXTERNAL
-	Fields          []string
-	Journal         *Trade // nil for an orphan, and for EXTERNAL
-	JournalDetails     *Details  // with Journal
-	Projection      *Trade // nil for a missing trade
-	ProjectionDetails  *Details  // nil when there is no row, or it has changed since it was judged
-	Statement       *Trade // the line of the statement; nil when there is none
-	FirstSeenMillis int64
-	LastSeenMillis  int64
+	Fields            []string
+	Journal           *Trade   // nil for an orphan, and for EXTERNAL
+	JournalDetails    *Details // with Journal
+	Projection        *Trade   // nil for a missing trade
+	ProjectionDetails *Details // nil when there is no row, or it has changed since it was judged
+	Statement         *Trade   // the line of the statement; nil when there is none
+	FirstSeenMillis   int64
+	LastSeenMillis    int64
 }
 
 // SweepResult is what an orphan sweep found.

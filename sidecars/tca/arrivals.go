@@ -24,7 +24,7 @@ const (
 // executions has one entry per fill, ascending by tradeSeq without a hole. Full blocks are in the
 // file, the other entries are here.
 type executions struct {
-	file *blockFile
+	file   *blockFile
 	recent []execution // fewer than blockExecutions
 }
 

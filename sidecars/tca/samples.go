@@ -43,14 +43,14 @@ const (
 type history struct {
 	firstMillis int64    // of the first sample
 	leaves      uint64   // full leaf blocks in the file
-	recent        []sample // at most leafSamples
+	recent      []sample // at most leafSamples
 	nodes       []edge   // of the levels 1, 2, ...
 }
 
 // edge is the right edge of one level above the leaves.
 type edge struct {
 	blocks uint64   // full blocks of this level in the file
-	recent   []branch // at most nodeBranches, never empty
+	recent []branch // at most nodeBranches, never empty
 }
 
 // samples is the price history of every security.
