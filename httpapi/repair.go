@@ -188,8 +188,8 @@ func appendWholeRow(b []byte, t *store.Trade, date string) []byte {
 	return append(appendTime(b, t.UpdatedAt), '}')
 }
 
-// appendRest appends the members of a side of a break behind those of its trade, and ends it.
-func appendRest(b []byte, r *recon.Rest) []byte {
+// appendDetails appends the members of a side of a break behind those of its trade, and ends it.
+func appendDetails(b []byte, r *recon.Details) []byte {
 	if r == nil {
 		return append(b, '}')
 	}

@@ -141,7 +141,7 @@ func (d *downstream) makeSidecars(c *settings.Config, k *engine.Engine, history 
 		return err
 	}
 	d.projection = projection.New(projection.Options{
-		Source: stableSource{k.Journal}, DB: d.Db, Ticker: k.Gate.Ticker, Now: time.Now, Logger: log,
+		Journal: stableJournal{k.Journal}, DB: d.Db, Ticker: k.Gate.Ticker, Now: time.Now, Logger: log,
 		SettlementDate: calendar.SettlementDate, Rules: calendar.Rules(), Named: settlementDates,
 	})
 	d.settlement = settlement.New(settlement.Options{
@@ -149,7 +149,7 @@ func (d *downstream) makeSidecars(c *settings.Config, k *engine.Engine, history 
 		Logger: log,
 	})
 	d.recon = recon.New(recon.Options{
-		Source: stableSource{k.Journal}, Blotter: k.Blotter, History: historyOfRecon{history}, DB: d.Db,
+		Journal: stableJournal{k.Journal}, Blotter: k.Blotter, History: historyOfRecon{history}, DB: d.Db,
 		Ticker: k.Gate.Ticker, Now: time.Now,
 		Interval: c.Millis("recon.poll.interval-ms"), Grace: noneIsNegative(c.Millis("recon.grace-ms")),
 		VerifyInterval: c.Millis("recon.verify.interval-ms"), Rules: settlementRules, Logger: log,

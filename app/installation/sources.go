@@ -102,7 +102,7 @@ func (s *controlSources) replicate(c *settings.Config, in *Installation, b *brok
 		}
 		feed.Sink.Store(sink)
 		feed.Bootstrap.Store(bootstrap.New(bootstrap.Options{
-			Source: name, Tail: feeds.TailOf(b, name, feed.Outbox, silence),
+			Source: name, Follow: feeds.FollowingOf(b, name, feed.Outbox, silence),
 			Fetch: func(ctx context.Context) (control.Snapshot, error) {
 				return fetcher.Fetch(ctx, name, at[name])
 			},

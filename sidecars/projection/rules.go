@@ -46,7 +46,7 @@ func (p *Projection) addRules(tx *store.Tx) error {
 	if err != nil {
 		return err
 	}
-	_, head := p.o.Source.Head()
+	_, head := p.o.Journal.Head()
 	now := p.o.Now().UnixMilli()
 	from := store.SettlementRules{Rules: p.o.Rules, FirstSeq: max(at, min(restored, head)) + 1,
 		BookedFrom: now}

@@ -42,7 +42,7 @@ func (p *Projection) step(ctx context.Context) (rows int, err error) {
 		if err := ctx.Err(); err != nil {
 			return 0, err
 		}
-		inputHead, tradeHead := p.o.Source.Head()
+		inputHead, tradeHead := p.o.Journal.Head()
 		head := position{trade: tradeHead, input: inputHead}
 		if !p.known {
 			if err := p.resume(ctx, head); err != nil {
@@ -134,7 +134,7 @@ func (p *Projection) resume(ctx context.Context, head position) error {
 
 // fill reads one durable fill.
 func (p *Projection) fill(tradeSeq uint64) (f matcher.Fill, err error) {
-	err = p.o.Source.Fills(tradeSeq, func(fills []matcher.Fill) error {
+	err = p.o.Journal.Fills(tradeSeq, func(fills []matcher.Fill) error {
 		if len(fills) > 0 {
 			f = fills[0]
 			return errEnough
@@ -157,7 +157,7 @@ func (p *Projection) gather(ctx context.Context, head position) (position, error
 	p.batch.reset()
 	next, input := p.at.trade+1, p.input
 	booked := p.o.Now().UnixMilli()
-	err := p.o.Source.Fills(next, func(fills []matcher.Fill) error {
+	err := p.o.Journal.Fills(next, func(fills []matcher.Fill) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
