@@ -15,6 +15,7 @@ import (
 	"posttrade/app/settings"
 	"posttrade/journal"
 	"posttrade/journal/backup"
+	"posttrade/journal/transfer"
 	"posttrade/matcher/gate"
 	"posttrade/sidecars/feeds"
 )
@@ -81,7 +82,7 @@ func makeBackup(ctx context.Context, dir string, o backup.Options, from backup.S
 // directory that cannot be used a matter of usage.
 func damage(err error) error {
 	switch {
-	case errors.Is(err, backup.ErrDamaged), errors.Is(err, journal.ErrTransfer),
+	case errors.Is(err, backup.ErrDamaged), errors.Is(err, transfer.ErrNotWhole),
 		errors.Is(err, journal.ErrCorrupt):
 		return fmt.Errorf("%w: %w", settings.ErrMismatch, err)
 	case errors.Is(err, backup.ErrNotEmpty), errors.Is(err, backup.ErrExists),
@@ -205,6 +206,10 @@ func restore(c *settings.Config, dirs []string, to uint64, stdout io.Writer) err
 	})
 	if err != nil {
 		return err
+	}
+	if why := chain[len(got.From)-1].NoTables; why != "" {
+		fmt.Fprintf(stdout, "rows       none in the last backup (%s): what no journal gives again is "+
+			"lost\n", why)
 	}
 	fmt.Fprintf(stdout, "restored   %s, up to sequence %d, trade %d, from %s\n", c.String("data.dir"),
 		got.InputSequence, got.TradeSequence, strings.Join(got.From, ", "))
