@@ -9,8 +9,8 @@ import (
 const chunkEnd = "\r\n"
 
 // writeChunk writes the parts of a piece of a body as one chunk, in one call of the system, within
-// the deadline, without copying them. The HTTP library's own takes three calls, and wakes the client
-// for the two bytes behind a piece.
+// the deadline, without copying them. The HTTP library's own takes three calls, and wakes the
+// client for the two bytes behind a piece.
 func (c *framedConn) writeChunk(parts [][]byte) error {
 	line := strconv.AppendUint(nil, uint64(lengthOf(parts)), 16)
 	all := make(net.Buffers, 0, len(parts)+2)

@@ -55,8 +55,8 @@ func (s *server) posttrade(args ...string) string {
 	return strings.TrimSpace(string(text))
 }
 
-// exported is an export of a server's whole history, with a report, the proof of a trade and the key
-// of its log.
+// exported is an export of a server's whole history, with a report, the proof of a trade and the
+// key of its log.
 type exported struct{ folder, report, proof, key string }
 
 func (s *server) export() (x exported) {

@@ -89,8 +89,8 @@ func TestAPageComesBackAfterKill(t *testing.T) {
 	})
 }
 
-// TestAPageOfAnotherHistoryBeginsAnew: the server comes back with an empty data directory. No fill of
-// the old history stays on the page, and the new ones show.
+// TestAPageOfAnotherHistoryBeginsAnew: the server comes back with an empty data directory. No fill
+// of the old history stays on the page, and the new ones show.
 func TestAPageOfAnotherHistoryBeginsAnew(t *testing.T) {
 	s := start(t, "--auth.jwt.secret="+strings.Repeat("s", 32))
 	cross := func(n int) {
@@ -154,8 +154,8 @@ func TestASecurityIsHaltedWithAReason(t *testing.T) {
 	p.accessible("controls-acts")
 	for _, words := range [][]string{{"AAPL", "news pending", "console"}, {"drill", "console"}} {
 		p.eventually("one act on record has "+strings.Join(words, ", "), func() bool {
-			return eval[int](p, fmt.Sprintf(`[...document.querySelectorAll('table[aria-label=Audit] tbody tr')]
-				.filter((r) => %q.split(' / ').every((w) => r.innerText.includes(w))).length`,
+			return eval[int](p, fmt.Sprintf(`
+				[...document.querySelectorAll('table[aria-label=Audit] tbody tr')].filter((r) => %q.split(' / ').every((w) => r.innerText.includes(w))).length`,
 				strings.Join(words, " / "))) == 1
 		})
 	}
