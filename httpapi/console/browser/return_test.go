@@ -155,7 +155,8 @@ func TestASecurityIsHaltedWithAReason(t *testing.T) {
 	for _, words := range [][]string{{"AAPL", "news pending", "console"}, {"drill", "console"}} {
 		p.eventually("one act on record has "+strings.Join(words, ", "), func() bool {
 			return eval[int](p, fmt.Sprintf(`
-				[...document.querySelectorAll('table[aria-label=Audit] tbody tr')].filter((r) => %q.split(' / ').every((w) => r.innerText.includes(w))).length`,
+				[...document.querySelectorAll('table[aria-label=Audit] tbody tr')]
+					.filter((r) => %q.split(' / ').every((w) => r.innerText.includes(w))).length`,
 				strings.Join(words, " / "))) == 1
 		})
 	}
