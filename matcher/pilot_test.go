@@ -118,9 +118,9 @@ func (p *pilot) command(w []byte) Command {
 		p.aim(&c, w)
 		c.LimitPx = (100 + int64(w[3]%9) - 4) * unit
 	case t < 238:
-		c.Type, c.Side = AccountControl, Side(oneIf(w[3] > 30))
+		c.Type, c.Side = AccountControl, Side(oneIf(w[3] > 30))|Side(w[4]&4)
 	case t < 242:
-		c.Type, c.Side = SecurityControl, Side(w[3]%4)
+		c.Type, c.Side = SecurityControl, Side(w[3]%16)
 		if w[3] > 30 {
 			c.Side = SecurityEnabled
 		}
