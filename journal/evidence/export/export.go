@@ -111,6 +111,10 @@ func (x *exporter) add(name string, data []byte) error {
 
 // addSnapshot looks for the newest snapshot before the range that a signed head names.
 func (x *exporter) addSnapshot() error {
+	keys, err := verify.ParseKeys([]string{x.s.Key}, nil)
+	if err != nil {
+		return err
+	}
 	list, err := x.s.Journal.Snapshots()
 	if err != nil {
 		return fmt.Errorf("export: %w", err)
@@ -119,7 +123,7 @@ func (x *exporter) addSnapshot() error {
 		if s.InputSeq >= x.m.From || s.InputSeq == 0 {
 			continue
 		}
-		note, err := evidence.Attested(x.s.Log, s.InputSeq)
+		note, err := evidence.Attested(x.s.Log, s.InputSeq, &keys)
 		if err != nil {
 			return err
 		}
