@@ -1,6 +1,8 @@
 package httpapi
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"strconv"
 	"time"
@@ -28,6 +30,12 @@ var (
 type repairedRange struct {
 	From string `json:"from"`
 	To   string `json:"to"`
+}
+
+// stated is a statement on record: how many lines, and the body's hash.
+type stated struct {
+	Lines  int    `json:"lines"`
+	SHA256 string `json:"sha256"`
 }
 
 // repairTrades is POST /recon/repair.
@@ -221,6 +229,11 @@ func (q *inquiry) takeStatement() problem {
 	}
 	ctx, cancel := q.p.long()
 	defer cancel()
+	sum := sha256.Sum256(q.ctx.Request.Body())
+	if p := q.record(ctx, &act{kind: note.Statement,
+		object: stated{len(lines), hex.EncodeToString(sum[:])}}); p.status != 0 {
+		return p
+	}
 	s, err := q.p.Recon.TakeStatement(ctx, lines)
 	if err != nil {
 		return q.p.failed(err)

@@ -87,7 +87,7 @@ func openDownstream(c *settings.Config, k *engine.Engine, history *fullHistory, 
 	d.loops.start("restored", d.guard.then(d.first.Run))
 	d.loops.start("acts on record", d.guard.then(d.whileOurs(newPendingActs(d.Db, k, log).run)))
 	legacy := &bookings.Bookings{Broker: d.broker, Book: d.projection, Log: log}
-	d.loops.startAt(journal.Background, "projection", d.guard.then(d.project))
+	d.loops.startAt(journal.Background, "projection", d.guard.then(d.first.WithRows(d.project)))
 	d.loops.startAt(journal.Background, "settlement", d.guard.then(d.whileOurs(d.settlement.Run)))
 	d.loops.startAt(journal.Background, "recon", d.guard.then(d.whileOurs(d.recon.Run)))
 	d.loops.startAt(journal.Bulk, "tca", d.tca.Run)
@@ -142,7 +142,7 @@ func (d *downstream) makeSidecars(c *settings.Config, k *engine.Engine, history 
 	}
 	d.projection = projection.New(projection.Options{
 		Journal: stableJournal{k.Journal}, DB: d.Db, Ticker: k.Gate.Ticker, Now: time.Now, Logger: log,
-		SettlementDate: calendar.SettlementDate, Rules: calendar.Rules(),
+		SettlementDate: calendar.SettlementDate, Rules: calendar.Rules(), Named: settlementDates,
 	})
 	d.settlement = settlement.New(settlement.Options{
 		DB: d.Db, Calendar: calendar, Now: time.Now, Interval: c.Millis("settlement.sweep.interval-ms"),
@@ -170,6 +170,15 @@ func (d *downstream) makeSidecars(c *settings.Config, k *engine.Engine, history 
 		DB:         d.Db, Now: time.Now, Logger: log,
 	})
 	return err
+}
+
+// settlementDates dates trades by the rules that were in force for them.
+func settlementDates(rules string) (func(executedAtMillis int64) store.Date, bool) {
+	calendar, known := settlement.ByRules(rules)
+	if !known {
+		return nil, false
+	}
+	return calendar.SettlementDate, true
 }
 
 // settlementRules are the rules that were in force when rows were dated, as recon reads them.

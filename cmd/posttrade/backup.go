@@ -212,6 +212,10 @@ func restore(c *settings.Config, dirs []string, to uint64, stdout io.Writer) err
 	if err != nil {
 		return err
 	}
+	if why := chain[len(got.From)-1].NoTables; why != "" {
+		fmt.Fprintf(stdout, "rows       none in the last backup (%s): what no journal gives again is "+
+			"lost\n", why)
+	}
 	fmt.Fprintf(stdout, "restored   %s, up to sequence %d, trade %d, from %s\n", c.String("data.dir"),
 		got.InputSequence, got.TradeSequence, strings.Join(got.From, ", "))
 	return nil

@@ -19,6 +19,8 @@ type Account struct {
 	// EnabledUnsaid marks a change that does not set Enabled: an existing account keeps its value, and
 	// a new one gets the value of Enabled.
 	EnabledUnsaid bool
+	// By is the operator of a change; nil: no operator's act.
+	By *store.Act
 }
 
 // ErrAccount reports an invalid account: no id, or not a source.ValidName.
@@ -88,7 +90,7 @@ func (s *Accounts) Upsert(ctx context.Context, a Account) (version uint64, err e
 	if err != nil {
 		return 0, err
 	}
-	stored, _, err := s.table.Upsert(ctx, r, source.Unsaid{Enabled: a.EnabledUnsaid}, r.ID)
+	stored, _, err := s.table.Upsert(ctx, r, source.Unsaid{Enabled: a.EnabledUnsaid}, a.By, r.ID)
 	return stored.Version, err
 }
 

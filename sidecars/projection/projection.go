@@ -59,7 +59,10 @@ type Options struct {
 	Ticker         func(securityID uint32) string // "" for an unknown security
 	SettlementDate func(executedAtMillis int64) store.Date
 	// Rules: the rules that SettlementDate depends on, stored beside the rows; "": nothing is stored
-	Rules     string
+	Rules string
+	// Named is the SettlementDate of other rules, false for rules that this build does not know. Rows
+	// that are made again are dated by the rules of their trade. nil: it knows none.
+	Named     func(rules string) (settlementDate func(executedAtMillis int64) store.Date, known bool)
 	Now       func() time.Time // nil: time.Now
 	Poll      time.Duration    // between looks at the head while there is nothing to do; 0: 20 ms
 	BatchRows int              // most rows of one transaction; 0: 8192
@@ -87,10 +90,11 @@ type Projection struct {
 	o   Options
 	log *slog.Logger
 
-	stepping sync.Mutex // held by Step; guards the next four
+	stepping sync.Mutex // held by Step; guards the next five
 	known    bool       // at is what the database had last, and nothing has failed since
 	at       position
 	input    uint64 // input sequence of the fill at the cursor; 0: unknown
+	eras     []era  // of settlement rules, as they were noted
 	batch    batch
 
 	messages sync.Pool // of *message

@@ -89,6 +89,9 @@ func (p *Projection) resume(ctx context.Context, head position) error {
 	if err := p.noteRules(ctx); err != nil {
 		return err
 	}
+	if err := p.readEras(ctx); err != nil {
+		return err
+	}
 	var at position
 	var mark uint64
 	err := p.o.DB.Read(ctx, func(tx *store.Tx) (err error) {
@@ -168,7 +171,7 @@ func (p *Projection) gather(ctx context.Context, head position) (position, error
 			if ticker == "" {
 				return fmt.Errorf("tradeSeq=%d security=%d: %w", f.TradeSeq, f.SecurityID, errTicker)
 			}
-			p.batch.add(f, ticker, p.o.SettlementDate, booked)
+			p.batch.add(f, ticker, p.eraOf(next), booked)
 			next, input = next+1, f.InputSeq
 			if next > head.trade || len(p.batch.rows) == p.o.BatchRows {
 				return errEnough

@@ -21,6 +21,8 @@ type Stock struct {
 	// These mark a change that does not set Enabled or Halted: an existing security keeps its value,
 	// and a new one gets the value of the field.
 	EnabledUnsaid, HaltedUnsaid bool
+	// By is the operator of a change; nil: no operator's act.
+	By *store.Act
 }
 
 // ErrStock reports an invalid security: a ticker that is not [A-Z0-9.-]{1,16} when trimmed and in
@@ -110,7 +112,7 @@ func (s *Securities) Upsert(ctx context.Context,
 		return Stock{}, 0, false, err
 	}
 	r, created, err = s.table.Upsert(ctx, r,
-		source.Unsaid{Enabled: stock.EnabledUnsaid, Halted: stock.HaltedUnsaid}, r.Ticker)
+		source.Unsaid{Enabled: stock.EnabledUnsaid, Halted: stock.HaltedUnsaid}, stock.By, r.Ticker)
 	return ofRecord(r), r.Version, created, err
 }
 
