@@ -26,8 +26,8 @@ type Account struct {
 // ErrAccount reports an invalid account: no id, or not a source.ValidName.
 var ErrAccount = errors.New("not an account")
 
-// Accounts is the service. Any goroutine may call. Its methods Snapshot, Version and BumpEpoch are the
-// table's.
+// Accounts is the service. Any goroutine may call. Its methods Snapshot, Version and BumpEpoch are
+// the table's.
 type Accounts struct{ *table }
 
 // table is the source's table, under a name that other packages do not see.

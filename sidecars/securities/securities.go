@@ -29,8 +29,8 @@ type Stock struct {
 // capitals, or not a source.ValidName.
 var ErrStock = errors.New("not a stock")
 
-// Securities is the service. Any goroutine may call. Its methods Snapshot, Version and BumpEpoch are the
-// table's.
+// Securities is the service. Any goroutine may call. Its methods Snapshot, Version and BumpEpoch
+// are the table's.
 type Securities struct{ *table }
 
 // table is the source's table, under a name that other packages do not see.
