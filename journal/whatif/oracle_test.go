@@ -26,8 +26,8 @@ type told struct {
 // worth is what each account has.
 type worth map[uint32]*big.Int
 
-// tell decides a history with the model, which shares nothing with the engines of Run. It notes what
-// accounts have after some sequences.
+// tell decides a history with the model, which shares nothing with the engines of Run. It notes
+// what accounts have after some sequences.
 func tell(t *testing.T, all []matcher.Command, worthAt ...uint64) *told {
 	t.Helper()
 	h := &told{t: t, all: all, worth: map[uint64]worth{}}
