@@ -206,6 +206,11 @@ func (r *Run) costs(d *fullEngine) (err error) {
 	if err := <-ended; err != nil {
 		return err
 	}
+	return r.reports(ctx, d, t)
+}
+
+// reports measures single reports on random trades.
+func (r *Run) reports(ctx context.Context, d *fullEngine, t *tca.TCA) error {
 	rows, err := bookedRows(d)
 	if err != nil {
 		return err
