@@ -156,6 +156,8 @@ func (p *pilot) command(w []byte) Command {
 	c.Version = OldestVersion
 	if p.newer {
 		c.Version = RecordVersion + uint16(w[7]&1)
+	} else if c.Type == AccountControl || c.Type == SecurityControl {
+		c.Side &^= KeepEnabled | KeepHalted // no record of version 1 has them
 	}
 	return c
 }

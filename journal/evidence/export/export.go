@@ -77,7 +77,10 @@ func (x *exporter) prepare() error {
 		x.m.To = x.head.Head
 	}
 	x.m.From = max(x.m.From, 1)
-	if x.m.From > x.m.To || x.m.To > x.head.Head {
+	if x.m.From > x.m.To {
+		return fmt.Errorf("export: the range of %d to %d is empty: %w", x.m.From, x.m.To, errSource)
+	}
+	if x.m.To > x.head.Head {
 		return fmt.Errorf("export: sequences %d to %d, the newest signed head is %d: %w", x.m.From,
 			x.m.To, x.head.Head, evidence.ErrNotYet)
 	}
