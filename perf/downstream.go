@@ -67,9 +67,6 @@ func (r *Run) downstream(d *fullEngine) error {
 	if err := r.reindex(d); err != nil {
 		return err
 	}
-	if err := r.evidence(d); err != nil {
-		return err
-	}
 	return r.costs(d)
 }
 
@@ -206,6 +203,11 @@ func (r *Run) costs(d *fullEngine) (err error) {
 	if err := <-ended; err != nil {
 		return err
 	}
+	return r.reports(ctx, d, t)
+}
+
+// reports measures single reports on random trades.
+func (r *Run) reports(ctx context.Context, d *fullEngine, t *tca.TCA) error {
 	rows, err := bookedRows(d)
 	if err != nil {
 		return err
