@@ -45,7 +45,7 @@ var ErrBase = errors.New("not what follows that commit of this journal")
 // It returns ErrBase when the journal has no commit that ends there.
 func (j *Journal) TransferAfter(p Point) (*Transfer, error) {
 	return j.transfer(p, func() point {
-		if j.lazy == nil {
+		if j.stableWhenDurable() {
 			return j.safe
 		}
 		return j.kept

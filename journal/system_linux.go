@@ -2,6 +2,7 @@ package journal
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"os"
 	"runtime"
@@ -18,19 +19,65 @@ import (
 const hasTail = true
 
 // mappedTail is a tail in a file that the operating system maps.
-type mappedTail struct{ *ring.Region }
+type mappedTail struct {
+	*ring.Region
+	log *os.File // nil: no WriteAt
+}
 
-// mapTail maps a file of that size.
-func mapTail(name string, size int) (tailMap, error) {
-	region, err := ring.File(name, size)
-	if err != nil {
-		return nil, fmt.Errorf("journal: map file=%s: %w", name, err)
+// mapTail maps a file of that size or, if it is a log, its header slots.
+//
+// Writes of a log go past the system's memory to the disk. Marks are stored into mapped memory: a
+// write of a mark would have to wait for every such write to the same file.
+func mapTail(name string, size int, logged bool) (_ tailMap, err error) {
+	m := &mappedTail{}
+	if logged {
+		size = tailSlots * tailHeader
+		m.log, err = os.OpenFile(name, os.O_RDWR|unix.O_DIRECT|unix.O_DSYNC|unix.O_NOFOLLOW, 0)
+		if errors.Is(err, unix.EINVAL) {
+			m.log, err = os.OpenFile(name, os.O_RDWR|unix.O_DSYNC|unix.O_NOFOLLOW, 0)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("journal: open file=%s: %w", name, err)
+		}
 	}
-	return mappedTail{region}, nil
+	if m.Region, err = ring.File(name, size); err != nil {
+		err = fmt.Errorf("journal: map file=%s: %w", name, err)
+		if logged {
+			err = errors.Join(err, m.log.Close())
+		}
+		return nil, err
+	}
+	return m, nil
 }
 
 // Sync brings the memory to the disk.
-func (m mappedTail) Sync() error { return unix.Fsync(m.Fd()) }
+func (m *mappedTail) Sync() error { return unix.Fsync(m.Region.Fd()) }
+
+// WriteAt writes through to the disk. A file system that takes no such write past its memory gets
+// it by its memory.
+func (m *mappedTail) WriteAt(p []byte, at int64) (int, error) {
+	n, err := m.log.WriteAt(p, at)
+	if n > 0 || !errors.Is(err, unix.EINVAL) {
+		return n, err
+	}
+	flags, err := unix.FcntlInt(m.log.Fd(), unix.F_GETFL, 0)
+	if err == nil {
+		_, err = unix.FcntlInt(m.log.Fd(), unix.F_SETFL, flags&^unix.O_DIRECT)
+	}
+	if err != nil {
+		return 0, err
+	}
+	return m.log.WriteAt(p, at)
+}
+
+// Close closes the file and ends the mapping.
+func (m *mappedTail) Close() error {
+	err := m.Region.Close()
+	if m.log != nil {
+		err = errors.Join(err, m.log.Close())
+	}
+	return err
+}
 
 // lower gives the goroutine a thread of its own, for good, at a low priority.
 func lower(nice int) {

@@ -9,11 +9,11 @@ import (
 	"posttrade/ring"
 )
 
-// hasTail: no memory here outlives the process, so answers in mode "os" come from the store, which
-// has written its log by then.
+// hasTail: no memory here outlives the process, so answers come from the store, which has written
+// its log by then.
 const hasTail = false
 
-func mapTail(name string, _ int) (tailMap, error) {
+func mapTail(name string, _ int, _ bool) (tailMap, error) {
 	return nil, fmt.Errorf("journal: map file=%s: %w", name, ring.ErrUnsupported)
 }
 
