@@ -102,6 +102,7 @@ type Journal struct {
 
 	committing DiskTimes // of the committer
 	flushing   DiskTimes // with lazy; of the goroutine that holds syncing
+	logging    [tailWriters]DiskTimes
 
 	snapshots snapshots
 	walkers   sync.Pool // of *walker, for short replays
@@ -185,16 +186,15 @@ func (j *Journal) Head() (inputSeq, tradeSeq uint64) {
 
 // StableHead is the part of Head that a power cut cannot take away. What is derived from the
 // journal and kept elsewhere follows StableHead: it must never know more than a start finds in the
-// journal. In "fsync" mode StableHead equals Head; in "os" mode it is at most FlushInterval behind.
-// Any goroutine; it waits for nothing.
+// journal. In "fsync" mode StableHead is Head; in "os" mode it is at most FlushInterval behind, and
+// waits for nothing. Any goroutine.
 func (j *Journal) StableHead() (inputSeq, tradeSeq uint64) {
+	if j.stableWhenDurable() {
+		return j.Head()
+	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	p := &j.kept
-	if j.stableWhenDurable() {
-		p = &j.safe
-	}
-	return p.inputSeq, p.tradeSeq
+	return j.kept.inputSeq, j.kept.tradeSeq
 }
 
 // Durability is the mode: "fsync" or "os".

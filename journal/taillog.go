@@ -40,9 +40,9 @@ type tailLog struct {
 	stopping      bool          // with nothing left to write, the writers end
 	dropped       bool          // they end at once
 
-	answering sync.Mutex // held across a mark and its answers
+	answering sync.Mutex // held across a mark and its answers; guards closed
+	closed    bool       // the memory of the marks is gone
 	writers   sync.WaitGroup
-	times     [tailWriters]DiskTimes
 	turned    chan struct{} // a segment has been begun: the store's log should be synced
 	mem       *ring.Region
 }
@@ -77,7 +77,7 @@ func (j *Journal) startLog(t *tail, size int) error {
 	t.mem, t.log, t.lead = mem.Bytes(), l, tailWrite
 	t.at += t.lead
 	for i := range tailWriters {
-		l.writers.Go(func() { j.writeTail(t, &l.times[i]) })
+		l.writers.Go(func() { j.writeTail(t, &j.logging[i]) })
 	}
 	j.tickers.Go(func() { j.flushTurned(l) })
 	return nil
@@ -263,7 +263,7 @@ func (j *Journal) answerLogged() {
 	l := j.tail.log
 	l.answering.Lock()
 	defer l.answering.Unlock()
-	if synced := l.synced.Load(); synced > j.Answered() {
+	if synced := l.synced.Load(); synced > j.Answered() && !l.closed {
 		j.tail.mark(synced)
 		j.answer(synced)
 	}
@@ -302,8 +302,14 @@ func (t *tail) stop() {
 
 // close closes the file. After a failure a writer may still use the memory: it is left.
 func (t *tail) close(whole bool) error {
+	if t.log == nil {
+		return t.file.Close()
+	}
+	t.log.answering.Lock()
+	defer t.log.answering.Unlock()
+	t.log.closed = true
 	err := t.file.Close()
-	if t.log != nil && whole {
+	if whole {
 		err = errors.Join(err, t.log.mem.Close())
 	}
 	return err
