@@ -50,7 +50,7 @@ type Options struct {
 
 // mapFunc opens a tail of that size: all of it is mapped or, if it is to be written by WriteAt, its
 // header slots.
-type mapFunc func(name string, size int, logged bool) (tailMap, error)
+type mapFunc func(fs vfs.FS, name string, size int, logged bool) (tailMap, error)
 
 // WithCodec returns o with a codec for new blocks.
 func (o Options) WithCodec(c Codec) Options {

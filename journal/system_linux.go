@@ -4,12 +4,14 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
 	"golang.org/x/sys/unix"
 
 	"posttrade/ring"
@@ -21,22 +23,24 @@ const hasTail = true
 // mappedTail is a tail in a file that the operating system maps.
 type mappedTail struct {
 	*ring.Region
-	log *os.File // nil: no WriteAt
+	log logFile // nil: no WriteAt
+}
+
+// logFile is what a log is written to.
+type logFile interface {
+	io.WriterAt
+	io.Closer
 }
 
 // mapTail maps a file of that size or, if it is a log, its header slots.
 //
 // Writes of a log go past the system's memory to the disk. Marks are stored into mapped memory: a
 // write of a mark would have to wait for every such write to the same file.
-func mapTail(name string, size int, logged bool) (_ tailMap, err error) {
+func mapTail(fs vfs.FS, name string, size int, logged bool) (_ tailMap, err error) {
 	m := &mappedTail{}
 	if logged {
 		size = tailSlots * tailHeader
-		m.log, err = os.OpenFile(name, os.O_RDWR|unix.O_DIRECT|unix.O_DSYNC|unix.O_NOFOLLOW, 0)
-		if errors.Is(err, unix.EINVAL) {
-			m.log, err = os.OpenFile(name, os.O_RDWR|unix.O_DSYNC|unix.O_NOFOLLOW, 0)
-		}
-		if err != nil {
+		if m.log, err = openLog(fs, name); err != nil {
 			return nil, fmt.Errorf("journal: open file=%s: %w", name, err)
 		}
 	}
@@ -53,22 +57,8 @@ func mapTail(name string, size int, logged bool) (_ tailMap, err error) {
 // Sync brings the memory to the disk.
 func (m *mappedTail) Sync() error { return unix.Fsync(m.Region.Fd()) }
 
-// WriteAt writes through to the disk. A file system that takes no such write past its memory gets
-// it by its memory.
-func (m *mappedTail) WriteAt(p []byte, at int64) (int, error) {
-	n, err := m.log.WriteAt(p, at)
-	if n > 0 || !errors.Is(err, unix.EINVAL) {
-		return n, err
-	}
-	flags, err := unix.FcntlInt(m.log.Fd(), unix.F_GETFL, 0)
-	if err == nil {
-		_, err = unix.FcntlInt(m.log.Fd(), unix.F_SETFL, flags&^unix.O_DIRECT)
-	}
-	if err != nil {
-		return 0, err
-	}
-	return m.log.WriteAt(p, at)
-}
+// WriteAt writes through to the disk.
+func (m *mappedTail) WriteAt(p []byte, at int64) (int, error) { return m.log.WriteAt(p, at) }
 
 // Close closes the file and ends the mapping.
 func (m *mappedTail) Close() error {
@@ -77,6 +67,50 @@ func (m *mappedTail) Close() error {
 		err = errors.Join(err, m.log.Close())
 	}
 	return err
+}
+
+// openLog opens a log's file. A file system that takes no write past the system's memory gets it by
+// that memory, and one that is not the system's by its own calls.
+func openLog(fs vfs.FS, name string) (logFile, error) {
+	if fs != vfs.Default {
+		f, err := fs.OpenReadWrite(name, writeCategory)
+		return syncedFile{f}, err
+	}
+	const flags = os.O_RDWR | unix.O_DSYNC | unix.O_NOFOLLOW
+	f, err := os.OpenFile(name, flags|unix.O_DIRECT, 0)
+	if errors.Is(err, unix.EINVAL) {
+		f, err = os.OpenFile(name, flags, 0)
+	}
+	return directFile{f}, err
+}
+
+// directFile is a file with O_DSYNC and, as long as the file system takes it, O_DIRECT.
+type directFile struct{ *os.File }
+
+func (f directFile) WriteAt(p []byte, at int64) (int, error) {
+	n, err := f.File.WriteAt(p, at)
+	if n > 0 || !errors.Is(err, unix.EINVAL) {
+		return n, err
+	}
+	flags, err := unix.FcntlInt(f.Fd(), unix.F_GETFL, 0)
+	if err == nil {
+		_, err = unix.FcntlInt(f.Fd(), unix.F_SETFL, flags&^unix.O_DIRECT)
+	}
+	if err != nil {
+		return 0, err
+	}
+	return f.File.WriteAt(p, at)
+}
+
+// syncedFile syncs after each write.
+type syncedFile struct{ vfs.File }
+
+func (f syncedFile) WriteAt(p []byte, at int64) (int, error) {
+	n, err := f.File.WriteAt(p, at)
+	if err == nil {
+		err = f.SyncData()
+	}
+	return n, err
 }
 
 // lower gives the goroutine a thread of its own, for good, at a low priority.

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
+
 	"posttrade/ring"
 )
 
@@ -13,7 +15,7 @@ import (
 // its log by then.
 const hasTail = false
 
-func mapTail(name string, _ int, _ bool) (tailMap, error) {
+func mapTail(_ vfs.FS, name string, _ int, _ bool) (tailMap, error) {
 	return nil, fmt.Errorf("journal: map file=%s: %w", name, ring.ErrUnsupported)
 }
 

@@ -30,7 +30,7 @@ type fakeTail struct {
 	fakeWrites
 }
 
-func (f *fakeTail) open(name string, size int, logged bool) (tailMap, error) {
+func (f *fakeTail) open(_ vfs.FS, name string, size int, logged bool) (tailMap, error) {
 	if f.mapErr != nil {
 		return nil, f.mapErr
 	}
@@ -89,10 +89,10 @@ func (f *fakeTail) into(t testing.TB, fs vfs.FS, keep func() bool) vfs.FS {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	b := bytes.Clone(f.disk)
-	for at := 0; at < len(f.mem); at += anchorPage {
+	b, mem := bytes.Clone(f.disk), f.read()
+	for at := 0; at < len(mem); at += anchorPage {
 		if keep() {
-			copy(b[at:min(at+anchorPage, len(b))], f.mem[at:])
+			copy(b[at:min(at+anchorPage, len(b))], mem[at:])
 		}
 	}
 	f.land(b, keep)

@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
 // onDisk are options with the system's disk and a real file.
@@ -52,7 +54,7 @@ func copiesOfOpenJournal(t *testing.T, durability string) {
 		must(t, c.Close())
 	}
 	must(t, j.Close())
-	if _, err := mapTail(filepath.Join(dir, "none", "tail"), 4096,
+	if _, err := mapTail(vfs.Default, filepath.Join(dir, "none", "tail"), 4096,
 		durability == DurabilityFsync); err == nil {
 		t.Error("a file in no directory is mapped")
 	}

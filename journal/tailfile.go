@@ -129,7 +129,7 @@ func (j *Journal) openTail(found *tailImage, base point) (err error) {
 	} else if err := createTail(j.o.FS, j.dir, &head); err != nil {
 		return err
 	}
-	file, err := j.o.mapTail(name, head.size(), j.logs())
+	file, err := j.o.mapTail(j.o.FS, name, head.size(), j.logs())
 	if err != nil {
 		return err
 	}

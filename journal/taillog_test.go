@@ -66,13 +66,19 @@ func (f *fakeWrites) land(disk []byte, keep func() bool) {
 func (f *fakeTail) under(g func(*fakeTail)) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	c := &fakeTail{name: f.name, disk: bytes.Clone(f.disk)}
+	c := &fakeTail{name: f.name, disk: bytes.Clone(f.disk), mem: f.read()}
 	c.flying = slices.Clone(f.flying)
-	for at := 0; at < len(f.mem); at += 8 { // a writer may be making a mark
-		v := atomic.LoadUint64((*uint64)(unsafe.Pointer(&f.mem[at])))
-		c.mem = append(c.mem, (*[8]byte)(unsafe.Pointer(&v))[:]...)
-	}
 	g(c)
+}
+
+// read copies what is in memory; a writer may be making a mark.
+func (f *fakeTail) read() []byte {
+	mem := make([]byte, 0, len(f.mem))
+	for at := 0; at < len(f.mem); at += 8 {
+		v := atomic.LoadUint64((*uint64)(unsafe.Pointer(&f.mem[at])))
+		mem = append(mem, (*[8]byte)(unsafe.Pointer(&v))[:]...)
+	}
+	return mem
 }
 
 // text is the file as the system shows it.
