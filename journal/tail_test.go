@@ -118,6 +118,7 @@ func tailed(t testing.TB, fs vfs.FS) (Options, *fakeTail) {
 func logged(t testing.TB, fs vfs.FS) (Options, *fakeTail) {
 	o, f := tailed(t, fs)
 	o.Durability = DurabilityFsync
+	o.tailShape.bytes = 128 << 10 // each write takes a sector at least
 	return o, f
 }
 

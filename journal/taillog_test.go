@@ -331,7 +331,7 @@ func TestLogKeepsWhatTheStoreHasNotSynced(t *testing.T) {
 		must(t, err)
 		must(t, c.Wait())
 		b.Reset()
-		if f.inputSeq > 2000 {
+		if f.inputSeq > 5000 {
 			t.Fatal("the log is never full")
 		}
 	}
