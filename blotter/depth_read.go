@@ -82,7 +82,7 @@ func (b *bookCopy) take(v *Views, security uint32) (sequence uint64, ok bool) {
 		s := &b.sides[i]
 		*s = sideCopy{side: security<<1 | uint32(i), levels: s.levels[:0]}
 		for !s.ends && len(s.levels) < b.most+fanout { // changes may remove some levels
-			if !b.copyPiece(&v.levels, s) {
+			if !b.copyPiece(s) {
 				return 0, false
 			}
 		}
@@ -112,7 +112,7 @@ func (v *Views) endOf(command uint64) (applied uint64, ok bool) {
 }
 
 // copyPiece copies the next branch of levels of a side.
-func (b *bookCopy) copyPiece(l *levels, s *sideCopy) bool {
+func (b *bookCopy) copyPiece(s *sideCopy) bool {
 	t := &b.at.trees[s.side]
 	for range copyTries {
 		version, still := t.lock.Read()
@@ -120,7 +120,7 @@ func (b *bookCopy) copyPiece(l *levels, s *sideCopy) bool {
 			ring.Pause()
 			continue
 		}
-		n, until, more := l.copyLeaf(t, b.at.branches, s.until, &b.leaf)
+		n, until, more := b.at.copyLeaf(t, s.until, &b.leaf)
 		command := atomic.LoadUint64(&t.inputSeq)
 		if t.lock.Retry(version) {
 			continue
@@ -145,9 +145,9 @@ func (b *bookCopy) copyPiece(l *levels, s *sideCopy) bool {
 // copyLeaf copies the levels of the branch to which a key belongs, and returns the key at which the
 // next branch begins. The side may change meanwhile, so the values read are only copied, and not
 // used, until the lock has been checked again.
-func (l *levels) copyLeaf(
-	t *tree, all []branch, key uint64, to *[fanout]copied,
-) (n int, until uint64, more bool) {
+func (from *tables) copyLeaf(t *tree, key uint64, to *[fanout]copied) (
+	n int, until uint64, more bool) {
+	all, levels := from.branches, from.levels
 	at := atomic.LoadUint32(&t.root)
 	if at == 0 {
 		return 0, 0, false
@@ -168,7 +168,7 @@ func (l *levels) copyLeaf(
 	leaf := &all[int(at)%len(all)]
 	count := min(atomic.LoadUint32(&leaf.count), fanout)
 	for i := range count {
-		lv := &l.all[int(atomic.LoadUint32(&leaf.kids[i]))%len(l.all)]
+		lv := &levels[int(atomic.LoadUint32(&leaf.kids[i]))%len(levels)]
 		to[i].Level = Level{Px: loadInt(&lv.px), Qty: loadInt(&lv.qty),
 			Orders: atomic.LoadUint32(&lv.orders)}
 	}

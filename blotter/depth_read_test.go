@@ -117,7 +117,7 @@ func TestPiecesBecomeOneMoment(t *testing.T) {
 			s := &b.sides[i]
 			s.side = 1<<1 | uint32(i)
 			for !s.ends && len(s.levels) < b.most+fanout {
-				if !b.copyPiece(&r.v.levels, s) {
+				if !b.copyPiece(s) {
 					t.Fatal("a branch cannot be copied without a writer")
 				}
 				for range r.rng.IntN(6) {
@@ -151,7 +151,7 @@ func TestPiecesBecomeOneMoment(t *testing.T) {
 	// One change that was not noted, and changes that are overwritten a lap later.
 	s := sideCopy{side: 1 << 1}
 	b := bookCopy{at: r.v.tables.Load()}
-	b.copyPiece(&r.v.levels, &s)
+	b.copyPiece(&s)
 	first := log.head.Load()
 	log.users.Add(-1)
 	r.v.levels.add(1, matcher.Buy, 1, 1)
@@ -161,7 +161,7 @@ func TestPiecesBecomeOneMoment(t *testing.T) {
 		t.Error("a change that is missing is not missed")
 	}
 	s = sideCopy{side: 1 << 1}
-	b.copyPiece(&r.v.levels, &s)
+	b.copyPiece(&s)
 	first = log.head.Load()
 	for range changesKept {
 		r.v.levels.add(1, matcher.Buy, 1, 1)
@@ -212,6 +212,7 @@ func TestDeepBooksBesideABusyWriter(t *testing.T) {
 			raised++
 			c := r.v.Capacities()
 			c.Securities++
+			c.Open += 10
 			if err := r.v.grow(c); err != nil {
 				t.Fatal(err)
 			}

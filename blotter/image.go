@@ -18,7 +18,8 @@ import (
 //	    id u32, width of a record u32, count u64, records, CRC-32C of all that u32
 //
 //	1 HEAD       applied, tradeSeq, lastRef u64; SHA-256 of the genesis record; capacities in
-//	             force: accounts, securities, contracts u64
+//	             force: accounts, securities, contracts u64; in version 5, where the room for orders
+//	             was raised: open orders, retained orders, keys u64
 //	2 POLICY     version, kill, maxPosition, maxConcentration i64
 //	3 ACCOUNT    id, flags u32 (enabled, set by hand); version i64; in order of appearance
 //	4 SECURITY   flags u64 (known, enabled, halted, restricted, enabled and halted set by hand);
@@ -44,6 +45,9 @@ const (
 	imageMagic   = "PTVIEWS\n"
 	imageVersion = 4
 	imageHeader  = 16
+
+	// imageVersionRoom is the version of images in which the room for orders was raised.
+	imageVersionRoom = 5
 )
 
 // section describes one section of the image.
@@ -55,6 +59,7 @@ type section struct {
 
 var (
 	headSection     = section{1, "head", 80}
+	headSectionRoom = section{1, "head", 104}
 	policySection   = section{2, "policy", 32}
 	accountSection  = section{3, "account", 16}
 	securitySection = section{4, "security", 72}
@@ -139,12 +144,20 @@ func (v *Views) WriteTo(out io.Writer) (int64, error) {
 		return 0, fmt.Errorf("blotter: write image inputSeq=%d: %w", v.current, ErrMidCommand)
 	}
 	w := newImageWriter(out)
-	w.bytes([]byte(imageMagic)).u32(imageVersion).u32(0).flush()
-
 	c := v.Capacities()
-	w.begin(headSection, 1)
+	version, head := uint32(imageVersion), headSection
+	if c.OrderRoom != v.created {
+		version, head = imageVersionRoom, headSectionRoom
+	}
+	w.bytes([]byte(imageMagic)).u32(version).u32(0).flush()
+
+	w.begin(head, 1)
 	w.u64(v.current).u64(v.tradeSeq).i64(v.orders.lastRef.Load()).bytes(v.genesis[:])
-	w.u64(uint64(c.Accounts)).u64(uint64(c.Securities)).u64(uint64(c.Contracts)).flush()
+	w.u64(uint64(c.Accounts)).u64(uint64(c.Securities)).u64(uint64(c.Contracts))
+	if version == imageVersionRoom {
+		w.u64(uint64(c.Open)).u64(uint64(c.Retained)).u64(uint64(c.Keys))
+	}
+	w.flush()
 	w.end()
 	p := &v.policy.row
 	w.begin(policySection, 1)

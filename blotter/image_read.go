@@ -138,16 +138,21 @@ func (v *Views) restore(g *matcher.Genesis, r *imageReader) error {
 	if string(head[:8]) != imageMagic {
 		return bad("no views image: it begins with %q", head[:8])
 	}
-	if n := binary.LittleEndian.Uint32(head[8:]); n != imageVersion {
-		return bad("version %d, this program reads %d", n, imageVersion)
+	first := headSection
+	switch n := binary.LittleEndian.Uint32(head[8:]); n {
+	case imageVersion:
+	case imageVersionRoom:
+		first = headSectionRoom
+	default:
+		return bad("version %d, this program reads %d and %d", n, imageVersion, imageVersionRoom)
 	}
 	if n := binary.LittleEndian.Uint32(head[12:]); n != 0 {
 		return bad("reserved field is %d", n)
 	}
-	if err := r.section(headSection, 1, 1, func() error { return v.restoreHead(r) }); err != nil {
+	if err := r.section(first, 1, 1, func() error { return v.restoreHead(r) }); err != nil {
 		return err
 	}
-	l, o, c := &g.Limits, &v.orders, v.Capacities()
+	c := v.Capacities()
 	for _, part := range []struct {
 		section     section
 		least, most int
@@ -157,9 +162,9 @@ func (v *Views) restore(g *matcher.Genesis, r *imageReader) error {
 		{accountSection, len(g.Accounts), c.Accounts, v.restoreAccount},
 		{securitySection, len(g.Securities), c.Securities, v.restoreSecurity},
 		{positionSection, 0, c.Accounts * c.Securities, v.positionRestorer()},
-		{openSection, 0, l.MaxOpenOrders, v.openRestorer()},
-		{retainedSection, 0, len(o.retained), v.restoreRetained},
-		{keySection, 0, l.IdempotencyCapacity, v.keyRestorer()},
+		{openSection, 0, c.Open, v.openRestorer()},
+		{retainedSection, 0, c.Retained, v.restoreRetained},
+		{keySection, 0, c.Keys, v.keyRestorer()},
 		{sourceSection, controlSources, controlSources, v.sourceRestorer()},
 		{contractSection, 0, c.Contracts, v.contractRestorer()},
 		{endSection, 0, 0, nil},
@@ -189,16 +194,19 @@ func (v *Views) restoreHead(r *imageReader) error {
 	}
 	v.current, v.tradeSeq = applied, tradeSeq
 	v.orders.lastRef.Release(int64(lastRef))
-	to, was := [3]uint64{r.u64(), r.u64(), r.u64()}, v.Capacities()
-	for _, n := range to {
-		if n > math.MaxUint32 {
-			return bad("capacities %d", to)
+	was, withRoom := v.Capacities(), len(r.left) > 3*8
+	raised := was
+	columns := []*int{&raised.Accounts, &raised.Securities, &raised.Contracts,
+		&raised.Open, &raised.Retained, &raised.Keys}
+	for _, to := range columns[:len(r.left)/8] {
+		n := r.u64()
+		if n > math.MaxUint32 || int(n) < *to {
+			return bad("a capacity of %d, of the genesis record %v", n, was)
 		}
+		*to = int(n)
 	}
-	raised := matcher.Capacities{Accounts: int(to[0]), Securities: int(to[1]), Contracts: int(to[2])}
-	if raised.Accounts < was.Accounts || raised.Securities < was.Securities ||
-		raised.Contracts < was.Contracts || raised != was && !raised.Possible() {
-		return bad("capacities %d, of the genesis record %v", to, was)
+	if raised != was && !raised.Possible() || withRoom && raised.OrderRoom == was.OrderRoom {
+		return bad("capacities %v, of the genesis record %v", raised, was)
 	}
 	return v.grow(raised)
 }

@@ -48,15 +48,20 @@ var _ = [1]struct{}{}[unsafe.Sizeof(keySlot{})-64]
 // Nearly every requested key is new, and its missing mark shows this without a look at the slots,
 // which another core has just written.
 type keys struct {
+	keyTable
+	next  uint32 // the slot used next
+	lap   uint64 // number of laps of the ring so far
+	count int
+}
+
+// keyTable is what readers use of keys.
+type keyTable struct {
 	slots []keySlot // a ring; the first is never used
 	// lap << 60 | marks << 32 | slot, 0 is empty. There are few heads, so that they stay in cache; the
 	// writer walks no chain
 	heads []uint64
 	shift uint
 	salt  uint64 // odd
-	next  uint32 // the slot used next
-	lap   uint64 // number of laps of the ring so far
-	count int
 }
 
 // The parts of a head. Laps are counted modulo lapMask+1. When they have all passed, a dead chain
@@ -73,14 +78,14 @@ const (
 func family(kind matcher.IdempotencyKind) uint64 { return uint64(kind) >> 1 & 1 }
 
 // headOf is where the chain of a key starts, and markOf its mark there. Any goroutine.
-func (k *keys) headOf(family, key uint64) uint64 { return k.spread(family, key) >> k.shift }
+func (k *keyTable) headOf(family, key uint64) uint64 { return k.spread(family, key) >> k.shift }
 
-func (k *keys) markOf(family, key uint64) uint64 {
+func (k *keyTable) markOf(family, key uint64) uint64 {
 	const choices = 32 // of which markCount fit
 	return 1 << (markShift + k.spread(family, key)>>(k.shift-5)%choices*markCount/choices)
 }
 
-func (k *keys) spread(family, key uint64) uint64 { return (key ^ family) * k.salt }
+func (k *keyTable) spread(family, key uint64) uint64 { return (key ^ family) * k.salt }
 
 // is reports that a row belongs to the key that an account asks for. A row without an account
 // belongs to every account, as in the engine.

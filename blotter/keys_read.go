@@ -13,24 +13,23 @@ import (
 // newKeys carves the tables for capacity keys.
 func newKeys(a *ring.Arena, capacity int) keys {
 	log := max(4, bits.Len(uint(capacity-1)))
-	return keys{
+	return keys{next: 1, keyTable: keyTable{
 		slots: ring.Carve[keySlot](a, capacity+1),
 		heads: ring.Carve[uint64](a, 1<<log),
 		shift: uint(64 - log),
 		salt:  rand.Uint64() | 1,
-		next:  1,
-	}
+	}}
 }
 
 // copyRow copies a row, whole.
-func (k *keys) copyRow(at uint32, row *KeyRow) {
+func (k *keyTable) copyRow(at uint32, row *KeyRow) {
 	s := &k.slots[at]
 	copyWhole(&s.lock, wordsOf(row), wordsOf(&s.row))
 }
 
 // read finds a key. It finds every key that is there all the time: a slot that leads to a younger
 // key was used again, and the slots of the older keys behind it were used again before that.
-func (k *keys) read(space, key uint64, accountID uint32, row *KeyRow) bool {
+func (k *keyTable) read(space, key uint64, accountID uint32, row *KeyRow) bool {
 	head := atomic.LoadUint64(&k.heads[k.headOf(space, key)])
 	if head&k.markOf(space, key) == 0 {
 		return false
@@ -52,7 +51,8 @@ func (k *keys) read(space, key uint64, accountID uint32, row *KeyRow) bool {
 // ExpectKey prefetches the memory that Key reads first, and does not wait. It is for callers that
 // ask for many keys. Any goroutine.
 func (v *Views) ExpectKey(kind matcher.IdempotencyKind, key uint64) {
-	ring.Prefetch(unsafe.Pointer(&v.keys.heads[v.keys.headOf(family(kind), key)]), nil, nil, nil)
+	k := &v.tables.Load().keys
+	ring.Prefetch(unsafe.Pointer(&k.heads[k.headOf(family(kind), key)]), nil, nil, nil)
 }
 
 // Key returns the first decision on an account's idempotency key, false if none is remembered.
@@ -61,7 +61,7 @@ func (v *Views) ExpectKey(kind matcher.IdempotencyKind, key uint64) {
 func (v *Views) Key(kind matcher.IdempotencyKind, accountID uint32, key uint64) (
 	row KeyRow, ok bool,
 ) {
-	if key == 0 || !v.keys.read(family(kind), key, accountID, &row) {
+	if key == 0 || !v.tables.Load().keys.read(family(kind), key, accountID, &row) {
 		return KeyRow{}, false
 	}
 	return row, true

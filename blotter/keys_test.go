@@ -21,6 +21,7 @@ func TestKeysAreRememberedForOneLap(t *testing.T) {
 		for len(v.keys.heads) > 4 && rng.IntN(2) == 0 {
 			v.keys.heads, v.keys.shift = v.keys.heads[:len(v.keys.heads)/2], v.keys.shift+1
 		}
+		v.publish()
 		spaces := [2]matcher.IdempotencyKind{matcher.KeyOrder, matcher.KeyContract}
 		all := make([]KeyRow, 0, 40*capacity)
 		for len(all) < cap(all) {
@@ -117,6 +118,7 @@ func TestOneKeyOfTwoAccountsIsTwoRows(t *testing.T) {
 	var a ring.Arena
 	defer a.Close()
 	v := &Views{keys: newKeys(&a, 8)}
+	v.publish()
 	for n := range uint64(3) {
 		v.keys.remember(&KeyRow{Key: 77, InputSeq: n + 1, ByAccount: true, AccountID: uint32(n) * 5})
 	}

@@ -75,7 +75,7 @@ func emptyViews(g *matcher.Genesis) (*Views, error) {
 	if err != nil {
 		return nil, fmt.Errorf("blotter: %w: %w", err, ErrGenesis)
 	}
-	v := &Views{wake: func() {}, genesis: sum, clientKey: secret}
+	v := &Views{wake: func() {}, genesis: sum, created: l.Capacities().OrderRoom, clientKey: secret}
 	a := &v.arena
 	v.orders = newOrders(a, l.MaxOpenOrders, l.RetainedOrders)
 	v.keys = newKeys(a, l.IdempotencyCapacity)
@@ -127,13 +127,17 @@ func genesisSum(g *matcher.Genesis) ([32]byte, error) {
 // tree.
 func newLevels(a *ring.Arena, maxOpen, securities int) levels {
 	l := levels{
-		all:     ring.Carve[level](a, maxOpen+2),
+		all:     ring.Carve[level](a, maxOpen+spareLevels),
 		now:     new(uint64),
 		changes: &changes{slots: ring.Carve[change](a, changesKept)},
 	}
 	l.trees, l.branches.all = newTrees(a, maxOpen, securities)
 	return l
 }
+
+// spareLevels are the levels beside one for each open order: the first, which is never used, and
+// that of a command that is being observed.
+const spareLevels = 2
 
 func newTrees(a *ring.Arena, maxOpen, securities int) ([]tree, []branch) {
 	trees := 2 * (securities + 1)

@@ -32,12 +32,10 @@ var (
 // gather in a few chains. A head holds the reference in its upper half and the slot in its lower
 // half, so the writer mostly finds, links and unlinks an order without touching another one.
 type orders struct {
-	slots []orderSlot // the first is never used
-	heads []uint64    // ref << 32 | slot, 0 is empty
-	lap   uint8       // log2(len(heads))
-	free  uint32      // head of the free list through row.next
-	high  ring.Sequence
-	top   uint32 // highest slot ever used; high publishes it
+	orderTable
+	free uint32 // head of the free list through row.next
+	high ring.Sequence
+	top  uint32 // highest slot ever used; high publishes it
 
 	retained []uint32      // ring of the slots of terminal orders
 	oldest   int           // index of the oldest
@@ -46,8 +44,15 @@ type orders struct {
 	lastRef  ring.Sequence // number of the last order
 }
 
+// orderTable is what readers use of orders.
+type orderTable struct {
+	slots []orderSlot // the first is never used
+	heads []uint64    // ref << 32 | slot, 0 is empty
+	lap   uint8       // log2(len(heads))
+}
+
 // headOf is the index of the head of the chain of ref. Any goroutine.
-func (o *orders) headOf(ref uint32) uint32 {
+func (o *orderTable) headOf(ref uint32) uint32 {
 	turn := (ref >> o.lap) * 0x9e3779b1 >> (32 - o.lap)
 	return (ref ^ turn) & uint32(len(o.heads)-1)
 }

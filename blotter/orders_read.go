@@ -42,7 +42,7 @@ func (f *OrderFilter) keeps(row *OrderRow, accounts []uint32) bool {
 }
 
 // copyRow copies the first words of a row, whole.
-func (o *orders) copyRow(at uint32, row *OrderRow, words int) {
+func (o *orderTable) copyRow(at uint32, row *OrderRow, words int) {
 	s := &o.slots[at]
 	copyWhole(&s.lock, wordsOf(row)[:words], wordsOf(&s.row))
 }
@@ -58,7 +58,7 @@ const (
 // Chains grow at the head only. So an order that is there all the time lies behind every row of its
 // chain that this loop reaches. A row that belongs to another chain, or to none, has moved; the
 // loop then starts again.
-func (o *orders) read(ref uint32, row *OrderRow) bool {
+func (o *orderTable) read(ref uint32, row *OrderRow) bool {
 	if ref == 0 {
 		return false
 	}
@@ -93,7 +93,7 @@ func (v *Views) Numbered(number uint64) (row OrderRow, ok bool) {
 
 // Order is Numbered for a reference, which is unique among the orders that the views hold.
 func (v *Views) Order(ref uint32) (row OrderRow, ok bool) {
-	if !v.orders.read(ref, &row) {
+	if !v.tables.Load().orders.read(ref, &row) {
 		return OrderRow{}, false
 	}
 	return row, true
@@ -116,14 +116,15 @@ func (v *Views) Orders(f OrderFilter, after uint64, limit int, dst []OrderRow) (
 	if last <= after {
 		return dst, 0
 	}
+	o := &v.tables.Load().orders // after last: it has every order up to there
 	if last-after <= 2*uint64(slots) {
-		return v.orders.walk(&f, accounts, after, last, limit, dst)
+		return o.walk(&f, accounts, after, last, limit, dst)
 	}
-	return v.orders.scan(&f, accounts, after, uint32(slots), limit, dst)
+	return o.scan(&f, accounts, after, uint32(slots), limit, dst)
 }
 
 // walk tries every number in turn.
-func (o *orders) walk(f *OrderFilter, accounts []uint32, after, last uint64, limit int,
+func (o *orderTable) walk(f *OrderFilter, accounts []uint32, after, last uint64, limit int,
 	dst []OrderRow) (
 	rows []OrderRow, next uint64) {
 	rows = dst
@@ -142,7 +143,7 @@ func (o *orders) walk(f *OrderFilter, accounts []uint32, after, last uint64, lim
 
 // scan looks at every slot and keeps the limit+1 lowest numbers. The extra one shows that there is
 // a following page.
-func (o *orders) scan(f *OrderFilter, accounts []uint32, after uint64, slots uint32, limit int,
+func (o *orderTable) scan(f *OrderFilter, accounts []uint32, after uint64, slots uint32, limit int,
 	dst []OrderRow) (rows []OrderRow, next uint64) {
 	var lowest lowestNumbers
 	var row OrderRow
@@ -200,14 +201,14 @@ func (l *lowestNumbers) offer(number uint64, limit int) {
 // newOrders carves the tables for open and retained orders. It adds room for the orders that a
 // command has begun but not yet finished or dropped.
 func newOrders(a *ring.Arena, maxOpen, retained int) orders {
+	return orders{orderTable: newOrderTable(a, maxOpen, retained),
+		retained: ring.Carve[uint32](a, retained)}
+}
+
+func newOrderTable(a *ring.Arena, maxOpen, retained int) orderTable {
 	slots := maxOpen + retained + transitOrders
 	lap := uint8(max(4, bits.Len(uint(slots-1))))
-	return orders{
-		slots:    ring.Carve[orderSlot](a, slots+1),
-		heads:    ring.Carve[uint64](a, 1<<lap),
-		lap:      lap,
-		retained: ring.Carve[uint32](a, retained),
-	}
+	return orderTable{ring.Carve[orderSlot](a, slots+1), ring.Carve[uint64](a, 1<<lap), lap}
 }
 
 // transitOrders is the room for orders of the command being observed.

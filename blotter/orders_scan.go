@@ -17,8 +17,8 @@ func (v *Views) ScanOrders(f OrderFilter, fromSlot uint32, n int, dst []OrderRow
 ) {
 	accounts := slices.Clone(f.Accounts)
 	slices.Sort(accounts)
-	o := &v.orders
-	at, last := int64(max(fromSlot, 1)), o.high.Load()
+	at, last := int64(max(fromSlot, 1)), v.orders.high.Load()
+	o := &v.tables.Load().orders // after last: it has every slot up to there
 	end := min(at+int64(max(n, 1)), last+1)
 	var row OrderRow
 	for rows = dst; at < end; at++ {

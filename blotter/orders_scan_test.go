@@ -61,6 +61,7 @@ func TestScansFindOrdersThatStay(t *testing.T) {
 	var a ring.Arena
 	defer func() { a.Close() }()
 	v := &Views{orders: newOrders(&a, 40, 0)}
+	v.publish()
 	o := &v.orders
 	rng := rand.New(rand.NewPCG(72, 5))
 	ref := uint32(0)

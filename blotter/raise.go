@@ -21,6 +21,10 @@ type tables struct {
 	contractAccounts []uint32
 	trees            []tree
 	branches         []branch
+	levels           []level
+	orders           orderTable
+	retained         int // orders that are kept
+	keys             keyTable
 }
 
 // publish makes the current tables visible to readers. Observer only.
@@ -29,7 +33,8 @@ func (v *Views) publish() {
 		accounts: v.accounts.slots, index: v.accounts.index, shift: v.accounts.shift,
 		securities: v.securities.slots, positions: v.positions,
 		contracts: v.contracts.rows, contractAccounts: v.contracts.accounts,
-		trees: v.levels.trees, branches: v.levels.branches.all,
+		trees: v.levels.trees, branches: v.levels.branches.all, levels: v.levels.all,
+		orders: v.orders.orderTable, retained: len(v.orders.retained), keys: v.keys.keyTable,
 	})
 }
 
@@ -38,6 +43,8 @@ func (v *Views) Capacities() matcher.Capacities {
 	t := v.tables.Load()
 	return matcher.Capacities{
 		Accounts: len(t.accounts), Securities: len(t.securities), Contracts: len(t.contracts),
+		OrderRoom: matcher.OrderRoom{Open: len(t.levels) - spareLevels, Retained: t.retained,
+			Keys: len(t.keys.slots) - 1},
 	}
 }
 
@@ -61,14 +68,18 @@ func (v *Views) grow(to matcher.Capacities) error {
 	rows, of := v.contracts.rows, v.contracts.accounts
 	if to.Securities > was.Securities {
 		securities = ring.Carve[securitySlot](a, to.Securities)
-		trees, branches = newTrees(a, len(v.levels.all)-2, to.Securities)
+	}
+	if to.Securities > was.Securities || to.Open > was.Open {
+		trees, branches = newTrees(a, to.Open, to.Securities)
 	}
 	if to.Contracts > was.Contracts {
 		rows, of = newContractRows(a, to.Contracts)
 	}
+	larger := v.orderRoom(was.OrderRoom, to.OrderRoom)
 	if err := a.Err(); err != nil {
 		return fmt.Errorf("blotter: raise capacities: %w", err)
 	}
+	v.moveOrders(&larger)
 	v.movePositions(&positions)
 	count := int(v.accounts.count.Load())
 	for i := range count {
@@ -79,6 +90,8 @@ func (v *Views) grow(to matcher.Capacities) error {
 		for i := range v.securities.count.Load() {
 			securities[i].set(&v.securities.slots[i].row)
 		}
+	}
+	if to.Securities > was.Securities || to.Open > was.Open {
 		copy(trees, v.levels.trees)
 		copy(branches, v.levels.branches.all[:v.levels.branches.top+1])
 	}

@@ -14,6 +14,8 @@ func raiseBy(s *source) matcher.Command {
 	return matcher.NewCapacityControl(matcher.Capacities{
 		Accounts: c.Accounts + s.rng.IntN(4), Securities: c.Securities + s.rng.IntN(3),
 		Contracts: c.Contracts + s.rng.IntN(9),
+		OrderRoom: matcher.OrderRoom{Open: c.Open + s.rng.IntN(40), Retained: c.Retained + s.rng.IntN(9),
+			Keys: c.Keys + s.rng.IntN(9)},
 	})
 }
 
@@ -58,6 +60,24 @@ func TestRaisedViewsFollowTheEngine(t *testing.T) {
 	}
 }
 
+// sameOrders reports that readers find the orders that were open.
+func sameOrders(t *testing.T, v *Views, rng *rand.Rand, open []OrderRow) bool {
+	want := &open[rng.IntN(len(open))]
+	got, ok := v.Order(want.Ref)
+	listed, _ := v.Orders(OrderFilter{Statuses: OpenOrders}, 0, 1000, nil)
+	var scanned []OrderRow
+	for from, begun := uint32(0), false; from != 0 || !begun; begun = true {
+		scanned, from = v.ScanOrders(OrderFilter{Statuses: OpenOrders}, from, 16, scanned)
+	}
+	if !ok || got.Number() != want.Number() || got.Leaves != want.Leaves || len(listed) != len(open) ||
+		len(scanned) != len(open) {
+		t.Errorf("order %d: %+v; %d listed, %d scanned of %d", want.Number(), got, len(listed),
+			len(scanned), len(open))
+		return false
+	}
+	return true
+}
+
 // TestReadersGoOnWhileTablesMove: a reader finds the earlier rows in the old tables and in the new
 // ones.
 func TestReadersGoOnWhileTablesMove(t *testing.T) {
@@ -69,6 +89,10 @@ func TestReadersGoOnWhileTablesMove(t *testing.T) {
 	accounts, contracts := len(v.Accounts()), v.ContractCount()
 	var held []Position
 	held = v.AllPositions(held)
+	open, _ := v.Orders(OrderFilter{Statuses: OpenOrders}, 0, 1000, nil)
+	if len(open) == 0 {
+		t.Fatal("no order is open")
+	}
 	together(t, 3, func(step int) {
 		if step < 60 {
 			observe(v, s.apply(raiseBy(s)))
@@ -87,7 +111,7 @@ func TestReadersGoOnWhileTablesMove(t *testing.T) {
 		if !same {
 			t.Errorf("position %+v is %+v, account %+v, security %+v, %d contracts", p, got, a, x, len(all))
 		}
-		return same
+		return same && sameOrders(t, v, rng, open)
 	})
 	if err := v.Check(s.engine); err != nil {
 		t.Error(err)

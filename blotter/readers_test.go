@@ -130,6 +130,7 @@ func TestReadersAlwaysFindOrdersThatStay(t *testing.T) {
 	for len(o.heads) > 16 { // at least two orders per chain
 		o.heads, o.lap = o.heads[:len(o.heads)/2], o.lap-1
 	}
+	v.publish()
 	rng := rand.New(rand.NewPCG(52, 5))
 	insert := func(ref uint32) uint32 {
 		row := OrderRow{Ref: ref, InputSeq: uint64(ref), AccountID: 1}
@@ -188,6 +189,7 @@ func TestReadersAlwaysFindKeysThatAreRemembered(t *testing.T) {
 	for len(v.keys.heads) > 8 {
 		v.keys.heads, v.keys.shift = v.keys.heads[:len(v.keys.heads)/2], v.keys.shift+1
 	}
+	v.publish()
 	var newest atomic.Uint64
 	rowOf := func(n uint64) KeyRow {
 		return KeyRow{Key: n, InputSeq: n * 3, TermsHash: n * 5, Ref: n * 7,

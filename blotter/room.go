@@ -18,15 +18,15 @@ func (v *Views) NextRef() uint64 { return uint64(v.orders.lastRef.Load()) + 1 }
 
 // Frontiers are the tables that are filled in the order of order numbers.
 func (v *Views) Frontiers() []ring.Frontier {
-	o := &v.orders
+	o := v.tables.Load().orders // after a growth still the old table: it does no harm
 	return []ring.Frontier{
 		{Reached: v.NextRef, Lap: uint64(len(o.heads)), MakeRoom: o.makeRoomForHeads},
 		{
-			Reached: func() uint64 { return uint64(o.high.Load()) + 1 },
+			Reached: func() uint64 { return uint64(v.orders.high.Load()) + 1 },
 			Lap:     uint64(len(o.slots)),
-			MakeRoom: func(first,
-				end uint64) error {
-				return ring.MakeResident(o.slots, int(first), int(end))
+			MakeRoom: func(first, end uint64) error {
+				all := uint64(len(o.slots))
+				return ring.MakeResident(o.slots, int(min(first, all)), int(min(end, all)))
 			},
 		},
 	}
@@ -37,7 +37,7 @@ const headsAtOnce = 1 << 15
 
 // makeRoomForHeads makes the heads of the references [first, end) resident. The rotation per lap
 // keeps the heads of a block of references together if the block begins at a multiple of its size.
-func (o *orders) makeRoomForHeads(first, end uint64) error {
+func (o *orderTable) makeRoomForHeads(first, end uint64) error {
 	var all []error
 	block := uint64(min(headsAtOnce, len(o.heads)))
 	for ref := first &^ (block - 1); ref < end; ref += block {

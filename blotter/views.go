@@ -38,7 +38,8 @@ type Views struct {
 	wake    func()                       // constant after SetWake
 	arena   ring.Arena
 	sources [controlSources]sourceMark
-	genesis [32]byte // SHA-256 of the genesis record
+	genesis [32]byte          // SHA-256 of the genesis record
+	created matcher.OrderRoom // of the genesis record
 
 	clientKey matcher.ClientKey // of the genesis record
 }

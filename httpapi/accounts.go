@@ -101,20 +101,7 @@ func (s *AccountService) answer(e *errand, r route, id []byte, method methods) p
 
 // list is GET /account/.
 func (s *AccountService) list(e *errand) problem {
-	return e.showWhole(&s.source, func(ctx context.Context, b []byte) ([]byte, error) {
-		all, err := s.accounts.List(ctx)
-		if err != nil {
-			return nil, err
-		}
-		b = append(b, '[')
-		for i := range all {
-			if i > 0 {
-				b = append(b, ',')
-			}
-			b = appendAccount(b, &all[i])
-		}
-		return append(b, ']'), nil
-	})
+	return showList(e, &s.source, s.accounts.List, appendAccount)
 }
 
 // show is GET /account/{accountId}.

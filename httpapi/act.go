@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"log/slog"
 	"net/netip"
 	"time"
 
@@ -120,7 +119,7 @@ func (x *exchange) sequenceNoted(n *note.Note, acts int, nowMillis int64,
 	}
 	text.Put(x.ticket, nowMillis)
 	if p = x.sequence(); p.status != 0 && !p.notSequenced {
-		logAct(x.m.server.log, n, 0, nowMillis)
+		n.Log(x.m.server.log, 0)
 	}
 	return first, p
 }
@@ -137,7 +136,7 @@ func (q *inquiry) record(ctx context.Context, a *act) problem {
 	if err != nil {
 		return q.recordProblem(err)
 	}
-	logAct(q.p.log, &n, inputSeq, q.p.Mint.Now().UnixMilli())
+	n.Log(q.p.log, inputSeq)
 	return problem{}
 }
 
@@ -221,16 +220,4 @@ func policyAfter(p blotter.Policy, c *matcher.Command) blotter.Policy {
 		p.MaxConcentrationNotional = c.LimitPx
 	}
 	return p
-}
-
-// logAct writes the one log line of an act. inputSeq 0: the outcome is unknown.
-func logAct(log *slog.Logger, n *note.Note, inputSeq uint64, millis int64) {
-	level, text := slog.LevelInfo, "operator act"
-	if inputSeq == 0 {
-		level, text = slog.LevelWarn, "operator act: its outcome is unknown"
-	}
-	log.Log(context.Background(), level, text, "kind", n.Kind, "sequence", inputSeq,
-		"subject", n.Subject,
-		"address", n.Address, "reason", n.Reason, "object", string(n.Object), "old", string(n.Old),
-		"new", string(n.New))
 }

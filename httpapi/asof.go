@@ -45,6 +45,8 @@ func asOfRoute(rest []byte) (r route, id []byte) {
 		return routeAsOfBook, id
 	case routePositions:
 		return routeAsOfPositions, nil
+	case routeCredit:
+		return routeAsOfCredit, nil
 	case routeOrders:
 		return routeAsOfOrders, nil
 	case routeOrder:
@@ -133,6 +135,8 @@ func (x *exchange) showMoment(ctx context.Context, moment *asof.Moment, r route,
 		return x.showBook(id)
 	case routeAsOfPositions:
 		return x.listPositions()
+	case routeAsOfCredit:
+		return x.listPastCredit(moment)
 	case routeAsOfOrders:
 		return x.listOrders()
 	case routeAsOfOrder:
@@ -221,48 +225,33 @@ func controlsOf(moment *asof.Moment) pastControls {
 // journal's own fills, without what no sequence decides.
 func (x *exchange) listPastTrades(ctx context.Context, moment *asof.Moment) problem {
 	var (
-		account  uint64
-		asked    bool
+		page     = newListQuery(cursorTrades)
 		security uint32
 		named    bool
-		after    uint64
-		limit    = uint64(defaultPage)
 	)
 	if p := x.eachParameter(func(name string, value []byte) (ok bool) {
-		switch name {
-		case "accountId":
-			account, ok = number(value, 0, 1<<32-1)
-			asked = ok
-		case "security":
+		if name == "security" {
 			security, _ = x.m.Gate.Security(value)
-			named, ok = true, len(value) <= matcher.MaxTicker
-		case "limit":
-			limit, ok = number(value, 1, maxPage)
-		case "cursor":
-			after, ok = parseCursor(value, cursorTrades)
+			named = true
+			return len(value) <= matcher.MaxTicker
 		}
-		return ok
+		return page.read(name, value)
 	}); p.status != 0 {
 		return p
 	}
-	fills, err := moment.Fills(ctx, after, int(limit)+1, func(f *matcher.Fill) bool {
-		return (!asked || f.AccountID == uint32(account)) && (!named || f.SecurityID == security)
+	fills, err := moment.Fills(ctx, page.after, page.limit+1, func(f *matcher.Fill) bool {
+		return (!page.asked || f.AccountID == page.account) && (!named || f.SecurityID == security)
 	})
 	if err != nil {
 		return x.m.failed(err)
 	}
 	next := uint64(0)
-	if len(fills) > int(limit) {
-		fills = fills[:limit]
-		next = fills[limit-1].TradeSeq
+	if len(fills) > page.limit {
+		fills = fills[:page.limit]
+		next = fills[page.limit-1].TradeSeq
 	}
 	b := append(x.begin(), `{"items":[`...)
-	for i := range fills {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = x.appendPastTrade(b, &fills[i])
-	}
+	b = appendEach(b, fills, x.appendPastTrade)
 	return x.send(200, endList(b, cursorTrades, next))
 }
 

@@ -1,6 +1,8 @@
 package httpapi
 
 import (
+	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -34,7 +36,8 @@ func newPast(t testing.TB) *asof.History {
 }
 
 // pastRequests are the endpoints of the past.
-var pastRequests = []string{"/book/AAA", "/positions", "/orders", "/orders/ord-1", "/accounts",
+var pastRequests = []string{"/book/AAA", "/positions", "/credit", "/orders", "/orders/ord-1",
+	"/accounts",
 	"/risk/control/snapshot", "/trades", "/contracts", "/contracts/SW-5"}
 
 // whyRequests are explanations of account 1's commands.
@@ -48,7 +51,7 @@ func pastStatus(status int, code Code) (rows []row) {
 	for _, path := range whyRequests {
 		rows = append(rows, row{"GET " + path, "", "admin", status, code})
 	}
-	return rows
+	return append(rows, row{"GET /credit", "", "admin", status, code})
 }
 
 func whyRows() (rows []row) {
@@ -62,6 +65,13 @@ func whyRows() (rows []row) {
 			row{"POST " + path, "", "admin", 405, CodeMethodNotAllowed})
 	}
 	return append(rows,
+		row{"GET /credit", "", "", 401, CodeUnauthorized},
+		row{"GET /credit", "", "one", 200, ""},
+		row{"GET /credit?accountId=2", "", "one", 403, CodeNotEntitled},
+		row{"GET /credit?accountId=2&limit=1", "", "admin", 200, ""},
+		row{"GET /credit?limit=0", "", "admin", 400, CodeBadRequest},
+		row{"GET /credit?cursor=x", "", "admin", 400, CodeBadRequest},
+		row{"POST /credit", "", "admin", 405, CodeMethodNotAllowed},
 		row{"GET /orders/ord-99/why", "", "one", 404, CodeOrderNotFound},
 		row{"GET /orders/x/why", "", "one", 404, CodeOrderNotFound},
 		row{"GET /orders/ord-1/why?depth=1", "", "one", 400, CodeBadRequest},
@@ -126,6 +136,42 @@ func pastRows() []row {
 		row{"GET /as-of/", "", "admin", 404, CodeNotFound})
 }
 
+// TestCreditOfThePresent: every account that the token names is there once, whatever the size of a
+// page, as it was at the sequence that the answer names.
+func TestCreditOfThePresent(t *testing.T) {
+	r := newRig(t)
+	past := newPast(t)
+	r.serve(func(d *Deps) { d.AsOf, d.Enforced = past, true })
+	for _, tt := range []struct {
+		token string
+		want  []string
+	}{
+		{r.token("admin"), []string{"1 500", "2 803", "3 0", "4 0"}},
+		{r.token("", 4, 2), []string{"2 803", "4 0"}},
+		{r.token(""), nil},
+	} {
+		for limit := 1; limit <= 5; limit++ {
+			var got []string
+			for cursor := any(""); cursor != nil; {
+				a := r.get(fmt.Sprintf("/credit?limit=%d%s", limit, cursor), tt.token).want(t, 200, "")
+				if a.header.Get(headerAsOf) != "5" {
+					t.Errorf("as of %s", a.header.Get(headerAsOf))
+				}
+				for _, item := range a.field(t, "items").([]any) {
+					of := item.(map[string]any)
+					got = append(got, fmt.Sprint(of["accountId"], " ", of["creditUsed"]))
+				}
+				if cursor = a.field(t, "nextCursor"); cursor != nil {
+					cursor = "&cursor=" + cursor.(string)
+				}
+			}
+			if !slices.Equal(got, tt.want) {
+				t.Errorf("pages of %d: %q, want %q", limit, got, tt.want)
+			}
+		}
+	}
+}
+
 // TestPastAnswers compares whole answers.
 func TestPastAnswers(t *testing.T) {
 	r := newRig(t)
@@ -139,8 +185,13 @@ func TestPastAnswers(t *testing.T) {
 		"/as-of/3/positions?accountId=2": `{"items":[{"accountId":2,"security":"AAA","quantity":5,` +
 			`"averageCost":100}],"nextCursor":null}`,
 		"/as-of/2/positions": `{"items":[],"nextCursor":null}`,
-		"/as-of/0/accounts":  `[{"id":1},{"id":2},{"id":3},{"id":4}]`,
-		"/as-of/2/trades":    `{"items":[],"nextCursor":null}`,
+		// Account 1 has an offer of 5 at 100; account 2 pays 500 of what it bids 101 for.
+		"/as-of/2/credit?accountId=1": `{"items":[{"accountId":1,"creditUsed":500,` +
+			`"creditLimit":1000000000}],"nextCursor":null}`,
+		"/as-of/3/credit?accountId=2": `{"items":[{"accountId":2,"creditUsed":803,` +
+			`"creditLimit":1000000000}],"nextCursor":null}`,
+		"/as-of/0/accounts": `[{"id":1},{"id":2},{"id":3},{"id":4}]`,
+		"/as-of/2/trades":   `{"items":[],"nextCursor":null}`,
 		"/as-of/4/trades?accountId=1": `{"items":[{"id":"trd-2","tradeSeq":2,"accountId":1,` +
 			`"security":"AAA","side":"Sell","quantity":5,"price":100,` +
 			`"timestamp":"2026-03-02T10:00:00.002Z","orderId":"ord-1"}],"nextCursor":null}`,

@@ -6,6 +6,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"posttrade/ring/metric"
+
 	"github.com/valyala/fasthttp"
 )
 
@@ -47,8 +49,7 @@ type BodyMemory struct {
 func NewBodyMemory(most int64) *BodyMemory { return &BodyMemory{most: max(most, MinBodyMemory)} }
 
 // Metrics emits how much is in use, and how often there was no room; see Metrics.More.
-func (m *BodyMemory) Metrics(emit func(name, help string, counter bool, value float64,
-	labels ...string)) {
+func (m *BodyMemory) Metrics(emit metric.Emit) {
 	emit("svc_http_body_memory_bytes",
 		"Memory that request bodies and what is made of them may take now.",
 		false, float64(m.used.Load()))

@@ -105,42 +105,22 @@ func (x *exchange) listContracts() problem {
 	if p := x.admit(); p.status != 0 {
 		return p
 	}
-	var (
-		account, after uint64
-		asked          bool
-		limit          = uint64(defaultPage)
-	)
-	if p := x.eachParameter(func(name string, value []byte) (ok bool) {
-		switch name {
-		case "accountId":
-			account, ok = number(value, 0, 1<<32-1)
-			asked = ok
-		case "limit":
-			limit, ok = number(value, 1, maxPage)
-		case "cursor":
-			after, ok = parseCursor(value, cursorContracts)
-		}
-		return ok
-	}); p.status != 0 {
+	page := newListQuery(cursorContracts)
+	if p := x.eachParameter(page.read); p.status != 0 {
 		return p
 	}
-	accounts, p := x.accountScope(asked, uint32(account))
+	accounts, p := x.accountScope(page.asked, page.account)
 	if p.status != 0 {
 		return p
 	}
 	var next uint64
-	x.contracts, next = x.views.Contracts(blotter.ContractFilter{Accounts: accounts}, after,
-		int(limit), x.contracts[:0])
+	x.contracts, next = x.views.Contracts(blotter.ContractFilter{Accounts: accounts}, page.after,
+		page.limit, x.contracts[:0])
 	if p := x.shown(); p.status != 0 {
 		return p
 	}
 	b := append(x.begin(), `{"items":[`...)
-	for i := range x.contracts {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = appendContract(b, &x.contracts[i])
-	}
+	b = appendEach(b, x.contracts, appendContract)
 	return x.send(200, endList(b, cursorContracts, next))
 }
 

@@ -9,35 +9,36 @@ import (
 
 // TestTypedClientBooksContracts drives the client's methods against the real servers.
 func TestTypedClientBooksContracts(t *testing.T) {
+	ctx := t.Context()
 	r := newRig(t)
 	c := client.New(client.Config{Address: r.address, Token: r.token("admin")})
 	defer c.Close()
 	terms := client.SwapRequest{ClientOrderID: "a", AccountID: 1, PayReceive: client.Receive,
 		Notional: 7, FixedRate: -1,
 		EffectiveDate: "2026-03-04", MaturityDate: "2027-03-04", Conventions: "GBP-SONIA-1Y-ACT365F"}
-	swap := must[client.Booked](t)(c.Swap(&terms))
+	swap := must[client.Booked](t)(c.Swap(ctx, &terms))
 	if swap != (client.Booked{ContractID: "SW-1", Sequence: 1, Booked: true}) ||
-		must[client.Booked](t)(c.Swap(&terms)) != swap {
+		must[client.Booked](t)(c.Swap(ctx, &terms)) != swap {
 		t.Errorf("swap %+v", swap)
 	}
 	terms.ClientOrderID = ""
 	swaption := must[client.Booked](t)(
-		c.Swaption(&client.SwaptionRequest{SwapRequest: terms, ExpiryDate: "2026-03-03",
+		c.Swaption(ctx, &client.SwaptionRequest{SwapRequest: terms, ExpiryDate: "2026-03-03",
 			ExerciseStyle: "American"}))
 	if swaption.ContractID != "SWPT-2" {
 		t.Errorf("swaption %+v", swaption)
 	}
 	var p *client.Problem
 	terms.AccountID = 9
-	if _, err := c.Swap(&terms); !errors.As(err, &p) || p.Status != 422 ||
+	if _, err := c.Swap(ctx, &terms); !errors.As(err, &p) || p.Status != 422 ||
 		p.Reason != "UNKNOWN_ACCOUNT" || p.Sequence != 3 {
 		t.Errorf("refused: %v", err)
 	}
 	terms.Notional = 0
-	if _, err := c.Swap(&terms); !errors.As(err, &p) || p.Status != 400 || client.Unknown(err) {
+	if _, err := c.Swap(ctx, &terms); !errors.As(err, &p) || p.Status != 400 || client.Unknown(err) {
 		t.Errorf("notional 0: %v", err)
 	}
-	shown := must[client.Contract](t)(c.Contract(swap.ContractID))
+	shown := must[client.Contract](t)(c.Contract(ctx, swap.ContractID))
 	want := client.Contract{ContractID: "SW-1", ProductType: "SWAP", ClientOrderID: "a", AccountID: 1,
 		PayReceive: client.Receive, Notional: 7, FixedRate: -1,
 		EffectiveDate: "2026-03-04", MaturityDate: "2027-03-04",
@@ -47,13 +48,14 @@ func TestTypedClientBooksContracts(t *testing.T) {
 	}
 	account := uint32(1)
 	first := must[client.ContractPage](t)(
-		c.Contracts(client.ContractsQuery{AccountID: &account, Limit: 1}))
-	rest := must[client.ContractPage](t)(c.Contracts(client.ContractsQuery{Cursor: first.NextCursor}))
+		c.Contracts(ctx, client.ContractsQuery{AccountID: &account, Limit: 1}))
+	rest := must[client.ContractPage](t)(
+		c.Contracts(ctx, client.ContractsQuery{Cursor: first.NextCursor}))
 	if len(first.Items) != 1 || first.Items[0] != want || len(rest.Items) != 1 ||
 		rest.Items[0].ExerciseStyle != "American" || rest.NextCursor != "" {
 		t.Errorf("%+v, then %+v", first, rest)
 	}
-	if n := must[uint64](t)(c.RiskExtract("2026-03-02", 0)); n != 4 {
+	if n := must[uint64](t)(c.RiskExtract(ctx, "2026-03-02", 0)); n != 4 {
 		t.Errorf("marker at %d", n)
 	}
 
@@ -64,11 +66,12 @@ func TestTypedClientBooksContracts(t *testing.T) {
 		{Security: "BBB", Price: 1, Quality: "OFFICIAL"}}
 	published := client.MarksPublished{SessionDate: "2026-03-02", PriceVersion: 2, Marks: 2}
 	for range 2 {
-		if got := must[client.MarksPublished](t)(c.PutMarks("2026-03-02", 2, marks)); got != published {
+		got := must[client.MarksPublished](t)(c.PutMarks(ctx, "2026-03-02", 2, marks))
+		if got != published {
 			t.Errorf("marks %+v", got)
 		}
 	}
-	if _, err := c.PutMarks("2026-03-02", 2, marks[:1]); !errors.As(err, &p) || p.Status != 409 ||
+	if _, err := c.PutMarks(ctx, "2026-03-02", 2, marks[:1]); !errors.As(err, &p) || p.Status != 409 ||
 		p.Code != string(CodeMarksDiffer) {
 		t.Errorf("other marks: %v", err)
 	}

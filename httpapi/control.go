@@ -99,7 +99,7 @@ func (x *exchange) sequenceTicks(n note.Note, ticks []priceTick, now int64) prob
 		mustApply(answer)
 		n.Object = note.Value(bySecurity{x.m.Gate.Ticker(tick.securityID)})
 		n.Old, n.New = old[i], appendPrice(nil, tick.px)
-		logAct(x.m.server.log, &n, answer.InputSeq, answer.TimeMillis)
+		n.Log(x.m.server.log, answer.InputSeq)
 	}
 	return problem{}
 }
@@ -134,16 +134,23 @@ func (x *exchange) controlBody() problem {
 	return x.readBody()
 }
 
+// controlled reads the body of a control and takes the turn of those that act; the caller calls
+// done.
+func controlled[T any](x *exchange, read func(*decoder) T) (c T, done func(), p problem) {
+	if p = x.controlBody(); p.status != 0 {
+		return c, nil, p
+	}
+	c = read(&x.body)
+	if p = x.bodyRead(); p.status != 0 {
+		return c, nil, p
+	}
+	done, p = x.alone(x.m.acting)
+	return c, done, p
+}
+
 // controlAccount is POST /risk/control/account.
 func (x *exchange) controlAccount() problem {
-	if p := x.controlBody(); p.status != 0 {
-		return p
-	}
-	c := x.body.accountControl()
-	if p := x.bodyRead(); p.status != 0 {
-		return p
-	}
-	done, p := x.alone(x.m.acting)
+	c, done, p := controlled(x, (*decoder).accountControl)
 	if p.status != 0 {
 		return p
 	}
@@ -164,14 +171,7 @@ func (x *exchange) controlAccount() problem {
 
 // controlSecurity is POST /risk/control/security.
 func (x *exchange) controlSecurity() problem {
-	if p := x.controlBody(); p.status != 0 {
-		return p
-	}
-	c := x.body.securityControl()
-	if p := x.bodyRead(); p.status != 0 {
-		return p
-	}
-	done, p := x.alone(x.m.acting)
+	c, done, p := controlled(x, (*decoder).securityControl)
 	if p.status != 0 {
 		return p
 	}
@@ -200,14 +200,7 @@ func (x *exchange) controlSecurity() problem {
 
 // controlRestriction is POST /risk/control/restriction.
 func (x *exchange) controlRestriction() problem {
-	if p := x.controlBody(); p.status != 0 {
-		return p
-	}
-	c := x.body.restriction()
-	if p := x.bodyRead(); p.status != 0 {
-		return p
-	}
-	done, p := x.alone(x.m.acting)
+	c, done, p := controlled(x, (*decoder).restriction)
 	if p.status != 0 {
 		return p
 	}
@@ -324,7 +317,7 @@ func (x *exchange) control(cmds []matcher.Command, a *act) problem {
 		return problemStale(x.m.Gate.PolicyVersion())
 	}
 	mustApply(answer)
-	logAct(x.m.server.log, &n, answer.InputSeq, now)
+	n.Log(x.m.server.log, answer.InputSeq)
 	b := append(x.begin(), `{"applied":true,"version":`...)
 	b = appendInt(b, cmds[last].PriceTicks)
 	b = append(b, `,"sequence":`...)

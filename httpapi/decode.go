@@ -36,6 +36,9 @@ const (
 	sawPostOnly
 )
 
+// sawTraded are the members that every order and every trade must have.
+const sawTraded = sawAccount | sawSecurity | sawSide | sawQuantity
+
 // decoder reads request bodies. It is kept with its Reader, so that decoding an order allocates
 // nothing. field is the member that was read last, for the detail of a refusal. A refusal about an
 // unknown member uses stranger instead.
@@ -86,16 +89,6 @@ func (d *decoder) slowOrder(o *orderRequest) {
 	var saw uint8
 	for key := range d.members {
 		switch string(key) {
-		case "clientOrderId":
-			o.clientID = d.clientID()
-		case "accountId":
-			o.accountID, saw = d.accountID(), saw|sawAccount
-		case "security":
-			o.security, saw = d.security(), saw|sawSecurity
-		case "side":
-			o.side, saw = d.side(), saw|sawSide
-		case "quantity":
-			o.qty, saw = d.quantity(), saw|sawQuantity
 		case "limitPrice":
 			o.limitPx, saw = d.price("limitPrice"), saw|sawLimit
 		case "type":
@@ -103,13 +96,12 @@ func (d *decoder) slowOrder(o *orderRequest) {
 		case "timeInForce":
 			o.flags = d.timeInForce()
 		default:
-			d.unknown(key)
+			saw |= d.traded(key, o)
 		}
 	}
-	const required = sawAccount | sawSecurity | sawSide | sawQuantity
 	switch {
 	case d.json.Err() != nil:
-	case saw&required != required:
+	case saw&sawTraded != sawTraded:
 		d.missing(saw, "")
 	case o.market == (saw&sawLimit != 0):
 		d.field = "limitPrice"
@@ -125,25 +117,30 @@ func (d *decoder) trade(o *orderRequest) {
 	*o = orderRequest{market: true}
 	var saw uint8
 	for key := range d.members {
-		switch string(key) {
-		case "clientOrderId":
-			o.clientID = d.clientID()
-		case "accountId":
-			o.accountID, saw = d.accountID(), saw|sawAccount
-		case "security":
-			o.security, saw = d.security(), saw|sawSecurity
-		case "side":
-			o.side, saw = d.side(), saw|sawSide
-		case "quantity":
-			o.qty, saw = d.quantity(), saw|sawQuantity
-		default:
-			d.unknown(key)
-		}
+		saw |= d.traded(key, o)
 	}
-	const required = sawAccount | sawSecurity | sawSide | sawQuantity
-	if saw&required != required {
+	if saw&sawTraded != sawTraded {
 		d.missing(saw, "")
 	}
+}
+
+// traded reads a member that orders and trades have, and returns which of them it is.
+func (d *decoder) traded(key []byte, o *orderRequest) (saw uint8) {
+	switch string(key) {
+	case "clientOrderId":
+		o.clientID = d.clientID()
+	case "accountId":
+		o.accountID, saw = d.accountID(), sawAccount
+	case "security":
+		o.security, saw = d.security(), sawSecurity
+	case "side":
+		o.side, saw = d.side(), sawSide
+	case "quantity":
+		o.qty, saw = d.quantity(), sawQuantity
+	default:
+		d.unknown(key)
+	}
+	return saw
 }
 
 // replacement reads a replace object into qty, limitPx and clientID of o.

@@ -158,6 +158,14 @@ func appendControl(b []byte, e *feed.Event) []byte {
 		b = appendUint(b, uint64(cmd.SecurityID))
 		b = append(b, `,"contracts":`...)
 		b = appendInt(b, int64(cmd.Qty))
+		if cmd.OrderRef != 0 {
+			b = append(b, `,"openOrders":`...)
+			b = appendUint(b, uint64(cmd.OrderRef))
+			b = append(b, `,"retainedOrders":`...)
+			b = appendInt(b, cmd.PriceTicks)
+			b = append(b, `,"keys":`...)
+			b = appendInt(b, cmd.LimitPx)
+		}
 		return appendEventEnd(b, e)
 	default:
 		b = append(b, `{"kind":"other","type":`...)

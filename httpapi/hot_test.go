@@ -10,7 +10,6 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"posttrade/httpapi/client"
-	"posttrade/matcher"
 )
 
 // bench is a handler in front of a desk that decides at once: the engine runs on the goroutine that
@@ -149,10 +148,10 @@ func BenchmarkHTTP(b *testing.B) {
 		b.ResetTimer()
 		for range 64 {
 			group.Go(func() {
-				order := client.OrderRequest{AccountID: 1, Security: "AAA", Side: matcher.Buy, Quantity: 1,
+				order := client.OrderRequest{AccountID: 1, Security: "AAA", Side: client.Buy, Quantity: 1,
 					LimitPrice: client.Units(100), TimeInForce: client.IOC}
 				for next.Add(1) <= int64(b.N) {
-					if _, err := c.CreateOrder(&order); err != nil {
+					if _, err := c.CreateOrder(b.Context(), &order); err != nil {
 						b.Error(err)
 						return
 					}

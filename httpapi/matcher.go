@@ -212,6 +212,8 @@ func (x *exchange) serve() problem {
 		return x.prices()
 	case routePositions:
 		return x.listPositions()
+	case routeCredit:
+		return x.listCredit()
 	case routeBook:
 		return x.showBook(id)
 	case routeBlotter:
@@ -249,7 +251,7 @@ func (x *exchange) serve() problem {
 	case routeActs:
 		return x.showActs()
 	case routeAsOfBook, routeAsOfPositions, routeAsOfOrders, routeAsOfOrder, routeAsOfAccounts,
-		routeAsOfControls, routeAsOfTrades, routeAsOfContracts, routeAsOfContract:
+		routeAsOfControls, routeAsOfCredit, routeAsOfTrades, routeAsOfContracts, routeAsOfContract:
 		return x.showPast(r, id)
 	case routeOrderWhy, routeContractWhy, routeWhy:
 		return x.showWhy(r, id)

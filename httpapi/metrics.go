@@ -11,6 +11,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 
 	"posttrade/matcher"
+	"posttrade/ring/metric"
 	"posttrade/ring/timing"
 )
 
@@ -43,7 +44,7 @@ type Metrics struct {
 	// More are the metrics of parts that this package does not know. labels are
 	// pairs of name and value; names of the same metric always have the same help,
 	// kind and label names. Values are classifications, never an id.
-	More func(emit func(name, help string, counter bool, value float64, labels ...string))
+	More func(emit metric.Emit)
 }
 
 // collector turns Metrics into the contract's metrics.

@@ -18,6 +18,9 @@ type Trades interface {
 	Trade(ctx context.Context, id string) (t store.Trade, found bool, err error)
 	// Trades lists rows, ascending by trade sequence.
 	Trades(ctx context.Context, f store.TradeFilter) ([]store.Trade, error)
+	// SettlementDays counts the rows of the settlement dates from to to, ascending.
+	SettlementDays(ctx context.Context, accounts []uint32, from, to store.Date) (
+		[]store.SettlementDay, error)
 }
 
 // Settlement settles a trade before its settlement date; *settlement.Settlement is one.
@@ -92,6 +95,14 @@ func (q *inquiry) authenticate() problem { return q.ours(q.visit.authenticate())
 // admin is visit.admin, with the same addition.
 func (q *inquiry) admin() problem { return q.ours(q.visit.admin()) }
 
+// plain is authenticate for a request without parameters.
+func (q *inquiry) plain() problem {
+	if p := q.authenticate(); p.status != 0 {
+		return p
+	}
+	return q.noParameters()
+}
+
 // ours turns a good answer about the token into a problem when the rows belong to another history.
 func (q *inquiry) ours(p problem) problem {
 	if p.status == 0 && q.p.Foreign != nil && q.p.Foreign() {
@@ -146,6 +157,8 @@ func (q *inquiry) run(r route, id []byte) problem {
 		return q.revokeTokens()
 	case routeTradeList:
 		return q.listTrades()
+	case routeCalendar:
+		return q.showCalendar()
 	case routeTrade:
 		return q.showTrade(string(id))
 	case routeSettle:
@@ -186,6 +199,8 @@ func processorRouteOf(path []byte) (r route, id []byte) {
 		return routeRevoke, nil
 	case "/trades":
 		return routeTradeList, nil
+	case "/settlement/calendar":
+		return routeCalendar, nil
 	case "/recon/status":
 		return routeReconStatus, nil
 	case "/recon/breaks":

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"posttrade/ring/metric"
 	"posttrade/sidecars/store"
 )
 
@@ -135,8 +136,7 @@ func TestShutdownMayComeBeforeServe(t *testing.T) {
 
 // TestScrapesShowTheSameRegistry on both listeners, what main has added included.
 func TestScrapesShowTheSameRegistry(t *testing.T) {
-	registry := NewRegistry(Metrics{More: func(
-		emit func(name, help string, counter bool, value float64, labels ...string)) {
+	registry := NewRegistry(Metrics{More: func(emit metric.Emit) {
 		emit("svc_recon_matched_total", "Entries matched.", true, 7)
 		emit("svc_recon_orphan_total", "Orphans.", true, 0)
 		emit("svc_projection_lag_records", "Fills not projected.", false, 3)
@@ -174,7 +174,7 @@ func TestMalformedMetricFailsTheScrape(t *testing.T) {
 	for name, labels := range map[string][]string{"a label without a value": {"source"},
 		"a label twice": {"a", "1", "a", "2"}} {
 		r := newProcessorRig(t, func(d *ProcessorDeps) {
-			d.Metrics = NewRegistry(Metrics{More: func(emit func(string, string, bool, float64, ...string)) {
+			d.Metrics = NewRegistry(Metrics{More: func(emit metric.Emit) {
 				emit("svc_x_total", "X.", true, 1, labels...)
 			}}, nil)
 		})

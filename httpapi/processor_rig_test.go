@@ -149,6 +149,31 @@ func (f *fakes) Trades(ctx context.Context, q store.TradeFilter) (rows []store.T
 	return rows, nil
 }
 
+func (f *fakes) SettlementDays(ctx context.Context, accounts []uint32,
+	from, to store.Date) (days []store.SettlementDay, err error) {
+	if err := f.call(ctx); err != nil {
+		return nil, err
+	}
+	for date := from; date <= to; date++ {
+		day := store.SettlementDay{Date: date}
+		for _, t := range f.rows {
+			switch {
+			case t.SettlementDate != date || accounts != nil && !slices.Contains(accounts, t.AccountID):
+			case t.Status == store.Processing:
+				day.Due++
+			case t.ID == "trd-4":
+				day.Forced++
+			default:
+				day.Settled++
+			}
+		}
+		if day.Due+day.Settled+day.Forced > 0 {
+			days = append(days, day)
+		}
+	}
+	return days, nil
+}
+
 // settler is the Settlement of fakes.
 type settler struct{ *fakes }
 

@@ -24,8 +24,10 @@ var (
 	processorAccount = []string{
 		"GET /trades?accountId=1", "GET /trades/trd-1", "POST /trades/trd-1/settlement/force",
 		"GET /tca/report/trd-1", "GET /tca/summary?accountId=1",
+		"GET /settlement/calendar?accountId=1&from=2026-03-01&to=2026-03-09",
 	}
-	processorAny = []string{"GET /recon/status", "GET /trades", "GET /tca/summary"}
+	processorAny = []string{"GET /recon/status", "GET /trades", "GET /tca/summary",
+		"GET /settlement/calendar?from=2026-03-01&to=2026-03-01"}
 )
 
 func processorRows() (rows []row) {
@@ -68,6 +70,13 @@ func processorRows() (rows []row) {
 		"from=2026-03-02T10:00:00", "to=1772445600000", "from=2026-03-03&to=2026-03-02"} {
 		rows = append(rows, row{"GET /trades?" + query, "", "two", 400, CodeBadRequest},
 			row{"GET /trades?" + query, "", "", 401, CodeUnauthorized})
+	}
+	for _, query := range []string{"", "to=2026-03-01",
+		"from=2026-03-02&to=2026-03-01", "from=2026-02-30&to=2026-03-01", "from=2026-03-01&to=today",
+		"from=2026-03-01&to=2027-04-05",
+		"from=2026-03-01&to=2026-03-01&limit=1", "from=2026-03-01&to=2026-03-01&accountId=x"} {
+		rows = append(rows, row{"GET /settlement/calendar?" + query, "", "two", 400, CodeBadRequest},
+			row{"GET /settlement/calendar?" + query, "", "", 401, CodeUnauthorized})
 	}
 	for _, query := range []string{"from=yesterday", "from=2026-13-01", "to=2026-03-02T10:00:00",
 		"to=1772445600000", "to=1970-01-01",
@@ -288,6 +297,10 @@ func TestProcessorDocuments(t *testing.T) {
 		{"GET /trades?limit=1&cursor=" + cursorOf(cursorTrades, 2), "admin",
 			`{"items":[` + third + `],"nextCursor":"` + cursorOf(cursorTrades, 3) + `"}`},
 		{"GET /trades?accountId=7", "admin", `{"items":[],"nextCursor":null}`},
+		{"GET /settlement/calendar?from=2026-03-03&to=2027-04-06", "one",
+			`{"items":[{"settlementDate":"2026-03-03","due":1,"settled":0,"forced":0},` +
+				`{"settlementDate":"2026-03-04","due":0,"settled":1,"forced":1}]}`},
+		{"GET /settlement/calendar?accountId=7&from=2026-03-03", "admin", `{"items":[]}`},
 		{"GET /trades/trd-1", "one", first},
 		{"POST /trades/trd-1/settlement/force", "one",
 			strings.Replace(first, "Processing", "Settled", 1)},

@@ -129,12 +129,40 @@ func number(value []byte, lo, hi uint64) (uint64, bool) {
 	return n, ok && n >= lo && n <= hi
 }
 
+// listQuery is the part of a query that every list of an account's rows has.
+type listQuery struct {
+	list    byte // of its cursors
+	account uint32
+	asked   bool // for one account
+	limit   int
+	after   uint64 // the last row that was shown
+}
+
+func newListQuery(list byte) listQuery { return listQuery{list: list, limit: defaultPage} }
+
+// read takes one parameter, if it is one of the query's.
+func (l *listQuery) read(name string, value []byte) (ok bool) {
+	var n uint64
+	switch name {
+	case "accountId":
+		n, ok = number(value, 0, 1<<32-1)
+		l.account, l.asked = uint32(n), ok
+	case "limit":
+		n, ok = number(value, 1, maxPage)
+		l.limit = int(n)
+	case "cursor":
+		l.after, ok = parseCursor(value, l.list)
+	}
+	return ok
+}
+
 // The lists that a cursor can belong to.
 const (
 	cursorOrders    byte = 'o'
 	cursorPositions byte = 'p'
 	cursorTrades    byte = 't'
 	cursorContracts byte = 'c'
+	cursorCredit    byte = 'r'
 )
 
 // appendCursor appends an opaque cursor as a JSON string: the list it belongs

@@ -38,32 +38,23 @@ func (x *exchange) listOrders() problem {
 	}
 	var (
 		filter   blotter.OrderFilter
-		account  uint64
-		asked    bool
+		page     = newListQuery(cursorOrders)
 		security []byte
-		after    uint64
-		limit    = uint64(defaultPage)
 	)
 	if p := x.eachParameter(func(name string, value []byte) (ok bool) {
 		switch name {
 		case "status":
 			filter.Statuses, ok = statusFilter(string(value))
-		case "accountId":
-			account, ok = number(value, 0, 1<<32-1)
-			asked = ok
 		case "security":
 			security, ok = value, len(value) <= matcher.MaxTicker
-		case "limit":
-			limit, ok = number(value, 1, maxPage)
-		case "cursor":
-			after, ok = parseCursor(value, cursorOrders)
-			ok = ok && after <= matcher.MaxOrderNumber
+		default:
+			ok = page.read(name, value) && page.after <= matcher.MaxOrderNumber
 		}
 		return ok
 	}); p.status != 0 {
 		return p
 	}
-	accounts, p := x.accountScope(asked, uint32(account))
+	accounts, p := x.accountScope(page.asked, page.account)
 	if p.status != 0 {
 		return p
 	}
@@ -75,18 +66,13 @@ func (x *exchange) listOrders() problem {
 		filter.SecurityID, known = x.m.Gate.Security(security)
 	}
 	if known {
-		x.rows, next = x.views.Orders(filter, after, int(limit), x.rows)
+		x.rows, next = x.views.Orders(filter, page.after, page.limit, x.rows)
 	}
 	if p := x.shown(); p.status != 0 {
 		return p
 	}
 	b := append(x.begin(), `{"items":[`...)
-	for i := range x.rows {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = x.appendRow(b, &x.rows[i])
-	}
+	b = appendEach(b, x.rows, x.appendRow)
 	return x.send(200, endList(b, cursorOrders, next))
 }
 
@@ -254,12 +240,7 @@ func (x *exchange) showBlotter() problem {
 // appendEntries appends a page of fills, without the closing brace.
 func (x *exchange) appendEntries(b []byte, fills []matcher.Fill, next uint64) []byte {
 	b = append(b, `{"items":[`...)
-	for i := range fills {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = x.appendEntry(b, &fills[i])
-	}
+	b = appendEach(b, fills, x.appendEntry)
 	b = append(b, `],"nextSinceSeq":`...)
 	return appendUint(b, next)
 }
@@ -275,16 +256,7 @@ func appendEntryOf(b []byte, f *matcher.Fill, ticker string) []byte {
 	b = appendTradeID(b, f.TradeSeq)
 	b = append(b, `,"tradeSeq":`...)
 	b = appendUint(b, f.TradeSeq)
-	b = append(b, `,"accountId":`...)
-	b = appendUint(b, uint64(f.AccountID))
-	b = append(b, `,"security":`...)
-	b = appendString(b, ticker)
-	b = append(b, `,"side":`...)
-	b = appendSide(b, f.Side)
-	b = append(b, `,"quantity":`...)
-	b = appendInt(b, int64(f.Qty))
-	b = append(b, `,"price":`...)
-	b = appendDecimal(b, f.Px)
+	b = appendTerms(append(b, ','), f.AccountID, ticker, f.Side, int64(f.Qty), f.Px)
 	b = append(b, `,"execTimeMillis":`...)
 	b = appendInt(b, f.TimeMillis)
 	b = append(b, `,"orderId":`...)

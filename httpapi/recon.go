@@ -22,10 +22,7 @@ type Recon interface {
 
 // showReconStatus is GET /recon/status. Any valid token is enough: it shows counts only.
 func (q *inquiry) showReconStatus() problem {
-	if p := q.authenticate(); p.status != 0 {
-		return p
-	}
-	if p := q.noParameters(); p.status != 0 {
+	if p := q.plain(); p.status != 0 {
 		return p
 	}
 	ctx, cancel := quick()
@@ -95,12 +92,7 @@ func (q *inquiry) listBreaks() problem {
 		return q.p.failed(err)
 	}
 	b := append(q.begin(), `{"items":[`...)
-	for i := range page {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = appendBreak(b, &page[i])
-	}
+	b = appendEach(b, page, appendBreak)
 	b = append(b, `],"nextCursor":`...)
 	return q.send(200, append(appendOptional(b, []byte(next)), '}'))
 }
@@ -138,29 +130,16 @@ func appendSideOfBreak(b []byte, t *recon.Trade, rest *recon.Rest) []byte {
 	if t == nil {
 		return append(b, "null"...)
 	}
-	b = append(b, `{"accountId":`...)
-	b = appendUint(b, uint64(t.AccountID))
-	b = append(b, `,"security":`...)
-	b = appendString(b, t.Security)
-	b = append(b, `,"side":`...)
-	b = appendSide(b, t.Side)
-	b = append(b, `,"quantity":`...)
-	b = appendInt(b, t.Quantity)
-	b = append(b, `,"price":`...)
-	b = appendDecimal(b, t.Price)
+	b = appendTerms(append(b, '{'), t.AccountID, t.Security, t.Side, t.Quantity, t.Price)
 	b = append(b, `,"timestamp":`...)
 	return appendRest(appendTime(b, t.TimeMillis), rest)
 }
 
 // appendStrings appends an array of strings.
 func appendStrings(b []byte, texts []string) []byte {
-	b = append(b, '[')
-	for i, text := range texts {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = appendString(b, text)
-	}
+	b = appendEach(append(b, '['), texts, func(b []byte, text *string) []byte {
+		return appendString(b, *text)
+	})
 	return append(b, ']')
 }
 

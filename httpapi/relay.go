@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"posttrade/ring/metric"
+
 	"github.com/valyala/fasthttp"
 )
 
@@ -132,8 +134,7 @@ func (r *Relay) Counted(to Counts) {
 }
 
 // Metrics emits the outcomes of the requests that went to the leader; see Metrics.More.
-func (r *Relay) Metrics(emit func(name, help string, counter bool, value float64,
-	labels ...string)) {
+func (r *Relay) Metrics(emit metric.Emit) {
 	r.forwarder.counts.each(func(outcome string, n uint64) {
 		emit("svc_cluster_relayed_total",
 			"Requests that this member has sent on to the leader, by outcome.",

@@ -8,6 +8,17 @@ import (
 	"posttrade/matcher/strictjson"
 )
 
+// appendEach appends the documents of rows with commas between them.
+func appendEach[T any](b []byte, rows []T, document func([]byte, *T) []byte) []byte {
+	for i := range rows {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = document(b, &rows[i])
+	}
+	return b
+}
+
 // appendDecimal appends millionths as a number without trailing zeros.
 func appendDecimal(b []byte, v int64) []byte { return strictjson.FormatDecimal(b, v) }
 

@@ -122,11 +122,7 @@ func (d *decoder) tradeID(field string) uint64 {
 // appendRepair appends what a repair did.
 func appendRepair(b []byte, ask *recon.RepairQuery, r *recon.RepairResult) []byte {
 	b = append(b, `{"repairId":`...)
-	if r.Repair == 0 {
-		b = append(b, "null"...)
-	} else {
-		b = appendUint(b, r.Repair)
-	}
+	b = appendPresent(b, r.Repair)
 	b = append(b, `,"from":"`...)
 	b = append(append(b, store.TradeID(ask.From)...), `","to":"`...)
 	b = append(append(b, store.TradeID(ask.To)...), `","dryRun":`...)
@@ -168,16 +164,7 @@ func appendWholeRow(b []byte, t *store.Trade, date string) []byte {
 	b = appendString(b, t.ID)
 	b = append(b, `,"tradeSeq":`...)
 	b = appendUint(b, t.Seq)
-	b = append(b, `,"accountId":`...)
-	b = appendUint(b, uint64(t.AccountID))
-	b = append(b, `,"security":`...)
-	b = appendString(b, t.Security)
-	b = append(b, `,"side":`...)
-	b = appendSide(b, t.Side)
-	b = append(b, `,"quantity":`...)
-	b = appendInt(b, t.Quantity)
-	b = append(b, `,"price":`...)
-	b = appendDecimal(b, t.Price)
+	b = appendTerms(append(b, ','), t.AccountID, t.Security, t.Side, t.Quantity, t.Price)
 	b = append(b, `,"timestamp":`...)
 	b = append(appendTime(b, t.ExecutedAt), `,"status":`...)
 	b = appendString(b, t.Status.String())
@@ -186,11 +173,7 @@ func appendWholeRow(b []byte, t *store.Trade, date string) []byte {
 	b = append(b, `,"orderId":`...)
 	b = appendOptional(b, []byte(t.OrderID))
 	b = append(b, `,"sequence":`...)
-	if t.Sequence == 0 {
-		b = append(b, "null"...)
-	} else {
-		b = appendUint(b, t.Sequence)
-	}
+	b = appendPresent(b, t.Sequence)
 	b = append(b, `,"bookedAt":`...)
 	b = appendTime(b, t.BookedAt)
 	b = append(b, `,"updatedAt":`...)
@@ -205,19 +188,11 @@ func appendRest(b []byte, r *recon.Rest) []byte {
 	b = append(b, `,"status":`...)
 	b = appendOptional(b, []byte(r.Status))
 	b = append(b, `,"settlementDate":`...)
-	if r.SettlementDate == store.NoDate {
-		b = append(b, "null"...)
-	} else {
-		b = appendString(b, r.SettlementDate.String())
-	}
+	b = appendDate(b, r.SettlementDate)
 	b = append(b, `,"orderId":`...)
 	b = appendOptional(b, []byte(r.OrderID))
 	b = append(b, `,"sequence":`...)
-	if r.Sequence == 0 {
-		b = append(b, "null"...)
-	} else {
-		b = appendUint(b, r.Sequence)
-	}
+	b = appendPresent(b, r.Sequence)
 	b = append(b, `,"bookedAt":`...)
 	b = appendMoment(b, r.BookedMillis)
 	b = append(b, `,"updatedAt":`...)

@@ -79,10 +79,10 @@ func (q *inquiry) revokeTokens() problem {
 	ctx, cancel := q.p.long()
 	defer cancel()
 	inputSeq, err := q.p.Revocation.Act(ctx, &n, matcher.NewTokenRevoke(hash, now))
-	if p := q.actProblem(&n, now, err); p.status != 0 {
+	if p := q.actProblem(&n, err); p.status != 0 {
 		return p
 	}
-	logAct(q.p.log, &n, inputSeq, now)
+	n.Log(q.p.log, inputSeq)
 	// Tokens say in whole seconds when they were issued. The answer comes in the next second: so a
 	// token that is minted after it is a good one.
 	q.p.Revocation.Pause(time.Duration(1000-now%1000) * time.Millisecond)
@@ -98,7 +98,7 @@ func issuedUpTo(millis int64) revokedValue {
 }
 
 // actProblem is the answer to an act that has failed; no problem when it has not.
-func (q *inquiry) actProblem(n *note.Note, nowMillis int64, err error) problem {
+func (q *inquiry) actProblem(n *note.Note, err error) problem {
 	var refused note.Refused
 	switch {
 	case err == nil:
@@ -108,7 +108,7 @@ func (q *inquiry) actProblem(n *note.Note, nowMillis int64, err error) problem {
 	}
 	p := q.recordProblem(err)
 	if !p.notSequenced && p.status >= 500 {
-		logAct(q.p.log, n, 0, nowMillis)
+		n.Log(q.p.log, 0)
 	}
 	return p
 }

@@ -20,6 +20,7 @@ const (
 	routeTrades
 	routePrices
 	routePositions
+	routeCredit
 	routeBook
 	routeBlotter
 	routeRiskAccount
@@ -39,6 +40,7 @@ const (
 	routeActs
 	routeAsOfBook
 	routeAsOfPositions
+	routeAsOfCredit
 	routeAsOfOrders
 	routeAsOfOrder
 	routeAsOfAccounts
@@ -61,6 +63,7 @@ const (
 	routeTradeList
 	routeTrade
 	routeSettle
+	routeCalendar
 	routeReconStatus
 	routeBreaks
 	routeSweep
@@ -95,7 +98,7 @@ const (
 var allowed = [routeCount]methods{
 	routeOrders: methodGet | methodPost, routeBatch: methodPost, routeOrder: methodGet,
 	routeCancel: methodPost, routeReplace: methodPost, routeTrades: methodPost,
-	routePrices: methodPost, routePositions: methodGet, routeBook: methodGet,
+	routePrices: methodPost, routePositions: methodGet, routeCredit: methodGet, routeBook: methodGet,
 	routeBlotter: methodGet, routeRiskAccount: methodPost, routeRiskSecurity: methodPost,
 	routeRiskRestriction: methodPost, routeRiskPolicy: methodPost, routeRiskLimits: methodPost,
 	routeRiskAccountLimits: methodPost, routeRiskSnapshot: methodGet,
@@ -105,14 +108,15 @@ var allowed = [routeCount]methods{
 	routeContract: methodGet,
 	routeExtract:  methodPost, routeActs: methodGet,
 	routeAsOfBook: methodGet, routeAsOfPositions: methodGet, routeAsOfOrders: methodGet,
-	routeAsOfOrder: methodGet, routeAsOfAccounts: methodGet, routeAsOfControls: methodGet,
+	routeAsOfCredit: methodGet,
+	routeAsOfOrder:  methodGet, routeAsOfAccounts: methodGet, routeAsOfControls: methodGet,
 	routeAsOfTrades: methodGet, routeAsOfContracts: methodGet, routeAsOfContract: methodGet,
 	routeOrderWhy: methodGet, routeContractWhy: methodGet, routeWhy: methodGet,
 	routeLogMember: methodGet, routeCheckpoint: methodGet, routeTile: methodGet, routeProof: methodGet,
 	routeFeed: methodGet,
 
 	routeDevToken: methodPost, routeRevoke: methodPost, routeTradeList: methodGet,
-	routeTrade: methodGet, routeSettle: methodPost,
+	routeTrade: methodGet, routeSettle: methodPost, routeCalendar: methodGet,
 	routeReconStatus: methodGet, routeBreaks: methodGet, routeSweep: methodPost,
 	routeLastSweep: methodGet, routeRepair: methodPost, routeStatement: methodPost,
 	routeTCAReport: methodGet, routeTCASummary: methodGet, routeScrape: methodGet,
@@ -203,6 +207,8 @@ func routeOf(path []byte) (r route, id []byte) {
 		return routePrices, nil
 	case "/positions":
 		return routePositions, nil
+	case "/credit":
+		return routeCredit, nil
 	case "/recon/trades/blotter":
 		return routeBlotter, nil
 	case "/risk/control/account":

@@ -105,20 +105,7 @@ func (s *ReferenceData) answer(e *errand, r route, id []byte, method methods) pr
 
 // list is GET /stocks.
 func (s *ReferenceData) list(e *errand) problem {
-	return e.showWhole(&s.source, func(ctx context.Context, b []byte) ([]byte, error) {
-		all, err := s.securities.List(ctx)
-		if err != nil {
-			return nil, err
-		}
-		b = append(b, '[')
-		for i := range all {
-			if i > 0 {
-				b = append(b, ',')
-			}
-			b = appendStock(b, &all[i])
-		}
-		return append(b, ']'), nil
-	})
+	return showList(e, &s.source, s.securities.List, appendStock)
 }
 
 // show is GET /stocks/{ticker}.

@@ -124,8 +124,8 @@ func (q *inquiry) rowsHave(r route) (asOf uint64, p problem) {
 // reads reports an endpoint that shows rows.
 func (q *inquiry) reads(r route) bool {
 	switch r {
-	case routeTradeList, routeTrade, routeReconStatus, routeBreaks, routeLastSweep, routeTCAReport,
-		routeTCASummary:
+	case routeTradeList, routeTrade, routeCalendar, routeReconStatus, routeBreaks, routeLastSweep,
+		routeTCAReport, routeTCASummary:
 		return true
 	}
 	return false

@@ -109,6 +109,18 @@ func (e *errand) showWhole(s *source,
 	return e.send(200, b)
 }
 
+// showList answers with the documents of all rows.
+func showList[T any](e *errand, s *source, list func(context.Context) ([]T, error),
+	document func([]byte, *T) []byte) problem {
+	return e.showWhole(s, func(ctx context.Context, b []byte) ([]byte, error) {
+		all, err := list(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return append(appendEach(append(b, '['), all, document), ']'), nil
+	})
+}
+
 // whole calls answer, which makes an answer that shows a whole table, when there is room for one
 // more.
 func (s *source) whole(ctx context.Context, answer func() error) error {

@@ -168,6 +168,7 @@ func TestWaitingForAWholeTableEnds(t *testing.T) {
 
 // TestHundredThousandRecords reads a large universe whole, as a replica does.
 func TestHundredThousandRecords(t *testing.T) {
+	ctx := t.Context()
 	n := 100_000
 	if raceEnabled {
 		n = 1000 // the database is a hundred times as slow then
@@ -181,7 +182,7 @@ func TestHundredThousandRecords(t *testing.T) {
 			CompanyName: fmt.Sprintf("Company number %d of many", i),
 			Enabled:     i%7 != 0, Halted: i%11 == 0}
 	}
-	if got := must[int](t)(table.Seed(t.Context(), all)); got != n {
+	if got := must[int](t)(table.Seed(ctx, all)); got != n {
 		t.Fatalf("%d seeded", got)
 	}
 	r.serve(NewReferenceData(ReferenceDeps{
@@ -191,7 +192,7 @@ func TestHundredThousandRecords(t *testing.T) {
 	c := client.New(client.Config{Address: r.address})
 	defer c.Close()
 	began := time.Now()
-	text := must[[]byte](t)(c.StockSnapshot())
+	text := must[[]byte](t)(c.StockSnapshot(ctx))
 	answered := time.Since(began)
 	snapshot, err := control.ParseSnapshot(control.Security, text)
 	if err != nil || len(snapshot.Records) != n || snapshot.Watermark != uint64(n) {
@@ -211,7 +212,7 @@ func TestHundredThousandRecords(t *testing.T) {
 		}
 	}
 	began = time.Now()
-	list := must[[]client.Stock](t)(c.Stocks())
+	list := must[[]client.Stock](t)(c.Stocks(ctx))
 	t.Logf("the list answered and read in %v", time.Since(began))
 	if len(list) != n {
 		t.Fatalf("%d stocks", len(list))
@@ -226,50 +227,54 @@ func TestHundredThousandRecords(t *testing.T) {
 
 // TestTypedClientTalksToTheSources drives the client's methods over both services.
 func TestTypedClientTalksToTheSources(t *testing.T) {
+	ctx := t.Context()
 	token := testToken(testStart, "admin")
 	r := newAccountRig(t, auth{write: true, snapshot: true})
 	c := client.New(client.Config{Address: r.address, Token: token})
 	defer c.Close()
 	off := false
-	if a := must[client.Account](t)(c.UpsertAccount(client.AccountRequest{ID: 9, DisplayName: `N"9`,
-		Enabled: &off})); a != (client.Account{ID: 9, DisplayName: `N"9`}) {
+	if a := must[client.Account](t)(c.UpsertAccount(ctx, client.AccountRequest{ID: 9,
+		DisplayName: `N"9`, Enabled: &off})); a != (client.Account{ID: 9,
+		DisplayName: `N"9`, Version: 2}) {
 		t.Errorf("%+v", a)
 	}
-	if all := must[[]client.Account](t)(c.Accounts()); len(all) != 2 ||
+	if all := must[[]client.Account](t)(c.Accounts(ctx)); len(all) != 2 ||
 		all[0] != (client.Account{ID: 7, DisplayName: "Seven"}) {
 		t.Errorf("%+v", all)
 	}
-	if a := must[client.Account](t)(c.Account(9)); a.DisplayName != `N"9` {
+	if a := must[client.Account](t)(c.Account(ctx, 9)); a.DisplayName != `N"9` {
 		t.Errorf("%+v", a)
 	}
-	snapshot, err := control.ParseSnapshot(control.Account, must[[]byte](t)(c.AccountSnapshot()))
+	snapshot, err := control.ParseSnapshot(control.Account, must[[]byte](t)(c.AccountSnapshot(ctx)))
 	if err != nil || len(snapshot.Records) != 2 || snapshot.Records[1].Enabled {
 		t.Errorf("%+v, %v", snapshot, err)
 	}
 	r = newReferenceRig(t, auth{write: true, snapshot: true})
 	c = client.New(client.Config{Address: r.address, Token: token})
 	defer c.Close()
+	version := uint64(2)
 	for _, isNew := range []bool{true, false} {
-		s, created, err := c.UpsertStock(client.StockRequest{Ticker: " brk.b", CompanyName: "B",
+		s, created, err := c.UpsertStock(ctx, client.StockRequest{Ticker: " brk.b", CompanyName: "B",
 			Enabled: &off, Halted: &isNew})
-		if err != nil || created != isNew || s != (client.Stock{Ticker: "BRK.B", CompanyName: "B"}) {
+		want := client.Stock{Ticker: "BRK.B", CompanyName: "B", Version: version}
+		if version++; err != nil || created != isNew || s != want {
 			t.Errorf("%+v, %v, %v", s, created, err)
 		}
 	}
-	if all := must[[]client.Stock](t)(c.Stocks()); len(all) != 2 || all[1].Ticker != "BRK.B" {
+	if all := must[[]client.Stock](t)(c.Stocks(ctx)); len(all) != 2 || all[1].Ticker != "BRK.B" {
 		t.Errorf("%+v", all)
 	}
-	if s := must[client.Stock](t)(c.Stock("BRK.B")); s.CompanyName != "B" {
+	if s := must[client.Stock](t)(c.AfterVersion(3).Stock(ctx, "BRK.B")); s.Tick == 0 {
 		t.Errorf("%+v", s)
 	}
-	snapshot, err = control.ParseSnapshot(control.Security, must[[]byte](t)(c.StockSnapshot()))
+	snapshot, err = control.ParseSnapshot(control.Security, must[[]byte](t)(c.StockSnapshot(ctx)))
 	if rec := snapshot.Records[1]; err != nil || rec.Enabled || rec.Halted || rec.Version != 3 {
 		t.Errorf("%+v, %v", snapshot, err)
 	}
 	noToken := client.New(client.Config{Address: r.address})
 	defer noToken.Close()
 	var p *client.Problem
-	if _, _, err := noToken.UpsertStock(client.StockRequest{Ticker: "X",
+	if _, _, err := noToken.UpsertStock(ctx, client.StockRequest{Ticker: "X",
 		CompanyName: "X"}); !errors.As(
 		err, &p) || p.Status != 401 {
 		t.Errorf("without a token: %v", err)

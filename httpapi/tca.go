@@ -17,10 +17,7 @@ type TCA interface {
 
 // showTCAReport is GET /tca/report/{tradeId}.
 func (q *inquiry) showTCAReport(id string) problem {
-	if p := q.authenticate(); p.status != 0 {
-		return p
-	}
-	if p := q.noParameters(); p.status != 0 {
+	if p := q.plain(); p.status != 0 {
 		return p
 	}
 	ctx, cancel := quick()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"posttrade/matcher"
 	"posttrade/matcher/note"
 	"posttrade/sidecars/store"
 )
@@ -138,12 +139,7 @@ func (q *inquiry) listTrades() problem {
 		next = rows[limit-1].Seq
 	}
 	b := append(q.begin(), `{"items":[`...)
-	for i := range rows {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = appendTradeRow(b, &rows[i])
-	}
+	b = appendEach(b, rows, appendTradeRow)
 	return q.send(200, endList(b, cursorTrades, next))
 }
 
@@ -166,10 +162,7 @@ func (q *inquiry) ownTrade(ctx context.Context, id string) (t store.Trade, p pro
 
 // showTrade is GET /trades/{tradeId}.
 func (q *inquiry) showTrade(id string) problem {
-	if p := q.authenticate(); p.status != 0 {
-		return p
-	}
-	if p := q.noParameters(); p.status != 0 {
+	if p := q.plain(); p.status != 0 {
 		return p
 	}
 	ctx, cancel := quick()
@@ -220,11 +213,7 @@ func appendTradeRow(b []byte, t *store.Trade) []byte {
 	b = append(b, `,"status":`...)
 	b = appendString(b, t.Status.String())
 	b = append(b, `,"settlementDate":`...)
-	if t.SettlementDate == store.NoDate {
-		b = append(b, "null"...)
-	} else {
-		b = appendString(b, t.SettlementDate.String())
-	}
+	b = appendDate(b, t.SettlementDate)
 	b = appendTradeOrigin(b, t)
 	b = append(b, `,"updatedAt":`...)
 	return append(appendTime(b, t.UpdatedAt), '}')
@@ -240,16 +229,30 @@ func appendTradeTerms(b []byte, t *store.Trade) []byte {
 	} else {
 		b = appendUint(b, t.Seq)
 	}
-	b = append(b, `,"accountId":`...)
-	b = appendUint(b, uint64(t.AccountID))
+	return appendTerms(append(b, ','), t.AccountID, t.Security, t.Side, t.Quantity, t.Price)
+}
+
+// appendTerms appends the members of what a trade is about.
+func appendTerms(b []byte, account uint32, security string, side matcher.Side,
+	quantity, price int64) []byte {
+	b = append(b, `"accountId":`...)
+	b = appendUint(b, uint64(account))
 	b = append(b, `,"security":`...)
-	b = appendString(b, t.Security)
+	b = appendString(b, security)
 	b = append(b, `,"side":`...)
-	b = appendSide(b, t.Side)
+	b = appendSide(b, side)
 	b = append(b, `,"quantity":`...)
-	b = appendInt(b, t.Quantity)
+	b = appendInt(b, quantity)
 	b = append(b, `,"price":`...)
-	return appendDecimal(b, t.Price)
+	return appendDecimal(b, price)
+}
+
+// appendDate appends a date, null for none.
+func appendDate(b []byte, date store.Date) []byte {
+	if date == store.NoDate {
+		return append(b, "null"...)
+	}
+	return appendString(b, date.String())
 }
 
 // appendTradeOrigin appends when and by which order a trade was executed.

@@ -165,6 +165,11 @@ func (d *decoder) control(b []byte, c *matcher.Command) []byte {
 		b = appendInt(b, "maxAccounts", int64(c.AccountID))
 		b = appendInt(b, "maxSecurities", int64(c.SecurityID))
 		b = appendInt(b, "maxContracts", int64(c.Qty))
+		if c.OrderRef != 0 {
+			b = appendInt(b, "maxOpenOrders", int64(c.OrderRef))
+			b = appendInt(b, "retainedOrders", c.PriceTicks)
+			b = appendInt(b, "idempotencyCapacity", c.LimitPx)
+		}
 	case matcher.LimitsControl:
 		b = appendLimit(b, c)
 	case matcher.TokenRevoke:

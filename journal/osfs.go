@@ -195,3 +195,11 @@ func restampChunks(p []byte, at, synced int64) {
 		i += n
 	}
 }
+
+// zeros reads as zero bytes.
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) {
+	clear(p)
+	return len(p), nil
+}

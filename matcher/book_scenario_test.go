@@ -2,45 +2,24 @@ package matcher
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
+
+	"posttrade/ring/scenariotest"
 )
 
 // TestBookScenarios runs testdata/book/*.scn: commands, a line of dashes, and the events that they
 // must give. The words min and max stand for the ends of int64. The model runs the same commands.
 func TestBookScenarios(t *testing.T) {
-	files, err := filepath.Glob("testdata/book/*.scn")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no scenario found: %v", err)
-	}
-	for _, name := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(name), ".scn"), func(t *testing.T) {
-			text, err := os.ReadFile(name)
-			if err != nil {
-				t.Fatal(err)
-			}
-			commands, want, found := strings.Cut(string(text), "\n----\n")
-			if !found {
-				t.Fatal("no line of dashes")
-			}
-			if got := playBook(t, commands); got != want {
-				t.Errorf("got\n%swant\n%s", got, want)
-			}
-		})
-	}
+	scenariotest.Run(t, "testdata/book/*.scn", playBook)
 }
 
 func playBook(t *testing.T, commands string) string {
 	t.Helper()
 	w := newTwins(t, 32)
 	var out strings.Builder
-	for n, line := range strings.Split(commands, "\n") {
-		if line == "" || strings.HasPrefix(line, "#") {
-			continue
-		}
+	for n, line := range scenariotest.Lines(commands) {
 		verb, rest, _ := strings.Cut(line, " ")
 		if verb == "book" {
 			writeBook(&out, w.book)
@@ -48,11 +27,11 @@ func playBook(t *testing.T, commands string) string {
 		}
 		c, err := parseBookCommand(verb, strings.Fields(rest))
 		if err != nil {
-			t.Fatalf("line %d: %v", n+1, err)
+			t.Fatalf("line %d: %v", n, err)
 		}
 		got, err := w.apply(c)
 		if err != nil {
-			t.Fatalf("line %d: %v", n+1, err)
+			t.Fatalf("line %d: %v", n, err)
 		}
 		for _, e := range got {
 			writeBookEvent(&out, e)

@@ -80,7 +80,7 @@ func newEngine(g *Genesis) (*Engine, error) {
 		e.ladders[i] = newLadder(pool, pages)
 	}
 	e.books = tableOf[uint32](e.ladders)
-	e.levels, e.leaves = tableOf[uint32](pages.levels), tableOf[uint32](pages.leaves)
+	e.openTables()
 	return e, nil
 }
 
@@ -94,7 +94,7 @@ func (e *Engine) Resident() int64 { return e.arena.Resident() }
 // Frontier is where the next orders will lie. The engine's owner does not publish how far it has
 // come, so the caller does: nextRef is at most the reference of the next order.
 func (e *Engine) Frontier(nextRef func() uint64) ring.Frontier {
-	return ring.Frontier{Reached: nextRef, Lap: uint64(e.orders.homes), MakeRoom: e.orders.makeRoom}
+	return ring.Frontier{Reached: nextRef, Lap: uint64(e.orders.homes), MakeRoom: e.orders.roomMaker()}
 }
 
 // Close gives the engine's memory back. The engine must not be used afterwards.
@@ -153,7 +153,7 @@ func (g *Genesis) verify() error {
 		{"limits.creditLimit", l.CreditLimit, 1, maxInt64},
 		{"limits.priceMaxAgeMillis", l.PriceMaxAgeMillis, 1, maxInt64},
 		{"limits.priceCollarBps", l.PriceCollarBps, 0, maxInt64},
-		{"limits.idempotencyCapacity", int64(l.IdempotencyCapacity), 1, 1 << 28},
+		{"limits.idempotencyCapacity", int64(l.IdempotencyCapacity), 1, maxKeys},
 		{"limits.maxAccounts", int64(l.MaxAccounts), 1, maxPositions},
 		{"limits.maxSecurities", int64(l.MaxSecurities), 1, maxSecurity},
 		{"limits.maxContracts", int64(l.MaxContracts), 1, maxContracts},

@@ -2,55 +2,88 @@ package matcher
 
 import "fmt"
 
-// Capacities are how many accounts, securities and contracts an engine has room for. They begin as
-// the genesis record says. Only a CAPACITY_CONTROL changes them, and it can only raise them, so
-// every replay has the same room at the same sequence.
+// Capacities are how much an engine has room for. They begin as the genesis record says. Only a
+// CAPACITY_CONTROL changes them, and it can only raise them, so every replay has the same room at
+// the same sequence.
 type Capacities struct {
 	Accounts, Securities, Contracts int
+	OrderRoom
+}
+
+// OrderRoom are the capacities for what orders leave behind.
+type OrderRoom struct {
+	Open     int // orders that may rest at once
+	Retained int // terminal orders that are kept
+	Keys     int // idempotency keys that are remembered
 }
 
 // Capacities returns the capacities that an engine begins with.
 func (l *Limits) Capacities() Capacities {
-	return Capacities{l.MaxAccounts, l.MaxSecurities, l.MaxContracts}
+	return Capacities{l.MaxAccounts, l.MaxSecurities, l.MaxContracts,
+		OrderRoom{l.MaxOpenOrders, l.RetainedOrders, l.IdempotencyCapacity}}
 }
 
 // Possible reports whether an engine with these capacities can be built.
 func (c Capacities) Possible() bool {
 	return c.Accounts >= 1 && c.Accounts <= maxPositions && c.Securities >= 1 &&
 		c.Securities <= maxSecurity &&
-		c.Accounts*c.Securities <= maxPositions && c.Contracts >= 1 && c.Contracts <= maxContracts
+		c.Accounts*c.Securities <= maxPositions && c.Contracts >= 1 && c.Contracts <= maxContracts &&
+		c.OrderRoom.Possible()
 }
 
-// maxContracts bounds the store of contracts.
-const maxContracts = 1 << 28
+// Possible reports whether an engine with this room for orders can be built.
+func (r OrderRoom) Possible() bool {
+	return r.Open >= 1 && r.Retained >= 0 && r.Open+r.Retained <= MaxOrders-1 &&
+		r.Open <= MaxOrders && r.Keys >= 1 && r.Keys <= maxKeys
+}
+
+// Bounds of the store of contracts and of the idempotency keys.
+const (
+	maxContracts = 1 << 28
+	maxKeys      = 1 << 28
+)
 
 // Raised returns the capacities after a CAPACITY_CONTROL. A smaller value than before changes
-// nothing.
+// nothing. Records before version 3 say nothing about orders.
 func (c Capacities) Raised(cmd *Command) Capacities {
-	return Capacities{
+	to := Capacities{
 		max(c.Accounts, int(cmd.AccountID)), max(c.Securities, int(cmd.SecurityID)),
-		max(c.Contracts, int(cmd.Qty)),
+		max(c.Contracts, int(cmd.Qty)), c.OrderRoom,
 	}
+	if cmd.Version >= version3 {
+		to.Open = max(c.Open, int(cmd.OrderRef))
+		to.Retained, to.Keys = max(c.Retained, clip(cmd.PriceTicks)), max(c.Keys, clip(cmd.LimitPx))
+	}
+	return to
 }
+
+// clip is a value of a record as a capacity: one that none can have stays so.
+func clip(n int64) int { return int(max(0, min(n, 1<<32))) }
 
 // NewCapacityControl returns the command that raises an engine's capacities to these.
 func NewCapacityControl(c Capacities) Command {
 	cmd := NewCommand(CapacityControl)
 	cmd.AccountID, cmd.SecurityID, cmd.Qty = uint32(c.Accounts), uint32(c.Securities),
 		int32(c.Contracts)
+	cmd.OrderRef, cmd.PriceTicks, cmd.LimitPx = uint32(c.Open), int64(c.Retained), int64(c.Keys)
 	return cmd
 }
 
 // Capacities returns the capacities in force. Only the owner may call it.
 func (e *Engine) Capacities() Capacities {
-	return Capacities{len(e.accounts.rows), len(e.securities.rows), len(e.contracts.rows)}
+	return Capacities{len(e.accounts.rows), len(e.securities.rows), len(e.contracts.rows),
+		OrderRoom{e.maxOpen, len(e.retired.ring), len(e.keys.ring)}}
 }
 
 // capacityControl decides a CAPACITY_CONTROL.
 func (e *Engine) capacityControl(c *Command) {
-	if want := e.Capacities().Raised(c); !want.Possible() {
+	was := e.Capacities()
+	if want := was.Raised(c); !want.Possible() {
 		e.reject(c, Invalid)
 	} else {
+		if want.OrderRoom != was.OrderRoom {
+			e.version = version3
+		}
 		if err := e.grow(want); err != nil {
 			// ^A member that went on with less room would decide differently from the others.
 			panic(fmt.Sprintf("matcher: no memory for the capacities %+v: %v", want, err))
@@ -58,7 +91,7 @@ func (e *Engine) capacityControl(c *Command) {
 		e.applyEvent(c, 0, EventLast)
 	}
 	ev := e.out.last()
-	ev.AccountID, ev.SecurityID, ev.Qty = 0, 0, 0
+	ev.AccountID, ev.SecurityID, ev.Qty, ev.OrderRef = 0, 0, 0, 0
 }
 
 // grow moves the tables to larger ones, row by row, so that every row keeps its index. The cost
@@ -82,6 +115,9 @@ func (e *Engine) grow(to Capacities) error {
 		contracts = newContracts(a, to.Contracts)
 	}
 	if err := a.Err(); err != nil {
+		return err
+	}
+	if err := e.growOrders(to.OrderRoom); err != nil {
 		return err
 	}
 	if to.Accounts > was.Accounts {

@@ -9,10 +9,15 @@ import (
 	"testing"
 )
 
+// roomFor are capacities that say nothing about orders.
+func roomFor(accounts, securities, contracts int) Capacities {
+	return Capacities{Accounts: accounts, Securities: securities, Contracts: contracts}
+}
+
 // capacityFlow is a random flow over accounts and securities. The last of these only fit after the
 // raises that are in the flow.
 func capacityFlow(rng *rand.Rand, n int) (flow []Command) {
-	room := Capacities{8, 8, 8}
+	room := testGenesis().Limits.Capacities()
 	for i := range n {
 		c := NewCommand(OrderNew)
 		c.AccountID, c.SecurityID = 1+rng.Uint32N(20), 1+rng.Uint32N(12)
@@ -30,8 +35,12 @@ func capacityFlow(rng *rand.Rand, n int) (flow []Command) {
 			c = booked(terms, noKey)
 		case 4:
 			if i > 20 && rng.IntN(4) == 0 {
-				room = Capacities{room.Accounts + rng.IntN(8), room.Securities + rng.IntN(4),
-					room.Contracts + rng.IntN(40)}
+				room.Accounts += rng.IntN(8)
+				room.Securities += rng.IntN(4)
+				room.Contracts += rng.IntN(40)
+				room.Open += rng.IntN(9)
+				room.Retained += rng.IntN(9)
+				room.Keys += rng.IntN(9)
 				c = NewCapacityControl(room)
 			}
 		}
@@ -68,16 +77,18 @@ func TestARaisedEngineDecidesAsOneThatWasLarger(t *testing.T) {
 	for seed := range uint64(20) {
 		g := testGenesis()
 		large := *g
-		large.Limits.MaxAccounts, large.Limits.MaxSecurities, large.Limits.MaxContracts = 64, 40, 500
+		l := &large.Limits
+		l.MaxAccounts, l.MaxSecurities, l.MaxContracts = 64, 40, 500
+		l.MaxOpenOrders, l.RetainedOrders, l.IdempotencyCapacity = 300, 200, 250
 		rng := rand.New(rand.NewPCG(seed, 0))
 		before := capacityFlow(rng, 300)
-		raise := NewCapacityControl(Capacities{64, 40, 500})
+		raise := NewCapacityControl(l.Capacities())
 		raise.EventTimeMillis = noon + 300
 		after := capacityFlow(rng, 300)
 
 		raised := newRig(t, g).e
 		first := decided(t, raised, append(slices.Clone(before), raise), rng)
-		if got := raised.Capacities(); got != (Capacities{64, 40, 500}) {
+		if got := raised.Capacities(); got != l.Capacities() {
 			t.Fatalf("seed %d: capacities %+v", seed, got)
 		}
 		// The larger engine gets only the commands that the smaller one had room for.
@@ -135,19 +146,36 @@ func TestARaisedEngineDecidesAsOneThatWasLarger(t *testing.T) {
 // TestCapacitiesOnlyRise: a smaller value changes nothing, and impossible capacities are refused.
 func TestCapacitiesOnlyRise(t *testing.T) {
 	r := newRig(t, testGenesis())
-	r.want(NewCapacityControl(Capacities{0, 0, 0}), "applied sec=0")
-	r.want(NewCapacityControl(Capacities{4, 3, 2}), "applied sec=0")
+	r.want(NewCapacityControl(roomFor(0, 0, 0)), "applied sec=0")
+	r.want(NewCapacityControl(roomFor(4, 3, 2)), "applied sec=0")
 	var image bytes.Buffer
 	if err := r.e.WriteSnapshot(&image); err != nil ||
 		bytes.Contains(image.Bytes(), []byte{recordCapacity, 0, 0, 0, 8, 0, 0, 0}) {
 		t.Errorf("a snapshot of an engine that was not raised: %v", err)
 	}
-	r.want(NewCapacityControl(Capacities{9, 3, 0}), "applied sec=0")
-	r.want(NewCapacityControl(Capacities{maxPositions, 2, 0}), "rejected sec=0 buy INVALID")
-	r.want(NewCapacityControl(Capacities{1 << 20, 1 << 20, 0}), "rejected sec=0 buy INVALID")
-	r.want(NewCapacityControl(Capacities{0, 0, maxContracts + 1}), "rejected sec=0 buy INVALID")
-	if got, want := r.e.Capacities(), (Capacities{9, 8, 8}); got != want {
+	r.want(NewCapacityControl(roomFor(9, 3, 0)), "applied sec=0")
+	r.want(NewCapacityControl(roomFor(maxPositions, 2, 0)), "rejected sec=0 buy INVALID")
+	r.want(NewCapacityControl(roomFor(1<<20, 1<<20, 0)), "rejected sec=0 buy INVALID")
+	r.want(NewCapacityControl(roomFor(0, 0, maxContracts+1)), "rejected sec=0 buy INVALID")
+	small := NewCapacityControl(Capacities{OrderRoom: OrderRoom{Open: 3, Retained: 4, Keys: 5}})
+	r.want(small, "applied sec=0")
+	older := NewCapacityControl(Capacities{OrderRoom: OrderRoom{Open: 300, Retained: 400, Keys: 500}})
+	older.Version = RecordVersion // such a record says nothing about orders
+	r.want(older, "applied sec=0")
+	want := testGenesis().Limits.Capacities()
+	want.Accounts = 9
+	if got := r.e.Capacities(); got != want {
 		t.Errorf("%+v, want %+v", got, want)
+	}
+	for _, room := range []OrderRoom{{Open: MaxOrders, Retained: 1}, {Retained: MaxOrders},
+		{Keys: maxKeys + 1}, {Keys: 1 << 40}, {Retained: 1 << 62}} {
+		if first := r.do(NewCapacityControl(Capacities{OrderRoom: room}))[0]; first.Reason != Invalid {
+			t.Errorf("%+v: %v", room, first.Reason)
+		}
+	}
+	larger := NewCapacityControl(Capacities{OrderRoom: OrderRoom{Open: 65}})
+	if first := r.do(larger)[0]; first.Cmd().Version != version3 || first.OrderRef != 0 {
+		t.Errorf("%+v", first.Cmd())
 	}
 	for id := uint32(10); id < 15; id++ {
 		r.must(control(AccountControl, id, 0, 1))
@@ -159,13 +187,19 @@ func TestCapacitiesOnlyRise(t *testing.T) {
 func TestSnapshotCapacityRecord(t *testing.T) {
 	g := testGenesis()
 	r := newRig(t, g)
-	r.must(NewCapacityControl(Capacities{9, 10, 11}))
+	r.must(NewCapacityControl(roomFor(9, 10, 11)))
 	var image bytes.Buffer
 	if err := r.e.WriteSnapshot(&image); err != nil {
 		t.Fatal(err)
 	}
+	r.must(NewCapacityControl(Capacities{OrderRoom: OrderRoom{Open: 70, Retained: 33, Keys: 90}}))
+	image.Reset()
+	if err := r.e.WriteSnapshot(&image); err != nil {
+		t.Fatal(err)
+	}
+	kind := uint32(recordCapacity)
 	record := func(a, s, c int64) []byte {
-		b := binary.LittleEndian.AppendUint32(nil, recordCapacity)
+		b := binary.LittleEndian.AppendUint32(nil, kind)
 		for _, column := range []int64{a, s, c} {
 			b = binary.LittleEndian.AppendUint64(b, uint64(column))
 		}
@@ -175,11 +209,25 @@ func TestSnapshotCapacityRecord(t *testing.T) {
 	if at := bytes.Index(image.Bytes(), good); at != headerBytes+4+8*4 {
 		t.Fatalf("the record is at %d", at)
 	}
-	tests := []struct {
+	type damage struct {
 		name string
 		with []byte
 		want error
-	}{
+	}
+	refused := func(good []byte, tests []damage) {
+		for _, tt := range tests {
+			t.Run(tt.name, func(t *testing.T) {
+				e, err := ReadSnapshot(g, bytes.NewReader(bytes.Replace(image.Bytes(), good, tt.with, 1)))
+				if !errors.Is(err, tt.want) {
+					t.Fatalf("%v, want %v", err, tt.want)
+				}
+				if e != nil {
+					e.Close()
+				}
+			})
+		}
+	}
+	refused(good, []damage{
 		{"as it is", good, nil},
 		{"twice", append(slices.Clone(good), good...), ErrSnapshotSequence},
 		{"behind the accounts", nil, nil}, // no record: capacities of the genesis record, which hold all
@@ -188,16 +236,15 @@ func TestSnapshotCapacityRecord(t *testing.T) {
 		{"no securities", record(9, 0, 11), ErrSnapshotValue},
 		{"more than there can be", record(1<<20, 1<<20, 11), ErrSnapshotValue},
 		{"contracts without number", record(9, 10, 1<<40), ErrSnapshotValue},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			e, err := ReadSnapshot(g, bytes.NewReader(bytes.Replace(image.Bytes(), good, tt.with, 1)))
-			if !errors.Is(err, tt.want) {
-				t.Fatalf("%v, want %v", err, tt.want)
-			}
-			if e != nil {
-				e.Close()
-			}
-		})
-	}
+	})
+	kind = recordOrderRoom
+	good = record(70, 33, 90)
+	refused(good, []damage{
+		{"orders: as it is", good, nil},
+		{"orders: twice", append(slices.Clone(good), good...), ErrSnapshotSequence},
+		{"orders: less than the genesis record", record(63, 33, 90), ErrSnapshotValue},
+		{"orders: what the genesis record says", record(64, 32, 64), ErrSnapshotValue},
+		{"orders: more than there can be", record(MaxOrders, 33, 90), ErrSnapshotValue},
+		{"orders: keys without number", record(70, 33, 1<<40), ErrSnapshotValue},
+	})
 }

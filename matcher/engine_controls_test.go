@@ -345,10 +345,13 @@ func TestEngineReadOutStopsWhenAsked(t *testing.T) {
 	}
 	var accounts []AccountInfo
 	r.e.EachAccount(func(a AccountInfo) bool { accounts = append(accounts, a); return true })
-	if got, want := accounts[0], (AccountInfo{1, true, 500 * unit, 495 * unit, 0}); got != want {
+	limit := r.e.RiskLimits()[LimitCredit]
+	if got, want := accounts[0], (AccountInfo{ID: 1, Enabled: true, Executed: 500 * unit,
+		ReservedBuys: 495 * unit, CreditUsed: 995 * unit, CreditLimit: limit}); got != want {
 		t.Errorf("account %+v, want %+v", got, want)
 	}
-	if got, want := accounts[1], (AccountInfo{2, true, -500 * unit, 0, 305 * unit}); got != want {
+	if got, want := accounts[1], (AccountInfo{ID: 2, Enabled: true, Executed: -500 * unit,
+		ReservedSells: 305 * unit, CreditUsed: 805 * unit, CreditLimit: limit}); got != want {
 		t.Errorf("account %+v, want %+v", got, want)
 	}
 	var keys []KeyInfo

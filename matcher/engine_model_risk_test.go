@@ -161,7 +161,7 @@ func (m *naive) exposure(but *naiveOrder, qty int32, price int64) RiskReason {
 	case worth.Cmp(big.NewInt(m.limit(LimitConcentration))) > 0:
 		return ConcentrationLimit
 	case m.rules() == 3 && m.worstBehind(but, qty).Cmp(big.NewInt(m.limit(LimitConcentration))) > 0:
-		m.behind = true
+		m.newest = true
 		return ConcentrationLimit
 	}
 	return Accepted

@@ -28,7 +28,7 @@ type naive struct {
 	contracts  []ContractInfo
 
 	cmd    Command
-	behind bool // only a rule of version 3 refuses it
+	newest bool // only a rule of version 3 decides it so
 	said   []Event
 }
 
@@ -113,7 +113,7 @@ func newNaive(g *Genesis) *naive {
 // apply returns the events of one command.
 func (m *naive) apply(c Command) []Event {
 	m.seq++
-	m.said, m.behind = nil, false
+	m.said, m.newest = nil, false
 	m.cmd = c
 	switch {
 	case c.TemplateID == TemplateSymbolRegister:
@@ -228,6 +228,16 @@ func (m *naive) command() {
 		m.say(applied)
 	case LimitsControl:
 		m.limitsPart()
+	case CapacityControl:
+		l := &m.limits
+		was := *l
+		if m.rules() >= 3 {
+			l.MaxOpenOrders = max(l.MaxOpenOrders, int(c.OrderRef))
+			l.RetainedOrders = max(l.RetainedOrders, int(c.PriceTicks))
+			l.IdempotencyCapacity = max(l.IdempotencyCapacity, int(c.LimitPx))
+		}
+		m.newest = *l != was
+		m.say(Event{Kind: EventApplied})
 	case RestrictionControl:
 		s := m.security(c.SecurityID)
 		switch {
@@ -285,7 +295,7 @@ func (m *naive) say(ev Event) *Event {
 		ev.Ref = m.cmd.InputSeq
 		*ev.Cmd() = m.cmd
 		ev.Cmd().InputSeq = m.seq
-		if m.rules() == 3 && !m.behind {
+		if m.rules() == 3 && !m.newest {
 			ev.Cmd().Version = 2
 		}
 	}

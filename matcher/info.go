@@ -87,6 +87,8 @@ type AccountInfo struct {
 	Executed      int64 // paid for purchases less received for sales
 	ReservedBuys  int64 // what open orders could still pay
 	ReservedSells int64 // and receive
+	CreditUsed    int64 // the larger of its purchases and its sales, open orders included
+	CreditLimit   int64 // the most that it may use
 }
 
 // EachAccount calls f for every account, in the order in which they appeared, until f returns
@@ -97,6 +99,8 @@ func (e *Engine) EachAccount(f func(AccountInfo) bool) {
 		if !f(AccountInfo{
 			ID: a.id, Enabled: a.flags&accountEnabled != 0,
 			Executed: a.executed, ReservedBuys: a.open[Buy], ReservedSells: a.open[Sell],
+			CreditUsed:  a.used(),
+			CreditLimit: e.boundsOf(&request{bounds: a.bounds()}).RiskLimits[LimitCredit],
 		}) {
 			return
 		}

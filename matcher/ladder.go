@@ -47,15 +47,15 @@ type ladder struct {
 // newLadder returns an empty ladder over the engine's orders and pages.
 func newLadder(pool *orderPool, pages *pages) ladder {
 	pages.trees++
-	return ladder{
-		tree:   pages.trees,
-		orders: pool.hots,
-		levels: tableOf[uint32](pages.levels),
-		leaves: tableOf[uint32](pages.leaves),
-		kids:   tableOf[uint32](pages.kids),
-		pool:   pool,
-		pages:  pages,
-	}
+	l := ladder{tree: pages.trees, pool: pool, pages: pages}
+	l.openTables()
+	return l
+}
+
+// openTables sets what the path reads of the pool and the pages.
+func (l *ladder) openTables() {
+	l.orders, l.levels = l.pool.hots, tableOf[uint32](l.pages.levels)
+	l.leaves, l.kids = tableOf[uint32](l.pages.leaves), tableOf[uint32](l.pages.kids)
 }
 
 func (l *ladder) kid(n node, key uint64) node {

@@ -188,7 +188,7 @@ func TestOwnLimitsSurviveGrowthAndRemoval(t *testing.T) {
 		account := uint32(1 + rng.IntN(6))
 		switch {
 		case step == 200:
-			r.must(NewCapacityControl(Capacities{40, 8, 8}))
+			r.must(NewCapacityControl(Capacities{Accounts: 40, Securities: 8, Contracts: 8}))
 		case rng.IntN(8) == 0:
 			r.reread = !r.reread
 		}

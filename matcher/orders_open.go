@@ -56,11 +56,16 @@ func (p *orderPool) MakeResident() error { return p.arena.MakeResident() }
 // Resident is for the engine's arena.
 func (p *orderPool) Resident() int64 { return p.arena.Resident() }
 
-// makeRoom makes the homes of the references from first up to end resident.
-func (p *orderPool) makeRoom(first, end uint64) error {
+// roomMaker returns a function that makes the homes of the references from first up to end
+// resident. Any goroutine may call that function. After a growth it still means the old tables; the
+// homes of the new ones are resident by then.
+func (p *orderPool) roomMaker() func(first, end uint64) error {
 	homes := 1 + int(p.homes)
-	return errors.Join(ring.MakeLapResident(p.orders[1:homes], first, end),
-		ring.MakeLapResident(p.colds[1:homes], first, end))
+	orders, colds := p.orders[1:homes], p.colds[1:homes]
+	return func(first, end uint64) error {
+		return errors.Join(ring.MakeLapResident(orders, first, end),
+			ring.MakeLapResident(colds, first, end))
+	}
 }
 
 // Close gives the memory back; the pool must not be used afterwards.

@@ -141,6 +141,9 @@ func (p *pilot) command(w []byte) Command {
 	case t < 251 && p.newer: // records of version 1 cannot have the type
 		p.limits(account, w)
 		c, p.parts = p.parts[0], p.parts[1:]
+	case t < 252 && p.newer && w[5] < 128:
+		c = NewCapacityControl(Capacities{OrderRoom: OrderRoom{Open: 40 + int(w[2]%21),
+			Retained: 16 + int(w[3]%25), Keys: 32 + int(w[4]%25)}})
 	case t < 252:
 		p.now += int64(w[3]) * 200 // prices age
 	case t < 253:

@@ -71,10 +71,10 @@ type snapshotReader struct {
 
 // place is a record type's place in the file; 0 means that the type does not exist.
 var place = [...]int{
-	recordHeader: 1, recordPolicy: 2, recordCapacity: 3, recordAccount: 4, recordLimits: 5,
-	recordRevocation: 6, recordSecurity: 7, recordSymbol: 8,
-	recordIdempotency: 9, recordContract: 10, recordPosition: 11, recordPrice: 12, recordBook: 13,
-	recordOrder: 14, recordEnd: 15,
+	recordHeader: 1, recordPolicy: 2, recordCapacity: 3, recordOrderRoom: 4, recordAccount: 5,
+	recordLimits: 6, recordRevocation: 7, recordSecurity: 8, recordSymbol: 9,
+	recordIdempotency: 10, recordContract: 11, recordPosition: 12, recordPrice: 13, recordBook: 14,
+	recordOrder: 15, recordEnd: 16,
 }
 
 func (s *snapshotReader) read() error {
@@ -88,12 +88,12 @@ func (s *snapshotReader) read() error {
 		}
 		kind := int(s.kind)
 		if kind >= len(place) || place[kind] == 0 || kind == recordContract && s.format == 4 ||
-			(kind == recordCapacity || kind == recordLimits || kind == recordRevocation) &&
-				s.format < SnapshotFormat {
+			(kind == recordCapacity || kind == recordOrderRoom || kind == recordLimits ||
+				kind == recordRevocation) && s.format < SnapshotFormat {
 			return ErrSnapshotRecord
 		}
-		if place[kind] < place[before] || kind == before &&
-			(kind == recordPolicy || kind == recordHeader || kind == recordCapacity) {
+		if place[kind] < place[before] || kind == before && (kind == recordPolicy ||
+			kind == recordHeader || kind == recordCapacity || kind == recordOrderRoom) {
 			return fmt.Errorf("after type %d: %w", before, ErrSnapshotSequence)
 		}
 		if kind != before {
@@ -226,6 +226,8 @@ func (s *snapshotReader) body() error {
 		return s.policy()
 	case recordCapacity:
 		return s.capacity()
+	case recordOrderRoom:
+		return s.orderRoom()
 	case recordAccount:
 		return s.account()
 	case recordLimits:

@@ -26,28 +26,52 @@ func (s *snapshotReader) policy() error {
 	return nil
 }
 
+// capacityColumn is a capacity of a record: its value is least to most.
+type capacityColumn struct {
+	name        string
+	least, most int
+}
+
+// within checks the first columns of a record.
+func (s *snapshotReader) within(columns []capacityColumn) error {
+	for i, c := range columns {
+		if value := s.columns[i]; value < int64(c.least) || value > int64(c.most) {
+			return invalid(c.name, value)
+		}
+	}
+	return nil
+}
+
 // capacity reads the one record of raised capacities.
 func (s *snapshotReader) capacity() error {
 	e, l := s.engine, s.engine.genesis.Limits.Capacities()
-	columns := []struct {
-		name       string
-		value, min int64
-		max        int64
-	}{
-		{"maxAccounts", s.columns[0], int64(l.Accounts), maxPositions},
-		{"maxSecurities", s.columns[1], int64(l.Securities), maxSecurity},
-		{"maxContracts", s.columns[2], int64(l.Contracts), maxContracts},
+	if err := s.within([]capacityColumn{
+		{"maxAccounts", l.Accounts, maxPositions}, {"maxSecurities", l.Securities, maxSecurity},
+		{"maxContracts", l.Contracts, maxContracts},
+	}); err != nil {
+		return err
 	}
-	for _, c := range columns {
-		if c.value < c.min || c.value > c.max {
-			return invalid(c.name, c.value)
-		}
-	}
-	to := Capacities{int(s.columns[0]), int(s.columns[1]), int(s.columns[2])}
+	to := Capacities{int(s.columns[0]), int(s.columns[1]), int(s.columns[2]), l.OrderRoom}
 	if to == l || !to.Possible() {
 		return invalid("maxAccounts x maxSecurities", int64(to.Accounts)*int64(to.Securities))
 	}
 	return e.grow(to)
+}
+
+// orderRoom reads the one record of raised room for orders.
+func (s *snapshotReader) orderRoom() error {
+	e, l := s.engine, s.engine.genesis.Limits.Capacities().OrderRoom
+	if err := s.within([]capacityColumn{
+		{"maxOpenOrders", l.Open, MaxOrders}, {"retainedOrders", l.Retained, MaxOrders},
+		{"idempotencyCapacity", l.Keys, maxKeys},
+	}); err != nil {
+		return err
+	}
+	to := OrderRoom{int(s.columns[0]), int(s.columns[1]), int(s.columns[2])}
+	if to == l || !to.Possible() {
+		return invalid("maxOpenOrders + retainedOrders", int64(to.Open)+int64(to.Retained))
+	}
+	return e.growOrders(to)
 }
 
 func (s *snapshotReader) account() error {

@@ -33,6 +33,7 @@ const (
 	recordCapacity    = 13 // only where capacities are not those of the genesis record
 	recordLimits      = 14 // only where limits are not those of the genesis and POLICY records
 	recordRevocation  = 15 // only of subjects whose tokens are refused
+	recordOrderRoom   = 16 // only where the room for orders is not that of the genesis record
 )
 
 // recordColumns is how many i64 columns follow the i32 type of a record. The header and the symbol
@@ -40,7 +41,7 @@ const (
 var recordColumns = [...]int{
 	recordOrder: 15, recordPosition: 4, recordPrice: 2, recordEnd: 0, recordPolicy: 4,
 	recordAccount: 3, recordSecurity: 6, recordIdempotency: 3, recordBook: 2, recordContract: 11,
-	recordCapacity: 3, recordLimits: 13, recordRevocation: 3,
+	recordCapacity: 3, recordLimits: 13, recordRevocation: 3, recordOrderRoom: 3,
 }
 
 const (
@@ -63,9 +64,7 @@ func (e *Engine) WriteSnapshot(w io.Writer) error {
 	all := &e.all.RiskLimits
 	s.record(recordPolicy, e.policyVersion, int64(oneIf(e.policy.kill)),
 		all[LimitPosition], all[LimitConcentration])
-	if c := e.Capacities(); c != e.genesis.Limits.Capacities() {
-		s.record(recordCapacity, int64(c.Accounts), int64(c.Securities), int64(c.Contracts))
-	}
+	s.capacities(e.Capacities(), e.genesis.Limits.Capacities())
 	for i := range e.accounts.rows[:e.accounts.count] {
 		a := &e.accounts.rows[i]
 		s.record(recordAccount, int64(a.id), int64(a.flags&accountEnabled), a.executed)
@@ -139,6 +138,17 @@ func (s *snapshotWriter) record(kind uint32, columns ...int64) {
 		b = binary.LittleEndian.AppendUint64(b, uint64(c))
 	}
 	s.write(b)
+}
+
+// capacities writes those that are not the genesis record's.
+func (s *snapshotWriter) capacities(now, first Capacities) {
+	room := now.OrderRoom
+	if now.OrderRoom = first.OrderRoom; now != first {
+		s.record(recordCapacity, int64(now.Accounts), int64(now.Securities), int64(now.Contracts))
+	}
+	if room != first.OrderRoom {
+		s.record(recordOrderRoom, int64(room.Open), int64(room.Retained), int64(room.Keys))
+	}
 }
 
 func (s *snapshotWriter) header(e *Engine) {

@@ -15,37 +15,34 @@ import (
 	"posttrade/perf/load"
 )
 
-// journaled is an engine whose journal can be read.
-type journaled interface{ Journal() *journal.Journal }
+// What the row asks for.
+var besideBackups = atMost("P13", besideLimit,
+	"p99 of orders while backups are made without a pause, against without")
 
 // measureBackup is orders beside backups that follow each other without a pause, on the same
 // machine: one polite thread reads the journal, another verifies and writes.
 func measureBackup(r *Run) (err error) {
 	accounts, securities := max(r.scale(cutAccounts)&^1, 2*flowAccounts),
 		max(r.scale(cutSecurities), 4)
-	e, err := r.o.Open(EngineOptions{Dir: filepath.Join(r.o.Dir, "backup"), Durability: "fsync",
-		Genesis: cutGenesis(accounts, securities)})
+	e, err := r.open(engineOptions{folder: "backup", durability: "fsync",
+		genesis: cutGenesis(accounts, securities)})
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, e.Close()) }()
-	j, ok := e.(journaled)
-	if !ok {
-		return errors.New("the engine shows no journal")
-	}
+	defer func() { err = errors.Join(err, e.close()) }()
 	wanted := accounts * securities
 	if err := submitAll(e, wanted, func(i int) matcher.Command {
 		return positionOrder(i, accounts)
 	}); err != nil {
 		return err
 	}
-	if err := e.Snapshot(); err != nil {
+	if err := e.snapshot(); err != nil {
 		return err
 	}
 	clock := load.NewBusyClock()
 	c := beside{name: "backup", target: newEngineTarget(e, clock), clock: clock,
 		alone: r.duration(besideTurn)}
-	c.work = func(int) error { return r.backups(j.Journal(), c.alone) }
+	c.work = func(int) error { return r.backups(e.Journal, c.alone) }
 	if err := c.saturation(r); err != nil {
 		return err
 	}
@@ -53,7 +50,7 @@ func measureBackup(r *Run) (err error) {
 	if err != nil {
 		return err
 	}
-	r.judgeBeside("P13", "p99 of orders while backups are made without a pause, against without", p)
+	r.judgeBeside(besideBackups, p)
 	return nil
 }
 

@@ -95,10 +95,9 @@ func pairs(without, with []time.Duration) paired {
 }
 
 // judgeBeside judges how much the other work costs the orders at p99, and states the figures.
-func (r *Run) judgeBeside(row, text string, p paired) {
-	r.atMost(row, text, p.ratio,
-		besideLimit).beside("median of %d rounds, %.3g to %.3g; without %.4g us", p.rounds, p.least,
-		p.most, microseconds(p.without))
+func (r *Run) judgeBeside(g goal, p paired, args ...any) {
+	r.judge(g, p.ratio, args...).beside("median of %d rounds, %.3g to %.3g; without %.4g us",
+		p.rounds, p.least, p.most, microseconds(p.without))
 }
 
 // besidePhase sends orders until the work is done.

@@ -12,13 +12,15 @@ import (
 	"posttrade/matcher/flow"
 )
 
-// Cluster is the leader of three members in this process.
-type Cluster interface {
-	Engine
-	// Rebuild destroys a member's disk and returns how long it took until the member had everything
-	// again, from its start.
-	Rebuild() (time.Duration, error)
-}
+// What the row asks for.
+var (
+	clusterLibrary = atLeast("P12", 0.8,
+		"commands/s in batches of 64, against the library with 64 an entry")
+	clusterTrip = atMost("P12", 1.3,
+		"one command at a time through three members, p50, against the library alone")
+	clusterRate = atLeast("P12", 500e3,
+		"orders/s through three members, the larger of batches of 64 and of 512")
+)
 
 // measureCluster is row P12: three members on one machine, beside three members of the bare
 // consensus library over the same log store and network.
@@ -30,15 +32,16 @@ func measureCluster(r *Run) error {
 	r.figures("Cluster/op=library/entry=64x64B", metric{perSecond, "commands/s"})
 	r.figures("Cluster/op=library/one at a time", metric{microseconds(serial.At(50)), "p50-us"},
 		metric{microseconds(serial.At(99)), "p99-us"})
-	e, err := r.o.Open(EngineOptions{Dir: filepath.Join(r.o.Dir, "cluster"), Durability: "quorum",
-		Members: 3, Genesis: flowGenesis(1)})
+	e, err := r.openMembers(engineOptions{folder: "cluster", durability: "quorum",
+		genesis: flowGenesis(1)})
 	if err != nil {
 		return err
 	}
-	return errors.Join(r.members(e.(Cluster), serial, perSecond), e.Close())
+	return errors.Join(r.members(e, serial, perSecond), e.close())
 }
 
-func (r *Run) members(e Cluster, bare *latency.Summary, barePerSecond float64) error {
+func (r *Run) members(m *members, bare *latency.Summary, barePerSecond float64) error {
+	e := &m.fullEngine
 	took, used, err := r.oneAtATime(e)
 	if err != nil {
 		return err
@@ -46,8 +49,7 @@ func (r *Run) members(e Cluster, bare *latency.Summary, barePerSecond float64) e
 	p50, barep50 := microseconds(took.At(50)), microseconds(bare.At(50))
 	r.figures("Cluster/op=command/one at a time", metric{p50, "p50-us"},
 		metric{microseconds(took.At(99)), "p99-us"}, metric{used, "cpu-us/command"})
-	r.atMost("P12", "one command at a time through three members, p50, against the library alone",
-		p50/barep50, 1.3).beside("library %.4g us", barep50)
+	r.judge(clusterTrip, p50/barep50).beside("library %.4g us", barep50)
 	small, used, err := r.batches(e, 64)
 	if err != nil {
 		return err
@@ -56,26 +58,24 @@ func (r *Run) members(e Cluster, bare *latency.Summary, barePerSecond float64) e
 	if err != nil {
 		return err
 	}
-	r.atLeast("P12", "commands/s in batches of 64, against the library with 64 an entry",
-		small/barePerSecond, 0.8).beside("library %.4g/s", barePerSecond)
-	r.atLeast("P12", "orders/s through three members, the larger of batches of 64 and of 512",
-		max(small, large), 500e3)
+	r.judge(clusterLibrary, small/barePerSecond).beside("library %.4g/s", barePerSecond)
+	r.judge(clusterRate, max(small, large))
 	if err := r.oneEngine(used); err != nil {
 		return err
 	}
-	rebuilt, err := e.Rebuild()
+	rebuilt, err := m.rebuildOne()
 	if err != nil {
 		return err
 	}
-	r.figures("Cluster/op=empty member catches up", metric{float64(e.Durable()), "commands"},
+	r.figures("Cluster/op=empty member catches up", metric{float64(e.durable()), "commands"},
 		metric{rebuilt.Seconds(), "s"},
-		metric{float64(e.Durable()) / rebuilt.Seconds(), "commands/s"})
+		metric{float64(e.durable()) / rebuilt.Seconds(), "commands/s"})
 	return nil
 }
 
 // batches keeps 64 tickets of a batch each in flight. It returns the commands per second, and the
 // processor time per command in microseconds.
-func (r *Run) batches(e Engine, batch int) (perSecond, used float64, err error) {
+func (r *Run) batches(e *fullEngine, batch int) (perSecond, used float64, err error) {
 	n := r.scale(4_000_000) / batch * batch
 	begun, before := time.Now(), processorTime()
 	if err := pump(e, uint64(batch), n, 64, batch); err != nil {
@@ -92,8 +92,8 @@ func (r *Run) batches(e Engine, batch int) (perSecond, used float64, err error) 
 // journal and views, and the shadow that takes snapshots, three times each. It is the time that one
 // engine without agreement takes for the same flow, times three.
 func (r *Run) oneEngine(used float64) error {
-	e, err := r.o.Open(EngineOptions{Dir: filepath.Join(r.o.Dir, "one-engine"), Durability: "os",
-		Genesis: flowGenesis(1)})
+	e, err := r.open(engineOptions{folder: "one-engine", durability: "os",
+		genesis: flowGenesis(1)})
 	if err != nil {
 		return err
 	}
@@ -102,7 +102,7 @@ func (r *Run) oneEngine(used float64) error {
 	before := processorTime()
 	err = pump(e, batch, n, 64, batch)
 	alone := microseconds(processorTime()-before) / float64(n)
-	if err = errors.Join(err, e.Close()); err != nil {
+	if err = errors.Join(err, e.close()); err != nil {
 		return err
 	}
 	r.figures("Cluster/op=one engine alone/batch=64", metric{alone, "cpu-us/command"})
@@ -116,7 +116,7 @@ func (r *Run) oneEngine(used float64) error {
 
 // oneAtATime submits each command after the answer to the one before. It returns the latency, and
 // the processor time per command in microseconds.
-func (r *Run) oneAtATime(e Engine) (_ *latency.Summary, used float64, err error) {
+func (r *Run) oneAtATime(e *fullEngine) (_ *latency.Summary, used float64, err error) {
 	source := &flowSource{random: flow.NewRandom(9)}
 	took, n, before := latency.NewRecorder(), r.scale(5_000), processorTime()
 	for range n {

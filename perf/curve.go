@@ -48,18 +48,16 @@ func measureCurves(r *Run) error {
 }
 
 func (r *Run) curveInProcess(durability string) (err error) {
-	dir := filepath.Join(r.o.Dir, "curve-"+durability)
-	e, err := r.o.Open(EngineOptions{Dir: dir, Durability: durability, Genesis: flowGenesis(1)})
+	e, err := r.open(engineOptions{folder: "curve-" + durability, durability: durability,
+		genesis: flowGenesis(1)})
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, e.Close()) }()
+	defer func() { err = errors.Join(err, e.close()) }()
 	clock := load.NewBusyClock()
 	c := curve{row: "P6", name: "in-process/durability=" + durability,
 		target: newEngineTarget(e, clock), clock: clock, window: curveWindow}
-	if d, ok := e.(Downstream); ok {
-		c.commits = func() (commitCounts, error) { return countsOf(d.Journal().Metrics()), nil }
-	}
+	c.commits = func() (commitCounts, error) { return countsOf(e.Journal.Metrics()), nil }
 	return r.curve(c)
 }
 

@@ -3,7 +3,6 @@ package perf
 import (
 	"errors"
 	"fmt"
-	"path/filepath"
 	"time"
 
 	"posttrade/matcher"
@@ -11,13 +10,10 @@ import (
 	"posttrade/perf/load"
 )
 
-// Extracting is an engine that can make the extract of a day's end.
-type Extracting interface {
-	Engine
-	// Extract sequences a marker and makes its extract as the service beside an engine does: cut,
-	// files, announcement. It returns the number of its positions and contracts.
-	Extract() (positions, contracts int, err error)
-}
+// What the row asks for.
+var besideCut = atMost("P12", besideLimit,
+	"p99 of orders while a cut of %d positions and %d contracts is rendered, against without").
+	as("p99 of orders while a cut is rendered, against without")
 
 // The universe of the cut: every account has a position in every security.
 const (
@@ -32,15 +28,14 @@ func measureCut(r *Run) (err error) {
 	accounts, securities := max(r.scale(cutAccounts)&^1, 2*flowAccounts),
 		max(r.scale(cutSecurities), 4)
 	g := cutGenesis(accounts, securities)
-	e, err := r.o.Open(EngineOptions{Dir: filepath.Join(r.o.Dir, "cut"), Durability: "fsync",
-		Genesis: g})
+	e, err := r.open(engineOptions{folder: "cut", durability: "fsync", genesis: g})
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, e.Close()) }()
-	x, ok := e.(Extracting)
-	if !ok {
-		return errors.New("the engine makes no extracts")
+	defer func() { err = errors.Join(err, e.close()) }()
+	x, err := r.withExtracts(e)
+	if err != nil {
+		return err
 	}
 	wanted := accounts * securities
 	err = errors.Join(submitAll(e, wanted,
@@ -49,7 +44,7 @@ func measureCut(r *Run) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := e.Snapshot(); err != nil { // the engine of the cut starts from it
+	if err := e.snapshot(); err != nil { // the engine of the cut starts from it
 		return err
 	}
 	clock := load.NewBusyClock()
@@ -63,18 +58,16 @@ func measureCut(r *Run) (err error) {
 	if err != nil {
 		return err
 	}
-	r.judgeBeside("P12", fmt.Sprintf(
-		"p99 of orders while a cut of %d positions and %d contracts is rendered, against without",
-		wanted, wanted), p)
+	r.judgeBeside(besideCut, p, wanted, wanted)
 	return nil
 }
 
 // cuts makes extracts, one after the other, for about d.
-func (r *Run) cuts(x Extracting, d time.Duration, wanted int) error {
+func (r *Run) cuts(x extracting, d time.Duration, wanted int) error {
 	times := 0
 	begun := time.Now()
 	for times == 0 || time.Since(begun) < d {
-		positions, contracts, err := x.Extract()
+		positions, contracts, err := x.extract()
 		if err != nil {
 			return err
 		}
@@ -128,10 +121,10 @@ func keyed(c matcher.Command, i int) matcher.Command {
 }
 
 // submitAll submits n commands and returns an error for an answer that is not an acceptance.
-func submitAll(e Engine, n int, command func(i int) matcher.Command) error {
+func submitAll(e *fullEngine, n int, command func(i int) matcher.Command) error {
 	const batch = 500
 	for from := 0; from < n; from += batch {
-		t, err := e.Desk().Acquire(min(batch, n-from))
+		t, err := e.Desk.Acquire(min(batch, n-from))
 		if err != nil {
 			return err
 		}

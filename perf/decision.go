@@ -10,6 +10,13 @@ import (
 	"posttrade/matcher/flow"
 )
 
+// What the row asks for.
+var decisionAllocs = atMost("P4", 0, "decision step, allocations a command")
+
+func decisionLadder(symbols int) goal {
+	return atMost("P4", 3.2, fmt.Sprintf("decision step against the bare ladder, %d symbols", symbols))
+}
+
 // wideLimits never refuse an order of a generated flow: all checks are made, and all pass.
 func wideLimits() matcher.Limits {
 	return matcher.Limits{
@@ -95,9 +102,8 @@ func measureDecision(r *Run) error {
 		step, floor := ours.perStep(n), bare.perStep(n)
 		r.bench(fmt.Sprintf("Engine/op=flow/symbols=%d", o.Symbols), n, time.Duration(step*float64(n)),
 			metric{floor, "ladder-ns/op"}, metric{step / floor, "x-ladder"}, metric{allocs, "allocs/op"})
-		r.atMost("P4", fmt.Sprintf("decision step against the bare ladder, %d symbols", o.Symbols),
-			step/floor, 3.2).beside("%.4g ns, ladder %.4g", step, floor)
-		r.atMost("P4", "decision step, allocations a command", allocs, 0)
+		r.judge(decisionLadder(o.Symbols), step/floor).beside("%.4g ns, ladder %.4g", step, floor)
+		r.judge(decisionAllocs, allocs)
 	}
 	return nil
 }

@@ -19,45 +19,38 @@ import (
 	"posttrade/sidecars/tca"
 )
 
-// Downstream is what the rows of post-trade work need of a whole engine.
-type Downstream interface {
-	Engine
-	Journal() *journal.Journal
-	Rebuild() journal.Rebuild
-	Ticker(securityID uint32) string
-	SecurityID(ticker string) (uint32, bool)
-}
+// What the row asks for.
+var (
+	reportRate  = atLeast("P10", 1e6, "report, records/s")
+	reindexRate = atLeast("P10", 3e6, "reindex, fills/s")
+	costsTime   = atMost("P10", 1, "one TCA report, p50, ms")
+)
 
 // measureDownstream is row P10: projection, reconciliation, report, reindex and
 // transaction-cost reports over one journal, each beside its bare comparator.
 func measureDownstream(r *Run) error {
 	return r.withHistory("downstream", 1_000_000,
-		func(d Downstream, _ int) error { return r.downstream(d) })
+		func(d *fullEngine, _ int) error { return r.downstream(d) })
 }
 
 // withHistory opens an engine in a folder of its own, sends about n commands through it and calls
 // use, with the number of commands that there are.
-func (r *Run) withHistory(folder string, n int, use func(Downstream, int) error) (err error) {
-	dir := filepath.Join(r.o.Dir, folder)
-	e, err := r.o.Open(EngineOptions{Dir: dir, Durability: "os", Genesis: flowGenesis(8)})
+func (r *Run) withHistory(folder string, n int, use func(*fullEngine, int) error) (err error) {
+	e, err := r.open(engineOptions{folder: folder, durability: "os", genesis: flowGenesis(8)})
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, e.Close()) }()
-	d, ok := e.(Downstream)
-	if !ok {
-		return errors.New("the engine shows no journal")
-	}
+	defer func() { err = errors.Join(err, e.close()) }()
 	const batch, window = 512, 16
 	n = r.scale(n) / batch * batch
 	if err := pump(e, 1, n, window, batch); err != nil {
 		return err
 	}
-	return use(d, n)
+	return use(e, n)
 }
 
-func (r *Run) downstream(d Downstream) error {
-	_, fills := d.Journal().Head()
+func (r *Run) downstream(d *fullEngine) error {
+	_, fills := d.Journal.Head()
 	if err := r.projectAndReconcile(d, "sqlite", "", fills); err != nil {
 		return err
 	}
@@ -100,7 +93,7 @@ func (r *Run) onPostgres(measure func(url string) error) (err error) {
 }
 
 // reconcile sweeps until every fill has a class, and checks that the class is the right one.
-func (r *Run) reconcile(d Downstream, db *store.DB,
+func (r *Run) reconcile(d *fullEngine, db *store.DB,
 	fills uint64) (entries uint64, took time.Duration, err error) {
 	ctx := context.Background()
 	entriesBlotter, err := blotter.New(blotter.DefaultCapacity)
@@ -108,15 +101,15 @@ func (r *Run) reconcile(d Downstream, db *store.DB,
 		return 0, 0, err
 	}
 	defer func() { err = errors.Join(err, entriesBlotter.Close()) }()
-	last, err := d.Journal().LastFills(blotter.DefaultCapacity)
+	last, err := d.Journal.LastFills(blotter.DefaultCapacity)
 	if err != nil {
 		return 0, 0, err
 	}
 	for i := range last {
 		entriesBlotter.Append(&last[i])
 	}
-	c := recon.New(recon.Options{Source: d.Journal(), Blotter: entriesBlotter, DB: db,
-		Ticker: d.Ticker, Now: time.Now,
+	c := recon.New(recon.Options{Source: d.Journal, Blotter: entriesBlotter, DB: db,
+		Ticker: d.ticker, Now: time.Now,
 		Interval: time.Second, Grace: -1, VerifyInterval: time.Minute})
 	start := time.Now()
 	for {
@@ -137,8 +130,8 @@ func (r *Run) reconcile(d Downstream, db *store.DB,
 }
 
 // report measures the regulatory report over everything, and its use of memory.
-func (r *Run) report(d Downstream) error {
-	reporter := audit.New(d.Journal(), d.Rebuild().Engine, audit.Options{})
+func (r *Run) report(d *fullEngine) error {
+	reporter := audit.New(d.Journal, d.rebuild().Engine, audit.Options{})
 	from, to, err := reporter.Clip(0, 0)
 	if err != nil {
 		return err
@@ -164,35 +157,35 @@ func (r *Run) report(d Downstream) error {
 	r.bench("Report/op=records", int(total.Count), took, metric{rate, "records/s"},
 		metric{float64(bytes) / (1 << 20), "MiB-written"},
 		metric{float64(max(most, before.HeapAlloc)-before.HeapAlloc) / (1 << 20), "MiB-heap-above"})
-	r.atLeast("P10", "report, records/s", rate, 1e6)
+	r.judge(reportRate, rate)
 	return nil
 }
 
 // reindex measures the full-history index.
-func (r *Run) reindex(d Downstream) error {
+func (r *Run) reindex(d *fullEngine) error {
 	h := blotter.NewHistory(filepath.Join(r.o.Dir, "history"))
 	start := time.Now()
-	info, err := h.Reindex(context.Background(), d.Journal().Fills, d.Journal().Head)
+	info, err := h.Reindex(context.Background(), d.Journal.Fills, d.Journal.Head)
 	if err != nil {
 		return err
 	}
 	took := time.Since(start)
 	rate := float64(info.IndexedTrades) / took.Seconds()
 	r.bench("Reindex/op=fills", int(info.IndexedTrades), took, metric{rate, "fills/s"})
-	r.atLeast("P10", "reindex, fills/s", rate, 3e6)
+	r.judge(reindexRate, rate)
 	return h.Close()
 }
 
 // costs measures building the price history, and single reports on random trades.
-func (r *Run) costs(d Downstream) (err error) {
+func (r *Run) costs(d *fullEngine) (err error) {
 	ctx := context.Background()
 	t, err := tca.Open(tca.Options{
 		Dir: filepath.Join(r.o.Dir, "tca"), Window: 5 * time.Minute, Genesis: []byte("perf"),
-		Durable: d.Journal().Durable,
+		Durable: d.Journal.Durable,
 		Shadow: func(before uint64) (tca.Shadow, error) {
-			return journal.NewShadow(d.Journal(), d.Rebuild().Engine, before)
+			return journal.NewShadow(d.Journal, d.rebuild().Engine, before)
 		},
-		SecurityID: d.SecurityID,
+		SecurityID: d.security,
 	})
 	if err != nil {
 		return err
@@ -202,7 +195,7 @@ func (r *Run) costs(d Downstream) (err error) {
 	ended := make(chan error, 1)
 	start := time.Now()
 	go func() { ended <- t.Run(following) }()
-	head := d.Journal().Durable()
+	head := d.Journal.Durable()
 	if err := t.CatchUp(ctx, head); err != nil {
 		stop()
 		return errors.Join(err, <-ended)
@@ -229,6 +222,6 @@ func (r *Run) costs(d Downstream) (err error) {
 	}
 	p50, p99 := float64(percentile(ns, 50))/1e6, float64(percentile(ns, 99))/1e6
 	r.figures("TCA/op=report", metric{p50, "p50-ms"}, metric{p99, "p99-ms"})
-	r.atMost("P10", "one TCA report, p50, ms", p50, 1)
+	r.judge(costsTime, p50)
 	return nil
 }

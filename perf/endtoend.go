@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"runtime"
 	"sync"
 	"time"
@@ -14,20 +13,15 @@ import (
 	"posttrade/matcher"
 	"posttrade/matcher/desk"
 	"posttrade/matcher/flow"
-	"posttrade/matcher/gate"
 	"posttrade/perf/load"
 )
 
-// Engine is a whole engine in this process, as the wiring builds it: gate, rings,
-// matcher, recorder, journal.
-type Engine interface {
-	Gate() *gate.Gate
-	Desk() *desk.Desk
-	Durable() uint64
-	Snapshot() error // writes one at the head
-	Stop() error     // stops it and leaves the data in place
-	Close() error    // stops it and removes the data
-}
+// What the row asks for.
+var (
+	answersRate  = atLeast("P6", 2e6, "commands/s to a durable answer, mode fsync")
+	answersFsync = atMost("P6", 1.6, "p50 at 10 %% of saturation, mode fsync, against fdatasync")
+	answersOS    = atMost("P6", 5, "p50 at 10 %% of saturation, mode os, us")
+)
 
 // measureEndToEnd is row P6: command to durable answer through gate, input
 // ring, matcher, output ring, journal and back, at saturation and at a tenth of it.
@@ -45,8 +39,8 @@ func measureEndToEnd(r *Run) error {
 		if err != nil {
 			return err
 		}
-		took, err := r.openLoop(EngineOptions{Dir: filepath.Join(r.o.Dir, "open-loop-"+durability),
-			Durability: durability}, rate/10)
+		took, err := r.openLoop(engineOptions{folder: "open-loop-" + durability,
+			durability: durability}, rate/10)
 		if err != nil {
 			return err
 		}
@@ -57,11 +51,10 @@ func measureEndToEnd(r *Run) error {
 			metric{microseconds(took.At(99.9)), "p99.9-us-at-10%"},
 			metric{microseconds(took.Max()), "max-us-at-10%"})
 		if durability == "fsync" {
-			r.atLeast("P6", "commands/s to a durable answer, mode fsync", rate, 2e6)
-			r.atMost("P6", "p50 at 10 % of saturation, mode fsync, against fdatasync", p50/raw,
-				1.6).beside("fdatasync %.4g us", raw)
+			r.judge(answersRate, rate)
+			r.judge(answersFsync, p50/raw).beside("fdatasync %.4g us", raw)
 		} else {
-			r.atMost("P6", "p50 at 10 % of saturation, mode os, us", p50, 5)
+			r.judge(answersOS, p50)
 		}
 	}
 	return nil
@@ -93,12 +86,12 @@ func (s *flowSource) next(c *matcher.Command) {
 
 // saturate submits batches from two goroutines, each as fast as answers come.
 func (r *Run) saturate(durability string) (perSecond float64, err error) {
-	e, err := r.o.Open(EngineOptions{Dir: filepath.Join(r.o.Dir, "saturate-"+durability),
-		Durability: durability, Genesis: flowGenesis(1)})
+	e, err := r.open(engineOptions{folder: "saturate-" + durability, durability: durability,
+		genesis: flowGenesis(1)})
 	if err != nil {
 		return 0, err
 	}
-	defer e.Close()
+	defer e.close()
 	const producers, window, batch = 2, 16, 512
 	perProducer := r.scale(8_000_000) / producers / batch * batch
 	errs := make([]error, producers)
@@ -118,7 +111,7 @@ func (r *Run) saturate(durability string) (perSecond float64, err error) {
 			return 0, err
 		}
 	}
-	if err := awaitDurable(e, uint64(perProducer*producers)); err != nil {
+	if err := awaitDurable(e.durable, uint64(perProducer*producers)); err != nil {
 		return 0, err
 	}
 	return float64(perProducer*producers) / elapsed.Seconds(), nil
@@ -126,18 +119,18 @@ func (r *Run) saturate(durability string) (perSecond float64, err error) {
 
 // awaitDurable compares what was answered with the engine's durable sequence. The answers of a
 // commit are sent just before that sequence changes, so it waits for a moment.
-func awaitDurable(e interface{ Durable() uint64 }, answered uint64) error {
+func awaitDurable(durable func() uint64, answered uint64) error {
 	const patience = 10 * time.Second
-	for begun := time.Now(); e.Durable() < answered; time.Sleep(time.Millisecond) {
+	for begun := time.Now(); durable() < answered; time.Sleep(time.Millisecond) {
 		if time.Since(begun) > patience {
-			return fmt.Errorf("%d commands durable, %d were answered", e.Durable(), answered)
+			return fmt.Errorf("%d commands durable, %d were answered", durable(), answered)
 		}
 	}
 	return nil
 }
 
 // pump keeps window tickets of batch commands in flight until n are answered.
-func pump(e Engine, seed uint64, n, window, batch int) error {
+func pump(e *fullEngine, seed uint64, n, window, batch int) error {
 	source := &flowSource{random: flow.NewRandom(seed), n: seed}
 	var inFlight []*desk.Ticket
 	finish := func() error {
@@ -151,7 +144,7 @@ func pump(e Engine, seed uint64, n, window, batch int) error {
 				return err
 			}
 		}
-		t, err := e.Desk().Acquire(batch)
+		t, err := e.Desk.Acquire(batch)
 		if err != nil {
 			return err
 		}
@@ -172,11 +165,11 @@ func pump(e Engine, seed uint64, n, window, batch int) error {
 }
 
 // fill writes the flow's next commands into a ticket and screens them in the gate.
-func (s *flowSource) fill(t *desk.Ticket, e Engine) error {
+func (s *flowSource) fill(t *desk.Ticket, e *fullEngine) error {
 	for i := range t.Len() {
 		c := t.Command(i)
 		s.next(c)
-		if reason := e.Gate().Screen(c); reason != matcher.Accepted {
+		if reason := e.Gate.Screen(c); reason != matcher.Accepted {
 			return fmt.Errorf("gate refused: %v", reason)
 		}
 	}
@@ -199,9 +192,9 @@ func accepted(t *desk.Ticket) error {
 }
 
 // roundTrip is the time of the flow's next command from its gate to its answer.
-func roundTrip(e Engine, source *flowSource) (time.Duration, error) {
+func roundTrip(e *fullEngine, source *flowSource) (time.Duration, error) {
 	begun := time.Now()
-	t, err := e.Desk().Acquire(1)
+	t, err := e.Desk.Acquire(1)
 	if err != nil {
 		return 0, err
 	}
@@ -219,13 +212,13 @@ func roundTrip(e Engine, source *flowSource) (time.Duration, error) {
 
 // openLoop sends single commands at a fixed rate to an engine of its own. It returns the time of
 // each command since it was due.
-func (r *Run) openLoop(o EngineOptions, perSecond float64) (_ *latency.Summary, err error) {
-	o.Genesis = flowGenesis(1)
-	e, err := r.o.Open(o)
+func (r *Run) openLoop(o engineOptions, perSecond float64) (_ *latency.Summary, err error) {
+	o.genesis = flowGenesis(1)
+	e, err := r.open(o)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, e.Close()) }()
+	defer func() { err = errors.Join(err, e.close()) }()
 	arrivals, err := load.Constant(perSecond)
 	if err != nil {
 		return nil, err

@@ -5,7 +5,6 @@ import (
 	"encoding/csv"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -19,124 +18,108 @@ import (
 	"posttrade/journal/audit"
 	"posttrade/matcher"
 	"posttrade/matcher/desk"
-	"posttrade/matcher/gate"
 	"posttrade/sidecars/control"
 	"posttrade/sidecars/feeds"
 	"posttrade/sidecars/riskextract"
 	"posttrade/sidecars/store"
 )
 
-// engineAlone is a whole engine as the rows of the performance table use it.
-type engineAlone struct{ *engine.Engine }
-
-func (c engineAlone) Gate() *gate.Gate          { return c.Engine.Gate }
-func (c engineAlone) Desk() *desk.Desk          { return c.Engine.Desk }
-func (c engineAlone) Durable() uint64           { return c.Watermark.Durable() }
-func (c engineAlone) Journal() *journal.Journal { return c.Engine.Journal }
-func (c engineAlone) Rebuild() journal.Rebuild  { return engine.RebuildFrom(c.Genesis) }
-func (c engineAlone) Ticker(id uint32) string   { return c.Engine.Gate.Ticker(id) }
-func (c engineAlone) SecurityID(ticker string) (uint32, bool) {
-	return c.Engine.Gate.Security([]byte(ticker))
+// engineOptions describe the engine that a row needs in this process.
+type engineOptions struct {
+	folder     string // of its data, in the folder of the run
+	durability string // fsync or os
+	genesis    *matcher.Genesis
 }
-func (c engineAlone) Snapshot() error {
-	_, err := c.Engine.Shadow.Take(context.Background())
+
+// fullEngine is a whole engine in this process, as the wiring builds it: gate, rings, matcher,
+// recorder, journal.
+type fullEngine struct {
+	*engine.Engine
+	end func() error // stops it, with all that is beside it, and leaves the data in place
+	dir string       // of its data
+}
+
+func (e *fullEngine) durable() uint64          { return e.Watermark.Durable() }
+func (e *fullEngine) rebuild() journal.Rebuild { return engine.RebuildFrom(e.Genesis) }
+func (e *fullEngine) ticker(id uint32) string  { return e.Gate.Ticker(id) }
+func (e *fullEngine) security(ticker string) (uint32, bool) {
+	return e.Gate.Security([]byte(ticker))
+}
+func (e *fullEngine) stop() error  { return e.end() }
+func (e *fullEngine) close() error { return errors.Join(e.end(), os.RemoveAll(e.dir)) }
+
+// snapshot writes one at the head.
+func (e *fullEngine) snapshot() error {
+	_, err := e.Shadow.Take(context.Background())
 	return err
 }
-func (c engineAlone) Stop() error { return c.Engine.Stop() }
-func (c engineAlone) Close() error {
-	return errors.Join(c.Engine.Stop(), os.RemoveAll(c.Options.Dir))
+
+// controls carries a source's changes into the engine.
+func (e *fullEngine) controls(s control.Source) *feeds.Sink {
+	return &feeds.Sink{Source: s, Gate: e.Gate, Desk: e.Desk, Views: e.Views, Now: time.Now}
 }
 
-// NewControls returns the object that carries a source's changes into the engine.
-func (c engineAlone) NewControls(s control.Source) Controls {
-	return &feeds.Sink{Source: s, Gate: c.Engine.Gate, Desk: c.Engine.Desk, Views: c.Engine.Views,
-		Now: time.Now}
+// wiring is what the wiring needs to build such an engine. dir is the folder of its data.
+func (r *Run) wiring(o engineOptions) (c *settings.Config, wired engine.Options, dir string) {
+	dir = filepath.Join(r.o.Dir, o.folder)
+	c = r.o.Config.With(map[string]string{"data.dir": dir, "journal.durability": o.durability})
+	wired = installation.EngineOptions(c)
+	wired.Genesis = func() (*matcher.Genesis, error) { return o.genesis, nil }
+	wired.Fatal = installation.NewLastWords(r.o.Stderr).Failed
+	return c, wired, dir
 }
 
-// OpenEngine opens an engine, or with Everything a whole installation around it.
-func OpenEngine(c *settings.Config, e EngineOptions, stderr io.Writer) (Engine, error) {
-	if e.Members > 0 {
-		return openMembers(c, e, installation.NewLastWords(stderr).Failed)
-	}
-	c = c.With(map[string]string{"data.dir": e.Dir, "journal.durability": e.Durability})
-	o := installation.EngineOptions(c)
-	o.Genesis = func() (*matcher.Genesis, error) { return e.Genesis, nil }
-	o.Fatal = installation.NewLastWords(stderr).Failed
-	if e.Everything {
-		return openEverything(c, o, e)
-	}
-	if e.Served {
-		return openServed(c, o)
-	}
-	k, err := engine.Open(o)
+// open opens an engine with nothing beside it.
+func (r *Run) open(o engineOptions) (*fullEngine, error) {
+	_, wired, dir := r.wiring(o)
+	k, err := engine.Open(wired)
 	if err != nil {
 		return nil, err
 	}
-	if e.Watch {
-		return watchCore(k)
-	}
-	x, err := withExtracts(c, k)
+	return &fullEngine{k, k.Stop, dir}, nil
+}
+
+// openWatched opens an engine with a matcher's loop that reads the clock in the place of its stage,
+// which has decided nothing yet.
+func (r *Run) openWatched(o engineOptions) (*fullEngine, *watchedLoop, error) {
+	e, err := r.open(o)
 	if err != nil {
-		return nil, errors.Join(err, k.Stop())
+		return nil, nil, err
 	}
-	return x, nil
-}
-
-// watched is an engine with a matcher's loop that reads the clock.
-type watched struct {
-	engineAlone
-	loop *WatchedLoop
-}
-
-// watchCore puts a watched loop in the place of an engine's stage, which has decided nothing yet.
-func watchCore(k *engine.Engine) (*watched, error) {
-	k.Stage.Stop()
-	if err := <-k.StageDone; err != nil {
-		k.StageDone <- err // Stop receives it
-		return nil, errors.Join(err, k.Stop())
+	e.Stage.Stop()
+	if err := <-e.StageDone; err != nil {
+		e.StageDone <- err // stop receives it
+		return nil, nil, errors.Join(err, e.stop())
 	}
-	w := &watched{engineAlone{k}, Watch(k.Engine, k.In, k.Out, k.Options.Idle,
-		k.Options.MatcherCPU)}
-	go func() { k.StageDone <- w.loop.Run() }()
-	return w, nil
-}
-
-func (w *watched) Loop() *WatchedLoop { return w.loop }
-
-func (w *watched) Stop() error {
-	if w.Engine.Journal == nil {
-		return nil // it has been stopped
+	loop := watch(e.Engine.Engine, e.In, e.Out, e.Options.Idle, e.Options.MatcherCPU)
+	e.end = func() error {
+		if e.Journal == nil {
+			return nil // it has been stopped
+		}
+		loop.Stop()
+		return e.Stop()
 	}
-	w.loop.Stop()
-	return w.Engine.Stop()
-}
-
-func (w *watched) Close() error { return errors.Join(w.Stop(), os.RemoveAll(w.Options.Dir)) }
-
-// everything is an installation with a regulatory report that runs all the time.
-type everything struct {
-	engineAlone
-	in     *installation.Installation
-	cancel context.CancelFunc
-	ended  chan error // of the report, and of the lock
+	go func() { e.StageDone <- loop.Run() }()
+	return e, loop, nil
 }
 
 // readyTimeout is how long the control sources may take to become ready.
 const readyTimeout = 30 * time.Second
 
-func openEverything(c *settings.Config, o engine.Options,
-	options EngineOptions) (_ *everything, err error) {
-	accounts, securities, err := writeUniverse(c.String("data.dir"), options.Genesis)
+// openEverything opens a whole installation with a regulatory report that runs all the time. hold:
+// another process holds the database's write lock.
+func (r *Run) openEverything(o engineOptions, hold bool) (*fullEngine, error) {
+	c, wired, dir := r.wiring(o)
+	accounts, securities, err := writeUniverse(dir, o.genesis)
 	if err != nil {
 		return nil, err
 	}
 	c = c.With(anyPorts).With(map[string]string{"seed.accounts": accounts,
 		"seed.securities": securities})
-	in, err := installation.Open(context.Background(), c, o, slog.New(slog.DiscardHandler))
+	in, err := installation.Open(context.Background(), c, wired, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return nil, err
 	}
-	e := &everything{engineAlone: engineAlone{in.Core}, in: in, ended: make(chan error, 2)}
 	for begun := time.Now(); !in.Core.Gate.Ready(); time.Sleep(time.Millisecond) {
 		if time.Since(begun) > readyTimeout {
 			return nil, errors.Join(fmt.Errorf("the control sources are not ready after %v", readyTimeout),
@@ -144,16 +127,19 @@ func openEverything(c *settings.Config, o engine.Options,
 		}
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	e.cancel = cancel
-	held := make(chan struct{})
-	go func() { e.ended <- e.report(ctx) }()
-	go func() { e.ended <- e.hold(ctx, options.HoldSQL, held) }()
+	held, ended := make(chan struct{}), make(chan error, 2) // of the report, and of the lock
+	e := &fullEngine{in.Core, func() error {
+		cancel()
+		return errors.Join(<-ended, <-ended, in.Stop())
+	}, dir}
+	go func() { ended <- e.report(ctx) }()
+	go func() { ended <- holdDatabase(ctx, in, hold, held) }()
 	select {
 	case <-held:
 		return e, nil
-	case err := <-e.ended:
-		e.ended <- err // Stop receives both results
-		return nil, e.Stop()
+	case err := <-ended:
+		ended <- err // stop receives both results
+		return nil, e.stop()
 	}
 }
 
@@ -164,43 +150,26 @@ var anyPorts = map[string]string{
 	"admin.listen": "127.0.0.1:0", "console.listen": "",
 }
 
-// served is an engine with its listener.
-type served struct {
-	engineAlone
-	in *installation.Installation
-}
-
-func openServed(c *settings.Config, o engine.Options) (Engine, error) {
+// openServed opens an engine with the order-matcher's listener and no service beside it.
+func (r *Run) openServed(o engineOptions) (_ *fullEngine, address string, err error) {
+	c, wired, dir := r.wiring(o)
 	c = c.With(anyPorts).With(map[string]string{"sidecars.enabled": "false"})
-	o.Feeds = false
-	in, err := installation.Open(context.Background(), c, o, slog.New(slog.DiscardHandler))
+	wired.Feeds = false
+	in, err := installation.Open(context.Background(), c, wired, slog.New(slog.DiscardHandler))
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
-	return &served{engineAlone{in.Core}, in}, nil
+	return &fullEngine{in.Core, in.Stop, dir}, in.Address("order-matcher"), nil
 }
 
-// Address is that of the order-matcher.
-func (s *served) Address() string { return s.in.Address("order-matcher") }
-
-func (s *served) WaitDurable(inputSeq uint64, timeout time.Duration) error {
-	return s.Watermark.WaitDurable(inputSeq, timeout)
-}
-
-func (s *served) Stop() error { return s.in.Stop() }
-
-func (s *served) Close() error {
-	return errors.Join(s.Stop(), os.RemoveAll(filepath.Dir(s.Options.Dir)))
-}
-
-// hold takes the database's write lock, as another process would, until ctx ends.
-func (e *everything) hold(ctx context.Context, wanted bool,
+// holdDatabase takes the database's write lock, as another process would, until ctx ends.
+func holdDatabase(ctx context.Context, in *installation.Installation, wanted bool,
 	held chan<- struct{}) (err error) {
 	if !wanted {
 		close(held)
 		return nil
 	}
-	other, err := e.in.Beside.Load().Db.Twin()
+	other, err := in.Beside.Load().Db.Twin()
 	if err != nil {
 		return err
 	}
@@ -212,9 +181,9 @@ func (e *everything) hold(ctx context.Context, wanted bool,
 	})
 }
 
-// report makes one report after the other until ctx ends.
-func (e *everything) report(ctx context.Context) error {
-	reporter := audit.New(e.Journal(), e.Rebuild().Engine, audit.Options{})
+// report makes one regulatory report after the other until ctx ends.
+func (e *fullEngine) report(ctx context.Context) error {
+	reporter := audit.New(e.Journal, e.rebuild().Engine, audit.Options{})
 	for ctx.Err() == nil {
 		from, to, err := reporter.Clip(0, 0)
 		if err == nil {
@@ -225,16 +194,6 @@ func (e *everything) report(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-func (e *everything) Stop() error {
-	e.cancel()
-	return errors.Join(<-e.ended, <-e.ended, e.in.Stop())
-}
-
-func (e *everything) Close() error {
-	dir := filepath.Dir(e.Engine.Options.Dir)
-	return errors.Join(e.Stop(), os.RemoveAll(dir))
 }
 
 // writeUniverse writes the seed files of a genesis record's universe.
@@ -272,12 +231,30 @@ func writeRows(dir, name string, rows [][]string) (path string, err error) {
 // extractDay is the day for which the rows of the performance table make extracts.
 const extractDay = 20_000
 
-// Extract sequences a marker and makes its extract on a thread with the low priority of the
-// service's thread. The counterparties are the accounts of the genesis record.
-func (c extracting) Extract() (positions, contracts int, err error) {
+// extracting is an engine with the settings of its extracts.
+type extracting struct {
+	*fullEngine
+	config *settings.Config
+}
+
+// withExtracts gives an engine the counterparties of its accounts.
+func (r *Run) withExtracts(e *fullEngine) (extracting, error) {
+	rows := [][]string{{"accountId", "counterpartyId", "nettingSetId", "currency"}}
+	for _, a := range e.Genesis.Accounts {
+		id := strconv.Itoa(int(a.ID))
+		rows = append(rows, []string{id, "CP" + id, "NS" + id, "USD"})
+	}
+	path, err := writeRows(e.dir, "counterparties.csv", rows)
+	return extracting{e, r.o.Config.With(map[string]string{"data.dir": e.dir,
+		"extract.counterparties": path})}, err
+}
+
+// extract sequences a marker and makes its extract as the service beside an engine does: cut,
+// files, announcement, on a thread with the low priority of the service's thread.
+func (x extracting) extract() (positions, contracts int, err error) {
 	ctx := context.Background()
 	var seq uint64
-	err = desk.SubmitUntil(ctx, c.Engine.Desk, 1, func(_ int, command *matcher.Command) error {
+	err = desk.SubmitUntil(ctx, x.Desk, 1, func(_ int, command *matcher.Command) error {
 		*command = matcher.NewRiskExtract(extractDay, 1)
 		return nil
 	}, func(a *desk.Answer) error {
@@ -287,31 +264,13 @@ func (c extracting) Extract() (positions, contracts int, err error) {
 	if err != nil {
 		return 0, 0, err
 	}
-	x := installation.NewExtracts(c.config, c.Engine, nil, nil, riskextract.RoleSingle,
+	service := installation.NewExtracts(x.config, x.Engine, nil, nil, riskextract.RoleSingle,
 		slog.New(slog.DiscardHandler))
 	err = journal.Politely(journal.Bulk, func() error {
-		a, err := x.Extractor.Extract(ctx, riskextract.Marker{Seq: seq, SessionDate: extractDay,
+		a, err := service.Extractor.Extract(ctx, riskextract.Marker{Seq: seq, SessionDate: extractDay,
 			PriceVersion: 1})
 		positions, contracts = a.Rows, a.Contracts
 		return err
 	})
 	return positions, contracts, err
-}
-
-// extracting is an engine with the settings of its extracts.
-type extracting struct {
-	engineAlone
-	config *settings.Config
-}
-
-// withExtracts gives an engine the counterparties of its accounts.
-func withExtracts(c *settings.Config, k *engine.Engine) (extracting, error) {
-	rows := [][]string{{"accountId", "counterpartyId", "nettingSetId", "currency"}}
-	for _, a := range k.Genesis.Accounts {
-		id := strconv.Itoa(int(a.ID))
-		rows = append(rows, []string{id, "CP" + id, "NS" + id, "USD"})
-	}
-	path, err := writeRows(k.Options.Dir+"-reference", "counterparties.csv", rows)
-	return extracting{engineAlone{k},
-		c.With(map[string]string{"extract.counterparties": path})}, err
 }

@@ -3,11 +3,17 @@ package perf
 import (
 	"errors"
 	"fmt"
-	"path/filepath"
 	"time"
 
 	"posttrade/app/latency"
 	"posttrade/perf/load"
+)
+
+// What the row asks for.
+var (
+	besideAll  = atMost("P13", besideLimit, "p99 with everything running against the engine alone")
+	besideLock = atMost("P13", besideLimit,
+		"the same while another session holds the database's write lock")
 )
 
 // The work beside the engine of row P13.
@@ -43,9 +49,9 @@ func measureEverything(r *Run) error {
 	if err := inTurns(besideRounds, turns...); err != nil {
 		return err
 	}
-	r.judgeBeside("P13", "p99 with everything running against the engine alone",
+	r.judgeBeside(besideAll,
 		pairs(p99[besideNothing], p99[besideEverything]))
-	r.judgeBeside("P13", "the same while another session holds the database's write lock",
+	r.judgeBeside(besideLock,
 		pairs(p99[besideNothing], p99[besideLocked]))
 	return nil
 }
@@ -54,15 +60,18 @@ func measureEverything(r *Run) error {
 // beside it.
 func (r *Run) everythingBeside(beside string, round int,
 	perSecond float64) (_ *latency.Summary, err error) {
-	e, err := r.o.Open(EngineOptions{
-		Dir: filepath.Join(r.o.Dir, fmt.Sprintf("beside-%s-%d", beside, round)), Durability: "fsync",
-		Genesis:    flowGenesis(1),
-		Everything: beside != besideNothing, HoldSQL: beside == besideLocked,
-	})
+	o := engineOptions{folder: fmt.Sprintf("beside-%s-%d", beside, round), durability: "fsync",
+		genesis: flowGenesis(1)}
+	var e *fullEngine
+	if beside == besideNothing {
+		e, err = r.open(o)
+	} else {
+		e, err = r.openEverything(o, beside == besideLocked)
+	}
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, e.Close()) }()
+	defer func() { err = errors.Join(err, e.close()) }()
 	clock := load.NewBusyClock()
 	target := newEngineTarget(e, clock)
 	var result *load.Result

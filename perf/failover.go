@@ -17,6 +17,10 @@ import (
 	"posttrade/journal/quorum"
 )
 
+// What the row asks for.
+var failoverTime = atMost("P12", 300,
+	"failover: kill -9 of the leader to the next acknowledgement, median, ms")
+
 // failoverKills is how often the leader is killed in a full run.
 const failoverKills = 5
 
@@ -57,8 +61,7 @@ func (r *Run) failover(took []float64) {
 	r.figures(fmt.Sprintf("Cluster/op=failover/kills=%d", len(took)),
 		metric{median(took), "median-ms"}, metric{slices.Min(took), "min-ms"},
 		metric{slices.Max(took), "max-ms"})
-	r.atMost("P12", "failover: kill -9 of the leader to the next acknowledgement, median, ms",
-		median(took), 300).
+	r.judge(failoverTime, median(took)).
 		beside("%d kills, %.4g to %.4g ms", len(took), slices.Min(took), slices.Max(took))
 }
 

@@ -4,13 +4,23 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"sync/atomic"
 	"time"
 
 	"posttrade/perf/load"
 	"posttrade/sidecars/bootstrap"
 	"posttrade/sidecars/control"
+	"posttrade/sidecars/feeds"
+)
+
+// What the row asks for.
+var (
+	besideDeltas = atMost("P11", besideLimit,
+		"p99 of orders while %d deltas are replayed, against without").
+		as("p99 of orders while 500,000 deltas are replayed, against without")
+	deltasAllocs = atMost("P11", 0,
+		"allocations a command in gate, desk, matcher and recorder meanwhile").
+		unless("a smoke run is too short")
 )
 
 // feedBatch is the number of deltas that a subscription delivers at once.
@@ -82,15 +92,15 @@ func accountSnapshot(context.Context) (control.Snapshot, error) {
 	return s, nil
 }
 
-// marks are Controls that report when the expected versions are applied.
+// marks are controls that report when the expected versions are applied.
 type marks struct {
-	Controls
+	*feeds.Sink
 	want    atomic.Uint64
 	reached chan struct{} // one place
 }
 
 func (m *marks) Apply(ctx context.Context, deltas []control.Delta) error {
-	err := m.Controls.Apply(ctx, deltas)
+	err := m.Sink.Apply(ctx, deltas)
 	if err == nil && deltas[len(deltas)-1].Version == m.want.Load() {
 		m.reached <- struct{}{}
 	}
@@ -108,13 +118,12 @@ type feedReplays struct {
 
 // withFeed runs work with an engine of its own, in a folder of this name, and with a feed that the
 // engine follows.
-func (r *Run) withFeed(name string, work func(e Engine, f *feedReplays) error) (err error) {
-	e, err := r.o.Open(EngineOptions{Dir: filepath.Join(r.o.Dir, name), Durability: "fsync",
-		Genesis: flowGenesis(1)})
+func (r *Run) withFeed(name string, work func(e *fullEngine, f *feedReplays) error) (err error) {
+	e, err := r.open(engineOptions{folder: name, durability: "fsync", genesis: flowGenesis(1)})
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, e.Close()) }()
+	defer func() { err = errors.Join(err, e.close()) }()
 	f, err := startFeed(e)
 	if err != nil {
 		return err
@@ -125,14 +134,10 @@ func (r *Run) withFeed(name string, work func(e Engine, f *feedReplays) error) (
 
 // startFeed starts a replica of a source of the flow's accounts. The source delivers deltas when it
 // is told to.
-func startFeed(e Engine) (*feedReplays, error) {
-	engine, ok := e.(feedEngine)
-	if !ok {
-		return nil, errors.New("the engine takes no control changes")
-	}
+func startFeed(e *fullEngine) (*feedReplays, error) {
 	f := &feedReplays{
 		feed:  &deltaFeed{more: make(chan int, 1), next: flowAccounts},
-		sink:  &marks{Controls: engine.NewControls(control.Account), reached: make(chan struct{}, 1)},
+		sink:  &marks{Sink: e.controls(control.Account), reached: make(chan struct{}, 1)},
 		ended: make(chan error, 1),
 	}
 	f.sink.want.Store(flowAccounts)
@@ -180,7 +185,7 @@ func measureFeedReplay(r *Run) error {
 	return profiled(func() error { return r.withFeed("feed-beside", r.feedReplay) })
 }
 
-func (r *Run) feedReplay(e Engine, f *feedReplays) error {
+func (r *Run) feedReplay(e *fullEngine, f *feedReplays) error {
 	n := max(r.scale(500_000), 10_000)
 	clock := load.NewBusyClock()
 	c := beside{name: "feed", target: newEngineTarget(e, clock), clock: clock,
@@ -189,10 +194,10 @@ func (r *Run) feedReplay(e Engine, f *feedReplays) error {
 	if err := c.saturation(r); err != nil {
 		return err
 	}
-	before := readHeap(e)
+	before := e.readHeap()
 	var hot, all float64 // allocations, and commands
 	c.after = func(name string, orders int) {
-		now := readHeap(e)
+		now := e.readHeap()
 		if name == c.name {
 			commands := orders + n // the deltas are commands too
 			hot += float64(commands) * r.allocatedBy("Beside", now.profile.since(before.profile), commands,
@@ -205,11 +210,9 @@ func (r *Run) feedReplay(e Engine, f *feedReplays) error {
 	if err != nil {
 		return err
 	}
-	r.judgeBeside("P11", fmt.Sprintf("p99 of orders while %d deltas are replayed, against without", n),
-		p)
+	r.judgeBeside(besideDeltas, p, n)
 	if !r.o.Smoke {
-		r.atMost("P11", "allocations a command in gate, desk, matcher and recorder meanwhile",
-			roundTo(hot/all, allocNoise), 0)
+		r.judge(deltasAllocs, roundTo(hot/all, allocNoise))
 	}
 	return nil
 }

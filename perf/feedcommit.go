@@ -17,6 +17,13 @@ import (
 	"posttrade/sidecars/store"
 )
 
+// What the row asks for.
+var (
+	gateWoken  = atMost("P11", 5, "outbox commit to gate, p50, ms, with the wake-up")
+	gatePolled = atMost("P11", 300, fmt.Sprintf(
+		"outbox commit to gate, p50, ms, with the poll of %d ms", outbox.DefaultPoll.Milliseconds()))
+)
+
 // pollChanges is how many changes wait for the poll.
 const pollChanges = 40
 
@@ -43,7 +50,7 @@ func (r *Run) wakeToGate(c *child) error {
 			return err
 		})
 	if err == nil {
-		r.atMost("P11", "outbox commit to gate, p50, ms, with the wake-up", p50, 5)
+		r.judge(gateWoken, p50)
 	}
 	return err
 }
@@ -72,8 +79,7 @@ func (r *Run) pollToGate(c *child) (err error) {
 		return err
 	})
 	if err == nil {
-		r.atMost("P11", fmt.Sprintf("outbox commit to gate, p50, ms, with the poll of %d ms",
-			outbox.DefaultPoll.Milliseconds()), p50, 300).
+		r.judge(gatePolled, p50).
 			beside("%d changes written by another process", n)
 	}
 	return err

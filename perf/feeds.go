@@ -7,19 +7,14 @@ import (
 	"os"
 	"path/filepath"
 	"time"
-
-	"posttrade/sidecars/bootstrap"
-	"posttrade/sidecars/control"
 )
 
-// Controls carries the changes of a control source into the engine.
-type Controls interface{ bootstrap.Sink }
-
-// feedEngine is an engine that accepts control changes.
-type feedEngine interface {
-	Engine
-	NewControls(s control.Source) Controls
-}
+// What the row asks for.
+var (
+	deltasRate    = atLeast("P11", 100_000, "deltas/s, read, sequenced and durable")
+	bootstrapTime = atMost("P11", 2, "bootstrap of %d securities, from the subscription to ready, s").
+			as("bootstrap of 100,000 securities, s")
+)
 
 // measureFeeds is row P11: from the commit of a change to the gate, deltas per second, and the
 // bootstrap of a large universe.
@@ -29,7 +24,7 @@ func measureFeeds(r *Run) error {
 
 // deltas sends changes of accounts through the replica into the engine until they are sequenced and
 // durable.
-func (r *Run) deltas(_ Engine, f *feedReplays) error {
+func (r *Run) deltas(_ *fullEngine, f *feedReplays) error {
 	n := r.scale(1_000_000)
 	f.feed.prepare(n)
 	start := time.Now()
@@ -39,7 +34,7 @@ func (r *Run) deltas(_ Engine, f *feedReplays) error {
 	took := time.Since(start)
 	rate := float64(n) / took.Seconds()
 	r.bench("Feeds/op=deltas", n, took, metric{rate, "deltas/s"})
-	r.atLeast("P11", "deltas/s, read, sequenced and durable", rate, 100_000)
+	r.judge(deltasRate, rate)
 	return nil
 }
 
@@ -66,7 +61,6 @@ func (r *Run) bootstrap() (err error) {
 		return err
 	}
 	r.figures(fmt.Sprintf("Feeds/op=bootstrap/securities=%d", n), metric{seconds, "s"})
-	r.atMost("P11", fmt.Sprintf("bootstrap of %d securities, from the subscription to ready, s", n),
-		seconds, 2)
+	r.judge(bootstrapTime, seconds, n)
 	return nil
 }

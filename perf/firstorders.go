@@ -2,7 +2,6 @@ package perf
 
 import (
 	"errors"
-	"path/filepath"
 	"time"
 
 	"posttrade/app/latency"
@@ -28,12 +27,12 @@ func measureFirstOrders(r *Run) error {
 // before.
 func (r *Run) firstOrders(durability string,
 	n int) (first time.Duration, all *latency.Summary, err error) {
-	e, err := r.o.Open(EngineOptions{Dir: filepath.Join(r.o.Dir, "first-"+durability),
-		Durability: durability, Genesis: flowGenesis(1)})
+	e, err := r.open(engineOptions{folder: "first-" + durability, durability: durability,
+		genesis: flowGenesis(1)})
 	if err != nil {
 		return 0, nil, err
 	}
-	defer func() { err = errors.Join(err, e.Close()) }()
+	defer func() { err = errors.Join(err, e.close()) }()
 	source, recorder := &flowSource{random: flow.NewRandom(5)}, latency.NewRecorder()
 	for i := range n {
 		took, err := roundTrip(e, source)

@@ -11,6 +11,13 @@ import (
 	"posttrade/perf/load"
 )
 
+// flat is what a row of the table asks of a curve.
+func flat(row, name string) goal {
+	return atMost(row, flatLimit, fmt.Sprintf(
+		"%s: highest against lowest p99.9 from %d to %d %%%% of saturation", name, flatFrom, flatTo)).
+		unless("too few requests were answered at two points")
+}
+
 // curvePoint is one load of a curve and the periods in which it was measured.
 type curvePoint struct {
 	percent   int // of saturation
@@ -87,8 +94,7 @@ func (r *Run) flatness(c curve, shape string, points []*curvePoint) {
 		metric{commits, "commit-p99.9-highest/lowest"},
 		metric{whole, "p99.9-of-all-periods-highest/lowest"})
 	if c.row != "" && shape == "constant" {
-		r.atMost(c.row, fmt.Sprintf("%s: highest against lowest p99.9 from %d to %d %% of saturation",
-			c.name, flatFrom, flatTo), requests, flatLimit).
+		r.judge(flat(c.row, c.name), requests).
 			beside("the lowest of %d periods at each load; of all periods %.3g; the commits' own p99.9 in "+
 				"the same: %.3g; lowest at %d %%, highest at %d %%",
 				flatPeriods, whole, commits, low, high)

@@ -3,8 +3,16 @@ package perf
 import (
 	"errors"
 	"fmt"
-	"path/filepath"
 	"runtime"
+)
+
+// What the row asks for.
+var (
+	heapGrowth = atMost("P14", 0,
+		"heap growth from the first tenth to the end of %d commands, bytes a command").
+		as("heap growth, bytes a command").unless("a smoke run is too short")
+	heapAllocs = atMost("P14", 0, "allocations a command in gate, desk, matcher and recorder").
+			unless("a smoke run is too short")
 )
 
 // heapState is how much each part of the program has asked of the heap so far.
@@ -15,16 +23,20 @@ type heapState struct {
 }
 
 // readHeap collects first, because the profile is that of the last collection.
-func readHeap(e Engine) (s heapState) {
+func readHeap() (s heapState) {
 	collect()
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	s.before, s.profile = m.Mallocs, readHeapProfile()
 	runtime.ReadMemStats(&m)
 	s.after = m.Mallocs
-	if d, ok := e.(Downstream); ok {
-		s.commits = d.Journal().Metrics().Commits
-	}
+	return s
+}
+
+// readHeap is the heap's state and the journal's.
+func (e *fullEngine) readHeap() heapState {
+	s := readHeap()
+	s.commits = e.Journal.Metrics().Commits
 	return s
 }
 
@@ -78,18 +90,17 @@ const (
 func measureHeap(r *Run) error { return profiled(r.heapGrowth) }
 
 func (r *Run) heapGrowth() (err error) {
-	e, err := r.o.Open(EngineOptions{Dir: filepath.Join(r.o.Dir, "heap"), Durability: "fsync",
-		Genesis: flowGenesis(1)})
+	e, err := r.open(engineOptions{folder: "heap", durability: "fsync", genesis: flowGenesis(1)})
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, e.Close()) }()
+	defer func() { err = errors.Join(err, e.close()) }()
 	part := max(r.scale(10_000_000)/heapParts/heapBatch, 1) * heapBatch // whole tickets
 	if err := heapPart(e, 0, part, wideWindow); err != nil {
 		return err
 	}
 	// This profile is on the heap until the end, and so in every reading.
-	early := readHeap(e)
+	early := e.readHeap()
 	readings := []heapReading{{part, reachable()}}
 	for i := 1; i < heapParts; i++ {
 		if err := heapPart(e, i*part, part, heapWindow); err != nil {
@@ -97,15 +108,15 @@ func (r *Run) heapGrowth() (err error) {
 		}
 		readings = append(readings, heapReading{(i + 1) * part, reachable()})
 	}
-	r.heapFigures(early, readHeap(e), readings)
+	r.heapFigures(early, e.readHeap(), readings)
 	return nil
 }
 
 // heapPart submits n commands after those that came before. A snapshot ends it: then the shadow
 // engine has all commands.
-func heapPart(e Engine, done, n, window int) error {
-	return errors.Join(pump(e, uint64(done)+1, n, window, heapBatch), awaitDurable(e, uint64(done+n)),
-		e.Snapshot())
+func heapPart(e *fullEngine, done, n, window int) error {
+	return errors.Join(pump(e, uint64(done)+1, n, window, heapBatch),
+		awaitDurable(e.durable, uint64(done+n)), e.snapshot())
 }
 
 // heapFigures states how the heap has changed between two states.
@@ -134,13 +145,10 @@ func (r *Run) heapFigures(early, late heapState, readings []heapReading) {
 	if r.o.Smoke {
 		return // most of it is left over from the start
 	}
-	r.atMost("P14",
-		fmt.Sprintf("heap growth from the first tenth to the end of %d commands, bytes a command", total),
-		roundTo(growth, heapNoise), 0).
+	r.judge(heapGrowth, roundTo(growth, heapNoise), total).
 		beside("median slope of %d readings, %.2g before rounding to %g", len(readings), growth,
 			heapNoise)
-	r.atMost("P14", "allocations a command in gate, desk, matcher and recorder",
-		roundTo(hot, allocNoise), 0)
+	r.judge(heapAllocs, roundTo(hot, allocNoise))
 }
 
 // growthOf is the number of bytes per command by which the readings grow: the median of the slopes

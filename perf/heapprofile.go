@@ -20,7 +20,7 @@ var heapStages = []struct {
 		false}, // a second engine, beside the path
 	{"feed", []string{"sidecars/bootstrap", "sidecars/control", "perf.(*deltaFeed)", "controlSink"},
 		false},
-	{"matcher", []string{"posttrade/matcher.", "perf.(*WatchedLoop)"}, true},
+	{"matcher", []string{"posttrade/matcher.", "perf.(*watchedLoop)"}, true},
 	{"commit", []string{"journal.(*Journal)", "cockroachdb/pebble"}, false},
 	{"recorder", []string{"journal.(*Recorder)", "posttrade/blotter."}, true},
 	{"reading", []string{"posttrade/journal."}, false}, // followers of the journal read ahead

@@ -69,12 +69,12 @@ var kept [][]byte // package variable, so that it is on the heap
 // TestProfileFindsWhatIsAskedFor allocates and finds the allocations again, approximately.
 func TestProfileFindsWhatIsAskedFor(t *testing.T) {
 	if err := profiled(func() error {
-		before := readHeap(nil)
+		before := readHeap()
 		const n, size = 2000, 4096
 		for range n {
 			kept = append(kept, make([]byte, size))
 		}
-		after := readHeap(nil)
+		after := readHeap()
 		kept = nil
 		d := after.profile.since(before.profile)
 		if got := d.allocated("load"); got < n/2 || got > n*2 {

@@ -3,9 +3,22 @@ package perf
 import (
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"slices"
 	"strconv"
 	"time"
+
+	"posttrade/httpapi"
+)
+
+// What the row asks for.
+var (
+	httpOS      = atLeast("P8", 0.8, "HTTP orders, mode os, against fasthttp hello")
+	httpFsync   = atLeast("P8", 0.6, "HTTP orders, mode fsync, against fasthttp hello")
+	httpBatches = atLeast("P8", 500_000, "orders/s in batches of 100, mode fsync")
+	httpCPU     = atMost("P8", 1.6, "server CPU per order, mode os, against hello")
+	httpPath    = atMost("P8", 1.6, "the same without the threads of a lower priority")
 )
 
 // httpConnections is the number of keep-alive connections in the HTTP rows.
@@ -78,16 +91,12 @@ func measureHTTP(r *Run) error {
 			metric{float64(percentile(p.ns, 99)) / 1e3, "p99-us"})
 	}
 	bare := median(phases[0].rate)
-	r.atLeast("P8", "HTTP orders, mode os, against fasthttp hello", median(phases[1].rate)/bare,
-		0.8).beside("hello %.4g/s", bare)
-	r.atLeast("P8", "HTTP orders, mode fsync, against fasthttp hello", median(phases[2].rate)/bare,
-		0.6).beside("hello %.4g/s", bare)
-	r.atLeast("P8", "orders/s in batches of 100, mode fsync", median(phases[3].rate)*100, 500_000)
-	r.atMost("P8", "server CPU per order, mode os, against hello",
-		median(phases[1].cpu)/median(phases[0].cpu), 1.6).
+	r.judge(httpOS, median(phases[1].rate)/bare).beside("hello %.4g/s", bare)
+	r.judge(httpFsync, median(phases[2].rate)/bare).beside("hello %.4g/s", bare)
+	r.judge(httpBatches, median(phases[3].rate)*100)
+	r.judge(httpCPU, median(phases[1].cpu)/median(phases[0].cpu)).
 		beside("hello %.4g us", median(phases[0].cpu))
-	r.atMost("P8", "the same without the threads of a lower priority",
-		median(phases[1].path)/median(phases[0].path), 1.6)
+	r.judge(httpPath, median(phases[1].path)/median(phases[0].path))
 	return nil
 }
 
@@ -190,4 +199,15 @@ func percentile(ns []int64, p float64) int64 {
 	}
 	slices.Sort(ns)
 	return ns[min(int(float64(len(ns))*p/100), len(ns)-1)]
+}
+
+// ServeHello is the bare HTTP server that orders are compared with: it answers every request with
+// the same bytes until it is killed. It writes its address to out.
+func ServeHello(out io.Writer) error {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(out, l.Addr())
+	return httpapi.ServeHello(l)
 }

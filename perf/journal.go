@@ -11,6 +11,17 @@ import (
 	"posttrade/journal"
 )
 
+// What the row asks for.
+var (
+	journalKeys  = atLeast("P5", 3, "journal against one Pebble key per record")
+	journalRate  = atLeast("P5", 8, "journal, durable M commands/s")
+	journalBytes = atMost("P5", 15, "bytes a command on disk")
+	journalStall = atMost("P5", 5, "longest time in %v in which nothing became durable, ms").
+			as("longest time in a minute in which nothing became durable, ms")
+	journalLongest = atMost("P5", 5, "longest commit in it, behind up to 63 others, ms")
+	journalCommit  = atMost("P5", 2, "commit p50 against a raw 64 KiB write and fdatasync")
+)
+
 // measureJournal is row P5: durable commands through the journal alone, beside one Pebble key per
 // record, and the floor of a commit on this disk.
 func measureJournal(r *Run) error {
@@ -61,17 +72,14 @@ func measureJournal(r *Run) error {
 		append([]metric{{long.perSecond / 1e6, "M/s"}, {milliseconds(long.counts.at(99.9)), "p99.9<=ms"},
 			{milliseconds(long.max), "max-ms"}, {milliseconds(long.stall), "stall-ms"}, {milliseconds(bare),
 				"raw-64KiB-max-ms"}, {long.bytesPerCommit, "bytes/commit"}}, long.counts.histogram()...)...)
-	r.atLeast("P5", "journal against one Pebble key per record", rate/key,
-		3).beside("key per record %.4g M/s", key/1e6)
-	r.atLeast("P5", "journal, durable M commands/s", rate/1e6, 8)
-	r.atMost("P5", "bytes a command on disk", last.bytesPerCommand, 15)
-	r.atMost("P5", fmt.Sprintf("longest time in %v in which nothing became durable, ms",
-		long.took.Round(time.Second)), milliseconds(long.stall), 5).
+	r.judge(journalKeys, rate/key).beside("key per record %.4g M/s", key/1e6)
+	r.judge(journalRate, rate/1e6)
+	r.judge(journalBytes, last.bytesPerCommand)
+	r.judge(journalStall, milliseconds(long.stall), long.took.Round(time.Second)).
 		beside("longest raw 64 KiB write %.4g ms", milliseconds(bare))
-	r.atMost("P5", "longest commit in it, behind up to 63 others, ms", milliseconds(long.max), 5).
+	r.judge(journalLongest, milliseconds(long.max)).
 		beside("longest raw 64 KiB write %.4g ms", milliseconds(bare))
-	r.atMost("P5", "commit p50 against a raw 64 KiB write and fdatasync",
-		float64(small.p50)/float64(raw.P50), 2).
+	r.judge(journalCommit, float64(small.p50)/float64(raw.P50)).
 		beside("raw %.4g us", microseconds(raw.P50))
 	return nil
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"sync"
@@ -16,6 +15,14 @@ import (
 	"posttrade/perf/load"
 )
 
+// What the row asks for.
+var (
+	feedTime       = atMost("P15", 2, "live feed, from durable to a client's socket, p50, ms")
+	feedFanOutRate = atLeast("P15", 1e6, "live feed, fan-out, events/s in all")
+	besideClients  = atMost("P15", besideLimit, fmt.Sprintf(
+		"p99 of orders with %d clients of the live feed, against without", feedClients))
+)
+
 // The load of row P15.
 const (
 	feedClients = 100
@@ -23,27 +30,16 @@ const (
 	feedTopics  = "/feed?topics=book:*,bbo:*,trades,orders,prices,contracts"
 )
 
-// listening is an engine with its order-matcher.
-type listening interface {
-	Engine
-	Address() string
-	WaitDurable(inputSeq uint64, timeout time.Duration) error
-}
-
 // measureLiveFeed is row P15: clients that read everything over HTTP beside orders at a fixed rate.
 func measureLiveFeed(r *Run) (err error) {
-	e, err := r.o.Open(EngineOptions{Dir: filepath.Join(r.o.Dir, "live-feed"), Durability: "fsync",
-		Genesis: flowGenesis(1), Served: true})
+	e, address, err := r.openServed(engineOptions{folder: "live-feed", durability: "fsync",
+		genesis: flowGenesis(1)})
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, e.Close()) }()
-	s, ok := e.(listening)
-	if !ok {
-		return errors.New("live feed: the engine has no listener")
-	}
+	defer func() { err = errors.Join(err, e.close()) }()
 	clock := load.NewBusyClock()
-	f := &feedFanOut{engine: s}
+	f := &feedFanOut{engine: e, address: address}
 	c := beside{name: "live-feed", target: newEngineTarget(e, clock), clock: clock,
 		perSecond: feedRate, alone: r.duration(besideTurn)}
 	c.work = func(int) error { return f.read(r, c.alone) }
@@ -57,17 +53,16 @@ func measureLiveFeed(r *Run) (err error) {
 		metric{float64(f.ended), "ended-as-slow"})
 	note := fmt.Sprintf("%d clients, %d orders/s, %d times a client was ended as slow", feedClients,
 		feedRate, f.ended)
-	r.atMost("P15", "live feed, from durable to a client's socket, p50, ms", median(f.p50)/1e3, 2).
-		beside("%s", note)
-	r.atLeast("P15", "live feed, fan-out, events/s in all", rate, 1e6).beside("%s", note)
-	r.judgeBeside("P15", fmt.Sprintf("p99 of orders with %d clients of the live feed, against without",
-		feedClients), p)
+	r.judge(feedTime, median(f.p50)/1e3).beside("%s", note)
+	r.judge(feedFanOutRate, rate).beside("%s", note)
+	r.judgeBeside(besideClients, p)
 	return nil
 }
 
 // feedFanOut is the clients, and what they have measured in every round.
 type feedFanOut struct {
-	engine listening
+	engine  *fullEngine
+	address string // of the order-matcher
 
 	rates, p50, p99 []float64 // events a second; microseconds
 	ended           int
@@ -101,7 +96,7 @@ func (f *feedFanOut) read(r *Run, d time.Duration) error {
 	}
 	begun, before := time.Now(), t.events.Load()
 	for time.Since(begun) < d {
-		if next := f.engine.Durable() + 1; f.engine.WaitDurable(next, d) == nil {
+		if next := f.engine.durable() + 1; f.engine.Watermark.WaitDurable(next, d) == nil {
 			t.note(next)
 		}
 		time.Sleep(time.Millisecond) // a sample a command would cost what it measures
@@ -146,7 +141,7 @@ func (t *turn) note(inputSeq uint64) {
 func (t *turn) client() error {
 	joined := false
 	for !t.over.Load() {
-		conn, err := net.Dial("tcp", t.f.engine.Address())
+		conn, err := net.Dial("tcp", t.f.address)
 		if err != nil {
 			return err
 		}

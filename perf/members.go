@@ -20,8 +20,7 @@ import (
 
 // members is three members in this process; its engine is the leader's.
 type members struct {
-	engineAlone
-	dir     string
+	fullEngine
 	configs []*settings.Config
 	options []engine.Options
 	members []*installation.Installation
@@ -30,28 +29,29 @@ type members struct {
 }
 
 // openMembers opens three members with the engine and no sidecars.
-func openMembers(c *settings.Config, o EngineOptions,
-	fatal func(error)) (_ Engine, err error) {
-	p := &members{dir: o.Dir, members: make([]*installation.Installation, 3),
-		procs: runtime.GOMAXPROCS(0)}
+func (r *Run) openMembers(o engineOptions) (*members, error) {
+	c, _, dir := r.wiring(o)
+	fatal := installation.NewLastWords(r.o.Stderr).Failed
+	p := &members{members: make([]*installation.Installation, 3), procs: runtime.GOMAXPROCS(0)}
+	p.dir, p.end = dir, p.stopAll
 	list, err := LoopbackMembers(3)
 	if err != nil {
 		return nil, err
 	}
 	for i := range 3 {
 		own := c.With(map[string]string{
-			"data.dir": filepath.Join(o.Dir, strconv.Itoa(i+1)), "cluster.member-id": strconv.Itoa(i + 1),
+			"data.dir": filepath.Join(dir, strconv.Itoa(i+1)), "cluster.member-id": strconv.Itoa(i + 1),
 			"cluster.members":  list,
 			"sidecars.enabled": "false", "journal.durability": "quorum",
 			"admin.listen": "127.0.0.1:0", "console.listen": "", "cluster.heartbeat-ms": "1000",
 		})
 		options := installation.EngineOptions(own)
 		options.Fatal = fatal
-		options.Genesis = func() (*matcher.Genesis, error) { return o.Genesis, nil }
+		options.Genesis = func() (*matcher.Genesis, error) { return o.genesis, nil }
 		p.configs, p.options = append(p.configs, own), append(p.options, options)
 	}
 	if err := p.openAll(); err != nil {
-		return nil, errors.Join(err, p.Close())
+		return nil, errors.Join(err, p.close())
 	}
 	return p, p.findLeader()
 }
@@ -88,7 +88,7 @@ func (p *members) findLeader() error {
 	for begun := time.Now(); time.Since(begun) < readyTimeout; time.Sleep(time.Millisecond) {
 		for i, in := range p.members {
 			if in.Member.Node.Leads() {
-				p.leader, p.engineAlone = i, engineAlone{in.Core}
+				p.leader, p.Engine = i, in.Core
 				return nil
 			}
 		}
@@ -96,9 +96,9 @@ func (p *members) findLeader() error {
 	return fmt.Errorf("no member leads after %v", readyTimeout)
 }
 
-// Rebuild destroys the disk of a follower and returns how long it took until the follower had
+// rebuildOne destroys the disk of a follower and returns how long it took until the follower had
 // everything again, from the start of its process.
-func (p *members) Rebuild() (time.Duration, error) {
+func (p *members) rebuildOne() (time.Duration, error) {
 	lost := (p.leader + 1) % len(p.members)
 	if err := p.members[lost].Stop(); err != nil {
 		return 0, err
@@ -110,7 +110,7 @@ func (p *members) Rebuild() (time.Duration, error) {
 	if err := p.members[p.leader].Member.Node.Compact(0); err != nil {
 		return 0, err
 	}
-	want := p.Durable()
+	want := p.durable()
 	begun := time.Now()
 	if err := p.open(lost); err != nil {
 		return 0, err
@@ -126,8 +126,8 @@ func (p *members) Rebuild() (time.Duration, error) {
 	return time.Since(begun), nil
 }
 
-// Stop ends the members and keeps their data.
-func (p *members) Stop() (err error) {
+// stopAll ends the members and keeps their data.
+func (p *members) stopAll() (err error) {
 	for i, in := range p.members {
 		if in != nil {
 			err = errors.Join(err, in.Stop())
@@ -137,6 +137,3 @@ func (p *members) Stop() (err error) {
 	runtime.GOMAXPROCS(p.procs)
 	return err
 }
-
-// Close ends the members and removes their data.
-func (p *members) Close() error { return errors.Join(p.Stop(), os.RemoveAll(p.dir)) }

@@ -10,6 +10,15 @@ import (
 	"time"
 )
 
+// What the row asks for.
+var (
+	memoryIdle   = atMost("P14", 256, "resident set, idle with defaults, MiB")
+	memoryLoaded = atMost("P14", 1.1,
+		"resident set at the end of %d commands against a quarter of the way").
+		as("resident set at the end against a quarter of the way").
+		unless("a smoke run is too short")
+)
+
 // measureMemory is row P14: the resident set of an idle server with defaults, and
 // of an engine while ten million commands go through its journal.
 func measureMemory(r *Run) error {
@@ -23,7 +32,7 @@ func measureMemory(r *Run) error {
 		return err
 	}
 	r.figures("Memory/op=idle", metric{float64(resident) / (1 << 20), "MiB-resident"})
-	r.atMost("P14", "resident set, idle with defaults, MiB", float64(resident)/(1<<20), 256)
+	r.judge(memoryIdle, float64(resident)/(1<<20))
 
 	n := r.scale(10_000_000)
 	early, late, err := r.residentUnderLoad(n)
@@ -33,8 +42,7 @@ func measureMemory(r *Run) error {
 	r.figures("Memory/op=flow", metric{early / (1 << 20), "MiB-after-a-quarter"},
 		metric{late / (1 << 20), "MiB-at-the-end"})
 	if !r.o.Smoke {
-		r.atMost("P14", fmt.Sprintf("resident set at the end of %d commands against a quarter of the way",
-			n), late/early, 1.1)
+		r.judge(memoryLoaded, late/early, n)
 	}
 	return nil
 }

@@ -46,10 +46,10 @@ func WriteVerdicts(results, kind string, last int, stdout io.Writer) error {
 	}
 	for i := range of.Targets {
 		t := &of.Targets[i]
-		if at := slices.IndexFunc(table, func(a asked) bool {
-			return a.row == t.Row && strings.Contains(t.Figure, a.match)
+		if at := slices.IndexFunc(goals(), func(g goal) bool {
+			return g.states(t.Row, t.Figure)
 		}); at >= 0 {
-			t.Limit = table[at].limit
+			t.Limit = goals()[at].limit
 		}
 	}
 	return writeVerdicts(of, runs, last, stdout)

@@ -16,7 +16,7 @@ func TestReportReadsWhatARunWrites(t *testing.T) {
 	r := &Run{o: Options{Stdout: &said, Smoke: true, Out: filepath.Join(dir, "run.txt")},
 		env: readEnvironment("abc", dir)}
 	r.bench("Ring/op=spsc/batch=1", 1000, time.Millisecond, metric{2.5, "M/s"})
-	r.atMost("P0", "a figure", 1, 2)
+	r.judge(atMost("P0", 2, "a figure"), 1)
 	clock := &stepped{}
 	if err := r.curve(curve{name: "made-up/durability=os", target: &instant{clock: clock},
 		clock: clock, window: 8}); err != nil {

@@ -14,6 +14,14 @@ import (
 	"posttrade/matcher"
 )
 
+// What the row asks for.
+var (
+	pastMoment = atMost("P17", 1000, "any moment of %d commands, p50, ms").
+			as("as of any sequence of a long journal, p50, ms")
+	pastNext   = atMost("P17", 1, "the next moment, p50, ms")
+	whatIfRate = atLeast("P17", 5, "what if, M commands/s")
+)
+
 // How many moments row P17 looks at, and how many commands it goes on from each.
 const (
 	pastMoments = 100
@@ -24,8 +32,8 @@ const (
 // whole decided anew.
 func measurePast(r *Run) error { return r.withHistory("past", 10_000_000, r.past) }
 
-func (r *Run) past(d Downstream, n int) (err error) {
-	h, err := asof.New(d.Journal(), asof.Options{Dir: filepath.Join(r.o.Dir, "asof")})
+func (r *Run) past(d *fullEngine, n int) (err error) {
+	h, err := asof.New(d.Journal, asof.Options{Dir: filepath.Join(r.o.Dir, "asof")})
 	if err != nil {
 		return err
 	}
@@ -82,8 +90,8 @@ func (r *Run) moments(h *asof.History, n int) error {
 			"MiB-resident"})
 	r.figures("Past/op=next", metric{next[len(next)/2], "ms-p50"},
 		metric{next[len(next)*99/100], "ms-p99"})
-	r.atMost("P17", fmt.Sprintf("any moment of %d commands, p50, ms", n), first[len(first)/2], 1000)
-	r.atMost("P17", "the next moment, p50, ms", next[len(next)/2], 1)
+	r.judge(pastMoment, first[len(first)/2], n)
+	r.judge(pastNext, next[len(next)/2])
 	return nil
 }
 
@@ -108,7 +116,7 @@ func (r *Run) decideAnew(h *asof.History) error {
 		r.bench("WhatIf/change="+c.name, int(res.Commands), took, metric{rate, "Mcommands/s"},
 			metric{float64(res.Orders), "orders-decided-differently"})
 		if c.name == "no-change" {
-			r.atLeast("P17", "what if, M commands/s", rate, 5)
+			r.judge(whatIfRate, rate)
 		}
 	}
 	return nil

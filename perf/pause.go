@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
@@ -17,11 +16,10 @@ import (
 	"posttrade/perf/load"
 )
 
-// Watched is an engine with a matcher's loop that reads the clock.
-type Watched interface {
-	Engine
-	Loop() *WatchedLoop
-}
+// What the row asks for.
+var longestPause = atMost("pause", pauseLimit,
+	"longest pause of the matcher's thread in %v against a bare thread's longest gap").
+	as("longest pause of the matcher's thread against a bare thread's longest gap")
 
 // defaultPause is how long the matcher's thread is observed.
 const defaultPause = 20 * time.Second
@@ -37,16 +35,12 @@ const pauseLimit = 2
 // measurePause is the matcher's longest pause while orders come, by cause, beside the gaps of a
 // thread in the same process that only reads the clock.
 func measurePause(r *Run) (err error) {
-	e, err := r.o.Open(EngineOptions{Dir: filepath.Join(r.o.Dir, "pause"), Durability: "fsync",
-		Genesis: flowGenesis(1), Watch: true})
+	e, loop, err := r.openWatched(engineOptions{folder: "pause", durability: "fsync",
+		genesis: flowGenesis(1)})
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, e.Close()) }()
-	w, ok := e.(Watched)
-	if !ok {
-		return errors.New("the engine's loop cannot be watched")
-	}
+	defer func() { err = errors.Join(err, e.close()) }()
 	arrivals, err := load.Constant(pauseRate)
 	if err != nil {
 		return err
@@ -56,10 +50,10 @@ func measurePause(r *Run) (err error) {
 		d = time.Second
 	}
 	d = cmp.Or(r.o.Pause, d)
-	for w.Loop().thread.Load() == 0 {
+	for loop.thread.Load() == 0 {
 		runtime.Gosched() // until the loop has started
 	}
-	s := beginPauses(int(w.Loop().thread.Load()))
+	s := beginPauses(int(loop.thread.Load()))
 	ctx, cancel := context.WithCancel(context.Background())
 	bare := make(chan jitter, 1)
 	go func() { bare <- bareThread(ctx) }()
@@ -75,10 +69,10 @@ func measurePause(r *Run) (err error) {
 		return err
 	}
 	s.end()
-	if err := w.Stop(); err != nil {
+	if err := e.stop(); err != nil {
 		return err
 	}
-	r.pauseFigures(s, w.Loop().gaps, beside, result)
+	r.pauseFigures(s, loop.gaps, beside, result)
 	return nil
 }
 
@@ -267,9 +261,7 @@ func (r *Run) pauseFigures(s *pauseSources, l *gapLog, bare jitter, result *load
 		}
 	}
 	r.note("pause: stolen from the machine meanwhile: " + s.share)
-	r.atMost("pause",
-		fmt.Sprintf("longest pause of the matcher's thread in %v against a bare thread's longest gap",
-			l.all.took.Round(time.Second)),
-		l.all.longest.Seconds()/bare.longest.Seconds(), pauseLimit).beside("bare thread %.4g us",
+	r.judge(longestPause, l.all.longest.Seconds()/bare.longest.Seconds(),
+		l.all.took.Round(time.Second)).beside("bare thread %.4g us",
 		microseconds(bare.longest))
 }

@@ -3,7 +3,6 @@ package perf
 import (
 	"bufio"
 	"bytes"
-	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -24,8 +23,8 @@ func TestResultsFileIsInBenchmarkFormat(t *testing.T) {
 		env: Environment{OS: "linux", Arch: "amd64", CPU: "Some CPU", Commit: "abc", Cores: 2}}
 	r.bench("Ring/op=spsc/batch=1", 1000, time.Millisecond, metric{2.5, "M/s"})
 	r.figures("Memory/op=idle", metric{27.5, "MiB-resident"})
-	r.atMost("P0", "a figure that is met", 1, 2)
-	r.atLeast("P0", "a figure that is missed", 1, 2)
+	r.judge(atMost("P0", 2, "a figure that is met"), 1)
+	r.judge(atLeast("P0", 2, "a figure that is missed"), 1)
 	if err := r.write(); err != nil {
 		t.Fatal(err)
 	}
@@ -189,11 +188,9 @@ func TestFlowLadderStartsEveryRunEmpty(t *testing.T) {
 }
 
 func TestMeasureNamesTheRowThatFails(t *testing.T) {
-	cause := errors.New("planted")
-	err := Measure(Options{Smoke: true, Only: "end-to-end", Dir: t.TempDir(),
-		Out:    filepath.Join(t.TempDir(), "r.txt"),
-		Stdout: io.Discard, Open: func(EngineOptions) (Engine, error) { return nil, cause }})
-	if !errors.Is(err, cause) || !strings.Contains(err.Error(), "end-to-end") {
+	err := Measure(Options{Smoke: true, Only: "lobster", Dir: t.TempDir(), Stdout: io.Discard,
+		Out: filepath.Join(t.TempDir(), "r.txt"), Lobster: filepath.Join(t.TempDir(), "absent")})
+	if err == nil || !strings.HasPrefix(err.Error(), "perf: row lobster: orderflow: 0 files match") {
 		t.Errorf("got %v", err)
 	}
 	if err := Measure(Options{Dir: filepath.Join(t.TempDir(), "absent"),

@@ -11,6 +11,12 @@ import (
 	"posttrade/ring"
 )
 
+// What the row asks for.
+var (
+	realisticWorst  = atLeast("P3", 10, "realistic flow, worst of five regimes, M messages/s")
+	realisticSpread = atMost("P3", 2, "realistic flow, the best regime against the worst")
+)
+
 // bookReport is a report of a book, one cache line: the outcome of a message, or a fill of one.
 type bookReport struct {
 	px           int64
@@ -237,9 +243,9 @@ func measureRealistic(r *Run) error {
 		}
 		fastest = max(fastest, rate)
 	}
-	r.atLeast("P3", "realistic flow, worst of five regimes, M messages/s", slowest, 10).
+	r.judge(realisticWorst, slowest).
 		beside("bare ladder in it, no reports, %.4g M/s", 1e3/ladder)
-	r.atMost("P3", "realistic flow, the best regime against the worst", fastest/slowest, 2).
+	r.judge(realisticSpread, fastest/slowest).
 		beside("best %.4g M/s", fastest)
 	return nil
 }

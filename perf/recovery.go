@@ -3,8 +3,15 @@ package perf
 import (
 	"cmp"
 	"fmt"
-	"path/filepath"
 	"time"
+)
+
+// What the row asks for.
+var (
+	recoveryRate = atLeast("P9", 5,
+		"M commands/s from the journal through engine and views to a verified state")
+	recoveryRestart = atMost("P9", 5, "restart with %d commands and a snapshot, s").
+			as("restart with 100,000,000 commands and a snapshot, s")
 )
 
 // restartCommands is the default number of commands in the journal of the restart; restartAsked is
@@ -14,9 +21,8 @@ const restartCommands, restartAsked = 20_000_000, 100_000_000
 // measureRecovery is row P9: a journal replayed through the engine from its
 // first command, and a start from a snapshot of it.
 func measureRecovery(r *Run) error {
-	dir := filepath.Join(r.o.Dir, "recovery")
-	o := EngineOptions{Dir: dir, Durability: "os", Genesis: flowGenesis(1)}
-	e, err := r.o.Open(o)
+	o := engineOptions{folder: "recovery", durability: "os", genesis: flowGenesis(1)}
+	e, err := r.open(o)
 	if err != nil {
 		return err
 	}
@@ -25,44 +31,41 @@ func measureRecovery(r *Run) error {
 	if err := pump(e, 1, n, window, batch); err != nil {
 		return err
 	}
-	if err := e.Stop(); err != nil {
+	if err := e.stop(); err != nil {
 		return err
 	}
 	far := r.farRead()
 	r.settle()
 	start := time.Now()
-	if e, err = r.o.Open(o); err != nil {
+	if e, err = r.open(o); err != nil {
 		return err
 	}
 	replay := time.Since(start)
-	if got := e.Durable(); got != uint64(n) {
+	if got := e.durable(); got != uint64(n) {
 		return fmt.Errorf("%d commands after the start, %d before", got, n)
 	}
-	if err := e.Snapshot(); err != nil {
+	if err := e.snapshot(); err != nil {
 		return err
 	}
-	if err := e.Stop(); err != nil {
+	if err := e.stop(); err != nil {
 		return err
 	}
 	start = time.Now()
-	if e, err = r.o.Open(o); err != nil {
+	if e, err = r.open(o); err != nil {
 		return err
 	}
 	restart := time.Since(start)
-	if got := e.Durable(); got != uint64(n) {
+	if got := e.durable(); got != uint64(n) {
 		return fmt.Errorf("%d commands after the restart, %d before", got, n)
 	}
 	rate := float64(n) / replay.Seconds() / 1e6
 	r.bench("Recovery/op=replay", n, replay, metric{rate, "M/s"}, metric{far, "memory-read-ns"})
 	r.figures(fmt.Sprintf("Recovery/op=restart-from-snapshot/commands=%d", n),
 		metric{restart.Seconds(), "s"})
-	r.atLeast("P9", "M commands/s from the journal through engine and views to a verified state", rate,
-		5).
-		beside("a read of memory takes %.0f ns", far)
-	t := r.atMost("P9", fmt.Sprintf("restart with %d commands and a snapshot, s", n),
-		restart.Seconds(), 5)
+	r.judge(recoveryRate, rate).beside("a read of memory takes %.0f ns", far)
+	t := r.judge(recoveryRestart, restart.Seconds(), n)
 	if n < restartAsked/batch*batch {
 		t.beside("the table asks for %d commands: --restart-commands", restartAsked)
 	}
-	return e.Close()
+	return e.close()
 }

@@ -13,6 +13,15 @@ import (
 	"posttrade/ring"
 )
 
+// What the row asks for.
+var (
+	ringSingle = atLeast("P1", 6, "ring single, shared memory, against a Go channel")
+	ringRate   = atLeast("P1", 140, "ring single, shared memory, M messages/s")
+	ringShared = atLeast("P1", sameMemory, "ring single, shared memory against private")
+	ringBatch  = atLeast("P1", 2.5, "ring batch 64 against a channel of slices")
+	ringTrip   = atMost("P1", 1.35, "ring ping-pong p50 against the line round trip")
+)
+
 // message is what the ring rows transfer: one cache line.
 type message struct{ words [8]uint64 }
 
@@ -101,18 +110,15 @@ func measureRing(r *Run) error {
 		metric{trips.line, "line-ns"})
 	shared := single.best["shared"]
 	millions := func(d time.Duration) float64 { return float64(n) / d.Seconds() / 1e6 }
-	r.atLeast("P1", "ring single, shared memory, against a Go channel",
-		channel.Seconds()/shared.Seconds(), 6).
+	r.judge(ringSingle, channel.Seconds()/shared.Seconds()).
 		beside("channel %.4g M/s", millions(channel))
-	r.atLeast("P1", "ring single, shared memory, M messages/s", millions(shared), 140).
+	r.judge(ringRate, millions(shared)).
 		beside("line round trip %.0f ns", trips.line)
-	r.atLeast("P1", "ring single, shared memory against private",
-		single.ratio, sameMemory).beside("median of %d turns; private %.4g M/s", ringTurns,
+	r.judge(ringShared, single.ratio).beside("median of %d turns; private %.4g M/s", ringTurns,
 		millions(single.best["private"]))
-	r.atLeast("P1", "ring batch 64 against a channel of slices",
-		slices64.Seconds()/batch64.best["shared"].Seconds(), 2.5).
+	r.judge(ringBatch, slices64.Seconds()/batch64.best["shared"].Seconds()).
 		beside("channel of slices %.4g M/s", millions(slices64))
-	r.atMost("P1", "ring ping-pong p50 against the line round trip", trips.p50/trips.line, 1.35).
+	r.judge(ringTrip, trips.p50/trips.line).
 		beside("line round trip %.0f ns", trips.line)
 	return nil
 }

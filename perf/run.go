@@ -9,8 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"posttrade/matcher"
-	"posttrade/perf/load"
+	"posttrade/app/settings"
 )
 
 // Options say what to measure and where to write.
@@ -30,23 +29,9 @@ type Options struct {
 	Pause time.Duration
 	// commands in the journal of the row that restarts; 0: as many as a full run has time for
 	Restart int
+	Config  *settings.Config // of the engines that a row needs in this process
 	Stdout  io.Writer
-	Open    func(EngineOptions) (Engine, error)
-	Session func(socket, idle string, clock load.Clock) (Session,
-		error) // a client of a serving process
-}
-
-// EngineOptions describe the engine that a row needs in this process.
-type EngineOptions struct {
-	Dir        string
-	Durability string // fsync or os
-	Genesis    *matcher.Genesis
-	// number of cluster members in this process, 0 = a single node; above 0 the engine is a Cluster
-	Members    int
-	Everything bool // with every service beside it, and a report running all the time
-	HoldSQL    bool // and another process holding the database's write lock
-	Served     bool // with the order-matcher's listener, and no service beside it
-	Watch      bool // the matcher's loop reads the clock; then the engine is Watched
+	Stderr  io.Writer // the last words of such an engine
 }
 
 // Run collects the figures of one run.
@@ -70,39 +55,51 @@ type metric struct {
 type row struct {
 	name    string
 	measure func(*Run) error
+	goals   []goal // what the performance table asks of it
 }
 
 // rows are all rows in the order in which they run.
 func rows() []row {
 	return []row{
-		{"jitter", measureJitter},
-		{"ring", measureRing},
-		{"book", measureBook},
-		{"realistic", measureRealistic},
-		{"lobster", measureLobster},
-		{"decision", measureDecision},
-		{"gate", measureGate},
-		{"codec", measureCodec},
-		{"journal", measureJournal},
-		{"first-orders", measureFirstOrders},
-		{"end-to-end", measureEndToEnd},
-		{"session", measureSession},
-		{"cluster", measureCluster},
-		{"failover", measureFailover},
-		{"http", measureHTTP},
-		{"curve", measureCurves},
-		{"recovery", measureRecovery},
-		{"memory", measureMemory},
-		{"heap", measureHeap},
-		{"pause", measurePause},
-		{"downstream", measureDownstream},
-		{"past", measurePast},
-		{"everything", measureEverything},
-		{"feeds", measureFeeds},
-		{"feed-replay", measureFeedReplay},
-		{"fan-out", measureLiveFeed},
-		{"cut", measureCut},
-		{"backup", measureBackup},
+		{"jitter", measureJitter, nil},
+		{"ring", measureRing, []goal{ringSingle, ringRate, ringShared, ringBatch, ringTrip}},
+		{"book", measureBook, []goal{
+			bookLadder(1), bookLadder(32), bookSlowest(1), bookSlowest(32), bookSpread,
+		}},
+		{"realistic", measureRealistic, []goal{realisticWorst, realisticSpread}},
+		{"lobster", measureLobster, nil},
+		{"decision", measureDecision, []goal{decisionLadder(1), decisionLadder(32), decisionAllocs}},
+		{"gate", measureGate, nil},
+		{"codec", measureCodec, nil},
+		{"journal", measureJournal, []goal{
+			journalKeys, journalRate, journalBytes, journalStall, journalLongest, journalCommit,
+		}},
+		{"first-orders", measureFirstOrders, nil},
+		{"end-to-end", measureEndToEnd, []goal{answersRate, answersFsync, answersOS}},
+		{"session", measureSession, []goal{sessionTrip, sessionSpinning, sessionRate}},
+		{"cluster", measureCluster, []goal{clusterLibrary, clusterTrip, clusterRate}},
+		{"failover", measureFailover, []goal{failoverTime}},
+		{"http", measureHTTP, []goal{httpOS, httpFsync, httpBatches, httpCPU, httpPath}},
+		{"curve", measureCurves, []goal{
+			flat("P6", "in-process/durability=fsync"), flat("P6", "in-process/durability=os"),
+			flat("P7", "session/durability=fsync"), flat("P7", "session/durability=os"),
+			flat("P8", "http/durability=fsync"), flat("P8", "http/durability=os"),
+		}},
+		{"recovery", measureRecovery, []goal{recoveryRate, recoveryRestart}},
+		{"memory", measureMemory, []goal{memoryIdle, memoryLoaded}},
+		{"heap", measureHeap, []goal{heapGrowth, heapAllocs}},
+		{"pause", measurePause, []goal{longestPause}},
+		{"downstream", measureDownstream, []goal{
+			projectionRate("sqlite"), projectionRate("postgres"), reconTime("sqlite"),
+			reconTime("postgres"), reportRate, reindexRate, costsTime, evidenceRate,
+		}},
+		{"past", measurePast, []goal{pastMoment, pastNext, whatIfRate}},
+		{"everything", measureEverything, []goal{besideAll, besideLock}},
+		{"feeds", measureFeeds, []goal{gateWoken, gatePolled, deltasRate, bootstrapTime}},
+		{"feed-replay", measureFeedReplay, []goal{besideDeltas, deltasAllocs}},
+		{"fan-out", measureLiveFeed, []goal{feedTime, feedFanOutRate, besideClients}},
+		{"cut", measureCut, []goal{besideCut}},
+		{"backup", measureBackup, []goal{besideBackups}},
 	}
 }
 

@@ -7,20 +7,16 @@ import (
 	"path/filepath"
 	"runtime"
 
-	"posttrade/app/latency"
 	"posttrade/perf/load"
 )
 
-// Session is a client of a serving process on this machine, over shared memory. As a target of a
-// load it never waits.
-type Session interface {
-	load.Target
-	// RoundTrips sends n orders, each after the answer to the one before.
-	RoundTrips(n int) (*latency.Summary, error)
-	// Window keeps up to window orders in flight until n are answered.
-	Window(n, window int) (perSecond float64, err error)
-	Close() error
-}
+// What the row asks for.
+var (
+	sessionTrip     = atMost("P7", 3, "round trip over shared memory, adaptive, mode os, p50 us")
+	sessionSpinning = atMost("P7", 1, "round trip over shared memory, spinning, mode os, p50 us").
+			unless("a core for each spinning thread is needed")
+	sessionRate = atLeast("P7", 1e6, "commands/s over shared memory in a window, mode os")
+)
 
 // sessionWindow is the number of orders in flight when a session is saturated: its quota.
 const sessionWindow = 1024
@@ -43,7 +39,8 @@ func measureSession(r *Run) error {
 func (r *Run) sessionRow(durability, idle string) error {
 	spins := idle == "spin"
 	crowded := spins && runtime.NumCPU() < coresToSpin
-	return r.withSession(durability, idle, load.NewBusyClock(), func(s Session, _ *child) error {
+	clock := load.NewBusyClock()
+	return r.withSession(durability, idle, clock, func(s *sessionClient, _ *child) error {
 		trips := 50_000
 		switch {
 		case crowded:
@@ -51,10 +48,10 @@ func (r *Run) sessionRow(durability, idle string) error {
 		case durability == "fsync":
 			trips = 5_000
 		}
-		if _, err := s.RoundTrips(r.scale(trips / 10)); err != nil { // warm-up
+		if _, err := s.roundTrips(r.scale(trips / 10)); err != nil { // warm-up
 			return err
 		}
-		took, err := s.RoundTrips(r.scale(trips))
+		took, err := s.roundTrips(r.scale(trips))
 		if err != nil {
 			return err
 		}
@@ -67,22 +64,22 @@ func (r *Run) sessionRow(durability, idle string) error {
 			r.note(fmt.Sprintf("P7 spinning needs a core for each of %d threads; %d are there: no verdict",
 				coresToSpin, runtime.NumCPU()))
 		case spins:
-			r.atMost("P7", "round trip over shared memory, spinning, mode os, p50 us", p50, 1).
+			r.judge(sessionSpinning, p50).
 				beside("line there and back %.4g us", r.env.LineRoundTripNs/1e3)
 		case idle == "adaptive":
-			r.atMost("P7", "round trip over shared memory, adaptive, mode os, p50 us", p50, 3).
+			r.judge(sessionTrip, p50).
 				beside("line there and back %.4g us", r.env.LineRoundTripNs/1e3)
 		}
 		if crowded {
 			return nil
 		}
-		rate, err := s.Window(r.scale(1_000_000), sessionWindow)
+		rate, err := s.window(r.scale(1_000_000), sessionWindow)
 		if err != nil {
 			return err
 		}
 		r.figures(fmt.Sprintf("%s/op=window of %d", name, sessionWindow), metric{rate, "commands/s"})
 		if durability == "os" && idle == "adaptive" {
-			r.atLeast("P7", "commands/s over shared memory in a window, mode os", rate, 1e6)
+			r.judge(sessionRate, rate)
 		}
 		return nil
 	})
@@ -91,7 +88,7 @@ func (r *Run) sessionRow(durability, idle string) error {
 // curveSession is the latency against the rate of one session.
 func (r *Run) curveSession(durability string) error {
 	clock := load.NewBusyClock()
-	return r.withSession(durability, "adaptive", clock, func(s Session, server *child) error {
+	return r.withSession(durability, "adaptive", clock, func(s *sessionClient, server *child) error {
 		return r.curve(curve{row: "P7", name: "session/durability=" + durability, target: s, clock: clock,
 			window: sessionWindow, commits: server.commits})
 	})
@@ -99,7 +96,7 @@ func (r *Run) curveSession(durability string) error {
 
 // withSession starts a server and opens a session with it.
 func (r *Run) withSession(durability, idle string, clock load.Clock,
-	use func(Session, *child) error) (err error) {
+	use func(*sessionClient, *child) error) (err error) {
 	dir, err := os.MkdirTemp("", "pt") // because the path of a socket must be short
 	if err != nil {
 		return err
@@ -115,7 +112,7 @@ func (r *Run) withSession(durability, idle string, clock load.Clock,
 		return err
 	}
 	defer func() { err = errors.Join(err, server.stop()) }()
-	s, err := r.o.Session(socket, idle, clock)
+	s, err := dialSession(socket, idle, clock)
 	if err != nil {
 		return err
 	}

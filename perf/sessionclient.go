@@ -48,8 +48,8 @@ const (
 // path.
 var errPerfAnswer = errors.New("order was not accepted")
 
-// DialSession opens a session. idle is how RoundTrips waits for answers.
-func DialSession(socket, idle string, clock load.Clock) (_ *sessionClient, err error) {
+// dialSession opens a session. idle is how roundTrips waits for answers.
+func dialSession(socket, idle string, clock load.Clock) (_ *sessionClient, err error) {
 	strategy, err := ring.ParseStrategy(idle)
 	if err != nil {
 		return nil, err
@@ -74,9 +74,9 @@ func DialSession(socket, idle string, clock load.Clock) (_ *sessionClient, err e
 // Close ends the session.
 func (s *sessionClient) Close() error { return s.client.Close() }
 
-// RoundTrips sends n orders, each after the answer to the one before, and returns the time that
+// roundTrips sends n orders, each after the answer to the one before, and returns the time that
 // each took.
-func (s *sessionClient) RoundTrips(n int) (*latency.Summary, error) {
+func (s *sessionClient) roundTrips(n int) (*latency.Summary, error) {
 	took := latency.NewRecorder()
 	for range n {
 		begun := time.Now()
@@ -107,9 +107,9 @@ func (s *sessionClient) drain() {
 	}
 }
 
-// Window keeps up to window orders in flight until n are answered, and returns how many were
+// window keeps up to window orders in flight until n are answered, and returns how many were
 // answered in a second.
-func (s *sessionClient) Window(n, window int) (perSecond float64, err error) {
+func (s *sessionClient) window(n, window int) (perSecond float64, err error) {
 	begun := time.Now()
 	for sent := 0; sent < n || s.open > 0; {
 		batch := 0

@@ -55,7 +55,7 @@ func hostSessions(t *testing.T, socket string, nameValue ...string) (core *engin
 
 func dialledForPerf(t *testing.T, socket, idle string, clock load.Clock) *sessionClient {
 	t.Helper()
-	s, err := DialSession(socket, idle, clock)
+	s, err := dialSession(socket, idle, clock)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,11 +73,11 @@ func TestSessionForPerf(t *testing.T) {
 	before := core.Watermark.Durable()
 	clock := load.NewClock()
 	s := dialledForPerf(t, socket, "adaptive", clock)
-	took, err := s.RoundTrips(100)
+	took, err := s.roundTrips(100)
 	if err != nil || took.Count() != 100 || took.At(50) <= 0 {
 		t.Fatalf("%v, %v", took, err)
 	}
-	if rate, err := s.Window(5_000, 1<<20); err != nil || rate <= 0 {
+	if rate, err := s.window(5_000, 1<<20); err != nil || rate <= 0 {
 		t.Fatalf("%v, %v", rate, err)
 	}
 	for range 2 {
@@ -90,7 +90,7 @@ func TestSessionForPerf(t *testing.T) {
 			t.Fatalf("%+v, %v", r, err)
 		}
 	}
-	if _, err := s.RoundTrips(1); err != nil {
+	if _, err := s.roundTrips(1); err != nil {
 		t.Error(err)
 	}
 	const orders = 100 + 5_000 + 2*1000 + 1
@@ -103,16 +103,16 @@ func TestSessionForPerf(t *testing.T) {
 func TestSessionForPerfSaysWhatIsWrong(t *testing.T) {
 	socket := sessionSocket(t)
 	clock := load.NewClock()
-	if _, err := DialSession(socket, "adaptive", clock); err == nil {
+	if _, err := dialSession(socket, "adaptive", clock); err == nil {
 		t.Error("a session with nobody")
 	}
-	if _, err := DialSession(socket, "quickly", clock); err == nil {
+	if _, err := dialSession(socket, "quickly", clock); err == nil {
 		t.Error("an unknown strategy")
 	}
 	_, stop := hostSessions(t, socket, "risk.max-order-quantity", "5")
 	for name, run := range map[string]func(s *sessionClient) error{
-		"round trips": func(s *sessionClient) error { _, err := s.RoundTrips(2); return err },
-		"window":      func(s *sessionClient) error { _, err := s.Window(2, 2); return err },
+		"round trips": func(s *sessionClient) error { _, err := s.roundTrips(2); return err },
+		"window":      func(s *sessionClient) error { _, err := s.window(2, 2); return err },
 		"load": func(s *sessionClient) error {
 			_, err := load.Saturate(s, 2, time.Second, clock)
 			return err
@@ -134,7 +134,7 @@ func TestSessionForPerfSaysWhatIsWrong(t *testing.T) {
 	if err := s.Poll(func(int, time.Duration) {}); !errors.Is(err, client.ErrEnded) {
 		t.Errorf("poll after the end: %v", err)
 	}
-	if _, err := s.RoundTrips(1); !errors.Is(err, client.ErrEnded) {
+	if _, err := s.roundTrips(1); !errors.Is(err, client.ErrEnded) {
 		t.Errorf("a round trip after the end: %v", err)
 	}
 }

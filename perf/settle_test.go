@@ -47,7 +47,7 @@ func TestARowBeginsWithTheProcessorsOfTheRun(t *testing.T) {
 	procs := runtime.GOMAXPROCS(0)
 	var shown bytes.Buffer
 	r := &Run{o: Options{Stdout: &shown, Smoke: true}, env: Environment{Procs: procs}}
-	careless := row{"careless", func(*Run) error { runtime.GOMAXPROCS(procs + 3); return nil }}
+	careless := row{"careless", func(*Run) error { runtime.GOMAXPROCS(procs + 3); return nil }, nil}
 	careful := row{"careful", func(r *Run) error {
 		if got := runtime.GOMAXPROCS(0); got != procs {
 			t.Errorf("gomaxprocs %d, want %d", got, procs)
@@ -56,7 +56,7 @@ func TestARowBeginsWithTheProcessorsOfTheRun(t *testing.T) {
 			t.Error("nothing is known of the memory")
 		}
 		return io.EOF
-	}}
+	}, nil}
 	if err := r.measure(careless); err != nil {
 		t.Fatal(err)
 	}

@@ -16,7 +16,7 @@ import (
 // engineTarget is an engine in this process as the target of a load. A request is one command on a
 // ticket of its own, and is answered when the command is durable.
 type engineTarget struct {
-	engine Engine
+	engine *fullEngine
 	clock  load.Clock
 	source *flowSource
 	queue  []engineRequest
@@ -28,14 +28,14 @@ type engineRequest struct {
 	n      int
 }
 
-func newEngineTarget(e Engine, clock load.Clock) *engineTarget {
+func newEngineTarget(e *fullEngine, clock load.Clock) *engineTarget {
 	return &engineTarget{engine: e, clock: clock, source: &flowSource{random: flow.NewRandom(3)},
 		queue: make([]engineRequest, 0, 1<<16)}
 }
 
 // Send submits one command. When ring or desk has no room, the caller tries again.
 func (t *engineTarget) Send(n int) (bool, error) {
-	ticket, err := t.engine.Desk().Acquire(1)
+	ticket, err := t.engine.Desk.Acquire(1)
 	if errors.Is(err, desk.ErrBusy) {
 		return false, nil
 	}

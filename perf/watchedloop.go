@@ -9,10 +9,10 @@ import (
 	"posttrade/ring"
 )
 
-// WatchedLoop decides an engine's commands in the place of matcher.Stage: the same turns over the
+// watchedLoop decides an engine's commands in the place of matcher.Stage: the same turns over the
 // same rings, but it reads the clock in each turn. The time between two turns is a gap, except when
 // the loop went to sleep because there was nothing to decide.
-type WatchedLoop struct {
+type watchedLoop struct {
 	engine *matcher.Engine
 	in     *ring.MPSC[matcher.Command]
 	out    *ring.Fanout[matcher.Event]
@@ -29,9 +29,9 @@ type WatchedLoop struct {
 
 // Watch connects an engine to its rings. The stage that ran it before must have ended. idle is how
 // the loop waits; cpu is the core of the loop's thread, -1 for any.
-func Watch(engine *matcher.Engine, in *ring.MPSC[matcher.Command], out *ring.Fanout[matcher.Event],
-	idle ring.Strategy, cpu int) *WatchedLoop {
-	l := &WatchedLoop{
+func watch(engine *matcher.Engine, in *ring.MPSC[matcher.Command], out *ring.Fanout[matcher.Event],
+	idle ring.Strategy, cpu int) *watchedLoop {
+	l := &watchedLoop{
 		engine: engine, in: in, out: out, cpu: cpu, gaps: newGapLog(),
 		idle: ring.NewIdler(idle, in.Waiter()), room: ring.NewIdler(ring.Yield, nil),
 	}
@@ -41,7 +41,7 @@ func Watch(engine *matcher.Engine, in *ring.MPSC[matcher.Command], out *ring.Fan
 }
 
 // Run decides until Stop, on the calling goroutine, and keeps that goroutine's thread locked.
-func (l *WatchedLoop) Run() error {
+func (l *watchedLoop) Run() error {
 	if err := l.idle.Lock(l.cpu); err != nil {
 		return err
 	}
@@ -63,7 +63,7 @@ func (l *WatchedLoop) Run() error {
 }
 
 // turn decides the commands that are there, and publishes their events.
-func (l *WatchedLoop) turn(lo, hi int64) {
+func (l *watchedLoop) turn(lo, hi int64) {
 	if lo == hi {
 		l.idle.Idle(l.in)
 		return
@@ -80,7 +80,7 @@ func (l *WatchedLoop) turn(lo, hi int64) {
 }
 
 // more publishes the events so far and waits for room in the output ring.
-func (l *WatchedLoop) more(o *matcher.Outlet) {
+func (l *watchedLoop) more(o *matcher.Outlet) {
 	l.out.PublishTo(o.Next)
 	for o.Limit = l.out.Limit(); o.Limit <= o.Next; o.Limit = l.out.Limit() {
 		l.gaps.full = true
@@ -89,7 +89,7 @@ func (l *WatchedLoop) more(o *matcher.Outlet) {
 }
 
 // Stop tells Run to return when every command that was handed in is decided.
-func (l *WatchedLoop) Stop() { l.stopping.Store(true) }
+func (l *watchedLoop) Stop() { l.stopping.Store(true) }
 
 // From gapLooked on, the loop asks the kernel about a gap, so that what the kernel did to the
 // thread is charged to the right gap. It keeps a gap that is longer than gapKept, which is more

@@ -105,7 +105,7 @@ func TestWatchedLoopDecidesLikeTheStage(t *testing.T) {
 	for _, idle := range []ring.Strategy{ring.Adaptive, ring.Park, ring.Yield} {
 		t.Run(idle.String(), func(t *testing.T) {
 			rig := newLoopRig(t, f.Symbols, n)
-			loop := Watch(rig.engine, rig.in, rig.out, idle, -1)
+			loop := watch(rig.engine, rig.in, rig.out, idle, -1)
 			go func() { ended <- loop.Run() }()
 			rig.submit(commands)
 			got := <-rig.events
@@ -126,7 +126,7 @@ func TestWatchedLoopDecidesLikeTheStage(t *testing.T) {
 
 func TestWatchedLoopCannotBeBoundToACoreThatIsNotThere(t *testing.T) {
 	rig := newLoopRig(t, 1, 1)
-	if err := Watch(rig.engine, rig.in, rig.out, ring.Adaptive, 1<<14).Run(); err == nil {
+	if err := watch(rig.engine, rig.in, rig.out, ring.Adaptive, 1<<14).Run(); err == nil {
 		t.Error("no error")
 	}
 	stage := matcher.NewStage(rig.engine, rig.in, rig.out, ring.Adaptive, -1)

@@ -17,8 +17,8 @@ type FirstOptions struct {
 	Data string // data.dir
 	DB   *store.DB
 	Log  *slog.Logger
-	// Bump begins a new epoch of both control sources.
-	Bump func(ctx context.Context) error
+	// Bump begins a new epoch of both control sources. why goes on record.
+	Bump func(ctx context.Context, why string) error
 	// Projected is the last trade with a row.
 	Projected func() (tradeSeq, inputSeq uint64)
 }
@@ -115,7 +115,8 @@ func (f *First) Load(ctx context.Context) error {
 func (f *First) sources(ctx context.Context) error {
 	err := f.Load(ctx)
 	if err == nil {
-		err = f.Bump(ctx)
+		err = f.Bump(ctx, fmt.Sprintf("first start after a restore up to sequence %d",
+			f.origin.InputSequence))
 	}
 	if err == nil {
 		f.Log.Info("restored: the control sources begin a new epoch", "from", f.origin.From,

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"posttrade/journal"
+	"posttrade/ring/metric"
 	"posttrade/sidecars/store"
 )
 
@@ -287,8 +288,7 @@ func problem(w http.ResponseWriter, status int, code, detail string) {
 }
 
 // Metrics shows what was sent.
-func (s *Server) Metrics(emit func(name, help string, counter bool, value float64,
-	labels ...string)) {
+func (s *Server) Metrics(emit metric.Emit) {
 	emit("svc_backup_sent_bytes_total", "Bytes that backups have read of this process.", true,
 		float64(s.sent.Load()))
 	emit("svc_backup_streams_total", "Streams of the journal that backups have read to their end.",

@@ -3,7 +3,6 @@ package installation
 import (
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -80,7 +79,7 @@ func TestBackupOfARunningServerIsRestored(t *testing.T) {
 		program(t, "backup", night(1), "--data.dir="+data)
 		awaitFills(t, in, 400)
 		in.awaitProjected(300)
-		if _, err := in.processor.ForceSettlement("trd-300"); err != nil {
+		if _, err := in.processor.ForceSettlement(t.Context(), "trd-300"); err != nil {
 			t.Fatal(err)
 		}
 		program(t, "backup", night(2), "--since="+night(1), "--data.dir="+data)
@@ -384,14 +383,6 @@ func getWith(t *testing.T, url, token string) (status int, body string) {
 	if token != "" {
 		request.Header.Set("Authorization", "Bearer "+token)
 	}
-	answer, err := http.DefaultClient.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer answer.Body.Close()
-	text, err := io.ReadAll(answer.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return answer.StatusCode, string(text)
+	status, _, body = answerTo(t, request)
+	return status, body
 }

@@ -7,6 +7,7 @@ import (
 
 	"posttrade/app/backups"
 	"posttrade/app/settings"
+	"posttrade/matcher/note"
 	"posttrade/sidecars/control"
 	"posttrade/sidecars/store"
 )
@@ -44,9 +45,9 @@ func newBackups(c *settings.Config, in *Installation, log *slog.Logger) (*backup
 func (d *downstream) afterRestore(c *settings.Config, log *slog.Logger) (err error) {
 	d.first, err = backups.NewFirst(backups.FirstOptions{
 		Data: c.String("data.dir"), DB: d.Db, Log: log, Projected: d.projection.Projected,
-		Bump: func(ctx context.Context) (err error) {
+		Bump: func(ctx context.Context, why string) (err error) {
 			for _, name := range control.Sources() {
-				_, e := d.sources.Bump(ctx, name)
+				_, e := d.sources.Bump(ctx, name, note.Note{Reason: why})
 				err = errors.Join(err, e)
 			}
 			return err

@@ -28,6 +28,7 @@ type killedMember struct {
 	args   []string
 	binary string
 	data   string
+	peers  string // where the other members reach it
 	http   string
 	cmd    *exec.Cmd
 	exited chan error
@@ -44,6 +45,53 @@ func (m *killedMember) start() {
 	cmd, exited := m.cmd, m.exited
 	go func() { exited <- cmd.Wait() }()
 	m.t.Cleanup(func() { cmd.Process.Kill() })
+}
+
+// startMembers starts three members without sidecars, with more settings.
+func startMembers(t *testing.T, binary string, settings ...string) (members []*killedMember) {
+	t.Helper()
+	at := freePorts(t, 6)
+	var list []string
+	for i := range 3 {
+		list = append(list, fmt.Sprintf("%d=%s@%s", i+1, at[i], at[i+3]))
+	}
+	for i := range 3 {
+		m := &killedMember{t: t, binary: binary, data: t.TempDir(), peers: at[i], http: at[i+3]}
+		m.args = append([]string{"serve", "--cluster.member-id=" + strconv.Itoa(i+1),
+			"--cluster.members=" + strings.Join(list, ","), "--sidecars.enabled=false",
+			"--data.dir=" + m.data, "--admin.listen=127.0.0.1:0", "--console.listen=",
+			"--journal.reserve-bytes=0"}, settings...)
+		m.start()
+		members = append(members, m)
+	}
+	return members
+}
+
+// interrupt stops a member in order.
+func (m *killedMember) interrupt() {
+	m.t.Helper()
+	if err := m.cmd.Process.Signal(os.Interrupt); err != nil {
+		m.t.Fatal(err)
+	}
+	if err := <-m.exited; err != nil {
+		m.t.Fatalf("stop: %v\n%s", err, m.log)
+	}
+}
+
+// sameJournals stops the members in order, and returns what is in the journal of each.
+func sameJournals(t *testing.T, members []*killedMember) string {
+	t.Helper()
+	var exports []string
+	for _, m := range members {
+		m.interrupt()
+		exports = append(exports, strings.Join(export(t, m.binary, m.data), "\n"))
+	}
+	for _, e := range exports[1:] {
+		if e != exports[0] {
+			t.Error("the members' journals differ")
+		}
+	}
+	return exports[0]
 }
 
 // role is the role that a member reports, "" when it does not answer.
@@ -82,22 +130,7 @@ func awaitLeader(t *testing.T, members []*killedMember) (leader *killedMember) {
 // acknowledged booking that was sent after it.
 func TestKillTheLeader(t *testing.T) {
 	binary := apptest.Program(t)
-	at := freePorts(t, 6)
-	var list []string
-	for i := range 3 {
-		list = append(list, fmt.Sprintf("%d=%s@%s", i+1, at[i], at[i+3]))
-	}
-	var members []*killedMember
-	for i := range 3 {
-		m := &killedMember{t: t, binary: binary, data: t.TempDir(), http: at[i+3]}
-		m.args = []string{"serve", "--cluster.member-id=" + strconv.Itoa(i+1), "--cluster.members=" +
-			strings.Join(list, ","),
-			"--sidecars.enabled=false", "--data.dir=" + m.data, "--admin.listen=127.0.0.1:0",
-			"--console.listen=",
-			"--journal.reserve-bytes=0"}
-		m.start()
-		members = append(members, m)
-	}
+	members := startMembers(t, binary)
 	b := &bookers{t: t, members: members}
 	var clients sync.WaitGroup
 	for i := range 4 {
@@ -123,22 +156,7 @@ func TestKillTheLeader(t *testing.T) {
 	t.Logf("%d kills, %d acknowledged; from kill to acknowledgement: median %v, all %v", len(took),
 		len(b.acked), took[len(took)/2], took)
 	b.settle()
-	var exports []string
-	for _, m := range members {
-		if err := m.cmd.Process.Signal(os.Interrupt); err != nil {
-			t.Fatal(err)
-		}
-		if err := <-m.exited; err != nil {
-			t.Fatalf("stop: %v\n%s", err, m.log)
-		}
-		exports = append(exports, strings.Join(export(t, binary, m.data), "\n"))
-	}
-	for _, e := range exports[1:] {
-		if e != exports[0] {
-			t.Error("the members' journals differ")
-		}
-	}
-	b.check(exports[0])
+	b.check(sameJournals(t, members))
 }
 
 // bookers book swaps through all members.

@@ -27,14 +27,16 @@ func TestMembersAreRaisedOneAfterTheOther(t *testing.T) {
 	}
 	for _, m := range c.members[:2] {
 		m.stop()
-		m.settings = append(m.settings, "risk.max-contracts", "5", "risk.max-accounts", "40")
+		m.settings = append(m.settings, "risk.max-contracts", "5", "risk.max-accounts", "40",
+			"risk.max-open-orders", "1500000")
 		m.start()
 		m.awaitOpen()
 	}
 	// The third may lead; when it is down, one of the others leads.
 	third := c.members[2]
 	third.stop()
-	want := matcher.Capacities{Accounts: 40, Securities: 4096, Contracts: 5}
+	want := matcher.Capacities{Accounts: 40, Securities: 4096, Contracts: 5,
+		OrderRoom: matcher.OrderRoom{Open: 1_500_000, Retained: 65_536, Keys: 65_536}}
 	raised := func(members ...*memberOfTest) {
 		t.Helper()
 		apptest.Until(t, "the capacities are raised", func() (bool, any) {

@@ -13,7 +13,6 @@ import (
 
 	"posttrade/app/apptest"
 	"posttrade/httpapi/client"
-	"posttrade/matcher"
 )
 
 // unversioned are the reads that show nothing that a write has made, with the reason.
@@ -107,12 +106,12 @@ func checkEveryRead(t *testing.T, base, token, name string, written uint64) {
 // is asked for, and says what it has in it.
 func TestEveryReadHasYourWrites(t *testing.T) {
 	i := install(t, t.TempDir(), "evidence.interval", "10ms")
-	i.limit(1, matcher.Sell, 1, 10)
-	i.limit(2, matcher.Buy, 1, 10)
-	if _, err := i.processor.OrphanSweep(); err != nil {
+	i.limit(1, client.Sell, 1, 10)
+	i.limit(2, client.Buy, 1, 10)
+	if _, err := i.processor.OrphanSweep(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	swap, err := i.orders.Swap(&client.SwapRequest{AccountID: 1, PayReceive: client.Pay,
+	swap, err := i.orders.Swap(t.Context(), &client.SwapRequest{AccountID: 1, PayReceive: client.Pay,
 		Notional: 1000, FixedRate: 30_000, EffectiveDate: "2026-01-01", MaturityDate: "2027-01-01",
 		Conventions: "USD-SOFR-1Y-ACT360"})
 	if err != nil {

@@ -17,6 +17,7 @@ import (
 	"posttrade/httpapi"
 	"posttrade/journal/evidence"
 	"posttrade/matcher"
+	"posttrade/ring/metric"
 )
 
 // evidenceLog is the transparency log of the installation's journal.
@@ -169,7 +170,7 @@ func (e *evidenceLog) parts() []httpapi.Part {
 }
 
 // metrics shows how far the log has come.
-func (e *evidenceLog) metrics(emit emitMore) {
+func (e *evidenceLog) metrics(emit metric.Emit) {
 	if e == nil {
 		return
 	}

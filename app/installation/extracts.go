@@ -200,11 +200,7 @@ var errEndOfDay = errors.New(
 func readEndOfDay(data []byte) (day store.Date, version uint32, err error) {
 	r := strictjson.NewReader(data)
 	var dated, versioned bool
-	for r.BeginObject(); ; {
-		key, ok := r.NextKey()
-		if !ok {
-			break
-		}
+	for key := range r.Members {
 		switch string(key) {
 		case "sessionDate":
 			dated = true

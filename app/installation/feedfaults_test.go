@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"posttrade/app/apptest"
+	"posttrade/matcher/note"
 	"posttrade/sidecars/bootstrap"
 	"posttrade/sidecars/broker"
 	"posttrade/sidecars/broker/brokertest"
@@ -201,7 +202,8 @@ func TestNothingIsAdmittedWhileASourceIsNotReady(t *testing.T) {
 				quarantines(&now) == 0, now
 		})
 		wantNothingAdmitted(t, i)
-		if _, err := i.Beside.Load().sources.Bump(t.Context(), control.Account); err != nil {
+		if _, err := i.Beside.Load().sources.Bump(t.Context(), control.Account,
+			note.Note{}); err != nil {
 			t.Fatal(err)
 		}
 		awaitFed(i)

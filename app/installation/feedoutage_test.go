@@ -109,7 +109,8 @@ func TestBrokerRestartsUnderTraffic(t *testing.T) {
 	end := during(t, func(ctx context.Context) {
 		for ; ctx.Err() == nil; changes++ {
 			postAccount(i, 4, changes%2 == 0)
-			_, err := i.orders.CreateOrder(&client.OrderRequest{AccountID: 1, Security: "AAPL", Quantity: 1,
+			_, err := i.orders.CreateOrder(t.Context(), &client.OrderRequest{AccountID: 1,
+				Security: "AAPL", Side: client.Buy, Quantity: 1,
 				LimitPrice: 1_000_000})
 			switch problem, ok := err.(*client.Problem); {
 			case err == nil:

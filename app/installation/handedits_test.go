@@ -237,7 +237,7 @@ func wantBreaks(t *testing.T, in *installed, want []found) {
 			orphans = append(orphans, f.trade)
 		}
 	}
-	sweep, err := in.processor.OrphanSweep()
+	sweep, err := in.processor.OrphanSweep(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -257,7 +257,7 @@ func wantBreaks(t *testing.T, in *installed, want []found) {
 	}
 	n := in.tradeSeq()
 	apptest.Until(t, "the tallies agree with the breaks", func() (bool, any) {
-		s, err := in.processor.ReconStatus()
+		s, err := in.processor.ReconStatus(t.Context())
 		return err == nil && s.MissingInProjection == classes["MISSING_IN_PROJECTION"] &&
 			s.FieldMismatch == classes["FIELD_MISMATCH"] && s.Orphans == uint64(len(orphans)) &&
 			s.Cursor == n && s.Matched == n-s.MissingInProjection-s.FieldMismatch, s

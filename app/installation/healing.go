@@ -16,6 +16,7 @@ import (
 
 	"posttrade/app/settings"
 	"posttrade/httpapi"
+	"posttrade/ring/metric"
 )
 
 // healing gives a member whose journal is damaged the leader's, without an operator's hand: the
@@ -211,7 +212,7 @@ func (h *healing) part() []httpapi.Part {
 }
 
 // metrics shows whether a journal is wanted, and how many damaged ones are kept.
-func (h *healing) metrics(emit emitMore) {
+func (h *healing) metrics(emit metric.Emit) {
 	wanted := 0.0
 	if h.why.Load() != nil {
 		wanted = 1

@@ -3,13 +3,10 @@ package installation
 import (
 	"context"
 	"flag"
-	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -26,21 +23,8 @@ var healKills = flag.Int("healkills", 4, "kills of TestHealingMemberIsKilled")
 // one damaged journal is kept.
 func TestHealingMemberIsKilled(t *testing.T) {
 	binary := apptest.Program(t)
-	at := freePorts(t, 6)
-	var list []string
-	for i := range 3 {
-		list = append(list, fmt.Sprintf("%d=%s@%s", i+1, at[i], at[i+3]))
-	}
-	var members []*killedMember
-	for i := range 3 {
-		m := &killedMember{t: t, binary: binary, data: t.TempDir(), http: at[i+3]}
-		m.args = []string{"serve", "--cluster.member-id=" + strconv.Itoa(i+1), "--cluster.members=" +
-			strings.Join(list, ","), "--sidecars.enabled=false", "--data.dir=" + m.data,
-			"--admin.listen=127.0.0.1:0", "--journal.reserve-bytes=0", "--snapshot.interval-commands=200",
-			"--recon.blotter.capacity=100", "--journal.scrub-interval=1s"}
-		m.start()
-		members = append(members, m)
-	}
+	members := startMembers(t, binary, "--snapshot.interval-commands=200",
+		"--recon.blotter.capacity=100", "--journal.scrub-interval=1s")
 	b := &bookers{t: t, members: members}
 	var clients sync.WaitGroup
 	for i := range 4 {
@@ -74,9 +58,9 @@ func TestHealingMemberIsKilled(t *testing.T) {
 		if keptIn(victim.data) != 1 {
 			return false, victim.log.String()
 		}
-		for i := range 3 {
+		for _, m := range members {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-			s, err := quorum.Remote{}.Status(ctx, at[i])
+			s, err := quorum.Remote{}.Status(ctx, m.peers)
 			cancel()
 			if err != nil || len(s.Servers) != 3 || slices.ContainsFunc(s.Servers,
 				func(s quorum.Server) bool {
@@ -92,30 +76,11 @@ func TestHealingMemberIsKilled(t *testing.T) {
 	b.done.Store(true)
 	clients.Wait()
 	b.settle()
-	var exports []string
+	b.check(sameJournals(t, members))
 	for _, m := range members {
-		m.interrupt()
-		exports = append(exports, strings.Join(export(t, binary, m.data), "\n"))
 		program(t, "journal", "verify", "--data.dir="+m.data)
 	}
-	for _, e := range exports[1:] {
-		if e != exports[0] {
-			t.Error("the members' journals differ")
-		}
-	}
-	b.check(exports[0])
 	if _, err := os.Stat(filepath.Join(victim.data, healingName)); !os.IsNotExist(err) {
 		t.Errorf("the mark is left: %v", err)
-	}
-}
-
-// interrupt stops a member in order.
-func (m *killedMember) interrupt() {
-	m.t.Helper()
-	if err := m.cmd.Process.Signal(os.Interrupt); err != nil {
-		m.t.Fatal(err)
-	}
-	if err := <-m.exited; err != nil {
-		m.t.Fatalf("stop: %v\n%s", err, m.log)
 	}
 }

@@ -57,11 +57,6 @@ func Open(ctx context.Context, c *settings.Config, o engine.Options,
 	// 1. The engine: journal, recovery, rings, matcher, recorder.
 	o.Feeds = c.Bool("sidecars.enabled") && c.Bool("risk.bootstrap.enabled")
 	o.Approve = func(k *engine.Engine) error {
-		if k.Genesis != nil {
-			if err := SameLimits(c, k.Genesis); err != nil {
-				return err
-			}
-		}
 		if o.Member {
 			return nil // the agreed commands come from the others: compared when this member leads
 		}
@@ -73,9 +68,6 @@ func Open(ctx context.Context, c *settings.Config, o engine.Options,
 		in.Core, err = engine.Open(o)
 	}
 	if err != nil {
-		return nil, err
-	}
-	if err := SameLimits(c, in.Core.Genesis); err != nil {
 		return nil, err
 	}
 	if err := in.Core.Journal.Archives(); err != nil {

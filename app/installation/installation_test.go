@@ -35,12 +35,12 @@ func TestEngineAloneReportsAndReindexes(t *testing.T) {
 	tr.checkBlotter(t, in)
 	tr.checkReport(t, in, uint64(len(tr.commands)))
 	n := uint64(len(tr.fills))
-	if info, err := in.orders.Reindex(); err != nil || info.IndexedTrades != n ||
+	if info, err := in.orders.Reindex(t.Context()); err != nil || info.IndexedTrades != n ||
 		info.LastTradeSeq != n ||
 		info.LastSequence != uint64(len(tr.commands)) {
 		t.Errorf("reindex of %d trades: %+v, %v", n, info, err)
 	}
-	if page, err := in.orders.FullHistory(n-1, 10); err != nil || len(page.Items) != 1 ||
+	if page, err := in.orders.FullHistory(t.Context(), n-1, 10); err != nil || len(page.Items) != 1 ||
 		page.Items[0].TradeSeq != n {
 		t.Errorf("full history: %+v, %v", page, err)
 	}
@@ -58,7 +58,7 @@ func TestEngineAloneReportsAndReindexes(t *testing.T) {
 			t.Errorf("%s is in data.dir: %v", name, err)
 		}
 	}
-	health, err := in.orders.Health()
+	health, err := in.orders.Health(t.Context())
 	if err != nil || health.Durable != uint64(len(tr.commands)) || health.Projected != nil {
 		t.Errorf("health: %+v, %v", health, err)
 	}

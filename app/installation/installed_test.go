@@ -110,7 +110,7 @@ func (i *installed) tradeSeq() uint64 {
 func (i *installed) awaitMatched() {
 	i.t.Helper()
 	apptest.Until(i.t, "every fill is matched", func() (bool, any) {
-		s, err := i.processor.ReconStatus()
+		s, err := i.processor.ReconStatus(i.t.Context())
 		if err != nil {
 			return false, err
 		}

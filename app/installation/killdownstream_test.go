@@ -117,10 +117,10 @@ func awaitConverged(t *testing.T, data string) int {
 	processor := client.New(client.Config{Address: ports["trade-processor"], Token: token})
 	defer processor.Close()
 	apptest.Until(t, "reconciliation converges", func() (bool, any) {
-		s, err := processor.ReconStatus()
+		s, err := processor.ReconStatus(t.Context())
 		return err == nil && s.Lag == 0 && s.Cursor > 0 && s.Matched == s.Cursor && s.Orphans == 0, s
 	})
-	sweep, err := processor.OrphanSweep()
+	sweep, err := processor.OrphanSweep(t.Context())
 	if err != nil || sweep.OrphanCount != 0 || sweep.LocalTradeCount != sweep.FullHistoryTradeCount {
 		t.Errorf("orphan sweep: %+v, %v", sweep, err)
 	}

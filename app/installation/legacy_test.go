@@ -246,14 +246,14 @@ func wantBooked(t *testing.T, in *installed, outside map[string]store.Trade) {
 // by a statement.
 func wantOutside(t *testing.T, in *installed, want map[string]store.Trade) {
 	t.Helper()
-	sweep, err := in.processor.OrphanSweep()
+	sweep, err := in.processor.OrphanSweep(t.Context())
 	if err != nil || sweep.OrphanCount != 0 || sweep.LocalTradeCount != in.tradeSeq() {
 		t.Errorf("orphan sweep %+v, %v", sweep, err)
 	}
 	breaks := func() map[string]client.Break {
 		found := map[string]client.Break{}
 		for cursor := ""; ; {
-			page, err := in.processor.ReconBreaks("EXTERNAL", 7, cursor)
+			page, err := in.processor.ReconBreaks(t.Context(), "EXTERNAL", 7, cursor)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -274,8 +274,9 @@ func wantOutside(t *testing.T, in *installed, want map[string]store.Trade) {
 			t.Errorf("%s: %+v", id, b)
 		}
 		lines = append(lines, client.StatementLine{ID: id, AccountID: row.AccountID,
-			Security: row.Security, Side: columnOf(&row, "side").(string), Quantity: row.Quantity,
-			Price: client.Price(row.Price), Timestamp: time.UnixMilli(row.ExecutedAt)})
+			Security: row.Security, Side: client.Side(columnOf(&row, "side").(string)),
+			Quantity: row.Quantity, Price: client.Price(row.Price),
+			Timestamp: time.UnixMilli(row.ExecutedAt)})
 	}
 	if len(unknown) != len(want) {
 		t.Errorf("%d of %d are EXTERNAL", len(unknown), len(want))
@@ -284,7 +285,7 @@ func wantOutside(t *testing.T, in *installed, want map[string]store.Trade) {
 	differs := lines[0].ID
 	lines = append(lines, client.StatementLine{ID: "ext-absent", AccountID: 1, Security: "AAPL",
 		Side: "Buy", Quantity: 1, Price: client.Units(1), Timestamp: time.UnixMilli(dayBegins)})
-	s, err := in.processor.TakeStatement(lines)
+	s, err := in.processor.TakeStatement(t.Context(), lines)
 	if err != nil || s.Accepted != uint64(len(lines)) || s.Matched != uint64(len(lines)-2) ||
 		s.Differing != 1 || s.Missing != 1 {
 		t.Errorf("statement %+v, %v", s, err)
@@ -295,12 +296,12 @@ func wantOutside(t *testing.T, in *installed, want map[string]store.Trade) {
 		left["ext-absent"].Projection != nil || left["ext-absent"].Statement == nil {
 		t.Errorf("left %+v", left)
 	}
-	status, err := in.processor.ReconStatus()
+	status, err := in.processor.ReconStatus(t.Context())
 	if err != nil || status.External != uint64(len(want)) || status.ExternalUnmatched != 2 ||
 		status.Orphans != 0 {
 		t.Errorf("status %+v, %v", status, err)
 	}
-	row, err := in.processor.TradeRow(differs)
+	row, err := in.processor.TradeRow(t.Context(), differs)
 	if err != nil || row.ID != differs || row.TradeSeq != 0 {
 		t.Errorf("row %+v, %v", row, err)
 	}

@@ -9,31 +9,6 @@ import (
 	"posttrade/matcher/strictjson"
 )
 
-// fixedSettings are the settings that a journal's genesis record fixes. Capacities are not among
-// them (capacitySettings), nor are the limits that a policy changes (policySettings).
-var fixedSettings = []struct {
-	name string
-	of   func(matcher.Limits) int
-}{
-	{"risk.idempotency.capacity", func(l matcher.Limits) int { return l.IdempotencyCapacity }},
-	{"risk.max-open-orders", func(l matcher.Limits) int { return l.MaxOpenOrders }},
-	{"risk.retained-orders", func(l matcher.Limits) int { return l.RetainedOrders }},
-}
-
-// SameLimits refuses a limit that was set to another value than that in the journal's genesis
-// record. The engine would not keep it, and the operator must not think that it does.
-func SameLimits(c *settings.Config, g *matcher.Genesis) error {
-	wanted := c.Limits()
-	for _, s := range fixedSettings {
-		if c.Source(s.name) != "default" && s.of(wanted) != s.of(g.Limits) {
-			return settings.Usagef(
-				"%s: this journal was created with another value, which its genesis record fixes; "+
-					"leave the setting out, or start with an empty data.dir", s.name)
-		}
-	}
-	return nil
-}
-
 // policySettings are the limits that a new journal begins with. From then on only a sequenced
 // policy changes them, so that every replay and every member judges by the same.
 var policySettings = [matcher.LimitCount]string{

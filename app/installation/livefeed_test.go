@@ -12,7 +12,6 @@ import (
 
 	"posttrade/app/apptest"
 	"posttrade/httpapi/client"
-	"posttrade/matcher"
 	"posttrade/matcher/gate"
 )
 
@@ -34,10 +33,10 @@ func (i *installed) mint(ttl time.Duration, admin bool, accounts ...uint32) stri
 }
 
 // limit places a limit order and returns it.
-func (i *installed) limit(account uint32, side matcher.Side, qty int32, px int64) client.Order {
+func (i *installed) limit(account uint32, side client.Side, qty int32, px int64) client.Order {
 	i.t.Helper()
-	o, err := i.orders.CreateOrder(&client.OrderRequest{AccountID: account, Security: "AAPL",
-		Side: side, Quantity: qty, LimitPrice: client.Price(px * 1_000_000)})
+	o, err := i.orders.CreateOrder(i.t.Context(), &client.OrderRequest{AccountID: account,
+		Security: "AAPL", Side: side, Quantity: qty, LimitPrice: client.Price(px * 1_000_000)})
 	if err != nil {
 		i.t.Fatal(err)
 	}
@@ -79,20 +78,20 @@ func testFeedSaysWhatChanges(t *testing.T, i *installed) {
 	if !first.has("snapshot", "security", "AAPL") || !strings.HasSuffix(first.id, ".s") {
 		t.Fatalf("begins with %s", first.text())
 	}
-	if _, err := i.orders.Prices([]client.PriceRequest{{Security: "AAPL",
+	if _, err := i.orders.Prices(t.Context(), []client.PriceRequest{{Security: "AAPL",
 		Price: 10_000_000}}); err != nil {
 		t.Fatal(err)
 	}
-	sell := i.limit(1, matcher.Sell, 10, 10)
-	buy := i.limit(2, matcher.Buy, 15, 11)
-	if _, err := i.orders.Cancel(buy.OrderID); err != nil {
+	sell := i.limit(1, client.Sell, 10, 10)
+	buy := i.limit(2, client.Buy, 15, 11)
+	if _, err := i.orders.Cancel(t.Context(), buy.OrderID); err != nil {
 		t.Fatal(err)
 	}
-	applied, err := i.orders.RiskControlSecurity("AAPL", true, true)
+	applied, err := i.orders.RiskControlSecurity(t.Context(), "AAPL", true, true)
 	if err != nil {
 		t.Fatal(err)
 	}
-	swap, err := i.orders.Swap(&client.SwapRequest{AccountID: 1, PayReceive: client.Pay,
+	swap, err := i.orders.Swap(t.Context(), &client.SwapRequest{AccountID: 1, PayReceive: client.Pay,
 		Notional: 1000, FixedRate: 30_000, EffectiveDate: "2026-01-01", MaturityDate: "2027-01-01",
 		Conventions: "USD-SOFR-1Y-ACT360"})
 	if err != nil {
@@ -211,9 +210,9 @@ func TestFeedShowsEachCallerItsOwn(t *testing.T) {
 		}
 	}
 	s := openFeed(t, i.feedBase(), one, "topics=orders,trades", "")
-	sell := i.limit(1, matcher.Sell, 10, 10)
-	i.limit(2, matcher.Buy, 10, 10)
-	i.limit(1, matcher.Sell, 1, 12)
+	sell := i.limit(1, client.Sell, 10, 10)
+	i.limit(2, client.Buy, 10, 10)
+	i.limit(1, client.Sell, 1, 12)
 	got := s.until(func(e *sseEvent) bool { return e.has("order", "limitPrice", 12) })
 	wantEvents(t, got, [][]any{
 		{"order", "orderId", sell.OrderID, "status", "NEW"},
@@ -245,7 +244,7 @@ func TestFeedEndsWithTheToken(t *testing.T) {
 func TestFeedMarksWhenQuiet(t *testing.T) {
 	i := install(t, t.TempDir())
 	s := openFeed(t, i.feedBase(), "", "topics=trades", "")
-	begin := i.limit(1, matcher.Sell, 1, 12)
+	begin := i.limit(1, client.Sell, 1, 12)
 	for {
 		e, err := s.read()
 		if err != nil {
@@ -256,7 +255,7 @@ func TestFeedMarksWhenQuiet(t *testing.T) {
 			break
 		}
 	}
-	i.limit(2, matcher.Buy, 1, 12)
+	i.limit(2, client.Buy, 1, 12)
 	again := openFeed(t, i.feedBase(), "", "topics=trades", s.lastID)
 	if a, b := s.next(), again.next(); a.text() != b.text() || a.kind != "trade" {
 		t.Errorf("got %s, behind the mark %s", a.text(), b.text())
@@ -288,11 +287,11 @@ func (i *installed) flood(n int, seen func(inputSeq uint64)) {
 	i.t.Helper()
 	batch := make([]client.OrderRequest, 500)
 	for at := range batch {
-		batch[at] = client.OrderRequest{AccountID: 1, Security: "AAPL", Side: matcher.Sell, Quantity: 1,
+		batch[at] = client.OrderRequest{AccountID: 1, Security: "AAPL", Side: client.Sell, Quantity: 1,
 			LimitPrice: client.Price(12_000_000 + 1000*int64(at))}
 	}
 	for sent := 0; sent < n; sent += len(batch) * 450 {
-		decided, err := i.orders.CreateOrderBatch(batch)
+		decided, err := i.orders.CreateOrderBatch(i.t.Context(), batch)
 		if err != nil {
 			i.t.Fatal(err)
 		}
@@ -326,7 +325,7 @@ func TestSlowReaderIsToldAndGone(t *testing.T) {
 			return at.Load() >= inputSeq, at.Load()
 		})
 	})
-	if _, err := i.orders.Prices([]client.PriceRequest{{Security: "AAPL",
+	if _, err := i.orders.Prices(t.Context(), []client.PriceRequest{{Security: "AAPL",
 		Price: 77_000_000}}); err != nil {
 		t.Fatal(err)
 	}

@@ -135,7 +135,7 @@ func (in *Installation) openNode(c *settings.Config, o engine.Options, storage q
 		Dir: c.InDataDir("quorum"), Member: strconv.Itoa(c.Int("cluster.member-id")),
 		Members: c.Members(), TLS: memberTLS,
 		Storage: storage, Has: has, Adopt: adopt, Services: in.services, OnRole: in.Member.roles.set,
-		Damaged: func() bool { return in.damaged() || odd.Load() },
+		Damaged: func() bool { return in.damaged() || odd.Load() }, Record: in.recordChange(c, log),
 		Genesis: func() ([]byte, error) {
 			g, err := o.Genesis()
 			if err != nil {

@@ -1,13 +1,14 @@
 package installation
 
 import (
-	"posttrade/app/stats"
+	"posttrade/ring/metric"
 	"posttrade/ring/timing"
 
 	"fmt"
 
 	"posttrade/app/engine"
 	"posttrade/httpapi"
+	"posttrade/sidecars/control"
 	"posttrade/sidecars/projection"
 )
 
@@ -26,16 +27,13 @@ func coreMetrics(k *engine.Engine, edge *httpapi.OrderMatcher) httpapi.Metrics {
 	}
 	m.JournalCommits = k.Journal.CommitTimes
 	m.JournalBytes = func() uint64 { return k.Journal.Metrics().CommitBytes }
-	m.More = func(emit emitMore) {
+	m.More = func(emit metric.Emit) {
 		numberMetrics(k, emit)
-		emit("svc_kill_switch", "Whether the kill switch is on and every order is refused (1) or not.",
-			false, float64(stats.Word(k.Gate.Killed())))
-		emit("svc_price_ticks_late_total", "Prices older than the market price, which stays.",
-			true, float64(k.Gate.Late()))
+		k.Gate.Collect(emit)
 	}
 	m.Latencies = andStage(m.Latencies, "journal", k.Journal.CommitTimes)
 	if k.Session != nil {
-		m.More = together(m.More, func(emit emitMore) { sessionMetrics(k, emit) })
+		m.More = together(m.More, k.Session.Collect)
 		m.Latencies = andStage(m.Latencies, "session", func() timing.Distribution {
 			return distributionOf(k.Session.Metrics().Times)
 		})
@@ -56,12 +54,9 @@ func andStage(others latencies, stage string, times func() timing.Distribution) 
 // latencies emits the times of stages; see httpapi.Metrics.Latencies.
 type latencies = func(emit func(stage string, d timing.Distribution))
 
-// emitMore is one metric of a part that httpapi does not know; see httpapi.Metrics.More.
-type emitMore = func(name, help string, counter bool, value float64, labels ...string)
-
 // together emits the metrics of several parts; it skips nil ones.
-func together(parts ...func(emitMore)) func(emitMore) {
-	return func(emit emitMore) {
+func together(parts ...func(metric.Emit)) func(metric.Emit) {
+	return func(emit metric.Emit) {
 		for _, part := range parts {
 			if part != nil {
 				part(emit)
@@ -84,20 +79,17 @@ func (in *Installation) memberMetrics(orders *httpapi.OrderMatcher) httpapi.Metr
 	}
 	m.ClusterCommits = in.Member.Node.Commits
 	m.Latencies = andStage(m.Latencies, "agreement", in.Member.Node.Commits)
-	m.More = together(m.More, in.processMetrics, in.scrubbing.metrics, in.past.metrics,
+	m.More = together(m.More, in.processMetrics, in.scrubbing.metrics, in.past.Collect,
 		in.backups.Metrics, in.healing.metrics,
 		in.clusterMetrics)
 	return m
 }
 
 // clusterMetrics are the member's role, its relays and the leader's parts.
-func (in *Installation) clusterMetrics(emit emitMore) {
-	leads := 0.0
-	if in.Member.Node.Leads() {
-		leads = 1
-	}
+func (in *Installation) clusterMetrics(emit metric.Emit) {
+	leads := in.Member.Node.Leads()
 	emitRole(emit, "leader", leads)
-	emitRole(emit, "follower", 1-leads)
+	emitRole(emit, "follower", !leads)
 	for _, relay := range in.Member.relays {
 		relay.Metrics(emit)
 	}
@@ -107,8 +99,8 @@ func (in *Installation) clusterMetrics(emit emitMore) {
 }
 
 // emitRole is one role of this member, 1 when it has it.
-func emitRole(emit emitMore, role string, has float64) {
-	emit("svc_cluster_role", "1 for the role that this member has.", false, has, "role", role)
+func emitRole(emit metric.Emit, role string, has bool) {
+	emit.Flag("svc_cluster_role", "1 for the role that this member has.", has, "role", role)
 }
 
 // singleMetrics adds to coreMetrics the cluster metrics of a node without a cluster: its role, and
@@ -117,52 +109,20 @@ func emitRole(emit emitMore, role string, has float64) {
 func singleMetrics(k *engine.Engine, edge *httpapi.OrderMatcher) httpapi.Metrics {
 	m := coreMetrics(k, edge)
 	m.ClusterCommits = func() (none timing.Distribution) { return none }
-	m.More = together(m.More, func(emit emitMore) { emitRole(emit, "single", 1) })
+	m.More = together(m.More, func(emit metric.Emit) { emitRole(emit, "single", true) })
 	return m
 }
 
-// metrics shows the counters of the sidecars, by the contract's names.
-func (d *downstream) metrics(emit func(name, help string, counter bool, value float64,
-	labels ...string)) {
-	counter := func(name, help string, n uint64, labels ...string) {
-		emit(name, help, true, float64(n), labels...)
+// metrics states the counters of the sidecars.
+func (d *downstream) metrics(emit metric.Emit) {
+	d.recon.Collect(emit)
+	d.settlement.Collect(emit)
+	d.projection.Collect(emit)
+	d.tca.Collect(emit)
+	d.prices.Collect(emit)
+	for _, source := range control.Sources() {
+		d.sources.feeds[source].Collect(emit)
 	}
-	gauge := func(name, help string, n uint64, labels ...string) {
-		emit(name, help, false, float64(n), labels...)
-	}
-	r, s, p := d.recon.Metrics(), d.settlement.Metrics(), d.projection.Metrics()
-	counter("svc_recon_matched_total", "Blotter entries whose row agrees.", r.MatchedTotal)
-	counter("svc_recon_missing_in_projection_total", "Blotter entries without a row, after the grace.",
-		r.MissingInProjectionTotal)
-	counter("svc_recon_field_mismatch_total", "Blotter entries whose row differs.",
-		r.FieldMismatchTotal)
-	counter("svc_recon_orphan_total", "Rows without a fill.", r.OrphanTotal)
-	gauge("svc_recon_lag_records", "Durable fills that reconciliation has not classified.", r.Lag)
-	gauge("svc_recon_open_breaks", "Breaks that are open.", r.OpenBreaks)
-	counter("svc_settlement_swept_total", "Trades settled by the schedule.", s.Swept)
-	counter("svc_settlement_forced_total", "Trades settled by hand.", s.Forced)
-	gauge("svc_projection_lag_records", "Durable fills that are not in SQL yet.", p.LagRecords)
-	booked := "Trades booked into SQL, by path and outcome."
-	counter("svc_projection_trades_total", booked, p.Booked, "path", "journal", "outcome", "booked")
-	counter("svc_projection_trades_total", booked, p.Duplicates, "path", "journal", "outcome",
-		"duplicate")
-	counter("svc_projection_trades_total", booked, p.LegacyBooked, "path", "legacy", "outcome",
-		"booked")
-	counter("svc_projection_trades_total", booked, p.LegacyDuplicates, "path", "legacy", "outcome",
-		"duplicate")
-	counter("svc_projection_trades_total", booked, p.LegacyMalformed, "path", "legacy", "outcome",
-		"malformed")
-	counter("svc_projection_trades_total", booked, p.LegacyForeign, "path", "legacy", "outcome",
-		"FOREIGN_ID")
-	gauge("svc_tca_lag_records", "Durable commands that the price history has not taken in.",
-		d.tca.Lag())
-	prices := "Prices from the message broker, by outcome."
-	counter("svc_price_feed_total", prices, d.prices.Sequenced.Load(), "outcome", "sequenced")
-	counter("svc_price_feed_total", prices, d.prices.Late.Load(), "outcome", "late")
-	counter("svc_price_feed_total", prices, d.prices.Malformed.Load(), "outcome", "malformed")
-	counter("svc_price_feed_total", prices, d.prices.Unknown.Load(), "outcome", "unknown")
-	counter("svc_price_feed_total", prices, d.prices.Dropped.Load(), "outcome", "dropped")
-	d.sources.metrics(emit)
 }
 
 // projected is the input sequence up to which every fill is in SQL.

@@ -8,6 +8,7 @@ import (
 	"posttrade/app/engine"
 	"posttrade/httpapi"
 	"posttrade/matcher"
+	"posttrade/ring/metric"
 )
 
 // numbersUsed are shares of the order numbers. These go up to matcher.MaxOrderNumber, which is
@@ -23,7 +24,7 @@ const numbersEvery = time.Second
 func usedNumbers(next uint64) float64 { return float64(next-1) / float64(matcher.MaxOrderNumber) }
 
 // numberMetrics says how far the numbering of orders has come.
-func numberMetrics(c *engine.Engine, emit emitMore) {
+func numberMetrics(c *engine.Engine, emit metric.Emit) {
 	next := c.Views.NextRef()
 	emit("svc_order_last_number", "Number of the last order, the <n> of its ord-<n>.", false,
 		float64(next-1))

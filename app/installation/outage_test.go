@@ -50,7 +50,7 @@ func wantWhole(t *testing.T, in *installed) {
 	if breaks := allBreaks(t, in); len(breaks) != 0 {
 		t.Errorf("%d breaks, the first %+v", len(breaks), breaks[0])
 	}
-	sweep, err := in.processor.OrphanSweep()
+	sweep, err := in.processor.OrphanSweep(t.Context())
 	n := in.tradeSeq()
 	if err != nil || sweep.LocalTradeCount != n || sweep.FullHistoryTradeCount != n ||
 		sweep.OrphanCount != 0 {

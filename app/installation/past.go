@@ -40,12 +40,3 @@ func (p *past) end() error {
 	p.ended.Wait()
 	return p.Close()
 }
-
-func (p *past) metrics(emit emitMore) {
-	count, bytes := p.Checkpoints()
-	emit("svc_asof_bytes", "Memory of the engines that are kept for the past.", false,
-		float64(p.Bytes()))
-	emit("svc_asof_engines", "Engines that are kept for the past.", false, float64(p.Warm()))
-	emit("svc_asof_checkpoints", "Checkpoints from which the past is replayed.", false, float64(count))
-	emit("svc_asof_checkpoint_bytes", "Size of the checkpoints' files.", false, float64(bytes))
-}

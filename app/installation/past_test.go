@@ -1,7 +1,6 @@
 package installation
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -38,8 +37,8 @@ var (
 
 // pastPaths are the endpoints that have a past. The first names are those of the live ones.
 func (f *pastFlow) paths() []string {
-	paths := []string{"/positions", "/orders?status=all&limit=1000", "/risk/control/snapshot",
-		"/contracts", fmt.Sprintf("/orders/ord-%d", 1+f.rnd.IntN(f.orders+1)),
+	paths := []string{"/positions", "/credit", "/orders?status=all&limit=1000",
+		"/risk/control/snapshot", "/contracts", fmt.Sprintf("/orders/ord-%d", 1+f.rnd.IntN(f.orders+1)),
 		fmt.Sprintf("/orders?accountId=%d&status=open", pick(f.rnd, pastAccounts)),
 		fmt.Sprintf("/positions?accountId=%d", pick(f.rnd, pastAccounts))}
 	for _, ticker := range pastTickers {
@@ -87,12 +86,13 @@ func (f *pastFlow) command() {
 	case n < 93:
 		f.policy++
 		path, collar := "/risk/control/limits", 100+f.rnd.IntN(900)
+		credit := 1_000_000_000 + 1000*collar
 		if f.rnd.IntN(2) == 0 {
 			path = fmt.Sprintf("/risk/control/accounts/%d/limits", account)
 		}
 		f.send(path, fmt.Sprintf(
-			`{"policyVersion":%d,"limits":{"maxOrderQuantity":%d,"priceCollarBps":%d}}`, f.policy,
-			30+f.rnd.IntN(30), collar))
+			`{"policyVersion":%d,"limits":{"maxOrderQuantity":%d,"priceCollarBps":%d,`+
+				`"creditLimit":%d}}`, f.policy, 30+f.rnd.IntN(30), collar, credit))
 	case n < 95:
 		f.policy++
 		f.send("/risk/control/policy", fmt.Sprintf(
@@ -192,6 +192,13 @@ func ask(t *testing.T, method, url, token, body string) (int, http.Header, strin
 	if token != "" {
 		request.Header.Set("Authorization", "Bearer "+token)
 	}
+	status, header, text := answerTo(t, request)
+	return status, header, strings.TrimSpace(text)
+}
+
+// answerTo makes a request and reads its answer.
+func answerTo(t *testing.T, request *http.Request) (int, http.Header, string) {
+	t.Helper()
 	answer, err := http.DefaultClient.Do(request)
 	if err != nil {
 		t.Fatal(err)
@@ -201,7 +208,7 @@ func ask(t *testing.T, method, url, token, body string) (int, http.Header, strin
 	if err != nil {
 		t.Fatal(err)
 	}
-	return answer.StatusCode, answer.Header, string(bytes.TrimSpace(text))
+	return answer.StatusCode, answer.Header, string(text)
 }
 
 // TestPastIsWhatWasAnsweredThen compares every endpoint of the past with what the server answered
@@ -225,6 +232,9 @@ func TestPastIsWhatWasAnsweredThen(t *testing.T) {
 	for len(f.seen) < pastMoments {
 		f.command()
 		f.look()
+		if len(f.seen)%50 == 0 {
+			f.credit()
+		}
 	}
 	past := func(path string) (int, http.Header, string) {
 		return ask(t, "GET", base(path), in.token, "")

@@ -9,7 +9,6 @@ import (
 
 	"posttrade/app/apptest"
 	"posttrade/httpapi/client"
-	"posttrade/matcher"
 	"posttrade/matcher/desk"
 	"posttrade/sidecars/broker/brokertest"
 	"posttrade/sidecars/prices"
@@ -33,8 +32,8 @@ func TestPublishedPricesMoveTheMarket(t *testing.T) {
 		return in.Beside.Load().prices.Sequenced.Load() > 0, err
 	})
 	book := func(security string) (client.Trade, error) {
-		return in.orders.BookMarketTrade(&client.TradeRequest{
-			AccountID: 1, Security: security, Side: matcher.Buy, Quantity: 10,
+		return in.orders.BookMarketTrade(t.Context(), &client.TradeRequest{
+			AccountID: 1, Security: security, Side: client.Buy, Quantity: 10,
 		})
 	}
 	if _, err := book("MSFT"); reasonOf(err) != "PRICE_MISSING" {

@@ -7,11 +7,12 @@ import (
 	"time"
 
 	"posttrade/app/settings"
+	"posttrade/ring/metric"
 )
 
 // processMetrics are what monitoring asks of the process itself: its build, its disk, how much a
 // start would have to replay, and how long its certificates hold.
-func (in *Installation) processMetrics(emit emitMore) {
+func (in *Installation) processMetrics(emit metric.Emit) {
 	gauge := func(name, help string, value float64, labels ...string) {
 		emit(name, help, false, value, labels...)
 	}

@@ -21,6 +21,9 @@ var capacitySettings = []struct {
 	{"risk.max-accounts", func(c *matcher.Capacities) *int { return &c.Accounts }},
 	{"risk.max-securities", func(c *matcher.Capacities) *int { return &c.Securities }},
 	{"risk.max-contracts", func(c *matcher.Capacities) *int { return &c.Contracts }},
+	{"risk.max-open-orders", func(c *matcher.Capacities) *int { return &c.Open }},
+	{"risk.retained-orders", func(c *matcher.Capacities) *int { return &c.Retained }},
+	{"risk.idempotency.capacity", func(c *matcher.Capacities) *int { return &c.Keys }},
 }
 
 // capacities are the capacities that a start asks for: those in force, with every setting that was
@@ -48,6 +51,11 @@ func capacities(c *settings.Config, genesis, inForce matcher.Capacities,
 					"leave the setting out, or start with an empty data.dir", s.name, value, *room)
 		}
 	}
+	if !wanted.OrderRoom.Possible() {
+		return wanted, settings.Usagef(
+			"risk.max-open-orders: %d and risk.retained-orders %d are more than an engine can hold",
+			wanted.Open, wanted.Retained)
+	}
 	if !wanted.Possible() {
 		return wanted, settings.Usagef(
 			"risk.max-accounts: %d times risk.max-securities %d is more than an engine can hold",
@@ -70,7 +78,7 @@ func raise(c *engine.Engine, ctx context.Context, wanted matcher.Capacities,
 	ctx, cancel := context.WithTimeout(ctx, raiseTimeout)
 	defer cancel()
 	err := desk.SubmitUntil(ctx, c.Desk, 1, func(_ int, cmd *matcher.Command) error {
-		*cmd = matcher.NewCapacityControl(wanted)
+		*cmd = matcher.NewCapacityControl(risen(was, wanted))
 		cmd.EventTimeMillis = time.Now().UnixMilli()
 		return nil
 	}, func(a *desk.Answer) error {
@@ -83,8 +91,28 @@ func raise(c *engine.Engine, ctx context.Context, wanted matcher.Capacities,
 		return fmt.Errorf("raise capacities: %w", err)
 	}
 	log.Info("capacities raised", "accounts", wanted.Accounts, "securities", wanted.Securities,
-		"contracts", wanted.Contracts, "before", fmt.Sprint(was))
+		"contracts", wanted.Contracts, "openOrders", wanted.Open, "retainedOrders", wanted.Retained,
+		"keys", wanted.Keys, "before", fmt.Sprint(was))
 	return nil
+}
+
+// risen is what the command says. Builds that cannot raise the room for orders read a record that
+// leaves it as it is.
+func risen(was, wanted matcher.Capacities) matcher.Capacities {
+	if wanted.OrderRoom == was.OrderRoom {
+		wanted.OrderRoom = matcher.OrderRoom{}
+	}
+	return wanted
+}
+
+// RaiseCapacities sets what the settings ask for, in an engine that runs alone.
+func RaiseCapacities(ctx context.Context, c *settings.Config, k *engine.Engine,
+	log *slog.Logger) error {
+	wanted, err := capacities(c, k.Genesis.Limits.Capacities(), k.Views.Capacities(), log)
+	if err != nil {
+		return err
+	}
+	return raise(k, ctx, wanted, log)
 }
 
 // wanted is what the settings ask for, given what is in force.
@@ -94,9 +122,5 @@ func (in *Installation) wanted(c *settings.Config, log *slog.Logger) (matcher.Ca
 
 // raise sets what the settings ask for, on a node that may do so: a single node or the leader.
 func (in *Installation) raise(ctx context.Context, c *settings.Config, log *slog.Logger) error {
-	wanted, err := in.wanted(c, log)
-	if err != nil {
-		return err
-	}
-	return raise(in.Core, ctx, wanted, log)
+	return RaiseCapacities(ctx, c, in.Core, log)
 }

@@ -27,7 +27,8 @@ func TestCapacitiesAreRaisedByARestart(t *testing.T) {
 	data := t.TempDir()
 	first := []string{"risk.seed.accounts", "1,2,3", "risk.max-accounts", "14", "risk.seed.securities",
 		"AAPL",
-		"risk.max-securities", "600", "risk.max-contracts", "1"}
+		"risk.max-securities", "600", "risk.max-contracts", "1", "risk.max-open-orders", "2",
+		"risk.retained-orders", "3", "risk.idempotency.capacity", "4"}
 	i := installFed(t, data, first...)
 	awaitFed(i)
 	seed := i.Core.Journal.Seed()
@@ -46,7 +47,8 @@ func TestCapacitiesAreRaisedByARestart(t *testing.T) {
 	}
 	i.stop()
 
-	raised := []string{"risk.max-accounts", "20", "risk.max-contracts", "3"}
+	raised := []string{"risk.max-accounts", "20", "risk.max-contracts", "3",
+		"risk.max-open-orders", "50", "risk.retained-orders", "30", "risk.idempotency.capacity", "40"}
 	i = installFed(t, data, raised...)
 	wantMetrics(t, i, `svc_replica_unknown_records{source="account"} 0`)
 	for n := range room + 3 {
@@ -65,7 +67,8 @@ func TestCapacitiesAreRaisedByARestart(t *testing.T) {
 	head, image := i.Core.Journal.Answered(), i.Core.Gate.Snapshot()
 	i.stop()
 
-	inForce := matcher.Capacities{Accounts: 20, Securities: 600, Contracts: 3}
+	inForce := matcher.Capacities{Accounts: 20, Securities: 600, Contracts: 3,
+		OrderRoom: matcher.OrderRoom{Open: 50, Retained: 30, Keys: 40}}
 	for name, flags := range map[string][]string{"left out": nil, "said again": raised} {
 		i = install(t, data, flags...)
 		if got := i.Core.Views.Capacities(); got != inForce || i.Core.Journal.Answered() != head {
@@ -87,7 +90,8 @@ func TestCapacitiesAreRaisedByARestart(t *testing.T) {
 	}
 	// A smaller one is refused by name, and so is one that no engine can hold.
 	for _, flags := range [][]string{{"risk.max-accounts", "19"}, {"risk.max-contracts", "2"},
-		{"risk.max-accounts", "4194304"}} {
+		{"risk.max-accounts", "4194304"}, {"risk.max-open-orders", "4"}, {"risk.retained-orders", "29"},
+		{"risk.idempotency.capacity", "4"}} {
 		wantNoStart(t, append(anyPorts(data), flags...), flags[0], true)
 	}
 }
@@ -101,7 +105,8 @@ func TestARaiseIsTheSameInEveryReplay(t *testing.T) {
 	log := slog.New(slog.DiscardHandler)
 	roundTrip(t, k, 8)
 	if err := raise(k, t.Context(), matcher.Capacities{Accounts: 9, Securities: 7,
-		Contracts: 2_000_000}, log); err != nil {
+		Contracts: 2_000_000,
+		OrderRoom: matcher.OrderRoom{Open: 2_000_000, Retained: 70_000, Keys: 70_000}}, log); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := k.Shadow.Take(context.Background()); err != nil {

@@ -7,7 +7,6 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -329,22 +328,7 @@ func TestReadersOfOneServer(t *testing.T) {
 
 // TestReadersOfThreeMembers: the same on any member of a cluster whose leader is killed.
 func TestReadersOfThreeMembers(t *testing.T) {
-	binary := apptest.Program(t)
-	at := freePorts(t, 6)
-	var list []string
-	for i := range 3 {
-		list = append(list, fmt.Sprintf("%d=%s@%s", i+1, at[i], at[i+3]))
-	}
-	var members []*killedMember
-	for i := range 3 {
-		m := &killedMember{t: t, binary: binary, data: t.TempDir(), http: at[i+3]}
-		m.args = []string{"serve", "--cluster.member-id=" + strconv.Itoa(i+1),
-			"--cluster.members=" + strings.Join(list, ","), "--auth.jwt.secret=" + clusterSecret,
-			"--sidecars.enabled=false", "--data.dir=" + m.data, "--admin.listen=127.0.0.1:0",
-			"--console.listen=", "--journal.reserve-bytes=0"}
-		m.start()
-		members = append(members, m)
-	}
+	members := startMembers(t, apptest.Program(t), "--auth.jwt.secret="+clusterSecret)
 	g := &readersRig{t: t, random: rand.New(rand.NewPCG(*readerSeed, 2)),
 		token: gate.Mint([]byte(clusterSecret), gate.Claims{Subject: "reader", Admin: true}, "",
 			time.Hour, time.Now()),

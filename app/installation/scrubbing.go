@@ -10,6 +10,7 @@ import (
 
 	"posttrade/httpapi"
 	"posttrade/journal"
+	"posttrade/ring/metric"
 )
 
 // scrubbing reads the journal again and again beside the other work, at the lowest priority.
@@ -69,7 +70,7 @@ func (s *scrubbing) part() httpapi.Part {
 const shownDamage = 20
 
 // metrics shows the progress and what the scrub has found.
-func (s *scrubbing) metrics(emit emitMore) {
+func (s *scrubbing) metrics(emit metric.Emit) {
 	if s.scrub == nil {
 		return
 	}

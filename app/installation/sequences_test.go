@@ -1,13 +1,12 @@
 package installation
 
 import (
-	"io"
 	"net/http"
 	"strconv"
 	"strings"
 	"testing"
 
-	"posttrade/matcher"
+	"posttrade/httpapi/client"
 )
 
 // TestReadYourWrites: a read with the sequence of a write shows it, in memory and in SQL.
@@ -20,20 +19,11 @@ func TestReadYourWrites(t *testing.T) {
 		}
 		request.Header.Set("Authorization", "Bearer "+i.token)
 		request.Header.Set("X-Min-Sequence", min)
-		answer, err := http.DefaultClient.Do(request)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer answer.Body.Close()
-		text, err := io.ReadAll(answer.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return answer.StatusCode, answer.Header, string(text)
+		return answerTo(t, request)
 	}
 	for n := range 5 {
-		i.limit(1, matcher.Sell, 1, 10)
-		buy := i.limit(2, matcher.Buy, 1, 10)
+		i.limit(1, client.Sell, 1, 10)
+		buy := i.limit(2, client.Buy, 1, 10)
 		min := strconv.FormatUint(buy.Sequence, 10)
 		taker := "trd-" + strconv.Itoa(2*n+1)
 		for _, tt := range []struct{ service, path, want string }{

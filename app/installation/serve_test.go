@@ -95,16 +95,8 @@ func call(t *testing.T, method, url, body string) (int, string) {
 	if body != "" {
 		request.Header.Set("Content-Type", "application/json")
 	}
-	answer, err := http.DefaultClient.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer answer.Body.Close()
-	text, err := io.ReadAll(answer.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return answer.StatusCode, string(text)
+	status, _, text := answerTo(t, request)
+	return status, text
 }
 
 const (

@@ -32,7 +32,7 @@ func openEdges(c *settings.Config, in *Installation,
 		return m, err
 	}
 	m = singleMetrics(k, orders)
-	m.More = together(m.More, in.processMetrics, in.scrubbing.metrics, in.past.metrics,
+	m.More = together(m.More, in.processMetrics, in.scrubbing.metrics, in.past.Collect,
 		in.evidence.metrics, in.backups.Metrics)
 	if d != nil {
 		if err := openSources(c, in, verifier, &m, log); err != nil {

@@ -21,7 +21,7 @@ func TestEditedSettlementDateIsNamedAndNeverShown(t *testing.T) {
 		in = traded(t, data, 2, 100, append(slices.Clone(flags), "settlement.t-plus-days", "2")...)
 		in.awaitMatched()
 		for _, row := range in.rows()[:20] {
-			if _, err := in.processor.ForceSettlement(row.ID); err != nil {
+			if _, err := in.processor.ForceSettlement(t.Context(), row.ID); err != nil {
 				t.Fatal(err)
 			}
 		}

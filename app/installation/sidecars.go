@@ -85,6 +85,7 @@ func openDownstream(c *settings.Config, k *engine.Engine, history *fullHistory, 
 	d.guard = newHistoryGuard(c, k, d.Db, role, log)
 	d.loops.start("history check", d.guard.run)
 	d.loops.start("restored", d.guard.then(d.first.Run))
+	d.loops.start("acts on record", d.guard.then(d.whileOurs(newPendingActs(d.Db, k, log).run)))
 	legacy := &bookings.Bookings{Broker: d.broker, Book: d.projection, Log: log}
 	d.loops.startAt(journal.Background, "projection", d.guard.then(d.project))
 	d.loops.startAt(journal.Background, "settlement", d.guard.then(d.whileOurs(d.settlement.Run)))

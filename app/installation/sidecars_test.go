@@ -101,7 +101,7 @@ func checkDay(
 	tr.checkFills(t, in.Core)
 	tr.checkBlotter(t, in)
 	n := uint64(len(tr.fills))
-	sweep, err := in.processor.OrphanSweep()
+	sweep, err := in.processor.OrphanSweep(t.Context())
 	if err != nil || sweep.LocalTradeCount != n || sweep.FullHistoryTradeCount != n ||
 		sweep.OrphanCount != 0 {
 		t.Errorf("orphan sweep of %d trades: %+v, %v", n, sweep, err)
@@ -122,7 +122,7 @@ func checkDay(
 func allBreaks(t *testing.T, in *installed) (all []client.Break) {
 	t.Helper()
 	for cursor := ""; ; {
-		page, err := in.processor.ReconBreaks("", 0, cursor)
+		page, err := in.processor.ReconBreaks(t.Context(), "", 0, cursor)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -136,10 +136,10 @@ func allBreaks(t *testing.T, in *installed) (all []client.Break) {
 // changeControls sequences changes that a report of earlier commands must not show.
 func changeControls(t *testing.T, in *installed) {
 	t.Helper()
-	_, err1 := in.orders.RiskControlAccount(3, false)
-	_, err2 := in.orders.RiskControlSecurity("AAPL", true, true)
-	_, err3 := in.orders.RiskControlRestriction("AA", true)
-	_, err4 := in.orders.RiskControlPolicy(client.Policy{
+	_, err1 := in.orders.RiskControlAccount(t.Context(), 3, false)
+	_, err2 := in.orders.RiskControlSecurity(t.Context(), "AAPL", true, true)
+	_, err3 := in.orders.RiskControlRestriction(t.Context(), "AA", true)
+	_, err4 := in.orders.RiskControlPolicy(t.Context(), client.Policy{
 		PolicyVersion: int64(in.Core.Journal.Answered()), MaxPositionQuantity: 900_000,
 	})
 	for _, err := range []error{err1, err2, err3, err4} {

@@ -73,7 +73,8 @@ func TestSourceStatusAndBump(t *testing.T) {
 		strings.Count(errs, "\n") != 1 {
 		t.Errorf("status of a server that has stopped: %d %q", code, errs)
 	}
-	code, out, errs := apptest.Run("source", "bump-epoch", "account", "--data.dir="+data)
+	code, out, errs := apptest.Run("source", "bump-epoch", "account", "--data.dir="+data,
+		"--reason=the disk was \"lost\"")
 	var bumped uint64
 	if _, err := fmt.Sscanf(out, "source account: epoch %d\n", &bumped); code != settings.ExitOK ||
 		err != nil {
@@ -84,6 +85,23 @@ func TestSourceStatusAndBump(t *testing.T) {
 	if after["account"] != fmt.Sprint(bumped) || after["account"] <= before["account"] ||
 		after["security"] != before["security"] {
 		t.Errorf("epochs %v, before %v, bumped to %d", after, before, bumped)
+	}
+	// The act is on record: once, and after another restart too.
+	var line string
+	apptest.Until(t, "the act is on record", func() (bool, any) {
+		line = acted(t, data, s.url, "?kind=epoch")
+		return line != "", line
+	})
+	s.stop(t)
+	s = startServer(t, data, "risk.bootstrap.enabled", "true")
+	status()
+	line = acted(t, data, s.url, "?kind=epoch")
+	for _, want := range []string{`"subject":"os:`, `"reason":"the disk was \"lost\""`,
+		`"object":{"source":"account"},"old":{"epoch":` + before["account"] + `},"new":{"epoch":` +
+			fmt.Sprint(bumped) + `,`} {
+		if !strings.Contains(line, want) || strings.Count(line, "\n") != 1 {
+			t.Errorf("on record is %s, want %s", line, want)
+		}
 	}
 	s.stop(t)
 }

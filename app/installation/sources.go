@@ -8,6 +8,7 @@ import (
 	"posttrade/app/engine"
 	"posttrade/app/settings"
 	"posttrade/matcher/gate"
+	"posttrade/matcher/note"
 	"posttrade/sidecars/accounts"
 	"posttrade/sidecars/bootstrap"
 	"posttrade/sidecars/broker"
@@ -155,69 +156,17 @@ func snapshotToken(c *settings.Config, now time.Time) (string, error) {
 		snapshotTokenLife, now), nil
 }
 
-// metrics shows the counters of outboxes and replicas, by the contract's names.
-func (s *controlSources) metrics(emit func(name, help string, counter bool, value float64,
-	labels ...string)) {
-	for _, name := range control.Sources() {
-		f, label := s.feeds[name], string(name)
-		emit("svc_outbox_publish_lag_seconds", "Age of the oldest change that is not published.", false,
-			f.Outbox.LagSeconds(), "source", label)
-		emit("svc_outbox_unpublished_rows", "Changes that are not published.", false,
-			float64(f.Outbox.Unpublished()), "source", label)
-		emit("svc_outbox_published_total", "Changes published since the start.", true,
-			float64(f.Outbox.Published()), "source", label)
-		emit("svc_outbox_alarms_total", "Findings on the stream that an operator should know of.", true,
-			float64(f.Outbox.Alarms()), "source", label)
-		unknown := 0
-		if sink := f.Sink.Load(); sink != nil {
-			unknown = sink.Unknown.Count()
-		}
-		emit("svc_replica_unknown_records",
-			"Records that the engine has no room for: unknown to the gate.", false, float64(unknown),
-			"source", label)
-		emit("svc_outbox_foreign_messages_total", "Messages of other hands on the stream, passed over.",
-			true,
-			float64(f.Outbox.Foreign()), "source", label)
-		b := f.Bootstrap.Load()
-		if b == nil {
-			emit("svc_replica_ready", "1 when the source is ready.", false, 1, "source", label)
-			continue
-		}
-		status := b.Status()
-		ready := 0.0
-		if status.State == bootstrap.Ready {
-			ready = 1
-		}
-		emit("svc_replica_ready", "1 when the source is ready.", false, ready, "source", label)
-		emit("svc_replica_source_watermark", "Last version of the source that is applied.", false,
-			float64(status.Watermark), "source", label)
-		emit("svc_replica_bootstrap_seconds",
-			"Time that the last bootstrap took, from the subscription to ready.", false,
-			status.Took.Seconds(), "source", label)
-		emit("svc_replica_lag_records", "Versions that were seen and are not applied.", false,
-			float64(status.HighWatermark-min(status.Watermark, status.HighWatermark)), "source", label)
-		emit("svc_replica_deltas_total", "Deltas, by what became of them.", true, float64(status.Applied),
-			"source", label, "outcome", "applied")
-		emit("svc_replica_deltas_total", "Deltas, by what became of them.", true, float64(status.Late),
-			"source", label, "outcome", "late")
-		emit("svc_replica_deltas_total", "Deltas, by what became of them.", true,
-			float64(status.Repeated), "source", label, "outcome", "repeated")
-		for _, reason := range bootstrap.Reasons() {
-			emit("svc_replica_quarantine_total", "Quarantines, by reason.", true,
-				float64(status.Quarantines[reason]),
-				"source", label, "reason", string(reason))
-		}
-	}
-}
-
-// Bump begins a new epoch of a source, above everything that its stream has.
-func (s *controlSources) Bump(ctx context.Context, name control.Source) (epoch uint64, err error) {
+// Bump begins a new epoch of a source, above everything that its stream has. by says on whose hand;
+// a server that runs on the database puts the act on record.
+func (s *controlSources) Bump(ctx context.Context, name control.Source,
+	by note.Note) (epoch uint64, err error) {
 	last, err := s.feeds[name].Outbox.LastOnStream(ctx)
 	if err != nil {
 		return 0, err
 	}
+	record := func(tx *store.Tx, was, is uint64) error { return putEpochAct(tx, name, by, was, is) }
 	if name == control.Account {
-		return s.accounts.BumpEpoch(ctx, last)
+		return s.accounts.BumpEpoch(ctx, last, record)
 	}
-	return s.securities.BumpEpoch(ctx, last)
+	return s.securities.BumpEpoch(ctx, last, record)
 }

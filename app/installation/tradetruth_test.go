@@ -139,7 +139,7 @@ func (tr *truth) checkBlotter(t *testing.T, in *installed) {
 	t.Helper()
 	n := 0
 	for since := uint64(0); ; {
-		page, err := in.orders.Blotter(since, 0)
+		page, err := in.orders.Blotter(t.Context(), since, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -153,7 +153,7 @@ func (tr *truth) checkBlotter(t *testing.T, in *installed) {
 			row := tr.row(&tr.fills[n])
 			want := client.BlotterEntry{
 				ID: row.ID, TradeSeq: row.Seq, AccountID: row.AccountID, Security: row.Security,
-				Side:     tr.sides[row.Side],
+				Side:     client.Side(tr.sides[row.Side]),
 				Quantity: int32(row.Quantity), Price: client.Price(row.Price), ExecTimeMillis: row.ExecutedAt,
 				OrderID: row.OrderID, Sequence: row.Sequence,
 			}
@@ -341,7 +341,8 @@ func (tr *truth) cost(f *matcher.Fill) client.TCAReport {
 	r := client.TCAReport{
 		TradeID: fmt.Sprintf("trd-%d", f.TradeSeq), AccountID: f.AccountID,
 		Security: tr.tickers[f.SecurityID],
-		Side:     tr.sides[f.Side], Quantity: int64(f.Qty), ExecutionPrice: client.Price(f.Px),
+		Side:     client.Side(tr.sides[f.Side]), Quantity: int64(f.Qty),
+		ExecutionPrice:  client.Price(f.Px),
 		ArrivalAt:       time.UnixMilli(tr.events[accepted].TimeMillis).UTC(),
 		TwapWindowStart: time.UnixMilli(f.TimeMillis - window).UTC(),
 		TwapWindowEnd:   time.UnixMilli(f.TimeMillis).UTC(),

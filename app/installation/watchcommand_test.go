@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"posttrade/app/apptest"
-	"posttrade/matcher"
+	"posttrade/httpapi/client"
 )
 
 // watchedLine is a line of `posttrade watch --json`.
@@ -100,7 +100,7 @@ func eventLines(t *testing.T, lines []string) (events []string) {
 // TestWatchNamesWhatIsWrong with its arguments.
 func TestWatchNamesWhatIsWrong(t *testing.T) {
 	i := install(t, t.TempDir(), "risk.entitlement.enforced", "true")
-	order := i.limit(1, matcher.Sell, 1, 10)
+	order := i.limit(1, client.Sell, 1, 10)
 	url := "--url=" + i.feedBase()
 	for _, tt := range []struct {
 		args []string

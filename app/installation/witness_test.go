@@ -207,10 +207,10 @@ func TestAnOlderJournalIsAcceptedByHand(t *testing.T) {
 				in := install(t, data, append(settings, "accept-older-journal", "true")...)
 				in.trade(3)
 				apptest.Until(t, "the projection goes on", func() (bool, any) {
-					s, err := in.processor.ReconStatus()
+					s, err := in.processor.ReconStatus(t.Context())
 					return err == nil && s.Matched == in.tradeSeq(), s
 				})
-				sweep, err := in.processor.OrphanSweep()
+				sweep, err := in.processor.OrphanSweep(t.Context())
 				if err != nil || sweep.OrphanCount != uint64(void) {
 					t.Errorf("orphan sweep: %+v, %v, want %d orphans", sweep, err, void)
 				}
@@ -307,11 +307,11 @@ func TestADatabaseThatComesLaterStopsAdmission(t *testing.T) {
 	in.trade(1)
 	proxy.Heal()
 	apptest.Until(t, "what the database alone knew is an orphan", func() (bool, any) {
-		sweep, err := in.processor.OrphanSweep()
+		sweep, err := in.processor.OrphanSweep(t.Context())
 		return err == nil && sweep.OrphanCount == 4, sweep
 	})
 	apptest.Until(t, "the rest is matched", func() (bool, any) {
-		s, err := in.processor.ReconStatus()
+		s, err := in.processor.ReconStatus(t.Context())
 		return err == nil && s.Matched == in.tradeSeq() && s.FieldMismatch+s.MissingInProjection == 0, s
 	})
 	replayJournal(t, in.Core).checkRows(t, in.rows())

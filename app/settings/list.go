@@ -162,7 +162,7 @@ var List = []Setting{
 		"distance from the market price of a limit, and of what a market order executes at; 0 = no " +
 			"collar; until changed by policy"},
 	{"risk.idempotency.capacity", "65536", whole(1, 1<<26), "",
-		"client order ids remembered, oldest out first; fixed at creation"},
+		"client order ids remembered, oldest out first; a larger one raises it at the next start"},
 	{"risk.max-accounts", "4096", whole(1, 1<<22), "",
 		"accounts the engine has room for; a larger one raises it at the next start"},
 	{"risk.max-securities", "4096", whole(1, 1<<20), "",
@@ -170,9 +170,9 @@ var List = []Setting{
 	{"risk.max-contracts", "1048576", whole(1, 1<<26), "",
 		"OTC contracts the engine has room for; as above"},
 	{"risk.max-open-orders", "1048576", whole(1, 1<<26), "",
-		"orders that may rest at once; fixed at creation"},
+		"orders that may rest at once; as above"},
 	{"risk.retained-orders", "65536", whole(1, 1<<26), "",
-		"finished orders kept, oldest out first; fixed at creation"},
+		"finished orders kept, oldest out first; as above"},
 
 	{"recon.blotter.capacity", "500000", whole(1, 1<<28), "",
 		"fills the blotter keeps, oldest out first"},

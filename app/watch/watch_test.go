@@ -1,6 +1,7 @@
 package watch
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -25,7 +26,8 @@ func served(t *testing.T, texts ...string) (connect func() (*client.Client, erro
 	}))
 	t.Cleanup(s.Close)
 	return func() (*client.Client, error) {
-		return client.New(client.Config{Address: s.Listener.Addr().String(), Pause: func(int) {}}), nil
+		return client.New(client.Config{Address: s.Listener.Addr().String(),
+			Pause: func(context.Context, int) {}}), nil
 	}
 }
 

@@ -14,8 +14,7 @@ import (
 )
 
 const clusterUsage = "cluster status [--wait[=30s]] | cluster add " +
-	"N=host:raftport@host:httpport | " +
-	"cluster remove N"
+	"N=host:raftport@host:httpport | cluster remove N [--reason=TEXT]"
 
 // clusterTimeout bounds one command of `posttrade cluster`; clusterWait is what --wait adds to it
 // when it has no value, and clusterLook is the time between two rounds of it.
@@ -47,6 +46,7 @@ func runCluster(args []string, stdout, stderr io.Writer) int {
 		}
 		return err
 	})
+	reason := f.String("reason", "", "with add and remove: why, for the record (`text`)")
 	c, err := f.read(args, 2, stdout)
 	if err != nil {
 		return settings.Exit(stderr, err)
@@ -58,19 +58,20 @@ func runCluster(args []string, stdout, stderr io.Writer) int {
 	ctx, cancel := context.WithTimeout(context.Background(), clusterTimeout+wait)
 	defer cancel()
 	switch {
-	case len(f.rest) == 1 && f.rest[0] == "status":
+	case len(f.rest) == 1 && f.rest[0] == "status" && *reason == "":
 		return settings.Exit(stderr, k.status(ctx, wait))
 	case len(f.rest) == 2 && f.rest[0] == "add":
 		m, err := quorum.ParseMember(f.rest[1])
 		if err != nil {
 			return settings.Exit(stderr, settings.Usagef("cluster add: %v", err))
 		}
-		return settings.Exit(stderr, k.change(ctx, func(at string) error {
+		return settings.Exit(stderr, k.change(ctx, c, *reason, func(at string) error {
 			return k.remote.Add(ctx, at, m)
 		}))
 	case len(f.rest) == 2 && f.rest[0] == "remove":
-		return settings.Exit(stderr,
-			k.change(ctx, func(at string) error { return k.remote.Remove(ctx, at, f.rest[1]) }))
+		return settings.Exit(stderr, k.change(ctx, c, *reason, func(at string) error {
+			return k.remote.Remove(ctx, at, f.rest[1])
+		}))
 	}
 	return settings.Exit(stderr, settings.Usagef("usage: posttrade %s", clusterUsage))
 }
@@ -166,8 +167,15 @@ func yesNo(b bool) string {
 	return "no"
 }
 
-// change finds the leader and calls do with its address.
-func (k *clusterCommand) change(ctx context.Context, do func(at string) error) error {
+// change finds the leader and calls do with its address. The leader puts on record by whose hand
+// and why.
+func (k *clusterCommand) change(ctx context.Context, c *settings.Config, reason string,
+	do func(at string) error) error {
+	by, err := installation.ByHand(c, reason)
+	if err != nil {
+		return err
+	}
+	k.remote.Subject, k.remote.Reason = by.Subject, by.Reason
 	var failed error
 	for _, m := range k.members {
 		s, err := k.remote.Status(ctx, m.Raft)

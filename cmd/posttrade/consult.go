@@ -1,11 +1,14 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
 	"strings"
+	"syscall"
 	"text/tabwriter"
 	"time"
 
@@ -87,17 +90,21 @@ func runRecon(args []string, stdout, stderr io.Writer) int {
 	if err != nil {
 		return settings.Exit(stderr, err)
 	}
-	show := map[string]func(*client.Client, io.Writer) error{
+	show := map[string]func(context.Context, *client.Client, io.Writer) error{
 		"status": showReconStatus,
-		"breaks": func(s *client.Client, w io.Writer) error { return showBreaks(s, class, w) },
+		"breaks": func(ctx context.Context, s *client.Client, w io.Writer) error {
+			return showBreaks(ctx, s, class, w)
+		},
 	}[strings.Join(f.rest, " ")]
 	if len(f.rest) == 2 && f.rest[0] == "repair" {
 		q, err := repairRange(f.rest[1])
 		if err != nil {
 			return settings.Exit(stderr, err)
 		}
-		q.DryRun, q.Reason = dry, reason
-		show = func(s *client.Client, w io.Writer) error { return repairRows(s, q, w) }
+		q.DryRun = dry
+		show = func(ctx context.Context, s *client.Client, w io.Writer) error {
+			return repairRows(ctx, s.Because(reason), q, w)
+		}
 	} else if dry || reason != "" {
 		return settings.Exit(stderr, settings.Usagef("--dry-run and --reason go with recon repair"))
 	}
@@ -109,7 +116,9 @@ func runRecon(args []string, stdout, stderr io.Writer) int {
 		return settings.Exit(stderr, err)
 	}
 	defer server.Close()
-	return settings.Exit(stderr, show(server, stdout))
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	return settings.Exit(stderr, show(ctx, server, stdout))
 }
 
 // repairRange reads trd-1..trd-900, or the id of one trade.
@@ -128,8 +137,9 @@ func repairRange(text string) (q client.RepairQuery, err error) {
 }
 
 // repairRows repairs, and shows which rows and how they were.
-func repairRows(server *client.Client, q client.RepairQuery, w io.Writer) error {
-	done, err := server.RepairRows(q)
+func repairRows(ctx context.Context, server *client.Client, q client.RepairQuery,
+	w io.Writer) error {
+	done, err := server.RepairRows(ctx, q)
 	if err != nil {
 		return err
 	}
@@ -156,8 +166,8 @@ func repairRows(server *client.Client, q client.RepairQuery, w io.Writer) error 
 	return t.Flush()
 }
 
-func showReconStatus(server *client.Client, w io.Writer) error {
-	s, err := server.ReconStatus()
+func showReconStatus(ctx context.Context, server *client.Client, w io.Writer) error {
+	s, err := server.ReconStatus(ctx)
 	if err != nil {
 		return err
 	}
@@ -183,12 +193,12 @@ func instant(at time.Time) string {
 	return at.UTC().Format("2006-01-02T15:04:05.000Z07:00")
 }
 
-func showBreaks(server *client.Client, class string, w io.Writer) error {
+func showBreaks(ctx context.Context, server *client.Client, class string, w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "class\ttrade\tfields\tfirst seen\tlast seen")
 	cursor := ""
 	for {
-		page, err := server.ReconBreaks(class, 1000, cursor)
+		page, err := server.ReconBreaks(ctx, class, 1000, cursor)
 		if err != nil {
 			return err
 		}
@@ -221,11 +231,13 @@ func runTCA(args []string, stdout, stderr io.Writer) int {
 		return settings.Exit(stderr, err)
 	}
 	defer server.Close()
-	return settings.Exit(stderr, showTCA(server, f.rest[0], stdout))
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	return settings.Exit(stderr, showTCA(ctx, server, f.rest[0], stdout))
 }
 
-func showTCA(server *client.Client, trade string, w io.Writer) error {
-	r, err := server.TCAReport(trade)
+func showTCA(ctx context.Context, server *client.Client, trade string, w io.Writer) error {
+	r, err := server.TCAReport(ctx, trade)
 	if err != nil {
 		return err
 	}

@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"posttrade/app/settings"
@@ -56,21 +58,23 @@ func runExport(args []string, stdout, stderr io.Writer) int {
 		return settings.Exit(stderr, err)
 	}
 	defer server.Close()
-	return settings.Exit(stderr, exportTable(server, q, to, stdout, stderr))
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	return settings.Exit(stderr, exportTable(ctx, server, q, to, stdout, stderr))
 }
 
 // exportTable writes the file. Under its own name stands nothing but a whole one.
-func exportTable(server *client.Client, q client.ExportQuery, to string, stdout,
-	stderr io.Writer) error {
+func exportTable(ctx context.Context, server *client.Client, q client.ExportQuery, to string,
+	stdout, stderr io.Writer) error {
 	if to == "-" {
-		return download(server, q, stdout, stderr)
+		return download(ctx, server, q, stdout, stderr)
 	}
 	part := to + ".part"
 	out, err := os.Create(part)
 	if err != nil {
 		return err
 	}
-	err = errors.Join(download(server, q, out, stderr), out.Close())
+	err = errors.Join(download(ctx, server, q, out, stderr), out.Close())
 	if err == nil {
 		err = os.Rename(part, to)
 	}
@@ -81,8 +85,9 @@ func exportTable(server *client.Client, q client.ExportQuery, to string, stdout,
 }
 
 // download copies a file to out, and says how far it is.
-func download(server *client.Client, q client.ExportQuery, out, stderr io.Writer) (err error) {
-	file, err := server.Export(context.Background(), q)
+func download(ctx context.Context, server *client.Client, q client.ExportQuery, out,
+	stderr io.Writer) (err error) {
+	file, err := server.Export(ctx, q)
 	if err != nil {
 		return err
 	}

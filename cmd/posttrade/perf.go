@@ -3,15 +3,12 @@ package main
 import (
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"runtime/pprof"
 	"time"
 
 	"posttrade/app/settings"
-	"posttrade/httpapi"
 	"posttrade/perf"
-	"posttrade/perf/load"
 )
 
 // runPerf is `posttrade perf`, with its subcommands.
@@ -59,7 +56,7 @@ func runPerfRows(args []string, stdout, stderr io.Writer) error {
 		return err
 	}
 	if hello {
-		return serveHello(stdout)
+		return perf.ServeHello(stdout)
 	}
 	if o.Restart < 0 {
 		return settings.Usagef("flag --restart-commands: %d is less than 0", o.Restart)
@@ -68,10 +65,7 @@ func runPerfRows(args []string, stdout, stderr io.Writer) error {
 	if o.Binary, err = os.Executable(); err != nil {
 		return err
 	}
-	o.Session = func(socket, idle string, clock load.Clock) (perf.Session, error) {
-		return perf.DialSession(socket, idle, clock)
-	}
-	o.Open = func(e perf.EngineOptions) (perf.Engine, error) { return perf.OpenEngine(c, e, stderr) }
+	o.Config, o.Stderr = c, stderr
 	if cpuProfile != "" {
 		file, err := os.Create(cpuProfile)
 		if err != nil {
@@ -84,16 +78,6 @@ func runPerfRows(args []string, stdout, stderr io.Writer) error {
 		defer pprof.StopCPUProfile()
 	}
 	return perf.Measure(o)
-}
-
-// serveHello answers every request with the same bytes until it is killed.
-func serveHello(stdout io.Writer) error {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return err
-	}
-	fmt.Fprintln(stdout, l.Addr())
-	return httpapi.ServeHello(l)
 }
 
 // runPerfGate is `posttrade perf gate`.

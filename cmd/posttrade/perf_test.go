@@ -110,7 +110,7 @@ func perfRows(t *testing.T, only string, wanted ...string) {
 	results := filepath.Join(t.TempDir(), "r.txt")
 	err = perf.Measure(perf.Options{
 		Smoke: true, Only: only, Dir: dir, Out: results, Stdout: &stdout, Pause: 50 * time.Millisecond,
-		Open: func(e perf.EngineOptions) (perf.Engine, error) { return perf.OpenEngine(c, e, &stderr) },
+		Config: c, Stderr: &stderr,
 	})
 	if err != nil {
 		t.Fatalf("%v\n%s%s", err, stdout.String(), stderr.String())

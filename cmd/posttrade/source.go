@@ -18,7 +18,7 @@ import (
 	"posttrade/sidecars/store"
 )
 
-const sourceUsage = "source status | source bump-epoch account|security"
+const sourceUsage = "source status | source bump-epoch account|security [--reason=TEXT]"
 
 // runSource is `posttrade source`.
 func runSource(args []string, stdout, stderr io.Writer) int {
@@ -28,12 +28,13 @@ func runSource(args []string, stdout, stderr io.Writer) int {
 			"  bump-epoch  begin a new epoch of a source, after its database was restored from a backup: "+
 			"every replica\n"+
 			"              then takes a new snapshot. With the embedded broker the server must be stopped")
+	reason := f.String("reason", "", "with bump-epoch: why, for the record (`text`)")
 	c, err := f.read(args, 2, stdout)
 	if err != nil {
 		return settings.Exit(stderr, err)
 	}
 	switch {
-	case len(f.rest) == 1 && f.rest[0] == "status":
+	case len(f.rest) == 1 && f.rest[0] == "status" && *reason == "":
 		return settings.Exit(stderr, sourceStatus(c, stdout))
 	case len(f.rest) == 2 && f.rest[0] == "bump-epoch":
 		s := control.Source(f.rest[1])
@@ -41,7 +42,7 @@ func runSource(args []string, stdout, stderr io.Writer) int {
 			return settings.Exit(stderr, settings.Usagef("unknown source %s; there are account and security",
 				settings.Printable(f.rest[1])))
 		}
-		return settings.Exit(stderr, bumpEpoch(c, s, stdout))
+		return settings.Exit(stderr, bumpEpoch(c, s, *reason, stdout))
 	}
 	return settings.Exit(stderr, settings.Usagef("usage: posttrade %s", sourceUsage))
 }
@@ -52,7 +53,7 @@ func sourceStatus(c *settings.Config, w io.Writer) error {
 		return err
 	}
 	defer server.Close()
-	controls, err := server.RiskControls()
+	controls, err := server.RiskControls(context.Background())
 	if err != nil {
 		return err
 	}
@@ -73,8 +74,13 @@ func sourceStatus(c *settings.Config, w io.Writer) error {
 const bumpTimeout = 30 * time.Second
 
 // bumpEpoch begins a new epoch. It reads the last message of the stream, so that versions continue
-// above everything that a replica has ever seen.
-func bumpEpoch(c *settings.Config, s control.Source, w io.Writer) (err error) {
+// above everything that a replica has ever seen. The act waits in the database: the next server
+// that runs on it puts it on record in its journal.
+func bumpEpoch(c *settings.Config, s control.Source, reason string, w io.Writer) (err error) {
+	by, err := installation.ByHand(c, reason)
+	if err != nil {
+		return err
+	}
 	// opening would make a new one
 	if path := c.InDataDir("posttrade.db"); c.String("database.url") == "" {
 		if _, err := os.Stat(path); err != nil {
@@ -98,7 +104,7 @@ func bumpEpoch(c *settings.Config, s control.Source, w io.Writer) (err error) {
 	}
 	defer func() { err = errors.Join(err, b.Close()) }()
 	sources := installation.NewControlSources(db, b, time.Second, nil, slog.New(slog.DiscardHandler))
-	epoch, err := sources.Bump(ctx, s)
+	epoch, err := sources.Bump(ctx, s, by)
 	if err != nil {
 		return err
 	}

@@ -78,12 +78,12 @@ func watched(c *settings.Config, url, token string) (func() (*client.Client, err
 			if err != nil {
 				return nil, err
 			}
-			o.Dial = func(string) (net.Conn, error) {
+			o.Dial = func(ctx context.Context, _ string) (net.Conn, error) {
 				at, err := listenerOf(c, "order-matcher")
 				if err != nil {
 					return nil, err
 				}
-				return net.Dial("tcp", feeds.Reachable(at))
+				return new(net.Dialer).DialContext(ctx, "tcp", feeds.Reachable(at))
 			}
 			return client.New(o), nil
 		}, nil

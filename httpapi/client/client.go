@@ -1,18 +1,17 @@
 package client
 
 import (
+	"context"
 	"crypto/tls"
-	"errors"
 	"fmt"
+	"maps"
 	"net"
+	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/valyala/fasthttp"
 )
 
 // Config is how a Client reaches a server.
@@ -31,10 +30,10 @@ type Config struct {
 	Timeout  time.Duration // of one attempt; 0: 35 s, above the server's own
 	MaxConns int           // 0: 512
 	Retries  int           // further attempts of what is safe to repeat; 0: none
-	// Pause is called before attempt n (from 1) of a repetition. nil sleeps 10 ms, doubling, at most 1
-	// s.
-	Pause func(n int)
-	Dial  func(address string) (net.Conn, error) // nil: TCP
+	// Pause waits before attempt n (from 1) of a repetition, or until ctx ends. nil waits 10 ms,
+	// doubling, at most 1 s.
+	Pause func(ctx context.Context, n int)
+	Dial  func(ctx context.Context, address string) (net.Conn, error) // nil: TCP
 }
 
 // ParseURL returns the configuration for a service at http://host:port or https://host:port, with a
@@ -57,24 +56,28 @@ func ParseURL(base string) (cfg Config, err error) {
 // next member when that one refuses the connection, breaks it, or says that it knows no leader, if
 // the request may be sent again. A round through all members is one attempt.
 //
-// Any number of goroutines may use it.
+// After, AfterVersion, Confirmed and Because return a Client that shares the connections and sends
+// more with its requests. Any number of goroutines may use a Client.
 type Client struct {
-	members []*member
+	link *link
+	ask  http.Header // of every read
+	act  http.Header // of every other request
+}
+
+// link is what a Client shares with those made from it.
+type link struct {
+	members []member
 	at      atomic.Uint32 // index of the member in use, modulo their number
-	dial    func(address string) (net.Conn, error)
-	trust   *tls.Config // a copy of Config.TLSConfig
+	http    *http.Transport
+	streams *http.Transport // of the answers that are read as they come
 	bearer  string
 	timeout time.Duration
 	retries int
-	pause   func(n int)
-	buffers sync.Pool // of *[]byte: request bodies
+	pause   func(ctx context.Context, n int)
 }
 
-// member is one address of the service.
-type member struct {
-	http fasthttp.HostClient
-	host string // with a scheme, no slash at the end
-}
+// member is an address of the service, with a scheme and without a slash at the end.
+type member string
 
 // New returns a Client. It connects with the first request.
 func New(cfg Config) *Client {
@@ -87,148 +90,93 @@ func New(cfg Config) *Client {
 	if cfg.Pause == nil {
 		cfg.Pause = pause
 	}
+	if cfg.Dial == nil {
+		cfg.Dial = func(ctx context.Context, address string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "tcp", address)
+		}
+	}
 	scheme := "http://"
 	if cfg.TLS {
 		scheme = "https://"
 	}
-	if cfg.Dial == nil {
-		cfg.Dial = fasthttp.Dial
-	}
-	cfg.TLSConfig = cfg.TLSConfig.Clone()
-	c := &Client{timeout: cfg.Timeout, retries: cfg.Retries, pause: cfg.Pause, dial: cfg.Dial,
-		trust: cfg.TLSConfig}
+	l := &link{timeout: cfg.Timeout, retries: cfg.Retries, pause: cfg.Pause,
+		http: transport(cfg), streams: transport(cfg)}
+	l.http.DisableCompression = true // answers are small
+	l.http.MaxConnsPerHost, l.http.MaxIdleConnsPerHost = cfg.MaxConns, cfg.MaxConns
 	for _, address := range append([]string{cfg.Address}, cfg.Others...) {
-		c.members = append(c.members, &member{host: scheme + address + cfg.Prefix,
-			http: hostClient(cfg, address)})
+		l.members = append(l.members, member(scheme+address+cfg.Prefix))
 	}
 	if cfg.Token != "" {
-		c.bearer = "Bearer " + cfg.Token
+		l.bearer = "Bearer " + cfg.Token
 	}
-	c.buffers.New = func() any { b := make([]byte, 0, 512); return &b }
-	return c
+	return &Client{link: l}
 }
 
-// hostClient returns the connections to one address.
-func hostClient(cfg Config, address string) fasthttp.HostClient {
-	return fasthttp.HostClient{
-		Addr: address, IsTLS: cfg.TLS, TLSConfig: cfg.TLSConfig, MaxConns: cfg.MaxConns,
-		Dial:                          noting(cfg.Dial),
-		MaxIdemponentCallAttempts:     1, // the Client repeats requests, not the library
-		MaxConnWaitTimeout:            cfg.Timeout,
-		NoDefaultUserAgentHeader:      true,
-		DisablePathNormalizing:        true,
-		DisableHeaderNamesNormalizing: false,
-		ReadBufferSize:                8 << 10,
-		MaxIdleConnDuration:           30 * time.Second, // below the server's idle time-out
+// transport returns connections to the members of cfg.
+func transport(cfg Config) *http.Transport {
+	return &http.Transport{
+		DialContext: func(ctx context.Context, _, address string) (net.Conn, error) {
+			conn, err := cfg.Dial(ctx, address)
+			if err != nil {
+				return nil, fmt.Errorf("%w: %w", errUnsent, err)
+			}
+			return conn, nil
+		},
+		TLSClientConfig: cfg.TLSConfig.Clone(),
+		IdleConnTimeout: 30 * time.Second, // below the server's own
 	}
 }
 
 // pause is the default of Config.Pause.
-func pause(n int) { time.Sleep(min(10*time.Millisecond<<min(n-1, 7), time.Second)) }
+func pause(ctx context.Context, n int) {
+	wait := time.NewTimer(min(10*time.Millisecond<<min(n-1, 7), time.Second))
+	defer wait.Stop()
+	select {
+	case <-wait.C:
+	case <-ctx.Done():
+	}
+}
 
-// Close closes the idle connections.
+// After returns a Client whose reads show the command of an input sequence and everything before
+// it: the server waits for it, 2 s at most, then answers 503 NOT_YET. Every answer to a write has
+// such a sequence.
+func (c *Client) After(sequence uint64) *Client {
+	return c.reading("X-Min-Sequence", strconv.FormatUint(sequence, 10))
+}
+
+// AfterVersion is After of the account-service and the reference-data service: version is the
+// Version of an Account or a Stock that a write has returned.
+func (c *Client) AfterVersion(version uint64) *Client {
+	return c.reading("X-Min-Version", strconv.FormatUint(version, 10))
+}
+
+// Confirmed returns a Client whose reads come from a leader that a majority of the cluster has
+// confirmed after the request came. They show every change that was acknowledged before.
+func (c *Client) Confirmed() *Client { return c.reading("X-Consistency", "confirmed") }
+
+// Because returns a Client whose writes give a reason, which goes on record with an operator's act.
+// In production the server refuses an act without one.
+func (c *Client) Because(reason string) *Client {
+	n := *c
+	n.act = nil
+	if reason != "" {
+		n.act = http.Header{"X-Reason": {reason}}
+	}
+	return &n
+}
+
+// reading returns a Client that sends one more header with every read.
+func (c *Client) reading(name, value string) *Client {
+	ask := maps.Clone(c.ask)
+	if ask == nil {
+		ask = http.Header{}
+	}
+	ask.Set(name, value)
+	return &Client{link: c.link, ask: ask, act: c.act}
+}
+
+// Close closes the idle connections, also of the Clients made from this one.
 func (c *Client) Close() {
-	for _, m := range c.members {
-		m.http.CloseIdleConnections()
-	}
+	c.link.http.CloseIdleConnections()
+	c.link.streams.CloseIdleConnections()
 }
-
-// call is one request on its way.
-type call struct {
-	method string
-	path   string // with its query
-	body   []byte
-	want   int  // the status code of success
-	also   int  // a second status code of success; 0: none
-	repeat bool // safe to send again although the outcome is unknown
-
-	timeout time.Duration // overrides the client's; 0: the client's
-	secret  string        // master secret, or empty
-	reason  string        // why an operator acts, or empty
-
-	status int // of the answer, once it is there
-}
-
-// do sends a request, repeats it where that is safe, and passes the body of a success to read.
-func (c *Client) do(r *call, read func(body []byte) error) error {
-	for attempt := 1; ; attempt++ {
-		err := c.round(r, read)
-		if err == nil || attempt > c.retries || !safe(r, err) {
-			return err
-		}
-		c.pause(attempt)
-	}
-}
-
-// round sends a request to one member after the other, from the one in use, until one of them
-// answers it.
-func (c *Client) round(r *call, read func(body []byte) error) (err error) {
-	for range c.members {
-		at := c.at.Load()
-		if err = c.once(c.member(at), r, read); err == nil || !elsewhere(err) {
-			return err
-		}
-		c.at.CompareAndSwap(at, at+1) // fails when another goroutine has moved on already
-		if !safe(r, err) {
-			return err
-		}
-	}
-	return err
-}
-
-func (c *Client) member(at uint32) *member { return c.members[int(at)%len(c.members)] }
-
-// safe reports that the request may be sent again after err.
-func safe(r *call, err error) bool {
-	var p *Problem
-	if errors.As(err, &p) {
-		return p.NotSequenced() || r.repeat && p.Status >= 500
-	}
-	return errors.Is(err, errUnsent) || r.repeat && !errors.Is(err, ErrAnswer)
-}
-
-func (c *Client) once(m *member, r *call, read func(body []byte) error) error {
-	req, resp := fasthttp.AcquireRequest(), fasthttp.AcquireResponse()
-	defer fasthttp.ReleaseRequest(req)
-	defer fasthttp.ReleaseResponse(resp)
-	req.Header.SetMethod(r.method)
-	req.SetRequestURI(m.host + r.path)
-	if c.bearer != "" {
-		req.Header.Set("Authorization", c.bearer)
-	}
-	if r.body != nil {
-		req.Header.SetContentType("application/json")
-		req.SetBodyRaw(r.body)
-	}
-	if r.secret != "" {
-		req.Header.Set("X-Auth-Master-Secret", r.secret)
-	}
-	if r.reason != "" {
-		req.Header.Set("X-Reason", r.reason)
-	}
-	timeout := c.timeout
-	if r.timeout > 0 {
-		timeout = r.timeout
-	}
-	if err := m.http.DoTimeout(req, resp, timeout); err != nil {
-		return fmt.Errorf("client: %s %s: %w", r.method, r.path, err)
-	}
-	if r.status = resp.StatusCode(); r.status != r.want && r.status != r.also {
-		return readProblem(r.status, resp.Body())
-	}
-	if err := read(resp.Body()); err != nil {
-		return fmt.Errorf("%w: %s %s: %w", ErrAnswer, r.method, r.path, err)
-	}
-	return nil
-}
-
-// buffer returns a request buffer; give it back with put.
-func (c *Client) buffer() *[]byte {
-	b := c.buffers.Get().(*[]byte)
-	*b = (*b)[:0]
-	return b
-}
-
-func (c *Client) put(b *[]byte) { c.buffers.Put(b) }
-
-func appendUint(b []byte, n uint64) []byte { return strconv.AppendUint(b, n, 10) }

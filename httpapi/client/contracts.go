@@ -1,8 +1,8 @@
 package client
 
 import (
-	"encoding/json"
-	"fmt"
+	"context"
+	"net/http"
 	"net/url"
 	"strconv"
 )
@@ -87,44 +87,34 @@ type MarksPublished struct {
 }
 
 // Swap books an interest-rate swap. A refusal is a *Problem with status 422.
-func (c *Client) Swap(q *SwapRequest) (booked Booked, err error) {
-	return c.book("/swaps", q, q.ClientOrderID != "")
-}
-
-// Swaption books an option on a swap.
-func (c *Client) Swaption(q *SwaptionRequest) (booked Booked, err error) {
-	return c.book("/swaptions", q, q.ClientOrderID != "")
-}
-
-func (c *Client) book(path string, terms any, repeat bool) (booked Booked, err error) {
-	err = c.send(&call{method: "POST", path: path, want: 200, repeat: repeat}, terms, &booked)
+func (c *Client) Swap(ctx context.Context, q *SwapRequest) (booked Booked, err error) {
+	err = c.send(ctx, &call{path: "/swaps", repeat: q.ClientOrderID != ""}, q, &booked)
 	return booked, err
 }
 
-// send makes a call with a JSON body and reads its JSON answer.
-func (c *Client) send(r *call, body, answer any) (err error) {
-	if r.body, err = json.Marshal(body); err != nil {
-		return fmt.Errorf("client: %s %s: %w", r.method, r.path, err)
-	}
-	return c.do(r, into(answer))
+// Swaption books an option on a swap.
+func (c *Client) Swaption(ctx context.Context, q *SwaptionRequest) (booked Booked, err error) {
+	err = c.send(ctx, &call{path: "/swaptions", repeat: q.ClientOrderID != ""}, q, &booked)
+	return booked, err
 }
 
 // Contracts lists OTC contracts, ascending by sequence.
-func (c *Client) Contracts(q ContractsQuery) (page ContractPage, err error) {
-	err = c.get("/contracts", list(url.Values{}, q.AccountID, q.Limit, q.Cursor), &page)
+func (c *Client) Contracts(ctx context.Context, q ContractsQuery) (page ContractPage, err error) {
+	err = c.get(ctx, "/contracts", list(q.AccountID, q.Limit, q.Cursor), &page)
 	return page, err
 }
 
 // Contract shows one OTC contract.
-func (c *Client) Contract(contractID string) (contract Contract, err error) {
-	err = c.get("/contracts/"+url.PathEscape(contractID), nil, &contract)
+func (c *Client) Contract(ctx context.Context, contractID string) (contract Contract, err error) {
+	err = c.get(ctx, "/contracts/"+url.PathEscape(contractID), nil, &contract)
 	return contract, err
 }
 
 // RiskExtract sequences the marker of a session's risk extract and returns its sequence; it needs
 // an admin token. priceVersion 0 is the server's default, 1. A second request makes a second
 // marker. So the client does not repeat a request whose outcome is unknown.
-func (c *Client) RiskExtract(sessionDate string, priceVersion uint32) (sequence uint64, err error) {
+func (c *Client) RiskExtract(ctx context.Context, sessionDate string,
+	priceVersion uint32) (sequence uint64, err error) {
 	body := struct {
 		SessionDate  string `json:"sessionDate"`
 		PriceVersion uint32 `json:"priceVersion,omitempty"`
@@ -132,16 +122,16 @@ func (c *Client) RiskExtract(sessionDate string, priceVersion uint32) (sequence 
 	var answer struct {
 		Sequence uint64 `json:"sequence"`
 	}
-	err = c.send(&call{method: "POST", path: "/risk/extract", want: 202}, body, &answer)
+	err = c.send(ctx, &call{path: "/risk/extract", want: http.StatusAccepted}, body, &answer)
 	return answer.Sequence, err
 }
 
 // PutMarks publishes the closing marks of a session under a version, at the trade-processor; it
 // needs an admin token. The same marks again change nothing; different marks are a 409.
-func (c *Client) PutMarks(sessionDate string, version uint32,
+func (c *Client) PutMarks(ctx context.Context, sessionDate string, version uint32,
 	marks []Mark) (published MarksPublished, err error) {
 	path := "/eod/prices/" + url.PathEscape(sessionDate) + "/v" +
 		strconv.FormatUint(uint64(version), 10)
-	err = c.send(&call{method: "PUT", path: path, want: 200, repeat: true}, marks, &published)
+	err = c.send(ctx, &call{method: http.MethodPut, path: path, repeat: true}, marks, &published)
 	return published, err
 }

@@ -1,103 +1,132 @@
 package client
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"net/url"
 	"strconv"
-
-	"posttrade/matcher/strictjson"
 )
 
 // Prices sequences market prices; it needs an admin token. A repeated price is sequenced again, so
 // the client does not repeat a request whose outcome is unknown.
-func (c *Client) Prices(prices []PriceRequest) (accepted PricesAccepted, err error) {
-	b := c.buffer()
-	defer c.put(b)
-	*b = append(*b, '[')
-	for i, p := range prices {
-		if i > 0 {
-			*b = append(*b, ',')
-		}
-		*b = append(*b, `{"security":`...)
-		*b = appendText(*b, p.Security)
-		*b = append(*b, `,"price":`...)
-		*b = append(strictjson.FormatDecimal(*b, int64(p.Price)), '}')
-	}
-	*b = append(*b, ']')
-	r := call{method: "POST", path: "/prices", body: *b, want: 202}
-	err = c.do(&r, into(&accepted))
+func (c *Client) Prices(ctx context.Context,
+	prices []PriceRequest) (accepted PricesAccepted, err error) {
+	err = c.send(ctx, &call{path: "/prices", want: http.StatusAccepted}, prices, &accepted)
 	return accepted, err
 }
 
 // Positions lists positions.
-func (c *Client) Positions(q PositionsQuery) (page PositionPage, err error) {
-	err = c.get("/positions", list(url.Values{}, q.AccountID, q.Limit, q.Cursor), &page)
+func (c *Client) Positions(ctx context.Context, q PositionsQuery) (page PositionPage, err error) {
+	err = c.get(ctx, "/positions", list(q.AccountID, q.Limit, q.Cursor), &page)
+	return page, err
+}
+
+// Credit lists the credit that accounts use.
+func (c *Client) Credit(ctx context.Context, q PositionsQuery) (page CreditPage, err error) {
+	err = c.get(ctx, "/credit", list(q.AccountID, q.Limit, q.Cursor), &page)
 	return page, err
 }
 
 // Book shows the book of a security; depth 0 is the server's default.
-func (c *Client) Book(security string, depth int) (book Book, err error) {
+func (c *Client) Book(ctx context.Context, security string, depth int) (book Book, err error) {
 	v := url.Values{}
-	if depth > 0 {
-		v.Set("depth", strconv.Itoa(depth))
-	}
-	err = c.get("/book/"+url.PathEscape(security), v, &book)
+	setCount(v, "depth", uint64(max(depth, 0)))
+	err = c.get(ctx, "/book/"+url.PathEscape(security), v, &book)
 	return book, err
 }
 
 // Blotter lists fills with a trade sequence above sinceSeq; it needs an admin
 // token. limit 0 is the server's default.
-func (c *Client) Blotter(sinceSeq uint64, limit int) (page BlotterPage, err error) {
-	v := url.Values{}
-	if sinceSeq > 0 {
-		v.Set("sinceSeq", strconv.FormatUint(sinceSeq, 10))
-	}
-	err = c.get("/recon/trades/blotter", list(v, nil, limit, ""), &page)
+func (c *Client) Blotter(ctx context.Context, sinceSeq uint64,
+	limit int) (page BlotterPage, err error) {
+	err = c.get(ctx, "/recon/trades/blotter", since(sinceSeq, limit), &page)
 	return page, err
 }
 
-// RiskControlAccount enables or disables an account. Controls need an admin token.
-func (c *Client) RiskControlAccount(accountID uint32, enabled bool) (ControlApplied, error) {
-	return c.control("account", map[string]any{"accountId": accountID, "enabled": enabled})
+// since returns the parameters of a list of fills.
+func since(tradeSeq uint64, limit int) url.Values {
+	v := list(nil, limit, "")
+	setCount(v, "sinceSeq", tradeSeq)
+	return v
+}
+
+// Controls need an admin token. In production they need a reason: see Because.
+
+// RiskControlAccount enables or disables an account.
+func (c *Client) RiskControlAccount(ctx context.Context, accountID uint32,
+	enabled bool) (ControlApplied, error) {
+	return c.control(ctx, "account", map[string]any{"accountId": accountID, "enabled": enabled})
 }
 
 // RiskControlSecurity enables, disables, halts or resumes a security.
-func (c *Client) RiskControlSecurity(security string,
+func (c *Client) RiskControlSecurity(ctx context.Context, security string,
 	enabled, halted bool) (ControlApplied, error) {
-	return c.control("security", map[string]any{"security": security, "enabled": enabled,
+	return c.control(ctx, "security", map[string]any{"security": security, "enabled": enabled,
 		"halted": halted})
 }
 
 // RiskControlRestriction restricts a security, which cancels its resting orders, or lifts that.
-func (c *Client) RiskControlRestriction(security string, restricted bool) (ControlApplied, error) {
-	return c.control("restriction", map[string]any{"security": security, "restricted": restricted})
+func (c *Client) RiskControlRestriction(ctx context.Context, security string,
+	restricted bool) (ControlApplied, error) {
+	return c.control(ctx, "restriction",
+		map[string]any{"security": security, "restricted": restricted})
 }
 
 // RiskControlPolicy sets the kill switch and the policy limits.
-func (c *Client) RiskControlPolicy(p Policy) (ControlApplied, error) {
-	return c.control("policy", p)
+func (c *Client) RiskControlPolicy(ctx context.Context, p Policy) (ControlApplied, error) {
+	return c.control(ctx, "policy", p)
 }
 
-func (c *Client) control(name string, body any) (applied ControlApplied, err error) {
-	b, err := json.Marshal(body)
+// RiskControlLimits changes limits of all accounts; nil ones stay as they are. policyVersion must
+// be above every one before, of policies and limits.
+func (c *Client) RiskControlLimits(ctx context.Context, policyVersion int64,
+	limits SomeLimits) (ControlApplied, error) {
+	return c.control(ctx, "limits",
+		map[string]any{"policyVersion": policyVersion, "limits": limits})
+}
+
+// RiskControlAccountLimits gives an account limits of its own; nil ones stay as they are. For those
+// that inherit names, such as creditLimit, the account has the limits of all accounts again.
+func (c *Client) RiskControlAccountLimits(ctx context.Context, accountID uint32,
+	policyVersion int64, limits SomeLimits, inherit ...string) (applied ControlApplied, err error) {
+	text, err := json.Marshal(limits)
 	if err != nil {
-		return applied, fmt.Errorf("client: control %s: %w", name, err)
+		return applied, fmt.Errorf("client: limits: %w: %w", errUnsent, err)
 	}
+	all := map[string]any{}
+	if err := json.Unmarshal(text, &all); err != nil {
+		return applied, fmt.Errorf("client: limits: %w: %w", errUnsent, err)
+	}
+	for _, name := range inherit {
+		all[name] = nil
+	}
+	name := "accounts/" + strconv.FormatUint(uint64(accountID), 10) + "/limits"
+	return c.control(ctx, name, map[string]any{"policyVersion": policyVersion, "limits": all})
+}
+
+func (c *Client) control(ctx context.Context, name string,
+	body any) (applied ControlApplied, err error) {
 	// Setting a control twice has the effect of setting it once.
-	r := call{method: "POST", path: "/risk/control/" + name, body: b, want: 200, repeat: true}
-	err = c.do(&r, into(&applied))
+	err = c.send(ctx, &call{path: "/risk/control/" + name, repeat: true}, body, &applied)
 	return applied, err
 }
 
 // RiskControls shows the gate's image; it needs an admin token.
-func (c *Client) RiskControls() (controls Controls, err error) {
-	err = c.get("/risk/control/snapshot", nil, &controls)
+func (c *Client) RiskControls(ctx context.Context) (controls Controls, err error) {
+	err = c.get(ctx, "/risk/control/snapshot", nil, &controls)
 	return controls, err
 }
 
 // Health shows the server's health.
-func (c *Client) Health() (health Health, err error) {
-	err = c.get("/health", nil, &health)
+func (c *Client) Health(ctx context.Context) (health Health, err error) {
+	err = c.get(ctx, "/health", nil, &health)
 	return health, err
+}
+
+// OpenAPI returns the document that describes the service.
+func (c *Client) OpenAPI(ctx context.Context) (document []byte, err error) {
+	err = c.get(ctx, "/openapi.json", nil, &document)
+	return document, err
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -30,7 +31,6 @@ type ExportQuery struct {
 type Export struct {
 	body io.ReadCloser
 	resp *http.Response
-	done func()
 	rows uint64
 }
 
@@ -42,16 +42,14 @@ func (c *Client) Export(ctx context.Context, q ExportQuery) (*Export, error) {
 		return nil, fmt.Errorf("client: export: no table %q", q.Table)
 	}
 	v := url.Values{}
-	for name, values := range q.Filter {
-		v[name] = values
-	}
+	maps.Copy(v, q.Filter)
 	set(v, "format", q.Format)
 	set(v, "asOf", q.AsOf)
-	resp, end, err := c.stream(ctx, path+"?"+v.Encode(), http.Header{}, true)
+	resp, err := c.stream(ctx, path, v, nil)
 	if err != nil {
 		return nil, err
 	}
-	return &Export{body: resp.Body, resp: resp, done: end}, nil
+	return &Export{body: resp.Body, resp: resp}, nil
 }
 
 // Read implements io.Reader.
@@ -72,8 +70,4 @@ func (e *Export) Read(b []byte) (int, error) {
 func (e *Export) Rows() uint64 { return e.rows }
 
 // Close ends the file, whole or not.
-func (e *Export) Close() error {
-	err := e.body.Close()
-	e.done()
-	return err
-}
+func (e *Export) Close() error { return e.body.Close() }

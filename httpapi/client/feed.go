@@ -57,7 +57,7 @@ func (c *Client) Feed(ctx context.Context, from string, topics ...string) iter.S
 // would get again, such as 401 TOKEN_EXPIRED. Data is valid after the loop's next turn.
 func (c *Client) FeedOf(ctx context.Context, q FeedQuery) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
-		f := &feed{c: c, path: q.path(), last: q.From}
+		f := &feed{c: c, query: q.values(), last: q.From}
 		for attempt := 1; ; attempt++ {
 			before := f.heard
 			err := f.connection(ctx, yield)
@@ -78,28 +78,16 @@ func (c *Client) FeedOf(ctx context.Context, q FeedQuery) iter.Seq2[Event, error
 			if f.heard > before {
 				attempt = 1
 			}
-			c.rest(ctx, attempt)
+			c.link.pause(ctx, attempt)
 		}
 	}
 }
 
-// path is the path of the request, with its query, for a feed from the head.
-func (q *FeedQuery) path() string {
-	v := url.Values{"topics": {strings.Join(q.Topics, ",")}}
-	if q.AccountID != nil {
-		v.Set("accountId", strconv.FormatUint(uint64(*q.AccountID), 10))
-	}
-	return "/feed?" + v.Encode()
-}
-
-// rest waits before attempt n of a repetition, or until ctx ends.
-func (c *Client) rest(ctx context.Context, n int) {
-	rested := make(chan struct{})
-	go func() { c.pause(n); close(rested) }()
-	select {
-	case <-rested:
-	case <-ctx.Done():
-	}
+// values are the parameters of a feed from the head.
+func (q *FeedQuery) values() url.Values {
+	v := list(q.AccountID, 0, "")
+	v.Set("topics", strings.Join(q.Topics, ","))
+	return v
 }
 
 // feedSilent is after how long without a byte a connection counts as lost: the server sends a mark
@@ -108,10 +96,10 @@ const feedSilent = 20 * time.Second
 
 // feed is the state of one loop over a feed.
 type feed struct {
-	c    *Client
-	path string
-	last string // the ID behind which the next connection goes on
-	left bool   // the loop was left
+	c     *Client
+	query url.Values // of a feed from the head
+	last  string     // the ID behind which the next connection goes on
+	left  bool       // the loop was left
 
 	heard     uint64 // events so far, marks too
 	snapshots int    // that have come with the ID last
@@ -124,17 +112,18 @@ func (f *feed) connection(ctx context.Context, yield func(Event, error) bool) er
 	defer cancel(nil)
 	silent := time.AfterFunc(feedSilent, func() { cancel(errSilent) })
 	defer silent.Stop()
-	path, header := f.path, http.Header{"Accept": {"text/event-stream"}}
+	// An event must not wait for the end of a compressed block.
+	header := http.Header{"Accept": {"text/event-stream"}, "Accept-Encoding": {"identity"}}
+	f.query.Del("fromSeq")
 	if strings.Contains(f.last, ".") {
 		header.Set("Last-Event-ID", f.last)
-	} else if f.last != "" {
-		path += "&fromSeq=" + url.QueryEscape(f.last)
+	} else {
+		set(f.query, "fromSeq", f.last)
 	}
-	answer, end, err := f.c.stream(ctx, path, header, false)
+	answer, err := f.c.stream(ctx, "/feed", f.query, header)
 	if err != nil {
 		return silence(ctx, err)
 	}
-	defer end()
 	defer answer.Body.Close()
 	f.skip = f.snapshots
 	r := newEventReader(answer.Body)
@@ -142,7 +131,7 @@ func (f *feed) connection(ctx context.Context, yield func(Event, error) bool) er
 		e, err := r.next()
 		silent.Stop() // the time that the loop takes is its own
 		if err != nil {
-			return silence(ctx, fmt.Errorf("client: GET %s: %w", path, err))
+			return silence(ctx, fmt.Errorf("client: GET /feed: %w", err))
 		}
 		if e.Kind == "gone" {
 			return gone(e.Data)

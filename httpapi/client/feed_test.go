@@ -53,7 +53,7 @@ func feeding(t *testing.T, texts ...string) (c *Client, asked func() []string) {
 			<-r.Context().Done()
 		}
 	})
-	c.pause = func(int) {}
+	c.link.pause = func(context.Context, int) {}
 	return c, func() []string { mu.Lock(); defer mu.Unlock(); return slices.Clone(all) }
 }
 
@@ -157,8 +157,8 @@ func TestFeedEnds(t *testing.T) {
 // TestFeedGoesToAnotherMember, and says why it has left the one before.
 func TestFeedGoesToAnotherMember(t *testing.T) {
 	there, asked := feeding(t, frames("3.2|trade|1"))
-	c := New(Config{Address: nowhere(t), Others: []string{there.members[0].http.Addr}, Prefix: "/om",
-		Token: "tok", Pause: func(int) {}})
+	c := New(Config{Address: nowhere(t), Others: []string{there.address()}, Prefix: "/om",
+		Token: "tok", Pause: func(context.Context, int) {}})
 	defer c.Close()
 	account, lost := uint32(7), 0
 	for e, err := range c.FeedOf(t.Context(), FeedQuery{Topics: []string{"trades"}, From: "3.1",

@@ -2,8 +2,6 @@ package client
 
 import (
 	"errors"
-	"fmt"
-	"net"
 	"net/http"
 )
 
@@ -15,17 +13,6 @@ const (
 
 // errUnsent marks an error of connecting: no byte of a request was sent.
 var errUnsent = errors.New("not connected")
-
-// noting marks the errors of dial with errUnsent.
-func noting(dial func(address string) (net.Conn, error)) func(address string) (net.Conn, error) {
-	return func(address string) (net.Conn, error) {
-		conn, err := dial(address)
-		if err != nil {
-			return nil, fmt.Errorf("%w: %w", errUnsent, err)
-		}
-		return conn, nil
-	}
-}
 
 // elsewhere reports that another member may have the answer, where this one gave err. It does not
 // say that the request may be sent again: see safe.

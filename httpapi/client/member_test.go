@@ -20,6 +20,12 @@ func nowhere(t *testing.T) string {
 	return ln.Addr().String()
 }
 
+// address is the address of the first member.
+func (c *Client) address() string {
+	at, _, _ := strings.Cut(strings.TrimPrefix(string(c.link.members[0]), "http://"), "/")
+	return at
+}
+
 // TestNextMemberIsAsked: the client goes to the next member when the one in use cannot answer and
 // the request may be sent again. Each member answers by its script; "" refuses connections.
 func TestNextMemberIsAsked(t *testing.T) {
@@ -29,7 +35,7 @@ func TestNextMemberIsAsked(t *testing.T) {
 	overloaded := reply{503, `{"code":"OVERLOADED","sequenced":false}`}
 	unknown := reply{504, `{"code":"OUTCOME_UNKNOWN"}`}
 	refused := reply{422, `{"code":"RISK_REFUSED"}`}
-	cut, done := reply{}, reply{201, orderJSON}
+	cut, done := reply{}, reply{201, "{}"}
 	keyed, bare := OrderRequest{ClientOrderID: "k"}, OrderRequest{}
 	gone := []reply(nil)
 	for _, tt := range []struct {
@@ -76,14 +82,14 @@ func TestNextMemberIsAsked(t *testing.T) {
 				if answers != nil {
 					var at *Client
 					at, scripts[i] = scripted(t, Config{}, answers...)
-					addresses[i] = at.members[0].http.Addr
+					addresses[i] = at.address()
 				}
 			}
 			pauses := 0
 			c := New(Config{Address: addresses[0], Others: addresses[1:], Retries: tt.retries,
-				Pause: func(int) { pauses++ }})
+				Pause: func(context.Context, int) { pauses++ }})
 			defer c.Close()
-			_, err := c.CreateOrder(tt.order)
+			_, err := c.CreateOrder(t.Context(), tt.order)
 			if (err == nil) != tt.ok || pauses != tt.pauses {
 				t.Errorf("%d pauses, want %d: %v", pauses, tt.pauses, err)
 			}
@@ -106,38 +112,38 @@ func TestNextMemberIsAsked(t *testing.T) {
 
 // TestMemberThatAnsweredIsKept for the following requests, and is left when it is gone.
 func TestMemberThatAnsweredIsKept(t *testing.T) {
-	done := reply{201, orderJSON}
+	done := reply{201, "{}"}
 	at, s := scripted(t, Config{}, done, done,
 		reply{503, `{"code":"NO_LEADER","sequenced":false}`}, done)
-	c := New(Config{Address: nowhere(t), Others: []string{at.members[0].http.Addr},
-		Pause: func(int) {}})
+	c := New(Config{Address: nowhere(t), Others: []string{at.address()},
+		Pause: func(context.Context, int) {}})
 	defer c.Close()
 	for n := range 2 {
-		if _, err := c.CreateOrder(&OrderRequest{}); err != nil || len(s.requests()) != n+1 ||
-			c.at.Load() != 1 {
-			t.Errorf("order %d: asked %d times, member %d: %v", n, len(s.requests()), c.at.Load(), err)
+		if _, err := c.CreateOrder(t.Context(), &OrderRequest{}); err != nil ||
+			len(s.requests()) != n+1 || c.link.at.Load() != 1 {
+			t.Errorf("order %d: asked %d times, member %d: %v", n, len(s.requests()), c.link.at.Load(), err)
 		}
 	}
 	// the other one is still gone
-	if _, err := c.CreateOrder(&OrderRequest{}); err == nil || Unknown(err) {
+	if _, err := c.CreateOrder(t.Context(), &OrderRequest{}); err == nil || Unknown(err) {
 		t.Errorf("%v", err)
 	}
-	if _, err := c.CreateOrder(&OrderRequest{}); err != nil {
+	if _, err := c.CreateOrder(t.Context(), &OrderRequest{}); err != nil {
 		t.Error(err)
 	}
 }
 
 // TestWhatWasNotSentIsNotUnknown. Neither is an answer that says so.
 func TestWhatWasNotSentIsNotUnknown(t *testing.T) {
-	c := New(Config{Address: nowhere(t), Retries: 1, Pause: func(int) {}})
+	c := New(Config{Address: nowhere(t), Retries: 1, Pause: func(context.Context, int) {}})
 	defer c.Close()
-	if _, err := c.CreateOrder(&OrderRequest{}); err == nil || Unknown(err) ||
+	if _, err := c.CreateOrder(t.Context(), &OrderRequest{}); err == nil || Unknown(err) ||
 		!errors.Is(err, errUnsent) {
 		t.Errorf("%v", err)
 	}
 	var p *Problem
 	c, _ = scripted(t, Config{}, reply{503, `{"code":"NOT_LEADER","sequenced":false,"leader":"3"}`})
-	if _, err := c.CreateOrder(&OrderRequest{}); Unknown(err) || !errors.As(err, &p) ||
+	if _, err := c.CreateOrder(t.Context(), &OrderRequest{}); Unknown(err) || !errors.As(err, &p) ||
 		p.Leader != "3" {
 		t.Errorf("%v", err)
 	}
@@ -146,7 +152,7 @@ func TestWhatWasNotSentIsNotUnknown(t *testing.T) {
 // TestReportGoesToTheNextMember with the next call: a report streams, so it is not repeated.
 func TestReportGoesToTheNextMember(t *testing.T) {
 	at, _ := scripted(t, Config{}, reply{429, `{"code":"TOO_MANY_REQUESTS"}`})
-	c := New(Config{Address: nowhere(t), Others: []string{at.members[0].http.Addr}})
+	c := New(Config{Address: nowhere(t), Others: []string{at.address()}})
 	defer c.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()

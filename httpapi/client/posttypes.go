@@ -17,12 +17,22 @@ type Token struct {
 	ExpiresAt time.Time `json:"expiresAt"`
 }
 
+// Revoked says which tokens of a subject are refused.
+type Revoked struct {
+	Applied    bool      `json:"applied"`
+	Subject    string    `json:"subject"`
+	IssuedUpTo time.Time `json:"issuedUpTo"`
+	Sequence   uint64    `json:"sequence"`
+}
+
 // TradesQuery selects trade rows. Zero members do not select.
 type TradesQuery struct {
 	AccountID      *uint32
 	Security       string
-	Status         string // Processing or Settled
-	SettlementDate string // yyyy-MM-dd
+	Status         string    // Processing or Settled
+	SettlementDate string    // yyyy-MM-dd
+	TradeDate      string    // yyyy-MM-dd, a day of the settlement's time zone
+	From, To       time.Time // executed in [From, To)
 	Limit          int
 	Cursor         string
 }
@@ -33,7 +43,7 @@ type TradeRow struct {
 	TradeSeq       uint64    `json:"tradeSeq"` // 0 of a booking from outside
 	AccountID      uint32    `json:"accountId"`
 	Security       string    `json:"security"`
-	Side           string    `json:"side"`
+	Side           Side      `json:"side"`
 	Quantity       int64     `json:"quantity"`
 	Price          Price     `json:"price"`
 	Status         string    `json:"status"`
@@ -47,6 +57,20 @@ type TradeRow struct {
 type TradePage struct {
 	Items      []TradeRow `json:"items"`
 	NextCursor string     `json:"nextCursor"`
+}
+
+// SettlementCalendar has the dates with trades, ascending.
+type SettlementCalendar struct {
+	Items []SettlementDay `json:"items"`
+}
+
+// SettlementDay counts the trades of one settlement date: those that are due, those that the sweep
+// has settled, and those that were settled by hand.
+type SettlementDay struct {
+	SettlementDate string `json:"settlementDate"`
+	Due            int64  `json:"due"`
+	Settled        int64  `json:"settled"`
+	Forced         int64  `json:"forced"`
 }
 
 // ReconStatus is the reconciliation's summary. Times are zero before the first.
@@ -63,15 +87,20 @@ type ReconStatus struct {
 	LastOrphanSweepAt   time.Time `json:"lastOrphanSweepAt"`
 }
 
-// BreakTrade is one side of a break. The members behind Timestamp are zero where the side does not
-// determine them.
+// StatedTrade is what every side of a break knows of a trade.
+type StatedTrade struct {
+	AccountID uint32    `json:"accountId"`
+	Security  string    `json:"security"`
+	Side      Side      `json:"side"`
+	Quantity  int64     `json:"quantity"`
+	Price     Price     `json:"price"`
+	Timestamp time.Time `json:"timestamp"`
+}
+
+// BreakTrade is one side of a break. Its own members are zero where the side does not determine
+// them.
 type BreakTrade struct {
-	AccountID      uint32    `json:"accountId"`
-	Security       string    `json:"security"`
-	Side           string    `json:"side"`
-	Quantity       int64     `json:"quantity"`
-	Price          Price     `json:"price"`
-	Timestamp      time.Time `json:"timestamp"`
+	StatedTrade
 	Status         string    `json:"status"`
 	SettlementDate string    `json:"settlementDate"`
 	OrderID        string    `json:"orderId"`
@@ -82,15 +111,15 @@ type BreakTrade struct {
 
 // Break is an open difference between the journal and the projection.
 type Break struct {
-	Class       string      `json:"class"`
-	TradeID     string      `json:"tradeId"`
-	TradeSeq    uint64      `json:"tradeSeq"` // 0 for EXTERNAL
-	Fields      []string    `json:"fields"`
-	Journal     *BreakTrade `json:"journal"`    // nil for an orphan, and for EXTERNAL
-	Projection  *BreakTrade `json:"projection"` // nil for a missing trade
-	Statement   *BreakTrade `json:"statement"`  // of EXTERNAL: nil when no line has the id
-	FirstSeenAt time.Time   `json:"firstSeenAt"`
-	LastSeenAt  time.Time   `json:"lastSeenAt"`
+	Class       string       `json:"class"`
+	TradeID     string       `json:"tradeId"`
+	TradeSeq    uint64       `json:"tradeSeq"` // 0 for EXTERNAL
+	Fields      []string     `json:"fields"`
+	Journal     *BreakTrade  `json:"journal"`    // nil for an orphan, and for EXTERNAL
+	Projection  *BreakTrade  `json:"projection"` // nil for a missing trade
+	Statement   *StatedTrade `json:"statement"`  // of EXTERNAL: nil when no line has the id
+	FirstSeenAt time.Time    `json:"firstSeenAt"`
+	LastSeenAt  time.Time    `json:"lastSeenAt"`
 }
 
 // BreakPage is a page of breaks; NextCursor "" is the last one.
@@ -114,7 +143,7 @@ type TCAReport struct {
 	TradeID            string    `json:"tradeId"`
 	AccountID          uint32    `json:"accountId"`
 	Security           string    `json:"security"`
-	Side               string    `json:"side"`
+	Side               Side      `json:"side"`
 	Quantity           int64     `json:"quantity"`
 	ExecutionPrice     Price     `json:"executionPrice"`
 	ArrivalPrice       Price     `json:"arrivalPrice"`
@@ -166,7 +195,6 @@ type RepairQuery struct {
 	From   string `json:"from"` // trd-N
 	To     string `json:"to"`
 	DryRun bool   `json:"dryRun"` // compares, and changes nothing
-	Reason string `json:"-"`      // for the record
 }
 
 // RepairedRow is a trade row as it was, or as it is now.
@@ -203,7 +231,7 @@ type StatementLine struct {
 	ID        string    `json:"id"` // ext-...
 	AccountID uint32    `json:"accountId"`
 	Security  string    `json:"security"`
-	Side      string    `json:"side"`
+	Side      Side      `json:"side"`
 	Quantity  int64     `json:"quantity"`
 	Price     Price     `json:"price"`
 	Timestamp time.Time `json:"timestamp"`

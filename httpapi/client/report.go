@@ -20,7 +20,6 @@ type Report struct {
 
 	body io.ReadCloser
 	resp *http.Response
-	done func()
 	sum  hash.Hash
 	last byte
 	n    uint64 // records so far
@@ -31,17 +30,14 @@ type Report struct {
 // report. The caller must close the report.
 func (c *Client) RegulatoryReport(ctx context.Context, fromSeq, toSeq uint64) (*Report, error) {
 	v := url.Values{}
-	for name, bound := range map[string]uint64{"fromSeq": fromSeq, "toSeq": toSeq} {
-		if bound > 0 {
-			v.Set(name, strconv.FormatUint(bound, 10))
-		}
-	}
-	path := "/regulatory/report?" + v.Encode()
-	resp, end, err := c.stream(ctx, path, http.Header{"Accept": {"application/x-ndjson"}}, true)
+	setCount(v, "fromSeq", fromSeq)
+	setCount(v, "toSeq", toSeq)
+	const path = "/regulatory/report"
+	resp, err := c.stream(ctx, path, v, http.Header{"Accept": {"application/x-ndjson"}})
 	if err != nil {
 		return nil, err
 	}
-	report := &Report{body: resp.Body, resp: resp, done: end, sum: sha256.New(), last: '\n'}
+	report := &Report{body: resp.Body, resp: resp, sum: sha256.New(), last: '\n'}
 	for name, bound := range map[string]*uint64{"X-Report-From-Seq": &report.FromSeq,
 		"X-Report-To-Seq": &report.ToSeq} {
 		if *bound, err = strconv.ParseUint(resp.Header.Get(name), 10, 64); err != nil {
@@ -89,8 +85,4 @@ func (r *Report) Count() uint64 { return r.n }
 func (r *Report) SHA256() string { return hex.EncodeToString(r.sum.Sum(nil)) }
 
 // Close ends the report, whole or not.
-func (r *Report) Close() error {
-	err := r.body.Close()
-	r.done()
-	return err
-}
+func (r *Report) Close() error { return r.body.Close() }

@@ -1,10 +1,9 @@
 package client
 
 import (
-	"encoding/json"
-	"fmt"
+	"context"
+	"net/http"
 	"net/url"
-	"slices"
 	"strconv"
 )
 
@@ -12,6 +11,7 @@ import (
 type Account struct {
 	ID          uint32 `json:"id"`
 	DisplayName string `json:"displayName"`
+	Version     uint64 `json:"-"` // of a write: see AfterVersion
 }
 
 // AccountRequest is the new content of an account.
@@ -25,6 +25,9 @@ type AccountRequest struct {
 type Stock struct {
 	Ticker      string `json:"ticker"`
 	CompanyName string `json:"companyName"`
+	// Tick is what limit prices are multiples of; 0 where a whole list or a write is answered.
+	Tick    Price  `json:"tick,omitempty"`
+	Version uint64 `json:"-"` // of a write: see AfterVersion
 }
 
 // StockRequest is the new content of a stock. The service trims the ticker and puts it into
@@ -40,68 +43,78 @@ type StockRequest struct {
 // Client calls one service, the one at its address.
 
 // Accounts lists every account, by id.
-func (c *Client) Accounts() (all []Account, err error) {
-	err = c.get("/account/", nil, &all)
+func (c *Client) Accounts(ctx context.Context) (all []Account, err error) {
+	err = c.get(ctx, "/account/", nil, &all)
 	return all, err
 }
 
 // Account shows one account.
-func (c *Client) Account(id uint32) (account Account, err error) {
-	err = c.get("/account/"+strconv.FormatUint(uint64(id), 10), nil, &account)
+func (c *Client) Account(ctx context.Context, id uint32) (account Account, err error) {
+	err = c.get(ctx, "/account/"+strconv.FormatUint(uint64(id), 10), nil, &account)
 	return account, err
 }
 
 // UpsertAccount makes an account, or changes the one of its id. Where writes are
 // protected it needs an admin token.
-func (c *Client) UpsertAccount(q AccountRequest) (account Account, err error) {
-	body, err := json.Marshal(q)
-	if err != nil {
-		return account, fmt.Errorf("client: upsert account: %w", err)
-	}
-	r := call{method: "POST", path: "/account/", body: body, want: 200, repeat: true}
-	err = c.do(&r, into(&account))
+func (c *Client) UpsertAccount(ctx context.Context, q AccountRequest) (Account, error) {
+	return c.putAccount(ctx, http.MethodPost, q)
+}
+
+// UpdateAccount changes an account; 404 when there is none of its id.
+func (c *Client) UpdateAccount(ctx context.Context, q AccountRequest) (Account, error) {
+	return c.putAccount(ctx, http.MethodPut, q)
+}
+
+func (c *Client) putAccount(ctx context.Context, method string,
+	q AccountRequest) (account Account, err error) {
+	r := call{method: method, path: "/account/", repeat: true}
+	err = c.send(ctx, &r, q, &account)
+	account.Version = r.version()
 	return account, err
+}
+
+// version is the version of the source that the answer to a write has in it; 0: it is not known.
+func (r *call) version() uint64 {
+	version, err := strconv.ParseUint(r.header.Get("X-As-Of-Version"), 10, 64)
+	if err != nil {
+		return 0
+	}
+	return version
 }
 
 // AccountSnapshot returns the bytes of the account source's control snapshot. The caller must
 // verify its checksum before it uses the snapshot.
-func (c *Client) AccountSnapshot() ([]byte, error) { return c.raw("/account/control-snapshot") }
+func (c *Client) AccountSnapshot(ctx context.Context) (snapshot []byte, err error) {
+	err = c.get(ctx, "/account/control-snapshot", nil, &snapshot)
+	return snapshot, err
+}
 
 // Stocks lists every stock, by the bytes of the ticker.
-func (c *Client) Stocks() (all []Stock, err error) {
-	err = c.get("/stocks", nil, &all)
+func (c *Client) Stocks(ctx context.Context) (all []Stock, err error) {
+	err = c.get(ctx, "/stocks", nil, &all)
 	return all, err
 }
 
 // Stock shows one stock. The ticker is sent as it is given here.
-func (c *Client) Stock(ticker string) (stock Stock, err error) {
-	err = c.get("/stocks/"+url.PathEscape(ticker), nil, &stock)
+func (c *Client) Stock(ctx context.Context, ticker string) (stock Stock, err error) {
+	err = c.get(ctx, "/stocks/"+url.PathEscape(ticker), nil, &stock)
 	return stock, err
 }
 
 // UpsertStock makes a stock, or changes the one of its ticker. created: there was no such stock. If
 // the request was repeated, an attempt whose answer was lost may have made it. Where writes are
 // protected it needs an admin token.
-func (c *Client) UpsertStock(q StockRequest) (stock Stock, created bool, err error) {
-	body, err := json.Marshal(q)
-	if err != nil {
-		return stock, false, fmt.Errorf("client: upsert stock: %w", err)
-	}
-	r := call{method: "POST", path: "/stocks", body: body, want: 200, also: 201, repeat: true}
-	err = c.do(&r, into(&stock))
-	return stock, err == nil && r.status == 201, err
+func (c *Client) UpsertStock(ctx context.Context,
+	q StockRequest) (stock Stock, created bool, err error) {
+	r := call{path: "/stocks", want: http.StatusOK, also: http.StatusCreated, repeat: true}
+	err = c.send(ctx, &r, q, &stock)
+	stock.Version = r.version()
+	return stock, err == nil && r.status == http.StatusCreated, err
 }
 
 // StockSnapshot returns the bytes of the security source's control snapshot. The caller must verify
 // its checksum before it uses the snapshot.
-func (c *Client) StockSnapshot() ([]byte, error) { return c.raw("/stocks/control-snapshot") }
-
-// raw reads the bytes of an answer.
-func (c *Client) raw(path string) (text []byte, err error) {
-	r := call{method: "GET", path: path, want: 200, repeat: true}
-	err = c.do(&r, func(body []byte) error {
-		text = slices.Clone(body) // the response's buffer is reused
-		return nil
-	})
-	return text, err
+func (c *Client) StockSnapshot(ctx context.Context) (snapshot []byte, err error) {
+	err = c.get(ctx, "/stocks/control-snapshot", nil, &snapshot)
+	return snapshot, err
 }

@@ -41,7 +41,7 @@ func TestWhomTheClientTrusts(t *testing.T) {
 			if tt.trust != nil {
 				tt.trust.RootCAs = nil // the client has its own
 			}
-			if _, err := c.Health(); (err == nil) != tt.trusted {
+			if _, err := c.Health(t.Context()); (err == nil) != tt.trusted {
 				t.Errorf("health: %v", err)
 			}
 			if _, err := c.RegulatoryReport(t.Context(), 0, 0); errors.Is(err, ErrAnswer) != tt.trusted {

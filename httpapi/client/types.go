@@ -54,38 +54,47 @@ const (
 	PostOnly TimeInForce = "POST_ONLY"
 )
 
-// OrderRequest is a createOrder. Empty members are not sent.
+// Side says whether an account buys or sells.
+type Side string
+
+// The sides.
+const (
+	Buy  Side = "Buy"
+	Sell Side = "Sell"
+)
+
+// OrderRequest is a createOrder. Empty members that have a default are not sent.
 type OrderRequest struct {
-	ClientOrderID string
-	AccountID     uint32
-	Security      string
-	Side          matcher.Side
-	Quantity      int32
-	LimitPrice    Price // 0: none
-	Type          OrderType
-	TimeInForce   TimeInForce
+	ClientOrderID string      `json:"clientOrderId,omitempty"`
+	AccountID     uint32      `json:"accountId"`
+	Security      string      `json:"security"`
+	Side          Side        `json:"side"`
+	Quantity      int32       `json:"quantity"`
+	LimitPrice    Price       `json:"limitPrice,omitempty"` // 0: none
+	Type          OrderType   `json:"type,omitempty"`
+	TimeInForce   TimeInForce `json:"timeInForce,omitempty"`
 }
 
 // TradeRequest is a bookMarketTrade.
 type TradeRequest struct {
-	ClientOrderID string
-	AccountID     uint32
-	Security      string
-	Side          matcher.Side
-	Quantity      int32
+	ClientOrderID string `json:"clientOrderId,omitempty"`
+	AccountID     uint32 `json:"accountId"`
+	Security      string `json:"security"`
+	Side          Side   `json:"side"`
+	Quantity      int32  `json:"quantity"`
 }
 
 // ReplaceRequest is a replace. Quantity is the new total, including the filled quantity.
 type ReplaceRequest struct {
-	ClientOrderID string
-	Quantity      int32
-	LimitPrice    Price
+	ClientOrderID string `json:"clientOrderId,omitempty"`
+	Quantity      int32  `json:"quantity"`
+	LimitPrice    Price  `json:"limitPrice"`
 }
 
 // PriceRequest is a market price of one security.
 type PriceRequest struct {
-	Security string
-	Price    Price
+	Security string `json:"security"`
+	Price    Price  `json:"price"`
 }
 
 // Fill is one executed fill of an order that was just created.
@@ -101,7 +110,7 @@ type Order struct {
 	ClientOrderID      string      `json:"clientOrderId"`
 	AccountID          uint32      `json:"accountId"`
 	Security           string      `json:"security"`
-	Side               string      `json:"side"`
+	Side               Side        `json:"side"`
 	Type               OrderType   `json:"type"`
 	TimeInForce        TimeInForce `json:"timeInForce"`
 	Quantity           int32       `json:"quantity"`
@@ -115,8 +124,10 @@ type Order struct {
 	UpdatedAt          time.Time   `json:"updatedAt"`
 	Sequence           uint64      `json:"sequence"`
 	Fills              []Fill      `json:"fills"`
-	// Only of an order in a batch: TERMS_DIFFER, see CreateOrderBatch.
-	Code string `json:"code"`
+	// Only of an order in a batch: TERMS_DIFFER, see CreateOrderBatch, and the status with which the
+	// order alone would have been answered.
+	Code       string `json:"code"`
+	HTTPStatus int    `json:"httpStatus"`
 }
 
 // Trade is a booked market trade.
@@ -127,7 +138,7 @@ type Trade struct {
 	ClientOrderID string    `json:"clientOrderId"`
 	AccountID     uint32    `json:"accountId"`
 	Security      string    `json:"security"`
-	Side          string    `json:"side"`
+	Side          Side      `json:"side"`
 	Quantity      int32     `json:"quantity"`
 	ExecutedAt    time.Time `json:"executedAt"`
 }
@@ -153,7 +164,7 @@ type OrderPage struct {
 	NextCursor string  `json:"nextCursor"`
 }
 
-// PositionsQuery selects positions.
+// PositionsQuery selects positions, or accounts. Zero members do not select.
 type PositionsQuery struct {
 	AccountID *uint32
 	Limit     int
@@ -172,6 +183,19 @@ type Position struct {
 type PositionPage struct {
 	Items      []Position `json:"items"`
 	NextCursor string     `json:"nextCursor"`
+}
+
+// Credit is what an account uses of its credit limit.
+type Credit struct {
+	AccountID   uint32 `json:"accountId"`
+	CreditUsed  Price  `json:"creditUsed"`
+	CreditLimit Price  `json:"creditLimit"`
+}
+
+// CreditPage is a page of accounts; NextCursor "" is the last one.
+type CreditPage struct {
+	Items      []Credit `json:"items"`
+	NextCursor string   `json:"nextCursor"`
 }
 
 // Level is the resting quantity at one price.
@@ -195,7 +219,7 @@ type BlotterEntry struct {
 	TradeSeq       uint64 `json:"tradeSeq"`
 	AccountID      uint32 `json:"accountId"`
 	Security       string `json:"security"`
-	Side           string `json:"side"`
+	Side           Side   `json:"side"`
 	Quantity       int32  `json:"quantity"`
 	Price          Price  `json:"price"`
 	ExecTimeMillis int64  `json:"execTimeMillis"`
@@ -226,12 +250,40 @@ type Policy struct {
 	MaxConcentrationNotional Price `json:"maxConcentrationNotional,omitempty"`
 }
 
+// Limits are the risk limits of all accounts.
+type Limits struct {
+	MaxOrderQuantity         int32 `json:"maxOrderQuantity"`
+	MaxOrderNotional         Price `json:"maxOrderNotional"`
+	MaxPositionQuantity      int32 `json:"maxPositionQuantity"`
+	MaxConcentrationNotional Price `json:"maxConcentrationNotional"`
+	CreditLimit              Price `json:"creditLimit"`
+	PriceMaxAgeMs            int64 `json:"priceMaxAgeMs"`
+	PriceCollarBps           int32 `json:"priceCollarBps"` // 0: no collar
+}
+
+// SomeLimits are some of the risk limits; nil ones are left out.
+type SomeLimits struct {
+	MaxOrderQuantity         *int32 `json:"maxOrderQuantity,omitempty"`
+	MaxOrderNotional         *Price `json:"maxOrderNotional,omitempty"`
+	MaxPositionQuantity      *int32 `json:"maxPositionQuantity,omitempty"`
+	MaxConcentrationNotional *Price `json:"maxConcentrationNotional,omitempty"`
+	CreditLimit              *Price `json:"creditLimit,omitempty"`
+	PriceMaxAgeMs            *int64 `json:"priceMaxAgeMs,omitempty"`
+	PriceCollarBps           *int32 `json:"priceCollarBps,omitempty"` // 0: no collar
+}
+
 // Controls is the gate's image.
 type Controls struct {
-	Ready         bool              `json:"ready"`
+	Ready   bool            `json:"ready"`
+	Sources []ControlSource `json:"sources"`
+	PastControls
+}
+
+// PastControls is the part of the gate's image that the history decides.
+type PastControls struct {
 	KillSwitch    bool              `json:"killSwitch"`
 	PolicyVersion int64             `json:"policyVersion"`
-	Sources       []ControlSource   `json:"sources"`
+	Limits        Limits            `json:"limits"`
 	Accounts      []AccountControl  `json:"accounts"`
 	Securities    []SecurityControl `json:"securities"`
 }
@@ -252,6 +304,8 @@ type AccountControl struct {
 	Enabled bool   `json:"enabled"`
 	Version int64  `json:"version"`
 	HeldBy  string `json:"heldBy"` // source or operator: which of them set Enabled
+
+	Limits *SomeLimits `json:"limits,omitempty"` // its own; nil: it has those of all accounts
 }
 
 // SecurityControl is a security in the gate's image.

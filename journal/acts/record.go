@@ -152,6 +152,10 @@ func bare(c *matcher.Command, ticker func(id uint32) string) (Record, bool) {
 	case matcher.CapacityControl:
 		n.Kind = note.Capacity
 		new.add("accounts", c.AccountID).add("securities", c.SecurityID).add("contracts", c.Qty)
+		if c.OrderRef != 0 {
+			new.add("openOrders", c.OrderRef).add("retainedOrders", c.PriceTicks).
+				add("keys", c.LimitPx)
+		}
 		n.Object = named("capacity", "engine")
 	case matcher.TokenRevoke:
 		n.Kind = note.Revoke

@@ -38,6 +38,8 @@ type question struct {
 	Server  string `json:"server,omitempty"`  // askJoin, askSpare: the id of the asking disk
 	Address string `json:"address,omitempty"` // askJoin: where it listens; askAdd: of the member
 	Applied uint64 `json:"applied,omitempty"` // askJoin: how far it has come
+	Subject string `json:"subject,omitempty"` // askAdd, askRemove: the operator, and why
+	Reason  string `json:"reason,omitempty"`
 }
 
 // Status is what a member knows of the cluster and of itself.
@@ -86,9 +88,7 @@ func (n *Node) Status() Status {
 	default:
 	}
 	for _, server := range n.servers() {
-		hostPort, _ := hostPortOf(server.Address)
-		s.Servers = append(s.Servers, Server{string(server.ID), memberOf(server.ID), hostPort,
-			server.Suffrage == raft.Voter})
+		s.Servers = append(s.Servers, *lineOf(server))
 	}
 	return s
 }
@@ -235,8 +235,8 @@ func ask(ctx context.Context, w asker, hostPort string, q question) (s Status, e
 // errQuestion reports a question that this version does not know.
 var errQuestion = errors.New("unknown question")
 
-// answer answers the others.
-func (n *Node) answer(request []byte) ([]byte, error) {
+// answer answers the others. from is the address that a question came from.
+func (n *Node) answer(from string, request []byte) ([]byte, error) {
 	var q question
 	if err := json.Unmarshal(request, &q); err != nil {
 		return nil, fmt.Errorf("quorum: question: %w", err)
@@ -245,13 +245,13 @@ func (n *Node) answer(request []byte) ([]byte, error) {
 	switch q.Ask {
 	case askStatus:
 	case askJoin:
-		refused = n.admit(q)
+		refused = n.admit(from, q)
 	case askAdd:
-		refused = n.expect(q)
+		refused = n.expect(from, q)
 	case askSpare:
 		refused = n.spare(q)
 	case askRemove:
-		refused = n.remove(q.Member)
+		refused = n.remove(from, q)
 	default:
 		return nil, fmt.Errorf("quorum: ask=%q: %w", q.Ask, errQuestion)
 	}
@@ -284,7 +284,7 @@ var (
 // has a place in the configuration: if the leader fails on the way, the next leader continues from
 // that configuration. At another address a member is unknown until an operator has added it there:
 // the process at the first address may be the member.
-func (n *Node) admit(q question) error {
+func (n *Node) admit(from string, q question) error {
 	if !n.leads.Load() {
 		return errNotLeader
 	}
@@ -326,7 +326,11 @@ func (n *Node) admit(q question) error {
 	if former != "" {
 		n.o.Logger.Warn("cluster: a member comes back with another disk", "member", q.Member,
 			"was", string(former), "is", q.Server)
-		if err := n.raft.RemoveServer(former, 0, changeTimeout).Error(); err != nil {
+		c := Change{Kind: Replaced, Member: q.Member, From: from,
+			Old: n.server(former), New: n.server(id)}
+		if err := n.carryOut(c, func() error {
+			return n.raft.RemoveServer(former, 0, changeTimeout).Error()
+		}); err != nil {
 			return err
 		}
 	}
@@ -334,52 +338,4 @@ func (n *Node) admit(q question) error {
 		return nil
 	}
 	return n.raft.AddVoter(id, addressOf(hostPort, id), 0, changeTimeout).Error()
-}
-
-// expect records a member that is to be added: it joins when its process asks.
-func (n *Node) expect(q question) error {
-	if !n.leads.Load() {
-		return errNotLeader
-	}
-	if number(q.Member) == 0 || q.Address == "" {
-		return fmt.Errorf("member %q at %q: %w", q.Member, q.Address, ErrMembers)
-	}
-	if !n.admits.mu.TryLock() {
-		return errUnderWay
-	}
-	defer n.admits.mu.Unlock()
-	if n.admits.expected == nil {
-		n.admits.expected = map[string]string{}
-	}
-	n.admits.expected[q.Member] = q.Address
-	return nil
-}
-
-// remove removes a member from the cluster.
-func (n *Node) remove(member string) error {
-	if !n.leads.Load() {
-		return errNotLeader
-	}
-	if !n.admits.mu.TryLock() {
-		return errUnderWay
-	}
-	defer n.admits.mu.Unlock()
-	servers := n.servers()
-	found := false
-	for _, s := range servers {
-		if memberOf(s.ID) != member {
-			continue
-		}
-		if len(servers) == 1 {
-			return errLastOne
-		}
-		found = true
-		if err := n.raft.RemoveServer(s.ID, 0, changeTimeout).Error(); err != nil {
-			return err
-		}
-	}
-	if !found {
-		return fmt.Errorf("member %q: %w", member, errStranger)
-	}
-	return nil
 }

@@ -92,7 +92,7 @@ func TestImpostorsAreRefused(t *testing.T) {
 		question{Ask: "dance"}); !errors.Is(err, ErrAnswer) {
 		t.Errorf("an unknown question: got %v, want %v", err, ErrAnswer)
 	}
-	if _, err := leader.node.answer([]byte("{")); err == nil {
+	if _, err := leader.node.answer("", []byte("{")); err == nil {
 		t.Error("half a question is answered")
 	}
 	c.book(1, "")

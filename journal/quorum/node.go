@@ -78,6 +78,9 @@ type Options struct {
 	Services func() map[string]string
 	// reports that a part of this member's journal is known to be damaged; may be nil
 	Damaged func() bool
+	// puts a change of the members on record before this member makes it, and again when it then
+	// fails; nil = nothing is put on record
+	Record Recorder
 	// called for each change in order, on one goroutine; may be nil
 	OnRole    func(leads bool)
 	Idle      ring.Strategy // how the proposer waits for commands
@@ -97,8 +100,8 @@ type network interface {
 	Transport(self raft.ServerID, logger *slog.Logger) (transport, error)
 	// Ask puts a question to the member at an address.
 	Ask(ctx context.Context, hostPort string, request []byte) ([]byte, error)
-	// Answer sets the function that answers the others' questions.
-	Answer(func(request []byte) ([]byte, error))
+	// Answer sets the function that answers the others' questions; from is the address of the asker.
+	Answer(func(from string, request []byte) ([]byte, error))
 	Close() error
 }
 

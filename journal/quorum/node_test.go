@@ -130,7 +130,10 @@ func TestLeaderGoesAndComesBack(t *testing.T) {
 func TestLostDisk(t *testing.T) {
 	for _, compact := range []bool{false, true} {
 		t.Run(fmt.Sprint("compacted=", compact), func(t *testing.T) {
-			c := newCluster(t, 3)
+			c, r := newCluster(t, 3), &record{}
+			for _, m := range c.members {
+				m.o.Record = r.put
+			}
 			c.start()
 			for range 50 {
 				c.book(9, "x")
@@ -164,6 +167,11 @@ func TestLostDisk(t *testing.T) {
 			if lost.node.id == former {
 				t.Error("the new disk has the old one's name")
 			}
+			all := r.all()
+			if last := all[len(all)-1]; last.Kind != Replaced || last.Old == nil || last.New == nil ||
+				last.Old.ID != string(former) || last.New.ID != string(lost.node.id) {
+				t.Errorf("on record are %+v", all)
+			}
 		})
 	}
 }
@@ -189,9 +197,9 @@ func TestLeaderThatIsGoneIsSucceededAtOnce(t *testing.T) {
 		m.heartbeat = 4 * patience
 	}
 	c.start()
-	first := c.members[1].node
+	first := c.members[0].node // which begins the cluster, by itself or now
 	await(t, "a configuration", func() bool {
-		return len(first.servers()) == 3 || c.members[0].node.tryJoin() == ""
+		return len(first.servers()) == 3 || first.tryJoin() == ""
 	})
 	await(t, "a leader that was asked to", func() bool {
 		if len(c.members[0].node.servers()) < 3 {

@@ -9,6 +9,8 @@ import (
 // Remote asks members from outside the cluster, for the command line.
 type Remote struct {
 	TLS *tls.Config // MemberTLS; nil = plain, on loopback addresses only
+
+	Subject, Reason string // the operator, and why, for the record of Add and Remove
 }
 
 // ErrRefused is a member's refusal of a change; the text is its reason.
@@ -22,12 +24,14 @@ func (r Remote) Status(ctx context.Context, hostPort string) (Status, error) {
 // Add tells the leader, at an address, that a member will join. The member joins when its process
 // is started with an empty disk.
 func (r Remote) Add(ctx context.Context, hostPort string, m Member) error {
-	return r.change(ctx, hostPort, question{Ask: askAdd, Member: m.ID, Address: m.Raft})
+	return r.change(ctx, hostPort, question{Ask: askAdd, Member: m.ID, Address: m.Raft,
+		Subject: r.Subject, Reason: r.Reason})
 }
 
 // Remove tells the leader, at an address, to remove a member.
 func (r Remote) Remove(ctx context.Context, hostPort, member string) error {
-	return r.change(ctx, hostPort, question{Ask: askRemove, Member: member})
+	return r.change(ctx, hostPort, question{Ask: askRemove, Member: member,
+		Subject: r.Subject, Reason: r.Reason})
 }
 
 // Spare asks the leader, at an address, to do without the vote of a member's disk; see Node.Spare.

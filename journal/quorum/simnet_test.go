@@ -125,7 +125,7 @@ type simEnd struct {
 	once     sync.Once
 
 	mu        sync.Mutex
-	answer    func([]byte) ([]byte, error)
+	answer    func(string, []byte) ([]byte, error)
 	heartbeat func(raft.RPC)
 }
 
@@ -178,7 +178,7 @@ func (e *simEnd) Transport(self raft.ServerID, _ *slog.Logger) (transport, error
 }
 
 // Answer implements network.
-func (e *simEnd) Answer(f func(request []byte) ([]byte, error)) {
+func (e *simEnd) Answer(f func(from string, request []byte) ([]byte, error)) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.answer = f
@@ -207,7 +207,7 @@ func (e *simEnd) Ask(ctx context.Context, hostPort string, request []byte) ([]by
 		peer.mu.Unlock()
 		var r reply
 		if r.err = errNotYet; f != nil {
-			r.body, r.err = f(bytes.Clone(request))
+			r.body, r.err = f(e.hostPort, bytes.Clone(request))
 		}
 		if e.net.pass(simLink{peer.member, e.member, "answer"}) && !peer.gone() {
 			done <- r

@@ -26,7 +26,7 @@ const (
 // tcp is the members' network: one port for each member.
 type tcp struct {
 	wire   *wire
-	answer atomic.Pointer[func([]byte) ([]byte, error)]
+	answer atomic.Pointer[func(string, []byte) ([]byte, error)]
 }
 
 // openTCP listens for the other members.
@@ -50,14 +50,14 @@ func openTCP(o Options) (network, error) {
 // errNotYet is the answer of a member that is starting or stopping.
 var errNotYet = errors.New("not now")
 
-func (t *tcp) reply(request []byte) ([]byte, error) {
+func (t *tcp) reply(from string, request []byte) ([]byte, error) {
 	if f := t.answer.Load(); f != nil && *f != nil {
-		return (*f)(request)
+		return (*f)(from, request)
 	}
 	return nil, errNotYet
 }
 
-func (t *tcp) Answer(f func(request []byte) ([]byte, error)) { t.answer.Store(&f) }
+func (t *tcp) Answer(f func(from string, request []byte) ([]byte, error)) { t.answer.Store(&f) }
 
 func (t *tcp) Transport(self raft.ServerID, log *slog.Logger) (transport, error) {
 	t.wire.Serve(self)

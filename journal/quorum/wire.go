@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/netip"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -49,8 +50,9 @@ const (
 
 // wireOptions are the options of openWire.
 type wireOptions struct {
-	TLS    *tls.Config                          // MemberTLS; nil = plain, on loopback addresses only
-	Answer func(request []byte) ([]byte, error) // any goroutine; nil refuses every question
+	TLS *tls.Config // MemberTLS; nil = plain, on loopback addresses only
+	// any goroutine; from is the address of the asker, without its port; nil refuses every question
+	Answer func(from string, request []byte) ([]byte, error)
 
 	timeout time.Duration // tests
 }
@@ -267,7 +269,7 @@ func (w *wire) answer(c *wireConn) {
 		return
 	}
 	reply := []byte{wireOK}
-	body, err := w.ask(request)
+	body, err := w.ask(peerOf(c), request)
 	if err == nil && len(body) > wireMaxBytes {
 		err = fmt.Errorf("answer of %d bytes: %w", len(body), ErrQuestion)
 	}
@@ -280,11 +282,19 @@ func (w *wire) answer(c *wireConn) {
 	}
 }
 
-func (w *wire) ask(request []byte) ([]byte, error) {
+func (w *wire) ask(from string, request []byte) ([]byte, error) {
 	if w.o.Answer == nil {
 		return nil, errors.New("no answers here")
 	}
-	return w.o.Answer(request)
+	return w.o.Answer(from, request)
+}
+
+// peerOf is the address of a connection's other end, "" when it has none.
+func peerOf(c net.Conn) string {
+	if at, err := netip.ParseAddrPort(c.RemoteAddr().String()); err == nil {
+		return at.Addr().Unmap().String()
+	}
+	return ""
 }
 
 // appendFrame appends the length of body, u32 little endian, and body.

@@ -19,7 +19,9 @@ import (
 func openTestWire(t *testing.T, o wireOptions) *wire {
 	t.Helper()
 	if o.Answer == nil {
-		o.Answer = func(request []byte) ([]byte, error) { return append([]byte("re: "), request...), nil }
+		o.Answer = func(_ string, request []byte) ([]byte, error) {
+			return append([]byte("re: "), request...), nil
+		}
 	}
 	w, err := openWire("127.0.0.1:0", o)
 	mustNil(t, err)
@@ -159,10 +161,11 @@ func TestStrangersAreLeftOutside(t *testing.T) {
 		{"the server speaks plainly", nil, ca.member(t)},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			server := openTestWire(t, wireOptions{TLS: tt.server, Answer: func([]byte) ([]byte, error) {
+			answer := func(string, []byte) ([]byte, error) {
 				t.Error("a stranger was answered")
 				return nil, nil
-			}})
+			}
+			server := openTestWire(t, wireOptions{TLS: tt.server, Answer: answer})
 			client := openTestWire(t, wireOptions{TLS: tt.client})
 			_, err := client.Dial(server.testAddress(), time.Minute)
 			mustSay(t, err, server.address)

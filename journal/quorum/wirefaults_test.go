@@ -110,7 +110,7 @@ func TestSilentPeerIsGivenUp(t *testing.T) {
 
 func TestWireHangsUpOnWhatItDoesNotKnow(t *testing.T) {
 	var asked atomic.Int32
-	w := openTestWire(t, wireOptions{timeout: time.Hour, Answer: func([]byte) ([]byte, error) {
+	w := openTestWire(t, wireOptions{timeout: time.Hour, Answer: func(string, []byte) ([]byte, error) {
 		asked.Add(1)
 		return nil, nil
 	}})
@@ -140,7 +140,7 @@ func TestWireHangsUpOnWhatItDoesNotKnow(t *testing.T) {
 
 func TestQuestionsThatAreRefused(t *testing.T) {
 	reason := errors.New("not the leader")
-	w := openTestWire(t, wireOptions{Answer: func(request []byte) ([]byte, error) {
+	w := openTestWire(t, wireOptions{Answer: func(_ string, request []byte) ([]byte, error) {
 		switch string(request) {
 		case "long":
 			return make([]byte, wireMaxBytes+1), nil
@@ -208,7 +208,7 @@ func TestCloseEndsEverything(t *testing.T) {
 		leaks := goleak.IgnoreCurrent()
 		asked, release := make(chan struct{}), make(chan struct{})
 		peer, err := openWire("127.0.0.1:0", wireOptions{TLS: config(),
-			Answer: func([]byte) ([]byte, error) {
+			Answer: func(string, []byte) ([]byte, error) {
 				close(asked)
 				<-release
 				return nil, nil

@@ -275,12 +275,7 @@ func describe(c *matcher.Command, ticker string) string {
 		}
 		return text
 	case matcher.LimitsControl:
-		value := strconv.FormatInt(c.LimitPx, 10)
-		id := matcher.LimitID(c.SecurityID)
-		if id.Money() {
-			value = decimal(c.LimitPx)
-		}
-		return "limits " + strconv.FormatInt(c.PriceTicks, 10) + ", " + id.String() + " " + value
+		return describeLimit(c)
 	case matcher.AccountControl:
 		return "account " + strconv.FormatUint(uint64(c.AccountID), 10) + " " +
 			on(matcher.SecurityEnabled, "enabled", "disabled") + by(c)
@@ -291,6 +286,20 @@ func describe(c *matcher.Command, ticker string) string {
 		return ticker + " " + on(1, "restricted", "not restricted")
 	case matcher.PriceTick:
 		return ticker + " at " + decimal(c.PriceTicks)
+	case matcher.CapacityControl:
+		text := fmt.Sprintf("room for %d accounts, %d securities, %d contracts", c.AccountID,
+			c.SecurityID, c.Qty)
+		if c.OrderRef != 0 {
+			text += fmt.Sprintf(", %d open and %d retained orders, %d client order ids", c.OrderRef,
+				c.PriceTicks, c.LimitPx)
+		}
+		return text
+	case matcher.OperatorNote:
+		return "the note of an operator's act"
+	case matcher.TokenRevoke:
+		return "the tokens of a subject revoked"
+	case matcher.SnapshotMark:
+		return "a snapshot"
 	case matcher.OrderCancel:
 		return "cancel of ord-" + strconv.FormatUint(uint64(c.OrderRef), 10)
 	case matcher.OrderNew, matcher.TradeNew, matcher.OrderReplace:
@@ -305,6 +314,22 @@ func describe(c *matcher.Command, ticker string) string {
 		return text
 	}
 	return "command of type " + strconv.Itoa(int(c.Type))
+}
+
+// describeLimit is the value of one part of a change of limits.
+func describeLimit(c *matcher.Command) string {
+	id := matcher.LimitID(c.SecurityID)
+	text := "limits " + strconv.FormatInt(c.PriceTicks, 10) + ", " + id.String()
+	if c.OrderRef != 0 {
+		text += " of account " + strconv.FormatUint(uint64(c.AccountID), 10)
+	}
+	switch {
+	case c.Side == 1:
+		return text + " as for all accounts"
+	case id.Money():
+		return text + " " + decimal(c.LimitPx)
+	}
+	return text + " " + strconv.FormatInt(c.LimitPx, 10)
 }
 
 // by says what a control came from.

@@ -296,5 +296,6 @@ func (q *inquiry) what() string {
 		return product + " at sequence " + strconv.FormatUint(q.x.InputSeq, 10) + " (notional " + qty +
 			account + ")"
 	}
-	return "the control at sequence " + strconv.FormatUint(q.x.InputSeq, 10)
+	return "the control at sequence " + strconv.FormatUint(q.x.InputSeq, 10) + " (" +
+		describe(c, q.ticker) + ")"
 }

@@ -105,8 +105,10 @@ func (q *inquiry) acceptedText() string {
 	text := fmt.Sprintf("%s was accepted", capital(q.what()))
 	if a := x.QueueAhead; a != nil {
 		text += " and rested " + a.text()
-		if now := x.QueueAheadNow; now != nil {
-			text += ", where it now is " + now.text()
+		if now := x.QueueAheadNow; now != nil && *now == *a {
+			text += ", where it still is"
+		} else if now != nil {
+			text += "; it now is " + now.text()
 		}
 	}
 	executed := int64(0)

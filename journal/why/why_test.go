@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"math/big"
 	"math/rand/v2"
 	"strings"
@@ -317,7 +318,7 @@ func TestWhatEndedAnOrder(t *testing.T) {
 		7: `ord-7 (Buy 4 AAA at 95 for account 3) was accepted and rested at the front of its queue;` +
 			` it was cancelled: AAA was restricted.`,
 		9: `ord-9 (Buy 6 BBB at 95 for account 1) was accepted and rested behind 1 order for 4,` +
-			` where it now is behind 1 order for 4; nothing of it has executed.`,
+			` where it still is; nothing of it has executed.`,
 	} {
 		why, err := x.Order(t.Context(), number)
 		if err != nil {
@@ -356,12 +357,55 @@ func TestWhatEndedAnOrder(t *testing.T) {
 	if fed.Cmd().Type != matcher.RestrictionControl {
 		t.Fatal(fed.Cmd())
 	}
-	if why, err = x.Command(t.Context(), 9); err != nil || why.OrderID != nil || !why.ForAdmin {
+	if why, err = x.Command(t.Context(), 9); err != nil || why.OrderID != nil || !why.ForAdmin ||
+		why.Text != "The control at sequence 9 (AAA restricted) was carried out: every check passed." {
 		t.Errorf("%+v %v", why, err)
 	}
 	var beyond *asof.BeyondError
 	if _, err = x.Command(t.Context(), 13); !errors.As(err, &beyond) {
 		t.Error(err)
+	}
+}
+
+// TestControlsAreDescribed: a command that names no order says what it set.
+func TestControlsAreDescribed(t *testing.T) {
+	b := newBook(t)
+	one := matcher.LimitsChange{Version: 2, Set: 1 << matcher.LimitOrderNotional}
+	one.Values[matcher.LimitOrderNotional] = 5_500_000
+	own := matcher.LimitsChange{Version: 3, ForAccount: true, AccountID: 2,
+		Remove: 1 << matcher.LimitOrderQty}
+	made := func(kind matcher.CommandType, fill func(c *matcher.Command)) matcher.Command {
+		c := matcher.NewCommand(kind)
+		fill(&c)
+		return c
+	}
+	for _, of := range []struct {
+		want string
+		c    matcher.Command
+	}{
+		{"AAA at 100.5", made(matcher.PriceTick, func(c *matcher.Command) {
+			c.SecurityID, c.PriceTicks = 1, 100_500_000
+		})},
+		{"policy 1, kill switch on, position 70", made(matcher.PolicyControl, func(c *matcher.Command) {
+			c.PriceTicks, c.Side, c.Qty = 1, 1, 70
+		})},
+		{"limits 2, maxOrderNotional 5.5", one.AppendTo(nil)[0]},
+		{"limits 3, maxOrderQuantity of account 2 as for all accounts", own.AppendTo(nil)[0]},
+		{"account 2 disabled, by an operator", made(matcher.AccountControl, func(c *matcher.Command) {
+			c.AccountID = 2
+		})},
+		{"room for 1 accounts, 2 securities, 3 contracts", made(matcher.CapacityControl,
+			func(c *matcher.Command) { c.AccountID, c.SecurityID, c.Qty = 1, 2, 3 })},
+		{"the tokens of a subject revoked", made(matcher.TokenRevoke, func(c *matcher.Command) {
+			c.LimitPx = 1
+		})},
+		{"a snapshot", made(matcher.SnapshotMark, func(*matcher.Command) {})},
+	} {
+		at := b.do(of.c).InputSeq
+		why, err := b.explainer().Command(t.Context(), at)
+		if err != nil || !strings.Contains(why.Text, fmt.Sprintf("sequence %d (%s)", at, of.want)) {
+			t.Errorf("%s: %+v %v", of.want, why, err)
+		}
 	}
 }
 

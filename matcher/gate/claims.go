@@ -46,11 +46,7 @@ const earliest = -1 << 63
 func readHeader(r *strictjson.Reader, b []byte) error {
 	alg := false
 	r.Reset(b)
-	for r.BeginObject(); ; {
-		key, ok := r.NextKey()
-		if !ok {
-			break
-		}
+	for key := range r.Members {
 		switch string(key) {
 		case "alg":
 			alg = string(r.String()) == "HS256"
@@ -72,11 +68,7 @@ func readHeader(r *strictjson.Reader, b []byte) error {
 func readPayload(r *strictjson.Reader, b []byte) (payload, error) {
 	p := payload{starts: earliest, issued: earliest}
 	r.Reset(b)
-	for r.BeginObject(); ; {
-		key, ok := r.NextKey()
-		if !ok {
-			break
-		}
+	for key := range r.Members {
 		switch string(key) {
 		case "sub":
 			p.subject, p.hasSub = r.String(), true

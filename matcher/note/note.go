@@ -2,9 +2,11 @@ package note
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"unicode/utf8"
 
 	"posttrade/matcher"
@@ -27,13 +29,14 @@ const (
 	Epoch      = "epoch"      // a source has begun a new one
 	MemberAdd  = "member-add"
 	MemberGone = "member-remove"
+	MemberSwap = "member-replace" // a member takes part with another disk
 	Revoke     = "token-revoke"
+	ActRefused = "refused" // any of them that was sequenced, and changed nothing
 )
 
 // Kinds are all of them.
 var Kinds = []string{KillSwitch, Limits, Enable, Disable, Halt, Restrict, Price, ForceFill,
-	Capacity,
-	Settlement, Repair, Epoch, MemberAdd, MemberGone, Revoke}
+	Capacity, Settlement, Repair, Epoch, MemberAdd, MemberGone, MemberSwap, Revoke, ActRefused}
 
 // Bounds of a note.
 const (
@@ -117,4 +120,15 @@ func (w Written) Put(t *desk.Ticket, nowMillis int64) {
 		c.EventTimeMillis = nowMillis
 		t.SetClientID(i, piece)
 	}
+}
+
+// Log writes the one log line of an act. inputSeq 0: the outcome is unknown.
+func (n *Note) Log(log *slog.Logger, inputSeq uint64) {
+	level, text := slog.LevelInfo, "operator act"
+	if inputSeq == 0 {
+		level, text = slog.LevelWarn, "operator act: its outcome is unknown"
+	}
+	log.Log(context.Background(), level, text, "kind", n.Kind, "sequence", inputSeq,
+		"subject", n.Subject, "address", n.Address, "reason", n.Reason, "object", string(n.Object),
+		"old", string(n.Old), "new", string(n.New))
 }

@@ -235,6 +235,16 @@ func (r *Reader) member(bracket byte, object uint32) bool {
 // BeginObject enters the object that is due; then call NextKey until it returns false.
 func (r *Reader) BeginObject() { r.open('{', 1) }
 
+// Members yields the keys of the object that is due. The loop must take the value of each, or fail,
+// before it asks for the next one.
+func (r *Reader) Members(yield func(key []byte) bool) {
+	for r.BeginObject(); ; {
+		if key, ok := r.NextKey(); !ok || !yield(key) {
+			return
+		}
+	}
+}
+
 // BeginArray enters the array that is due; then call NextItem until it returns false.
 func (r *Reader) BeginArray() { r.open('[', 0) }
 

@@ -3,8 +3,6 @@ package replay
 import (
 	"fmt"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,6 +10,7 @@ import (
 
 	"posttrade/matcher"
 	"posttrade/perf/orderflow"
+	"posttrade/ring/scenariotest"
 )
 
 // TestAdmissionScenarios runs testdata/admission/*.scn over every way in: what a client asks for
@@ -28,21 +27,9 @@ import (
 // Below the answers stands how many commands were sequenced for them, if any. An order that is
 // answered again under one name has one number.
 func TestAdmissionScenarios(t *testing.T) {
-	files, err := filepath.Glob("testdata/admission/*.scn")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no scenario found: %v", err)
-	}
-	for _, name := range files {
-		text, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		script, want, found := strings.Cut(string(text), "\n----\n")
-		if !found {
-			t.Fatalf("%s: no line of dashes", name)
-		}
+	scenariotest.Each(t, "testdata/admission/*.scn", func(t *testing.T, script, want string) {
 		for _, way := range slices.Sorted(maps.Keys(waysIn)) {
-			t.Run(strings.TrimSuffix(filepath.Base(name), ".scn")+"/"+way, func(t *testing.T) {
+			t.Run(way, func(t *testing.T) {
 				p := newPlayer(t, way, script)
 				if p.books == nil && strings.Contains(script, "\nswap ") {
 					return // a replay has no bookings
@@ -52,7 +39,7 @@ func TestAdmissionScenarios(t *testing.T) {
 				}
 			})
 		}
-	}
+	})
 }
 
 // player runs one scenario over one way in.
@@ -82,16 +69,16 @@ func newPlayer(t *testing.T, way, script string) *player {
 }
 
 func (p *player) play(script string) string {
-	for n, line := range strings.Split(script, "\n") {
+	for n, line := range scenariotest.Lines(script) {
 		words := strings.Fields(line)
-		if len(words) == 0 || strings.HasPrefix(line, "#") || words[0] == "setting" {
+		if words[0] == "setting" {
 			continue
 		}
 		if words[0] != "batch" {
 			p.flush()
 		}
 		if err := p.line(words); err != nil {
-			p.t.Fatalf("line %d: %v", n+1, err)
+			p.t.Fatalf("line %d: %v", n, err)
 		}
 	}
 	p.flush()

@@ -166,7 +166,7 @@ func (h *house) http() overHTTP {
 }
 
 func (v overHTTP) book(s *orderflow.Step) (outcomeOf, error) {
-	booked, err := v.client.Swap(&httpclient.SwapRequest{ClientOrderID: s.ClientOrderID,
+	booked, err := v.client.Swap(v.ctx, &httpclient.SwapRequest{ClientOrderID: s.ClientOrderID,
 		AccountID: s.AccountID, PayReceive: "Receive", Notional: s.Quantity,
 		FixedRate: httpclient.Price(s.LimitPx), EffectiveDate: "2026-03-02",
 		MaturityDate: "2031-03-02", Conventions: "USD-SOFR-1Y-ACT360"})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"slices"
 	"strconv"
@@ -32,7 +33,8 @@ func InProcess(c *settings.Config) (venues, func() error, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := installation.SameLimits(c, k.Genesis); err != nil {
+	if err := installation.RaiseCapacities(context.Background(), c, k,
+		slog.New(slog.DiscardHandler)); err != nil {
 		return nil, nil, errors.Join(err, k.Stop())
 	}
 	room := installation.AdmissionOf(c, k)

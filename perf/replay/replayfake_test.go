@@ -31,7 +31,8 @@ type fakeMatcher struct {
 	refuse   map[int]string // account: risk reason
 	broken   int            // status of every answer when not 0
 	garbage  string         // body of every 2xx answer when not empty
-	lag      int            // reads of the book that show an older sequence
+	lag      int            // reads of the book that show an older sequence, unless they ask for one
+	wanted   string         // the sequence that a read asks for
 	shortBy  int            // answers missing from a batch
 	hideBest bool           // the book omits its best bid
 }
@@ -71,6 +72,7 @@ func (f *fakeMatcher) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	path := strings.TrimPrefix(r.URL.Path, "/prefix")
 	f.paths[path]++
 	f.tokens[r.Header.Get("Authorization")]++
+	f.wanted = r.Header.Get("X-Min-Sequence")
 	status, answer := f.answer(path, r.URL.Query().Get("depth"), body)
 	if f.garbage != "" && status/100 == 2 {
 		answer = f.garbage
@@ -213,7 +215,7 @@ func (f *fakeMatcher) book(depth string) string {
 		sides[side] = "[" + strings.Join(texts, ",") + "]"
 	}
 	sequence := f.sequence
-	if f.lag > 0 && sequence > 0 { // an earlier state
+	if f.lag > 0 && sequence > 0 && f.wanted != strconv.FormatUint(uint64(sequence), 10) {
 		f.lag--
 		sequence--
 		sides["Buy"] = "[]"

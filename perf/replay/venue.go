@@ -1,13 +1,14 @@
 package replay
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
-	"time"
 
 	"posttrade/app/settings"
 	httpclient "posttrade/httpapi/client"
+	"posttrade/matcher"
 	"posttrade/perf/orderflow"
 )
 
@@ -60,11 +61,16 @@ func httpVenues(base, token string) (venues, error) {
 		return nil, settings.Usagef("--url: %s is not http://host:port", settings.Printable(base))
 	}
 	options.Token, options.MaxConns = token, 1
-	return func() (venue, error) { return &httpVenue{client: httpclient.New(options)}, nil }, nil
+	// A replay is not ended in the middle of a request: its outcome would be unknown.
+	ctx := context.Background()
+	return func() (venue, error) {
+		return &httpVenue{ctx: ctx, client: httpclient.New(options)}, nil
+	}, nil
 }
 
 // httpVenue is one keep-alive connection to an order-matcher.
 type httpVenue struct {
+	ctx      context.Context
 	client   *httpclient.Client
 	orders   []httpclient.OrderRequest
 	sequence uint64 // the highest one in an answer so far
@@ -90,10 +96,17 @@ func (v *httpVenue) decided(orderID string, sequence uint64, err error) (outcome
 	return outcomeOf{}, err
 }
 
+func side(s matcher.Side) httpclient.Side {
+	if s == matcher.Sell {
+		return httpclient.Sell
+	}
+	return httpclient.Buy
+}
+
 // request is a step in the form of the HTTP client. Zero members are left out.
 func request(s *orderflow.Step) httpclient.OrderRequest {
 	r := httpclient.OrderRequest{
-		ClientOrderID: s.ClientOrderID, AccountID: s.AccountID, Security: s.Security, Side: s.Side,
+		ClientOrderID: s.ClientOrderID, AccountID: s.AccountID, Security: s.Security, Side: side(s.Side),
 		Quantity: s.Quantity, LimitPrice: httpclient.Price(s.LimitPx),
 	}
 	if s.Type != orderflow.Limit {
@@ -108,7 +121,7 @@ func request(s *orderflow.Step) httpclient.OrderRequest {
 func (v *httpVenue) create(steps []orderflow.Step, results []outcomeOf) (err error) {
 	if len(steps) == 1 {
 		q := request(&steps[0])
-		order, err := v.client.CreateOrder(&q)
+		order, err := v.client.CreateOrder(v.ctx, &q)
 		results[0], err = v.decided(order.OrderID, order.Sequence, err)
 		return err
 	}
@@ -120,7 +133,7 @@ func (v *httpVenue) createBatch(steps []orderflow.Step, results []outcomeOf) err
 	for i := range steps {
 		v.orders = append(v.orders, request(&steps[i]))
 	}
-	orders, err := v.client.CreateOrderBatch(v.orders)
+	orders, err := v.client.CreateOrderBatch(v.ctx, v.orders)
 	if err == nil && len(orders) != len(steps) {
 		return fmt.Errorf("%d answers to a batch of %d orders", len(orders), len(steps))
 	}
@@ -145,47 +158,38 @@ func batchRefused(o outcomeOf) error {
 }
 
 func (v *httpVenue) cancel(orderID string) (outcomeOf, error) {
-	order, err := v.client.Cancel(orderID)
+	order, err := v.client.Cancel(v.ctx, orderID)
 	return v.decided(order.OrderID, order.Sequence, err)
 }
 
 func (v *httpVenue) replace(orderID string, s *orderflow.Step) (outcomeOf, error) {
-	order, err := v.client.Replace(orderID, &httpclient.ReplaceRequest{
+	order, err := v.client.Replace(v.ctx, orderID, &httpclient.ReplaceRequest{
 		ClientOrderID: s.ClientOrderID, Quantity: s.Quantity, LimitPrice: httpclient.Price(s.LimitPx),
 	})
 	return v.decided(order.OrderID, order.Sequence, err)
 }
 
 func (v *httpVenue) trade(s *orderflow.Step) (outcomeOf, error) {
-	trade, err := v.client.BookMarketTrade(&httpclient.TradeRequest{
-		ClientOrderID: s.ClientOrderID, AccountID: s.AccountID, Security: s.Security, Side: s.Side,
-		Quantity: s.Quantity,
+	trade, err := v.client.BookMarketTrade(v.ctx, &httpclient.TradeRequest{
+		ClientOrderID: s.ClientOrderID, AccountID: s.AccountID, Security: s.Security,
+		Side: side(s.Side), Quantity: s.Quantity,
 	})
 	return v.decided(trade.TradeID, trade.Sequence, err)
 }
 
 func (v *httpVenue) price(s *orderflow.Step) (outcomeOf, error) {
-	answer, err := v.client.Prices([]httpclient.PriceRequest{{Security: s.Security,
+	answer, err := v.client.Prices(v.ctx, []httpclient.PriceRequest{{Security: s.Security,
 		Price: httpclient.Price(s.LimitPx)}})
 	return v.decided("", answer.Sequence, err)
 }
 
-// bookPatience is how long a book may be behind the last answer before depth returns it as it is.
-const bookPatience = 5 * time.Second
-
-// depth repeats the read until the book has this connection's last sequence: reads may be behind an
-// answer for a moment.
+// depth reads the book with this connection's last sequence in it.
 func (v *httpVenue) depth(security string, levels int) (orderflow.Depth, error) {
-	deadline := time.Now().Add(bookPatience)
-	for {
-		book, err := v.client.Book(security, levels)
-		if err != nil {
-			return orderflow.Depth{}, err
-		}
-		if book.Sequence >= v.sequence || time.Now().After(deadline) {
-			return orderflow.Depth{Bids: levelsOf(book.Bids), Asks: levelsOf(book.Asks)}, nil
-		}
+	book, err := v.client.After(v.sequence).Book(v.ctx, security, levels)
+	if err != nil {
+		return orderflow.Depth{}, err
 	}
+	return orderflow.Depth{Bids: levelsOf(book.Bids), Asks: levelsOf(book.Asks)}, nil
 }
 
 func levelsOf(levels []httpclient.Level) (out []orderflow.Level) {

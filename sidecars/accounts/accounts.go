@@ -110,6 +110,7 @@ func (s *Accounts) Snapshot(ctx context.Context) (control.Snapshot, error) {
 func (s *Accounts) Version(ctx context.Context) (uint64, error) { return s.table.Version(ctx) }
 
 // BumpEpoch begins a new epoch of the source; see source.Table.
-func (s *Accounts) BumpEpoch(ctx context.Context, last store.OutboxRow) (epoch uint64, err error) {
-	return s.table.BumpEpoch(ctx, last)
+func (s *Accounts) BumpEpoch(ctx context.Context, last store.OutboxRow,
+	record func(tx *store.Tx, was, is uint64) error) (epoch uint64, err error) {
+	return s.table.BumpEpoch(ctx, last, record)
 }

@@ -33,11 +33,7 @@ func ParseDelta(s Source, data []byte) (Delta, error) {
 	d := Delta{Source: s}
 	r := strictjson.NewReader(data)
 	var met fields
-	for r.BeginObject(); ; {
-		key, ok := r.NextKey()
-		if !ok {
-			break
-		}
+	for key := range r.Members {
 		switch string(key) {
 		case "schemaVersion":
 			met |= 1

@@ -229,11 +229,7 @@ func ValidTicker(text string) bool {
 // readRecord reads a record of a source.
 func readRecord(r *strictjson.Reader, s Source) (rec Record) {
 	var met fields
-	for r.BeginObject(); ; {
-		key, ok := r.NextKey()
-		if !ok {
-			break
-		}
+	for key := range r.Members {
 		switch {
 		case string(key) == "version":
 			met |= 1

@@ -72,11 +72,7 @@ func ParseSnapshot(s Source, data []byte) (Snapshot, error) {
 	var checksum string
 	r := strictjson.NewReader(data)
 	var met fields
-	for r.BeginObject(); ; {
-		key, ok := r.NextKey()
-		if !ok {
-			break
-		}
+	for key := range r.Members {
 		switch string(key) {
 		case "schemaVersion":
 			met |= 1

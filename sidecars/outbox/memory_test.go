@@ -71,7 +71,7 @@ func TestStepsOverAStreamInMemory(t *testing.T) {
 				t.Fatal(d, err)
 			}
 		}
-		if epoch, err := s.BumpEpoch(t.Context(), store.OutboxRow{}); err != nil || epoch == 0 {
+		if epoch, err := s.BumpEpoch(t.Context(), store.OutboxRow{}, nil); err != nil || epoch == 0 {
 			t.Fatal(err)
 		}
 		if n, err := b.Step(t.Context()); n != 1 || err != nil {

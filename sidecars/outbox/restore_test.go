@@ -266,7 +266,7 @@ func TestBumpEpochOfAnEmptyTable(t *testing.T) {
 			{Version: 5, Epoch: 1, Payload: []byte("x")},
 			{Version: 5, StreamSequence: 1, Payload: []byte("x")},
 		} {
-			if epoch, err := r.s.BumpEpoch(t.Context(), wrong); err == nil || epoch != 0 {
+			if epoch, err := r.s.BumpEpoch(t.Context(), wrong, nil); err == nil || epoch != 0 {
 				t.Errorf("%+v is taken: epoch %d", wrong, epoch)
 			}
 		}

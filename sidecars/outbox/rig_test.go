@@ -229,7 +229,7 @@ func (r *rig) bump() {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	if _, err := r.s.BumpEpoch(r.t.Context(), last); err != nil {
+	if _, err := r.s.BumpEpoch(r.t.Context(), last, nil); err != nil {
 		r.t.Fatal(err)
 	}
 }

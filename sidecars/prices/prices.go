@@ -75,11 +75,7 @@ var errPrice = errors.New("price is not above 0")
 // readPrice reads {"ticker","price","asOf"?}. It ignores other fields. asOf is 0 when it is absent.
 func readPrice(data []byte) (ticker string, px, asOfMillis int64, err error) {
 	r := strictjson.NewReader(data)
-	for r.BeginObject(); ; {
-		key, ok := r.NextKey()
-		if !ok {
-			break
-		}
+	for key := range r.Members {
 		switch string(key) {
 		case "ticker":
 			ticker = string(r.String())

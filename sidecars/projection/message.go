@@ -85,11 +85,7 @@ func (m *message) read(body []byte) error {
 	at, met := noField, uint(0)
 	var tradeSeq int64
 	null := false // it is
-	for r.BeginObject(); ; {
-		name, ok := r.NextKey()
-		if !ok {
-			break
-		}
+	for name := range r.Members {
 		if at = fieldOf(name); at == noField {
 			r.Fail(errUnknown)
 			break

@@ -10,172 +10,33 @@ import (
 	"posttrade/sidecars/store"
 )
 
-func TestNothingToCompare(t *testing.T) {
-	each(t, 100, 1, func(t *testing.T, g *rig) {
-		g.want(tallies{})
-		if s, err := g.Status(context.Background()); err != nil || s != (Status{}) {
-			t.Errorf("status %+v, %v before the first sweep", s, err)
-		}
+// What is in the blotter is not read from the journal, and looks that find nothing write little.
+func TestFindingNothingCostsLittle(t *testing.T) {
+	each(t, 1000, 2, func(t *testing.T, g *rig) {
 		g.sweep()
-		g.must(g.VerifyStep(context.Background()))
-		if s, _ := g.Status(context.Background()); s != (Status{LastSweepMillis: g.millis}) {
-			t.Errorf("status %+v after an empty sweep", s)
-		}
+		g.verifyAll()
 		if generation := g.books().generation; generation != 0 {
 			t.Errorf("%d transactions where nothing was found", generation)
 		}
-	})
-}
-
-func TestProjectedEntriesMatchAtOnce(t *testing.T) {
-	each(t, 1000, 2, func(t *testing.T, g *rig) {
-		g.journal.add(g.rng, 100)
-		g.project(1, 100)
-		g.want(tallies{lag: 100})
+		g.journal.add(g.rng, 133)
+		g.project(1, 133)
 		g.sweep()
-		g.want(tallies{cursor: 100, matched: 100})
-		g.journal.add(g.rng, 33)
-		g.project(101, 133)
-		g.sweep()
-		g.want(tallies{cursor: 133, matched: 133})
 		if g.journal.read != 0 {
 			t.Errorf("%d fills read from the journal, the blotter had them", g.journal.read)
-		}
-		if m := g.Metrics(); m != (Metrics{MatchedTotal: 133}) {
-			t.Errorf("metrics %+v", m)
 		}
 		generation := g.books().generation
 		g.sweep()
 		g.verifyAll()
-		g.want(tallies{cursor: 133, matched: 133})
-		if m := g.Metrics(); m != (Metrics{MatchedTotal: 133}) {
-			t.Errorf("metrics %+v after comparing everything again", m)
-		}
 		if b := g.books(); b.generation > generation+133/smallBounds.page+1 {
 			t.Errorf("%d transactions to find nothing", b.generation-generation)
 		}
 	})
 }
 
-// An entry is pending for the grace, then missing, then matched; the others do not wait for it.
-func TestMissingEntryCountsAfterItsGraceAndHeals(t *testing.T) {
-	each(t, 1000, 3, func(t *testing.T, g *rig) {
-		g.journal.add(g.rng, 50)
-		g.project(1, 19)
-		g.project(21, 50)
-		start := g.millis
-		g.sweep()
-		g.want(tallies{cursor: 49, matched: 49, lag: 1})
-		g.pass(DefaultGrace - time.Millisecond)
-		g.restart()
-		g.sweep()
-		g.want(tallies{cursor: 49, matched: 49, lag: 1})
-		if all := g.breaks(""); all != nil {
-			t.Fatalf("%d breaks within the grace", len(all))
-		}
-		g.pass(time.Millisecond)
-		g.sweep()
-		g.want(tallies{cursor: 50, matched: 49, missing: 1})
-		all := g.breaks("")
-		want, _ := g.full()
-		sameBreaks(t, all, want)
-		if all[0].FirstSeenMillis != start || all[0].LastSeenMillis != g.millis {
-			t.Errorf("seen from %d to %d, want %d to %d", all[0].FirstSeenMillis, all[0].LastSeenMillis,
-				start, g.millis)
-		}
-		if m := g.Metrics(); m != (Metrics{MissingInProjectionTotal: 1, OpenBreaks: 1}) {
-			t.Errorf("metrics %+v", m)
-		}
-		g.project(20, 20)
-		g.sweep()
-		g.want(tallies{cursor: 50, matched: 50})
-		if m := g.Metrics(); m != (Metrics{MatchedTotal: 1, MissingInProjectionTotal: 1}) {
-			t.Errorf("metrics %+v after healing", m)
-		}
-	})
-}
-
-func TestWithoutGraceAbsenceCountsAtOnce(t *testing.T) {
-	each(t, 1000, 4, func(t *testing.T, g *rig) {
-		g.o.Grace = 0
-		g.journal.add(g.rng, 9)
-		g.sweep()
-		g.want(tallies{cursor: 9, missing: 9})
-	})
+func TestAGraceIsNotNegative(t *testing.T) {
 	if r := New(Options{Grace: -1}); r.o.Grace != 0 {
 		t.Errorf("grace %v, want none", r.o.Grace)
 	}
-}
-
-func TestMismatchNamesItsFieldsAndHeals(t *testing.T) {
-	each(t, 1000, 5, func(t *testing.T, g *rig) {
-		g.journal.add(g.rng, 40)
-		g.project(1, 40)
-		g.edit(
-			"update trades set price = price + 1, side = case side when 'Buy' then 'Sell' else 'Buy' end " +
-				"where trade_seq = 11")
-		start := g.millis
-		g.sweep()
-		g.want(tallies{cursor: 40, matched: 39, mismatch: 1})
-		want, _ := g.full()
-		sameBreaks(t, g.breaks(FieldMismatch), want)
-
-		g.pass(time.Second)
-		// another field of the same row
-		g.edit("update trades set quantity = quantity + 5 where trade_seq = 11")
-		g.sweep()
-		g.want(tallies{cursor: 40, matched: 39, mismatch: 1})
-		want, _ = g.full()
-		got := g.breaks(FieldMismatch)
-		sameBreaks(t, got, want)
-		if got[0].FirstSeenMillis != start || got[0].LastSeenMillis != g.millis {
-			t.Errorf("seen from %d to %d, want %d to %d", got[0].FirstSeenMillis, got[0].LastSeenMillis,
-				start, g.millis)
-		}
-		// a mismatch becomes missing: it had a row, no grace
-		g.edit("delete from trades where trade_seq = 11")
-		g.sweep()
-		g.want(tallies{cursor: 40, matched: 39, missing: 1})
-		g.project(11, 11)
-		g.sweep()
-		g.want(tallies{cursor: 40, matched: 40})
-		if m := g.Metrics(); m != (Metrics{MatchedTotal: 40, MissingInProjectionTotal: 1,
-			FieldMismatchTotal: 1}) {
-			t.Errorf("metrics %+v", m)
-		}
-	})
-}
-
-// A backlog larger than the blotter is compared with the fills of the journal.
-func TestBacklogLargerThanTheBlotter(t *testing.T) {
-	for _, kept := range []int{0, 1, 30} {
-		each(t, kept, 6, func(t *testing.T, g *rig) {
-			g.journal.add(g.rng, 200)
-			g.project(1, 200)
-			g.edit("update trades set account_id = account_id + 1 where trade_seq in (3, 150, 170, 200)")
-			g.sweep()
-			g.want(tallies{cursor: 200, matched: 196, mismatch: 4})
-			want, _ := g.full()
-			sameBreaks(t, g.breaks(""), want)
-		})
-	}
-}
-
-func TestEntriesThatAreNotDurableAreNotCompared(t *testing.T) {
-	each(t, 100, 7, func(t *testing.T, g *rig) {
-		g.journal.add(g.rng, 30)
-		g.project(1, 20)
-		g.journal.durable = 20
-		g.sweep()
-		g.want(tallies{cursor: 20, matched: 20})
-		if b := g.books(); b.swept != 20 || b.pending != 0 {
-			t.Errorf("swept to %d with %d pending, durable are 20", b.swept, b.pending)
-		}
-		g.journal.durable = 30
-		g.project(21, 30)
-		g.sweep()
-		g.want(tallies{cursor: 30, matched: 30})
-	})
 }
 
 // A projection that is far behind costs one range, not one range per entry, and no fill is read for
@@ -288,54 +149,6 @@ func TestOpenEntriesAreListedInOrder(t *testing.T) {
 					tt.after, tt.limit, tt.near, got, last, tt.want, tt.last)
 			}
 		}
-	})
-}
-
-func TestVerificationFindsLaterEdits(t *testing.T) {
-	each(t, 10, 10, func(t *testing.T, g *rig) {
-		g.journal.add(g.rng, 60)
-		g.project(1, 60)
-		g.sweep()
-		g.edit("delete from trades where trade_seq in (1, 30, 31)")
-		g.edit("update trades set security = 'OTHER' where trade_seq = 60")
-		g.edit("update trades set id = 'trd-0' where trade_seq = 45")
-		g.sweep() // nothing is new and nothing is open
-		g.want(tallies{cursor: 60, matched: 60})
-		g.must(g.VerifyStep(context.Background()))
-		g.want(tallies{cursor: 60, matched: 59, missing: 1})
-		g.restart()
-		g.verifyAll()
-		g.want(tallies{cursor: 60, matched: 55, missing: 4, mismatch: 1})
-		want, _ := g.full()
-		sameBreaks(t, g.breaks(""), want[:5]) // the sixth is the orphan: not for this walk
-		g.edit("update trades set security = 'T1' where trade_seq = 60")
-		g.edit("delete from trades")
-		g.project(1, 60)
-		g.sweep()
-		g.want(tallies{cursor: 60, matched: 60})
-	})
-}
-
-// A journal that lost a suffix issues the same trade sequences again.
-func TestShorterJournalIsForgottenBehindItsHead(t *testing.T) {
-	each(t, 1000, 11, func(t *testing.T, g *rig) {
-		g.o.Grace = 0
-		g.journal.add(g.rng, 100)
-		g.project(1, 100)
-		g.edit("delete from trades where trade_seq between 60 and 80")
-		g.edit("update trades set price = price + 1 where trade_seq in (10, 90)")
-		g.sweep()
-		g.want(tallies{cursor: 100, matched: 77, missing: 21, mismatch: 2})
-		g.must(g.VerifyStep(context.Background()))
-		g.journal.fills, g.journal.durable = g.journal.fills[:70], 70
-		g.sweep()
-		g.want(tallies{cursor: 70, matched: 58, missing: 11, mismatch: 1})
-		g.journal.add(g.rng, 30)
-		g.sweep()
-		g.verifyAll()
-		want, matched := g.full()
-		sameBreaks(t, g.breaks(""), want)
-		g.want(tallies{cursor: 100, matched: matched, missing: 21, mismatch: 100 - 21 - matched})
 	})
 }
 

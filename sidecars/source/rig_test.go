@@ -30,7 +30,8 @@ type service struct {
 	upsert   func(ctx context.Context, key int, name string, enabled bool) (version uint64, err error)
 	snapshot func(ctx context.Context) (control.Snapshot, error)
 	seed     func(ctx context.Context, n int) (int, error)
-	bump     func(ctx context.Context, last store.OutboxRow) (uint64, error)
+	bump     func(ctx context.Context, last store.OutboxRow,
+		record func(tx *store.Tx, was, is uint64) error) (uint64, error)
 }
 
 func ticker(key int) string { return fmt.Sprintf("T%d.X", key) }

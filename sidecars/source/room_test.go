@@ -131,7 +131,7 @@ func TestWhatAChangeDoesNotSayStays(t *testing.T) {
 				t.Errorf("step %d: %+v, %v; want %+v", i, snapshot.Records, err, step.want)
 			}
 		}
-		if _, err := table.BumpEpoch(t.Context(), store.OutboxRow{}); err != nil {
+		if _, err := table.BumpEpoch(t.Context(), store.OutboxRow{}, nil); err != nil {
 			t.Fatal(err)
 		}
 		snapshot, err := table.Snapshot(t.Context())

@@ -207,7 +207,7 @@ func TestChangedIsToldAfterTheCommit(t *testing.T) {
 				t.Fatal("committed after its context had ended")
 			}
 			cancel = func() {}
-			if _, err := one.bump(t.Context(), store.OutboxRow{}); err != nil {
+			if _, err := one.bump(t.Context(), store.OutboxRow{}, nil); err != nil {
 				t.Fatal(err)
 			}
 			if want := []uint64{3, 4, 5}; !slices.Equal(told, want) {

@@ -245,8 +245,10 @@ var ErrLast = errors.New("not a message of the stream")
 // database differ for any other reason. last is the last message of this source on the stream, as
 // outbox.LastOnStream finds it, Version 0 for none: versions go on above it. Waiting rows are
 // superseded, and one record is written again with its own values, so that every replica sees the
-// new epoch and takes a snapshot.
-func (t *Table) BumpEpoch(ctx context.Context, last store.OutboxRow) (epoch uint64, err error) {
+// new epoch and takes a snapshot. record is called in the same transaction, with the epoch that
+// was, 0 for none, and the new one; nil: nothing is called.
+func (t *Table) BumpEpoch(ctx context.Context, last store.OutboxRow,
+	record func(tx *store.Tx, was, is uint64) error) (epoch uint64, err error) {
 	if last.Version > 0 && (last.Epoch == 0 || last.StreamSequence == 0 || len(last.Payload) == 0) {
 		return 0, fmt.Errorf("source: bump epoch source=%s version=%d: %w",
 			t.source, last.Version, ErrLast)
@@ -254,8 +256,17 @@ func (t *Table) BumpEpoch(ctx context.Context, last store.OutboxRow) (epoch uint
 	name := string(t.source)
 	err = t.o.DB.Write(ctx, func(tx *store.Tx) (err error) {
 		now := t.o.Now().UnixMilli()
+		was, _, _, err := tx.Source(name)
+		if err != nil {
+			return err
+		}
 		if epoch, err = tx.BumpEpoch(name, last.Epoch, now); err != nil {
 			return err
+		}
+		if record != nil {
+			if err := record(tx, was, epoch); err != nil {
+				return err
+			}
 		}
 		if _, err := tx.Supersede(name, 1, math.MaxInt64, now); err != nil {
 			return err

@@ -22,6 +22,11 @@ func SetPlan(d *DB, files fs.FS) (err error) {
 // MigrationFiles returns the embedded migrations.
 func MigrationFiles() fs.FS { return migrationFiles }
 
+// SettlementDaysSQL is the statement of SettlementDays with its arguments.
+func SettlementDaysSQL(t *Tx, from, to Date) (sql string, args []any) {
+	return t.settlementDays(nil, from, to)
+}
+
 // Idle returns how many idle connections the pool of a PostgreSQL DB holds.
 func Idle(d *DB) int { return len(d.engine.(*pgEngine).idle) }
 

@@ -34,9 +34,9 @@ func TestBothDialectsHaveTheSameMigrations(t *testing.T) {
 	if strings.Join(a, " ") != strings.Join(b, " ") {
 		t.Errorf("sqlite has %v, postgres %v", a, b)
 	}
-	for i, name := range a {
-		if !strings.HasPrefix(name, fmt.Sprintf("%04d_", i+1)) {
-			t.Errorf("migration %d is called %s", i+1, name)
+	for i := range a[1:] { // a number may be missing, and comes later or never
+		if a[i][:4] >= a[i+1][:4] {
+			t.Errorf("migration %s comes behind %s", a[i+1], a[i])
 		}
 	}
 	if a[0] != "0001_trades" {
@@ -52,14 +52,14 @@ func TestMigrationsAreNotedWithTheirChecksums(t *testing.T) {
 			got = append(got, fmt.Sprintf("%04d %s %s %v", r.Int64(0), r.Text(1), r.Text(2),
 				r.Int64(3) > 1_700_000_000_000))
 		})
-		for i, name := range embedded(t, db.Dialect()) {
+		for _, name := range embedded(t, db.Dialect()) {
 			text, err := fs.ReadFile(store.MigrationFiles(),
 				"migrations/"+db.Dialect().String()+"/"+name+".sql")
 			if err != nil {
 				t.Fatal(err)
 			}
 			sum := sha256.Sum256(text)
-			want = append(want, fmt.Sprintf("%04d %s %s true", i+1, name, hex.EncodeToString(sum[:])))
+			want = append(want, fmt.Sprintf("%s %s %s true", name[:4], name, hex.EncodeToString(sum[:])))
 		}
 		if strings.Join(got, "\n") != strings.Join(want, "\n") {
 			t.Errorf("got %q, want %q", got, want)

@@ -86,10 +86,8 @@ func (t *Tx) Trades(f TradeFilter, each func(*Trade) error) error {
 	switch {
 	case len(f.Accounts) == 1:
 		where("account_id = $", f.Accounts[0])
-	case f.Accounts != nil && t.dialect == Postgres:
-		where("account_id = any($)", numbers(f.Accounts))
 	case f.Accounts != nil:
-		where("account_id in (select value from json_each($))", numbers(f.Accounts))
+		where("account_id "+t.anyOf("$"), numbers(f.Accounts))
 	}
 	if f.Security != "" {
 		where("security = $", f.Security)
@@ -116,6 +114,14 @@ func (t *Tx) Trades(f TradeFilter, each func(*Trade) error) error {
 		fmt.Fprintf(&sql, " limit $%d", len(args))
 	}
 	return t.walk(sql.String(), each, args...)
+}
+
+// anyOf is the condition that a column has one of the numbers in a parameter.
+func (t *Tx) anyOf(parameter string) string {
+	if t.dialect == Postgres {
+		return "= any(" + parameter + ")"
+	}
+	return "in (select value from json_each(" + parameter + "))"
 }
 
 // CountTrades returns how many trades there are. It reads the whole of an index.

@@ -1,34 +1,36 @@
 import { html, useEvery, useSettled, useState, useStore } from '../dom.js';
 import { all, get, may } from '../api.js';
-import { commonDigits, decimal, percent, whole } from '../format.js';
+import { Credit, Used } from '../credit.js';
+import { commonDigits, decimal, whole } from '../format.js';
 import { Card, Failure, Field, Table } from '../parts.js';
 import { accountName, accounts, useAccounts, useSecurities } from '../data.js';
 import { useQuery } from '../route.js';
 
 export const lead = 'What each account holds, and how much of its limits that uses.';
 
-/** How much of a limit is used: a bar and the share. */
-function Used({ value, limit }) {
-  if (!limit || value === null || value === undefined) return '–';
-  const part = Math.min(1, Math.abs(value) / limit);
-  return html`<span class=${`bar ${part > 0.95 ? 'bad' : part > 0.8 ? 'warn' : ''}`}><svg width="60" height="8" aria-hidden="true">
-    <rect width=${part * 60} height="8" /></svg></span> ${percent(Math.abs(value) / limit)} of ${whole(limit)}`;
-}
-
 export default function Positions() {
   const [read, change] = useQuery();
   const [rows, setRows] = useState(null);
   const [control, setControl] = useState(null);
+  const [credit, setCredit] = useState(null);
+  const [creditError, setCreditError] = useState(null);
   const [error, setError] = useState(null);
   useStore(accounts);
   const list = useAccounts(), securities = useSecurities();
   const account = useSettled(read('account')), security = read('security');
+  const scope = { accountId: /^\d+$/.test(account) ? account : '' };
   useEvery(1500, async () => {
     try {
-      const { items } = await all('order-matcher/positions', { accountId: /^\d+$/.test(account) ? account : '' }, 5000);
+      const { items } = await all('order-matcher/positions', scope, 5000);
       setRows(items);
       setError(null);
     } catch (failure) { setError(failure); }
+  }, [account]);
+  useEvery(3000, async () => {
+    try {
+      setCredit((await all('order-matcher/credit', scope, 5000)).items);
+      setCreditError(null);
+    } catch (failure) { setCreditError(failure); }
   }, [account]);
   useEvery(5000, async () => {
     if (may('admin')) setControl(await get('order-matcher/risk/control/snapshot'));
@@ -55,5 +57,8 @@ export default function Positions() {
           { label: 'Position limit', show: (p) => html`<${Used} value=${p.quantity} limit=${limit(p, 'maxPositionQuantity')} />` },
           { label: 'Concentration limit', show: (p) => html`<${Used} value=${p.quantity * p.averageCost} limit=${limit(p, 'maxConcentrationNotional')} />` },
         ] : [])]} /><//>`}
+    <${Failure} error=${creditError && creditError.status ? creditError : null} what="The credit" />
+    ${(credit || !creditError) && html`<${Card} title="Credit used"><${Credit} rows=${credit} empty="No account uses credit." />
+      <p class="note">The larger of purchases less sales and sales less purchases, each with what the open orders of its side could still trade: what CREDIT_LIMIT compares.</p><//>`}
     ${may('admin') && control && !limits && html`<p class="note">The limits of this engine are those it was created with; this build does not show them here.</p>`}`;
 }

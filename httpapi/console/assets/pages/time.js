@@ -2,6 +2,7 @@ import { html, useEffect, useEvery, useRef, useSettled, useState, useStore } fro
 import { all, get, may, Problem, send } from '../api.js';
 import { commonDigits, decimal, instant, whole } from '../format.js';
 import { Card, Empty, Failure, Field, Loading, Side, Status, Table, Tag } from '../parts.js';
+import { Credit } from '../credit.js';
 import { useAccounts, useSecurities } from '../data.js';
 import { WhyButton } from '../details.js';
 import { health } from '../health.js';
@@ -54,10 +55,10 @@ export default function Time() {
       const base = `order-matcher/as-of/${sequence}`;
       const scope = /^\d+$/.test(account) ? { accountId: account } : {};
       try {
-        const [book, positions, orders] = await Promise.all([
+        const [book, positions, orders, credit] = await Promise.all([
           security ? get(`${base}/book/${security}`, { query: { depth: 12 }, signal }).catch((e) => { if (e.status === 404 && e.code === 'SECURITY_NOT_FOUND') return null; throw e; }) : null,
-          all(`${base}/positions`, scope, 1000, signal), all(`${base}/orders`, { status: 'open', ...scope }, 1000, signal)]);
-        setView({ sequence, book, positions: positions.items, orders: orders.items.filter((o) => !security || o.security === security) });
+          all(`${base}/positions`, scope, 1000, signal), all(`${base}/orders`, { status: 'open', ...scope }, 1000, signal), all(`${base}/credit`, scope, 1000, signal)]);
+        setView({ sequence, book, positions: positions.items, credit: credit.items, orders: orders.items.filter((o) => !security || o.security === security) });
         setError(null);
       } catch (failure) {
         if (!signal.aborted) setError(failure);
@@ -136,7 +137,8 @@ export default function Time() {
             { label: 'Quantity', num: true, show: (l) => whole(l.quantity) }, { label: 'Orders', num: true, show: (l) => whole(l.orders) }]} />`}<//>
       <${Card} title="Positions"><${Table} label="Positions" rows=${view.positions.filter((p) => !security || p.security === security)} keyOf=${(p) => `${p.accountId}/${p.security}`} empty="No position then." columns=${[
         { label: 'Account', num: true, key: 'accountId' }, { label: 'Security', key: 'security' }, { label: 'Quantity', num: true, show: (p) => whole(p.quantity) },
-        { label: 'Average cost', num: true, show: (p) => decimal(p.averageCost, commonDigits(view.positions.map((q) => q.averageCost))) }]} /><//></div>
+        { label: 'Average cost', num: true, show: (p) => decimal(p.averageCost, commonDigits(view.positions.map((q) => q.averageCost))) }]} />
+        <h3>Credit used</h3><${Credit} rows=${view.credit} empty="No account used credit then." /><//></div>
       <${Card} title="Working orders"><${Table} label="Working orders" rows=${view.orders} keyOf=${(o) => o.orderId} empty="No order was working then." columns=${[
         { label: 'Order', key: 'orderId' }, { label: 'Account', num: true, key: 'accountId' }, { label: 'Security', key: 'security' }, { label: 'Side', show: (o) => html`<${Side} of=${o.side} />` },
         { label: 'Left', num: true, show: (o) => whole(o.remainingQuantity) }, { label: 'Price', num: true, show: (o) => decimal(o.limitPrice, digits) },

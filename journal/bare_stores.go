@@ -206,14 +206,6 @@ func CompareRawWrites(ctx context.Context, dir string, d time.Duration,
 	return m, ctx.Err()
 }
 
-// zeros reads as zero bytes.
-type zeros struct{}
-
-func (zeros) Read(p []byte) (int, error) {
-	clear(p)
-	return len(p), nil
-}
-
 func (m *Measured) spread(took []time.Duration) {
 	if len(took) == 0 {
 		return

@@ -1,0 +1,166 @@
+package installation
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"posttrade/app/apptest"
+	"posttrade/app/settings"
+	"posttrade/journal/quorum"
+	"posttrade/matcher/gate"
+	"posttrade/matcher/note"
+	"posttrade/sidecars/store"
+)
+
+// acted reads GET /audit of the server that runs on data.
+func acted(t *testing.T, data, url, query string) string {
+	t.Helper()
+	secret := must(apptest.Settled(t, "data.dir", data).JWTSecret())
+	token := gate.Mint(secret, gate.Claims{Subject: "auditor", Admin: true}, "", time.Hour, time.Now())
+	status, text := getWith(t, url+"/audit"+query, token)
+	if status != http.StatusOK {
+		t.Fatalf("/audit: %d %s", status, text)
+	}
+	return text
+}
+
+// TestPendingActIsRecordedOnce: whenever a process ends between the note, and the row that waits
+// for it, the act is on record once.
+func TestPendingActIsRecordedOnce(t *testing.T) {
+	eachDatabase(t, func(t *testing.T, d store.Dialect) {
+		i := install(t, t.TempDir(), databaseFlags(t, d)...)
+		db := i.Beside.Load().Db
+		act := func(subject string) store.Act {
+			return store.Act{Kind: note.Epoch, Subject: subject, Reason: "why", MadeAt: 1,
+				Object: `{"source":"account"}`, New: `{"epoch":8}`}
+		}
+		wait := func(subject string, sought uint64) {
+			t.Helper()
+			err := db.Write(t.Context(), func(tx *store.Tx) error {
+				a := act(subject)
+				if err := tx.PutAct(&a); err != nil || sought == 0 {
+					return err
+				}
+				return tx.SeekAct(a.Number, sought)
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		left := func() (n int) {
+			t.Helper()
+			err := db.Read(t.Context(), func(tx *store.Tx) error {
+				return tx.Query("select count(*) from operator_acts", func(r *store.Row) error {
+					n = int(r.Int64(0))
+					return nil
+				})
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return n
+		}
+		count := func(subject string, want int) {
+			t.Helper()
+			apptest.Until(t, "no act waits", func() (bool, any) { n := left(); return n == 0, n })
+			_, text := i.get("order-matcher", "/audit?kind=epoch&subject="+subject)
+			if got := strings.Count(string(text), "\n"); got != want {
+				t.Errorf("%d acts of %s on record, want %d:\n%s", got, subject, want, text)
+			}
+		}
+		wait("new", 0)
+		count("new", 1)
+		// The process ended before the note was sequenced.
+		wait("lost", 1)
+		count("lost", 1)
+		wait("lost", 1<<40) // and the end of the journal was lost with it
+		count("lost", 2)
+		// The process ended behind the note.
+		a := act("ended")
+		if _, err := recorder(i.Core)(t.Context(), &note.Note{Kind: a.Kind, Subject: a.Subject,
+			Reason: a.Reason, Object: []byte(a.Object), New: []byte(a.New)}); err != nil {
+			t.Fatal(err)
+		}
+		wait("ended", 1)
+		count("ended", 1)
+	})
+}
+
+// TestMembersChangeOnRecord adds and removes a member by the command. The act is on every member,
+// and still there when the leader has gone.
+func TestMembersChangeOnRecord(t *testing.T) {
+	c := newThree(t)
+	c.start()
+	if status, answer := c.post(0, "/orders", sellOrder); status != http.StatusCreated {
+		t.Fatalf("order: %d %s", status, answer)
+	}
+	list, self := "--cluster.members="+c.members[0].settings[3], "--cluster.member-id=1"
+	program(t, "cluster", "add", "4=127.0.0.1:9@127.0.0.1:10", list, self,
+		"--reason=a fourth")
+	at := c.leader()
+	gone := fmt.Sprint((at+1)%3 + 1)
+	server := c.server((at + 1) % 3)
+	program(t, "cluster", "remove", gone, list, self, "--reason=it goes")
+	programFails(t, settings.ExitUsage, "reason", "cluster", "remove", gone, list, self,
+		"--reason=\t")
+	programFails(t, settings.ExitFailed, "not a member", "cluster", "remove", "9", list, self)
+	want := []string{
+		`{"kind":"member-add",`, `"reason":"a fourth","object":{"member":"4"},"old":null,` +
+			`"new":{"id":"","member":"4","address":"127.0.0.1:9","voter":false}}`,
+		`{"kind":"member-remove",`, `"subject":"os:`, `"address":"127.0.0.1"`,
+		`"reason":"it goes","object":{"member":"` + gone + `"},"old":{"id":"` + server + `"`,
+	}
+	var leaders string
+	for _, m := range []int{at, (at + 2) % 3} {
+		apptest.Until(t, "the acts", func() (bool, any) {
+			leaders = c.get(m, "/audit")
+			for _, w := range want {
+				if !strings.Contains(leaders, w) {
+					return false, fmt.Sprintf("%s, want %s", leaders, w)
+				}
+			}
+			return true, nil
+		})
+		if n := strings.Count(leaders, `"kind":"member-`); n != 2 {
+			t.Errorf("member %d: %d acts\n%s", m+1, n, leaders)
+		}
+	}
+	c.stop()
+	for _, m := range []int{at, (at + 2) % 3} {
+		c.members[m].start()
+	}
+	for _, m := range []int{at, (at + 2) % 3} {
+		c.members[m].awaitOpen()
+		apptest.Until(t, "the acts after a restart", func() (bool, any) {
+			text := c.get(m, "/audit")
+			return strings.Count(text, `"kind":"member-`) == 2, text
+		})
+	}
+}
+
+// TestNoteOfAChange: the leader judges what a command line says of the operator.
+func TestNoteOfAChange(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		c    quorum.Change
+		need bool
+		want string // of the error; "": none
+		kind string
+	}{
+		{"no reason", quorum.Change{Kind: quorum.Removed, Subject: "os:a"}, false, "", note.MemberGone},
+		{"no reason in production", quorum.Change{Kind: quorum.Removed}, true, "needs a reason", ""},
+		{"another disk", quorum.Change{Kind: quorum.Replaced}, true, "", note.MemberSwap},
+		{"a reason of control characters", quorum.Change{Reason: "a\nb"}, true, "control", ""},
+		{"a subject of control characters", quorum.Change{Subject: "a\x1bb"}, false, "subject", ""},
+		{"a failed one", quorum.Change{Member: "3", Failed: errNoReason}, false, "", note.ActRefused},
+	} {
+		n, err := noteOfChange(tt.c, tt.need)
+		if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) ||
+			err == nil && n.Kind != tt.kind {
+			t.Errorf("%s: %+v, %v", tt.name, n, err)
+		}
+	}
+}

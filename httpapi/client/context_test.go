@@ -1,0 +1,110 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"testing"
+	"time"
+)
+
+// TestContextEndsTheRequest: when the caller's context ends, the method returns its error and the
+// server sees the connection close. Nothing is repeated, and no other member is asked.
+func TestContextEndsTheRequest(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		ctx  func(t *testing.T, arrived <-chan struct{}) context.Context
+		want error
+	}{
+		{"cancelled", func(t *testing.T, arrived <-chan struct{}) context.Context {
+			ctx, cancel := context.WithCancel(t.Context())
+			go func() { <-arrived; cancel() }()
+			return ctx
+		}, context.Canceled},
+		{"past its deadline", func(t *testing.T, _ <-chan struct{}) context.Context {
+			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+			t.Cleanup(cancel)
+			return ctx
+		}, context.DeadlineExceeded},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			arrived, gone := make(chan struct{}), make(chan struct{})
+			busy := reporting(t, func(_ http.ResponseWriter, r *http.Request) {
+				_, _ = io.Copy(io.Discard, r.Body) // only then does the server look at the connection
+				close(arrived)                     // a second request panics
+				<-r.Context().Done()
+				close(gone)
+			})
+			other, s := scripted(t, Config{})
+			c := New(Config{Address: busy.address(), Others: []string{other.address()}, Retries: 3})
+			defer c.Close()
+			// Its clientOrderId would allow the client to send it again.
+			_, err := c.CreateOrder(tt.ctx(t, arrived), &OrderRequest{ClientOrderID: "k"})
+			if !errors.Is(err, tt.want) || !Unknown(err) {
+				t.Errorf("%v", err)
+			}
+			select {
+			case <-arrived:
+				<-gone
+			default: // the deadline was over before the connection
+			}
+			if len(s.requests()) != 0 || c.link.at.Load() != 0 {
+				t.Errorf("asked another member %q", s.requests())
+			}
+		})
+	}
+}
+
+// TestEndedContextSendsNothing, and says so.
+func TestEndedContextSendsNothing(t *testing.T) {
+	c, s := scripted(t, Config{Retries: 3})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := c.Cancel(ctx, "ord-1"); !errors.Is(err, context.Canceled) || Unknown(err) ||
+		len(s.requests()) != 0 {
+		t.Errorf("%v after %q", err, s.requests())
+	}
+}
+
+// TestContextEndsTheWait between two attempts.
+func TestContextEndsTheWait(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	busy := reply{503, `{"code":"OVERLOADED","sequenced":false}`}
+	c, s := scripted(t, Config{Retries: 9, Pause: func(ctx context.Context, _ int) {
+		cancel()
+		pause(ctx, 100) // a second, if ctx had not ended
+	}}, busy, busy)
+	_, err := c.Cancel(ctx, "ord-1")
+	if err == nil || Unknown(err) || len(s.requests()) != 1 {
+		t.Errorf("%v after %q", err, s.requests())
+	}
+}
+
+// TestReadsShowWhatWasWritten: the headers of a Client that asks for more go with every read, also
+// with one that streams, and a reason goes with every write.
+func TestReadsShowWhatWasWritten(t *testing.T) {
+	c, s := scripted(t, Config{}, reply{200, "{}"}, reply{200, "{}"}, reply{200, "{}"},
+		reply{200, "{}"})
+	ctx := t.Context()
+	more := c.After(9).AfterVersion(8).Confirmed().Because("a test")
+	_, err1 := more.Positions(ctx, PositionsQuery{})
+	_, err2 := more.ForceSettlement(ctx, "trd-1")
+	_, err3 := c.Because("once").Because("").ForceSettlement(ctx, "trd-1")
+	file, err4 := more.Export(ctx, ExportQuery{Table: TablePositions})
+	if err := errors.Join(err1, err2, err3, err4); err != nil {
+		t.Fatal(err)
+	}
+	if err := file.Close(); err != nil {
+		t.Error(err)
+	}
+	_, _ = c.Health(ctx) // itself unchanged
+	want := []string{"GET /positions   9 8 confirmed",
+		"POST /trades/trd-1/settlement/force   a test", "POST /trades/trd-1/settlement/force  ",
+		"GET /positions   9 8 confirmed", "GET /health  "}
+	for n, asked := range s.requests() {
+		if asked != want[n] {
+			t.Errorf("asked %q, want %q", asked, want[n])
+		}
+	}
+}

@@ -1,0 +1,166 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/url"
+	"time"
+)
+
+// call is one request on its way.
+type call struct {
+	method string
+	path   string
+	query  url.Values
+	body   []byte
+	want   int  // the status code of success; 0: 200
+	also   int  // a second status code of success; 0: none
+	repeat bool // safe to send again although the outcome is unknown
+
+	timeout time.Duration // overrides the client's; 0: the client's
+	secret  string        // master secret, or empty
+
+	status int         // of the answer, once it is there
+	header http.Header // of the answer
+}
+
+// do sends a request, repeats it where that is safe, and reads the body of a success into answer:
+// JSON, or its bytes when answer is a *[]byte.
+func (c *Client) do(ctx context.Context, r *call, answer any) error {
+	if r.want == 0 {
+		r.want = http.StatusOK
+	}
+	for attempt := 1; ; attempt++ {
+		err := c.round(ctx, r, answer)
+		if err == nil || attempt > c.link.retries || !safe(r, err) || ctx.Err() != nil {
+			return err
+		}
+		c.link.pause(ctx, attempt)
+	}
+}
+
+// round sends a request to one member after the other, from the one in use, until one of them
+// answers it.
+func (c *Client) round(ctx context.Context, r *call, answer any) (err error) {
+	l := c.link
+	for range l.members {
+		at := l.at.Load()
+		err = c.once(ctx, l.member(at), r, answer)
+		if err == nil || !elsewhere(err) || ctx.Err() != nil {
+			return err
+		}
+		l.at.CompareAndSwap(at, at+1) // fails when another goroutine has moved on already
+		if !safe(r, err) {
+			return err
+		}
+	}
+	return err
+}
+
+func (l *link) member(at uint32) member { return l.members[int(at)%len(l.members)] }
+
+// safe reports that the request may be sent again after err.
+func safe(r *call, err error) bool {
+	var p *Problem
+	if errors.As(err, &p) {
+		return p.NotSequenced() || r.repeat && p.Status >= 500
+	}
+	return errors.Is(err, errUnsent) || r.repeat && !errors.Is(err, ErrAnswer)
+}
+
+// once makes one attempt at one member.
+func (c *Client) once(ctx context.Context, m member, r *call, answer any) error {
+	if ctx.Err() != nil { // the transport's own error would not say that nothing was sent
+		return fmt.Errorf("client: %s %s: %w: %w", r.method, r.path, errUnsent, context.Cause(ctx))
+	}
+	timeout := c.link.timeout
+	if r.timeout > 0 {
+		timeout = r.timeout
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	req, err := c.request(ctx, m, r)
+	if err != nil {
+		return err
+	}
+	resp, err := c.link.http.RoundTrip(req)
+	if err != nil {
+		return fmt.Errorf("client: %s %s: %w", r.method, r.path, err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return fmt.Errorf("client: %s %s: %w", r.method, r.path, err)
+	}
+	r.status, r.header = resp.StatusCode, resp.Header
+	if r.status != r.want && r.status != r.also {
+		return readProblem(r.status, body)
+	}
+	if err := read(body, answer); err != nil {
+		return fmt.Errorf("%w: %s %s: %w", ErrAnswer, r.method, r.path, err)
+	}
+	return nil
+}
+
+// request returns the call as the HTTP library sends it.
+func (c *Client) request(ctx context.Context, m member, r *call) (*http.Request, error) {
+	target := string(m) + r.path
+	if len(r.query) > 0 {
+		target += "?" + r.query.Encode()
+	}
+	req, err := http.NewRequestWithContext(ctx, r.method, target, bytes.NewReader(r.body))
+	if err != nil {
+		return nil, fmt.Errorf("client: %s %s: %w: %w", r.method, r.path, errUnsent, err)
+	}
+	if r.method == http.MethodGet {
+		maps.Copy(req.Header, c.ask)
+	} else {
+		maps.Copy(req.Header, c.act)
+	}
+	if c.link.bearer != "" {
+		req.Header.Set("Authorization", c.link.bearer)
+	}
+	if r.body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	if r.secret != "" {
+		req.Header.Set("X-Auth-Master-Secret", r.secret)
+	}
+	return req, nil
+}
+
+func read(body []byte, answer any) error {
+	if raw, ok := answer.(*[]byte); ok {
+		*raw = body
+		return nil
+	}
+	return json.Unmarshal(body, answer)
+}
+
+// get reads a resource.
+func (c *Client) get(ctx context.Context, path string, query url.Values, answer any) error {
+	return c.do(ctx, &call{method: http.MethodGet, path: path, query: query, repeat: true}, answer)
+}
+
+// send makes a call with a JSON body.
+func (c *Client) send(ctx context.Context, r *call, body, answer any) (err error) {
+	if r.method == "" {
+		r.method = http.MethodPost
+	}
+	if r.body, err = json.Marshal(body); err != nil {
+		return fmt.Errorf("client: %s %s: %w: %w", r.method, r.path, errUnsent, err)
+	}
+	return c.do(ctx, r, answer)
+}
+
+// post sends a request without a body. The request may be repeated. A timeout of 0 is the client's.
+func (c *Client) post(ctx context.Context, path string, timeout time.Duration, answer any) error {
+	r := call{method: http.MethodPost, path: path, repeat: true, timeout: timeout}
+	return c.do(ctx, &r, answer)
+}

@@ -1,0 +1,133 @@
+package quorum
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/hashicorp/raft"
+)
+
+// ChangeKind is what is done to a member.
+type ChangeKind byte
+
+// The kinds.
+const (
+	Added    ChangeKind = iota // it may join
+	Removed                    // the others go on without it
+	Replaced                   // it takes part with another disk
+)
+
+// Change is a change of the members that the leader makes.
+type Change struct {
+	Kind     ChangeKind
+	Member   string
+	Old, New *Server // nil: none; a New without an ID is a member that has not joined yet
+
+	// The operator, why, and the address of the machine that the question came from. A member that
+	// comes back with another disk has no operator.
+	Subject, Reason, From string
+	// Failed is why a change that is on record was not made, nil before it is made.
+	Failed error
+}
+
+// Recorder puts a change on record. An error refuses the change.
+type Recorder func(ctx context.Context, c Change) error
+
+// carryOut puts a change on record and makes it. A change that then fails is put on record again,
+// as one that has failed.
+func (n *Node) carryOut(c Change, do func() error) error {
+	if n.o.Record == nil {
+		return do()
+	}
+	ctx, cancel := context.WithTimeout(n.ctx, changeTimeout)
+	defer cancel()
+	if err := n.o.Record(ctx, c); err != nil {
+		return fmt.Errorf("the change is not made, it cannot be put on record: %w", err)
+	}
+	err := do()
+	if c.Failed = err; err == nil {
+		return nil
+	}
+	n.o.Logger.Warn("cluster: a change of the members has failed", "member", c.Member, "error", err)
+	if lost := n.o.Record(ctx, c); lost != nil {
+		n.o.Logger.Warn("cluster: that a change has failed is not on record", "member", c.Member,
+			"error", lost)
+	}
+	return err
+}
+
+// server is a line of the configuration, nil for a server that is not there.
+func (n *Node) server(id raft.ServerID) *Server {
+	for _, s := range n.servers() {
+		if s.ID == id {
+			return lineOf(s)
+		}
+	}
+	return nil
+}
+
+func lineOf(s raft.Server) *Server {
+	hostPort, _ := hostPortOf(s.Address)
+	return &Server{string(s.ID), memberOf(s.ID), hostPort, s.Suffrage == raft.Voter}
+}
+
+// expect notes a member that is to be added: it joins when its process asks.
+func (n *Node) expect(from string, q question) error {
+	if !n.leads.Load() {
+		return errNotLeader
+	}
+	if number(q.Member) == 0 || q.Address == "" {
+		return fmt.Errorf("member %q at %q: %w", q.Member, q.Address, ErrMembers)
+	}
+	if !n.admits.mu.TryLock() {
+		return errUnderWay
+	}
+	defer n.admits.mu.Unlock()
+	c := Change{Kind: Added, Member: q.Member, New: &Server{Member: q.Member, Address: q.Address},
+		Subject: q.Subject, Reason: q.Reason, From: from}
+	for _, s := range n.servers() {
+		if memberOf(s.ID) == q.Member {
+			c.Old = lineOf(s)
+		}
+	}
+	return n.carryOut(c, func() error {
+		if n.admits.expected == nil {
+			n.admits.expected = map[string]string{}
+		}
+		n.admits.expected[q.Member] = q.Address
+		return nil
+	})
+}
+
+// remove removes a member from the cluster.
+func (n *Node) remove(from string, q question) error {
+	if !n.leads.Load() {
+		return errNotLeader
+	}
+	if !n.admits.mu.TryLock() {
+		return errUnderWay
+	}
+	defer n.admits.mu.Unlock()
+	servers := n.servers()
+	found := false
+	for _, s := range servers {
+		if memberOf(s.ID) != q.Member {
+			continue
+		}
+		if len(servers) == 1 {
+			return errLastOne
+		}
+		found = true
+		c := Change{Kind: Removed, Member: q.Member, Old: lineOf(s), Subject: q.Subject,
+			Reason: q.Reason, From: from}
+		if err := n.carryOut(c, func() error {
+			return n.raft.RemoveServer(s.ID, 0, changeTimeout).Error()
+		}); err != nil {
+			return err
+		}
+	}
+	if !found {
+		return fmt.Errorf("member %q: %w", q.Member, errStranger)
+	}
+	return nil
+}

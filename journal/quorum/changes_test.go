@@ -1,0 +1,105 @@
+package quorum
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// record is what the leaders of a cluster have put on record.
+type record struct {
+	mu      sync.Mutex
+	changes []Change
+	refuse  error
+}
+
+func (r *record) put(_ context.Context, c Change) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.refuse != nil {
+		return r.refuse
+	}
+	r.changes = append(r.changes, c)
+	return nil
+}
+
+func (r *record) all() []Change {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return append([]Change{}, r.changes...)
+}
+
+// A change of the members is put on record before it is made, with the operator, the reason and the
+// address, and one that cannot be put on record is not made.
+func TestChangesArePutOnRecord(t *testing.T) {
+	c := newCluster(t, 3)
+	r := &record{}
+	for _, m := range c.members {
+		m.o.Record = r.put
+	}
+	c.start()
+	c.book(1, "")
+	remote := Remote{Subject: "os:ann", Reason: "a new machine"}
+	change := func(want error, do func(at string) error) {
+		t.Helper()
+		var err error
+		await(t, "an answer of the leader", func() bool {
+			err = do(c.leader().node.self.Raft)
+			return err == nil || errors.Is(err, ErrRefused) &&
+				!strings.Contains(err.Error(), errNotLeader.Error())
+		})
+		if (err == nil) != (want == nil) || want != nil && !strings.Contains(err.Error(), want.Error()) {
+			t.Errorf("answered %v, want %v", err, want)
+		}
+	}
+	four := Member{ID: "4", Raft: "127.0.0.1:4", HTTP: "127.0.0.1:5"}
+	change(nil, func(at string) error { return remote.Add(t.Context(), at, four) })
+	r.refuse = errors.New("the record is full")
+	gone := c.members[0]
+	if gone == c.leader() {
+		gone = c.members[1]
+	}
+	change(r.refuse, func(at string) error { return remote.Remove(t.Context(), at, gone.o.Member) })
+	if n := len(c.leader().node.servers()); n != 3 {
+		t.Errorf("%d servers after a change without a record, want 3", n)
+	}
+	r.refuse = nil
+	change(errStranger, func(at string) error { return remote.Remove(t.Context(), at, "9") })
+	id := string(gone.node.id)
+	change(nil, func(at string) error { return remote.Remove(t.Context(), at, gone.o.Member) })
+	all := r.all()
+	if len(all) != 2 {
+		t.Fatalf("on record are %+v", all)
+	}
+	for i, want := range []Change{{Kind: Added, Member: "4", New: &Server{Member: "4",
+		Address: four.Raft}}, {Kind: Removed, Member: gone.o.Member,
+		Old: &Server{id, gone.o.Member, gone.node.self.Raft, true}}} {
+		got := all[i]
+		from, err := netip.ParseAddr(got.From)
+		if got.Kind != want.Kind || got.Member != want.Member || !same(got.Old, want.Old) ||
+			!same(got.New, want.New) || got.Subject != "os:ann" || got.Reason != "a new machine" ||
+			err != nil || !from.IsLoopback() || got.Failed != nil {
+			t.Errorf("on record is %+v of %v to %v, want %v to %v", got, got.Old, got.New, want.Old,
+				want.New)
+		}
+	}
+}
+
+func same(a, b *Server) bool { return a == b || a != nil && b != nil && *a == *b }
+
+// A change that fails although it is on record is put on record again, as failed.
+func TestFailedChangeIsOnRecord(t *testing.T) {
+	c := newCluster(t, 1)
+	r := &record{}
+	c.members[0].o.Record = r.put
+	c.start()
+	why := errors.New("no majority")
+	err := c.leader().node.carryOut(Change{Kind: Removed, Member: "3"}, func() error { return why })
+	if all := r.all(); !errors.Is(err, why) || len(all) != 2 || all[0].Failed != nil ||
+		!errors.Is(all[1].Failed, why) {
+		t.Errorf("%v; on record are %+v", err, all)
+	}
+}

@@ -1,0 +1,61 @@
+package store
+
+import (
+	"fmt"
+	"strings"
+)
+
+// SettlementDay counts the trades of one settlement date.
+type SettlementDay struct {
+	Date    Date
+	Due     int64 // not settled yet
+	Settled int64 // by the sweep
+	Forced  int64 // settled by hand
+}
+
+// SettlementDays returns the dates of from to to that have trades of some accounts, ascending.
+// accounts is as in a TradeFilter. All counts are of one moment.
+func (t *Tx) SettlementDays(accounts []uint32, from, to Date) (days []SettlementDay, err error) {
+	if accounts != nil && len(accounts) == 0 {
+		return nil, nil
+	}
+	sql, args := t.settlementDays(accounts, from, to)
+	err = t.Query(sql, func(r *Row) error {
+		date, ok := r.Day(0)
+		if !ok {
+			return nil // edited by hand: reconciliation reports the row
+		}
+		if len(days) == 0 || days[len(days)-1].Date != date {
+			days = append(days, SettlementDay{Date: date})
+		}
+		switch day, n := &days[len(days)-1], r.Int64(2); r.Int64(1) {
+		case 0:
+			day.Due = n
+		case 1:
+			day.Settled = n
+		case 2:
+			day.Settled, day.Forced = day.Settled-n, n
+		}
+		return nil
+	}, args...)
+	return days, err
+}
+
+// settlementDays is the statement of SettlementDays: rows of date, part and count. One statement is
+// one moment, on both databases.
+func (t *Tx) settlementDays(accounts []uint32, from, to Date) (sql string, args []any) {
+	args = []any{from, to}
+	scope := ""
+	if accounts != nil {
+		args = append(args, numbers(accounts))
+		scope = " and account_id " + t.anyOf("$3")
+	}
+	parts := make([]string, 0, 3)
+	for i, of := range []string{"'Processing'", "'Settled'", "'Settled' and trade_seq in " +
+		"(select trade_seq from settlement_forces)"} {
+		parts = append(parts, fmt.Sprintf("select settlement_date, %d, count(*) from trades "+
+			"where status = %s and settlement_date between $1 and $2%s group by settlement_date",
+			i, of, scope))
+	}
+	return strings.Join(parts, " union all ") + " order by 1, 2", args
+}
