@@ -84,7 +84,7 @@ func putFile(fs vfs.FS, name string, b []byte) error {
 // from the disk.
 func (f *fakeTail) into(t testing.TB, fs vfs.FS, keep func() bool) vfs.FS {
 	t.Helper()
-	if f.mem == nil {
+	if len(f.mem) == 0 {
 		return fs
 	}
 	f.mu.Lock()
