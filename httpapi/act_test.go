@@ -5,11 +5,11 @@ import (
 	"encoding/json"
 	"log/slog"
 	"strings"
-	"sync"
 	"testing"
 
 	"posttrade/journal/acts"
 	"posttrade/matcher/note"
+	"posttrade/ring/waittest"
 )
 
 // fakeActs answers every query with one act, or an error.
@@ -27,28 +27,10 @@ func withActs(err error) func(r *rig) {
 	return func(r *rig) { r.serve(func(d *Deps) { d.Acts = fakeActs{err} }) }
 }
 
-// lines keeps what is logged.
-type lines struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (l *lines) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(b)
-}
-
-func (l *lines) count(text string) int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return strings.Count(l.text.String(), text)
-}
-
 // An act without a reason that is required, or with one that would spoil a log or a table, is
 // refused by the header's name, and nothing is sequenced.
 func TestAnActNeedsAReasonThatCanBeShown(t *testing.T) {
-	r, log := newRig(t), &lines{}
+	r, log := newRig(t), &waittest.Log{}
 	r.serve(func(d *Deps) {
 		d.NeedReason = true
 		d.Logger = slog.New(slog.NewTextHandler(log, nil))
@@ -72,7 +54,7 @@ func TestAnActNeedsAReasonThatCanBeShown(t *testing.T) {
 		t.Errorf("%d commands were sequenced", n)
 	}
 	because("prüfung").want(t, 200, "")
-	if log.count("operator act") != 1 || log.count("reason=prüfung") != 1 {
-		t.Errorf("the log has %s", log.text.String())
+	if log.Count("operator act") != 1 || log.Count("reason=prüfung") != 1 {
+		t.Errorf("the log has %s", log.String())
 	}
 }

@@ -48,6 +48,10 @@
 //   - A report that cannot be finished ends its connection without the last chunk: it never looks
 //     whole. Its memory does not depend on its length.
 //
+// Transport (server, framing, deadline, silent, drain) and relay (relay, forward, forwardwire) are
+// not rooms of their own. Their doors would be wider than 20 names, and both take from the rest the
+// problems that they answer with, the routes and the counts.
+//
 // The package does not know which part makes sequences durable: main passes in desk and Durability.
 // After an answer it keeps nothing of the request but counts. Of what a caller sent it logs only
 // the subject and the life of a minted token, and the range of a report that was cut. Only this

@@ -11,6 +11,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"posttrade/ring/waittest"
 )
 
 // hang keeps a connection until the other side is gone.
@@ -113,7 +115,7 @@ func TestLeaderThatCannotBeReached(t *testing.T) {
 		{"no TLS", hello.Addr().String(), true, 50 * time.Millisecond},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			log := &lockedBuffer{}
+			log := &waittest.Log{}
 			r := newFollower(t, "order-matcher", "1", tt.address, func(o *RelayOptions) {
 				o.Timeout, o.Logger = tt.timeout, textLog(log)
 				if tt.secured {

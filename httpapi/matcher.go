@@ -181,6 +181,35 @@ func (m *OrderMatcher) handle(ctx *fasthttp.RequestCtx) {
 	x.done = true
 }
 
+// plainRoutes are the endpoints without an id, but those of orders.
+var plainRoutes = map[string]route{
+	"/prices":                     routePrices,
+	"/positions":                  routePositions,
+	"/credit":                     routeCredit,
+	"/recon/trades/blotter":       routeBlotter,
+	"/risk/control/account":       routeRiskAccount,
+	"/risk/control/security":      routeRiskSecurity,
+	"/risk/control/restriction":   routeRiskRestriction,
+	"/risk/control/policy":        routeRiskPolicy,
+	"/risk/control/limits":        routeRiskLimits,
+	"/risk/control/snapshot":      routeRiskSnapshot,
+	"/regulatory/report":          routeReport,
+	"/recon/full-history/reindex": routeReindex,
+	"/recon/full-history/trades":  routeHistory,
+	"/swaps":                      routeSwaps,
+	"/swaptions":                  routeSwaptions,
+	"/contracts":                  routeContracts,
+	"/risk/extract":               routeExtract,
+	"/audit":                      routeActs,
+	"/why":                        routeWhy,
+	"/log/member":                 routeLogMember,
+	"/log/checkpoint":             routeCheckpoint,
+	"/evidence/proof":             routeProof,
+	"/feed":                       routeFeed,
+	"/health":                     routeHealth,
+	"/openapi.json":               routeOpenAPI,
+}
+
 // serve checks the path, finds the endpoint and runs it.
 func (x *exchange) serve() problem {
 	r, id, method, p := x.enter(x.m.prefix, routeOf)
@@ -218,6 +247,24 @@ func (x *exchange) serve() problem {
 		return x.showBook(id)
 	case routeBlotter:
 		return x.showBlotter()
+	case routeSwaps:
+		return x.bookContract(false)
+	case routeSwaptions:
+		return x.bookContract(true)
+	case routeContracts:
+		return x.listContracts()
+	case routeContract:
+		return x.showContract(id)
+	case routeFeed:
+		return x.showFeed()
+	default:
+		return x.operate(r, id)
+	}
+}
+
+// operate runs an endpoint that is not about orders, contracts and what is seen of them.
+func (x *exchange) operate(r route, id []byte) problem {
+	switch r {
 	case routeRiskAccount:
 		return x.controlAccount()
 	case routeRiskSecurity:
@@ -238,14 +285,6 @@ func (x *exchange) serve() problem {
 		return x.reindex()
 	case routeHistory:
 		return x.showHistory()
-	case routeSwaps:
-		return x.bookContract(false)
-	case routeSwaptions:
-		return x.bookContract(true)
-	case routeContracts:
-		return x.listContracts()
-	case routeContract:
-		return x.showContract(id)
 	case routeExtract:
 		return x.riskExtract()
 	case routeActs:
@@ -263,8 +302,6 @@ func (x *exchange) serve() problem {
 		return x.showTile(id)
 	case routeProof:
 		return x.showProof()
-	case routeFeed:
-		return x.showFeed()
 	case routeOpenAPI:
 		return x.showDocument(openAPIOrderMatcher)
 	default:

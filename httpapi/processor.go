@@ -190,37 +190,28 @@ func (q *inquiry) run(r route, id []byte) problem {
 	}
 }
 
+// processorRoutes are the endpoints without an id.
+var processorRoutes = map[string]route{
+	"/auth/dev-token":          routeDevToken,
+	"/auth/revoke":             routeRevoke,
+	"/trades":                  routeTradeList,
+	"/settlement/calendar":     routeCalendar,
+	"/recon/status":            routeReconStatus,
+	"/recon/breaks":            routeBreaks,
+	"/recon/orphan-sweep":      routeSweep,
+	"/recon/orphan-sweep/last": routeLastSweep,
+	"/recon/repair":            routeRepair,
+	"/recon/statement":         routeStatement,
+	"/tca/summary":             routeTCASummary,
+	"/actuator/prometheus":     routeScrape,
+	"/health":                  routeHealth,
+	"/openapi.json":            routeOpenAPI,
+}
+
 // processorRouteOf finds the endpoint of a plain path and the id in it.
 func processorRouteOf(path []byte) (r route, id []byte) {
-	switch string(path) {
-	case "/auth/dev-token":
-		return routeDevToken, nil
-	case "/auth/revoke":
-		return routeRevoke, nil
-	case "/trades":
-		return routeTradeList, nil
-	case "/settlement/calendar":
-		return routeCalendar, nil
-	case "/recon/status":
-		return routeReconStatus, nil
-	case "/recon/breaks":
-		return routeBreaks, nil
-	case "/recon/orphan-sweep":
-		return routeSweep, nil
-	case "/recon/orphan-sweep/last":
-		return routeLastSweep, nil
-	case "/recon/repair":
-		return routeRepair, nil
-	case "/recon/statement":
-		return routeStatement, nil
-	case "/tca/summary":
-		return routeTCASummary, nil
-	case "/actuator/prometheus":
-		return routeScrape, nil
-	case "/health":
-		return routeHealth, nil
-	case "/openapi.json":
-		return routeOpenAPI, nil
+	if r, ok := processorRoutes[string(path)]; ok {
+		return r, nil
 	}
 	if rest, ok := cutPrefix(path, "/trades/"); ok {
 		id, tail := cutSegment(rest)

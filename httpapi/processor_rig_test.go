@@ -1,7 +1,6 @@
 package httpapi
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -18,6 +17,7 @@ import (
 	"posttrade/matcher"
 	"posttrade/matcher/gate"
 	"posttrade/matcher/note"
+	"posttrade/ring/waittest"
 	"posttrade/sidecars/recon"
 	"posttrade/sidecars/riskextract"
 	"posttrade/sidecars/settlement"
@@ -74,7 +74,7 @@ type processorRig struct {
 	address string
 	now     atomic.Int64
 	fakes   *fakes
-	log     *lockedBuffer
+	log     *waittest.Log
 
 	acted    []note.Note // of the acts that came, one at a time
 	actError error       // what they end with
@@ -322,25 +322,6 @@ func (f judge) Summary(ctx context.Context, q tca.SummaryQuery) (tca.Summary, er
 	}}, nil
 }
 
-// lockedBuffer is a log that a test reads.
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-// Write implements io.Writer.
-func (l *lockedBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
-}
-
 func newProcessorRig(t testing.TB, changes ...func(d *ProcessorDeps)) *processorRig {
 	t.Helper()
 	return newTunedRig(t, func(*TradeProcessor) {}, changes...)
@@ -350,7 +331,7 @@ func newProcessorRig(t testing.TB, changes ...func(d *ProcessorDeps)) *processor
 func newTunedRig(t testing.TB, tune func(p *TradeProcessor),
 	changes ...func(d *ProcessorDeps)) *processorRig {
 	t.Helper()
-	r := &processorRig{t: t, fakes: &fakes{rows: testTrades()}, log: &lockedBuffer{}}
+	r := &processorRig{t: t, fakes: &fakes{rows: testTrades()}, log: &waittest.Log{}}
 	r.now.Store(testStart)
 	clock := func() time.Time { return time.UnixMilli(r.now.Load()) }
 	d := ProcessorDeps{

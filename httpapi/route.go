@@ -203,59 +203,6 @@ func routeOf(path []byte) (r route, id []byte) {
 		return routeBatch, nil
 	case "/trades":
 		return routeTrades, nil
-	case "/prices":
-		return routePrices, nil
-	case "/positions":
-		return routePositions, nil
-	case "/credit":
-		return routeCredit, nil
-	case "/recon/trades/blotter":
-		return routeBlotter, nil
-	case "/risk/control/account":
-		return routeRiskAccount, nil
-	case "/risk/control/security":
-		return routeRiskSecurity, nil
-	case "/risk/control/restriction":
-		return routeRiskRestriction, nil
-	case "/risk/control/policy":
-		return routeRiskPolicy, nil
-	case "/risk/control/limits":
-		return routeRiskLimits, nil
-	case "/risk/control/snapshot":
-		return routeRiskSnapshot, nil
-	case "/regulatory/report":
-		return routeReport, nil
-	case "/recon/full-history/reindex":
-		return routeReindex, nil
-	case "/recon/full-history/trades":
-		return routeHistory, nil
-	case "/swaps":
-		return routeSwaps, nil
-	case "/swaptions":
-		return routeSwaptions, nil
-	case "/contracts":
-		return routeContracts, nil
-	case "/risk/extract":
-		return routeExtract, nil
-	case "/audit":
-		return routeActs, nil
-	case "/why":
-		return routeWhy, nil
-	case "/log/member":
-		return routeLogMember, nil
-	case "/log/checkpoint":
-		return routeCheckpoint, nil
-	case "/evidence/proof":
-		return routeProof, nil
-	case "/feed":
-		return routeFeed, nil
-	case "/health":
-		return routeHealth, nil
-	case "/openapi.json":
-		return routeOpenAPI, nil
-	}
-	if rest, ok := cutPrefix(path, "/log/tile/"); ok && len(rest) > 0 {
-		return routeTile, rest
 	}
 	if rest, ok := cutPrefix(path, "/orders/"); ok {
 		id, tail := cutSegment(rest)
@@ -272,6 +219,12 @@ func routeOf(path []byte) (r route, id []byte) {
 			return routeOrderWhy, id
 		}
 		return routeNone, nil
+	}
+	if r, ok := plainRoutes[string(path)]; ok {
+		return r, nil
+	}
+	if rest, ok := cutPrefix(path, "/log/tile/"); ok && len(rest) > 0 {
+		return routeTile, rest
 	}
 	if rest, ok := cutPrefix(path, asOfPrefix); ok {
 		return asOfRoute(rest)

@@ -27,9 +27,6 @@ const noConvention = 255
 
 var _ [noConvention - len(conventions)]struct{}
 
-// ConventionCount is the number of conventions; indexes are below it.
-func ConventionCount() int { return len(conventions) }
-
 // ConventionAt returns the convention of an index, false for an index that this build does not
 // know. There is no default: a reader that gets false stops.
 func ConventionAt(index uint32) (Convention, bool) {

@@ -154,7 +154,6 @@ func (e *Engine) judgeNamed(c *Command) Judgement {
 
 // judgeOther judges a command that no limit applies to.
 func (e *Engine) judgeOther(c *Command) Judgement {
-	security := e.securities.at(c.SecurityID)
 	switch c.Type {
 	case OrderCancel:
 		return e.judgeNamed(c)
@@ -171,15 +170,7 @@ func (e *Engine) judgeOther(c *Command) Judgement {
 			return e.unknownSecurity()
 		}
 	case PriceTick, RestrictionControl:
-		if security == nil {
-			return e.unknownSecurity()
-		}
-		if c.Type == PriceTick && c.PriceTicks <= 0 {
-			return wrongTerm("price", measure(c.PriceTicks, UnitPrice), measure(1, UnitPrice))
-		}
-		if c.Type == RestrictionControl && c.Side > 1 {
-			return wrongTerm("flags", measure(int64(c.Side), UnitNumber), word("0 or 1"))
-		}
+		return e.judgeOfSecurity(c)
 	case AccountControl:
 		if c.Side&^c.sides() != 0 {
 			return wrongTerm("flags", measure(int64(c.Side), UnitNumber), word("flags that there are"))
@@ -204,6 +195,19 @@ func (e *Engine) judgeOther(c *Command) Judgement {
 		if c.Side > 1 || c.Qty < 0 || c.LimitPx < 0 {
 			return wrongTerm("terms", word("not those of a policy"), word("limits that are not negative"))
 		}
+	}
+	return Judgement{}
+}
+
+// judgeOfSecurity judges a price or a restriction.
+func (e *Engine) judgeOfSecurity(c *Command) Judgement {
+	switch {
+	case e.securities.at(c.SecurityID) == nil:
+		return e.unknownSecurity()
+	case c.Type == PriceTick && c.PriceTicks <= 0:
+		return wrongTerm("price", measure(c.PriceTicks, UnitPrice), measure(1, UnitPrice))
+	case c.Type == RestrictionControl && c.Side > 1:
+		return wrongTerm("flags", measure(int64(c.Side), UnitNumber), word("0 or 1"))
 	}
 	return Judgement{}
 }

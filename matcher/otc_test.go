@@ -168,7 +168,7 @@ func TestBookingsInUnusableTermsAreInvalid(t *testing.T) {
 		"maturity on the effective": func(t *ContractTerms) { t.Maturity = t.Effective },
 		"maturity before it":        func(t *ContractTerms) { t.Maturity = t.Effective - 1 },
 		"the first unknown convention": func(t *ContractTerms) {
-			t.Convention = uint32(ConventionCount())
+			t.Convention = uint32(len(conventions))
 		},
 		"the last unknown convention": func(t *ContractTerms) { t.Convention = 255 },
 	} {
@@ -197,7 +197,7 @@ func TestBookingsInUnusableTermsAreInvalid(t *testing.T) {
 		noKey))
 	r.must(flags(booked(ContractTerms{AccountID: 1, Notional: 1, FixedRate: maxInt64,
 		Effective: 65_534, Maturity: 65_535,
-		Convention: uint32(ConventionCount()) - 1, Swaption: true, Expiry: 65_534, Style: American},
+		Convention: uint32(len(conventions)) - 1, Swaption: true, Expiry: 65_534, Style: American},
 		noKey), FlagShadow))
 }
 
@@ -381,8 +381,8 @@ func TestConventionsAndStylesAreWhatTheContractSays(t *testing.T) {
 				known, w)
 		}
 	}
-	if _, ok := ConventionAt(uint32(len(want))); ok || ConventionCount() != len(want) {
-		t.Errorf("there are %d conventions, want %d", ConventionCount(), len(want))
+	if _, ok := ConventionAt(uint32(len(want))); ok || len(conventions) != len(want) {
+		t.Errorf("there are %d conventions, want %d", len(conventions), len(want))
 	}
 	for _, name := range []string{"", "usd-sofr-1y-act360", "USD-SOFR-1Y-ACT360 ", "USD-SOFR-1Y"} {
 		if index, ok := ConventionIndex([]byte(name)); ok {

@@ -211,22 +211,22 @@ func (s *snapshotReader) contract() error {
 			ErrSnapshotContract)
 	case c[1] < 0 || c[1] > math.MaxUint32 || e.accounts.find(uint32(c[1])) < 0:
 		return invalid("accountId", c[1])
-	case c[2] != 0 && c[2] != 1:
-		return invalid("payFixed", c[2])
-	case c[3] < 1 || c[3] > math.MaxInt32:
-		return invalid("notional", c[3])
-	case c[5] < 0 || c[5] > math.MaxUint32:
-		return invalid("conventionIndex", c[5])
-	case c[6] < 0 || c[6] > math.MaxUint16:
-		return invalid("effectiveDay", c[6])
-	case c[7] < 0 || c[7] > math.MaxUint16:
-		return invalid("maturityDay", c[7])
-	case c[8] != int64(productSwap) && c[8] != int64(productSwaption):
-		return invalid("productType", c[8])
-	case c[9] < 0 || c[9] > math.MaxUint16 || c[8] == int64(productSwap) && c[9] != 0:
-		return invalid("expiryDay", c[9])
-	case c[10] < 0 || c[10] > math.MaxUint8 || c[8] == int64(productSwap) && c[10] != 0:
-		return invalid("exerciseStyle", c[10])
+	}
+	expiries, styles := int64(math.MaxUint16), int64(math.MaxUint8)
+	if c[8] == int64(productSwap) {
+		expiries, styles = 0, 0
+	}
+	for _, in := range [...]struct {
+		name            string
+		at, least, most int64
+	}{{"payFixed", 2, 0, 1}, {"notional", 3, 1, math.MaxInt32},
+		{"conventionIndex", 5, 0, math.MaxUint32}, {"effectiveDay", 6, 0, math.MaxUint16},
+		{"maturityDay", 7, 0, math.MaxUint16},
+		{"productType", 8, int64(productSwap), int64(productSwaption)},
+		{"expiryDay", 9, 0, expiries}, {"exerciseStyle", 10, 0, styles}} {
+		if v := c[in.at]; v < in.least || v > in.most {
+			return invalid(in.name, v)
+		}
 	}
 	if !t.append(contract{
 		id: uint64(c[0]), account: uint32(c[1]), payFixed: uint8(c[2]), notional: c[3], fixedRate: c[4],

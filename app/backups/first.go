@@ -138,7 +138,8 @@ func (f *First) settle(ctx context.Context) error {
 	return err
 }
 
-// Then runs a loop of a control source once the source may begin.
+// Then runs a loop once the rows are back and the control sources may begin: one of a source, or
+// one that numbers rows which the backup has too.
 func (f *First) Then(run func(context.Context) error) func(context.Context) error {
 	return func(ctx context.Context) error {
 		select {

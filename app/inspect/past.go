@@ -43,9 +43,6 @@ func (p *Past) Close() error { return errors.Join(p.h.Close(), p.j.Close()) }
 // History is the history itself.
 func (p *Past) History() *asof.History { return p.h }
 
-// Journal is the journal.
-func (p *Past) Journal() *journal.Journal { return p.j }
-
 // paths are the things that can be shown, with the path of the endpoint that shows them.
 var paths = map[string]struct {
 	path string

@@ -7,9 +7,11 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
+	"posttrade/app/apptest"
 	"posttrade/app/settings"
 	"posttrade/matcher/gate"
 )
@@ -66,6 +68,13 @@ func TestAdminListenerTakesTLS(t *testing.T) {
 		t.Errorf("a token for metrics at a service: %d", status)
 	}
 
+	// What a container's health check asks needs neither a token nor the certificate.
+	for _, asked := range [][]string{nil, {"--live"}} {
+		if code, out, errs := apptest.Run("health", append(asked, "--data.dir="+data)...); code !=
+			settings.ExitOK || !strings.HasPrefix(out, "{") {
+			t.Errorf("health %v: %d %q %q", asked, code, out, errs)
+		}
+	}
 	night := filepath.Join(t.TempDir(), "night")
 	own := []string{"--data.dir=" + data, "--admin.tls-cert=" + certificate, "--admin.tls-key=" + key}
 	program(t, "backup", append([]string{night}, own...)...)

@@ -1,7 +1,6 @@
 package installation
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -23,6 +22,7 @@ import (
 	"posttrade/app/apptest"
 	"posttrade/app/settings"
 	"posttrade/matcher/gate"
+	"posttrade/ring/waittest"
 )
 
 // clusterSecret signs the tokens of a test's members.
@@ -35,7 +35,7 @@ type memberOfTest struct {
 	id       int
 	settings []string
 	data     string
-	log      logLines
+	log      waittest.Log
 
 	mu      sync.Mutex
 	in      *Installation // guarded by mu; nil while it is not open
@@ -43,24 +43,6 @@ type memberOfTest struct {
 	ended   chan struct{}
 	hash    [32]byte // of the engine's state, once it is closed
 	written [32]byte // the same, of its snapshot
-}
-
-// logLines collects a member's log.
-type logLines struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *logLines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *logLines) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
 }
 
 // three is a cluster of three members.

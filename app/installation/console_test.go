@@ -10,11 +10,11 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"posttrade/app/apptest"
+	"posttrade/ring/waittest"
 )
 
 // consoleOf signs in to the console of a running server by one click, and returns a client with the
@@ -102,24 +102,6 @@ func TestTheConsoleReachesEveryService(t *testing.T) {
 	}
 }
 
-// lockedBuffer is a log that is read while it is written.
-type lockedBuffer struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.Write(p)
-}
-
-func (b *lockedBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.String()
-}
-
 // TestTheConsolesAddress: a default address that is taken is a warning, and the start goes on; an
 // empty setting has no console; what is printed first is the console's address.
 func TestTheConsolesAddress(t *testing.T) {
@@ -136,7 +118,7 @@ func TestTheConsolesAddress(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.Background())
 		defer cancel()
 		out, in := io.Pipe()
-		var log lockedBuffer
+		var log waittest.Log
 		ended := make(chan error, 1)
 		go func() {
 			err := serveFor(ctx, c, in, &log)

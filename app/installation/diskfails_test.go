@@ -20,6 +20,7 @@ import (
 	"posttrade/app/settings"
 	"posttrade/journal"
 	"posttrade/journal/journaltest"
+	"posttrade/ring/waittest"
 )
 
 // memberOnBadDisk names the environment variable that makes the test binary a member in a process
@@ -82,7 +83,7 @@ type badDisk struct {
 	t      *testing.T
 	cmd    *exec.Cmd
 	orders io.WriteCloser
-	stderr logLines
+	stderr waittest.Log
 }
 
 func startOnBadDisk(t *testing.T, m *memberOfTest) *badDisk {

@@ -20,6 +20,7 @@ import (
 	"posttrade/matcher"
 	"posttrade/matcher/desk"
 	"posttrade/matcher/gate"
+	"posttrade/ring/waittest"
 )
 
 // controls is the part of GET /risk/control/snapshot that these tests read.
@@ -129,7 +130,7 @@ func TestLimitsOutliveARestart(t *testing.T) {
 	}
 	i.stop()
 
-	var log logLines
+	var log waittest.Log
 	c := apptest.Settled(t, append(anyPorts(data), "risk.max-order-quantity", "900",
 		"risk.credit-limit", "1000000", "risk.price.collar-bps", "7")...)
 	in, err := Open(t.Context(), c, EngineOptions(c), slog.New(slog.NewTextHandler(&log, nil)))

@@ -20,6 +20,7 @@ import (
 	"posttrade/app/settings"
 	"posttrade/app/systemd"
 	"posttrade/matcher/gate"
+	"posttrade/ring/waittest"
 )
 
 // told receives what a server tells systemd.
@@ -232,7 +233,7 @@ func TestTheHeartbeatStopsWithTheEngine(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var log logLines
+	var log waittest.Log
 	h := &heartbeat{k: in.Core, notify: notify, log: slog.New(slog.NewTextHandler(&log, nil))}
 	for range 3 {
 		h.look()

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"posttrade/app/apptest"
+	"posttrade/ring/waittest"
 )
 
 // TestHangupReadsTheCertificateAgain renews the certificate of a running server: connections that
@@ -94,7 +95,7 @@ func TestACertificateThatCannotBeReadChangesNothing(t *testing.T) {
 	certificate, key := selfSigned(t)
 	in := install(t, t.TempDir(), "sidecars.enabled", "false", "http.tls-cert", certificate,
 		"http.tls-key", key)
-	var log logLines
+	var log waittest.Log
 	good, err := os.ReadFile(certificate)
 	if err != nil {
 		t.Fatal(err)

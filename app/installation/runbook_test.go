@@ -17,6 +17,7 @@ import (
 
 	"posttrade/app/settings"
 	"posttrade/journal"
+	"posttrade/ring/waittest"
 )
 
 // The alert rules, and the page that explains them.
@@ -208,7 +209,7 @@ func TestARefusedStartHasACode(t *testing.T) {
 			t.Errorf("%v: %s, want %s", err, got, want)
 		}
 	}
-	var log logLines
+	var log waittest.Log
 	notStarted(slog.New(slog.NewTextHandler(&log, nil)), settings.Usagef("x.y: no"))
 	if !strings.Contains(log.String(), "code=SETTING") {
 		t.Errorf("the log: %s", log.String())

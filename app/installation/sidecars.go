@@ -93,7 +93,7 @@ func openDownstream(c *settings.Config, k *engine.Engine, history *fullHistory, 
 	d.loops.startAt(journal.Bulk, "tca", d.tca.Run)
 	d.loops.startAt(journal.Bulk, "risk extract", d.guard.then(d.extracts.Extractor.Run))
 	d.loops.start("end of day", d.extracts.follow)
-	d.loops.start("legacy bookings", d.guard.then(d.whileOurs(legacy.Run)))
+	d.loops.start("legacy bookings", d.guard.then(d.first.Then(d.whileOurs(legacy.Run))))
 	d.loops.start("prices", d.prices.Run)
 	for name, feed := range d.sources.feeds {
 		d.loops.start("outbox "+string(name), d.first.Then(feed.Outbox.Run))

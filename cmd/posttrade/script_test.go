@@ -8,7 +8,11 @@ import (
 
 // TestMain lets the scripts call this test binary as "posttrade".
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"posttrade": main})
+	programs := map[string]func(){"posttrade": main}
+	for name := range standIns {
+		programs[standInPrefix+name] = standIn(name)
+	}
+	testscript.Main(m, programs)
 }
 
 // TestScripts runs testdata/script: the command line as a user sees it.

@@ -3,6 +3,8 @@ package acts
 import (
 	"context"
 	"encoding/binary"
+	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 
@@ -19,12 +21,17 @@ type history struct {
 	cmds  []matcher.Command
 	texts map[uint64][]byte
 	reads int
+
+	archived uint64 // up to here nothing can be read
 }
 
 func (h *history) Head() (uint64, uint64) { return uint64(len(h.cmds)), 0 }
 
 func (h *history) ReplayTo(ctx context.Context, from, to uint64,
 	fn func([]matcher.Command, journal.ClientIDs) error) error {
+	if from <= h.archived {
+		return journal.ErrArchived
+	}
 	for at := from; at <= to; at += 3 { // commits of three commands
 		part := h.cmds[at-1 : min(at+2, to)]
 		h.reads += len(part)
@@ -217,5 +224,106 @@ func TestQuietStretchesAreLeftOut(t *testing.T) {
 	}
 	if !strings.HasPrefix(second, first) || strings.Count(second, "\n") != 2 {
 		t.Errorf("%s", second)
+	}
+}
+
+// limits is a change of the limits of all accounts, in its parts.
+func limits(version int64) []matcher.Command {
+	c := matcher.LimitsChange{Version: version, Set: 1<<matcher.LimitOrderQty | 1<<matcher.LimitCollar}
+	c.Values[matcher.LimitOrderQty], c.Values[matcher.LimitCollar] = 5, 6
+	all := c.AppendTo(nil)
+	for i := range all {
+		all[i].EventTimeMillis = 1_700_000_000_000
+	}
+	return all
+}
+
+// A policy that the engine has refused is no act: it is there as refused, from wherever the journal
+// is read, and what it asked for is not a new value.
+func TestRefusedPoliciesAreNoActs(t *testing.T) {
+	h := &history{t: t, texts: map[uint64][]byte{}}
+	quiet := func(n int) {
+		for range n {
+			h.add(tick(1_000_000), nil)
+		}
+	}
+	said := func(subject string, version int64) note.Note {
+		return note.Note{Kind: note.Limits, Subject: subject, New: note.Value(version),
+			Object: note.Value(map[string]string{"policy": "risk"})}
+	}
+	old := policy(9, 0) // an older build's: any version was taken
+	old.Version = matcher.OldestVersion
+	h.add(old, nil)
+	old.PriceTicks = 5
+	h.add(old, nil)
+	h.add(policy(5, 1), nil)
+	quiet(2 * longest)
+	h.noted(said("taken", 6), 1, policy(6, 0))
+	first := len(h.cmds)
+	h.noted(said("stale", 6), 2, limits(6)...)
+	h.noted(said("torn", 7), 1, limits(7)...) // a crash cut it: the version stays
+	quiet(2 * longest)
+	h.noted(said("whole", 7), 2, limits(7)...)
+	h.noted(said("late", 7), 1, policy(7, 1))
+	quiet(2 * longest)
+	h.noted(said("last", 7), 1, policy(7, 1))
+	quiet(longest)
+	kinds := func(r *Reader, from int) (list []string) {
+		t.Helper()
+		for _, line := range strings.Split(strings.TrimSpace(read(t, r, Query{From: uint64(from),
+			Limit: 100})), "\n") {
+			var v struct {
+				Kind, Subject string
+				New           any
+				Object        struct {
+					Act, Code, Policy string
+					Asked             any
+				}
+			}
+			if err := json.Unmarshal([]byte(line), &v); err != nil {
+				t.Fatal(err)
+			}
+			text := v.Kind + " " + v.Subject
+			if v.Kind == note.ActRefused {
+				text += " " + v.Object.Act + " " + v.Object.Code + " " + v.Object.Policy
+				if v.New != nil || v.Object.Asked == nil {
+					t.Errorf("%s", line)
+				}
+			}
+			list = append(list, text)
+		}
+		return list
+	}
+	want := []string{"kill-switch ", "kill-switch ", "refused  kill-switch STALE_VERSION risk",
+		"limits taken", "refused stale limits STALE_VERSION risk", "limits whole",
+		"refused late limits STALE_VERSION risk", "refused last limits STALE_VERSION risk"}
+	one := New(h, ticker)
+	if got := kinds(one, 1); !slices.Equal(got, want) {
+		t.Errorf("got %q\nwant %q", got, want)
+	}
+	if got := kinds(one, first+1); !slices.Equal(got, want[4:]) {
+		t.Errorf("read again from %d: %q", first+1, got)
+	}
+	for from := 1; from < len(h.cmds)-longest; from++ {
+		if got := kinds(New(h, ticker), from); !slices.Equal(got, want[len(want)-len(got):]) {
+			t.Fatalf("read from %d first: %q", from, got)
+		}
+	}
+	// A reader that follows the head judges what comes later, whatever it asks for.
+	follower := New(h, ticker)
+	head := len(h.cmds)
+	for n := range int64(3) {
+		h.noted(said("next", 8), 2, limits(8)...)
+		got := kinds(follower, head+1)
+		if last := got[len(got)-1]; (n == 0) != (last == "limits next") {
+			t.Errorf("change %d of version 8: %q", n, got)
+		}
+	}
+	// What is in an archive that cannot be read counts as none.
+	h.archived = uint64(first)
+	if got := kinds(New(h, ticker), first+longest+1); !slices.Equal(got, append(slices.Clone(want[5:]),
+		"limits next", "refused next limits STALE_VERSION risk",
+		"refused next limits STALE_VERSION risk")) {
+		t.Errorf("behind an archive: %q", got)
 	}
 }

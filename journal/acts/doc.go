@@ -8,7 +8,9 @@
 // old value. Of such a build a price by hand is not there: its command is that of a price from the
 // feed.
 //
-// A note that is not followed by its commands is no act: a crash came between.
+// A note that is not followed by its commands is no act: a crash came between. A policy that the
+// engine has refused, because its version did not rise, has a record of the kind refused: which
+// ones those are follows from the policies before it.
 //
 // A reading costs a walk through the commands after fromSeq, of which nothing is decided again. The
 // Reader remembers which stretches hold no act, and leaves them out the next time: a journal's past

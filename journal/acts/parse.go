@@ -10,6 +10,8 @@ import (
 // parser turns commands, in their order and without a hole, into records.
 type parser struct {
 	ticker func(id uint32) string
+	// refused reports a policy that the engine has refused
+	refused func(c *matcher.Command) bool
 
 	text   []byte // of the note whose parts are passing
 	part   matcher.Command
@@ -64,8 +66,16 @@ func (p *parser) end() []Record {
 
 func (p *parser) alone(c *matcher.Command) {
 	if r, ok := bare(c, p.ticker); ok {
-		p.found = append(p.found, r)
+		p.found = append(p.found, p.judged(c, r))
 	}
+}
+
+// judged is a record of what has become of an act: itself, or that of a policy that was refused.
+func (p *parser) judged(c *matcher.Command, r Record) Record {
+	if (c.Type == matcher.PolicyControl || c.Type == matcher.LimitsControl) && p.refused(c) {
+		r.refuse("STALE_VERSION")
+	}
+	return r
 }
 
 // drop forgets a note.
@@ -111,7 +121,8 @@ func (p *parser) noted() {
 	var olds []json.RawMessage
 	if n.Kind != note.Price || json.Unmarshal(n.Old, &olds) != nil || len(olds) != len(p.acts) {
 		last := &p.acts[len(p.acts)-1]
-		p.found = append(p.found, newRecord(n.Kind, last.InputSeq, last.EventTimeMillis, &n))
+		p.found = append(p.found, p.judged(last,
+			newRecord(n.Kind, last.InputSeq, last.EventTimeMillis, &n)))
 		return
 	}
 	for i := range p.acts {

@@ -30,6 +30,8 @@ type Reader struct {
 	ticker func(id uint32) string
 	places chan struct{}
 
+	policies policies
+
 	mu    sync.Mutex
 	quiet []span // stretches without an act, ascending, apart from each other
 }
@@ -77,8 +79,8 @@ func (r *Reader) Read(ctx context.Context, q Query, fn func(*Record) error) erro
 		return fmt.Errorf("acts: read fromSeq=%d: %w", q.From, ErrBusy)
 	}
 	head, _ := r.j.Head()
-	w := walk{reader: r, query: q, fn: fn, parser: parser{ticker: r.ticker}}
-	err := journal.Politely(journal.Background, func() error { return w.run(ctx, head) })
+	w := walk{reader: r, query: q, fn: fn}
+	err := journal.Politely(journal.Background, func() error { return w.run(ctx, q.From, head) })
 	if err != nil && !errors.Is(err, errEnough) {
 		return fmt.Errorf("acts: read fromSeq=%d: %w", q.From, err)
 	}
@@ -89,16 +91,21 @@ func (r *Reader) Read(ctx context.Context, q Query, fn func(*Record) error) erro
 type walk struct {
 	reader *Reader
 	query  Query
-	fn     func(*Record) error
+	fn     func(*Record) error // nil: the walk is for the policies alone
 	parser parser
 	given  int
 	silent uint64 // commands from here on have no act
+	began  uint64
+	failed error // of the walk through the policies before
 }
 
-// run walks through everything that is not known to be quiet.
-func (w *walk) run(ctx context.Context, head uint64) error {
-	from := max(w.query.From, 1)
+// run walks through everything from a sequence on that is not known to be quiet.
+func (w *walk) run(ctx context.Context, from, head uint64) error {
+	from = max(from, 1)
 	from -= min(from-1, longest) // the note of the first act may begin before it
+	w.began = from
+	w.parser = parser{ticker: w.reader.ticker,
+		refused: func(c *matcher.Command) bool { return w.refused(ctx, c) }}
 	for from <= head {
 		to := head
 		if s := w.reader.quietAt(from); s.to != 0 {
@@ -118,7 +125,26 @@ func (w *walk) run(ctx context.Context, head uint64) error {
 		w.reader.remember(span{w.silent, to})
 		from = to + 1
 	}
+	if w.began == 1 || w.began+longest <= w.reader.policies.seen()+1 {
+		w.reader.policies.pass(head)
+	}
 	return nil
+}
+
+// refused reports a policy that the engine has refused. Those before the walk's beginning that have
+// not been judged are judged first, and those of an act that may begin before it. What is in an
+// archive that cannot be read counts as none.
+func (w *walk) refused(ctx context.Context, c *matcher.Command) bool {
+	p := &w.reader.policies
+	end := min(w.began+longest, c.InputSeq-1)
+	if seen := p.seen(); w.fn != nil && w.failed == nil && seen < end {
+		before := walk{reader: w.reader}
+		if w.failed = before.run(ctx, seen+1, end); errors.Is(w.failed, journal.ErrArchived) {
+			w.failed = nil
+			p.pass(end)
+		}
+	}
+	return w.failed == nil && p.refused(c)
 }
 
 // commands takes the commands of one commit.
@@ -138,6 +164,9 @@ func (w *walk) commands(cmds []matcher.Command, ids journal.ClientIDs) error {
 		}
 		if err := w.pass(w.parser.take(c, text)); err != nil {
 			return err
+		}
+		if w.failed != nil {
+			return w.failed
 		}
 	}
 	return nil
@@ -160,6 +189,9 @@ func ofActs(c *matcher.Command) bool {
 
 // pass gives the records that fit to fn.
 func (w *walk) pass(found []Record) error {
+	if w.fn == nil {
+		return nil
+	}
 	for i := range found {
 		if !w.query.fits(&found[i]) {
 			continue

@@ -39,6 +39,18 @@ func newRecord(kind string, sequence uint64, millis int64, n *note.Note) Record 
 	return r
 }
 
+// refuse makes the record that of an act that changed nothing: what was asked moves from the new
+// value into the object, beside what it was about.
+func (r *Record) refuse(code string) {
+	var m members
+	m.add("act", r.Kind).add("code", code).add("asked", r.New)
+	about := r.Object
+	r.Kind, r.Object, r.Old, r.New = note.ActRefused, m.object(), nil, nil
+	if len(about) > len("{}") && about[0] == '{' {
+		r.Object = append(append(r.Object[:len(r.Object)-1], ','), about[1:]...)
+	}
+}
+
 // line is a record as one line of JSON, in the order of its members.
 type line struct {
 	Kind     string          `json:"kind"`

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"posttrade/blotter"
 	"posttrade/matcher"
@@ -51,9 +52,22 @@ func (q *inquiry) causes(reason matcher.RiskReason) error {
 			return q.commandCause("first use of the key", q.before.key.InputSeq)
 		}
 	case matcher.Capacity:
-		q.x.because("genesis", "the capacity that the journal was created with", 0, 0)
+		return q.capacityCause()
 	}
 	return nil
+}
+
+// capacityCause finds the raise that set the room in force.
+func (q *inquiry) capacityCause() error {
+	room := q.judged.Limit.Decimal()
+	return q.find("capacity for "+strings.ReplaceAll(q.judged.Rule, "-", " "),
+		func(c *matcher.Command) bool {
+			value := uint64(c.Qty)
+			if q.judged.Limit.Unit == matcher.UnitOrders {
+				value = uint64(c.OrderRef)
+			}
+			return c.Type == matcher.CapacityControl && strconv.FormatUint(value, 10) == room
+		})
 }
 
 func (q *inquiry) sameSecurity(c *matcher.Command) bool { return c.SecurityID == q.cmd.SecurityID }

@@ -367,6 +367,30 @@ func TestWhatEndedAnOrder(t *testing.T) {
 	}
 }
 
+// TestARaisedCapacityIsExplained: a refusal for want of room names the raise that set the room, or
+// the genesis record.
+func TestARaisedCapacityIsExplained(t *testing.T) {
+	b := newBook(t)
+	for raise := range 2 {
+		room := testGenesis().Limits.Capacities()
+		cause := uint64(0)
+		if raise == 1 {
+			room.Open += 3
+			cause = b.do(matcher.NewCapacityControl(room)).InputSeq
+		}
+		var last uint64
+		for reason := matcher.Accepted; reason == matcher.Accepted; {
+			ev := b.do(order(1, 1, matcher.Buy, 1, 100))
+			last, reason = ev.InputSeq, ev.Reason
+		}
+		why, err := b.explainer().Command(t.Context(), last)
+		if err != nil || *why.Reason != "CAPACITY" || *why.Because[0].InputSeq != cause ||
+			string(why.Limit.Value) != fmt.Sprint(room.Open) {
+			t.Errorf("raise %d: %+v %v", raise, why, err)
+		}
+	}
+}
+
 // TestControlsAreDescribed: a command that names no order says what it set.
 func TestControlsAreDescribed(t *testing.T) {
 	b := newBook(t)

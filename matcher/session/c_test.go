@@ -4,13 +4,14 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"posttrade/matcher"
 	"posttrade/matcher/session/client"
 )
 
-// The layout that doc.go draws is enough for a client in another language.
+// TestClientInC compiles the example of posttrade.h, and runs it against a server.
 func TestClientInC(t *testing.T) {
 	cc, err := exec.LookPath("cc")
 	if err != nil {
@@ -21,14 +22,15 @@ func TestClientInC(t *testing.T) {
 		return
 	}
 	binary := filepath.Join(t.TempDir(), "client")
-	if out, err := exec.Command(cc, "-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-o", binary,
-		"testdata/client.c").CombinedOutput(); err != nil {
+	if out, err := exec.Command(cc, "-std=gnu11", "-O2", "-Wall", "-Wextra", "-Wpedantic", "-Werror",
+		"-o", binary, "c/client.c").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	r := newRig(t, enforced)
-	out, err := exec.Command(binary, r.o.Socket, "1", "1", r.token(false, 1)).CombinedOutput()
-	want := "correlation=1 code=0 status=0 reason=0 sequence=1 order=1 qty=5 leaves=5\n" +
-		"correlation=2 code=0 status=3 reason=0 sequence=2 order=1 qty=5 leaves=5\n"
+	out, err := exec.Command(binary, r.o.Socket, "1", "AAA", r.token(false, 1)).CombinedOutput()
+	want := "correlation=1 code=DECIDED status=NEW reason=ACCEPTED sequence=1 order=1 " +
+		"qty=5 leaves=5\ncorrelation=2 code=DECIDED status=CANCELED reason=ACCEPTED sequence=2 order=1 " +
+		"qty=5 leaves=5\n"
 	if err != nil || string(out) != want {
 		t.Errorf("%v\n got %s\nwant %s", err, out, want)
 	}
@@ -41,7 +43,15 @@ func TestClientInC(t *testing.T) {
 	if want := "security=2 bid=5x100000000 ask=0x0\n"; err != nil || string(out) != want {
 		t.Errorf("%v\n got %s\nwant %s", err, out, want)
 	}
-	out, err = exec.Command(binary, r.o.Socket, "1", "1", "no token").CombinedOutput()
+	out, err = exec.Command(binary, r.o.Socket, "1", "ZZZ", r.token(false, 1)).CombinedOutput()
+	if err == nil || string(out) != "no security ZZZ\n" {
+		t.Errorf("an unknown ticker: %v\n%s", err, out)
+	}
+	out, err = exec.Command(binary, r.o.Socket, "2", "AAA", r.token(false, 1)).CombinedOutput()
+	if err == nil || !strings.HasPrefix(string(out), "correlation=1 code=NOT_ENTITLED ") {
+		t.Errorf("another account: %v\n%s", err, out)
+	}
+	out, err = exec.Command(binary, r.o.Socket, "1", "AAA", "no token").CombinedOutput()
 	if err == nil || string(out) != "refused: status 3\n" {
 		t.Errorf("without a token: %v\n%s", err, out)
 	}

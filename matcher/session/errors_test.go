@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"strings"
-	"sync"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -18,6 +17,7 @@ import (
 	"posttrade/matcher/session/client"
 	"posttrade/matcher/session/wire"
 	"posttrade/ring"
+	"posttrade/ring/waittest"
 )
 
 // When the input ring is full because the engine does not keep up, the client is told at once.
@@ -67,7 +67,7 @@ func TestNoDescriptors(t *testing.T) {
 		}
 		return
 	}
-	log := &logged{}
+	log := &waittest.Log{}
 	r := newRig(t, func(r *rig) { r.o.Logger = slog.New(slog.NewTextHandler(log, nil)) })
 	r.before()
 	connections := func(n int) func() bool {
@@ -92,7 +92,7 @@ func TestNoDescriptors(t *testing.T) {
 	if err := unix.Connect(late, &unix.SockaddrUnix{Name: r.o.Socket}); err != nil {
 		t.Error(err)
 	}
-	until(t, "not accepted", func() bool { return strings.Contains(log.text(), "session: accept") })
+	until(t, "not accepted", func() bool { return strings.Contains(log.String(), "session: accept") })
 	if _, err := waiting.Write(helloOf(wire.Orders, "")); err != nil {
 		t.Error(err)
 	}
@@ -104,24 +104,6 @@ func TestNoDescriptors(t *testing.T) {
 	if got := send(t, r.dial("", client.Options{}), 1, order(), ""); got.Code != wire.Decided {
 		t.Errorf("afterwards: %+v", got)
 	}
-}
-
-// logged keeps the log messages.
-type logged struct {
-	mu sync.Mutex
-	b  strings.Builder
-}
-
-func (l *logged) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *logged) text() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
 }
 
 // limitDescriptors lets the process open no further descriptor until restore.
@@ -214,34 +196,34 @@ func TestLoadAndClosedClient(t *testing.T) {
 		cmd := order()
 		return c.Send(uint64(i), &cmd, "")
 	}
-	for _, l := range []client.Load{{}, {Count: 1}, {Count: 1, Window: 1, Batch: 2}} {
-		if _, err := l.Run(c); err == nil {
+	for _, l := range []volley{{}, {Count: 1}, {Count: 1, Window: 1, Batch: 2}} {
+		if _, err := l.run(c); err == nil {
 			t.Errorf("%+v: no error", l)
 		}
 	}
 	// A window beyond the ring is as large as the ring.
-	l := client.Load{Count: 500, Window: 200, Write: write}
-	if res, err := l.Run(c); err != nil || res.Answers != 500 || res.Codes[wire.Decided] != 500 {
+	l := volley{Count: 500, Window: 200, Write: write}
+	if res, err := l.run(c); err != nil || res.Answers != 500 || res.Codes[wire.Decided] != 500 {
 		t.Errorf("%+v, %v", res, err)
 	}
 	stop := errors.New("enough")
-	l = client.Load{Count: 5, Window: 1, Write: write,
+	l = volley{Count: 5, Window: 1, Write: write,
 		Answered: func(*wire.Record) error { return stop }}
-	if _, err := l.Run(c); err != stop {
+	if _, err := l.run(c); err != stop {
 		t.Errorf("stopped: %v", err)
 	}
-	l = client.Load{Count: 5, Window: 1, Write: func(*client.Client, int) error { return stop }}
-	if _, err := l.Run(c); err != stop {
+	l = volley{Count: 5, Window: 1, Write: func(*client.Client, int) error { return stop }}
+	if _, err := l.run(c); err != stop {
 		t.Errorf("not written: %v", err)
 	}
-	l = client.Load{Count: 2, Window: 1,
+	l = volley{Count: 2, Window: 1,
 		Write: func(c *client.Client, i int) error { return write(c, 9) }}
-	if _, err := l.Run(c); !errors.Is(err, wire.ErrFrame) {
+	if _, err := l.run(c); !errors.Is(err, wire.ErrFrame) {
 		t.Errorf("foreign answer: %v", err)
 	}
 	r.server.Close()
-	l = client.Load{Count: 100, Window: 100, Write: write}
-	if _, err := l.Run(c); !errors.Is(err, client.ErrEnded) {
+	l = volley{Count: 100, Window: 100, Write: write}
+	if _, err := l.run(c); !errors.Is(err, client.ErrEnded) {
 		t.Errorf("ended: %v", err)
 	}
 	if _, err := c.Security(t.Context(), "AAA"); !errors.Is(err, client.ErrEnded) {

@@ -74,7 +74,7 @@ func TestDecidedIsInTheJournal(t *testing.T) {
 			t.Run("trade", func(t *testing.T) {
 				r := newRig(t, journaled(dir, mode))
 				c := r.dial("", client.Options{})
-				l := client.Load{Count: n, Window: 32, Batch: 4,
+				l := volley{Count: n, Window: 32, Batch: 4,
 					Write: func(c *client.Client, i int) error {
 						o := client.NewOrder{Account: 1 + uint32(i%2), Security: aaa, Side: matcher.Side(i % 2),
 							Qty: 1, LimitPx: 100_000_000}
@@ -90,7 +90,7 @@ func TestDecidedIsInTheJournal(t *testing.T) {
 						decided[rec.InputSeq] = fmt.Sprintf("id-%d", rec.Correlation)
 						return nil
 					}}
-				if res, err := l.Run(c); err != nil || res.Fills == 0 {
+				if res, err := l.run(c); err != nil || res.Fills == 0 {
 					t.Fatal(err, res)
 				}
 			})

@@ -63,16 +63,12 @@ const shown = wire.Code(wire.Codes)
 // formed, with 0 in every field that the server fills in.
 func readable(r *wire.Request) bool {
 	c := &r.Command
-	if c.TemplateID != matcher.TemplateCommand || !wellFormed(c) || !cleanID(r) ||
-		c.EventTimeMillis != 0 || c.PriceTicks != 0 || c.LeaderEpoch != 0 {
+	if c.TemplateID != matcher.TemplateCommand || !wellFormed(c) || !cleanID(r) || !unfilled(c) {
 		return false
 	}
-	force := c.Flags & (matcher.FlagIOC | matcher.FlagFOK | matcher.FlagPostOnly)
 	switch c.Type {
 	case matcher.OrderNew:
-		return c.OrderRef == 0 && c.Qty > 0 && c.LimitPx >= 0 && c.Flags == force &&
-			force&(force-1) == 0 &&
-			!(c.LimitPx == 0 && force == matcher.FlagPostOnly)
+		return c.OrderRef == 0 && c.Qty > 0 && c.LimitPx >= 0 && oneForce(c)
 	case matcher.TradeNew:
 		return c.OrderRef == 0 && c.Qty > 0 && c.LimitPx == 0 && c.Flags == 0
 	case matcher.OrderReplace:
@@ -84,6 +80,18 @@ func readable(r *wire.Request) bool {
 		return ok && terms.Representable() && c.Flags == 0
 	}
 	return false
+}
+
+// unfilled reports that the fields that the server fills in are 0.
+func unfilled(c *matcher.Command) bool {
+	return c.EventTimeMillis == 0 && c.PriceTicks == 0 && c.LeaderEpoch == 0
+}
+
+// oneForce reports that an order has one time in force at most, and that it suits its type.
+func oneForce(c *matcher.Command) bool {
+	force := c.Flags & (matcher.FlagIOC | matcher.FlagFOK | matcher.FlagPostOnly)
+	return c.Flags == force && force&(force-1) == 0 &&
+		!(c.LimitPx == 0 && force == matcher.FlagPostOnly)
 }
 
 // unnamed reports that the fields known from the order itself are 0.

@@ -95,12 +95,12 @@ func TestAnswersFromBothSides(t *testing.T) {
 				})
 				c := r.dial("", client.Options{})
 				for _, window := range []int{1, 7, 200} {
-					l := client.Load{Count: 2_000, Window: window, Write: func(c *client.Client, i int) error {
+					l := volley{Count: 2_000, Window: window, Write: func(c *client.Client, i int) error {
 						return c.Order(uint64(i),
 							&client.NewOrder{Account: 1 + uint32(i%2), Security: aaa, Side: matcher.Side(i % 2), Qty: 1,
 								LimitPx: 100_000_000}, "")
 					}}
-					if res, err := l.Run(c); err != nil || res.Codes[wire.Decided] != 2_000 || res.Fills < 1_000 {
+					if res, err := l.run(c); err != nil || res.Codes[wire.Decided] != 2_000 || res.Fills < 1_000 {
 						t.Fatalf("window %d: %+v, %v", window, res, err)
 					}
 				}

@@ -59,13 +59,13 @@ func child(role string) error {
 
 // childLoad sends a buyer's and a seller's order in turn, so that every second one trades.
 func childLoad(c *client.Client, count, window int) error {
-	l := client.Load{Count: count, Window: window, Batch: max(window/8, 1),
+	l := volley{Count: count, Window: window, Batch: max(window/8, 1),
 		Write: func(c *client.Client, i int) error {
 			return c.Order(uint64(i),
 				&client.NewOrder{Account: 1 + uint32(i%2), Security: aaa, Side: matcher.Side(i % 2), Qty: 1,
 					LimitPx: 100_000_000}, "")
 		}}
-	res, err := l.Run(c)
+	res, err := l.run(c)
 	if err != nil {
 		return err
 	}

@@ -118,23 +118,3 @@ func (l *ladder) take(side matcher.Side, limit, qty int64) int64 {
 	}
 	return 0
 }
-
-// check asserts the invariants.
-func (l *ladder) check() error {
-	for side, rungs := range l.sides {
-		for i, r := range rungs {
-			if i > 0 && !better(matcher.Side(side), r.px, rungs[i-1].px) {
-				return fmt.Errorf("side %d: rung %d is not better than the one before", side, r.px)
-			}
-			if len(r.queue) == 0 {
-				return fmt.Errorf("side %d: rung %d is empty", side, r.px)
-			}
-			for _, o := range r.queue {
-				if o.leaves <= 0 || o.leaves > o.total || o.px != r.px || int(o.side) != side {
-					return fmt.Errorf("side %d: rung %d holds %+v", side, r.px, *o)
-				}
-			}
-		}
-	}
-	return nil
-}

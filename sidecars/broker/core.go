@@ -1,7 +1,6 @@
 package broker
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"sync"
@@ -107,13 +106,4 @@ func (s *subscription) stop() {
 		// An error means that the connection is closed, and the subscription with it.
 		_ = s.sub.Unsubscribe()
 	}
-}
-
-// flush waits until the server has received everything sent before; tests of subscriptions need it.
-func (b *Broker) flush(ctx context.Context) error {
-	s, err := b.session(ctx)
-	if err != nil {
-		return err
-	}
-	return s.conn.FlushWithContext(ctx)
 }

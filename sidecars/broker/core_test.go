@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"sync"
@@ -150,4 +151,13 @@ func TestSubscribeStopWaitsForTheCallback(t *testing.T) {
 		stopped = true
 		mu.Unlock()
 	}
+}
+
+// flush waits until the server has received everything sent before.
+func (b *Broker) flush(ctx context.Context) error {
+	s, err := b.session(ctx)
+	if err != nil {
+		return err
+	}
+	return s.conn.FlushWithContext(ctx)
 }

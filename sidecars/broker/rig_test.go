@@ -5,12 +5,12 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"sync"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
 
+	"posttrade/ring/waittest"
 	"posttrade/sidecars/broker/brokertest"
 )
 
@@ -158,22 +158,7 @@ func holds(t testing.TB, ctx context.Context, b *Broker, last int) {
 }
 
 // record is a slog sink that tests can read.
-type record struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (r *record) Write(p []byte) (int, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.text.Write(p)
-}
-
-func (r *record) String() string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.text.String()
-}
+type record struct{ waittest.Log }
 
 func (r *record) logger() *slog.Logger {
 	return slog.New(slog.NewTextHandler(r, &slog.HandlerOptions{Level: slog.LevelDebug}))

@@ -1,7 +1,6 @@
 package outbox
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"io/fs"
@@ -11,34 +10,16 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"posttrade/ring/waittest"
 	"posttrade/sidecars/broker"
 	"posttrade/sidecars/broker/brokertest"
 	"posttrade/sidecars/store"
 	"posttrade/sidecars/store/storetest"
 )
-
-// logged is a log that a test can read while it is being written.
-type logged struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *logged) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *logged) count(what string) int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return strings.Count(l.text.String(), what)
-}
 
 // NATS is absent when the program starts. Changes are committed all the same, the metrics show how
 // many wait and for how long, and the log says so once. All changes are published in order when the
@@ -48,7 +29,7 @@ func TestBrokerAbsentAtTheStart(t *testing.T) {
 	storetest.EachInFull(t, func(t *testing.T, db *store.DB) {
 		srv := brokertest.ExternalWith(t, brokertest.Config{Stopped: true})
 		r := newRig(t, db, openBroker(t, broker.Options{URL: srv.URL()}))
-		var log logged
+		var log waittest.Log
 		r.b = New(Options{
 			Source: account, DB: db, Stream: r.stream, Poll: 5 * time.Millisecond,
 			Logger: slog.New(slog.NewTextHandler(&log, nil)),
@@ -57,7 +38,7 @@ func TestBrokerAbsentAtTheStart(t *testing.T) {
 		stop := r.run()
 		r.upsert(n)
 		until(t, "the backlog shows", func() bool {
-			return r.b.Unpublished() == int64(n) && log.count("outbox waits") == 1
+			return r.b.Unpublished() == int64(n) && log.Count("outbox waits") == 1
 		})
 		until(t, "the lag shows", func() bool { return r.b.LagSeconds() > 0.3 })
 		lag := r.b.LagSeconds()
@@ -71,10 +52,10 @@ func TestBrokerAbsentAtTheStart(t *testing.T) {
 		until(t, "all is published", func() bool {
 			return r.b.Published() == uint64(n) && r.b.Unpublished() == 0
 		})
-		until(t, "it says so", func() bool { return log.count("outbox goes on") > 0 })
+		until(t, "it says so", func() bool { return log.Count("outbox goes on") > 0 })
 		stop()
 		r.has(span(1, uint64(n)))
-		if waits, goesOn := log.count("outbox waits"), log.count("outbox goes on"); waits != 1 ||
+		if waits, goesOn := log.Count("outbox waits"), log.Count("outbox goes on"); waits != 1 ||
 			goesOn != 1 || r.b.Alarms() != 0 {
 			t.Errorf("logged %d and %d times, %d alarms", waits, goesOn, r.b.Alarms())
 		}

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"posttrade/ring/waittest"
 	"posttrade/sidecars/broker"
 	"posttrade/sidecars/broker/brokertest"
 	"posttrade/sidecars/store"
@@ -331,7 +332,7 @@ func TestCompareWhileAnotherPublishes(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		var log logged
+		var log waittest.Log
 		for range 3 {
 			m := &meddled{r.stream, publish, publish}
 			r.b = New(Options{Source: account, DB: db, Stream: m,
@@ -340,8 +341,8 @@ func TestCompareWhileAnotherPublishes(t *testing.T) {
 			_, _ = r.b.Step(t.Context()) // it may meet the other publisher's messages
 			m.before, m.after = func() {}, func() {}
 			r.drain()
-			if r.b.Alarms() != 0 || log.count("lost") != 0 {
-				t.Errorf("taken for more: %q, %s", r.b.Alarm(), log.text.String())
+			if r.b.Alarms() != 0 || log.Count("lost") != 0 {
+				t.Errorf("taken for more: %q, %s", r.b.Alarm(), log.String())
 			}
 			other = New(Options{Source: account, DB: db, Stream: r.stream})
 			if _, err := other.Step(t.Context()); err != nil {

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"posttrade/ring/waittest"
 	"posttrade/sidecars/accounts"
 	"posttrade/sidecars/bootstrap"
 	"posttrade/sidecars/broker"
@@ -104,7 +105,7 @@ func TestMessagesOfOtherHandsNeverReachTheReplica(t *testing.T) {
 		r.s = accounts.New(source.Options{DB: r.db, Changed: func() { r.b.Wake() }})
 		r.upsert(10)
 		r.step()
-		var log logged
+		var log waittest.Log
 		now := time.Unix(1e9, 0)
 		r.b = New(Options{Source: account, DB: r.db, Stream: r.stream, Poll: 5 * time.Millisecond,
 			Now: func() time.Time { return now }, Logger: slog.New(slog.NewTextHandler(&log, nil))})
@@ -130,7 +131,7 @@ func TestMessagesOfOtherHandsNeverReachTheReplica(t *testing.T) {
 		if got := r.ours(); !slices.Equal(got, span(1, uint64(r.n))) {
 			t.Errorf("the source's own messages are %v", got)
 		}
-		if n := log.count(otherHand); n != 1 || r.b.Alarms() != 1 { // no time has passed
+		if n := log.Count(otherHand); n != 1 || r.b.Alarms() != 1 { // no time has passed
 			t.Errorf("%d alarms, logged %d times", r.b.Alarms(), n)
 		}
 	})

@@ -28,18 +28,8 @@ func parseTime(s []byte) (millis int64, ok bool) {
 	}
 	year, month, day := number(0, 4, 9999), number(5, 7, 12), number(8, 10, 31)
 	hour, minute, second := number(11, 13, 23), number(14, 16, 59), number(17, 19, 59)
-	at, fraction := len(whole), 0
-	if s[at] == '.' {
-		at++
-		first := at
-		for unit := 100; at < len(s) && '0' <= s[at] && s[at] <= '9'; at++ {
-			digit := int(s[at] - '0')
-			ok = ok && (unit > 0 || digit == 0)
-			fraction += digit * unit
-			unit /= 10
-		}
-		ok = ok && at > first
-	}
+	fraction, at, exact := parseFraction(s, len(whole))
+	ok = ok && exact
 	offset := 0
 	switch rest := len(s) - at; {
 	case rest == 1 && s[at] == 'Z':
@@ -62,4 +52,23 @@ func parseTime(s []byte) (millis int64, ok bool) {
 	}
 	millis = t.UnixMilli() - int64(offset)*60_000
 	return millis, 0 <= millis && millis < endMillis
+}
+
+// parseFraction reads the milliseconds behind a point at s[at], if there is one, and returns where
+// they end. They must be exact.
+func parseFraction(s []byte, at int) (millis, end int, ok bool) {
+	if s[at] != '.' {
+		return 0, at, true
+	}
+	first := at + 1
+	ok = true
+	for at, unit := first, 100; ; at++ {
+		if at == len(s) || s[at] < '0' || s[at] > '9' {
+			return millis, at, ok && at > first
+		}
+		digit := int(s[at] - '0')
+		ok = ok && (unit > 0 || digit == 0)
+		millis += digit * unit
+		unit /= 10
+	}
 }

@@ -1,42 +1,23 @@
 package recon
 
 import (
-	"bytes"
 	"context"
 	"log/slog"
-	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"posttrade/ring/waittest"
 	"posttrade/sidecars/pace"
 	"posttrade/sidecars/store"
 	"posttrade/sidecars/store/storetest"
 )
 
-// lines is a log that tests can read while it is written.
-type lines struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *lines) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(b)
-}
-
-func (l *lines) count(what string) int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return strings.Count(l.text.String(), what)
-}
-
 // Run sweeps and verifies by itself, waits while the history cannot be read, logs that once,
 // continues, and ends with its context.
 func TestRunSweepsVerifiesWaitsAndEnds(t *testing.T) {
 	g := newRig(t, storetest.Open(t, store.SQLite), 0, 60)
-	log := &lines{}
+	log := &waittest.Log{}
 	g.o.Interval, g.o.VerifyInterval = time.Millisecond, 2*time.Millisecond
 	g.o.Logger = slog.New(slog.NewTextHandler(log, nil))
 	looked := make(chan struct{}, 1)
@@ -74,10 +55,10 @@ func TestRunSweepsVerifiesWaitsAndEnds(t *testing.T) {
 		return g.tallies() == tallies{cursor: 50, matched: 49, mismatch: 1}
 	})
 	locked(func(j *fakeJournal) { j.fail = errFake })
-	until("both tasks are held up", func() bool { return log.count("is held up") == 2 })
+	until("both tasks are held up", func() bool { return log.Count("is held up") == 2 })
 	g.edit("update trades set price = price - 1 where trade_seq = 17")
 	locked(func(j *fakeJournal) { j.fail = nil })
-	until("both tasks go on", func() bool { return log.count("goes on") == 2 })
+	until("both tasks go on", func() bool { return log.Count("goes on") == 2 })
 	until("the repair is found", func() bool {
 		return g.tallies() == tallies{cursor: 50, matched: 50}
 	})
@@ -85,9 +66,9 @@ func TestRunSweepsVerifiesWaitsAndEnds(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Errorf("Run ended with %v", err)
 	}
-	if log.count("is held up") != 2 || log.count("goes on") != 2 {
-		t.Errorf("%d and %d lines of a change of state, want 2 and 2", log.count("is held up"),
-			log.count("goes on"))
+	if log.Count("is held up") != 2 || log.Count("goes on") != 2 {
+		t.Errorf("%d and %d lines of a change of state, want 2 and 2", log.Count("is held up"),
+			log.Count("goes on"))
 	}
 }
 

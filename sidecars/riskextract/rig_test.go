@@ -1,7 +1,6 @@
 package riskextract
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +12,7 @@ import (
 	"testing"
 
 	"posttrade/matcher"
+	"posttrade/ring/waittest"
 	"posttrade/sidecars/store"
 )
 
@@ -59,7 +59,7 @@ var errCrash = errors.New("crash")
 // rig is an Extractor and its surroundings.
 type rig struct {
 	o   Options
-	log *logText
+	log *waittest.Log
 
 	mu        sync.Mutex // guards the fields below
 	states    map[uint64]State
@@ -72,7 +72,7 @@ type rig struct {
 }
 
 func newRig(t testing.TB) *rig {
-	r := &rig{states: make(map[uint64]State), log: new(logText)}
+	r := &rig{states: make(map[uint64]State), log: new(waittest.Log)}
 	r.o = Options{
 		Sink:   filepath.Join(t.TempDir(), "extracts"),
 		Engine: r.engine, Announce: r.announce, Markers: r.durableMarkers,
@@ -148,24 +148,6 @@ func (r *rig) announcements() []Announcement {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return append([]Announcement(nil), r.announced...)
-}
-
-// logText keeps what is logged.
-type logText struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *logText) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *logText) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
 }
 
 // files returns the content of every file below a directory, by name.

@@ -49,3 +49,6 @@ func Breaths(tx *Tx) int { return tx.conn.(*sqliteConn).breath.Breaths() }
 func WriteAlone(ctx context.Context, d *DB) error {
 	return d.engine.write(ctx, func(*Tx) error { return nil })
 }
+
+// PeriodSQL finds where the trades of a period lie.
+func PeriodSQL(d Dialect) string { return d.periodSQL() }

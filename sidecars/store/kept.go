@@ -9,62 +9,6 @@ import (
 	"strings"
 )
 
-// A column of a table that is kept. Its kind says how its values are read and written in both
-// databases.
-type keptColumn struct {
-	name string
-	kind keptKind
-}
-
-type keptKind byte
-
-const (
-	keptInt keptKind = iota
-	keptText
-	keptBool
-	keptDate
-)
-
-type keptTable struct {
-	name    string
-	columns []keptColumn
-	order   string
-	limit   string // the column that a restore to an earlier trade limits; "": none
-}
-
-// keptTables are the tables whose rows no journal gives again. Everything else in the database is
-// made from the journal: trades, cursors, what reconciliation knows. The outbox is not kept: a
-// restored source begins a new epoch, and replicas take its snapshot.
-var keptTables = []keptTable{
-	{name: "sources", order: "source",
-		columns: []keptColumn{{"source", keptText}, {"epoch", keptInt}, {"version", keptInt}}},
-	{name: "source_keys", order: "source",
-		columns: []keptColumn{{"source", keptText}, {"signing_key", keptText}}},
-	{name: "accounts", order: "id",
-		columns: []keptColumn{{"id", keptInt}, {"display_name", keptText}, {"enabled", keptBool},
-			{"version", keptInt}, {"enabled_version", keptInt}}},
-	{name: "stocks", order: "ticker",
-		columns: []keptColumn{{"ticker", keptText}, {"company_name", keptText}, {"enabled", keptBool},
-			{"halted", keptBool}, {"version", keptInt}, {"enabled_version", keptInt},
-			{"halted_version", keptInt}}},
-	{name: "settlement_forces", order: "trade_seq", limit: "trade_seq",
-		columns: []keptColumn{{"trade_seq", keptInt}, {"forced_at", keptInt}}},
-	{name: "eod_price_sets", order: "session_date, version",
-		columns: []keptColumn{{"session_date", keptDate}, {"version", keptInt}, {"marks", keptInt},
-			{"sha256", keptText}, {"published_at", keptInt}}},
-	{name: "eod_prices", order: "session_date, version, security",
-		columns: []keptColumn{{"session_date", keptDate}, {"version", keptInt}, {"security", keptText},
-			{"price", keptInt}, {"quality", keptText}}},
-}
-
-func (k *keptTable) names() string {
-	var names []string
-	for _, c := range k.columns {
-		names = append(names, c.name)
-	}
-	return strings.Join(names, ", ")
-}
-
 // keptHead opens the rows of a table; keptEnd is the last line.
 type keptHead struct {
 	Table   string   `json:"table"`
@@ -92,9 +36,9 @@ func (t *Tx) WriteKept(w io.Writer) error {
 			return err
 		}
 		values := make([]any, len(k.columns))
-		err := t.Query("select "+k.names()+" from "+k.name+" order by "+k.order, func(r *Row) error {
+		err := t.Query(k.selected(), func(r *Row) error {
 			for c, column := range k.columns {
-				values[c] = column.kind.read(r, c)
+				values[c] = column.read(r, c)
 			}
 			rows++
 			return enc.Encode(values)
@@ -107,47 +51,6 @@ func (t *Tx) WriteKept(w io.Writer) error {
 		return err
 	}
 	return out.Flush()
-}
-
-func (k keptKind) read(r *Row, i int) any {
-	switch k {
-	case keptText:
-		return r.Text(i)
-	case keptBool:
-		return r.Bool(i)
-	case keptDate:
-		return r.Date(i).String()
-	}
-	return r.Int64(i)
-}
-
-// argument reads a value of a line.
-func (k keptKind) argument(value json.RawMessage) (any, error) {
-	switch k {
-	case keptText:
-		var s *string
-		if err := json.Unmarshal(value, &s); err != nil || s == nil {
-			return nil, ErrKept
-		}
-		return *s, nil
-	case keptBool:
-		var b *bool
-		if err := json.Unmarshal(value, &b); err != nil || b == nil {
-			return nil, ErrKept
-		}
-		return *b, nil
-	case keptDate:
-		var s string
-		if err := json.Unmarshal(value, &s); err != nil {
-			return nil, ErrKept
-		}
-		return ParseDate(s)
-	}
-	var n *int64
-	if err := json.Unmarshal(value, &n); err != nil || n == nil {
-		return nil, ErrKept
-	}
-	return *n, nil
 }
 
 // ReadKept puts the rows of WriteKept into a database that has no control source yet, and leaves
@@ -192,9 +95,23 @@ type keptReader struct {
 	t         *Tx
 	lastTrade int64
 	table     *keptTable
+	args      []any // of the rows of table that are not in the database yet
 	line      int
 	rows      int
 	ended     bool
+}
+
+// keptBatch is how many rows one statement inserts.
+const keptBatch = 32
+
+// flush puts the rows that were read into the database.
+func (in *keptReader) flush() error {
+	if len(in.args) == 0 {
+		return nil
+	}
+	_, err := in.t.Exec(in.table.inserted(len(in.args)), in.args...)
+	in.args = in.args[:0]
+	return err
 }
 
 func (in *keptReader) take(line []byte) error {
@@ -207,6 +124,9 @@ func (in *keptReader) take(line []byte) error {
 	}
 	if err := json.Unmarshal(line, &head); err != nil {
 		return fmt.Errorf("%w: %w", ErrKept, err)
+	}
+	if err := in.flush(); err != nil {
+		return err
 	}
 	if head.Rows != nil {
 		if in.ended = *head.Rows == in.rows; !in.ended {
@@ -232,20 +152,23 @@ func (in *keptReader) row(line []byte) error {
 		return ErrKept
 	}
 	in.rows++
-	args, marks := make([]any, len(values)), make([]string, len(values))
-	for i, c := range in.table.columns {
-		var err error
-		if args[i], err = c.kind.argument(values[i]); err != nil {
+	begin := len(in.args)
+	for i := range in.table.columns {
+		c := &in.table.columns[i]
+		arg, err := c.argument(in.t.dialect, values[i])
+		if err != nil {
 			return fmt.Errorf("table %s column %s: %w", in.table.name, c.name, err)
 		}
-		if n, ok := args[i].(int64); ok && c.name == in.table.limit && n > in.lastTrade {
+		in.args = append(in.args, arg)
+		if n, ok := arg.(int64); ok && c.name == in.table.limit && n > in.lastTrade {
+			in.args = in.args[:begin]
 			return nil
 		}
-		marks[i] = fmt.Sprintf("$%d", i+1)
 	}
-	_, err := in.t.Exec("insert into "+in.table.name+" ("+in.table.names()+") values ("+
-		strings.Join(marks, ", ")+")", args...)
-	return err
+	if len(in.args) == keptBatch*len(in.table.columns) {
+		return in.flush()
+	}
+	return nil
 }
 
 // SettleForced settles the trades that were settled by hand before their rows were made again.

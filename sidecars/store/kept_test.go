@@ -3,6 +3,7 @@ package store_test
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -41,6 +42,24 @@ func fillKept(t *testing.T, db *store.DB) {
 			"insert into accounts values ($1, $2, $3, $4, $5)": {7, "Näme <\"'\n\\>", false, 3, 2},
 			"insert into stocks values ($1, $2, $3, $4, $5, $6, $7)": {"b/B", "", true, true, 9, 1,
 				1},
+			insertTrade: {"ext-a\"<", store.FirstExternal, 7, "b/B", "Sell", 3, 1, "Settled",
+				store.DateOf(2026, 11, 23), 5, 6, 7, nil, nil},
+			insertTrade + " ": {"ext-b", store.FirstExternal + 1, 7, "A", "Buy", 1 << 40, 1, "Processing",
+				store.DateOf(2026, 11, 24), 5, 6, 6, "x", nil},
+			insertTrade + "  ": {"trd-4", 4, 7, "A", "Buy", 1, 1, "Processing",
+				store.DateOf(2026, 11, 24), 5, 6, 6, "ord-1", 9},
+			insertTrade + "   ": {"void-4", store.FirstVoid, 7, "A", "Buy", 1, 1, "Processing",
+				store.DateOf(2026, 11, 24), 5, 6, 6, "ord-1", 9},
+			"insert into recon_statement values ($1, 7, 'A', 'Buy', 1, 2, 3, 4)":         {"ext-b"},
+			"insert into recon_repairs values (1, 3, 9, 's', 'a', $1, 5, 6, 7, 2)":       {"wh\ny"},
+			"insert into recon_repairs values (2, $1, 20, 's', 'a', 'r', 5, null, 0, 0)": {9},
+			"insert into recon_repaired_rows (repair, trade_seq, n, fields) values " +
+				"(1, 3, 0, $1), (1, 9, 0, 'missing')": {"missing"},
+			"insert into recon_repaired_rows values (1, 4, 0, $1, 'x', 4, 7, 'A', 'Buy', 1, 2, " +
+				"'Settled', '2026-99-99', 5, 6, 7, 'ord-1', 8)": {"price,side"},
+			"insert into trades_by_message values ($1)":       {4},
+			"insert into cursors values ('recon.repair', $1)": {2},
+			"insert into cursors values ('projection', $1)":   {2},
 		} {
 			if _, err := tx.Exec(sql, args...); err != nil {
 				return err
@@ -48,7 +67,8 @@ func fillKept(t *testing.T, db *store.DB) {
 		}
 		_, key := tx.DrawKey("account", "k")
 		_, _, version := tx.NextVersion("account", 5)
-		return errors.Join(key, version, tx.NoteForce(4, 11), tx.NoteForce(9, 12),
+		act := store.Act{Kind: "epoch", Subject: "s", Object: "{}", New: "1", MadeAt: 5}
+		return errors.Join(tx.PutAct(&act), key, version, tx.NoteForce(4, 11), tx.NoteForce(9, 12),
 			tx.PutMarks(store.DateOf(2026, 11, 20), 1, []store.Mark{{Security: "A", Price: 1, Quality: "F"},
 				{Security: "B", Price: 1<<63 - 1}}, marksNow))
 	})
@@ -56,6 +76,10 @@ func fillKept(t *testing.T, db *store.DB) {
 		t.Fatal(err)
 	}
 }
+
+const insertTrade = "insert into trades (id, trade_seq, account_id, security, side, quantity, " +
+	"price, status, settlement_date, executed_at, booked_at, updated_at, order_id, sequence) values " +
+	"($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)"
 
 func TestKeptRowsComeBack(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -68,7 +92,8 @@ func TestKeptRowsComeBack(t *testing.T) {
 			t.Helper()
 			err := db.Write(t.Context(), func(tx *store.Tx) (err error) {
 				for _, table := range strings.Fields("eod_prices eod_price_sets settlement_forces stocks " +
-					"accounts source_keys sources outbox") {
+					"accounts source_keys sources outbox trades recon_statement recon_repairs " +
+					"recon_repaired_rows trades_by_message operator_acts cursors") {
 					_, e := tx.Exec("delete from " + table)
 					err = errors.Join(err, e)
 				}
@@ -85,12 +110,57 @@ func TestKeptRowsComeBack(t *testing.T) {
 		if got := keep(t, db); got != text {
 			t.Errorf("loaded\n%s\nwant\n%s", got, text)
 		}
+		for _, line := range []string{`["ext-a\"<",2305843009213693953,7,"b/B","Sell",3,1,"Settled",` +
+			`"2026-11-23",5,6,7,null,null]`, `[1,4,0,"price,side","x",4,7,"A","Buy",1,2,"Settled",` +
+			`"2026-99-99",5,6,7,"ord-1",8]`, `["operator.acts",1]`, `["recon.repair",2]`} {
+			if !strings.Contains(text, line+"\n") {
+				t.Errorf("kept is\n%s\nwant %s", text, line)
+			}
+		}
+		for _, not := range []string{"trd-4", "void-4", "projection"} {
+			if strings.Contains(text, not) {
+				t.Errorf("%s is kept although the journal gives it", not)
+			}
+		}
+		// A restore that was killed may load again, over what has come meanwhile.
+		if err := db.Write(t.Context(), func(tx *store.Tx) (err error) {
+			for _, sql := range []string{"delete from sources", "delete from source_keys",
+				"delete from accounts", "delete from stocks", "delete from settlement_forces",
+				"delete from eod_prices", "delete from eod_price_sets", "delete from outbox",
+				"update recon_statement set price = 77", "update cursors set value = 1"} {
+				_, e := tx.Exec(sql)
+				err = errors.Join(err, e)
+			}
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if loaded, err := load(t, db, text, 100); err != nil || !loaded {
+			t.Fatalf("again: %t %v", loaded, err)
+		}
+		if got := keep(t, db); got != strings.Replace(text, `["ext-b",7,"A","Buy",1,2,3,4]`,
+			`["ext-b",7,"A","Buy",1,77,3,4]`, 1) {
+			t.Errorf("loaded again\n%s\nwant\n%s", got, text)
+		}
 		empty()
 		if _, err := load(t, db, text, 8); err != nil {
 			t.Fatal(err)
 		}
 		if got := keep(t, db); strings.Contains(got, "[9,12]") || !strings.Contains(got, "[4,11]") {
 			t.Errorf("the settlements by hand of later trades:\n%s", got)
+		} else if strings.Contains(got, "[2,9,20,") || strings.Contains(got, "[1,9,0,") ||
+			!strings.Contains(got, "[1,3,9,") || !strings.Contains(got, `"ext-b",2305`) {
+			t.Errorf("what is about later trades:\n%s", got)
+		}
+		// A backup of a build that kept fewer tables.
+		empty()
+		older, _, _ := strings.Cut(text, `{"table":"trades"`)
+		older += fmt.Sprintf("{\"rows\":%d}\n", strings.Count(older, "\n["))
+		if loaded, err := load(t, db, older, 100); err != nil || !loaded {
+			t.Errorf("an older backup: %t %v", loaded, err)
+		}
+		if got := keep(t, db); !strings.Contains(got, "[9,12]") || strings.Contains(got, "ext-") {
+			t.Errorf("of an older backup:\n%s", got)
 		}
 		empty()
 		lines := strings.SplitAfter(text, "\n")

@@ -70,6 +70,67 @@ func (t *Tx) Trades(f TradeFilter, each func(*Trade) error) error {
 	if f.Accounts != nil && len(f.Accounts) == 0 || f.AfterSeq >= math.MaxInt64 {
 		return nil
 	}
+	if f.FromMillis == 0 || f.ToMillis == 0 {
+		return t.trades(f, each)
+	}
+	// The journal's trades of a period lie close together, and so do bookings from outside; between
+	// the two lie all later trades of the journal.
+	limit := f.Limit
+	for _, band := range [][2]uint64{{0, FirstExternal - 1}, {FirstExternal, math.MaxInt64 - 1}} {
+		part := f
+		found, err := t.narrow(&part, band[0], band[1])
+		if err != nil {
+			return err
+		}
+		if part.Limit = limit; !found {
+			continue
+		}
+		if err := t.trades(part, func(row *Trade) error { limit--; return each(row) }); err != nil {
+			return err
+		}
+		if f.Limit > 0 && limit == 0 {
+			return nil
+		}
+	}
+	return nil
+}
+
+// unsorted is executed_at in a condition that no index answers: pages are read in the order of
+// trade_seq, and a plan by time would sort what is left of the period for each of them.
+const unsorted = "executed_at + 0"
+
+// periodSQL finds where the trades of a period lie. The index by time answers it alone; one by
+// trade_seq would walk to the period.
+func (d Dialect) periodSQL() string {
+	from := "trades"
+	if d == SQLite {
+		from += " indexed by trades_by_time" // without statistics it reads the whole table
+	}
+	return "select min(trade_seq + 0), max(trade_seq + 0) from " + from +
+		" where executed_at >= $1 and executed_at < $2 and trade_seq + 0 between $3 and $4"
+}
+
+// narrow sets AfterSeq and BeforeSeq round the trades of f's period with lo <= trade_seq <= hi.
+// found: there are some, in what f has left.
+func (t *Tx) narrow(f *TradeFilter, lo, hi uint64) (found bool, err error) {
+	lo = max(lo, f.AfterSeq+1)
+	if f.BeforeSeq != 0 {
+		hi = min(hi, f.BeforeSeq-1)
+	}
+	if lo > hi {
+		return false, nil
+	}
+	err = t.Query(t.dialect.periodSQL(), func(r *Row) error {
+		if found = !r.Null(0); found {
+			f.AfterSeq, f.BeforeSeq = uint64(r.Int64(0))-1, uint64(r.Int64(1))+1
+		}
+		return nil
+	}, f.FromMillis, f.ToMillis, lo, hi)
+	return found, err
+}
+
+// trades is Trades by one statement.
+func (t *Tx) trades(f TradeFilter, each func(*Trade) error) error {
 	var sql strings.Builder
 	var args []any
 	sql.WriteString(selectTrades)
@@ -99,10 +160,10 @@ func (t *Tx) Trades(f TradeFilter, each func(*Trade) error) error {
 		where("settlement_date = $", *f.SettlementDate)
 	}
 	if f.FromMillis != 0 {
-		where("executed_at >= $", f.FromMillis)
+		where(unsorted+" >= $", f.FromMillis)
 	}
 	if f.ToMillis != 0 {
-		where("executed_at < $", f.ToMillis)
+		where(unsorted+" < $", f.ToMillis)
 	}
 	where("trade_seq > $", f.AfterSeq)
 	if f.BeforeSeq != 0 {

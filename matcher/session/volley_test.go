@@ -1,28 +1,29 @@
-package client
+package session
 
 import (
 	"fmt"
 	"time"
 
+	"posttrade/matcher/session/client"
 	"posttrade/matcher/session/wire"
 )
 
-// Load is a flow that keeps Window commands on their way and measures the time of each from its
+// volley is a flow that keeps Window commands on their way and measures the time of each from its
 // Flush to its answer.
-type Load struct {
+type volley struct {
 	Count  int // commands
 	Window int // at most so many unanswered; 1 is ping-pong
 	Batch  int // commands a Flush, at most Window; 0: 1
 
 	// Write writes command i by Order, Cancel and so on, with correlation id i.
-	Write func(c *Client, i int) error
+	Write func(c *client.Client, i int) error
 	// Answered is called with every answer and fill. It may be nil. The record is valid during the
 	// call.
 	Answered func(r *wire.Record) error
 }
 
-// LoadResult is the result of a Load.
-type LoadResult struct {
+// volleyResult is the result of a volley.
+type volleyResult struct {
 	Took     time.Duration
 	Answers  int
 	Fills    int
@@ -34,12 +35,12 @@ type LoadResult struct {
 
 // Run sends the load over a session that sends no other commands. It allocates before the first
 // command only.
-func (l *Load) Run(c *Client) (*LoadResult, error) {
+func (l *volley) run(c *client.Client) (*volleyResult, error) {
 	if l.Count < 1 || l.Window < 1 || l.Batch > l.Window {
-		return nil, fmt.Errorf("client: load count=%d window=%d batch=%d: out of range", l.Count,
+		return nil, fmt.Errorf("volley count=%d window=%d batch=%d: out of range", l.Count,
 			l.Window, l.Batch)
 	}
-	res := &LoadResult{RoundNs: make([]int64, l.Count), begun: make([]int64, l.Count)}
+	res := &volleyResult{RoundNs: make([]int64, l.Count), begun: make([]int64, l.Count)}
 	records := make([]wire.Record, 256)
 	start := time.Now()
 	for sent := 0; res.Answers < l.Count; {
@@ -57,13 +58,13 @@ func (l *Load) Run(c *Client) (*LoadResult, error) {
 }
 
 // send writes as many batches as the window and the ring have room for.
-func (l *Load) send(c *Client, res *LoadResult, sent int, start time.Time) (int, error) {
+func (l *volley) send(c *client.Client, res *volleyResult, sent int, start time.Time) (int, error) {
 	batch := max(l.Batch, 1)
 	for sent < l.Count && res.inFlight+min(batch, l.Count-sent) <= l.Window {
-		begun := int64(time.Since(start))
+		full, begun := false, int64(time.Since(start))
 		for range min(batch, l.Count-sent) {
 			err := l.Write(c, sent)
-			if err == ErrFull {
+			if full = err == client.ErrFull; full {
 				break
 			}
 			if err != nil {
@@ -74,7 +75,7 @@ func (l *Load) send(c *Client, res *LoadResult, sent int, start time.Time) (int,
 			res.inFlight++
 		}
 		c.Flush()
-		if res.inFlight > 0 && c.send.Depth() == c.send.Cap() {
+		if res.inFlight > 0 && full {
 			break // the ring limits the window: read first
 		}
 	}
@@ -82,7 +83,8 @@ func (l *Load) send(c *Client, res *LoadResult, sent int, start time.Time) (int,
 }
 
 // receive waits for records and takes all that are there.
-func (l *Load) receive(c *Client, res *LoadResult, records []wire.Record, start time.Time) error {
+func (l *volley) receive(c *client.Client, res *volleyResult, records []wire.Record,
+	start time.Time) error {
 	n := c.Poll(records)
 	if n == 0 {
 		r, err := c.Next()
@@ -98,7 +100,7 @@ func (l *Load) receive(c *Client, res *LoadResult, records []wire.Record, start 
 		switch r.Kind {
 		case wire.Answer:
 			if r.Correlation >= uint64(l.Count) {
-				return fmt.Errorf("client: load answer=%d of %d commands: %w", r.Correlation, l.Count,
+				return fmt.Errorf("volley answer=%d of %d commands: %w", r.Correlation, l.Count,
 					wire.ErrFrame)
 			}
 			res.RoundNs[r.Correlation] = now - res.begun[r.Correlation]
