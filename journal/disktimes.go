@@ -48,8 +48,8 @@ func (d *DiskTimes) State() (s DiskState) {
 	return s
 }
 
-// Disk is the state of the journal's disk: that of the commits, of the syncs of the store's log, and
-// of the tail's writes.
+// Disk is the state of the journal's disk: that of the commits, of the syncs of the store's log,
+// and of the tail's writes.
 func (j *Journal) Disk() DiskState {
 	s := j.committing.State().or(j.flushing.State())
 	for i := range j.logging {

@@ -39,10 +39,11 @@
 //     is poisoned, nothing is acknowledged for that commit or after it, nothing is retried, and the
 //     Fatal hook ends the process.
 //
-//   - The anchor, a small file beside the store, says how far the history reached. Without a tail it
-//     is written before the answer, with one the tail's mark is. It is synced at most 100 ms later. Open first reads the store without
-//     changing a byte of it and compares it with the anchor. It refuses a history that is shorter
-//     than the anchor, or different, and names the file, the key and the sequence.
+//   - The anchor, a small file beside the store, says how far the history reached. Without a tail
+//     it is written before the answer, with one the tail's mark is. It is synced at most 100 ms
+//     later. Open first reads the store without changing a byte of it and compares it with the
+//     anchor. It refuses a history that is shorter than the anchor, or different, and names the
+//     file, the key and the sequence.
 //
 //   - A refused journal is left unchanged: Prepare reads all that a start needs, also what its
 //     caller needs, before Begin, the second half, changes a byte. Read opens a journal by its

@@ -35,7 +35,7 @@ type tailLog struct {
 	// writes that have begun, by their number, and may not have ended
 	open          [tailWrites]logWrite
 	begun, oldest uint64
-	synced        atomic.Uint64 // all commands up to here that the tail was given are on stable storage
+	synced        atomic.Uint64 // what the tail was given up to here is on stable storage
 	moved         chan struct{} // closed when synced moves; nil while no goroutine waits
 	stopping      bool          // with nothing left to write, the writers end
 	dropped       bool          // they end at once

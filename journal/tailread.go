@@ -115,8 +115,9 @@ func parseTail(b []byte, name string) (*tailImage, error) {
 }
 
 func (t *tailImage) laterRun(offset int, run uint64) error {
-	return fmt.Errorf("journal: read file=%s offset=%d: written in run %d, the header is of run %d: %w",
-		t.name, offset, run, t.run, ErrTailDamaged)
+	return fmt.Errorf(
+		"journal: read file=%s offset=%d: written in run %d, the header is of run %d: %w", t.name, offset,
+		run, t.run, ErrTailDamaged)
 }
 
 // readSegment returns the frames from the start of a segment to the first bytes

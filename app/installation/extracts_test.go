@@ -94,7 +94,8 @@ func TestEndOfDayMakesAnExtractThatCanBeRebuilt(t *testing.T) {
 		at := in.Core.Journal.Answered()
 		if status, answer := call(t, "POST", base+"/swaps", refused.body); status != refused.status ||
 			in.Core.Journal.Answered() != at+refused.moves {
-			t.Errorf("%s: %d %s, %d commands on", refused.body, status, answer, in.Core.Journal.Answered()-at)
+			t.Errorf("%s: %d %s, %d commands on", refused.body, status, answer,
+				in.Core.Journal.Answered()-at)
 		}
 	}
 	if status, answer := call(t, "POST", base+"/swaptions",

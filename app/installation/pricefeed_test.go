@@ -70,7 +70,8 @@ func TestPublishedPricesMoveTheMarket(t *testing.T) {
 	before := in.Core.Journal.Answered()
 	other.say("pricing.MSFT", `{"ticker":"MSFT","price":5,"asOf":"2020-01-01T00:00:00Z"}`)
 	in.awaitMetrics(`svc_price_feed_total{outcome="late"} 1`, `svc_price_ticks_late_total 1`)
-	if px, _, _ := in.Core.Gate.Price(id); px != 401_000_000 || in.Core.Journal.Answered() != before+1 {
+	if px, _, _ := in.Core.Gate.Price(id); px != 401_000_000 ||
+		in.Core.Journal.Answered() != before+1 {
 		t.Errorf("the market price is %d, %d commands came", px, in.Core.Journal.Answered()-before)
 	}
 	if trade, err := book("MSFT"); err != nil || trade.Price != client.Units(401) {
