@@ -17,6 +17,7 @@ import (
 	"posttrade/journal"
 	"posttrade/journal/evidence"
 	"posttrade/journal/evidence/bundle"
+	"posttrade/journal/evidence/export"
 	"posttrade/journal/evidence/verify"
 )
 
@@ -198,55 +199,24 @@ func fetcher(address string) verify.Read {
 
 // verifyBundle replays an export.
 func (e *evidenceFlags) verifyBundle(keys *verify.Keys, dir string, stdout io.Writer) (err error) {
-	var o bundle.Options
-	if o.Old, err = e.oldNote(); err != nil {
+	job := bundle.Job{Name: dir, Read: bundle.Folder(dir)}
+	if job.Old, err = e.oldNote(); err != nil {
 		return err
 	}
-	read := bundle.Folder(dir)
-	var report *bundle.Report
 	if e.report != "" {
 		file, err := os.Open(e.report)
 		if err != nil {
 			return err
 		}
 		defer file.Close()
-		if report, err = bundle.OpenReport(file, read); err != nil {
-			return notProven(e.report, err)
-		}
-		o.Report, o.ReportFrom, o.ReportTo = report, report.From, report.To
+		job.Report, job.File = file, e.report
 	}
-	p, err := bundle.Verify(keys, read, o)
-	if err == nil && report != nil {
-		err = report.End(p.Other)
+	err = job.Prove(keys, stdout)
+	var refused *verify.Refusal
+	if errors.As(err, &refused) {
+		return unproven{fmt.Errorf("not proven: %w", err)}
 	}
-	if err != nil {
-		var refused *verify.Refusal
-		if errors.As(err, &refused) && refused.Blames == verify.BlameReport {
-			dir = e.report
-		}
-		return notProven(dir, err)
-	}
-	printBundle(stdout, p)
-	if p.Old != nil {
-		fmt.Fprintln(stdout, "proven", p.Old)
-	}
-	if report != nil {
-		fmt.Fprintf(stdout, "proven %s: every byte is what the engine decides, sequences %d to %d\n",
-			e.report, report.From, report.To)
-	}
-	return nil
-}
-
-func printBundle(w io.Writer, p *bundle.Proven) {
-	fmt.Fprintf(w, "proven sequences %d to %d of the log %s: every decision and fill, signed by %s\n",
-		p.Snapshot+1, p.To, p.Origin, p.Signer)
-	fmt.Fprintf(w, "fills    %d, sha256 %s\n", p.Fills.Count, p.Fills.SHA256)
-	fmt.Fprintf(w, "blotter  %d rows, sha256 %s\n", p.Blotter.Count, p.Blotter.SHA256)
-	fmt.Fprintf(w, "report   %d records, sha256 %s\n", p.Report.Count, p.Report.SHA256)
-	if p.Snapshot > 0 {
-		fmt.Fprintf(w, "snapshot the state at sequence %d is attested by the signature, not replayed\n",
-			p.Snapshot)
-	}
+	return err
 }
 
 // export writes the folder of a range.
@@ -263,7 +233,7 @@ func (e *evidenceFlags) export(c *settings.Config, rest []string, stdout io.Writ
 		if err != nil {
 			return err
 		}
-		p, err := bundle.Export(context.Background(), bundle.Source{Journal: j, Log: o.Dir,
+		p, err := export.Write(context.Background(), export.Source{Journal: j, Log: o.Dir,
 			Engine: o.Engine, Key: s.VKey, Head: head}, e.from, e.to, rest[0])
 		if errors.Is(err, evidence.ErrContradiction) {
 			return unproven{err}
@@ -271,7 +241,7 @@ func (e *evidenceFlags) export(c *settings.Config, rest []string, stdout io.Writ
 		if err != nil {
 			return err
 		}
-		printBundle(stdout, p)
+		p.Print(stdout)
 		return nil
 	})
 }

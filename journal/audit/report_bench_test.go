@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"posttrade/journal/audit/lines"
 	"posttrade/matcher"
 )
 
@@ -92,19 +93,18 @@ func BenchmarkReport(b *testing.B) {
 	run("op=tail/start=snapshot", n*9/10+2)
 }
 
-// BenchmarkRender measures the rendering of the text alone.
+// BenchmarkRender measures the rendering of the text and its hash alone.
 func BenchmarkRender(b *testing.B) {
 	v := newVenue(b, smallGenesis())
 	v.trade(newFlow(b, 3), 5000)
-	var r renderer
-	r.securities.load(v.engine)
-	page := make([]byte, 0, ChunkBytes)
 	records, at := 0, 0
+	p := lines.NewPrinter(func(_ []byte, count int) error { records += count; return nil })
+	p.Know(v.engine)
 	b.ReportAllocs()
 	for b.Loop() {
-		var n int
-		page, n = r.render(page[:0], &v.events[at])
-		records += n
+		if err := p.Print(v.events[at : at+1]); err != nil {
+			b.Fatal(err)
+		}
 		if at++; at == len(v.events) {
 			at = 0
 		}

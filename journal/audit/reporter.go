@@ -2,13 +2,12 @@ package audit
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
-	"hash"
 	"io"
 
 	"posttrade/journal"
+	"posttrade/journal/audit/lines"
 	"posttrade/matcher"
 )
 
@@ -74,14 +73,11 @@ func (r *Reporter) Clip(from, to uint64) (first, last uint64, err error) {
 	return max(from, 1), to, nil
 }
 
-// Total counts a report and hashes it.
-type Total struct {
-	Count  uint64            // records
-	SHA256 [sha256.Size]byte // of all lines, newlines included
-}
+// Total counts the records of a report and hashes them.
+type Total = lines.Total
 
 // Write makes the report of [from, to], both inclusive and as Clip gives them, and hands it to
-// chunk in pieces of whole lines, at most ChunkBytes each, with the number of records in each.
+// chunk in pieces of whole lines, at most lines.ChunkBytes each, with the number of their records.
 // chunk may use the bytes only until it returns, and its error ends the report. An empty range
 // gives no chunk.
 //
@@ -99,27 +95,25 @@ func (r *Reporter) Write(ctx context.Context, from, to uint64,
 	if head, _ := r.j.Head(); to > head {
 		to = head
 	}
-	p := newPress(chunk)
+	p := lines.NewPrinter(chunk)
 	if from = max(from, 1); from <= to {
 		err = journal.Politely(journal.Bulk, func() error { return r.print(ctx, from, to, p) })
 	}
 	if err != nil {
 		return Total{}, fmt.Errorf("audit: report fromSeq=%d toSeq=%d: %w", from, to, err)
 	}
-	total.Count = p.total
-	p.sum.Sum(total.SHA256[:0])
-	return total, nil
+	return p.Total(), nil
 }
 
 // print replays the history up to the end of the range, and gives the range itself to p.
-func (r *Reporter) print(ctx context.Context, from, to uint64, p *press) (err error) {
+func (r *Reporter) print(ctx context.Context, from, to uint64, p *lines.Printer) (err error) {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	var names namer
+	var names lines.Names
 	shadow, err := journal.NewShadow(r.j, func(state io.Reader) (e journal.Engine, err error) {
 		e, err = r.engine(state)
-		names, _ = e.(namer)
+		names, _ = e.(lines.Names)
 		return e, err
 	}, from-1)
 	if err != nil {
@@ -132,77 +126,9 @@ func (r *Reporter) print(ctx context.Context, from, to uint64, p *press) (err er
 	if err := shadow.Follow(ctx, from-1, nil); err != nil {
 		return err
 	}
-	p.securities.load(names)
-	if err := shadow.Follow(ctx, to, p.print); err != nil {
+	p.Know(names)
+	if err := shadow.Follow(ctx, to, p.Print); err != nil {
 		return err
 	}
-	return p.flush()
-}
-
-// ChunkBytes is the most that Write hands over at a time.
-const ChunkBytes = 64 << 10
-
-// press collects rendered records in a page and hands full pages on.
-type press struct {
-	renderer
-	sum   hash.Hash
-	chunk func(records []byte, count int) error
-	page  []byte
-	count int    // records on the page
-	total uint64 // records so far
-}
-
-func newPress(chunk func(records []byte, count int) error) *press {
-	return &press{sum: sha256.New(), chunk: chunk, page: make([]byte, 0, ChunkBytes)}
-}
-
-// Printer prints the report of events that its caller has, without a journal. One goroutine uses
-// it.
-type Printer struct{ p *press }
-
-// NewPrinter returns a Printer. names is an engine that stands before the first event, and chunk as
-// for Write.
-func NewPrinter(names interface{ Ticker(id uint32) string },
-	chunk func(records []byte, count int) error) *Printer {
-	p := newPress(chunk)
-	p.securities.load(names)
-	return &Printer{p}
-}
-
-// Print prints the records of the events of whole commands, in order.
-func (p *Printer) Print(events []matcher.Event) error { return p.p.print(events) }
-
-// End hands on what is left.
-func (p *Printer) End() (total Total, err error) {
-	err = p.p.flush()
-	total.Count = p.p.total
-	p.p.sum.Sum(total.SHA256[:0])
-	return total, err
-}
-
-// print renders the events of whole commands.
-func (p *press) print(events []matcher.Event) error {
-	for i := range events {
-		if len(p.page) > ChunkBytes-maxRecords {
-			if err := p.flush(); err != nil {
-				return err
-			}
-		}
-		var n int
-		p.page, n = p.render(p.page, &events[i])
-		p.count += n
-	}
-	return nil
-}
-
-// flush hands the page on.
-func (p *press) flush() error {
-	if p.count == 0 {
-		return nil
-	}
-	p.sum.Write(p.page)
-	p.total += uint64(p.count)
-	err := p.chunk(p.page, p.count)
-	p.page, p.count = p.page[:0], 0
-	return err
+	return p.Flush()
 }

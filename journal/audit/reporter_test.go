@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"posttrade/journal"
+	"posttrade/journal/audit/lines"
 	"posttrade/matcher"
 )
 
@@ -342,5 +343,22 @@ func TestReportMemoryDoesNotGrowWithTheRange(t *testing.T) {
 	t.Logf("%d bytes for 3000 commands, %d for 60000", short, long)
 	if long > short+4<<20 {
 		t.Errorf("%d bytes for 3000 commands, %d for 60000", short, long)
+	}
+}
+
+func TestRenderingDoesNotAllocate(t *testing.T) {
+	f := newFlow(t, 3)
+	v := newVenue(t, smallGenesis())
+	v.trade(f, 2000)
+	p := lines.NewPrinter(func([]byte, int) error { return nil })
+	p.Know(v.engine)
+	at := 0
+	if n := testing.AllocsPerRun(len(v.events)-1, func() {
+		if err := p.Print(v.events[at : at+1]); err != nil {
+			t.Error(err)
+		}
+		at++
+	}); n != 0 {
+		t.Errorf("an event takes %v allocations", n)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"posttrade/journal"
+	"posttrade/journal/audit/lines"
 	"posttrade/matcher"
 )
 
@@ -164,7 +165,7 @@ func (v *venue) report(from, to uint64) []byte {
 	count := 0
 	total, err := v.reporter().Write(context.Background(), from, to,
 		func(records []byte, n int) error {
-			if len(records) == 0 || len(records) > ChunkBytes || records[len(records)-1] != '\n' ||
+			if len(records) == 0 || len(records) > lines.ChunkBytes || records[len(records)-1] != '\n' ||
 				bytes.Count(records, []byte("\n")) != n {
 				v.t.Errorf("a chunk of %d bytes and %d records is not whole", len(records), n)
 			}

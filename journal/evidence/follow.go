@@ -6,6 +6,7 @@ import (
 	"os"
 
 	"posttrade/journal"
+	"posttrade/journal/evidence/leaf"
 	"posttrade/journal/evidence/verify"
 	"posttrade/matcher"
 )
@@ -15,7 +16,7 @@ import (
 type follower struct {
 	l      *Log
 	shadow *journal.Shadow
-	leaf   Builder
+	leaf   leaf.Builder
 	tree   verify.Tree
 	kept   *kept  // the published heads that have not been compared
 	due    bool   // kept stands at one
@@ -46,16 +47,10 @@ func (f *follower) close() error {
 
 // genesis adds leaf 0.
 func (f *follower) genesis() error {
-	if err := f.tree.Add(GenesisLeaf(&f.leaf.Key, f.l.genesis)); err != nil {
+	if err := f.tree.Add(leaf.Genesis(&f.leaf.Key, f.l.genesis)); err != nil {
 		return err
 	}
 	return f.compareRoot()
-}
-
-// GenesisLeaf is the data of leaf 0, whose only record is the genesis record.
-func GenesisLeaf(key *verify.Key, genesis []byte) []byte {
-	leaf := verify.Leaf{Count: 1, Root: verify.RecordHash(key.Salt(0, 0), genesis)}
-	return leaf.Append(nil)
 }
 
 // behind is the last command that the full leaves of the tree cover.

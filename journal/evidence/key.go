@@ -3,7 +3,6 @@ package evidence
 import (
 	"crypto/rand"
 	"encoding/base64"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -14,9 +13,6 @@ import (
 	"crypto/ed25519"
 
 	"golang.org/x/mod/sumdb/note"
-
-	"posttrade/journal/evidence/verify"
-	"posttrade/matcher"
 )
 
 // Origin is the name of a log: the setting, or the default that follows from the genesis.
@@ -25,19 +21,6 @@ func Origin(setting string, seed [32]byte) string {
 		return setting
 	}
 	return fmt.Sprintf("posttrade/%x", seed[:8])
-}
-
-// SaltKey is the evidence key of a journal: that of its genesis record, or the hash of a genesis
-// record that has none.
-func SaltKey(g *matcher.Genesis, seed [32]byte) (verify.Key, error) {
-	if g.EvidenceKey == "" {
-		return verify.Key(seed), nil
-	}
-	raw, err := hex.DecodeString(g.EvidenceKey)
-	if err != nil || len(raw) != len(verify.Key{}) {
-		return verify.Key{}, errors.New("evidence: evidenceKey of the genesis is not 32 bytes in hex")
-	}
-	return verify.Key(raw), nil
 }
 
 // Signer signs the heads of a log.

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/mod/sumdb/note"
 
 	"posttrade/journal"
+	"posttrade/journal/evidence/leaf"
 	"posttrade/journal/evidence/verify"
 	"posttrade/matcher"
 )
@@ -107,7 +108,7 @@ func Open(j *journal.Journal, o Options) (*Log, error) {
 	}
 	l := &Log{o: o, client: &http.Client{}, j: j, dir: folder{dir: o.Dir, step: o.step},
 		genesis: text, moved: make(chan struct{})}
-	if l.key, err = SaltKey(g, j.Seed()); err != nil {
+	if l.key, err = leaf.SaltKey(g, j.Seed()); err != nil {
 		return nil, err
 	}
 	if err := os.MkdirAll(o.Dir, 0o755); err != nil {

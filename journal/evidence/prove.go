@@ -12,6 +12,7 @@ import (
 
 	"posttrade/journal"
 	"posttrade/journal/asof"
+	"posttrade/journal/evidence/leaf"
 	"posttrade/journal/evidence/verify"
 	"posttrade/matcher"
 )
@@ -50,7 +51,7 @@ func NewProver(past *asof.History, dir string) (*Prover, error) {
 	if err != nil {
 		return nil, err
 	}
-	key, err := SaltKey(g, j.Seed())
+	key, err := leaf.SaltKey(g, j.Seed())
 	return &Prover{j: j, past: past, dir: folder{dir: dir}, key: key,
 		places: make(chan struct{}, DefaultMaxProofs)}, err
 }
@@ -116,7 +117,7 @@ func (p *Prover) replay(ctx context.Context, at Place,
 		return nil, fmt.Errorf("evidence: %w", err)
 	}
 	defer func() { err = errors.Join(err, sh.Close()) }()
-	s := search{at: at, leaf: Builder{Key: p.key}}
+	s := search{at: at, leaf: leaf.Builder{Key: p.key}}
 	s.leaf.StartAt(first - 1)
 	s.leaf.Full = func(data []byte) error {
 		s.data = append([]byte(nil), data...)
@@ -141,14 +142,14 @@ func (p *Prover) replay(ctx context.Context, at Place,
 // search collects a leaf and the record that a proof is of.
 type search struct {
 	at     Place
-	leaf   Builder
+	leaf   leaf.Builder
 	proof  *verify.Proof
 	data   []byte        // of the leaf when it is full
 	hashes []verify.Hash // of its records
 	err    error
 }
 
-func (s *search) see(inputSeq, index uint64, salt salted, record []byte) {
+func (s *search) see(inputSeq, index uint64, salt [verify.SaltBytes]byte, record []byte) {
 	if inputSeq != s.at.InputSeq || s.proof != nil || !isRecord(record, s.at.TradeSeq) {
 		return
 	}

@@ -254,6 +254,12 @@ func (s *universe) Install(_ context.Context, snapshot control.Snapshot) error {
 	return nil
 }
 
+func (s *universe) installed() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.installs
+}
+
 // keyOf maps the rig's securities to keys of the same map.
 func keyOf(r control.Record, _ int) uint32 {
 	if r.ID == 0 {

@@ -96,8 +96,9 @@ func playReplica(t *testing.T, source control.Source, lines [][]string) string {
 	if err := p.lines(lines); err != nil {
 		t.Fatal(err)
 	}
-	if s := other.b.Status(); s.State != Ready || len(s.Quarantines) != 0 || other.sink.installs != 1 {
-		t.Errorf("the other source: %+v, %d installs", s, other.sink.installs)
+	if s, n := other.b.Status(), other.sink.installed(); s.State != Ready || n != 1 ||
+		len(s.Quarantines) != 0 {
+		t.Errorf("the other source: %+v, %d installs", s, n)
 	}
 	return p.out.String()
 }
@@ -278,9 +279,9 @@ func (p *replica) told() {
 
 // say appends how the replica stands.
 func (p *replica) say() {
-	s := p.b.Status()
+	s, installs := p.b.Status(), p.sink.installed()
 	fmt.Fprintf(&p.out, "%s at %d of %d, epoch %d: %d applied, %d late, %d repeated; %d installed\n",
-		s.State, s.Watermark, s.HighWatermark, s.Epoch, s.Applied, s.Late, s.Repeated, p.sink.installs)
+		s.State, s.Watermark, s.HighWatermark, s.Epoch, s.Applied, s.Late, s.Repeated, installs)
 	for _, reason := range slices.Sorted(maps.Keys(s.Quarantines)) {
 		last := ""
 		if reason == s.LastReason {

@@ -7,8 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/chromedp/cdproto/dom"
-	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 )
 
@@ -168,28 +166,10 @@ func TestAProofIsVerifiedWithTheNetworkOff(t *testing.T) {
 	s.kill() // no network is left: the server was its only other end
 	p.says("disconnected")
 	p.typeIn("Key", strings.TrimSpace(string(key)))
-	p.choose(good)
+	p.choose(proofInput, good)
 	p.says("good.json: proven")
 	p.picture("evidence-proven-light-1280")
 	p.accessible("evidence-proven")
-	p.choose(bad)
+	p.choose(proofInput, bad)
 	p.says("bad.json: not proven")
-}
-
-// choose puts a file into the page's file input.
-func (p *page) choose(file string) {
-	p.t.Helper()
-	document, err := chromedp.Call(p.ctx, dom.GetDocument, dom.GetDocumentParams{})
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	input, err := chromedp.Call(p.ctx, dom.QuerySelector, dom.QuerySelectorParams{
-		NodeID: document.Root.NodeID, Selector: "input[type=file]"})
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	if err := call(p, dom.SetFileInputFiles, dom.SetFileInputFilesParams{Files: []string{file},
-		NodeID: input.NodeID}); err != nil {
-		p.t.Fatal(err)
-	}
 }

@@ -1,7 +1,10 @@
-package bundle
+package bundle_test
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -9,6 +12,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/klauspost/compress/zstd"
+
+	"posttrade/journal/evidence/bundle"
 	"posttrade/journal/evidence/verify"
 	"posttrade/matcher"
 )
@@ -21,7 +27,7 @@ func TestEveryRangeProvesItself(t *testing.T) {
 		{302, 2630}, {801, 900}, {2400, 2500}, {2501, 2630}, {2502, 2502}, {2630, 2630}, {2560, 2600}}
 	for _, r := range ranges {
 		files := v.export(r[0], r[1])
-		p, err := Verify(v.keys(), reading(files), Options{})
+		p, err := bundle.Verify(v.keys(), reading(files), bundle.Options{})
 		if err != nil {
 			t.Fatalf("%v: %v", r, err)
 		}
@@ -29,7 +35,7 @@ func TestEveryRangeProvesItself(t *testing.T) {
 			t.Errorf("%v: not from a snapshot", r)
 		}
 		lines, total := v.reportOf(p.From, p.To)
-		if p.Report != (Digest{total.Count, hexOf(total.SHA256)}) {
+		if p.Report != (bundle.Digest{total.Count, bundle.Sum(total.SHA256)}) {
 			t.Errorf("%v: report %+v, want %d", r, p.Report, total.Count)
 		}
 		for name, text := range map[string][]byte{"lines": lines, "object": object(v, p.From, p.To)} {
@@ -52,11 +58,12 @@ func object(v *venue, from, to uint64) []byte {
 }
 
 func (v *venue) compareReport(files map[string][]byte, text []byte) error {
-	r, err := OpenReport(bytes.NewReader(text), reading(files))
+	r, err := bundle.OpenReport(bytes.NewReader(text), reading(files))
 	if err != nil {
 		return err
 	}
-	p, err := Verify(v.keys(), reading(files), Options{Report: r, ReportFrom: r.From, ReportTo: r.To})
+	p, err := bundle.Verify(v.keys(), reading(files),
+		bundle.Options{Report: r, ReportFrom: r.From, ReportTo: r.To})
 	if err != nil {
 		return err
 	}
@@ -72,33 +79,32 @@ func refused(t *testing.T, what string, err error) {
 	}
 }
 
-// TestEveryFlippedByteOfABundleIsFound flips bits in every byte of every file.
+// TestEveryFlippedByteOfABundleIsFound flips a bit in every byte of every file.
 func TestEveryFlippedByteOfABundleIsFound(t *testing.T) {
 	v := newVenue(t, 300, 40, 30)
 	files := v.export(345, 366)
-	if _, ok := files[snapshotName]; !ok {
+	if _, ok := files[bundle.SnapshotName]; !ok {
 		t.Fatal("no snapshot in it")
 	}
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		good := files[name]
-		step := max(1, len(good)/400)
-		for i := 0; i < len(good); i += step {
+		for i := range good {
 			bad := bytes.Clone(good)
 			bad[i] ^= 1 << (i % 8)
 			changed := maps.Clone(files)
 			changed[name] = bad
-			_, err := Verify(v.keys(), reading(changed), Options{})
+			_, err := bundle.Verify(v.keys(), reading(changed), bundle.Options{})
 			refused(t, fmt.Sprintf("%s byte %d", name, i), err)
 		}
 		for _, cut := range []int{0, len(good) / 2, len(good) - 1} {
 			changed := maps.Clone(files)
 			changed[name] = good[:cut]
-			_, err := Verify(v.keys(), reading(changed), Options{})
+			_, err := bundle.Verify(v.keys(), reading(changed), bundle.Options{})
 			refused(t, fmt.Sprintf("%s cut at %d", name, cut), err)
 		}
 		without := maps.Clone(files)
 		delete(without, name)
-		_, err := Verify(v.keys(), reading(without), Options{})
+		_, err := bundle.Verify(v.keys(), reading(without), bundle.Options{})
 		refused(t, "without "+name, err)
 	}
 }
@@ -127,9 +133,21 @@ func TestEveryFlippedByteOfAReportIsFound(t *testing.T) {
 	}
 }
 
+// command is the records of a command as they stand in a bundle: its own, then its fills, which
+// have their lengths.
+type command struct{ record, fills []byte }
+
+// id is the client order id of a command's record.
+func (c *command) id() []byte {
+	var none [matcher.CommandBytes]byte
+	return c.record[len(verify.AppendCommand(nil, &none, verify.Outcome{}, nil)):]
+}
+
 // TestARewrittenRecordIsNamed: a bundle of another history has no signed head, and records that the
 // engine does not give are named, whatever the manifest says.
 func TestARewrittenRecordIsNamed(t *testing.T) {
+	v := newVenue(t, 600)
+	files := v.export(1, 0)
 	for name, change := range map[string]func(c *command){
 		"quantity":   func(c *command) { c.record[1+52]++ },
 		"status":     func(c *command) { c.record[1+64+4] ^= 1 },
@@ -138,43 +156,84 @@ func TestARewrittenRecordIsNamed(t *testing.T) {
 		"less fills": func(c *command) { c.fills = nil },
 		"more fills": func(c *command) { c.fills = append(c.fills, c.fills[:2+65]...) },
 	} {
-		t.Run(name, func(t *testing.T) { rewritten(t, change) })
+		t.Run(name, func(t *testing.T) { rewritten(t, v, files, change) })
 	}
 }
 
-func rewritten(t *testing.T, change func(c *command)) {
-	v := newVenue(t, 600)
-	files := v.export(1, 0)
-	packed, err := unpack(files[recordsName])
-	must(t, err)
-	r, err := newRecordReader(packed, 0)
-	must(t, err)
-	var plain bytes.Buffer
+func rewritten(t *testing.T, v *venue, files map[string][]byte, change func(c *command)) {
 	done := false
-	for {
-		c, more, err := r.command()
-		must(t, err)
-		if !more {
-			break
-		}
-		if !done && c.InputSeq > 40 && len(c.fills) > 0 && len(c.id) > 0 {
+	var plain []byte
+	for i, c := range commandsOf(t, files[bundle.RecordsName]) {
+		if !done && i > 40 && len(c.fills) > 0 && len(c.id()) > 0 {
 			change(&c)
 			done = true
 		}
-		plain.Write([]byte{0, byte(len(c.record))})
-		plain.Write(c.record)
-		plain.Write(c.fills)
+		plain = append(append(plain, 0, byte(len(c.record))), c.record...)
+		plain = append(plain, c.fills...)
 	}
 	changed := maps.Clone(files)
-	m, err := parseManifest(files[ManifestName])
-	must(t, err)
-	changed[recordsName] = packedText(t, plain.Bytes())
-	m.Files[recordsName] = sumOf(changed[recordsName])
-	changed[ManifestName] = m.text()
-	_, err = Verify(v.keys(), reading(changed), Options{})
+	var m bundle.Manifest
+	must(t, json.Unmarshal(files[bundle.ManifestName], &m))
+	changed[bundle.RecordsName] = packedText(t, plain)
+	m.Files[bundle.RecordsName] = bundle.Sum(sha256.Sum256(changed[bundle.RecordsName]))
+	changed[bundle.ManifestName] = m.Text()
+	_, err := bundle.Verify(v.keys(), reading(changed), bundle.Options{})
 	var refusal *verify.Refusal
 	if !done || !errors.As(err, &refusal) || !strings.Contains(err.Error(), "sequence") ||
 		refusal.Blames != verify.BlameBundle {
 		t.Errorf("%v", err)
+	}
+}
+
+// commandsOf reads the file of records.
+func commandsOf(t *testing.T, packed []byte) (list []command) {
+	z, err := zstd.NewReader(nil)
+	must(t, err)
+	plain, err := z.DecodeAll(packed, nil)
+	must(t, err)
+	for len(plain) > 0 {
+		n := 2 + int(binary.BigEndian.Uint16(plain))
+		if plain[2] == verify.KindFill {
+			last := &list[len(list)-1]
+			last.fills = append(last.fills, plain[:n]...)
+		} else {
+			list = append(list, command{record: bytes.Clone(plain[2:n])})
+		}
+		plain = plain[n:]
+	}
+	return list
+}
+
+// TestAJobSaysWhatItHasProven, or names the folder or the file that is not what was decided.
+func TestAJobSaysWhatItHasProven(t *testing.T) {
+	v := newVenue(t, 60)
+	files := v.export(1, 60)
+	lines, _ := v.reportOf(1, 60)
+	prove := func(files map[string][]byte, report []byte) (string, error) {
+		var out strings.Builder
+		j := bundle.Job{Name: "range", Read: reading(files)}
+		if report != nil {
+			j.Report, j.File = bytes.NewReader(report), "day.json"
+		}
+		err := j.Prove(v.keys(), &out)
+		return out.String(), err
+	}
+	said, err := prove(files, lines)
+	if err != nil || !strings.HasPrefix(said, "proven sequences 1 to 60 of the log ") ||
+		!strings.HasSuffix(said,
+			"\nproven day.json: every byte is what the engine decides, sequences 1 to 60\n") {
+		t.Errorf("%v: %s", err, said)
+	}
+	changed := maps.Clone(files)
+	changed[bundle.EdgesName] = append(bytes.Clone(files[bundle.EdgesName]), 0)
+	for name, tt := range map[string]struct {
+		files  map[string][]byte
+		report []byte
+	}{"range: ": {changed, nil}, "day.json: ": {files, lines[1:]}} {
+		said, err := prove(tt.files, tt.report)
+		exit, words := verify.ExitOf(err)
+		if exit != verify.ExitNotProven || !strings.HasPrefix(words, "not proven: "+name) || said != "" {
+			t.Errorf("%s%d %s: %s", name, exit, words, said)
+		}
 	}
 }

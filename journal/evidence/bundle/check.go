@@ -10,7 +10,7 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
-	"posttrade/journal/evidence"
+	"posttrade/journal/evidence/leaf"
 	"posttrade/journal/evidence/verify"
 	"posttrade/matcher"
 )
@@ -62,11 +62,11 @@ type checker struct {
 
 	engine  *matcher.Engine
 	out     *matcher.Outlet
-	builder evidence.Builder
-	tally   *tally
-	report  *tally // of another range than the bundle's, nil: none
+	builder leaf.Builder
+	tally   *Tally
+	report  *Tally // of another range than the bundle's, nil: none
 	records *recordReader
-	edges   edges
+	edges   Edges
 
 	batch []command
 	got   recordBuffer
@@ -79,7 +79,7 @@ func (c *checker) file(name string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if sum := hexOf(sha256.Sum256(data)); sum != c.m.Files[name] {
+	if sum := Sum(sha256.Sum256(data)); sum != c.m.Files[name] {
 		return nil, refuse(name, "its SHA-256 is %s, %s has %q", sum, ManifestName, c.m.Files[name])
 	}
 	return data, nil
@@ -102,7 +102,7 @@ func (c *checker) prepare() error {
 	if c.m, err = parseManifest(text); err != nil {
 		return err
 	}
-	note, err := c.file(checkpoint)
+	note, err := c.file(CheckpointName)
 	if err != nil {
 		return err
 	}
@@ -136,32 +136,32 @@ func (c *checker) openOld(note []byte) (err error) {
 
 // begin makes the engine at the genesis or from the snapshot, and the builder at its place.
 func (c *checker) begin() error {
-	text, err := c.file(genesisName)
+	text, err := c.file(GenesisName)
 	if err != nil {
 		return err
 	}
 	g, err := matcher.ParseGenesis(text)
 	if err != nil {
-		return refuse(genesisName, "%v", err)
+		return refuse(GenesisName, "%v", err)
 	}
-	if c.builder.Key, err = evidence.SaltKey(g, sha256.Sum256(text)); err != nil {
-		return refuse(genesisName, "%v", err)
+	if c.builder.Key, err = leaf.SaltKey(g, sha256.Sum256(text)); err != nil {
+		return refuse(GenesisName, "%v", err)
 	}
-	if err := c.tiles.Leaf(0, evidence.GenesisLeaf(&c.builder.Key, text)); err != nil {
+	if err := c.tiles.Leaf(0, leaf.Genesis(&c.builder.Key, text)); err != nil {
 		return err
 	}
-	packed, err := c.file(recordsName)
+	packed, err := c.file(RecordsName)
 	if err != nil {
 		return err
 	}
 	plain, err := unpack(packed)
 	if err != nil {
-		return refuse(recordsName, "%v", err)
+		return refuse(RecordsName, "%v", err)
 	}
 	if c.records, err = newRecordReader(plain, c.m.Snapshot); err != nil {
 		return err
 	}
-	edge, err := c.file(edgesName)
+	edge, err := c.file(EdgesName)
 	if err != nil {
 		return err
 	}
@@ -171,12 +171,12 @@ func (c *checker) begin() error {
 	if c.engine, err = c.makeEngine(g); err != nil {
 		return err
 	}
-	c.builder.Resume(c.m.Snapshot+1, c.edges.before)
+	c.builder.Resume(c.m.Snapshot+1, c.edges.Before)
 	c.builder.Full, c.builder.Seen = c.leaf, c.see
 	c.out = matcher.NewOutlet(1024, c.decided)
-	c.tally = newTally(c.m.From, c.engine, nil)
+	c.tally = NewTally(c.m.From, c.engine, nil)
 	if c.o.Report != nil {
-		c.report = newTally(c.o.ReportFrom, c.engine, c.o.Report)
+		c.report = NewTally(c.o.ReportFrom, c.engine, c.o.Report)
 	}
 	return nil
 }
@@ -190,15 +190,15 @@ func (c *checker) makeEngine(g *matcher.Genesis) (*matcher.Engine, error) {
 	if c.m.Snapshot == 0 {
 		e, err := matcher.New(g)
 		if err != nil {
-			return nil, refuse(genesisName, "%v", err)
+			return nil, refuse(GenesisName, "%v", err)
 		}
 		return e, nil
 	}
-	packed, err := c.file(snapshotName)
+	packed, err := c.file(SnapshotName)
 	if err != nil {
 		return nil, err
 	}
-	note, err := c.file(attestedName)
+	note, err := c.file(AttestedName)
 	if err != nil {
 		return nil, err
 	}
@@ -208,7 +208,7 @@ func (c *checker) makeEngine(g *matcher.Genesis) (*matcher.Engine, error) {
 	}
 	if at.Origin != c.head.Origin || at.Snapshot != c.m.Snapshot ||
 		at.SnapshotSHA256 != sha256.Sum256(packed) {
-		return nil, refuse(snapshotName, "it is not the snapshot that %s names", attestedName)
+		return nil, refuse(SnapshotName, "it is not the snapshot that %s names", AttestedName)
 	}
 	if err := verify.IsPrefix(&at, &c.head, c.read); err != nil {
 		return nil, err
@@ -223,19 +223,19 @@ func (c *checker) makeEngine(g *matcher.Genesis) (*matcher.Engine, error) {
 			err = errors.Join(fmt.Errorf("it is of sequence %d", e.AppliedSeq()), e.Close())
 		}
 	}
-	return nil, refuse(snapshotName, "%v", err)
+	return nil, refuse(SnapshotName, "%v", err)
 }
 
 // replay decides every command again, in batches that end where something begins or is compared.
 func (c *checker) replay() error {
 	for at := c.m.Snapshot; ; {
-		for _, t := range []*tally{c.tally, c.report} {
+		for _, t := range []*Tally{c.tally, c.report} {
 			if t != nil && t.from == at+1 {
-				t.begin()
+				t.Begin()
 			}
 		}
 		if c.report != nil && at == c.o.ReportTo {
-			c.report.stop()
+			c.report.Stop()
 		}
 		n, err := c.fill(c.until(at))
 		if err != nil {
@@ -286,7 +286,7 @@ func (c *checker) fill(until uint64) (n int, err error) {
 			return 0, err
 		}
 		if !more {
-			return 0, refuse(fmt.Sprintf("sequence %d", c.records.at+1), "%s ends before it", recordsName)
+			return 0, refuse(fmt.Sprintf("sequence %d", c.records.at+1), "%s ends before it", RecordsName)
 		}
 		c.batch = append(c.batch, next)
 	}
@@ -316,9 +316,9 @@ func (c *checker) decided(events []matcher.Event) {
 			c.err = err
 		}
 	}
-	for _, t := range []*tally{c.tally, c.report} {
+	for _, t := range []*Tally{c.tally, c.report} {
 		if t != nil && c.err == nil {
-			c.err = t.observe(events)
+			c.err = t.Observe(events)
 		}
 	}
 }
@@ -357,12 +357,12 @@ func (c *checker) leaf(data []byte) error {
 // finish compares the last leaf and the digests.
 func (c *checker) finish() error {
 	if c.records.next != nil {
-		return refuse(fmt.Sprintf("sequence %d", c.m.To+1), "%s goes on behind the range", recordsName)
+		return refuse(fmt.Sprintf("sequence %d", c.m.To+1), "%s goes on behind the range", RecordsName)
 	}
 	if err := c.lastLeaf(); err != nil {
 		return err
 	}
-	fills, blotter, report, err := c.tally.end()
+	fills, blotter, report, err := c.tally.End()
 	if err != nil {
 		return err
 	}
@@ -376,7 +376,7 @@ func (c *checker) finish() error {
 		}
 	}
 	if c.report != nil {
-		_, _, c.proven.Other, err = c.report.end()
+		_, _, c.proven.Other, err = c.report.End()
 	}
 	return err
 }
@@ -385,12 +385,12 @@ func (c *checker) finish() error {
 func (c *checker) lastLeaf() error {
 	first, count := verify.LeafRange(verify.LeafOf(c.m.To))
 	if c.m.To == first+count-1 {
-		if len(c.edges.after) > 0 {
-			return refuse(edgesName, "no record shares the last leaf")
+		if len(c.edges.After) > 0 {
+			return refuse(EdgesName, "no record shares the last leaf")
 		}
 		return nil
 	}
-	root := verify.Root(append(c.builder.Hashes(), c.edges.after...))
+	root := verify.Root(append(c.builder.Hashes(), c.edges.After...))
 	index := verify.LeafOf(c.m.To)
 	if index < c.head.Size {
 		leaf := verify.Leaf{First: first, Count: count, Root: root}

@@ -1,5 +1,6 @@
-// Package bundle writes a range of a journal into a folder with everything that an auditor needs to
-// check it alone, and checks such folders.
+// Package bundle has the files of a folder with everything that an auditor needs to check a range
+// of a journal alone, and checks such folders; package export writes them. It needs neither a
+// journal nor a file system, so it runs in a browser too.
 //
 //	bundle.json          the range, what it holds, and the SHA-256 of every other file
 //	genesis.json         the genesis record

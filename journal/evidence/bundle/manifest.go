@@ -14,14 +14,14 @@ const Version = 1
 
 // The files of a bundle.
 const (
-	ManifestName  = "bundle.json"
-	genesisName   = "genesis.json"
-	snapshotName  = "snapshot.zst"
-	attestedName  = "snapshot.checkpoint"
-	recordsName   = "records.zst"
-	edgesName     = "edges"
-	checkpoint    = "checkpoint"
-	maxRecordsLen = verify.MaxRecord
+	ManifestName   = "bundle.json"
+	GenesisName    = "genesis.json"
+	SnapshotName   = "snapshot.zst"
+	AttestedName   = "snapshot.checkpoint"
+	RecordsName    = "records.zst"
+	EdgesName      = "edges"
+	CheckpointName = "checkpoint"
+	maxRecordsLen  = verify.MaxRecord
 )
 
 // Digest is how many of something there are, and the SHA-256 of all of them.
@@ -45,7 +45,8 @@ type Manifest struct {
 	Files map[string]string `json:"files"` // SHA-256 of every other file, in hex
 }
 
-func (m *Manifest) text() []byte {
+// Text is bundle.json: there is one text of a manifest.
+func (m *Manifest) Text() []byte {
 	text, err := json.MarshalIndent(m, "", " ")
 	if err != nil {
 		panic(err) // plain numbers and strings
@@ -62,7 +63,7 @@ func parseManifest(text []byte) (*Manifest, error) {
 	if err := d.Decode(m); err != nil {
 		return nil, refuse(fmt.Sprintf("%s byte %d", ManifestName, d.InputOffset()), "%v", err)
 	}
-	if again := m.text(); !bytes.Equal(again, text) {
+	if again := m.Text(); !bytes.Equal(again, text) {
 		return nil, refuse(fmt.Sprintf("%s byte %d", ManifestName, differs(again, text)),
 			"it is not written as bundles are")
 	}
@@ -81,7 +82,8 @@ func refuse(where, format string, args ...any) error {
 		Blames: verify.BlameBundle}
 }
 
-func hexOf(sum [32]byte) string { return hex.EncodeToString(sum[:]) }
+// Sum is a hash as manifests write it.
+func Sum(hash [32]byte) string { return hex.EncodeToString(hash[:]) }
 
 // differs is the first byte in which a and b differ.
 func differs(a, b []byte) int {

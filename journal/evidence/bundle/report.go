@@ -42,7 +42,7 @@ func OpenReport(file io.Reader, read verify.Read) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	genesis, err := read(genesisName)
+	genesis, err := read(GenesisName)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", verify.ErrRead, err)
 	}

@@ -1,8 +1,7 @@
-package bundle
+package bundle_test
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -17,6 +16,7 @@ import (
 	"posttrade/journal"
 	"posttrade/journal/audit"
 	"posttrade/journal/evidence"
+	"posttrade/journal/evidence/export"
 	"posttrade/journal/evidence/verify"
 	"posttrade/matcher"
 )
@@ -147,8 +147,8 @@ func (v *venue) keys() *verify.Keys {
 func (v *venue) export(from, to uint64) map[string][]byte {
 	v.t.Helper()
 	dir := filepath.Join(v.t.TempDir(), "bundle")
-	p, err := Export(context.Background(), Source{Journal: v.j, Log: v.logDir(), Engine: v.rebuild,
-		Key: v.log.VKey()}, from, to, dir)
+	p, err := export.Write(context.Background(), export.Source{Journal: v.j, Log: v.logDir(),
+		Engine: v.rebuild, Key: v.log.VKey()}, from, to, dir)
 	must(v.t, err)
 	if p.From != from || to != 0 && p.To != to {
 		v.t.Errorf("%+v", p.Manifest)
@@ -197,5 +197,3 @@ func packedText(t *testing.T, plain []byte) []byte {
 	must(t, err)
 	return z.EncodeAll(plain, nil)
 }
-
-func sumOf(data []byte) string { return hexOf(sha256.Sum256(data)) }

@@ -11,15 +11,21 @@ import (
 	"posttrade/matcher"
 )
 
-// recordWriter writes records in the order of the small tree: a command, then its fills. The
+// RecordWriter writes records in the order of the small tree: a command, then its fills. The
 // builder gives a command's record last.
-type recordWriter struct {
+type RecordWriter struct {
 	w     *bufio.Writer
 	fills []byte // of the command under way, with their lengths
 	err   error
 }
 
-func (r *recordWriter) see(_, _ uint64, _ [verify.SaltBytes]byte, record []byte) {
+// NewRecordWriter returns a RecordWriter. The caller calls Flush at the end.
+func NewRecordWriter(w io.Writer) *RecordWriter {
+	return &RecordWriter{w: bufio.NewWriterSize(w, 1<<16)}
+}
+
+// See is the Seen of a builder.
+func (r *RecordWriter) See(_, _ uint64, _ [verify.SaltBytes]byte, record []byte) {
 	if record[0] == verify.KindFill {
 		r.fills = append(binary.BigEndian.AppendUint16(r.fills, uint16(len(record))), record...)
 		return
@@ -33,6 +39,9 @@ func (r *recordWriter) see(_, _ uint64, _ [verify.SaltBytes]byte, record []byte)
 	r.err = errors.Join(r.err, a, b, c)
 }
 
+// Flush writes what is left, and returns what has failed.
+func (r *RecordWriter) Flush() error { return errors.Join(r.err, r.w.Flush()) }
+
 // command is one command of a bundle, as it stands there.
 type command struct {
 	matcher.Command
@@ -41,7 +50,7 @@ type command struct {
 	fills  []byte // with their lengths
 }
 
-// recordReader reads what a recordWriter has written, a command with its fills at a time.
+// recordReader reads what a RecordWriter has written, a command with its fills at a time.
 type recordReader struct {
 	r    *bufio.Reader
 	next []byte // the record that has been read ahead; nil at the end
@@ -76,7 +85,7 @@ func (r *recordReader) advance() error {
 }
 
 func (r *recordReader) broken(err error) error {
-	return refuse(fmt.Sprintf("%s behind sequence %d", recordsName, r.at), "%v", err)
+	return refuse(fmt.Sprintf("%s behind sequence %d", RecordsName, r.at), "%v", err)
 }
 
 // command reads the next command and its fills; false at the end.
@@ -108,12 +117,13 @@ func (r *recordReader) command() (c command, more bool, err error) {
 	}
 }
 
-// edges are the hashes of the records that share a leaf with the range and are not in it.
-type edges struct{ before, after []verify.Hash }
+// Edges are the hashes of the records that share a leaf with the range and are not in it.
+type Edges struct{ Before, After []verify.Hash }
 
-func (e *edges) text() []byte {
+// Text is the file of the edges.
+func (e *Edges) Text() []byte {
 	var b []byte
-	for _, list := range [][]verify.Hash{e.before, e.after} {
+	for _, list := range [][]verify.Hash{e.Before, e.After} {
 		b = binary.BigEndian.AppendUint32(b, uint32(len(list)))
 		for i := range list {
 			b = append(b, list[i][:]...)
@@ -122,15 +132,15 @@ func (e *edges) text() []byte {
 	return b
 }
 
-func parseEdges(b []byte) (e edges, err error) {
-	for _, list := range []*[]verify.Hash{&e.before, &e.after} {
+func parseEdges(b []byte) (e Edges, err error) {
+	for _, list := range []*[]verify.Hash{&e.Before, &e.After} {
 		if len(b) < 4 {
-			return e, refuse(edgesName, "it is cut short")
+			return e, refuse(EdgesName, "it is cut short")
 		}
 		n := int(binary.BigEndian.Uint32(b))
 		b = b[4:]
 		if n > len(b)/verify.HashBytes {
-			return e, refuse(edgesName, "it is cut short")
+			return e, refuse(EdgesName, "it is cut short")
 		}
 		for range n {
 			*list = append(*list, verify.Hash(b[:verify.HashBytes]))
@@ -138,7 +148,7 @@ func parseEdges(b []byte) (e edges, err error) {
 		}
 	}
 	if len(b) > 0 {
-		return e, refuse(edgesName, "%d bytes follow it", len(b))
+		return e, refuse(EdgesName, "%d bytes follow it", len(b))
 	}
 	return e, nil
 }

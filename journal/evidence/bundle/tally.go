@@ -6,17 +6,17 @@ import (
 	"io"
 	"strconv"
 
-	"posttrade/journal/audit"
+	"posttrade/journal/audit/lines"
 	"posttrade/matcher"
 	"posttrade/matcher/strictjson"
 )
 
-// tally counts and hashes what the decisions on a range give: fills, blotter rows and the report.
-type tally struct {
+// Tally counts and hashes what the decisions on a range give: fills, blotter rows and the report.
+type Tally struct {
 	from    uint64
-	names   interface{ Ticker(id uint32) string }
+	names   lines.Names
 	report  io.Writer // gets the lines of the report as well; nil: none
-	printer *audit.Printer
+	printer *lines.Printer
 
 	fills, rows hash.Hash
 	count       uint64
@@ -24,12 +24,14 @@ type tally struct {
 	row         []byte
 }
 
-func newTally(from uint64, names interface{ Ticker(id uint32) string }, report io.Writer) *tally {
-	return &tally{from: from, names: names, report: report, fills: sha256.New(), rows: sha256.New()}
+// NewTally returns a Tally of the range from a sequence on. names is the engine; report gets the
+// lines of the report, nil: nothing does.
+func NewTally(from uint64, names lines.Names, report io.Writer) *Tally {
+	return &Tally{from: from, names: names, report: report, fills: sha256.New(), rows: sha256.New()}
 }
 
-// observe takes events in order. Those of commands before the range are passed over.
-func (t *tally) observe(events []matcher.Event) error {
+// Observe takes events in order. Those of commands before the range are passed over.
+func (t *Tally) Observe(events []matcher.Event) error {
 	if t.printer == nil || t.done {
 		return nil
 	}
@@ -46,26 +48,28 @@ func (t *tally) observe(events []matcher.Event) error {
 	return t.printer.Print(events)
 }
 
-// begin is called when the engine stands before the range.
-func (t *tally) begin() {
-	t.printer = audit.NewPrinter(t.names, func(lines []byte, _ int) error {
+// Begin is called when the engine stands before the range.
+func (t *Tally) Begin() {
+	t.printer = lines.NewPrinter(func(text []byte, _ int) error {
 		if t.report == nil {
 			return nil
 		}
-		_, err := t.report.Write(lines)
+		_, err := t.report.Write(text)
 		return err
 	})
+	t.printer.Know(t.names)
 }
 
-// end returns the digests.
-func (t *tally) end() (fills, blotter, report Digest, err error) {
+// End returns the digests.
+func (t *Tally) End() (fills, blotter, report Digest, err error) {
 	if t.printer == nil {
-		t.begin() // an empty range
+		t.Begin() // an empty range
 	}
-	total, err := t.printer.End()
-	fills = Digest{t.count, hexOf([32]byte(t.fills.Sum(nil)))}
-	blotter = Digest{t.count, hexOf([32]byte(t.rows.Sum(nil)))}
-	return fills, blotter, Digest{total.Count, hexOf(total.SHA256)}, err
+	err = t.printer.Flush()
+	total := t.printer.Total()
+	fills = Digest{t.count, Sum([32]byte(t.fills.Sum(nil)))}
+	blotter = Digest{t.count, Sum([32]byte(t.rows.Sum(nil)))}
+	return fills, blotter, Digest{total.Count, Sum(total.SHA256)}, err
 }
 
 // appendRow appends a blotter row as GET /recon/trades/blotter shows it, and a newline.
@@ -91,5 +95,5 @@ func appendRow(b []byte, f *matcher.Fill, ticker string) []byte {
 	return append(b, "}\n"...)
 }
 
-// stop ends the range.
-func (t *tally) stop() { t.done = true }
+// Stop ends the range.
+func (t *Tally) Stop() { t.done = true }

@@ -22,13 +22,13 @@ func Say(text []byte, keys, witnesses []string) (exit int, said string) {
 	}
 	proofs, err := Proofs(text)
 	if err != nil {
-		return exitOf(err)
+		return ExitOf(err)
 	}
 	var lines []string
 	for _, p := range proofs {
 		proven, err := k.Check(p)
 		if err != nil {
-			exit, said = exitOf(err)
+			exit, said = ExitOf(err)
 			lines = append(lines, said)
 			break
 		}
@@ -37,7 +37,8 @@ func Say(text []byte, keys, witnesses []string) (exit int, said string) {
 	return exit, strings.Join(lines, "\n")
 }
 
-func exitOf(err error) (int, string) {
+// ExitOf is the exit code of an error of this package, with its words.
+func ExitOf(err error) (exit int, said string) {
 	var refused *Refusal
 	if errors.As(err, &refused) {
 		return ExitNotProven, "not proven: " + err.Error()
@@ -47,10 +48,12 @@ func exitOf(err error) (int, string) {
 
 func between(r rune) bool { return r <= ' ' || r == ',' }
 
-// fieldsOf takes keys apart that stand in one text.
+// Fields takes keys apart that stand in one text.
+func Fields(text string) []string { return strings.FieldsFunc(text, between) }
+
 func fieldsOf(list []string) (keys []string) {
 	for _, text := range list {
-		keys = append(keys, strings.FieldsFunc(text, between)...)
+		keys = append(keys, Fields(text)...)
 	}
 	return keys
 }

@@ -3,9 +3,9 @@ import { may, Problem, send } from '../api.js';
 import { duration, whole } from '../format.js';
 import { Card, Empty, Facts, Failure, Field, Loading, Table } from '../parts.js';
 import { metrics, total } from '../history.js';
-import { prepare, verify } from '../verify.js';
+import { droppedFiles, isReport, prepare, readFolder, verify, verifyExport } from '../verify.js';
 
-export const lead = 'The signed heads of history, and a check of any proof in this browser: no server is asked.';
+export const lead = 'The signed heads of history, and a check of any proof, report or export in this browser: no server is asked.';
 
 /** The parts of a signed note. @param {string} text */
 function parseNote(text) {
@@ -42,35 +42,51 @@ function Log() {
 export default function Evidence() {
   const [key, setKey] = useState(sessionStorage.getItem('posttrade-evidence-key') || '');
   const [witnesses, setWitnesses] = useState('');
-  const [files, setFiles] = useState(/** @type {File[]} */ ([]));
+  const [files, setFiles] = useState(/** @type {{path: string, file: File}[]} */ ([]));
+  const [folder, setFolder] = useState(/** @type {{path: string, file: File}[]} */ ([]));
   const [result, setResult] = useState(null);
   const [over, setOver] = useState(false);
   const input = useRef(null);
   useEffect(() => { prepare().catch(() => {}); }, []); // before the network goes
   useEffect(() => { if (key) sessionStorage.setItem('posttrade-evidence-key', key); }, [key]);
   useEffect(() => {
-    if (!files.length) { setResult(null); return undefined; }
+    if (!files.length && !folder.length) { setResult(null); return undefined; }
     if (!key.trim()) { setResult({ waits: 'Enter the key of the log: it comes from outside, not from this server.' }); return undefined; }
     let gone = false;
     setResult({ waits: 'Verifying…' });
     const timer = setTimeout(async () => {
       const list = [];
-      for (const file of files) {
-        try {
-          list.push({ name: file.name, ...await verify(new Uint8Array(await file.arrayBuffer()), key, witnesses) });
-        } catch (error) { list.push({ name: file.name, exit: 1, text: /** @type {Error} */ (error).message }); }
+      const judge = async (name, ask) => {
+        try { list.push({ name, ...await ask() }); } catch (error) { list.push({ name, exit: 1, text: /** @type {Error} */ (error).message }); }
+      };
+      const bundle = folder.length ? await readFolder(folder) : null;
+      if (bundle) await judge(bundle.name, () => verifyExport(bundle, key, witnesses));
+      for (const { file } of files) {
+        await judge(file.name, async () => {
+          const data = new Uint8Array(await file.arrayBuffer());
+          if (!isReport(data)) return verify(data, key, witnesses);
+          if (!bundle) return { exit: 1, text: 'A report is proven against an export: choose the folder of the export too.' };
+          return verifyExport(bundle, key, witnesses, { name: file.name, data });
+        });
       }
       if (!gone) setResult({ list });
     }, 150);
     return () => { gone = true; clearTimeout(timer); };
-  }, [files, key, witnesses]);
-  const take = (list) => setFiles([...list]);
+  }, [files, folder, key, witnesses]);
+  const take = (list) => { // a folder has paths, a file has none
+    const inside = list.filter((f) => f.path.includes('/')), alone = list.filter((f) => !f.path.includes('/'));
+    if (inside.length) setFolder(inside);
+    if (alone.length) setFiles(alone);
+  };
+  const chosen = (e) => [...e.target.files].map((file) => ({ path: file.webkitRelativePath || file.name, file }));
   return html`<div class="grid cols2">
     <${Card} title="Verify a file"><form onSubmit=${(e) => e.preventDefault()}
         class=${`drop${over ? ' over' : ''}`} onDragOver=${(e) => { e.preventDefault(); setOver(true); }} onDragLeave=${() => setOver(false)}
-        onDrop=${(e) => { e.preventDefault(); setOver(false); if (e.dataTransfer.files.length) take(e.dataTransfer.files); }}>
-      <div class="field"><label for="proof-file">Proof file</label><input id="proof-file" ref=${input} type="file" multiple onChange=${(e) => take(e.target.files)} />
+        onDrop=${async (e) => { e.preventDefault(); setOver(false); take(await droppedFiles(e.dataTransfer)); }}>
+      <div class="field"><label for="proof-file">Proof or report file</label><input id="proof-file" ref=${input} type="file" multiple onChange=${(e) => setFiles(chosen(e))} />
         <span class="hint">Choose it, or drop it here. It stays in this browser.</span></div>
+      <div class="field"><label for="export-folder">Export folder (optional)</label><input id="export-folder" type="file" webkitdirectory onChange=${(e) => setFolder(chosen(e))} />
+        <span class="hint">A folder of posttrade evidence export. A report is proven against it.</span></div>
       <${Field} label="Key" value=${key} onInput=${setKey} hint="The verifier key of the log, as in log.pub." />
       <${Field} label="Witness keys (optional)" value=${witnesses} onInput=${setWitnesses} />
     </form>

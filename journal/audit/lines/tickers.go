@@ -1,9 +1,9 @@
-package audit
+package lines
 
 import "posttrade/matcher"
 
-// namer is what a report needs of an engine besides its events.
-type namer interface {
+// Names is what a report needs of an engine besides its events.
+type Names interface {
 	Ticker(id uint32) string // empty when there is none of that id
 }
 
@@ -13,7 +13,7 @@ type namer interface {
 type tickers [][]byte
 
 // load reads the names that were registered before the range.
-func (t *tickers) load(names namer) {
+func (t *tickers) load(names Names) {
 	*t = (*t)[:0]
 	for id := uint32(1); ; id++ {
 		name := names.Ticker(id)

@@ -1,4 +1,4 @@
-package evidence
+package leaf
 
 import (
 	"crypto/sha256"

@@ -1,4 +1,4 @@
-package audit
+package lines
 
 import (
 	"bytes"
@@ -90,22 +90,6 @@ func TestBookedContractsAreRendered(t *testing.T) {
 				t.Errorf("%d records\n got %s\nwant %s", n, got, tt.want)
 			}
 		})
-	}
-}
-
-func TestRenderingDoesNotAllocate(t *testing.T) {
-	f := newFlow(t, 3)
-	v := newVenue(t, smallGenesis())
-	v.trade(f, 2000)
-	r := renderer{}
-	r.securities.load(v.engine)
-	page := make([]byte, 0, ChunkBytes)
-	at := 0
-	if n := testing.AllocsPerRun(len(v.events)-1, func() {
-		page, _ = r.render(page[:0], &v.events[at])
-		at++
-	}); n != 0 {
-		t.Errorf("an event takes %v allocations", n)
 	}
 }
 

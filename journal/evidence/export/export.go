@@ -1,7 +1,6 @@
-package bundle
+package export
 
 import (
-	"bufio"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -14,6 +13,8 @@ import (
 
 	"posttrade/journal"
 	"posttrade/journal/evidence"
+	"posttrade/journal/evidence/bundle"
+	"posttrade/journal/evidence/leaf"
 	"posttrade/journal/evidence/verify"
 	"posttrade/matcher"
 )
@@ -30,11 +31,11 @@ type Source struct {
 // errSource reports what keeps a bundle from being made.
 var errSource = errors.New("cannot be exported")
 
-// Export writes the range from..to (0 = what the newest head covers) into dir, which must be empty
+// Write writes the range from..to (0 = what the newest head covers) into dir, which must be empty
 // or not be there, and verifies the bundle. A bundle that cannot be verified is an error that wraps
 // evidence.ErrContradiction: the journal is not what was signed.
-func Export(ctx context.Context, s Source, from, to uint64, dir string) (*Proven, error) {
-	x := &exporter{s: s, dir: dir, m: Manifest{Version: Version, From: from, To: to,
+func Write(ctx context.Context, s Source, from, to uint64, dir string) (*bundle.Proven, error) {
+	x := &exporter{s: s, dir: dir, m: bundle.Manifest{Version: bundle.Version, From: from, To: to,
 		Files: map[string]string{}}}
 	if err := x.prepare(); err != nil {
 		return nil, err
@@ -42,7 +43,7 @@ func Export(ctx context.Context, s Source, from, to uint64, dir string) (*Proven
 	if err := x.replayRange(ctx); err != nil {
 		return nil, err
 	}
-	if err := x.write(ManifestName, x.m.text()); err != nil {
+	if err := x.write(bundle.ManifestName, x.m.Text()); err != nil {
 		return nil, err
 	}
 	return x.verify()
@@ -51,7 +52,7 @@ func Export(ctx context.Context, s Source, from, to uint64, dir string) (*Proven
 type exporter struct {
 	s    Source
 	dir  string
-	m    Manifest
+	m    bundle.Manifest
 	head verify.Checkpoint
 	g    *matcher.Genesis
 }
@@ -59,7 +60,7 @@ type exporter struct {
 // prepare makes the folder, and writes what does not need a replay.
 func (x *exporter) prepare() error {
 	if list, err := os.ReadDir(x.dir); err == nil && len(list) > 0 {
-		return fmt.Errorf("bundle: folder %s is not empty: %w", x.dir, errSource)
+		return fmt.Errorf("export: folder %s is not empty: %w", x.dir, errSource)
 	}
 	note := x.s.Head
 	if note == nil {
@@ -77,7 +78,7 @@ func (x *exporter) prepare() error {
 	}
 	x.m.From = max(x.m.From, 1)
 	if x.m.From > x.m.To || x.m.To > x.head.Head {
-		return fmt.Errorf("bundle: sequences %d to %d, the newest signed head is %d: %w", x.m.From,
+		return fmt.Errorf("export: sequences %d to %d, the newest signed head is %d: %w", x.m.From,
 			x.m.To, x.head.Head, evidence.ErrNotYet)
 	}
 	x.m.Origin = x.head.Origin
@@ -85,7 +86,8 @@ func (x *exporter) prepare() error {
 	if x.g, err = matcher.ParseGenesis(text); err != nil {
 		return err
 	}
-	return errors.Join(x.add(checkpoint, note), x.add(genesisName, text), x.addSnapshot())
+	return errors.Join(x.add(bundle.CheckpointName, note), x.add(bundle.GenesisName, text),
+		x.addSnapshot())
 }
 
 // write writes a file of the bundle.
@@ -96,14 +98,14 @@ func (x *exporter) write(name string, data []byte) error {
 		err = os.WriteFile(path, data, 0o600)
 	}
 	if err != nil {
-		return fmt.Errorf("bundle: %w", err)
+		return fmt.Errorf("export: %w", err)
 	}
 	return nil
 }
 
 // add writes a file that the manifest names.
 func (x *exporter) add(name string, data []byte) error {
-	x.m.Files[name] = hexOf(sha256.Sum256(data))
+	x.m.Files[name] = bundle.Sum(sha256.Sum256(data))
 	return x.write(name, data)
 }
 
@@ -111,7 +113,7 @@ func (x *exporter) add(name string, data []byte) error {
 func (x *exporter) addSnapshot() error {
 	list, err := x.s.Journal.Snapshots()
 	if err != nil {
-		return fmt.Errorf("bundle: %w", err)
+		return fmt.Errorf("export: %w", err)
 	}
 	for _, s := range list {
 		if s.InputSeq >= x.m.From || s.InputSeq == 0 {
@@ -122,18 +124,18 @@ func (x *exporter) addSnapshot() error {
 			return err
 		}
 		data, err := os.ReadFile(filepath.Join(x.s.Journal.Dir(), filepath.FromSlash(s.State.Path)))
-		if note == nil || err != nil || hexOf(sha256.Sum256(data)) != s.State.SHA256 {
+		if note == nil || err != nil || bundle.Sum(sha256.Sum256(data)) != s.State.SHA256 {
 			continue // an older one, or the genesis, does as well
 		}
 		x.m.Snapshot = s.InputSeq
-		return errors.Join(x.add(snapshotName, data), x.add(attestedName, note))
+		return errors.Join(x.add(bundle.SnapshotName, data), x.add(bundle.AttestedName, note))
 	}
 	return nil
 }
 
 // replayRange replays the range and writes its records.
 func (x *exporter) replayRange(ctx context.Context) (err error) {
-	key, err := evidence.SaltKey(x.g, x.s.Journal.Seed())
+	key, err := leaf.SaltKey(x.g, x.s.Journal.Seed())
 	if err != nil {
 		return err
 	}
@@ -145,13 +147,13 @@ func (x *exporter) replayRange(ctx context.Context) (err error) {
 		return e, err
 	}, first-1)
 	if err != nil {
-		return fmt.Errorf("bundle: %w", err)
+		return fmt.Errorf("export: %w", err)
 	}
 	defer func() { err = errors.Join(err, shadow.Close()) }()
 	if err := shadow.Follow(ctx, first-1, nil); err != nil {
 		return err
 	}
-	r := &replay{shadow: shadow, tally: newTally(x.m.From, names, nil)}
+	r := &replay{shadow: shadow, tally: bundle.NewTally(x.m.From, names, nil)}
 	r.builder.Key, r.builder.Full = key, func([]byte) error { return nil }
 	r.builder.Whole = func(hashes []verify.Hash) { r.whole = append(r.whole[:0], hashes...) }
 	r.builder.StartAt(first - 1)
@@ -161,8 +163,8 @@ func (x *exporter) replayRange(ctx context.Context) (err error) {
 // replay is a shadow engine with what is made of its events.
 type replay struct {
 	shadow  *journal.Shadow
-	builder evidence.Builder
-	tally   *tally
+	builder leaf.Builder
+	tally   *bundle.Tally
 	whole   []verify.Hash // of the last full leaf
 }
 
@@ -173,7 +175,7 @@ func (r *replay) to(ctx context.Context, inputSeq uint64) error {
 				return err
 			}
 		}
-		return r.tally.observe(events)
+		return r.tally.Observe(events)
 	})
 }
 
@@ -182,39 +184,39 @@ func (x *exporter) records(ctx context.Context, r *replay) error {
 	if err := r.to(ctx, x.m.Snapshot); err != nil {
 		return err
 	}
-	e := edges{before: r.builder.Hashes()}
-	path := filepath.Join(x.dir, recordsName)
+	e := bundle.Edges{Before: r.builder.Hashes()}
+	path := filepath.Join(x.dir, bundle.RecordsName)
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
-		return fmt.Errorf("bundle: %w", err)
+		return fmt.Errorf("export: %w", err)
 	}
 	sum := sha256.New()
 	z, err := zstd.NewWriter(io.MultiWriter(f, sum), zstd.WithEncoderConcurrency(1))
 	if err != nil {
 		return errors.Join(err, f.Close())
 	}
-	w := &recordWriter{w: bufio.NewWriterSize(z, 1<<16)}
-	r.builder.Seen = w.see
+	w := bundle.NewRecordWriter(z)
+	r.builder.Seen = w.See
 	err = r.to(ctx, x.m.From-1)
 	if err == nil {
-		r.tally.begin()
+		r.tally.Begin()
 		err = r.to(ctx, x.m.To)
 	}
-	err = errors.Join(err, w.err, w.w.Flush(), z.Close(), f.Close())
+	err = errors.Join(err, w.Flush(), z.Close(), f.Close())
 	if err != nil {
-		return fmt.Errorf("bundle: write file=%s: %w", path, err)
+		return fmt.Errorf("export: write file=%s: %w", path, err)
 	}
-	x.m.Files[recordsName] = hexOf([32]byte(sum.Sum(nil)))
-	if x.m.Fills, x.m.Blotter, x.m.Report, err = r.tally.end(); err != nil {
+	x.m.Files[bundle.RecordsName] = bundle.Sum([32]byte(sum.Sum(nil)))
+	if x.m.Fills, x.m.Blotter, x.m.Report, err = r.tally.End(); err != nil {
 		return err
 	}
 	r.builder.Seen = nil
-	r.tally.stop()
+	r.tally.Stop()
 	return x.after(ctx, r, &e)
 }
 
 // after adds the hashes of the records that follow the range in its last leaf.
-func (x *exporter) after(ctx context.Context, r *replay, e *edges) error {
+func (x *exporter) after(ctx context.Context, r *replay, e *bundle.Edges) error {
 	first, count := verify.LeafRange(verify.LeafOf(x.m.To))
 	end := first + count - 1
 	if held := len(r.builder.Hashes()); x.m.To < end {
@@ -225,19 +227,19 @@ func (x *exporter) after(ctx context.Context, r *replay, e *edges) error {
 		if x.head.Head >= end {
 			hashes = r.whole
 		}
-		e.after = hashes[held:]
+		e.After = hashes[held:]
 	}
-	return x.add(edgesName, e.text())
+	return x.add(bundle.EdgesName, e.Text())
 }
 
 // verify checks the bundle, and copies the tiles that this needs.
-func (x *exporter) verify() (*Proven, error) {
+func (x *exporter) verify() (*bundle.Proven, error) {
 	keys, err := verify.ParseKeys([]string{x.s.Key}, nil)
 	if err != nil {
 		return nil, err
 	}
-	own := Folder(x.dir)
-	p, err := Verify(&keys, func(name string) ([]byte, error) {
+	own := bundle.Folder(x.dir)
+	p, err := bundle.Verify(&keys, func(name string) ([]byte, error) {
 		data, err := own(name)
 		if !errors.Is(err, os.ErrNotExist) {
 			return data, err
@@ -246,16 +248,9 @@ func (x *exporter) verify() (*Proven, error) {
 			return nil, err
 		}
 		return data, x.write(name, data)
-	}, Options{})
+	}, bundle.Options{})
 	if err != nil {
-		return nil, fmt.Errorf("bundle: %w: %w", err, evidence.ErrContradiction)
+		return nil, fmt.Errorf("export: %w: %w", err, evidence.ErrContradiction)
 	}
 	return p, nil
-}
-
-// Folder reads the files of a folder.
-func Folder(dir string) verify.Read {
-	return func(name string) ([]byte, error) {
-		return os.ReadFile(filepath.Join(dir, filepath.FromSlash(name)))
-	}
 }

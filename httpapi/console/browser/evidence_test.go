@@ -1,0 +1,194 @@
+package browser
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/cdproto/dom"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+)
+
+// choose puts a file, or a folder, into a file input of the page.
+func (p *page) choose(selector, file string) {
+	p.t.Helper()
+	document, err := chromedp.Call(p.ctx, dom.GetDocument, dom.GetDocumentParams{})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	input, err := chromedp.Call(p.ctx, dom.QuerySelector, dom.QuerySelectorParams{
+		NodeID: document.Root.NodeID, Selector: selector})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	if err := call(p, dom.SetFileInputFiles, dom.SetFileInputFilesParams{Files: []string{file},
+		NodeID: input.NodeID}); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// The file inputs of the page Evidence.
+const (
+	proofInput  = "#proof-file"
+	folderInput = "#export-folder"
+)
+
+// posttrade runs the program and returns what it prints.
+func (s *server) posttrade(args ...string) string {
+	s.t.Helper()
+	text, err := exec.Command(program(s.t), args...).CombinedOutput()
+	if err != nil {
+		s.t.Fatalf("%v: %v %s", args, err, text)
+	}
+	return strings.TrimSpace(string(text))
+}
+
+// exported is an export of a server's whole history, with its report and the key of its log.
+type exported struct{ folder, report, key string }
+
+func (s *server) export() (x exported) {
+	s.t.Helper()
+	data := "--data.dir=" + filepath.Join(s.dir, "data")
+	x.key = s.posttrade("evidence", "key", data)
+	eventually(s.t, "the log has the trades", func() bool {
+		return len(s.document("/evidence/proof?tradeId=trd-6")) > 0
+	})
+	x.folder = filepath.Join(s.dir, "export")
+	s.posttrade("evidence", "export", "--from=1", data, x.folder)
+	x.report = s.write("report.json", s.document("/regulatory/report?fromSeq=600&toSeq=620"))
+	return x
+}
+
+// write writes a file beside the server's.
+func (s *server) write(name string, text []byte) string {
+	s.t.Helper()
+	at := filepath.Join(s.dir, name)
+	if err := os.WriteFile(at, text, 0o600); err != nil {
+		s.t.Fatal(err)
+	}
+	return at
+}
+
+// flipped is a copy of an export, or of its report, with one bit changed in the middle of a file.
+func (x *exported) flipped(t *testing.T, file string) (at string) {
+	t.Helper()
+	at = filepath.Join(filepath.Dir(x.folder), "changed-"+filepath.Base(file))
+	text, err := os.ReadFile(file)
+	if inside := filepath.Dir(file) == x.folder; err == nil && inside {
+		at = x.folder + "-changed"
+		if err = os.CopyFS(at, os.DirFS(x.folder)); err == nil {
+			file = filepath.Join(at, filepath.Base(file))
+		}
+	} else {
+		file = at
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	text[len(text)/2] ^= 1
+	if err := os.WriteFile(file, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return at
+}
+
+// verdict is what the command line says about the same export, and how it ends.
+func (x *exported) verdict(t *testing.T, args ...string) (exit int, said string) {
+	t.Helper()
+	c := exec.Command(program(t), append([]string{"evidence", "verify", "--key=" + x.key}, args...)...)
+	c.Dir = filepath.Dir(x.folder) // the page knows names, not paths
+	text, err := c.CombinedOutput()
+	if err != nil && c.ProcessState.ExitCode() < 0 {
+		t.Fatal(err)
+	}
+	said = string(bytes.TrimSpace(text))
+	if at := strings.Index(said, "not proven"); at > 0 {
+		said = said[at:] // behind the name of the program
+	}
+	return c.ProcessState.ExitCode(), said
+}
+
+// TestAnExportAndAReportAreVerifiedWithTheNetworkOff: the page says what the command line says, of
+// an export, of a report against it, and of both with a bit changed.
+func TestAnExportAndAReportAreVerifiedWithTheNetworkOff(t *testing.T) {
+	s := start(t)
+	s.fill()
+	x := s.export()
+	p := open(t)
+	p.signIn(s)
+	p.follow("Evidence")
+	p.says("origin", "signatures")
+	p.eventually("the verifier is here", func() bool {
+		return eval[bool](p, "typeof posttradeVerifyExport === 'function'")
+	})
+	s.kill()
+	p.says("disconnected")
+	p.typeIn("Key", x.key)
+	p.choose(proofInput, x.report)
+	p.says("choose the folder of the export too")
+	said := func(exit int, args ...string) {
+		t.Helper()
+		code, want := x.verdict(t, args...)
+		if code != exit {
+			t.Fatalf("the command line says %d: %s", code, want)
+		}
+		p.eventually("the page says "+want, func() bool {
+			return strings.Contains(strings.Join(strings.Fields(eval[string](p,
+				"document.querySelector('main').innerText")), " "),
+				strings.Join(strings.Fields(want), " "))
+		})
+	}
+	p.choose(folderInput, x.folder)
+	p.says("export: proven", "report.json: proven")
+	said(0, "export")
+	said(0, "--report=report.json", "export")
+	p.picture("evidence-export-light-1280")
+	p.accessible("evidence-export")
+
+	p.choose(proofInput, x.flipped(t, x.report))
+	p.says("export: proven", "changed-report.json: not proven")
+	said(3, "--report=changed-report.json", "export")
+
+	p.choose(folderInput, x.flipped(t, filepath.Join(x.folder, "records.zst")))
+	p.says("export-changed: not proven")
+	said(3, "export-changed")
+}
+
+// TestThePageOfTheVerifierWorksFromAFile: the same, in the page that needs no server at all.
+func TestThePageOfTheVerifierWorksFromAFile(t *testing.T) {
+	s := start(t)
+	s.fill()
+	x := s.export()
+	at := s.write("verifier.html", []byte(s.posttrade("evidence", "page")))
+	s.kill()
+	p := open(t)
+	p.do(chromedp.Navigate("file://" + at))
+	check := func(exit string, words ...string) {
+		t.Helper()
+		p.tabTo("button", "Check")
+		p.press(kb.Enter)
+		p.eventually("the page says "+strings.Join(words, ", "), func() bool {
+			text := eval[string](p, "result.innerText")
+			for _, word := range words {
+				if !strings.Contains(text, word) {
+					return false
+				}
+			}
+			return eval[string](p, "result.dataset.exit") == exit
+		})
+	}
+	p.says("give a proof")
+	p.typeIn("Public key of the log; several are possible", x.key)
+	p.choose("#file", x.report)
+	check("1", "choose its folder too")
+	p.choose("#folder", x.folder)
+	check("0", "every decision and fill", "proven report.json: every byte")
+	p.choose("#file", x.flipped(t, x.report))
+	check("3", "not proven: changed-report.json: byte ")
+	p.choose("#folder", x.flipped(t, filepath.Join(x.folder, "checkpoint")))
+	check("3", "not proven: export-changed: ")
+}
