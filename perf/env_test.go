@@ -112,7 +112,7 @@ func TestMeterCountsGaps(t *testing.T) {
 		j.lost != 2*us+22*us+200*us+2000*us+197_773*us {
 		t.Errorf("%+v", j)
 	}
-	if n := latency.Merge(gaps).Count(); n != 5 {
+	if n := gaps.Count(); n != 5 {
 		t.Errorf("%d gaps recorded, want 5", n)
 	}
 	if got, want := j.String(),
