@@ -134,7 +134,7 @@ func (in *Installation) openSingle(ctx context.Context, c *settings.Config,
 		return err
 	}
 	if d := in.Beside.Load(); d != nil {
-		d.follow(c, in.Core, in.listeners)
+		d.follow(c, in)
 	}
 	in.watching = startWatching(c, statsSourcesOf(in, m), log)
 	in.watchNumbers(log)

@@ -161,7 +161,7 @@ func (l *leading) begin() (err error) {
 	for name, service := range l.services {
 		l.in.Member.relays[name].Swap(service)
 	}
-	d.follow(l.c, l.in.Core, l.in.listeners)
+	d.follow(l.c, l.in)
 	return nil
 }
 

@@ -30,7 +30,7 @@ func TestLookingWhileTheFeedsStart(t *testing.T) {
 		}
 	}()
 	before := len(d.loops.names())
-	d.sources.replicate(in.config, in.Core, d.broker, in.listeners)
+	d.sources.replicate(in.config, in.Installation, d.broker)
 	for range 100 {
 		d.loops.start("more", func(ctx context.Context) error { <-ctx.Done(); return nil })
 	}

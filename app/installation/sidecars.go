@@ -125,9 +125,9 @@ func (d *downstream) whileOurs(run func(context.Context) error) func(context.Con
 }
 
 // follow starts the replicas, once the services that they fetch from are open.
-func (d *downstream) follow(c *settings.Config, k *engine.Engine, l *listeners) {
-	if k.Options.Feeds {
-		d.sources.replicate(c, k, d.broker, l)
+func (d *downstream) follow(c *settings.Config, in *Installation) {
+	if in.Core.Options.Feeds {
+		d.sources.replicate(c, in, d.broker)
 	}
 	for name, feed := range d.sources.feeds {
 		d.loops.start("feed "+string(name), d.guard.then(d.first.Then(feed.Follow)))

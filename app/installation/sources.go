@@ -7,7 +7,6 @@ import (
 
 	"posttrade/app/engine"
 	"posttrade/app/settings"
-	"posttrade/matcher/gate"
 	"posttrade/matcher/note"
 	"posttrade/sidecars/accounts"
 	"posttrade/sidecars/bootstrap"
@@ -83,14 +82,14 @@ func (s *controlSources) seeding(c *settings.Config) error {
 
 // replicate makes the replicas of both sources. Each subscribes, fetches its snapshot from the
 // address of the service, and then runs by itself.
-func (s *controlSources) replicate(c *settings.Config, k *engine.Engine, b *broker.Broker,
-	l *listeners) {
+func (s *controlSources) replicate(c *settings.Config, in *Installation, b *broker.Broker) {
+	k, l := in.Core, in.listeners
 	room := func(s control.Source) int {
 		_, capacity := feeds.Room{Source: s, Gate: k.Gate}.Places()
 		return capacity
 	}
 	fetcher := feeds.NewSnapshotFetcher(l.tls, room,
-		func() (string, error) { return snapshotToken(c, time.Now()) })
+		func() (string, error) { return in.replicaToken(c, time.Now()), nil })
 	at := map[control.Source]string{
 		control.Account:  l.addresses()["account-service"],
 		control.Security: l.addresses()["reference-data"],
@@ -138,22 +137,6 @@ func (s *controlSources) unknown(name control.Source) string {
 		}
 	}
 	return ""
-}
-
-// snapshotTokenLife is how long a replica's own token is valid: one fetch.
-const snapshotTokenLife = 2 * time.Minute
-
-// snapshotToken is the token that the replica sends to the sources, "" when they require none.
-func snapshotToken(c *settings.Config, now time.Time) (string, error) {
-	if !c.Bool("controlfeed.snapshot-auth") {
-		return "", nil
-	}
-	secret, err := c.JWTSecret()
-	if err != nil {
-		return "", err
-	}
-	return gate.Mint(secret, gate.Claims{Subject: "replica", Admin: true}, c.String("auth.jwt.issuer"),
-		snapshotTokenLife, now), nil
 }
 
 // Bump begins a new epoch of a source, above everything that its stream has. by says on whose hand;

@@ -93,3 +93,18 @@ func (in *Installation) readSecrets() error {
 	}
 	return failed
 }
+
+// replicaTokenLife is how long a replica's own token is valid: one fetch.
+const replicaTokenLife = 2 * time.Minute
+
+// replicaToken is the token that the replica sends to the sources, "" when they require none. The
+// secret that the services check signs it, also when a setting has another one already.
+func (in *Installation) replicaToken(c *settings.Config, now time.Time) string {
+	if !c.Bool("controlfeed.snapshot-auth") {
+		return ""
+	}
+	in.tokens.mu.Lock()
+	defer in.tokens.mu.Unlock()
+	return in.tokens.verifiers[0].Mint(gate.Claims{Subject: "replica", Admin: true},
+		replicaTokenLife, now)
+}

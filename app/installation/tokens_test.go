@@ -23,7 +23,8 @@ func TestHangupReadsTheSecretsAgain(t *testing.T) {
 		}
 	}
 	put(first)
-	i := install(t, t.TempDir(), "auth.jwt.secret-file", file, "admin.token-guard", "true")
+	i := install(t, t.TempDir(), "auth.jwt.secret-file", file, "admin.token-guard", "true",
+		"controlfeed.snapshot-auth", "true")
 	log := slog.New(slog.DiscardHandler)
 	signed := func(secret string) string {
 		return gate.Mint([]byte(secret), gate.Claims{Subject: "x", Admin: true}, "", time.Hour,
@@ -36,6 +37,11 @@ func TestHangupReadsTheSecretsAgain(t *testing.T) {
 			if got, body := getWith(t, "http://"+i.at(service)+path, signed(secret)); got != status {
 				t.Errorf("%s: %s answers %d %s", when, service, got, body)
 			}
+		}
+		snapshot := "http://" + i.at("account-service") + "/account/control-snapshot"
+		token := i.replicaToken(i.config, time.Now())
+		if got, body := getWith(t, snapshot, token); got != 200 {
+			t.Errorf("%s: the replica's own token: %d %.200s", when, got, body)
 		}
 	}
 	want("at first", first, 200)

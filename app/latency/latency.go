@@ -35,6 +35,9 @@ func (r *Recorder) Record(d time.Duration) {
 	_ = r.histogram.RecordValue(min(max(int64(d), 1), int64(Longest)))
 }
 
+// Count is the number of recorded durations.
+func (r *Recorder) Count() int64 { return r.histogram.TotalCount() }
+
 // Summary is the distribution of the durations of several recorders.
 type Summary struct {
 	histogram *hdrhistogram.Histogram

@@ -138,7 +138,7 @@ export default function Time() {
       <${Card} title="Positions"><${Table} label="Positions" rows=${view.positions.filter((p) => !security || p.security === security)} keyOf=${(p) => `${p.accountId}/${p.security}`} empty="No position then." columns=${[
         { label: 'Account', num: true, key: 'accountId' }, { label: 'Security', key: 'security' }, { label: 'Quantity', num: true, show: (p) => whole(p.quantity) },
         { label: 'Average cost', num: true, show: (p) => decimal(p.averageCost, commonDigits(view.positions.map((q) => q.averageCost))) }]} />
-        <h3>Credit used</h3><${Credit} rows=${view.credit} empty="No account used credit then." /><//></div>
+        <h3>Credit used</h3><${Credit} rows=${view.credit} empty="No account used credit then." short /><//></div>
       <${Card} title="Working orders"><${Table} label="Working orders" rows=${view.orders} keyOf=${(o) => o.orderId} empty="No order was working then." columns=${[
         { label: 'Order', key: 'orderId' }, { label: 'Account', num: true, key: 'accountId' }, { label: 'Security', key: 'security' }, { label: 'Side', show: (o) => html`<${Side} of=${o.side} />` },
         { label: 'Left', num: true, show: (o) => whole(o.remainingQuantity) }, { label: 'Price', num: true, show: (o) => decimal(o.limitPrice, digits) },
