@@ -24,7 +24,7 @@ func largerThanASegment(t *testing.T,
 		must(t, err)
 		large := n > o.tailShape.bytes/recordBytes
 		if !large {
-			j.told(t, f.inputSeq)
+			until(t, "answered", func() bool { return told.Load() == f.inputSeq })
 		}
 		if told.Load() != f.inputSeq || large && j.Durable() != f.inputSeq {
 			t.Fatalf("told %d of %d, the store has %d", told.Load(), f.inputSeq, j.Durable())
