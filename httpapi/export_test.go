@@ -62,12 +62,7 @@ func TestTradesAsFiles(t *testing.T) {
 	}
 	db := must[*store.DB](t)(store.Open(store.Options{Dir: t.TempDir()}))
 	defer db.Close()
-	if err := db.Write(t.Context(), func(tx *store.Tx) error {
-		_, err := tx.InsertTrades(rows)
-		return err
-	}); err != nil {
-		t.Fatal(err)
-	}
+	insertTrades(t, db, rows)
 	r := newProcessorRig(t, func(d *ProcessorDeps) { d.Trades = StoreTrades{db} })
 	get := func(target, token string, header map[string]string) fetched {
 		t.Helper()

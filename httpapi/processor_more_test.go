@@ -24,12 +24,7 @@ func TestRowsComeFromTheDatabase(t *testing.T) {
 		}
 	}()
 	rows := testTrades()
-	if err := db.Write(t.Context(), func(tx *store.Tx) error {
-		_, err := tx.InsertTrades(rows)
-		return err
-	}); err != nil {
-		t.Fatal(err)
-	}
+	insertTrades(t, db, rows)
 	r := newProcessorRig(t, func(d *ProcessorDeps) { d.Trades = StoreTrades{db} })
 	// Every page of every size adds up to the whole list, for every caller.
 	for _, token := range []string{"admin", "one", "two"} {

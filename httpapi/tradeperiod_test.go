@@ -31,12 +31,7 @@ func TestTradesOfAPeriod(t *testing.T) {
 	}
 	db := must[*store.DB](t)(store.Open(store.Options{Dir: t.TempDir()}))
 	defer db.Close()
-	if err := db.Write(t.Context(), func(tx *store.Tx) error {
-		_, err := tx.InsertTrades(rows)
-		return err
-	}); err != nil {
-		t.Fatal(err)
-	}
+	insertTrades(t, db, rows)
 	r := newProcessorRig(t, func(d *ProcessorDeps) { d.Trades, d.Zone = StoreTrades{db}, zone })
 	for _, tt := range []struct{ query, want string }{
 		{"tradeDate=2026-03-07", "trd-1"},

@@ -95,14 +95,9 @@ func (b *Book) Limit(id, owner uint32, side Side, px int64, qty int32) Outcome {
 	if id == 0 || qty < 1 {
 		return Outcome{Reject: BookInvalid}
 	}
-	pool, i := b.ladder.pool, ix(0)
-	if pool.ascends(id) {
-		if i = b.home(id); b.ladder.orders.at(i).ref != 0 {
-			if b.ladder.orders.at(i).ref == id {
-				return Outcome{Reject: BookDuplicateID}
-			}
-			i = 0
-		}
+	pool, i := b.ladder.pool, b.home(id)
+	if !pool.ascends(id) || b.ladder.orders.at(i).ref != 0 {
+		i = 0
 	}
 	if (i == 0 || pool.away != 0) && b.seek(id) != 0 {
 		return Outcome{Reject: BookDuplicateID}
@@ -165,9 +160,11 @@ const maxPx = 1<<63 - 1
 
 // Cancel takes a resting order off the book. Leaves is the quantity that was open.
 func (b *Book) Cancel(id uint32) Outcome {
-	i := b.find(id)
-	if i == 0 {
-		return Outcome{Reject: BookUnknownID}
+	i := b.atHome(id)
+	if i == 0 || b.ladder.orders.at(i).security() != b.number {
+		if i = b.find(id); i == 0 {
+			return Outcome{Reject: BookUnknownID}
+		}
 	}
 	o := b.ladder.orders.at(i)
 	leaves := o.leaves
@@ -212,23 +209,33 @@ func (b *Book) Modify(id uint32, px int64, qty int32) Outcome {
 
 // find returns the order with an id if it rests in this book.
 func (b *Book) find(id uint32) ix {
-	i := b.seek(id)
+	i := b.atHome(id)
+	if i == 0 {
+		i = b.ladder.pool.findGuest(id)
+	}
 	if i != 0 && b.ladder.orders.at(i).security() != b.number {
 		return 0
 	}
 	return i
 }
 
-// seek is pool.find for orders that are never retired. It does not look at the home of an id while
-// all orders are guests.
+// seek is pool.find for orders that are never retired.
 func (b *Book) seek(id uint32) ix {
-	pool := b.ladder.pool
-	if pool.count != pool.away {
+	if i := b.atHome(id); i != 0 {
+		return i
+	}
+	return b.ladder.pool.findGuest(id)
+}
+
+// atHome returns the order with an id if it lies in its home. It does not look there while all
+// orders are guests.
+func (b *Book) atHome(id uint32) ix {
+	if pool := b.ladder.pool; pool.count != pool.away {
 		if i := b.home(id); b.ladder.orders.at(i).ref == id && id != 0 {
 			return i
 		}
 	}
-	return pool.findGuest(id)
+	return 0
 }
 
 // drop is pool.drop with the usual case in line.

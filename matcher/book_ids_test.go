@@ -16,23 +16,23 @@ func TestBookTakesIdsInAnyOrder(t *testing.T) {
 	for step := range 12_000 {
 		c := BookCommand{Kind: BookNew, Order: BookOrder{Qty: 1 + r.Int32N(5),
 			Side: Side(r.IntN(2)), Px: 100 + r.Int64N(20)}}
-		switch ascending := step/300%2 == 0; {
+		switch ascending := step > 3_000 && step/300%2 == 0; {
 		case ascending:
 			next += 1 + r.Uint32N(3)
 			c.Order.ID = next
 		default:
 			c.Order.ID = r.Uint32N(5_000)
 		}
-		switch r.IntN(8) {
-		case 0, 1, 2:
+		switch r.IntN(32) {
+		case 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11:
 			if len(used) > 0 { // perhaps gone
 				c.Kind, c.Order.ID = BookCancel, used[r.IntN(len(used))]
 			}
-		case 3:
+		case 12, 13, 14, 15:
 			if len(used) > 0 {
 				c.Kind, c.Order.ID = BookModify, used[r.IntN(len(used))]
 			}
-		case 4:
+		case 16:
 			if len(used) > 0 { // perhaps it still rests
 				c.Order.ID = used[r.IntN(len(used))]
 			}
@@ -53,9 +53,33 @@ func TestBookTakesIdsInAnyOrder(t *testing.T) {
 			mixed++
 		}
 	}
-	if mixed < 1_000 || guests < 10 {
+	if mixed < 1_000 || guests < 1_000 {
 		t.Errorf("%d steps with orders at home only, %d with guests only, %d with both", homes, guests,
 			mixed)
+	}
+}
+
+// A caller that starts anew with its ids keeps their homes: its first order is no guest.
+func TestIdsThatStartAnewStayAtHome(t *testing.T) {
+	book, err := NewBook(BookOptions{MaxOrders: 1 << 10})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer book.Close()
+	for round := range 3 {
+		for id := uint32(1); id <= 100; id++ {
+			if out := book.Limit(id, 0, Buy, 100, 1); !out.Rests {
+				t.Fatalf("round %d: order %d: %+v", round, id, out)
+			}
+		}
+		if away := book.ladder.pool.away; away != 0 {
+			t.Errorf("round %d: %d guests", round, away)
+		}
+		for id := uint32(1); id <= 100; id++ {
+			if out := book.Cancel(id); out.Reject != BookOK {
+				t.Fatalf("round %d: cancel of %d: %+v", round, id, out)
+			}
+		}
 	}
 }
 

@@ -69,6 +69,13 @@ func (o *order) setStatus(s OrderStatus) {
 // forgotten without being touched: its retirement number says that it is. The next order that has
 // the home takes it. That is at most a lap later, so the numbers may wrap around.
 type orderPool struct {
+	// One line of the cache has all that a Book reads of the pool for an order at home.
+	newest uint32 // the last reference that a Book was given
+	steady uint32 // 0 to steadyMost: how often these references have ascended lately
+	away   int    // orders in guest rooms
+	count  int    // orders taken and neither dropped nor forgotten
+	room   int    // the largest number of orders
+
 	hots   table[ix, order] // orders and colds again, for the path
 	chills table[ix, orderCold]
 	homes  uint32      // a power of two
@@ -79,12 +86,6 @@ type orderPool struct {
 	wide   uint32      // a power of two less 1, at least chains-1 and less than twice that
 	free   ix          // released guest rooms, linked by next
 	high   ix          // highest guest room ever used
-	away   int         // orders in guest rooms
-	count  int         // orders taken and neither dropped nor forgotten
-	room   int         // the largest number of orders
-
-	newest uint32 // the last reference that a Book was given
-	steady int    // 0 to steadyFrom: how often these references have ascended lately
 
 	retired uint32 // the next retirement number
 	keeps   uint32 // how many retired orders the pool keeps
@@ -124,11 +125,13 @@ func (p *orderPool) take(ref uint32) (ix, bool) {
 	return i, true
 }
 
-// References that ascend in steps of at most smallStep, steadyFrom times more often than not, get
-// homes.
+// References ascend while nearly each is at most smallStep above the one before it. A small step
+// counts 1, up to steadyMost, and another one unsteady less: one that starts anew changes nothing.
 const (
 	smallStep  = 16
+	unsteady   = 4
 	steadyFrom = 16
+	steadyMost = steadyFrom + 2*unsteady
 )
 
 // ascends counts a Book's reference and reports whether references ascend.
@@ -136,11 +139,11 @@ func (p *orderPool) ascends(ref uint32) bool {
 	step := ref - p.newest
 	p.newest = ref
 	if step-1 >= smallStep {
-		p.steady = max(p.steady-1, 0)
-	} else if p.steady < steadyFrom {
+		p.steady -= min(p.steady, unsteady)
+	} else if p.steady < steadyMost {
 		p.steady++
 	}
-	return p.steady == steadyFrom
+	return p.steady >= steadyFrom
 }
 
 // taken reports that a home has an order: one that has neither been dropped nor forgotten.

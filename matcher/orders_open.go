@@ -38,7 +38,7 @@ func newOrderPool(capacity int) (*orderPool, error) {
 		return nil, err
 	}
 	lap := bits.Len(uint(capacity)) // homes are a power of two
-	p := &orderPool{homes: 1 << (lap - 1), room: capacity}
+	p := &orderPool{homes: 1 << (lap - 1), room: capacity, steady: steadyFrom}
 	p.high = ix(p.homes)
 	p.orders = ring.Carve[order](&p.arena, 1+int(p.homes)+capacity)
 	p.colds = ring.Carve[orderCold](&p.arena, 1+int(p.homes)+capacity)

@@ -42,7 +42,7 @@ func everyRead(t *testing.T, base string) (paths []string) {
 		"{accountId}", "1", "{ticker}", "AAPL", "{contractId}", "SW-3", "{inputSeq}", "3",
 		"{tile}", "0/000")
 	queries := map[string]string{"/why": "?inputSeq=1", "/evidence/proof": "?inputSeq=1",
-		"/tca/summary": "?accountId=1"}
+		"/tca/summary": "?accountId=1", "/settlement/calendar": "?from=2026-01-01"}
 	for path, methods := range document.Paths {
 		if _, gets := methods["get"]; !gets || unversioned[path] != "" {
 			continue

@@ -182,7 +182,7 @@ func (d *document) check(t *testing.T, o operation) {
 // checkFailures looks at what becomes of an answer that is not a success.
 func checkFailures(t *testing.T, o operation, good reply, raw bool) {
 	ctx := t.Context()
-	c, s := scripted(t, Config{Token: "tok"}, reply{500, "{}"}, reply{299, "{}"},
+	c, _ := scripted(t, Config{Token: "tok"}, reply{500, "{}"}, reply{299, "{}"},
 		reply{good.status, "["})
 	var p *Problem
 	if _, err := o.call(ctx, c); !errors.As(err, &p) || p.Status != 500 || !Unknown(err) {
@@ -195,7 +195,7 @@ func checkFailures(t *testing.T, o operation, good reply, raw bool) {
 		t.Errorf("an unreadable answer: %v", err)
 	}
 	patient := Config{Token: "tok", Retries: 2, Pause: func(context.Context, int) {}}
-	c, s = scripted(t, patient, reply{}, reply{504, "{}"}, good)
+	c, s := scripted(t, patient, reply{}, reply{504, "{}"}, good)
 	if _, err := o.call(ctx, c); (err != nil) != o.once || (len(s.requests()) == 1) != o.once {
 		t.Errorf("unknown: %v after %d requests", err, len(s.requests()))
 	}

@@ -9,7 +9,7 @@ export function Used({ value, limit, short }) {
   if (!limit) return '–';
   const part = Math.min(1, Math.abs(value) / limit);
   return html`<span class=${`bar ${part > 0.95 ? 'bad' : part > 0.8 ? 'warn' : ''}`}><svg width="60" height="8" aria-hidden="true">
-    <rect width=${part * 60} height="8" /></svg></span> ${percent(Math.abs(value) / limit)}${short ? '' : ` of ${whole(limit)}`}`;
+    <rect width=${part * 60} height="8" /></svg></span> ${percent(Math.abs(value) / limit)}${short ? '' : html`<span class="of"> of ${whole(limit)}</span>`}`;
 }
 
 /**

@@ -82,6 +82,9 @@ export function duration(seconds) {
   return '–';
 }
 
+/** So many of something. @param {number} n @param {string} one */
+export const counted = (n, one) => `${whole(n)} ${one}${n === 1 ? '' : 's'}`;
+
 /** A share as a percentage. @param {number} part */
 export const percent = (part) => `${(part * 100).toFixed(part < 0.1 ? 1 : 0)} %`;
 

@@ -1,6 +1,6 @@
 import { html, useEffect, useEvery, useMemo, useReducer, useRef, useState } from '../dom.js';
 import { all, may } from '../api.js';
-import { commonDigits, day, decimal, instant, whole, zone } from '../format.js';
+import { commonDigits, counted, day, decimal, instant, whole, zone } from '../format.js';
 import { Empty, Failure, Field, Loading, Table } from '../parts.js';
 import { useAccounts, useSecurities } from '../data.js';
 import { Details, save } from '../details.js';
@@ -130,7 +130,7 @@ function Whole() {
   return html`<${Filters} read=${read} change=${change}>
       <span role="status">${!ready ? '' : filtered
         ? `${whole(count())} of ${whole(fills.count)} fills${scan && !scan.done ? `, looking (${Math.round(100 * (1 - (scan.next - scan.from) / Math.max(1, scan.newest - scan.from)))} %)` : ''}`
-        : `${whole(fills.count)} fills`}${exporting && `, exporting ${exporting}`}</span>
+        : counted(fills.count, 'fill')}${exporting && `, exporting ${exporting}`}</span>
       <button onClick=${exportAll} disabled=${!ready || !!exporting} aria-label="CSV export">CSV</button><//>
     <${Failure} error=${error && error.status !== 0 ? error : null} what="The blotter" />
     ${!ready && !error && html`<${Loading} what="the blotter" />`}
@@ -157,7 +157,7 @@ function Own() {
     && (!read('from') || new Date(t.timestamp) >= new Date(read('from'))) && (!read('to') || new Date(t.timestamp) <= new Date(read('to')))).reverse();
   const digits = commonDigits((rows || []).map((t) => t.price));
   return html`<${Filters} read=${read} change=${change}>
-      <span role="status">${rows ? `${whole(rows.length)} fills${list.more ? ' of the first 5,000' : ''}` : ''}</span>
+      <span role="status">${rows ? `${counted(rows.length, 'fill')}${list.more ? ' of the first 5,000' : ''}` : ''}</span>
       <button aria-label="CSV export" disabled=${!rows} onClick=${() => save('blotter.csv', 'text/csv', header, ...rows.map(line))}>CSV</button><//>
     <${Failure} error=${error} what="The trades" />
     ${(rows || !error) && html`<${Table} label="Blotter" rows=${rows} keyOf=${(t) => t.id} empty="No fill of your accounts."

@@ -1,6 +1,6 @@
 import { html, useEvery, useSettled, useState } from '../dom.js';
 import { all, may, post } from '../api.js';
-import { decimal, digitsOf, whole, words } from '../format.js';
+import { counted, decimal, digitsOf, whole, words } from '../format.js';
 import { Ask, Card, Dialog, Empty, Facts, Failure, Field, Table } from '../parts.js';
 import { accountName, useAccounts } from '../data.js';
 import { WhyButton } from '../details.js';
@@ -28,7 +28,7 @@ export default function Contracts() {
   const rate = (c) => decimal(c.fixedRate * 100, Math.max(2, digitsOf(c.fixedRate) - 2));
   return html`<div class="filters" role="search" aria-label="Filter">
       <${Field} label="Account" value=${read('account')} onInput=${(v) => change({ account: v.trim() })} list=${list} inputmode="numeric" />
-      <span class="end" role="status">${rows ? `${whole(rows.length)} contracts` : ''}</span></div>
+      <span class="end" role="status">${rows ? counted(rows.length, 'contract') : ''}</span></div>
     <${Failure} error=${error && error.status ? error : null} what="The contracts" />
     ${(rows || !error) && html`<${Card} title="Contracts"><${Table} label="Contracts" rows=${rows} keyOf=${(c) => c.contractId} empty="No contract is booked yet."
       onOpen=${(c) => change({ open: c.contractId }, true)} columns=${[

@@ -1,7 +1,7 @@
 import { html, useEvery, useSettled, useState, useStore } from '../dom.js';
 import { all, get, may } from '../api.js';
 import { Credit, Used } from '../credit.js';
-import { commonDigits, decimal, whole } from '../format.js';
+import { commonDigits, counted, decimal, whole } from '../format.js';
 import { Card, Failure, Field, Table } from '../parts.js';
 import { accountName, accounts, useAccounts, useSecurities } from '../data.js';
 import { useQuery } from '../route.js';
@@ -43,7 +43,7 @@ export default function Positions() {
   return html`<div class="filters" role="search" aria-label="Filter">
       <${Field} label="Account" value=${read('account')} onInput=${(v) => change({ account: v.trim() })} list=${list} inputmode="numeric" />
       <${Field} label="Security" value=${security} onInput=${(v) => change({ security: v.trim().toUpperCase() })} list=${securities} />
-      <span class="end" role="status">${shown ? `${whole(shown.length)} positions` : ''}</span></div>
+      <span class="end" role="status">${shown ? counted(shown.length, 'position') : ''}</span></div>
     <${Failure} error=${error} what="The positions" />
     ${(shown || !error) && html`<${Card} title="Positions"><${Table} label="Positions" rows=${shown} keyOf=${(p) => `${p.accountId}/${p.security}`}
       empty="No position yet." columns=${[
