@@ -244,6 +244,9 @@ func (j *Journal) start() {
 			func(context.Context) { j.commitLoop() })
 	})
 	j.workers.Go(j.hashLoop)
+	if j.lazy != nil {
+		j.lazy.tables.off.Store(false)
+	}
 	interval := anchorInterval
 	if !j.stableWhenDurable() {
 		interval = j.o.FlushInterval
@@ -346,9 +349,12 @@ func (j *Journal) Close() error {
 			_ = j.latch.Poison(err)
 		}
 	}
+	if j.lazy != nil {
+		j.lazy.tables.off.Store(true)
+	}
 	var err error
 	if j.tail != nil {
-		err = j.tail.close(j.latch.Err() == nil)
+		err = j.tail.close()
 	}
 	if poison := j.latch.Err(); poison != nil {
 		return errors.Join(poison, err, j.lock.Close())

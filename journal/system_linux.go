@@ -166,3 +166,11 @@ func unshared(f *os.File) bool {
 	_, err := unix.FcntlInt(f.Fd(), unix.F_SETLEASE, unix.F_UNLCK)
 	return err == nil
 }
+
+// beginWriting asks the system to begin writing a part of a file. It is a hint: the sync that
+// follows reports what fails.
+func beginWriting(fd uintptr, at, bytes int64) {
+	if fd != vfs.InvalidFd {
+		_ = unix.SyncFileRange(int(fd), at, bytes, unix.SYNC_FILE_RANGE_WRITE)
+	}
+}

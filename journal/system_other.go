@@ -29,3 +29,5 @@ func holder(string) int { return 0 }
 
 // orphanBytes: it is not known whether another process has the file open.
 func orphanBytes(*os.File) int64 { return 0 }
+
+func beginWriting(uintptr, int64, int64) {}

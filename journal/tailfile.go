@@ -152,9 +152,7 @@ func (j *Journal) openTail(found *tailImage, base point) (err error) {
 		t.marks[i] = slot + tailMarksAt + i*tailMarkGap
 	}
 	if j.logs() {
-		if err := j.startLog(t, head.size()); err != nil {
-			return errors.Join(err, file.Close())
-		}
+		j.startLog(t, head.size())
 	}
 	j.tail = t
 	return nil

@@ -2,7 +2,6 @@ package journal
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"hash/crc32"
 	"io"
@@ -44,7 +43,6 @@ type tailLog struct {
 	closed    bool       // the memory of the marks is gone
 	writers   sync.WaitGroup
 	turned    chan struct{} // a segment has been begun: the store's log should be synced
-	mem       *ring.Region
 }
 
 const (
@@ -63,24 +61,20 @@ type logWrite struct {
 }
 
 // startLog gives t memory of its own and starts the writers. size is that of the file.
-func (j *Journal) startLog(t *tail, size int) error {
-	mem, err := ring.Anonymous(size)
-	if err == nil {
-		err = mem.Populate()
+func (j *Journal) startLog(t *tail, size int) {
+	mem := ring.HeapPages(size) // after a failure a writer may use it longer than the journal lives
+	for at := 0; at < size; at += tailSector {
+		mem[at] = 0 // resident
 	}
-	if err != nil {
-		return fmt.Errorf("journal: memory of file=%s: %w", tailName, err)
-	}
-	l := &tailLog{mem: mem, from: t.at, last: t.next - 1, turned: make(chan struct{}, 1)}
+	l := &tailLog{from: t.at, last: t.next - 1, turned: make(chan struct{}, 1)}
 	l.work.L = &l.mu
 	l.synced.Store(l.last)
-	t.mem, t.log, t.lead = mem.Bytes(), l, tailWrite
+	t.mem, t.log, t.lead = mem, l, tailWrite
 	t.at += t.lead
 	for i := range tailWriters {
 		l.writers.Go(func() { j.writeTail(t, &j.logging[i]) })
 	}
 	j.tickers.Go(func() { j.flushTurned(l) })
-	return nil
 }
 
 // flushTurned syncs the store's log whenever the tail has begun a segment, so that the segment
@@ -300,19 +294,14 @@ func (t *tail) stop() {
 	}
 }
 
-// close closes the file. After a failure a writer may still use the memory: it is left.
-func (t *tail) close(whole bool) error {
-	if t.log == nil {
-		return t.file.Close()
+// close closes the file, and with it the memory of its marks.
+func (t *tail) close() error {
+	if t.log != nil {
+		t.log.answering.Lock()
+		defer t.log.answering.Unlock()
+		t.log.closed = true
 	}
-	t.log.answering.Lock()
-	defer t.log.answering.Unlock()
-	t.log.closed = true
-	err := t.file.Close()
-	if whole {
-		err = errors.Join(err, t.log.mem.Close())
-	}
-	return err
+	return t.file.Close()
 }
 
 // secure waits until a commit is on stable storage: in the log or, when that had no room, in the
