@@ -134,6 +134,10 @@ func (s *AccountService) upsert(e *errand) problem {
 	if p := e.bodyRead(); p.status != 0 {
 		return p
 	}
+	var p problem
+	if account.By, p = e.operator(); p.status != 0 {
+		return p
+	}
 	ctx, cancel := quick()
 	defer cancel()
 	_, err := s.accounts.Upsert(ctx, account)

@@ -76,18 +76,27 @@ func (c *framedConn) receive(p []byte) (n int, err error) {
 
 // Write writes to the socket within the deadline.
 func (c *framedConn) Write(p []byte) (n int, err error) {
+	err = c.intime(func() error {
+		wrote, err := c.Conn.Write(p[n:])
+		n += wrote
+		return err
+	})
+	return n, err
+}
+
+// intime calls write within the deadline: again when the connection was not told of a later one.
+func (c *framedConn) intime(write func() error) error {
 	for stale := c.writing.stale(); ; stale = true {
 		if stale {
 			if err := c.writing.tell(c.Conn.SetWriteDeadline); err != nil {
-				return n, err
+				return err
 			}
 			if c.hurried.Load() {
 				c.hurry()
 			}
 		}
-		wrote, err := c.Conn.Write(p[n:])
-		if n += wrote; err == nil || c.hurried.Load() || !c.writing.early(err) {
-			return n, err
+		if err := write(); err == nil || c.hurried.Load() || !c.writing.early(err) {
+			return err
 		}
 	}
 }

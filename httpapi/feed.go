@@ -187,7 +187,7 @@ type feedStream struct {
 	began   bool      // something was sent: the reader's position can be resumed
 	ended   bool      // nothing follows but the end
 	rest    []byte    // of a piece that Read has returned in part
-	own     []byte    // memory of marks
+	own     [1][]byte // memory of marks
 }
 
 func (m *OrderMatcher) feedStream(r *feed.Reader, request *fasthttp.RequestCtx,
@@ -223,11 +223,20 @@ func (s *feedStream) WriteTo(w io.Writer) (n int64, err error) {
 		if err := s.mayTake(); err != nil {
 			return n, err
 		}
-		wrote, err := w.Write(piece)
-		if n += int64(wrote); err != nil {
+		if err := s.write(w, piece); err != nil {
 			return n, err
 		}
+		n += int64(lengthOf(piece))
 	}
+}
+
+// write writes a piece as a chunk: past w, which has nothing in its buffer, where that is possible.
+func (s *feedStream) write(w io.Writer, piece [][]byte) error {
+	if c, framed := s.conn.(*framedConn); framed {
+		return c.writeChunk(piece)
+	}
+	_, err := w.Write(bytes.Join(piece, nil))
+	return err
 }
 
 // Read implements io.Reader.
@@ -238,7 +247,7 @@ func (s *feedStream) Read(b []byte) (n int, err error) {
 		}
 	}()
 	if len(s.rest) == 0 {
-		if s.rest = s.next(); len(s.rest) == 0 {
+		if s.rest = bytes.Join(s.next(), nil); len(s.rest) == 0 {
 			return 0, io.EOF
 		}
 	}
@@ -262,7 +271,7 @@ func (s *feedStream) mayTake() error {
 }
 
 // next waits for the next piece of the stream; it is empty at the end.
-func (s *feedStream) next() []byte {
+func (s *feedStream) next() [][]byte {
 	for !s.ended {
 		if s.ctx.Err() != nil {
 			return s.gone(goneStopping, nil)
@@ -297,24 +306,24 @@ func (s *feedStream) valid() bool {
 
 // mark says how far the stream is, when there is nothing else to say. Before the first piece it has
 // no id: a client that resumed there would never get the books that the stream was to begin with.
-func (s *feedStream) mark() []byte {
-	at := s.reader.At()
-	s.own = s.own[:0]
+func (s *feedStream) mark() [][]byte {
+	at, b := s.reader.At(), s.own[0][:0]
 	if s.began {
-		s.own = append(feed.AppendID(append(s.own, "id: "...), at), '\n')
+		b = append(feed.AppendID(append(b, "id: "...), at), '\n')
 	}
-	s.own = append(s.own, "event: mark\ndata: {\"sequence\":"...)
-	s.own = append(appendUint(s.own, at.InputSeq), "}\n\n"...)
-	return s.own
+	b = append(b, "event: mark\ndata: {\"sequence\":"...)
+	s.own[0] = append(appendUint(b, at.InputSeq), "}\n\n"...)
+	return s.own[:]
 }
 
 // gone says why the server ends the stream.
-func (s *feedStream) gone(reason string, err error) []byte {
+func (s *feedStream) gone(reason string, err error) [][]byte {
 	s.ended = true
 	if reason == goneFailed {
 		s.m.server.log.Error("httpapi: feed failed", "error", err)
 	}
-	return fmt.Appendf(s.own[:0], "event: gone\ndata: {\"reason\":%q}\n\n", reason)
+	s.own[0] = fmt.Appendf(s.own[0][:0], "event: gone\ndata: {\"reason\":%q}\n\n", reason)
+	return s.own[:]
 }
 
 // Reasons of a stream's end.

@@ -223,10 +223,10 @@ func (f reconciler) Breaks(ctx context.Context, q recon.BreakQuery) ([]recon.Bre
 		{Class: recon.FieldMismatch, TradeID: "trd-2", TradeSeq: 2, Fields: []string{"account", "price"},
 			Journal: fill, Projection: row},
 		{Class: recon.OrphanInProjection, TradeID: "trd-9\u00e9", TradeSeq: 9, Projection: row,
-			ProjectionRest: &recon.Rest{Status: "Settled", SettlementDate: store.NoDate, OrderID: "x",
+			ProjectionDetails: &recon.Details{Status: "Settled", SettlementDate: store.NoDate, OrderID: "x",
 				Sequence: 7, BookedMillis: testStart, UpdatedMillis: testStart + 1}},
 		{Class: recon.FieldMismatch, TradeID: "trd-3", TradeSeq: 3, Fields: []string{"bookedAt"},
-			Journal: fill, JournalRest: &recon.Rest{SettlementDate: store.DateOf(2026, 3, 3)}},
+			Journal: fill, JournalDetails: &recon.Details{SettlementDate: store.DateOf(2026, 3, 3)}},
 		{Class: recon.External, TradeID: "ext-1", Projection: fill, Statement: row},
 	}, "page2", nil
 }

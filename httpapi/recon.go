@@ -112,9 +112,9 @@ func appendBreak(b []byte, k *recon.Break) []byte {
 	b = append(b, `,"fields":`...)
 	b = appendStrings(b, k.Fields)
 	b = append(b, `,"journal":`...)
-	b = appendSideOfBreak(b, k.Journal, k.JournalRest)
+	b = appendSideOfBreak(b, k.Journal, k.JournalDetails)
 	b = append(b, `,"projection":`...)
-	b = appendSideOfBreak(b, k.Projection, k.ProjectionRest)
+	b = appendSideOfBreak(b, k.Projection, k.ProjectionDetails)
 	if k.Class == recon.External {
 		b = append(b, `,"statement":`...)
 		b = appendSideOfBreak(b, k.Statement, nil)
@@ -126,13 +126,13 @@ func appendBreak(b []byte, k *recon.Break) []byte {
 }
 
 // appendSideOfBreak appends the fill, the row or the statement's line of a break, null for none.
-func appendSideOfBreak(b []byte, t *recon.Trade, rest *recon.Rest) []byte {
+func appendSideOfBreak(b []byte, t *recon.Trade, details *recon.Details) []byte {
 	if t == nil {
 		return append(b, "null"...)
 	}
 	b = appendTerms(append(b, '{'), t.AccountID, t.Security, t.Side, t.Quantity, t.Price)
 	b = append(b, `,"timestamp":`...)
-	return appendRest(appendTime(b, t.TimeMillis), rest)
+	return appendDetails(appendTime(b, t.TimeMillis), details)
 }
 
 // appendStrings appends an array of strings.

@@ -1,6 +1,8 @@
 package httpapi
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"strconv"
 	"time"
@@ -28,6 +30,12 @@ var (
 type repairedRange struct {
 	From string `json:"from"`
 	To   string `json:"to"`
+}
+
+// stated is a statement on record: how many lines, and the body's hash.
+type stated struct {
+	Lines  int    `json:"lines"`
+	SHA256 string `json:"sha256"`
 }
 
 // repairTrades is POST /recon/repair.
@@ -180,8 +188,8 @@ func appendWholeRow(b []byte, t *store.Trade, date string) []byte {
 	return append(appendTime(b, t.UpdatedAt), '}')
 }
 
-// appendRest appends the members of a side of a break behind those of its trade, and ends it.
-func appendRest(b []byte, r *recon.Rest) []byte {
+// appendDetails appends the members of a side of a break behind those of its trade, and ends it.
+func appendDetails(b []byte, r *recon.Details) []byte {
 	if r == nil {
 		return append(b, '}')
 	}
@@ -221,6 +229,11 @@ func (q *inquiry) takeStatement() problem {
 	}
 	ctx, cancel := q.p.long()
 	defer cancel()
+	sum := sha256.Sum256(q.ctx.Request.Body())
+	if p := q.record(ctx, &act{kind: note.Statement,
+		object: stated{len(lines), hex.EncodeToString(sum[:])}}); p.status != 0 {
+		return p
+	}
 	s, err := q.p.Recon.TakeStatement(ctx, lines)
 	if err != nil {
 		return q.p.failed(err)

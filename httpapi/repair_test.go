@@ -2,11 +2,13 @@ package httpapi
 
 import (
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"reflect"
 	"strings"
 	"testing"
 
+	"posttrade/matcher/desk"
 	"posttrade/matcher/note"
 	"posttrade/sidecars/recon"
 )
@@ -120,6 +122,49 @@ func TestStatementLinesArePassedOn(t *testing.T) {
 	r.post("/recon/statement", large, "admin").want(t, 200, "")
 	if n := fmt.Sprint(len(r.fakes.lines)); n != "1501" {
 		t.Errorf("%s lines of a large statement", n)
+	}
+}
+
+// TestAStatementIsOnRecord: by how many lines it has and the hash of its body, before it is taken.
+// One that is refused is no act.
+func TestAStatementIsOnRecord(t *testing.T) {
+	var acts []note.Note
+	var failed error
+	r := newProcessorRig(t, func(d *ProcessorDeps) {
+		d.NeedReason = true
+		d.Record = func(_ context.Context, n *note.Note) (uint64, error) {
+			acts = append(acts, *n)
+			return 5, failed
+		}
+	})
+	state := func(body, reason string) answer {
+		return r.call(request{method: "POST", path: "/recon/statement", body: body,
+			token: namedToken(testStart, "admin"), header: map[string]string{"X-Reason": reason}})
+	}
+	state("[]", "why").want(t, 400, CodeMalformedBody)
+	a := state(goodStatement, "")
+	if a.status != 400 || !strings.Contains(string(a.body), "X-Reason") {
+		t.Errorf("no reason: %d %s", a.status, a.body)
+	}
+	if len(acts) != 0 || r.fakes.lines != nil {
+		t.Errorf("on record: %+v, taken: %v", acts, r.fakes.lines)
+	}
+	failed = desk.ErrClosed
+	state(goodStatement, "why").want(t, 503, CodeStopping)
+	if r.fakes.lines != nil {
+		t.Errorf("taken without a record: %v", r.fakes.lines)
+	}
+	failed, acts = nil, nil
+	two := "[" + goodLine + "," + goodLine + "]"
+	state(two, "why").want(t, 200, "")
+	want := fmt.Sprintf(`{"lines":2,"sha256":"%x"}`, sha256.Sum256([]byte(two)))
+	if len(acts) != 1 || acts[0].Kind != note.Statement || acts[0].Reason != "why" ||
+		acts[0].Subject == "" || string(acts[0].Object) != want {
+		t.Errorf("on record: %+v, want %s", acts, want)
+	}
+	if log := r.log.String(); strings.Count(log, "operator act") != 1 ||
+		!strings.Contains(log, "kind=statement sequence=5") {
+		t.Errorf("logged\n%s", log)
 	}
 }
 

@@ -104,6 +104,7 @@ func (q *inquiry) actProblem(n *note.Note, err error) problem {
 	case err == nil:
 		return problem{}
 	case errors.As(err, &refused) && refused.Reason == matcher.Capacity:
+		n.LogRefused(q.p.log, refused.InputSeq, string(CodeCapacity))
 		return problemRevocations
 	}
 	p := q.recordProblem(err)

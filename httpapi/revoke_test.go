@@ -117,4 +117,8 @@ func TestRevocationsThatFail(t *testing.T) {
 			t.Errorf("%v: %d log lines, want %d", tt.err, got, tt.logs)
 		}
 	}
+	if log := r.log.String(); strings.Count(log, "operator act: refused") != 1 ||
+		!strings.Contains(log, "sequence=7") || !strings.Contains(log, "code=CAPACITY") {
+		t.Errorf("the refused one is logged as\n%s", log)
+	}
 }

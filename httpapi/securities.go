@@ -139,6 +139,10 @@ func (s *ReferenceData) upsert(e *errand) problem {
 	if p := e.bodyRead(); p.status != 0 {
 		return p
 	}
+	var p problem
+	if stock.By, p = e.operator(); p.status != 0 {
+		return p
+	}
 	ctx, cancel := quick()
 	defer cancel()
 	stored, _, created, err := s.securities.Upsert(ctx, stock)

@@ -11,6 +11,7 @@ import (
 
 	"posttrade/matcher/gate"
 	"posttrade/sidecars/control"
+	"posttrade/sidecars/store"
 )
 
 // sourceDeps is what the account-service and the reference-data service both need. The constructors
@@ -89,6 +90,17 @@ func (e *errand) writing(s *source) problem {
 		}
 	}
 	return e.readBody()
+}
+
+// operator is by whose hand a record is changed: a flag that gets another value is an operator's
+// act. The reason is optional: most changes of a source are a machine's. Where a write needs no
+// token, a valid one still names the subject.
+func (e *errand) operator() (*store.Act, problem) {
+	if e.claims.Subject == "" {
+		_ = e.authenticate() // an open endpoint: no token, no subject
+	}
+	n, p := e.byHand(false)
+	return &store.Act{Subject: n.Subject, Address: n.Address, Reason: n.Reason}, p
 }
 
 // showWhole answers with a whole table. render reads the table and appends it.

@@ -74,7 +74,7 @@ type archived struct {
 	latch *latch
 }
 
-// readShelf reads the stubs of a store.
+// readShelf reads the remnants of a store.
 func readShelf(db *vault) (*shelf, error) {
 	var s *shelf
 	err := iterate(db, []byte{keyArchive}, []byte{keyArchive + 1}, func(it *pebble.Iterator) error {
@@ -83,7 +83,7 @@ func readShelf(db *vault) (*shelf, error) {
 			if err != nil {
 				return err
 			}
-			a, err := parseStub(v)
+			a, err := parseRemnant(v)
 			if err == nil && s != nil && s.end() != a.from {
 				err = errSizes
 			}
@@ -115,7 +115,7 @@ func putRemnant(s remnant) ([]byte, error) {
 	return v, nil
 }
 
-func parseStub(v []byte) (*archived, error) {
+func parseRemnant(v []byte) (*archived, error) {
 	if len(v) < snapshotHeader || v[0] != snapshotVersion || v[1]|v[2]|v[3] != 0 {
 		return nil, errVersion
 	}

@@ -61,8 +61,9 @@
 //
 // A Transfer is the whole journal as a stream, up to its durable head, while the journal is
 // appended to. Receive makes a new journal from the stream, and Replace puts that journal in the
-// place of another. WaitStable tells a caller that keeps the same commands elsewhere when a power
-// cut can no longer take them from here.
+// place of another; the package transfer has the stream's frames and the exchange. WaitStable tells
+// a caller that keeps the same commands elsewhere when a power cut can no longer take them from
+// here.
 //
 // What the anchor cannot see: if a power cut and damage to synced bytes of the log's tail come
 // together, the commits of the last 100 ms before the cut may be missing unnoticed. Without a power

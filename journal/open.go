@@ -56,7 +56,7 @@ func Prepare(dir string, o Options) (_ *Journal, err error) {
 			err = errors.Join(err, j.abandon())
 		}
 	}()
-	if err := whole(o.FS, dir); err != nil {
+	if err := refuseUnfinished(o.FS, dir); err != nil {
 		return nil, err
 	}
 	if j.found, err = inspect(dir, o.FS, o.boot, j.latch, o.Logger); err != nil {

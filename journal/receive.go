@@ -10,6 +10,8 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"posttrade/journal/transfer"
 )
 
 // receivingName marks a journal that is being received.
@@ -52,10 +54,10 @@ type Received struct {
 //     and removed, durably, when everything is done. While it exists, Open refuses dir
 //     (ErrUnfinished), at whatever moment the power went, and another Receive deletes what is there
 //     and starts again.
-//   - Errors: ErrNotEmpty, ErrLocked: dir is unchanged. ErrTransfer and r's own error: nothing is
-//     left in dir but its lock file. An error of the disk is as final as in an open journal:
-//     ErrPoisoned is returned, o.Fatal is called, and the mark stays. If removing the mark was the
-//     last thing to do, the journal is complete.
+//   - Errors: ErrNotEmpty, ErrLocked: dir is unchanged. transfer.ErrNotWhole and r's own error:
+//     nothing is left in dir but its lock file. An error of the disk is as final as in an open
+//     journal: ErrPoisoned is returned, o.Fatal is called, and the mark stays. If removing the mark
+//     was the last thing to do, the journal is complete.
 //   - Cost: what is received is written once, without a log, and read ahead of the disk by at most
 //     four memtables. Receive blocks; any goroutine. r must end where the stream does.
 func Receive(dir string, r io.Reader, o Options) (Received, error) {
@@ -113,17 +115,23 @@ func (r *receiver) all() (_ Received, err error) {
 	return Received{r.course.genesis, at.inputSeq, at.tradeSeq}, nil
 }
 
-// whole refuses a journal that was not received in full.
-func whole(fs vfs.FS, dir string) error {
+// refuseUnfinished refuses a journal that was not received in full.
+func refuseUnfinished(fs vfs.FS, dir string) error {
 	name := fs.PathJoin(dir, receivingName)
-	_, err := fs.Stat(name)
-	switch {
-	case err == nil:
-		return fmt.Errorf("journal: file=%s: %w", name, ErrUnfinished)
-	case notExist(err):
-		return nil
+	marked, err := exists(fs, name)
+	if err == nil && marked {
+		err = fmt.Errorf("journal: file=%s: %w", name, ErrUnfinished)
 	}
-	return fmt.Errorf("journal: stat file=%s: %w", name, err)
+	return err
+}
+
+// exists reports whether there is a file under name.
+func exists(fs vfs.FS, name string) (bool, error) {
+	_, err := fs.Stat(name)
+	if err == nil || notExist(err) {
+		return err == nil, nil
+	}
+	return false, fmt.Errorf("journal: stat file=%s: %w", name, err)
 }
 
 // receiver is one Receive.
@@ -182,7 +190,7 @@ func (r *receiver) receive() error {
 	}
 	if end := r.course.walk.at.inputSeq; end < r.course.limit {
 		return fmt.Errorf("journal: receive dir=%s: the history ends at inputSeq=%d, want %d: %w", r.dir,
-			end, r.course.limit, ErrTransfer)
+			end, r.course.limit, transfer.ErrNotWhole)
 	}
 	return r.latch.write(r.finish)
 }
@@ -270,7 +278,7 @@ func (r *receiver) apply() error {
 }
 
 // file reads one file of the snapshot.
-func (r *receiver) file(in *frames, s SnapshotFile) error {
+func (r *receiver) file(in *transfer.Reader, s SnapshotFile) error {
 	dir := r.fs.PathJoin(r.dir, snapshotsName)
 	if err := r.latch.write(func() error { return r.fs.MkdirAll(dir, 0o755) }); err != nil {
 		return err
@@ -280,7 +288,7 @@ func (r *receiver) file(in *frames, s SnapshotFile) error {
 	if w.f, err = r.fs.Create(w.name, writeCategory); err != nil {
 		return w.failed("create", err)
 	}
-	err = in.copy(w, uint64(s.Bytes))
+	err = in.Copy(w, uint64(s.Bytes))
 	if err == nil {
 		err = w.failed("sync", w.f.Sync())
 	}

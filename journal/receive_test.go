@@ -15,6 +15,8 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"posttrade/journal/transfer"
 )
 
 // smallStream is a transfer with commits, fills, client ids and a snapshot, and the flow it is of.
@@ -47,7 +49,7 @@ func expectNothing(t testing.TB, fs vfs.FS, dir string) {
 func refused(t testing.TB, fs vfs.FS, stream []byte) error {
 	t.Helper()
 	_, err := Receive("copy", bytes.NewReader(stream), strict(t, fs))
-	mustFail(t, err, ErrTransfer)
+	mustFail(t, err, transfer.ErrNotWhole)
 	expectNothing(t, fs, "copy")
 	return err
 }
@@ -76,7 +78,7 @@ func TestEveryFlipIsRefused(t *testing.T) {
 		flipped := slices.Clone(stream)
 		flipped[at] ^= bit
 		if _, err := Receive("copy", bytes.NewReader(flipped),
-			strict(t, fs)); !errors.Is(err, ErrTransfer) {
+			strict(t, fs)); !errors.Is(err, transfer.ErrNotWhole) {
 			t.Fatalf("bit %#x of byte %d: %v", bit, at, err)
 		}
 		expectNothing(t, fs, "copy")
@@ -89,28 +91,33 @@ type frame struct {
 	body []byte
 }
 
-// framesOf takes a stream apart, without its end.
+// streamHeader is the size of a stream's header (FORMAT.md, section 6).
+const streamHeader = 16
+
+// framesOf takes a stream apart, without its end. It stops at the first frame that is not whole.
 func framesOf(stream []byte) (all []frame) {
-	for b := stream[transferHeader:]; b[0] != frameEnd; {
-		n := binary.LittleEndian.Uint64(b[8:])
-		all = append(all, frame{b[0], b[frameHeader : frameHeader+n]})
-		b = b[frameHeader+n:]
+	b := stream[streamHeader:]
+	for len(b) >= transfer.FrameBytes && b[0] != transfer.KindEnd {
+		kind, n := b[0], binary.LittleEndian.Uint64(b[8:])
+		b = b[transfer.FrameBytes:]
+		if n > uint64(len(b)) {
+			break
+		}
+		all = append(all, frame{kind, b[:n]})
+		b = b[n:]
 	}
 	return all
 }
 
 // signed puts frames together, with a valid end.
 func signed(all []frame) []byte {
-	t := &Transfer{sum: sha256.New()}
-	t.buf = append(t.buf, transferMagic...)
-	t.buf = append(t.buf, transferVersion, 0, 0, 0, 0, 0, 0, 0)
+	var w transfer.Writer
+	w.Begin(false)
 	for _, f := range all {
-		t.frame(f.kind, f.body)
+		w.Frame(f.kind, f.body)
 	}
-	t.open(frameEnd, endBytes)
-	t.buf = binary.LittleEndian.AppendUint64(t.buf, uint64(len(all)))
-	sum := sha256.Sum256(t.buf)
-	return append(t.buf, sum[:]...)
+	w.End()
+	return w.Take()
 }
 
 // TestWellSignedNonsenseIsRefused sends streams with right hashes and wrong content.
@@ -208,7 +215,7 @@ func TestReadersErrorsComeBack(t *testing.T) {
 		_, err := Receive("copy", io.MultiReader(bytes.NewReader(stream[:n]), iotest.ErrReader(torn)),
 			strict(t, fs))
 		mustFail(t, err, torn)
-		if errors.Is(err, ErrTransfer) {
+		if errors.Is(err, transfer.ErrNotWhole) {
 			t.Errorf("at %d the reader's error is a fault of the stream: %v", n, err)
 		}
 		expectNothing(t, fs, "copy")

@@ -11,6 +11,8 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+
+	"posttrade/journal/transfer"
 )
 
 // replaceable are pairs of directories: in one folder, and in two.
@@ -41,7 +43,7 @@ func replaced(fs vfs.FS, dir, incoming string, f flow) error {
 		return err
 	}
 	err = errors.Join(compareHistory(j, &f, 18), j.Close())
-	for _, name := range []string{dir + replacedSuffix, incoming} {
+	for _, name := range []string{dir + transfer.ReplacedSuffix, incoming} {
 		if _, statErr := fs.Stat(name); !notExist(statErr) {
 			err = errors.Join(err, fmt.Errorf("%s is left: %v", name, statErr))
 		}
@@ -84,7 +86,7 @@ func TestReplaceFailsWithTheDisk(t *testing.T) {
 							return err
 						}
 						if _, gone := mem.Stat(d.dir); gone != nil {
-							if _, err := mem.Stat(d.dir + replacedSuffix); err != nil {
+							if _, err := mem.Stat(d.dir + transfer.ReplacedSuffix); err != nil {
 								return fmt.Errorf("neither journal is left: %w", err)
 							}
 						}
@@ -162,14 +164,14 @@ func TestReplaceRefuses(t *testing.T) {
 		mustFail(t, Replace(dir, incoming, fs), ErrLocked)
 		must(t, j.Close())
 	}
-	for _, name := range []string{dir, dir + "/incoming", "data", ".", dir + replacedSuffix + "/in",
-		dir + replacedSuffix} {
-		mustFail(t, Replace(dir, name, fs), ErrReplace)
+	aside := dir + transfer.ReplacedSuffix
+	for _, name := range []string{dir, dir + "/incoming", "data", ".", aside + "/in", aside} {
+		mustFail(t, Replace(dir, name, fs), transfer.ErrReplace)
 	}
-	must(t, errors.Join(fs.Rename(dir, dir+replacedSuffix), fs.Rename(incoming, "elsewhere")))
+	must(t, errors.Join(fs.Rename(dir, aside), fs.Rename(incoming, "elsewhere")))
 	err := Replace(dir, incoming, fs)
-	mustFail(t, err, ErrReplace)
-	if !strings.Contains(err.Error(), dir+replacedSuffix) {
+	mustFail(t, err, transfer.ErrReplace)
+	if !strings.Contains(err.Error(), aside) {
 		t.Errorf("the error does not name what is left: %v", err)
 	}
 	must(t, errors.Join(fs.Rename("elsewhere", incoming), Replace(dir, incoming, fs),

@@ -21,6 +21,9 @@ func (p point) exported() Point {
 	return Point{InputSeq: p.inputSeq, TradeSeq: p.tradeSeq, Chain: p.chain}
 }
 
+// baseBytes is the size of a Point in a stream.
+const baseBytes = 8 + 8 + chainBytes
+
 // putPoint is the body of the frame that says what a stream goes on from.
 func putPoint(p point) []byte {
 	b := make([]byte, baseBytes)

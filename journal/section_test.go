@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"posttrade/journal/transfer"
 )
 
 // section is what a journal has behind a point, and the point where that ends.
@@ -106,7 +108,7 @@ func TestLimitCutsAnywhere(t *testing.T) {
 		must(t, to.Close())
 	}
 	_, err := ReceiveAll("more", ends[2].InputSeq+1, strict(t, vfs.NewMem()), readers(streams...)...)
-	mustFail(t, err, ErrTransfer)
+	mustFail(t, err, transfer.ErrNotWhole)
 	must(t, j.Close())
 }
 
@@ -142,7 +144,7 @@ func TestSectionOfAnotherPlaceIsRefused(t *testing.T) {
 			continue
 		}
 		mustFail(t, err, ErrBase)
-		mustFail(t, err, ErrTransfer)
+		mustFail(t, err, transfer.ErrNotWhole)
 	}
 	must(t, j.Close())
 	must(t, other.Close())

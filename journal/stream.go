@@ -5,16 +5,25 @@ import (
 	"errors"
 	"fmt"
 	"io"
+
+	"posttrade/journal/transfer"
+)
+
+// The longest body of a frame that is held in memory, by kind.
+const (
+	maxGenesis  = 64 << 20
+	maxManifest = 64 << 10
+	maxBlock    = envelopeBytes + maxBlockRaw
 )
 
 // target takes what a course reads, in the order of the stream, and after it has been verified as
 // far as it can be at that moment. Slices are valid during the call only.
 type target interface {
-	begin(value []byte) error                 // the value under the key g
-	put(key, value []byte) error              // a block, or the manifest of a snapshot
-	committed() error                         // the last commit is complete
-	file(in *frames, file SnapshotFile) error // reads a file of the snapshot off the stream
-	filed() error                             // a snapshot's files are complete
+	begin(value []byte) error                          // the value under the key g
+	put(key, value []byte) error                       // a block, or the manifest of a snapshot
+	committed() error                                  // the last commit is complete
+	file(in *transfer.Reader, file SnapshotFile) error // reads a file of the snapshot off the stream
+	filed() error                                      // a snapshot's files are complete
 }
 
 // course reads the stream of a transfer, or several that follow each other, and verifies
@@ -24,7 +33,7 @@ type course struct {
 	to    target
 	limit uint64 // the last sequence to take; 0: all
 
-	in      *frames
+	in      *transfer.Reader
 	genesis []byte
 	begun   bool    // the target has the genesis
 	walk    *walker // checks the commits; it reads the fills and ids off the stream
@@ -61,20 +70,20 @@ func (c *course) close() {
 
 // read reads one stream to its end.
 func (c *course) read(r io.Reader) error {
-	c.in = newFrames(r)
-	version, err := c.in.begin()
+	c.in = transfer.NewReader(r)
+	section, err := c.in.Begin()
 	if err != nil {
 		return err
 	}
 	if err := c.begin(); err != nil {
 		return err
 	}
-	if version == sectionVersion {
+	if section {
 		if err := c.follows(); err != nil {
 			return err
 		}
 	} else if c.walk.at.inputSeq > 0 {
-		return c.in.bad("a whole journal, want what follows inputSeq=%d: %w", c.walk.at.inputSeq, ErrBase)
+		return c.in.Bad("a whole journal, want what follows inputSeq=%d: %w", c.walk.at.inputSeq, ErrBase)
 	}
 	if c.seen.Genesis == nil {
 		c.seen.Genesis, c.seen.From = c.genesis, c.walk.at.exported()
@@ -86,13 +95,13 @@ func (c *course) read(r io.Reader) error {
 
 // begin reads the genesis. The first stream's opens the target, the others' must be the same.
 func (c *course) begin() error {
-	v, err := c.in.expect(keyGenesis, maxGenesis+genesisHeader)
+	v, err := c.in.Expect(keyGenesis, maxGenesis+genesisHeader)
 	if err != nil {
 		return err
 	}
 	genesis, err := parseGenesis(v)
 	if err != nil {
-		return c.in.bad("key=g: %w", err)
+		return c.in.Bad("key=g: %w", err)
 	}
 	seed := sha256.Sum256(genesis)
 	c.genesis = genesis
@@ -100,7 +109,7 @@ func (c *course) begin() error {
 		c.walk = c.newWalker(seed)
 	}
 	if seed != c.walk.seed {
-		return c.in.bad("genesis hash %x, want %x: %w", seed, c.walk.seed, ErrBase)
+		return c.in.Bad("genesis hash %x, want %x: %w", seed, c.walk.seed, ErrBase)
 	}
 	if c.begun {
 		return nil
@@ -111,15 +120,15 @@ func (c *course) begin() error {
 
 // follows reads the commit that the stream goes on from, and compares it with where the course is.
 func (c *course) follows() error {
-	v, err := c.in.expect(frameBase, baseBytes)
+	v, err := c.in.Expect(transfer.KindBase, baseBytes)
 	if err != nil {
 		return err
 	}
 	if len(v) != baseBytes {
-		return c.in.bad("base of %d bytes, want %d", len(v), baseBytes)
+		return c.in.Bad("base of %d bytes, want %d", len(v), baseBytes)
 	}
 	if p := parsePoint(v); p != c.walk.at {
-		return c.in.bad("goes on from inputSeq=%d chain=%x, want inputSeq=%d chain=%x: %w",
+		return c.in.Bad("goes on from inputSeq=%d chain=%x, want inputSeq=%d chain=%x: %w",
 			p.inputSeq, p.chain[:4], c.walk.at.inputSeq, c.walk.at.chain[:4], ErrBase)
 	}
 	return nil
@@ -129,7 +138,7 @@ func (c *course) follows() error {
 func (c *course) body() error {
 	snapshot := false
 	for {
-		kind, length, err := c.in.next()
+		kind, length, err := c.in.Next()
 		switch {
 		case err != nil:
 			return err
@@ -140,10 +149,10 @@ func (c *course) body() error {
 		case kind == keySnapshot && !snapshot:
 			snapshot = true
 			err = c.snapshot(length)
-		case kind == frameEnd:
-			return c.in.end(length)
+		case kind == transfer.KindEnd:
+			return c.in.End(length)
 		default:
-			return c.in.bad("frame %q out of place", kind)
+			return c.in.Bad("frame %q out of place", kind)
 		}
 		if err != nil {
 			return err
@@ -156,13 +165,13 @@ func (c *course) full() bool { return c.limit > 0 && c.walk.at.inputSeq >= c.lim
 
 // pass reads a block behind the limit.
 func (c *course) pass(length uint64) error {
-	_, err := c.in.body(length, maxBlock)
+	_, err := c.in.Body(length, maxBlock)
 	return err
 }
 
 // commit reads one commit, verifies it and gives it to the target.
 func (c *course) commit(length uint64) error {
-	v, err := c.in.body(length, maxBlock)
+	v, err := c.in.Body(length, maxBlock)
 	if err != nil {
 		return err
 	}
@@ -174,7 +183,7 @@ func (c *course) commit(length uint64) error {
 	}
 	if err := c.walk.read(key, v); err != nil {
 		if errors.Is(err, ErrCorrupt) {
-			return c.in.bad("%w", err)
+			return c.in.Bad("%w", err)
 		}
 		return err
 	}
@@ -252,7 +261,7 @@ func (c *course) part(d *decoded, before point) error {
 
 // companion gives the walker a block of the commit that it is reading.
 func (c *course) companion(key []byte) ([]byte, io.Closer, error) {
-	v, err := c.in.expect(key[0], maxBlock)
+	v, err := c.in.Expect(key[0], maxBlock)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -269,13 +278,13 @@ func (c *course) put(key, value []byte) error {
 
 // snapshot reads the manifest and the files that it names. One behind the limit is passed over.
 func (c *course) snapshot(length uint64) error {
-	v, err := c.in.body(length, maxManifest)
+	v, err := c.in.Body(length, maxManifest)
 	if err != nil {
 		return err
 	}
 	s, err := readManifest(v)
 	if err != nil {
-		return c.in.bad("manifest: %w", err)
+		return c.in.Bad("manifest: %w", err)
 	}
 	take := c.limit == 0 || s.InputSeq <= c.limit
 	names := []string{stateName(s.InputSeq)}
@@ -285,7 +294,7 @@ func (c *course) snapshot(length uint64) error {
 	}
 	for i, f := range files {
 		if f.Path != snapshotsName+"/"+names[i] || take && s.InputSeq > c.walk.at.inputSeq {
-			return c.in.bad("manifest of inputSeq=%d, head is %d, names file=%q: %w",
+			return c.in.Bad("manifest of inputSeq=%d, head is %d, names file=%q: %w",
 				s.InputSeq, c.walk.at.inputSeq, f.Path, errSizes)
 		}
 	}
@@ -308,15 +317,15 @@ func (c *course) snapshot(length uint64) error {
 
 // file reads one file of the snapshot.
 func (c *course) file(s SnapshotFile, take bool) error {
-	kind, length, err := c.in.next()
+	kind, length, err := c.in.Next()
 	if err != nil {
 		return err
 	}
-	if kind != frameFile || length != uint64(s.Bytes) {
-		return c.in.bad("frame %q of %d bytes, want file=%s of %d", kind, length, s.Path, s.Bytes)
+	if kind != transfer.KindFile || length != uint64(s.Bytes) {
+		return c.in.Bad("frame %q of %d bytes, want file=%s of %d", kind, length, s.Path, s.Bytes)
 	}
 	if !take {
-		return c.in.copy(io.Discard, length)
+		return c.in.Copy(io.Discard, length)
 	}
 	return c.to.file(c.in, s)
 }
@@ -341,18 +350,18 @@ func (nowhere) put(_, _ []byte) error { return nil }
 func (nowhere) committed() error      { return nil }
 func (nowhere) filed() error          { return nil }
 
-func (nowhere) file(in *frames, s SnapshotFile) error {
+func (nowhere) file(in *transfer.Reader, s SnapshotFile) error {
 	sum := sha256.New()
-	if err := in.copy(sum, uint64(s.Bytes)); err != nil {
+	if err := in.Copy(sum, uint64(s.Bytes)); err != nil {
 		return err
 	}
 	return s.same(in, sum.Sum(nil))
 }
 
 // same compares the hash of a file with that of the manifest.
-func (s *SnapshotFile) same(in *frames, sum []byte) error {
+func (s *SnapshotFile) same(in *transfer.Reader, sum []byte) error {
 	if got := fmt.Sprintf("%x", sum); got != s.SHA256 {
-		return in.bad("file=%s: sha256 %s, want %s: %w", s.Path, got, s.SHA256, ErrSnapshot)
+		return in.Bad("file=%s: sha256 %s, want %s: %w", s.Path, got, s.SHA256, ErrSnapshot)
 	}
 	return nil
 }

@@ -1,36 +1,14 @@
 package journal
 
 import (
-	"crypto/sha256"
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash"
 	"io"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
-)
 
-// The stream of a transfer: a header, then frames, each a kind, zeros and a
-// length before its body. FORMAT.md, section 6.
-const (
-	transferMagic   = "PTJSTREA"
-	transferVersion = 1
-	sectionVersion  = 2 // with the commit that it goes on from
-	transferHeader  = 16
-	frameHeader     = 16
-
-	// Besides the prefixes of the store's keys:
-	frameBase = 'b' // the commit that the stream goes on from
-	frameFile = 'd' // a file of the snapshot
-	frameEnd  = 'e'
-
-	baseBytes = 8 + 8 + sha256.Size // of a Point
-	endBytes  = 8 + sha256.Size     // frames before this one, hash of every byte before the hash
-
-	// transferChunk is about how much is read ahead of the reader.
-	transferChunk = 1 << 20
+	"posttrade/journal/transfer"
 )
 
 // Transfer is the whole journal as a stream, for Receive: genesis, every block up to the head as it
@@ -50,20 +28,17 @@ type Transfer struct {
 	head point
 	size int64
 
-	at    point  // the end of the last commit that was given
-	parts []part // of the snapshot, still to give
-	ended bool
-	err   error // why the stream has ended
+	at    point           // the end of the last commit that was given
+	parts []snapshotFrame // of the snapshot, still to give
+	ended bool            // the end frame has been made
+	err   error           // why the stream has ended
 
-	out    []byte // read from the journal, but not given yet; in buf
-	buf    []byte
-	sum    hash.Hash // of all before out's end
-	made   int64     // bytes made so far
-	frames uint64
+	w   transfer.Writer
+	out []byte // made, but not given yet; valid until w makes more
 }
 
-// part is one frame of the snapshot: bytes, or a file.
-type part struct {
+// snapshotFrame is one frame of the snapshot: bytes, or a file.
+type snapshotFrame struct {
 	kind   byte
 	body   []byte
 	file   vfs.File
@@ -80,7 +55,7 @@ func (j *Journal) Transfer() (*Transfer, error) {
 }
 
 func (j *Journal) transfer(after Point, head func() point) (_ *Transfer, err error) {
-	t := &Transfer{j: j, sum: sha256.New()}
+	t := &Transfer{j: j}
 	if err := j.share(); err != nil {
 		return nil, err
 	}
@@ -151,7 +126,7 @@ func (t *Transfer) Close() error {
 	return err
 }
 
-func (p *part) close() error {
+func (p *snapshotFrame) close() error {
 	if p.file == nil {
 		return nil
 	}
@@ -163,39 +138,28 @@ func (p *part) close() error {
 
 // fill makes the next bytes.
 func (t *Transfer) fill() error {
-	if t.made > 0 {
-		t.buf = t.buf[:0]
-	}
 	var err error
 	switch {
-	case t.made == 0: // begin has made them
+	case t.w.Len() > 0: // what begin has made
 	case t.at.inputSeq < t.head.inputSeq:
 		err = t.commits()
 	case len(t.parts) > 0:
 		err = t.next()
 	case !t.ended:
-		return t.end()
+		err = t.end()
 	default:
 		return io.EOF
 	}
 	if err != nil {
 		return err
 	}
-	t.sum.Write(t.buf)
-	t.made += int64(len(t.buf))
-	t.out = t.buf
+	t.out = t.w.Take()
 	return nil
 }
 
 // begin makes the stream's header and the genesis.
 func (t *Transfer) begin() error {
-	t.buf = append(t.buf, transferMagic...)
-	version := uint32(transferVersion)
-	if t.base.inputSeq > 0 {
-		version = sectionVersion
-	}
-	t.buf = binary.LittleEndian.AppendUint32(t.buf, version)
-	t.buf = append(t.buf, 0, 0, 0, 0)
+	t.w.Begin(t.base.inputSeq > 0)
 	v, closer, err := get(t.j.db, []byte{keyGenesis})
 	if err != nil {
 		return fmt.Errorf("journal: read key=g: %w", err)
@@ -203,24 +167,11 @@ func (t *Transfer) begin() error {
 	if _, err := parseGenesis(v); err != nil {
 		return errors.Join(fmt.Errorf("journal: read key=g: %w", err), closer.Close())
 	}
-	t.frame(keyGenesis, v)
+	t.w.Frame(keyGenesis, v)
 	if t.base.inputSeq > 0 {
-		t.frame(frameBase, putPoint(t.base))
+		t.w.Frame(transfer.KindBase, putPoint(t.base))
 	}
 	return closer.Close()
-}
-
-// frame makes a whole frame.
-func (t *Transfer) frame(kind byte, body []byte) {
-	t.open(kind, int64(len(body)))
-	t.buf = append(t.buf, body...)
-}
-
-// open makes the header of a frame.
-func (t *Transfer) open(kind byte, length int64) {
-	t.buf = append(t.buf, kind, 0, 0, 0, 0, 0, 0, 0)
-	t.buf = binary.LittleEndian.AppendUint64(t.buf, uint64(length))
-	t.frames++
 }
 
 // commits makes the frames of the next commits, about a chunk of them: each
@@ -253,7 +204,7 @@ func (t *Transfer) commits() error {
 
 // chunk makes whole commits until there is enough, or they are at to.
 func (t *Transfer) chunk(to point, commands, fills, ids *lane) error {
-	for len(t.buf) < transferChunk && t.at.inputSeq < to.inputSeq {
+	for t.w.Len() < transfer.ChunkBytes && t.at.inputSeq < to.inputSeq {
 		e, err := t.block(commands, t.at.inputSeq+1)
 		if err != nil {
 			return err
@@ -291,7 +242,7 @@ func (t *Transfer) block(l *lane, seq uint64) (envelope, error) {
 	if err != nil {
 		return e, fmt.Errorf("journal: key=%s: %w", keyName(key), err)
 	}
-	t.frame(l.kind, v)
+	t.w.Frame(l.kind, v)
 	return e, nil
 }
 
@@ -328,17 +279,15 @@ func (l *lane) next(key []byte) ([]byte, error) {
 func (t *Transfer) next() error {
 	p := &t.parts[0]
 	if p.file == nil {
-		t.frame(p.kind, p.body)
+		t.w.Frame(p.kind, p.body)
 		t.parts = t.parts[1:]
 		return nil
 	}
 	if p.given == 0 {
-		t.open(p.kind, p.length)
+		t.w.Open(p.kind, p.length)
 	}
-	n := min(p.length-p.given, transferChunk)
-	at := len(t.buf)
-	t.buf = append(t.buf, make([]byte, n)...)
-	if got, err := p.file.ReadAt(t.buf[at:], p.given); int64(got) < n {
+	n := min(p.length-p.given, transfer.ChunkBytes)
+	if got, err := p.file.ReadAt(t.w.Body(n), p.given); int64(got) < n {
 		return fmt.Errorf("journal: read file=%s offset=%d: %w", p.name, p.given, err)
 	}
 	if p.given += n; p.given < p.length {
@@ -350,17 +299,12 @@ func (t *Transfer) next() error {
 
 // end makes the last frame.
 func (t *Transfer) end() error {
-	frames := t.frames
-	t.open(frameEnd, endBytes)
-	t.buf = binary.LittleEndian.AppendUint64(t.buf, frames)
-	t.sum.Write(t.buf)
-	t.buf = t.sum.Sum(t.buf)
-	t.made += int64(len(t.buf))
-	if t.made != t.size {
+	t.w.End()
+	if made := t.w.Made() + int64(t.w.Len()); made != t.size {
 		return fmt.Errorf("journal: transfer of inputSeq=%d has %d bytes, %d were counted: %w",
-			t.head.inputSeq, t.made, t.size, errSizes)
+			t.head.inputSeq, made, t.size, errSizes)
 	}
-	t.ended, t.out = true, t.buf
+	t.ended = true
 	return nil
 }
 
@@ -390,12 +334,12 @@ func (t *Transfer) pick() error {
 }
 
 // openParts opens the files of a snapshot, checks them and keeps them open.
-func (j *Journal) openParts(s Snapshot) (parts []part, err error) {
+func (j *Journal) openParts(s Snapshot) (parts []snapshotFrame, err error) {
 	manifest, err := putManifest(s)
 	if err != nil {
 		return nil, err
 	}
-	parts = []part{{kind: keySnapshot, body: manifest}}
+	parts = []snapshotFrame{{kind: keySnapshot, body: manifest}}
 	defer func() {
 		if err != nil {
 			for _, p := range parts {
@@ -413,7 +357,8 @@ func (j *Journal) openParts(s Snapshot) (parts []part, err error) {
 		if err != nil {
 			return parts, fmt.Errorf("journal: open file=%s: %w", path, err)
 		}
-		parts = append(parts, part{kind: frameFile, file: f, name: path, length: file.Bytes})
+		parts = append(parts, snapshotFrame{kind: transfer.KindFile, file: f, name: path,
+			length: file.Bytes})
 		if err := file.check(path, f); err != nil {
 			return parts, err
 		}

@@ -14,6 +14,8 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+
+	"posttrade/journal/transfer"
 )
 
 // everyCrash runs the script once. Before each of its writing operations (with -short before every
@@ -160,7 +162,7 @@ func TestReceiveOverAnUnfinishedOneSurvivesEveryCrash(t *testing.T) {
 	everyCrash(t, func(fs vfs.FS) {
 		o := strict(t, fs)
 		_, err := Receive("copy", bytes.NewReader(stream[:len(stream)/2]), o)
-		mustFail(t, err, ErrTransfer)
+		mustFail(t, err, transfer.ErrNotWhole)
 		j, made := openNew(t, "copy", o), flow{seed: 2}
 		appendAll(t, j, &made, 40)
 		must(t, j.Close())
@@ -184,7 +186,7 @@ func TestRefusedReceiveSurvivesEveryCrash(t *testing.T) {
 	stream, f := smallStream(t)
 	everyCrash(t, func(vfs.FS) {}, func(fs vfs.FS) {
 		_, err := Receive("copy", bytes.NewReader(stream[:len(stream)-1]), strict(t, fs))
-		mustFail(t, err, ErrTransfer)
+		mustFail(t, err, transfer.ErrNotWhole)
 	}, func(left *vfs.MemFS) error {
 		was, err := startsOver(left, stream, f)
 		if err == nil && was == "whole" {

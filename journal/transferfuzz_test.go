@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"posttrade/journal/transfer"
 )
 
 // FuzzReceive gives any bytes to Receive. Receive refuses them and leaves nothing, or they are a
@@ -30,7 +32,7 @@ func FuzzReceive(f *testing.F) {
 		o := strict(t, fs)
 		got, err := Receive("copy", bytes.NewReader(stream), o)
 		if err != nil {
-			mustFail(t, err, ErrTransfer)
+			mustFail(t, err, transfer.ErrNotWhole)
 			expectNothing(t, fs, "copy")
 			return
 		}
@@ -51,20 +53,12 @@ func FuzzReceive(f *testing.F) {
 // resigned cuts a stream into frames as far as it goes, gives each a checksum
 // that fits, and ends it properly.
 func resigned(stream []byte) []byte {
-	if len(stream) < transferHeader {
+	if len(stream) < streamHeader {
 		return stream
 	}
-	b := slices.Clone(stream[transferHeader:])
-	var all []frame
-	for len(b) >= frameHeader && b[0] != frameEnd {
-		n := binary.LittleEndian.Uint64(b[8:])
-		if n > uint64(len(b)-frameHeader) {
-			break
-		}
-		body := b[frameHeader : frameHeader+n]
-		recheck(b[0], body)
-		all = append(all, frame{b[0], body})
-		b = b[frameHeader+n:]
+	all := framesOf(slices.Clone(stream))
+	for _, f := range all {
+		recheck(f.kind, f.body)
 	}
 	return signed(all)
 }
@@ -91,7 +85,7 @@ func TestResigningKeepsAGoodStream(t *testing.T) {
 		t.Error("another stream")
 	}
 	if _, err := Receive("copy", bytes.NewReader(resigned(nil)),
-		strict(t, vfs.NewMem())); !errors.Is(err, ErrTransfer) {
+		strict(t, vfs.NewMem())); !errors.Is(err, transfer.ErrNotWhole) {
 		t.Errorf("nothing at all: %v", err)
 	}
 }

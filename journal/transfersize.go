@@ -6,13 +6,15 @@ import (
 	"slices"
 
 	"github.com/cockroachdb/pebble/v2"
+
+	"posttrade/journal/transfer"
 )
 
 // measure counts the bytes of the stream.
 func (t *Transfer) measure() error {
-	size := int64(len(t.buf)) + frameHeader + endBytes
+	size := int64(t.w.Len()) + transfer.EndBytes
 	for _, p := range t.parts {
-		size += frameHeader + int64(len(p.body)) + p.length
+		size += transfer.FrameBytes + int64(len(p.body)) + p.length
 	}
 	for _, kind := range []byte{keyCommands, keyFills, keyIDs} {
 		before, last := t.base.inputSeq, t.head.inputSeq
@@ -23,7 +25,7 @@ func (t *Transfer) measure() error {
 		if err != nil {
 			return err
 		}
-		size += int64(x.blocks*frameHeader + x.bytes)
+		size += int64(x.blocks*transfer.FrameBytes + x.bytes)
 	}
 	t.size = size
 	return nil

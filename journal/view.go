@@ -278,7 +278,7 @@ func openView(dir string, o *VerifyOptions) (_ *storeView, err error) {
 	if err := existing(o.FS, dir); err != nil {
 		return nil, err
 	}
-	if err := whole(o.FS, dir); err != nil {
+	if err := refuseUnfinished(o.FS, dir); err != nil {
 		return nil, err
 	}
 	// nothing is written: a failure is the call's error

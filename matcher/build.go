@@ -56,7 +56,7 @@ func newEngine(g *Genesis) (*Engine, error) {
 	// The salt spreads the table's slots; no decision depends on it.
 	e.keys = newKeys(a, l.IdempotencyCapacity, rand.Uint64())
 	e.contracts = newContracts(a, l.MaxContracts)
-	e.revoked = newRevocations(a)
+	e.revoked = carveRevocations(a)
 	e.scratch = ring.Carve[uint32](a, l.MaxOpenOrders)
 	e.retired.ring = ring.Carve[uint32](a, l.RetainedOrders)
 	pool, err := newOrderPool(l.MaxOpenOrders + l.RetainedOrders + 1) // +1: the one being decided

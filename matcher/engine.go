@@ -40,7 +40,7 @@ type Engine struct {
 	contracts  contracts
 	bounds     boundRows
 	pending    pendingLimits
-	revoked    revocations
+	revoked    Revocations
 
 	taker    taker
 	requests [2 * nearAhead]request // of the command being decided and of those to come, in turns

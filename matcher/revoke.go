@@ -62,19 +62,34 @@ func (c *Command) verifyRevoke() error {
 	return nil
 }
 
-// revocations are the subjects whose tokens are refused, in the order in which they came.
-type revocations struct {
+// Revocations are the subjects whose tokens are refused, in the order in which they came.
+type Revocations struct {
 	rows  []Revocation // the first count are in use
 	count int
 }
 
-func newRevocations(a *ring.Arena) revocations {
-	return revocations{rows: ring.CarveSparse[Revocation](a, MaxRevocations)}
+// NewRevocations returns an empty table beside an engine, for a reader of its commands.
+func NewRevocations() *Revocations {
+	return &Revocations{rows: make([]Revocation, MaxRevocations)}
+}
+
+func carveRevocations(a *ring.Arena) Revocations {
+	return Revocations{rows: ring.CarveSparse[Revocation](a, MaxRevocations)}
+}
+
+// Take puts a revocation in its place; false when there is no room for it.
+func (t *Revocations) Take(r *Revocation) bool {
+	at := t.place(r)
+	if at < 0 {
+		return false
+	}
+	t.set(at, r)
+	return true
 }
 
 // place is where a revocation belongs: in the row of its subject, in a new one, or, when the table
 // is full, in the oldest if that is older than any token. It is negative for none.
-func (t *revocations) place(r *Revocation) int {
+func (t *Revocations) place(r *Revocation) int {
 	oldest := 0
 	for i := range t.rows[:t.count] {
 		if t.rows[i].Subject == r.Subject {
@@ -94,7 +109,7 @@ func (t *revocations) place(r *Revocation) int {
 }
 
 // set puts a revocation in its place. The time of a subject never goes back.
-func (t *revocations) set(at int, r *Revocation) {
+func (t *Revocations) set(at int, r *Revocation) {
 	row := &t.rows[at]
 	if at == t.count {
 		t.count++
@@ -109,12 +124,10 @@ func (t *revocations) set(at int, r *Revocation) {
 // tokenRevoke decides a TOKEN_REVOKE.
 func (e *Engine) tokenRevoke(c *Command) {
 	r := c.Revocation()
-	at := e.revoked.place(&r)
-	if at < 0 {
+	if !e.revoked.Take(&r) {
 		e.reject(c, Capacity)
 		return
 	}
-	e.revoked.set(at, &r)
 	e.applyEvent(c, 0, EventLast)
 }
 

@@ -108,7 +108,7 @@ func (r *Run) reconcile(d *fullEngine, db *store.DB,
 	for i := range last {
 		entriesBlotter.Append(&last[i])
 	}
-	c := recon.New(recon.Options{Source: d.Journal, Blotter: entriesBlotter, DB: db,
+	c := recon.New(recon.Options{Journal: d.Journal, Blotter: entriesBlotter, DB: db,
 		Ticker: d.ticker, Now: time.Now,
 		Interval: time.Second, Grace: -1, VerifyInterval: time.Minute})
 	start := time.Now()
@@ -206,6 +206,11 @@ func (r *Run) costs(d *fullEngine) (err error) {
 	if err := <-ended; err != nil {
 		return err
 	}
+	return r.reports(ctx, d, t)
+}
+
+// reports measures single reports on random trades.
+func (r *Run) reports(ctx context.Context, d *fullEngine, t *tca.TCA) error {
 	rows, err := bookedRows(d)
 	if err != nil {
 		return err

@@ -98,7 +98,7 @@ func (r *Run) project(ctx context.Context, d *fullEngine, db *store.DB,
 		return err
 	}
 	defer func() { err = errors.Join(err, bare.Close()) }()
-	p := projection.New(projection.Options{Source: d.Journal, DB: db, Ticker: d.ticker,
+	p := projection.New(projection.Options{Journal: d.Journal, DB: db, Ticker: d.ticker,
 		Now:            time.Now,
 		SettlementDate: func(int64) store.Date { return 20000 }})
 	writers := [2]writer{

@@ -143,8 +143,8 @@ func startFeed(e *fullEngine) (*feedReplays, error) {
 	f.sink.want.Store(flowAccounts)
 	f.b = bootstrap.New(bootstrap.Options{
 		Source: control.Account, Sink: f.sink,
-		Tail:  func(context.Context) (bootstrap.Feed, error) { return f.feed, nil },
-		Fetch: accountSnapshot,
+		Follow: func(context.Context) (bootstrap.Feed, error) { return f.feed, nil },
+		Fetch:  accountSnapshot,
 	})
 	ctx, cancel := context.WithCancel(context.Background())
 	f.cancel = cancel

@@ -53,23 +53,23 @@ func measureHTTP(r *Run) error {
 		return err
 	}
 	defer hello.stop()
-	servers := map[string]*child{}
-	for _, durability := range []string{"os", "fsync"} {
-		s, err := r.startServer("http-"+durability, append([]string{"--journal.durability=" + durability},
-			wideFlags...)...)
-		if err != nil {
-			return err
-		}
-		defer s.stop()
-		servers[durability] = s
+	os, err := r.startWide("os")
+	if err != nil {
+		return err
 	}
+	defer os.stop()
+	fsync, err := r.startWide("fsync")
+	if err != nil {
+		return err
+	}
+	defer fsync.stop()
 	phases := []*httpPhase{
 		{name: "hello", server: hello, perCall: 1, load: httpLoad{status: 200, request: helloRequest}},
-		{name: "orders/durability=os", server: servers["os"], perCall: 1,
+		{name: "orders/durability=os", server: os, perCall: 1,
 			load: httpLoad{status: 201, request: orderRequest}},
-		{name: "orders/durability=fsync", server: servers["fsync"], perCall: 1,
+		{name: "orders/durability=fsync", server: fsync, perCall: 1,
 			load: httpLoad{status: 201, request: orderRequest}},
-		{name: "batches/durability=fsync", server: servers["fsync"], perCall: 100,
+		{name: "batches/durability=fsync", server: fsync, perCall: 100,
 			load: httpLoad{status: 201, request: batchRequest}},
 	}
 	// The followers of the journal need longer than a round to process a round of batches, and would
@@ -81,6 +81,12 @@ func measureHTTP(r *Run) error {
 	if err := measureInTurn(r, phases[singles:]); err != nil {
 		return err
 	}
+	r.judgeHTTP(phases)
+	return nil
+}
+
+// judgeHTTP judges the phases of measureHTTP, in their order.
+func (r *Run) judgeHTTP(phases []*httpPhase) {
 	for _, p := range phases {
 		rate := median(p.rate)
 		r.bench("HTTP/op="+p.name, p.requests,
@@ -97,7 +103,12 @@ func measureHTTP(r *Run) error {
 	r.judge(httpCPU, median(phases[1].cpu)/median(phases[0].cpu)).
 		beside("hello %.4g us", median(phases[0].cpu))
 	r.judge(httpPath, median(phases[1].path)/median(phases[0].path))
-	return nil
+}
+
+// startWide starts a server of that durability that admits many connections.
+func (r *Run) startWide(durability string) (*child, error) {
+	return r.startServer("http-"+durability,
+		append([]string{"--journal.durability=" + durability}, wideFlags...)...)
 }
 
 // measureInTurn measures each phase in every round.

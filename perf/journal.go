@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"posttrade/journal"
+	"posttrade/matcher"
 )
 
 // What the row asks for.
@@ -60,28 +61,36 @@ func measureJournal(r *Run) error {
 	if err != nil {
 		return err
 	}
-	rate, key := median(ours), median(peer)
-	r.figures("Journal/op=append/batch=8192", metric{rate / 1e6, "M/s"},
-		metric{key / 1e6, "key-per-record-M/s"},
-		metric{last.bytesPerCommand, "bytes/command"}, metric{last.max.Seconds() * 1e3, "max-ms"})
+	r.judgeAppends(median(ours), median(peer), &last)
+	r.judgeMinute(&long, max(raw.Max, after.Max))
 	r.figures("Journal/op=commit/batch=256", metric{small.p50.Seconds() * 1e6, "p50-us"},
 		metric{small.p99.Seconds() * 1e6, "p99-us"},
 		metric{float64(raw.P50.Microseconds()), "raw-64KiB-p50-us"})
-	bare := max(raw.Max, after.Max)
+	r.judge(journalCommit, float64(small.p50)/float64(raw.P50)).
+		beside("raw %.4g us", microseconds(raw.P50))
+	return nil
+}
+
+// judgeAppends judges large blocks: rate and key are commands a second.
+func (r *Run) judgeAppends(rate, key float64, last *journalRun) {
+	r.figures("Journal/op=append/batch=8192", metric{rate / 1e6, "M/s"},
+		metric{key / 1e6, "key-per-record-M/s"},
+		metric{last.bytesPerCommand, "bytes/command"}, metric{last.max.Seconds() * 1e3, "max-ms"})
+	r.judge(journalKeys, rate/key).beside("key per record %.4g M/s", key/1e6)
+	r.judge(journalRate, rate/1e6)
+	r.judge(journalBytes, last.bytesPerCommand)
+}
+
+// judgeMinute judges the long run; bare is the longest raw write before and after it.
+func (r *Run) judgeMinute(long *journalRun, bare time.Duration) {
 	r.figures("Journal/op=minute/batch=8192",
 		append([]metric{{long.perSecond / 1e6, "M/s"}, {milliseconds(long.counts.at(99.9)), "p99.9<=ms"},
 			{milliseconds(long.max), "max-ms"}, {milliseconds(long.stall), "stall-ms"}, {milliseconds(bare),
 				"raw-64KiB-max-ms"}, {long.bytesPerCommit, "bytes/commit"}}, long.counts.histogram()...)...)
-	r.judge(journalKeys, rate/key).beside("key per record %.4g M/s", key/1e6)
-	r.judge(journalRate, rate/1e6)
-	r.judge(journalBytes, last.bytesPerCommand)
 	r.judge(journalStall, milliseconds(long.stall), long.took.Round(time.Second)).
 		beside("longest raw 64 KiB write %.4g ms", milliseconds(bare))
 	r.judge(journalLongest, milliseconds(long.max)).
 		beside("longest raw 64 KiB write %.4g ms", milliseconds(bare))
-	r.judge(journalCommit, float64(small.p50)/float64(raw.P50)).
-		beside("raw %.4g us", microseconds(raw.P50))
-	return nil
 }
 
 // blockPeers are Pebble with blocks of records as values: bare, and packed like the journal's.
@@ -139,68 +148,17 @@ func (r *Run) runJournal(name string, d time.Duration,
 	if err := j.Create(flowGenesis(1).Marshal()); err != nil {
 		return out, err
 	}
-	const distinct = 1 << 18
-	commands := drawnCommands(5, distinct)
-	type flight struct {
-		last  uint64
-		begun time.Time
-	}
-	moved, failed := make(chan struct{}, 1), make(chan error, 1)
-	j.OnDurable(func(uint64) {
-		select {
-		case moved <- struct{}{}:
-		default:
-		}
-	}, func(err error) { failed <- err })
-	durable := func(last uint64) error {
-		for j.Answered() < last {
-			select {
-			case <-moved:
-			case err := <-failed:
-				failed <- err // for the next block
-				return err
-			}
-		}
-		return nil
-	}
-	flights := make(chan flight, inFlight)
-	room := make(chan struct{}, inFlight)
-	var took []int64
-	var stalled stall
+	w := awaited{commands: drawnCommands(5, 1<<18), flights: make(chan flight, inFlight),
+		room: make(chan struct{}, inFlight), moved: make(chan struct{}, 1),
+		failed: make(chan error, 1)}
+	j.OnDurable(w.answered, func(err error) { w.failed <- err })
 	done := make(chan error, 1)
-	go func() {
-		var first error
-		for f := range flights {
-			if err := durable(f.last); err != nil && first == nil {
-				first = err
-			}
-			now := time.Now()
-			took = append(took, now.Sub(f.begun).Nanoseconds())
-			stalled.durable(f.begun, now)
-			<-room
-		}
-		done <- first
-	}()
-	var block journal.Block
-	var seq uint64
+	go func() { done <- w.wait(j) }()
 	start := time.Now()
-	for time.Since(start) < d {
-		block.Reset()
-		for range n {
-			c := commands[seq%distinct]
-			seq++
-			c.InputSeq = seq
-			c.EventTimeMillis += int64(seq / 1000)
-			block.Command(&c)
-		}
-		room <- struct{}{}
-		begun := time.Now()
-		if _, err := j.Append(&block); err != nil {
-			return out, err
-		}
-		flights <- flight{seq, begun}
+	seq, err := w.append(j, n, func() bool { return time.Since(start) < d })
+	if err != nil {
+		return out, err
 	}
-	close(flights)
 	if err := <-done; err != nil {
 		return out, err
 	}
@@ -212,9 +170,86 @@ func (r *Run) runJournal(name string, d time.Duration,
 	return journalRun{
 		perSecond:       float64(seq) / elapsed.Seconds(),
 		bytesPerCommand: float64(m.CommitBytes) / float64(seq),
-		p50:             time.Duration(percentile(took, 50)), p99: time.Duration(percentile(took, 99)),
-		max:  m.MaxCommit,
-		took: elapsed, stall: stalled.longest, counts: countsOf(m),
+		p50:             time.Duration(percentile(w.took, 50)),
+		p99:             time.Duration(percentile(w.took, 99)),
+		max:             m.MaxCommit,
+		took:            elapsed, stall: w.stalled.longest, counts: countsOf(m),
 		bytesPerCommit: float64(m.CommitBytes) / float64(max(m.Commits, 1)),
 	}, nil
+}
+
+// flight is a block under way.
+type flight struct {
+	last  uint64 // its last command
+	begun time.Time
+}
+
+// awaited are the blocks of a run: one goroutine appends them, and another one waits for them.
+type awaited struct {
+	commands []matcher.Command // that the blocks repeat
+	flights  chan flight
+	room     chan struct{} // a value for each block under way
+	moved    chan struct{} // answers have gone on
+	failed   chan error    // the journal has
+
+	took    []int64 // nanoseconds of each; writer: wait, like stalled
+	stalled stall
+}
+
+// append appends blocks of n commands as long as more says so, and returns the last sequence.
+func (w *awaited) append(j *journal.Journal, n int, more func() bool) (seq uint64, err error) {
+	defer close(w.flights)
+	var block journal.Block
+	for more() {
+		block.Reset()
+		for range n {
+			c := w.commands[seq%uint64(len(w.commands))]
+			seq++
+			c.InputSeq = seq
+			c.EventTimeMillis += int64(seq / 1000)
+			block.Command(&c)
+		}
+		w.room <- struct{}{}
+		begun := time.Now()
+		if _, err := j.Append(&block); err != nil {
+			return seq, err
+		}
+		w.flights <- flight{seq, begun}
+	}
+	return seq, nil
+}
+
+// answered is called when answers have gone on.
+func (w *awaited) answered(uint64) {
+	select {
+	case w.moved <- struct{}{}:
+	default:
+	}
+}
+
+// wait waits for the answers of the blocks in their order, and returns the first error.
+func (w *awaited) wait(j *journal.Journal) (first error) {
+	for f := range w.flights {
+		if err := w.durable(j, f.last); err != nil && first == nil {
+			first = err
+		}
+		now := time.Now()
+		w.took = append(w.took, now.Sub(f.begun).Nanoseconds())
+		w.stalled.durable(f.begun, now)
+		<-w.room
+	}
+	return first
+}
+
+// durable waits until a command is answered.
+func (w *awaited) durable(j *journal.Journal, last uint64) error {
+	for j.Answered() < last {
+		select {
+		case <-w.moved:
+		case err := <-w.failed:
+			w.failed <- err // for the next block
+			return err
+		}
+	}
+	return nil
 }

@@ -58,30 +58,9 @@ func (r *Run) moments(h *asof.History, n int) error {
 	count, bytes := h.Checkpoints()
 	r.figures("Past/op=checkpoints", metric{time.Since(start).Seconds(), "s"},
 		metric{float64(count), "checkpoints"}, metric{float64(bytes) / (1 << 20), "MiB"})
-	look := func(at uint64) (time.Duration, error) {
-		start := time.Now()
-		m, err := h.At(ctx, at)
-		if err != nil {
-			return 0, err
-		}
-		defer m.Release()
-		return time.Since(start), nil
-	}
-	rnd := rand.New(rand.NewPCG(17, 17))
-	var first, next []float64
-	for range pastMoments {
-		at := 1 + rnd.Uint64N(head-pastSteps)
-		for step := range uint64(pastSteps) {
-			took, err := look(at + step)
-			if err != nil {
-				return err
-			}
-			if ms := took.Seconds() * 1e3; step == 0 {
-				first = append(first, ms)
-			} else {
-				next = append(next, ms)
-			}
-		}
+	first, next, err := lookAround(ctx, h, head)
+	if err != nil {
+		return err
 	}
 	slices.Sort(first)
 	slices.Sort(next)
@@ -93,6 +72,31 @@ func (r *Run) moments(h *asof.History, n int) error {
 	r.judge(pastMoment, first[len(first)/2], n)
 	r.judge(pastNext, next[len(next)/2])
 	return nil
+}
+
+// lookAround looks at random moments and the few that follow each, and returns how many
+// milliseconds the first look and the next ones took.
+func lookAround(ctx context.Context, h *asof.History, head uint64) (first, next []float64,
+	err error) {
+	rnd := rand.New(rand.NewPCG(17, 17))
+	for range pastMoments {
+		at := 1 + rnd.Uint64N(head-pastSteps)
+		for step := range uint64(pastSteps) {
+			start := time.Now()
+			m, err := h.At(ctx, at+step)
+			if err != nil {
+				return nil, nil, err
+			}
+			ms := time.Since(start).Seconds() * 1e3
+			m.Release()
+			if step == 0 {
+				first = append(first, ms)
+			} else {
+				next = append(next, ms)
+			}
+		}
+	}
+	return first, next, nil
 }
 
 // decideAnew decides the whole history anew, with a limit that refuses some of it.

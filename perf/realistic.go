@@ -212,34 +212,12 @@ func measureRealistic(r *Run) error {
 			o.Prefill = 1000
 		}
 		f := flow.Realistic(o)
-		var bare, alone, ours []float64
-		reports := 0
-		for range 3 {
-			one, err := runAlone(f)
-			if err != nil {
-				return fmt.Errorf("%v: %w", regime, err)
-			}
-			alone = append(alone, one)
-			elapsed, n, err := runRealistic(f)
-			if err != nil {
-				return fmt.Errorf("%v: %w", regime, err)
-			}
-			reports = n
-			ours = append(ours, float64(elapsed.Nanoseconds())/float64(len(f.Timed())))
-			bare = append(bare, runLadder(f))
+		rate, bare, err := r.measureRegime(regime, f)
+		if err != nil {
+			return fmt.Errorf("%v: %w", regime, err)
 		}
-		per := slices.Min(ours)
-		rate := 1e3 / per
-		s := shapeOf(f)
-		r.bench(fmt.Sprintf("Book/op=realistic/regime=%s", regime), len(f.Timed()),
-			time.Duration(per*float64(len(f.Timed()))),
-			metric{rate, "M/s"}, metric{float64(reports) / float64(len(f.Timed())), "reports/op"},
-			metric{slices.Min(alone), "one-core-ns/op"},
-			metric{slices.Min(bare), "ladder-ns/op"},
-			metric{float64(s.prices), "prices"}, metric{float64(s.cancelled), "cancelled-%"},
-			metric{float64(s.modifies), "modifies-%"})
 		if rate < slowest {
-			slowest, ladder = rate, slices.Min(bare)
+			slowest, ladder = rate, bare
 		}
 		fastest = max(fastest, rate)
 	}
@@ -248,4 +226,36 @@ func measureRealistic(r *Run) error {
 	r.judge(realisticSpread, fastest/slowest).
 		beside("best %.4g M/s", fastest)
 	return nil
+}
+
+// measureRegime measures the flow of one regime three times, in turns with a ladder and with one
+// core alone. It returns our rate in millions of messages a second, and the ladder's nanoseconds a
+// message.
+func (r *Run) measureRegime(regime flow.Regime, f *flow.Flow) (rate, ladder float64, err error) {
+	var bare, alone, ours []float64
+	reports, messages := 0, float64(len(f.Timed()))
+	for range 3 {
+		one, err := runAlone(f)
+		if err != nil {
+			return 0, 0, err
+		}
+		alone = append(alone, one)
+		elapsed, n, err := runRealistic(f)
+		if err != nil {
+			return 0, 0, err
+		}
+		reports = n
+		ours = append(ours, float64(elapsed.Nanoseconds())/messages)
+		bare = append(bare, runLadder(f))
+	}
+	per := slices.Min(ours)
+	rate, ladder = 1e3/per, slices.Min(bare)
+	s := shapeOf(f)
+	r.bench(fmt.Sprintf("Book/op=realistic/regime=%s", regime), len(f.Timed()),
+		time.Duration(per*messages),
+		metric{rate, "M/s"}, metric{float64(reports) / messages, "reports/op"},
+		metric{slices.Min(alone), "one-core-ns/op"}, metric{ladder, "ladder-ns/op"},
+		metric{float64(s.prices), "prices"}, metric{float64(s.cancelled), "cancelled-%"},
+		metric{float64(s.modifies), "modifies-%"})
+	return rate, ladder, nil
 }

@@ -36,13 +36,9 @@ func measureRecovery(r *Run) error {
 	}
 	far := r.farRead()
 	r.settle()
-	start := time.Now()
-	if e, err = r.open(o); err != nil {
+	e, replay, err := r.openAgain(o, n)
+	if err != nil {
 		return err
-	}
-	replay := time.Since(start)
-	if got := e.durable(); got != uint64(n) {
-		return fmt.Errorf("%d commands after the start, %d before", got, n)
 	}
 	if err := e.snapshot(); err != nil {
 		return err
@@ -50,13 +46,9 @@ func measureRecovery(r *Run) error {
 	if err := e.stop(); err != nil {
 		return err
 	}
-	start = time.Now()
-	if e, err = r.open(o); err != nil {
+	e, restart, err := r.openAgain(o, n)
+	if err != nil {
 		return err
-	}
-	restart := time.Since(start)
-	if got := e.durable(); got != uint64(n) {
-		return fmt.Errorf("%d commands after the restart, %d before", got, n)
 	}
 	rate := float64(n) / replay.Seconds() / 1e6
 	r.bench("Recovery/op=replay", n, replay, metric{rate, "M/s"}, metric{far, "memory-read-ns"})
@@ -68,4 +60,17 @@ func measureRecovery(r *Run) error {
 		t.beside("the table asks for %d commands: --restart-commands", restartAsked)
 	}
 	return e.close()
+}
+
+// openAgain starts on a journal of n commands, and returns how long the start took.
+func (r *Run) openAgain(o engineOptions, n int) (e *fullEngine, took time.Duration, err error) {
+	start := time.Now()
+	if e, err = r.open(o); err != nil {
+		return nil, 0, err
+	}
+	took = time.Since(start)
+	if got := e.durable(); got != uint64(n) {
+		return nil, 0, fmt.Errorf("%d commands after the start, %d before", got, n)
+	}
+	return e, took, nil
 }

@@ -81,7 +81,7 @@
 //
 // Every handle is for one producer goroutine and one consumer goroutine, or for many producers
 // where the type says so; Depth, Cap, Published, Corrupt and Wake are for any goroutine. New…
-// formats the region; Open… attaches another process or another handle. The owner that made a
+// formats the region; OpenSPSC attaches another process. The owner that made a
 // Region closes it after both sides have stopped.
 //
 // # Parking without lost wake-ups

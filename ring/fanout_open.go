@@ -7,37 +7,18 @@ func NewFanout[T any](region *Region, capacity int) (*Fanout[T], error) {
 	if err != nil {
 		return nil, err
 	}
-	return newFanout(region, v, 0, 0), nil
-}
-
-// OpenFanout attaches to a ring that NewFanout formatted; the errors are those
-// of OpenSPSC. On a read-only region only free readers may be used.
-func OpenFanout[T any](region *Region) (*Fanout[T], error) {
-	v, err := open[T](region, kindFanout, true)
-	if err != nil {
-		return nil, err
-	}
-	head, tail, err := v.cursors(kindFanout)
-	if err != nil {
-		return nil, err
-	}
-	return newFanout(region, v, head, tail), nil
-}
-
-func newFanout[T any](region *Region, v parts[T], head, tail int64) *Fanout[T] {
 	registerBarrier()
-	capacity := int64(len(v.slots))
 	r := &Fanout[T]{
-		slots: v.slots, mask: capacity - 1, region: region, waiter: &v.lines.waiter,
-		sent: head, limit: tail + capacity,
+		slots: v.slots, mask: int64(capacity) - 1, region: region, waiter: &v.lines.waiter,
+		limit:     int64(capacity),
 		published: &v.lines.head, gate: &v.lines.tail, parked: v.lines.waiter.addr(),
 	}
-	r.consumer.start(v.lines, capacity, head, tail)
-	return r
+	r.consumer.start(v.lines, int64(capacity), 0, 0)
+	return r, nil
 }
 
 // Reader returns a free reader that starts at the oldest slot that is certainly
-// whole. It may belong to any one goroutine, also of a process with a read-only mapping.
+// whole. It may belong to any one goroutine.
 func (r *Fanout[T]) Reader() *Reader[T] {
 	words := int(r.capacity) * wordsOf[T]()
 	rd := &Reader[T]{

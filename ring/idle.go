@@ -2,9 +2,9 @@
 
 package ring
 
-// Source is the queue at which an idle consumer looks once more before it parks. The rings and
-// Reader are Sources.
-type Source interface{ Empty() bool }
+// Queue is where an idle consumer looks once more before it parks. The rings and
+// Reader are Queues.
+type Queue interface{ Empty() bool }
 
 // Idler decides what a consumer does while it has nothing to do. It belongs to
 // one consumer goroutine, which calls
@@ -32,13 +32,13 @@ func Pause() { pause(pausesPerSpin) }
 
 // Idle spends one step: it spins, yields or parks as the strategy says. It may return early or
 // late; the consumer then looks at its ring again. q is the ring. No allocation. Consumer only.
-func (i *Idler) Idle(q Source) {
+func (i *Idler) Idle(q Queue) {
 	if i.step < i.spins {
 		i.step++
 		pause(pausesPerSpin)
 		return
 	}
-	i.rest(q)
+	i.backOff(q)
 }
 
 // Reset makes the next idle time start with the first step. The consumer calls it after it found

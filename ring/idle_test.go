@@ -63,7 +63,7 @@ func TestSpinPhaseOfALender(t *testing.T) {
 	}
 }
 
-// asked is a Source that counts the calls of Empty.
+// asked is a Queue that counts the calls of Empty.
 type asked struct {
 	empty bool
 	times int
@@ -121,7 +121,7 @@ func TestIdleAtMost(t *testing.T) {
 	}
 }
 
-// arriving is a Source that is empty at the first look only.
+// arriving is a Queue that is empty at the first look only.
 type arriving struct{ looked bool }
 
 func (a *arriving) Empty() bool {
@@ -261,7 +261,7 @@ func TestNotifyWakesAfterASequence(t *testing.T) {
 	wg.Wait()
 }
 
-// behind is a Source over a Sequence.
+// behind is a Queue over a Sequence.
 type behind struct {
 	s  *Sequence
 	at int64

@@ -45,12 +45,10 @@ const (
 	maxCapacity = 1 << 30
 	linesOffset = pageBytes
 	lapsOffset  = linesOffset + 4*cacheLine
-	// openTries bounds the search for a consistent pair of cursors while other sides are running.
-	openTries = 1000
 )
 
 // header is the first page of a region. Its writer is New…; magic is written
-// last, so a half-made region is never opened. Open… loads each field once.
+// last, so a half-made region is never opened. OpenSPSC loads each field once.
 type header struct {
 	magic      atomic.Uint64
 	version    atomic.Uint32
@@ -163,14 +161,14 @@ func format[T any](region *Region, k kind, capacity int) (parts[T], error) {
 	return v, nil
 }
 
-// open checks a region that another process may be writing to and returns its
-// views. Each field is loaded once; only the checked copy is used.
-func open[T any](region *Region, k kind, mayRead bool) (parts[T], error) {
+// open checks a region that another process may be writing to and returns its views, those of an
+// SPSC. Each field is loaded once; only the checked copy is used.
+func open[T any](region *Region) (parts[T], error) {
 	fail := func(format string, args ...any) (parts[T], error) {
-		return parts[T]{}, fmt.Errorf("ring: open %s: %w: %s", k, ErrFormat, fmt.Sprintf(format, args...))
+		return parts[T]{}, fmt.Errorf("ring: open spsc: %w: %s", ErrFormat, fmt.Sprintf(format, args...))
 	}
-	if region.readOnly && !mayRead {
-		return parts[T]{}, fmt.Errorf("ring: open %s: %w", k, ErrReadOnly)
+	if region.readOnly {
+		return parts[T]{}, fmt.Errorf("ring: open spsc: %w", ErrReadOnly)
 	}
 	if len(region.mem) < lapsOffset {
 		return fail("region of %d bytes has no header", len(region.mem))
@@ -182,14 +180,14 @@ func open[T any](region *Region, k kind, mayRead bool) (parts[T], error) {
 	if got := h.version.Load(); got != version {
 		return fail("version %d, want %d", got, version)
 	}
-	if got := kind(h.kind.Load()); got != k {
+	if got := kind(h.kind.Load()); got != kindSPSC {
 		return fail("it is a %s", got)
 	}
 	capacity := h.capacity.Load()
 	if capacity > maxCapacity {
 		return fail("capacity %d", capacity)
 	}
-	p, err := planFor[T](k, int(capacity))
+	p, err := planFor[T](kindSPSC, int(capacity))
 	if err != nil {
 		return fail("%v", err)
 	}
@@ -202,36 +200,20 @@ func open[T any](region *Region, k kind, mayRead bool) (parts[T], error) {
 	return viewOf[T](region.mem, p), nil
 }
 
-// cursors returns the positions at which a side takes up its work: tail <= head
-// <= tail+capacity.
-//
-// The cursor of a side that attaches to produce or consume does not move, so the pair was valid at
-// one moment. For a free reader both cursors may move; the pair is then read again until it is
-// consistent.
-func (v parts[T]) cursors(k kind) (head, tail int64, err error) {
-	l, capacity := v.lines, int64(len(v.slots))
-	for range openTries {
-		tail, head = l.tail.v.Load(), l.head.v.Load()
-		if 0 <= tail && tail <= head && head-tail <= capacity && head <= maxPosition {
-			return head, tail, nil
-		}
+// cursors returns the positions at which a side takes up its work: tail <= head <= tail+capacity.
+// The cursor of the side that attaches does not move, so the pair was valid at one moment.
+func (v parts[T]) cursors() (head, tail int64, err error) {
+	tail, head = v.lines.tail.v.Load(), v.lines.head.v.Load()
+	if 0 <= tail && tail <= head && head-tail <= int64(len(v.slots)) && head <= maxPosition {
+		return head, tail, nil
 	}
-	return 0, 0, fmt.Errorf("ring: open %s: %w: cursors %d and %d at capacity %d",
-		k, ErrFormat, tail, head, capacity)
+	return 0, 0, fmt.Errorf("ring: open spsc: %w: cursors %d and %d at capacity %d", ErrFormat, tail,
+		head, len(v.slots))
 }
 
 // maxPosition leaves room to add capacities to a position without overflow. At a thousand million
 // slots a second a ring reaches it after a century.
 const maxPosition = 1 << 62
-
-// Generation is how often a ring was made over the region; 0 for none. A peer that attached earlier
-// compares it to notice a restart.
-func Generation(region *Region) uint64 {
-	if len(region.mem) < linesOffset {
-		return 0
-	}
-	return (*header)(unsafe.Pointer(&region.mem[0])).generation.Load()
-}
 
 // log2 of a capacity: the shift that turns a position into a lap.
 func log2(capacity int) uint { return uint(bits.TrailingZeros(uint(capacity))) }

@@ -7,32 +7,12 @@ func NewMPSC[T any](region *Region, capacity int) (*MPSC[T], error) {
 	if err != nil {
 		return nil, err
 	}
-	return newMPSC(region, v, 0), nil
-}
-
-// OpenMPSC attaches to a ring that NewMPSC formatted; the errors are those of OpenSPSC.
-func OpenMPSC[T any](region *Region) (*MPSC[T], error) {
-	v, err := open[T](region, kindMPSC, false)
-	if err != nil {
-		return nil, err
-	}
-	_, tail, err := v.cursors(kindMPSC)
-	if err != nil {
-		return nil, err
-	}
-	return newMPSC(region, v, tail), nil
-}
-
-func newMPSC[T any](region *Region, v parts[T], tail int64) *MPSC[T] {
 	registerBarrier()
-	r := &MPSC[T]{
+	return &MPSC[T]{
 		slots: v.slots, laps: v.laps, region: region, waiter: &v.lines.waiter,
-		mask: int64(len(v.slots)) - 1, shift: log2(len(v.slots)), capacity: int64(len(v.slots)),
+		mask: int64(capacity) - 1, shift: log2(capacity), capacity: int64(capacity),
 		claimed: &v.lines.head, tail: &v.lines.tail,
-		consumed: tail, seen: tail,
-	}
-	r.gate.Store(tail)
-	return r
+	}, nil
 }
 
 // Waiter is the word on which the consumer parks; it lies in the region. For the

@@ -35,7 +35,7 @@ func (w *Waiter) Wake() {
 // does not happen between correct peers.
 //
 // With a lease the consumer is lent while it sleeps, from its last look on.
-func (w *Waiter) park(q Source, timeoutNs int64, barrier bool, lease *Lease) (rescued bool) {
+func (w *Waiter) park(q Queue, timeoutNs int64, barrier bool, lease *Lease) (rescued bool) {
 	if !w.word.CompareAndSwap(awake, parked) {
 		w.word.Store(awake) // the word was nudged, or left over from a crash
 		return false
@@ -70,7 +70,7 @@ func (w *Waiter) settle() { w.word.Store(awake) }
 
 // drain replaces membarrier: after one short sleep, every store that preceded a publisher's look at
 // the word is visible.
-func (w *Waiter) drain(q Source) {
+func (w *Waiter) drain(q Queue) {
 	if q.Empty() {
 		futexWaitFor(w.addr(), drainNs)
 	}

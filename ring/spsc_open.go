@@ -21,11 +21,11 @@ func NewSPSC[T any](region *Region, capacity int) (*SPSC[T], error) {
 // magic, version, kind, slot size, capacity, region length or cursors are not valid. Each value is
 // read once.
 func OpenSPSC[T any](region *Region) (*SPSC[T], error) {
-	v, err := open[T](region, kindSPSC, false)
+	v, err := open[T](region)
 	if err != nil {
 		return nil, err
 	}
-	head, tail, err := v.cursors(kindSPSC)
+	head, tail, err := v.cursors()
 	if err != nil {
 		return nil, err
 	}

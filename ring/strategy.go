@@ -125,7 +125,7 @@ func (i *Idler) Stats() IdleStats { return i.stats }
 
 // IdleAtMost is Idle with a sleep of at most ns: for a consumer that also waits for an event that
 // sends no wake-up. Such a sleep is never counted as a rescue.
-func (i *Idler) IdleAtMost(q Source, ns int64) {
+func (i *Idler) IdleAtMost(q Queue, ns int64) {
 	long := i.napNs
 	i.napNs = min(long, ns)
 	rescues := i.stats.Rescues
@@ -136,8 +136,8 @@ func (i *Idler) IdleAtMost(q Source, ns int64) {
 	i.napNs = long
 }
 
-// rest is the part of Idle after the spin phase.
-func (i *Idler) rest(q Source) {
+// backOff is the part of Idle after the spin phase.
+func (i *Idler) backOff(q Queue) {
 	if i.step < i.spins+i.yields || i.forever {
 		if !i.forever {
 			i.step++

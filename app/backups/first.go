@@ -28,6 +28,7 @@ type First struct {
 	FirstOptions
 
 	origin *backup.Origin
+	back   chan struct{} // closed when the rows are back
 	ready  chan struct{} // closed when the control sources may begin
 
 	turn   sync.Mutex
@@ -36,9 +37,10 @@ type First struct {
 
 // NewFirst looks whether a restore has left something to do.
 func NewFirst(o FirstOptions) (*First, error) {
-	f := &First{FirstOptions: o, ready: make(chan struct{})}
+	f := &First{FirstOptions: o, back: make(chan struct{}), ready: make(chan struct{})}
 	var err error
 	if f.origin, err = backup.Restored(o.Data); f.origin == nil {
+		close(f.back)
 		close(f.ready)
 	}
 	return f, err
@@ -106,6 +108,7 @@ func (f *First) Load(ctx context.Context) error {
 	})
 	if err == nil {
 		f.loaded = true
+		close(f.back)
 		f.Log.Info("restored: rows that no journal gives again", "inBackup", has, "putBack", put)
 	}
 	return err
@@ -141,9 +144,20 @@ func (f *First) settle(ctx context.Context) error {
 // Then runs a loop once the rows are back and the control sources may begin: one of a source, or
 // one that numbers rows which the backup has too.
 func (f *First) Then(run func(context.Context) error) func(context.Context) error {
+	return behind(f.ready, run)
+}
+
+// WithRows runs a loop once the rows are back: one that goes by them.
+func (f *First) WithRows(run func(context.Context) error) func(context.Context) error {
+	return behind(f.back, run)
+}
+
+// behind runs a loop once a channel is closed.
+func behind(done <-chan struct{},
+	run func(context.Context) error) func(context.Context) error {
 	return func(ctx context.Context) error {
 		select {
-		case <-f.ready:
+		case <-done:
 			return run(ctx)
 		case <-ctx.Done():
 			return nil

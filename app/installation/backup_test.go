@@ -347,6 +347,11 @@ func TestBackupNeedsAnAdministrator(t *testing.T) {
 		t.Errorf("%s", out)
 	}
 	program(t, "backup", "--check", alone, night)
+	rowless := "--data.dir=" + filepath.Join(t.TempDir(), "rowless")
+	if out := program(t, "restore", alone, rowless); !strings.Contains(out,
+		"rows       none in the last backup (left out)") {
+		t.Errorf("%s", out)
+	}
 	stream := filepath.Join(night, "journal.stream")
 	text, err := os.ReadFile(stream)
 	if err != nil {

@@ -56,7 +56,7 @@ func newConsole(c *settings.Config, l *listeners, verifier *gate.Verifier,
 			"calendar": c.String("settlement.calendar"),
 			"tPlus":    fmt.Sprint(c.Int("settlement.t-plus-days"))},
 		Metrics: registry, Folders: consoleFolders(c), Logger: log,
-		Prover: page.Wasm(), ProverScript: page.Exec(),
+		Prover: page.Wasm(), ProverScript: page.Worker(),
 	}
 	if c.Clustered() {
 		memberTLS, err := MemberTLS(c)

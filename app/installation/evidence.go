@@ -169,28 +169,11 @@ func (e *evidenceLog) parts() []httpapi.Part {
 	return []httpapi.Part{p}
 }
 
-// metrics shows how far the log has come.
+// metrics states how far the log has come, if there is one.
 func (e *evidenceLog) metrics(emit metric.Emit) {
-	if e == nil {
-		return
+	if e != nil {
+		e.source.Collect(emit)
 	}
-	s := e.source.State()
-	lag := 0.0
-	if !s.Behind.IsZero() {
-		lag = time.Since(s.Behind).Seconds()
-	}
-	gauge := func(name, help string, value float64) { emit(name, help, false, value) }
-	gauge("svc_evidence_tree_size", "Leaves of the transparency log.", float64(s.Size))
-	gauge("svc_evidence_head_sequence", "The last command in the transparency log.", float64(s.Head))
-	gauge("svc_evidence_signed_sequence", "The last command that a published head covers.",
-		float64(s.Signed))
-	gauge("svc_evidence_cosigned_sequence",
-		"The last command that a head covers which the witnesses have cosigned.", float64(s.Cosigned))
-	gauge("svc_evidence_lag_seconds",
-		"How long the oldest command waits that no published head covers.", lag)
-	emit("svc_evidence_divergence_total",
-		"Members found to have another history, and files found to contradict the journal.", true,
-		float64(s.Divergences))
 }
 
 // evidenceWitness is the newest head that the transparency log has signed: a journal that ends

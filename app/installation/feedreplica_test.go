@@ -59,14 +59,14 @@ func newReplicaRig(t *testing.T, n int, change func(*bootstrap.Options)) *replic
 	service := httptest.NewServer(http.HandlerFunc(r.serve))
 	fetcher := feeds.NewSnapshotFetcher(nil, func(control.Source) int { return 0 },
 		func() (string, error) { return "", nil })
-	tail := feeds.TailOf(r.broker, control.Account, everyHand{}, bootstrap.DefaultMaxSilence)
+	follow := feeds.FollowingOf(r.broker, control.Account, everyHand{}, bootstrap.DefaultMaxSilence)
 	o := bootstrap.Options{
 		Source: control.Account, Sink: &feeds.Sink{Source: control.Account, Gate: r.k.Gate,
 			Desk: r.k.Desk, Views: r.k.Views, Now: time.Now, Log: log}, Logger: log,
 		Jitter: func() float64 { return 0 },
-		Tail: func(ctx context.Context) (bootstrap.Feed, error) {
+		Follow: func(ctx context.Context) (bootstrap.Feed, error) {
 			r.closedGate()
-			return tail(ctx)
+			return follow(ctx)
 		},
 		Fetch: func(ctx context.Context) (control.Snapshot, error) {
 			r.closedGate()
@@ -355,7 +355,7 @@ func TestHoleInTheStreamIsAGap(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer b.Close()
-	feed, err := feeds.TailOf(b, control.Account, everyHand{},
+	feed, err := feeds.FollowingOf(b, control.Account, everyHand{},
 		bootstrap.DefaultMaxSilence)(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -378,7 +378,7 @@ func TestHoleInTheStreamIsAGap(t *testing.T) {
 	if _, err := feed.Next(t.Context()); !errors.Is(err, bootstrap.ErrGap) {
 		t.Errorf("behind the hole: %v", err)
 	}
-	late, err := feeds.TailOf(b, control.Account, everyHand{},
+	late, err := feeds.FollowingOf(b, control.Account, everyHand{},
 		bootstrap.DefaultMaxSilence)(t.Context())
 	if err != nil {
 		t.Fatal(err)

@@ -213,14 +213,9 @@ func (h *healing) part() []httpapi.Part {
 
 // metrics shows whether a journal is wanted, and how many damaged ones are kept.
 func (h *healing) metrics(emit metric.Emit) {
-	wanted := 0.0
-	if h.why.Load() != nil {
-		wanted = 1
-	}
-	emit("svc_journal_heal_wanted", "1 while this member's journal is damaged and it wants the "+
-		"leader's.",
-		false, wanted)
-	emit("svc_journal_heal_kept",
-		"Damaged journals of this member that have been replaced and are kept in data.dir.", false,
+	emit.Flag("svc_journal_heal_wanted",
+		"1 while this member's journal is damaged and it wants the leader's.", h.why.Load() != nil)
+	emit.Gauge("svc_journal_heal_kept",
+		"Damaged journals of this member that have been replaced and are kept in data.dir.",
 		float64(keptIn(h.data)))
 }

@@ -220,9 +220,9 @@ func hold(c *engine.Engine, reason error) {
 // isHeld reports that no order is admitted. Any goroutine may call it; it takes no lock.
 func isHeld(c *engine.Engine) bool { return c.Held.Load() != nil }
 
-// stableSource is the journal as read by the sidecars that write outside of it: only commands that
+// stableJournal is the journal as read by the sidecars that write outside of it: only commands that
 // a power cut cannot take away.
-type stableSource struct{ *journal.Journal }
+type stableJournal struct{ *journal.Journal }
 
 // Head is the stable head.
-func (s stableSource) Head() (inputSeq, tradeSeq uint64) { return s.StableHead() }
+func (s stableJournal) Head() (inputSeq, tradeSeq uint64) { return s.StableHead() }

@@ -54,7 +54,26 @@ func Open(ctx context.Context, c *settings.Config, o engine.Options,
 	if err := os.MkdirAll(c.String("data.dir"), 0o700); err != nil {
 		return nil, fmt.Errorf("data.dir: %w", err)
 	}
-	// 1. The engine: journal, recovery, rings, matcher, recorder.
+	if err := in.openEngine(ctx, c, o, log); err != nil {
+		return nil, err
+	}
+	if err := in.openBeside(c, log); err != nil {
+		return nil, err
+	}
+	// The followers of the journal, the services and the admin listener. A member's agreed commands
+	// begin to flow when all is open.
+	if o.Member {
+		err = in.openMember(c, log)
+	} else {
+		err = in.openSingle(ctx, c, log)
+	}
+	return in, err
+}
+
+// openEngine opens the engine: journal, recovery, rings, matcher, recorder. It says in the log what
+// was found and what cannot be read.
+func (in *Installation) openEngine(ctx context.Context, c *settings.Config, o engine.Options,
+	log *slog.Logger) (err error) {
 	o.Feeds = c.Bool("sidecars.enabled") && c.Bool("risk.bootstrap.enabled")
 	o.Approve = func(k *engine.Engine) error {
 		if o.Member {
@@ -68,16 +87,16 @@ func Open(ctx context.Context, c *settings.Config, o engine.Options,
 		in.Core, err = engine.Open(o)
 	}
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if err := in.Core.Journal.Archives(); err != nil {
 		if c.Bool("sidecars.enabled") { // they read all of it
-			return nil, settings.Usagef("journal.archive-dir: %v", err)
+			return settings.Usagef("journal.archive-dir: %v", err)
 		}
 		log.Warn("a part of the history cannot be read", "error", err)
 	}
 	if _, err := in.wanted(c, log); err != nil {
-		return nil, err
+		return err
 	}
 	warnOfLimits(c, in.Core.Gate.RiskLimits(), log)
 	logRecovery(log, in.Core)
@@ -85,31 +104,27 @@ func Open(ctx context.Context, c *settings.Config, o engine.Options,
 		log.Warn("nothing is missing in the journal, but the rest of data.dir may not fit it", "error",
 			err)
 	}
+	return nil
+}
+
+// openBeside opens what reads the journal beside the engine, and the listeners' certificates.
+func (in *Installation) openBeside(c *settings.Config, log *slog.Logger) (err error) {
 	in.scrubbing = startScrubbing(in.Core.Journal, c.Duration("journal.scrub-interval"), log)
 	in.scrub.Store(in.scrubbing.scrub)
 	if in.backups, err = newBackups(c, in, log); err != nil {
-		return nil, err
+		return err
 	}
 	if in.past, err = startPast(c, in.Core.Journal, log); err != nil {
-		return nil, err
+		return err
 	}
 	if in.evidence, err = openEvidence(c, in, log); err != nil {
-		return nil, err
+		return err
 	}
 	if in.history, err = newFullHistory(c, in.Core); err != nil {
-		return nil, err
+		return err
 	}
-	if in.listeners, err = newListeners(c, log); err != nil {
-		return nil, err
-	}
-	// 2. The followers of the journal, the services and the admin listener. A member's agreed commands
-	// begin to flow when all is open.
-	if o.Member {
-		err = in.openMember(c, log)
-	} else {
-		err = in.openSingle(ctx, c, log)
-	}
-	return in, err
+	in.listeners, err = newListeners(c, log)
+	return err
 }
 
 // openSingle opens database, broker, sidecars and control sources, then the services over them, and

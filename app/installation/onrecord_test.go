@@ -89,6 +89,70 @@ func TestPendingActIsRecordedOnce(t *testing.T) {
 	})
 }
 
+// TestFlagsOfASourceAreOnRecord: an account or security that is enabled, disabled or halted at its
+// source is an operator's act; a new one, a new name and a flag that stays are none.
+func TestFlagsOfASourceAreOnRecord(t *testing.T) {
+	eachDatabase(t, func(t *testing.T, d store.Dialect) {
+		i := install(t, t.TempDir(), databaseFlags(t, d)...)
+		put := func(service, path, body string) {
+			t.Helper()
+			request, err := http.NewRequest("POST", "http://"+i.at(service)+path, strings.NewReader(body))
+			if err != nil {
+				t.Fatal(err)
+			}
+			request.Header.Set("Authorization", "Bearer "+i.token)
+			request.Header.Set("Content-Type", "application/json")
+			request.Header.Set("X-Reason", "notice 7")
+			answer, err := http.DefaultClient.Do(request)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer answer.Body.Close()
+			if answer.StatusCode/100 != 2 {
+				t.Fatalf("%s %s: %d", path, body, answer.StatusCode)
+			}
+		}
+		for _, body := range []string{`{"id":7001,"displayName":"A"}`, `{"id":7001,"displayName":"B"}`,
+			`{"id":7001,"displayName":"B","enabled":true}`,
+			`{"id":7001,"displayName":"B","enabled":false}`,
+			`{"id":7001,"displayName":"C","enabled":false}`} {
+			put("account-service", "/account/", body)
+		}
+		for _, body := range []string{`{"ticker":"NEW","companyName":"N","halted":true}`,
+			`{"ticker":"NEW","companyName":"N","halted":false}`,
+			`{"ticker":"NEW","companyName":"N","halted":false,"enabled":false}`,
+			`{"ticker":"NEW","companyName":"N","enabled":true}`} {
+			put("reference-data", "/stocks", body)
+		}
+		const by = `"subject":"test","address":"127.0.0.1","reason":"notice 7","object":`
+		want := []string{
+			by + `{"accountId":7001,"source":"account"},"old":{"enabled":true},"new":{"enabled":false}}`,
+			by + `{"security":"NEW","source":"security"},"old":{"enabled":true,"halted":true},` +
+				`"new":{"enabled":true,"halted":false}}`,
+			by + `{"security":"NEW","source":"security"},"old":{"enabled":true,"halted":false},` +
+				`"new":{"enabled":false,"halted":false}}`,
+			by + `{"security":"NEW","source":"security"},"old":{"enabled":false,"halted":false},` +
+				`"new":{"enabled":true,"halted":false}}`,
+		}
+		var lines []string
+		apptest.Until(t, "the acts", func() (bool, any) {
+			_, text := i.get("order-matcher", "/audit?subject=test")
+			lines = strings.Split(strings.TrimSpace(string(text)), "\n")
+			return len(lines) >= len(want), lines
+		})
+		kinds := []string{note.Disable, note.Halt, note.Disable, note.Enable}
+		for n, line := range lines {
+			if n >= len(want) || !strings.HasPrefix(line, `{"kind":"`+kinds[n]+`",`) ||
+				!strings.HasSuffix(line, want[n]) {
+				t.Errorf("act %d is %s", n, line)
+			}
+		}
+		if got := i.acts(note.Disable + "&accountId=7001"); strings.Count(got, "\n") != 1 {
+			t.Errorf("of the account are %s", got)
+		}
+	})
+}
+
 // TestMembersChangeOnRecord adds and removes a member by the command. The act is on every member,
 // and still there when the leader has gone.
 func TestMembersChangeOnRecord(t *testing.T) {

@@ -26,11 +26,10 @@ func usedNumbers(next uint64) float64 { return float64(next-1) / float64(matcher
 // numberMetrics says how far the numbering of orders has come.
 func numberMetrics(c *engine.Engine, emit metric.Emit) {
 	next := c.Views.NextRef()
-	emit("svc_order_last_number", "Number of the last order, the <n> of its ord-<n>.", false,
+	emit.Gauge("svc_order_last_number", "Number of the last order, the <n> of its ord-<n>.",
 		float64(next-1))
-	emit("svc_order_numbers_used_ratio",
-		"Share of all order numbers that are used; none is given twice.",
-		false, usedNumbers(next))
+	emit.Gauge("svc_order_numbers_used_ratio",
+		"Share of all order numbers that are used; none is given twice.", usedNumbers(next))
 }
 
 // numbersPart is the order numbers on /readyz; no part while enough are left.

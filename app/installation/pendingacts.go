@@ -75,6 +75,48 @@ func putEpochAct(tx *store.Tx, name control.Source, by note.Note, was, is uint64
 	return tx.PutAct(&a)
 }
 
+// What an act on a record of a source is about, and its values.
+type (
+	flaggedAccount struct {
+		AccountID uint32         `json:"accountId"`
+		Source    control.Source `json:"source"`
+	}
+	flaggedSecurity struct {
+		Security string         `json:"security"`
+		Source   control.Source `json:"source"`
+	}
+	accountFlags struct {
+		Enabled bool `json:"enabled"`
+	}
+	securityFlags struct {
+		Enabled bool `json:"enabled"`
+		Halted  bool `json:"halted"`
+	}
+)
+
+// putFlagAct has a change of a flag by hand, at a source, wait to be put on record. Its kind is
+// that of the same act at the order-matcher.
+func putFlagAct(tx *store.Tx, by *store.Act, was, is *control.Record) error {
+	a := *by
+	switch a.Kind = note.Disable; {
+	case was.Halted != is.Halted:
+		a.Kind = note.Halt
+	case is.Enabled:
+		a.Kind = note.Enable
+	}
+	var object, before, after any = flaggedAccount{is.ID, control.Account}, accountFlags{was.Enabled},
+		accountFlags{is.Enabled}
+	if is.Ticker != "" {
+		object = flaggedSecurity{is.Ticker, control.Security}
+		before = securityFlags{was.Enabled, was.Halted}
+		after = securityFlags{is.Enabled, is.Halted}
+	}
+	a.Object, a.Old, a.New = string(note.Value(object)), string(note.Value(before)),
+		string(note.Value(after))
+	a.MadeAt = time.Now().UnixMilli()
+	return tx.PutAct(&a)
+}
+
 // pendingActs puts on record in the journal what operators have done on the database, also while no
 // process had the journal open. Each act is there once, whenever the process or its leadership
 // ends: before the note is submitted, the row says from where on the journal may have it.

@@ -13,22 +13,16 @@ import (
 // processMetrics are what monitoring asks of the process itself: its build, its disk, how much a
 // start would have to replay, and how long its certificates hold.
 func (in *Installation) processMetrics(emit metric.Emit) {
-	gauge := func(name, help string, value float64, labels ...string) {
-		emit(name, help, false, value, labels...)
-	}
 	b := settings.ReadBuild()
-	gauge("svc_build_info", "1, with the release, commit and Go version of the build.", 1,
+	emit.Gauge("svc_build_info", "1, with the release, commit and Go version of the build.", 1,
 		"version", settings.Release, "commit", b.Commit, "goversion", b.Go)
 	if free, known := in.Core.Journal.FreeBytes(); known {
-		gauge("svc_disk_free_bytes", "Free bytes of the file system of the journal.", float64(free))
+		emit.Gauge("svc_disk_free_bytes", "Free bytes of the file system of the journal.",
+			float64(free))
 	}
-	gauge("svc_snapshot_age_seconds",
-		"Time since the newest snapshot was written; without one, since the process began.",
-		max(time.Since(in.Core.Shadow.LastAt()).Seconds(), 0))
-	gauge("svc_snapshot_sequence", "Input sequence of the newest snapshot, 0 for none.",
-		float64(in.Core.Shadow.Last()))
+	in.Core.Shadow.Collect(emit)
 	for _, c := range in.listeners.certificates() {
-		gauge("svc_certificate_expiry_seconds",
+		emit.Gauge("svc_certificate_expiry_seconds",
 			"Time until a certificate in use expires, below 0 when it has, by its setting.",
 			time.Until(c.expires).Seconds(), "certificate", c.setting)
 	}

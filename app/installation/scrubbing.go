@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"strconv"
 	"sync"
 	"time"
 
@@ -66,32 +65,9 @@ func (s *scrubbing) part() httpapi.Part {
 	return p
 }
 
-// shownDamage limits the number of series of the metric.
-const shownDamage = 20
-
-// metrics shows the progress and what the scrub has found.
+// metrics states what the scrub has done and found, if there is one.
 func (s *scrubbing) metrics(emit metric.Emit) {
-	if s.scrub == nil {
-		return
-	}
-	state := s.scrub.State()
-	completed := 0.0
-	if !state.Completed.IsZero() {
-		completed = float64(state.Completed.Unix())
-	}
-	gauge := func(name, help string, value float64, labels ...string) {
-		emit(name, help, false, value, labels...)
-	}
-	gauge("svc_journal_scrub_completed_seconds",
-		"When the last pass over the whole journal was complete, in seconds since 1970.", completed)
-	gauge("svc_journal_scrub_sequence",
-		"The command that the pass under way goes on with, 0 when none is.", float64(state.Next))
-	gauge("svc_journal_scrub_damaged",
-		"Parts of the journal that cannot be read.", float64(len(state.Damaged)))
-	for _, d := range state.Damaged[:min(len(state.Damaged), shownDamage)] {
-		gauge("svc_journal_scrub_damaged_commands",
-			"Commands in a part of the journal that cannot be read.", float64(d.To-d.From+1),
-			"file", d.File, "key", d.Key, "from", strconv.FormatUint(d.From, 10), "to",
-			strconv.FormatUint(d.To, 10))
+	if s.scrub != nil {
+		s.scrub.Collect(emit)
 	}
 }

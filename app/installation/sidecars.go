@@ -87,7 +87,7 @@ func openDownstream(c *settings.Config, k *engine.Engine, history *fullHistory, 
 	d.loops.start("restored", d.guard.then(d.first.Run))
 	d.loops.start("acts on record", d.guard.then(d.whileOurs(newPendingActs(d.Db, k, log).run)))
 	legacy := &bookings.Bookings{Broker: d.broker, Book: d.projection, Log: log}
-	d.loops.startAt(journal.Background, "projection", d.guard.then(d.project))
+	d.loops.startAt(journal.Background, "projection", d.guard.then(d.first.WithRows(d.project)))
 	d.loops.startAt(journal.Background, "settlement", d.guard.then(d.whileOurs(d.settlement.Run)))
 	d.loops.startAt(journal.Background, "recon", d.guard.then(d.whileOurs(d.recon.Run)))
 	d.loops.startAt(journal.Bulk, "tca", d.tca.Run)
@@ -141,15 +141,15 @@ func (d *downstream) makeSidecars(c *settings.Config, k *engine.Engine, history 
 		return err
 	}
 	d.projection = projection.New(projection.Options{
-		Source: stableSource{k.Journal}, DB: d.Db, Ticker: k.Gate.Ticker, Now: time.Now, Logger: log,
-		SettlementDate: calendar.SettlementDate, Rules: calendar.Rules(),
+		Journal: stableJournal{k.Journal}, DB: d.Db, Ticker: k.Gate.Ticker, Now: time.Now, Logger: log,
+		SettlementDate: calendar.SettlementDate, Rules: calendar.Rules(), Named: settlementDates,
 	})
 	d.settlement = settlement.New(settlement.Options{
 		DB: d.Db, Calendar: calendar, Now: time.Now, Interval: c.Millis("settlement.sweep.interval-ms"),
 		Logger: log,
 	})
 	d.recon = recon.New(recon.Options{
-		Source: stableSource{k.Journal}, Blotter: k.Blotter, History: historyOfRecon{history}, DB: d.Db,
+		Journal: stableJournal{k.Journal}, Blotter: k.Blotter, History: historyOfRecon{history}, DB: d.Db,
 		Ticker: k.Gate.Ticker, Now: time.Now,
 		Interval: c.Millis("recon.poll.interval-ms"), Grace: noneIsNegative(c.Millis("recon.grace-ms")),
 		VerifyInterval: c.Millis("recon.verify.interval-ms"), Rules: settlementRules, Logger: log,
@@ -170,6 +170,15 @@ func (d *downstream) makeSidecars(c *settings.Config, k *engine.Engine, history 
 		DB:         d.Db, Now: time.Now, Logger: log,
 	})
 	return err
+}
+
+// settlementDates dates trades by the rules that were in force for them.
+func settlementDates(rules string) (func(executedAtMillis int64) store.Date, bool) {
+	calendar, known := settlement.ByRules(rules)
+	if !known {
+		return nil, false
+	}
+	return calendar.SettlementDate, true
 }
 
 // settlementRules are the rules that were in force when rows were dated, as recon reads them.

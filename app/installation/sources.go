@@ -40,7 +40,7 @@ func NewControlSources(db *store.DB, b *broker.Broker, poll time.Duration, k *en
 	}
 	options := func(name control.Source) source.Options {
 		feed := s.feeds[name]
-		o := source.Options{DB: db, Changed: feed.Outbox.Wake,
+		o := source.Options{DB: db, Changed: feed.Outbox.Wake, Flagged: putFlagAct,
 			Seed: func(ctx context.Context) (int, error) { return feed.Seed(ctx) }}
 		if k != nil { // nil: the caller only changes the epoch
 			o.Room = feeds.Room{Source: name, Gate: k.Gate}
@@ -102,7 +102,7 @@ func (s *controlSources) replicate(c *settings.Config, in *Installation, b *brok
 		}
 		feed.Sink.Store(sink)
 		feed.Bootstrap.Store(bootstrap.New(bootstrap.Options{
-			Source: name, Tail: feeds.TailOf(b, name, feed.Outbox, silence),
+			Source: name, Follow: feeds.FollowingOf(b, name, feed.Outbox, silence),
 			Fetch: func(ctx context.Context) (control.Snapshot, error) {
 				return fetcher.Fetch(ctx, name, at[name])
 			},

@@ -1,6 +1,7 @@
 package feed
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -125,7 +126,7 @@ func TestLiveReadersMeetTheSameStream(t *testing.T) {
 					t.Error(err)
 					return
 				}
-				text.Write(piece)
+				text.Write(bytes.Join(piece, nil))
 			}
 			got.text = text.String()
 		})

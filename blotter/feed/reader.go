@@ -31,10 +31,10 @@ type Reader struct {
 	joined bool     // it has caught up with the live stream once
 	past   *past    // of older history; nil: memory
 	first  []byte   // text before everything else
-	piece  []byte   // memory of the pieces that join several batches
+	piece  [][]byte // memory of what Next returns
 }
 
-// pieceBytes is about how long a piece is that joins several batches.
+// pieceBytes is about how long a piece is that has the text of several batches.
 const pieceBytes = 256 << 10
 
 // Begin starts the follower, if it does not run, and waits until it stands at the head: ErrBeyond
@@ -116,27 +116,28 @@ func (r *Reader) Close() {
 // At is the position behind everything that Next has returned.
 func (r *Reader) At() Position { return r.at }
 
-// Next returns the next piece of the stream: whole events, in memory that is valid until the next
-// call. It returns an empty piece when wait ends before there is one, and an error when the reader
-// is ended.
-func (r *Reader) Next(ctx context.Context, wait <-chan time.Time) ([]byte, error) {
+// Next returns the next piece of the stream: whole events, as parts in their order, none of them
+// empty. The parts are those of the batches, which all readers share; the list is valid until the
+// next call. It returns no part when wait ends before there is one, and an error when the reader is
+// ended.
+func (r *Reader) Next(ctx context.Context, wait <-chan time.Time) (parts [][]byte, err error) {
 	if first := r.first; first != nil {
 		r.first = nil
 		if len(first) > 0 {
-			return first, nil
+			return r.part(first), nil
 		}
 	}
 	for {
 		if r.past != nil {
 			text, done, err := r.nextPast(ctx, wait)
 			if done || err != nil {
-				return text, err
+				return r.part(text), err
 			}
 			continue
 		}
-		text, changed, err := r.pending()
-		if len(text) > 0 || err != nil {
-			return text, err
+		parts, changed, err := r.pending()
+		if len(parts) > 0 || err != nil {
+			return parts, err
 		}
 		if changed == nil {
 			continue
@@ -153,9 +154,18 @@ func (r *Reader) Next(ctx context.Context, wait <-chan time.Time) ([]byte, error
 	}
 }
 
-// pending returns the text of the batches behind the reader's position. changed is set when there
+// part is a piece of one part, or of none.
+func (r *Reader) part(text []byte) [][]byte {
+	r.piece = r.piece[:0]
+	if len(text) > 0 {
+		r.piece = append(r.piece, text)
+	}
+	return r.piece
+}
+
+// pending returns the texts of the batches behind the reader's position. changed is set when there
 // are none.
-func (r *Reader) pending() (text []byte, changed <-chan struct{}, err error) {
+func (r *Reader) pending() (parts [][]byte, changed <-chan struct{}, err error) {
 	batches, changed, err := r.h.behind(r.at)
 	switch {
 	case errors.Is(err, errDropped) && r.joined:
@@ -171,30 +181,31 @@ func (r *Reader) pending() (text []byte, changed <-chan struct{}, err error) {
 	if r.joined && r.late(batches) {
 		return nil, nil, ErrSlow
 	}
-	text, n := r.join(batches)
+	n := r.gather(batches)
 	r.at = batches[n-1].head()
 	r.joined = r.joined || n == len(batches)
-	r.h.Counts.Bytes.Add(uint64(len(text)))
-	return text, nil, nil
+	return r.piece, nil, nil
 }
 
-// join returns the text of the first batches, and how many these are.
-func (r *Reader) join(batches []*batch) (text []byte, n int) {
-	one := func(b *batch) []byte {
+// gather makes the texts of the first batches the piece, and returns how many batches these are.
+func (r *Reader) gather(batches []*batch) (n int) {
+	r.piece = r.piece[:0]
+	bytes := 0
+	for ; n < len(batches) && bytes < pieceBytes; n++ {
+		b := batches[n]
+		var text []byte
 		if b.first <= r.at.InputSeq {
-			return b.selected(&r.s, r.at)
+			text = b.selected(&r.s, r.at)
+		} else {
+			text = b.of(&r.s)
 		}
-		return b.of(&r.s)
+		if len(text) > 0 {
+			r.piece = append(r.piece, text)
+			bytes += len(text)
+		}
 	}
-	text = one(batches[0])
-	if len(batches) == 1 {
-		return text, 1
-	}
-	r.piece = append(r.piece[:0], text...)
-	for n = 1; n < len(batches) && len(r.piece) < pieceBytes; n++ {
-		r.piece = append(r.piece, one(batches[n])...)
-	}
-	return r.piece, n
+	r.h.Counts.Bytes.Add(uint64(bytes))
+	return n
 }
 
 // late reports that more waits than may. One batch may: a single command can be longer than that.

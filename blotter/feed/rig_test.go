@@ -1,6 +1,7 @@
 package feed
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -308,7 +309,7 @@ func (r *rig) until(reader *Reader, inputSeq uint64) string {
 		if err != nil {
 			r.t.Fatalf("at %v, want %d: %v", reader.At(), inputSeq, err)
 		}
-		text.Write(piece)
+		text.Write(bytes.Join(piece, nil))
 	}
 	return text.String()
 }

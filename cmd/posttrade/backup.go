@@ -15,6 +15,7 @@ import (
 	"posttrade/app/settings"
 	"posttrade/journal"
 	"posttrade/journal/backup"
+	"posttrade/journal/transfer"
 	"posttrade/matcher/gate"
 	"posttrade/sidecars/feeds"
 )
@@ -81,7 +82,7 @@ func makeBackup(ctx context.Context, dir string, o backup.Options, from backup.S
 // directory that cannot be used a matter of usage.
 func damage(err error) error {
 	switch {
-	case errors.Is(err, backup.ErrDamaged), errors.Is(err, journal.ErrTransfer),
+	case errors.Is(err, backup.ErrDamaged), errors.Is(err, transfer.ErrNotWhole),
 		errors.Is(err, journal.ErrCorrupt):
 		return fmt.Errorf("%w: %w", settings.ErrMismatch, err)
 	case errors.Is(err, backup.ErrNotEmpty), errors.Is(err, backup.ErrExists),
@@ -130,23 +131,7 @@ func checkBackups(dirs []string, stdout io.Writer) error {
 
 // backupSource is the admin listener of a server, and how to get in.
 func backupSource(c *settings.Config, server, tokenFile string) (backup.Source, error) {
-	token := func() (string, error) {
-		secret, err := c.JWTSecret()
-		if err != nil {
-			return "", err
-		}
-		return gate.Mint(secret, gate.Claims{Subject: "backup", Admin: true},
-			c.String("auth.jwt.issuer"), consultTokenLife, time.Now()), nil
-	}
-	if tokenFile != "" {
-		token = func() (string, error) {
-			text, err := os.ReadFile(tokenFile)
-			if err != nil {
-				return "", fmt.Errorf("token-file: read %s: %w", tokenFile, settings.Cause(err))
-			}
-			return strings.TrimSpace(string(text)), nil
-		}
-	}
+	token := backupToken(c, tokenFile)
 	if server != "" {
 		if !strings.HasPrefix(server, "http://") && !strings.HasPrefix(server, "https://") {
 			return nil, settings.Usagef("server: want http://host:port or https://host:port, got %s",
@@ -168,6 +153,27 @@ func backupSource(c *settings.Config, server, tokenFile string) (backup.Source, 
 	}
 	return backups.NewRemote(scheme+feeds.Reachable(at), token,
 		feeds.Pinned("admin.tls-cert", adminTLS)), nil
+}
+
+// backupToken makes the admin token of each request, or reads it from a file.
+func backupToken(c *settings.Config, file string) func() (string, error) {
+	if file == "" {
+		return func() (string, error) {
+			secret, err := c.JWTSecret()
+			if err != nil {
+				return "", err
+			}
+			return gate.Mint(secret, gate.Claims{Subject: "backup", Admin: true},
+				c.String("auth.jwt.issuer"), consultTokenLife, time.Now()), nil
+		}
+	}
+	return func() (string, error) {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return "", fmt.Errorf("token-file: read %s: %w", file, settings.Cause(err))
+		}
+		return strings.TrimSpace(string(text)), nil
+	}
 }
 
 const restoreUsage = "restore DIR [DIR2...] --data.dir=NEW [flags]"
@@ -205,6 +211,10 @@ func restore(c *settings.Config, dirs []string, to uint64, stdout io.Writer) err
 	})
 	if err != nil {
 		return err
+	}
+	if why := chain[len(got.From)-1].NoTables; why != "" {
+		fmt.Fprintf(stdout, "rows       none in the last backup (%s): what no journal gives again is "+
+			"lost\n", why)
 	}
 	fmt.Fprintf(stdout, "restored   %s, up to sequence %d, trade %d, from %s\n", c.String("data.dir"),
 		got.InputSequence, got.TradeSequence, strings.Join(got.From, ", "))

@@ -57,23 +57,28 @@ func runCluster(args []string, stdout, stderr io.Writer) int {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), clusterTimeout+wait)
 	defer cancel()
-	switch {
-	case len(f.rest) == 1 && f.rest[0] == "status" && *reason == "":
+	if len(f.rest) == 1 && f.rest[0] == "status" && *reason == "" {
 		return settings.Exit(stderr, k.status(ctx, wait))
-	case len(f.rest) == 2 && f.rest[0] == "add":
-		m, err := quorum.ParseMember(f.rest[1])
-		if err != nil {
-			return settings.Exit(stderr, settings.Usagef("cluster add: %v", err))
-		}
-		return settings.Exit(stderr, k.change(ctx, c, *reason, func(at string) error {
-			return k.remote.Add(ctx, at, m)
-		}))
-	case len(f.rest) == 2 && f.rest[0] == "remove":
-		return settings.Exit(stderr, k.change(ctx, c, *reason, func(at string) error {
-			return k.remote.Remove(ctx, at, f.rest[1])
-		}))
 	}
-	return settings.Exit(stderr, settings.Usagef("usage: posttrade %s", clusterUsage))
+	return settings.Exit(stderr, k.addOrRemove(ctx, c, f.rest, *reason))
+}
+
+// addOrRemove runs the commands that change the configuration.
+func (k *clusterCommand) addOrRemove(ctx context.Context, c *settings.Config, args []string,
+	reason string) error {
+	switch {
+	case len(args) == 2 && args[0] == "add":
+		m, err := quorum.ParseMember(args[1])
+		if err != nil {
+			return settings.Usagef("cluster add: %v", err)
+		}
+		return k.change(ctx, c, reason, func(at string) error { return k.remote.Add(ctx, at, m) })
+	case len(args) == 2 && args[0] == "remove":
+		return k.change(ctx, c, reason, func(at string) error {
+			return k.remote.Remove(ctx, at, args[1])
+		})
+	}
+	return settings.Usagef("usage: posttrade %s", clusterUsage)
 }
 
 type clusterCommand struct {

@@ -90,26 +90,9 @@ func runRecon(args []string, stdout, stderr io.Writer) int {
 	if err != nil {
 		return settings.Exit(stderr, err)
 	}
-	show := map[string]func(context.Context, *client.Client, io.Writer) error{
-		"status": showReconStatus,
-		"breaks": func(ctx context.Context, s *client.Client, w io.Writer) error {
-			return showBreaks(ctx, s, class, w)
-		},
-	}[strings.Join(f.rest, " ")]
-	if len(f.rest) == 2 && f.rest[0] == "repair" {
-		q, err := repairRange(f.rest[1])
-		if err != nil {
-			return settings.Exit(stderr, err)
-		}
-		q.DryRun = dry
-		show = func(ctx context.Context, s *client.Client, w io.Writer) error {
-			return repairRows(ctx, s.Because(reason), q, w)
-		}
-	} else if dry || reason != "" {
-		return settings.Exit(stderr, settings.Usagef("--dry-run and --reason go with recon repair"))
-	}
-	if show == nil {
-		return settings.Exit(stderr, settings.Usagef("usage: posttrade %s", reconUsage))
+	show, err := reconCommand(f.rest, class, reason, dry)
+	if err != nil {
+		return settings.Exit(stderr, err)
 	}
 	server, err := consult(c, "trade-processor", time.Now())
 	if err != nil {
@@ -119,6 +102,30 @@ func runRecon(args []string, stdout, stderr io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	return settings.Exit(stderr, show(ctx, server, stdout))
+}
+
+// reconCommand returns what the arguments ask for.
+func reconCommand(args []string, class, reason string,
+	dry bool) (func(context.Context, *client.Client, io.Writer) error, error) {
+	if len(args) == 2 && args[0] == "repair" {
+		q, err := repairRange(args[1])
+		q.DryRun = dry
+		return func(ctx context.Context, s *client.Client, w io.Writer) error {
+			return repairRows(ctx, s.Because(reason), q, w)
+		}, err
+	}
+	if dry || reason != "" {
+		return nil, settings.Usagef("--dry-run and --reason go with recon repair")
+	}
+	switch strings.Join(args, " ") {
+	case "status":
+		return showReconStatus, nil
+	case "breaks":
+		return func(ctx context.Context, s *client.Client, w io.Writer) error {
+			return showBreaks(ctx, s, class, w)
+		}, nil
+	}
+	return nil, settings.Usagef("usage: posttrade %s", reconUsage)
 }
 
 // repairRange reads trd-1..trd-900, or the id of one trade.

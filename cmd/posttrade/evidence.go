@@ -42,6 +42,19 @@ func runEvidence(args []string, stdout, stderr io.Writer) int {
 			"           verify --report FILE --key VKEY DIR   a regulatory report, byte by byte\n"+
 			"  export   write a folder that proves a range: evidence export --from A --to B DIR\n"+
 			"  page     print a web page that verifies in a browser, from a file")
+	e.declare(f)
+	c, err := f.read(args, maxProofIDs, stdout)
+	if err != nil {
+		return settings.Exit(stderr, err)
+	}
+	if len(f.rest) == 0 {
+		return settings.Exit(stderr, settings.Usagef("usage: posttrade %s", evidenceUsage))
+	}
+	return settings.Exit(stderr, e.run(f.rest[0], c, f.rest[1:], stdout))
+}
+
+// declare declares the flags of all commands.
+func (e *evidenceFlags) declare(f *flags) {
 	list := func(to *[]string) func(string) error {
 		return func(text string) error {
 			*to = append(*to, text)
@@ -57,30 +70,27 @@ func runEvidence(args []string, stdout, stderr io.Writer) int {
 	f.StringVar(&e.report, "report", "", "verify: `file` of a regulatory report")
 	f.Uint64Var(&e.from, "from", 1, "export: first `sequence`")
 	f.Uint64Var(&e.to, "to", 0, "export: last `sequence`, 0 = what the newest head covers")
-	c, err := f.read(args, maxProofIDs, stdout)
-	if err != nil {
-		return settings.Exit(stderr, err)
-	}
-	if len(f.rest) == 0 {
-		return settings.Exit(stderr, settings.Usagef("usage: posttrade %s", evidenceUsage))
-	}
-	rest := f.rest[1:]
-	switch f.rest[0] {
+}
+
+// run runs the command of that name.
+func (e *evidenceFlags) run(name string, c *settings.Config, args []string,
+	stdout io.Writer) error {
+	switch name {
 	case "key":
-		return settings.Exit(stderr, printLogKey(c, stdout))
+		return printLogKey(c, stdout)
 	case "proof":
-		return settings.Exit(stderr, printProofs(c, rest, stdout))
+		return printProofs(c, args, stdout)
 	case "verify":
-		return settings.Exit(stderr, e.verify(rest, stdout))
+		return e.verify(args, stdout)
 	case "export":
-		return settings.Exit(stderr, e.export(c, rest, stdout))
+		return e.export(c, args, stdout)
 	case "page":
 		_, err := stdout.Write(page.HTML())
-		return settings.Exit(stderr, err)
+		return err
 	}
-	return settings.Exit(stderr,
-		settings.Usagef("unknown evidence command %s; there are key, proof, verify, export and page",
-			settings.Printable(f.rest[0])))
+	return settings.Usagef(
+		"unknown evidence command %s; there are key, proof, verify, export and page",
+		settings.Printable(name))
 }
 
 // maxProofIDs bounds the ids on a command line.

@@ -57,41 +57,49 @@ func runJournal(args []string, stdout, stderr io.Writer) int {
 	if len(f.rest) > 1 != (f.rest[0] == "archive") || (before != "") != (f.rest[0] == "archive") {
 		return settings.Exit(stderr, settings.Usagef("usage: posttrade %s", journalUsage))
 	}
+	if f.rest[0] == "archive" {
+		return settings.Exit(stderr, archiveJournal(c, f.rest[1], before, stdout))
+	}
+	export := journal.ExportDecoded
+	if raw {
+		export = journal.Export
+	}
+	return settings.Exit(stderr, wholeJournal(f.rest[0], c, stdout, func(dir string, out io.Writer,
+		o journal.VerifyOptions) error {
+		return export(context.Background(), dir, out, from, to, o)
+	}))
+}
+
+// wholeJournal runs the command of that name, one of those about the whole journal.
+func wholeJournal(name string, c *settings.Config, stdout io.Writer,
+	export func(dir string, out io.Writer, o journal.VerifyOptions) error) error {
 	dir := c.InDataDir("journal")
 	read := journal.VerifyOptions{ArchiveDir: c.String("journal.archive-dir")}
-	switch f.rest[0] {
+	switch name {
 	case "verify":
-		return settings.Exit(stderr, verifyJournal(dir, c.String("journal.archive-dir"), stdout))
+		return verifyJournal(dir, read.ArchiveDir, stdout)
 	case "stats":
 		r, err := journal.Stats(context.Background(), dir, read)
-		if err != nil {
-			return settings.Exit(stderr, err)
+		if err == nil {
+			printInUse(stdout, dir)
+			printReport(stdout, r)
 		}
-		printInUse(stdout, dir)
-		printReport(stdout, r)
-		return settings.ExitOK
+		return err
 	case "accept":
 		r, err := journal.AcceptHistory(context.Background(), dir, read)
-		if err != nil {
-			return settings.Exit(stderr, err)
+		if err == nil {
+			fmt.Fprintf(stdout, "copied     what was replaced lies in %s\n", r.Copy)
+			printReport(stdout, r)
 		}
-		fmt.Fprintf(stdout, "copied     what was replaced lies in %s\n", r.Copy)
-		printReport(stdout, r)
-		return settings.ExitOK
-	case "archive":
-		return settings.Exit(stderr, archiveJournal(c, f.rest[1], before, stdout))
+		return err
 	case "export":
 		out := bufio.NewWriterSize(stdout, 1<<16)
-		export := journal.ExportDecoded
-		if raw {
-			export = journal.Export
-		}
-		err := export(context.Background(), dir, out, from, to, read)
-		return settings.Exit(stderr, errors.Join(err, out.Flush()))
+		err := export(dir, out, read)
+		return errors.Join(err, out.Flush())
 	}
-	return settings.Exit(stderr,
-		settings.Usagef("unknown journal command %s; there are verify, stats, export, accept and archive",
-			settings.Printable(f.rest[0])))
+	return settings.Usagef(
+		"unknown journal command %s; there are verify, stats, export, accept and archive",
+		settings.Printable(name))
 }
 
 // archiveJournal is `posttrade journal archive`.

@@ -66,18 +66,24 @@ func runPerfRows(args []string, stdout, stderr io.Writer) error {
 		return err
 	}
 	o.Config, o.Stderr = c, stderr
-	if cpuProfile != "" {
-		file, err := os.Create(cpuProfile)
-		if err != nil {
-			return err
-		}
-		defer file.Close()
-		if err := pprof.StartCPUProfile(file); err != nil {
-			return err
-		}
-		defer pprof.StopCPUProfile()
+	return profiled(cpuProfile, func() error { return perf.Measure(o) })
+}
+
+// profiled runs f and writes a CPU profile of it into a file; "" writes none.
+func profiled(name string, f func() error) error {
+	if name == "" {
+		return f()
 	}
-	return perf.Measure(o)
+	file, err := os.Create(name)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	if err := pprof.StartCPUProfile(file); err != nil {
+		return err
+	}
+	defer pprof.StopCPUProfile()
+	return f()
 }
 
 // runPerfGate is `posttrade perf gate`.

@@ -48,13 +48,9 @@ func runWatch(args []string, stdout, stderr io.Writer) int {
 		q.Topics = strings.Split(f.rest[0], ",")
 	}
 	if f.given("account") {
-		id, err := strconv.ParseUint(*account, 10, 32)
-		if err != nil {
-			return settings.Exit(stderr, settings.Usagef("flag --account: %s is not within 0..%d",
-				settings.Printable(*account), uint32(math.MaxUint32)))
+		if q.AccountID, err = accountFlag(*account); err != nil {
+			return settings.Exit(stderr, err)
 		}
-		narrow := uint32(id)
-		q.AccountID = &narrow
 	}
 	o, err := watched(c, *url, *token)
 	if err != nil {
@@ -64,6 +60,17 @@ func runWatch(args []string, stdout, stderr io.Writer) int {
 	defer stop()
 	return settings.Exit(stderr, watch.Run(ctx, stdout, watch.Options{Query: q, JSON: *asJSON,
 		Count: *count, Notices: stderr, Connect: o}))
+}
+
+// accountFlag reads the number of an account.
+func accountFlag(text string) (*uint32, error) {
+	n, err := strconv.ParseUint(text, 10, 32)
+	if err != nil {
+		return nil, settings.Usagef("flag --account: %s is not within 0..%d", settings.Printable(text),
+			uint32(math.MaxUint32))
+	}
+	id := uint32(n)
+	return &id, nil
 }
 
 // watched makes the clients of the feed: of the order-matcher at url, or of the server on data.dir,

@@ -31,7 +31,7 @@ type Options struct {
 	// Folders are the folders whose files an administrator may read, by name.
 	Folders map[string]string
 	// Prover is the verifier of the page Evidence: a WebAssembly module, compressed with gzip, and the
-	// script that starts it. Nil: the page says that it is not there.
+	// script of its thread. Nil: the page says that it is not there.
 	Prover, ProverScript []byte
 
 	Logger *slog.Logger // nil: none
@@ -75,7 +75,7 @@ func New(o Options) (*Console, error) {
 	}
 	if o.Prover != nil {
 		files.add("assets/verify/verify.wasm", o.Prover, "gzip")
-		files.add("assets/verify/wasm_exec.js", o.ProverScript, "")
+		files.add("assets/verify/worker.js", o.ProverScript, "")
 	}
 	base, end := context.WithCancel(context.Background())
 	c := &Console{Options: o, end: end, services: map[string]*backend{}, files: files,

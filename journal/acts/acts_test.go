@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -325,5 +326,41 @@ func TestRefusedPoliciesAreNoActs(t *testing.T) {
 		"limits next", "refused next limits STALE_VERSION risk",
 		"refused next limits STALE_VERSION risk")) {
 		t.Errorf("behind an archive: %q", got)
+	}
+}
+
+// A revocation that the engine has no room for is no act, from wherever the journal is read.
+func TestRefusedRevocationsAreNoActs(t *testing.T) {
+	h := &history{t: t, texts: map[uint64][]byte{}}
+	revoke := func(subject string, days int64) {
+		n := note.Note{Kind: note.Revoke, Subject: "ann", Object: note.Value(map[string]string{
+			"subject": subject}), New: note.Value(map[string]string{"issuedUpTo": "now"})}
+		h.noted(n, 1, matcher.NewTokenRevoke(matcher.HashSubject(subject), days*86_400_000))
+	}
+	for i := range matcher.MaxRevocations {
+		h.add(matcher.NewTokenRevoke(matcher.HashSubject(fmt.Sprint(i)), 0), nil)
+	}
+	full := len(h.cmds)
+	revoke("one more", 1)
+	revoke("7", 1)
+	revoke("one more", 401)
+	want := `"object":{"act":"token-revoke","code":"CAPACITY","asked":{"issuedUpTo":"now"},` +
+		`"subject":"one more"},"old":null,"new":null}`
+	for _, from := range []int{1, full, full + 1} {
+		lines := strings.Split(strings.TrimSpace(read(t, New(h, ticker), Query{From: uint64(from),
+			Limit: 1 << 14, Subject: "ann"})), "\n")
+		if len(lines) != 3 || !strings.HasPrefix(lines[0], `{"kind":"refused","sequence":`) ||
+			!strings.HasSuffix(lines[0], want) {
+			t.Fatalf("from %d: %q", from, lines)
+		}
+		for _, line := range lines[1:] {
+			if !strings.HasPrefix(line, `{"kind":"token-revoke",`) {
+				t.Errorf("from %d: %s", from, line)
+			}
+		}
+	}
+	bare := read(t, New(h, ticker), Query{From: 1, Limit: full, Kind: note.Revoke})
+	if n := strings.Count(bare, "\n"); n != full {
+		t.Errorf("%d revocations of a build that wrote no notes, want %d", n, full)
 	}
 }

@@ -9,8 +9,8 @@
 // feed.
 //
 // A note that is not followed by its commands is no act: a crash came between. A policy that the
-// engine has refused, because its version did not rise, has a record of the kind refused: which
-// ones those are follows from the policies before it.
+// engine has refused, because its version did not rise, has a record of the kind refused, and so
+// has a revocation without room: which ones those are follows from the acts before.
 //
 // A reading costs a walk through the commands after fromSeq, of which nothing is decided again. The
 // Reader remembers which stretches hold no act, and leaves them out the next time: a journal's past

@@ -10,7 +10,7 @@ import (
 // parser turns commands, in their order and without a hole, into records.
 type parser struct {
 	ticker func(id uint32) string
-	// refused reports a policy that the engine has refused
+	// refused reports an act that the engine has refused
 	refused func(c *matcher.Command) bool
 
 	text   []byte // of the note whose parts are passing
@@ -70,10 +70,14 @@ func (p *parser) alone(c *matcher.Command) {
 	}
 }
 
-// judged is a record of what has become of an act: itself, or that of a policy that was refused.
+// judged is a record of what has become of an act: itself, or that of an act that was refused.
 func (p *parser) judged(c *matcher.Command, r Record) Record {
-	if (c.Type == matcher.PolicyControl || c.Type == matcher.LimitsControl) && p.refused(c) {
-		r.refuse("STALE_VERSION")
+	if refusable(c) && p.refused(c) {
+		code := "STALE_VERSION"
+		if c.Type == matcher.TokenRevoke {
+			code = "CAPACITY"
+		}
+		r.refuse(code)
 	}
 	return r
 }

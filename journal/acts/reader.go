@@ -30,7 +30,7 @@ type Reader struct {
 	ticker func(id uint32) string
 	places chan struct{}
 
-	policies policies
+	judge judge
 
 	mu    sync.Mutex
 	quiet []span // stretches without an act, ascending, apart from each other
@@ -91,12 +91,12 @@ func (r *Reader) Read(ctx context.Context, q Query, fn func(*Record) error) erro
 type walk struct {
 	reader *Reader
 	query  Query
-	fn     func(*Record) error // nil: the walk is for the policies alone
+	fn     func(*Record) error // nil: the walk is for the judge alone
 	parser parser
 	given  int
 	silent uint64 // commands from here on have no act
 	began  uint64
-	failed error // of the walk through the policies before
+	failed error // of the walk through the acts before
 }
 
 // run walks through everything from a sequence on that is not known to be quiet.
@@ -125,26 +125,26 @@ func (w *walk) run(ctx context.Context, from, head uint64) error {
 		w.reader.remember(span{w.silent, to})
 		from = to + 1
 	}
-	if w.began == 1 || w.began+longest <= w.reader.policies.seen()+1 {
-		w.reader.policies.pass(head)
+	if w.began == 1 || w.began+longest <= w.reader.judge.seen()+1 {
+		w.reader.judge.pass(head)
 	}
 	return nil
 }
 
-// refused reports a policy that the engine has refused. Those before the walk's beginning that have
+// refused reports an act that the engine has refused. Those before the walk's beginning that have
 // not been judged are judged first, and those of an act that may begin before it. What is in an
 // archive that cannot be read counts as none.
 func (w *walk) refused(ctx context.Context, c *matcher.Command) bool {
-	p := &w.reader.policies
+	j := &w.reader.judge
 	end := min(w.began+longest, c.InputSeq-1)
-	if seen := p.seen(); w.fn != nil && w.failed == nil && seen < end {
+	if seen := j.seen(); w.fn != nil && w.failed == nil && seen < end {
 		before := walk{reader: w.reader}
 		if w.failed = before.run(ctx, seen+1, end); errors.Is(w.failed, journal.ErrArchived) {
 			w.failed = nil
-			p.pass(end)
+			j.pass(end)
 		}
 	}
-	return w.failed == nil && p.refused(c)
+	return w.failed == nil && j.refuses(c)
 }
 
 // commands takes the commands of one commit.

@@ -242,7 +242,7 @@ func TestManyLookAtOnce(t *testing.T) {
 			for range 30 {
 				check(t, h, rnd.Uint64N(n+1), states)
 				h.Bytes()
-				if _, _, err := h.rest(time.Now()); err != nil {
+				if _, _, err := h.closeUnused(time.Now()); err != nil {
 					t.Error(err)
 				}
 			}

@@ -44,7 +44,7 @@ func (h *History) Run(ctx context.Context) {
 	}
 	var resting time.Time // until then
 	for {
-		if _, _, err := h.rest(time.Now()); err != nil {
+		if _, _, err := h.closeUnused(time.Now()); err != nil {
 			h.o.Report(err)
 		}
 		if time.Now().After(resting) {

@@ -367,9 +367,9 @@ func (h *History) Warm() int {
 	return len(h.warm)
 }
 
-// rest closes the shadows that were not used for a while; all of them when the History is closed.
-// Those in use are left, and wait tells when one of them was given back.
-func (h *History) rest(now time.Time) (left int, wait <-chan struct{}, err error) {
+// closeUnused closes the shadows that were not used for a while; all of them when the History is
+// closed. Those in use are left, and wait tells when one of them was given back.
+func (h *History) closeUnused(now time.Time) (left int, wait <-chan struct{}, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	var all []error
@@ -390,7 +390,7 @@ func (h *History) Close() error {
 	h.mu.Unlock()
 	var all []error
 	for {
-		left, wait, err := h.rest(time.Now())
+		left, wait, err := h.closeUnused(time.Now())
 		if all = append(all, err); left == 0 {
 			return errors.Join(all...)
 		}

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"posttrade/journal"
+	"posttrade/journal/transfer"
 	"posttrade/matcher"
 )
 
@@ -223,7 +224,7 @@ func TestCutShortIsNoBackup(t *testing.T) {
 	r.grow(4)
 	dir := filepath.Join(t.TempDir(), "night")
 	for r.limit = 1; r.limit < 1200; r.limit += 97 {
-		if _, err := r.write(dir, ""); !errors.Is(err, journal.ErrTransfer) {
+		if _, err := r.write(dir, ""); !errors.Is(err, transfer.ErrNotWhole) {
 			t.Fatalf("limit %d: %v", r.limit, err)
 		}
 		if _, err := Read(dir); !errors.Is(err, ErrUnfinished) {

@@ -118,7 +118,7 @@ type RestoreOptions struct {
 // needs to make everything else again.
 //
 //   - Errors: ErrNotEmpty, journal.ErrLocked: nothing in data is changed. What Chain says.
-//     ErrDamaged and journal.ErrTransfer: a file is not what was written; data then holds the mark
+//     ErrDamaged and transfer.ErrNotWhole: a file is not what was written; data then holds the mark
 //     only.
 func Restore(data string, chain []*Manifest, o RestoreOptions) (got Origin, err error) {
 	last := chain[len(chain)-1]
@@ -134,7 +134,7 @@ func Restore(data string, chain []*Manifest, o RestoreOptions) (got Origin, err 
 	if err := r.journal(&got); err != nil {
 		return got, err
 	}
-	if err := r.rest(&got); err != nil {
+	if err := r.leaveRows(&got); err != nil {
 		return got, err
 	}
 	if o.Verify != nil {
@@ -218,8 +218,8 @@ func (r *restore) journal(got *Origin) error {
 	return nil
 }
 
-// rest leaves what the first start needs: the rows of the last backup that was used.
-func (r *restore) rest(got *Origin) error {
+// leaveRows leaves what the first start needs: the rows of the last backup that was used.
+func (r *restore) leaveRows(got *Origin) error {
 	folder := filepath.Join(r.data, RestoredName)
 	if err := os.Mkdir(folder, 0o700); err != nil {
 		return fmt.Errorf("backup: %w", err)

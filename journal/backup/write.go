@@ -38,7 +38,7 @@ type Options struct {
 // leaves a directory that counts as unfinished; the next Write begins again.
 //
 //   - Errors: ErrExists, ErrNotEmpty, journal.ErrLocked: nothing in dir is changed. What Read says
-//     of o.Since. journal.ErrBase and journal.ErrTransfer: the stream was another, or not whole.
+//     of o.Since. journal.ErrBase and transfer.ErrNotWhole: the stream was another, or not whole.
 func Write(ctx context.Context, dir string, from Source, o Options) (_ *Manifest, err error) {
 	m := &Manifest{Format: manifestFormat, Build: o.Build}
 	var after journal.Point

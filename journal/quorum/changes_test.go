@@ -2,7 +2,9 @@ package quorum
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"net/netip"
 	"strings"
 	"sync"
@@ -66,6 +68,8 @@ func TestChangesArePutOnRecord(t *testing.T) {
 	if n := len(c.leader().node.servers()); n != 3 {
 		t.Errorf("%d servers after a change without a record, want 3", n)
 	}
+	plain := question{Ask: askRemovePlain, Member: gone.o.Member} // of an older command line
+	change(r.refuse, func(at string) error { return remote.change(t.Context(), at, plain) })
 	r.refuse = nil
 	change(errStranger, func(at string) error { return remote.Remove(t.Context(), at, "9") })
 	id := string(gone.node.id)
@@ -101,5 +105,34 @@ func TestFailedChangeIsOnRecord(t *testing.T) {
 	if all := r.all(); !errors.Is(err, why) || len(all) != 2 || all[0].Failed != nil ||
 		!errors.Is(all[1].Failed, why) {
 		t.Errorf("%v; on record are %+v", err, all)
+	}
+}
+
+// A leader of a build that may put no change on record is not asked to make one: it does not know
+// the question.
+func TestOlderLeaderChangesNothing(t *testing.T) {
+	answer := func(_ string, request []byte) ([]byte, error) {
+		var q question
+		if err := json.Unmarshal(request, &q); err != nil {
+			return nil, err
+		}
+		if q.Ask == "add" || q.Ask == "remove" {
+			t.Errorf("asked to %s", q.Ask)
+		}
+		return nil, fmt.Errorf("quorum: ask=%q: %w", q.Ask, errQuestion)
+	}
+	older, err := openWire("127.0.0.1:0", wireOptions{Answer: answer})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = older.Close() }()
+	var remote Remote
+	for _, err := range []error{
+		remote.Add(t.Context(), older.address, Member{ID: "4", Raft: "127.0.0.1:4"}),
+		remote.Remove(t.Context(), older.address, "4"),
+	} {
+		if !errors.Is(err, ErrOlder) || !strings.Contains(err.Error(), "nothing was changed") {
+			t.Errorf("answered %v", err)
+		}
 	}
 }

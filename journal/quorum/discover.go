@@ -26,9 +26,15 @@ const promoteWithin = 256
 const (
 	askStatus = "status"
 	askJoin   = "join"
-	askAdd    = "add"
-	askRemove = "remove"
 	askSpare  = "spare"
+
+	// Changes by an operator. A leader that knows these names puts what it changes on record.
+	askAdd    = "record-add"
+	askRemove = "record-remove"
+	// The same from the command line of an older build, which leaders of older builds take without a
+	// record.
+	askAddPlain    = "add"
+	askRemovePlain = "remove"
 )
 
 // question is what one member, or the command line, asks another member.
@@ -246,11 +252,11 @@ func (n *Node) answer(from string, request []byte) ([]byte, error) {
 	case askStatus:
 	case askJoin:
 		refused = n.admit(from, q)
-	case askAdd:
+	case askAdd, askAddPlain:
 		refused = n.expect(from, q)
 	case askSpare:
 		refused = n.spare(q)
-	case askRemove:
+	case askRemove, askRemovePlain:
 		refused = n.remove(from, q)
 	default:
 		return nil, fmt.Errorf("quorum: ask=%q: %w", q.Ask, errQuestion)

@@ -161,19 +161,7 @@ func Open(o Options) (_ *Node, err error) {
 	if n.self, err = o.self(); err != nil {
 		return nil, err
 	}
-	if err := o.FS.MkdirAll(o.Dir, 0o755); err != nil {
-		return nil, fmt.Errorf("quorum: %w", err)
-	}
-	n.author = author(binary.LittleEndian.Uint64(randomBytes(8)))
-	if n.id, err = n.identity(); err != nil {
-		return nil, err
-	}
-	if n.log, err = openLogStore(o.FS.PathJoin(o.Dir, "log"), logStoreOptions{FS: o.FS, Fatal: n.fail,
-		Reserve: o.LogReserve}); err != nil {
-		return nil, err
-	}
-	n.snapshots, err = openSnapshots(o.FS, o.FS.PathJoin(o.Dir, "snapshots"), o.Storage, n)
-	if err != nil {
+	if err := n.openDisk(); err != nil {
 		return nil, err
 	}
 	base, err := n.snapshots.newest()
@@ -197,16 +185,42 @@ func Open(o Options) (_ *Node, err error) {
 		n.begins(base.Index, base.Term)
 	}
 	n.fsm = &fsm{n: n, sequence: base.Sequence}
-	if n.network, err = o.newNetwork(o); err != nil {
+	if err := n.takePart(); err != nil {
 		return nil, err
 	}
-	if n.transport, err = n.network.Transport(n.id, o.Logger); err != nil {
-		return nil, err
+	return n, nil
+}
+
+// openDisk opens what this member has on its disk: identity, log and snapshots.
+func (n *Node) openDisk() (err error) {
+	o := &n.o
+	if err := o.FS.MkdirAll(o.Dir, 0o755); err != nil {
+		return fmt.Errorf("quorum: %w", err)
+	}
+	n.author = author(binary.LittleEndian.Uint64(randomBytes(8)))
+	if n.id, err = n.identity(); err != nil {
+		return err
+	}
+	if n.log, err = openLogStore(o.FS.PathJoin(o.Dir, "log"), logStoreOptions{FS: o.FS, Fatal: n.fail,
+		Reserve: o.LogReserve}); err != nil {
+		return err
+	}
+	n.snapshots, err = openSnapshots(o.FS, o.FS.PathJoin(o.Dir, "snapshots"), o.Storage, n)
+	return err
+}
+
+// takePart opens the network and starts the library and the goroutines of the member.
+func (n *Node) takePart() (err error) {
+	if n.network, err = n.o.newNetwork(n.o); err != nil {
+		return err
+	}
+	if n.transport, err = n.network.Transport(n.id, n.o.Logger); err != nil {
+		return err
 	}
 	view := libraryView{n.log}
 	if n.raft, err = raft.NewRaft(n.config(), n.fsm, view, view, n.snapshots,
 		memberTransport{n.transport, n.log}); err != nil {
-		return nil, fmt.Errorf("quorum: %w", err)
+		return fmt.Errorf("quorum: %w", err)
 	}
 	n.log.Lead(func() bool { return n.raft.State() == raft.Leader })
 	n.network.Answer(n.answer)
@@ -214,7 +228,7 @@ func Open(o Options) (_ *Node, err error) {
 	n.workers.Go(n.compactor.run(n))
 	n.workers.Go(n.join)
 	n.workers.Go(n.watchLeader)
-	return n, nil
+	return nil
 }
 
 func (o *Options) defaults() error {

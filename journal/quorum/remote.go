@@ -4,6 +4,8 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
+	"strings"
 )
 
 // Remote asks members from outside the cluster, for the command line.
@@ -13,8 +15,13 @@ type Remote struct {
 	Subject, Reason string // the operator, and why, for the record of Add and Remove
 }
 
-// ErrRefused is a member's refusal of a change; the text is its reason.
-var ErrRefused = errors.New("refused")
+var (
+	// ErrRefused is a member's refusal of a change; the text is its reason.
+	ErrRefused = errors.New("refused")
+	// ErrOlder: the member's build does not say that it puts changes on record. Nothing was changed.
+	ErrOlder = errors.New("this leader is of an older build, which may put no change of the members " +
+		"on record: give every member this build first, then repeat; nothing was changed")
+)
 
 // Status asks the member at an address what it knows.
 func (r Remote) Status(ctx context.Context, hostPort string) (Status, error) {
@@ -42,8 +49,11 @@ func (r Remote) Spare(ctx context.Context, hostPort, member, server string) erro
 
 func (r Remote) change(ctx context.Context, hostPort string, q question) error {
 	s, err := r.ask(ctx, hostPort, q)
-	if err == nil && s.Refusal != "" {
-		err = errors.Join(ErrRefused, errors.New(s.Refusal))
+	switch {
+	case err == nil && s.Refusal != "":
+		return errors.Join(ErrRefused, errors.New(s.Refusal))
+	case errors.Is(err, ErrAnswer) && strings.HasSuffix(err.Error(), errQuestion.Error()):
+		return fmt.Errorf("%w (%w)", ErrOlder, err)
 	}
 	return err
 }

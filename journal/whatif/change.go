@@ -188,8 +188,9 @@ func (x *changer) release(items []item, millis int64) []item {
 	return items
 }
 
-// rest appends what is left at the end: acts behind the last command, and what is still held back.
-func (x *changer) rest(items []item, millis int64) []item {
+// remainder appends what is left at the end: acts behind the last command, and what is still held
+// back.
+func (x *changer) remainder(items []item, millis int64) []item {
 	for _, act := range x.acts {
 		act.Command.EventTimeMillis = millis
 		items = append(items, item{cmd: act.Command})

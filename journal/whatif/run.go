@@ -192,7 +192,7 @@ func (r *run) read(ctx context.Context, free <-chan *chunk, out chan<- *chunk) e
 	if err == nil {
 		c := <-free
 		c.cmds, c.before, c.plain = c.cmds[:0], nil, false
-		c.items = r.changer.rest(c.items[:0], last)
+		c.items = r.changer.remainder(c.items[:0], last)
 		out <- c
 	}
 	return err

@@ -64,8 +64,8 @@ func (a *alarm) again(t *Ticket, due int64) bool {
 	return true
 }
 
-// rest ends a wait.
-func (a *alarm) rest() { a.due.Store(0) }
+// disarm ends a wait.
+func (a *alarm) disarm() { a.due.Store(0) }
 
 // wind makes the timer go off at due or before. The holder stores due and then reads set; ring
 // stores set and then reads due. So at least one of the two sees the other's store.

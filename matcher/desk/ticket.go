@@ -209,7 +209,7 @@ func (t *Ticket) await(timeout time.Duration) bool {
 		return true
 	}
 	due := t.alarm.begin(t, timeout)
-	defer t.alarm.rest()
+	defer t.alarm.disarm()
 	for !t.take() {
 		if t.alarm.again(t, due) {
 			continue

@@ -26,6 +26,7 @@ const (
 	Capacity   = "capacity"   // a start has raised a capacity
 	Settlement = "settlement" // forced, before its date
 	Repair     = "repair"     // rows made again from the journal
+	Statement  = "statement"  // of the bookings from outside
 	Epoch      = "epoch"      // a source has begun a new one
 	MemberAdd  = "member-add"
 	MemberGone = "member-remove"
@@ -36,7 +37,8 @@ const (
 
 // Kinds are all of them.
 var Kinds = []string{KillSwitch, Limits, Enable, Disable, Halt, Restrict, Price, ForceFill,
-	Capacity, Settlement, Repair, Epoch, MemberAdd, MemberGone, MemberSwap, Revoke, ActRefused}
+	Capacity, Settlement, Repair, Statement, Epoch, MemberAdd, MemberGone, MemberSwap, Revoke,
+	ActRefused}
 
 // Bounds of a note.
 const (
@@ -124,11 +126,20 @@ func (w Written) Put(t *desk.Ticket, nowMillis int64) {
 
 // Log writes the one log line of an act. inputSeq 0: the outcome is unknown.
 func (n *Note) Log(log *slog.Logger, inputSeq uint64) {
-	level, text := slog.LevelInfo, "operator act"
 	if inputSeq == 0 {
-		level, text = slog.LevelWarn, "operator act: its outcome is unknown"
+		n.log(log, slog.LevelWarn, "operator act: its outcome is unknown", inputSeq)
+		return
 	}
-	log.Log(context.Background(), level, text, "kind", n.Kind, "sequence", inputSeq,
+	n.log(log, slog.LevelInfo, "operator act", inputSeq)
+}
+
+// LogRefused writes the one log line of an act that was sequenced, and that the engine has refused.
+func (n *Note) LogRefused(log *slog.Logger, inputSeq uint64, code string) {
+	n.log(log, slog.LevelWarn, "operator act: refused", inputSeq, "code", code)
+}
+
+func (n *Note) log(log *slog.Logger, level slog.Level, text string, inputSeq uint64, more ...any) {
+	log.Log(context.Background(), level, text, append([]any{"kind", n.Kind, "sequence", inputSeq,
 		"subject", n.Subject, "address", n.Address, "reason", n.Reason, "object", string(n.Object),
-		"old", string(n.Old), "new", string(n.New))
+		"old", string(n.Old), "new", string(n.New)}, more...)...)
 }

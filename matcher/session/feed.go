@@ -71,7 +71,7 @@ func (f *feeder) run() {
 			case f.pump():
 				idler.Reset()
 			case len(f.sessions) == 0:
-				f.server.rest(f.joined)
+				f.server.awaitEnd(f.joined)
 			default:
 				idler.IdleAtMost(f, f.patience())
 			}

@@ -27,8 +27,8 @@ func (p *parker) borrow() bool { return p.lease.Borrow() == ring.Taken }
 
 func (p *parker) giveBack() { p.lease.Return() }
 
-// rest sleeps with the sessions open for loans.
-func (p *parker) rest(ns int64) (rung int, late bool) {
+// nap sleeps with the sessions open for loans.
+func (p *parker) nap(ns int64) (rung int, late bool) {
 	p.sleeps.Add(1)
 	p.lease.Lend()
 	rung, late = p.bells.Wait(ns)
@@ -67,7 +67,7 @@ func (p *parker) sleep(sessions []*session, busy func() bool) {
 	rung := -1
 	if !busy() {
 		late := false
-		if rung, late = p.rest(ns); late && ns == sleepNs && p.bells.Own.Parked() && busy() {
+		if rung, late = p.nap(ns); late && ns == sleepNs && p.bells.Own.Parked() && busy() {
 			p.rescues.Add(1)
 		}
 	}

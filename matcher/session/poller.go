@@ -119,7 +119,7 @@ func withoutDone(list []*session) []*session {
 // rests like any goroutine, whatever the strategy.
 func (p *poller) idle() {
 	if len(p.sessions) == 0 {
-		p.server.rest(p.joined)
+		p.server.awaitEnd(p.joined)
 		return
 	}
 	switch {

@@ -213,8 +213,8 @@ func leave(token chan struct{}) {
 	}
 }
 
-// rest waits for a token or for the server's end.
-func (s *Server) rest(token chan struct{}) {
+// awaitEnd waits for a token or for the server's end.
+func (s *Server) awaitEnd(token chan struct{}) {
 	select {
 	case <-token:
 	case <-s.stopped:

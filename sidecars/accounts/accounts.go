@@ -19,13 +19,19 @@ type Account struct {
 	// EnabledUnsaid marks a change that does not set Enabled: an existing account keeps its value, and
 	// a new one gets the value of Enabled.
 	EnabledUnsaid bool
+	// By is the operator of a change; nil: no operator's act.
+	By *store.Act
 }
 
 // ErrAccount reports an invalid account: no id, or not a source.ValidName.
 var ErrAccount = errors.New("not an account")
 
-// Accounts is the service. Any goroutine may call.
-type Accounts struct{ table *source.Table }
+// Accounts is the service. Any goroutine may call. Its methods Snapshot, Version and BumpEpoch are
+// the table's.
+type Accounts struct{ *table }
+
+// table is the source's table, under a name that other packages do not see.
+type table = source.Table
 
 // New returns the service. It does no I/O.
 func New(o source.Options) *Accounts {
@@ -84,7 +90,7 @@ func (s *Accounts) Upsert(ctx context.Context, a Account) (version uint64, err e
 	if err != nil {
 		return 0, err
 	}
-	stored, _, err := s.table.Upsert(ctx, r, source.Unsaid{Enabled: a.EnabledUnsaid}, r.ID)
+	stored, _, err := s.table.Upsert(ctx, r, source.Unsaid{Enabled: a.EnabledUnsaid}, a.By, r.ID)
 	return stored.Version, err
 }
 
@@ -99,18 +105,4 @@ func (s *Accounts) Seed(ctx context.Context, all []Account) (int, error) {
 		}
 	}
 	return s.table.Seed(ctx, records)
-}
-
-// Snapshot returns all accounts at one moment, with the version of the last change.
-func (s *Accounts) Snapshot(ctx context.Context) (control.Snapshot, error) {
-	return s.table.Snapshot(ctx)
-}
-
-// Version is the version of the last change, 0 before the first.
-func (s *Accounts) Version(ctx context.Context) (uint64, error) { return s.table.Version(ctx) }
-
-// BumpEpoch begins a new epoch of the source; see source.Table.
-func (s *Accounts) BumpEpoch(ctx context.Context, last store.OutboxRow,
-	record func(tx *store.Tx, was, is uint64) error) (epoch uint64, err error) {
-	return s.table.BumpEpoch(ctx, last, record)
 }

@@ -94,7 +94,7 @@ const (
 // Options of New.
 type Options struct {
 	Source control.Source
-	Tail   func(ctx context.Context) (Feed, error) // makes a confirmed feed
+	Follow func(ctx context.Context) (Feed, error) // makes a confirmed feed
 	// Returns a verified snapshot; control's errors by errors.Is.
 	Fetch func(ctx context.Context) (control.Snapshot, error)
 	Sink  Sink

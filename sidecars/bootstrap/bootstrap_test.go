@@ -57,7 +57,7 @@ func TestBrokersReturnEndsTheWait(t *testing.T) {
 		})
 		defer r.stop()
 		for range 3 {
-			r.up.set(func(u *upstream) { u.tailErr = errors.New("no connection") })
+			r.up.set(func(u *upstream) { u.followErr = errors.New("no connection") })
 			r.feed().lose(errors.New("cut"))
 			<-time.After(5 * time.Minute)
 			synctest.Wait()
@@ -67,7 +67,7 @@ func TestBrokersReturnEndsTheWait(t *testing.T) {
 			// The broker is connected, but its streams are not there yet: the first rounds follow soon.
 			close(*turn())
 			synctest.Wait()
-			r.up.set(func(u *upstream) { u.tailErr = nil })
+			r.up.set(func(u *upstream) { u.followErr = nil })
 			<-time.After(firstBackoff)
 			synctest.Wait()
 			if s := r.b.Status(); s.State != Ready {

@@ -1,7 +1,7 @@
 // Package bootstrap brings the universe of one control source into the replica and keeps it
 // current. There is one Bootstrap per source; a fault of one source never affects the other.
 //
-//	        Tail, confirmed        Fetch, verified            up to the stream's last version
+//	        Follow, confirmed      Fetch, verified            up to the stream's last version
 //	bootstrapping ──► buffering ──► Install ──► installed ──► apply newer deltas ──► ready
 //	    ▲                                                                             │ delta: apply
 //	    │ back-off, 100 ms doubling to 30 s, ended by the broker's return             │

@@ -26,12 +26,12 @@ type upstream struct {
 	feeds   []*fakeFeed
 	held    [][]byte // committed, not published: the publisher is late
 
-	late     bool          // publishing waits for release
-	tailErr  error         // the error of a subscription
-	fetchErr error         // the error of a fetch
-	stall    chan struct{} // a fetch waits for it
-	fetches  int
-	damage   func(*control.Snapshot) // changes a snapshot before it is returned
+	late      bool          // publishing waits for release
+	followErr error         // the error of a subscription
+	fetchErr  error         // the error of a fetch
+	stall     chan struct{} // a fetch waits for it
+	fetches   int
+	damage    func(*control.Snapshot) // changes a snapshot before it is returned
 }
 
 func newUpstream(source control.Source) *upstream {
@@ -103,11 +103,11 @@ func (u *upstream) delta(epoch, version uint64, id uint32) []byte {
 	return d.AppendJSON(nil)
 }
 
-func (u *upstream) tail(context.Context) (Feed, error) {
+func (u *upstream) follow(context.Context) (Feed, error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if u.tailErr != nil {
-		return nil, u.tailErr
+	if u.followErr != nil {
+		return nil, u.followErr
 	}
 	f := &fakeFeed{arrived: make(chan struct{}, 1), heard: time.Now()}
 	if n := len(u.stream); n > 0 {
@@ -325,7 +325,7 @@ func started(t *testing.T, source control.Source, change func(*Options)) *rig {
 	for id := uint32(1); id <= 5; id++ {
 		r.up.commit(id, true)
 	}
-	o := Options{Source: source, Tail: r.up.tail, Fetch: r.up.fetch, Sink: r.sink,
+	o := Options{Source: source, Follow: r.up.follow, Fetch: r.up.fetch, Sink: r.sink,
 		Jitter: func() float64 { return 0.5 }}
 	if change != nil {
 		change(&o)

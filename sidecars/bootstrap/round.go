@@ -38,7 +38,7 @@ func (b *Bootstrap) once(ctx context.Context) (reached bool, err error) {
 	defer cancel()
 	b.move(Bootstrapping)
 	begun := time.Now()
-	feed, err := b.o.Tail(ctx)
+	feed, err := b.o.Follow(ctx)
 	if err != nil {
 		return false, &fault{reason: Disconnected, detail: err.Error()}
 	}

@@ -134,7 +134,7 @@ var plays = map[string]func(p *replica){
 		p.up.set(func(u *upstream) { u.late = false })
 	},
 	"lose cut": func(p *replica) { p.feed().lose(errors.New("cut")) },
-	"lose gap": func(p *replica) { p.feed().lose(fmt.Errorf("tail: %w", ErrGap)) },
+	"lose gap": func(p *replica) { p.feed().lose(fmt.Errorf("following: %w", ErrGap)) },
 	"beat":     func(p *replica) { p.feed().beat() },
 	"fetch stalls": func(p *replica) {
 		stall := make(chan struct{})
@@ -151,9 +151,9 @@ var plays = map[string]func(p *replica){
 	"snapshot away":         func(p *replica) { p.fetchFails(errors.New("connection refused")) },
 	"snapshot there":        func(p *replica) { p.fetchFails(nil) },
 	"stream away": func(p *replica) {
-		p.up.set(func(u *upstream) { u.tailErr = errors.New("connection refused") })
+		p.up.set(func(u *upstream) { u.followErr = errors.New("connection refused") })
 	},
-	"stream there":       func(p *replica) { p.up.set(func(u *upstream) { u.tailErr = nil }) },
+	"stream there":       func(p *replica) { p.up.set(func(u *upstream) { u.followErr = nil }) },
 	"stream forgets":     func(p *replica) { p.up.set(func(u *upstream) { u.stream = nil }) },
 	"source forgets-two": func(p *replica) { p.up.set(forgetTwo) },
 	"source epoch":       func(p *replica) { p.up.set(func(u *upstream) { u.epoch++ }) },

@@ -45,7 +45,7 @@ type Options struct {
 	Name string
 	// StoreLimitBytes bounds the embedded server's streams together; 0 is DefaultStoreLimitBytes.
 	StoreLimitBytes int64
-	// Now is the clock of Tail.LastHeard; nil is time.Now.
+	// Now is the clock of Following.LastHeard; nil is time.Now.
 	Now func() time.Time
 }
 
@@ -189,7 +189,7 @@ func (b *Broker) setState(ready bool, detail string) {
 	}
 }
 
-// Close ends consumers, tails and subscriptions, closes the connection and stops the embedded
+// Close ends consumers, followings and subscriptions, closes the connection and stops the embedded
 // server. It returns when all of that is done.
 func (b *Broker) Close() error {
 	b.mu.Lock()

@@ -70,14 +70,14 @@ func (b *Broker) Consume(ctx context.Context, c ConsumerConfig,
 			r.trouble = text
 			b.log.Warn("consumer interrupted", "stream", c.Stream.Name, "durable", c.Durable, "err", err)
 		}
-		r.rest(ctx, changed)
+		r.awaitRetry(ctx, changed)
 	}
 	return nil
 }
 
-// rest waits before the next attempt, or until the connection changes: the server may be back then,
-// and its streams a moment later.
-func (r *consumption) rest(ctx context.Context, changed <-chan struct{}) {
+// awaitRetry waits before the next attempt, or until the connection changes: the server may be back
+// then, and its streams a moment later.
+func (r *consumption) awaitRetry(ctx context.Context, changed <-chan struct{}) {
 	pause(ctx, r.retry.step(), changed)
 	if r.b.Changed() != changed {
 		r.retry.reset()

@@ -387,7 +387,7 @@ func TestReturnOfTheServerEndsTheRest(t *testing.T) {
 	srv.Stop()
 	srv.Restart()
 	for range 100 {
-		r.rest(ctx, changed)
+		r.awaitRetry(ctx, changed)
 		if r.retry.next != 0 {
 			t.Fatalf("the next rest would take %v", r.retry.next)
 		}

@@ -1,6 +1,6 @@
 // Package broker is the only package that uses NATS. It gives the rest of the program streams that
 // survive a power cut, publishing in an order that the stream itself enforces, a durable consumer,
-// and a tail that reports when it may have missed messages.
+// and a Following that reports when it may have missed messages.
 //
 //	             ┌ embedded: a server in this process, no listener, JetStream in Options.Dir
 //	Broker ──────┤
@@ -9,7 +9,7 @@
 //	   ├─ EnsureStream, StreamInfo, Message, LastMessage    what a stream is and holds
 //	   ├─ Publish, PublishBatch                             acknowledged, in order, or an error
 //	   ├─ Consume                                           durable: every message until acknowledged
-//	   ├─ Tail                                              new messages only, or ErrDisconnected
+//	   ├─ Follow                                            new messages only, or ErrDisconnected
 //	   └─ Notify, Subscribe                                 core NATS: at most once, nothing stored
 //
 // What holds (each has a test that would fail without it):
@@ -27,14 +27,14 @@
 //     (ExpectLastMsgID) the stream refuses the messages that follow a lost one.
 //   - Consume loses nothing: a message is acknowledged only after the callback returned nil or
 //     acknowledged it; any other message is delivered again.
-//   - Tail's consumer exists before Tail returns, so no message published afterwards is missed. A
-//     lost connection, a deleted consumer or three missed heartbeats end it with ErrDisconnected, a
-//     hole in the stream's sequences with ErrGap.
+//   - The consumer of a Following exists before Follow returns, so no message published afterwards
+//     is missed. A lost connection, a deleted consumer or three missed heartbeats end it with
+//     ErrDisconnected, a hole in the stream's sequences with ErrGap.
 //   - Credentials in a URL appear in no log line, error or State.
 //
-// Goroutines: every method may be called from any goroutine; a Tail belongs to one. Callbacks of
-// Subscribe run one at a time for each subscription. Close ends everything and leaves no goroutine
-// behind.
+// Goroutines: every method may be called from any goroutine; a Following belongs to one. Callbacks
+// of Subscribe run one at a time for each subscription. Close ends everything and leaves no
+// goroutine behind.
 //
 // The package does not define the content of a message, keeps no outbox, and never deletes a stream
 // or a message in it.

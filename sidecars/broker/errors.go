@@ -23,9 +23,9 @@ var (
 	ErrStream = errors.New("stream differs")
 	// ErrNotFound: no such stream, or no such message in it.
 	ErrNotFound = errors.New("not found")
-	// ErrDisconnected: a Tail may have missed messages. Close it and begin again.
+	// ErrDisconnected: a Following may have missed messages. Close it and begin again.
 	ErrDisconnected = errors.New("disconnected")
-	// ErrGap: a Tail saw that messages of the stream are missing between two that it received.
+	// ErrGap: a Following saw that messages of the stream are missing between two that it received.
 	ErrGap = errors.New("gap in stream")
 	// ErrSettled: the message was acknowledged, refused or terminated before, or it was
 	// never delivered by a consumer.

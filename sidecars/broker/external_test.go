@@ -205,10 +205,10 @@ func TestClosedBrokerAnswersEveryCall(t *testing.T) {
 		_, published := b.Publish(ctx, deltaSubject, nil, PublishOptions{})
 		_, info := b.StreamInfo(ctx, deltas().Name)
 		_, read := b.Message(ctx, deltas().Name, 1)
-		_, tail := b.Tail(ctx, deltas().Name, "", TailOptions{})
+		_, following := b.Follow(ctx, deltas().Name, "", FollowOptions{})
 		_, subscribed := b.Subscribe("x", func(string, []byte) {})
 		ensured, notified := b.EnsureStream(ctx, deltas()), b.Notify("x", nil)
-		for i, err := range []error{published, info, read, tail, subscribed, ensured, notified} {
+		for i, err := range []error{published, info, read, following, subscribed, ensured, notified} {
 			if !errors.Is(err, ErrClosed) || !errors.Is(err, ErrUnavailable) {
 				t.Errorf("call %d gives %v, want ErrClosed", i, err)
 			}

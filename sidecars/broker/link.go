@@ -90,27 +90,7 @@ func (b *Broker) dial() (<-chan struct{}, error) {
 // Close.
 func (b *Broker) connect() {
 	defer close(b.dialed)
-	urls := b.urls
-	options := []nats.Option{
-		nats.Name(b.o.Name),
-		nats.RetryOnFailedConnect(true),
-		nats.MaxReconnects(-1),
-		nats.IgnoreAuthErrorAbort(), // a wrong password may be corrected on the server
-		nats.CustomReconnectDelay(reconnectDelay),
-		// Nothing is buffered while there is no connection: the publisher gets an error, and no message
-		// arrives long after its publisher gave it up.
-		nats.ReconnectBufSize(-1),
-		nats.Timeout(dialTimeout),
-		nats.PingInterval(pingInterval),
-		nats.MaxPingsOutstanding(pingsMissed),
-		nats.FlusherTimeout(writeTimeout),
-		nats.ConnectHandler(b.connected),
-		nats.ReconnectHandler(b.connected),
-		nats.DisconnectErrHandler(b.disconnected),
-		nats.ReconnectErrHandler(b.refused),
-		nats.ErrorHandler(b.complaint),
-		nats.SkipHostLookup(), // the dialer looks names up, and stops when the Broker is closed
-	}
+	urls, options := b.urls, b.options()
 	if b.embedded != nil {
 		urls = "nats://embedded:4222" // a name only: InProcessServer makes the connection
 		options = append(options, nats.InProcessServer(b.embedded))
@@ -145,6 +125,30 @@ func (b *Broker) connect() {
 	}
 	for _, s := range early {
 		s.begin(conn)
+	}
+}
+
+// options are those of the connection, whatever it connects to.
+func (b *Broker) options() []nats.Option {
+	return []nats.Option{
+		nats.Name(b.o.Name),
+		nats.RetryOnFailedConnect(true),
+		nats.MaxReconnects(-1),
+		nats.IgnoreAuthErrorAbort(), // a wrong password may be corrected on the server
+		nats.CustomReconnectDelay(reconnectDelay),
+		// Nothing is buffered while there is no connection: the publisher gets an error, and no message
+		// arrives long after its publisher gave it up.
+		nats.ReconnectBufSize(-1),
+		nats.Timeout(dialTimeout),
+		nats.PingInterval(pingInterval),
+		nats.MaxPingsOutstanding(pingsMissed),
+		nats.FlusherTimeout(writeTimeout),
+		nats.ConnectHandler(b.connected),
+		nats.ReconnectHandler(b.connected),
+		nats.DisconnectErrHandler(b.disconnected),
+		nats.ReconnectErrHandler(b.refused),
+		nats.ErrorHandler(b.complaint),
+		nats.SkipHostLookup(), // the dialer looks names up, and stops when the Broker is closed
 	}
 }
 

@@ -35,19 +35,7 @@ func (b *Outbox) Compare(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
-	found := ""
-	switch {
-	case end.forgotten && end.version > version:
-		return b.foreign(fmt.Sprintf("the stream has version %d, the source has only given %d",
-			end.version, version))
-	case end.forgotten:
-		return b.foreign(fmt.Sprintf("the stream's version %d is not the outbox's", end.version))
-	case end.version > marked.Version:
-		found, err = b.markAcknowledged(ctx, marked.Version, &end)
-	}
-	if err == nil && end.version < marked.Version {
-		err = b.republish(ctx, end.version+1, marked.Version, epoch)
-	}
+	found, err := b.repair(ctx, &end, marked.Version, epoch, version)
 	if err == nil {
 		err = b.drawKey(ctx)
 	}
@@ -57,6 +45,31 @@ func (b *Outbox) Compare(ctx context.Context) error {
 	if b.finding = found; found != "" {
 		b.raise(found)
 	}
+	b.continueBehind(&end)
+	return nil
+}
+
+// repair makes stream and outbox agree up to the source's version: it marks the rows that are on
+// the stream, and publishes again those that were marked and are not. found says what was lost for
+// good.
+func (b *Outbox) repair(ctx context.Context, end *end, marked, epoch,
+	version uint64) (found string, err error) {
+	switch {
+	case end.forgotten && end.version > version:
+		return "", b.foreign(fmt.Sprintf("the stream has version %d, the source has only given %d",
+			end.version, version))
+	case end.forgotten:
+		return "", b.foreign(fmt.Sprintf("the stream's version %d is not the outbox's", end.version))
+	case end.version > marked:
+		return b.markAcknowledged(ctx, marked, end)
+	case end.version < marked:
+		return "", b.republish(ctx, end.version+1, marked, epoch)
+	}
+	return "", nil
+}
+
+// continueBehind sets which message the next row must follow.
+func (b *Outbox) continueBehind(end *end) {
 	b.passed = len(end.strange) > 0
 	b.last, b.after, b.compared = end.version, Outgoing{AfterSequence: &end.sequence}, true
 	b.end = mark{end.sequence, end.version}
@@ -66,7 +79,6 @@ func (b *Outbox) Compare(ctx context.Context) error {
 		// one row is sent without a condition. Its id prevents a second copy.
 		b.after = Outgoing{}
 	}
-	return nil
 }
 
 // mark is an end of the stream.
@@ -165,35 +177,44 @@ func (b *Outbox) republish(ctx context.Context, from, to, epoch uint64) (err err
 	return err
 }
 
-// markAcknowledged marks the rows after a version that are on the stream, up to its last, provided
-// that the bytes are the same. A row that is missing there cannot be put back into its place:
-// replicas meet the gap and take a snapshot.
-func (b *Outbox) markAcknowledged(ctx context.Context, after uint64,
-	e *end) (found string, err error) {
-	at := map[uint64]uint64{}
+// onStream returns the stream sequences of the own versions after one, read backwards from the end.
+func (b *Outbox) onStream(ctx context.Context, after uint64, e *end) (at map[uint64]uint64,
+	err error) {
+	at = map[uint64]uint64{}
 	m, there := e.message, true
 	for sequence := e.message.Sequence; ; {
 		if there {
 			v, version, err := b.judge(ctx, &m)
 			if err != nil {
-				return "", err
+				return nil, err
 			}
 			if v == forgotten {
-				return "", b.foreign(fmt.Sprintf("the stream's version %d is not the outbox's", version))
+				return nil, b.foreign(fmt.Sprintf("the stream's version %d is not the outbox's", version))
 			}
 			if v == own && version <= after {
-				break
+				return at, nil
 			}
 			if _, again := at[version]; v == own && !again {
 				at[version] = sequence
 			}
 		}
 		if sequence--; sequence == 0 {
-			break
+			return at, nil
 		}
 		if m, there, err = b.o.Stream.At(ctx, sequence); err != nil {
-			return "", err
+			return nil, err
 		}
+	}
+}
+
+// markAcknowledged marks the rows after a version that are on the stream, up to its last, provided
+// that the bytes are the same. A row that is missing there cannot be put back into its place:
+// replicas meet the gap and take a snapshot.
+func (b *Outbox) markAcknowledged(ctx context.Context, after uint64,
+	e *end) (found string, err error) {
+	at, err := b.onStream(ctx, after, e)
+	if err != nil {
+		return "", err
 	}
 	var lost int64
 	now := b.o.Now().UnixMilli()

@@ -13,9 +13,9 @@ import (
 	"posttrade/sidecars/control"
 )
 
-// feed is a Tail in the form that a replica reads.
+// feed is a Following in the form that a replica reads.
 type feed struct {
-	*broker.Tail
+	*broker.Following
 	own     *Outbox
 	version uint64
 	payload []byte
@@ -24,7 +24,7 @@ type feed struct {
 func (f *feed) Last() (uint64, []byte) { return f.version, f.payload }
 
 func (f *feed) Next(ctx context.Context) ([][]byte, error) {
-	messages, err := f.Tail.Next(ctx)
+	messages, err := f.Following.Next(ctx)
 	if errors.Is(err, broker.ErrGap) {
 		err = fmt.Errorf("%w: %w", bootstrap.ErrGap, err)
 	}
@@ -106,24 +106,24 @@ func (r *rig) replica(behind bool) (*bootstrap.Bootstrap, *universe) {
 			}
 			return control.ParseSnapshot(account, s.AppendJSON(nil))
 		},
-		Tail: func(ctx context.Context) (bootstrap.Feed, error) {
+		Follow: func(ctx context.Context) (bootstrap.Feed, error) {
 			if err := r.stream.Ensure(ctx); err != nil {
 				return nil, err
 			}
-			tail, err := b.Tail(ctx, account.Stream(), account.Subject(),
-				broker.TailOptions{Heartbeat: heartbeat})
+			following, err := b.Follow(ctx, account.Stream(), account.Subject(),
+				broker.FollowOptions{Heartbeat: heartbeat})
 			if err != nil {
 				return nil, err
 			}
-			f := &feed{Tail: tail, own: publisher}
-			for at := tail.LastSequence(); at > 0 && f.version == 0; at-- {
+			f := &feed{Following: following, own: publisher}
+			for at := following.LastSequence(); at > 0 && f.version == 0; at-- {
 				m, found, err := r.stream.At(ctx, at)
 				mine, version := false, uint64(0)
 				if found && err == nil {
 					mine, version, err = publisher.Own(ctx, 0, &m)
 				}
 				if err != nil {
-					return nil, errors.Join(err, tail.Close())
+					return nil, errors.Join(err, following.Close())
 				}
 				if mine {
 					f.version, f.payload = version, m.Data

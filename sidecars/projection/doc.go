@@ -3,7 +3,7 @@
 //
 //	journal ── Head, Fills ──► Step ──┐  one transaction:
 //	                                  │    read cursor (and hold it)
-//	          (Run: poll or Wake)     ├──►  InsertTrades          ──► trades
+//	          (Run: polls)            ├──►  InsertTrades          ──► trades
 //	                                  │    set cursors
 //	trades.booking ── BookBatch ──────┘  one transaction: InsertTrades
 //
@@ -53,7 +53,7 @@
 // are those of every date of the product, 1970-01-01 to 2149-06-06.
 //
 // Goroutines: one calls Run (or Step; calls of Step exclude one another); any number call
-// BookLegacy, BookBatch, Wake, Projected, Lag, State and Metrics.
+// BookLegacy, BookBatch, Projected, Lag and Metrics.
 //
 // The package does not settle, compare or publish anything, does not know the journal's or the
 // broker's types, and starts no goroutine.

@@ -16,7 +16,7 @@ func (p *Projection) Origin() (uint64, error) {
 	if origin := p.origin.Load(); origin != 0 {
 		return origin, nil
 	}
-	if _, head := p.o.Source.Head(); head == 0 {
+	if _, head := p.o.Journal.Head(); head == 0 {
 		return 0, nil
 	}
 	f, err := p.fill(1)
@@ -49,7 +49,7 @@ func (p *Projection) Agrees(tx *store.Tx) error {
 	if at == 0 {
 		return nil
 	}
-	_, head := p.o.Source.Head()
+	_, head := p.o.Journal.Head()
 	if at > head {
 		return fmt.Errorf("projection: cursor=%d head=%d: %w", at, head, ErrAhead)
 	}

@@ -2,7 +2,6 @@ package projection
 
 import (
 	"errors"
-	"fmt"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -43,9 +42,9 @@ const (
 	defaultRest      = 4
 )
 
-// Source is the durable history of fills, ascending by trade sequence and
+// Journal is the durable history of fills, ascending by trade sequence and
 // contiguous from 1. A *journal.Journal is one.
-type Source interface {
+type Journal interface {
 	// Head returns the last durable input sequence and the last trade sequence issued by then.
 	Head() (inputSeq, tradeSeq uint64)
 	// Fills passes every durable fill from tradeSeq from on to fn. An error of fn ends the call, and
@@ -53,14 +52,17 @@ type Source interface {
 	Fills(from uint64, fn func([]matcher.Fill) error) error
 }
 
-// Options configure a Projection. Source, DB, Ticker and SettlementDate are required.
+// Options configure a Projection. Journal, DB, Ticker and SettlementDate are required.
 type Options struct {
-	Source         Source
+	Journal        Journal
 	DB             *store.DB
 	Ticker         func(securityID uint32) string // "" for an unknown security
 	SettlementDate func(executedAtMillis int64) store.Date
 	// Rules: the rules that SettlementDate depends on, stored beside the rows; "": nothing is stored
-	Rules     string
+	Rules string
+	// Named is the SettlementDate of other rules, false for rules that this build does not know. Rows
+	// that are made again are dated by the rules of their trade. nil: it knows none.
+	Named     func(rules string) (settlementDate func(executedAtMillis int64) store.Date, known bool)
 	Now       func() time.Time // nil: time.Now
 	Poll      time.Duration    // between looks at the head while there is nothing to do; 0: 20 ms
 	BatchRows int              // most rows of one transaction; 0: 8192
@@ -85,14 +87,14 @@ type Metrics struct {
 
 // Projection is one process's writer of the table trades.
 type Projection struct {
-	o    Options
-	log  *slog.Logger
-	wake chan struct{} // holds at most one value
+	o   Options
+	log *slog.Logger
 
-	stepping sync.Mutex // held by Step; guards the next four
+	stepping sync.Mutex // held by Step; guards the next five
 	known    bool       // at is what the database had last, and nothing has failed since
 	at       position
 	input    uint64 // input sequence of the fill at the cursor; 0: unknown
+	eras     []era  // of settlement rules, as they were noted
 	batch    batch
 
 	messages sync.Pool // of *message
@@ -100,10 +102,9 @@ type Projection struct {
 	clock  func() time.Time    // measures the time of a step; time.Now, except in tests
 	rested func(time.Duration) // called with each rest of Run, in tests
 
-	mu     sync.Mutex // guards the values that other goroutines read
-	shown  position
-	phase  phase
-	detail string
+	mu    sync.Mutex // guards the values that other goroutines read
+	shown position
+	phase phase
 
 	origin atomic.Uint64 // result of Origin, once there is one
 	// foreign: a step has found ErrForeign; it stays set
@@ -121,8 +122,8 @@ type position struct {
 
 // New returns a Projection. It reads nothing yet.
 func New(o Options) *Projection {
-	if o.Source == nil || o.DB == nil || o.Ticker == nil || o.SettlementDate == nil {
-		panic("projection: Source, DB, Ticker and SettlementDate are required")
+	if o.Journal == nil || o.DB == nil || o.Ticker == nil || o.SettlementDate == nil {
+		panic("projection: Journal, DB, Ticker and SettlementDate are required")
 	}
 	if o.Now == nil {
 		o.Now = time.Now
@@ -139,19 +140,9 @@ func New(o Options) *Projection {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	p := &Projection{o: o, log: o.Logger, wake: make(chan struct{}, 1), detail: "not started",
-		clock: time.Now, rested: func(time.Duration) {}}
+	p := &Projection{o: o, log: o.Logger, clock: time.Now, rested: func(time.Duration) {}}
 	p.messages.New = func() any { return new(message) }
 	return p
-}
-
-// Wake makes a waiting Run look for work at once. It never blocks and costs a few nanoseconds. It
-// does not shorten the pause after a failure.
-func (p *Projection) Wake() {
-	select {
-	case p.wake <- struct{}{}:
-	default:
-	}
 }
 
 // Projected returns the last trade sequence in the table and the input sequence
@@ -165,22 +156,11 @@ func (p *Projection) Projected() (tradeSeq, inputSeq uint64) {
 // Lag returns how many durable fills are not in the table yet.
 func (p *Projection) Lag() uint64 {
 	trade, _ := p.Projected()
-	_, head := p.o.Source.Head() // read after the position, which is never above the head
+	_, head := p.o.Journal.Head() // read after the position, which is never above the head
 	if head < trade {
 		return 0
 	}
 	return head - trade
-}
-
-// State reports whether the last step succeeded, and a detail. It does no I/O.
-func (p *Projection) State() (ready bool, detail string) {
-	p.mu.Lock()
-	ready, detail = p.phase == following, p.detail
-	p.mu.Unlock()
-	if ready {
-		detail = fmt.Sprintf("%d records behind", p.Lag())
-	}
-	return ready, detail
 }
 
 // Metrics returns the counters as they are now.

@@ -25,11 +25,12 @@ func BenchmarkRows(b *testing.B) {
 	h := newHistory(rand.New(rand.NewPCG(1, 2)), defaultBatchRows)
 	b.Run("op=make/batch=8192", func(b *testing.B) {
 		var rows batch
+		by := era{settles: settlesOn}
 		b.ReportAllocs()
 		for b.Loop() {
 			rows.reset()
 			for i := range h.fills {
-				rows.add(&h.fills[i], "AAPL", settlesOn, bookedAt)
+				rows.add(&h.fills[i], "AAPL", &by, bookedAt)
 			}
 			rows.name()
 		}

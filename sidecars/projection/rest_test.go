@@ -36,7 +36,7 @@ func TestProjectionRestsWhileTradesCome(t *testing.T) {
 		{"not at all", -1, 8192, 90, 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			p := New(Options{Source: head(100), Rest: tt.rest, DB: &store.DB{},
+			p := New(Options{Journal: head(100), Rest: tt.rest, DB: &store.DB{},
 				Ticker:         func(uint32) string { return "" },
 				SettlementDate: func(int64) store.Date { return 0 }})
 			if got := p.rest(tt.rows, tt.before, took); got != tt.want {

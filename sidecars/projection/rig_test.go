@@ -29,7 +29,7 @@ func tickerOf(id uint32) string {
 // settlesOn is a calendar that is easy to check: the second day after the execution's UTC date.
 func settlesOn(millis int64) store.Date { return store.Date(millis/86_400_000 + 2) }
 
-// history is a Source in memory. Fills come in blocks, as they do from a journal.
+// history is a Journal in memory. Fills come in blocks, as they do from a journal.
 type history struct {
 	mu    sync.Mutex
 	fills []matcher.Fill // what Fills returns; only a test that damages it breaks the order
@@ -156,9 +156,9 @@ func rows(fills []matcher.Fill) []store.Trade {
 }
 
 // options are those of a test, with small batches.
-func options(h Source, db *store.DB) Options {
+func options(h Journal, db *store.DB) Options {
 	return Options{
-		Source: h, DB: db, Ticker: tickerOf, SettlementDate: settlesOn, BatchRows: 256,
+		Journal: h, DB: db, Ticker: tickerOf, SettlementDate: settlesOn, BatchRows: 256,
 		Now: func() time.Time { return time.UnixMilli(bookedAt) },
 	}
 }
@@ -234,6 +234,16 @@ func wantProjected(t *testing.T, p *Projection, trade, input uint64) {
 	t.Helper()
 	if gotTrade, gotInput := p.Projected(); gotTrade != trade || gotInput != input {
 		t.Fatalf("projected tradeSeq=%d inputSeq=%d, want %d and %d", gotTrade, gotInput, trade, input)
+	}
+}
+
+// wantPhase checks the outcome of the last step.
+func wantPhase(t *testing.T, p *Projection, want phase) {
+	t.Helper()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.phase != want {
+		t.Errorf("phase %d, want %d", p.phase, want)
 	}
 }
 

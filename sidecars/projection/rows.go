@@ -20,20 +20,19 @@ type batch struct {
 // datedMillis caches the last settlement date: fills of the same moment follow one another.
 type datedMillis struct {
 	millis int64
+	by     *era // nil: nothing is cached
 	date   store.Date
-	valid  bool
 }
 
 func (b *batch) reset() {
 	b.rows, b.text, b.ends = b.rows[:0], b.text[:0], b.ends[:0]
-	b.date.valid = false // the calendar may have changed between two batches
+	b.date.by = nil // the calendar may have changed between two batches
 }
 
-// add appends the row of f. name sets the ids later.
-func (b *batch) add(f *matcher.Fill, ticker string, settlement func(int64) store.Date,
-	bookedMillis int64) {
-	if !b.date.valid || b.date.millis != f.TimeMillis {
-		b.date = datedMillis{millis: f.TimeMillis, date: settlement(f.TimeMillis), valid: true}
+// add appends the row of f, dated by an era. name sets the ids later.
+func (b *batch) add(f *matcher.Fill, ticker string, by *era, bookedMillis int64) {
+	if b.date.by != by || b.date.millis != f.TimeMillis {
+		b.date = datedMillis{millis: f.TimeMillis, by: by, date: by.settles(f.TimeMillis)}
 	}
 	b.rows = append(b.rows, store.Trade{
 		Seq: f.TradeSeq, AccountID: f.AccountID, Security: ticker, Side: f.Side,

@@ -42,8 +42,14 @@ func (p *Projection) addRules(tx *store.Tx) error {
 	if err != nil || known {
 		return err
 	}
+	restored, err := tx.Cursor(store.CursorRestored)
+	if err != nil {
+		return err
+	}
+	_, head := p.o.Journal.Head()
 	now := p.o.Now().UnixMilli()
-	from := store.SettlementRules{Rules: p.o.Rules, FirstSeq: at + 1, BookedFrom: now}
+	from := store.SettlementRules{Rules: p.o.Rules, FirstSeq: max(at, min(restored, head)) + 1,
+		BookedFrom: now}
 	if !any {
 		before := store.SettlementRules{}
 		if at > 0 { // the rows of a build that stored no rules
@@ -79,4 +85,46 @@ func (p *Projection) datesAgree(tx *store.Tx, at uint64) (same bool, err error) 
 		}
 	}
 	return same, nil
+}
+
+// era is a time during which one set of settlement rules was in force.
+type era struct {
+	first   uint64 // its first trade
+	settles func(executedAtMillis int64) store.Date
+}
+
+// readEras reads which rules were in force for which trades. Those that this build does not know
+// are those of this process.
+func (p *Projection) readEras(ctx context.Context) error {
+	var all []store.SettlementRules
+	err := p.o.DB.Read(ctx, func(tx *store.Tx) (err error) {
+		all, err = tx.SettlementRules()
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("projection: read settlement rules: %w", err)
+	}
+	p.eras = append(p.eras[:0], era{settles: p.o.SettlementDate})
+	for _, s := range all {
+		e := era{first: s.FirstSeq, settles: p.o.SettlementDate}
+		if s.Rules != p.o.Rules && p.o.Named != nil {
+			if settles, known := p.o.Named(s.Rules); known {
+				e.settles = settles
+			}
+		}
+		p.eras = append(p.eras, e)
+	}
+	return nil
+}
+
+// eraOf is the era whose rules date a trade: the last one that began with it or before it. A trade
+// that is booked for the first time has the rules of this process; a row that is made again, after
+// a restore, has those that it was dated by.
+func (p *Projection) eraOf(tradeSeq uint64) *era {
+	for i := len(p.eras) - 1; i > 0; i-- {
+		if p.eras[i].first <= tradeSeq {
+			return &p.eras[i]
+		}
+	}
+	return &p.eras[0]
 }

@@ -79,3 +79,53 @@ func TestRulesOfOlderRowsAreNotGuessed(t *testing.T) {
 		}
 	})
 }
+
+// Rows that are made again after a restore have the dates of the rules that they were dated by,
+// where this build knows them. Rules that are new at that start are those of later trades.
+func TestRowsMadeAgainAreDatedByTheirRules(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		random := seeded(t)
+		h := newHistory(random, 300)
+		h.block = 300
+		plus := func(days int) func(int64) store.Date {
+			return func(millis int64) store.Date { return settlesOn(millis) + store.Date(days) }
+		}
+		err := db.Write(t.Context(), func(tx *store.Tx) error {
+			for _, s := range []store.SettlementRules{{Rules: "T+7"}, {Rules: "gone", FirstSeq: 101},
+				{Rules: "T+9", FirstSeq: 151}, {Rules: "now", FirstSeq: 201}, {Rules: "T+9", FirstSeq: 251}} {
+				if err := tx.AddSettlementRules(s); err != nil {
+					return err
+				}
+			}
+			return tx.SetCursor(store.CursorRestored, 300)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		o := options(h, db)
+		o.Rules = "now"
+		o.Named = func(rules string) (func(int64) store.Date, bool) {
+			switch rules {
+			case "T+7":
+				return plus(5), true
+			case "T+9":
+				return plus(7), true
+			}
+			return nil, false
+		}
+		p := New(o)
+		drain(t, p)
+		h.grow(random, 50)
+		drain(t, p)
+		want := rows(h.fills)
+		for i := range want {
+			switch seq := want[i].Seq; {
+			case seq <= 100:
+				want[i].SettlementDate += 5
+			case seq > 150 && seq <= 200, seq > 250 && seq <= 300:
+				want[i].SettlementDate += 7
+			}
+		}
+		wantTable(t, db, want)
+	})
+}

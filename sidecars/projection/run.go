@@ -26,21 +26,21 @@ func (p *Projection) Run(ctx context.Context) error {
 	defer timer.Stop()
 	for {
 		begun := p.clock()
-		_, before := p.o.Source.Head()
+		_, before := p.o.Journal.Head()
 		rows, err := p.Step(ctx)
-		wake, wait := p.wake, p.o.Poll
+		wait := p.o.Poll
 		switch {
 		case ctx.Err() != nil:
 			return nil
 		case final(err):
 			return err
 		case err != nil:
-			wake, wait = nil, failures.Next()
+			wait = failures.Next()
 		default:
 			failures.Reset()
 			if rest := p.rest(rows, before, p.clock().Sub(begun)); rest > 0 {
 				p.rested(rest)
-				wake, wait = nil, rest // there is more work already: do not wait for the poll
+				wait = rest // there is more work already: do not wait for the poll
 			} else if rows >= p.o.BatchRows {
 				continue // behind
 			}
@@ -49,7 +49,6 @@ func (p *Projection) Run(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-wake:
 		case <-timer.C:
 		}
 	}
@@ -61,7 +60,7 @@ func (p *Projection) Run(ctx context.Context) error {
 // when no more come. It is a multiple of the batch's work, which pace.Work bounds by the number of
 // rows. So time in which the database stood still does not make the rest longer.
 func (p *Projection) rest(rows int, before uint64, took time.Duration) time.Duration {
-	if _, now := p.o.Source.Head(); rows == 0 || now == before {
+	if _, now := p.o.Journal.Head(); rows == 0 || now == before {
 		return 0
 	}
 	return pace.Rest(p.o.Rest, took, rows)
@@ -70,21 +69,21 @@ func (p *Projection) rest(rows int, before uint64, took time.Duration) time.Dura
 // final reports whether a retry after err could do harm.
 func final(err error) bool { return errors.Is(err, ErrSequence) || errors.Is(err, ErrForeign) }
 
-// note stores the outcome of a step for State, and logs it when it differs from the last one.
+// note stores the outcome of a step, and logs it when it differs from the last one.
 func (p *Projection) note(err error) {
-	to, detail := following, ""
+	to := following
 	switch {
 	case final(err):
-		to, detail = stopped, err.Error()
+		to = stopped
 	case err != nil:
-		to, detail = failing, err.Error()
+		to = failing
 	}
 	if errors.Is(err, ErrForeign) {
 		p.foreign.Store(true)
 	}
 	p.mu.Lock()
 	from, at := p.phase, p.shown
-	p.phase, p.detail = to, detail
+	p.phase = to
 	p.mu.Unlock()
 	if from == to {
 		return

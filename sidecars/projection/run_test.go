@@ -73,26 +73,19 @@ func TestRunFollowsTheHead(t *testing.T) {
 	})
 }
 
-func TestWakeSparesThePoll(t *testing.T) {
+func TestRunEndsInTheMiddleOfAWait(t *testing.T) {
 	storetest.EachInFull(t, func(t *testing.T, db *store.DB) {
-		random := seeded(t)
-		h := newHistory(random, 10)
+		h := newHistory(seeded(t), 10)
 		h.looked = make(chan struct{}, 1)
 		o := options(h, db)
 		o.Poll = 24 * time.Hour
 		p := New(o)
 		stop := running(t, p)
-		for range 10 {
-			h.grow(random, 3)
-			await(t, h, func() bool { p.Wake(); return at(p, h) })
-		}
-		if err := stop(); err != nil { // out of a wait of a day
+		await(t, h, func() bool { return at(p, h) })
+		if err := stop(); err != nil {
 			t.Errorf("run: %v", err)
 		}
 		wantTable(t, db, rows(h.fills))
-		for range 1000 {
-			p.Wake() // no goroutine is waiting, and Wake does not block
-		}
 	})
 }
 
@@ -126,17 +119,13 @@ func TestLockedDatabaseIsWaitedFor(t *testing.T) {
 					!errors.Is(err, store.ErrUnavailable) {
 					t.Errorf("message while locked: %v, %v", booked, err)
 				}
-				if ready, detail := p.State(); ready || detail == "" {
-					t.Errorf("state while locked: %v, %q", ready, detail)
-				}
+				wantPhase(t, p, failing)
 				wantProjected(t, p, 700+600*outage, p.shown.input)
 				wantTable(t, db, rows(h.fills[:700+600*outage]))
 				unlock()
 				await(t, h, func() bool { return at(p, h) })
 				wantTable(t, db, rows(h.fills))
-				if ready, _ := p.State(); !ready {
-					t.Error("not ready after the outage")
-				}
+				wantPhase(t, p, following)
 			}
 			if err := stop(); err != nil {
 				t.Errorf("run: %v", err)
@@ -187,7 +176,7 @@ func TestNewNeedsItsParts(t *testing.T) {
 	db := storetest.Open(t, store.SQLite)
 	whole := options(&history{block: 1}, db)
 	for name, without := range map[string]func(*Options){
-		"Source": func(o *Options) { o.Source = nil }, "DB": func(o *Options) { o.DB = nil },
+		"Journal": func(o *Options) { o.Journal = nil }, "DB": func(o *Options) { o.DB = nil },
 		"Ticker":         func(o *Options) { o.Ticker = nil },
 		"SettlementDate": func(o *Options) { o.SettlementDate = nil },
 	} {

@@ -52,14 +52,14 @@ type GivenUp struct {
 // issue. also runs in the same transaction, for the records that other packages keep about the rows
 // above kept. When journal and table have nothing in common, GiveUp returns ErrForeign and changes
 // nothing, unless the journal is empty.
-func GiveUp(ctx context.Context, db *store.DB, source Source, head uint64,
+func GiveUp(ctx context.Context, db *store.DB, j Journal, head uint64,
 	also func(tx *store.Tx, kept uint64) error) (done GivenUp, err error) {
 	var at Standing
 	err = db.Read(ctx, func(tx *store.Tx) (err error) { at, err = ReadStanding(tx); return err })
 	if err != nil {
 		return done, err
 	}
-	kept, err := common(ctx, db, source, min(head, at.TradeSeq))
+	kept, err := common(ctx, db, j, min(head, at.TradeSeq))
 	if err != nil {
 		return done, err
 	}
@@ -107,7 +107,7 @@ const commonPage = 1024
 
 // common returns the last fill up to head that both table and journal have; TradeSeq is 0 when
 // there is none.
-func common(ctx context.Context, db *store.DB, source Source, head uint64) (matcher.Fill, error) {
+func common(ctx context.Context, db *store.DB, j Journal, head uint64) (matcher.Fill, error) {
 	top, seen := head, false
 	for top > 0 {
 		rows := map[uint64]store.Trade{}
@@ -128,7 +128,7 @@ func common(ctx context.Context, db *store.DB, source Source, head uint64) (matc
 		var last matcher.Fill
 		if len(rows) > 0 {
 			seen = true
-			if last, err = lastAgreed(source, rows, low, top); err != nil || last.TradeSeq > 0 {
+			if last, err = lastAgreed(j, rows, low, top); err != nil || last.TradeSeq > 0 {
 				return last, err
 			}
 		}
@@ -142,9 +142,9 @@ func common(ctx context.Context, db *store.DB, source Source, head uint64) (matc
 }
 
 // lastAgreed returns the last fill of a range whose row agrees with it.
-func lastAgreed(source Source, rows map[uint64]store.Trade,
+func lastAgreed(j Journal, rows map[uint64]store.Trade,
 	low, top uint64) (last matcher.Fill, err error) {
-	err = source.Fills(low, func(fills []matcher.Fill) error {
+	err = j.Fills(low, func(fills []matcher.Fill) error {
 		for i := range fills {
 			f := &fills[i]
 			if f.TradeSeq > top {

@@ -42,7 +42,7 @@ func (p *Projection) step(ctx context.Context) (rows int, err error) {
 		if err := ctx.Err(); err != nil {
 			return 0, err
 		}
-		inputHead, tradeHead := p.o.Source.Head()
+		inputHead, tradeHead := p.o.Journal.Head()
 		head := position{trade: tradeHead, input: inputHead}
 		if !p.known {
 			if err := p.resume(ctx, head); err != nil {
@@ -89,6 +89,9 @@ func (p *Projection) resume(ctx context.Context, head position) error {
 	if err := p.noteRules(ctx); err != nil {
 		return err
 	}
+	if err := p.readEras(ctx); err != nil {
+		return err
+	}
 	var at position
 	var mark uint64
 	err := p.o.DB.Read(ctx, func(tx *store.Tx) (err error) {
@@ -131,7 +134,7 @@ func (p *Projection) resume(ctx context.Context, head position) error {
 
 // fill reads one durable fill.
 func (p *Projection) fill(tradeSeq uint64) (f matcher.Fill, err error) {
-	err = p.o.Source.Fills(tradeSeq, func(fills []matcher.Fill) error {
+	err = p.o.Journal.Fills(tradeSeq, func(fills []matcher.Fill) error {
 		if len(fills) > 0 {
 			f = fills[0]
 			return errEnough
@@ -154,7 +157,7 @@ func (p *Projection) gather(ctx context.Context, head position) (position, error
 	p.batch.reset()
 	next, input := p.at.trade+1, p.input
 	booked := p.o.Now().UnixMilli()
-	err := p.o.Source.Fills(next, func(fills []matcher.Fill) error {
+	err := p.o.Journal.Fills(next, func(fills []matcher.Fill) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
@@ -168,7 +171,7 @@ func (p *Projection) gather(ctx context.Context, head position) (position, error
 			if ticker == "" {
 				return fmt.Errorf("tradeSeq=%d security=%d: %w", f.TradeSeq, f.SecurityID, errTicker)
 			}
-			p.batch.add(f, ticker, p.o.SettlementDate, booked)
+			p.batch.add(f, ticker, p.eraOf(next), booked)
 			next, input = next+1, f.InputSeq
 			if next > head.trade || len(p.batch.rows) == p.o.BatchRows {
 				return errEnough

@@ -16,9 +16,7 @@ func TestStepProjectsEveryFillOnce(t *testing.T) {
 		h := newHistory(random, all)
 		o := options(h, db)
 		p := New(o)
-		if ready, detail := p.State(); ready || detail == "" {
-			t.Errorf("before the first step: %v, %q", ready, detail)
-		}
+		wantPhase(t, p, starting)
 		if lag := p.Lag(); lag != uint64(all) {
 			t.Errorf("lag %d before the first step, want %d", lag, all)
 		}
@@ -52,9 +50,7 @@ func TestStepProjectsEveryFillOnce(t *testing.T) {
 			wantProjected(t, p, trade, input)
 		}
 		wantTable(t, db, rows(h.fills))
-		if ready, detail := p.State(); !ready || detail != "0 records behind" {
-			t.Errorf("after the last step: %v, %q", ready, detail)
-		}
+		wantPhase(t, p, following)
 		if m := p.Metrics(); m.Duplicates != 0 || m.Failures != 0 || m.LagRecords != 0 || m.Booked == 0 ||
 			m.Batches == 0 {
 			t.Errorf("metrics %+v", m)
@@ -161,10 +157,7 @@ func TestStepStopsWhereFillsDoNotFollow(t *testing.T) {
 				if got := cursor(t, db, cursorTrades); got != 512 {
 					t.Errorf("cursor %d, want 512", got)
 				}
-				ready, detail := p.State()
-				if ready || !strings.Contains(detail, ErrSequence.Error()) {
-					t.Errorf("state %v, %q", ready, detail)
-				}
+				wantPhase(t, p, stopped)
 				if n := count(log.all(), "level=ERROR"); n != 1 {
 					t.Errorf("%d errors logged, want 1: %q", n, log.all())
 				}
@@ -198,13 +191,11 @@ func TestUnnamedSecurityWaits(t *testing.T) {
 		}
 		p := New(o)
 		for range 3 {
-			if _, err := p.Step(t.Context()); err == nil || final(err) {
+			if _, err := p.Step(t.Context()); !errors.Is(err, errTicker) || final(err) {
 				t.Fatalf("step: %v", err)
 			}
 		}
-		if ready, detail := p.State(); ready || !strings.Contains(detail, errTicker.Error()) {
-			t.Errorf("state %v, %q", ready, detail)
-		}
+		wantPhase(t, p, failing)
 		named = true
 		drain(t, p)
 		wantTable(t, db, rows(h.fills))
@@ -247,9 +238,7 @@ func TestDatabaseOfAnotherHistoryIsRefused(t *testing.T) {
 				t.Fatalf("step behind the cursor: %v", err)
 			}
 		}
-		if ready, _ := p.State(); ready {
-			t.Error("ready while the database is ahead")
-		}
+		wantPhase(t, p, failing)
 		// It grows past the cursor again, with different fills.
 		lost.grow(random, 50)
 		if _, err := p.Step(t.Context()); !errors.Is(err, ErrForeign) {

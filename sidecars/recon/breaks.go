@@ -204,8 +204,8 @@ func (l *list) orphans(tx *store.Tx, from place) error {
 // showJournal adds the fills of the breaks that have one. The items of each class are ascending, so
 // neighbouring fills are read together.
 func (r *Recon) showJournal(items []Break, books map[uint64]expectation) error {
-	e := entries{source: r.o.Source, blotter: r.o.Blotter} // r.entries belongs to the walks
-	_, head := r.o.Source.Head()
+	e := entries{journal: r.o.Journal, blotter: r.o.Blotter} // r.entries belongs to the walks
+	_, head := r.o.Journal.Head()
 	for len(items) > 0 {
 		if !items[0].hasFill() || items[0].TradeSeq > head {
 			items = items[1:]
@@ -222,7 +222,7 @@ func (r *Recon) showJournal(items []Break, books map[uint64]expectation) error {
 				if len(rest) > 0 && rest[0].TradeSeq == fills[i].TradeSeq {
 					trade := tradeOfFill(&fills[i], r.o.Ticker(fills[i].SecurityID))
 					rest[0].Journal = &trade
-					rest[0].JournalRest = books[fills[i].TradeSeq].of(&fills[i], &rest[0])
+					rest[0].JournalDetails = books[fills[i].TradeSeq].of(&fills[i], &rest[0])
 					rest = rest[1:]
 				}
 			}

@@ -19,7 +19,7 @@ const fillsPerPage = 4096
 // entries is the history of fills in its three forms. It belongs to one goroutine
 // at a time.
 type entries struct {
-	source  Source
+	journal Journal
 	blotter Blotter
 	index   History
 	room    []matcher.Fill // reused between pages of the blotter
@@ -31,7 +31,7 @@ type reader func(from, to uint64, fn func([]matcher.Fill) error) error
 // fromJournal reads durable fills from the journal.
 func (e *entries) fromJournal(from, to uint64, fn func([]matcher.Fill) error) error {
 	next := from
-	err := e.source.Fills(from, func(fills []matcher.Fill) error {
+	err := e.journal.Fills(from, func(fills []matcher.Fill) error {
 		if over := int64(next) + int64(len(fills)) - 1 - int64(to); over > 0 {
 			fills = fills[:max(len(fills)-int(over), 0)]
 		}

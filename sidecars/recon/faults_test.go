@@ -125,7 +125,7 @@ func TestStaleFindingsAreGivenUp(t *testing.T) {
 			t.Errorf("metrics %+v: the other one made the transitions", m)
 		}
 		g.edit("update trades set price = price + 1 where trade_seq = 3")
-		g.entries.source = hookedSource{g.journal, func() {
+		g.entries.journal = hookedJournal{g.journal, func() {
 			if times++; times < 100 { // the books never stay unchanged
 				g.must(other.VerifyStep(context.Background()))
 				g.edit("update trades set price = price + 1 where trade_seq = 3")
@@ -134,18 +134,18 @@ func TestStaleFindingsAreGivenUp(t *testing.T) {
 		if err := g.VerifyStep(context.Background()); !errors.Is(err, errMoved) {
 			t.Errorf("%v, want that the books moved", err)
 		}
-		g.entries.source = g.journal
+		g.entries.journal = g.journal
 		g.verifyAll()
 		g.want(tallies{cursor: 20, matched: 14, missing: 5, mismatch: 1})
 	})
 }
 
-type hookedSource struct {
+type hookedJournal struct {
 	*fakeJournal
 	hook func()
 }
 
-func (h hookedSource) Fills(from uint64, fn func([]matcher.Fill) error) error {
+func (h hookedJournal) Fills(from uint64, fn func([]matcher.Fill) error) error {
 	h.hook()
 	return h.fakeJournal.Fills(from, fn)
 }
@@ -167,11 +167,11 @@ func TestHolesInTheHistoryAreErrors(t *testing.T) {
 		good := g.journal.fills
 		g.journal.fills = good[:20]
 		g.journal.durable = 20
-		g.o.Source = longHead{g.journal}
+		g.o.Journal = longHead{g.journal}
 		if err := g.Sweep(context.Background()); !errors.Is(err, errHole) {
 			t.Errorf("sweep: %v, want a hole at the end", err)
 		}
-		g.o.Source = g.journal
+		g.o.Journal = g.journal
 		g.journal.fills, g.journal.durable = good, 30
 		g.sweep()
 		g.want(tallies{cursor: 30, matched: 30})

@@ -127,7 +127,7 @@ func (s *scan) walkBeyond(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		_, head := s.r.o.Source.Head()
+		_, head := s.r.o.Journal.Head()
 		s.strays = s.strays[:0]
 		for _, o := range strays {
 			if o.seq > head || !ownID(o.id, o.seq) {

@@ -32,8 +32,8 @@ var ErrBusy = errors.New("an orphan sweep is running")
 // errMoved reports that the books changed between the read and the write.
 var errMoved = errors.New("the books were changed meanwhile")
 
-// Source is the durable history of fills. *journal.Journal fits.
-type Source interface {
+// Journal is the durable history of fills. *journal.Journal fits.
+type Journal interface {
 	// Head returns the last durable input sequence and the last trade sequence issued by then.
 	Head() (inputSeq, tradeSeq uint64)
 	// Fills passes every durable fill from tradeSeq from on to fn, in order.
@@ -61,9 +61,9 @@ type History interface {
 	Range(from, to uint64, fn func([]matcher.Fill) error) error
 }
 
-// Options configure a Recon. Source, Blotter, History, DB and Ticker are required.
+// Options configure a Recon. Journal, Blotter, History, DB and Ticker are required.
 type Options struct {
-	Source  Source
+	Journal Journal
 	Blotter Blotter
 	History History
 	DB      *store.DB
@@ -137,7 +137,7 @@ func New(o Options) *Recon {
 	}
 	return &Recon{o: o, bounds: defaultBounds, words: make(map[string]string),
 		rules:   make(map[string]Rules),
-		entries: entries{source: o.Source, blotter: o.Blotter, index: o.History}}
+		entries: entries{journal: o.Journal, blotter: o.Blotter, index: o.History}}
 }
 
 func (r *Recon) nowMillis() int64 { return r.o.Now().UnixMilli() }
@@ -155,7 +155,7 @@ type Metrics struct {
 
 // Metrics returns the present values without any I/O.
 func (r *Recon) Metrics() Metrics {
-	_, head := r.o.Source.Head()
+	_, head := r.o.Journal.Head()
 	cursor := r.cursor.Load()
 	return Metrics{
 		MatchedTotal:             r.counters.matched.Load(),

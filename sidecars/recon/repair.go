@@ -90,7 +90,7 @@ func (r *Recon) Repair(ctx context.Context, q RepairQuery) (result RepairResult,
 	if q.From < 1 || q.From > q.To || q.To-q.From >= MaxRepair {
 		return result, fmt.Errorf("recon: repair %d..%d: %w", q.From, q.To, ErrRange)
 	}
-	if _, head := r.o.Source.Head(); q.To > head {
+	if _, head := r.o.Journal.Head(); q.To > head {
 		return result, fmt.Errorf("recon: repair %d..%d, the last trade is %d: %w", q.From, q.To, head,
 			ErrRange)
 	}
@@ -114,7 +114,7 @@ func (r *Recon) Repair(ctx context.Context, q RepairQuery) (result RepairResult,
 		}
 		result.add(&c)
 		if !q.DryRun && c.hi < q.To {
-			if err := rest(ctx, pace.Rest(repairRest, time.Since(begun), repairChunk)); err != nil {
+			if err := sleep(ctx, pace.Rest(repairRest, time.Since(begun), repairChunk)); err != nil {
 				return result, fmt.Errorf("recon: repair after trade %d: %w", c.hi, err)
 			}
 		}
@@ -127,8 +127,8 @@ func (r *Recon) Repair(ctx context.Context, q RepairQuery) (result RepairResult,
 	return result, nil
 }
 
-// rest waits, unless ctx ends.
-func rest(ctx context.Context, d time.Duration) error {
+// sleep waits for d, unless ctx ends.
+func sleep(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
@@ -258,7 +258,7 @@ func (c *repairing) compare(tx *store.Tx, projected uint64, hold bool) (err erro
 	if err := c.readRows(tx, span{c.lo, last}, hold); err != nil {
 		return err
 	}
-	e := entries{source: c.r.o.Source}
+	e := entries{journal: c.r.o.Journal}
 	return e.fromJournal(c.lo, last, func(fills []matcher.Fill) error {
 		for i := range fills {
 			if err := c.judge(&fills[i]); err != nil {

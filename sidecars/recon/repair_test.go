@@ -281,7 +281,7 @@ func TestRepairThatWasCutOffIsRepeated(t *testing.T) {
 		for cut := 1; ; cut++ {
 			ctx, cancel := context.WithCancel(t.Context())
 			left := cut
-			g.Recon.o.Source = cutting{g.journal, func() {
+			g.Recon.o.Journal = cutting{g.journal, func() {
 				if left--; left == 0 {
 					cancel()
 				}
@@ -400,13 +400,13 @@ func TestEditsThatTheRecordsGiveAway(t *testing.T) {
 		}
 		// Both sides show the values of every column.
 		f := g.journal.fills[0]
-		want := Rest{Status: "Settled", SettlementDate: plus(1).SettlementDate(f.TimeMillis),
+		want := Details{Status: "Settled", SettlementDate: plus(1).SettlementDate(f.TimeMillis),
 			OrderID: "ord-1", Sequence: f.InputSeq, BookedMillis: g.rowsNow()[1].BookedAt + 1}
-		if got := breaks[0].JournalRest; got == nil || *got != want {
+		if got := breaks[0].JournalDetails; got == nil || *got != want {
 			t.Errorf("journal %+v, want %+v", got, want)
 		}
 		want.BookedMillis, want.UpdatedMillis = g.rowsNow()[1].BookedAt, due+5
-		if got := breaks[0].ProjectionRest; got == nil || *got != want {
+		if got := breaks[0].ProjectionDetails; got == nil || *got != want {
 			t.Errorf("projection %+v, want %+v", got, want)
 		}
 		if got := g.repair(RepairQuery{From: 1, To: 6}); got.Repaired != 6 {

@@ -159,7 +159,7 @@ func newRig(t testing.TB, db *store.DB, kept int, seed uint64) *rig {
 func (g *rig) restart() {
 	old := g.Recon
 	g.Recon = New(Options{
-		Source: g.journal, Blotter: g.journal, History: g.journal, DB: g.db, Ticker: tickerOf,
+		Journal: g.journal, Blotter: g.journal, History: g.journal, DB: g.db, Ticker: tickerOf,
 		Now: func() time.Time { return time.UnixMilli(g.millis) },
 	})
 	g.Recon.bounds = smallBounds
@@ -320,7 +320,7 @@ func (g *rig) check() {
 // plain is a break without times, for comparing.
 func plain(b Break) Break {
 	b.FirstSeenMillis, b.LastSeenMillis = 0, 0
-	b.JournalRest, b.ProjectionRest = nil, nil
+	b.JournalDetails, b.ProjectionDetails = nil, nil
 	return b
 }
 

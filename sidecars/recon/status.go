@@ -57,8 +57,8 @@ type Trade struct {
 	TimeMillis int64
 }
 
-// Rest is the other part of a side of a break.
-type Rest struct {
+// Details are the other part of a side of a break.
+type Details struct {
 	Status         string     // "": the journal does not determine it
 	SettlementDate store.Date // store.NoDate: none, or not known
 	OrderID        string     // "": none
@@ -74,14 +74,14 @@ type Break struct {
 	TradeSeq uint64 // 0 for EXTERNAL
 	// Fields: the fields that differ, in the order of the contract; only for FIELD_MISMATCH and
 	// EXTERNAL
-	Fields          []string
-	Journal         *Trade // nil for an orphan, and for EXTERNAL
-	JournalRest     *Rest  // with Journal
-	Projection      *Trade // nil for a missing trade
-	ProjectionRest  *Rest  // nil when there is no row, or it has changed since it was judged
-	Statement       *Trade // the line of the statement; nil when there is none
-	FirstSeenMillis int64
-	LastSeenMillis  int64
+	Fields            []string
+	Journal           *Trade   // nil for an orphan, and for EXTERNAL
+	JournalDetails    *Details // with Journal
+	Projection        *Trade   // nil for a missing trade
+	ProjectionDetails *Details // nil when there is no row, or it has changed since it was judged
+	Statement         *Trade   // the line of the statement; nil when there is none
+	FirstSeenMillis   int64
+	LastSeenMillis    int64
 }
 
 // SweepResult is what an orphan sweep found.
@@ -108,7 +108,7 @@ func (r *Recon) Status(ctx context.Context) (Status, error) {
 	if err != nil {
 		return Status{}, fmt.Errorf("recon: read status: %w", err)
 	}
-	_, head := r.o.Source.Head()
+	_, head := r.o.Journal.Head()
 	cursor := b.classified()
 	return Status{
 		Cursor:                cursor,

@@ -23,7 +23,7 @@ func (r *Recon) Sweep(ctx context.Context) error {
 	r.sweep.Lock()
 	defer r.sweep.Unlock()
 	c := clock{r.nowMillis(), r.o.Grace.Milliseconds()}
-	_, head := r.o.Source.Head()
+	_, head := r.o.Journal.Head()
 	b, err := r.readBooks(ctx)
 	if err != nil {
 		return fmt.Errorf("recon: sweep read: %w", err)

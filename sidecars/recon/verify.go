@@ -10,7 +10,7 @@ import (
 // the first after the last of them. Its cursor is durable.
 func (r *Recon) VerifyStep(ctx context.Context) error {
 	c := clock{r.nowMillis(), r.o.Grace.Milliseconds()}
-	_, head := r.o.Source.Head()
+	_, head := r.o.Journal.Head()
 	w := walk{
 		name: "verify", fills: r.entries.fromJournal, maxRows: 1,
 		plan: func(_ *store.Tx, b *books) ([]span, error) {

@@ -21,14 +21,20 @@ type Stock struct {
 	// These mark a change that does not set Enabled or Halted: an existing security keeps its value,
 	// and a new one gets the value of the field.
 	EnabledUnsaid, HaltedUnsaid bool
+	// By is the operator of a change; nil: no operator's act.
+	By *store.Act
 }
 
 // ErrStock reports an invalid security: a ticker that is not [A-Z0-9.-]{1,16} when trimmed and in
 // capitals, or not a source.ValidName.
 var ErrStock = errors.New("not a stock")
 
-// Securities is the service. Any goroutine may call.
-type Securities struct{ table *source.Table }
+// Securities is the service. Any goroutine may call. Its methods Snapshot, Version and BumpEpoch
+// are the table's.
+type Securities struct{ *table }
+
+// table is the source's table, under a name that other packages do not see.
+type table = source.Table
 
 // New returns the service. It does no I/O.
 func New(o source.Options) *Securities {
@@ -106,7 +112,7 @@ func (s *Securities) Upsert(ctx context.Context,
 		return Stock{}, 0, false, err
 	}
 	r, created, err = s.table.Upsert(ctx, r,
-		source.Unsaid{Enabled: stock.EnabledUnsaid, Halted: stock.HaltedUnsaid}, r.Ticker)
+		source.Unsaid{Enabled: stock.EnabledUnsaid, Halted: stock.HaltedUnsaid}, stock.By, r.Ticker)
 	return ofRecord(r), r.Version, created, err
 }
 
@@ -121,18 +127,4 @@ func (s *Securities) Seed(ctx context.Context, all []Stock) (int, error) {
 		}
 	}
 	return s.table.Seed(ctx, records)
-}
-
-// Snapshot returns all stocks at one moment, with the version of the last change.
-func (s *Securities) Snapshot(ctx context.Context) (control.Snapshot, error) {
-	return s.table.Snapshot(ctx)
-}
-
-// Version is the version of the last change, 0 before the first.
-func (s *Securities) Version(ctx context.Context) (uint64, error) { return s.table.Version(ctx) }
-
-// BumpEpoch begins a new epoch of the source; see source.Table.
-func (s *Securities) BumpEpoch(ctx context.Context, last store.OutboxRow,
-	record func(tx *store.Tx, was, is uint64) error) (epoch uint64, err error) {
-	return s.table.BumpEpoch(ctx, last, record)
 }

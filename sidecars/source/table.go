@@ -20,6 +20,10 @@ type Options struct {
 	Now     func() time.Time // nil: the system's clock
 	Changed func()           // called after a change is committed; nil: no call
 
+	// Flagged is called in the transaction of an operator's change that sets a flag of an existing
+	// record to another value: it puts the act on record. nil: no call.
+	Flagged func(tx *store.Tx, by *store.Act, was, is *control.Record) error
+
 	// Room describes for what the engine behind the replicas has room; nil: for any record.
 	Room Room
 
@@ -111,9 +115,9 @@ func (u Unsaid) keep(r, old *control.Record) {
 
 // Upsert makes a record or changes the one of its key, and adds the change to the outbox in the
 // same transaction. It returns the record as stored, with the change's version, and whether it is
-// new. The caller has checked the record. When the replica's engine has no room for a new record,
-// the error is control.ErrCapacity and nothing is written.
-func (t *Table) Upsert(ctx context.Context, r control.Record, unsaid Unsaid,
+// new. The caller has checked the record. by is the operator, nil for none. When the replica's
+// engine has no room for a new record, the error is control.ErrCapacity and nothing is written.
+func (t *Table) Upsert(ctx context.Context, r control.Record, unsaid Unsaid, by *store.Act,
 	key any) (stored control.Record, created bool, err error) {
 	if t.o.Seed != nil && !t.seeded.Load() {
 		if _, err := t.o.Seed(ctx); err != nil {
@@ -126,15 +130,21 @@ func (t *Table) Upsert(ctx context.Context, r control.Record, unsaid Unsaid,
 		if _, _, err := tx.LockSource(string(t.source), t.o.Now().UnixMilli()); err != nil {
 			return err
 		}
+		var was control.Record
 		stored, created = r, true
 		err := tx.Query(t.columns.Select+" where "+t.columns.Key+" = $1", func(row *store.Row) error {
 			old := t.columns.Scan(row)
 			unsaid.keep(&stored, &old)
-			created = false
+			created, was = false, old
 			return nil
 		}, key)
-		if err == nil && created {
+		switch {
+		case err != nil:
+		case created:
 			err = t.fits(tx, &stored)
+		case by != nil && t.o.Flagged != nil &&
+			(was.Enabled != stored.Enabled || was.Halted != stored.Halted):
+			err = t.o.Flagged(tx, by, &was, &stored)
 		}
 		if err == nil {
 			err = t.change(tx, &stored)

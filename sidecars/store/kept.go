@@ -53,9 +53,14 @@ func (t *Tx) WriteKept(w io.Writer) error {
 	return out.Flush()
 }
 
-// ReadKept puts the rows of WriteKept into a database that has no control source yet, and leaves
-// out what is about trades behind the last one. loaded is false, and nothing is changed, when there
-// is a source already: the database is older than the restore, or has been restored by itself.
+// CursorRestored is the last trade of the restore that the database began with: rows up to there
+// are made again, and the settlement rules that it has are those by which they were dated.
+const CursorRestored = "projection.restored"
+
+// ReadKept puts the rows of WriteKept into a database that has no control source yet, leaves out
+// what is about trades behind the last one, and sets CursorRestored to it. loaded is false, and
+// nothing is changed, when there is a source already: the database is older than the restore, or
+// has been restored by itself.
 func (t *Tx) ReadKept(r io.Reader, lastTrade uint64) (loaded bool, err error) {
 	err = t.Query("select 1 from sources union all select 1 from accounts union all "+
 		"select 1 from stocks limit 1", func(*Row) error { loaded = true; return nil })
@@ -68,7 +73,7 @@ func (t *Tx) ReadKept(r io.Reader, lastTrade uint64) (loaded bool, err error) {
 		line, err := lines.ReadBytes('\n')
 		switch {
 		case errors.Is(err, io.EOF) && len(line) == 0 && in.ended:
-			return true, t.beginOutboxes()
+			return true, errors.Join(t.beginOutboxes(), t.SetCursor(CursorRestored, lastTrade))
 		case err != nil && !errors.Is(err, io.EOF):
 			return false, err
 		case err != nil || in.ended:

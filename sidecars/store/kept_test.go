@@ -65,6 +65,12 @@ func fillKept(t *testing.T, db *store.DB) {
 				return err
 			}
 		}
+		for _, s := range []store.SettlementRules{{Rules: "T+2"}, {Rules: "T+1", FirstSeq: 4},
+			{Rules: "T+3", FirstSeq: 9, BookedFrom: 5, ForcesFrom: 6}} {
+			if err := tx.AddSettlementRules(s); err != nil {
+				return err
+			}
+		}
 		_, key := tx.DrawKey("account", "k")
 		_, _, version := tx.NextVersion("account", 5)
 		act := store.Act{Kind: "epoch", Subject: "s", Object: "{}", New: "1", MadeAt: 5}
@@ -91,9 +97,10 @@ func TestKeptRowsComeBack(t *testing.T) {
 		empty := func() {
 			t.Helper()
 			err := db.Write(t.Context(), func(tx *store.Tx) (err error) {
-				for _, table := range strings.Fields("eod_prices eod_price_sets settlement_forces stocks " +
-					"accounts source_keys sources outbox trades recon_statement recon_repairs " +
-					"recon_repaired_rows trades_by_message operator_acts cursors") {
+				for _, table := range strings.Fields("eod_prices eod_price_sets settlement_forces " +
+					"settlement_rules stocks accounts source_keys sources outbox trades " +
+					"recon_statement recon_repairs recon_repaired_rows trades_by_message operator_acts " +
+					"cursors") {
 					_, e := tx.Exec("delete from " + table)
 					err = errors.Join(err, e)
 				}
@@ -112,7 +119,8 @@ func TestKeptRowsComeBack(t *testing.T) {
 		}
 		for _, line := range []string{`["ext-a\"<",2305843009213693953,7,"b/B","Sell",3,1,"Settled",` +
 			`"2026-11-23",5,6,7,null,null]`, `[1,4,0,"price,side","x",4,7,"A","Buy",1,2,"Settled",` +
-			`"2026-99-99",5,6,7,"ord-1",8]`, `["operator.acts",1]`, `["recon.repair",2]`} {
+			`"2026-99-99",5,6,7,"ord-1",8]`, `["operator.acts",1]`, `["recon.repair",2]`,
+			`[3,"T+3",9,5,6]`} {
 			if !strings.Contains(text, line+"\n") {
 				t.Errorf("kept is\n%s\nwant %s", text, line)
 			}
@@ -126,6 +134,7 @@ func TestKeptRowsComeBack(t *testing.T) {
 		if err := db.Write(t.Context(), func(tx *store.Tx) (err error) {
 			for _, sql := range []string{"delete from sources", "delete from source_keys",
 				"delete from accounts", "delete from stocks", "delete from settlement_forces",
+				"delete from settlement_rules",
 				"delete from eod_prices", "delete from eod_price_sets", "delete from outbox",
 				"update recon_statement set price = 77", "update cursors set value = 1"} {
 				_, e := tx.Exec(sql)
@@ -146,8 +155,9 @@ func TestKeptRowsComeBack(t *testing.T) {
 		if _, err := load(t, db, text, 8); err != nil {
 			t.Fatal(err)
 		}
-		if got := keep(t, db); strings.Contains(got, "[9,12]") || !strings.Contains(got, "[4,11]") {
-			t.Errorf("the settlements by hand of later trades:\n%s", got)
+		if got := keep(t, db); strings.Contains(got, "[9,12]") || !strings.Contains(got, "[4,11]") ||
+			strings.Contains(got, "T+3") || !strings.Contains(got, "T+1") {
+			t.Errorf("the settlements by hand, and the rules, of later trades:\n%s", got)
 		} else if strings.Contains(got, "[2,9,20,") || strings.Contains(got, "[1,9,0,") ||
 			!strings.Contains(got, "[1,3,9,") || !strings.Contains(got, `"ext-b",2305`) {
 			t.Errorf("what is about later trades:\n%s", got)

@@ -2,11 +2,8 @@ package store
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"math"
-	"strconv"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -155,120 +152,4 @@ func pgArgs(args []any) ([]any, error) {
 		}
 	}
 	return out, nil
-}
-
-// pgCells reads the raw values of the current row. It reads the usual types itself, without an
-// allocation, and leaves the others to pgx (a sum of bigint is a numeric).
-type pgCells struct {
-	fields []pgconn.FieldDescription
-	values [][]byte
-	types  *pgtype.Map
-}
-
-// of returns the raw value of column i; nil for NULL.
-func (r *pgCells) of(i int) ([]byte, error) {
-	if i < 0 || i >= len(r.values) {
-		return nil, errColumn
-	}
-	return r.values[i], nil
-}
-
-func (r *pgCells) null(i int) bool { return i >= 0 && i < len(r.values) && r.values[i] == nil }
-
-func (r *pgCells) int64(i int) (int64, error) {
-	b, err := r.of(i)
-	if b == nil || err != nil {
-		return 0, err
-	}
-	binaryForm := r.fields[i].Format == pgx.BinaryFormatCode
-	switch oid := r.fields[i].DataTypeOID; {
-	case binaryForm && oid == pgtype.Int8OID && len(b) == 8:
-		return int64(binary.BigEndian.Uint64(b)), nil
-	case binaryForm && oid == pgtype.Int4OID && len(b) == 4:
-		return int64(int32(binary.BigEndian.Uint32(b))), nil
-	case !binaryForm && (oid == pgtype.Int8OID || oid == pgtype.Int4OID):
-		return strconv.ParseInt(string(b), 10, 64)
-	case oid == pgtype.Int2OID || oid == pgtype.NumericOID:
-		return scanned[int64](r, i, b)
-	default:
-		return 0, r.holds(i)
-	}
-}
-
-// holds returns the error of a column that has another type.
-func (r *pgCells) holds(i int) error {
-	if t, ok := r.types.TypeForOID(r.fields[i].DataTypeOID); ok {
-		return fmt.Errorf("it holds %s", t.Name)
-	}
-	return fmt.Errorf("it holds type %d", r.fields[i].DataTypeOID)
-}
-
-func (r *pgCells) scratch(i int) ([]byte, error) {
-	b, err := r.of(i)
-	if b == nil || err != nil {
-		return nil, err
-	}
-	switch r.fields[i].DataTypeOID {
-	case pgtype.TextOID, pgtype.VarcharOID, pgtype.BPCharOID, pgtype.NameOID, pgtype.UnknownOID:
-		return b, nil
-	}
-	return nil, r.holds(i)
-}
-
-func (r *pgCells) text(i int) (string, error) {
-	b, err := r.scratch(i)
-	return string(b), err
-}
-
-func (r *pgCells) bool(i int) (bool, error) {
-	b, err := r.of(i)
-	if b == nil || err != nil {
-		return false, err
-	}
-	if r.fields[i].DataTypeOID != pgtype.BoolOID {
-		return false, r.holds(i)
-	}
-	return scanned[bool](r, i, b)
-}
-
-// pgEpoch is day 0 of PostgreSQL's dates: 2000-01-01.
-const pgEpoch Date = 10957
-
-func (r *pgCells) date(i int) (Date, error) {
-	b, err := r.of(i)
-	if b == nil || err != nil {
-		return 0, err
-	}
-	if r.fields[i].DataTypeOID != pgtype.DateOID {
-		return 0, r.holds(i)
-	}
-	if r.fields[i].Format != pgx.BinaryFormatCode {
-		return ParseDate(string(b))
-	}
-	days := int32(binary.BigEndian.Uint32(b))
-	if days == math.MaxInt32 || days == math.MinInt32 {
-		return 0, errors.New("it holds infinity")
-	}
-	day := int64(days) + int64(pgEpoch)
-	if day < int64(firstDate) || day > int64(lastDate) {
-		return 0, errNoDate
-	}
-	return Date(day), nil
-}
-
-func (r *pgCells) bytes(i int) ([]byte, error) {
-	b, err := r.of(i)
-	if b == nil || err != nil {
-		return nil, err
-	}
-	if r.fields[i].DataTypeOID != pgtype.ByteaOID {
-		return nil, r.holds(i)
-	}
-	return scanned[[]byte](r, i, b)
-}
-
-// scanned reads a value of a rarer type through pgx, at the cost of an allocation.
-func scanned[T any](r *pgCells, i int, b []byte) (v T, err error) {
-	err = r.types.Scan(r.fields[i].DataTypeOID, r.fields[i].Format, b, &v)
-	return v, err
 }

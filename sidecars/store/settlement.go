@@ -26,7 +26,7 @@ func (t *Tx) SettlementRules() (all []SettlementRules, err error) {
 // other callers (HoldCursor).
 func (t *Tx) AddSettlementRules(s SettlementRules) error {
 	_, err := t.Exec("insert into settlement_rules (n, rules, first_seq, booked_from, forces_from) "+
-		"values ((select count(*) from settlement_rules) + 1, $1, $2, $3, $4)",
+		"values ((select coalesce(max(n), 0) from settlement_rules) + 1, $1, $2, $3, $4)",
 		s.Rules, s.FirstSeq, s.BookedFrom, s.ForcesFrom)
 	return err
 }

@@ -118,11 +118,11 @@ func (e *sqliteEngine) with(ctx context.Context, pool chan *sqliteConn,
 		}
 	}
 	c.db.SetInterrupt(ctx.Done())
-	defer func() { c.rest() }() // also when fn panics
+	defer func() { c.detach() }() // also when fn panics
 	err = fn(c)
 	if errors.Is(err, ErrUnavailable) && !isBusy(err) {
 		// The disk failed or is full: the next caller starts with a new connection.
-		c.rest()
+		c.detach()
 		err = errors.Join(err, c.close())
 		c = nil
 	}

@@ -24,13 +24,13 @@ const (
 // executions has one entry per fill, ascending by tradeSeq without a hole. Full blocks are in the
 // file, the other entries are here.
 type executions struct {
-	file *blockFile
-	tail []execution // fewer than blockExecutions
+	file   *blockFile
+	recent []execution // fewer than blockExecutions
 }
 
 // count is the last tradeSeq known.
 func (x *executions) count() uint64 {
-	return x.file.blocks*blockExecutions + uint64(len(x.tail))
+	return x.file.blocks*blockExecutions + uint64(len(x.recent))
 }
 
 // add appends the fill tradeSeq, which must be the next one.
@@ -38,13 +38,13 @@ func (x *executions) add(tradeSeq uint64, e execution) error {
 	if want := x.count() + 1; tradeSeq != want {
 		return fmt.Errorf("tca: tradeSeq=%d, want %d: %w", tradeSeq, want, ErrDamaged)
 	}
-	x.tail = append(x.tail, e)
-	if len(x.tail) < blockExecutions {
+	x.recent = append(x.recent, e)
+	if len(x.recent) < blockExecutions {
 		return nil
 	}
 	b := &x.file.spare
-	b.begin(0, len(x.tail), 0, x.file.blocks*blockExecutions)
-	for i, e := range x.tail {
+	b.begin(0, len(x.recent), 0, x.file.blocks*blockExecutions)
+	for i, e := range x.recent {
 		at := i * executionWords
 		b.setWord(at, uint64(e.px))
 		b.setWord(at+1, uint64(e.millis))
@@ -53,7 +53,7 @@ func (x *executions) add(tradeSeq uint64, e execution) error {
 	if _, err := x.file.append(); err != nil {
 		return err
 	}
-	x.tail = x.tail[:0]
+	x.recent = x.recent[:0]
 	return nil
 }
 
@@ -64,7 +64,7 @@ func (x *executions) at(tradeSeq uint64) (e execution, found bool, err error) {
 	}
 	number, i := (tradeSeq-1)/blockExecutions, int((tradeSeq-1)%blockExecutions)
 	if number == x.file.blocks {
-		return x.tail[i], true, nil
+		return x.recent[i], true, nil
 	}
 	b, err := x.file.read(number)
 	if err != nil {

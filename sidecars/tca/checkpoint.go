@@ -73,28 +73,28 @@ func (x *index) write(to io.Writer, genesis [sha256.Size]byte) error {
 	w.bytes(genesis[:])
 	w.words(x.applied)
 	w.bytes(x.last.Bytes()[:])
-	w.words(x.executions.file.blocks, uint64(len(x.executions.tail)))
-	for _, e := range x.executions.tail {
+	w.words(x.executions.file.blocks, uint64(len(x.executions.recent)))
+	for _, e := range x.executions.recent {
 		w.words(uint64(e.px), uint64(e.millis), e.print)
 	}
 	known := 0
 	for id := range x.samples.of {
-		known += min(1, len(x.samples.of[id].tail))
+		known += min(1, len(x.samples.of[id].recent))
 	}
 	w.words(x.samples.file.blocks, uint64(known))
 	for id := range x.samples.of {
 		h := &x.samples.of[id]
-		if len(h.tail) == 0 {
+		if len(h.recent) == 0 {
 			continue
 		}
-		w.words(uint64(id), uint64(h.firstMillis), h.leaves, uint64(len(h.tail)))
-		for _, s := range h.tail {
+		w.words(uint64(id), uint64(h.firstMillis), h.leaves, uint64(len(h.recent)))
+		for _, s := range h.recent {
 			w.words(uint64(s.millis), uint64(s.px), uint64(s.sum.hi), s.sum.lo)
 		}
 		w.words(uint64(len(h.nodes)))
 		for _, e := range h.nodes {
-			w.words(e.blocks, uint64(len(e.tail)))
-			for _, b := range e.tail {
+			w.words(e.blocks, uint64(len(e.recent)))
+			for _, b := range e.recent {
 				w.words(uint64(b.millis), b.number)
 			}
 		}
@@ -163,7 +163,7 @@ func (x *index) read(text []byte, genesis [sha256.Size]byte) (sampleBlocks,
 	}
 	arrivalBlocks = r.word()
 	for range r.count(executionWords, blockExecutions-1) {
-		x.executions.tail = append(x.executions.tail,
+		x.executions.recent = append(x.executions.recent,
 			execution{arrival{int64(r.word()), int64(r.word())}, r.word()})
 	}
 	sampleBlocks = r.word()
@@ -189,17 +189,18 @@ func (x *index) read(text []byte, genesis [sha256.Size]byte) (sampleBlocks,
 func (r *wordReader) history(h *history) {
 	h.firstMillis, h.leaves = int64(r.word()), r.word()
 	for range r.count(sampleWords, leafSamples) {
-		h.tail = append(h.tail, sample{int64(r.word()), int64(r.word()), wide{int64(r.word()), r.word()}})
+		h.recent = append(h.recent,
+			sample{int64(r.word()), int64(r.word()), wide{int64(r.word()), r.word()}})
 	}
 	for range r.count(2, maxLevel) {
 		e := edge{blocks: r.word()}
 		for range r.count(branchWords, nodeBranches) {
-			e.tail = append(e.tail, branch{int64(r.word()), r.word()})
+			e.recent = append(e.recent, branch{int64(r.word()), r.word()})
 		}
 		h.nodes = append(h.nodes, e)
-		r.bad = r.bad || len(e.tail) == 0
+		r.bad = r.bad || len(e.recent) == 0
 	}
-	r.bad = r.bad || len(h.tail) == 0
+	r.bad = r.bad || len(h.recent) == 0
 }
 
 // save writes a checkpoint of the index: first it syncs the blocks that the checkpoint depends on,

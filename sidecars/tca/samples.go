@@ -37,20 +37,20 @@ const (
 // history is the samples of one security, ascending by time, at most one per millisecond. It is a
 // tree: its full blocks are in the file and its right edge is here.
 //
-// A tail is written as a block when it is full and another entry comes. So once there is a sample,
-// the leaf's tail is never empty. Its last sample is in memory; that is the only sample whose price
-// may still change, and it is the price in force.
+// The recent entries are written as a block when there are enough and another one comes. So once
+// there is a sample, the leaf's recent entries are never none. Its last sample is in memory; that
+// is the only sample whose price may still change, and it is the price in force.
 type history struct {
 	firstMillis int64    // of the first sample
 	leaves      uint64   // full leaf blocks in the file
-	tail        []sample // at most leafSamples
+	recent      []sample // at most leafSamples
 	nodes       []edge   // of the levels 1, 2, ...
 }
 
 // edge is the right edge of one level above the leaves.
 type edge struct {
 	blocks uint64   // full blocks of this level in the file
-	tail   []branch // at most nodeBranches, never empty
+	recent []branch // at most nodeBranches, never empty
 }
 
 // samples is the price history of every security.
@@ -72,8 +72,8 @@ func (x *samples) latest(security uint32) int64 {
 	if int(security) >= len(x.of) {
 		return 0
 	}
-	if tail := x.of[security].tail; len(tail) > 0 {
-		return tail[len(tail)-1].px
+	if recent := x.of[security].recent; len(recent) > 0 {
+		return recent[len(recent)-1].px
 	}
 	return 0
 }
@@ -81,32 +81,32 @@ func (x *samples) latest(security uint32) int64 {
 // add appends a sample whose own time is millis.
 func (x *samples) add(security uint32, millis, px int64) error {
 	h := x.history(security)
-	if len(h.tail) == 0 {
+	if len(h.recent) == 0 {
 		h.firstMillis = millis
-		h.tail = append(h.tail, sample{millis: millis, px: px})
+		h.recent = append(h.recent, sample{millis: millis, px: px})
 		return nil
 	}
-	last := &h.tail[len(h.tail)-1]
+	last := &h.recent[len(h.recent)-1]
 	if millis <= last.millis {
 		last.px = px // the one before was in force for no time at all
 		return nil
 	}
 	next := sample{millis: millis, px: px, sum: last.until(millis)}
-	if len(h.tail) == leafSamples {
+	if len(h.recent) == leafSamples {
 		if err := x.writeLeaf(security, h); err != nil {
 			return err
 		}
 	}
-	h.tail = append(h.tail, next)
+	h.recent = append(h.recent, next)
 	return nil
 }
 
-// writeLeaf turns the full tail into a block and empties it.
+// writeLeaf turns a leaf of recent samples into a block.
 func (x *samples) writeLeaf(security uint32, h *history) error {
 	b := &x.file.spare
-	b.begin(0, len(h.tail), security, h.leaves*leafSamples)
-	for i := range h.tail {
-		s, at := &h.tail[i], i*sampleWords
+	b.begin(0, len(h.recent), security, h.leaves*leafSamples)
+	for i := range h.recent {
+		s, at := &h.recent[i], i*sampleWords
 		b.setWord(at, uint64(s.millis))
 		b.setWord(at+1, uint64(s.px))
 		b.setWord(at+2, uint64(s.sum.hi))
@@ -116,9 +116,9 @@ func (x *samples) writeLeaf(security uint32, h *history) error {
 	if err != nil {
 		return err
 	}
-	up := branch{h.tail[0].millis, number}
+	up := branch{h.recent[0].millis, number}
 	h.leaves++
-	h.tail = h.tail[:0]
+	h.recent = h.recent[:0]
 	return x.link(security, h, 1, up)
 }
 
@@ -128,10 +128,10 @@ func (x *samples) link(security uint32, h *history, level int, up branch) error 
 		h.nodes = append(h.nodes, edge{})
 	}
 	e := &h.nodes[level-1]
-	if len(e.tail) == nodeBranches {
+	if len(e.recent) == nodeBranches {
 		b := &x.file.spare
-		b.begin(level, len(e.tail), security, e.blocks*nodeBranches)
-		for i, child := range e.tail {
+		b.begin(level, len(e.recent), security, e.blocks*nodeBranches)
+		for i, child := range e.recent {
 			b.setWord(i*branchWords, uint64(child.millis))
 			b.setWord(i*branchWords+1, child.number)
 		}
@@ -139,15 +139,15 @@ func (x *samples) link(security uint32, h *history, level int, up branch) error 
 		if err != nil {
 			return err
 		}
-		first := e.tail[0].millis
+		first := e.recent[0].millis
 		e.blocks++
-		e.tail = e.tail[:0]
+		e.recent = e.recent[:0]
 		if err := x.link(security, h, level+1, branch{first, number}); err != nil {
 			return err
 		}
 		e = &h.nodes[level-1] // link may have reallocated the levels
 	}
-	e.tail = append(e.tail, up)
+	e.recent = append(e.recent, up)
 	return nil
 }
 
@@ -162,18 +162,18 @@ func (x *samples) at(security uint32, millis int64) (s sample, ordinal uint64,
 		return sample{}, 0, false, nil
 	}
 	h := &x.of[security]
-	if len(h.tail) == 0 || millis < h.firstMillis {
+	if len(h.recent) == 0 || millis < h.firstMillis {
 		return sample{}, 0, false, nil
 	}
-	if h.tail[0].millis <= millis {
-		i := lastNotAfter(len(h.tail), millis, func(i int) int64 { return h.tail[i].millis })
-		return h.tail[i], h.leaves*leafSamples + uint64(i), true, nil
+	if h.recent[0].millis <= millis {
+		i := lastNotAfter(len(h.recent), millis, func(i int) int64 { return h.recent[i].millis })
+		return h.recent[i], h.leaves*leafSamples + uint64(i), true, nil
 	}
 	for level := range h.nodes {
-		tail := h.nodes[level].tail
-		if tail[0].millis <= millis {
-			i := lastNotAfter(len(tail), millis, func(i int) int64 { return tail[i].millis })
-			s, ordinal, err = x.descend(security, level, tail[i].number, millis)
+		recent := h.nodes[level].recent
+		if recent[0].millis <= millis {
+			i := lastNotAfter(len(recent), millis, func(i int) int64 { return recent[i].millis })
+			s, ordinal, err = x.descend(security, level, recent[i].number, millis)
 			return s, ordinal, err == nil, err
 		}
 	}

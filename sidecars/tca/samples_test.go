@@ -43,8 +43,8 @@ func TestAHistoryLargerThanTheCacheIsFoundAgain(t *testing.T) {
 	if len(h.nodes) < 2 || x.file.blocks <= cachedBlocks {
 		t.Fatalf("%d levels and %d blocks, want more", len(h.nodes)+1, x.file.blocks)
 	}
-	if got, first := len(h.tail), h.firstMillis; got > leafSamples || first != plain[0].millis {
-		t.Errorf("tail of %d from %d", got, first)
+	if got, first := len(h.recent), h.firstMillis; got > leafSamples || first != plain[0].millis {
+		t.Errorf("%d recent samples from %d", got, first)
 	}
 	check := func(at int64) {
 		t.Helper()
@@ -73,7 +73,7 @@ func TestAHistoryLargerThanTheCacheIsFoundAgain(t *testing.T) {
 	}
 }
 
-// TestExecutionsAreFoundByTradeSequence reads them from blocks and from the tail.
+// TestExecutionsAreFoundByTradeSequence reads them from blocks and from memory.
 func TestExecutionsAreFoundByTradeSequence(t *testing.T) {
 	file, err := openBlocks(filepath.Join(t.TempDir(), arrivalsName))
 	if err != nil {

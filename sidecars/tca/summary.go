@@ -75,6 +75,44 @@ func (a *tally) costs() Costs {
 	return c
 }
 
+// summing is the sums of a Summary under way.
+type summing struct {
+	t          *TCA
+	total      tally
+	bySecurity map[string]*tally
+	complete   uint64 // the index has every fill up to this trade sequence, or never
+}
+
+// add adds a trade's costs.
+func (s *summing) add(ctx context.Context, trade *store.Trade) error {
+	if s.total.trades%1024 == 0 && ctx.Err() != nil {
+		return ctx.Err()
+	}
+	r, reached, err := s.t.report(trade, s.complete)
+	if !reached && err == nil && s.complete == never {
+		// The rows were read at one moment, before the present durable head. When the index has reached
+		// that head, it has every fill that the rows can come from.
+		if s.complete, err = s.t.await(ctx); err != nil {
+			return err
+		}
+		r, reached, err = s.t.report(trade, s.complete)
+	}
+	if err != nil {
+		return err
+	}
+	if !reached {
+		return fmt.Errorf("tca: report trade=%q: %w", trade.ID, ErrBehind)
+	}
+	s.total.add(&r)
+	of := s.bySecurity[r.Security]
+	if of == nil {
+		of = &tally{}
+		s.bySecurity[strings.Clone(r.Security)] = of
+	}
+	of.add(&r)
+	return nil
+}
+
 // Summary reports on every trade that the query selects, from one consistent read of the table.
 //
 // Errors: those of the database and of Report; the context's. Cost: one pass over the selected
@@ -84,50 +122,19 @@ func (t *TCA) Summary(ctx context.Context, q SummaryQuery) (Summary, error) {
 	if t.o.DB == nil {
 		return Summary{}, errors.New("tca: summary without a database")
 	}
-	var (
-		total      tally
-		bySecurity map[string]*tally
-		complete   uint64
-	)
-	one := func(trade *store.Trade) error {
-		if total.trades%1024 == 0 && ctx.Err() != nil {
-			return ctx.Err()
-		}
-		r, reached, err := t.report(trade, complete)
-		if !reached && err == nil && complete == never {
-			// The rows were read at one moment, before the present durable head. When the index has reached
-			// that head, it has every fill that the rows can come from.
-			if complete, err = t.await(ctx); err != nil {
-				return err
-			}
-			r, reached, err = t.report(trade, complete)
-		}
-		if err != nil {
-			return err
-		}
-		if !reached {
-			return fmt.Errorf("tca: report trade=%q: %w", trade.ID, ErrBehind)
-		}
-		total.add(&r)
-		of := bySecurity[r.Security]
-		if of == nil {
-			of = &tally{}
-			bySecurity[strings.Clone(r.Security)] = of
-		}
-		of.add(&r)
-		return nil
-	}
+	var sums summing
 	err := t.o.DB.Read(ctx, func(tx *store.Tx) error {
-		total, bySecurity, complete = tally{}, map[string]*tally{}, never // the read may start again
+		// The read may start again.
+		sums = summing{t: t, bySecurity: map[string]*tally{}, complete: never}
 		filter := store.TradeFilter{Accounts: q.Accounts, FromMillis: q.FromMillis,
 			ToMillis: q.ToMillis, BeforeSeq: store.FirstExternal} // bookings from outside have no fill
-		return tx.Trades(filter, one)
+		return tx.Trades(filter, func(trade *store.Trade) error { return sums.add(ctx, trade) })
 	})
 	if err != nil {
 		return Summary{}, fmt.Errorf("tca: summary: %w", err)
 	}
-	s := Summary{Costs: total.costs()}
-	for security, of := range bySecurity {
+	s := Summary{Costs: sums.total.costs()}
+	for security, of := range sums.bySecurity {
 		s.BySecurity = append(s.BySecurity, SecurityCosts{security, of.costs()})
 	}
 	slices.SortFunc(s.BySecurity, func(a, b SecurityCosts) int {

@@ -42,6 +42,7 @@ export function Grid({ label, columns, count, rows, onOpen, version }) {
         td.className = `${col?.num ? 'num ' : ''}${row && col?.className ? col.className(row) : ''}`;
         if (meta.x === 0) {
           const tr = td.parentElement;
+          tr.tabIndex = -1; // Enter opens a row that was given the focus
           tr.setAttribute('aria-rowindex', String(meta.y + 2));
           tr.classList.toggle('selected', meta.y === state.selected);
           tr.setAttribute('aria-selected', String(meta.y === state.selected));
@@ -64,6 +65,11 @@ export function Grid({ label, columns, count, rows, onOpen, version }) {
     await table.draw();
   };
   const press = (e) => {
+    const row = e.target.closest?.('tbody tr');
+    if (row) { // its element shows another row after the next draw
+      state.selected = Number(row.getAttribute('aria-rowindex')) - 2;
+      ref.current.focus({ preventScroll: true });
+    }
     const page = Math.max(1, state.shown.length - 3);
     const to = /** @type {Record<string, number>} */ ({
       ArrowDown: state.selected + 1, ArrowUp: state.selected - 1, PageDown: state.selected + page,

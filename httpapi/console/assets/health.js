@@ -13,6 +13,10 @@ async function pulse() {
   if (session.value?.signedIn && (!document.hidden || failed)) {
     try {
       const now = await get('order-matcher/health');
+      if (now.durable < health.value?.durable) { // another history: no figure here is of it
+        location.reload();
+        return;
+      }
       health.set({ ...health.value, ...now });
       failed = false;
     } catch {

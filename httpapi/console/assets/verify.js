@@ -1,73 +1,94 @@
-/** The verifier of proofs, reports and exports: the same code as `posttrade evidence verify`, as WebAssembly. It is loaded
- * when the first file is verified; from then on it works without a network. */
+/** The verifier of proofs, reports and exports: the same code as `posttrade evidence verify`, as WebAssembly. It works on a
+ * thread of its own, so that a large export does not stop the page. Thread and module are loaded when the page Evidence
+ * opens; from then on they work without a network. */
 
 import { session } from './api.js';
 
 /** @typedef {{exit: number, text: string}} Verdict */
-/** @type {Promise<any>|undefined} */
-let loaded;
+/** @typedef {{done: number, of: number}} Progress */
 
-/** @type {WebAssembly.Module} */
+/** @type {Promise<WebAssembly.Module>|undefined} */
 let module;
 
-/** Starts the verifier. One that has run out of memory ends; the next file starts another. */
-async function begin() {
-  const go = new /** @type {any} */ (window).Go();
-  go.run(await WebAssembly.instantiate(module, go.importObject)).then(() => { loaded = undefined; });
-  return window;
-}
+/** The thread, and one that waits: a job that is under way ends only with its thread, perhaps without a network.
+ * @type {Promise<Worker>|undefined} */
+let thread, spare;
+
+/** The job under way. @type {Promise<any>} */
+let working = Promise.resolve();
 
 async function load() {
-  if (module) return begin(); // without a network
-
-  const script = document.createElement('script');
-  script.src = '/assets/verify/wasm_exec.js';
-  await new Promise((done, failed) => {
-    script.onload = done;
-    script.onerror = () => failed(new Error('the verifier was not loaded'));
-    document.head.append(script);
-  });
   const answer = await fetch('/assets/verify/verify.wasm');
   if (!answer.ok) throw new Error('the verifier is not in this build');
-  module = await WebAssembly.compileStreaming(answer);
-  return begin();
+  return WebAssembly.compileStreaming(answer);
 }
+
+/** @param {WebAssembly.Module} module @returns {Promise<Worker>} */
+const hire = (module) => new Promise((done, failed) => {
+  const worker = new Worker('/assets/verify/worker.js');
+  worker.onerror = (e) => { e.preventDefault(); failed(new Error('the thread of the verifier was not loaded')); };
+  worker.onmessage = () => { worker.postMessage({ module }); done(worker); };
+});
 
 /** Has the verifier here, so that it works when the network has gone. */
-export function prepare() {
-  if (!session.value?.prover) return Promise.reject(new Error('The verifier is not in this build.'));
-  loaded ||= load().catch((error) => { loaded = undefined; throw error; });
-  return loaded;
+export async function prepare() {
+  if (!session.value?.prover) throw new Error('The verifier is not in this build.');
+  const loaded = await (module ||= load().catch((error) => { module = undefined; throw error; }));
+  thread ||= hire(loaded).catch((error) => { thread = undefined; throw error; });
+  spare ||= hire(loaded).catch(() => { spare = undefined; });
+  await spare;
+  return thread;
 }
 
-/** @param {Uint8Array} file @param {string} keys @param {string} witnesses @returns {Promise<Verdict>} */
-export async function verify(file, keys, witnesses) { return (await prepare()).posttradeVerify(file, keys, witnesses); }
+/** The thread has been ended: the one that waits takes its place. */
+function replace() {
+  thread = spare;
+  spare = undefined;
+  prepare().catch(() => {}); // without a network none waits
+}
 
 /**
- * Verifies an export, and a report against it.
- * @param {{name: string, files: [string, Uint8Array][]}} folder @param {string} keys @param {string} witnesses
- * @param {{name: string, data: Uint8Array}} [report] @returns {Promise<Verdict>}
+ * Verifies a file with proofs, or an export, and a report against it.
+ * @param {{keys: string, witnesses: string, file?: File, name?: string, files?: [string, File][], report?: File}} job
+ * @param {(far: Progress) => void} told @param {AbortSignal} stopped ends a job that takes long
+ * @returns {Promise<Verdict>}
  */
-export async function verifyExport(folder, keys, witnesses, report) {
-  return (await prepare()).posttradeVerifyExport(folder.name, folder.files, keys, witnesses, report?.data, report?.name);
+export function verify(job, told, stopped) {
+  const mine = working.then(async () => {
+    if (stopped.aborted) return { exit: 1, text: 'Stopped.' };
+    const worker = await prepare();
+    let long = false;
+    return new Promise((done) => {
+      const end = (text) => { worker.terminate(); replace(); done({ exit: 1, text }); };
+      const stop = () => { if (long) end('Stopped.'); };
+      stopped.addEventListener('abort', stop);
+      worker.onerror = (e) => { e.preventDefault(); end(`The verifier has ended: ${e.message}.`); };
+      worker.onmessage = ({ data }) => {
+        if (data.text !== undefined) { stopped.removeEventListener('abort', stop); done(data); return; }
+        long = true;
+        if (stopped.aborted) stop(); else told(data);
+      };
+      worker.postMessage(job);
+    });
+  });
+  working = mine.catch(() => {});
+  return mine;
 }
 
-/** A report is one object with its range, or a record a line. @param {Uint8Array} data */
-export const isReport = (data) => /^\{"(fromSeq|kind)":/.test(new TextDecoder().decode(data.subarray(0, 12)));
+/** A report is one object with its range, or a record a line. @param {File} file */
+export const isReport = async (file) => /^\{"(fromSeq|kind)":/.test(await file.slice(0, 12).text());
 
 /**
  * The files of a folder by their paths in it, which is where bundle.json lies.
- * @param {{path: string, file: File}[]} list @returns {Promise<{name: string, files: [string, Uint8Array][]}>}
+ * @param {{path: string, file: File}[]} list @returns {{name: string, files: [string, File][]}}
  */
-export async function readFolder(list) {
+export function folderOf(list) {
   const manifest = list.map((f) => f.path).filter((p) => /(^|\/)bundle\.json$/.test(p)).sort((a, b) => a.length - b.length)[0];
   const root = manifest ? manifest.slice(0, -'bundle.json'.length) : '';
-  /** @type {[string, Uint8Array][]} */
-  const files = [];
-  for (const { path, file } of list) {
-    if (path.startsWith(root)) files.push([path.slice(root.length), new Uint8Array(await file.arrayBuffer())]);
-  }
-  return { name: root.slice(0, -1) || list[0]?.path.split('/')[0] || 'the folder', files };
+  return {
+    name: root.slice(0, -1) || list[0]?.path.split('/')[0] || 'the folder',
+    files: list.filter((f) => f.path.startsWith(root)).map((f) => [f.path.slice(root.length), f.file]),
+  };
 }
 
 /**

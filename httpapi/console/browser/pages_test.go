@@ -102,6 +102,10 @@ func (p *page) look(s *server, state string, expect func(i int) (query, text str
 				if over := eval[int](p, "document.documentElement.scrollWidth - innerWidth"); over > 0 {
 					p.t.Errorf("%s: the page is %d pixels wider than the window", name, over)
 				}
+				if wide := eval[string](p, `[...document.querySelectorAll('.scroll')].
+					filter((e) => e.scrollWidth > e.clientWidth).map((e) => e.ariaLabel).join()`); wide != "" {
+					p.t.Logf("%s: wider than their place: %s", name, wide)
+				}
 			}
 			p.structure(page.name)
 		}

@@ -2,6 +2,8 @@ package browser
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -61,15 +63,60 @@ func TestAPageComesBackAfterKill(t *testing.T) {
 	p.goTo(s, "/trade?account=1&security=AAPL")
 	s.order(1, "AAPL", "Sell", 30, 188, "rests")
 	p.says("188.00", "own 30")
+	p.eventually("the matches show", func() bool {
+		return p.column("Last trades", 0) == "trd-5 trd-3 trd-1"
+	})
 	s.kill()
 	p.says("disconnected")
+	at := s.ports["console"]
+	s.ports["console"] = freePort(t) // the page does not see what happens now
 	s.run()
 	s.ready()
+	cross(4)
+	s.kill()
+	s.ports["console"] = at
+	s.run()
+	s.ready()
+	cross(5)
 	s.order(1, "AAPL", "Sell", 40, 189, "rests-too")
 	p.says("189.00", "own 40")
+	p.eventually("each match shows once", func() bool {
+		return p.column("Last trades", 0) == "trd-9 trd-7 trd-5 trd-3 trd-1"
+	})
 	p.eventually("each level shows once", func() bool {
 		text := eval[string](p, "document.querySelector('.ladder').innerText")
 		return strings.Count(text, "188.00") == 1 && strings.Count(text, "189.00") == 1
+	})
+}
+
+// TestAPageOfAnotherHistoryBeginsAnew: the server comes back with an empty data directory. No fill
+// of the old history stays on the page, and the new ones show.
+func TestAPageOfAnotherHistoryBeginsAnew(t *testing.T) {
+	s := start(t, "--auth.jwt.secret="+strings.Repeat("s", 32))
+	cross := func(n int) {
+		s.price("AAPL", 187.20)
+		for i := range n {
+			s.order(1, "AAPL", "Sell", 10, 187.25, fmt.Sprintf("s-%d", i))
+			s.order(2, "AAPL", "Buy", 10, 187.25, fmt.Sprintf("b-%d", i))
+		}
+	}
+	cross(3)
+	p := open(t)
+	p.signIn(s)
+	p.goTo(s, "/trade?account=1&security=AAPL")
+	p.says("trd-5")
+	s.kill()
+	p.says("disconnected")
+	if err := os.RemoveAll(filepath.Join(s.dir, "data")); err != nil {
+		t.Fatal(err)
+	}
+	s.run()
+	s.ready()
+	cross(1)
+	s.order(1, "AAPL", "Sell", 30, 188, "rests")
+	p.says("188.00", "own 30", "trd-1")
+	p.eventually("each trade is of the new history", func() bool {
+		return p.column("Last trades", 0) == "trd-1"
 	})
 }
 
@@ -105,8 +152,22 @@ func TestASecurityIsHaltedWithAReason(t *testing.T) {
 	})
 	p.picture("controls-acts-light-1280")
 	p.accessible("controls-acts")
-	if s.call("GET", "order-matcher", "/risk/control/snapshot", nil)["killSwitch"] != true {
+	for _, words := range [][]string{{"AAPL", "news pending", "console"}, {"drill", "console"}} {
+		p.eventually("one act on record has "+strings.Join(words, ", "), func() bool {
+			return eval[int](p, fmt.Sprintf(`
+				[...document.querySelectorAll('table[aria-label=Audit] tbody tr')]
+					.filter((r) => %q.split(' / ').every((w) => r.innerText.includes(w))).length`,
+				strings.Join(words, " / "))) == 1
+		})
+	}
+	control := s.call("GET", "order-matcher", "/risk/control/snapshot", nil)
+	if control["killSwitch"] != true {
 		t.Error("the kill switch is not on")
+	}
+	for _, one := range control["securities"].([]any) {
+		if one := one.(map[string]any); one["halted"] != (one["ticker"] == "AAPL") {
+			t.Errorf("%v", one)
+		}
 	}
 	p.clean(s)
 }
@@ -135,6 +196,13 @@ func TestABlotterRowOpensByEnter(t *testing.T) {
 	}
 	p.press(kb.Escape)
 	p.eventually("the dialog closes", func() bool { return len(p.nodes("dialog", "")) == 0 })
+	eval[bool](p, `([...document.querySelectorAll('regular-table tbody tr')]
+		.find((r) => r.innerText.includes('trd-3')).focus(), true)`)
+	p.press(kb.Enter) // of the row that has the focus, not of the one that was chosen
+	p.find("dialog", "trd-3")
+	p.press(kb.Escape)
+	p.eventually("the dialog closes", func() bool { return len(p.nodes("dialog", "")) == 0 })
+	p.find("button", "CSV")
 	p.goTo(s, at)
 	p.find("dialog", "trd-1")
 	p.clean(s)

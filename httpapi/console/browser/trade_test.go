@@ -1,8 +1,11 @@
 package browser
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
+	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 )
 
@@ -12,6 +15,7 @@ func TestAnOrderIsPlacedAndFillsByKeyboardAlone(t *testing.T) {
 	s := start(t)
 	s.price("AAPL", 187.20)
 	s.order(1, "AAPL", "Sell", 100, 187.25, "rest-1")
+	s.order(2, "AAPL", "Buy", 5, 186.50, "another")
 	p := open(t)
 	p.signIn(s)
 	p.follow("Trade")
@@ -22,16 +26,19 @@ func TestAnOrderIsPlacedAndFillsByKeyboardAlone(t *testing.T) {
 	p.typeIn("Quantity", "40")
 	p.typeIn("Price", "187.30")
 	p.press(kb.Enter)
-	p.says("ord-2", "trd-1", "sequence", "durability fsync")
-	eventually(t, "the order has filled", func() bool {
-		return s.call("GET", "order-matcher", "/orders/ord-2", nil)["status"] == "FILLED"
-	})
+	p.says("ord-3", "trd-1 40 at 187.25", "sequence", "durability fsync")
+	s.has("ord-3", map[string]any{"accountId": 2.0, "side": "Buy", "quantity": 40.0,
+		"limitPrice": 187.3, "status": "FILLED"})
 
 	p.typeIn("Quantity", "10")
 	p.typeIn("Price", "187.00")
 	p.tabTo("button", "Place order")
 	p.press(kb.Enter)
-	p.says("ord-3")
+	p.says("ord-4")
+	s.has("ord-4", map[string]any{"quantity": 10.0, "limitPrice": 187.0, "status": "NEW"})
+	p.eventually("both working orders show, the newest first", func() bool {
+		return p.column("Working orders", 0) == "ord-4 ord-2"
+	})
 	p.tabTo("button", "Replace")
 	p.press(kb.Enter)
 	p.eventually("the row's quantity has the focus", func() bool {
@@ -41,17 +48,50 @@ func TestAnOrderIsPlacedAndFillsByKeyboardAlone(t *testing.T) {
 	p.press("20")
 	p.tabTo("button", "Apply")
 	p.press(kb.Enter)
-	eventually(t, "the order is replaced", func() bool {
-		return s.call("GET", "order-matcher", "/orders/ord-3", nil)["quantity"] == 20.0
+	s.has("ord-4", map[string]any{"quantity": 20.0, "limitPrice": 187.0, "status": "NEW"})
+	p.eventually("the focus is back on the order's button", func() bool {
+		role, name := p.focused()
+		return role == "button" && name == "Replace"
 	})
-	p.find("button", "Cancel")
-	p.tabTo("button", "Cancel")
+	p.press(kb.Tab, chromedp.KeyModifiers(chromedp.ModifierShift)) // its Cancel
 	p.press(kb.Enter)
-	eventually(t, "the order is cancelled", func() bool {
-		return s.call("GET", "order-matcher", "/orders/ord-3", nil)["status"] == "CANCELED"
+	s.has("ord-4", map[string]any{"status": "CANCELED"})
+	p.eventually("the other order is left", func() bool {
+		return p.column("Working orders", 0) == "ord-2"
 	})
-	p.says("No working orders")
+	s.has("ord-2", map[string]any{"quantity": 5.0, "status": "NEW"})
 	p.clean(s)
+}
+
+// has waits until an order has these values.
+func (s *server) has(order string, want map[string]any) {
+	s.t.Helper()
+	var got map[string]any
+	if !comes(func() bool {
+		got = s.call("GET", "order-matcher", "/orders/"+order, nil)
+		for name, value := range want {
+			if got[name] != value {
+				return false
+			}
+		}
+		return true
+	}) {
+		s.t.Fatalf("%s is %v, want %v", order, got, want)
+	}
+}
+
+// column is the text of a column of a table, from the top.
+func (p *page) column(table string, i int) string {
+	p.t.Helper()
+	return eval[string](p, fmt.Sprintf(`[...document.querySelectorAll('table[aria-label="%s"] '+
+		'tbody tr')].map((r) => r.cells[%d]?.innerText.trim()).join(' ')`, table, i))
+}
+
+// facts are the named values of the page or of its dialog, as "name value" lines.
+func (p *page) facts() string {
+	p.t.Helper()
+	return eval[string](p, `[...(document.querySelector('dialog') || document).
+		querySelectorAll('.facts > div')].map((d) => d.innerText.replace(/\s+/g, ' ').trim()).join('\n')`)
 }
 
 // TestARefusalSaysWhy: the answer names the reason in words, and Why is one key away. By keyboard
@@ -59,6 +99,8 @@ func TestAnOrderIsPlacedAndFillsByKeyboardAlone(t *testing.T) {
 func TestARefusalSaysWhy(t *testing.T) {
 	s := start(t)
 	s.price("AAPL", 187.20)
+	s.try("POST", "order-matcher", "/orders", map[string]any{"accountId": 1, "security": "AAPL",
+		"side": "Sell", "quantity": 3000000, "limitPrice": 187.3}) // refused too: it is ord-1
 	p := open(t)
 	p.signIn(s)
 	p.follow("Trade")
@@ -70,8 +112,12 @@ func TestARefusalSaysWhy(t *testing.T) {
 	p.says("ORDER_SIZE", "above the limit of an order", "sequence")
 	p.tabTo("button", "Why")
 	p.press(kb.Enter)
-	p.find("dialog", "Why: ord-1")
+	p.find("dialog", "Why: ord-2")
 	p.says("risk.max-order-quantity", "2000000", "1000000 is the most")
+	if facts := p.facts(); !strings.Contains(facts, "Observed 2000000") ||
+		!strings.Contains(facts, "Limit 1000000") || !strings.Contains(facts, "Reason ORDER_SIZE") {
+		t.Errorf("the dialog says %q", facts)
+	}
 	p.picture("trade-why-light-1280")
 	p.accessible("trade-why")
 	p.clean(s)

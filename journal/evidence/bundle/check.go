@@ -21,6 +21,8 @@ type Options struct {
 	Report io.Writer // gets the lines of the report of ReportFrom to ReportTo; nil: none
 	// The report's range; 0: the bundle's own.
 	ReportFrom, ReportTo uint64
+	// Progress is told how many of how many commands are replayed, after each batch; nil: it is not.
+	Progress func(done, of uint64)
 }
 
 // Proven is what a bundle has shown.
@@ -248,6 +250,9 @@ func (c *checker) replay() error {
 			return err
 		}
 		at += uint64(n)
+		if c.o.Progress != nil {
+			c.o.Progress(at-c.m.Snapshot, c.m.To-c.m.Snapshot)
+		}
 		if c.old != nil && at == c.old.Head {
 			if root := c.builder.Root(); root != c.old.HeadRoot {
 				return &verify.Refusal{Where: fmt.Sprintf("sequence %d", at), Blames: verify.BlameLog,

@@ -15,12 +15,14 @@ type Job struct {
 	Old    []byte    // as in Options
 	Report io.Reader // a report file; nil: none
 	File   string    // the name of Report
+
+	Progress func(done, of uint64) // as in Options
 }
 
 // Prove verifies the bundle and the report, and writes what is proven to w, as lines. The error
 // names the folder or the file that it is about, and is otherwise that of Verify.
 func (j *Job) Prove(keys *verify.Keys, w io.Writer) error {
-	o := Options{Old: j.Old}
+	o := Options{Old: j.Old, Progress: j.Progress}
 	var report *Report
 	if j.Report != nil {
 		var err error

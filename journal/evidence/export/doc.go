@@ -1,3 +1,11 @@
 // Package export writes a range of a journal into a folder that proves itself; package bundle has
-// the folder's files, and checks it. All functions block and hold one engine.
+// the folder's files, and checks it.
+//
+// Write replays the range, writes its records and the hashes at its edges, copies the signed head
+// and the tiles that a proof needs, and then checks the folder as a stranger would, with no other
+// input. A folder that does not pass is an error that wraps evidence.ErrContradiction: the journal
+// is not what was signed. The folder must be empty or not there. After an error it holds an export
+// that is not whole and that no check accepts.
+//
+// A call blocks for the whole replay and holds one engine in memory.
 package export

@@ -4,10 +4,9 @@
 // compressed with gzip), the script of Go's distribution that starts it (wasm_exec.js, see
 // wasm_exec.LICENSE), and the page's own text.
 //
-// Other pages may serve the parts: Wasm and Exec. The module sets the functions
+// The verifier works on a thread of its own, a worker of the browser, so that the page can say how
+// far it is and can be closed at any time. worker.js has the messages between the two.
 //
-//	posttradeVerify(proofs, keys, witnessKeys) -> {exit, text}
-//	posttradeVerifyExport(name, files, keys, witnessKeys, report, reportName) -> {exit, text}
-//
+// Other pages may serve the parts: Wasm, and the script of the thread.
 // Any goroutine may use the package; its bytes are never changed.
 package page

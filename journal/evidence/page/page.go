@@ -4,6 +4,7 @@ import (
 	"bytes"
 	_ "embed" // the parts of the page
 	"encoding/base64"
+	"slices"
 )
 
 //go:embed verify.wasm.gz
@@ -12,17 +13,20 @@ var wasm []byte
 //go:embed wasm_exec.js
 var exec []byte
 
+//go:embed worker.js
+var worker []byte
+
 //go:embed page.html
 var text []byte
 
 // Wasm is the verifier, compressed with gzip.
 func Wasm() []byte { return wasm }
 
-// Exec is the script that a page needs before it starts the verifier.
-func Exec() []byte { return exec }
+// Worker is the script of the verifier's thread.
+func Worker() []byte { return slices.Concat(exec, worker) }
 
 // HTML is the whole page, with everything in it.
 func HTML() []byte {
-	b := bytes.Replace(text, []byte("/*EXEC*/"), exec, 1)
+	b := bytes.Replace(text, []byte("/*WORKER*/"), Worker(), 1)
 	return bytes.Replace(b, []byte("WASM"), []byte(base64.StdEncoding.EncodeToString(wasm)), 1)
 }

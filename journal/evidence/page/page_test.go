@@ -11,7 +11,7 @@ import (
 // TestThePageNeedsNothingElse: every part is in it, and it fetches nothing.
 func TestThePageNeedsNothingElse(t *testing.T) {
 	html := string(HTML())
-	for _, bad := range []string{"/*EXEC*/", "WASM\"", "src=", "fetch(", "http:", "https:",
+	for _, bad := range []string{"/*WORKER*/", "WASM\"", "src=", "fetch(", "http:", "https:",
 		"import("} {
 		own := strings.Replace(html, string(exec), "", 1) // the script names what it does not use
 		if strings.Contains(own, bad) {

@@ -131,7 +131,7 @@ function Whole() {
       <span role="status">${!ready ? '' : filtered
         ? `${whole(count())} of ${whole(fills.count)} fills${scan && !scan.done ? `, looking (${Math.round(100 * (1 - (scan.next - scan.from) / Math.max(1, scan.newest - scan.from)))} %)` : ''}`
         : counted(fills.count, 'fill')}${exporting && `, exporting ${exporting}`}</span>
-      <button onClick=${exportAll} disabled=${!ready || !!exporting} aria-label="CSV export">CSV</button><//>
+      <button onClick=${exportAll} disabled=${!ready || !!exporting} title="All rows as a file">CSV</button><//>
     <${Failure} error=${error && error.status !== 0 ? error : null} what="The blotter" />
     ${!ready && !error && html`<${Loading} what="the blotter" />`}
     ${ready && count() === 0 && html`<${Empty}>${filtered ? (scan && !scan.done ? 'Looking…' : 'No fill fits the filter.') : 'No fill yet. The first trade shows here by itself.'}<//>`}
@@ -158,7 +158,7 @@ function Own() {
   const digits = commonDigits((rows || []).map((t) => t.price));
   return html`<${Filters} read=${read} change=${change}>
       <span role="status">${rows ? `${counted(rows.length, 'fill')}${list.more ? ' of the first 5,000' : ''}` : ''}</span>
-      <button aria-label="CSV export" disabled=${!rows} onClick=${() => save('blotter.csv', 'text/csv', header, ...rows.map(line))}>CSV</button><//>
+      <button title="All rows as a file" disabled=${!rows} onClick=${() => save('blotter.csv', 'text/csv', header, ...rows.map(line))}>CSV</button><//>
     <${Failure} error=${error} what="The trades" />
     ${(rows || !error) && html`<${Table} label="Blotter" rows=${rows} keyOf=${(t) => t.id} empty="No fill of your accounts."
       onOpen=${(t) => change({ open: t.id }, true)} columns=${[

@@ -1,5 +1,5 @@
 import { html, useEvery, useState, useStore } from '../dom.js';
-import { get, may } from '../api.js';
+import { get, may, session } from '../api.js';
 import { bounds } from '../bounds.js';
 import { age, duration, whole } from '../format.js';
 import { Card, Failure, Loading, Spark, Table, Tag } from '../parts.js';
@@ -36,6 +36,15 @@ const tiles = /** @type {[string, (l: any[]) => any[], (n: any) => string, strin
   ['Evidence', (l) => gauge(l, sum('svc_evidence_lag_seconds')), duration, 'behind'],
 ]);
 
+/** What the page itself has seen of figures that are no metric, in the last ten minutes. */
+const seen = { members: /** @type {{at: number, n: number}[]} */ ([]), late: /** @type {{at: number, n: number}[]} */ ([]) };
+const KEPT_MS = 600_000;
+const see = (list, n) => {
+  const at = Date.now();
+  while (list.length && list[0].at < at - KEPT_MS) list.shift();
+  list.push({ at, n });
+};
+
 function Tile({ name, values, value, unit, bad }) {
   return html`<div class=${`tile${bad ? ' bad' : ''}`}><div class="name">${name}${bad ? ' – alert' : ''}</div>
     <div class="value">${value} <small>${value === '–' ? '' : unit}</small></div><${Spark} values=${values} /></div>`;
@@ -57,6 +66,24 @@ export default function Overview() {
       else setError(failure);
     }
   }, [admin]);
+  const [members, setMembers] = useState(/** @type {{all: number, answer: number}|null} */ (null));
+  const [late, setLate] = useState(/** @type {number|null} */ (null));
+  useEvery(2000, async () => {
+    if (!admin) return;
+    const { clustered, members: list } = await get('cluster');
+    const answer = clustered ? list.filter((s) => !s.error).length : 1;
+    see(seen.members, answer);
+    setMembers({ all: clustered ? list.length : 1, answer });
+  }, [admin]);
+  useEvery(30_000, async () => { // due before today, and not settled
+    if (!admin) return;
+    const dateOf = (ms) => new Intl.DateTimeFormat('sv-SE', { timeZone: session.value?.about.timezone, dateStyle: 'short' }).format(ms);
+    const today = dateOf(Date.now()), from = dateOf(Date.now() - 399 * 86_400_000);
+    const { items } = await get('trade-processor/settlement/calendar', { query: { from, to: today } });
+    const n = items.filter((d) => d.settlementDate < today).reduce((sum, d) => sum + d.due, 0);
+    see(seen.late, n);
+    setLate(n);
+  }, [admin]);
   if (!admin) {
     return html`<${Card} title="State"><p>The order-matcher is <b>${h?.status || '…'}</b>, durable up to
       sequence ${whole(h?.durable)}. The figures of the installation need an admin token.</p><//>`;
@@ -65,7 +92,10 @@ export default function Overview() {
       const values = of(list), now = last(values);
       return now === null && name === 'Evidence' ? null
         : html`<${Tile} key=${name} name=${name} values=${values} value=${show(now)} unit=${unit} bad=${now !== null && now > bounds[name]} />`;
-    })}</div>
+    })}
+      <${Tile} name="Settlement" values=${seen.late.map((s) => s.n)} value=${records(late)} unit="overdue" />
+      <${Tile} name="Members" values=${seen.members.map((s) => s.n)} value=${members ? `${members.answer} of ${members.all}` : '–'}
+        unit=${members?.all === 1 ? 'single node' : 'answer'} bad=${members && members.answer < members.all} /></div>
     <p class="note">${list.length < 2 ? 'The lines begin with the next figures.'
       : `The lines show the last ${age(Date.now() - list[0].at)}.`}</p>
     <${Card} title="Readiness" aside=${ready && html`<${Tag} kind=${ready.ready ? 'good' : 'bad'}>${ready.ready ? 'ready' : 'not ready'}<//>`}>

@@ -146,6 +146,11 @@ function Replace({ order, onDone, onClose }) {
 function Working({ orders, onOrder }) {
   const [editing, setEditing] = useState('');
   const [error, setError] = useState(null);
+  const left = useRef(''); // the order that was replaced: its button gets the focus back
+  useEffect(() => {
+    if (!editing && left.current) document.getElementById(`replace-${left.current}`)?.focus();
+    left.current = editing;
+  }, [editing]);
   const cancel = async (o) => {
     setError(null);
     try {
@@ -168,7 +173,7 @@ function Working({ orders, onOrder }) {
       { label: '', show: (o) => (editing === o.orderId
         ? html`<${Replace} order=${o} onDone=${onOrder} onClose=${() => setEditing('')} />`
         : html`<span class="row"><button class="small" onClick=${() => cancel(o)}>Cancel</button>
-            <button class="small" onClick=${() => setEditing(o.orderId)}>Replace</button>
+            <button class="small" id=${`replace-${o.orderId}`} onClick=${() => setEditing(o.orderId)}>Replace</button>
             <${WhyButton} order=${o.orderId} /></span>`) },
     ]} />`;
 }

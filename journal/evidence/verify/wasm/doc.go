@@ -7,11 +7,13 @@
 // proofs is a Uint8Array or a string, keys and witnessKeys are strings with any number of verifier
 // keys between blanks or commas. exit is 0, 1 or 3, as posttrade evidence verify has it. And
 //
-//	posttradeVerifyExport(name, files, keys, witnessKeys, report, reportName) -> {exit, text}
+//	posttradeVerifyExport(name, read, keys, witnessKeys, report, reportName, told) -> {exit, text}
 //
-// verifies an export and, unless report is undefined, a report against it. files are pairs of a
-// path in the folder and a Uint8Array, report is a Uint8Array. The functions stay for as long as
-// the page.
+// verifies an export and, unless report is undefined, a report against it. read gives the bytes of
+// a path in the folder as a Uint8Array, undefined when it is not there; report is a Uint8Array.
+// told(done, of) is called a few times a second with the commands that are replayed. The functions
+// block their thread, and stay until the module ends: when it has run out of memory, a call
+// returns undefined.
 package main
 
 import (
@@ -21,6 +23,7 @@ import (
 	"runtime"
 	"strings"
 	"syscall/js"
+	"time"
 
 	"posttrade/journal/evidence/bundle"
 	"posttrade/journal/evidence/verify"
@@ -39,7 +42,7 @@ func offer(name string, verify func(args []js.Value) (exit int, said string)) {
 	js.Global().Set(name, js.FuncOf(func(_ js.Value, args []js.Value) (result any) {
 		defer func() {
 			if cause := recover(); cause != nil {
-				result = answer(cannot, fmt.Sprint("cannot read it: ", cause))
+				result = answer(cannot, "cannot read it: "+because(cause))
 			}
 		}()
 		return answer(verify(args))
@@ -48,23 +51,27 @@ func offer(name string, verify func(args []js.Value) (exit int, said string)) {
 
 const cannot = verify.ExitCannot
 
+// because is a panic in words: a table that is longer than the whole memory is one.
+func because(cause any) string {
+	text := fmt.Sprint(cause)
+	if strings.Contains(text, "makeslice") {
+		return "there is not enough memory in a browser; use posttrade evidence verify"
+	}
+	return text
+}
+
 func verifyExport(args []js.Value) (exit int, said string) {
 	defer runtime.GC() // an engine is large, and a browser gives a module 4 GiB at most
 	keys, err := verify.ParseKeys(verify.Fields(textOf(args, 2)), verify.Fields(textOf(args, 3)))
 	if err != nil {
 		return cannot, err.Error()
 	}
-	files := map[string][]byte{}
-	for i := range args[1].Length() {
-		pair := args[1].Index(i)
-		files[pair.Index(0).String()] = bytesOf([]js.Value{pair.Index(1)}, 0)
-	}
 	job := bundle.Job{Name: textOf(args, 0), Read: func(name string) ([]byte, error) {
-		if data, ok := files[name]; ok {
-			return data, nil
+		if data := args[1].Invoke(name); data.Type() == js.TypeObject {
+			return bytesOf([]js.Value{data}, 0), nil
 		}
 		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
-	}}
+	}, Progress: progress(args)}
 	if len(args) > 5 && args[4].Type() == js.TypeObject {
 		job.Report, job.File = bytes.NewReader(bytesOf(args, 4)), textOf(args, 5)
 	}
@@ -73,6 +80,22 @@ func verifyExport(args []js.Value) (exit int, said string) {
 		return verify.ExitOf(err)
 	}
 	return verify.ExitProven, strings.TrimSpace(out.String())
+}
+
+// progressEvery is how often a page is told how far a replay is.
+const progressEvery = 200 * time.Millisecond
+
+func progress(args []js.Value) func(done, of uint64) {
+	if len(args) < 7 || args[6].Type() != js.TypeFunction {
+		return nil
+	}
+	last := time.Now()
+	return func(done, of uint64) {
+		if now := time.Now(); now.Sub(last) >= progressEvery {
+			last = now
+			args[6].Invoke(float64(done), float64(of))
+		}
+	}
 }
 
 func answer(exit int, text string) map[string]any {

@@ -12,27 +12,27 @@ import (
 
 // calm returns options with heartbeats that a busy machine does not miss, and so does not detect
 // their absence in time.
-func calm() TailOptions { return TailOptions{Heartbeat: time.Minute} }
+func calm() FollowOptions { return FollowOptions{Heartbeat: time.Minute} }
 
-func tailing(t *testing.T, ctx context.Context, b *Broker, o TailOptions) *Tail {
+func followed(t *testing.T, ctx context.Context, b *Broker, o FollowOptions) *Following {
 	t.Helper()
-	tail, err := b.Tail(ctx, deltas().Name, deltaSubject, o)
+	following, err := b.Follow(ctx, deltas().Name, deltaSubject, o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := tail.Close(); err != nil {
+		if err := following.Close(); err != nil {
 			t.Error(err)
 		}
 	})
-	return tail
+	return following
 }
 
 // expect reads versions from..to, exactly and in order.
-func expect(t *testing.T, ctx context.Context, tail *Tail, from, to int) {
+func expect(t *testing.T, ctx context.Context, following *Following, from, to int) {
 	t.Helper()
 	for n := from; n <= to; {
-		messages, err := tail.Next(ctx)
+		messages, err := following.Next(ctx)
 		if err != nil || len(messages) == 0 {
 			t.Fatalf("waiting for version %d: %d messages, %v", n, len(messages), err)
 		}
@@ -46,32 +46,32 @@ func expect(t *testing.T, ctx context.Context, tail *Tail, from, to int) {
 	}
 }
 
-func TestTailDeliversOnlyWhatIsNew(t *testing.T) {
+func TestFollowingDeliversOnlyWhatIsNew(t *testing.T) {
 	both(t, func(t *testing.T, b *Broker) {
 		ctx := patience(t)
 		ensure(t, ctx, b, deltas())
-		empty := tailing(t, ctx, b, calm())
+		empty := followed(t, ctx, b, calm())
 		if last := empty.LastSequence(); last != 0 {
 			t.Errorf("an empty stream ends at %d, want 0", last)
 		}
 		if _, _, err := b.PublishBatch(ctx, chained(1, 1000)); err != nil {
 			t.Fatal(err)
 		}
-		tail := tailing(t, ctx, b, calm())
-		if last := tail.LastSequence(); last != 1000 {
+		following := followed(t, ctx, b, calm())
+		if last := following.LastSequence(); last != 1000 {
 			t.Errorf("the stream ends at %d, want 1000", last)
 		}
 		if _, _, err := b.PublishBatch(ctx, chained(1001, 2000)); err != nil {
 			t.Fatal(err)
 		}
-		expect(t, ctx, tail, 1001, 2000)
+		expect(t, ctx, following, 1001, 2000)
 		expect(t, ctx, empty, 1, 2000)
 	})
 }
 
-// Every message published after Tail has returned is delivered while another goroutine publishes
-// all the time: the first message follows LastSequence.
-func TestTailMissesNothingAfterItsCreation(t *testing.T) {
+// Every message published after Follow has returned is delivered while another goroutine
+// publishes all the time: the first message follows LastSequence.
+func TestFollowingMissesNothingAfterItsCreation(t *testing.T) {
 	both(t, func(t *testing.T, b *Broker) {
 		ctx := patience(t)
 		ensure(t, ctx, b, deltas())
@@ -92,15 +92,15 @@ func TestTailMissesNothingAfterItsCreation(t *testing.T) {
 		})
 		for range size(100, 40) {
 			before := published.Load()
-			tail := tailing(t, ctx, b, calm())
+			following := followed(t, ctx, b, calm())
 			after := published.Load()
-			first := int(tail.LastSequence()) + 1
+			first := int(following.LastSequence()) + 1
 			if first <= int(before) || first > int(after)+2 {
-				t.Fatalf("the tail begins at %d; %d were published before it and %d after", first,
+				t.Fatalf("the following begins at %d; %d were published before it and %d after", first,
 					before, after)
 			}
 			for n := first; n < first+3; {
-				messages, err := tail.Next(ctx)
+				messages, err := following.Next(ctx)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -111,7 +111,7 @@ func TestTailMissesNothingAfterItsCreation(t *testing.T) {
 					n++
 				}
 			}
-			if err := tail.Close(); err != nil {
+			if err := following.Close(); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -120,27 +120,27 @@ func TestTailMissesNothingAfterItsCreation(t *testing.T) {
 
 // A snapshot takes its time. Next is not called meanwhile, and every message is there afterwards,
 // also when there are more than a batch, and long after a request.
-func TestTailWaitsForASlowReader(t *testing.T) {
+func TestFollowingWaitsForASlowReader(t *testing.T) {
 	b, _ := external(t)
 	ctx := patience(t)
 	ensure(t, ctx, b, deltas())
 	o := calm()
 	o.BatchMessages = 50
-	tail := tailing(t, ctx, b, o)
+	following := followed(t, ctx, b, o)
 	// As a Next with more frequent heartbeats does.
-	if err := tail.p.ask(50, 300*time.Millisecond, 20*time.Millisecond); err != nil {
+	if err := following.p.ask(50, 300*time.Millisecond, 20*time.Millisecond); err != nil {
 		t.Fatal(err)
 	}
 	put(t, ctx, b, 1)
-	expect(t, ctx, tail, 1, 1)
+	expect(t, ctx, following, 1, 1)
 	pause(ctx, 600*time.Millisecond, nil) // the current request has expired
 	if _, _, err := b.PublishBatch(ctx, chained(2, 700)); err != nil {
 		t.Fatal(err)
 	}
-	expect(t, ctx, tail, 2, 700)
+	expect(t, ctx, following, 2, 700)
 }
 
-func TestTailHeartbeatIsASignOfLife(t *testing.T) {
+func TestFollowingHeartbeatIsASignOfLife(t *testing.T) {
 	b, srv := external(t)
 	ctx := patience(t)
 	ensure(t, ctx, b, deltas())
@@ -159,18 +159,18 @@ func beats(t *testing.T, ctx context.Context, url string, heartbeat time.Duratio
 	var clock atomic.Int64
 	clock.Store(1_000)
 	b := open(t, Options{URL: url, Now: func() time.Time { return time.Unix(clock.Load(), 0) }})
-	tail := tailing(t, ctx, b, TailOptions{Heartbeat: heartbeat})
-	if heard := tail.LastHeard(); heard != time.Unix(1_000, 0) {
+	following := followed(t, ctx, b, FollowOptions{Heartbeat: heartbeat})
+	if heard := following.LastHeard(); heard != time.Unix(1_000, 0) {
 		t.Errorf("heard at %v, want the moment of its confirmation", heard)
 	}
 	next, cancel := context.WithCancel(ctx)
 	defer cancel()
-	ended := nextOf(next, tail)
+	ended := nextOf(next, following)
 	// This is the time of two requests, and nothing is published.
 	for second := int64(2_000); second < 2_030; second++ {
 		clock.Store(second)
 		until(t, ctx, "a heartbeat", func() bool {
-			return tail.LastHeard() == time.Unix(second, 0) || len(ended) > 0
+			return following.LastHeard() == time.Unix(second, 0) || len(ended) > 0
 		})
 	}
 	cancel()
@@ -181,19 +181,20 @@ func beats(t *testing.T, ctx context.Context, url string, heartbeat time.Duratio
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("Next ends with %v, want its context's error", err)
 	}
-	tail.o.Heartbeat = time.Minute
+	following.o.Heartbeat = time.Minute
 	info, err := b.StreamInfo(ctx, deltas().Name)
 	if err != nil {
 		t.Fatal(err)
 	}
 	n := int(info.LastSeq) + 1
 	put(t, ctx, b, n)
-	expect(t, ctx, tail, n, n)
+	expect(t, ctx, following, n, n)
 	return true
 }
 
-// Every event that may make a tail miss messages ends it with ErrDisconnected, and it stays ended.
-func TestTailThatMayHaveMissedSomethingIsDisconnected(t *testing.T) {
+// Every event that may make a following miss messages ends it with ErrDisconnected, and it stays
+// ended.
+func TestFollowingThatMayHaveMissedSomethingIsDisconnected(t *testing.T) {
 	const quick = 100 * time.Millisecond // for faults that only missing heartbeats reveal
 	tests := []struct {
 		name      string
@@ -213,17 +214,17 @@ func TestTailThatMayHaveMissedSomethingIsDisconnected(t *testing.T) {
 			b, srv := external(t)
 			ctx := patience(t)
 			ensure(t, ctx, b, deltas())
-			tail := tailing(t, ctx, b, calm())
+			following := followed(t, ctx, b, calm())
 			put(t, ctx, b, 1)
-			expect(t, ctx, tail, 1, 1)
+			expect(t, ctx, following, 1, 1)
 			tt.do(srv)
-			tail.o.Heartbeat = tt.heartbeat
-			messages, err := tail.Next(ctx)
+			following.o.Heartbeat = tt.heartbeat
+			messages, err := following.Next(ctx)
 			if !errors.Is(err, ErrDisconnected) || len(messages) > 0 {
 				t.Errorf("got %d messages, %v; want ErrDisconnected", len(messages), err)
 			}
 			srv.Resume()
-			if _, err := tail.Next(ctx); !errors.Is(err, ErrDisconnected) {
+			if _, err := following.Next(ctx); !errors.Is(err, ErrDisconnected) {
 				t.Errorf("afterwards: %v, want ErrDisconnected", err)
 			}
 		})
@@ -243,52 +244,52 @@ type brokerServer interface {
 // The server reports that the consumer is gone, and that is enough: the heartbeats are so far apart
 // that their absence would not be noticed in time. The consumer is deleted before the first
 // request, which gets no answer, or while a request waits.
-func TestTailBelievesTheServerThatTheConsumerIsGone(t *testing.T) {
+func TestFollowingBelievesTheServerThatTheConsumerIsGone(t *testing.T) {
 	for _, waiting := range []bool{false, true} {
 		b, srv := external(t)
 		ctx := patience(t)
 		ensure(t, ctx, b, deltas())
-		tail := tailing(t, ctx, b, calm())
+		following := followed(t, ctx, b, calm())
 		if waiting {
 			put(t, ctx, b, 1)
-			expect(t, ctx, tail, 1, 1) // the rest of this request waits
+			expect(t, ctx, following, 1, 1) // the rest of this request waits
 		}
 		srv.DeleteConsumers(deltas().Name)
-		if _, err := tail.Next(ctx); !errors.Is(err, ErrDisconnected) {
+		if _, err := following.Next(ctx); !errors.Is(err, ErrDisconnected) {
 			t.Errorf("waiting %v: got %v, want ErrDisconnected", waiting, err)
 		}
 	}
 }
 
-// Another client deletes a message before the tail gets it: the messages before the hole are
+// Another client deletes a message before the following gets it: the messages before the hole are
 // delivered, then the hole is reported.
-func TestTailReportsAHoleInTheStream(t *testing.T) {
+func TestFollowingReportsAHoleInTheStream(t *testing.T) {
 	b, srv := external(t)
 	ctx := patience(t)
 	ensure(t, ctx, b, deltas())
-	tail := tailing(t, ctx, b, calm())
+	following := followed(t, ctx, b, calm())
 	for n := 1; n <= 6; n++ {
 		put(t, ctx, b, n)
 	}
 	srv.DeleteMessage(deltas().Name, 4)
-	expect(t, ctx, tail, 1, 3)
+	expect(t, ctx, following, 1, 3)
 	for range 2 {
-		if messages, err := tail.Next(ctx); !errors.Is(err, ErrGap) || len(messages) > 0 {
+		if messages, err := following.Next(ctx); !errors.Is(err, ErrGap) || len(messages) > 0 {
 			t.Errorf("got %d messages, %v; want ErrGap", len(messages), err)
 		}
 	}
 }
 
 // With a filter on a stream of several subjects, holes in its sequences are no gaps.
-func TestTailOfOneSubjectOfMany(t *testing.T) {
+func TestFollowingOfOneSubjectOfMany(t *testing.T) {
 	b, _ := external(t)
 	ctx := patience(t)
 	ensure(t, ctx, b, Stream{Name: "TWO", Subjects: []string{"two.>"}})
-	tail, err := b.Tail(ctx, "TWO", "two.a", calm())
+	following, err := b.Follow(ctx, "TWO", "two.a", calm())
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer tail.Close()
+	defer following.Close()
 	for n := range 20 {
 		if _, err := b.Publish(ctx, []string{"two.a", "two.b", "two.c"}[n%3], payload(n),
 			PublishOptions{}); err != nil {
@@ -297,7 +298,7 @@ func TestTailOfOneSubjectOfMany(t *testing.T) {
 	}
 	var got []uint64
 	for len(got) < 7 {
-		messages, err := tail.Next(ctx)
+		messages, err := following.Next(ctx)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -312,31 +313,31 @@ func TestTailOfOneSubjectOfMany(t *testing.T) {
 	}
 }
 
-func TestTailNeedsAStreamAndAServer(t *testing.T) {
+func TestFollowingNeedsAStreamAndAServer(t *testing.T) {
 	b, _ := external(t)
 	ctx := patience(t)
-	if _, err := b.Tail(ctx, "NONE", "x", TailOptions{}); !errors.Is(err, ErrNotFound) {
+	if _, err := b.Follow(ctx, "NONE", "x", FollowOptions{}); !errors.Is(err, ErrNotFound) {
 		t.Errorf("no stream gives %v, want ErrNotFound", err)
 	}
 	absent := open(t, Options{URL: "nats://127.0.0.1:1"})
-	if _, err := absent.Tail(ctx, "NONE", "x", TailOptions{}); !errors.Is(err, ErrUnavailable) {
+	if _, err := absent.Follow(ctx, "NONE", "x", FollowOptions{}); !errors.Is(err, ErrUnavailable) {
 		t.Errorf("no server gives %v, want ErrUnavailable", err)
 	}
 }
 
-func TestTailLeavesNoConsumerBehind(t *testing.T) {
+func TestFollowingLeavesNoConsumerBehind(t *testing.T) {
 	b, _ := external(t)
 	ctx := patience(t)
 	ensure(t, ctx, b, deltas())
 	for range 5 {
-		tail := tailing(t, ctx, b, TailOptions{})
+		following := followed(t, ctx, b, FollowOptions{})
 		for range 2 {
-			if err := tail.Close(); err != nil {
+			if err := following.Close(); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if _, err := tail.Next(ctx); !errors.Is(err, ErrDisconnected) {
-			t.Errorf("Next of a closed tail gives %v, want ErrDisconnected", err)
+		if _, err := following.Next(ctx); !errors.Is(err, ErrDisconnected) {
+			t.Errorf("Next of a closed following gives %v, want ErrDisconnected", err)
 		}
 	}
 	if info, err := b.StreamInfo(ctx, deltas().Name); err != nil || info.Consumers != 0 {
@@ -345,22 +346,22 @@ func TestTailLeavesNoConsumerBehind(t *testing.T) {
 }
 
 // nextOf calls Next in a separate goroutine and returns a channel for its error.
-func nextOf(ctx context.Context, tail *Tail) <-chan error {
+func nextOf(ctx context.Context, following *Following) <-chan error {
 	ended := make(chan error, 1)
 	go func() {
-		_, err := tail.Next(ctx)
+		_, err := following.Next(ctx)
 		ended <- err
 	}()
 	return ended
 }
 
-func TestTailCloseEndsANextThatWaits(t *testing.T) {
+func TestFollowingCloseEndsANextThatWaits(t *testing.T) {
 	b, _ := external(t)
 	ctx := patience(t)
 	ensure(t, ctx, b, deltas())
-	tail := tailing(t, ctx, b, calm())
-	ended := nextOf(ctx, tail)
-	if err := tail.Close(); err != nil {
+	following := followed(t, ctx, b, calm())
+	ended := nextOf(ctx, following)
+	if err := following.Close(); err != nil {
 		t.Fatal(err)
 	}
 	if err := <-ended; !errors.Is(err, ErrDisconnected) {
@@ -369,11 +370,11 @@ func TestTailCloseEndsANextThatWaits(t *testing.T) {
 }
 
 // Closing the Broker ends a Next that waits.
-func TestTailEndsWithTheBroker(t *testing.T) {
+func TestFollowingEndsWithTheBroker(t *testing.T) {
 	both(t, func(t *testing.T, b *Broker) {
 		ctx := patience(t)
 		ensure(t, ctx, b, deltas())
-		ended := nextOf(ctx, tailing(t, ctx, b, calm()))
+		ended := nextOf(ctx, followed(t, ctx, b, calm()))
 		until(t, ctx, "it waits", func() bool {
 			i, err := b.StreamInfo(ctx, deltas().Name)
 			return err == nil && i.Consumers == 1

@@ -11,9 +11,9 @@ import (
 // hasFill reports whether the break is of an entry of the journal.
 func (b *Break) hasFill() bool { return b.Class == MissingInProjection || b.Class == FieldMismatch }
 
-// restOf is the part of a row that a Trade does not hold.
-func restOf(t *store.Trade) *Rest {
-	return &Rest{Status: t.Status.String(), SettlementDate: t.SettlementDate, OrderID: t.OrderID,
+// detailsOf is the part of a row that a Trade does not hold.
+func detailsOf(t *store.Trade) *Details {
+	return &Details{Status: t.Status.String(), SettlementDate: t.SettlementDate, OrderID: t.OrderID,
 		Sequence: t.Sequence, BookedMillis: t.BookedAt, UpdatedMillis: t.UpdatedAt}
 }
 
@@ -25,23 +25,23 @@ type expectation struct {
 
 // of returns what the row of a fill should hold beside the trade. Its status is known where it was
 // compared: the two statuses are each other's opposite.
-func (e expectation) of(f *matcher.Fill, b *Break) *Rest {
-	rest := &Rest{SettlementDate: store.NoDate, OrderID: orderIDOf(f), Sequence: f.InputSeq,
+func (e expectation) of(f *matcher.Fill, b *Break) *Details {
+	details := &Details{SettlementDate: store.NoDate, OrderID: orderIDOf(f), Sequence: f.InputSeq,
 		BookedMillis: e.booked}
 	book := rulebook{eras: e.eras}
 	if day, known := book.due(f, e.booked); known {
-		rest.SettlementDate = day
+		details.SettlementDate = day
 	}
-	if b.ProjectionRest == nil {
-		return rest
+	if b.ProjectionDetails == nil {
+		return details
 	}
-	rest.Status = b.ProjectionRest.Status
+	details.Status = b.ProjectionDetails.Status
 	if slices.Contains(b.Fields, fieldStatus.names()[0]) {
-		if rest.Status = store.Settled.String(); rest.Status == b.ProjectionRest.Status {
-			rest.Status = store.Processing.String()
+		if details.Status = store.Settled.String(); details.Status == b.ProjectionDetails.Status {
+			details.Status = store.Processing.String()
 		}
 	}
-	return rest
+	return details
 }
 
 // orderIDOf is the id of a fill's order; "" for a trade without one.
@@ -66,7 +66,7 @@ func (l *list) readRows(tx *store.Tx) error {
 				return err
 			}
 			if found {
-				items[0].ProjectionRest = restOf(&row)
+				items[0].ProjectionDetails = detailsOf(&row)
 			}
 		}
 		n := 1
@@ -97,15 +97,15 @@ func (l *list) readRun(tx *store.Tx, book *rulebook, items []Break) error {
 	if items[0].Class == MissingInProjection {
 		return nil
 	}
-	rest := items
+	left := items
 	return tx.TradesBySeq(run.lo, run.hi, func(t *store.Trade) error {
-		for len(rest) > 0 && rest[0].TradeSeq < t.Seq {
-			rest = rest[1:]
+		for len(left) > 0 && left[0].TradeSeq < t.Seq {
+			left = left[1:]
 		}
 		// A row that has changed since it was judged is shown as it was judged.
-		if len(rest) > 0 && rest[0].TradeSeq == t.Seq && ownID(t.ID, t.Seq) &&
-			*rest[0].Projection == tradeOf(t) {
-			rest[0].ProjectionRest = restOf(t)
+		if len(left) > 0 && left[0].TradeSeq == t.Seq && ownID(t.ID, t.Seq) &&
+			*left[0].Projection == tradeOf(t) {
+			left[0].ProjectionDetails = detailsOf(t)
 		}
 		return nil
 	})

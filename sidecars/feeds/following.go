@@ -21,10 +21,10 @@ type ownership interface {
 	Strange(m *outbox.Message)
 }
 
-// Tail is a confirmed subscription in the form that the replica's bootstrap reads. It leaves out
-// messages that other writers have put on the stream.
-type Tail struct {
-	*broker.Tail
+// Following is a confirmed subscription in the form that the replica's bootstrap reads. It leaves
+// out messages that other writers have put on the stream.
+type Following struct {
+	*broker.Following
 	own     ownership
 	version uint64 // of the last message that was returned
 	payload []byte // of the source's last message before the subscription
@@ -42,9 +42,9 @@ const maxHeartbeat = 2 * time.Second
 // does without the source's last version.
 const lookBack = 1000
 
-// TailOf subscribes to a source's stream, for a replica that treats this much silence as a
+// FollowingOf subscribes to a source's stream, for a replica that treats this much silence as a
 // disconnection. It makes the stream when it does not exist: a replica may be the first to use it.
-func TailOf(
+func FollowingOf(
 	b *broker.Broker, s control.Source, own ownership, silence time.Duration,
 ) func(context.Context) (bootstrap.Feed, error) {
 	return func(ctx context.Context) (bootstrap.Feed, error) {
@@ -52,21 +52,22 @@ func TailOf(
 			return nil, err
 		}
 		heartbeat := min(maxHeartbeat, silence/4)
-		tail, err := b.Tail(ctx, s.Stream(), s.Subject(), broker.TailOptions{Heartbeat: heartbeat})
+		following, err := b.Follow(ctx, s.Stream(), s.Subject(),
+			broker.FollowOptions{Heartbeat: heartbeat})
 		if err != nil {
 			return nil, err
 		}
-		feed := &Tail{Tail: tail, own: own}
+		feed := &Following{Following: following, own: own}
 		if err := feed.lookBack(ctx, Stream{b, s}); err != nil {
-			return nil, errors.Join(err, tail.Close())
+			return nil, errors.Join(err, following.Close())
 		}
 		return feed, nil
 	}
 }
 
 // lookBack finds the source's last message before the subscription.
-func (t *Tail) lookBack(ctx context.Context, stream Stream) error {
-	last := t.LastSequence()
+func (f *Following) lookBack(ctx context.Context, stream Stream) error {
+	last := f.LastSequence()
 	for at := last; at > 0 && at+lookBack > last; at-- {
 		m, found, err := stream.At(ctx, at)
 		if err != nil {
@@ -75,12 +76,12 @@ func (t *Tail) lookBack(ctx context.Context, stream Stream) error {
 		if !found {
 			continue
 		}
-		mine, version, err := t.own.Own(ctx, 0, &m)
+		mine, version, err := f.own.Own(ctx, 0, &m)
 		if err != nil {
 			return err
 		}
 		if mine {
-			t.version, t.high, t.payload = version, version, m.Data
+			f.version, f.high, f.payload = version, version, m.Data
 			return nil
 		}
 	}
@@ -88,11 +89,11 @@ func (t *Tail) lookBack(ctx context.Context, stream Stream) error {
 }
 
 // Last returns the version and the payload of the source's last message before the subscription.
-func (t *Tail) Last() (uint64, []byte) { return t.high, t.payload }
+func (f *Following) Last() (uint64, []byte) { return f.high, f.payload }
 
 // Next waits for messages and returns the payloads of the source's own, in stream order.
-func (t *Tail) Next(ctx context.Context) ([][]byte, error) {
-	messages, err := t.Tail.Next(ctx)
+func (f *Following) Next(ctx context.Context) ([][]byte, error) {
+	messages, err := f.Following.Next(ctx)
 	if errors.Is(err, broker.ErrGap) {
 		err = fmt.Errorf("%w: %w", bootstrap.ErrGap, err)
 	}
@@ -102,14 +103,14 @@ func (t *Tail) Next(ctx context.Context) ([][]byte, error) {
 	payloads := make([][]byte, 0, len(messages))
 	for i := range messages {
 		m := messageOf(&messages[i])
-		mine, err := t.mine(ctx, &m)
+		mine, err := f.mine(ctx, &m)
 		switch {
 		case err != nil:
 			return nil, err
 		case mine:
 			payloads = append(payloads, m.Data)
 		default:
-			t.own.Strange(&m)
+			f.own.Strange(&m)
 		}
 	}
 	return payloads, nil
@@ -123,34 +124,34 @@ const (
 
 // mine decides whether a message is the source's, however long that takes. While the database is
 // away the source commits nothing, so this wait delays none of its changes.
-func (t *Tail) mine(ctx context.Context, m *outbox.Message) (bool, error) {
+func (f *Following) mine(ctx context.Context, m *outbox.Message) (bool, error) {
 	for backoff := askBackoff; ; backoff = min(2*backoff, askBackoffMax) {
-		mine, version, err := t.own.Own(ctx, t.version, m)
+		mine, version, err := f.own.Own(ctx, f.version, m)
 		if err == nil {
 			if mine {
-				t.version = version
+				f.version = version
 			}
 			return mine, nil
 		}
-		t.asking.Store(true)
+		f.asking.Store(true)
 		select {
 		case <-ctx.Done():
 			return false, ctx.Err()
 		case <-time.After(backoff):
 		}
-		t.asked.Store(time.Now().UnixNano())
-		t.asking.Store(false)
+		f.asked.Store(time.Now().UnixNano())
+		f.asking.Store(false)
 	}
 }
 
 // LastHeard returns when something last came. Time in which the subscription was not read does not
 // count as silence.
-func (t *Tail) LastHeard() time.Time {
-	if t.asking.Load() {
+func (f *Following) LastHeard() time.Time {
+	if f.asking.Load() {
 		return time.Now()
 	}
-	heard := t.Tail.LastHeard()
-	if asked := time.Unix(0, t.asked.Load()); asked.After(heard) {
+	heard := f.Following.LastHeard()
+	if asked := time.Unix(0, f.asked.Load()); asked.After(heard) {
 		return asked
 	}
 	return heard
