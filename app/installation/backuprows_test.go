@@ -40,14 +40,10 @@ func TestBackupHasWhatOnlySQLHas(t *testing.T) {
 		mend(in, 2, 4)
 		program(t, "backup", night(1), "--data.dir="+data)
 		before := ofSQLAlone(in)
-<<<<<<< HEAD
 		middle := in.Core.Journal.Answered()
-=======
-		middle := in.Core.Journal.Durable()
 		in.stop()
 		in = on(data, original)
 		in.announced(data)
->>>>>>> main
 		in.trade(3)
 		in.awaitMatched()
 		outside(in, "ext-c")
