@@ -232,3 +232,10 @@ func TestNoFlowLeavesAnAccountBeyondAJudgedLimit(t *testing.T) {
 		})
 	}
 }
+
+func signed(side Side, qty int32) int64 {
+	if side == Sell {
+		return -int64(qty)
+	}
+	return int64(qty)
+}

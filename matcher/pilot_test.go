@@ -118,9 +118,9 @@ func (p *pilot) command(w []byte) Command {
 		p.aim(&c, w)
 		c.LimitPx = (100 + int64(w[3]%9) - 4) * unit
 	case t < 238:
-		c.Type, c.Side = AccountControl, Side(oneIf(w[3] > 30))
+		c.Type, c.Side = AccountControl, Side(oneIf(w[3] > 30))|Side(w[4]&4)
 	case t < 242:
-		c.Type, c.Side = SecurityControl, Side(w[3]%4)
+		c.Type, c.Side = SecurityControl, Side(w[3]%16)
 		if w[3] > 30 {
 			c.Side = SecurityEnabled
 		}
@@ -156,6 +156,8 @@ func (p *pilot) command(w []byte) Command {
 	c.Version = OldestVersion
 	if p.newer {
 		c.Version = RecordVersion + uint16(w[7]&1)
+	} else if c.Type == AccountControl || c.Type == SecurityControl {
+		c.Side &^= KeepEnabled | KeepHalted // no record of version 1 has them
 	}
 	return c
 }

@@ -43,7 +43,7 @@ func measureBackup(r *Run) (err error) {
 	c := beside{name: "backup", target: newEngineTarget(e, clock), clock: clock,
 		alone: r.duration(besideTurn)}
 	c.work = func(int) error { return r.backups(e.Journal, c.alone) }
-	if err := c.saturation(r); err != nil {
+	if err := c.saturation(r, besideRate); err != nil {
 		return err
 	}
 	p, err := r.besideWork(c)

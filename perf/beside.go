@@ -146,9 +146,10 @@ func (u *untilDone) Next() time.Duration {
 	return u.Arrivals.Next()
 }
 
-// saturation measures the rate at which the target is saturated, and sets the rate of the orders.
-func (b *beside) saturation(r *Run) (err error) {
+// saturation measures the rate at which the target is saturated, and sets the rate of the orders to
+// a share of it.
+func (b *beside) saturation(r *Run, share float64) (err error) {
 	most, err := load.Saturate(b.target, curveWindow, r.duration(2*time.Second), b.clock)
-	b.perSecond = most * besideRate
+	b.perSecond = most * share
 	return err
 }

@@ -115,7 +115,7 @@ func TestBesideReportsWhatGoesWrong(t *testing.T) {
 		t.Error("no rate is no error")
 	}
 	b.target = &instant{clock: b.clock, err: cause}
-	if err := b.saturation(r); !errors.Is(err, cause) {
+	if err := b.saturation(r, besideRate); !errors.Is(err, cause) {
 		t.Errorf("saturation: %v", err)
 	}
 }

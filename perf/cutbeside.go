@@ -51,7 +51,7 @@ func measureCut(r *Run) (err error) {
 	c := beside{name: "cut", target: newEngineTarget(e, clock), clock: clock,
 		alone: r.duration(besideTurn)}
 	c.work = func(int) error { return r.cuts(x, c.alone, wanted) }
-	if err := c.saturation(r); err != nil {
+	if err := c.saturation(r, besideRate); err != nil {
 		return err
 	}
 	p, err := r.besideWork(c)

@@ -67,9 +67,6 @@ func (r *Run) downstream(d *fullEngine) error {
 	if err := r.reindex(d); err != nil {
 		return err
 	}
-	if err := r.evidence(d); err != nil {
-		return err
-	}
 	return r.costs(d)
 }
 

@@ -191,7 +191,7 @@ func (r *Run) feedReplay(e *fullEngine, f *feedReplays) error {
 	c := beside{name: "feed", target: newEngineTarget(e, clock), clock: clock,
 		alone: r.duration(besideTurn),
 		work:  func(int) error { return f.replay(n) }}
-	if err := c.saturation(r); err != nil {
+	if err := c.saturation(r, besideRate); err != nil {
 		return err
 	}
 	before := e.readHeap()

@@ -95,7 +95,7 @@ func (f *feedFanOut) read(r *Run, d time.Duration) error {
 		}
 	}
 	begun, before := time.Now(), t.events.Load()
-	for time.Since(begun) < d {
+	for time.Since(begun) < d || t.passes.Load() == 0 && time.Since(begun) < feedSilence {
 		if next := f.engine.durable() + 1; f.engine.Watermark.WaitDurable(next, d) == nil {
 			t.note(next)
 		}
@@ -124,6 +124,7 @@ type turn struct {
 	events atomic.Int64
 	slow   atomic.Int64
 	over   atomic.Bool
+	passes atomic.Int64 // samples that came to a client
 
 	mu      sync.Mutex
 	samples []sample
@@ -230,6 +231,7 @@ func (t *turn) passed(took []int64, next int, last uint64, now time.Time) ([]int
 	if end < next {
 		end = len(t.samples)
 	}
+	t.passes.Add(int64(end - next))
 	for ; next < end; next++ {
 		took = append(took, now.Sub(t.samples[next].at).Nanoseconds())
 	}

@@ -91,8 +91,9 @@ func rows() []row {
 		{"pause", measurePause, []goal{longestPause}},
 		{"downstream", measureDownstream, []goal{
 			projectionRate("sqlite"), projectionRate("postgres"), reconTime("sqlite"),
-			reconTime("postgres"), reportRate, reindexRate, costsTime, evidenceRate,
+			reconTime("postgres"), reportRate, reindexRate, costsTime,
 		}},
+		{"evidence", measureEvidence, []goal{evidenceRate, besideLog}},
 		{"past", measurePast, []goal{pastMoment, pastNext, whatIfRate}},
 		{"everything", measureEverything, []goal{besideAll, besideLock}},
 		{"feeds", measureFeeds, []goal{gateWoken, gatePolled, deltasRate, bootstrapTime}},

@@ -64,6 +64,9 @@ func (p *Past) WhatIf(ctx context.Context, w io.Writer, o *WhatIf) error {
 	if err != nil && !stopped {
 		return err
 	}
+	if len(res.Unknown) > 0 && !stopped {
+		return settings.Usagef("there is no account %d up to sequence %d", res.Unknown[0], o.To)
+	}
 	if err := out.end(&res); err != nil {
 		return err
 	}
@@ -92,6 +95,9 @@ func (p *Past) changes(ctx context.Context, o *WhatIf) (c whatif.Changes, err er
 	for _, text := range o.Set {
 		name, value, _ := strings.Cut(text, "=")
 		id, n, err := limitValue(name, value)
+		if _, given := c.Limits[id]; given && err == nil {
+			err = errors.New("the limit is set twice")
+		}
 		if err != nil {
 			return c, settings.Usagef("--set %s: %v", settings.Printable(text), err)
 		}
@@ -134,6 +140,12 @@ func (p *Past) changes(ctx context.Context, o *WhatIf) (c whatif.Changes, err er
 			err != nil ||
 			text != fmt.Sprintf("account=%d,ms=%d", l.AccountID, l.Millis) || l.Millis < 0 {
 			return c, settings.Usagef("--latency %s: want account=NUMBER,ms=NUMBER",
+				settings.Printable(text))
+		}
+		if slices.ContainsFunc(c.Latency, func(other whatif.Latency) bool {
+			return other.AccountID == l.AccountID
+		}) {
+			return c, settings.Usagef("--latency %s: the account has one already",
 				settings.Printable(text))
 		}
 		c.Latency = append(c.Latency, l)

@@ -74,6 +74,12 @@ func TestWhatIfNamesWhatIsWrong(t *testing.T) {
 		"must be above 0":                   {From: 1, To: 6, Price: []string{"AAA=0@2"}},
 		"--latency \"account=1\"":           {From: 1, To: 6, Latency: []string{"account=1"}},
 		"--latency \"account=1,ms=-1\"":     {From: 1, To: 6, Latency: []string{"account=1,ms=-1"}},
+		"--set \"risk.credit-limit=6\": the limit is set twice": {From: 1, To: 6,
+			Set: []string{"risk.credit-limit=5", "risk.credit-limit=6"}},
+		"--latency \"account=1,ms=3\": the account has one already": {From: 1, To: 6,
+			Latency: []string{"account=1,ms=2", "account=1,ms=3"}},
+		"there is no account 9 up to sequence 6":  {From: 1, To: 6, Without: []string{"1", "9"}},
+		"there is no account 99 up to sequence 5": {From: 2, To: 5, Latency: []string{"account=99,ms=1"}},
 	} {
 		err := p.WhatIf(t.Context(), io.Discard, &o)
 		if err == nil || !strings.Contains(err.Error(), want) {

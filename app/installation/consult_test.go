@@ -112,7 +112,7 @@ func TestLookingAtARunningServer(t *testing.T) {
 				found = fmt.Sprint(r.Text(0), " ", r.Text(1), " ", r.Text(2), " ", r.Int64(3), " ", r.Text(4))
 				return nil
 			})
-	}); err != nil || found != "operator 127.0.0.1 row was deleted 1 missing" {
+	}); err != nil || found != OSUser()+" 127.0.0.1 row was deleted 1 missing" {
 		t.Errorf("the record of the repair is %q, %v", found, err)
 	}
 	s.stop(t)

@@ -31,16 +31,17 @@ func ByHand(c *settings.Config, reason string) (n note.Note, err error) {
 	case c.String("profile") == "production":
 		return n, settings.Usagef("reason: profile=production needs it: why this is done")
 	}
-	n.Subject, n.Address = "os:"+osUser(), hostName()
+	n.Subject, n.Address = OSUser(), hostName()
 	return n, nil
 }
 
-// osUser is the name of the process's user, or the number of one without a name.
-func osUser() string {
+// OSUser is the subject of a command without a token: the account of the operating system, or the
+// number of one without a name.
+func OSUser() string {
 	if u, err := user.Current(); err == nil && u.Username != "" {
-		return strings.ToValidUTF8(u.Username, "?")
+		return "os:" + strings.ToValidUTF8(u.Username, "?")
 	}
-	return fmt.Sprint(os.Getuid())
+	return fmt.Sprint("os:", os.Getuid())
 }
 
 // hostName is the machine's name, "" when it has none.

@@ -39,8 +39,8 @@ func ReadBuild() Build {
 	return b
 }
 
-// Version is one line: name, commit, Go version, platform.
+// Version is one line: name, release, commit, Go version, platform.
 func Version() string {
 	b := ReadBuild()
-	return fmt.Sprintf("posttrade %s %s %s", b.Commit, b.Go, b.Platform)
+	return fmt.Sprintf("posttrade %s %s %s %s", Release, b.Commit, b.Go, b.Platform)
 }

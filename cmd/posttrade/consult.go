@@ -12,6 +12,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"posttrade/app/installation"
 	"posttrade/app/settings"
 	"posttrade/httpapi/client"
 	"posttrade/matcher/gate"
@@ -47,7 +48,7 @@ func consulting(c *settings.Config, service string, life time.Duration,
 	if err != nil {
 		return o, err
 	}
-	token := gate.Mint(secret, gate.Claims{Subject: "operator", Admin: true},
+	token := gate.Mint(secret, gate.Claims{Subject: installation.OSUser(), Admin: true},
 		c.String("auth.jwt.issuer"), life, now)
 	return client.Config{Address: feeds.Reachable(at), TLS: serverTLS != nil,
 		TLSConfig: feeds.Pinned("http.tls-cert", serverTLS), Token: token}, nil

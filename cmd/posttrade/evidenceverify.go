@@ -33,7 +33,7 @@ func (e *evidenceFlags) keysOf() (verify.Keys, error) {
 				out = append(out, text)
 				continue
 			}
-			b, err := os.ReadFile(text)
+			b, err := bundle.ReadFile(text, maxFetched)
 			if err != nil {
 				return nil, err
 			}
@@ -94,7 +94,7 @@ func (e *evidenceFlags) verify(names []string, stdout io.Writer) (err error) {
 
 func verifyProofs(keys *verify.Keys, names []string, stdout io.Writer) error {
 	for _, name := range names {
-		text, err := os.ReadFile(name)
+		text, err := bundle.ReadFile(name, maxProofs)
 		if err != nil {
 			return err
 		}
@@ -118,7 +118,7 @@ func (e *evidenceFlags) oldNote() ([]byte, error) {
 	if e.old == "" {
 		return nil, nil
 	}
-	return os.ReadFile(e.old)
+	return bundle.ReadFile(e.old, maxFetched)
 }
 
 // verifyFolder checks every tile of a log, and the older head if one is given.
@@ -160,7 +160,7 @@ func (e *evidenceFlags) verifyHead(keys *verify.Keys, name string, stdout io.Wri
 	if err != nil {
 		return err
 	}
-	note, err := os.ReadFile(name)
+	note, err := bundle.ReadFile(name, maxFetched)
 	if err != nil {
 		return err
 	}
@@ -172,10 +172,11 @@ func (e *evidenceFlags) verifyHead(keys *verify.Keys, name string, stdout io.Wri
 	return err
 }
 
-// The bounds of what is fetched from a log.
+// The bounds of what is read: a tile, a note or a key, and a file of proofs.
 const (
 	fetchTimeout = 30 * time.Second
 	maxFetched   = 1 << 20
+	maxProofs    = 1 << 28
 )
 
 // fetcher reads the files of a log over HTTP.
@@ -199,7 +200,11 @@ func fetcher(address string) verify.Read {
 
 // verifyBundle replays an export.
 func (e *evidenceFlags) verifyBundle(keys *verify.Keys, dir string, stdout io.Writer) (err error) {
-	job := bundle.Job{Name: dir, Read: bundle.Folder(dir)}
+	read, seen := bundle.Folder(dir), map[string]bool{}
+	job := bundle.Job{Name: dir, Read: func(name string) ([]byte, error) {
+		seen[name] = true
+		return read(name)
+	}}
 	if job.Old, err = e.oldNote(); err != nil {
 		return err
 	}
@@ -216,7 +221,21 @@ func (e *evidenceFlags) verifyBundle(keys *verify.Keys, dir string, stdout io.Wr
 	if errors.As(err, &refused) {
 		return unproven{fmt.Errorf("not proven: %w", err)}
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	return nameOthers(dir, seen, stdout)
+}
+
+// nameOthers names the files of a folder that a verification has not seen.
+func nameOthers(dir string, seen map[string]bool, stdout io.Writer) error {
+	return fs.WalkDir(os.DirFS(dir), ".", func(name string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() && !seen[name] {
+			_, err = fmt.Fprintf(stdout, "nothing is proven of %s: it is no part of the export\n",
+				settings.Printable(name))
+		}
+		return err
+	})
 }
 
 // export writes the folder of a range.

@@ -47,9 +47,7 @@ func Write(ctx context.Context, dir string, from Source, o Options) (_ *Manifest
 		if err != nil {
 			return nil, err
 		}
-		if after, err = base.After(); err != nil {
-			return nil, err
-		}
+		after = base.To
 		m.Base, m.Genesis = base.sum, base.Genesis
 	}
 	w := &writing{dir: dir}
@@ -147,7 +145,7 @@ func (w *writing) journal(ctx context.Context, from Source, m *Manifest, after j
 	}
 	sum := sha256.Sum256(seen.Genesis)
 	m.Genesis = hex.EncodeToString(sum[:])
-	m.From, m.To = placeOf(seen.From), placeOf(seen.To)
+	m.From, m.To = seen.From, seen.To
 	m.FirstTime, m.LastTime, m.Snapshot = seen.FirstTime, seen.LastTime, seen.Snapshot
 	m.Files = append(m.Files, f)
 	return nil

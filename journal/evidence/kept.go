@@ -195,9 +195,9 @@ func Newest(dir string) (c verify.Checkpoint, err error) {
 	return k.at, err
 }
 
-// Attested returns the first published head of a log that names the snapshot of a sequence, nil for
-// none.
-func Attested(dir string, snapshot uint64) ([]byte, error) {
+// Attested returns the first published head of a log that names the snapshot of a sequence and is
+// signed with one of the keys, nil for none.
+func Attested(dir string, snapshot uint64, keys *verify.Keys) ([]byte, error) {
 	k, err := openKept(folder{dir: dir})
 	if err != nil {
 		return nil, err
@@ -208,7 +208,10 @@ func Attested(dir string, snapshot uint64) ([]byte, error) {
 		if err != nil || !more {
 			return nil, err
 		}
-		if k.at.Snapshot == snapshot {
+		if k.at.Snapshot != snapshot {
+			continue
+		}
+		if _, _, err := keys.Open(k.note); err == nil {
 			return append([]byte(nil), k.note...), nil
 		}
 	}

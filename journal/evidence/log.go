@@ -61,6 +61,8 @@ type Log struct {
 	publishing sync.Mutex                  // held while a head is kept and shown
 	// the next head is the last one: the witnesses are waited for
 	patient bool
+	// the newest head is signed with another key: it is signed again; writer: Run
+	foreign bool
 }
 
 // State is how far a log has come.
@@ -284,6 +286,7 @@ func (l *Log) live(ctx context.Context) (err error) {
 	if err := l.notAhead(); err != nil {
 		return err
 	}
+	l.foreign = l.Checkpoint() != nil && l.verifyNewest() != nil
 	f, whole, err := l.resume(ctx)
 	if err != nil {
 		return err

@@ -297,3 +297,33 @@ func TestTheNewestHeadIsFoundAtTheEnd(t *testing.T) {
 		t.Error(l.State().Err)
 	}
 }
+
+// TestANewKeySignsTheHeadAnew: an auditor that is given the new key need not wait for a trade. The
+// heads of both keys stay.
+func TestANewKeySignsTheHeadAnew(t *testing.T) {
+	v := newVenue(t, 17)
+	v.trade(600)
+	l := v.log()
+	v.keep(l)
+	before := v.keys(l)
+	must(t, os.Remove(filepath.Join(v.logDir(), keyName)))
+	old := l.Checkpoint()
+	l = v.log()
+	after := v.keys(l)
+	v.keepUntil(l, func(State) bool {
+		_, _, err := after.Open(l.Checkpoint())
+		return err == nil
+	})
+	if _, _, err := before.Open(old); err != nil {
+		t.Error(err)
+	}
+	want := string(old) + "\n" + string(l.Checkpoint()) + "\n"
+	if got := v.files()[checkpointsName]; got != want {
+		t.Errorf("the heads\n%s\nwant\n%s", got, want)
+	}
+	v.trade(1)
+	v.keep(v.log())
+	if got := strings.Count(v.files()[checkpointsName], "\n\n—"); got != 3 {
+		t.Errorf("%d heads, want 3", got)
+	}
+}

@@ -10,18 +10,19 @@ import (
 	"posttrade/journal/evidence/verify"
 )
 
-// sign publishes a new head if there was progress since the last one.
+// sign publishes a new head if there was progress since the last one, or the key is a new one.
 func (l *Log) sign(f *follower) error {
 	if l.o.Leads != nil && !l.o.Leads() {
 		return nil
 	}
 	last := l.published()
-	if head := f.leaf.Head(); l.Checkpoint() != nil && head <= last.Head {
+	head := f.leaf.Head()
+	if l.Checkpoint() != nil && (head < last.Head || head == last.Head && !l.foreign) {
 		l.change(func(s *State) { s.Behind = time.Time{} })
 		return nil
 	}
 	c := verify.Checkpoint{Origin: l.o.Origin, Size: f.tree.Size, Root: f.tree.Root(),
-		Head: f.leaf.Head(), HeadRoot: f.leaf.Root()}
+		Head: head, HeadRoot: f.leaf.Root()}
 	if err := l.addSnapshot(&c); err != nil {
 		return err
 	}
@@ -32,6 +33,7 @@ func (l *Log) sign(f *follower) error {
 	if err != nil {
 		return fmt.Errorf("evidence: sign: %w", err)
 	}
+	l.foreign = false
 	if l.candidates == nil {
 		return l.publish(text, c)
 	}

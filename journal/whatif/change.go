@@ -48,8 +48,7 @@ type item struct {
 	cmd     matcher.Command
 	was     uint64 // its sequence in the history; 0 is an act
 	removed bool   // it is left out: its refusal is no difference
-	due     int64  // event time, later by the latency
-	delayed bool
+	due     int64  // when it comes, by the latest event time of the others
 }
 
 // changer turns the history's commands into those of the supposed engine. One goroutine uses it.
@@ -57,6 +56,7 @@ type changer struct {
 	*Changes
 	acts    []Act // those that have not come yet, by sequence
 	late    []item
+	clock   int64 // the latest event time so far: times may go back, what was sent does not
 	reorder bool
 }
 
@@ -91,7 +91,8 @@ func (x *changer) add(items []item, c *matcher.Command, anew bool) []item {
 	for len(x.acts) > 0 && x.acts[0].Before <= c.InputSeq {
 		act := item{cmd: x.acts[0].Command}
 		act.cmd.EventTimeMillis = timeOf(c)
-		items = x.release(items, timeOf(c))
+		x.clock = max(x.clock, timeOf(c))
+		items = x.release(items, x.clock)
 		x.acts = x.acts[1:]
 		items = append(items, act)
 	}
@@ -144,14 +145,13 @@ func (n *item) leaveOut() {
 // later time does.
 func (x *changer) delay(items []item, next item) []item {
 	millis := timeOf(&next.cmd)
-	if millis != 0 {
-		items = x.release(items, millis)
-	}
+	x.clock = max(x.clock, millis)
+	items = x.release(items, x.clock)
 	if acts(&next.cmd) {
 		for _, l := range x.Latency {
 			if l.AccountID == next.cmd.AccountID && l.Millis > 0 {
-				next.due, next.delayed = millis+l.Millis, true
-				next.cmd.EventTimeMillis = next.due
+				next.due = x.clock + l.Millis
+				next.cmd.EventTimeMillis = millis + l.Millis
 				x.late = append(x.late, next)
 				return items
 			}

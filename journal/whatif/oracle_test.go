@@ -10,32 +10,55 @@ import (
 
 	"posttrade/journal/asof"
 	"posttrade/matcher"
+	"posttrade/matcher/matchertest"
 )
 
-// naive is the oracle: one command at a time, maps for everything, and a list that is sorted whole.
-type naive struct {
-	t    *testing.T
-	e    *matcher.Engine
-	said []matcher.Event
-	out  *matcher.Outlet
+// told is a history as the model decides it.
+type told struct {
+	t      *testing.T
+	all    []matcher.Command
+	events [][]matcher.Event // by command
+	anew   []bool            // the gate's verdict that the command carries is the model's own
+	orders []uint32          // the number of the next order, before each command
+	worth  map[uint64]worth  // after some sequences
 }
 
-func newNaive(t *testing.T, g *matcher.Genesis) *naive {
-	e, err := matcher.New(g)
-	if err != nil {
-		t.Fatal(err)
+// worth is what each account has.
+type worth map[uint32]*big.Int
+
+// tell decides a history with the model, which shares nothing with the engines of Run. It notes
+// what accounts have after some sequences.
+func tell(t *testing.T, all []matcher.Command, worthAt ...uint64) *told {
+	t.Helper()
+	h := &told{t: t, all: all, worth: map[uint64]worth{}}
+	m, next := matchertest.New(testGenesis()), uint32(1)
+	for _, c := range all {
+		carries := (c.Type == matcher.OrderNew || c.Type == matcher.TradeNew) && c.OrderRef != 0
+		h.anew = append(h.anew, carries && m.Judge(c) == matcher.RiskReason(c.OrderRef))
+		h.orders = append(h.orders, next)
+		events := m.Apply(c)
+		h.events = append(h.events, events)
+		if makes(events) {
+			next = events[0].OrderRef + 1
+		}
+		if slices.Contains(worthAt, c.InputSeq) {
+			h.worth[c.InputSeq] = m.Worth()
+		}
 	}
-	t.Cleanup(func() { e.Close() })
-	n := &naive{t: t, e: e}
-	n.out = matcher.NewOutlet(16, func(events []matcher.Event) { n.said = append(n.said, events...) })
-	return n
+	return h
 }
 
-func (n *naive) do(c matcher.Command) []matcher.Event {
-	n.said = nil
-	n.e.Apply(&c, n.out)
-	n.out.Flush()
-	return n.said
+// makes reports that a command took the number of a new order.
+func makes(events []matcher.Event) bool {
+	c := events[0].Cmd()
+	return c.TemplateID == matcher.TemplateCommand && c.Type == matcher.OrderNew &&
+		events[0].Reason != matcher.Duplicate
+}
+
+// sends reports a command that an account sends.
+func sends(c *matcher.Command) bool {
+	return slices.Contains([]matcher.CommandType{matcher.OrderNew, matcher.OrderCancel,
+		matcher.OrderReplace, matcher.TradeNew, matcher.SwapBook, matcher.SwaptionBook}, c.Type)
 }
 
 // facts are what a history has decided, as text by what it is about.
@@ -73,58 +96,59 @@ func (f facts) add(at uint64, events []matcher.Event, name func(uint64) uint64, 
 	}
 }
 
-// expected compares a history with the same one, changed, in the plainest way.
-func expected(t *testing.T, all []matcher.Command, from, to uint64, c *Changes) []string {
-	t.Helper()
+// supposedModel is the model before a range, with the limits that are supposed.
+func (h *told) supposedModel(from uint64, c *Changes) *matchertest.Model {
 	g := testGenesis()
-	base, other := newNaive(t, g), newNaive(t, g)
-	if from == 1 { // the limits of the genesis record are those that are supposed
-		changed := *g
-		l := &changed.Limits
-		for name, to := range map[matcher.LimitID]*int64{
-			matcher.LimitOrderQty: &l.MaxOrderQty, matcher.LimitOrderNotional: &l.MaxOrderNotional,
-			matcher.LimitPosition: &l.MaxPositionQty, matcher.LimitCredit: &l.CreditLimit,
-			matcher.LimitConcentration: &l.MaxConcentrationNotional,
-			matcher.LimitPriceAge:      &l.PriceMaxAgeMillis, matcher.LimitCollar: &l.PriceCollarBps,
-		} {
-			if v, ok := c.Limits[name]; ok {
-				*to = v
-			}
-		}
-		other = newNaive(t, &changed)
-	}
-	for _, cmd := range all[:from-1] {
-		base.do(cmd)
-		other.do(cmd)
-	}
-	if from > 1 {
-		for limit, v := range c.Limits {
-			other.e.Suppose(limit, v)
+	l := &g.Limits
+	for name, to := range map[matcher.LimitID]*int64{
+		matcher.LimitOrderQty: &l.MaxOrderQty, matcher.LimitOrderNotional: &l.MaxOrderNotional,
+		matcher.LimitPosition: &l.MaxPositionQty, matcher.LimitCredit: &l.CreditLimit,
+		matcher.LimitConcentration: &l.MaxConcentrationNotional,
+		matcher.LimitPriceAge:      &l.PriceMaxAgeMillis, matcher.LimitCollar: &l.PriceCollarBps,
+	} {
+		if v, ok := c.Limits[name]; ok && from == 1 {
+			*to = v // the genesis record of a journal that was created with it
 		}
 	}
+	m := matchertest.New(g)
+	for _, cmd := range h.all[:from-1] {
+		m.Apply(cmd)
+	}
+	for limit, v := range c.Limits {
+		m.Suppose(limit, v)
+	}
+	return m
+}
+
+// expected compares a history with the same one, changed, in the plainest way. made is what every
+// account has made in both.
+func (h *told) expected(from, to uint64, c *Changes) (diff []string, made string) {
+	h.t.Helper()
+	other := h.supposedModel(from, c)
+	started := worth(other.Worth())
 	was, is := facts{}, facts{}
 	type late struct {
 		item
-		at int64
+		at      int64
+		delayed bool
 	}
 	var list []late
 	numbers := map[uint64]uint64{} // of the history, by sequence
 	clock := int64(0)
-	for _, cmd := range all[from-1 : to] {
-		next := cmd
-		if (cmd.Type == matcher.OrderNew || cmd.Type == matcher.TradeNew) && cmd.OrderRef != 0 &&
-			base.e.Judge(&cmd).Reason == matcher.RiskReason(cmd.OrderRef) {
+	for _, cmd := range h.all[from-1 : to] {
+		next, events := cmd, h.events[cmd.InputSeq-1]
+		if h.anew[cmd.InputSeq-1] {
 			next.OrderRef = 0
 		}
-		events := base.do(cmd)
 		removed := slices.Contains(c.Without, cmd.AccountID) &&
-			(acts(&cmd) || cmd.Type == matcher.ForceFill)
+			(sends(&cmd) || cmd.Type == matcher.ForceFill)
 		was.add(cmd.InputSeq, events, func(n uint64) uint64 { return n }, removed)
 		numbers[cmd.InputSeq] = events[0].Order()
+		clock = max(clock, cmd.EventTimeMillis)
 		for _, act := range c.Acts {
 			if act.Before == cmd.InputSeq {
 				act.Command.EventTimeMillis = cmd.EventTimeMillis
-				list = append(list, late{item{cmd: act.Command}, cmd.EventTimeMillis})
+				list = append(list, late{item{cmd: act.Command}, clock, false})
 			}
 		}
 		if _, ok := c.Limits[matcher.LimitPosition]; ok && cmd.Type == matcher.PolicyControl {
@@ -143,13 +167,12 @@ func expected(t *testing.T, all []matcher.Command, from, to uint64, c *Changes) 
 				next = matcher.NewCommand(matcher.SnapshotMark)
 			}
 		}
-		clock = max(clock, cmd.EventTimeMillis)
-		one := late{item{cmd: next, was: cmd.InputSeq, removed: removed}, clock}
+		one := late{item{cmd: next, was: cmd.InputSeq, removed: removed}, clock, false}
 		for _, l := range c.Latency {
-			if l.AccountID == cmd.AccountID && acts(&cmd) {
+			if l.AccountID == cmd.AccountID && sends(&cmd) {
 				one.cmd.EventTimeMillis = cmd.EventTimeMillis + l.Millis
 				// behind everything of the same time that was not delayed
-				one.at, one.delayed = one.cmd.EventTimeMillis, true
+				one.at, one.delayed = clock+l.Millis, true
 			}
 		}
 		list = append(list, one)
@@ -166,30 +189,34 @@ func expected(t *testing.T, all []matcher.Command, from, to uint64, c *Changes) 
 		return 0
 	})
 	if len(c.Without) > 0 {
-		other.e.EachOrder(func(o matcher.OrderInfo) bool {
-			if o.Open() && slices.Contains(c.Without, o.AccountID) {
+		var cancels []matcher.Command
+		other.EachOpen(func(o matcher.OrderInfo) {
+			if slices.Contains(c.Without, o.AccountID) {
 				cancel := matcher.NewCommand(matcher.OrderCancel)
 				cancel.OrderRef, cancel.AccountID = o.Ref, o.AccountID
-				defer other.do(cancel)
+				cancels = append(cancels, cancel)
 			}
-			return true
 		})
+		for _, cancel := range cancels {
+			other.Apply(cancel)
+		}
 	}
 	there, here := map[uint32]uint32{}, map[uint64]uint64{}
 	for _, one := range list {
 		cmd := one.cmd
 		named := cmd.Type == matcher.OrderCancel || cmd.Type == matcher.OrderReplace ||
 			cmd.Type == matcher.ForceFill
-		if len(c.Latency) > 0 && named && cmd.OrderRef >= firstRef(all, from, t) {
+		if len(c.Latency) > 0 && named && cmd.OrderRef >= h.orders[from-1] {
 			cmd.OrderRef = there[cmd.OrderRef]
 		}
-		events := other.do(cmd)
+		events := other.Apply(cmd)
 		if one.was == 0 {
 			continue
 		}
-		if n, ok := made(&events[0]); ok {
-			there[uint32(numbers[one.was])] = uint32(n)
-			here[n] = numbers[one.was]
+		if makes(events) {
+			n := events[0].OrderRef
+			there[uint32(numbers[one.was])] = n
+			here[uint64(n)] = numbers[one.was]
 		}
 		is.add(one.was, events, func(n uint64) uint64 {
 			if number, ok := here[n]; ok {
@@ -198,7 +225,6 @@ func expected(t *testing.T, all []matcher.Command, from, to uint64, c *Changes) 
 			return n
 		}, one.removed)
 	}
-	var diff []string
 	for what := range maps.Keys(was) {
 		if was[what] != is[what] {
 			diff = append(diff, what+": "+was[what]+" -> "+is[what])
@@ -210,26 +236,19 @@ func expected(t *testing.T, all []matcher.Command, from, to uint64, c *Changes) 
 		}
 	}
 	slices.Sort(diff)
-	return diff
+	return diff, started.made(h.worth[to], other.Worth())
 }
 
-// firstRef is the number of the first order of a range.
-func firstRef(all []matcher.Command, from uint64, t *testing.T) uint32 {
-	if known, ok := firstRefs[from]; ok {
-		return known
-	}
-	n := newNaive(t, testGenesis())
-	last := uint64(0)
-	for _, c := range all[:from-1] {
-		if number, ok := made(&n.do(c)[0]); ok {
-			last = max(last, number)
+// made is what accounts have made since, in two ways.
+func (w worth) made(before, after worth) (text string) {
+	for _, id := range slices.Sorted(maps.Keys(before)) {
+		was, is := new(big.Int).Sub(before[id], w[id]), new(big.Int).Sub(after[id], w[id])
+		if was.Sign() != 0 || is.Sign() != 0 {
+			text += fmt.Sprintf("account %d: %s -> %s\n", id, was, is)
 		}
 	}
-	firstRefs[from] = uint32(last + 1)
-	return firstRefs[from]
+	return text
 }
-
-var firstRefs = map[uint64]uint32{}
 
 // found is what Run reports, as the oracle writes it.
 func found(t *testing.T, h *asof.History, from, to uint64, c Changes) (diff []string, r Result) {

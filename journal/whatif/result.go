@@ -1,7 +1,9 @@
 package whatif
 
 import (
+	"cmp"
 	"math/big"
+	"slices"
 
 	"posttrade/matcher"
 )
@@ -16,6 +18,7 @@ type Result struct {
 	Vanished uint64
 	Changed  uint64
 	Accounts []Profit // ascending by id, of every account that has traded in either
+	Unknown  []uint32 // accounts of the changes that the history has not met by To
 }
 
 // Profit is an account's profit and loss over the range: what it received less what it paid, and
@@ -74,5 +77,20 @@ func profits(started books, baseline, supposed *matcher.Engine) (all []Profit) {
 		}
 		return true
 	})
+	slices.SortFunc(all, func(a, b Profit) int { return cmp.Compare(a.AccountID, b.AccountID) })
 	return all
+}
+
+// unknown are the accounts that the changes name and an engine does not have.
+func (c *Changes) unknown(e *matcher.Engine) (list []uint32) {
+	known := map[uint32]bool{}
+	e.EachAccount(func(a matcher.AccountInfo) bool {
+		known[a.ID] = true
+		return true
+	})
+	named := slices.Clone(c.Without)
+	for _, l := range c.Latency {
+		named = append(named, l.AccountID)
+	}
+	return slices.DeleteFunc(named, func(id uint32) bool { return known[id] })
 }

@@ -151,6 +151,7 @@ func (r *run) run(ctx context.Context) (Result, error) {
 	res := r.compare.result
 	res.From, res.To = r.o.From, done
 	res.Accounts = profits(started, r.baseline, r.supposed)
+	res.Unknown = r.o.Changes.unknown(r.baseline)
 	return res, errors.Join(failed, readErr)
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -30,7 +31,8 @@ func TestMessageOfATradeOfTheJournalChangesNothing(t *testing.T) {
 		next := newHistory(random, 41).fills[40]
 		for _, id := range []string{"trd-41", "trd-42", "trd-9223372036854775807"} {
 			booked, err := p.BookLegacy(t.Context(), bodyAs(id, next))
-			if booked || !errors.Is(err, ErrForeignID) || errors.Is(err, ErrMalformed) {
+			if booked || !errors.Is(err, ErrForeignID) || errors.Is(err, ErrMalformed) ||
+				!strings.Contains(err.Error(), "id="+id+" last trade=40") {
 				t.Fatalf("message of %s: booked %v, %v", id, booked, err)
 			}
 		}

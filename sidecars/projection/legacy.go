@@ -87,7 +87,8 @@ func (p *Projection) BookBatch(ctx context.Context, bodies [][]byte) (booked int
 // issued returns ErrForeignID for a trade sequence that the journal has not given to a trade.
 func (p *Projection) issued(tradeSeq uint64) error {
 	if _, head := p.o.Journal.Head(); tradeSeq > head {
-		return fmt.Errorf("projection: id: %w", ErrForeignID)
+		return fmt.Errorf("projection: id=%s last trade=%d: %w", store.TradeID(tradeSeq), head,
+			ErrForeignID)
 	}
 	return nil
 }

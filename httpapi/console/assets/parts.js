@@ -1,7 +1,7 @@
 /** What the pages are made of: fields, tables, dialogs, states. */
 import { html, useEffect, useId, useLayoutEffect, useRef, useState } from './dom.js';
 import { Problem } from './api.js';
-import { words } from './format.js';
+import { instant, words } from './format.js';
 
 /** A labelled field. children is its input. */
 export function Field({ label, name, value, onInput, type = 'text', list, options, hint, wide, ...rest }) {
@@ -23,6 +23,12 @@ export function Field({ label, name, value, onInput, type = 'text', list, option
 
 /** A word with the colour of its meaning; the word alone says it too. */
 export function Tag({ kind = '', children }) { return html`<span class=${`tag ${kind}`}>${children}</span>`; }
+
+/** A moment in a table: where there is no room, its time goes below its date. */
+export function When({ at }) {
+  const [date, ...rest] = instant(at).split(' ');
+  return html`<span class="when"><span>${date}</span> <span>${rest.join(' ')}</span></span>`;
+}
 
 const kinds = {
   FILLED: 'good', SETTLED: 'good', NEW: 'open', PARTIALLY_FILLED: 'open', PROCESSING: 'open',
@@ -54,7 +60,7 @@ export function Failure({ error, what }) {
 }
 
 /**
- * A table of some hundred rows. Columns: {key, label, num, show(row), title(row)}. With onOpen, Enter
+ * A table of some hundred rows. Columns: {key, label, num, wrap, show(row)}. With onOpen, Enter
  * or a click on a row opens it, and the arrow keys go from row to row.
  */
 export function Table({ label, columns, rows, keyOf, onOpen, empty, most = 300, rowClass, fit }) {
@@ -90,7 +96,7 @@ export function Table({ label, columns, rows, keyOf, onOpen, empty, most = 300, 
             })} onKeyDown=${onOpen && ((e) => press(e, row))}
             onFocus=${onOpen && ((e) => { focused.current = { key: e.currentTarget.dataset.key, row: e.currentTarget }; })}
             onBlur=${onOpen && ((e) => { if (e.relatedTarget) focused.current = null; })}>
-          ${columns.map((c) => html`<td class=${c.num ? 'num' : ''}>${c.show ? c.show(row) : row[c.key] ?? '–'}</td>`)}
+          ${columns.map((c) => html`<td class=${c.num ? 'num' : c.wrap ? 'wrap' : ''}>${c.show ? c.show(row) : row[c.key] ?? '–'}</td>`)}
         </tr>`)}
       </tbody>
     </table>

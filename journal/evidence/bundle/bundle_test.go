@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -43,6 +45,21 @@ func TestEveryRangeProvesItself(t *testing.T) {
 				t.Errorf("%v %s: %v", r, name, err)
 			}
 		}
+	}
+}
+
+// TestAnExportNeedsOneKey: after a change of keys, the heads of the old one attest no snapshot.
+func TestAnExportNeedsOneKey(t *testing.T) {
+	v := newVenue(t, 300, 500)
+	if p := v.export(800, 0); p[bundle.SnapshotName] == nil {
+		t.Fatal("no snapshot in it")
+	}
+	must(t, os.Remove(filepath.Join(v.logDir(), "log.key")))
+	v.sign()
+	files := v.export(800, 0)
+	p, err := bundle.Verify(v.keys(), reading(files), bundle.Options{})
+	if err != nil || p.To != 800 || p.Snapshot != 0 {
+		t.Errorf("%+v %v", p, err)
 	}
 }
 

@@ -1,15 +1,47 @@
 package bundle
 
 import (
+	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 
 	"posttrade/journal/evidence/verify"
 )
 
-// Folder reads the files of a folder.
+// maxFile bounds a file of a folder that is verified. The records of 100 million commands are
+// smaller.
+const maxFile = 4 << 30
+
+// Folder reads the files of a folder. A device or a pipe in it is not read: it need not end.
 func Folder(dir string) verify.Read {
 	return func(name string) ([]byte, error) {
-		return os.ReadFile(filepath.Join(dir, filepath.FromSlash(name)))
+		path := filepath.Join(dir, filepath.FromSlash(name))
+		info, err := os.Stat(path)
+		if err != nil {
+			return nil, err
+		}
+		if !info.Mode().IsRegular() {
+			return nil, fmt.Errorf("%s is not a plain file", path)
+		}
+		return ReadFile(path, maxFile)
 	}
+}
+
+// ReadFile reads a whole file of at most so many bytes. What is verified comes from strangers, and
+// may have no end.
+func ReadFile(path string, most int64) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, most+1))
+	if err == nil && int64(len(text)) > most {
+		err = fmt.Errorf("%s is larger than %d bytes", path, most)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return text, nil
 }

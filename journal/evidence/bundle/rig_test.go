@@ -113,7 +113,7 @@ func (v *venue) trade(engine *matcher.Engine, rng *rand.Rand, n int) {
 	must(v.t, v.j.WaitStable(context.Background(), engine.AppliedSeq()))
 }
 
-// sign keeps the log until its head covers the journal.
+// sign keeps the log until its head covers the journal, signed with its key.
 func (v *venue) sign() {
 	v.t.Helper()
 	l, err := evidence.Open(v.j, evidence.Options{Dir: v.logDir(), Engine: v.rebuild,
@@ -125,7 +125,10 @@ func (v *venue) sign() {
 	ended := make(chan error, 1)
 	go func() { ended <- l.Run(ctx) }()
 	late := time.After(time.Minute)
-	for l.State().Signed < head {
+	keys := v.keys()
+	for ours := false; !ours || l.State().Signed < head; {
+		_, _, err := keys.Open(l.Checkpoint())
+		ours = err == nil
 		select {
 		case <-late:
 			v.t.Fatalf("%+v", l.State())

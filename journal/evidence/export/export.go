@@ -77,7 +77,10 @@ func (x *exporter) prepare() error {
 		x.m.To = x.head.Head
 	}
 	x.m.From = max(x.m.From, 1)
-	if x.m.From > x.m.To || x.m.To > x.head.Head {
+	if x.m.From > x.m.To {
+		return fmt.Errorf("export: the range of %d to %d is empty: %w", x.m.From, x.m.To, errSource)
+	}
+	if x.m.To > x.head.Head {
 		return fmt.Errorf("export: sequences %d to %d, the newest signed head is %d: %w", x.m.From,
 			x.m.To, x.head.Head, evidence.ErrNotYet)
 	}
@@ -111,6 +114,10 @@ func (x *exporter) add(name string, data []byte) error {
 
 // addSnapshot looks for the newest snapshot before the range that a signed head names.
 func (x *exporter) addSnapshot() error {
+	keys, err := verify.ParseKeys([]string{x.s.Key}, nil)
+	if err != nil {
+		return err
+	}
 	list, err := x.s.Journal.Snapshots()
 	if err != nil {
 		return fmt.Errorf("export: %w", err)
@@ -119,7 +126,7 @@ func (x *exporter) addSnapshot() error {
 		if s.InputSeq >= x.m.From || s.InputSeq == 0 {
 			continue
 		}
-		note, err := evidence.Attested(x.s.Log, s.InputSeq)
+		note, err := evidence.Attested(x.s.Log, s.InputSeq, &keys)
 		if err != nil {
 			return err
 		}

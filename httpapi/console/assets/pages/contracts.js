@@ -36,7 +36,7 @@ export default function Contracts() {
         { label: 'Account', num: true, key: 'accountId' }, { label: 'Pays or receives', key: 'payReceive' },
         { label: 'Notional', num: true, show: (c) => whole(c.notional) }, { label: 'Fixed rate, %', num: true, show: rate },
         { label: 'Effective', key: 'effectiveDate' }, { label: 'Maturity', key: 'maturityDate' }, { label: 'Expiry', key: 'expiryDate' },
-        { label: 'Conventions', key: 'conventions' }, { label: 'Sequence', num: true, show: (c) => whole(c.sequence) }]} /><//>`}
+        { label: 'Conventions', key: 'conventions', wrap: true }, { label: 'Sequence', num: true, show: (c) => whole(c.sequence) }]} /><//>`}
     ${admin ? html`<${Card} title="Cuts" aside=${html`<button class="small" onClick=${() => setAsk(true)}>Make a cut…</button>`}>
       ${said && html`<p class="answer good" role="status">${said}</p>`}
       <${Files} folder="extracts" label="Cuts and their files" empty="No cut was made yet." wants=${(name) => name.includes('seq-') || name.includes('/')} /><//>`

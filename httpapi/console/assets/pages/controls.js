@@ -54,8 +54,8 @@ function Audit({ version }) {
       { label: `Time (${zone})`, show: (r) => instant(r.time) },
       { label: 'Kind', key: 'kind' }, { label: 'Subject', show: (r) => plain(r.subject) },
       { label: 'Address', show: (r) => plain(r.address) },
-      { label: 'Object', show: (r) => plain(r.object) }, { label: 'Old', show: (r) => plain(r.old) },
-      { label: 'New', show: (r) => plain(r.new) }, { label: 'Reason', show: (r) => plain(r.reason) }]} />`;
+      { label: 'Object', wrap: true, show: (r) => plain(r.object) }, { label: 'Old', wrap: true, show: (r) => plain(r.old) },
+      { label: 'New', wrap: true, show: (r) => plain(r.new) }, { label: 'Reason', wrap: true, show: (r) => plain(r.reason) }]} />`;
 }
 
 function Limits({ control, act }) {

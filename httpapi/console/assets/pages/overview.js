@@ -104,6 +104,6 @@ export default function Overview() {
       ${ready && html`<${Table} label="Parts" rows=${ready.parts} fit keyOf=${(p) => p.name} columns=${[
         { label: 'Part', key: 'name' },
         { label: 'State', show: (p) => html`<${Tag} kind=${p.ready ? 'good' : 'bad'}>${p.ready ? 'ready' : 'not ready'}<//>` },
-        { label: 'Detail', show: (p) => p.detail || '–' }]} />`}
+        { label: 'Detail', wrap: true, show: (p) => p.detail || '–' }]} />`}
     <//>`;
 }

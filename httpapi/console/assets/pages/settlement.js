@@ -1,7 +1,7 @@
 import { html, useEvery, useRef, useState, useStore } from '../dom.js';
 import { all, get, may, post, session } from '../api.js';
-import { commonDigits, decimal, instant, whole } from '../format.js';
-import { Ask, Card, Failure, Loading, Side, Status, Table, Tag } from '../parts.js';
+import { commonDigits, decimal, whole } from '../format.js';
+import { Ask, Card, Failure, Loading, Side, Status, Table, Tag, When } from '../parts.js';
 import { Details } from '../details.js';
 import { useQuery } from '../route.js';
 
@@ -72,7 +72,7 @@ export default function Settlement() {
         { label: 'Side', show: (t) => html`<${Side} of=${t.side} />` },
         { label: 'Quantity', num: true, show: (t) => whole(t.quantity) },
         { label: 'Price', num: true, show: (t) => decimal(t.price, digits) },
-        { label: 'Executed', show: (t) => instant(t.timestamp) },
+        { label: 'Executed', show: (t) => html`<${When} at=${t.timestamp} />` },
         { label: 'Settles', show: (t) => html`<span title=${because(t, about)}>${t.settlementDate}</span>` },
         { label: 'Status', show: (t) => html`<${Status} of=${t.status} />` },
         { label: '', show: (t) => (t.status === 'Settled' || !may('admin') ? '' : html`<button class="small" onClick=${() => setAsk(t)}>Force</button>`) }]} /><//>`}

@@ -1,7 +1,7 @@
 import { html, useEffect, useMemo, useSettled, useState } from '../dom.js';
 import { all, get, may } from '../api.js';
 import { commonDigits, decimal, instant, whole } from '../format.js';
-import { Card, Empty, Facts, Failure, Field, Loading, Side, Table } from '../parts.js';
+import { Card, Empty, Facts, Failure, Field, Loading, Side, Table, When } from '../parts.js';
 import { Plot } from '../plot.js';
 import { useAccounts, useSecurities } from '../data.js';
 import { useQuery } from '../route.js';
@@ -90,6 +90,6 @@ export default function Tca() {
       <${Card} title="Trades">${!error && html`<${Table} label="Trades" rows=${trades} keyOf=${(t) => t.id} empty="No trade yet."
         onOpen=${(t) => { change({ trade: t.id }); scrollTo(0, 0); }} columns=${[{ label: 'Trade', key: 'id' }, { label: 'Account', num: true, key: 'accountId' }, { label: 'Security', key: 'security' },
           { label: 'Side', show: (t) => html`<${Side} of=${t.side} />` }, { label: 'Quantity', num: true, show: (t) => whole(t.quantity) },
-          { label: 'Price', num: true, show: (t) => decimal(t.price, digits) }, { label: 'Executed', show: (t) => instant(t.timestamp) }]} />`}<//></div>
+          { label: 'Price', num: true, show: (t) => decimal(t.price, digits) }, { label: 'Executed', show: (t) => html`<${When} at=${t.timestamp} />` }]} />`}<//></div>
     ${trades && !trades.length && html`<${Empty}>Costs are shown for trades. Prices before the trade make the benchmarks.<//>`}`;
 }

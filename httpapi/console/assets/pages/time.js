@@ -1,7 +1,7 @@
 import { html, useEffect, useEvery, useRef, useSettled, useState, useStore } from '../dom.js';
 import { all, get, may, Problem, send } from '../api.js';
-import { commonDigits, decimal, instant, whole } from '../format.js';
-import { Card, Empty, Failure, Field, Loading, Side, Status, Table, Tag } from '../parts.js';
+import { commonDigits, decimal, whole } from '../format.js';
+import { Card, Empty, Failure, Field, Loading, Side, Status, Table, Tag, When } from '../parts.js';
 import { Credit } from '../credit.js';
 import { useAccounts, useSecurities } from '../data.js';
 import { WhyButton } from '../details.js';
@@ -127,7 +127,7 @@ export default function Time() {
         { label: 'Kind', show: (r) => html`<${Tag} kind=${r.kind === 'reject' ? 'bad' : r.kind.includes('fill') ? 'good' : ''}>${r.kind}<//>` },
         { label: 'Order', key: 'orderId' }, { label: 'Trade', key: 'tradeId' }, { label: 'Account', num: true, key: 'accountId' }, { label: 'Security', key: 'security' },
         { label: 'Side', show: (r) => (r.side ? html`<${Side} of=${r.side} />` : '–') }, { label: 'Quantity', num: true, show: (r) => whole(r.quantity) },
-        { label: 'Price', num: true, show: (r) => (r.price === null ? '–' : decimal(r.price, commonDigits([r.price]))) }, { label: 'Time', show: (r) => instant(r.timestampMillis) },
+        { label: 'Price', num: true, show: (r) => (r.price === null ? '–' : decimal(r.price, commonDigits([r.price]))) }, { label: 'Time', show: (r) => html`<${When} at=${r.timestampMillis} />` },
         { label: 'Reason', show: (r) => r.riskReason || '–' }, { label: '', show: (r) => (r.orderId?.startsWith('ord-') ? html`<${WhyButton} order=${r.orderId} />` : html`<${WhyButton} sequence=${r.sequence} />`) }]} />`
       : html`<p class="note">${marks.map.get(sequence) === 'control' ? 'An operator’s act: see Controls.' : marks.read ? 'No order or trade at this sequence: a price, a control or a change of a source.' : 'Reading…'} <${WhyButton} sequence=${sequence} /></p>`}<//>
     ${view && html`<div class="grid cols2">

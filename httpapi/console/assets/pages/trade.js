@@ -168,7 +168,7 @@ function Working({ orders, onOrder }) {
       { label: 'Quantity', num: true, show: (o) => whole(o.quantity) },
       { label: 'Price', num: true, show: (o) => decimal(o.limitPrice, digits) },
       { label: 'Status', show: (o) => html`<${Status} of=${o.status} />` },
-      { label: 'Client order id', key: 'clientOrderId' },
+      { label: 'Client order id', key: 'clientOrderId', wrap: true },
       { label: `Since (${zone})`, show: (o) => clock(o.createdAt) },
       { label: '', show: (o) => (editing === o.orderId
         ? html`<${Replace} order=${o} onDone=${onOrder} onClose=${() => setEditing('')} />`

@@ -1,7 +1,9 @@
-package matcher
+package matchertest
+
+import "posttrade/matcher"
 
 // limit returns what holds for the account of the command.
-func (m *naive) limit(id LimitID) int64 {
+func (m *Model) limit(id matcher.LimitID) int64 {
 	if own, ok := m.own[m.cmd.AccountID][id]; ok {
 		return own
 	}
@@ -9,15 +11,15 @@ func (m *naive) limit(id LimitID) int64 {
 }
 
 // limitsPart keeps the parts of a change and applies all of them when the last one is there.
-func (m *naive) limitsPart() {
+func (m *Model) limitsPart() {
 	c := &m.cmd
-	refuse := func(reason RiskReason) {
+	refuse := func(reason matcher.RiskReason) {
 		m.parts = nil
-		m.say(Event{Kind: EventRejected, Side: c.Side, Reason: reason, Px: c.LimitPx,
+		m.say(matcher.Event{Kind: matcher.EventRejected, Side: c.Side, Reason: reason, Px: c.LimitPx,
 			AccountID: c.AccountID})
 	}
 	if c.OrderRef == 1 && m.accounts[c.AccountID] == nil {
-		refuse(UnknownAccount)
+		refuse(matcher.UnknownAccount)
 		return
 	}
 	if c.Qty&255 == 1 {
@@ -25,16 +27,17 @@ func (m *naive) limitsPart() {
 	}
 	m.parts = append(m.parts, *c)
 	if c.PriceTicks <= m.policy || !sound(m.parts) {
-		refuse(Invalid)
+		refuse(matcher.Invalid)
 		return
 	}
-	m.say(Event{Kind: EventApplied, Side: c.Side, Px: c.LimitPx, AccountID: c.AccountID})
+	m.say(matcher.Event{Kind: matcher.EventApplied, Side: c.Side, Px: c.LimitPx,
+		AccountID: c.AccountID})
 	if len(m.parts) < int(c.Qty>>8) {
 		return
 	}
-	said := LimitsDetail{ForAccount: c.OrderRef == 1}
+	said := matcher.LimitsDetail{ForAccount: c.OrderRef == 1}
 	for _, part := range m.parts {
-		id := LimitID(part.SecurityID)
+		id := matcher.LimitID(part.SecurityID)
 		switch {
 		case c.OrderRef == 0:
 			m.all[id] = part.LimitPx
@@ -42,7 +45,7 @@ func (m *naive) limitsPart() {
 			delete(m.own[c.AccountID], id)
 		default:
 			if m.own[c.AccountID] == nil {
-				m.own[c.AccountID] = map[LimitID]int64{}
+				m.own[c.AccountID] = map[matcher.LimitID]int64{}
 			}
 			m.own[c.AccountID][id] = part.LimitPx
 		}
@@ -57,13 +60,13 @@ func (m *naive) limitsPart() {
 		said.Own, said.Values = 127, m.all
 	}
 	m.policy, m.parts = c.PriceTicks, nil
-	ev := Event{Kind: EventLimits, Px: c.PriceTicks, AccountID: c.AccountID}
+	ev := matcher.Event{Kind: matcher.EventLimits, Px: c.PriceTicks, AccountID: c.AccountID}
 	m.say(ev)
 	*m.said[len(m.said)-1].Limits() = said
 }
 
 // sound reports whether parts are the beginning of one change.
-func sound(parts []Command) bool {
+func sound(parts []matcher.Command) bool {
 	first, seen := parts[0], map[uint32]bool{}
 	for i, p := range parts {
 		switch {

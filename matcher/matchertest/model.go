@@ -1,43 +1,45 @@
-package matcher
+package matchertest
 
 import (
 	"math/big"
 	"slices"
+
+	"posttrade/matcher"
 )
 
-// naive is a second engine in an obviously correct form: slices that are scanned whole, sums that
+// Model is a second engine in an obviously correct form: slices that are scanned whole, sums that
 // are computed again for every question, big integers. It shares the types of the records with the
 // engine and nothing else.
-type naive struct {
-	limits     Limits
+type Model struct {
+	limits     matcher.Limits
 	tick       int64
 	seq        uint64
 	tradeSeq   uint64
 	nextRef    uint32
 	policy     int64 // its version
 	kill       bool
-	all        RiskLimits
-	own        map[uint32]map[LimitID]int64
-	parts      []Command // of a change of limits that is not whole yet
-	accounts   map[uint32]*naiveAccount
-	securities []*naiveSecurity
-	positions  map[[2]uint32]*naivePosition
-	open       []*naiveOrder // by priority
-	retained   []*naiveOrder // oldest first
-	keys       []naiveKey    // oldest first
-	contracts  []ContractInfo
+	all        matcher.RiskLimits
+	own        map[uint32]map[matcher.LimitID]int64
+	parts      []matcher.Command // of a change of limits that is not whole yet
+	accounts   map[uint32]*account
+	securities []*security
+	positions  map[[2]uint32]*position
+	open       []*order // by priority
+	retained   []*order // oldest first
+	keys       []key    // oldest first
+	contracts  []matcher.ContractInfo
 
-	cmd    Command
+	cmd    matcher.Command
 	newest bool // only a rule of version 3 decides it so
-	said   []Event
+	said   []matcher.Event
 }
 
-type naiveAccount struct {
+type account struct {
 	enabled  bool
 	executed *big.Int
 }
 
-type naiveSecurity struct {
+type security struct {
 	ticker                             string
 	known, enabled, halted, restricted bool
 	lastPx, lastTime, lastTrade        int64
@@ -45,22 +47,22 @@ type naiveSecurity struct {
 	oneSided int64
 }
 
-type naivePosition struct{ qty, avg int64 }
+type position struct{ qty, avg int64 }
 
-type naiveOrder struct {
+type order struct {
 	ref, account, security uint32
-	side                   Side
+	side                   matcher.Side
 	qty, leaves            int32
 	limit                  int64
 	lastPx                 int64
 	lastQty                int32
 	created, updated       int64
-	reason                 RiskReason
+	reason                 matcher.RiskReason
 	canceled, refused      bool
 }
 
-func (o *naiveOrder) info() OrderInfo {
-	return OrderInfo{
+func (o *order) info() matcher.OrderInfo {
+	return matcher.OrderInfo{
 		Ref: o.ref, AccountID: o.account, SecurityID: o.security, Side: o.side, Status: o.status(),
 		Reason: o.reason,
 		Qty:    o.qty, Leaves: o.leaves, LimitPx: o.limit, LastPx: o.lastPx, LastQty: o.lastQty,
@@ -68,93 +70,95 @@ func (o *naiveOrder) info() OrderInfo {
 	}
 }
 
-func (o *naiveOrder) status() OrderStatus {
+func (o *order) status() matcher.OrderStatus {
 	switch {
 	case o.refused:
-		return StatusRejected
+		return matcher.StatusRejected
 	case o.canceled:
-		return StatusCanceled
+		return matcher.StatusCanceled
 	}
 	switch o.leaves {
 	case o.qty:
-		return StatusNew
+		return matcher.StatusNew
 	case 0:
-		return StatusFilled
+		return matcher.StatusFilled
 	}
-	return StatusPartiallyFilled
+	return matcher.StatusPartiallyFilled
 }
 
-type naiveKey struct {
+type key struct {
 	key, ref uint64
-	kind     IdempotencyKind
-	reason   RiskReason
+	kind     matcher.IdempotencyKind
+	reason   matcher.RiskReason
 	account  uint32
 	named    bool // by a record that names the account of the key
 }
 
-func newNaive(g *Genesis) *naive {
-	m := &naive{
+// New returns the model of a journal with a genesis record.
+func New(g *matcher.Genesis) *Model {
+	m := &Model{
 		limits: g.Limits, tick: g.TickPx, nextRef: 1,
-		all: g.Limits.RiskLimits(), own: map[uint32]map[LimitID]int64{},
-		accounts:  map[uint32]*naiveAccount{},
-		positions: map[[2]uint32]*naivePosition{},
+		all: g.Limits.RiskLimits(), own: map[uint32]map[matcher.LimitID]int64{},
+		accounts:  map[uint32]*account{},
+		positions: map[[2]uint32]*position{},
 	}
 	for _, a := range g.Accounts {
-		m.accounts[a.ID] = &naiveAccount{enabled: a.Enabled, executed: new(big.Int)}
+		m.accounts[a.ID] = &account{enabled: a.Enabled, executed: new(big.Int)}
 	}
 	for _, s := range g.Securities {
-		m.securities = append(m.securities, &naiveSecurity{
+		m.securities = append(m.securities, &security{
 			ticker: s.Ticker, known: true, enabled: s.Enabled, halted: s.Halted,
 		})
 	}
 	return m
 }
 
-// apply returns the events of one command.
-func (m *naive) apply(c Command) []Event {
+// Apply returns the events of one command.
+func (m *Model) Apply(c matcher.Command) []matcher.Event {
 	m.seq++
 	m.said, m.newest = nil, false
 	m.cmd = c
 	switch {
-	case c.TemplateID == TemplateSymbolRegister:
+	case c.TemplateID == matcher.TemplateSymbolRegister:
 		m.symbol()
-	case c.TemplateID == TemplateRiskExtract:
-		m.say(Event{Kind: EventApplied})
+	case c.TemplateID == matcher.TemplateRiskExtract:
+		m.say(matcher.Event{Kind: matcher.EventApplied})
 	default:
 		m.command()
 	}
-	m.said[len(m.said)-1].Flags |= EventLast
+	m.said[len(m.said)-1].Flags |= matcher.EventLast
 	return m.said
 }
 
-func (m *naive) command() {
+func (m *Model) command() {
 	c := &m.cmd
-	applied := Event{
-		Kind: EventApplied, Side: c.Side, OrderRef: c.OrderRef,
+	applied := matcher.Event{
+		Kind: matcher.EventApplied, Side: c.Side, OrderRef: c.OrderRef,
 		AccountID: c.AccountID, SecurityID: c.SecurityID, Qty: c.Qty,
 	}
 	switch c.Type {
-	case OrderNew:
+	case matcher.OrderNew:
 		m.orderNew()
-	case OrderCancel:
+	case matcher.OrderCancel:
 		o := m.find(c)
 		if o == nil {
-			m.reject(Invalid)
+			m.reject(matcher.Invalid)
 			return
 		}
-		m.say(Event{
-			Kind: EventCanceled, Side: o.side, Status: StatusCanceled, Px: o.limit, OrderRef: o.ref,
+		m.say(matcher.Event{
+			Kind: matcher.EventCanceled, Side: o.side, Status: matcher.StatusCanceled, Px: o.limit,
+			OrderRef:  o.ref,
 			AccountID: o.account, SecurityID: o.security, Qty: o.leaves,
 		})
-		m.cancel(o, Accepted)
-	case OrderReplace:
+		m.cancel(o, matcher.Accepted)
+	case matcher.OrderReplace:
 		m.replace()
-	case ForceFill:
+	case matcher.ForceFill:
 		o := m.find(c)
 		worth := new(big.Int).Mul(big.NewInt(c.LimitPx), big.NewInt(int64(c.Qty)))
 		if o == nil || c.Qty < 1 || c.Qty > o.leaves || c.LimitPx < 1 || c.LimitPx%m.tick != 0 ||
 			!worth.IsInt64() {
-			m.reject(Invalid)
+			m.reject(matcher.Invalid)
 			return
 		}
 		applied.Px, applied.SecurityID = c.LimitPx, o.security
@@ -164,17 +168,17 @@ func (m *naive) command() {
 			m.remove(o)
 		}
 		m.securities[o.security-1].oneSided += signed(o.side, c.Qty)
-		m.fill(o, c.LimitPx, c.Qty, 0, EventForced)
+		m.fill(o, c.LimitPx, c.Qty, 0, matcher.EventForced)
 		if o.leaves == 0 {
 			m.retain(o)
 		}
-	case PriceTick:
+	case matcher.PriceTick:
 		s := m.security(c.SecurityID)
 		switch {
 		case s == nil:
-			m.reject(UnknownSecurity)
+			m.reject(matcher.UnknownSecurity)
 		case c.PriceTicks < 1:
-			m.reject(Invalid)
+			m.reject(matcher.Invalid)
 		default:
 			applied.Flags = m.late(s)
 			if applied.Flags == 0 {
@@ -183,52 +187,60 @@ func (m *naive) command() {
 			applied.Px = c.PriceTicks
 			m.say(applied)
 		}
-	case TradeNew:
+	case matcher.TradeNew:
 		m.trade()
-	case AccountControl:
-		a := m.accounts[c.AccountID]
+	case matcher.AccountControl:
+		a, keeps := m.accounts[c.AccountID], c.Side&4 != 0
 		switch {
-		case c.Side > 1:
-			m.reject(Invalid)
+		case c.Side&^5 != 0, keeps && m.rules() == 1:
+			m.reject(matcher.Invalid)
 		case a == nil && len(m.accounts) == m.limits.MaxAccounts:
-			m.reject(Capacity)
+			m.reject(matcher.Capacity)
 		case a == nil:
-			m.accounts[c.AccountID] = &naiveAccount{enabled: c.Side == 1, executed: new(big.Int)}
+			m.accounts[c.AccountID] = &account{enabled: c.Side&1 != 0, executed: new(big.Int)}
 			m.say(applied)
 		default:
-			a.enabled = c.Side == 1
+			if !keeps {
+				a.enabled = c.Side&1 != 0
+			}
 			m.say(applied)
 		}
-	case SecurityControl:
+	case matcher.SecurityControl:
 		switch {
-		case c.Side > 3:
-			m.reject(Invalid)
+		case c.Side > 15, c.Side > 3 && m.rules() == 1:
+			m.reject(matcher.Invalid)
 		case c.SecurityID < 1 || int(c.SecurityID) > len(m.securities):
-			m.reject(UnknownSecurity)
+			m.reject(matcher.UnknownSecurity)
 		default:
 			s := m.securities[c.SecurityID-1]
-			s.known, s.enabled, s.halted = true, c.Side&1 != 0, c.Side&2 != 0
+			if !s.known || c.Side&4 == 0 {
+				s.enabled = c.Side&1 != 0
+			}
+			if !s.known || c.Side&8 == 0 {
+				s.halted = c.Side&2 != 0
+			}
+			s.known = true
 			m.say(applied)
 		}
-	case PolicyControl:
+	case matcher.PolicyControl:
 		if c.Side > 1 || c.Qty < 0 || c.LimitPx < 0 || m.rules() >= 2 && c.PriceTicks <= m.policy {
-			m.reject(Invalid)
+			m.reject(matcher.Invalid)
 			return
 		}
 		m.policy = c.PriceTicks
 		m.parts = nil
 		m.kill = c.Side == 1
 		if c.Qty > 0 {
-			m.all[LimitPosition] = int64(c.Qty)
+			m.all[matcher.LimitPosition] = int64(c.Qty)
 		}
 		if c.LimitPx > 0 {
-			m.all[LimitConcentration] = c.LimitPx
+			m.all[matcher.LimitConcentration] = c.LimitPx
 		}
 		applied.Px = c.LimitPx
 		m.say(applied)
-	case LimitsControl:
+	case matcher.LimitsControl:
 		m.limitsPart()
-	case CapacityControl:
+	case matcher.CapacityControl:
 		l := &m.limits
 		was := *l
 		if m.rules() >= 3 {
@@ -237,61 +249,61 @@ func (m *naive) command() {
 			l.IdempotencyCapacity = max(l.IdempotencyCapacity, int(c.LimitPx))
 		}
 		m.newest = *l != was
-		m.say(Event{Kind: EventApplied})
-	case RestrictionControl:
+		m.say(matcher.Event{Kind: matcher.EventApplied})
+	case matcher.RestrictionControl:
 		s := m.security(c.SecurityID)
 		switch {
 		case s == nil:
-			m.reject(UnknownSecurity)
+			m.reject(matcher.UnknownSecurity)
 		case c.Side > 1:
-			m.reject(Invalid)
+			m.reject(matcher.Invalid)
 		default:
 			m.say(applied)
 			s.restricted = c.Side == 1
-			var gone []*naiveOrder
+			var gone []*order
 			for _, o := range m.open {
 				if s.restricted && o.security == c.SecurityID {
 					gone = append(gone, o)
 				}
 			}
-			slices.SortFunc(gone, func(a, b *naiveOrder) int { return int(a.ref) - int(b.ref) })
+			slices.SortFunc(gone, func(a, b *order) int { return int(a.ref) - int(b.ref) })
 			for _, o := range gone {
-				m.canceled(o, RiskReason(Restricted))
+				m.canceled(o, matcher.RiskReason(matcher.Restricted))
 			}
 		}
-	case SnapshotMark:
-		m.say(Event{Kind: EventApplied})
+	case matcher.SnapshotMark:
+		m.say(matcher.Event{Kind: matcher.EventApplied})
 	default:
 		m.book()
 	}
 }
 
-func (m *naive) symbol() {
+func (m *Model) symbol() {
 	ticker, err := m.cmd.Symbol()
 	if err != nil {
-		m.say(Event{Kind: EventRejected, Reason: Invalid})
+		m.say(matcher.Event{Kind: matcher.EventRejected, Reason: matcher.Invalid})
 		return
 	}
-	i := slices.IndexFunc(m.securities, func(s *naiveSecurity) bool { return s.ticker == ticker })
+	i := slices.IndexFunc(m.securities, func(s *security) bool { return s.ticker == ticker })
 	if i < 0 && len(m.securities) == m.limits.MaxSecurities {
-		m.say(Event{Kind: EventRejected, Reason: Capacity})
+		m.say(matcher.Event{Kind: matcher.EventRejected, Reason: matcher.Capacity})
 		return
 	}
 	if i < 0 {
 		i = len(m.securities)
-		m.securities = append(m.securities, &naiveSecurity{ticker: ticker})
+		m.securities = append(m.securities, &security{ticker: ticker})
 	}
-	m.say(Event{Kind: EventApplied, SecurityID: uint32(i + 1)})
+	m.say(matcher.Event{Kind: matcher.EventApplied, SecurityID: uint32(i + 1)})
 }
 
 // say adds an event; the first event carries the command.
-func (m *naive) say(ev Event) *Event {
+func (m *Model) say(ev matcher.Event) *matcher.Event {
 	ev.InputSeq = m.seq
-	if m.cmd.TemplateID == TemplateCommand {
+	if m.cmd.TemplateID == matcher.TemplateCommand {
 		ev.TimeMillis = m.cmd.EventTimeMillis
 	}
 	if len(m.said) == 0 {
-		ev.Flags |= EventFirst
+		ev.Flags |= matcher.EventFirst
 		ev.Ref = m.cmd.InputSeq
 		*ev.Cmd() = m.cmd
 		ev.Cmd().InputSeq = m.seq
@@ -303,50 +315,50 @@ func (m *naive) say(ev Event) *Event {
 	return &m.said[len(m.said)-1]
 }
 
-func (m *naive) reject(reason RiskReason) {
+func (m *Model) reject(reason matcher.RiskReason) {
 	c := &m.cmd
-	m.say(Event{
-		Kind: EventRejected, Side: c.Side, Reason: reason, Px: c.LimitPx, OrderRef: c.OrderRef,
+	m.say(matcher.Event{
+		Kind: matcher.EventRejected, Side: c.Side, Reason: reason, Px: c.LimitPx, OrderRef: c.OrderRef,
 		AccountID: c.AccountID, SecurityID: c.SecurityID, Qty: c.Qty,
 	})
 }
 
-func (m *naive) orderNew() {
+func (m *Model) orderNew() {
 	if m.known() {
 		return
 	}
 	c := &m.cmd
-	o := &naiveOrder{
+	o := &order{
 		ref: m.nextRef, account: c.AccountID, security: c.SecurityID, side: c.Side,
 		qty: c.Qty, leaves: c.Qty, limit: max(c.LimitPx, 0),
 		created: c.EventTimeMillis, updated: c.EventTimeMillis,
 	}
 	m.nextRef++
 	reason := m.judge()
-	m.remember(KeyOrder, uint64(o.ref), reason)
-	ev := Event{
-		Kind: EventAccepted, Side: o.side, Px: o.limit, OrderRef: o.ref,
+	m.remember(matcher.KeyOrder, uint64(o.ref), reason)
+	ev := matcher.Event{
+		Kind: matcher.EventAccepted, Side: o.side, Px: o.limit, OrderRef: o.ref,
 		AccountID: o.account, SecurityID: o.security, Qty: o.qty,
 	}
-	if reason != Accepted {
-		ev.Kind, ev.Reason, ev.Status = EventRejected, reason, StatusRejected
+	if reason != matcher.Accepted {
+		ev.Kind, ev.Reason, ev.Status = matcher.EventRejected, reason, matcher.StatusRejected
 		m.say(ev)
 		o.refused, o.reason = true, reason
 		m.retain(o)
 		return
 	}
-	rests := o.limit != 0 && c.Flags&(FlagIOC|FlagFOK) == 0
+	rests := o.limit != 0 && c.Flags&(matcher.FlagIOC|matcher.FlagFOK) == 0
 	if rests && !crosses(o.side, o.limit, m.best(o.security, o.side)) {
-		ev.Flags = EventRests
+		ev.Flags = matcher.EventRests
 		m.say(ev)
 		m.open = append(m.open, o)
 		return
 	}
 	m.say(ev)
 	bound, cut := m.bound()
-	if c.Flags&FlagFOK != 0 && m.available(o, bound) < int64(o.qty) {
+	if c.Flags&matcher.FlagFOK != 0 && m.available(o, bound) < int64(o.qty) {
 		if m.available(o, 0) < int64(o.qty) {
-			cut = Accepted
+			cut = matcher.Accepted
 		}
 		m.canceled(o, cut)
 		return
@@ -356,18 +368,18 @@ func (m *naive) orderNew() {
 
 // match trades an order that is not on the book up to bound, and rests or cancels its leaves. The
 // reason is cut if a resting order still offers something.
-func (m *naive) match(o *naiveOrder, bound int64, cut RiskReason, rests bool) {
+func (m *Model) match(o *order, bound int64, cut matcher.RiskReason, rests bool) {
 	for o.leaves > 0 {
 		best := m.best(o.security, o.side)
 		if !crosses(o.side, bound, best) {
 			break
 		}
-		i := slices.IndexFunc(m.open, func(x *naiveOrder) bool {
+		i := slices.IndexFunc(m.open, func(x *order) bool {
 			return x.security == o.security && x.side != o.side && x.limit == best
 		})
 		maker := m.open[i]
 		if maker.account == o.account {
-			m.canceled(maker, SelfTradePrevented)
+			m.canceled(maker, matcher.SelfTradePrevented)
 			continue
 		}
 		qty := min(o.leaves, maker.leaves)
@@ -376,7 +388,7 @@ func (m *naive) match(o *naiveOrder, bound int64, cut RiskReason, rests bool) {
 		if maker.leaves == 0 {
 			m.remove(maker)
 		}
-		m.fill(o, best, qty, maker.ref, EventAggressor)
+		m.fill(o, best, qty, maker.ref, matcher.EventAggressor)
 		m.fill(maker, best, qty, o.ref, 0)
 		if maker.leaves == 0 {
 			m.retain(maker)
@@ -386,21 +398,21 @@ func (m *naive) match(o *naiveOrder, bound int64, cut RiskReason, rests bool) {
 	case o.leaves == 0:
 		m.retain(o)
 	case rests:
-		ev := m.say(Event{
-			Kind: EventRested, Side: o.side, Status: o.status(), Px: o.limit, OrderRef: o.ref,
+		ev := m.say(matcher.Event{
+			Kind: matcher.EventRested, Side: o.side, Status: o.status(), Px: o.limit, OrderRef: o.ref,
 			AccountID: o.account, SecurityID: o.security, Qty: o.leaves,
 		})
 		ev.Detail().Leaves, ev.Detail().LimitPx = o.leaves, o.limit
 		m.open = append(m.open, o)
 	case m.best(o.security, o.side) == 0:
-		m.canceled(o, Accepted)
+		m.canceled(o, matcher.Accepted)
 	default:
 		m.canceled(o, cut)
 	}
 }
 
 // fill books an execution and adds its event.
-func (m *naive) fill(o *naiveOrder, px int64, qty int32, counter uint32, flags uint16) {
+func (m *Model) fill(o *order, px int64, qty int32, counter uint32, flags uint16) {
 	m.tradeSeq++
 	p := m.position(o.account, o.security)
 	p.trade(signed(o.side, qty), px)
@@ -413,28 +425,29 @@ func (m *naive) fill(o *naiveOrder, px int64, qty int32, counter uint32, flags u
 		s.lastPx, s.lastTime = px, m.cmd.EventTimeMillis
 	}
 	o.lastPx, o.lastQty, o.updated = px, qty, m.cmd.EventTimeMillis
-	ev := m.say(Event{
-		Kind: EventFilled, Side: o.side, Status: o.status(), Flags: flags | late, Px: px,
+	ev := m.say(matcher.Event{
+		Kind: matcher.EventFilled, Side: o.side, Status: o.status(), Flags: flags | late, Px: px,
 		TradeSeq: m.tradeSeq,
 		OrderRef: o.ref, AccountID: o.account, SecurityID: o.security, Qty: qty,
 	})
-	*ev.Detail() = Detail{
+	*ev.Detail() = matcher.Detail{
 		Leaves: o.leaves, CounterRef: counter, PositionQty: p.qty, AverageCost: p.avg, LimitPx: o.limit,
 	}
 }
 
-func (m *naive) trade() {
+func (m *Model) trade() {
 	if m.known() {
 		return
 	}
 	c := &m.cmd
 	reason := m.judgeTrade()
-	m.remember(KeyTrade, m.seq, reason)
-	ev := Event{
-		Kind: EventBooked, Side: c.Side, AccountID: c.AccountID, SecurityID: c.SecurityID, Qty: c.Qty,
+	m.remember(matcher.KeyTrade, m.seq, reason)
+	ev := matcher.Event{
+		Kind: matcher.EventBooked, Side: c.Side, AccountID: c.AccountID, SecurityID: c.SecurityID,
+		Qty: c.Qty,
 	}
-	if reason != Accepted {
-		ev.Kind, ev.Reason = EventRejected, reason
+	if reason != matcher.Accepted {
+		ev.Kind, ev.Reason = matcher.EventRejected, reason
 		m.say(ev)
 		return
 	}
@@ -442,11 +455,11 @@ func (m *naive) trade() {
 	ev.Px = s.lastPx
 	m.say(ev)
 	s.oneSided += signed(c.Side, c.Qty)
-	o := &naiveOrder{account: c.AccountID, security: c.SecurityID, side: c.Side, qty: c.Qty}
-	m.fill(o, s.lastPx, c.Qty, 0, EventMarket)
+	o := &order{account: c.AccountID, security: c.SecurityID, side: c.Side, qty: c.Qty}
+	m.fill(o, s.lastPx, c.Qty, 0, matcher.EventMarket)
 }
 
-func (m *naive) replace() {
+func (m *Model) replace() {
 	if m.known() {
 		return
 	}
@@ -455,36 +468,36 @@ func (m *naive) replace() {
 	if o != nil && (o.security != c.SecurityID || o.side != c.Side) {
 		o = nil
 	}
-	reason := Invalid
+	reason := matcher.Invalid
 	if o != nil {
 		reason = m.judgeReplace(o)
 	}
 	if c.OrderRef > 0 && c.OrderRef < m.nextRef {
-		m.remember(KeyOrder, uint64(c.OrderRef), reason)
+		m.remember(matcher.KeyOrder, uint64(c.OrderRef), reason)
 	}
-	if reason != Accepted {
+	if reason != matcher.Accepted {
 		m.reject(reason)
 		return
 	}
 	filled := o.qty - o.leaves
 	keeps := c.LimitPx == o.limit && c.Qty < o.qty
 	o.qty, o.leaves, o.limit, o.updated = c.Qty, c.Qty-filled, c.LimitPx, c.EventTimeMillis
-	ev := Event{
-		Kind: EventReplaced, Side: o.side, Status: o.status(), Px: o.limit, OrderRef: o.ref,
+	ev := matcher.Event{
+		Kind: matcher.EventReplaced, Side: o.side, Status: o.status(), Px: o.limit, OrderRef: o.ref,
 		AccountID: o.account, SecurityID: o.security, Qty: o.qty,
 	}
 	if keeps {
-		ev.Flags = EventKeptPlace | EventRests
+		ev.Flags = matcher.EventKeptPlace | matcher.EventRests
 		m.say(ev)
 		return
 	}
 	m.remove(o)
 	if crosses(o.side, o.limit, m.best(o.security, o.side)) {
 		m.say(ev)
-		m.match(o, o.limit, Accepted, true)
+		m.match(o, o.limit, matcher.Accepted, true)
 		return
 	}
-	ev.Flags = EventRests
+	ev.Flags = matcher.EventRests
 	m.say(ev)
 	m.open = append(m.open, o)
 }

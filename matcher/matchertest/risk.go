@@ -1,63 +1,65 @@
-package matcher
+package matchertest
 
 import (
 	"cmp"
 	"math/big"
 	"slices"
+
+	"posttrade/matcher"
 )
 
-// who judges the sender of a command and its subject: kill switch, account, security.
-func (m *naive) who() RiskReason {
+// sender judges the sender of a command and its subject: kill switch, account, security.
+func (m *Model) sender() matcher.RiskReason {
 	a, s := m.accounts[m.cmd.AccountID], m.security(m.cmd.SecurityID)
 	switch {
 	case m.kill:
-		return KillSwitch
+		return matcher.KillSwitch
 	case a == nil:
-		return UnknownAccount
+		return matcher.UnknownAccount
 	case !a.enabled:
-		return AccountDisabled
+		return matcher.AccountDisabled
 	case s == nil:
-		return UnknownSecurity
+		return matcher.UnknownSecurity
 	case !s.enabled || s.halted:
-		return SecurityDisabled
+		return matcher.SecurityDisabled
 	case s.restricted:
-		return Restricted
+		return matcher.Restricted
 	}
-	return Accepted
+	return matcher.Accepted
 }
 
 // rules returns the version of the rules that decide the command.
-func (m *naive) rules() uint16 { return m.cmd.Version }
+func (m *Model) rules() uint16 { return m.cmd.Version }
 
 // late returns the flag of a price that is older than the market price.
-func (m *naive) late(s *naiveSecurity) uint16 {
+func (m *Model) late(s *security) uint16 {
 	if m.rules() >= 2 && s.lastPx != 0 && m.cmd.EventTimeMillis < s.lastTime {
-		return EventLate
+		return matcher.EventLate
 	}
 	return 0
 }
 
 // bound returns how far the order being decided may execute, 0 for any price, and the reason for
 // the bound. It holds for an order that judge has admitted, before anything has executed.
-func (m *naive) bound() (px int64, cut RiskReason) {
+func (m *Model) bound() (px int64, cut matcher.RiskReason) {
 	c := &m.cmd
 	if c.LimitPx > 0 || m.rules() == 1 {
-		return max(c.LimitPx, 0), Accepted
+		return max(c.LimitPx, 0), matcher.Accepted
 	}
-	price, reach := m.marketPrice(), big.NewInt(m.limit(LimitCollar))
+	price, reach := m.marketPrice(), big.NewInt(m.limit(matcher.LimitCollar))
 	reach.Mul(reach, big.NewInt(price)).Quo(reach, big.NewInt(10_000))
 	switch {
-	case m.limit(LimitCollar) != 0 && c.Side == Buy:
-		return reach.Add(reach, big.NewInt(price)).Int64(), PriceCollar
-	case m.limit(LimitCollar) != 0:
-		return max(price-reach.Int64(), 1), PriceCollar
-	case c.Side == Sell:
-		return 0, Accepted
+	case m.limit(matcher.LimitCollar) != 0 && c.Side == matcher.Buy:
+		return reach.Add(reach, big.NewInt(price)).Int64(), matcher.PriceCollar
+	case m.limit(matcher.LimitCollar) != 0:
+		return max(price-reach.Int64(), 1), matcher.PriceCollar
+	case c.Side == matcher.Sell:
+		return 0, matcher.Accepted
 	}
 	// The first price of the grid that would be refused, with the first reason against it.
 	qty, low, high := c.Qty, price/m.tick, int64(1)<<40
 	for low < high {
-		if mid := (low + high + 1) / 2; m.affordable(mid*m.tick, qty) == Accepted {
+		if mid := (low + high + 1) / 2; m.affordable(mid*m.tick, qty) == matcher.Accepted {
 			low = mid
 		} else {
 			high = mid - 1
@@ -67,18 +69,18 @@ func (m *naive) bound() (px int64, cut RiskReason) {
 }
 
 // affordable judges a purchase at a price.
-func (m *naive) affordable(px int64, qty int32) RiskReason {
+func (m *Model) affordable(px int64, qty int32) matcher.RiskReason {
 	if m.tooMuch(px, qty) {
-		return OrderNotional
+		return matcher.OrderNotional
 	}
 	return m.exposure(nil, qty, px)
 }
 
 // scarcest returns the limit that a rising price meets first.
-func (m *naive) scarcest(qty int32) RiskReason {
+func (m *Model) scarcest(qty int32) matcher.RiskReason {
 	low, high := int64(0), int64(1)<<50 // no limit of a test is higher
 	for low < high {
-		if mid := (low + high + 1) / 2; m.affordable(mid, qty) == Accepted {
+		if mid := (low + high + 1) / 2; m.affordable(mid, qty) == matcher.Accepted {
 			low = mid
 		} else {
 			high = mid - 1
@@ -88,7 +90,7 @@ func (m *naive) scarcest(qty int32) RiskReason {
 }
 
 // marketPrice returns the price that a market order is judged at.
-func (m *naive) marketPrice() int64 {
+func (m *Model) marketPrice() int64 {
 	if s := m.security(m.cmd.SecurityID); s.lastPx != 0 {
 		return s.lastPx
 	}
@@ -97,7 +99,7 @@ func (m *naive) marketPrice() int64 {
 
 // judged returns the price that limits are judged at: the highest that any part of the order can
 // execute at.
-func (m *naive) judged(price int64) int64 {
+func (m *Model) judged(price int64) int64 {
 	c := &m.cmd
 	if m.rules() == 1 {
 		return price
@@ -105,16 +107,16 @@ func (m *naive) judged(price int64) int64 {
 	px, _ := m.bound()
 	best := m.best(c.SecurityID, c.Side)
 	switch {
-	case c.Side == Sell && crosses(Sell, px, best):
+	case c.Side == matcher.Sell && crosses(matcher.Sell, px, best):
 		return max(price, best)
-	case c.Side == Buy && c.LimitPx <= 0 && m.limit(LimitCollar) != 0:
+	case c.Side == matcher.Buy && c.LimitPx <= 0 && m.limit(matcher.LimitCollar) != 0:
 		return px
 	}
 	return price
 }
 
 // reduces reports whether an order only reduces a position, whatever else of its side executes.
-func (m *naive) reduces(but *naiveOrder, qty int32) bool {
+func (m *Model) reduces(but *order, qty int32) bool {
 	c := &m.cmd
 	held := m.position(c.AccountID, c.SecurityID).qty
 	after := held + signed(c.Side, qty)
@@ -123,18 +125,19 @@ func (m *naive) reduces(but *naiveOrder, qty int32) bool {
 			after += signed(o.side, o.leaves)
 		}
 	}
-	return held > 0 && c.Side == Sell && after >= 0 || held < 0 && c.Side == Buy && after <= 0
+	return held > 0 && c.Side == matcher.Sell && after >= 0 ||
+		held < 0 && c.Side == matcher.Buy && after <= 0
 }
 
 // exposure judges credit, position and concentration from all open orders but one.
-func (m *naive) exposure(but *naiveOrder, qty int32, price int64) RiskReason {
+func (m *Model) exposure(but *order, qty int32, price int64) matcher.RiskReason {
 	c := &m.cmd
 	if m.rules() >= 2 && m.reduces(but, qty) {
-		return Accepted
+		return matcher.Accepted
 	}
 	used := new(big.Int).Set(m.accounts[c.AccountID].executed)
 	held := big.NewInt(m.position(c.AccountID, c.SecurityID).qty)
-	if c.Side == Sell {
+	if c.Side == matcher.Sell {
 		used.Neg(used)
 		held.Neg(held)
 	}
@@ -154,25 +157,26 @@ func (m *naive) exposure(but *naiveOrder, qty int32, price int64) RiskReason {
 	add(held, int64(qty), 1)
 	worth := new(big.Int).Mul(new(big.Int).Abs(held), big.NewInt(price))
 	switch {
-	case used.Cmp(big.NewInt(m.limit(LimitCredit))) > 0:
-		return CreditLimit
-	case held.Cmp(big.NewInt(m.limit(LimitPosition))) > 0:
-		return PositionLimit
-	case worth.Cmp(big.NewInt(m.limit(LimitConcentration))) > 0:
-		return ConcentrationLimit
-	case m.rules() == 3 && m.worstBehind(but, qty).Cmp(big.NewInt(m.limit(LimitConcentration))) > 0:
+	case used.Cmp(big.NewInt(m.limit(matcher.LimitCredit))) > 0:
+		return matcher.CreditLimit
+	case held.Cmp(big.NewInt(m.limit(matcher.LimitPosition))) > 0:
+		return matcher.PositionLimit
+	case worth.Cmp(big.NewInt(m.limit(matcher.LimitConcentration))) > 0:
+		return matcher.ConcentrationLimit
+	case m.rules() == 3 &&
+		m.worstBehind(but, qty).Cmp(big.NewInt(m.limit(matcher.LimitConcentration))) > 0:
 		m.newest = true
-		return ConcentrationLimit
+		return matcher.ConcentrationLimit
 	}
-	return Accepted
+	return matcher.Accepted
 }
 
 // worstBehind returns the largest value, at the price of the last execution, that the position can
 // have when this command and the open orders on its side execute from the best price on. A purchase
 // from the book executes behind every open one that is dearer.
-func (m *naive) worstBehind(but *naiveOrder, qty int32) *big.Int {
+func (m *Model) worstBehind(but *order, qty int32) *big.Int {
 	c, worst := &m.cmd, new(big.Int)
-	if c.Side == Buy && c.Type != TradeNew {
+	if c.Side == matcher.Buy && c.Type != matcher.TradeNew {
 		return worst
 	}
 	type execution struct {
@@ -186,20 +190,20 @@ func (m *naive) worstBehind(but *naiveOrder, qty int32) *big.Int {
 		}
 	}
 	slices.SortStableFunc(all, func(a, b execution) int {
-		if c.Side == Buy {
+		if c.Side == matcher.Buy {
 			a, b = b, a
 		}
 		return cmp.Compare(a.px, b.px)
 	})
 	held := m.position(c.AccountID, c.SecurityID).qty
-	if c.Type == TradeNew { // it executes at once
+	if c.Type == matcher.TradeNew { // it executes at once
 		held += signed(c.Side, qty)
 	}
 	for _, x := range all {
-		if !x.own || c.Type != TradeNew {
+		if !x.own || c.Type != matcher.TradeNew {
 			held += signed(c.Side, int32(x.qty))
 		}
-		added := held > 0 && c.Side == Buy || held < 0 && c.Side == Sell
+		added := held > 0 && c.Side == matcher.Buy || held < 0 && c.Side == matcher.Sell
 		value := new(big.Int).Mul(big.NewInt(x.px), new(big.Int).Abs(big.NewInt(held)))
 		if !x.own && added && value.Cmp(worst) > 0 {
 			worst = value
@@ -209,86 +213,88 @@ func (m *naive) worstBehind(but *naiveOrder, qty int32) *big.Int {
 }
 
 // collar judges a limit price against the market price.
-func (m *naive) collar() RiskReason {
+func (m *Model) collar() matcher.RiskReason {
 	s := m.security(m.cmd.SecurityID)
 	off := new(big.Int).Abs(new(big.Int).Sub(big.NewInt(m.cmd.LimitPx), big.NewInt(s.lastPx)))
 	off.Mul(off, big.NewInt(10_000))
-	most := new(big.Int).Mul(big.NewInt(s.lastPx), big.NewInt(m.limit(LimitCollar)))
-	if s.lastPx != 0 && m.limit(LimitCollar) != 0 && off.Cmp(most) > 0 {
-		return PriceCollar
+	most := new(big.Int).Mul(big.NewInt(s.lastPx), big.NewInt(m.limit(matcher.LimitCollar)))
+	if s.lastPx != 0 && m.limit(matcher.LimitCollar) != 0 && off.Cmp(most) > 0 {
+		return matcher.PriceCollar
 	}
-	return Accepted
+	return matcher.Accepted
 }
 
-func (m *naive) tooMuch(px int64, qty int32) bool {
+func (m *Model) tooMuch(px int64, qty int32) bool {
 	worth := new(big.Int).Mul(big.NewInt(px), big.NewInt(int64(qty)))
-	return worth.Cmp(big.NewInt(m.limit(LimitOrderNotional))) > 0
+	return worth.Cmp(big.NewInt(m.limit(matcher.LimitOrderNotional))) > 0
 }
 
-func (m *naive) fresh(s *naiveSecurity) RiskReason {
+func (m *Model) fresh(s *security) matcher.RiskReason {
 	switch {
 	case s.lastPx == 0:
-		return PriceMissing
-	case m.cmd.EventTimeMillis-s.lastTime > m.limit(LimitPriceAge):
-		return PriceStale
+		return matcher.PriceMissing
+	case m.cmd.EventTimeMillis-s.lastTime > m.limit(matcher.LimitPriceAge):
+		return matcher.PriceStale
 	}
-	return Accepted
+	return matcher.Accepted
 }
 
-func (m *naive) verdict() RiskReason {
+func (m *Model) verdict() matcher.RiskReason {
 	v := m.cmd.OrderRef
-	if v >= uint32(ReasonCount) || v == uint32(Duplicate) {
-		return InternalPolicyError
+	if v >= uint32(matcher.ReasonCount) || v == uint32(matcher.Duplicate) {
+		return matcher.InternalPolicyError
 	}
-	return RiskReason(v)
+	return matcher.RiskReason(v)
 }
 
-func (m *naive) judge() RiskReason {
+func (m *Model) judge() matcher.RiskReason {
 	c := &m.cmd
 	if c.OrderRef != 0 {
 		return m.verdict()
 	}
-	if r := m.who(); r != Accepted {
+	if r := m.sender(); r != matcher.Accepted {
 		return r
 	}
-	tif := c.Flags &^ FlagShadow
+	tif := c.Flags &^ matcher.FlagShadow
 	best := m.best(c.SecurityID, c.Side)
 	isMarket := c.LimitPx <= 0
 	switch {
-	case c.Qty < 1, c.Side > 1, tif != 0 && tif != FlagIOC && tif != FlagFOK && tif != FlagPostOnly,
-		isMarket && tif == FlagPostOnly, !isMarket && c.LimitPx%m.tick != 0,
-		tif == FlagPostOnly && crosses(c.Side, c.LimitPx, best):
-		return Invalid
-	case int64(c.Qty) > m.limit(LimitOrderQty):
-		return OrderSize
+	case c.Qty < 1, c.Side > 1, tif != 0 && tif != matcher.FlagIOC &&
+		tif != matcher.FlagFOK && tif != matcher.FlagPostOnly,
+		isMarket && tif == matcher.FlagPostOnly, !isMarket && c.LimitPx%m.tick != 0,
+		tif == matcher.FlagPostOnly && crosses(c.Side, c.LimitPx, best):
+		return matcher.Invalid
+	case int64(c.Qty) > m.limit(matcher.LimitOrderQty):
+		return matcher.OrderSize
 	}
 	price := c.LimitPx
 	if isMarket {
 		s := m.security(c.SecurityID)
 		price = s.lastPx
-		if r := m.fresh(s); r == PriceMissing && best != 0 {
+		if r := m.fresh(s); r == matcher.PriceMissing && best != 0 {
 			price = best
-		} else if r != Accepted {
+		} else if r != matcher.Accepted {
 			return r
 		}
-	} else if r := m.collar(); r != Accepted {
+	} else if r := m.collar(); r != matcher.Accepted {
 		return r
 	}
 	price = m.judged(price)
 	if m.tooMuch(price, c.Qty) {
-		return OrderNotional
+		return matcher.OrderNotional
 	}
-	if r := m.exposure(nil, c.Qty, price); r != Accepted {
+	if r := m.exposure(nil, c.Qty, price); r != matcher.Accepted {
 		return r
 	}
-	if len(m.open) == m.limits.MaxOpenOrders && !isMarket && tif&(FlagIOC|FlagFOK) == 0 {
-		return Capacity
+	if len(m.open) == m.limits.MaxOpenOrders && !isMarket &&
+		tif&(matcher.FlagIOC|matcher.FlagFOK) == 0 {
+		return matcher.Capacity
 	}
-	return Accepted
+	return matcher.Accepted
 }
 
 // available returns the quantity that others offer an order up to bound.
-func (m *naive) available(o *naiveOrder, bound int64) (qty int64) {
+func (m *Model) available(o *order, bound int64) (qty int64) {
 	for _, x := range m.open {
 		if x.security == o.security && x.side != o.side && x.account != o.account &&
 			crosses(o.side, bound, x.limit) {
@@ -298,22 +304,22 @@ func (m *naive) available(o *naiveOrder, bound int64) (qty int64) {
 	return qty
 }
 
-func signed(side Side, qty int32) int64 {
-	if side == Sell {
+func signed(side matcher.Side, qty int32) int64 {
+	if side == matcher.Sell {
 		return -int64(qty)
 	}
 	return int64(qty)
 }
 
-func (m *naive) position(account, security uint32) *naivePosition {
+func (m *Model) position(account, security uint32) *position {
 	key := [2]uint32{account, security}
 	if m.positions[key] == nil {
-		m.positions[key] = &naivePosition{}
+		m.positions[key] = &position{}
 	}
 	return m.positions[key]
 }
 
-func (p *naivePosition) trade(qty, px int64) {
+func (p *position) trade(qty, px int64) {
 	was := p.qty
 	p.qty += qty
 	switch {
@@ -332,47 +338,48 @@ func (p *naivePosition) trade(qty, px int64) {
 	}
 }
 
-func (m *naive) judgeTrade() RiskReason {
+func (m *Model) judgeTrade() matcher.RiskReason {
 	c := &m.cmd
 	if c.OrderRef != 0 {
 		return m.verdict()
 	}
-	if r := m.who(); r != Accepted {
+	if r := m.sender(); r != matcher.Accepted {
 		return r
 	}
 	s := m.security(c.SecurityID)
 	switch {
 	case c.Qty < 1 || c.Side > 1:
-		return Invalid
-	case int64(c.Qty) > m.limit(LimitOrderQty):
-		return OrderSize
-	case m.fresh(s) != Accepted:
+		return matcher.Invalid
+	case int64(c.Qty) > m.limit(matcher.LimitOrderQty):
+		return matcher.OrderSize
+	case m.fresh(s) != matcher.Accepted:
 		return m.fresh(s)
 	case m.tooMuch(s.lastPx, c.Qty):
-		return OrderNotional
+		return matcher.OrderNotional
 	}
 	return m.exposure(nil, c.Qty, s.lastPx)
 }
 
-func (m *naive) judgeReplace(o *naiveOrder) RiskReason {
+func (m *Model) judgeReplace(o *order) matcher.RiskReason {
 	c := &m.cmd
-	if r := m.who(); r != Accepted {
+	if r := m.sender(); r != matcher.Accepted {
 		return r
 	}
 	filled := o.qty - o.leaves
 	switch {
-	case c.Qty <= filled, c.LimitPx < 1, c.LimitPx%m.tick != 0, c.Flags&(FlagIOC|FlagFOK) != 0,
-		c.Flags&FlagPostOnly != 0 && crosses(c.Side, c.LimitPx, m.best(c.SecurityID, c.Side)):
-		return Invalid
-	case int64(c.Qty) > m.limit(LimitOrderQty):
-		return OrderSize
-	case m.collar() != Accepted:
-		return PriceCollar
+	case c.Qty <= filled, c.LimitPx < 1, c.LimitPx%m.tick != 0,
+		c.Flags&(matcher.FlagIOC|matcher.FlagFOK) != 0,
+		c.Flags&matcher.FlagPostOnly != 0 && crosses(c.Side, c.LimitPx, m.best(c.SecurityID, c.Side)):
+		return matcher.Invalid
+	case int64(c.Qty) > m.limit(matcher.LimitOrderQty):
+		return matcher.OrderSize
+	case m.collar() != matcher.Accepted:
+		return matcher.PriceCollar
 	case m.tooMuch(m.judged(c.LimitPx), c.Qty):
-		return OrderNotional
+		return matcher.OrderNotional
 	case m.rules() >= 2 && c.Qty <= o.qty && c.LimitPx <= o.limit &&
 		!crosses(c.Side, c.LimitPx, m.best(c.SecurityID, c.Side)):
-		return Accepted
+		return matcher.Accepted
 	}
 	return m.exposure(o, c.Qty-filled, m.judged(c.LimitPx))
 }
