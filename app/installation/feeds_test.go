@@ -206,6 +206,7 @@ func TestSourceChangesReachTheGate(t *testing.T) {
 			t.Errorf("an account that no operator has touched: %q", got)
 		}
 		awaitFed(i)
+		awaitRecorded(i)
 		before, head := i.Core.Gate.Snapshot(), i.Core.Journal.Durable()
 		i.stop()
 
