@@ -13,6 +13,7 @@ import (
 	"slices"
 
 	"posttrade/journal"
+	"posttrade/ring/disk"
 )
 
 // The names in a data directory.
@@ -171,7 +172,7 @@ func (r *restore) begin() error {
 			return errors.Join(fmt.Errorf("backup: %w", err), r.lock.Close())
 		}
 	}
-	if err := errors.Join(syncDir(r.data), syncDir(filepath.Dir(r.data))); err != nil {
+	if err := errors.Join(disk.SyncDir(r.data), disk.SyncDir(filepath.Dir(r.data))); err != nil {
 		return errors.Join(err, r.lock.Close())
 	}
 	return nil
@@ -238,20 +239,20 @@ func (r *restore) leaveRows(got *Origin) error {
 		err = putFile(filepath.Join(folder, originName), text)
 	}
 	if err == nil {
-		err = syncDir(folder)
+		err = disk.SyncDir(folder)
 	}
 	return err
 }
 
 // end removes the mark: from here on the directory is restored.
 func (r *restore) end() error {
-	if err := syncDir(r.data); err != nil {
+	if err := disk.SyncDir(r.data); err != nil {
 		return err
 	}
 	if err := os.Remove(filepath.Join(r.data, restoringName)); err != nil {
 		return fmt.Errorf("backup: %w", err)
 	}
-	return syncDir(r.data)
+	return disk.SyncDir(r.data)
 }
 
 // part reads a file of a backup, opened when it is first read, and compares it with the manifest.
