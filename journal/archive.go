@@ -1,7 +1,6 @@
 package journal
 
 import (
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -30,31 +29,10 @@ type vault struct {
 // remnant is what the store keeps of an archive.
 type remnant struct {
 	Name   string `json:"name"`           // of the folder
-	From   placed `json:"from"`           // the commit before it; zero: none
-	To     placed `json:"to"`             // its last commit
+	From   Point  `json:"from"`           // the commit before it; zero: none
+	To     Point  `json:"to"`             // its last commit
 	SHA256 string `json:"sha256"`         // of the member archive of its archive.json
 	Root   string `json:"root,omitempty"` // of the evidence tree over it, if there was one
-}
-
-// placed is a point, as JSON.
-type placed struct {
-	InputSeq uint64 `json:"inputSequence"`
-	TradeSeq uint64 `json:"tradeSequence"`
-	Chain    string `json:"chain"`
-}
-
-func placedAt(p point) placed {
-	return placed{p.inputSeq, p.tradeSeq, fmt.Sprintf("%x", p.chain)}
-}
-
-func (p placed) point() (q point, err error) {
-	q = point{inputSeq: p.InputSeq, tradeSeq: p.TradeSeq}
-	b, err := hex.DecodeString(p.Chain)
-	if err != nil || len(b) != chainBytes {
-		return q, fmt.Errorf("chain %q: %w", p.Chain, errSizes)
-	}
-	copy(q.chain[:], b)
-	return q, nil
 }
 
 // shelf is the archives of a store, in order, and their stores once they have been opened.
@@ -125,15 +103,10 @@ func parseRemnant(v []byte) (*archived, error) {
 	}
 	a := &archived{}
 	err := json.Unmarshal(body, &a.remnant)
-	if err == nil {
-		a.from, err = a.From.point()
-	}
-	if err == nil {
-		a.to, err = a.To.point()
-	}
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errSizes, err)
 	}
+	a.from, a.to = a.From.point(), a.To.point()
 	return a, nil
 }
 

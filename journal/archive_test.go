@@ -185,8 +185,8 @@ func TestArchiveIsCutShort(t *testing.T) {
 		to, err := j.old(t.Context(), tomorrow.UnixMilli())
 		must(t, err)
 		s := remnant{Name: fmt.Sprintf("%020d-%020d", 1, to.inputSeq),
-			From: placedAt(point{chain: j.seed}),
-			To:   placedAt(to), Root: fmt.Sprint("root-", to.inputSeq)}
+			From: point{chain: j.seed}.exported(),
+			To:   to.exported(), Root: fmt.Sprint("root-", to.inputSeq)}
 		folder := "archives/" + s.Name
 		_, err = j.putArchive(folder, &s, point{chain: j.seed}, to)
 		must(t, err)

@@ -26,8 +26,8 @@ type archiveText struct {
 type archiveBody struct {
 	Format  int    `json:"format"`
 	Genesis string `json:"genesis"` // hex SHA-256
-	From    placed `json:"from"`
-	To      placed `json:"to"`
+	From    Point  `json:"from"`
+	To      Point  `json:"to"`
 	Root    string `json:"root,omitempty"`
 }
 
@@ -80,8 +80,8 @@ func Archive(ctx context.Context, dir, into string, before time.Time, o Options,
 	if err != nil {
 		return done, err
 	}
-	s := remnant{Name: fmt.Sprintf("%020d-%020d", from.inputSeq+1, to.inputSeq), From: placedAt(from),
-		To: placedAt(to)}
+	s := remnant{Name: fmt.Sprintf("%020d-%020d", from.inputSeq+1, to.inputSeq),
+		From: from.exported(), To: to.exported()}
 	if root != nil {
 		if s.Root, err = root(to.inputSeq); err != nil {
 			return done, err

@@ -48,6 +48,12 @@ func (d *DiskTimes) State() (s DiskState) {
 	return s
 }
 
-// Disk is the state of the journal's disk: in mode "fsync" that of the commits, in mode "os" that
-// of the syncs of the log.
-func (j *Journal) Disk() DiskState { return j.committing.State().or(j.flushing.State()) }
+// Disk is the state of the journal's disk: that of the commits, of the syncs of the store's log,
+// and of the tail's writes.
+func (j *Journal) Disk() DiskState {
+	s := j.committing.State().or(j.flushing.State())
+	for i := range j.logging {
+		s = s.or(j.logging[i].State())
+	}
+	return s
+}

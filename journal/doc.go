@@ -5,7 +5,7 @@
 //	output ring ─► Recorder ─► Block ─► Append ─► one Pebble batch ─► committer ─► Durable(inputSeq)
 //	                  │                (encode,     c  command block      (SyncWait in order,
 //	                  ├─► observers     chain)      f  fill block          anchor, then the answer)
-//	                  └─► tail ("os")               i  client ids
+//	                  └─► tail                      i  client ids
 //	                                             Snapshotter: Replay ─► shadow engine
 //	                                                          ─► snapshot, views image
 //
@@ -22,25 +22,28 @@
 //     most FlushInterval later, so killing the process loses nothing and a power cut loses only a
 //     suffix.
 //
-//   - With Options.Tail, in "os" mode, answers do not wait for the store: the recorder copies its
-//     commands into a mapped file, the tail, and releases the answers itself. The memory of a
-//     mapped file outlives the process as a write does. The committer packs the same commands into
-//     the store a millisecond later, and only then does the tail forget them. When the process
+//   - With Options.Tail answers do not wait for the store: the recorder copies its commands into a
+//     file beside it, the tail. In "os" mode the file is mapped, and the recorder releases the
+//     answers itself: the memory of a mapped file outlives the process as a write does. In "fsync"
+//     mode two writers bring what was copied to stable storage, and release the answers in order
+//     (taillog.go). The committer packs the same commands into the store a millisecond later, and
+//     only then does the tail forget them, in "fsync" mode when that is synced. When the process
 //     dies, some commands may be in the tail alone: the next Open, in whatever mode, puts them into
 //     the store before anything reads the journal. Answered is the tail's position; Durable and
 //     Head are the store's. Head waits until the store has everything that has been answered, so a
-//     client that has an answer finds its command in the journal. While a sync takes longer than
-//     FlushInterval, no answers are released: whatever a power cut may take was answered at most
-//     that long ago (bound.go).
+//     client that has an answer finds its command in the journal. In "os" mode, while a sync takes
+//     longer than FlushInterval, no answers are released: whatever a power cut may take was
+//     answered at most that long ago (bound.go).
 //
 //   - The first error of a write, a sync or the store's own background work is final: the journal
 //     is poisoned, nothing is acknowledged for that commit or after it, nothing is retried, and the
 //     Fatal hook ends the process.
 //
-//   - The anchor, a small file beside the store, says how far the history reached. It is written
-//     before the answer and synced at most 100 ms later. Open first reads the store without
-//     changing a byte of it and compares it with the anchor. It refuses a history that is shorter
-//     than the anchor, or different, and names the file, the key and the sequence.
+//   - The anchor, a small file beside the store, says how far the history reached. Without a tail
+//     it is written before the answer, with one the tail's mark is. It is synced at most 100 ms
+//     later. Open first reads the store without changing a byte of it and compares it with the
+//     anchor. It refuses a history that is shorter than the anchor, or different, and names the
+//     file, the key and the sequence.
 //
 //   - A refused journal is left unchanged: Prepare reads all that a start needs, also what its
 //     caller needs, before Begin, the second half, changes a byte. Read opens a journal by its

@@ -28,7 +28,7 @@ var (
 type scenario struct {
 	fs        vfs.FS
 	mode      string
-	tail      *fakeTail // mode withTail
+	tail      *fakeTail // modes withTail and withLog
 	flow      flow
 	submitted atomic.Uint64
 	acked     atomic.Uint64
@@ -40,15 +40,22 @@ func newScenario(fs vfs.FS, mode string, seed uint64) *scenario {
 	return &scenario{fs: fs, mode: mode, flow: flow{seed: seed, idsEvery: 4}, fatals: newFatals()}
 }
 
-// withTail is a mode of these tests: "os" with a tail.
-const withTail = "os with a tail"
+// Modes of these tests: with a tail.
+const (
+	withTail = "os with a tail"
+	withLog  = "fsync with a tail"
+)
 
 func (s *scenario) options() Options {
-	if s.mode == withTail {
-		return Options{
+	if s.tail != nil {
+		o := Options{
 			FS: s.fs, Durability: DurabilityOS, Tail: true, Fatal: s.fatals.fatal, boot: "boot-1",
 			FlushInterval: time.Millisecond, tailShape: smallTail, mapTail: s.tail.open,
 		}
+		if s.mode == withLog {
+			o.Durability = DurabilityFsync
+		}
+		return o
 	}
 	return Options{FS: s.fs, Durability: s.mode, Fatal: s.fatals.fatal, boot: "boot-1",
 		FlushInterval: time.Millisecond}
@@ -218,6 +225,8 @@ func TestNothingIsAckedAfterAnIOError(t *testing.T) {
 		{DurabilityOS, syscall.EIO, true},
 		{withTail, syscall.EIO, false},
 		{withTail, syscall.ENOSPC, true},
+		{withLog, syscall.EIO, false},
+		{withLog, syscall.ENOSPC, true},
 	} {
 		t.Run(fmt.Sprintf("%s %v sticky %v", tt.mode, tt.cause, tt.sticky), func(t *testing.T) {
 			t.Parallel()
@@ -248,7 +257,12 @@ func everyIndex(t *testing.T, mode string, cause error, sticky bool) {
 			return nil
 		})
 		s := newScenario(errorfs.Wrap(mem, inject), mode, uint64(i)+1)
-		s.tail = &fakeTail{fs: mem}
+		if mode == withTail || mode == withLog {
+			s.tail = &fakeTail{fs: mem}
+			s.tail.during = func([]byte, int64) error {
+				return inject.MaybeError(errorfs.Op{Kind: errorfs.OpFileWrite, Path: "j/tail"})
+			}
+		}
 		done := make(chan error, 1)
 		go func() { done <- s.run() }()
 		err := s.finish(done)
@@ -270,11 +284,13 @@ func everyIndex(t *testing.T, mode string, cause error, sticky bool) {
 			atLeast, boot, r := acked, "boot-1", rand.New(rand.NewPCG(uint64(i), 8))
 			if unsynced < 100 {
 				boot = "boot-2"
-				if mode != DurabilityFsync {
+				if mode != DurabilityFsync && mode != withLog {
 					atLeast = synced
 				}
 			}
-			s.tail.into(t, clone, func() bool { return r.IntN(100) < unsynced })
+			if s.tail != nil {
+				s.tail.into(t, clone, func() bool { return r.IntN(100) < unsynced })
+			}
 			head, cloneErr := recovered(clone, boot, flow{seed: s.flow.seed, idsEvery: 4}, atLeast,
 				s.submitted.Load())
 			if cloneErr != nil {

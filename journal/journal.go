@@ -44,7 +44,7 @@ type Journal struct {
 	dir   string
 	o     Options
 	fs    vfs.FS
-	lazy  *lazyFS   // "os" mode only
+	lazy  *lazyFS   // "os" mode, or with a tail
 	lock  io.Closer // nil: opened by Read
 	db    *vault    // until Begin for reading only
 	found finding   // what there was, until Begin has taken it over
@@ -62,7 +62,7 @@ type Journal struct {
 	copied  error         // see Copied; set before Open has returned
 	moved   chan struct{} // closed when safe moves; nil while no goroutine waits
 	syncing sync.Mutex    // held across a sync of the log
-	stable  ring.Sequence // "os" mode; writer: the goroutine that holds syncing
+	stable  ring.Sequence // of kept, with lazy; writer: the goroutine that holds syncing
 	bound   bound         // limits, with a tail, how far answers may be ahead of stable
 	ticks   int           // of boundTick, used by it alone
 	// a Transfer that reads the store holds it shared; Close takes it and keeps it
@@ -91,7 +91,7 @@ type Journal struct {
 	spares   chan Block    // empty blocks, of commits that were handed over
 	applied  ring.Sequence // writer: the appender
 	durable  ring.Sequence // writer: the committer
-	answered ring.Sequence // writer: the appender with a tail, otherwise the committer
+	answered ring.Sequence // writer: the committer, with a tail see answer
 	inFlight atomic.Int64
 	resting  atomic.Bool   // writer: the committer. See rest
 	hurry    chan struct{} // ends a rest
@@ -101,7 +101,8 @@ type Journal struct {
 	metrics  counters
 
 	committing DiskTimes // of the committer
-	flushing   DiskTimes // "os" mode; of the goroutine that holds syncing
+	flushing   DiskTimes // with lazy; of the goroutine that holds syncing
+	logging    [tailWriters]DiskTimes
 
 	snapshots snapshots
 	walkers   sync.Pool // of *walker, for short replays
@@ -185,16 +186,15 @@ func (j *Journal) Head() (inputSeq, tradeSeq uint64) {
 
 // StableHead is the part of Head that a power cut cannot take away. What is derived from the
 // journal and kept elsewhere follows StableHead: it must never know more than a start finds in the
-// journal. In "fsync" mode StableHead equals Head; in "os" mode it is at most FlushInterval behind.
-// Any goroutine; it waits for nothing.
+// journal. In "fsync" mode StableHead is Head; in "os" mode it is at most FlushInterval behind, and
+// waits for nothing. Any goroutine.
 func (j *Journal) StableHead() (inputSeq, tradeSeq uint64) {
+	if j.stableWhenDurable() {
+		return j.Head()
+	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	p := &j.kept
-	if j.lazy == nil {
-		p = &j.safe
-	}
-	return p.inputSeq, p.tradeSeq
+	return j.kept.inputSeq, j.kept.tradeSeq
 }
 
 // Durability is the mode: "fsync" or "os".
@@ -244,12 +244,15 @@ func (j *Journal) start() {
 			func(context.Context) { j.commitLoop() })
 	})
 	j.workers.Go(j.hashLoop)
-	interval := anchorInterval
 	if j.lazy != nil {
+		j.lazy.tables.off.Store(false)
+	}
+	interval := anchorInterval
+	if !j.stableWhenDurable() {
 		interval = j.o.FlushInterval
 	}
 	j.checkSpace()
-	if j.o.Tail {
+	if j.o.Tail && !j.logs() {
 		j.bound.start(interval)
 		j.every(max(interval/boundSyncs, 1), j.boundTick)
 	} else {
@@ -336,7 +339,7 @@ func (j *Journal) Close() error {
 	j.bound.stop()
 	close(j.commits)
 	settled := make(chan struct{})
-	go func() { j.workers.Wait(); close(settled) }()
+	go func() { j.workers.Wait(); j.tail.stop(); close(settled) }()
 	select {
 	case <-settled:
 	case <-j.latch.dead: // the committer may wait for a sync that never comes
@@ -346,9 +349,12 @@ func (j *Journal) Close() error {
 			_ = j.latch.Poison(err)
 		}
 	}
+	if j.lazy != nil {
+		j.lazy.tables.off.Store(true)
+	}
 	var err error
 	if j.tail != nil {
-		err = j.tail.file.Close()
+		err = j.tail.close()
 	}
 	if poison := j.latch.Err(); poison != nil {
 		return errors.Join(poison, err, j.lock.Close())

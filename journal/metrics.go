@@ -14,7 +14,7 @@ var CommitBuckets = [...]float64{
 	0.0075, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5,
 }
 
-// counters are written by the committer and read by any goroutine.
+// counters are written by the committer, or the log's writers, and read by any goroutine.
 type counters struct {
 	commits atomic.Uint64
 	bytes   atomic.Uint64
@@ -24,12 +24,12 @@ type counters struct {
 	times   timing.Latency
 }
 
-func (c *counters) committed(took time.Duration, bytes int) {
+// committed counts a group of commands that has become durable, and the time that it took.
+func (c *counters) committed(took time.Duration) {
 	c.commits.Add(1)
-	c.bytes.Add(uint64(bytes))
 	c.nanos.Add(uint64(took))
-	if int64(took) > c.maxNs.Load() {
-		c.maxNs.Store(int64(took))
+	for was := c.maxNs.Load(); int64(took) > was && !c.maxNs.CompareAndSwap(was, int64(took)); {
+		was = c.maxNs.Load()
 	}
 	c.times.Record(int64(took))
 	s, i := took.Seconds(), 0
@@ -42,7 +42,7 @@ func (c *counters) committed(took time.Duration, bytes int) {
 // Metrics is a reading of the journal's counters, of approximately one moment.
 type Metrics struct {
 	Applied, Durable uint64
-	Commits          uint64
+	Commits          uint64 // of the store or, in "fsync" mode with a tail, of the tail
 	CommitBytes      uint64 // packed bytes handed to the store
 	CommitSeconds    float64
 	MaxCommit        time.Duration
@@ -67,5 +67,6 @@ func (j *Journal) Metrics() Metrics {
 	return m
 }
 
-// CommitTimes is the time from a block's append to its durability. Any goroutine.
+// CommitTimes is the time from a block's append, or from a frame's, to its durability. Any
+// goroutine.
 func (j *Journal) CommitTimes() timing.Distribution { return j.metrics.times.Distribution() }

@@ -33,7 +33,7 @@ func Prepare(dir string, o Options) (_ *Journal, err error) {
 		return nil, err
 	}
 	j := newJournal(dir, o)
-	if o.Durability == DurabilityOS {
+	if o.Durability == DurabilityOS || o.Tail {
 		j.lazy = newLazyFS(o.FS)
 		j.fs = j.lazy
 	}

@@ -32,7 +32,7 @@ type Options struct {
 	FlushInterval time.Duration
 	ReserveBytes  uint64 // free space at which StorageFull turns true; default 256 MiB
 	MaxInFlight   int    // commits being synced at the same time; default 2
-	// "os": answers wait for a mapped file beside the store, not for the store (tail.go)
+	// answers wait for a file beside the store, not for the store (tail.go); Linux only
 	Tail bool
 	// where archives are (archive.go); "": what was moved out cannot be read
 	ArchiveDir string
@@ -43,10 +43,14 @@ type Options struct {
 	// called once, on the goroutine that met the first failure; default: one line on stderr, exit 1
 	Fatal func(error)
 
-	boot      string                                       // tests: the name of this run of the system
-	tailShape tailShape                                    // tests: a small one
-	mapTail   func(name string, size int) (tailMap, error) // tests: memory that no file backs
+	boot      string    // tests: the name of this run of the system
+	tailShape tailShape // tests: a small one
+	mapTail   mapFunc   // tests: memory that no file backs
 }
+
+// mapFunc opens a tail of that size: all of it is mapped or, if it is to be written by WriteAt, its
+// header slots.
+type mapFunc func(fs vfs.FS, name string, size int, logged bool) (tailMap, error)
 
 // WithCodec returns o with a codec for new blocks.
 func (o Options) WithCodec(c Codec) Options {
@@ -86,11 +90,8 @@ func (o *Options) defaults() error {
 	if o.boot == "" {
 		o.boot = bootID()
 	}
-	if o.Tail && o.Durability != DurabilityOS {
-		return fmt.Errorf("journal: durability=%q with a tail: %w", o.Durability, ErrDurability)
-	}
 	if o.tailShape == (tailShape{}) {
-		o.tailShape = defaultTail()
+		o.tailShape = defaultTail(o.Durability == DurabilityFsync)
 	}
 	if o.mapTail == nil {
 		o.mapTail, o.Tail = mapTail, o.Tail && hasTail

@@ -22,10 +22,13 @@ type lazyFS struct {
 	mu     sync.Mutex // guards the two below
 	logs   map[*lazyFile]struct{}
 	failed error // the first sync that failed, of a log that may be closed already
+	tables tablePace
 }
 
 func newLazyFS(fs vfs.FS) *lazyFS {
-	return &lazyFS{FS: fs, logs: map[*lazyFile]struct{}{}}
+	l := &lazyFS{FS: fs, logs: map[*lazyFile]struct{}{}}
+	l.tables.off.Store(true)
+	return l
 }
 
 func isLog(name string) bool { return strings.HasSuffix(name, ".log") }
@@ -33,10 +36,14 @@ func isLog(name string) bool { return strings.HasSuffix(name, ".log") }
 // Create wraps log files.
 func (l *lazyFS) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
 	f, err := l.FS.Create(name, category)
-	if err != nil || !isLog(name) {
-		return f, err
+	switch {
+	case err != nil:
+	case isLog(name):
+		return l.wrap(f), nil
+	case isTable(name):
+		return l.tables.file(f), nil
 	}
-	return l.wrap(f), nil
+	return f, err
 }
 
 // ReuseForWrite wraps log files.
@@ -97,6 +104,7 @@ type lazyFile struct {
 	mu      sync.Mutex // guards the two below
 	written int64
 	synced  int64
+	begun   int64 // the disk has been given what is before it; the log writer's
 }
 
 func (f *lazyFile) Write(p []byte) (int, error) {
@@ -108,6 +116,11 @@ func (f *lazyFile) Write(p []byte) (int, error) {
 	f.mu.Lock()
 	f.written += int64(n)
 	f.mu.Unlock()
+	f.fs.tables.logged.Add(int64(n))
+	if unbegun := written + int64(n) - f.begun; unbegun >= beginBytes {
+		beginWriting(f.File.Fd(), f.begun, unbegun)
+		f.begun += unbegun
+	}
 	return n, err
 }
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -19,7 +20,7 @@ func TestPowerCutsLoseNothingAcked(t *testing.T) {
 	if testing.Short() {
 		points /= 5
 	}
-	for _, mode := range []string{DurabilityFsync, DurabilityOS} {
+	for _, mode := range []string{DurabilityFsync, DurabilityOS, withLog} {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
 			r := rand.New(rand.NewPCG(*faultSeed, uint64(len(mode))))
@@ -66,8 +67,19 @@ func cutPower(t *testing.T, mode string, r *rand.Rand) (cuts, lost int) {
 			return nil
 		}
 		c := cut{op: i, percent: percent, acked: fix(s.acked.Load()), synced: fix(s.synced.Load())}
-		c.fs = mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: percent,
-			RNG: rand.New(rand.NewPCG(seed, uint64(i)))})
+		clone := func() {
+			c.fs = mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: percent,
+				RNG: rand.New(rand.NewPCG(seed, uint64(i)))})
+		}
+		if s.tail == nil {
+			clone()
+		} else {
+			s.tail.under(func(image *fakeTail) {
+				clone()
+				sectors := rand.New(rand.NewPCG(seed, uint64(i)+1))
+				image.into(t, c.fs, func() bool { return sectors.IntN(100) < percent })
+			})
+		}
 		c.submitted = fix(s.submitted.Load())
 		mu.Lock()
 		all = append(all, c)
@@ -75,6 +87,15 @@ func cutPower(t *testing.T, mode string, r *rand.Rand) (cuts, lost int) {
 		return nil
 	})
 	s = newScenario(errorfs.Wrap(mem, inject), mode, seed)
+	if mode == withLog {
+		s.tail = &fakeTail{fs: mem}
+		s.tail.during = func(_ []byte, at int64) error {
+			for range at / tailSector * 7 % 11 { // writes end in any order
+				runtime.Gosched()
+			}
+			return inject.MaybeError(errorfs.Op{Kind: errorfs.OpFileWrite, Path: "j/tail"})
+		}
+	}
 	must(t, s.run())
 	mu.Lock()
 	defer mu.Unlock()

@@ -228,7 +228,7 @@ func TestDriverFlushes(t *testing.T) {
 // not crash.
 func TestTruncatedTailUnderADriver(t *testing.T) {
 	fatals, dir := newFatals(), t.TempDir()
-	o := onDisk(t)
+	o := onDisk(t, DurabilityOS)
 	o.Fatal, o.FlushInterval = fatals.fatal, time.Hour // a slow disk holds no answer back
 	j := openNew(t, dir, o)
 	r := newRig(t, j, 1024, flow{seed: 2}, RecorderOptions{}).resting()

@@ -2,6 +2,8 @@ package journal
 
 import (
 	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 )
@@ -11,6 +13,32 @@ type Point struct {
 	InputSeq uint64
 	TradeSeq uint64
 	Chain    [chainBytes]byte
+}
+
+// pointText is a Point in the JSON of manifests.
+type pointText struct {
+	InputSeq uint64 `json:"inputSequence"`
+	TradeSeq uint64 `json:"tradeSequence"`
+	Chain    string `json:"chain"` // hex
+}
+
+// MarshalJSON gives both sequences and the chain in hex.
+func (p Point) MarshalJSON() ([]byte, error) {
+	return json.Marshal(pointText{p.InputSeq, p.TradeSeq, hex.EncodeToString(p.Chain[:])})
+}
+
+// UnmarshalJSON is the inverse of MarshalJSON. It refuses a chain of another length.
+func (p *Point) UnmarshalJSON(text []byte) error {
+	var t pointText
+	if err := json.Unmarshal(text, &t); err != nil {
+		return err
+	}
+	b, err := hex.DecodeString(t.Chain)
+	if err != nil || len(b) != chainBytes {
+		return fmt.Errorf("chain %q: %w", t.Chain, errSizes)
+	}
+	*p = Point{InputSeq: t.InputSeq, TradeSeq: t.TradeSeq, Chain: [chainBytes]byte(b)}
+	return nil
 }
 
 func (p Point) point() point {
@@ -48,7 +76,7 @@ var ErrBase = errors.New("not what follows that commit of this journal")
 // It returns ErrBase when the journal has no commit that ends there.
 func (j *Journal) TransferAfter(p Point) (*Transfer, error) {
 	return j.transfer(p, func() point {
-		if j.lazy == nil {
+		if j.stableWhenDurable() {
 			return j.safe
 		}
 		return j.kept

@@ -3,7 +3,9 @@ package journal
 import (
 	"bytes"
 	"crypto/sha256"
+	"encoding/json"
 	"io"
+	"strings"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -181,4 +183,31 @@ func TestCheckFindsEveryFlip(t *testing.T) {
 		t.Fatal("the test has changed its stream")
 	}
 	must(t, j.Close())
+}
+
+// TestPointIsTheTextOfManifests pins the JSON that released backups and archives have.
+func TestPointIsTheTextOfManifests(t *testing.T) {
+	p := Point{InputSeq: 1<<64 - 1, TradeSeq: 2, Chain: sha256.Sum256(nil)}
+	const text = `{"inputSequence":18446744073709551615,"tradeSequence":2,"chain":` +
+		`"e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"}`
+	got, err := json.Marshal(p)
+	must(t, err)
+	if string(got) != text {
+		t.Errorf("got %s, want %s", got, text)
+	}
+	var again Point
+	must(t, json.Unmarshal([]byte(text), &again))
+	if again != p {
+		t.Errorf("read %+v, want %+v", again, p)
+	}
+	for _, bad := range []string{
+		`{"inputSequence":1,"tradeSequence":2,"chain":""}`,
+		`{"inputSequence":1,"tradeSequence":2,"chain":"e3b0"}`,
+		`{"inputSequence":1,"tradeSequence":2,"chain":"` + strings.Repeat("x", 64) + `"}`,
+		`{"inputSequence":-1}`, `[]`,
+	} {
+		if err := json.Unmarshal([]byte(bad), &again); err == nil {
+			t.Errorf("%s was read", bad)
+		}
+	}
 }

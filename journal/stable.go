@@ -12,11 +12,18 @@ import (
 // Durable; in "os" mode it is the last that a flush of the log has really synced, at most
 // FlushInterval behind. Any goroutine, no lock.
 func (j *Journal) Stable() uint64 {
-	if j.lazy == nil {
+	if j.stableWhenDurable() {
 		return j.Durable()
 	}
 	return uint64(j.stable.Load())
 }
+
+// stableWhenDurable reports that the durable head is on stable storage, in the store or in the
+// tail: mode "fsync".
+func (j *Journal) stableWhenDurable() bool { return j.o.Durability == DurabilityFsync }
+
+// logs reports that a tail's writes are synced before their answers.
+func (j *Journal) logs() bool { return j.o.Tail && j.stableWhenDurable() }
 
 // WaitStable returns nil when everything up to inputSeq is on stable storage: a caller that keeps
 // the same commands elsewhere may then drop them. WaitStable waits for the commit, if that is still
@@ -77,27 +84,18 @@ func (j *Journal) advance(end point) {
 	}
 }
 
-// stabilize brings the durable head to stable storage and returns it. In "fsync" mode the head is
-// there already. A failed sync poisons, and is never tried again.
+// stabilize brings the durable head to stable storage in the store and returns it. In "fsync" mode
+// without a tail the head is there already. A failed sync poisons, and is never tried again.
 func (j *Journal) stabilize() (point, error) {
 	j.syncing.Lock()
 	defer j.syncing.Unlock()
 	j.mu.Lock()
 	safe := j.safe
 	j.mu.Unlock()
-	if j.lazy == nil || safe.inputSeq <= j.Stable() {
+	if j.lazy == nil || safe.inputSeq <= uint64(j.stable.Load()) {
 		return safe, j.latch.Err()
 	}
-	err := j.latch.Err()
-	if err == nil {
-		j.flushing.Begin(time.Now())
-		err = j.lazy.Flush()
-		j.flushing.End()
-	}
-	if err == nil {
-		err = j.latch.Err() // poisoned meanwhile: a sync that came after it proves nothing
-	}
-	if err != nil {
+	if err := j.flush(); err != nil {
 		return safe, j.latch.Poison(fmt.Errorf("journal: sync log inputSeq=%d: %w", safe.inputSeq, err))
 	}
 	j.mu.Lock()
@@ -108,4 +106,18 @@ func (j *Journal) stabilize() (point, error) {
 		j.mustBeSound()
 	}
 	return safe, nil
+}
+
+// flush syncs the store's logs. The caller holds syncing.
+func (j *Journal) flush() error {
+	if err := j.latch.Err(); err != nil {
+		return err
+	}
+	j.flushing.Begin(time.Now())
+	err := j.lazy.Flush()
+	j.flushing.End()
+	if err == nil {
+		err = j.latch.Err() // poisoned meanwhile: a sync that came after it proves nothing
+	}
+	return err
 }

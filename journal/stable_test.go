@@ -27,17 +27,36 @@ func waiting(t *testing.T, ctx context.Context, j *Journal, inputSeq uint64) <-c
 	return answer
 }
 
+// stableMode gives the options of a journal, and what a power cut leaves of it.
+func stableMode(t testing.TB, mode string, mem *vfs.MemFS) (o Options, cut func() vfs.FS) {
+	o, cut = strict(t, mem), func() vfs.FS { return powerCut(mem) }
+	o.Durability = mode
+	if mode == withLog {
+		var fake *fakeTail
+		o, fake = logged(t, mem)
+		o.tailShape.bytes = 64 << 10
+		cut = func() (fs vfs.FS) {
+			fake.under(func(c *fakeTail) {
+				fs = powerCut(mem)
+				c.into(t, fs, func() bool { return false })
+			})
+			return fs
+		}
+	}
+	o.FlushInterval = time.Hour
+	return o, cut
+}
+
 // powerCut is what a power cut at this moment leaves.
 func powerCut(fs *vfs.MemFS) *vfs.MemFS {
 	return fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 0, RNG: rand.New(rand.NewPCG(1, 1))})
 }
 
 func TestStableSurvivesAPowerCut(t *testing.T) {
-	for _, mode := range []string{DurabilityFsync, DurabilityOS} {
+	for _, mode := range []string{DurabilityFsync, DurabilityOS, withLog} {
 		t.Run(mode, func(t *testing.T) {
 			mem := vfs.NewCrashableMem()
-			o := strict(t, mem)
-			o.Durability, o.FlushInterval = mode, time.Hour
+			o, cut := stableMode(t, mode, mem)
 			f := flow{seed: 1, idsEvery: 4}
 			j, made := openNew(t, "j", o), f
 			for _, n := range []int{1, 30, 2} {
@@ -49,7 +68,7 @@ func TestStableSurvivesAPowerCut(t *testing.T) {
 				if got := j.Stable(); got != made.inputSeq {
 					t.Errorf("stable %d, want %d", got, made.inputSeq)
 				}
-				_, err := recovered(powerCut(mem), "boot-2", f, made.inputSeq, made.inputSeq)
+				_, err := recovered(cut(), "boot-2", f, made.inputSeq, made.inputSeq)
 				must(t, err)
 			}
 			must(t, j.Close())
@@ -198,11 +217,10 @@ func TestManyWaitForStableWhileCommitsCome(t *testing.T) {
 // told to be stable just before is there afterwards, trades included. In mode "os" a follower was
 // told less than there was.
 func TestStableHeadIsWhatAPowerCutLeaves(t *testing.T) {
-	for _, mode := range []string{DurabilityFsync, DurabilityOS} {
+	for _, mode := range []string{DurabilityFsync, DurabilityOS, withLog} {
 		t.Run(mode, func(t *testing.T) {
 			mem := vfs.NewCrashableMem()
-			o := strict(t, mem)
-			o.Durability, o.FlushInterval = mode, time.Hour
+			o, cut := stableMode(t, mode, mem)
 			f := flow{seed: 4}
 			j, made := openNew(t, "j", o), f
 			behind := false
@@ -217,7 +235,7 @@ func TestStableHeadIsWhatAPowerCutLeaves(t *testing.T) {
 				}
 				inputSeq, tradeSeq := j.StableHead()
 				behind = behind || inputSeq < made.inputSeq
-				left, err := Open("j", Options{FS: powerCut(mem), boot: "boot-2", Fatal: func(error) {}})
+				left, err := Open("j", Options{FS: cut(), boot: "boot-2", Fatal: func(error) {}})
 				must(t, err)
 				if in, trade := left.Head(); in < inputSeq || trade < tradeSeq {
 					t.Errorf("stable were sequence %d, trade %d; left are %d, %d", inputSeq, tradeSeq, in, trade)

@@ -156,7 +156,7 @@ func storeOptions(fs vfs.FS, l *latch, log Logger) *pebble.Options {
 		MemTableSize:                memTableBytes,
 		MemTableStopWritesThreshold: memTables,
 		CacheSize:                   cacheBytes,
-		BytesPerSync:                1 << 20,
+		BytesPerSync:                256 << 10,
 		L0CompactionFileThreshold:   64,
 		L0StopWritesThreshold:       1000,
 		WALMinSyncInterval:          nil,

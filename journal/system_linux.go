@@ -2,13 +2,16 @@ package journal
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
 	"golang.org/x/sys/unix"
 
 	"posttrade/ring"
@@ -18,19 +21,97 @@ import (
 const hasTail = true
 
 // mappedTail is a tail in a file that the operating system maps.
-type mappedTail struct{ *ring.Region }
+type mappedTail struct {
+	*ring.Region
+	log logFile // nil: no WriteAt
+}
 
-// mapTail maps a file of that size.
-func mapTail(name string, size int) (tailMap, error) {
-	region, err := ring.File(name, size)
-	if err != nil {
-		return nil, fmt.Errorf("journal: map file=%s: %w", name, err)
+// logFile is what a log is written to.
+type logFile interface {
+	io.WriterAt
+	io.Closer
+}
+
+// mapTail maps a file of that size or, if it is a log, its header slots.
+//
+// Writes of a log go past the system's memory to the disk. Marks are stored into mapped memory: a
+// write of a mark would have to wait for every such write to the same file.
+func mapTail(fs vfs.FS, name string, size int, logged bool) (_ tailMap, err error) {
+	m := &mappedTail{}
+	if logged {
+		size = tailSlots * tailHeader
+		if m.log, err = openLog(fs, name); err != nil {
+			return nil, fmt.Errorf("journal: open file=%s: %w", name, err)
+		}
 	}
-	return mappedTail{region}, nil
+	if m.Region, err = ring.File(name, size); err != nil {
+		err = fmt.Errorf("journal: map file=%s: %w", name, err)
+		if logged {
+			err = errors.Join(err, m.log.Close())
+		}
+		return nil, err
+	}
+	return m, nil
 }
 
 // Sync brings the memory to the disk.
-func (m mappedTail) Sync() error { return unix.Fsync(m.Fd()) }
+func (m *mappedTail) Sync() error { return unix.Fsync(m.Region.Fd()) }
+
+// WriteAt writes through to the disk.
+func (m *mappedTail) WriteAt(p []byte, at int64) (int, error) { return m.log.WriteAt(p, at) }
+
+// Close closes the file and ends the mapping.
+func (m *mappedTail) Close() error {
+	err := m.Region.Close()
+	if m.log != nil {
+		err = errors.Join(err, m.log.Close())
+	}
+	return err
+}
+
+// openLog opens a log's file. A file system that takes no write past the system's memory gets it by
+// that memory, and one that is not the system's by its own calls.
+func openLog(fs vfs.FS, name string) (logFile, error) {
+	if fs != vfs.Default {
+		f, err := fs.OpenReadWrite(name, writeCategory)
+		return syncedFile{f}, err
+	}
+	const flags = os.O_RDWR | unix.O_DSYNC | unix.O_NOFOLLOW
+	f, err := os.OpenFile(name, flags|unix.O_DIRECT, 0)
+	if errors.Is(err, unix.EINVAL) {
+		f, err = os.OpenFile(name, flags, 0)
+	}
+	return directFile{f}, err
+}
+
+// directFile is a file with O_DSYNC and, as long as the file system takes it, O_DIRECT.
+type directFile struct{ *os.File }
+
+func (f directFile) WriteAt(p []byte, at int64) (int, error) {
+	n, err := f.File.WriteAt(p, at)
+	if n > 0 || !errors.Is(err, unix.EINVAL) {
+		return n, err
+	}
+	flags, err := unix.FcntlInt(f.Fd(), unix.F_GETFL, 0)
+	if err == nil {
+		_, err = unix.FcntlInt(f.Fd(), unix.F_SETFL, flags&^unix.O_DIRECT)
+	}
+	if err != nil {
+		return 0, err
+	}
+	return f.File.WriteAt(p, at)
+}
+
+// syncedFile syncs after each write.
+type syncedFile struct{ vfs.File }
+
+func (f syncedFile) WriteAt(p []byte, at int64) (int, error) {
+	n, err := f.File.WriteAt(p, at)
+	if err == nil {
+		err = f.SyncData()
+	}
+	return n, err
+}
 
 // lower gives the goroutine a thread of its own, for good, at a low priority.
 func lower(nice int) {
@@ -84,4 +165,12 @@ func unshared(f *os.File) bool {
 	}
 	_, err := unix.FcntlInt(f.Fd(), unix.F_SETLEASE, unix.F_UNLCK)
 	return err == nil
+}
+
+// beginWriting asks the system to begin writing a part of a file. It is a hint: the sync that
+// follows reports what fails.
+func beginWriting(fd uintptr, at, bytes int64) {
+	if fd != vfs.InvalidFd {
+		_ = unix.SyncFileRange(int(fd), at, bytes, unix.SYNC_FILE_RANGE_WRITE)
+	}
 }

@@ -6,14 +6,16 @@ import (
 	"fmt"
 	"os"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
+
 	"posttrade/ring"
 )
 
-// hasTail: no memory here outlives the process, so answers in mode "os" come from the store, which
-// has written its log by then.
+// hasTail: no memory here outlives the process, so answers come from the store, which has written
+// its log by then.
 const hasTail = false
 
-func mapTail(name string, _ int) (tailMap, error) {
+func mapTail(_ vfs.FS, name string, _ int, _ bool) (tailMap, error) {
 	return nil, fmt.Errorf("journal: map file=%s: %w", name, ring.ErrUnsupported)
 }
 
@@ -27,3 +29,5 @@ func holder(string) int { return 0 }
 
 // orphanBytes: it is not known whether another process has the file open.
 func orphanBytes(*os.File) int64 { return 0 }
+
+func beginWriting(uintptr, int64, int64) {}

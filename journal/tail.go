@@ -9,22 +9,26 @@ import (
 	"unsafe"
 )
 
-// tail is what answers wait for in "os" mode when Options.Tail is set: a ring of segments in a
-// mapped file, into which the appender copies what its block has gained. Memory that is shared with
-// a file survives the process, as a write(2) does, without a system call and without another
-// goroutine taking part.
+// tail is what answers wait for when Options.Tail is set: a ring of segments in a file, into which
+// the appender copies what its block has gained. FORMAT.md, section 7, has the bytes.
+//
+// In "os" mode the file is mapped. Memory that is shared with a file survives the process, as a
+// write(2) does, without a system call and without another goroutine taking part. In "fsync" mode
+// mem is a copy of the file's segments, and writers bring it to the disk (taillog.go).
 //
 // The store gets the same commands as without a tail, some hundreds of microseconds later. A
-// segment is written again only when the store has everything in it. FORMAT.md, section 7, has the
-// bytes.
+// segment is written again only when the store has everything in it.
 //
-// Invariants: next and nextTrade follow the last sequence that was answered; every command between
+// Invariants: next and nextTrade follow the last sequence that was copied; every command between
 // the store's head and next lies in a segment that is in use. Appender only.
 type tail struct {
 	file tailMap
 	mem  []byte
+	head []byte   // the header slots, mapped
+	log  *tailLog // nil in "os" mode
 
 	bytes  int // of a segment
+	lead   int // bytes of it that come before its first frame
 	run    uint64
 	number uint64 // of the segment being written, counted from 0 without end
 	at     int    // where in mem the next frame goes
@@ -45,6 +49,9 @@ const (
 	tailMarkGap   = 64
 	tailFrame     = 64
 	tailFrameSign = 0x52465450 // "PTFR"
+	tailSector    = 4096       // what one write begins and ends at, in "fsync" mode
+	tailWrite     = 64         // the head of a write
+	tailWriteSign = 0x52575450 // "PTWR"
 	tailMarkSalt  = 0x9e3779b97f4a7c15
 )
 
@@ -88,7 +95,9 @@ func (t *tail) append(b *Block, stored uint64) tailSaid {
 	t.nextTrade += uint64(len(fills) / recordBytes)
 	t.next += uint64(len(records) / recordBytes)
 	t.lasts[t.number%uint64(len(t.lasts))] = t.next - 1
-	t.mark(t.next - 1)
+	if t.log == nil {
+		t.mark(t.next - 1)
+	}
 	b.told = told{len(b.records), len(b.fills), len(b.ids), b.idCount, b.lastIDSeq}
 	return tailTaken
 }
@@ -125,20 +134,20 @@ func (t *tail) continues(records, fills []byte) bool {
 // everything that is still in that segment.
 func (t *tail) turnOver(size int, stored uint64) bool {
 	next := (t.number + 1) % uint64(len(t.lasts))
-	if size > t.bytes || t.lasts[next] > stored {
+	if t.lead+size > t.bytes || t.lasts[next] > stored {
 		return false
 	}
 	t.number++
 	t.lasts[next] = 0
-	t.at = tailSlots*tailHeader + int(next)*t.bytes
-	t.limit = t.at + t.bytes
+	t.limit = tailSlots*tailHeader + int(next+1)*t.bytes
+	t.at = t.limit - t.bytes + t.lead
 	return true
 }
 
 // mark records, in two places in turn, how far answers may have been released: what is missing
 // below that mark after the death of the process has been lost. mark comes before the answer.
 func (t *tail) mark(inputSeq uint64) {
-	at := t.mem[t.marks[t.turn]:]
+	at := t.head[t.marks[t.turn]:]
 	t.turn = (t.turn + 1) % tailMarks
 	atomic.StoreUint64((*uint64)(unsafe.Pointer(&at[0])), inputSeq)
 	atomic.StoreUint64((*uint64)(unsafe.Pointer(&at[8])), markCheck(inputSeq, t.run))

@@ -18,7 +18,8 @@ import (
 )
 
 // fakeTail is a tail's memory: the system's copy of the file, and the disk's copy. Killing the
-// process takes neither, a power cut leaves some pages of each.
+// process takes neither, a power cut leaves some pages of each. Of a log only the header slots are
+// in memory; writes go to the disk (taillog_test.go).
 type fakeTail struct {
 	fs        vfs.FS
 	name      string
@@ -26,9 +27,10 @@ type fakeTail struct {
 	mapErr    error
 	syncErr   error
 	roomErr   error
+	fakeWrites
 }
 
-func (f *fakeTail) open(name string, size int) (tailMap, error) {
+func (f *fakeTail) open(_ vfs.FS, name string, size int, logged bool) (tailMap, error) {
 	if f.mapErr != nil {
 		return nil, f.mapErr
 	}
@@ -40,9 +42,13 @@ func (f *fakeTail) open(name string, size int) (tailMap, error) {
 	if err == nil && len(b) != size {
 		err = fmt.Errorf("%d bytes, want %d", len(b), size)
 	}
-	f.name, f.mem = name, b
-	if len(f.disk) != size {
+	head := f.disk
+	if f.name, f.mem = name, b; len(f.disk) != size || logged {
 		f.disk = bytes.Clone(b)
+	}
+	if logged {
+		f.mem = b[:tailSlots*tailHeader]
+		copy(f.disk[:len(f.mem)], head)
 	}
 	return f, errors.Join(err, file.Close())
 }
@@ -59,7 +65,11 @@ func (f *fakeTail) Sync() error {
 }
 
 // Close does the page cache's part: the file gets what was in memory.
-func (f *fakeTail) Close() error { return putFile(f.fs, f.name, f.mem) }
+func (f *fakeTail) Close() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return putFile(f.fs, f.name, append(bytes.Clone(f.mem), f.disk[len(f.mem):]...))
+}
 
 func putFile(fs vfs.FS, name string, b []byte) error {
 	file, err := fs.Create(name, writeCategory)
@@ -74,15 +84,18 @@ func putFile(fs vfs.FS, name string, b []byte) error {
 // from the disk.
 func (f *fakeTail) into(t testing.TB, fs vfs.FS, keep func() bool) vfs.FS {
 	t.Helper()
-	if f.mem == nil {
+	if len(f.mem) == 0 {
 		return fs
 	}
-	b := bytes.Clone(f.disk)
-	for at := 0; at < len(b); at += anchorPage {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	b, mem := bytes.Clone(f.disk), f.read()
+	for at := 0; at < len(mem); at += anchorPage {
 		if keep() {
-			copy(b[at:min(at+anchorPage, len(b))], f.mem[at:])
+			copy(b[at:min(at+anchorPage, len(b))], mem[at:])
 		}
 	}
+	f.land(b, keep)
 	must(t, putFile(fs, f.name, b))
 	return fs
 }
@@ -99,6 +112,34 @@ func tailed(t testing.TB, fs vfs.FS) (Options, *fakeTail) {
 	o.Durability, o.Tail, o.tailShape, o.mapTail, o.FlushInterval = DurabilityOS, true, smallTail,
 		f.open, time.Hour
 	return o, f
+}
+
+// logged is tailed for mode "fsync": the tail is a log.
+func logged(t testing.TB, fs vfs.FS) (Options, *fakeTail) {
+	o, f := tailed(t, fs)
+	o.Durability = DurabilityFsync
+	o.tailShape.bytes = 128 << 10 // each write takes a sector at least
+	return o, f
+}
+
+// tailModes are the modes of an opening with a tail.
+var tailModes = map[string]func(testing.TB, vfs.FS) (Options, *fakeTail){
+	withTail: tailed, withLog: logged,
+}
+
+// inTailModes runs a test in both of them.
+func inTailModes(t *testing.T,
+	test func(t *testing.T, options func(testing.TB, vfs.FS) (Options, *fakeTail))) {
+	for mode, options := range tailModes {
+		t.Run(mode, func(t *testing.T) { test(t, options) })
+	}
+}
+
+// told waits until the answers up to a sequence have been released: a log's writers do that.
+func (j *Journal) told(t testing.TB, inputSeq uint64) {
+	t.Helper()
+	until(t, fmt.Sprintf("%d are answered", inputSeq),
+		func() bool { return j.Answered() == inputSeq })
 }
 
 // gate holds back what the store writes into its log, while it is shut.
@@ -119,19 +160,34 @@ func (g *gate) shut() {
 	g.open = make(chan struct{})
 }
 
+// release opens the gate, if it is shut.
 func (g *gate) release() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	close(g.open)
+	select {
+	case <-g.open:
+	default:
+		close(g.open)
+	}
+}
+
+// pass is the gate of a log's writes.
+func (g *gate) pass([]byte, int64) error {
+	g.wait()
+	return nil
+}
+
+func (g *gate) wait() {
+	g.mu.Lock()
+	open := g.open
+	g.mu.Unlock()
+	<-open
 }
 
 func (g *gate) fs(fs vfs.FS) vfs.FS {
 	return errorfs.Wrap(fs, errorfs.InjectorFunc(func(op errorfs.Op) error {
 		if op.Kind == errorfs.OpFileWrite && isLog(op.Path) {
-			g.mu.Lock()
-			open := g.open
-			g.mu.Unlock()
-			<-open
+			g.wait()
 		}
 		return nil
 	}))
@@ -153,18 +209,24 @@ func publishAll(t testing.TB, j *Journal, f *flow, b *Block, n int) {
 }
 
 func TestTailAnswersBeforeTheStoreHasIt(t *testing.T) {
+	inTailModes(t, answersBeforeTheStore)
+}
+
+func answersBeforeTheStore(t *testing.T,
+	options func(testing.TB, vfs.FS) (Options, *fakeTail)) {
 	g, mem := newGate(), vfs.NewCrashableMem()
-	o, fake := tailed(t, g.fs(mem))
+	o, fake := options(t, g.fs(mem))
 	j := openNew(t, "j", o)
 	var told []uint64
 	j.OnDurable(func(inputSeq uint64) { told = append(told, inputSeq) }, nil)
 	f, b := &flow{seed: 3, idsEvery: 2}, &Block{}
 	g.shut()
 	publishAll(t, j, f, b, 30)
+	j.told(t, 30)
 	c, err := j.Append(b)
 	must(t, err)
-	if j.Answered() != 30 || j.Durable() != 0 || told[len(told)-1] != 30 {
-		t.Fatalf("answered %d, told %v, durable %d", j.Answered(), told, j.Durable())
+	if j.Durable() != 0 || j.Stable() != 0 {
+		t.Fatalf("durable %d, stable %d", j.Durable(), j.Stable())
 	}
 	_, err = recovered(fake.into(t, kill(mem), always), "boot-1", *f.begin(), 30, 30)
 	must(t, err)
@@ -182,6 +244,9 @@ func TestTailAnswersBeforeTheStoreHasIt(t *testing.T) {
 	}
 	expectHistory(t, j, f, 30)
 	must(t, j.Close())
+	if told[len(told)-1] != 30 {
+		t.Errorf("told %v", told)
+	}
 }
 
 // begin is the flow before its first command.
@@ -198,6 +263,8 @@ type lives struct {
 	fake   *fakeTail
 	gate   *gate
 	shut   bool
+	logged bool   // what is answered is on stable storage
+	writes *gate  // of the log
 	synced uint64 // what is on stable storage for certain
 }
 
@@ -213,14 +280,19 @@ func (l *lives) flow() *flow {
 // born opens what the last death has left and compares it with the model.
 func (l *lives) born(boot string, atLeast uint64) *Journal {
 	l.gate = newGate()
-	o, fake := tailed(l.t, l.gate.fs(l.fs))
+	o, fake := tailModes[[]string{withTail, withLog}[l.r.IntN(2)]](l.t, l.gate.fs(l.fs))
 	o.boot, o.tailShape.bytes = boot, 4<<10 // turned over, and full, many times in a life
-	if l.r.IntN(4) == 0 {
+	if o.Durability == DurabilityFsync {
+		o.tailShape.bytes = 16 << 10
+	}
+	if l.logged = o.Durability == DurabilityFsync; l.r.IntN(4) == 0 {
+		l.logged = false
 		o.Tail, o.Durability = false, []string{DurabilityOS, DurabilityFsync}[l.r.IntN(2)]
 	} else if l.fake != nil {
 		fake.disk = l.fake.disk
 	}
-	l.fake = fake
+	l.fake, l.writes = fake, newGate()
+	fake.during = l.writes.pass
 	j, err := Open("j", o)
 	must(l.t, err)
 	if _, ok := j.Genesis(); !ok {
@@ -251,6 +323,7 @@ func (l *lives) work(j *Journal) {
 		}
 		if !room || !j.Room(1) {
 			l.hold(false)
+			l.slow(false)
 		}
 		if !room || l.r.IntN(5) == 0 && j.Room(1) {
 			_, err := j.Append(b)
@@ -260,6 +333,10 @@ func (l *lives) work(j *Journal) {
 		switch l.r.IntN(30) {
 		case 0:
 			l.hold(j.tail != nil)
+		case 2:
+			l.slow(true)
+		case 3:
+			l.slow(false)
 		case 1:
 			safe, err := j.stabilize()
 			must(l.t, err)
@@ -280,14 +357,23 @@ func (l *lives) hold(shut bool) {
 	}
 }
 
+// slow holds back the writes of the log, or lets them go.
+func (l *lives) slow(slow bool) {
+	l.writes.release()
+	if slow {
+		l.writes.shut()
+	}
+}
+
 // die leaves what a death leaves, and closes the old journal, which cannot affect that any more.
 func (l *lives) die(j *Journal, unsynced int, keep func() bool) {
 	clone := l.fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: unsynced,
 		RNG: rand.New(rand.NewPCG(l.r.Uint64(), 7))})
 	l.fake.into(l.t, clone, keep)
-	disk := bytes.Clone(l.fake.disk)
 	l.hold(false)
+	l.slow(false)
 	must(l.t, j.Close())
+	disk := bytes.Clone(l.fake.disk)
 	l.fs, l.fake = clone, &fakeTail{disk: disk}
 }
 
@@ -350,7 +436,9 @@ func TestManyLivesWithATail(t *testing.T) {
 			}
 			cuts++
 			boot++
-			atLeast = l.synced
+			if !l.logged {
+				atLeast = l.synced
+			}
 			pages := []int{0, 10, 50, 90, 100}[l.r.IntN(5)]
 			l.die(j, []int{0, 50, 100}[l.r.IntN(3)], func() bool { return l.r.IntN(100) < pages })
 			l.fake.disk = nil // what is left is what the disk has

@@ -19,8 +19,10 @@ import (
 // left is a journal of a killed process. The store had nothing of the last commands: stored is in
 // the store and the tail, ahead in the tail alone.
 type left struct {
+	mode   string
 	fs     *vfs.MemFS
 	tail   []byte
+	first  int // where the first frame begins
 	frames int // where the first frame that only the tail has begins
 	end    int // behind the last one
 	flow   *flow
@@ -28,23 +30,26 @@ type left struct {
 
 const leftStored, leftAhead = 50, 40
 
-func leave(t testing.TB) *left {
+func leave(t testing.TB, mode string) *left {
 	t.Helper()
 	g, mem := newGate(), vfs.NewCrashableMem()
-	o, fake := tailed(t, g.fs(mem))
+	o, fake := tailModes[mode](t, g.fs(mem))
 	j := openNew(t, "j", o)
 	f, b := &flow{seed: 8, idsEvery: 2}, &Block{}
+	first := j.tail.at
 	publishAll(t, j, f, b, leftStored)
+	j.told(t, leftStored)
 	c, err := j.Append(b)
 	must(t, err)
 	must(t, c.Wait())
 	b.Reset()
 	g.shut()
-	l := &left{frames: j.tail.at, flow: f}
+	l := &left{mode: mode, first: first, frames: j.tail.at, flow: f}
 	publishAll(t, j, f, b, leftAhead)
+	j.told(t, leftStored+leftAhead)
 	_, err = j.Append(b)
 	must(t, err)
-	l.end, l.tail, l.fs = j.tail.at, bytes.Clone(fake.mem), kill(mem)
+	l.end, l.tail, l.fs = j.tail.at, fake.text(), kill(mem)
 	g.release()
 	must(t, j.Close())
 	return l
@@ -61,16 +66,22 @@ func (l *left) with(t testing.TB, tail []byte) *vfs.MemFS {
 // open opens what was left, with this tail.
 func (l *left) open(t testing.TB, tail []byte, boot string) (*Journal, error) {
 	t.Helper()
-	o := strict(t, l.with(t, tail))
+	o, _ := tailModes[l.mode](t, l.with(t, tail))
 	o.boot = boot
 	return Open("j", o)
 }
 
 // TestDamagedTailNeverShortensTheHistory flips a bit of every kind of byte: everything that was
 // acknowledged is there, or the start is refused; the history is never different. After a power
-// cut, for which nothing was promised, it may be shorter.
+// cut, for which mode "os" promises nothing, it may be shorter there.
 func TestDamagedTailNeverShortensTheHistory(t *testing.T) {
-	l, r := leave(t), rand.New(rand.NewPCG(*faultSeed, 77))
+	for mode := range tailModes {
+		t.Run(mode, func(t *testing.T) { damagedTail(t, mode) })
+	}
+}
+
+func damagedTail(t *testing.T, mode string) {
+	l, r := leave(t, mode), rand.New(rand.NewPCG(*faultSeed, 77))
 	t.Logf("-args -faultseed=%d", *faultSeed)
 	all := uint64(leftStored + leftAhead)
 	refused, whole, shorter, flips := 0, 0, 0, 240
@@ -95,7 +106,7 @@ func TestDamagedTailNeverShortensTheHistory(t *testing.T) {
 			head, _ := j.Head()
 			if head == all {
 				whole++
-			} else if shorter++; boot == "boot-1" || head < leftStored {
+			} else if shorter++; boot == "boot-1" || head < leftStored || mode == withLog {
 				t.Fatalf("offset %d, %s: opened at %d of %d", at, boot, head, all)
 			}
 			must(t, compareHistory(j, l.flow.begin(), head))
@@ -104,7 +115,7 @@ func TestDamagedTailNeverShortensTheHistory(t *testing.T) {
 	}
 	t.Logf("%d flips, twice each: %d refused, %d whole, %d shorter after a power cut", flips, refused,
 		whole, shorter)
-	if refused == 0 || whole == 0 || shorter == 0 {
+	if refused == 0 || whole == 0 || (shorter == 0) != (mode == withLog) {
 		t.Error("not every case was met")
 	}
 }
@@ -140,7 +151,13 @@ func TestTornFrameIsTheEndOfTheTail(t *testing.T) {
 }
 
 func TestVerifyAndExportSeeTheTail(t *testing.T) {
-	l := leave(t)
+	for mode := range tailModes {
+		t.Run(mode, func(t *testing.T) { verifyAndExport(t, mode) })
+	}
+}
+
+func verifyAndExport(t *testing.T, mode string) {
+	l := leave(t, mode)
 	all := uint64(leftStored + leftAhead)
 	o := VerifyOptions{FS: l.with(t, l.tail), boot: "boot-1",
 		Engine: func([]byte) (Engine, error) { return &toy{flow: *l.flow.begin()}, nil }}
@@ -212,9 +229,21 @@ func reseal(tail []byte, offset int, change func(f []byte)) []byte {
 }
 
 func TestTailThatIsNotTheStoresIsRefused(t *testing.T) {
-	l := leave(t)
+	for mode := range tailModes {
+		t.Run(mode, func(t *testing.T) { foreignTails(t, leave(t, mode)) })
+	}
+}
+
+func foreignTails(t *testing.T, l *left) {
 	head, _ := newestHead(l.tail)
-	start := tailSlots * tailHeader
+	start := l.first
+	later := reseal(l.tail, start, func(f []byte) { binary.LittleEndian.PutUint64(f[8:], head.run+1) })
+	if l.mode == withLog {
+		later = bytes.Clone(l.tail)
+		w := later[start-tailWrite : start]
+		binary.LittleEndian.PutUint64(w[8:], head.run+1)
+		binary.LittleEndian.PutUint32(w[4:], crc32.Checksum(w[8:], castagnoli))
+	}
 	tests := []struct {
 		name string
 		tail []byte
@@ -231,8 +260,8 @@ func TestTailThatIsNotTheStoresIsRefused(t *testing.T) {
 		{"cut short", l.tail[:len(l.tail)-1], ErrTailDamaged},
 		{"segments without bytes", l.changed(func(h *tailHead) { h.bytes = 0 }), ErrTailDamaged},
 		{"one segment", l.changed(func(h *tailHead) { h.segments = 1 }), ErrTailDamaged},
-		{"of a later run than its header", reseal(l.tail, start,
-			func(f []byte) { binary.LittleEndian.PutUint64(f[8:], head.run+1) }), ErrTailDamaged},
+		{"of a later run than its header", later, ErrTailDamaged},
+		{"of a version to come", l.changed(func(h *tailHead) { h.version = 3 }), ErrTailDamaged},
 		{"another command than the store's", reseal(l.tail, start, func(f []byte) { f[tailFrame+40]++ }),
 			ErrDiverged},
 		{"other trades", reseal(l.tail, l.frames, func(f []byte) {
@@ -267,7 +296,12 @@ func TestTailThatIsNotTheStoresIsRefused(t *testing.T) {
 }
 
 func TestAcceptKeepsATailThatGoesOn(t *testing.T) {
-	l := leave(t)
+	for mode := range tailModes {
+		t.Run(mode, func(t *testing.T) { acceptKeeps(t, leave(t, mode)) })
+	}
+}
+
+func acceptKeeps(t *testing.T, l *left) {
 	fs := l.with(t, l.tail)
 	must(t, fs.Remove("j/anchor"))
 	r, err := AcceptHistory(context.Background(), "j", VerifyOptions{FS: fs, boot: "boot-1"})
@@ -314,66 +348,11 @@ func TestFailedWriteAfterTheAnswer(t *testing.T) {
 	mustFail(t, j.Close(), syscall.ENOSPC)
 }
 
-// TestStoreAnswersWhatTheTailHasNoRoomFor sends blocks that are larger than a segment.
-func TestStoreAnswersWhatTheTailHasNoRoomFor(t *testing.T) {
-	mem := vfs.NewCrashableMem()
-	o, fake := tailed(t, mem)
-	j := openNew(t, "j", o)
-	var told uint64
-	j.OnDurable(func(inputSeq uint64) { told = inputSeq }, nil)
-	f, b := &flow{seed: 8, idsEvery: 2}, &Block{}
-	for _, n := range []int{5, 400, 3, 300, 300, 1, 2} {
-		f.block(b, n)
-		_, err := j.Append(b)
-		must(t, err)
-		if told != f.inputSeq || n > smallTail.bytes/recordBytes && j.Durable() != told {
-			t.Fatalf("told %d of %d, the store has %d", told, f.inputSeq, j.Durable())
-		}
-		_, err = recovered(fake.into(t, kill(mem), always), "boot-1", *f.begin(), told, told)
-		must(t, err)
-	}
-	must(t, j.Close())
-}
+func TestPublishRefusesAHole(t *testing.T) { inTailModes(t, publishHoles) }
 
-// TestTailKeepsWhatTheStoreDoesNotHave fills the ring while the store writes nothing. The tail
-// refuses rather than overwrite what only it has, and continues when the store has it.
-func TestTailKeepsWhatTheStoreDoesNotHave(t *testing.T) {
-	g, mem := newGate(), vfs.NewCrashableMem()
-	o, fake := tailed(t, g.fs(mem))
-	j := openNew(t, "j", o)
-	f, b := &flow{seed: 8, idsEvery: 2}, &Block{}
-	for round := range 3 {
-		g.shut()
-		full := false
-		for !full {
-			f.grow(b, 2)
-			ok, err := j.publish(b)
-			must(t, err)
-			full = !ok
-		}
-		if round == 0 && f.inputSeq < 200 {
-			t.Fatalf("full after %d commands", f.inputSeq)
-		}
-		if j.Answered() != f.inputSeq-2 {
-			t.Fatalf("answered %d of %d", j.Answered(), f.inputSeq)
-		}
-		_, err := recovered(fake.into(t, kill(mem), always), "boot-1", *f.begin(), f.inputSeq-2,
-			f.inputSeq-2)
-		must(t, err)
-		g.release()
-		_, err = j.Append(b)
-		must(t, err)
-		b.Reset()
-		if j.Answered() != f.inputSeq || j.Durable() != f.inputSeq {
-			t.Fatalf("answered %d, durable %d of %d", j.Answered(), j.Durable(), f.inputSeq)
-		}
-	}
-	must(t, j.Close())
-}
-
-func TestPublishRefusesAHole(t *testing.T) {
+func publishHoles(t *testing.T, options func(testing.TB, vfs.FS) (Options, *fakeTail)) {
 	for _, what := range []string{"command", "fill"} {
-		o, _ := tailed(t, vfs.NewMem())
+		o, _ := options(t, vfs.NewMem())
 		j := openNew(t, "j", o)
 		f, b := &flow{seed: 8}, &Block{}
 		f.grow(b, 20)
@@ -394,14 +373,19 @@ func TestPublishRefusesAHole(t *testing.T) {
 // TestTailThatCannotBeMade fails every operation on the file while it is made, opened or removed.
 // The result is a clear error, and the next opening has everything.
 func TestTailThatCannotBeMade(t *testing.T) {
-	l := leave(t)
+	for mode := range tailModes {
+		t.Run(mode, func(t *testing.T) { tailCannotBeMade(t, leave(t, mode)) })
+	}
+}
+
+func tailCannotBeMade(t *testing.T, l *left) {
 	all := uint64(leftStored + leftAhead)
 	met := 0
 	for i := int32(0); ; i++ {
 		var n atomic.Int32
 		hit := false
 		fs := l.with(t, l.tail)
-		o, fake := tailed(t, errorfs.Wrap(fs, errorfs.InjectorFunc(func(op errorfs.Op) error {
+		o, fake := tailModes[l.mode](t, errorfs.Wrap(fs, errorfs.InjectorFunc(func(op errorfs.Op) error {
 			if name := fs.PathBase(op.Path); name != "tail" && name != "tail.new" || n.Add(1)-1 != i {
 				return nil
 			}
@@ -431,11 +415,16 @@ func TestTailThatCannotBeMade(t *testing.T) {
 }
 
 func TestTailThatCannotBeMapped(t *testing.T) {
-	l := leave(t)
-	for _, broken := range []fakeTail{{mapErr: syscall.ENOMEM}, {syncErr: syscall.EIO},
-		{roomErr: syscall.EFAULT}} {
+	for mode := range tailModes {
+		t.Run(mode, func(t *testing.T) { tailCannotBeMapped(t, leave(t, mode)) })
+	}
+}
+
+func tailCannotBeMapped(t *testing.T, l *left) {
+	for _, broken := range []struct{ mapErr, syncErr, roomErr error }{{mapErr: syscall.ENOMEM},
+		{syncErr: syscall.EIO}, {roomErr: syscall.EFAULT}} {
 		fs := l.with(t, l.tail)
-		o, fake := tailed(t, fs)
+		o, fake := tailModes[l.mode](t, fs)
 		fake.mapErr, fake.syncErr, fake.roomErr = broken.mapErr, broken.syncErr, broken.roomErr
 		_, err := Open("j", o)
 		mustFail(t, err, errors.Join(broken.mapErr, broken.syncErr,
@@ -444,12 +433,10 @@ func TestTailThatCannotBeMapped(t *testing.T) {
 		must(t, err)
 	}
 	fatals := newFatals()
-	o, fake := tailed(t, vfs.NewMem())
+	o, fake := tailModes[l.mode](t, vfs.NewMem())
 	o.Fatal, fake.mapErr = fatals.fatal, syscall.ENOMEM
 	j, err := Open("j", o)
 	must(t, err)
 	mustFail(t, j.Create(testGenesis), syscall.ENOMEM)
 	mustFail(t, j.Close(), syscall.ENOMEM)
-	_, err = Open("j", Options{FS: vfs.NewMem(), Tail: true})
-	mustFail(t, err, ErrDurability)
 }

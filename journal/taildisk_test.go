@@ -8,21 +8,30 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// onDisk are options with the system's disk and a real mapped file.
-func onDisk(t testing.TB) Options {
-	return Options{Durability: DurabilityOS, Tail: true, Fatal: func(err error) { t.Error(err) }}
+// onDisk are options with the system's disk and a real file.
+func onDisk(t testing.TB, durability string) Options {
+	return Options{Durability: durability, Tail: true, Fatal: func(err error) { t.Error(err) }}
 }
 
 // TestTailOnDisk opens copies of a directory with a journal in use.
 func TestTailOnDisk(t *testing.T) {
+	for _, durability := range []string{DurabilityOS, DurabilityFsync} {
+		t.Run(durability, func(t *testing.T) { copiesOfOpenJournal(t, durability) })
+	}
+}
+
+func copiesOfOpenJournal(t *testing.T, durability string) {
 	dir := t.TempDir()
-	j := openNew(t, filepath.Join(dir, "j"), onDisk(t))
+	j := openNew(t, filepath.Join(dir, "j"), onDisk(t, durability))
 	f := &flow{seed: 4, idsEvery: 2}
 	for i := range 5 {
 		b := &Block{}
 		publishAll(t, j, f, b, 100)
+		j.told(t, f.inputSeq)
 		if i%2 == 1 {
 			_, err := j.Append(b)
 			must(t, err)
@@ -39,13 +48,14 @@ func TestTailOnDisk(t *testing.T) {
 			must(t, os.WriteFile(filepath.Join(to, name), b, 0o644))
 		}
 		must(t, os.CopyFS(filepath.Join(to, "store"), os.DirFS(filepath.Join(dir, "j", "store"))))
-		c, err := Open(to, onDisk(t))
+		c, err := Open(to, onDisk(t, durability))
 		must(t, err)
 		expectHistory(t, c, f, f.inputSeq)
 		must(t, c.Close())
 	}
 	must(t, j.Close())
-	if _, err := mapTail(filepath.Join(dir, "none", "tail"), 4096); err == nil {
+	if _, err := mapTail(vfs.Default, filepath.Join(dir, "none", "tail"), 4096,
+		durability == DurabilityFsync); err == nil {
 		t.Error("a file in no directory is mapped")
 	}
 }
@@ -53,7 +63,7 @@ func TestTailOnDisk(t *testing.T) {
 // FuzzTailIsReadWithoutHarm changes a tail and makes its checksums right. The tail is read to some
 // end or refused, and what is read is what a tail may hold.
 func FuzzTailIsReadWithoutHarm(f *testing.F) {
-	l := leave(f)
+	l := leave(f, withTail)
 	base, err := parseTail(l.tail, "tail")
 	must(f, err)
 	f.Add(uint16(0), uint16(40), uint32(7), true)

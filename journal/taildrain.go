@@ -69,8 +69,9 @@ func (j *Journal) drain(t *tailImage) error {
 	return err
 }
 
-// publish copies what b has gained into the tail and releases its answers. ok is false when there
-// is no room: Append then waits for the store.
+// publish copies what b has gained into the tail. Its answers are released at once or, by a tail
+// that is a log, as soon as they are on stable storage. ok is false when there is no room: Append
+// then waits for the store.
 func (j *Journal) publish(b *Block) (ok bool, err error) {
 	if err := j.latch.Err(); err != nil {
 		return false, err
@@ -78,19 +79,27 @@ func (j *Journal) publish(b *Block) (ok bool, err error) {
 	if len(b.records) == b.told.records {
 		return true, nil
 	}
-	switch j.tail.append(b, uint64(j.durable.Load())) {
+	var said tailSaid
+	if j.tail.log != nil {
+		said = j.copyIn(b)
+	} else {
+		said = j.tail.append(b, uint64(j.durable.Load()))
+	}
+	switch said {
 	case tailFull:
 		return false, nil
 	case tailGap:
 		return false, fmt.Errorf("journal: publish inputSeq=%d, want %d: %w", b.first, j.tail.next,
 			ErrGap)
 	}
-	j.answer(j.tail.next - 1)
+	if j.tail.log == nil {
+		j.answer(j.tail.next - 1)
+	}
 	return true, nil
 }
 
-// answer releases the answers up to a sequence. With a tail only the appender calls it, otherwise
-// only the committer.
+// answer releases the answers up to a sequence. Without a tail only the committer calls it, with
+// one only the appender, or the goroutine that holds the log's answering.
 func (j *Journal) answer(inputSeq uint64) {
 	if ring.Checks {
 		j.mustNotTakeBack(inputSeq)
@@ -131,6 +140,10 @@ func (j *Journal) answerFromStore(c *Commit) error {
 		return err
 	}
 	j.tail.skip(&c.end)
+	if l := j.tail.log; l != nil {
+		l.answering.Lock()
+		defer l.answering.Unlock()
+	}
 	j.answer(c.end.inputSeq)
 	return nil
 }

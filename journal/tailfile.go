@@ -16,23 +16,32 @@ import (
 const (
 	tailName    = "tail"
 	tailMagic   = 0x4c494154454e4c50 // "PLNETAIL"
-	tailVersion = 1
-	tailCRC     = 188 // in a header slot, of what is before it
+	tailVersion = 1                  // mode "os"
+	tailLogged  = 2                  // mode "fsync": the segments consist of writes
+	tailCRC     = 188                // in a header slot, of what is before it
 )
 
 // tailShape is the size of a tail. A segment holds some ten thousand commands, and the ring some
 // tens of milliseconds of a flood: much more than the store is behind.
 type tailShape struct{ segments, bytes int }
 
-func defaultTail() tailShape { return tailShape{segments: 4, bytes: 2 << 20} }
+func defaultTail(logged bool) tailShape {
+	if logged { // a segment is free when the store's own log has been synced
+		return tailShape{segments: 8, bytes: 2 << 20}
+	}
+	return tailShape{segments: 4, bytes: 2 << 20}
+}
 
 // size is the size of the file.
 func (s tailShape) size() int { return tailSlots*tailHeader + s.segments*s.bytes }
 
-// tailMap is a file of the journal as memory: what is stored into Bytes outlives the process, and
-// after Sync also the machine.
+// tailMap is the first bytes of a file as memory, all of them in "os" mode: what is stored into
+// Bytes outlives the process, and after Sync also the machine.
 type tailMap interface {
 	Bytes() []byte
+	// WriteAt puts p, which consists of whole sectors and lies as they do, on stable storage. Two
+	// goroutines may write at the same time. "fsync" mode only
+	WriteAt(p []byte, at int64) (int, error)
 	// Populate makes every page writable without a fault, until the system writes the page back
 	Populate() error
 	Sync() error
@@ -42,18 +51,19 @@ type tailMap interface {
 // tailHead is a header slot: it says where this run of the tail begins.
 type tailHead struct {
 	tailShape
-	run  uint64
-	base point // the store's head when the run began, on stable storage
-	seed [chainBytes]byte
-	boot string
-	mark uint64 // the farthest mark that is readable
+	version uint32
+	run     uint64
+	base    point // the store's head when the run began, on stable storage
+	seed    [chainBytes]byte
+	boot    string
+	mark    uint64 // the farthest mark that is readable
 }
 
 // put writes the slot with both its marks at the base.
 func (h *tailHead) put(b []byte) {
 	clear(b[:tailHeader])
 	binary.LittleEndian.PutUint64(b[0:], tailMagic)
-	binary.LittleEndian.PutUint32(b[8:], tailVersion)
+	binary.LittleEndian.PutUint32(b[8:], h.version)
 	binary.LittleEndian.PutUint32(b[12:], uint32(h.segments))
 	binary.LittleEndian.PutUint64(b[16:], uint64(h.bytes))
 	binary.LittleEndian.PutUint64(b[24:], h.run)
@@ -73,8 +83,11 @@ func (h *tailHead) put(b []byte) {
 // parseTailHead reads a slot; ok is false when it or its marks are not whole.
 func parseTailHead(b []byte) (h tailHead, ok bool) {
 	if len(b) < tailHeader || binary.LittleEndian.Uint64(b[0:]) != tailMagic ||
-		binary.LittleEndian.Uint32(b[8:]) != tailVersion ||
 		binary.LittleEndian.Uint32(b[tailCRC:]) != crc32.Checksum(b[:tailCRC], castagnoli) {
+		return h, false
+	}
+	h.version = binary.LittleEndian.Uint32(b[8:])
+	if h.version != tailVersion && h.version != tailLogged {
 		return h, false
 	}
 	h.segments, h.bytes = int(binary.LittleEndian.Uint32(b[12:])),
@@ -97,27 +110,31 @@ func parseTailHead(b []byte) (h tailHead, ok bool) {
 
 // openTail begins a run of the tail behind base, which is on stable storage in the store. found is
 // what the file held, nil when there is none; the store must already have all of it. A file of
-// another shape is made anew.
+// another shape or version is made anew: no header of an earlier run is left in it.
 func (j *Journal) openTail(found *tailImage, base point) (err error) {
-	shape, name := j.o.tailShape, j.o.FS.PathJoin(j.dir, tailName)
-	if found != nil && found.tailShape != shape {
+	name := j.o.FS.PathJoin(j.dir, tailName)
+	head := tailHead{tailShape: j.o.tailShape, version: tailVersion, run: 1, base: base, seed: j.seed,
+		boot: j.o.boot}
+	if j.logs() {
+		head.version = tailLogged
+	}
+	if found != nil && (found.tailShape != head.tailShape || found.version != head.version) {
 		if err := removeTail(j.o.FS, j.dir); err != nil {
 			return err
 		}
 		found = nil
 	}
-	head := tailHead{tailShape: shape, run: 1, base: base, seed: j.seed, boot: j.o.boot}
 	if found != nil {
 		head.run = found.run + 1
 	} else if err := createTail(j.o.FS, j.dir, &head); err != nil {
 		return err
 	}
-	file, err := j.o.mapTail(name, shape.size())
+	file, err := j.o.mapTail(j.o.FS, name, head.size(), j.logs())
 	if err != nil {
 		return err
 	}
-	mem, slot := file.Bytes(), int(head.run%tailSlots)*tailHeader
-	head.put(mem[slot:])
+	slot := int(head.run%tailSlots) * tailHeader
+	head.put(file.Bytes()[slot:])
 	if err := file.Sync(); err != nil {
 		return errors.Join(fmt.Errorf("journal: sync file=%s: %w", name, err), file.Close())
 	}
@@ -126,12 +143,16 @@ func (j *Journal) openTail(found *tailImage, base point) (err error) {
 		return errors.Join(fmt.Errorf("journal: map file=%s: %w", name, err), file.Close())
 	}
 	t := &tail{
-		file: file, mem: mem, bytes: shape.bytes, run: head.run, lasts: make([]uint64, shape.segments),
-		at: tailSlots * tailHeader, limit: tailSlots*tailHeader + shape.bytes,
+		file: file, mem: file.Bytes(), head: file.Bytes(), bytes: head.bytes, run: head.run,
+		lasts: make([]uint64, head.segments),
+		at:    tailSlots * tailHeader, limit: tailSlots*tailHeader + head.bytes,
 	}
 	t.skip(&base)
 	for i := range t.marks {
 		t.marks[i] = slot + tailMarksAt + i*tailMarkGap
+	}
+	if j.logs() {
+		j.startLog(t, head.size())
 	}
 	j.tail = t
 	return nil

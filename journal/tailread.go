@@ -24,11 +24,14 @@ type tailImage struct {
 	name   string
 	frames []piece
 	beyond []piece // the frames that the store does not have; set by compare
+
+	// how far the commands were on stable storage when the newest write began; version 2
+	promised uint64
 }
 
 // piece is a frame: what was answered at one time. Its slices belong to the image.
 type piece struct {
-	offset      int // in the file, for messages
+	offset, end int // in the file, for messages
 	run, number uint64
 	first, link uint64 // as in a command block
 	records     []byte
@@ -43,7 +46,22 @@ func (f *piece) lastTrade() uint64 { return f.link + uint64(len(f.fills)/recordB
 
 // readTail reads the tail in dir; nil when there is none. Bytes that are no frame of its run mark
 // the end of a segment and are never an error.
+//
+// A server may be writing. So the promises of a log are read before its frames: in one reading, a
+// promise from the end of the file could be newer than frames that were missing further ahead.
 func readTail(fs vfs.FS, dir string) (*tailImage, error) {
+	before, err := readTailOnce(fs, dir)
+	if err != nil || before == nil || before.version != tailLogged {
+		return before, err
+	}
+	t, err := readTailOnce(fs, dir)
+	if err == nil && t != nil && t.run == before.run {
+		t.promised, t.mark = before.promised, before.mark
+	}
+	return t, err
+}
+
+func readTailOnce(fs vfs.FS, dir string) (*tailImage, error) {
 	name := fs.PathJoin(dir, tailName)
 	f, err := fs.Open(name, vfs.SequentialReadsOption)
 	if notExist(err) {
@@ -76,20 +94,30 @@ func parseTail(b []byte, name string) (*tailImage, error) {
 	t := &tailImage{tailHead: head, name: name}
 	for segment := range head.segments {
 		from := tailSlots*tailHeader + segment*head.bytes
+		if head.version == tailLogged {
+			if err := t.readWrites(b[from:from+head.bytes], from, segment); err != nil {
+				return nil, err
+			}
+			continue
+		}
 		list := readSegment(b[from:from+head.bytes], from)
 		if len(list) == 0 || list[0].run < head.run ||
 			list[0].number%uint64(head.segments) != uint64(segment) {
 			continue // of an earlier run, or never written
 		}
 		if list[0].run > head.run {
-			return nil, fmt.Errorf(
-				"journal: read file=%s offset=%d: written in run %d, the header is of run %d: %w",
-				name, from, list[0].run, head.run, ErrTailDamaged)
+			return nil, t.laterRun(from, list[0].run)
 		}
 		t.frames = append(t.frames, list...)
 	}
 	slices.SortStableFunc(t.frames, func(a, b piece) int { return cmp.Compare(a.number, b.number) })
 	return t, nil
+}
+
+func (t *tailImage) laterRun(offset int, run uint64) error {
+	return fmt.Errorf(
+		"journal: read file=%s offset=%d: written in run %d, the header is of run %d: %w", t.name, offset,
+		run, t.run, ErrTailDamaged)
 }
 
 // readSegment returns the frames from the start of a segment to the first bytes
@@ -101,10 +129,58 @@ func readSegment(b []byte, from int) (list []piece) {
 			f.first <= list[len(list)-1].last()) {
 			return list
 		}
-		f.offset = from + at
+		f.offset, f.end = from+at, from+at+size
 		list = append(list, f)
 		at += size
 	}
+}
+
+// readWrites adds the frames in a segment of a log. Any write may be missing, in full or in part: a
+// power cut takes any sectors of writes that had not ended. So every sector is looked at, and a
+// damaged write hides nothing that comes after it.
+func (t *tailImage) readWrites(b []byte, from, segment int) error {
+	for at := 0; at < len(b); {
+		w, ok := readWriteHead(b[at:])
+		if ok && w.run > t.run {
+			return t.laterRun(from+at, w.run)
+		}
+		if !ok || w.run < t.run || w.segment%uint64(t.segments) != uint64(segment) {
+			at += tailSector
+			continue
+		}
+		t.promised = max(t.promised, w.promised)
+		for p := at + tailWrite; p < at+w.bytes; {
+			f, size, ok := readFrame(b[p : at+w.bytes])
+			if !ok || f.run != w.run || f.number != w.segment {
+				break
+			}
+			f.offset, f.end = from+p, from+p+size
+			t.frames = append(t.frames, f)
+			p += size
+		}
+		at += (w.bytes + tailSector - 1) &^ (tailSector - 1)
+	}
+	return nil
+}
+
+// writeHead is the head of a write.
+type writeHead struct {
+	run, segment uint64 // segment is its turn
+	promised     uint64 // the last command that was on stable storage when the write began
+	bytes        int    // with the head
+}
+
+// readWriteHead reads the head at the start of b; ok is false when there is none that holds.
+func readWriteHead(b []byte) (w writeHead, ok bool) {
+	if len(b) < tailWrite || binary.LittleEndian.Uint32(b[0:]) != tailWriteSign ||
+		binary.LittleEndian.Uint32(b[4:]) != crc32.Checksum(b[8:tailWrite], castagnoli) {
+		return w, false
+	}
+	w.run, w.segment = binary.LittleEndian.Uint64(b[8:]), binary.LittleEndian.Uint64(b[16:])
+	w.promised = binary.LittleEndian.Uint64(b[24:])
+	size := binary.LittleEndian.Uint64(b[32:])
+	w.bytes = int(min(size, maxTail))
+	return w, w.bytes > tailWrite && w.bytes <= len(b)
 }
 
 // readFrame reads the frame at the start of b; ok is false when there is none that holds.
@@ -193,10 +269,11 @@ func (t *tailImage) compare(db *vault, seed [chainBytes]byte, head point, boot s
 // reach finds the frames that continue from head, and returns those that end at it or before.
 func (t *tailImage) reach(head point, boot string) ([]piece, error) {
 	end, trade, known := head.inputSeq, head.tradeSeq, 0
+	offset := tailSlots * tailHeader // behind what has been found
 	for i := range t.frames {
 		f := &t.frames[i]
 		if f.last() <= head.inputSeq && len(t.beyond) == 0 {
-			known = i + 1
+			known, offset = i+1, f.end
 			continue
 		}
 		if f.first <= head.inputSeq || f.first == end+1 && f.link != trade+1 {
@@ -205,16 +282,28 @@ func (t *tailImage) reach(head point, boot string) ([]piece, error) {
 		if f.first != end+1 {
 			break
 		}
-		end, trade = f.last(), f.lastTrade()
+		end, trade, offset = f.last(), f.lastTrade(), f.end
 		t.beyond = t.frames[known : i+1]
 	}
-	if t.boot == boot && boot != "" && end < t.mark {
+	if want := t.acknowledged(boot); end < want {
 		return nil, fmt.Errorf(
-			"journal: file=%s: commands up to inputSeq=%d were acknowledged, store and file have them up "+
-				"to %d: %w",
-			t.name, t.mark, end, ErrShortened)
+			"journal: file=%s offset=%d: commands up to inputSeq=%d were acknowledged, store and file "+
+				"have them up to %d: %w",
+			t.name, offset, want, end, ErrShortened)
 	}
 	return t.frames[:known], nil
+}
+
+// acknowledged is how far the history must reach. What a log says was on stable storage before it
+// was said; what is only in memory until the system writes it back counts under the same boot id.
+func (t *tailImage) acknowledged(boot string) uint64 {
+	switch {
+	case t.version == tailLogged:
+		return max(t.promised, t.mark)
+	case t.boot == boot && boot != "":
+		return t.mark
+	}
+	return 0
 }
 
 func (t *tailImage) differs(f *piece, head point) error {

@@ -31,6 +31,9 @@ type Commit struct {
 	// the committer packs the block. writer: the appender, before the committer has the commit
 	handed bool
 	block  Block // if it is handed
+
+	// answers wait for the store although there is a tail. writer: the appender, as above
+	full bool
 }
 
 func newCommit(l *latch) *Commit { return &Commit{done: make(chan struct{}, 1), latch: l} }
@@ -41,7 +44,7 @@ func (c *Commit) begin() {
 	case <-c.done:
 	default:
 	}
-	c.err, c.started = nil, time.Now()
+	c.err, c.started, c.full = nil, time.Now(), false
 }
 
 // Wait blocks until the commit is durable, or returns why it never will be.
@@ -184,6 +187,7 @@ func (j *Journal) admit(b *Block, c *Commit) (full bool, err error) {
 	}
 	j.inFlight.Add(1)
 	c.begin()
+	c.full = full
 	j.given.inputSeq += uint64(b.Commands())
 	j.given.tradeSeq += uint64(b.fillCount)
 	j.applied.Store(int64(j.given.inputSeq))
@@ -389,6 +393,9 @@ func (j *Journal) settle(c *Commit) {
 	if err == nil {
 		err = j.latch.Err() // poisoned meanwhile: a sync that came after it proves nothing
 	}
+	if err == nil && j.tail != nil && j.tail.log != nil {
+		err = j.secure(c)
+	}
 	if err == nil {
 		err = j.anchor.Hot(c.end)
 	}
@@ -402,7 +409,10 @@ func (j *Journal) settle(c *Commit) {
 	}
 	c.batch = nil
 	j.advance(c.end)
-	j.metrics.committed(time.Since(c.started), c.bytes)
+	j.metrics.bytes.Add(uint64(c.bytes))
+	if j.tail == nil || j.tail.log == nil || c.full {
+		j.metrics.committed(time.Since(c.started))
+	}
 	if j.tail == nil {
 		j.answer(c.end.inputSeq)
 	}

@@ -138,7 +138,7 @@ func milliseconds(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1
 func (r *Run) runJournal(name string, d time.Duration,
 	n, inFlight int) (out journalRun, err error) {
 	dir := filepath.Join(r.o.Dir, name)
-	j, err := journal.Open(dir, journal.Options{Durability: journal.DurabilityFsync,
+	j, err := journal.Open(dir, journal.Options{Durability: journal.DurabilityFsync, Tail: true,
 		Fatal: func(error) {}})
 	if err != nil {
 		return out, err
@@ -149,9 +149,11 @@ func (r *Run) runJournal(name string, d time.Duration,
 		return out, err
 	}
 	w := awaited{commands: drawnCommands(5, 1<<18), flights: make(chan flight, inFlight),
-		room: make(chan struct{}, inFlight)}
+		room: make(chan struct{}, inFlight), moved: make(chan struct{}, 1),
+		failed: make(chan error, 1)}
+	j.OnDurable(w.answered, func(err error) { w.failed <- err })
 	done := make(chan error, 1)
-	go func() { done <- w.wait() }()
+	go func() { done <- w.wait(j) }()
 	start := time.Now()
 	seq, err := w.append(j, n, func() bool { return time.Since(start) < d })
 	if err != nil {
@@ -161,8 +163,8 @@ func (r *Run) runJournal(name string, d time.Duration,
 		return out, err
 	}
 	elapsed := time.Since(start)
-	if j.Durable() != seq {
-		return out, fmt.Errorf("%d commands durable, %d appended", j.Durable(), seq)
+	if head, _ := j.Head(); head != seq { // the store is behind the answers
+		return out, fmt.Errorf("%d commands durable, %d appended", head, seq)
 	}
 	m := j.Metrics()
 	return journalRun{
@@ -176,17 +178,19 @@ func (r *Run) runJournal(name string, d time.Duration,
 	}, nil
 }
 
-// flight is a commit under way.
+// flight is a block under way.
 type flight struct {
-	commit *journal.Commit
-	begun  time.Time
+	last  uint64 // its last command
+	begun time.Time
 }
 
-// awaited are the commits of a run: one goroutine appends them, and another one waits for them.
+// awaited are the blocks of a run: one goroutine appends them, and another one waits for them.
 type awaited struct {
 	commands []matcher.Command // that the blocks repeat
 	flights  chan flight
-	room     chan struct{} // a value for each commit under way
+	room     chan struct{} // a value for each block under way
+	moved    chan struct{} // answers have gone on
+	failed   chan error    // the journal has
 
 	took    []int64 // nanoseconds of each; writer: wait, like stalled
 	stalled stall
@@ -207,19 +211,26 @@ func (w *awaited) append(j *journal.Journal, n int, more func() bool) (seq uint6
 		}
 		w.room <- struct{}{}
 		begun := time.Now()
-		commit, err := j.Append(&block)
-		if err != nil {
+		if _, err := j.Append(&block); err != nil {
 			return seq, err
 		}
-		w.flights <- flight{commit, begun}
+		w.flights <- flight{seq, begun}
 	}
 	return seq, nil
 }
 
-// wait waits for the commits in their order, and returns the first error.
-func (w *awaited) wait() (first error) {
+// answered is called when answers have gone on.
+func (w *awaited) answered(uint64) {
+	select {
+	case w.moved <- struct{}{}:
+	default:
+	}
+}
+
+// wait waits for the answers of the blocks in their order, and returns the first error.
+func (w *awaited) wait(j *journal.Journal) (first error) {
 	for f := range w.flights {
-		if err := f.commit.Wait(); err != nil && first == nil {
+		if err := w.durable(j, f.last); err != nil && first == nil {
 			first = err
 		}
 		now := time.Now()
@@ -228,4 +239,17 @@ func (w *awaited) wait() (first error) {
 		<-w.room
 	}
 	return first
+}
+
+// durable waits until a command is answered.
+func (w *awaited) durable(j *journal.Journal, last uint64) error {
+	for j.Answered() < last {
+		select {
+		case <-w.moved:
+		case err := <-w.failed:
+			w.failed <- err // for the next block
+			return err
+		}
+	}
+	return nil
 }

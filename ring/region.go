@@ -36,8 +36,9 @@ type Region struct {
 	closeErr error
 }
 
-// heapPages returns zeroed, page-aligned Go memory without pointers.
-func heapPages(bytes int) []byte {
+// HeapPages returns zeroed, page-aligned Go memory without pointers. It is for memory that a thread
+// may still use when its owner has closed.
+func HeapPages(bytes int) []byte {
 	words := make([]uint64, (bytes+pageBytes)/8)
 	all := unsafe.Slice((*byte)(unsafe.Pointer(&words[0])), len(words)*8)
 	skip := -int(uintptr(unsafe.Pointer(&words[0]))) & (pageBytes - 1)

@@ -13,7 +13,7 @@ func Anonymous(bytes int) (*Region, error) {
 		return nil, err
 	}
 	if raceEnabled && bytes <= raceHeapBytes {
-		return &Region{mem: heapPages(bytes), fd: -1, heap: true}, nil
+		return &Region{mem: HeapPages(bytes), fd: -1, heap: true}, nil
 	}
 	const flags = unix.MAP_PRIVATE | unix.MAP_ANONYMOUS | unix.MAP_NORESERVE
 	mem, err := unix.Mmap(-1, 0, bytes, unix.PROT_READ|unix.PROT_WRITE, flags)

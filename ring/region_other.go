@@ -9,7 +9,7 @@ func Anonymous(bytes int) (*Region, error) {
 	if err := usable("anonymous", bytes); err != nil {
 		return nil, err
 	}
-	return &Region{mem: heapPages(bytes), fd: -1, heap: true}, nil
+	return &Region{mem: HeapPages(bytes), fd: -1, heap: true}, nil
 }
 
 // Memfd, File, FileReadOnly, Attach and AttachReadOnly share memory between processes: Linux only.

@@ -134,7 +134,7 @@ func (o *Options) JournalOptions() journal.Options {
 		ArchiveDir: o.ArchiveDir,
 		Fatal:      o.Fatal,
 		// a member's answers wait for a majority, not for its own journal
-		Tail: o.Durability == journal.DurabilityOS && !o.Member,
+		Tail: !o.Member,
 	}
 	if o.OnDisk != nil {
 		o.OnDisk(&j)

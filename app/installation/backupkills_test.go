@@ -122,8 +122,8 @@ func (k *backupRig) cycle(n int) {
 	k.o.check(k.t, export(k.t, k.program, k.data))
 	if m, err := backup.Read(dir); err == nil {
 		k.chain, k.acked = append(k.chain, dir), first.sequence
-		if m.To.InputSequence < first.sequence {
-			k.t.Fatalf("a backup ends at %d, %d was acknowledged before it", m.To.InputSequence,
+		if m.To.InputSeq < first.sequence {
+			k.t.Fatalf("a backup ends at %d, %d was acknowledged before it", m.To.InputSeq,
 				first.sequence)
 		}
 	} else if n%3 != 0 {

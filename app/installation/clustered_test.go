@@ -181,7 +181,7 @@ func (m *memberOfTest) destroy() {
 // durable is the last sequence that a member has.
 func (m *memberOfTest) durable() uint64 {
 	if in := m.open(); in != nil {
-		return in.Core.Journal.Durable()
+		return in.Core.Journal.Answered()
 	}
 	return 0
 }

@@ -114,7 +114,7 @@ func TestSidecarsMoveWithTheLeader(t *testing.T) {
 			_, leader = c.leaderOf()
 			return false, nil
 		}
-		return d.projected() >= leader.Core.Journal.Durable()-1, d.projected()
+		return d.projected() >= leader.Core.Journal.Answered()-1, d.projected()
 	})
 	in := &installed{t: t, Installation: leader}
 	tr := replayJournal(t, leader.Core)

@@ -66,11 +66,11 @@ func (r *sinkRig) sink(s control.Source) *feeds.Sink {
 // install installs a snapshot and returns how many commands that took.
 func (r *sinkRig) install(s control.Snapshot) (commands uint64) {
 	r.t.Helper()
-	before := r.k.Journal.Durable()
+	before := r.k.Journal.Answered()
 	if err := r.sink(s.Source).Install(r.t.Context(), s); err != nil {
 		r.t.Fatal(err)
 	}
-	return r.k.Journal.Durable() - before
+	return r.k.Journal.Answered() - before
 }
 
 // want compares the gate's image, which follows the engine's events, with
@@ -139,12 +139,12 @@ func TestInstallAccounts(t *testing.T) {
 	}
 	r.want("1:true", "2:true", "3:false", "8:false", "AAPL:true,false", "MSFT:true,false")
 	// The source has lost its data.
-	before := r.k.Journal.Durable()
+	before := r.k.Journal.Answered()
 	s.Watermark, s.Records = 11, s.Records[:2]
 	if err := r.sink(control.Account).Install(t.Context(), s); !errors.Is(err,
-		bootstrap.ErrRegression) || r.k.Journal.Durable() != before {
+		bootstrap.ErrRegression) || r.k.Journal.Answered() != before {
 		t.Errorf("an older snapshot of the same epoch: %v, %d commands", err,
-			r.k.Journal.Durable()-before)
+			r.k.Journal.Answered()-before)
 	}
 	r.want("1:true", "2:true", "3:false", "8:false", "AAPL:true,false", "MSFT:true,false")
 }
@@ -162,14 +162,14 @@ func TestInstallSecurities(t *testing.T) {
 	if n := r.install(s); n != 0 {
 		t.Errorf("%d commands for what is known", n)
 	}
-	before := r.k.Journal.Durable()
+	before := r.k.Journal.Answered()
 	err := r.sink(control.Security).Apply(t.Context(), []control.Delta{
 		{Source: control.Security, Epoch: 100, Version: 4, Record: stock("NEW", true, false, 4)},
 		{Source: control.Security, Epoch: 100, Version: 5, Record: stock("NEW", true, true, 5)},
 		{Source: control.Security, Epoch: 100, Version: 6, Record: stock("MSFT", true, false, 6)},
 		{Source: control.Security, Epoch: 100, Version: 7, Record: stock("NEW", true, false, 7)},
 	})
-	if n := r.k.Journal.Durable() - before; err != nil || n != 1+4 {
+	if n := r.k.Journal.Answered() - before; err != nil || n != 1+4 {
 		t.Fatalf("%d commands for a new ticker and four changes: %v", n, err)
 	}
 	r.want("1:true", "2:true", "3:true", "AAPL:true,true", "IBM:true,false", "MSFT:true,false",
@@ -194,7 +194,7 @@ func TestOperatorsWordStands(t *testing.T) {
 		t.Helper()
 		err := desk.SubmitUntil(t.Context(), r.k.Desk, 1, func(_ int, c *matcher.Command) error {
 			*c = matcher.NewCommand(matcher.AccountControl)
-			c.AccountID, c.EventTimeMillis, c.PriceTicks = id, 1, int64(r.k.Journal.Durable()+1)
+			c.AccountID, c.EventTimeMillis, c.PriceTicks = id, 1, int64(r.k.Journal.Answered()+1)
 			if enabled {
 				c.Side = 1
 			}
@@ -330,11 +330,11 @@ func TestNoRoom(t *testing.T) {
 	}
 	for round := range 3 {
 		for _, s := range []control.Snapshot{securities, accounts} {
-			sink, before := r.sink(s.Source), r.k.Journal.Durable()
+			sink, before := r.sink(s.Source), r.k.Journal.Answered()
 			if err := sink.Install(t.Context(), s); err != nil || sink.Why() != nil {
 				t.Errorf("source %s: %v", s.Source, err)
 			}
-			if n := r.k.Journal.Durable() - before; round == 0 && n != 4 || round > 0 && n != 0 {
+			if n := r.k.Journal.Answered() - before; round == 0 && n != 4 || round > 0 && n != 0 {
 				t.Errorf("source %s, round %d: %d commands", s.Source, round, n)
 			}
 			n, lacks := 2, "such as B"
@@ -359,10 +359,10 @@ func TestNoRoom(t *testing.T) {
 		deltas = append(deltas, control.Delta{Source: control.Account, Epoch: 1, Version: uint64(6 + i),
 			Record: rec})
 	}
-	before := r.k.Journal.Durable()
-	if err := sink.Apply(t.Context(), deltas); err != nil || r.k.Journal.Durable() != before+2 ||
+	before := r.k.Journal.Answered()
+	if err := sink.Apply(t.Context(), deltas); err != nil || r.k.Journal.Answered() != before+2 ||
 		sink.Unknown.Count() != 1 {
-		t.Errorf("%v, %d commands, %d unknown", err, r.k.Journal.Durable()-before, sink.Unknown.Count())
+		t.Errorf("%v, %d commands, %d unknown", err, r.k.Journal.Answered()-before, sink.Unknown.Count())
 	}
 	want("1:false", "2:false", "3:true", "4:false", "A:true,false", "AAPL:true,false",
 		"MSFT:false,false")

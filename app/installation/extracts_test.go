@@ -67,7 +67,7 @@ func TestEndOfDayMakesAnExtractThatCanBeRebuilt(t *testing.T) {
 			t.Fatalf("order: %d %s", status, body)
 		}
 	}
-	before := in.Core.Journal.Durable()
+	before := in.Core.Journal.Answered()
 	const terms = `"accountId":1,"notional":10000000,"effectiveDate":"2026-11-23",` +
 		`"maturityDate":"2031-11-23","conventions":"USD-SOFR-1Y-ACT360"`
 	for i, body := range []string{
@@ -91,10 +91,11 @@ func TestEndOfDayMakesAnExtractThatCanBeRebuilt(t *testing.T) {
 		{`{"payReceive":"Pay","fixedRate":0.043,` + strings.Replace(terms, "ACT360", "ACT361", 1) + `}`,
 			400, 0},
 	} {
-		at := in.Core.Journal.Durable()
+		at := in.Core.Journal.Answered()
 		if status, answer := call(t, "POST", base+"/swaps", refused.body); status != refused.status ||
-			in.Core.Journal.Durable() != at+refused.moves {
-			t.Errorf("%s: %d %s, %d commands on", refused.body, status, answer, in.Core.Journal.Durable()-at)
+			in.Core.Journal.Answered() != at+refused.moves {
+			t.Errorf("%s: %d %s, %d commands on", refused.body, status, answer,
+				in.Core.Journal.Answered()-at)
 		}
 	}
 	if status, answer := call(t, "POST", base+"/swaptions",

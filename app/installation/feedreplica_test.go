@@ -252,7 +252,7 @@ func TestBadSnapshots(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			r := newReplicaRig(t, 3, func(o *bootstrap.Options) { o.FetchTimeout = time.Second / 5 })
 			r.whole()
-			sequenced := r.k.Journal.Durable()
+			sequenced := r.k.Journal.Answered()
 			for n := range *feedRepeats {
 				before := r.boot.Status()
 				r.answering(tt.answer)
@@ -261,7 +261,7 @@ func TestBadSnapshots(t *testing.T) {
 				if r.k.Gate.Ready() {
 					t.Error("orders are let in on a bad snapshot")
 				}
-				if now := r.k.Journal.Durable(); now != sequenced {
+				if now := r.k.Journal.Answered(); now != sequenced {
 					t.Fatalf("round %d: %d commands of a bad snapshot were sequenced", n, now-sequenced)
 				}
 				r.answering(nil)

@@ -206,7 +206,8 @@ func TestSourceChangesReachTheGate(t *testing.T) {
 			t.Errorf("an account that no operator has touched: %q", got)
 		}
 		awaitFed(i)
-		before, head := i.Core.Gate.Snapshot(), i.Core.Journal.Durable()
+		awaitRecorded(i)
+		before, head := i.Core.Gate.Snapshot(), i.Core.Journal.Answered()
 		i.stop()
 
 		for start := range 2 {
@@ -216,7 +217,7 @@ func TestSourceChangesReachTheGate(t *testing.T) {
 			if !reflect.DeepEqual(after, before) {
 				t.Errorf("start %d: the image is\n%+v\nbefore\n%+v", start, after, before)
 			}
-			if now := i.Core.Journal.Durable(); now != head {
+			if now := i.Core.Journal.Answered(); now != head {
 				t.Errorf("start %d sequenced %d commands that say nothing new", start, now-head)
 			}
 			i.stop()

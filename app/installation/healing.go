@@ -16,6 +16,7 @@ import (
 
 	"posttrade/app/settings"
 	"posttrade/httpapi"
+	"posttrade/ring/disk"
 	"posttrade/ring/metric"
 )
 
@@ -145,17 +146,7 @@ func keptIn(data string) int {
 
 // markHealing makes the mark, durably.
 func markHealing(data, folder string) error {
-	f, err := os.Create(filepath.Join(data, healingName+".new"))
-	if err != nil {
-		return fmt.Errorf("data.dir: %w", err)
-	}
-	_, err = f.WriteString(folder)
-	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
-		err = os.Rename(f.Name(), filepath.Join(data, healingName))
-	}
-	if err == nil {
-		err = syncFolder(data)
-	}
+	err := disk.ReplaceText(filepath.Join(data, healingName), 0o644, []byte(folder))
 	if err != nil {
 		return fmt.Errorf("data.dir: %w", err)
 	}
@@ -181,7 +172,7 @@ func moveDamaged(data string, log *slog.Logger) error {
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("data.dir: %w", err)
 		}
-		if err := errors.Join(syncFolder(folder), syncFolder(data)); err != nil {
+		if err := errors.Join(disk.SyncDir(folder), disk.SyncDir(data)); err != nil {
 			return fmt.Errorf("data.dir: %w", err)
 		}
 	}
@@ -190,16 +181,7 @@ func moveDamaged(data string, log *slog.Logger) error {
 	if err := os.Remove(filepath.Join(data, healingName)); err != nil {
 		return fmt.Errorf("data.dir: %w", err)
 	}
-	return syncFolder(data)
-}
-
-// syncFolder makes the names in a folder durable.
-func syncFolder(name string) error {
-	d, err := os.Open(name)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
+	return disk.SyncDir(data)
 }
 
 // part is the healing on /readyz; none when there is nothing to heal.

@@ -27,6 +27,21 @@ func acted(t *testing.T, data, url, query string) string {
 	return text
 }
 
+// awaitRecorded returns when no act on the database waits for its record.
+func awaitRecorded(i *installed) {
+	i.t.Helper()
+	apptest.Until(i.t, "no act waits", func() (bool, any) {
+		left := int64(-1)
+		err := i.Beside.Load().Db.Read(i.t.Context(), func(tx *store.Tx) error {
+			return tx.Query("select count(*) from operator_acts", func(r *store.Row) error {
+				left = r.Int64(0)
+				return nil
+			})
+		})
+		return left == 0 && err == nil, fmt.Sprint(left, err)
+	})
+}
+
 // TestPendingActIsRecordedOnce: whenever a process ends between the note, and the row that waits
 // for it, the act is on record once.
 func TestPendingActIsRecordedOnce(t *testing.T) {
@@ -50,22 +65,9 @@ func TestPendingActIsRecordedOnce(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		left := func() (n int) {
-			t.Helper()
-			err := db.Read(t.Context(), func(tx *store.Tx) error {
-				return tx.Query("select count(*) from operator_acts", func(r *store.Row) error {
-					n = int(r.Int64(0))
-					return nil
-				})
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
-			return n
-		}
 		count := func(subject string, want int) {
 			t.Helper()
-			apptest.Until(t, "no act waits", func() (bool, any) { n := left(); return n == 0, n })
+			awaitRecorded(i)
 			_, text := i.get("order-matcher", "/audit?kind=epoch&subject="+subject)
 			if got := strings.Count(string(text), "\n"); got != want {
 				t.Errorf("%d acts of %s on record, want %d:\n%s", got, subject, want, text)

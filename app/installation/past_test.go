@@ -251,7 +251,7 @@ func TestPastIsWhatWasAnsweredThen(t *testing.T) {
 			t.Fatal(err)
 		}
 		n, _ := dense.Checkpoints()
-		return uint64(n) >= in.Core.Journal.Durable()/100, n
+		return uint64(n) >= in.Core.Journal.Answered()/100, n
 	})
 	if err := dense.Close(); err != nil {
 		t.Fatal(err)

@@ -67,18 +67,19 @@ func TestPublishedPricesMoveTheMarket(t *testing.T) {
 	}
 
 	// A price older than the market price is recorded and counted, and changes nothing.
-	before := in.Core.Journal.Durable()
+	before := in.Core.Journal.Answered()
 	other.say("pricing.MSFT", `{"ticker":"MSFT","price":5,"asOf":"2020-01-01T00:00:00Z"}`)
 	in.awaitMetrics(`svc_price_feed_total{outcome="late"} 1`, `svc_price_ticks_late_total 1`)
-	if px, _, _ := in.Core.Gate.Price(id); px != 401_000_000 || in.Core.Journal.Durable() != before+1 {
-		t.Errorf("the market price is %d, %d commands came", px, in.Core.Journal.Durable()-before)
+	if px, _, _ := in.Core.Gate.Price(id); px != 401_000_000 ||
+		in.Core.Journal.Answered() != before+1 {
+		t.Errorf("the market price is %d, %d commands came", px, in.Core.Journal.Answered()-before)
 	}
 	if trade, err := book("MSFT"); err != nil || trade.Price != client.Units(401) {
 		t.Errorf("a trade after an older price: %+v, %v", trade, err)
 	}
 
 	// An unusable price is counted and changes nothing.
-	head := in.Core.Journal.Durable()
+	head := in.Core.Journal.Answered()
 	malformed := []string{
 		`{"ticker":"MSFT"}`, `{"price":1}`, `{"ticker":"MSFT","price":0}`, `{"ticker":"MSFT","price":-1}`,
 		`{"ticker":"MSFT","price":1.0000001}`, `{"ticker":"AAPL","price":1}`,
@@ -91,7 +92,7 @@ func TestPublishedPricesMoveTheMarket(t *testing.T) {
 	other.say("pricing.NOSUCH", `{"ticker":"NOSUCH","price":1}`)
 	in.awaitMetrics(fmt.Sprintf(`svc_price_feed_total{outcome="malformed"} %d`, len(malformed)),
 		`svc_price_feed_total{outcome="unknown"} 1`, `svc_price_feed_total{outcome="dropped"} 0`)
-	if n := in.Core.Journal.Durable(); n != head {
+	if n := in.Core.Journal.Answered(); n != head {
 		t.Errorf("%d commands came of messages that mean nothing", n-head)
 	}
 

@@ -64,15 +64,15 @@ func TestCapacitiesAreRaisedByARestart(t *testing.T) {
 	if _, err := i.Core.Shadow.Take(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	head, image := i.Core.Journal.Durable(), i.Core.Gate.Snapshot()
+	head, image := i.Core.Journal.Answered(), i.Core.Gate.Snapshot()
 	i.stop()
 
 	inForce := matcher.Capacities{Accounts: 20, Securities: 600, Contracts: 3,
 		OrderRoom: matcher.OrderRoom{Open: 50, Retained: 30, Keys: 40}}
 	for name, flags := range map[string][]string{"left out": nil, "said again": raised} {
 		i = install(t, data, flags...)
-		if got := i.Core.Views.Capacities(); got != inForce || i.Core.Journal.Durable() != head {
-			t.Errorf("%s: %+v, %d commands", name, got, i.Core.Journal.Durable()-head)
+		if got := i.Core.Views.Capacities(); got != inForce || i.Core.Journal.Answered() != head {
+			t.Errorf("%s: %+v, %d commands", name, got, i.Core.Journal.Answered()-head)
 		}
 		if got := i.Core.Gate.Snapshot(); len(got.Accounts) != len(image.Accounts) {
 			t.Errorf("%s: %d accounts, %d before", name, len(got.Accounts), len(image.Accounts))

@@ -140,7 +140,7 @@ func changeControls(t *testing.T, in *installed) {
 	_, err2 := in.orders.RiskControlSecurity(t.Context(), "AAPL", true, true)
 	_, err3 := in.orders.RiskControlRestriction(t.Context(), "AA", true)
 	_, err4 := in.orders.RiskControlPolicy(t.Context(), client.Policy{
-		PolicyVersion: int64(in.Core.Journal.Durable()), MaxPositionQuantity: 900_000,
+		PolicyVersion: int64(in.Core.Journal.Answered()), MaxPositionQuantity: 900_000,
 	})
 	for _, err := range []error{err1, err2, err3, err4} {
 		if err != nil {

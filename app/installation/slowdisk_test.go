@@ -14,7 +14,7 @@ import (
 	"posttrade/journal/journaltest"
 )
 
-// hangingDisk blocks the syncs of the journal's log while it is shut.
+// hangingDisk blocks the syncs of the journal's logs while it is shut.
 type hangingDisk struct {
 	mu   sync.Mutex
 	open chan struct{} // closed: syncs do not hang
@@ -40,7 +40,7 @@ func (d *hangingDisk) release() {
 
 func (d *hangingDisk) under(o *journal.Options) {
 	o.FS = journaltest.Disk(func(op journaltest.Op) error {
-		if op.Sync && strings.HasSuffix(op.Path, ".log") {
+		if op.Sync && (strings.HasSuffix(op.Path, ".log") || strings.HasSuffix(op.Path, "/tail")) {
 			d.mu.Lock()
 			open := d.open
 			d.mu.Unlock()

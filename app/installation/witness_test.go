@@ -234,7 +234,7 @@ func TestAnOlderJournalIsAcceptedByHand(t *testing.T) {
 				}
 				apptest.Until(t, "the extract of the journal as it is now is there", func() (bool, any) {
 					newest, err := riskextract.Newest(in.config.ExtractSink())
-					return newest.Seq == in.Core.Journal.Durable(), err
+					return newest.Seq == in.Core.Journal.Answered(), err
 				})
 				in.stop()
 				install(t, data, settings...).stop()

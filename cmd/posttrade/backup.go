@@ -99,19 +99,19 @@ func printBackup(w io.Writer, m *backup.Manifest) {
 		bytes += f.Bytes
 	}
 	what := "whole"
-	if m.From.InputSequence > 0 {
-		what = fmt.Sprintf("since sequence %d", m.From.InputSequence)
+	if m.From.InputSeq > 0 {
+		what = fmt.Sprintf("since sequence %d", m.From.InputSeq)
 	}
 	fmt.Fprintf(w, "backup     %s, %s\n", m.Dir(), what)
 	fmt.Fprintf(w, "commands   %d, up to sequence %d, trade %d\n",
-		m.To.InputSequence-m.From.InputSequence, m.To.InputSequence, m.To.TradeSequence)
+		m.To.InputSeq-m.From.InputSeq, m.To.InputSeq, m.To.TradeSeq)
 	if m.FirstTime != 0 {
 		fmt.Fprintf(w, "times      %s to %s\n", day(m.FirstTime), day(m.LastTime))
 	}
 	if m.NoTables != "" {
 		fmt.Fprintf(w, "rows       none: %s\n", m.NoTables)
 	}
-	fmt.Fprintf(w, "genesis    %s\nchain      %s\nstored     %d bytes\n", m.Genesis, m.To.Chain, bytes)
+	fmt.Fprintf(w, "genesis    %s\nchain      %x\nstored     %d bytes\n", m.Genesis, m.To.Chain, bytes)
 }
 
 func checkBackups(dirs []string, stdout io.Writer) error {

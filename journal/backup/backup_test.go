@@ -148,7 +148,7 @@ func TestChainIsRestored(t *testing.T) {
 	want := exported(t, r.j.Dir())
 	for n, dir := range dirs {
 		m, err := Read(dir)
-		if err != nil || m.To.InputSequence != uint64(15*(n+1)) || m.From.InputSequence != uint64(15*n) {
+		if err != nil || m.To.InputSeq != uint64(15*(n+1)) || m.From.InputSeq != uint64(15*n) {
 			t.Fatalf("%+v %v", m, err)
 		}
 	}

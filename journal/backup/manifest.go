@@ -42,28 +42,21 @@ var (
 
 // Manifest says what a directory holds.
 type Manifest struct {
-	Format    int       `json:"format"`
-	Created   time.Time `json:"created"`
-	Build     string    `json:"build,omitempty"`
-	Genesis   string    `json:"genesis"` // hex SHA-256 of the genesis record
-	From      Place     `json:"from"`    // zero sequences: from the first command on
-	To        Place     `json:"to"`
-	Base      string    `json:"base,omitempty"` // hex SHA-256 of the manifest of the one before
-	FirstTime int64     `json:"firstTime"`      // event times, milliseconds; 0: none
-	LastTime  int64     `json:"lastTime"`
-	Snapshot  uint64    `json:"snapshot"` // the sequence of the snapshot in it; 0: none
-	Files     []File    `json:"files"`
-	NoTables  string    `json:"noTables,omitempty"` // why there are no rows of SQL
+	Format    int           `json:"format"`
+	Created   time.Time     `json:"created"`
+	Build     string        `json:"build,omitempty"`
+	Genesis   string        `json:"genesis"` // hex SHA-256 of the genesis record
+	From      journal.Point `json:"from"`    // zero sequences: from the first command on
+	To        journal.Point `json:"to"`
+	Base      string        `json:"base,omitempty"` // hex SHA-256 of the manifest of the one before
+	FirstTime int64         `json:"firstTime"`      // event times, milliseconds; 0: none
+	LastTime  int64         `json:"lastTime"`
+	Snapshot  uint64        `json:"snapshot"` // the sequence of the snapshot in it; 0: none
+	Files     []File        `json:"files"`
+	NoTables  string        `json:"noTables,omitempty"` // why there are no rows of SQL
 
 	sum string // hex SHA-256 of the manifest's text
 	dir string
-}
-
-// Place is the end of a commit.
-type Place struct {
-	InputSequence uint64 `json:"inputSequence"`
-	TradeSequence uint64 `json:"tradeSequence"`
-	Chain         string `json:"chain"` // hex
 }
 
 // File is one file of a backup.
@@ -81,22 +74,6 @@ type sealed struct {
 
 const manifestFormat = 1
 
-func placeOf(p journal.Point) Place {
-	return Place{InputSequence: p.InputSeq, TradeSequence: p.TradeSeq,
-		Chain: hex.EncodeToString(p.Chain[:])}
-}
-
-// point is the inverse of placeOf.
-func (p Place) point() (journal.Point, error) {
-	q := journal.Point{InputSeq: p.InputSequence, TradeSeq: p.TradeSequence}
-	b, err := hex.DecodeString(p.Chain)
-	if err != nil || len(b) != len(q.Chain) {
-		return q, fmt.Errorf("chain %q: %w", p.Chain, ErrDamaged)
-	}
-	copy(q.Chain[:], b)
-	return q, nil
-}
-
 // seedOf reads a genesis hash; "" reads as zero.
 func seedOf(text string) (seed [sha256.Size]byte, err error) {
 	b, err := hex.DecodeString(text)
@@ -106,9 +83,6 @@ func seedOf(text string) (seed [sha256.Size]byte, err error) {
 	copy(seed[:], b)
 	return seed, nil
 }
-
-// After is the point that the next part goes on from.
-func (m *Manifest) After() (journal.Point, error) { return m.To.point() }
 
 // Dir is the directory that the manifest was read from.
 func (m *Manifest) Dir() string { return m.dir }

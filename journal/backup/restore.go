@@ -13,6 +13,7 @@ import (
 	"slices"
 
 	"posttrade/journal"
+	"posttrade/ring/disk"
 )
 
 // The names in a data directory.
@@ -52,18 +53,18 @@ func Chain(dirs []string) (list []*Manifest, err error) {
 			return nil, err
 		}
 		switch {
-		case i == 0 && m.From.InputSequence != 0:
+		case i == 0 && m.From.InputSeq != 0:
 			return nil, fmt.Errorf(
 				"backup: dir=%s goes on from sequence %d; the whole backup comes first: %w", dir,
-				m.From.InputSequence, ErrChain)
+				m.From.InputSeq, ErrChain)
 		case i > 0 && m.Genesis != list[0].Genesis:
 			return nil, fmt.Errorf("backup: dir=%s is of genesis %.16s, dir=%s of %.16s: %w", dir, m.Genesis,
 				dirs[0], list[0].Genesis, ErrChain)
 		case i > 0 && m.From != list[i-1].To:
 			return nil, fmt.Errorf(
-				"backup: dir=%s goes on from sequence %d chain %.8s, dir=%s ends at %d chain %.8s: %w", dir,
-				m.From.InputSequence, m.From.Chain, dirs[i-1], list[i-1].To.InputSequence,
-				list[i-1].To.Chain, ErrChain)
+				"backup: dir=%s goes on from sequence %d chain %x, dir=%s ends at %d chain %x: %w", dir,
+				m.From.InputSeq, m.From.Chain[:4], dirs[i-1], list[i-1].To.InputSeq,
+				list[i-1].To.Chain[:4], ErrChain)
 		}
 		list = append(list, m)
 	}
@@ -91,13 +92,9 @@ func (m *Manifest) verify(f File) error {
 	if err != nil {
 		return err
 	}
-	from, err := m.From.point()
-	if err != nil {
-		return err
-	}
-	seen, err := journal.CheckStream(r, seed, from)
-	if err == nil && (placeOf(seen.To) != m.To || sha256.Sum256(seen.Genesis) != seed) {
-		err = fmt.Errorf("it ends at sequence %d, want %d: %w", seen.To.InputSeq, m.To.InputSequence,
+	seen, err := journal.CheckStream(r, seed, m.From)
+	if err == nil && (seen.To != m.To || sha256.Sum256(seen.Genesis) != seed) {
+		err = fmt.Errorf("it ends at sequence %d, want %d: %w", seen.To.InputSeq, m.To.InputSeq,
 			ErrDamaged)
 	}
 	if err = errors.Join(r.err(), err); err != nil {
@@ -122,9 +119,9 @@ type RestoreOptions struct {
 //     only.
 func Restore(data string, chain []*Manifest, o RestoreOptions) (got Origin, err error) {
 	last := chain[len(chain)-1]
-	if o.To > last.To.InputSequence {
+	if o.To > last.To.InputSeq {
 		return got, fmt.Errorf("backup: dir=%s ends at sequence %d, which is before %d: %w", last.dir,
-			last.To.InputSequence, o.To, ErrChain)
+			last.To.InputSeq, o.To, ErrChain)
 	}
 	r := &restore{data: data, chain: chain, o: o}
 	if err := r.begin(); err != nil {
@@ -175,7 +172,7 @@ func (r *restore) begin() error {
 			return errors.Join(fmt.Errorf("backup: %w", err), r.lock.Close())
 		}
 	}
-	if err := errors.Join(syncDir(r.data), syncDir(filepath.Dir(r.data))); err != nil {
+	if err := errors.Join(disk.SyncDir(r.data), disk.SyncDir(filepath.Dir(r.data))); err != nil {
 		return errors.Join(err, r.lock.Close())
 	}
 	return nil
@@ -194,7 +191,7 @@ func (r *restore) journal(got *Origin) error {
 		defer p.Close()
 		parts, streams = append(parts, p), append(streams, p)
 		got.From = append(got.From, m.dir)
-		if r.o.To > 0 && m.To.InputSequence >= r.o.To {
+		if r.o.To > 0 && m.To.InputSeq >= r.o.To {
 			break
 		}
 	}
@@ -242,20 +239,20 @@ func (r *restore) leaveRows(got *Origin) error {
 		err = putFile(filepath.Join(folder, originName), text)
 	}
 	if err == nil {
-		err = syncDir(folder)
+		err = disk.SyncDir(folder)
 	}
 	return err
 }
 
 // end removes the mark: from here on the directory is restored.
 func (r *restore) end() error {
-	if err := syncDir(r.data); err != nil {
+	if err := disk.SyncDir(r.data); err != nil {
 		return err
 	}
 	if err := os.Remove(filepath.Join(r.data, restoringName)); err != nil {
 		return fmt.Errorf("backup: %w", err)
 	}
-	return syncDir(r.data)
+	return disk.SyncDir(r.data)
 }
 
 // part reads a file of a backup, opened when it is first read, and compares it with the manifest.

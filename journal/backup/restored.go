@@ -8,6 +8,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"posttrade/ring/disk"
 )
 
 // Restored says what a data directory was restored from; nil when there is nothing left to do of
@@ -50,5 +52,5 @@ func Forget(data string) error {
 	if err := os.RemoveAll(folder); err != nil {
 		return fmt.Errorf("backup: %w", err)
 	}
-	return syncDir(data)
+	return disk.SyncDir(data)
 }

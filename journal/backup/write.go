@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"posttrade/journal"
+	"posttrade/ring/disk"
 )
 
 // Source gives what is to be kept.
@@ -47,9 +48,7 @@ func Write(ctx context.Context, dir string, from Source, o Options) (_ *Manifest
 		if err != nil {
 			return nil, err
 		}
-		if after, err = base.After(); err != nil {
-			return nil, err
-		}
+		after = base.To
 		m.Base, m.Genesis = base.sum, base.Genesis
 	}
 	w := &writing{dir: dir}
@@ -115,7 +114,7 @@ func (w *writing) begin() error {
 				return fmt.Errorf("backup: %w", err)
 			}
 		}
-		return syncDir(w.dir)
+		return disk.SyncDir(w.dir)
 	}()
 	if err != nil {
 		err = errors.Join(err, w.lock.Close())
@@ -147,7 +146,7 @@ func (w *writing) journal(ctx context.Context, from Source, m *Manifest, after j
 	}
 	sum := sha256.Sum256(seen.Genesis)
 	m.Genesis = hex.EncodeToString(sum[:])
-	m.From, m.To = placeOf(seen.From), placeOf(seen.To)
+	m.From, m.To = seen.From, seen.To
 	m.FirstTime, m.LastTime, m.Snapshot = seen.FirstTime, seen.LastTime, seen.Snapshot
 	m.Files = append(m.Files, f)
 	return nil
@@ -195,19 +194,13 @@ func (w *writing) end(m *Manifest) error {
 		return err
 	}
 	name := filepath.Join(w.dir, manifestName)
-	if err := putFile(name+".new", text); err != nil {
-		return err
-	}
-	if err := os.Rename(name+".new", name); err != nil {
+	if err := disk.ReplaceText(name, 0o600, text); err != nil {
 		return fmt.Errorf("backup: %w", err)
-	}
-	if err := syncDir(w.dir); err != nil {
-		return err
 	}
 	if err := os.Remove(filepath.Join(w.dir, unfinishedName)); err != nil {
 		return fmt.Errorf("backup: %w", err)
 	}
-	return syncDir(w.dir)
+	return disk.SyncDir(w.dir)
 }
 
 // gently writes and hashes, and syncs so often that the disk never has much to do at a time: the
@@ -241,18 +234,6 @@ func putFile(name string, text []byte) error {
 	_, err = f.Write(text)
 	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
 		return fmt.Errorf("backup: write file=%s: %w", name, err)
-	}
-	return nil
-}
-
-// syncDir makes the names in a directory durable.
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return fmt.Errorf("backup: %w", err)
-	}
-	if err := errors.Join(d.Sync(), d.Close()); err != nil {
-		return fmt.Errorf("backup: sync dir=%s: %w", dir, err)
 	}
 	return nil
 }

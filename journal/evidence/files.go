@@ -13,6 +13,7 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 
 	"posttrade/journal/evidence/verify"
+	"posttrade/ring/disk"
 )
 
 // The files of a log.
@@ -116,7 +117,7 @@ func (d folder) write(name string, data []byte, sync bool) (err error) {
 		err = os.Rename(path+tempSuffix, path)
 	}
 	if err == nil && sync {
-		err = syncFolder(filepath.Dir(path))
+		err = disk.SyncDir(filepath.Dir(path))
 	}
 	return err
 }
@@ -135,15 +136,6 @@ func (d folder) fill(f *os.File, data []byte) error {
 	}
 	_, err := f.Write(data[half:])
 	return err
-}
-
-// syncFolder makes the names in a folder durable.
-func syncFolder(path string) error {
-	f, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(f.Sync(), f.Close())
 }
 
 // tile reads a tile. Of a partial one any wider tile has the beginning.

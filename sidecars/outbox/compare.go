@@ -72,7 +72,7 @@ func (b *Outbox) repair(ctx context.Context, end *end, marked, epoch,
 func (b *Outbox) continueBehind(end *end) {
 	b.passed = len(end.strange) > 0
 	b.last, b.after, b.compared = end.version, Outgoing{AfterSequence: &end.sequence}, true
-	b.end = mark{end.sequence, end.version}
+	b.end = position{end.sequence, end.version}
 	if b.refusal != nil && *b.refusal == b.end || b.conflicts >= mostConflicts {
 		// A server that has lost messages from a damaged file may report an end that it then does not
 		// accept, until it is restarted. Another writer may also write faster than this code can look. So
@@ -81,8 +81,8 @@ func (b *Outbox) continueBehind(end *end) {
 	}
 }
 
-// mark is an end of the stream.
-type mark struct{ sequence, version uint64 }
+// position is an end of the stream.
+type position struct{ sequence, version uint64 }
 
 // end describes the end of a stream.
 type end struct {

@@ -47,14 +47,14 @@ type Options struct {
 type Outbox struct {
 	o        Options
 	wake     chan struct{}
-	compared bool     // the end of the stream is known: last and after are valid
-	last     uint64   // the last version on the stream, 0 for none
-	after    Outgoing // the conditions of the next message on the stream's last
-	finding  string   // a finding of Compare that does not stop publishing
-	end      mark     // the end of the stream that Compare found
-	refusal  *mark    // the end of the stream when it refused the next message; nil for none
-	passed   bool     // the last messages of the stream are of other writers
-	taken    uint64   // the last version with an id that another writer has used, 0 for none
+	compared bool      // the end of the stream is known: last and after are valid
+	last     uint64    // the last version on the stream, 0 for none
+	after    Outgoing  // the conditions of the next message on the stream's last
+	finding  string    // a finding of Compare that does not stop publishing
+	end      position  // the end of the stream that Compare found
+	refusal  *position // the end of the stream when it refused the next message; nil for none
+	passed   bool      // the last messages of the stream are of other writers
+	taken    uint64    // the last version with an id that another writer has used, 0 for none
 
 	conflicts int  // how often in a row the stream's end differed from what Compare had found
 	troubled  bool // the trouble is in the log already

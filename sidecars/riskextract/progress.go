@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"posttrade/ring/disk"
 	"posttrade/sidecars/store"
 )
 
@@ -143,7 +144,7 @@ func (c fileCursor) save(_ context.Context, seq uint64) error {
 		return fmt.Errorf("riskextract: cursor: %w", err)
 	}
 	dir.tidy(cursorName)
-	return syncDir(c.dir)
+	return disk.SyncDir(c.dir)
 }
 
 func (c fileCursor) path() string { return filepath.Join(c.dir, cursorName+".cursor") }

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"posttrade/ring"
+	"posttrade/ring/disk"
 )
 
 // folder is the directory of one session and price version in the sink. Files that are stored there
@@ -32,7 +33,7 @@ func folderOf(sink string, m Marker, step func(string) error) (*folder, error) {
 		if err := os.MkdirAll(path, 0o755); err != nil {
 			return nil, fmt.Errorf("riskextract: make sink: %w", err)
 		}
-		if err := syncDir(filepath.Dir(path)); err != nil {
+		if err := disk.SyncDir(filepath.Dir(path)); err != nil {
 			return nil, err
 		}
 	}
@@ -60,7 +61,7 @@ func (f *folder) put(name string, content []byte) error {
 		}
 	}
 	f.tidy(name)
-	return errors.Join(syncDir(filepath.Dir(path)), f.at(name+" stored"))
+	return errors.Join(disk.SyncDir(filepath.Dir(path)), f.at(name+" stored"))
 }
 
 // add writes a temporary file and gives it its final name, which must be free.
@@ -163,16 +164,4 @@ func (f *folder) at(step string) error {
 		return nil
 	}
 	return f.step(step)
-}
-
-// syncDir makes the names in a directory durable.
-func syncDir(path string) error {
-	dir, err := os.Open(path)
-	if err != nil {
-		return fmt.Errorf("riskextract: sync: %w", err)
-	}
-	if err = errors.Join(dir.Sync(), dir.Close()); err != nil {
-		return fmt.Errorf("riskextract: sync %s: %w", path, err)
-	}
-	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"posttrade/ring/disk"
 	"posttrade/sidecars/store"
 )
 
@@ -64,7 +65,7 @@ func GiveUp(sink string, inputSeq uint64) (files int, err error) {
 	if err != nil {
 		return 0, fmt.Errorf("riskextract: give up: %w", err)
 	}
-	return files, syncDir(sink)
+	return files, disk.SyncDir(sink)
 }
 
 // name is the file's path below the sink.

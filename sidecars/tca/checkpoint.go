@@ -16,6 +16,7 @@ import (
 	"slices"
 
 	"posttrade/matcher"
+	"posttrade/ring/disk"
 )
 
 // The files of the index.
@@ -203,26 +204,16 @@ func (r *wordReader) history(h *history) {
 	r.bad = r.bad || len(h.recent) == 0
 }
 
-// save writes a checkpoint of the index: first it syncs the blocks that the checkpoint depends on,
-// then it writes the file under another name, then it renames it. Only Run's goroutine or Close
-// calls it.
+// save writes a checkpoint of the index, after it has synced the blocks that the checkpoint depends
+// on. Only Run's goroutine or Close calls it.
 func (t *TCA) save() error {
 	if err := errors.Join(t.index.samples.file.sync(), t.index.executions.file.sync()); err != nil {
 		return err
 	}
 	name := filepath.Join(t.o.Dir, checkpointName)
-	f, err := os.OpenFile(name+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	err := disk.Replace(name, 0o600, func(w io.Writer) error { return t.index.write(w, t.genesis) })
 	if err != nil {
-		return fmt.Errorf("tca: create checkpoint: %w", err)
-	}
-	if err := errors.Join(t.index.write(f, t.genesis), f.Sync(), f.Close()); err != nil {
-		return fmt.Errorf("tca: write checkpoint inputSeq=%d: %w", t.index.applied, err)
-	}
-	if err := os.Rename(name+".new", name); err != nil {
-		return fmt.Errorf("tca: name checkpoint: %w", err)
-	}
-	if err := syncDir(t.o.Dir); err != nil {
-		return err
+		return fmt.Errorf("tca: checkpoint inputSeq=%d: %w", t.index.applied, err)
 	}
 	t.saved = t.index.applied
 	return nil
@@ -268,7 +259,7 @@ func (t *TCA) reset() error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("tca: remove checkpoint: %w", err)
 	}
-	if err := syncDir(t.o.Dir); err != nil {
+	if err := disk.SyncDir(t.o.Dir); err != nil {
 		return err
 	}
 	t.clear()
@@ -287,15 +278,4 @@ func (t *TCA) clear() {
 		executions: executions{file: t.index.executions.file},
 		open:       map[uint32]arrival{},
 	}
-}
-
-func syncDir(name string) error {
-	d, err := os.Open(name)
-	if err != nil {
-		return fmt.Errorf("tca: open folder: %w", err)
-	}
-	if err := errors.Join(d.Sync(), d.Close()); err != nil {
-		return fmt.Errorf("tca: sync folder=%s: %w", name, err)
-	}
-	return nil
 }

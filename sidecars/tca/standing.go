@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 
 	"posttrade/matcher"
+	"posttrade/ring/disk"
 )
 
 // Standing is how much of the history the files of an index hold.
@@ -51,5 +52,5 @@ func Forget(dir string) error {
 	if err != nil {
 		return fmt.Errorf("tca: remove checkpoint: %w", err)
 	}
-	return syncDir(dir)
+	return disk.SyncDir(dir)
 }

@@ -1,0 +1,55 @@
+package journal
+
+import (
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// A table may grow by twice the log and by paceFloor a second; one that is closed does not wait.
+func TestTablesAreWrittenAtThePaceOfTheLog(t *testing.T) {
+	l := newLazyFS(vfs.NewMem())
+	create := func(name string) vfs.File {
+		f, err := l.Create(name, vfs.WriteCategoryUnspecified)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return f
+	}
+	log := create("000001.log")
+	if _, err := log.Write(make([]byte, 1<<20)); err != nil {
+		t.Fatal(err)
+	}
+	table, ok := create("000002.sst").(*pacedFile)
+	if !ok {
+		t.Fatal("a table is not paced")
+	}
+	if _, paced := create("MANIFEST-000003").(*pacedFile); paced {
+		t.Error("a manifest waits")
+	}
+	if !l.tables.off.Load() {
+		t.Error("tables wait while the journal opens")
+	}
+	for _, step := range []struct {
+		log, table int64
+		want       time.Duration
+	}{
+		{0, 0, 0},
+		{0, paceFloor, time.Second},
+		{paceFloor / 4, 0, time.Second / 2},
+		{paceFloor, 0, 0},
+		{0, 2 * paceFloor, time.Second / 2},
+	} {
+		l.tables.logged.Add(step.log)
+		table.written += step.table
+		if got := table.ahead(); got != step.want {
+			t.Errorf("%+v: %v", step, got)
+		}
+	}
+	table.written = 1 << 40
+	l.tables.off.Store(true)
+	if _, err := table.Write([]byte("row")); err != nil { // or the test hangs
+		t.Fatal(err)
+	}
+}
