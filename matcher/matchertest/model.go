@@ -130,6 +130,7 @@ func (m *Model) Apply(c matcher.Command) []matcher.Event {
 	return m.said
 }
 
+// command decides a command that is no SYMBOL.
 func (m *Model) command() {
 	c := &m.cmd
 	applied := matcher.Event{
@@ -140,137 +141,27 @@ func (m *Model) command() {
 	case matcher.OrderNew:
 		m.orderNew()
 	case matcher.OrderCancel:
-		o := m.find(c)
-		if o == nil {
-			m.reject(matcher.Invalid)
-			return
-		}
-		m.say(matcher.Event{
-			Kind: matcher.EventCanceled, Side: o.side, Status: matcher.StatusCanceled, Px: o.limit,
-			OrderRef:  o.ref,
-			AccountID: o.account, SecurityID: o.security, Qty: o.leaves,
-		})
-		m.cancel(o, matcher.Accepted)
+		m.orderCancel()
 	case matcher.OrderReplace:
 		m.replace()
 	case matcher.ForceFill:
-		o := m.find(c)
-		worth := new(big.Int).Mul(big.NewInt(c.LimitPx), big.NewInt(int64(c.Qty)))
-		if o == nil || c.Qty < 1 || c.Qty > o.leaves || c.LimitPx < 1 || c.LimitPx%m.tick != 0 ||
-			!worth.IsInt64() {
-			m.reject(matcher.Invalid)
-			return
-		}
-		applied.Px, applied.SecurityID = c.LimitPx, o.security
-		m.say(applied)
-		o.leaves -= c.Qty
-		if o.leaves == 0 {
-			m.remove(o)
-		}
-		m.securities[o.security-1].oneSided += signed(o.side, c.Qty)
-		m.fill(o, c.LimitPx, c.Qty, 0, matcher.EventForced)
-		if o.leaves == 0 {
-			m.retain(o)
-		}
+		m.forceFill(applied)
 	case matcher.PriceTick:
-		s := m.security(c.SecurityID)
-		switch {
-		case s == nil:
-			m.reject(matcher.UnknownSecurity)
-		case c.PriceTicks < 1:
-			m.reject(matcher.Invalid)
-		default:
-			applied.Flags = m.late(s)
-			if applied.Flags == 0 {
-				s.lastPx, s.lastTime = c.PriceTicks, c.EventTimeMillis
-			}
-			applied.Px = c.PriceTicks
-			m.say(applied)
-		}
+		m.priceTick(applied)
 	case matcher.TradeNew:
 		m.trade()
 	case matcher.AccountControl:
-		a, keeps := m.accounts[c.AccountID], c.Side&4 != 0
-		switch {
-		case c.Side&^5 != 0, keeps && m.rules() == 1:
-			m.reject(matcher.Invalid)
-		case a == nil && len(m.accounts) == m.limits.MaxAccounts:
-			m.reject(matcher.Capacity)
-		case a == nil:
-			m.accounts[c.AccountID] = &account{enabled: c.Side&1 != 0, executed: new(big.Int)}
-			m.say(applied)
-		default:
-			if !keeps {
-				a.enabled = c.Side&1 != 0
-			}
-			m.say(applied)
-		}
+		m.accountControl(applied)
 	case matcher.SecurityControl:
-		switch {
-		case c.Side > 15, c.Side > 3 && m.rules() == 1:
-			m.reject(matcher.Invalid)
-		case c.SecurityID < 1 || int(c.SecurityID) > len(m.securities):
-			m.reject(matcher.UnknownSecurity)
-		default:
-			s := m.securities[c.SecurityID-1]
-			if !s.known || c.Side&4 == 0 {
-				s.enabled = c.Side&1 != 0
-			}
-			if !s.known || c.Side&8 == 0 {
-				s.halted = c.Side&2 != 0
-			}
-			s.known = true
-			m.say(applied)
-		}
+		m.securityControl(applied)
 	case matcher.PolicyControl:
-		if c.Side > 1 || c.Qty < 0 || c.LimitPx < 0 || m.rules() >= 2 && c.PriceTicks <= m.policy {
-			m.reject(matcher.Invalid)
-			return
-		}
-		m.policy = c.PriceTicks
-		m.parts = nil
-		m.kill = c.Side == 1
-		if c.Qty > 0 {
-			m.all[matcher.LimitPosition] = int64(c.Qty)
-		}
-		if c.LimitPx > 0 {
-			m.all[matcher.LimitConcentration] = c.LimitPx
-		}
-		applied.Px = c.LimitPx
-		m.say(applied)
+		m.policyControl(applied)
 	case matcher.LimitsControl:
 		m.limitsPart()
 	case matcher.CapacityControl:
-		l := &m.limits
-		was := *l
-		if m.rules() >= 3 {
-			l.MaxOpenOrders = max(l.MaxOpenOrders, int(c.OrderRef))
-			l.RetainedOrders = max(l.RetainedOrders, int(c.PriceTicks))
-			l.IdempotencyCapacity = max(l.IdempotencyCapacity, int(c.LimitPx))
-		}
-		m.newest = *l != was
-		m.say(matcher.Event{Kind: matcher.EventApplied})
+		m.capacityControl()
 	case matcher.RestrictionControl:
-		s := m.security(c.SecurityID)
-		switch {
-		case s == nil:
-			m.reject(matcher.UnknownSecurity)
-		case c.Side > 1:
-			m.reject(matcher.Invalid)
-		default:
-			m.say(applied)
-			s.restricted = c.Side == 1
-			var gone []*order
-			for _, o := range m.open {
-				if s.restricted && o.security == c.SecurityID {
-					gone = append(gone, o)
-				}
-			}
-			slices.SortFunc(gone, func(a, b *order) int { return int(a.ref) - int(b.ref) })
-			for _, o := range gone {
-				m.canceled(o, matcher.RiskReason(matcher.Restricted))
-			}
-		}
+		m.restrictionControl(applied)
 	case matcher.SnapshotMark:
 		m.say(matcher.Event{Kind: matcher.EventApplied})
 	default:

@@ -1,6 +1,7 @@
 package matchertest
 
 import (
+	"math/big"
 	"slices"
 
 	"posttrade/matcher"
@@ -100,4 +101,43 @@ func (m *Model) best(security uint32, side matcher.Side) (px int64) {
 func crosses(side matcher.Side, limit, px int64) bool {
 	return px != 0 && (limit == 0 || side == matcher.Buy && px <= limit ||
 		side == matcher.Sell && px >= limit)
+}
+
+// orderCancel decides an ORDER_CANCEL.
+func (m *Model) orderCancel() {
+	c := &m.cmd
+	o := m.find(c)
+	if o == nil {
+		m.reject(matcher.Invalid)
+		return
+	}
+	m.say(matcher.Event{
+		Kind: matcher.EventCanceled, Side: o.side, Status: matcher.StatusCanceled, Px: o.limit,
+		OrderRef:  o.ref,
+		AccountID: o.account, SecurityID: o.security, Qty: o.leaves,
+	})
+	m.cancel(o, matcher.Accepted)
+}
+
+// forceFill decides a FORCE_FILL. applied is its event if nothing is wrong.
+func (m *Model) forceFill(applied matcher.Event) {
+	c := &m.cmd
+	o := m.find(c)
+	worth := new(big.Int).Mul(big.NewInt(c.LimitPx), big.NewInt(int64(c.Qty)))
+	if o == nil || c.Qty < 1 || c.Qty > o.leaves || c.LimitPx < 1 || c.LimitPx%m.tick != 0 ||
+		!worth.IsInt64() {
+		m.reject(matcher.Invalid)
+		return
+	}
+	applied.Px, applied.SecurityID = c.LimitPx, o.security
+	m.say(applied)
+	o.leaves -= c.Qty
+	if o.leaves == 0 {
+		m.remove(o)
+	}
+	m.securities[o.security-1].oneSided += signed(o.side, c.Qty)
+	m.fill(o, c.LimitPx, c.Qty, 0, matcher.EventForced)
+	if o.leaves == 0 {
+		m.retain(o)
+	}
 }
