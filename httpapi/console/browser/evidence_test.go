@@ -243,7 +243,7 @@ func TestALargeExportLeavesThePageFree(t *testing.T) {
 // TestTheVerifierComesBackFromACrash: a browser does not have the memory for the engine of this
 // export. The page says so, and verifies the next file, with the network off.
 func TestTheVerifierComesBackFromACrash(t *testing.T) {
-	s := start(t, "--risk.max-open-orders=4194304")
+	s := start(t, "--risk.max-open-orders=3145728")
 	s.fill()
 	x := s.export()
 	page := s.write("verifier.html", []byte(s.posttrade("evidence", "page")))
@@ -255,7 +255,7 @@ func TestTheVerifierComesBackFromACrash(t *testing.T) {
 	p.typeIn("Key", x.key)
 	p.openFolder()
 	p.choose(folderInput, x.folder)
-	p.says("not enough memory in a browser")
+	p.says("the verifier has ended: there is not enough memory")
 	p.choose(proofInput, x.proof)
 	p.says("proof.json: proven")
 
@@ -265,7 +265,7 @@ func TestTheVerifierComesBackFromACrash(t *testing.T) {
 	p.choose("#folder", x.folder)
 	p.tabTo("button", "Check")
 	p.press(kb.Enter)
-	p.says("not enough memory in a browser")
+	p.says("the verifier has ended: there is not enough memory")
 	p.choose("#file", x.proof) // takes the place of the folder
 	p.tabTo("button", "Check")
 	p.press(kb.Enter)
