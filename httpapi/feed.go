@@ -14,6 +14,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"posttrade/blotter/feed"
+	"posttrade/journal"
 )
 
 const (
@@ -166,6 +167,8 @@ var (
 	problemFeeds = problem{status: 503, code: CodeBusy,
 		detail: "as many readers of the feed as may be are connected, see feed.max-clients, or read " +
 			"older history"}
+	problemArchived = problem{status: 503, code: CodeArchiveNeeded,
+		detail: "this part of the history was moved into an archive; see journal.archive-dir"}
 	problemNotYet = problem{status: 503, code: CodeNotYet,
 		detail: "the sequence that was asked for is not here yet"}
 )
@@ -339,6 +342,8 @@ func goneReason(err error) string {
 		return "SLOW"
 	case errors.Is(err, feed.ErrBusy):
 		return "BUSY"
+	case errors.Is(err, journal.ErrArchived):
+		return string(CodeArchiveNeeded)
 	case errors.Is(err, feed.ErrClosed), errors.Is(err, context.Canceled):
 		return goneStopping
 	}

@@ -48,9 +48,11 @@ const (
 	// CodeBusy: too many requests of a bounded kind: not sequenced
 	CodeBusy Code = "BUSY"
 	// CodeNotYet: what is asked for is still to come
-	CodeNotYet       Code = "NOT_YET"
-	CodeStorageFull  Code = "STORAGE_FULL"  // not sequenced
-	CodeHistoryAhead Code = "HISTORY_AHEAD" // not sequenced
+	CodeNotYet      Code = "NOT_YET"
+	CodeStorageFull Code = "STORAGE_FULL" // not sequenced
+	// CodeArchiveNeeded: the history that is asked for was moved into an archive that is not here
+	CodeArchiveNeeded Code = "ARCHIVE_NEEDED"
+	CodeHistoryAhead  Code = "HISTORY_AHEAD" // not sequenced
 	// CodeJournalFailed: with "sequenced":false safe to repeat, else unknown
 	CodeJournalFailed  Code = "JOURNAL_FAILED"
 	CodeOutcomeUnknown Code = "OUTCOME_UNKNOWN" // repeat with the same clientOrderId

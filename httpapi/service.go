@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"posttrade/blotter"
+	"posttrade/journal"
 	"posttrade/sidecars/recon"
 	"posttrade/sidecars/store"
 	"posttrade/sidecars/tca"
@@ -100,6 +101,8 @@ func (s *service) failed(err error) problem {
 		return problemLocked
 	case errors.Is(err, store.ErrUnavailable):
 		return problemDatabase
+	case errors.Is(err, journal.ErrArchived):
+		return problemArchived
 	case errors.Is(err, blotter.ErrReindexing):
 		return problemIndexing
 	case errors.Is(err, recon.ErrBusy):

@@ -1,6 +1,8 @@
 package installation
 
 import (
+	"io"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -77,5 +79,37 @@ func TestArchivedInstallationIsWhole(t *testing.T) {
 	code, line = openFails(t, data, "journal.archive-dir", archives)
 	if code != settings.ExitUsage || !strings.Contains(line, archives) {
 		t.Errorf("a start on a folder that is gone: %d %s", code, line)
+	}
+}
+
+// Without the archive the live feed begins at the head, and goes on behind what it has said. A
+// position in the archive is refused by name.
+func TestFeedWithoutTheArchive(t *testing.T) {
+	data, archives := t.TempDir(), filepath.Join(t.TempDir(), "archives")
+	quiet := []string{"sidecars.enabled", "false"}
+	i := install(t, data, quiet...)
+	i.trade(60)
+	if _, err := i.Core.Shadow.Take(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	i.trade(1)
+	i.stop()
+	program(t, "journal", "archive", archives, "--data.dir="+data,
+		"--before="+time.Now().UTC().AddDate(0, 0, 1).Format(time.DateOnly))
+	i = install(t, data, quiet...)
+	live := openFeed(t, i.feedBase(), i.token, "topics=trades", "")
+	i.trade(2)
+	first, second := live.next(), live.next()
+	again := openFeed(t, i.feedBase(), i.token, "topics=trades", first.id)
+	if got := again.next(); first.kind != "trade" || got.text() != second.text() {
+		t.Errorf("behind %s: %s, want %s", first.text(), got.text(), second.text())
+	}
+	for _, from := range []string{"0", "1"} {
+		answer := tryFeed(t, i.feedBase(), i.token, "topics=trades&fromSeq="+from, "")
+		body, err := io.ReadAll(answer.Body)
+		if err != nil || answer.StatusCode != http.StatusServiceUnavailable ||
+			!strings.Contains(string(body), `"code":"ARCHIVE_NEEDED"`) {
+			t.Errorf("from %s, in the archive: %d %s, %v", from, answer.StatusCode, body, err)
+		}
 	}
 }

@@ -227,6 +227,21 @@ func (h *Hub) open(before uint64) (*journal.Shadow, *deriver, error) {
 	return sh, d, err
 }
 
+// openAt opens a shadow that stands at a sequence, from which the journal goes on.
+func (h *Hub) openAt(from uint64) (*journal.Shadow, *deriver, error) {
+	if err := h.stored(h.ctx, After(from)); err != nil {
+		return nil, nil, err
+	}
+	sh, d, err := h.open(from)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := sh.Follow(h.ctx, from, nil); err != nil {
+		return nil, nil, errors.Join(err, sh.Close())
+	}
+	return sh, d, nil
+}
+
 // follower is the state of one follow.
 type follower struct {
 	h     *Hub
@@ -239,15 +254,14 @@ type follower struct {
 func (h *Hub) follow() (err error) {
 	defer caught(&err)
 	head, _ := h.o.Journal.Head()
-	from := head - min(head, h.o.Behind)
-	sh, d, err := h.open(from)
+	sh, d, err := h.openAt(head - min(head, h.o.Behind))
+	if errors.Is(err, journal.ErrArchived) { // the newest snapshot and what follows it stay
+		sh, d, err = h.openAt(head)
+	}
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, sh.Close()) }()
-	if err := sh.Follow(h.ctx, from, nil); err != nil {
-		return err
-	}
 	f := &follower{h: h, sh: sh, d: d, at: After(sh.Applied())}
 	f.build = &batch{first: sh.Applied() + 1}
 	d.emit, d.ended = f.take, f.ended

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"sort"
 	"time"
+
+	"posttrade/matcher"
 )
 
 // Why a reader is ended.
@@ -49,8 +51,8 @@ func (h *Hub) Begin(ctx context.Context) error {
 }
 
 // Open returns a reader. For a position that is not durable yet it waits until ctx ends: ErrBeyond.
-// ErrBusy: there is no room for one more reader, or for
-// one more of older history.
+// ErrBusy: there is no room for one more reader, or for one more of older history.
+// journal.ErrArchived: the position lies in an archive that is not here.
 func (h *Hub) Open(ctx context.Context, s Selection, start Start) (_ *Reader, err error) {
 	if err := h.join(); err != nil {
 		return nil, err
@@ -72,9 +74,22 @@ func (h *Hub) Open(ctx context.Context, s Selection, start Start) (_ *Reader, er
 		r.joined = true
 		return r, err
 	case books || !h.holds(r.at):
+		if err := h.stored(ctx, r.at); err != nil {
+			return nil, err
+		}
 		return r, r.openPast(books)
 	}
 	return r, nil
+}
+
+// stored returns an error when the journal does not have what follows a position:
+// journal.ErrArchived.
+func (h *Hub) stored(ctx context.Context, at Position) error {
+	next := at.InputSeq + 1
+	if head, _ := h.o.Journal.Head(); next > head {
+		return nil
+	}
+	return h.o.Journal.Commands(ctx, next, next, func([]matcher.Command) error { return nil })
 }
 
 // reached waits until the follower stands at the head, and at a given start.
