@@ -111,7 +111,8 @@ func (x *exchange) feedRequest() (r feedRequest, p problem) {
 }
 
 // mayFollow checks the caller's token where a topic asks for one, and narrows the selection to the
-// accounts that the caller may see. token is what the stream depends on; nil: on none.
+// accounts that the caller may see. token is what the stream depends on, a valid one also where no
+// topic asks for it; nil: on none.
 func (x *exchange) mayFollow(r *feedRequest) (token []byte, p problem) {
 	topics := r.selection.Topics
 	owned := topics&(feed.Orders|feed.Contracts) != 0
@@ -132,10 +133,12 @@ func (x *exchange) mayFollow(r *feedRequest) (token []byte, p problem) {
 		slices.Sort(accounts)
 		r.selection.Accounts = accounts
 	}
-	if topics&feed.Controls != 0 || owned && x.m.Enforced {
-		token = bytes.Clone(bearer(x.ctx.Request.Header.Peek("Authorization")))
+	token = bearer(x.ctx.Request.Header.Peek("Authorization"))
+	needed := topics&feed.Controls != 0 || owned && x.m.Enforced
+	if _, err := x.m.Verifier.Verify(token); err != nil && !needed {
+		return nil, problem{} // as without a token
 	}
-	return token, problem{}
+	return bytes.Clone(token), problem{}
 }
 
 // openFeed opens a reader. A feed that has just begun has to reach the head first.

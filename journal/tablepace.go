@@ -7,9 +7,9 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// tablePace keeps the store's tables from taking the disk away from its log and from answers. A table
-// grows twice as fast as the log, and a little more: so a memtable is on disk before the next one
-// is full, and no faster than that needs.
+// tablePace keeps the store's tables from taking the disk away from its log and from answers. A
+// table grows twice as fast as the log, and a little more: so a memtable is on disk before the next
+// one is full, and no faster than that needs.
 type tablePace struct {
 	logged atomic.Int64 // bytes of the store's logs
 	off    atomic.Bool  // tables do not wait: the journal opens or closes

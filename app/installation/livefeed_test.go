@@ -228,15 +228,18 @@ func TestFeedShowsEachCallerItsOwn(t *testing.T) {
 	}
 }
 
-// TestFeedEndsWithTheToken: a token that expires ends the stream that depends on it.
+// TestFeedEndsWithTheToken: a token that expires ends the streams that were opened with it, also
+// those that need none.
 func TestFeedEndsWithTheToken(t *testing.T) {
 	i := install(t, t.TempDir(), "risk.entitlement.enforced", "true")
-	s := openFeed(t, i.feedBase(), i.mint(2*time.Second, false, 1), "topics=orders", "")
-	if e := s.next(); !e.has("gone", "reason", "TOKEN_EXPIRED") || e.id != "" {
-		t.Errorf("got %s", e.text())
-	}
-	if _, err := s.read(); err != io.EOF {
-		t.Errorf("then %v, want the end", err)
+	for _, topics := range []string{"orders", "trades"} {
+		s := openFeed(t, i.feedBase(), i.mint(2*time.Second, false, 1), "topics="+topics, "")
+		if e := s.next(); !e.has("gone", "reason", "TOKEN_EXPIRED") || e.id != "" {
+			t.Errorf("%s: got %s", topics, e.text())
+		}
+		if _, err := s.read(); err != io.EOF {
+			t.Errorf("%s: then %v, want the end", topics, err)
+		}
 	}
 }
 

@@ -68,8 +68,9 @@ func TestALogOfAnySizeIsRight(t *testing.T) {
 	}
 }
 
-// fsck is what Tessera's fsck has against a log, "" for nothing. One of its workers ends at each file
-// that it refuses, and without any left it waits for ever: a changed bit costs one a level at most.
+// fsck is what Tessera's fsck has against a log, "" for nothing. One of its workers ends at each
+// file that it refuses, and without any left it waits for ever: a changed bit costs one a level at
+// most.
 func (v *venue) fsck(t *testing.T, l *Log) string {
 	t.Helper()
 	if *fsckFlag == "" {

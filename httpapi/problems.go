@@ -1,0 +1,109 @@
+package httpapi
+
+import "posttrade/matcher"
+
+// The problems that carry no detail of the request.
+var (
+	problemFraming = problem{status: 400, code: CodeBadRequest,
+		detail: "the request's framing is malformed or ambiguous"}
+	problemPath = problem{status: 400, code: CodeBadRequest,
+		detail: "paths are plain: no percent-encoding, no empty or dot segments, ids of 1 to 64 of A-Z " +
+			"a-z 0-9 . _ -"}
+	problemURI = problem{status: 414, code: CodeURITooLong,
+		detail: "the URI is longer than 4096 bytes"}
+	problemHeader = problem{status: 431, code: CodeHeaderTooLarge,
+		detail: "the header block is larger than 8192 bytes"}
+	problemBody = problem{status: 413, code: CodeBodyTooLarge,
+		detail: "the body is larger than this endpoint accepts"}
+	problemTimeout = problem{status: 408, code: CodeRequestTimeout,
+		detail: "the request did not arrive in time"}
+	problemMedia = problem{status: 415, code: CodeUnsupportedMediaType,
+		detail: "the body must be application/json"}
+	problemRoute  = problem{status: 404, code: CodeNotFound, detail: "no such endpoint"}
+	problemMethod = problem{status: 405, code: CodeMethodNotAllowed,
+		detail: "the endpoint does not know this method"}
+	problemCrash = problem{status: 500, code: CodeInternal,
+		detail: "internal error; the outcome is unknown"}
+
+	problemInflight = problem{status: 429, code: CodeTooManyRequests,
+		detail: "too many requests in flight", notSequenced: true}
+	problemBusy = problem{status: 503, code: CodeBusy,
+		detail: "request bodies use all of http.max-body-memory", notSequenced: true}
+	problemToken = problem{status: 401, code: CodeUnauthorized,
+		detail: "a valid bearer token is required"}
+	problemMetricsToken = problem{status: 403, code: CodeNotEntitled,
+		detail: "the token is for metrics alone: it opens /metrics and /readyz of the admin listener"}
+	problemAdmin = problem{status: 403, code: CodeAdminRequired,
+		detail: "the token does not carry the admin claim"}
+	problemEntitled = problem{status: 403, code: CodeNotEntitled, reason: matcher.NotEntitled,
+		detail: "the token does not cover this account"}
+	problemOrder = problem{status: 404, code: CodeOrderNotFound, detail: "no such order"}
+	problemDone  = problem{status: 409, code: CodeOrderTerminal,
+		detail: "the order is filled, cancelled or rejected and can no longer change"}
+	problemTerms = problem{status: 409, code: CodeTermsDiffer,
+		detail: "this clientOrderId was used before with other terms"}
+	problemReady = problem{status: 503, code: CodeNotReady, reason: matcher.ControlStateStale,
+		detail: "the control state is not current", notSequenced: true}
+	problemRing = problem{status: 503, code: CodeOverloaded,
+		detail: "the input ring is full", notSequenced: true}
+	problemStorage = problem{status: 503, code: CodeStorageFull,
+		detail: "the journal's reserve is used up", notSequenced: true}
+	problemHistory = problem{status: 503, code: CodeHistoryAhead,
+		detail:       "the database knows more of the history than the journal: nothing is admitted",
+		notSequenced: true}
+	problemJournal = problem{status: 503, code: CodeJournalFailed,
+		detail: "the journal has failed", notSequenced: true}
+	problemJournalUnknown = problem{status: 503, code: CodeJournalFailed,
+		detail: "the journal failed before it confirmed this request: the outcome is unknown"}
+	problemUnknown = problem{status: 504, code: CodeOutcomeUnknown,
+		detail: "no durable decision in time: the outcome is unknown, repeat with the same clientOrderId"}
+	problemReadUnknown = problem{status: 504, code: CodeOutcomeUnknown,
+		detail: "what was read did not become durable in time"}
+
+	problemSlowDisk = problem{status: 503, code: CodeSlowDisk,
+		detail: "the disk is slow: what would be shown did not become durable in time; see /readyz"}
+
+	problemMaster = problem{status: 401, code: CodeUnauthorized,
+		detail: "the header X-Auth-Master-Secret is missing or wrong"}
+	problemTrade   = problem{status: 404, code: CodeTradeNotFound, detail: "no such trade"}
+	problemNoCosts = problem{status: 404, code: CodeTradeNotFound,
+		detail: "a booking from outside: the journal has no price history for it"}
+	problemNoSweep = problem{status: 404, code: CodeSweepNotFound,
+		detail: "no orphan sweep was made yet"}
+	problemSweeping = problem{status: 409, code: CodeSweepRunning,
+		detail: "an orphan sweep is under way"}
+	problemRepairing = problem{status: 409, code: CodeRepairRunning,
+		detail: "a repair is under way"}
+	problemIndexing = problem{status: 409, code: CodeReindexRunning,
+		detail: "a reindex of the full history is under way"}
+	problemReports = problem{status: 429, code: CodeTooManyRequests,
+		detail: "as many reports as may be are being made", notSequenced: true}
+	problemDatabase = problem{status: 503, code: CodeDatabaseUnavailable,
+		detail: "the database cannot be reached", notSequenced: true}
+	problemLocked = problem{status: 503, code: CodeDatabaseLocked,
+		detail:       "another session of the database holds a lock that this request waited for",
+		notSequenced: true}
+	problemForeign = problem{status: 503, code: CodeForeignDatabase,
+		detail: "the database belongs to another history than this server's journal, or knows " +
+			"more of it",
+		notSequenced: true}
+	problemBehind = problem{status: 503, code: CodeNotCaughtUp,
+		detail: "the price history has not caught up with this trade", notSequenced: true}
+	problemNotIndexed = problem{status: 503, code: CodeNotIndexed,
+		detail: "the full history was not indexed yet", notSequenced: true}
+	problemStopping = problem{status: 503, code: CodeStopping,
+		detail: "the service is being stopped", notSequenced: true}
+	problemLate = problem{status: 504, code: CodeOutcomeUnknown,
+		detail: "no answer in time: the outcome is unknown; the request may be repeated"}
+
+	problemContract = problem{status: 404, code: CodeContractNotFound, detail: "no such contract"}
+	problemMarks    = problem{status: 409, code: CodeMarksDiffer,
+		detail: "other closing marks are published under this date and version; they stay"}
+	problemMarksPath = problem{status: 400, code: CodeBadRequest, field: "sessionDate",
+		detail: "the path is a date, yyyy-MM-dd, of 1970-01-01 to 2149-06-06 and v with a version of 1 " +
+			"to 4294967295"}
+
+	problemAccount   = problem{status: 404, code: CodeAccountNotFound, detail: "no such account"}
+	problemAccountID = problem{status: 400, code: CodeBadRequest, field: "accountId",
+		detail: "an account id is a whole number of 1 to 4294967295 without leading zeros"}
+)
