@@ -134,6 +134,10 @@ func TestAnAuditorChecksALog(t *testing.T) {
 	want(0, "every byte", "verify", "--report", at("report"), bundle)
 	wrong := at("wrong-report")
 	want(3, "not proven: "+wrong+": byte ", "verify", "--report", wrong, bundle)
+	if err := os.WriteFile(filepath.Join(bundle, "more.csv"), []byte("trd-1"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	want(0, `nothing is proven of "more.csv"`, "verify", bundle)
 	genesis := filepath.Join(bundle, "genesis.json")
 	text, err := os.ReadFile(genesis)
 	if err != nil {

@@ -312,7 +312,7 @@ func TestPastOfAFollower(t *testing.T) {
 			_, _, answer := ask(t, "GET", "http://"+c.http[leader]+path, c.token(), "")
 			return answer
 		}}
-	for len(f.seen) < 200 {
+	for len(f.seen) < pastMoments {
 		f.command()
 		f.look()
 	}

@@ -83,9 +83,11 @@ func TestPerfLoadsARealEngine(t *testing.T) {
 // TestPerfRowsOfAWholeEngine runs, through the wiring, the rows that need more of an engine than
 // commands: its heap, its matcher's loop, its control changes, its extracts.
 func TestPerfRowsOfAWholeEngine(t *testing.T) {
-	perfRows(t, "heap,pause,past,feed-replay,cut",
+	perfRows(t, "heap,pause,past,evidence,feed-replay,cut",
 		"BenchmarkPast/op=moment/commands=", "BenchmarkWhatIf/change=no-change ",
 		"| P17 | the next moment",
+		"BenchmarkEvidence/op=catch-up ", "/work=log/beside=log/round=2 1 ",
+		"| P16 | p99 of orders at half of saturation, the transparency log on, against off",
 		"BenchmarkHeap/op=flow/commands=", "BenchmarkHeap/op=allocated/stage=matcher 1 0 allocs/command",
 		"BenchmarkHeap/op=allocated/stage=desk 1 ",
 		"BenchmarkPause/op=matcher 1 ", "BenchmarkPause/op=bare-thread 1 ",

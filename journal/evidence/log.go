@@ -130,6 +130,7 @@ func Open(j *journal.Journal, o Options) (*Log, error) {
 	}
 	if note != nil {
 		l.show(note, head)
+		l.state.Size, l.state.Head = head.Size, head.Head
 	}
 	if err != nil {
 		return l, nil

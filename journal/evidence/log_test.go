@@ -285,6 +285,9 @@ func TestTheNewestHeadIsFoundAtTheEnd(t *testing.T) {
 		if got := string(l.Checkpoint()); got+"\n" != string(one) {
 			t.Fatalf("%d notes: %q", n, got)
 		}
+		if s := l.State(); s.Size != 3 || s.Head != 700 || s.Signed != 700 {
+			t.Fatalf("%d notes: %+v", n, s)
+		}
 		if got, err := Newest(v.logDir()); err != nil || got.Head != 700 {
 			t.Fatalf("%d notes: %+v %v", n, got, err)
 		}

@@ -58,7 +58,9 @@ func ParseText(text string) (c Checkpoint, err error) {
 	if err != nil || len(root) != HashBytes {
 		return c, fmt.Errorf("line 3 of the note, the root: %q", lines[2])
 	}
-	c.Root = Hash(root)
+	if c.Root = Hash(root); c.Size == 0 && c.Root != Root(nil) {
+		return c, fmt.Errorf("line 3 of the note is the root of no empty tree: %q", lines[2])
+	}
 	seen := false
 	for i, l := range lines[3 : len(lines)-1] {
 		word, rest, _ := strings.Cut(l, " ")

@@ -145,6 +145,14 @@ func TestBadTextsOfNotes(t *testing.T) {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
+	empty := Checkpoint{Origin: "o", Root: Root(nil), HeadRoot: Root(nil)}
+	if _, err := ParseText(empty.Text()); err != nil {
+		t.Error(err)
+	}
+	empty.Root[0]++
+	if _, err := ParseText(empty.Text()); err == nil {
+		t.Error("a tree without a leaf has another root than that of nothing")
+	}
 }
 
 // FuzzProofs reads texts that are nearly proofs.
