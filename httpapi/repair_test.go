@@ -125,42 +125,56 @@ func TestStatementLinesArePassedOn(t *testing.T) {
 	}
 }
 
+// recordRig is a processor rig that keeps what is put on record at sequence 5, or fails to.
+type recordRig struct {
+	*processorRig
+	acts   []note.Note
+	failed error
+}
+
+func newRecordRig(t *testing.T) *recordRig {
+	r := &recordRig{}
+	r.processorRig = newProcessorRig(t, func(d *ProcessorDeps) {
+		d.NeedReason = true
+		d.Record = func(_ context.Context, n *note.Note) (uint64, error) {
+			r.acts = append(r.acts, *n)
+			return 5, r.failed
+		}
+	})
+	return r
+}
+
+// act is what a POST of an admin with a reason answers.
+func (r *recordRig) act(path, body, reason string) answer {
+	return r.call(request{method: "POST", path: path, body: body,
+		token: namedToken(testStart, "admin"), header: map[string]string{"X-Reason": reason}})
+}
+
 // TestAStatementIsOnRecord: by how many lines it has and the hash of its body, before it is taken.
 // One that is refused is no act.
 func TestAStatementIsOnRecord(t *testing.T) {
-	var acts []note.Note
-	var failed error
-	r := newProcessorRig(t, func(d *ProcessorDeps) {
-		d.NeedReason = true
-		d.Record = func(_ context.Context, n *note.Note) (uint64, error) {
-			acts = append(acts, *n)
-			return 5, failed
-		}
-	})
-	state := func(body, reason string) answer {
-		return r.call(request{method: "POST", path: "/recon/statement", body: body,
-			token: namedToken(testStart, "admin"), header: map[string]string{"X-Reason": reason}})
-	}
+	r := newRecordRig(t)
+	state := func(body, reason string) answer { return r.act("/recon/statement", body, reason) }
 	state("[]", "why").want(t, 400, CodeMalformedBody)
 	a := state(goodStatement, "")
 	if a.status != 400 || !strings.Contains(string(a.body), "X-Reason") {
 		t.Errorf("no reason: %d %s", a.status, a.body)
 	}
-	if len(acts) != 0 || r.fakes.lines != nil {
-		t.Errorf("on record: %+v, taken: %v", acts, r.fakes.lines)
+	if len(r.acts) != 0 || r.fakes.lines != nil {
+		t.Errorf("on record: %+v, taken: %v", r.acts, r.fakes.lines)
 	}
-	failed = desk.ErrClosed
+	r.failed = desk.ErrClosed
 	state(goodStatement, "why").want(t, 503, CodeStopping)
 	if r.fakes.lines != nil {
 		t.Errorf("taken without a record: %v", r.fakes.lines)
 	}
-	failed, acts = nil, nil
+	r.failed, r.acts = nil, nil
 	two := "[" + goodLine + "," + goodLine + "]"
 	state(two, "why").want(t, 200, "")
 	want := fmt.Sprintf(`{"lines":2,"sha256":"%x"}`, sha256.Sum256([]byte(two)))
-	if len(acts) != 1 || acts[0].Kind != note.Statement || acts[0].Reason != "why" ||
-		acts[0].Subject == "" || string(acts[0].Object) != want {
-		t.Errorf("on record: %+v, want %s", acts, want)
+	if len(r.acts) != 1 || r.acts[0].Kind != note.Statement || r.acts[0].Reason != "why" ||
+		r.acts[0].Subject == "" || string(r.acts[0].Object) != want {
+		t.Errorf("on record: %+v, want %s", r.acts, want)
 	}
 	if log := r.log.String(); strings.Count(log, "operator act") != 1 ||
 		!strings.Contains(log, "kind=statement sequence=5") {
@@ -171,18 +185,8 @@ func TestAStatementIsOnRecord(t *testing.T) {
 // TestARefusedRepairIsNoAct: a repair is on record when it begins, not when it is refused; without
 // the reason that production asks for it does not begin.
 func TestARefusedRepairIsNoAct(t *testing.T) {
-	var acts []note.Note
-	r := newProcessorRig(t, func(d *ProcessorDeps) {
-		d.NeedReason = true
-		d.Record = func(_ context.Context, n *note.Note) (uint64, error) {
-			acts = append(acts, *n)
-			return 5, nil
-		}
-	})
-	repair := func(body, reason string) answer {
-		return r.call(request{method: "POST", path: "/recon/repair", body: body,
-			token: namedToken(testStart, "admin"), header: map[string]string{"X-Reason": reason}})
-	}
+	r := newRecordRig(t)
+	repair := func(body, reason string) answer { return r.act("/recon/repair", body, reason) }
 	repair(`{"from":"trd-1","to":"trd-7"}`, "why").want(t, 400, CodeMalformedBody)
 	r.fakes.err = fmt.Errorf("x: %w", recon.ErrRepairing)
 	repair(goodRepair, "why").want(t, 409, CodeRepairRunning)
@@ -191,12 +195,12 @@ func TestARefusedRepairIsNoAct(t *testing.T) {
 		t.Errorf("no reason: %d %s", a.status, a.body)
 	}
 	repair(`{"from":"trd-1","to":"trd-6","dryRun":true}`, "why").want(t, 200, "")
-	if len(acts) != 0 {
-		t.Errorf("on record: %+v", acts)
+	if len(r.acts) != 0 {
+		t.Errorf("on record: %+v", r.acts)
 	}
 	repair(goodRepair, "why").want(t, 200, "")
-	if len(acts) != 1 || acts[0].Kind != note.Repair || acts[0].Reason != "why" ||
-		string(acts[0].Object) != `{"from":"trd-1","to":"trd-6"}` {
-		t.Errorf("on record: %+v", acts)
+	if len(r.acts) != 1 || r.acts[0].Kind != note.Repair || r.acts[0].Reason != "why" ||
+		string(r.acts[0].Object) != `{"from":"trd-1","to":"trd-6"}` {
+		t.Errorf("on record: %+v", r.acts)
 	}
 }

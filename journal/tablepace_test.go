@@ -53,3 +53,24 @@ func TestTablesAreWrittenAtThePaceOfTheLog(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// Tables wait from the start of a journal with a tail until it closes.
+func TestTablesWaitWhileAJournalIsOpen(t *testing.T) {
+	j, err := Open(t.TempDir(), Options{Durability: DurabilityFsync, Tail: true,
+		Fatal: func(err error) { t.Error(err) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := j.Create([]byte(`{"version":1}`)); err != nil {
+		t.Fatal(err)
+	}
+	if j.lazy.tables.off.Load() {
+		t.Error("tables do not wait")
+	}
+	if err := j.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if !j.lazy.tables.off.Load() {
+		t.Error("tables wait while the journal closes")
+	}
+}

@@ -209,10 +209,7 @@ func (b *Book) Modify(id uint32, px int64, qty int32) Outcome {
 
 // find returns the order with an id if it rests in this book.
 func (b *Book) find(id uint32) ix {
-	i := b.atHome(id)
-	if i == 0 {
-		i = b.ladder.pool.findGuest(id)
-	}
+	i := b.seek(id)
 	if i != 0 && b.ladder.orders.at(i).security() != b.number {
 		return 0
 	}

@@ -1,9 +1,9 @@
 // Package transfer is the outside of a journal that goes from one directory, or one machine, to
 // another: the frames of its stream, and the exchange of one directory for another.
 //
-//	journal.Transfer ─► Writer ─► bytes ─► Reader ─► journal.Receive ─► a new directory
-//	                                                                        │
-//	                                             a Replacement: dir ◄───────┘
+//	journal.Transfer -> Writer -> bytes -> Reader -> journal.Receive -> a new directory
+//	                                                                        |
+//	                                             a Replacement: dir <-------+
 //
 // What is in a frame is for the caller: the package knows neither keys nor blocks, and reads no
 // store. FORMAT.md, section 6, has the bytes.

@@ -1,7 +1,7 @@
 // Package prices sequences the market prices that other programs publish on the message broker, one
 // subject per ticker, in the same way as POST /prices.
 //
-//	pricing.<TICKER> ─► Take ─► at most 8192 ticks ─► Run ─► desk, a batch at a time ─► engine
+//	pricing.<TICKER> -> Take -> at most 8192 ticks -> Run -> desk, a batch at a time -> engine
 //
 // The broker calls Take for each message, and Take never waits. Run, one goroutine, passes what has
 // come to the desk and waits until it is durable.

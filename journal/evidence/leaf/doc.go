@@ -2,7 +2,7 @@
 // journal: the log follows one with it, and a verifier of an export replays records with it, in a
 // browser as well.
 //
-//	events ─► Builder ─► a record each, with its salt ─► hashes ─► small tree's root ─► Full
+//	events -> Builder -> a record each, with its salt -> hashes -> small tree's root -> Full
 //
 // What holds: leaf 0 has the genesis record alone. Each later leaf has verify.LeafCommands
 // commands, wherever a member has cut its blocks, each command's record before those of its fills.
