@@ -26,6 +26,7 @@ export class Book {
     const side = /^(b|bid|buy)/i.test(change.side) ? this.bids : this.asks;
     if (change.quantity === 0) side.delete(change.price);
     else side.set(change.price, { price: change.price, quantity: change.quantity, orders: change.orders });
+    this.sequence = change.sequence;
   }
 
   /** The best levels of both sides, best first. @param {number} depth */

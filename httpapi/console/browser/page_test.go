@@ -234,8 +234,7 @@ func (p *page) eventually(what string, holds func() bool) {
 	p.t.Helper()
 	if !comes(holds) {
 		p.picture("failed-" + strings.ReplaceAll(p.t.Name(), "/", "-"))
-		p.t.Fatalf("did not happen in %s: %s; the page says:\n%s", patience, what,
-			eval[string](p, "document.body.innerText"))
+		p.t.Fatalf("did not happen in %s: %s; the page says:\n%s", patience, what, p.text())
 	}
 }
 
@@ -244,8 +243,7 @@ func (p *page) says(parts ...string) {
 	p.t.Helper()
 	for _, part := range parts {
 		p.eventually(fmt.Sprintf("the page says %q", part), func() bool {
-			return strings.Contains(strings.ToLower(eval[string](p, "document.body.innerText")),
-				strings.ToLower(part))
+			return strings.Contains(strings.ToLower(p.text()), strings.ToLower(part))
 		})
 	}
 }

@@ -55,8 +55,7 @@ func TestAPageComesBackAfterKill(t *testing.T) {
 	cross(3)
 	p.eventually("nothing is missing, nothing twice", func() bool { return p.rows() == trades(6) })
 	p.eventually("the banner goes", func() bool {
-		return !strings.Contains(strings.ToLower(eval[string](p, "document.body.innerText")),
-			"disconnected")
+		return !strings.Contains(strings.ToLower(p.text()), "disconnected")
 	})
 	p.forget()
 
@@ -73,21 +72,51 @@ func TestAPageComesBackAfterKill(t *testing.T) {
 	s.run()
 	s.ready()
 	cross(4)
+	s.call("POST", "order-matcher", "/trades", map[string]any{"accountId": 3,
+		"security": "AAPL", "side": "Buy", "quantity": 5}) // a fill without another side
 	s.kill()
 	s.ports["console"] = at
+	release := p.holdStream() // the page asks for what is new before the stream brings it
 	s.run()
 	s.ready()
 	cross(5)
 	s.order(1, "AAPL", "Sell", 40, 189, "rests-too")
 	p.says("189.00", "own 40")
-	p.eventually("each match shows once", func() bool {
-		return p.column("Last trades", 0) == "trd-9 trd-7 trd-5 trd-3 trd-1"
+	matches := func(want string) {
+		t.Helper()
+		p.eventually("each match shows once: "+want, func() bool {
+			return p.column("Last trades", 0) == want
+		})
+	}
+	matches("trd-10 trd-9 trd-7 trd-5 trd-3 trd-1")
+	release()
+	p.eventually("the stream goes on", func() bool {
+		return strings.Contains(p.text(), "\nlive\n")
 	})
+	cross(6)
+	matches("trd-12 trd-10 trd-9 trd-7 trd-5 trd-3 trd-1")
 	p.eventually("each level shows once", func() bool {
 		text := eval[string](p, "document.querySelector('.ladder').innerText")
 		return strings.Count(text, "188.00") == 1 && strings.Count(text, "189.00") == 1
 	})
 }
+
+// holdStream lets no live stream of the page begin until the returned function is called.
+func (p *page) holdStream() (release func()) {
+	p.t.Helper()
+	eval[bool](p, `(() => {
+		const ask = window.fetch, held = new Promise((done) => { window.releaseStream = done; });
+		window.fetch = async (url, how) => {
+			if (String(url).includes('/feed?')) await held;
+			return ask(url, how);
+		};
+		return true;
+	})()`)
+	return func() { eval[bool](p, `(window.releaseStream(), true)`) }
+}
+
+// text is what the page shows.
+func (p *page) text() string { return eval[string](p, "document.body.innerText") }
 
 // TestAPageOfAnotherHistoryBeginsAnew: the server comes back with an empty data directory. No fill
 // of the old history stays on the page, and the new ones show.

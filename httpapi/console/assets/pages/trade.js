@@ -186,14 +186,12 @@ export default function Trade() {
   const [price, setPrice] = useState('');
   const [, draw] = useReducer((n) => n + 1, 0);
   const frame = useFrame(() => draw(0));
-  const state = useRef({ book: new Book(), trades: /** @type {any[]} */ ([]), orders: new Map(), fed: new Set(), key: '', account: '', recent: false, fills: new Fills() }).current;
+  const state = useRef({ book: new Book(), asked: new Book(), trades: /** @type {any[]} */ ([]), orders: new Map(), fed: new Set(), key: '', account: '', recent: false, fills: new Fills() }).current;
   const [error, setError] = useState(null);
   const valid = known.length ? known.some(([t]) => t === security) : ticker.test(security);
   if (state.key !== security) {
     state.key = security;
-    state.book = new Book();
-    state.trades = [];
-    state.recent = false;
+    anew(state);
   }
   if (state.account !== account) { // another stream, which begins now
     state.account = account;
@@ -214,7 +212,7 @@ export default function Trade() {
       case 'book': if (d.security === security) state.book.apply(d); break;
       case 'trade': // with an account it is the own side of a fill: the order says the same
         if (d.security === security && d.aggressorSide !== undefined) {
-          state.trades = [{ ...d, at: d.execTimeMillis }, ...state.trades].slice(0, KEPT_TRADES);
+          state.trades = together(state.trades, [{ ...d, id: d.tradeId, side: d.aggressorSide }]);
         }
         break;
       case 'order':
@@ -224,6 +222,8 @@ export default function Trade() {
       case 'restart': // this history is another one: everything is read again
         state.fed.clear();
         state.orders.clear();
+        state.fills = new Fills();
+        anew(state);
         break;
       default: return;
     }
@@ -232,7 +232,10 @@ export default function Trade() {
   // Without a live stream, and for what came before it, the page asks.
   const poll = useEvery(live === 'live' ? 15_000 : 700, async () => {
     try {
-      if (valid && live !== 'live') state.book.reset(await readBook(security, DEPTH * 2));
+      if (valid && live !== 'live') {
+        const asked = await readBook(security, DEPTH * 2);
+        if (state.key === security) state.asked.reset(asked);
+      }
       if (chosen) {
         const { items } = await all('order-matcher/orders', { status: 'open', accountId: account });
         const seen = new Set(items.map((o) => o.orderId));
@@ -242,9 +245,10 @@ export default function Trade() {
       }
       if (valid && (live !== 'live' || !state.recent)) {
         const before = await recent(state.fills, security);
-        const known = new Set(before.map((t) => t.id));
-        state.trades = [...state.trades.filter((t) => t.tradeId && !known.has(t.tradeId)), ...before].slice(0, KEPT_TRADES);
-        state.recent = true;
+        if (state.key === security) {
+          state.trades = together(state.trades, before);
+          state.recent = true;
+        }
       }
       setError(null);
     } catch (failure) { setError(failure); }
@@ -252,39 +256,63 @@ export default function Trade() {
   }, [security, account, live, valid]);
   const mine = [...state.orders.values()].filter((o) => open(o) && String(o.accountId) === account)
     .sort((a, b) => b.sequence - a.sequence);
-  const shown = state.book.best(DEPTH);
+  // The stream's book goes on behind its last event; until it is there, the one asked for is newer.
+  const book = state.asked.sequence > state.book.sequence ? state.asked : state.book, shown = book.best(DEPTH);
   const digits = commonDigits(state.trades.map((t) => t.price));
   return html`<div class="trade">
     <${Card} title="Ticket"><${Ticket} account=${account} security=${typed} price=${price} setPrice=${setPrice}
       change=${change} onOrder=${onOrder} /><//>
     <${Card} title=${valid ? `Book of ${security}` : 'Book'} aside=${valid && (live === 'live' ? 'live' : live === 'absent' ? 'asked for every second' : live)}>
       ${!valid ? html`<${Empty}>${security ? 'No such security.' : 'Choose a security.'}<//>`
-        : !state.book.whole ? (error?.status === 404 ? html`<${Empty}>No such security.<//>` : html`<${Loading} what="the book" />`)
+        : !book.whole ? (error?.status === 404 ? html`<${Empty}>No such security.<//>` : html`<${Loading} what="the book" />`)
         : html`<${Ladder} book=${shown} orders=${mine.filter((o) => o.security === security)} take=${(p) => setPrice(String(p))} />`}
     <//>
     <${Card} title="Last trades">
       ${!valid ? html`<${Empty}>Choose a security.<//>`
         : html`<${Table} label="Last trades" rows=${state.trades} empty="No trade yet."
-          keyOf=${(t) => t.id || t.tradeId || t.tradeSeq} columns=${[
-            { label: 'Trade', show: (t) => t.id || t.tradeId },
+          keyOf=${(t) => t.id} columns=${[
+            { label: 'Trade', show: (t) => t.id },
             { label: 'Quantity', num: true, show: (t) => whole(t.quantity) },
             { label: 'Price', num: true, show: (t) => decimal(t.price, digits) },
-            { label: 'Side', show: (t) => html`<${Side} of=${t.side || t.aggressorSide} />` },
-            { label: `Time (${zone})`, show: (t) => clock(t.at) }]} />`}
+            { label: 'Side', show: (t) => html`<${Side} of=${t.side} />` },
+            { label: `Time (${zone})`, show: (t) => clock(t.execTimeMillis) }]} />`}
     <//></div>
     <${Card} title=${account ? `Working orders of account ${account}` : 'Working orders'}>
       ${chosen ? html`<${Working} orders=${mine} onOrder=${onOrder} />` : html`<${Empty}>Choose an account.<//>`}<//>`;
 }
 
-/** The last trades of a security from the blotter, newest first, one row a match. */
+/**
+ * Trades of two sources, which may both have one: each once, newest first. The stream goes on behind
+ * its last event, and the blotter may have shown what it still brings.
+ */
+function together(known, more) {
+  const each = new Map([...known, ...more].map((t) => [t.tradeSeq, t]));
+  return [...each.values()].sort((a, b) => b.tradeSeq - a.tradeSeq).slice(0, KEPT_TRADES);
+}
+
+/** What a page that begins knows of a security: nothing. */
+function anew(state) {
+  state.book = new Book();
+  state.asked = new Book();
+  state.trades = [];
+  state.recent = false;
+}
+
+/** The last trades of a security from the blotter, one row a match. */
 async function recent(fills, security) {
   if (!may('admin')) return [];
   await fills.refresh();
-  const from = Math.max(fills.first, fills.head - 999), rows = [];
+  const from = Math.max(fills.first, fills.head - 999);
   if (fills.head) await fills.load(from, fills.head);
-  for (let seq = fills.head; seq >= from && rows.length < KEPT_TRADES; seq--) {
-    const fill = fills.at(seq); // the aggressor's side has the lower sequence: it is the one shown
-    if (fill?.security === security && seq % 2 === 1) rows.push({ ...fill, at: fill.execTimeMillis });
+  const rows = [];
+  const cut = from > fills.first ? fills.at(from)?.sequence : 0; // a command that begins before
+  let command = 0, first = false;
+  for (let seq = from; seq <= fills.head; seq++) {
+    const fill = fills.at(seq); // of the two fills of a match, the aggressor's comes first
+    if (!fill || fill.sequence === cut) continue;
+    first = fill.sequence !== command || !first;
+    command = fill.sequence;
+    if (first && fill.security === security) rows.push(fill);
   }
-  return rows;
+  return rows.slice(-KEPT_TRADES);
 }
