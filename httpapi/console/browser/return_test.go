@@ -12,7 +12,7 @@ import (
 
 // rows are the trades of the blotter's table, in the order in which they are shown.
 func (p *page) rows() string {
-	return eval[string](p, `[...document.querySelectorAll('main tbody tr')].
+	return read[string](p, `[...document.querySelectorAll('main tbody tr')].
 		map((r) => r.cells[0]?.innerText.trim()).filter((t) => /^trd-/.test(t)).join(' ')`)
 }
 
@@ -116,7 +116,7 @@ func (p *page) holdStream() (release func()) {
 }
 
 // text is what the page shows.
-func (p *page) text() string { return eval[string](p, "document.body.innerText") }
+func (p *page) text() string { return read[string](p, "document.body.innerText") }
 
 // TestAPageOfAnotherHistoryBeginsAnew: the server comes back with an empty data directory. No fill
 // of the old history stays on the page, and the new ones show.
