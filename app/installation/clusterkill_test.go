@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"posttrade/app/apptest"
+	"posttrade/ring/must"
 )
 
 var leaderKills = flag.Int("kills", 3, "kills of TestKillTheLeader")
@@ -141,9 +142,7 @@ func TestKillTheLeader(t *testing.T) {
 		leader := awaitLeader(t, members)
 		b.progress(20)
 		first := b.after(func() {
-			if err := leader.cmd.Process.Kill(); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, leader.cmd.Process.Kill())
 		})
 		<-leader.exited
 		took = append(took, first)

@@ -9,6 +9,7 @@ import (
 
 	"posttrade/app/apptest"
 	"posttrade/matcher/note"
+	"posttrade/ring/must"
 	"posttrade/sidecars/bootstrap"
 	"posttrade/sidecars/broker"
 	"posttrade/sidecars/broker/brokertest"
@@ -37,9 +38,7 @@ func TestOtherHandsOnTheStream(t *testing.T) {
 		t.Helper()
 		_, err := i.Beside.Load().broker.Publish(t.Context(), control.Account.Subject(), payload,
 			broker.PublishOptions{MsgID: id})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 	}
 	next := func(v uint64) string { return control.Account.MsgID(v + 1) }
 	hands := []struct {
