@@ -76,7 +76,7 @@ func TestAPageComesBackAfterKill(t *testing.T) {
 		"security": "AAPL", "side": "Buy", "quantity": 5}) // a fill without another side
 	s.kill()
 	s.ports["console"] = at
-	release := p.holdStream() // the page asks for what is new before the stream brings it
+	release := p.hold("/feed?", request) // the page asks for what is new before the stream brings it
 	s.run()
 	s.ready()
 	cross(5)
@@ -99,20 +99,6 @@ func TestAPageComesBackAfterKill(t *testing.T) {
 		text := eval[string](p, "document.querySelector('.ladder').innerText")
 		return strings.Count(text, "188.00") == 1 && strings.Count(text, "189.00") == 1
 	})
-}
-
-// holdStream lets no live stream of the page begin until the returned function is called.
-func (p *page) holdStream() (release func()) {
-	p.t.Helper()
-	eval[bool](p, `(() => {
-		const ask = window.fetch, held = new Promise((done) => { window.releaseStream = done; });
-		window.fetch = async (url, how) => {
-			if (String(url).includes('/feed?')) await held;
-			return ask(url, how);
-		};
-		return true;
-	})()`)
-	return func() { eval[bool](p, `(window.releaseStream(), true)`) }
 }
 
 // text is what the page shows.
