@@ -85,7 +85,7 @@ function Whole() {
       let from = one || fills.first, to = one ? Math.min(one, head) : head;
       if (wanted.from) from = Math.max(from, await fills.since(new Date(wanted.from).getTime()));
       if (wanted.to) to = Math.min(to, await fills.since(new Date(wanted.to).getTime() + 1000) - 1);
-      return { from: Math.max(1, from), to, grows: !wanted.to && !(one <= head) };
+      return { from: Math.max(1, from), to, grows: !wanted.to && !(one && one <= head) };
     }, () => again(0));
     return () => {
       made.stop();
