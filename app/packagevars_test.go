@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"posttrade/ring/must"
 )
 
 // shared are the package variables that code takes the address of or that hold a lock, with the
@@ -182,8 +184,6 @@ func parsed(t *testing.T, text string) []*ast.File {
 	t.Helper()
 	file, err := parser.ParseFile(token.NewFileSet(), "x.go", "package x\n"+
 		strings.ReplaceAll(text, "; func", "\nfunc"), 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return []*ast.File{file}
 }

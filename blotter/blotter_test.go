@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"posttrade/matcher"
+	"posttrade/ring/must"
 )
 
 // fillOf is the fill of a trade sequence in these tests: every field is computed from the sequence.
@@ -26,9 +27,7 @@ func fillOf(tradeSeq uint64) matcher.Fill {
 func newTestBlotter(t testing.TB, capacity int) *Blotter {
 	t.Helper()
 	b, err := New(capacity)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	t.Cleanup(func() { b.Close() })
 	return b
 }

@@ -14,6 +14,7 @@ import (
 
 	"posttrade/matcher"
 	"posttrade/ring"
+	"posttrade/ring/must"
 )
 
 func same(a, b Depth) bool {
@@ -29,9 +30,7 @@ func TestDepthDoesNotNeedTheObserver(t *testing.T) {
 		observe(v, s.step())
 		levels := 1 + step%40
 		want, err := v.CopyDepth(1, levels)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		if got, err := v.Depth(1, levels, 0); err != nil || !same(got, want) {
 			t.Fatalf("step %d: got %+v, %v, want %+v", step, got, err, want)
 		}
@@ -213,16 +212,12 @@ func TestDeepBooksBesideABusyWriter(t *testing.T) {
 			c := r.v.Capacities()
 			c.Securities++
 			c.Open += 10
-			if err := r.v.grow(c); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, r.v.grow(c))
 		}
 		for range 1 + r.rng.IntN(4) {
 			r.change(wanted)
 			d, err := r.v.CopyDepth(1, levels)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			truth.Store(d.Sequence, d)
 		}
 		r.v.Flush()

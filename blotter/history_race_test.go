@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"posttrade/matcher"
+	"posttrade/ring/must"
 )
 
 // countedFile counts the files that are open.
@@ -58,9 +59,7 @@ func TestReadersSeeOneIndexWhileOthersTakeItsPlace(t *testing.T) {
 		}), headAt(g, n+g))
 		return err
 	}
-	if err := build(1); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, build(1))
 	check := func(fills []matcher.Fill, from uint64, g *int32) error {
 		for i := range fills {
 			if *g == 0 {
@@ -141,9 +140,7 @@ func TestOneReindexAtATime(t *testing.T) {
 		t.Errorf("a second reindex: %v", err)
 	}
 	close(gate)
-	if err := <-done; err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, <-done)
 	expectAll(t, h, 10)
 	reindex(t, h, 20)
 	expectAll(t, h, 20)

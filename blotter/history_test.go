@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"posttrade/matcher"
+	"posttrade/ring/must"
 )
 
 // give is a source of n fills made by f, in slices of at most most fills.
@@ -54,9 +55,7 @@ func newTestHistory(t testing.TB, dir string) *History {
 func reindex(t testing.TB, h *History, n uint64) HistoryInfo {
 	t.Helper()
 	info, err := h.Reindex(context.Background(), give(n, 700, fillOf), headAt(3*n, n))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return info
 }
 
@@ -274,9 +273,7 @@ func TestFailedReindexKeepsTheOldIndex(t *testing.T) {
 
 func TestReindexInAFolderThatCannotBeIsAnError(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(file, nil, 0o600))
 	h := newTestHistory(t, file)
 	if _, err := h.Reindex(context.Background(), give(1, 1, fillOf), headAt(1, 1)); err == nil {
 		t.Fatal("no error")
@@ -287,9 +284,7 @@ func TestHistoryRemovesTheFilesOfAnEarlierProcess(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"fills-1.index", "fills-7.index.tmp", "other", "fills-1.idx",
 		"x.index"} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte("x"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.WriteFile(filepath.Join(dir, name), []byte("x"), 0o600))
 	}
 	newTestHistory(t, dir)
 	if names := filesIn(t, dir); !slices.Equal(names, []string{"fills-1.idx", "other", "x.index"}) {
@@ -309,9 +304,7 @@ func TestDamagedIndexIsNeverShown(t *testing.T) {
 		path := filepath.Join(dir, filesIn(t, dir)[0])
 		at := rng.Int64N(n * matcher.FillBytes)
 		f, err := os.OpenFile(path, os.O_RDWR, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		if rng.IntN(4) == 0 {
 			err = f.Truncate(at)
 		} else {
@@ -321,9 +314,7 @@ func TestDamagedIndexIsNeverShown(t *testing.T) {
 				_, err = f.WriteAt(b, at)
 			}
 		}
-		if err := errors.Join(err, f.Close()); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, errors.Join(err, f.Close()))
 		seq := uint64(at/matcher.FillBytes) + 1
 		if rng.IntN(2) == 0 {
 			items, next, ok := h.Page(seq-1, 1, nil)

@@ -12,6 +12,7 @@ import (
 	"testing/iotest"
 
 	"posttrade/matcher"
+	"posttrade/ring/must"
 )
 
 func TestRestoredViewsContinueAsIfNeverStopped(t *testing.T) {
@@ -71,9 +72,7 @@ func TestImageOfFreshViewsRestores(t *testing.T) {
 	g := smallGenesis()
 	image := imageOf(t, newTestViews(t, g))
 	v, err := ReadImage(g, bytes.NewReader(image))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer v.Close()
 	if !bytes.Equal(imageOf(t, v), image) || v.Applied() != 0 {
 		t.Error("fresh views do not restore")
@@ -317,9 +316,7 @@ func TestErrorsOfReadersAndWritersArePassedOn(t *testing.T) {
 		}
 	}
 	v, err := ReadImage(g, bytes.NewReader(image))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer v.Close()
 	w := brokenWriter(len(image) - 1)
 	if _, err := v.WriteTo(&w); !errors.Is(err, errBroken) {
@@ -363,9 +360,7 @@ func FuzzReadImage(f *testing.F) {
 			return
 		}
 		defer v.Close()
-		if err := v.check(); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, v.check())
 		if !bytes.Equal(imageOf(t, v), image) {
 			t.Fatal("it writes another image")
 		}

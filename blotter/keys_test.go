@@ -7,6 +7,7 @@ import (
 
 	"posttrade/matcher"
 	"posttrade/ring"
+	"posttrade/ring/must"
 )
 
 // TestKeysAreRememberedForOneLap fills small rings for many laps, with few and with many chains,
@@ -38,9 +39,7 @@ func TestKeysAreRememberedForOneLap(t *testing.T) {
 						got.InputSeq)
 				}
 			}
-			if err := v.keys.check(); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, v.keys.check())
 		}
 		if err := a.Close(); err != nil {
 			t.Error(err)

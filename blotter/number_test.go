@@ -6,21 +6,18 @@ import (
 	"testing"
 
 	"posttrade/matcher"
+	"posttrade/ring/must"
 )
 
 // numberedFrom sets the number of a source's next order: it edits the header of a snapshot.
 func (s *source) numberedFrom(t *testing.T, g *matcher.Genesis, next uint64) {
 	t.Helper()
 	var image bytes.Buffer
-	if err := s.engine.WriteSnapshot(&image); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, s.engine.WriteSnapshot(&image))
 	binary.LittleEndian.PutUint64(image.Bytes()[8:], next)
 	binary.LittleEndian.PutUint64(image.Bytes()[16:], next-1)
 	engine, err := matcher.ReadSnapshot(g, &image)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	t.Cleanup(func() { engine.Close() })
 	s.engine = engine
 }
@@ -42,9 +39,7 @@ func TestViewsFollowNumbersBeyond32Bits(t *testing.T) {
 		if err := v.check(); err != nil {
 			t.Fatalf("inputSeq %d: %v", v.Applied(), err)
 		}
-		if err := v.Check(s.engine); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, v.Check(s.engine))
 	}
 	see(s.apply(order))
 	for step := range 3000 {
@@ -54,9 +49,7 @@ func TestViewsFollowNumbersBeyond32Bits(t *testing.T) {
 		}
 		image := imageOf(t, v)
 		restored, err := ReadImage(g, bytes.NewReader(image))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		t.Cleanup(func() { restored.Close() })
 		if !bytes.Equal(imageOf(t, restored), image) {
 			t.Fatalf("inputSeq %d: the image of the image is another", v.Applied())

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"posttrade/matcher"
+	"posttrade/ring/must"
 )
 
 // raiseBy raises the engine of a source by a few places of each kind.
@@ -31,17 +32,13 @@ func TestRaisedViewsFollowTheEngine(t *testing.T) {
 		if raise%3 > 0 {
 			observe(v, s.apply(raiseBy(s)))
 		}
-		if err := v.Check(s.engine); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, v.Check(s.engine))
 		var image, again bytes.Buffer
 		if _, err := v.WriteTo(&image); err != nil {
 			t.Fatal(err)
 		}
 		restored, err := ReadImage(g, bytes.NewReader(image.Bytes()))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		if err := restored.Check(s.engine); err != nil {
 			t.Error(err)
 		}

@@ -3,6 +3,7 @@ package blotter
 import (
 	"testing"
 
+	"posttrade/ring/must"
 	"posttrade/ring/ringtest"
 )
 
@@ -18,9 +19,7 @@ func all[T any](t *testing.T, what string, table []T, first, end int) {
 func TestTheViewsMakeRoomAhead(t *testing.T) {
 	v := newTestViews(t, benchGenesis())
 	o := &v.orders
-	if err := v.MakeResident(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, v.MakeResident())
 	all(t, "levels", v.levels.all, 0, 1000)
 	f := v.Frontiers()
 	if len(f) != 2 || f[0].Reached() != 1 || f[1].Reached() != 1 {
@@ -28,21 +27,15 @@ func TestTheViewsMakeRoomAhead(t *testing.T) {
 	}
 	for _, first := range []uint64{1, 99_999, f[0].Lap - 5, 9*f[0].Lap + 12_345} {
 		end := first + 20_000
-		if err := f[0].MakeRoom(first, end); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, f[0].MakeRoom(first, end))
 		for ref := first; ref < end; ref += 1_000 {
 			at := int(o.headOf(uint32(ref)))
 			all(t, "head", o.heads, at, at+1)
 		}
 	}
-	if err := f[1].MakeRoom(30_000, 60_000); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, f[1].MakeRoom(30_000, 60_000))
 	all(t, "rows", o.slots, 30_000, 60_000)
-	if err := f[1].MakeRoom(f[1].Lap-10, f[1].Lap); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, f[1].MakeRoom(f[1].Lap-10, f[1].Lap))
 	all(t, "rows", o.slots, len(o.slots)-10, len(o.slots))
 }
 
@@ -68,17 +61,13 @@ func TestTheFrontiersOfTheViewsMove(t *testing.T) {
 // The same for fills, which may begin at any sequence.
 func TestTheBlotterMakesRoomAhead(t *testing.T) {
 	b, err := New(100_000)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer b.Close()
 	f := b.Frontier(70_001)
 	if f.Reached() != 70_001 || f.Lap != 100_001 {
 		t.Errorf("empty: at %d, a lap of %d", f.Reached(), f.Lap)
 	}
-	if err := f.MakeRoom(90_000, 120_000); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, f.MakeRoom(90_000, 120_000))
 	all(t, "fills", b.slots, 90_000, 100_001)
 	all(t, "fills", b.slots, 0, 120_000-100_001)
 	fill := fillOf(70_001)

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"posttrade/matcher"
+	"posttrade/ring/must"
 )
 
 // smallGenesis has limits so small that the tests reach every one of them.
@@ -47,9 +48,7 @@ func newSource(t testing.TB, g *matcher.Genesis, seed uint64) *source {
 	t.Helper()
 	t.Logf("seed %d", seed)
 	engine, err := matcher.New(g)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	t.Cleanup(func() { engine.Close() })
 	s := &source{rng: rand.New(rand.NewPCG(seed, 1)), engine: engine, time: 1_700_000_000_000,
 		spread: 40}
@@ -229,9 +228,7 @@ func observe(v *Views, events []matcher.Event) {
 func newTestViews(t testing.TB, g *matcher.Genesis) *Views {
 	t.Helper()
 	v, err := NewViews(g)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	t.Cleanup(func() { v.Close() })
 	return v
 }

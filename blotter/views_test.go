@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"posttrade/matcher"
+	"posttrade/ring/must"
 )
 
 // model holds in maps the data of the views that the engine does not have.
@@ -209,12 +210,8 @@ func TestViewsWithoutRetainedOrdersKeepOpenOnesOnly(t *testing.T) {
 	for range 4000 {
 		observe(v, s.step())
 	}
-	if err := v.check(); err != nil {
-		t.Fatal(err)
-	}
-	if err := v.Check(s.engine); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, v.check())
+	must.OK(t, v.Check(s.engine))
 	rows, _ := v.Orders(OrderFilter{}, 0, 1000, nil)
 	for i := range rows {
 		if !rows[i].Open() {

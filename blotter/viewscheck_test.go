@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"posttrade/matcher"
+	"posttrade/ring/must"
 )
 
 // differing returns the views after some events, and the engine behind them.
@@ -14,9 +15,7 @@ func differing(t *testing.T, change func(v *Views)) error {
 	for range 600 {
 		observe(v, s.step())
 	}
-	if err := v.Check(s.engine); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, v.Check(s.engine))
 	change(v)
 	return v.Check(s.engine)
 }
@@ -110,9 +109,7 @@ func TestCheckOfInvariantsNoticesDamage(t *testing.T) {
 		for range 600 {
 			observe(v, s.step())
 		}
-		if err := v.check(); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, v.check())
 		if change(v); v.check() == nil {
 			t.Errorf("%s goes unnoticed", name)
 		}

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"posttrade/matcher/gate"
+	"posttrade/ring/must"
 	"posttrade/ring/timing"
 )
 
@@ -198,7 +199,7 @@ func TestAdminBeyondLoopbackNeedsAToken(t *testing.T) {
 		addr  net.Addr
 	}{{only("secret"), public}, {nil, &net.TCPAddr{IP: net.IPv6loopback}}, {nil,
 		&net.UnixAddr{Name: "x"}}} {
-		ln := must[net.Listener](t)(net.Listen("tcp", "127.0.0.1:0"))
+		ln := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 		a := NewAdmin(AdminConfig{Admit: tt.admit})
 		var group sync.WaitGroup
 		group.Go(func() {
@@ -207,9 +208,7 @@ func TestAdminBeyondLoopbackNeedsAToken(t *testing.T) {
 			}
 		})
 		resp, err := http.Get("http://" + ln.Addr().String() + "/healthz")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		resp.Body.Close()
 		if resp.StatusCode != 200 {
 			t.Errorf("status %d", resp.StatusCode)
@@ -219,7 +218,7 @@ func TestAdminBeyondLoopbackNeedsAToken(t *testing.T) {
 		}
 		group.Wait()
 	}
-	ln := must[net.Listener](t)(net.Listen("tcp", "127.0.0.1:0"))
+	ln := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	ln.Close()
 	if err := NewAdmin(AdminConfig{}).Serve(ln); !errors.Is(err, net.ErrClosed) {
 		t.Errorf("a closed listener: %v", err)

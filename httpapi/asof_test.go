@@ -9,6 +9,7 @@ import (
 	"posttrade/journal/asof"
 	"posttrade/journal/asof/asoftest"
 	"posttrade/matcher"
+	"posttrade/ring/must"
 )
 
 // newPast is a small history: a price, two orders that trade, one that rests, and a swap.
@@ -30,7 +31,7 @@ func newPast(t testing.TB) *asof.History {
 		w.Do(c)
 	}
 	w.Settle()
-	h := must[*asof.History](t)(asof.New(w.Journal, asof.Options{Patience: 10 * time.Millisecond}))
+	h := must.Get(asof.New(w.Journal, asof.Options{Patience: 10 * time.Millisecond}))(t)
 	t.Cleanup(func() { h.Close() })
 	return h
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"posttrade/ring/must"
 	"posttrade/ring/waittest"
 
 	"github.com/valyala/fasthttp"
@@ -169,9 +170,7 @@ func TestIdleConnectionsKeepNoLargeBody(t *testing.T) {
 	conn := &scriptedConn{input: []byte("POST / HTTP/1.1\r\nHost: x\r\nX-Large: " + large[:4096] +
 		"\r\nContent-Length: 524288\r\n\r\n" + large +
 		"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\nx"), step: 1 << 16}
-	if err := s.http.ServeConn(newFramedConn(conn)); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, s.http.ServeConn(newFramedConn(conn)))
 	if len(kept) != 4 || kept[0] < 1<<19 || kept[2] > keptBody || kept[3] > keptBody {
 		t.Errorf("buffers of request and answer: %d", kept)
 	}

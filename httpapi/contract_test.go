@@ -10,9 +10,9 @@ import (
 
 	"posttrade/blotter"
 	"posttrade/journal/acts"
-	"posttrade/journal/asof"
 	"posttrade/journal/audit"
 	"posttrade/journal/evidence"
+	"posttrade/ring/must"
 )
 
 // Good bodies, for rows about something else.
@@ -147,7 +147,7 @@ func TestContract(t *testing.T) {
 		{"too many look at the past", nil, func(r *rig) {
 			past := newPast(r.t)
 			for at := range uint64(2) {
-				m := must[*asof.Moment](r.t)(past.At(r.t.Context(), at))
+				m := must.Get(past.At(r.t.Context(), at))(r.t)
 				r.t.Cleanup(m.Release)
 			}
 			r.serve(func(d *Deps) { d.AsOf = past })

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"posttrade/httpapi/client"
+	"posttrade/ring/must"
 )
 
 // TestTypedClientBooksContracts drives the client's methods against the real servers.
@@ -16,15 +17,15 @@ func TestTypedClientBooksContracts(t *testing.T) {
 	terms := client.SwapRequest{ClientOrderID: "a", AccountID: 1, PayReceive: client.Receive,
 		Notional: 7, FixedRate: -1,
 		EffectiveDate: "2026-03-04", MaturityDate: "2027-03-04", Conventions: "GBP-SONIA-1Y-ACT365F"}
-	swap := must[client.Booked](t)(c.Swap(ctx, &terms))
+	swap := must.Get(c.Swap(ctx, &terms))(t)
 	if swap != (client.Booked{ContractID: "SW-1", Sequence: 1, Booked: true}) ||
-		must[client.Booked](t)(c.Swap(ctx, &terms)) != swap {
+		must.Get(c.Swap(ctx, &terms))(t) != swap {
 		t.Errorf("swap %+v", swap)
 	}
 	terms.ClientOrderID = ""
-	swaption := must[client.Booked](t)(
+	swaption := must.Get(
 		c.Swaption(ctx, &client.SwaptionRequest{SwapRequest: terms, ExpiryDate: "2026-03-03",
-			ExerciseStyle: "American"}))
+			ExerciseStyle: "American"}))(t)
 	if swaption.ContractID != "SWPT-2" {
 		t.Errorf("swaption %+v", swaption)
 	}
@@ -38,7 +39,7 @@ func TestTypedClientBooksContracts(t *testing.T) {
 	if _, err := c.Swap(ctx, &terms); !errors.As(err, &p) || p.Status != 400 || client.Unknown(err) {
 		t.Errorf("notional 0: %v", err)
 	}
-	shown := must[client.Contract](t)(c.Contract(ctx, swap.ContractID))
+	shown := must.Get(c.Contract(ctx, swap.ContractID))(t)
 	want := client.Contract{ContractID: "SW-1", ProductType: "SWAP", ClientOrderID: "a", AccountID: 1,
 		PayReceive: client.Receive, Notional: 7, FixedRate: -1,
 		EffectiveDate: "2026-03-04", MaturityDate: "2027-03-04",
@@ -47,15 +48,15 @@ func TestTypedClientBooksContracts(t *testing.T) {
 		t.Errorf("%+v, want %+v", shown, want)
 	}
 	account := uint32(1)
-	first := must[client.ContractPage](t)(
-		c.Contracts(ctx, client.ContractsQuery{AccountID: &account, Limit: 1}))
-	rest := must[client.ContractPage](t)(
-		c.Contracts(ctx, client.ContractsQuery{Cursor: first.NextCursor}))
+	first := must.Get(
+		c.Contracts(ctx, client.ContractsQuery{AccountID: &account, Limit: 1}))(t)
+	rest := must.Get(
+		c.Contracts(ctx, client.ContractsQuery{Cursor: first.NextCursor}))(t)
 	if len(first.Items) != 1 || first.Items[0] != want || len(rest.Items) != 1 ||
 		rest.Items[0].ExerciseStyle != "American" || rest.NextCursor != "" {
 		t.Errorf("%+v, then %+v", first, rest)
 	}
-	if n := must[uint64](t)(c.RiskExtract(ctx, "2026-03-02", 0)); n != 4 {
+	if n := must.Get(c.RiskExtract(ctx, "2026-03-02", 0))(t); n != 4 {
 		t.Errorf("marker at %d", n)
 	}
 
@@ -66,7 +67,7 @@ func TestTypedClientBooksContracts(t *testing.T) {
 		{Security: "BBB", Price: 1, Quality: "OFFICIAL"}}
 	published := client.MarksPublished{SessionDate: "2026-03-02", PriceVersion: 2, Marks: 2}
 	for range 2 {
-		got := must[client.MarksPublished](t)(c.PutMarks(ctx, "2026-03-02", 2, marks))
+		got := must.Get(c.PutMarks(ctx, "2026-03-02", 2, marks))(t)
 		if got != published {
 			t.Errorf("marks %+v", got)
 		}

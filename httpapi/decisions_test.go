@@ -11,6 +11,7 @@ import (
 
 	"posttrade/blotter"
 	"posttrade/matcher"
+	"posttrade/ring/must"
 )
 
 // same checks that two answers agree in status, id and sequence.
@@ -303,9 +304,7 @@ func TestControlsActBeforeTheirAnswer(t *testing.T) {
 // TestGateAndEngineMustAgree plants a security that only the gate knows.
 func TestGateAndEngineMustAgree(t *testing.T) {
 	r := newRig(t)
-	if err := r.gate.SetSecurity(9, "GHOST", true, false, 1); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, r.gate.SetSecurity(9, "GHOST", true, false, 1))
 	admin := r.token("admin")
 	r.post("/prices", `[{"security":"GHOST","price":1}]`, admin).want(t, 500, CodeInternal)
 	r.post("/risk/control/security", `{"security":"GHOST","enabled":true,"halted":false}`,
@@ -442,7 +441,7 @@ func TestForgottenOrderIsStillAnswered(t *testing.T) {
 // TestForgottenTradeIsStillAnswered repeats a key after its fill has left the blotter.
 func TestForgottenTradeIsStillAnswered(t *testing.T) {
 	r := newRig(t)
-	small := must[*blotter.Blotter](t)(blotter.New(1))
+	small := must.Get(blotter.New(1))(t)
 	t.Cleanup(func() { small.Close() })
 	r.serve(func(d *Deps) { d.Blotter = small })
 	r.price("AAA", "100")

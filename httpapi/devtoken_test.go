@@ -13,6 +13,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"posttrade/matcher/gate"
+	"posttrade/ring/must"
 )
 
 const goodToken = `{"subject":"ann","accounts":[2,1],"admin":false,"ttlSeconds":60}`
@@ -197,7 +198,7 @@ func FuzzDevTokenBody(f *testing.F) {
 	}
 	now := time.UnixMilli(testStart)
 	clock := func() time.Time { return now }
-	verifier := must[*gate.Verifier](f)(gate.NewVerifier(testSecret, "", 0, clock))
+	verifier := must.Get(gate.NewVerifier(testSecret, "", 0, clock))(f)
 	p := NewTradeProcessor(ProcessorDeps{Verifier: verifier,
 		Mint: TokenMint{MasterSecret: testMasterSecret, Now: clock}})
 	f.Fuzz(func(t *testing.T, body []byte) {
@@ -231,9 +232,7 @@ func FuzzDevTokenBody(f *testing.F) {
 			Token     string
 			ExpiresAt time.Time
 		}
-		if err := json.Unmarshal(ctx.Response.Body(), &minted); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, json.Unmarshal(ctx.Response.Body(), &minted))
 		claims, err := verifier.Verify([]byte(minted.Token))
 		if err != nil {
 			t.Fatalf("%q: %v", body, err)

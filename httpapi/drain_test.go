@@ -18,6 +18,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"posttrade/matcher/desk"
+	"posttrade/ring/must"
 )
 
 // gone is a context that has ended.
@@ -58,9 +59,7 @@ func TestRequestsAreRefusedWhenTheServerStops(t *testing.T) {
 			go func() { down <- r.m.Shutdown(gone()) }()
 			awaitClosed(r.address)
 			// after the one that is under way
-			if err := r.m.server.http.ShutdownWithContext(gone()); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, r.m.server.http.ShutdownWithContext(gone()))
 			r.recorder.letGo()
 			w.receive("POST").want(t, 201, "")
 			a := w.receive(tt.method).want(t, stoppingStatus, CodeStopping)
@@ -214,7 +213,7 @@ func TestOutcomeBehindAPartIsUnknown(t *testing.T) {
 func adminAt(t *testing.T, h http.HandlerFunc) (a *Admin, client *bufio.Reader) {
 	t.Helper()
 	a = NewAdmin(AdminConfig{Extra: map[string]http.Handler{"GET /x": h}})
-	ln := must[net.Listener](t)(net.Listen("tcp", "127.0.0.1:0"))
+	ln := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	var serving sync.WaitGroup
 	serving.Go(func() {
 		if err := a.Serve(ln); err != nil {
@@ -222,11 +221,9 @@ func adminAt(t *testing.T, h http.HandlerFunc) (a *Admin, client *bufio.Reader) 
 		}
 	})
 	t.Cleanup(serving.Wait)
-	conn := must[net.Conn](t)(net.Dial("tcp", ln.Addr().String()))
+	conn := must.Get(net.Dial("tcp", ln.Addr().String()))(t)
 	t.Cleanup(func() { conn.Close() })
-	if err := conn.SetDeadline(time.Now().Add(time.Minute)); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, conn.SetDeadline(time.Now().Add(time.Minute)))
 	if _, err := io.WriteString(conn, "GET /x HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
 		t.Fatal(err)
 	}
@@ -278,7 +275,7 @@ func TestAdminShutdownCutsOffWhatDoesNotEnd(t *testing.T) {
 func TestSilentConnectionsBeyondTheLimitDoNotStopTLS(t *testing.T) {
 	secured, roots := certificates(t)
 	r := newRig(t)
-	ln := must[net.Listener](t)(net.Listen("tcp", "127.0.0.1:0"))
+	ln := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	deps := r.deps
 	deps.MaxInflight = 1
 	m := NewOrderMatcher(deps)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/parquet-go/parquet-go"
 
+	"posttrade/ring/must"
 	"posttrade/sidecars/store"
 )
 
@@ -60,7 +61,7 @@ func TestTradesAsFiles(t *testing.T) {
 		rows[i].Seq = uint64(i + 1)
 		rows[i].ID, rows[i].ExecutedAt = store.TradeID(rows[i].Seq), testStart+int64(i)
 	}
-	db := must[*store.DB](t)(store.Open(store.Options{Dir: t.TempDir()}))
+	db := must.Get(store.Open(store.Options{Dir: t.TempDir()}))(t)
 	defer db.Close()
 	insertTrades(t, db, rows)
 	r := newProcessorRig(t, func(d *ProcessorDeps) { d.Trades = StoreTrades{db} })

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"posttrade/ring/must"
 )
 
 // writesCounted counts the calls of Write.
@@ -26,9 +28,7 @@ func (c *writesCounted) Write(p []byte) (int, error) {
 func sockets(t *testing.T) (near, far net.Conn) {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer ln.Close()
 	if far, err = net.Dial("tcp", ln.Addr().String()); err != nil {
 		t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 
 	"posttrade/blotter/feed"
+	"posttrade/ring/must"
 )
 
 // wholeBodies are bodies with every member that the document of their endpoint has, by method and
@@ -96,7 +97,7 @@ func fieldsRigs(t *testing.T) []fieldsRig {
 func TestErrorsNameWhatIsWrong(t *testing.T) {
 	tried := 0
 	for _, r := range fieldsRigs(t) {
-		doc := must[*openapi3.T](t)(r.api.load())
+		doc := must.Get(r.api.load())(t)
 		for path, item := range doc.Paths.Map() {
 			for method, op := range item.Operations() {
 				o := fieldsOf{t: t, rig: r, method: method, path: path, op: op, tried: &tried}

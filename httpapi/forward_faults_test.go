@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"posttrade/ring/must"
 	"posttrade/ring/waittest"
 )
 
@@ -98,10 +99,10 @@ func TestLeaderDiesDuringAnExchange(t *testing.T) {
 
 // TestLeaderThatCannotBeReached received nothing: the request may be sent again.
 func TestLeaderThatCannotBeReached(t *testing.T) {
-	gone := must[net.Listener](t)(net.Listen("tcp", "127.0.0.1:0"))
+	gone := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	gone.Close()
 	// it never takes part in a TLS handshake
-	hello := must[net.Listener](t)(net.Listen("tcp", "127.0.0.1:0"))
+	hello := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer hello.Close()
 	server, roots := certificates(t)
 	for _, tt := range []struct {
@@ -207,7 +208,7 @@ func TestStreamThatBreaksOff(t *testing.T) {
 			if tt.hangs {
 				r.relay.forwarder.stall = 100 * time.Millisecond
 			}
-			conn := must[net.Conn](t)(net.Dial("tcp", r.address))
+			conn := must.Get(net.Dial("tcp", r.address))(t)
 			defer conn.Close()
 			if _, err := io.WriteString(conn,
 				"GET /orders HTTP/1.1\r\nHost: x\r\nX-Consistency: confirmed\r\n\r\n"); err != nil {
@@ -355,7 +356,7 @@ func TestNothingIsRepeatedOnAUsedConnection(t *testing.T) {
 // TestLeaderThatAnswersEarly, before it has read the body: the rest of the body may still be
 // written while the next request of the same caller is being read.
 func TestLeaderThatAnswersEarly(t *testing.T) {
-	ln := must[net.Listener](t)(net.Listen("tcp", "127.0.0.1:0"))
+	ln := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	var serving sync.WaitGroup
 	serving.Go(func() {
 		for {
@@ -378,7 +379,7 @@ func TestLeaderThatAnswersEarly(t *testing.T) {
 	defer ln.Close()
 	r := newFollower(t, "order-matcher", "1", ln.Addr().String())
 	body := "[" + goodOrder + "]" + strings.Repeat(" ", 1<<20-2-len(goodOrder))
-	conn := must[net.Conn](t)(net.Dial("tcp", r.address))
+	conn := must.Get(net.Dial("tcp", r.address))(t)
 	defer conn.Close()
 	br := bufio.NewReader(conn)
 	for range 20 {

@@ -16,6 +16,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"posttrade/ring/must"
 )
 
 // TestRequestArrivesAsItCame: method, raw target, body and headers, except the headers of the
@@ -67,7 +69,7 @@ func TestRequestArrivesAsItCame(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			before := len(leader.requests())
-			conn := must[net.Conn](t)(net.Dial("tcp", r.address))
+			conn := must.Get(net.Dial("tcp", r.address))(t)
 			defer conn.Close()
 			text := tt.method + " " + tt.target + " HTTP/1.1\r\nHost: x.example:8080\r\n" + tt.header
 			if tt.method == "POST" {
@@ -253,17 +255,17 @@ func TestMembersThatTakeEachOtherForTheLeader(t *testing.T) {
 // certificates makes a server's TLS settings and the pool that trusts them.
 func certificates(t testing.TB) (server *tls.Config, roots *x509.CertPool) {
 	t.Helper()
-	key := must[*ecdsa.PrivateKey](t)(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))
+	key := must.Get(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
 	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test"},
 		IsCA: true, BasicConstraintsValid: true,
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
 		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
 		KeyUsage:    x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}}
-	der := must[[]byte](t)(x509.CreateCertificate(rand.Reader, template, template,
-		&key.PublicKey, key))
+	der := must.Get(x509.CreateCertificate(rand.Reader, template, template,
+		&key.PublicKey, key))(t)
 	roots = x509.NewCertPool()
-	roots.AddCert(must[*x509.Certificate](t)(x509.ParseCertificate(der)))
+	roots.AddCert(must.Get(x509.ParseCertificate(der))(t))
 	return &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}},
 		NextProtos: []string{"h2", "http/1.1"}}, roots
 }

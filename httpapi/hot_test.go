@@ -10,6 +10,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"posttrade/httpapi/client"
+	"posttrade/ring/must"
 )
 
 // bench is a handler in front of a desk that decides at once: the engine runs on the goroutine that
@@ -162,7 +163,7 @@ func BenchmarkHTTP(b *testing.B) {
 	}
 	b.Run("op=order/connections=64", func(b *testing.B) { load(b, newRig(b).address) })
 	b.Run("op=hello/connections=64", func(b *testing.B) {
-		ln := must[net.Listener](b)(net.Listen("tcp", "127.0.0.1:0"))
+		ln := must.Get(net.Listen("tcp", "127.0.0.1:0"))(b)
 		hello := fasthttp.Server{Handler: func(ctx *fasthttp.RequestCtx) {
 			ctx.SetStatusCode(201)
 			ctx.SetBodyString(`{"orderId":"ord-1","status":"NEW"}`)

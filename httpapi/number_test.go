@@ -8,21 +8,20 @@ import (
 	"testing"
 
 	"posttrade/matcher"
+	"posttrade/ring/must"
 )
 
 // TestOrderIDsGoOnBeyond32Bits: no id names two orders, and every request and answer about an order
 // has the id that the order was given.
 func TestOrderIDsGoOnBeyond32Bits(t *testing.T) {
 	g := testGenesis()
-	fresh := must[*matcher.Engine](t)(matcher.New(g))
+	fresh := must.Get(matcher.New(g))(t)
 	defer fresh.Close()
 	var image bytes.Buffer
-	if err := fresh.WriteSnapshot(&image); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, fresh.WriteSnapshot(&image))
 	binary.LittleEndian.PutUint64(image.Bytes()[8:], 1<<32-1) // the next order's number
 	binary.LittleEndian.PutUint64(image.Bytes()[16:], 1<<32-2)
-	r := newRigFrom(t, g, must[*matcher.Engine](t)(matcher.ReadSnapshot(g, &image)))
+	r := newRigFrom(t, g, must.Get(matcher.ReadSnapshot(g, &image))(t))
 
 	const before, behind = "ord-4294967295", "ord-4294967297"
 	if a := r.order("1", "Sell", "10", "101", "").want(t, 201, ""); a.field(t, "orderId") != before {

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/getkin/kin-openapi/openapi3"
+
+	"posttrade/ring/must"
 )
 
 // api is a service as its OpenAPI document describes it.
@@ -88,7 +90,7 @@ func templateOf(path string) string {
 // operationOf finds the documented operation of a request, nil if there is none.
 func (d api) operationOf(t testing.TB, method, path string) *openapi3.Operation {
 	t.Helper()
-	item := must[*openapi3.T](t)(d.load()).Paths.Value(templateOf(path))
+	item := must.Get(d.load())(t).Paths.Value(templateOf(path))
 	if item == nil {
 		return nil
 	}
@@ -149,7 +151,7 @@ func answerFits(op *openapi3.Operation, a answer) string {
 // path.
 func (d api) checkMet(t *testing.T, met map[string][]int) {
 	t.Helper()
-	doc := must[*openapi3.T](t)(d.load())
+	doc := must.Get(d.load())(t)
 	for path, item := range doc.Paths.Map() {
 		for method, op := range item.Operations() {
 			for status := range op.Responses.Map() {
@@ -189,10 +191,8 @@ var streamStatuses = map[string][]int{"GET /feed": {200, 401, 403, 404, 503, 504
 
 func TestOpenAPIDocumentsAreValid(t *testing.T) {
 	for _, d := range []api{matcherAPI, processorAPI, accountAPI, referenceAPI} {
-		doc := must[*openapi3.T](t)(d.load())
-		if err := doc.Validate(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		doc := must.Get(d.load())(t)
+		must.OK(t, doc.Validate(t.Context()))
 		if doc.OpenAPI != "3.1.0" {
 			t.Errorf("version %s, want 3.1.0", doc.OpenAPI)
 		}
@@ -202,7 +202,7 @@ func TestOpenAPIDocumentsAreValid(t *testing.T) {
 // TestEveryRouteIsDocumented compares the routers with the documents, both ways.
 func TestEveryRouteIsDocumented(t *testing.T) {
 	for _, d := range []api{matcherAPI, processorAPI, accountAPI, referenceAPI} {
-		doc := must[*openapi3.T](t)(d.load())
+		doc := must.Get(d.load())(t)
 		var documented []string
 		for path, item := range doc.Paths.Map() {
 			instance := strings.NewReplacer("{orderId}", "ord-1", "{security}", "AAA", "{tradeId}", "trd-1",

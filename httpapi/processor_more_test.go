@@ -11,12 +11,13 @@ import (
 	"time"
 
 	"posttrade/ring/metric"
+	"posttrade/ring/must"
 	"posttrade/sidecars/store"
 )
 
 // TestRowsComeFromTheDatabase drives the lists over a real database.
 func TestRowsComeFromTheDatabase(t *testing.T) {
-	db := must[*store.DB](t)(store.Open(store.Options{Dir: t.TempDir()}))
+	db := must.Get(store.Open(store.Options{Dir: t.TempDir()}))(t)
 	closed := false
 	defer func() {
 		if !closed {
@@ -67,9 +68,7 @@ func TestRowsComeFromTheDatabase(t *testing.T) {
 		}
 	}
 	closed = true
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, db.Close())
 	if a := r.get("/trades", "admin"); a.status < 500 {
 		t.Errorf("closed: %d %s", a.status, a.body)
 	}
@@ -109,10 +108,8 @@ func TestShutdownEndsTheSweep(t *testing.T) {
 // end.
 func TestShutdownMayComeBeforeServe(t *testing.T) {
 	p := NewTradeProcessor(ProcessorDeps{})
-	if err := p.Shutdown(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	ln := must[net.Listener](t)(net.Listen("tcp", "127.0.0.1:0"))
+	must.OK(t, p.Shutdown(t.Context()))
+	ln := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	done := make(chan error, 1)
 	go func() { done <- p.Serve(ln) }()
 	select {

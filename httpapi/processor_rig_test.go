@@ -17,6 +17,7 @@ import (
 	"posttrade/matcher"
 	"posttrade/matcher/gate"
 	"posttrade/matcher/note"
+	"posttrade/ring/must"
 	"posttrade/ring/waittest"
 	"posttrade/sidecars/recon"
 	"posttrade/sidecars/riskextract"
@@ -348,7 +349,7 @@ func newTunedRig(t testing.TB, tune func(p *TradeProcessor),
 	d := ProcessorDeps{
 		Trades: r.fakes, Settlement: settler{r.fakes}, Recon: reconciler{r.fakes}, TCA: judge{r.fakes},
 		Marks:    marker{r.fakes},
-		Verifier: must[*gate.Verifier](t)(gate.NewVerifier(testSecret, "", 0, clock)),
+		Verifier: must.Get(gate.NewVerifier(testSecret, "", 0, clock))(t),
 		Mint:     TokenMint{MasterSecret: testMasterSecret, Now: clock},
 		Metrics:  NewRegistry(Metrics{}, nil),
 		Applied:  func() uint64 { return 12 }, Durable: func() uint64 { return 11 },
@@ -362,7 +363,7 @@ func newTunedRig(t testing.TB, tune func(p *TradeProcessor),
 	}
 	r.p = NewTradeProcessor(d)
 	tune(r.p)
-	ln := must[net.Listener](t)(net.Listen("tcp", "127.0.0.1:0"))
+	ln := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	r.address = ln.Addr().String()
 	var server sync.WaitGroup
 	server.Go(func() {

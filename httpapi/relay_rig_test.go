@@ -12,6 +12,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"posttrade/ring/must"
 )
 
 // apis are the documents by the name of their service.
@@ -41,8 +43,8 @@ func newRelayRig(t testing.TB, service, member string, change func(o *RelayOptio
 	if change != nil {
 		change(&o)
 	}
-	r.relay = must[*Relay](t)(NewRelay(service, o))
-	ln := must[net.Listener](t)(net.Listen("tcp", "127.0.0.1:0"))
+	r.relay = must.Get(NewRelay(service, o))(t)
+	ln := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	r.address = ln.Addr().String()
 	if wrap != nil {
 		ln = wrap(ln)
@@ -149,7 +151,7 @@ func reply(raw string) step {
 // handles all later ones.
 func newScriptedLeader(t testing.TB, steps ...step) *scriptedLeader {
 	t.Helper()
-	ln := must[net.Listener](t)(net.Listen("tcp", "127.0.0.1:0"))
+	ln := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	return scriptedOn(t, ln, steps...)
 }
 
@@ -250,7 +252,7 @@ var (
 // exchange sends bytes over a connection of its own and reads until it ends.
 func (r *relayRig) rawExchange(text string) []byte {
 	r.t.Helper()
-	conn := must[net.Conn](r.t)(net.Dial("tcp", r.address))
+	conn := must.Get(net.Dial("tcp", r.address))(r.t)
 	defer conn.Close()
 	if err := conn.SetDeadline(time.Now().Add(time.Minute)); err != nil {
 		r.t.Fatal(err)

@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"posttrade/ring/must"
 )
 
 // TestRequestEndsOnTheServiceItBeganOn, also when another service has taken its place by then.
@@ -311,8 +313,8 @@ func TestMemberThatLostItsLead(t *testing.T) {
 // TestRelayDoesNotAllocate when the request runs on this member.
 func TestRelayDoesNotAllocate(t *testing.T) {
 	b := newBench(t, "/orders", orderBody("1", "Buy", "1", "100", `,"timeInForce":"FOK"`))
-	relay := must[*Relay](t)(NewRelay("order-matcher",
-		RelayOptions{Cluster: leading("1"), Durability: "quorum"}))
+	relay := must.Get(NewRelay("order-matcher",
+		RelayOptions{Cluster: leading("1"), Durability: "quorum"}))(t)
 	relay.Swap(b.rig.m)
 	run := func() {
 		b.ctx.Response.Reset()

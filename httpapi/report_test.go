@@ -17,6 +17,8 @@ import (
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
 	"github.com/valyala/fasthttp"
+
+	"posttrade/ring/must"
 )
 
 // fetched is a report as it arrived, with what came after the body.
@@ -62,10 +64,8 @@ func (r *rig) askAt(address, query string, header map[string]string) (net.Conn, 
 func askFor(t testing.TB, address, target, token string, header map[string]string) (net.Conn,
 	*http.Response) {
 	t.Helper()
-	conn := must[net.Conn](t)(net.Dial("tcp", address))
-	if err := conn.SetDeadline(time.Now().Add(time.Minute)); err != nil {
-		t.Fatal(err)
-	}
+	conn := must.Get(net.Dial("tcp", address))(t)
+	must.OK(t, conn.SetDeadline(time.Now().Add(time.Minute)))
 	text := "GET " + target + " HTTP/1.1\r\nHost: test\r\nAuthorization: Bearer " + token + "\r\n"
 	for name, value := range header {
 		text += name + ": " + value + "\r\n"
@@ -74,9 +74,7 @@ func askFor(t testing.TB, address, target, token string, header map[string]strin
 		t.Fatal(err)
 	}
 	resp, err := http.ReadResponse(bufio.NewReader(conn), &http.Request{Method: "GET"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return conn, resp
 }
 
@@ -87,15 +85,15 @@ func (a answer) unpack(t testing.TB) []byte {
 	switch a.header.Get("Content-Encoding") {
 	case "":
 	case "gzip":
-		plain = must[*gzip.Reader](t)(gzip.NewReader(plain))
+		plain = must.Get(gzip.NewReader(plain))(t)
 	case "zstd":
-		d := must[*zstd.Decoder](t)(zstd.NewReader(plain))
+		d := must.Get(zstd.NewReader(plain))(t)
 		defer d.Close()
 		plain = d
 	default:
 		t.Fatalf("coding %q", a.header.Get("Content-Encoding"))
 	}
-	return must[[]byte](t)(io.ReadAll(plain))
+	return must.Get(io.ReadAll(plain))(t)
 }
 
 func TestReportIsWhatTheContractSays(t *testing.T) {

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"testing"
+
+	"posttrade/ring/must"
 )
 
 // parameter is a name in a path of the OpenAPI documents.
@@ -16,9 +18,7 @@ func TestRoutesAreCountedByTheDocumentsPaths(t *testing.T) {
 	seen := map[route]bool{routeNone: true}
 	for _, d := range []api{matcherAPI, processorAPI, accountAPI, referenceAPI} {
 		document, err := d.load()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		find := targetRoute("", d.routeOf)
 		for path, item := range document.Paths.Map() {
 			target := parameter.ReplaceAllString(path, "7") + "?limit=1"

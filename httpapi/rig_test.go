@@ -19,6 +19,7 @@ import (
 	"posttrade/matcher/desk"
 	"posttrade/matcher/gate"
 	"posttrade/ring"
+	"posttrade/ring/must"
 )
 
 var testSecret = []byte("0123456789abcdef0123456789abcdef")
@@ -80,27 +81,7 @@ func unsequenced(r *rig)   { r.deps.SequenceRefusals = false }
 func prefixed(r *rig)      { r.deps.PathPrefix = "/om/" }
 func withoutEngine(r *rig) { r.stage = nil }
 func slots(tickets int) option {
-	return func(r *rig) { r.desk = mustDesk(r.t, r.in, tickets) }
-}
-
-func mustDesk(t testing.TB, in *ring.MPSC[matcher.Command], tickets int) *desk.Desk {
-	t.Helper()
-	d, err := desk.New(in, tickets)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return d
-}
-
-// must fails the test on an error.
-func must[T any](t testing.TB) func(v T, err error) T {
-	return func(v T, err error) T {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return v
-	}
+	return func(r *rig) { r.desk = must.Get(desk.New(r.in, tickets))(r.t) }
 }
 
 func newRig(t testing.TB, options ...option) *rig {
@@ -109,34 +90,32 @@ func newRig(t testing.TB, options ...option) *rig {
 
 func newRigWith(t testing.TB, g *matcher.Genesis, options ...option) *rig {
 	t.Helper()
-	return newRigFrom(t, g, must[*matcher.Engine](t)(matcher.New(g)), options...)
+	return newRigFrom(t, g, must.Get(matcher.New(g))(t), options...)
 }
 
 // newRigFrom is newRigWith for an engine that the caller has made.
 func newRigFrom(t testing.TB, g *matcher.Genesis, engine *matcher.Engine, options ...option) *rig {
 	t.Helper()
 	region := func(bytes int) *ring.Region {
-		r := must[*ring.Region](t)(ring.Anonymous(bytes))
+		r := must.Get(ring.Anonymous(bytes))(t)
 		t.Cleanup(func() { r.Close() })
 		return r
 	}
 	r := &rig{t: t}
 	r.now.Store(testStart)
-	r.in = must[*ring.MPSC[matcher.Command]](t)(
-		ring.NewMPSC[matcher.Command](region(ring.MPSCBytes[matcher.Command](4096)), 4096))
-	r.out = must[*ring.Fanout[matcher.Event]](t)(
-		ring.NewFanout[matcher.Event](region(ring.FanoutBytes[matcher.Event](8192)), 8192))
+	r.in = must.Get(
+		ring.NewMPSC[matcher.Command](region(ring.MPSCBytes[matcher.Command](4096)), 4096))(t)
+	r.out = must.Get(
+		ring.NewFanout[matcher.Event](region(ring.FanoutBytes[matcher.Event](8192)), 8192))(t)
 	r.gate = gate.New(g.Limits.MaxAccounts, g.Limits.MaxSecurities)
-	if err := r.gate.Load(g); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, r.gate.Load(g))
 	r.gate.SetReady()
-	r.desk = mustDesk(t, r.in, 256)
-	r.views = must[*blotter.Views](t)(blotter.NewViews(g))
-	r.blotter = must[*blotter.Blotter](t)(blotter.New(1000))
+	r.desk = must.Get(desk.New(r.in, 256))(t)
+	r.views = must.Get(blotter.NewViews(g))(t)
+	r.blotter = must.Get(blotter.New(1000))(t)
 	r.stage = matcher.NewStage(engine, r.in, r.out, ring.Park, -1)
-	verifier := must[*gate.Verifier](t)(
-		gate.NewVerifier(testSecret, "", 0, func() time.Time { return time.UnixMilli(r.now.Load()) }))
+	verifier := must.Get(
+		gate.NewVerifier(testSecret, "", 0, func() time.Time { return time.UnixMilli(r.now.Load()) }))(t)
 	r.recorder = newFakeRecorder(r)
 	r.report, r.history = newFakeReporter(5), &fakeHistory{}
 	r.deps = Deps{
@@ -200,7 +179,7 @@ func (r *rig) serve(change func(d *Deps), tune ...func(m *OrderMatcher)) {
 	for _, f := range tune {
 		f(r.m)
 	}
-	r.ln = must[net.Listener](r.t)(net.Listen("tcp", "127.0.0.1:0"))
+	r.ln = must.Get(net.Listen("tcp", "127.0.0.1:0"))(r.t)
 	r.address = r.ln.Addr().String()
 	m, ln := r.m, r.ln
 	var server sync.WaitGroup
@@ -299,11 +278,9 @@ func (r *rig) callAt(address string, q request) answer {
 // roundTrip makes one request over a connection of its own.
 func roundTrip(t testing.TB, address string, q request) answer {
 	t.Helper()
-	conn := must[net.Conn](t)(net.Dial("tcp", address))
+	conn := must.Get(net.Dial("tcp", address))(t)
 	defer conn.Close()
-	if err := conn.SetDeadline(time.Now().Add(time.Minute)); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, conn.SetDeadline(time.Now().Add(time.Minute)))
 	var b bytes.Buffer
 	b.WriteString(q.method + " " + q.path + " HTTP/1.1\r\nHost: test\r\n")
 	if q.token != "" {

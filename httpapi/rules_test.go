@@ -8,6 +8,7 @@ import (
 
 	"posttrade/matcher"
 	"posttrade/matcher/desk"
+	"posttrade/ring/must"
 )
 
 // A policy with a lower version, and the repetition of a policy, are 409, and neither reaches the
@@ -180,7 +181,7 @@ func TestAnOlderPriceIsAcceptedAndChangesNothing(t *testing.T) {
 // tick submits a price of AAA, offset milliseconds from the clock, as a feed does.
 func (r *rig) tick(px, offset int64) desk.Answer {
 	r.t.Helper()
-	ticket := must[*desk.Ticket](r.t)(r.desk.Acquire(1))
+	ticket := must.Get(r.desk.Acquire(1))(r.t)
 	defer ticket.Release()
 	c := ticket.Command(0)
 	*c = matcher.NewCommand(matcher.PriceTick)

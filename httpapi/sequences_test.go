@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"posttrade/ring/must"
 )
 
 // asked makes a request with one more header.
@@ -18,20 +20,14 @@ func askedAt(t *testing.T, address, token, path, name, value string) (status int
 	header http.Header, body string) {
 	t.Helper()
 	request, err := http.NewRequest("GET", "http://"+address+path, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	request.Header.Set("Authorization", "Bearer "+token)
 	request.Header.Set(name, value)
 	answer, err := http.DefaultClient.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer answer.Body.Close()
 	var text strings.Builder
-	if err := answer.Write(&text); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, answer.Write(&text))
 	return answer.StatusCode, answer.Header, text.String()
 }
 

@@ -4,6 +4,8 @@ import (
 	"context"
 	"net"
 	"testing"
+
+	"posttrade/ring/must"
 )
 
 // TestShutdownDoesNotWaitForWhoSaysNothing: programs dial in advance, and the library counts such a
@@ -13,9 +15,7 @@ func TestShutdownDoesNotWaitForWhoSaysNothing(t *testing.T) {
 	var quiet []net.Conn
 	for range 3 {
 		conn, err := net.Dial("tcp", r.address)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		defer conn.Close()
 		quiet = append(quiet, conn)
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"posttrade/httpapi/client"
+	"posttrade/ring/must"
 	"posttrade/sidecars/control"
 	"posttrade/sidecars/securities"
 	tables "posttrade/sidecars/source"
@@ -182,7 +183,7 @@ func TestHundredThousandRecords(t *testing.T) {
 			CompanyName: fmt.Sprintf("Company number %d of many", i),
 			Enabled:     i%7 != 0, Halted: i%11 == 0}
 	}
-	if got := must[int](t)(table.Seed(ctx, all)); got != n {
+	if got := must.Get(table.Seed(ctx, all))(t); got != n {
 		t.Fatalf("%d seeded", got)
 	}
 	r.serve(NewReferenceData(ReferenceDeps{
@@ -192,7 +193,7 @@ func TestHundredThousandRecords(t *testing.T) {
 	c := client.New(client.Config{Address: r.address})
 	defer c.Close()
 	began := time.Now()
-	text := must[[]byte](t)(c.StockSnapshot(ctx))
+	text := must.Get(c.StockSnapshot(ctx))(t)
 	answered := time.Since(began)
 	snapshot, err := control.ParseSnapshot(control.Security, text)
 	if err != nil || len(snapshot.Records) != n || snapshot.Watermark != uint64(n) {
@@ -212,7 +213,7 @@ func TestHundredThousandRecords(t *testing.T) {
 		}
 	}
 	began = time.Now()
-	list := must[[]client.Stock](t)(c.Stocks(ctx))
+	list := must.Get(c.Stocks(ctx))(t)
 	t.Logf("the list answered and read in %v", time.Since(began))
 	if len(list) != n {
 		t.Fatalf("%d stocks", len(list))
@@ -233,19 +234,19 @@ func TestTypedClientTalksToTheSources(t *testing.T) {
 	c := client.New(client.Config{Address: r.address, Token: token})
 	defer c.Close()
 	off := false
-	if a := must[client.Account](t)(c.UpsertAccount(ctx, client.AccountRequest{ID: 9,
-		DisplayName: `N"9`, Enabled: &off})); a != (client.Account{ID: 9,
+	if a := must.Get(c.UpsertAccount(ctx, client.AccountRequest{ID: 9,
+		DisplayName: `N"9`, Enabled: &off}))(t); a != (client.Account{ID: 9,
 		DisplayName: `N"9`, Version: 2}) {
 		t.Errorf("%+v", a)
 	}
-	if all := must[[]client.Account](t)(c.Accounts(ctx)); len(all) != 2 ||
+	if all := must.Get(c.Accounts(ctx))(t); len(all) != 2 ||
 		all[0] != (client.Account{ID: 7, DisplayName: "Seven"}) {
 		t.Errorf("%+v", all)
 	}
-	if a := must[client.Account](t)(c.Account(ctx, 9)); a.DisplayName != `N"9` {
+	if a := must.Get(c.Account(ctx, 9))(t); a.DisplayName != `N"9` {
 		t.Errorf("%+v", a)
 	}
-	snapshot, err := control.ParseSnapshot(control.Account, must[[]byte](t)(c.AccountSnapshot(ctx)))
+	snapshot, err := control.ParseSnapshot(control.Account, must.Get(c.AccountSnapshot(ctx))(t))
 	if err != nil || len(snapshot.Records) != 2 || snapshot.Records[1].Enabled {
 		t.Errorf("%+v, %v", snapshot, err)
 	}
@@ -261,13 +262,13 @@ func TestTypedClientTalksToTheSources(t *testing.T) {
 			t.Errorf("%+v, %v, %v", s, created, err)
 		}
 	}
-	if all := must[[]client.Stock](t)(c.Stocks(ctx)); len(all) != 2 || all[1].Ticker != "BRK.B" {
+	if all := must.Get(c.Stocks(ctx))(t); len(all) != 2 || all[1].Ticker != "BRK.B" {
 		t.Errorf("%+v", all)
 	}
-	if s := must[client.Stock](t)(c.AfterVersion(3).Stock(ctx, "BRK.B")); s.Tick == 0 {
+	if s := must.Get(c.AfterVersion(3).Stock(ctx, "BRK.B"))(t); s.Tick == 0 {
 		t.Errorf("%+v", s)
 	}
-	snapshot, err = control.ParseSnapshot(control.Security, must[[]byte](t)(c.StockSnapshot(ctx)))
+	snapshot, err = control.ParseSnapshot(control.Security, must.Get(c.StockSnapshot(ctx))(t))
 	if rec := snapshot.Records[1]; err != nil || rec.Enabled || rec.Halted || rec.Version != 3 {
 		t.Errorf("%+v, %v", snapshot, err)
 	}

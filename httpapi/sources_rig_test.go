@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"posttrade/matcher/gate"
+	"posttrade/ring/must"
 	"posttrade/sidecars/accounts"
 	"posttrade/sidecars/control"
 	"posttrade/sidecars/securities"
@@ -150,15 +151,15 @@ type auth struct {
 func (a auth) with(t testing.TB) auth {
 	if a.verifier == nil {
 		clock := func() time.Time { return time.UnixMilli(testStart) }
-		a.verifier = must[*gate.Verifier](t)(gate.NewVerifier(testSecret, "", 0, clock))
+		a.verifier = must.Get(gate.NewVerifier(testSecret, "", 0, clock))(t)
 	}
 	return a
 }
 
 func newSourceStore(t testing.TB) *store.DB {
 	t.Helper()
-	db := must[*store.DB](t)(store.Open(
-		store.Options{Dir: t.TempDir(), BusyTimeout: 20 * time.Millisecond}))
+	db := must.Get(store.Open(
+		store.Options{Dir: t.TempDir(), BusyTimeout: 20 * time.Millisecond}))(t)
 	t.Cleanup(func() {
 		if err := db.Close(); err != nil {
 			t.Error(err)
@@ -175,8 +176,8 @@ func newAccountRig(t testing.TB, a auth) *sourceRig {
 	a = a.with(t)
 	r := &sourceRig{t: t, api: accountAPI, db: newSourceStore(t), tally: &tally{}, list: "/account/"}
 	table := accounts.New(tables.Options{DB: r.db, Now: sourceClock})
-	must[uint64](t)(table.Upsert(t.Context(),
-		accounts.Account{ID: 7, DisplayName: "Seven", Enabled: true}))
+	must.Get(table.Upsert(t.Context(),
+		accounts.Account{ID: 7, DisplayName: "Seven", Enabled: true}))(t)
 	r.snapshot = table.Snapshot
 	r.serve(NewAccountService(AccountDeps{
 		Accounts: countedAccounts{r.tally, table}, Verifier: a.verifier, WriteAuth: a.write,
@@ -214,7 +215,7 @@ func (r *sourceRig) serve(s interface {
 	Shutdown(context.Context) error
 }) {
 	r.t.Helper()
-	ln := must[net.Listener](r.t)(net.Listen("tcp", "127.0.0.1:0"))
+	ln := must.Get(net.Listen("tcp", "127.0.0.1:0"))(r.t)
 	r.address = ln.Addr().String()
 	var server sync.WaitGroup
 	server.Go(func() {
@@ -253,7 +254,7 @@ func (r *sourceRig) send(requestLine, body, token string) answer {
 // version is that of the last change.
 func (r *sourceRig) version() uint64 {
 	r.t.Helper()
-	return must[control.Snapshot](r.t)(r.snapshot(context.Background())).Watermark
+	return must.Get(r.snapshot(context.Background()))(r.t).Watermark
 }
 
 // fail makes all calls behind the edge fail from now on; nil ends that.

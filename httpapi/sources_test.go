@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"posttrade/ring/must"
 	"posttrade/sidecars/accounts"
 	"posttrade/sidecars/control"
 	"posttrade/sidecars/securities"
@@ -379,9 +380,7 @@ func TestFlagsTravelInTheSnapshot(t *testing.T) {
 			s.rig.send(line, "{"+body+s.steps[i], "").want(t, 200, "")
 			a := s.rig.send("GET "+path, "", "").want(t, 200, "")
 			got, err := control.ParseSnapshot(s.source, a.body)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			want := first.Watermark + uint64(i/2) + 1
 			if rec := got.Records[0]; len(got.Records) != 1 || got.Watermark != want ||
 				rec.Version != want ||

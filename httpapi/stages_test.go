@@ -6,6 +6,8 @@ import (
 	"runtime/pprof"
 	"strings"
 	"testing"
+
+	"posttrade/ring/must"
 )
 
 // TestEdgeIsLabelledInProfiles reads the labels of the connection's goroutine while its order waits
@@ -26,9 +28,7 @@ func TestEdgeIsLabelledInProfiles(t *testing.T) {
 		}
 	}
 	var text bytes.Buffer
-	if err := pprof.Lookup("goroutine").WriteTo(&text, 1); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, pprof.Lookup("goroutine").WriteTo(&text, 1))
 	r.recorder.letGo()
 	if a := <-done; a.status != 201 {
 		t.Fatalf("order: %d %s", a.status, a.body)

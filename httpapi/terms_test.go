@@ -6,13 +6,13 @@ import (
 	"testing"
 
 	"posttrade/matcher"
-	"posttrade/matcher/desk"
+	"posttrade/ring/must"
 )
 
 // sequenced makes the engine decide commands that did not come through the edge.
 func (r *rig) sequenced(commands ...matcher.Command) {
 	r.t.Helper()
-	ticket := must[*desk.Ticket](r.t)(r.desk.Acquire(len(commands)))
+	ticket := must.Get(r.desk.Acquire(len(commands)))(r.t)
 	defer ticket.Release()
 	want := r.sequence() + uint64(len(commands))
 	for i := range commands {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"posttrade/matcher/gate"
+	"posttrade/ring/must"
 )
 
 // The parts of a good token at testStart, issued by testIssuer.
@@ -181,8 +182,8 @@ func nextChar(ch byte) byte {
 
 // issuing verifies tokens of testIssuer on a clock of its own.
 func issuing(t *testing.T) *gate.Verifier {
-	return must[*gate.Verifier](t)(gate.NewVerifier(testSecret, testIssuer, 0,
-		func() time.Time { return time.UnixMilli(testStart) }))
+	return must.Get(gate.NewVerifier(testSecret, testIssuer, 0,
+		func() time.Time { return time.UnixMilli(testStart) }))(t)
 }
 
 // insufficient are the claims of valid tokens that are enough neither for an admin endpoint nor for

@@ -7,15 +7,16 @@ import (
 	"testing"
 	"time"
 
+	"posttrade/ring/must"
 	"posttrade/sidecars/store"
 )
 
 // TestTradesOfAPeriod asks a real database for trades by when they were executed: to the
 // millisecond, by day in the zone of trade dates, page by page.
 func TestTradesOfAPeriod(t *testing.T) {
-	zone := must[*time.Location](t)(time.LoadLocation("America/New_York"))
+	zone := must.Get(time.LoadLocation("America/New_York"))(t)
 	at := func(text string) int64 {
-		return must[time.Time](t)(time.Parse(time.RFC3339Nano, text)).UnixMilli()
+		return must.Get(time.Parse(time.RFC3339Nano, text))(t).UnixMilli()
 	}
 	rows := testTrades()
 	for i, executed := range []string{
@@ -29,7 +30,7 @@ func TestTradesOfAPeriod(t *testing.T) {
 	} {
 		rows[i].ExecutedAt = at(executed)
 	}
-	db := must[*store.DB](t)(store.Open(store.Options{Dir: t.TempDir()}))
+	db := must.Get(store.Open(store.Options{Dir: t.TempDir()}))(t)
 	defer db.Close()
 	insertTrades(t, db, rows)
 	r := newProcessorRig(t, func(d *ProcessorDeps) { d.Trades, d.Zone = StoreTrades{db}, zone })

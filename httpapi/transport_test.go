@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/valyala/fasthttp"
+
+	"posttrade/ring/must"
 )
 
 // wire is a raw connection to a rig's server.
@@ -23,7 +25,7 @@ type wire struct {
 
 func (r *rig) dial() *wire {
 	r.t.Helper()
-	conn := must[net.Conn](r.t)(net.Dial("tcp", r.address))
+	conn := must.Get(net.Dial("tcp", r.address))(r.t)
 	r.t.Cleanup(func() { conn.Close() })
 	if err := conn.SetDeadline(time.Now().Add(time.Minute)); err != nil {
 		r.t.Fatal(err)

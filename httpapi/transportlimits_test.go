@@ -7,6 +7,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"posttrade/ring/must"
 )
 
 func TestSlowRequestIsAnswered408AndClosed(t *testing.T) {
@@ -110,7 +112,7 @@ func (l *failingListener) Accept() (net.Conn, error) {
 
 func TestListenerOutlivesPassingErrors(t *testing.T) {
 	r := newRig(t)
-	ln := must[net.Listener](t)(net.Listen("tcp", "127.0.0.1:0"))
+	ln := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	r.address = ln.Addr().String()
 	failing := &failingListener{ln, []error{
 		&net.OpError{Op: "accept", Err: syscall.EMFILE},

@@ -13,6 +13,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"posttrade/matcher"
+	"posttrade/ring/must"
 )
 
 var tomorrow = time.Now().AddDate(100, 0, 0)
@@ -23,7 +24,7 @@ func agedJournal(t *testing.T, fs vfs.FS) (f flow, snapshot uint64) {
 	f = flow{seed: 9, idsEvery: 4}
 	j := openNew(t, "j", strict(t, fs))
 	snapshot = growAged(t, j, &f)
-	must(t, j.Close())
+	must.OK(t, j.Close())
 	return f, snapshot
 }
 
@@ -33,7 +34,7 @@ func growAged(t *testing.T, j *Journal, f *flow) (snapshot uint64) {
 	for range 12 {
 		appendAll(t, j, f, 7, 1, 12, 30)
 	}
-	must(t, j.db.Flush())
+	must.OK(t, j.db.Flush())
 	snapshot = snapshotNow(t, j, *f).InputSeq
 	for range 8 {
 		appendAll(t, j, f, 5, 9, 2)
@@ -61,9 +62,9 @@ func TestArchivedBlocksAreReadWhereTheyAre(t *testing.T) {
 	fs := vfs.NewMem()
 	f, snapshot := agedJournal(t, fs)
 	before, err := verifyToy(t, fs, f, "")
-	must(t, err)
+	must.OK(t, err)
 	done, err := archive(t, fs, tomorrow)
-	must(t, err)
+	must.OK(t, err)
 	if done.From.InputSeq != 0 || done.To.InputSeq == 0 || done.To.InputSeq > snapshot {
 		t.Fatalf("%+v, the snapshot is at %d", done, snapshot)
 	}
@@ -75,19 +76,19 @@ func TestArchivedBlocksAreReadWhereTheyAre(t *testing.T) {
 	o := strict(t, fs)
 	o.ArchiveDir = "archives"
 	j, err := Open("j", o)
-	must(t, err)
+	must.OK(t, err)
 	growAged(t, j, &f)
-	must(t, j.Close())
+	must.OK(t, j.Close())
 	before, err = verifyToy(t, fs, f, "archives")
-	must(t, err)
+	must.OK(t, err)
 	next, err := archive(t, fs, tomorrow)
-	must(t, err)
+	must.OK(t, err)
 	if next.From != done.To || next.To.InputSeq <= done.To.InputSeq {
 		t.Fatalf("%+v behind %+v", next, done)
 	}
 	expectArchived(t, fs, &f, before, next.To)
 	text, err := readWhole(fs, "archives/"+next.Name+"/"+archiveName)
-	must(t, err)
+	must.OK(t, err)
 	if !strings.Contains(string(text), fmt.Sprint("root-", next.To.InputSeq)) {
 		t.Errorf("%s", text)
 	}
@@ -97,7 +98,7 @@ func TestArchivedBlocksAreReadWhereTheyAre(t *testing.T) {
 func expectArchived(t *testing.T, fs vfs.FS, f *flow, before Report, to Point) {
 	t.Helper()
 	after, err := verifyToy(t, fs, *f, "archives")
-	must(t, err)
+	must.OK(t, err)
 	if after.InputSeq != before.InputSeq || after.Chain != before.Chain ||
 		after.Fills != before.Fills ||
 		after.ClientIDs != before.ClientIDs || after.Blocks != before.Blocks {
@@ -110,12 +111,12 @@ func expectArchived(t *testing.T, fs vfs.FS, f *flow, before Report, to Point) {
 	o := strict(t, fs)
 	o.ArchiveDir = "archives"
 	j, err := Open("j", o)
-	must(t, err)
+	must.OK(t, err)
 	again := flow{seed: f.seed, idsEvery: f.idsEvery}
-	must(t, compareHistory(j, &again, before.InputSeq))
+	must.OK(t, compareHistory(j, &again, before.InputSeq))
 	for _, from := range []uint64{1, to.InputSeq - 1, to.InputSeq, to.InputSeq + 1} {
 		at := from
-		must(t, j.Replay(context.Background(), from, func(c []matcher.Command, _ ClientIDs) error {
+		must.OK(t, j.Replay(context.Background(), from, func(c []matcher.Command, _ ClientIDs) error {
 			if c[0].InputSeq != at {
 				return fmt.Errorf("command %d, want %d", c[0].InputSeq, at)
 			}
@@ -129,31 +130,31 @@ func expectArchived(t *testing.T, fs vfs.FS, f *flow, before Report, to Point) {
 	stream, inputSeq, _ := streamOf(t, j)
 	copied := vfs.NewMem()
 	_, err = Receive("j", bytes.NewReader(stream), strict(t, copied))
-	must(t, err)
+	must.OK(t, err)
 	if _, err := verifyToy(t, copied, *f, ""); err != nil || inputSeq != before.InputSeq {
 		t.Errorf("a copy of both: %d, %v", inputSeq, err)
 	}
 	scrub := quickScrub(j, func(d Damage) { t.Errorf("%+v", d) })
-	must(t, scrub.Pass(t.Context()))
-	must(t, j.Close())
+	must.OK(t, scrub.Pass(t.Context()))
+	must.OK(t, j.Close())
 
 	j, err = Open("j", strict(t, fs)) // without the archives
-	must(t, err)
-	defer func() { must(t, j.Close()) }()
+	must.OK(t, err)
+	defer func() { must.OK(t, j.Close()) }()
 	recovered, err := Recover(context.Background(), j, toyRebuild(*f),
 		func(err error) { t.Error(err) })
-	must(t, err)
+	must.OK(t, err)
 	if recovered.Engine.AppliedSeq() != before.InputSeq {
 		t.Errorf("recovered %d", recovered.Engine.AppliedSeq())
 	}
 	fills, err := j.LastFills(1 << 20)
-	must(t, err)
+	must.OK(t, err)
 	if n := before.TradeSeq - to.TradeSeq; uint64(len(fills)) != n ||
 		n > 0 && fills[n-1].TradeSeq != before.TradeSeq {
 		t.Errorf("%d last fills, %d are not archived", len(fills), n)
 	}
 	none := func([]matcher.Command, ClientIDs) error { return nil }
-	must(t, j.Replay(context.Background(), to.InputSeq+1, none))
+	must.OK(t, j.Replay(context.Background(), to.InputSeq+1, none))
 	err = j.Replay(context.Background(), to.InputSeq, none)
 	if !errors.Is(err, ErrArchived) || !strings.Contains(err.Error(), "journal.archive-dir") {
 		t.Errorf("a replay of what was moved out: %v", err)
@@ -161,7 +162,7 @@ func expectArchived(t *testing.T, fs vfs.FS, f *flow, before Report, to Point) {
 	if _, err := j.Transfer(); !errors.Is(err, ErrArchived) {
 		t.Errorf("a transfer: %v", err)
 	}
-	must(t, second(io.ReadAll(must2(j.TransferAfter(to)))))
+	must.OK(t, second(io.ReadAll(must2(j.TransferAfter(to)))))
 }
 
 func must2[T any](v T, err error) T {
@@ -178,32 +179,32 @@ func TestArchiveIsCutShort(t *testing.T) {
 		fs := vfs.NewMem()
 		f, _ := agedJournal(t, fs)
 		before, err := verifyToy(t, fs, f, "")
-		must(t, err)
+		must.OK(t, err)
 		o := strict(t, fs)
 		j, err := Open("j", o)
-		must(t, err)
+		must.OK(t, err)
 		to, err := j.old(t.Context(), tomorrow.UnixMilli())
-		must(t, err)
+		must.OK(t, err)
 		s := remnant{Name: fmt.Sprintf("%020d-%020d", 1, to.inputSeq),
 			From: point{chain: j.seed}.exported(),
 			To:   to.exported(), Root: fmt.Sprint("root-", to.inputSeq)}
 		folder := "archives/" + s.Name
 		_, err = j.putArchive(folder, &s, point{chain: j.seed}, to)
-		must(t, err)
-		must(t, j.Close())
+		must.OK(t, err)
+		must.OK(t, j.Close())
 		switch step {
 		case "received in part":
-			must(t, fs.Remove(folder+"/"+archiveName))
-			must(t, fs.RemoveAll(folder+"/"+storeName))
+			must.OK(t, fs.Remove(folder+"/"+archiveName))
+			must.OK(t, fs.RemoveAll(folder+"/"+storeName))
 			must2(fs.Create(folder+"/"+receivingName, writeCategory)).Close()
 		case "received":
-			must(t, fs.Remove(folder+"/"+archiveName))
+			must.OK(t, fs.Remove(folder+"/"+archiveName))
 		}
 		if r, err := verifyToy(t, fs, f, ""); err != nil || r.Chain != before.Chain {
 			t.Errorf("%s: %v", step, err)
 		}
 		done, err := archive(t, fs, tomorrow)
-		must(t, err)
+		must.OK(t, err)
 		expectArchived(t, fs, &f, before, done.To)
 	}
 }
@@ -217,19 +218,19 @@ func TestOnlyOldBlocksAreArchived(t *testing.T) {
 		appendAll(t, j, &f, 100)
 	}
 	middle := int64(flowStart + 2) // of command 1000
-	must(t, j.Close())
+	must.OK(t, j.Close())
 	if _, err := archive(t, fs, tomorrow); !errors.Is(err, ErrNothingOld) {
 		t.Errorf("without a snapshot: %v", err)
 	}
 	j, err := Open("j", strict(t, fs))
-	must(t, err)
+	must.OK(t, err)
 	snapshotNow(t, j, f)
-	must(t, j.Close())
+	must.OK(t, j.Close())
 	if _, err := archive(t, fs, time.UnixMilli(0)); !errors.Is(err, ErrNothingOld) {
 		t.Errorf("nothing is that old: %v", err)
 	}
 	done, err := archive(t, fs, time.UnixMilli(middle))
-	must(t, err)
+	must.OK(t, err)
 	if done.To.InputSeq != 900 {
 		t.Errorf("archived up to %d, want what is before the block of 901 to 1000", done.To.InputSeq)
 	}
@@ -240,19 +241,19 @@ func TestWrongArchiveIsNamed(t *testing.T) {
 	fs := vfs.NewMem()
 	f, _ := agedJournal(t, fs)
 	done, err := archive(t, fs, tomorrow)
-	must(t, err)
+	must.OK(t, err)
 	folder := "archives/" + done.Name
 	if _, err := verifyToy(t, fs, f, "elsewhere"); !errors.Is(err, ErrArchived) ||
 		!strings.Contains(err.Error(), "elsewhere/"+done.Name) {
 		t.Errorf("missing: %v", err)
 	}
 	good, err := readWhole(fs, folder+"/"+archiveName)
-	must(t, err)
+	must.OK(t, err)
 	put := func(name string, text []byte) {
 		t.Helper()
 		w := must2(fs.Create(name, writeCategory))
-		must(t, second(w.Write(text)))
-		must(t, w.Close())
+		must.OK(t, second(w.Write(text)))
+		must.OK(t, w.Close())
 	}
 	put(folder+"/"+archiveName, []byte(`{"archive":{"format":1},"sha256":"`+
 		"e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"+`"}`))
@@ -261,7 +262,7 @@ func TestWrongArchiveIsNamed(t *testing.T) {
 	}
 	put(folder+"/"+archiveName, good)
 	names, err := fs.List(folder + "/" + storeName)
-	must(t, err)
+	must.OK(t, err)
 	found := 0
 	for _, name := range names {
 		if !strings.HasSuffix(name, ".sst") {
@@ -269,7 +270,7 @@ func TestWrongArchiveIsNamed(t *testing.T) {
 		}
 		path := folder + "/" + storeName + "/" + name
 		text, err := readWhole(fs, path)
-		must(t, err)
+		must.OK(t, err)
 		bad := bytes.Clone(text)
 		bad[len(bad)/3] ^= 4
 		put(path, bad)

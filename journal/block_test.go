@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"posttrade/matcher"
+	"posttrade/ring/must"
 )
 
 func TestTransposeIsItsOwnStory(t *testing.T) {
@@ -76,7 +77,7 @@ func TestBlockFormat(t *testing.T) {
 func TestEveryFlippedBitOfABlockIsSeen(t *testing.T) {
 	for _, codec := range []Codec{CodecNone, CodecS2, CodecZstd} {
 		p, err := newPacker(codec)
-		must(t, err)
+		must.OK(t, err)
 		b := (&flow{seed: 8}).block(&Block{}, 20)
 		e := envelope{kind: keyCommands, count: 20, first: 1}
 		p.pack(&e, b.records)
@@ -101,7 +102,7 @@ func TestEveryFlippedBitOfABlockIsSeen(t *testing.T) {
 // TestWellFormedNonsenseIsRefused gives the reader wrong envelopes with right checksums.
 func TestWellFormedNonsenseIsRefused(t *testing.T) {
 	p, err := newPacker(CodecS2)
-	must(t, err)
+	must.OK(t, err)
 	b := (&flow{seed: 8}).block(&Block{}, 200)
 	tests := []struct {
 		name   string
@@ -157,13 +158,13 @@ func TestRealisticFlowPacksTight(t *testing.T) {
 	if perCommand > 15 {
 		t.Errorf("%.2f bytes a command, want at most 15", perCommand)
 	}
-	must(t, j.Close())
+	must.OK(t, j.Close())
 }
 
 func FuzzBlockDecode(f *testing.F) {
 	for _, codec := range []Codec{CodecNone, CodecS2, CodecZstd} {
 		p, err := newPacker(codec)
-		must(f, err)
+		must.OK(f, err)
 		b := (&flow{seed: 8, idsEvery: 2}).block(&Block{}, 9)
 		for kind, raw := range map[byte][]byte{keyCommands: b.records, keyFills: b.records,
 			keyIDs: b.ids} {

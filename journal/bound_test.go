@@ -8,6 +8,8 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+
+	"posttrade/ring/must"
 )
 
 // hangs is a disk. Its syncs of the log hang while its gate is shut, and may fail then.
@@ -90,22 +92,22 @@ func TestAnswersStopWhileASyncHangs(t *testing.T) {
 	o, _ := tailed(t, left)
 	o.boot = "boot-2"
 	k, err := Open("j", o)
-	must(t, err)
+	must.OK(t, err)
 	if head, _ := k.Head(); head != 10 {
 		t.Errorf("a power cut leaves %d commands, want the 10 that were synced", head)
 	}
-	must(t, k.Close())
+	must.OK(t, k.Close())
 	r.rec.lease.Regain()
 	r.run()
 	h.release()
 	until(t, "all are answered", func() bool { return r.desk.durable.Load() == 61 })
 	r.rec.Stop()
-	must(t, <-r.done)
+	must.OK(t, <-r.done)
 	if err := r.desk.bad.Load(); err != nil {
 		t.Error(*err)
 	}
 	expectHistory(t, j, &flow{seed: 9, idsEvery: 3}, 61)
-	must(t, j.Close())
+	must.OK(t, j.Close())
 }
 
 // When some events of a command have been taken, the command is completed and answered.
@@ -138,8 +140,8 @@ func TestBoundCompletesTheCommandItMeets(t *testing.T) {
 	}
 	j.boundTick()
 	until(t, "the rest", func() bool { r.rec.Drive(); return r.desk.durable.Load() == before+3 })
-	must(t, r.end(t))
-	must(t, j.Close())
+	must.OK(t, r.end(t))
+	must.OK(t, j.Close())
 }
 
 // A sync that hangs and then fails ends the journal, and the waiting callers get the error.
@@ -159,11 +161,11 @@ func TestHangingSyncThatFailsEndsTheJournal(t *testing.T) {
 	until(t, "who waits is told", func() bool { return r.desk.failed.Load() != nil })
 	r.quietly(1)
 	r.rec.Stop()
-	mustFail(t, <-r.done, syscall.EIO)
+	must.Be(t, <-r.done, syscall.EIO)
 	if got := r.desk.durable.Load(); got != 1 {
 		t.Errorf("%d are answered, want 1", got)
 	}
-	mustFail(t, j.Close(), syscall.EIO)
+	must.Be(t, j.Close(), syscall.EIO)
 }
 
 // On a disk where every sync takes longer than the bound, answers are released between two syncs.
@@ -178,8 +180,8 @@ func TestSlowDiskAnswersBetweenTwoSyncs(t *testing.T) {
 		until(t, "answered", func() bool { return r.desk.durable.Load() == uint64(n+1)*20 })
 	}
 	r.rec.Stop()
-	must(t, <-r.done)
-	must(t, j.Close())
+	must.OK(t, <-r.done)
+	must.OK(t, j.Close())
 }
 
 // A member's journal, which has no tail, holds no answers: a majority has the commands.
@@ -200,6 +202,6 @@ func TestJournalWithoutATailIsNotHeld(t *testing.T) {
 	}
 	h.release()
 	r.rec.Stop()
-	must(t, <-r.done)
-	must(t, j.Close())
+	must.OK(t, <-r.done)
+	must.OK(t, j.Close())
 }

@@ -3,24 +3,12 @@
 package journal
 
 import (
-	"fmt"
-	"strings"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
-)
 
-// mustPanic calls f and fails unless it panics with a text that starts with part.
-func mustPanic(t *testing.T, part string, f func()) {
-	t.Helper()
-	defer func() {
-		t.Helper()
-		if said := recover(); said == nil || !strings.HasPrefix(fmt.Sprint(said), part) {
-			t.Errorf("panicked with %v, want %q", said, part)
-		}
-	}()
-	f()
-}
+	"posttrade/ring/must"
+)
 
 // In a build with checks a number of the journal that gets ahead of what it depends on panics where
 // it does so.
@@ -32,13 +20,13 @@ func TestNumbersOutOfTheirOrderPanic(t *testing.T) {
 		appendAll(t, j, &f, 3, 4)
 		ahead := j.safe
 		ahead.inputSeq++
-		mustPanic(t, "journal: stable=", func() { j.advance(ahead) })
+		must.Panic(t, "journal: stable=", func() { j.advance(ahead) })
 		j.setHead(point{inputSeq: f.inputSeq, tradeSeq: f.tradeSeq, chain: j.tip.chain})
 		j.answered.Store(int64(f.inputSeq + 1))
-		mustPanic(t, "journal: stable=", func() { j.advance(j.safe) })
-		mustPanic(t, "journal: answers up to", func() { j.answer(f.inputSeq) })
+		must.Panic(t, "journal: stable=", func() { j.advance(j.safe) })
+		must.Panic(t, "journal: answers up to", func() { j.answer(f.inputSeq) })
 		j.answered.Store(int64(f.inputSeq))
-		must(t, j.Close())
+		must.OK(t, j.Close())
 	}
 }
 
@@ -53,7 +41,7 @@ func TestACommitThatSkipsPanics(t *testing.T) {
 		{inputSeq: end.inputSeq - 1, tradeSeq: end.tradeSeq},
 		{inputSeq: end.inputSeq, tradeSeq: end.tradeSeq + 1},
 	} {
-		mustPanic(t, "journal: a commit from", func() { b.mustFollow(point{}, wrong) })
+		must.Panic(t, "journal: a commit from", func() { b.mustFollow(point{}, wrong) })
 	}
-	mustPanic(t, "journal: a commit from", func() { b.mustFollow(point{inputSeq: 1}, end) })
+	must.Panic(t, "journal: a commit from", func() { b.mustFollow(point{inputSeq: 1}, end) })
 }

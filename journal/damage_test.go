@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"posttrade/ring/must"
 )
 
 // image is a journal's directory as bytes: file name to content.
@@ -20,11 +22,11 @@ func capture(t *testing.T, fs vfs.FS, dir string) image {
 	t.Helper()
 	im := image{}
 	names, err := fs.List(dir)
-	must(t, err)
+	must.OK(t, err)
 	for _, name := range names {
 		path := fs.PathJoin(dir, name)
 		info, err := fs.Stat(path)
-		must(t, err)
+		must.OK(t, err)
 		if info.IsDir() {
 			for k, v := range capture(t, fs, path) {
 				im[k] = v
@@ -32,10 +34,10 @@ func capture(t *testing.T, fs vfs.FS, dir string) image {
 			continue
 		}
 		f, err := fs.Open(path)
-		must(t, err)
+		must.OK(t, err)
 		b, err := io.ReadAll(f)
-		must(t, err)
-		must(t, f.Close())
+		must.OK(t, err)
+		must.OK(t, f.Close())
 		im[path] = b
 	}
 	return im
@@ -63,12 +65,12 @@ func (im image) restore(t *testing.T, changed string, content []byte) vfs.FS {
 				continue
 			}
 		}
-		must(t, fs.MkdirAll(fs.PathDir(name), 0o755))
+		must.OK(t, fs.MkdirAll(fs.PathDir(name), 0o755))
 		f, err := fs.Create(name, writeCategory)
-		must(t, err)
+		must.OK(t, err)
 		_, err = f.Write(slices.Clone(b))
-		must(t, err)
-		must(t, f.Close())
+		must.OK(t, err)
+		must.OK(t, f.Close())
 	}
 	return fs
 }
@@ -89,21 +91,21 @@ func wrecks(t *testing.T) map[string]damaged {
 		mem := vfs.NewCrashableMem()
 		s := newScenario(mem, DurabilityFsync, 11)
 		j, err := s.open()
-		must(t, err)
-		must(t, j.Create(testGenesis))
-		must(t, s.commits(j, []int{1, 30, 2, 1}))
+		must.OK(t, err)
+		must.OK(t, j.Create(testGenesis))
+		must.OK(t, s.commits(j, []int{1, 30, 2, 1}))
 		if !young {
-			must(t, s.flush(j))
+			must.OK(t, s.flush(j))
 			_, err := j.WriteSnapshot(j.Durable(), s.image("state"), s.image("views"))
-			must(t, err)
-			must(t, s.commits(j, []int{1, 9, 30, 5}))
-			must(t, s.flush(j))
+			must.OK(t, err)
+			must.OK(t, s.commits(j, []int{1, 9, 30, 5}))
+			must.OK(t, s.flush(j))
 		}
-		must(t, s.commits(j, []int{1, 12, 20, 3, 1, 2, 1}))
+		must.OK(t, s.commits(j, []int{1, 12, 20, 3, 1, 2, 1}))
 		name := map[bool]string{true: "young", false: "grown"}[young]
 		head := s.acked.Load()
 		out[name+" killed"] = damaged{capture(t, kill(mem), "j"), s.flow, head}
-		must(t, j.Close())
+		must.OK(t, j.Close())
 		out[name+" closed"] = damaged{capture(t, mem, "j"), s.flow, head}
 	}
 	return out
@@ -250,19 +252,19 @@ func TestTornTailsAreRefused(t *testing.T) {
 func TestLostDirectoriesAreRefused(t *testing.T) {
 	for name, d := range wrecks(t) {
 		fs := d.restore(t, "", nil)
-		must(t, fs.RemoveAll(fs.PathJoin("j", storeName)))
+		must.OK(t, fs.RemoveAll(fs.PathJoin("j", storeName)))
 		if err := d.outcome(fs); !errors.Is(err, errRefused) {
 			t.Errorf("%s: store removed: %v", name, err)
 		}
 		fs = d.restore(t, fs.PathJoin("j", anchorName), nil)
 		err := d.outcome(fs)
-		mustFail(t, err, ErrAnchorMissing)
+		must.Be(t, err, ErrAnchorMissing)
 		// The image is untouched by refusals: put the anchor back and all is well.
 		f, err := fs.Create(fs.PathJoin("j", anchorName), writeCategory)
-		must(t, err)
+		must.OK(t, err)
 		_, err = f.Write(slices.Clone(d.image[fs.PathJoin("j", anchorName)]))
-		must(t, errors.Join(err, f.Close()))
-		must(t, d.outcome(fs))
+		must.OK(t, errors.Join(err, f.Close()))
+		must.OK(t, d.outcome(fs))
 	}
 }
 
@@ -279,7 +281,7 @@ func TestRefusedJournalIsLeftAsFound(t *testing.T) {
 	before := d.restore(t, log, d.image[log][:len(d.image[log])/2])
 	for range 3 {
 		_, err := Open("j", Options{FS: before, boot: "boot-1", Fatal: func(error) {}})
-		mustFail(t, err, ErrShortened)
+		must.Be(t, err, ErrShortened)
 		for _, part := range []string{"last key=c/", "j/anchor", "inputSeq="} {
 			if !strings.Contains(err.Error(), part) {
 				t.Errorf("%q is not in: %v", part, err)
@@ -302,10 +304,10 @@ func TestOtherHistoryIsRefused(t *testing.T) {
 	make := func(seed uint64, genesis string) image {
 		fs := vfs.NewMem()
 		j, err := Open("j", strict(t, fs))
-		must(t, err)
-		must(t, j.Create([]byte(genesis)))
+		must.OK(t, err)
+		must.OK(t, j.Create([]byte(genesis)))
 		appendAll(t, j, &flow{seed: seed}, 5, 5)
-		must(t, j.Close())
+		must.OK(t, j.Close())
 		return capture(t, fs, "j")
 	}
 	one, two, three := make(1, "{}"), make(2, "{}"), make(1, "{ }")

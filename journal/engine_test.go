@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"posttrade/matcher"
+	"posttrade/ring/must"
 )
 
 // realGenesis is a small universe for the real engine.
@@ -51,12 +52,12 @@ func realRun(t *testing.T, dir string, g *matcher.Genesis, n uint64) (*Journal, 
 	t.Helper()
 	t.Logf("-args -faultseed=%d", *faultSeed)
 	genesis, err := json.Marshal(g)
-	must(t, err)
+	must.OK(t, err)
 	j, err := Open(dir, Options{Fatal: func(err error) { t.Error(err) }})
-	must(t, err)
-	must(t, j.Create(genesis))
+	must.OK(t, err)
+	must.OK(t, j.Create(genesis))
 	engine, err := matcher.New(g)
-	must(t, err)
+	must.OK(t, err)
 	r := newRig(t, j, 1<<13, flow{}, RecorderOptions{})
 	r.run()
 	rng := rand.New(rand.NewPCG(*faultSeed, 9))
@@ -70,7 +71,7 @@ func realRun(t *testing.T, dir string, g *matcher.Genesis, n uint64) (*Journal, 
 		r.out.PublishTo(r.outlet.Next)
 	}
 	r.rec.Stop()
-	must(t, <-r.done)
+	must.OK(t, <-r.done)
 	if seq, trades := j.Head(); seq != n || trades != engine.TradeSeq() || trades == 0 {
 		t.Fatalf("head %d, %d trades; the engine is at %d, %d", seq, trades, engine.AppliedSeq(),
 			engine.TradeSeq())
@@ -97,10 +98,10 @@ func TestRealEngineIsWhatTheJournalGivesBack(t *testing.T) {
 	j, engine := realRun(t, dir, g, n)
 
 	again, err := matcher.New(g)
-	must(t, err)
+	must.OK(t, err)
 	out := matcher.NewOutlet(1024, func([]matcher.Event) {})
 	start := time.Now()
-	must(t, j.Replay(context.Background(), 1, func(cmds []matcher.Command, _ ClientIDs) error {
+	must.OK(t, j.Replay(context.Background(), 1, func(cmds []matcher.Command, _ ClientIDs) error {
 		for i := range cmds {
 			if err := again.Replay(&cmds[i], out); err != nil {
 				return err
@@ -113,9 +114,9 @@ func TestRealEngineIsWhatTheJournalGivesBack(t *testing.T) {
 		t.Error("a replay gives another state")
 	}
 	shadows, err := NewSnapshotter(j, realRebuild(g), 0)
-	must(t, err)
+	must.OK(t, err)
 	_, err = shadows.Take(context.Background())
-	must(t, err)
+	must.OK(t, err)
 	_, err = j.Restore(func(err error) { t.Error(err) }, func(_ Snapshot, state, _ io.Reader) error {
 		restored, err := matcher.ReadSnapshot(g, state)
 		if err != nil {
@@ -126,15 +127,15 @@ func TestRealEngineIsWhatTheJournalGivesBack(t *testing.T) {
 		}
 		return restored.Close()
 	})
-	must(t, err)
-	must(t, j.Close())
+	must.OK(t, err)
+	must.OK(t, j.Close())
 	report, err := Verify(context.Background(), dir,
 		VerifyOptions{Engine: func([]byte) (Engine, error) { return matcher.New(g) }})
-	must(t, err)
+	must.OK(t, err)
 	if !report.Replayed || report.Fills != engine.TradeSeq() {
 		t.Errorf("report %+v", report)
 	}
-	must(t, errors.Join(engine.Close(), again.Close()))
+	must.OK(t, errors.Join(engine.Close(), again.Close()))
 }
 
 // TestRealEngineIsWhatATransferGivesBack expects the real engine from a copy of
@@ -143,31 +144,31 @@ func TestRealEngineIsWhatATransferGivesBack(t *testing.T) {
 	dir, g := t.TempDir(), realGenesis()
 	j, engine := realRun(t, dir+"/j", g, 5000)
 	shadows, err := NewSnapshotter(j, realRebuild(g), 0)
-	must(t, err)
+	must.OK(t, err)
 	_, err = shadows.Take(t.Context())
-	must(t, err)
+	must.OK(t, err)
 	tr, err := j.Transfer()
-	must(t, err)
+	must.OK(t, err)
 	_, err = Receive(dir+"/copy", tr, Options{Fatal: func(err error) { t.Error(err) }})
-	must(t, errors.Join(err, tr.Close()))
+	must.OK(t, errors.Join(err, tr.Close()))
 	c, err := Open(dir+"/copy", Options{Fatal: func(err error) { t.Error(err) }})
-	must(t, err)
+	must.OK(t, err)
 	list, err := c.Snapshots()
-	must(t, err)
+	must.OK(t, err)
 	if len(list) != 1 {
 		t.Fatalf("snapshots %+v", list)
 	}
 	for _, from := range []*Snapshot{nil, &list[0]} {
 		got, err := RecoverFrom(t.Context(), c, realRebuild(g), from)
-		must(t, err)
+		must.OK(t, err)
 		if got.Engine.(*matcher.Engine).StateHash() != engine.StateHash() {
 			t.Errorf("another state, from snapshot %d", got.Snapshot)
 		}
-		must(t, got.Engine.Close())
+		must.OK(t, got.Engine.Close())
 	}
-	must(t, errors.Join(c.Close(), j.Close(), engine.Close()))
+	must.OK(t, errors.Join(c.Close(), j.Close(), engine.Close()))
 	_, err = Verify(t.Context(), dir+"/copy", VerifyOptions{Engine: func([]byte) (Engine, error) {
 		return matcher.New(g)
 	}})
-	must(t, err)
+	must.OK(t, err)
 }

@@ -11,6 +11,8 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"golang.org/x/sys/unix"
+
+	"posttrade/ring/must"
 )
 
 // erasable makes a file of n bytes and returns its path and what is in it.
@@ -18,9 +20,7 @@ func erasable(t *testing.T, n int) (string, []byte) {
 	t.Helper()
 	path, content := filepath.Join(t.TempDir(), "000001.sst"), bytes.Repeat([]byte("0123456789abcdef"),
 		n/16)
-	if err := os.WriteFile(path, content, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(path, content, 0o644))
 	return path, content
 }
 
@@ -28,13 +28,9 @@ func erasable(t *testing.T, n int) (string, []byte) {
 func nameless(t *testing.T, path string) *os.File {
 	t.Helper()
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	t.Cleanup(func() { f.Close() })
-	if err := os.Remove(path); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.Remove(path))
 	return f
 }
 
@@ -42,9 +38,7 @@ func nameless(t *testing.T, path string) *os.File {
 func held(t *testing.T, f *os.File) int64 {
 	t.Helper()
 	var st syscall.Stat_t
-	if err := syscall.Fstat(int(f.Fd()), &st); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, syscall.Fstat(int(f.Fd()), &st))
 	return st.Blocks * 512
 }
 
@@ -84,13 +78,9 @@ func TestErasedFileIsGivenBackInPieces(t *testing.T) {
 func TestErasedFileIsWholeForWhoReadsIt(t *testing.T) {
 	path, content := erasable(t, 3<<20)
 	reader, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer reader.Close()
-	if err := erase(vfs.Default, path); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, erase(vfs.Default, path))
 	got, err := io.ReadAll(reader)
 	if err != nil || !bytes.Equal(got, content) {
 		t.Errorf("read %d bytes, want %d; %v", len(got), len(content), err)
@@ -102,12 +92,8 @@ func TestErasedFileIsWholeForWhoReadsIt(t *testing.T) {
 
 func TestErasedFileIsWholeUnderAnotherName(t *testing.T) {
 	path, content := erasable(t, 3<<20)
-	if err := os.Link(path, path+".kept"); err != nil {
-		t.Fatal(err)
-	}
-	if err := erase(vfs.Default, path); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.Link(path, path+".kept"))
+	must.OK(t, erase(vfs.Default, path))
 	got, err := os.ReadFile(path + ".kept")
 	if err != nil || !bytes.Equal(got, content) {
 		t.Errorf("read %d bytes, want %d; %v", len(got), len(content), err)
@@ -123,12 +109,8 @@ func TestEraseOfWhatIsNotThere(t *testing.T) {
 		t.Errorf("erase in memory: %v, want that it does not exist", err)
 	}
 	f, err := mem.Create("some", writeCategory)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(f.Close(), erase(mem, "some")); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
+	must.OK(t, errors.Join(f.Close(), erase(mem, "some")))
 	if _, err := mem.Stat("some"); !notExist(err) {
 		t.Errorf("stat: %v, want that it is gone", err)
 	}

@@ -9,6 +9,8 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+
+	"posttrade/ring/must"
 )
 
 func TestFailStopEndsAStoreAtItsFirstFailure(t *testing.T) {
@@ -22,13 +24,13 @@ func TestFailStopEndsAStoreAtItsFirstFailure(t *testing.T) {
 	fatals := newFatals()
 	stop := NewFailStop(fatals.fatal, nil)
 	db, err := stop.Open("other", stop.Options(fs))
-	must(t, err)
+	must.OK(t, err)
 	set := func() error { return db.Set([]byte("k"), []byte("v"), pebble.Sync) }
-	must(t, stop.Write(set))
+	must.OK(t, stop.Write(set))
 	toggle.On()
 	err = stop.Write(set)
-	mustFail(t, err, ErrPoisoned)
-	mustFail(t, err, syscall.EIO)
+	must.Be(t, err, ErrPoisoned)
+	must.Be(t, err, syscall.EIO)
 	toggle.Off()
 	for name, err := range map[string]error{
 		"write": stop.Write(func() error { t.Error("tried again"); return nil }),
@@ -49,40 +51,40 @@ func TestFailStopEndsAStoreAtItsFirstFailure(t *testing.T) {
 func TestFailStopLeavesOtherErrorsToTheCaller(t *testing.T) {
 	stop := NewFailStop(func(err error) { t.Error(err) }, nil)
 	db, err := stop.Open("other", stop.Options(vfs.NewMem()))
-	must(t, err)
-	mustFail(t, stop.Read(func() error {
+	must.OK(t, err)
+	must.Be(t, stop.Read(func() error {
 		_, _, err := db.Get([]byte("absent"))
 		return err
 	}), pebble.ErrNotFound)
-	must(t, stop.Err())
-	must(t, stop.Close(db))
+	must.OK(t, stop.Err())
+	must.OK(t, stop.Close(db))
 }
 
 func TestAnchorOfAnotherStore(t *testing.T) {
 	fs := vfs.NewMem()
-	must(t, fs.MkdirAll("other", 0o755))
+	must.OK(t, fs.MkdirAll("other", 0o755))
 	if _, _, found, err := ReadAnchor(fs, "other"); found || err != nil {
 		t.Fatalf("found %v, %v", found, err)
 	}
 	a, err := OpenAnchor(fs, "other", 5, 1)
-	must(t, err)
+	must.OK(t, err)
 	expect := func(index, term uint64) {
 		t.Helper()
 		i, n, found, err := ReadAnchor(fs, "other")
-		if must(t, err); !found || i != index || n != term {
+		if must.OK(t, err); !found || i != index || n != term {
 			t.Errorf("anchor at %d of term %d, %v, want %d of %d", i, n, found, index, term)
 		}
 	}
 	expect(5, 1)
-	must(t, a.Raise(9, 2))
+	must.OK(t, a.Raise(9, 2))
 	expect(9, 2)
-	must(t, a.Sync(12, 2))
+	must.OK(t, a.Sync(12, 2))
 	expect(12, 2)
-	must(t, a.Lower(7, 1))
+	must.OK(t, a.Lower(7, 1))
 	expect(7, 1)
-	must(t, a.Close())
+	must.OK(t, a.Close())
 	a, err = OpenAnchor(fs, "other", 8, 3)
-	must(t, err)
+	must.OK(t, err)
 	expect(8, 3)
-	must(t, a.Close())
+	must.OK(t, a.Close())
 }

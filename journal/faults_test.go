@@ -15,6 +15,8 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+
+	"posttrade/ring/must"
 )
 
 var (
@@ -268,7 +270,7 @@ func everyIndex(t *testing.T, mode string, cause error, sticky bool) {
 		err := s.finish(done)
 		acked, synced := s.acked.Load(), s.synced.Load()
 		if hits.Load() == 0 {
-			must(t, err)
+			must.OK(t, err)
 			if int(i) < 60 {
 				t.Fatalf("only %d writing operations", i)
 			}
@@ -321,20 +323,20 @@ func TestBackgroundErrorPoisons(t *testing.T) {
 	j.OnDurable(func(uint64) {}, func(err error) { failed <- err })
 	toggle.On()
 	_, err := j.db.AsyncFlush()
-	must(t, err)
+	must.OK(t, err)
 	<-fatals.hit
 	err = <-failed
-	mustFail(t, err, ErrPoisoned)
-	mustFail(t, err, syscall.ENOSPC)
+	must.Be(t, err, ErrPoisoned)
+	must.Be(t, err, syscall.ENOSPC)
 	_, err = j.Append(f.block(&Block{}, 1))
-	mustFail(t, err, ErrPoisoned)
+	must.Be(t, err, ErrPoisoned)
 	_, err = j.WriteSnapshot(1, func(io.Writer) error { return nil }, nil)
-	mustFail(t, err, ErrPoisoned)
+	must.Be(t, err, ErrPoisoned)
 	if !j.Metrics().Poisoned {
 		t.Error("metrics do not say poisoned")
 	}
-	must(t, compareHistory(j, &flow{seed: 1}, 10)) // reads go on
-	mustFail(t, j.Close(), ErrPoisoned)
+	must.OK(t, compareHistory(j, &flow{seed: 1}, 10)) // reads go on
+	must.Be(t, j.Close(), ErrPoisoned)
 }
 
 func TestReadsGoOnWhenStorageIsFull(t *testing.T) {
@@ -359,13 +361,13 @@ func TestReadsGoOnWhenStorageIsFull(t *testing.T) {
 	if j.StorageFull() {
 		t.Fatal("still full after space came back")
 	}
-	must(t, j.Close())
+	must.OK(t, j.Close())
 }
 
 func TestReplayOfAPoisonedContextEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	j := openNew(t, "j", strict(t, vfs.NewMem()))
-	mustFail(t, j.Export(ctx, io.Discard, 1, 0), context.Canceled)
-	must(t, j.Close())
+	must.Be(t, j.Export(ctx, io.Discard, 1, 0), context.Canceled)
+	must.OK(t, j.Close())
 }

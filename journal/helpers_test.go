@@ -18,6 +18,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"posttrade/matcher"
+	"posttrade/ring/must"
 )
 
 // flow makes a realistic, seeded order flow: half new orders with a random
@@ -136,28 +137,12 @@ func strict(t testing.TB, fs vfs.FS) Options {
 	return Options{FS: fs, Fatal: func(err error) { t.Errorf("fatal: %v", err) }, boot: "boot-1"}
 }
 
-// must ends the test on an error.
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// mustFail ends the test unless err is want.
-func mustFail(t testing.TB, err, want error) {
-	t.Helper()
-	if !errors.Is(err, want) {
-		t.Fatalf("got error %v, want %v", err, want)
-	}
-}
-
 // openNew opens and creates a journal in dir.
 func openNew(t testing.TB, dir string, o Options) *Journal {
 	t.Helper()
 	j, err := Open(dir, o)
-	must(t, err)
-	must(t, j.Create(testGenesis))
+	must.OK(t, err)
+	must.OK(t, j.Create(testGenesis))
 	return j
 }
 
@@ -168,11 +153,11 @@ func appendAll(t testing.TB, j *Journal, f *flow, sizes ...int) {
 	var last *Commit
 	for _, n := range sizes {
 		c, err := j.Append(f.block(&b, n))
-		must(t, err)
+		must.OK(t, err)
 		last = c
 	}
 	if last != nil {
-		must(t, last.Wait())
+		must.OK(t, last.Wait())
 	}
 }
 
@@ -180,9 +165,7 @@ func appendAll(t testing.TB, j *Journal, f *flow, sizes ...int) {
 // with the flow's, up to exactly head.
 func expectHistory(t testing.TB, j *Journal, f *flow, head uint64) {
 	t.Helper()
-	if err := compareHistory(j, f, head); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, compareHistory(j, f, head))
 }
 
 func compareHistory(j *Journal, f *flow, head uint64) error {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"posttrade/matcher"
+	"posttrade/ring/must"
 )
 
 // benchBlocks makes count blocks of n commands that continue each other when
@@ -41,7 +42,7 @@ func BenchmarkBlock(b *testing.B) {
 			blocks := benchBlocks(16, n)
 			b.Run(fmt.Sprintf("op=pack/codec=%d/batch=%d", codec, n), func(b *testing.B) {
 				p, err := newPacker(codec)
-				must(b, err)
+				must.OK(b, err)
 				var e envelope
 				sum := sha256.New()
 				bytes, i := 0, 0
@@ -58,7 +59,7 @@ func BenchmarkBlock(b *testing.B) {
 			})
 			b.Run(fmt.Sprintf("op=unpack/codec=%d/batch=%d", codec, n), func(b *testing.B) {
 				p, err := newPacker(codec)
-				must(b, err)
+				must.OK(b, err)
 				e := envelope{kind: keyCommands, count: uint32(n), first: 1}
 				link(sha256.New(), &e.chain, &e.chain, blocks[0].records)
 				p.pack(&e, blocks[0].records)
@@ -88,8 +89,8 @@ func BenchmarkJournal(b *testing.B) {
 		for _, n := range []int{256, 1024, 8192} {
 			b.Run(fmt.Sprintf("op=append/mode=%s/batch=%d", mode, n), func(b *testing.B) {
 				j, err := Open(b.TempDir(), Options{Durability: mode})
-				must(b, err)
-				must(b, j.Create(testGenesis))
+				must.OK(b, err)
+				must.OK(b, j.Create(testGenesis))
 				blocks := benchBlocks(16, n)
 				var last *Commit
 				i := 0
@@ -97,19 +98,19 @@ func BenchmarkJournal(b *testing.B) {
 					block := blocks[i%16]
 					renumber(block, j.tip.inputSeq, j.tip.tradeSeq)
 					last, err = j.Append(block)
-					must(b, err)
+					must.OK(b, err)
 					i++
 				}
-				must(b, last.Wait())
+				must.OK(b, last.Wait())
 				m := j.Metrics()
 				b.ReportMetric(float64(m.Durable)/b.Elapsed().Seconds()/1e6, "Mcommands/s")
 				b.ReportMetric(float64(m.CommitBytes)/float64(m.Durable), "B/command")
 				b.ReportMetric(float64(m.MaxCommit.Microseconds()), "max-commit-us")
 				start := time.Now()
-				must(b, j.Replay(context.Background(), 1,
+				must.OK(b, j.Replay(context.Background(), 1,
 					func([]matcher.Command, ClientIDs) error { return nil }))
 				b.ReportMetric(float64(m.Durable)/time.Since(start).Seconds()/1e6, "Mreplay/s")
-				must(b, j.Close())
+				must.OK(b, j.Close())
 			})
 		}
 		for _, tail := range []bool{false, true} {
@@ -123,8 +124,8 @@ func BenchmarkJournal(b *testing.B) {
 // commitOne is the time from one command to its answer, one after the other.
 func commitOne(b *testing.B, o Options) {
 	j, err := Open(b.TempDir(), o)
-	must(b, err)
-	must(b, j.Create(testGenesis))
+	must.OK(b, err)
+	must.OK(b, j.Create(testGenesis))
 	answered := make(chan struct{}, 1)
 	j.OnDurable(func(uint64) { answered <- struct{}{} }, nil)
 	f, block := &flow{seed: 1}, &Block{}
@@ -134,13 +135,13 @@ func commitOne(b *testing.B, o Options) {
 		start := time.Now()
 		if o.Tail {
 			_, err := j.publish(block)
-			must(b, err)
+			must.OK(b, err)
 			if j.Room(1) {
-				must(b, j.hand(block, newCommit(j.latch)))
+				must.OK(b, j.hand(block, newCommit(j.latch)))
 			}
 		} else {
 			_, err := j.Append(block)
-			must(b, err)
+			must.OK(b, err)
 			block.Reset()
 		}
 		<-answered
@@ -149,5 +150,5 @@ func commitOne(b *testing.B, o Options) {
 	slices.Sort(took)
 	b.ReportMetric(float64(took[len(took)/2].Nanoseconds())/1e3, "p50-us")
 	b.ReportMetric(float64(took[len(took)*99/100].Nanoseconds())/1e3, "p99-us")
-	must(b, j.Close())
+	must.OK(b, j.Close())
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"posttrade/matcher"
+	"posttrade/ring/must"
 )
 
 func TestHistoryComesBack(t *testing.T) {
@@ -22,11 +23,11 @@ func TestHistoryComesBack(t *testing.T) {
 				f := &flow{seed: 7, idsEvery: 3}
 				appendAll(t, j, f, 1, 2, 7, 8, 9, 64, 100, 1000, 1, 1)
 				expectHistory(t, j, f, f.inputSeq)
-				must(t, j.Close())
+				must.OK(t, j.Close())
 				for range 2 { // the second time after an opening that added nothing
 					var err error
 					j, err = Open("j", o)
-					must(t, err)
+					must.OK(t, err)
 					g, ok := j.Genesis()
 					if !ok || string(g) != string(testGenesis) {
 						t.Fatalf("genesis %q %v", g, ok)
@@ -34,7 +35,7 @@ func TestHistoryComesBack(t *testing.T) {
 					expectHistory(t, j, f, f.inputSeq)
 					appendAll(t, j, f, 5, 1)
 					expectHistory(t, j, f, f.inputSeq)
-					must(t, j.Close())
+					must.OK(t, j.Close())
 				}
 			})
 		}
@@ -65,37 +66,37 @@ func TestAppendRefusesWhatDoesNotContinue(t *testing.T) {
 			b := next.block(&Block{}, 20)
 			tt.change(b)
 			_, err := j.Append(b)
-			mustFail(t, err, ErrGap)
+			must.Be(t, err, ErrGap)
 		})
 	}
 	appendAll(t, j, f, 20)
 	expectHistory(t, j, f, 30)
-	must(t, j.Close())
+	must.OK(t, j.Close())
 	_, err := j.Append(f.block(&Block{}, 1))
-	mustFail(t, err, ErrClosed)
-	mustFail(t, j.Close(), ErrClosed)
+	must.Be(t, err, ErrClosed)
+	must.Be(t, j.Close(), ErrClosed)
 }
 
 func TestGenesisIsWrittenOnce(t *testing.T) {
 	fs := vfs.NewMem()
 	j, err := Open("j", strict(t, fs))
-	must(t, err)
+	must.OK(t, err)
 	if _, ok := j.Genesis(); ok {
 		t.Fatal("a new journal has a genesis")
 	}
 	_, err = j.Append((&flow{}).block(&Block{}, 1))
-	mustFail(t, err, ErrNoGenesis)
-	must(t, j.Close())
+	must.Be(t, err, ErrNoGenesis)
+	must.OK(t, j.Close())
 	j, err = Open("j", strict(t, fs)) // opened before, never created
-	must(t, err)
-	must(t, j.Create(testGenesis))
-	mustFail(t, j.Create(testGenesis), ErrExists)
-	must(t, j.Close())
-	mustFail(t, j.Create(testGenesis), ErrClosed)
+	must.OK(t, err)
+	must.OK(t, j.Create(testGenesis))
+	must.Be(t, j.Create(testGenesis), ErrExists)
+	must.OK(t, j.Close())
+	must.Be(t, j.Create(testGenesis), ErrClosed)
 	j, err = Open("j", strict(t, fs))
-	must(t, err)
-	mustFail(t, j.Create(testGenesis), ErrExists)
-	must(t, j.Close())
+	must.OK(t, err)
+	must.Be(t, j.Create(testGenesis), ErrExists)
+	must.OK(t, j.Close())
 }
 
 func TestSecondOpenerIsRefused(t *testing.T) {
@@ -104,15 +105,15 @@ func TestSecondOpenerIsRefused(t *testing.T) {
 			dir := t.TempDir()
 			j := openNew(t, dir, strict(t, fs))
 			_, err := Open(dir, strict(t, fs))
-			mustFail(t, err, ErrLocked)
-			must(t, j.Close())
+			must.Be(t, err, ErrLocked)
+			must.OK(t, j.Close())
 		})
 	}
 }
 
 func TestUnknownDurabilityIsRefused(t *testing.T) {
 	_, err := Open("j", Options{Durability: "maybe", FS: vfs.NewMem()})
-	mustFail(t, err, ErrDurability)
+	must.Be(t, err, ErrDurability)
 }
 
 func TestReplayStartsAndEndsAnywhere(t *testing.T) {
@@ -139,7 +140,7 @@ func TestReplayStartsAndEndsAnywhere(t *testing.T) {
 					}
 					return nil
 				})
-			must(t, err)
+			must.OK(t, err)
 			end := to
 			if to == 0 || to > head {
 				end = head
@@ -151,7 +152,7 @@ func TestReplayStartsAndEndsAnywhere(t *testing.T) {
 	}
 	for _, n := range []int{0, 1, 2, 5, 1000} {
 		fills, err := j.LastFills(n)
-		must(t, err)
+		must.OK(t, err)
 		if want := min(n, int(f.tradeSeq)); len(fills) != want {
 			t.Fatalf("last %d fills: got %d, want %d", n, len(fills), want)
 		}
@@ -161,7 +162,7 @@ func TestReplayStartsAndEndsAnywhere(t *testing.T) {
 			}
 		}
 	}
-	must(t, j.Close())
+	must.OK(t, j.Close())
 }
 
 func TestReplayStopsWhenTold(t *testing.T) {
@@ -169,13 +170,13 @@ func TestReplayStopsWhenTold(t *testing.T) {
 	f := &flow{seed: 3}
 	appendAll(t, j, f, 10, 10, 10, 10, 10, 10, 10, 10, 10)
 	ctx, cancel := context.WithCancel(context.Background())
-	mustFail(t, j.Replay(ctx, 1, func([]matcher.Command, ClientIDs) error { cancel(); return nil }),
+	must.Be(t, j.Replay(ctx, 1, func([]matcher.Command, ClientIDs) error { cancel(); return nil }),
 		context.Canceled)
-	mustFail(t, j.Replay(ctx, 1, func([]matcher.Command, ClientIDs) error { return nil }),
+	must.Be(t, j.Replay(ctx, 1, func([]matcher.Command, ClientIDs) error { return nil }),
 		context.Canceled)
 	own := errors.New("enough")
-	mustFail(t, j.Replay(context.Background(), 1,
+	must.Be(t, j.Replay(context.Background(), 1,
 		func([]matcher.Command, ClientIDs) error { return own }), own)
-	mustFail(t, j.Fills(1, func([]matcher.Fill) error { return own }), own)
-	must(t, j.Close())
+	must.Be(t, j.Fills(1, func([]matcher.Fill) error { return own }), own)
+	must.OK(t, j.Close())
 }

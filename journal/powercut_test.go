@@ -12,6 +12,8 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+
+	"posttrade/ring/must"
 )
 
 func TestPowerCutsLoseNothingAcked(t *testing.T) {
@@ -96,7 +98,7 @@ func cutPower(t *testing.T, mode string, r *rand.Rand) (cuts, lost int) {
 			return inject.MaybeError(errorfs.Op{Kind: errorfs.OpFileWrite, Path: "j/tail"})
 		}
 	}
-	must(t, s.run())
+	must.OK(t, s.run())
 	mu.Lock()
 	defer mu.Unlock()
 	for _, c := range all {
@@ -122,16 +124,16 @@ func TestKilledProcessLosesNothing(t *testing.T) {
 			mem := vfs.NewCrashableMem()
 			s := newScenario(mem, mode, 5)
 			j, err := s.open()
-			must(t, err)
-			must(t, j.Create(testGenesis))
+			must.OK(t, err)
+			must.OK(t, j.Create(testGenesis))
 			for range 20 {
-				must(t, s.commits(j, []int{1, 2, 3}))
+				must.OK(t, s.commits(j, []int{1, 2, 3}))
 				acked := s.acked.Load()
 				clone := kill(mem)
 				_, err = recovered(clone, "boot-1", flow{seed: 5, idsEvery: 4}, acked, s.submitted.Load())
-				must(t, err)
+				must.OK(t, err)
 			}
-			must(t, j.Close())
+			must.OK(t, j.Close())
 		})
 	}
 }
@@ -153,7 +155,7 @@ func TestPowerCutInOSModeLeavesAPrefix(t *testing.T) {
 	for range blocks {
 		appendAll(t, j, f, 100)
 	}
-	must(t, j.lazy.Flush())
+	must.OK(t, j.lazy.Flush())
 	synced := f.inputSeq
 	for range blocks {
 		appendAll(t, j, f, 100)
@@ -170,8 +172,8 @@ func TestPowerCutInOSModeLeavesAPrefix(t *testing.T) {
 	}
 	t.Logf("synced %d, written %d, recovered %v", synced, f.inputSeq, heads)
 	_, err := recovered(kill(mem), "boot-1", flow{seed: 3, idsEvery: 4}, f.inputSeq, f.inputSeq)
-	must(t, err)
-	must(t, j.Close())
+	must.OK(t, err)
+	must.OK(t, j.Close())
 }
 
 // TestLogsTurnOverWhileTheTickerSyncs closes logs as fast as it can while
@@ -196,16 +198,16 @@ func TestLogsTurnOverWhileTheTickerSyncs(t *testing.T) {
 	}()
 	for i := range 100 {
 		f, err := lazy.Create(fmt.Sprintf("%s/%d.log", dir, i), writeCategory)
-		must(t, err)
+		must.OK(t, err)
 		for range 5 {
 			_, err = f.Write([]byte("x"))
-			must(t, err)
-			must(t, errors.Join(f.Sync(), f.SyncData()))
+			must.OK(t, err)
+			must.OK(t, errors.Join(f.Sync(), f.SyncData()))
 		}
-		must(t, f.Close())
+		must.OK(t, f.Close())
 	}
 	close(stop)
-	must(t, <-done)
+	must.OK(t, <-done)
 	if len(lazy.logs) != 0 {
 		t.Errorf("%d logs left open", len(lazy.logs))
 	}

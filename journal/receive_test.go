@@ -17,6 +17,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"posttrade/journal/transfer"
+	"posttrade/ring/must"
 )
 
 // smallStream is a transfer with commits, fills, client ids and a snapshot, and the flow it is of.
@@ -31,7 +32,7 @@ func smallStream(t testing.TB) ([]byte, flow) {
 	if inputSeq != 18 || tradeSeq == 0 {
 		t.Fatalf("head %d, %d", inputSeq, tradeSeq)
 	}
-	must(t, j.Close())
+	must.OK(t, j.Close())
 	return stream, f
 }
 
@@ -39,7 +40,7 @@ func smallStream(t testing.TB) ([]byte, flow) {
 func expectNothing(t testing.TB, fs vfs.FS, dir string) {
 	t.Helper()
 	names, err := fs.List(dir)
-	must(t, err)
+	must.OK(t, err)
 	if !slices.Equal(names, []string{lockName}) {
 		t.Fatalf("left behind: %v", names)
 	}
@@ -49,7 +50,7 @@ func expectNothing(t testing.TB, fs vfs.FS, dir string) {
 func refused(t testing.TB, fs vfs.FS, stream []byte) error {
 	t.Helper()
 	_, err := Receive("copy", bytes.NewReader(stream), strict(t, fs))
-	mustFail(t, err, transfer.ErrNotWhole)
+	must.Be(t, err, transfer.ErrNotWhole)
 	expectNothing(t, fs, "copy")
 	return err
 }
@@ -61,11 +62,11 @@ func TestEveryTruncationIsRefused(t *testing.T) {
 		step = 7
 	}
 	for n := 0; n < len(stream); n += step {
-		mustFail(t, refused(t, fs, stream[:n]), io.ErrUnexpectedEOF)
+		must.Be(t, refused(t, fs, stream[:n]), io.ErrUnexpectedEOF)
 	}
 	// into the same directory
 	_, err := Receive("copy", bytes.NewReader(stream), strict(t, fs))
-	must(t, err)
+	must.OK(t, err)
 }
 
 func TestEveryFlipIsRefused(t *testing.T) {
@@ -138,10 +139,10 @@ func TestWellSignedNonsenseIsRefused(t *testing.T) {
 	t.Logf("frames %s", kinds)
 	manifest := func(change func(*Snapshot)) []frame {
 		s, err := readManifest(good[at[keySnapshot]].body)
-		must(t, err)
+		must.OK(t, err)
 		change(&s)
 		v, err := putManifest(s)
-		must(t, err)
+		must.OK(t, err)
 		all := slices.Clone(good)
 		all[at[keySnapshot]].body = v
 		return all
@@ -214,7 +215,7 @@ func TestReadersErrorsComeBack(t *testing.T) {
 		fs := vfs.NewMem()
 		_, err := Receive("copy", io.MultiReader(bytes.NewReader(stream[:n]), iotest.ErrReader(torn)),
 			strict(t, fs))
-		mustFail(t, err, torn)
+		must.Be(t, err, torn)
 		if errors.Is(err, transfer.ErrNotWhole) {
 			t.Errorf("at %d the reader's error is a fault of the stream: %v", n, err)
 		}
@@ -226,10 +227,10 @@ func TestReceiveReadsByteByByte(t *testing.T) {
 	stream, f := smallStream(t)
 	o := strict(t, vfs.NewMem())
 	_, err := Receive("copy", iotest.OneByteReader(bytes.NewReader(stream)), o)
-	must(t, err)
+	must.OK(t, err)
 	c, err := Open("copy", o)
-	must(t, err)
-	must(t, errors.Join(compareHistory(c, &f, 18), c.Close()))
+	must.OK(t, err)
+	must.OK(t, errors.Join(compareHistory(c, &f, 18), c.Close()))
 }
 
 func TestReceiveNeedsAnEmptyDirectory(t *testing.T) {
@@ -239,15 +240,15 @@ func TestReceiveNeedsAnEmptyDirectory(t *testing.T) {
 	j, made := openNew(t, "j", o), flow{seed: 1}
 	appendAll(t, j, &made, 3)
 	_, err := Receive("j", bytes.NewReader(stream), o)
-	mustFail(t, err, ErrLocked)
-	must(t, j.Close())
+	must.Be(t, err, ErrLocked)
+	must.OK(t, j.Close())
 	_, err = Receive("j", bytes.NewReader(stream), o)
-	mustFail(t, err, ErrNotEmpty)
+	must.Be(t, err, ErrNotEmpty)
 	j, err = Open("j", o)
-	must(t, err)
-	must(t, errors.Join(compareHistory(j, &flow{seed: 1}, 3), j.Close()))
+	must.OK(t, err)
+	must.OK(t, errors.Join(compareHistory(j, &flow{seed: 1}, 3), j.Close()))
 	_, err = Receive("copy", nil, Options{Durability: "perhaps"})
-	mustFail(t, err, ErrDurability)
+	must.Be(t, err, ErrDurability)
 }
 
 func TestUnfinishedJournalIsRefusedAndOverwritten(t *testing.T) {
@@ -256,18 +257,18 @@ func TestUnfinishedJournalIsRefusedAndOverwritten(t *testing.T) {
 	o := strict(t, fs)
 	j, made := openNew(t, "copy", o), flow{seed: 2}
 	appendAll(t, j, &made, 40)
-	must(t, j.Close())
+	must.OK(t, j.Close())
 	mark, err := fs.Create("copy/"+receivingName, writeCategory)
-	must(t, errors.Join(err, mark.Close()))
+	must.OK(t, errors.Join(err, mark.Close()))
 	_, err = Open("copy", o)
-	mustFail(t, err, ErrUnfinished)
+	must.Be(t, err, ErrUnfinished)
 	_, err = Verify(t.Context(), "copy", VerifyOptions{FS: fs})
-	mustFail(t, err, ErrUnfinished)
+	must.Be(t, err, ErrUnfinished)
 	_, err = Receive("copy", bytes.NewReader(stream), o)
-	must(t, err)
+	must.OK(t, err)
 	j, err = Open("copy", o)
-	must(t, err)
-	must(t, errors.Join(compareHistory(j, &f, 18), j.Close()))
+	must.OK(t, err)
+	must.OK(t, errors.Join(compareHistory(j, &f, 18), j.Close()))
 }
 
 func TestTransferTakesTheNewestSnapshotThatHolds(t *testing.T) {
@@ -285,14 +286,14 @@ func TestTransferTakesTheNewestSnapshotThatHolds(t *testing.T) {
 	received := func() (seqs []uint64) {
 		t.Helper()
 		stream, _, _ := streamOf(t, j)
-		must(t, fs.RemoveAll("copy"))
+		must.OK(t, fs.RemoveAll("copy"))
 		_, err := Receive("copy", bytes.NewReader(stream), o)
-		must(t, err)
+		must.OK(t, err)
 		c, err := Open("copy", o)
-		must(t, err)
+		must.OK(t, err)
 		expectCopy(t, j, c, f)
 		list, err := c.Snapshots()
-		must(t, errors.Join(err, c.Close()))
+		must.OK(t, errors.Join(err, c.Close()))
 		for _, s := range list {
 			seqs = append(seqs, s.InputSeq)
 		}
@@ -300,7 +301,7 @@ func TestTransferTakesTheNewestSnapshotThatHolds(t *testing.T) {
 	}
 	damage := func(s SnapshotFile) {
 		b, err := fs.UnsafeGetFileDataBuffer("j/" + s.Path)
-		must(t, err)
+		must.OK(t, err)
 		b[len(b)/2] ^= 4
 	}
 	expect := func(want []uint64, about string) {
@@ -312,13 +313,13 @@ func TestTransferTakesTheNewestSnapshotThatHolds(t *testing.T) {
 	expect([]uint64{30}, "")
 	damage(*snaps[2].Views)
 	expect([]uint64{20}, snaps[2].Views.Path)
-	must(t, fs.Remove("j/"+snaps[1].State.Path))
+	must.OK(t, fs.Remove("j/"+snaps[1].State.Path))
 	expect([]uint64{10}, snaps[1].State.Path)
 	damage(snaps[0].State)
 	expect(nil, snaps[0].State.Path)
-	must(t, j.db.Set(newKey(keySnapshot, 31), []byte("nonsense"), pebble.Sync))
+	must.OK(t, j.db.Set(newKey(keySnapshot, 31), []byte("nonsense"), pebble.Sync))
 	expect(nil, "key=s/31")
-	must(t, j.Close())
+	must.OK(t, j.Close())
 }
 
 // lines is a Logger that keeps its messages.

@@ -11,6 +11,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"posttrade/matcher"
+	"posttrade/ring/must"
 )
 
 // farsighted checks that it is shown events at their distances, in a flow of commands with one
@@ -125,11 +126,11 @@ func TestChainsHoldWhereverTheyAreHashed(t *testing.T) {
 			t.Fatalf("a block of %d commands has %d ids and %d fills", n, block.idCount, block.fillCount)
 		}
 		c, err := j.Append(&block)
-		must(t, err)
-		must(t, c.Wait())
+		must.OK(t, err)
+		must.OK(t, c.Wait())
 	}
 	next := uint64(1)
-	must(t, j.Replay(context.Background(), 1, func(cmds []matcher.Command, _ ClientIDs) error {
+	must.OK(t, j.Replay(context.Background(), 1, func(cmds []matcher.Command, _ ClientIDs) error {
 		for i := range cmds {
 			if want := f.command(next); cmds[i] != want {
 				return fmt.Errorf("command %d is %+v, want %+v", next, cmds[i], want)

@@ -11,6 +11,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"posttrade/ring"
+	"posttrade/ring/must"
 )
 
 // resting gives the rig a recorder with a thread that sleeps for ever.
@@ -84,12 +85,12 @@ func TestDriveRecordsOnTheCallersGoroutine(t *testing.T) {
 	}
 	g.release()
 	until(t, "durable", func() bool { return r.desk.durable.Load() == 8 })
-	must(t, r.end(t))
+	must.OK(t, r.end(t))
 	if err := r.desk.bad.Load(); err != nil {
 		t.Error(*err)
 	}
 	expectHistory(t, j, &f, 8)
-	must(t, j.Close())
+	must.OK(t, j.Close())
 }
 
 // With a tail the driver answers and hands the block to the committer, which packs it and takes
@@ -115,9 +116,9 @@ func TestDriveAnswersFromTheTail(t *testing.T) {
 	r.quietly(2)
 	r.rec.room() // the driver of these met the committer's turn and left them to it
 	until(t, "answered", func() bool { return r.desk.durable.Load() == 10 })
-	must(t, r.end(t))
+	must.OK(t, r.end(t))
 	expectHistory(t, j, &f, 10)
-	must(t, j.Close())
+	must.OK(t, j.Close())
 }
 
 // The committer, too, leaves a block that the tail has no room for to the thread: it would wait for
@@ -135,12 +136,12 @@ func TestTheCommitterDoesNotWaitForItself(t *testing.T) {
 	if j.Durable() == uint64(n) {
 		t.Error("the committer has stored what waits for an answer")
 	}
-	must(t, r.end(t))
+	must.OK(t, r.end(t))
 	if got := r.desk.durable.Load(); got != uint64(n) {
 		t.Errorf("answered %d of %d", got, n)
 	}
 	expectHistory(t, j, &f, uint64(n))
-	must(t, j.Close())
+	must.OK(t, j.Close())
 }
 
 // The driver leaves to the thread what has to be waited for: a full block, and a full tail.
@@ -160,21 +161,21 @@ func TestDriverDoesNotWait(t *testing.T) {
 			t.Errorf("%d commands in a block of %d", got, most)
 		}
 		g.release()
-		must(t, r.end(t))
+		must.OK(t, r.end(t))
 		expectHistory(t, j, &f, 10*most)
-		must(t, j.Close())
+		must.OK(t, j.Close())
 	})
 	t.Run("full tail", func(t *testing.T) {
 		f := flow{seed: 9}
 		r, j, g := behindTail(t, f)
 		n := r.overflow(t, g)
 		g.release()
-		must(t, r.end(t))
+		must.OK(t, r.end(t))
 		if got := r.desk.durable.Load(); got != uint64(n) {
 			t.Errorf("answered %d of %d", got, n)
 		}
 		expectHistory(t, j, &f, uint64(n))
-		must(t, j.Close())
+		must.OK(t, j.Close())
 	})
 }
 
@@ -194,14 +195,14 @@ func TestDriveLeavesTheRecorderToWhoHasIt(t *testing.T) {
 		}
 		if loan == ring.Lent {
 			r.rec.lease.Return()
-			must(t, r.end(t))
+			must.OK(t, r.end(t))
 		} else {
 			r.rec.Stop()
 			r.run()
-			must(t, <-r.done)
+			must.OK(t, <-r.done)
 		}
 		expectHistory(t, j, &f, 1)
-		must(t, j.Close())
+		must.OK(t, j.Close())
 	}
 }
 
@@ -220,8 +221,8 @@ func TestDriverFlushes(t *testing.T) {
 	r.run()
 	until(t, "flushed by the thread", func() bool { return flushed.Load() >= 3 })
 	r.rec.Stop()
-	must(t, <-r.done)
-	must(t, j.Close())
+	must.OK(t, <-r.done)
+	must.OK(t, j.Close())
 }
 
 // When a mapped file is truncated while a driver writes to it, the disk has failed; the driver does
@@ -237,18 +238,18 @@ func TestTruncatedTailUnderADriver(t *testing.T) {
 		r.rec.Drive()
 		return r.desk.durable.Load() == 10
 	})
-	must(t, os.Truncate(filepath.Join(dir, tailName), 0))
+	must.OK(t, os.Truncate(filepath.Join(dir, tailName), 0))
 	r.quietly(10)
 	r.rec.Drive()
 	<-fatals.hit
 	if err := r.desk.failed.Load(); err == nil || !errors.Is(*err, errTailFault) {
 		t.Errorf("the callers that wait were told %v", err)
 	}
-	mustFail(t, r.end(t), errTailFault)
+	must.Be(t, r.end(t), errTailFault)
 	if n := r.desk.durable.Load(); n != 10 {
 		t.Errorf("%d answered", n)
 	}
-	mustFail(t, j.Close(), ErrPoisoned)
+	must.Be(t, j.Close(), ErrPoisoned)
 }
 
 // Commits do not overlap while blocks are small: the second one would only wait longer.
@@ -258,18 +259,18 @@ func TestSmallCommitsDoNotOverlap(t *testing.T) {
 	f := &flow{seed: 9}
 	g.shut()
 	c, err := j.Append(f.block(&Block{}, 1))
-	must(t, err)
+	must.OK(t, err)
 	for commands, want := range map[int]bool{1: false, pipelinedFrom - 1: false, pipelinedFrom: true} {
 		if got := j.Room(commands); got != want {
 			t.Errorf("beside a commit under way: room for %d commands: %v, want %v", commands, got, want)
 		}
 	}
 	g.release()
-	must(t, c.Wait())
+	must.OK(t, c.Wait())
 	if !j.Room(1) {
 		t.Error("no room for a single command when none is under way")
 	}
-	must(t, j.Close())
+	must.OK(t, j.Close())
 }
 
 // A commit that is used again has not ended until it is durable again.
@@ -277,20 +278,20 @@ func TestCommitIsUsedAgain(t *testing.T) {
 	g := newGate()
 	j := openNew(t, "j", strict(t, g.fs(vfs.NewMem())))
 	f, c := &flow{seed: 10}, newCommit(j.latch)
-	must(t, j.append(f.block(&Block{}, 1), c))
-	must(t, c.Wait())
+	must.OK(t, j.append(f.block(&Block{}, 1), c))
+	must.OK(t, c.Wait())
 	g.shut()
-	must(t, j.append(f.block(&Block{}, 1), c))
+	must.OK(t, j.append(f.block(&Block{}, 1), c))
 	if n := len(c.done); n != 0 {
 		t.Error("it has ended before its sync")
 	}
 	g.release()
-	must(t, c.Wait())
-	must(t, c.Wait()) // as often as one likes
+	must.OK(t, c.Wait())
+	must.OK(t, c.Wait()) // as often as one likes
 	if c.InputSeq() != 2 || j.Durable() != 2 {
 		t.Errorf("a commit up to %d, durable %d, want 2", c.InputSeq(), j.Durable())
 	}
-	must(t, j.Close())
+	must.OK(t, j.Close())
 }
 
 // A recorder makes one commit more than may be under way, and no others.
@@ -301,15 +302,15 @@ func TestRecorderUsesItsCommitsAgain(t *testing.T) {
 	for range cuts {
 		f.block(&r.block, commands)
 		r.cut()
-		must(t, r.failed)
+		must.OK(t, r.failed)
 		used[r.commits[len(r.commits)-1]] = true
 	}
-	must(t, r.commits[len(r.commits)-1].Wait())
+	must.OK(t, r.commits[len(r.commits)-1].Wait())
 	if got, want := j.Durable(), uint64(cuts*commands); got != want {
 		t.Errorf("durable %d, want %d", got, want)
 	}
 	if got, want := len(used), j.o.MaxInFlight+1; got != want {
 		t.Errorf("%d commits were made, want %d", got, want)
 	}
-	must(t, j.Close())
+	must.OK(t, j.Close())
 }

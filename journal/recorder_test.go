@@ -16,6 +16,7 @@ import (
 
 	"posttrade/matcher"
 	"posttrade/ring"
+	"posttrade/ring/must"
 )
 
 // desk stands for the waiting callers: it hands out client ids and checks that answers come in
@@ -62,10 +63,10 @@ func newRig(t testing.TB, j *Journal, capacity int, f flow, o RecorderOptions,
 	observers ...Observer) *rig {
 	t.Helper()
 	region, err := ring.Anonymous(ring.FanoutBytes[matcher.Event](capacity))
-	must(t, err)
-	t.Cleanup(func() { must(t, region.Close()) })
+	must.OK(t, err)
+	t.Cleanup(func() { must.OK(t, region.Close()) })
 	out, err := ring.NewFanout[matcher.Event](region, capacity)
-	must(t, err)
+	must.OK(t, err)
 	r := &rig{j: j, out: out, desk: &desk{flow: f, journal: j}, toy: &toy{flow: f},
 		done: make(chan error, 1)}
 	r.toy.applied, r.toy.tradeSeq = j.Head()
@@ -122,7 +123,7 @@ func TestRecorderRecordsWhatTheEngineDid(t *testing.T) {
 				r.send(1) // one alone is committed at once
 				until(t, "durable", func() bool { return r.desk.durable.Load() == n+1 })
 				r.rec.Stop()
-				must(t, <-r.done)
+				must.OK(t, <-r.done)
 				if err := r.desk.bad.Load(); err != nil {
 					t.Error(*err)
 				}
@@ -141,7 +142,7 @@ func TestRecorderRecordsWhatTheEngineDid(t *testing.T) {
 					m.CommitBytes == 0 {
 					t.Errorf("metrics %+v", m)
 				}
-				must(t, j.Close())
+				must.OK(t, j.Close())
 			})
 		}
 	}
@@ -153,9 +154,9 @@ func TestRecorderStopsWithWhatIsInTheRing(t *testing.T) {
 	r.send(100)
 	r.rec.Stop()
 	r.run()
-	must(t, <-r.done)
+	must.OK(t, <-r.done)
 	expectHistory(t, j, &flow{seed: 2}, 100)
-	must(t, j.Close())
+	must.OK(t, j.Close())
 }
 
 func TestRecorderFailsStopAndLetsTheMatcherGo(t *testing.T) {
@@ -177,7 +178,7 @@ func TestRecorderFailsStopAndLetsTheMatcherGo(t *testing.T) {
 	r.send(2000) // many times the ring: the recorder goes on taking events
 	<-fatals.hit
 	r.rec.Stop()
-	mustFail(t, <-r.done, ErrPoisoned)
+	must.Be(t, <-r.done, ErrPoisoned)
 	if err := r.desk.failed.Load(); err == nil || !errors.Is(*err, syscall.EIO) {
 		t.Errorf("the callers that wait were told %v", err)
 	}
@@ -189,7 +190,7 @@ func TestRecorderFailsStopAndLetsTheMatcherGo(t *testing.T) {
 		t.Errorf("%d acked after the sync failed", acked)
 	}
 	_, err := recovered(mem.CrashClone(vfs.CrashCloneCfg{}), "boot-2", f, acked, 2100)
-	must(t, err)
+	must.OK(t, err)
 }
 
 // TestRecorderRefusesABrokenEngine plants a gap in the sequence.
@@ -202,8 +203,8 @@ func TestRecorderRefusesABrokenEngine(t *testing.T) {
 	r.rec.Stop()
 	r.run()
 	err := <-r.done
-	mustFail(t, err, ErrGap)
-	mustFail(t, err, ErrPoisoned)
+	must.Be(t, err, ErrGap)
+	must.Be(t, err, ErrPoisoned)
 }
 
 // TestRecorderDoesNotAllocate goes the whole way from the ring to the store and allocates nothing
@@ -250,7 +251,7 @@ func recorderAllocations(t *testing.T, o Options) {
 		}
 		r.outlet.Limit = r.out.Limit()
 		r.rec.cut()
-		must(t, r.rec.commits[len(r.rec.commits)-1].Wait())
+		must.OK(t, r.rec.commits[len(r.rec.commits)-1].Wait())
 	}
 	r.outlet.Limit = r.out.Limit()
 	for range 30 {
@@ -263,7 +264,7 @@ func recorderAllocations(t *testing.T, o Options) {
 	}) {
 		t.Errorf("50 commits of %d commands: %d objects allocated in %s", n, made, where)
 	}
-	must(t, j.Close())
+	must.OK(t, j.Close())
 }
 
 func TestBlocksAreTheRecordersBytes(t *testing.T) {
@@ -273,9 +274,9 @@ func TestBlocksAreTheRecordersBytes(t *testing.T) {
 	r.send(50)
 	r.rec.Stop()
 	r.run()
-	must(t, <-r.done)
+	must.OK(t, <-r.done)
 	var got []byte
-	must(t, j.Fills(1, func(fills []matcher.Fill) error {
+	must.OK(t, j.Fills(1, func(fills []matcher.Fill) error {
 		got = append(got, fillBytesOf(fills)...)
 		return nil
 	}))
@@ -283,7 +284,7 @@ func TestBlocksAreTheRecordersBytes(t *testing.T) {
 	if !bytes.Equal(got, want.fills) {
 		t.Errorf("fills differ")
 	}
-	must(t, j.Close())
+	must.OK(t, j.Close())
 }
 
 // TestCommandIsCommittedWhole publishes the events of a command one by one: a
@@ -312,9 +313,9 @@ func TestCommandIsCommittedWhole(t *testing.T) {
 	}
 	until(t, "durable", func() bool { return r.desk.durable.Load() == first })
 	r.rec.Stop()
-	must(t, <-r.done)
+	must.OK(t, <-r.done)
 	expectHistory(t, j, &f, first)
-	must(t, j.Close())
+	must.OK(t, j.Close())
 }
 
 // TestTruncatedTailIsAFailedDisk truncates the mapped file while the recorder writes to it.
@@ -327,15 +328,15 @@ func TestTruncatedTailIsAFailedDisk(t *testing.T) {
 	r.run()
 	r.send(10)
 	until(t, "answered", func() bool { return r.desk.durable.Load() == 10 })
-	must(t, os.Truncate(filepath.Join(dir, tailName), 0))
+	must.OK(t, os.Truncate(filepath.Join(dir, tailName), 0))
 	r.send(500) // many times the ring: the recorder goes on taking events
 	<-fatals.hit
 	r.rec.Stop()
-	mustFail(t, <-r.done, errTailFault)
+	must.Be(t, <-r.done, errTailFault)
 	if n := r.desk.durable.Load(); n != 10 {
 		t.Errorf("%d answered", n)
 	}
-	mustFail(t, j.Close(), ErrPoisoned)
+	must.Be(t, j.Close(), ErrPoisoned)
 }
 
 // A recorder may be made as soon as the last commit before it has ended. For the race detector.
@@ -349,7 +350,7 @@ func TestRecorderBeginsBehindTheLastCommit(t *testing.T) {
 		r.send(5)
 		until(t, "the commands", func() bool { head, _ := j.Head(); return head == 8 })
 		r.rec.Stop()
-		must(t, <-r.done)
-		must(t, j.Close())
+		must.OK(t, <-r.done)
+		must.OK(t, j.Close())
 	}
 }

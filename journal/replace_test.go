@@ -13,6 +13,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"posttrade/journal/transfer"
+	"posttrade/ring/must"
 )
 
 // replaceable are pairs of directories: in one folder, and in two.
@@ -25,15 +26,15 @@ var replaceable = []struct{ dir, incoming string }{
 func beside(t testing.TB, fs vfs.FS, dir, incoming string, old int, stream []byte) {
 	t.Helper()
 	for _, d := range []string{fs.PathDir(dir), fs.PathDir(incoming)} {
-		must(t, errors.Join(fs.MkdirAll(d, 0o755), syncDir(fs, ".")))
+		must.OK(t, errors.Join(fs.MkdirAll(d, 0o755), syncDir(fs, ".")))
 	}
 	if old > 0 {
 		j, made := openNew(t, dir, strict(t, fs)), flow{seed: 2}
 		appendAll(t, j, &made, old)
-		must(t, j.Close())
+		must.OK(t, j.Close())
 	}
 	_, err := Receive(incoming, bytes.NewReader(stream), strict(t, fs))
-	must(t, err)
+	must.OK(t, err)
 }
 
 // replaced checks that dir holds the stream's journal and that nothing else is left.
@@ -58,7 +59,7 @@ func TestReplaceSurvivesEveryCrash(t *testing.T) {
 			t.Run(fmt.Sprint(d.incoming, " over ", old, " commands"), func(t *testing.T) {
 				everyCrash(t, func(fs vfs.FS) { beside(t, fs, d.dir, d.incoming, old, stream) },
 					func(fs vfs.FS) {
-						must(t, Replace(d.dir, d.incoming, fs))
+						must.OK(t, Replace(d.dir, d.incoming, fs))
 					}, func(left *vfs.MemFS) error {
 						for range 2 { // and once more, as every start does
 							if err := Replace(d.dir, d.incoming, left); err != nil {
@@ -110,9 +111,9 @@ func TestReplaceOnTheRealDisk(t *testing.T) {
 	root := t.TempDir()
 	dir, incoming := root+"/journal", root+"/incoming"
 	beside(t, vfs.Default, dir, incoming, 40, stream)
-	must(t, Replace(dir, incoming, nil))
-	must(t, Replace(dir, incoming, nil))
-	must(t, replaced(vfs.Default, dir, incoming, f))
+	must.OK(t, Replace(dir, incoming, nil))
+	must.OK(t, Replace(dir, incoming, nil))
+	must.OK(t, replaced(vfs.Default, dir, incoming, f))
 }
 
 func TestReplaceWithNothingToDo(t *testing.T) {
@@ -136,18 +137,18 @@ func TestReplaceWithNothingToDo(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			fs := vfs.NewMem()
 			beside(t, fs, "data/journal", "data/incoming", 40, stream)
-			must(t, tt.make(fs))
+			must.OK(t, tt.make(fs))
 			before, err := fs.List("data")
-			must(t, err)
-			must(t, Replace("data/journal", "data/incoming", fs))
+			must.OK(t, err)
+			must.OK(t, Replace("data/journal", "data/incoming", fs))
 			after, err := fs.List("data")
-			must(t, err)
+			must.OK(t, err)
 			if len(before) != len(after) {
 				t.Errorf("there was %v, now there is %v", before, after)
 			}
 			j, err := Open("data/journal", strict(t, fs))
-			must(t, err)
-			must(t, errors.Join(compareHistory(j, &flow{seed: 2}, 40), j.Close()))
+			must.OK(t, err)
+			must.OK(t, errors.Join(compareHistory(j, &flow{seed: 2}, 40), j.Close()))
 		})
 	}
 }
@@ -160,20 +161,20 @@ func TestReplaceRefuses(t *testing.T) {
 
 	for _, name := range []string{dir, incoming} {
 		j, err := Open(name, strict(t, fs))
-		must(t, err)
-		mustFail(t, Replace(dir, incoming, fs), ErrLocked)
-		must(t, j.Close())
+		must.OK(t, err)
+		must.Be(t, Replace(dir, incoming, fs), ErrLocked)
+		must.OK(t, j.Close())
 	}
 	aside := dir + transfer.ReplacedSuffix
 	for _, name := range []string{dir, dir + "/incoming", "data", ".", aside + "/in", aside} {
-		mustFail(t, Replace(dir, name, fs), transfer.ErrReplace)
+		must.Be(t, Replace(dir, name, fs), transfer.ErrReplace)
 	}
-	must(t, errors.Join(fs.Rename(dir, aside), fs.Rename(incoming, "elsewhere")))
+	must.OK(t, errors.Join(fs.Rename(dir, aside), fs.Rename(incoming, "elsewhere")))
 	err := Replace(dir, incoming, fs)
-	mustFail(t, err, transfer.ErrReplace)
+	must.Be(t, err, transfer.ErrReplace)
 	if !strings.Contains(err.Error(), aside) {
 		t.Errorf("the error does not name what is left: %v", err)
 	}
-	must(t, errors.Join(fs.Rename("elsewhere", incoming), Replace(dir, incoming, fs),
+	must.OK(t, errors.Join(fs.Rename("elsewhere", incoming), Replace(dir, incoming, fs),
 		replaced(fs, dir, incoming, f)))
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"posttrade/matcher"
+	"posttrade/ring/must"
 )
 
 // A short replay reads on its caller's goroutine, a long one on a goroutine that reads ahead. Both
@@ -22,14 +23,14 @@ func TestShortAndLongReplaysAreAlike(t *testing.T) {
 	for from := uint64(1); from <= head; from += 13 {
 		for _, to := range []uint64{from, min(from+5, head), min(from+70, head), head} {
 			here, ahead := &replayed{}, &replayed{}
-			must(t, j.replayHere(context.Background(), from, to, false, here.take))
-			must(t, replay(context.Background(), j.db, j.Seed(), from, to, false, ahead.take))
+			must.OK(t, j.replayHere(context.Background(), from, to, false, here.take))
+			must.OK(t, replay(context.Background(), j.db, j.Seed(), from, to, false, ahead.take))
 			if here.text != ahead.text || here.n != to-from+1 {
 				t.Fatalf("replay %d..%d: %d commands here, %d ahead, or they differ", from, to, here.n, ahead.n)
 			}
 		}
 	}
-	must(t, j.Close())
+	must.OK(t, j.Close())
 }
 
 // replayed is what a replay gave.
@@ -53,8 +54,8 @@ func TestReplaysMayNest(t *testing.T) {
 	j := openNew(t, "j", strict(t, vfs.NewMem()))
 	appendAll(t, j, &flow{seed: 5}, 40, 40, 40)
 	next := uint64(1)
-	must(t, j.Replay(context.Background(), 1, func(outer []matcher.Command, _ ClientIDs) error {
-		must(t, j.ReplayTo(context.Background(), 1, 120,
+	must.OK(t, j.Replay(context.Background(), 1, func(outer []matcher.Command, _ ClientIDs) error {
+		must.OK(t, j.ReplayTo(context.Background(), 1, 120,
 			func([]matcher.Command, ClientIDs) error { return nil }))
 		for i := range outer {
 			if outer[i].InputSeq != next {
@@ -67,7 +68,7 @@ func TestReplaysMayNest(t *testing.T) {
 	if next != 121 {
 		t.Fatalf("replay ends at %d, want 120", next-1)
 	}
-	must(t, j.Close())
+	must.OK(t, j.Close())
 }
 
 // A reader that follows the head uses the memory of its last replay again.
@@ -78,7 +79,7 @@ func TestShortReplaysKeepTheirMemory(t *testing.T) {
 	var before, after runtime.MemStats
 	for range 20 { // a collection may take the memory, and the race detector does at random
 		runtime.ReadMemStats(&before)
-		must(t, j.Replay(context.Background(), 1, func([]matcher.Command, ClientIDs) error {
+		must.OK(t, j.Replay(context.Background(), 1, func([]matcher.Command, ClientIDs) error {
 			return nil
 		}))
 		runtime.ReadMemStats(&after)
@@ -87,5 +88,5 @@ func TestShortReplaysKeepTheirMemory(t *testing.T) {
 	if commands := uint64(8_000 * recordBytes); least > commands/8 {
 		t.Errorf("a replay of %d bytes of commands allocated %d", commands, least)
 	}
-	must(t, j.Close())
+	must.OK(t, j.Close())
 }

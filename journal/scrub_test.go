@@ -12,6 +12,8 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"posttrade/ring/must"
 )
 
 // scrubbed is a journal of many blocks, most of them in tables.
@@ -22,11 +24,11 @@ func scrubbed(t *testing.T) (im image, head uint64) {
 	f := flow{seed: 5, idsEvery: 3}
 	for range 4 { // small ones: the store searches a damaged table for the flipped bit
 		appendAll(t, j, &f, 4, 1, 3, 4, 1, 3, 4)
-		must(t, j.db.Flush())
+		must.OK(t, j.db.Flush())
 	}
 	appendAll(t, j, &f, 30, 2) // in the log
 	head, _ = j.Head()
-	must(t, j.Close())
+	must.OK(t, j.Close())
 	return capture(t, mem, "j"), head
 }
 
@@ -53,13 +55,13 @@ func reads(j *Journal, seq uint64) error {
 func TestScrubOfAWholeJournalFindsNothing(t *testing.T) {
 	im, head := scrubbed(t)
 	j, err := Open("j", strict(t, im.restore(t, "", nil)))
-	must(t, err)
+	must.OK(t, err)
 	s := quickScrub(j, func(d Damage) { t.Errorf("found %+v", d) })
-	must(t, s.Pass(t.Context()))
+	must.OK(t, s.Pass(t.Context()))
 	if got := s.State(); got.Completed.IsZero() || got.Next != 0 || len(got.Damaged) != 0 {
 		t.Errorf("state %+v at %d", got, head)
 	}
-	must(t, j.Close())
+	must.OK(t, j.Close())
 }
 
 // TestScrubNamesWhatIsDamaged flips a bit in the middle of tables of each kind of block. The start
@@ -121,31 +123,31 @@ func TestScrubNamesWhatIsDamaged(t *testing.T) {
 func TestScrubFindsAHoleAndForgetsItWhenMended(t *testing.T) {
 	im, head := scrubbed(t)
 	j, err := Open("j", strict(t, im.restore(t, "", nil)))
-	must(t, err)
+	must.OK(t, err)
 	key := newKey(keyCommands, 5) // the second block
 	value, closer, err := j.db.Get(key)
-	must(t, err)
+	must.OK(t, err)
 	value = bytes.Clone(value)
-	must(t, closer.Close())
+	must.OK(t, closer.Close())
 	for name, spoil := range map[string]func() error{
 		"a hole":         func() error { return j.db.Delete(key, pebble.Sync) },
 		"another record": func() error { return j.db.Set(key, value[:len(value)-1], pebble.Sync) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			must(t, spoil())
+			must.OK(t, spoil())
 			s := quickScrub(j, func(Damage) {})
-			must(t, s.Pass(t.Context()))
+			must.OK(t, s.Pass(t.Context()))
 			if got := s.State().Damaged; len(got) != 1 || got[0].From != 5 || got[0].To != 5 {
 				t.Errorf("found %+v of %d", got, head)
 			}
-			must(t, j.db.Set(key, value, pebble.Sync))
-			must(t, s.Pass(t.Context()))
+			must.OK(t, j.db.Set(key, value, pebble.Sync))
+			must.OK(t, s.Pass(t.Context()))
 			if got := s.State().Damaged; len(got) != 0 {
 				t.Errorf("mended, but %+v", got)
 			}
 		})
 	}
-	must(t, j.Close())
+	must.OK(t, j.Close())
 }
 
 // A pass that is cut short continues where it was, in another process as well.
@@ -153,7 +155,7 @@ func TestScrubGoesOnWhereItWas(t *testing.T) {
 	im, _ := scrubbed(t)
 	fs := im.restore(t, "", nil)
 	j, err := Open("j", strict(t, fs))
-	must(t, err)
+	must.OK(t, err)
 	s := quickScrub(j, func(d Damage) { t.Errorf("found %+v", d) })
 	ctx, cancel := context.WithCancel(t.Context())
 	rests := 0
@@ -165,12 +167,12 @@ func TestScrubGoesOnWhereItWas(t *testing.T) {
 		return pause(d)
 	}
 	s.piece = 256
-	must(t, s.Pass(ctx))
+	must.OK(t, s.Pass(ctx))
 	at := s.State().Next
 	if at <= 1 {
 		t.Fatalf("stopped at %d", at)
 	}
-	must(t, j.Close())
+	must.OK(t, j.Close())
 	if j, err = Open("j", strict(t, fs)); err != nil {
 		t.Fatal(err)
 	}
@@ -178,9 +180,9 @@ func TestScrubGoesOnWhereItWas(t *testing.T) {
 	if got := s.State().Next; got != at {
 		t.Errorf("goes on at %d, want %d", got, at)
 	}
-	must(t, s.Pass(t.Context()))
+	must.OK(t, s.Pass(t.Context()))
 	if got := s.State(); got.Next != 0 || got.Completed.IsZero() {
 		t.Errorf("state %+v", got)
 	}
-	must(t, j.Close())
+	must.OK(t, j.Close())
 }

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"posttrade/ring/must"
 )
 
 // BenchmarkBackup is the two sides of a backup: reading the stream of a journal on the disk, and
@@ -16,22 +18,22 @@ func BenchmarkBackup(b *testing.B) {
 	for range 320 {
 		appendAll(b, j, &f, 8192)
 	}
-	must(b, j.db.Flush())
+	must.OK(b, j.db.Flush())
 	stream, _, _ := streamOf(b, j)
 	b.Run("op=read", func(b *testing.B) {
 		b.SetBytes(int64(len(stream)))
 		for b.Loop() {
 			t, err := j.Transfer()
-			must(b, err)
-			must(b, second(io.CopyBuffer(struct{ io.Writer }{io.Discard}, t, make([]byte, 256<<10))))
-			must(b, t.Close())
+			must.OK(b, err)
+			must.OK(b, second(io.CopyBuffer(struct{ io.Writer }{io.Discard}, t, make([]byte, 256<<10))))
+			must.OK(b, t.Close())
 		}
 	})
 	b.Run("op=check", func(b *testing.B) {
 		b.SetBytes(int64(len(stream)))
 		for b.Loop() {
-			must(b, second(CheckStream(bytes.NewReader(stream), j.Seed(), Point{})))
+			must.OK(b, second(CheckStream(bytes.NewReader(stream), j.Seed(), Point{})))
 		}
 	})
-	must(b, j.Close())
+	must.OK(b, j.Close())
 }

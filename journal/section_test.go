@@ -11,24 +11,25 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"posttrade/journal/transfer"
+	"posttrade/ring/must"
 )
 
 // section is what a journal has behind a point, and the point where that ends.
 func section(t testing.TB, j *Journal, after Point) (stream []byte, to Point) {
 	t.Helper()
 	head, _ := j.Head()
-	must(t, j.WaitStable(t.Context(), head))
+	must.OK(t, j.WaitStable(t.Context(), head))
 	tr, err := j.TransferAfter(after)
-	must(t, err)
+	must.OK(t, err)
 	stream, err = io.ReadAll(tr)
-	must(t, err)
+	must.OK(t, err)
 	if int64(len(stream)) != tr.Size() {
 		t.Fatalf("%d bytes, Size is %d", len(stream), tr.Size())
 	}
-	must(t, tr.Close())
+	must.OK(t, tr.Close())
 	genesis, _ := j.Genesis()
 	seen, err := CheckStream(bytes.NewReader(stream), j.Seed(), after)
-	must(t, err)
+	must.OK(t, err)
 	if after.InputSeq > 0 && seen.From != after || seen.To.InputSeq != head ||
 		!bytes.Equal(seen.Genesis, genesis) {
 		t.Fatalf("%d..%d, want %d..%d", seen.From.InputSeq, seen.To.InputSeq, after.InputSeq, head)
@@ -68,16 +69,16 @@ func TestSectionsAreTheJournal(t *testing.T) {
 			for n := range streams {
 				fs := vfs.NewMem()
 				got, err := ReceiveAll("copy", 0, strict(t, fs), readers(streams[:n+1]...)...)
-				must(t, err)
+				must.OK(t, err)
 				if got.InputSeq != ends[n].InputSeq || got.TradeSeq != ends[n].TradeSeq {
 					t.Errorf("%d, %d, want %+v", got.InputSeq, got.TradeSeq, ends[n])
 				}
 				to, err := Open("copy", strict(t, fs))
-				must(t, err)
+				must.OK(t, err)
 				expectCopy(t, j, to, f)
-				must(t, to.Close())
+				must.OK(t, to.Close())
 			}
-			must(t, j.Close())
+			must.OK(t, j.Close())
 		})
 	}
 }
@@ -90,28 +91,28 @@ func TestLimitCutsAnywhere(t *testing.T) {
 	for limit := uint64(1); limit <= ends[2].InputSeq; limit++ {
 		fs := vfs.NewMem()
 		_, err := ReceiveAll("copy", limit, strict(t, fs), readers(streams...)...)
-		must(t, err)
+		must.OK(t, err)
 		_, err = Verify(t.Context(), "copy", VerifyOptions{FS: fs, Engine: func([]byte) (Engine, error) {
 			return &toy{flow: f}, nil
 		}})
-		must(t, err)
+		must.OK(t, err)
 		to, err := Open("copy", strict(t, fs))
-		must(t, err)
+		must.OK(t, err)
 		if head, _ := to.Head(); head != limit {
 			t.Fatalf("head %d, want %d", head, limit)
 		}
 		again := flow{seed: f.seed, idsEvery: f.idsEvery}
-		must(t, compareHistory(to, &again, limit))
+		must.OK(t, compareHistory(to, &again, limit))
 		list, err := to.Snapshots()
-		must(t, err)
+		must.OK(t, err)
 		if want := limit >= ends[1].InputSeq; (len(list) == 1) != want {
 			t.Errorf("limit %d: %d snapshots", limit, len(list))
 		}
-		must(t, to.Close())
+		must.OK(t, to.Close())
 	}
 	_, err := ReceiveAll("more", ends[2].InputSeq+1, strict(t, vfs.NewMem()), readers(streams...)...)
-	mustFail(t, err, transfer.ErrNotWhole)
-	must(t, j.Close())
+	must.Be(t, err, transfer.ErrNotWhole)
+	must.OK(t, j.Close())
 }
 
 func TestSectionOfAnotherPlaceIsRefused(t *testing.T) {
@@ -127,7 +128,7 @@ func TestSectionOfAnotherPlaceIsRefused(t *testing.T) {
 		if _, err := j.TransferAfter(p); err == nil {
 			t.Errorf("%s: a stream", name)
 		} else {
-			mustFail(t, err, ErrBase)
+			must.Be(t, err, ErrBase)
 		}
 	}
 	other, _, foreign, _ := sectionsOf(t, 6)
@@ -145,11 +146,11 @@ func TestSectionOfAnotherPlaceIsRefused(t *testing.T) {
 			t.Errorf("%s: received", name)
 			continue
 		}
-		mustFail(t, err, ErrBase)
-		mustFail(t, err, transfer.ErrNotWhole)
+		must.Be(t, err, ErrBase)
+		must.Be(t, err, transfer.ErrNotWhole)
 	}
-	must(t, j.Close())
-	must(t, other.Close())
+	must.OK(t, j.Close())
+	must.OK(t, other.Close())
 }
 
 // sectionsOf is another journal of the same shape.
@@ -182,7 +183,7 @@ func TestCheckFindsEveryFlip(t *testing.T) {
 	if sha256.Sum256(streams[1]) != whole {
 		t.Fatal("the test has changed its stream")
 	}
-	must(t, j.Close())
+	must.OK(t, j.Close())
 }
 
 // TestPointIsTheTextOfManifests pins the JSON that released backups and archives have.
@@ -191,12 +192,12 @@ func TestPointIsTheTextOfManifests(t *testing.T) {
 	const text = `{"inputSequence":18446744073709551615,"tradeSequence":2,"chain":` +
 		`"e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"}`
 	got, err := json.Marshal(p)
-	must(t, err)
+	must.OK(t, err)
 	if string(got) != text {
 		t.Errorf("got %s, want %s", got, text)
 	}
 	var again Point
-	must(t, json.Unmarshal([]byte(text), &again))
+	must.OK(t, json.Unmarshal([]byte(text), &again))
 	if again != p {
 		t.Errorf("read %+v, want %+v", again, p)
 	}

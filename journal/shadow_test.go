@@ -16,6 +16,7 @@ import (
 
 	"posttrade/matcher"
 	"posttrade/ring"
+	"posttrade/ring/must"
 	"posttrade/ring/ringtest"
 )
 
@@ -35,7 +36,7 @@ func eventsOf(t *testing.T, f flow, n uint64) (all []matcher.Event) {
 	out := matcher.NewOutlet(16, func(events []matcher.Event) { all = append(all, events...) })
 	for seq := uint64(1); seq <= n; seq++ {
 		c := f.command(seq)
-		must(t, e.Replay(&c, out))
+		must.OK(t, e.Replay(&c, out))
 		out.Flush()
 	}
 	return all
@@ -44,7 +45,7 @@ func eventsOf(t *testing.T, f flow, n uint64) (all []matcher.Event) {
 // follow follows to a sequence and returns the events, which must come as whole commands.
 func follow(t *testing.T, sh *Shadow, to uint64) (all []matcher.Event) {
 	t.Helper()
-	must(t, sh.Follow(context.Background(), to, func(events []matcher.Event) error {
+	must.OK(t, sh.Follow(context.Background(), to, func(events []matcher.Event) error {
 		if len(events) == 0 || events[0].Flags&matcher.EventFirst == 0 ||
 			events[len(events)-1].Flags&matcher.EventLast == 0 {
 			t.Errorf("%d events that are not whole commands", len(events))
@@ -75,9 +76,9 @@ func TestShadowStartsAtTheNewestUsableSnapshotBefore(t *testing.T) {
 	for range 3 {
 		appendAll(t, j, f, 60, 40)
 		snapshots, err := NewSnapshotter(j, toys(*f, nil), 0)
-		must(t, err)
+		must.OK(t, err)
 		s, err := snapshots.Take(context.Background())
-		must(t, err)
+		must.OK(t, err)
 		list = append(list, s)
 	}
 	appendAll(t, j, f, 50)
@@ -87,7 +88,7 @@ func TestShadowStartsAtTheNewestUsableSnapshotBefore(t *testing.T) {
 		log.lines = nil
 		closed := 0
 		sh, err := NewShadow(j, toys(*f, &closed).Engine, before)
-		must(t, err)
+		must.OK(t, err)
 		if sh.Applied() != at || len(log.lines) != reports {
 			t.Fatalf("before %d: starts at %d, want %d; %d reports, want %d: %q",
 				before, sh.Applied(), at, len(log.lines), reports, log.lines)
@@ -96,13 +97,13 @@ func TestShadowStartsAtTheNewestUsableSnapshotBefore(t *testing.T) {
 			sh.Applied() != 350 {
 			t.Fatalf("before %d: %d events up to %d", before, len(got), sh.Applied())
 		}
-		if must(t, sh.Close()); closed != 1 {
+		if must.OK(t, sh.Close()); closed != 1 {
 			t.Fatalf("%d engines closed", closed)
 		}
 	}
 	damage := func(s SnapshotFile) {
 		b, err := fs.UnsafeGetFileDataBuffer("j/" + s.Path)
-		must(t, err)
+		must.OK(t, err)
 		b[len(b)/2] ^= 4
 	}
 	for _, before := range []uint64{0, 99, 100, 199, 200, 299, 300, 320, math.MaxUint64} {
@@ -113,14 +114,14 @@ func TestShadowStartsAtTheNewestUsableSnapshotBefore(t *testing.T) {
 	damage(list[2].State)
 	expect(300, 200, 1)
 	expect(299, 200, 0)
-	must(t, fs.Remove("j/"+list[1].State.Path))
+	must.OK(t, fs.Remove("j/"+list[1].State.Path))
 	expect(300, 100, 2)
 	damage(list[0].State)
 	expect(math.MaxUint64, 0, 3)
 
 	_, err := NewShadow(j, func(io.Reader) (Engine, error) { return nil, errToy }, 0)
-	mustFail(t, err, errToy)
-	must(t, j.Close())
+	must.Be(t, err, errToy)
+	must.OK(t, j.Close())
 }
 
 // TestSnapshotsThatNewerOnesReplaceAreNoDamage removes the next older snapshot while the newest is
@@ -137,9 +138,9 @@ func TestSnapshotsThatNewerOnesReplaceAreNoDamage(t *testing.T) {
 		for range 2 {
 			appendAll(t, j, f, 10)
 			snapshots, err := NewSnapshotter(j, toys(*f, nil), 0)
-			must(t, err)
+			must.OK(t, err)
 			s, err := snapshots.Take(context.Background())
-			must(t, err)
+			must.OK(t, err)
 			if older.InputSeq == 0 {
 				older = s
 			}
@@ -149,13 +150,13 @@ func TestSnapshotsThatNewerOnesReplaceAreNoDamage(t *testing.T) {
 			if state == nil {
 				return &toy{flow: *f}, nil
 			}
-			must(t, fs.Remove("j/"+older.State.Path))
+			must.OK(t, fs.Remove("j/"+older.State.Path))
 			if forgotten {
-				must(t, j.db.Delete(newKey(keySnapshot, older.InputSeq), pebble.Sync))
+				must.OK(t, j.db.Delete(newKey(keySnapshot, older.InputSeq), pebble.Sync))
 			}
 			return nil, errToy
 		}, math.MaxUint64)
-		must(t, err)
+		must.OK(t, err)
 		want := 2
 		if forgotten {
 			want = 1 // only the engine's refusal
@@ -163,7 +164,7 @@ func TestSnapshotsThatNewerOnesReplaceAreNoDamage(t *testing.T) {
 		if sh.Applied() != 0 || len(log.lines) != want {
 			t.Errorf("forgotten %v: starts at %d, reports %q", forgotten, sh.Applied(), log.lines)
 		}
-		must(t, errors.Join(sh.Close(), j.Close()))
+		must.OK(t, errors.Join(sh.Close(), j.Close()))
 	}
 }
 
@@ -174,7 +175,7 @@ func TestFollowGoesOnWhereItStopped(t *testing.T) {
 	appendAll(t, j, f, 1, 700, 3000, 5, 1294)
 	all := eventsOf(t, *f, 5000)
 	sh, err := NewShadow(j, toys(*f, nil).Engine, 0)
-	must(t, err)
+	must.OK(t, err)
 	rng := rand.New(rand.NewPCG(*faultSeed, 4))
 	var got []matcher.Event
 	for to := uint64(0); to < 5000; {
@@ -194,15 +195,15 @@ func TestFollowGoesOnWhereItStopped(t *testing.T) {
 		t.Fatalf("%d events, want %d", len(got), len(all))
 	}
 	silent, err := NewShadow(j, toys(*f, nil).Engine, 0)
-	must(t, err)
-	must(t, silent.Follow(context.Background(), 4321, nil))
+	must.OK(t, err)
+	must.OK(t, silent.Follow(context.Background(), 4321, nil))
 	if got := follow(t, silent, 5000); !slices.Equal(got, since(all, 4321)) {
 		t.Fatal("other events after a silent replay")
 	}
 	if silent.engine.(*toy).sum != sh.engine.(*toy).sum {
 		t.Fatal("a silent replay gives another state")
 	}
-	must(t, errors.Join(sh.Close(), silent.Close(), j.Close()))
+	must.OK(t, errors.Join(sh.Close(), silent.Close(), j.Close()))
 }
 
 // A shadow on a polite thread yields again and again; one at full priority does not.
@@ -212,18 +213,18 @@ func TestAPoliteShadowBreathes(t *testing.T) {
 	appendAll(t, j, f, 700, 3000)
 	breaths := func() (shadow, reader int) {
 		sh, err := NewShadow(j, toys(*f, nil).Engine, 0)
-		must(t, err)
-		must(t, sh.Follow(context.Background(), 3700, func(events []matcher.Event) error {
+		must.OK(t, err)
+		must.OK(t, sh.Follow(context.Background(), 3700, func(events []matcher.Event) error {
 			if len(events) > shadowEvents {
 				t.Errorf("%d events in one go, want %d at most", len(events), shadowEvents)
 			}
 			return nil
 		}))
 		w := j.borrowWalker()
-		must(t, w.walk(0, func(*decoded) error { return nil }))
+		must.OK(t, w.walk(0, func(*decoded) error { return nil }))
 		shadow, reader = sh.breath.Breaths(), w.breath.Breaths()
 		j.returnWalker(w)
-		must(t, sh.Close())
+		must.OK(t, sh.Close())
 		return shadow, reader
 	}
 	if ring.Niceness() <= 0 { // as it is, unless the whole test runs at a low priority
@@ -240,7 +241,7 @@ func TestAPoliteShadowBreathes(t *testing.T) {
 			t.Errorf("a snapshot's writer took %d breaths, %v", h.breath.Breaths(), err)
 		}
 	})
-	must(t, j.Close())
+	must.OK(t, j.Close())
 }
 
 // chatty is a toy with very many events for some commands.
@@ -273,7 +274,7 @@ func TestFollowGivesACommandOfManyEventsWhole(t *testing.T) {
 	j := openNew(t, "j", strict(t, vfs.NewMem()))
 	appendAll(t, j, &flow{seed: 1}, 30)
 	sh, err := NewShadow(j, func(io.Reader) (Engine, error) { return &chatty{}, nil }, 0)
-	must(t, err)
+	must.OK(t, err)
 	var counts [31]int
 	for _, ev := range follow(t, sh, 30) {
 		if int(ev.Qty) != counts[ev.InputSeq] {
@@ -290,7 +291,7 @@ func TestFollowGivesACommandOfManyEventsWhole(t *testing.T) {
 	if len(sh.out.Slots) != shadowEvents {
 		t.Errorf("the window has %d slots afterwards", len(sh.out.Slots))
 	}
-	must(t, errors.Join(sh.Close(), j.Close()))
+	must.OK(t, errors.Join(sh.Close(), j.Close()))
 }
 
 func TestFollowThatFails(t *testing.T) {
@@ -299,12 +300,12 @@ func TestFollowThatFails(t *testing.T) {
 	appendAll(t, j, f, 100, 100, 100)
 	all := eventsOf(t, *f, 300)
 	sh, err := NewShadow(j, toys(*f, nil).Engine, 0)
-	must(t, err)
+	must.OK(t, err)
 
 	// After its context has ended the shadow continues without a hole.
 	ctx, cancel := context.WithCancel(context.Background())
 	var got []matcher.Event
-	mustFail(t, sh.Follow(ctx, 300, func(events []matcher.Event) error {
+	must.Be(t, sh.Follow(ctx, 300, func(events []matcher.Event) error {
 		got = append(got, events...)
 		cancel()
 		return nil
@@ -312,7 +313,7 @@ func TestFollowThatFails(t *testing.T) {
 	if sh.Applied() == 0 || sh.Applied() == 300 {
 		t.Fatalf("stopped at %d", sh.Applied())
 	}
-	mustFail(t, sh.Follow(ctx, 0, nil), context.Canceled)
+	must.Be(t, sh.Follow(ctx, 0, nil), context.Canceled)
 	if got = append(got, follow(t, sh, 250)...); !slices.Equal(got,
 		all[:len(all)-len(since(all, 250))]) {
 		t.Fatalf("%d events up to 250", len(got))
@@ -321,20 +322,20 @@ func TestFollowThatFails(t *testing.T) {
 	// After an error of its reader the shadow does not continue.
 	cause, calls := errors.New("planted"), 0
 	fail := func([]matcher.Event) error { calls++; return cause }
-	mustFail(t, sh.Follow(context.Background(), 300, fail), cause)
-	mustFail(t, sh.Follow(context.Background(), 300, fail), cause)
+	must.Be(t, sh.Follow(context.Background(), 300, fail), cause)
+	must.Be(t, sh.Follow(context.Background(), 300, fail), cause)
 	if calls != 1 {
 		t.Fatalf("the reader was called %d times", calls)
 	}
-	must(t, sh.Close())
+	must.OK(t, sh.Close())
 
 	// After an error of its engine it does not continue either.
 	sh, err = NewShadow(j, func(io.Reader) (Engine, error) { return &refusing{}, nil }, 0)
-	must(t, err)
+	must.OK(t, err)
 	for range 2 {
-		mustFail(t, sh.Follow(context.Background(), 20, fail), errToy)
+		must.Be(t, sh.Follow(context.Background(), 20, fail), errToy)
 	}
-	must(t, errors.Join(sh.Close(), j.Close()))
+	must.OK(t, errors.Join(sh.Close(), j.Close()))
 }
 
 // refusing refuses its first command.

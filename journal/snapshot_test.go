@@ -18,6 +18,7 @@ import (
 
 	"posttrade/matcher"
 	"posttrade/ring"
+	"posttrade/ring/must"
 )
 
 func text(s string) func(io.Writer) error {
@@ -33,11 +34,11 @@ func restored(t *testing.T, j *Journal) (state, views string, reports []string) 
 	_, err := j.Restore(func(err error) { reports = append(reports, err.Error()) },
 		func(s Snapshot, stateR, viewsR io.Reader) error {
 			b, err := io.ReadAll(stateR)
-			must(t, err)
+			must.OK(t, err)
 			state = string(b)
 			if viewsR != nil {
 				b, err = io.ReadAll(viewsR)
-				must(t, err)
+				must.OK(t, err)
 				views = string(b)
 			}
 			return nil
@@ -59,14 +60,14 @@ func TestSnapshotsKeepTheNewestThree(t *testing.T) {
 		appendAll(t, j, f, 10)
 		s, err := j.WriteSnapshot(j.Durable(), text(fmt.Sprint("state ", i)),
 			text(fmt.Sprint("views ", i)))
-		must(t, err)
+		must.OK(t, err)
 		if s.InputSeq != uint64(10*(i+1)) || s.Views == nil {
 			t.Fatalf("manifest %+v", s)
 		}
 	}
 	for range 2 {
 		list, err := j.Snapshots()
-		must(t, err)
+		must.OK(t, err)
 		var seqs []uint64
 		for _, s := range list {
 			seqs = append(seqs, s.InputSeq)
@@ -75,7 +76,7 @@ func TestSnapshotsKeepTheNewestThree(t *testing.T) {
 			t.Fatalf("snapshots %v", seqs)
 		}
 		names, err := fs.List("j/snapshots")
-		must(t, err)
+		must.OK(t, err)
 		if len(names) != 6 {
 			t.Fatalf("files %v", names)
 		}
@@ -83,13 +84,13 @@ func TestSnapshotsKeepTheNewestThree(t *testing.T) {
 			reports != nil {
 			t.Fatalf("restored %q %q %v", state, views, reports)
 		}
-		must(t, j.Close())
+		must.OK(t, j.Close())
 		j, err = Open("j", strict(t, fs))
-		must(t, err)
+		must.OK(t, err)
 	}
 	_, err := j.WriteSnapshot(51, text(""), nil)
-	mustFail(t, err, ErrSnapshot)
-	must(t, j.Close())
+	must.Be(t, err, ErrSnapshot)
+	must.OK(t, j.Close())
 }
 
 func TestDamagedSnapshotsAreSkippedWithTheReason(t *testing.T) {
@@ -101,12 +102,12 @@ func TestDamagedSnapshotsAreSkippedWithTheReason(t *testing.T) {
 		appendAll(t, j, f, 10)
 		s, err := j.WriteSnapshot(j.Durable(), text(fmt.Sprint("state ", i)),
 			text(fmt.Sprint("views ", i)))
-		must(t, err)
+		must.OK(t, err)
 		list = append(list, s)
 	}
 	damage := func(s SnapshotFile) {
 		b, err := fs.UnsafeGetFileDataBuffer("j/" + s.Path)
-		must(t, err)
+		must.OK(t, err)
 		b[len(b)/2] ^= 4
 	}
 	expect := func(state, views string, reports int, about string) {
@@ -122,13 +123,13 @@ func TestDamagedSnapshotsAreSkippedWithTheReason(t *testing.T) {
 	expect("state 2", "", 1, list[2].Views.Path)
 	damage(list[2].State)
 	expect("state 1", "views 1", 1, list[2].State.Path)
-	must(t, fs.Remove("j/"+list[1].State.Path))
+	must.OK(t, fs.Remove("j/"+list[1].State.Path))
 	expect("state 0", "views 0", 2, list[1].State.Path)
-	must(t, j.db.Set(newKey(keySnapshot, 10), []byte("nonsense"), pebble.Sync))
+	must.OK(t, j.db.Set(newKey(keySnapshot, 10), []byte("nonsense"), pebble.Sync))
 	expect("", "", 3, "s/10")
 	_, err := j.Snapshots()
-	mustFail(t, err, ErrCorrupt)
-	must(t, j.Close())
+	must.Be(t, err, ErrCorrupt)
+	must.OK(t, j.Close())
 }
 
 func TestRefusedSnapshotFallsBack(t *testing.T) {
@@ -137,7 +138,7 @@ func TestRefusedSnapshotFallsBack(t *testing.T) {
 	for range 2 {
 		appendAll(t, j, f, 10)
 		_, err := j.WriteSnapshot(j.Durable(), text("x"), nil)
-		must(t, err)
+		must.OK(t, err)
 	}
 	var tried []uint64
 	reports := 0
@@ -147,11 +148,11 @@ func TestRefusedSnapshotFallsBack(t *testing.T) {
 		}
 		return nil
 	})
-	must(t, err)
+	must.OK(t, err)
 	if s.InputSeq != 10 || reports != 1 || !slices.Equal(tried, []uint64{20, 10}) {
 		t.Fatalf("restored %d after %v, %d reports", s.InputSeq, tried, reports)
 	}
-	must(t, j.Close())
+	must.OK(t, j.Close())
 }
 
 func TestFailedSnapshotLeavesTheJournalUsable(t *testing.T) {
@@ -167,24 +168,24 @@ func TestFailedSnapshotLeavesTheJournalUsable(t *testing.T) {
 		f := &flow{seed: 1}
 		appendAll(t, j, f, 10)
 		_, err := j.WriteSnapshot(10, text("good"), nil)
-		must(t, err)
+		must.OK(t, err)
 		appendAll(t, j, f, 10)
 		toggle.On()
 		_, err = j.WriteSnapshot(20, text("bad"), nil)
 		if kind != errorfs.OpFileClose { // closing is not an operation that errorfs fails
-			mustFail(t, err, syscall.ENOSPC)
+			must.Be(t, err, syscall.ENOSPC)
 		}
 		toggle.Off()
 		_, err = j.WriteSnapshot(10, func(io.Writer) error { return errToy }, nil)
-		mustFail(t, err, errToy)
+		must.Be(t, err, errToy)
 		appendAll(t, j, f, 10)
 		_, err = j.WriteSnapshot(30, text("better"), nil)
-		must(t, err)
+		must.OK(t, err)
 		if state, _, reports := restored(t, j); state != "better" || reports != nil {
 			t.Fatalf("restored %q, %v", state, reports)
 		}
 		expectHistory(t, j, f, 30)
-		must(t, j.Close())
+		must.OK(t, j.Close())
 	}
 }
 
@@ -223,11 +224,11 @@ func content(t *testing.T, f flow, n uint64) (state, views string) {
 	for seq := uint64(1); seq <= n; seq++ {
 		c := f.command(seq)
 		id = f.clientID(seq)
-		must(t, e.Replay(&c, out))
+		must.OK(t, e.Replay(&c, out))
 		out.Flush()
 	}
 	var s, w strings.Builder
-	must(t, errors.Join(e.WriteSnapshot(&s), v.Write(&w)))
+	must.OK(t, errors.Join(e.WriteSnapshot(&s), v.Write(&w)))
 	return s.String(), w.String()
 }
 
@@ -237,11 +238,11 @@ func TestShadowWritesWhatTheWholeHistoryGives(t *testing.T) {
 	f := &flow{seed: 1, idsEvery: 5}
 	closed := 0
 	s, err := NewSnapshotter(j, toys(*f, &closed), 0)
-	must(t, err)
+	must.OK(t, err)
 	for i, n := range []int{100, 1, 500, 50} {
 		appendAll(t, j, f, n)
 		snap, err := s.Take(context.Background())
-		must(t, err)
+		must.OK(t, err)
 		if snap.InputSeq != f.inputSeq || s.Last() != f.inputSeq || s.Taken() != uint64(i+1) ||
 			closed != i+1 {
 			t.Fatalf("snapshot %+v, taken %d, %d engines closed", snap, s.Taken(), closed)
@@ -254,22 +255,22 @@ func TestShadowWritesWhatTheWholeHistoryGives(t *testing.T) {
 		}
 	}
 	again, err := s.Take(context.Background()) // nothing new
-	must(t, err)
+	must.OK(t, err)
 	if list, err := j.Snapshots(); err != nil || len(list) != 3 || list[0].State != again.State {
 		t.Fatalf("snapshots %v %v", list, err)
 	}
 	// With a damaged views image the shadow cannot start there, and starts at the snapshot before.
 	b, err := fs.UnsafeGetFileDataBuffer("j/" + again.Views.Path)
-	must(t, err)
+	must.OK(t, err)
 	b[len(b)/2] ^= 1
 	appendAll(t, j, f, 10)
 	_, err = s.Take(context.Background())
-	must(t, err)
+	must.OK(t, err)
 	state, views, _ := restored(t, j)
 	if wantState, wantViews := content(t, *f, f.inputSeq); state != wantState || views != wantViews {
 		t.Fatal("the shadow from an older snapshot differs")
 	}
-	must(t, j.Close())
+	must.OK(t, j.Close())
 }
 
 func TestShadowReportsAnEngineThatRefuses(t *testing.T) {
@@ -279,25 +280,25 @@ func TestShadowReportsAnEngineThatRefuses(t *testing.T) {
 	rebuild := toys(*f, nil)
 	rebuild.Engine = func(io.Reader) (Engine, error) { return &toy{applied: 3}, nil }
 	s, err := NewSnapshotter(j, rebuild, 1)
-	must(t, err)
+	must.OK(t, err)
 	if _, err = s.Take(context.Background()); err != nil {
 		t.Fatal(err) // it went on at 4, as an engine restored at 3 would
 	}
 	rebuild.Engine = func(io.Reader) (Engine, error) { return nil, errToy }
 	s.rebuild = rebuild
 	_, err = s.Take(context.Background())
-	mustFail(t, err, errToy)
+	must.Be(t, err, errToy)
 	if s.Failed() != 1 {
 		t.Fatalf("%d failures counted", s.Failed())
 	}
-	must(t, j.Close())
+	must.OK(t, j.Close())
 }
 
 func TestSnapshotterTakesThemAsTheyFallDue(t *testing.T) {
 	j := openNew(t, "j", strict(t, vfs.NewMem()))
 	f := &flow{seed: 1}
 	s, err := NewSnapshotter(j, toys(*f, nil), 100)
-	must(t, err)
+	must.OK(t, err)
 	appendAll(t, j, f, 150)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
@@ -309,21 +310,19 @@ func TestSnapshotterTakesThemAsTheyFallDue(t *testing.T) {
 		t.Fatalf("last %d", s.Last())
 	}
 	off, err := NewSnapshotter(j, toys(*f, nil), 0)
-	must(t, err)
+	must.OK(t, err)
 	if off.Last() != 150 {
 		t.Fatalf("a new snapshotter starts at %d", off.Last())
 	}
 	off.Run(ctx) // returns when ctx has ended
-	must(t, j.Close())
+	must.OK(t, j.Close())
 }
 
 func TestPolitelyLowersOnlyItsOwnThread(t *testing.T) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	before, err := unix.Getpriority(unix.PRIO_PROCESS, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	var inside int
 	cause := errors.New("planted")
 	if err := Politely(Bulk, func() (err error) {
@@ -357,7 +356,7 @@ func TestAPoliteWriteIsNoBurden(t *testing.T) {
 			t.Errorf("for a caller at nice %d a write ran at %d, want %d: %v", nice, at, usual, err)
 		}
 	}
-	must(t, j.Close())
+	must.OK(t, j.Close())
 }
 
 // TestHelpersAreAsPoliteAsTheirCaller: a goroutine that reads ahead for a polite replay must not

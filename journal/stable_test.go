@@ -12,6 +12,8 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+
+	"posttrade/ring/must"
 )
 
 // waiting starts a WaitStable that has to wait, and returns its answer.
@@ -64,22 +66,22 @@ func TestStableSurvivesAPowerCut(t *testing.T) {
 				if before := j.Stable(); mode == DurabilityOS && before >= made.inputSeq {
 					t.Errorf("stable %d before anything was synced", before)
 				}
-				must(t, j.WaitStable(context.Background(), made.inputSeq))
+				must.OK(t, j.WaitStable(context.Background(), made.inputSeq))
 				if got := j.Stable(); got != made.inputSeq {
 					t.Errorf("stable %d, want %d", got, made.inputSeq)
 				}
 				_, err := recovered(cut(), "boot-2", f, made.inputSeq, made.inputSeq)
-				must(t, err)
+				must.OK(t, err)
 			}
-			must(t, j.Close())
-			must(t, j.WaitStable(context.Background(), made.inputSeq)) // still true
-			mustFail(t, j.WaitStable(context.Background(), made.inputSeq+1), ErrClosed)
+			must.OK(t, j.Close())
+			must.OK(t, j.WaitStable(context.Background(), made.inputSeq)) // still true
+			must.Be(t, j.WaitStable(context.Background(), made.inputSeq+1), ErrClosed)
 			j, err := Open("j", o)
-			must(t, err)
+			must.OK(t, err)
 			if got := j.Stable(); got != made.inputSeq {
 				t.Errorf("stable %d after opening, want %d", got, made.inputSeq)
 			}
-			must(t, j.Close())
+			must.OK(t, j.Close())
 		})
 	}
 }
@@ -89,7 +91,7 @@ func TestCloseLeavesEverythingStable(t *testing.T) {
 	o.Durability, o.FlushInterval = DurabilityOS, time.Hour
 	j, made := openNew(t, "j", o), flow{seed: 1}
 	appendAll(t, j, &made, 5)
-	must(t, j.Close())
+	must.OK(t, j.Close())
 	if got := j.Stable(); got != 5 {
 		t.Errorf("stable %d, want 5", got)
 	}
@@ -110,11 +112,11 @@ func TestWaitStableWaitsForCommitsToCome(t *testing.T) {
 			default:
 			}
 			appendAll(t, j, &made, 5)
-			must(t, errors.Join(<-answer, <-again))
+			must.OK(t, errors.Join(<-answer, <-again))
 			if got := j.Stable(); got < 12 {
 				t.Errorf("stable %d, want 12", got)
 			}
-			must(t, j.Close())
+			must.OK(t, j.Close())
 		})
 	}
 }
@@ -124,15 +126,15 @@ func TestWaitStableEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	answer := waiting(t, ctx, j, 1)
 	cancel()
-	mustFail(t, <-answer, context.Canceled)
-	must(t, j.Close())
+	must.Be(t, <-answer, context.Canceled)
+	must.OK(t, j.Close())
 }
 
 func TestWaitStableEndsWithTheJournal(t *testing.T) {
 	j := openNew(t, "j", strict(t, vfs.NewMem()))
 	answer := waiting(t, context.Background(), j, 1)
-	must(t, j.Close())
-	mustFail(t, <-answer, ErrClosed)
+	must.OK(t, j.Close())
+	must.Be(t, <-answer, ErrClosed)
 }
 
 // failingSyncs fails the syncs of logs while it is on, and counts them.
@@ -156,21 +158,21 @@ func TestAFailedSyncIsNeverTriedAgain(t *testing.T) {
 		FlushInterval: time.Hour}
 	j, made := openNew(t, "j", o), flow{seed: 1}
 	appendAll(t, j, &made, 5)
-	must(t, j.WaitStable(context.Background(), 5))
+	must.OK(t, j.WaitStable(context.Background(), 5))
 	appendAll(t, j, &made, 5)
 	late := waiting(t, context.Background(), j, 11)
 	toggle.On()
 	err := j.WaitStable(context.Background(), 10)
-	mustFail(t, err, ErrPoisoned)
-	mustFail(t, err, syscall.EIO)
-	mustFail(t, <-late, ErrPoisoned)
+	must.Be(t, err, ErrPoisoned)
+	must.Be(t, err, syscall.EIO)
+	must.Be(t, <-late, ErrPoisoned)
 	toggle.Off()
-	mustFail(t, j.WaitStable(context.Background(), 10), ErrPoisoned)
-	must(t, j.WaitStable(context.Background(), 5))
+	must.Be(t, j.WaitStable(context.Background(), 10), ErrPoisoned)
+	must.OK(t, j.WaitStable(context.Background(), 5))
 	if got := j.Stable(); got != 5 || n != 1 || fatals.count() != 1 {
 		t.Errorf("stable %d, %d failed syncs, %d fatal errors", got, n, fatals.count())
 	}
-	mustFail(t, j.Close(), ErrPoisoned)
+	must.Be(t, j.Close(), ErrPoisoned)
 }
 
 func TestALogThatCouldNotBeClosedIsNotSynced(t *testing.T) {
@@ -178,13 +180,13 @@ func TestALogThatCouldNotBeClosedIsNotSynced(t *testing.T) {
 	toggle := failingSyncs(&n)
 	lazy := newLazyFS(errorfs.Wrap(vfs.NewMem(), toggle))
 	f, err := lazy.Create("1.log", writeCategory)
-	must(t, err)
+	must.OK(t, err)
 	_, err = f.Write([]byte("x"))
-	must(t, err)
+	must.OK(t, err)
 	toggle.On()
-	mustFail(t, f.Close(), syscall.EIO)
+	must.Be(t, f.Close(), syscall.EIO)
 	toggle.Off()
-	mustFail(t, lazy.Flush(), syscall.EIO)
+	must.Be(t, lazy.Flush(), syscall.EIO)
 }
 
 func TestManyWaitForStableWhileCommitsCome(t *testing.T) {
@@ -208,7 +210,7 @@ func TestManyWaitForStableWhileCommitsCome(t *testing.T) {
 				appendAll(t, j, &made, 1)
 			}
 			all.Wait()
-			must(t, j.Close())
+			must.OK(t, j.Close())
 		})
 	}
 }
@@ -227,7 +229,7 @@ func TestStableHeadIsWhatAPowerCutLeaves(t *testing.T) {
 			for i, n := range []int{3, 30, 2, 9, 1, 1, 40} {
 				appendAll(t, j, &made, n)
 				if i%3 == 1 {
-					must(t, j.WaitStable(context.Background(), made.inputSeq))
+					must.OK(t, j.WaitStable(context.Background(), made.inputSeq))
 					if in, trade := j.StableHead(); in != made.inputSeq || trade != made.tradeSeq {
 						t.Errorf("stable are sequence %d, trade %d, want %d, %d", in, trade, made.inputSeq,
 							made.tradeSeq)
@@ -236,19 +238,19 @@ func TestStableHeadIsWhatAPowerCutLeaves(t *testing.T) {
 				inputSeq, tradeSeq := j.StableHead()
 				behind = behind || inputSeq < made.inputSeq
 				left, err := Open("j", Options{FS: cut(), boot: "boot-2", Fatal: func(error) {}})
-				must(t, err)
+				must.OK(t, err)
 				if in, trade := left.Head(); in < inputSeq || trade < tradeSeq {
 					t.Errorf("stable were sequence %d, trade %d; left are %d, %d", inputSeq, tradeSeq, in, trade)
 				}
 				if in, trade := left.StableHead(); in == 0 && inputSeq > 0 {
 					t.Errorf("of what is left only %d, %d is stable", in, trade)
 				}
-				must(t, left.Close())
+				must.OK(t, left.Close())
 			}
 			if behind != (mode == DurabilityOS) {
 				t.Errorf("the stable head was behind: %v", behind)
 			}
-			must(t, j.Close())
+			must.OK(t, j.Close())
 		})
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"posttrade/ring/must"
 )
 
 // A table may grow by twice the log and by paceFloor a second; one that is closed does not wait.
@@ -12,9 +14,7 @@ func TestTablesAreWrittenAtThePaceOfTheLog(t *testing.T) {
 	l := newLazyFS(vfs.NewMem())
 	create := func(name string) vfs.File {
 		f, err := l.Create(name, vfs.WriteCategoryUnspecified)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		return f
 	}
 	log := create("000001.log")
@@ -58,18 +58,12 @@ func TestTablesAreWrittenAtThePaceOfTheLog(t *testing.T) {
 func TestTablesWaitWhileAJournalIsOpen(t *testing.T) {
 	j, err := Open(t.TempDir(), Options{Durability: DurabilityFsync, Tail: true,
 		Fatal: func(err error) { t.Error(err) }})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := j.Create([]byte(`{"version":1}`)); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
+	must.OK(t, j.Create([]byte(`{"version":1}`)))
 	if j.lazy.tables.off.Load() {
 		t.Error("tables do not wait")
 	}
-	if err := j.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, j.Close())
 	if !j.lazy.tables.off.Load() {
 		t.Error("tables wait while the journal closes")
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"posttrade/matcher"
+	"posttrade/ring/must"
 )
 
 // fakeTail is a tail's memory: the system's copy of the file, and the disk's copy. Killing the
@@ -96,7 +97,7 @@ func (f *fakeTail) into(t testing.TB, fs vfs.FS, keep func() bool) vfs.FS {
 		}
 	}
 	f.land(b, keep)
-	must(t, putFile(fs, f.name, b))
+	must.OK(t, putFile(fs, f.name, b))
 	return fs
 }
 
@@ -201,7 +202,7 @@ func publishAll(t testing.TB, j *Journal, f *flow, b *Block, n int) {
 		f.grow(b, size)
 		i += size
 		ok, err := j.publish(b)
-		must(t, err)
+		must.OK(t, err)
 		if !ok {
 			t.Fatalf("no room in the tail at inputSeq=%d", f.inputSeq)
 		}
@@ -224,12 +225,12 @@ func answersBeforeTheStore(t *testing.T,
 	publishAll(t, j, f, b, 30)
 	j.told(t, 30)
 	c, err := j.Append(b)
-	must(t, err)
+	must.OK(t, err)
 	if j.Durable() != 0 || j.Stable() != 0 {
 		t.Fatalf("durable %d, stable %d", j.Durable(), j.Stable())
 	}
 	_, err = recovered(fake.into(t, kill(mem), always), "boot-1", *f.begin(), 30, 30)
-	must(t, err)
+	must.OK(t, err)
 	head := make(chan uint64)
 	go func() { seq, _ := j.Head(); head <- seq }()
 	select {
@@ -238,12 +239,12 @@ func answersBeforeTheStore(t *testing.T,
 	default:
 	}
 	g.release()
-	must(t, c.Wait())
+	must.OK(t, c.Wait())
 	if seq := <-head; seq != 30 {
 		t.Errorf("head %d, want 30", seq)
 	}
 	expectHistory(t, j, f, 30)
-	must(t, j.Close())
+	must.OK(t, j.Close())
 	if told[len(told)-1] != 30 {
 		t.Errorf("told %v", told)
 	}
@@ -294,9 +295,9 @@ func (l *lives) born(boot string, atLeast uint64) *Journal {
 	l.fake, l.writes = fake, newGate()
 	fake.during = l.writes.pass
 	j, err := Open("j", o)
-	must(l.t, err)
+	must.OK(l.t, err)
 	if _, ok := j.Genesis(); !ok {
-		must(l.t, j.Create(testGenesis))
+		must.OK(l.t, j.Create(testGenesis))
 	}
 	head, _ := j.Head()
 	if head < atLeast || head > uint64(len(l.seeds)) {
@@ -319,7 +320,7 @@ func (l *lives) work(j *Journal) {
 		if j.tail != nil {
 			var err error
 			room, err = j.publish(b)
-			must(l.t, err)
+			must.OK(l.t, err)
 		}
 		if !room || !j.Room(1) {
 			l.hold(false)
@@ -327,7 +328,7 @@ func (l *lives) work(j *Journal) {
 		}
 		if !room || l.r.IntN(5) == 0 && j.Room(1) {
 			_, err := j.Append(b)
-			must(l.t, err)
+			must.OK(l.t, err)
 			b.Reset()
 		}
 		switch l.r.IntN(30) {
@@ -339,7 +340,7 @@ func (l *lives) work(j *Journal) {
 			l.slow(false)
 		case 1:
 			safe, err := j.stabilize()
-			must(l.t, err)
+			must.OK(l.t, err)
 			l.synced = safe.inputSeq
 		}
 	}
@@ -372,7 +373,7 @@ func (l *lives) die(j *Journal, unsynced int, keep func() bool) {
 	l.fake.into(l.t, clone, keep)
 	l.hold(false)
 	l.slow(false)
-	must(l.t, j.Close())
+	must.OK(l.t, j.Close())
 	disk := bytes.Clone(l.fake.disk)
 	l.fs, l.fake = clone, &fakeTail{disk: disk}
 }
@@ -380,7 +381,7 @@ func (l *lives) die(j *Journal, unsynced int, keep func() bool) {
 // verify compares every command with what the model has.
 func (l *lives) verify(j *Journal) {
 	next := uint64(1)
-	must(l.t, j.Replay(context.Background(), 1, func(cmds []matcher.Command, ids ClientIDs) error {
+	must.OK(l.t, j.Replay(context.Background(), 1, func(cmds []matcher.Command, ids ClientIDs) error {
 		for i := range cmds {
 			f := flow{seed: l.seeds[next-1], idsEvery: 3}
 			if c := f.command(next); cmds[i] != c {
@@ -394,7 +395,7 @@ func (l *lives) verify(j *Journal) {
 		return nil
 	}))
 	trade := uint64(1)
-	must(l.t, j.Fills(1, func(fills []matcher.Fill) error {
+	must.OK(l.t, j.Fills(1, func(fills []matcher.Fill) error {
 		for _, got := range fills {
 			f := flow{seed: l.seeds[got.InputSeq-1]}
 			c, before := f.command(got.InputSeq), l.trades[got.InputSeq-1]-2

@@ -14,6 +14,8 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+
+	"posttrade/ring/must"
 )
 
 // left is a journal of a killed process. The store had nothing of the last commands: stored is in
@@ -40,18 +42,18 @@ func leave(t testing.TB, mode string) *left {
 	publishAll(t, j, f, b, leftStored)
 	j.told(t, leftStored)
 	c, err := j.Append(b)
-	must(t, err)
-	must(t, c.Wait())
+	must.OK(t, err)
+	must.OK(t, c.Wait())
 	b.Reset()
 	g.shut()
 	l := &left{mode: mode, first: first, frames: j.tail.at, flow: f}
 	publishAll(t, j, f, b, leftAhead)
 	j.told(t, leftStored+leftAhead)
 	_, err = j.Append(b)
-	must(t, err)
+	must.OK(t, err)
 	l.end, l.tail, l.fs = j.tail.at, fake.text(), kill(mem)
 	g.release()
-	must(t, j.Close())
+	must.OK(t, j.Close())
 	return l
 }
 
@@ -59,7 +61,7 @@ func leave(t testing.TB, mode string) *left {
 func (l *left) with(t testing.TB, tail []byte) *vfs.MemFS {
 	t.Helper()
 	fs := kill(l.fs)
-	must(t, putFile(fs, "j/tail", tail))
+	must.OK(t, putFile(fs, "j/tail", tail))
 	return fs
 }
 
@@ -109,8 +111,8 @@ func damagedTail(t *testing.T, mode string) {
 			} else if shorter++; boot == "boot-1" || head < leftStored || mode == withLog {
 				t.Fatalf("offset %d, %s: opened at %d of %d", at, boot, head, all)
 			}
-			must(t, compareHistory(j, l.flow.begin(), head))
-			must(t, j.Close())
+			must.OK(t, compareHistory(j, l.flow.begin(), head))
+			must.OK(t, j.Close())
 		}
 	}
 	t.Logf("%d flips, twice each: %d refused, %d whole, %d shorter after a power cut", flips, refused,
@@ -139,15 +141,15 @@ func TestTornFrameIsTheEndOfTheTail(t *testing.T) {
 			tail[i] ^= 0x5a
 		}
 		image, err := parseTail(tail, "tail")
-		must(t, err)
+		must.OK(t, err)
 		_, err = image.reach(point{}, "boot-1")
-		must(t, err)
+		must.OK(t, err)
 		if end := image.end(0); end != 9 && end != 10 && end != 12 {
 			t.Fatalf("cut at %d: ends at %d", cut-from, end)
 		}
 	}
 	g.release()
-	must(t, j.Close())
+	must.OK(t, j.Close())
 }
 
 func TestVerifyAndExportSeeTheTail(t *testing.T) {
@@ -162,27 +164,28 @@ func verifyAndExport(t *testing.T, mode string) {
 	o := VerifyOptions{FS: l.with(t, l.tail), boot: "boot-1",
 		Engine: func([]byte) (Engine, error) { return &toy{flow: *l.flow.begin()}, nil }}
 	r, err := Verify(context.Background(), "j", o)
-	must(t, err)
+	must.OK(t, err)
 	if r.InputSeq != all || r.Tail != leftAhead || !r.Replayed || r.TradeSeq != l.flow.tradeSeq {
 		t.Errorf("report %+v", r)
 	}
 	text := func(from, to uint64) string {
 		var w bytes.Buffer
-		must(t, Export(context.Background(), "j", &w, from, to, VerifyOptions{FS: o.FS, boot: "boot-1"}))
+		must.OK(t, Export(context.Background(), "j", &w, from, to,
+			VerifyOptions{FS: o.FS, boot: "boot-1"}))
 		return w.String()
 	}
 	offline := []string{text(1, 0), text(45, 60), text(70, 72), text(1, 10), text(91, 0)}
 	j, err := Open("j", Options{FS: o.FS, boot: "boot-1"})
-	must(t, err)
+	must.OK(t, err)
 	for i, of := range [][2]uint64{{1, 0}, {45, 60}, {70, 72}, {1, 10}, {91, 0}} {
 		var w bytes.Buffer
-		must(t, j.Export(context.Background(), &w, of[0], of[1]))
+		must.OK(t, j.Export(context.Background(), &w, of[0], of[1]))
 		if w.String() != offline[i] {
 			t.Errorf("export of %v before and after the tail was taken in differs:\n%s\n%s", of, offline[i],
 				w.String())
 		}
 	}
-	must(t, j.Close())
+	must.OK(t, j.Close())
 	if _, err := o.FS.Stat("j/tail"); !notExist(err) {
 		t.Errorf("a tail that is not used is still there: %v", err)
 	}
@@ -191,8 +194,8 @@ func verifyAndExport(t *testing.T, mode string) {
 	}
 	bad := errorsOf(t, l, func(head *tailHead) { head.base.chain[0]++ })
 	_, err = Verify(context.Background(), "j", VerifyOptions{FS: bad, boot: "boot-1"})
-	mustFail(t, err, ErrDiverged)
-	mustFail(t, Export(context.Background(), "j", io.Discard, 1, 0,
+	must.Be(t, err, ErrDiverged)
+	must.Be(t, Export(context.Background(), "j", io.Discard, 1, 0,
 		VerifyOptions{FS: bad, boot: "boot-1"}), ErrDiverged)
 }
 
@@ -275,23 +278,23 @@ func foreignTails(t *testing.T, l *left) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			_, err := l.open(t, tt.tail, "boot-1")
-			mustFail(t, err, tt.want)
+			must.Be(t, err, tt.want)
 			fs := l.with(t, tt.tail)
 			r, err := AcceptHistory(context.Background(), "j", VerifyOptions{FS: fs, boot: "boot-1"})
-			must(t, err)
+			must.OK(t, err)
 			if _, err := fs.Stat("j/tail.refused"); err != nil || r.InputSeq != leftStored || r.Tail != 0 {
 				t.Errorf("accepted %+v, set aside: %v", r, err)
 			}
 			_, err = recovered(fs, "boot-1", *l.flow.begin(), leftStored, leftStored)
-			must(t, err)
+			must.OK(t, err)
 		})
 	}
 	t.Run("beside an empty store", func(t *testing.T) {
 		fs := vfs.NewMem()
-		must(t, fs.MkdirAll("j", 0o755))
-		must(t, putFile(fs, "j/tail", l.tail))
+		must.OK(t, fs.MkdirAll("j", 0o755))
+		must.OK(t, putFile(fs, "j/tail", l.tail))
 		_, err := Open("j", strict(t, fs))
-		mustFail(t, err, ErrShortened)
+		must.Be(t, err, ErrShortened)
 	})
 }
 
@@ -303,14 +306,14 @@ func TestAcceptKeepsATailThatGoesOn(t *testing.T) {
 
 func acceptKeeps(t *testing.T, l *left) {
 	fs := l.with(t, l.tail)
-	must(t, fs.Remove("j/anchor"))
+	must.OK(t, fs.Remove("j/anchor"))
 	r, err := AcceptHistory(context.Background(), "j", VerifyOptions{FS: fs, boot: "boot-1"})
-	must(t, err)
+	must.OK(t, err)
 	if r.Tail != leftAhead {
 		t.Errorf("accepted %+v", r)
 	}
 	_, err = recovered(fs, "boot-1", *l.flow.begin(), leftStored+leftAhead, leftStored+leftAhead)
-	must(t, err)
+	must.OK(t, err)
 }
 
 // TestFailedWriteAfterTheAnswer makes the store fail when the answer has been given: the process
@@ -334,18 +337,18 @@ func TestFailedWriteAfterTheAnswer(t *testing.T) {
 	if err == nil {
 		err = c.Wait()
 	}
-	mustFail(t, err, ErrPoisoned)
+	must.Be(t, err, ErrPoisoned)
 	<-fatals.hit
 	f.grow(b, 1)
 	_, err = j.publish(b)
-	mustFail(t, err, ErrPoisoned) // nothing is answered after it
+	must.Be(t, err, ErrPoisoned) // nothing is answered after it
 	if j.Answered() != 20 {
 		t.Errorf("%d answered", j.Answered())
 	}
 	j.Head() // does not wait for a commit that never ends
 	_, err = recovered(fake.into(t, kill(mem), always), "boot-1", *f.begin(), 20, 20)
-	must(t, err)
-	mustFail(t, j.Close(), syscall.ENOSPC)
+	must.OK(t, err)
+	must.Be(t, j.Close(), syscall.ENOSPC)
 }
 
 func TestPublishRefusesAHole(t *testing.T) { inTailModes(t, publishHoles) }
@@ -362,11 +365,11 @@ func publishHoles(t *testing.T, options func(testing.TB, vfs.FS) (Options, *fake
 			putLE64(b.fills, 2)
 		}
 		_, err := j.publish(b)
-		mustFail(t, err, ErrGap)
+		must.Be(t, err, ErrGap)
 		if j.Answered() != 0 {
 			t.Errorf("%d answered", j.Answered())
 		}
-		must(t, j.Close())
+		must.OK(t, j.Close())
 	}
 }
 
@@ -396,17 +399,17 @@ func tailCannotBeMade(t *testing.T, l *left) {
 		fake.fs = fs
 		j, err := Open("j", o)
 		if !hit {
-			must(t, err)
-			must(t, j.Close())
+			must.OK(t, err)
+			must.OK(t, j.Close())
 			break
 		}
 		met++
 		if err == nil {
 			err = j.Close()
 		}
-		mustFail(t, err, syscall.ENOSPC)
+		must.Be(t, err, syscall.ENOSPC)
 		_, err = recovered(fs, "boot-1", *l.flow.begin(), all, all)
-		must(t, err)
+		must.OK(t, err)
 	}
 	t.Logf("%d operations failed", met)
 	if met < 8 {
@@ -427,16 +430,16 @@ func tailCannotBeMapped(t *testing.T, l *left) {
 		o, fake := tailModes[l.mode](t, fs)
 		fake.mapErr, fake.syncErr, fake.roomErr = broken.mapErr, broken.syncErr, broken.roomErr
 		_, err := Open("j", o)
-		mustFail(t, err, errors.Join(broken.mapErr, broken.syncErr,
+		must.Be(t, err, errors.Join(broken.mapErr, broken.syncErr,
 			broken.roomErr).(interface{ Unwrap() []error }).Unwrap()[0])
 		_, err = recovered(fs, "boot-1", *l.flow.begin(), leftStored+leftAhead, leftStored+leftAhead)
-		must(t, err)
+		must.OK(t, err)
 	}
 	fatals := newFatals()
 	o, fake := tailModes[l.mode](t, vfs.NewMem())
 	o.Fatal, fake.mapErr = fatals.fatal, syscall.ENOMEM
 	j, err := Open("j", o)
-	must(t, err)
-	mustFail(t, j.Create(testGenesis), syscall.ENOMEM)
-	mustFail(t, j.Close(), syscall.ENOMEM)
+	must.OK(t, err)
+	must.Be(t, j.Create(testGenesis), syscall.ENOMEM)
+	must.Be(t, j.Close(), syscall.ENOMEM)
 }

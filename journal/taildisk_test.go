@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"posttrade/ring/must"
 )
 
 // onDisk are options with the system's disk and a real file.
@@ -34,26 +36,26 @@ func copiesOfOpenJournal(t *testing.T, durability string) {
 		j.told(t, f.inputSeq)
 		if i%2 == 1 {
 			_, err := j.Append(b)
-			must(t, err)
+			must.OK(t, err)
 			j.Head()
 		} else {
 			_, err := j.Append(b)
-			must(t, err)
+			must.OK(t, err)
 		}
 		to := filepath.Join(dir, fmt.Sprint("copy-", i))
 		for _, name := range []string{"tail", "anchor"} { // what comes first may be older
 			b, err := os.ReadFile(filepath.Join(dir, "j", name))
-			must(t, err)
-			must(t, os.MkdirAll(to, 0o755))
-			must(t, os.WriteFile(filepath.Join(to, name), b, 0o644))
+			must.OK(t, err)
+			must.OK(t, os.MkdirAll(to, 0o755))
+			must.OK(t, os.WriteFile(filepath.Join(to, name), b, 0o644))
 		}
-		must(t, os.CopyFS(filepath.Join(to, "store"), os.DirFS(filepath.Join(dir, "j", "store"))))
+		must.OK(t, os.CopyFS(filepath.Join(to, "store"), os.DirFS(filepath.Join(dir, "j", "store"))))
 		c, err := Open(to, onDisk(t, durability))
-		must(t, err)
+		must.OK(t, err)
 		expectHistory(t, c, f, f.inputSeq)
-		must(t, c.Close())
+		must.OK(t, c.Close())
 	}
-	must(t, j.Close())
+	must.OK(t, j.Close())
 	if _, err := mapTail(vfs.Default, filepath.Join(dir, "none", "tail"), 4096,
 		durability == DurabilityFsync); err == nil {
 		t.Error("a file in no directory is mapped")
@@ -65,7 +67,7 @@ func copiesOfOpenJournal(t *testing.T, durability string) {
 func FuzzTailIsReadWithoutHarm(f *testing.F) {
 	l := leave(f, withTail)
 	base, err := parseTail(l.tail, "tail")
-	must(f, err)
+	must.OK(f, err)
 	f.Add(uint16(0), uint16(40), uint32(7), true)
 	f.Add(uint16(3), uint16(52), uint32(1<<30), true)
 	f.Add(uint16(5), uint16(24), uint32(1), true)
@@ -93,7 +95,7 @@ func FuzzTailIsReadWithoutHarm(f *testing.F) {
 			return
 		}
 		next := head.inputSeq
-		must(t, image.commits(head, func(d *decoded) error {
+		must.OK(t, image.commits(head, func(d *decoded) error {
 			if d.first != next+1 || d.link != head.tradeSeq+1 {
 				return fmt.Errorf("commit %d after %d", d.first, next)
 			}

@@ -13,6 +13,8 @@ import (
 	"unsafe"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"posttrade/ring/must"
 )
 
 // fakeWrites are the writes of a log that are under way: a power cut leaves any of their sectors.
@@ -150,7 +152,7 @@ func twoInFlight(t testing.TB) (*Journal, *fakeTail, *holding, *vfs.MemFS, *flow
 	for i, n := range []int{5, 40, 3} {
 		f.grow(b, n)
 		ok, err := j.publish(b)
-		must(t, err)
+		must.OK(t, err)
 		if !ok {
 			t.Fatal("no room")
 		}
@@ -182,10 +184,10 @@ func TestLogAnswersInOrder(t *testing.T) {
 	h.drop(fake)
 	j.told(t, f.inputSeq)
 	c, err := j.Append(b)
-	must(t, err)
-	must(t, c.Wait())
+	must.OK(t, err)
+	must.OK(t, c.Wait())
 	expectHistory(t, j, f, f.inputSeq)
-	must(t, j.Close())
+	must.OK(t, j.Close())
 	if !slices.Equal(told, []uint64{54, 57}) {
 		t.Errorf("answers up to %v", told)
 	}
@@ -231,7 +233,7 @@ func TestPowerCutTakesAnySectorOfWritesInFlight(t *testing.T) {
 	j.told(t, 54)
 	check(54)
 	h.drop(fake)
-	must(t, j.Close())
+	must.OK(t, j.Close())
 }
 
 // TestFailedWriteOfTheLogEndsTheJournal fails one of two writes under way. Nothing is answered that
@@ -248,8 +250,8 @@ func TestFailedWriteOfTheLogEndsTheJournal(t *testing.T) {
 			h.let(list[1-which], nil)
 			f.grow(b, 1)
 			_, err := j.publish(b)
-			mustFail(t, err, ErrPoisoned)
-			mustFail(t, j.Close(), syscall.EIO)
+			must.Be(t, err, ErrPoisoned)
+			must.Be(t, j.Close(), syscall.EIO)
 			if got := j.Answered(); got != 9 {
 				t.Errorf("%d are answered, want 9", got)
 			}
@@ -259,7 +261,7 @@ func TestFailedWriteOfTheLogEndsTheJournal(t *testing.T) {
 			}
 			left := fake.into(t, kill(mem), always)
 			_, err = recovered(left, "boot-1", *f.begin(), 9, 57)
-			must(t, err)
+			must.OK(t, err)
 		})
 	}
 }
@@ -274,7 +276,7 @@ func TestLogDamageBelowAnAnswerIsRefused(t *testing.T) {
 	for range 6 {
 		f.grow(b, 7)
 		ok, err := j.publish(b)
-		must(t, err)
+		must.OK(t, err)
 		if !ok {
 			t.Fatal("no room")
 		}
@@ -286,7 +288,7 @@ func TestLogDamageBelowAnAnswerIsRefused(t *testing.T) {
 		head.put(c.mem[int(head.run%tailSlots)*tailHeader:]) // marks at the base
 		copy(c.disk, c.mem)
 		image, err := parseTail(c.disk, "tail")
-		must(t, err)
+		must.OK(t, err)
 		if len(image.frames) != 6 || image.promised != 35 {
 			t.Fatalf("%d frames, %d promised", len(image.frames), image.promised)
 		}
@@ -296,9 +298,9 @@ func TestLogDamageBelowAnAnswerIsRefused(t *testing.T) {
 				damaged := bytes.Clone(c.disk)
 				damaged[at] ^= 4
 				fs := kill(clone)
-				must(t, putFile(fs, "j/tail", damaged))
+				must.OK(t, putFile(fs, "j/tail", damaged))
 				_, err := Open("j", Options{FS: fs, boot: "boot-2"})
-				mustFail(t, err, ErrShortened)
+				must.Be(t, err, ErrShortened)
 				place := tailSlots * tailHeader
 				if i > 0 {
 					place = image.frames[i-1].end
@@ -309,7 +311,7 @@ func TestLogDamageBelowAnAnswerIsRefused(t *testing.T) {
 			}
 		}
 	})
-	must(t, j.Close())
+	must.OK(t, j.Close())
 }
 
 // TestLogKeepsWhatTheStoreHasNotSynced lets no sync of the store's log end. The store has the
@@ -323,13 +325,13 @@ func TestLogKeepsWhatTheStoreHasNotSynced(t *testing.T) {
 	for full := false; !full; {
 		f.grow(b, 20)
 		ok, err := j.publish(b)
-		must(t, err)
+		must.OK(t, err)
 		if full = !ok; full {
 			break
 		}
 		c, err := j.Append(b)
-		must(t, err)
-		must(t, c.Wait())
+		must.OK(t, err)
+		must.OK(t, c.Wait())
 		b.Reset()
 		if f.inputSeq > 5000 {
 			t.Fatal("the log is never full")
@@ -345,11 +347,11 @@ func TestLogKeepsWhatTheStoreHasNotSynced(t *testing.T) {
 		c.into(t, cut, func() bool { return false })
 	})
 	_, err := recovered(cut, "boot-2", *f.begin(), answered, answered)
-	must(t, err)
+	must.OK(t, err)
 	disk.release()
 	c, err := j.Append(b)
-	must(t, err)
-	must(t, c.Wait())
+	must.OK(t, err)
+	must.OK(t, c.Wait())
 	expectHistory(t, j, f, f.inputSeq)
-	must(t, j.Close())
+	must.OK(t, j.Close())
 }

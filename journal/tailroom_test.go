@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"posttrade/ring/must"
 )
 
 // TestStoreAnswersWhatTheTailHasNoRoomFor sends blocks that are larger than a segment.
@@ -21,7 +23,7 @@ func largerThanASegment(t *testing.T,
 	for _, n := range []int{5, 2400, 3, 2100, 2100, 1, 2} {
 		f.block(b, n)
 		_, err := j.Append(b)
-		must(t, err)
+		must.OK(t, err)
 		large := n > o.tailShape.bytes/recordBytes
 		if !large {
 			until(t, "answered", func() bool { return told.Load() == f.inputSeq })
@@ -30,15 +32,15 @@ func largerThanASegment(t *testing.T,
 			t.Fatalf("told %d of %d, the store has %d", told.Load(), f.inputSeq, j.Durable())
 		}
 		_, err = recovered(fake.into(t, kill(mem), always), "boot-1", *f.begin(), f.inputSeq, f.inputSeq)
-		must(t, err)
+		must.OK(t, err)
 		if o.Durability == DurabilityFsync { // also what the store alone has
 			cut := mem.CrashClone(vfs.CrashCloneCfg{})
 			_, err = recovered(fake.into(t, cut, func() bool { return false }), "boot-2", *f.begin(),
 				f.inputSeq, f.inputSeq)
-			must(t, err)
+			must.OK(t, err)
 		}
 	}
-	must(t, j.Close())
+	must.OK(t, j.Close())
 }
 
 // TestTailKeepsWhatTheStoreDoesNotHave fills the ring while the store writes nothing. The tail
@@ -56,7 +58,7 @@ func fullTail(t *testing.T, options func(testing.TB, vfs.FS) (Options, *fakeTail
 		for !full {
 			f.grow(b, 2)
 			ok, err := j.publish(b)
-			must(t, err)
+			must.OK(t, err)
 			full = !ok
 		}
 		if round == 0 && f.inputSeq < 200 && o.Durability == DurabilityOS {
@@ -65,15 +67,15 @@ func fullTail(t *testing.T, options func(testing.TB, vfs.FS) (Options, *fakeTail
 		j.told(t, f.inputSeq-2)
 		_, err := recovered(fake.into(t, kill(mem), always), "boot-1", *f.begin(), f.inputSeq-2,
 			f.inputSeq-2)
-		must(t, err)
+		must.OK(t, err)
 		g.release()
 		c, err := j.Append(b)
-		must(t, err)
-		must(t, c.Wait())
+		must.OK(t, err)
+		must.OK(t, c.Wait())
 		b.Reset()
 		if j.told(t, f.inputSeq); j.Durable() != f.inputSeq {
 			t.Fatalf("durable %d of %d", j.Durable(), f.inputSeq)
 		}
 	}
-	must(t, j.Close())
+	must.OK(t, j.Close())
 }

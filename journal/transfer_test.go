@@ -15,20 +15,22 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+
+	"posttrade/ring/must"
 )
 
 // streamOf reads a whole transfer and checks that it has the length that Size gave.
 func streamOf(t testing.TB, j *Journal) (stream []byte, inputSeq, tradeSeq uint64) {
 	t.Helper()
 	tr, err := j.Transfer()
-	must(t, err)
+	must.OK(t, err)
 	stream, err = io.ReadAll(tr)
-	must(t, err)
+	must.OK(t, err)
 	if int64(len(stream)) != tr.Size() {
 		t.Fatalf("%d bytes, Size is %d", len(stream), tr.Size())
 	}
 	inputSeq, tradeSeq = tr.Head()
-	must(t, tr.Close())
+	must.OK(t, tr.Close())
 	return stream, inputSeq, tradeSeq
 }
 
@@ -38,7 +40,7 @@ func stored(t testing.TB, j *Journal, inputSeq, tradeSeq uint64) map[string]stri
 	all := map[string]string{}
 	for kind, last := range map[byte]uint64{keyCommands: inputSeq, keyFills: tradeSeq,
 		keyIDs: inputSeq} {
-		must(t, iterate(j.db, newKey(kind, 0), newKey(kind, last+1), func(it *pebble.Iterator) error {
+		must.OK(t, iterate(j.db, newKey(kind, 0), newKey(kind, last+1), func(it *pebble.Iterator) error {
 			for ok := it.First(); ok; ok = it.Next() {
 				v, err := it.ValueAndErr()
 				if err != nil {
@@ -74,8 +76,8 @@ func toyRebuild(f flow) Rebuild {
 func stateAt(t testing.TB, j *Journal, f flow, to uint64) (toy, tally) {
 	t.Helper()
 	sh := shadowOf(j)
-	must(t, sh.restore(toyRebuild(f), nil, nil))
-	must(t, sh.Follow(context.Background(), to, nil))
+	must.OK(t, sh.restore(toyRebuild(f), nil, nil))
+	must.OK(t, sh.Follow(context.Background(), to, nil))
 	return *sh.engine.(*toy), *sh.views.(*tally)
 }
 
@@ -95,7 +97,7 @@ func expectCopy(t testing.TB, from, to *Journal, f flow) {
 	if from.Seed() != to.Seed() {
 		t.Error("another seed")
 	}
-	must(t, compareHistory(to, &flow{seed: f.seed, idsEvery: f.idsEvery}, inputSeq))
+	must.OK(t, compareHistory(to, &flow{seed: f.seed, idsEvery: f.idsEvery}, inputSeq))
 	engine, views := stateAt(t, from, f, inputSeq)
 	copied, copiedViews := stateAt(t, to, f, inputSeq)
 	if engine.sum != copied.sum || views != copiedViews {
@@ -103,12 +105,12 @@ func expectCopy(t testing.TB, from, to *Journal, f flow) {
 	}
 	recovered, err := Recover(context.Background(), to, toyRebuild(f),
 		func(err error) { t.Error(err) })
-	must(t, err)
+	must.OK(t, err)
 	if recovered.Engine.(*toy).sum != engine.sum || *recovered.Views.(*tally) != views {
 		t.Errorf("recovery from the snapshot at %d gives another state", recovered.Snapshot)
 	}
 	fills, err := to.LastFills(1000)
-	must(t, err)
+	must.OK(t, err)
 	if n := min(tradeSeq, 1000); uint64(len(fills)) != n || n > 0 && fills[n-1].TradeSeq != tradeSeq {
 		t.Errorf("%d last fills of %d", len(fills), tradeSeq)
 	}
@@ -118,16 +120,16 @@ func expectCopy(t testing.TB, from, to *Journal, f flow) {
 func snapshotNow(t testing.TB, j *Journal, f flow) Snapshot {
 	t.Helper()
 	s, err := NewSnapshotter(j, toyRebuild(f), 0)
-	must(t, err)
+	must.OK(t, err)
 	snap, err := s.Take(context.Background())
-	must(t, err)
+	must.OK(t, err)
 	return snap
 }
 
 // flushed makes the store write its tables.
 func flushed(t testing.TB, j *Journal) {
 	t.Helper()
-	must(t, guard(j.db.Flush))
+	must.OK(t, guard(j.db.Flush))
 }
 
 func TestTransferGivesTheWholeJournal(t *testing.T) {
@@ -149,25 +151,25 @@ func TestTransferGivesTheWholeJournal(t *testing.T) {
 
 				stream, inputSeq, tradeSeq := streamOf(t, j)
 				got, err := Receive("copy", bytes.NewReader(stream), o)
-				must(t, err)
+				must.OK(t, err)
 				if got.InputSeq != inputSeq || got.TradeSeq != tradeSeq || inputSeq != made.inputSeq ||
 					!bytes.Equal(got.Genesis, testGenesis) {
 					t.Fatalf("received %+v, head %d, %d", got, inputSeq, tradeSeq)
 				}
 				c, err := Open("copy", o)
-				must(t, err)
+				must.OK(t, err)
 				expectCopy(t, j, c, f)
 				list, err := c.Snapshots()
-				must(t, err)
+				must.OK(t, err)
 				if len(list) != 1 || list[0].InputSeq != snap.InputSeq || list[0].State != snap.State ||
 					*list[0].Views != *snap.Views || old.InputSeq >= snap.InputSeq {
 					t.Errorf("snapshots %+v", list)
 				}
 				appendAll(t, c, &made, 3, 4) // it goes on
-				must(t, compareHistory(c, &flow{seed: 3, idsEvery: 4}, made.inputSeq))
-				must(t, errors.Join(c.Close(), j.Close()))
+				must.OK(t, compareHistory(c, &flow{seed: 3, idsEvery: 4}, made.inputSeq))
+				must.OK(t, errors.Join(c.Close(), j.Close()))
 				_, err = Verify(context.Background(), "copy", VerifyOptions{FS: fs, boot: "boot-1"})
-				must(t, err)
+				must.OK(t, err)
 			})
 		}
 	}
@@ -182,27 +184,27 @@ func TestTransferOfSmallJournals(t *testing.T) {
 			appendAll(t, j, &made, sizes...)
 			stream, _, _ := streamOf(t, j)
 			_, err := Receive("copy", bytes.NewReader(stream), o)
-			must(t, err)
+			must.OK(t, err)
 			c, err := Open("copy", o)
-			must(t, err)
+			must.OK(t, err)
 			expectCopy(t, j, c, f)
 			again, _, _ := streamOf(t, c)
 			if !slices.Equal(stream, again) {
 				t.Error("the copy's own transfer is another")
 			}
-			must(t, errors.Join(c.Close(), j.Close()))
+			must.OK(t, errors.Join(c.Close(), j.Close()))
 		})
 	}
 }
 
 func TestTransferWithoutGenesis(t *testing.T) {
 	j, err := Open("j", strict(t, vfs.NewMem()))
-	must(t, err)
+	must.OK(t, err)
 	_, err = j.Transfer()
-	mustFail(t, err, ErrNoGenesis)
-	must(t, j.Close())
+	must.Be(t, err, ErrNoGenesis)
+	must.OK(t, j.Close())
 	_, err = j.Transfer()
-	mustFail(t, err, ErrClosed)
+	must.Be(t, err, ErrClosed)
 }
 
 // busy appends, takes snapshots and makes tables until stop is closed.
@@ -246,30 +248,30 @@ func TestTransferOfAJournalInUse(t *testing.T) {
 			go func() { stopped <- busy(j, &made, f, stop) }()
 			for i := range 5 {
 				tr, err := j.Transfer()
-				must(t, err)
+				must.OK(t, err)
 				inputSeq, tradeSeq := tr.Head()
 				half := make([]byte, tr.Size()/2)
 				_, err = io.ReadFull(tr, half)
-				must(t, err)
+				must.OK(t, err)
 				until(t, "the journal moves on", func() bool { head, _ := j.Head(); return head > inputSeq+60 })
 				rest, err := io.ReadAll(tr)
-				must(t, errors.Join(err, tr.Close()))
+				must.OK(t, errors.Join(err, tr.Close()))
 				if got := int64(len(half) + len(rest)); got != tr.Size() {
 					t.Fatalf("%d bytes, Size is %d", got, tr.Size())
 				}
 				dir := fmt.Sprint("copy", i)
 				got, err := Receive(dir, bytes.NewReader(append(half, rest...)), o)
-				must(t, err)
+				must.OK(t, err)
 				if got.InputSeq != inputSeq || got.TradeSeq != tradeSeq {
 					t.Fatalf("received %d, %d of %d, %d", got.InputSeq, got.TradeSeq, inputSeq, tradeSeq)
 				}
 				c, err := Open(dir, o)
-				must(t, err)
+				must.OK(t, err)
 				expectCopy(t, j, c, f)
-				must(t, c.Close())
+				must.OK(t, c.Close())
 			}
 			close(stop)
-			must(t, errors.Join(<-stopped, j.Close()))
+			must.OK(t, errors.Join(<-stopped, j.Close()))
 		})
 	}
 }
@@ -286,7 +288,7 @@ func TestTransferSendsASnapshotThatIsPruned(t *testing.T) {
 			appendAll(t, j, &made, 100)
 			sent := snapshotNow(t, j, f)
 			tr, err := j.Transfer()
-			must(t, err)
+			must.OK(t, err)
 			for range snapshotsKept {
 				appendAll(t, j, &made, 10)
 				snapshotNow(t, j, f)
@@ -295,16 +297,16 @@ func TestTransferSendsASnapshotThatIsPruned(t *testing.T) {
 				t.Fatalf("the snapshot is still there: %v", err)
 			}
 			_, err = Receive(dir+".copy", tr, o)
-			must(t, errors.Join(err, tr.Close()))
+			must.OK(t, errors.Join(err, tr.Close()))
 			c, err := Open(dir+".copy", o)
-			must(t, err)
+			must.OK(t, err)
 			expectCopy(t, j, c, f)
 			list, err := c.Snapshots()
-			must(t, err)
+			must.OK(t, err)
 			if len(list) != 1 || list[0].InputSeq != sent.InputSeq {
 				t.Errorf("snapshots %+v", list)
 			}
-			must(t, errors.Join(c.Close(), j.Close()))
+			must.OK(t, errors.Join(c.Close(), j.Close()))
 		})
 	}
 }
@@ -320,9 +322,9 @@ func TestSizeIsCountedInTables(t *testing.T) {
 	for kind, last := range map[byte]uint64{keyCommands: made.inputSeq, keyFills: made.tradeSeq,
 		keyIDs: made.inputSeq} {
 		tables, err := tablesIn(j.db, newKey(kind, 1), newKey(kind, last+1))
-		must(t, err)
+		must.OK(t, err)
 		whole, err := countBlocks(j.db, newKey(kind, 1), newKey(kind, last+1))
-		must(t, err)
+		must.OK(t, err)
 		var within uint64
 		for _, table := range tables {
 			within += table.Properties.NumEntries
@@ -332,15 +334,15 @@ func TestSizeIsCountedInTables(t *testing.T) {
 		}
 		for to := uint64(1); to <= last; to++ { // wherever the range ends
 			got, err := measureBlocks(j.db, kind, 1, to)
-			must(t, err)
+			must.OK(t, err)
 			want, err := countBlocks(j.db, newKey(kind, 1), newKey(kind, to+1))
-			must(t, err)
+			must.OK(t, err)
 			if got != want {
 				t.Fatalf("%c up to %d: counted %+v, want %+v", kind, to, got, want)
 			}
 		}
 	}
-	must(t, j.Close())
+	must.OK(t, j.Close())
 }
 
 // TestSizeCountsBetweenTables: blocks that are not in a table are counted wherever they lie.
@@ -349,7 +351,7 @@ func TestSizeCountsBetweenTables(t *testing.T) {
 	for _, group := range [][]uint64{{1, 2}, {6, 7}, {3, 5}} {
 		flushed(t, j)
 		for _, seq := range group {
-			must(t, j.db.Set(newKey(keyCommands, seq), make([]byte, seq), pebble.Sync))
+			must.OK(t, j.db.Set(newKey(keyCommands, seq), make([]byte, seq), pebble.Sync))
 		}
 	}
 	for to, want := range []extent{0: {0, 0}, 2: {2, 3}, 4: {3, 6}, 5: {4, 11}, 6: {5, 17}, 7: {6, 24},
@@ -359,30 +361,30 @@ func TestSizeCountsBetweenTables(t *testing.T) {
 			t.Errorf("up to %d: counted %+v, want %+v, %v", to, got, want, err)
 		}
 	}
-	must(t, j.Close())
+	must.OK(t, j.Close())
 }
 
 func TestTransferEndsWithTheJournal(t *testing.T) {
 	j, made := openNew(t, "j", strict(t, vfs.NewMem())), flow{seed: 5}
 	appendAll(t, j, &made, 10)
 	tr, err := j.Transfer()
-	must(t, err)
+	must.OK(t, err)
 	other, err := j.Transfer()
-	must(t, err)
-	must(t, other.Close())
+	must.OK(t, err)
+	must.OK(t, other.Close())
 	if _, err := other.Read(make([]byte, 1)); !errors.Is(err, ErrClosed) {
 		t.Errorf("a closed transfer reads on: %v", err)
 	}
-	must(t, j.Close())
+	must.OK(t, j.Close())
 	_, err = io.ReadAll(tr)
-	mustFail(t, err, ErrClosed)
-	must(t, tr.Close())
+	must.Be(t, err, ErrClosed)
+	must.OK(t, tr.Close())
 }
 
 // TestCloseWaitsForReads closes the journal while a Transfer is reading the store.
 func TestCloseWaitsForReads(t *testing.T) {
 	j := openNew(t, "j", strict(t, vfs.NewMem()))
-	must(t, j.share()) // as a Transfer does while it reads
+	must.OK(t, j.share()) // as a Transfer does while it reads
 	closed := make(chan error, 1)
 	go func() { closed <- j.Close() }()
 	until(t, "Close has come as far as it can", func() bool {
@@ -400,9 +402,9 @@ func TestCloseWaitsForReads(t *testing.T) {
 		t.Fatalf("Close did not wait: %v", err)
 	default:
 	}
-	mustFail(t, j.share(), ErrClosed)
+	must.Be(t, j.share(), ErrClosed)
 	j.reading.RUnlock()
-	must(t, <-closed)
+	must.OK(t, <-closed)
 }
 
 // TestTransferShowsOnlyWhatIsDurable opens a transfer while a commit waits for its sync.
@@ -424,19 +426,19 @@ func TestTransferShowsOnlyWhatIsDurable(t *testing.T) {
 	appendAll(t, j, &made, 10)
 	slow.On()
 	c, err := j.Append(made.block(&Block{}, 5))
-	must(t, err)
+	must.OK(t, err)
 	<-started
 	stream, inputSeq, _ := streamOf(t, j)
 	if inputSeq != 10 {
 		t.Errorf("head %d, want 10", inputSeq)
 	}
 	got, err := Receive("copy", bytes.NewReader(stream), strict(t, vfs.NewMem()))
-	must(t, err)
+	must.OK(t, err)
 	if got.InputSeq != 10 {
 		t.Errorf("received %d, want 10", got.InputSeq)
 	}
 	close(goOn)
-	must(t, errors.Join(c.Wait(), j.Close()))
+	must.OK(t, errors.Join(c.Wait(), j.Close()))
 }
 
 func TestTransferNamesDamage(t *testing.T) {
@@ -446,29 +448,29 @@ func TestTransferNamesDamage(t *testing.T) {
 				j, made := openNew(t, "j", strict(t, vfs.NewMem())), flow{seed: 5, idsEvery: 2}
 				appendAll(t, j, &made, 10, 10, 10)
 				var key []byte
-				must(t, iterate(j.db, newKey(kind, 2), newKey(kind, 1<<20), func(it *pebble.Iterator) error {
+				must.OK(t, iterate(j.db, newKey(kind, 2), newKey(kind, 1<<20), func(it *pebble.Iterator) error {
 					it.First()
 					key = slices.Clone(it.Key())
 					return nil
 				}))
 				v, closer, err := get(j.db, key)
-				must(t, err)
+				must.OK(t, err)
 				v = slices.Clone(v)
-				must(t, closer.Close())
+				must.OK(t, closer.Close())
 				v[len(v)-1] ^= 1
 				if how == "flipped" {
-					must(t, j.db.Set(key, v, pebble.Sync))
+					must.OK(t, j.db.Set(key, v, pebble.Sync))
 				} else {
-					must(t, j.db.Delete(key, pebble.Sync))
+					must.OK(t, j.db.Delete(key, pebble.Sync))
 				}
 				tr, err := j.Transfer()
-				must(t, err)
+				must.OK(t, err)
 				_, err = io.ReadAll(tr)
-				mustFail(t, err, ErrCorrupt)
+				must.Be(t, err, ErrCorrupt)
 				if !strings.Contains(err.Error(), keyName(key)) {
 					t.Errorf("the error does not name key=%s: %v", keyName(key), err)
 				}
-				must(t, errors.Join(tr.Close(), j.Close()))
+				must.OK(t, errors.Join(tr.Close(), j.Close()))
 			})
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"posttrade/journal/transfer"
+	"posttrade/ring/must"
 )
 
 // everyCrash runs the script once. Before each of its writing operations (with -short before every
@@ -92,7 +93,7 @@ func everyFailure(t *testing.T, prepare func(fs vfs.FS), sticky bool,
 			t.Fatalf("operation %d, %v: %v", i, what.Load(), err)
 		}
 		if hits.Load() == 0 {
-			must(t, err)
+			must.OK(t, err)
 			t.Logf("%d operations failed", i)
 			return
 		}
@@ -144,7 +145,7 @@ func TestReceiveSurvivesEveryCrash(t *testing.T) {
 	seen := map[string]int{}
 	everyCrash(t, func(vfs.FS) {}, func(fs vfs.FS) {
 		_, err := Receive("copy", bytes.NewReader(stream), strict(t, fs))
-		must(t, err)
+		must.OK(t, err)
 	}, func(left *vfs.MemFS) error {
 		was, err := startsOver(left, stream, f)
 		seen[was]++
@@ -162,15 +163,15 @@ func TestReceiveOverAnUnfinishedOneSurvivesEveryCrash(t *testing.T) {
 	everyCrash(t, func(fs vfs.FS) {
 		o := strict(t, fs)
 		_, err := Receive("copy", bytes.NewReader(stream[:len(stream)/2]), o)
-		mustFail(t, err, transfer.ErrNotWhole)
+		must.Be(t, err, transfer.ErrNotWhole)
 		j, made := openNew(t, "copy", o), flow{seed: 2}
 		appendAll(t, j, &made, 40)
-		must(t, j.Close())
+		must.OK(t, j.Close())
 		mark, err := fs.Create("copy/"+receivingName, writeCategory)
-		must(t, errors.Join(err, mark.Close(), syncDir(fs, "copy")))
+		must.OK(t, errors.Join(err, mark.Close(), syncDir(fs, "copy")))
 	}, func(fs vfs.FS) {
 		_, err := Receive("copy", bytes.NewReader(stream), strict(t, fs))
-		must(t, err)
+		must.OK(t, err)
 	}, func(left *vfs.MemFS) error {
 		was, err := startsOver(left, stream, f)
 		if err == nil && was == "new" {
@@ -186,7 +187,7 @@ func TestRefusedReceiveSurvivesEveryCrash(t *testing.T) {
 	stream, f := smallStream(t)
 	everyCrash(t, func(vfs.FS) {}, func(fs vfs.FS) {
 		_, err := Receive("copy", bytes.NewReader(stream[:len(stream)-1]), strict(t, fs))
-		mustFail(t, err, transfer.ErrNotWhole)
+		must.Be(t, err, transfer.ErrNotWhole)
 	}, func(left *vfs.MemFS) error {
 		was, err := startsOver(left, stream, f)
 		if err == nil && was == "whole" {
@@ -247,11 +248,11 @@ func TestTransferFailsWithTheDisk(t *testing.T) {
 		flushed(t, j)
 		appendAll(t, j, &made, 2)
 		want, _, _ = streamOf(t, j)
-		must(t, j.Close())
+		must.OK(t, j.Close())
 	}, false, func(fs vfs.FS, counts *errorfs.Toggle) error {
 		j, err := Open("j", Options{FS: fs, boot: "boot-1", Durability: DurabilityOS,
 			FlushInterval: time.Hour, Fatal: newFatals().fatal})
-		must(t, err)
+		must.OK(t, err)
 		counts.On()
 		sent = nil
 		tr, err := j.Transfer()

@@ -12,6 +12,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"posttrade/journal/transfer"
+	"posttrade/ring/must"
 )
 
 // FuzzReceive gives any bytes to Receive. Receive refuses them and leaves nothing, or they are a
@@ -32,21 +33,21 @@ func FuzzReceive(f *testing.F) {
 		o := strict(t, fs)
 		got, err := Receive("copy", bytes.NewReader(stream), o)
 		if err != nil {
-			mustFail(t, err, transfer.ErrNotWhole)
+			must.Be(t, err, transfer.ErrNotWhole)
 			expectNothing(t, fs, "copy")
 			return
 		}
 		report, err := Verify(t.Context(), "copy", VerifyOptions{FS: fs, boot: "boot-1"})
-		must(t, err)
+		must.OK(t, err)
 		c, err := Open("copy", o)
-		must(t, err)
+		must.OK(t, err)
 		again, inputSeq, tradeSeq := streamOf(t, c)
-		must(t, c.Close())
+		must.OK(t, c.Close())
 		if got.InputSeq != inputSeq || got.TradeSeq != tradeSeq || report.InputSeq != inputSeq {
 			t.Fatalf("received %d, %d; opened %d, %d", got.InputSeq, got.TradeSeq, inputSeq, tradeSeq)
 		}
 		_, err = Receive("again", bytes.NewReader(again), o)
-		must(t, err)
+		must.OK(t, err)
 	})
 }
 

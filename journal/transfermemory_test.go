@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"posttrade/ring/must"
 )
 
 // weigher reads on and measures the live heap at intervals.
@@ -51,18 +53,18 @@ func TestAMillionCommandsAreCopiedInFlatMemory(t *testing.T) {
 	for int(made.inputSeq) < commands {
 		var err error
 		last, err = j.Append(made.block(&b, min(DefaultBlockCommands, commands-int(made.inputSeq))))
-		must(t, err)
+		must.OK(t, err)
 	}
-	must(t, last.Wait())
+	must.OK(t, last.Wait())
 	flushed(t, j)
 
 	start, before := time.Now(), heap()
 	tr, err := j.Transfer()
-	must(t, err)
+	must.OK(t, err)
 	opened := time.Since(start)
 	w := &weigher{r: tr}
 	got, err := Receive(root+"/copy", w, o)
-	must(t, errors.Join(err, tr.Close()))
+	must.OK(t, errors.Join(err, tr.Close()))
 	if got.InputSeq != made.inputSeq || got.TradeSeq != made.tradeSeq || w.read != tr.Size() {
 		t.Fatalf("received %d, %d in %d bytes of %d", got.InputSeq, got.TradeSeq, w.read, tr.Size())
 	}
@@ -74,10 +76,10 @@ func TestAMillionCommandsAreCopiedInFlatMemory(t *testing.T) {
 		t.Errorf("%d bytes of heap above what there was, for a stream of %d, want at most %d",
 			w.most-before, w.read, bound)
 	}
-	must(t, j.Close())
+	must.OK(t, j.Close())
 	c, err := Open(root+"/copy", o)
-	must(t, err)
-	must(t, errors.Join(compareHistory(c, &f, uint64(commands)), c.Close()))
+	must.OK(t, err)
+	must.OK(t, errors.Join(compareHistory(c, &f, uint64(commands)), c.Close()))
 }
 
 // BenchmarkTransfer copies a journal of a million commands from disk to disk.
@@ -92,9 +94,9 @@ func BenchmarkTransfer(b *testing.B) {
 	b.Run("op=send", func(b *testing.B) {
 		for b.Loop() {
 			tr, err := j.Transfer()
-			must(b, err)
+			must.OK(b, err)
 			n, err := io.Copy(io.Discard, tr)
-			must(b, errors.Join(err, tr.Close()))
+			must.OK(b, errors.Join(err, tr.Close()))
 			b.SetBytes(n)
 		}
 		b.ReportMetric(float64(made.inputSeq)*float64(b.N)/b.Elapsed().Seconds(), "commands/s")
@@ -102,12 +104,12 @@ func BenchmarkTransfer(b *testing.B) {
 	b.Run("op=copy", func(b *testing.B) {
 		for b.Loop() {
 			tr, err := j.Transfer()
-			must(b, err)
+			must.OK(b, err)
 			_, err = Receive(root+"/copy", tr, o)
-			must(b, errors.Join(err, tr.Close(), o.FS.RemoveAll(root+"/copy")))
+			must.OK(b, errors.Join(err, tr.Close(), o.FS.RemoveAll(root+"/copy")))
 			b.SetBytes(tr.Size())
 		}
 		b.ReportMetric(float64(made.inputSeq)*float64(b.N)/b.Elapsed().Seconds(), "commands/s")
 	})
-	must(b, j.Close())
+	must.OK(b, j.Close())
 }

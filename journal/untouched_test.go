@@ -14,6 +14,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"posttrade/matcher"
+	"posttrade/ring/must"
 )
 
 // same compares two directories: every name, and every byte. Lock files are empty, and the first
@@ -115,25 +116,25 @@ func TestAStartThatIsRefusedByItsCallerChangesNoByte(t *testing.T) {
 	left := fake.into(t, vfs.FS(fs).(*vfs.MemFS), always)
 	d := damaged{capture(t, left, "j"), *f, f.inputSeq}
 	g.release()
-	must(t, j.Close())
+	must.OK(t, j.Close())
 
 	fs2 := d.restore(t, "", nil)
 	o2, _ := tailed(t, fs2)
 	j, err := Prepare("j", o2)
-	must(t, err)
+	must.OK(t, err)
 	expectHistory(t, j, f, 55)
-	mustFail(t, j.Create(testGenesis), ErrReading)
-	must(t, j.Close())
-	must(t, d.image.same(capture(t, fs2, "j")))
+	must.Be(t, j.Create(testGenesis), ErrReading)
+	must.OK(t, j.Close())
+	must.OK(t, d.image.same(capture(t, fs2, "j")))
 
 	j, err = Prepare("j", o2)
-	must(t, err)
+	must.OK(t, err)
 	expectHistory(t, j, f, 55)
-	must(t, j.Begin())
+	must.OK(t, j.Begin())
 	expectHistory(t, j, f, 55)
 	appendAll(t, j, f, 5)
 	expectHistory(t, j, f, 60)
-	must(t, j.Close())
+	must.OK(t, j.Close())
 }
 
 // TestARefusalToAcceptChangesNoByte: accept verifies first.
@@ -178,11 +179,11 @@ func TestWhatAcceptReplacesIsCopied(t *testing.T) {
 		}
 	}
 	fs := d.restore(t, log, d.image[log][:len(d.image[log])/2])
-	must(t, putFile(fs, "j/tail", []byte("not a tail")))
+	must.OK(t, putFile(fs, "j/tail", []byte("not a tail")))
 	before := capture(t, fs, "j")
 	for n := 1; n <= 2; n++ {
 		r, err := AcceptHistory(context.Background(), "j", verifying(fs, d.flow))
-		must(t, err)
+		must.OK(t, err)
 		if want := fmt.Sprintf("j/accepted-%d", n); r.Copy != want {
 			t.Fatalf("copied to %s, want %s", r.Copy, want)
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"posttrade/matcher"
+	"posttrade/ring/must"
 )
 
 func verifying(fs vfs.FS, f flow) VerifyOptions {
@@ -28,15 +29,15 @@ func TestVerifyReadsEverything(t *testing.T) {
 	f := &flow{seed: 1, idsEvery: 2}
 	appendAll(t, j, f, 1, 100, 7, 1)
 	_, err := j.WriteSnapshot(100, text("x"), nil)
-	must(t, err)
+	must.OK(t, err)
 	open, err := Verify(context.Background(), "j", verifying(fs, *f))
-	if must(t, err); open.InputSeq != 109 || len(open.Snapshots) != 1 {
+	if must.OK(t, err); open.InputSeq != 109 || len(open.Snapshots) != 1 {
 		t.Errorf("report of a journal that is open: %+v", open)
 	}
 	seed := j.Seed()
-	must(t, j.Close())
+	must.OK(t, j.Close())
 	r, err := Verify(context.Background(), "j", verifying(fs, *f))
-	must(t, err)
+	must.OK(t, err)
 	if r.InputSeq != 109 || r.TradeSeq != f.tradeSeq || r.Fills != f.tradeSeq || r.Blocks != 4 ||
 		r.ClientIDs != 54 ||
 		r.Anchored != 109 || r.RawBytes != 109*64 || r.Packed == 0 || !r.Replayed || r.Seed != seed ||
@@ -44,14 +45,14 @@ func TestVerifyReadsEverything(t *testing.T) {
 		t.Errorf("report %+v", r)
 	}
 	r, err = Stats(context.Background(), "j", verifying(fs, *f))
-	must(t, err)
+	must.OK(t, err)
 	if r.Replayed || r.InputSeq != 109 {
 		t.Errorf("stats %+v", r)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	_, err = Verify(ctx, "j", verifying(fs, *f))
-	mustFail(t, err, context.Canceled)
+	must.Be(t, err, context.Canceled)
 }
 
 func TestVerifyWithoutAJournal(t *testing.T) {
@@ -60,14 +61,14 @@ func TestVerifyWithoutAJournal(t *testing.T) {
 	if !notExist(err) {
 		t.Errorf("no directory: %v", err)
 	}
-	must(t, fs.MkdirAll("empty", 0o755))
+	must.OK(t, fs.MkdirAll("empty", 0o755))
 	_, err = Verify(context.Background(), "empty", VerifyOptions{FS: fs})
-	mustFail(t, err, ErrNoGenesis)
+	must.Be(t, err, ErrNoGenesis)
 	j, err := Open("new", strict(t, fs))
-	must(t, err)
-	must(t, j.Close())
+	must.OK(t, err)
+	must.OK(t, j.Close())
 	_, err = Verify(context.Background(), "new", VerifyOptions{FS: fs})
-	mustFail(t, err, ErrAnchorMissing)
+	must.Be(t, err, ErrAnchorMissing)
 }
 
 // TestNothingIsMadeWithoutAJournal calls everything that needs an existing journal: it fails, and
@@ -92,9 +93,9 @@ func TestNothingIsMadeWithoutAJournal(t *testing.T) {
 	for _, dir := range []string{"", "d", "d/j", "d/j/store"} {
 		for _, c := range calls {
 			fs := vfs.NewMem()
-			must(t, fs.MkdirAll(dir, 0o755))
+			must.OK(t, fs.MkdirAll(dir, 0o755))
 			before := fs.String()
-			mustFail(t, c.call(VerifyOptions{FS: fs}), ErrNoGenesis)
+			must.Be(t, c.call(VerifyOptions{FS: fs}), ErrNoGenesis)
 			if after := fs.String(); after != before {
 				t.Errorf("%s with dir=%q: there is now\n%s", c.name, dir, after)
 			}
@@ -107,19 +108,19 @@ func TestOpenExistingOpensWhatIsThere(t *testing.T) {
 	j := openNew(t, "j", strict(t, fs))
 	appendAll(t, j, &flow{seed: 1}, 10, 10)
 	_, err := OpenExisting("j", strict(t, fs))
-	mustFail(t, err, ErrLocked)
-	must(t, j.Close())
+	must.Be(t, err, ErrLocked)
+	must.OK(t, j.Close())
 	j, err = OpenExisting("j", strict(t, fs))
-	must(t, err)
+	must.OK(t, err)
 	if head, _ := j.Head(); head != 20 {
 		t.Errorf("head %d, want 20", head)
 	}
-	must(t, j.Close())
+	must.OK(t, j.Close())
 	_, err = OpenExisting("j", Options{FS: fs, Durability: "hope"})
-	mustFail(t, err, ErrDurability)
-	must(t, fs.Remove("j/anchor"))
+	must.Be(t, err, ErrDurability)
+	must.OK(t, fs.Remove("j/anchor"))
 	_, err = OpenExisting("j", strict(t, fs))
-	mustFail(t, err, ErrAnchorMissing)
+	must.Be(t, err, ErrAnchorMissing)
 }
 
 // TestVerifyNamesTheFirstBadBlock changes one value without the journal's knowledge, in ways that
@@ -128,7 +129,7 @@ func TestVerifyNamesTheFirstBadBlock(t *testing.T) {
 	f := flow{seed: 1, idsEvery: 2}
 	reseal := func(v []byte, kind byte, change func(e *envelope)) []byte {
 		e, payload, err := parseEnvelope(v, kind)
-		must(t, err)
+		must.OK(t, err)
 		change(&e)
 		out := append(make([]byte, envelopeBytes), payload...)
 		e.put(out, payload)
@@ -178,14 +179,14 @@ func TestVerifyNamesTheFirstBadBlock(t *testing.T) {
 			old, closer, err := j.db.Get(tt.key)
 			if err == nil {
 				v = append(v, old...)
-				must(t, closer.Close())
+				must.OK(t, closer.Close())
 			}
 			if v = tt.change(v); v == nil {
-				must(t, j.db.Delete(tt.key, pebble.Sync))
+				must.OK(t, j.db.Delete(tt.key, pebble.Sync))
 			} else {
-				must(t, j.db.Set(tt.key, v, pebble.Sync))
+				must.OK(t, j.db.Set(tt.key, v, pebble.Sync))
 			}
-			must(t, j.Close())
+			must.OK(t, j.Close())
 			_, err = Verify(context.Background(), "j", verifying(fs, f))
 			if !errors.Is(err, tt.want) || !strings.Contains(err.Error(), tt.about) {
 				t.Errorf("verify: %v, want %v about %s", err, tt.want, tt.about)
@@ -206,21 +207,21 @@ func TestVerifyRecomputesTheFills(t *testing.T) {
 	f.block(&b, 50)
 	b.fills[64+24]++ // the price of the second fill
 	c, err := j.Append(&b)
-	must(t, err)
-	must(t, c.Wait())
-	must(t, j.Close())
+	must.OK(t, err)
+	must.OK(t, c.Wait())
+	must.OK(t, j.Close())
 	_, err = Verify(context.Background(), "j", verifying(fs, *f))
-	mustFail(t, err, ErrFills)
+	must.Be(t, err, ErrFills)
 	if !strings.Contains(err.Error(), "f/1") || !strings.Contains(err.Error(), "tradeSeq=2") {
 		t.Errorf("%v", err)
 	}
 	o := verifying(fs, *f)
 	o.Engine = func([]byte) (Engine, error) { return &toy{applied: 7}, nil }
 	_, err = Verify(context.Background(), "j", o)
-	mustFail(t, err, errToy)
+	must.Be(t, err, errToy)
 	o.Engine = func([]byte) (Engine, error) { return nil, errToy }
 	_, err = Verify(context.Background(), "j", o)
-	mustFail(t, err, errToy)
+	must.Be(t, err, errToy)
 }
 
 func TestExportHasEveryCommandOnce(t *testing.T) {
@@ -246,12 +247,12 @@ func TestExportHasEveryCommandOnce(t *testing.T) {
 		b.Command(c)
 	}
 	c, err := j.Append(&b)
-	must(t, err)
-	must(t, c.Wait())
+	must.OK(t, err)
+	must.OK(t, c.Wait())
 	var live, cold bytes.Buffer
-	must(t, j.Export(context.Background(), &live, 1, 0))
-	must(t, j.Close())
-	must(t, Export(context.Background(), "j", &cold, 0, 1000, verifying(fs, *f)))
+	must.OK(t, j.Export(context.Background(), &live, 1, 0))
+	must.OK(t, j.Close())
+	must.OK(t, Export(context.Background(), "j", &cold, 0, 1000, verifying(fs, *f)))
 	if live.String() != cold.String() {
 		t.Error("live and cold export differ")
 	}
@@ -261,7 +262,7 @@ func TestExportHasEveryCommandOnce(t *testing.T) {
 		var row map[string]any
 		d := json.NewDecoder(strings.NewReader(lines.Text()))
 		d.UseNumber()
-		must(t, d.Decode(&row))
+		must.OK(t, d.Decode(&row))
 		next++
 		want := f.command(next)
 		if row["sequence"] != json.Number(jsonInt(int64(next))) {
@@ -287,12 +288,12 @@ func TestExportHasEveryCommandOnce(t *testing.T) {
 		t.Fatalf("%d lines", next)
 	}
 	cold.Reset()
-	must(t, Export(context.Background(), "j", &cold, 10, 12, verifying(fs, *f)))
+	must.OK(t, Export(context.Background(), "j", &cold, 10, 12, verifying(fs, *f)))
 	if got := strings.Count(cold.String(), "\n"); got != 3 ||
 		!strings.HasPrefix(cold.String(), `{"sequence":10,`) {
 		t.Errorf("10..12: %s", cold.String())
 	}
-	must(t, Export(context.Background(), "j", &cold, 500, 0, verifying(fs, *f)))
+	must.OK(t, Export(context.Background(), "j", &cold, 500, 0, verifying(fs, *f)))
 	if err := Export(context.Background(), "j", failing{}, 1, 0,
 		verifying(fs, *f)); !errors.Is(err, errToy) {
 		t.Errorf("writer that fails: %v", err)
@@ -339,7 +340,7 @@ func TestComparatorsMeasure(t *testing.T) {
 		},
 	} {
 		m, err := run(t.TempDir())
-		must(t, err)
+		must.OK(t, err)
 		if m.Records == 0 || m.PerSecond() <= 0 || m.P50 <= 0 || m.P50 > m.P99 || m.P99 > m.Max ||
 			m.Name == "" {
 			t.Errorf("%+v", m)
@@ -349,9 +350,9 @@ func TestComparatorsMeasure(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	_, err := CompareKeyPerRecord(ctx, t.TempDir()+"/d", time.Second)
-	mustFail(t, err, context.Canceled)
+	must.Be(t, err, context.Canceled)
 	_, err = CompareRawWrites(ctx, t.TempDir(), time.Second, 64)
-	mustFail(t, err, context.Canceled)
+	must.Be(t, err, context.Canceled)
 	if _, err := CompareRawWrites(ctx, "does/not/exist", time.Second, 64); err == nil {
 		t.Error("no error without a directory")
 	}
@@ -361,13 +362,13 @@ func TestAcceptedHistoryOpens(t *testing.T) {
 	for name, d := range wrecks(t) {
 		lost := d.restore(t, "j/anchor", nil)
 		_, err := Open("j", Options{FS: lost, boot: "boot-1", Fatal: func(error) {}})
-		mustFail(t, err, ErrAnchorMissing)
+		must.Be(t, err, ErrAnchorMissing)
 		r, err := AcceptHistory(context.Background(), "j", verifying(lost, d.flow))
-		must(t, err)
+		must.OK(t, err)
 		if r.InputSeq != d.head || r.Anchored != d.head || !r.Replayed {
 			t.Errorf("%s: report %+v, want head %d", name, r, d.head)
 		}
-		must(t, d.outcome(lost))
+		must.OK(t, d.outcome(lost))
 	}
 }
 
@@ -381,28 +382,28 @@ func TestShortHistoryIsAcceptedOnlyByHand(t *testing.T) {
 	}
 	fs := d.restore(t, log, d.image[log][:len(d.image[log])/2])
 	_, err := Open("j", Options{FS: fs, boot: "boot-1", Fatal: func(error) {}})
-	mustFail(t, err, ErrShortened)
+	must.Be(t, err, ErrShortened)
 	r, err := AcceptHistory(context.Background(), "j", verifying(fs, d.flow))
-	must(t, err)
+	must.OK(t, err)
 	if r.InputSeq == 0 || r.InputSeq >= d.head {
 		t.Fatalf("accepted %d of %d", r.InputSeq, d.head)
 	}
 	_, err = recovered(fs, "boot-1", flow{seed: d.flow.seed, idsEvery: d.flow.idsEvery}, r.InputSeq,
 		r.InputSeq)
-	must(t, err)
+	must.OK(t, err)
 }
 
 func TestBrokenHistoryIsNotAccepted(t *testing.T) {
 	fs := vfs.NewMem()
 	_, err := AcceptHistory(context.Background(), "none", VerifyOptions{FS: fs})
-	mustFail(t, err, ErrNoGenesis)
+	must.Be(t, err, ErrNoGenesis)
 	j := openNew(t, "j", strict(t, fs))
 	f := &flow{seed: 1}
 	appendAll(t, j, f, 10, 10, 10)
 	_, err = AcceptHistory(context.Background(), "j", verifying(fs, *f))
-	mustFail(t, err, ErrLocked)
-	must(t, j.db.Delete(newKey(keyCommands, 11), pebble.Sync))
-	must(t, j.Close())
+	must.Be(t, err, ErrLocked)
+	must.OK(t, j.db.Delete(newKey(keyCommands, 11), pebble.Sync))
+	must.OK(t, j.Close())
 	_, err = AcceptHistory(context.Background(), "j", verifying(fs, *f))
-	mustFail(t, err, ErrCorrupt)
+	must.Be(t, err, ErrCorrupt)
 }

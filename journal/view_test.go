@@ -14,6 +14,8 @@ import (
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"posttrade/ring/must"
 )
 
 // TestAJournalIsReadBesideItsWriter verifies, measures, exports and replays a journal on a disk
@@ -57,27 +59,27 @@ func TestAJournalIsReadBesideItsWriter(t *testing.T) {
 				looking <- struct{}{}
 				before := j.Answered()
 				r, err := Verify(context.Background(), dir, v)
-				must(t, err)
+				must.OK(t, err)
 				if r.InputSeq < before {
 					t.Fatalf("verified %d, %d were answered before", r.InputSeq, before)
 				}
 				before = j.Answered()
 				var lines bytes.Buffer
-				must(t, Export(context.Background(), dir, &lines, 1, 0, v))
+				must.OK(t, Export(context.Background(), dir, &lines, 1, 0, v))
 				if n := uint64(bytes.Count(lines.Bytes(), []byte("\n"))); n < before {
 					t.Fatalf("exported %d commands, %d were answered before", n, before)
 				}
 				seen, err := Read(dir, v)
-				must(t, err)
+				must.OK(t, err)
 				head, _ := seen.Head()
-				must(t, compareHistory(seen, f.begin(), head))
-				mustFail(t, seen.Begin(), ErrReading)
-				must(t, seen.Close())
+				must.OK(t, compareHistory(seen, f.begin(), head))
+				must.Be(t, seen.Begin(), ErrReading)
+				must.OK(t, seen.Close())
 			}
 			close(looking)
 			writer.Wait()
-			must(t, failed)
-			must(t, j.Close())
+			must.OK(t, failed)
+			must.OK(t, j.Close())
 		})
 	}
 }
@@ -87,13 +89,13 @@ func TestAViewCannotBeWrittenTo(t *testing.T) {
 	fs := vfs.NewMem()
 	j := openNew(t, "j", strict(t, fs))
 	appendAll(t, j, &flow{seed: 1}, 5)
-	must(t, j.Close())
+	must.OK(t, j.Close())
 	before := capture(t, fs, "j")
 	v, err := pin(fs, "j/store")
-	must(t, err)
+	must.OK(t, err)
 	defer v.close()
 	f, err := v.Open("j/store/" + isLogOf(t, v))
-	must(t, err)
+	must.OK(t, err)
 	_, write := f.Write([]byte("x"))
 	_, writeAt := f.WriteAt([]byte("x"), 0)
 	_, create := v.Create("j/store/x", writeCategory)
@@ -108,7 +110,7 @@ func TestAViewCannotBeWrittenTo(t *testing.T) {
 			t.Errorf("%d: %v", i, err)
 		}
 	}
-	must(t, before.same(capture(t, fs, "j")))
+	must.OK(t, before.same(capture(t, fs, "j")))
 	if _, err := v.Open("j/store/none"); !notExist(err) {
 		t.Errorf("a file that is not there: %v", err)
 	}
@@ -117,7 +119,7 @@ func TestAViewCannotBeWrittenTo(t *testing.T) {
 func isLogOf(t *testing.T, v *view) string {
 	t.Helper()
 	names, err := v.List(v.store)
-	must(t, err)
+	must.OK(t, err)
 	for _, name := range names {
 		if isLog(name) {
 			return name
@@ -146,9 +148,9 @@ func (r *restless) List(dir string) ([]string, error) {
 // TestAViewIsGivenUpWhenTheStoreNeverRests: no endless loop, and no view of two moments.
 func TestAViewIsGivenUpWhenTheStoreNeverRests(t *testing.T) {
 	fs := vfs.NewMem()
-	must(t, openNew(t, "j", strict(t, fs)).Close())
+	must.OK(t, openNew(t, "j", strict(t, fs)).Close())
 	_, err := Verify(context.Background(), "j", VerifyOptions{FS: &restless{FS: fs}, boot: "boot-1"})
-	mustFail(t, err, errMoving)
+	must.Be(t, err, errMoving)
 }
 
 // unprivileged is the environment variable that makes this test binary open a journal as a user
@@ -171,12 +173,12 @@ func TestAJournalIsReadWithoutTheRightToWrite(t *testing.T) {
 	j := openNew(t, dir, o)
 	f := &flow{seed: 5}
 	appendAll(t, j, f, 7, 30)
-	must(t, j.Close())
+	must.OK(t, j.Close())
 	binary, err := os.ReadFile(os.Args[0])
-	must(t, err)
+	must.OK(t, err)
 	program := filepath.Join(base, "test")
-	must(t, os.WriteFile(program, binary, 0o755))
-	must(t, filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+	must.OK(t, os.WriteFile(program, binary, 0o755))
+	must.OK(t, filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
 		if err == nil && d.IsDir() {
 			return os.Chmod(path, 0o555)
 		}
@@ -184,7 +186,7 @@ func TestAJournalIsReadWithoutTheRightToWrite(t *testing.T) {
 	}))
 	t.Cleanup(func() { _ = os.Chmod(dir, 0o755); _ = os.Chmod(filepath.Join(dir, "store"), 0o755) })
 	for at := base; at != "/" && at != os.TempDir(); at = filepath.Dir(at) {
-		must(t, os.Chmod(at, 0o755))
+		must.OK(t, os.Chmod(at, 0o755))
 	}
 	cmd := exec.Command(program, "-test.run=^TestAJournalIsReadWithoutTheRightToWrite$", "-test.v")
 	cmd.Dir = "/"
@@ -204,11 +206,11 @@ func lookWithoutRights(t *testing.T, dir string) {
 		t.Fatal("this user may write")
 	}
 	r, err := Verify(ctx, dir, VerifyOptions{boot: "boot-1"})
-	must(t, err)
+	must.OK(t, err)
 	if r.InputSeq != 37 {
 		t.Errorf("verified %d commands, want 37", r.InputSeq)
 	}
-	must(t, Export(ctx, dir, io.Discard, 1, 0, VerifyOptions{boot: "boot-1"}))
+	must.OK(t, Export(ctx, dir, io.Discard, 1, 0, VerifyOptions{boot: "boot-1"}))
 	// A call that has to write says why it cannot.
 	_, open := Open(dir, Options{Fatal: func(error) {}})
 	_, accept := AcceptHistory(ctx, dir, VerifyOptions{boot: "boot-1"})
@@ -230,14 +232,14 @@ func (readOnlyDisk) Lock(name string) (io.Closer, error) {
 // TestWhyAJournalCannotBeLocked: the error names the cause, and only a held lock means "in use".
 func TestWhyAJournalCannotBeLocked(t *testing.T) {
 	fs := vfs.NewMem()
-	must(t, openNew(t, "j", strict(t, fs)).Close())
+	must.OK(t, openNew(t, "j", strict(t, fs)).Close())
 	_, err := Open("j", strict(t, readOnlyDisk{fs}))
 	if !errors.Is(err, syscall.EROFS) || errors.Is(err, ErrLocked) ||
 		!strings.Contains(err.Error(), "file=j/lock") {
 		t.Errorf("read-only: %v", err)
 	}
 	_, err = Verify(context.Background(), "j", VerifyOptions{FS: readOnlyDisk{fs}, boot: "boot-1"})
-	must(t, err)
+	must.OK(t, err)
 
 	dir := filepath.Join(t.TempDir(), "j")
 	if pid := InUse(dir); pid != 0 {
@@ -248,8 +250,8 @@ func TestWhyAJournalCannotBeLocked(t *testing.T) {
 		t.Errorf("in use by %d, want %d", pid, os.Getpid())
 	}
 	_, err = Open(dir, strict(t, vfs.Default))
-	mustFail(t, err, ErrLocked)
-	must(t, j.Close())
+	must.Be(t, err, ErrLocked)
+	must.OK(t, j.Close())
 }
 
 // TestACutStoreFileIsNamedInFull cuts manifests, marks and tables. The refusal is one line with the

@@ -1,6 +1,10 @@
 package matcher
 
-import "testing"
+import (
+	"testing"
+
+	"posttrade/ring/must"
+)
 
 // Each row is a round that leaves the engine in the state for the next round.
 func TestApplyDoesNotAllocate(t *testing.T) {
@@ -99,9 +103,7 @@ func TestApplyDoesNotAllocate(t *testing.T) {
 		"Replay": func() {
 			out.Next = 0
 			sequenced.InputSeq = e.AppliedSeq() + 1
-			if err := e.Replay(&sequenced, out); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, e.Replay(&sequenced, out))
 		},
 		"ApplyBatch": func() { out.Next = 0; e.ApplyBatch(batch, out) },
 		"terms of a contract": func() {

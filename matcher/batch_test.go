@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"posttrade/ring/must"
 )
 
 // decideAll decides commands in batches of a size, 0 for one by one. It returns every event and the
@@ -13,9 +15,7 @@ func decideAll(t rapid.TB, g *Genesis, commands []Command, size int) (events []E
 	snapshot []byte) {
 	t.Helper()
 	e, err := New(g)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer e.Close()
 	out := NewOutlet(8, func(said []Event) { events = append(events, said...) })
 	for len(commands) > 0 {
@@ -32,9 +32,7 @@ func decideAll(t rapid.TB, g *Genesis, commands []Command, size int) (events []E
 		commands = commands[n:]
 	}
 	var b bytes.Buffer
-	if err := e.WriteSnapshot(&b); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, e.WriteSnapshot(&b))
 	return events, b.Bytes()
 }
 

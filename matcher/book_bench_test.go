@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"posttrade/matcher/flow"
+	"posttrade/ring/must"
 )
 
 // flowBooks are the books of a flow and the sum of what they trade.
@@ -19,15 +20,11 @@ type flowBooks struct {
 func newFlowBooks(tb testing.TB, symbols, maxOrders int) *flowBooks {
 	tb.Helper()
 	shelf, err := NewShelf(maxOrders)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	must.OK(tb, err)
 	f := &flowBooks{shelf: shelf, sum: flow.NewResult()}
 	for range symbols {
 		b, err := shelf.NewBook(f)
-		if err != nil {
-			tb.Fatal(err)
-		}
+		must.OK(tb, err)
 		f.books = append(f.books, b)
 	}
 	return f

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"posttrade/matcher/flow"
+	"posttrade/ring/must"
 )
 
 // TestBookTradesLikeTheBareLadder compares every trade of the benchmark flows, by the hash of the
@@ -38,9 +39,7 @@ func tradeFlow(t *testing.T, f *flow.Flow) {
 	}
 	levels := 0
 	for _, b := range books.books {
-		if err := b.check(); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, b.check())
 		for side := range Side(2) {
 			b.ladder.eachLevel(side, func(int64, int64, int) bool { levels++; return true })
 		}

@@ -3,6 +3,8 @@ package matcher
 import (
 	"math/rand/v2"
 	"testing"
+
+	"posttrade/ring/must"
 )
 
 // A book answers the same whatever order ids come in, while its orders lie at home, as guests, or
@@ -62,9 +64,7 @@ func TestBookTakesIdsInAnyOrder(t *testing.T) {
 // A caller that starts anew with its ids keeps their homes: its first order is no guest.
 func TestIdsThatStartAnewStayAtHome(t *testing.T) {
 	book, err := NewBook(BookOptions{MaxOrders: 1 << 10})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer book.Close()
 	for round := range 3 {
 		for id := uint32(1); id <= 100; id++ {
@@ -88,9 +88,7 @@ func TestIdsThatStartAnewStayAtHome(t *testing.T) {
 func TestShuffledIdsStayTogether(t *testing.T) {
 	const room, resting = 1 << 16, 100
 	book, err := NewBook(BookOptions{MaxOrders: room})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer book.Close()
 	r := rand.New(rand.NewPCG(7, 7))
 	ids := make([]uint32, resting)

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"posttrade/ring/must"
 )
 
 // bookModel is a book of an obviously correct form: one slice, oldest order first, scanned whole
@@ -193,9 +195,7 @@ type twins struct {
 func newTwins(tb testing.TB, room int) *twins {
 	tb.Helper()
 	book, err := NewBook(BookOptions{MaxOrders: room})
-	if err != nil {
-		tb.Fatal(err)
-	}
+	must.OK(tb, err)
 	tb.Cleanup(func() { book.Close() })
 	return &twins{book: book, model: bookModel{room: room}}
 }
@@ -343,9 +343,7 @@ func randomCommand(r *rand.Rand, mid *int64, spread int64) BookCommand {
 func TestBookKeepsItsPromises(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		book, err := NewBook(BookOptions{MaxOrders: 64})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		defer book.Close()
 		open := map[uint32]int64{} // the quantity that each accepted order may still trade
 		owners := map[uint32]uint32{}

@@ -5,6 +5,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
+
+	"posttrade/ring/must"
 )
 
 // mostVisits is how many pages one command may look at besides its own leaf: all heights of the
@@ -14,9 +16,7 @@ const mostVisits = 4 * 11
 func newTortured(t *testing.T, room int, sink BookSink) *Book {
 	t.Helper()
 	b, err := NewBook(BookOptions{MaxOrders: room, Sink: sink})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	t.Cleanup(func() { b.Close() })
 	return b
 }
@@ -56,18 +56,14 @@ func TestBookOfWidePricesStaysCheap(t *testing.T) {
 		count(mustAccept(t, book, func() Outcome { return book.Limit(id, 0, side, px, 1) }))
 	}
 	g := book.ladder.pages
-	if err := book.check(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, book.check())
 	if used := int(g.highLeaf + g.highInner); used > 2*levels {
 		t.Errorf("%d pages for %d levels", used, len(prices))
 	}
 	for _, n := range r.Perm(levels)[:levels/2] {
 		count(mustAccept(t, book, func() Outcome { return book.Cancel(uint32(n) + 1) }))
 	}
-	if err := book.check(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, book.check())
 	if mean := float64(total) / (levels * 3 / 2); worst > mostVisits || mean > 12 {
 		t.Errorf("pages visited: %.1f a command, worst %d; allowed are 12 and %d", mean, worst,
 			mostVisits)
@@ -83,9 +79,7 @@ func TestBookOfWidePricesStaysCheap(t *testing.T) {
 	if visits := g.visits - before; visits > uint64(left)*mostVisits/2 {
 		t.Errorf("the sweep of %d levels visited %d pages", left, visits)
 	}
-	if err := book.check(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, book.check())
 }
 
 // TestBookGivesPagesBack moves the prices of a small book: the book must not need more pages than
@@ -103,9 +97,7 @@ func TestBookGivesPagesBack(t *testing.T) {
 	if g := book.ladder.pages; g.highLeaf > 64 || g.highInner > 63 {
 		t.Errorf("%d leaves and %d inner pages for at most 61 levels", g.highLeaf, g.highInner)
 	}
-	if err := book.check(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, book.check())
 }
 
 // TestBookOfOneCrowdedLevelStaysCheap cancels 40,000 of 50,000 orders of a price from the middle.
@@ -122,9 +114,7 @@ func TestBookOfOneCrowdedLevelStaysCheap(t *testing.T) {
 	for _, n := range r.Perm(crowd)[:crowd*4/5] {
 		visits += mustAccept(t, book, func() Outcome { return book.Cancel(uint32(n) + 1) })
 	}
-	if err := book.check(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, book.check())
 	if visits > 1 {
 		t.Errorf("%d pages visited for one level", visits)
 	}
@@ -156,9 +146,7 @@ func TestPoolFindsEveryReference(t *testing.T) {
 	const room = 1 << 12
 	for _, step := range []uint32{1, 3, 1 << 4, 1 << 12, 1 << 13, 1 << 19, 0x9e3779b1} {
 		pool, err := newOrderPool(room)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		at := map[uint32]ix{}
 		for n := uint32(1); len(at) < room; n++ {
 			ref := n * step
@@ -177,9 +165,7 @@ func TestPoolFindsEveryReference(t *testing.T) {
 		if _, ok := pool.take(1<<31 + 1); ok || !pool.full() {
 			t.Errorf("step %d: took one too many", step)
 		}
-		if err := pool.check(); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, pool.check())
 		longest := 0
 		for _, i := range pool.guests {
 			length := 0
@@ -220,9 +206,7 @@ func TestBookCapacityIsChecked(t *testing.T) {
 		}
 	}
 	shelf, err := NewShelf(1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer shelf.Close()
 	shelf.books = maxSecurity
 	if _, err := shelf.NewBook(nil); !errors.Is(err, ErrCapacity) {
@@ -233,9 +217,7 @@ func TestBookCapacityIsChecked(t *testing.T) {
 // TestBooksOfOneShelfDoNotSeeEachOther uses one id space for two books.
 func TestBooksOfOneShelfDoNotSeeEachOther(t *testing.T) {
 	shelf, err := NewShelf(8)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer shelf.Close()
 	one, _ := shelf.NewBook(nil)
 	two, _ := shelf.NewBook(nil)

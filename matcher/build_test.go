@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"posttrade/ring"
+	"posttrade/ring/must"
 )
 
 func TestNewRefusesAnUnusableGenesis(t *testing.T) {
@@ -66,9 +67,7 @@ func TestNewReservesWithoutTouching(t *testing.T) {
 	g.Limits.MaxAccounts, g.Limits.MaxSecurities, g.Limits.MaxContracts = 4096, 4096, 1<<20
 	g.Limits.MaxOpenOrders, g.Limits.RetainedOrders, g.Limits.IdempotencyCapacity = 1<<20, 1<<16, 1<<16
 	e, err := New(g)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer e.Close()
 	b := snapshotOf(t, e)
 	if want := 52 + 36 + 4*28 + 5*52 + 5*(12+3) + 5*20 + 4; len(b) != want {
@@ -132,9 +131,7 @@ func TestReplayRefusesWhatIsNotNext(t *testing.T) {
 		c.InputSeq = sequence
 		return &c
 	}
-	if err := r.e.Replay(command(1), r.out); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, r.e.Replay(command(1), r.out))
 	before := r.e.StateHash()
 	unknown := command(2)
 	unknown.Type = 18

@@ -7,6 +7,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"posttrade/ring/must"
 )
 
 // roomFor are capacities that say nothing about orders.
@@ -106,9 +108,7 @@ func TestARaisedEngineDecidesAsOneThatWasLarger(t *testing.T) {
 		decided(t, larger, taken, rng)
 
 		var image bytes.Buffer
-		if err := raised.WriteSnapshot(&image); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, raised.WriteSnapshot(&image))
 		restored, err := ReadSnapshot(g, bytes.NewReader(image.Bytes()))
 		if err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
@@ -189,14 +189,10 @@ func TestSnapshotCapacityRecord(t *testing.T) {
 	r := newRig(t, g)
 	r.must(NewCapacityControl(roomFor(9, 10, 11)))
 	var image bytes.Buffer
-	if err := r.e.WriteSnapshot(&image); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, r.e.WriteSnapshot(&image))
 	r.must(NewCapacityControl(Capacities{OrderRoom: OrderRoom{Open: 70, Retained: 33, Keys: 90}}))
 	image.Reset()
-	if err := r.e.WriteSnapshot(&image); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, r.e.WriteSnapshot(&image))
 	kind := uint32(recordCapacity)
 	record := func(a, s, c int64) []byte {
 		b := binary.LittleEndian.AppendUint32(nil, kind)

@@ -3,21 +3,10 @@
 package matcher
 
 import (
-	"strings"
 	"testing"
-)
 
-// mustPanic calls f and fails unless it panics with a text that holds part.
-func mustPanic(t *testing.T, part string, f func()) {
-	t.Helper()
-	defer func() {
-		t.Helper()
-		if said := recover(); said == nil || !strings.Contains(text(said), part) {
-			t.Errorf("panicked with %v, want %q", said, part)
-		}
-	}()
-	f()
-}
+	"posttrade/ring/must"
+)
 
 func text(said any) string {
 	if err, ok := said.(error); ok {
@@ -47,17 +36,17 @@ func TestIndexesOutsideTheTablesPanic(t *testing.T) {
 		},
 	}
 	for name, use := range tests {
-		t.Run(name, func(t *testing.T) { mustPanic(t, "of a table of", use) })
+		t.Run(name, func(t *testing.T) { must.Panic(t, "of a table of", use) })
 	}
 	t.Run("buckets", func(t *testing.T) {
 		k := r.e.keys
 		k.shift--
-		mustPanic(t, "index out of range", func() { k.bucket(^uint64(0)) })
+		must.Panic(t, "index out of range", func() { k.bucket(^uint64(0)) })
 	})
 	t.Run("window of events", func(t *testing.T) {
 		out := NewOutlet(8, func([]Event) {})
 		out.Mask = 15
-		mustPanic(t, "index out of range", func() { out.slot(8) })
+		must.Panic(t, "index out of range", func() { out.slot(8) })
 	})
 }
 
@@ -69,7 +58,7 @@ func TestACommandOverABrokenLinkPanics(t *testing.T) {
 	first := l.levels.at(l.tops[Sell].level).head
 	l.orders.at(first).next = ix(len(l.pool.orders)) + 7
 	c := buy(2, 10, 100)
-	mustPanic(t, "of a table of", func() { r.e.Apply(&c, r.out) })
+	must.Panic(t, "of a table of", func() { r.e.Apply(&c, r.out) })
 }
 
 // The list of doc.go is looked at after the first, the second, the fourth command and so on.
@@ -80,5 +69,5 @@ func TestABrokenInvariantPanics(t *testing.T) {
 	}
 	r.e.openOrders++
 	c := buy(1, 1, 90)
-	mustPanic(t, "open orders, counted", func() { r.e.Apply(&c, r.out) })
+	must.Panic(t, "open orders, counted", func() { r.e.Apply(&c, r.out) })
 }

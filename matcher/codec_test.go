@@ -6,6 +6,8 @@ import (
 	"errors"
 	"strings"
 	"testing"
+
+	"posttrade/ring/must"
 )
 
 // The bytes of a record, field by field, as journals store them permanently.
@@ -36,9 +38,7 @@ func TestCommandGoldenBytes(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			want, err := hex.DecodeString(strings.ReplaceAll(tt.want, " ", ""))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			if got := tt.give.Bytes()[:]; !bytes.Equal(got, want) {
 				t.Errorf("got  %x\nwant %x", got, want)
 			}

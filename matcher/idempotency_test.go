@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"posttrade/ring"
+	"posttrade/ring/must"
 )
 
 func TestEngineAnswersARepeatedKeyWithTheFirstDecision(t *testing.T) {
@@ -199,9 +200,7 @@ func TestKeysMatchAModel(t *testing.T) {
 					t.Fatalf("step %d: %v", step, err)
 				}
 			}
-			if err := a.Close(); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, a.Close())
 		}
 	}
 }

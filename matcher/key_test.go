@@ -5,6 +5,8 @@ import (
 	"hash/fnv"
 	"strings"
 	"testing"
+
+	"posttrade/ring/must"
 )
 
 // The vectors are those of the reference implementation: key and message are 00, 01, 02...
@@ -14,9 +16,7 @@ func TestKeysAreSipHash24(t *testing.T) {
 		12: "fbe50e86bc8f1e75", 13: "903d84c02756ea14", 14: "eef27a8e90ca23f7", 15: "e545be4961ca29a1",
 	}
 	k, err := ParseClientKey("000102030405060708090a0b0c0d0e0f")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	tail := []byte{8, 9, 10, 11, 12, 13, 14}
 	for n, text := range want {
 		h := sipHash(k.k0, k.k1, 0x0706050403020100, tail[:n-8])

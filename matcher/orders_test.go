@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"posttrade/matcher/flow"
+	"posttrade/ring/must"
 )
 
 // A pool keeps its open orders and the last ones that were retired, and no others, also when an
@@ -13,9 +14,7 @@ import (
 func TestPoolForgetsRetiredOrders(t *testing.T) {
 	const room, keeps = 64, 10
 	pool, err := newOrderPool(room)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer pool.Close()
 	pool.keeps, pool.retired = keeps, ^uint32(0)-500
 	random := flow.NewRandom(3)

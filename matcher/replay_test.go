@@ -6,6 +6,8 @@ import (
 	"hash"
 	"testing"
 	"unsafe"
+
+	"posttrade/ring/must"
 )
 
 // hasher feeds events into a hash, as the bytes in the ring.
@@ -28,9 +30,7 @@ func record(t *testing.T, g *Genesis, commands, sections int) *history {
 	t.Helper()
 	rnd := seeded(t)
 	e, err := New(g)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer e.Close()
 	p := newPilot()
 	h := &history{}
@@ -72,9 +72,7 @@ func (h *history) cut(t *testing.T, e *Engine, sum hash.Hash) {
 func snapshotOf(t testing.TB, e *Engine) []byte {
 	t.Helper()
 	var b bytes.Buffer
-	if err := e.WriteSnapshot(&b); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, e.WriteSnapshot(&b))
 	if hash := e.StateHash(); hash != sha256.Sum256(b.Bytes()) {
 		t.Fatalf("state hash %x is not the snapshot's", hash)
 	}
@@ -114,16 +112,12 @@ func TestReplayFromAnywhereIsTheSame(t *testing.T) {
 		t.Fatalf("sections end at %v", h.ends)
 	}
 	e, err := New(g)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer e.Close()
 	h.follow(t, e, 0)
 	for section, snapshot := range h.snapshots {
 		e, err := ReadSnapshot(g, bytes.NewReader(snapshot))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		if !bytes.Equal(snapshotOf(t, e), snapshot) {
 			t.Fatalf("section %d: restored is not what was written", section)
 		}
@@ -131,8 +125,6 @@ func TestReplayFromAnywhereIsTheSame(t *testing.T) {
 			t.Fatalf("section %d: restored: %v", section, err)
 		}
 		h.follow(t, e, section+1)
-		if err := e.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, e.Close())
 	}
 }

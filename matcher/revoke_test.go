@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"testing"
+
+	"posttrade/ring/must"
 )
 
 func revoke(subject string, millis int64) Command {
@@ -96,9 +98,7 @@ func TestRefusalsOfStoredRevocations(t *testing.T) {
 		return err
 	}
 	one := []int64{1, 2, 3}
-	if err := read(6, one, []int64{2, 1, 3}); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, read(6, one, []int64{2, 1, 3}))
 	full := make([][]int64, MaxRevocations+1)
 	for i := range full {
 		full[i] = []int64{int64(i), 0, revocationLife * int64(i)}

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"posttrade/ring/must"
 )
 
 // testGenesis is a small universe: accounts 1 to 4 (4 disabled), AAA, BBB and CCC tradable, DIS
@@ -52,9 +54,7 @@ type rig struct {
 func newRig(t testing.TB, g *Genesis) *rig {
 	t.Helper()
 	e, err := New(g)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	r := &rig{t: t, e: e, now: noon}
 	r.out = NewOutlet(8, func(events []Event) { r.said = append(r.said, events...) })
 	t.Cleanup(func() { r.e.Close() })

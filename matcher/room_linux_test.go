@@ -3,6 +3,7 @@ package matcher
 import (
 	"testing"
 
+	"posttrade/ring/must"
 	"posttrade/ring/ringtest"
 )
 
@@ -11,13 +12,9 @@ func TestTheEngineMakesRoomAhead(t *testing.T) {
 	g := testGenesis()
 	g.Limits.MaxOpenOrders = 1 << 20
 	e, err := New(g)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer e.Close()
-	if err := e.MakeResident(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, e.MakeResident())
 	next := uint64(1)
 	f := e.Frontier(func() uint64 { return next })
 	if f.Reached() != 1 || f.Lap != uint64(e.orders.homes) {
@@ -25,9 +22,7 @@ func TestTheEngineMakesRoomAhead(t *testing.T) {
 	}
 	for _, first := range []uint64{1, f.Lap / 2, 3*f.Lap - 10_000, 7*f.Lap - 1} {
 		end := min(first+20_000, first+f.Lap)
-		if err := f.MakeRoom(first, end); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, f.MakeRoom(first, end))
 		for ref := first; ref < end; ref++ {
 			i := int(e.orders.homeOf(uint32(ref)))
 			if ref%1000 == 0 || ref == first || ref == end-1 {

@@ -5,6 +5,8 @@ import (
 	"encoding/binary"
 	"slices"
 	"testing"
+
+	"posttrade/ring/must"
 )
 
 // draft writes snapshots without WriteSnapshot, so that the tests of the format do not depend on
@@ -116,13 +118,9 @@ func assemble(pieces []piece) []byte {
 func restore(t *testing.T, b []byte) *Engine {
 	t.Helper()
 	e, err := ReadSnapshot(small(), bytes.NewReader(b))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	t.Cleanup(func() { e.Close() })
-	if err := e.check(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, e.check())
 	return e
 }
 

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"testing/iotest"
+
+	"posttrade/ring/must"
 )
 
 func TestSnapshotFormat6IsRestoredAndWrittenByteForByte(t *testing.T) {
@@ -374,9 +376,7 @@ func TestSnapshotWriterErrorsArePassedOn(t *testing.T) {
 	g := small()
 	g.Limits.IdempotencyCapacity = 10_000
 	e, err := New(g)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer e.Close()
 	if err := e.WriteSnapshot(&brokenWriter{}); !errors.Is(err, io.ErrShortWrite) {
 		t.Errorf("at the end: %v", err)

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"posttrade/ring"
+	"posttrade/ring/must"
 )
 
 // pipeline is a stage between two rings, with a recorder that keeps every event.
@@ -32,13 +33,9 @@ func newPipeline(t *testing.T, g *Genesis, inSlots, outSlots int, idle ring.Stra
 		t.Fatal(err)
 	}
 	inRegion, err := ring.Anonymous(ring.MPSCBytes[Command](inSlots))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	outRegion, err := ring.Anonymous(ring.FanoutBytes[Event](outSlots))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if p.in, err = ring.NewMPSC[Command](inRegion, inSlots); err != nil {
 		t.Fatal(err)
 	}
@@ -155,18 +152,14 @@ func TestStageDecidesLikeAReplay(t *testing.T) {
 			}
 			seen := map[uint64]bool{}
 			e, err := New(crowded())
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			defer e.Close()
 			var want []Event
 			out := NewOutlet(8, func(events []Event) { want = append(want, events...) })
 			for i := range p.said {
 				if ev := &p.said[i]; ev.Flags&EventFirst != 0 {
 					seen[ev.Ref] = true
-					if err := e.Replay(ev.Cmd(), out); err != nil {
-						t.Fatal(err)
-					}
+					must.OK(t, e.Replay(ev.Cmd(), out))
 					ev.Ref = 0 // no caller waits in a replay
 				}
 			}
@@ -221,9 +214,7 @@ func TestStageStopsWhenItsInputIsDrained(t *testing.T) {
 	p.stage.Stop()
 	p.stage.Stop()
 	p.start()
-	if err := <-p.ran; err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, <-p.ran)
 	if got := p.stage.Applied(); got != 50 {
 		t.Errorf("applied %d, want 50", got)
 	}

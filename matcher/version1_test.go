@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"testing"
+
+	"posttrade/ring/must"
 )
 
 // version1Flow is a run of records of one version in which the rules that later versions have
@@ -66,9 +68,7 @@ func version1Flow(version uint16) []Command {
 func decidedHash(t *testing.T, flow []Command) (events, state string, reasons [ReasonCount]int) {
 	t.Helper()
 	e, err := New(crowded())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer e.Close()
 	sum := sha256.New()
 	add := hasher(sum)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"posttrade/perf/load"
+	"posttrade/ring/must"
 )
 
 func besideForTest() beside {
@@ -31,9 +32,7 @@ func TestBesideTakesTurnsAndShowsBoth(t *testing.T) {
 	}
 	b.after = func(name string, _ int) { phases = append(phases, name) }
 	p, err := r.besideWork(b)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	want := strings.Repeat("nothing nap nap nothing ", besideRounds/2)
 	if got := strings.Join(phases, " ") + " "; rounds != besideRounds || got != want ||
 		len(r.lines) != 2*besideRounds || p.rounds != besideRounds {
@@ -122,9 +121,7 @@ func TestBesideReportsWhatGoesWrong(t *testing.T) {
 
 func TestOrdersComeUntilTheWorkIsDone(t *testing.T) {
 	arrivals, err := load.Constant(1e9)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	u := &untilDone{Arrivals: arrivals}
 	for want := range time.Duration(5) {
 		if got := u.Next(); got != want {

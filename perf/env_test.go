@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"posttrade/app/latency"
+	"posttrade/ring/must"
 )
 
 // fakeHost is a system made of files.
@@ -16,12 +17,8 @@ func fakeHost(t *testing.T, files map[string]string) host {
 	root := t.TempDir()
 	for name, text := range files {
 		path := filepath.Join(root, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		must.OK(t, os.WriteFile(path, []byte(text), 0o600))
 	}
 	return host{root}
 }

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"posttrade/journal/quorum"
+	"posttrade/ring/must"
 )
 
 // fakeMembers are three addresses; one function answers for all.
@@ -179,9 +180,7 @@ func TestFailoverIsJudgedByItsMedian(t *testing.T) {
 
 func TestLoopbackMembersHavePortsOfTheirOwn(t *testing.T) {
 	list, err := LoopbackMembers(3)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	// ParseMembers refuses duplicates
 	if members, err := quorum.ParseMembers(list); err != nil || len(members) != 3 {
 		t.Errorf("%s: %v, %v", list, members, err)

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"testing"
 
+	"posttrade/ring/must"
 	"posttrade/sidecars/control"
 	"posttrade/sidecars/store"
 )
@@ -78,17 +79,11 @@ func TestPollRowWritesIntoTheServersDatabase(t *testing.T) {
 	addr, asked := gateServer(t, 1, http.StatusUnprocessableEntity)
 	c := &child{addr: addr, dir: t.TempDir()}
 	r := &Run{o: Options{Stdout: io.Discard, Smoke: true}}
-	if err := r.pollToGate(c); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, r.pollToGate(c))
 	db, err := store.Open(store.Options{Dir: c.dir})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer db.Close()
-	if err := db.Ready(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, db.Ready(t.Context()))
 	var backlog store.Backlog
 	if err := db.Read(t.Context(), func(tx *store.Tx) (err error) {
 		backlog, err = tx.OutboxBacklog(string(control.Security))

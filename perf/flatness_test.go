@@ -10,6 +10,7 @@ import (
 
 	"posttrade/app/latency"
 	"posttrade/perf/load"
+	"posttrade/ring/must"
 )
 
 // periodOf is a measurement in which every request took that long, and every commit was in one
@@ -90,9 +91,7 @@ func TestFlatLoadsTakeTurns(t *testing.T) {
 		"constant": {10: flatPeriods, 70: flatPeriods, 95: 1}, "poisson": {10: 1, 70: 1, 95: 1},
 	} {
 		points, err := r.curvePoints(curve{target: &instant{clock: clock}, clock: clock}, shape, 1e5)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		var last time.Time
 		for n := range flatPeriods {
 			for _, p := range points {

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"posttrade/ring/must"
 )
 
 // TestReportReadsWhatARunWrites makes a page from the results file of a run.
@@ -22,18 +24,12 @@ func TestReportReadsWhatARunWrites(t *testing.T) {
 		clock: clock, window: 8}); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.write(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, r.write())
 	for results, page := range map[string]string{r.o.Out: filepath.Join(dir, "run.html"),
 		dir + "/": dir + ".html"} {
-		if err := WriteReport(results, "", &said); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, WriteReport(results, "", &said))
 		text, err := os.ReadFile(page)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		for _, want := range []string{"<dd>abc</dd>", "made-up, os, constant arrivals",
 			"1 of 1 targets met", "<h3>Percentiles</h3>"} {
 			if !strings.Contains(string(text), want) {

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"posttrade/matcher/flow"
+	"posttrade/ring/must"
 )
 
 func TestResultsFileIsInBenchmarkFormat(t *testing.T) {
@@ -25,13 +26,9 @@ func TestResultsFileIsInBenchmarkFormat(t *testing.T) {
 	r.figures("Memory/op=idle", metric{27.5, "MiB-resident"})
 	r.judge(atMost("P0", 2, "a figure that is met"), 1)
 	r.judge(atLeast("P0", 2, "a figure that is missed"), 1)
-	if err := r.write(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, r.write())
 	text, err := os.ReadFile(r.o.Out)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	for _, want := range []string{
 		"\ncpu: Some CPU\n", "\ncommit: abc\n",
 		"\nBenchmarkRing/op=spsc/batch=1 1000 1000 ns/op 2.5 M/s\n",
@@ -53,9 +50,7 @@ func TestResultsFileIsInBenchmarkFormat(t *testing.T) {
 
 func TestResultsFileThatCannotBeWrittenIsAnError(t *testing.T) {
 	blocked := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(blocked, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(blocked, nil, 0o600))
 	r := &Run{o: Options{Stdout: io.Discard, Out: filepath.Join(blocked, "results.txt")}}
 	if err := r.write(); err == nil {
 		t.Error("no error")
@@ -109,9 +104,7 @@ func TestLoadSendsWellFormedOrders(t *testing.T) {
 	l := httpLoad{addr: strings.TrimPrefix(server.URL, "http://"), connections: 4,
 		request: batchRequest, status: 201}
 	result, err := l.run(20 * time.Millisecond)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if int64(result.requests) != served.Load() || result.requests == 0 ||
 		len(result.ns) != result.requests {
 		t.Errorf("%d requests counted, %d timed, %d served", result.requests, len(result.ns),
@@ -159,9 +152,7 @@ func TestEngineRowCountsItsTrades(t *testing.T) {
 func TestBookRowComparesItsTrades(t *testing.T) {
 	f := flow.Generate(flow.Options{Seed: 1, Symbols: 4, Prefill: 400, N: 2000})
 	books, err := newFlowBooks(f)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer books.shelf.Close()
 	ns := make([]int64, len(f.Timed()))
 	for range 2 {

@@ -10,6 +10,7 @@ import (
 	"posttrade/matcher"
 	"posttrade/matcher/flow"
 	"posttrade/ring"
+	"posttrade/ring/must"
 )
 
 func TestEveryReportReachesTheOtherCore(t *testing.T) {
@@ -35,19 +36,13 @@ func TestEveryReportReachesTheOtherCore(t *testing.T) {
 func TestReportsAndTheirReadingDoNotAllocate(t *testing.T) {
 	f := flow.Realistic(flow.RealisticOptions{Seed: 5, Regime: flow.Swing25, Prefill: 500, N: 20_000})
 	region, err := ring.Anonymous(ring.SPSCBytes[bookReport](1 << 10))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer region.Close()
 	q, err := ring.NewSPSC[bookReport](region, 1<<10)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	sink := &reporter{q}
 	book, err := matcher.NewBook(matcher.BookOptions{Sink: sink, MaxOrders: 1 << 15})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer book.Close()
 	for i := range f.Commands[:f.Prefill] {
 		applyRealistic(book, &f.Commands[i])
@@ -71,9 +66,7 @@ const lobsterFiles = "orderflow/testdata/lobster"
 
 func TestLobsterRowHoldsTheBookAgainstThePublishedOne(t *testing.T) {
 	tape, err := translateLobster(lobsterFiles)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer tape.close()
 	if tape.events == 0 || len(tape.orders) == 0 || tape.result.Trades == 0 {
 		t.Fatalf("%d events, %d orders, %d trades", tape.events, len(tape.orders), tape.result.Trades)
@@ -116,9 +109,7 @@ func TestLobsterRowReportsWhatIsWrong(t *testing.T) {
 	for _, kind := range []string{"message", "orderbook"} {
 		name := "ACME_2020-01-02_34200000_57600000_" + kind + "_5.csv"
 		text, err := os.ReadFile(filepath.Join(lobsterFiles, name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		if kind == "orderbook" {
 			lines := strings.Split(strings.TrimSpace(string(text)), "\n")
 			fields := strings.Split(lines[len(lines)-1], ",")
@@ -126,9 +117,7 @@ func TestLobsterRowReportsWhatIsWrong(t *testing.T) {
 			lines[len(lines)-1] = strings.Join(fields, ",")
 			text = []byte(strings.Join(lines, "\n") + "\n")
 		}
-		if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.WriteFile(filepath.Join(dir, name), text, 0o600))
 	}
 	r.o.Lobster = dir
 	if err := measureLobster(r); err == nil ||

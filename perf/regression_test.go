@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"posttrade/perf/regress"
+	"posttrade/ring/must"
 )
 
 // madeUp are builds that exist only as figures.
@@ -124,9 +125,7 @@ func TestGateWritesItsVerdicts(t *testing.T) {
 		t.Fatal(err)
 	}
 	text, err := os.ReadFile(o.Out)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	for _, want := range []string{"commit: abc\n", "BenchmarkRegression/row=ring 1 ", " base-ns/op ",
 		"# book ", "SLOWER", "MORE ALLOCATIONS", " 2 allocs/op 0 base-allocs/op"} {
 		if !strings.Contains(string(text), want) {
@@ -184,9 +183,7 @@ func TestSelfTestPassesWithAGoodGateAndFailsWithABadOne(t *testing.T) {
 func TestProgramsRunAndReportChildren(t *testing.T) {
 	script := filepath.Join(t.TempDir(), "build")
 	write := func(text string) {
-		if err := os.WriteFile(script, []byte("#!/bin/sh\n"+text), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.WriteFile(script, []byte("#!/bin/sh\n"+text), 0o700))
 	}
 	p := programs{dir: t.TempDir()}
 	write(`[ "$1 $2 $3" = "perf sample --list" ] && echo "ring book" || echo "sample ns=12.5 ` +

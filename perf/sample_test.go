@@ -6,15 +6,15 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"posttrade/ring/must"
 )
 
 func TestEveryMicroRowGivesASample(t *testing.T) {
 	for _, name := range MicroRows() {
 		t.Run(name, func(t *testing.T) {
 			s, err := Sample(SampleOptions{Row: name, Dir: t.TempDir(), For: time.Nanosecond})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			if !(s.Ns > 0) || !(s.Allocs >= 0) {
 				t.Errorf("sample %+v", s)
 			}
@@ -22,9 +22,7 @@ func TestEveryMicroRowGivesASample(t *testing.T) {
 				t.Errorf("%v allocations an operation", s.Allocs)
 			}
 			var text strings.Builder
-			if err := WriteSample(&text, s); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, WriteSample(&text, s))
 			if got, err := readSample(text.String()); err != nil || got != s {
 				t.Errorf("read %+v, %v; written %+v", got, err, s)
 			}

@@ -15,15 +15,14 @@ import (
 	"posttrade/app/installation"
 	"posttrade/matcher/session/client"
 	"posttrade/perf/load"
+	"posttrade/ring/must"
 )
 
 // sessionSocket is a short path: the path of a socket may have 107 bytes.
 func sessionSocket(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "pt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	return filepath.Join(dir, "s")
 }
@@ -41,9 +40,7 @@ func hostSessions(t *testing.T, socket string, nameValue ...string) (core *engin
 	c := apptest.Settled(t, append(args, nameValue...)...)
 	in, err := installation.Open(t.Context(), c, installation.EngineOptions(c),
 		slog.New(slog.NewTextHandler(t.Output(), nil)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	stop = sync.OnceFunc(func() {
 		if err := in.Stop(); err != nil {
 			t.Errorf("stop: %v", err)
@@ -56,9 +53,7 @@ func hostSessions(t *testing.T, socket string, nameValue ...string) (core *engin
 func dialledForPerf(t *testing.T, socket, idle string, clock load.Clock) *sessionClient {
 	t.Helper()
 	s, err := dialSession(socket, idle, clock)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	t.Cleanup(func() { s.Close() })
 	return s
 }
@@ -82,9 +77,7 @@ func TestSessionForPerf(t *testing.T) {
 	}
 	for range 2 {
 		arrivals, err := load.Constant(20_000)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		r, err := load.Run(s, load.Options{Arrivals: arrivals, For: 50 * time.Millisecond, Clock: clock})
 		if err != nil || r.Requests != 1000 {
 			t.Fatalf("%+v, %v", r, err)

@@ -7,6 +7,8 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"posttrade/ring/must"
 )
 
 func TestRowsThatAreAskedFor(t *testing.T) {
@@ -57,9 +59,7 @@ func TestARowBeginsWithTheProcessorsOfTheRun(t *testing.T) {
 		}
 		return io.EOF
 	}, nil}
-	if err := r.measure(careless); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, r.measure(careless))
 	if err := r.measure(careful); err != io.EOF {
 		t.Errorf("got %v", err)
 	}

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"posttrade/ring/must"
 	"posttrade/ring/waittest"
 )
 
@@ -25,28 +26,20 @@ func TestChildrenEndWithTheirParent(t *testing.T) {
 	}
 	oldest := member(3)
 	out, err := oldest.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := start(oldest); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
+	must.OK(t, start(oldest))
 	var pids []int
 	for lines := bufio.NewScanner(out); len(pids) < 3 && lines.Scan(); {
 		if text, ours := strings.CutPrefix(lines.Text(), "pid "); ours {
 			pid, err := strconv.Atoi(text)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			pids = append(pids, pid)
 		}
 	}
 	if len(pids) != 3 {
 		t.Fatalf("the family is %v", pids)
 	}
-	if err := oldest.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, oldest.Process.Kill())
 	_ = oldest.Wait() // it was killed
 	for _, pid := range pids {
 		waittest.Until(t, "the family ends", func() (bool, any) { return !runs(pid), pid })

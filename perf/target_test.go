@@ -13,6 +13,7 @@ import (
 
 	"posttrade/app/apptest"
 	"posttrade/perf/load"
+	"posttrade/ring/must"
 )
 
 // orderServer answers orders; it notes every client order id.
@@ -47,21 +48,15 @@ func TestHTTPTargetSendsEveryRequestOnce(t *testing.T) {
 	clock := load.NewClock()
 	target, err := newHTTPTarget(httpLoad{addr: addr, connections: 1, status: 201,
 		request: orderRequest}, clock)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	runs := &renumbered{target: target}
 	total := 0
 	for range 3 { // three runs of one target: numbers start again, ids must not
 		arrivals, err := load.Constant(20_000)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		result, err := load.Run(runs, load.Options{Arrivals: arrivals, For: 10 * time.Millisecond,
 			Clock: clock})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		if result.Requests != 200 || result.Latency.Count() != 200 {
 			t.Errorf("%d requests, %d timed, want 200", result.Requests, result.Latency.Count())
 		}
@@ -86,9 +81,7 @@ func TestHTTPTargetReportsRefusalsAndClosedPorts(t *testing.T) {
 	clock := load.NewClock()
 	target, err := newHTTPTarget(httpLoad{addr: addr, connections: 1, status: 201,
 		request: orderRequest}, clock)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if _, err := load.Saturate(target, 1, time.Minute, clock); err == nil ||
 		!strings.Contains(err.Error(), "answer 429") {
 		t.Errorf("got %v", err)
@@ -138,9 +131,7 @@ func TestCurveWritesEveryPointInThreeForms(t *testing.T) {
 			n.buckets[3] = commits
 			return n, nil
 		}}
-	if err := r.curve(c); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, r.curve(c))
 	// each shape has its points and one line for its flatness
 	if want := 1 + 2*(len(r.curveLoads("constant"))+1); len(r.lines) != want {
 		t.Errorf("%d lines, want %d", len(r.lines), want)
@@ -171,9 +162,7 @@ func TestCurveReportsWhatGoesWrong(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	file := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(file, nil, 0o600))
 	r.o.Out = filepath.Join(file, "run.txt") // no folder can be made there
 	if err := r.curve(curve{name: "good", target: &instant{clock: clock}, clock: clock,
 		window: 8}); err == nil {

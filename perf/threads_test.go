@@ -5,18 +5,16 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"posttrade/ring/must"
 )
 
 func TestTimeOfPoliteThreads(t *testing.T) {
 	dir := t.TempDir()
 	write := func(thread, stat string) {
 		t.Helper()
-		if err := os.MkdirAll(filepath.Join(dir, thread), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(dir, thread, "stat"), []byte(stat), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.MkdirAll(filepath.Join(dir, thread), 0o755))
+		must.OK(t, os.WriteFile(filepath.Join(dir, thread, "stat"), []byte(stat), 0o644))
 	}
 	line := func(name, user, system, nice string) string {
 		return "7 (" + name + ") S 1 2 3 4 5 6 7 8 9 10 " + user + " " + system + " 0 0 20 " + nice +
@@ -38,9 +36,7 @@ func TestTimeOfPoliteThreads(t *testing.T) {
 		t.Errorf("used %v, want %v", got, want)
 	}
 	// the thread has ended: its time is not known
-	if err := os.RemoveAll(filepath.Join(dir, "11")); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.RemoveAll(filepath.Join(dir, "11")))
 	if got, want := readPolite(dir).since(before), 30*time.Millisecond; got != want {
 		t.Errorf("used %v, want %v", got, want)
 	}

@@ -8,6 +8,7 @@ import (
 	"posttrade/matcher"
 	"posttrade/matcher/flow"
 	"posttrade/ring"
+	"posttrade/ring/must"
 )
 
 // loopRig is an engine with its rings, and a reader that keeps every event.
@@ -25,9 +26,7 @@ func newLoopRig(t *testing.T, symbols int, last uint64) *loopRig {
 	l := &loopRig{events: make(chan []matcher.Event, 1)}
 	region := func(bytes int) *ring.Region {
 		r, err := ring.Anonymous(bytes)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		t.Cleanup(func() { r.Close() })
 		return r
 	}
@@ -98,9 +97,7 @@ func TestWatchedLoopDecidesLikeTheStage(t *testing.T) {
 	plain.submit(commands)
 	want := <-plain.events
 	stage.Stop()
-	if err := <-ended; err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, <-ended)
 
 	for _, idle := range []ring.Strategy{ring.Adaptive, ring.Park, ring.Yield} {
 		t.Run(idle.String(), func(t *testing.T) {
@@ -111,9 +108,7 @@ func TestWatchedLoopDecidesLikeTheStage(t *testing.T) {
 			got := <-rig.events
 			loop.Stop()
 			rig.in.Waiter().Wake()
-			if err := <-ended; err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, <-ended)
 			if !slices.Equal(got, want) {
 				t.Errorf("%d events, want the stage's %d", len(got), len(want))
 			}

@@ -6,14 +6,13 @@ import (
 	"slices"
 	"testing"
 
+	"posttrade/ring/must"
 	"posttrade/ring/ringtest"
 )
 
 func TestMakeResident(t *testing.T) {
 	s, err := NewSlab[[3]uint64](1 << 20)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer s.Close()
 	table := s.Slice()
 	for _, c := range []struct{ first, end int }{{5, 5}, {7, 3}, {0, 1}, {1000, 30_000},
@@ -51,12 +50,8 @@ func TestMakeLapResident(t *testing.T) {
 		{3<<20 + 10, 9 << 20, [][2]int{{0, 1 << 20}}},
 	} {
 		s, err := NewSlab[uint32](1 << 20)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := MakeLapResident(s.Slice(), c.first, c.end); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
+		must.OK(t, MakeLapResident(s.Slice(), c.first, c.end))
 		for _, part := range c.there {
 			if got, of := ringtest.Pages(t, s.Slice(), part[0], part[1]); got != of {
 				t.Errorf("%d to %d: %d of %d pages are there at %v", c.first, c.end, got, of, part)
@@ -93,9 +88,7 @@ func TestArena(t *testing.T) {
 	}
 	p := &part{}
 	a.Hold(p)
-	if err := a.MakeResident(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, a.MakeResident())
 	for name, count := range map[string]func() (int, int){
 		"small": func() (int, int) { return ringtest.Pages(t, small, 0, 100) },
 		"large": func() (int, int) { return ringtest.Pages(t, large, 0, largePage/64) },

@@ -3,6 +3,8 @@ package ring
 import (
 	"math/rand/v2"
 	"testing"
+
+	"posttrade/ring/must"
 )
 
 // msg is a 64-byte slot in which one number determines all words.
@@ -31,9 +33,7 @@ type event struct{ a, b msg }
 func newRegion(t testing.TB, bytes int) *Region {
 	t.Helper()
 	region, err := Anonymous(bytes)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	t.Cleanup(func() { region.Close() })
 	return region
 }
@@ -41,27 +41,21 @@ func newRegion(t testing.TB, bytes int) *Region {
 func newTestSPSC(t testing.TB, capacity int) *SPSC[msg] {
 	t.Helper()
 	r, err := NewSPSC[msg](newRegion(t, SPSCBytes[msg](capacity)), capacity)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return r
 }
 
 func newTestMPSC(t testing.TB, capacity int) *MPSC[msg] {
 	t.Helper()
 	r, err := NewMPSC[msg](newRegion(t, MPSCBytes[msg](capacity)), capacity)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return r
 }
 
 func newTestFanout(t testing.TB, capacity int) *Fanout[msg] {
 	t.Helper()
 	r, err := NewFanout[msg](newRegion(t, FanoutBytes[msg](capacity)), capacity)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return r
 }
 

@@ -6,6 +6,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"unsafe"
+
+	"posttrade/ring/must"
 )
 
 type (
@@ -176,9 +178,7 @@ func TestOpenRefusesAnotherRing(t *testing.T) {
 func TestFormattingAgainStartsEmpty(t *testing.T) {
 	region := newRegion(t, 65536)
 	r, err := NewMPSC[msg](region, 8)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	lo, _ := r.ClaimN(8)
 	r.Publish(lo, 8)
 	if r, err = NewMPSC[msg](region, 8); err != nil {

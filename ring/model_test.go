@@ -3,6 +3,8 @@ package ring
 import (
 	"errors"
 	"testing"
+
+	"posttrade/ring/must"
 )
 
 // model is the expected state of a ring: which positions are claimed, which are published, and the
@@ -272,9 +274,7 @@ func TestOpenedRingGoesOnWhereItWas(t *testing.T) {
 	r.Ready(2)
 	r.Release(2)
 	again, err := OpenSPSC[msg](r.region)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if lo, hi := again.Ready(8); lo != 2 || hi != 5 || again.Depth() != 3 || again.Cap() != 8 ||
 		!again.At(4).ok(4) {
 		t.Errorf("ready [%d, %d), depth %d, slot 4 %v", lo, hi, again.Depth(), *again.At(4))

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"posttrade/ring/must"
 )
 
 // The second process is this test binary again, with a role in childEnv.
@@ -53,9 +55,7 @@ func start(t *testing.T, role string, n int, regions ...*Region) *exec.Cmd {
 		defer f.Close()
 		cmd.ExtraFiles = append(cmd.ExtraFiles, f)
 	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, cmd.Start())
 	return cmd
 }
 
@@ -68,14 +68,10 @@ func TestTwoProcessesLoseNoWakeUp(t *testing.T) {
 	var rings []*SPSC[msg]
 	for _, name := range []string{"there", "back"} {
 		region, err := Memfd(name, bytes)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		defer region.Close()
 		r, err := NewSPSC[msg](region, procCapacity)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		regions, rings = append(regions, region), append(rings, r)
 	}
 	cmd := start(t, "echo", n, regions...)
@@ -94,9 +90,7 @@ func TestTwoProcessesLoseNoWakeUp(t *testing.T) {
 		}
 		back.Release(hi)
 	}
-	if err := cmd.Wait(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, cmd.Wait())
 	// On a stalled machine a sleep may run out at the moment of a wake-up.
 	if got := idler.Stats(); got.Rescues > 2 {
 		t.Errorf("stats %+v of %d messages", got, n)
@@ -138,20 +132,14 @@ func childEcho(n int) error {
 // The kernel keeps a read-only mapping from being written; this does not depend on the process.
 func TestReadOnlyMappingHasNoWriteAccess(t *testing.T) {
 	region, err := Memfd("read-only", pageBytes)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer region.Close()
 	view, err := AttachReadOnly(dup(t, region.Fd()), pageBytes)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer view.Close()
 	// Filling the view from a pipe is a write by the kernel: EFAULT instead of a signal.
 	var pipe [2]int
-	if err := unix.Pipe2(pipe[:], unix.O_CLOEXEC); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, unix.Pipe2(pipe[:], unix.O_CLOEXEC))
 	defer unix.Close(pipe[0])
 	defer unix.Close(pipe[1])
 	unix.Write(pipe[1], []byte{1})

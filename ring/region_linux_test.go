@@ -9,6 +9,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"posttrade/ring/must"
 )
 
 func TestRegionsAreZeroedAndClosedOnce(t *testing.T) {
@@ -21,9 +23,7 @@ func TestRegionsAreZeroedAndClosedOnce(t *testing.T) {
 	for name, create := range makers {
 		t.Run(name, func(t *testing.T) {
 			r, err := create()
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			if err := r.Populate(); err != nil {
 				t.Error(err)
 			}
@@ -65,9 +65,7 @@ func TestRegionRefusesUnusableSizes(t *testing.T) {
 
 func TestMemfdIsSealedBothWays(t *testing.T) {
 	r, err := Memfd("test", 2*pageBytes)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer r.Close()
 	for _, size := range []int64{pageBytes, 3 * pageBytes} {
 		if err := unix.Ftruncate(r.Fd(), size); !errors.Is(err, unix.EPERM) {
@@ -81,14 +79,10 @@ func TestMemfdIsSealedBothWays(t *testing.T) {
 
 func TestAttachSharesMemory(t *testing.T) {
 	a, err := Memfd("test", pageBytes)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer a.Close()
 	b, err := Attach(dup(t, a.Fd()), pageBytes)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer b.Close()
 	a.Bytes()[17] = 42
 	if got := b.Bytes()[17]; got != 42 {
@@ -98,22 +92,14 @@ func TestAttachSharesMemory(t *testing.T) {
 
 func TestAttachRefusesWhatItCannotTrust(t *testing.T) {
 	sealed, err := Memfd("sealed", pageBytes)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer sealed.Close()
 	unsealed, err := unix.MemfdCreate("unsealed", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer unix.Close(unsealed)
-	if err := unix.Ftruncate(unsealed, pageBytes); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, unix.Ftruncate(unsealed, pageBytes))
 	file, err := os.Create(filepath.Join(t.TempDir(), "plain"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer file.Close()
 	tests := []struct {
 		name  string
@@ -143,25 +129,17 @@ func TestFileKeepsItsBytesAndIsPrivate(t *testing.T) {
 		t.Errorf("missing file: got %v, want %v", err, fs.ErrNotExist)
 	}
 	a, err := File(path, pageBytes)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	a.Bytes()[5] = 7
-	if err := a.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, a.Close())
 	b, err := File(path, 2*pageBytes)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer b.Close()
 	if got := b.Bytes()[5]; got != 7 {
 		t.Errorf("byte 5 is %d after reopening, want 7", got)
 	}
 	info, err := os.Stat(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if info.Mode().Perm() != 0o600 || info.Size() != 2*pageBytes {
 		t.Errorf("mode %v, size %d, want 0600, %d", info.Mode(), info.Size(), 2*pageBytes)
 	}
@@ -174,8 +152,6 @@ func TestFileKeepsItsBytesAndIsPrivate(t *testing.T) {
 func dup(t *testing.T, fd int) int {
 	t.Helper()
 	n, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return n
 }

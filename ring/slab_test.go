@@ -5,13 +5,13 @@ import (
 	"reflect"
 	"testing"
 	"unsafe"
+
+	"posttrade/ring/must"
 )
 
 func TestSlabIsZeroedAndAligned(t *testing.T) {
 	s, err := NewSlab[event](100)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	slice := s.Slice()
 	if len(slice) != 100 || uintptr(unsafe.Pointer(&slice[0]))%pageBytes != 0 {
 		t.Errorf("%d elements at %p, want 100 on a page boundary", len(slice), &slice[0])

@@ -8,15 +8,15 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"posttrade/ring/must"
 )
 
 // TestForgottenSlabIsUnmapped is about mapped slabs: under the race detector
 // they are Go memory, which the collector itself takes back.
 func TestForgottenSlabIsUnmapped(t *testing.T) {
 	s, err := NewSlab[uint64](1 << 20)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	at := uintptr(unsafe.Pointer(&s.Slice()[0]))
 	runtime.KeepAlive(s)
 	s = nil

@@ -8,6 +8,7 @@ import (
 	"posttrade/app/settings"
 	"posttrade/app/stats"
 	"posttrade/journal"
+	"posttrade/ring/must"
 	"posttrade/ring/waittest"
 )
 
@@ -15,9 +16,7 @@ import (
 func Settled(t testing.TB, nameValue ...string) *settings.Config {
 	t.Helper()
 	c, err := SettleFlags(nameValue)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return c
 }
 
@@ -61,13 +60,9 @@ func StillSources() stats.Sources {
 func StatsIn(t testing.TB, path string) (image stats.Image, alive bool) {
 	t.Helper()
 	f, err := stats.OpenStats(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer f.Close()
-	if err := f.Load(&image); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, f.Load(&image))
 	if alive, err = f.Alive(); err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"posttrade/ring/must"
 )
 
 // built says that a test has asked for the program.
@@ -47,9 +49,7 @@ func Main(m *testing.M) int {
 func Program(t testing.TB) string {
 	t.Helper()
 	binary, err := program()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return binary
 }
 

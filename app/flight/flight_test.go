@@ -15,6 +15,7 @@ import (
 
 	"posttrade/app/stats"
 	"posttrade/journal"
+	"posttrade/ring/must"
 )
 
 // recorded is a tracer with a fixed text as its trace.
@@ -52,9 +53,7 @@ func newFlightRig(t *testing.T, budget time.Duration) *rig {
 		tracer: r.tracer,
 		now:    func() time.Time { return r.clock }, log: slog.New(slog.NewTextHandler(&r.log, nil)),
 	}
-	if err := r.open(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, r.open())
 	return r
 }
 
@@ -77,9 +76,7 @@ func (r *rig) after(d time.Duration) {
 func (r *rig) files(t *testing.T) (names []string) {
 	t.Helper()
 	entries, err := os.ReadDir(r.dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	for _, e := range entries {
 		names = append(names, e.Name())
 	}
@@ -211,13 +208,9 @@ func TestTracesAreBounded(t *testing.T) {
 	}
 	for _, name := range append(append([]string{"flight-20261119T130000.000-views.trace.partial"},
 		others...), traces...) {
-		if err := os.WriteFile(filepath.Join(r.dir, name), nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.WriteFile(filepath.Join(r.dir, name), nil, 0o600))
 	}
-	if err := r.open(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, r.open())
 	if got, want := r.files(t), append(slices.Clone(traces[5:]), others...); !slices.Equal(got, want) {
 		t.Errorf("left %v, want %v", got, want)
 	}
@@ -253,9 +246,7 @@ func TestTraceThatCannotBeSaved(t *testing.T) {
 	if got := r.files(t); len(got) != 1 {
 		t.Errorf("saved %v", got)
 	}
-	if err := os.RemoveAll(r.dir); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.RemoveAll(r.dir))
 	r.commit(4 * time.Second)
 	r.after(rest)
 	if got := r.log.String(); !strings.Contains(got, "no such file or directory") {
@@ -270,9 +261,7 @@ func TestFlightThatCannotStart(t *testing.T) {
 		t.Errorf("opened with %v", err)
 	}
 	file := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(file, nil, 0o600))
 	if _, err := NewFlight(time.Millisecond, file, stillFlight(), r.Recorder.log); err == nil {
 		t.Error("opened in a file")
 	}
@@ -284,15 +273,11 @@ func TestFlightRecordsThisProcess(t *testing.T) {
 	var slow journal.Metrics
 	from := Sources{Path: func(*stats.Path) {}, Commits: func() journal.Metrics { return slow }}
 	f, err := NewFlight(time.Millisecond, dir, from, slog.New(slog.NewTextHandler(t.Output(), nil)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	slow.MaxCommit = time.Second
 	stop := make(chan struct{})
 	close(stop)
-	if err := f.Run(nil, stop); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, f.Run(nil, stop))
 	files, err := filepath.Glob(filepath.Join(dir, "flight-*-commit.trace"))
 	if err != nil || len(files) != 1 {
 		t.Fatalf("saved %v, %v", files, err)
@@ -305,9 +290,7 @@ func TestFlightRecordsThisProcess(t *testing.T) {
 		t.Errorf("looks every %v", f.Every())
 	}
 	again, err := NewFlight(time.Minute, dir, from, f.log) // the first one has released the tracer
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	again.tracer.Stop()
 	if again.Every() != stats.Every {
 		t.Errorf("looks every %v", again.Every())
@@ -319,9 +302,7 @@ func TestFlightRecordsThisProcess(t *testing.T) {
 func TestTraceIsSavedBesideOnesThatStay(t *testing.T) {
 	r := newFlightRig(t, time.Millisecond)
 	stays := filepath.Join(r.dir, "flight-20261119T130000.000-views.trace.partial")
-	if err := os.MkdirAll(filepath.Join(stays, "full"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.MkdirAll(filepath.Join(stays, "full"), 0o700))
 	r.commit(time.Second)
 	r.look()
 	const trace = "flight-20261120T143000.000-commit.trace"

@@ -12,6 +12,7 @@ import (
 	"posttrade/app/settings"
 	"posttrade/journal/asof/asoftest"
 	"posttrade/matcher"
+	"posttrade/ring/must"
 )
 
 const unit = matcher.PriceScale
@@ -57,9 +58,7 @@ func history(t *testing.T) (dir string) {
 func open(t *testing.T) *Past {
 	t.Helper()
 	p, err := Open(history(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	t.Cleanup(func() {
 		if err := p.Close(); err != nil {
 			t.Error(err)
@@ -159,9 +158,7 @@ func TestDiffNamesTheCommands(t *testing.T) {
 		"account 9": "4 commands, 0 things changed\n",
 	} {
 		var b bytes.Buffer
-		if err := p.Diff(t.Context(), &b, 2, 6, strings.Fields(args)); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, p.Diff(t.Context(), &b, 2, 6, strings.Fields(args)))
 		for line := range strings.SplitSeq(want, "\n") {
 			if !strings.Contains(b.String(), line) {
 				t.Errorf("diff %s lacks %q:\n%s", args, line, b.String())
@@ -173,9 +170,7 @@ func TestDiffNamesTheCommands(t *testing.T) {
 func TestStepFollowsTheKeys(t *testing.T) {
 	p := open(t)
 	var b bytes.Buffer
-	if err := p.Step(t.Context(), strings.NewReader("bbnfAAA\nfAAA\nfNO\n?nnnnq"), &b, 1); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, p.Step(t.Context(), strings.NewReader("bbnfAAA\nfAAA\nfNO\n?nnnnq"), &b, 1))
 	want := []string{
 		stepKeys,
 		"1  2026-03-02 10:00:00.000  price  AAA 100", "     applied",
@@ -201,9 +196,7 @@ func TestStepFollowsTheKeys(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
 	hang, _, err := os.Pipe() // no key ever comes: the end of ctx ends the walk
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if err := p.Step(ctx, hang, io.Discard, 0); err != nil {
 		t.Error(err)
 	}
@@ -212,9 +205,7 @@ func TestStepFollowsTheKeys(t *testing.T) {
 func TestWhyPrintsTheSentenceAndItsCauses(t *testing.T) {
 	p := open(t)
 	var b bytes.Buffer
-	if err := p.Why(t.Context(), &b, "ord-3", false); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, p.Why(t.Context(), &b, "ord-3", false))
 	want := "ord-3 (Buy 60 AAA at 101 for account 2) was refused with ORDER_SIZE: its " +
 		"quantity would be" +
 		" 60, and 50 is the most.\n  0    limit risk.max-order-quantity = 50 quantity  as the " +

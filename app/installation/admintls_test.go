@@ -14,6 +14,7 @@ import (
 	"posttrade/app/apptest"
 	"posttrade/app/settings"
 	"posttrade/matcher/gate"
+	"posttrade/ring/must"
 )
 
 // TestAdminListenerTakesTLS serves the admin listener with a certificate of its own. Plain requests
@@ -31,20 +32,16 @@ func TestAdminListenerTakesTLS(t *testing.T) {
 			t.Error("it answers without TLS")
 		}
 	}
-	metrics := gate.Mint([]byte(must(in.config.JWTSecret())),
+	metrics := gate.Mint([]byte(must.Get(in.config.JWTSecret())(t)),
 		gate.Claims{Subject: "scraper", Metrics: true}, "", 300*24*time.Hour, time.Now())
 	ask := func(path, token string) int {
 		request, err := http.NewRequest("GET", "https://"+in.at("admin")+path, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		if token != "" {
 			request.Header.Set("Authorization", "Bearer "+token)
 		}
 		answer, err := trusting.Do(request)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		defer answer.Body.Close()
 		if _, err := io.Copy(io.Discard, answer.Body); err != nil {
 			t.Error(err)
@@ -87,21 +84,15 @@ func TestAdminListenerTakesTLS(t *testing.T) {
 		if err == nil {
 			err = os.WriteFile(to, text, 0o600)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 	}
 	if err := in.reload(slog.New(slog.DiscardHandler)); err != nil {
 		t.Error(err)
 	}
 	pair, err := tls.LoadX509KeyPair(other, otherKey)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	c, err := tls.Dial("tcp", in.at("admin"), &tls.Config{InsecureSkipVerify: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer c.Close()
 	if string(c.ConnectionState().PeerCertificates[0].Raw) != string(pair.Certificate[0]) {
 		t.Error("the renewed certificate is not shown")

@@ -11,6 +11,7 @@ import (
 
 	"posttrade/app/apptest"
 	"posttrade/app/settings"
+	"posttrade/ring/must"
 )
 
 // Old blocks that were moved out are read where they are: rows, blotter, report, recovery, backup
@@ -73,9 +74,7 @@ func TestArchivedInstallationIsWhole(t *testing.T) {
 		strings.Join(lines[:len(history)], "\n") != strings.Join(history, "\n") {
 		t.Errorf("%d commands in a backup, %d before", len(lines), len(history))
 	}
-	if err := os.RemoveAll(archives); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.RemoveAll(archives))
 	code, line = openFails(t, data, "journal.archive-dir", archives)
 	if code != settings.ExitUsage || !strings.Contains(line, archives) {
 		t.Errorf("a start on a folder that is gone: %d %s", code, line)

@@ -17,6 +17,7 @@ import (
 	"posttrade/app/settings"
 	"posttrade/journal/backup"
 	"posttrade/matcher/gate"
+	"posttrade/ring/must"
 	"posttrade/sidecars/control"
 	"posttrade/sidecars/store"
 )
@@ -225,9 +226,7 @@ func TestBackupOfAMember(t *testing.T) {
 	head := c.alike()
 	nights := t.TempDir()
 	token := filepath.Join(nights, "token")
-	if err := os.WriteFile(token, []byte(c.token()+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(token, []byte(c.token()+"\n"), 0o600))
 	from := func(i int) []string {
 		return []string{"--token-file=" + token,
 			"--server=http://" + c.members[i].open().listeners.addresses()["admin"]}
@@ -289,8 +288,8 @@ func TestBackupNeedsAnAdministrator(t *testing.T) {
 	in := install(t, data)
 	in.trade(3)
 	at := "http://" + in.at("admin")
-	plain := gate.Mint([]byte(must(in.config.JWTSecret())), gate.Claims{Subject: "x"}, "", time.Hour,
-		time.Now())
+	plain := gate.Mint([]byte(must.Get(in.config.JWTSecret())(t)), gate.Claims{Subject: "x"},
+		"", time.Hour, time.Now())
 	for _, path := range []string{backups.JournalPath, backups.TablesPath} {
 		for token, want := range map[string]int{"": 401, "x": 401, plain: 403, in.token: 200} {
 			if status, body := getWith(t, at+path, token); status != want {
@@ -317,9 +316,7 @@ func TestBackupNeedsAnAdministrator(t *testing.T) {
 	}
 	in.awaitMetrics("svc_backup_streams_total 1", "svc_backup_last_sequence 6")
 	bad := filepath.Join(t.TempDir(), "token")
-	if err := os.WriteFile(bad, []byte(plain), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(bad, []byte(plain), 0o600))
 	in.announced(data)
 	night := filepath.Join(t.TempDir(), "night")
 	programFails(t, settings.ExitFailed, "ADMIN_REQUIRED", "backup", night, "--data.dir="+data,
@@ -354,13 +351,9 @@ func TestBackupNeedsAnAdministrator(t *testing.T) {
 	}
 	stream := filepath.Join(night, "journal.stream")
 	text, err := os.ReadFile(stream)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	text[len(text)/2] ^= 1
-	if err := os.WriteFile(stream, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(stream, text, 0o600))
 	programFails(t, settings.ExitMismatch, stream, "backup", "--check", night)
 	broken := filepath.Join(t.TempDir(), "data")
 	programFails(t, settings.ExitMismatch, stream, "restore", night, "--data.dir="+broken)
@@ -371,20 +364,11 @@ func TestBackupNeedsAnAdministrator(t *testing.T) {
 
 const zeros = "0000000000000000000000000000000000000000000000000000000000000000"
 
-func must[T any](v T, err error) T {
-	if err != nil {
-		panic(err)
-	}
-	return v
-}
-
 // getWith reads a resource with a token.
 func getWith(t *testing.T, url, token string) (status int, body string) {
 	t.Helper()
 	request, err := http.NewRequest("GET", url, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if token != "" {
 		request.Header.Set("Authorization", "Bearer "+token)
 	}

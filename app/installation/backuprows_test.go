@@ -12,6 +12,7 @@ import (
 	"posttrade/app/apptest"
 	"posttrade/httpapi/client"
 	"posttrade/journal/backup"
+	"posttrade/ring/must"
 	"posttrade/sidecars/store"
 )
 
@@ -69,9 +70,7 @@ func TestBackupHasWhatOnlySQLHas(t *testing.T) {
 		}
 		copied, database := restored(0), databaseFlags(t, d)
 		left, aside := filepath.Join(copied, backup.RestoredName), filepath.Join(t.TempDir(), "left")
-		if err := os.CopyFS(aside, os.DirFS(left)); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.CopyFS(aside, os.DirFS(left)))
 		for range 2 { // the second start finds the work of the first one not noted
 			again := on(copied, database)
 			whole(again, copied)
@@ -85,9 +84,7 @@ func TestBackupHasWhatOnlySQLHas(t *testing.T) {
 				t.Errorf("on record are %s, before %s", got, repairs)
 			}
 			again.stop()
-			if err := os.CopyFS(left, os.DirFS(aside)); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, os.CopyFS(left, os.DirFS(aside)))
 		}
 		// The numbers go on behind those of the backup.
 		last := on(copied, database)

@@ -22,6 +22,7 @@ import (
 	"posttrade/app/apptest"
 	"posttrade/app/settings"
 	"posttrade/matcher/gate"
+	"posttrade/ring/must"
 	"posttrade/ring/waittest"
 )
 
@@ -352,9 +353,7 @@ func TestThreeMembersAfterMixedCommands(t *testing.T) {
 	batch(commands / 2)
 	for _, m := range c.members { // so that the log alone is not enough
 		if in := m.open(); in != nil {
-			if err := in.Member.Node.Compact(0); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, in.Member.Node.Compact(0))
 		}
 	}
 	lost.start()

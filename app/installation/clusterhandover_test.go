@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"posttrade/app/apptest"
+	"posttrade/ring/must"
 	"posttrade/sidecars/broker/brokertest"
 	"posttrade/sidecars/control"
 	"posttrade/sidecars/feeds"
@@ -129,8 +130,6 @@ func TestSidecarsMoveWithTheLeader(t *testing.T) {
 	}
 	stream := feeds.Stream{Broker: leader.Beside.Load().broker, Source: control.Security}
 	last, _, _, err := stream.Last(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	t.Logf("%d fills, %d stocks added, the stream ends at %d", len(rows), stocks, last.Sequence)
 }

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"posttrade/app/apptest"
+	"posttrade/ring/must"
 )
 
 var leaderKills = flag.Int("kills", 3, "kills of TestKillTheLeader")
@@ -141,9 +142,7 @@ func TestKillTheLeader(t *testing.T) {
 		leader := awaitLeader(t, members)
 		b.progress(20)
 		first := b.after(func() {
-			if err := leader.cmd.Process.Kill(); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, leader.cmd.Process.Kill())
 		})
 		<-leader.exited
 		took = append(took, first)
@@ -253,7 +252,6 @@ func (b *bookers) after(do func()) time.Duration {
 // progress waits until n more bookings are acknowledged.
 func (b *bookers) progress(n int) {
 	b.t.Helper()
-	late := time.After(apptest.Patience)
 	for range n {
 		changed := make(chan struct{})
 		b.mu.Lock()
@@ -261,7 +259,7 @@ func (b *bookers) progress(n int) {
 		b.mu.Unlock()
 		select {
 		case <-changed:
-		case <-late:
+		case <-time.After(apptest.Patience):
 			b.t.Fatal("no bookings are acknowledged")
 		}
 	}

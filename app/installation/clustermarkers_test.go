@@ -7,6 +7,7 @@ import (
 	"posttrade/app/engine"
 	"posttrade/matcher"
 	"posttrade/matcher/desk"
+	"posttrade/ring/must"
 	"posttrade/sidecars/riskextract"
 )
 
@@ -17,9 +18,7 @@ func marker(t *testing.T, k *engine.Engine, day int64) {
 		*c = matcher.NewRiskExtract(day, 1)
 		return nil
 	}, func(*desk.Answer) error { return nil })
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 }
 
 // TestSeenMarkersAreThoseOfTheJournal compares what a member finds with the markers that have

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"posttrade/app/apptest"
+	"posttrade/ring/must"
 	"posttrade/ring/waittest"
 )
 
@@ -23,13 +24,9 @@ func consoleOf(t *testing.T, data string) (at string, ask func(method, path, bod
 	string)) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(data, "ports.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	var ports map[string]string
-	if err := json.Unmarshal(text, &ports); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, json.Unmarshal(text, &ports))
 	at = "http://" + ports["console"]
 	var cookie, csrf string
 	ask = func(method, path, body string) (int, string) {
@@ -37,25 +34,19 @@ func consoleOf(t *testing.T, data string) (at string, ask func(method, path, bod
 		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 		defer cancel()
 		r, err := http.NewRequestWithContext(ctx, method, at+path, strings.NewReader(body))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		r.Header.Set("Origin", at)
 		r.Header.Set("Content-Type", "application/json")
 		r.Header.Set("Cookie", cookie)
 		r.Header.Set("X-CSRF-Token", csrf)
 		a, err := http.DefaultClient.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		defer a.Body.Close()
 		for _, c := range a.Cookies() {
 			cookie = c.Name + "=" + c.Value
 		}
 		all, err := io.ReadAll(a.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		return a.StatusCode, string(all)
 	}
 	status, said := ask("POST", "/api/session", "{}")
@@ -112,9 +103,7 @@ func TestTheConsolesAddress(t *testing.T) {
 	run := func(nameValue ...string) (printed, logged string) {
 		t.Helper()
 		c, err := apptest.SettleFlags(nameValue)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		ctx, cancel := context.WithCancel(context.Background())
 		defer cancel()
 		out, in := io.Pipe()

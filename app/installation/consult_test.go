@@ -11,6 +11,7 @@ import (
 
 	"posttrade/app/apptest"
 	"posttrade/app/settings"
+	"posttrade/ring/must"
 	"posttrade/sidecars/store"
 	"posttrade/sidecars/store/storetest"
 )
@@ -141,9 +142,7 @@ func TestLookingWhereNothingRuns(t *testing.T) {
 
 	// A server that has ended, or has no trade-processor.
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	gone := listener.Addr().String()
 	listener.Close()
 	for ports, want := range map[string]string{
@@ -152,9 +151,7 @@ func TestLookingWhereNothingRuns(t *testing.T) {
 		`{"trade-processor":`:                             "ports.json",
 		`{"trade-processor":"127.0.0.1:1","x":"y"} extra`: "ports.json",
 	} {
-		if err := os.WriteFile(filepath.Join(empty, "ports.json"), []byte(ports), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.WriteFile(filepath.Join(empty, "ports.json"), []byte(ports), 0o600))
 		wantRun(t, settings.ExitFailed, "", want, "recon", "status", "--data.dir="+empty)
 	}
 }
@@ -185,9 +182,7 @@ func TestLookingAtAServerWithTLS(t *testing.T) {
 	data := t.TempDir()
 	certificate, key := selfSigned(t)
 	in := install(t, data, "http.tls-cert", certificate, "http.tls-key", key)
-	if err := writePorts(filepath.Join(data, "ports.json"), in.listeners.addresses()); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, writePorts(filepath.Join(data, "ports.json"), in.listeners.addresses()))
 	own := []string{"--data.dir=" + data, "--http.tls-cert=" + certificate, "--http.tls-key=" + key}
 	wantRun(t, settings.ExitOK, "compared 0", "", "recon", append(own, "status")...)
 	wantRun(t, settings.ExitOK, "account", "", "source", append(own, "status")...)

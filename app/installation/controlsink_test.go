@@ -17,6 +17,7 @@ import (
 	"posttrade/matcher"
 	"posttrade/matcher/desk"
 	"posttrade/matcher/gate"
+	"posttrade/ring/must"
 	"posttrade/sidecars/bootstrap"
 	"posttrade/sidecars/control"
 	"posttrade/sidecars/feeds"
@@ -200,9 +201,7 @@ func TestOperatorsWordStands(t *testing.T) {
 			}
 			return nil
 		}, func(*desk.Answer) error { return nil })
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 	}
 	byHand(1, false)
 	securities := []string{"AAPL:true,false", "MSFT:true,false"}
@@ -234,9 +233,7 @@ func TestOperatorsWordStands(t *testing.T) {
 	renamed := account(3, true, 6)
 	renamed.EnabledVersion = 3
 	delta := control.Delta{Source: control.Account, Epoch: 101, Version: 6, Record: renamed}
-	if err := r.sink(control.Account).Apply(t.Context(), []control.Delta{delta}); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, r.sink(control.Account).Apply(t.Context(), []control.Delta{delta}))
 	want("1:true", "2:false", "3:false")
 	renamed.Version, s.Watermark = 7, 7
 	s.Records[2] = renamed
@@ -273,9 +270,7 @@ func TestEachFlagIsHeldByItself(t *testing.T) {
 		c.SecurityID, c.EventTimeMillis, c.Side = id, 1, matcher.SecurityHalted
 		return nil
 	}, func(*desk.Answer) error { return nil })
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	steps := []struct {
 		enabledSaid, haltedSaid bool
 		want                    string
@@ -295,9 +290,7 @@ func TestEachFlagIsHeldByItself(t *testing.T) {
 		}
 		delta := control.Delta{Source: control.Security, Epoch: 1, Version: record.Version,
 			Record: record}
-		if err := r.sink(control.Security).Apply(t.Context(), []control.Delta{delta}); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, r.sink(control.Security).Apply(t.Context(), []control.Delta{delta}))
 		r.want("1:true", "2:true", "3:true", step.want, "MSFT:true,false")
 		if i == 0 {
 			r.restart() // the replay of the views gives the same
@@ -463,16 +456,12 @@ func TestDeltasLeaveTheOrderPathAlone(t *testing.T) {
 // roundTrip sends n orders that find no counterparty and do not rest.
 func roundTrip(t *testing.T, k *engine.Engine, n int) {
 	ticket, err := k.Desk.Acquire(n)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	for i := range n {
 		c := ticket.Command(i)
 		*c = matcher.NewCommand(matcher.OrderNew)
 		c.AccountID, c.SecurityID, c.Qty, c.LimitPx, c.Flags = 1, 1, 1, 1_000_000, matcher.FlagIOC
 	}
-	if err := errors.Join(ticket.Submit(), ticket.Wait(0)); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, errors.Join(ticket.Submit(), ticket.Wait(0)))
 	ticket.Release()
 }

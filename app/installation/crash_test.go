@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"posttrade/app/apptest"
+	"posttrade/ring/must"
 )
 
 var (
@@ -234,9 +235,7 @@ func startForCrash(t *testing.T, binary, data string, flags ...string) *crashSer
 	s := &crashServer{cmd: exec.Command(binary, args...), log: &bytes.Buffer{},
 		exited: make(chan error, 1)}
 	s.cmd.Stderr, s.cmd.Stdout = s.log, s.log
-	if err := s.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, s.cmd.Start())
 	go func() { s.exited <- s.cmd.Wait() }()
 	t.Cleanup(func() { s.cmd.Process.Kill() })
 	deadline := time.After(30 * time.Second)

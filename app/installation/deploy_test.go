@@ -14,6 +14,7 @@ import (
 
 	"posttrade/app/apptest"
 	"posttrade/app/settings"
+	"posttrade/ring/must"
 )
 
 const deploy = "../../deploy"
@@ -130,13 +131,9 @@ func TestTheUnitsLimitsSuitTheProgram(t *testing.T) {
 		t.Errorf("the unit waits for %v", unit["Type"])
 	}
 	watchdog, err := strconv.Atoi(strings.TrimSuffix(one("WatchdogSec"), "s"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	dir, err := os.MkdirTemp("/var/tmp", "unit") // a way to it is open to every user
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	state := filepath.Join(dir, "state")
 	binary := filepath.Join(dir, "posttrade")
@@ -145,26 +142,18 @@ func TestTheUnitsLimitsSuitTheProgram(t *testing.T) {
 		if err == nil {
 			err = os.WriteFile(binary, text, 0o755)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 	}
-	if err := os.Mkdir(state, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.Mkdir(state, 0o700))
 	manager := newTold(t)
 	command := []string{"prlimit", "--nofile=" + atMost(t, one("LimitNOFILE")),
 		"--core=" + one("LimitCORE"), "--nproc=" + one("LimitNPROC")}
 	if os.Getuid() == 0 {
 		for path, mode := range map[string]os.FileMode{dir: 0o755, filepath.Dir(manager.path): 0o755,
 			manager.path: 0o777} {
-			if err := os.Chmod(path, mode); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, os.Chmod(path, mode))
 		}
-		if err := os.Chown(state, 65532, 65532); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.Chown(state, 65532, 65532))
 		command = append(command, "setpriv", "--reuid=65532", "--regid=65532",
 			"--clear-groups", "--bounding-set=-all", "--inh-caps=-all")
 	} else {
@@ -184,14 +173,10 @@ func TestTheUnitsLimitsSuitTheProgram(t *testing.T) {
 	}
 	cmd.Dir = state
 	said, err := os.Create(filepath.Join(t.TempDir(), "log"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer said.Close()
 	cmd.Stderr = said
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, cmd.Start())
 	t.Cleanup(func() { cmd.Process.Kill() })
 	t.Cleanup(func() {
 		if t.Failed() {
@@ -203,9 +188,7 @@ func TestTheUnitsLimitsSuitTheProgram(t *testing.T) {
 	if code, out, errs := apptest.Run("health", "--data.dir="+state); code != 0 {
 		t.Errorf("health: %d %s %s", code, out, errs)
 	}
-	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, cmd.Process.Signal(syscall.SIGTERM))
 	manager.await(t, "STOPPING=1")
 	if err := cmd.Wait(); err != nil {
 		t.Errorf("the end: %v\n%s", err, readText(t, said.Name()))
@@ -239,9 +222,7 @@ func atMost(t *testing.T, files string) string {
 	if err == nil {
 		err = syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return strconv.FormatUint(min(n, limit.Max), 10)
 }
 

@@ -20,6 +20,7 @@ import (
 	"posttrade/app/settings"
 	"posttrade/journal"
 	"posttrade/journal/journaltest"
+	"posttrade/ring/must"
 	"posttrade/ring/waittest"
 )
 
@@ -89,9 +90,7 @@ type badDisk struct {
 func startOnBadDisk(t *testing.T, m *memberOfTest) *badDisk {
 	t.Helper()
 	settings, err := json.Marshal(append(anyPorts(m.data), m.settings...))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	cmd := exec.Command(os.Args[0], "-test.run=^TestMemberWhoseDiskFailsSaysOneLine$")
 	b := &badDisk{t: t, cmd: cmd}
 	b.cmd.Env = append(os.Environ(), memberOnBadDisk+"="+string(settings))
@@ -99,9 +98,7 @@ func startOnBadDisk(t *testing.T, m *memberOfTest) *badDisk {
 	if b.orders, err = b.cmd.StdinPipe(); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, b.cmd.Start())
 	t.Cleanup(func() { b.cmd.Process.Kill() })
 	return b
 }
@@ -130,9 +127,7 @@ func (b *badDisk) wantOneLine(folders string) {
 // serveOnBadDisk is the main function of that process.
 func serveOnBadDisk(t *testing.T, settings string) int {
 	var nameValue []string
-	if err := json.Unmarshal([]byte(settings), &nameValue); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, json.Unmarshal([]byte(settings), &nameValue))
 	c := apptest.Settled(t, nameValue...)
 	var bad atomic.Pointer[[]string]
 	bad.Store(new([]string))

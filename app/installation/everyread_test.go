@@ -13,6 +13,7 @@ import (
 
 	"posttrade/app/apptest"
 	"posttrade/httpapi/client"
+	"posttrade/ring/must"
 )
 
 // unversioned are the reads that show nothing that a write has made, with the reason.
@@ -28,16 +29,12 @@ var unversioned = map[string]string{
 func everyRead(t *testing.T, base string) (paths []string) {
 	t.Helper()
 	answer, err := http.Get(base + "/openapi.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer answer.Body.Close()
 	var document struct {
 		Paths map[string]map[string]json.RawMessage
 	}
-	if err := json.NewDecoder(answer.Body).Decode(&document); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, json.NewDecoder(answer.Body).Decode(&document))
 	values := strings.NewReplacer("{orderId}", "ord-1", "{security}", "AAPL", "{tradeId}", "trd-1",
 		"{accountId}", "1", "{ticker}", "AAPL", "{contractId}", "SW-3", "{inputSeq}", "3",
 		"{tile}", "0/000")
@@ -114,9 +111,7 @@ func TestEveryReadHasYourWrites(t *testing.T) {
 	swap, err := i.orders.Swap(t.Context(), &client.SwapRequest{AccountID: 1, PayReceive: client.Pay,
 		Notional: 1000, FixedRate: 30_000, EffectiveDate: "2026-01-01", MaturityDate: "2027-01-01",
 		Conventions: "USD-SOFR-1Y-ACT360"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	i.aProof(fmt.Sprint("inputSeq=", swap.Sequence)) // the log has it
 	for _, service := range []string{"order-matcher", "trade-processor"} {
 		checkEveryRead(t, "http://"+i.at(service), i.token, "X-Min-Sequence", swap.Sequence)

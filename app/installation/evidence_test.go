@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"posttrade/app/apptest"
+	"posttrade/ring/must"
 )
 
 // aProof reads a proof from a running installation.
@@ -37,9 +38,7 @@ func TestAStrangerChecksATrade(t *testing.T) {
 	verify := func(text []byte) (code int, said string) {
 		t.Helper()
 		name := filepath.Join(empty, "p.json")
-		if err := os.WriteFile(name, text, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.WriteFile(name, text, 0o600))
 		code, stdout, stderr := apptest.Run("evidence", "verify", name, "--key", key)
 		return code, stdout + stderr
 	}
@@ -89,9 +88,7 @@ func TestAnAuditorChecksALog(t *testing.T) {
 	at := func(name string) string { return filepath.Join(desk, name) }
 	put := func(name string, text []byte) string {
 		t.Helper()
-		if err := os.WriteFile(at(name), text, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.WriteFile(at(name), text, 0o600))
 		return at(name)
 	}
 	head := func(name string) string {
@@ -134,19 +131,13 @@ func TestAnAuditorChecksALog(t *testing.T) {
 	want(0, "every byte", "verify", "--report", at("report"), bundle)
 	wrong := at("wrong-report")
 	want(3, "not proven: "+wrong+": byte ", "verify", "--report", wrong, bundle)
-	if err := os.WriteFile(filepath.Join(bundle, "more.csv"), []byte("trd-1"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(filepath.Join(bundle, "more.csv"), []byte("trd-1"), 0o600))
 	want(0, `nothing is proven of "more.csv"`, "verify", bundle)
 	genesis := filepath.Join(bundle, "genesis.json")
 	text, err := os.ReadFile(genesis)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	text[len(text)/2] ^= 1
-	if err := os.WriteFile(genesis, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(genesis, text, 0o600))
 	want(3, "not proven: ", "verify", bundle)
 	if code, _, _ := apptest.Run("evidence", "export", bundle, "--data.dir", data); code != 1 {
 		t.Errorf("an export into a folder that is not empty: exit %d", code)
@@ -213,13 +204,9 @@ func TestAStartAndTheLogAgree(t *testing.T) {
 	}
 	name := filepath.Join(tile, names[0].Name())
 	text, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	text[5] ^= 1
-	if err := os.WriteFile(name, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(name, text, 0o600))
 	i = install(t, data, quickly...)
 	apptest.Until(t, "the log has stopped", func() (bool, any) {
 		status, part := readyPart(i, "evidence")
@@ -228,9 +215,7 @@ func TestAStartAndTheLogAgree(t *testing.T) {
 	i.awaitMetrics("svc_evidence_divergence_total 1")
 	i.trade(1)
 	i.stop()
-	if err := os.RemoveAll(filepath.Join(data, "journal")); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.RemoveAll(filepath.Join(data, "journal")))
 	copyTree(t, filepath.Join(old, "journal"), filepath.Join(data, "journal"))
 	if err := refusedStart(t, data, quickly...); !strings.Contains(err, "evidence file ") ||
 		!strings.Contains(err, "checkpoints") {

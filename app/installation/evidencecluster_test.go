@@ -15,6 +15,7 @@ import (
 
 	"posttrade/app/apptest"
 	"posttrade/journal/evidence"
+	"posttrade/ring/must"
 )
 
 // said is what a member says of its first leaves.
@@ -166,15 +167,11 @@ func (c *three) proof(at int) (status int, text []byte) {
 func readAll(t *testing.T, r io.Reader) []byte {
 	t.Helper()
 	text, err := io.ReadAll(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return text
 }
 
 func writeFile(t *testing.T, name string, text []byte) {
 	t.Helper()
-	if err := os.WriteFile(name, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(name, text, 0o600))
 }

@@ -18,6 +18,7 @@ import (
 
 	"posttrade/httpapi/client"
 	"posttrade/matcher/strictjson"
+	"posttrade/ring/must"
 )
 
 var withDuckDB = flag.Bool("duckdb", false,
@@ -143,31 +144,21 @@ func exportTo(t *testing.T, service *client.Client, table, format, name string) 
 	t.Helper()
 	file, err := service.Export(t.Context(), client.ExportQuery{Table: table, Format: format,
 		Filter: url.Values{}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer file.Close()
 	text, err := io.ReadAll(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(name, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
+	must.OK(t, os.WriteFile(name, text, 0o600))
 }
 
 // readCSV reads a file whose first line names the columns.
 func readCSV(t *testing.T, name string) (rows []map[string]string) {
 	t.Helper()
 	file, err := os.Open(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer file.Close()
 	all, err := csv.NewReader(file).ReadAll()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	for _, line := range all[1:] {
 		row := map[string]string{}
 		for at, name := range all[0] {

@@ -13,6 +13,7 @@ import (
 
 	"posttrade/app/apptest"
 	"posttrade/app/settings"
+	"posttrade/ring/must"
 	"posttrade/sidecars/broker"
 	"posttrade/sidecars/broker/brokertest"
 )
@@ -56,9 +57,7 @@ func TestEndOfDayMakesAnExtractThatCanBeRebuilt(t *testing.T) {
 		}
 		announced <- a
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer stop()
 
 	base := "http://" + in.at("order-matcher")
@@ -148,9 +147,7 @@ func TestEndOfDayMakesAnExtractThatCanBeRebuilt(t *testing.T) {
 			t.Errorf("%s is rebuilt as\n%s\nwas\n%s\n%v", path, got, want, err)
 		}
 	}
-	if err := os.Chmod(cut, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.Chmod(cut, 0o600))
 	if err := os.WriteFile(cut,
 		[]byte(strings.Replace(string(cutText), "AAPL,-100", "AAPL,-101", 1)+" "), 0o600); err != nil {
 		t.Fatal(err)

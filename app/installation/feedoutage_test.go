@@ -9,6 +9,7 @@ import (
 
 	"posttrade/app/apptest"
 	"posttrade/httpapi/client"
+	"posttrade/ring/must"
 	"posttrade/sidecars/bootstrap"
 	"posttrade/sidecars/broker/brokertest"
 	"posttrade/sidecars/control"
@@ -77,14 +78,10 @@ func wantStreams(t *testing.T, i *installed, accounts, securities uint64) {
 			return n == 0 && err == nil && last.MsgID == s.MsgID(want), fmt.Sprint(n, last.MsgID, err)
 		})
 		last, _, _, err := stream.Last(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		for at := uint64(1); at <= last.Sequence; at++ {
 			m, found, err := stream.At(t.Context(), at)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			d, err := control.ParseDelta(s, m.Data)
 			if found && (err != nil || d.Version != next || m.MsgID != s.MsgID(next)) {
 				t.Fatalf("%s: sequence %d is %s %+v, %v; want version %d", s, at, m.MsgID, d, err, next)

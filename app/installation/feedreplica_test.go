@@ -16,6 +16,7 @@ import (
 	"posttrade/app/apptest"
 	"posttrade/app/engine"
 	"posttrade/matcher/gate"
+	"posttrade/ring/must"
 	"posttrade/sidecars/bootstrap"
 	"posttrade/sidecars/broker"
 	"posttrade/sidecars/broker/brokertest"
@@ -76,9 +77,7 @@ func newReplicaRig(t *testing.T, n int, change func(*bootstrap.Options)) *replic
 	if change != nil {
 		change(&o)
 	}
-	if err := r.k.Gate.SetSource("security", gate.Ready, 1, 5, 5, ""); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, r.k.Gate.SetSource("security", gate.Ready, 1, 5, 5, ""))
 	r.boot = bootstrap.New(o)
 	end := during(t, func(ctx context.Context) { r.boot.Run(ctx) })
 	t.Cleanup(func() {
@@ -351,15 +350,11 @@ func TestLateDeltas(t *testing.T) {
 func TestHoleInTheStreamIsAGap(t *testing.T) {
 	server := brokertest.External(t)
 	b, err := broker.Open(broker.Options{URL: server.URL(), Name: "test"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer b.Close()
 	feed, err := feeds.FollowingOf(b, control.Account, everyHand{},
 		bootstrap.DefaultMaxSilence)(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer feed.Close()
 	if version, payload := feed.Last(); version != 0 || payload != nil {
 		t.Errorf("an empty stream ends with version %d, %s", version, payload)
@@ -380,9 +375,7 @@ func TestHoleInTheStreamIsAGap(t *testing.T) {
 	}
 	late, err := feeds.FollowingOf(b, control.Account, everyHand{},
 		bootstrap.DefaultMaxSilence)(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer late.Close()
 	if version, payload := late.Last(); version != 3 || string(payload) != string(deltaByHand(1, 3)) {
 		t.Errorf("the stream ends with version %d, %s", version, payload)

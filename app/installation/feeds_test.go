@@ -25,6 +25,7 @@ import (
 	"posttrade/app/apptest"
 	"posttrade/app/settings"
 	"posttrade/matcher/gate"
+	"posttrade/ring/must"
 	"posttrade/sidecars/bootstrap"
 	"posttrade/sidecars/broker/brokertest"
 	"posttrade/sidecars/control"
@@ -397,9 +398,7 @@ func TestFeedsBehindTokensAndTLS(t *testing.T) {
 func mustSecret(t *testing.T, i *installed) []byte {
 	t.Helper()
 	secret, err := i.config.JWTSecret()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return secret
 }
 
@@ -407,29 +406,21 @@ func mustSecret(t *testing.T, i *installed) []byte {
 func selfSigned(t *testing.T) (certificate, key string) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "posttrade"},
 		IPAddresses: []net.IP{net.IPv6loopback},
 		NotBefore:   time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	text, err := x509.MarshalPKCS8PrivateKey(private)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	dir := t.TempDir()
 	certificate, key = filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
 	for name, block := range map[string]*pem.Block{certificate: {Type: "CERTIFICATE", Bytes: der},
 		key: {Type: "PRIVATE KEY", Bytes: text}} {
-		if err := os.WriteFile(name, pem.EncodeToMemory(block), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.WriteFile(name, pem.EncodeToMemory(block), 0o600))
 	}
 	return certificate, key
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"posttrade/app/apptest"
+	"posttrade/ring/must"
 	"posttrade/sidecars/store"
 	"posttrade/sidecars/store/storetest"
 )
@@ -238,9 +239,7 @@ func wantBreaks(t *testing.T, in *installed, want []found) {
 		}
 	}
 	sweep, err := in.processor.OrphanSweep(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	apptest.Until(t, "the breaks are those that were made", func() (bool, any) {
 		var got []found
 		for _, b := range allBreaks(t, in) {

@@ -17,6 +17,7 @@ import (
 	"posttrade/app/apptest"
 	"posttrade/journal"
 	"posttrade/matcher"
+	"posttrade/ring/must"
 )
 
 // flipInTable flips a bit of the largest table of a journal that is not open, in its first third:
@@ -28,13 +29,11 @@ func flipInTable(t *testing.T, data string) {
 		t.Fatalf("no tables: %v", err)
 	}
 	slices.SortFunc(tables, func(a, b string) int {
-		return int(must(os.Stat(b)).Size() - must(os.Stat(a)).Size())
+		return int(must.Get(os.Stat(b))(t).Size() - must.Get(os.Stat(a))(t).Size())
 	})
-	text := must(os.ReadFile(tables[0]))
+	text := must.Get(os.ReadFile(tables[0]))(t)
 	text[len(text)/5] ^= 0x10
-	if err := os.WriteFile(tables[0], text, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(tables[0], text, 0o644))
 }
 
 // orders sends n batches of 100 orders with long client ids, to members in turn.
@@ -135,9 +134,7 @@ func TestDamagedMemberHealsItself(t *testing.T) {
 			}
 			was := c.server(at)
 			in := x.open()
-			if err := in.scrubbing.scrub.Pass(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, in.scrubbing.scrub.Pass(t.Context()))
 			if !in.damaged() {
 				t.Fatal("the scrub has found nothing")
 			}
@@ -296,36 +293,26 @@ func TestDamagedJournalIsMovedAsideOnce(t *testing.T) {
 		data := t.TempDir()
 		at := func(names ...string) string { return filepath.Join(append([]string{data}, names...)...) }
 		for _, name := range []string{"journal", "quorum", "damaged-1"} {
-			if err := os.MkdirAll(at(name), 0o700); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(at(name, "x"), []byte(name), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, os.MkdirAll(at(name), 0o700))
+			must.OK(t, os.WriteFile(at(name, "x"), []byte(name), 0o600))
 		}
 		if err := markHealing(data, "damaged-2"); err != nil || keptIn(data) != 1 {
 			t.Fatal(err, keptIn(data))
 		}
 		for i, name := range []string{"", "journal", "quorum"} {
 			if i > 0 && i < moved {
-				if err := os.MkdirAll(at("damaged-2"), 0o700); err != nil {
-					t.Fatal(err)
-				}
-				if err := os.Rename(at(name), at("damaged-2", name)); err != nil {
-					t.Fatal(err)
-				}
+				must.OK(t, os.MkdirAll(at("damaged-2"), 0o700))
+				must.OK(t, os.Rename(at(name), at("damaged-2", name)))
 			}
 		}
 		for range 2 {
-			if err := moveDamaged(data, log); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, moveDamaged(data, log))
 		}
 		if names := namesIn(t, data); !slices.Equal(names, []string{"damaged-1", "damaged-2"}) {
 			t.Errorf("moved %d: %v", moved, names)
 		}
 		for _, name := range []string{"journal", "quorum"} {
-			if text := must(os.ReadFile(at("damaged-2", name, "x"))); string(text) != name {
+			if text := must.Get(os.ReadFile(at("damaged-2", name, "x")))(t); string(text) != name {
 				t.Errorf("moved %d: %q", moved, text)
 			}
 		}

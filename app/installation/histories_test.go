@@ -13,6 +13,7 @@ import (
 
 	"posttrade/app/apptest"
 	"posttrade/app/settings"
+	"posttrade/ring/must"
 	"posttrade/sidecars/store"
 	"posttrade/sidecars/store/storetest"
 )
@@ -112,17 +113,13 @@ func moveDatabase(t *testing.T, d store.Dialect, from, to string) {
 		return
 	}
 	file, err := os.ReadFile(filepath.Join(from, "posttrade.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	for _, name := range []string{"posttrade.db-wal", "posttrade.db-shm"} {
 		if err := os.Remove(filepath.Join(to, name)); err != nil && !os.IsNotExist(err) {
 			t.Fatal(err)
 		}
 	}
-	if err := os.WriteFile(filepath.Join(to, "posttrade.db"), file, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(filepath.Join(to, "posttrade.db"), file, 0o600))
 }
 
 // unmark removes the mark of a history.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"posttrade/app/apptest"
+	"posttrade/ring/must"
 	"posttrade/sidecars/broker/brokertest"
 	"posttrade/sidecars/store/storetest"
 )
@@ -74,13 +75,9 @@ func TestPortsFileNamesEveryListener(t *testing.T) {
 		data := t.TempDir()
 		s := startServer(t, data, "sidecars.enabled", sidecars)
 		text, err := os.ReadFile(filepath.Join(data, "ports.json"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		var ports map[string]string
-		if err := json.Unmarshal(text, &ports); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, json.Unmarshal(text, &ports))
 		var names []string
 		for name, at := range ports {
 			names = append(names, name)

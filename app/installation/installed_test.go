@@ -14,6 +14,7 @@ import (
 	"posttrade/httpapi/client"
 	"posttrade/journal"
 	"posttrade/matcher/gate"
+	"posttrade/ring/must"
 	"posttrade/sidecars/store"
 	"posttrade/sidecars/store/storetest"
 )
@@ -51,14 +52,10 @@ func installOn(t *testing.T, onDisk func(*journal.Options), data string,
 	o.OnDisk = onDisk
 	o.Fatal = func(err error) { t.Errorf("journal failed: %v", err) }
 	in, err := Open(t.Context(), c, o, slog.New(slog.NewTextHandler(t.Output(), nil)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	i := &installed{Installation: in, t: t, config: c}
 	secret, err := c.JWTSecret()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	i.token = gate.Mint(secret, gate.Claims{Subject: "test", Admin: true}, "", time.Hour, time.Now())
 	i.orders = client.New(client.Config{Address: i.at("order-matcher"), Token: i.token})
 	if i.Beside.Load() != nil {

@@ -12,6 +12,7 @@ import (
 	"posttrade/app/apptest"
 	"posttrade/app/settings"
 	"posttrade/journal"
+	"posttrade/ring/must"
 )
 
 // TestDamagedJournalIsNamed flips one byte of the stored history. It expects verify to report it
@@ -29,22 +30,16 @@ func TestDamagedJournalIsNamed(t *testing.T) {
 	damaged := 0
 	for _, pattern := range []string{"*.log", "*.sst"} {
 		names, err := filepath.Glob(filepath.Join(data, "journal", "store", pattern))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		for _, name := range names {
 			text, err := os.ReadFile(name)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			if len(text) < 200 {
 				continue
 			}
 			text[150] ^= 0x40
 			damaged++
-			if err := os.WriteFile(name, text, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, os.WriteFile(name, text, 0o600))
 		}
 	}
 	if damaged == 0 {
@@ -107,9 +102,7 @@ func TestJournalCommands(t *testing.T) {
 		t.Errorf("stats: %d %s", code, out)
 	}
 	// Without its anchor the start is refused, until an operator accepts the stored journal.
-	if err := os.Remove(filepath.Join(data, "journal", "anchor")); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.Remove(filepath.Join(data, "journal", "anchor")))
 	wantNoStart(t, anyPorts(data), journal.ErrAnchorMissing.Error(), false)
 	if code, out, errs := apptest.Run("journal", "accept", "--data.dir="+data); code !=
 		settings.ExitOK ||
@@ -134,9 +127,7 @@ func TestCommandsOnAJournalMakeNone(t *testing.T) {
 	for _, found := range []string{"", "data", "data/journal", "data/journal/store"} {
 		for _, command := range []string{"verify", "stats", "export", "accept", "snapshot"} {
 			root := t.TempDir()
-			if err := os.MkdirAll(filepath.Join(root, found), 0o755); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, os.MkdirAll(filepath.Join(root, found), 0o755))
 			before := tree(t, root)
 			runs, args := "journal", []string{command}
 			if command == "snapshot" {
@@ -161,8 +152,6 @@ func tree(t *testing.T, root string) (names []string) {
 		names = append(names, path)
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return names
 }

@@ -14,6 +14,7 @@ import (
 	"posttrade/app/engine"
 	"posttrade/httpapi/client"
 	"posttrade/matcher/gate"
+	"posttrade/ring/must"
 	"posttrade/sidecars/store"
 )
 
@@ -79,18 +80,12 @@ func openKilled(t *testing.T, data string, settings []string) (*truth, []store.T
 	o := EngineOptions(c)
 	o.Fatal = func(err error) { t.Errorf("journal failed: %v", err) }
 	k, err := engine.Open(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	tr := replayJournal(t, k)
 	tr.checkFills(t, k)
-	if err := k.Stop(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, k.Stop())
 	db, err := store.Open(store.Options{URL: c.String("database.url"), Dir: data})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	in := &installed{t: t, Installation: &Installation{}}
 	in.Beside.Store(&downstream{Db: db})
 	rows := in.rows()
@@ -105,9 +100,7 @@ func openKilled(t *testing.T, data string, settings []string) (*truth, []store.T
 func awaitConverged(t *testing.T, data string) int {
 	t.Helper()
 	secret, err := apptest.Settled(t, "data.dir", data).JWTSecret()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	var ports map[string]string
 	text, err := os.ReadFile(filepath.Join(data, "ports.json"))
 	if err != nil || json.Unmarshal(text, &ports) != nil {

@@ -14,6 +14,7 @@ import (
 
 	"posttrade/httpapi"
 	"posttrade/matcher/gate"
+	"posttrade/ring/must"
 	"posttrade/sidecars/accounts"
 	"posttrade/sidecars/recon"
 	"posttrade/sidecars/securities"
@@ -71,9 +72,7 @@ func newLeadingRig(t *testing.T) *leadingRig {
 	t.Helper()
 	secret := []byte(strings.Repeat("s", 32))
 	verifier, err := gate.NewVerifier(secret, "", time.Second, time.Now)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	r := &leadingRig{at: map[string]string{}, stuck: &stuckSources{begun: make(chan struct{}),
 		free: make(chan struct{})}}
 	r.token = gate.Mint(secret, gate.Claims{Subject: "test", Admin: true}, "", time.Hour, time.Now())
@@ -93,15 +92,11 @@ func newLeadingRig(t *testing.T) *leadingRig {
 	for name, service := range r.services {
 		relay, err := httpapi.NewRelay(name, httpapi.RelayOptions{Cluster: alwaysLeads{}, Applied: zero,
 			Durable: zero})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		relay.Swap(service)
 		r.in.Member.relays[name] = relay
 		listener, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		r.at[name] = listener.Addr().String()
 		served := make(chan error, 1)
 		go func() { served <- relay.Serve(listener) }()
@@ -118,9 +113,7 @@ func newLeadingRig(t *testing.T) *leadingRig {
 func (r *leadingRig) ask(t *testing.T, method, service, path string) (answered chan int) {
 	t.Helper()
 	request, err := http.NewRequest(method, "http://"+r.at[service]+path, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	request.Header.Set("Authorization", "Bearer "+r.token)
 	answered = make(chan int, 1)
 	go func() {

@@ -11,6 +11,7 @@ import (
 	"posttrade/app/apptest"
 	"posttrade/httpapi/client"
 	"posttrade/matcher"
+	"posttrade/ring/must"
 	"posttrade/sidecars/broker"
 	"posttrade/sidecars/broker/brokertest"
 	"posttrade/sidecars/store"
@@ -25,9 +26,7 @@ type otherProgram struct {
 func newOtherProgram(t *testing.T, url string) *otherProgram {
 	t.Helper()
 	b, err := broker.Open(broker.Options{URL: url, Name: "other"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	t.Cleanup(func() {
 		if err := b.Close(); err != nil {
 			t.Error(err)
@@ -86,19 +85,13 @@ func nextCrossing(in *installed, k int) crossing {
 func (c *crossing) execute(t *testing.T, in *installed) {
 	t.Helper()
 	ticket, err := in.Core.Desk.Acquire(len(c.commands))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer ticket.Release()
 	for i := range c.commands {
 		*ticket.Command(i) = c.commands[i]
 	}
-	if err := ticket.Submit(); err != nil {
-		t.Fatal(err)
-	}
-	if err := ticket.Wait(0); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, ticket.Submit())
+	must.OK(t, ticket.Wait(0))
 }
 
 // awaitRow waits until a trade is in the table, on whichever path it was booked.
@@ -254,9 +247,7 @@ func wantOutside(t *testing.T, in *installed, want map[string]store.Trade) {
 		found := map[string]client.Break{}
 		for cursor := ""; ; {
 			page, err := in.processor.ReconBreaks(t.Context(), "EXTERNAL", 7, cursor)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			for _, b := range page.Items {
 				found[b.TradeID] = b
 			}

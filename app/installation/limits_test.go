@@ -20,6 +20,7 @@ import (
 	"posttrade/matcher"
 	"posttrade/matcher/desk"
 	"posttrade/matcher/gate"
+	"posttrade/ring/must"
 	"posttrade/ring/waittest"
 )
 
@@ -125,18 +126,14 @@ func TestLimitsOutliveARestart(t *testing.T) {
 			}
 			return nil
 		})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	i.stop()
 
 	var log waittest.Log
 	c := apptest.Settled(t, append(anyPorts(data), "risk.max-order-quantity", "900",
 		"risk.credit-limit", "1000000", "risk.price.collar-bps", "7")...)
 	in, err := Open(t.Context(), c, EngineOptions(c), slog.New(slog.NewTextHandler(&log, nil)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if err := in.Stop(); err != nil {
 		t.Error(err)
 	}

@@ -13,6 +13,7 @@ import (
 	"posttrade/app/apptest"
 	"posttrade/httpapi/client"
 	"posttrade/matcher/gate"
+	"posttrade/ring/must"
 )
 
 func (i *installed) feedBase() string {
@@ -88,15 +89,11 @@ func testFeedSaysWhatChanges(t *testing.T, i *installed) {
 		t.Fatal(err)
 	}
 	applied, err := i.orders.RiskControlSecurity(t.Context(), "AAPL", true, true)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	swap, err := i.orders.Swap(t.Context(), &client.SwapRequest{AccountID: 1, PayReceive: client.Pay,
 		Notional: 1000, FixedRate: 30_000, EffectiveDate: "2026-01-01", MaturityDate: "2027-01-01",
 		Conventions: "USD-SOFR-1Y-ACT360"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	got := s.until(func(e *sseEvent) bool { return e.kind == "contract" })
 	b := buy.Sequence
 	wantEvents(t, got, [][]any{
@@ -173,9 +170,7 @@ func TestFeedRefusesWhatItCannotRead(t *testing.T) {
 		}
 	}
 	answer, err := http.Post(i.feedBase()+"/feed?topics=trades", "application/json", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	answer.Body.Close()
 	if answer.StatusCode != 405 || answer.Header.Get("Allow") != "GET" {
 		t.Errorf("POST: %d, Allow %q", answer.StatusCode, answer.Header.Get("Allow"))
@@ -250,9 +245,7 @@ func TestFeedMarksWhenQuiet(t *testing.T) {
 	begin := i.limit(1, client.Sell, 1, 12)
 	for {
 		e, err := s.read()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		if e.has("mark", "sequence", begin.Sequence) && strings.HasPrefix(e.id,
 			fmt.Sprintf("%d.", begin.Sequence)) {
 			break

@@ -12,13 +12,14 @@ import (
 	"posttrade/journal/quorum"
 	"posttrade/matcher/gate"
 	"posttrade/matcher/note"
+	"posttrade/ring/must"
 	"posttrade/sidecars/store"
 )
 
 // acted reads GET /audit of the server that runs on data.
 func acted(t *testing.T, data, url, query string) string {
 	t.Helper()
-	secret := must(apptest.Settled(t, "data.dir", data).JWTSecret())
+	secret := must.Get(apptest.Settled(t, "data.dir", data).JWTSecret())(t)
 	token := gate.Mint(secret, gate.Claims{Subject: "auditor", Admin: true}, "", time.Hour, time.Now())
 	status, text := getWith(t, url+"/audit"+query, token)
 	if status != http.StatusOK {
@@ -61,9 +62,7 @@ func TestPendingActIsRecordedOnce(t *testing.T) {
 				}
 				return tx.SeekAct(a.Number, sought)
 			})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 		}
 		count := func(subject string, want int) {
 			t.Helper()
@@ -99,16 +98,12 @@ func TestFlagsOfASourceAreOnRecord(t *testing.T) {
 		put := func(service, path, body string) {
 			t.Helper()
 			request, err := http.NewRequest("POST", "http://"+i.at(service)+path, strings.NewReader(body))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			request.Header.Set("Authorization", "Bearer "+i.token)
 			request.Header.Set("Content-Type", "application/json")
 			request.Header.Set("X-Reason", "notice 7")
 			answer, err := http.DefaultClient.Do(request)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			defer answer.Body.Close()
 			if answer.StatusCode/100 != 2 {
 				t.Fatalf("%s %s: %d", path, body, answer.StatusCode)

@@ -20,6 +20,7 @@ import (
 	"posttrade/app/settings"
 	"posttrade/app/systemd"
 	"posttrade/matcher/gate"
+	"posttrade/ring/must"
 	"posttrade/ring/waittest"
 )
 
@@ -32,14 +33,10 @@ type told struct {
 func newTold(t *testing.T) told {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "told") // the path of a socket is short
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	path := filepath.Join(dir, "s")
 	c, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	t.Cleanup(func() { c.Close(); os.RemoveAll(dir) })
 	return told{c, path}
 }
@@ -47,9 +44,7 @@ func newTold(t *testing.T) told {
 // await returns when the state has come; it fails when that takes too long.
 func (s told) await(t *testing.T, state string) {
 	t.Helper()
-	if err := s.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, s.SetReadDeadline(time.Now().Add(time.Minute)))
 	for line := make([]byte, 1024); ; {
 		n, err := s.Read(line)
 		if err != nil {
@@ -70,15 +65,11 @@ func TestAServerAsItIsOperated(t *testing.T) {
 	config, logs := filepath.Join(t.TempDir(), "settings"), filepath.Join(t.TempDir(), "log")
 	write := func(level string) {
 		text := "log.level=" + level + "\nlog.format=json\nlog.access=true\n"
-		if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.WriteFile(config, []byte(text), 0o600))
 	}
 	write("info")
 	out, err := os.Create(logs)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer out.Close()
 	manager := newTold(t)
 	cmd := exec.Command(binary, "serve", "--config="+config)
@@ -89,9 +80,7 @@ func TestAServerAsItIsOperated(t *testing.T) {
 	cmd.Env = append(os.Environ(), "NOTIFY_SOCKET="+manager.path, "WATCHDOG_USEC=200000",
 		"POSTTRADE_AUTH_JWT_SECRET="+secret)
 	cmd.Stderr = out
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, cmd.Start())
 	t.Cleanup(func() { cmd.Process.Kill() })
 	manager.await(t, "READY=1")
 	manager.await(t, "WATCHDOG=1")
@@ -106,15 +95,11 @@ func TestAServerAsItIsOperated(t *testing.T) {
 	ask := func(method, path, bearer, body string) int {
 		request, err := http.NewRequest(method, "http://"+ports["order-matcher"]+path,
 			strings.NewReader(body))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		request.Header.Set("Content-Type", "application/json")
 		request.Header.Set("Authorization", "Bearer "+bearer)
 		answer, err := http.DefaultClient.Do(request)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		answer.Body.Close()
 		return answer.StatusCode
 	}
@@ -135,22 +120,16 @@ func TestAServerAsItIsOperated(t *testing.T) {
 	write("warn")
 	lines := func() string {
 		text, err := os.ReadFile(logs)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		return string(text)
 	}
 	apptest.Until(t, "requests are not logged at level warn", func() (bool, any) {
-		if err := cmd.Process.Signal(syscall.SIGHUP); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, cmd.Process.Signal(syscall.SIGHUP))
 		before := strings.Count(lines(), `"msg":"request"`)
 		ask("GET", "/positions", token, "")
 		return strings.Count(lines(), `"msg":"request"`) == before, lines()
 	})
-	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, cmd.Process.Signal(syscall.SIGTERM))
 	manager.await(t, "STOPPING=1")
 	if err := cmd.Wait(); err != nil {
 		t.Errorf("the end: %v", err)
@@ -230,9 +209,7 @@ func TestTheHeartbeatStopsWithTheEngine(t *testing.T) {
 	t.Setenv("NOTIFY_SOCKET", manager.path)
 	t.Setenv("WATCHDOG_USEC", "")
 	notify, err := systemd.FromEnvironment()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	var log waittest.Log
 	h := &heartbeat{k: in.Core, notify: notify, log: slog.New(slog.NewTextHandler(&log, nil))}
 	for range 3 {

@@ -16,6 +16,7 @@ import (
 
 	"posttrade/app/apptest"
 	"posttrade/journal/asof"
+	"posttrade/ring/must"
 )
 
 // pastFlow sends a random history to a server, and keeps what the server answers about its state.
@@ -145,9 +146,7 @@ func decided(t *testing.T, path, answer string) string {
 		delete(v.(map[string]any), "sources")
 	}
 	text, err := json.Marshal(v)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return string(text)
 }
 
@@ -183,9 +182,7 @@ const pastMoments = 1000
 func ask(t *testing.T, method, url, token, body string) (int, http.Header, string) {
 	t.Helper()
 	request, err := http.NewRequest(method, url, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if body != "" {
 		request.Header.Set("Content-Type", "application/json")
 	}
@@ -200,14 +197,10 @@ func ask(t *testing.T, method, url, token, body string) (int, http.Header, strin
 func answerTo(t *testing.T, request *http.Request) (int, http.Header, string) {
 	t.Helper()
 	answer, err := http.DefaultClient.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer answer.Body.Close()
 	text, err := io.ReadAll(answer.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return answer.StatusCode, answer.Header, string(text)
 }
 
@@ -243,19 +236,13 @@ func TestPastIsWhatWasAnsweredThen(t *testing.T) {
 	f.commandLine(data, past, slices.Max(slices.Collect(maps.Keys(f.seen))))
 	dense, err := asof.New(in.Core.Journal,
 		asof.Options{Dir: filepath.Join(data, "asof"), Interval: 100})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	apptest.Until(t, "checkpoints", func() (bool, any) { // of what is on stable storage
-		if err := dense.Checkpoint(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, dense.Checkpoint(t.Context()))
 		n, _ := dense.Checkpoints()
 		return uint64(n) >= in.Core.Journal.Answered()/100, n
 	})
-	if err := dense.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, dense.Close())
 	in.stop()
 
 	in = install(t, data, options...)

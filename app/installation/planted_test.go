@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"posttrade/app/apptest"
+	"posttrade/ring/must"
 )
 
 // planted are secrets by what they are; none may be served or written.
@@ -35,16 +36,12 @@ func (p planted) looked(t *testing.T, method, url string, header map[string]stri
 	body string) (status int, text []byte) {
 	t.Helper()
 	request, err := http.NewRequest(method, url, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	for name, value := range header {
 		request.Header.Set(name, value)
 	}
 	answer, err := trusting.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer answer.Body.Close()
 	limit := int64(8 << 20)
 	if strings.Contains(url, "/feed") {
@@ -54,9 +51,7 @@ func (p planted) looked(t *testing.T, method, url string, header map[string]stri
 		t.Fatal(err)
 	}
 	var head bytes.Buffer
-	if err := answer.Header.Write(&head); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, answer.Header.Write(&head))
 	p.sealed(t, method+" "+url, append(head.Bytes(), text...))
 	return answer.StatusCode, text
 }
@@ -72,9 +67,7 @@ func (p planted) written(t *testing.T, folder string) {
 		p.sealed(t, path, text)
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 }
 
 // TestNoSecretIsShown runs the real program with planted secrets, uses what it serves, and looks
@@ -91,9 +84,7 @@ func TestNoSecretIsShown(t *testing.T) {
 		"password of a flag": "planted-password-of-a-flag"}
 	certificate, key := selfSigned(t)
 	private, err := os.ReadFile(key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	block, _ := pem.Decode(private)
 	p["private key's bytes"] = string(block.Bytes)
 	p["private key"] = strings.Split(string(private), "\n")[1]
@@ -200,9 +191,7 @@ func use(t *testing.T, p planted, at map[string]string, token string) {
 func (p planted) showsNothing(t *testing.T, s *crashServer, data string) {
 	t.Helper()
 	line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", s.cmd.Process.Pid))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	p.sealed(t, "the command line", line)
 	for _, command := range []string{"config", "source"} {
 		args := map[string][]string{"config": nil, "source": {"status"}}[command]
@@ -222,8 +211,6 @@ func portsIn(t *testing.T, data string) (at map[string]string) {
 	if err == nil {
 		err = json.Unmarshal(text, &at)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return at
 }

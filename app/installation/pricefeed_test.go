@@ -10,6 +10,7 @@ import (
 	"posttrade/app/apptest"
 	"posttrade/httpapi/client"
 	"posttrade/matcher/desk"
+	"posttrade/ring/must"
 	"posttrade/sidecars/broker/brokertest"
 	"posttrade/sidecars/prices"
 )
@@ -125,13 +126,9 @@ func TestPriceFeedOutlivesALostLeadership(t *testing.T) {
 		}
 	}()
 	proposals, err := k.CommandRing()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	refusing, err := desk.New(proposals, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	feed := prices.New(k.Gate, k.Desk)
 	feed.Desk = refusing
 	ctx, cancel := context.WithCancel(t.Context())

@@ -12,6 +12,7 @@ import (
 
 	"posttrade/app/settings"
 	"posttrade/journal"
+	"posttrade/ring/must"
 )
 
 // gauge is the value of a metric, whose labels have these values.
@@ -25,9 +26,7 @@ func gauge(t *testing.T, samples []string, name string, labels ...string) float6
 			continue
 		}
 		v, err := strconv.ParseFloat(s[at+1:], 64)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		return v
 	}
 	t.Fatalf("%s%v is not among %d samples", name, labels, len(samples))
@@ -67,20 +66,14 @@ func TestMetricsOfTheProcess(t *testing.T) {
 		t.Errorf("a snapshot at %v", v)
 	}
 	snap, err := in.Core.Shadow.Take(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if v := gauge(t, read(), "svc_snapshot_sequence"); v != float64(snap.InputSeq) {
 		t.Errorf("a snapshot at %v, want %d", v, snap.InputSeq)
 	}
 	ago := time.Now().Add(-time.Hour)
-	if err := os.Chtimes(filepath.Join(in.Core.Journal.Dir(), snap.State.Path), ago, ago); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.Chtimes(filepath.Join(in.Core.Journal.Dir(), snap.State.Path), ago, ago))
 	s, err := journal.NewSnapshotter(in.Core.Journal, journal.Rebuild{}, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	in.Core.Shadow = s // what a start would find
 	if v := gauge(t, read(), "svc_snapshot_age_seconds"); v < 3600 || v > 3600+days.Seconds() {
 		t.Errorf("the snapshot is %v s old, want an hour", v)
@@ -116,9 +109,7 @@ func wantClassicBuckets(t *testing.T, samples []string) {
 // that has been.
 func TestReleaseIsThatOfTheChangelog(t *testing.T) {
 	text, err := os.ReadFile("../../CHANGELOG.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	_, rest, _ := strings.Cut(string(text), "\n## [Unreleased]")
 	_, rest, _ = strings.Cut(rest, "\n## [")
 	newest, _, _ := strings.Cut(rest, "]")

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"posttrade/app/engine"
+	"posttrade/ring/must"
 
 	"golang.org/x/sys/unix"
 )
@@ -58,9 +59,7 @@ func TestProcessorsFollowTheLimit(t *testing.T) {
 	// never unlocked: the thread ends with the test, and its set of cores with it
 	runtime.LockOSThread()
 	var all, one unix.CPUSet
-	if err := unix.SchedGetaffinity(0, &all); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, unix.SchedGetaffinity(0, &all))
 	for cpu := range runtime.NumCPU() {
 		if all.IsSet(cpu) {
 			one.Set(cpu)
@@ -74,9 +73,7 @@ func TestProcessorsFollowTheLimit(t *testing.T) {
 		cores unix.CPUSet
 		want  int
 	}{{one, 1 + 4}, {all, before}} {
-		if err := unix.SchedSetaffinity(0, &step.cores); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, unix.SchedSetaffinity(0, &step.cores))
 		p.Look()
 		if got := runtime.GOMAXPROCS(0); got != step.want {
 			t.Errorf("%d cores: %d processors, want %d", step.cores.Count(), got, step.want)
@@ -95,12 +92,8 @@ func TestLimitMark(t *testing.T) {
 	write := func(path, text string) {
 		t.Helper()
 		path = filepath.Join(root, path)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		must.OK(t, os.WriteFile(path, []byte(text), 0o600))
 	}
 	p := &engine.Processors{Root: root}
 	last := p.LimitMark()

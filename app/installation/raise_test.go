@@ -15,6 +15,7 @@ import (
 	"posttrade/app/settings"
 	"posttrade/journal"
 	"posttrade/matcher"
+	"posttrade/ring/must"
 	"posttrade/sidecars/control"
 	"posttrade/sidecars/feeds"
 )
@@ -129,9 +130,7 @@ func TestARaiseIsTheSameInEveryReplay(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if err := k.Stop(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, k.Stop())
 	k = feedCore(t, dir)
 	defer func() {
 		if err := k.Stop(); err != nil {
@@ -143,9 +142,7 @@ func TestARaiseIsTheSameInEveryReplay(t *testing.T) {
 		t.Errorf("from snapshot %d the state is another, %v", k.Recovered.Snapshot, err)
 	}
 	replayed, err := journal.RecoverFrom(t.Context(), k.Journal, engine.RebuildFrom(k.Genesis), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	var whole bytes.Buffer
 	if err := replayed.Engine.WriteSnapshot(&whole); err != nil ||
 		!bytes.Equal(whole.Bytes(), before.Bytes()) {

@@ -15,6 +15,7 @@ import (
 
 	"posttrade/app/apptest"
 	"posttrade/matcher/gate"
+	"posttrade/ring/must"
 )
 
 var (
@@ -307,16 +308,12 @@ func TestReadersOfOneServer(t *testing.T) {
 	var base atomic.Value
 	base.Store(server.url)
 	secret, err := apptest.Settled(t, "data.dir", data).JWTSecret()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	g := &readersRig{t: t, random: rand.New(rand.NewPCG(*readerSeed, 1)),
 		token: gate.Mint(secret, gate.Claims{Subject: "reader", Admin: true}, "", time.Hour, time.Now()),
 		base:  func() string { return base.Load().(string) }}
 	g.run(func(int) {
-		if err := server.cmd.Process.Kill(); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, server.cmd.Process.Kill())
 		<-server.exited
 		server = start()
 		base.Store(server.url)
@@ -335,9 +332,7 @@ func TestReadersOfThreeMembers(t *testing.T) {
 		base: func() string { return "http://" + members[rand.IntN(3)].http }}
 	leader := awaitLeader(t, members)
 	g.run(func(int) {
-		if err := leader.cmd.Process.Kill(); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, leader.cmd.Process.Kill())
 		<-leader.exited
 		g.await(50) // the other two go on
 		leader.start()

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"posttrade/app/apptest"
+	"posttrade/ring/must"
 	"posttrade/ring/waittest"
 )
 
@@ -27,14 +28,10 @@ func TestHangupReadsTheCertificateAgain(t *testing.T) {
 			if err == nil {
 				err = os.WriteFile(to, text, 0o600)
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 		}
 		pair, err := tls.LoadX509KeyPair(certificate, key)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		return string(pair.Certificate[0])
 	}
 	first := renew()
@@ -43,17 +40,13 @@ func TestHangupReadsTheCertificateAgain(t *testing.T) {
 	at := strings.TrimPrefix(server.url, "http://")
 	shown := func() string {
 		c, err := tls.Dial("tcp", at, &tls.Config{InsecureSkipVerify: true})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		defer c.Close()
 		return string(c.ConnectionState().PeerCertificates[0].Raw)
 	}
 	becomes := func(what, want string) {
 		t.Helper()
-		if err := server.cmd.Process.Signal(syscall.SIGHUP); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, server.cmd.Process.Signal(syscall.SIGHUP))
 		apptest.Until(t, what, func() (bool, any) { return shown() == want, server.log })
 	}
 	if shown() != first {
@@ -66,13 +59,9 @@ func TestHangupReadsTheCertificateAgain(t *testing.T) {
 	becomes("the second certificate", second)
 	status := func() int {
 		request, err := http.NewRequest("GET", "https://"+at+"/health", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		answer, err := trusting.Do(request)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		answer.Body.Close()
 		return answer.StatusCode
 	}
@@ -97,13 +86,9 @@ func TestACertificateThatCannotBeReadChangesNothing(t *testing.T) {
 		"http.tls-key", key)
 	var log waittest.Log
 	good, err := os.ReadFile(certificate)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	before := in.listeners.renewed.current.Load()
-	if err := os.WriteFile(certificate, []byte("not a certificate"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(certificate, []byte("not a certificate"), 0o600))
 	words := slog.New(slog.NewTextHandler(&log, nil))
 	if err := in.reload(words); err == nil || !strings.Contains(err.Error(), "http.tls-cert") ||
 		in.listeners.renewed.current.Load() != before {
@@ -112,9 +97,7 @@ func TestACertificateThatCannotBeReadChangesNothing(t *testing.T) {
 	if !strings.Contains(log.String(), "what was in force stays") {
 		t.Errorf("the log: %s", log.String())
 	}
-	if err := os.WriteFile(certificate, good, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(certificate, good, 0o600))
 	if err := in.reload(words); err != nil || in.listeners.renewed.current.Load() == before {
 		t.Errorf("the certificate is good again: %v", err)
 	}

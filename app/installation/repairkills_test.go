@@ -17,6 +17,7 @@ import (
 	"posttrade/app/apptest"
 	"posttrade/httpapi/client"
 	"posttrade/matcher/gate"
+	"posttrade/ring/must"
 	"posttrade/sidecars/broker/brokertest"
 	"posttrade/sidecars/store"
 	"posttrade/sidecars/store/storetest"
@@ -104,11 +105,11 @@ func (k *repairRig) repair(after time.Duration) {
 	}
 	s := startForCrash(k.t, apptest.Program(k.t), k.data, flags...)
 	var ports map[string]string
-	if err := json.Unmarshal(must(os.ReadFile(filepath.Join(k.data, "ports.json"))),
+	if err := json.Unmarshal(must.Get(os.ReadFile(filepath.Join(k.data, "ports.json")))(k.t),
 		&ports); err != nil {
 		k.t.Fatal(err)
 	}
-	token := gate.Mint(must(apptest.Settled(k.t, "data.dir", k.data).JWTSecret()),
+	token := gate.Mint(must.Get(apptest.Settled(k.t, "data.dir", k.data).JWTSecret())(k.t),
 		gate.Claims{Subject: "test", Admin: true}, "", time.Hour, time.Now())
 	processor := client.New(client.Config{Address: ports["trade-processor"], Token: token})
 	defer processor.Close()
@@ -192,9 +193,7 @@ func TestRepairAcrossLeaders(t *testing.T) {
 	}
 	(&installed{t: t, Installation: leader}).awaitProjected(2 * pairs)
 	db, err := store.Open(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer db.Close()
 	count := func(sql string) (n int) {
 		t.Helper()
@@ -245,9 +244,7 @@ func TestRepairAcrossLeaders(t *testing.T) {
 	})
 	c.members[at].stop()
 	close(release)
-	if err := <-freed; err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, <-freed)
 	if <-first == nil {
 		t.Error("the repair was answered although its leader has stopped")
 	}

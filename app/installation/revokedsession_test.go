@@ -16,6 +16,7 @@ import (
 	"posttrade/matcher/gate"
 	session "posttrade/matcher/session/client"
 	"posttrade/matcher/session/wire"
+	"posttrade/ring/must"
 )
 
 // browsing is a browser at the console.
@@ -66,22 +67,18 @@ func (p *browsing) signedIn() bool {
 // and no door opens to the token again. Another subject goes on, and so does a later token.
 func TestRevokedTokenEndsSessionsAndPages(t *testing.T) {
 	dir, err := os.MkdirTemp("", "pt") // because the path of a socket must be short
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	socket := filepath.Join(dir, "s")
 	in := install(t, t.TempDir(), "session.socket", socket, "risk.entitlement.enforced", "true")
 	mint := func() string {
-		return gate.Mint(must(in.config.JWTSecret()), gate.Claims{Subject: "trader",
+		return gate.Mint(must.Get(in.config.JWTSecret())(t), gate.Claims{Subject: "trader",
 			Accounts: []uint32{1}}, "", time.Hour, time.Now())
 	}
 	token := mint()
 	dial := func(role wire.Role, token string) *session.Client {
 		c, err := session.Dial(t.Context(), socket, token, session.Options{Role: role})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		t.Cleanup(func() { c.Close() })
 		return c
 	}
@@ -106,9 +103,7 @@ func TestRevokedTokenEndsSessionsAndPages(t *testing.T) {
 		t.Errorf("sign in with the revoked token: %d", status)
 	}
 	security, err := other.Security(t.Context(), "AAPL")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	order := session.NewOrder{Account: 1, Security: security, Side: matcher.Buy, Qty: 1,
 		LimitPx: 10 * matcher.PriceScale}
 	apptest.Until(t, "the session that sends ends", func() (bool, any) {

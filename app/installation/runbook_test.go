@@ -17,6 +17,7 @@ import (
 
 	"posttrade/app/settings"
 	"posttrade/journal"
+	"posttrade/ring/must"
 	"posttrade/ring/waittest"
 )
 
@@ -29,9 +30,7 @@ const (
 func readText(t *testing.T, name string) string {
 	t.Helper()
 	text, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return string(text)
 }
 
@@ -50,17 +49,13 @@ func alerts(t *testing.T) (names []string) {
 func readyzParts(t *testing.T) (names []string) {
 	t.Helper()
 	files, err := filepath.Glob("*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	for _, name := range files {
 		if strings.HasSuffix(name, "_test.go") {
 			continue
 		}
 		file, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		ast.Inspect(file, func(n ast.Node) bool {
 			literal, ok := n.(*ast.CompositeLit)
 			if !ok || !isPart(literal) {

@@ -11,6 +11,7 @@ import (
 
 	"posttrade/app/apptest"
 	"posttrade/journal"
+	"posttrade/ring/must"
 )
 
 // Damage that a scrub has found is on /readyz, which still admits orders, and in the metrics, with
@@ -33,9 +34,7 @@ func TestDamageIsShownUntilItIsMended(t *testing.T) {
 		if err == nil {
 			err = os.WriteFile(name, text, 0o600)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 	}
 	writeJSON()
 	i = install(t, data, settings...)

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"posttrade/httpapi/client"
+	"posttrade/ring/must"
 )
 
 // TestReadYourWrites: a read with the sequence of a write shows it, in memory and in SQL.
@@ -14,9 +15,7 @@ func TestReadYourWrites(t *testing.T) {
 	i := install(t, t.TempDir())
 	read := func(service, path, min string) (int, http.Header, string) {
 		request, err := http.NewRequest("GET", "http://"+i.at(service)+path, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		request.Header.Set("Authorization", "Bearer "+i.token)
 		request.Header.Set("X-Min-Sequence", min)
 		return answerTo(t, request)
@@ -65,17 +64,13 @@ func TestReadYourVersions(t *testing.T) {
 		ask := func(method, min, body string) (int, uint64) {
 			request, err := http.NewRequest(method, "http://"+i.at(tt.service)+tt.list,
 				strings.NewReader(body))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			request.Header.Set("Authorization", "Bearer "+i.token)
 			if request.Header.Set("Content-Type", "application/json"); min != "" {
 				request.Header.Set("X-Min-Version", min)
 			}
 			answer, err := http.DefaultClient.Do(request)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			defer answer.Body.Close()
 			version, _ := strconv.ParseUint(answer.Header.Get("X-As-Of-Version"), 10, 64)
 			return answer.StatusCode, version

@@ -21,6 +21,7 @@ import (
 	"posttrade/journal"
 	"posttrade/matcher"
 	"posttrade/matcher/desk"
+	"posttrade/ring/must"
 )
 
 // served is a server running in this process.
@@ -89,9 +90,7 @@ func (s *served) stop(t *testing.T) {
 func call(t *testing.T, method, url, body string) (int, string) {
 	t.Helper()
 	request, err := http.NewRequest(method, url, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if body != "" {
 		request.Header.Set("Content-Type", "application/json")
 	}
@@ -175,9 +174,7 @@ func TestStartIsRefusedByName(t *testing.T) {
 	s.stop(t)
 	wantNoStart(t, append(anyPorts(data), "risk.max-open-orders", "17"), "risk.max-open-orders", true)
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer taken.Close()
 	for _, name := range []string{"order-matcher.listen", "admin.listen", "console.listen"} {
 		wantNoStart(t, append(anyPorts(data), name, taken.Addr().String()), name, false)
@@ -202,9 +199,7 @@ func TestSnapshotCarriesTheStart(t *testing.T) {
 	k := testCore(t, dir)
 	submit(t, k, 500)
 	s, err := k.Shadow.Take(context.Background())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	submit(t, k, 7)
 	hash := stopAndHash(t, k)
 
@@ -225,9 +220,7 @@ func TestSnapshotCarriesTheStart(t *testing.T) {
 	if err != nil || len(files) != 1 {
 		t.Fatalf("snapshot file: %v %v", files, err)
 	}
-	if err := os.Truncate(files[0], s.State.Bytes-1); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.Truncate(files[0], s.State.Bytes-1))
 	k = testCore(t, dir)
 	if k.Recovered.Snapshot != 0 || len(k.Recovered.Notes) == 0 {
 		t.Errorf("started from snapshot %d, notes %v: want none, and a note", k.Recovered.Snapshot,
@@ -251,9 +244,7 @@ func openTestCore(t *testing.T, dir string, feeds bool, nameValue ...string) *en
 	o.Dir, o.Feeds = dir, feeds
 	o.Fatal = func(err error) { t.Errorf("journal failed: %v", err) }
 	k, err := engine.Open(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return k
 }
 
@@ -261,9 +252,7 @@ func openTestCore(t *testing.T, dir string, feeds bool, nameValue ...string) *en
 func submit(t *testing.T, k *engine.Engine, n int) {
 	t.Helper()
 	ticket, err := k.Desk.Acquire(n)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer ticket.Release()
 	for i := range n {
 		c := ticket.Command(i)
@@ -271,12 +260,8 @@ func submit(t *testing.T, k *engine.Engine, n int) {
 		c.AccountID, c.SecurityID, c.Qty = uint32(i%2+1), 1, 10
 		c.Side, c.LimitPx = matcher.Side(i%2), 100_000_000+int64(i%5)*1_000_000
 	}
-	if err := ticket.Submit(); err != nil {
-		t.Fatal(err)
-	}
-	if err := ticket.Wait(0); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, ticket.Submit())
+	must.OK(t, ticket.Wait(0))
 }
 
 // stopAndHash stops the stages, takes the engine's state hash and closes everything.
@@ -284,9 +269,7 @@ func stopAndHash(t *testing.T, k *engine.Engine) [32]byte {
 	t.Helper()
 	hash := [32]byte{}
 	k.BeforeDiscard = func() { hash = k.Engine.StateHash() }
-	if err := k.Stop(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, k.Stop())
 	return hash
 }
 
@@ -336,9 +319,7 @@ func sharedData(t *testing.T, name string) string {
 	t.Helper()
 	roots := []string{os.Getenv("POSTTRADE_TEST_SHARED")}
 	dir, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	for dir != filepath.Dir(dir) {
 		dir = filepath.Dir(dir)
 		roots = append(roots, filepath.Join(dir, "shared"))

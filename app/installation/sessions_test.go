@@ -13,6 +13,7 @@ import (
 	"posttrade/matcher/desk"
 	"posttrade/matcher/session/client"
 	"posttrade/matcher/session/wire"
+	"posttrade/ring/must"
 )
 
 // TestSessionThroughAWholeInstallation sends an order through shared memory and finds it over HTTP,
@@ -49,9 +50,7 @@ func orderThroughMemory(t *testing.T,
 	data, clientID string) (in *installed, socket string, answer *wire.Record) {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "pt") // because the path of a socket must be short
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	socket = filepath.Join(dir, "s")
 	in = install(t, data, "sidecars.enabled", "false", "session.socket", socket,
@@ -60,19 +59,13 @@ func orderThroughMemory(t *testing.T,
 		t.Error("a session without a token")
 	}
 	c, err := client.Dial(t.Context(), socket, in.token, client.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	t.Cleanup(func() { c.Close() })
 	security, err := c.Security(t.Context(), "AAPL")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	order := client.NewOrder{Account: 1, Security: security, Side: matcher.Buy, Qty: 10,
 		LimitPx: 150 * matcher.PriceScale}
-	if err := c.Order(77, &order, clientID); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, c.Order(77, &order, clientID))
 	c.Flush()
 	if answer, err = c.Next(); err != nil {
 		t.Fatal(err)
@@ -93,9 +86,7 @@ func TestCrowdsOfOneKindStopNoOther(t *testing.T) {
 			if errors.Is(err, desk.ErrBusy) {
 				return
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			held[kind] = append(held[kind], ticket)
 		}
 	}
@@ -104,14 +95,10 @@ func TestCrowdsOfOneKindStopNoOther(t *testing.T) {
 			`{"accountId":1,"security":"AAPL","side":"Buy","quantity":1,"limitPrice":150}`)
 		request, err := http.NewRequestWithContext(t.Context(), "POST",
 			"http://"+in.at("order-matcher")+"/orders", body)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		request.Header.Set("Authorization", "Bearer "+in.token)
 		answer, err := http.DefaultClient.Do(request)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		answer.Body.Close()
 		return answer.StatusCode
 	}

@@ -10,6 +10,7 @@ import (
 	"posttrade/app/apptest"
 	"posttrade/httpapi/client"
 	"posttrade/matcher"
+	"posttrade/ring/must"
 	"posttrade/sidecars/store"
 	"posttrade/sidecars/store/storetest"
 )
@@ -123,9 +124,7 @@ func allBreaks(t *testing.T, in *installed) (all []client.Break) {
 	t.Helper()
 	for cursor := ""; ; {
 		page, err := in.processor.ReconBreaks(t.Context(), "", 0, cursor)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		all = append(all, page.Items...)
 		if cursor = page.NextCursor; cursor == "" {
 			return all
@@ -143,8 +142,6 @@ func changeControls(t *testing.T, in *installed) {
 		PolicyVersion: int64(in.Core.Journal.Answered()), MaxPositionQuantity: 900_000,
 	})
 	for _, err := range []error{err1, err2, err3, err4} {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"posttrade/app/apptest"
 	"posttrade/app/settings"
+	"posttrade/ring/must"
 	"posttrade/sidecars/bootstrap"
 	"posttrade/sidecars/broker/brokertest"
 	"posttrade/sidecars/control"
@@ -225,9 +226,7 @@ func TestDatabaseRestoredWithItsStream(t *testing.T) {
 	if err == nil {
 		err = os.CopyFS(filepath.Join(data, "broker"), os.DirFS(filepath.Join(aside, "broker")))
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	i = installFed(t, data)
 	wantStuck(t, i, control.Account)
 	for n := range 4 {
@@ -268,13 +267,9 @@ func wantStuck(t *testing.T, i *installed, sources ...control.Source) {
 func copyDatabase(t *testing.T, from, to string) {
 	t.Helper()
 	old, err := filepath.Glob(filepath.Join(to, "posttrade.db*"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	for _, name := range old {
-		if err := os.Remove(name); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.Remove(name))
 	}
 	names, err := filepath.Glob(filepath.Join(from, "posttrade.db*"))
 	if err != nil || len(names) == 0 {
@@ -285,8 +280,6 @@ func copyDatabase(t *testing.T, from, to string) {
 		if err == nil {
 			err = os.WriteFile(filepath.Join(to, filepath.Base(name)), text, 0o600)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"posttrade/app/apptest"
+	"posttrade/ring/must"
 )
 
 // sse is an outside reader of the feed: it knows server-sent events and nothing of the product.
@@ -40,9 +41,7 @@ var feedClient = &http.Client{Transport: &http.Transport{
 func tryFeed(t testing.TB, base, token, query, lastID string) *http.Response {
 	t.Helper()
 	request, err := http.NewRequest("GET", base+"/feed?"+query, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if token != "" {
 		request.Header.Set("Authorization", "Bearer "+token)
 	}
@@ -50,9 +49,7 @@ func tryFeed(t testing.TB, base, token, query, lastID string) *http.Response {
 		request.Header.Set("Last-Event-ID", lastID)
 	}
 	answer, err := feedClient.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	t.Cleanup(func() { answer.Body.Close() })
 	return answer
 }

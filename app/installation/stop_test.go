@@ -14,6 +14,7 @@ import (
 
 	"posttrade/app/apptest"
 	"posttrade/matcher/desk"
+	"posttrade/ring/must"
 )
 
 // slowEdge is an edge with requests that never end by themselves.
@@ -85,16 +86,12 @@ var errStuck = errors.New("stuck")
 func TestStopLeavesMemoryToWhoIsLate(t *testing.T) {
 	c := apptest.Settled(t, append(anyPorts(t.TempDir()), "sidecars.enabled", "false")...)
 	in, err := Open(t.Context(), c, EngineOptions(c), slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	stuck := newSlowEdge()
 	stuck.err = errStuck
 	in.listeners.open = append(in.listeners.open, listening{name: "stuck", edge: stuck})
 	ticket, err := in.Core.Desk.Acquire(1) // its holder is about to submit
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if err := in.Stop(); !errors.Is(err, errStuck) || !strings.Contains(err.Error(), "stuck: ") {
 		t.Errorf("stop: %v, want %v", err, errStuck)
 	}

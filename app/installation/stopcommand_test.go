@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"posttrade/app/apptest"
+	"posttrade/ring/must"
 )
 
 // TestStopEndsTheServer: `posttrade stop` ends the server of a data directory in order, and says so
@@ -21,16 +22,12 @@ func TestStopEndsTheServer(t *testing.T) {
 			CombinedOutput()
 		return string(out), err
 	}
-	if err := server.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, server.cmd.Process.Signal(syscall.SIGSTOP))
 	if out, err := stop("--timeout=50ms"); err == nil ||
 		!strings.Contains(out, "has not ended after 50ms") {
 		t.Errorf("of a process that hangs: %v %s", err, out)
 	}
-	if err := server.cmd.Process.Signal(syscall.SIGCONT); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, server.cmd.Process.Signal(syscall.SIGCONT))
 	if out, err := stop(); err != nil {
 		t.Errorf("stop: %v %s", err, out)
 	}

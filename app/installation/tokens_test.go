@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"posttrade/matcher/gate"
+	"posttrade/ring/must"
 )
 
 // TestHangupReadsTheSecretsAgain turns a running installation from one secret to the next: while
@@ -18,9 +19,7 @@ func TestHangupReadsTheSecretsAgain(t *testing.T) {
 	first, second := strings.Repeat("a", 40), strings.Repeat("b", 40)
 	put := func(text string) {
 		t.Helper()
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.WriteFile(file, []byte(text), 0o600))
 	}
 	put(first)
 	i := install(t, t.TempDir(), "auth.jwt.secret-file", file, "admin.token-guard", "true",
@@ -47,9 +46,7 @@ func TestHangupReadsTheSecretsAgain(t *testing.T) {
 	want("at first", first, 200)
 	put(second + "\n" + first)
 	want("without a word", second, 401)
-	if err := i.reload(log); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, i.reload(log))
 	want("both, the new one", second, 200)
 	want("both, the former one", first, 200)
 	put("short")
@@ -58,9 +55,7 @@ func TestHangupReadsTheSecretsAgain(t *testing.T) {
 	}
 	want("a bad file changes nothing", second, 200)
 	put(second)
-	if err := i.reload(log); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, i.reload(log))
 	want("the new one alone", second, 200)
 	want("the former one is over", first, 401)
 }

@@ -15,6 +15,7 @@ import (
 	"posttrade/app/stats"
 	"posttrade/httpapi"
 	"posttrade/journal"
+	"posttrade/ring/must"
 )
 
 // topOn runs the command on a data directory.
@@ -25,21 +26,15 @@ func topOn(dir string, args ...string) (code int, stdout, stderr string) {
 // TestTopWithoutServerIsOneLine tries everything that can be missing.
 func TestTopWithoutServerIsOneLine(t *testing.T) {
 	absent, foreign, crashed, stopped := t.TempDir(), t.TempDir(), t.TempDir(), t.TempDir()
-	if err := os.WriteFile(filepath.Join(foreign, "stats"), []byte("notes"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(filepath.Join(foreign, "stats"), []byte("notes"), 0o600))
 	for _, dir := range []string{crashed, stopped} {
 		w, err := stats.NewStatsWriter(filepath.Join(dir, "stats"), apptest.StillSources(), time.Now)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		if dir == stopped {
 			w.Image.Clock.Stopped = 1
 		}
 		// the lock is released as at the end of a process
-		if err := errors.Join(w.Look(), w.File.Close()); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, errors.Join(w.Look(), w.File.Close()))
 	}
 	tests := []struct {
 		name, dir string

@@ -18,6 +18,7 @@ import (
 	"posttrade/httpapi/client"
 	"posttrade/journal"
 	"posttrade/matcher"
+	"posttrade/ring/must"
 	"posttrade/sidecars/store"
 )
 
@@ -39,9 +40,7 @@ type truth struct {
 func replayJournal(t *testing.T, k *engine.Engine) *truth {
 	t.Helper()
 	engine, err := matcher.New(k.Genesis)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer engine.Close()
 	tr := &truth{
 		at: map[uint64]int{}, came: map[uint32]int{}, samples: map[uint32][]int{},
@@ -57,9 +56,7 @@ func replayJournal(t *testing.T, k *engine.Engine) *truth {
 		out.Flush()
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	engine.EachSecurity(func(s matcher.SecurityInfo) bool {
 		tr.tickers[s.ID] = s.Ticker
 		return true
@@ -140,9 +137,7 @@ func (tr *truth) checkBlotter(t *testing.T, in *installed) {
 	n := 0
 	for since := uint64(0); ; {
 		page, err := in.orders.Blotter(t.Context(), since, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		if len(page.Items) == 0 {
 			break
 		}
@@ -258,9 +253,7 @@ func audited(t matcher.CommandType) bool {
 func (tr *truth) checkReport(t *testing.T, in *installed, to uint64) string {
 	t.Helper()
 	report, err := in.orders.RegulatoryReport(context.Background(), 1, to)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer report.Close()
 	accounted := map[uint64]bool{}
 	lines := bufio.NewReaderSize(report, 1<<20)
@@ -274,9 +267,7 @@ func (tr *truth) checkReport(t *testing.T, in *installed, to uint64) string {
 				t.Fatalf("the report ends before %+v: %v", want, err)
 			}
 			var got auditLine
-			if err := json.Unmarshal(text, &got); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, json.Unmarshal(text, &got))
 			accounted[got.Sequence] = true
 			if want.Kind == "reject" {
 				got.OrderID, got.Security, got.Side, got.Quantity, got.Price = nil, nil, nil, nil, nil

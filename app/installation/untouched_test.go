@@ -12,6 +12,7 @@ import (
 
 	"posttrade/app/apptest"
 	"posttrade/app/settings"
+	"posttrade/ring/must"
 )
 
 // TestARefusedStartLeavesTheJournalAlone flips bits in every file of a journal and starts
@@ -46,9 +47,7 @@ func TestARefusedStartLeavesTheJournalAlone(t *testing.T) {
 			damaged := t.TempDir()
 			copyTree(t, root, filepath.Join(damaged, "journal"))
 			path := filepath.Join(damaged, "journal", name)
-			if err := os.WriteFile(path, b, 0o644); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, os.WriteFile(path, b, 0o644))
 			before := contents(t, filepath.Join(damaged, "journal"))
 			c := apptest.Settled(t, append(anyPorts(damaged), "sidecars.enabled", "false")...)
 			o := EngineOptions(c)

@@ -13,6 +13,7 @@ import (
 
 	"posttrade/app/apptest"
 	"posttrade/httpapi/client"
+	"posttrade/ring/must"
 )
 
 // watchedLine is a line of `posttrade watch --json`.
@@ -32,22 +33,16 @@ func TestWatchResumesByItself(t *testing.T) {
 	const topics = "book:AAPL,bbo:*,trades,orders"
 	printed := filepath.Join(t.TempDir(), "printed")
 	out, err := os.Create(printed)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer out.Close()
 	watch := exec.Command(binary, "watch", topics, "--data.dir="+data)
 	var notices bytes.Buffer
 	watch.Stdout, watch.Stderr = out, &notices
-	if err := watch.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, watch.Start())
 	t.Cleanup(func() { watch.Process.Kill() })
 	lines := func() []string {
 		text, err := os.ReadFile(printed)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		return strings.SplitAfter(string(text), "\n")
 	}
 	apptest.Until(t, "the watch has begun", func() (bool, any) { return len(lines()) > 1, lines() })
@@ -62,9 +57,7 @@ func TestWatchResumesByItself(t *testing.T) {
 		got = eventLines(t, lines())
 		return strings.Contains(got[len(got)-1], `"bid":{"price":1,`), got[len(got)-1]
 	})
-	if err := watch.Process.Signal(os.Interrupt); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, watch.Process.Signal(os.Interrupt))
 	if err := watch.Wait(); err != nil || !strings.Contains(notices.String(), "disconnected") {
 		t.Errorf("the watch ended with %v and has said %q", err, notices.String())
 	}

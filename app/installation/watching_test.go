@@ -16,6 +16,7 @@ import (
 	"posttrade/app/stats"
 	"posttrade/app/top"
 	"posttrade/httpapi"
+	"posttrade/ring/must"
 	"posttrade/ring/timing"
 )
 
@@ -37,14 +38,10 @@ func TestFiguresAreThoseOfTheInstallation(t *testing.T) {
 	at := time.Unix(1_800_000_000, 0)
 	w, err := stats.NewStatsWriter(path, statsSourcesOf(in.Installation, answeredEdge),
 		func() time.Time { at = at.Add(time.Second); return at })
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer w.File.Close()
 	for range 2 {
-		if err := w.Look(); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, w.Look())
 	}
 	got, _ := apptest.StatsIn(t, path)
 	if want := (stats.Clock{Tick: 2, WallNanos: uint64(at.UnixNano()),
@@ -86,9 +83,7 @@ func TestFiguresAreThoseOfTheInstallation(t *testing.T) {
 // the log, and no failure.
 func TestWatchingGoesOnWithoutItsFiles(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "flight"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(filepath.Join(dir, "flight"), nil, 0o600))
 	c := apptest.Settled(t, "data.dir", filepath.Join(dir, "absent"), "flight.budget-ms", "5",
 		"flight.dir", filepath.Join(dir, "flight"))
 	var log bytes.Buffer
@@ -106,12 +101,8 @@ func TestWatchingGoesOnWithoutItsFiles(t *testing.T) {
 func TestWatchingEndsWhenItsFileIsCutShort(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "stats")
 	w, err := stats.NewStatsWriter(path, apptest.StillSources(), time.Now)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Truncate(path, 0); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
+	must.OK(t, os.Truncate(path, 0))
 	if err := w.Run(nil, nil); !errors.Is(err, stats.ErrStatsFault) {
 		t.Errorf("ended with %v", err)
 	}

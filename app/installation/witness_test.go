@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"posttrade/app/apptest"
+	"posttrade/ring/must"
 	"posttrade/sidecars/riskextract"
 	"posttrade/sidecars/store"
 	"posttrade/sidecars/store/storetest"
@@ -37,9 +38,7 @@ func (i *installed) trade(n int) {
 // copyTree copies a folder.
 func copyTree(t *testing.T, from, to string) {
 	t.Helper()
-	if err := os.CopyFS(to, os.DirFS(from)); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.CopyFS(to, os.DirFS(from)))
 }
 
 // contents are the files below a folder, by name.
@@ -118,9 +117,7 @@ func (i *installed) extract() (int, string) {
 // putJournal puts a copy of a journal into data.dir; "" takes the journal away.
 func putJournal(t *testing.T, data, from string) {
 	t.Helper()
-	if err := os.RemoveAll(filepath.Join(data, "journal")); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.RemoveAll(filepath.Join(data, "journal")))
 	if from != "" {
 		copyTree(t, from, filepath.Join(data, "journal"))
 	}
@@ -258,13 +255,9 @@ func TestAnotherHistoryIsRefused(t *testing.T) {
 	copyTree(t, filepath.Join(other, "journal"), filepath.Join(data, "journal"))
 	wantNoStart(t, anyPorts(data), "TCA file", false)
 	wantNoStart(t, anyPorts(data), errOtherHistory.Error(), false)
-	if err := os.RemoveAll(filepath.Join(data, "tca")); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.RemoveAll(filepath.Join(data, "tca")))
 	wantNoStart(t, anyPorts(data), "evidence file ", false)
-	if err := os.RemoveAll(filepath.Join(data, "evidence")); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.RemoveAll(filepath.Join(data, "evidence")))
 	wantNoStart(t, anyPorts(data), "posttrade.db is marked as that of genesis", false)
 	// The flag gives up what a journal lacks, but not a whole history.
 	wantNoStart(t, append(anyPorts(data), "accept-older-journal", "true"), "another history", false)
@@ -278,9 +271,7 @@ func TestADatabaseThatComesLaterStopsAdmission(t *testing.T) {
 	settings := []string{"database.url", o.URL}
 	data := agedInstallation(t, settings...)
 	for _, name := range []string{"tca", "extracts", "evidence"} {
-		if err := os.RemoveAll(filepath.Join(data, name)); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.RemoveAll(filepath.Join(data, name)))
 	}
 	proxy.Cut()
 	in := install(t, data, settings...)
@@ -327,14 +318,10 @@ func TestALeaderIsComparedWithAllThatWasAgreed(t *testing.T) {
 	in.stop()
 	k := testCore(t, filepath.Join(t.TempDir(), "journal"))
 	db, err := store.Open(store.Options{Dir: data})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer db.Close()
 	// as if the database were this journal's
-	if err := db.Write(t.Context(), (*store.Tx).ForgetHistory); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, db.Write(t.Context(), (*store.Tx).ForgetHistory))
 	log := slog.New(slog.NewTextHandler(t.Output(), nil))
 	c := apptest.Settled(t, "data.dir", data)
 	k.Handed.Store(3)
@@ -382,8 +369,6 @@ func TestWhatFollowsTheJournalIsNeverAheadOfTheDisk(t *testing.T) {
 		t.Errorf("trade %d is booked and TCA at sequence %d; on the disk are trade %d, sequence %d",
 			booked, applied, trade, input)
 	}
-	if err := j.WaitStable(t.Context(), durable); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, j.WaitStable(t.Context(), durable))
 	in.awaitMatched()
 }

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"posttrade/ring/must"
 )
 
 func TestHlogIsReadBack(t *testing.T) {
@@ -21,9 +23,7 @@ func TestHlogIsReadBack(t *testing.T) {
 		}
 	}
 	var out strings.Builder
-	if err := WriteHlog(&out, "half-load", start, intervals); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, WriteHlog(&out, "half-load", start, intervals))
 	reader := hdrhistogram.NewHistogramLogReader(strings.NewReader(out.String()))
 	for i, n := range []int64{10, 1000} {
 		h, err := reader.NextIntervalHistogram()

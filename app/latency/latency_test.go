@@ -6,6 +6,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"posttrade/ring/must"
 )
 
 func TestMergeKeepsEveryRecord(t *testing.T) {
@@ -65,9 +67,7 @@ func TestTable(t *testing.T) {
 	}
 	r.Record(2100 * time.Millisecond)
 	var out strings.Builder
-	if err := WriteTable(&out, []string{"all", "none"}, []*Summary{Merge(r), Merge()}); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, WriteTable(&out, []string{"all", "none"}, []*Summary{Merge(r), Merge()}))
 	want := "" +
 		"  latency  count    p50    p90    p99  p99.9    max\n" +
 		"      all    100  840ns  840ns  840ns  2.10s  2.10s\n" +
@@ -105,9 +105,7 @@ func TestHgrm(t *testing.T) {
 		r.Record(time.Duration(i+1) * time.Microsecond)
 	}
 	var out strings.Builder
-	if err := Merge(r).WriteHgrm(&out); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, Merge(r).WriteHgrm(&out))
 	for _, want := range []string{"Value", "Percentile", "TotalCount", "1/(1-Percentile)",
 		"#[Max     =     1000", "Total count    =         1000"} {
 		if !strings.Contains(out.String(), want) {

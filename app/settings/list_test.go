@@ -13,15 +13,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"posttrade/journal/quorum"
+	"posttrade/ring/must"
 )
 
 // mustConfig settles a configuration from flags alone.
 func mustConfig(t *testing.T, nameValue ...string) *Config {
 	t.Helper()
 	c, err := Read(Sources{Flags: pairs(nameValue)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return c
 }
 
@@ -111,18 +110,14 @@ func TestLaterSourcesWin(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "posttrade.conf")
 	content := "# limits\n\n risk.price.collar-bps = 100 " +
 		"\ntca.window-minutes=10\nsettlement.t-plus-days=3\n"
-	if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(file, []byte(content), 0o600))
 	c, err := Read(Sources{
 		File: file,
 		Environ: []string{"TCA_WINDOW_MINUTES=20", "SETTLEMENT_T_PLUS_DAYS=4", "UNKNOWN_VARIABLE=x",
 			"DATA_DIR=", "tca.window-minutes=99"},
 		Flags: []FlagValue{{"settlement.t-plus-days", "5"}, {"settlement.t-plus-days", "6"}},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	tests := []struct {
 		name   string
 		value  int
@@ -157,9 +152,7 @@ func TestBadFilesAreNamedWithTheirLine(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "x.conf")
-			if err := os.WriteFile(file, []byte(tt.content), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, os.WriteFile(file, []byte(tt.content), 0o600))
 			_, err := Read(Sources{File: file})
 			wantUsage(t, err, tt.want)
 		})

@@ -8,14 +8,14 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"posttrade/ring/must"
 )
 
 func TestSecretIsMadeOnce(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "new", "jwt.secret")
 	first, err := secretFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if len(first) != 64 {
 		t.Errorf("%d bytes, want 64", len(first))
 	}
@@ -67,12 +67,8 @@ func TestUnsafeSecretsAreRefused(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "s")
-			if err := os.WriteFile(path, []byte(tt.content), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.Chmod(path, tt.mode); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, os.WriteFile(path, []byte(tt.content), 0o600))
+			must.OK(t, os.Chmod(path, tt.mode))
 			if _, err := secretFile(path); err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("got %v, want %q", err, tt.want)
 			}
@@ -86,9 +82,7 @@ func TestUnsafeSecretsAreRefused(t *testing.T) {
 
 func TestSecretThatCannotBeMade(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(file, nil, 0o600))
 	if _, err := secretFile(filepath.Join(file, "jwt.secret")); err == nil ||
 		!strings.Contains(err.Error(), "not a directory") {
 		t.Errorf("below a file: %v", err)
@@ -97,9 +91,7 @@ func TestSecretThatCannotBeMade(t *testing.T) {
 		t.Error("a secret was made below a file")
 	}
 	path := filepath.Join(t.TempDir(), "s")
-	if err := os.WriteFile(path, []byte("mine"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(path, []byte("mine"), 0o600))
 	if err := makeSecret(path); !os.IsExist(err) {
 		t.Errorf("an existing file: %v, want that it exists", err)
 	}
@@ -129,9 +121,7 @@ func TestMasterSecretByProfile(t *testing.T) {
 	}
 	c, err := Read(Sources{Flags: pairs(production),
 		Environ: []string{"AUTH_DEV_TOKEN_MASTER_SECRET=" + own, "AUTH_JWT_SECRET=" + own}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if secret, path, err := c.MasterSecret(); string(secret) != own || path != "" || err != nil {
 		t.Errorf("set: %q %q %v", secret, path, err)
 	}
@@ -152,13 +142,9 @@ func TestSecretFileOfASetting(t *testing.T) {
 		a: 1, a + "\n" + b + "\n": 2, a + "\r\n" + b: 2,
 		a + "\n" + b + "\n" + b: 0, a + "\nshort": 0, "short": 0,
 	} {
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.WriteFile(path, []byte(text), 0o600))
 		c, err := Read(Sources{Flags: []FlagValue{{Name: "auth.jwt.secret-file", Text: path}}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		got, err := c.JWTSecrets()
 		if want == 0 && (err == nil || !strings.Contains(err.Error(), "auth.jwt.secret-file")) ||
 			want > 0 && (err != nil || len(got) != want || string(got[0]) != a) {

@@ -10,15 +10,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"posttrade/matcher"
+	"posttrade/ring/must"
 	"posttrade/sidecars/control"
 )
 
 func TestBuiltInSeeds(t *testing.T) {
 	c := mustConfig(t)
 	accounts, err := c.SeedAccounts()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	for id := range uint32(8) {
 		if !slices.ContainsFunc(accounts, func(a seedAccount) bool { return a.ID == id+1 && a.Enabled }) {
 			t.Errorf("account %d is missing or disabled", id+1)
@@ -28,9 +27,7 @@ func TestBuiltInSeeds(t *testing.T) {
 		t.Errorf("%d accounts, want at least 12", len(accounts))
 	}
 	securities, err := c.SeedSecurities()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if len(securities) < 505 {
 		t.Errorf("%d securities, want at least 505", len(securities))
 	}
@@ -54,9 +51,7 @@ func TestGenesisFollowsTheSettings(t *testing.T) {
 	g, err := genesisFrom(mustConfig(t, "seed.accounts", accounts, "seed.securities", securities,
 		"risk.max-order-notional", "1000.5", "risk.max-order-quantity", "7", "risk.max-open-orders",
 		"99"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	want := &matcher.Genesis{
 		Format: matcher.GenesisFormat, TickPx: 1000,
 		Accounts: []matcher.GenesisAccount{{ID: 3, Enabled: true}, {ID: 9}},
@@ -77,9 +72,7 @@ func TestGenesisFollowsTheSettings(t *testing.T) {
 	// Named ids keep the file's flags; a named id that the file does not have is enabled.
 	g, err = genesisFrom(mustConfig(t, "seed.accounts", accounts, "seed.securities", securities,
 		"risk.seed.accounts", "9,1", "risk.seed.securities", "ZZZ,NEW"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if diff := cmp.Diff([]matcher.GenesisAccount{{ID: 1, Enabled: true}, {ID: 9}},
 		g.Accounts); diff != "" {
 		t.Error(diff)
@@ -137,9 +130,7 @@ func TestBadSeedFilesAreNamedWithTheirLine(t *testing.T) {
 
 func writeFile(t *testing.T, path, content string) {
 	t.Helper()
-	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(path, []byte(content), 0o600))
 }
 
 func FuzzSeedSecurities(f *testing.F) {

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"posttrade/ring/must"
 )
 
 // numbered fills every block with words that count up from n.
@@ -29,9 +31,7 @@ func newStats(t *testing.T) (path string, f *file) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "stats")
 	f, err := createStats(path, time.Unix(1_800_000_000, 7))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	t.Cleanup(func() { f.Close() })
 	return path, f
 }
@@ -40,13 +40,9 @@ func newStats(t *testing.T) (path string, f *file) {
 func loaded(t *testing.T, path string) (image Image, alive bool) {
 	t.Helper()
 	f, err := OpenStats(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer f.Close()
-	if err := f.Load(&image); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, f.Load(&image))
 	if alive, err = f.Alive(); err != nil {
 		t.Fatal(err)
 	}
@@ -75,9 +71,7 @@ func TestStatsLayoutIsFixed(t *testing.T) {
 func TestStatsAreReadAsWritten(t *testing.T) {
 	path, f := newStats(t)
 	want := numbered(1)
-	if err := f.store(want); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, f.store(want))
 	got, alive := loaded(t, path)
 	want.Header = Header{Magic, Version, 1_800_000_000_000_000_007, uint64(os.Getpid())}
 	if got != *want || !alive {
@@ -87,9 +81,7 @@ func TestStatsAreReadAsWritten(t *testing.T) {
 	if err != nil || info.Mode().Perm() != mode || info.Size() != bytes {
 		t.Errorf("mode %v, %d bytes, %v", info.Mode(), info.Size(), err)
 	}
-	if err := f.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, f.Close())
 	if got, alive = loaded(t, path); alive || got != *want {
 		t.Errorf("after the writer: alive %t, got %+v", alive, got)
 	}
@@ -126,15 +118,11 @@ func TestTornStatsAreNeverShown(t *testing.T) {
 		}
 	}()
 	reader, err := OpenStats(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer reader.Close()
 	for look := uint64(0); look < tornLooks || writings.Load() < tornLooks; look++ {
 		var image Image
-		if err := reader.Load(&image); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, reader.Load(&image))
 		for b, block := range image.blocks() {
 			for i, w := range block {
 				if w != block[0] {
@@ -145,9 +133,7 @@ func TestTornStatsAreNeverShown(t *testing.T) {
 		}
 	}
 	close(stop)
-	if err := <-ended; err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, <-ended)
 }
 
 // TestHalfWrittenStatsAreSaidToBe: a writer that was killed inside a block.
@@ -155,9 +141,7 @@ func TestHalfWrittenStatsAreSaidToBe(t *testing.T) {
 	path, f := newStats(t)
 	f.lockAt(nextBlock(first, f.words[:4])).Begin()
 	reader, err := OpenStats(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer reader.Close()
 	synctest.Test(t, func(t *testing.T) { // the reader waits in simulated time
 		if err := reader.Load(&Image{}); !errors.Is(err, errStatsTorn) {
@@ -185,9 +169,7 @@ func TestBadStatsFilesAreRefused(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "stats")
-			if err := os.WriteFile(path, []byte(tt.text), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, os.WriteFile(path, []byte(tt.text), 0o600))
 			if _, err := OpenStats(path); !errors.Is(err, tt.want) {
 				t.Errorf("opened with %v, want %v", err, tt.want)
 			}
@@ -206,13 +188,9 @@ func TestBadStatsFilesAreRefused(t *testing.T) {
 func TestStatsThatAreCutShortAreAnError(t *testing.T) {
 	path, f := newStats(t)
 	reader, err := OpenStats(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer reader.Close()
-	if err := os.Truncate(path, 0); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.Truncate(path, 0))
 	if err := f.store(numbered(1)); !errors.Is(err, ErrStatsFault) {
 		t.Errorf("written with %v", err)
 	}
@@ -234,22 +212,14 @@ func TestOtherPanicsAreNotSwallowed(t *testing.T) {
 // TestStartReplacesStats starts beside an old file and one that was never finished.
 func TestStartReplacesStats(t *testing.T) {
 	path, old := newStats(t)
-	if err := os.WriteFile(path+".new", []byte("half"), 0o400); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(path+".new", []byte("half"), 0o400))
 	before, err := OpenStats(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer before.Close()
 	f, err := createStats(path, time.Unix(1_900_000_000, 0))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer f.Close()
-	if err := old.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, old.Close())
 	if image, alive := loaded(t, path); !alive ||
 		image.Header.Generation != 1_900_000_000_000_000_000 {
 		t.Errorf("alive %t, generation %d", alive, image.Header.Generation)
@@ -267,9 +237,7 @@ func TestStatsThatCannotBeMadeLeaveNothing(t *testing.T) {
 	}
 	// a folder in the place of the file, and in the place of the new file
 	for _, taken := range []string{"stats", "other.new"} {
-		if err := os.MkdirAll(filepath.Join(dir, taken, "x"), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.MkdirAll(filepath.Join(dir, taken, "x"), 0o700))
 	}
 	for _, name := range []string{"stats", "other"} {
 		if _, err := createStats(filepath.Join(dir, name), time.Now()); err == nil {

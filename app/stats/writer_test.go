@@ -12,6 +12,7 @@ import (
 	"posttrade/matcher"
 	"posttrade/matcher/session"
 	"posttrade/matcher/session/wire"
+	"posttrade/ring/must"
 	"posttrade/ring/timing"
 )
 
@@ -132,9 +133,7 @@ func TestPausesAreFoldedByTheirUpperBound(t *testing.T) {
 func TestWriterLooksAtEveryTick(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "stats")
 	w, err := NewStatsWriter(path, still(), time.Now)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	tick, stop, ended := make(chan time.Time), make(chan struct{}), make(chan error)
 	go func() { ended <- w.Run(tick, stop) }()
 	tick <- time.Time{}
@@ -143,9 +142,7 @@ func TestWriterLooksAtEveryTick(t *testing.T) {
 		t.Errorf("alive %t, clock %+v", alive, image.Clock)
 	}
 	close(stop)
-	if err := <-ended; err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, <-ended)
 	if image, alive := loaded(t, path); alive || image.Clock.Tick != 4 || image.Clock.Stopped != 1 {
 		t.Errorf("after the end: alive %t, clock %+v", alive, image.Clock)
 	}

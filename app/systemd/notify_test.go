@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"posttrade/ring/must"
 )
 
 // TestVariablesOfTheManager are read as sd_notify(3) and sd_watchdog_enabled(3) say.
@@ -47,19 +49,13 @@ func TestVariablesOfTheManager(t *testing.T) {
 func TestTellIsOneDatagram(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "s")
 	c, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer c.Close()
 	n, err := from(func(name string) string {
 		return map[string]string{"NOTIFY_SOCKET": path}[name]
 	}, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := n.Tell("READY=1", "STATUS=serving"); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
+	must.OK(t, n.Tell("READY=1", "STATUS=serving"))
 	text := make([]byte, 100)
 	if size, err := c.Read(text); err != nil || string(text[:size]) != "READY=1\nSTATUS=serving" {
 		t.Errorf("%q, %v", text[:size], err)

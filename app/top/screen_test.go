@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"posttrade/app/apptest"
+	"posttrade/ring/must"
 
 	"golang.org/x/sys/unix"
 )
@@ -27,20 +28,12 @@ type terminal struct {
 func newTerminal(t *testing.T, columns, rows uint16) *terminal {
 	t.Helper()
 	keyboard, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	number, err := unix.IoctlGetInt(int(keyboard.Fd()), unix.TIOCGPTN)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := unix.IoctlSetPointerInt(int(keyboard.Fd()), unix.TIOCSPTLCK, 0); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
+	must.OK(t, unix.IoctlSetPointerInt(int(keyboard.Fd()), unix.TIOCSPTLCK, 0))
 	end, err := os.OpenFile(fmt.Sprint("/dev/pts/", number), os.O_RDWR|unix.O_NOCTTY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	p := &terminal{keyboard: keyboard, end: end}
 	p.resize(t, columns, rows)
 	ended := make(chan struct{})
@@ -80,9 +73,7 @@ func (p *terminal) resize(t *testing.T, columns, rows uint16) {
 func (p *terminal) modes(t *testing.T) unix.Termios {
 	t.Helper()
 	modes, err := unix.IoctlGetTermios(int(p.end.Fd()), unix.TCGETS)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return *modes
 }
 
@@ -162,9 +153,7 @@ func TestTopWithoutTerminalIsText(t *testing.T) {
 	var text bytes.Buffer
 	for chunk := make([]byte, 1<<16); strings.Count(text.String(), "single node\n\n") < 2; {
 		n, err := read.Read(chunk)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		text.Write(chunk[:n])
 	}
 	cancel()
@@ -181,9 +170,7 @@ func TestTopWithoutTerminalIsText(t *testing.T) {
 func TestScreenFollowsItsTerminal(t *testing.T) {
 	p := newTerminal(t, 90, 30)
 	s, err := openScreen(p.end, p.end, true)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	for _, tt := range []struct{ columns, rows, wantColumns, wantRows int }{{90, 30, 90, 30},
 		{40, 10, 40, 10}, {0, 0, 80, 24}} {
 		p.resize(t, uint16(tt.columns), uint16(tt.rows))
@@ -192,9 +179,7 @@ func TestScreenFollowsItsTerminal(t *testing.T) {
 				tt.wantRows)
 		}
 	}
-	if err := s.show(frame{{{"one", toneBad}}, {}, {{"three", tonePlain}}}); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, s.show(frame{{{"one", toneBad}}, {}, {{"three", tonePlain}}}))
 	// keys that no goroutine reads do not delay the end
 	if _, err := p.keyboard.Write([]byte("abc")); err != nil {
 		t.Fatal(err)
@@ -202,9 +187,7 @@ func TestScreenFollowsItsTerminal(t *testing.T) {
 	if key := <-s.keys; key != 'a' {
 		t.Errorf("key %q", key)
 	}
-	if err := s.close(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, s.close())
 	want := "\x1b[H\x1b[31mone\x1b[0m\x1b[K\r\n\x1b[K\r\nthree\x1b[K\x1b[J"
 	apptest.Until(t, "the frame is shown", func() (bool, any) {
 		// the terminal itself adds a carriage return to a new line
@@ -217,9 +200,7 @@ func TestScreenFollowsItsTerminal(t *testing.T) {
 func TestScreenWithoutKeys(t *testing.T) {
 	p := newTerminal(t, 90, 30)
 	file, err := os.Create(filepath.Join(t.TempDir(), "keys"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer file.Close()
 	if animates(file, os.Getenv) || OnTerminal(file) {
 		t.Error("a file is taken for a terminal")
@@ -228,16 +209,12 @@ func TestScreenWithoutKeys(t *testing.T) {
 		t.Error("a dumb terminal is drawn over")
 	}
 	s, err := openScreen(file, p.end, false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if err := s.close(); err != nil {
 		t.Error(err)
 	}
 	closed, err := os.Create(filepath.Join(t.TempDir(), "closed"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	closed.Close()
 	before := p.modes(t)
 	if _, err := openScreen(p.end, closed, false); err == nil {

@@ -16,6 +16,7 @@ import (
 	"posttrade/app/stats"
 	"posttrade/journal"
 	"posttrade/matcher/session"
+	"posttrade/ring/must"
 )
 
 var updateTop = flag.Bool("update.top", false, "rewrite the frames in testdata")
@@ -125,9 +126,7 @@ func TestFramesAreAsRecorded(t *testing.T) {
 				}
 			}
 			want, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			if got != string(want) {
 				t.Errorf("got\n%s\nwant\n%s", got, want)
 			}
@@ -259,9 +258,7 @@ func serving(t *testing.T) (dir string, stop func()) {
 	t.Helper()
 	dir = t.TempDir()
 	w, err := stats.NewStatsWriter(filepath.Join(dir, "stats"), apptest.StillSources(), time.Now)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	ticker, asked, ended := time.NewTicker(stats.Every), make(chan struct{}), make(chan error)
 	go func() { ended <- w.Run(ticker.C, asked) }()
 	stop = sync.OnceFunc(func() {
@@ -320,9 +317,7 @@ func (s *screenOf) show(f frame) error {
 func TestTopFollowsUntilItsEnd(t *testing.T) {
 	dir, stop := serving(t)
 	view := &Screen{Path: filepath.Join(dir, "stats"), Now: time.Now}
-	if err := view.look(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, view.look())
 	d := &screenOf{columns: 100, frames: make(chan string)}
 	tick, resized, keys, ended := make(chan time.Time), make(chan os.Signal), make(chan byte),
 		make(chan error)

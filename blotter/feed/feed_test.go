@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"posttrade/blotter"
+	"posttrade/ring/must"
 )
 
 // selections are what the readers of these tests select.
@@ -323,9 +324,7 @@ func TestPositionBeyondTheHeadWaits(t *testing.T) {
 	r := newRig(t)
 	h := r.hub(Options{})
 	r.write(10)
-	if err := h.Begin(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, h.Begin(t.Context()))
 	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
 	if _, err := h.Open(ctx, everything, Start{At: After(12), Given: true}); !errors.Is(err,

@@ -15,6 +15,7 @@ import (
 	"posttrade/blotter"
 	"posttrade/journal"
 	"posttrade/matcher"
+	"posttrade/ring/must"
 )
 
 // rig is a real journal that a test writes: an engine decides random commands, their blocks are
@@ -78,17 +79,13 @@ func newRig(t *testing.T) *rig {
 			t.Error(err)
 		}
 	})
-	if err := r.j.Create(g.Marshal()); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, r.j.Create(g.Marshal()))
 	if r.engine, err = matcher.New(g); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { r.engine.Close() })
 	views, err := blotter.NewViews(g)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	t.Cleanup(func() { views.Close() })
 	r.d = &deriver{views: views, ended: func(uint64, uint32) {}}
 	r.d.emit = func(e *Event) {

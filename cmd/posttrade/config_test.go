@@ -6,6 +6,7 @@ import (
 
 	"posttrade/app/apptest"
 	"posttrade/app/settings"
+	"posttrade/ring/must"
 )
 
 func TestSecretsAreNeverShown(t *testing.T) {
@@ -13,9 +14,7 @@ func TestSecretsAreNeverShown(t *testing.T) {
 	c := apptest.Settled(t, "auth.jwt.secret", secret, "auth.dev-token.master-secret", secret,
 		"database.url", "postgres://user:"+secret+"@db/x", "nats.url", "nats://user:"+secret+"@bus")
 	var table strings.Builder
-	if err := printTable(c, &table); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, printTable(c, &table))
 	if strings.Contains(table.String(), secret) {
 		t.Error("the table shows a secret")
 	}

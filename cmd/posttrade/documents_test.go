@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"unicode/utf8"
+
+	"posttrade/ring/must"
 )
 
 // defaultPorts are the addresses in the documents.
@@ -32,9 +34,7 @@ type block struct {
 func blocksOf(t *testing.T, path string) (all []block) {
 	t.Helper()
 	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	var open *block
 	for n, line := range strings.Split(string(text), "\n") {
 		switch fence, ok := strings.CutPrefix(line, "```"); {
@@ -116,15 +116,9 @@ const blockEnd = "-- end of block --"
 func newReader(t *testing.T, path string) *reader {
 	s := &reader{t: t, dir: t.TempDir(), ports: strings.NewReplacer()}
 	binary, err := exec.LookPath("posttrade") // the test program itself, see TestMain
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Mkdir(filepath.Join(s.dir, "bin"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(binary, filepath.Join(s.dir, "bin/posttrade")); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
+	must.OK(t, os.Mkdir(filepath.Join(s.dir, "bin"), 0o755))
+	must.OK(t, os.Symlink(binary, filepath.Join(s.dir, "bin/posttrade")))
 	shell := exec.Command("bash", "-euo", "pipefail")
 	shell.Dir = s.dir
 	shell.Env = append(os.Environ(), "PATH="+path)
@@ -133,14 +127,10 @@ func newReader(t *testing.T, path string) *reader {
 		t.Fatal(err)
 	}
 	out, err := shell.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	s.out = bufio.NewScanner(out)
 	s.out.Buffer(nil, 1<<20)
-	if err := shell.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, shell.Start())
 	t.Cleanup(func() {
 		s.stopServer()
 		_ = s.in.(io.Closer).Close()
@@ -282,9 +272,7 @@ func part(want, got any) bool {
 func documents(t *testing.T) []string {
 	t.Helper()
 	pages, err := filepath.Glob("../../docs/*.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return append(pages, "../../README.md", "../../ARCHITECTURE.md", "../../CHANGELOG.md")
 }
 
@@ -292,9 +280,7 @@ func documents(t *testing.T) []string {
 func TestDocumentsArePages(t *testing.T) {
 	for name, most := range map[string]int{"../../README.md": 200, "../../ARCHITECTURE.md": 200} {
 		text, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		if lines := strings.Count(string(text), "\n"); lines >= most {
 			t.Errorf("%s has %d lines, want fewer than %d", name, lines, most)
 		}
@@ -324,9 +310,7 @@ func TestDocumentsArePages(t *testing.T) {
 func eachLine(t *testing.T, name string, f func(n int, line string, code bool)) {
 	t.Helper()
 	text, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	code := false
 	for n, line := range strings.Split(string(text), "\n") {
 		fence := strings.HasPrefix(line, "```")

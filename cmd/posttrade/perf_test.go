@@ -11,6 +11,7 @@ import (
 
 	"posttrade/app/settings"
 	"posttrade/perf"
+	"posttrade/ring/must"
 )
 
 func TestPerfCommandsRefuseWhatTheyCannotDo(t *testing.T) {
@@ -105,9 +106,7 @@ func perfRows(t *testing.T, only string, wanted ...string) {
 	t.Helper()
 	dir := t.TempDir()
 	c, err := settings.Read(settings.Sources{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	var stdout, stderr bytes.Buffer
 	results := filepath.Join(t.TempDir(), "r.txt")
 	err = perf.Measure(perf.Options{
@@ -118,9 +117,7 @@ func perfRows(t *testing.T, only string, wanted ...string) {
 		t.Fatalf("%v\n%s%s", err, stdout.String(), stderr.String())
 	}
 	text, err := os.ReadFile(results)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	for _, want := range wanted {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("no %q in\n%s", want, text)

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"posttrade/ring/must"
 	"posttrade/sidecars/store"
 )
 
@@ -43,9 +44,7 @@ func toolsInPath(t *testing.T, names ...string) string {
 	dir := t.TempDir()
 	for _, name := range names {
 		script := "#!/bin/sh\nexec " + standInPrefix + name + ` "$@"` + "\n"
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(script), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.WriteFile(filepath.Join(dir, name), []byte(script), 0o755))
 	}
 	return dir + string(os.PathListSeparator) + os.Getenv("PATH")
 }

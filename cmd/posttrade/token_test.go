@@ -11,28 +11,21 @@ import (
 	"posttrade/app/apptest"
 	"posttrade/app/settings"
 	"posttrade/matcher/gate"
+	"posttrade/ring/must"
 )
 
 func TestMintedTokenIsTheServersOwn(t *testing.T) {
 	c := apptest.Settled(t, "data.dir", t.TempDir(), "auth.jwt.issuer", "here")
 	now := time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
 	token, err := mintFor(c, "alice", "7, 3", true, false, time.Hour, now)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	secret, err := c.JWTSecret()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	clock := now.Add(59 * time.Minute)
 	v, err := gate.NewVerifier(secret, "here", 0, func() time.Time { return clock })
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	claims, err := v.Verify([]byte(token))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if claims.Subject != "alice" || !claims.Admin || !slices.Equal(claims.Accounts, []uint32{3, 7}) {
 		t.Errorf("claims %+v", claims)
 	}
@@ -92,14 +85,10 @@ func TestMetricsTokenLivesLongAndOpensNothingElse(t *testing.T) {
 		t.Fatalf("exit %d: %s", code, errs.String())
 	}
 	secret, err := c.JWTSecret()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	clock := time.Now().Add(maxMetricsTTL - time.Hour)
 	v, err := gate.NewVerifier(secret, "", 0, func() time.Time { return clock })
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	token := []byte(strings.TrimSpace(out.String()))
 	claims, err := v.VerifyMetrics(token)
 	if err != nil || claims.Subject != "metrics" || claims.Admin || len(claims.Accounts) != 0 {

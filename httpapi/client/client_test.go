@@ -14,6 +14,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"posttrade/ring/must"
 )
 
 // script is a server that answers with a list of replies, in order, and records the requests.
@@ -179,9 +181,7 @@ func TestProblems(t *testing.T) {
 
 func TestTimeoutIsUnknown(t *testing.T) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer ln.Close()
 	c := New(Config{Address: ln.Addr().String(), Timeout: 20 * time.Millisecond})
 	defer c.Close()

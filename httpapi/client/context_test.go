@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"testing"
 	"time"
+
+	"posttrade/ring/must"
 )
 
 // TestContextEndsTheRequest: when the caller's context ends, the method returns its error and the
@@ -92,9 +94,7 @@ func TestReadsShowWhatWasWritten(t *testing.T) {
 	_, err2 := more.ForceSettlement(ctx, "trd-1")
 	_, err3 := c.Because("once").Because("").ForceSettlement(ctx, "trd-1")
 	file, err4 := more.Export(ctx, ExportQuery{Table: TablePositions})
-	if err := errors.Join(err1, err2, err3, err4); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, errors.Join(err1, err2, err3, err4))
 	if err := file.Close(); err != nil {
 		t.Error(err)
 	}

@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"posttrade/ring/must"
 )
 
 // schema is a JSON schema as far as the documents use it.
@@ -53,13 +55,9 @@ type document struct {
 func readDocument(t *testing.T, service string) *document {
 	t.Helper()
 	text, err := os.ReadFile("../openapi/" + service + ".json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	d := &document{byID: map[string]*described{}}
-	if err := json.Unmarshal(text, d); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, json.Unmarshal(text, d))
 	inPath := regexp.MustCompile(`\\\{[a-zA-Z]+\\\}`)
 	for path, methods := range d.Paths {
 		for method, o := range methods {

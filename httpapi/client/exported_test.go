@@ -14,6 +14,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"posttrade/ring/must"
 )
 
 const here = "posttrade/httpapi/client"
@@ -35,26 +37,20 @@ func checkPackage(t *testing.T) *types.Package {
 	}
 	set := token.NewFileSet()
 	names, err := filepath.Glob("*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	var files []*ast.File
 	for _, name := range names {
 		if strings.HasSuffix(name, "_test.go") {
 			continue
 		}
 		f, err := parser.ParseFile(set, name, nil, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		files = append(files, f)
 	}
 	of := func(path string) (io.ReadCloser, error) { return os.Open(exports[path]) }
 	checked := types.Config{Importer: importer.ForCompiler(set, "gc", of)}
 	p, err := checked.Check(here, set, files, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return p
 }
 

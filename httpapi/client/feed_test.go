@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"posttrade/ring/must"
 )
 
 // frames is a stream of events: each is an id, a kind and a document, with | between them.
@@ -93,9 +95,7 @@ func TestFeedGoesOn(t *testing.T) {
 			c, asked := feeding(t, tt.texts...)
 			var got []string
 			for e, err := range c.Feed(t.Context(), tt.from, "trades", "book:*") {
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.OK(t, err)
 				if e.Sequence() == 9 {
 					break
 				}

@@ -10,6 +10,8 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"posttrade/ring/must"
 )
 
 // reporting is a server that answers every request with what handle does, and a client of it.
@@ -50,9 +52,7 @@ func TestReportIsCheckedToTheEnd(t *testing.T) {
 				answerReport(w, tt.lines, tt.count, tt.sum)
 			})
 			report, err := c.RegulatoryReport(t.Context(), 2, 0)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			defer report.Close()
 			text, err := io.ReadAll(report)
 			good := tt.name == "whole" || tt.name == "empty"
@@ -88,9 +88,7 @@ func TestReportFailures(t *testing.T) {
 		t.Errorf("refused: %v", err)
 	}
 	report, err := c.RegulatoryReport(t.Context(), 2, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer report.Close()
 	if text, err := io.ReadAll(report); !errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Errorf("cut: %q %v", text, err)

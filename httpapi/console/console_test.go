@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"posttrade/matcher/gate"
+	"posttrade/ring/must"
 	"posttrade/ring/waittest"
 )
 
@@ -37,9 +38,7 @@ type httpService struct{ http.Server }
 func newRig(t *testing.T, change func(*Options)) *rig {
 	t.Helper()
 	verifier, err := gate.NewVerifier(secret, "", 0, time.Now)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	o := Options{Verifier: verifier, About: map[string]string{"profile": "dev"},
 		Mint: func(now time.Time) string {
 			return gate.Mint(secret, gate.Claims{Subject: "console", Admin: true}, "", time.Hour, now)
@@ -48,9 +47,7 @@ func newRig(t *testing.T, change func(*Options)) *rig {
 		change(&o)
 	}
 	c, err := New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	r := &rig{t: t, got: make(chan *http.Request, 64)}
 	r.next = func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `{"ok":true}`) }
 	service := &httpService{http.Server{Handler: http.HandlerFunc(
@@ -63,9 +60,7 @@ func newRig(t *testing.T, change func(*Options)) *rig {
 	c.Attach("order-matcher", service)
 	c.Attach("admin", service)
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	ended := make(chan error, 1)
 	go func() { ended <- c.Serve(ln) }()
 	t.Cleanup(func() {
@@ -362,9 +357,7 @@ func TestAStreamFlowsAndEndsWithTheConsole(t *testing.T) {
 		req.Header.Set(headers[i], headers[i+1])
 	}
 	a, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer a.Body.Close()
 	if line, err := bufio.NewReader(a.Body).ReadString('\n'); err != nil || line != "id: 1.1\n" {
 		t.Fatalf("%q %v", line, err)
@@ -379,16 +372,10 @@ func TestFilesOfAFolderAndNothingElse(t *testing.T) {
 	folder := filepath.Join(dir, "extracts")
 	for name, text := range map[string]string{outside: "no",
 		folder + "/2026-11-20/v1/seq-6.csv": "a,b"} {
-		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.MkdirAll(filepath.Dir(name), 0o755))
+		must.OK(t, os.WriteFile(name, []byte(text), 0o644))
 	}
-	if err := os.Symlink(outside, folder+"/link.txt"); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.Symlink(outside, folder+"/link.txt"))
 	r := newRig(t, func(o *Options) {
 		o.Folders = map[string]string{"extracts": folder, "none": filepath.Join(dir, "none")}
 	})
@@ -416,18 +403,14 @@ func TestFilesOfAFolderAndNothingElse(t *testing.T) {
 // beside it, and the document has nothing inline.
 func TestVendoredFilesAreThoseOfTheirSums(t *testing.T) {
 	sums, err := fs.ReadFile(assets, "assets/vendor/SHA256SUMS.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	known := map[string]string{}
 	for line := range strings.Lines(string(sums)) {
 		sum, name, _ := strings.Cut(strings.TrimSpace(line), "  ")
 		known[name] = sum
 	}
 	entries, err := fs.ReadDir(assets, "assets/vendor")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	for _, e := range entries {
 		if strings.HasSuffix(e.Name(), ".txt") {
 			continue

@@ -14,6 +14,7 @@ import (
 	"posttrade/matcher/desk"
 	"posttrade/matcher/note"
 	"posttrade/ring"
+	"posttrade/ring/must"
 )
 
 // history is a journal in memory: commands and their texts.
@@ -281,9 +282,7 @@ func TestRefusedPoliciesAreNoActs(t *testing.T) {
 					Asked             any
 				}
 			}
-			if err := json.Unmarshal([]byte(line), &v); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, json.Unmarshal([]byte(line), &v))
 			text := v.Kind + " " + v.Subject
 			if v.Kind == note.ActRefused {
 				text += " " + v.Object.Act + " " + v.Object.Code + " " + v.Object.Policy

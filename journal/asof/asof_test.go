@@ -15,6 +15,7 @@ import (
 	"posttrade/journal"
 	"posttrade/journal/asof/asoftest"
 	"posttrade/matcher"
+	"posttrade/ring/must"
 )
 
 // testGenesis has two accounts, two securities and small tables.
@@ -65,9 +66,7 @@ func open(t *testing.T, j *journal.Journal, o Options) *History {
 		o.Report = func(err error) { t.Error(err) }
 	}
 	h, err := New(j, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	t.Cleanup(func() {
 		if err := h.Close(); err != nil {
 			t.Error(err)
@@ -84,9 +83,7 @@ var checking sync.Mutex
 func check(t *testing.T, h *History, at uint64, states [][32]byte) {
 	t.Helper()
 	m, err := h.At(t.Context(), at)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer m.Release()
 	if m.InputSeq() != at || m.Engine().StateHash() != states[at] || m.Views().Applied() != at {
 		t.Fatalf("the moment of %d is another one: views at %d", at, m.Views().Applied())
@@ -94,9 +91,7 @@ func check(t *testing.T, h *History, at uint64, states [][32]byte) {
 	checking.Lock()
 	err = m.Views().Check(m.Engine())
 	checking.Unlock()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 }
 
 // TestEveryMomentIsTheStateOfItsSequence goes forward in single steps, back, and anywhere, without
@@ -110,9 +105,7 @@ func TestEveryMomentIsTheStateOfItsSequence(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := open(t, j, o)
-			if err := h.Checkpoint(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, h.Checkpoint(t.Context()))
 			for at := range uint64(n + 1) {
 				check(t, h, at, states)
 			}
@@ -140,9 +133,7 @@ func TestCheckpointsThinOut(t *testing.T) {
 	dir := t.TempDir()
 	for _, c := range []struct{ most, want int }{{40, 40}, {6, 5}, {6, 5}} {
 		h := open(t, j, Options{Dir: dir, Interval: 10, Checkpoints: c.most})
-		if err := h.Checkpoint(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, h.Checkpoint(t.Context()))
 		if n, bytes := h.Checkpoints(); n != c.want || bytes == 0 {
 			t.Errorf("%d checkpoints of %d bytes, want %d", n, bytes, c.want)
 		}
@@ -160,41 +151,29 @@ func TestDamagedCheckpointsAreNotUsed(t *testing.T) {
 	j, states := record(t, t.TempDir(), 100)
 	for _, suffix := range []string{".state.zst", ".views.zst", ".json"} {
 		dir := t.TempDir()
-		if err := open(t, j, Options{Dir: dir, Interval: 40}).Checkpoint(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, open(t, j, Options{Dir: dir, Interval: 40}).Checkpoint(t.Context()))
 		names, err := filepath.Glob(filepath.Join(dir, "*"+suffix))
 		if err != nil || len(names) != 2 {
 			t.Fatal(names, err)
 		}
 		for _, name := range names {
 			text, err := os.ReadFile(name)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			if suffix == ".json" {
 				text = bytes.Replace(text, []byte(`"chain":"`), []byte(`"chain":"0`), 1)
 			} else {
 				text[len(text)/2] ^= 1
 			}
-			if err := os.WriteFile(name, text, 0o644); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, os.WriteFile(name, text, 0o644))
 		}
 		h := open(t, j, Options{Dir: dir, Interval: 40})
 		check(t, h, 90, states)
 		if n, _ := h.Checkpoints(); n != 0 && suffix != ".json" {
 			t.Errorf("%s: %d damaged checkpoints are kept", suffix, n)
 		}
-		if err := os.WriteFile(filepath.Join(dir, names[0][len(dir)+1:]+".tmp"), nil, 0o644); err != nil {
-			t.Fatal(err)
-		}
-		if err := h.keep.Clean(); err != nil {
-			t.Fatal(err)
-		}
-		if err := h.Checkpoint(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.WriteFile(filepath.Join(dir, names[0][len(dir)+1:]+".tmp"), nil, 0o644))
+		must.OK(t, h.keep.Clean())
+		must.OK(t, h.Checkpoint(t.Context()))
 		if n, _ := h.Checkpoints(); n != 2 {
 			t.Errorf("%s: %d checkpoints were made again", suffix, n)
 		}
@@ -210,13 +189,9 @@ func TestThirdMomentWaits(t *testing.T) {
 	j, states := record(t, t.TempDir(), 50)
 	h := open(t, j, Options{Patience: 10 * time.Millisecond})
 	first, err := h.At(t.Context(), 10)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	second, err := h.At(t.Context(), 20)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if _, err := h.At(t.Context(), 30); !errors.Is(err, ErrBusy) {
 		t.Errorf("a third moment: %v", err)
 	}
@@ -258,9 +233,7 @@ func TestShadowOfOnesOwn(t *testing.T) {
 	j, states := record(t, t.TempDir(), 100)
 	h := open(t, j, Options{Dir: t.TempDir(), Interval: 40})
 	sh, err := h.Shadow(t.Context(), 50)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer sh.Close()
 	next := uint64(51)
 	for _, to := range []uint64{51, 52, 60, 100} {
@@ -291,13 +264,9 @@ func TestCloseWaitsForReaders(t *testing.T) {
 	j, _ := record(t, t.TempDir(), 20)
 	for range 200 {
 		h, err := New(j, Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		m, err := h.At(t.Context(), 10)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		var closed sync.WaitGroup
 		closed.Go(func() {
 			if err := h.Close(); err != nil {
@@ -317,9 +286,7 @@ func TestCloseWaitsForReaders(t *testing.T) {
 func TestCheckpointsNeedAFolder(t *testing.T) {
 	j, states := record(t, t.TempDir(), 100)
 	file := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(file, nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(file, nil, 0o644))
 	for _, dir := range []string{filepath.Join(file, "asof"), file} {
 		var reported error
 		h := open(t, j, Options{Dir: dir, Interval: 40, Report: func(err error) { reported = err }})

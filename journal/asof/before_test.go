@@ -5,6 +5,7 @@ import (
 
 	"posttrade/journal/asof/asoftest"
 	"posttrade/matcher"
+	"posttrade/ring/must"
 )
 
 // TestBeforeFindsTheLastSequenceOfATime compares with a look at every command, in a history whose
@@ -31,9 +32,7 @@ func TestBeforeFindsTheLastSequenceOfATime(t *testing.T) {
 	}
 	w.Settle()
 	h, err := New(w.Journal, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer h.Close()
 	for _, millis := range []int64{1, 9_999, 10_000, 10_001, 11_110, 12_225, 12_290, 12_291, 12_300,
 		12_301, 12_310, 1 << 40} {
@@ -50,9 +49,7 @@ func TestBeforeFindsTheLastSequenceOfATime(t *testing.T) {
 		}
 	}
 	empty, err := New(asoftest.New(t, t.TempDir(), testGenesis()).Journal, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer empty.Close()
 	if got, err := empty.Before(t.Context(), 1); got != 0 || err != nil {
 		t.Errorf("an empty journal: %d, %v", got, err)

@@ -8,6 +8,7 @@ import (
 
 	"posttrade/journal/audit/lines"
 	"posttrade/matcher"
+	"posttrade/ring/must"
 )
 
 // benchVenue is a journal of n commands: half new orders, two fifths cancels and
@@ -82,7 +83,7 @@ func BenchmarkReport(b *testing.B) {
 					bytes += uint64(len(chunk))
 					return nil
 				})
-				must(b, err)
+				must.OK(b, err)
 				records += total.Count
 			}
 			b.ReportMetric(float64(records)/b.Elapsed().Seconds(), "records/s")

@@ -17,6 +17,7 @@ import (
 	"posttrade/journal"
 	"posttrade/journal/audit/lines"
 	"posttrade/matcher"
+	"posttrade/ring/must"
 )
 
 // diff names the first line that differs.
@@ -112,7 +113,7 @@ func TestEveryCommandIsAccountedFor(t *testing.T) {
 			Kind     string
 			Sequence uint64
 		}
-		must(t, json.Unmarshal(line, &r))
+		must.OK(t, json.Unmarshal(line, &r))
 		if r.Sequence < last {
 			t.Fatalf("sequence %d after %d", r.Sequence, last)
 		}
@@ -334,7 +335,7 @@ func TestReportMemoryDoesNotGrowWithTheRange(t *testing.T) {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
 		_, err := r.Write(context.Background(), 1, to, func([]byte, int) error { return nil })
-		must(t, err)
+		must.OK(t, err)
 		runtime.ReadMemStats(&after)
 		return after.TotalAlloc - before.TotalAlloc
 	}

@@ -13,16 +13,10 @@ import (
 	"posttrade/journal"
 	"posttrade/journal/audit/lines"
 	"posttrade/matcher"
+	"posttrade/ring/must"
 )
 
 const noon = int64(1_700_000_000_000)
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
 
 // smallGenesis has limits so narrow that commands reach most of them, and a ticker that JSON has to
 // escape.
@@ -63,13 +57,13 @@ func newVenue(t testing.TB, g *matcher.Genesis) *venue {
 	t.Helper()
 	v := &venue{t: t, dir: t.TempDir(), genesis: g, naive: newNaive(t, g)}
 	text, err := json.Marshal(g)
-	must(t, err)
+	must.OK(t, err)
 	v.open()
-	must(t, v.j.Create(text))
+	must.OK(t, v.j.Create(text))
 	v.engine, err = matcher.New(g)
-	must(t, err)
+	must.OK(t, err)
 	v.out = matcher.NewOutlet(8, func(events []matcher.Event) { v.said = append(v.said, events...) })
-	t.Cleanup(func() { must(t, errors.Join(v.j.Close(), v.engine.Close())) })
+	t.Cleanup(func() { must.OK(t, errors.Join(v.j.Close(), v.engine.Close())) })
 	return v
 }
 
@@ -79,13 +73,13 @@ func (v *venue) open() {
 	j, err := journal.Open(v.dir, journal.Options{
 		Durability: journal.DurabilityOS, Fatal: func(err error) { v.t.Errorf("fatal: %v", err) },
 	})
-	must(v.t, err)
+	must.OK(v.t, err)
 	v.j = j
 }
 
 func (v *venue) reopen() {
 	v.t.Helper()
-	must(v.t, v.j.Close())
+	must.OK(v.t, v.j.Close())
 	v.open()
 }
 
@@ -153,9 +147,9 @@ func (v *venue) reporter() *Reporter { return New(v.j, v.rebuild, Options{}) }
 func (v *venue) snapshot() {
 	v.t.Helper()
 	s, err := journal.NewSnapshotter(v.j, journal.Rebuild{Engine: v.rebuild}, 0)
-	must(v.t, err)
+	must.OK(v.t, err)
 	_, err = s.Take(context.Background())
-	must(v.t, err)
+	must.OK(v.t, err)
 }
 
 // report makes a report and checks what holds for every report.
@@ -173,7 +167,7 @@ func (v *venue) report(from, to uint64) []byte {
 			count += n
 			return nil
 		})
-	must(v.t, err)
+	must.OK(v.t, err)
 	if total.Count != uint64(count) || total.SHA256 != sha256.Sum256(all) {
 		v.t.Errorf("total %d %x of %d records", total.Count, total.SHA256[:4], count)
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"posttrade/matcher"
+	"posttrade/ring/must"
 )
 
 var update = flag.Bool("update", false, "write testdata anew")
@@ -160,9 +161,9 @@ func TestLifecycleReadsAsItShould(t *testing.T) {
 	}
 	const name = "testdata/lifecycle.txt"
 	if *update {
-		must(t, os.WriteFile(name, got.Bytes(), 0o644))
+		must.OK(t, os.WriteFile(name, got.Bytes(), 0o644))
 	}
 	want, err := os.ReadFile(name)
-	must(t, err)
+	must.OK(t, err)
 	diff(t, name, got.Bytes(), want)
 }

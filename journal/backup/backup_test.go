@@ -17,6 +17,7 @@ import (
 	"posttrade/journal"
 	"posttrade/journal/transfer"
 	"posttrade/matcher"
+	"posttrade/ring/must"
 )
 
 // rig is a journal that grows, and is the source of backups.
@@ -31,12 +32,8 @@ type rig struct {
 func newRig(t *testing.T, genesis string) *rig {
 	t.Helper()
 	j, err := journal.Open(filepath.Join(t.TempDir(), "journal"), options())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := j.Create([]byte(genesis)); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
+	must.OK(t, j.Create([]byte(genesis)))
 	r := &rig{t: t, j: j, next: 1, rows: "{\"a\":1}\n{\"b\":2}\n"}
 	t.Cleanup(func() {
 		if err := j.Close(); err != nil {
@@ -136,9 +133,7 @@ func restoreInto(data string, dirs []string, to uint64) (Origin, error) {
 func exported(t *testing.T, dir string) []string {
 	t.Helper()
 	var out bytes.Buffer
-	if err := journal.Export(t.Context(), dir, &out, 1, 0, journal.VerifyOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, journal.Export(t.Context(), dir, &out, 1, 0, journal.VerifyOptions{}))
 	return strings.Split(strings.TrimSpace(out.String()), "\n")
 }
 
@@ -155,9 +150,7 @@ func TestChainIsRestored(t *testing.T) {
 	for to := uint64(0); to <= 45; to++ {
 		data := filepath.Join(t.TempDir(), "data")
 		got, err := restoreInto(data, dirs, to)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		end := 45
 		if to > 0 {
 			end = int(to)
@@ -249,9 +242,7 @@ func TestOnlyAnEmptyDirectoryIsWritten(t *testing.T) {
 	r.mustWrite(night, "")
 	dir := t.TempDir()
 	mine := filepath.Join(dir, "mine")
-	if err := os.WriteFile(mine, []byte("x"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(mine, []byte("x"), 0o600))
 	if _, err := r.write(dir, ""); !errors.Is(err, ErrNotEmpty) {
 		t.Error(err)
 	}
@@ -262,28 +253,20 @@ func TestOnlyAnEmptyDirectoryIsWritten(t *testing.T) {
 		t.Errorf("%v", names)
 	}
 	locked := filepath.Join(t.TempDir(), "locked")
-	if err := os.MkdirAll(locked, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.MkdirAll(locked, 0o700))
 	lock, err := journal.LockFile(filepath.Join(locked, lockName))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if _, err := r.write(locked, ""); !errors.Is(err, journal.ErrLocked) {
 		t.Error(err)
 	}
-	if err := lock.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, lock.Close())
 	r.mustWrite(locked, "")
 }
 
 func namesIn(t *testing.T, dir string) (names []string) {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	for _, e := range entries {
 		names = append(names, e.Name())
 	}
@@ -300,16 +283,12 @@ func TestEveryFlipIsFound(t *testing.T) {
 		for _, name := range namesIn(t, dir) {
 			path := filepath.Join(dir, name)
 			good, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			used := name != tablesName || n == len(dirs)-1 // the rows of the last one count
 			for at := 0; at < len(good); at += 7 {
 				bad := bytes.Clone(good)
 				bad[at] ^= 0x20
-				if err := os.WriteFile(path, bad, 0o600); err != nil {
-					t.Fatal(err)
-				}
+				must.OK(t, os.WriteFile(path, bad, 0o600))
 				m, err := Read(dir)
 				if err == nil {
 					err = Verify(m)
@@ -325,9 +304,7 @@ func TestEveryFlipIsFound(t *testing.T) {
 				}
 				tried++
 			}
-			if err := os.WriteFile(path, good, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, os.WriteFile(path, good, 0o600))
 		}
 	}
 	t.Logf("%d flips", tried)
@@ -352,9 +329,7 @@ func TestRestoreBeginsAgain(t *testing.T) {
 			if err == nil {
 				err = os.WriteFile(path, []byte(left[name]), 0o600)
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 		}
 		if err := Whole(data); !errors.Is(err, ErrRestoring) {
 			t.Fatal(err)
@@ -365,15 +340,11 @@ func TestRestoreBeginsAgain(t *testing.T) {
 		if n := len(exported(t, filepath.Join(data, "journal"))); n != 45 {
 			t.Errorf("%d commands", n)
 		}
-		if err := os.RemoveAll(data); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.RemoveAll(data))
 	}
 	failed := errors.New("not verified")
 	list, err := Chain(dirs)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	_, err = Restore(data, list, RestoreOptions{Journal: options(),
 		Verify: func(string) error { return failed }})
 	if !errors.Is(err, failed) || !errors.Is(Whole(data), ErrRestoring) {

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"posttrade/ring/must"
 )
 
 var errCrash = errors.New("the machine has stopped")
@@ -38,11 +40,11 @@ func TestACrashAtAnyWrite(t *testing.T) {
 		stride = 3
 	}
 	for n := 0; ; n += stride {
-		must(t, os.RemoveAll(v.logDir()))
+		must.OK(t, os.RemoveAll(v.logDir()))
 		for name, text := range before {
 			path := filepath.Join(v.logDir(), name)
-			must(t, os.MkdirAll(filepath.Dir(path), 0o755))
-			must(t, os.WriteFile(path, []byte(text), 0o644))
+			must.OK(t, os.MkdirAll(filepath.Dir(path), 0o755))
+			must.OK(t, os.WriteFile(path, []byte(text), 0o644))
 		}
 		count := 0
 		o := v.logOptions()

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"posttrade/journal/evidence/verify"
+	"posttrade/ring/must"
 )
 
 // folderOf is the files of a log as a verifier reads them.
@@ -119,7 +120,7 @@ func TestTwoHistoriesOfOneKeyAreFound(t *testing.T) {
 	v.trade(3000)
 	v.keep(v.log())
 	w := v.rewritten(100)
-	must(t, removeAllBut(w.logDir(), keyName))
+	must.OK(t, removeAllBut(w.logDir(), keyName))
 	w.trade(500)
 	w.keep(w.log())
 	l := v.log()
@@ -147,9 +148,9 @@ func TestRootUpToACommand(t *testing.T) {
 	head, _ := v.j.Head()
 	for _, seq := range []uint64{1, 255, 256, 511, 700, head} {
 		said, err := l.Say(1 + seq/verify.LeafCommands)
-		must(t, err)
+		must.OK(t, err)
 		want, err := base64.StdEncoding.DecodeString(said.Root)
-		must(t, err)
+		must.OK(t, err)
 		if got, err := RootUpTo(v.logDir(), seq); err != nil || got != hex.EncodeToString(want) {
 			t.Errorf("up to %d: %s, %v; want %x", seq, got, err, want)
 		}
@@ -157,7 +158,7 @@ func TestRootUpToACommand(t *testing.T) {
 	if root, err := RootUpTo(v.logDir(), head+verify.LeafCommands); root != "" || err != nil {
 		t.Errorf("beyond the newest head: %q, %v", root, err)
 	}
-	must(t, os.Truncate(l.dir.path(verify.TilePath(0, 0, int(l.State().Size))), 32))
+	must.OK(t, os.Truncate(l.dir.path(verify.TilePath(0, 0, int(l.State().Size))), 32))
 	if root, err := RootUpTo(v.logDir(), 700); err == nil {
 		t.Errorf("a cut tile gives %s", root)
 	}

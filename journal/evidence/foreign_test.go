@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"posttrade/journal/evidence/verify"
+	"posttrade/ring/must"
 )
 
 // The verifiers of others, as files: .ci/foreign fetches them by version and gives them.
@@ -29,23 +30,23 @@ var (
 func TestALogOfAnySizeIsRight(t *testing.T) {
 	v := newVenue(t, 30)
 	for _, size := range []uint64{0, 1, 255, 256, 257, 65_536, 70_000} {
-		must(t, os.RemoveAll(v.logDir()))
+		must.OK(t, os.RemoveAll(v.logDir()))
 		l := v.log()
 		f, err := l.newFollower(l.put)
-		must(t, err)
+		must.OK(t, err)
 		for f.tree.Size < size {
 			leaf := verify.Leaf{}
 			leaf.First, leaf.Count = verify.LeafRange(f.tree.Size)
 			rand.Read(leaf.Root[:])
-			must(t, f.tree.Add(leaf.Append(nil)))
+			must.OK(t, f.tree.Add(leaf.Append(nil)))
 		}
 		if size > 0 {
 			f.leaf.StartAt(f.behind())
 		} else {
 			f.leaf.StartAt(0)
 		}
-		must(t, l.sign(f))
-		must(t, f.close())
+		must.OK(t, l.sign(f))
+		must.OK(t, f.close())
 		keys := v.keys(l)
 		names, read := folderOf(v.files())
 		if _, err := keys.Folder(nil, names, read); err != nil {
@@ -59,9 +60,9 @@ func TestALogOfAnySizeIsRight(t *testing.T) {
 		}
 		name := filepath.Join(v.logDir(), names[len(names)/2])
 		text, err := os.ReadFile(name)
-		must(t, err)
+		must.OK(t, err)
 		text[len(text)-1] ^= 1
-		must(t, os.WriteFile(name, text, 0o644))
+		must.OK(t, os.WriteFile(name, text, 0o644))
 		if said := v.fsck(t, l); said == "" && *fsckFlag != "" {
 			t.Errorf("%d leaves: a flipped bit of %s is not found", size, name)
 		}
@@ -102,7 +103,7 @@ func TestALitewitnessCosigns(t *testing.T) {
 		o := v.logOptions()
 		o.Witnesses, o.Quorum = witnesses, 1
 		l, err := Open(v.j, o)
-		must(t, err)
+		must.OK(t, err)
 		head, _ := v.j.Head()
 		v.keepUntil(l, func(s State) bool { return s.Failed != nil || s.Cosigned == head })
 		return l
@@ -116,7 +117,7 @@ func TestALitewitnessCosigns(t *testing.T) {
 		witnesses[0].size = 0 // as after a start: the witness says where it stands
 	}
 	fork := v.rewritten(100)
-	must(t, removeAllBut(fork.logDir(), keyName))
+	must.OK(t, removeAllBut(fork.logDir(), keyName))
 	fork.trade(700)
 	l := keep(fork)
 	if s := l.State(); !errors.Is(s.Failed, errFork) || s.Signed != 0 {
@@ -128,7 +129,7 @@ func TestALitewitnessCosigns(t *testing.T) {
 func litewitness(t *testing.T, origin, key string) []*Witness {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "lw") // the path of a socket is short
-	must(t, err)
+	must.OK(t, err)
 	at := func(name string) string { return filepath.Join(dir, name) }
 	run := func(env, name string, args ...string) string {
 		t.Helper()
@@ -141,26 +142,26 @@ func litewitness(t *testing.T, origin, key string) []*Witness {
 		return string(out)
 	}
 	agent := exec.Command("ssh-agent", "-D", "-a", at("agent"))
-	must(t, agent.Start())
+	must.OK(t, agent.Start())
 	run("", "ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", at("id"))
 	wait(t, func() bool { _, err := os.Stat(at("agent")); return err == nil })
 	run("SSH_AUTH_SOCK="+at("agent"), "ssh-add", at("id"))
 	finger := strings.Fields(run("", "ssh-keygen", "-l", "-E", "sha256", "-f", at("id")))[1]
 	free, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
+	must.OK(t, err)
 	address := free.Addr().String()
-	must(t, free.Close())
+	must.OK(t, free.Close())
 	w := exec.Command(*litewitnessFlag, "-ssh-agent", at("agent"), "-name", "w.example/lite",
 		"-listen", address, "-db", at("db"), "-key", finger)
 	said, err := w.StderrPipe()
-	must(t, err)
-	must(t, w.Start())
+	must.OK(t, err)
+	must.OK(t, w.Start())
 	t.Cleanup(func() {
 		_ = w.Process.Kill()
 		_ = agent.Process.Kill()
 		_, _ = w.Process.Wait()
 		_, _ = agent.Process.Wait()
-		must(t, os.RemoveAll(dir))
+		must.OK(t, os.RemoveAll(dir))
 	})
 	lines := bufio.NewScanner(said)
 	vkey := ""
@@ -179,7 +180,7 @@ func litewitness(t *testing.T, origin, key string) []*Witness {
 	run("", "sqlite3", "-cmd", ".timeout 10000", at("db"), "INSERT INTO log VALUES ("+quote(origin)+
 		", 0, "+quote(empty)+"); INSERT INTO key VALUES ("+quote(origin)+", "+quote(key)+");")
 	c, err := verify.NewCosigner(vkey)
-	must(t, err)
+	must.OK(t, err)
 	wait(t, func() bool {
 		conn, err := net.Dial("tcp", address)
 		if err == nil {

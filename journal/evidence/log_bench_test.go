@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"posttrade/matcher"
+	"posttrade/ring/must"
 )
 
 // BenchmarkLog catches up with a history: half new orders, two fifths cancels and a tenth that
@@ -36,15 +37,15 @@ func BenchmarkLog(b *testing.B) {
 		}
 	}
 	v.commit()
-	must(b, v.j.WaitStable(context.Background(), n))
+	must.OK(b, v.j.WaitStable(context.Background(), n))
 	b.Run(fmt.Sprintf("op=catch-up/commands=%d", n), func(b *testing.B) {
 		for b.Loop() {
-			must(b, removeAllBut(v.logDir(), keyName))
+			must.OK(b, removeAllBut(v.logDir(), keyName))
 			l, err := Open(v.j, v.logOptions())
-			must(b, err)
+			must.OK(b, err)
 			f, _, err := l.resume(context.Background())
-			must(b, err)
-			must(b, errors.Join(l.step(context.Background(), f), f.close()))
+			must.OK(b, err)
+			must.OK(b, errors.Join(l.step(context.Background(), f), f.close()))
 		}
 		b.ReportMetric(float64(n)*float64(b.N)/b.Elapsed().Seconds(), "commands/s")
 	})

@@ -13,13 +13,14 @@ import (
 
 	"posttrade/journal"
 	"posttrade/matcher"
+	"posttrade/ring/must"
 )
 
 // files are the files of a log, by name.
 func (v *venue) files() map[string]string {
 	v.t.Helper()
 	all := map[string]string{}
-	must(v.t, filepath.WalkDir(v.logDir(), func(path string, d fs.DirEntry, err error) error {
+	must.OK(v.t, filepath.WalkDir(v.logDir(), func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}
@@ -69,12 +70,12 @@ func TestWhatIsDerivedComesBack(t *testing.T) {
 		"deleted": os.Remove,
 		"cut": func(path string) error {
 			info, err := os.Stat(path)
-			must(t, err)
+			must.OK(t, err)
 			return os.Truncate(path, info.Size()/2)
 		},
 		"zeros": func(path string) error {
 			info, err := os.Stat(path)
-			must(t, err)
+			must.OK(t, err)
 			return os.WriteFile(path, make([]byte, info.Size()), 0o644)
 		},
 	}
@@ -83,7 +84,7 @@ func TestWhatIsDerivedComesBack(t *testing.T) {
 			if file == keyName || file == checkpointsName {
 				continue
 			}
-			must(t, f(filepath.Join(v.logDir(), file)))
+			must.OK(t, f(filepath.Join(v.logDir(), file)))
 			v.keep(v.log())
 			if t.Failed() {
 				t.Fatalf("%s %s", file, name)
@@ -91,8 +92,8 @@ func TestWhatIsDerivedComesBack(t *testing.T) {
 			sameFiles(t, v.files(), want)
 		}
 	}
-	must(t, os.RemoveAll(filepath.Join(v.logDir(), tileName)))
-	must(t, os.Remove(filepath.Join(v.logDir(), checkpointName)))
+	must.OK(t, os.RemoveAll(filepath.Join(v.logDir(), tileName)))
+	must.OK(t, os.Remove(filepath.Join(v.logDir(), checkpointName)))
 	v.keep(v.log())
 	sameFiles(t, v.files(), want)
 }
@@ -109,7 +110,7 @@ func TestAFileThatContradictsTheJournalStopsTheLog(t *testing.T) {
 		text := []byte(want[file])
 		text[len(text)/2] ^= 4
 		path := filepath.Join(v.logDir(), file)
-		must(t, os.WriteFile(path, text, 0o644))
+		must.OK(t, os.WriteFile(path, text, 0o644))
 		l := v.log()
 		v.keep(l)
 		switch s := l.State(); {
@@ -122,7 +123,7 @@ func TestAFileThatContradictsTheJournalStopsTheLog(t *testing.T) {
 		case s.Divergences != 1:
 			t.Errorf("%s: %d divergences", file, s.Divergences)
 		}
-		must(t, os.WriteFile(path, []byte(want[file]), 0o644))
+		must.OK(t, os.WriteFile(path, []byte(want[file]), 0o644))
 	}
 	v.keep(v.log())
 	sameFiles(t, v.files(), want)
@@ -140,9 +141,9 @@ func TestAHalfWrittenHeadIsRemoved(t *testing.T) {
 	added := whole[len(want[checkpointsName]):]
 	for cut := range len(added) {
 		for name, text := range want {
-			must(t, os.WriteFile(filepath.Join(v.logDir(), name), []byte(text), 0o644))
+			must.OK(t, os.WriteFile(filepath.Join(v.logDir(), name), []byte(text), 0o644))
 		}
-		must(t, os.WriteFile(filepath.Join(v.logDir(), checkpointsName),
+		must.OK(t, os.WriteFile(filepath.Join(v.logDir(), checkpointsName),
 			[]byte(want[checkpointsName]+added[:cut]), 0o644))
 		l := v.log()
 		if got := l.Checkpoint(); string(got) != want[checkpointName] {
@@ -166,15 +167,15 @@ func TestTheTreeDoesNotDependOnBlocks(t *testing.T) {
 	v.keep(v.log())
 	w := newVenue(t, 7)
 	w.genesis = v.genesis
-	must(t, w.j.Close())
+	must.OK(t, w.j.Close())
 	w.dir = t.TempDir()
 	w.open()
-	must(t, w.j.Create(v.genesis.Marshal()))
+	must.OK(t, w.j.Create(v.genesis.Marshal()))
 	engine, err := matcher.New(v.genesis)
-	must(t, err)
-	must(t, w.engine.Close())
+	must.OK(t, err)
+	must.OK(t, w.engine.Close())
 	w.engine = engine
-	must(t, v.j.Replay(t.Context(), 1, func(cmds []matcher.Command, ids journal.ClientIDs) error {
+	must.OK(t, v.j.Replay(t.Context(), 1, func(cmds []matcher.Command, ids journal.ClientIDs) error {
 		for i := range cmds {
 			w.decide(cmds[i], string(ids.Of(cmds[i].InputSeq)))
 			if w.rng.IntN(40) == 0 {
@@ -184,7 +185,7 @@ func TestTheTreeDoesNotDependOnBlocks(t *testing.T) {
 		return nil
 	}))
 	w.commit()
-	must(t, w.j.WaitStable(context.Background(), 2000))
+	must.OK(t, w.j.WaitStable(context.Background(), 2000))
 	w.keep(w.log())
 	want, got := v.files(), w.files()
 	for name := range want {
@@ -207,7 +208,7 @@ func TestARewrittenHistoryIsFound(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 	// Without its tiles the log is made anew, and meets the published heads.
-	must(t, os.RemoveAll(filepath.Join(rewritten.logDir(), tileName)))
+	must.OK(t, os.RemoveAll(filepath.Join(rewritten.logDir(), tileName)))
 	l = rewritten.log()
 	rewritten.keep(l)
 	if s := l.State(); !errors.Is(s.Err, ErrContradiction) ||
@@ -222,16 +223,16 @@ func (v *venue) rewritten(at uint64) *venue {
 	v.t.Helper()
 	w := &venue{t: v.t, dir: v.t.TempDir(), genesis: v.genesis, rng: v.rng}
 	w.open()
-	must(v.t, w.j.Create(v.genesis.Marshal()))
+	must.OK(v.t, w.j.Create(v.genesis.Marshal()))
 	var err error
 	w.engine, err = matcher.New(v.genesis)
-	must(v.t, err)
+	must.OK(v.t, err)
 	w.out = matcher.NewOutlet(8, func(events []matcher.Event) { w.said = append(w.said, events...) })
-	v.t.Cleanup(func() { must(v.t, errors.Join(w.j.Close(), w.engine.Close())) })
+	v.t.Cleanup(func() { must.OK(v.t, errors.Join(w.j.Close(), w.engine.Close())) })
 	head, _ := v.j.Head()
 	done := false
 	ctx := context.Background()
-	must(v.t, v.j.Replay(ctx, 1, func(cmds []matcher.Command, ids journal.ClientIDs) error {
+	must.OK(v.t, v.j.Replay(ctx, 1, func(cmds []matcher.Command, ids journal.ClientIDs) error {
 		for i := range cmds {
 			c := cmds[i]
 			if c.InputSeq >= at && !done && c.Type == matcher.OrderNew && c.TemplateID == 1 {
@@ -242,9 +243,9 @@ func (v *venue) rewritten(at uint64) *venue {
 		w.commit()
 		return nil
 	}))
-	must(v.t, w.j.WaitStable(context.Background(), head))
-	must(v.t, os.MkdirAll(v.logDir(), 0o755))
-	must(v.t, os.CopyFS(w.logDir(), os.DirFS(v.logDir())))
+	must.OK(v.t, w.j.WaitStable(context.Background(), head))
+	must.OK(v.t, os.MkdirAll(v.logDir(), 0o755))
+	must.OK(v.t, os.CopyFS(w.logDir(), os.DirFS(v.logDir())))
 	return w
 }
 
@@ -255,15 +256,15 @@ func TestAShorterJournalStopsTheLog(t *testing.T) {
 	w := v.rewritten(1 << 40) // the same history
 	v.trade(10)
 	v.keep(v.log())
-	must(t, os.RemoveAll(w.logDir()))
-	must(t, os.CopyFS(w.logDir(), os.DirFS(v.logDir())))
+	must.OK(t, os.RemoveAll(w.logDir()))
+	must.OK(t, os.CopyFS(w.logDir(), os.DirFS(v.logDir())))
 	l := w.log()
 	w.keep(l)
 	if s := l.State(); !errors.Is(s.Err, ErrContradiction) || s.Signed != 1010 {
 		t.Errorf("%+v", s)
 	}
 	at, err := Newest(w.logDir())
-	must(t, err)
+	must.OK(t, err)
 	if at.Head != 1010 {
 		t.Errorf("%+v", at)
 	}
@@ -277,10 +278,10 @@ func TestTheNewestHeadIsFoundAtTheEnd(t *testing.T) {
 	v.keep(v.log())
 	name := filepath.Join(v.logDir(), checkpointsName)
 	one, err := os.ReadFile(name)
-	must(t, err)
+	must.OK(t, err)
 	for n := tailBytes/len(one) - 3; n < tailBytes/len(one)+300; n += 37 {
 		text := strings.Repeat(string(one), n)
-		must(t, os.WriteFile(name, []byte(text+string(one[:n%len(one)])), 0o644))
+		must.OK(t, os.WriteFile(name, []byte(text+string(one[:n%len(one)])), 0o644))
 		l := v.log()
 		if got := string(l.Checkpoint()); got+"\n" != string(one) {
 			t.Fatalf("%d notes: %q", n, got)
@@ -295,7 +296,7 @@ func TestTheNewestHeadIsFoundAtTheEnd(t *testing.T) {
 			t.Fatalf("%d notes: %d bytes, want %d", n, len(got), len(text))
 		}
 	}
-	must(t, os.WriteFile(name, []byte(strings.Repeat("x\n", tailBytes)), 0o644))
+	must.OK(t, os.WriteFile(name, []byte(strings.Repeat("x\n", tailBytes)), 0o644))
 	if l := v.log(); l.State().Err != nil && !errors.Is(l.State().Err, ErrContradiction) {
 		t.Error(l.State().Err)
 	}
@@ -309,7 +310,7 @@ func TestANewKeySignsTheHeadAnew(t *testing.T) {
 	l := v.log()
 	v.keep(l)
 	before := v.keys(l)
-	must(t, os.Remove(filepath.Join(v.logDir(), keyName)))
+	must.OK(t, os.Remove(filepath.Join(v.logDir(), keyName)))
 	old := l.Checkpoint()
 	l = v.log()
 	after := v.keys(l)

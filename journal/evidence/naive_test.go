@@ -10,6 +10,7 @@ import (
 	"posttrade/journal"
 	"posttrade/journal/evidence/verify"
 	"posttrade/matcher"
+	"posttrade/ring/must"
 )
 
 // naiveTree is the tree of RFC 6962, as its text has it.
@@ -46,13 +47,13 @@ func naiveRecord(key []byte, inputSeq uint64, number uint32, record []byte) [32]
 func (v *venue) naiveLog() (leaves [][32]byte, open [32]byte) {
 	v.t.Helper()
 	key, err := hex.DecodeString(v.genesis.EvidenceKey)
-	must(v.t, err)
+	must.OK(v.t, err)
 	if len(key) == 0 { // a journal of a build that had no such key
 		seed := sha256.Sum256(v.genesis.Marshal())
 		key = seed[:]
 	}
 	e, err := matcher.New(v.genesis)
-	must(v.t, err)
+	must.OK(v.t, err)
 	defer e.Close()
 	leaf := func(first, count uint64, records [][32]byte) [32]byte {
 		root := naiveTree(records)
@@ -61,7 +62,9 @@ func (v *venue) naiveLog() (leaves [][32]byte, open [32]byte) {
 	}
 	leaves = [][32]byte{leaf(0, 1, [][32]byte{naiveRecord(key, 0, 0, v.genesis.Marshal())})}
 	var records [][32]byte
-	must(v.t, v.j.Replay(v.t.Context(), 1, func(cmds []matcher.Command, ids journal.ClientIDs) error {
+	must.OK(v.t, v.j.Replay(v.t.Context(), 1, func(
+		cmds []matcher.Command, ids journal.ClientIDs,
+	) error {
 		for i := range cmds {
 			c := &cmds[i]
 			var events []matcher.Event

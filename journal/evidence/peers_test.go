@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"posttrade/ring/must"
 )
 
 // speaker serves what a log says of its tree.
@@ -22,7 +24,7 @@ func speaker(t *testing.T, l *Log) Peer {
 			http.Error(out, err.Error(), http.StatusServiceUnavailable)
 			return
 		}
-		must(t, json.NewEncoder(out).Encode(said))
+		must.OK(t, json.NewEncoder(out).Encode(said))
 	}))
 	t.Cleanup(server.Close)
 	return Peer{Name: fmt.Sprintf("of %p", l), URL: server.URL}
@@ -35,8 +37,8 @@ func TestAMemberWithOtherBytesIsNamed(t *testing.T) {
 	v.trade(3000)
 	same, odd := v.rewritten(1<<40), v.rewritten(1500)
 	v.trade(700) // is ahead of the others
-	must(t, os.RemoveAll(same.logDir()))
-	must(t, os.RemoveAll(odd.logDir()))
+	must.OK(t, os.RemoveAll(same.logDir()))
+	must.OK(t, os.RemoveAll(odd.logDir()))
 	logs := []*Log{v.log(), same.log(), odd.log()}
 	for i, w := range []*venue{v, same, odd} {
 		if _, err := logs[i].Say(0); !errors.Is(err, ErrNotYet) {
@@ -93,9 +95,9 @@ func TestSnapshotsAreCompared(t *testing.T) {
 	v.keep(l)
 	server := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, _ *http.Request) {
 		said, err := l.Say(0)
-		must(t, err)
+		must.OK(t, err)
 		said.Snapshots[0].SHA256 = strings.Repeat("0", 64)
-		must(t, json.NewEncoder(out).Encode(said))
+		must.OK(t, json.NewEncoder(out).Encode(said))
 	}))
 	defer server.Close()
 	p := &Peers{Log: l, Client: http.DefaultClient, known: map[string]bool{},

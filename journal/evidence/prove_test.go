@@ -10,6 +10,7 @@ import (
 	"posttrade/journal/asof"
 	"posttrade/journal/evidence/verify"
 	"posttrade/matcher"
+	"posttrade/ring/must"
 )
 
 // proofOf is the text of a proof against the newest head.
@@ -17,18 +18,18 @@ func (v *venue) proofOf(w Wanted) []byte {
 	v.t.Helper()
 	p := v.prover()
 	at, err := p.Find(context.Background(), w)
-	must(v.t, err)
+	must.OK(v.t, err)
 	note, err := ReadHead(v.logDir())
-	must(v.t, err)
+	must.OK(v.t, err)
 	proof, err := p.Prove(context.Background(), at, note)
-	must(v.t, err)
+	must.OK(v.t, err)
 	return proof.Append(nil)
 }
 
 func (v *venue) keys(l *Log) verify.Keys {
 	v.t.Helper()
 	k, err := verify.ParseKeys([]string{l.VKey()}, nil)
-	must(v.t, err)
+	must.OK(v.t, err)
 	return k
 }
 
@@ -43,7 +44,7 @@ func TestEveryRecordIsProven(t *testing.T) {
 	check := func(w Wanted) *verify.Proven {
 		t.Helper()
 		p, err := verify.ParseProof(v.proofOf(w))
-		must(t, err)
+		must.OK(t, err)
 		proven, err := keys.Check(p)
 		if err != nil {
 			t.Fatalf("%+v: %v", w, err)
@@ -63,7 +64,7 @@ func TestEveryRecordIsProven(t *testing.T) {
 		check(Wanted{Order: order})
 	}
 	contracts := 0
-	must(t, v.j.Replay(t.Context(), 1, func(cmds []matcher.Command, _ journal.ClientIDs) error {
+	must.OK(t, v.j.Replay(t.Context(), 1, func(cmds []matcher.Command, _ journal.ClientIDs) error {
 		for i := range cmds {
 			if cmds[i].Type == matcher.SwapBook && cmds[i].TemplateID == 1 && contracts < 3 {
 				contracts++
@@ -116,7 +117,7 @@ func TestAProofWithoutItsCheckIsJudgedByItsHashes(t *testing.T) {
 			text := v.proofOf(w)
 			text, _, _ = bytes.Cut(text, []byte(`,"check"`))
 			p, err := verify.ParseProof(append(text, '}'))
-			must(t, err)
+			must.OK(t, err)
 			return p
 		}
 		if _, err := keys.Check(proof()); err != nil {
@@ -157,22 +158,22 @@ func TestProofsFromCheckpoints(t *testing.T) {
 	v.trade(1500)
 	v.keep(v.log())
 	note, err := ReadHead(v.logDir())
-	must(t, err)
+	must.OK(t, err)
 	past, err := asof.New(v.j, asof.Options{Dir: t.TempDir(), Interval: 300})
-	must(t, err)
-	defer func() { must(t, past.Close()) }()
-	must(t, past.Checkpoint(t.Context()))
+	must.OK(t, err)
+	defer func() { must.OK(t, past.Close()) }()
+	must.OK(t, past.Checkpoint(t.Context()))
 	if n, _ := past.Checkpoints(); n < 4 {
 		t.Fatalf("%d checkpoints", n)
 	}
 	near, err := NewProver(past, v.logDir())
-	must(t, err)
+	must.OK(t, err)
 	for _, w := range []Wanted{{InputSeq: 1}, {InputSeq: 300}, {InputSeq: 301}, {InputSeq: 1400},
 		{TradeSeq: 3}, {Order: 1}, {Order: uint64(v.orders)}} {
 		at, err := near.Find(t.Context(), w)
-		must(t, err)
+		must.OK(t, err)
 		proof, err := near.Prove(t.Context(), at, note)
-		must(t, err)
+		must.OK(t, err)
 		if got, want := proof.Append(nil), v.proofOf(w); !bytes.Equal(got, want) {
 			t.Errorf("%+v:\n%s\n%s", w, got, want)
 		}

@@ -14,14 +14,8 @@ import (
 	"posttrade/journal"
 	"posttrade/journal/asof"
 	"posttrade/matcher"
+	"posttrade/ring/must"
 )
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
 
 func testGenesis() *matcher.Genesis {
 	g := &matcher.Genesis{
@@ -65,12 +59,12 @@ func newVenueOf(t testing.TB, seed uint64, g *matcher.Genesis) *venue {
 	t.Logf("seed %d", seed)
 	v := &venue{t: t, dir: t.TempDir(), genesis: g, rng: rand.New(rand.NewPCG(seed, 1))}
 	v.open()
-	must(t, v.j.Create(v.genesis.Marshal()))
+	must.OK(t, v.j.Create(v.genesis.Marshal()))
 	var err error
 	v.engine, err = matcher.New(v.genesis)
-	must(t, err)
+	must.OK(t, err)
 	v.out = matcher.NewOutlet(8, func(events []matcher.Event) { v.said = append(v.said, events...) })
-	t.Cleanup(func() { must(t, errors.Join(v.j.Close(), v.engine.Close())) })
+	t.Cleanup(func() { must.OK(t, errors.Join(v.j.Close(), v.engine.Close())) })
 	return v
 }
 
@@ -82,7 +76,7 @@ func (v *venue) open() {
 	j, err := journal.Open(v.journalDir(), journal.Options{
 		Durability: journal.DurabilityOS, Fatal: func(err error) { v.t.Errorf("fatal: %v", err) },
 	})
-	must(v.t, err)
+	must.OK(v.t, err)
 	v.j = j
 }
 
@@ -117,7 +111,7 @@ func (v *venue) commit() {
 	if err == nil {
 		err = c.Wait()
 	}
-	must(v.t, err)
+	must.OK(v.t, err)
 	v.block.Reset()
 }
 
@@ -132,7 +126,7 @@ func (v *venue) trade(n int) {
 		v.commit()
 		left -= size
 	}
-	must(v.t, v.j.WaitStable(context.Background(), v.engine.AppliedSeq()))
+	must.OK(v.t, v.j.WaitStable(context.Background(), v.engine.AppliedSeq()))
 }
 
 func (v *venue) command() (matcher.Command, string) {
@@ -182,16 +176,16 @@ func (v *venue) rebuild(state io.Reader) (journal.Engine, error) {
 
 func (v *venue) snapshot() {
 	s, err := journal.NewSnapshotter(v.j, journal.Rebuild{Engine: v.rebuild}, 0)
-	must(v.t, err)
+	must.OK(v.t, err)
 	_, err = s.Take(context.Background())
-	must(v.t, err)
+	must.OK(v.t, err)
 }
 
 // log opens the log of the venue.
 func (v *venue) log() *Log {
 	v.t.Helper()
 	l, err := Open(v.j, v.logOptions())
-	must(v.t, err)
+	must.OK(v.t, err)
 	return l
 }
 
@@ -223,16 +217,16 @@ func (v *venue) keepUntil(l *Log, done func(State) bool) {
 		}
 	}
 	cancel()
-	must(v.t, <-ended)
+	must.OK(v.t, <-ended)
 }
 
 func (v *venue) prover() *Prover {
 	v.t.Helper()
 	past, err := asof.New(v.j, asof.Options{})
-	must(v.t, err)
-	v.t.Cleanup(func() { must(v.t, past.Close()) })
+	must.OK(v.t, err)
+	v.t.Cleanup(func() { must.OK(v.t, past.Close()) })
 	p, err := NewProver(past, v.logDir())
-	must(v.t, err)
+	must.OK(v.t, err)
 	return p
 }
 

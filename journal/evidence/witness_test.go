@@ -22,6 +22,7 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 
 	"posttrade/journal/evidence/verify"
+	"posttrade/ring/must"
 )
 
 // testWitness is a C2SP witness of one log.
@@ -43,13 +44,13 @@ type testWitness struct {
 func newTestWitness(t *testing.T, name, logKey string) *testWitness {
 	t.Helper()
 	public, private, err := ed25519.GenerateKey(rand.Reader)
-	must(t, err)
+	must.OK(t, err)
 	raw := append([]byte{4}, public...)
 	sum := sha256.Sum256(append([]byte(name+"\n"), raw...))
 	w := &testWitness{t: t, name: name, id: binary.BigEndian.Uint32(sum[:]), key: private}
 	w.vkey = fmt.Sprintf("%s+%08x+%s", name, w.id, base64.StdEncoding.EncodeToString(raw))
 	w.log, err = note.NewVerifier(logKey)
-	must(t, err)
+	must.OK(t, err)
 	server := httptest.NewServer(http.HandlerFunc(w.handle))
 	t.Cleanup(server.Close)
 	w.url = server.URL
@@ -123,14 +124,14 @@ func (v *venue) with(quorum int, witnesses ...*testWitness) *Log {
 		text += w.vkey + " " + w.url + "/\n"
 	}
 	name := filepath.Join(v.t.TempDir(), "witnesses")
-	must(v.t, os.WriteFile(name, []byte(text), 0o600))
+	must.OK(v.t, os.WriteFile(name, []byte(text), 0o600))
 	o := v.logOptions()
 	var err error
 	o.Witnesses, err = ReadWitnesses(name)
-	must(v.t, err)
+	must.OK(v.t, err)
 	o.Quorum = quorum
 	l, err := Open(v.j, o)
-	must(v.t, err)
+	must.OK(v.t, err)
 	return l
 }
 
@@ -152,12 +153,12 @@ func TestHeadsArePublishedWhenAQuorumHasCosigned(t *testing.T) {
 			t.Fatalf("%+v", s)
 		}
 		keys, err := verify.ParseKeys([]string{key}, []string{a.vkey, b.vkey})
-		must(t, err)
+		must.OK(t, err)
 		if _, _, err := keys.Open(l.Checkpoint()); err != nil {
 			t.Error(err)
 		}
 		keys, err = verify.ParseKeys([]string{key}, []string{c.vkey})
-		must(t, err)
+		must.OK(t, err)
 		_, _, err = keys.Open(l.Checkpoint())
 		wantBlame(t, "the note", err, verify.BlameNote)
 	}
@@ -210,7 +211,7 @@ func TestAForkIsRefusedByAWitness(t *testing.T) {
 	w := newTestWitness(t, "w.example/a", v.log().VKey())
 	v.keep(v.with(1, w))
 	fork := v.rewritten(100)
-	must(t, removeAllBut(fork.logDir(), keyName))
+	must.OK(t, removeAllBut(fork.logDir(), keyName))
 	for range 2 { // of the same length, and longer
 		l := fork.with(1, w)
 		fork.keepUntil(l, func(s State) bool { return s.Failed != nil })
@@ -221,15 +222,15 @@ func TestAForkIsRefusedByAWitness(t *testing.T) {
 	}
 	short := newVenue(t, 23)
 	short.trade(300)
-	must(t, os.MkdirAll(short.logDir(), 0o755))
+	must.OK(t, os.MkdirAll(short.logDir(), 0o755))
 	key, err := os.ReadFile(filepath.Join(v.logDir(), keyName))
-	must(t, err)
-	must(t, os.WriteFile(filepath.Join(short.logDir(), keyName), key, 0o600))
+	must.OK(t, err)
+	must.OK(t, os.WriteFile(filepath.Join(short.logDir(), keyName), key, 0o600))
 	o := short.logOptions()
 	o.Origin, o.Quorum = v.log().Origin(), 1
 	o.Witnesses = short.withOrigin(w)
 	l, err := Open(short.j, o)
-	must(t, err)
+	must.OK(t, err)
 	short.keepUntil(l, func(s State) bool { return s.Failed != nil })
 	if s := l.State(); !errors.Is(s.Failed, errAhead) || s.Signed != 0 {
 		t.Errorf("%+v", s)
@@ -239,7 +240,7 @@ func TestAForkIsRefusedByAWitness(t *testing.T) {
 func (v *venue) withOrigin(w *testWitness) []*Witness {
 	v.t.Helper()
 	c, err := verify.NewCosigner(w.vkey)
-	must(v.t, err)
+	must.OK(v.t, err)
 	return []*Witness{{Verifier: c, URL: w.url}}
 }
 
@@ -247,7 +248,7 @@ func TestBadFilesOfWitnessesAreNamed(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "w")
 	for _, text := range []string{"x", "x y z", "a+00000000+BAAA http://x", "a http://x",
 		"posttrade/8d786f44134c2596+32e891c3+AQiCKV4qKfjzBKGb9WVQxtqRTJZPrie4vg6GKEE23mhO http://x"} {
-		must(t, os.WriteFile(name, []byte("\n"+text+"\n"), 0o600))
+		must.OK(t, os.WriteFile(name, []byte("\n"+text+"\n"), 0o600))
 		if _, err := ReadWitnesses(name); err == nil || !strings.Contains(err.Error(), "line 2") {
 			t.Errorf("%q: %v", text, err)
 		}

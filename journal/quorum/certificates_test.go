@@ -14,6 +14,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"posttrade/ring/must"
 )
 
 // authority signs certificates for tests.
@@ -33,23 +35,23 @@ func newAuthority(t *testing.T) *authority {
 		KeyUsage: x509.KeyUsageCertSign,
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	mustNil(t, err)
+	must.OK(t, err)
 	cert, err := x509.ParseCertificate(der)
-	mustNil(t, err)
+	must.OK(t, err)
 	return &authority{cert, key, writePEM(t, "CERTIFICATE", der)}
 }
 
 func newKey(t *testing.T) *ecdsa.PrivateKey {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	mustNil(t, err)
+	must.OK(t, err)
 	return key
 }
 
 func writePEM(t *testing.T, kind string, der []byte) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "pem")
-	mustNil(t, os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600))
+	must.OK(t, os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600))
 	return file
 }
 
@@ -67,9 +69,9 @@ func (a *authority) pair(t *testing.T, host string, until time.Time) (certFile, 
 		template.DNSNames, template.IPAddresses = nil, []net.IP{ip}
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, key.Public(), a.key)
-	mustNil(t, err)
+	must.OK(t, err)
 	keyDER, err := x509.MarshalECPrivateKey(key)
-	mustNil(t, err)
+	must.OK(t, err)
 	return writePEM(t, "CERTIFICATE", der), writePEM(t, "EC PRIVATE KEY", keyDER)
 }
 
@@ -84,7 +86,7 @@ func (a *authority) config(t *testing.T, ca *authority, host string, until time.
 	t.Helper()
 	certFile, keyFile := a.pair(t, host, until)
 	config, err := MemberTLS(certFile, keyFile, ca.file)
-	mustNil(t, err)
+	must.OK(t, err)
 	return config
 }
 
@@ -108,7 +110,7 @@ func TestMemberTLSNamesTheFileItCannotUse(t *testing.T) {
 				t.Fatalf("accepted: %v", config)
 			}
 			if tt.want != nil {
-				mustBe(t, err, tt.want)
+				must.Be(t, err, tt.want)
 			}
 		})
 	}

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"posttrade/ring/must"
 )
 
 // record is what the leaders of a cluster have put on record.
@@ -122,9 +124,7 @@ func TestOlderLeaderChangesNothing(t *testing.T) {
 		return nil, fmt.Errorf("quorum: ask=%q: %w", q.Ask, errQuestion)
 	}
 	older, err := openWire("127.0.0.1:0", wireOptions{Answer: answer})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer func() { _ = older.Close() }()
 	var remote Remote
 	for _, err := range []error{

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/hashicorp/raft"
+
+	"posttrade/ring/must"
 )
 
 // An unknown member joins only after an operator has added it.
@@ -205,9 +207,7 @@ func TestJournalThatIsTooShort(t *testing.T) {
 	o := m.o
 	o.Storage, o.Has = m.disk, []byte("has one")
 	n, err := Open(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer n.Close()
 	if err := n.Attach(m.disk, m.proposals); !errors.Is(err, ErrBehind) {
 		t.Errorf("got %v, want %v", err, ErrBehind)
@@ -222,9 +222,7 @@ func TestUnreadableEntryIsFinal(t *testing.T) {
 	c.start()
 	c.book(3, "")
 	m := c.leader()
-	if err := m.node.raft.Apply([]byte{entryCommands, entryVersion + 1}, 0).Error(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, m.node.raft.Apply([]byte{entryCommands, entryVersion + 1}, 0).Error())
 	if err := <-failed; !errors.Is(err, ErrEntry) {
 		t.Errorf("got %v, want %v", err, ErrEntry)
 	}

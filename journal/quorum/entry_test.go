@@ -10,6 +10,7 @@ import (
 
 	"posttrade/journal"
 	"posttrade/matcher"
+	"posttrade/ring/must"
 )
 
 // someCommands are n commands with correlation ids from ref on.
@@ -45,9 +46,7 @@ func TestEntryIsReadAsWritten(t *testing.T) {
 			}
 			b := appendCommands(nil, 7, 9, commands[:cut], commands[cut:], id)
 			e, err := decodeCommands(b)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			if e.author != 7 || e.number != 9 || e.count != n ||
 				!bytes.Equal(recordBytes(e.commands), recordBytes(commands)) {
 				t.Fatalf("%d commands: author %d number %d count %d", n, e.author, e.number, e.count)

@@ -12,6 +12,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"posttrade/journal"
+	"posttrade/ring/must"
 )
 
 // heldDisk is a disk with log syncs that wait while it is held.
@@ -46,7 +47,7 @@ func (d *heldDisk) hold() (release func()) {
 func leadingLog(t *testing.T, fs vfs.FS, fatal func(error)) *logStore {
 	t.Helper()
 	s, err := openLogStore("raft", logStoreOptions{FS: fs, Fatal: fatal})
-	mustNil(t, err)
+	must.OK(t, err)
 	s.Lead(func() bool { return true })
 	return s
 }
@@ -57,13 +58,13 @@ func commandEntries(first, last uint64) []*raft.Log { return logEntries(first, l
 func TestALeadersCommandsAreVouchedForWhenTheyAreOnDisk(t *testing.T) {
 	disk := newHeldDisk(vfs.NewMem())
 	s := leadingLog(t, disk, func(err error) { t.Error(err) })
-	mustNil(t, s.StoreLogs(commandEntries(1, 3)))
-	mustNil(t, s.AwaitSynced(3))
+	must.OK(t, s.StoreLogs(commandEntries(1, 3)))
+	must.OK(t, s.AwaitSynced(3))
 	release := disk.hold()
-	mustNil(t, s.StoreLogs(commandEntries(4, 5)))
-	mustNil(t, s.StoreLogs(commandEntries(6, 6)))
+	must.OK(t, s.StoreLogs(commandEntries(4, 5)))
+	must.OK(t, s.StoreLogs(commandEntries(6, 6)))
 	var l raft.Log
-	mustNil(t, s.GetLog(6, &l))
+	must.OK(t, s.GetLog(6, &l))
 	if last, err := s.LastIndex(); last != 6 || err != nil || l.Index != 6 {
 		t.Errorf("the log ends at %d, %v, and has entry %d there, want 6", last, err, l.Index)
 	}
@@ -78,11 +79,11 @@ func TestALeadersCommandsAreVouchedForWhenTheyAreOnDisk(t *testing.T) {
 		t.Error("an entry is said to be on a disk that has not synced it")
 	}
 	release()
-	mustNil(t, <-ended)
+	must.OK(t, <-ended)
 	if got := s.Vouched(6); got != 6 {
 		t.Errorf("%d entries are vouched for, want 6", got)
 	}
-	mustNil(t, s.Close())
+	must.OK(t, s.Close())
 }
 
 func TestOtherEntriesWaitForTheDisk(t *testing.T) {
@@ -107,7 +108,7 @@ func TestOtherEntriesWaitForTheDisk(t *testing.T) {
 				disk := newHeldDisk(vfs.NewMem())
 				s := leadingLog(t, disk, func(err error) { t.Error(err) })
 				release := disk.hold()
-				mustNil(t, s.StoreLogs(commandEntries(1, 2)))
+				must.OK(t, s.StoreLogs(commandEntries(1, 2)))
 				ended := make(chan error, 1)
 				go func() { ended <- store(s) }()
 				synctest.Wait()
@@ -115,11 +116,11 @@ func TestOtherEntriesWaitForTheDisk(t *testing.T) {
 					t.Error("it has ended before what came before it is on disk")
 				}
 				release()
-				mustNil(t, <-ended)
+				must.OK(t, <-ended)
 				if s.Vouched(2) != 2 {
 					t.Error("it has ended and what came before it is not on disk")
 				}
-				mustNil(t, s.Close())
+				must.OK(t, s.Close())
 			})
 		})
 	}
@@ -131,21 +132,21 @@ func TestPowerCutTakesWhatIsNotVouchedFor(t *testing.T) {
 	mem := vfs.NewCrashableMem()
 	disk := newHeldDisk(mem)
 	s := leadingLog(t, disk, func(err error) { t.Error(err) })
-	mustNil(t, s.StoreLogs(commandEntries(1, 3)))
-	mustNil(t, s.AwaitSynced(3))
+	must.OK(t, s.StoreLogs(commandEntries(1, 3)))
+	must.OK(t, s.AwaitSynced(3))
 	release := disk.hold()
-	mustNil(t, s.StoreLogs(commandEntries(4, 9)))
-	mustNil(t, s.syncAnchor())
+	must.OK(t, s.StoreLogs(commandEntries(4, 9)))
+	must.OK(t, s.syncAnchor())
 	cut := mem.CrashClone(vfs.CrashCloneCfg{})
 	release()
-	mustNil(t, s.Close())
+	must.OK(t, s.Close())
 	left, err := openLogStore("raft", logStoreOptions{FS: cut,
 		Fatal: func(err error) { t.Error(err) }})
-	mustNil(t, err)
+	must.OK(t, err)
 	if last, err := left.LastIndex(); last != 3 || err != nil {
 		t.Errorf("the log ends at %d, %v, want 3", last, err)
 	}
-	mustNil(t, left.Close())
+	must.OK(t, left.Close())
 }
 
 func TestFailureOfALeadersDiskIsFinal(t *testing.T) {
@@ -157,17 +158,17 @@ func TestFailureOfALeadersDiskIsFinal(t *testing.T) {
 	})}
 	fatal := make(chan error, 2)
 	s := leadingLog(t, errorfs.Wrap(vfs.NewMem(), toggle), func(err error) { fatal <- err })
-	mustNil(t, s.StoreLogs(commandEntries(1, 3)))
-	mustNil(t, s.AwaitSynced(3))
+	must.OK(t, s.StoreLogs(commandEntries(1, 3)))
+	must.OK(t, s.AwaitSynced(3))
 	toggle.On()
-	mustNil(t, s.StoreLogs(commandEntries(4, 4)))
-	mustBe(t, s.AwaitSynced(4), syscall.EIO)
-	mustBe(t, <-fatal, syscall.EIO)
+	must.OK(t, s.StoreLogs(commandEntries(4, 4)))
+	must.Be(t, s.AwaitSynced(4), syscall.EIO)
+	must.Be(t, <-fatal, syscall.EIO)
 	if got := s.Vouched(4); got != 3 {
 		t.Errorf("%d entries are vouched for, want 3", got)
 	}
-	mustBe(t, s.StoreLogs(commandEntries(5, 5)), journal.ErrPoisoned)
-	mustBe(t, s.Close(), journal.ErrPoisoned)
+	must.Be(t, s.StoreLogs(commandEntries(5, 5)), journal.ErrPoisoned)
+	must.Be(t, s.Close(), journal.ErrPoisoned)
 	if len(fatal) != 0 {
 		t.Error("the hook was called again")
 	}
@@ -193,14 +194,14 @@ func TestALeaderWaitsWhenItIsTooFarAhead(t *testing.T) {
 	await(t, "the leader to be ahead as far as it may",
 		func() bool { return s.reach().last == aheadEntries })
 	var l raft.Log
-	mustNil(t, s.GetLog(1, &l))
+	must.OK(t, s.GetLog(1, &l))
 	release()
-	mustNil(t, <-ended)
-	mustNil(t, s.AwaitSynced(entries))
+	must.OK(t, <-ended)
+	must.OK(t, s.AwaitSynced(entries))
 	if got := s.reach(); got.first != 1 || got.last != entries {
 		t.Errorf("log %d..%d, want 1..%d", got.first, got.last, entries)
 	}
-	mustNil(t, s.Close())
+	must.OK(t, s.Close())
 }
 
 // sentTransport keeps what is sent.
@@ -218,17 +219,17 @@ func (s *sentTransport) AppendEntries(_ raft.ServerID, _ raft.ServerAddress,
 func TestTheOthersAreToldOfNoCommitThatIsNotOnDisk(t *testing.T) {
 	disk := newHeldDisk(vfs.NewMem())
 	s := leadingLog(t, disk, func(err error) { t.Error(err) })
-	mustNil(t, s.StoreLogs(commandEntries(1, 3)))
-	mustNil(t, s.AwaitSynced(3))
+	must.OK(t, s.StoreLogs(commandEntries(1, 3)))
+	must.OK(t, s.AwaitSynced(3))
 	release := disk.hold()
-	mustNil(t, s.StoreLogs(commandEntries(4, 5)))
+	must.OK(t, s.StoreLogs(commandEntries(4, 5)))
 	sent := &sentTransport{}
 	under := memberTransport{sent, s}
 	asked := &raft.AppendEntriesRequest{Term: 7, LeaderCommitIndex: 5}
-	mustNil(t, under.AppendEntries("b", "b", asked, nil))
+	must.OK(t, under.AppendEntries("b", "b", asked, nil))
 	release()
-	mustNil(t, s.AwaitSynced(5))
-	mustNil(t, under.AppendEntries("b", "b", asked, nil))
+	must.OK(t, s.AwaitSynced(5))
+	must.OK(t, under.AppendEntries("b", "b", asked, nil))
 	if a, b := sent.sent[0], sent.sent[1]; a.LeaderCommitIndex != 3 || b.LeaderCommitIndex != 5 ||
 		a.Term != 7 {
 		t.Errorf("sent commits %d and %d of term %d, want 3 and 5 of term 7", a.LeaderCommitIndex,
@@ -238,7 +239,7 @@ func TestTheOthersAreToldOfNoCommitThatIsNotOnDisk(t *testing.T) {
 		"b"); err != raft.ErrPipelineReplicationNotSupported {
 		t.Errorf("a pipeline would go past the wrapper: %v", err)
 	}
-	mustNil(t, s.Close())
+	must.OK(t, s.Close())
 }
 
 // The library counts a leader among the members that have an entry before its disk has the entry.

@@ -8,6 +8,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/hashicorp/raft"
+
+	"posttrade/ring/must"
 )
 
 func logValues() []raft.Log {
@@ -33,7 +35,7 @@ func logBytes(l *raft.Log) []byte {
 func TestLogValueReadsBackAsWritten(t *testing.T) {
 	for _, want := range logValues() {
 		var got raft.Log
-		mustNil(t, parseLogValue(logBytes(&want), want.Index, &got))
+		must.OK(t, parseLogValue(logBytes(&want), want.Index, &got))
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("index %d: %s", want.Index, diff)
 		}
@@ -48,16 +50,16 @@ func TestDamagedLogValueIsNamedByItsIndex(t *testing.T) {
 		v := bytes.Clone(whole)
 		v[bit/8] ^= 1 << (bit % 8)
 		err := parseLogValue(v, 77, &got)
-		mustBe(t, err, ErrLogDamaged)
+		must.Be(t, err, ErrLogDamaged)
 		if !strings.Contains(err.Error(), "index=77") {
 			t.Fatalf("bit %d: %v does not name the index", bit, err)
 		}
 	}
 	for n := range whole {
-		mustBe(t, parseLogValue(whole[:n], 77, &got), ErrLogDamaged)
+		must.Be(t, parseLogValue(whole[:n], 77, &got), ErrLogDamaged)
 	}
-	mustBe(t, parseLogValue(append(bytes.Clone(whole), 0), 77, &got), ErrLogDamaged)
-	mustBe(t, parseLogValue(whole, 78, &got), ErrLogDamaged) // another entry's value
+	must.Be(t, parseLogValue(append(bytes.Clone(whole), 0), 77, &got), ErrLogDamaged)
+	must.Be(t, parseLogValue(whole, 78, &got), ErrLogDamaged) // another entry's value
 	if got.Index != 0 {
 		t.Errorf("a damaged value was read in part: %+v", got)
 	}
@@ -84,7 +86,7 @@ func TestLogValueWithAnHonestChecksumIsStillStrict(t *testing.T) {
 			v[tt.at] = tt.value
 			sealLogValue(v)
 			var got raft.Log
-			mustBe(t, parseLogValue(v, 9, &got), ErrLogDamaged)
+			must.Be(t, parseLogValue(v, 9, &got), ErrLogDamaged)
 		})
 	}
 }

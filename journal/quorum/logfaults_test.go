@@ -15,6 +15,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"posttrade/journal"
+	"posttrade/ring/must"
 )
 
 // logState is what the log holds after a step of the script.
@@ -220,7 +221,7 @@ func cutLogEverywhere(t *testing.T, leads bool) {
 		}
 		return nil
 	}))
-	mustNil(t, r.run())
+	must.OK(t, r.run())
 	mu.Lock()
 	defer mu.Unlock()
 	step := 1
@@ -283,13 +284,13 @@ func failLogAt(t *testing.T, i int32, cause error, sticky, leads bool) bool {
 	}))
 	err := r.run()
 	if hits.Load() == 0 {
-		mustNil(t, err)
+		must.OK(t, err)
 		return false
 	}
 	if err == nil {
 		t.Fatalf("operation %d failed and nobody was told", i)
 	}
-	mustBe(t, err, cause)
+	must.Be(t, err, cause)
 	if r.log != nil { // the hook may be called on another goroutine than the one that is told
 		await(t, "the hook to be called", func() bool { return r.fatals.Load() > 0 })
 	}
@@ -332,18 +333,18 @@ func TestFailureInTheBackgroundEndsTheLog(t *testing.T) {
 	fatal := make(chan error, 2)
 	s, err := openLogStore("raft", logStoreOptions{FS: errorfs.Wrap(vfs.NewMem(), toggle),
 		Fatal: func(err error) { fatal <- err }})
-	mustNil(t, err)
-	mustNil(t, s.StoreLogs(logEntries(1, 10, 1)))
+	must.OK(t, err)
+	must.OK(t, s.StoreLogs(logEntries(1, 10, 1)))
 	toggle.On()
 	_, err = s.db.AsyncFlush()
-	mustNil(t, err)
-	mustBe(t, <-fatal, syscall.ENOSPC)
+	must.OK(t, err)
+	must.Be(t, <-fatal, syscall.ENOSPC)
 	for name, err := range logCalls(s) {
-		t.Run(name, func(t *testing.T) { mustBe(t, err, syscall.ENOSPC) })
+		t.Run(name, func(t *testing.T) { must.Be(t, err, syscall.ENOSPC) })
 	}
 	err = s.Close()
-	mustBe(t, err, journal.ErrPoisoned)
-	mustBe(t, err, syscall.ENOSPC)
+	must.Be(t, err, journal.ErrPoisoned)
+	must.Be(t, err, syscall.ENOSPC)
 	if len(fatal) != 0 {
 		t.Error("the hook was called again")
 	}

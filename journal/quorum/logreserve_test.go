@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"posttrade/ring/must"
 )
 
 // reservedFS notes how much its log files take from the disk at once.
@@ -43,9 +45,9 @@ func TestLogFileTakesWhatIsReserved(t *testing.T) {
 		fs := &reservedFS{FS: vfs.Default}
 		s, err := openLogStore(filepath.Join(t.TempDir(), "raft"),
 			logStoreOptions{FS: fs, Reserve: reserve, Fatal: func(err error) { t.Error(err) }})
-		mustNil(t, err)
-		mustNil(t, s.StoreLogs(logEntries(1, 3, 1)))
-		mustNil(t, s.Close())
+		must.OK(t, err)
+		must.OK(t, s.StoreLogs(logEntries(1, 3, 1)))
+		must.OK(t, s.Close())
 		want := int64(reserve)
 		if want == 0 {
 			want = DefaultLogReserve

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/hashicorp/raft"
+
+	"posttrade/ring/must"
 )
 
 // BenchmarkLogStore appends batches to a log on the disk, and reads what was
@@ -23,9 +25,9 @@ func BenchmarkLogStore(b *testing.B) {
 						logs[i] = &raft.Log{Index: next, Term: 1, Data: data}
 						next++
 					}
-					mustNil(b, s.StoreLogs(logs))
+					must.OK(b, s.StoreLogs(logs))
 					if next%1024 < batch { // compaction, at the pace of the appends
-						mustNil(b, s.DeleteRange(1, next-min(next, 512)))
+						must.OK(b, s.DeleteRange(1, next-min(next, 512)))
 					}
 				}
 			})
@@ -33,26 +35,26 @@ func BenchmarkLogStore(b *testing.B) {
 	}
 	b.Run("op=read/tail", func(b *testing.B) {
 		s := benchLog(b)
-		mustNil(b, s.StoreLogs(logEntries(1, 1000, 1)))
+		must.OK(b, s.StoreLogs(logEntries(1, 1000, 1)))
 		var l raft.Log
 		for i := uint64(0); b.Loop(); i++ {
-			mustNil(b, s.GetLog(1+i%1000, &l))
+			must.OK(b, s.GetLog(1+i%1000, &l))
 		}
 	})
 	b.Run("op=read/store", func(b *testing.B) {
 		s := benchLog(b)
-		mustNil(b, s.StoreLogs(logEntries(1, 1000, 1)))
+		must.OK(b, s.StoreLogs(logEntries(1, 1000, 1)))
 		s.tail = newLogTail(1, 1)
 		var l raft.Log
 		for i := uint64(0); b.Loop(); i++ {
-			mustNil(b, s.GetLog(1+i%1000, &l))
+			must.OK(b, s.GetLog(1+i%1000, &l))
 		}
 	})
 }
 
 func benchLog(b *testing.B) *logStore {
 	s, err := openLogStore(b.TempDir(), logStoreOptions{})
-	mustNil(b, err)
-	b.Cleanup(func() { mustNil(b, s.Close()) })
+	must.OK(b, err)
+	b.Cleanup(func() { must.OK(b, s.Close()) })
 	return s
 }

@@ -12,13 +12,14 @@ import (
 	"github.com/hashicorp/raft"
 
 	"posttrade/journal"
+	"posttrade/ring/must"
 )
 
 // openLog opens a log and fails the test at the log's first failure.
 func openLog(t testing.TB, fs vfs.FS) *logStore {
 	t.Helper()
 	s, err := openLogStore("raft", logStoreOptions{FS: fs, Fatal: func(err error) { t.Error(err) }})
-	mustNil(t, err)
+	must.OK(t, err)
 	return s
 }
 
@@ -42,22 +43,22 @@ func logEntries(lo, hi, term uint64) []*raft.Log {
 func expectLog(t *testing.T, s *logStore, lo, hi uint64, term func(uint64) uint64) {
 	t.Helper()
 	first, err := s.FirstIndex()
-	mustNil(t, err)
+	must.OK(t, err)
 	last, err := s.LastIndex()
-	mustNil(t, err)
+	must.OK(t, err)
 	if first != lo || last != hi {
 		t.Fatalf("log is %d..%d, want %d..%d", first, last, lo, hi)
 	}
 	for i := lo; i <= hi && i > 0; i++ {
 		var got raft.Log
-		mustNil(t, s.GetLog(i, &got))
+		must.OK(t, s.GetLog(i, &got))
 		if diff := cmp.Diff(*logEntry(i, term(i)), got); diff != "" {
 			t.Fatal(diff)
 		}
 	}
 	for _, i := range []uint64{0, lo - 1, hi + 1, 1 << 63} {
 		if i < lo || i > hi {
-			mustBe(t, s.GetLog(i, new(raft.Log)), raft.ErrLogNotFound)
+			must.Be(t, s.GetLog(i, new(raft.Log)), raft.ErrLogNotFound)
 		}
 	}
 }
@@ -99,42 +100,42 @@ func TestLogIsWhatTheLibraryExpects(t *testing.T) {
 		for _, tt := range steps {
 			t.Run(fmt.Sprintf("%s cached %v", tt.name, cached), func(t *testing.T) {
 				if tt.storeLo > 0 {
-					mustNil(t, s.StoreLogs(logEntries(tt.storeLo, tt.storeHi, 1)))
+					must.OK(t, s.StoreLogs(logEntries(tt.storeLo, tt.storeHi, 1)))
 				}
 				if tt.deleteHi > 0 {
-					mustNil(t, s.DeleteRange(tt.deleteLo, tt.deleteHi))
+					must.OK(t, s.DeleteRange(tt.deleteLo, tt.deleteHi))
 				}
 				if !cached {
 					s.tail = newLogTail(1, 1)
 				}
 				expectLog(t, s, tt.wantLo, tt.wantHi, term(1))
-				mustNil(t, s.Close())
+				must.OK(t, s.Close())
 				s = openLog(t, fs)
 				expectLog(t, s, tt.wantLo, tt.wantHi, term(1))
 			})
 		}
-		mustNil(t, s.Close())
+		must.OK(t, s.Close())
 	}
 }
 
 func TestReplacedEntriesAreTheNewOnes(t *testing.T) {
 	fs := vfs.NewMem()
 	s := openLog(t, fs)
-	mustNil(t, s.StoreLogs(logEntries(1, 10, 1)))
-	mustNil(t, s.DeleteRange(6, 10))
-	mustNil(t, s.StoreLogs(logEntries(6, 8, 2)))
+	must.OK(t, s.StoreLogs(logEntries(1, 10, 1)))
+	must.OK(t, s.DeleteRange(6, 10))
+	must.OK(t, s.StoreLogs(logEntries(6, 8, 2)))
 	want := func(i uint64) uint64 { return 1 + i/6 }
 	expectLog(t, s, 1, 8, want)
-	mustNil(t, s.Close())
+	must.OK(t, s.Close())
 	s = openLog(t, fs)
 	expectLog(t, s, 1, 8, want)
-	mustNil(t, s.Close())
+	must.OK(t, s.Close())
 }
 
 func TestDisorderIsRefusedAndChangesNothing(t *testing.T) {
 	s := openLog(t, vfs.NewMem())
-	mustNil(t, s.StoreLogs(nil))
-	mustNil(t, s.StoreLogs(logEntries(1, 5, 1)))
+	must.OK(t, s.StoreLogs(nil))
+	must.OK(t, s.StoreLogs(logEntries(1, 5, 1)))
 	for name, logs := range map[string][]*raft.Log{
 		"an entry again":    {logEntry(5, 1)},
 		"index zero":        {logEntry(0, 1)},
@@ -144,18 +145,18 @@ func TestDisorderIsRefusedAndChangesNothing(t *testing.T) {
 		"hole behind a gap": {logEntry(10, 1), logEntry(12, 1)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			mustBe(t, s.StoreLogs(logs), ErrLogOrder)
+			must.Be(t, s.StoreLogs(logs), ErrLogOrder)
 			expectLog(t, s, 1, 5, term(1))
 		})
 	}
-	mustBe(t, s.DeleteRange(2, 4), ErrLogMiddle)
+	must.Be(t, s.DeleteRange(2, 4), ErrLogMiddle)
 	expectLog(t, s, 1, 5, term(1))
-	mustNil(t, s.StoreLog(logEntry(6, 1)))
+	must.OK(t, s.StoreLog(logEntry(6, 1)))
 	expectLog(t, s, 1, 6, term(1))
 	if !s.IsMonotonic() {
 		t.Error("not monotonic")
 	}
-	mustNil(t, s.Close())
+	must.OK(t, s.Close())
 }
 
 func TestStableValues(t *testing.T) {
@@ -169,10 +170,10 @@ func TestStableValues(t *testing.T) {
 	if err == nil || err.Error() != "not found" {
 		t.Errorf("absent number: %v, want the text that the library knows", err)
 	}
-	mustNil(t, s.Set([]byte("name"), []byte("first")))
-	mustNil(t, s.Set([]byte("name"), []byte("second")))
-	mustNil(t, s.Set([]byte("empty"), nil))
-	mustNil(t, s.SetUint64([]byte("number"), 1<<63+5))
+	must.OK(t, s.Set([]byte("name"), []byte("first")))
+	must.OK(t, s.Set([]byte("name"), []byte("second")))
+	must.OK(t, s.Set([]byte("empty"), nil))
+	must.OK(t, s.SetUint64([]byte("number"), 1<<63+5))
 	for range 2 {
 		if v, err := s.Get([]byte("name")); err != nil || string(v) != "second" {
 			t.Errorf("name: %q, %v", v, err)
@@ -184,22 +185,22 @@ func TestStableValues(t *testing.T) {
 			t.Errorf("number: %d, %v", n, err)
 		}
 		_, err := s.GetUint64([]byte("name"))
-		mustBe(t, err, ErrLogDamaged)
+		must.Be(t, err, ErrLogDamaged)
 		expectLog(t, s, 0, 0, term(1)) // values are no entries
-		mustNil(t, s.Close())
+		must.OK(t, s.Close())
 		s = openLog(t, fs)
 	}
-	mustNil(t, s.Close())
+	must.OK(t, s.Close())
 }
 
 func TestClosedLogAnswersNothing(t *testing.T) {
 	s := openLog(t, vfs.NewMem())
-	mustNil(t, s.StoreLog(logEntry(1, 1)))
-	mustNil(t, s.Close())
+	must.OK(t, s.StoreLog(logEntry(1, 1)))
+	must.OK(t, s.Close())
 	for name, err := range logCalls(s) {
-		t.Run(name, func(t *testing.T) { mustBe(t, err, ErrLogClosed) })
+		t.Run(name, func(t *testing.T) { must.Be(t, err, ErrLogClosed) })
 	}
-	mustBe(t, s.Close(), ErrLogClosed)
+	must.Be(t, s.Close(), ErrLogClosed)
 }
 
 // logCalls makes every call once and returns the errors.
@@ -223,9 +224,9 @@ func logCalls(s *logStore) map[string]error {
 func damagedLog(t *testing.T, fs vfs.FS, damage func(db *pebble.DB) error) {
 	t.Helper()
 	s := openLog(t, fs)
-	mustNil(t, s.StoreLogs(logEntries(1, 10, 3)))
-	mustNil(t, damage(s.db))
-	mustNil(t, s.Close())
+	must.OK(t, s.StoreLogs(logEntries(1, 10, 3)))
+	must.OK(t, damage(s.db))
+	must.OK(t, s.Close())
 }
 
 func logKey(index uint64) []byte { return putLogKey(make([]byte, logKeyBytes), index) }
@@ -268,7 +269,7 @@ func TestDamagedLogIsRefusedByIndex(t *testing.T) {
 			damagedLog(t, fs, tt.damage)
 			for range 2 { // refused once, refused again
 				_, err := openLogStore("raft", logStoreOptions{FS: fs, Fatal: func(error) {}})
-				mustBe(t, err, tt.want)
+				must.Be(t, err, tt.want)
 				if !strings.Contains(err.Error(), tt.names) {
 					t.Errorf("%v does not say %q", err, tt.names)
 				}
@@ -295,9 +296,9 @@ func TestLogWithoutItsAnchorIsRefused(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			fs := vfs.NewMem()
 			damagedLog(t, fs, func(*pebble.DB) error { return nil })
-			mustNil(t, tt.damage(fs))
+			must.OK(t, tt.damage(fs))
 			_, err := openLogStore("raft", logStoreOptions{FS: fs, Fatal: func(error) {}})
-			mustBe(t, err, tt.want)
+			must.Be(t, err, tt.want)
 		})
 	}
 }
@@ -317,20 +318,20 @@ func TestDamageMetWhileReadingEndsTheMember(t *testing.T) {
 			var fatal []error
 			s, err := openLogStore("raft", logStoreOptions{FS: vfs.NewMem(),
 				Fatal: func(err error) { fatal = append(fatal, err) }})
-			mustNil(t, err)
-			mustNil(t, s.StoreLogs(logEntries(1, 10, 3)))
-			mustNil(t, damage(s.db))
+			must.OK(t, err)
+			must.OK(t, s.StoreLogs(logEntries(1, 10, 3)))
+			must.OK(t, damage(s.db))
 			s.tail = newLogTail(1, 1)
-			mustNil(t, s.GetLog(3, new(raft.Log)))
+			must.OK(t, s.GetLog(3, new(raft.Log)))
 			err = s.GetLog(4, new(raft.Log))
-			mustBe(t, err, ErrLogDamaged)
+			must.Be(t, err, ErrLogDamaged)
 			if !strings.Contains(err.Error(), "index=4") || len(fatal) != 1 {
 				t.Errorf("%v, fatal %v", err, fatal)
 			}
 			for name, err := range logCalls(s) {
-				t.Run(name, func(t *testing.T) { mustBe(t, err, journal.ErrPoisoned) })
+				t.Run(name, func(t *testing.T) { must.Be(t, err, journal.ErrPoisoned) })
 			}
-			mustBe(t, s.Close(), journal.ErrPoisoned)
+			must.Be(t, s.Close(), journal.ErrPoisoned)
 		})
 	}
 }
@@ -347,7 +348,7 @@ func TestStoreLogsDoesNotAllocatePerEntry(t *testing.T) {
 		i := -1
 		return testing.AllocsPerRun(len(batches)-1, func() {
 			i++
-			mustNil(t, s.StoreLogs(batches[i]))
+			must.OK(t, s.StoreLogs(batches[i]))
 		})
 	}
 	run(64) // buffers grow
@@ -357,5 +358,5 @@ func TestStoreLogsDoesNotAllocatePerEntry(t *testing.T) {
 	if one > 40 || perEntry > 0.5 {
 		t.Errorf("%.1f allocations a call and %.2f an entry, want 40 and none", one, perEntry)
 	}
-	mustNil(t, s.Close())
+	must.OK(t, s.Close())
 }

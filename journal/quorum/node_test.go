@@ -6,6 +6,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/hashicorp/raft"
+
+	"posttrade/ring/must"
 )
 
 // alike waits until all members have n commands, and compares them with each other.
@@ -78,9 +80,7 @@ func TestThreeMembersAgree(t *testing.T) {
 func (m *member) genesis(t *testing.T) []byte {
 	t.Helper()
 	text, err := m.node.Agreed(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return text
 }
 
@@ -226,9 +226,7 @@ func TestLeaderThatIsGoneIsSucceededAtOnce(t *testing.T) {
 		return true
 	})
 	leader.node.cancel() // it ends without handing its leadership on
-	if err := leader.node.raft.Shutdown().Error(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, leader.node.raft.Shutdown().Error())
 	leader.stop()
 	c.book(1, "b")
 	if c.leader() == leader {

@@ -14,6 +14,7 @@ import (
 
 	"posttrade/matcher"
 	"posttrade/ring"
+	"posttrade/ring/must"
 )
 
 // patience bounds a test that hangs; no test measures it.
@@ -176,9 +177,7 @@ func freeMembers(t *testing.T, n int) (list []Member) {
 	var held []net.Listener
 	for i := range n {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		held = append(held, l)
 		list = append(list, Member{ID: strconv.Itoa(i + 1), Raft: l.Addr().String(), HTTP: "127.0.0.1:1"})
 	}

@@ -12,6 +12,8 @@ import (
 
 	"github.com/hashicorp/raft"
 	"go.uber.org/goleak"
+
+	"posttrade/ring/must"
 )
 
 // openTestWire opens a port on the loopback address. Unless o sets another Answer, it answers a
@@ -24,9 +26,9 @@ func openTestWire(t *testing.T, o wireOptions) *wire {
 		}
 	}
 	w, err := openWire("127.0.0.1:0", o)
-	mustNil(t, err)
+	must.OK(t, err)
 	w.Serve("1.aa")
-	t.Cleanup(func() { mustNil(t, w.Close()) })
+	t.Cleanup(func() { must.OK(t, w.Close()) })
 	return w
 }
 
@@ -54,26 +56,26 @@ func TestWireCarriesStreamsAndQuestions(t *testing.T) {
 				echo <- errors.Join(err, c.Close())
 			}()
 			c, err := a.Dial(b.testAddress(), time.Minute)
-			mustNil(t, err)
+			must.OK(t, err)
 			sent := bytes.Repeat([]byte("0123456789abcdef"), 1<<16)
 			go func() { _, _ = c.Write(sent) }()
 			got := make([]byte, len(sent))
 			_, err = io.ReadFull(c, got)
-			mustNil(t, err)
+			must.OK(t, err)
 			if !bytes.Equal(got, sent) {
 				t.Error("the stream has changed on its way")
 			}
 			for _, question := range [][]byte{nil, []byte(`{"status":true}`),
 				bytes.Repeat([]byte("q"), wireMaxBytes-4)} {
 				answer, err := a.Ask(t.Context(), b.address, question)
-				mustNil(t, err)
+				must.OK(t, err)
 				if string(answer) != "re: "+string(question) {
 					t.Errorf("%d bytes asked, %d answered", len(question), len(answer))
 				}
 			}
-			mustNil(t, c.Close())
-			mustNil(t, c.Close())
-			mustNil(t, <-echo)
+			must.OK(t, c.Close())
+			must.OK(t, c.Close())
+			must.OK(t, <-echo)
 		})
 		goleak.VerifyNone(t, leaks)
 	})
@@ -94,11 +96,11 @@ func TestWireCarriesTheLibrary(t *testing.T) {
 				Granted: true}, nil)
 		}()
 		var vote raft.RequestVoteResponse
-		mustNil(t, from.RequestVote("1.aa", b.testAddress(), &raft.RequestVoteRequest{Term: 41}, &vote))
+		must.OK(t, from.RequestVote("1.aa", b.testAddress(), &raft.RequestVoteRequest{Term: 41}, &vote))
 		if vote.Term != 42 || !vote.Granted {
 			t.Errorf("%+v", vote)
 		}
-		mustNil(t, errors.Join(from.Close(), to.Close()))
+		must.OK(t, errors.Join(from.Close(), to.Close()))
 	})
 }
 
@@ -113,23 +115,16 @@ func TestStreamForAnotherServerIsRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := a.Dial(address, time.Minute)
-			mustSay(t, err, "address="+string(address))
+			must.Say(t, err, "address="+string(address))
 		})
 	}
 	w, err := openWire("127.0.0.1:0", wireOptions{})
-	mustNil(t, err)
+	must.OK(t, err)
 	_, err = a.Dial(addressOf(w.address, "1.aa"), time.Minute) // it does not know its own server yet
-	mustSay(t, err, w.address)
+	must.Say(t, err, w.address)
 	_, err = a.Ask(t.Context(), w.address, nil)
-	mustBe(t, err, ErrAnswer) // nor answer anything
-	mustNil(t, w.Close())
-}
-
-func mustSay(t *testing.T, err error, text string) {
-	t.Helper()
-	if err == nil || !strings.Contains(err.Error(), text) {
-		t.Fatalf("got error %v, want one that says %q", err, text)
-	}
+	must.Be(t, err, ErrAnswer) // nor answer anything
+	must.OK(t, w.Close())
 }
 
 // TestStrangersAreLeftOutside dials a member with everything that is not right. Neither side
@@ -168,9 +163,9 @@ func TestStrangersAreLeftOutside(t *testing.T) {
 			server := openTestWire(t, wireOptions{TLS: tt.server, Answer: answer})
 			client := openTestWire(t, wireOptions{TLS: tt.client})
 			_, err := client.Dial(server.testAddress(), time.Minute)
-			mustSay(t, err, server.address)
+			must.Say(t, err, server.address)
 			_, err = client.Ask(t.Context(), server.address, []byte("who are you"))
-			mustSay(t, err, server.address)
+			must.Say(t, err, server.address)
 			if errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("nobody hung up: %v", err)
 			}
@@ -180,17 +175,17 @@ func TestStrangersAreLeftOutside(t *testing.T) {
 
 func TestPlainTalkStaysOnTheMachine(t *testing.T) {
 	_, err := openWire("0.0.0.0:0", wireOptions{})
-	mustBe(t, err, ErrPlain)
-	mustSay(t, err, "0.0.0.0:0")
+	must.Be(t, err, ErrPlain)
+	must.Say(t, err, "0.0.0.0:0")
 	_, err = openWire(":0", wireOptions{})
-	mustBe(t, err, ErrPlain)
+	must.Be(t, err, ErrPlain)
 	w := openTestWire(t, wireOptions{})
 	_, err = w.Dial("member-2.example:7000/2.aa", time.Minute)
-	mustBe(t, err, ErrPlain)
-	mustSay(t, err, "member-2.example:7000")
+	must.Be(t, err, ErrPlain)
+	must.Say(t, err, "member-2.example:7000")
 	_, err = w.Ask(t.Context(), "192.0.2.7:7000", nil)
-	mustBe(t, err, ErrPlain)
-	mustSay(t, err, "192.0.2.7:7000")
+	must.Be(t, err, ErrPlain)
+	must.Say(t, err, "192.0.2.7:7000")
 	for address, want := range map[string]bool{
 		"127.0.0.1:1": true, "127.8.9.1:1": true, "[::1]:1": true, "localhost:1": true, "localhost": true,
 		"::1":       true,
@@ -207,12 +202,12 @@ func TestPlainTalkStaysOnTheMachine(t *testing.T) {
 func TestWireSaysWhyItCannotListen(t *testing.T) {
 	w := openTestWire(t, wireOptions{})
 	_, err := openWire(w.address, wireOptions{})
-	mustSay(t, err, "address="+w.address)
+	must.Say(t, err, "address="+w.address)
 	_, err = openWire("localhost", wireOptions{})
-	mustSay(t, err, "address=localhost")
+	must.Say(t, err, "address=localhost")
 	gone, err := openWire("127.0.0.1:0", wireOptions{})
-	mustNil(t, err)
-	mustNil(t, gone.Close())
+	must.OK(t, err)
+	must.OK(t, gone.Close())
 	_, err = w.Dial(addressOf(gone.address, "1.aa"), time.Minute)
-	mustSay(t, err, gone.address)
+	must.Say(t, err, gone.address)
 }

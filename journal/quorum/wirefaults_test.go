@@ -13,13 +13,15 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"posttrade/ring/must"
 )
 
 // rawDial connects and sends nothing.
 func rawDial(t *testing.T, w *wire) net.Conn {
 	t.Helper()
 	c, err := net.Dial("tcp", w.address)
-	mustNil(t, err)
+	must.OK(t, err)
 	t.Cleanup(func() { _ = c.Close() })
 	return c
 }
@@ -42,7 +44,7 @@ func TestSilentPeersKeepNobodyOut(t *testing.T) {
 			c := rawDial(t, w)
 			if i%2 == 1 {
 				_, err := c.Write([]byte{wireQuestion, 0})
-				mustNil(t, err)
+				must.OK(t, err)
 			}
 			silent = append(silent, c)
 		}
@@ -56,10 +58,10 @@ func TestSilentPeersKeepNobodyOut(t *testing.T) {
 		}()
 		for range 10 {
 			_, err := peer.Ask(t.Context(), w.address, []byte("still there"))
-			mustNil(t, err)
+			must.OK(t, err)
 			c, err := peer.Dial(w.testAddress(), time.Minute)
-			mustNil(t, err)
-			mustNil(t, c.Close())
+			must.OK(t, err)
+			must.OK(t, c.Close())
 		}
 		for _, c := range silent[:2*wireMaxPending] {
 			mustHangUp(t, c)
@@ -94,11 +96,11 @@ func TestStreamHasNoDeadlineOnceItIsLetIn(t *testing.T) {
 	}()
 	go w.serve(&wireConn{Conn: in, raw: in, wire: w})
 	out := &lastDeadline{Conn: there, at: time.Now()}
-	mustNil(t, greet(out, "1.aa"))
+	must.OK(t, greet(out, "1.aa"))
 	if c := <-taken; !in.at.IsZero() || !out.at.IsZero() {
 		t.Errorf("deadlines %v and %v are left on %v", in.at, out.at, c)
 	}
-	mustNil(t, errors.Join(here.Close(), there.Close()))
+	must.OK(t, errors.Join(here.Close(), there.Close()))
 }
 
 func TestSilentPeerIsGivenUp(t *testing.T) {
@@ -124,15 +126,15 @@ func TestWireHangsUpOnWhatItDoesNotKnow(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := rawDial(t, w)
 			_, err := c.Write(words)
-			mustNil(t, err)
+			must.OK(t, err)
 			mustHangUp(t, c)
 		})
 	}
 	c := rawDial(t, w)
 	_, err := c.Write([]byte{wireQuestion, 9, 0, 0, 0, 'h', 'a', 'l', 'f'})
-	mustNil(t, err)
-	mustNil(t, c.Close())
-	mustNil(t, w.Close())
+	must.OK(t, err)
+	must.OK(t, c.Close())
+	must.OK(t, w.Close())
 	if n := asked.Load(); n != 0 {
 		t.Errorf("%d of them were answered", n)
 	}
@@ -150,19 +152,19 @@ func TestQuestionsThatAreRefused(t *testing.T) {
 		return nil, reason
 	}})
 	_, err := w.Ask(t.Context(), w.address, []byte("join"))
-	mustBe(t, err, ErrAnswer)
-	mustSay(t, err, reason.Error())
+	must.Be(t, err, ErrAnswer)
+	must.Say(t, err, reason.Error())
 	_, err = w.Ask(t.Context(), w.address, []byte("long"))
-	mustBe(t, err, ErrAnswer)
-	mustSay(t, err, ErrQuestion.Error())
+	must.Be(t, err, ErrAnswer)
+	must.Say(t, err, ErrQuestion.Error())
 	_, err = w.Ask(t.Context(), w.address, []byte("long reason"))
-	mustBe(t, err, ErrAnswer)
+	must.Be(t, err, ErrAnswer)
 	_, err = w.Ask(t.Context(), w.address, make([]byte, wireMaxBytes+1))
-	mustBe(t, err, ErrQuestion)
+	must.Be(t, err, ErrQuestion)
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err = w.Ask(ended, w.address, []byte("join"))
-	mustBe(t, err, context.Canceled)
+	must.Be(t, err, context.Canceled)
 }
 
 // TestAskKeepsToItsAnswer asks peers that answer in a wrong way.
@@ -176,13 +178,13 @@ func TestAskKeepsToItsAnswer(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			l, err := net.Listen("tcp", "127.0.0.1:0")
-			mustNil(t, err)
+			must.OK(t, err)
 			go answerWith(l, words)
 			_, err = w.Ask(t.Context(), l.Addr().String(), []byte("q"))
-			mustSay(t, err, "ask address="+l.Addr().String())
+			must.Say(t, err, "ask address="+l.Addr().String())
 			_, err = w.Dial(addressOf(l.Addr().String(), "1.aa"), time.Minute)
-			mustSay(t, err, "dial address="+l.Addr().String())
-			mustNil(t, l.Close())
+			must.Say(t, err, "dial address="+l.Addr().String())
+			must.OK(t, l.Close())
 		})
 	}
 }
@@ -213,15 +215,15 @@ func TestCloseEndsEverything(t *testing.T) {
 				<-release
 				return nil, nil
 			}})
-		mustNil(t, err)
+		must.OK(t, err)
 		peer.Serve("2.aa")
 		w, err := openWire("127.0.0.1:0", wireOptions{TLS: config()})
-		mustNil(t, err)
+		must.OK(t, err)
 		w.Serve("1.aa")
 		mute, err := net.Listen("tcp", "127.0.0.1:0")
-		mustNil(t, err)
+		must.OK(t, err)
 		silent, err := net.Dial("tcp", w.address)
-		mustNil(t, err)
+		must.OK(t, err)
 
 		ends := make(chan error, 5)
 		taken := make(chan struct{})
@@ -233,19 +235,19 @@ func TestCloseEndsEverything(t *testing.T) {
 			ends <- err
 		}()
 		in, err := peer.Dial(w.testAddress(), time.Minute)
-		mustNil(t, err)
+		must.OK(t, err)
 		<-taken
 		out, err := w.Dial(peer.testAddress(), time.Minute)
-		mustNil(t, err)
+		must.OK(t, err)
 		go func() { _, err := out.Read(make([]byte, 1)); ends <- err }()
 		go func() { _, err := w.Accept(); ends <- err }()
 		go func() { _, err := w.Ask(context.Background(), peer.address, nil); ends <- err }()
 		<-asked
 		go func() { _, err := w.Dial(addressOf(mute.Addr().String(), "3.aa"), time.Hour); ends <- err }()
 		met, err := mute.Accept()
-		mustNil(t, err)
+		must.OK(t, err)
 
-		mustNil(t, w.Close())
+		must.OK(t, w.Close())
 		for range cap(ends) {
 			if err := <-ends; err == nil {
 				t.Error("something ended without an error")
@@ -254,14 +256,14 @@ func TestCloseEndsEverything(t *testing.T) {
 		_, _ = in.Read(make([]byte, 1))
 		mustHangUp(t, silent)
 		_, err = w.Accept()
-		mustBe(t, err, net.ErrClosed)
+		must.Be(t, err, net.ErrClosed)
 		_, err = w.Dial(peer.testAddress(), time.Minute)
-		mustSay(t, err, "dial")
+		must.Say(t, err, "dial")
 		_, err = w.Ask(context.Background(), peer.address, nil)
-		mustBe(t, err, net.ErrClosed)
-		mustNil(t, w.Close())
+		must.Be(t, err, net.ErrClosed)
+		must.OK(t, w.Close())
 		close(release)
-		mustNil(t, errors.Join(peer.Close(), mute.Close(), met.Close(), silent.Close()))
+		must.OK(t, errors.Join(peer.Close(), mute.Close(), met.Close(), silent.Close()))
 		goleak.VerifyNone(t, leaks)
 	})
 }

@@ -11,6 +11,7 @@ import (
 	"posttrade/journal/asof"
 	"posttrade/matcher"
 	"posttrade/matcher/matchertest"
+	"posttrade/ring/must"
 )
 
 // told is a history as the model decides it.
@@ -297,9 +298,7 @@ func found(t *testing.T, h *asof.History, from, to uint64, c Changes) (diff []st
 			diff = append(diff, what+": "+text(d.Before)+" -> "+text(d.After))
 			return nil
 		}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	slices.Sort(diff)
 	return diff, r
 }

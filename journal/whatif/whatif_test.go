@@ -12,6 +12,7 @@ import (
 	"posttrade/journal/asof"
 	"posttrade/journal/asof/asoftest"
 	"posttrade/matcher"
+	"posttrade/ring/must"
 )
 
 const unit = matcher.PriceScale
@@ -124,9 +125,7 @@ func TestChangesAgainstTheOracle(t *testing.T) {
 	const n = 6000
 	all := randomCommands(w, rand.New(rand.NewPCG(5, 3)), n)
 	h, err := asof.New(w.Journal, asof.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer h.Close()
 	oracle := tell(t, all, n, 5000)
 	set := func(l matcher.LimitID, v int64) Changes {
@@ -196,9 +195,7 @@ func TestProfitIsCashAndPositions(t *testing.T) {
 	order(1, matcher.Buy, 5, 104) // 4: trades at 104
 	w.Settle()
 	h, err := asof.New(w.Journal, asof.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer h.Close()
 	_, r := found(t, h, 1, 4, Changes{Without: []uint32{3}})
 	want := "1 -40 0; 2 40 0; "
@@ -217,9 +214,7 @@ func TestStoppedRunSaysHowFarItCame(t *testing.T) {
 	w := asoftest.New(t, t.TempDir(), testGenesis())
 	randomCommands(w, rand.New(rand.NewPCG(1, 1)), 9000)
 	h, err := asof.New(w.Journal, asof.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer h.Close()
 	ctx, stop := context.WithCancel(t.Context())
 	r, err := Run(ctx, h, Options{From: 1, To: 9000, Report: func(Difference) error { return nil },
@@ -248,9 +243,7 @@ func TestNoChangeNoDifference(t *testing.T) {
 	const n = 1_000_000
 	randomCommands(w, rand.New(rand.NewPCG(8, 8)), n)
 	h, err := asof.New(w.Journal, asof.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer h.Close()
 	diff, r := found(t, h, 1, n, Changes{})
 	if len(diff) != 0 || r.Orders+r.Appeared+r.Vanished+r.Changed != 0 || r.Commands != n {

@@ -15,6 +15,7 @@ import (
 	"posttrade/journal/asof/asoftest"
 	"posttrade/journal/audit"
 	"posttrade/matcher"
+	"posttrade/ring/must"
 )
 
 const unit = matcher.PriceScale
@@ -184,9 +185,7 @@ func TestObservedIsWhatTheAuditSays(t *testing.T) {
 			continue
 		}
 		why, err := x.Command(t.Context(), l.Sequence)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		met[*l.RiskReason]++
 		if why.Decision != "REJECTED" || *why.Reason != *l.RiskReason || why.Rule == nil ||
 			why.Account != l.AccountID || !strings.HasSuffix(why.Text, ".") {
@@ -269,9 +268,7 @@ func TestLimitsThatChanged(t *testing.T) {
 		by    uint64
 	}{of1: {"20", own}, of2: {"40", all}} {
 		why, err := x.Command(t.Context(), at)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		if string(why.Limit.Value) != want.limit || *why.Because[0].InputSeq != want.by {
 			t.Errorf("%+v %+v: %s", why.Limit, why.Because, why.Text)
 		}
@@ -321,9 +318,7 @@ func TestWhatEndedAnOrder(t *testing.T) {
 			` where it still is; nothing of it has executed.`,
 	} {
 		why, err := x.Order(t.Context(), number)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		if why.Text != want {
 			t.Errorf("ord-%d:\n%s\nwant\n%s", number, why.Text, want)
 		}

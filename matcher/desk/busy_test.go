@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"posttrade/matcher"
+	"posttrade/ring/must"
 )
 
 func TestFullRingSequencesNothing(t *testing.T) {
@@ -22,15 +23,11 @@ func TestFullRingSequencesNothing(t *testing.T) {
 		}
 	}
 	r.step(4)
-	if err := second.Submit(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, second.Submit())
 	r.step(4)
 	r.durable()
 	for i, ticket := range []*Ticket{first, second} {
-		if err := ticket.Wait(0); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, ticket.Wait(0))
 		if got := ticket.Answer(0).InputSeq; got != uint64(3*i+1) {
 			t.Errorf("ticket %d starts at %d, want %d", i, got, 3*i+1)
 		}

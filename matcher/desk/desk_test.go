@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"posttrade/matcher"
+	"posttrade/ring/must"
 )
 
 const px = 1_000_000 // a price of 1
@@ -183,9 +184,7 @@ func TestBatchIsOnePieceAndWaitsForItsLastCommand(t *testing.T) {
 		t.Fatalf("ready: %v, %v, want the first only", ticket.Ready(), other.Ready())
 	}
 	for range 2 { // waiting again changes nothing
-		if err := ticket.Wait(0); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, ticket.Wait(0))
 	}
 	for i := range ticket.Len() {
 		if a := ticket.Answer(i); a.InputSeq != uint64(i+1) || a.Qty != int32(i+1) {
@@ -195,9 +194,7 @@ func TestBatchIsOnePieceAndWaitsForItsLastCommand(t *testing.T) {
 	ticket.Release()
 	r.step(1)
 	r.durable()
-	if err := other.Wait(time.Minute); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, other.Wait(time.Minute))
 	other.Release()
 	if r.desk.Out() != 0 {
 		t.Errorf("%d tickets out, want 0", r.desk.Out())
@@ -293,9 +290,7 @@ func TestEventsOfAnEarlierUseMeanNothing(t *testing.T) {
 		t.Error("a client id for an earlier use")
 	}
 	*ticket.Command(0) = newOrder(2, matcher.Buy, 2, px, 0)
-	if err := ticket.Submit(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, ticket.Submit())
 	for _, ref := range []uint64{old.Ref, old.Ref | Foreign, old.Ref + 1<<commandBits, 1,
 		1 << commandBits, Foreign, ^uint64(0), old.Ref&^(MaxBatch-1) | 5} {
 		stray := old
@@ -360,9 +355,7 @@ func TestClientIDsReachTheRecorder(t *testing.T) {
 	if string(ticket.ClientID(0)) != "first" {
 		t.Errorf("got %q", ticket.ClientID(0))
 	}
-	if err := ticket.Submit(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, ticket.Submit())
 	r.step(3)
 	r.durable()
 	ticket.Release()

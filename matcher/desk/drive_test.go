@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"posttrade/matcher"
+	"posttrade/ring/must"
 )
 
 // The submitting goroutine decides and answers a few commands; many are left to the threads.
@@ -30,9 +31,7 @@ func TestSubmitAndDrive(t *testing.T) {
 			for i := range tt.n {
 				*ticket.Command(i) = newOrder(1, matcher.Buy, 1, 1000, 0)
 			}
-			if err := ticket.SubmitAndDrive(); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, ticket.SubmitAndDrive())
 			if got := ticket.Ready(); got != tt.driven || drives > 1 {
 				t.Errorf("answered: %v, driven %d times", got, drives)
 			}
@@ -42,9 +41,7 @@ func TestSubmitAndDrive(t *testing.T) {
 				}
 				r.durable()
 			}
-			if err := ticket.Wait(0); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, ticket.Wait(0))
 			ticket.Release()
 		})
 	}
@@ -55,9 +52,7 @@ func TestSubmitAndDriveRefusesLikeSubmit(t *testing.T) {
 	drives := 0
 	full := newRig(t, 2, 4)
 	full.desk.Drives(func() { drives++ })
-	if err := full.acquire(2).Submit(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, full.acquire(2).Submit())
 	ticket := full.acquire(1)
 	if err := ticket.SubmitAndDrive(); !errors.Is(err, ErrFull) {
 		t.Errorf("full ring: %v", err)

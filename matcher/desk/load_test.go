@@ -11,6 +11,7 @@ import (
 
 	"posttrade/matcher"
 	"posttrade/ring"
+	"posttrade/ring/must"
 )
 
 func TestFailWakesAllAndRefusesAll(t *testing.T) {
@@ -251,17 +252,11 @@ func TestFailUnderLoad(t *testing.T) {
 // roundTrip submits one order and waits for its answer.
 func roundTrip(t testing.TB, d *Desk, order *matcher.Command, timeout time.Duration) {
 	ticket, err := d.Acquire(1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	*ticket.Command(0) = *order
 	ticket.SetClientID(0, []byte("c-000000000123"))
-	if err := ticket.Submit(); err != nil {
-		t.Fatal(err)
-	}
-	if err := ticket.Wait(timeout); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, ticket.Submit())
+	must.OK(t, ticket.Wait(timeout))
 	if ticket.Answer(0).AccountID != order.AccountID {
 		t.Fatalf("got %+v", ticket.Answer(0))
 	}

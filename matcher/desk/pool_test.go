@@ -6,24 +6,19 @@ import (
 
 	"posttrade/matcher"
 	"posttrade/ring"
+	"posttrade/ring/must"
 )
 
 // sharedDesk is a desk with tickets of each kind in front of a ring of slots.
 func sharedDesk(t *testing.T, slots int, s Shares) (*Desk, *ring.MPSC[matcher.Command]) {
 	t.Helper()
 	region, err := ring.Anonymous(ring.MPSCBytes[matcher.Command](slots))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	t.Cleanup(func() { region.Close() })
 	in, err := ring.NewMPSC[matcher.Command](region, slots)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	d, err := NewShared(in, s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return d, in
 }
 
@@ -82,9 +77,7 @@ func TestKindsLeaveRoomInTheInputRing(t *testing.T) {
 		p := d.Pool(kind)
 		for size := MaxBatch; size > 0; {
 			ticket, err := p.Acquire(size)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			if err = ticket.Submit(); err == ErrFull {
 				size /= 2
 			} else if err != nil {

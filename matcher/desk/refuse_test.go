@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"posttrade/matcher"
+	"posttrade/ring/must"
 )
 
 // refuse takes commands off the ring, as a stage that does not hand them on, and refuses the first
@@ -26,9 +27,7 @@ func TestRefusedTicketIsToldSoAndUsedAgain(t *testing.T) {
 		for i := range n {
 			*ticket.Command(i) = order
 		}
-		if err := ticket.Submit(); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, ticket.Submit())
 		if ticket.Ready() {
 			t.Fatal("ready before it was refused")
 		}
@@ -103,9 +102,7 @@ func TestRefuseOfWhatIsNotWaiting(t *testing.T) {
 	r.step(1)
 	r.durable()
 	r.desk.Refuse(ref)
-	if err := ticket.Wait(0); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, ticket.Wait(0))
 	ticket.Release()
 	r.desk.Refuse(ref)
 	if r.desk.Out() != 0 {

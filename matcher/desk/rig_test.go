@@ -8,6 +8,7 @@ import (
 
 	"posttrade/matcher"
 	"posttrade/ring"
+	"posttrade/ring/must"
 )
 
 const (
@@ -54,21 +55,13 @@ func testGenesis() *matcher.Genesis {
 func newRig(t testing.TB, slots, tickets int) *rig {
 	t.Helper()
 	region, err := ring.Anonymous(ring.MPSCBytes[matcher.Command](slots))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	in, err := ring.NewMPSC[matcher.Command](region, slots)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	engine, err := matcher.New(testGenesis())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	d, err := New(in, tickets)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	r := &rig{t: t, desk: d, in: in, engine: engine}
 	r.outlet = matcher.NewOutlet(256, func(events []matcher.Event) {
 		for i := range events {

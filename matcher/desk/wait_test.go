@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"posttrade/matcher"
+	"posttrade/ring/must"
 )
 
 // The end of a submission sends no token unless a holder waits: a holder that polls finds the state
@@ -65,9 +66,7 @@ func TestTimeoutsAgainstAnswers(t *testing.T) {
 				timeouts++
 			}
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		if a := ticket.Answer(0); a == nil || a.InputSeq != uint64(i+1) {
 			t.Fatalf("answer %d: %+v", i, a)
 		}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"posttrade/matcher"
+	"posttrade/ring/must"
 )
 
 const (
@@ -40,9 +41,7 @@ func newTestGate(t testing.TB) *Gate {
 	t.Helper()
 	g := testGenesis()
 	out := New(g.Limits.MaxAccounts, g.Limits.MaxSecurities)
-	if err := out.Load(g); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, out.Load(g))
 	return out
 }
 
@@ -182,9 +181,7 @@ func TestScreenNamesTheFirstReason(t *testing.T) {
 	g := newTestGate(t)
 	must := func(err error) {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 	}
 	must(g.SetPrice(1, 100*unit, noon))
 	must(g.Register(5, "NEW"))
@@ -211,9 +208,7 @@ func TestScreenNamesTheFirstReason(t *testing.T) {
 
 func TestTickIsTheGrid(t *testing.T) {
 	g := newTestGate(t)
-	if err := g.SetTick(250_000); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, g.SetTick(250_000))
 	c := order()
 	for px, want := range map[int64]matcher.RiskReason{100_250_000: matcher.Accepted,
 		100_001_000: matcher.Invalid} {
@@ -231,9 +226,7 @@ func TestTickIsTheGrid(t *testing.T) {
 func TestNoCollar(t *testing.T) {
 	g, l := newTestGate(t), testGenesis().Limits
 	l.PriceCollarBps = 0
-	if err := errors.Join(g.SetLimits(l), g.SetPrice(1, unit, noon)); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, errors.Join(g.SetLimits(l), g.SetPrice(1, unit, noon)))
 	c := order()
 	if got := g.Screen(&c); got != matcher.Accepted {
 		t.Errorf("got %v", got)
@@ -292,9 +285,7 @@ func TestPriceIsReadWhole(t *testing.T) {
 // TestReadersAndWritersTogether runs all readers and writers at once, for the race detector.
 func TestReadersAndWritersTogether(t *testing.T) {
 	g := New(512, 512)
-	if err := g.SetLimits(testGenesis().Limits); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, g.SetLimits(testGenesis().Limits))
 	var done atomic.Bool
 	var readers, writers sync.WaitGroup
 	for range 2 {
@@ -344,9 +335,7 @@ func TestReadersAndWritersTogether(t *testing.T) {
 
 func TestGateDoesNotAllocate(t *testing.T) {
 	g := newTestGate(t)
-	if err := g.SetPrice(1, 100*unit, noon); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, g.SetPrice(1, 100*unit, noon))
 	good, bad, name := order(), order(), []byte("AAPL")
 	terms := matcher.ContractTerms{AccountID: 1, Notional: 1000, FixedRate: -5, Maturity: 1,
 		Swaption: true}

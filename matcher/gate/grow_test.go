@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"posttrade/matcher"
+	"posttrade/ring/must"
 )
 
 // TestGrowKeepsTheImage raises the room of a full gate again and again while readers use it: every
@@ -22,9 +23,7 @@ func TestGrowKeepsTheImage(t *testing.T) {
 		g.SetSecurity(2, "MSFT", true, true, 6), g.SetRestricted(2, true, 7),
 		g.SetPrice(1, 100*1_000_000, 50), g.HoldAccount(8), g.HoldSecurity(2, false, true),
 		g.SetOwnLimits(matcher.OwnLimits{AccountID: 7, Own: 1, Values: matcher.RiskLimits{900}}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	g.SetReady()
 	want := g.Snapshot()
 	order := matcher.NewCommand(matcher.OrderNew)

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"posttrade/matcher"
+	"posttrade/ring/must"
 )
 
 // randomLimits returns the commands of a change of some limits, of all accounts or of one.
@@ -66,9 +67,7 @@ func TestOwnLimitsStay(t *testing.T) {
 	}
 	must := func(err error) {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 	}
 	must(g.SetOwnLimits(own))
 	judge("its own", 6, matcher.OrderSize)

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"posttrade/matcher"
+	"posttrade/ring/must"
 )
 
 // event states a command as the engine does.
@@ -48,9 +49,7 @@ func TestObservedPriceNeverGoesBack(t *testing.T) {
 	expect("restored", 6, 40)
 	g.Observe(event(matcher.EventApplied, 10, tick(1, 100, 1000)))
 	expect("tick", 100, 1000)
-	if err := g.SetPrice(1, 7, 2000); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, g.SetPrice(1, 7, 2000))
 	expect("a restored price after an event's", 100, 1000)
 	fill(11, 101, 900, matcher.EventAggressor)
 	expect("a later command with an earlier time", 101, 900)
@@ -153,9 +152,7 @@ func TestGateAgreesWithTheEngine(t *testing.T) {
 	random := rand.New(rand.NewPCG(seed, 3))
 	genesis := testGenesis()
 	engine, err := matcher.New(genesis)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer engine.Close()
 	g := newTestGate(t)
 	var first matcher.Event

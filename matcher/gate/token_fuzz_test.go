@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"posttrade/matcher"
+	"posttrade/ring/must"
 )
 
 // FuzzVerifyToken: the verifier accepts only a signed token, and then only claims that
@@ -47,9 +48,7 @@ func FuzzVerifyToken(f *testing.F) {
 			t.Fatalf("%q: taken without a signature", text)
 		}
 		body, err := base64.RawURLEncoding.DecodeString(parts[1])
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		var want struct {
 			Sub, Subject string
 			Admin        bool
@@ -116,9 +115,7 @@ func TestFormerSecretIsStillAccepted(t *testing.T) {
 	now := func() time.Time { return testNow }
 	former, foreign := bytes.Repeat([]byte("f"), 32), bytes.Repeat([]byte("x"), 32)
 	v, err := NewVerifier(testSecret, "", 0, now, former)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	for _, tt := range []struct {
 		secret []byte
 		want   error
@@ -206,9 +203,7 @@ func TestSecretsAreRenewed(t *testing.T) {
 	}
 	next := []byte("the next secret, of 32 bytes and more")
 	for _, former := range [][][]byte{{testSecret}, nil} {
-		if err := v.Renew(next, former...); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, v.Renew(next, former...))
 		minted := v.Mint(Claims{Subject: "a"}, time.Minute, time.Unix(1_700_000_000, 0))
 		if claims, err := v.Verify([]byte(minted)); err != nil || claims.Subject != "a" {
 			t.Errorf("%d former secrets: a minted token %+v, %v", len(former), claims, err)

@@ -11,6 +11,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"posttrade/ring/must"
 )
 
 var (
@@ -26,9 +28,7 @@ const (
 func newTestVerifier(t testing.TB, issuer string, leeway time.Duration) *Verifier {
 	t.Helper()
 	v, err := NewVerifier(testSecret, issuer, leeway, func() time.Time { return testNow })
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return v
 }
 
@@ -126,9 +126,7 @@ func TestVerifyLeeway(t *testing.T) {
 func TestVerifyJudgesTimeAnew(t *testing.T) {
 	now := testNow
 	v, err := NewVerifier(testSecret, "", 0, func() time.Time { return now })
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	token := []byte(withBody(`{"sub":"a","nbf":1700000000,"exp":1700000060}`))
 	for _, step := range []struct {
 		at   int64
@@ -152,9 +150,7 @@ func TestNewVerifierRefusesWeakSettings(t *testing.T) {
 		}
 	}
 	v, err := NewVerifier(testSecret, "", 0, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if _, err := v.Verify([]byte(Mint(testSecret, Claims{Subject: "a"}, "", time.Minute,
 		time.Now()))); err != nil {
 		t.Errorf("by the system's clock: %v", err)
@@ -164,9 +160,7 @@ func TestNewVerifierRefusesWeakSettings(t *testing.T) {
 func TestVerifierKeepsItsSecret(t *testing.T) {
 	secret := bytes.Clone(testSecret)
 	v, err := NewVerifier(secret, "", 0, func() time.Time { return testNow })
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	clear(secret)
 	if _, err := v.Verify([]byte(withBody(goodBody))); err != nil {
 		t.Errorf("after the caller's copy was wiped: %v", err)

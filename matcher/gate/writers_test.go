@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"posttrade/matcher"
+	"posttrade/ring/must"
 )
 
 func TestTickersAreOnlyAdded(t *testing.T) {
@@ -18,9 +19,7 @@ func TestTickersAreOnlyAdded(t *testing.T) {
 		if _, ok := g.Security([]byte(name)); ok {
 			t.Fatalf("%s before it was registered", name)
 		}
-		if err := g.Register(id, name); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, g.Register(id, name))
 		if err := g.Register(id, name); err != nil {
 			t.Errorf("again: %v", err)
 		}
@@ -65,9 +64,7 @@ func TestTickersAreOnlyAdded(t *testing.T) {
 func TestWritersRefuse(t *testing.T) {
 	g := newTestGate(t)
 	for id := uint32(10); id < 14; id++ {
-		if err := g.SetAccount(id, true, 1); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, g.SetAccount(id, true, 1))
 	}
 	if err := g.SetAccount(14, true, 1); !errors.Is(err, ErrCapacity) {
 		t.Errorf("a ninth account: got %v, want %v", err, ErrCapacity)
@@ -120,9 +117,7 @@ func TestReadyNeedsEverySource(t *testing.T) {
 	g := newTestGate(t)
 	set := func(name string, state SourceState, reason string) {
 		t.Helper()
-		if err := g.SetSource(name, state, 7, 100, 120, reason); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, g.SetSource(name, state, 7, 100, 120, reason))
 	}
 	steps := []struct {
 		name  string
@@ -175,9 +170,7 @@ func TestSnapshotShape(t *testing.T) {
 			Own:    1<<matcher.LimitCredit | 1<<matcher.LimitCollar,
 			Values: matcher.RiskLimits{matcher.LimitCredit: 2_500_000}}))
 	g.SetRiskLimits(matcher.RiskLimits{1, 2_000_000, 3, 4_000_001, 5_000_000, 6, 7})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if err := g.HoldAccount(8); !errors.Is(err, ErrAccount) {
 		t.Errorf("an account that is not known is held: %v", err)
 	}

@@ -7,6 +7,7 @@ import (
 	"posttrade/matcher"
 	"posttrade/matcher/session/client"
 	"posttrade/matcher/session/wire"
+	"posttrade/ring/must"
 )
 
 // A round trip does not allocate on either side: client, poller, desk and feeder.
@@ -53,9 +54,7 @@ func roundTrip(t *testing.T, c *client.Client, sent error) *wire.Record {
 	}
 	c.Flush()
 	r, err := c.Next()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return r
 }
 

@@ -10,6 +10,7 @@ import (
 	"posttrade/matcher/gate"
 	"posttrade/matcher/session/client"
 	"posttrade/matcher/session/wire"
+	"posttrade/ring/must"
 )
 
 // send is ask for a command.
@@ -75,9 +76,7 @@ func TestRepeatedClientIDs(t *testing.T) {
 			got.InputSeq != first.InputSeq {
 			t.Errorf("under the kill switch: %+v", got)
 		}
-		if err := r.gate.SetSource(gate.AccountSource, gate.Bootstrapping, 0, 0, 0, "gone"); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, r.gate.SetSource(gate.AccountSource, gate.Bootstrapping, 0, 0, 0, "gone"))
 		if got := send(t, a, 9, order(), "first"); got.Reason != matcher.Accepted ||
 			got.InputSeq != first.InputSeq {
 			t.Errorf("not ready: %+v", got)
@@ -236,9 +235,7 @@ func TestAnswersWaitForDurability(t *testing.T) {
 	const n = 20
 	for i := range n {
 		cmd := order()
-		if err := c.Send(uint64(100+i), &cmd, ""); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, c.Send(uint64(100+i), &cmd, ""))
 		c.Flush()
 	}
 	until(t, "recorded", func() bool { return r.recorded.Load() == n+1 })
@@ -263,9 +260,7 @@ func TestRepeatedAnswerWaitsForWhatItShows(t *testing.T) {
 	a, b := r.dial("", client.Options{}), r.dial("", client.Options{})
 	first := send(t, a, 1, order(), "first")
 	r.hold() // the cancel is recorded but not durable
-	if err := a.Cancel(3, 1, first.OrderRef); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, a.Cancel(3, 1, first.OrderRef))
 	a.Flush()
 	until(t, "cancel recorded", func() bool { return r.recorded.Load() == 2 })
 	for i, id := range []string{"first", ""} { // a repeat, and a cancel that comes too late
@@ -274,9 +269,7 @@ func TestRepeatedAnswerWaitsForWhatItShows(t *testing.T) {
 			cmd = typed(matcher.OrderCancel,
 				func(c *matcher.Command) { c.AccountID, c.OrderRef = 1, first.OrderRef })
 		}
-		if err := b.Send(uint64(4+i), &cmd, id); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, b.Send(uint64(4+i), &cmd, id))
 	}
 	b.Flush()
 	// Another answer of the same poller shows that it has had its turn.
@@ -306,9 +299,7 @@ func TestJournalFailure(t *testing.T) {
 	c := r.dial("", client.Options{})
 	r.hold()
 	cmd := order()
-	if err := c.Send(1, &cmd, ""); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, c.Send(1, &cmd, ""))
 	c.Flush()
 	until(t, "recorded", func() bool { return r.recorded.Load() == 1 })
 	cause := errors.New("disk on fire")
@@ -346,9 +337,7 @@ func TestNoRoomIsSaidAtOnce(t *testing.T) {
 	var out []*desk.Ticket
 	for range 2 {
 		ticket, err := r.desk.Acquire(1)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		out = append(out, ticket)
 	}
 	if got := send(t, c, 2, order(), ""); got.Code != wire.Busy {
@@ -370,9 +359,7 @@ func TestRefusedTicketIsNotSequenced(t *testing.T) {
 	c := r.dial("", client.Options{})
 	r.hold()
 	cmd := order()
-	if err := c.Send(1, &cmd, ""); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, c.Send(1, &cmd, ""))
 	c.Flush()
 	until(t, "recorded", func() bool { return r.recorded.Load() == 1 })
 	r.desk.Refuse(r.lastRef.Load())
@@ -404,9 +391,7 @@ func TestFloodStopsAtTheQuota(t *testing.T) {
 		if err == client.ErrFull {
 			break
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		sent++
 	}
 	flood.Flush()
@@ -442,13 +427,9 @@ func TestMoreFillsThanSlots(t *testing.T) {
 		send(t, c, uint64(i), sell, "")
 	}
 	sweep := with(order(), func(c *matcher.Command) { c.Qty = n })
-	if err := c.Send(500, &sweep, ""); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, c.Send(500, &sweep, ""))
 	behind := order()
-	if err := c.Send(501, &behind, ""); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, c.Send(501, &behind, ""))
 	c.Flush()
 	if got := next(t, c); got.Correlation != 500 || got.Fills != n ||
 		got.Status != matcher.StatusFilled {

@@ -17,6 +17,7 @@ import (
 	"posttrade/matcher/session/client"
 	"posttrade/matcher/session/wire"
 	"posttrade/ring"
+	"posttrade/ring/must"
 	"posttrade/ring/waittest"
 )
 
@@ -39,9 +40,7 @@ func TestFullInputRing(t *testing.T) {
 	c := r.dial("", client.Options{})
 	for i := range 3 {
 		cmd := order()
-		if err := c.Send(uint64(i), &cmd, ""); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, c.Send(uint64(i), &cmd, ""))
 	}
 	c.Flush() // three at once do not fit, and none is handed in
 	for i := range 3 {
@@ -81,9 +80,7 @@ func TestNoDescriptors(t *testing.T) {
 	waiting := r.raw()
 	until(t, "accepted", connections(1))
 	late, err := unix.Socket(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer unix.Close(late)
 
 	restore := limitDescriptors(t)
@@ -110,22 +107,16 @@ func TestNoDescriptors(t *testing.T) {
 func limitDescriptors(t *testing.T) (restore func()) {
 	t.Helper()
 	var old unix.Rlimit
-	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &old); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, unix.Getrlimit(unix.RLIMIT_NOFILE, &old))
 	limit := old
 	for limit.Cur = 0; ; limit.Cur++ {
 		if _, err := unix.FcntlInt(uintptr(limit.Cur), unix.F_GETFD, 0); err != nil {
 			break
 		}
 	}
-	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &limit))
 	return func() {
-		if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &old); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &old))
 	}
 }
 
@@ -135,21 +126,15 @@ func TestJoiningAfterTheEnd(t *testing.T) {
 	o := r.o
 	o.Socket += "2"
 	s, err := Open(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer s.Close()
 	path := r.o.Socket + "3"
 	l, err := net.ListenUnix("unixpacket", &net.UnixAddr{Name: path, Net: "unixpacket"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer l.Close()
 	for _, before := range []bool{true, false} {
 		conn, err := net.DialUnix("unixpacket", nil, &net.UnixAddr{Name: path, Net: "unixpacket"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		defer conn.Close()
 		one, status := s.newSession(conn, &wire.HelloFrame{Role: wire.Orders}, gate.Claims{})
 		if status != wire.OK {

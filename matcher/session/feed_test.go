@@ -8,6 +8,7 @@ import (
 	"posttrade/matcher/session/client"
 	"posttrade/matcher/session/wire"
 	"posttrade/ring"
+	"posttrade/ring/must"
 )
 
 // A drop copy shows every event of its accounts and of no other, independent of the session that
@@ -118,9 +119,7 @@ func TestFeedsWaitForDurability(t *testing.T) {
 	next(t, feed)
 	r.hold()
 	cmd := order()
-	if err := trader.Send(2, &cmd, ""); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, trader.Send(2, &cmd, ""))
 	trader.Flush()
 	until(t, "tapped", func() bool { return r.server.tap.events.Published() == 2 })
 	late := r.dial("", client.Options{Role: wire.DropCopy})
@@ -186,9 +185,7 @@ func TestLappedFeeder(t *testing.T) {
 	const n = 200
 	for i := range n {
 		cmd := order()
-		if err := trader.Send(uint64(i), &cmd, ""); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, trader.Send(uint64(i), &cmd, ""))
 	}
 	trader.Flush()
 	until(t, "recorded", func() bool { return r.recorded.Load() == n })

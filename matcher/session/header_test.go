@@ -15,6 +15,7 @@ import (
 	"posttrade/matcher"
 	"posttrade/matcher/session/wire"
 	"posttrade/ring"
+	"posttrade/ring/must"
 )
 
 // constantsInGo are the constants of posttrade.h, by their names there.
@@ -75,9 +76,7 @@ var placesInGo = map[string]struct {
 func header(t *testing.T) string {
 	t.Helper()
 	text, err := os.ReadFile("c/posttrade.h")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return string(text)
 }
 
@@ -92,9 +91,7 @@ func TestHeaderHasTheConstantsOfTheServer(t *testing.T) {
 	constant := regexp.MustCompile(`\bPT_([A-Z_]+) = (0x[0-9a-f]+|[0-9]+)`)
 	for _, found := range constant.FindAllStringSubmatch(header(t), -1) {
 		value, err := strconv.ParseInt(found[2], 0, 64)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		if in, ok := want[found[1]]; !ok || in != value {
 			t.Errorf("PT_%s is %d, in Go %d (known: %t)", found[1], value, in, ok)
 		}
@@ -110,9 +107,7 @@ func ringPlaces(t *testing.T) map[string]int64 {
 	t.Helper()
 	memory := region(t, ring.SPSCBytes[wire.Request](16))
 	commands, err := ring.NewSPSC[wire.Request](memory, 16)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	slot := commands.Claim()
 	slot.Command.Qty = 77
 	commands.Publish()

@@ -19,6 +19,7 @@ import (
 	"posttrade/matcher/session/client"
 	"posttrade/matcher/session/wire"
 	"posttrade/ring"
+	"posttrade/ring/must"
 )
 
 // raw is a connection to the socket on which the test sends any bytes.
@@ -37,13 +38,9 @@ func hear(t testing.TB, c *net.UnixConn) (wire.Frame, wire.Status) {
 	t.Helper()
 	buffer := make([]byte, wire.MaxFrameBytes)
 	n, err := c.Read(buffer)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	kind, status, _, err := wire.Parse(buffer[:n])
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return kind, status
 }
 
@@ -183,9 +180,7 @@ func TestFramesOfASession(t *testing.T) {
 		""); got.Code != wire.NotEntitled {
 		t.Errorf("before: %+v", got)
 	}
-	if err := c.Renew(ctx, r.token(false, 1, 2)); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, c.Renew(ctx, r.token(false, 1, 2)))
 	if got := send(t, c, 2, with(order(), func(c *matcher.Command) { c.AccountID = 2 }),
 		""); got.Code != wire.Decided {
 		t.Errorf("after: %+v", got)
@@ -219,9 +214,7 @@ func TestTokensRunOut(t *testing.T) {
 	send(t, ends, 1, order(), "")
 	next(t, feed)
 	r.now.Add(3_590_000)
-	if err := stays.Renew(context.Background(), r.token(false, 1)); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, stays.Renew(context.Background(), r.token(false, 1)))
 	r.now.Add(20_000)
 	if got := send(t, stays, 1, order(), ""); got.Code != wire.Decided {
 		t.Errorf("renewed: %+v", got)
@@ -229,9 +222,7 @@ func TestTokensRunOut(t *testing.T) {
 	for name, one := range map[string]*client.Client{"orders": ends, "feed": feed} {
 		if name == "orders" {
 			cmd := order()
-			if err := one.Send(2, &cmd, ""); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, one.Send(2, &cmd, ""))
 			one.Flush()
 		}
 		for {
@@ -267,16 +258,12 @@ func TestSocketFile(t *testing.T) {
 	o := r.o
 	o.Socket = filepath.Join(filepath.Dir(r.o.Socket), "stale")
 	l, err := net.ListenUnix("unixpacket", &net.UnixAddr{Name: o.Socket, Net: "unixpacket"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	l.SetUnlinkOnClose(false)
 	l.Close()
 	o.Mode = 0o660
 	s, err := Open(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if info, err := os.Stat(o.Socket); err != nil || info.Mode().Perm() != 0o660 {
 		t.Errorf("mode %v, %v", info, err)
 	}
@@ -286,9 +273,7 @@ func TestSocketFile(t *testing.T) {
 	}
 
 	file := filepath.Join(filepath.Dir(r.o.Socket), "file")
-	if err := os.WriteFile(file, []byte("precious"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(file, []byte("precious"), 0o600))
 	o.Socket = file
 	if _, err := Open(o); !errors.Is(err, ErrNotSocket) {
 		t.Errorf("a file: %v", err)
@@ -299,9 +284,7 @@ func TestSocketFile(t *testing.T) {
 	// A listener of another type is a process that listens, too.
 	stream := filepath.Join(filepath.Dir(file), "stream")
 	ls, err := net.Listen("unix", stream)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer ls.Close()
 	o.Socket = stream
 	if _, err := Open(o); !errors.Is(err, ErrInUse) {
@@ -346,9 +329,7 @@ func TestRunOnAMissingCore(t *testing.T) {
 	o := r.o
 	o.Socket, o.CPU, o.Pinned = o.Socket+"2", 4000, true
 	s, err := Open(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if err := s.Run(); !errors.Is(err, syscall.EINVAL) {
 		t.Errorf("run: %v", err)
 	}
@@ -363,9 +344,7 @@ func TestCloseSaysGoodbye(t *testing.T) {
 	c, feed := r.dial("", client.Options{}), r.dial("", client.Options{Role: wire.Trades})
 	r.hold()
 	cmd := order()
-	if err := c.Send(1, &cmd, ""); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, c.Send(1, &cmd, ""))
 	c.Flush()
 	until(t, "recorded", func() bool { return r.recorded.Load() == 1 })
 	closed := make(chan error)
@@ -396,9 +375,7 @@ func TestCloseSaysGoodbye(t *testing.T) {
 func TestDialRefusals(t *testing.T) {
 	path := filepath.Join(socketDir(t), "s")
 	l, err := net.ListenUnix("unixpacket", &net.UnixAddr{Name: path, Net: "unixpacket"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer l.Close()
 	welcome := wire.WelcomeFrame{CommandSlots: 16, EventSlots: 16}
 	total, at := wire.CommandBytes(16)
@@ -459,9 +436,7 @@ func TestDialRefusals(t *testing.T) {
 func mustRegion(t *testing.T, bytes int) *ring.Region {
 	t.Helper()
 	r, err := ring.Memfd("test", bytes)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	t.Cleanup(func() { r.Close() })
 	return r
 }

@@ -18,6 +18,7 @@ import (
 	"posttrade/matcher/session/client"
 	"posttrade/matcher/session/wire"
 	"posttrade/ring"
+	"posttrade/ring/must"
 )
 
 // hostile is a client that writes any value into its mappings.
@@ -354,18 +355,12 @@ func TestClientProcessKilled(t *testing.T) {
 	for round := range 3 {
 		cmd := r.start("dies", n, 0, ring.Adaptive)
 		out, err := cmd.StdoutPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
+		must.OK(t, cmd.Start())
 		if line, err := bufio.NewReader(out).ReadString('\n'); err != nil || line != "ready\n" {
 			t.Fatalf("child says %q, %v", line, err)
 		}
-		if err := cmd.Process.Kill(); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, cmd.Process.Kill())
 		cmd.Wait()
 		until(t, "cleaned up", func() bool { return r.server.Metrics().Orders == 1 })
 		if got := send(t, calm, uint64(round), with(order(), func(c *matcher.Command) { c.Qty = 0 }),
@@ -392,9 +387,7 @@ func TestLeavingWithCommandsOnTheWay(t *testing.T) {
 		c := r.dial("", client.Options{})
 		for i := range 10 {
 			cmd := order()
-			if err := c.Send(uint64(i), &cmd, ""); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, c.Send(uint64(i), &cmd, ""))
 		}
 		c.Flush()
 		until(t, "taken", func() bool { return r.desk.Out() > 0 })
@@ -417,9 +410,7 @@ func TestNothingLeaks(t *testing.T) {
 		for _, role := range []wire.Role{wire.Orders, wire.DropCopy, wire.Trades} {
 			c, err := client.Dial(context.Background(), r.o.Socket, r.token(true),
 				client.Options{Role: role})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			if role == wire.Orders {
 				send(t, c, 1, order(), "")
 			}
@@ -467,13 +458,9 @@ func (r *rig) before() held {
 func leaks(t testing.TB) held {
 	t.Helper()
 	fds, err := os.ReadDir("/proc/self/fd")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	maps, err := os.ReadFile("/proc/self/maps")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return held{len(fds),
 		strings.Count(string(maps), "memfd:posttrade-commands") +
 			strings.Count(string(maps), "memfd:posttrade-events"),

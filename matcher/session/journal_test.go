@@ -10,6 +10,7 @@ import (
 	"posttrade/matcher/session/client"
 	"posttrade/matcher/session/wire"
 	"posttrade/ring"
+	"posttrade/ring/must"
 )
 
 // committed is the recorder's side of the desk, followed by the server's Wake, as main connects
@@ -95,9 +96,7 @@ func TestDecidedIsInTheJournal(t *testing.T) {
 				}
 			})
 			j, err := journal.Open(dir, journal.Options{Durability: mode})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			found := 0
 			err = j.Replay(context.Background(), 1,
 				func(cmds []matcher.Command, ids journal.ClientIDs) error {

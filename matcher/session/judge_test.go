@@ -10,6 +10,7 @@ import (
 	"posttrade/matcher/admission"
 	"posttrade/matcher/session/client"
 	"posttrade/matcher/session/wire"
+	"posttrade/ring/must"
 )
 
 // order is a readable new order of account 1.
@@ -332,20 +333,14 @@ func TestForeignKeyMeetsNoSession(t *testing.T) {
 	forge := func(account uint32, id string) {
 		t.Helper()
 		ticket, err := r.o.Desk.Acquire(1)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		defer ticket.Release()
 		cmd := order()
 		cmd.AccountID, cmd.EventTimeMillis = account, testTime
 		cmd.PriceTicks = int64(r.o.Views.ClientKey().Of(1, []byte(id)))
 		*ticket.Command(0) = cmd
-		if err := ticket.Submit(); err != nil {
-			t.Fatal(err)
-		}
-		if err := ticket.Wait(0); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, ticket.Submit())
+		must.OK(t, ticket.Wait(0))
 	}
 	forge(3, "mine")
 	got := send(t, c, 1, order(), "mine")

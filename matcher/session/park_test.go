@@ -11,6 +11,7 @@ import (
 
 	"posttrade/matcher/gate"
 	"posttrade/matcher/session/wire"
+	"posttrade/ring/must"
 )
 
 // idlePoller is a poller that no goroutine runs, with one session.
@@ -26,13 +27,9 @@ func idleServer(t *testing.T, role wire.Role, o Options) (*Server, *session) {
 	t.Helper()
 	o.Socket += "2"
 	s, err := Open(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	conn, err := net.DialUnix("unixpacket", nil, &net.UnixAddr{Name: o.Socket, Net: "unixpacket"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	one, status := s.newSession(conn, &wire.HelloFrame{Role: role, CommandSlots: 16, EventSlots: 16},
 		gate.Claims{})
 	if status != wire.OK {

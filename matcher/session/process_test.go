@@ -13,6 +13,7 @@ import (
 	"posttrade/matcher/session/client"
 	"posttrade/matcher/session/wire"
 	"posttrade/ring"
+	"posttrade/ring/must"
 )
 
 // The second process is this test binary again, with a role in the environment.
@@ -119,9 +120,7 @@ func TestAnotherProcessTrades(t *testing.T) {
 			r := newRig(t)
 			count := 2_000 * min(window, 10)
 			out, err := r.start("load", count, window, ring.Adaptive).Output()
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			t.Logf("%s", out)
 			m := r.server.Metrics()
 			if m.Commands != uint64(count) || m.Answers[wire.Decided] != uint64(count) {
@@ -136,9 +135,7 @@ func TestAnotherProcessTrades(t *testing.T) {
 func TestNoWakeUpIsLost(t *testing.T) {
 	r := newRig(t, func(r *rig) { r.o.Idle = ring.Park })
 	out, err := r.start("load", 3_000, 1, ring.Park).Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	t.Logf("%s", out)
 	if got := r.server.Metrics(); got.Rescues > mostRescues || got.Sleeps == 0 {
 		t.Errorf("%d rescues in %d sleeps", got.Rescues, got.Sleeps)

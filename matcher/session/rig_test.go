@@ -19,6 +19,7 @@ import (
 	"posttrade/matcher/session/client"
 	"posttrade/matcher/session/wire"
 	"posttrade/ring"
+	"posttrade/ring/must"
 )
 
 const testTime = 1_772_445_600_000
@@ -82,9 +83,7 @@ type rig struct {
 func region(t testing.TB, bytes int) *ring.Region {
 	t.Helper()
 	r, err := ring.Anonymous(bytes)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return r
 }
 
@@ -114,13 +113,9 @@ func newRig(t testing.TB, change ...rigOptions) *rig {
 		t.Fatal(err)
 	}
 	engine, err := matcher.New(g)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	r.gate = gate.New(g.Limits.MaxAccounts, g.Limits.MaxSecurities)
-	if err := r.gate.Load(g); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, r.gate.Load(g))
 	r.gate.SetReady()
 	if r.desk, err = desk.New(r.in, 256); err != nil {
 		t.Fatal(err)
@@ -131,9 +126,7 @@ func newRig(t testing.TB, change ...rigOptions) *rig {
 	r.stage = matcher.NewStage(engine, r.in, r.out, ring.Adaptive, -1)
 	verifier, err := gate.NewVerifier(testSecret(), "", 0,
 		func() time.Time { return time.UnixMilli(r.now.Load()) })
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	r.o = Options{
 		Room: admission.Room{
 			Gate: r.gate, Views: r.views, StorageFull: r.full.Load,
@@ -166,9 +159,7 @@ func newRig(t testing.TB, change ...rigOptions) *rig {
 func socketDir(t testing.TB) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "pts")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	return dir
 }
@@ -301,9 +292,7 @@ func until(t testing.TB, what string, ok func() bool) {
 func next(t testing.TB, c *client.Client) wire.Record {
 	t.Helper()
 	r, err := c.Next()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return *r
 }
 

@@ -6,6 +6,7 @@ import (
 	"posttrade/matcher"
 	"posttrade/matcher/session/client"
 	"posttrade/matcher/session/wire"
+	"posttrade/ring/must"
 )
 
 // A buyer meets a seller over two sessions: answers, fills and numbers are right.
@@ -59,9 +60,7 @@ func TestClientCountsWhatIsOnItsWay(t *testing.T) {
 	o := client.NewOrder{Account: 1, Security: aaa, Side: matcher.Sell, Qty: 10, LimitPx: 100_000_000}
 	send := func(err error) {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 	}
 	send(c.Order(1, &o, ""))
 	if n := c.InFlight(); n != 0 {

@@ -7,6 +7,7 @@ import (
 	"posttrade/matcher/desk"
 	"posttrade/matcher/session/client"
 	"posttrade/matcher/session/wire"
+	"posttrade/ring/must"
 )
 
 // shared gives a rig a desk with tickets of each kind.
@@ -96,9 +97,7 @@ func TestHeldTicketsLeaveTheOthersTheirShare(t *testing.T) {
 	pool := r.desk.Pool(desk.Sessions)
 	for i := range uint64(64) { // one by one, with a ticket for each
 		cmd := order()
-		if err := greedy.Send(i, &cmd, ""); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, greedy.Send(i, &cmd, ""))
 		greedy.Flush()
 		until(t, "taken, or left in the ring", func() bool { return pool.Out() == min(int(i)+1, 20) })
 	}
@@ -106,9 +105,7 @@ func TestHeldTicketsLeaveTheOthersTheirShare(t *testing.T) {
 		t.Errorf("%d tickets are out", got)
 	}
 	one := order()
-	if err := calm.Send(900, &one, ""); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, calm.Send(900, &one, ""))
 	calm.Flush()
 	until(t, "the calm one has a ticket", func() bool { return pool.Out() == 21 })
 	r.letGo()

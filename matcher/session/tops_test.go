@@ -11,6 +11,7 @@ import (
 	"posttrade/matcher"
 	"posttrade/matcher/session/client"
 	"posttrade/matcher/session/wire"
+	"posttrade/ring/must"
 )
 
 // truth is another engine with the same commands. Its best levels are computed from every order
@@ -34,16 +35,12 @@ func (h *truth) bests(t *testing.T) []map[uint32]wire.Best {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	e, err := matcher.New(testGenesis())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer e.Close()
 	out := matcher.NewOutlet(1<<12, func([]matcher.Event) {})
 	all := []map[uint32]wire.Best{{}}
 	for i := range h.commands {
-		if err := e.Replay(&h.commands[i], out); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, e.Replay(&h.commands[i], out))
 		all = append(all, bestOf(e))
 	}
 	return all
@@ -244,9 +241,7 @@ func TestSlowReadersGetTheTopsAgain(t *testing.T) {
 		}
 	}
 	var w watcher
-	if err := w.follow(c, bbb, wire.Best{BidPx: 100_990_000, BidQty: 5, BidOrders: 1}); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, w.follow(c, bbb, wire.Best{BidPx: 100_990_000, BidQty: 5, BidOrders: 1}))
 	for end := false; !end || w.now[aaa] != (wire.Best{BidPx: 100_980_000, BidQty: 5, BidOrders: 1}); {
 		switch rec := next(t, c); {
 		case rec.Kind == wire.Gap:
@@ -330,16 +325,10 @@ func (r *rig) register(t *testing.T, ticker string) {
 		typed(matcher.SecurityControl,
 			func(c *matcher.Command) { c.SecurityID, c.Side = 4, matcher.SecurityEnabled })} {
 		ticket, err := r.desk.Acquire(1)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		*ticket.Command(0) = c
-		if err := ticket.Submit(); err != nil {
-			t.Fatal(err)
-		}
-		if err := ticket.Wait(0); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, ticket.Submit())
+		must.OK(t, ticket.Wait(0))
 		if a := ticket.Answer(0); a.Refused() {
 			t.Fatalf("%s: %v", ticker, a.Reason)
 		}

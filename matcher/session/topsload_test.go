@@ -8,6 +8,7 @@ import (
 	"posttrade/blotter"
 	"posttrade/matcher"
 	"posttrade/matcher/session/wire"
+	"posttrade/ring/must"
 )
 
 // recorded is a flow as a recorder sees it, with the best levels after each command.
@@ -19,9 +20,7 @@ type recorded struct {
 func record(t *testing.T, random *rand.Rand, n int) recorded {
 	t.Helper()
 	e, err := matcher.New(testGenesis())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer e.Close()
 	rec := recorded{bests: []map[uint32]wire.Best{{}}}
 	out := matcher.NewOutlet(1<<12,
@@ -33,9 +32,7 @@ func record(t *testing.T, random *rand.Rand, n int) recorded {
 		if o, ok := e.Order(c.OrderRef); ok {
 			c.AccountID, c.SecurityID, c.Side = o.AccountID, o.SecurityID, o.Side
 		}
-		if err := e.Replay(&c, out); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, e.Replay(&c, out))
 		out.Flush()
 		rec.bests = append(rec.bests, bestOf(e))
 	}
@@ -63,9 +60,7 @@ func TestTopsBeginAnywhere(t *testing.T) {
 func (rec *recorded) follow(t *testing.T, begin int, random *rand.Rand) (shown int) {
 	t.Helper()
 	views, err := blotter.NewViews(testGenesis())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer views.Close()
 	ahead := 0
 	advance := func(to int) {
@@ -118,9 +113,7 @@ func (t *tops) bests() map[uint32]wire.Best {
 // No best level is shown before every decision that a row may show is durable and processed.
 func TestTopsWait(t *testing.T) {
 	views, err := blotter.NewViews(testGenesis())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer views.Close()
 	for _, tt := range []struct {
 		name             string

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"posttrade/ring/must"
 )
 
 // deliberate are the refusals of well-formed JSON that this package adds.
@@ -59,9 +61,7 @@ func FuzzReader(f *testing.F) {
 		var want any
 		decoder := json.NewDecoder(bytes.NewReader(text))
 		decoder.UseNumber()
-		if err := decoder.Decode(&want); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, decoder.Decode(&want))
 		r.Reset(text)
 		got := tree(t, &r)
 		if err := r.End(); err != nil {
@@ -164,9 +164,7 @@ func duplicates(t *testing.T, text []byte) bool {
 		if err == io.EOF {
 			return false
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		inObject := len(stack) > 0 && stack[len(stack)-1] != nil
 		switch v := token.(type) {
 		case json.Delim:

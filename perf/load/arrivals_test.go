@@ -4,6 +4,8 @@ import (
 	"math"
 	"testing"
 	"time"
+
+	"posttrade/ring/must"
 )
 
 func TestConstantDoesNotDrift(t *testing.T) {
@@ -21,9 +23,7 @@ func TestPoissonIsExponentialAndReplayable(t *testing.T) {
 	const n, rate, seed = 200_000, 1000.0, 7
 	t.Logf("seed %d", seed)
 	first, err := Poisson(rate, seed)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	again, _ := Poisson(rate, seed)
 	other, _ := Poisson(rate, seed+1)
 	var last time.Duration

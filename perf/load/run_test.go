@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"posttrade/ring/must"
 )
 
 // simulated is a clock that moves only in naps.
@@ -69,9 +71,7 @@ func (s *server) Poll(answered func(int, time.Duration)) error {
 func constantOf(t *testing.T, perSecond float64) Arrivals {
 	t.Helper()
 	a, err := Constant(perSecond)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return a
 }
 
@@ -86,9 +86,7 @@ func TestAStallIsChargedToEveryRequestThatWasDueInIt(t *testing.T) {
 			s := &server{clock: clock, takes: 100 * time.Microsecond, stallAt: 5 * time.Second,
 				stalled: time.Second, refuses: refuses}
 			r, err := Run(s, Options{Arrivals: constantOf(t, 1000), For: 10 * time.Second, Clock: clock})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			if r.Requests != 10_000 || r.Latency.Count() != 10_000 {
 				t.Fatalf("%d requests, %d timed, want 10000", r.Requests, r.Latency.Count())
 			}
@@ -118,9 +116,7 @@ func TestIntervalsAreByTheTimeOfTheAnswer(t *testing.T) {
 		stalled: time.Second}
 	r, err := Run(s, Options{Arrivals: constantOf(t, 100), For: 3 * time.Second, Clock: clock,
 		Every: time.Second})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	var total int
 	for i, interval := range r.Intervals {
 		if interval.From != time.Duration(i)*time.Second || interval.Length != time.Second {
@@ -142,9 +138,7 @@ func TestMoreThanCanBeUnderWayWaitsAndIsCharged(t *testing.T) {
 	s := &server{clock: clock, takes: 200 * time.Millisecond}
 	const rate, seconds = 1_000_000, 1
 	r, err := Run(s, Options{Arrivals: constantOf(t, rate), For: seconds * time.Second, Clock: clock})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if r.Requests != rate*seconds {
 		t.Errorf("%d requests, want %d", r.Requests, rate*seconds)
 	}
@@ -178,9 +172,7 @@ func TestARequestThatIsAnsweredLastKeepsItsDueTime(t *testing.T) {
 	clock := &simulated{}
 	l := &last{server: server{clock: clock, takes: 10 * time.Microsecond}, held: 7}
 	r, err := Run(l, Options{Arrivals: constantOf(t, 100_000), For: time.Second, Clock: clock})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if got, want := r.Latency.Max(), 2*time.Second; got < want-200*time.Millisecond ||
 		r.Latency.Count() != 100_000 {
 		t.Errorf("the longest of %d is %v, want about %v", r.Latency.Count(), got, want)
@@ -265,9 +257,7 @@ func TestSendingAndAnsweringDoNotAllocate(t *testing.T) {
 		if _, err := r.sendDue(); err != nil {
 			t.Fatal(err)
 		}
-		if err := s.Poll(answered); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, s.Poll(answered))
 	}
 	step() // makes the recorder of the interval
 	if n := testing.AllocsPerRun(1000, step); n != 0 || r.open != 0 || r.sent < 1000 {

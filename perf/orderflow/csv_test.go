@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"posttrade/matcher"
+	"posttrade/ring/must"
 )
 
 const headerLine = "action,clientOrderId,accountId,security,side,type,timeInForce,quantity," +
@@ -25,9 +26,7 @@ func readAll(t *testing.T, text string) []Step {
 		if err == io.EOF {
 			return all
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		all = append(all, s)
 	}
 }
@@ -51,13 +50,9 @@ func TestWhatIsWrittenIsRead(t *testing.T) {
 	var file bytes.Buffer
 	w := NewWriter(&file)
 	for i := range everyAction {
-		if err := w.Write(&everyAction[i]); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, w.Write(&everyAction[i]))
 	}
-	if err := w.Flush(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, w.Flush())
 	if diff := cmp.Diff(everyAction, readAll(t, file.String())); diff != "" {
 		t.Errorf("written and read (-want +got):\n%s", diff)
 	}
@@ -179,9 +174,7 @@ func FuzzReader(f *testing.F) {
 			if err := w.Write(&s); err != nil {
 				t.Fatalf("%+v was read and cannot be written: %v", s, err)
 			}
-			if err := w.Flush(); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, w.Flush())
 			var back Step
 			if err := NewReader(&file).Next(&back); err != nil || back != s {
 				t.Fatalf("%+v came back as %+v, %v", s, back, err)

@@ -8,6 +8,7 @@ import (
 	"testing/fstest"
 
 	"posttrade/matcher"
+	"posttrade/ring/must"
 )
 
 func TestLobsterRefusesBadFiles(t *testing.T) {
@@ -52,9 +53,7 @@ func TestLobsterRefusesBadFiles(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			l, err := NewLobster(strings.NewReader(tt.messages), strings.NewReader(tt.rows), testOptions)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			for err == nil {
 				_, err = l.Next()
 			}
@@ -81,9 +80,7 @@ func TestLobsterReadsBooksThinnerThanTheFile(t *testing.T) {
 		"1000100,5,-9999999999,0,9999999999,0,-9999999999,0\n" +
 		"1000100,5,990000,4,9999999999,0,-9999999999,0\n"
 	l, err := NewLobster(strings.NewReader(messages), strings.NewReader(rows), testOptions)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if matched, transitions := replayNaively(t, l); matched != 2 || transitions != 2 {
 		t.Errorf("%d of %d transitions match, want 2", matched, transitions)
 	}
@@ -118,16 +115,12 @@ func FuzzLobster(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, messages, book string) {
 		l, err := NewLobster(strings.NewReader(messages), strings.NewReader(book), testOptions)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		for {
 			if _, err := l.Next(); err != nil {
 				return
 			}
-			if err := l.book.check(); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, l.book.check())
 		}
 	})
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"posttrade/matcher"
+	"posttrade/ring/must"
 )
 
 var update = flag.Bool("update", false, "rewrite the files in testdata")
@@ -154,17 +155,11 @@ func TestFixtureIsReachedEventByEvent(t *testing.T) {
 	for kind, want := range map[string][]byte{"message": messages, "orderbook": book} {
 		name := fmt.Sprintf(fixtureName, kind)
 		if *update {
-			if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(name, want, 0o644); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, os.MkdirAll(filepath.Dir(name), 0o755))
+			must.OK(t, os.WriteFile(name, want, 0o644))
 		}
 		got, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		if !bytes.Equal(got, want) {
 			t.Errorf("%s is not what the generator writes: go test -run Fixture -update", name)
 		}
@@ -187,9 +182,7 @@ func TestInventedMarketsAreReached(t *testing.T) {
 	for seed := range uint64(markets) {
 		messages, book := inventMarket(seed, 200, 1+int(seed%7))
 		l, err := NewLobster(bytes.NewReader(messages), bytes.NewReader(book), testOptions)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		if matched, transitions := replayNaively(t, l); matched != 199 || transitions != 199 {
 			t.Fatalf("seed %d: %d of %d transitions match, want 199", seed, matched, transitions)
 		}
@@ -206,9 +199,7 @@ func TestBookFileIsReadOnlyBeyondTheWindow(t *testing.T) {
 	for seed := range uint64(40) {
 		messages, book := inventMarket(seed, 200, 4)
 		l, err := NewLobster(bytes.NewReader(messages), bytes.NewReader(book), testOptions)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		var venue naiveBook
 		var previous Depth
 		for {

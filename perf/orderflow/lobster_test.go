@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"posttrade/matcher"
+	"posttrade/ring/must"
 )
 
 // naiveBook is a venue in one slice that every step scans: plainly correct, and slow. It shares no
@@ -151,9 +152,7 @@ func replayNaively(t *testing.T, l *Lobster) (matched, transitions int) {
 		if err == io.EOF {
 			return matched, transitions
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		for _, s := range e.Steps {
 			if err := venue.apply(s); err != nil {
 				t.Fatalf("event %d: %v", e.Number, err)
@@ -185,9 +184,7 @@ func sharedFolder(t *testing.T, name string) string {
 		tried = append(tried, filepath.Join(root, name))
 	} else {
 		dir, err := os.Getwd()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		for dir != filepath.Dir(dir) {
 			dir = filepath.Dir(dir)
 			tried = append(tried, filepath.Join(dir, "shared", name))
@@ -208,24 +205,18 @@ func sharedFolder(t *testing.T, name string) string {
 func openLobster(t *testing.T, dir string) *Lobster {
 	t.Helper()
 	ticker, messages, book, err := FindLobster(os.DirFS(dir))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if ticker == "" {
 		t.Errorf("no ticker in %s", messages)
 	}
 	open := func(name string) io.Reader {
 		f, err := os.Open(filepath.Join(dir, name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		t.Cleanup(func() { f.Close() })
 		return f
 	}
 	l, err := NewLobster(open(messages), open(book), testOptions)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return l
 }
 
@@ -282,14 +273,10 @@ func TestEachMessageBecomesItsSteps(t *testing.T) {
 		{order("seed3", matcher.Buy, 60, 99_990_000), change(Cancel, "o7", 0, 0)},
 	}
 	l, err := NewLobster(strings.NewReader(messages), strings.NewReader(rows), testOptions)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	for i, steps := range want {
 		e, err := l.Next()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		if diff := cmp.Diff(steps, e.Steps, cmpopts.EquateEmpty()); diff != "" {
 			t.Errorf("event %d (-want +got):\n%s", i+1, diff)
 		}

@@ -5,14 +5,13 @@ import (
 	"testing"
 
 	"posttrade/matcher"
+	"posttrade/ring/must"
 )
 
 func mustSynthetic(t *testing.T, o SyntheticOptions) *Synthetic {
 	t.Helper()
 	s, err := NewSynthetic(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return s
 }
 
@@ -120,9 +119,7 @@ func TestFlowWithoutEndHasNone(t *testing.T) {
 	s := mustSynthetic(t, o)
 	var step Step
 	for range 30_000 {
-		if err := s.Next(&step); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, s.Next(&step))
 	}
 }
 

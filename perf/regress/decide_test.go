@@ -7,6 +7,8 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+
+	"posttrade/ring/must"
 )
 
 // machine generates samples like a real machine: each process differs a little by its memory
@@ -76,9 +78,7 @@ func (m machine) row(seed uint64) (row Row) {
 func judge(t *testing.T, m machine, seed uint64, c change) Verdict {
 	t.Helper()
 	v, err := Judge(DefaultRules(), m.name, m.rounds(seed, c))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return v
 }
 
@@ -149,9 +149,7 @@ func TestVerdictsOfKnownSamples(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			v, err := Decide(DefaultRules(), tt.row)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			if v.Outcome != tt.want || !strings.Contains(v.String(), tt.in) {
 				t.Errorf("got %v, want %v and %q", v, tt.want, tt.in)
 			}

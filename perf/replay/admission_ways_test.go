@@ -25,6 +25,7 @@ import (
 	"posttrade/matcher/session/client"
 	"posttrade/matcher/session/wire"
 	"posttrade/perf/orderflow"
+	"posttrade/ring/must"
 )
 
 // house is an engine with every way in, and one admission room for all of them.
@@ -44,15 +45,11 @@ func newHouse(t *testing.T, settings []string) *house {
 		"risk.entitlement.enforced", "false", "journal.durability", "os"}, settings...)...)
 	secret := []byte(strings.Repeat("s", 32))
 	verifier, err := gate.NewVerifier(secret, "", 0, time.Now)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	clock := func() int64 { return time.Now().UnixMilli() }
 	o := installation.EngineOptions(c)
 	sockets, err := os.MkdirTemp("", "pts") // a socket's path is short
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	t.Cleanup(func() { os.RemoveAll(sockets) })
 	h.socket = filepath.Join(sockets, "s")
 	o.Session = func(k *engine.Engine) (*session.Server, error) {

@@ -9,6 +9,7 @@ import (
 	"posttrade/blotter"
 	"posttrade/matcher"
 	"posttrade/perf/orderflow"
+	"posttrade/ring/must"
 )
 
 // TestInProcessReplaceKeepsItsTarget: a replace that the gate would refuse is refused for that
@@ -18,24 +19,18 @@ func TestInProcessReplaceKeepsItsTarget(t *testing.T) {
 	open, stop, err := InProcess(apptest.Settled(t, "risk.seed.accounts", "1,2,3",
 		"risk.seed.securities", "AAPL,MSFT", "risk.max-order-quantity", "1000",
 		"data.dir", t.TempDir()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer func() {
 		if err := stop(); err != nil {
 			t.Error(err)
 		}
 	}()
 	one, err := open()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	v := one.(*coreVenue)
 	find := func(id string) (row blotter.OrderRow, ok bool) {
 		number, err := strconv.ParseUint(strings.TrimPrefix(id, "ord-"), 10, 64)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		return v.core.Views.Numbered(number)
 	}
 	steps := make([]orderflow.Step, matcher.ReasonCount+1)
@@ -45,9 +40,7 @@ func TestInProcessReplaceKeepsItsTarget(t *testing.T) {
 	}
 	steps[len(steps)-1].AccountID = 1
 	results := make([]outcomeOf, len(steps))
-	if err := v.create(steps, results); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, v.create(steps, results))
 	last := results[len(results)-1].orderID
 	if row, ok := find(last); !ok || row.AccountID != 1 || row.Ref <= uint32(matcher.ReasonCount) {
 		t.Fatalf("the last order is %+v, %v", row, ok)

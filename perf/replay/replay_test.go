@@ -14,6 +14,7 @@ import (
 
 	"posttrade/app/settings"
 	"posttrade/perf/orderflow"
+	"posttrade/ring/must"
 )
 
 // replay runs the command and returns its exit code and output.
@@ -104,9 +105,7 @@ const flowHeader = "action,clientOrderId,accountId,security,side,type,timeInForc
 func writeFlowFile(t *testing.T, rows string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "flow.csv")
-	if err := os.WriteFile(path, []byte(flowHeader+rows), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(path, []byte(flowHeader+rows), 0o600))
 	return path
 }
 
@@ -206,13 +205,9 @@ func TestOpenLoopChargesTheWait(t *testing.T) {
 	release := make(chan struct{})
 	v := &gatedVenue{release: release}
 	d, err := newDriver(func() (venue, error) { return v, nil }, 1, 1, rate)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	flow := &countedFlow{steps: steps, atEnd: func() { close(release) }}
-	if err := d.run(flow); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, d.run(flow))
 	_, rows := d.latencies()
 	for percent, late := range map[float64]float64{100: steps - 1, 50: steps/2 - 1} {
 		if got, want := rows[len(rows)-1].At(percent).Seconds(), late/rate; got < want {
@@ -337,9 +332,7 @@ func TestReplayFailures(t *testing.T) {
 func mustVenues(t *testing.T, url string) venues {
 	t.Helper()
 	open, err := httpVenues(url, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return open
 }
 
@@ -352,9 +345,7 @@ func TestBatchAnswersMustBeWhole(t *testing.T) {
 		"client: 500 BROKEN: as told":         {broken: 500},
 	} {
 		v, err := mustVenues(t, startFake(t, f))()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		if err := v.create(steps, make([]outcomeOf, 2)); err == nil ||
 			!strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %q", err, want)
@@ -433,9 +424,7 @@ func TestProgressLine(t *testing.T) {
 // TestNoProgressIntoNowhere: a device that is no terminal shows no progress.
 func TestNoProgressIntoNowhere(t *testing.T) {
 	null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer null.Close()
 	if isTerminal(null) || isTerminal(io.Discard) {
 		t.Error("what goes nowhere is taken for a terminal")

@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"posttrade/ring/must"
 )
 
 // TestPageDrawsWhatMadePausesAndWhatRanBeside draws the rows with causes as bars.
@@ -90,9 +92,7 @@ func TestBarsAndTheirTextsStayInThePicture(t *testing.T) {
 		}
 		for _, m := range found {
 			at, err := strconv.ParseFloat(m[1], 64)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			width := charWidth * float64(len(m[3]))
 			if m[2] != "" {
 				at -= width

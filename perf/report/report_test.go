@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"posttrade/ring/must"
 )
 
 // results is a results file with something for every plot.
@@ -48,18 +50,14 @@ const hgrm = `       Value     Percentile TotalCount 1/(1-Percentile)
 func parsed(t *testing.T, name, text string) *Run {
 	t.Helper()
 	run, err := Parse(name, strings.NewReader(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return run
 }
 
 func written(t *testing.T, runs ...*Run) string {
 	t.Helper()
 	var out bytes.Buffer
-	if err := Write(&out, runs); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, Write(&out, runs))
 	return out.String()
 }
 
@@ -155,12 +153,8 @@ func TestLoadReadsAFolderOldestFirstWithItsDistributions(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) {
 		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		must.OK(t, os.WriteFile(path, []byte(text), 0o600))
 	}
 	write("a-new.txt", results)
 	write("b-old.txt", strings.Replace(results, "2026-01-02", "2025-01-02", 1))

@@ -3,6 +3,8 @@ package report
 import (
 	"strings"
 	"testing"
+
+	"posttrade/ring/must"
 )
 
 // runOf is a results file of one processor with one target line.
@@ -10,9 +12,7 @@ func runOf(t *testing.T, cpu, work, target string) *Run {
 	t.Helper()
 	run, err := Parse("x.txt", strings.NewReader("cpu: "+cpu+"\ncores: 2\nwork: "+work+
 		"\n\nBenchmarkX 1 2 ns/op\n\n# "+target+"\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return run
 }
 
@@ -34,9 +34,7 @@ func TestVerdictsCountTheLastRunsOfAKind(t *testing.T) {
 		t.Errorf("%+v, want 2 of 3, 2.5 to 4", list)
 	}
 	var b strings.Builder
-	if err := WriteVerdicts(&b, list); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, WriteVerdicts(&b, list))
 	if want := "| P4 | step | <= 3 | 2 of 3 | 2.5 | 4 |\n"; !strings.HasSuffix(b.String(), want) {
 		t.Errorf("%q, want the row %q", b.String(), want)
 	}

@@ -7,17 +7,15 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"posttrade/ring/must"
 )
 
 func TestReplaceShowsOneFileOrTheOther(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(name+".new", []byte("left by a crash, and longer"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(name+".new", []byte("left by a crash, and longer"), 0o600))
 	for _, text := range []string{"first", "second one"} {
-		if err := ReplaceText(name, 0o600, []byte(text)); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, ReplaceText(name, 0o600, []byte(text)))
 		if got, err := os.ReadFile(name); err != nil || string(got) != text {
 			t.Fatalf("%q, %v, want %q", got, err, text)
 		}

@@ -9,15 +9,15 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"posttrade/ring/must"
 )
 
 // Resident is the resident memory of this process in bytes.
 func Resident(t testing.TB) int {
 	t.Helper()
 	text, err := os.ReadFile("/proc/self/statm")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	var size, resident int
 	if _, err := fmt.Sscan(string(text), &size, &resident); err != nil {
 		t.Fatal(err)
@@ -56,9 +56,7 @@ func Politely(t testing.TB, f func()) {
 		}
 		done <- err
 	}()
-	if err := <-done; err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, <-done)
 }
 
 // Advice is the advice given to the kernel about the memory of a table, as the two letters of
@@ -66,9 +64,7 @@ func Politely(t testing.TB, f func()) {
 func Advice[T any](t testing.TB, table []T) (flags []string) {
 	t.Helper()
 	text, err := os.ReadFile("/proc/self/smaps")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	at, inside := uintptr(unsafe.Pointer(unsafe.SliceData(table))), false
 	for line := range strings.Lines(string(text)) {
 		var from, to uintptr

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"posttrade/ring/must"
 )
 
 // Run plays every scenario whose name matches pattern, each as a test of its own.
@@ -30,9 +32,7 @@ func Each(t *testing.T, pattern string, test func(t *testing.T, script, want str
 		t.Run(strings.TrimSuffix(filepath.Base(name), ".scn"), func(t *testing.T) {
 			t.Helper()
 			text, err := os.ReadFile(name)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			script, want, found := strings.Cut(string(text), "\n----\n")
 			if !found {
 				t.Fatal("no line of dashes")

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"posttrade/ring/must"
 	"posttrade/sidecars/accounts"
 	"posttrade/sidecars/control"
 	"posttrade/sidecars/source"
@@ -63,9 +64,7 @@ func TestWhatAnAccountIs(t *testing.T) {
 			t.Errorf("list %v, %v, want %v", all, err, want)
 		}
 		snapshot, err := s.Snapshot(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		if _, err := control.ParseSnapshot(control.Account, snapshot.AppendJSON(nil)); err != nil {
 			t.Errorf("a replica cannot read what was taken: %v", err)
 		}

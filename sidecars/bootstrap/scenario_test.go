@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"posttrade/ring/must"
 	"posttrade/ring/scenariotest"
 	"posttrade/sidecars/control"
 )
@@ -93,9 +94,7 @@ func playReplica(t *testing.T, source control.Source, lines [][]string) string {
 			}
 		}
 	}()
-	if err := p.lines(lines); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, p.lines(lines))
 	if s, n := other.b.Status(), other.sink.installed(); s.State != Ready || n != 1 ||
 		len(s.Quarantines) != 0 {
 		t.Errorf("the other source: %+v, %d installs", s, n)

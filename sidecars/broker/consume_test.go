@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"posttrade/ring/must"
 	"posttrade/sidecars/broker/brokertest"
 )
 
@@ -237,9 +238,7 @@ func TestConsumeRedeliversWhatWasNotAcknowledged(t *testing.T) {
 	book(t, ctx, b, 1, 30)
 
 	dying, err := Open(Options{URL: srv.URL()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	inHand := make(chan int, 1)
 	ended := make(chan struct{})
 	consuming(t, dying, c, func(ctx context.Context, batch []Message) error {

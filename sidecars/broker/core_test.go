@@ -9,6 +9,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"posttrade/ring/must"
 	"posttrade/sidecars/broker/brokertest"
 )
 
@@ -35,26 +36,18 @@ func TestSubscribeGetsWhatIsNotified(t *testing.T) {
 		ctx := patience(t)
 		var prices, other heard
 		stop, err := b.Subscribe("pricing.*", prices.add)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		stopOther, err := b.Subscribe("other", other.add)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		defer stopOther()
 		until(t, ctx, "subscribed", func() bool { return subscribed(b) == 2 })
-		if err := b.flush(ctx); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, b.flush(ctx))
 		want := []string{"pricing.AAPL 1", "pricing.MSFT 2", "pricing.AAPL 3"}
 		for _, m := range [][2]string{
 			{"pricing.AAPL", "1"}, {"pricing.MSFT", "2"}, {"pricing", "x"},
 			{"pricing.a.b", "x"}, {"pricing.AAPL", "3"},
 		} {
-			if err := b.Notify(m[0], []byte(m[1])); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, b.Notify(m[0], []byte(m[1])))
 		}
 		until(t, ctx, "all heard", func() bool { return len(prices.all()) >= 3 })
 		stop()
@@ -87,14 +80,10 @@ func TestSubscribeBeforeTheServerIsThereAndAfterItWasAway(t *testing.T) {
 	ctx := patience(t)
 	var prices heard
 	stop, err := b.Subscribe("pricing.*", prices.add)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer stop()
 	forgotten, err := b.Subscribe("pricing.*", func(string, []byte) { t.Error("called after stop") })
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	forgotten()
 	for round := range 3 {
 		srv.Restart()
@@ -134,16 +123,10 @@ func TestSubscribeStopWaitsForTheCallback(t *testing.T) {
 				t.Error("called after stop")
 			}
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := b.flush(ctx); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
+		must.OK(t, b.flush(ctx))
 		for range 200 {
-			if err := b.Notify("x", nil); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, b.Notify("x", nil))
 		}
 		until(t, ctx, "a call", func() bool { mu.Lock(); defer mu.Unlock(); return calls > 0 })
 		stop()

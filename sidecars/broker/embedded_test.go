@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"posttrade/ring/must"
 	"posttrade/sidecars/broker/brokertest"
 )
 
@@ -35,9 +36,7 @@ func TestEmbeddedKeepsWhatItAcknowledgedOverARestart(t *testing.T) {
 			t.Fatal(err)
 		}
 		last += 150
-		if err := b.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, b.Close())
 	}
 	holds(t, ctx, open(t, Options{Dir: dir}), last)
 }
@@ -50,16 +49,12 @@ func TestEmbeddedKeepsWhatItAcknowledgedWhenKilled(t *testing.T) {
 	ensure(t, ctx, b, deltas())
 	for _, last := range []int{1, 2, 40, 41, 300} {
 		info, err := b.StreamInfo(ctx, deltas().Name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		if _, _, err := b.PublishBatch(ctx, chained(int(info.LastSeq)+1, last)); err != nil {
 			t.Fatal(err)
 		}
 		left := t.TempDir()
-		if err := os.CopyFS(left, os.DirFS(dir)); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.CopyFS(left, os.DirFS(dir)))
 		after := open(t, Options{Dir: left})
 		holds(t, ctx, after, last)
 		// The server has its message ids back too.
@@ -78,9 +73,7 @@ func TestEmbeddedSurvivesADamagedStore(t *testing.T) {
 	if _, _, err := b.PublishBatch(ctx, chained(1, 50)); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, b.Close())
 	var files []string
 	err := filepath.WalkDir(good, func(name string, d fs.DirEntry, err error) error {
 		if err == nil && !d.IsDir() {
@@ -123,20 +116,14 @@ func TestEmbeddedSurvivesADamagedStore(t *testing.T) {
 	for _, file := range files {
 		for kind, damage := range damages {
 			dir := t.TempDir()
-			if err := os.CopyFS(dir, os.DirFS(good)); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, os.CopyFS(dir, os.DirFS(good)))
 			name := filepath.Join(dir, file)
 			data, err := os.ReadFile(name)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			if len(data) == 0 {
 				continue
 			}
-			if err := damage(name, data); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, damage(name, data))
 			b, err := Open(Options{Dir: dir})
 			if err != nil {
 				t.Fatalf("%s %s: %v", file, kind, err)
@@ -173,9 +160,7 @@ func TestEmbeddedSurvivesADamagedStore(t *testing.T) {
 // when the obstacle is gone.
 func TestEmbeddedThatCannotStartSaysSoAndTriesAgain(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "nats")
-	if err := os.WriteFile(dir, []byte("in the way"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(dir, []byte("in the way"), 0o600))
 	var log record
 	b, ctx := opened(t, Options{Dir: dir, Logger: log.logger()}), patience(t)
 	until(t, ctx, "State says why", func() bool {
@@ -187,13 +172,9 @@ func TestEmbeddedThatCannotStartSaysSoAndTriesAgain(t *testing.T) {
 		t.Errorf("a call meanwhile gives %v", err)
 	}
 	stopped, err := b.Subscribe("pricing.*", func(string, []byte) {})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer stopped()
-	if err := os.Remove(dir); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.Remove(dir))
 	until(t, ctx, "ready", func() bool { ready, _ := b.State(); return ready })
 	until(t, ctx, "in use", func() bool { return b.EnsureStream(ctx, deltas()) == nil })
 	put(t, ctx, b, 1)
@@ -211,9 +192,7 @@ func TestEmbeddedRestartsJetStreamThatGaveUp(t *testing.T) {
 	if _, _, err := b.PublishBatch(ctx, chained(1, 20)); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.embedded.now.ShutdownJetStream(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, b.embedded.now.ShutdownJetStream())
 	_, err := b.Publish(ctx, deltaSubject, payload(21), PublishOptions{MsgID: id(21)})
 	if err != nil && !errors.Is(err, ErrUnavailable) { // nil: it is back already
 		t.Errorf("publish without JetStream gives %v, want ErrUnavailable", err)
@@ -237,9 +216,7 @@ func TestEmbeddedWithLessSpaceThanItHolds(t *testing.T) {
 	if _, _, err := b.PublishBatch(ctx, chained(1, 1000)); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, b.Close())
 	less := open(t, Options{Dir: dir, StoreLimitBytes: 10 << 10})
 	_, err := less.Publish(ctx, deltaSubject, payload(1001), PublishOptions{MsgID: id(1001)})
 	if !errors.Is(err, ErrFull) {

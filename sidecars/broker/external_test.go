@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"posttrade/ring/must"
 	"posttrade/sidecars/broker/brokertest"
 )
 
@@ -43,9 +44,7 @@ func TestOpenRefusesWhatIsNoURLAndShowsNoPassword(t *testing.T) {
 // The Broker does not connect before the first use.
 func TestExternalConnectsOnFirstUse(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer listener.Close()
 	var wg sync.WaitGroup
 	defer wg.Wait()
@@ -195,9 +194,7 @@ func TestClosedBrokerAnswersEveryCall(t *testing.T) {
 		ctx := patience(t)
 		ensure(t, ctx, b, deltas())
 		for range 2 {
-			if err := b.Close(); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, b.Close())
 		}
 		if ready, detail := b.State(); ready || detail != "closed" {
 			t.Errorf("State is %v %q", ready, detail)

@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"posttrade/ring/must"
 )
 
 // calm returns options with heartbeats that a busy machine does not miss, and so does not detect
@@ -17,9 +19,7 @@ func calm() FollowOptions { return FollowOptions{Heartbeat: time.Minute} }
 func followed(t *testing.T, ctx context.Context, b *Broker, o FollowOptions) *Following {
 	t.Helper()
 	following, err := b.Follow(ctx, deltas().Name, deltaSubject, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	t.Cleanup(func() {
 		if err := following.Close(); err != nil {
 			t.Error(err)
@@ -101,9 +101,7 @@ func TestFollowingMissesNothingAfterItsCreation(t *testing.T) {
 			}
 			for n := first; n < first+3; {
 				messages, err := following.Next(ctx)
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.OK(t, err)
 				for _, m := range messages {
 					if m.MsgID != id(n) || m.Sequence != uint64(n) {
 						t.Fatalf("got %s at %d, want version %d", m.MsgID, m.Sequence, n)
@@ -111,9 +109,7 @@ func TestFollowingMissesNothingAfterItsCreation(t *testing.T) {
 					n++
 				}
 			}
-			if err := following.Close(); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, following.Close())
 		}
 	})
 }
@@ -128,9 +124,7 @@ func TestFollowingWaitsForASlowReader(t *testing.T) {
 	o.BatchMessages = 50
 	following := followed(t, ctx, b, o)
 	// As a Next with more frequent heartbeats does.
-	if err := following.p.ask(50, 300*time.Millisecond, 20*time.Millisecond); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, following.p.ask(50, 300*time.Millisecond, 20*time.Millisecond))
 	put(t, ctx, b, 1)
 	expect(t, ctx, following, 1, 1)
 	pause(ctx, 600*time.Millisecond, nil) // the current request has expired
@@ -183,9 +177,7 @@ func beats(t *testing.T, ctx context.Context, url string, heartbeat time.Duratio
 	}
 	following.o.Heartbeat = time.Minute
 	info, err := b.StreamInfo(ctx, deltas().Name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	n := int(info.LastSeq) + 1
 	put(t, ctx, b, n)
 	expect(t, ctx, following, n, n)
@@ -286,9 +278,7 @@ func TestFollowingOfOneSubjectOfMany(t *testing.T) {
 	ctx := patience(t)
 	ensure(t, ctx, b, Stream{Name: "TWO", Subjects: []string{"two.>"}})
 	following, err := b.Follow(ctx, "TWO", "two.a", calm())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer following.Close()
 	for n := range 20 {
 		if _, err := b.Publish(ctx, []string{"two.a", "two.b", "two.c"}[n%3], payload(n),
@@ -299,9 +289,7 @@ func TestFollowingOfOneSubjectOfMany(t *testing.T) {
 	var got []uint64
 	for len(got) < 7 {
 		messages, err := following.Next(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		for _, m := range messages {
 			got = append(got, m.Sequence)
 		}
@@ -332,9 +320,7 @@ func TestFollowingLeavesNoConsumerBehind(t *testing.T) {
 	for range 5 {
 		following := followed(t, ctx, b, FollowOptions{})
 		for range 2 {
-			if err := following.Close(); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, following.Close())
 		}
 		if _, err := following.Next(ctx); !errors.Is(err, ErrDisconnected) {
 			t.Errorf("Next of a closed following gives %v, want ErrDisconnected", err)
@@ -361,9 +347,7 @@ func TestFollowingCloseEndsANextThatWaits(t *testing.T) {
 	ensure(t, ctx, b, deltas())
 	following := followed(t, ctx, b, calm())
 	ended := nextOf(ctx, following)
-	if err := following.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, following.Close())
 	if err := <-ended; !errors.Is(err, ErrDisconnected) {
 		t.Errorf("got %v, want ErrDisconnected", err)
 	}
@@ -379,9 +363,7 @@ func TestFollowingEndsWithTheBroker(t *testing.T) {
 			i, err := b.StreamInfo(ctx, deltas().Name)
 			return err == nil && i.Consumers == 1
 		})
-		if err := b.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, b.Close())
 		if err := <-ended; !errors.Is(err, ErrDisconnected) {
 			t.Errorf("got %v, want ErrDisconnected", err)
 		}

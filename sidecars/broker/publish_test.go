@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"posttrade/ring/must"
 	"posttrade/sidecars/broker/brokertest"
 )
 
@@ -236,9 +237,7 @@ func TestPublishGoesOnWhenTheFullServerHasSpace(t *testing.T) {
 	if !errors.Is(err, ErrFull) || acked == 0 || acked == len(out) {
 		t.Fatalf("%d of %d acknowledged, %v; want ErrFull in between", acked, len(out), err)
 	}
-	if err := small.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, small.Close())
 	large := open(t, Options{Dir: dir})
 	more, acks, err := large.PublishBatch(ctx, out[acked:])
 	if err != nil || acked+more != len(out) {

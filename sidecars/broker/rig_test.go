@@ -10,6 +10,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"posttrade/ring/must"
 	"posttrade/ring/waittest"
 	"posttrade/sidecars/broker/brokertest"
 )
@@ -63,9 +64,7 @@ func open(t testing.TB, o Options) *Broker {
 func opened(t testing.TB, o Options) *Broker {
 	t.Helper()
 	b, err := Open(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	t.Cleanup(func() {
 		if err := b.Close(); err != nil {
 			t.Errorf("close: %v", err)
@@ -100,18 +99,14 @@ func both(t *testing.T, test func(t *testing.T, b *Broker)) {
 
 func ensure(t testing.TB, ctx context.Context, b *Broker, s Stream) {
 	t.Helper()
-	if err := b.EnsureStream(ctx, s); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, b.EnsureStream(ctx, s))
 }
 
 // put publishes version n of the feed, without conditions, until it is acknowledged.
 func put(t testing.TB, ctx context.Context, b *Broker, n int) Ack {
 	t.Helper()
 	ack, err := b.Publish(ctx, deltaSubject, payload(n), PublishOptions{MsgID: id(n)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return ack
 }
 
@@ -137,9 +132,7 @@ func chained(from, to int) []Outgoing {
 func holds(t testing.TB, ctx context.Context, b *Broker, last int) {
 	t.Helper()
 	info, err := b.StreamInfo(ctx, deltas().Name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if info.FirstSeq != 1 || info.LastSeq != uint64(last) || info.Messages != uint64(last) {
 		t.Fatalf("stream has %d messages, %d to %d, want %d from 1", info.Messages,
 			info.FirstSeq, info.LastSeq, last)
@@ -147,9 +140,7 @@ func holds(t testing.TB, ctx context.Context, b *Broker, last int) {
 	step := max(1, last/500) // every message of a short stream, a sample of a long one
 	for n := 1; n <= last; n += step {
 		m, err := b.Message(ctx, deltas().Name, uint64(n))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		if m.Sequence != uint64(n) || m.MsgID != id(n) || !bytes.Equal(m.Data, payload(n)) ||
 			m.Subject != deltaSubject {
 			t.Fatalf("sequence %d holds %s %s %s", m.Sequence, m.MsgID, m.Subject, m.Data)

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"posttrade/ring/must"
 )
 
 func TestEnsureStreamCreatesAndThenChecks(t *testing.T) {
@@ -17,9 +19,7 @@ func TestEnsureStreamCreatesAndThenChecks(t *testing.T) {
 			ensure(t, ctx, b, deltas())
 		}
 		info, err := b.StreamInfo(ctx, deltas().Name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		if info.Name != deltas().Name || info.FirstSeq != 1 && info.FirstSeq != 0 || info.LastSeq != 0 ||
 			info.Messages != 0 || info.DuplicatesWindow != deltas().Duplicates || info.CreatedAt.IsZero() {
 			t.Errorf("got %+v", info)

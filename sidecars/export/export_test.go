@@ -14,6 +14,7 @@ import (
 
 	"posttrade/blotter"
 	"posttrade/matcher"
+	"posttrade/ring/must"
 	"posttrade/sidecars/store"
 )
 
@@ -38,9 +39,7 @@ func someTrades(from, n int) []store.Trade {
 // written is a table as a file.
 func written[R any](t *testing.T, w *Writer[R], to *bytes.Buffer, rows []R) string {
 	t.Helper()
-	if err := errors.Join(w.Write(rows), w.Close()); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, errors.Join(w.Write(rows), w.Close()))
 	if w.Rows() != uint64(len(rows)) {
 		t.Errorf("%d rows, want %d", w.Rows(), len(rows))
 	}
@@ -120,9 +119,7 @@ func TestParquetIsExact(t *testing.T) {
 	var to bytes.Buffer
 	file := written(t, Trades(Parquet, &to), &to, rows)
 	f, err := parquet.OpenFile(strings.NewReader(file), int64(len(file)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if n := len(f.RowGroups()); n != 2 {
 		t.Errorf("%d row groups, want 2", n)
 	}
@@ -162,9 +159,7 @@ func TestMemoryDoesNotDependOnTheRows(t *testing.T) {
 		rows := someTrades(1, 4096)
 		live := func(until uint64) uint64 {
 			for w.Rows() < until {
-				if err := w.Write(rows); err != nil {
-					t.Fatal(err)
-				}
+				must.OK(t, w.Write(rows))
 			}
 			runtime.GC()
 			var m runtime.MemStats

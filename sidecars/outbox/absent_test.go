@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"posttrade/ring/must"
 	"posttrade/ring/waittest"
 	"posttrade/sidecars/broker"
 	"posttrade/sidecars/broker/brokertest"
@@ -195,9 +196,7 @@ func TestFullStore(t *testing.T) {
 		if n == 0 || n == 100 || !errors.Is(err, broker.ErrFull) {
 			t.Fatalf("published %d, %v", n, err)
 		}
-		if err := small.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, small.Close())
 		r.stream.broker = openBroker(t, broker.Options{Dir: dir})
 		r.drain()
 		r.has(span(1, 100))
@@ -238,20 +237,14 @@ func TestDamagedFilesOfTheStream(t *testing.T) {
 		r := newRig(t, db, b)
 		r.upsert(60)
 		r.step()
-		if err := b.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, b.Close())
 		outcomes := map[string]int{}
 		for _, file := range blocks(t, good) {
 			for kind, damage := range damages {
 				dir := copyOf(t, good)
 				data, err := os.ReadFile(filepath.Join(dir, file))
-				if err != nil {
-					t.Fatal(err)
-				}
-				if err := damage(filepath.Join(dir, file), data); err != nil {
-					t.Fatal(err)
-				}
+				must.OK(t, err)
+				must.OK(t, damage(filepath.Join(dir, file), data))
 				b := running(t, broker.Options{Dir: dir})
 				r.stream.broker = b
 				outcomes[r.heals(kind+" "+filepath.Base(file))]++

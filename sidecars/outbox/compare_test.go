@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"posttrade/ring/must"
 	"posttrade/ring/waittest"
 	"posttrade/sidecars/broker"
 	"posttrade/sidecars/broker/brokertest"
@@ -72,9 +73,7 @@ func TestLostStreamIsPublishedAgain(t *testing.T) {
 		r.step()
 		r.has(span(1, uint64(n)+1))
 		srv.DeleteStream(account.Stream()) // another client made it anew
-		if err := r.stream.Ensure(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, r.stream.Ensure(t.Context()))
 		r.upsert(1)
 		if _, err := r.b.Step(t.Context()); !errors.Is(err, ErrConflict) {
 			t.Errorf("published on another stream: %v", err)
@@ -162,9 +161,7 @@ func TestTruncatedStreamGetsItsEndBack(t *testing.T) {
 		old := copyOf(t, dir)
 		r.upsert(25)
 		r.step()
-		if err := b.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, b.Close())
 		r.stream.broker = openBroker(t, broker.Options{Dir: old})
 		if got := r.versions(); len(got) != 40 {
 			t.Fatalf("the backup has %v", got)

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"posttrade/ring/must"
 	"posttrade/ring/waittest"
 	"posttrade/sidecars/accounts"
 	"posttrade/sidecars/bootstrap"
@@ -208,9 +209,7 @@ func TestStreamOfTheBuildBefore(t *testing.T) {
 	both(t, func(t *testing.T, db *store.DB, b *broker.Broker) {
 		r := newRig(t, db, b)
 		r.upsert(10)
-		if err := r.stream.Ensure(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, r.stream.Ensure(t.Context()))
 		for _, row := range r.rows()[:7] { // the last one is not marked
 			r.put(account.MsgID(row.Version), string(row.Payload))
 			if row.Version < 7 {
@@ -299,9 +298,7 @@ func TestForgottenMessageIsNoForeignOne(t *testing.T) {
 		replica, u := r.replica(false)
 		r.converges(replica, u)
 		key, err := r.b.signingKey(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		payload := deltaOf(r.epoch(), 12, "x")
 		if _, err := b.Publish(t.Context(), account.Subject(), payload, broker.PublishOptions{
 			MsgID: account.MsgID(12), Signature: signature(key, account, 12, payload)}); err != nil {

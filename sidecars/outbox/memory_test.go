@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"testing"
 
+	"posttrade/ring/must"
 	"posttrade/sidecars/accounts"
 	"posttrade/sidecars/control"
 	"posttrade/sidecars/source"
@@ -60,9 +61,7 @@ func TestStepsOverAStreamInMemory(t *testing.T) {
 		}
 		for total := 0; total < changes; {
 			n, err := b.Step(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			total += n
 		}
 		for i, m := range stream.messages {

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"posttrade/ring/must"
 	"posttrade/sidecars/accounts"
 	"posttrade/sidecars/bootstrap"
 	"posttrade/sidecars/broker"
@@ -106,18 +107,14 @@ func TestOlderFileOfTheDatabase(t *testing.T) {
 	dir := t.TempDir()
 	open := func() *store.DB {
 		db, err := store.Open(store.Options{Dir: dir})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		return db
 	}
 	db := open()
 	r := newRig(t, db, openBroker(t, broker.Options{Dir: t.TempDir()}))
 	r.upsert(30)
 	r.step()
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, db.Close())
 	backup := copyOf(t, dir)
 	again := func() {
 		r.db = open()
@@ -127,15 +124,11 @@ func TestOlderFileOfTheDatabase(t *testing.T) {
 	again()
 	r.upsert(20)
 	r.step()
-	if err := r.db.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, r.db.Close())
 	for _, name := range []string{"posttrade.db", "posttrade.db-wal", "posttrade.db-shm"} {
 		_ = os.Remove(filepath.Join(dir, name)) // the last two exist only after a crash
 	}
-	if err := os.CopyFS(dir, os.DirFS(backup)); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.CopyFS(dir, os.DirFS(backup)))
 	again()
 	defer r.db.Close()
 	r.refuses()
@@ -239,9 +232,7 @@ func TestEpochWhileAReplicaFollows(t *testing.T) {
 		r.converges(replica, u)
 		r.upsert(7) // which wait, and are superseded
 		before, err := r.s.Snapshot(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		r.bump()
 		r.step()
 		after, err := r.s.Snapshot(t.Context())
@@ -299,9 +290,7 @@ func TestEpochIsAboveTheStreams(t *testing.T) {
 	r.upsert(1)
 	ahead := control.Delta{Source: account, Epoch: control.MaxEpoch - 10, Version: 9,
 		Record: control.Record{ID: 1, Name: "x", Version: 9}}
-	if err := r.stream.Ensure(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, r.stream.Ensure(t.Context()))
 	r.put("account:9", string(ahead.AppendJSON(nil)))
 	r.refuses()
 	r.bump()
@@ -331,9 +320,7 @@ func TestBehindIsWhatAReplicaLacks(t *testing.T) {
 		r.upsert(3)
 		now = now.Add(20 * time.Second)
 		r.upsert(2)
-		if err := r.b.look(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, r.b.look(t.Context()))
 		for watermark, want := range map[uint64]bool{0: true, 2: true, 3: false,
 			4: false, 5: false, 9: false} {
 			if behind(watermark) != want {

@@ -14,6 +14,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"posttrade/ring/must"
 	"posttrade/sidecars/accounts"
 	"posttrade/sidecars/broker"
 	"posttrade/sidecars/broker/brokertest"
@@ -131,9 +132,7 @@ func (s *natsStream) Publish(ctx context.Context, messages []Outgoing) ([]Ack, e
 func running(t *testing.T, o broker.Options) *broker.Broker {
 	t.Helper()
 	b, err := broker.Open(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	until(t, "the embedded server runs", func() bool {
 		ready, _ := b.State()
 		return ready || o.URL != ""
@@ -393,8 +392,6 @@ func size(full, short int) int {
 func copyOf(t *testing.T, dir string) string {
 	t.Helper()
 	to := filepath.Join(t.TempDir(), "copy")
-	if err := os.CopyFS(to, os.DirFS(dir)); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.CopyFS(to, os.DirFS(dir)))
 	return to
 }

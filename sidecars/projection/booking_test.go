@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"posttrade/matcher"
+	"posttrade/ring/must"
 	"posttrade/sidecars/store"
 	"posttrade/sidecars/store/storetest"
 )
@@ -135,9 +136,7 @@ func TestMessageOutlivesTheDatabase(t *testing.T) {
 			errors.Is(err, ErrMalformed) {
 			t.Errorf("with its context ended: %v, %v", booked, err)
 		}
-		if err := db.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, db.Close())
 		booked, err := p.BookLegacy(t.Context(), bodyAs("ext-1", h.fills[0]))
 		if booked || !errors.Is(err, store.ErrUnavailable) || errors.Is(err, ErrMalformed) {
 			t.Errorf("without a database: %v, %v", booked, err)

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 
+	"posttrade/ring/must"
 	"posttrade/sidecars/store"
 	"posttrade/sidecars/store/storetest"
 )
@@ -107,9 +108,7 @@ func TestTwoProjectionsOnOneTable(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		h := newHistory(seeded(t), trades)
 		twin, err := db.Twin()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		defer twin.Close()
 		both := []*Projection{New(options(h, db)), New(options(h, twin))}
 		var wait sync.WaitGroup

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"posttrade/matcher"
+	"posttrade/ring/must"
 	"posttrade/sidecars/store"
 	"posttrade/sidecars/store/storetest"
 )
@@ -87,9 +88,7 @@ func TestKilledProcessLeavesNothingHalf(t *testing.T) {
 				kill(t, fmt.Sprintf("%d %d|%s|%s", seed, fills, o.URL, o.Dir), 1+random.IntN(steps))
 				db := storetest.OpenWith(t, o)
 				inside += checkKilled(t, db, h.fills)
-				if err := db.Close(); err != nil {
-					t.Fatal(err)
-				}
+				must.OK(t, db.Close())
 			}
 			t.Logf("%d kills, %d of them with fills left to project", kills, inside)
 			db := storetest.OpenWith(t, o)
@@ -109,17 +108,11 @@ func kill(t *testing.T, text string, step int) {
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), victimEnv+"="+text)
 	stdin, err := cmd.StdinPipe() // so that it ends when this process does
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer stdin.Close()
 	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
+	must.OK(t, cmd.Start())
 	said, line := bufio.NewReader(stdout), "step\n"
 	for ; step > 0 && line == "step\n" && err == nil; step-- {
 		line, err = said.ReadString('\n')
@@ -128,9 +121,7 @@ func kill(t *testing.T, text string, step int) {
 		_ = cmd.Process.Kill()
 		t.Fatalf("victim says %q: %v", line, err)
 	}
-	if err := cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, cmd.Process.Kill())
 	_ = cmd.Wait() // killed, as it should be
 	if state := cmd.ProcessState.String(); !strings.Contains(state, "killed") {
 		t.Fatalf("victim ended with %s", state)
@@ -231,9 +222,7 @@ type holdup struct {
 func holdUp(t *testing.T, db *store.DB, name string) *holdup {
 	t.Helper()
 	other, err := db.Twin()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	h, has := &holdup{db: other, free: make(chan struct{}),
 		done: make(chan error, 1)}, make(chan struct{})
 	go func() {
@@ -263,9 +252,7 @@ func (h *holdup) awaitWaiter(t *testing.T, db *store.DB) {
 				"wait_event = 'advisory'",
 				func(r *store.Row) error { waiting = r.Int64(0); return nil })
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"posttrade/ring/must"
 	"posttrade/sidecars/store"
 	"posttrade/sidecars/store/storetest"
 )
@@ -99,9 +100,7 @@ func TestRowsMadeAgainAreDatedByTheirRules(t *testing.T) {
 			}
 			return tx.SetCursor(store.CursorRestored, 300)
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		o := options(h, db)
 		o.Rules = "now"
 		o.Named = func(rules string) (func(int64) store.Date, bool) {

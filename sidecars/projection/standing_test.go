@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"posttrade/ring/must"
 	"posttrade/sidecars/store"
 	"posttrade/sidecars/store/storetest"
 )
@@ -37,9 +38,7 @@ func TestGivenUpRowsMakeRoomForOthers(t *testing.T) {
 				also = kept
 				return nil
 			})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			if done.Kept != uint64(keep) || done.Rows != int64(len(before)-keep) || also != done.Kept {
 				t.Errorf("turn %d: %+v, want %d kept and %d rows", turn, done, keep, len(before)-keep)
 			}
@@ -120,9 +119,7 @@ func TestStandingIsOfTheHistoryThatWasBooked(t *testing.T) {
 				s, err = ReadStanding(tx)
 				return err
 			})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			return s
 		}
 		setCursor(t, db, cursorInput, 5) // commands without a fill

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"posttrade/matcher"
+	"posttrade/ring/must"
 	"posttrade/sidecars/store"
 	"posttrade/sidecars/store/storetest"
 )
@@ -81,9 +82,7 @@ func TestIdleStepsCostNoTransaction(t *testing.T) {
 		p := New(options(h, db))
 		drain(t, p)
 		stored := cursor(t, db, cursorInput)
-		if err := db.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, db.Close())
 		reads := h.reads
 		for range 50 {
 			h.input += 7 // commands without fills

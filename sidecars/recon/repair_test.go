@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"posttrade/matcher"
+	"posttrade/ring/must"
 	"posttrade/sidecars/settlement"
 	"posttrade/sidecars/store"
 	"posttrade/sidecars/store/storetest"
@@ -81,9 +82,7 @@ var damage = []string{
 func repairRows(t *testing.T) int {
 	if text := os.Getenv("POSTTRADE_TEST_REPAIR_ROWS"); text != "" {
 		n, err := strconv.Atoi(text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		return n
 	}
 	return size(6000, 2500)

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"posttrade/ring/must"
 	"posttrade/ring/scenariotest"
 )
 
@@ -41,9 +42,7 @@ func TestReconciliationScenarios(t *testing.T) {
 		}
 		for _, capacity := range kept {
 			n, err := strconv.Atoi(capacity)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			each(t, n, 1, func(t *testing.T, g *rig) {
 				p := scenario{rig: g, start: g.millis}
 				for n, line := range scenariotest.Lines(script) {

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"posttrade/ring/must"
 	"posttrade/sidecars/store"
 )
 
@@ -56,9 +57,7 @@ func TestAccruals(t *testing.T) {
 	for _, tt := range tests {
 		r, err := ParseReference(counterpartiesHeader+"\n",
 			instrumentsHeader+"\nX,TREASURY,1,0.04,"+tt.terms+"\n")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		i := r.instrument("X")
 		last, paid, got := i.accrued(date(t, tt.session))
 		lastText := ""

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"posttrade/matcher"
+	"posttrade/ring/must"
 )
 
 func TestCutOfNothing(t *testing.T) {
@@ -84,13 +85,9 @@ func TestCutRefusesWhatItCannotSay(t *testing.T) {
 
 func TestCutReadsBackWhatWasRendered(t *testing.T) {
 	cut, err := RenderCut(goldenMarker, goldenState)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	rows, err := parseCut(string(cut.Bytes))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if rows.Marker != goldenMarker || len(rows.positions) != len(goldenState.positions) ||
 		!slices.Equal(rows.contracts, goldenState.contracts) {
 		t.Errorf("got %+v", rows)
@@ -102,9 +99,7 @@ func TestCutReadsBackWhatWasRendered(t *testing.T) {
 // rendering would not give.
 func TestDamagedCutsAreRefused(t *testing.T) {
 	cut, err := RenderCut(goldenMarker, goldenState)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	text := string(cut.Bytes)
 	check := func(damaged string) (readable bool) {
 		t.Helper()

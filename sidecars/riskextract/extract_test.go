@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"posttrade/matcher"
+	"posttrade/ring/must"
 	"posttrade/sidecars/store"
 )
 
@@ -51,9 +52,7 @@ func TestCrashAtEveryStep(t *testing.T) {
 				write(t, r.o.Counterparties, strings.ReplaceAll(goldenCounterparties, "ELBE", "ODER"))
 			}
 			a, err := New(r.o).Extract(t.Context(), goldenMarker)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			got := files(t, filepath.Join(r.o.Sink, "2026-11-20", "v1"))
 			if !maps.Equal(got, want) {
 				t.Errorf("after the restart there are %q", slices.Sorted(maps.Keys(got)))
@@ -159,9 +158,7 @@ func TestStoredFilesAreNeverReplaced(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := goldenRig(t)
 			path := filepath.Join(r.o.Sink, "2026-11-20", "v1", name)
-			if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, os.MkdirAll(filepath.Dir(path), 0o755))
 			write(t, path, "not this")
 			if _, err := New(r.o).Extract(t.Context(), goldenMarker); !errors.Is(err, ErrMismatch) {
 				t.Errorf("got %v", err)
@@ -177,9 +174,7 @@ func TestStoredFilesAreNeverReplaced(t *testing.T) {
 func TestSecondExtractKeepsToTheFirst(t *testing.T) {
 	r := goldenRig(t)
 	first, err := New(r.o).Extract(t.Context(), goldenMarker)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	r.o.Marks.(*fakeMarks).marks = nil
 	r.o.Counterparties = ""
 	second, err := New(r.o).Extract(t.Context(), goldenMarker)
@@ -239,9 +234,7 @@ func TestExtractOfAnEngine(t *testing.T) {
 				{Ticker: "AAA", Enabled: true}}, TickPx: 1000,
 		}
 		e, err := matcher.New(g)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		defer e.Close()
 		out := matcher.NewOutlet(16, func([]matcher.Event) {})
 		do := func(c matcher.Command) {
@@ -271,9 +264,7 @@ func TestExtractOfAnEngine(t *testing.T) {
 		order(8, 1, matcher.Sell, 1, 601_000_000)
 		order(3, 1, matcher.Buy, 1, 601_000_000)
 		cut, err := RenderCut(Marker{Seq: 99, SessionDate: 20_000, PriceVersion: 2}, e)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		return string(cut.Bytes)
 	}
 	const positions = cutColumns + "3,SPY,0,0,1,601000000\n3,AAA,4,5000000,1,5000000\n" +

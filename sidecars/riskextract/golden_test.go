@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"posttrade/matcher"
+	"posttrade/ring/must"
 	"posttrade/sidecars/store"
 )
 
@@ -81,9 +82,7 @@ func goldenRig(t testing.TB) *rig {
 func TestGolden(t *testing.T) {
 	r := goldenRig(t)
 	a, err := New(r.o).Extract(t.Context(), goldenMarker)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	got := files(t, filepath.Join(r.o.Sink, "2026-11-20", "v1"))
 	if *update {
 		for name, content := range got {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"posttrade/ring/must"
 	"posttrade/sidecars/store"
 	"posttrade/sidecars/store/storetest"
 )
@@ -18,9 +19,7 @@ func TestSQLMarks(t *testing.T) {
 			t.Errorf("before the first: %v %t %v", got, found, err)
 		}
 		for range 2 {
-			if err := marks.PutMarks(t.Context(), 5, 1, []store.Mark{want[1], want[0]}); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, marks.PutMarks(t.Context(), 5, 1, []store.Mark{want[1], want[0]}))
 		}
 		if err := marks.PutMarks(t.Context(), 5, 1, want[:1]); !errors.Is(err, store.ErrConflict) {
 			t.Errorf("others: %v", err)

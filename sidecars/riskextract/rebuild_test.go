@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"posttrade/ring/must"
 )
 
 // storedCopy makes the golden extract, copies its folder to another place and deletes all its
@@ -18,9 +20,7 @@ func storedCopy(t *testing.T) (dir string, want map[string]string) {
 		t.Fatal(err)
 	}
 	want = files(t, filepath.Join(r.o.Sink, "2026-11-20", "v1"))
-	if err := errors.Join(os.RemoveAll(r.o.Sink), os.Remove(r.o.Counterparties)); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, errors.Join(os.RemoveAll(r.o.Sink), os.Remove(r.o.Counterparties)))
 	dir = t.TempDir()
 	for name, content := range want {
 		write(t, filepath.Join(dir, name), content)
@@ -34,23 +34,17 @@ func TestRebuildIsByteIdentical(t *testing.T) {
 	positions, contracts := filepath.Join(out, "p.csv"), filepath.Join(out, "c.csv")
 	for _, missing := range []string{"", "seq-42.csv", "seq-42-contracts.csv"} {
 		if missing != "" {
-			if err := os.Remove(filepath.Join(dir, missing)); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, os.Remove(filepath.Join(dir, missing)))
 		}
 		for range 2 { // over its own result, too
-			if err := Rebuild(filepath.Join(dir, "seq-42.cut"), positions, contracts); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, Rebuild(filepath.Join(dir, "seq-42.cut"), positions, contracts))
 		}
 		got := files(t, out)
 		if len(got) != 2 || got["p.csv"] != want["seq-42.csv"] ||
 			got["c.csv"] != want["seq-42-contracts.csv"] {
 			t.Fatalf("without %q: got %q", missing, got)
 		}
-		if err := errors.Join(os.Remove(positions), os.Remove(contracts)); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, errors.Join(os.Remove(positions), os.Remove(contracts)))
 	}
 	// The lost artifacts can be restored in place.
 	if err := Rebuild(filepath.Join(dir, "seq-42.cut"), filepath.Join(dir, "seq-42.csv"),
@@ -110,9 +104,7 @@ func TestRebuildRefusesForgedManifests(t *testing.T) {
 		return Rebuild(filepath.Join(dir, cut), filepath.Join(out, "p.csv"), filepath.Join(out, "c.csv"))
 	}
 	pins, err := parseManifest(42, want["seq-42.sha256"])
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	forge := func(seq uint64, edit func(*manifest)) {
 		forged := *pins
 		edit(&forged)
@@ -152,9 +144,7 @@ func TestRebuildRefusesForgedManifests(t *testing.T) {
 		}
 	}
 	forge(42, func(*manifest) {})
-	if err := rebuild("seq-42.cut"); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, rebuild("seq-42.cut"))
 	// A cut under another sequence, with a manifest of its own.
 	write(t, filepath.Join(dir, "seq-43.cut"), want["seq-42.cut"])
 	forge(43, func(*manifest) {})
@@ -171,9 +161,7 @@ func TestRebuildNeedsItsFiles(t *testing.T) {
 		if strings.HasSuffix(name, "42.csv") || strings.HasSuffix(name, "contracts.csv") {
 			continue
 		}
-		if err := os.Remove(filepath.Join(dir, name)); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.Remove(filepath.Join(dir, name)))
 		err := Rebuild(filepath.Join(dir, "seq-42.cut"), p, c)
 		if err == nil || errors.Is(err, ErrMismatch) || !strings.Contains(err.Error(), name) {
 			t.Errorf("without %s: %v", name, err)

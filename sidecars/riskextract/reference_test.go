@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"posttrade/ring/must"
 )
 
 func TestReferenceFilesAreReadStrictly(t *testing.T) {
@@ -109,19 +111,13 @@ func TestReferenceFilesAreReadStrictly(t *testing.T) {
 // TestBuiltInReferenceCoversTheBuiltInUniverse reads the seed files of the program.
 func TestBuiltInReferenceCoversTheBuiltInUniverse(t *testing.T) {
 	r, err := LoadReference("", "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	seed, err := os.ReadFile("../../app/settings/seeds/accounts.csv")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	accounts := strings.Split(strings.TrimSpace(string(seed)), "\n")[1:]
 	for _, line := range accounts {
 		id, err := whole("id", strings.SplitN(line, ",", 2)[0], 1, 1<<32-1)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		if _, err := r.counterparty(uint32(id)); err != nil {
 			t.Error(err)
 		}
@@ -150,9 +146,7 @@ func TestReferenceFilesOfTheSettings(t *testing.T) {
 	path := filepath.Join(dir, "cp.csv")
 	write(t, path, counterpartiesHeader+"\n7,SEVEN,N7,CHF\n")
 	r, err := LoadReference(path, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if got, err := r.counterparty(7); err != nil || got != (counterparty{"SEVEN", "N7", "CHF"}) {
 		t.Errorf("got %+v, %v", got, err)
 	}

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"posttrade/matcher"
+	"posttrade/ring/must"
 	"posttrade/ring/waittest"
 	"posttrade/sidecars/store"
 )
@@ -166,9 +167,7 @@ func files(t testing.TB, dir string) map[string]string {
 		all[name] = string(content)
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return all
 }
 
@@ -178,18 +177,14 @@ func write(t testing.TB, path, content string) {
 	if err := os.Remove(path); err != nil && !os.IsNotExist(err) {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(path, []byte(content), 0o644))
 }
 
 // date is a day that the test spells.
 func date(t testing.TB, text string) store.Date {
 	t.Helper()
 	d, err := store.ParseDate(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return d
 }
 
@@ -208,12 +203,8 @@ func join(columns ...any) string {
 func unmarked(t *testing.T, instruments string) *inputs {
 	t.Helper()
 	reference, err := ParseReference(goldenCounterparties, instrumentsHeader+"\n"+instruments)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	marks, err := markSetOf(1, 1, nil, false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return &inputs{reference: reference, marks: marks}
 }

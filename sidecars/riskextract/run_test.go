@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"posttrade/matcher"
+	"posttrade/ring/must"
 	"posttrade/sidecars/store"
 	"posttrade/sidecars/store/storetest"
 )
@@ -103,9 +104,7 @@ func cursorOf(t *testing.T, db *store.DB) (seq uint64) {
 		seq, err = tx.Cursor("riskextract")
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return seq
 }
 
@@ -181,9 +180,7 @@ func TestRunSurvivesItsSurroundings(t *testing.T) {
 			cancel()
 		}
 		r.fail(nil)
-		if err := wait(t, x, 5); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, wait(t, x, 5))
 		if !containsOnce(r.log.String(), "riskextract: held up") {
 			t.Errorf("the log is %s", r.log)
 		}
@@ -197,9 +194,7 @@ func TestRunSurvivesItsSurroundings(t *testing.T) {
 		}
 		unlock()
 		r.mark(at(9), goldenEmpty)
-		if err := wait(t, x, 9); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, wait(t, x, 9))
 		stop()
 		if cursor := cursorOf(t, db); cursor != 9 {
 			t.Errorf("the cursor is at %d", cursor)
@@ -240,9 +235,7 @@ func TestLeaderTakesOver(t *testing.T) {
 	x, y := New(old.o), New(next.o)
 	stop := running(t, x)
 	running(t, y)
-	if err := wait(t, x, 5); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, wait(t, x, 5))
 	if err := wait(t, y, 5); err != nil { // the shared cursor says so
 		t.Fatal(err)
 	}
@@ -268,9 +261,7 @@ func TestRunWithoutADatabase(t *testing.T) {
 		r.mark(at(seq), goldenEmpty)
 		x := New(r.o)
 		stop := running(t, x)
-		if err := wait(t, x, seq); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, wait(t, x, seq))
 		stop()
 	}
 	if !slices.Equal(r.seqs(), []uint64{3, 4}) {
@@ -332,9 +323,7 @@ func TestCursorPassesLongStretches(t *testing.T) {
 	for _, tt := range []struct{ durable, want uint64 }{{saveEvery - 1, 0}, {saveEvery, saveEvery},
 		{saveEvery + 5, saveEvery}} {
 		r.durable = tt.durable
-		if err := x.round(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, x.round(t.Context()))
 		if saved, err := x.cursor.load(t.Context()); err != nil || saved != tt.want {
 			t.Errorf("at %d the cursor is %d, %v; want %d", tt.durable, saved, err, tt.want)
 		}

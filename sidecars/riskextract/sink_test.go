@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"posttrade/ring/must"
 )
 
 // TestManyWritersOfOneName has members share a sink. With equal content all succeed; with different
@@ -65,9 +67,7 @@ func TestFailedWriteLeavesNoName(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	f.path = t.TempDir()
-	if err := os.Mkdir(filepath.Join(f.path, "name"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.Mkdir(filepath.Join(f.path, "name"), 0o755))
 	if err := f.put("name", []byte("x")); err == nil || errors.Is(err, ErrMismatch) {
 		t.Errorf("over a folder: %v", err)
 	}

@@ -4,6 +4,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"posttrade/ring/must"
 )
 
 // TestNewestIsTheHighestSequence reads names alone, and skips extracts that were given up.
@@ -19,12 +21,8 @@ func TestNewestIsTheHighestSequence(t *testing.T) {
 		"2026-11-24/v2/seq-",
 	} {
 		path := filepath.Join(sink, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, nil, 0o444); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		must.OK(t, os.WriteFile(path, nil, 0o444))
 	}
 	check := func(want uint64) {
 		t.Helper()
@@ -52,17 +50,13 @@ func TestTheFileCursorIsSetBackOnly(t *testing.T) {
 	dir := t.TempDir()
 	at := func() uint64 {
 		seq, _, err := FileStanding(dir)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		return seq
 	}
 	if err := SetFileBack(dir, 5); err != nil || at() != 0 {
 		t.Errorf("no cursor: %d, %v", at(), err)
 	}
-	if err := (fileCursor{dir}).save(t.Context(), 9); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, (fileCursor{dir}).save(t.Context(), 9))
 	for _, step := range []struct{ to, want uint64 }{{12, 9}, {9, 9}, {4, 4}, {0, 0}} {
 		if err := SetFileBack(dir, step.to); err != nil || at() != step.want {
 			t.Errorf("set back to %d: %d, %v, want %d", step.to, at(), err, step.want)

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"posttrade/ring/must"
 	"posttrade/sidecars/control"
 	"posttrade/sidecars/securities"
 	"posttrade/sidecars/source"
@@ -78,9 +79,7 @@ func TestWhatAStockIs(t *testing.T) {
 			t.Errorf("list %v, %v, want %v", all, err, want)
 		}
 		snapshot, err := s.Snapshot(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		if _, err := control.ParseSnapshot(control.Security, snapshot.AppendJSON(nil)); err != nil {
 			t.Errorf("a replica cannot read what was taken: %v", err)
 		}
@@ -100,9 +99,7 @@ func TestStocksAreInTheOrderOfTheirBytes(t *testing.T) {
 		}
 		slices.Sort(tickers)
 		all, err := s.List(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		for i := range all {
 			if all[i].Ticker != tickers[i] {
 				t.Fatalf("place %d has %s, want %s", i, all[i].Ticker, tickers[i])

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"posttrade/ring/must"
 	"posttrade/sidecars/store"
 )
 
@@ -18,27 +19,21 @@ func newYork(t testing.TB) *time.Location { return mustZone(t, "America/New_York
 func mustZone(t testing.TB, name string) *time.Location {
 	t.Helper()
 	where, err := time.LoadLocation(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return where
 }
 
 func mustCalendar(t testing.TB, name string, where *time.Location, tPlus int) *Calendar {
 	t.Helper()
 	c, err := NewCalendar(name, where, tPlus)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return c
 }
 
 func mustDate(t testing.TB, text string) store.Date {
 	t.Helper()
 	d, err := store.ParseDate(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return d
 }
 
@@ -47,9 +42,7 @@ func mustDate(t testing.TB, text string) store.Date {
 func publishedHolidays(t *testing.T) map[string]map[string]bool {
 	t.Helper()
 	file, err := os.Open("testdata/holidays.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer file.Close()
 	table := map[string]map[string]bool{"US-SETTLEMENT": {}, "XNYS": {}, "FED": {}, "TARGET": {},
 		"weekdays": {}}

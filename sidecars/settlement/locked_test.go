@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"posttrade/ring/must"
 	"posttrade/sidecars/store"
 	"posttrade/sidecars/store/storetest"
 )
@@ -16,9 +17,7 @@ import (
 func hold(t *testing.T, db *store.DB, sql string, args ...any) {
 	t.Helper()
 	other, err := db.Twin()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	held, release, done := make(chan struct{}), make(chan struct{}), make(chan error, 1)
 	go func() {
 		done <- other.Write(context.Background(), func(tx *store.Tx) error {

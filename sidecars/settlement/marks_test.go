@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 
+	"posttrade/ring/must"
 	"posttrade/sidecars/store"
 	"posttrade/sidecars/store/storetest"
 )
@@ -52,9 +53,7 @@ func cursorNames(t *testing.T, db *store.DB) (names []string) {
 			return nil
 		})
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return names
 }
 

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"posttrade/ring/must"
 	"posttrade/sidecars/store"
 	"posttrade/sidecars/store/storetest"
 )
@@ -25,9 +26,7 @@ func TestRaceOfSweepForceAndProcesses(t *testing.T) {
 		insert(t, db, trades...)
 		witness(t, db)
 		other, err := db.Twin()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		t.Cleanup(func() {
 			if err := other.Close(); err != nil {
 				t.Error(err)
@@ -100,9 +99,7 @@ func TestSweepPassesOverHeldRows(t *testing.T) {
 		<-holds
 		mustSweep(t, s, 17)
 		close(release)
-		if err := <-done; err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, <-done)
 		mustSweep(t, s, 3)
 	})
 }
@@ -160,9 +157,7 @@ func TestClockStepsNeverSettleEarlyOrTwice(t *testing.T) {
 		}
 		c.step(60 * 24 * time.Hour)
 		left, err := s.Sweep(bounded(t))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		expectOneTransitionEach(t, db, settled+left)
 		t.Logf("%d schedules, %d trades", schedules, settled+left)
 	})

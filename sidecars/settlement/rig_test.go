@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"posttrade/matcher"
+	"posttrade/ring/must"
 	"posttrade/sidecars/store"
 	"posttrade/sidecars/store/storetest"
 )
@@ -77,9 +78,7 @@ func insert(t testing.TB, db *store.DB, trades ...store.Trade) {
 		_, err := tx.InsertTrades(trades)
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 }
 
 // rows returns the whole table by trade sequence.
@@ -90,9 +89,7 @@ func rows(t testing.TB, db *store.DB) map[uint64]store.Trade {
 		return tx.Trades(store.TradeFilter{},
 			func(row *store.Trade) error { all[row.Seq] = *row; return nil })
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return all
 }
 
@@ -141,9 +138,7 @@ func expectOneTransitionEach(t testing.TB, db *store.DB, n int) {
 			return nil
 		})
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if updates != int64(n) || trades != int64(n) || others != 0 || left != 0 {
 		t.Errorf("%d updates of %d trades, %d of them no settlement, %d trades left; want %d, %d, 0, 0",
 			updates, trades, others, left, n, n)

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"posttrade/ring/must"
 	"posttrade/sidecars/store"
 )
 
@@ -21,19 +22,13 @@ func TestRuleFilesAreTheirVersions(t *testing.T) {
 		"weekdays 2026.1": "843373fe11a0584b",
 	}
 	entries, err := ruleFiles.ReadDir("calendars")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	for _, entry := range entries {
 		name := strings.TrimSuffix(entry.Name(), ".txt")
 		text, err := ruleFiles.ReadFile("calendars/" + entry.Name())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		set, err := loadRules(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		sum := sha256.Sum256(text)
 		if got := hex.EncodeToString(sum[:8]); want[set.version] != got {
 			t.Errorf("%q: is %s, want %q", set.version, got, want[set.version])

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"posttrade/ring/must"
 	"posttrade/sidecars/store"
 	"posttrade/sidecars/store/storetest"
 )
@@ -36,9 +37,7 @@ func TestRunPausesAndGoesOn(t *testing.T) {
 				cancel()
 			}
 		}
-		if err := s.Run(ctx); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, s.Run(ctx))
 		var gaps []time.Duration
 		for i := range starts[1:] {
 			gaps = append(gaps, (starts[i+1] - starts[i]).Round(time.Millisecond))

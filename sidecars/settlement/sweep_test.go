@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"posttrade/ring/must"
 	"posttrade/sidecars/store"
 	"posttrade/sidecars/store/storetest"
 )
@@ -151,9 +152,7 @@ func TestSweepUsesTheIndexes(t *testing.T) {
 			},
 				int64(1), store.Date(21_000), 1000)
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		got := plan.String()
 		if strings.Contains(got, "Seq Scan") || strings.Contains(got, "SCAN") ||
 			!strings.Contains(got, "trades_to_settle") {

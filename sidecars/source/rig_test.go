@@ -15,6 +15,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"posttrade/ring/must"
 	"posttrade/sidecars/accounts"
 	"posttrade/sidecars/control"
 	"posttrade/sidecars/securities"
@@ -152,9 +153,7 @@ func rows(t *testing.T, db *store.DB, s control.Source) (all []store.OutboxRow) 
 			return nil
 		})
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return all
 }
 
@@ -162,9 +161,7 @@ func rows(t *testing.T, db *store.DB, s control.Source) (all []store.OutboxRow) 
 func delta(t *testing.T, s control.Source, row *store.OutboxRow) control.Delta {
 	t.Helper()
 	d, err := control.ParseDelta(s, row.Payload)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if d.Version != row.Version || d.Epoch != row.Epoch {
 		t.Fatalf("row %d of epoch %d says %s", row.Version, row.Epoch, row.Payload)
 	}
@@ -178,18 +175,14 @@ func checksum(t *testing.T, text []byte) (given, want string) {
 	reader := json.NewDecoder(bytes.NewReader(text))
 	reader.UseNumber()
 	var m map[string]any
-	if err := reader.Decode(&m); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, reader.Decode(&m))
 	given, _ = m["checksum"].(string)
 	delete(m, "checksum")
 	delete(m, "count")
 	var canonical bytes.Buffer
 	writer := json.NewEncoder(&canonical)
 	writer.SetEscapeHTML(false)
-	if err := writer.Encode(m); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, writer.Encode(m))
 	sum := sha256.Sum256(bytes.TrimSuffix(canonical.Bytes(), []byte("\n")))
 	return given, "sha256:" + hex.EncodeToString(sum[:])
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"posttrade/ring/must"
 	"posttrade/sidecars/accounts"
 	"posttrade/sidecars/control"
 	"posttrade/sidecars/source"
@@ -41,9 +42,7 @@ func TestConcurrentStartsSeedOnce(t *testing.T) {
 				t.Fatalf("%d rows were seeded in %d seedings", written.Load(), changed.Load())
 			}
 			snapshot, err := serviceOf(s, o).snapshot(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			if snapshot.Watermark != n || len(snapshot.Records) != n {
 				t.Fatalf("watermark %d of %d records", snapshot.Watermark, len(snapshot.Records))
 			}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"posttrade/ring/must"
 	"posttrade/sidecars/store"
 	"posttrade/sidecars/store/storetest"
 )
@@ -38,14 +39,10 @@ func TestComparatorsWriteEveryRow(t *testing.T) {
 func writesEachOnce(t *testing.T, open func(context.Context) (*store.Bare, error)) {
 	t.Helper()
 	b, err := open(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	rows := someTrades(1, 1050)
 	for part := range slices.Chunk(rows, 100) {
-		if err := b.Write(t.Context(), part); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, b.Write(t.Context(), part))
 	}
 	for _, i := range []int{0, 99, 100, 1049} {
 		if err := b.Write(t.Context(), rows[i:i+1]); err == nil ||

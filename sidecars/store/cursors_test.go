@@ -5,6 +5,7 @@ import (
 	"sync"
 	"testing"
 
+	"posttrade/ring/must"
 	"posttrade/sidecars/store"
 	"posttrade/sidecars/store/storetest"
 )
@@ -23,9 +24,7 @@ func TestSeveralCursorsMoveTogether(t *testing.T) {
 				}
 			}
 		}
-		if err := set(store.Cursor{Name: "b", Value: 5}); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, set(store.Cursor{Name: "b", Value: 5}))
 		if err := set(store.Cursor{Name: "a", Value: 1}, store.Cursor{Name: "b", Value: 2},
 			store.Cursor{Name: "c", Value: math.MaxInt64}); err != nil {
 			t.Fatal(err)

@@ -14,6 +14,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"posttrade/ring/must"
 	"posttrade/sidecars/store"
 	"posttrade/sidecars/store/storetest"
 )
@@ -99,9 +100,7 @@ func TestCloseEndsWhatIsUnderWay(t *testing.T) {
 		t.Run(d.String(), func(t *testing.T) {
 			before := goleak.IgnoreCurrent()
 			db, err := store.Open(storetest.Options(t, d))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			if ready, detail := db.State(); ready || detail != "not connected yet" {
 				t.Errorf("at first: %v, %q", ready, detail)
 			}
@@ -169,22 +168,14 @@ func TestCheckFindsADamagedPage(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "posttrade.db")
 	db, err := store.Open(store.Options{Dir: dir})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	insert(t, db, someTrades(1, 3000))
-	if err := errors.Join(db.Check(t.Context()), db.Close()); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, errors.Join(db.Check(t.Context()), db.Close()))
 	whole, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	// The last pages belong to the table and its indexes; the first ones hold the schema.
 	copy(whole[len(whole)-4*4096:], bytes.Repeat([]byte{0xa5}, 4096))
-	if err := os.WriteFile(file, whole, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(file, whole, 0o600))
 	db = storetest.OpenWith(t, store.Options{Dir: dir})
 	if err := db.Check(t.Context()); !errors.Is(err, store.ErrDamaged) ||
 		!errors.Is(err, store.ErrUnavailable) {
@@ -206,9 +197,7 @@ func TestTheFileIsForItsOwnerOnly(t *testing.T) {
 	insert(t, db, someTrades(1, 1))
 	for _, name := range []string{"posttrade.db", "posttrade.db-wal", "posttrade.db-shm"} {
 		info, err := os.Stat(filepath.Join(dir, name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		if info.Mode().Perm() != 0o600 {
 			t.Errorf("%s has mode %v", name, info.Mode())
 		}
@@ -218,19 +207,13 @@ func TestTheFileIsForItsOwnerOnly(t *testing.T) {
 func TestOpenRefusesWhatCannotBeADatabase(t *testing.T) {
 	dir := t.TempDir()
 	plain := filepath.Join(dir, "plain")
-	if err := os.WriteFile(plain, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(plain, nil, 0o600))
 	other := filepath.Join(dir, "other")
 	short := filepath.Join(dir, "short")
 	for d, text := range map[string]string{other: "this is a text file, not a database",
 		short: "SQL"} {
-		if err := os.Mkdir(d, 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(d, "posttrade.db"), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.Mkdir(d, 0o700))
+		must.OK(t, os.WriteFile(filepath.Join(d, "posttrade.db"), []byte(text), 0o600))
 	}
 	const password = "s3cr#t/p@ss"
 	for name, o := range map[string]store.Options{
@@ -258,24 +241,18 @@ func TestOpenRefusesWhatCannotBeADatabase(t *testing.T) {
 func TestAFileThatWentAwayIsUnavailable(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	db, err := store.Open(store.Options{Dir: dir})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer func() {
 		if err := db.Close(); err != nil {
 			t.Error(err)
 		}
 	}()
 	away := dir + "-away"
-	if err := os.Rename(dir, away); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.Rename(dir, away))
 	if err := db.Ready(t.Context()); !errors.Is(err, store.ErrUnavailable) {
 		t.Errorf("got %v", err)
 	}
-	if err := os.Rename(away, dir); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.Rename(away, dir))
 	if err := db.Ready(t.Context()); err != nil {
 		t.Error(err)
 	}

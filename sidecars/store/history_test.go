@@ -5,6 +5,7 @@ import (
 	"sync"
 	"testing"
 
+	"posttrade/ring/must"
 	"posttrade/sidecars/store"
 	"posttrade/sidecars/store/storetest"
 )
@@ -16,9 +17,7 @@ var errRows = errors.New("the rows are not ours")
 func journalOf(t *testing.T, db *store.DB, h *store.History, agrees error) *store.DB {
 	t.Helper()
 	other, err := db.Twin()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	t.Cleanup(func() {
 		if err := other.Close(); err != nil {
 			t.Error(err)

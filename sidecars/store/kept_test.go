@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"posttrade/ring/must"
 	"posttrade/sidecars/store"
 	"posttrade/sidecars/store/storetest"
 )
@@ -19,9 +20,7 @@ func keep(t *testing.T, db *store.DB) string {
 		out.Reset()
 		return tx.WriteKept(&out)
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return out.String()
 }
 
@@ -78,9 +77,7 @@ func fillKept(t *testing.T, db *store.DB) {
 			tx.PutMarks(store.DateOf(2026, 11, 20), 1, []store.Mark{{Security: "A", Price: 1, Quality: "F"},
 				{Security: "B", Price: 1<<63 - 1}}, marksNow))
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 }
 
 const insertTrade = "insert into trades (id, trade_seq, account_id, security, side, quantity, " +
@@ -106,9 +103,7 @@ func TestKeptRowsComeBack(t *testing.T) {
 				}
 				return err
 			})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 		}
 		empty()
 		if loaded, err := load(t, db, text, 100); err != nil || !loaded {

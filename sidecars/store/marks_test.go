@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 
+	"posttrade/ring/must"
 	"posttrade/sidecars/store"
 	"posttrade/sidecars/store/storetest"
 )
@@ -156,9 +157,7 @@ func TestMarksThatWereChangedByHandAreSeen(t *testing.T) {
 			"update eod_price_sets set marks = 1",
 		} {
 			session := store.Date(i)
-			if err := putMarks(t, db, session, 1, marks...); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, putMarks(t, db, session, 1, marks...))
 			if _, _, err := readMarks(t, db, session, 1); err != nil {
 				t.Fatal(err)
 			}

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"testing/fstest"
 
+	"posttrade/ring/must"
 	"posttrade/sidecars/store"
 	"posttrade/sidecars/store/storetest"
 )
@@ -55,9 +56,7 @@ func TestMigrationsAreNotedWithTheirChecksums(t *testing.T) {
 		for _, name := range embedded(t, db.Dialect()) {
 			text, err := fs.ReadFile(store.MigrationFiles(),
 				"migrations/"+db.Dialect().String()+"/"+name+".sql")
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			sum := sha256.Sum256(text)
 			want = append(want, fmt.Sprintf("%s %s %s true", name[:4], name, hex.EncodeToString(sum[:])))
 		}
@@ -123,9 +122,7 @@ func TestASchemaOfAnotherBuildIsRefusedByName(t *testing.T) {
 				insert(t, db, someTrades(1, 3))
 				storetest.Edit(t, db, tt.edit)
 				later, err := db.Twin()
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.OK(t, err)
 				defer func() {
 					if err := later.Close(); err != nil {
 						t.Error(err)
@@ -169,9 +166,7 @@ func TestAMigrationThatFailsLeavesNothing(t *testing.T) {
 	for _, d := range storetest.Dialects(t) {
 		t.Run(d.String(), func(t *testing.T) {
 			db, err := store.Open(storetest.Options(t, d))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			defer func() {
 				if err := db.Close(); err != nil {
 					t.Error(err)
@@ -182,20 +177,14 @@ func TestAMigrationThatFailsLeavesNothing(t *testing.T) {
 					"one values (1);\n",
 				"0002_two.sql": "create table two (n bigint); insert into two select 1 from nowhere;",
 			}
-			if err := store.SetPlan(db, files(good)); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, store.SetPlan(db, files(good)))
 			err = db.Ready(t.Context())
 			if !errors.Is(err, store.ErrMigration) || !strings.Contains(err.Error(), "0002_two") {
 				t.Fatalf("got %v", err)
 			}
 			good["0002_two.sql"] = "create table two (n bigint); insert into two select n + 1 from one"
-			if err := store.SetPlan(db, files(good)); err != nil {
-				t.Fatal(err)
-			}
-			if err := db.Ready(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, store.SetPlan(db, files(good)))
+			must.OK(t, db.Ready(t.Context()))
 			one, two := number(t, db, "select sum(n) from one"), number(t, db, "select sum(n) from two")
 			if one != 1 || two != 2 {
 				t.Errorf("one = %d, two = %d", one, two)
@@ -227,9 +216,7 @@ func TestALockedDatabaseThatIsMigratedIsReady(t *testing.T) {
 		unlock := storetest.Lock(t, db)
 		defer unlock()
 		later, err := db.Twin()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		if err := later.Ready(t.Context()); err != nil {
 			t.Errorf("ready: %v", err)
 		}

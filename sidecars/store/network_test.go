@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"posttrade/ring/must"
 	"posttrade/sidecars/store"
 	"posttrade/sidecars/store/storetest"
 )
@@ -254,9 +255,7 @@ func TestAServerThatIsNotThereIsUnavailable(t *testing.T) {
 		o, network := storetest.CutOptions(t)
 		network.Cut()
 		db, err := store.Open(o) // makes no connection
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		defer func() {
 			if err := db.Close(); err != nil {
 				t.Error(err)
@@ -286,9 +285,7 @@ func TestPasswordsStayOut(t *testing.T) {
 		o, log := store.Options{URL: u.String()}, new(strings.Builder)
 		o.Logger = logTo(log)
 		db, err := store.Open(o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		return db, log.String
 	}()
 	err := db.Ready(t.Context())

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"posttrade/ring/must"
 	"posttrade/sidecars/store"
 	"posttrade/sidecars/store/storetest"
 )
@@ -84,9 +85,7 @@ func pages(t *testing.T, db *store.DB, f store.TradeFilter) (all []uint64) {
 				return nil
 			})
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		if f.Limit == 0 || n < f.Limit {
 			return all
 		}

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"testing"
 
+	"posttrade/ring/must"
 	"posttrade/sidecars/store"
 	"posttrade/sidecars/store/storetest"
 )
@@ -39,9 +40,7 @@ func change(tx *store.Tx, source string,
 
 func inTx(t *testing.T, db *store.DB, fn func(*store.Tx) error) {
 	t.Helper()
-	if err := db.Write(t.Context(), fn); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, db.Write(t.Context(), fn))
 }
 
 // outboxText renders a source's outbox: version@sequence, v- superseded, v? waiting.

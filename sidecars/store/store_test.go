@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"posttrade/matcher"
+	"posttrade/ring/must"
 	"posttrade/sidecars/store"
 )
 
@@ -40,9 +41,7 @@ func insert(t testing.TB, db *store.DB, trades []store.Trade) (inserted int) {
 		inserted, err = tx.InsertTrades(trades)
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return inserted
 }
 
@@ -59,9 +58,7 @@ func selected(t testing.TB, db *store.DB, f store.TradeFilter) (all []store.Trad
 		all = nil
 		return tx.Trades(f, func(row *store.Trade) error { all = append(all, *row); return nil })
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return all
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"posttrade/matcher"
+	"posttrade/ring/must"
 	"posttrade/sidecars/store"
 )
 
@@ -99,9 +100,7 @@ func TestWhatIsNoRowIsNamed(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			row := someTrades(8, 1)[0]
-			if err := store.CheckTrade(&row); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, store.CheckTrade(&row))
 			tt.spoil(&row)
 			if err := store.CheckTrade(&row); err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("got %v, want %q", err, tt.want)

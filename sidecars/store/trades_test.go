@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"posttrade/ring/must"
 	"posttrade/sidecars/store"
 	"posttrade/sidecars/store/storetest"
 )
@@ -38,9 +39,7 @@ func TestTradesComeBackAsTheyWentIn(t *testing.T) {
 			}
 			return err
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 	})
 }
 
@@ -147,9 +146,7 @@ func TestNothingOfABatchWithoutARowIsWritten(t *testing.T) {
 			}
 			return err
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		mustBe(t, allTrades(t, db), nil)
 	})
 }
@@ -243,9 +240,7 @@ func TestTradesBySeqIsInclusive(t *testing.T) {
 					return nil
 				})
 			})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			mustBe(t, got, tt.want)
 		}
 	})
@@ -257,9 +252,7 @@ func TestACursorMovesWithItsTransaction(t *testing.T) {
 			err := db.Write(t.Context(), func(tx *store.Tx) error {
 				return tx.SetCursor("projection", value)
 			})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			if got := cursor(t, db, "projection"); got != value {
 				t.Errorf("the cursor is %d, want %d", got, value)
 			}
@@ -282,9 +275,7 @@ func cursor(t testing.TB, db *store.DB, name string) (value uint64) {
 		value, err = tx.Cursor(name)
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return value
 }
 

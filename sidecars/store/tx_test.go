@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"posttrade/ring/must"
 	"posttrade/sidecars/store"
 	"posttrade/sidecars/store/storetest"
 )
@@ -20,9 +21,7 @@ var errMine = errors.New("mine")
 // write runs a write that must succeed.
 func write(t testing.TB, db *store.DB, fn func(*store.Tx) error) {
 	t.Helper()
-	if err := db.Write(t.Context(), fn); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, db.Write(t.Context(), fn))
 }
 
 // query calls each for the rows of a query that must succeed.
@@ -31,9 +30,7 @@ func query(t testing.TB, db *store.DB, sql string, each func(*store.Row), args .
 	err := db.Read(t.Context(), func(tx *store.Tx) error {
 		return tx.Query(sql, func(r *store.Row) error { each(r); return nil }, args...)
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 }
 
 // number returns the one number that a query selects.
@@ -317,9 +314,7 @@ func TestReadIsOneSnapshotAndCannotWrite(t *testing.T) {
 			mustBe(t, rows, someTrades(1, 10))
 			return err
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		if n := len(allTrades(t, db)); n != 100 {
 			t.Errorf("%d afterwards", n)
 		}

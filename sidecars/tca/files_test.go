@@ -10,6 +10,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"posttrade/ring/must"
 )
 
 var fileNames = []string{samplesName, arrivalsName, checkpointName}
@@ -19,13 +21,9 @@ func sameFiles(t *testing.T, a, b string) {
 	t.Helper()
 	for _, name := range fileNames {
 		one, err := os.ReadFile(filepath.Join(a, name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		other, err := os.ReadFile(filepath.Join(b, name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		if !bytes.Equal(one, other) {
 			t.Errorf("file %s: %d and %d bytes, which differ", name, len(one), len(other))
 		}
@@ -44,9 +42,7 @@ func snatch(t *testing.T, rnd *rand.Rand, from string) string {
 		} else if err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(filepath.Join(to, fileNames[i]), text, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.WriteFile(filepath.Join(to, fileNames[i]), text, 0o600))
 	}
 	return to
 }
@@ -70,9 +66,7 @@ func mangle(t *testing.T, rnd *rand.Rand, name string, how int) string {
 		clear(text[at&^511 : min(len(text), at&^511+4096)])
 		said = "torn"
 	}
-	if err := os.WriteFile(name, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(name, text, 0o600))
 	return said
 }
 
@@ -276,17 +270,13 @@ func TestEveryByteOfACheckpointIsGuarded(t *testing.T) {
 	closeAll(t, x)
 	name := filepath.Join(o.Dir, checkpointName)
 	good, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	read := func(text []byte) error {
 		blank := index{open: map[uint32]arrival{}}
 		_, _, err := blank.read(text, x.genesis)
 		return err
 	}
-	if err := read(good); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, read(good))
 	for at := range good {
 		bad := bytes.Clone(good)
 		bad[at]++

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"posttrade/matcher"
+	"posttrade/ring/must"
 	"posttrade/sidecars/store"
 )
 
@@ -201,9 +202,7 @@ func TestACheckpointThatCannotBeWrittenDoesNotStopTheIndex(t *testing.T) {
 		o.Logger = slog.New(log)
 		x := open(t, o)
 		obstacle := filepath.Join(o.Dir, checkpointName+".new")
-		if err := os.Mkdir(obstacle, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.Mkdir(obstacle, 0o700))
 		run(t, x)
 		for range 5 {
 			v.must(tick(aaa, unit))
@@ -212,9 +211,7 @@ func TestACheckpointThatCannotBeWrittenDoesNotStopTheIndex(t *testing.T) {
 		if x.Lag() != 0 {
 			t.Errorf("lag %d", x.Lag())
 		}
-		if err := os.Remove(obstacle); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.Remove(obstacle))
 		elapse(2 * time.Second)
 		synctest.Wait()
 		want := []string{
@@ -239,14 +236,10 @@ func TestAWriteThatFailsLeavesNothingToRead(t *testing.T) {
 			o.Patience = time.Millisecond
 			x := open(t, o)
 			follow(t, x, v)
-			if err := x.save(); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, x.save())
 			f.steps(4000)
 			shadow, err := x.attach(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			file := x.index.samples.file
 			if which == arrivalsName {
 				file = x.index.executions.file

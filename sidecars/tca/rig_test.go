@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"posttrade/matcher"
+	"posttrade/ring/must"
 	"posttrade/sidecars/store"
 )
 
@@ -68,9 +69,7 @@ type venue struct {
 func newVenue(t testing.TB) *venue {
 	t.Helper()
 	engine, err := matcher.New(testGenesis())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	t.Cleanup(func() { engine.Close() })
 	v := &venue{t: t, engine: engine, now: noon}
 	v.out = matcher.NewOutlet(8, func(events []matcher.Event) { v.said = append(v.said, events...) })
@@ -228,9 +227,7 @@ func securityID(ticker string) (uint32, bool) {
 func open(t testing.TB, o Options) *TCA {
 	t.Helper()
 	x, err := Open(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	t.Cleanup(func() {
 		if err := x.Close(); err != nil {
 			t.Error(err)
@@ -267,18 +264,14 @@ func caughtUp(t testing.TB, x *TCA, v *venue) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
-	if err := x.CatchUp(ctx, v.head()); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, x.CatchUp(ctx, v.head()))
 }
 
 // text is a report's JSON.
 func text(t testing.TB, x *TCA, trade store.Trade) string {
 	t.Helper()
 	r, err := x.Report(t.Context(), trade)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return string(r.AppendJSON(nil))
 }
 
@@ -299,8 +292,6 @@ func scaled(n int) int {
 func closeAll(t testing.TB, closers ...io.Closer) {
 	t.Helper()
 	for _, c := range closers {
-		if err := c.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, c.Close())
 	}
 }

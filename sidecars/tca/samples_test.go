@@ -4,14 +4,14 @@ import (
 	"path/filepath"
 	"sort"
 	"testing"
+
+	"posttrade/ring/must"
 )
 
 func newSamples(t *testing.T) *samples {
 	t.Helper()
 	file, err := openBlocks(filepath.Join(t.TempDir(), samplesName))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	t.Cleanup(func() { file.f.Close() })
 	return &samples{file: file}
 }
@@ -31,9 +31,7 @@ func TestAHistoryLargerThanTheCacheIsFoundAgain(t *testing.T) {
 			s.sum = last.sum.add(weigh(last.px, uint64(s.millis-last.millis)))
 		}
 		plain = append(plain, s)
-		if err := x.add(7, millis, px+5); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, x.add(7, millis, px+5))
 		if err := x.add(7, millis-rnd.Int64N(3), px); err != nil { // replaces the one before
 			t.Fatal(err)
 		}
@@ -76,9 +74,7 @@ func TestAHistoryLargerThanTheCacheIsFoundAgain(t *testing.T) {
 // TestExecutionsAreFoundByTradeSequence reads them from blocks and from memory.
 func TestExecutionsAreFoundByTradeSequence(t *testing.T) {
 	file, err := openBlocks(filepath.Join(t.TempDir(), arrivalsName))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer file.f.Close()
 	x := &executions{file: file}
 	const fills = 5*blockExecutions + 3
@@ -86,9 +82,7 @@ func TestExecutionsAreFoundByTradeSequence(t *testing.T) {
 		return execution{arrival{int64(seq) * 7, -int64(seq)}, seq << 40}
 	}
 	for seq := range uint64(fills) {
-		if err := x.add(seq+1, entry(seq+1)); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, x.add(seq+1, entry(seq+1)))
 	}
 	for seq := range uint64(fills + 3) {
 		e, found, err := x.at(seq)

@@ -4,6 +4,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"posttrade/ring/must"
 )
 
 // TestStandingIsTheCheckpoints: that of a valid checkpoint, else empty.
@@ -21,12 +23,8 @@ func TestStandingIsTheCheckpoints(t *testing.T) {
 	x.last.InputSeq = 42
 	name := filepath.Join(dir, checkpointName)
 	f, err := os.Create(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := x.write(f, [32]byte{1, 2}); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
+	must.OK(t, x.write(f, [32]byte{1, 2}))
 	f.Close()
 	s, err := ReadStanding(dir)
 	if err != nil || s.InputSeq != 42 || s.Last.InputSeq != 42 || s.Genesis != [32]byte{1, 2} ||
@@ -34,23 +32,17 @@ func TestStandingIsTheCheckpoints(t *testing.T) {
 		t.Errorf("got %+v, %v", s, err)
 	}
 	text, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	for at := range text {
 		text[at] ^= 1
-		if err := os.WriteFile(name, text, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.WriteFile(name, text, 0o600))
 		if s, err := ReadStanding(dir); err != nil || s.InputSeq != 0 {
 			t.Fatalf("byte %d damaged: %+v, %v", at, s, err)
 		}
 		text[at] ^= 1
 	}
 	for n := range text {
-		if err := os.WriteFile(name, text[:n], 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.WriteFile(name, text[:n], 0o600))
 		if s, err := ReadStanding(dir); err != nil || s.InputSeq != 0 {
 			t.Fatalf("cut to %d bytes: %+v, %v", n, s, err)
 		}

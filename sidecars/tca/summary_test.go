@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"posttrade/matcher"
+	"posttrade/ring/must"
 	"posttrade/sidecars/store"
 	"posttrade/sidecars/store/storetest"
 )
@@ -25,9 +26,7 @@ func insert(t testing.TB, db *store.DB, rows []store.Trade) {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 }
 
 // sums are the oracle's averages of a set of reports.
@@ -62,9 +61,7 @@ func summarize(t *testing.T, reports []string) string {
 			Security                        string
 			SlippageBps, ArrivalSlippageBps *json.Number
 		}
-		if err := json.Unmarshal([]byte(report), &r); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, json.Unmarshal([]byte(report), &r))
 		if bySecurity[r.Security] == nil {
 			bySecurity[r.Security] = &sums{}
 		}
@@ -140,9 +137,7 @@ func TestSummariesEqualTheOracle(t *testing.T) {
 				}
 			}
 			s, err := x.Summary(t.Context(), q)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			if got, want := string(s.AppendJSON(nil)), summarize(t, chosen); got != want {
 				t.Errorf("%+v\n got %s\nwant %s", q, got, want)
 			}

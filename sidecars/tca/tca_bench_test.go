@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"posttrade/matcher"
+	"posttrade/ring/must"
 	"posttrade/sidecars/store"
 	"posttrade/sidecars/store/storetest"
 )
@@ -25,9 +26,7 @@ func TestReportAndFollowingDoNotAllocate(t *testing.T) {
 	b := make([]byte, 0, 1024)
 	report := testing.AllocsPerRun(1000, func() {
 		r, err := x.Report(t.Context(), v.trades[n%len(v.trades)])
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		b = r.AppendJSON(b[:0])
 		n += 7
 	})
@@ -36,9 +35,7 @@ func TestReportAndFollowingDoNotAllocate(t *testing.T) {
 	}
 	// The same two events again and again: only sequences and time change.
 	executionsFile, err := openBlocks(filepath.Join(t.TempDir(), arrivalsName))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer executionsFile.f.Close()
 	y := &index{samples: *newSamples(t), executions: executions{file: executionsFile},
 		open: map[uint32]arrival{}}
@@ -52,9 +49,7 @@ func TestReportAndFollowingDoNotAllocate(t *testing.T) {
 		}
 		events[0].InputSeq = y.applied + 1
 		events[1].TradeSeq = y.executions.count() + 1
-		if err := y.observe(events); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, y.observe(events))
 	})
 	if follow > 0 {
 		t.Errorf("a command allocates %v times, want none", follow)

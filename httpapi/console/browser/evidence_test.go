@@ -11,6 +11,8 @@ import (
 	"github.com/chromedp/cdproto/dom"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
+
+	"posttrade/ring/must"
 )
 
 // choose puts a file, or a folder, into a file input of the page.
@@ -96,13 +98,9 @@ func (x *exported) flipped(t *testing.T, file string) (at string) {
 	} else {
 		file = at
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	text[len(text)/2] ^= 1
-	if err := os.WriteFile(file, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(file, text, 0o600))
 	return at
 }
 

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/chromedp/chromedp/kb"
+
+	"posttrade/ring/must"
 )
 
 // TestAPastedTokenMayDoWhatItMay: in production there is no one click. The token of a user is
@@ -17,9 +19,7 @@ func TestAPastedTokenMayDoWhatItMay(t *testing.T) {
 	s.fill()
 	token, err := exec.Command(program(t), "token", "--data.dir="+filepath.Join(s.dir, "data"),
 		"--subject=ann", "--accounts=3", "--ttl=1h").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	p := open(t)
 	p.goTo(s, "/blotter")
 	p.find("button", "Sign in")

@@ -5,6 +5,7 @@ import (
 
 	"posttrade/journal"
 	"posttrade/matcher"
+	"posttrade/ring/must"
 )
 
 // DefaultPerBlock is how many commands share a commit.
@@ -32,9 +33,7 @@ func New(t testing.TB, dir string, g *matcher.Genesis) *Writer {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { w.Journal.Close() })
-	if err := w.Journal.Create(g.Marshal()); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, w.Journal.Create(g.Marshal()))
 	if w.Engine, err = matcher.New(g); err != nil {
 		t.Fatal(err)
 	}

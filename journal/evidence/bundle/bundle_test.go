@@ -19,6 +19,7 @@ import (
 	"posttrade/journal/evidence/bundle"
 	"posttrade/journal/evidence/verify"
 	"posttrade/matcher"
+	"posttrade/ring/must"
 )
 
 // TestEveryRangeProvesItself exports ranges that begin and end anywhere in a leaf, behind snapshots
@@ -54,7 +55,7 @@ func TestAnExportNeedsOneKey(t *testing.T) {
 	if p := v.export(800, 0); p[bundle.SnapshotName] == nil {
 		t.Fatal("no snapshot in it")
 	}
-	must(t, os.Remove(filepath.Join(v.logDir(), "log.key")))
+	must.OK(t, os.Remove(filepath.Join(v.logDir(), "log.key")))
 	v.sign()
 	files := v.export(800, 0)
 	p, err := bundle.Verify(v.keys(), reading(files), bundle.Options{})
@@ -132,7 +133,7 @@ func TestEveryFlippedByteOfAReportIsFound(t *testing.T) {
 	files := v.export(1, 60)
 	lines, _ := v.reportOf(1, 60)
 	for _, good := range [][]byte{lines, object(v, 5, 50)} {
-		must(t, v.compareReport(files, good))
+		must.OK(t, v.compareReport(files, good))
 		for i := 0; i < len(good); i += 1 + len(good)/300 {
 			bad := bytes.Clone(good)
 			bad[i] ^= 1 << (i % 8)
@@ -190,7 +191,7 @@ func rewritten(t *testing.T, v *venue, files map[string][]byte, change func(c *c
 	}
 	changed := maps.Clone(files)
 	var m bundle.Manifest
-	must(t, json.Unmarshal(files[bundle.ManifestName], &m))
+	must.OK(t, json.Unmarshal(files[bundle.ManifestName], &m))
 	changed[bundle.RecordsName] = packedText(t, plain)
 	m.Files[bundle.RecordsName] = bundle.Sum(sha256.Sum256(changed[bundle.RecordsName]))
 	changed[bundle.ManifestName] = m.Text()
@@ -205,9 +206,9 @@ func rewritten(t *testing.T, v *venue, files map[string][]byte, change func(c *c
 // commandsOf reads the file of records.
 func commandsOf(t *testing.T, packed []byte) (list []command) {
 	z, err := zstd.NewReader(nil)
-	must(t, err)
+	must.OK(t, err)
 	plain, err := z.DecodeAll(packed, nil)
-	must(t, err)
+	must.OK(t, err)
 	for len(plain) > 0 {
 		n := 2 + int(binary.BigEndian.Uint16(plain))
 		if plain[2] == verify.KindFill {

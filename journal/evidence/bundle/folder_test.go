@@ -9,15 +9,16 @@ import (
 	"testing"
 
 	"posttrade/journal/evidence/bundle"
+	"posttrade/ring/must"
 )
 
 // TestAFolderHasPlainFilesOnly: a stranger's folder may have a link to what has no end.
 func TestAFolderHasPlainFilesOnly(t *testing.T) {
 	dir := t.TempDir()
 	read := bundle.Folder(dir)
-	must(t, os.WriteFile(filepath.Join(dir, "a"), []byte("text"), 0o600))
-	must(t, os.Symlink(os.DevNull, filepath.Join(dir, "device")))
-	must(t, os.Mkdir(filepath.Join(dir, "folder"), 0o700))
+	must.OK(t, os.WriteFile(filepath.Join(dir, "a"), []byte("text"), 0o600))
+	must.OK(t, os.Symlink(os.DevNull, filepath.Join(dir, "device")))
+	must.OK(t, os.Mkdir(filepath.Join(dir, "folder"), 0o700))
 	if text, err := read("a"); err != nil || string(text) != "text" {
 		t.Errorf("%q %v", text, err)
 	}
@@ -34,7 +35,7 @@ func TestAFolderHasPlainFilesOnly(t *testing.T) {
 // TestReadFileHasABound, also for what has no end.
 func TestReadFileHasABound(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "a")
-	must(t, os.WriteFile(name, []byte("text"), 0o600))
+	must.OK(t, os.WriteFile(name, []byte("text"), 0o600))
 	if text, err := bundle.ReadFile(name, 4); err != nil || string(text) != "text" {
 		t.Errorf("%q %v", text, err)
 	}

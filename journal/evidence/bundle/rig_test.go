@@ -19,14 +19,8 @@ import (
 	"posttrade/journal/evidence/export"
 	"posttrade/journal/evidence/verify"
 	"posttrade/matcher"
+	"posttrade/ring/must"
 )
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
 
 // venue is a journal with trades, and its log.
 type venue struct {
@@ -62,20 +56,20 @@ func newVenue(t *testing.T, rounds ...int) *venue {
 		}}}
 	j, err := journal.Open(filepath.Join(v.dir, "journal"),
 		journal.Options{Durability: journal.DurabilityOS})
-	must(t, err)
+	must.OK(t, err)
 	v.j = j
-	must(t, j.Create(v.genesis.Marshal()))
+	must.OK(t, j.Create(v.genesis.Marshal()))
 	engine, err := matcher.New(v.genesis)
-	must(t, err)
-	t.Cleanup(func() { must(t, errors.Join(v.j.Close(), engine.Close())) })
+	must.OK(t, err)
+	t.Cleanup(func() { must.OK(t, errors.Join(v.j.Close(), engine.Close())) })
 	rng := rand.New(rand.NewPCG(1, 2))
 	for _, n := range rounds {
 		v.trade(engine, rng, n)
 		v.sign()
 		s, err := journal.NewSnapshotter(v.j, journal.Rebuild{Engine: v.rebuild}, 0)
-		must(t, err)
+		must.OK(t, err)
 		_, err = s.Take(context.Background())
-		must(t, err)
+		must.OK(t, err)
 	}
 	return v
 }
@@ -108,9 +102,9 @@ func (v *venue) trade(engine *matcher.Engine, rng *rand.Rand, n int) {
 	}
 	out.Flush()
 	commit, err := v.j.Append(&block)
-	must(v.t, err)
-	must(v.t, commit.Wait())
-	must(v.t, v.j.WaitStable(context.Background(), engine.AppliedSeq()))
+	must.OK(v.t, err)
+	must.OK(v.t, commit.Wait())
+	must.OK(v.t, v.j.WaitStable(context.Background(), engine.AppliedSeq()))
 }
 
 // sign keeps the log until its head covers the journal, signed with its key.
@@ -118,7 +112,7 @@ func (v *venue) sign() {
 	v.t.Helper()
 	l, err := evidence.Open(v.j, evidence.Options{Dir: v.logDir(), Engine: v.rebuild,
 		Interval: time.Millisecond, Alarm: func(err error) { v.t.Error(err) }})
-	must(v.t, err)
+	must.OK(v.t, err)
 	v.log = l
 	head, _ := v.j.Head()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -136,13 +130,13 @@ func (v *venue) sign() {
 		}
 	}
 	cancel()
-	must(v.t, <-ended)
+	must.OK(v.t, <-ended)
 }
 
 func (v *venue) keys() *verify.Keys {
 	v.t.Helper()
 	k, err := verify.ParseKeys([]string{v.log.VKey()}, nil)
-	must(v.t, err)
+	must.OK(v.t, err)
 	return &k
 }
 
@@ -152,7 +146,7 @@ func (v *venue) export(from, to uint64) map[string][]byte {
 	dir := filepath.Join(v.t.TempDir(), "bundle")
 	p, err := export.Write(context.Background(), export.Source{Journal: v.j, Log: v.logDir(),
 		Engine: v.rebuild, Key: v.log.VKey()}, from, to, dir)
-	must(v.t, err)
+	must.OK(v.t, err)
 	if p.From != from || to != 0 && p.To != to {
 		v.t.Errorf("%+v", p.Manifest)
 	}
@@ -162,7 +156,7 @@ func (v *venue) export(from, to uint64) map[string][]byte {
 func filesOf(t *testing.T, dir string) map[string][]byte {
 	t.Helper()
 	files := map[string][]byte{}
-	must(t, filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+	must.OK(t, filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}
@@ -190,13 +184,13 @@ func (v *venue) reportOf(from, to uint64) (lines []byte, total audit.Total) {
 		lines = append(lines, records...)
 		return nil
 	})
-	must(v.t, err)
+	must.OK(v.t, err)
 	return lines, total
 }
 
 func packedText(t *testing.T, plain []byte) []byte {
 	t.Helper()
 	z, err := zstd.NewWriter(nil)
-	must(t, err)
+	must.OK(t, err)
 	return z.EncodeAll(plain, nil)
 }

@@ -6,6 +6,8 @@ import (
 	"io"
 	"strings"
 	"testing"
+
+	"posttrade/ring/must"
 )
 
 // TestThePageNeedsNothingElse: every part is in it, and it fetches nothing.
@@ -22,9 +24,7 @@ func TestThePageNeedsNothingElse(t *testing.T) {
 		t.Error("a part is missing")
 	}
 	z, err := gzip.NewReader(bytes.NewReader(Wasm()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	module, err := io.ReadAll(z)
 	if err != nil || !bytes.HasPrefix(module, []byte("\x00asm")) {
 		t.Errorf("%d bytes, %v", len(module), err)

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 
 	"posttrade/matcher"
+	"posttrade/ring/must"
 )
 
 // TestTheNamesAreTheEngines: this package cannot import the engine, because WebAssembly has no
@@ -90,9 +91,7 @@ func TestTreesAreRFC6962(t *testing.T) {
 	})
 	for n := int64(0); n < 70; n++ {
 		want, err := tlog.TreeHash(n, read)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		if got := Root(append([]Hash(nil), hashes...)); got != Hash(want) {
 			t.Fatalf("size %d: %x, want %x", n, got, want)
 		}
@@ -119,9 +118,7 @@ func TestTreesAreRFC6962(t *testing.T) {
 		}
 		data := fmt.Appendf(nil, "leaf %d", n)
 		more, err := tlog.StoredHashes(n, data, read)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		stored, hashes = append(stored, more...), append(hashes, LeafHash(data))
 	}
 }

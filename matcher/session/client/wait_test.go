@@ -5,6 +5,7 @@ import (
 
 	"posttrade/matcher/session/wire"
 	"posttrade/ring"
+	"posttrade/ring/must"
 )
 
 // For a single command on its way, the client looks before it gives the core away; for one of
@@ -14,14 +15,10 @@ func TestWhoWaitsForSeveralGivesTheCoreAway(t *testing.T) {
 	const slots, spins = 8, 3
 	total, _ := wire.CommandBytes(slots)
 	region, err := ring.Anonymous(total)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer region.Close()
 	send, err := ring.NewSPSC[wire.Request](region, slots)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	c := &Client{send: send, spins: spins, yields: 100}
 	for _, tt := range []struct{ flushed, answers, during, looks int }{
 		{looks: spins},

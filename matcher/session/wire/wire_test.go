@@ -9,6 +9,7 @@ import (
 	"unsafe"
 
 	"posttrade/ring"
+	"posttrade/ring/must"
 )
 
 // The offsets are those of session's doc.go, for clients in other languages.
@@ -119,23 +120,17 @@ func pair(t *testing.T, slots int) (*Outbox, *Inbox, Page) {
 	t.Helper()
 	region := func(bytes int) *ring.Region {
 		r, err := ring.Anonymous(bytes)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		t.Cleanup(func() { r.Close() })
 		return r
 	}
 	page := PageAt(region(PageBytes), 0)
 	events := region(EventBytes(slots))
 	out, err := NewOutbox(events, slots, page, 5)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	in, err := OpenInbox(events,
 		&WelcomeFrame{Session: 5, EventSlots: uint32(slots), EventBytes: uint64(EventBytes(slots))}, page)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return out, in, page
 }
 
@@ -198,9 +193,7 @@ func TestLyingReader(t *testing.T) {
 
 func TestEventRegionsAreChecked(t *testing.T) {
 	region, err := ring.Anonymous(EventBytes(16))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer region.Close()
 	page := PageAt(region, 0)
 	for _, slots := range []int{0, 1, 3, 15} {

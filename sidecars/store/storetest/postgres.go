@@ -9,6 +9,7 @@ import (
 	"os"
 	"testing"
 
+	"posttrade/ring/must"
 	"posttrade/sidecars/store"
 )
 
@@ -34,13 +35,9 @@ func sqliteAlone(err error, ci string) bool { return errors.Is(err, errNoPostgre
 func freshPostgres(t testing.TB) string {
 	t.Helper()
 	s, err := theServer()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	name := fmt.Sprintf("posttrade_test_%d_%x", os.Getpid(), rand.Uint64())
-	if err := s.administer(within(t), "create database "+name); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, s.administer(within(t), "create database "+name))
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
@@ -100,9 +97,7 @@ func CutOptions(t testing.TB) (store.Options, *Proxy) {
 func Behind(t testing.TB, direct store.Options) (store.Options, *Proxy) {
 	t.Helper()
 	through, err := url.Parse(direct.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	network, address := "tcp", through.Host
 	query := through.Query()
 	if dir := query.Get("host"); dir != "" {

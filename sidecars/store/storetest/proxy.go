@@ -5,6 +5,8 @@ import (
 	"net"
 	"sync"
 	"testing"
+
+	"posttrade/ring/must"
 )
 
 // Proxy stands for the network in front of a server: a listener on loopback. It begins whole.
@@ -24,9 +26,7 @@ type Proxy struct {
 func newProxy(t testing.TB, network, address string) *Proxy {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	p := &Proxy{listener: listener, network: network, address: address,
 		conns: make(map[net.Conn]struct{})}
 	p.moved = sync.NewCond(&p.mu)

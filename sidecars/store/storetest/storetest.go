@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"posttrade/ring/must"
 	"posttrade/sidecars/store"
 )
 
@@ -74,17 +75,13 @@ func Options(t testing.TB, dialect store.Dialect) store.Options {
 func OpenWith(t testing.TB, o store.Options) *store.DB {
 	t.Helper()
 	db, err := store.Open(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	t.Cleanup(func() {
 		if err := db.Close(); err != nil {
 			t.Errorf("close the database: %v", err)
 		}
 	})
-	if err := db.Ready(within(t)); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, db.Ready(within(t)))
 	return db
 }
 
@@ -159,9 +156,7 @@ func lockTables(tx *store.Tx) error {
 func twin(t testing.TB, db *store.DB) *store.DB {
 	t.Helper()
 	other, err := db.Twin()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return other
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"posttrade/ring/must"
 	"posttrade/sidecars/store"
 	"posttrade/sidecars/store/storetest"
 )
@@ -26,9 +27,7 @@ func price(t *testing.T, db *store.DB) (price int64) {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return price
 }
 
@@ -47,9 +46,7 @@ func TestEachGivesFreshDatabases(t *testing.T) {
 			if p := price(t, db); p != -1 {
 				t.Errorf("a trade at %d is there already", p)
 			}
-			if err := db.Write(t.Context(), one); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, db.Write(t.Context(), one))
 			storetest.Edit(t, db, "update trades set price = $1 where id = $2", 77, "trd-1")
 			if p := price(t, db); p != 77 {
 				t.Errorf("after the edit the price is %d", p)
@@ -95,9 +92,7 @@ func TestEachInFullSamplesWithShort(t *testing.T) {
 
 func TestLockHoldsWritersOnly(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		if err := db.Write(t.Context(), one); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, db.Write(t.Context(), one))
 		unlock := storetest.Lock(t, db)
 		done := make(chan error, 1)
 		go func() {
@@ -162,17 +157,13 @@ func TestTheServerEndsWithTheProcess(t *testing.T) {
 	for _, way := range []string{"return", "exit", "panic", "kill"} {
 		t.Run(way, func(t *testing.T) {
 			alive, inherited, err := os.Pipe()
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			cmd := exec.Command(os.Args[0], "-test.run=^TestTheServerEndsWithTheProcess$")
 			cmd.Env = append(os.Environ(), childVariable+"="+way)
 			cmd.ExtraFiles = []*os.File{inherited} // number 3, which the child passes to the keeper
 			in, err1 := cmd.StdinPipe()
 			out, err2 := cmd.StdoutPipe()
-			if err := errors.Join(err1, err2, cmd.Start(), inherited.Close()); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, errors.Join(err1, err2, cmd.Start(), inherited.Close()))
 			var folder string
 			if _, err := fmt.Fscanf(out, "folder %s\n", &folder); err != nil {
 				t.Fatal(err)
@@ -185,9 +176,7 @@ func TestTheServerEndsWithTheProcess(t *testing.T) {
 			} else {
 				_, err = io.WriteString(in, "go\n")
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			_, _ = io.Copy(io.Discard, out) // the output of a panic
 			_ = cmd.Wait()                  // the error is the end that the test asked for
 			// The keeper and the server hold the pipe's other end until they have ended.
@@ -207,9 +196,7 @@ func TestTheServerEndsWithTheProcess(t *testing.T) {
 // child starts a server, prints its folder, and ends.
 func child(t *testing.T, way string) {
 	folder, err := storetest.StartPrivate(os.NewFile(3, "alive"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	fmt.Printf("folder %s\n", folder)
 	if _, err := fmt.Scanln(new(string)); err != nil {
 		t.Fatal(err)
