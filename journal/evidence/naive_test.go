@@ -163,7 +163,7 @@ func TestACommandOfManyFills(t *testing.T) {
 	for _, w := range []Wanted{{InputSeq: depth + 1}, {TradeSeq: 1}, {TradeSeq: depth},
 		{TradeSeq: 2 * depth}, {Order: depth}} {
 		p, err := verify.ParseProof(v.proofOf(w))
-		must(t, err)
+		must.OK(t, err)
 		if proven, err := keys.Check(p); err != nil || proven.InputSeq > depth+1 {
 			t.Errorf("%+v: %+v: %v", w, proven, err)
 		}
