@@ -36,9 +36,8 @@ func TestOtherHandsOnTheStream(t *testing.T) {
 	awaitFed(i)
 	put := func(id string, payload []byte) {
 		t.Helper()
-		_, err := i.Beside.Load().broker.Publish(t.Context(), control.Account.Subject(), payload,
-			broker.PublishOptions{MsgID: id})
-		must.OK(t, err)
+		must.Get(i.Beside.Load().broker.Publish(t.Context(), control.Account.Subject(), payload,
+			broker.PublishOptions{MsgID: id}))(t)
 	}
 	next := func(v uint64) string { return control.Account.MsgID(v + 1) }
 	hands := []struct {
@@ -201,10 +200,8 @@ func TestNothingIsAdmittedWhileASourceIsNotReady(t *testing.T) {
 				quarantines(&now) == 0, now
 		})
 		wantNothingAdmitted(t, i)
-		if _, err := i.Beside.Load().sources.Bump(t.Context(), control.Account,
-			note.Note{}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(i.Beside.Load().sources.Bump(t.Context(), control.Account,
+			note.Note{}))(t)
 		awaitFed(i)
 		awaitAdmission(i, 4, "AAPL", "")
 	}
@@ -213,7 +210,7 @@ func TestNothingIsAdmittedWhileASourceIsNotReady(t *testing.T) {
 // forgetLastChange removes the last change of an account from the database.
 func forgetLastChange(i *installed) {
 	i.t.Helper()
-	if err := i.Beside.Load().Db.Write(i.t.Context(), func(tx *store.Tx) error {
+	must.OK(i.t, i.Beside.Load().Db.Write(i.t.Context(), func(tx *store.Tx) error {
 		for _, edit := range []string{
 			"delete from outbox where source = 'account' and version = (select version from sources where " +
 				"source = 'account')",
@@ -226,7 +223,5 @@ func forgetLastChange(i *installed) {
 			}
 		}
 		return nil
-	}); err != nil {
-		i.t.Fatal(err)
-	}
+	}))
 }
