@@ -248,7 +248,6 @@ func (b *bookers) after(do func()) time.Duration {
 // progress waits until n more bookings are acknowledged.
 func (b *bookers) progress(n int) {
 	b.t.Helper()
-	late := time.After(apptest.Patience)
 	for range n {
 		changed := make(chan struct{})
 		b.mu.Lock()
@@ -256,7 +255,7 @@ func (b *bookers) progress(n int) {
 		b.mu.Unlock()
 		select {
 		case <-changed:
-		case <-late:
+		case <-time.After(apptest.Patience):
 			b.t.Fatal("no bookings are acknowledged")
 		}
 	}
