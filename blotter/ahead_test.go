@@ -8,6 +8,7 @@ import (
 	"unsafe"
 
 	"posttrade/matcher"
+	"posttrade/ring/must"
 )
 
 // Two views observe the same events. One of them also gets look-ahead calls, up to 40 events before
@@ -37,12 +38,8 @@ func TestLookingAheadChangesNothing(t *testing.T) {
 		}
 	}
 	var want, got bytes.Buffer
-	if _, err := plain.WriteTo(&want); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := ahead.WriteTo(&got); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(plain.WriteTo(&want))(t)
+	must.Get(ahead.WriteTo(&got))(t)
 	if !bytes.Equal(got.Bytes(), want.Bytes()) || !filled {
 		t.Errorf("the images differ, or there were no fills: %v", filled)
 	}

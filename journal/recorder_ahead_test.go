@@ -125,8 +125,7 @@ func TestChainsHoldWhereverTheyAreHashed(t *testing.T) {
 		if block.idCount == 0 && n > 2 || block.fillCount == 0 && n > 2 {
 			t.Fatalf("a block of %d commands has %d ids and %d fills", n, block.idCount, block.fillCount)
 		}
-		c, err := j.Append(&block)
-		must.OK(t, err)
+		c := must.Get(j.Append(&block))(t)
 		must.OK(t, c.Wait())
 	}
 	next := uint64(1)

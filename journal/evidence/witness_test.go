@@ -204,6 +204,28 @@ func TestAWitnessThatIsAwayDelaysHeadsOnly(t *testing.T) {
 	}
 }
 
+// TestAHeadIsCosignedAfterABusyWitness: a witness is busy with a head while the next one, behind
+// which nothing comes, is made.
+func TestAHeadIsCosignedAfterABusyWitness(t *testing.T) {
+	v := newVenue(t, 24)
+	v.trade(300)
+	w := newTestWitness(t, "w.example/a", v.log().VKey())
+	l := v.with(0, w)
+	w.mu.Lock()
+	busy, asked := true, false
+	v.keepUntil(l, func(s State) bool {
+		if !asked && s.Signed == 300 {
+			v.trade(300)
+			asked = true
+		}
+		if busy && s.Signed == 600 {
+			w.mu.Unlock()
+			busy = false
+		}
+		return s.Cosigned == 600
+	})
+}
+
 // TestAForkIsRefusedByAWitness: a second history under the same key gets no cosignature.
 func TestAForkIsRefusedByAWitness(t *testing.T) {
 	v := newVenue(t, 22)
@@ -223,14 +245,12 @@ func TestAForkIsRefusedByAWitness(t *testing.T) {
 	short := newVenue(t, 23)
 	short.trade(300)
 	must.OK(t, os.MkdirAll(short.logDir(), 0o755))
-	key, err := os.ReadFile(filepath.Join(v.logDir(), keyName))
-	must.OK(t, err)
+	key := must.Get(os.ReadFile(filepath.Join(v.logDir(), keyName)))(t)
 	must.OK(t, os.WriteFile(filepath.Join(short.logDir(), keyName), key, 0o600))
 	o := short.logOptions()
 	o.Origin, o.Quorum = v.log().Origin(), 1
 	o.Witnesses = short.withOrigin(w)
-	l, err := Open(short.j, o)
-	must.OK(t, err)
+	l := must.Get(Open(short.j, o))(t)
 	short.keepUntil(l, func(s State) bool { return s.Failed != nil })
 	if s := l.State(); !errors.Is(s.Failed, errAhead) || s.Signed != 0 {
 		t.Errorf("%+v", s)
@@ -239,8 +259,7 @@ func TestAForkIsRefusedByAWitness(t *testing.T) {
 
 func (v *venue) withOrigin(w *testWitness) []*Witness {
 	v.t.Helper()
-	c, err := verify.NewCosigner(w.vkey)
-	must.OK(v.t, err)
+	c := must.Get(verify.NewCosigner(w.vkey))(v.t)
 	return []*Witness{{Verifier: c, URL: w.url}}
 }
 
