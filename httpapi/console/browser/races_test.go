@@ -147,7 +147,7 @@ func TestAFillThatComesWhileAPageIsRead(t *testing.T) {
 	p.clean(s)
 }
 
-// TestAnExportIsOfOneMoment: fills that come while the file is made are not in it, and move nothing.
+// TestAnExportIsOfOneMoment: fills that come while the file is made are not in it and move nothing.
 func TestAnExportIsOfOneMoment(t *testing.T) {
 	s := start(t, "--recon.blotter.capacity=100000", "--sidecars.enabled=false",
 		"--risk.price.max-age-ms=3600000", "--risk.max-order-notional=100000000000")
@@ -282,8 +282,8 @@ func TestASessionThatWasAskedForEarlier(t *testing.T) {
 	p.clean(s)
 }
 
-// TestStreamAndQuestionsEachSuffice: the page Trade has two ways to what is new, the stream and what
-// it asks for while there is none. Each alone brings everything.
+// TestStreamAndQuestionsEachSuffice: the page Trade has two ways to what is new, the stream and
+// what it asks for while there is none. Each alone brings everything.
 func TestStreamAndQuestionsEachSuffice(t *testing.T) {
 	s := start(t)
 	s.price("AAPL", 187.20)
