@@ -29,8 +29,7 @@ type sourceFile struct {
 // sources are all Go files of the module.
 func sources(t *testing.T) []sourceFile {
 	t.Helper()
-	all, err := parseModule()
-	must.OK(t, err)
+	all := must.Get(parseModule())(t)
 	return all
 }
 
@@ -239,8 +238,7 @@ func TestHotRulesCanFail(t *testing.T) {
 
 // TestLinkerSetsVariablesThatAreThere: the linker says nothing about a -X that names no variable.
 func TestLinkerSetsVariablesThatAreThere(t *testing.T) {
-	makefile, err := os.ReadFile("../Makefile")
-	must.OK(t, err)
+	makefile := must.Get(os.ReadFile("../Makefile"))(t)
 	set := regexp.MustCompile(`-X posttrade/([a-z/]+)\.(\w+)=`).FindAllStringSubmatch(string(makefile),
 		-1)
 	if len(set) == 0 {

@@ -182,8 +182,7 @@ func TestChangesOfPackageVariablesAreFound(t *testing.T) {
 
 func parsed(t *testing.T, text string) []*ast.File {
 	t.Helper()
-	file, err := parser.ParseFile(token.NewFileSet(), "x.go", "package x\n"+
-		strings.ReplaceAll(text, "; func", "\nfunc"), 0)
-	must.OK(t, err)
+	file := must.Get(parser.ParseFile(token.NewFileSet(), "x.go", "package x\n"+
+		strings.ReplaceAll(text, "; func", "\nfunc"), 0))(t)
 	return []*ast.File{file}
 }

@@ -26,8 +26,7 @@ func fillOf(tradeSeq uint64) matcher.Fill {
 
 func newTestBlotter(t testing.TB, capacity int) *Blotter {
 	t.Helper()
-	b, err := New(capacity)
-	must.OK(t, err)
+	b := must.Get(New(capacity))(t)
 	t.Cleanup(func() { b.Close() })
 	return b
 }

@@ -29,8 +29,7 @@ func TestDepthDoesNotNeedTheObserver(t *testing.T) {
 	for step := range 3000 {
 		observe(v, s.step())
 		levels := 1 + step%40
-		want, err := v.CopyDepth(1, levels)
-		must.OK(t, err)
+		want := must.Get(v.CopyDepth(1, levels))(t)
 		if got, err := v.Depth(1, levels, 0); err != nil || !same(got, want) {
 			t.Fatalf("step %d: got %+v, %v, want %+v", step, got, err, want)
 		}
@@ -216,8 +215,7 @@ func TestDeepBooksBesideABusyWriter(t *testing.T) {
 		}
 		for range 1 + r.rng.IntN(4) {
 			r.change(wanted)
-			d, err := r.v.CopyDepth(1, levels)
-			must.OK(t, err)
+			d := must.Get(r.v.CopyDepth(1, levels))(t)
 			truth.Store(d.Sequence, d)
 		}
 		r.v.Flush()

@@ -71,8 +71,7 @@ func compareReads(t *testing.T, a, b *Views) {
 func TestImageOfFreshViewsRestores(t *testing.T) {
 	g := smallGenesis()
 	image := imageOf(t, newTestViews(t, g))
-	v, err := ReadImage(g, bytes.NewReader(image))
-	must.OK(t, err)
+	v := must.Get(ReadImage(g, bytes.NewReader(image)))(t)
 	defer v.Close()
 	if !bytes.Equal(imageOf(t, v), image) || v.Applied() != 0 {
 		t.Error("fresh views do not restore")
@@ -315,8 +314,7 @@ func TestErrorsOfReadersAndWritersArePassedOn(t *testing.T) {
 			t.Errorf("reader broken after %d bytes: %v", after, err)
 		}
 	}
-	v, err := ReadImage(g, bytes.NewReader(image))
-	must.OK(t, err)
+	v := must.Get(ReadImage(g, bytes.NewReader(image)))(t)
 	defer v.Close()
 	w := brokenWriter(len(image) - 1)
 	if _, err := v.WriteTo(&w); !errors.Is(err, errBroken) {

@@ -16,8 +16,7 @@ func (s *source) numberedFrom(t *testing.T, g *matcher.Genesis, next uint64) {
 	must.OK(t, s.engine.WriteSnapshot(&image))
 	binary.LittleEndian.PutUint64(image.Bytes()[8:], next)
 	binary.LittleEndian.PutUint64(image.Bytes()[16:], next-1)
-	engine, err := matcher.ReadSnapshot(g, &image)
-	must.OK(t, err)
+	engine := must.Get(matcher.ReadSnapshot(g, &image))(t)
 	t.Cleanup(func() { engine.Close() })
 	s.engine = engine
 }
@@ -48,8 +47,7 @@ func TestViewsFollowNumbersBeyond32Bits(t *testing.T) {
 			continue
 		}
 		image := imageOf(t, v)
-		restored, err := ReadImage(g, bytes.NewReader(image))
-		must.OK(t, err)
+		restored := must.Get(ReadImage(g, bytes.NewReader(image)))(t)
 		t.Cleanup(func() { restored.Close() })
 		if !bytes.Equal(imageOf(t, restored), image) {
 			t.Fatalf("inputSeq %d: the image of the image is another", v.Applied())

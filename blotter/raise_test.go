@@ -34,11 +34,8 @@ func TestRaisedViewsFollowTheEngine(t *testing.T) {
 		}
 		must.OK(t, v.Check(s.engine))
 		var image, again bytes.Buffer
-		if _, err := v.WriteTo(&image); err != nil {
-			t.Fatal(err)
-		}
-		restored, err := ReadImage(g, bytes.NewReader(image.Bytes()))
-		must.OK(t, err)
+		must.Get(v.WriteTo(&image))(t)
+		restored := must.Get(ReadImage(g, bytes.NewReader(image.Bytes())))(t)
 		if err := restored.Check(s.engine); err != nil {
 			t.Error(err)
 		}

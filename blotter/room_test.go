@@ -60,8 +60,7 @@ func TestTheFrontiersOfTheViewsMove(t *testing.T) {
 
 // The same for fills, which may begin at any sequence.
 func TestTheBlotterMakesRoomAhead(t *testing.T) {
-	b, err := New(100_000)
-	must.OK(t, err)
+	b := must.Get(New(100_000))(t)
 	defer b.Close()
 	f := b.Frontier(70_001)
 	if f.Reached() != 70_001 || f.Lap != 100_001 {

@@ -47,8 +47,7 @@ type source struct {
 func newSource(t testing.TB, g *matcher.Genesis, seed uint64) *source {
 	t.Helper()
 	t.Logf("seed %d", seed)
-	engine, err := matcher.New(g)
-	must.OK(t, err)
+	engine := must.Get(matcher.New(g))(t)
 	t.Cleanup(func() { engine.Close() })
 	s := &source{rng: rand.New(rand.NewPCG(seed, 1)), engine: engine, time: 1_700_000_000_000,
 		spread: 40}
@@ -227,8 +226,7 @@ func observe(v *Views, events []matcher.Event) {
 
 func newTestViews(t testing.TB, g *matcher.Genesis) *Views {
 	t.Helper()
-	v, err := NewViews(g)
-	must.OK(t, err)
+	v := must.Get(NewViews(g))(t)
 	t.Cleanup(func() { v.Close() })
 	return v
 }

@@ -10,6 +10,7 @@ import (
 
 	"posttrade/matcher"
 	"posttrade/ring"
+	"posttrade/ring/must"
 )
 
 // checkShape asserts the invariants of a tree's branches, and returns how many it has.
@@ -235,9 +236,7 @@ func FuzzTreeMatchesMap(f *testing.F) {
 				t.Fatalf("step %d: %v", i, err)
 			}
 		}
-		if _, err := checkShape(m, tr); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(checkShape(m, tr))(t)
 		var got []uint32
 		m.each(tr, func(level uint32) bool {
 			got = append(got, level)

@@ -207,8 +207,7 @@ func TestAdminBeyondLoopbackNeedsAToken(t *testing.T) {
 				t.Error(err)
 			}
 		})
-		resp, err := http.Get("http://" + ln.Addr().String() + "/healthz")
-		must.OK(t, err)
+		resp := must.Get(http.Get("http://" + ln.Addr().String() + "/healthz"))(t)
 		resp.Body.Close()
 		if resp.StatusCode != 200 {
 			t.Errorf("status %d", resp.StatusCode)

@@ -270,16 +270,11 @@ func namedToken(nowMillis int64, name string) string {
 }
 
 func notReady(r *rig) {
-	if err := r.gate.SetSource("account", 3, 1, 1, 1, "gap"); err != nil {
-		r.t.Fatal(err)
-	}
+	must.OK(r.t, r.gate.SetSource("account", 3, 1, 1, 1, "gap"))
 }
 
 func takeTicket(r *rig) {
-	ticket, err := r.desk.Acquire(1)
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	ticket := must.Get(r.desk.Acquire(1))(r.t)
 	r.t.Cleanup(ticket.Release)
 }
 

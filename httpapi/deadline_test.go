@@ -13,6 +13,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"posttrade/ring/must"
+
 	"github.com/valyala/fasthttp"
 )
 
@@ -77,9 +79,7 @@ func TestReadsEndAtTheLastDeadline(t *testing.T) {
 						break
 					}
 					go peer.Write([]byte("GET / HTTP/1.1\r\n\r\n"))
-					if _, err := io.ReadAtLeast(c, buf, len("GET / HTTP/1.1\r\n\r\n")); err != nil {
-						t.Fatal(err)
-					}
+					must.Get(io.ReadAtLeast(c, buf, len("GET / HTTP/1.1\r\n\r\n")))(t)
 				}
 				if _, err := c.Read(buf); !errors.Is(err, os.ErrDeadlineExceeded) {
 					t.Fatalf("read ended with %v", err)
@@ -158,9 +158,7 @@ func TestDeadlinesAreRarelyTold(t *testing.T) {
 			}
 			c.SetReadDeadline(time.Now().Add(readTimeout))
 			c.SetWriteDeadline(time.Now().Add(writeTimeout))
-			if _, err := c.Write([]byte{'.'}); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(c.Write([]byte{'.'}))(t)
 		}
 		if under.told > 3600/50+3600/25 {
 			t.Errorf("told %d times in 1800 requests", under.told)
@@ -201,9 +199,7 @@ func served(t *testing.T) (peer net.Conn, answers *bufio.Reader) {
 // passed. It is about what the library writes before a handler runs, or without one.
 func TestAnswersBehindARest(t *testing.T) {
 	// The library starts a goroutine for the date, which never ends: it must not start in a bubble.
-	if _, err := new(fasthttp.Response).WriteTo(io.Discard); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(new(fasthttp.Response).WriteTo(io.Discard))(t)
 	const rest = idleTimeout - time.Second
 	for _, tt := range []struct {
 		name, request string
@@ -222,9 +218,7 @@ func TestAnswersBehindARest(t *testing.T) {
 					request string
 					status  int
 				}{{healthy, 200}, {tt.request, tt.status}} {
-					if _, err := io.WriteString(peer, ask.request); err != nil {
-						t.Fatal(err)
-					}
+					must.Get(io.WriteString(peer, ask.request))(t)
 					if a := readAnswer(t, answers, "GET"); a.status != ask.status {
 						t.Errorf("status %d, want %d: %s", a.status, ask.status, a.body)
 					}

@@ -224,9 +224,7 @@ func adminAt(t *testing.T, h http.HandlerFunc) (a *Admin, client *bufio.Reader) 
 	conn := must.Get(net.Dial("tcp", ln.Addr().String()))(t)
 	t.Cleanup(func() { conn.Close() })
 	must.OK(t, conn.SetDeadline(time.Now().Add(time.Minute)))
-	if _, err := io.WriteString(conn, "GET /x HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(io.WriteString(conn, "GET /x HTTP/1.1\r\nHost: x\r\n\r\n"))(t)
 	return a, bufio.NewReader(conn)
 }
 

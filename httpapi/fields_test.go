@@ -242,10 +242,7 @@ func (o *fieldsOf) object(schema *openapi3.Schema, text string, in func(object s
 	with := func(change func(m map[string]json.RawMessage)) string {
 		m := maps.Clone(members)
 		change(m)
-		b, err := json.Marshal(m)
-		if err != nil {
-			o.t.Fatal(err)
-		}
+		b := must.Get(json.Marshal(m))(o.t)
 		return string(b)
 	}
 	try := func(what, name, object string) { o.t.Helper(); o.refused(what, name, "", in(object), nil) }
@@ -263,9 +260,7 @@ func (o *fieldsOf) object(schema *openapi3.Schema, text string, in func(object s
 		}
 		for _, wrong := range wrongValues {
 			var v any
-			if err := json.Unmarshal([]byte(wrong), &v); err != nil {
-				o.t.Fatal(err)
-			}
+			must.OK(o.t, json.Unmarshal([]byte(wrong), &v))
 			if fits(property, v) {
 				continue
 			}

@@ -210,10 +210,8 @@ func TestStreamThatBreaksOff(t *testing.T) {
 			}
 			conn := must.Get(net.Dial("tcp", r.address))(t)
 			defer conn.Close()
-			if _, err := io.WriteString(conn,
-				"GET /orders HTTP/1.1\r\nHost: x\r\nX-Consistency: confirmed\r\n\r\n"); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(io.WriteString(conn,
+				"GET /orders HTTP/1.1\r\nHost: x\r\nX-Consistency: confirmed\r\n\r\n"))(t)
 			resp, err := http.ReadResponse(bufio.NewReader(conn), &http.Request{Method: "GET"})
 			if err != nil {
 				return // cut even before its head: no client takes that for an answer
@@ -383,10 +381,8 @@ func TestLeaderThatAnswersEarly(t *testing.T) {
 	defer conn.Close()
 	br := bufio.NewReader(conn)
 	for range 20 {
-		if _, err := io.WriteString(conn,
-			"POST /orders/batch HTTP/1.1\r\nHost: x\r\nContent-Length: 1048576\r\n\r\n"+body); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(io.WriteString(conn,
+			"POST /orders/batch HTTP/1.1\r\nHost: x\r\nContent-Length: 1048576\r\n\r\n"+body))(t)
 		if a := readAnswer(t, br, "POST"); a.status != 413 && a.status != 504 {
 			t.Fatalf("%d %s", a.status, a.body)
 		}

@@ -75,9 +75,7 @@ func TestRequestArrivesAsItCame(t *testing.T) {
 			if tt.method == "POST" {
 				text += "Content-Length: " + itoa(uint64(len(tt.body))) + "\r\n"
 			}
-			if _, err := io.WriteString(conn, text+"\r\n"+tt.body); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(io.WriteString(conn, text+"\r\n"+tt.body))(t)
 			br := bufio.NewReader(conn)
 			a := readAnswer(t, br, tt.method)
 			if a.status == 100 {

@@ -326,12 +326,10 @@ func (f judge) Summary(ctx context.Context, q tca.SummaryQuery) (tca.Summary, er
 // insertTrades puts rows into a database.
 func insertTrades(t *testing.T, db *store.DB, rows []store.Trade) {
 	t.Helper()
-	if err := db.Write(t.Context(), func(tx *store.Tx) error {
+	must.OK(t, db.Write(t.Context(), func(tx *store.Tx) error {
 		_, err := tx.InsertTrades(rows)
 		return err
-	}); err != nil {
-		t.Fatal(err)
-	}
+	}))
 }
 
 func newProcessorRig(t testing.TB, changes ...func(d *ProcessorDeps)) *processorRig {

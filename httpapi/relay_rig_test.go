@@ -254,12 +254,8 @@ func (r *relayRig) rawExchange(text string) []byte {
 	r.t.Helper()
 	conn := must.Get(net.Dial("tcp", r.address))(r.t)
 	defer conn.Close()
-	if err := conn.SetDeadline(time.Now().Add(time.Minute)); err != nil {
-		r.t.Fatal(err)
-	}
-	if _, err := io.Copy(conn, bytes.NewReader([]byte(text))); err != nil {
-		r.t.Fatal(err)
-	}
+	must.OK(r.t, conn.SetDeadline(time.Now().Add(time.Minute)))
+	must.Get(io.Copy(conn, bytes.NewReader([]byte(text))))(r.t)
 	got, _ := io.ReadAll(conn) // a reset is an end too
 	return got
 }

@@ -70,11 +70,8 @@ func askFor(t testing.TB, address, target, token string, header map[string]strin
 	for name, value := range header {
 		text += name + ": " + value + "\r\n"
 	}
-	if _, err := conn.Write([]byte(text + "\r\n")); err != nil {
-		t.Fatal(err)
-	}
-	resp, err := http.ReadResponse(bufio.NewReader(conn), &http.Request{Method: "GET"})
-	must.OK(t, err)
+	must.Get(conn.Write([]byte(text + "\r\n")))(t)
+	resp := must.Get(http.ReadResponse(bufio.NewReader(conn), &http.Request{Method: "GET"}))(t)
 	return conn, resp
 }
 

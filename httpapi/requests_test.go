@@ -17,8 +17,7 @@ var parameter = regexp.MustCompile(`\{[a-zA-Z]+\}`)
 func TestRoutesAreCountedByTheDocumentsPaths(t *testing.T) {
 	seen := map[route]bool{routeNone: true}
 	for _, d := range []api{matcherAPI, processorAPI, accountAPI, referenceAPI} {
-		document, err := d.load()
-		must.OK(t, err)
+		document := must.Get(d.load())(t)
 		find := targetRoute("", d.routeOf)
 		for path, item := range document.Paths.Map() {
 			target := parameter.ReplaceAllString(path, "7") + "?limit=1"

@@ -293,9 +293,7 @@ func roundTrip(t testing.TB, address string, q request) answer {
 		b.WriteString("Content-Length: " + itoa(uint64(len(q.body))) + "\r\n")
 	}
 	b.WriteString("\r\n" + q.body)
-	if _, err := conn.Write(b.Bytes()); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(conn.Write(b.Bytes()))(t)
 	return readAnswer(t, bufio.NewReader(conn), q.method)
 }
 

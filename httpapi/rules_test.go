@@ -186,12 +186,8 @@ func (r *rig) tick(px, offset int64) desk.Answer {
 	c := ticket.Command(0)
 	*c = matcher.NewCommand(matcher.PriceTick)
 	c.SecurityID, c.PriceTicks, c.EventTimeMillis = 1, px*1_000_000, r.now.Load()+offset
-	if err := ticket.Submit(); err != nil {
-		r.t.Fatal(err)
-	}
-	if err := ticket.Wait(time.Minute); err != nil {
-		r.t.Fatal(err)
-	}
+	must.OK(r.t, ticket.Submit())
+	must.OK(r.t, ticket.Wait(time.Minute))
 	return *ticket.Answer(0)
 }
 

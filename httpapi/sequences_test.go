@@ -19,12 +19,10 @@ func asked(t *testing.T, r *rig, path, name, value string) (status int, header h
 func askedAt(t *testing.T, address, token, path, name, value string) (status int,
 	header http.Header, body string) {
 	t.Helper()
-	request, err := http.NewRequest("GET", "http://"+address+path, nil)
-	must.OK(t, err)
+	request := must.Get(http.NewRequest("GET", "http://"+address+path, nil))(t)
 	request.Header.Set("Authorization", "Bearer "+token)
 	request.Header.Set(name, value)
-	answer, err := http.DefaultClient.Do(request)
-	must.OK(t, err)
+	answer := must.Get(http.DefaultClient.Do(request))(t)
 	defer answer.Body.Close()
 	var text strings.Builder
 	must.OK(t, answer.Write(&text))

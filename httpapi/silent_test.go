@@ -14,8 +14,7 @@ func TestShutdownDoesNotWaitForWhoSaysNothing(t *testing.T) {
 	r := newRig(t)
 	var quiet []net.Conn
 	for range 3 {
-		conn, err := net.Dial("tcp", r.address)
-		must.OK(t, err)
+		conn := must.Get(net.Dial("tcp", r.address))(t)
 		defer conn.Close()
 		quiet = append(quiet, conn)
 	}

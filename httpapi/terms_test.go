@@ -18,9 +18,7 @@ func (r *rig) sequenced(commands ...matcher.Command) {
 	for i := range commands {
 		*ticket.Command(i) = commands[i]
 	}
-	if err := ticket.Submit(); err != nil {
-		r.t.Fatal(err)
-	}
+	must.OK(r.t, ticket.Submit())
 	r.recorder.waitApplied(want)
 }
 

@@ -27,17 +27,13 @@ func (r *rig) dial() *wire {
 	r.t.Helper()
 	conn := must.Get(net.Dial("tcp", r.address))(r.t)
 	r.t.Cleanup(func() { conn.Close() })
-	if err := conn.SetDeadline(time.Now().Add(time.Minute)); err != nil {
-		r.t.Fatal(err)
-	}
+	must.OK(r.t, conn.SetDeadline(time.Now().Add(time.Minute)))
 	return &wire{t: r.t, conn: conn, br: bufio.NewReaderSize(conn, 1<<16)}
 }
 
 func (w *wire) send(text string) {
 	w.t.Helper()
-	if _, err := io.WriteString(w.conn, text); err != nil {
-		w.t.Fatal(err)
-	}
+	must.Get(io.WriteString(w.conn, text))(w.t)
 }
 
 func (w *wire) receive(method string) answer {

@@ -222,15 +222,13 @@ func TestOnlyOldBlocksAreArchived(t *testing.T) {
 	if _, err := archive(t, fs, tomorrow); !errors.Is(err, ErrNothingOld) {
 		t.Errorf("without a snapshot: %v", err)
 	}
-	j, err := Open("j", strict(t, fs))
-	must.OK(t, err)
+	j = must.Get(Open("j", strict(t, fs)))(t)
 	snapshotNow(t, j, f)
 	must.OK(t, j.Close())
 	if _, err := archive(t, fs, time.UnixMilli(0)); !errors.Is(err, ErrNothingOld) {
 		t.Errorf("nothing is that old: %v", err)
 	}
-	done, err := archive(t, fs, time.UnixMilli(middle))
-	must.OK(t, err)
+	done := must.Get(archive(t, fs, time.UnixMilli(middle)))(t)
 	if done.To.InputSeq != 900 {
 		t.Errorf("archived up to %d, want what is before the block of 901 to 1000", done.To.InputSeq)
 	}
@@ -240,15 +238,13 @@ func TestOnlyOldBlocksAreArchived(t *testing.T) {
 func TestWrongArchiveIsNamed(t *testing.T) {
 	fs := vfs.NewMem()
 	f, _ := agedJournal(t, fs)
-	done, err := archive(t, fs, tomorrow)
-	must.OK(t, err)
+	done := must.Get(archive(t, fs, tomorrow))(t)
 	folder := "archives/" + done.Name
 	if _, err := verifyToy(t, fs, f, "elsewhere"); !errors.Is(err, ErrArchived) ||
 		!strings.Contains(err.Error(), "elsewhere/"+done.Name) {
 		t.Errorf("missing: %v", err)
 	}
-	good, err := readWhole(fs, folder+"/"+archiveName)
-	must.OK(t, err)
+	good := must.Get(readWhole(fs, folder+"/"+archiveName))(t)
 	put := func(name string, text []byte) {
 		t.Helper()
 		w := must2(fs.Create(name, writeCategory))
@@ -261,16 +257,14 @@ func TestWrongArchiveIsNamed(t *testing.T) {
 		t.Errorf("another: %v", err)
 	}
 	put(folder+"/"+archiveName, good)
-	names, err := fs.List(folder + "/" + storeName)
-	must.OK(t, err)
+	names := must.Get(fs.List(folder + "/" + storeName))(t)
 	found := 0
 	for _, name := range names {
 		if !strings.HasSuffix(name, ".sst") {
 			continue
 		}
 		path := folder + "/" + storeName + "/" + name
-		text, err := readWhole(fs, path)
-		must.OK(t, err)
+		text := must.Get(readWhole(fs, path))(t)
 		bad := bytes.Clone(text)
 		bad[len(bad)/3] ^= 4
 		put(path, bad)

@@ -77,8 +77,7 @@ func TestBlockFormat(t *testing.T) {
 
 func TestEveryFlippedBitOfABlockIsSeen(t *testing.T) {
 	for _, codec := range []Codec{CodecNone, CodecS2, CodecZstd} {
-		p, err := newPacker(codec)
-		must.OK(t, err)
+		p := must.Get(newPacker(codec))(t)
 		b := (&flow{seed: 8}).block(&Block{}, 20)
 		e := envelope{kind: keyCommands, count: 20, first: 1}
 		p.pack(&e, b.records)
@@ -102,8 +101,7 @@ func TestEveryFlippedBitOfABlockIsSeen(t *testing.T) {
 
 // TestWellFormedNonsenseIsRefused gives the reader wrong envelopes with right checksums.
 func TestWellFormedNonsenseIsRefused(t *testing.T) {
-	p, err := newPacker(CodecS2)
-	must.OK(t, err)
+	p := must.Get(newPacker(CodecS2))(t)
 	b := (&flow{seed: 8}).block(&Block{}, 200)
 	tests := []struct {
 		name   string
@@ -164,8 +162,7 @@ func TestRealisticFlowPacksTight(t *testing.T) {
 
 func FuzzBlockDecode(f *testing.F) {
 	for _, codec := range []Codec{CodecNone, CodecS2, CodecZstd} {
-		p, err := newPacker(codec)
-		must.OK(f, err)
+		p := must.Get(newPacker(codec))(f)
 		b := (&flow{seed: 8, idsEvery: 2}).block(&Block{}, 9)
 		for kind, raw := range map[byte][]byte{keyCommands: b.records, keyFills: b.records,
 			keyIDs: b.ids} {

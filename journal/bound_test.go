@@ -91,8 +91,7 @@ func TestAnswersStopWhileASyncHangs(t *testing.T) {
 	left := tail.into(t, mem.CrashClone(vfs.CrashCloneCfg{}), func() bool { return false })
 	o, _ := tailed(t, left)
 	o.boot = "boot-2"
-	k, err := Open("j", o)
-	must.OK(t, err)
+	k := must.Get(Open("j", o))(t)
 	if head, _ := k.Head(); head != 10 {
 		t.Errorf("a power cut leaves %d commands, want the 10 that were synced", head)
 	}

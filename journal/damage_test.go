@@ -21,22 +21,18 @@ type image map[string][]byte
 func capture(t *testing.T, fs vfs.FS, dir string) image {
 	t.Helper()
 	im := image{}
-	names, err := fs.List(dir)
-	must.OK(t, err)
+	names := must.Get(fs.List(dir))(t)
 	for _, name := range names {
 		path := fs.PathJoin(dir, name)
-		info, err := fs.Stat(path)
-		must.OK(t, err)
+		info := must.Get(fs.Stat(path))(t)
 		if info.IsDir() {
 			for k, v := range capture(t, fs, path) {
 				im[k] = v
 			}
 			continue
 		}
-		f, err := fs.Open(path)
-		must.OK(t, err)
-		b, err := io.ReadAll(f)
-		must.OK(t, err)
+		f := must.Get(fs.Open(path))(t)
+		b := must.Get(io.ReadAll(f))(t)
 		must.OK(t, f.Close())
 		im[path] = b
 	}
@@ -90,14 +86,12 @@ func wrecks(t *testing.T) map[string]damaged {
 	for _, young := range []bool{true, false} {
 		mem := vfs.NewCrashableMem()
 		s := newScenario(mem, DurabilityFsync, 11)
-		j, err := s.open()
-		must.OK(t, err)
+		j := must.Get(s.open())(t)
 		must.OK(t, j.Create(testGenesis))
 		must.OK(t, s.commits(j, []int{1, 30, 2, 1}))
 		if !young {
 			must.OK(t, s.flush(j))
-			_, err := j.WriteSnapshot(j.Durable(), s.image("state"), s.image("views"))
-			must.OK(t, err)
+			must.Get(j.WriteSnapshot(j.Durable(), s.image("state"), s.image("views")))(t)
 			must.OK(t, s.commits(j, []int{1, 9, 30, 5}))
 			must.OK(t, s.flush(j))
 		}
@@ -303,8 +297,7 @@ func TestRefusedJournalIsLeftAsFound(t *testing.T) {
 func TestOtherHistoryIsRefused(t *testing.T) {
 	make := func(seed uint64, genesis string) image {
 		fs := vfs.NewMem()
-		j, err := Open("j", strict(t, fs))
-		must.OK(t, err)
+		j := must.Get(Open("j", strict(t, fs)))(t)
 		must.OK(t, j.Create([]byte(genesis)))
 		appendAll(t, j, &flow{seed: seed}, 5, 5)
 		must.OK(t, j.Close())

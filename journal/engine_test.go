@@ -51,13 +51,10 @@ func realCommand(r *rand.Rand, n uint64) matcher.Command {
 func realRun(t *testing.T, dir string, g *matcher.Genesis, n uint64) (*Journal, *matcher.Engine) {
 	t.Helper()
 	t.Logf("-args -faultseed=%d", *faultSeed)
-	genesis, err := json.Marshal(g)
-	must.OK(t, err)
-	j, err := Open(dir, Options{Fatal: func(err error) { t.Error(err) }})
-	must.OK(t, err)
+	genesis := must.Get(json.Marshal(g))(t)
+	j := must.Get(Open(dir, Options{Fatal: func(err error) { t.Error(err) }}))(t)
 	must.OK(t, j.Create(genesis))
-	engine, err := matcher.New(g)
-	must.OK(t, err)
+	engine := must.Get(matcher.New(g))(t)
 	r := newRig(t, j, 1<<13, flow{}, RecorderOptions{})
 	r.run()
 	rng := rand.New(rand.NewPCG(*faultSeed, 9))
@@ -159,8 +156,7 @@ func TestRealEngineIsWhatATransferGivesBack(t *testing.T) {
 		t.Fatalf("snapshots %+v", list)
 	}
 	for _, from := range []*Snapshot{nil, &list[0]} {
-		got, err := RecoverFrom(t.Context(), c, realRebuild(g), from)
-		must.OK(t, err)
+		got := must.Get(RecoverFrom(t.Context(), c, realRebuild(g), from))(t)
 		if got.Engine.(*matcher.Engine).StateHash() != engine.StateHash() {
 			t.Errorf("another state, from snapshot %d", got.Snapshot)
 		}

@@ -27,8 +27,7 @@ func erasable(t *testing.T, n int) (string, []byte) {
 // nameless opens path and removes its name.
 func nameless(t *testing.T, path string) *os.File {
 	t.Helper()
-	f, err := os.OpenFile(path, os.O_RDWR, 0)
-	must.OK(t, err)
+	f := must.Get(os.OpenFile(path, os.O_RDWR, 0))(t)
 	t.Cleanup(func() { f.Close() })
 	must.OK(t, os.Remove(path))
 	return f
@@ -108,8 +107,7 @@ func TestEraseOfWhatIsNotThere(t *testing.T) {
 	if err := erase(mem, "none"); !notExist(err) {
 		t.Errorf("erase in memory: %v, want that it does not exist", err)
 	}
-	f, err := mem.Create("some", writeCategory)
-	must.OK(t, err)
+	f := must.Get(mem.Create("some", writeCategory))(t)
 	must.OK(t, errors.Join(f.Close(), erase(mem, "some")))
 	if _, err := mem.Stat("some"); !notExist(err) {
 		t.Errorf("stat: %v, want that it is gone", err)

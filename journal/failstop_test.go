@@ -50,8 +50,7 @@ func TestFailStopEndsAStoreAtItsFirstFailure(t *testing.T) {
 
 func TestFailStopLeavesOtherErrorsToTheCaller(t *testing.T) {
 	stop := NewFailStop(func(err error) { t.Error(err) }, nil)
-	db, err := stop.Open("other", stop.Options(vfs.NewMem()))
-	must.OK(t, err)
+	db := must.Get(stop.Open("other", stop.Options(vfs.NewMem())))(t)
 	must.Be(t, stop.Read(func() error {
 		_, _, err := db.Get([]byte("absent"))
 		return err

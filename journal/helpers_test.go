@@ -140,8 +140,7 @@ func strict(t testing.TB, fs vfs.FS) Options {
 // openNew opens and creates a journal in dir.
 func openNew(t testing.TB, dir string, o Options) *Journal {
 	t.Helper()
-	j, err := Open(dir, o)
-	must.OK(t, err)
+	j := must.Get(Open(dir, o))(t)
 	must.OK(t, j.Create(testGenesis))
 	return j
 }
@@ -152,8 +151,7 @@ func appendAll(t testing.TB, j *Journal, f *flow, sizes ...int) {
 	var b Block
 	var last *Commit
 	for _, n := range sizes {
-		c, err := j.Append(f.block(&b, n))
-		must.OK(t, err)
+		c := must.Get(j.Append(f.block(&b, n)))(t)
 		last = c
 	}
 	if last != nil {

@@ -41,8 +41,7 @@ func BenchmarkBlock(b *testing.B) {
 		for _, n := range []int{1, 64, 1024, 8192} {
 			blocks := benchBlocks(16, n)
 			b.Run(fmt.Sprintf("op=pack/codec=%d/batch=%d", codec, n), func(b *testing.B) {
-				p, err := newPacker(codec)
-				must.OK(b, err)
+				p := must.Get(newPacker(codec))(b)
 				var e envelope
 				sum := sha256.New()
 				bytes, i := 0, 0
@@ -58,8 +57,7 @@ func BenchmarkBlock(b *testing.B) {
 				b.ReportMetric(float64(bytes)/float64(i*n), "B/command")
 			})
 			b.Run(fmt.Sprintf("op=unpack/codec=%d/batch=%d", codec, n), func(b *testing.B) {
-				p, err := newPacker(codec)
-				must.OK(b, err)
+				p := must.Get(newPacker(codec))(b)
 				e := envelope{kind: keyCommands, count: uint32(n), first: 1}
 				link(sha256.New(), &e.chain, &e.chain, blocks[0].records)
 				p.pack(&e, blocks[0].records)
@@ -123,8 +121,7 @@ func BenchmarkJournal(b *testing.B) {
 
 // commitOne is the time from one command to its answer, one after the other.
 func commitOne(b *testing.B, o Options) {
-	j, err := Open(b.TempDir(), o)
-	must.OK(b, err)
+	j := must.Get(Open(b.TempDir(), o))(b)
 	must.OK(b, j.Create(testGenesis))
 	answered := make(chan struct{}, 1)
 	j.OnDurable(func(uint64) { answered <- struct{}{} }, nil)
@@ -134,14 +131,12 @@ func commitOne(b *testing.B, o Options) {
 		f.grow(block, 1)
 		start := time.Now()
 		if o.Tail {
-			_, err := j.publish(block)
-			must.OK(b, err)
+			must.Get(j.publish(block))(b)
 			if j.Room(1) {
 				must.OK(b, j.hand(block, newCommit(j.latch)))
 			}
 		} else {
-			_, err := j.Append(block)
-			must.OK(b, err)
+			must.Get(j.Append(block))(b)
 			block.Reset()
 		}
 		<-answered

@@ -151,8 +151,7 @@ func TestReplayStartsAndEndsAnywhere(t *testing.T) {
 		}
 	}
 	for _, n := range []int{0, 1, 2, 5, 1000} {
-		fills, err := j.LastFills(n)
-		must.OK(t, err)
+		fills := must.Get(j.LastFills(n))(t)
 		if want := min(n, int(f.tradeSeq)); len(fills) != want {
 			t.Fatalf("last %d fills: got %d, want %d", n, len(fills), want)
 		}

@@ -171,8 +171,7 @@ func TestPowerCutInOSModeLeavesAPrefix(t *testing.T) {
 		heads = append(heads, head)
 	}
 	t.Logf("synced %d, written %d, recovered %v", synced, f.inputSeq, heads)
-	_, err := recovered(kill(mem), "boot-1", flow{seed: 3, idsEvery: 4}, f.inputSeq, f.inputSeq)
-	must.OK(t, err)
+	must.Get(recovered(kill(mem), "boot-1", flow{seed: 3, idsEvery: 4}, f.inputSeq, f.inputSeq))(t)
 	must.OK(t, j.Close())
 }
 

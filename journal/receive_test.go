@@ -39,8 +39,7 @@ func smallStream(t testing.TB) ([]byte, flow) {
 // expectNothing checks that a failed Receive has left nothing but the lock file.
 func expectNothing(t testing.TB, fs vfs.FS, dir string) {
 	t.Helper()
-	names, err := fs.List(dir)
-	must.OK(t, err)
+	names := must.Get(fs.List(dir))(t)
 	if !slices.Equal(names, []string{lockName}) {
 		t.Fatalf("left behind: %v", names)
 	}
@@ -65,8 +64,7 @@ func TestEveryTruncationIsRefused(t *testing.T) {
 		must.Be(t, refused(t, fs, stream[:n]), io.ErrUnexpectedEOF)
 	}
 	// into the same directory
-	_, err := Receive("copy", bytes.NewReader(stream), strict(t, fs))
-	must.OK(t, err)
+	must.Get(Receive("copy", bytes.NewReader(stream), strict(t, fs)))(t)
 }
 
 func TestEveryFlipIsRefused(t *testing.T) {
@@ -138,11 +136,9 @@ func TestWellSignedNonsenseIsRefused(t *testing.T) {
 	}
 	t.Logf("frames %s", kinds)
 	manifest := func(change func(*Snapshot)) []frame {
-		s, err := readManifest(good[at[keySnapshot]].body)
-		must.OK(t, err)
+		s := must.Get(readManifest(good[at[keySnapshot]].body))(t)
 		change(&s)
-		v, err := putManifest(s)
-		must.OK(t, err)
+		v := must.Get(putManifest(s))(t)
 		all := slices.Clone(good)
 		all[at[keySnapshot]].body = v
 		return all
@@ -226,10 +222,8 @@ func TestReadersErrorsComeBack(t *testing.T) {
 func TestReceiveReadsByteByByte(t *testing.T) {
 	stream, f := smallStream(t)
 	o := strict(t, vfs.NewMem())
-	_, err := Receive("copy", iotest.OneByteReader(bytes.NewReader(stream)), o)
-	must.OK(t, err)
-	c, err := Open("copy", o)
-	must.OK(t, err)
+	must.Get(Receive("copy", iotest.OneByteReader(bytes.NewReader(stream)), o))(t)
+	c := must.Get(Open("copy", o))(t)
 	must.OK(t, errors.Join(compareHistory(c, &f, 18), c.Close()))
 }
 
@@ -300,8 +294,7 @@ func TestTransferTakesTheNewestSnapshotThatHolds(t *testing.T) {
 		return seqs
 	}
 	damage := func(s SnapshotFile) {
-		b, err := fs.UnsafeGetFileDataBuffer("j/" + s.Path)
-		must.OK(t, err)
+		b := must.Get(fs.UnsafeGetFileDataBuffer("j/" + s.Path))(t)
 		b[len(b)/2] ^= 4
 	}
 	expect := func(want []uint64, about string) {

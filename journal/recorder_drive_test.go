@@ -258,8 +258,7 @@ func TestSmallCommitsDoNotOverlap(t *testing.T) {
 	j := openNew(t, "j", strict(t, g.fs(vfs.NewMem())))
 	f := &flow{seed: 9}
 	g.shut()
-	c, err := j.Append(f.block(&Block{}, 1))
-	must.OK(t, err)
+	c := must.Get(j.Append(f.block(&Block{}, 1)))(t)
 	for commands, want := range map[int]bool{1: false, pipelinedFrom - 1: false, pipelinedFrom: true} {
 		if got := j.Room(commands); got != want {
 			t.Errorf("beside a commit under way: room for %d commands: %v, want %v", commands, got, want)

@@ -62,11 +62,9 @@ type rig struct {
 func newRig(t testing.TB, j *Journal, capacity int, f flow, o RecorderOptions,
 	observers ...Observer) *rig {
 	t.Helper()
-	region, err := ring.Anonymous(ring.FanoutBytes[matcher.Event](capacity))
-	must.OK(t, err)
+	region := must.Get(ring.Anonymous(ring.FanoutBytes[matcher.Event](capacity)))(t)
 	t.Cleanup(func() { must.OK(t, region.Close()) })
-	out, err := ring.NewFanout[matcher.Event](region, capacity)
-	must.OK(t, err)
+	out := must.Get(ring.NewFanout[matcher.Event](region, capacity))(t)
 	r := &rig{j: j, out: out, desk: &desk{flow: f, journal: j}, toy: &toy{flow: f},
 		done: make(chan error, 1)}
 	r.toy.applied, r.toy.tradeSeq = j.Head()
@@ -189,8 +187,7 @@ func TestRecorderFailsStopAndLetsTheMatcherGo(t *testing.T) {
 	if acked != 100 {
 		t.Errorf("%d acked after the sync failed", acked)
 	}
-	_, err := recovered(mem.CrashClone(vfs.CrashCloneCfg{}), "boot-2", f, acked, 2100)
-	must.OK(t, err)
+	must.Get(recovered(mem.CrashClone(vfs.CrashCloneCfg{}), "boot-2", f, acked, 2100))(t)
 }
 
 // TestRecorderRefusesABrokenEngine plants a gap in the sequence.

@@ -33,8 +33,7 @@ func beside(t testing.TB, fs vfs.FS, dir, incoming string, old int, stream []byt
 		appendAll(t, j, &made, old)
 		must.OK(t, j.Close())
 	}
-	_, err := Receive(incoming, bytes.NewReader(stream), strict(t, fs))
-	must.OK(t, err)
+	must.Get(Receive(incoming, bytes.NewReader(stream), strict(t, fs)))(t)
 }
 
 // replaced checks that dir holds the stream's journal and that nothing else is left.
@@ -138,16 +137,13 @@ func TestReplaceWithNothingToDo(t *testing.T) {
 			fs := vfs.NewMem()
 			beside(t, fs, "data/journal", "data/incoming", 40, stream)
 			must.OK(t, tt.make(fs))
-			before, err := fs.List("data")
-			must.OK(t, err)
+			before := must.Get(fs.List("data"))(t)
 			must.OK(t, Replace("data/journal", "data/incoming", fs))
-			after, err := fs.List("data")
-			must.OK(t, err)
+			after := must.Get(fs.List("data"))(t)
 			if len(before) != len(after) {
 				t.Errorf("there was %v, now there is %v", before, after)
 			}
-			j, err := Open("data/journal", strict(t, fs))
-			must.OK(t, err)
+			j := must.Get(Open("data/journal", strict(t, fs)))(t)
 			must.OK(t, errors.Join(compareHistory(j, &flow{seed: 2}, 40), j.Close()))
 		})
 	}
@@ -160,8 +156,7 @@ func TestReplaceRefuses(t *testing.T) {
 	beside(t, fs, dir, incoming, 40, stream)
 
 	for _, name := range []string{dir, incoming} {
-		j, err := Open(name, strict(t, fs))
-		must.OK(t, err)
+		j := must.Get(Open(name, strict(t, fs)))(t)
 		must.Be(t, Replace(dir, incoming, fs), ErrLocked)
 		must.OK(t, j.Close())
 	}

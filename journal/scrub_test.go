@@ -54,8 +54,7 @@ func reads(j *Journal, seq uint64) error {
 
 func TestScrubOfAWholeJournalFindsNothing(t *testing.T) {
 	im, head := scrubbed(t)
-	j, err := Open("j", strict(t, im.restore(t, "", nil)))
-	must.OK(t, err)
+	j := must.Get(Open("j", strict(t, im.restore(t, "", nil))))(t)
 	s := quickScrub(j, func(d Damage) { t.Errorf("found %+v", d) })
 	must.OK(t, s.Pass(t.Context()))
 	if got := s.State(); got.Completed.IsZero() || got.Next != 0 || len(got.Damaged) != 0 {

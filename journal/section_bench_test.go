@@ -23,8 +23,7 @@ func BenchmarkBackup(b *testing.B) {
 	b.Run("op=read", func(b *testing.B) {
 		b.SetBytes(int64(len(stream)))
 		for b.Loop() {
-			t, err := j.Transfer()
-			must.OK(b, err)
+			t := must.Get(j.Transfer())(b)
 			must.OK(b, second(io.CopyBuffer(struct{ io.Writer }{io.Discard}, t, make([]byte, 256<<10))))
 			must.OK(b, t.Close())
 		}

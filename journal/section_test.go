@@ -68,13 +68,11 @@ func TestSectionsAreTheJournal(t *testing.T) {
 			j, f, streams, ends := sections(t, mode)
 			for n := range streams {
 				fs := vfs.NewMem()
-				got, err := ReceiveAll("copy", 0, strict(t, fs), readers(streams[:n+1]...)...)
-				must.OK(t, err)
+				got := must.Get(ReceiveAll("copy", 0, strict(t, fs), readers(streams[:n+1]...)...))(t)
 				if got.InputSeq != ends[n].InputSeq || got.TradeSeq != ends[n].TradeSeq {
 					t.Errorf("%d, %d, want %+v", got.InputSeq, got.TradeSeq, ends[n])
 				}
-				to, err := Open("copy", strict(t, fs))
-				must.OK(t, err)
+				to := must.Get(Open("copy", strict(t, fs)))(t)
 				expectCopy(t, j, to, f)
 				must.OK(t, to.Close())
 			}
@@ -191,8 +189,7 @@ func TestPointIsTheTextOfManifests(t *testing.T) {
 	p := Point{InputSeq: 1<<64 - 1, TradeSeq: 2, Chain: sha256.Sum256(nil)}
 	const text = `{"inputSequence":18446744073709551615,"tradeSequence":2,"chain":` +
 		`"e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"}`
-	got, err := json.Marshal(p)
-	must.OK(t, err)
+	got := must.Get(json.Marshal(p))(t)
 	if string(got) != text {
 		t.Errorf("got %s, want %s", got, text)
 	}

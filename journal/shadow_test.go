@@ -75,10 +75,8 @@ func TestShadowStartsAtTheNewestUsableSnapshotBefore(t *testing.T) {
 	var list []Snapshot
 	for range 3 {
 		appendAll(t, j, f, 60, 40)
-		snapshots, err := NewSnapshotter(j, toys(*f, nil), 0)
-		must.OK(t, err)
-		s, err := snapshots.Take(context.Background())
-		must.OK(t, err)
+		snapshots := must.Get(NewSnapshotter(j, toys(*f, nil), 0))(t)
+		s := must.Get(snapshots.Take(context.Background()))(t)
 		list = append(list, s)
 	}
 	appendAll(t, j, f, 50)
@@ -87,8 +85,7 @@ func TestShadowStartsAtTheNewestUsableSnapshotBefore(t *testing.T) {
 		t.Helper()
 		log.lines = nil
 		closed := 0
-		sh, err := NewShadow(j, toys(*f, &closed).Engine, before)
-		must.OK(t, err)
+		sh := must.Get(NewShadow(j, toys(*f, &closed).Engine, before))(t)
 		if sh.Applied() != at || len(log.lines) != reports {
 			t.Fatalf("before %d: starts at %d, want %d; %d reports, want %d: %q",
 				before, sh.Applied(), at, len(log.lines), reports, log.lines)
@@ -102,8 +99,7 @@ func TestShadowStartsAtTheNewestUsableSnapshotBefore(t *testing.T) {
 		}
 	}
 	damage := func(s SnapshotFile) {
-		b, err := fs.UnsafeGetFileDataBuffer("j/" + s.Path)
-		must.OK(t, err)
+		b := must.Get(fs.UnsafeGetFileDataBuffer("j/" + s.Path))(t)
 		b[len(b)/2] ^= 4
 	}
 	for _, before := range []uint64{0, 99, 100, 199, 200, 299, 300, 320, math.MaxUint64} {
@@ -137,16 +133,14 @@ func TestSnapshotsThatNewerOnesReplaceAreNoDamage(t *testing.T) {
 		var older Snapshot
 		for range 2 {
 			appendAll(t, j, f, 10)
-			snapshots, err := NewSnapshotter(j, toys(*f, nil), 0)
-			must.OK(t, err)
-			s, err := snapshots.Take(context.Background())
-			must.OK(t, err)
+			snapshots := must.Get(NewSnapshotter(j, toys(*f, nil), 0))(t)
+			s := must.Get(snapshots.Take(context.Background()))(t)
 			if older.InputSeq == 0 {
 				older = s
 			}
 		}
 		log.lines = nil
-		sh, err := NewShadow(j, func(state io.Reader) (Engine, error) {
+		sh := must.Get(NewShadow(j, func(state io.Reader) (Engine, error) {
 			if state == nil {
 				return &toy{flow: *f}, nil
 			}
@@ -155,8 +149,7 @@ func TestSnapshotsThatNewerOnesReplaceAreNoDamage(t *testing.T) {
 				must.OK(t, j.db.Delete(newKey(keySnapshot, older.InputSeq), pebble.Sync))
 			}
 			return nil, errToy
-		}, math.MaxUint64)
-		must.OK(t, err)
+		}, math.MaxUint64))(t)
 		want := 2
 		if forgotten {
 			want = 1 // only the engine's refusal
@@ -174,8 +167,7 @@ func TestFollowGoesOnWhereItStopped(t *testing.T) {
 	t.Logf("-args -faultseed=%d", *faultSeed)
 	appendAll(t, j, f, 1, 700, 3000, 5, 1294)
 	all := eventsOf(t, *f, 5000)
-	sh, err := NewShadow(j, toys(*f, nil).Engine, 0)
-	must.OK(t, err)
+	sh := must.Get(NewShadow(j, toys(*f, nil).Engine, 0))(t)
 	rng := rand.New(rand.NewPCG(*faultSeed, 4))
 	var got []matcher.Event
 	for to := uint64(0); to < 5000; {
@@ -194,8 +186,7 @@ func TestFollowGoesOnWhereItStopped(t *testing.T) {
 	if !slices.Equal(got, all) {
 		t.Fatalf("%d events, want %d", len(got), len(all))
 	}
-	silent, err := NewShadow(j, toys(*f, nil).Engine, 0)
-	must.OK(t, err)
+	silent := must.Get(NewShadow(j, toys(*f, nil).Engine, 0))(t)
 	must.OK(t, silent.Follow(context.Background(), 4321, nil))
 	if got := follow(t, silent, 5000); !slices.Equal(got, since(all, 4321)) {
 		t.Fatal("other events after a silent replay")
@@ -212,8 +203,7 @@ func TestAPoliteShadowBreathes(t *testing.T) {
 	f := &flow{seed: *faultSeed}
 	appendAll(t, j, f, 700, 3000)
 	breaths := func() (shadow, reader int) {
-		sh, err := NewShadow(j, toys(*f, nil).Engine, 0)
-		must.OK(t, err)
+		sh := must.Get(NewShadow(j, toys(*f, nil).Engine, 0))(t)
 		must.OK(t, sh.Follow(context.Background(), 3700, func(events []matcher.Event) error {
 			if len(events) > shadowEvents {
 				t.Errorf("%d events in one go, want %d at most", len(events), shadowEvents)
@@ -273,8 +263,7 @@ func (e *chatty) ReplayBatch(batch []matcher.Command, out *matcher.Outlet) (int,
 func TestFollowGivesACommandOfManyEventsWhole(t *testing.T) {
 	j := openNew(t, "j", strict(t, vfs.NewMem()))
 	appendAll(t, j, &flow{seed: 1}, 30)
-	sh, err := NewShadow(j, func(io.Reader) (Engine, error) { return &chatty{}, nil }, 0)
-	must.OK(t, err)
+	sh := must.Get(NewShadow(j, func(io.Reader) (Engine, error) { return &chatty{}, nil }, 0))(t)
 	var counts [31]int
 	for _, ev := range follow(t, sh, 30) {
 		if int(ev.Qty) != counts[ev.InputSeq] {

@@ -58,9 +58,8 @@ func TestSnapshotsKeepTheNewestThree(t *testing.T) {
 	}
 	for i := range 5 {
 		appendAll(t, j, f, 10)
-		s, err := j.WriteSnapshot(j.Durable(), text(fmt.Sprint("state ", i)),
-			text(fmt.Sprint("views ", i)))
-		must.OK(t, err)
+		s := must.Get(j.WriteSnapshot(j.Durable(), text(fmt.Sprint("state ", i)),
+			text(fmt.Sprint("views ", i))))(t)
 		if s.InputSeq != uint64(10*(i+1)) || s.Views == nil {
 			t.Fatalf("manifest %+v", s)
 		}
@@ -100,14 +99,12 @@ func TestDamagedSnapshotsAreSkippedWithTheReason(t *testing.T) {
 	var list []Snapshot
 	for i := range 3 {
 		appendAll(t, j, f, 10)
-		s, err := j.WriteSnapshot(j.Durable(), text(fmt.Sprint("state ", i)),
-			text(fmt.Sprint("views ", i)))
-		must.OK(t, err)
+		s := must.Get(j.WriteSnapshot(j.Durable(), text(fmt.Sprint("state ", i)),
+			text(fmt.Sprint("views ", i))))(t)
 		list = append(list, s)
 	}
 	damage := func(s SnapshotFile) {
-		b, err := fs.UnsafeGetFileDataBuffer("j/" + s.Path)
-		must.OK(t, err)
+		b := must.Get(fs.UnsafeGetFileDataBuffer("j/" + s.Path))(t)
 		b[len(b)/2] ^= 4
 	}
 	expect := func(state, views string, reports int, about string) {
@@ -137,18 +134,16 @@ func TestRefusedSnapshotFallsBack(t *testing.T) {
 	f := &flow{seed: 1}
 	for range 2 {
 		appendAll(t, j, f, 10)
-		_, err := j.WriteSnapshot(j.Durable(), text("x"), nil)
-		must.OK(t, err)
+		must.Get(j.WriteSnapshot(j.Durable(), text("x"), nil))(t)
 	}
 	var tried []uint64
 	reports := 0
-	s, err := j.Restore(func(error) { reports++ }, func(s Snapshot, _, _ io.Reader) error {
+	s := must.Get(j.Restore(func(error) { reports++ }, func(s Snapshot, _, _ io.Reader) error {
 		if tried = append(tried, s.InputSeq); len(tried) == 1 {
 			return errToy
 		}
 		return nil
-	})
-	must.OK(t, err)
+	}))(t)
 	if s.InputSeq != 10 || reports != 1 || !slices.Equal(tried, []uint64{20, 10}) {
 		t.Fatalf("restored %d after %v, %d reports", s.InputSeq, tried, reports)
 	}
@@ -241,8 +236,7 @@ func TestShadowWritesWhatTheWholeHistoryGives(t *testing.T) {
 	must.OK(t, err)
 	for i, n := range []int{100, 1, 500, 50} {
 		appendAll(t, j, f, n)
-		snap, err := s.Take(context.Background())
-		must.OK(t, err)
+		snap := must.Get(s.Take(context.Background()))(t)
 		if snap.InputSeq != f.inputSeq || s.Last() != f.inputSeq || s.Taken() != uint64(i+1) ||
 			closed != i+1 {
 			t.Fatalf("snapshot %+v, taken %d, %d engines closed", snap, s.Taken(), closed)
@@ -297,8 +291,7 @@ func TestShadowReportsAnEngineThatRefuses(t *testing.T) {
 func TestSnapshotterTakesThemAsTheyFallDue(t *testing.T) {
 	j := openNew(t, "j", strict(t, vfs.NewMem()))
 	f := &flow{seed: 1}
-	s, err := NewSnapshotter(j, toys(*f, nil), 100)
-	must.OK(t, err)
+	s := must.Get(NewSnapshotter(j, toys(*f, nil), 100))(t)
 	appendAll(t, j, f, 150)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
@@ -309,8 +302,7 @@ func TestSnapshotterTakesThemAsTheyFallDue(t *testing.T) {
 	if s.Last() != 150 {
 		t.Fatalf("last %d", s.Last())
 	}
-	off, err := NewSnapshotter(j, toys(*f, nil), 0)
-	must.OK(t, err)
+	off := must.Get(NewSnapshotter(j, toys(*f, nil), 0))(t)
 	if off.Last() != 150 {
 		t.Fatalf("a new snapshotter starts at %d", off.Last())
 	}
@@ -321,8 +313,7 @@ func TestSnapshotterTakesThemAsTheyFallDue(t *testing.T) {
 func TestPolitelyLowersOnlyItsOwnThread(t *testing.T) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	before, err := unix.Getpriority(unix.PRIO_PROCESS, 0)
-	must.OK(t, err)
+	before := must.Get(unix.Getpriority(unix.PRIO_PROCESS, 0))(t)
 	var inside int
 	cause := errors.New("planted")
 	if err := Politely(Bulk, func() (err error) {
@@ -374,13 +365,11 @@ func TestHelpersAreAsPoliteAsTheirCaller(t *testing.T) {
 		}
 	}
 	for _, want := range []int{Background, Bulk} {
-		if err := Politely(want, func() error {
+		must.OK(t, Politely(want, func() error {
 			if got := nice(); got != want {
 				t.Errorf("the helper of a caller at nice %d runs at %d", want, got)
 			}
 			return nil
-		}); err != nil {
-			t.Fatal(err)
-		}
+		}))
 	}
 }

@@ -70,14 +70,12 @@ func TestStableSurvivesAPowerCut(t *testing.T) {
 				if got := j.Stable(); got != made.inputSeq {
 					t.Errorf("stable %d, want %d", got, made.inputSeq)
 				}
-				_, err := recovered(cut(), "boot-2", f, made.inputSeq, made.inputSeq)
-				must.OK(t, err)
+				must.Get(recovered(cut(), "boot-2", f, made.inputSeq, made.inputSeq))(t)
 			}
 			must.OK(t, j.Close())
 			must.OK(t, j.WaitStable(context.Background(), made.inputSeq)) // still true
 			must.Be(t, j.WaitStable(context.Background(), made.inputSeq+1), ErrClosed)
-			j, err := Open("j", o)
-			must.OK(t, err)
+			j = must.Get(Open("j", o))(t)
 			if got := j.Stable(); got != made.inputSeq {
 				t.Errorf("stable %d after opening, want %d", got, made.inputSeq)
 			}
@@ -237,8 +235,7 @@ func TestStableHeadIsWhatAPowerCutLeaves(t *testing.T) {
 				}
 				inputSeq, tradeSeq := j.StableHead()
 				behind = behind || inputSeq < made.inputSeq
-				left, err := Open("j", Options{FS: cut(), boot: "boot-2", Fatal: func(error) {}})
-				must.OK(t, err)
+				left := must.Get(Open("j", Options{FS: cut(), boot: "boot-2", Fatal: func(error) {}}))(t)
 				if in, trade := left.Head(); in < inputSeq || trade < tradeSeq {
 					t.Errorf("stable were sequence %d, trade %d; left are %d, %d", inputSeq, tradeSeq, in, trade)
 				}

@@ -13,14 +13,11 @@ import (
 func TestTablesAreWrittenAtThePaceOfTheLog(t *testing.T) {
 	l := newLazyFS(vfs.NewMem())
 	create := func(name string) vfs.File {
-		f, err := l.Create(name, vfs.WriteCategoryUnspecified)
-		must.OK(t, err)
+		f := must.Get(l.Create(name, vfs.WriteCategoryUnspecified))(t)
 		return f
 	}
 	log := create("000001.log")
-	if _, err := log.Write(make([]byte, 1<<20)); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(log.Write(make([]byte, 1<<20)))(t)
 	table, ok := create("000002.sst").(*pacedFile)
 	if !ok {
 		t.Fatal("a table is not paced")
@@ -56,9 +53,8 @@ func TestTablesAreWrittenAtThePaceOfTheLog(t *testing.T) {
 
 // Tables wait from the start of a journal with a tail until it closes.
 func TestTablesWaitWhileAJournalIsOpen(t *testing.T) {
-	j, err := Open(t.TempDir(), Options{Durability: DurabilityFsync, Tail: true,
-		Fatal: func(err error) { t.Error(err) }})
-	must.OK(t, err)
+	j := must.Get(Open(t.TempDir(), Options{Durability: DurabilityFsync, Tail: true,
+		Fatal: func(err error) { t.Error(err) }}))(t)
 	must.OK(t, j.Create([]byte(`{"version":1}`)))
 	if j.lazy.tables.off.Load() {
 		t.Error("tables do not wait")

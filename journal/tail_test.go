@@ -201,8 +201,7 @@ func publishAll(t testing.TB, j *Journal, f *flow, b *Block, n int) {
 		size := min(1+i%3, n-i)
 		f.grow(b, size)
 		i += size
-		ok, err := j.publish(b)
-		must.OK(t, err)
+		ok := must.Get(j.publish(b))(t)
 		if !ok {
 			t.Fatalf("no room in the tail at inputSeq=%d", f.inputSeq)
 		}
@@ -294,8 +293,7 @@ func (l *lives) born(boot string, atLeast uint64) *Journal {
 	}
 	l.fake, l.writes = fake, newGate()
 	fake.during = l.writes.pass
-	j, err := Open("j", o)
-	must.OK(l.t, err)
+	j := must.Get(Open("j", o))(l.t)
 	if _, ok := j.Genesis(); !ok {
 		must.OK(l.t, j.Create(testGenesis))
 	}
@@ -327,8 +325,7 @@ func (l *lives) work(j *Journal) {
 			l.slow(false)
 		}
 		if !room || l.r.IntN(5) == 0 && j.Room(1) {
-			_, err := j.Append(b)
-			must.OK(l.t, err)
+			must.Get(j.Append(b))(l.t)
 			b.Reset()
 		}
 		switch l.r.IntN(30) {
@@ -339,8 +336,7 @@ func (l *lives) work(j *Journal) {
 		case 3:
 			l.slow(false)
 		case 1:
-			safe, err := j.stabilize()
-			must.OK(l.t, err)
+			safe := must.Get(j.stabilize())(l.t)
 			l.synced = safe.inputSeq
 		}
 	}

@@ -438,8 +438,7 @@ func tailCannotBeMapped(t *testing.T, l *left) {
 	fatals := newFatals()
 	o, fake := tailModes[l.mode](t, vfs.NewMem())
 	o.Fatal, fake.mapErr = fatals.fatal, syscall.ENOMEM
-	j, err := Open("j", o)
-	must.OK(t, err)
+	j := must.Get(Open("j", o))(t)
 	must.Be(t, j.Create(testGenesis), syscall.ENOMEM)
 	must.Be(t, j.Close(), syscall.ENOMEM)
 }

@@ -35,23 +35,19 @@ func copiesOfOpenJournal(t *testing.T, durability string) {
 		publishAll(t, j, f, b, 100)
 		j.told(t, f.inputSeq)
 		if i%2 == 1 {
-			_, err := j.Append(b)
-			must.OK(t, err)
+			must.Get(j.Append(b))(t)
 			j.Head()
 		} else {
-			_, err := j.Append(b)
-			must.OK(t, err)
+			must.Get(j.Append(b))(t)
 		}
 		to := filepath.Join(dir, fmt.Sprint("copy-", i))
 		for _, name := range []string{"tail", "anchor"} { // what comes first may be older
-			b, err := os.ReadFile(filepath.Join(dir, "j", name))
-			must.OK(t, err)
+			b := must.Get(os.ReadFile(filepath.Join(dir, "j", name)))(t)
 			must.OK(t, os.MkdirAll(to, 0o755))
 			must.OK(t, os.WriteFile(filepath.Join(to, name), b, 0o644))
 		}
 		must.OK(t, os.CopyFS(filepath.Join(to, "store"), os.DirFS(filepath.Join(dir, "j", "store"))))
-		c, err := Open(to, onDisk(t, durability))
-		must.OK(t, err)
+		c := must.Get(Open(to, onDisk(t, durability)))(t)
 		expectHistory(t, c, f, f.inputSeq)
 		must.OK(t, c.Close())
 	}
@@ -66,8 +62,7 @@ func copiesOfOpenJournal(t *testing.T, durability string) {
 // end or refused, and what is read is what a tail may hold.
 func FuzzTailIsReadWithoutHarm(f *testing.F) {
 	l := leave(f, withTail)
-	base, err := parseTail(l.tail, "tail")
-	must.OK(f, err)
+	base := must.Get(parseTail(l.tail, "tail"))(f)
 	f.Add(uint16(0), uint16(40), uint32(7), true)
 	f.Add(uint16(3), uint16(52), uint32(1<<30), true)
 	f.Add(uint16(5), uint16(24), uint32(1), true)

@@ -151,8 +151,7 @@ func twoInFlight(t testing.TB) (*Journal, *fakeTail, *holding, *vfs.MemFS, *flow
 	h := hold(fake)
 	for i, n := range []int{5, 40, 3} {
 		f.grow(b, n)
-		ok, err := j.publish(b)
-		must.OK(t, err)
+		ok := must.Get(j.publish(b))(t)
 		if !ok {
 			t.Fatal("no room")
 		}
@@ -183,8 +182,7 @@ func TestLogAnswersInOrder(t *testing.T) {
 	j.told(t, 9+5+40)
 	h.drop(fake)
 	j.told(t, f.inputSeq)
-	c, err := j.Append(b)
-	must.OK(t, err)
+	c := must.Get(j.Append(b))(t)
 	must.OK(t, c.Wait())
 	expectHistory(t, j, f, f.inputSeq)
 	must.OK(t, j.Close())
@@ -275,8 +273,7 @@ func TestLogDamageBelowAnAnswerIsRefused(t *testing.T) {
 	f, b := &flow{seed: 8, idsEvery: 2}, &Block{}
 	for range 6 {
 		f.grow(b, 7)
-		ok, err := j.publish(b)
-		must.OK(t, err)
+		ok := must.Get(j.publish(b))(t)
 		if !ok {
 			t.Fatal("no room")
 		}
@@ -287,8 +284,7 @@ func TestLogDamageBelowAnAnswerIsRefused(t *testing.T) {
 		head, _ := newestHead(c.mem)
 		head.put(c.mem[int(head.run%tailSlots)*tailHeader:]) // marks at the base
 		copy(c.disk, c.mem)
-		image, err := parseTail(c.disk, "tail")
-		must.OK(t, err)
+		image := must.Get(parseTail(c.disk, "tail"))(t)
 		if len(image.frames) != 6 || image.promised != 35 {
 			t.Fatalf("%d frames, %d promised", len(image.frames), image.promised)
 		}
@@ -324,13 +320,11 @@ func TestLogKeepsWhatTheStoreHasNotSynced(t *testing.T) {
 	disk.shut()
 	for full := false; !full; {
 		f.grow(b, 20)
-		ok, err := j.publish(b)
-		must.OK(t, err)
+		ok := must.Get(j.publish(b))(t)
 		if full = !ok; full {
 			break
 		}
-		c, err := j.Append(b)
-		must.OK(t, err)
+		c := must.Get(j.Append(b))(t)
 		must.OK(t, c.Wait())
 		b.Reset()
 		if f.inputSeq > 5000 {
@@ -346,11 +340,9 @@ func TestLogKeepsWhatTheStoreHasNotSynced(t *testing.T) {
 		cut = powerCut(mem)
 		c.into(t, cut, func() bool { return false })
 	})
-	_, err := recovered(cut, "boot-2", *f.begin(), answered, answered)
-	must.OK(t, err)
+	must.Get(recovered(cut, "boot-2", *f.begin(), answered, answered))(t)
 	disk.release()
-	c, err := j.Append(b)
-	must.OK(t, err)
+	c := must.Get(j.Append(b))(t)
 	must.OK(t, c.Wait())
 	expectHistory(t, j, f, f.inputSeq)
 	must.OK(t, j.Close())

@@ -57,20 +57,17 @@ func fullTail(t *testing.T, options func(testing.TB, vfs.FS) (Options, *fakeTail
 		full := false
 		for !full {
 			f.grow(b, 2)
-			ok, err := j.publish(b)
-			must.OK(t, err)
+			ok := must.Get(j.publish(b))(t)
 			full = !ok
 		}
 		if round == 0 && f.inputSeq < 200 && o.Durability == DurabilityOS {
 			t.Fatalf("full after %d commands", f.inputSeq)
 		}
 		j.told(t, f.inputSeq-2)
-		_, err := recovered(fake.into(t, kill(mem), always), "boot-1", *f.begin(), f.inputSeq-2,
-			f.inputSeq-2)
-		must.OK(t, err)
+		must.Get(recovered(fake.into(t, kill(mem), always), "boot-1", *f.begin(), f.inputSeq-2,
+			f.inputSeq-2))(t)
 		g.release()
-		c, err := j.Append(b)
-		must.OK(t, err)
+		c := must.Get(j.Append(b))(t)
 		must.OK(t, c.Wait())
 		b.Reset()
 		if j.told(t, f.inputSeq); j.Durable() != f.inputSeq {

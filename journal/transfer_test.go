@@ -103,14 +103,12 @@ func expectCopy(t testing.TB, from, to *Journal, f flow) {
 	if engine.sum != copied.sum || views != copiedViews {
 		t.Error("a replay gives another state")
 	}
-	recovered, err := Recover(context.Background(), to, toyRebuild(f),
-		func(err error) { t.Error(err) })
-	must.OK(t, err)
+	recovered := must.Get(Recover(context.Background(), to, toyRebuild(f),
+		func(err error) { t.Error(err) }))(t)
 	if recovered.Engine.(*toy).sum != engine.sum || *recovered.Views.(*tally) != views {
 		t.Errorf("recovery from the snapshot at %d gives another state", recovered.Snapshot)
 	}
-	fills, err := to.LastFills(1000)
-	must.OK(t, err)
+	fills := must.Get(to.LastFills(1000))(t)
 	if n := min(tradeSeq, 1000); uint64(len(fills)) != n || n > 0 && fills[n-1].TradeSeq != tradeSeq {
 		t.Errorf("%d last fills of %d", len(fills), tradeSeq)
 	}
@@ -119,10 +117,8 @@ func expectCopy(t testing.TB, from, to *Journal, f flow) {
 // snapshotNow takes a snapshot of the toy engine and its views.
 func snapshotNow(t testing.TB, j *Journal, f flow) Snapshot {
 	t.Helper()
-	s, err := NewSnapshotter(j, toyRebuild(f), 0)
-	must.OK(t, err)
-	snap, err := s.Take(context.Background())
-	must.OK(t, err)
+	s := must.Get(NewSnapshotter(j, toyRebuild(f), 0))(t)
+	snap := must.Get(s.Take(context.Background()))(t)
 	return snap
 }
 
@@ -183,10 +179,8 @@ func TestTransferOfSmallJournals(t *testing.T) {
 			j, made := openNew(t, "j", o), f
 			appendAll(t, j, &made, sizes...)
 			stream, _, _ := streamOf(t, j)
-			_, err := Receive("copy", bytes.NewReader(stream), o)
-			must.OK(t, err)
-			c, err := Open("copy", o)
-			must.OK(t, err)
+			must.Get(Receive("copy", bytes.NewReader(stream), o))(t)
+			c := must.Get(Open("copy", o))(t)
 			expectCopy(t, j, c, f)
 			again, _, _ := streamOf(t, c)
 			if !slices.Equal(stream, again) {
@@ -321,10 +315,8 @@ func TestSizeIsCountedInTables(t *testing.T) {
 	appendAll(t, j, &made, 1, 2)
 	for kind, last := range map[byte]uint64{keyCommands: made.inputSeq, keyFills: made.tradeSeq,
 		keyIDs: made.inputSeq} {
-		tables, err := tablesIn(j.db, newKey(kind, 1), newKey(kind, last+1))
-		must.OK(t, err)
-		whole, err := countBlocks(j.db, newKey(kind, 1), newKey(kind, last+1))
-		must.OK(t, err)
+		tables := must.Get(tablesIn(j.db, newKey(kind, 1), newKey(kind, last+1)))(t)
+		whole := must.Get(countBlocks(j.db, newKey(kind, 1), newKey(kind, last+1)))(t)
 		var within uint64
 		for _, table := range tables {
 			within += table.Properties.NumEntries
@@ -333,10 +325,8 @@ func TestSizeIsCountedInTables(t *testing.T) {
 			t.Errorf("%c: %d of %d blocks in %d tables", kind, within, whole.blocks, len(tables))
 		}
 		for to := uint64(1); to <= last; to++ { // wherever the range ends
-			got, err := measureBlocks(j.db, kind, 1, to)
-			must.OK(t, err)
-			want, err := countBlocks(j.db, newKey(kind, 1), newKey(kind, to+1))
-			must.OK(t, err)
+			got := must.Get(measureBlocks(j.db, kind, 1, to))(t)
+			want := must.Get(countBlocks(j.db, newKey(kind, 1), newKey(kind, to+1)))(t)
 			if got != want {
 				t.Fatalf("%c up to %d: counted %+v, want %+v", kind, to, got, want)
 			}
@@ -425,15 +415,13 @@ func TestTransferShowsOnlyWhatIsDurable(t *testing.T) {
 	j, made := openNew(t, "j", o), flow{seed: 5}
 	appendAll(t, j, &made, 10)
 	slow.On()
-	c, err := j.Append(made.block(&Block{}, 5))
-	must.OK(t, err)
+	c := must.Get(j.Append(made.block(&Block{}, 5)))(t)
 	<-started
 	stream, inputSeq, _ := streamOf(t, j)
 	if inputSeq != 10 {
 		t.Errorf("head %d, want 10", inputSeq)
 	}
-	got, err := Receive("copy", bytes.NewReader(stream), strict(t, vfs.NewMem()))
-	must.OK(t, err)
+	got := must.Get(Receive("copy", bytes.NewReader(stream), strict(t, vfs.NewMem())))(t)
 	if got.InputSeq != 10 {
 		t.Errorf("received %d, want 10", got.InputSeq)
 	}

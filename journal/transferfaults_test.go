@@ -144,8 +144,7 @@ func TestReceiveSurvivesEveryCrash(t *testing.T) {
 	stream, f := smallStream(t)
 	seen := map[string]int{}
 	everyCrash(t, func(vfs.FS) {}, func(fs vfs.FS) {
-		_, err := Receive("copy", bytes.NewReader(stream), strict(t, fs))
-		must.OK(t, err)
+		must.Get(Receive("copy", bytes.NewReader(stream), strict(t, fs)))(t)
 	}, func(left *vfs.MemFS) error {
 		was, err := startsOver(left, stream, f)
 		seen[was]++
@@ -170,8 +169,7 @@ func TestReceiveOverAnUnfinishedOneSurvivesEveryCrash(t *testing.T) {
 		mark, err := fs.Create("copy/"+receivingName, writeCategory)
 		must.OK(t, errors.Join(err, mark.Close(), syncDir(fs, "copy")))
 	}, func(fs vfs.FS) {
-		_, err := Receive("copy", bytes.NewReader(stream), strict(t, fs))
-		must.OK(t, err)
+		must.Get(Receive("copy", bytes.NewReader(stream), strict(t, fs)))(t)
 	}, func(left *vfs.MemFS) error {
 		was, err := startsOver(left, stream, f)
 		if err == nil && was == "new" {

@@ -182,8 +182,7 @@ func TestWhatAcceptReplacesIsCopied(t *testing.T) {
 	must.OK(t, putFile(fs, "j/tail", []byte("not a tail")))
 	before := capture(t, fs, "j")
 	for n := 1; n <= 2; n++ {
-		r, err := AcceptHistory(context.Background(), "j", verifying(fs, d.flow))
-		must.OK(t, err)
+		r := must.Get(AcceptHistory(context.Background(), "j", verifying(fs, d.flow)))(t)
 		if want := fmt.Sprintf("j/accepted-%d", n); r.Copy != want {
 			t.Fatalf("copied to %s, want %s", r.Copy, want)
 		}

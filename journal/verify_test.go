@@ -246,8 +246,7 @@ func TestExportHasEveryCommandOnce(t *testing.T) {
 		c.InputSeq = f.inputSeq + 1 + uint64(i)
 		b.Command(c)
 	}
-	c, err := j.Append(&b)
-	must.OK(t, err)
+	c := must.Get(j.Append(&b))(t)
 	must.OK(t, c.Wait())
 	var live, cold bytes.Buffer
 	must.OK(t, j.Export(context.Background(), &live, 1, 0))
@@ -339,8 +338,7 @@ func TestComparatorsMeasure(t *testing.T) {
 			return CompareRawWrites(context.Background(), dir, 20*time.Millisecond, 64<<10)
 		},
 	} {
-		m, err := run(t.TempDir())
-		must.OK(t, err)
+		m := must.Get(run(t.TempDir()))(t)
 		if m.Records == 0 || m.PerSecond() <= 0 || m.P50 <= 0 || m.P50 > m.P99 || m.P99 > m.Max ||
 			m.Name == "" {
 			t.Errorf("%+v", m)

@@ -58,8 +58,7 @@ func TestAJournalIsReadBesideItsWriter(t *testing.T) {
 			for range looks {
 				looking <- struct{}{}
 				before := j.Answered()
-				r, err := Verify(context.Background(), dir, v)
-				must.OK(t, err)
+				r := must.Get(Verify(context.Background(), dir, v))(t)
 				if r.InputSeq < before {
 					t.Fatalf("verified %d, %d were answered before", r.InputSeq, before)
 				}
@@ -69,8 +68,7 @@ func TestAJournalIsReadBesideItsWriter(t *testing.T) {
 				if n := uint64(bytes.Count(lines.Bytes(), []byte("\n"))); n < before {
 					t.Fatalf("exported %d commands, %d were answered before", n, before)
 				}
-				seen, err := Read(dir, v)
-				must.OK(t, err)
+				seen := must.Get(Read(dir, v))(t)
 				head, _ := seen.Head()
 				must.OK(t, compareHistory(seen, f.begin(), head))
 				must.Be(t, seen.Begin(), ErrReading)
@@ -91,11 +89,9 @@ func TestAViewCannotBeWrittenTo(t *testing.T) {
 	appendAll(t, j, &flow{seed: 1}, 5)
 	must.OK(t, j.Close())
 	before := capture(t, fs, "j")
-	v, err := pin(fs, "j/store")
-	must.OK(t, err)
+	v := must.Get(pin(fs, "j/store"))(t)
 	defer v.close()
-	f, err := v.Open("j/store/" + isLogOf(t, v))
-	must.OK(t, err)
+	f := must.Get(v.Open("j/store/" + isLogOf(t, v)))(t)
 	_, write := f.Write([]byte("x"))
 	_, writeAt := f.WriteAt([]byte("x"), 0)
 	_, create := v.Create("j/store/x", writeCategory)
@@ -118,8 +114,7 @@ func TestAViewCannotBeWrittenTo(t *testing.T) {
 
 func isLogOf(t *testing.T, v *view) string {
 	t.Helper()
-	names, err := v.List(v.store)
-	must.OK(t, err)
+	names := must.Get(v.List(v.store))(t)
 	for _, name := range names {
 		if isLog(name) {
 			return name
@@ -205,8 +200,7 @@ func lookWithoutRights(t *testing.T, dir string) {
 	if err := os.WriteFile(filepath.Join(dir, "x"), nil, 0o600); err == nil {
 		t.Fatal("this user may write")
 	}
-	r, err := Verify(ctx, dir, VerifyOptions{boot: "boot-1"})
-	must.OK(t, err)
+	r := must.Get(Verify(ctx, dir, VerifyOptions{boot: "boot-1"}))(t)
 	if r.InputSeq != 37 {
 		t.Errorf("verified %d commands, want 37", r.InputSeq)
 	}

@@ -113,9 +113,7 @@ func TestApplyDoesNotAllocate(t *testing.T) {
 			}
 		},
 		"Decode": func() {
-			if _, err := Decode(sequenced.Bytes()[:]); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(Decode(sequenced.Bytes()[:]))(t)
 		},
 	} {
 		if n := testing.AllocsPerRun(200, f); n != 0 {

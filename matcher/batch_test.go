@@ -14,8 +14,7 @@ import (
 func decideAll(t rapid.TB, g *Genesis, commands []Command, size int) (events []Event,
 	snapshot []byte) {
 	t.Helper()
-	e, err := New(g)
-	must.OK(t, err)
+	e := must.Get(New(g))(t)
 	defer e.Close()
 	out := NewOutlet(8, func(said []Event) { events = append(events, said...) })
 	for len(commands) > 0 {

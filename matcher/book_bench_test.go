@@ -19,12 +19,10 @@ type flowBooks struct {
 
 func newFlowBooks(tb testing.TB, symbols, maxOrders int) *flowBooks {
 	tb.Helper()
-	shelf, err := NewShelf(maxOrders)
-	must.OK(tb, err)
+	shelf := must.Get(NewShelf(maxOrders))(tb)
 	f := &flowBooks{shelf: shelf, sum: flow.NewResult()}
 	for range symbols {
-		b, err := shelf.NewBook(f)
-		must.OK(tb, err)
+		b := must.Get(shelf.NewBook(f))(tb)
 		f.books = append(f.books, b)
 	}
 	return f

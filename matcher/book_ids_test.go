@@ -63,8 +63,7 @@ func TestBookTakesIdsInAnyOrder(t *testing.T) {
 
 // A caller that starts anew with its ids keeps their homes: its first order is no guest.
 func TestIdsThatStartAnewStayAtHome(t *testing.T) {
-	book, err := NewBook(BookOptions{MaxOrders: 1 << 10})
-	must.OK(t, err)
+	book := must.Get(NewBook(BookOptions{MaxOrders: 1 << 10}))(t)
 	defer book.Close()
 	for round := range 3 {
 		for id := uint32(1); id <= 100; id++ {
@@ -87,8 +86,7 @@ func TestIdsThatStartAnewStayAtHome(t *testing.T) {
 // do the chains that they are found by.
 func TestShuffledIdsStayTogether(t *testing.T) {
 	const room, resting = 1 << 16, 100
-	book, err := NewBook(BookOptions{MaxOrders: room})
-	must.OK(t, err)
+	book := must.Get(NewBook(BookOptions{MaxOrders: room}))(t)
 	defer book.Close()
 	r := rand.New(rand.NewPCG(7, 7))
 	ids := make([]uint32, resting)

@@ -194,8 +194,7 @@ type twins struct {
 
 func newTwins(tb testing.TB, room int) *twins {
 	tb.Helper()
-	book, err := NewBook(BookOptions{MaxOrders: room})
-	must.OK(tb, err)
+	book := must.Get(NewBook(BookOptions{MaxOrders: room}))(tb)
 	tb.Cleanup(func() { book.Close() })
 	return &twins{book: book, model: bookModel{room: room}}
 }
@@ -295,9 +294,7 @@ func FuzzBookMatchesModel(f *testing.F) {
 		}
 		w := newTwins(t, 12) // small, so that it gets full
 		for _, c := range decodeTape(tape) {
-			if _, err := w.apply(c); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(w.apply(c))(t)
 		}
 	})
 }
@@ -312,9 +309,7 @@ func TestBookMatchesModelOverLongRuns(t *testing.T) {
 			spread := []int64{3, 40, 300, 10_000, 1 << 20, 1 << 61}[seed]
 			mid := int64(0)
 			for range 1_500 {
-				if _, err := w.apply(randomCommand(r, &mid, spread)); err != nil {
-					t.Fatal(err)
-				}
+				must.Get(w.apply(randomCommand(r, &mid, spread)))(t)
 			}
 		})
 	}
@@ -342,8 +337,7 @@ func randomCommand(r *rand.Rand, mid *int64, spread int64) BookCommand {
 // of how a book works.
 func TestBookKeepsItsPromises(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		book, err := NewBook(BookOptions{MaxOrders: 64})
-		must.OK(t, err)
+		book := must.Get(NewBook(BookOptions{MaxOrders: 64}))(t)
 		defer book.Close()
 		open := map[uint32]int64{} // the quantity that each accepted order may still trade
 		owners := map[uint32]uint32{}

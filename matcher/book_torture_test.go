@@ -15,8 +15,7 @@ const mostVisits = 4 * 11
 
 func newTortured(t *testing.T, room int, sink BookSink) *Book {
 	t.Helper()
-	b, err := NewBook(BookOptions{MaxOrders: room, Sink: sink})
-	must.OK(t, err)
+	b := must.Get(NewBook(BookOptions{MaxOrders: room, Sink: sink}))(t)
 	t.Cleanup(func() { b.Close() })
 	return b
 }
@@ -145,8 +144,7 @@ func (f *fillOrder) Prevented(_, _ uint32, _ int32) {}
 func TestPoolFindsEveryReference(t *testing.T) {
 	const room = 1 << 12
 	for _, step := range []uint32{1, 3, 1 << 4, 1 << 12, 1 << 13, 1 << 19, 0x9e3779b1} {
-		pool, err := newOrderPool(room)
-		must.OK(t, err)
+		pool := must.Get(newOrderPool(room))(t)
 		at := map[uint32]ix{}
 		for n := uint32(1); len(at) < room; n++ {
 			ref := n * step
@@ -205,8 +203,7 @@ func TestBookCapacityIsChecked(t *testing.T) {
 			t.Errorf("pages for %d orders: %v, want ErrCapacity", orders, err)
 		}
 	}
-	shelf, err := NewShelf(1)
-	must.OK(t, err)
+	shelf := must.Get(NewShelf(1))(t)
 	defer shelf.Close()
 	shelf.books = maxSecurity
 	if _, err := shelf.NewBook(nil); !errors.Is(err, ErrCapacity) {
@@ -216,8 +213,7 @@ func TestBookCapacityIsChecked(t *testing.T) {
 
 // TestBooksOfOneShelfDoNotSeeEachOther uses one id space for two books.
 func TestBooksOfOneShelfDoNotSeeEachOther(t *testing.T) {
-	shelf, err := NewShelf(8)
-	must.OK(t, err)
+	shelf := must.Get(NewShelf(8))(t)
 	defer shelf.Close()
 	one, _ := shelf.NewBook(nil)
 	two, _ := shelf.NewBook(nil)

@@ -66,8 +66,7 @@ func TestNewReservesWithoutTouching(t *testing.T) {
 	g := testGenesis()
 	g.Limits.MaxAccounts, g.Limits.MaxSecurities, g.Limits.MaxContracts = 4096, 4096, 1<<20
 	g.Limits.MaxOpenOrders, g.Limits.RetainedOrders, g.Limits.IdempotencyCapacity = 1<<20, 1<<16, 1<<16
-	e, err := New(g)
-	must.OK(t, err)
+	e := must.Get(New(g))(t)
 	defer e.Close()
 	b := snapshotOf(t, e)
 	if want := 52 + 36 + 4*28 + 5*52 + 5*(12+3) + 5*20 + 4; len(b) != want {

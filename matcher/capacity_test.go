@@ -118,9 +118,7 @@ func TestARaisedEngineDecidesAsOneThatWasLarger(t *testing.T) {
 		out := NewOutlet(8, func([]Event) {})
 		for i, c := range append(slices.Clone(before), raise) {
 			c.InputSeq = uint64(i + 1)
-			if _, err := replayed.ReplayBatch([]Command{c}, out); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(replayed.ReplayBatch([]Command{c}, out))(t)
 		}
 		want := decided(t, raised, after, rng)
 		for name, e := range map[string]*Engine{"larger": larger, "restored": restored,
@@ -131,10 +129,8 @@ func TestARaisedEngineDecidesAsOneThatWasLarger(t *testing.T) {
 			}
 		}
 		var again, replay bytes.Buffer
-		if err := errors.Join(restored.WriteSnapshot(&again),
-			replayed.WriteSnapshot(&replay)); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, errors.Join(restored.WriteSnapshot(&again),
+			replayed.WriteSnapshot(&replay)))
 		image.Reset()
 		if err := raised.WriteSnapshot(&image); err != nil ||
 			!bytes.Equal(image.Bytes(), replay.Bytes()) || !bytes.Equal(image.Bytes(), again.Bytes()) {

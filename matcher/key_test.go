@@ -15,8 +15,7 @@ func TestKeysAreSipHash24(t *testing.T) {
 		8: "6224939a79f5f593", 9: "b0e4a90bdf82009e", 10: "f3b9dd94c5bb5d7a", 11: "a7ad6b22462fb3f4",
 		12: "fbe50e86bc8f1e75", 13: "903d84c02756ea14", 14: "eef27a8e90ca23f7", 15: "e545be4961ca29a1",
 	}
-	k, err := ParseClientKey("000102030405060708090a0b0c0d0e0f")
-	must.OK(t, err)
+	k := must.Get(ParseClientKey("000102030405060708090a0b0c0d0e0f"))(t)
 	tail := []byte{8, 9, 10, 11, 12, 13, 14}
 	for n, text := range want {
 		h := sipHash(k.k0, k.k1, 0x0706050403020100, tail[:n-8])

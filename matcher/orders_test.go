@@ -13,8 +13,7 @@ import (
 // open order keeps its home for several laps, and when the retirement numbers wrap around.
 func TestPoolForgetsRetiredOrders(t *testing.T) {
 	const room, keeps = 64, 10
-	pool, err := newOrderPool(room)
-	must.OK(t, err)
+	pool := must.Get(newOrderPool(room))(t)
 	defer pool.Close()
 	pool.keeps, pool.retired = keeps, ^uint32(0)-500
 	random := flow.NewRandom(3)

@@ -29,8 +29,7 @@ type history struct {
 func record(t *testing.T, g *Genesis, commands, sections int) *history {
 	t.Helper()
 	rnd := seeded(t)
-	e, err := New(g)
-	must.OK(t, err)
+	e := must.Get(New(g))(t)
 	defer e.Close()
 	p := newPilot()
 	h := &history{}
@@ -111,13 +110,11 @@ func TestReplayFromAnywhereIsTheSame(t *testing.T) {
 	if len(h.ends) != sections || h.ends[sections-1] != runLength() {
 		t.Fatalf("sections end at %v", h.ends)
 	}
-	e, err := New(g)
-	must.OK(t, err)
+	e := must.Get(New(g))(t)
 	defer e.Close()
 	h.follow(t, e, 0)
 	for section, snapshot := range h.snapshots {
-		e, err := ReadSnapshot(g, bytes.NewReader(snapshot))
-		must.OK(t, err)
+		e := must.Get(ReadSnapshot(g, bytes.NewReader(snapshot)))(t)
 		if !bytes.Equal(snapshotOf(t, e), snapshot) {
 			t.Fatalf("section %d: restored is not what was written", section)
 		}

@@ -53,8 +53,7 @@ type rig struct {
 
 func newRig(t testing.TB, g *Genesis) *rig {
 	t.Helper()
-	e, err := New(g)
-	must.OK(t, err)
+	e := must.Get(New(g))(t)
 	r := &rig{t: t, e: e, now: noon}
 	r.out = NewOutlet(8, func(events []Event) { r.said = append(r.said, events...) })
 	t.Cleanup(func() { r.e.Close() })
@@ -83,13 +82,8 @@ func (r *rig) do(c Command) []Event {
 func (r *rig) restored() *Engine {
 	r.t.Helper()
 	var b bytes.Buffer
-	if err := r.e.WriteSnapshot(&b); err != nil {
-		r.t.Fatal(err)
-	}
-	e, err := ReadSnapshot(r.e.Genesis(), &b)
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	must.OK(r.t, r.e.WriteSnapshot(&b))
+	e := must.Get(ReadSnapshot(r.e.Genesis(), &b))(r.t)
 	r.e.Close()
 	return e
 }

@@ -11,8 +11,7 @@ import (
 func TestTheEngineMakesRoomAhead(t *testing.T) {
 	g := testGenesis()
 	g.Limits.MaxOpenOrders = 1 << 20
-	e, err := New(g)
-	must.OK(t, err)
+	e := must.Get(New(g))(t)
 	defer e.Close()
 	must.OK(t, e.MakeResident())
 	next := uint64(1)

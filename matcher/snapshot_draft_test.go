@@ -117,8 +117,7 @@ func assemble(pieces []piece) []byte {
 
 func restore(t *testing.T, b []byte) *Engine {
 	t.Helper()
-	e, err := ReadSnapshot(small(), bytes.NewReader(b))
-	must.OK(t, err)
+	e := must.Get(ReadSnapshot(small(), bytes.NewReader(b)))(t)
 	t.Cleanup(func() { e.Close() })
 	must.OK(t, e.check())
 	return e

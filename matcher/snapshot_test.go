@@ -375,8 +375,7 @@ func (w *brokenWriter) Write(b []byte) (int, error) {
 func TestSnapshotWriterErrorsArePassedOn(t *testing.T) {
 	g := small()
 	g.Limits.IdempotencyCapacity = 10_000
-	e, err := New(g)
-	must.OK(t, err)
+	e := must.Get(New(g))(t)
 	defer e.Close()
 	if err := e.WriteSnapshot(&brokenWriter{}); !errors.Is(err, io.ErrShortWrite) {
 		t.Errorf("at the end: %v", err)
@@ -403,10 +402,7 @@ func FuzzReadSnapshot(f *testing.F) {
 	for format := int32(4); format <= 6; format++ {
 		f.Add(assemble(whole(format)))
 	}
-	e, err := New(small())
-	if err != nil {
-		f.Fatal(err)
-	}
+	e := must.Get(New(small()))(f)
 	defer e.Close()
 	f.Add(snapshotOf(f, e))
 	f.Fuzz(func(t *testing.T, b []byte) {

@@ -106,9 +106,7 @@ func (p *pipeline) drive(c Command) {
 func (p *pipeline) stop() {
 	p.t.Helper()
 	p.stage.Stop()
-	if err := <-p.ran; err != nil {
-		p.t.Fatal(err)
-	}
+	must.OK(p.t, <-p.ran)
 }
 
 // The events from the rings are those of a replay of the same commands.
@@ -151,8 +149,7 @@ func TestStageDecidesLikeAReplay(t *testing.T) {
 				t.Errorf("applied %d, want %d", got, producers*each)
 			}
 			seen := map[uint64]bool{}
-			e, err := New(crowded())
-			must.OK(t, err)
+			e := must.Get(New(crowded()))(t)
 			defer e.Close()
 			var want []Event
 			out := NewOutlet(8, func(events []Event) { want = append(want, events...) })

@@ -67,8 +67,7 @@ func version1Flow(version uint16) []Command {
 // state, and the number of events of each reason.
 func decidedHash(t *testing.T, flow []Command) (events, state string, reasons [ReasonCount]int) {
 	t.Helper()
-	e, err := New(crowded())
-	must.OK(t, err)
+	e := must.Get(New(crowded()))(t)
 	defer e.Close()
 	sum := sha256.New()
 	add := hasher(sum)

@@ -31,8 +31,7 @@ func TestBesideTakesTurnsAndShowsBoth(t *testing.T) {
 		return nil
 	}
 	b.after = func(name string, _ int) { phases = append(phases, name) }
-	p, err := r.besideWork(b)
-	must.OK(t, err)
+	p := must.Get(r.besideWork(b))(t)
 	want := strings.Repeat("nothing nap nap nothing ", besideRounds/2)
 	if got := strings.Join(phases, " ") + " "; rounds != besideRounds || got != want ||
 		len(r.lines) != 2*besideRounds || p.rounds != besideRounds {
@@ -120,8 +119,7 @@ func TestBesideReportsWhatGoesWrong(t *testing.T) {
 }
 
 func TestOrdersComeUntilTheWorkIsDone(t *testing.T) {
-	arrivals, err := load.Constant(1e9)
-	must.OK(t, err)
+	arrivals := must.Get(load.Constant(1e9))(t)
 	u := &untilDone{Arrivals: arrivals}
 	for want := range time.Duration(5) {
 		if got := u.Next(); got != want {

@@ -52,10 +52,8 @@ func TestEnvironmentReadsWhatTheSystemShows(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, text)
 		}
 	}
-	if err := os.WriteFile(filepath.Join(h.root, "proc/stat"),
-		[]byte("cpu 150 0 150 1350 0 0 0 150 0 0\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(filepath.Join(h.root, "proc/stat"),
+		[]byte("cpu 150 0 150 1350 0 0 0 150 0 0\n"), 0o600))
 	if got := h.footer(e.stolen,
 		"j"); got != "load-after: 0.10 0.20 0.30 1/2 3\njitter-after: j\nstolen-share: 6.25 %\n" {
 		t.Errorf("footer %q", got)

@@ -113,10 +113,8 @@ func TestFailoverSaysWhyMembersDoNotCome(t *testing.T) {
 		t.Errorf("no program: %v", err)
 	}
 	broken := filepath.Join(dir, "broken")
-	if err := os.WriteFile(broken, []byte("#!/bin/sh\necho planted >&2\nexit 3\n"),
-		0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(broken, []byte("#!/bin/sh\necho planted >&2\nexit 3\n"),
+		0o755))
 	r.o.Binary = broken
 	err := measureFailover(r)
 	if err == nil || !strings.Contains(err.Error(), "planted") ||
@@ -179,8 +177,7 @@ func TestFailoverIsJudgedByItsMedian(t *testing.T) {
 }
 
 func TestLoopbackMembersHavePortsOfTheirOwn(t *testing.T) {
-	list, err := LoopbackMembers(3)
-	must.OK(t, err)
+	list := must.Get(LoopbackMembers(3))(t)
 	// ParseMembers refuses duplicates
 	if members, err := quorum.ParseMembers(list); err != nil || len(members) != 3 {
 		t.Errorf("%s: %v, %v", list, members, err)

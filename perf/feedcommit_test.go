@@ -80,8 +80,7 @@ func TestPollRowWritesIntoTheServersDatabase(t *testing.T) {
 	c := &child{addr: addr, dir: t.TempDir()}
 	r := &Run{o: Options{Stdout: io.Discard, Smoke: true}}
 	must.OK(t, r.pollToGate(c))
-	db, err := store.Open(store.Options{Dir: c.dir})
-	must.OK(t, err)
+	db := must.Get(store.Open(store.Options{Dir: c.dir}))(t)
 	defer db.Close()
 	must.OK(t, db.Ready(t.Context()))
 	var backlog store.Backlog

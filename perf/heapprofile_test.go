@@ -7,6 +7,8 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"posttrade/ring/must"
 )
 
 func TestStagesOfStacks(t *testing.T) {
@@ -68,7 +70,7 @@ var kept [][]byte // package variable, so that it is on the heap
 
 // TestProfileFindsWhatIsAskedFor allocates and finds the allocations again, approximately.
 func TestProfileFindsWhatIsAskedFor(t *testing.T) {
-	if err := profiled(func() error {
+	must.OK(t, profiled(func() error {
 		before := readHeap()
 		const n, size = 2000, 4096
 		for range n {
@@ -84,9 +86,7 @@ func TestProfileFindsWhatIsAskedFor(t *testing.T) {
 			t.Errorf("%d allocations counted, want %d", asked, n)
 		}
 		return nil
-	}); err != nil {
-		t.Fatal(err)
-	}
+	}))
 	if runtime.MemProfileRate == heapRate {
 		t.Error("the rate stays")
 	}

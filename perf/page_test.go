@@ -20,16 +20,13 @@ func TestReportReadsWhatARunWrites(t *testing.T) {
 	r.bench("Ring/op=spsc/batch=1", 1000, time.Millisecond, metric{2.5, "M/s"})
 	r.judge(atMost("P0", 2, "a figure"), 1)
 	clock := &stepped{}
-	if err := r.curve(curve{name: "made-up/durability=os", target: &instant{clock: clock},
-		clock: clock, window: 8}); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, r.curve(curve{name: "made-up/durability=os", target: &instant{clock: clock},
+		clock: clock, window: 8}))
 	must.OK(t, r.write())
 	for results, page := range map[string]string{r.o.Out: filepath.Join(dir, "run.html"),
 		dir + "/": dir + ".html"} {
 		must.OK(t, WriteReport(results, "", &said))
-		text, err := os.ReadFile(page)
-		must.OK(t, err)
+		text := must.Get(os.ReadFile(page))(t)
 		for _, want := range []string{"<dd>abc</dd>", "made-up, os, constant arrivals",
 			"1 of 1 targets met", "<h3>Percentiles</h3>"} {
 			if !strings.Contains(string(text), want) {

@@ -27,8 +27,7 @@ func TestResultsFileIsInBenchmarkFormat(t *testing.T) {
 	r.judge(atMost("P0", 2, "a figure that is met"), 1)
 	r.judge(atLeast("P0", 2, "a figure that is missed"), 1)
 	must.OK(t, r.write())
-	text, err := os.ReadFile(r.o.Out)
-	must.OK(t, err)
+	text := must.Get(os.ReadFile(r.o.Out))(t)
 	for _, want := range []string{
 		"\ncpu: Some CPU\n", "\ncommit: abc\n",
 		"\nBenchmarkRing/op=spsc/batch=1 1000 1000 ns/op 2.5 M/s\n",
@@ -103,8 +102,7 @@ func TestLoadSendsWellFormedOrders(t *testing.T) {
 	defer server.Close()
 	l := httpLoad{addr: strings.TrimPrefix(server.URL, "http://"), connections: 4,
 		request: batchRequest, status: 201}
-	result, err := l.run(20 * time.Millisecond)
-	must.OK(t, err)
+	result := must.Get(l.run(20 * time.Millisecond))(t)
 	if int64(result.requests) != served.Load() || result.requests == 0 ||
 		len(result.ns) != result.requests {
 		t.Errorf("%d requests counted, %d timed, %d served", result.requests, len(result.ns),
@@ -151,8 +149,7 @@ func TestEngineRowCountsItsTrades(t *testing.T) {
 // to be cleared in between, and checks that it fails with a wrong sum.
 func TestBookRowComparesItsTrades(t *testing.T) {
 	f := flow.Generate(flow.Options{Seed: 1, Symbols: 4, Prefill: 400, N: 2000})
-	books, err := newFlowBooks(f)
-	must.OK(t, err)
+	books := must.Get(newFlowBooks(f))(t)
 	defer books.shelf.Close()
 	ns := make([]int64, len(f.Timed()))
 	for range 2 {

@@ -35,14 +35,11 @@ func TestEveryReportReachesTheOtherCore(t *testing.T) {
 
 func TestReportsAndTheirReadingDoNotAllocate(t *testing.T) {
 	f := flow.Realistic(flow.RealisticOptions{Seed: 5, Regime: flow.Swing25, Prefill: 500, N: 20_000})
-	region, err := ring.Anonymous(ring.SPSCBytes[bookReport](1 << 10))
-	must.OK(t, err)
+	region := must.Get(ring.Anonymous(ring.SPSCBytes[bookReport](1 << 10)))(t)
 	defer region.Close()
-	q, err := ring.NewSPSC[bookReport](region, 1<<10)
-	must.OK(t, err)
+	q := must.Get(ring.NewSPSC[bookReport](region, 1<<10))(t)
 	sink := &reporter{q}
-	book, err := matcher.NewBook(matcher.BookOptions{Sink: sink, MaxOrders: 1 << 15})
-	must.OK(t, err)
+	book := must.Get(matcher.NewBook(matcher.BookOptions{Sink: sink, MaxOrders: 1 << 15}))(t)
 	defer book.Close()
 	for i := range f.Commands[:f.Prefill] {
 		applyRealistic(book, &f.Commands[i])
@@ -65,16 +62,13 @@ func TestReportsAndTheirReadingDoNotAllocate(t *testing.T) {
 const lobsterFiles = "orderflow/testdata/lobster"
 
 func TestLobsterRowHoldsTheBookAgainstThePublishedOne(t *testing.T) {
-	tape, err := translateLobster(lobsterFiles)
-	must.OK(t, err)
+	tape := must.Get(translateLobster(lobsterFiles))(t)
 	defer tape.close()
 	if tape.events == 0 || len(tape.orders) == 0 || tape.result.Trades == 0 {
 		t.Fatalf("%d events, %d orders, %d trades", tape.events, len(tape.orders), tape.result.Trades)
 	}
 	for range 3 {
-		if _, err := tape.replay(); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(tape.replay())(t)
 	}
 	tape.result.Qty++
 	if _, err := tape.replay(); err == nil {
@@ -82,9 +76,7 @@ func TestLobsterRowHoldsTheBookAgainstThePublishedOne(t *testing.T) {
 	}
 	tape.result.Qty--
 	if n := testing.AllocsPerRun(20, func() {
-		if _, err := tape.replay(); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(tape.replay())(t)
 	}); n != 0 {
 		t.Errorf("a replay allocates %v times", n)
 	}
@@ -108,8 +100,7 @@ func TestLobsterRowReportsWhatIsWrong(t *testing.T) {
 	dir := t.TempDir()
 	for _, kind := range []string{"message", "orderbook"} {
 		name := "ACME_2020-01-02_34200000_57600000_" + kind + "_5.csv"
-		text, err := os.ReadFile(filepath.Join(lobsterFiles, name))
-		must.OK(t, err)
+		text := must.Get(os.ReadFile(filepath.Join(lobsterFiles, name)))(t)
 		if kind == "orderbook" {
 			lines := strings.Split(strings.TrimSpace(string(text)), "\n")
 			fields := strings.Split(lines[len(lines)-1], ",")

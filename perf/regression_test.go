@@ -124,8 +124,7 @@ func TestGateWritesItsVerdicts(t *testing.T) {
 	if err := Gate(o); !errors.Is(err, ErrRegression) {
 		t.Fatal(err)
 	}
-	text, err := os.ReadFile(o.Out)
-	must.OK(t, err)
+	text := must.Get(os.ReadFile(o.Out))(t)
 	for _, want := range []string{"commit: abc\n", "BenchmarkRegression/row=ring 1 ", " base-ns/op ",
 		"# book ", "SLOWER", "MORE ALLOCATIONS", " 2 allocs/op 0 base-allocs/op"} {
 		if !strings.Contains(string(text), want) {

@@ -21,8 +21,7 @@ import (
 // sessionSocket is a short path: the path of a socket may have 107 bytes.
 func sessionSocket(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "pt")
-	must.OK(t, err)
+	dir := must.Get(os.MkdirTemp("", "pt"))(t)
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	return filepath.Join(dir, "s")
 }
@@ -38,9 +37,8 @@ func hostSessions(t *testing.T, socket string, nameValue ...string) (core *engin
 		args = append(args, service+".listen", "127.0.0.1:0")
 	}
 	c := apptest.Settled(t, append(args, nameValue...)...)
-	in, err := installation.Open(t.Context(), c, installation.EngineOptions(c),
-		slog.New(slog.NewTextHandler(t.Output(), nil)))
-	must.OK(t, err)
+	in := must.Get(installation.Open(t.Context(), c, installation.EngineOptions(c),
+		slog.New(slog.NewTextHandler(t.Output(), nil))))(t)
 	stop = sync.OnceFunc(func() {
 		if err := in.Stop(); err != nil {
 			t.Errorf("stop: %v", err)
@@ -52,8 +50,7 @@ func hostSessions(t *testing.T, socket string, nameValue ...string) (core *engin
 
 func dialledForPerf(t *testing.T, socket, idle string, clock load.Clock) *sessionClient {
 	t.Helper()
-	s, err := dialSession(socket, idle, clock)
-	must.OK(t, err)
+	s := must.Get(dialSession(socket, idle, clock))(t)
 	t.Cleanup(func() { s.Close() })
 	return s
 }

@@ -25,14 +25,12 @@ func TestChildrenEndWithTheirParent(t *testing.T) {
 		return
 	}
 	oldest := member(3)
-	out, err := oldest.StdoutPipe()
-	must.OK(t, err)
+	out := must.Get(oldest.StdoutPipe())(t)
 	must.OK(t, start(oldest))
 	var pids []int
 	for lines := bufio.NewScanner(out); len(pids) < 3 && lines.Scan(); {
 		if text, ours := strings.CutPrefix(lines.Text(), "pid "); ours {
-			pid, err := strconv.Atoi(text)
-			must.OK(t, err)
+			pid := must.Get(strconv.Atoi(text))(t)
 			pids = append(pids, pid)
 		}
 	}

@@ -46,17 +46,14 @@ func orderServer(t *testing.T, status func(n int) int) (addr string, seen func()
 func TestHTTPTargetSendsEveryRequestOnce(t *testing.T) {
 	addr, seen := orderServer(t, func(int) int { return http.StatusCreated })
 	clock := load.NewClock()
-	target, err := newHTTPTarget(httpLoad{addr: addr, connections: 1, status: 201,
-		request: orderRequest}, clock)
-	must.OK(t, err)
+	target := must.Get(newHTTPTarget(httpLoad{addr: addr, connections: 1, status: 201,
+		request: orderRequest}, clock))(t)
 	runs := &renumbered{target: target}
 	total := 0
 	for range 3 { // three runs of one target: numbers start again, ids must not
-		arrivals, err := load.Constant(20_000)
-		must.OK(t, err)
-		result, err := load.Run(runs, load.Options{Arrivals: arrivals, For: 10 * time.Millisecond,
-			Clock: clock})
-		must.OK(t, err)
+		arrivals := must.Get(load.Constant(20_000))(t)
+		result := must.Get(load.Run(runs, load.Options{Arrivals: arrivals, For: 10 * time.Millisecond,
+			Clock: clock}))(t)
 		if result.Requests != 200 || result.Latency.Count() != 200 {
 			t.Errorf("%d requests, %d timed, want 200", result.Requests, result.Latency.Count())
 		}
@@ -79,9 +76,8 @@ func TestHTTPTargetReportsRefusalsAndClosedPorts(t *testing.T) {
 		return http.StatusCreated
 	})
 	clock := load.NewClock()
-	target, err := newHTTPTarget(httpLoad{addr: addr, connections: 1, status: 201,
-		request: orderRequest}, clock)
-	must.OK(t, err)
+	target := must.Get(newHTTPTarget(httpLoad{addr: addr, connections: 1, status: 201,
+		request: orderRequest}, clock))(t)
 	if _, err := load.Saturate(target, 1, time.Minute, clock); err == nil ||
 		!strings.Contains(err.Error(), "answer 429") {
 		t.Errorf("got %v", err)

@@ -25,8 +25,7 @@ func newLoopRig(t *testing.T, symbols int, last uint64) *loopRig {
 	const slots = 64
 	l := &loopRig{events: make(chan []matcher.Event, 1)}
 	region := func(bytes int) *ring.Region {
-		r, err := ring.Anonymous(bytes)
-		must.OK(t, err)
+		r := must.Get(ring.Anonymous(bytes))(t)
 		t.Cleanup(func() { r.Close() })
 		return r
 	}

@@ -11,8 +11,7 @@ import (
 )
 
 func TestMakeResident(t *testing.T) {
-	s, err := NewSlab[[3]uint64](1 << 20)
-	must.OK(t, err)
+	s := must.Get(NewSlab[[3]uint64](1 << 20))(t)
 	defer s.Close()
 	table := s.Slice()
 	for _, c := range []struct{ first, end int }{{5, 5}, {7, 3}, {0, 1}, {1000, 30_000},
@@ -49,8 +48,7 @@ func TestMakeLapResident(t *testing.T) {
 		{7<<20 - 6_000, 7<<20 + 7_000, [][2]int{{1<<20 - 6_000, 1 << 20}, {0, 7_000}}},
 		{3<<20 + 10, 9 << 20, [][2]int{{0, 1 << 20}}},
 	} {
-		s, err := NewSlab[uint32](1 << 20)
-		must.OK(t, err)
+		s := must.Get(NewSlab[uint32](1 << 20))(t)
 		must.OK(t, MakeLapResident(s.Slice(), c.first, c.end))
 		for _, part := range c.there {
 			if got, of := ringtest.Pages(t, s.Slice(), part[0], part[1]); got != of {

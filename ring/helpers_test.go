@@ -32,30 +32,26 @@ type event struct{ a, b msg }
 // newRegion is an anonymous region that lives as long as the test.
 func newRegion(t testing.TB, bytes int) *Region {
 	t.Helper()
-	region, err := Anonymous(bytes)
-	must.OK(t, err)
+	region := must.Get(Anonymous(bytes))(t)
 	t.Cleanup(func() { region.Close() })
 	return region
 }
 
 func newTestSPSC(t testing.TB, capacity int) *SPSC[msg] {
 	t.Helper()
-	r, err := NewSPSC[msg](newRegion(t, SPSCBytes[msg](capacity)), capacity)
-	must.OK(t, err)
+	r := must.Get(NewSPSC[msg](newRegion(t, SPSCBytes[msg](capacity)), capacity))(t)
 	return r
 }
 
 func newTestMPSC(t testing.TB, capacity int) *MPSC[msg] {
 	t.Helper()
-	r, err := NewMPSC[msg](newRegion(t, MPSCBytes[msg](capacity)), capacity)
-	must.OK(t, err)
+	r := must.Get(NewMPSC[msg](newRegion(t, MPSCBytes[msg](capacity)), capacity))(t)
 	return r
 }
 
 func newTestFanout(t testing.TB, capacity int) *Fanout[msg] {
 	t.Helper()
-	r, err := NewFanout[msg](newRegion(t, FanoutBytes[msg](capacity)), capacity)
-	must.OK(t, err)
+	r := must.Get(NewFanout[msg](newRegion(t, FanoutBytes[msg](capacity)), capacity))(t)
 	return r
 }
 

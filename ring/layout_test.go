@@ -147,9 +147,7 @@ func TestOpenRefusesHostileHeaders(t *testing.T) {
 
 func TestOpenRefusesAnotherRing(t *testing.T) {
 	region := newRegion(t, 65536)
-	if _, err := NewSPSC[msg](region, 8); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(NewSPSC[msg](region, 8))(t)
 	mpsc, fanout := newRegion(t, 65536), newRegion(t, 65536)
 	NewMPSC[msg](mpsc, 8)
 	NewFanout[msg](fanout, 8)

@@ -273,8 +273,7 @@ func TestOpenedRingGoesOnWhereItWas(t *testing.T) {
 	}
 	r.Ready(2)
 	r.Release(2)
-	again, err := OpenSPSC[msg](r.region)
-	must.OK(t, err)
+	again := must.Get(OpenSPSC[msg](r.region))(t)
 	if lo, hi := again.Ready(8); lo != 2 || hi != 5 || again.Depth() != 3 || again.Cap() != 8 ||
 		!again.At(4).ok(4) {
 		t.Errorf("ready [%d, %d), depth %d, slot 4 %v", lo, hi, again.Depth(), *again.At(4))

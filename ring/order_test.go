@@ -11,16 +11,15 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"posttrade/ring/must"
 )
 
 // The release store of amd64 is a plain assignment, so nothing but the compiler's own order keeps
 // it behind the stores before it. The test reads that order in the compiler's listing. On arm64 the
 // store is one instruction, and neither a call nor an exchange.
 func TestTheCompilerKeepsTheOrderOfStores(t *testing.T) {
-	source, err := os.ReadFile("testdata/order/order.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	source := must.Get(os.ReadFile("testdata/order/order.go"))(t)
 	lines := strings.Split(string(source), "\n")
 	want := map[string][]string{
 		"Word":     {"before = row[7]", "row[0] = v", "row[2] = 1", "release", "row[5] = v"},

@@ -67,11 +67,9 @@ func TestTwoProcessesLoseNoWakeUp(t *testing.T) {
 	var regions []*Region
 	var rings []*SPSC[msg]
 	for _, name := range []string{"there", "back"} {
-		region, err := Memfd(name, bytes)
-		must.OK(t, err)
+		region := must.Get(Memfd(name, bytes))(t)
 		defer region.Close()
-		r, err := NewSPSC[msg](region, procCapacity)
-		must.OK(t, err)
+		r := must.Get(NewSPSC[msg](region, procCapacity))(t)
 		regions, rings = append(regions, region), append(rings, r)
 	}
 	cmd := start(t, "echo", n, regions...)
@@ -131,11 +129,9 @@ func childEcho(n int) error {
 
 // The kernel keeps a read-only mapping from being written; this does not depend on the process.
 func TestReadOnlyMappingHasNoWriteAccess(t *testing.T) {
-	region, err := Memfd("read-only", pageBytes)
-	must.OK(t, err)
+	region := must.Get(Memfd("read-only", pageBytes))(t)
 	defer region.Close()
-	view, err := AttachReadOnly(dup(t, region.Fd()), pageBytes)
-	must.OK(t, err)
+	view := must.Get(AttachReadOnly(dup(t, region.Fd()), pageBytes))(t)
 	defer view.Close()
 	// Filling the view from a pipe is a write by the kernel: EFAULT instead of a signal.
 	var pipe [2]int

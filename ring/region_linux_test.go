@@ -22,8 +22,7 @@ func TestRegionsAreZeroedAndClosedOnce(t *testing.T) {
 	}
 	for name, create := range makers {
 		t.Run(name, func(t *testing.T) {
-			r, err := create()
-			must.OK(t, err)
+			r := must.Get(create())(t)
 			if err := r.Populate(); err != nil {
 				t.Error(err)
 			}
@@ -64,8 +63,7 @@ func TestRegionRefusesUnusableSizes(t *testing.T) {
 }
 
 func TestMemfdIsSealedBothWays(t *testing.T) {
-	r, err := Memfd("test", 2*pageBytes)
-	must.OK(t, err)
+	r := must.Get(Memfd("test", 2*pageBytes))(t)
 	defer r.Close()
 	for _, size := range []int64{pageBytes, 3 * pageBytes} {
 		if err := unix.Ftruncate(r.Fd(), size); !errors.Is(err, unix.EPERM) {
@@ -78,11 +76,9 @@ func TestMemfdIsSealedBothWays(t *testing.T) {
 }
 
 func TestAttachSharesMemory(t *testing.T) {
-	a, err := Memfd("test", pageBytes)
-	must.OK(t, err)
+	a := must.Get(Memfd("test", pageBytes))(t)
 	defer a.Close()
-	b, err := Attach(dup(t, a.Fd()), pageBytes)
-	must.OK(t, err)
+	b := must.Get(Attach(dup(t, a.Fd()), pageBytes))(t)
 	defer b.Close()
 	a.Bytes()[17] = 42
 	if got := b.Bytes()[17]; got != 42 {
@@ -91,15 +87,12 @@ func TestAttachSharesMemory(t *testing.T) {
 }
 
 func TestAttachRefusesWhatItCannotTrust(t *testing.T) {
-	sealed, err := Memfd("sealed", pageBytes)
-	must.OK(t, err)
+	sealed := must.Get(Memfd("sealed", pageBytes))(t)
 	defer sealed.Close()
-	unsealed, err := unix.MemfdCreate("unsealed", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
-	must.OK(t, err)
+	unsealed := must.Get(unix.MemfdCreate("unsealed", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING))(t)
 	defer unix.Close(unsealed)
 	must.OK(t, unix.Ftruncate(unsealed, pageBytes))
-	file, err := os.Create(filepath.Join(t.TempDir(), "plain"))
-	must.OK(t, err)
+	file := must.Get(os.Create(filepath.Join(t.TempDir(), "plain")))(t)
 	defer file.Close()
 	tests := []struct {
 		name  string
@@ -128,18 +121,15 @@ func TestFileKeepsItsBytesAndIsPrivate(t *testing.T) {
 	if _, err := FileReadOnly(path, pageBytes); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("missing file: got %v, want %v", err, fs.ErrNotExist)
 	}
-	a, err := File(path, pageBytes)
-	must.OK(t, err)
+	a := must.Get(File(path, pageBytes))(t)
 	a.Bytes()[5] = 7
 	must.OK(t, a.Close())
-	b, err := File(path, 2*pageBytes)
-	must.OK(t, err)
+	b := must.Get(File(path, 2*pageBytes))(t)
 	defer b.Close()
 	if got := b.Bytes()[5]; got != 7 {
 		t.Errorf("byte 5 is %d after reopening, want 7", got)
 	}
-	info, err := os.Stat(path)
-	must.OK(t, err)
+	info := must.Get(os.Stat(path))(t)
 	if info.Mode().Perm() != 0o600 || info.Size() != 2*pageBytes {
 		t.Errorf("mode %v, size %d, want 0600, %d", info.Mode(), info.Size(), 2*pageBytes)
 	}
@@ -151,7 +141,6 @@ func TestFileKeepsItsBytesAndIsPrivate(t *testing.T) {
 // dup returns a descriptor that Attach may take over.
 func dup(t *testing.T, fd int) int {
 	t.Helper()
-	n, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
-	must.OK(t, err)
+	n := must.Get(unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0))(t)
 	return n
 }

@@ -10,8 +10,7 @@ import (
 )
 
 func TestSlabIsZeroedAndAligned(t *testing.T) {
-	s, err := NewSlab[event](100)
-	must.OK(t, err)
+	s := must.Get(NewSlab[event](100))(t)
 	slice := s.Slice()
 	if len(slice) != 100 || uintptr(unsafe.Pointer(&slice[0]))%pageBytes != 0 {
 		t.Errorf("%d elements at %p, want 100 on a page boundary", len(slice), &slice[0])

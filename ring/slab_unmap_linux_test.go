@@ -15,8 +15,7 @@ import (
 // TestForgottenSlabIsUnmapped is about mapped slabs: under the race detector
 // they are Go memory, which the collector itself takes back.
 func TestForgottenSlabIsUnmapped(t *testing.T) {
-	s, err := NewSlab[uint64](1 << 20)
-	must.OK(t, err)
+	s := must.Get(NewSlab[uint64](1 << 20))(t)
 	at := uintptr(unsafe.Pointer(&s.Slice()[0]))
 	runtime.KeepAlive(s)
 	s = nil

@@ -48,8 +48,7 @@ func Main(m *testing.M) int {
 // calls Main.
 func Program(t testing.TB) string {
 	t.Helper()
-	binary, err := program()
-	must.OK(t, err)
+	binary := must.Get(program())(t)
 	return binary
 }
 

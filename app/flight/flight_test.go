@@ -75,8 +75,7 @@ func (r *rig) after(d time.Duration) {
 // files are the names in the folder.
 func (r *rig) files(t *testing.T) (names []string) {
 	t.Helper()
-	entries, err := os.ReadDir(r.dir)
-	must.OK(t, err)
+	entries := must.Get(os.ReadDir(r.dir))(t)
 	for _, e := range entries {
 		names = append(names, e.Name())
 	}

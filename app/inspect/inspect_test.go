@@ -57,8 +57,7 @@ func history(t *testing.T) (dir string) {
 // open opens the history for reading, while its writer has it open.
 func open(t *testing.T) *Past {
 	t.Helper()
-	p, err := Open(history(t))
-	must.OK(t, err)
+	p := must.Get(Open(history(t)))(t)
 	t.Cleanup(func() {
 		if err := p.Close(); err != nil {
 			t.Error(err)

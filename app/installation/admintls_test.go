@@ -35,13 +35,11 @@ func TestAdminListenerTakesTLS(t *testing.T) {
 	metrics := gate.Mint([]byte(must.Get(in.config.JWTSecret())(t)),
 		gate.Claims{Subject: "scraper", Metrics: true}, "", 300*24*time.Hour, time.Now())
 	ask := func(path, token string) int {
-		request, err := http.NewRequest("GET", "https://"+in.at("admin")+path, nil)
-		must.OK(t, err)
+		request := must.Get(http.NewRequest("GET", "https://"+in.at("admin")+path, nil))(t)
 		if token != "" {
 			request.Header.Set("Authorization", "Bearer "+token)
 		}
-		answer, err := trusting.Do(request)
-		must.OK(t, err)
+		answer := must.Get(trusting.Do(request))(t)
 		defer answer.Body.Close()
 		if _, err := io.Copy(io.Discard, answer.Body); err != nil {
 			t.Error(err)
@@ -89,10 +87,8 @@ func TestAdminListenerTakesTLS(t *testing.T) {
 	if err := in.reload(slog.New(slog.DiscardHandler)); err != nil {
 		t.Error(err)
 	}
-	pair, err := tls.LoadX509KeyPair(other, otherKey)
-	must.OK(t, err)
-	c, err := tls.Dial("tcp", in.at("admin"), &tls.Config{InsecureSkipVerify: true})
-	must.OK(t, err)
+	pair := must.Get(tls.LoadX509KeyPair(other, otherKey))(t)
+	c := must.Get(tls.Dial("tcp", in.at("admin"), &tls.Config{InsecureSkipVerify: true}))(t)
 	defer c.Close()
 	if string(c.ConnectionState().PeerCertificates[0].Raw) != string(pair.Certificate[0]) {
 		t.Error("the renewed certificate is not shown")

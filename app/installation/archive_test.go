@@ -88,9 +88,7 @@ func TestFeedWithoutTheArchive(t *testing.T) {
 	quiet := []string{"sidecars.enabled", "false"}
 	i := install(t, data, quiet...)
 	i.trade(60)
-	if _, err := i.Core.Shadow.Take(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(i.Core.Shadow.Take(t.Context()))(t)
 	i.trade(1)
 	i.stop()
 	program(t, "journal", "archive", archives, "--data.dir="+data,

@@ -46,9 +46,7 @@ var statePattern = regexp.MustCompile(`(?m)^state +([0-9a-f]{64})$`)
 // announced writes the file by which programs find the server.
 func (i *installed) announced(data string) {
 	i.t.Helper()
-	if err := writePorts(filepath.Join(data, "ports.json"), i.listeners.addresses()); err != nil {
-		i.t.Fatal(err)
-	}
+	must.OK(i.t, writePorts(filepath.Join(data, "ports.json"), i.listeners.addresses()))
 }
 
 // resource is an answer of a service, decoded.
@@ -80,9 +78,7 @@ func TestBackupOfARunningServerIsRestored(t *testing.T) {
 		program(t, "backup", night(1), "--data.dir="+data)
 		awaitFills(t, in, 400)
 		in.awaitProjected(300)
-		if _, err := in.processor.ForceSettlement(t.Context(), "trd-300"); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(in.processor.ForceSettlement(t.Context(), "trd-300"))(t)
 		program(t, "backup", night(2), "--since="+night(1), "--data.dir="+data)
 		awaitFills(t, in, 500)
 		end()
@@ -178,9 +174,7 @@ func epochs(in *installed) map[string]uint64 {
 		}
 		return nil
 	})
-	if err != nil {
-		in.t.Fatal(err)
-	}
+	must.OK(in.t, err)
 	return all
 }
 
@@ -350,8 +344,7 @@ func TestBackupNeedsAnAdministrator(t *testing.T) {
 		t.Errorf("%s", out)
 	}
 	stream := filepath.Join(night, "journal.stream")
-	text, err := os.ReadFile(stream)
-	must.OK(t, err)
+	text := must.Get(os.ReadFile(stream))(t)
 	text[len(text)/2] ^= 1
 	must.OK(t, os.WriteFile(stream, text, 0o600))
 	programFails(t, settings.ExitMismatch, stream, "backup", "--check", night)
@@ -367,8 +360,7 @@ const zeros = "0000000000000000000000000000000000000000000000000000000000000000"
 // getWith reads a resource with a token.
 func getWith(t *testing.T, url, token string) (status int, body string) {
 	t.Helper()
-	request, err := http.NewRequest("GET", url, nil)
-	must.OK(t, err)
+	request := must.Get(http.NewRequest("GET", url, nil))(t)
 	if token != "" {
 		request.Header.Set("Authorization", "Bearer "+token)
 	}

@@ -17,6 +17,7 @@ import (
 
 	"posttrade/app/apptest"
 	"posttrade/journal/backup"
+	"posttrade/ring/must"
 )
 
 var backupKills = flag.Int("backupkills", 6, "kills of TestKillsBesideABackup")
@@ -105,9 +106,7 @@ func (k *backupRig) cycle(n int) {
 	}
 	if n%3 != 0 {
 		k.again(dir, args)
-		if err := s.cmd.Process.Kill(); err != nil {
-			k.t.Fatal(err)
-		}
+		must.OK(k.t, s.cmd.Process.Kill())
 	}
 	killed.Store(true)
 	clients.Wait()
@@ -152,9 +151,7 @@ func (k *backupRig) begin(args []string) child {
 	k.t.Helper()
 	c := child{exec.Command(k.program, args...), &strings.Builder{}}
 	c.cmd.Stdout, c.cmd.Stderr = io.Discard, c.out
-	if err := c.cmd.Start(); err != nil {
-		k.t.Fatal(err)
-	}
+	must.OK(k.t, c.cmd.Start())
 	k.t.Cleanup(func() { _ = c.cmd.Process.Kill() })
 	return c
 }
@@ -164,9 +161,7 @@ func (c child) wait() (succeeded bool) { return c.cmd.Wait() == nil }
 // killedAfter kills the server beside a backup, and reports whether the backup is whole.
 func (k *backupRig) killedAfter(c child, server *exec.Cmd, after time.Duration) (whole bool) {
 	<-time.After(after)
-	if err := server.Process.Kill(); err != nil {
-		k.t.Fatal(err)
-	}
+	must.OK(k.t, server.Process.Kill())
 	return c.wait()
 }
 

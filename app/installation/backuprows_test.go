@@ -132,9 +132,7 @@ func outside(in *installed, ids ...string) {
 		}
 		lines := []client.StatementLine{{ID: id, AccountID: 1, Security: "AAPL", Side: "Buy", Quantity: 5,
 			Price: 1_500_000, Timestamp: time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)}}
-		if _, err := in.processor.TakeStatement(in.t.Context(), lines); err != nil {
-			in.t.Fatal(err)
-		}
+		must.Get(in.processor.TakeStatement(in.t.Context(), lines))(in.t)
 	}
 }
 
@@ -146,9 +144,7 @@ func mend(in *installed, from, to uint64) {
 			to)
 		return err
 	})
-	if err != nil {
-		in.t.Fatal(err)
-	}
+	must.OK(in.t, err)
 	done, err := in.processor.RepairRows(in.t.Context(), client.RepairQuery{From: store.TradeID(from),
 		To: store.TradeID(to)})
 	if err != nil || done.Repaired != to-from+1 {
@@ -165,9 +161,7 @@ func ofSQLAlone(in *installed) string {
 		text.Reset()
 		return tx.WriteKept(&text)
 	})
-	if err != nil {
-		in.t.Fatal(err)
-	}
+	must.OK(in.t, err)
 	_, kept, _ := strings.Cut(text.String(), `{"table":"trades"`)
 	kept, _, _ = strings.Cut(kept, `{"table":"operator_acts"`)
 	return kept

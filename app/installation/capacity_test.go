@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"posttrade/app/apptest"
+	"posttrade/ring/must"
 	"posttrade/sidecars/control"
 	"posttrade/sidecars/store"
 )
@@ -27,9 +28,7 @@ func written(i *installed, s control.Source) (rows, version int64) {
 		version = int64(last)
 		return err
 	})
-	if err != nil {
-		i.t.Fatal(err)
-	}
+	must.OK(i.t, err)
 	return rows, version
 }
 
@@ -124,9 +123,7 @@ func byHandInSQL(i *installed, id uint32) {
 		}
 		return tx.AddOutbox(string(control.Account), epoch, version, d.AppendJSON(nil), 1)
 	})
-	if err != nil {
-		i.t.Fatal(err)
-	}
+	must.OK(i.t, err)
 }
 
 // TestARecordWithoutRoomIsUnknownAlone: accounts that were written past the service find no room.

@@ -174,9 +174,7 @@ func (m *memberOfTest) awaitOpen() {
 // destroy removes the disk of a stopped member.
 func (m *memberOfTest) destroy() {
 	m.t.Helper()
-	if err := os.RemoveAll(m.data); err != nil {
-		m.t.Fatal(err)
-	}
+	must.OK(m.t, os.RemoveAll(m.data))
 }
 
 // durable is the last sequence that a member has.
@@ -192,9 +190,7 @@ func (c *three) post(at int, path, body string) (status int, answer string) {
 	c.t.Helper()
 	apptest.Until(c.t, "an answer", func() (bool, any) {
 		request, err := http.NewRequest("POST", "http://"+c.http[at%3]+path, strings.NewReader(body))
-		if err != nil {
-			c.t.Fatal(err)
-		}
+		must.OK(c.t, err)
 		request.Header.Set("Content-Type", "application/json")
 		request.Header.Set("Authorization", "Bearer "+c.token())
 		got, err := http.DefaultClient.Do(request)
@@ -219,15 +215,11 @@ func (c *three) token() string {
 func (c *three) get(at int, path string) string {
 	c.t.Helper()
 	request, err := http.NewRequest("GET", "http://"+c.http[at]+path, nil)
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	must.OK(c.t, err)
 	request.Header.Set("Authorization", "Bearer "+c.token())
 	request.Header.Set("Accept", "application/x-ndjson")
 	got, err := http.DefaultClient.Do(request)
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	must.OK(c.t, err)
 	defer got.Body.Close()
 	text, err := io.ReadAll(got.Body)
 	if err != nil || got.StatusCode != 200 {

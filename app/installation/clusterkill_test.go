@@ -40,9 +40,7 @@ func (m *killedMember) start() {
 	m.t.Helper()
 	m.cmd, m.exited, m.log = exec.Command(m.binary, m.args...), make(chan error, 1), &bytes.Buffer{}
 	m.cmd.Stdout, m.cmd.Stderr = m.log, m.log
-	if err := m.cmd.Start(); err != nil {
-		m.t.Fatal(err)
-	}
+	must.OK(m.t, m.cmd.Start())
 	cmd, exited := m.cmd, m.exited
 	go func() { exited <- cmd.Wait() }()
 	m.t.Cleanup(func() { cmd.Process.Kill() })
@@ -71,9 +69,7 @@ func startMembers(t *testing.T, binary string, settings ...string) (members []*k
 // interrupt stops a member in order.
 func (m *killedMember) interrupt() {
 	m.t.Helper()
-	if err := m.cmd.Process.Signal(os.Interrupt); err != nil {
-		m.t.Fatal(err)
-	}
+	must.OK(m.t, m.cmd.Process.Signal(os.Interrupt))
 	if err := <-m.exited; err != nil {
 		m.t.Fatalf("stop: %v\n%s", err, m.log)
 	}
@@ -252,7 +248,6 @@ func (b *bookers) after(do func()) time.Duration {
 // progress waits until n more bookings are acknowledged.
 func (b *bookers) progress(n int) {
 	b.t.Helper()
-	late := time.After(apptest.Patience)
 	for range n {
 		changed := make(chan struct{})
 		b.mu.Lock()
@@ -260,7 +255,7 @@ func (b *bookers) progress(n int) {
 		b.mu.Unlock()
 		select {
 		case <-changed:
-		case <-late:
+		case <-time.After(apptest.Patience):
 			b.t.Fatal("no bookings are acknowledged")
 		}
 	}
@@ -296,9 +291,7 @@ func (b *bookers) check(lines string) {
 	next := uint64(1)
 	for line := range strings.Lines(lines) {
 		var e exported
-		if err := json.Unmarshal([]byte(line), &e); err != nil {
-			b.t.Fatal(err)
-		}
+		must.OK(b.t, json.Unmarshal([]byte(line), &e))
 		if e.Sequence != next {
 			b.t.Fatalf("sequence %d follows %d", e.Sequence, next-1)
 		}

@@ -23,8 +23,7 @@ import (
 func consoleOf(t *testing.T, data string) (at string, ask func(method, path, body string) (int,
 	string)) {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(data, "ports.json"))
-	must.OK(t, err)
+	text := must.Get(os.ReadFile(filepath.Join(data, "ports.json")))(t)
 	var ports map[string]string
 	must.OK(t, json.Unmarshal(text, &ports))
 	at = "http://" + ports["console"]
@@ -33,20 +32,17 @@ func consoleOf(t *testing.T, data string) (at string, ask func(method, path, bod
 		t.Helper()
 		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 		defer cancel()
-		r, err := http.NewRequestWithContext(ctx, method, at+path, strings.NewReader(body))
-		must.OK(t, err)
+		r := must.Get(http.NewRequestWithContext(ctx, method, at+path, strings.NewReader(body)))(t)
 		r.Header.Set("Origin", at)
 		r.Header.Set("Content-Type", "application/json")
 		r.Header.Set("Cookie", cookie)
 		r.Header.Set("X-CSRF-Token", csrf)
-		a, err := http.DefaultClient.Do(r)
-		must.OK(t, err)
+		a := must.Get(http.DefaultClient.Do(r))(t)
 		defer a.Body.Close()
 		for _, c := range a.Cookies() {
 			cookie = c.Name + "=" + c.Value
 		}
-		all, err := io.ReadAll(a.Body)
-		must.OK(t, err)
+		all := must.Get(io.ReadAll(a.Body))(t)
 		return a.StatusCode, string(all)
 	}
 	status, said := ask("POST", "/api/session", "{}")
@@ -102,8 +98,7 @@ func TestTheConsolesAddress(t *testing.T) {
 	}
 	run := func(nameValue ...string) (printed, logged string) {
 		t.Helper()
-		c, err := apptest.SettleFlags(nameValue)
-		must.OK(t, err)
+		c := must.Get(apptest.SettleFlags(nameValue))(t)
 		ctx, cancel := context.WithCancel(context.Background())
 		defer cancel()
 		out, in := io.Pipe()

@@ -141,8 +141,7 @@ func TestLookingWhereNothingRuns(t *testing.T) {
 	wantRun(t, settings.ExitOK, "usage: posttrade tca", "", "tca", "--help")
 
 	// A server that has ended, or has no trade-processor.
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	must.OK(t, err)
+	listener := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	gone := listener.Addr().String()
 	listener.Close()
 	for ports, want := range map[string]string{

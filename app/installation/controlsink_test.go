@@ -53,9 +53,7 @@ func newSinkRig(t *testing.T, nameValue ...string) *sinkRig {
 
 func (r *sinkRig) restart() {
 	r.t.Helper()
-	if err := r.k.Stop(); err != nil {
-		r.t.Fatal(err)
-	}
+	must.OK(r.t, r.k.Stop())
 	r.k = feedCore(r.t, r.dir)
 }
 
@@ -68,9 +66,7 @@ func (r *sinkRig) sink(s control.Source) *feeds.Sink {
 func (r *sinkRig) install(s control.Snapshot) (commands uint64) {
 	r.t.Helper()
 	before := r.k.Journal.Answered()
-	if err := r.sink(s.Source).Install(r.t.Context(), s); err != nil {
-		r.t.Fatal(err)
-	}
+	must.OK(r.t, r.sink(s.Source).Install(r.t.Context(), s))
 	return r.k.Journal.Answered() - before
 }
 
@@ -391,12 +387,10 @@ func TestTroubleEndsWithWhatCausedIt(t *testing.T) {
 // its own.
 func TestDeltasLeaveTheOrderPathAlone(t *testing.T) {
 	r := newSinkRig(t)
-	if err := r.sink(control.Security).Install(t.Context(), control.Snapshot{Source: control.Security,
+	must.OK(t, r.sink(control.Security).Install(t.Context(), control.Snapshot{Source: control.Security,
 		Epoch: 1, Watermark: 2,
 		Records: []control.Record{stock("AAPL", true, false, 1),
-			stock("MSFT", true, false, 2)}}); err != nil {
-		t.Fatal(err)
-	}
+			stock("MSFT", true, false, 2)}}))
 	const trips, few, many = 16, 1, 64
 	deltas := make([]control.Delta, 1024)
 	var version uint64 = 2
@@ -455,8 +449,7 @@ func TestDeltasLeaveTheOrderPathAlone(t *testing.T) {
 
 // roundTrip sends n orders that find no counterparty and do not rest.
 func roundTrip(t *testing.T, k *engine.Engine, n int) {
-	ticket, err := k.Desk.Acquire(n)
-	must.OK(t, err)
+	ticket := must.Get(k.Desk.Acquire(n))(t)
 	for i := range n {
 		c := ticket.Command(i)
 		*c = matcher.NewCommand(matcher.OrderNew)

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+
+	"posttrade/ring/must"
 )
 
 // creditFill and creditOrder are what the credit of an account is made of.
@@ -99,9 +101,6 @@ func (f *pastFlow) decode(path string, into any) {
 
 func (f *pastFlow) whole(n json.Number) int64 {
 	f.t.Helper()
-	v, err := n.Int64()
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	v := must.Get(n.Int64())(f.t)
 	return v
 }

@@ -104,9 +104,7 @@ func startOnBadDisk(t *testing.T, m *memberOfTest) *badDisk {
 }
 
 func (b *badDisk) fail(folders string) {
-	if _, err := io.WriteString(b.orders, folders+"\n"); err != nil {
-		b.t.Fatal(err)
-	}
+	must.Get(io.WriteString(b.orders, folders+"\n"))(b.t)
 }
 
 // wantOneLine waits for the end: exit 1, and one line after what was logged before.
@@ -157,9 +155,7 @@ func TestLastWordIsSaidOnce(t *testing.T) {
 	words := NewLastWords(&out)
 	ends := make(chan int, 2)
 	words.end = func(code int) { ends <- code }
-	if _, err := io.WriteString(words, "before\n"); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(io.WriteString(words, "before\n"))(t)
 	go words.Failed(errors.New("one\nerror"))
 	if code := <-ends; code != settings.ExitFailed {
 		t.Errorf("exit code %d", code)

@@ -28,8 +28,7 @@ var unversioned = map[string]string{
 // value here.
 func everyRead(t *testing.T, base string) (paths []string) {
 	t.Helper()
-	answer, err := http.Get(base + "/openapi.json")
-	must.OK(t, err)
+	answer := must.Get(http.Get(base + "/openapi.json"))(t)
 	defer answer.Body.Close()
 	var document struct {
 		Paths map[string]map[string]json.RawMessage
@@ -105,9 +104,7 @@ func TestEveryReadHasYourWrites(t *testing.T) {
 	i := install(t, t.TempDir(), "evidence.interval", "10ms")
 	i.limit(1, client.Sell, 1, 10)
 	i.limit(2, client.Buy, 1, 10)
-	if _, err := i.processor.OrphanSweep(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(i.processor.OrphanSweep(t.Context()))(t)
 	swap, err := i.orders.Swap(t.Context(), &client.SwapRequest{AccountID: 1, PayReceive: client.Pay,
 		Notional: 1000, FixedRate: 30_000, EffectiveDate: "2026-01-01", MaturityDate: "2027-01-01",
 		Conventions: "USD-SOFR-1Y-ACT360"})

@@ -134,8 +134,7 @@ func TestAnAuditorChecksALog(t *testing.T) {
 	must.OK(t, os.WriteFile(filepath.Join(bundle, "more.csv"), []byte("trd-1"), 0o600))
 	want(0, `nothing is proven of "more.csv"`, "verify", bundle)
 	genesis := filepath.Join(bundle, "genesis.json")
-	text, err := os.ReadFile(genesis)
-	must.OK(t, err)
+	text := must.Get(os.ReadFile(genesis))(t)
 	text[len(text)/2] ^= 1
 	must.OK(t, os.WriteFile(genesis, text, 0o600))
 	want(3, "not proven: ", "verify", bundle)

@@ -166,8 +166,7 @@ func (c *three) proof(at int) (status int, text []byte) {
 
 func readAll(t *testing.T, r io.Reader) []byte {
 	t.Helper()
-	text, err := io.ReadAll(r)
-	must.OK(t, err)
+	text := must.Get(io.ReadAll(r))(t)
 	return text
 }
 

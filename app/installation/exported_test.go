@@ -128,10 +128,7 @@ func (i *installed) tradeAll(n int) {
 				batch[at].AccountID = 2
 			}
 		}
-		decided, err := i.orders.CreateOrderBatch(i.t.Context(), batch)
-		if err != nil {
-			i.t.Fatal(err)
-		}
+		decided := must.Get(i.orders.CreateOrderBatch(i.t.Context(), batch))(i.t)
 		for at := range decided {
 			if decided[at].Status == "REJECTED" {
 				i.t.Fatalf("%+v", decided[at])
@@ -142,23 +139,19 @@ func (i *installed) tradeAll(n int) {
 
 func exportTo(t *testing.T, service *client.Client, table, format, name string) {
 	t.Helper()
-	file, err := service.Export(t.Context(), client.ExportQuery{Table: table, Format: format,
-		Filter: url.Values{}})
-	must.OK(t, err)
+	file := must.Get(service.Export(t.Context(), client.ExportQuery{Table: table, Format: format,
+		Filter: url.Values{}}))(t)
 	defer file.Close()
-	text, err := io.ReadAll(file)
-	must.OK(t, err)
+	text := must.Get(io.ReadAll(file))(t)
 	must.OK(t, os.WriteFile(name, text, 0o600))
 }
 
 // readCSV reads a file whose first line names the columns.
 func readCSV(t *testing.T, name string) (rows []map[string]string) {
 	t.Helper()
-	file, err := os.Open(name)
-	must.OK(t, err)
+	file := must.Get(os.Open(name))(t)
 	defer file.Close()
-	all, err := csv.NewReader(file).ReadAll()
-	must.OK(t, err)
+	all := must.Get(csv.NewReader(file).ReadAll())(t)
 	for _, line := range all[1:] {
 		row := map[string]string{}
 		for at, name := range all[0] {

@@ -148,10 +148,8 @@ func TestEndOfDayMakesAnExtractThatCanBeRebuilt(t *testing.T) {
 		}
 	}
 	must.OK(t, os.Chmod(cut, 0o600))
-	if err := os.WriteFile(cut,
-		[]byte(strings.Replace(string(cutText), "AAPL,-100", "AAPL,-101", 1)+" "), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(cut,
+		[]byte(strings.Replace(string(cutText), "AAPL,-100", "AAPL,-101", 1)+" "), 0o600))
 	if code, _, stderr := apptest.Run("risk-extract", "rebuild", cut, p+"2",
 		c+"2"); code != settings.ExitMismatch || stderr == "" {
 		t.Errorf("rebuild of a damaged cut: exit %d %s", code, stderr)

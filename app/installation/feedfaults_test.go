@@ -36,9 +36,12 @@ func TestOtherHandsOnTheStream(t *testing.T) {
 	awaitFed(i)
 	put := func(id string, payload []byte) {
 		t.Helper()
-		_, err := i.Beside.Load().broker.Publish(t.Context(), control.Account.Subject(), payload,
+		ack, err := i.Beside.Load().broker.Publish(t.Context(), control.Account.Subject(), payload,
 			broker.PublishOptions{MsgID: id})
 		must.OK(t, err)
+		if ack.Duplicate {
+			t.Fatalf("the stream has %q already", id)
+		}
 	}
 	next := func(v uint64) string { return control.Account.MsgID(v + 1) }
 	hands := []struct {
@@ -63,11 +66,17 @@ func TestOtherHandsOnTheStream(t *testing.T) {
 			put(control.Security.MsgID(v+1), d.AppendJSON(nil))
 		}},
 	}
-	met := 0
+	met, begin := 0, feedStatus(i, control.Account).Watermark
 	for _, h := range hands {
 		t.Run(h.name, func(t *testing.T) {
 			for n := range *feedRepeats {
+				// An order sees a change before the status says so, and the id of a version that the
+				// stream has is no message of another hand.
 				s := feedStatus(i, control.Account)
+				apptest.Until(t, "both changes of each round are applied", func() (bool, any) {
+					s = feedStatus(i, control.Account)
+					return s.Watermark == begin+2*uint64(met), s
+				})
 				h.put(s.Epoch, s.Watermark)
 				met++
 				awaitForeign(i, met)

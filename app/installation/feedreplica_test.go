@@ -360,10 +360,8 @@ func TestHoleInTheStreamIsAGap(t *testing.T) {
 		t.Errorf("an empty stream ends with version %d, %s", version, payload)
 	}
 	for version := range uint64(3) {
-		if _, err := b.Publish(t.Context(), control.Account.Subject(), deltaByHand(1, version+1),
-			broker.PublishOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(b.Publish(t.Context(), control.Account.Subject(), deltaByHand(1, version+1),
+			broker.PublishOptions{}))(t)
 	}
 	server.DeleteMessage(control.Account.Stream(), 2)
 	payloads, err := feed.Next(t.Context())

@@ -49,22 +49,13 @@ func requested(i *installed, token, method, service, path, body string) (int, st
 	if i.config.String("http.tls-cert") != "" && service != "admin" {
 		scheme = "https://"
 	}
-	asked, err := http.NewRequest(method, scheme+i.at(service)+path, strings.NewReader(body))
-	if err != nil {
-		i.t.Fatal(err)
-	}
+	asked := must.Get(http.NewRequest(method, scheme+i.at(service)+path, strings.NewReader(body)))(i.t)
 	if token != "" {
 		asked.Header.Set("Authorization", "Bearer "+token)
 	}
-	answer, err := trusting.Do(asked)
-	if err != nil {
-		i.t.Fatal(err)
-	}
+	answer := must.Get(trusting.Do(asked))(i.t)
 	defer answer.Body.Close()
-	text, err := io.ReadAll(answer.Body)
-	if err != nil {
-		i.t.Fatal(err)
-	}
+	text := must.Get(io.ReadAll(answer.Body))(i.t)
 	return answer.StatusCode, string(text)
 }
 
@@ -397,8 +388,7 @@ func TestFeedsBehindTokensAndTLS(t *testing.T) {
 
 func mustSecret(t *testing.T, i *installed) []byte {
 	t.Helper()
-	secret, err := i.config.JWTSecret()
-	must.OK(t, err)
+	secret := must.Get(i.config.JWTSecret())(t)
 	return secret
 }
 

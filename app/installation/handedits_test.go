@@ -238,8 +238,7 @@ func wantBreaks(t *testing.T, in *installed, want []found) {
 			orphans = append(orphans, f.trade)
 		}
 	}
-	sweep, err := in.processor.OrphanSweep(t.Context())
-	must.OK(t, err)
+	sweep := must.Get(in.processor.OrphanSweep(t.Context()))(t)
 	apptest.Until(t, "the breaks are those that were made", func() (bool, any) {
 		var got []found
 		for _, b := range allBreaks(t, in) {

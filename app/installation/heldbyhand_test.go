@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"posttrade/app/apptest"
+	"posttrade/ring/must"
 	"posttrade/sidecars/control"
 	"posttrade/sidecars/store"
 )
@@ -100,9 +101,7 @@ func TestARenameLeavesWhatAnOperatorHasSet(t *testing.T) {
 		if got := refusalOf(i, 1, "AAPL"); got != "SECURITY_DISABLED" {
 			t.Errorf("an order in the security: %q", got)
 		}
-		if _, err := i.Core.Shadow.Take(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(i.Core.Shadow.Take(t.Context()))(t)
 		rename("Twice")
 		caughtUp()
 		i.stop()

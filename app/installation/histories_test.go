@@ -112,8 +112,7 @@ func moveDatabase(t *testing.T, d store.Dialect, from, to string) {
 	if d != store.SQLite {
 		return
 	}
-	file, err := os.ReadFile(filepath.Join(from, "posttrade.db"))
-	must.OK(t, err)
+	file := must.Get(os.ReadFile(filepath.Join(from, "posttrade.db")))(t)
 	for _, name := range []string{"posttrade.db-wal", "posttrade.db-shm"} {
 		if err := os.Remove(filepath.Join(to, name)); err != nil && !os.IsNotExist(err) {
 			t.Fatal(err)

@@ -74,8 +74,7 @@ func TestPortsFileNamesEveryListener(t *testing.T) {
 	} {
 		data := t.TempDir()
 		s := startServer(t, data, "sidecars.enabled", sidecars)
-		text, err := os.ReadFile(filepath.Join(data, "ports.json"))
-		must.OK(t, err)
+		text := must.Get(os.ReadFile(filepath.Join(data, "ports.json")))(t)
 		var ports map[string]string
 		must.OK(t, json.Unmarshal(text, &ports))
 		var names []string

@@ -51,11 +51,9 @@ func installOn(t *testing.T, onDisk func(*journal.Options), data string,
 	o := EngineOptions(c)
 	o.OnDisk = onDisk
 	o.Fatal = func(err error) { t.Errorf("journal failed: %v", err) }
-	in, err := Open(t.Context(), c, o, slog.New(slog.NewTextHandler(t.Output(), nil)))
-	must.OK(t, err)
+	in := must.Get(Open(t.Context(), c, o, slog.New(slog.NewTextHandler(t.Output(), nil))))(t)
 	i := &installed{Installation: in, t: t, config: c}
-	secret, err := c.JWTSecret()
-	must.OK(t, err)
+	secret := must.Get(c.JWTSecret())(t)
 	i.token = gate.Mint(secret, gate.Claims{Subject: "test", Admin: true}, "", time.Hour, time.Now())
 	i.orders = client.New(client.Config{Address: i.at("order-matcher"), Token: i.token})
 	if i.Beside.Load() != nil {
@@ -81,14 +79,10 @@ func (i *installed) at(service string) string { return i.Address(service) }
 func (i *installed) get(service, path string) (status int, body []byte) {
 	i.t.Helper()
 	request, err := http.NewRequest("GET", "http://"+i.at(service)+path, nil)
-	if err != nil {
-		i.t.Fatal(err)
-	}
+	must.OK(i.t, err)
 	request.Header.Set("Authorization", "Bearer "+i.token)
 	answer, err := http.DefaultClient.Do(request)
-	if err != nil {
-		i.t.Fatal(err)
-	}
+	must.OK(i.t, err)
 	defer answer.Body.Close()
 	if body, err = io.ReadAll(answer.Body); err != nil {
 		i.t.Fatal(err)
@@ -128,9 +122,7 @@ func (i *installed) rows() []store.Trade {
 			return nil
 		})
 	})
-	if err != nil {
-		i.t.Fatal(err)
-	}
+	must.OK(i.t, err)
 	return all
 }
 

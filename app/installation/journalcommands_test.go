@@ -29,11 +29,9 @@ func TestDamagedJournalIsNamed(t *testing.T) {
 	}
 	damaged := 0
 	for _, pattern := range []string{"*.log", "*.sst"} {
-		names, err := filepath.Glob(filepath.Join(data, "journal", "store", pattern))
-		must.OK(t, err)
+		names := must.Get(filepath.Glob(filepath.Join(data, "journal", "store", pattern)))(t)
 		for _, name := range names {
-			text, err := os.ReadFile(name)
-			must.OK(t, err)
+			text := must.Get(os.ReadFile(name))(t)
 			if len(text) < 200 {
 				continue
 			}

@@ -79,13 +79,11 @@ func openKilled(t *testing.T, data string, settings []string) (*truth, []store.T
 	c := apptest.Settled(t, append([]string{"data.dir", data}, settings...)...)
 	o := EngineOptions(c)
 	o.Fatal = func(err error) { t.Errorf("journal failed: %v", err) }
-	k, err := engine.Open(o)
-	must.OK(t, err)
+	k := must.Get(engine.Open(o))(t)
 	tr := replayJournal(t, k)
 	tr.checkFills(t, k)
 	must.OK(t, k.Stop())
-	db, err := store.Open(store.Options{URL: c.String("database.url"), Dir: data})
-	must.OK(t, err)
+	db := must.Get(store.Open(store.Options{URL: c.String("database.url"), Dir: data}))(t)
 	in := &installed{t: t, Installation: &Installation{}}
 	in.Beside.Store(&downstream{Db: db})
 	rows := in.rows()

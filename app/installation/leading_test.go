@@ -71,8 +71,7 @@ type leadingRig struct {
 func newLeadingRig(t *testing.T) *leadingRig {
 	t.Helper()
 	secret := []byte(strings.Repeat("s", 32))
-	verifier, err := gate.NewVerifier(secret, "", time.Second, time.Now)
-	must.OK(t, err)
+	verifier := must.Get(gate.NewVerifier(secret, "", time.Second, time.Now))(t)
 	r := &leadingRig{at: map[string]string{}, stuck: &stuckSources{begun: make(chan struct{}),
 		free: make(chan struct{})}}
 	r.token = gate.Mint(secret, gate.Claims{Subject: "test", Admin: true}, "", time.Hour, time.Now())
@@ -112,8 +111,7 @@ func newLeadingRig(t *testing.T) *leadingRig {
 // ask sends a request and returns when its handler has begun; answered receives the status.
 func (r *leadingRig) ask(t *testing.T, method, service, path string) (answered chan int) {
 	t.Helper()
-	request, err := http.NewRequest(method, "http://"+r.at[service]+path, nil)
-	must.OK(t, err)
+	request := must.Get(http.NewRequest(method, "http://"+r.at[service]+path, nil))(t)
 	request.Header.Set("Authorization", "Bearer "+r.token)
 	answered = make(chan int, 1)
 	go func() {

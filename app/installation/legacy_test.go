@@ -25,8 +25,7 @@ type otherProgram struct {
 
 func newOtherProgram(t *testing.T, url string) *otherProgram {
 	t.Helper()
-	b, err := broker.Open(broker.Options{URL: url, Name: "other"})
-	must.OK(t, err)
+	b := must.Get(broker.Open(broker.Options{URL: url, Name: "other"}))(t)
 	t.Cleanup(func() {
 		if err := b.Close(); err != nil {
 			t.Error(err)
@@ -84,8 +83,7 @@ func nextCrossing(in *installed, k int) crossing {
 // execute sequences the orders of a crossing.
 func (c *crossing) execute(t *testing.T, in *installed) {
 	t.Helper()
-	ticket, err := in.Core.Desk.Acquire(len(c.commands))
-	must.OK(t, err)
+	ticket := must.Get(in.Core.Desk.Acquire(len(c.commands)))(t)
 	defer ticket.Release()
 	for i := range c.commands {
 		*ticket.Command(i) = c.commands[i]
@@ -246,8 +244,7 @@ func wantOutside(t *testing.T, in *installed, want map[string]store.Trade) {
 	breaks := func() map[string]client.Break {
 		found := map[string]client.Break{}
 		for cursor := ""; ; {
-			page, err := in.processor.ReconBreaks(t.Context(), "EXTERNAL", 7, cursor)
-			must.OK(t, err)
+			page := must.Get(in.processor.ReconBreaks(t.Context(), "EXTERNAL", 7, cursor))(t)
 			for _, b := range page.Items {
 				found[b.TradeID] = b
 			}

@@ -106,9 +106,7 @@ func TestLimitsOutliveARestart(t *testing.T) {
 		200)
 	order(1, 51, 422)
 	order(2, 2000, 201)
-	if _, err := i.Core.Shadow.Take(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(i.Core.Shadow.Take(t.Context()))(t)
 	post("/risk/control/accounts/2/limits", `{"policyVersion":8,"limits":{"priceCollarBps":1}}`, 200)
 	post("/risk/control/limits", `{"policyVersion":8,"limits":{"priceCollarBps":1}}`, 409)
 	want := image()

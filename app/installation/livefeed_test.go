@@ -25,10 +25,7 @@ func (i *installed) feedBase() string {
 
 func (i *installed) mint(ttl time.Duration, admin bool, accounts ...uint32) string {
 	i.t.Helper()
-	secret, err := i.config.JWTSecret()
-	if err != nil {
-		i.t.Fatal(err)
-	}
+	secret := must.Get(i.config.JWTSecret())(i.t)
 	return gate.Mint(secret, gate.Claims{Subject: "reader", Admin: admin, Accounts: accounts}, "", ttl,
 		time.Now())
 }
@@ -36,11 +33,8 @@ func (i *installed) mint(ttl time.Duration, admin bool, accounts ...uint32) stri
 // limit places a limit order and returns it.
 func (i *installed) limit(account uint32, side client.Side, qty int32, px int64) client.Order {
 	i.t.Helper()
-	o, err := i.orders.CreateOrder(i.t.Context(), &client.OrderRequest{AccountID: account,
-		Security: "AAPL", Side: side, Quantity: qty, LimitPrice: client.Price(px * 1_000_000)})
-	if err != nil {
-		i.t.Fatal(err)
-	}
+	o := must.Get(i.orders.CreateOrder(i.t.Context(), &client.OrderRequest{AccountID: account,
+		Security: "AAPL", Side: side, Quantity: qty, LimitPrice: client.Price(px * 1_000_000)}))(i.t)
 	return o
 }
 
@@ -79,15 +73,11 @@ func testFeedSaysWhatChanges(t *testing.T, i *installed) {
 	if !first.has("snapshot", "security", "AAPL") || !strings.HasSuffix(first.id, ".s") {
 		t.Fatalf("begins with %s", first.text())
 	}
-	if _, err := i.orders.Prices(t.Context(), []client.PriceRequest{{Security: "AAPL",
-		Price: 10_000_000}}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(i.orders.Prices(t.Context(), []client.PriceRequest{{Security: "AAPL",
+		Price: 10_000_000}}))(t)
 	sell := i.limit(1, client.Sell, 10, 10)
 	buy := i.limit(2, client.Buy, 15, 11)
-	if _, err := i.orders.Cancel(t.Context(), buy.OrderID); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(i.orders.Cancel(t.Context(), buy.OrderID))(t)
 	applied, err := i.orders.RiskControlSecurity(t.Context(), "AAPL", true, true)
 	must.OK(t, err)
 	swap, err := i.orders.Swap(t.Context(), &client.SwapRequest{AccountID: 1, PayReceive: client.Pay,
@@ -169,8 +159,7 @@ func TestFeedRefusesWhatItCannotRead(t *testing.T) {
 				tt.status, tt.want)
 		}
 	}
-	answer, err := http.Post(i.feedBase()+"/feed?topics=trades", "application/json", nil)
-	must.OK(t, err)
+	answer := must.Get(http.Post(i.feedBase()+"/feed?topics=trades", "application/json", nil))(t)
 	answer.Body.Close()
 	if answer.StatusCode != 405 || answer.Header.Get("Allow") != "GET" {
 		t.Errorf("POST: %d, Allow %q", answer.StatusCode, answer.Header.Get("Allow"))
@@ -244,8 +233,7 @@ func TestFeedMarksWhenQuiet(t *testing.T) {
 	s := openFeed(t, i.feedBase(), "", "topics=trades", "")
 	begin := i.limit(1, client.Sell, 1, 12)
 	for {
-		e, err := s.read()
-		must.OK(t, err)
+		e := must.Get(s.read())(t)
 		if e.has("mark", "sequence", begin.Sequence) && strings.HasPrefix(e.id,
 			fmt.Sprintf("%d.", begin.Sequence)) {
 			break
@@ -287,10 +275,7 @@ func (i *installed) flood(n int, seen func(inputSeq uint64)) {
 			LimitPrice: client.Price(12_000_000 + 1000*int64(at))}
 	}
 	for sent := 0; sent < n; sent += len(batch) * 450 {
-		decided, err := i.orders.CreateOrderBatch(i.t.Context(), batch)
-		if err != nil {
-			i.t.Fatal(err)
-		}
+		decided := must.Get(i.orders.CreateOrderBatch(i.t.Context(), batch))(i.t)
 		seen(decided[len(decided)-1].Sequence)
 	}
 }
@@ -321,10 +306,8 @@ func TestSlowReaderIsToldAndGone(t *testing.T) {
 			return at.Load() >= inputSeq, at.Load()
 		})
 	})
-	if _, err := i.orders.Prices(t.Context(), []client.PriceRequest{{Security: "AAPL",
-		Price: 77_000_000}}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(i.orders.Prices(t.Context(), []client.PriceRequest{{Security: "AAPL",
+		Price: 77_000_000}}))(t)
 	all := <-done
 	got := slow.until(func(e *sseEvent) bool { return e.kind == "gone" })
 	if e := got[len(got)-1]; !e.has("gone", "reason", "SLOW") {

@@ -81,10 +81,8 @@ func TestPendingActIsRecordedOnce(t *testing.T) {
 		count("lost", 2)
 		// The process ended behind the note.
 		a := act("ended")
-		if _, err := recorder(i.Core)(t.Context(), &note.Note{Kind: a.Kind, Subject: a.Subject,
-			Reason: a.Reason, Object: []byte(a.Object), New: []byte(a.New)}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(recorder(i.Core)(t.Context(), &note.Note{Kind: a.Kind, Subject: a.Subject,
+			Reason: a.Reason, Object: []byte(a.Object), New: []byte(a.New)}))(t)
 		wait("ended", 1)
 		count("ended", 1)
 	})

@@ -93,13 +93,11 @@ func TestAServerAsItIsOperated(t *testing.T) {
 	token := gate.Mint([]byte(secret), gate.Claims{Subject: "desk-7", Accounts: []uint32{1}}, "",
 		time.Hour, time.Now())
 	ask := func(method, path, bearer, body string) int {
-		request, err := http.NewRequest(method, "http://"+ports["order-matcher"]+path,
-			strings.NewReader(body))
-		must.OK(t, err)
+		request := must.Get(http.NewRequest(method, "http://"+ports["order-matcher"]+path,
+			strings.NewReader(body)))(t)
 		request.Header.Set("Content-Type", "application/json")
 		request.Header.Set("Authorization", "Bearer "+bearer)
-		answer, err := http.DefaultClient.Do(request)
-		must.OK(t, err)
+		answer := must.Get(http.DefaultClient.Do(request))(t)
 		answer.Body.Close()
 		return answer.StatusCode
 	}
@@ -119,8 +117,7 @@ func TestAServerAsItIsOperated(t *testing.T) {
 	// Nothing below warn from now on: the next requests leave no line.
 	write("warn")
 	lines := func() string {
-		text, err := os.ReadFile(logs)
-		must.OK(t, err)
+		text := must.Get(os.ReadFile(logs))(t)
 		return string(text)
 	}
 	apptest.Until(t, "requests are not logged at level warn", func() (bool, any) {
@@ -208,8 +205,7 @@ func TestTheHeartbeatStopsWithTheEngine(t *testing.T) {
 	manager := newTold(t)
 	t.Setenv("NOTIFY_SOCKET", manager.path)
 	t.Setenv("WATCHDOG_USEC", "")
-	notify, err := systemd.FromEnvironment()
-	must.OK(t, err)
+	notify := must.Get(systemd.FromEnvironment())(t)
 	var log waittest.Log
 	h := &heartbeat{k: in.Core, notify: notify, log: slog.New(slog.NewTextHandler(&log, nil))}
 	for range 3 {

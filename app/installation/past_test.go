@@ -145,8 +145,7 @@ func decided(t *testing.T, path, answer string) string {
 		delete(v.(map[string]any), "ready")
 		delete(v.(map[string]any), "sources")
 	}
-	text, err := json.Marshal(v)
-	must.OK(t, err)
+	text := must.Get(json.Marshal(v))(t)
 	return string(text)
 }
 
@@ -181,8 +180,7 @@ const pastMoments = 1000
 // ask makes one request with a token.
 func ask(t *testing.T, method, url, token, body string) (int, http.Header, string) {
 	t.Helper()
-	request, err := http.NewRequest(method, url, strings.NewReader(body))
-	must.OK(t, err)
+	request := must.Get(http.NewRequest(method, url, strings.NewReader(body)))(t)
 	if body != "" {
 		request.Header.Set("Content-Type", "application/json")
 	}
@@ -196,11 +194,9 @@ func ask(t *testing.T, method, url, token, body string) (int, http.Header, strin
 // answerTo makes a request and reads its answer.
 func answerTo(t *testing.T, request *http.Request) (int, http.Header, string) {
 	t.Helper()
-	answer, err := http.DefaultClient.Do(request)
-	must.OK(t, err)
+	answer := must.Get(http.DefaultClient.Do(request))(t)
 	defer answer.Body.Close()
-	text, err := io.ReadAll(answer.Body)
-	must.OK(t, err)
+	text := must.Get(io.ReadAll(answer.Body))(t)
 	return answer.StatusCode, answer.Header, string(text)
 }
 
@@ -234,9 +230,8 @@ func TestPastIsWhatWasAnsweredThen(t *testing.T) {
 	}
 	f.compare(100, past)
 	f.commandLine(data, past, slices.Max(slices.Collect(maps.Keys(f.seen))))
-	dense, err := asof.New(in.Core.Journal,
-		asof.Options{Dir: filepath.Join(data, "asof"), Interval: 100})
-	must.OK(t, err)
+	dense := must.Get(asof.New(in.Core.Journal,
+		asof.Options{Dir: filepath.Join(data, "asof"), Interval: 100}))(t)
 	apptest.Until(t, "checkpoints", func() (bool, any) { // of what is on stable storage
 		must.OK(t, dense.Checkpoint(t.Context()))
 		n, _ := dense.Checkpoints()

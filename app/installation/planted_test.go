@@ -83,8 +83,7 @@ func TestNoSecretIsShown(t *testing.T) {
 		"guess of a token":   "planted.guess.token",
 		"password of a flag": "planted-password-of-a-flag"}
 	certificate, key := selfSigned(t)
-	private, err := os.ReadFile(key)
-	must.OK(t, err)
+	private := must.Get(os.ReadFile(key))(t)
 	block, _ := pem.Decode(private)
 	p["private key's bytes"] = string(block.Bytes)
 	p["private key"] = strings.Split(string(private), "\n")[1]
@@ -190,8 +189,7 @@ func use(t *testing.T, p planted, at map[string]string, token string) {
 // program's own commands are looked at too.
 func (p planted) showsNothing(t *testing.T, s *crashServer, data string) {
 	t.Helper()
-	line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", s.cmd.Process.Pid))
-	must.OK(t, err)
+	line := must.Get(os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", s.cmd.Process.Pid)))(t)
 	p.sealed(t, "the command line", line)
 	for _, command := range []string{"config", "source"} {
 		args := map[string][]string{"config": nil, "source": {"status"}}[command]

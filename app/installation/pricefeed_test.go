@@ -18,9 +18,7 @@ import (
 // say publishes on a subject; no receiver acknowledges.
 func (p *otherProgram) say(subject, body string) {
 	p.t.Helper()
-	if err := p.broker.Notify(subject, []byte(body)); err != nil {
-		p.t.Fatal(err)
-	}
+	must.OK(p.t, p.broker.Notify(subject, []byte(body)))
 }
 
 // TestPublishedPricesMoveTheMarket publishes prices as another program does.
@@ -125,10 +123,8 @@ func TestPriceFeedOutlivesALostLeadership(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	proposals, err := k.CommandRing()
-	must.OK(t, err)
-	refusing, err := desk.New(proposals, 1)
-	must.OK(t, err)
+	proposals := must.Get(k.CommandRing())(t)
+	refusing := must.Get(desk.New(proposals, 1))(t)
 	feed := prices.New(k.Gate, k.Desk)
 	feed.Desk = refusing
 	ctx, cancel := context.WithCancel(t.Context())

@@ -25,8 +25,7 @@ func gauge(t *testing.T, samples []string, name string, labels ...string) float6
 			slices.ContainsFunc(labels, func(l string) bool { return !strings.Contains(full, l) }) {
 			continue
 		}
-		v, err := strconv.ParseFloat(s[at+1:], 64)
-		must.OK(t, err)
+		v := must.Get(strconv.ParseFloat(s[at+1:], 64))(t)
 		return v
 	}
 	t.Fatalf("%s%v is not among %d samples", name, labels, len(samples))
@@ -65,15 +64,13 @@ func TestMetricsOfTheProcess(t *testing.T) {
 	if v := gauge(t, samples, "svc_snapshot_sequence"); v != 0 {
 		t.Errorf("a snapshot at %v", v)
 	}
-	snap, err := in.Core.Shadow.Take(t.Context())
-	must.OK(t, err)
+	snap := must.Get(in.Core.Shadow.Take(t.Context()))(t)
 	if v := gauge(t, read(), "svc_snapshot_sequence"); v != float64(snap.InputSeq) {
 		t.Errorf("a snapshot at %v, want %d", v, snap.InputSeq)
 	}
 	ago := time.Now().Add(-time.Hour)
 	must.OK(t, os.Chtimes(filepath.Join(in.Core.Journal.Dir(), snap.State.Path), ago, ago))
-	s, err := journal.NewSnapshotter(in.Core.Journal, journal.Rebuild{}, 0)
-	must.OK(t, err)
+	s := must.Get(journal.NewSnapshotter(in.Core.Journal, journal.Rebuild{}, 0))(t)
 	in.Core.Shadow = s // what a start would find
 	if v := gauge(t, read(), "svc_snapshot_age_seconds"); v < 3600 || v > 3600+days.Seconds() {
 		t.Errorf("the snapshot is %v s old, want an hour", v)
@@ -108,8 +105,7 @@ func wantClassicBuckets(t *testing.T, samples []string) {
 // TestReleaseIsThatOfTheChangelog: the release that this source becomes is above the newest one
 // that has been.
 func TestReleaseIsThatOfTheChangelog(t *testing.T) {
-	text, err := os.ReadFile("../../CHANGELOG.md")
-	must.OK(t, err)
+	text := must.Get(os.ReadFile("../../CHANGELOG.md"))(t)
 	_, rest, _ := strings.Cut(string(text), "\n## [Unreleased]")
 	_, rest, _ = strings.Cut(rest, "\n## [")
 	newest, _, _ := strings.Cut(rest, "]")

@@ -62,9 +62,7 @@ func TestCapacitiesAreRaisedByARestart(t *testing.T) {
 	if i.Core.Journal.Seed() != seed || i.Core.Genesis.Limits.MaxAccounts != 14 {
 		t.Errorf("the genesis record has changed: %+v", i.Core.Genesis.Limits)
 	}
-	if _, err := i.Core.Shadow.Take(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(i.Core.Shadow.Take(t.Context()))(t)
 	head, image := i.Core.Journal.Answered(), i.Core.Gate.Snapshot()
 	i.stop()
 
@@ -105,14 +103,10 @@ func TestARaiseIsTheSameInEveryReplay(t *testing.T) {
 	k := feedCore(t, dir, set...)
 	log := slog.New(slog.DiscardHandler)
 	roundTrip(t, k, 8)
-	if err := raise(k, t.Context(), matcher.Capacities{Accounts: 9, Securities: 7,
+	must.OK(t, raise(k, t.Context(), matcher.Capacities{Accounts: 9, Securities: 7,
 		Contracts: 2_000_000,
-		OrderRoom: matcher.OrderRoom{Open: 2_000_000, Retained: 70_000, Keys: 70_000}}, log); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := k.Shadow.Take(context.Background()); err != nil {
-		t.Fatal(err)
-	}
+		OrderRoom: matcher.OrderRoom{Open: 2_000_000, Retained: 70_000, Keys: 70_000}}, log))
+	must.Get(k.Shadow.Take(context.Background()))(t)
 	sink := &feeds.Sink{Source: control.Account, Gate: k.Gate, Desk: k.Desk, Views: k.Views,
 		Now: time.Now, Log: log}
 	records := []control.Record{account(1, true, 1)}

@@ -307,8 +307,7 @@ func TestReadersOfOneServer(t *testing.T) {
 	server := start()
 	var base atomic.Value
 	base.Store(server.url)
-	secret, err := apptest.Settled(t, "data.dir", data).JWTSecret()
-	must.OK(t, err)
+	secret := must.Get(apptest.Settled(t, "data.dir", data).JWTSecret())(t)
 	g := &readersRig{t: t, random: rand.New(rand.NewPCG(*readerSeed, 1)),
 		token: gate.Mint(secret, gate.Claims{Subject: "reader", Admin: true}, "", time.Hour, time.Now()),
 		base:  func() string { return base.Load().(string) }}

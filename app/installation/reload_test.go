@@ -30,8 +30,7 @@ func TestHangupReadsTheCertificateAgain(t *testing.T) {
 			}
 			must.OK(t, err)
 		}
-		pair, err := tls.LoadX509KeyPair(certificate, key)
-		must.OK(t, err)
+		pair := must.Get(tls.LoadX509KeyPair(certificate, key))(t)
 		return string(pair.Certificate[0])
 	}
 	first := renew()
@@ -39,8 +38,7 @@ func TestHangupReadsTheCertificateAgain(t *testing.T) {
 		"--session.socket=")
 	at := strings.TrimPrefix(server.url, "http://")
 	shown := func() string {
-		c, err := tls.Dial("tcp", at, &tls.Config{InsecureSkipVerify: true})
-		must.OK(t, err)
+		c := must.Get(tls.Dial("tcp", at, &tls.Config{InsecureSkipVerify: true}))(t)
 		defer c.Close()
 		return string(c.ConnectionState().PeerCertificates[0].Raw)
 	}
@@ -58,10 +56,8 @@ func TestHangupReadsTheCertificateAgain(t *testing.T) {
 	}
 	becomes("the second certificate", second)
 	status := func() int {
-		request, err := http.NewRequest("GET", "https://"+at+"/health", nil)
-		must.OK(t, err)
-		answer, err := trusting.Do(request)
-		must.OK(t, err)
+		request := must.Get(http.NewRequest("GET", "https://"+at+"/health", nil))(t)
+		answer := must.Get(trusting.Do(request))(t)
 		answer.Body.Close()
 		return answer.StatusCode
 	}
@@ -85,8 +81,7 @@ func TestACertificateThatCannotBeReadChangesNothing(t *testing.T) {
 	in := install(t, t.TempDir(), "sidecars.enabled", "false", "http.tls-cert", certificate,
 		"http.tls-key", key)
 	var log waittest.Log
-	good, err := os.ReadFile(certificate)
-	must.OK(t, err)
+	good := must.Get(os.ReadFile(certificate))(t)
 	before := in.listeners.renewed.current.Load()
 	must.OK(t, os.WriteFile(certificate, []byte("not a certificate"), 0o600))
 	words := slog.New(slog.NewTextHandler(&log, nil))

@@ -83,16 +83,9 @@ func (k *repairRig) damage() {
 func (k *repairRig) database(fn func(tx *store.Tx) error) {
 	k.t.Helper()
 	c := apptest.Settled(k.t, append([]string{"data.dir", k.data}, k.flags...)...)
-	db, err := store.Open(store.Options{URL: c.String("database.url"), Dir: k.data})
-	if err != nil {
-		k.t.Fatal(err)
-	}
-	if err := db.Write(k.t.Context(), fn); err != nil {
-		k.t.Fatal(err)
-	}
-	if err := db.Close(); err != nil {
-		k.t.Fatal(err)
-	}
+	db := must.Get(store.Open(store.Options{URL: c.String("database.url"), Dir: k.data}))(k.t)
+	must.OK(k.t, db.Write(k.t.Context(), fn))
+	must.OK(k.t, db.Close())
 }
 
 // repair starts the server and repairs all rows. It kills the server after a time; 0: it waits for
@@ -105,10 +98,8 @@ func (k *repairRig) repair(after time.Duration) {
 	}
 	s := startForCrash(k.t, apptest.Program(k.t), k.data, flags...)
 	var ports map[string]string
-	if err := json.Unmarshal(must.Get(os.ReadFile(filepath.Join(k.data, "ports.json")))(k.t),
-		&ports); err != nil {
-		k.t.Fatal(err)
-	}
+	must.OK(k.t, json.Unmarshal(must.Get(os.ReadFile(filepath.Join(k.data, "ports.json")))(k.t),
+		&ports))
 	token := gate.Mint(must.Get(apptest.Settled(k.t, "data.dir", k.data).JWTSecret())(k.t),
 		gate.Claims{Subject: "test", Admin: true}, "", time.Hour, time.Now())
 	processor := client.New(client.Config{Address: ports["trade-processor"], Token: token})
@@ -128,16 +119,12 @@ func (k *repairRig) repair(after time.Duration) {
 	if after > 0 {
 		<-time.After(after)
 	} else {
-		if err := <-done; err != nil {
-			k.t.Fatal(err)
-		}
+		must.OK(k.t, <-done)
 		done <- nil
 		k.took, signal = time.Since(begun), syscall.SIGTERM
 		k.audit = acted(k.t, k.data, s.url, "?kind=repair&limit=1000")
 	}
-	if err := s.cmd.Process.Signal(signal); err != nil {
-		k.t.Fatal(err)
-	}
+	must.OK(k.t, s.cmd.Process.Signal(signal))
 	<-s.exited
 	if <-done == nil {
 		k.answered++
@@ -192,24 +179,19 @@ func TestRepairAcrossLeaders(t *testing.T) {
 		}
 	}
 	(&installed{t: t, Installation: leader}).awaitProjected(2 * pairs)
-	db, err := store.Open(o)
-	must.OK(t, err)
+	db := must.Get(store.Open(o))(t)
 	defer db.Close()
 	count := func(sql string) (n int) {
 		t.Helper()
-		if err := db.Read(t.Context(), func(tx *store.Tx) error {
+		must.OK(t, db.Read(t.Context(), func(tx *store.Tx) error {
 			return tx.Query(sql, func(r *store.Row) error { n = int(r.Int64(0)); return nil })
-		}); err != nil {
-			t.Fatal(err)
-		}
+		}))
 		return n
 	}
-	if err := db.Write(t.Context(), func(tx *store.Tx) error {
+	must.OK(t, db.Write(t.Context(), func(tx *store.Tx) error {
 		_, err := tx.Exec("update trades set price = price + 1")
 		return err
-	}); err != nil {
-		t.Fatal(err)
-	}
+	}))
 	// The lock that a repair takes in each of its transactions is held until the leader has stopped.
 	held, release, freed := make(chan struct{}), make(chan struct{}), make(chan error, 1)
 	once := sync.OnceFunc(func() { close(held) })

@@ -17,6 +17,7 @@ import (
 	"posttrade/matcher"
 	"posttrade/matcher/gate"
 	"posttrade/matcher/note"
+	"posttrade/ring/must"
 )
 
 // revoking is a real server whose tokens are revoked.
@@ -35,28 +36,20 @@ func (r *revoking) start(binary string) {
 	if err == nil {
 		err = json.Unmarshal(text, &r.ports)
 	}
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	must.OK(r.t, err)
 }
 
 // ask returns status and body of a request to a service.
 func (r *revoking) ask(method, service, path, token, body string) (int, string) {
 	r.t.Helper()
 	request, err := http.NewRequest(method, "http://"+r.ports[service]+path, strings.NewReader(body))
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	must.OK(r.t, err)
 	request.Header.Set("Authorization", "Bearer "+token)
 	answer, err := http.DefaultClient.Do(request)
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	must.OK(r.t, err)
 	defer answer.Body.Close()
 	text, err := io.ReadAll(answer.Body)
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	must.OK(r.t, err)
 	return answer.StatusCode, string(text)
 }
 
@@ -64,21 +57,15 @@ func (r *revoking) ask(method, service, path, token, body string) (int, string) 
 func (r *revoking) mint(subject string, admin bool) string {
 	r.t.Helper()
 	secret, err := os.ReadFile(filepath.Join(r.data, "dev-token.secret"))
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	must.OK(r.t, err)
 	request, err := http.NewRequest("POST", "http://"+r.ports["trade-processor"]+"/auth/dev-token",
 		strings.NewReader(fmt.Sprintf(`{"subject":%q,"accounts":[1],"admin":%v,"ttlSeconds":3600}`,
 			subject, admin)))
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	must.OK(r.t, err)
 	request.Header.Set("X-Auth-Master-Secret", string(bytes.TrimSpace(secret)))
 	request.Header.Set("Accept", "text/plain")
 	answer, err := http.DefaultClient.Do(request)
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	must.OK(r.t, err)
 	defer answer.Body.Close()
 	text, err := io.ReadAll(answer.Body)
 	if err != nil || answer.StatusCode != http.StatusOK {
@@ -108,11 +95,8 @@ func (r *revoking) want(when, token string, status int) {
 // stream follows the feed until the server ends it, and returns its last event.
 func (r *revoking) stream(token string) (begun <-chan struct{}, end <-chan string) {
 	r.t.Helper()
-	request, err := http.NewRequest("GET",
-		"http://"+r.ports["order-matcher"]+"/feed?topics=controls,orders", nil)
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	request := must.Get(http.NewRequest("GET",
+		"http://"+r.ports["order-matcher"]+"/feed?topics=controls,orders", nil))(r.t)
 	request.Header.Set("Authorization", "Bearer "+token)
 	started, ended := make(chan struct{}), make(chan string, 1)
 	go func() {
@@ -225,10 +209,8 @@ func TestRevocationOnEveryMember(t *testing.T) {
 	leader := c.members[at].open()
 	n := note.Note{Kind: note.Revoke, Subject: "root", Reason: "left",
 		Object: note.Value(map[string]string{"subject": "ann"})}
-	if _, err := revocation(leader.Core).Act(t.Context(), &n, matcher.NewTokenRevoke(
-		matcher.HashSubject("ann"), time.Now().UnixMilli())); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(revocation(leader.Core).Act(t.Context(), &n, matcher.NewTokenRevoke(
+		matcher.HashSubject("ann"), time.Now().UnixMilli())))(t)
 	everywhere("revoked", -1, http.StatusUnauthorized)
 	c.members[at].stop()
 	everywhere("after the leader's end", at, http.StatusUnauthorized)

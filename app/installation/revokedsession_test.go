@@ -29,22 +29,13 @@ type browsing struct {
 // ask makes a request of the console's pages.
 func (p *browsing) ask(method, path, body string) (status int, text string) {
 	p.t.Helper()
-	request, err := http.NewRequest(method, p.base+path, strings.NewReader(body))
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	request := must.Get(http.NewRequest(method, p.base+path, strings.NewReader(body)))(p.t)
 	request.Header.Set("Origin", p.base)
 	request.Header.Set("Content-Type", "application/json")
 	request.Header.Set("Cookie", p.cookie)
-	answer, err := http.DefaultClient.Do(request)
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	answer := must.Get(http.DefaultClient.Do(request))(p.t)
 	defer answer.Body.Close()
-	all, err := io.ReadAll(answer.Body)
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	all := must.Get(io.ReadAll(answer.Body))(p.t)
 	for _, c := range answer.Cookies() {
 		p.cookie = c.Name + "=" + c.Value
 	}
@@ -77,8 +68,7 @@ func TestRevokedTokenEndsSessionsAndPages(t *testing.T) {
 	}
 	token := mint()
 	dial := func(role wire.Role, token string) *session.Client {
-		c, err := session.Dial(t.Context(), socket, token, session.Options{Role: role})
-		must.OK(t, err)
+		c := must.Get(session.Dial(t.Context(), socket, token, session.Options{Role: role}))(t)
 		t.Cleanup(func() { c.Close() })
 		return c
 	}
@@ -89,9 +79,7 @@ func TestRevokedTokenEndsSessionsAndPages(t *testing.T) {
 		!browser.signedIn() {
 		t.Fatalf("sign in: %d %s", status, text)
 	}
-	if _, err := in.processor.RevokeTokens(t.Context(), "trader"); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(in.processor.RevokeTokens(t.Context(), "trader"))(t)
 
 	if browser.signedIn() {
 		t.Error("the page is still signed in")

@@ -29,8 +29,7 @@ const (
 
 func readText(t *testing.T, name string) string {
 	t.Helper()
-	text, err := os.ReadFile(name)
-	must.OK(t, err)
+	text := must.Get(os.ReadFile(name))(t)
 	return string(text)
 }
 
@@ -48,14 +47,12 @@ func alerts(t *testing.T) (names []string) {
 // in a httpapi.Part. A name that goes on ("source account") is found by its beginning.
 func readyzParts(t *testing.T) (names []string) {
 	t.Helper()
-	files, err := filepath.Glob("*.go")
-	must.OK(t, err)
+	files := must.Get(filepath.Glob("*.go"))(t)
 	for _, name := range files {
 		if strings.HasSuffix(name, "_test.go") {
 			continue
 		}
-		file, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
-		must.OK(t, err)
+		file := must.Get(parser.ParseFile(token.NewFileSet(), name, nil, 0))(t)
 		ast.Inspect(file, func(n ast.Node) bool {
 			literal, ok := n.(*ast.CompositeLit)
 			if !ok || !isPart(literal) {

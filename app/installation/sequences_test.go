@@ -14,8 +14,7 @@ import (
 func TestReadYourWrites(t *testing.T) {
 	i := install(t, t.TempDir())
 	read := func(service, path, min string) (int, http.Header, string) {
-		request, err := http.NewRequest("GET", "http://"+i.at(service)+path, nil)
-		must.OK(t, err)
+		request := must.Get(http.NewRequest("GET", "http://"+i.at(service)+path, nil))(t)
 		request.Header.Set("Authorization", "Bearer "+i.token)
 		request.Header.Set("X-Min-Sequence", min)
 		return answerTo(t, request)
@@ -62,15 +61,13 @@ func TestReadYourVersions(t *testing.T) {
 		{"reference-data", "/stocks", `{"ticker":"ZZTOP","companyName":"Z"}`},
 	} {
 		ask := func(method, min, body string) (int, uint64) {
-			request, err := http.NewRequest(method, "http://"+i.at(tt.service)+tt.list,
-				strings.NewReader(body))
-			must.OK(t, err)
+			request := must.Get(http.NewRequest(method, "http://"+i.at(tt.service)+tt.list,
+				strings.NewReader(body)))(t)
 			request.Header.Set("Authorization", "Bearer "+i.token)
 			if request.Header.Set("Content-Type", "application/json"); min != "" {
 				request.Header.Set("X-Min-Version", min)
 			}
-			answer, err := http.DefaultClient.Do(request)
-			must.OK(t, err)
+			answer := must.Get(http.DefaultClient.Do(request))(t)
 			defer answer.Body.Close()
 			version, _ := strconv.ParseUint(answer.Header.Get("X-As-Of-Version"), 10, 64)
 			return answer.StatusCode, version

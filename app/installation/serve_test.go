@@ -89,8 +89,7 @@ func (s *served) stop(t *testing.T) {
 // call sends a request and returns status and body.
 func call(t *testing.T, method, url, body string) (int, string) {
 	t.Helper()
-	request, err := http.NewRequest(method, url, strings.NewReader(body))
-	must.OK(t, err)
+	request := must.Get(http.NewRequest(method, url, strings.NewReader(body)))(t)
 	if body != "" {
 		request.Header.Set("Content-Type", "application/json")
 	}
@@ -173,8 +172,7 @@ func TestStartIsRefusedByName(t *testing.T) {
 	}
 	s.stop(t)
 	wantNoStart(t, append(anyPorts(data), "risk.max-open-orders", "17"), "risk.max-open-orders", true)
-	taken, err := net.Listen("tcp", "127.0.0.1:0")
-	must.OK(t, err)
+	taken := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer taken.Close()
 	for _, name := range []string{"order-matcher.listen", "admin.listen", "console.listen"} {
 		wantNoStart(t, append(anyPorts(data), name, taken.Addr().String()), name, false)
@@ -243,16 +241,14 @@ func openTestCore(t *testing.T, dir string, feeds bool, nameValue ...string) *en
 	o := EngineOptions(apptest.Settled(t, append(anyPorts(dir), nameValue...)...))
 	o.Dir, o.Feeds = dir, feeds
 	o.Fatal = func(err error) { t.Errorf("journal failed: %v", err) }
-	k, err := engine.Open(o)
-	must.OK(t, err)
+	k := must.Get(engine.Open(o))(t)
 	return k
 }
 
 // submit sends n orders through the desk and waits for their answers.
 func submit(t *testing.T, k *engine.Engine, n int) {
 	t.Helper()
-	ticket, err := k.Desk.Acquire(n)
-	must.OK(t, err)
+	ticket := must.Get(k.Desk.Acquire(n))(t)
 	defer ticket.Release()
 	for i := range n {
 		c := ticket.Command(i)
@@ -318,8 +314,7 @@ func TestLobsterBookMatchesThroughEngineAndServer(t *testing.T) {
 func sharedData(t *testing.T, name string) string {
 	t.Helper()
 	roots := []string{os.Getenv("POSTTRADE_TEST_SHARED")}
-	dir, err := os.Getwd()
-	must.OK(t, err)
+	dir := must.Get(os.Getwd())(t)
 	for dir != filepath.Dir(dir) {
 		dir = filepath.Dir(dir)
 		roots = append(roots, filepath.Join(dir, "shared"))

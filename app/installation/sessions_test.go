@@ -93,12 +93,10 @@ func TestCrowdsOfOneKindStopNoOther(t *testing.T) {
 	order := func() int {
 		body := strings.NewReader(
 			`{"accountId":1,"security":"AAPL","side":"Buy","quantity":1,"limitPrice":150}`)
-		request, err := http.NewRequestWithContext(t.Context(), "POST",
-			"http://"+in.at("order-matcher")+"/orders", body)
-		must.OK(t, err)
+		request := must.Get(http.NewRequestWithContext(t.Context(), "POST",
+			"http://"+in.at("order-matcher")+"/orders", body))(t)
 		request.Header.Set("Authorization", "Bearer "+in.token)
-		answer, err := http.DefaultClient.Do(request)
-		must.OK(t, err)
+		answer := must.Get(http.DefaultClient.Do(request))(t)
 		answer.Body.Close()
 		return answer.StatusCode
 	}

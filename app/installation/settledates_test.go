@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"posttrade/ring/must"
 	"posttrade/sidecars/store"
 	"posttrade/sidecars/store/storetest"
 )
@@ -21,9 +22,7 @@ func TestEditedSettlementDateIsNamedAndNeverShown(t *testing.T) {
 		in = traded(t, data, 2, 100, append(slices.Clone(flags), "settlement.t-plus-days", "2")...)
 		in.awaitMatched()
 		for _, row := range in.rows()[:20] {
-			if _, err := in.processor.ForceSettlement(t.Context(), row.ID); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(in.processor.ForceSettlement(t.Context(), row.ID))(t)
 		}
 		in.awaitMatched()
 		wantBreaks(t, in, nil)

@@ -123,8 +123,7 @@ func checkDay(
 func allBreaks(t *testing.T, in *installed) (all []client.Break) {
 	t.Helper()
 	for cursor := ""; ; {
-		page, err := in.processor.ReconBreaks(t.Context(), "", 0, cursor)
-		must.OK(t, err)
+		page := must.Get(in.processor.ReconBreaks(t.Context(), "", 0, cursor))(t)
 		all = append(all, page.Items...)
 		if cursor = page.NextCursor; cursor == "" {
 			return all

@@ -12,6 +12,7 @@ import (
 	"posttrade/httpapi"
 	"posttrade/journal"
 	"posttrade/journal/journaltest"
+	"posttrade/ring/must"
 )
 
 // hangingDisk blocks the syncs of the journal's logs while it is shut.
@@ -55,9 +56,7 @@ func readyPart(i *installed, name string) (status int, part httpapi.Part) {
 	i.t.Helper()
 	status, body := i.get("admin", "/readyz")
 	var answer struct{ Parts []httpapi.Part }
-	if err := json.Unmarshal(body, &answer); err != nil {
-		i.t.Fatal(err)
-	}
+	must.OK(i.t, json.Unmarshal(body, &answer))
 	for _, p := range answer.Parts {
 		if p.Name == name {
 			part = p

@@ -211,10 +211,8 @@ func TestDatabaseRestoredWithItsStream(t *testing.T) {
 	wantStreams(t, i, 12, 583)
 	i.stop()
 	copyDatabase(t, data, aside)
-	if err := os.CopyFS(filepath.Join(aside, "broker"),
-		os.DirFS(filepath.Join(data, "broker"))); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.CopyFS(filepath.Join(aside, "broker"),
+		os.DirFS(filepath.Join(data, "broker"))))
 	i = installFed(t, data)
 	postAccount(i, 2, false)
 	postAccount(i, 3, false)

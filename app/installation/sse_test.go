@@ -40,16 +40,14 @@ var feedClient = &http.Client{Transport: &http.Transport{
 // tryFeed asks for a feed; the answer may be any.
 func tryFeed(t testing.TB, base, token, query, lastID string) *http.Response {
 	t.Helper()
-	request, err := http.NewRequest("GET", base+"/feed?"+query, nil)
-	must.OK(t, err)
+	request := must.Get(http.NewRequest("GET", base+"/feed?"+query, nil))(t)
 	if token != "" {
 		request.Header.Set("Authorization", "Bearer "+token)
 	}
 	if lastID != "" {
 		request.Header.Set("Last-Event-ID", lastID)
 	}
-	answer, err := feedClient.Do(request)
-	must.OK(t, err)
+	answer := must.Get(feedClient.Do(request))(t)
 	t.Cleanup(func() { answer.Body.Close() })
 	return answer
 }

@@ -136,8 +136,7 @@ func (tr *truth) checkBlotter(t *testing.T, in *installed) {
 	t.Helper()
 	n := 0
 	for since := uint64(0); ; {
-		page, err := in.orders.Blotter(t.Context(), since, 0)
-		must.OK(t, err)
+		page := must.Get(in.orders.Blotter(t.Context(), since, 0))(t)
 		if len(page.Items) == 0 {
 			break
 		}
@@ -252,8 +251,7 @@ func audited(t matcher.CommandType) bool {
 // It checks that no order or trade command is missing, and returns the report's hash.
 func (tr *truth) checkReport(t *testing.T, in *installed, to uint64) string {
 	t.Helper()
-	report, err := in.orders.RegulatoryReport(context.Background(), 1, to)
-	must.OK(t, err)
+	report := must.Get(in.orders.RegulatoryReport(context.Background(), 1, to))(t)
 	defer report.Close()
 	accounted := map[uint64]bool{}
 	lines := bufio.NewReaderSize(report, 1<<20)

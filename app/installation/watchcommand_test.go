@@ -32,8 +32,7 @@ func TestWatchResumesByItself(t *testing.T) {
 	server := startForCrash(t, binary, data, "--sidecars.enabled=false")
 	const topics = "book:AAPL,bbo:*,trades,orders"
 	printed := filepath.Join(t.TempDir(), "printed")
-	out, err := os.Create(printed)
-	must.OK(t, err)
+	out := must.Get(os.Create(printed))(t)
 	defer out.Close()
 	watch := exec.Command(binary, "watch", topics, "--data.dir="+data)
 	var notices bytes.Buffer
@@ -41,8 +40,7 @@ func TestWatchResumesByItself(t *testing.T) {
 	must.OK(t, watch.Start())
 	t.Cleanup(func() { watch.Process.Kill() })
 	lines := func() []string {
-		text, err := os.ReadFile(printed)
-		must.OK(t, err)
+		text := must.Get(os.ReadFile(printed))(t)
 		return strings.SplitAfter(string(text), "\n")
 	}
 	apptest.Until(t, "the watch has begun", func() (bool, any) { return len(lines()) > 1, lines() })

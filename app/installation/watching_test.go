@@ -36,9 +36,8 @@ func TestFiguresAreThoseOfTheInstallation(t *testing.T) {
 
 	path := filepath.Join(t.TempDir(), "stats")
 	at := time.Unix(1_800_000_000, 0)
-	w, err := stats.NewStatsWriter(path, statsSourcesOf(in.Installation, answeredEdge),
-		func() time.Time { at = at.Add(time.Second); return at })
-	must.OK(t, err)
+	w := must.Get(stats.NewStatsWriter(path, statsSourcesOf(in.Installation, answeredEdge),
+		func() time.Time { at = at.Add(time.Second); return at }))(t)
 	defer w.File.Close()
 	for range 2 {
 		must.OK(t, w.Look())
@@ -100,8 +99,7 @@ func TestWatchingGoesOnWithoutItsFiles(t *testing.T) {
 // TestWatchingEndsWhenItsFileIsCutShort: it gives one line in the log, and nothing else.
 func TestWatchingEndsWhenItsFileIsCutShort(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "stats")
-	w, err := stats.NewStatsWriter(path, apptest.StillSources(), time.Now)
-	must.OK(t, err)
+	w := must.Get(stats.NewStatsWriter(path, apptest.StillSources(), time.Now))(t)
 	must.OK(t, os.Truncate(path, 0))
 	if err := w.Run(nil, nil); !errors.Is(err, stats.ErrStatsFault) {
 		t.Errorf("ended with %v", err)

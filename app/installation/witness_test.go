@@ -99,16 +99,10 @@ func agedInstallation(t *testing.T, settings ...string) (data string) {
 // extract asks for a risk extract.
 func (i *installed) extract() (int, string) {
 	i.t.Helper()
-	r, err := http.NewRequest("POST", "http://"+i.at("order-matcher")+"/risk/extract",
-		strings.NewReader(`{"sessionDate":"2026-11-23"}`))
-	if err != nil {
-		i.t.Fatal(err)
-	}
+	r := must.Get(http.NewRequest("POST", "http://"+i.at("order-matcher")+"/risk/extract",
+		strings.NewReader(`{"sessionDate":"2026-11-23"}`)))(i.t)
 	r.Header.Set("Authorization", "Bearer "+i.token)
-	answer, err := http.DefaultClient.Do(r)
-	if err != nil {
-		i.t.Fatal(err)
-	}
+	answer := must.Get(http.DefaultClient.Do(r))(i.t)
 	defer answer.Body.Close()
 	text, _ := io.ReadAll(answer.Body)
 	return answer.StatusCode, string(text)
@@ -176,10 +170,8 @@ func TestAnOlderJournalIsRefusedByEachWitness(t *testing.T) {
 func TestRemainsWithoutAJournalAreRefused(t *testing.T) {
 	for _, name := range []string{"broker", "stats", "quorum", "history"} {
 		data := t.TempDir()
-		if err := errors.Join(os.Mkdir(filepath.Join(data, name), 0o700),
-			os.WriteFile(filepath.Join(data, name, "x"), nil, 0o600)); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, errors.Join(os.Mkdir(filepath.Join(data, name), 0o700),
+			os.WriteFile(filepath.Join(data, name, "x"), nil, 0o600)))
 		wantNoStart(t, anyPorts(data), name, false)
 		wantNoStart(t, anyPorts(data), errOlderJournal.Error(), false)
 		startServer(t, data, "accept-older-journal", "true").stop(t)
@@ -317,8 +309,7 @@ func TestALeaderIsComparedWithAllThatWasAgreed(t *testing.T) {
 	in.awaitMatched()
 	in.stop()
 	k := testCore(t, filepath.Join(t.TempDir(), "journal"))
-	db, err := store.Open(store.Options{Dir: data})
-	must.OK(t, err)
+	db := must.Get(store.Open(store.Options{Dir: data}))(t)
 	defer db.Close()
 	// as if the database were this journal's
 	must.OK(t, db.Write(t.Context(), (*store.Tx).ForgetHistory))

@@ -19,8 +19,7 @@ import (
 // mustConfig settles a configuration from flags alone.
 func mustConfig(t *testing.T, nameValue ...string) *Config {
 	t.Helper()
-	c, err := Read(Sources{Flags: pairs(nameValue)})
-	must.OK(t, err)
+	c := must.Get(Read(Sources{Flags: pairs(nameValue)}))(t)
 	return c
 }
 
@@ -111,13 +110,12 @@ func TestLaterSourcesWin(t *testing.T) {
 	content := "# limits\n\n risk.price.collar-bps = 100 " +
 		"\ntca.window-minutes=10\nsettlement.t-plus-days=3\n"
 	must.OK(t, os.WriteFile(file, []byte(content), 0o600))
-	c, err := Read(Sources{
+	c := must.Get(Read(Sources{
 		File: file,
 		Environ: []string{"TCA_WINDOW_MINUTES=20", "SETTLEMENT_T_PLUS_DAYS=4", "UNKNOWN_VARIABLE=x",
 			"DATA_DIR=", "tca.window-minutes=99"},
 		Flags: []FlagValue{{"settlement.t-plus-days", "5"}, {"settlement.t-plus-days", "6"}},
-	})
-	must.OK(t, err)
+	}))(t)
 	tests := []struct {
 		name   string
 		value  int

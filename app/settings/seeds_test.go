@@ -16,8 +16,7 @@ import (
 
 func TestBuiltInSeeds(t *testing.T) {
 	c := mustConfig(t)
-	accounts, err := c.SeedAccounts()
-	must.OK(t, err)
+	accounts := must.Get(c.SeedAccounts())(t)
 	for id := range uint32(8) {
 		if !slices.ContainsFunc(accounts, func(a seedAccount) bool { return a.ID == id+1 && a.Enabled }) {
 			t.Errorf("account %d is missing or disabled", id+1)
@@ -26,8 +25,7 @@ func TestBuiltInSeeds(t *testing.T) {
 	if len(accounts) < 12 {
 		t.Errorf("%d accounts, want at least 12", len(accounts))
 	}
-	securities, err := c.SeedSecurities()
-	must.OK(t, err)
+	securities := must.Get(c.SeedSecurities())(t)
 	if len(securities) < 505 {
 		t.Errorf("%d securities, want at least 505", len(securities))
 	}

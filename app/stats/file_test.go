@@ -30,8 +30,7 @@ func numbered(n uint64) *Image {
 func newStats(t *testing.T) (path string, f *file) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "stats")
-	f, err := createStats(path, time.Unix(1_800_000_000, 7))
-	must.OK(t, err)
+	f = must.Get(createStats(path, time.Unix(1_800_000_000, 7)))(t)
 	t.Cleanup(func() { f.Close() })
 	return path, f
 }
@@ -117,8 +116,7 @@ func TestTornStatsAreNeverShown(t *testing.T) {
 			}
 		}
 	}()
-	reader, err := OpenStats(path)
-	must.OK(t, err)
+	reader := must.Get(OpenStats(path))(t)
 	defer reader.Close()
 	for look := uint64(0); look < tornLooks || writings.Load() < tornLooks; look++ {
 		var image Image
@@ -140,8 +138,7 @@ func TestTornStatsAreNeverShown(t *testing.T) {
 func TestHalfWrittenStatsAreSaidToBe(t *testing.T) {
 	path, f := newStats(t)
 	f.lockAt(nextBlock(first, f.words[:4])).Begin()
-	reader, err := OpenStats(path)
-	must.OK(t, err)
+	reader := must.Get(OpenStats(path))(t)
 	defer reader.Close()
 	synctest.Test(t, func(t *testing.T) { // the reader waits in simulated time
 		if err := reader.Load(&Image{}); !errors.Is(err, errStatsTorn) {
@@ -187,8 +184,7 @@ func TestBadStatsFilesAreRefused(t *testing.T) {
 // error, where a fault would end the process.
 func TestStatsThatAreCutShortAreAnError(t *testing.T) {
 	path, f := newStats(t)
-	reader, err := OpenStats(path)
-	must.OK(t, err)
+	reader := must.Get(OpenStats(path))(t)
 	defer reader.Close()
 	must.OK(t, os.Truncate(path, 0))
 	if err := f.store(numbered(1)); !errors.Is(err, ErrStatsFault) {
@@ -213,11 +209,9 @@ func TestOtherPanicsAreNotSwallowed(t *testing.T) {
 func TestStartReplacesStats(t *testing.T) {
 	path, old := newStats(t)
 	must.OK(t, os.WriteFile(path+".new", []byte("half"), 0o400))
-	before, err := OpenStats(path)
-	must.OK(t, err)
+	before := must.Get(OpenStats(path))(t)
 	defer before.Close()
-	f, err := createStats(path, time.Unix(1_900_000_000, 0))
-	must.OK(t, err)
+	f := must.Get(createStats(path, time.Unix(1_900_000_000, 0)))(t)
 	defer f.Close()
 	must.OK(t, old.Close())
 	if image, alive := loaded(t, path); !alive ||

@@ -132,8 +132,7 @@ func TestPausesAreFoldedByTheirUpperBound(t *testing.T) {
 // TestWriterLooksAtEveryTick counts the looks by the ticks, and reads the final figures.
 func TestWriterLooksAtEveryTick(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "stats")
-	w, err := NewStatsWriter(path, still(), time.Now)
-	must.OK(t, err)
+	w := must.Get(NewStatsWriter(path, still(), time.Now))(t)
 	tick, stop, ended := make(chan time.Time), make(chan struct{}), make(chan error)
 	go func() { ended <- w.Run(tick, stop) }()
 	tick <- time.Time{}

@@ -48,13 +48,11 @@ func TestVariablesOfTheManager(t *testing.T) {
 
 func TestTellIsOneDatagram(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "s")
-	c, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
-	must.OK(t, err)
+	c := must.Get(net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"}))(t)
 	defer c.Close()
-	n, err := from(func(name string) string {
+	n := must.Get(from(func(name string) string {
 		return map[string]string{"NOTIFY_SOCKET": path}[name]
-	}, 1)
-	must.OK(t, err)
+	}, 1))(t)
 	must.OK(t, n.Tell("READY=1", "STATUS=serving"))
 	text := make([]byte, 100)
 	if size, err := c.Read(text); err != nil || string(text[:size]) != "READY=1\nSTATUS=serving" {

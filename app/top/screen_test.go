@@ -27,13 +27,10 @@ type terminal struct {
 
 func newTerminal(t *testing.T, columns, rows uint16) *terminal {
 	t.Helper()
-	keyboard, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
-	must.OK(t, err)
-	number, err := unix.IoctlGetInt(int(keyboard.Fd()), unix.TIOCGPTN)
-	must.OK(t, err)
+	keyboard := must.Get(os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0))(t)
+	number := must.Get(unix.IoctlGetInt(int(keyboard.Fd()), unix.TIOCGPTN))(t)
 	must.OK(t, unix.IoctlSetPointerInt(int(keyboard.Fd()), unix.TIOCSPTLCK, 0))
-	end, err := os.OpenFile(fmt.Sprint("/dev/pts/", number), os.O_RDWR|unix.O_NOCTTY, 0)
-	must.OK(t, err)
+	end := must.Get(os.OpenFile(fmt.Sprint("/dev/pts/", number), os.O_RDWR|unix.O_NOCTTY, 0))(t)
 	p := &terminal{keyboard: keyboard, end: end}
 	p.resize(t, columns, rows)
 	ended := make(chan struct{})
@@ -64,16 +61,13 @@ func (p *terminal) shown() string {
 
 func (p *terminal) resize(t *testing.T, columns, rows uint16) {
 	t.Helper()
-	if err := unix.IoctlSetWinsize(int(p.end.Fd()), unix.TIOCSWINSZ,
-		&unix.Winsize{Col: columns, Row: rows}); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, unix.IoctlSetWinsize(int(p.end.Fd()), unix.TIOCSWINSZ,
+		&unix.Winsize{Col: columns, Row: rows}))
 }
 
 func (p *terminal) modes(t *testing.T) unix.Termios {
 	t.Helper()
-	modes, err := unix.IoctlGetTermios(int(p.end.Fd()), unix.TCGETS)
-	must.OK(t, err)
+	modes := must.Get(unix.IoctlGetTermios(int(p.end.Fd()), unix.TCGETS))(t)
 	return *modes
 }
 
@@ -97,9 +91,7 @@ func TestTopOnATerminal(t *testing.T) {
 			during.Cc[unix.VSUSP] != 0 {
 			t.Errorf("modes while it is shown: %+v", during)
 		}
-		if _, err := p.keyboard.Write([]byte("q")); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(p.keyboard.Write([]byte("q")))(t)
 		if err := <-ended; err != nil {
 			t.Error(err)
 		}
@@ -152,8 +144,7 @@ func TestTopWithoutTerminalIsText(t *testing.T) {
 	}()
 	var text bytes.Buffer
 	for chunk := make([]byte, 1<<16); strings.Count(text.String(), "single node\n\n") < 2; {
-		n, err := read.Read(chunk)
-		must.OK(t, err)
+		n := must.Get(read.Read(chunk))(t)
 		text.Write(chunk[:n])
 	}
 	cancel()
@@ -169,8 +160,7 @@ func TestTopWithoutTerminalIsText(t *testing.T) {
 // TestScreenFollowsItsTerminal: size and text of a frame.
 func TestScreenFollowsItsTerminal(t *testing.T) {
 	p := newTerminal(t, 90, 30)
-	s, err := openScreen(p.end, p.end, true)
-	must.OK(t, err)
+	s := must.Get(openScreen(p.end, p.end, true))(t)
 	for _, tt := range []struct{ columns, rows, wantColumns, wantRows int }{{90, 30, 90, 30},
 		{40, 10, 40, 10}, {0, 0, 80, 24}} {
 		p.resize(t, uint16(tt.columns), uint16(tt.rows))
@@ -181,9 +171,7 @@ func TestScreenFollowsItsTerminal(t *testing.T) {
 	}
 	must.OK(t, s.show(frame{{{"one", toneBad}}, {}, {{"three", tonePlain}}}))
 	// keys that no goroutine reads do not delay the end
-	if _, err := p.keyboard.Write([]byte("abc")); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(p.keyboard.Write([]byte("abc")))(t)
 	if key := <-s.keys; key != 'a' {
 		t.Errorf("key %q", key)
 	}
@@ -199,8 +187,7 @@ func TestScreenFollowsItsTerminal(t *testing.T) {
 // TestScreenWithoutKeys: a screen without a keyboard, and a screen that cannot be closed.
 func TestScreenWithoutKeys(t *testing.T) {
 	p := newTerminal(t, 90, 30)
-	file, err := os.Create(filepath.Join(t.TempDir(), "keys"))
-	must.OK(t, err)
+	file := must.Get(os.Create(filepath.Join(t.TempDir(), "keys")))(t)
 	defer file.Close()
 	if animates(file, os.Getenv) || OnTerminal(file) {
 		t.Error("a file is taken for a terminal")
@@ -208,13 +195,11 @@ func TestScreenWithoutKeys(t *testing.T) {
 	if animates(p.end, func(string) string { return "dumb" }) {
 		t.Error("a dumb terminal is drawn over")
 	}
-	s, err := openScreen(file, p.end, false)
-	must.OK(t, err)
+	s := must.Get(openScreen(file, p.end, false))(t)
 	if err := s.close(); err != nil {
 		t.Error(err)
 	}
-	closed, err := os.Create(filepath.Join(t.TempDir(), "closed"))
-	must.OK(t, err)
+	closed := must.Get(os.Create(filepath.Join(t.TempDir(), "closed")))(t)
 	closed.Close()
 	before := p.modes(t)
 	if _, err := openScreen(p.end, closed, false); err == nil {

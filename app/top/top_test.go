@@ -120,13 +120,10 @@ func TestFramesAreAsRecorded(t *testing.T) {
 			got = strings.ReplaceAll(got, "\x1b", "^") // readable in a review
 			path := filepath.Join("testdata", tt.name+".txt")
 			if *updateTop {
-				if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755),
-					os.WriteFile(path, []byte(got), 0o644)); err != nil {
-					t.Fatal(err)
-				}
+				must.OK(t, errors.Join(os.MkdirAll(filepath.Dir(path), 0o755),
+					os.WriteFile(path, []byte(got), 0o644)))
 			}
-			want, err := os.ReadFile(path)
-			must.OK(t, err)
+			want := must.Get(os.ReadFile(path))(t)
 			if got != string(want) {
 				t.Errorf("got\n%s\nwant\n%s", got, want)
 			}

@@ -189,9 +189,7 @@ func (r *rig) write(n int) {
 		if err == nil {
 			err = commit.Wait()
 		}
-		if err != nil {
-			r.t.Fatal(err)
-		}
+		must.OK(r.t, err)
 		r.mu.Lock()
 		r.durable = r.engine.AppliedSeq()
 		r.mu.Unlock()
@@ -275,9 +273,7 @@ func (r *rig) snapshot(h *Hub) {
 	if err == nil {
 		_, err = s.Take(context.Background())
 	}
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	must.OK(r.t, err)
 }
 
 // open opens a reader.
@@ -285,13 +281,8 @@ func (r *rig) open(h *Hub, s Selection, start Start) *Reader {
 	r.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	if err := h.Begin(ctx); err != nil {
-		r.t.Fatal(err)
-	}
-	reader, err := h.Open(ctx, s, start)
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	must.OK(r.t, h.Begin(ctx))
+	reader := must.Get(h.Open(ctx, s, start))(r.t)
 	return reader
 }
 

@@ -33,8 +33,7 @@ type block struct {
 // blocksOf reads a document's fenced blocks, in order.
 func blocksOf(t *testing.T, path string) (all []block) {
 	t.Helper()
-	text, err := os.ReadFile(path)
-	must.OK(t, err)
+	text := must.Get(os.ReadFile(path))(t)
 	var open *block
 	for n, line := range strings.Split(string(text), "\n") {
 		switch fence, ok := strings.CutPrefix(line, "```"); {
@@ -172,13 +171,8 @@ func (s *reader) startServer() {
 	s.server = exec.Command("./bin/posttrade", args...)
 	s.server.Dir = s.dir
 	s.server.Stderr = s.t.Output()
-	out, err := s.server.StdoutPipe()
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	if err := s.server.Start(); err != nil {
-		s.t.Fatal(err)
-	}
+	out := must.Get(s.server.StdoutPipe())(s.t)
+	must.OK(s.t, s.server.Start())
 	lines := bufio.NewScanner(out)
 	var pairs []string
 	for len(pairs) < 2*len(defaultPorts) {
@@ -271,16 +265,14 @@ func part(want, got any) bool {
 // documents are the paths of all pages.
 func documents(t *testing.T) []string {
 	t.Helper()
-	pages, err := filepath.Glob("../../docs/*.md")
-	must.OK(t, err)
+	pages := must.Get(filepath.Glob("../../docs/*.md"))(t)
 	return append(pages, "../../README.md", "../../ARCHITECTURE.md", "../../CHANGELOG.md")
 }
 
 // TestDocumentsArePages: README has one page, and no line is wider than a reader's window.
 func TestDocumentsArePages(t *testing.T) {
 	for name, most := range map[string]int{"../../README.md": 200, "../../ARCHITECTURE.md": 200} {
-		text, err := os.ReadFile(name)
-		must.OK(t, err)
+		text := must.Get(os.ReadFile(name))(t)
 		if lines := strings.Count(string(text), "\n"); lines >= most {
 			t.Errorf("%s has %d lines, want fewer than %d", name, lines, most)
 		}
@@ -309,8 +301,7 @@ func TestDocumentsArePages(t *testing.T) {
 // eachLine calls f for each line of a document; code tells whether the line is in a fenced block.
 func eachLine(t *testing.T, name string, f func(n int, line string, code bool)) {
 	t.Helper()
-	text, err := os.ReadFile(name)
-	must.OK(t, err)
+	text := must.Get(os.ReadFile(name))(t)
 	code := false
 	for n, line := range strings.Split(string(text), "\n") {
 		fence := strings.HasPrefix(line, "```")

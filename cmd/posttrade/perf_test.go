@@ -58,10 +58,8 @@ func TestPerfSampleAnswersAsTheGateAsks(t *testing.T) {
 
 func TestPerfReportWritesAPage(t *testing.T) {
 	results := filepath.Join(t.TempDir(), "r.txt")
-	if err := os.WriteFile(results, []byte("commit: abc\n\nBenchmarkRing/op=spsc 1 2 ns/op 3 M/s\n"),
-		0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(results, []byte("commit: abc\n\nBenchmarkRing/op=spsc 1 2 ns/op 3 M/s\n"),
+		0o600))
 	page := filepath.Join(t.TempDir(), "deep", "page.html")
 	var stdout, stderr bytes.Buffer
 	if code := runPerf([]string{"report", "--out", page, results}, &stdout,

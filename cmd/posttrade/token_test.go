@@ -17,15 +17,11 @@ import (
 func TestMintedTokenIsTheServersOwn(t *testing.T) {
 	c := apptest.Settled(t, "data.dir", t.TempDir(), "auth.jwt.issuer", "here")
 	now := time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
-	token, err := mintFor(c, "alice", "7, 3", true, false, time.Hour, now)
-	must.OK(t, err)
-	secret, err := c.JWTSecret()
-	must.OK(t, err)
+	token := must.Get(mintFor(c, "alice", "7, 3", true, false, time.Hour, now))(t)
+	secret := must.Get(c.JWTSecret())(t)
 	clock := now.Add(59 * time.Minute)
-	v, err := gate.NewVerifier(secret, "here", 0, func() time.Time { return clock })
-	must.OK(t, err)
-	claims, err := v.Verify([]byte(token))
-	must.OK(t, err)
+	v := must.Get(gate.NewVerifier(secret, "here", 0, func() time.Time { return clock }))(t)
+	claims := must.Get(v.Verify([]byte(token)))(t)
 	if claims.Subject != "alice" || !claims.Admin || !slices.Equal(claims.Accounts, []uint32{3, 7}) {
 		t.Errorf("claims %+v", claims)
 	}

@@ -180,8 +180,7 @@ func TestProblems(t *testing.T) {
 }
 
 func TestTimeoutIsUnknown(t *testing.T) {
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	must.OK(t, err)
+	ln := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer ln.Close()
 	c := New(Config{Address: ln.Addr().String(), Timeout: 20 * time.Millisecond})
 	defer c.Close()

@@ -54,8 +54,7 @@ type document struct {
 
 func readDocument(t *testing.T, service string) *document {
 	t.Helper()
-	text, err := os.ReadFile("../openapi/" + service + ".json")
-	must.OK(t, err)
+	text := must.Get(os.ReadFile("../openapi/" + service + ".json"))(t)
 	d := &document{byID: map[string]*described{}}
 	must.OK(t, json.Unmarshal(text, d))
 	inPath := regexp.MustCompile(`\\\{[a-zA-Z]+\\\}`)

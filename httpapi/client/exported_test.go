@@ -43,8 +43,7 @@ func checkPackage(t *testing.T) *types.Package {
 		if strings.HasSuffix(name, "_test.go") {
 			continue
 		}
-		f, err := parser.ParseFile(set, name, nil, 0)
-		must.OK(t, err)
+		f := must.Get(parser.ParseFile(set, name, nil, 0))(t)
 		files = append(files, f)
 	}
 	of := func(path string) (io.ReadCloser, error) { return os.Open(exports[path]) }

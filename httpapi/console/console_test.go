@@ -37,8 +37,7 @@ type httpService struct{ http.Server }
 
 func newRig(t *testing.T, change func(*Options)) *rig {
 	t.Helper()
-	verifier, err := gate.NewVerifier(secret, "", 0, time.Now)
-	must.OK(t, err)
+	verifier := must.Get(gate.NewVerifier(secret, "", 0, time.Now))(t)
 	o := Options{Verifier: verifier, About: map[string]string{"profile": "dev"},
 		Mint: func(now time.Time) string {
 			return gate.Mint(secret, gate.Claims{Subject: "console", Admin: true}, "", time.Hour, now)
@@ -46,8 +45,7 @@ func newRig(t *testing.T, change func(*Options)) *rig {
 	if change != nil {
 		change(&o)
 	}
-	c, err := New(o)
-	must.OK(t, err)
+	c := must.Get(New(o))(t)
 	r := &rig{t: t, got: make(chan *http.Request, 64)}
 	r.next = func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `{"ok":true}`) }
 	service := &httpService{http.Server{Handler: http.HandlerFunc(
@@ -59,8 +57,7 @@ func newRig(t *testing.T, change func(*Options)) *rig {
 		})}}
 	c.Attach("order-matcher", service)
 	c.Attach("admin", service)
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	must.OK(t, err)
+	ln := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	ended := make(chan error, 1)
 	go func() { ended <- c.Serve(ln) }()
 	t.Cleanup(func() {
@@ -82,10 +79,7 @@ func newRig(t *testing.T, change func(*Options)) *rig {
 // ask sends a request; header is a list of names and values. Host and Path set what they name.
 func (r *rig) ask(method, path, body string, header ...string) (*http.Response, string) {
 	r.t.Helper()
-	req, err := http.NewRequest(method, r.url+path, strings.NewReader(body))
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	req := must.Get(http.NewRequest(method, r.url+path, strings.NewReader(body)))(r.t)
 	for i := 0; i < len(header); i += 2 {
 		if header[i] == "Host" {
 			req.Host = header[i+1]
@@ -96,15 +90,9 @@ func (r *rig) ask(method, path, body string, header ...string) (*http.Response, 
 	client := http.Client{CheckRedirect: func(*http.Request, []*http.Request) error {
 		return http.ErrUseLastResponse
 	}}
-	a, err := client.Do(req)
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	a := must.Get(client.Do(req))(r.t)
 	defer a.Body.Close()
-	text, err := io.ReadAll(a.Body)
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	text := must.Get(io.ReadAll(a.Body))(r.t)
 	return a, string(text)
 }
 
@@ -118,9 +106,7 @@ func (r *rig) signedIn(token string) []string {
 		r.t.Fatalf("sign in: %d %s", a.StatusCode, text)
 	}
 	var s session
-	if err := json.Unmarshal([]byte(text), &s); err != nil {
-		r.t.Fatal(err)
-	}
+	must.OK(r.t, json.Unmarshal([]byte(text), &s))
 	c := a.Cookies()[0]
 	return []string{"Origin", r.url, "Cookie", c.Name + "=" + c.Value, headerCSRF, s.CSRF,
 		"Content-Type", "application/json"}
@@ -356,8 +342,7 @@ func TestAStreamFlowsAndEndsWithTheConsole(t *testing.T) {
 	for i := 0; i < len(headers); i += 2 {
 		req.Header.Set(headers[i], headers[i+1])
 	}
-	a, err := http.DefaultClient.Do(req)
-	must.OK(t, err)
+	a := must.Get(http.DefaultClient.Do(req))(t)
 	defer a.Body.Close()
 	if line, err := bufio.NewReader(a.Body).ReadString('\n'); err != nil || line != "id: 1.1\n" {
 		t.Fatalf("%q %v", line, err)
@@ -402,15 +387,13 @@ func TestFilesOfAFolderAndNothingElse(t *testing.T) {
 // TestVendoredFilesAreThoseOfTheirSums: no file of another's was edited, each has its licence
 // beside it, and the document has nothing inline.
 func TestVendoredFilesAreThoseOfTheirSums(t *testing.T) {
-	sums, err := fs.ReadFile(assets, "assets/vendor/SHA256SUMS.txt")
-	must.OK(t, err)
+	sums := must.Get(fs.ReadFile(assets, "assets/vendor/SHA256SUMS.txt"))(t)
 	known := map[string]string{}
 	for line := range strings.Lines(string(sums)) {
 		sum, name, _ := strings.Cut(strings.TrimSpace(line), "  ")
 		known[name] = sum
 	}
-	entries, err := fs.ReadDir(assets, "assets/vendor")
-	must.OK(t, err)
+	entries := must.Get(fs.ReadDir(assets, "assets/vendor"))(t)
 	for _, e := range entries {
 		if strings.HasSuffix(e.Name(), ".txt") {
 			continue

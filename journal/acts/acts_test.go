@@ -68,36 +68,19 @@ func (h *history) add(c matcher.Command, text []byte) {
 // noted adds a note and the first sequenced of its commands.
 func (h *history) noted(n note.Note, sequenced int, acts ...matcher.Command) {
 	h.t.Helper()
-	memory, err := ring.Anonymous(ring.MPSCBytes[matcher.Command](2048))
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	memory := must.Get(ring.Anonymous(ring.MPSCBytes[matcher.Command](2048)))(h.t)
 	defer memory.Close()
-	in, err := ring.NewMPSC[matcher.Command](memory, 2048)
-	if err != nil {
-		h.t.Fatal(err)
-	}
-	d, err := desk.New(in, 1)
-	if err != nil {
-		h.t.Fatal(err)
-	}
-	w, err := n.Write()
-	if err != nil {
-		h.t.Fatal(err)
-	}
-	ticket, err := d.Acquire(w.Len() + len(acts))
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	in := must.Get(ring.NewMPSC[matcher.Command](memory, 2048))(h.t)
+	d := must.Get(desk.New(in, 1))(h.t)
+	w := must.Get(n.Write())(h.t)
+	ticket := must.Get(d.Acquire(w.Len() + len(acts)))(h.t)
 	for i := range acts {
 		*ticket.Command(w.Len() + i) = acts[i]
 	}
 	w.Put(ticket, 1_700_000_000_000)
 	for i := range w.Len() + sequenced {
 		c := *ticket.Command(i)
-		if err := c.Verify(); err != nil {
-			h.t.Fatal(err)
-		}
+		must.OK(h.t, c.Verify())
 		c.LeaderEpoch = 7 // a cluster sets it after the submission
 		h.add(c, ticket.ClientID(i))
 	}
@@ -125,12 +108,10 @@ func tick(px int64) matcher.Command {
 func read(t *testing.T, r *Reader, q Query) string {
 	t.Helper()
 	var b []byte
-	if err := r.Read(context.Background(), q, func(r *Record) error {
+	must.OK(t, r.Read(context.Background(), q, func(r *Record) error {
 		b = r.AppendJSON(b)
 		return nil
-	}); err != nil {
-		t.Fatal(err)
-	}
+	}))
 	return string(b)
 }
 

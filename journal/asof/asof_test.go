@@ -65,8 +65,7 @@ func open(t *testing.T, j *journal.Journal, o Options) *History {
 	if o.Report == nil {
 		o.Report = func(err error) { t.Error(err) }
 	}
-	h, err := New(j, o)
-	must.OK(t, err)
+	h := must.Get(New(j, o))(t)
 	t.Cleanup(func() {
 		if err := h.Close(); err != nil {
 			t.Error(err)
@@ -157,8 +156,7 @@ func TestDamagedCheckpointsAreNotUsed(t *testing.T) {
 			t.Fatal(names, err)
 		}
 		for _, name := range names {
-			text, err := os.ReadFile(name)
-			must.OK(t, err)
+			text := must.Get(os.ReadFile(name))(t)
 			if suffix == ".json" {
 				text = bytes.Replace(text, []byte(`"chain":"`), []byte(`"chain":"0`), 1)
 			} else {
@@ -188,10 +186,8 @@ func TestDamagedCheckpointsAreNotUsed(t *testing.T) {
 func TestThirdMomentWaits(t *testing.T) {
 	j, states := record(t, t.TempDir(), 50)
 	h := open(t, j, Options{Patience: 10 * time.Millisecond})
-	first, err := h.At(t.Context(), 10)
-	must.OK(t, err)
-	second, err := h.At(t.Context(), 20)
-	must.OK(t, err)
+	first := must.Get(h.At(t.Context(), 10))(t)
+	second := must.Get(h.At(t.Context(), 20))(t)
 	if _, err := h.At(t.Context(), 30); !errors.Is(err, ErrBusy) {
 		t.Errorf("a third moment: %v", err)
 	}
@@ -232,12 +228,11 @@ func TestManyLookAtOnce(t *testing.T) {
 func TestShadowOfOnesOwn(t *testing.T) {
 	j, states := record(t, t.TempDir(), 100)
 	h := open(t, j, Options{Dir: t.TempDir(), Interval: 40})
-	sh, err := h.Shadow(t.Context(), 50)
-	must.OK(t, err)
+	sh := must.Get(h.Shadow(t.Context(), 50))(t)
 	defer sh.Close()
 	next := uint64(51)
 	for _, to := range []uint64{51, 52, 60, 100} {
-		if err := sh.Follow(t.Context(), to, func(events []matcher.Event) error {
+		must.OK(t, sh.Follow(t.Context(), to, func(events []matcher.Event) error {
 			for i := range events {
 				if events[i].Flags&matcher.EventFirst != 0 {
 					if events[i].InputSeq != next {
@@ -247,9 +242,7 @@ func TestShadowOfOnesOwn(t *testing.T) {
 				}
 			}
 			return nil
-		}); err != nil {
-			t.Fatal(err)
-		}
+		}))
 		if got := sh.Engine().(*matcher.Engine).StateHash(); got != states[to] {
 			t.Errorf("another state at %d", to)
 		}
@@ -263,10 +256,8 @@ func TestShadowOfOnesOwn(t *testing.T) {
 func TestCloseWaitsForReaders(t *testing.T) {
 	j, _ := record(t, t.TempDir(), 20)
 	for range 200 {
-		h, err := New(j, Options{})
-		must.OK(t, err)
-		m, err := h.At(t.Context(), 10)
-		must.OK(t, err)
+		h := must.Get(New(j, Options{}))(t)
+		m := must.Get(h.At(t.Context(), 10))(t)
 		var closed sync.WaitGroup
 		closed.Go(func() {
 			if err := h.Close(); err != nil {

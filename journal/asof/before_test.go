@@ -31,8 +31,7 @@ func TestBeforeFindsTheLastSequenceOfATime(t *testing.T) {
 		times = append(times, time)
 	}
 	w.Settle()
-	h, err := New(w.Journal, Options{})
-	must.OK(t, err)
+	h := must.Get(New(w.Journal, Options{}))(t)
 	defer h.Close()
 	for _, millis := range []int64{1, 9_999, 10_000, 10_001, 11_110, 12_225, 12_290, 12_291, 12_300,
 		12_301, 12_310, 1 << 40} {
@@ -48,8 +47,7 @@ func TestBeforeFindsTheLastSequenceOfATime(t *testing.T) {
 			t.Errorf("before %d: %d, %v, want %d", millis, got, err, want)
 		}
 	}
-	empty, err := New(asoftest.New(t, t.TempDir(), testGenesis()).Journal, Options{})
-	must.OK(t, err)
+	empty := must.Get(New(asoftest.New(t, t.TempDir(), testGenesis()).Journal, Options{}))(t)
 	defer empty.Close()
 	if got, err := empty.Before(t.Context(), 1); got != 0 || err != nil {
 		t.Errorf("an empty journal: %d, %v", got, err)

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"posttrade/matcher"
+	"posttrade/ring/must"
 )
 
 // naive renders a list of events in the plainest way: a map for every object, exact rationals for
@@ -43,9 +44,7 @@ func (n *naive) line(record map[string]any) {
 		var text bytes.Buffer
 		enc := json.NewEncoder(&text)
 		enc.SetEscapeHTML(false)
-		if err := enc.Encode(record[name]); err != nil {
-			n.t.Fatal(err)
-		}
+		must.OK(n.t, enc.Encode(record[name]))
 		separator := ","
 		if i == 0 {
 			separator = "{"

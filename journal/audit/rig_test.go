@@ -70,10 +70,9 @@ func newVenue(t testing.TB, g *matcher.Genesis) *venue {
 // open opens the journal, in a mode without waits for syncs: these tests do not test syncing.
 func (v *venue) open() {
 	v.t.Helper()
-	j, err := journal.Open(v.dir, journal.Options{
+	j := must.Get(journal.Open(v.dir, journal.Options{
 		Durability: journal.DurabilityOS, Fatal: func(err error) { v.t.Errorf("fatal: %v", err) },
-	})
-	must.OK(v.t, err)
+	}))(v.t)
 	v.j = j
 }
 
@@ -157,7 +156,7 @@ func (v *venue) report(from, to uint64) []byte {
 	v.t.Helper()
 	var all []byte
 	count := 0
-	total, err := v.reporter().Write(context.Background(), from, to,
+	total := must.Get(v.reporter().Write(context.Background(), from, to,
 		func(records []byte, n int) error {
 			if len(records) == 0 || len(records) > lines.ChunkBytes || records[len(records)-1] != '\n' ||
 				bytes.Count(records, []byte("\n")) != n {
@@ -166,8 +165,7 @@ func (v *venue) report(from, to uint64) []byte {
 			all = append(all, records...)
 			count += n
 			return nil
-		})
-	must.OK(v.t, err)
+		}))(v.t)
 	if total.Count != uint64(count) || total.SHA256 != sha256.Sum256(all) {
 		v.t.Errorf("total %d %x of %d records", total.Count, total.SHA256[:4], count)
 	}

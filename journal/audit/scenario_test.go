@@ -163,7 +163,6 @@ func TestLifecycleReadsAsItShould(t *testing.T) {
 	if *update {
 		must.OK(t, os.WriteFile(name, got.Bytes(), 0o644))
 	}
-	want, err := os.ReadFile(name)
-	must.OK(t, err)
+	want := must.Get(os.ReadFile(name))(t)
 	diff(t, name, got.Bytes(), want)
 }

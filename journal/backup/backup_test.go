@@ -31,8 +31,7 @@ type rig struct {
 
 func newRig(t *testing.T, genesis string) *rig {
 	t.Helper()
-	j, err := journal.Open(filepath.Join(t.TempDir(), "journal"), options())
-	must.OK(t, err)
+	j := must.Get(journal.Open(filepath.Join(t.TempDir(), "journal"), options()))(t)
 	must.OK(t, j.Create([]byte(genesis)))
 	r := &rig{t: t, j: j, next: 1, rows: "{\"a\":1}\n{\"b\":2}\n"}
 	t.Cleanup(func() {
@@ -63,9 +62,7 @@ func (r *rig) grow(blocks int) {
 		if err == nil {
 			err = c.Wait()
 		}
-		if err != nil {
-			r.t.Fatal(err)
-		}
+		must.OK(r.t, err)
 	}
 }
 
@@ -98,13 +95,8 @@ func (r *rig) write(dir, since string) (*Manifest, error) {
 
 func (r *rig) mustWrite(dir, since string) *Manifest {
 	r.t.Helper()
-	m, err := r.write(dir, since)
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	if err := Verify(m); err != nil {
-		r.t.Fatal(err)
-	}
+	m := must.Get(r.write(dir, since))(r.t)
+	must.OK(r.t, Verify(m))
 	return m
 }
 
@@ -254,8 +246,7 @@ func TestOnlyAnEmptyDirectoryIsWritten(t *testing.T) {
 	}
 	locked := filepath.Join(t.TempDir(), "locked")
 	must.OK(t, os.MkdirAll(locked, 0o700))
-	lock, err := journal.LockFile(filepath.Join(locked, lockName))
-	must.OK(t, err)
+	lock := must.Get(journal.LockFile(filepath.Join(locked, lockName)))(t)
 	if _, err := r.write(locked, ""); !errors.Is(err, journal.ErrLocked) {
 		t.Error(err)
 	}
@@ -265,8 +256,7 @@ func TestOnlyAnEmptyDirectoryIsWritten(t *testing.T) {
 
 func namesIn(t *testing.T, dir string) (names []string) {
 	t.Helper()
-	entries, err := os.ReadDir(dir)
-	must.OK(t, err)
+	entries := must.Get(os.ReadDir(dir))(t)
 	for _, e := range entries {
 		names = append(names, e.Name())
 	}
@@ -282,8 +272,7 @@ func TestEveryFlipIsFound(t *testing.T) {
 	for n, dir := range dirs {
 		for _, name := range namesIn(t, dir) {
 			path := filepath.Join(dir, name)
-			good, err := os.ReadFile(path)
-			must.OK(t, err)
+			good := must.Get(os.ReadFile(path))(t)
 			used := name != tablesName || n == len(dirs)-1 // the rows of the last one count
 			for at := 0; at < len(good); at += 7 {
 				bad := bytes.Clone(good)
@@ -308,9 +297,7 @@ func TestEveryFlipIsFound(t *testing.T) {
 		}
 	}
 	t.Logf("%d flips", tried)
-	if _, err := restoreInto(filepath.Join(t.TempDir(), "data"), dirs, 0); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(restoreInto(filepath.Join(t.TempDir(), "data"), dirs, 0))(t)
 }
 
 // TestRestoreBeginsAgain leaves a restore at its marks, and runs it again.
@@ -334,9 +321,7 @@ func TestRestoreBeginsAgain(t *testing.T) {
 		if err := Whole(data); !errors.Is(err, ErrRestoring) {
 			t.Fatal(err)
 		}
-		if _, err := restoreInto(data, dirs, 0); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(restoreInto(data, dirs, 0))(t)
 		if n := len(exported(t, filepath.Join(data, "journal"))); n != 45 {
 			t.Errorf("%d commands", n)
 		}

@@ -147,10 +147,8 @@ func TestRootUpToACommand(t *testing.T) {
 	v.keep(l)
 	head, _ := v.j.Head()
 	for _, seq := range []uint64{1, 255, 256, 511, 700, head} {
-		said, err := l.Say(1 + seq/verify.LeafCommands)
-		must.OK(t, err)
-		want, err := base64.StdEncoding.DecodeString(said.Root)
-		must.OK(t, err)
+		said := must.Get(l.Say(1 + seq/verify.LeafCommands))(t)
+		want := must.Get(base64.StdEncoding.DecodeString(said.Root))(t)
 		if got, err := RootUpTo(v.logDir(), seq); err != nil || got != hex.EncodeToString(want) {
 			t.Errorf("up to %d: %s, %v; want %x", seq, got, err, want)
 		}

@@ -32,8 +32,7 @@ func TestALogOfAnySizeIsRight(t *testing.T) {
 	for _, size := range []uint64{0, 1, 255, 256, 257, 65_536, 70_000} {
 		must.OK(t, os.RemoveAll(v.logDir()))
 		l := v.log()
-		f, err := l.newFollower(l.put)
-		must.OK(t, err)
+		f := must.Get(l.newFollower(l.put))(t)
 		for f.tree.Size < size {
 			leaf := verify.Leaf{}
 			leaf.First, leaf.Count = verify.LeafRange(f.tree.Size)
@@ -59,8 +58,7 @@ func TestALogOfAnySizeIsRight(t *testing.T) {
 			continue
 		}
 		name := filepath.Join(v.logDir(), names[len(names)/2])
-		text, err := os.ReadFile(name)
-		must.OK(t, err)
+		text := must.Get(os.ReadFile(name))(t)
 		text[len(text)-1] ^= 1
 		must.OK(t, os.WriteFile(name, text, 0o644))
 		if said := v.fsck(t, l); said == "" && *fsckFlag != "" {
@@ -102,8 +100,7 @@ func TestALitewitnessCosigns(t *testing.T) {
 		t.Helper()
 		o := v.logOptions()
 		o.Witnesses, o.Quorum = witnesses, 1
-		l, err := Open(v.j, o)
-		must.OK(t, err)
+		l := must.Get(Open(v.j, o))(t)
 		head, _ := v.j.Head()
 		v.keepUntil(l, func(s State) bool { return s.Failed != nil || s.Cosigned == head })
 		return l

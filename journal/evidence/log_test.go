@@ -69,13 +69,11 @@ func TestWhatIsDerivedComesBack(t *testing.T) {
 	spoil := map[string]func(path string) error{
 		"deleted": os.Remove,
 		"cut": func(path string) error {
-			info, err := os.Stat(path)
-			must.OK(t, err)
+			info := must.Get(os.Stat(path))(t)
 			return os.Truncate(path, info.Size()/2)
 		},
 		"zeros": func(path string) error {
-			info, err := os.Stat(path)
-			must.OK(t, err)
+			info := must.Get(os.Stat(path))(t)
 			return os.WriteFile(path, make([]byte, info.Size()), 0o644)
 		},
 	}
@@ -171,8 +169,7 @@ func TestTheTreeDoesNotDependOnBlocks(t *testing.T) {
 	w.dir = t.TempDir()
 	w.open()
 	must.OK(t, w.j.Create(v.genesis.Marshal()))
-	engine, err := matcher.New(v.genesis)
-	must.OK(t, err)
+	engine := must.Get(matcher.New(v.genesis))(t)
 	must.OK(t, w.engine.Close())
 	w.engine = engine
 	must.OK(t, v.j.Replay(t.Context(), 1, func(cmds []matcher.Command, ids journal.ClientIDs) error {
@@ -263,8 +260,7 @@ func TestAShorterJournalStopsTheLog(t *testing.T) {
 	if s := l.State(); !errors.Is(s.Err, ErrContradiction) || s.Signed != 1010 {
 		t.Errorf("%+v", s)
 	}
-	at, err := Newest(w.logDir())
-	must.OK(t, err)
+	at := must.Get(Newest(w.logDir()))(t)
 	if at.Head != 1010 {
 		t.Errorf("%+v", at)
 	}
@@ -277,8 +273,7 @@ func TestTheNewestHeadIsFoundAtTheEnd(t *testing.T) {
 	v.trade(700)
 	v.keep(v.log())
 	name := filepath.Join(v.logDir(), checkpointsName)
-	one, err := os.ReadFile(name)
-	must.OK(t, err)
+	one := must.Get(os.ReadFile(name))(t)
 	for n := tailBytes/len(one) - 3; n < tailBytes/len(one)+300; n += 37 {
 		text := strings.Repeat(string(one), n)
 		must.OK(t, os.WriteFile(name, []byte(text+string(one[:n%len(one)])), 0o644))

@@ -17,19 +17,15 @@ import (
 func (v *venue) proofOf(w Wanted) []byte {
 	v.t.Helper()
 	p := v.prover()
-	at, err := p.Find(context.Background(), w)
-	must.OK(v.t, err)
-	note, err := ReadHead(v.logDir())
-	must.OK(v.t, err)
-	proof, err := p.Prove(context.Background(), at, note)
-	must.OK(v.t, err)
+	at := must.Get(p.Find(context.Background(), w))(v.t)
+	note := must.Get(ReadHead(v.logDir()))(v.t)
+	proof := must.Get(p.Prove(context.Background(), at, note))(v.t)
 	return proof.Append(nil)
 }
 
 func (v *venue) keys(l *Log) verify.Keys {
 	v.t.Helper()
-	k, err := verify.ParseKeys([]string{l.VKey()}, nil)
-	must.OK(v.t, err)
+	k := must.Get(verify.ParseKeys([]string{l.VKey()}, nil))(v.t)
 	return k
 }
 
@@ -116,13 +112,10 @@ func TestAProofWithoutItsCheckIsJudgedByItsHashes(t *testing.T) {
 			t.Helper()
 			text := v.proofOf(w)
 			text, _, _ = bytes.Cut(text, []byte(`,"check"`))
-			p, err := verify.ParseProof(append(text, '}'))
-			must.OK(t, err)
+			p := must.Get(verify.ParseProof(append(text, '}')))(t)
 			return p
 		}
-		if _, err := keys.Check(proof()); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(keys.Check(proof()))(t)
 		for name, change := range map[string]func(p *verify.Proof){
 			"record": func(p *verify.Proof) { p.Record[1+44]++; p.Decoded, _ = verify.Decoded(p.Record) },
 			"decoded": func(p *verify.Proof) {
@@ -157,23 +150,18 @@ func TestProofsFromCheckpoints(t *testing.T) {
 	v := newVenue(t, 15)
 	v.trade(1500)
 	v.keep(v.log())
-	note, err := ReadHead(v.logDir())
-	must.OK(t, err)
-	past, err := asof.New(v.j, asof.Options{Dir: t.TempDir(), Interval: 300})
-	must.OK(t, err)
+	note := must.Get(ReadHead(v.logDir()))(t)
+	past := must.Get(asof.New(v.j, asof.Options{Dir: t.TempDir(), Interval: 300}))(t)
 	defer func() { must.OK(t, past.Close()) }()
 	must.OK(t, past.Checkpoint(t.Context()))
 	if n, _ := past.Checkpoints(); n < 4 {
 		t.Fatalf("%d checkpoints", n)
 	}
-	near, err := NewProver(past, v.logDir())
-	must.OK(t, err)
+	near := must.Get(NewProver(past, v.logDir()))(t)
 	for _, w := range []Wanted{{InputSeq: 1}, {InputSeq: 300}, {InputSeq: 301}, {InputSeq: 1400},
 		{TradeSeq: 3}, {Order: 1}, {Order: uint64(v.orders)}} {
-		at, err := near.Find(t.Context(), w)
-		must.OK(t, err)
-		proof, err := near.Prove(t.Context(), at, note)
-		must.OK(t, err)
+		at := must.Get(near.Find(t.Context(), w))(t)
+		proof := must.Get(near.Prove(t.Context(), at, note))(t)
 		if got, want := proof.Append(nil), v.proofOf(w); !bytes.Equal(got, want) {
 			t.Errorf("%+v:\n%s\n%s", w, got, want)
 		}

@@ -73,10 +73,9 @@ func (v *venue) logDir() string     { return filepath.Join(v.dir, "evidence") }
 
 func (v *venue) open() {
 	v.t.Helper()
-	j, err := journal.Open(v.journalDir(), journal.Options{
+	j := must.Get(journal.Open(v.journalDir(), journal.Options{
 		Durability: journal.DurabilityOS, Fatal: func(err error) { v.t.Errorf("fatal: %v", err) },
-	})
-	must.OK(v.t, err)
+	}))(v.t)
 	v.j = j
 }
 
@@ -184,8 +183,7 @@ func (v *venue) snapshot() {
 // log opens the log of the venue.
 func (v *venue) log() *Log {
 	v.t.Helper()
-	l, err := Open(v.j, v.logOptions())
-	must.OK(v.t, err)
+	l := must.Get(Open(v.j, v.logOptions()))(v.t)
 	return l
 }
 
@@ -222,11 +220,9 @@ func (v *venue) keepUntil(l *Log, done func(State) bool) {
 
 func (v *venue) prover() *Prover {
 	v.t.Helper()
-	past, err := asof.New(v.j, asof.Options{})
-	must.OK(v.t, err)
+	past := must.Get(asof.New(v.j, asof.Options{}))(v.t)
 	v.t.Cleanup(func() { must.OK(v.t, past.Close()) })
-	p, err := NewProver(past, v.logDir())
-	must.OK(v.t, err)
+	p := must.Get(NewProver(past, v.logDir()))(v.t)
 	return p
 }
 

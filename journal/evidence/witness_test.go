@@ -223,14 +223,12 @@ func TestAForkIsRefusedByAWitness(t *testing.T) {
 	short := newVenue(t, 23)
 	short.trade(300)
 	must.OK(t, os.MkdirAll(short.logDir(), 0o755))
-	key, err := os.ReadFile(filepath.Join(v.logDir(), keyName))
-	must.OK(t, err)
+	key := must.Get(os.ReadFile(filepath.Join(v.logDir(), keyName)))(t)
 	must.OK(t, os.WriteFile(filepath.Join(short.logDir(), keyName), key, 0o600))
 	o := short.logOptions()
 	o.Origin, o.Quorum = v.log().Origin(), 1
 	o.Witnesses = short.withOrigin(w)
-	l, err := Open(short.j, o)
-	must.OK(t, err)
+	l := must.Get(Open(short.j, o))(t)
 	short.keepUntil(l, func(s State) bool { return s.Failed != nil })
 	if s := l.State(); !errors.Is(s.Failed, errAhead) || s.Signed != 0 {
 		t.Errorf("%+v", s)
@@ -239,8 +237,7 @@ func TestAForkIsRefusedByAWitness(t *testing.T) {
 
 func (v *venue) withOrigin(w *testWitness) []*Witness {
 	v.t.Helper()
-	c, err := verify.NewCosigner(w.vkey)
-	must.OK(v.t, err)
+	c := must.Get(verify.NewCosigner(w.vkey))(v.t)
 	return []*Witness{{Verifier: c, URL: w.url}}
 }
 

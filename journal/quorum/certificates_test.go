@@ -34,17 +34,14 @@ func newAuthority(t *testing.T) *authority {
 		NotBefore:             time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
 		KeyUsage: x509.KeyUsageCertSign,
 	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	must.OK(t, err)
-	cert, err := x509.ParseCertificate(der)
-	must.OK(t, err)
+	der := must.Get(x509.CreateCertificate(rand.Reader, template, template, key.Public(), key))(t)
+	cert := must.Get(x509.ParseCertificate(der))(t)
 	return &authority{cert, key, writePEM(t, "CERTIFICATE", der)}
 }
 
 func newKey(t *testing.T) *ecdsa.PrivateKey {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	must.OK(t, err)
+	key := must.Get(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
 	return key
 }
 
@@ -68,10 +65,8 @@ func (a *authority) pair(t *testing.T, host string, until time.Time) (certFile, 
 	if ip := net.ParseIP(host); ip != nil {
 		template.DNSNames, template.IPAddresses = nil, []net.IP{ip}
 	}
-	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, key.Public(), a.key)
-	must.OK(t, err)
-	keyDER, err := x509.MarshalECPrivateKey(key)
-	must.OK(t, err)
+	der := must.Get(x509.CreateCertificate(rand.Reader, template, a.cert, key.Public(), a.key))(t)
+	keyDER := must.Get(x509.MarshalECPrivateKey(key))(t)
 	return writePEM(t, "CERTIFICATE", der), writePEM(t, "EC PRIVATE KEY", keyDER)
 }
 
@@ -85,8 +80,7 @@ func (a *authority) member(t *testing.T) *tls.Config {
 func (a *authority) config(t *testing.T, ca *authority, host string, until time.Time) *tls.Config {
 	t.Helper()
 	certFile, keyFile := a.pair(t, host, until)
-	config, err := MemberTLS(certFile, keyFile, ca.file)
-	must.OK(t, err)
+	config := must.Get(MemberTLS(certFile, keyFile, ca.file))(t)
 	return config
 }
 

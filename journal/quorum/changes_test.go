@@ -123,8 +123,7 @@ func TestOlderLeaderChangesNothing(t *testing.T) {
 		}
 		return nil, fmt.Errorf("quorum: ask=%q: %w", q.Ask, errQuestion)
 	}
-	older, err := openWire("127.0.0.1:0", wireOptions{Answer: answer})
-	must.OK(t, err)
+	older := must.Get(openWire("127.0.0.1:0", wireOptions{Answer: answer}))(t)
 	defer func() { _ = older.Close() }()
 	var remote Remote
 	for _, err := range []error{

@@ -206,8 +206,7 @@ func TestJournalThatIsTooShort(t *testing.T) {
 	m.disk.commands = m.disk.commands[:9]
 	o := m.o
 	o.Storage, o.Has = m.disk, []byte("has one")
-	n, err := Open(o)
-	must.OK(t, err)
+	n := must.Get(Open(o))(t)
 	defer n.Close()
 	if err := n.Attach(m.disk, m.proposals); !errors.Is(err, ErrBehind) {
 		t.Errorf("got %v, want %v", err, ErrBehind)

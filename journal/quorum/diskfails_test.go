@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"posttrade/ring/must"
+
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 )
@@ -79,9 +81,7 @@ func endsWithOneLine(t *testing.T, plan string) bool {
 func liveWithAFailingDisk(t *testing.T, plan string) {
 	var at int32
 	var sticky bool
-	if _, err := fmt.Sscan(plan, &at, &sticky); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(fmt.Sscan(plan, &at, &sticky))(t)
 	c := newCluster(t, 3)
 	for _, m := range c.members {
 		m.heartbeat, m.o.FS, m.o.Dir = 40*time.Millisecond, vfs.NewMem(), "member"

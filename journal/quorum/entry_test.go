@@ -45,8 +45,7 @@ func TestEntryIsReadAsWritten(t *testing.T) {
 				return nil
 			}
 			b := appendCommands(nil, 7, 9, commands[:cut], commands[cut:], id)
-			e, err := decodeCommands(b)
-			must.OK(t, err)
+			e := must.Get(decodeCommands(b))(t)
 			if e.author != 7 || e.number != 9 || e.count != n ||
 				!bytes.Equal(recordBytes(e.commands), recordBytes(commands)) {
 				t.Fatalf("%d commands: author %d number %d count %d", n, e.author, e.number, e.count)

@@ -23,10 +23,9 @@ func TestEntryThatCannotBeReadEndsTheMember(t *testing.T) {
 		return nil
 	})}
 	fatal := make(chan error, 2)
-	s, err := openLogStore("raft", logStoreOptions{
+	s := must.Get(openLogStore("raft", logStoreOptions{
 		FS: errorfs.Wrap(vfs.NewMem(), toggle), Fatal: func(err error) { fatal <- err },
-	})
-	must.OK(t, err)
+	}))(t)
 	const entries = 2 * logBlockCache / (1 << 20)
 	for i := uint64(1); i <= entries; i++ { // more than the store's cache holds
 		must.OK(t, s.StoreLog(&raft.Log{Index: i, Term: 1, Data: bytes.Repeat([]byte{byte(i)}, 1<<20)}))

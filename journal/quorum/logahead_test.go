@@ -46,8 +46,7 @@ func (d *heldDisk) hold() (release func()) {
 // leadingLog is the log of a member that leads.
 func leadingLog(t *testing.T, fs vfs.FS, fatal func(error)) *logStore {
 	t.Helper()
-	s, err := openLogStore("raft", logStoreOptions{FS: fs, Fatal: fatal})
-	must.OK(t, err)
+	s := must.Get(openLogStore("raft", logStoreOptions{FS: fs, Fatal: fatal}))(t)
 	s.Lead(func() bool { return true })
 	return s
 }
@@ -140,9 +139,8 @@ func TestPowerCutTakesWhatIsNotVouchedFor(t *testing.T) {
 	cut := mem.CrashClone(vfs.CrashCloneCfg{})
 	release()
 	must.OK(t, s.Close())
-	left, err := openLogStore("raft", logStoreOptions{FS: cut,
-		Fatal: func(err error) { t.Error(err) }})
-	must.OK(t, err)
+	left := must.Get(openLogStore("raft", logStoreOptions{FS: cut,
+		Fatal: func(err error) { t.Error(err) }}))(t)
 	if last, err := left.LastIndex(); last != 3 || err != nil {
 		t.Errorf("the log ends at %d, %v, want 3", last, err)
 	}

@@ -43,9 +43,8 @@ func (f reservedFile) Preallocate(offset, length int64) error {
 func TestLogFileTakesWhatIsReserved(t *testing.T) {
 	for _, reserve := range []uint64{0, 4 << 20, 64 << 20} {
 		fs := &reservedFS{FS: vfs.Default}
-		s, err := openLogStore(filepath.Join(t.TempDir(), "raft"),
-			logStoreOptions{FS: fs, Reserve: reserve, Fatal: func(err error) { t.Error(err) }})
-		must.OK(t, err)
+		s := must.Get(openLogStore(filepath.Join(t.TempDir(), "raft"),
+			logStoreOptions{FS: fs, Reserve: reserve, Fatal: func(err error) { t.Error(err) }}))(t)
 		must.OK(t, s.StoreLogs(logEntries(1, 3, 1)))
 		must.OK(t, s.Close())
 		want := int64(reserve)

@@ -53,8 +53,7 @@ func BenchmarkLogStore(b *testing.B) {
 }
 
 func benchLog(b *testing.B) *logStore {
-	s, err := openLogStore(b.TempDir(), logStoreOptions{})
-	must.OK(b, err)
+	s := must.Get(openLogStore(b.TempDir(), logStoreOptions{}))(b)
 	b.Cleanup(func() { must.OK(b, s.Close()) })
 	return s
 }

@@ -42,10 +42,8 @@ func logEntries(lo, hi, term uint64) []*raft.Log {
 // expectLog compares the whole log, entry by entry, with those of lo..hi.
 func expectLog(t *testing.T, s *logStore, lo, hi uint64, term func(uint64) uint64) {
 	t.Helper()
-	first, err := s.FirstIndex()
-	must.OK(t, err)
-	last, err := s.LastIndex()
-	must.OK(t, err)
+	first := must.Get(s.FirstIndex())(t)
+	last := must.Get(s.LastIndex())(t)
 	if first != lo || last != hi {
 		t.Fatalf("log is %d..%d, want %d..%d", first, last, lo, hi)
 	}

@@ -79,8 +79,7 @@ func TestThreeMembersAgree(t *testing.T) {
 
 func (m *member) genesis(t *testing.T) []byte {
 	t.Helper()
-	text, err := m.node.Agreed(t.Context())
-	must.OK(t, err)
+	text := must.Get(m.node.Agreed(t.Context()))(t)
 	return text
 }
 
@@ -181,12 +180,8 @@ func (m *member) compactAll() {
 	m.t.Helper()
 	c := m.node.raft.ReloadableConfig()
 	c.TrailingLogs = 0
-	if err := m.node.raft.ReloadConfig(c); err != nil {
-		m.t.Fatal(err)
-	}
-	if err := m.node.raft.Snapshot().Error(); err != nil {
-		m.t.Fatal(err)
-	}
+	must.OK(m.t, m.node.raft.ReloadConfig(c))
+	must.OK(m.t, m.node.raft.Snapshot().Error())
 }
 
 // When the leader's process is gone, the others do not wait for its silence. In this test that
@@ -209,10 +204,8 @@ func TestLeaderThatIsGoneIsSucceededAtOnce(t *testing.T) {
 		request := raft.TimeoutNowRequest{
 			RPCHeader: raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax},
 		}
-		if err := n.transport.TimeoutNow(n.id, addressOf(n.self.Raft, n.id), &request,
-			&raft.TimeoutNowResponse{}); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, n.transport.TimeoutNow(n.id, addressOf(n.self.Raft, n.id), &request,
+			&raft.TimeoutNowResponse{}))
 		return true
 	})
 	leader := c.leader()

@@ -176,8 +176,7 @@ func freeMembers(t *testing.T, n int) (list []Member) {
 	t.Helper()
 	var held []net.Listener
 	for i := range n {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		must.OK(t, err)
+		l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 		held = append(held, l)
 		list = append(list, Member{ID: strconv.Itoa(i + 1), Raft: l.Addr().String(), HTTP: "127.0.0.1:1"})
 	}
@@ -209,9 +208,7 @@ func (c *cluster) start() {
 
 func (m *member) start() {
 	m.t.Helper()
-	if err := m.open(); err != nil {
-		m.t.Fatal(err)
-	}
+	must.OK(m.t, m.open())
 }
 
 func (m *member) open() error {

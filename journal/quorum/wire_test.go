@@ -25,8 +25,7 @@ func openTestWire(t *testing.T, o wireOptions) *wire {
 			return append([]byte("re: "), request...), nil
 		}
 	}
-	w, err := openWire("127.0.0.1:0", o)
-	must.OK(t, err)
+	w := must.Get(openWire("127.0.0.1:0", o))(t)
 	w.Serve("1.aa")
 	t.Cleanup(func() { must.OK(t, w.Close()) })
 	return w
@@ -67,8 +66,7 @@ func TestWireCarriesStreamsAndQuestions(t *testing.T) {
 			}
 			for _, question := range [][]byte{nil, []byte(`{"status":true}`),
 				bytes.Repeat([]byte("q"), wireMaxBytes-4)} {
-				answer, err := a.Ask(t.Context(), b.address, question)
-				must.OK(t, err)
+				answer := must.Get(a.Ask(t.Context(), b.address, question))(t)
 				if string(answer) != "re: "+string(question) {
 					t.Errorf("%d bytes asked, %d answered", len(question), len(answer))
 				}

@@ -20,8 +20,7 @@ import (
 // rawDial connects and sends nothing.
 func rawDial(t *testing.T, w *wire) net.Conn {
 	t.Helper()
-	c, err := net.Dial("tcp", w.address)
-	must.OK(t, err)
+	c := must.Get(net.Dial("tcp", w.address))(t)
 	t.Cleanup(func() { _ = c.Close() })
 	return c
 }
@@ -43,8 +42,7 @@ func TestSilentPeersKeepNobodyOut(t *testing.T) {
 		for i := range 3 * wireMaxPending {
 			c := rawDial(t, w)
 			if i%2 == 1 {
-				_, err := c.Write([]byte{wireQuestion, 0})
-				must.OK(t, err)
+				must.Get(c.Write([]byte{wireQuestion, 0}))(t)
 			}
 			silent = append(silent, c)
 		}
@@ -57,10 +55,8 @@ func TestSilentPeersKeepNobodyOut(t *testing.T) {
 			}
 		}()
 		for range 10 {
-			_, err := peer.Ask(t.Context(), w.address, []byte("still there"))
-			must.OK(t, err)
-			c, err := peer.Dial(w.testAddress(), time.Minute)
-			must.OK(t, err)
+			must.Get(peer.Ask(t.Context(), w.address, []byte("still there")))(t)
+			c := must.Get(peer.Dial(w.testAddress(), time.Minute))(t)
 			must.OK(t, c.Close())
 		}
 		for _, c := range silent[:2*wireMaxPending] {
@@ -125,14 +121,12 @@ func TestWireHangsUpOnWhatItDoesNotKnow(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := rawDial(t, w)
-			_, err := c.Write(words)
-			must.OK(t, err)
+			must.Get(c.Write(words))(t)
 			mustHangUp(t, c)
 		})
 	}
 	c := rawDial(t, w)
-	_, err := c.Write([]byte{wireQuestion, 9, 0, 0, 0, 'h', 'a', 'l', 'f'})
-	must.OK(t, err)
+	must.Get(c.Write([]byte{wireQuestion, 9, 0, 0, 0, 'h', 'a', 'l', 'f'}))(t)
 	must.OK(t, c.Close())
 	must.OK(t, w.Close())
 	if n := asked.Load(); n != 0 {

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"testing"
 	"testing/iotest"
+
+	"posttrade/ring/must"
 )
 
 // sample is a stream with two frames, one of which is taken away in pieces.
@@ -123,9 +125,7 @@ func TestReaderPassesErrorsOn(t *testing.T) {
 	}
 	full := errors.New("disk full")
 	r := NewReader(bytes.NewReader(stream))
-	if _, err := r.Begin(); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(r.Begin())(t)
 	_, length, err := r.Next()
 	if err == nil {
 		err = r.Copy(failing{full}, length)

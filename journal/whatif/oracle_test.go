@@ -280,7 +280,7 @@ func found(t *testing.T, h *asof.History, from, to uint64, c Changes) (diff []st
 		return fmt.Sprintf("%d at %s", x.Quantity, px.Mul(px, big.NewRat(unit, 1)).Num())
 	}
 	own := map[uint64]string{}
-	r, err := Run(t.Context(), h, Options{From: from, To: to, Changes: c,
+	r = must.Get(Run(t.Context(), h, Options{From: from, To: to, Changes: c,
 		Report: func(d Difference) error {
 			if d.Kind == "trade" {
 				diff = append(diff, fmt.Sprintf("trade %d %s %s: %s -> %s", d.Sequence, number(d.OrderID),
@@ -297,8 +297,7 @@ func found(t *testing.T, h *asof.History, from, to uint64, c Changes) (diff []st
 			}
 			diff = append(diff, what+": "+text(d.Before)+" -> "+text(d.After))
 			return nil
-		}})
-	must.OK(t, err)
+		}}))(t)
 	slices.Sort(diff)
 	return diff, r
 }

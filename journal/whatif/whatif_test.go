@@ -124,8 +124,7 @@ func TestChangesAgainstTheOracle(t *testing.T) {
 	w := asoftest.New(t, t.TempDir(), testGenesis())
 	const n = 6000
 	all := randomCommands(w, rand.New(rand.NewPCG(5, 3)), n)
-	h, err := asof.New(w.Journal, asof.Options{})
-	must.OK(t, err)
+	h := must.Get(asof.New(w.Journal, asof.Options{}))(t)
 	defer h.Close()
 	oracle := tell(t, all, n, 5000)
 	set := func(l matcher.LimitID, v int64) Changes {
@@ -194,8 +193,7 @@ func TestProfitIsCashAndPositions(t *testing.T) {
 	order(3, matcher.Sell, 5, 104)
 	order(1, matcher.Buy, 5, 104) // 4: trades at 104
 	w.Settle()
-	h, err := asof.New(w.Journal, asof.Options{})
-	must.OK(t, err)
+	h := must.Get(asof.New(w.Journal, asof.Options{}))(t)
 	defer h.Close()
 	_, r := found(t, h, 1, 4, Changes{Without: []uint32{3}})
 	want := "1 -40 0; 2 40 0; "
@@ -242,8 +240,7 @@ func TestNoChangeNoDifference(t *testing.T) {
 	w.PerBlock = 4096
 	const n = 1_000_000
 	randomCommands(w, rand.New(rand.NewPCG(8, 8)), n)
-	h, err := asof.New(w.Journal, asof.Options{})
-	must.OK(t, err)
+	h := must.Get(asof.New(w.Journal, asof.Options{}))(t)
 	defer h.Close()
 	diff, r := found(t, h, 1, n, Changes{})
 	if len(diff) != 0 || r.Orders+r.Appeared+r.Vanished+r.Changed != 0 || r.Commands != n {

@@ -63,10 +63,7 @@ func (b *book) do(c matcher.Command) matcher.Event {
 func (b *book) explainer() *Explainer {
 	b.t.Helper()
 	b.Settle()
-	h, err := asof.New(b.Journal, asof.Options{})
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	h := must.Get(asof.New(b.Journal, asof.Options{}))(b.t)
 	b.t.Cleanup(func() { h.Close() })
 	return New(h)
 }
@@ -163,7 +160,7 @@ func TestObservedIsWhatTheAuditSays(t *testing.T) {
 	state := &audited{orders: map[string]*auditedOrder{}, cash: map[uint32]int64{},
 		held: map[string]int64{}, last: map[string]int64{}, at: map[string]int64{}}
 	var lines []line
-	if _, err := audit.New(b.Journal, asof.Rebuild(testGenesis()).Engine,
+	must.Get(audit.New(b.Journal, asof.Rebuild(testGenesis()).Engine,
 		audit.Options{}).Write(t.Context(),
 		1, b.Engine.AppliedSeq(), func(records []byte, _ int) error {
 			for text := range bytes.Lines(records) {
@@ -174,9 +171,7 @@ func TestObservedIsWhatTheAuditSays(t *testing.T) {
 				lines = append(lines, l)
 			}
 			return nil
-		}); err != nil {
-		t.Fatal(err)
-	}
+		}))(t)
 	met := map[string]int{}
 	for i := range lines {
 		l := &lines[i]
@@ -184,8 +179,7 @@ func TestObservedIsWhatTheAuditSays(t *testing.T) {
 		if l.Kind != "reject" || met[*l.RiskReason] > 25 {
 			continue
 		}
-		why, err := x.Command(t.Context(), l.Sequence)
-		must.OK(t, err)
+		why := must.Get(x.Command(t.Context(), l.Sequence))(t)
 		met[*l.RiskReason]++
 		if why.Decision != "REJECTED" || *why.Reason != *l.RiskReason || why.Rule == nil ||
 			why.Account != l.AccountID || !strings.HasSuffix(why.Text, ".") {
@@ -267,8 +261,7 @@ func TestLimitsThatChanged(t *testing.T) {
 		limit string
 		by    uint64
 	}{of1: {"20", own}, of2: {"40", all}} {
-		why, err := x.Command(t.Context(), at)
-		must.OK(t, err)
+		why := must.Get(x.Command(t.Context(), at))(t)
 		if string(why.Limit.Value) != want.limit || *why.Because[0].InputSeq != want.by {
 			t.Errorf("%+v %+v: %s", why.Limit, why.Because, why.Text)
 		}
@@ -317,8 +310,7 @@ func TestWhatEndedAnOrder(t *testing.T) {
 		9: `ord-9 (Buy 6 BBB at 95 for account 1) was accepted and rested behind 1 order for 4,` +
 			` where it still is; nothing of it has executed.`,
 	} {
-		why, err := x.Order(t.Context(), number)
-		must.OK(t, err)
+		why := must.Get(x.Order(t.Context(), number))(t)
 		if why.Text != want {
 			t.Errorf("ord-%d:\n%s\nwant\n%s", number, why.Text, want)
 		}

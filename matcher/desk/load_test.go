@@ -251,8 +251,7 @@ func TestFailUnderLoad(t *testing.T) {
 
 // roundTrip submits one order and waits for its answer.
 func roundTrip(t testing.TB, d *Desk, order *matcher.Command, timeout time.Duration) {
-	ticket, err := d.Acquire(1)
-	must.OK(t, err)
+	ticket := must.Get(d.Acquire(1))(t)
 	*ticket.Command(0) = *order
 	ticket.SetClientID(0, []byte("c-000000000123"))
 	must.OK(t, ticket.Submit())

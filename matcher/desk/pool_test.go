@@ -12,13 +12,10 @@ import (
 // sharedDesk is a desk with tickets of each kind in front of a ring of slots.
 func sharedDesk(t *testing.T, slots int, s Shares) (*Desk, *ring.MPSC[matcher.Command]) {
 	t.Helper()
-	region, err := ring.Anonymous(ring.MPSCBytes[matcher.Command](slots))
-	must.OK(t, err)
+	region := must.Get(ring.Anonymous(ring.MPSCBytes[matcher.Command](slots)))(t)
 	t.Cleanup(func() { region.Close() })
-	in, err := ring.NewMPSC[matcher.Command](region, slots)
-	must.OK(t, err)
-	d, err := NewShared(in, s)
-	must.OK(t, err)
+	in := must.Get(ring.NewMPSC[matcher.Command](region, slots))(t)
+	d := must.Get(NewShared(in, s))(t)
 	return d, in
 }
 

@@ -54,14 +54,10 @@ func testGenesis() *matcher.Genesis {
 
 func newRig(t testing.TB, slots, tickets int) *rig {
 	t.Helper()
-	region, err := ring.Anonymous(ring.MPSCBytes[matcher.Command](slots))
-	must.OK(t, err)
-	in, err := ring.NewMPSC[matcher.Command](region, slots)
-	must.OK(t, err)
-	engine, err := matcher.New(testGenesis())
-	must.OK(t, err)
-	d, err := New(in, tickets)
-	must.OK(t, err)
+	region := must.Get(ring.Anonymous(ring.MPSCBytes[matcher.Command](slots)))(t)
+	in := must.Get(ring.NewMPSC[matcher.Command](region, slots))(t)
+	engine := must.Get(matcher.New(testGenesis()))(t)
+	d := must.Get(New(in, tickets))(t)
 	r := &rig{t: t, desk: d, in: in, engine: engine}
 	r.outlet = matcher.NewOutlet(256, func(events []matcher.Event) {
 		for i := range events {
@@ -121,10 +117,7 @@ func (r *rig) run() {
 // acquire is Acquire that must succeed.
 func (r *rig) acquire(n int) *Ticket {
 	r.t.Helper()
-	t, err := r.desk.Acquire(n)
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	t := must.Get(r.desk.Acquire(n))(r.t)
 	return t
 }
 
@@ -135,9 +128,7 @@ func (r *rig) submit(commands ...matcher.Command) *Ticket {
 	for i, c := range commands {
 		*t.Command(i) = c
 	}
-	if err := t.Submit(); err != nil {
-		r.t.Fatal(err)
-	}
+	must.OK(r.t, t.Submit())
 	return t
 }
 
@@ -148,9 +139,7 @@ func (r *rig) decide(commands ...matcher.Command) *Ticket {
 	for r.step(1024) > 0 {
 	}
 	r.durable()
-	if err := t.Wait(0); err != nil {
-		r.t.Fatal(err)
-	}
+	must.OK(r.t, t.Wait(0))
 	return t
 }
 

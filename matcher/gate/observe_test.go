@@ -42,10 +42,8 @@ func TestObservedPriceNeverGoesBack(t *testing.T) {
 	if _, _, ok := g.Price(1); ok {
 		t.Error("a price before any")
 	}
-	if err := errors.Join(g.SetPrice(1, 5, 50), g.SetPrice(1, 6, 40),
-		g.SetPrice(1, 0, 90)); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, errors.Join(g.SetPrice(1, 5, 50), g.SetPrice(1, 6, 40),
+		g.SetPrice(1, 0, 90)))
 	expect("restored", 6, 40)
 	g.Observe(event(matcher.EventApplied, 10, tick(1, 100, 1000)))
 	expect("tick", 100, 1000)
@@ -151,8 +149,7 @@ func TestGateAgreesWithTheEngine(t *testing.T) {
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 3))
 	genesis := testGenesis()
-	engine, err := matcher.New(genesis)
-	must.OK(t, err)
+	engine := must.Get(matcher.New(genesis))(t)
 	defer engine.Close()
 	g := newTestGate(t)
 	var first matcher.Event

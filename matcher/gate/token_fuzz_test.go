@@ -25,10 +25,7 @@ func FuzzVerifyToken(f *testing.F) {
 		f.Add([]byte(body), true)
 		f.Add([]byte(withBody(body)), false)
 	}
-	v, err := NewVerifier(testSecret, "", 0, func() time.Time { return testNow })
-	if err != nil {
-		f.Fatal(err)
-	}
+	v := must.Get(NewVerifier(testSecret, "", 0, func() time.Time { return testNow }))(f)
 	f.Fuzz(func(t *testing.T, text []byte, asBody bool) {
 		token := text
 		if asBody {
@@ -114,8 +111,7 @@ func BenchmarkVerifier(b *testing.B) {
 func TestFormerSecretIsStillAccepted(t *testing.T) {
 	now := func() time.Time { return testNow }
 	former, foreign := bytes.Repeat([]byte("f"), 32), bytes.Repeat([]byte("x"), 32)
-	v, err := NewVerifier(testSecret, "", 0, now, former)
-	must.OK(t, err)
+	v := must.Get(NewVerifier(testSecret, "", 0, now, former))(t)
 	for _, tt := range []struct {
 		secret []byte
 		want   error
@@ -195,9 +191,7 @@ func TestRevokedTokens(t *testing.T) {
 func TestSecretsAreRenewed(t *testing.T) {
 	v := newTestVerifier(t, "", 0)
 	old := []byte(withBody(goodBody))
-	if _, err := v.Verify(old); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(v.Verify(old))(t)
 	if err := v.Renew(testSecret, []byte("short")); !errors.Is(err, ErrSecret) {
 		t.Errorf("a weak secret: %v", err)
 	}

@@ -27,8 +27,7 @@ const (
 
 func newTestVerifier(t testing.TB, issuer string, leeway time.Duration) *Verifier {
 	t.Helper()
-	v, err := NewVerifier(testSecret, issuer, leeway, func() time.Time { return testNow })
-	must.OK(t, err)
+	v := must.Get(NewVerifier(testSecret, issuer, leeway, func() time.Time { return testNow }))(t)
 	return v
 }
 
@@ -125,8 +124,7 @@ func TestVerifyLeeway(t *testing.T) {
 // A remembered token that was valid stops being valid in its last second.
 func TestVerifyJudgesTimeAnew(t *testing.T) {
 	now := testNow
-	v, err := NewVerifier(testSecret, "", 0, func() time.Time { return now })
-	must.OK(t, err)
+	v := must.Get(NewVerifier(testSecret, "", 0, func() time.Time { return now }))(t)
 	token := []byte(withBody(`{"sub":"a","nbf":1700000000,"exp":1700000060}`))
 	for _, step := range []struct {
 		at   int64
@@ -149,8 +147,7 @@ func TestNewVerifierRefusesWeakSettings(t *testing.T) {
 			t.Errorf("leeway %s: got %v, want %v", leeway, err, ErrLeeway)
 		}
 	}
-	v, err := NewVerifier(testSecret, "", 0, nil)
-	must.OK(t, err)
+	v := must.Get(NewVerifier(testSecret, "", 0, nil))(t)
 	if _, err := v.Verify([]byte(Mint(testSecret, Claims{Subject: "a"}, "", time.Minute,
 		time.Now()))); err != nil {
 		t.Errorf("by the system's clock: %v", err)
@@ -159,8 +156,7 @@ func TestNewVerifierRefusesWeakSettings(t *testing.T) {
 
 func TestVerifierKeepsItsSecret(t *testing.T) {
 	secret := bytes.Clone(testSecret)
-	v, err := NewVerifier(secret, "", 0, func() time.Time { return testNow })
-	must.OK(t, err)
+	v := must.Get(NewVerifier(secret, "", 0, func() time.Time { return testNow }))(t)
 	clear(secret)
 	if _, err := v.Verify([]byte(withBody(goodBody))); err != nil {
 		t.Errorf("after the caller's copy was wiped: %v", err)

@@ -42,9 +42,7 @@ func trip(t *testing.T, c, feed *client.Client, n *uint64) {
 	o.Qty = 0
 	roundTrip(t, c, c.Order(*n, &o, "")) // malformed
 	for range 3 {
-		if _, err := feed.Next(); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(feed.Next())(t)
 	}
 }
 
@@ -53,8 +51,7 @@ func roundTrip(t *testing.T, c *client.Client, sent error) *wire.Record {
 		t.Fatal(sent)
 	}
 	c.Flush()
-	r, err := c.Next()
-	must.OK(t, err)
+	r := must.Get(c.Next())(t)
 	return r
 }
 

@@ -180,16 +180,11 @@ func TestCopiesDoNotCarryTheMarkOfALatePrice(t *testing.T) {
 // tick sets the price of a security through the desk.
 func (r *rig) tick(security uint32, px int64) {
 	r.t.Helper()
-	ticket, err := r.desk.Acquire(1)
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	ticket := must.Get(r.desk.Acquire(1))(r.t)
 	c := ticket.Command(0)
 	*c = matcher.NewCommand(matcher.PriceTick)
 	c.EventTimeMillis, c.SecurityID, c.PriceTicks = testTime, security, px
-	if err := errors.Join(ticket.Submit(), ticket.Wait(0)); err != nil {
-		r.t.Fatal(err)
-	}
+	must.OK(r.t, errors.Join(ticket.Submit(), ticket.Wait(0)))
 	ticket.Release()
 }
 
@@ -322,10 +317,7 @@ func TestJournalFailure(t *testing.T) {
 // them.
 func TestNoRoomIsSaidAtOnce(t *testing.T) {
 	r := newRig(t, func(r *rig) {
-		d, err := desk.New(r.in, 2)
-		if err != nil {
-			r.t.Fatal(err)
-		}
+		d := must.Get(desk.New(r.in, 2))(r.t)
 		r.desk, r.o.Desk = d, d
 	})
 	c := r.dial("", client.Options{})
@@ -336,8 +328,7 @@ func TestNoRoomIsSaidAtOnce(t *testing.T) {
 	r.full.Store(false)
 	var out []*desk.Ticket
 	for range 2 {
-		ticket, err := r.desk.Acquire(1)
-		must.OK(t, err)
+		ticket := must.Get(r.desk.Acquire(1))(t)
 		out = append(out, ticket)
 	}
 	if got := send(t, c, 2, order(), ""); got.Code != wire.Busy {

@@ -26,9 +26,7 @@ func TestFullInputRing(t *testing.T) {
 	r := newRig(t, func(r *rig) {
 		stuck := region(r.t, ring.MPSCBytes[matcher.Command](16))
 		in, err := ring.NewMPSC[matcher.Command](stuck, 16)
-		if err != nil {
-			r.t.Fatal(err)
-		}
+		must.OK(r.t, err)
 		if _, ok := in.ClaimN(14); !ok {
 			r.t.Fatal("an empty ring has no room")
 		}
@@ -79,8 +77,7 @@ func TestNoDescriptors(t *testing.T) {
 	until(t, "left", connections(0))
 	waiting := r.raw()
 	until(t, "accepted", connections(1))
-	late, err := unix.Socket(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
-	must.OK(t, err)
+	late := must.Get(unix.Socket(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0))(t)
 	defer unix.Close(late)
 
 	restore := limitDescriptors(t)
@@ -125,16 +122,13 @@ func TestJoiningAfterTheEnd(t *testing.T) {
 	r := newRig(t)
 	o := r.o
 	o.Socket += "2"
-	s, err := Open(o)
-	must.OK(t, err)
+	s := must.Get(Open(o))(t)
 	defer s.Close()
 	path := r.o.Socket + "3"
-	l, err := net.ListenUnix("unixpacket", &net.UnixAddr{Name: path, Net: "unixpacket"})
-	must.OK(t, err)
+	l := must.Get(net.ListenUnix("unixpacket", &net.UnixAddr{Name: path, Net: "unixpacket"}))(t)
 	defer l.Close()
 	for _, before := range []bool{true, false} {
-		conn, err := net.DialUnix("unixpacket", nil, &net.UnixAddr{Name: path, Net: "unixpacket"})
-		must.OK(t, err)
+		conn := must.Get(net.DialUnix("unixpacket", nil, &net.UnixAddr{Name: path, Net: "unixpacket"}))(t)
 		defer conn.Close()
 		one, status := s.newSession(conn, &wire.HelloFrame{Role: wire.Orders}, gate.Claims{})
 		if status != wire.OK {

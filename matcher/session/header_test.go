@@ -75,8 +75,7 @@ var placesInGo = map[string]struct {
 
 func header(t *testing.T) string {
 	t.Helper()
-	text, err := os.ReadFile("c/posttrade.h")
-	must.OK(t, err)
+	text := must.Get(os.ReadFile("c/posttrade.h"))(t)
 	return string(text)
 }
 
@@ -90,8 +89,7 @@ func TestHeaderHasTheConstantsOfTheServer(t *testing.T) {
 	maps.Copy(want, ringPlaces(t))
 	constant := regexp.MustCompile(`\bPT_([A-Z_]+) = (0x[0-9a-f]+|[0-9]+)`)
 	for _, found := range constant.FindAllStringSubmatch(header(t), -1) {
-		value, err := strconv.ParseInt(found[2], 0, 64)
-		must.OK(t, err)
+		value := must.Get(strconv.ParseInt(found[2], 0, 64))(t)
 		if in, ok := want[found[1]]; !ok || in != value {
 			t.Errorf("PT_%s is %d, in Go %d (known: %t)", found[1], value, in, ok)
 		}
@@ -106,8 +104,7 @@ func TestHeaderHasTheConstantsOfTheServer(t *testing.T) {
 func ringPlaces(t *testing.T) map[string]int64 {
 	t.Helper()
 	memory := region(t, ring.SPSCBytes[wire.Request](16))
-	commands, err := ring.NewSPSC[wire.Request](memory, 16)
-	must.OK(t, err)
+	commands := must.Get(ring.NewSPSC[wire.Request](memory, 16))(t)
 	slot := commands.Claim()
 	slot.Command.Qty = 77
 	commands.Publish()

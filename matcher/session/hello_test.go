@@ -25,10 +25,7 @@ import (
 // raw is a connection to the socket on which the test sends any bytes.
 func (r *rig) raw() *net.UnixConn {
 	r.t.Helper()
-	c, err := net.Dial("unixpacket", r.o.Socket)
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	c := must.Get(net.Dial("unixpacket", r.o.Socket))(r.t)
 	r.t.Cleanup(func() { c.Close() })
 	return c.(*net.UnixConn)
 }
@@ -93,9 +90,7 @@ func TestHellos(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			c := r.raw()
-			if _, err := c.Write(tt.frame); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(c.Write(tt.frame))(t)
 			if kind, status := hear(t, c); kind != wire.Welcome || status != tt.want {
 				t.Errorf("got frame %d with %s, want %s", kind, status, tt.want)
 			}
@@ -257,13 +252,11 @@ func TestSocketFile(t *testing.T) {
 
 	o := r.o
 	o.Socket = filepath.Join(filepath.Dir(r.o.Socket), "stale")
-	l, err := net.ListenUnix("unixpacket", &net.UnixAddr{Name: o.Socket, Net: "unixpacket"})
-	must.OK(t, err)
+	l := must.Get(net.ListenUnix("unixpacket", &net.UnixAddr{Name: o.Socket, Net: "unixpacket"}))(t)
 	l.SetUnlinkOnClose(false)
 	l.Close()
 	o.Mode = 0o660
-	s, err := Open(o)
-	must.OK(t, err)
+	s := must.Get(Open(o))(t)
 	if info, err := os.Stat(o.Socket); err != nil || info.Mode().Perm() != 0o660 {
 		t.Errorf("mode %v, %v", info, err)
 	}
@@ -283,8 +276,7 @@ func TestSocketFile(t *testing.T) {
 	}
 	// A listener of another type is a process that listens, too.
 	stream := filepath.Join(filepath.Dir(file), "stream")
-	ls, err := net.Listen("unix", stream)
-	must.OK(t, err)
+	ls := must.Get(net.Listen("unix", stream))(t)
 	defer ls.Close()
 	o.Socket = stream
 	if _, err := Open(o); !errors.Is(err, ErrInUse) {
@@ -328,8 +320,7 @@ func TestRunOnAMissingCore(t *testing.T) {
 	r := newRig(t)
 	o := r.o
 	o.Socket, o.CPU, o.Pinned = o.Socket+"2", 4000, true
-	s, err := Open(o)
-	must.OK(t, err)
+	s := must.Get(Open(o))(t)
 	if err := s.Run(); !errors.Is(err, syscall.EINVAL) {
 		t.Errorf("run: %v", err)
 	}
@@ -374,8 +365,7 @@ func TestCloseSaysGoodbye(t *testing.T) {
 // The client distinguishes the possible replies of its server.
 func TestDialRefusals(t *testing.T) {
 	path := filepath.Join(socketDir(t), "s")
-	l, err := net.ListenUnix("unixpacket", &net.UnixAddr{Name: path, Net: "unixpacket"})
-	must.OK(t, err)
+	l := must.Get(net.ListenUnix("unixpacket", &net.UnixAddr{Name: path, Net: "unixpacket"}))(t)
 	defer l.Close()
 	welcome := wire.WelcomeFrame{CommandSlots: 16, EventSlots: 16}
 	total, at := wire.CommandBytes(16)
@@ -435,8 +425,7 @@ func TestDialRefusals(t *testing.T) {
 // mustRegion is sealed shared memory, too small for an event ring.
 func mustRegion(t *testing.T, bytes int) *ring.Region {
 	t.Helper()
-	r, err := ring.Memfd("test", bytes)
-	must.OK(t, err)
+	r := must.Get(ring.Memfd("test", bytes))(t)
 	t.Cleanup(func() { r.Close() })
 	return r
 }

@@ -35,14 +35,10 @@ func (r *rig) hostile(role wire.Role, commands, events uint32) *hostile {
 	r.t.Helper()
 	c := r.raw()
 	h := wire.HelloFrame{Role: role, CommandSlots: commands, EventSlots: events}
-	if _, err := c.Write(h.Append(nil)); err != nil {
-		r.t.Fatal(err)
-	}
+	must.Get(c.Write(h.Append(nil)))(r.t)
 	frame, rights := make([]byte, wire.MaxFrameBytes), make([]byte, unix.CmsgSpace(8))
 	n, rn, _, _, err := c.ReadMsgUnix(frame, rights)
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	must.OK(r.t, err)
 	_, status, body, err := wire.Parse(frame[:n])
 	if err != nil || status != wire.OK {
 		r.t.Fatal(status, err)
@@ -53,9 +49,7 @@ func (r *rig) hostile(role wire.Role, commands, events uint32) *hostile {
 	}
 	messages, _ := unix.ParseSocketControlMessage(rights[:rn])
 	fds, err := unix.ParseUnixRights(&messages[0])
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	must.OK(r.t, err)
 	x.fds = [2]int(fds)
 	if x.memory, err = unix.Mmap(fds[0], 0, int(x.welcome.CommandBytes),
 		unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED); err != nil {
@@ -102,9 +96,7 @@ func (x *hostile) farewell() wire.Status {
 	x.t.Helper()
 	frame := make([]byte, wire.MaxFrameBytes)
 	n, err := x.socket.Read(frame)
-	if err != nil {
-		x.t.Fatal(err)
-	}
+	must.OK(x.t, err)
 	kind, status, _, err := wire.Parse(frame[:n])
 	if err != nil || kind != wire.Goodbye {
 		x.t.Fatal(kind, err)
@@ -163,10 +155,8 @@ func TestRegionsAreSealed(t *testing.T) {
 	}
 	// A hole in its own region reads as zeros and has no other effect.
 	x.put(0, order())
-	if err := unix.Fallocate(x.fds[0], unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, 0,
-		int64(x.welcome.CommandBytes)); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, unix.Fallocate(x.fds[0], unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, 0,
+		int64(x.welcome.CommandBytes)))
 	x.ringBell(1)
 	until(t, "taken", func() bool { return r.server.Metrics().Answers[wire.Malformed] == 1 })
 }
@@ -354,8 +344,7 @@ func TestClientProcessKilled(t *testing.T) {
 	const n = 5
 	for round := range 3 {
 		cmd := r.start("dies", n, 0, ring.Adaptive)
-		out, err := cmd.StdoutPipe()
-		must.OK(t, err)
+		out := must.Get(cmd.StdoutPipe())(t)
 		must.OK(t, cmd.Start())
 		if line, err := bufio.NewReader(out).ReadString('\n'); err != nil || line != "ready\n" {
 			t.Fatalf("child says %q, %v", line, err)
@@ -408,9 +397,8 @@ func TestNothingLeaks(t *testing.T) {
 	before := r.before()
 	for range 5 {
 		for _, role := range []wire.Role{wire.Orders, wire.DropCopy, wire.Trades} {
-			c, err := client.Dial(context.Background(), r.o.Socket, r.token(true),
-				client.Options{Role: role})
-			must.OK(t, err)
+			c := must.Get(client.Dial(context.Background(), r.o.Socket, r.token(true),
+				client.Options{Role: role}))(t)
 			if role == wire.Orders {
 				send(t, c, 1, order(), "")
 			}
@@ -457,10 +445,8 @@ func (r *rig) before() held {
 
 func leaks(t testing.TB) held {
 	t.Helper()
-	fds, err := os.ReadDir("/proc/self/fd")
-	must.OK(t, err)
-	maps, err := os.ReadFile("/proc/self/maps")
-	must.OK(t, err)
+	fds := must.Get(os.ReadDir("/proc/self/fd"))(t)
+	maps := must.Get(os.ReadFile("/proc/self/maps"))(t)
 	return held{len(fds),
 		strings.Count(string(maps), "memfd:posttrade-commands") +
 			strings.Count(string(maps), "memfd:posttrade-events"),

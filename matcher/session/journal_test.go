@@ -32,14 +32,9 @@ func (c committed) Fail(err error) {
 // journaled replaces the rig's recorder by the real one over a journal in dir.
 func journaled(dir, mode string) rigOptions {
 	return func(r *rig) {
-		j, err := journal.Open(dir,
-			journal.Options{Durability: mode, Fatal: func(err error) { r.t.Error(err) }})
-		if err != nil {
-			r.t.Fatal(err)
-		}
-		if err := j.Create(testGenesis().Marshal()); err != nil {
-			r.t.Fatal(err)
-		}
+		j := must.Get(journal.Open(dir,
+			journal.Options{Durability: mode, Fatal: func(err error) { r.t.Error(err) }}))(r.t)
+		must.OK(r.t, j.Create(testGenesis().Marshal()))
 		r.recorder = func() {
 			recorder := journal.NewRecorder(j, r.out, committed{r},
 				journal.RecorderOptions{Idle: ring.Adaptive, IdleSet: true, Flush: r.views.Flush},

@@ -286,10 +286,7 @@ func FuzzSlot(f *testing.F) {
 	ask(f, c, c.Order(1, &client.NewOrder{Account: 1, Security: aaa, Qty: 5, LimitPx: 50_000_000}, ""))
 	p, one := &poller{server: r.server, now: testTime}, &session{server: r.server,
 		requests: make([]wire.Request, 1), asks: make([]admission.Request, 1)}
-	claims, err := r.o.Verifier.Verify([]byte(r.token(false, 1, 3)))
-	if err != nil {
-		f.Fatal(err)
-	}
+	claims := must.Get(r.o.Verifier.Verify([]byte(r.token(false, 1, 3))))(f)
 	one.pass.Store(newPass(nil, claims))
 	one.asks[0].Command = &one.requests[0].Command
 	f.Fuzz(func(t *testing.T, slot []byte) {
@@ -332,8 +329,7 @@ func TestForeignKeyMeetsNoSession(t *testing.T) {
 	c := r.dial("", client.Options{})
 	forge := func(account uint32, id string) {
 		t.Helper()
-		ticket, err := r.o.Desk.Acquire(1)
-		must.OK(t, err)
+		ticket := must.Get(r.o.Desk.Acquire(1))(t)
 		defer ticket.Release()
 		cmd := order()
 		cmd.AccountID, cmd.EventTimeMillis = account, testTime

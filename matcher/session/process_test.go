@@ -119,8 +119,7 @@ func TestAnotherProcessTrades(t *testing.T) {
 		t.Run(fmt.Sprintf("window=%d", window), func(t *testing.T) {
 			r := newRig(t)
 			count := 2_000 * min(window, 10)
-			out, err := r.start("load", count, window, ring.Adaptive).Output()
-			must.OK(t, err)
+			out := must.Get(r.start("load", count, window, ring.Adaptive).Output())(t)
 			t.Logf("%s", out)
 			m := r.server.Metrics()
 			if m.Commands != uint64(count) || m.Answers[wire.Decided] != uint64(count) {
@@ -134,8 +133,7 @@ func TestAnotherProcessTrades(t *testing.T) {
 // wake-up; a sleep that runs out although there is work would be a lost one.
 func TestNoWakeUpIsLost(t *testing.T) {
 	r := newRig(t, func(r *rig) { r.o.Idle = ring.Park })
-	out, err := r.start("load", 3_000, 1, ring.Park).Output()
-	must.OK(t, err)
+	out := must.Get(r.start("load", 3_000, 1, ring.Park).Output())(t)
 	t.Logf("%s", out)
 	if got := r.server.Metrics(); got.Rescues > mostRescues || got.Sleeps == 0 {
 		t.Errorf("%d rescues in %d sleeps", got.Rescues, got.Sleeps)

@@ -82,8 +82,7 @@ type rig struct {
 // region is private memory that the test releases.
 func region(t testing.TB, bytes int) *ring.Region {
 	t.Helper()
-	r, err := ring.Anonymous(bytes)
-	must.OK(t, err)
+	r := must.Get(ring.Anonymous(bytes))(t)
 	return r
 }
 
@@ -158,8 +157,7 @@ func newRig(t testing.TB, change ...rigOptions) *rig {
 // socketDir is a short path, because a socket's path may have at most 107 bytes.
 func socketDir(t testing.TB) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "pts")
-	must.OK(t, err)
+	dir := must.Get(os.MkdirTemp("", "pts"))(t)
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	return dir
 }
@@ -268,10 +266,7 @@ func (r *rig) token(admin bool, accounts ...uint32) string {
 // dial opens a session that the test closes.
 func (r *rig) dial(token string, o client.Options) *client.Client {
 	r.t.Helper()
-	c, err := client.Dial(context.Background(), r.o.Socket, token, o)
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	c := must.Get(client.Dial(context.Background(), r.o.Socket, token, o))(r.t)
 	r.t.Cleanup(func() { c.Close() })
 	return c
 }
@@ -291,8 +286,7 @@ func until(t testing.TB, what string, ok func() bool) {
 // next is the next record; the test fails without one.
 func next(t testing.TB, c *client.Client) wire.Record {
 	t.Helper()
-	r, err := c.Next()
-	must.OK(t, err)
+	r := must.Get(c.Next())(t)
 	return *r
 }
 

@@ -13,10 +13,7 @@ import (
 // shared gives a rig a desk with tickets of each kind.
 func shared(s desk.Shares) rigOptions {
 	return func(r *rig) {
-		d, err := desk.NewShared(r.in, s)
-		if err != nil {
-			r.t.Fatal(err)
-		}
+		d := must.Get(desk.NewShared(r.in, s))(r.t)
 		r.desk, r.o.Desk = d, d
 	}
 }

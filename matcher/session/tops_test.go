@@ -34,8 +34,7 @@ func (h *truth) bests(t *testing.T) []map[uint32]wire.Best {
 	t.Helper()
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	e, err := matcher.New(testGenesis())
-	must.OK(t, err)
+	e := must.Get(matcher.New(testGenesis()))(t)
 	defer e.Close()
 	out := matcher.NewOutlet(1<<12, func([]matcher.Event) {})
 	all := []map[uint32]wire.Best{{}}
@@ -324,8 +323,7 @@ func (r *rig) register(t *testing.T, ticker string) {
 	for _, c := range []matcher.Command{matcher.NewSymbolRegister(ticker), account,
 		typed(matcher.SecurityControl,
 			func(c *matcher.Command) { c.SecurityID, c.Side = 4, matcher.SecurityEnabled })} {
-		ticket, err := r.desk.Acquire(1)
-		must.OK(t, err)
+		ticket := must.Get(r.desk.Acquire(1))(t)
 		*ticket.Command(0) = c
 		must.OK(t, ticket.Submit())
 		must.OK(t, ticket.Wait(0))

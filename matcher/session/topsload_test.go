@@ -19,8 +19,7 @@ type recorded struct {
 
 func record(t *testing.T, random *rand.Rand, n int) recorded {
 	t.Helper()
-	e, err := matcher.New(testGenesis())
-	must.OK(t, err)
+	e := must.Get(matcher.New(testGenesis()))(t)
 	defer e.Close()
 	rec := recorded{bests: []map[uint32]wire.Best{{}}}
 	out := matcher.NewOutlet(1<<12,
@@ -59,8 +58,7 @@ func TestTopsBeginAnywhere(t *testing.T) {
 // follow loads when the views have observed begin events; the stream is some events behind.
 func (rec *recorded) follow(t *testing.T, begin int, random *rand.Rand) (shown int) {
 	t.Helper()
-	views, err := blotter.NewViews(testGenesis())
-	must.OK(t, err)
+	views := must.Get(blotter.NewViews(testGenesis()))(t)
 	defer views.Close()
 	ahead := 0
 	advance := func(to int) {
@@ -112,8 +110,7 @@ func (t *tops) bests() map[uint32]wire.Best {
 
 // No best level is shown before every decision that a row may show is durable and processed.
 func TestTopsWait(t *testing.T) {
-	views, err := blotter.NewViews(testGenesis())
-	must.OK(t, err)
+	views := must.Get(blotter.NewViews(testGenesis()))(t)
 	defer views.Close()
 	for _, tt := range []struct {
 		name             string

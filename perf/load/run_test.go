@@ -70,8 +70,7 @@ func (s *server) Poll(answered func(int, time.Duration)) error {
 
 func constantOf(t *testing.T, perSecond float64) Arrivals {
 	t.Helper()
-	a, err := Constant(perSecond)
-	must.OK(t, err)
+	a := must.Get(Constant(perSecond))(t)
 	return a
 }
 
@@ -114,9 +113,8 @@ func TestIntervalsAreByTheTimeOfTheAnswer(t *testing.T) {
 	clock := &simulated{now: 42 * time.Second} // a clock that did not start with the run
 	s := &server{clock: clock, takes: time.Millisecond, stallAt: 43 * time.Second,
 		stalled: time.Second}
-	r, err := Run(s, Options{Arrivals: constantOf(t, 100), For: 3 * time.Second, Clock: clock,
-		Every: time.Second})
-	must.OK(t, err)
+	r := must.Get(Run(s, Options{Arrivals: constantOf(t, 100), For: 3 * time.Second, Clock: clock,
+		Every: time.Second}))(t)
 	var total int
 	for i, interval := range r.Intervals {
 		if interval.From != time.Duration(i)*time.Second || interval.Length != time.Second {
@@ -171,8 +169,7 @@ func (l *last) Poll(answered func(int, time.Duration)) error {
 func TestARequestThatIsAnsweredLastKeepsItsDueTime(t *testing.T) {
 	clock := &simulated{}
 	l := &last{server: server{clock: clock, takes: 10 * time.Microsecond}, held: 7}
-	r, err := Run(l, Options{Arrivals: constantOf(t, 100_000), For: time.Second, Clock: clock})
-	must.OK(t, err)
+	r := must.Get(Run(l, Options{Arrivals: constantOf(t, 100_000), For: time.Second, Clock: clock}))(t)
 	if got, want := r.Latency.Max(), 2*time.Second; got < want-200*time.Millisecond ||
 		r.Latency.Count() != 100_000 {
 		t.Errorf("the longest of %d is %v, want about %v", r.Latency.Count(), got, want)
@@ -254,9 +251,7 @@ func TestSendingAndAnsweringDoNotAllocate(t *testing.T) {
 	answered := r.answered
 	step := func() {
 		clock.now += 100 * time.Microsecond
-		if _, err := r.sendDue(); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(r.sendDue())(t)
 		must.OK(t, s.Poll(answered))
 	}
 	step() // makes the recorder of the interval

@@ -79,8 +79,7 @@ func TestLobsterReadsBooksThinnerThanTheFile(t *testing.T) {
 	const rows = "1000100,5,1000000,10,9999999999,0,-9999999999,0\n" +
 		"1000100,5,-9999999999,0,9999999999,0,-9999999999,0\n" +
 		"1000100,5,990000,4,9999999999,0,-9999999999,0\n"
-	l, err := NewLobster(strings.NewReader(messages), strings.NewReader(rows), testOptions)
-	must.OK(t, err)
+	l := must.Get(NewLobster(strings.NewReader(messages), strings.NewReader(rows), testOptions))(t)
 	if matched, transitions := replayNaively(t, l); matched != 2 || transitions != 2 {
 		t.Errorf("%d of %d transitions match, want 2", matched, transitions)
 	}
@@ -114,8 +113,7 @@ func FuzzLobster(f *testing.F) {
 		f.Add(string(messages), string(book))
 	}
 	f.Fuzz(func(t *testing.T, messages, book string) {
-		l, err := NewLobster(strings.NewReader(messages), strings.NewReader(book), testOptions)
-		must.OK(t, err)
+		l := must.Get(NewLobster(strings.NewReader(messages), strings.NewReader(book), testOptions))(t)
 		for {
 			if _, err := l.Next(); err != nil {
 				return

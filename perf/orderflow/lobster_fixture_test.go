@@ -158,8 +158,7 @@ func TestFixtureIsReachedEventByEvent(t *testing.T) {
 			must.OK(t, os.MkdirAll(filepath.Dir(name), 0o755))
 			must.OK(t, os.WriteFile(name, want, 0o644))
 		}
-		got, err := os.ReadFile(name)
-		must.OK(t, err)
+		got := must.Get(os.ReadFile(name))(t)
 		if !bytes.Equal(got, want) {
 			t.Errorf("%s is not what the generator writes: go test -run Fixture -update", name)
 		}
@@ -181,8 +180,7 @@ func TestInventedMarketsAreReached(t *testing.T) {
 	var edges int
 	for seed := range uint64(markets) {
 		messages, book := inventMarket(seed, 200, 1+int(seed%7))
-		l, err := NewLobster(bytes.NewReader(messages), bytes.NewReader(book), testOptions)
-		must.OK(t, err)
+		l := must.Get(NewLobster(bytes.NewReader(messages), bytes.NewReader(book), testOptions))(t)
 		if matched, transitions := replayNaively(t, l); matched != 199 || transitions != 199 {
 			t.Fatalf("seed %d: %d of %d transitions match, want 199", seed, matched, transitions)
 		}
@@ -198,8 +196,7 @@ func TestInventedMarketsAreReached(t *testing.T) {
 func TestBookFileIsReadOnlyBeyondTheWindow(t *testing.T) {
 	for seed := range uint64(40) {
 		messages, book := inventMarket(seed, 200, 4)
-		l, err := NewLobster(bytes.NewReader(messages), bytes.NewReader(book), testOptions)
-		must.OK(t, err)
+		l := must.Get(NewLobster(bytes.NewReader(messages), bytes.NewReader(book), testOptions))(t)
 		var venue naiveBook
 		var previous Depth
 		for {

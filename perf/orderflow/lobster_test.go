@@ -183,8 +183,7 @@ func sharedFolder(t *testing.T, name string) string {
 	if root := os.Getenv("POSTTRADE_TEST_SHARED"); root != "" {
 		tried = append(tried, filepath.Join(root, name))
 	} else {
-		dir, err := os.Getwd()
-		must.OK(t, err)
+		dir := must.Get(os.Getwd())(t)
 		for dir != filepath.Dir(dir) {
 			dir = filepath.Dir(dir)
 			tried = append(tried, filepath.Join(dir, "shared", name))
@@ -210,8 +209,7 @@ func openLobster(t *testing.T, dir string) *Lobster {
 		t.Errorf("no ticker in %s", messages)
 	}
 	open := func(name string) io.Reader {
-		f, err := os.Open(filepath.Join(dir, name))
-		must.OK(t, err)
+		f := must.Get(os.Open(filepath.Join(dir, name)))(t)
 		t.Cleanup(func() { f.Close() })
 		return f
 	}
@@ -272,11 +270,9 @@ func TestEachMessageBecomesItsSteps(t *testing.T) {
 		{execution("x7", 2)},
 		{order("seed3", matcher.Buy, 60, 99_990_000), change(Cancel, "o7", 0, 0)},
 	}
-	l, err := NewLobster(strings.NewReader(messages), strings.NewReader(rows), testOptions)
-	must.OK(t, err)
+	l := must.Get(NewLobster(strings.NewReader(messages), strings.NewReader(rows), testOptions))(t)
 	for i, steps := range want {
-		e, err := l.Next()
-		must.OK(t, err)
+		e := must.Get(l.Next())(t)
 		if diff := cmp.Diff(steps, e.Steps, cmpopts.EquateEmpty()); diff != "" {
 			t.Errorf("event %d (-want +got):\n%s", i+1, diff)
 		}

@@ -10,8 +10,7 @@ import (
 
 func mustSynthetic(t *testing.T, o SyntheticOptions) *Synthetic {
 	t.Helper()
-	s, err := NewSynthetic(o)
-	must.OK(t, err)
+	s := must.Get(NewSynthetic(o))(t)
 	return s
 }
 

@@ -77,8 +77,7 @@ func (m machine) row(seed uint64) (row Row) {
 
 func judge(t *testing.T, m machine, seed uint64, c change) Verdict {
 	t.Helper()
-	v, err := Judge(DefaultRules(), m.name, m.rounds(seed, c))
-	must.OK(t, err)
+	v := must.Get(Judge(DefaultRules(), m.name, m.rounds(seed, c)))(t)
 	return v
 }
 
@@ -148,8 +147,7 @@ func TestVerdictsOfKnownSamples(t *testing.T) {
 		{"so slow that no noise explains it", Row{"r", wild, flat(4, 1000, 0)}, Slower, "SLOWER"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			v, err := Decide(DefaultRules(), tt.row)
-			must.OK(t, err)
+			v := must.Get(Decide(DefaultRules(), tt.row))(t)
 			if v.Outcome != tt.want || !strings.Contains(v.String(), tt.in) {
 				t.Errorf("got %v, want %v and %q", v, tt.want, tt.in)
 			}
@@ -183,9 +181,7 @@ func TestRowsThatCannotBeDecidedAreErrors(t *testing.T) {
 func TestDecideDoesNotTouchItsSamples(t *testing.T) {
 	row := machines[1].row(3)
 	before := fmt.Sprint(row)
-	if _, err := Decide(DefaultRules(), row); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(Decide(DefaultRules(), row))(t)
 	if fmt.Sprint(row) != before {
 		t.Error("the samples were changed")
 	}

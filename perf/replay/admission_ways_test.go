@@ -80,10 +80,7 @@ func newHouse(t *testing.T, settings []string) *house {
 }
 
 func (h *house) serve(m *httpapi.OrderMatcher) {
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	ln := must.Get(net.Listen("tcp", "127.0.0.1:0"))(h.t)
 	h.address = ln.Addr().String()
 	served := make(chan error, 1)
 	go func() { served <- m.Serve(ln) }()
@@ -136,10 +133,7 @@ var waysIn = map[string]func(*house) (venue, func(*orderflow.Step) (outcomeOf, e
 		return &coreVenue{core: h.core, room: &h.room}, nil
 	},
 	"session": func(h *house) (venue, func(*orderflow.Step) (outcomeOf, error)) {
-		c, err := client.Dial(context.Background(), h.socket, "", client.Options{})
-		if err != nil {
-			h.t.Fatal(err)
-		}
+		c := must.Get(client.Dial(context.Background(), h.socket, "", client.Options{}))(h.t)
 		h.t.Cleanup(func() { c.Close() })
 		v := &sessionVenue{Client: c}
 		return v, v.book
@@ -150,14 +144,8 @@ var waysIn = map[string]func(*house) (venue, func(*orderflow.Step) (outcomeOf, e
 type overHTTP struct{ *httpVenue }
 
 func (h *house) http() overHTTP {
-	open, err := httpVenues("http://"+h.address, "")
-	if err != nil {
-		h.t.Fatal(err)
-	}
-	v, err := open()
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	open := must.Get(httpVenues("http://"+h.address, ""))(h.t)
+	v := must.Get(open())(h.t)
 	h.t.Cleanup(func() { v.close() })
 	return overHTTP{v.(*httpVenue)}
 }

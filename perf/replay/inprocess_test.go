@@ -29,8 +29,7 @@ func TestInProcessReplaceKeepsItsTarget(t *testing.T) {
 	must.OK(t, err)
 	v := one.(*coreVenue)
 	find := func(id string) (row blotter.OrderRow, ok bool) {
-		number, err := strconv.ParseUint(strings.TrimPrefix(id, "ord-"), 10, 64)
-		must.OK(t, err)
+		number := must.Get(strconv.ParseUint(strings.TrimPrefix(id, "ord-"), 10, 64))(t)
 		return v.core.Views.Numbered(number)
 	}
 	steps := make([]orderflow.Step, matcher.ReasonCount+1)

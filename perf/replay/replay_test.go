@@ -204,8 +204,7 @@ func TestOpenLoopChargesTheWait(t *testing.T) {
 	const steps, rate = 20, 1000.0
 	release := make(chan struct{})
 	v := &gatedVenue{release: release}
-	d, err := newDriver(func() (venue, error) { return v, nil }, 1, 1, rate)
-	must.OK(t, err)
+	d := must.Get(newDriver(func() (venue, error) { return v, nil }, 1, 1, rate))(t)
 	flow := &countedFlow{steps: steps, atEnd: func() { close(release) }}
 	must.OK(t, d.run(flow))
 	_, rows := d.latencies()
@@ -331,8 +330,7 @@ func TestReplayFailures(t *testing.T) {
 
 func mustVenues(t *testing.T, url string) venues {
 	t.Helper()
-	open, err := httpVenues(url, "")
-	must.OK(t, err)
+	open := must.Get(httpVenues(url, ""))(t)
 	return open
 }
 
@@ -344,8 +342,7 @@ func TestBatchAnswersMustBeWhole(t *testing.T) {
 		"the whole batch was refused: BROKEN": {broken: 409},
 		"client: 500 BROKEN: as told":         {broken: 500},
 	} {
-		v, err := mustVenues(t, startFake(t, f))()
-		must.OK(t, err)
+		v := must.Get(mustVenues(t, startFake(t, f))())(t)
 		if err := v.create(steps, make([]outcomeOf, 2)); err == nil ||
 			!strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %q", err, want)
@@ -423,8 +420,7 @@ func TestProgressLine(t *testing.T) {
 
 // TestNoProgressIntoNowhere: a device that is no terminal shows no progress.
 func TestNoProgressIntoNowhere(t *testing.T) {
-	null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
-	must.OK(t, err)
+	null := must.Get(os.OpenFile(os.DevNull, os.O_WRONLY, 0))(t)
 	defer null.Close()
 	if isTerminal(null) || isTerminal(io.Discard) {
 		t.Error("what goes nowhere is taken for a terminal")

@@ -91,8 +91,7 @@ func TestBarsAndTheirTextsStayInThePicture(t *testing.T) {
 			t.Fatalf("%d texts in %s", len(found), svg)
 		}
 		for _, m := range found {
-			at, err := strconv.ParseFloat(m[1], 64)
-			must.OK(t, err)
+			at := must.Get(strconv.ParseFloat(m[1], 64))(t)
 			width := charWidth * float64(len(m[3]))
 			if m[2] != "" {
 				at -= width

@@ -49,8 +49,7 @@ const hgrm = `       Value     Percentile TotalCount 1/(1-Percentile)
 
 func parsed(t *testing.T, name, text string) *Run {
 	t.Helper()
-	run, err := Parse(name, strings.NewReader(text))
-	must.OK(t, err)
+	run := must.Get(Parse(name, strings.NewReader(text)))(t)
 	return run
 }
 

@@ -10,9 +10,8 @@ import (
 // runOf is a results file of one processor with one target line.
 func runOf(t *testing.T, cpu, work, target string) *Run {
 	t.Helper()
-	run, err := Parse("x.txt", strings.NewReader("cpu: "+cpu+"\ncores: 2\nwork: "+work+
-		"\n\nBenchmarkX 1 2 ns/op\n\n# "+target+"\n"))
-	must.OK(t, err)
+	run := must.Get(Parse("x.txt", strings.NewReader("cpu: "+cpu+"\ncores: 2\nwork: "+work+
+		"\n\nBenchmarkX 1 2 ns/op\n\n# "+target+"\n")))(t)
 	return run
 }
 

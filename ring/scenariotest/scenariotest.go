@@ -31,8 +31,7 @@ func Each(t *testing.T, pattern string, test func(t *testing.T, script, want str
 	for _, name := range files {
 		t.Run(strings.TrimSuffix(filepath.Base(name), ".scn"), func(t *testing.T) {
 			t.Helper()
-			text, err := os.ReadFile(name)
-			must.OK(t, err)
+			text := must.Get(os.ReadFile(name))(t)
 			script, want, found := strings.Cut(string(text), "\n----\n")
 			if !found {
 				t.Fatal("no line of dashes")

@@ -237,8 +237,7 @@ func TestConsumeRedeliversWhatWasNotAcknowledged(t *testing.T) {
 	ensure(t, ctx, b, c.Stream)
 	book(t, ctx, b, 1, 30)
 
-	dying, err := Open(Options{URL: srv.URL()})
-	must.OK(t, err)
+	dying := must.Get(Open(Options{URL: srv.URL()}))(t)
 	inHand := make(chan int, 1)
 	ended := make(chan struct{})
 	consuming(t, dying, c, func(ctx context.Context, batch []Message) error {
@@ -350,9 +349,7 @@ func TestConsumeFiltersBySubject(t *testing.T) {
 	c := ConsumerConfig{Stream: eod, Durable: "risk-extract", Subject: "eod.pnl.done"}
 	ensure(t, ctx, b, c.Stream)
 	for i, subject := range []string{"eod.other", "eod.pnl.done", "eod.pnl", "eod.pnl.done"} {
-		if _, err := b.Publish(ctx, subject, nil, PublishOptions{MsgID: id(i)}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(b.Publish(ctx, subject, nil, PublishOptions{MsgID: id(i)}))(t)
 	}
 	stop := consuming(t, b, c, s.take)
 	s.await(t, ctx, 2)

@@ -35,10 +35,8 @@ func TestSubscribeGetsWhatIsNotified(t *testing.T) {
 	both(t, func(t *testing.T, b *Broker) {
 		ctx := patience(t)
 		var prices, other heard
-		stop, err := b.Subscribe("pricing.*", prices.add)
-		must.OK(t, err)
-		stopOther, err := b.Subscribe("other", other.add)
-		must.OK(t, err)
+		stop := must.Get(b.Subscribe("pricing.*", prices.add))(t)
+		stopOther := must.Get(b.Subscribe("other", other.add))(t)
 		defer stopOther()
 		until(t, ctx, "subscribed", func() bool { return subscribed(b) == 2 })
 		must.OK(t, b.flush(ctx))
@@ -52,10 +50,8 @@ func TestSubscribeGetsWhatIsNotified(t *testing.T) {
 		until(t, ctx, "all heard", func() bool { return len(prices.all()) >= 3 })
 		stop()
 		stop() // a second call does no harm
-		if err := errors.Join(b.Notify("pricing.AAPL", []byte("4")),
-			b.Notify("other", nil), b.flush(ctx)); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, errors.Join(b.Notify("pricing.AAPL", []byte("4")),
+			b.Notify("other", nil), b.flush(ctx)))
 		until(t, ctx, "the other still hears", func() bool { return len(other.all()) == 1 })
 		if got := prices.all(); !slices.Equal(got, want) {
 			t.Errorf("heard %q, want %q", got, want)
@@ -115,15 +111,14 @@ func TestSubscribeStopWaitsForTheCallback(t *testing.T) {
 	for range 20 {
 		var mu sync.Mutex
 		stopped, calls := false, 0
-		stop, err := b.Subscribe("x", func(string, []byte) {
+		stop := must.Get(b.Subscribe("x", func(string, []byte) {
 			mu.Lock()
 			defer mu.Unlock()
 			calls++
 			if stopped {
 				t.Error("called after stop")
 			}
-		})
-		must.OK(t, err)
+		}))(t)
 		must.OK(t, b.flush(ctx))
 		for range 200 {
 			must.OK(t, b.Notify("x", nil))

@@ -48,8 +48,7 @@ func TestEmbeddedKeepsWhatItAcknowledgedWhenKilled(t *testing.T) {
 	b := open(t, Options{Dir: dir})
 	ensure(t, ctx, b, deltas())
 	for _, last := range []int{1, 2, 40, 41, 300} {
-		info, err := b.StreamInfo(ctx, deltas().Name)
-		must.OK(t, err)
+		info := must.Get(b.StreamInfo(ctx, deltas().Name))(t)
 		if _, _, err := b.PublishBatch(ctx, chained(int(info.LastSeq)+1, last)); err != nil {
 			t.Fatal(err)
 		}

@@ -43,8 +43,7 @@ func TestOpenRefusesWhatIsNoURLAndShowsNoPassword(t *testing.T) {
 
 // The Broker does not connect before the first use.
 func TestExternalConnectsOnFirstUse(t *testing.T) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	must.OK(t, err)
+	listener := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer listener.Close()
 	var wg sync.WaitGroup
 	defer wg.Wait()

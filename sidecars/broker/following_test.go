@@ -18,8 +18,7 @@ func calm() FollowOptions { return FollowOptions{Heartbeat: time.Minute} }
 
 func followed(t *testing.T, ctx context.Context, b *Broker, o FollowOptions) *Following {
 	t.Helper()
-	following, err := b.Follow(ctx, deltas().Name, deltaSubject, o)
-	must.OK(t, err)
+	following := must.Get(b.Follow(ctx, deltas().Name, deltaSubject, o))(t)
 	t.Cleanup(func() {
 		if err := following.Close(); err != nil {
 			t.Error(err)
@@ -100,8 +99,7 @@ func TestFollowingMissesNothingAfterItsCreation(t *testing.T) {
 					before, after)
 			}
 			for n := first; n < first+3; {
-				messages, err := following.Next(ctx)
-				must.OK(t, err)
+				messages := must.Get(following.Next(ctx))(t)
 				for _, m := range messages {
 					if m.MsgID != id(n) || m.Sequence != uint64(n) {
 						t.Fatalf("got %s at %d, want version %d", m.MsgID, m.Sequence, n)
@@ -277,19 +275,15 @@ func TestFollowingOfOneSubjectOfMany(t *testing.T) {
 	b, _ := external(t)
 	ctx := patience(t)
 	ensure(t, ctx, b, Stream{Name: "TWO", Subjects: []string{"two.>"}})
-	following, err := b.Follow(ctx, "TWO", "two.a", calm())
-	must.OK(t, err)
+	following := must.Get(b.Follow(ctx, "TWO", "two.a", calm()))(t)
 	defer following.Close()
 	for n := range 20 {
-		if _, err := b.Publish(ctx, []string{"two.a", "two.b", "two.c"}[n%3], payload(n),
-			PublishOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(b.Publish(ctx, []string{"two.a", "two.b", "two.c"}[n%3], payload(n),
+			PublishOptions{}))(t)
 	}
 	var got []uint64
 	for len(got) < 7 {
-		messages, err := following.Next(ctx)
-		must.OK(t, err)
+		messages := must.Get(following.Next(ctx))(t)
 		for _, m := range messages {
 			got = append(got, m.Sequence)
 		}

@@ -63,8 +63,7 @@ func open(t testing.TB, o Options) *Broker {
 // opened returns a Broker as Open leaves it.
 func opened(t testing.TB, o Options) *Broker {
 	t.Helper()
-	b, err := Open(o)
-	must.OK(t, err)
+	b := must.Get(Open(o))(t)
 	t.Cleanup(func() {
 		if err := b.Close(); err != nil {
 			t.Errorf("close: %v", err)
@@ -105,8 +104,7 @@ func ensure(t testing.TB, ctx context.Context, b *Broker, s Stream) {
 // put publishes version n of the feed, without conditions, until it is acknowledged.
 func put(t testing.TB, ctx context.Context, b *Broker, n int) Ack {
 	t.Helper()
-	ack, err := b.Publish(ctx, deltaSubject, payload(n), PublishOptions{MsgID: id(n)})
-	must.OK(t, err)
+	ack := must.Get(b.Publish(ctx, deltaSubject, payload(n), PublishOptions{MsgID: id(n)}))(t)
 	return ack
 }
 
@@ -131,16 +129,14 @@ func chained(from, to int) []Outgoing {
 // holds compares a whole stream, message by message, with versions 1..last.
 func holds(t testing.TB, ctx context.Context, b *Broker, last int) {
 	t.Helper()
-	info, err := b.StreamInfo(ctx, deltas().Name)
-	must.OK(t, err)
+	info := must.Get(b.StreamInfo(ctx, deltas().Name))(t)
 	if info.FirstSeq != 1 || info.LastSeq != uint64(last) || info.Messages != uint64(last) {
 		t.Fatalf("stream has %d messages, %d to %d, want %d from 1", info.Messages,
 			info.FirstSeq, info.LastSeq, last)
 	}
 	step := max(1, last/500) // every message of a short stream, a sample of a long one
 	for n := 1; n <= last; n += step {
-		m, err := b.Message(ctx, deltas().Name, uint64(n))
-		must.OK(t, err)
+		m := must.Get(b.Message(ctx, deltas().Name, uint64(n)))(t)
 		if m.Sequence != uint64(n) || m.MsgID != id(n) || !bytes.Equal(m.Data, payload(n)) ||
 			m.Subject != deltaSubject {
 			t.Fatalf("sequence %d holds %s %s %s", m.Sequence, m.MsgID, m.Subject, m.Data)

@@ -18,8 +18,7 @@ func TestEnsureStreamCreatesAndThenChecks(t *testing.T) {
 		for range 3 {
 			ensure(t, ctx, b, deltas())
 		}
-		info, err := b.StreamInfo(ctx, deltas().Name)
-		must.OK(t, err)
+		info := must.Get(b.StreamInfo(ctx, deltas().Name))(t)
 		if info.Name != deltas().Name || info.FirstSeq != 1 && info.FirstSeq != 0 || info.LastSeq != 0 ||
 			info.Messages != 0 || info.DuplicatesWindow != deltas().Duplicates || info.CreatedAt.IsZero() {
 			t.Errorf("got %+v", info)
@@ -116,9 +115,7 @@ func TestMessagesAreReadBySequenceAndFromTheEnd(t *testing.T) {
 			t.Errorf("last of an empty stream gives %v, want ErrNotFound", err)
 		}
 		for i, subject := range []string{"two.a", "two.b", "two.a.c"} {
-			if _, err := b.Publish(ctx, subject, payload(i), PublishOptions{MsgID: id(i)}); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(b.Publish(ctx, subject, payload(i), PublishOptions{MsgID: id(i)}))(t)
 		}
 		if _, err := b.Publish(ctx, "two.a", nil, PublishOptions{}); err != nil { // neither id nor body
 			t.Fatal(err)

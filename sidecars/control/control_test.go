@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"posttrade/ring/must"
 )
 
 // canonical is an independent RFC 8785 writer for the JSON objects of this package. It sorts the
@@ -151,14 +153,10 @@ const (
 
 func TestMalformedDeltasAreRefused(t *testing.T) {
 	good := `{"epoch":5,"record":` + goodAccount + `,"schemaVersion":1,"source":"account","version":3}`
-	if _, err := ParseDelta(Account, []byte(good)); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(ParseDelta(Account, []byte(good)))(t)
 	goodSec := `{"epoch":5,"record":` + goodSecurity +
 		`,"schemaVersion":1,"source":"security","version":3}`
-	if _, err := ParseDelta(Security, []byte(goodSec)); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(ParseDelta(Security, []byte(goodSec)))(t)
 	replaced := func(text, old, with string) string {
 		if !strings.Contains(text, old) {
 			t.Fatalf("%s is not in %s", old, text)

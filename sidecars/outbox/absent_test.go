@@ -242,8 +242,7 @@ func TestDamagedFilesOfTheStream(t *testing.T) {
 		for _, file := range blocks(t, good) {
 			for kind, damage := range damages {
 				dir := copyOf(t, good)
-				data, err := os.ReadFile(filepath.Join(dir, file))
-				must.OK(t, err)
+				data := must.Get(os.ReadFile(filepath.Join(dir, file)))(t)
 				must.OK(t, damage(filepath.Join(dir, file), data))
 				b := running(t, broker.Options{Dir: dir})
 				r.stream.broker = b

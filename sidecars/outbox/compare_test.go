@@ -27,11 +27,8 @@ func elsewhere(t *testing.T, test func(t *testing.T, r *rig, srv *brokertest.Ser
 // put publishes a message of another writer.
 func (r *rig) put(msgID, data string) {
 	r.t.Helper()
-	_, err := r.stream.broker.Publish(r.t.Context(), account.Subject(), []byte(data),
-		broker.PublishOptions{MsgID: msgID})
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	must.Get(r.stream.broker.Publish(r.t.Context(), account.Subject(), []byte(data),
+		broker.PublishOptions{MsgID: msgID}))(r.t)
 }
 
 func TestVersionsGoOutInOrder(t *testing.T) {

@@ -77,10 +77,7 @@ func (r *rig) hand(by *byAnother, epoch uint64) {
 
 func (r *rig) epoch() uint64 {
 	r.t.Helper()
-	s, err := r.s.Snapshot(r.t.Context())
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	s := must.Get(r.s.Snapshot(r.t.Context()))(r.t)
 	return s.Epoch
 }
 
@@ -89,9 +86,7 @@ func (r *rig) ours() (all []uint64) {
 	r.t.Helper()
 	for _, m := range r.messages() {
 		v, version, err := r.b.judge(r.t.Context(), &m)
-		if err != nil {
-			r.t.Fatal(err)
-		}
+		must.OK(r.t, err)
 		if v == own {
 			all = append(all, version)
 		}
@@ -213,11 +208,9 @@ func TestStreamOfTheBuildBefore(t *testing.T) {
 		for _, row := range r.rows()[:7] { // the last one is not marked
 			r.put(account.MsgID(row.Version), string(row.Payload))
 			if row.Version < 7 {
-				if err := db.Write(t.Context(), func(tx *store.Tx) error {
+				must.OK(t, db.Write(t.Context(), func(tx *store.Tx) error {
 					return tx.MarkPublished(string(account), row.Version, row.Version, row.Version, 1)
-				}); err != nil {
-					t.Fatal(err)
-				}
+				}))
 			}
 		}
 		replica, u := r.replica(false)
@@ -297,13 +290,10 @@ func TestForgottenMessageIsNoForeignOne(t *testing.T) {
 		r.step()
 		replica, u := r.replica(false)
 		r.converges(replica, u)
-		key, err := r.b.signingKey(t.Context())
-		must.OK(t, err)
+		key := must.Get(r.b.signingKey(t.Context()))(t)
 		payload := deltaOf(r.epoch(), 12, "x")
-		if _, err := b.Publish(t.Context(), account.Subject(), payload, broker.PublishOptions{
-			MsgID: account.MsgID(12), Signature: signature(key, account, 12, payload)}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(b.Publish(t.Context(), account.Subject(), payload, broker.PublishOptions{
+			MsgID: account.MsgID(12), Signature: signature(key, account, 12, payload)}))(t)
 		until(t, "the gap is found", func() bool {
 			return replica.Status().Quarantines[bootstrap.Gap] > 0
 		})

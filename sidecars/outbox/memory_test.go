@@ -55,13 +55,10 @@ func TestStepsOverAStreamInMemory(t *testing.T) {
 		b := New(Options{Source: control.Account, DB: db, Stream: stream})
 		for i := range changes {
 			a := accounts.Account{ID: uint32(i%50 + 1), DisplayName: fmt.Sprint("n", i), Enabled: true}
-			if _, err := s.Upsert(t.Context(), a); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(s.Upsert(t.Context(), a))(t)
 		}
 		for total := 0; total < changes; {
-			n, err := b.Step(t.Context())
-			must.OK(t, err)
+			n := must.Get(b.Step(t.Context()))(t)
 			total += n
 		}
 		for i, m := range stream.messages {

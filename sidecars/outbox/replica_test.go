@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"posttrade/ring/must"
 	"posttrade/sidecars/accounts"
 	"posttrade/sidecars/bootstrap"
 	"posttrade/sidecars/broker"
@@ -29,9 +30,7 @@ func TestEveryChangeReachesTheReplica(t *testing.T) {
 		for i := range changes {
 			a := accounts.Account{ID: uint32(1 + random.IntN(50)), DisplayName: "x",
 				Enabled: random.IntN(2) == 0}
-			if _, err := r.s.Upsert(t.Context(), a); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(r.s.Upsert(t.Context(), a))(t)
 			switch i {
 			case changes * 3 / 10, changes * 7 / 10:
 				srv.Restart()
@@ -72,9 +71,7 @@ func TestDisabledAccountIsKnownSoon(t *testing.T) {
 		r.converges(replica, u)
 		for i := range 20 {
 			a := accounts.Account{ID: 3, DisplayName: "three", Enabled: i%2 == 0}
-			if _, err := r.s.Upsert(t.Context(), a); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(r.s.Upsert(t.Context(), a))(t)
 			until(t, "the change has arrived", func() bool {
 				u.mu.Lock()
 				defer u.mu.Unlock()

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"posttrade/ring/must"
 	"posttrade/sidecars/bootstrap"
 	"posttrade/sidecars/broker"
 	"posttrade/sidecars/control"
@@ -154,10 +155,7 @@ func (r *rig) replica(behind bool) (*bootstrap.Bootstrap, *universe) {
 func (r *rig) converges(replica *bootstrap.Bootstrap, u *universe) {
 	r.t.Helper()
 	until(r.t, "the replica is ready and equal to the table", func() bool {
-		s, err := r.s.Snapshot(r.t.Context())
-		if err != nil {
-			r.t.Fatal(err)
-		}
+		s := must.Get(r.s.Snapshot(r.t.Context()))(r.t)
 		return replica.Status().State == bootstrap.Ready && u.holds(&s)
 	})
 	u.mu.Lock()

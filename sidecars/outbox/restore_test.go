@@ -106,8 +106,7 @@ func (r *rig) refusesStill() {
 func TestOlderFileOfTheDatabase(t *testing.T) {
 	dir := t.TempDir()
 	open := func() *store.DB {
-		db, err := store.Open(store.Options{Dir: dir})
-		must.OK(t, err)
+		db := must.Get(store.Open(store.Options{Dir: dir}))(t)
 		return db
 	}
 	db := open()

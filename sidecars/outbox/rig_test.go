@@ -131,8 +131,7 @@ func (s *natsStream) Publish(ctx context.Context, messages []Outgoing) ([]Ack, e
 // returns after two seconds without it.
 func running(t *testing.T, o broker.Options) *broker.Broker {
 	t.Helper()
-	b, err := broker.Open(o)
-	must.OK(t, err)
+	b := must.Get(broker.Open(o))(t)
 	until(t, "the embedded server runs", func() bool {
 		ready, _ := b.State()
 		return ready || o.URL != ""
@@ -180,9 +179,7 @@ func (r *rig) upsert(n int) {
 		r.n++
 		a := accounts.Account{ID: uint32(r.n%10 + 1),
 			DisplayName: fmt.Sprint("change ", r.n), Enabled: r.n%3 > 0}
-		if _, err := r.s.Upsert(r.t.Context(), a); err != nil {
-			r.t.Fatal(err)
-		}
+		must.Get(r.s.Upsert(r.t.Context(), a))(r.t)
 	}
 }
 
@@ -190,10 +187,7 @@ func (r *rig) upsert(n int) {
 func (r *rig) step() {
 	r.t.Helper()
 	for {
-		n, err := r.b.Step(r.t.Context())
-		if err != nil {
-			r.t.Fatal(err)
-		}
+		n := must.Get(r.b.Step(r.t.Context()))(r.t)
 		if n == 0 {
 			return
 		}
@@ -224,28 +218,18 @@ func (r *rig) refuses() {
 // bump begins an epoch, as an operator does.
 func (r *rig) bump() {
 	r.t.Helper()
-	last, err := r.b.LastOnStream(r.t.Context())
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	if _, err := r.s.BumpEpoch(r.t.Context(), last, nil); err != nil {
-		r.t.Fatal(err)
-	}
+	last := must.Get(r.b.LastOnStream(r.t.Context()))(r.t)
+	must.Get(r.s.BumpEpoch(r.t.Context(), last, nil))(r.t)
 }
 
 // messages reads the whole stream.
 func (r *rig) messages() (all []Message) {
 	r.t.Helper()
 	ctx := r.t.Context()
-	info, err := r.stream.broker.StreamInfo(ctx, r.stream.config.Name)
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	info := must.Get(r.stream.broker.StreamInfo(ctx, r.stream.config.Name))(r.t)
 	for sequence := info.FirstSeq; sequence <= info.LastSeq; sequence++ {
 		m, found, err := r.stream.At(ctx, sequence)
-		if err != nil {
-			r.t.Fatal(err)
-		}
+		must.OK(r.t, err)
 		if found {
 			all = append(all, m)
 		}
@@ -305,9 +289,7 @@ func (r *rig) rows() (all []store.OutboxRow) {
 			return nil
 		})
 	})
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	must.OK(r.t, err)
 	return all
 }
 

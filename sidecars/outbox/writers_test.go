@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"posttrade/ring/must"
 	"posttrade/sidecars/accounts"
 	"posttrade/sidecars/control"
 	"posttrade/sidecars/source"
@@ -202,10 +203,7 @@ func (r *rig) sameAs(want map[uint64]accounts.Account) {
 	r.has(span(1, uint64(len(want))))
 	last := map[uint32]accounts.Account{}
 	for i, m := range r.messages() {
-		d, err := control.ParseDelta(account, m.Data)
-		if err != nil {
-			r.t.Fatal(err)
-		}
+		d := must.Get(control.ParseDelta(account, m.Data))(r.t)
 		a := accounts.Account{ID: d.Record.ID, DisplayName: d.Record.Name, Enabled: d.Record.Enabled}
 		if d.Version != uint64(i+1) || a != want[d.Version] {
 			r.t.Fatalf("message %d is %+v, committed was %+v", i+1, d, want[uint64(i+1)])

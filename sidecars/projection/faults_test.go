@@ -33,9 +33,7 @@ func TestFailureInsideATransactionLeavesNothing(t *testing.T) {
 	storetest.EachInFull(t, func(t *testing.T, db *store.DB) {
 		h := newHistory(seeded(t), 600)
 		p := New(options(h, db))
-		if _, err := p.Step(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(p.Step(t.Context()))(t)
 		heal := failCommits(t, db)
 		for range 3 {
 			if n, err := p.Step(t.Context()); n != 0 || err == nil || final(err) {
@@ -64,13 +62,9 @@ func TestCursorMovedBySomebodyElse(t *testing.T) {
 		random := seeded(t)
 		h := newHistory(random, 900)
 		p, other := New(options(h, db)), New(options(h, db))
-		if _, err := p.Step(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(p.Step(t.Context()))(t)
 		for range 2 { // now the other one is ahead, as after an attempt with an unknown outcome
-			if _, err := other.Step(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(other.Step(t.Context()))(t)
 		}
 		if n, err := p.Step(t.Context()); n != 132 || err != nil {
 			t.Fatalf("step behind another projection: %d rows, %v, want the last 132", n, err)
@@ -107,8 +101,7 @@ func TestTwoProjectionsOnOneTable(t *testing.T) {
 	trades := size(6000, 1500)
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		h := newHistory(seeded(t), trades)
-		twin, err := db.Twin()
-		must.OK(t, err)
+		twin := must.Get(db.Twin())(t)
 		defer twin.Close()
 		both := []*Projection{New(options(h, db)), New(options(h, twin))}
 		var wait sync.WaitGroup

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"testing"
 
+	"posttrade/ring/must"
 	"posttrade/sidecars/store"
 	"posttrade/sidecars/store/storetest"
 )
@@ -12,12 +13,10 @@ import (
 func agreement(t *testing.T, p *Projection, db *store.DB) error {
 	t.Helper()
 	var agrees error
-	if err := db.Read(t.Context(), func(tx *store.Tx) error {
+	must.OK(t, db.Read(t.Context(), func(tx *store.Tx) error {
 		agrees = p.Agrees(tx)
 		return nil
-	}); err != nil {
-		t.Fatal(err)
-	}
+	}))
 	return agrees
 }
 

@@ -221,8 +221,7 @@ type holdup struct {
 // holdUp takes the lock that a writer of the cursor waits for. A cut ends it as well.
 func holdUp(t *testing.T, db *store.DB, name string) *holdup {
 	t.Helper()
-	other, err := db.Twin()
-	must.OK(t, err)
+	other := must.Get(db.Twin())(t)
 	h, has := &holdup{db: other, free: make(chan struct{}),
 		done: make(chan error, 1)}, make(chan struct{})
 	go func() {

@@ -67,12 +67,10 @@ func TestRulesOfOlderRowsAreNotGuessed(t *testing.T) {
 		o.Rules = "one"
 		drain(t, New(o))
 		var got []store.SettlementRules
-		if err := db.Read(t.Context(), func(tx *store.Tx) (err error) {
+		must.OK(t, db.Read(t.Context(), func(tx *store.Tx) (err error) {
 			got, err = tx.SettlementRules()
 			return err
-		}); err != nil {
-			t.Fatal(err)
-		}
+		}))
 		want := []store.SettlementRules{{ForcesFrom: bookedAt},
 			{Rules: "one", FirstSeq: 51, BookedFrom: bookedAt}}
 		if !slices.Equal(got, want) {

@@ -34,11 +34,10 @@ func TestGivenUpRowsMakeRoomForOthers(t *testing.T) {
 			before := table(t, db)[:len(h.fills)]
 			h = h.forked(keep)
 			also := uint64(1 << 60)
-			done, err := GiveUp(t.Context(), db, h, uint64(keep), func(_ *store.Tx, kept uint64) error {
+			done := must.Get(GiveUp(t.Context(), db, h, uint64(keep), func(_ *store.Tx, kept uint64) error {
 				also = kept
 				return nil
-			})
-			must.OK(t, err)
+			}))(t)
 			if done.Kept != uint64(keep) || done.Rows != int64(len(before)-keep) || also != done.Kept {
 				t.Errorf("turn %d: %+v, want %d kept and %d rows", turn, done, keep, len(before)-keep)
 			}

@@ -143,9 +143,7 @@ func TestStepStopsWhereFillsDoNotFollow(t *testing.T) {
 				o.Logger = log.logger()
 				p := New(o)
 				for range 2 {
-					if _, err := p.Step(t.Context()); err != nil {
-						t.Fatal(err)
-					}
+					must.Get(p.Step(t.Context()))(t)
 				}
 				for range 3 {
 					if err := p.Run(t.Context()); !errors.Is(err, ErrSequence) {
@@ -205,9 +203,7 @@ func TestSourceErrorIsRetried(t *testing.T) {
 	storetest.EachInFull(t, func(t *testing.T, db *store.DB) {
 		h := newHistory(seeded(t), 300)
 		p := New(options(h, db))
-		if _, err := p.Step(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(p.Step(t.Context()))(t)
 		broken := errors.New("disk on fire")
 		for range 3 { // at the reading of the batch, then at the look at the cursor's fill
 			h.fail = broken

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"posttrade/matcher"
+	"posttrade/ring/must"
 	"posttrade/sidecars/store"
 )
 
@@ -85,11 +86,9 @@ func TestMergeMatchesEntryByEntry(t *testing.T) {
 			}
 			f.notePage(page, list)
 			m := merge{rows: list, ticker: tickerOf, book: &rulebook{}, out: &f}
-			if err := runs(list, func(run []row) error {
+			must.OK(t, runs(list, func(run []row) error {
 				return m.take(journal.fills[run[0].seq-1 : run[len(run)-1].seq])
-			}); err != nil {
-				t.Fatal(err)
-			}
+			}))
 			next = page.hi + 1
 		}
 		if rng.IntN(2) == 0 {
@@ -134,12 +133,10 @@ func TestRunsSplitRowsThatAreFarApart(t *testing.T) {
 	rows := []row{{seq: 1}, {seq: 2}, {seq: 2 + farApart}, {seq: 3 + 2*farApart},
 		{seq: 4 + 2*farApart}}
 	var got []span
-	if err := runs(rows, func(run []row) error {
+	must.OK(t, runs(rows, func(run []row) error {
 		got = append(got, span{run[0].seq, run[len(run)-1].seq})
 		return nil
-	}); err != nil {
-		t.Fatal(err)
-	}
+	}))
 	if want := []span{{1, 2 + farApart}, {3 + 2*farApart, 4 + 2*farApart}}; !slices.Equal(got, want) {
 		t.Errorf("runs %v, want %v", got, want)
 	}

@@ -81,8 +81,7 @@ var damage = []string{
 // repairRows is how many rows TestRepairMakesDamagedRowsWhole damages.
 func repairRows(t *testing.T) int {
 	if text := os.Getenv("POSTTRADE_TEST_REPAIR_ROWS"); text != "" {
-		n, err := strconv.Atoi(text)
-		must.OK(t, err)
+		n := must.Get(strconv.Atoi(text))(t)
 		return n
 	}
 	return size(6000, 2500)
@@ -427,25 +426,21 @@ func TestBatchesSayWhenARowWasBooked(t *testing.T) {
 		batches := []store.Batch{{FirstSeq: 1, LastSeq: 10, BookedAt: 5, Whole: true},
 			{FirstSeq: 4, LastSeq: 6, BookedAt: 7, Whole: true}, {FirstSeq: 8, LastSeq: 20, BookedAt: 8},
 			long}
-		if err := db.Write(t.Context(), func(tx *store.Tx) error {
+		must.OK(t, db.Write(t.Context(), func(tx *store.Tx) error {
 			for _, b := range batches {
 				if err := tx.NoteBatch(b); err != nil {
 					return err
 				}
 			}
 			return nil
-		}); err != nil {
-			t.Fatal(err)
-		}
+		}))
 		for seq, want := range map[uint64][]int64{1: {5}, 3: {5}, 4: {5, 7}, 6: {5, 7}, 7: {5}, 8: {5, 8},
 			10: {5, 8}, 11: nil, 20: nil, 21: nil, 99_999: nil, 100_000: {9},
 			100_000 + store.MaxBatch: {9}, long.LastSeq: {9}, long.LastSeq + 1: nil} {
 			book := rulebook{forces: map[uint64]int64{}, byMessage: map[uint64]bool{}}
-			if err := db.Read(t.Context(), func(tx *store.Tx) error {
+			must.OK(t, db.Read(t.Context(), func(tx *store.Tx) error {
 				return book.readPage(tx, span{seq - min(seq, 3), seq + 3})
-			}); err != nil {
-				t.Fatal(err)
-			}
+			}))
 			for at := int64(1); at < 12; at++ {
 				known, booked := book.booked(seq, at)
 				if differs := known && booked != at; differs != (want != nil && !slices.Contains(want, at)) {

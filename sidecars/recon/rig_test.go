@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"posttrade/matcher"
+	"posttrade/ring/must"
 	"posttrade/sidecars/store"
 	"posttrade/sidecars/store/storetest"
 )
@@ -177,41 +178,33 @@ func (g *rig) project(from, to uint64) {
 	for seq := from; seq <= to; seq++ {
 		rows = append(rows, rowOf(&g.journal.fills[seq-1]))
 	}
-	if err := g.db.Write(context.Background(), func(tx *store.Tx) error {
+	must.OK(g.t, g.db.Write(context.Background(), func(tx *store.Tx) error {
 		_, err := tx.InsertTrades(rows)
 		return err
-	}); err != nil {
-		g.t.Fatal(err)
-	}
+	}))
 }
 
 // insert writes a row by hand.
 func (g *rig) insert(row store.Trade) {
 	g.t.Helper()
-	if err := g.db.Write(context.Background(), func(tx *store.Tx) error {
+	must.OK(g.t, g.db.Write(context.Background(), func(tx *store.Tx) error {
 		_, err := tx.InsertTrades([]store.Trade{row})
 		return err
-	}); err != nil {
-		g.t.Fatal(err)
-	}
+	}))
 }
 
 // edit runs a statement by hand.
 func (g *rig) edit(sql string, args ...any) {
 	g.t.Helper()
-	if err := g.db.Write(context.Background(), func(tx *store.Tx) error {
+	must.OK(g.t, g.db.Write(context.Background(), func(tx *store.Tx) error {
 		_, err := tx.Exec(sql, args...)
 		return err
-	}); err != nil {
-		g.t.Fatal(err)
-	}
+	}))
 }
 
 func (g *rig) must(err error) {
 	g.t.Helper()
-	if err != nil {
-		g.t.Fatal(err)
-	}
+	must.OK(g.t, err)
 }
 
 func (g *rig) sweep() {

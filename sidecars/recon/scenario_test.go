@@ -41,8 +41,7 @@ func TestReconciliationScenarios(t *testing.T) {
 			kept = strings.Fields(line)
 		}
 		for _, capacity := range kept {
-			n, err := strconv.Atoi(capacity)
-			must.OK(t, err)
+			n := must.Get(strconv.Atoi(capacity))(t)
 			each(t, n, 1, func(t *testing.T, g *rig) {
 				p := scenario{rig: g, start: g.millis}
 				for n, line := range scenariotest.Lines(script) {

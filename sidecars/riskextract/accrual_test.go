@@ -55,9 +55,8 @@ func TestAccruals(t *testing.T) {
 		{month, "2026-03-30", "2026-03-30", 0},
 	}
 	for _, tt := range tests {
-		r, err := ParseReference(counterpartiesHeader+"\n",
-			instrumentsHeader+"\nX,TREASURY,1,0.04,"+tt.terms+"\n")
-		must.OK(t, err)
+		r := must.Get(ParseReference(counterpartiesHeader+"\n",
+			instrumentsHeader+"\nX,TREASURY,1,0.04,"+tt.terms+"\n"))(t)
 		i := r.instrument("X")
 		last, paid, got := i.accrued(date(t, tt.session))
 		lastText := ""

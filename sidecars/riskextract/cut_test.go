@@ -84,10 +84,8 @@ func TestCutRefusesWhatItCannotSay(t *testing.T) {
 }
 
 func TestCutReadsBackWhatWasRendered(t *testing.T) {
-	cut, err := RenderCut(goldenMarker, goldenState)
-	must.OK(t, err)
-	rows, err := parseCut(string(cut.Bytes))
-	must.OK(t, err)
+	cut := must.Get(RenderCut(goldenMarker, goldenState))(t)
+	rows := must.Get(parseCut(string(cut.Bytes)))(t)
 	if rows.Marker != goldenMarker || len(rows.positions) != len(goldenState.positions) ||
 		!slices.Equal(rows.contracts, goldenState.contracts) {
 		t.Errorf("got %+v", rows)
@@ -98,8 +96,7 @@ func TestCutReadsBackWhatWasRendered(t *testing.T) {
 // be another valid cut: only its SHA-256 can detect that. So the reader may accept no text that
 // rendering would not give.
 func TestDamagedCutsAreRefused(t *testing.T) {
-	cut, err := RenderCut(goldenMarker, goldenState)
-	must.OK(t, err)
+	cut := must.Get(RenderCut(goldenMarker, goldenState))(t)
 	text := string(cut.Bytes)
 	check := func(damaged string) (readable bool) {
 		t.Helper()

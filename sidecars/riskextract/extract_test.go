@@ -23,9 +23,7 @@ func TestCrashAtEveryStep(t *testing.T) {
 	r := goldenRig(t)
 	x := New(r.o)
 	x.step = func(step string) error { steps = append(steps, step); return nil }
-	if _, err := x.Extract(t.Context(), goldenMarker); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(x.Extract(t.Context(), goldenMarker))(t)
 	golden := files(t, "testdata")
 	if len(steps) != 7*3+1 {
 		t.Errorf("%d steps: %q", len(steps), steps)
@@ -51,8 +49,7 @@ func TestCrashAtEveryStep(t *testing.T) {
 				r.o.Marks.(*fakeMarks).marks = []store.Mark{{Security: "ZULU", Price: 1}}
 				write(t, r.o.Counterparties, strings.ReplaceAll(goldenCounterparties, "ELBE", "ODER"))
 			}
-			a, err := New(r.o).Extract(t.Context(), goldenMarker)
-			must.OK(t, err)
+			a := must.Get(New(r.o).Extract(t.Context(), goldenMarker))(t)
 			got := files(t, filepath.Join(r.o.Sink, "2026-11-20", "v1"))
 			if !maps.Equal(got, want) {
 				t.Errorf("after the restart there are %q", slices.Sorted(maps.Keys(got)))
@@ -233,8 +230,7 @@ func TestExtractOfAnEngine(t *testing.T) {
 			Securities: []matcher.GenesisSecurity{{Ticker: "SPY", Enabled: true},
 				{Ticker: "AAA", Enabled: true}}, TickPx: 1000,
 		}
-		e, err := matcher.New(g)
-		must.OK(t, err)
+		e := must.Get(matcher.New(g))(t)
 		defer e.Close()
 		out := matcher.NewOutlet(16, func([]matcher.Event) {})
 		do := func(c matcher.Command) {
@@ -263,8 +259,7 @@ func TestExtractOfAnEngine(t *testing.T) {
 		order(8, 1, matcher.Buy, 1, 600_000_000)
 		order(8, 1, matcher.Sell, 1, 601_000_000)
 		order(3, 1, matcher.Buy, 1, 601_000_000)
-		cut, err := RenderCut(Marker{Seq: 99, SessionDate: 20_000, PriceVersion: 2}, e)
-		must.OK(t, err)
+		cut := must.Get(RenderCut(Marker{Seq: 99, SessionDate: 20_000, PriceVersion: 2}, e))(t)
 		return string(cut.Bytes)
 	}
 	const positions = cutColumns + "3,SPY,0,0,1,601000000\n3,AAA,4,5000000,1,5000000\n" +

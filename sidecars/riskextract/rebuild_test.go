@@ -16,9 +16,7 @@ import (
 func storedCopy(t *testing.T) (dir string, want map[string]string) {
 	t.Helper()
 	r := goldenRig(t)
-	if _, err := New(r.o).Extract(t.Context(), goldenMarker); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(New(r.o).Extract(t.Context(), goldenMarker))(t)
 	want = files(t, filepath.Join(r.o.Sink, "2026-11-20", "v1"))
 	must.OK(t, errors.Join(os.RemoveAll(r.o.Sink), os.Remove(r.o.Counterparties)))
 	dir = t.TempDir()
@@ -47,10 +45,8 @@ func TestRebuildIsByteIdentical(t *testing.T) {
 		must.OK(t, errors.Join(os.Remove(positions), os.Remove(contracts)))
 	}
 	// The lost artifacts can be restored in place.
-	if err := Rebuild(filepath.Join(dir, "seq-42.cut"), filepath.Join(dir, "seq-42.csv"),
-		filepath.Join(dir, "seq-42-contracts.csv")); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, Rebuild(filepath.Join(dir, "seq-42.cut"), filepath.Join(dir, "seq-42.csv"),
+		filepath.Join(dir, "seq-42-contracts.csv")))
 	if got := files(t, dir); len(got) != len(want) || got["seq-42.csv"] != want["seq-42.csv"] {
 		t.Errorf("the folder is %q", got)
 	}
@@ -103,8 +99,7 @@ func TestRebuildRefusesForgedManifests(t *testing.T) {
 	rebuild := func(cut string) error {
 		return Rebuild(filepath.Join(dir, cut), filepath.Join(out, "p.csv"), filepath.Join(out, "c.csv"))
 	}
-	pins, err := parseManifest(42, want["seq-42.sha256"])
-	must.OK(t, err)
+	pins := must.Get(parseManifest(42, want["seq-42.sha256"]))(t)
 	forge := func(seq uint64, edit func(*manifest)) {
 		forged := *pins
 		edit(&forged)

@@ -110,14 +110,11 @@ func TestReferenceFilesAreReadStrictly(t *testing.T) {
 
 // TestBuiltInReferenceCoversTheBuiltInUniverse reads the seed files of the program.
 func TestBuiltInReferenceCoversTheBuiltInUniverse(t *testing.T) {
-	r, err := LoadReference("", "")
-	must.OK(t, err)
-	seed, err := os.ReadFile("../../app/settings/seeds/accounts.csv")
-	must.OK(t, err)
+	r := must.Get(LoadReference("", ""))(t)
+	seed := must.Get(os.ReadFile("../../app/settings/seeds/accounts.csv"))(t)
 	accounts := strings.Split(strings.TrimSpace(string(seed)), "\n")[1:]
 	for _, line := range accounts {
-		id, err := whole("id", strings.SplitN(line, ",", 2)[0], 1, 1<<32-1)
-		must.OK(t, err)
+		id := must.Get(whole("id", strings.SplitN(line, ",", 2)[0], 1, 1<<32-1))(t)
 		if _, err := r.counterparty(uint32(id)); err != nil {
 			t.Error(err)
 		}
@@ -145,8 +142,7 @@ func TestReferenceFilesOfTheSettings(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "cp.csv")
 	write(t, path, counterpartiesHeader+"\n7,SEVEN,N7,CHF\n")
-	r, err := LoadReference(path, "")
-	must.OK(t, err)
+	r := must.Get(LoadReference(path, ""))(t)
 	if got, err := r.counterparty(7); err != nil || got != (counterparty{"SEVEN", "N7", "CHF"}) {
 		t.Errorf("got %+v, %v", got, err)
 	}

@@ -183,8 +183,7 @@ func write(t testing.TB, path, content string) {
 // date is a day that the test spells.
 func date(t testing.TB, text string) store.Date {
 	t.Helper()
-	d, err := store.ParseDate(text)
-	must.OK(t, err)
+	d := must.Get(store.ParseDate(text))(t)
 	return d
 }
 
@@ -202,9 +201,7 @@ func join(columns ...any) string {
 // unmarked is the golden counterparties and some instruments, with no marks published.
 func unmarked(t *testing.T, instruments string) *inputs {
 	t.Helper()
-	reference, err := ParseReference(goldenCounterparties, instrumentsHeader+"\n"+instruments)
-	must.OK(t, err)
-	marks, err := markSetOf(1, 1, nil, false)
-	must.OK(t, err)
+	reference := must.Get(ParseReference(goldenCounterparties, instrumentsHeader+"\n"+instruments))(t)
+	marks := must.Get(markSetOf(1, 1, nil, false))(t)
 	return &inputs{reference: reference, marks: marks}
 }

@@ -145,10 +145,8 @@ func TestRunGoesOnBehindARefusal(t *testing.T) {
 	if err := wait(t, x, 5); !errors.Is(err, ErrRefused) {
 		t.Fatalf("after a restart: %v", err)
 	}
-	if err := marks.PutMarks(t.Context(), 20_000, 1,
-		[]store.Mark{{Security: "NAKED", Price: 3_000_000}}); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, marks.PutMarks(t.Context(), 20_000, 1,
+		[]store.Mark{{Security: "NAKED", Price: 3_000_000}}))
 	if err := wait(t, x, 5); err != nil || !slices.Equal(r.seqs()[:3], []uint64{9, 9, 5}) {
 		t.Fatalf("%v, announced %d", err, r.seqs())
 	}

@@ -78,8 +78,7 @@ func TestWhatAStockIs(t *testing.T) {
 		if all, err := s.List(t.Context()); err != nil || !slices.Equal(all, want) {
 			t.Errorf("list %v, %v, want %v", all, err, want)
 		}
-		snapshot, err := s.Snapshot(t.Context())
-		must.OK(t, err)
+		snapshot := must.Get(s.Snapshot(t.Context()))(t)
 		if _, err := control.ParseSnapshot(control.Security, snapshot.AppendJSON(nil)); err != nil {
 			t.Errorf("a replica cannot read what was taken: %v", err)
 		}
@@ -98,8 +97,7 @@ func TestStocksAreInTheOrderOfTheirBytes(t *testing.T) {
 			}
 		}
 		slices.Sort(tickers)
-		all, err := s.List(t.Context())
-		must.OK(t, err)
+		all := must.Get(s.List(t.Context()))(t)
 		for i := range all {
 			if all[i].Ticker != tickers[i] {
 				t.Fatalf("place %d has %s, want %s", i, all[i].Ticker, tickers[i])

@@ -18,22 +18,19 @@ func newYork(t testing.TB) *time.Location { return mustZone(t, "America/New_York
 
 func mustZone(t testing.TB, name string) *time.Location {
 	t.Helper()
-	where, err := time.LoadLocation(name)
-	must.OK(t, err)
+	where := must.Get(time.LoadLocation(name))(t)
 	return where
 }
 
 func mustCalendar(t testing.TB, name string, where *time.Location, tPlus int) *Calendar {
 	t.Helper()
-	c, err := NewCalendar(name, where, tPlus)
-	must.OK(t, err)
+	c := must.Get(NewCalendar(name, where, tPlus))(t)
 	return c
 }
 
 func mustDate(t testing.TB, text string) store.Date {
 	t.Helper()
-	d, err := store.ParseDate(text)
-	must.OK(t, err)
+	d := must.Get(store.ParseDate(text))(t)
 	return d
 }
 
@@ -41,8 +38,7 @@ func mustDate(t testing.TB, text string) store.Date {
 // which nothing settles.
 func publishedHolidays(t *testing.T) map[string]map[string]bool {
 	t.Helper()
-	file, err := os.Open("testdata/holidays.txt")
-	must.OK(t, err)
+	file := must.Get(os.Open("testdata/holidays.txt"))(t)
 	defer file.Close()
 	table := map[string]map[string]bool{"US-SETTLEMENT": {}, "XNYS": {}, "FED": {}, "TARGET": {},
 		"weekdays": {}}

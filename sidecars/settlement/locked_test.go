@@ -16,8 +16,7 @@ import (
 // until the test ends.
 func hold(t *testing.T, db *store.DB, sql string, args ...any) {
 	t.Helper()
-	other, err := db.Twin()
-	must.OK(t, err)
+	other := must.Get(db.Twin())(t)
 	held, release, done := make(chan struct{}), make(chan struct{}), make(chan error, 1)
 	go func() {
 		done <- other.Write(context.Background(), func(tx *store.Tx) error {

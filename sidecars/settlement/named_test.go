@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"posttrade/ring/must"
 	"posttrade/sidecars/store"
 	"posttrade/sidecars/store/storetest"
 )
@@ -54,11 +55,9 @@ func TestForceIsNoted(t *testing.T) {
 		c.set(noon("2026-03-06"))
 		mustSweep(t, s, 2)
 		got := map[uint64]int64{}
-		if err := db.Read(t.Context(), func(tx *store.Tx) error {
+		must.OK(t, db.Read(t.Context(), func(tx *store.Tx) error {
 			return tx.Forces(0, 100, func(seq uint64, at int64) { got[seq] = at })
-		}); err != nil {
-			t.Fatal(err)
-		}
+		}))
 		if want := rows(t, db)[1].UpdatedAt; len(got) != 1 || got[1] != want {
 			t.Errorf("noted %v, want 1 at %d", got, want)
 		}

@@ -25,8 +25,7 @@ func TestRaceOfSweepForceAndProcesses(t *testing.T) {
 		}
 		insert(t, db, trades...)
 		witness(t, db)
-		other, err := db.Twin()
-		must.OK(t, err)
+		other := must.Get(db.Twin())(t)
 		t.Cleanup(func() {
 			if err := other.Close(); err != nil {
 				t.Error(err)
@@ -156,8 +155,7 @@ func TestClockStepsNeverSettleEarlyOrTwice(t *testing.T) {
 			t.Errorf("seed %d: counted %d, want %d", seed, s.Swept(), settled)
 		}
 		c.step(60 * 24 * time.Hour)
-		left, err := s.Sweep(bounded(t))
-		must.OK(t, err)
+		left := must.Get(s.Sweep(bounded(t)))(t)
 		expectOneTransitionEach(t, db, settled+left)
 		t.Logf("%d schedules, %d trades", schedules, settled+left)
 	})

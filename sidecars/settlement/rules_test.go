@@ -21,14 +21,11 @@ func TestRuleFilesAreTheirVersions(t *testing.T) {
 		"XNYS 2026.1":     "24841e2699797689",
 		"weekdays 2026.1": "843373fe11a0584b",
 	}
-	entries, err := ruleFiles.ReadDir("calendars")
-	must.OK(t, err)
+	entries := must.Get(ruleFiles.ReadDir("calendars"))(t)
 	for _, entry := range entries {
 		name := strings.TrimSuffix(entry.Name(), ".txt")
-		text, err := ruleFiles.ReadFile("calendars/" + entry.Name())
-		must.OK(t, err)
-		set, err := loadRules(name)
-		must.OK(t, err)
+		text := must.Get(ruleFiles.ReadFile("calendars/" + entry.Name()))(t)
+		set := must.Get(loadRules(name))(t)
 		sum := sha256.Sum256(text)
 		if got := hex.EncodeToString(sum[:8]); want[set.version] != got {
 			t.Errorf("%q: is %s, want %q", set.version, got, want[set.version])

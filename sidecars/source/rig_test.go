@@ -160,8 +160,7 @@ func rows(t *testing.T, db *store.DB, s control.Source) (all []store.OutboxRow) 
 // delta reads the payload of a row, which must be of the row's version and epoch.
 func delta(t *testing.T, s control.Source, row *store.OutboxRow) control.Delta {
 	t.Helper()
-	d, err := control.ParseDelta(s, row.Payload)
-	must.OK(t, err)
+	d := must.Get(control.ParseDelta(s, row.Payload))(t)
 	if d.Version != row.Version || d.Epoch != row.Epoch {
 		t.Fatalf("row %d of epoch %d says %s", row.Version, row.Epoch, row.Payload)
 	}

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"posttrade/ring/must"
 	"posttrade/sidecars/accounts"
 	"posttrade/sidecars/control"
 	"posttrade/sidecars/securities"
@@ -131,9 +132,7 @@ func TestWhatAChangeDoesNotSayStays(t *testing.T) {
 				t.Errorf("step %d: %+v, %v; want %+v", i, snapshot.Records, err, step.want)
 			}
 		}
-		if _, err := table.BumpEpoch(t.Context(), store.OutboxRow{}, nil); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(table.BumpEpoch(t.Context(), store.OutboxRow{}, nil))(t)
 		snapshot, err := table.Snapshot(t.Context())
 		want := control.Record{Ticker: "A", Name: "4", Enabled: true, Halted: true, Version: 6,
 			EnabledVersion: 5, HaltedVersion: 5}

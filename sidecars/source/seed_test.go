@@ -41,8 +41,7 @@ func TestConcurrentStartsSeedOnce(t *testing.T) {
 			if written.Load() != n || changed.Load() != 1 {
 				t.Fatalf("%d rows were seeded in %d seedings", written.Load(), changed.Load())
 			}
-			snapshot, err := serviceOf(s, o).snapshot(t.Context())
-			must.OK(t, err)
+			snapshot := must.Get(serviceOf(s, o).snapshot(t.Context()))(t)
 			if snapshot.Watermark != n || len(snapshot.Records) != n {
 				t.Fatalf("watermark %d of %d records", snapshot.Watermark, len(snapshot.Records))
 			}
@@ -55,9 +54,7 @@ func TestConcurrentStartsSeedOnce(t *testing.T) {
 func TestNoSeedBesideRecords(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		one := serviceOf(control.Security, source.Options{DB: db})
-		if _, err := one.upsert(t.Context(), 999, "mine", true); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(one.upsert(t.Context(), 999, "mine", true))(t)
 		if n, err := one.seed(t.Context(), 10); n != 0 || err != nil {
 			t.Fatal(n, err)
 		}
@@ -85,9 +82,7 @@ func TestAChangeWaitsForTheSeeds(t *testing.T) {
 				t.Errorf("without seeds: %v, want what seeding said", err)
 			}
 			for range 2 {
-				if _, err := one.upsert(t.Context(), 999, "mine", true); err != nil {
-					t.Fatal(err)
-				}
+				must.Get(one.upsert(t.Context(), 999, "mine", true))(t)
 			}
 			if calls != 2 {
 				t.Errorf("seeded %d times, want 2: in vain, and once", calls)

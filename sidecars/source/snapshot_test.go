@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"posttrade/ring/must"
 	"posttrade/sidecars/control"
 	"posttrade/sidecars/source"
 	"posttrade/sidecars/store"
@@ -162,12 +163,8 @@ func TestSnapshotOfAnEmptySource(t *testing.T) {
 			if err != nil || first.Epoch == 0 || first.Watermark != 0 || len(first.Records) != 0 {
 				t.Fatal(first, err)
 			}
-			if _, err := control.ParseSnapshot(s, first.AppendJSON(nil)); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := one.upsert(t.Context(), 1, "one", true); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(control.ParseSnapshot(s, first.AppendJSON(nil)))(t)
+			must.Get(one.upsert(t.Context(), 1, "one", true))(t)
 			second, err := one.snapshot(t.Context())
 			if err != nil || second.Epoch != first.Epoch || second.Watermark != 1 ||
 				len(second.Records) != 1 {
@@ -195,21 +192,15 @@ func TestChangedIsToldAfterTheCommit(t *testing.T) {
 				},
 				Now: func() time.Time { cancel(); return time.Now() },
 			})
-			if _, err := one.seed(t.Context(), 3); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := one.upsert(t.Context(), 1, "one", true); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(one.seed(t.Context(), 3))(t)
+			must.Get(one.upsert(t.Context(), 1, "one", true))(t)
 			ctx, end := context.WithCancel(t.Context())
 			cancel = end
 			if _, err := one.upsert(ctx, 1, "never", true); err == nil {
 				t.Fatal("committed after its context had ended")
 			}
 			cancel = func() {}
-			if _, err := one.bump(t.Context(), store.OutboxRow{}, nil); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(one.bump(t.Context(), store.OutboxRow{}, nil))(t)
 			if want := []uint64{3, 4, 5}; !slices.Equal(told, want) {
 				t.Errorf("told at %v, want %v", told, want)
 			}

@@ -38,8 +38,7 @@ func TestComparatorsWriteEveryRow(t *testing.T) {
 
 func writesEachOnce(t *testing.T, open func(context.Context) (*store.Bare, error)) {
 	t.Helper()
-	b, err := open(t.Context())
-	must.OK(t, err)
+	b := must.Get(open(t.Context()))(t)
 	rows := someTrades(1, 1050)
 	for part := range slices.Chunk(rows, 100) {
 		must.OK(t, b.Write(t.Context(), part))

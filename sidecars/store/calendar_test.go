@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"posttrade/ring/must"
 	"posttrade/sidecars/store"
 	"posttrade/sidecars/store/storetest"
 )
@@ -16,7 +17,7 @@ func TestSettlementDaysCountEveryTrade(t *testing.T) {
 		rows := someTrades(1, 5000)
 		insert(t, db, rows)
 		forced := func(seq uint64) bool { return seq%9 == 2 }
-		if err := db.Write(t.Context(), func(tx *store.Tx) error {
+		must.OK(t, db.Write(t.Context(), func(tx *store.Tx) error {
 			for _, row := range rows { // a force of a trade that is due has not settled it yet
 				if !forced(row.Seq) {
 					continue
@@ -26,9 +27,7 @@ func TestSettlementDaysCountEveryTrade(t *testing.T) {
 				}
 			}
 			return nil
-		}); err != nil {
-			t.Fatal(err)
-		}
+		}))
 		first := rows[0].SettlementDate
 		for _, accounts := range [][]uint32{nil, {}, {3}, {7, 1, 99}} {
 			for from := first - 1; from < first+12; from += 2 {
@@ -72,15 +71,13 @@ func TestSettlementDaysReadTheirIndexes(t *testing.T) {
 	insert(t, db, someTrades(1, 2000))
 	var plan strings.Builder
 	// Not Read: a connection that has run no statement since the schema changed explains the old one.
-	if err := db.Write(t.Context(), func(tx *store.Tx) error {
+	must.OK(t, db.Write(t.Context(), func(tx *store.Tx) error {
 		sql, args := store.SettlementDaysSQL(tx, 20_000, 20_100)
 		return tx.Query("explain query plan "+sql, func(r *store.Row) error {
 			plan.WriteString(r.Text(3) + "\n")
 			return nil
 		}, args...)
-	}); err != nil {
-		t.Fatal(err)
-	}
+	}))
 	for _, index := range []string{"trades_to_settle", "trades_settled"} {
 		if !strings.Contains(plan.String(), "COVERING INDEX "+index) {
 			t.Errorf("the plan has no %s:\n%s", index, plan.String())

@@ -99,8 +99,7 @@ func TestCloseEndsWhatIsUnderWay(t *testing.T) {
 	for _, d := range storetest.Dialects(t) {
 		t.Run(d.String(), func(t *testing.T) {
 			before := goleak.IgnoreCurrent()
-			db, err := store.Open(storetest.Options(t, d))
-			must.OK(t, err)
+			db := must.Get(store.Open(storetest.Options(t, d)))(t)
 			if ready, detail := db.State(); ready || detail != "not connected yet" {
 				t.Errorf("at first: %v, %q", ready, detail)
 			}
@@ -167,12 +166,10 @@ func TestAFullDiskIsUnavailable(t *testing.T) {
 func TestCheckFindsADamagedPage(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "posttrade.db")
-	db, err := store.Open(store.Options{Dir: dir})
-	must.OK(t, err)
+	db := must.Get(store.Open(store.Options{Dir: dir}))(t)
 	insert(t, db, someTrades(1, 3000))
 	must.OK(t, errors.Join(db.Check(t.Context()), db.Close()))
-	whole, err := os.ReadFile(file)
-	must.OK(t, err)
+	whole := must.Get(os.ReadFile(file))(t)
 	// The last pages belong to the table and its indexes; the first ones hold the schema.
 	copy(whole[len(whole)-4*4096:], bytes.Repeat([]byte{0xa5}, 4096))
 	must.OK(t, os.WriteFile(file, whole, 0o600))
@@ -196,8 +193,7 @@ func TestTheFileIsForItsOwnerOnly(t *testing.T) {
 	db := storetest.OpenWith(t, store.Options{Dir: dir})
 	insert(t, db, someTrades(1, 1))
 	for _, name := range []string{"posttrade.db", "posttrade.db-wal", "posttrade.db-shm"} {
-		info, err := os.Stat(filepath.Join(dir, name))
-		must.OK(t, err)
+		info := must.Get(os.Stat(filepath.Join(dir, name)))(t)
 		if info.Mode().Perm() != 0o600 {
 			t.Errorf("%s has mode %v", name, info.Mode())
 		}
@@ -240,8 +236,7 @@ func TestOpenRefusesWhatCannotBeADatabase(t *testing.T) {
 
 func TestAFileThatWentAwayIsUnavailable(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
-	db, err := store.Open(store.Options{Dir: dir})
-	must.OK(t, err)
+	db := must.Get(store.Open(store.Options{Dir: dir}))(t)
 	defer func() {
 		if err := db.Close(); err != nil {
 			t.Error(err)

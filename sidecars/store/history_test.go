@@ -16,8 +16,7 @@ var errRows = errors.New("the rows are not ours")
 // journalOf binds a second connection to a history that the test changes.
 func journalOf(t *testing.T, db *store.DB, h *store.History, agrees error) *store.DB {
 	t.Helper()
-	other, err := db.Twin()
-	must.OK(t, err)
+	other := must.Get(db.Twin())(t)
 	t.Cleanup(func() {
 		if err := other.Close(); err != nil {
 			t.Error(err)
@@ -87,12 +86,10 @@ func TestDatabaseBelongsToTheFirstTradeOfOneGenesis(t *testing.T) {
 		}
 		both.Wait()
 		var mark store.History
-		if err := db.Read(t.Context(), func(tx *store.Tx) (err error) {
+		must.OK(t, db.Read(t.Context(), func(tx *store.Tx) (err error) {
 			mark, _, err = tx.History()
 			return err
-		}); err != nil {
-			t.Fatal(err)
-		}
+		}))
 		wantForeign(t, a, mark.Origin != 7)
 		wantForeign(t, b, mark.Origin != 8)
 		third := store.History{Genesis: genesis} // a journal without trades

@@ -126,7 +126,7 @@ func TestKeptRowsComeBack(t *testing.T) {
 			}
 		}
 		// A restore that was killed may load again, over what has come meanwhile.
-		if err := db.Write(t.Context(), func(tx *store.Tx) (err error) {
+		must.OK(t, db.Write(t.Context(), func(tx *store.Tx) (err error) {
 			for _, sql := range []string{"delete from sources", "delete from source_keys",
 				"delete from accounts", "delete from stocks", "delete from settlement_forces",
 				"delete from settlement_rules",
@@ -136,9 +136,7 @@ func TestKeptRowsComeBack(t *testing.T) {
 				err = errors.Join(err, e)
 			}
 			return err
-		}); err != nil {
-			t.Fatal(err)
-		}
+		}))
 		if loaded, err := load(t, db, text, 100); err != nil || !loaded {
 			t.Fatalf("again: %t %v", loaded, err)
 		}
@@ -147,9 +145,7 @@ func TestKeptRowsComeBack(t *testing.T) {
 			t.Errorf("loaded again\n%s\nwant\n%s", got, text)
 		}
 		empty()
-		if _, err := load(t, db, text, 8); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(load(t, db, text, 8))(t)
 		if got := keep(t, db); strings.Contains(got, "[9,12]") || !strings.Contains(got, "[4,11]") ||
 			strings.Contains(got, "T+3") || !strings.Contains(got, "T+1") {
 			t.Errorf("the settlements by hand, and the rules, of later trades:\n%s", got)

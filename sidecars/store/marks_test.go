@@ -41,10 +41,8 @@ func TestMarksAreImmutable(t *testing.T) {
 			t.Fatalf("before the first: %v %t %v", marks, found, err)
 		}
 		for range 2 { // the same set again, in another order, changes nothing
-			if err := errors.Join(putMarks(t, db, session, 1, b, a),
-				putMarks(t, db, session, 1, a, b)); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, errors.Join(putMarks(t, db, session, 1, b, a),
+				putMarks(t, db, session, 1, a, b)))
 		}
 		for name, other := range map[string][]store.Mark{
 			"another price":    {{Security: "AAA", Price: 1_500_001, Quality: "FINAL"}, b},
@@ -60,10 +58,8 @@ func TestMarksAreImmutable(t *testing.T) {
 			}
 		}
 		// Other sets exist beside it, an empty one too.
-		if err := errors.Join(putMarks(t, db, session, 1<<32-1, a),
-			putMarks(t, db, session+1, 1)); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, errors.Join(putMarks(t, db, session, 1<<32-1, a),
+			putMarks(t, db, session+1, 1)))
 		for _, tt := range []struct {
 			session store.Date
 			version uint32

@@ -54,9 +54,8 @@ func TestMigrationsAreNotedWithTheirChecksums(t *testing.T) {
 				r.Int64(3) > 1_700_000_000_000))
 		})
 		for _, name := range embedded(t, db.Dialect()) {
-			text, err := fs.ReadFile(store.MigrationFiles(),
-				"migrations/"+db.Dialect().String()+"/"+name+".sql")
-			must.OK(t, err)
+			text := must.Get(fs.ReadFile(store.MigrationFiles(),
+				"migrations/"+db.Dialect().String()+"/"+name+".sql"))(t)
 			sum := sha256.Sum256(text)
 			want = append(want, fmt.Sprintf("%s %s %s true", name[:4], name, hex.EncodeToString(sum[:])))
 		}
@@ -121,8 +120,7 @@ func TestASchemaOfAnotherBuildIsRefusedByName(t *testing.T) {
 			storetest.Each(t, func(t *testing.T, db *store.DB) {
 				insert(t, db, someTrades(1, 3))
 				storetest.Edit(t, db, tt.edit)
-				later, err := db.Twin()
-				must.OK(t, err)
+				later := must.Get(db.Twin())(t)
 				defer func() {
 					if err := later.Close(); err != nil {
 						t.Error(err)
@@ -215,8 +213,7 @@ func TestALockedDatabaseThatIsMigratedIsReady(t *testing.T) {
 		insert(t, db, someTrades(1, 2))
 		unlock := storetest.Lock(t, db)
 		defer unlock()
-		later, err := db.Twin()
-		must.OK(t, err)
+		later := must.Get(db.Twin())(t)
 		if err := later.Ready(t.Context()); err != nil {
 			t.Errorf("ready: %v", err)
 		}

@@ -284,8 +284,7 @@ func TestPasswordsStayOut(t *testing.T) {
 			Host: "127.0.0.1:1", Path: "/db"}
 		o, log := store.Options{URL: u.String()}, new(strings.Builder)
 		o.Logger = logTo(log)
-		db, err := store.Open(o)
-		must.OK(t, err)
+		db := must.Get(store.Open(o))(t)
 		return db, log.String
 	}()
 	err := db.Ready(t.Context())

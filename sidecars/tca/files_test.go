@@ -20,10 +20,8 @@ var fileNames = []string{samplesName, arrivalsName, checkpointName}
 func sameFiles(t *testing.T, a, b string) {
 	t.Helper()
 	for _, name := range fileNames {
-		one, err := os.ReadFile(filepath.Join(a, name))
-		must.OK(t, err)
-		other, err := os.ReadFile(filepath.Join(b, name))
-		must.OK(t, err)
+		one := must.Get(os.ReadFile(filepath.Join(a, name)))(t)
+		other := must.Get(os.ReadFile(filepath.Join(b, name)))(t)
 		if !bytes.Equal(one, other) {
 			t.Errorf("file %s: %d and %d bytes, which differ", name, len(one), len(other))
 		}
@@ -109,10 +107,8 @@ func TestAnIndexKilledAtAnyMomentGoesOn(t *testing.T) {
 			mangle(t, rnd, filepath.Join(dir, fileNames[rnd.IntN(3)]), 0)
 		}
 		if n%7 == 0 {
-			if err := os.WriteFile(filepath.Join(dir, checkpointName+".new"), []byte("half a checkpoi"),
-				0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, os.WriteFile(filepath.Join(dir, checkpointName+".new"), []byte("half a checkpoi"),
+				0o600))
 		}
 		x := open(t, o)
 		if x.Applied() > 0 {
@@ -269,8 +265,7 @@ func TestEveryByteOfACheckpointIsGuarded(t *testing.T) {
 	follow(t, x, v)
 	closeAll(t, x)
 	name := filepath.Join(o.Dir, checkpointName)
-	good, err := os.ReadFile(name)
-	must.OK(t, err)
+	good := must.Get(os.ReadFile(name))(t)
 	read := func(text []byte) error {
 		blank := index{open: map[uint32]arrival{}}
 		_, _, err := blank.read(text, x.genesis)

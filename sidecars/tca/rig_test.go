@@ -68,8 +68,7 @@ type venue struct {
 
 func newVenue(t testing.TB) *venue {
 	t.Helper()
-	engine, err := matcher.New(testGenesis())
-	must.OK(t, err)
+	engine := must.Get(matcher.New(testGenesis()))(t)
 	t.Cleanup(func() { engine.Close() })
 	v := &venue{t: t, engine: engine, now: noon}
 	v.out = matcher.NewOutlet(8, func(events []matcher.Event) { v.said = append(v.said, events...) })
@@ -118,9 +117,7 @@ func (v *venue) at(millis int64) *venue { v.now = noon + millis; return v }
 func (v *venue) snapshot() {
 	v.t.Helper()
 	var b bytes.Buffer
-	if err := v.engine.WriteSnapshot(&b); err != nil {
-		v.t.Fatal(err)
-	}
+	must.OK(v.t, v.engine.WriteSnapshot(&b))
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.snapshots = append(v.snapshots, snapshot{v.engine.AppliedSeq(), b.Bytes()})
@@ -226,8 +223,7 @@ func securityID(ticker string) (uint32, bool) {
 // open opens an index; it is closed when the test ends, if it is not closed before.
 func open(t testing.TB, o Options) *TCA {
 	t.Helper()
-	x, err := Open(o)
-	must.OK(t, err)
+	x := must.Get(Open(o))(t)
 	t.Cleanup(func() {
 		if err := x.Close(); err != nil {
 			t.Error(err)
@@ -270,8 +266,7 @@ func caughtUp(t testing.TB, x *TCA, v *venue) {
 // text is a report's JSON.
 func text(t testing.TB, x *TCA, trade store.Trade) string {
 	t.Helper()
-	r, err := x.Report(t.Context(), trade)
-	must.OK(t, err)
+	r := must.Get(x.Report(t.Context(), trade))(t)
 	return string(r.AppendJSON(nil))
 }
 

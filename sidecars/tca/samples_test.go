@@ -10,8 +10,7 @@ import (
 
 func newSamples(t *testing.T) *samples {
 	t.Helper()
-	file, err := openBlocks(filepath.Join(t.TempDir(), samplesName))
-	must.OK(t, err)
+	file := must.Get(openBlocks(filepath.Join(t.TempDir(), samplesName)))(t)
 	t.Cleanup(func() { file.f.Close() })
 	return &samples{file: file}
 }
@@ -73,8 +72,7 @@ func TestAHistoryLargerThanTheCacheIsFoundAgain(t *testing.T) {
 
 // TestExecutionsAreFoundByTradeSequence reads them from blocks and from memory.
 func TestExecutionsAreFoundByTradeSequence(t *testing.T) {
-	file, err := openBlocks(filepath.Join(t.TempDir(), arrivalsName))
-	must.OK(t, err)
+	file := must.Get(openBlocks(filepath.Join(t.TempDir(), arrivalsName)))(t)
 	defer file.f.Close()
 	x := &executions{file: file}
 	const fills = 5*blockExecutions + 3

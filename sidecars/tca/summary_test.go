@@ -136,8 +136,7 @@ func TestSummariesEqualTheOracle(t *testing.T) {
 					chosen = append(chosen, reports[i])
 				}
 			}
-			s, err := x.Summary(t.Context(), q)
-			must.OK(t, err)
+			s := must.Get(x.Summary(t.Context(), q))(t)
 			if got, want := string(s.AppendJSON(nil)), summarize(t, chosen); got != want {
 				t.Errorf("%+v\n got %s\nwant %s", q, got, want)
 			}

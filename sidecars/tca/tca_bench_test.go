@@ -25,8 +25,7 @@ func TestReportAndFollowingDoNotAllocate(t *testing.T) {
 	n := 0
 	b := make([]byte, 0, 1024)
 	report := testing.AllocsPerRun(1000, func() {
-		r, err := x.Report(t.Context(), v.trades[n%len(v.trades)])
-		must.OK(t, err)
+		r := must.Get(x.Report(t.Context(), v.trades[n%len(v.trades)]))(t)
 		b = r.AppendJSON(b[:0])
 		n += 7
 	})
@@ -34,8 +33,7 @@ func TestReportAndFollowingDoNotAllocate(t *testing.T) {
 		t.Errorf("a report allocates %v times, want none", report)
 	}
 	// The same two events again and again: only sequences and time change.
-	executionsFile, err := openBlocks(filepath.Join(t.TempDir(), arrivalsName))
-	must.OK(t, err)
+	executionsFile := must.Get(openBlocks(filepath.Join(t.TempDir(), arrivalsName)))(t)
 	defer executionsFile.f.Close()
 	y := &index{samples: *newSamples(t), executions: executions{file: executionsFile},
 		open: map[uint32]arrival{}}

@@ -71,9 +71,7 @@ func (w *Writer) commit() {
 	if w.block.Commands() == 0 {
 		return
 	}
-	if _, err := w.Journal.Append(w.block); err != nil {
-		w.t.Fatal(err)
-	}
+	must.Get(w.Journal.Append(w.block))(w.t)
 	w.block = new(journal.Block)
 }
 
@@ -81,7 +79,5 @@ func (w *Writer) commit() {
 func (w *Writer) Settle() {
 	w.t.Helper()
 	w.commit()
-	if err := w.Journal.WaitStable(w.t.Context(), w.Engine.AppliedSeq()); err != nil {
-		w.t.Fatal(err)
-	}
+	must.OK(w.t, w.Journal.WaitStable(w.t.Context(), w.Engine.AppliedSeq()))
 }

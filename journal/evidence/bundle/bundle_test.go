@@ -205,10 +205,8 @@ func rewritten(t *testing.T, v *venue, files map[string][]byte, change func(c *c
 
 // commandsOf reads the file of records.
 func commandsOf(t *testing.T, packed []byte) (list []command) {
-	z, err := zstd.NewReader(nil)
-	must.OK(t, err)
-	plain, err := z.DecodeAll(packed, nil)
-	must.OK(t, err)
+	z := must.Get(zstd.NewReader(nil))(t)
+	plain := must.Get(z.DecodeAll(packed, nil))(t)
 	for len(plain) > 0 {
 		n := 2 + int(binary.BigEndian.Uint16(plain))
 		if plain[2] == verify.KindFill {

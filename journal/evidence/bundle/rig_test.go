@@ -54,13 +54,11 @@ func newVenue(t *testing.T, rounds ...int) *venue {
 			IdempotencyCapacity: 64, MaxAccounts: 16, MaxSecurities: 8, MaxContracts: 64,
 			MaxOpenOrders: 4096, RetainedOrders: 64,
 		}}}
-	j, err := journal.Open(filepath.Join(v.dir, "journal"),
-		journal.Options{Durability: journal.DurabilityOS})
-	must.OK(t, err)
+	j := must.Get(journal.Open(filepath.Join(v.dir, "journal"),
+		journal.Options{Durability: journal.DurabilityOS}))(t)
 	v.j = j
 	must.OK(t, j.Create(v.genesis.Marshal()))
-	engine, err := matcher.New(v.genesis)
-	must.OK(t, err)
+	engine := must.Get(matcher.New(v.genesis))(t)
 	t.Cleanup(func() { must.OK(t, errors.Join(v.j.Close(), engine.Close())) })
 	rng := rand.New(rand.NewPCG(1, 2))
 	for _, n := range rounds {
@@ -101,8 +99,7 @@ func (v *venue) trade(engine *matcher.Engine, rng *rand.Rand, n int) {
 		engine.Apply(&c, out)
 	}
 	out.Flush()
-	commit, err := v.j.Append(&block)
-	must.OK(v.t, err)
+	commit := must.Get(v.j.Append(&block))(v.t)
 	must.OK(v.t, commit.Wait())
 	must.OK(v.t, v.j.WaitStable(context.Background(), engine.AppliedSeq()))
 }
@@ -110,9 +107,8 @@ func (v *venue) trade(engine *matcher.Engine, rng *rand.Rand, n int) {
 // sign keeps the log until its head covers the journal, signed with its key.
 func (v *venue) sign() {
 	v.t.Helper()
-	l, err := evidence.Open(v.j, evidence.Options{Dir: v.logDir(), Engine: v.rebuild,
-		Interval: time.Millisecond, Alarm: func(err error) { v.t.Error(err) }})
-	must.OK(v.t, err)
+	l := must.Get(evidence.Open(v.j, evidence.Options{Dir: v.logDir(), Engine: v.rebuild,
+		Interval: time.Millisecond, Alarm: func(err error) { v.t.Error(err) }}))(v.t)
 	v.log = l
 	head, _ := v.j.Head()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -135,8 +131,7 @@ func (v *venue) sign() {
 
 func (v *venue) keys() *verify.Keys {
 	v.t.Helper()
-	k, err := verify.ParseKeys([]string{v.log.VKey()}, nil)
-	must.OK(v.t, err)
+	k := must.Get(verify.ParseKeys([]string{v.log.VKey()}, nil))(v.t)
 	return &k
 }
 
@@ -144,9 +139,8 @@ func (v *venue) keys() *verify.Keys {
 func (v *venue) export(from, to uint64) map[string][]byte {
 	v.t.Helper()
 	dir := filepath.Join(v.t.TempDir(), "bundle")
-	p, err := export.Write(context.Background(), export.Source{Journal: v.j, Log: v.logDir(),
-		Engine: v.rebuild, Key: v.log.VKey()}, from, to, dir)
-	must.OK(v.t, err)
+	p := must.Get(export.Write(context.Background(), export.Source{Journal: v.j, Log: v.logDir(),
+		Engine: v.rebuild, Key: v.log.VKey()}, from, to, dir))(v.t)
 	if p.From != from || to != 0 && p.To != to {
 		v.t.Errorf("%+v", p.Manifest)
 	}
@@ -180,17 +174,15 @@ func reading(files map[string][]byte) verify.Read {
 func (v *venue) reportOf(from, to uint64) (lines []byte, total audit.Total) {
 	v.t.Helper()
 	r := audit.New(v.j, v.rebuild, audit.Options{})
-	total, err := r.Write(context.Background(), from, to, func(records []byte, _ int) error {
+	total = must.Get(r.Write(context.Background(), from, to, func(records []byte, _ int) error {
 		lines = append(lines, records...)
 		return nil
-	})
-	must.OK(v.t, err)
+	}))(v.t)
 	return lines, total
 }
 
 func packedText(t *testing.T, plain []byte) []byte {
 	t.Helper()
-	z, err := zstd.NewWriter(nil)
-	must.OK(t, err)
+	z := must.Get(zstd.NewWriter(nil))(t)
 	return z.EncodeAll(plain, nil)
 }

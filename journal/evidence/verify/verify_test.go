@@ -90,8 +90,7 @@ func TestTreesAreRFC6962(t *testing.T) {
 		return list, nil
 	})
 	for n := int64(0); n < 70; n++ {
-		want, err := tlog.TreeHash(n, read)
-		must.OK(t, err)
+		want := must.Get(tlog.TreeHash(n, read))(t)
 		if got := Root(append([]Hash(nil), hashes...)); got != Hash(want) {
 			t.Fatalf("size %d: %x, want %x", n, got, want)
 		}
@@ -117,8 +116,7 @@ func TestTreesAreRFC6962(t *testing.T) {
 			}
 		}
 		data := fmt.Appendf(nil, "leaf %d", n)
-		more, err := tlog.StoredHashes(n, data, read)
-		must.OK(t, err)
+		more := must.Get(tlog.StoredHashes(n, data, read))(t)
 		stored, hashes = append(stored, more...), append(hashes, LeafHash(data))
 	}
 }
@@ -156,11 +154,8 @@ func TestBadTextsOfNotes(t *testing.T) {
 func FuzzProofs(f *testing.F) {
 	f.Add([]byte(`{"version":1,"recordPath":["AA=="],"checkpoint":"a\nb"}`))
 	f.Add([]byte(`[{}]`))
-	keys, err := ParseKeys([]string{
-		"posttrade/8d786f44134c2596+32e891c3+AQiCKV4qKfjzBKGb9WVQxtqRTJZPrie4vg6GKEE23mhO"}, nil)
-	if err != nil {
-		f.Fatal(err)
-	}
+	keys := must.Get(ParseKeys([]string{
+		"posttrade/8d786f44134c2596+32e891c3+AQiCKV4qKfjzBKGb9WVQxtqRTJZPrie4vg6GKEE23mhO"}, nil))(f)
 	f.Fuzz(func(t *testing.T, text []byte) {
 		list, err := Proofs(text)
 		if err != nil {

@@ -14,11 +14,9 @@ import (
 func TestWhoWaitsForSeveralGivesTheCoreAway(t *testing.T) {
 	const slots, spins = 8, 3
 	total, _ := wire.CommandBytes(slots)
-	region, err := ring.Anonymous(total)
-	must.OK(t, err)
+	region := must.Get(ring.Anonymous(total))(t)
 	defer region.Close()
-	send, err := ring.NewSPSC[wire.Request](region, slots)
-	must.OK(t, err)
+	send := must.Get(ring.NewSPSC[wire.Request](region, slots))(t)
 	c := &Client{send: send, spins: spins, yields: 100}
 	for _, tt := range []struct{ flushed, answers, during, looks int }{
 		{looks: spins},

@@ -119,8 +119,7 @@ func FuzzFrames(f *testing.F) {
 func pair(t *testing.T, slots int) (*Outbox, *Inbox, Page) {
 	t.Helper()
 	region := func(bytes int) *ring.Region {
-		r, err := ring.Anonymous(bytes)
-		must.OK(t, err)
+		r := must.Get(ring.Anonymous(bytes))(t)
 		t.Cleanup(func() { r.Close() })
 		return r
 	}
@@ -192,8 +191,7 @@ func TestLyingReader(t *testing.T) {
 }
 
 func TestEventRegionsAreChecked(t *testing.T) {
-	region, err := ring.Anonymous(EventBytes(16))
-	must.OK(t, err)
+	region := must.Get(ring.Anonymous(EventBytes(16)))(t)
 	defer region.Close()
 	page := PageAt(region, 0)
 	for _, slots := range []int{0, 1, 3, 15} {
@@ -208,9 +206,7 @@ func TestEventRegionsAreChecked(t *testing.T) {
 	if _, err := OpenInbox(region, &good, page); !errors.Is(err, ErrEvents) {
 		t.Errorf("without a header: %v", err)
 	}
-	if _, err := NewOutbox(region, 16, page, 1); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(NewOutbox(region, 16, page, 1))(t)
 	if _, err := OpenInbox(region, &good, page); err != nil {
 		t.Errorf("good: %v", err)
 	}

@@ -34,8 +34,7 @@ func sqliteAlone(err error, ci string) bool { return errors.Is(err, errNoPostgre
 // freshPostgres makes a database that is removed with the test and returns its URL.
 func freshPostgres(t testing.TB) string {
 	t.Helper()
-	s, err := theServer()
-	must.OK(t, err)
+	s := must.Get(theServer())(t)
 	name := fmt.Sprintf("posttrade_test_%d_%x", os.Getpid(), rand.Uint64())
 	must.OK(t, s.administer(within(t), "create database "+name))
 	t.Cleanup(func() {
@@ -96,8 +95,7 @@ func CutOptions(t testing.TB) (store.Options, *Proxy) {
 // Behind returns the options of the same PostgreSQL database behind a network that can be cut.
 func Behind(t testing.TB, direct store.Options) (store.Options, *Proxy) {
 	t.Helper()
-	through, err := url.Parse(direct.URL)
-	must.OK(t, err)
+	through := must.Get(url.Parse(direct.URL))(t)
 	network, address := "tcp", through.Host
 	query := through.Query()
 	if dir := query.Get("host"); dir != "" {

@@ -25,8 +25,7 @@ type Proxy struct {
 // newProxy listens on a free port. The proxy ends with the test.
 func newProxy(t testing.TB, network, address string) *Proxy {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	must.OK(t, err)
+	listener := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	p := &Proxy{listener: listener, network: network, address: address,
 		conns: make(map[net.Conn]struct{})}
 	p.moved = sync.NewCond(&p.mu)

@@ -74,8 +74,7 @@ func Options(t testing.TB, dialect store.Dialect) store.Options {
 // OpenWith opens and migrates what o names, and closes it with the test.
 func OpenWith(t testing.TB, o store.Options) *store.DB {
 	t.Helper()
-	db, err := store.Open(o)
-	must.OK(t, err)
+	db := must.Get(store.Open(o))(t)
 	t.Cleanup(func() {
 		if err := db.Close(); err != nil {
 			t.Errorf("close the database: %v", err)
@@ -155,8 +154,7 @@ func lockTables(tx *store.Tx) error {
 
 func twin(t testing.TB, db *store.DB) *store.DB {
 	t.Helper()
-	other, err := db.Twin()
-	must.OK(t, err)
+	other := must.Get(db.Twin())(t)
 	return other
 }
 

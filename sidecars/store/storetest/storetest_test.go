@@ -165,9 +165,7 @@ func TestTheServerEndsWithTheProcess(t *testing.T) {
 			out, err2 := cmd.StdoutPipe()
 			must.OK(t, errors.Join(err1, err2, cmd.Start(), inherited.Close()))
 			var folder string
-			if _, err := fmt.Fscanf(out, "folder %s\n", &folder); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(fmt.Fscanf(out, "folder %s\n", &folder))(t)
 			if _, err := os.Stat(folder + "/data/postmaster.pid"); err != nil {
 				t.Errorf("the server does not run: %v", err)
 			}
@@ -180,9 +178,7 @@ func TestTheServerEndsWithTheProcess(t *testing.T) {
 			_, _ = io.Copy(io.Discard, out) // the output of a panic
 			_ = cmd.Wait()                  // the error is the end that the test asked for
 			// The keeper and the server hold the pipe's other end until they have ended.
-			if _, err := io.Copy(io.Discard, alive); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(io.Copy(io.Discard, alive))(t)
 			if _, err := os.Stat(folder); !errors.Is(err, fs.ErrNotExist) {
 				t.Errorf("the folder is left behind: %v", err)
 			}
@@ -195,12 +191,9 @@ func TestTheServerEndsWithTheProcess(t *testing.T) {
 
 // child starts a server, prints its folder, and ends.
 func child(t *testing.T, way string) {
-	folder, err := storetest.StartPrivate(os.NewFile(3, "alive"))
-	must.OK(t, err)
+	folder := must.Get(storetest.StartPrivate(os.NewFile(3, "alive")))(t)
 	fmt.Printf("folder %s\n", folder)
-	if _, err := fmt.Scanln(new(string)); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(fmt.Scanln(new(string)))(t)
 	switch way {
 	case "exit":
 		os.Exit(3)
