@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
+	"runtime"
 	"time"
 
 	"posttrade/journal/evidence"
@@ -84,6 +85,8 @@ func (r *Run) catchUp(e *fullEngine) error {
 	if err := e.Journal.WaitStable(context.Background(), head); err != nil {
 		return err
 	}
+	// A second thread that reads ahead would share the caches and units of the first one's core.
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	start, before := time.Now(), processorTime()
 	if err := k.on(); err != nil {
 		return err

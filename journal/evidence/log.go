@@ -57,6 +57,7 @@ type Log struct {
 
 	client     *http.Client
 	candidates chan candidate              // to the witnesses; nil: there are none
+	offered    candidate                   // the newest head for them; writer: Run
 	edge       atomic.Pointer[verify.Tree] // the tree as it is; writer: Run
 	publishing sync.Mutex                  // held while a head is kept and shown
 	// the next head is the last one: the witnesses are waited for

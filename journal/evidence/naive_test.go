@@ -4,9 +4,11 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
+	"strings"
 	"testing"
 
 	"posttrade/journal"
+	"posttrade/journal/evidence/verify"
 	"posttrade/matcher"
 	"posttrade/ring/must"
 )
@@ -129,6 +131,41 @@ func TestTheLogIsWhatTheContractSays(t *testing.T) {
 				head.HeadRoot != open {
 				t.Fatalf("seed %d: %+v, want %d leaves", seed, head, len(leaves))
 			}
+		}
+	}
+}
+
+// TestACommandOfManyFills has more records in one command than are hashed together, with client
+// order ids of every length around the ends of blocks.
+func TestACommandOfManyFills(t *testing.T) {
+	v := newVenue(t, 65)
+	order := func(account uint32, side matcher.Side, qty int32, id int) {
+		c := matcher.NewCommand(matcher.OrderNew)
+		c.EventTimeMillis = 1_700_000_000_000 + int64(v.engine.AppliedSeq())
+		c.AccountID, c.SecurityID, c.Side, c.Qty, c.LimitPx = account, 1, side, qty, 100_000_000
+		v.decide(c, strings.Repeat("x", id))
+	}
+	const depth = 65
+	for i := range depth {
+		order(2, matcher.Sell, 1, i)
+	}
+	order(3, matcher.Buy, depth, 64)
+	v.commit()
+	v.trade(300)
+	l := v.log()
+	v.keep(l)
+	leaves, open := v.naiveLog()
+	if head := l.published(); head.Size != uint64(len(leaves)) || head.Root != naiveTree(leaves) ||
+		head.HeadRoot != open {
+		t.Fatalf("%+v, want %d leaves", head, len(leaves))
+	}
+	keys := v.keys(l)
+	for _, w := range []Wanted{{InputSeq: depth + 1}, {TradeSeq: 1}, {TradeSeq: depth},
+		{TradeSeq: 2 * depth}, {Order: depth}} {
+		p, err := verify.ParseProof(v.proofOf(w))
+		must.OK(t, err)
+		if proven, err := keys.Check(p); err != nil || proven.InputSeq > depth+1 {
+			t.Errorf("%+v: %+v: %v", w, proven, err)
 		}
 	}
 }

@@ -19,6 +19,7 @@ func (l *Log) sign(f *follower) error {
 	head := f.leaf.Head()
 	if l.Checkpoint() != nil && (head < last.Head || head == last.Head && !l.foreign) {
 		l.change(func(s *State) { s.Behind = time.Time{} })
+		l.offerAgain()
 		return nil
 	}
 	c := verify.Checkpoint{Origin: l.o.Origin, Size: f.tree.Size, Root: f.tree.Root(),

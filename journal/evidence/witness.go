@@ -188,6 +188,7 @@ func (l *Log) submit(c candidate) {
 	if l.o.Quorum == 0 {
 		l.report(l.publish(c.text, c.head))
 	}
+	l.offered = c
 	if !l.patient {
 		select {
 		case l.candidates <- c:
@@ -198,6 +199,18 @@ func (l *Log) submit(c candidate) {
 	select {
 	case l.candidates <- c:
 	case <-time.After(lastPatience):
+	}
+}
+
+// offerAgain submits a published head that the witnesses were too busy for, or away. Without it a
+// head behind which nothing comes would stay without them.
+func (l *Log) offerAgain() {
+	if l.offered.text == nil || l.patient || l.State().Cosigned >= l.offered.head.Head {
+		return
+	}
+	select {
+	case l.candidates <- l.offered:
+	default:
 	}
 }
 

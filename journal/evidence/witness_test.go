@@ -204,6 +204,28 @@ func TestAWitnessThatIsAwayDelaysHeadsOnly(t *testing.T) {
 	}
 }
 
+// TestAHeadIsCosignedAfterABusyWitness: a witness is busy with a head while the next one, behind
+// which nothing comes, is made.
+func TestAHeadIsCosignedAfterABusyWitness(t *testing.T) {
+	v := newVenue(t, 24)
+	v.trade(300)
+	w := newTestWitness(t, "w.example/a", v.log().VKey())
+	l := v.with(0, w)
+	w.mu.Lock()
+	busy, asked := true, false
+	v.keepUntil(l, func(s State) bool {
+		if !asked && s.Signed == 300 {
+			v.trade(300)
+			asked = true
+		}
+		if busy && s.Signed == 600 {
+			w.mu.Unlock()
+			busy = false
+		}
+		return s.Cosigned == 600
+	})
+}
+
 // TestAForkIsRefusedByAWitness: a second history under the same key gets no cosignature.
 func TestAForkIsRefusedByAWitness(t *testing.T) {
 	v := newVenue(t, 22)
