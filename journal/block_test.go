@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+	"unsafe"
 
 	"posttrade/matcher"
 	"posttrade/ring/must"
@@ -204,4 +205,33 @@ func FuzzBlockDecode(f *testing.F) {
 			t.Fatalf("error without a kind: %v", err)
 		}
 	})
+}
+
+// A block writes a fill straight from its event, into memory that held others.
+func TestBlockWritesTheFillThatAnEventStates(t *testing.T) {
+	const seed = 17
+	t.Logf("seed %d", seed)
+	rng := rand.New(rand.NewPCG(seed, 1))
+	var want, got Block
+	for range 3 {
+		want.Reset()
+		got.Reset()
+		for i := range got.fills[:cap(got.fills)] {
+			got.fills[:cap(got.fills)][i] = 0xff
+		}
+		for range 100 {
+			var ev matcher.Event
+			for _, line := range []*matcher.Command{(*matcher.Command)(unsafe.Pointer(&ev)), ev.Cmd()} {
+				for i := range line.Bytes() {
+					line.Bytes()[i] = byte(rng.Uint32())
+				}
+			}
+			fill := ev.Fill()
+			want.Fill(&fill)
+			got.executed(&ev)
+		}
+		if !bytes.Equal(got.fills, want.fills) || got.fillCount != want.fillCount {
+			t.Fatal("the fills differ from what their events state")
+		}
+	}
 }

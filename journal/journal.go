@@ -80,11 +80,8 @@ type Journal struct {
 	packF   *packer
 	packI   *packer
 	packing envelopes
-	sum     hash.Hash // of small blocks
+	sum     hash.Hash
 	key     [keyBytes]byte
-
-	hashing chan hashJob
-	hashed  chan struct{}
 
 	commits  chan *Commit
 	room     chan struct{}
@@ -238,12 +235,10 @@ func (j *Journal) start() {
 	j.spares = make(chan Block, j.o.MaxInFlight)
 	j.hurry = make(chan struct{}, 1)
 	j.pace = time.NewTimer(tailPace) // not read before its first use
-	j.hashing, j.hashed = make(chan hashJob), make(chan struct{})
 	j.workers.Go(func() {
 		pprof.Do(context.Background(), pprof.Labels("stage", "committer"),
 			func(context.Context) { j.commitLoop() })
 	})
-	j.workers.Go(j.hashLoop)
 	if j.lazy != nil {
 		j.lazy.tables.off.Store(false)
 	}

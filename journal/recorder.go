@@ -30,7 +30,6 @@ type Recorder struct {
 	out       *ring.Fanout[matcher.Event]
 	answers   Answers
 	observers []Observer
-	ahead     []Ahead            // those of the observers that can look ahead
 	flush     func() (more bool) // nil: not set
 	idler     *ring.Idler
 	maxBlock  int
@@ -88,13 +87,11 @@ func (r *Recorder) take(max int) bool {
 		}
 		max = 1
 	}
-	lo, seen := r.out.Ready(max + eventAhead)
-	hi := min(seen, lo+int64(max))
+	lo, hi := r.out.Ready(max)
 	if lo == hi {
 		return false
 	}
 	for pos := lo; pos < hi && r.failed == nil; pos++ {
-		r.lookAhead(pos, seen)
 		r.record(r.out.At(pos))
 	}
 	// After a failure events are dropped: their answers are never given, and the matcher must not wait

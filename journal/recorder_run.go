@@ -57,11 +57,6 @@ func NewRecorder(j *Journal, out *ring.Fanout[matcher.Event], answers Answers, o
 		j: j, out: out, answers: answers, observers: observers, flush: o.Flush,
 		idler: ring.NewIdler(idle, out.Waiter()), maxBlock: DefaultBlockCommands, cpu: -1,
 	}
-	for _, o := range observers {
-		if a, ok := o.(Ahead); ok {
-			r.ahead = append(r.ahead, a)
-		}
-	}
 	r.idler.Lends(&r.lease)
 	if o.Pinned {
 		r.cpu = o.CPU

@@ -234,8 +234,7 @@ func (c *course) part(d *decoded, before point) error {
 	}
 	var e envelopes
 	e.begin(&b, before.tradeSeq+1)
-	job := hashJob{&before.chain, &b, &e}
-	job.run(sha256.New())
+	e.chain(sha256.New(), &before.chain, &b)
 	for _, part := range []struct {
 		e   *envelope
 		raw []byte

@@ -1,7 +1,6 @@
 package journal
 
 import (
-	"crypto/sha256"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -206,17 +205,8 @@ func (j *Journal) apply(b *Block, c *Commit) error {
 func (j *Journal) write(b *Block, c *Commit) error {
 	p := &j.packing
 	p.begin(b, j.tip.tradeSeq+1)
-	work := hashJob{&j.tip.chain, b, p}
-	apart := b.Commands() >= hashApart
-	if apart {
-		j.hashing <- work
-	} else {
-		work.run(j.sum)
-	}
+	p.chain(j.sum, &j.tip.chain, b)
 	j.pack(b)
-	if apart {
-		<-j.hashed
-	}
 	cmds := &p.commands
 	c.end = point{inputSeq: cmds.last(), tradeSeq: cmds.lastTrade(), chain: cmds.chain}
 	if ring.Checks {
@@ -277,37 +267,16 @@ func (j *Journal) pack(b *Block) {
 	}
 }
 
-// hashApart is the size of a block, in commands, from which a goroutine of its own for its hashes
-// pays off: hashing takes as long as packing.
-const hashApart = 512
-
-// hashJob is a block to be hashed into the chains of its envelopes. The goroutine that has it
-// writes the chains and nothing else; the appender does not touch the chains and the block until
-// hashed.
-type hashJob struct {
-	prev  *[chainBytes]byte
-	block *Block
-	into  *envelopes
-}
-
-// run computes the chains: that of the commands first, because the others depend on it.
-func (h *hashJob) run(sum hash.Hash) {
-	b, chain := h.block, &h.into.commands.chain
-	link(sum, chain, h.prev, b.records)
+// chain computes the chains, behind prev: that of the commands first, because the others depend on
+// it.
+func (p *envelopes) chain(sum hash.Hash, prev *[chainBytes]byte, b *Block) {
+	chain := &p.commands.chain
+	link(sum, chain, prev, b.records)
 	if b.fillCount > 0 {
-		link(sum, &h.into.fills.chain, chain, b.fills)
+		link(sum, &p.fills.chain, chain, b.fills)
 	}
 	if b.idCount > 0 {
-		link(sum, &h.into.ids.chain, chain, b.ids)
-	}
-}
-
-// hashLoop hashes large blocks while the appender packs them.
-func (j *Journal) hashLoop() {
-	sum := sha256.New()
-	for job := range j.hashing {
-		job.run(sum)
-		j.hashed <- struct{}{}
+		link(sum, &p.ids.chain, chain, b.ids)
 	}
 }
 
@@ -362,7 +331,6 @@ func (j *Journal) continues(b *Block) error {
 
 // commitLoop waits for the syncs, in order. After the first failure it only returns the poison.
 func (j *Journal) commitLoop() {
-	defer close(j.hashing)
 	for c := range j.commits {
 		if c.handed {
 			j.packHanded(c)

@@ -23,15 +23,11 @@ type Memory interface {
 }
 
 // Carve returns a zeroed table of n elements; nil when n is 0 and after a failure. It is for a
-// table that is used from its beginning on, or all over, so the table gets large pages. On a thread
-// of low priority it gets none, because the thread would keep its core while the kernel clears a
-// large page.
+// table that is used from its beginning on, or all over, so the table gets large pages.
 func Carve[T any](a *Arena, n int) []T {
 	table := CarveSparse[T](a, n)
 	if table != nil {
-		if Niceness() <= 0 {
-			LargePages(table)
-		}
+		LargePages(table)
 		a.begins = append(a.begins,
 			func() error { return MakeResident(table, 0, max(1, largePage/int(unsafe.Sizeof(table[0])))) })
 	}
@@ -49,9 +45,6 @@ func CarveSparse[T any](a *Arena, n int) []T {
 		return nil
 	}
 	a.held = append(a.held, slab)
-	if Niceness() > 0 {
-		smallPages(slab.Slice())
-	}
 	return slab.Slice()
 }
 

@@ -1,7 +1,6 @@
 package ring
 
 import (
-	"slices"
 	"testing"
 	"time"
 
@@ -64,28 +63,4 @@ func TestABreathIsFollowedByWork(t *testing.T) {
 			t.Errorf("after %v: %v without a breath, want %v", took, got, want)
 		}
 	}
-}
-
-// The kernel clears a large page without giving the core to another thread.
-func TestAPoliteThreadCarvesSmallPages(t *testing.T) {
-	advice := func() (dense, sparse []string) {
-		var a Arena
-		dense, sparse = ringtest.Advice(t, Carve[uint64](&a, 1<<20)),
-			ringtest.Advice(t, CarveSparse[uint64](&a, 1<<20))
-		if err := a.Close(); err != nil {
-			t.Error(err)
-		}
-		return dense, sparse
-	}
-	usual, _ := advice()
-	large := slices.Contains(usual, "hg")
-	ringtest.Politely(t, func() {
-		dense, sparse := advice()
-		if slices.Contains(dense, "hg") || large && !slices.Contains(dense, "nh") {
-			t.Errorf("a dense table: %v", dense)
-		}
-		if large && !slices.Contains(sparse, "nh") {
-			t.Errorf("a sparse table: %v", sparse)
-		}
-	})
 }

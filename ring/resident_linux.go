@@ -17,9 +17,6 @@ func LargePages[T any](table []T) {
 	}
 }
 
-// smallPages advises the kernel to back a table with small pages, which it clears one at a time.
-func smallPages[T any](table []T) { _ = unix.Madvise(bytesOf(table), unix.MADV_NOHUGEPAGE) }
-
 // MakeResident makes the memory of the elements [first, end) of a table resident, so that it does
 // not hold up the goroutine that writes to them next. end may lie beyond the end of the table. Any
 // goroutine may call it, also while others use the elements.

@@ -2,10 +2,8 @@
 
 package ring
 
-// LargePages and smallPages advise the kernel only on Linux.
+// LargePages advises the kernel only on Linux.
 func LargePages[T any](table []T) {}
-
-func smallPages[T any](table []T) {}
 
 // MakeResident leaves residence to the first write to a page.
 func MakeResident[T any](table []T, first, end int) error { return nil }

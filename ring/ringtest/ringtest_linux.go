@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"os"
 	"runtime"
-	"strings"
 	"testing"
 	"unsafe"
 
@@ -57,24 +56,4 @@ func Politely(t testing.TB, f func()) {
 		done <- err
 	}()
 	must.OK(t, <-done)
-}
-
-// Advice is the advice given to the kernel about the memory of a table, as the two letters of
-// /proc/self/smaps: hg for large pages, nh for no large pages.
-func Advice[T any](t testing.TB, table []T) (flags []string) {
-	t.Helper()
-	text, err := os.ReadFile("/proc/self/smaps")
-	must.OK(t, err)
-	at, inside := uintptr(unsafe.Pointer(unsafe.SliceData(table))), false
-	for line := range strings.Lines(string(text)) {
-		var from, to uintptr
-		if n, _ := fmt.Sscanf(line, "%x-%x ", &from, &to); n == 2 {
-			inside = from <= at && at < to
-		}
-		if list, found := strings.CutPrefix(line, "VmFlags:"); found && inside {
-			return strings.Fields(list)
-		}
-	}
-	t.Fatalf("the kernel knows nothing of a table at %x", at)
-	return nil
 }

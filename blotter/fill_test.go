@@ -1,66 +1,13 @@
 package blotter
 
 import (
-	"bytes"
 	"fmt"
 	"math/rand/v2"
 	"testing"
 	"unsafe"
 
 	"posttrade/matcher"
-	"posttrade/ring/must"
 )
-
-// Two views observe the same events. One of them also gets look-ahead calls, up to 40 events before
-// an event and for some past events.
-func TestLookingAheadChangesNothing(t *testing.T) {
-	g := smallGenesis()
-	s := newSource(t, g, 91)
-	var events []matcher.Event
-	for range 3000 {
-		events = append(events, s.step()...)
-	}
-	plain, ahead := newTestViews(t, g), newTestViews(t, g)
-	filled := false
-	for i := range events {
-		for range 3 {
-			near := min(max(i-10+s.rng.IntN(50), 0), len(events)-1)
-			ahead.AheadOf(&events[near])
-			ahead.CloseTo(&events[near])
-		}
-		filled = filled || events[i].Kind == matcher.EventFilled
-		plain.Observe(&events[i], []byte("id"))
-		ahead.Observe(&events[i], []byte("id"))
-		if events[i].Flags&matcher.EventLast != 0 && i%16 == 0 {
-			if err := ahead.check(); err != nil {
-				t.Fatalf("inputSeq %d: %v", events[i].InputSeq, err)
-			}
-		}
-	}
-	var want, got bytes.Buffer
-	must.Get(plain.WriteTo(&want))(t)
-	must.Get(ahead.WriteTo(&got))(t)
-	if !bytes.Equal(got.Bytes(), want.Bytes()) || !filled {
-		t.Errorf("the images differ, or there were no fills: %v", filled)
-	}
-}
-
-func TestLookingAheadDoesNotAllocate(t *testing.T) {
-	s := newSource(t, smallGenesis(), 92)
-	v := newTestViews(t, smallGenesis())
-	var events []matcher.Event
-	for range 200 {
-		events = append(events, s.step()...)
-	}
-	if n := testing.AllocsPerRun(10, func() {
-		for i := range events {
-			v.AheadOf(&events[i])
-			v.CloseTo(&events[i])
-		}
-	}); n != 0 {
-		t.Errorf("looking ahead allocates %v times, want 0", n)
-	}
-}
 
 // The blotter writes a fill directly from its event: it must be the fill that the event states,
 // also in a slot that held another fill.
