@@ -212,7 +212,9 @@ func (q *inquiry) openCauses(whole bool) {
 		return
 	}
 	q.x.counted("open orders", "%d orders for %d, worth %s", len(rows), qty, decimal(notional))
-	slices.SortFunc(rows, func(a, b blotter.OrderRow) int { return cmp.Compare(b.InputSeq, a.InputSeq) })
+	slices.SortFunc(rows, func(a, b blotter.OrderRow) int {
+		return cmp.Compare(b.InputSeq, a.InputSeq)
+	})
 	for _, row := range rows[:min(len(rows), MaxCauses)] {
 		q.x.because("open order", fmt.Sprintf("%s: %d at %s", matcher.OrderID(row.Number()), row.Leaves,
 			decimal(row.LimitPx)), row.InputSeq, row.CreatedMillis)
@@ -255,7 +257,8 @@ func (q *inquiry) fillCauses(whole bool) error {
 		if f.Side == matcher.Sell {
 			side = "sold "
 		}
-		q.x.because("fill", matcher.TradeID(f.TradeSeq)+": "+side+strconv.Itoa(int(f.Qty))+" at "+decimal(f.Px),
+		q.x.because("fill",
+			matcher.TradeID(f.TradeSeq)+": "+side+strconv.Itoa(int(f.Qty))+" at "+decimal(f.Px),
 			f.InputSeq, f.TimeMillis)
 	}
 	return nil

@@ -235,8 +235,9 @@ func (q *inquiry) endedBy(c *matcher.Command, first *matcher.Event) {
 		rule, what = "restriction", "restriction"
 		q.canceled = q.ticker + " was restricted"
 	case c.OrderRef != uint32(q.number):
-		rule, what = "self-trade-prevention", "self-trade prevention against "+matcher.OrderID(first.Order())
-		q.canceled = "it would have traded with " + matcher.OrderID(first.Order()) + " of the same account"
+		other := matcher.OrderID(first.Order())
+		rule, what = "self-trade-prevention", "self-trade prevention against "+other
+		q.canceled = "it would have traded with " + other + " of the same account"
 	case c.Type == matcher.OrderReplace:
 		what = "its own replace"
 		q.canceled = "its replace could not rest"

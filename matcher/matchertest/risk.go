@@ -251,8 +251,8 @@ func (m *Model) verdict() matcher.RiskReason {
 	return matcher.RiskReason(v)
 }
 
-// judge is the verdict on a new order. The first rule that refuses gives the reason, so the order of
-// the rules is part of what the engine promises.
+// judge is the verdict on a new order. The first rule that refuses gives the reason, so the order
+// of the rules is part of what the engine promises.
 func (m *Model) judge() matcher.RiskReason {
 	c := &m.cmd
 	if c.OrderRef != 0 {
