@@ -133,16 +133,14 @@ func newOrderMatcher(c *settings.Config, in *Installation, verifier *gate.Verifi
 	log *slog.Logger) *httpapi.OrderMatcher {
 	k := in.Core
 	deps := httpapi.Deps{
-		Room: AdmissionOf(c, k), Desk: k.Desk, Blotter: k.Blotter, Verifier: verifier,
+		Decider: AdmissionOf(c, k), Desk: k.Desk, Blotter: k.Blotter, Verifier: verifier,
 		Durable: &k.Watermark, Seen: k.Stage.Applied,
 		Clock:      func() int64 { return time.Now().UnixMilli() },
 		Acts:       acts.New(k.Journal, k.Gate.Ticker),
 		NeedReason: c.String("profile") == "production",
 		Report:     audit.New(k.Journal, engine.RebuildFrom(k.Genesis).Engine, audit.Options{}),
 		History:    in.history,
-		AsOf:       in.past.History,
-		Feed:       in.newFeed(c, log),
-		Zone:       tradeZone(c),
+		AsOf:       in.past.History, Feed: in.newFeed(c, log), Zone: tradeZone(c),
 		PathPrefix: c.String("order-matcher.path-prefix"), Durability: c.Durability(),
 		Cluster:     in.cluster(),
 		MaxInflight: c.Int("http.max-inflight"), BlotterPage: c.Int("recon.blotter.page-size"),
