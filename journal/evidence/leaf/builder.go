@@ -1,8 +1,17 @@
 package leaf
 
 import (
+	"crypto/sha256"
+	"encoding/binary"
+
 	"posttrade/journal/evidence/verify"
 	"posttrade/matcher"
+)
+
+// Where the parts of a record stand in Builder.buf: behind the prefix of a leaf hash and the salt.
+const (
+	saltAt   = 1
+	recordAt = saltAt + verify.SaltBytes
 )
 
 // Builder turns events into the records of a leaf and their hashes. One goroutine owns it.
@@ -11,15 +20,14 @@ type Builder struct {
 	// Full is given the data of every leaf that is full; the memory is valid until it returns.
 	Full func(data []byte) error
 	// Seen, if set, is given every record with its salt and its number in the leaf, in the order in
-	// which they are hashed: a command's last. It has those of a whole command when Take returns. The
-	// memory is valid until it returns.
+	// which they are hashed: a command's last. The memory is valid until it returns.
 	Seen func(inputSeq, index uint64, salt [verify.SaltBytes]byte, record []byte)
 	// Whole, if set, is given the hashes of a leaf that is full.
 	Whole func(hashes []verify.Hash)
 
 	first  uint64        // the first command of the leaf
 	next   uint64        // the command that is due
-	hashes []verify.Hash // of the records so far, but those that wait
+	hashes []verify.Hash // of the records so far
 
 	// Of the command under way.
 	command  [matcher.CommandBytes]byte
@@ -27,15 +35,17 @@ type Builder struct {
 	traces   bool // its later events say what becomes of its order
 	at       int  // index of its record
 	number   uint32
+	salts    [2][verify.SaltBytes]byte
+	own      salted // salt of its record
+	buf      [recordAt + verify.MaxRecord]byte
 	leafData [verify.LeafBytes]byte
-
-	wait waiting
 }
+
+type salted = [verify.SaltBytes]byte
 
 // StartAt makes the command behind inputSeq the first one; inputSeq is the end of a leaf.
 func (l *Builder) StartAt(inputSeq uint64) {
 	l.first, l.next, l.hashes = inputSeq+1, inputSeq+1, l.hashes[:0]
-	l.wait.n, l.wait.pairs = 0, 0
 }
 
 // Take adds the events of whole commands, in order; id is the client order id of a command.
@@ -48,14 +58,10 @@ func (l *Builder) Take(ev *matcher.Event, id func(inputSeq uint64) []byte) error
 	if ev.Flags&matcher.EventLast == 0 {
 		return nil
 	}
-	l.end(ev.InputSeq, id(ev.InputSeq))
-	if l.Seen != nil {
-		l.settle()
-	}
+	l.end(id(ev.InputSeq))
 	if l.next = ev.InputSeq + 1; l.next-l.first < verify.LeafCommands {
 		return nil
 	}
-	l.settle()
 	if l.Whole != nil {
 		l.Whole(l.hashes)
 	}
@@ -86,6 +92,8 @@ func (l *Builder) begin(ev *matcher.Event) {
 	}
 	l.at, l.number = len(l.hashes), 1
 	l.hashes = append(l.hashes, verify.Hash{})
+	l.salts[0], l.salts[1] = l.Key.Salts(ev.InputSeq, 0)
+	l.own = l.salts[0]
 }
 
 // names reports a command whose decision is about one order.
@@ -111,17 +119,35 @@ func (l *Builder) follow(ev *matcher.Event) {
 	if ev.Kind != matcher.EventFilled {
 		return
 	}
-	w := l.room(ev.InputSeq, l.number, len(l.hashes))
+	if l.number%2 == 0 {
+		l.salts[0], l.salts[1] = l.Key.Salts(ev.InputSeq, l.number/2)
+	}
 	fill := ev.Fill()
-	w.record = verify.AppendFill(w.record, fill.Bytes())
-	l.hashes = append(l.hashes, verify.Hash{})
+	record := verify.AppendFill(l.buf[recordAt:recordAt], fill.Bytes())
+	h := l.hash(&l.salts[l.number%2], record)
+	l.report(ev.InputSeq, len(l.hashes), &l.salts[l.number%2], record)
+	l.hashes = append(l.hashes, h)
 	l.number++
 }
 
-// end adds the record of the command.
-func (l *Builder) end(inputSeq uint64, id []byte) {
-	w := l.room(inputSeq, 0, l.at)
-	w.record = verify.AppendCommand(w.record, &l.command, l.outcome, id)
+// end hashes the record of the command.
+func (l *Builder) end(id []byte) {
+	record := verify.AppendCommand(l.buf[recordAt:recordAt], &l.command, l.outcome, id)
+	l.hashes[l.at] = l.hash(&l.own, record)
+	l.report(binary.LittleEndian.Uint64(l.command[8:]), l.at, &l.own, record)
+}
+
+// hash is the hash of a record that stands at its place in buf.
+func (l *Builder) hash(salt *salted, record []byte) verify.Hash {
+	l.buf[0] = 0
+	copy(l.buf[saltAt:], salt[:])
+	return sha256.Sum256(l.buf[:recordAt+len(record)])
+}
+
+func (l *Builder) report(inputSeq uint64, index int, salt *salted, record []byte) {
+	if l.Seen != nil {
+		l.Seen(inputSeq, uint64(index), *salt, record)
+	}
 }
 
 // Root is the root of the small tree over the records so far.
@@ -133,15 +159,11 @@ func (l *Builder) Root() verify.Hash {
 func (l *Builder) Head() uint64 { return l.next - 1 }
 
 // Hashes are those of the records of the open leaf so far. The caller may change them.
-func (l *Builder) Hashes() []verify.Hash {
-	l.settle()
-	return append([]verify.Hash(nil), l.hashes...)
-}
+func (l *Builder) Hashes() []verify.Hash { return append([]verify.Hash(nil), l.hashes...) }
 
 // Resume makes the command next the one that is due, in a leaf of which the records before it have
 // the given hashes.
 func (l *Builder) Resume(next uint64, hashes []verify.Hash) {
-	l.StartAt(next - 1)
 	l.first, _ = verify.LeafRange(verify.LeafOf(next))
-	l.hashes = append(l.hashes, hashes...)
+	l.next, l.hashes = next, append(l.hashes[:0], hashes...)
 }

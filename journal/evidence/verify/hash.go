@@ -4,8 +4,6 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"math/bits"
-
-	"posttrade/journal/evidence/twin"
 )
 
 // HashBytes is the length of every hash of the log.
@@ -27,34 +25,31 @@ const (
 // Key is the evidence key, from which all salts of a log are made.
 type Key [32]byte
 
-// AppendSalts appends the message whose hash is the salts of the records 2*pair and 2*pair+1 of a
-// command, a half each.
-func (k *Key) AppendSalts(b []byte, inputSeq uint64, pair uint32) []byte {
-	b = append(append(b, prefixSalt), k[:]...)
-	b = binary.BigEndian.AppendUint64(b, inputSeq)
-	return binary.BigEndian.AppendUint32(b, pair)
+// Salts returns the salts of the records 2*pair and 2*pair+1 of a command.
+func (k *Key) Salts(inputSeq uint64, pair uint32) (even, odd [SaltBytes]byte) {
+	var b [1 + 32 + 8 + 4]byte
+	b[0] = prefixSalt
+	copy(b[1:], k[:])
+	binary.BigEndian.PutUint64(b[33:], inputSeq)
+	binary.BigEndian.PutUint32(b[41:], pair)
+	both := sha256.Sum256(b[:])
+	return [SaltBytes]byte(both[:SaltBytes]), [SaltBytes]byte(both[SaltBytes:])
 }
 
 // Salt returns the salt of one record of a command.
 func (k *Key) Salt(inputSeq uint64, number uint32) [SaltBytes]byte {
-	both := sha256.Sum256(k.AppendSalts(make([]byte, 0, 64), inputSeq, number/2))
-	return Half(&both, number)
-}
-
-// Half is the salt of a record in the hash of its pair.
-func Half(both *Hash, number uint32) [SaltBytes]byte {
-	return [SaltBytes]byte(both[number%2*SaltBytes:][:SaltBytes])
+	even, odd := k.Salts(inputSeq, number/2)
+	if number%2 == 0 {
+		return even
+	}
+	return odd
 }
 
 // RecordHash is the hash of a record in the small tree of its leaf.
 func RecordHash(salt [SaltBytes]byte, record []byte) Hash {
 	b := make([]byte, 0, 192)
-	return sha256.Sum256(append(AppendSalted(b, salt), record...))
-}
-
-// AppendSalted appends what is hashed before a record.
-func AppendSalted(b []byte, salt [SaltBytes]byte) []byte {
-	return append(append(b, prefixLeaf), salt[:]...)
+	b = append(append(append(b, prefixLeaf), salt[:]...), record...)
+	return sha256.Sum256(b)
 }
 
 // LeafHash is the hash of a leaf's data in the big tree.
@@ -63,16 +58,13 @@ func LeafHash(data []byte) Hash {
 	return sha256.Sum256(append(append(b, prefixLeaf), data...))
 }
 
-// nodeBytes is the length of what is hashed for an inner node.
-const nodeBytes = 1 + 2*HashBytes
-
 // NodeHash is the hash of an inner node of either tree.
 func NodeHash(left, right *Hash) Hash {
-	return sha256.Sum256(appendNode(make([]byte, 0, nodeBytes), left, right))
-}
-
-func appendNode(b []byte, left, right *Hash) []byte {
-	return append(append(append(b, prefixNode), left[:]...), right[:]...)
+	var b [1 + 2*HashBytes]byte
+	b[0] = prefixNode
+	copy(b[1:], left[:])
+	copy(b[1+HashBytes:], right[:])
+	return sha256.Sum256(b[:])
 }
 
 // Root is the root of the RFC 6962 tree over hashes, which it overwrites.
@@ -86,18 +78,11 @@ func Root(hashes []Hash) Hash {
 	return hashes[0]
 }
 
-// raise replaces the nodes of a level by those of the level above it, two at a time. The last node
-// of an odd number has no sibling and rises as it is.
+// raise replaces the nodes of a level by those of the level above it. The last node of an odd
+// number has no sibling and rises as it is.
 func raise(level []Hash) {
 	n := len(level)
-	var p, q [128]byte
-	i := 0
-	for ; i+3 < n; i += 4 {
-		one := appendNode(p[:0], &level[i], &level[i+1])
-		other := appendNode(q[:0], &level[i+2], &level[i+3])
-		twin.Sum(one, other, &level[i/2], &level[i/2+1])
-	}
-	if i+1 < n {
+	for i := 0; i+1 < n; i += 2 {
 		level[i/2] = NodeHash(&level[i], &level[i+1])
 	}
 	if n%2 == 1 {
