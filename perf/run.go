@@ -98,7 +98,7 @@ func rows() []row {
 		{"everything", measureEverything, []goal{besideAll, besideLock}},
 		{"feeds", measureFeeds, []goal{gateWoken, gatePolled, deltasRate, bootstrapTime}},
 		{"feed-replay", measureFeedReplay, []goal{besideDeltas, deltasAllocs}},
-		{"fan-out", measureLiveFeed, []goal{feedTime, feedFanOutRate, besideClients}},
+		{"fan-out", measureLiveFeed, []goal{feedTime, feedFanOutRate, besideClients, calmFeedTime}},
 		{"cut", measureCut, []goal{besideCut}},
 		{"backup", measureBackup, []goal{besideBackups}},
 	}
