@@ -34,7 +34,7 @@ type DurableWaiter interface {
 type Deps struct {
 	// Room decides what is admitted: its Gate and Views are those of every endpoint. When nothing can
 	// be sequenced, admissions answer 503.
-	admission.Room
+	admission.Decider
 
 	Desk     *desk.Desk
 	Blotter  *blotter.Blotter

@@ -28,7 +28,7 @@ func NewPastViewer(ctx context.Context, h *asof.History) (*PastViewer, error) {
 	for _, s := range moment.Views().Securities() {
 		err = errors.Join(err, g.Register(s.ID, s.Ticker))
 	}
-	return &PastViewer{NewOrderMatcher(Deps{AsOf: h, Room: admission.Room{Gate: g}})}, err
+	return &PastViewer{NewOrderMatcher(Deps{AsOf: h, Decider: admission.Decider{Gate: g}})}, err
 }
 
 // Show is the body of GET /as-of/{inputSeq} and path, which may have a query, and its status.

@@ -120,7 +120,7 @@ func newRigFrom(t testing.TB, g *matcher.Genesis, engine *matcher.Engine, option
 	r.report, r.history = newFakeReporter(5), &fakeHistory{}
 	r.deps = Deps{
 		Report: r.report, History: r.history,
-		Room: admission.Room{
+		Decider: admission.Decider{
 			Gate: r.gate, Views: r.views, StorageFull: r.full.Load, Held: r.held.Load,
 			Failed: func() error {
 				if p := r.failure.Load(); p != nil {

@@ -90,7 +90,7 @@ type Journal struct {
 	durable  ring.Sequence // writer: the committer
 	answered ring.Sequence // writer: the committer, with a tail see answer
 	inFlight atomic.Int64
-	resting  atomic.Bool   // writer: the committer. See rest
+	holding  atomic.Bool   // writer: the committer. See holdBlocks
 	hurry    chan struct{} // ends a rest
 	pace     *time.Timer   // of the committer's rests, set in each
 	full     atomic.Bool

@@ -115,9 +115,9 @@ func (j *Journal) answer(inputSeq uint64) {
 // what a power cut may remove.
 const tailPace = time.Millisecond
 
-// rest keeps the recorder from cutting another block for a while, unless a commit is
+// holdBlocks keeps the recorder from cutting another block for a while, unless a commit is
 // waiting already. Committer only.
-func (j *Journal) rest() {
+func (j *Journal) holdBlocks() {
 	if len(j.commits) == 0 {
 		j.pace.Reset(tailPace)
 		defer j.pace.Stop()
@@ -127,7 +127,7 @@ func (j *Journal) rest() {
 		case <-j.latch.dead:
 		}
 	}
-	j.resting.Store(false)
+	j.holding.Store(false)
 }
 
 // answerFromStore waits for a commit that the tail had no room for.

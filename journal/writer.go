@@ -75,7 +75,7 @@ func (j *Journal) OnDurable(durable func(inputSeq uint64), fail func(error)) {
 // a large one is packed while the first is being synced. With a tail, tailPace must have passed
 // since the last commit.
 func (j *Journal) Room(commands int) bool {
-	if j.resting.Load() {
+	if j.holding.Load() {
 		return false
 	}
 	limit := int64(j.o.MaxInFlight)
@@ -338,12 +338,12 @@ func (j *Journal) commitLoop() {
 		j.settle(c)
 		// read before done: a tail and a recorder may begin when the last commit before them has ended
 		rests, room := j.tail != nil, j.onRoom
-		j.resting.Store(rests)
+		j.holding.Store(rests)
 		<-j.room
 		j.inFlight.Add(-1)
 		c.done <- struct{}{}
 		if rests {
-			j.rest()
+			j.holdBlocks()
 		}
 		if room != nil {
 			room()

@@ -51,6 +51,9 @@ type three struct {
 	t       *testing.T
 	members [3]*memberOfTest
 	http    [3]string
+
+	heardMu sync.Mutex
+	heard   uint64 // the highest sequence that an answer of post named
 }
 
 // freePorts are addresses that no process listens on. They are below those that the system gives to
@@ -201,10 +204,19 @@ func (c *three) post(at int, path, body string) (status int, answer string) {
 		defer got.Body.Close()
 		text, err := io.ReadAll(got.Body)
 		status, answer = got.StatusCode, string(text)
+		if said := sequenceOf.FindSubmatch(text); said != nil {
+			n, _ := strconv.ParseUint(string(said[1]), 10, 64)
+			c.heardMu.Lock()
+			c.heard = max(c.heard, n)
+			c.heardMu.Unlock()
+		}
 		return err == nil && !(status == 503 && strings.Contains(answer, `"sequenced":false`)), answer
 	})
 	return status, answer
 }
+
+// sequenceOf finds the sequence that an answer of post names.
+var sequenceOf = regexp.MustCompile(`"sequence":([0-9]+)`)
 
 func (c *three) token() string {
 	return gate.Mint([]byte(clusterSecret), gate.Claims{Subject: "test", Admin: true}, "", time.Hour,
@@ -228,16 +240,20 @@ func (c *three) get(at int, path string) string {
 	return string(text)
 }
 
-// alike waits until every member has the same last sequence, and returns it.
+// alike waits until every member has the same last sequence and what post was answered, and returns
+// it: an answer needs two members, and comes before the journal of either has the command.
 func (c *three) alike() (sequence uint64) {
 	c.t.Helper()
+	c.heardMu.Lock()
+	least := max(c.heard, 1)
+	c.heardMu.Unlock()
 	apptest.Until(c.t, "all members have everything", func() (bool, any) {
 		seen := [3]uint64{}
 		for i, m := range c.members {
 			seen[i] = m.durable()
 		}
 		sequence = seen[0]
-		return sequence > 0 && seen[1] == sequence && seen[2] == sequence, seen
+		return sequence >= least && seen[1] == sequence && seen[2] == sequence, seen
 	})
 	return sequence
 }

@@ -238,7 +238,7 @@ func startForCrash(t *testing.T, binary, data string, flags ...string) *crashSer
 	must.OK(t, s.cmd.Start())
 	go func() { s.exited <- s.cmd.Wait() }()
 	t.Cleanup(func() { s.cmd.Process.Kill() })
-	deadline := time.After(30 * time.Second)
+	deadline := time.After(apptest.Patience)
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	for {
@@ -246,7 +246,7 @@ func startForCrash(t *testing.T, binary, data string, flags ...string) *crashSer
 		case err := <-s.exited:
 			t.Fatalf("server did not start: %v\n%s", err, s.log)
 		case <-deadline:
-			t.Fatalf("server is not ready after 30 s\n%s", s.log)
+			t.Fatalf("server is not ready after %s\n%s", apptest.Patience, s.log)
 		case <-tick.C:
 		}
 		text, err := os.ReadFile(ports)

@@ -61,6 +61,20 @@ func TestAStrangerChecksATrade(t *testing.T) {
 			t.Errorf("%q: exit %d: %s", bad, code, said)
 		}
 	}
+	noKey := filepath.Join(empty, "no.vkey")
+	must.OK(t, os.WriteFile(noKey, []byte("hello"), 0o600))
+	for _, tt := range []struct {
+		exit int
+		args []string
+	}{{2, nil}, {2, []string{"--key", "a+b"}}, {2, []string{"--key", key + "x"}},
+		{2, []string{"--key", noKey}}, {2, []string{"--key", key, "--witness-key", key}},
+		{1, []string{"--key", filepath.Join(empty, "absent")}}} {
+		code, stdout, stderr := apptest.Run("evidence", append([]string{"verify",
+			filepath.Join(empty, "p.json")}, tt.args...)...)
+		if code != tt.exit || stdout != "" || strings.Count(stderr, "\n") != 1 {
+			t.Errorf("%v: exit %d: %s%s", tt.args, code, stdout, stderr)
+		}
+	}
 	genesis, _ := i.Core.Journal.Genesis()
 	_, report := i.get("order-matcher", "/regulatory/report?toSeq=1")
 	if !strings.Contains(string(genesis), `"evidenceKey":"`) ||
@@ -133,6 +147,14 @@ func TestAnAuditorChecksALog(t *testing.T) {
 	want(3, "not proven: "+wrong+": byte ", "verify", "--report", wrong, bundle)
 	must.OK(t, os.WriteFile(filepath.Join(bundle, "more.csv"), []byte("trd-1"), 0o600))
 	want(0, `nothing is proven of "more.csv"`, "verify", bundle)
+	manifest := filepath.Join(bundle, "bundle.json")
+	whole := must.Get(os.ReadFile(manifest))(t)
+	renamed := strings.Replace(string(whole), `"edges"`, `"edgex"`, 1)
+	must.OK(t, os.WriteFile(manifest, []byte(renamed), 0o600))
+	want(3, `it names "edgex"`, "verify", bundle)
+	must.OK(t, os.WriteFile(manifest, nil, 0o600))
+	want(1, "is not a manifest", "verify", bundle)
+	must.OK(t, os.WriteFile(manifest, whole, 0o600))
 	genesis := filepath.Join(bundle, "genesis.json")
 	text := must.Get(os.ReadFile(genesis))(t)
 	text[len(text)/2] ^= 1

@@ -35,8 +35,8 @@ func EngineOptions(c *settings.Config) engine.Options {
 }
 
 // AdmissionOf is what orders to an engine are admitted by: one answer, whatever way they come.
-func AdmissionOf(c *settings.Config, k *engine.Engine) admission.Room {
-	return admission.Room{
+func AdmissionOf(c *settings.Config, k *engine.Engine) admission.Decider {
+	return admission.Decider{
 		Gate: k.Gate, Views: k.Views,
 		Failed: k.Journal.Err, StorageFull: k.Journal.StorageFull,
 		Held:             func() bool { return isHeld(k) },

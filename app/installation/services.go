@@ -133,7 +133,7 @@ func newOrderMatcher(c *settings.Config, in *Installation, verifier *gate.Verifi
 	log *slog.Logger) *httpapi.OrderMatcher {
 	k := in.Core
 	deps := httpapi.Deps{
-		Room: AdmissionOf(c, k), Desk: k.Desk, Blotter: k.Blotter, Verifier: verifier,
+		Decider: AdmissionOf(c, k), Desk: k.Desk, Blotter: k.Blotter, Verifier: verifier,
 		Durable: &k.Watermark, Seen: k.Stage.Applied,
 		Clock:      func() int64 { return time.Now().UnixMilli() },
 		Acts:       acts.New(k.Journal, k.Gate.Ticker),

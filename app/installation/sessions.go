@@ -28,7 +28,7 @@ func sessions(c *settings.Config) func(*engine.Engine) (*session.Server, error) 
 			return nil, fmt.Errorf("session.socket: %w", err)
 		}
 		return session.Open(session.Options{
-			Room: AdmissionOf(c, k), Socket: socket, Desk: k.Desk, Verifier: verifier,
+			Decider: AdmissionOf(c, k), Socket: socket, Desk: k.Desk, Verifier: verifier,
 			Clock:   func() int64 { return time.Now().UnixMilli() },
 			Durable: k.Watermark.Durable, Seen: func() uint64 { return k.Stage.Applied() },
 			Idle: k.Options.Idle, Quota: c.Int("session.quota"),

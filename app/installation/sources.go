@@ -43,7 +43,7 @@ func NewControlSources(db *store.DB, b *broker.Broker, poll time.Duration, k *en
 		o := source.Options{DB: db, Changed: feed.Outbox.Wake, Flagged: putFlagAct,
 			Seed: func(ctx context.Context) (int, error) { return feed.Seed(ctx) }}
 		if k != nil { // nil: the caller only changes the epoch
-			o.Room = feeds.Room{Source: name, Gate: k.Gate}
+			o.Capacity = feeds.Capacity{Source: name, Gate: k.Gate}
 		}
 		return o
 	}
@@ -85,7 +85,7 @@ func (s *controlSources) seeding(c *settings.Config) error {
 func (s *controlSources) replicate(c *settings.Config, in *Installation, b *broker.Broker) {
 	k, l := in.Core, in.listeners
 	room := func(s control.Source) int {
-		_, capacity := feeds.Room{Source: s, Gate: k.Gate}.Places()
+		_, capacity := feeds.Capacity{Source: s, Gate: k.Gate}.Places()
 		return capacity
 	}
 	fetcher := feeds.NewSnapshotFetcher(l.tls, room,

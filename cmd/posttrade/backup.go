@@ -66,7 +66,7 @@ func runBackup(args []string, stdout, stderr io.Writer) int {
 	}))
 }
 
-func makeBackup(ctx context.Context, dir string, o backup.Options, from backup.Source,
+func makeBackup(ctx context.Context, dir string, o backup.Options, from backup.Contents,
 	stdout io.Writer) error {
 	begun := time.Now()
 	m, err := backup.Write(ctx, dir, from, o)
@@ -130,7 +130,7 @@ func checkBackups(dirs []string, stdout io.Writer) error {
 }
 
 // backupSource is the admin listener of a server, and how to get in.
-func backupSource(c *settings.Config, server, tokenFile string) (backup.Source, error) {
+func backupSource(c *settings.Config, server, tokenFile string) (backup.Contents, error) {
 	token := backupToken(c, tokenFile)
 	if server != "" {
 		if !strings.HasPrefix(server, "http://") && !strings.HasPrefix(server, "https://") {

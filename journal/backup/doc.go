@@ -2,7 +2,7 @@
 // has been added since. A directory holds what a transfer sends, the rows that no journal gives
 // again, and a manifest.
 //
-//	Source --> Write(DIR)  --> journal.stream   verified while it is written
+//	Contents --> Write(DIR)  --> journal.stream   verified while it is written
 //	                           tables.ndjson    rows that only SQL has; may be missing
 //	                           backup.json      written last: without it there is no backup
 //	                           unfinished       while it is being written, or when that was cut short
@@ -23,6 +23,6 @@
 //     restore that was cut short has left carries a mark: no server starts on it, and the next
 //     Restore begins again.
 //
-// The package does not know of HTTP or SQL: a Source gives it streams. One goroutine calls each
+// The package does not know of HTTP or SQL: a Contents gives it streams. One goroutine calls each
 // function; a lock in the directory keeps other processes out. FORMAT.md has the bytes, section 8.
 package backup

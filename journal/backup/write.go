@@ -17,8 +17,8 @@ import (
 	"posttrade/ring/disk"
 )
 
-// Source gives what is to be kept.
-type Source interface {
+// Contents gives what is to be kept.
+type Contents interface {
 	// Journal is the journal behind a point of the history with that genesis hash, as TransferAfter
 	// gives it; the zero Point and "" for all of it.
 	Journal(ctx context.Context, genesis string, after journal.Point) (io.ReadCloser, error)
@@ -40,7 +40,7 @@ type Options struct {
 //
 //   - Errors: ErrExists, ErrNotEmpty, journal.ErrLocked: nothing in dir is changed. What Read says
 //     of o.Since. journal.ErrBase and transfer.ErrNotWhole: the stream was another, or not whole.
-func Write(ctx context.Context, dir string, from Source, o Options) (_ *Manifest, err error) {
+func Write(ctx context.Context, dir string, from Contents, o Options) (_ *Manifest, err error) {
 	m := &Manifest{Format: manifestFormat, Build: o.Build}
 	var after journal.Point
 	if o.Since != "" {
@@ -123,7 +123,7 @@ func (w *writing) begin() error {
 }
 
 // journal writes the stream and fills in what it says.
-func (w *writing) journal(ctx context.Context, from Source, m *Manifest, after journal.Point,
+func (w *writing) journal(ctx context.Context, from Contents, m *Manifest, after journal.Point,
 	since string) error {
 	stream, err := from.Journal(ctx, m.Genesis, after)
 	if err != nil {
@@ -153,7 +153,7 @@ func (w *writing) journal(ctx context.Context, from Source, m *Manifest, after j
 }
 
 // tables writes the rows of SQL, if the source has some.
-func (w *writing) tables(ctx context.Context, from Source, m *Manifest) error {
+func (w *writing) tables(ctx context.Context, from Contents, m *Manifest) error {
 	rows, why, err := from.Tables(ctx)
 	if err != nil {
 		return err

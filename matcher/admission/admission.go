@@ -25,8 +25,8 @@ const (
 	Refused          // for Request.Reason
 )
 
-// Room is what admission is decided from. All fields are set before its first use.
-type Room struct {
+// Decider is what admission is decided from. All fields are set before its first use.
+type Decider struct {
 	Gate  *gate.Gate
 	Views *blotter.Views
 
@@ -51,13 +51,13 @@ type Request struct {
 }
 
 // May reports whether a caller may act for an account and see it.
-func (r *Room) May(caller *gate.Claims, account uint32) bool {
+func (r *Decider) May(caller *gate.Claims, account uint32) bool {
 	return !r.Enforced || caller.Entitled(account)
 }
 
 // Security returns what an order's record has for a ticker: the security's number, or, if no
 // security has that ticker, a number that stands for it.
-func (r *Room) Security(ticker []byte) uint32 {
+func (r *Decider) Security(ticker []byte) uint32 {
 	if id, ok := r.Gate.Security(ticker); ok {
 		return id
 	}
@@ -77,14 +77,14 @@ func (q *Request) About(order *blotter.OrderRow) {
 
 // Prepare gives the command its key and starts the look-up of it, so that those of many requests
 // overlap. Decide comes next.
-func (r *Room) Prepare(q *Request) {
+func (r *Decider) Prepare(q *Request) {
 	key := r.Views.ClientKey().Of(q.Command.AccountID, q.ClientID)
 	q.Command.PriceTicks = int64(key)
 	r.Views.ExpectKey(matcher.KeyOrder, key)
 }
 
 // Decide judges a prepared request.
-func (r *Room) Decide(q *Request) Verdict {
+func (r *Decider) Decide(q *Request) Verdict {
 	if q.Verdict = r.known(q); q.Verdict != Admitted {
 		return q.Verdict
 	}
@@ -96,7 +96,7 @@ func (r *Room) Decide(q *Request) Verdict {
 
 // DecideAll judges a batch of prepared new orders. Admitted: each has its own verdict. Any other
 // verdict is that of the whole batch.
-func (r *Room) DecideAll(batch []Request) Verdict {
+func (r *Decider) DecideAll(batch []Request) Verdict {
 	var fresh *Request
 	for i := range batch {
 		q := &batch[i]
@@ -120,7 +120,7 @@ func (r *Room) DecideAll(batch []Request) Verdict {
 
 // Settle judges the engine's answer to a request that was handed in. Admitted: the answer is the
 // decision on this request.
-func (r *Room) Settle(q *Request, a *desk.Answer) Verdict {
+func (r *Decider) Settle(q *Request, a *desk.Answer) Verdict {
 	q.Verdict, q.Reason = Admitted, a.Reason
 	switch {
 	case !a.Refused():
@@ -137,7 +137,7 @@ func (r *Room) Settle(q *Request, a *desk.Answer) Verdict {
 }
 
 // ended reports that a replace was refused because its order ended before the engine reached it.
-func (r *Room) ended(q *Request, a *desk.Answer) bool {
+func (r *Decider) ended(q *Request, a *desk.Answer) bool {
 	if q.Command.Type != matcher.OrderReplace || a.Reason != matcher.Invalid {
 		return false
 	}
@@ -146,7 +146,7 @@ func (r *Room) ended(q *Request, a *desk.Answer) bool {
 }
 
 // known looks the key up among the first decisions. Terms are compared as the client sent them.
-func (r *Room) known(q *Request) Verdict {
+func (r *Decider) known(q *Request) Verdict {
 	c := q.Command
 	if c.PriceTicks == 0 || c.Type == matcher.OrderCancel {
 		return Admitted
@@ -166,7 +166,7 @@ func (r *Room) known(q *Request) Verdict {
 }
 
 // closed says why the request cannot be sequenced now, Admitted if it can.
-func (r *Room) closed(q *Request) Verdict {
+func (r *Decider) closed(q *Request) Verdict {
 	if q.Gone {
 		return Ended
 	}
@@ -180,7 +180,7 @@ func (r *Room) closed(q *Request) Verdict {
 }
 
 // Open says why nothing at all can be sequenced, Admitted if it can.
-func (r *Room) Open() Verdict {
+func (r *Decider) Open() Verdict {
 	switch {
 	case r.Failed() != nil:
 		return Failed
@@ -193,7 +193,7 @@ func (r *Room) Open() Verdict {
 }
 
 // screen asks the gate, and puts its reason into a command that has a field for it.
-func (r *Room) screen(q *Request) {
+func (r *Decider) screen(q *Request) {
 	c := q.Command
 	if q.Reason = matcher.Accepted; c.Type == matcher.OrderReplace {
 		return

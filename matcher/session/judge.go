@@ -10,15 +10,15 @@ import (
 	"posttrade/matcher/session/wire"
 )
 
-// judge turns request i, already copied out of shared memory, into a command for the admission
-// room: its form, the order that it names, the account. Decided: the room is asked next.
+// judge turns request i, already copied out of shared memory, into a command for admission: its
+// form, the order that it names, the account. Decided: admission is asked next.
 func (p *poller) judge(one *session, i int) wire.Code {
 	r, q := &one.requests[i], &one.asks[i]
 	if !readable(r) {
 		return wire.Malformed
 	}
 	c := &r.Command
-	q.ClientID, q.Gone = r.ClientID[:clientIDLen(r)], false // the room sets the rest
+	q.ClientID, q.Gone = r.ClientID[:clientIDLen(r)], false // admission sets the rest
 	// The client does not choose the rules that decide a command.
 	c.Version = matcher.SchemaVersion
 	c.EventTimeMillis = p.now

@@ -127,7 +127,7 @@ func newRig(t testing.TB, change ...rigOptions) *rig {
 		func() time.Time { return time.UnixMilli(r.now.Load()) })
 	must.OK(t, err)
 	r.o = Options{
-		Room: admission.Room{
+		Decider: admission.Decider{
 			Gate: r.gate, Views: r.views, StorageFull: r.full.Load,
 			Failed: func() error {
 				if p := r.failure.Load(); p != nil {

@@ -45,10 +45,10 @@ func (s *Server) Renew(secret []byte, former ...[]byte) error {
 	return s.o.Verifier.Renew(secret, former...)
 }
 
-// Options of a server. Room, Socket, Desk, Verifier, Clock, Durable and Seen are needed; the zero
-// value of the others is a sensible default.
+// Options of a server. Decider, Socket, Desk, Verifier, Clock, Durable and Seen are needed; the
+// zero value of the others is a sensible default.
 type Options struct {
-	admission.Room // what decides on commands
+	admission.Decider // what decides on commands
 
 	Socket   string      // session.socket: path of the unix socket
 	Mode     os.FileMode // of the socket file; 0: DefaultMode
@@ -74,7 +74,7 @@ func (o *Options) check() error {
 	case o.Socket == "":
 		return fmt.Errorf("session: open socket=%q: %w", o.Socket, ErrOptions)
 	case o.Gate == nil || o.Views == nil || o.Failed == nil || o.StorageFull == nil:
-		return fmt.Errorf("session: open room: %w", ErrOptions)
+		return fmt.Errorf("session: open decider: %w", ErrOptions)
 	case o.Desk == nil || o.Verifier == nil:
 		return fmt.Errorf("session: open desk, verifier: %w", ErrOptions)
 	case o.Clock == nil || o.Durable == nil || o.Seen == nil:

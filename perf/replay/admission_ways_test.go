@@ -28,11 +28,11 @@ import (
 	"posttrade/ring/must"
 )
 
-// house is an engine with every way in, and one admission room for all of them.
+// house is an engine with every way in, and one admission for all of them.
 type house struct {
 	t                   *testing.T
 	core                *engine.Engine
-	room                admission.Room
+	decider             admission.Decider
 	socket, address     string
 	full, ahead, failed atomic.Bool
 }
@@ -53,15 +53,15 @@ func newHouse(t *testing.T, settings []string) *house {
 	t.Cleanup(func() { os.RemoveAll(sockets) })
 	h.socket = filepath.Join(sockets, "s")
 	o.Session = func(k *engine.Engine) (*session.Server, error) {
-		h.room = installation.AdmissionOf(c, k)
-		h.room.StorageFull, h.room.Held = h.full.Load, h.ahead.Load
-		h.room.Failed = func() error {
+		h.decider = installation.AdmissionOf(c, k)
+		h.decider.StorageFull, h.decider.Held = h.full.Load, h.ahead.Load
+		h.decider.Failed = func() error {
 			if h.failed.Load() {
 				return errors.New("a disk that is broken")
 			}
 			return nil
 		}
-		return session.Open(session.Options{Room: h.room, Socket: h.socket, Desk: k.Desk,
+		return session.Open(session.Options{Decider: h.decider, Socket: h.socket, Desk: k.Desk,
 			Verifier: verifier, Clock: clock, Durable: k.Watermark.Durable, Idle: o.Idle,
 			Seen: func() uint64 { return k.Stage.Applied() }})
 	}
@@ -73,7 +73,7 @@ func newHouse(t *testing.T, settings []string) *house {
 			t.Error(err)
 		}
 	})
-	h.serve(httpapi.NewOrderMatcher(httpapi.Deps{Room: h.room, Desk: h.core.Desk,
+	h.serve(httpapi.NewOrderMatcher(httpapi.Deps{Decider: h.decider, Desk: h.core.Desk,
 		Blotter: h.core.Blotter, Verifier: verifier, Durable: &h.core.Watermark,
 		Seen: h.core.Stage.Applied, Clock: clock}))
 	return h
@@ -130,7 +130,7 @@ var waysIn = map[string]func(*house) (venue, func(*orderflow.Step) (outcomeOf, e
 		return batches{v}, v.book
 	},
 	"replay": func(h *house) (venue, func(*orderflow.Step) (outcomeOf, error)) {
-		return &coreVenue{core: h.core, room: &h.room}, nil
+		return &coreVenue{core: h.core, decider: &h.decider}, nil
 	},
 	"session": func(h *house) (venue, func(*orderflow.Step) (outcomeOf, error)) {
 		c := must.Get(client.Dial(context.Background(), h.socket, "", client.Options{}))(h.t)

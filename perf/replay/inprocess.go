@@ -37,14 +37,14 @@ func InProcess(c *settings.Config) (venues, func() error, error) {
 		slog.New(slog.DiscardHandler)); err != nil {
 		return nil, nil, errors.Join(err, k.Stop())
 	}
-	room := installation.AdmissionOf(c, k)
-	return func() (venue, error) { return &coreVenue{core: k, room: &room}, nil }, k.Stop, nil
+	decider := installation.AdmissionOf(c, k)
+	return func() (venue, error) { return &coreVenue{core: k, decider: &decider}, nil }, k.Stop, nil
 }
 
 // coreVenue is one in-process caller of the desk.
 type coreVenue struct {
 	core     *engine.Engine
-	room     *admission.Room
+	decider  *admission.Decider
 	commands []matcher.Command
 	asks     []admission.Request
 	in       []int // the places of the admitted among asks
@@ -59,7 +59,7 @@ func (v *coreVenue) send(asks []admission.Request, results []outcomeOf) error {
 	now := time.Now().UnixMilli()
 	for i := range asks {
 		asks[i].Command.EventTimeMillis = now
-		v.room.Prepare(&asks[i])
+		v.decider.Prepare(&asks[i])
 	}
 	if verdict := v.decide(asks); verdict != admission.Admitted {
 		return fmt.Errorf("%w: %s", errBusy, verdict)
@@ -91,7 +91,7 @@ func (v *coreVenue) send(asks []admission.Request, results []outcomeOf) error {
 	}
 	for at, i := range v.in {
 		a := t.Answer(at)
-		v.room.Settle(&asks[i], a)
+		v.decider.Settle(&asks[i], a)
 		results[i] = told(&asks[i])
 		if number := a.Order(); number != 0 && asks[i].Verdict != admission.Repeated {
 			results[i].orderID = orderID(number)
@@ -104,9 +104,9 @@ func (v *coreVenue) send(asks []admission.Request, results []outcomeOf) error {
 // own verdict.
 func (v *coreVenue) decide(asks []admission.Request) admission.Verdict {
 	if len(asks) > 1 {
-		return v.room.DecideAll(asks)
+		return v.decider.DecideAll(asks)
 	}
-	if verdict := v.room.Decide(&asks[0]); verdict.Closed() {
+	if verdict := v.decider.Decide(&asks[0]); verdict.Closed() {
 		return verdict
 	}
 	return admission.Admitted
@@ -172,7 +172,7 @@ func (v *coreVenue) asked(c *matcher.Command, kind matcher.CommandType,
 	q := admission.Request{Command: c, ClientID: []byte(s.ClientOrderID)}
 	if s.Security != "" {
 		q.Ticker = []byte(s.Security)
-		c.SecurityID = v.room.Security(q.Ticker)
+		c.SecurityID = v.decider.Security(q.Ticker)
 	}
 	return q
 }

@@ -242,7 +242,7 @@ func (s *Sink) sequence(ctx context.Context, mark uint32, changes []change) erro
 // to the engine are registered. The other changes are not sequenced: otherwise the journal would
 // get a refused command for each of them at every start.
 func (s *Sink) admit(ctx context.Context, chunk []change) ([]change, error) {
-	held, capacity := s.room().Places()
+	held, capacity := s.capacity().Places()
 	free := capacity - held
 	// Whether there is a place for an account or security that is new to the engine.
 	fresh := map[string]bool{}
@@ -250,7 +250,7 @@ func (s *Sink) admit(ctx context.Context, chunk []change) ([]change, error) {
 	fit := make([]change, 0, len(chunk))
 	for i := range chunk {
 		r := &chunk[i].Record
-		if !s.room().Holds(r) {
+		if !s.capacity().Holds(r) {
 			key := r.Key(s.Source)
 			if _, met := fresh[key]; !met {
 				fresh[key] = free > 0
@@ -288,7 +288,7 @@ func (s *Sink) noteUnknown(homeless, housed []string, capacity int) {
 }
 
 // room returns the engine's room for the records of the source.
-func (s *Sink) room() Room { return Room{s.Source, s.Gate} }
+func (s *Sink) capacity() Capacity { return Capacity{s.Source, s.Gate} }
 
 // control fills in the command for a record.
 func (s *Sink) control(c *matcher.Command, r *change, mark uint32) error {

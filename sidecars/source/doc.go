@@ -10,7 +10,7 @@
 // and none after it. An upsert is a change even when it changes no value: it gets a version, and
 // the replicas get a delta. A flag that an upsert does not set stays, and its record keeps the
 // version of the change that set it last. A new record is refused when the engine behind the
-// replicas has no room for it; the count is taken while the counter row is locked (Room).
+// replicas has no room for it; the count is taken while the counter row is locked (Capacity).
 //
 // Any goroutine may call. The package publishes nothing and does not use HTTP.
 package source

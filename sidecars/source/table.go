@@ -24,8 +24,8 @@ type Options struct {
 	// record to another value: it puts the act on record. nil: no call.
 	Flagged func(tx *store.Tx, by *store.Act, was, is *control.Record) error
 
-	// Room describes for what the engine behind the replicas has room; nil: for any record.
-	Room Room
+	// Capacity is for what the engine behind the replicas has room; nil: for any record.
+	Capacity Capacity
 
 	// Seed fills the table if it is empty. It runs before the first change, which would otherwise
 	// leave the table without its seeds for good. nil: there are no seeds.

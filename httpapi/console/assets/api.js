@@ -122,44 +122,63 @@ export async function get(path, ask) { return (await send('GET', path, ask)).jso
 export async function post(path, body, ask = {}) {
   const answer = await send('POST', path, { ...ask, body });
   const document = await answer.json();
+  document.asOf = asOf(answer);
   document.durability = answer.headers.get('X-Durability') || '';
   return document;
 }
 
+/** The sequence up to which an answer has everything, at least. @param {Response} answer */
+const asOf = (answer) => Number(answer.headers.get('X-As-Of-Sequence')) || 0;
+
 /**
- * Every item of a paged list, at most `most`.
+ * Every item of a paged list, at most `most`, and the sequence up to which the list has everything.
  * @param {string} path @param {Record<string, any>} query @param {number} most
- * @param {AbortSignal} [signal] @returns {Promise<{items: any[], more: boolean}>}
+ * @param {Ask} [ask] @returns {Promise<{items: any[], more: boolean, asOf: number}>}
  */
-export async function all(path, query, most = 2000, signal) {
+export async function all(path, query, most = 2000, ask = {}) {
   /** @type {any[]} */
   const items = [];
-  let cursor;
+  let cursor, known = Infinity;
   do {
-    const page = await get(path, {
-      query: { limit: Math.min(1000, most - items.length), ...query, cursor }, signal,
+    const answer = await send('GET', path, {
+      ...ask, query: { limit: Math.min(1000, most - items.length), ...query, cursor },
     });
+    const page = await answer.json();
     items.push(...page.items);
     cursor = page.nextCursor;
+    known = Math.min(known, asOf(answer));
   } while (cursor && items.length < most);
-  return { items, more: !!cursor };
+  return { items, more: !!cursor, asOf: known };
 }
 
-/** Asks who is signed in. */
+let acts = 0, asking = false; // of the session
+
+/** Asks who is signed in. What was asked before a sign-in or a sign-out says nothing of what holds after it. */
 export async function refreshSession() {
+  if (asking) return;
+  asking = true;
+  const before = acts;
   try {
-    session.set(await get('session'));
+    const now = await get('session');
+    if (before === acts) session.set(now);
   } catch (error) {
-    if (!session.value && error instanceof Problem && error.status) {
+    if (before === acts && !session.value && error instanceof Problem && error.status) {
       session.set(/** @type {any} */ ({ signedIn: false, oneClick: false }));
     }
   }
+  asking = false;
+}
+
+/** @param {any} now */
+function acted(now) {
+  acts++;
+  session.set(now);
 }
 
 /** @param {string} token empty: the one click */
-export async function signIn(token) { session.set(await post('session', token ? { token } : {})); }
+export async function signIn(token) { acted(await post('session', token ? { token } : {})); }
 
-export async function signOut() { session.set(await (await send('DELETE', 'session')).json()); }
+export async function signOut() { acted(await (await send('DELETE', 'session')).json()); }
 
 /** May the session do this? @param {'admin'} what */
 export function may(what) { return what === 'admin' && !!session.value?.admin; }

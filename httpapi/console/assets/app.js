@@ -1,5 +1,5 @@
 /** The shell: which page an address names, who is signed in, whether the server is there. */
-import { Component, html, render, useEffect, useRef, useState, useStore } from './dom.js';
+import { Component, html, render, useEffect, useLayoutEffect, useRef, useState, useStore } from './dom.js';
 import { get, link, refreshSession, session, signIn, signOut } from './api.js';
 import { age, whole } from './format.js';
 import { Field } from './parts.js';
@@ -103,12 +103,14 @@ function Page({ name, title, load }) {
   const [module, setModule] = useState(null);
   const [error, setError] = useState(null);
   const heading = useRef(null);
+  useLayoutEffect(() => { // at once: a key that comes next goes on from here
+    document.title = `${title} · posttrade`;
+    if (place.value.moved) heading.current?.focus();
+  }, [name]);
   useEffect(() => {
     let gone = false;
     setModule(null);
     setError(null);
-    document.title = `${title} · posttrade`;
-    if (place.value.moved) heading.current?.focus();
     load().then((m) => { if (!gone) setModule(m); }, (e) => { if (!gone) setError(e); });
     return () => { gone = true; };
   }, [name]);

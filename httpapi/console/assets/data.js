@@ -1,25 +1,30 @@
-/** What several pages choose from: accounts, securities. Read once, and again after a change. */
-import { Store, useEffect, useStore } from './dom.js';
+/** What several pages choose from: accounts, securities. */
+import { repeat, Store, useEffect, useStore } from './dom.js';
 import { get, session } from './api.js';
 
 /** @type {Store<{id: number, displayName: string, enabled?: boolean}[]>} */
 export const accounts = new Store(/** @type {any[]} */ ([]));
 /** @type {Store<{ticker: string, companyName: string}[]>} */
 export const securities = new Store(/** @type {any[]} */ ([]));
-let asked = false;
 
-export async function readLists() {
-  asked = true;
+const KEPT_MS = 5000, AGAIN_MS = 60_000, FAILED_MS = 1000;
+let readAt = 0;
+
+const loop = repeat(async () => {
+  if (!session.value?.signedIn || document.hidden || Date.now() - readAt < KEPT_MS) return;
   const [a, s] = await Promise.allSettled([get('account-service/account/'), get('reference-data/stocks')]);
   if (a.status === 'fulfilled') accounts.set(a.value);
   if (s.status === 'fulfilled') securities.set(s.value);
-  if (a.status === 'rejected' || s.status === 'rejected') asked = false;
-}
+  if (a.status === 'fulfilled' && s.status === 'fulfilled') readAt = Date.now();
+}, () => (readAt ? AGAIN_MS : FAILED_MS));
+
+/** Has the lists read: each page that opens sees what was added meanwhile. */
+const useLists = () => useEffect(loop.go, []);
 
 /** The accounts that the session may act for, as [id, name] for a list of choices. */
 export function useAccounts() {
   const list = useStore(accounts), s = useStore(session);
-  useEffect(() => { if (!asked) readLists(); }, []);
+  useLists();
   const mine = s?.admin || !s?.accounts?.length ? null : new Set(s.accounts);
   return list.filter((a) => !mine || mine.has(a.id)).map((a) => [String(a.id), a.displayName]);
 }
@@ -27,7 +32,7 @@ export function useAccounts() {
 /** The securities as [ticker, name]. */
 export function useSecurities() {
   const list = useStore(securities);
-  useEffect(() => { if (!asked) readLists(); }, []);
+  useLists();
   return list.map((s) => [s.ticker, s.companyName]);
 }
 

@@ -1,19 +1,16 @@
 /** One order and everything that followed it, in a dialog at the side. Its address is ?open=. */
-import { html, useEffect, useState } from './dom.js';
-import { get, may, queryOf } from './api.js';
+import { html, useAsked, useState } from './dom.js';
+import { get, link, may, queryOf } from './api.js';
 import { commonDigits, decimal, instant, whole, words } from './format.js';
 import { Dialog, Facts, Failure, Loading, Side, Status, Table } from './parts.js';
 import { reasons } from './data.js';
 
 /** Why an order is what it is: GET /orders/{id}/why, or of a sequence. */
 export function Why({ order, contract, sequence, onClose }) {
-  const [why, setWhy] = useState(null);
-  const [error, setError] = useState(null);
   const name = order || contract || `sequence ${sequence}`;
-  useEffect(() => {
+  const { own: why, error } = useAsked(2000, async (known) => {
     const path = order ? `orders/${order}/why` : contract ? `contracts/${contract}/why` : 'why';
-    get(`order-matcher/${path}`, { query: order || contract ? {} : { inputSeq: sequence } })
-      .then(setWhy, setError);
+    return known || get(`order-matcher/${path}`, { query: order || contract ? {} : { inputSeq: sequence } });
   }, [order, contract, sequence]);
   return html`<${Dialog} title=${`Why: ${name}`} onClose=${onClose}>
     ${!why && !error && html`<${Loading} what="the reason" />`}
@@ -55,21 +52,23 @@ export function WhyButton({ order, contract, sequence, small = true }) {
     ${open && html`<${Why} order=${order} contract=${contract} sequence=${sequence} onClose=${() => setOpen(false)} />`}`;
 }
 
-const orNull = (p) => p.catch((error) => ({ error }));
+/** A refusal is an answer too; without a server what was there stays. */
+const orNull = (p) => p.catch((error) => {
+  if (!link.value.live) throw error;
+  return { error };
+});
 
 /** A fill and its order; or an order alone. id is trd-N or ord-N. */
 export function Details({ id, entry, onClose }) {
-  const [all, setAll] = useState(null);
   const [busy, setBusy] = useState('');
-  const read = async () => {
+  const { own: all } = useAsked(2000, async () => {
     const trade = id.startsWith('trd-') ? await orNull(get(`trade-processor/trades/${id}`)) : null;
     const orderId = entry?.orderId || trade?.orderId || (id.startsWith('ord-') ? id : '');
     const [order, tca] = await Promise.all([
       orderId ? orNull(get(`order-matcher/orders/${orderId}`)) : null,
       trade ? orNull(get(`trade-processor/tca/report/${id}`)) : null]);
-    setAll({ trade, order, orderId, tca });
-  };
-  useEffect(() => { setAll(null); read(); }, [id]);
+    return { trade, order, orderId, tca };
+  }, [id, entry?.orderId]);
   const proof = async () => {
     setBusy('');
     try {

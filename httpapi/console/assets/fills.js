@@ -11,29 +11,30 @@ const PAGE = 500, KEPT_PAGES = 600;
 
 export class Fills {
   constructor() {
-    /** @type {Map<number, Fill[]>} */
+    /** @type {Map<number, {fills: Fill[], whole: Promise<Fill[]>}>} those asked for too */
     this.pages = new Map();
-    /** @type {Map<number, Promise<Fill[]>>} */
-    this.asked = new Map();
-    this.head = 0; // the newest trade sequence
+    this.head = 0; // the newest trade sequence, as refresh has found it
     this.first = 1; // the oldest that the blotter has
   }
 
   get count() { return Math.max(0, this.head - this.first + 1); }
 
-  /** @param {number} since @param {number} limit */
-  async ask(since, limit) {
-    const page = await get('order-matcher/recon/trades/blotter', { query: { sinceSeq: since, limit } });
-    this.first = page.evicted + 1;
+  /** @param {number} since @param {number} limit @param {number} [after] the sequence that the answer must have */
+  async ask(since, limit, after) {
+    const page = await get('order-matcher/recon/trades/blotter', { query: { sinceSeq: since, limit }, after });
+    this.first = Math.max(this.first, page.evicted + 1);
     return /** @type {Fill[]} */ (page.items);
   }
 
-  /** Finds the newest fill; later calls go on from the one before. @returns {Promise<boolean>} is there a newer one? */
-  async refresh() {
+  /**
+   * Finds the newest fill; later calls go on from the one before.
+   * @param {number} [after] the sequence that must be in it @returns {Promise<boolean>} is there a newer one?
+   */
+  async refresh(after) {
     const before = this.head;
     if (this.head > 0) {
       for (;;) {
-        const items = await this.ask(this.head, 1000);
+        const items = await this.ask(this.head, 1000, after);
         if (!items.length) break;
         this.keep(items);
         if (items.length < 1000) break;
@@ -41,7 +42,7 @@ export class Fills {
       }
       return this.head > before;
     }
-    const [oldest] = await this.ask(0, 1);
+    const [oldest] = await this.ask(0, 1, after);
     if (oldest) await this.seek(oldest.tradeSeq);
     return this.head > before;
   }
@@ -62,21 +63,21 @@ export class Fills {
       if (next) low = Math.max(low, next.tradeSeq);
       else high = middle;
     }
-    this.head = low;
+    this.head = Math.max(this.head, low);
   }
 
   /** Keeps fills behind the head. @param {Fill[]} items */
   keep(items) {
     for (const fill of items) {
       const n = Math.floor((fill.tradeSeq - 1) / PAGE);
-      const page = this.pages.get(n);
-      if (page) page[(fill.tradeSeq - 1) % PAGE] = fill;
+      const page = this.pages.get(n); // perhaps on its way: its answer may be from before this fill
+      if (page) page.fills[(fill.tradeSeq - 1) % PAGE] = fill;
       this.head = Math.max(this.head, fill.tradeSeq);
     }
   }
 
   /** The fill with this trade sequence if it is here. @param {number} seq */
-  at(seq) { return this.pages.get(Math.floor((seq - 1) / PAGE))?.[(seq - 1) % PAGE]; }
+  at(seq) { return this.pages.get(Math.floor((seq - 1) / PAGE))?.fills[(seq - 1) % PAGE]; }
 
   /** Has every fill of a range here. @param {number} from @param {number} to both included */
   async load(from, to) {
@@ -87,27 +88,29 @@ export class Fills {
 
   /** @param {number} n @returns {Promise<Fill[]>} by position in the page; holes where none is */
   page(n) {
-    const here = this.pages.get(n);
-    if (here) {
-      this.pages.delete(n); // the newest used is the last
-      this.pages.set(n, here);
-      return Promise.resolve(here);
+    let page = this.pages.get(n);
+    if (page) this.pages.delete(n); // the newest used is the last
+    else {
+      const fills = /** @type {Fill[]} */ ([]);
+      const made = page = { fills, whole: this.ask(n * PAGE, PAGE).then((items) => {
+        for (const fill of items) if (Math.floor((fill.tradeSeq - 1) / PAGE) === n) fills[(fill.tradeSeq - 1) % PAGE] = fill;
+        return fills;
+      }) };
+      page.whole.catch(() => { if (this.pages.get(n) === made) this.pages.delete(n); }); // the next one asks again
     }
-    let asked = this.asked.get(n);
-    if (!asked) {
-      asked = this.ask(n * PAGE, PAGE).then((items) => {
-        const page = /** @type {Fill[]} */ ([]);
-        for (const fill of items) {
-          if (Math.floor((fill.tradeSeq - 1) / PAGE) === n) page[(fill.tradeSeq - 1) % PAGE] = fill;
-          this.head = Math.max(this.head, fill.tradeSeq);
-        }
-        this.pages.set(n, page);
-        if (this.pages.size > KEPT_PAGES) this.pages.delete(this.pages.keys().next().value);
-        return page;
-      }).finally(() => this.asked.delete(n));
-      this.asked.set(n, asked);
-    }
-    return asked;
+    this.pages.set(n, page);
+    if (this.pages.size > KEPT_PAGES) this.pages.delete(this.pages.keys().next().value);
+    return page.whole;
+  }
+
+  /**
+   * Fills by their places behind a newest one, newest first; null where one is not here.
+   * @param {number} head @param {number} from @param {number} to not included
+   */
+  behind(head, from, to) {
+    const list = [];
+    for (let seq = head - from; seq > head - to && seq >= this.first; seq--) list.push(this.at(seq) || null);
+    return list;
   }
 
   /** The first trade sequence at or behind a time. @param {number} millis */
@@ -128,36 +131,58 @@ export class Fills {
  * history.
  */
 export class Selection {
-  /** @param {Fills} fills @param {(f: Fill) => boolean} wants @param {number} from @param {number} to @param {() => void} tell */
-  constructor(fills, wants, from, to, tell) {
+  /**
+   * @param {Fills} fills @param {(f: Fill) => boolean} wants
+   * @param {() => Promise<{from: number, to: number, grows: boolean}>} range the trade sequences to look at, and whether
+   * later ones belong to them; it is asked again when it fails
+   * @param {() => void} tell
+   */
+  constructor(fills, wants, range, tell) {
     this.fills = fills;
     this.wants = wants;
-    this.from = from;
-    this.next = to; // the newest that is not looked at yet
-    this.newest = to;
+    this.range = range;
+    this.from = 1;
+    this.next = 1; // the newest that is not looked at yet
+    this.newest = 0;
+    this.begun = this.grows = false; // the range is known
     this.tell = tell;
     /** @type {Fill[]} */
     this.found = []; // newest first
     this.stopped = false;
-    this.run();
+    this.run().catch((error) => { if (!this.stopped) throw error; });
   }
 
-  get done() { return this.next < this.from; }
+  get done() { return this.begun && this.next < this.from; }
 
   stop() { this.stopped = true; }
 
+  /**
+   * What ask answers, also when the server has been away meanwhile.
+   * @template T
+   * @param {() => Promise<T>} ask @returns {Promise<T>}
+   */
+  async patiently(ask) {
+    for (;;) {
+      try {
+        return await ask();
+      } catch (error) {
+        if (this.stopped) throw error;
+        await new Promise((again) => setTimeout(again, 1000));
+      }
+    }
+  }
+
   async run() {
     let told = 0;
+    const { from, to, grows } = await this.patiently(this.range);
+    this.from = from;
+    this.grows = grows;
+    this.next = this.newest = to;
+    this.begun = true;
     while (!this.stopped && !this.done) {
       const n = Math.floor((this.next - 1) / PAGE);
       const ahead = [n, n - 1, n - 2, n - 3].filter((p) => p >= 0 && (p + 1) * PAGE >= this.from);
-      let pages;
-      try {
-        pages = await Promise.all(ahead.map((p) => this.fills.page(p)));
-      } catch {
-        await new Promise((again) => setTimeout(again, 1000));
-        continue;
-      }
+      const pages = await this.patiently(() => Promise.all(ahead.map((p) => this.fills.page(p))));
       if (this.stopped) return;
       for (const page of pages) {
         for (let i = page.length - 1; i >= 0; i--) {
@@ -172,19 +197,24 @@ export class Selection {
         await new Promise((again) => setTimeout(again, 0));
       }
     }
-    this.tell();
+    if (!this.stopped) this.tell();
   }
 
-  /** Adds the fills that came since. */
+  /** Adds the fills that came since. One that cannot be read now is read by the next call. */
   async grow() {
-    if (this.stopped || this.fills.head <= this.newest) return;
-    const from = this.newest + 1, to = this.fills.head;
-    this.newest = to;
-    await this.fills.load(from, to);
-    for (let seq = from; seq <= to; seq++) {
-      const fill = this.fills.at(seq);
-      if (fill && this.wants(fill)) this.found.unshift(fill);
+    let grew = false;
+    while (this.grows && !this.stopped && this.newest < this.fills.head) {
+      const n = Math.floor(this.newest / PAGE);
+      const page = await this.fills.page(n);
+      if (this.stopped) return;
+      const to = Math.min(this.fills.head, (n + 1) * PAGE);
+      for (let seq = this.newest + 1; seq <= to; seq++) {
+        const fill = page[(seq - 1) % PAGE];
+        if (fill && this.wants(fill)) this.found.unshift(fill);
+      }
+      this.newest = to;
+      grew = true;
     }
-    this.tell();
+    if (grew) this.tell();
   }
 }

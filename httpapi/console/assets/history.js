@@ -2,7 +2,7 @@
  * The metrics of the last ten minutes: those that the server has kept, and from now on a sample
  * every two seconds while the page is seen.
  */
-import { Store } from './dom.js';
+import { repeat, Store } from './dom.js';
 import { get, may, send, session } from './api.js';
 
 const EVERY_MS = 2000, KEPT_MS = 600_000;
@@ -40,25 +40,18 @@ export function parse(text) {
 
 const kept = /^svc_(orders_total|journal_commit_seconds_(sum|count)|stage_latency_seconds_(sum|count)\{stage="http"|ring_depth|stage_sequence|.*_lag|outbox_unpublished|recon_open|settlement_|cluster_|kill|evidence_|disk_free|feed_)/;
 
-let timer = 0;
-async function sample() {
-  clearTimeout(timer);
-  if (session.value?.signedIn && may('admin') && !document.hidden) {
-    try {
-      const all = parse(await (await send('GET', 'admin/metrics', { accept: 'text/plain' })).text());
-      metrics.set(all);
-      /** @type {Record<string, number>} */
-      const some = {};
-      for (const name in all) if (kept.test(name) && !name.includes('_bucket')) some[name] = all[name];
-      if (!read) await readKept();
-      const since = Date.now() - KEPT_MS;
-      samples.set([...samples.value.filter((s) => s.at > since), { at: Date.now(), metrics: some }]);
-    } catch { /* api.js has noted it */ }
-  }
-  timer = setTimeout(sample, EVERY_MS);
-}
-session.readers.add(sample);
-setTimeout(sample, 0);
+const loop = repeat(async () => {
+  if (!session.value?.signedIn || !may('admin') || document.hidden) return;
+  const all = parse(await (await send('GET', 'admin/metrics', { accept: 'text/plain' })).text());
+  metrics.set(all);
+  /** @type {Record<string, number>} */
+  const some = {};
+  for (const name in all) if (kept.test(name) && !name.includes('_bucket')) some[name] = all[name];
+  if (!read) await readKept();
+  const since = Date.now() - KEPT_MS;
+  samples.set([...samples.value.filter((s) => s.at > since), { at: Date.now(), metrics: some }]);
+}, () => EVERY_MS);
+session.readers.add(loop.go);
 
 /** The sum of every series of a metric. @param {Record<string, number>} m @param {string} name */
 export function total(m, name, label = '') {

@@ -136,9 +136,10 @@ export class Feed {
         for (let end = rest.indexOf('\n', from); end >= 0; end = rest.indexOf('\n', from)) {
           const line = rest.charCodeAt(end - 1) === 13 ? rest.slice(from, end - 1) : rest.slice(from, end);
           from = end + 1;
+          if (this.stopped) return;
           if (line === '') {
+            if (id) this.at(id); // a stream without snapshots begins with its position, and no data
             if (data) this.deliver({ id, event: event || 'message', data });
-            else if (id) this.last = id; // a stream without snapshots begins with its position
             event = data = '';
           } else if (line.startsWith('data:')) {
             data += (data ? '\n' : '') + line.slice(line[5] === ' ' ? 6 : 5);
@@ -155,10 +156,20 @@ export class Feed {
     }
   }
 
+  /**
+   * The stream has come to a position. That of a stream that begins is told: what was asked for before it may lack
+   * what happened in between.
+   * @param {string} id
+   */
+  at(id) {
+    const begins = !this.last;
+    this.last = id;
+    if (begins) this.tell({ id, event: 'begin', data: {} });
+  }
+
   /** @param {{id: string, event: string, data: string}} raw */
   deliver(raw) {
     const known = { id: raw.id, event: raw.event, data: JSON.parse(raw.data) };
-    if (raw.id) this.last = raw.id;
     if (!link.value.live && !document.hidden) link.value.because = 'catching up';
     if (raw.event === 'gone') {
       if (known.data.reason === 'TOKEN_EXPIRED' || known.data.reason === 'EXPIRED') refreshSession();
@@ -187,10 +198,16 @@ export function useFeed(topics, query, tell) {
     const pass = () => state.current.set(feed.state.value);
     feed.state.readers.add(pass);
     pass();
-    return () => feed.stop();
+    return () => {
+      feed.state.readers.delete(pass); // its end is not the next one's
+      feed.stop();
+    };
   }, [key]);
   return useStore(state.current);
 }
+
+/** The sequence of an event's id. @param {string} id */
+export const sequenceOf = (id) => Number.parseInt(id, 10) || 0;
 
 /** Draws at most once a frame, however many events came. @param {() => void} draw */
 export function useFrame(draw) {

@@ -1,5 +1,5 @@
 /** What the pages are made of: fields, tables, dialogs, states. */
-import { html, useEffect, useId, useLayoutEffect, useRef, useState } from './dom.js';
+import { html, useId, useLayoutEffect, useRef, useState } from './dom.js';
 import { Problem } from './api.js';
 import { instant, words } from './format.js';
 
@@ -114,7 +114,7 @@ export function Facts({ of }) {
 export function Dialog({ title, onClose, side, children }) {
   const ref = useRef(null);
   const id = useId();
-  useEffect(() => {
+  useLayoutEffect(() => { // at once: the next key is for the dialog
     const back = document.activeElement;
     ref.current.showModal();
     return () => {
@@ -123,7 +123,7 @@ export function Dialog({ title, onClose, side, children }) {
   }, []);
   return html`<dialog ref=${ref} aria-labelledby=${id} class=${side ? 'side' : ''}
       onCancel=${(e) => { e.preventDefault(); onClose(); }}>
-    <header><h2 id=${id}>${title}</h2>
+    <header><h2 id=${id} tabindex="-1" autofocus=${!!side}>${title}</h2>
       <button class="plain" aria-label="Close" onClick=${onClose}>✕</button></header>
     ${children}
   </dialog>`;

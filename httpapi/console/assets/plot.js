@@ -28,7 +28,8 @@ const colour = (name) => getComputedStyle(document.documentElement).getPropertyV
  * uPlot's, with stroke and fill as names of colours
  */
 export function Plot({ label, data, series, options = {}, height = 220 }) {
-  const box = useRef(null), plot = useRef(null);
+  const box = useRef(null), plot = useRef(null), latest = useRef(data);
+  latest.current = data; // the library may come later than newer data
   useEffect(() => {
     let gone = false;
     const dark = matchMedia('(prefers-color-scheme: dark)');
@@ -41,7 +42,7 @@ export function Plot({ label, data, series, options = {}, height = 220 }) {
         width: box.current.clientWidth, height, cursor: { drag: { x: true, y: false } }, legend: { live: true }, ...options, axes,
         series: series.map((s, i) => ({ ...(i ? {} : { value: (_, v) => (v ? times(_, [v])[0] : '–') }), ...s, stroke: s.stroke && colour(s.stroke), fill: s.fill && colour(s.fill),
           points: s.points && { ...s.points, fill: colour(s.stroke), stroke: colour(s.stroke) } })),
-      }, data, box.current);
+      }, latest.current, box.current);
     }).catch(() => {});
     make();
     dark.addEventListener('change', make);

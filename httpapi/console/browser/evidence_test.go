@@ -11,8 +11,6 @@ import (
 	"github.com/chromedp/cdproto/dom"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
-
-	"posttrade/ring/must"
 )
 
 // choose puts a file, or a folder, into a file input of the page.
@@ -98,9 +96,13 @@ func (x *exported) flipped(t *testing.T, file string) (at string) {
 	} else {
 		file = at
 	}
-	must.OK(t, err)
+	if err != nil {
+		t.Fatal(err)
+	}
 	text[len(text)/2] ^= 1
-	must.OK(t, os.WriteFile(file, text, 0o600))
+	if err := os.WriteFile(file, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	return at
 }
 

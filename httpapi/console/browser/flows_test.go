@@ -10,8 +10,6 @@ import (
 	"testing"
 
 	"github.com/chromedp/chromedp/kb"
-
-	"posttrade/ring/must"
 )
 
 // edit changes the database by hand, as an operator might.
@@ -178,7 +176,9 @@ func TestAProofIsVerifiedWithTheNetworkOff(t *testing.T) {
 	s.fill()
 	data := filepath.Join(s.dir, "data")
 	key, err := exec.Command(program(t), "evidence", "key", "--data.dir="+data).Output()
-	must.OK(t, err)
+	if err != nil {
+		t.Fatal(err)
+	}
 	var proof []byte
 	eventually(t, "the log has the trade", func() bool {
 		proof = s.document("/evidence/proof?tradeId=trd-1")
@@ -187,7 +187,9 @@ func TestAProofIsVerifiedWithTheNetworkOff(t *testing.T) {
 	good, bad := filepath.Join(s.dir, "good.json"), filepath.Join(s.dir, "bad.json")
 	changed := strings.Replace(string(proof), `"inputSeq":`, `"inputSeq":1`, 1)
 	for name, text := range map[string]string{good: string(proof), bad: changed} {
-		must.OK(t, os.WriteFile(name, []byte(text), 0o600))
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
 	p := open(t)
 	p.signIn(s)

@@ -144,13 +144,25 @@ func (p *page) do(steps ...chromedp.Action[chromedp.Void]) {
 // eval runs JavaScript and returns its value.
 func eval[T any](p *page, js string) T {
 	p.t.Helper()
-	ctx, cancel := context.WithTimeout(p.ctx, patience)
-	defer cancel()
-	v, err := chromedp.Run(ctx, chromedp.Evaluate[T](js, chromedp.EvalAwaitPromise))
+	v, err := evaluate[T](p, js)
 	if err != nil {
 		p.t.Fatalf("%s: %v", js, err)
 	}
 	return v
+}
+
+// read is eval of what is looked at again and again: nothing while the page is being replaced.
+func read[T any](p *page, js string) (v T) {
+	if v, err := evaluate[T](p, js); err == nil {
+		return v
+	}
+	return v
+}
+
+func evaluate[T any](p *page, js string) (T, error) {
+	ctx, cancel := context.WithTimeout(p.ctx, patience)
+	defer cancel()
+	return chromedp.Run(ctx, chromedp.Evaluate[T](js, chromedp.EvalAwaitPromise))
 }
 
 func (p *page) size(width, height int64) { p.do(chromedp.EmulateViewport(width, height)) }

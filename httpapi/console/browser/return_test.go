@@ -12,7 +12,7 @@ import (
 
 // rows are the trades of the blotter's table, in the order in which they are shown.
 func (p *page) rows() string {
-	return eval[string](p, `[...document.querySelectorAll('main tbody tr')].
+	return read[string](p, `[...document.querySelectorAll('main tbody tr')].
 		map((r) => r.cells[0]?.innerText.trim()).filter((t) => /^trd-/.test(t)).join(' ')`)
 }
 
@@ -76,7 +76,7 @@ func TestAPageComesBackAfterKill(t *testing.T) {
 		"security": "AAPL", "side": "Buy", "quantity": 5}) // a fill without another side
 	s.kill()
 	s.ports["console"] = at
-	release := p.holdStream() // the page asks for what is new before the stream brings it
+	release := p.hold("/feed?", request) // the page asks for what is new before the stream brings it
 	s.run()
 	s.ready()
 	cross(5)
@@ -101,22 +101,8 @@ func TestAPageComesBackAfterKill(t *testing.T) {
 	})
 }
 
-// holdStream lets no live stream of the page begin until the returned function is called.
-func (p *page) holdStream() (release func()) {
-	p.t.Helper()
-	eval[bool](p, `(() => {
-		const ask = window.fetch, held = new Promise((done) => { window.releaseStream = done; });
-		window.fetch = async (url, how) => {
-			if (String(url).includes('/feed?')) await held;
-			return ask(url, how);
-		};
-		return true;
-	})()`)
-	return func() { eval[bool](p, `(window.releaseStream(), true)`) }
-}
-
 // text is what the page shows.
-func (p *page) text() string { return eval[string](p, "document.body.innerText") }
+func (p *page) text() string { return read[string](p, "document.body.innerText") }
 
 // TestAPageOfAnotherHistoryBeginsAnew: the server comes back with an empty data directory. No fill
 // of the old history stays on the page, and the new ones show.

@@ -7,8 +7,6 @@ import (
 	"testing"
 
 	"github.com/chromedp/chromedp/kb"
-
-	"posttrade/ring/must"
 )
 
 // TestAPastedTokenMayDoWhatItMay: in production there is no one click. The token of a user is
@@ -19,7 +17,9 @@ func TestAPastedTokenMayDoWhatItMay(t *testing.T) {
 	s.fill()
 	token, err := exec.Command(program(t), "token", "--data.dir="+filepath.Join(s.dir, "data"),
 		"--subject=ann", "--accounts=3", "--ttl=1h").Output()
-	must.OK(t, err)
+	if err != nil {
+		t.Fatal(err)
+	}
 	p := open(t)
 	p.goTo(s, "/blotter")
 	p.find("button", "Sign in")

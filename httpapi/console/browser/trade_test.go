@@ -83,7 +83,7 @@ func (s *server) has(order string, want map[string]any) {
 // column is the text of a column of a table, from the top.
 func (p *page) column(table string, i int) string {
 	p.t.Helper()
-	return eval[string](p, fmt.Sprintf(`[...document.querySelectorAll('table[aria-label="%s"] '+
+	return read[string](p, fmt.Sprintf(`[...document.querySelectorAll('table[aria-label="%s"] '+
 		'tbody tr')].map((r) => r.cells[%d]?.innerText.trim()).join(' ')`, table, i))
 }
 

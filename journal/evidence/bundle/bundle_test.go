@@ -88,16 +88,17 @@ func (v *venue) compareReport(files map[string][]byte, text []byte) error {
 	return r.End(p.Other)
 }
 
-// refused requires a Refusal, or, of a file that names what is read, ErrRead.
+// refused requires a Refusal: exit 3.
 func refused(t *testing.T, what string, err error) {
 	t.Helper()
 	var r *verify.Refusal
-	if !errors.As(err, &r) && !errors.Is(err, verify.ErrRead) {
+	if !errors.As(err, &r) {
 		t.Errorf("%s: %v", what, err)
 	}
 }
 
-// TestEveryFlippedByteOfABundleIsFound flips a bit in every byte of every file.
+// TestEveryFlippedByteOfABundleIsFound flips a bit in every byte of every file, of a bundle from a
+// snapshot.
 func TestEveryFlippedByteOfABundleIsFound(t *testing.T) {
 	v := newVenue(t, 300, 40, 30)
 	files := v.export(345, 366)
@@ -109,21 +110,59 @@ func TestEveryFlippedByteOfABundleIsFound(t *testing.T) {
 		for i := range good {
 			bad := bytes.Clone(good)
 			bad[i] ^= 1 << (i % 8)
-			changed := maps.Clone(files)
-			changed[name] = bad
-			_, err := bundle.Verify(v.keys(), reading(changed), bundle.Options{})
-			refused(t, fmt.Sprintf("%s byte %d", name, i), err)
+			refused(t, fmt.Sprintf("%s byte %d", name, i), v.verifyWith(files, name, bad))
 		}
-		for _, cut := range []int{0, len(good) / 2, len(good) - 1} {
-			changed := maps.Clone(files)
-			changed[name] = good[:cut]
-			_, err := bundle.Verify(v.keys(), reading(changed), bundle.Options{})
-			refused(t, fmt.Sprintf("%s cut at %d", name, cut), err)
+		for _, cut := range []int{len(good) / 2, len(good) - 1} {
+			refused(t, fmt.Sprintf("%s cut at %d", name, cut), v.verifyWith(files, name, good[:cut]))
 		}
-		without := maps.Clone(files)
-		delete(without, name)
-		_, err := bundle.Verify(v.keys(), reading(without), bundle.Options{})
-		refused(t, "without "+name, err)
+		if err := v.verifyWith(files, name, nil); !errors.Is(err, verify.ErrRead) {
+			t.Errorf("without %s: %v", name, err)
+		}
+	}
+}
+
+// verifyWith verifies a bundle of which one file is another, or, with nil, is not there.
+func (v *venue) verifyWith(files map[string][]byte, name string, data []byte) error {
+	changed := maps.Clone(files)
+	if changed[name] = data; data == nil {
+		delete(changed, name)
+	}
+	_, err := bundle.Verify(v.keys(), reading(changed), bundle.Options{})
+	return err
+}
+
+// TestEveryFlippedBitOfAManifestIsFound: what a manifest names wrongly is not looked for.
+func TestEveryFlippedBitOfAManifestIsFound(t *testing.T) {
+	v := newVenue(t, 60)
+	files := v.export(30, 50) // from the genesis, whose manifest could name a snapshot
+	good := files[bundle.ManifestName]
+	for i := range good {
+		for bit := range 8 {
+			bad := bytes.Clone(good)
+			bad[i] ^= 1 << bit
+			refused(t, fmt.Sprintf("byte %d bit %d", i, bit),
+				v.verifyWith(files, bundle.ManifestName, bad))
+		}
+	}
+	var m bundle.Manifest
+	must.OK(t, json.Unmarshal(good, &m))
+	for _, name := range []string{"more", bundle.SnapshotName, "../checkpoint", "tile/0/000"} {
+		more := m
+		more.Files = maps.Clone(m.Files)
+		more.Files[name] = m.Files[bundle.EdgesName]
+		refused(t, name+" named", v.verifyWith(files, bundle.ManifestName, more.Text()))
+	}
+	for name := range m.Files {
+		less := m
+		less.Files = maps.Clone(m.Files)
+		delete(less.Files, name)
+		refused(t, name+" not named", v.verifyWith(files, bundle.ManifestName, less.Text()))
+	}
+	for _, text := range []string{"", "{}", "\x00\x01", `{"name": "another file"}`} {
+		err := v.verifyWith(files, bundle.ManifestName, []byte(text))
+		if !errors.Is(err, verify.ErrRead) {
+			t.Errorf("%q: %v", text, err)
+		}
 	}
 }
 

@@ -75,8 +75,12 @@ type checker struct {
 	err   error // met while the engine was deciding
 }
 
-// file reads a file that the manifest names.
+// file reads a file that the manifest names. One that it does not name is not asked for: a manifest
+// with a changed name is at fault, not the folder.
 func (c *checker) file(name string) ([]byte, error) {
+	if _, named := c.m.Files[name]; !named {
+		return nil, refuse(ManifestName, "it does not name %s", name)
+	}
 	data, err := c.need(name)
 	if err != nil {
 		return nil, err
@@ -102,6 +106,9 @@ func (c *checker) prepare() error {
 		return err
 	}
 	if c.m, err = parseManifest(text); err != nil {
+		if !verify.LooksLike(text, "origin", "snapshot", "blotter", "report", "files", "sha256") {
+			err = fmt.Errorf("%w: %s is not a manifest: %v", verify.ErrRead, ManifestName, err)
+		}
 		return err
 	}
 	note, err := c.file(CheckpointName)

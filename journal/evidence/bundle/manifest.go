@@ -5,6 +5,8 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 
 	"posttrade/journal/evidence/verify"
 )
@@ -42,7 +44,7 @@ type Manifest struct {
 	Blotter Digest `json:"blotter"` // its blotter rows, a line of JSON each
 	Report  Digest `json:"report"`  // the lines of its regulatory report
 
-	Files map[string]string `json:"files"` // SHA-256 of every other file, in hex
+	Files map[string]string `json:"files"` // SHA-256 of the parts, in hex
 }
 
 // Text is bundle.json: there is one text of a manifest.
@@ -74,7 +76,23 @@ func parseManifest(text []byte) (*Manifest, error) {
 		return nil, refuse(ManifestName, "a range of %d to %d behind a snapshot at %d", m.From, m.To,
 			m.Snapshot)
 	}
+	parts := m.parts()
+	for _, name := range slices.Sorted(maps.Keys(m.Files)) {
+		if !slices.Contains(parts, name) {
+			return nil, refuse(ManifestName, "it names %q, which is no part of such a bundle", name)
+		}
+	}
 	return m, nil
+}
+
+// parts are the files that a manifest names: all but itself and the tiles, which the signed head
+// binds.
+func (m *Manifest) parts() []string {
+	parts := []string{GenesisName, RecordsName, EdgesName, CheckpointName}
+	if m.Snapshot > 0 {
+		parts = append(parts, SnapshotName, AttestedName)
+	}
+	return parts
 }
 
 func refuse(where, format string, args ...any) error {

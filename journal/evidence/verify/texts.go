@@ -14,7 +14,8 @@ import (
 func Proofs(text []byte) (list []*Proof, err error) {
 	defer func() {
 		var refused *Refusal
-		if errors.As(err, &refused) && !looksLikeProof(text) {
+		if errors.As(err, &refused) && !LooksLike(text, "inputSeq", "record",
+			"recordIndex", "recordPath", "leafIndex", "treeSize", "checkpoint") {
 			err = fmt.Errorf("%w: it is not a proof: %s", ErrRead, refused.Why)
 		}
 	}()
@@ -35,16 +36,16 @@ func Proofs(text []byte) (list []*Proof, err error) {
 	return list, nil
 }
 
-// looksLikeProof reports a text that has been a proof: most of a proof's own words are in it.
-func looksLikeProof(text []byte) bool {
+// LooksLike reports a text that has been of a kind: at least half of the names of its own members
+// are in it.
+func LooksLike(text []byte, names ...string) bool {
 	found := 0
-	for _, word := range []string{"inputSeq", "record", "recordIndex", "recordPath", "leafIndex",
-		"treeSize", "checkpoint"} {
-		if bytes.Contains(text, []byte(`"`+word+`"`)) {
+	for _, name := range names {
+		if bytes.Contains(text, []byte(`"`+name+`"`)) {
 			found++
 		}
 	}
-	return found >= 3
+	return 2*found >= len(names)
 }
 
 func split(text []byte) (list []json.RawMessage, err error) {

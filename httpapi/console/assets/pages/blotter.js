@@ -1,4 +1,4 @@
-import { html, useEffect, useEvery, useMemo, useReducer, useRef, useState } from '../dom.js';
+import { html, useAsked, useEffect, useEvery, useMemo, useReducer, useRef, useState } from '../dom.js';
 import { all, may } from '../api.js';
 import { commonDigits, counted, day, decimal, instant, whole, zone } from '../format.js';
 import { Empty, Failure, Field, Loading, Table } from '../parts.js';
@@ -17,7 +17,7 @@ const columns = /** @type {any} */ ((digits) => [
   { label: 'Security', show: (f) => f.security },
   { label: 'Side', show: (f) => f.side, className: (f) => (f.side === 'Buy' ? 'buy' : 'sell') },
   { label: 'Quantity', num: true, show: (f) => whole(f.quantity) },
-  { label: 'Price', num: true, show: (f) => decimal(f.price, digits) },
+  { label: 'Price', num: true, show: (f) => decimal(f.price, digits()) },
   { label: 'Order', show: (f) => f.orderId },
   { label: 'Sequence', num: true, show: (f) => whole(f.sequence) },
 ]);
@@ -59,6 +59,7 @@ function Whole() {
   const [ready, setReady] = useState(false);
   const selection = useRef(/** @type {Selection|null} */ (null));
   const [exporting, setExporting] = useState('');
+  const [notExported, setNotExported] = useState('');
   const digits = useRef(2);
   const wanted = { account: read('account'), security: read('security'), side: read('side'), id: read('id'), from: read('from'), to: read('to') };
   const key = JSON.stringify(wanted), filtered = Object.values(wanted).some(Boolean);
@@ -68,32 +69,26 @@ function Whole() {
       const grew = await fills.refresh();
       setError(null);
       if (!ready) setReady(true);
-      if (grew) {
-        await selection.current?.grow();
-        again(0);
-      }
+      if (grew) again(0);
+      await selection.current?.grow(); // also when it was made after the newest fill had come
     } catch (failure) { setError(failure); }
   }, []);
 
   useEffect(() => {
     if (!ready || !filtered) return undefined;
-    let made = /** @type {Selection|null} */ (null), gone = false;
-    (async () => {
-      let from = fills.first, to = fills.head;
-      const id = /^(?:trd-)?(\d+)$/.exec(wanted.id);
-      if (id) from = to = Number(id[1]);
+    const id = /^(?:trd-)?(\d+)$/.exec(wanted.id), one = id && Number(id[1]);
+    const wants = (f) => (!wanted.account || String(f.accountId) === wanted.account)
+      && (!wanted.security || f.security === wanted.security) && (!wanted.side || f.side === wanted.side)
+      && (!wanted.id || (id ? f.tradeSeq === one : f.orderId === wanted.id || f.id === wanted.id));
+    const made = selection.current = new Selection(fills, wants, async () => {
+      const { head } = fills;
+      let from = one || fills.first, to = one ? Math.min(one, head) : head;
       if (wanted.from) from = Math.max(from, await fills.since(new Date(wanted.from).getTime()));
       if (wanted.to) to = Math.min(to, await fills.since(new Date(wanted.to).getTime() + 1000) - 1);
-      if (gone) return;
-      const wants = (f) => (!wanted.account || String(f.accountId) === wanted.account)
-        && (!wanted.security || f.security === wanted.security) && (!wanted.side || f.side === wanted.side)
-        && (!wanted.id || (id ? f.tradeSeq === Number(id[1]) : f.orderId === wanted.id || f.id === wanted.id));
-      made = selection.current = new Selection(fills, wants, Math.max(1, from), to, () => again(0));
-      if (wanted.to || id) made.grow = async () => {};
-    })().catch(setError);
+      return { from: Math.max(1, from), to, grows: !wanted.to && !(one && one <= head) };
+    }, () => again(0));
     return () => {
-      gone = true;
-      made?.stop();
+      made.stop();
       selection.current = null;
     };
   }, [key, ready]);
@@ -103,25 +98,33 @@ function Whole() {
     let page;
     if (filtered) page = selection.current?.found.slice(from, to) ?? [];
     else {
-      const newest = fills.head - from, oldest = Math.max(fills.first, fills.head - to + 1);
-      if (newest >= oldest) await fills.load(oldest, newest).catch(() => {});
-      page = [];
-      for (let seq = newest; seq >= oldest; seq--) page.push(fills.at(seq) || null);
+      const { head } = fills;
+      if (head > from) await fills.load(Math.max(fills.first, head - to + 1), head - from).catch(() => {});
+      page = fills.behind(head, from, to);
     }
     digits.current = Math.max(digits.current, commonDigits(page.map((f) => f?.price)));
     return page;
   };
 
-  const exportAll = async () => {
-    const blocks = [header], total = count();
-    for (let from = 0; from < total; from += 20_000) {
-      const part = await rows(from, Math.min(total, from + 20_000));
-      blocks.push(part.map((f) => (f ? line(f) : '')).join(''));
-      setExporting(`${whole(Math.min(total, from + 20_000))} of ${whole(total)} rows`);
-      await new Promise((next) => setTimeout(next, 0));
+  const exportAll = async () => { // what is here now: what comes meanwhile would move the rows between two blocks
+    const found = filtered ? [...selection.current?.found ?? []] : null;
+    const { head } = fills, total = found ? found.length : fills.count;
+    const blocks = [header];
+    setNotExported('');
+    try {
+      for (let from = 0; from < total; from += 20_000) {
+        const to = Math.min(total, from + 20_000);
+        if (!found) await fills.load(head - to + 1, head - from);
+        const part = found ? found.slice(from, to) : fills.behind(head, from, to);
+        blocks.push(part.map((f) => (f ? line(f) : '')).join(''));
+        setExporting(`${whole(to)} of ${whole(total)} rows`);
+        await new Promise((next) => setTimeout(next, 0));
+      }
+      save('blotter.csv', 'text/csv', ...blocks);
+    } catch (failure) {
+      setNotExported(`The file was not made: ${/** @type {Error} */ (failure).message}.`);
     }
     setExporting('');
-    save('blotter.csv', 'text/csv', ...blocks);
   };
 
   const opened = read('open');
@@ -129,13 +132,14 @@ function Whole() {
   const scan = selection.current;
   return html`<${Filters} read=${read} change=${change}>
       <span role="status">${!ready ? '' : filtered
-        ? `${whole(count())} of ${whole(fills.count)} fills${scan && !scan.done ? `, looking (${Math.round(100 * (1 - (scan.next - scan.from) / Math.max(1, scan.newest - scan.from)))} %)` : ''}`
+        ? `${whole(count())} of ${whole(fills.count)} fills${scan?.begun && !scan.done ? `, looking (${Math.round(100 * (1 - (scan.next - scan.from) / Math.max(1, scan.newest - scan.from)))} %)` : ''}`
         : counted(fills.count, 'fill')}${exporting && `, exporting ${exporting}`}</span>
-      <button onClick=${exportAll} disabled=${!ready || !!exporting} title="All rows as a file">CSV</button><//>
+      <button onClick=${exportAll} disabled=${!ready || !!exporting || (filtered && !scan?.done)} title="All rows as a file">CSV</button><//>
     <${Failure} error=${error && error.status !== 0 ? error : null} what="The blotter" />
+    ${notExported && html`<p class="failure" role="alert">${notExported}</p>`}
     ${!ready && !error && html`<${Loading} what="the blotter" />`}
-    ${ready && count() === 0 && html`<${Empty}>${filtered ? (scan && !scan.done ? 'Looking…' : 'No fill fits the filter.') : 'No fill yet. The first trade shows here by itself.'}<//>`}
-    ${ready && count() > 0 && html`<${Grid} label="Blotter" columns=${columns(digits.current)} count=${count} rows=${rows}
+    ${ready && count() === 0 && html`<${Empty}>${filtered ? (scan?.done ? 'No fill fits the filter.' : 'Looking…') : 'No fill yet. The first trade shows here by itself.'}<//>`}
+    ${ready && count() > 0 && html`<${Grid} label="Blotter" columns=${columns(() => digits.current)} count=${count} rows=${rows} keyOf=${(f) => f.tradeSeq}
       version=${`${version}/${key}`} onOpen=${(f) => change({ open: f.id }, true)} />`}
     ${opened && html`<${Details} id=${opened} entry=${entry} onClose=${() => change({ open: '' })} />`}`;
 }
@@ -143,15 +147,8 @@ function Whole() {
 /** The trades of a token's own accounts, from the projection. */
 function Own() {
   const [read, change] = useQuery();
-  const [list, setList] = useState(null);
-  const [error, setError] = useState(null);
   const query = { accountId: read('account'), security: read('security') };
-  useEvery(3000, async () => {
-    try {
-      setList(await all('trade-processor/trades', query, 5000));
-      setError(null);
-    } catch (failure) { setError(failure); }
-  }, [JSON.stringify(query)]);
+  const { answer: list, error } = useAsked(3000, () => all('trade-processor/trades', query, 5000), [query]);
   const side = read('side'), id = read('id');
   const rows = list?.items.filter((t) => (!side || t.side === side) && (!id || t.id === id || t.orderId === id)
     && (!read('from') || new Date(t.timestamp) >= new Date(read('from'))) && (!read('to') || new Date(t.timestamp) <= new Date(read('to')))).reverse();

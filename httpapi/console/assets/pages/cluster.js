@@ -1,26 +1,17 @@
-import { html, useEvery, useState, useStore } from '../dom.js';
+import { html, useAsked, useStore } from '../dom.js';
 import { get, may } from '../api.js';
 import { whole, words } from '../format.js';
 import { Card, Empty, Facts, Failure, Loading, Table, Tag } from '../parts.js';
-import { health } from '../health.js';
+import { health, notReady } from '../health.js';
 import { metrics, total } from '../history.js';
 
 export const lead = 'The members, which one leads, how far each has come, and whether they agree.';
 
 export default function Cluster() {
-  const [state, setState] = useState(null);
-  const [error, setError] = useState(null);
-  const [ready, setReady] = useState(null);
   const h = useStore(health), m = useStore(metrics);
   const admin = may('admin');
-  useEvery(1500, async () => {
-    if (!admin) return;
-    try {
-      setState(await get('cluster'));
-      setReady(await get('admin/readyz').catch((failure) => (failure.body?.parts ? failure.body : null)));
-      setError(null);
-    } catch (failure) { setError(failure); }
-  }, [admin]);
+  const { answer: state, error } = useAsked(1500, async () => (admin ? get('cluster') : null), [admin]);
+  const { answer: ready } = useAsked(1500, async () => (admin ? get('admin/readyz').catch(notReady) : null), [admin]);
   if (!admin) return html`<${Empty}>The members need an admin token.<//>`;
   if (error && error.status && !state) return html`<${Failure} error=${error} what="The members" />`;
   if (!state || !h) return html`<${Loading} what="the members" />`;

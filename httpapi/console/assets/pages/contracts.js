@@ -1,4 +1,4 @@
-import { html, useEvery, useSettled, useState } from '../dom.js';
+import { html, useAsked, useSettled, useState } from '../dom.js';
 import { all, may, post } from '../api.js';
 import { counted, decimal, digitsOf, whole, words } from '../format.js';
 import { Ask, Card, Dialog, Empty, Facts, Failure, Field, Table } from '../parts.js';
@@ -11,19 +11,13 @@ export const lead = 'Swaps and swaptions with their terms; the cuts of a session
 
 export default function Contracts() {
   const [read, change] = useQuery();
-  const [rows, setRows] = useState(null);
-  const [error, setError] = useState(null);
   const [ask, setAsk] = useState(false);
   const [session, setSession] = useState(new Date().toISOString().slice(0, 10));
   const [said, setSaid] = useState('');
   const list = useAccounts();
   const account = useSettled(read('account')), opened = read('open'), admin = may('admin');
-  useEvery(2000, async () => {
-    try {
-      setRows((await all('order-matcher/contracts', { accountId: /^\d+$/.test(account) ? account : '' }, 5000)).items.reverse());
-      setError(null);
-    } catch (failure) { setError(failure); }
-  }, [account]);
+  const { answer: rows, error } = useAsked(2000, async () => (await all('order-matcher/contracts',
+    { accountId: /^\d+$/.test(account) ? account : '' }, 5000)).items.reverse(), [account]);
   const open = rows?.find((c) => c.contractId === opened);
   const rate = (c) => decimal(c.fixedRate * 100, Math.max(2, digitsOf(c.fixedRate) - 2));
   return html`<div class="filters" role="search" aria-label="Filter">

@@ -1,4 +1,4 @@
-import { html, useEvery, useMemo, useState, useStore } from '../dom.js';
+import { html, useAsked, useEffect, useMemo, useState, useStore } from '../dom.js';
 import { get, may, post, Problem, send } from '../api.js';
 import { instant, whole, zone } from '../format.js';
 import { Ask, Card, Empty, Failure, Field, Loading, Switch, Table, Tag } from '../parts.js';
@@ -39,15 +39,9 @@ class Acts {
 const plain = (v) => (v === null || v === undefined || v === '' ? '–' : typeof v === 'object' ? JSON.stringify(v) : String(v));
 
 function Audit({ version }) {
-  const [rows, setRows] = useState(null);
-  const [error, setError] = useState(null);
   const acts = useMemo(() => new Acts(), []);
-  useEvery(3000, async () => {
-    try {
-      setRows(await acts.read());
-      setError(null);
-    } catch (failure) { setError(failure); }
-  }, [version]);
+  const { answer: rows, error, again } = useAsked(3000, () => acts.read(), []);
+  useEffect(() => again(), [version]);
   if (error && !rows) return html`<${Failure} error=${error} what="The record of operators' acts" />`;
   return html`<${Table} label="Audit" rows=${rows} keyOf=${(r) => `${r.sequence}/${r.kind}/${r.object}`} empty="No act is on record yet."
     columns=${[{ label: 'Sequence', num: true, show: (r) => whole(r.sequence) },
@@ -73,7 +67,7 @@ function Limits({ control, act }) {
       title: account ? `Change the limits of account ${account}?` : 'Change the limits of all accounts?',
       text: limitNames.filter(([n]) => n in limits).map(([n, label]) => `${label}: ${whole(now(n))} → ${whole(limits[n])}`).join('; '),
       path: account ? `risk/control/accounts/${account}/limits` : 'risk/control/limits',
-      body: () => ({ policyVersion: control.policyVersion + 1, limits }), done: () => setValues({}),
+      body: (c) => ({ policyVersion: c.policyVersion + 1, limits }), done: () => setValues({}),
     });
   };
   return html`<form onSubmit=${change}><div class="filters">
@@ -88,33 +82,26 @@ function Limits({ control, act }) {
 
 export default function Controls() {
   const [read, change] = useQuery();
-  const [control, setControl] = useState(null);
-  const [error, setError] = useState(null);
   const [ask, setAsk] = useState(null);
   const [version, setVersion] = useState(0);
   const names = useStore(accounts), companies = useStore(securities);
   useAccounts();
   useSecurities();
   const admin = may('admin');
-  const again = useEvery(2000, async () => {
-    if (!admin) return;
-    try {
-      setControl(await get('order-matcher/risk/control/snapshot'));
-      setError(null);
-    } catch (failure) { setError(failure); }
-  }, [admin]);
+  const { answer: control, error, again } = useAsked(2000,
+    async () => (admin ? get('order-matcher/risk/control/snapshot') : null), [admin]);
   if (!admin) return html`<${Empty}>The controls need an admin token.<//>`;
   if (!control) return error ? html`<${Failure} error=${error} what="The controls" />` : html`<${Loading} what="the controls" />`;
   const act = (what) => setAsk(what);
   const run = async (reason) => {
     for (let tries = 0; ; tries++) {
       try {
-        await post(`order-matcher/${ask.path}`, ask.body(), { reason });
+        // What holds now, not when the question was asked: another operator's act meanwhile stays.
+        const now = await get('order-matcher/risk/control/snapshot');
+        await post(`order-matcher/${ask.path}`, ask.body(now), { reason });
         break;
       } catch (failure) { // another operator was first: once more, with the version after theirs
         if (!(failure instanceof Problem) || failure.code !== 'STALE_VERSION' || tries > 2) throw failure;
-        const now = await get('order-matcher/risk/control/snapshot');
-        control.policyVersion = now.policyVersion;
       }
     }
     ask.done?.();
@@ -132,14 +119,17 @@ export default function Controls() {
       title: `${v ? on : off} ${s.ticker}?`, text: name === 'restricted' && v ? 'Its resting orders are cancelled.' : '',
       ...(name === 'restricted'
         ? { path: 'risk/control/restriction', body: () => ({ security: s.ticker, restricted: v }) }
-        : { path: 'risk/control/security', body: () => ({ security: s.ticker, enabled: name === 'enabled' ? v : s.enabled, halted: name === 'halted' ? v : s.halted }) }),
+        : { path: 'risk/control/security', body: (c) => {
+          const { enabled, halted } = c.securities.find((one) => one.ticker === s.ticker) || s;
+          return { security: s.ticker, enabled, halted, [name]: v };
+        } }),
     })} />`;
   return html`<${Failure} error=${error && error.status ? error : null} what="The controls" />
     <div class="grid cols2 low">
       <${Card} title="Everything" aside=${html`policy version ${whole(control.policyVersion)}`}>
         <p><span aria-hidden="true">Kill switch</span> <${Switch} label="Kill switch" on=${control.killSwitch} bad onChange=${(v) => act({
           title: v ? 'Refuse every order?' : 'Admit orders again?', text: v ? 'The kill switch refuses every new order, of every account. Resting orders stay.' : '',
-          path: 'risk/control/policy', body: () => ({ policyVersion: control.policyVersion + 1, killSwitch: v }) })} /></p>
+          path: 'risk/control/policy', body: (c) => ({ policyVersion: c.policyVersion + 1, killSwitch: v }) })} /></p>
         <p class="note">${control.killSwitch ? 'Every new order is refused.' : 'Orders are admitted.'} The gate is ${control.ready ? 'ready' : 'not ready'}.</p>
         <${Table} label="Sources" rows=${control.sources} fit keyOf=${(s) => s.source} columns=${[
           { label: 'Source', key: 'source' }, { label: 'State', show: (s) => html`<${Tag} kind=${s.state === 'ready' ? 'good' : 'bad'}>${s.state}<//>` },

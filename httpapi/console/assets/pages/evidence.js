@@ -1,4 +1,4 @@
-import { html, useEffect, useEvery, useRef, useState, useStore } from '../dom.js';
+import { html, useAsked, useEffect, useRef, useState, useStore } from '../dom.js';
 import { may, Problem, send } from '../api.js';
 import { duration, whole } from '../format.js';
 import { Card, Empty, Facts, Failure, Field, Loading, Table } from '../parts.js';
@@ -19,15 +19,9 @@ function parseNote(text) {
 }
 
 function Log() {
-  const [note, setNote] = useState(null);
-  const [error, setError] = useState(null);
   const m = useStore(metrics);
-  useEvery(2000, async () => {
-    try {
-      setNote(parseNote(await (await send('GET', 'order-matcher/log/checkpoint', { accept: 'text/plain' })).text()));
-      setError(null);
-    } catch (failure) { setError(failure); }
-  }, []);
+  const { answer: note, error } = useAsked(2000, async () => parseNote(
+    await (await send('GET', 'order-matcher/log/checkpoint', { accept: 'text/plain' })).text()), []);
   if (error && !note) return html`<${Failure} error=${error instanceof Problem && error.status === 0 ? null : error} what="The transparency log" />`;
   if (!note) return html`<${Loading} what="the newest checkpoint" />`;
   const figure = (name) => total(m, name);

@@ -1,9 +1,9 @@
-import { html, useEvery, useState, useStore } from '../dom.js';
+import { html, useAsked, useStore } from '../dom.js';
 import { get, may, session } from '../api.js';
 import { bounds } from '../bounds.js';
 import { age, duration, whole } from '../format.js';
 import { Card, Failure, Loading, Spark, Table, Tag } from '../parts.js';
-import { health } from '../health.js';
+import { health, notReady } from '../health.js';
 import { largest, means, rates, samples, total } from '../history.js';
 
 export const lead = 'What runs, how fast, and what lags; each line is the last ten minutes.';
@@ -52,37 +52,23 @@ function Tile({ name, values, value, unit, bad }) {
 
 export default function Overview() {
   const list = useStore(samples), h = useStore(health);
-  const [ready, setReady] = useState(null);
-  const [error, setError] = useState(null);
   const admin = may('admin');
-  useEvery(2000, async () => {
-    if (!admin) return;
-    try {
-      setReady(await get('admin/readyz'));
-      setError(null);
-    } catch (failure) {
-      const body = /** @type {any} */ (failure).body;
-      if (body?.parts) setReady(body); // 503: not ready, with reasons
-      else setError(failure);
-    }
-  }, [admin]);
-  const [members, setMembers] = useState(/** @type {{all: number, answer: number}|null} */ (null));
-  const [late, setLate] = useState(/** @type {number|null} */ (null));
-  useEvery(2000, async () => {
-    if (!admin) return;
+  const { answer: ready, error } = useAsked(2000, async () => (admin ? get('admin/readyz').catch(notReady) : null), [admin]);
+  const { answer: members } = useAsked(2000, async () => {
+    if (!admin) return null;
     const { clustered, members: list } = await get('cluster');
     const answer = clustered ? list.filter((s) => !s.error).length : 1;
     see(seen.members, answer);
-    setMembers({ all: clustered ? list.length : 1, answer });
+    return { all: clustered ? list.length : 1, answer };
   }, [admin]);
-  useEvery(30_000, async () => { // due before today, and not settled
-    if (!admin) return;
+  const { answer: late } = useAsked(30_000, async () => { // due before today, and not settled
+    if (!admin) return null;
     const dateOf = (ms) => new Intl.DateTimeFormat('sv-SE', { timeZone: session.value?.about.timezone, dateStyle: 'short' }).format(ms);
     const today = dateOf(Date.now()), from = dateOf(Date.now() - 399 * 86_400_000);
     const { items } = await get('trade-processor/settlement/calendar', { query: { from, to: today } });
     const n = items.filter((d) => d.settlementDate < today).reduce((sum, d) => sum + d.due, 0);
     see(seen.late, n);
-    setLate(n);
+    return n;
   }, [admin]);
   if (!admin) {
     return html`<${Card} title="State"><p>The order-matcher is <b>${h?.status || '…'}</b>, durable up to

@@ -1,4 +1,4 @@
-import { html, useEvery, useSettled, useState, useStore } from '../dom.js';
+import { html, useAsked, useSettled, useStore } from '../dom.js';
 import { all, get, may } from '../api.js';
 import { Credit, Used } from '../credit.js';
 import { commonDigits, counted, decimal, whole } from '../format.js';
@@ -10,31 +10,13 @@ export const lead = 'What each account holds, and how much of its limits that us
 
 export default function Positions() {
   const [read, change] = useQuery();
-  const [rows, setRows] = useState(null);
-  const [control, setControl] = useState(null);
-  const [credit, setCredit] = useState(null);
-  const [creditError, setCreditError] = useState(null);
-  const [error, setError] = useState(null);
   useStore(accounts);
   const list = useAccounts(), securities = useSecurities();
   const account = useSettled(read('account')), security = read('security');
   const scope = { accountId: /^\d+$/.test(account) ? account : '' };
-  useEvery(1500, async () => {
-    try {
-      const { items } = await all('order-matcher/positions', scope, 5000);
-      setRows(items);
-      setError(null);
-    } catch (failure) { setError(failure); }
-  }, [account]);
-  useEvery(3000, async () => {
-    try {
-      setCredit((await all('order-matcher/credit', scope, 5000)).items);
-      setCreditError(null);
-    } catch (failure) { setCreditError(failure); }
-  }, [account]);
-  useEvery(5000, async () => {
-    if (may('admin')) setControl(await get('order-matcher/risk/control/snapshot'));
-  }, []);
+  const { answer: rows, error } = useAsked(1500, async () => (await all('order-matcher/positions', scope, 5000)).items, [scope]);
+  const { answer: credit, error: creditError } = useAsked(3000, async () => (await all('order-matcher/credit', scope, 5000)).items, [scope]);
+  const { answer: control } = useAsked(5000, async () => (may('admin') ? get('order-matcher/risk/control/snapshot') : null), []);
   const limits = control?.limits;
   const own = (id) => control?.accounts.find((a) => a.id === id)?.limits || {};
   const limit = (p, name) => own(p.accountId)[name] ?? limits?.[name];

@@ -1,4 +1,4 @@
-import { html, useEffect, useEvery, useState } from '../dom.js';
+import { html, useAsked, useState } from '../dom.js';
 import { all, get, may, post } from '../api.js';
 import { age, instant, whole, words } from '../format.js';
 import { Ask, Card, Dialog, Empty, Failure, Field, Loading, Table, Tag } from '../parts.js';
@@ -27,11 +27,8 @@ function Record({ title, of, differs, empty }) {
 
 /** The bytes of a fill in the journal, with what proves them. */
 function Bytes({ trade }) {
-  const [proof, setProof] = useState(null);
-  const [error, setError] = useState(null);
-  useEffect(() => {
-    get('order-matcher/evidence/proof', { query: { tradeId: trade } }).then(setProof, setError);
-  }, [trade]);
+  const { own: proof, error } = useAsked(2000, async (known) => known // a new trade is not in the log at once
+    || get('order-matcher/evidence/proof', { query: { tradeId: trade } }), [trade]);
   return html`<h3>Journal bytes</h3>
     ${error && (error.status === 404 && !error.absent ? html`<${Empty}>The journal has no such trade.<//>`
       : html`<${Failure} error=${error} what="The journal's bytes" />`)}
@@ -55,24 +52,15 @@ function Break({ of, onClose, onRepair, onForce }) {
 
 export default function Reconciliation() {
   const [read, change] = useQuery();
-  const [status, setStatus] = useState(null);
-  const [breaks, setBreaks] = useState(null);
-  const [sweep, setSweep] = useState(null);
-  const [error, setError] = useState(null);
   const [ask, setAsk] = useState(null);
   const [said, setSaid] = useState('');
   const kind = read('class'), opened = read('open'), admin = may('admin');
-  const again = useEvery(2000, async () => {
-    try {
-      const now = await get('trade-processor/recon/status');
-      setStatus(now);
-      if (admin) {
-        setBreaks(await all('trade-processor/recon/breaks', { class: kind }, 2000));
-        if (now.lastOrphanSweepAt) setSweep(await get('trade-processor/recon/orphan-sweep/last').catch(() => null));
-      }
-      setError(null);
-    } catch (failure) { setError(failure); }
-  }, [kind]);
+  const { answer: status, error, again: count } = useAsked(2000, () => get('trade-processor/recon/status'), []);
+  const { answer: breaks, error: unread, again: list } = useAsked(2000,
+    async () => (admin ? all('trade-processor/recon/breaks', { class: kind }, 2000) : null), [kind, admin]);
+  const { answer: sweep } = useAsked(2000, async (known) => (admin && status?.lastOrphanSweepAt && status.lastOrphanSweepAt !== known?.at
+    ? { at: status.lastOrphanSweepAt, ...await get('trade-processor/recon/orphan-sweep/last') } : known), [admin]);
+  const again = () => { count(); list(); };
   const open = breaks?.items.find((b) => b.tradeId === opened);
   const ages = (list) => {
     const now = Date.now(), by = [0, 0, 0, 0];
@@ -96,7 +84,8 @@ export default function Reconciliation() {
       again();
     },
   });
-  return html`<${Failure} error=${error && error.status ? error : null} what="Reconciliation" />
+  const failed = error || unread;
+  return html`<${Failure} error=${failed && failed.status ? failed : null} what="Reconciliation" />
     ${!status && !error && html`<${Loading} what="reconciliation" />`}
     ${status && html`<div class="tiles">
       ${tally('Matched', status.matched)}${tally('Missing in projection', status.missingInProjection, true)}

@@ -1,4 +1,4 @@
-import { html, useEvery, useRef, useState, useStore } from '../dom.js';
+import { html, useAsked, useRef, useState, useStore } from '../dom.js';
 import { all, get, may, post, session } from '../api.js';
 import { commonDigits, decimal, whole } from '../format.js';
 import { Ask, Card, Failure, Loading, Side, Status, Table, Tag, When } from '../parts.js';
@@ -26,30 +26,27 @@ function because(t, about) {
 export default function Settlement() {
   const [read, change] = useQuery();
   const about = useStore(session)?.about || { timezone: 'UTC', calendar: '', tPlus: '1' };
-  const [days, setDays] = useState(null);
-  const [rows, setRows] = useState(null);
-  const [error, setError] = useState(null);
   const [ask, setAsk] = useState(null);
   const rest = useRef(0); // the calendar is not read again before
   const today = dateIn(new Date(), about.timezone);
   const date = read('date'), status = read('status', 'Processing');
-  const again = useEvery(5000, async () => {
-    try {
-      const began = Date.now();
-      if (began >= rest.current) { // counting many rows takes time: the page asks for a tenth of it
-        const { items } = await get('trade-processor/settlement/calendar', { query: { from: later(today, -BEFORE), to: later(today, AFTER) } });
-        rest.current = Date.now() + 10 * (Date.now() - began);
-        setDays(items.some((d) => d.settlementDate === today) ? items
-          : [...items, { settlementDate: today, due: 0, settled: 0, forced: 0 }].sort((a, b) => (a.settlementDate < b.settlementDate ? -1 : 1)));
-      }
-      setRows(await all('trade-processor/trades', { status, settlementDate: date }, 1000));
-      setError(null);
-    } catch (failure) { setError(failure); }
-  }, [date, status, today]);
+  const { answer: days, error, again: count } = useAsked(5000, async (known) => {
+    const began = Date.now();
+    if (known && began < rest.current) return known;
+    rest.current = 0; // a trade that is forced meanwhile has it counted again
+    const { items } = await get('trade-processor/settlement/calendar', { query: { from: later(today, -BEFORE), to: later(today, AFTER) } });
+    // Counting many rows takes time: the page asks for a tenth of it.
+    rest.current = rest.current || Date.now() + 10 * (Date.now() - began);
+    return items.some((d) => d.settlementDate === today) ? items
+      : [...items, { settlementDate: today, due: 0, settled: 0, forced: 0 }].sort((a, b) => (a.settlementDate < b.settlementDate ? -1 : 1));
+  }, [today]);
+  const { own: rows, error: unread, again: list } = useAsked(5000,
+    () => all('trade-processor/trades', { status, settlementDate: date }, 1000), [date, status]);
+  const failed = error || unread;
   const digits = commonDigits((rows?.items || []).map((t) => t.price));
   const next = days?.find((d) => d.due && d.settlementDate >= today);
   const sample = rows?.items.find((t) => t.settlementDate === next?.settlementDate);
-  return html`<${Failure} error=${error && error.status ? error : null} what="Settlement" />
+  return html`<${Failure} error=${failed && failed.status ? failed : null} what="Settlement" />
     ${!days && !error && html`<${Loading} what="the calendar" />`}
     ${days && html`<div class="grid cols2">
       <${Card} title="Calendar" aside=${`${about.calendar}, T+${about.tPlus}, ${about.timezone}`}>
@@ -79,7 +76,8 @@ export default function Settlement() {
     ${read('open') && html`<${Details} id=${read('open')} onClose=${() => change({ open: '' })} />`}
     ${ask && html`<${Ask} title=${`Force the settlement of ${ask.id}?`} reason onClose=${() => setAsk(null)} act=${async (reason) => {
       await post(`trade-processor/trades/${ask.id}/settlement/force`, undefined, { reason });
-      rest.current = 0;
-      again();
+      rest.current = 1; // long ago
+      count();
+      list();
     }}><p>It settles now. ${because(ask, about)}</p><//>`}`;
 }

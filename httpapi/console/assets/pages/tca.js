@@ -1,4 +1,4 @@
-import { html, useEffect, useMemo, useSettled, useState } from '../dom.js';
+import { html, useAsked, useMemo, useSettled } from '../dom.js';
 import { all, get, may } from '../api.js';
 import { commonDigits, decimal, instant, whole } from '../format.js';
 import { Card, Empty, Facts, Failure, Field, Loading, Side, Table, When } from '../parts.js';
@@ -12,17 +12,15 @@ const bps = (n) => (n === null || n === undefined ? '–' : html`<span class=${n
 
 /** The market around a trade: the prices of trades, the benchmarks, the trade itself. */
 function Around({ report }) {
-  const [prices, setPrices] = useState(null);
-  const [error, setError] = useState(null);
   const at = Date.parse(report.twapWindowEnd), from = Date.parse(report.twapWindowStart);
-  useEffect(() => {
-    setPrices(null);
+  const { own: prices, error } = useAsked(2000, async (known) => {
+    if (known) return known;
     const id = Number(report.tradeId.slice(4));
     const since = Math.max(0, id - 800);
-    const ask = may('admin') ? get('order-matcher/recon/trades/blotter', { query: { sinceSeq: since, limit: 1000 } })
-        .then((page) => page.items.map((f) => ({ ...f, at: f.execTimeMillis })))
-      : all('trade-processor/trades', { security: report.security }, 1000).then((page) => page.items.map((t) => ({ ...t, at: Date.parse(t.timestamp) })));
-    ask.then((list) => setPrices(list.filter((f) => f.security === report.security && f.at >= from - 60_000 && f.at <= at + 60_000)), setError);
+    const { items } = may('admin') ? await get('order-matcher/recon/trades/blotter', { query: { sinceSeq: since, limit: 1000 } })
+      : await all('trade-processor/trades', { security: report.security }, 1000);
+    return items.map((f) => ({ ...f, at: f.execTimeMillis ?? Date.parse(f.timestamp) }))
+      .filter((f) => f.security === report.security && f.at >= from - 60_000 && f.at <= at + 60_000);
   }, [report.tradeId]);
   const data = useMemo(() => {
     if (!prices) return null;
@@ -42,13 +40,7 @@ function Around({ report }) {
 }
 
 function Report({ trade }) {
-  const [report, setReport] = useState(null);
-  const [error, setError] = useState(null);
-  useEffect(() => {
-    setReport(null);
-    setError(null);
-    get(`trade-processor/tca/report/${trade}`).then(setReport, setError);
-  }, [trade]);
+  const { own: report, error } = useAsked(2000, async (known) => known || get(`trade-processor/tca/report/${trade}`), [trade]);
   if (error) return html`<${Failure} error=${error} what=${trade} />`;
   if (!report) return html`<${Loading} what=${trade} />`;
   const digits = commonDigits([report.executionPrice, report.arrivalPrice]);
@@ -61,33 +53,27 @@ function Report({ trade }) {
 
 export default function Tca() {
   const [read, change] = useQuery();
-  const [summary, setSummary] = useState(null);
-  const [trades, setTrades] = useState(null);
-  const [error, setError] = useState(null);
   const list = useAccounts(), securities = useSecurities();
   const account = useSettled(read('account')), security = useSettled(read('security')), trade = read('trade');
-  useEffect(() => {
-    let gone = false;
-    const asked = /^\d+$/.test(account) ? account : '';
-    Promise.all([get('trade-processor/tca/summary', { query: { accountId: asked } }), all('trade-processor/trades', { accountId: asked, security }, 1000)])
-      .then(([s, t]) => { if (!gone) { setSummary(s); setTrades(t.items.reverse()); setError(null); } }, (e) => { if (!gone) setError(e); });
-    return () => { gone = true; };
-  }, [account, security]);
+  const accountId = /^\d+$/.test(account) ? account : '';
+  const { answer: summary, error } = useAsked(5000, () => get('trade-processor/tca/summary', { query: { accountId } }), [accountId]);
+  const { answer: trades, error: unread } = useAsked(5000,
+    async () => (await all('trade-processor/trades', { accountId, security }, 1000)).items.reverse(), [accountId, security]);
   const digits = commonDigits((trades || []).map((t) => t.price));
   const rows = summary?.bySecurity.filter((r) => !security || r.security === security);
   return html`<div class="filters" role="search" aria-label="Filter">
       <${Field} label="Account" value=${read('account')} onInput=${(v) => change({ account: v.trim() })} list=${list} inputmode="numeric" />
       <${Field} label="Security" value=${read('security')} onInput=${(v) => change({ security: v.trim().toUpperCase() })} list=${securities} /></div>
-    <${Failure} error=${error} what="Transaction costs" />
+    <${Failure} error=${error || unread} what="Transaction costs" />
     ${trade && html`<${Card} title=${trade} aside=${html`<button class="small" onClick=${() => change({ trade: '' })}>Close</button>`}><${Report} trade=${trade} /><//>`}
     <div class="grid cols2">
       <${Card} title=${account ? `Summary of account ${account}` : 'Summary'} aside=${summary && `${whole(summary.trades)} trades, ${whole(summary.withBenchmark)} with a benchmark`}>
         ${summary && html`<${Facts} of=${[['Mean slippage to TWAP, bp', bps(summary.averageSlippageBps)], ['Mean slippage to arrival, bp', bps(summary.averageArrivalSlippageBps)]]} />`}
-        ${!error && html`<${Table} label="Summary" rows=${rows} keyOf=${(r) => r.security} empty="No trade yet." columns=${[
+        ${(rows || !error) && html`<${Table} label="Summary" rows=${rows} keyOf=${(r) => r.security} empty="No trade yet." columns=${[
           { label: 'Security', key: 'security' }, { label: 'Trades', num: true, show: (r) => whole(r.trades) },
           { label: 'To TWAP, bp', num: true, show: (r) => bps(r.averageSlippageBps) },
           { label: 'To arrival, bp', num: true, show: (r) => bps(r.averageArrivalSlippageBps) }]} />`}<//>
-      <${Card} title="Trades">${!error && html`<${Table} label="Trades" rows=${trades} keyOf=${(t) => t.id} empty="No trade yet."
+      <${Card} title="Trades">${(trades || !unread) && html`<${Table} label="Trades" rows=${trades} keyOf=${(t) => t.id} empty="No trade yet."
         onOpen=${(t) => { change({ trade: t.id }); scrollTo(0, 0); }} columns=${[{ label: 'Trade', key: 'id' }, { label: 'Account', num: true, key: 'accountId' }, { label: 'Security', key: 'security' },
           { label: 'Side', show: (t) => html`<${Side} of=${t.side} />` }, { label: 'Quantity', num: true, show: (t) => whole(t.quantity) },
           { label: 'Price', num: true, show: (t) => decimal(t.price, digits) }, { label: 'Executed', show: (t) => html`<${When} at=${t.timestamp} />` }]} />`}<//></div>

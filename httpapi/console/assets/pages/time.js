@@ -1,4 +1,4 @@
-import { html, useEffect, useEvery, useRef, useSettled, useState, useStore } from '../dom.js';
+import { html, useAsked, useEffect, useRef, useSettled, useState, useStore } from '../dom.js';
 import { all, get, may, Problem, send } from '../api.js';
 import { commonDigits, decimal, whole } from '../format.js';
 import { Card, Empty, Failure, Field, Loading, Side, Status, Table, Tag, When } from '../parts.js';
@@ -22,6 +22,10 @@ async function records(from, to, signal) {
   return text.split('\n').filter(Boolean).map((l) => JSON.parse(l));
 }
 
+/** Are these marks those around a sequence? Near the head, which moves, some that are a little old are. */
+const around = (marks, sequence, head) => marks && marks.from <= sequence && sequence <= marks.to && (Date.now() - marks.at < 2000
+  || (marks.from <= Math.max(1, sequence - 20) && marks.to >= Math.min(head, sequence + 20)));
+
 /** Marks under the slider: a strip of the sequences around it. */
 function Marks({ marks, from, to, at, go }) {
   const span = Math.max(1, to - from);
@@ -37,68 +41,52 @@ export default function Time() {
   const [read, change] = useQuery();
   const h = useStore(health);
   const head = h?.durable || 0;
-  const [at, setAt] = useState(Number(read('at')) || 0);
-  const [view, setView] = useState(null);
-  const [error, setError] = useState(null);
-  const [marks, setMarks] = useState(/** @type {any} */ ({ map: new Map(), from: 1, to: 1, list: [] }));
   const accounts = useAccounts(), securities = useSecurities();
   const security = useSettled(read('security')), account = useSettled(read('account'));
-  const sequence = at || head;
-  const asked = useRef(/** @type {AbortController|null} */ (null));
+  const [drag, setDrag] = useState(0); // where the slider is before the address says so
+  const within = (n) => Math.max(1, Math.min(head, Math.round(n)));
+  const sequence = drag || within(Number(read('at')) || head);
   const admin = may('admin');
 
-  useEffect(() => { // dragging asks for the newest position only
-    if (!admin || !head) return undefined;
-    const timer = setTimeout(async () => {
-      asked.current?.abort();
-      const { signal } = asked.current = new AbortController();
-      const base = `order-matcher/as-of/${sequence}`;
-      const scope = /^\d+$/.test(account) ? { accountId: account } : {};
-      try {
-        const [book, positions, orders, credit] = await Promise.all([
-          security ? get(`${base}/book/${security}`, { query: { depth: 12 }, signal }).catch((e) => { if (e.status === 404 && e.code === 'SECURITY_NOT_FOUND') return null; throw e; }) : null,
-          all(`${base}/positions`, scope, 1000, signal), all(`${base}/orders`, { status: 'open', ...scope }, 1000, signal), all(`${base}/credit`, scope, 1000, signal)]);
-        setView({ sequence, book, positions: positions.items, credit: credit.items, orders: orders.items.filter((o) => !security || o.security === security) });
-        setError(null);
-      } catch (failure) {
-        if (!signal.aborted) setError(failure);
-      }
-    }, 60);
-    return () => clearTimeout(timer);
-  }, [sequence, security, account, admin, head > 0]);
+  // Dragging asks for where it pauses, and the newest question ends those before it.
+  const paused = useSettled(sequence, 60), there = admin && head > 0, ready = there && paused === sequence;
+  const { answer: view, own, error } = useAsked(1000, async (known, signal) => {
+    if (known || !ready) return known;
+    const base = `order-matcher/as-of/${paused}`;
+    const scope = /^\d+$/.test(account) ? { accountId: account } : {};
+    const [book, positions, orders, credit] = await Promise.all([
+      security ? get(`${base}/book/${security}`, { query: { depth: 12 }, signal }).catch((e) => { if (e.status === 404 && e.code === 'SECURITY_NOT_FOUND') return null; throw e; }) : null,
+      all(`${base}/positions`, scope, 1000, { signal }), all(`${base}/orders`, { status: 'open', ...scope }, 1000, { signal }), all(`${base}/credit`, scope, 1000, { signal })]);
+    return { sequence: paused, security, book, positions: positions.items.filter((p) => !security || p.security === security),
+      credit: credit.items, orders: orders.items.filter((o) => !security || o.security === security) };
+  }, [paused, security, account, ready]);
 
-  useEffect(() => { // the marks around it
-    if (!admin || !head) return undefined;
-    const gone = new AbortController();
-    const timer = setTimeout(async () => {
-      const from = Math.max(1, head <= 2 * WINDOW ? 1 : sequence - WINDOW), to = Math.min(head, from + 2 * WINDOW);
-      if (marks.from <= Math.max(1, sequence - 20) && marks.to >= Math.min(head, sequence + 20) && marks.read) return;
-      try {
-        const list = await records(from, to, gone.signal);
-        const map = new Map();
-        for (const r of list) {
-          if (r.kind in weight && weight[r.kind] >= (weight[map.get(r.sequence)] || 0)) map.set(r.sequence, r.kind === 'partial-fill' ? 'fill' : r.kind);
-        }
-        const acts = await send('GET', 'order-matcher/audit', { query: { fromSeq: from, limit: 500 }, accept: 'application/x-ndjson', signal: gone.signal })
-          .then((a) => a.text()).catch(() => '');
-        for (const line of acts.split('\n').filter(Boolean)) {
-          const act = JSON.parse(line);
-          if (act.sequence <= to) map.set(act.sequence, 'control');
-        }
-        setMarks({ map, from, to, list, read: true });
-      } catch { /* the page works without marks */ }
-    }, 250);
-    return () => { clearTimeout(timer); gone.abort(); };
-  }, [sequence, head, admin]);
+  const { answer: seen } = useAsked(250, async (known, signal) => { // the marks around it
+    if (!there || around(known, sequence, head)) return known;
+    const from = Math.max(1, head <= 2 * WINDOW ? 1 : sequence - WINDOW), to = Math.min(head, from + 2 * WINDOW);
+    const list = await records(from, to, signal);
+    const map = new Map();
+    for (const r of list) {
+      if (r.kind in weight && weight[r.kind] >= (weight[map.get(r.sequence)] || 0)) map.set(r.sequence, r.kind === 'partial-fill' ? 'fill' : r.kind);
+    }
+    const acts = await send('GET', 'order-matcher/audit', { query: { fromSeq: from, limit: 500 }, accept: 'application/x-ndjson', signal })
+      .then((a) => a.text()).catch(() => '');
+    for (const line of acts.split('\n').filter(Boolean)) {
+      const act = JSON.parse(line);
+      if (act.sequence <= to) map.set(act.sequence, 'control');
+    }
+    return { map, from, to, list, at: Date.now() };
+  }, [there]);
+  const marks = seen || { map: new Map(), from: 1, to: 0, list: [] };
 
   const saved = useRef(0);
+  useEffect(() => () => clearTimeout(saved.current), []); // the address of another page stays
   const go = (to) => {
-    const next = Math.max(1, Math.min(head, Math.round(to)));
-    setAt(next);
+    const next = within(to);
+    setDrag(next);
     clearTimeout(saved.current);
-    saved.current = setTimeout(() => change({ at: next }), 300);
+    saved.current = setTimeout(() => { change({ at: next }); setDrag(0); }, 300);
   };
-  useEvery(60_000, () => {}, []);
   if (!admin) return html`<${Empty}>The past needs an admin token.<//>`;
   if (!h) return html`<${Loading} what="the head" />`;
   if (!head) return html`<${Empty}>Nothing was sequenced yet.<//>`;
@@ -120,7 +108,7 @@ export default function Time() {
         <span class="legend" aria-hidden="true">${legend.map(([k, name]) => html`<span><svg width="8" height="12"><rect class=${k} width="4" height="12" /></svg>${name}</span>`)}</span></div>
       <div class="filters"><${Field} label="Security" value=${read('security')} onInput=${(v) => change({ security: v.trim().toUpperCase() })} list=${securities} />
         <${Field} label="Account" value=${read('account')} onInput=${(v) => change({ account: v.trim() })} list=${accounts} inputmode="numeric" />
-        <span class="end" role="status">${view?.sequence === sequence ? `as of ${whole(view.sequence)}` : error ? '' : 'loading this moment…'}</span></div>
+        <span class="end" role="status">${own ? `as of ${whole(sequence)}` : error ? '' : 'loading this moment…'}</span></div>
     </div>
     <${Failure} error=${error instanceof Problem && error.status ? error : null} what="The past" />
     <${Card} title=${`At sequence ${whole(sequence)}`}>${here.length ? html`<${Table} label="At this sequence" rows=${here} fit keyOf=${(r) => `${r.kind}/${r.orderId}/${r.tradeId}`} columns=${[
@@ -129,13 +117,13 @@ export default function Time() {
         { label: 'Side', show: (r) => (r.side ? html`<${Side} of=${r.side} />` : '–') }, { label: 'Quantity', num: true, show: (r) => whole(r.quantity) },
         { label: 'Price', num: true, show: (r) => (r.price === null ? '–' : decimal(r.price, commonDigits([r.price]))) }, { label: 'Time', show: (r) => html`<${When} at=${r.timestampMillis} />` },
         { label: 'Reason', show: (r) => r.riskReason || '–' }, { label: '', show: (r) => (r.orderId?.startsWith('ord-') ? html`<${WhyButton} order=${r.orderId} />` : html`<${WhyButton} sequence=${r.sequence} />`) }]} />`
-      : html`<p class="note">${marks.map.get(sequence) === 'control' ? 'An operator’s act: see Controls.' : marks.read ? 'No order or trade at this sequence: a price, a control or a change of a source.' : 'Reading…'} <${WhyButton} sequence=${sequence} /></p>`}<//>
+      : html`<p class="note">${marks.map.get(sequence) === 'control' ? 'An operator’s act: see Controls.' : sequence >= marks.from && sequence <= marks.to ? 'No order or trade at this sequence: a price, a control or a change of a source.' : 'Reading…'} <${WhyButton} sequence=${sequence} /></p>`}<//>
     ${view && html`<div class="grid cols2">
-      <${Card} title=${security ? `Book of ${security}` : 'Book'}>${!security ? html`<${Empty}>Choose a security.<//>` : !view.book ? html`<${Empty}>The security was not known then.<//>`
+      <${Card} title=${view.security ? `Book of ${view.security}` : 'Book'}>${!view.security ? html`<${Empty}>Choose a security.<//>` : !view.book ? html`<${Empty}>The security was not known then.<//>`
         : !view.book.bids.length && !view.book.asks.length ? html`<${Empty}>The book was empty.<//>` : html`<${Table} label="Book" fit rows=${[...[...view.book.asks].reverse().map((l) => ({ ...l, side: 'Sell' })), ...view.book.bids.map((l) => ({ ...l, side: 'Buy' }))]}
           keyOf=${(l) => l.side + l.price} columns=${[{ label: 'Side', show: (l) => html`<${Side} of=${l.side} />` }, { label: 'Price', num: true, show: (l) => decimal(l.price, digits) },
             { label: 'Quantity', num: true, show: (l) => whole(l.quantity) }, { label: 'Orders', num: true, show: (l) => whole(l.orders) }]} />`}<//>
-      <${Card} title="Positions"><${Table} label="Positions" rows=${view.positions.filter((p) => !security || p.security === security)} keyOf=${(p) => `${p.accountId}/${p.security}`} empty="No position then." columns=${[
+      <${Card} title="Positions"><${Table} label="Positions" rows=${view.positions} keyOf=${(p) => `${p.accountId}/${p.security}`} empty="No position then." columns=${[
         { label: 'Account', num: true, key: 'accountId' }, { label: 'Security', key: 'security' }, { label: 'Quantity', num: true, show: (p) => whole(p.quantity) },
         { label: 'Average cost', num: true, show: (p) => decimal(p.averageCost, commonDigits(view.positions.map((q) => q.averageCost))) }]} />
         <h3>Credit used</h3><${Credit} rows=${view.credit} empty="No account used credit then." short /><//></div>

@@ -4,15 +4,15 @@ import { clock, commonDigits, decimal, whole, words, zone } from '../format.js';
 import { Card, Empty, Failure, Field, Loading, Side, Status, Table } from '../parts.js';
 import { reasons, useAccounts, useSecurities } from '../data.js';
 import { WhyButton } from '../details.js';
-import { useFeed, useFrame } from '../live.js';
+import { sequenceOf, useFeed, useFrame } from '../live.js';
 import { Book, readBook } from '../book.js';
 import { Fills } from '../fills.js';
 import { useQuery } from '../route.js';
+import { Orders } from '../working.js';
 
 export const lead = 'Alt+B buys, Alt+S sells, Enter places; a price of the book goes into the ticket by a click.';
 
 const DEPTH = 12, KEPT_TRADES = 60;
-const open = (o) => o.status === 'NEW' || o.status === 'PARTIALLY_FILLED';
 const ticker = /^[A-Z0-9.-]{1,16}$/;
 
 /** A client order id that no other ticket gives. */
@@ -54,7 +54,7 @@ function Ticket({ account, security, price, setPrice, change, onOrder }) {
     } catch (error) {
       setAnswer({ error });
       const { code, body } = /** @type {any} */ (error);
-      if (body?.orderId) onOrder({ ...body, status: 'REJECTED' });
+      if (body?.orderId) onOrder({ ...body, status: 'REJECTED', asOf: body.sequence });
       if (code === 'RISK_REFUSED' || code === 'TERMS_DIFFER') setClientId(nextId());
     }
     setBusy(false);
@@ -186,20 +186,15 @@ export default function Trade() {
   const [price, setPrice] = useState('');
   const [, draw] = useReducer((n) => n + 1, 0);
   const frame = useFrame(() => draw(0));
-  const state = useRef({ book: new Book(), asked: new Book(), trades: /** @type {any[]} */ ([]), orders: new Map(), fed: new Set(), key: '', account: '', recent: false, fills: new Fills() }).current;
+  const state = useRef({ book: new Book(), asked: new Book(), trades: /** @type {any[]} */ ([]), orders: new Orders(), key: '', recent: false, since: 0, fills: new Fills() }).current;
   const [error, setError] = useState(null);
   const valid = known.length ? known.some(([t]) => t === security) : ticker.test(security);
   if (state.key !== security) {
     state.key = security;
     anew(state);
   }
-  if (state.account !== account) { // another stream, which begins now
-    state.account = account;
-    state.fed.clear();
-  }
   const onOrder = (o) => {
-    const known = state.orders.get(o.orderId);
-    if (!state.fed.has(o.orderId)) state.orders.set(o.orderId, { ...known, ...o }); // the stream knows better
+    state.orders.answer(o, o.asOf);
     frame();
     poll();
   };
@@ -215,13 +210,15 @@ export default function Trade() {
           state.trades = together(state.trades, [{ ...d, id: d.tradeId, side: d.aggressorSide }]);
         }
         break;
-      case 'order':
-        state.fed.add(d.orderId);
-        state.orders.set(d.orderId, { ...state.orders.get(d.orderId), ...d });
+      case 'order': state.orders.feed(d, sequenceOf(e.id)); break;
+      case 'begin': // what was asked for before may lack what came between
+        state.since = sequenceOf(e.id);
+        state.recent = false;
+        poll();
         break;
       case 'restart': // this history is another one: everything is read again
-        state.fed.clear();
-        state.orders.clear();
+        state.orders = new Orders();
+        state.since = 0;
         state.fills = new Fills();
         anew(state);
         break;
@@ -230,32 +227,30 @@ export default function Trade() {
     frame();
   });
   // Without a live stream, and for what came before it, the page asks.
-  const poll = useEvery(live === 'live' ? 15_000 : 700, async () => {
+  const poll = useEvery(live === 'live' ? 15_000 : 700, async (signal) => {
+    const { orders, fills, since } = state; // of this history
+    const gone = () => signal.aborted || orders !== state.orders;
     try {
       if (valid && live !== 'live') {
         const asked = await readBook(security, DEPTH * 2);
-        if (state.key === security) state.asked.reset(asked);
+        if (gone()) return;
+        state.asked.reset(asked);
       }
       if (chosen) {
-        const { items } = await all('order-matcher/orders', { status: 'open', accountId: account });
-        const seen = new Set(items.map((o) => o.orderId));
-        // What the stream has said of an order is at least as new as this answer, or becomes so.
-        for (const [id, o] of state.orders) if (open(o) && !seen.has(id) && !state.fed.has(id)) state.orders.delete(id);
-        for (const o of items) if (!state.fed.has(o.orderId)) state.orders.set(o.orderId, { ...state.orders.get(o.orderId), ...o });
+        const { items, asOf } = await all('order-matcher/orders', { status: 'open', accountId: account }, 2000, { after: since });
+        orders.list(Number(account), items, asOf);
       }
       if (valid && (live !== 'live' || !state.recent)) {
-        const before = await recent(state.fills, security);
-        if (state.key === security) {
-          state.trades = together(state.trades, before);
-          state.recent = true;
-        }
+        const before = await recent(fills, security, since);
+        if (gone()) return;
+        state.trades = together(state.trades, before);
+        state.recent = since === state.since;
       }
       setError(null);
-    } catch (failure) { setError(failure); }
+    } catch (failure) { if (!gone()) setError(failure); }
     frame();
   }, [security, account, live, valid]);
-  const mine = [...state.orders.values()].filter((o) => open(o) && String(o.accountId) === account)
-    .sort((a, b) => b.sequence - a.sequence);
+  const mine = state.orders.working(Number(account));
   // The stream's book goes on behind its last event; until it is there, the one asked for is newer.
   const book = state.asked.sequence > state.book.sequence ? state.asked : state.book, shown = book.best(DEPTH);
   const digits = commonDigits(state.trades.map((t) => t.price));
@@ -299,9 +294,9 @@ function anew(state) {
 }
 
 /** The last trades of a security from the blotter, one row a match. */
-async function recent(fills, security) {
+async function recent(fills, security, after) {
   if (!may('admin')) return [];
-  await fills.refresh();
+  await fills.refresh(after);
   const from = Math.max(fills.first, fills.head - 999);
   if (fills.head) await fills.load(from, fills.head);
   const rows = [];

@@ -50,7 +50,7 @@ func (r *engineRoom) take(id int) {
 func TestRoomCountsWhatIsOnItsWay(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		room := &engineRoom{capacity: 10, held: map[string]bool{"1": true, "2": true, "900": true}}
-		table := accounts.New(source.Options{DB: db, Room: room})
+		table := accounts.New(source.Options{DB: db, Capacity: room})
 		var made, refused atomic.Int64
 		var writers sync.WaitGroup
 		for w := range 4 {

@@ -8,15 +8,15 @@ import (
 	"posttrade/sidecars/control"
 )
 
-// Room is the engine's room for the records of a source, as the gate's image shows it. A service
-// checks it before it writes a new record. Any goroutine.
-type Room struct {
+// Capacity is the engine's room for the records of a source, as the gate's image shows it. A
+// service checks it before it writes a new record. Any goroutine.
+type Capacity struct {
 	Source control.Source
 	Gate   *gate.Gate
 }
 
 // Places returns how many records the engine holds, and how many it can hold.
-func (r Room) Places() (held, capacity int) {
+func (r Capacity) Places() (held, capacity int) {
 	name := gate.AccountSource
 	if r.Source == control.Security {
 		name = gate.SecuritySource
@@ -29,7 +29,7 @@ func (r Room) Places() (held, capacity int) {
 }
 
 // Holds reports whether the engine already has a place for the record.
-func (r Room) Holds(record *control.Record) bool {
+func (r Capacity) Holds(record *control.Record) bool {
 	if r.Source == control.Account {
 		return r.Gate.AccountKnown(record.ID)
 	}

@@ -7,8 +7,8 @@ import (
 	"posttrade/sidecars/store"
 )
 
-// Room describes the engine's table for the records of a source. Any goroutine may call it.
-type Room interface {
+// Capacity describes the engine's table for the records of a source. Any goroutine may call it.
+type Capacity interface {
 	// Places returns how many records the engine holds, and how many it can hold.
 	Places() (held, capacity int)
 	// Holds reports whether the engine holds the record's account or security. That takes a place for
@@ -20,17 +20,17 @@ type Room interface {
 // that the engine does not hold yet need places too: they are under way, or there is no place for
 // them. The caller holds the counter row, so no other writer adds a record meanwhile.
 func (t *Table) fits(tx *store.Tx, r *control.Record) error {
-	room := t.o.Room
-	if room == nil || room.Holds(r) {
+	engine := t.o.Capacity
+	if engine == nil || engine.Holds(r) {
 		return nil
 	}
 	for {
-		held, capacity := room.Places()
+		held, capacity := engine.Places()
 		waiting, err := t.waiting(tx, capacity-held)
 		if err != nil {
 			return err
 		}
-		if now, _ := room.Places(); now != held {
+		if now, _ := engine.Places(); now != held {
 			continue // the engine took one meanwhile, which may be counted twice or not at all
 		}
 		if held+waiting >= capacity {
@@ -53,7 +53,7 @@ func (t *Table) waiting(tx *store.Tx, free int) (n int, err error) {
 	all, err := t.all(tx)
 	n = 0
 	for i := range all {
-		if !t.o.Room.Holds(&all[i]) {
+		if !t.o.Capacity.Holds(&all[i]) {
 			n++
 		}
 	}
