@@ -80,15 +80,15 @@ func (q *inquiry) showCalendar() problem {
 		return q.p.failed(err)
 	}
 	b := append(q.begin(), `{"items":[`...)
-	for i, day := range days {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = append(b, `{"settlementDate":`...)
-		b = append(appendString(b, day.Date.String()), `,"due":`...)
-		b = append(appendInt(b, day.Due), `,"settled":`...)
-		b = append(appendInt(b, day.Settled), `,"forced":`...)
-		b = append(appendInt(b, day.Forced), '}')
-	}
+	b = appendEach(b, days, appendSettlementDay)
 	return q.send(200, append(b, `]}`...))
+}
+
+// appendSettlementDay writes how many trades settle on a day, and how many have.
+func appendSettlementDay(b []byte, day *store.SettlementDay) []byte {
+	b = append(b, `{"settlementDate":`...)
+	b = append(appendString(b, day.Date.String()), `,"due":`...)
+	b = append(appendInt(b, day.Due), `,"settled":`...)
+	b = append(appendInt(b, day.Settled), `,"forced":`...)
+	return append(appendInt(b, day.Forced), '}')
 }

@@ -187,15 +187,21 @@ func (x *exchange) controlSecurity() problem {
 	if c.halted {
 		cmd.Side |= matcher.SecurityHalted
 	}
-	a := act{kind: note.Disable, object: bySecurity{was.Ticker},
-		old: securityValue{was.Enabled, was.Halted}, new: securityValue{c.enabled, c.halted}}
+	now := securityValue{c.enabled, c.halted}
+	return x.control([]matcher.Command{cmd}, securityAct(was.Ticker,
+		securityValue{was.Enabled, was.Halted}, now))
+}
+
+// securityAct is the act that changes a security from one value to another.
+func securityAct(ticker string, old, now securityValue) *act {
+	a := act{kind: note.Disable, object: bySecurity{ticker}, old: old, new: now}
 	switch {
-	case c.halted != was.Halted:
+	case now.Halted != old.Halted:
 		a.kind = note.Halt
-	case c.enabled:
+	case now.Enabled:
 		a.kind = note.Enable
 	}
-	return x.control([]matcher.Command{cmd}, &a)
+	return &a
 }
 
 // controlRestriction is POST /risk/control/restriction.

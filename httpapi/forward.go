@@ -238,15 +238,7 @@ type partlyRead struct {
 func (x *exchangeToLeader) pass(member string, response *http.Response) {
 	answer := &x.ctx.Response
 	answer.SetStatusCode(response.StatusCode)
-	named := response.Header.Get("Connection")
-	for name, values := range response.Header {
-		if hopByHop(name) || listed(named, name) {
-			continue
-		}
-		for _, value := range values {
-			answer.Header.Add(name, value)
-		}
-	}
+	passHeaders(answer, response.Header)
 	if response.Header.Get(headerMember) == "" {
 		answer.Header.Set(headerMember, member)
 	}
@@ -261,6 +253,19 @@ func (x *exchangeToLeader) pass(member string, response *http.Response) {
 	}
 	x.f.counts.answered.Add(1)
 	answer.SetBodyRaw(body)
+}
+
+// passHeaders takes over the headers that are not of one connection.
+func passHeaders(answer *fasthttp.Response, from http.Header) {
+	named := from.Get("Connection")
+	for name, values := range from {
+		if hopByHop(name) || listed(named, name) {
+			continue
+		}
+		for _, value := range values {
+			answer.Header.Add(name, value)
+		}
+	}
 }
 
 // stream makes the other member's body the body of this answer, piece by piece.

@@ -202,6 +202,9 @@ func (f reconciler) Status(ctx context.Context) (recon.Status, error) {
 	return s, nil
 }
 
+// Before: a command for each trade, from sequence 3 on.
+func (f reconciler) Before(tradeSeq uint64) uint64 { return tradeSeq + 1 }
+
 func (f reconciler) Breaks(ctx context.Context, q recon.BreakQuery) ([]recon.Break, string, error) {
 	if err := f.call(ctx); err != nil {
 		return nil, "", err

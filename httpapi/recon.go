@@ -11,6 +11,8 @@ import (
 // Recon compares the journal with the projection; *recon.Recon is one.
 type Recon interface {
 	Status(ctx context.Context) (recon.Status, error)
+	// Before is the last input sequence before the command of a durable trade; 0: it is not known.
+	Before(tradeSeq uint64) (inputSeq uint64)
 	// Breaks lists the open breaks; recon.ErrKey for an AfterKey that Breaks did not return.
 	Breaks(ctx context.Context, q recon.BreakQuery) (page []recon.Break, next string, err error)
 	OrphanSweep(ctx context.Context) (recon.SweepResult, error)

@@ -91,8 +91,8 @@ func (q *inquiry) await(r route) (asOf uint64, p problem) {
 }
 
 // rowsHave is the sequence that the rows of an endpoint have in them; 0: it is not known. Those of
-// the reconciliation have what is projected when every projected trade has been compared; costs
-// need the price history too.
+// the reconciliation have what is projected when every projected trade has been compared, else what
+// is before the first that has not; costs need the price history too.
 func (q *inquiry) rowsHave(r route) (asOf uint64, p problem) {
 	if q.p.Projected == nil {
 		return 0, problem{}
@@ -116,7 +116,7 @@ func (q *inquiry) rowsHave(r route) (asOf uint64, p problem) {
 	case err != nil:
 		return 0, q.p.failed(err)
 	case s.Cursor < trades:
-		return 0, problem{}
+		return q.p.Recon.Before(s.Cursor + 1), problem{}
 	}
 	return asOf, problem{}
 }

@@ -93,3 +93,27 @@ func TestCostsNeedThePriceHistory(t *testing.T) {
 		t.Errorf("as of %q, the rows are of 10", header.Get(headerAsOf))
 	}
 }
+
+// TestTalliesSayWhatIsCompared: six trades have been compared, which is all up to sequence 8; the
+// rows are projected up to 10.
+func TestTalliesSayWhatIsCompared(t *testing.T) {
+	trades := uint64(7)
+	r := newProcessorRig(t, func(d *ProcessorDeps) {
+		d.ProjectedTrades = func() uint64 { return trades }
+	})
+	token := namedToken(r.now.Load(), "admin")
+	for _, path := range []string{"/recon/status", "/recon/breaks"} {
+		for min, want := range map[string]int{"8": 200, "9": 503} {
+			status, header, body := askedAt(t, r.address, token, path, headerMinSequence, min)
+			if status != want || header.Get(headerAsOf) != "8" {
+				t.Errorf("%s from %s: %d as of %q, want %d as of 8\n%s", path, min, status,
+					header.Get(headerAsOf), want, body)
+			}
+		}
+	}
+	trades = 6
+	_, header, _ := askedAt(t, r.address, token, "/recon/breaks", headerMinSequence, "10")
+	if header.Get(headerAsOf) != "10" {
+		t.Errorf("all is compared: as of %q, want 10", header.Get(headerAsOf))
+	}
+}

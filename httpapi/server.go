@@ -202,9 +202,7 @@ func (s *server) readError(ctx *fasthttp.RequestCtx, err error) {
 	case framed && conn.why == faultBusy:
 		p = problemBusy
 	case framed && conn.why == faultFraming:
-	case framed && conn.why == faultBody:
-		p = problemBody
-	case errors.Is(err, fasthttp.ErrBodyTooLarge):
+	case framed && conn.why == faultBody, errors.Is(err, fasthttp.ErrBodyTooLarge):
 		p = problemBody
 	case errors.As(err, &timeout) && timeout.Timeout():
 		p = problemTimeout

@@ -57,7 +57,7 @@ func newSource(name string, d sourceDeps,
 			e := errand{visit: visit{ctx: ctx, verifier: d.verifier}}
 			r, id, method, p := e.enter("", d.find)
 			if p.status == 0 {
-				p = e.versioned(d.version, r, method, func() problem { return answer(&e, r, id, method) })
+				p = e.versioned(&s, r, method, func() problem { return answer(&e, r, id, method) })
 			}
 			if p.status != 0 {
 				p.write(ctx)

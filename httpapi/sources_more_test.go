@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -12,9 +13,11 @@ import (
 
 	"posttrade/httpapi/client"
 	"posttrade/ring/must"
+	"posttrade/ring/waittest"
 	"posttrade/sidecars/control"
 	"posttrade/sidecars/securities"
 	tables "posttrade/sidecars/source"
+	"posttrade/sidecars/store"
 )
 
 // TestSourcesAskForTokensAsTheyAreTold sends every token to both services in every combination of
@@ -279,5 +282,35 @@ func TestTypedClientTalksToTheSources(t *testing.T) {
 		CompanyName: "X"}); !errors.As(
 		err, &p) || p.Status != 401 {
 		t.Errorf("without a token: %v", err)
+	}
+}
+
+// TestAVersionIsWaitedForWithoutTheDatabase: a read that asks for a version waits also while the
+// database cannot be read, and never shows rows of which it does not know what they have.
+func TestAVersionIsWaitedForWithoutTheDatabase(t *testing.T) {
+	for _, r := range []*sourceRig{newAccountRig(t, auth{}), newReferenceRig(t, auth{})} {
+		version := strconv.FormatUint(r.version(), 10)
+		token := namedToken(testStart, "admin")
+		r.fail(store.ErrUnavailable)
+		before := r.tally.versions.Load()
+		done := make(chan int, 1)
+		go func() {
+			status, _, _ := askedAt(t, r.address, token, r.list, headerMinVersion, version)
+			done <- status
+		}()
+		waittest.Until(t, "the read looks again", func() (bool, any) {
+			looks := r.tally.versions.Load() - before
+			return looks > 1 || len(done) > 0, looks
+		})
+		r.fail(nil)
+		if status := <-done; status != 200 {
+			t.Errorf("%s: %d, want 200 when the database is back", r.list, status)
+		}
+		r.fail(store.ErrUnavailable)
+		status, _, body := askedAt(t, r.address, token, r.list, headerMinVersion, version)
+		if status != 503 || strings.Contains(body, string(CodeNotYet)) {
+			t.Errorf("%s: %d %s, want what is wrong with the database", r.list, status, body)
+		}
+		r.fail(nil)
 	}
 }

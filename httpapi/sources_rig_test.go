@@ -28,6 +28,7 @@ var (
 type tally struct {
 	calls    atomic.Int64
 	timeless atomic.Int64 // calls without a deadline
+	versions atomic.Int64 // calls of Version, which are not among calls
 	err      atomic.Pointer[error]
 	pause    func() // in every List and Snapshot; nil: none
 }
@@ -41,6 +42,15 @@ func (y *tally) call(ctx context.Context) error {
 		return *err
 	}
 	return nil
+}
+
+// version is what a table says, or the error that was asked for.
+func (y *tally) version(ctx context.Context, table any) (uint64, error) {
+	y.versions.Add(1)
+	if err := y.err.Load(); err != nil {
+		return 0, *err
+	}
+	return versionOf(table)(ctx)
 }
 
 // whole is call for a method that returns a whole table.
@@ -87,7 +97,7 @@ func (c countedAccounts) Snapshot(ctx context.Context) (control.Snapshot, error)
 
 // Version is that of the last change.
 func (c countedAccounts) Version(ctx context.Context) (uint64, error) {
-	return versionOf(c.inner)(ctx)
+	return c.version(ctx, c.inner)
 }
 
 // countedSecurities are stocks with a tally.
@@ -127,7 +137,7 @@ func (c countedSecurities) Snapshot(ctx context.Context) (control.Snapshot, erro
 
 // Version is that of the last change.
 func (c countedSecurities) Version(ctx context.Context) (uint64, error) {
-	return versionOf(c.inner)(ctx)
+	return c.version(ctx, c.inner)
 }
 
 // sourceRig is the account-service or the reference-data service over a real

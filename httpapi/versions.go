@@ -23,30 +23,28 @@ func versionOf(source any) func(ctx context.Context) (uint64, error) {
 
 // versioned runs an endpoint of a source's table. A read waits first for the version that it is
 // asked for, and has in it what there was before it; a write has the version after it.
-func (e *errand) versioned(version func(ctx context.Context) (uint64, error), r route,
-	method methods, run func() problem) problem {
-	if r == routeHealth || r == routeOpenAPI || version == nil {
+func (e *errand) versioned(s *source, r route, method methods, run func() problem) problem {
+	if r == routeHealth || r == routeOpenAPI || s.deps.version == nil {
 		return run()
 	}
 	ctx, cancel := quick()
 	defer cancel()
 	if method == methodGet {
-		if p := e.awaitVersion(ctx, version); p.status != 0 {
+		if p := e.awaitVersion(ctx, s); p.status != 0 {
 			return p
 		}
 		return run()
 	}
 	p := run()
 	if status := e.ctx.Response.StatusCode(); p.status == 0 && status < 300 {
-		e.asOf, _ = version(ctx) // without it the write stands all the same
+		e.asOf, _ = s.deps.version(ctx) // without it the write stands all the same
 	}
 	return p
 }
 
-// awaitVersion waits until the table has the version of X-Min-Version. A database that cannot be
-// read is left to the endpoint to report.
-func (e *errand) awaitVersion(ctx context.Context,
-	version func(ctx context.Context) (uint64, error)) problem {
+// awaitVersion waits until the table has the version of X-Min-Version, also while the database
+// cannot be read. A read that asks for none is left to the endpoint, which reports that.
+func (e *errand) awaitVersion(ctx context.Context, s *source) problem {
 	wanted := uint64(0)
 	if value := e.ctx.Request.Header.Peek(headerMinVersion); value != nil {
 		var ok bool
@@ -55,14 +53,17 @@ func (e *errand) awaitVersion(ctx context.Context,
 		}
 	}
 	for late := time.Now().Add(sequencePatience); ; time.Sleep(rowsLook) {
-		at, err := version(ctx)
+		at, err := s.deps.version(ctx)
 		switch {
-		case err != nil:
-			return problem{}
-		case at >= wanted:
+		case err == nil && at >= wanted:
 			e.asOf = at
 			return problem{}
-		case !time.Now().Before(late):
+		case err != nil && wanted == 0:
+			return problem{}
+		case time.Now().Before(late):
+		case err != nil:
+			return s.failed(err)
+		default:
 			return problemNotYet
 		}
 	}

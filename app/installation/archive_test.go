@@ -82,15 +82,30 @@ func TestArchivedInstallationIsWhole(t *testing.T) {
 }
 
 // Without the archive the live feed begins at the head, and goes on behind what it has said. A
-// position in the archive is refused by name.
+// position in the archive is refused by name. The snapshot is one that the server took, or one that
+// was made while none ran.
 func TestFeedWithoutTheArchive(t *testing.T) {
+	t.Run("a snapshot of the server", func(t *testing.T) {
+		feedWithoutArchive(t, func(i *installed, _ string) {
+			must.Get(i.Core.Shadow.Take(t.Context()))(t)
+			i.trade(1)
+			i.stop()
+		})
+	})
+	t.Run("a snapshot made offline", func(t *testing.T) {
+		feedWithoutArchive(t, func(i *installed, at string) {
+			i.stop()
+			program(t, "snapshot", at)
+		})
+	})
+}
+
+func feedWithoutArchive(t *testing.T, snapshot func(i *installed, at string)) {
 	data, archives := t.TempDir(), filepath.Join(t.TempDir(), "archives")
 	quiet := []string{"sidecars.enabled", "false"}
 	i := install(t, data, quiet...)
 	i.trade(60)
-	must.Get(i.Core.Shadow.Take(t.Context()))(t)
-	i.trade(1)
-	i.stop()
+	snapshot(i, "--data.dir="+data)
 	program(t, "journal", "archive", archives, "--data.dir="+data,
 		"--before="+time.Now().UTC().AddDate(0, 0, 1).Format(time.DateOnly))
 	i = install(t, data, quiet...)

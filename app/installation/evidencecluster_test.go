@@ -59,10 +59,6 @@ func TestThreeMembersHaveOneTree(t *testing.T) {
 	c.start()
 	c.trade(300)
 	c.oneTree("at first")
-	keyOf := func(at int) string {
-		_, key, _ := apptest.Run("evidence", "key", "--data.dir", c.members[at].data)
-		return strings.TrimSpace(key)
-	}
 	old := c.leader()
 	folder := filepath.Join(t.TempDir(), "p.json")
 	check := func(what string, asked int) {
@@ -72,10 +68,7 @@ func TestThreeMembersHaveOneTree(t *testing.T) {
 			t.Fatalf("%s: %d %s", what, status, proof)
 		}
 		writeFile(t, folder, proof)
-		args := []string{"verify", folder}
-		for i := range 3 {
-			args = append(args, "--key", keyOf(i))
-		}
+		args := append([]string{"verify", folder}, c.keys()...)
 		if code, said, stderr := apptest.Run("evidence", args...); code != 0 {
 			t.Errorf("%s: exit %d: %s%s", what, code, said, stderr)
 		}
@@ -104,6 +97,94 @@ func TestThreeMembersHaveOneTree(t *testing.T) {
 			t.Errorf("member %d: a divergence", i+1)
 		}
 	}
+}
+
+// TestARestoredClusterHasTheTreeOfBefore: a cluster that begins with the backup of one member has
+// the tree of the former one on every member, also when another leads. A head that an auditor has
+// kept from before is a prefix of it.
+func TestARestoredClusterHasTheTreeOfBefore(t *testing.T) {
+	before := newThree(t, "evidence.interval", "20ms")
+	before.start()
+	before.trade(270) // a full leaf and an open one
+	before.oneTree("before")
+	leader := before.leader()
+	kept := filepath.Join(t.TempDir(), "kept")
+	head := before.alike()
+	apptest.Until(t, "a head over everything", func() (bool, any) {
+		note, err := before.head(leader)
+		writeFile(t, kept, note)
+		return strings.Contains(string(note), fmt.Sprintf("\nhead %d ", head)), err
+	})
+	keys := before.keys()
+	first := must.Get(before.said(leader, 2))(t)
+	night, token := filepath.Join(t.TempDir(), "night"), filepath.Join(t.TempDir(), "token")
+	writeFile(t, token, []byte(before.token()+"\n"))
+	program(t, "backup", night, "--token-file="+token, "--server=http://"+
+		before.members[(leader+1)%3].open().listeners.addresses()["admin"])
+	before.stop()
+
+	after := newThree(t, "evidence.interval", "20ms")
+	begins := after.members[0]
+	begins.data = filepath.Join(t.TempDir(), "data")
+	begins.settings = append(begins.settings, "cluster.adopt", "true")
+	program(t, "restore", night, "--data.dir="+begins.data)
+	after.start()
+	same := func(what string) {
+		t.Helper()
+		after.oneTree(what)
+		for i := range 3 {
+			if s := must.Get(after.said(i, 2))(t); s.Root != first.Root || s.Size != 2 {
+				t.Errorf("%s: member %d has the root %s, before it was %s", what, i+1, s.Root, first.Root)
+			}
+		}
+	}
+	same("restored")
+	after.trade(9)
+	same("after new orders")
+	old := after.leader()
+	after.members[old].stop()
+	after.leader()
+	after.trade(9)
+	after.members[old].start()
+	after.members[old].awaitOpen()
+	same("after a change of leaders")
+	for i, m := range after.members {
+		if in := m.open(); in == nil || in.evidence.source.State().Divergences != 0 {
+			t.Errorf("member %d: a divergence", i+1)
+		}
+	}
+	// The leader may be another one when its tiles are asked for: it signs its own heads.
+	newer := filepath.Join(t.TempDir(), "newer")
+	args := append([]string{"verify", "--checkpoint", kept, newer, "--log",
+		"http://" + after.http[old] + "/log"}, append(keys, after.keys()...)...)
+	apptest.Until(t, "the head of before is a prefix", func() (bool, any) {
+		note, err := after.head(old)
+		if err != nil {
+			return false, err
+		}
+		writeFile(t, newer, note)
+		code, said, stderr := apptest.Run("evidence", args...)
+		return code == 0, said + stderr
+	})
+}
+
+// head is the newest signed head, asked of a member.
+func (c *three) head(at int) ([]byte, error) {
+	answer, err := http.Get("http://" + c.http[at] + "/log/checkpoint")
+	if err != nil {
+		return nil, err
+	}
+	defer answer.Body.Close()
+	return io.ReadAll(answer.Body)
+}
+
+// keys are flags with the public key of each member's log.
+func (c *three) keys() (flags []string) {
+	for _, m := range c.members {
+		_, key, _ := apptest.Run("evidence", "key", "--data.dir", m.data)
+		flags = append(flags, "--key", strings.TrimSpace(key))
+	}
+	return flags
 }
 
 // TestAnOddLeaderHandsOver: a leader that finds out that its history differs from the others' gives

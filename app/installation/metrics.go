@@ -19,12 +19,7 @@ func coreMetrics(k *engine.Engine, edge *httpapi.OrderMatcher) httpapi.Metrics {
 		emit("input", uint64(k.In.Depth()))
 		emit("output", uint64(k.Out.Depth()))
 	}
-	m.Stages = func(emit func(string, uint64)) {
-		emit("matcher", k.Stage.Applied())
-		emit("recorder", k.Journal.Applied())
-		emit("views", k.Views.Applied())
-		emit("durable", k.Journal.Durable())
-	}
+	m.Stages = stagesOf(k)
 	m.JournalCommits = k.Journal.CommitTimes
 	m.JournalBytes = func() uint64 { return k.Journal.Metrics().CommitBytes }
 	m.More = func(emit metric.Emit) {
@@ -39,6 +34,16 @@ func coreMetrics(k *engine.Engine, edge *httpapi.OrderMatcher) httpapi.Metrics {
 		})
 	}
 	return m
+}
+
+// stagesOf emits how far each stage behind the input ring has come.
+func stagesOf(k *engine.Engine) func(emit func(string, uint64)) {
+	return func(emit func(string, uint64)) {
+		emit("matcher", k.Stage.Applied())
+		emit("recorder", k.Journal.Applied())
+		emit("views", k.Views.Applied())
+		emit("durable", k.Journal.Durable())
+	}
 }
 
 // andStage adds the times of one more stage.

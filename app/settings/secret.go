@@ -41,15 +41,8 @@ func readSecret(path string) ([]byte, error) {
 		return nil, fmt.Errorf("secret: read %s: %w", path, Cause(err))
 	}
 	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return nil, fmt.Errorf("secret: read %s: %w", path, Cause(err))
-	}
-	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("secret: %s is not a regular file", path)
-	}
-	if perm := info.Mode().Perm(); perm&0o027 != 0 {
-		return nil, fmt.Errorf("secret: %s has mode %04o, others can get at it: chmod 600", path, perm)
+	if err := checkSecretFile(f, path); err != nil {
+		return nil, err
 	}
 	content, err := io.ReadAll(io.LimitReader(f, maxSecretBytes+1))
 	if err != nil {
@@ -61,6 +54,21 @@ func readSecret(path string) ([]byte, error) {
 			path, len(content), minSecretBytes, maxSecretBytes)
 	}
 	return content, nil
+}
+
+// checkSecretFile wants a regular file that only its owner and group can read.
+func checkSecretFile(f *os.File, path string) error {
+	info, err := f.Stat()
+	if err != nil {
+		return fmt.Errorf("secret: read %s: %w", path, Cause(err))
+	}
+	if !info.Mode().IsRegular() {
+		return fmt.Errorf("secret: %s is not a regular file", path)
+	}
+	if perm := info.Mode().Perm(); perm&0o027 != 0 {
+		return fmt.Errorf("secret: %s has mode %04o, others can get at it: chmod 600", path, perm)
+	}
+	return nil
 }
 
 // makeSecret writes a new secret under another name and links it into place, so that a reader never

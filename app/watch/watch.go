@@ -87,14 +87,17 @@ func (p *printer) follow(feed func(func(client.Event, error) bool)) error {
 	return nil
 }
 
+// jsonLine is an event as a program reads it.
+type jsonLine struct {
+	ID    string          `json:"id,omitempty"`
+	Event string          `json:"event"`
+	Data  json.RawMessage `json:"data"`
+}
+
 // line is an event as it is printed; empty when it is not.
 func (p *printer) line(e *client.Event) (string, error) {
 	if p.o.JSON {
-		text, err := json.Marshal(struct {
-			ID    string          `json:"id,omitempty"`
-			Event string          `json:"event"`
-			Data  json.RawMessage `json:"data"`
-		}{e.ID, e.Kind, e.Data})
+		text, err := json.Marshal(jsonLine{e.ID, e.Kind, e.Data})
 		return string(text) + "\n", err
 	}
 	if e.Kind == "mark" {

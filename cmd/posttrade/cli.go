@@ -83,6 +83,19 @@ func newFlags(usage, about string) *flags {
 func (f *flags) read(args []string, maxRest int, stdout io.Writer) (*settings.Config, error) {
 	own := map[string]bool{}
 	f.VisitAll(func(g *flag.Flag) { own[g.Name] = true })
+	f.addSettings(own)
+	if err := f.parse(args, own, stdout); err != nil {
+		return nil, err
+	}
+	if len(f.rest) > maxRest {
+		return nil, settings.Usagef("unexpected argument %s", settings.Printable(f.rest[maxRest]))
+	}
+	return settings.Read(settings.Sources{File: f.configFile, Environ: os.Environ(),
+		Flags: append(f.preset, f.settings...)})
+}
+
+// addSettings makes a flag of each setting, beside the command's own flags.
+func (f *flags) addSettings(own map[string]bool) {
 	for i := range settings.List {
 		s := &settings.List[i]
 		if own[s.Name] {
@@ -98,14 +111,6 @@ func (f *flags) read(args []string, maxRest int, stdout io.Writer) (*settings.Co
 			f.Func(s.Name, s.Help, keep)
 		}
 	}
-	if err := f.parse(args, own, stdout); err != nil {
-		return nil, err
-	}
-	if len(f.rest) > maxRest {
-		return nil, settings.Usagef("unexpected argument %s", settings.Printable(f.rest[maxRest]))
-	}
-	return settings.Read(settings.Sources{File: f.configFile, Environ: os.Environ(),
-		Flags: append(f.preset, f.settings...)})
 }
 
 // given reports that the command line has one of the command's own flags.

@@ -43,6 +43,15 @@ func stopServer(c *settings.Config, timeout time.Duration, stdout io.Writer) err
 	if err := end(pid); err != nil {
 		return fmt.Errorf("stop process %d: %w", pid, err)
 	}
+	if err := awaitEnd(dir, pid, timeout); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(stdout, "stopped process %d\n", pid)
+	return err
+}
+
+// awaitEnd waits until a process no longer has the journal in dir open.
+func awaitEnd(dir string, pid int, timeout time.Duration) error {
 	late := time.After(timeout)
 	look := time.NewTicker(stopLook)
 	defer look.Stop()
@@ -53,8 +62,7 @@ func stopServer(c *settings.Config, timeout time.Duration, stdout io.Writer) err
 			return fmt.Errorf("process %d has not ended after %s", pid, timeout)
 		}
 	}
-	_, err := fmt.Fprintf(stdout, "stopped process %d\n", pid)
-	return err
+	return nil
 }
 
 // end sends SIGTERM. A process that has ended meanwhile is no error.

@@ -77,13 +77,11 @@ func (h *History) Checkpoint(ctx context.Context) error {
 			return err
 		}
 	}
-	missing := uint64(0)
-	for at := space; at <= head && missing == 0; at += space {
-		if !have[at] {
-			missing = at
-		}
+	missing := space
+	for have[missing] {
+		missing += space
 	}
-	if missing == 0 {
+	if missing > head {
 		return nil
 	}
 	return journal.Politely(journal.Bulk, func() error {

@@ -223,15 +223,8 @@ func (r *restore) leaveRows(got *Origin) error {
 	}
 	m := r.chain[len(r.chain)-1]
 	if f, ok := m.file(tablesName); ok {
-		from := m.open(f)
-		defer from.Close()
-		w := &writing{dir: folder}
-		_, err := w.file(tablesName, func(to io.Writer) error {
-			_, err := io.Copy(to, from)
+		if err := copyRows(folder, m.open(f)); err != nil {
 			return err
-		})
-		if err = errors.Join(err, from.err()); err != nil {
-			return fmt.Errorf("backup: file=%s: %w", from.name, err)
 		}
 	}
 	text, err := json.Marshal(got)
@@ -242,6 +235,20 @@ func (r *restore) leaveRows(got *Origin) error {
 		err = disk.SyncDir(folder)
 	}
 	return err
+}
+
+// copyRows copies the rows of a backup, which are checked on the way, into a folder.
+func copyRows(folder string, from *part) error {
+	defer from.Close()
+	w := &writing{dir: folder}
+	_, err := w.file(tablesName, func(to io.Writer) error {
+		_, err := io.Copy(to, from)
+		return err
+	})
+	if err = errors.Join(err, from.err()); err != nil {
+		return fmt.Errorf("backup: file=%s: %w", from.name, err)
+	}
+	return nil
 }
 
 // end removes the mark: from here on the directory is restored.

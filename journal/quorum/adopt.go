@@ -32,13 +32,19 @@ func (n *Node) adopt() (snapshotRecord, error) {
 	if err := n.snapshots.put(&r); err != nil {
 		return r, err
 	}
-	n.admits.expected = map[string]string{}
-	for _, m := range n.o.Members {
-		if m.ID != n.o.Member {
-			n.admits.expected[m.ID] = m.Raft
-		}
-	}
+	n.admits.expected = n.o.others()
 	n.o.Logger.Warn("cluster: begins with the journal of this member", "member", n.o.Member,
 		"sequence", r.Sequence)
 	return r, nil
+}
+
+// others are the addresses of the other members, by their ids.
+func (o *Options) others() map[string]string {
+	all := map[string]string{}
+	for _, m := range o.Members {
+		if m.ID != o.Member {
+			all[m.ID] = m.Raft
+		}
+	}
+	return all
 }

@@ -171,14 +171,9 @@ func (s *snapshotStore) Open(id string) (*raft.SnapshotMeta, io.ReadCloser, erro
 	if i < 0 {
 		return nil, nil, fmt.Errorf("quorum: snapshot %s: %w", id, oserror.ErrNotExist)
 	}
-	s.mu.Lock()
-	own := s.restoring == id
-	if own {
-		s.restoring = ""
-	}
-	s.mu.Unlock()
-	if own {
-		return list[i].meta(), io.NopCloser(bytes.NewReader(appendHeader(nil, list[i].Sequence))), nil
+	header := bytes.NewReader(appendHeader(nil, list[i].Sequence))
+	if s.restores(id) {
+		return list[i].meta(), io.NopCloser(header), nil
 	}
 	t, err := s.journal.transfer()
 	if err != nil {
@@ -186,8 +181,18 @@ func (s *snapshotStore) Open(id string) (*raft.SnapshotMeta, io.ReadCloser, erro
 	}
 	meta := list[i].meta()
 	meta.Size += t.Size()
-	return meta, streamOut{io.MultiReader(bytes.NewReader(appendHeader(nil, list[i].Sequence)), t), t},
-		nil
+	return meta, streamOut{io.MultiReader(header, t), t}, nil
+}
+
+// restores reports, once, that this member itself restores the snapshot.
+func (s *snapshotStore) restores(id string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	own := s.restoring == id
+	if own {
+		s.restoring = ""
+	}
+	return own
 }
 
 // streamOut is a header and a transfer.

@@ -151,6 +151,11 @@ func (r *Reader) End(length uint64) error {
 	case string(sum) != string(b[8:]):
 		return r.Bad("sha256 %x, want %x", sum, b[8:])
 	}
+	return r.nothingFollows()
+}
+
+// nothingFollows wants the stream to end here.
+func (r *Reader) nothingFollows() error {
 	switch _, err := r.from.ReadByte(); {
 	case err == nil:
 		return r.Bad("goes on behind its end")

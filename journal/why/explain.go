@@ -233,9 +233,7 @@ func (q *inquiry) refused(first *matcher.Event) error {
 		x.DecidedBy = "gate"
 	}
 	if q.judged.Reason != first.Reason {
-		// The gate judged by what it knew a moment before, or by what the engine does not check.
-		x.Text = q.verdictText(first.Reason)
-		return nil
+		return q.gateRefused(first.Reason)
 	}
 	if j := &q.judged; j.Rule != "" {
 		x.Rule = &j.Rule

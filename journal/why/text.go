@@ -84,15 +84,6 @@ func (q *inquiry) partsText() string {
 	return " (" + strings.Join(parts, ", ") + ")"
 }
 
-// verdictText is the sentence about a refusal that the checks do not repeat.
-func (q *inquiry) verdictText(reason matcher.RiskReason) string {
-	if q.x.DecidedBy == "gate" {
-		return fmt.Sprintf("%s was refused by the gate with %s, by what it knew a moment before the"+
-			" engine took the command.", capital(q.what()), reason)
-	}
-	return fmt.Sprintf("%s was refused with %s.", capital(q.what()), reason)
-}
-
 // acceptedText is the sentence about what was not refused.
 func (q *inquiry) acceptedText() string {
 	x := q.x

@@ -218,27 +218,6 @@ func TestObservedIsWhatTheAuditSays(t *testing.T) {
 	}
 }
 
-// TestVerdictsOfTheGate: a record that carries the gate's refusal is explained as the gate's, with
-// the check when the engine's own checks agree.
-func TestVerdictsOfTheGate(t *testing.T) {
-	b := newBook(t)
-	for _, reason := range []matcher.RiskReason{matcher.NotEntitled, matcher.ControlStateStale,
-		matcher.InternalPolicyError, matcher.OrderSize} {
-		c := order(1, 1, matcher.Buy, 100, 100)
-		c.OrderRef = uint32(reason)
-		b.do(c)
-	}
-	x := b.explainer()
-	for at, want := range map[uint64]string{1: "NOT_ENTITLED", 2: "CONTROL_STATE_STALE",
-		3: "INTERNAL_POLICY_ERROR", 4: "ORDER_SIZE"} {
-		why, err := x.Command(t.Context(), at)
-		if err != nil || why.DecidedBy != "gate" || *why.Reason != want ||
-			(why.Rule != nil) != (at == 4) || !strings.Contains(why.Text, want) {
-			t.Errorf("%d: %+v %v", at, why, err)
-		}
-	}
-}
-
 // TestLimitsThatChanged: a limit is explained by the command that set it, for all accounts or for
 // one.
 func TestLimitsThatChanged(t *testing.T) {

@@ -24,12 +24,8 @@ func listen(path string, mode os.FileMode) (*net.UnixListener, error) {
 	}
 	config := net.ListenConfig{Control: func(_, _ string, raw syscall.RawConn) error {
 		var failed error
-		if err := raw.Control(func(fd uintptr) {
-			failed = setMode(fd, mode)
-		}); err != nil {
-			return err
-		}
-		return failed
+		err := raw.Control(func(fd uintptr) { failed = setMode(fd, mode) })
+		return errors.Join(err, failed)
 	}}
 	l, err := config.Listen(context.Background(), "unixpacket", path)
 	if err != nil {

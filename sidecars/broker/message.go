@@ -80,12 +80,9 @@ func delivered(msg *nats.Msg, ackable bool) (Message, bool) {
 	if len(part) >= 11 {
 		number = part[6:]
 	}
-	var n [5]uint64
-	for i := range n {
-		var err error
-		if n[i], err = strconv.ParseUint(number[i], 10, 64); err != nil {
-			return Message{}, false
-		}
+	n, err := numbers(number)
+	if err != nil {
+		return Message{}, false
 	}
 	m := Message{
 		Subject: msg.Subject, Data: msg.Data, MsgID: msg.Header.Get(headerMsgID),
@@ -97,4 +94,15 @@ func delivered(msg *nats.Msg, ackable bool) (Message, bool) {
 		m.delivery = &delivery{msg: msg}
 	}
 	return m, true
+}
+
+// numbers reads the five numbers of an acknowledgement's subject: how often the message was
+// delivered, its sequences in the stream and of the consumer, its time, and what is pending.
+func numbers(text []string) (n [5]uint64, err error) {
+	for i := range n {
+		if n[i], err = strconv.ParseUint(text[i], 10, 64); err != nil {
+			break
+		}
+	}
+	return n, err
 }

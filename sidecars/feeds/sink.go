@@ -296,9 +296,6 @@ func (s *Sink) control(c *matcher.Command, r *change, mark uint32) error {
 	if s.Source == control.Account {
 		*c = matcher.NewCommand(matcher.AccountControl)
 		c.AccountID = r.ID
-		if r.Enabled {
-			c.Side = matcher.SecurityEnabled
-		}
 		r.keep &^= matcher.KeepHalted
 	} else {
 		id, ok := s.Gate.Security([]byte(r.Ticker))
@@ -307,12 +304,12 @@ func (s *Sink) control(c *matcher.Command, r *change, mark uint32) error {
 		}
 		*c = matcher.NewCommand(matcher.SecurityControl)
 		c.SecurityID = id
-		if r.Enabled {
-			c.Side |= matcher.SecurityEnabled
-		}
 		if r.Halted {
-			c.Side |= matcher.SecurityHalted
+			c.Side = matcher.SecurityHalted
 		}
+	}
+	if r.Enabled {
+		c.Side |= matcher.SecurityEnabled
 	}
 	c.Side |= r.keep
 	c.EventTimeMillis, c.PriceTicks, c.OrderRef = now, int64(r.Version), mark

@@ -133,17 +133,7 @@ func (f *Feed) sequence(ctx context.Context, batch []feedTick) error {
 		c.EventTimeMillis, c.SecurityID, c.PriceTicks =
 			batch[i].asOfMillis, batch[i].securityID, batch[i].px
 		return nil
-	}, func(a *desk.Answer) error {
-		if a.Kind != matcher.EventApplied {
-			return fmt.Errorf("prices: sequence %d was refused: %v", a.InputSeq, a.Reason)
-		}
-		if a.Late {
-			f.Late.Add(1)
-		} else {
-			f.Sequenced.Add(1)
-		}
-		return nil
-	})
+	}, f.count)
 	// The leadership is lost, and may come back: later prices replace these.
 	if errors.Is(err, desk.ErrRefused) {
 		f.Dropped.Add(uint64(len(batch)))
@@ -153,4 +143,17 @@ func (f *Feed) sequence(ctx context.Context, batch []feedTick) error {
 		return nil // the engine is stopping: no price is needed any more
 	}
 	return err
+}
+
+// count counts the answer to one price.
+func (f *Feed) count(a *desk.Answer) error {
+	switch {
+	case a.Kind != matcher.EventApplied:
+		return fmt.Errorf("prices: sequence %d was refused: %v", a.InputSeq, a.Reason)
+	case a.Late:
+		f.Late.Add(1)
+	default:
+		f.Sequenced.Add(1)
+	}
+	return nil
 }

@@ -37,6 +37,12 @@ func TestOrphanSweepOfCleanRows(t *testing.T) {
 		g.project(1, 50)
 		g.sweep()
 		g.pass(time.Second)
+		if at := g.Before(50); at != 99 { // two commands a trade
+			t.Errorf("before the command of trade 50 is %d, want 99", at)
+		}
+		if at := g.Before(51); at != 0 {
+			t.Errorf("before a trade that is not there is %d, want 0", at)
+		}
 		got := g.sweepOrphans()
 		if got.LocalTradeCount != 50 || got.FullHistoryTradeCount != 50 || got.OrphanCount != 0 {
 			t.Errorf("result %+v of 50 clean rows", got)

@@ -2,6 +2,7 @@ package recon
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"posttrade/matcher"
@@ -122,4 +123,17 @@ func (r *Recon) Status(ctx context.Context) (Status, error) {
 		LastSweepMillis:       max(b.sweptMillis, r.lastSweep.Load()),
 		LastOrphanSweepMillis: b.orphansSweptMillis,
 	}, nil
+}
+
+// Before is the last input sequence before the command of a durable trade; 0: the journal cannot
+// tell. It reads a block of the journal.
+func (r *Recon) Before(tradeSeq uint64) (inputSeq uint64) {
+	err := r.o.Journal.Fills(tradeSeq, func(fills []matcher.Fill) error {
+		inputSeq = fills[0].InputSeq - 1
+		return errEnough
+	})
+	if !errors.Is(err, errEnough) {
+		return 0
+	}
+	return inputSeq
 }

@@ -49,9 +49,8 @@ func plan(files fs.FS, d Dialect) ([]migration, error) {
 			return nil, fmt.Errorf("store: read migration %s: %w", e.Name(), err)
 		}
 		version, _ := strconv.ParseInt(match[1], 10, 64)
-		if len(all) > 0 && all[len(all)-1].version == version {
-			return nil, fmt.Errorf("store: migrations %s and %s have one number",
-				all[len(all)-1].name, e.Name())
+		if n := len(all) - 1; n >= 0 && all[n].version == version {
+			return nil, fmt.Errorf("store: migrations %s and %s have one number", all[n].name, e.Name())
 		}
 		sum := sha256.Sum256(text)
 		all = append(all, migration{version, e.Name()[:len(e.Name())-len(".sql")], string(text),

@@ -90,21 +90,13 @@ func pgConfig(text string) (*pgx.ConnConfig, error) {
 	return config, nil
 }
 
-// dial makes one connection and sets the limits that the server enforces on its session, unless the
-// URL sets its own.
+// dial makes one connection and sets the limits of its session.
 func (e *pgEngine) dial(ctx context.Context) (*pgConn, error) {
 	timed, cancel := context.WithTimeout(ctx, e.limits.connect)
 	defer cancel()
 	raw, err := pgx.ConnectConfig(timed, e.config)
 	if err == nil {
-		set := ""
-		for name, limit := range map[string]time.Duration{"lock_timeout": e.limits.lock,
-			"statement_timeout": e.limits.statement, "idle_in_transaction_session_timeout": e.limits.idle} {
-			if e.config.RuntimeParams[name] == "" {
-				set += "set " + name + " = " + strconv.FormatInt(limit.Milliseconds(), 10) + "; "
-			}
-		}
-		if _, err = raw.Exec(timed, set); err != nil {
+		if _, err = raw.Exec(timed, e.session()); err != nil {
 			_ = raw.Close(timed)
 		}
 	}
@@ -118,6 +110,18 @@ func (e *pgEngine) dial(ctx context.Context) (*pgConn, error) {
 		return nil, fmt.Errorf("store: connect: %w: %w", ErrUnavailable, e.scrubbed(err))
 	}
 	return &pgConn{raw: raw, limits: &e.limits}, nil
+}
+
+// session is what sets the limits that the server enforces on a session, unless the URL sets its
+// own.
+func (e *pgEngine) session() (set string) {
+	for name, limit := range map[string]time.Duration{"lock_timeout": e.limits.lock,
+		"statement_timeout": e.limits.statement, "idle_in_transaction_session_timeout": e.limits.idle} {
+		if e.config.RuntimeParams[name] == "" {
+			set += "set " + name + " = " + strconv.FormatInt(limit.Milliseconds(), 10) + "; "
+		}
+	}
+	return set
 }
 
 // scrubbed returns err unless its text holds the password. Then it returns the text without it.

@@ -94,16 +94,14 @@ func (c *pgConn) merge(ctx context.Context, rows []Trade) (int, error) {
 		for k, v := range [...]string{t.ID, t.Security, side, t.Status.String(), t.OrderID} {
 			text[k][i] = v
 		}
-		for k, v := range [...]int64{int64(t.Seq), int64(t.AccountID), t.Quantity,
-			t.Price, t.ExecutedAt, t.BookedAt,
-			t.UpdatedAt, int64(t.Sequence)} {
+		for k, v := range [...]int64{int64(t.Seq), int64(t.AccountID), t.Quantity, t.Price,
+			t.ExecutedAt, t.BookedAt, t.UpdatedAt, int64(t.Sequence)} {
 			number[k][i] = v
 		}
 		days[i] = int32(t.SettlementDate)
 	}
-	tag, err := c.raw.Exec(ctx, mergeTrades, text[0], number[0], number[1], text[1],
-		text[2], number[2], number[3],
-		text[3], days, number[4], number[5], number[6], text[4], number[7])
+	tag, err := c.raw.Exec(ctx, mergeTrades, text[0], number[0], number[1], text[1], text[2],
+		number[2], number[3], text[3], days, number[4], number[5], number[6], text[4], number[7])
 	return int(tag.RowsAffected()), c.mark(err)
 }
 

@@ -63,6 +63,9 @@ func (s *sqliteStmt) bind(param int, arg any) error {
 		s.BindInt64(param, n)
 		return err
 	}
+	if b, ok := arg.([]byte); ok && b == nil {
+		arg = nil
+	}
 	switch a := arg.(type) {
 	case nil:
 		s.BindNull(param)
@@ -71,11 +74,7 @@ func (s *sqliteStmt) bind(param int, arg any) error {
 	case bool:
 		s.BindBool(param, a)
 	case []byte:
-		if a == nil {
-			s.BindNull(param)
-		} else {
-			s.BindBytes(param, a)
-		}
+		s.BindBytes(param, a)
 	case Date:
 		s.BindText(param, a.String())
 	case numbers:

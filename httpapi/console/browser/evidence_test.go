@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -59,13 +60,23 @@ func (s *server) posttrade(args ...string) string {
 // key of its log.
 type exported struct{ folder, report, proof, key string }
 
+// logged waits until the newest signed head of the log has everything that is durable now.
+func (s *server) logged() {
+	s.t.Helper()
+	durable := s.call("GET", "order-matcher", "/health", nil)["durable"].(float64)
+	eventually(s.t, "the log has what is durable", func() bool {
+		_, head, _ := strings.Cut(string(s.document("/log/checkpoint")), "\nhead ")
+		head, _, _ = strings.Cut(head, " ")
+		sequence, err := strconv.ParseFloat(head, 64)
+		return err == nil && sequence >= durable
+	})
+}
+
 func (s *server) export() (x exported) {
 	s.t.Helper()
 	data := "--data.dir=" + filepath.Join(s.dir, "data")
 	x.key = s.posttrade("evidence", "key", data)
-	eventually(s.t, "the log has the trades", func() bool {
-		return len(s.document("/evidence/proof?tradeId=trd-6")) > 0
-	})
+	s.logged()
 	x.folder = filepath.Join(s.dir, "export")
 	s.posttrade("evidence", "export", "--from=1", data, x.folder)
 	x.report = s.write("report.json", s.document("/regulatory/report?fromSeq=600&toSeq=620"))
@@ -270,4 +281,45 @@ func TestTheVerifierComesBackFromACrash(t *testing.T) {
 	p.tabTo("button", "Check")
 	p.press(kb.Enter)
 	p.says("trd-1")
+}
+
+// TestAFileBeyondTheLimitIsRefusedInWords: before a byte of it is read; the next file is verified.
+func TestAFileBeyondTheLimitIsRefusedInWords(t *testing.T) {
+	s := start(t)
+	s.fill()
+	x := s.export()
+	large := s.write("large.json", []byte("{"))
+	inside := filepath.Join(x.folder, "records.zst")
+	records, err := os.ReadFile(inside)
+	if err == nil {
+		err = os.Truncate(large, 512<<20+1) // a hole: it needs no room
+	}
+	if err == nil {
+		err = os.Truncate(inside, 600<<20)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	const said = " MiB. A browser verifies files of up to 512 MiB: use posttrade evidence verify."
+	p := open(t)
+	p.signIn(s)
+	p.follow("Evidence")
+	p.says("works without a network")
+	p.typeIn("Key", x.key)
+	p.choose(proofInput, large)
+	p.says("large.json: not proven", "large.json has 513"+said)
+	p.openFolder()
+	p.choose(folderInput, x.folder)
+	p.says("records.zst has 600" + said)
+	whole := x.folder + "-whole" // a folder that is chosen again is no change
+	if err = os.WriteFile(inside, records, 0o600); err == nil {
+		err = os.Rename(x.folder, whole)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.choose(folderInput, whole)
+	p.choose(proofInput, x.proof)
+	p.says("export-whole: proven", "proof.json: proven")
+	p.clean(s)
 }

@@ -58,18 +58,24 @@ func (p *proxy) accept() {
 			client.Close()
 			continue
 		}
-		c := &pair{client: client, server: server}
-		p.mu.Lock()
-		if p.closed {
-			p.mu.Unlock()
+		if c := (&pair{client: client, server: server}); !p.join(c) {
 			c.close()
 			return
 		}
-		p.pairs[c] = struct{}{}
-		p.wg.Go(func() { p.pass(c, toServer, client, server) })
-		p.wg.Go(func() { p.pass(c, toClient, server, client) })
-		p.mu.Unlock()
 	}
+}
+
+// join passes what comes at both ends on, unless the proxy is closed.
+func (p *proxy) join(c *pair) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return false
+	}
+	p.pairs[c] = struct{}{}
+	p.wg.Go(func() { p.pass(c, toServer, c.client, c.server) })
+	p.wg.Go(func() { p.pass(c, toClient, c.server, c.client) })
+	return true
 }
 
 // pass copies one direction, waiting while it is held.
