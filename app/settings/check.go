@@ -89,6 +89,7 @@ func (c *Config) checkConsole() error {
 	return nil
 }
 
+// checkProduction refuses what is convenient on a desk and dangerous on a server.
 func (c *Config) checkProduction() error {
 	for i := range List { // every process of the machine can read a command line
 		name := List[i].Name
@@ -115,6 +116,8 @@ func (c *Config) checkProduction() error {
 	return nil
 }
 
+// checkCluster wants a member to know itself and, with sidecars, what all members share: the
+// database and the broker.
 func (c *Config) checkCluster() error {
 	list, id := c.Members(), c.Int("cluster.member-id")
 	switch durability := c.String("journal.durability"); {
