@@ -136,11 +136,9 @@ func (c *Config) checkCluster() error {
 	if !slices.ContainsFunc(list, func(m quorum.Member) bool { return m.ID == self }) {
 		return Usagef("cluster.member-id: %d is not in cluster.members", id)
 	}
-	if c.Bool("sidecars.enabled") {
-		for _, name := range []string{"database.url", "nats.url"} {
-			if c.String(name) == "" {
-				return Usagef("%s: a cluster with sidecars.enabled=true needs it", name)
-			}
+	for _, name := range []string{"database.url", "nats.url"} {
+		if c.Bool("sidecars.enabled") && c.String(name) == "" {
+			return Usagef("%s: a cluster with sidecars.enabled=true needs it", name)
 		}
 	}
 	return c.checkMemberTLS(list)
