@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
-	"strconv"
 
 	"posttrade/journal/asof"
 	"posttrade/matcher"
@@ -263,7 +262,7 @@ func (x *exchange) appendPastTrade(b []byte, f *matcher.Fill) []byte {
 		ExecutedAt: f.TimeMillis,
 	}
 	if f.OrderRef != 0 {
-		t.OrderID = "ord-" + strconv.FormatUint(f.Order(), 10)
+		t.OrderID = matcher.OrderID(f.Order())
 	}
 	return append(appendTradeOrigin(appendTradeTerms(b, &t), &t), '}')
 }

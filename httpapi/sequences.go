@@ -104,6 +104,11 @@ func (q *inquiry) rowsHave(r route) (asOf uint64, p problem) {
 	default:
 		return q.p.Projected(), problem{}
 	}
+	return q.compared()
+}
+
+// compared is the sequence up to which every projected trade has been compared; 0: it is not known.
+func (q *inquiry) compared() (asOf uint64, p problem) {
 	if q.p.ProjectedTrades == nil {
 		return 0, problem{}
 	}

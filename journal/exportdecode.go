@@ -107,7 +107,7 @@ func (d *decoder) append(b []byte, c *matcher.Command, id []byte) []byte {
 func (d *decoder) order(b []byte, c *matcher.Command) []byte {
 	admission := c.Type == matcher.OrderNew || c.Type == matcher.TradeNew
 	if !admission { // the reference is the order's number but for the era
-		b = appendText(b, "orderId", "ord-"+strconv.FormatUint(uint64(c.OrderRef), 10))
+		b = appendText(b, "orderId", matcher.OrderID(uint64(c.OrderRef)))
 	}
 	b = appendInt(b, "accountId", int64(c.AccountID))
 	if c.Type == matcher.OrderCancel {

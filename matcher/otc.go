@@ -119,6 +119,12 @@ const (
 	swaptionPrefix = "SWPT-"
 )
 
+// OrderID is the text of an order's id.
+func OrderID(number uint64) string { return "ord-" + strconv.FormatUint(number, 10) }
+
+// TradeID is the text of a trade's id.
+func TradeID(tradeSeq uint64) string { return "trd-" + strconv.FormatUint(tradeSeq, 10) }
+
 // ContractID is the text of a contract's id: SW-<id>, or SWPT-<id> for a swaption.
 func ContractID(swaption bool, id uint64) string {
 	prefix := swapPrefix

@@ -30,6 +30,7 @@ type changes struct {
 	account uint32 // 0: all
 }
 
+// touch notes that a command changed something; the same command twice counts once.
 func (c *changes) touch(name, path, pick string, inputSeq uint64) {
 	known := c.of[name]
 	if known == nil {
@@ -47,7 +48,7 @@ func (c *changes) see(ev *matcher.Event) {
 	mine := c.account == 0 || ev.AccountID == c.account
 	if n := ev.Order(); n != 0 && mine && ev.Kind != matcher.EventApplied &&
 		(ev.Kind != matcher.EventRejected || ev.Status == matcher.StatusRejected) {
-		id := "ord-" + strconv.FormatUint(n, 10)
+		id := matcher.OrderID(n)
 		c.touch("order "+id, "/orders/"+id, "", ev.InputSeq)
 	}
 	switch ev.Kind {

@@ -87,7 +87,7 @@ func price(px int64) string { return string(strictjson.FormatDecimal(nil, px)) }
 func eventText(ev *matcher.Event, ticker func(uint32) string) string {
 	id := ""
 	if n := ev.Order(); n != 0 && (ev.Flags&matcher.EventFirst == 0 || ev.Cmd().AboutOrder()) {
-		id = "ord-" + strconv.FormatUint(n, 10)
+		id = matcher.OrderID(n)
 	}
 	switch ev.Kind {
 	case matcher.EventAccepted:

@@ -214,6 +214,7 @@ type differences struct {
 	orders, trade []whatif.Difference
 }
 
+// add takes a difference as it is found. As text only the first are kept, however many there are.
 func (d *differences) add(one whatif.Difference) error {
 	if d.json {
 		return d.line(one)
@@ -312,6 +313,7 @@ func (d *differences) end(res *whatif.Result) error {
 	return table.Flush()
 }
 
+// more says what the lists above leave out.
 func more(w io.Writer, all uint64, listed int) {
 	if all > uint64(listed) {
 		fmt.Fprintf(w, "  and %d more: --json lists all\n", all-uint64(listed))

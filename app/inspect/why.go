@@ -54,6 +54,7 @@ func (p *Past) Why(ctx context.Context, w io.Writer, id string, asJSON bool) err
 	return table.Flush()
 }
 
+// explain takes an order id, a contract id or an input sequence: their forms do not overlap.
 func (p *Past) explain(ctx context.Context, id string) (*why.Explanation, error) {
 	e := why.New(p.h)
 	if digits, ok := strings.CutPrefix(id, "ord-"); ok {

@@ -89,6 +89,7 @@ func (c *Config) checkConsole() error {
 	return nil
 }
 
+// checkProduction refuses what is convenient on a desk and dangerous on a server.
 func (c *Config) checkProduction() error {
 	for i := range List { // every process of the machine can read a command line
 		name := List[i].Name
@@ -115,6 +116,8 @@ func (c *Config) checkProduction() error {
 	return nil
 }
 
+// checkCluster wants a member to know itself and, with sidecars, what all members share: the
+// database and the broker.
 func (c *Config) checkCluster() error {
 	list, id := c.Members(), c.Int("cluster.member-id")
 	switch durability := c.String("journal.durability"); {
@@ -133,11 +136,9 @@ func (c *Config) checkCluster() error {
 	if !slices.ContainsFunc(list, func(m quorum.Member) bool { return m.ID == self }) {
 		return Usagef("cluster.member-id: %d is not in cluster.members", id)
 	}
-	if c.Bool("sidecars.enabled") {
-		for _, name := range []string{"database.url", "nats.url"} {
-			if c.String(name) == "" {
-				return Usagef("%s: a cluster with sidecars.enabled=true needs it", name)
-			}
+	for _, name := range []string{"database.url", "nats.url"} {
+		if c.Bool("sidecars.enabled") && c.String(name) == "" {
+			return Usagef("%s: a cluster with sidecars.enabled=true needs it", name)
 		}
 	}
 	return c.checkMemberTLS(list)

@@ -62,6 +62,7 @@ func parseOrigin(s string) (any, error) {
 	return s, nil
 }
 
+// parseText refuses what would begin another line in a log or end a C string.
 func parseText(s string) (any, error) {
 	if strings.ContainsAny(s, "\x00\n\r") {
 		return nil, errNotAllowed
@@ -218,6 +219,7 @@ func unixSocket(u *url.URL) bool {
 	return strings.HasPrefix(u.Scheme, "postgres") && strings.HasPrefix(u.Query().Get("host"), "/")
 }
 
+// parseAddress wants a port in plain digits, so that one address has one text.
 func parseAddress(s string) (any, error) {
 	host, port, err := net.SplitHostPort(s)
 	if err != nil || strings.ContainsAny(host, " /\t") {
@@ -247,6 +249,7 @@ func parseHostNames(s string) (any, error) {
 	return s, nil
 }
 
+// parseCPU reads a core; none is -1.
 func parseCPU(s string) (any, error) {
 	if s == "none" {
 		return int64(-1), nil
@@ -254,6 +257,8 @@ func parseCPU(s string) (any, error) {
 	return whole(0, 1023).parse(s)
 }
 
+// parsePathPrefix wants segments that mean the same in every client and proxy: none empty, no dots
+// alone, nothing that is escaped.
 func parsePathPrefix(s string) (any, error) {
 	if s == "" {
 		return s, nil
@@ -319,6 +324,7 @@ func fields(s string) []string {
 	return parts
 }
 
+// parseZone refuses the machine's own zone: dates must not depend on where the process runs.
 func parseZone(s string) (any, error) {
 	if s == "" || s == "Local" {
 		return nil, errNotAllowed
@@ -329,6 +335,7 @@ func parseZone(s string) (any, error) {
 	return s, nil
 }
 
+// parseMemberID reads 1 to 255; empty, 0, is no cluster.
 func parseMemberID(s string) (any, error) {
 	if s == "" {
 		return int64(0), nil

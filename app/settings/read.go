@@ -71,6 +71,7 @@ func Named(name string) *Setting {
 	return nil
 }
 
+// set parses one value. The error names its source, and never shows a value that may be secret.
 func (c *Config) set(name, value, source string) error {
 	s := Named(name)
 	if s == nil {
@@ -176,6 +177,7 @@ func (c *Config) Members() []quorum.Member { return value[[]quorum.Member](c, "c
 // Source returns the source of a setting's value.
 func (c *Config) Source(name string) string { return c.Values[name].Source }
 
+// value panics at a name or type that the list does not have: a mistake of the program.
 func value[T any](c *Config, name string) T {
 	r, ok := c.Values[name]
 	if !ok {

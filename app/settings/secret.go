@@ -35,6 +35,7 @@ func secretFile(path string) ([]byte, error) {
 	return readSecret(path)
 }
 
+// readSecret reads a file of one secret, without the white space around it.
 func readSecret(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {

@@ -48,6 +48,7 @@ func (s *span) rateText(counter func(*stats.Image) uint64) string {
 	return decimal(v)
 }
 
+// decimal shows a rate: - for one that is not known, no fraction from a thousand on.
 func decimal(v float64) string {
 	switch {
 	case math.IsNaN(v):

@@ -34,6 +34,7 @@ func Compose(before, after *look, width int) frame {
 	return f
 }
 
+// titleLine says first what an operator must not miss: not ready, kill switch, old figures.
 func titleLine(l *look, s *span) frameLine {
 	line := frameLine{
 		{"posttrade", toneTitle}, say("  pid %d  up %s  ", l.image.Header.PID,
@@ -56,6 +57,7 @@ func titleLine(l *look, s *span) frameLine {
 	return append(line, piece{over, toneFaint})
 }
 
+// ringLines shows how full the rings are: a full one stops the stage before it.
 func ringLines(s *span, width int) []frameLine {
 	p := &s.to.Path
 	line := func(name string, r *stats.Ring, sum func(*stats.Image) uint64) frameLine {
@@ -98,6 +100,8 @@ func bar(share float64, width int) string {
 	return strings.Repeat("|", marks) + strings.Repeat(" ", width-marks)
 }
 
+// stageLines shows how far each stage is behind the one before it, and how long a command waits
+// there.
 func stageLines(s *span, _ int) []frameLine {
 	const columns = "%15s %12s %9s %10s"
 	lines := []frameLine{heading("STAGES", fmt.Sprintf(columns, "sequence", "a second", "behind",
@@ -113,6 +117,7 @@ func stageLines(s *span, _ int) []frameLine {
 	return lines
 }
 
+// commitLines shows the commits since the last frame; full storage is said beside them.
 func commitLines(s *span, _ int) []frameLine {
 	c := &s.to.Commits
 	commits := s.of(func(i *stats.Image) uint64 { return i.Commits.Commits })
@@ -160,6 +165,7 @@ func runtimeLines(s *span, _ int) []frameLine {
 	}
 }
 
+// feedLines shows the control sources: what the gate has applied of what the source has.
 func feedLines(s *span, _ int) []frameLine {
 	if s.to.Feeds.Present != stats.Here {
 		return []frameLine{heading("FEEDS", absentSidecars(s.to.Feeds.Present))}
@@ -195,6 +201,8 @@ func feedTone(state string) tone {
 	return toneWarning
 }
 
+// lagLines shows how far the sidecars are behind the journal, and whether database and broker can
+// be reached.
 func lagLines(s *span, _ int) []frameLine {
 	l := &s.to.Lags
 	if l.Present != stats.Here {

@@ -159,7 +159,7 @@ func bare(c *matcher.Command, ticker func(id uint32) string) (Record, bool) {
 		n.Kind = note.ForceFill
 		new.add("quantity", c.Qty).add("price", amount(c.LimitPx))
 		var object members
-		n.Object = object.add("orderId", "ord-"+strconv.FormatUint(uint64(c.OrderRef), 10)).
+		n.Object = object.add("orderId", matcher.OrderID(uint64(c.OrderRef))).
 			add("accountId", c.AccountID).object()
 	case matcher.CapacityControl:
 		n.Kind = note.Capacity

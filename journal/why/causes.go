@@ -1,6 +1,7 @@
 package why
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -211,21 +212,13 @@ func (q *inquiry) openCauses(whole bool) {
 		return
 	}
 	q.x.counted("open orders", "%d orders for %d, worth %s", len(rows), qty, decimal(notional))
-	slices.SortFunc(rows, func(a, b blotter.OrderRow) int { return -compare(a.InputSeq, b.InputSeq) })
+	slices.SortFunc(rows, func(a, b blotter.OrderRow) int {
+		return cmp.Compare(b.InputSeq, a.InputSeq)
+	})
 	for _, row := range rows[:min(len(rows), MaxCauses)] {
-		q.x.because("open order", fmt.Sprintf("%s: %d at %s", orderID(row.Number()), row.Leaves,
+		q.x.because("open order", fmt.Sprintf("%s: %d at %s", matcher.OrderID(row.Number()), row.Leaves,
 			decimal(row.LimitPx)), row.InputSeq, row.CreatedMillis)
 	}
-}
-
-func compare(a, b uint64) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
 }
 
 // fillCauses lists the fills that make up the position, which are those since it was flat, or all
@@ -264,7 +257,8 @@ func (q *inquiry) fillCauses(whole bool) error {
 		if f.Side == matcher.Sell {
 			side = "sold "
 		}
-		q.x.because("fill", tradeID(f.TradeSeq)+": "+side+strconv.Itoa(int(f.Qty))+" at "+decimal(f.Px),
+		q.x.because("fill",
+			matcher.TradeID(f.TradeSeq)+": "+side+strconv.Itoa(int(f.Qty))+" at "+decimal(f.Px),
 			f.InputSeq, f.TimeMillis)
 	}
 	return nil

@@ -185,14 +185,14 @@ func (q *inquiry) explain() error {
 		x.ContractID = &id
 	case matcher.EventAccepted:
 		q.number = first.Order()
-		id := orderID(q.number)
+		id := matcher.OrderID(q.number)
 		x.OrderID = &id
 		if err := q.follow(); err != nil {
 			return err
 		}
 	default:
 		if n := first.Order(); n != 0 && q.cmd.AboutOrder() {
-			id := orderID(n)
+			id := matcher.OrderID(n)
 			x.OrderID = &id
 		}
 	}
@@ -221,12 +221,12 @@ func (q *inquiry) refused(first *matcher.Event) error {
 	x.Reason = &reason
 	if c.TemplateID == matcher.TemplateCommand && c.Type == matcher.OrderNew {
 		if n := first.Order(); n != 0 {
-			id := orderID(n)
+			id := matcher.OrderID(n)
 			x.OrderID = &id
 		}
 	} else if n := first.Named(); n != 0 && c.TemplateID == matcher.TemplateCommand &&
 		(c.Type == matcher.OrderReplace || c.Type == matcher.OrderCancel || c.Type == matcher.ForceFill) {
-		id := orderID(n)
+		id := matcher.OrderID(n)
 		x.OrderID = &id
 	}
 	if q.verdict() && first.Reason != matcher.Duplicate {

@@ -79,6 +79,7 @@ func (x *Explanation) Hide(entitled func(account uint32) bool) {
 	}
 }
 
+// sideOf keeps the exact decimal of a measure: a float would round money.
 func sideOf(m matcher.Measure) *Side {
 	s := &Side{Unit: string(m.Unit)}
 	if m.Value != nil {
@@ -88,10 +89,6 @@ func sideOf(m matcher.Measure) *Side {
 	}
 	return s
 }
-
-func orderID(number uint64) string { return "ord-" + strconv.FormatUint(number, 10) }
-
-func tradeID(tradeSeq uint64) string { return "trd-" + strconv.FormatUint(tradeSeq, 10) }
 
 // decimal is an amount in millionths.
 func decimal(v int64) string { return string(strictjson.FormatDecimal(nil, v)) }

@@ -108,7 +108,7 @@ func (q *inquiry) fills(row blotter.OrderRow, kept bool) error {
 		if f.Order() == q.number && left > 0 {
 			left -= int64(f.Qty)
 			if len(q.x.Against) < MaxAgainst {
-				q.x.Against = append(q.x.Against, Against{TradeID: tradeID(f.TradeSeq),
+				q.x.Against = append(q.x.Against, Against{TradeID: matcher.TradeID(f.TradeSeq),
 					Price: json.RawMessage(decimal(f.Px)), Quantity: f.Qty})
 				if waits = f.Flags&matcher.EventAggressor != 0; !waits && f.CounterRef != 0 {
 					q.x.Against[len(q.x.Against)-1].of(&before)
@@ -123,7 +123,7 @@ func (q *inquiry) fills(row blotter.OrderRow, kept bool) error {
 // of sets the other side of a fill.
 func (a *Against) of(f *matcher.Fill) {
 	if n := f.Order(); n != 0 {
-		id := orderID(n)
+		id := matcher.OrderID(n)
 		a.OrderID = &id
 	}
 	a.account = f.AccountID
@@ -195,6 +195,8 @@ func (q *inquiry) suspect(from uint64, row *blotter.OrderRow) (found matcher.Com
 	return found, err
 }
 
+// mayCancel reports whether a command can be what canceled an order of that reason: its owner, a
+// restriction of its security, or an order of the same account on the other side.
 func mayCancel(c *matcher.Command, row *blotter.OrderRow) bool {
 	switch row.Reason {
 	case matcher.Restricted:
@@ -233,8 +235,9 @@ func (q *inquiry) endedBy(c *matcher.Command, first *matcher.Event) {
 		rule, what = "restriction", "restriction"
 		q.canceled = q.ticker + " was restricted"
 	case c.OrderRef != uint32(q.number):
-		rule, what = "self-trade-prevention", "self-trade prevention against "+orderID(first.Order())
-		q.canceled = "it would have traded with " + orderID(first.Order()) + " of the same account"
+		other := matcher.OrderID(first.Order())
+		rule, what = "self-trade-prevention", "self-trade prevention against "+other
+		q.canceled = "it would have traded with " + other + " of the same account"
 	case c.Type == matcher.OrderReplace:
 		what = "its own replace"
 		q.canceled = "its replace could not rest"

@@ -49,6 +49,8 @@ func termsAt(block []byte) matcher.ContractTerms {
 	return t
 }
 
+// judgeBooking is the verdict on a booking. Its notional must fit into the credit of both sides,
+// together with what the open orders of each could still use.
 func (m *Model) judgeBooking(t *matcher.ContractTerms) matcher.RiskReason {
 	a := m.accounts[t.AccountID]
 	switch {

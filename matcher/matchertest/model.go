@@ -61,6 +61,7 @@ type order struct {
 	canceled, refused      bool
 }
 
+// info is the order as the engine answers questions about it.
 func (o *order) info() matcher.OrderInfo {
 	return matcher.OrderInfo{
 		Ref: o.ref, AccountID: o.account, SecurityID: o.security, Side: o.side, Status: o.status(),
@@ -70,6 +71,7 @@ func (o *order) info() matcher.OrderInfo {
 	}
 }
 
+// status follows from what is left. A refusal and a cancel are final whatever was executed.
 func (o *order) status() matcher.OrderStatus {
 	switch {
 	case o.refused:
@@ -169,6 +171,7 @@ func (m *Model) command() {
 	}
 }
 
+// symbol registers a ticker. One that is registered already is accepted again with its number.
 func (m *Model) symbol() {
 	ticker, err := m.cmd.Symbol()
 	if err != nil {
@@ -206,6 +209,7 @@ func (m *Model) say(ev matcher.Event) *matcher.Event {
 	return &m.said[len(m.said)-1]
 }
 
+// reject says that the command changed nothing, with its own terms as they came.
 func (m *Model) reject(reason matcher.RiskReason) {
 	c := &m.cmd
 	m.say(matcher.Event{
@@ -214,6 +218,7 @@ func (m *Model) reject(reason matcher.RiskReason) {
 	})
 }
 
+// orderNew decides an ORDER_NEW. An order that is refused has a number too, and is retained.
 func (m *Model) orderNew() {
 	if m.known() {
 		return
@@ -326,6 +331,7 @@ func (m *Model) fill(o *order, px int64, qty int32, counter uint32, flags uint16
 	}
 }
 
+// trade decides a TRADE_NEW: it executes whole at the last price, against no order.
 func (m *Model) trade() {
 	if m.known() {
 		return
@@ -350,6 +356,8 @@ func (m *Model) trade() {
 	m.fill(o, s.lastPx, c.Qty, 0, matcher.EventMarket)
 }
 
+// replace decides an ORDER_REPLACE. An order keeps its place only when its price stays and its
+// quantity falls; otherwise it leaves the book and comes as a new one, so it can execute.
 func (m *Model) replace() {
 	if m.known() {
 		return

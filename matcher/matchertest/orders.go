@@ -7,6 +7,7 @@ import (
 	"posttrade/matcher"
 )
 
+// security is nil for a number that no control has made known: its ticker alone is not enough.
 func (m *Model) security(id uint32) *security {
 	if id < 1 || int(id) > len(m.securities) || !m.securities[id-1].known {
 		return nil
@@ -14,6 +15,7 @@ func (m *Model) security(id uint32) *security {
 	return m.securities[id-1]
 }
 
+// find is the open order that a command names. Another account's order is not found.
 func (m *Model) find(c *matcher.Command) *order {
 	for _, o := range m.open {
 		if o.ref == c.OrderRef && o.account == c.AccountID {
@@ -34,6 +36,7 @@ func (m *Model) cancel(o *order, reason matcher.RiskReason) {
 	m.retain(o)
 }
 
+// retain keeps an order that ended, and forgets the oldest one beyond the limit.
 func (m *Model) retain(o *order) {
 	m.retained = append(m.retained, o)
 	if len(m.retained) > m.limits.RetainedOrders {
@@ -41,6 +44,7 @@ func (m *Model) retain(o *order) {
 	}
 }
 
+// canceled takes an order off the book and says why.
 func (m *Model) canceled(o *order, reason matcher.RiskReason) {
 	m.cancel(o, reason)
 	ev := m.say(matcher.Event{
@@ -74,6 +78,7 @@ func (m *Model) known() bool {
 	return false
 }
 
+// remember keeps the first decision of a key, refusals too; the oldest key goes beyond the limit.
 func (m *Model) remember(kind matcher.IdempotencyKind, ref uint64, reason matcher.RiskReason) {
 	if m.cmd.PriceTicks == 0 {
 		return
@@ -98,6 +103,8 @@ func (m *Model) best(security uint32, side matcher.Side) (px int64) {
 	return px
 }
 
+// crosses reports that an order of a side executes at px. A limit of 0 is any price; px 0 is an
+// empty side.
 func crosses(side matcher.Side, limit, px int64) bool {
 	return px != 0 && (limit == 0 || side == matcher.Buy && px <= limit ||
 		side == matcher.Sell && px >= limit)

@@ -224,11 +224,13 @@ func (m *Model) collar() matcher.RiskReason {
 	return matcher.Accepted
 }
 
+// tooMuch compares without rounding: the product has more than 64 bits.
 func (m *Model) tooMuch(px int64, qty int32) bool {
 	worth := new(big.Int).Mul(big.NewInt(px), big.NewInt(int64(qty)))
 	return worth.Cmp(big.NewInt(m.limit(matcher.LimitOrderNotional))) > 0
 }
 
+// fresh is asked only for what executes at the market price.
 func (m *Model) fresh(s *security) matcher.RiskReason {
 	switch {
 	case s.lastPx == 0:
@@ -239,6 +241,8 @@ func (m *Model) fresh(s *security) matcher.RiskReason {
 	return matcher.Accepted
 }
 
+// verdict is the gate's refusal, which the command carries where it has no reference yet. A number
+// that no gate writes is refused as such, and not obeyed.
 func (m *Model) verdict() matcher.RiskReason {
 	v := m.cmd.OrderRef
 	if v >= uint32(matcher.ReasonCount) || v == uint32(matcher.Duplicate) {
@@ -247,6 +251,8 @@ func (m *Model) verdict() matcher.RiskReason {
 	return matcher.RiskReason(v)
 }
 
+// judge is the verdict on a new order. The first rule that refuses gives the reason, so the order
+// of the rules is part of what the engine promises.
 func (m *Model) judge() matcher.RiskReason {
 	c := &m.cmd
 	if c.OrderRef != 0 {
@@ -304,6 +310,7 @@ func (m *Model) available(o *order, bound int64) (qty int64) {
 	return qty
 }
 
+// signed is what an execution adds to a position.
 func signed(side matcher.Side, qty int32) int64 {
 	if side == matcher.Sell {
 		return -int64(qty)
@@ -311,6 +318,7 @@ func signed(side matcher.Side, qty int32) int64 {
 	return int64(qty)
 }
 
+// position makes an empty one at its first use.
 func (m *Model) position(account, security uint32) *position {
 	key := [2]uint32{account, security}
 	if m.positions[key] == nil {
@@ -319,6 +327,8 @@ func (m *Model) position(account, security uint32) *position {
 	return m.positions[key]
 }
 
+// trade adds an execution. The average cost changes while the position grows, starts again at px
+// when it turns over, and stays while it shrinks.
 func (p *position) trade(qty, px int64) {
 	was := p.qty
 	p.qty += qty
@@ -338,6 +348,7 @@ func (p *position) trade(qty, px int64) {
 	}
 }
 
+// judgeTrade is the verdict on a market trade: an order without a book behind it.
 func (m *Model) judgeTrade() matcher.RiskReason {
 	c := &m.cmd
 	if c.OrderRef != 0 {
@@ -360,6 +371,7 @@ func (m *Model) judgeTrade() matcher.RiskReason {
 	return m.exposure(nil, c.Qty, s.lastPx)
 }
 
+// judgeReplace judges the order as it would be, and leaves its own present reservation out.
 func (m *Model) judgeReplace(o *order) matcher.RiskReason {
 	c := &m.cmd
 	if r := m.sender(); r != matcher.Accepted {

@@ -218,7 +218,7 @@ func (v *sessionVenue) ask(n int, results []outcomeOf) error {
 		answers++
 		o := &results[r.Correlation]
 		if r.OrderRef != 0 {
-			o.orderID = orderID(uint64(r.Era)<<32 | uint64(r.OrderRef))
+			o.orderID = matcher.OrderID(uint64(r.Era)<<32 | uint64(r.OrderRef))
 		}
 		switch r.Code {
 		case wire.NotReady:

@@ -42,6 +42,7 @@ func (c *lobsterCheck) run() error {
 	}
 }
 
+// mustBeEmpty: what rests already would execute against the flow, and every book would differ.
 func (c *lobsterCheck) mustBeEmpty() error {
 	security := c.flow.Security()
 	before, err := c.worker.venue.depth(security, 1)
@@ -54,6 +55,7 @@ func (c *lobsterCheck) mustBeEmpty() error {
 	return nil
 }
 
+// event places the steps of one message, one at a time: their order decides the book.
 func (c *lobsterCheck) event(e *orderflow.Event) error {
 	w := c.worker
 	for i := range e.Steps {

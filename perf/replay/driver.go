@@ -341,6 +341,7 @@ func newIDTable(capacity int) *idTable {
 	return &idTable{byClient: map[string]string{}, order: make([]string, max(capacity, 1))}
 }
 
+// put forgets the oldest entry, so a flow of any length needs the same memory.
 func (t *idTable) put(client, order string) {
 	if old := t.order[t.next]; old != "" {
 		delete(t.byClient, old)

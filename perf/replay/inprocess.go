@@ -83,7 +83,7 @@ func (v *coreVenue) send(asks []admission.Request, results []outcomeOf) error {
 		*t.Command(at) = *asks[i].Command
 		t.SetClientID(at, asks[i].ClientID)
 	}
-	if err := t.SubmitAndDrive(); err != nil {
+	if err := t.Submit(); err != nil {
 		return busy(err)
 	}
 	if err := t.Wait(0); err != nil {
@@ -94,7 +94,7 @@ func (v *coreVenue) send(asks []admission.Request, results []outcomeOf) error {
 		v.decider.Settle(&asks[i], a)
 		results[i] = told(&asks[i])
 		if number := a.Order(); number != 0 && asks[i].Verdict != admission.Repeated {
-			results[i].orderID = orderID(number)
+			results[i].orderID = matcher.OrderID(number)
 		}
 	}
 	return nil
@@ -118,7 +118,7 @@ func told(q *admission.Request) outcomeOf {
 	case admission.Repeated:
 		o := outcomeOf{}
 		if q.First.Kind == matcher.KeyOrder {
-			o.orderID = orderID(q.First.Ref)
+			o.orderID = matcher.OrderID(q.First.Ref)
 		}
 		if q.First.Reason != matcher.Accepted {
 			o.verdict, o.reason = refused, q.First.Reason.String()
@@ -136,8 +136,6 @@ func told(q *admission.Request) outcomeOf {
 
 // terminal is what HTTP says of an order that can no longer change.
 const terminal = "ORDER_TERMINAL"
-
-func orderID(number uint64) string { return "ord-" + strconv.FormatUint(number, 10) }
 
 // busy turns an error after which the call may be repeated into errBusy.
 func busy(err error) error {

@@ -75,22 +75,16 @@ func (p *pull) sort(msg *nats.Msg, ackable bool) (m Message, ok bool, err error)
 		}
 		return m, ok, nil
 	}
-	switch status {
-	case "100": // idle heartbeat
-		return m, false, nil
-	case "404", "408": // no more came before the request expired
+	said := msg.Header.Get(headerDescription)
+	switch {
+	case status == "100": // idle heartbeat
+	case status == "404", status == "408", // no more came before the request expired
+		status == "409" && (said == "Batch Completed" || said == "Message Size Exceeds MaxBytes"):
 		if msg.Subject == p.reply {
 			p.left = 0
 		}
-		return m, false, nil
-	case "409":
-		if d := msg.Header.Get(headerDescription); d == "Batch Completed" ||
-			d == "Message Size Exceeds MaxBytes" {
-			if msg.Subject == p.reply {
-				p.left = 0
-			}
-			return m, false, nil
-		}
+	default:
+		return m, false, fmt.Errorf("consumer answers %s %s", status, said)
 	}
-	return m, false, fmt.Errorf("consumer answers %s %s", status, msg.Header.Get(headerDescription))
+	return m, false, nil
 }

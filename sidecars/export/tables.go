@@ -2,7 +2,6 @@ package export
 
 import (
 	"io"
-	"strconv"
 
 	"posttrade/blotter"
 	"posttrade/matcher"
@@ -110,7 +109,7 @@ func orderID(f *matcher.Fill) string {
 	if f.Order() == 0 {
 		return ""
 	}
-	return "ord-" + strconv.FormatUint(f.Order(), 10)
+	return matcher.OrderID(f.Order())
 }
 
 // Fills begins a table of the blotter's entries. ticker names a security.

@@ -2,7 +2,6 @@ package recon
 
 import (
 	"slices"
-	"strconv"
 
 	"posttrade/matcher"
 	"posttrade/sidecars/store"
@@ -47,7 +46,7 @@ func (e expectation) of(f *matcher.Fill, b *Break) *Details {
 // orderIDOf is the id of a fill's order; "" for a trade without one.
 func orderIDOf(f *matcher.Fill) string {
 	if n := f.Order(); n != 0 {
-		return "ord-" + strconv.FormatUint(n, 10)
+		return matcher.OrderID(n)
 	}
 	return ""
 }
