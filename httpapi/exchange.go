@@ -136,7 +136,7 @@ func (x *exchange) acquire(n int) problem {
 
 // sequence hands the ticket's commands to the engine and waits for durable answers.
 func (x *exchange) sequence() problem {
-	if err := x.ticket.SubmitAndDrive(); err != nil {
+	if err := x.ticket.Submit(); err != nil {
 		return notSubmitted(err)
 	}
 	switch err := x.ticket.Wait(x.m.AnswerTimeout); {

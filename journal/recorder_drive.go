@@ -12,7 +12,7 @@ const (
 // Drive records, on the calling goroutine, what the matcher has published quietly, if the
 // recorder's thread rests. If the thread does not rest, or something has to be waited for, Drive
 // wakes the thread. With a tail the answers are released at once. The block goes to the store, or
-// with a tail to the committer, if a commit may start. Any goroutine but those of a low priority.
+// with a tail to the committer, if a commit may start. Any goroutine.
 func (r *Recorder) Drive() {
 	for range drivenTurns {
 		switch r.lease.Borrow() {

@@ -78,8 +78,7 @@ const (
 
 // Drive decides on the calling goroutine what has been published quietly, if the stage's thread
 // rests. If the thread does not rest, Drive notifies it. Drive never waits for the thread; it waits
-// only for room in the output ring. Any goroutine may call it except one of low priority: when such
-// a goroutine is interrupted, all others wait for it.
+// only for room in the output ring. Any goroutine may call it.
 func (s *Stage) Drive() {
 	for range drivenTurns {
 		switch s.lease.Borrow() {

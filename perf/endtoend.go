@@ -201,7 +201,7 @@ func roundTrip(e *fullEngine, source *flowSource) (time.Duration, error) {
 	if err := source.fill(t, e); err != nil {
 		return 0, err
 	}
-	if err := t.SubmitAndDrive(); err != nil {
+	if err := t.Submit(); err != nil {
 		return 0, err
 	}
 	if err := accepted(t); err != nil {

@@ -77,7 +77,7 @@ func rows() []row {
 		{"first-orders", measureFirstOrders, nil},
 		{"end-to-end", measureEndToEnd, []goal{answersRate, answersFsync, answersOS}},
 		{"session", measureSession, []goal{sessionTrip, sessionSpinning, sessionRate}},
-		{"cluster", measureCluster, []goal{clusterLibrary, clusterTrip, clusterRate}},
+		{"cluster", measureCluster, []goal{clusterTime, clusterTrip, clusterRate}},
 		{"failover", measureFailover, []goal{failoverTime}},
 		{"http", measureHTTP, []goal{httpOS, httpFsync, httpBatches, httpCPU, httpPath}},
 		{"curve", measureCurves, []goal{
@@ -98,7 +98,7 @@ func rows() []row {
 		{"everything", measureEverything, []goal{besideAll, besideLock}},
 		{"feeds", measureFeeds, []goal{gateWoken, gatePolled, deltasRate, bootstrapTime}},
 		{"feed-replay", measureFeedReplay, []goal{besideDeltas, deltasAllocs}},
-		{"fan-out", measureLiveFeed, []goal{feedTime, feedFanOutRate, besideClients}},
+		{"fan-out", measureLiveFeed, []goal{feedTime, feedFanOutRate, besideClients, calmFeedTime}},
 		{"cut", measureCut, []goal{besideCut}},
 		{"backup", measureBackup, []goal{besideBackups}},
 	}

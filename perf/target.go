@@ -46,7 +46,7 @@ func (t *engineTarget) Send(n int) (bool, error) {
 	if err := t.source.fill(ticket, t.engine); err != nil {
 		return false, err
 	}
-	if err := ticket.SubmitAndDrive(); err != nil {
+	if err := ticket.Submit(); err != nil {
 		if errors.Is(err, desk.ErrFull) {
 			*t.source = before
 			return false, nil

@@ -91,12 +91,8 @@ func (l *Lease) Lend() { l.word.Store(leaseOpen) }
 // core away. Otherwise the consumer is returned to a thread that does not run, and all producers
 // wait for that thread.
 func (l *Lease) Regain() {
-	for tries := 0; !l.claim(); tries++ {
-		if tries < regainYields {
-			YieldThread()
-		} else {
-			nap(regainNapNs)
-		}
+	for !l.claim() {
+		YieldThread()
 	}
 }
 
@@ -126,8 +122,4 @@ func (l *Lease) withdraw() (kept bool) {
 	return l.word.Load() == leaseKept
 }
 
-const (
-	regainLooks  = 50
-	regainYields = 32
-	regainNapNs  = 20_000 // the borrower has been interrupted: leave it the core
-)
+const regainLooks = 50

@@ -115,31 +115,24 @@ func (t *Ticket) Shorten(n int) {
 	t.n = n
 }
 
-// Submit hands the commands to the engine, all or none, side by side.
+// Submit hands the commands to the engine, all or none, side by side. If they are few and the
+// threads that decide and record rest, it also decides and records them on this goroutine: the
+// answer may be there when it returns.
 //
 // Errors: ErrFull when the ring has no room now, ErrClosed, ErrFailed. After an error nothing was
 // sequenced, and the caller can submit the ticket again or release it.
 func (t *Ticket) Submit() error {
 	lo, err := t.put()
-	if err == nil {
-		t.desk.in.Publish(lo, t.n)
+	if err != nil {
+		return err
 	}
-	return err
-}
-
-// SubmitAndDrive is Submit. If the commands are few and the threads that decide and record rest, it
-// also decides and records them on this goroutine: the answer may be there when it returns. It is
-// for callers that need a short latency, not for goroutines of a low priority.
-func (t *Ticket) SubmitAndDrive() error {
 	if t.desk.drive == nil || t.n > matcher.DriveAtMost {
-		return t.Submit()
+		t.desk.in.Publish(lo, t.n)
+		return nil
 	}
-	lo, err := t.put()
-	if err == nil {
-		t.desk.in.PublishQuietly(lo, t.n)
-		t.desk.drive()
-	}
-	return err
+	t.desk.in.PublishQuietly(lo, t.n)
+	t.desk.drive()
+	return nil
 }
 
 // put claims slots and fills them in. The caller publishes them.

@@ -184,7 +184,7 @@ func (p *poller) submit(one *session, n, kept int, begun int64) {
 		t.SetClientID(at, r.ClientID[:clientIDLen(r)])
 		at++
 	}
-	if err := t.SubmitAndDrive(); err != nil {
+	if err := t.Submit(); err != nil {
 		t.Release()
 		one.refuseKept(n, codeOf(err))
 		return

@@ -83,7 +83,7 @@ func (v *coreVenue) send(asks []admission.Request, results []outcomeOf) error {
 		*t.Command(at) = *asks[i].Command
 		t.SetClientID(at, asks[i].ClientID)
 	}
-	if err := t.SubmitAndDrive(); err != nil {
+	if err := t.Submit(); err != nil {
 		return busy(err)
 	}
 	if err := t.Wait(0); err != nil {

@@ -179,10 +179,16 @@ func (s *server) admin() string {
 	return s.token
 }
 
-// call sends a request to a service, beside the console, and returns the answer's document.
+// call sends a request to a service, beside the console, and returns the answer's document. What a
+// server that has no time for its control feed has not sequenced is sent again.
 func (s *server) call(method, service, path string, body any) map[string]any {
 	s.t.Helper()
-	status, answer := s.try(method, service, path, body)
+	var status int
+	var answer map[string]any
+	comes(func() bool {
+		status, answer = s.try(method, service, path, body)
+		return status != http.StatusServiceUnavailable || answer["sequenced"] != false
+	})
 	if status >= 300 {
 		s.t.Fatalf("%s %s: %d %v", method, path, status, answer)
 	}
