@@ -8,14 +8,6 @@ import (
 	"posttrade/ring/must"
 )
 
-func text(said any) string {
-	if err, ok := said.(error); ok {
-		return err.Error()
-	}
-	s, _ := said.(string)
-	return s
-}
-
 // In a build with checks every index into a table has to lie in it: one past the end of each is
 // caught where it is used, not by what it overwrites.
 func TestIndexesOutsideTheTablesPanic(t *testing.T) {
