@@ -101,7 +101,7 @@ export default function Time() {
         <input id="sequence" type="range" aria-label="Sequence" min="1" max=${head} step="1" value=${sequence} aria-valuetext=${`${sequence} of ${head}`} onInput=${(e) => go(Number(e.target.value))} />
         <output>${whole(sequence)}<span class="note"> of ${whole(head)}</span></output></div>
       <${Marks} marks=${marks.map} from=${marks.from} to=${marks.to} at=${sequence} go=${go} />
-      <p class="note ends" aria-hidden="true"><span>${whole(marks.from)}</span><span>${whole(marks.to)}</span></p>
+      <p class="note ends" aria-hidden="true"><span>${seen ? whole(seen.from) : '–'}</span><span>${seen ? whole(seen.to) : '–'}</span></p>
       <div class="steps"><button onClick=${() => go(sequence - 1)} disabled=${sequence <= 1}>Step back</button><button onClick=${() => go(sequence + 1)} disabled=${sequence >= head}>Step forward</button>
         <button onClick=${() => go(nearest(-1))} disabled=${!nearest(-1)}>Previous event</button><button onClick=${() => go(nearest(1))} disabled=${!nearest(1)}>Next event</button>
         <button onClick=${() => go(head)} disabled=${sequence === head}>Head</button>
