@@ -209,8 +209,7 @@ func (f *file) Load(image *Image) error {
 		ring.CopyOut(wordsOf(&image.Header), f.words)
 		at := first
 		for _, block := range image.blocks() {
-			if !f.loadBlock(at, block) {
-				torn = true
+			if torn = !f.loadBlock(at, block); torn {
 				return
 			}
 			at = nextBlock(at, block)
