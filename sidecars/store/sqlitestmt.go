@@ -63,9 +63,6 @@ func (s *sqliteStmt) bind(param int, arg any) error {
 		s.BindInt64(param, n)
 		return err
 	}
-	if b, ok := arg.([]byte); ok && b == nil {
-		arg = nil
-	}
 	switch a := arg.(type) {
 	case nil:
 		s.BindNull(param)
@@ -74,7 +71,11 @@ func (s *sqliteStmt) bind(param int, arg any) error {
 	case bool:
 		s.BindBool(param, a)
 	case []byte:
-		s.BindBytes(param, a)
+		if a == nil {
+			s.BindNull(param)
+		} else {
+			s.BindBytes(param, a)
+		}
 	case Date:
 		s.BindText(param, a.String())
 	case numbers:

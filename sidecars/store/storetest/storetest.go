@@ -154,8 +154,7 @@ func lockTables(tx *store.Tx) error {
 
 func twin(t testing.TB, db *store.DB) *store.DB {
 	t.Helper()
-	other := must.Get(db.Twin())(t)
-	return other
+	return must.Get(db.Twin())(t)
 }
 
 func closeDB(t testing.TB, db *store.DB) {
