@@ -13,7 +13,7 @@ type bookReport struct {
 	px int64
 	// order is the message's order, in a fill the taker; maker is set in a fill only.
 	order, maker uint32
-	// qty is set in a fill, leaves in an outcome: what is open behind it.
+	// qty is set in a fill, leaves in an outcome: the quantity that has not traded.
 	qty, leaves int32
 	// kind is the message's operation (flow.Op), or reportFill.
 	kind uint8 // the message's operation, or reportFill
