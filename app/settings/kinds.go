@@ -1,21 +1,15 @@
 package settings
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"math/bits"
-	"net"
 	"net/url"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 	_ "time/tzdata" // settlement.timezone works on a machine without zone files
-
-	"posttrade/journal/quorum"
-	"posttrade/matcher/strictjson"
-	"posttrade/sidecars/control"
 )
 
 // kind says how the text of a setting is read and which texts it allows.
@@ -47,29 +41,6 @@ var (
 	members    = kind{Allowed: "empty or id=host:raftport@host:httpport,...", parse: parseMembers}
 )
 
-var errNotAllowed = errors.New("not allowed")
-
-// parseOrigin reads the name of a log, as C2SP signed notes allow it.
-func parseOrigin(s string) (any, error) {
-	for _, ch := range s {
-		if ch <= ' ' || ch > '~' || ch == '+' {
-			return nil, errNotAllowed
-		}
-	}
-	if len(s) > 200 {
-		return nil, errNotAllowed
-	}
-	return s, nil
-}
-
-// parseText refuses what would begin another line in a log or end a C string.
-func parseText(s string) (any, error) {
-	if strings.ContainsAny(s, "\x00\n\r") {
-		return nil, errNotAllowed
-	}
-	return s, nil
-}
-
 // required is a kind that does not allow an empty text.
 func required(k kind) kind {
 	inner := k.parse
@@ -81,16 +52,6 @@ func required(k kind) kind {
 		return inner(s)
 	}
 	return k
-}
-
-func parseBool(s string) (any, error) {
-	switch s {
-	case "true", "on", "yes", "1":
-		return true, nil
-	case "false", "off", "no", "0":
-		return false, nil
-	}
-	return nil, errNotAllowed
 }
 
 func oneOf(words ...string) kind {
@@ -211,141 +172,4 @@ func urlOf(schemes ...string) kind {
 			}
 			return s, nil
 		}}
-}
-
-// unixSocket reports that a URL names PostgreSQL's socket by its folder, as in
-// postgres://user@/database?host=/var/run/postgresql.
-func unixSocket(u *url.URL) bool {
-	return strings.HasPrefix(u.Scheme, "postgres") && strings.HasPrefix(u.Query().Get("host"), "/")
-}
-
-// parseAddress wants a port in plain digits, so that one address has one text.
-func parseAddress(s string) (any, error) {
-	host, port, err := net.SplitHostPort(s)
-	if err != nil || strings.ContainsAny(host, " /\t") {
-		return nil, errNotAllowed
-	}
-	if n, err := strconv.ParseUint(port, 10, 16); err != nil || strconv.FormatUint(n, 10) != port {
-		return nil, errNotAllowed
-	}
-	return s, nil
-}
-
-// parseOptionalAddress also takes an empty text: no listener.
-func parseOptionalAddress(s string) (any, error) {
-	if s == "" {
-		return s, nil
-	}
-	return parseAddress(s)
-}
-
-// parseHostNames reads names such as console.example,desk.example.
-func parseHostNames(s string) (any, error) {
-	for name := range strings.SplitSeq(s, ",") {
-		if s != "" && (name == "" || strings.ContainsAny(name, " /:\t@")) {
-			return nil, errNotAllowed
-		}
-	}
-	return s, nil
-}
-
-// parseCPU reads a core; none is -1.
-func parseCPU(s string) (any, error) {
-	if s == "none" {
-		return int64(-1), nil
-	}
-	return whole(0, 1023).parse(s)
-}
-
-// parsePathPrefix wants segments that mean the same in every client and proxy: none empty, no dots
-// alone, nothing that is escaped.
-func parsePathPrefix(s string) (any, error) {
-	if s == "" {
-		return s, nil
-	}
-	for _, segment := range strings.Split(s[1:], "/") {
-		if segment == "" || segment == "." || segment == ".." {
-			return nil, errNotAllowed
-		}
-		for _, b := range []byte(segment) {
-			if !(b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z' || b >= '0' && b <= '9' || b == '.' ||
-				b == '_' || b == '-') {
-				return nil, errNotAllowed
-			}
-		}
-	}
-	if s[0] != '/' {
-		return nil, errNotAllowed
-	}
-	return s, nil
-}
-
-// parseMoney reads currency units into millionths, exactly.
-func parseMoney(s string) (any, error) {
-	micros, err := strictjson.ParseDecimal([]byte(s))
-	if err != nil || micros <= 0 {
-		return nil, errNotAllowed
-	}
-	return micros, nil
-}
-
-func ParseAccountIDs(s string) (any, error) {
-	var ids []uint32
-	for _, field := range fields(s) {
-		n, err := strconv.ParseUint(field, 10, 32)
-		if err != nil || n == 0 || slices.Contains(ids, uint32(n)) {
-			return nil, errNotAllowed
-		}
-		ids = append(ids, uint32(n))
-	}
-	return ids, nil
-}
-
-func ParseTickers(s string) (any, error) {
-	var list []string
-	for _, field := range fields(s) {
-		if !control.ValidTicker(field) || slices.Contains(list, field) {
-			return nil, errNotAllowed
-		}
-		list = append(list, field)
-	}
-	return list, nil
-}
-
-// fields splits a comma separated list and trims each part; an empty text has none.
-func fields(s string) []string {
-	if strings.TrimSpace(s) == "" {
-		return nil
-	}
-	parts := strings.Split(s, ",")
-	for i := range parts {
-		parts[i] = strings.TrimSpace(parts[i])
-	}
-	return parts
-}
-
-// parseZone refuses the machine's own zone: dates must not depend on where the process runs.
-func parseZone(s string) (any, error) {
-	if s == "" || s == "Local" {
-		return nil, errNotAllowed
-	}
-	if _, err := time.LoadLocation(s); err != nil {
-		return nil, errNotAllowed
-	}
-	return s, nil
-}
-
-// parseMemberID reads 1 to 255; empty, 0, is no cluster.
-func parseMemberID(s string) (any, error) {
-	if s == "" {
-		return int64(0), nil
-	}
-	return whole(1, 255).parse(s)
-}
-
-func parseMembers(s string) (any, error) {
-	if s == "" {
-		return []quorum.Member(nil), nil
-	}
-	return quorum.ParseMembers(s)
 }

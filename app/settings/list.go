@@ -1,18 +1,11 @@
 package settings
 
 import (
-	"bytes"
-	"crypto/tls"
-	"fmt"
 	"math"
 	"net/url"
-	"path/filepath"
-	"strconv"
 	"time"
 
 	"posttrade/httpapi"
-	"posttrade/journal"
-	"posttrade/journal/quorum"
 	"posttrade/matcher/session"
 )
 
@@ -222,129 +215,6 @@ var List = []Setting{
 
 const dayMillis = 24 * 60 * 60 * 1000
 
-// Clustered reports that this process is one of several members.
-func (c *Config) Clustered() bool { return len(c.Members()) > 0 }
-
-// Durability is what a 2xx promises.
-func (c *Config) Durability() string {
-	if c.Clustered() {
-		return "quorum"
-	}
-	return c.String("journal.durability")
-}
-
-// ListenAddr is where a service listens. A member's order-matcher listens at the address in the
-// list of members, unless its own setting names another.
-func (c *Config) ListenAddr(service string) string {
-	setting := service + ".listen"
-	if c.Clustered() && service == "order-matcher" && c.Source(setting) == "default" {
-		return c.Self().HTTP
-	}
-	return c.Addr(setting)
-}
-
-// JournalDurability is how this process writes its own journal. A member's journal is behind what a
-// majority has on stable storage, and is restored from there.
-func (c *Config) JournalDurability() string {
-	if c.Clustered() {
-		return journal.DurabilityOS
-	}
-	return c.String("journal.durability")
-}
-
-// The settings of a certificate and its key begin with one of these.
-const (
-	servicesTLS = "http.tls"
-	adminTLS    = "admin.tls"
-)
-
-// TLS loads the certificate of the service listeners, or nil without one.
-func (c *Config) TLS() (*tls.Config, error) { return c.listenerTLS(servicesTLS) }
-
-// AdminTLS loads the certificate of the admin listener, or nil without one.
-func (c *Config) AdminTLS() (*tls.Config, error) { return c.listenerTLS(adminTLS) }
-
-func (c *Config) listenerTLS(of string) (*tls.Config, error) {
-	if c.String(of+"-cert") == "" {
-		return nil, nil
-	}
-	pair, err := tls.LoadX509KeyPair(c.String(of+"-cert"), c.String(of+"-key"))
-	if err != nil {
-		return nil, fmt.Errorf("%s-cert: %w", of, err)
-	}
-	return &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}, nil
-}
-
-// InDataDir returns the path of a file in data.dir.
-func (c *Config) InDataDir(name string) string {
-	return filepath.Join(c.String("data.dir"), name)
-}
-
-// JWTSecret is the key that signs access tokens: the setting, the file that a setting names, or a
-// random secret that the process makes once in data.dir.
-func (c *Config) JWTSecret() ([]byte, error) {
-	secrets, err := c.JWTSecrets()
-	if err != nil {
-		return nil, err
-	}
-	return secrets[0], nil
-}
-
-// JWTSecrets are the key that signs access tokens and the former one, if it is still accepted.
-func (c *Config) JWTSecrets() ([][]byte, error) {
-	if s := c.String("auth.jwt.secret"); s != "" {
-		return splitSecrets([]byte(s), ","), nil
-	}
-	path := c.String("auth.jwt.secret-file")
-	if path == "" {
-		secret, err := secretFile(c.InDataDir("jwt.secret"))
-		return [][]byte{secret}, err
-	}
-	content, err := readSecret(path)
-	if err != nil {
-		return nil, fmt.Errorf("auth.jwt.secret-file: %w", err)
-	}
-	list := splitSecrets(content, "\n")
-	for _, s := range list {
-		if len(s) < minSecretBytes || len(list) > 2 {
-			return nil, Usagef("auth.jwt.secret-file: want one or two secrets, a line each, "+
-				"of at least %d bytes", minSecretBytes)
-		}
-	}
-	return list, nil
-}
-
-// splitSecrets are the parts of a text without the white space around them.
-func splitSecrets(text []byte, separator string) (list [][]byte) {
-	for part := range bytes.SplitSeq(text, []byte(separator)) {
-		list = append(list, bytes.TrimSpace(part))
-	}
-	return list
-}
-
-// MasterSecret is the secret that POST /auth/dev-token requires. It is the setting, or in the dev
-// profile a random one that the process makes once in data.dir, at path. In production there is
-// none unless it is set.
-func (c *Config) MasterSecret() (secret []byte, path string, err error) {
-	if s := c.String("auth.dev-token.master-secret"); s != "" {
-		return []byte(s), "", nil
-	}
-	if c.String("profile") != "dev" {
-		return nil, "", nil
-	}
-	path = c.InDataDir("dev-token.secret")
-	secret, err = secretFile(path)
-	return secret, path, err
-}
-
-// ExtractSink is the directory of the risk extracts.
-func (c *Config) ExtractSink() string {
-	if s := c.String("extract.sink"); s != "" {
-		return s
-	}
-	return c.InDataDir("extracts")
-}
-
 // Masked returns a value in a form that may be shown: secrets as stars, the password of a URL as
 // xxxxx.
 func (s *Setting) Masked(value string) string {
@@ -360,15 +230,4 @@ func (s *Setting) Masked(value string) string {
 		return "********"
 	}
 	return value
-}
-
-// Self is this member's entry in the list of members.
-func (c *Config) Self() quorum.Member {
-	id := strconv.Itoa(c.Int("cluster.member-id"))
-	for _, m := range c.Members() {
-		if m.ID == id {
-			return m
-		}
-	}
-	return quorum.Member{} // checkCluster has made sure that the entry exists
 }
