@@ -11,9 +11,14 @@ import (
 )
 
 // Clustered reports that this process is one of several members.
+//
+// An empty list of members is a single node.
 func (c *Config) Clustered() bool { return len(c.Members()) > 0 }
 
 // Durability is what a 2xx promises.
+//
+// It is "fsync", "os" or "quorum". JournalDurability is another question: how this process writes
+// its own journal.
 func (c *Config) Durability() string {
 	if c.Clustered() {
 		return "quorum"
@@ -23,6 +28,9 @@ func (c *Config) Durability() string {
 
 // ListenAddr is where a service listens. A member's order-matcher listens at the address in the
 // list of members, unless its own setting names another.
+//
+// service is what stands before .listen in the name of a setting; another text is a bug and
+// panics. The port may be 0; the listener then knows the real one.
 func (c *Config) ListenAddr(service string) string {
 	setting := service + ".listen"
 	if c.Clustered() && service == "order-matcher" && c.Source(setting) == "default" {
@@ -33,6 +41,8 @@ func (c *Config) ListenAddr(service string) string {
 
 // JournalDurability is how this process writes its own journal. A member's journal is behind what a
 // majority has on stable storage, and is restored from there.
+//
+// It is a mode of package journal.
 func (c *Config) JournalDurability() string {
 	if c.Clustered() {
 		return journal.DurabilityOS
@@ -47,11 +57,15 @@ const (
 )
 
 // TLS loads the certificate of the service listeners, or nil without one.
+//
+// A later call reads the files again: a renewed certificate takes effect without a restart. The
+// error names the setting.
 func (c *Config) TLS() (*tls.Config, error) { return c.listenerTLS(servicesTLS) }
 
 // AdminTLS loads the certificate of the admin listener, or nil without one.
 func (c *Config) AdminTLS() (*tls.Config, error) { return c.listenerTLS(adminTLS) }
 
+// TLS 1.2 is the oldest version that is spoken.
 func (c *Config) listenerTLS(of string) (*tls.Config, error) {
 	if c.String(of+"-cert") == "" {
 		return nil, nil
@@ -64,6 +78,8 @@ func (c *Config) listenerTLS(of string) (*tls.Config, error) {
 }
 
 // InDataDir returns the path of a file in data.dir.
+//
+// The name may have slashes. The folder may not exist yet.
 func (c *Config) InDataDir(name string) string {
 	return filepath.Join(c.String("data.dir"), name)
 }
@@ -77,6 +93,8 @@ func (c *Config) ExtractSink() string {
 }
 
 // Self is this member's entry in the list of members.
+//
+// Without a cluster it is the zero Member.
 func (c *Config) Self() quorum.Member {
 	id := strconv.Itoa(c.Int("cluster.member-id"))
 	for _, m := range c.Members() {

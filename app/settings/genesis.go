@@ -7,12 +7,17 @@ import (
 	"posttrade/matcher"
 )
 
-// defaultTickPx is the tick of a security that has no other: 0.001.
+// defaultTickPx is the tick of the securities of a new journal: 0.001 currency units, in
+// millionths.
 const defaultTickPx = 1000
 
 // genesisFrom builds the universe and the limits of a new journal from the rows of the seed files:
 // all rows, or those that risk.seed.accounts and risk.seed.securities name. A named id that the
 // file does not have is enabled.
+//
+// The result depends on the settings alone, so every member of a new cluster proposes the same
+// universe. Errors: the seed files', and a usage error when there are more rows than the
+// capacities have room for.
 func genesisFrom(c *Config) (*matcher.Genesis, error) {
 	accounts, err := c.genesisAccounts()
 	if err != nil {
@@ -40,6 +45,11 @@ func genesisFrom(c *Config) (*matcher.Genesis, error) {
 }
 
 // NewGenesis is the record of a new journal: the values of the settings, and secrets of its own.
+//
+// The secrets are random: the key under which client order ids are hashed, and the one from which
+// the transparency log makes its salts. So two journals from equal settings have different genesis
+// records. It is called when there is no journal; of several members the cluster agrees on one
+// result.
 func NewGenesis(c *Config) (*matcher.Genesis, error) {
 	g, err := genesisFrom(c)
 	if err == nil {
@@ -50,6 +60,9 @@ func NewGenesis(c *Config) (*matcher.Genesis, error) {
 
 // Limits are the engine's bounds. The kinds of the settings have already refused values that do not
 // fit an int64 x 1e6.
+//
+// Quantities are whole units, money is in millionths of a currency unit, ages in milliseconds, the
+// collar in hundredths of a percent.
 func (c *Config) Limits() matcher.Limits {
 	return matcher.Limits{
 		MaxOrderQty:              c.Int64("risk.max-order-quantity"),
@@ -69,6 +82,9 @@ func (c *Config) Limits() matcher.Limits {
 }
 
 // genesisAccounts returns the accounts of a new journal, by id.
+//
+// The order is part of the genesis record, and so of its hash: it must not depend on the file's
+// order.
 func (c *Config) genesisAccounts() ([]seedAccount, error) {
 	rows, err := c.SeedAccounts()
 	if err != nil {
@@ -90,6 +106,8 @@ func (c *Config) genesisAccounts() ([]seedAccount, error) {
 }
 
 // genesisSecurities returns the securities of a new journal, by ticker.
+//
+// The order is fixed for the same reason; it also gives each security its number in the engine.
 func (c *Config) genesisSecurities() ([]seedSecurity, error) {
 	rows, err := c.SeedSecurities()
 	if err != nil {

@@ -13,12 +13,21 @@ import (
 )
 
 // kind says how the text of a setting is read and which texts it allows.
+//
+// A kind is a value without state; functions such as whole and required make variants of it.
 type kind struct {
-	Allowed string // in words, for help and messages
-	parse   func(string) (any, error)
+	// What is allowed, in words, for help and messages: "invalid setting ...: want <Allowed>".
+	Allowed string
+	// Turns a text into the type of the accessor. Its error says nothing: set writes the message from
+	// Allowed, because the text may be a secret.
+	parse func(string) (any, error)
+	// On the command line the flag may stand without a value.
 	Boolean bool
-	secret  bool
-	url     bool
+	// The value is never shown, not even in an error.
+	secret bool
+	// The value is a URL, which may contain a password. It is shown with the password masked, and in
+	// an error not at all.
+	url bool
 }
 
 // The kinds without bounds. Each parses to the type that its accessor returns.
@@ -42,6 +51,8 @@ var (
 )
 
 // required is a kind that does not allow an empty text.
+//
+// It is for texts that name a place: an empty path would mean the working directory.
 func required(k kind) kind {
 	inner := k.parse
 	k.Allowed = "non-empty " + k.Allowed
@@ -54,6 +65,7 @@ func required(k kind) kind {
 	return k
 }
 
+// oneOf allows exactly the words, in their case. It parses to a string.
 func oneOf(words ...string) kind {
 	return kind{Allowed: strings.Join(words, ", "), parse: func(s string) (any, error) {
 		if !slices.Contains(words, s) {
@@ -64,6 +76,8 @@ func oneOf(words ...string) kind {
 }
 
 // whole is a whole number within inclusive bounds.
+//
+// It parses to an int64, in decimal digits with an optional sign.
 func whole(lo, hi int64) kind {
 	allowed := fmt.Sprintf("%d..%d", lo, hi)
 	if hi == math.MaxInt64 {
@@ -78,6 +92,8 @@ func whole(lo, hi int64) kind {
 	}}
 }
 
+// powerOfTwo is a whole number that is a power of two within the bounds: a ring finds a slot by a
+// mask.
 func powerOfTwo(lo, hi int64) kind {
 	k := whole(lo, hi)
 	inner := k.parse
@@ -93,6 +109,8 @@ func powerOfTwo(lo, hi int64) kind {
 }
 
 // duration is a Go duration such as 50ms or 1m30s, within inclusive bounds.
+//
+// A number without a unit is refused, except 0.
 func duration(lo, hi time.Duration) kind {
 	return kind{Allowed: fmt.Sprintf("%s..%s", lo, hi), parse: func(s string) (any, error) {
 		d, err := time.ParseDuration(s)
@@ -104,12 +122,17 @@ func duration(lo, hi time.Duration) kind {
 }
 
 // byteUnits are the suffixes of a size, longest first so that "B" is tried last.
+//
+// Each shift is the unit as a power of two: KiB is 2^10 bytes. Units in powers of ten are not
+// known.
 var byteUnits = []struct {
 	suffix string
 	shift  uint
 }{{"KiB", 10}, {"MiB", 20}, {"GiB", 30}, {"TiB", 40}, {"B", 0}, {"", 0}}
 
 // bytesOf is a size such as 4096, 64KiB or 256MiB, within inclusive bounds.
+//
+// It parses to an int64 of bytes. Fractions are refused.
 func bytesOf(lo, hi int64) kind {
 	return kind{Allowed: fmt.Sprintf("%d..%d bytes, such as 256MiB", lo, hi),
 		parse: func(s string) (any, error) {
@@ -132,6 +155,8 @@ func bytesOf(lo, hi int64) kind {
 }
 
 // secret is a text of at least minBytes that is never shown.
+//
+// An empty text is allowed and means that none is set.
 func secret(minBytes int) kind {
 	return kind{Allowed: fmt.Sprintf("at least %d bytes", minBytes), secret: true,
 		parse: func(s string) (any, error) {
@@ -143,6 +168,9 @@ func secret(minBytes int) kind {
 }
 
 // secretPair is one secret, or two behind a comma.
+//
+// The second one is the former secret, which still verifies tokens while new ones are signed with
+// the first. So a secret can be exchanged without a moment in which good tokens are refused.
 func secretPair(minBytes int) kind {
 	k := secret(minBytes)
 	one := k.parse
@@ -160,6 +188,9 @@ func secretPair(minBytes int) kind {
 }
 
 // urlOf is empty or a URL of one of the schemes; its password is never shown.
+//
+// It does not connect and resolves no name: a server that cannot be reached is no reason to refuse
+// a start.
 func urlOf(schemes ...string) kind {
 	return kind{Allowed: "empty or " + strings.Join(schemes, "://... or ") + "://...", url: true,
 		parse: func(s string) (any, error) {

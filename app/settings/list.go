@@ -11,22 +11,36 @@ import (
 
 // Setting is one line of the configuration. Its dotted name is the same in a file and on the
 // command line. In the environment it has capitals and underscores.
+//
+// The list is the only place that knows a setting: help, the environment's names, the
+// configuration's listing and the checks of spelling are derived from it.
 type Setting struct {
-	Name    string
+	// Lower case, words joined by dots and hyphens. A number of milliseconds ends in -ms.
+	Name string
+	// The text that Read begins with; it must be one that Kind allows.
 	Default string
 	Kind    kind
-	Empty   string // what an empty value stands for; shown in brackets
-	Help    string
+	// What an empty value stands for; shown in brackets. "" when the kind allows no empty value, or
+	// when it needs no explanation.
+	Empty string
+	// A line for `posttrade help` and `posttrade config`, without a full stop.
+	Help string
 }
 
 // maxCurrency is the largest amount of money that fits an int64 x 1e6.
+//
+// Prices and amounts are int64 in millionths of a currency unit.
 const maxCurrency = math.MaxInt64 / 1_000_000
 
 // List is the one flat list of all settings, in the order in which `posttrade config` shows it.
+//
+// The order is by subject. A rename would break configurations, so a name stays.
 var List = []Setting{
 	{"profile", "dev", oneOf("dev", "production"), "", "production refuses unsafe settings by name"},
 	{"data.dir", "./data", required(text), "", "where the journal, secrets and ports.json live"},
 
+	// The listeners. The defaults are loopback addresses: a new installation is not reachable from
+	// other machines. The file data.dir/ports.json has the addresses of a running server.
 	{"order-matcher.listen", "127.0.0.1:18110", address, "",
 		"address of the order-matcher, port 0 = any free port"},
 	{"trade-processor.listen", "127.0.0.1:18091", address, "", "address of the trade-processor"},
@@ -61,6 +75,8 @@ var List = []Setting{
 	{"http.tls-cert", "", text, "no TLS", "certificate chain (PEM) of the service listeners"},
 	{"http.tls-key", "", text, "no TLS", "private key (PEM) of http.tls-cert"},
 
+	// The journal, the transparency log and the snapshots: what a start finds again. The retention of
+	// the journal is not a setting: nothing is deleted, only moved out by a command.
 	{"journal.durability", "fsync", oneOf("fsync", "os", "quorum"), "",
 		"what a 2xx promises: on stable storage, handed to the operating system; a cluster's is quorum"},
 	{"journal.flush-interval", "50ms", duration(time.Millisecond, 10*time.Second), "",
@@ -86,6 +102,8 @@ var List = []Setting{
 	{"snapshot.interval-commands", "1000000", whole(0, math.MaxInt64), "",
 		"commands between two snapshots, 0 = only when asked"},
 
+	// The path of an order: the rings and their two threads, and the shared-memory sessions. The
+	// ring's slots bound how many commands may wait, and with them the longest wait.
 	{"ring.input-slots", "65536", powerOfTwo(1<<10, 1<<24), "",
 		"commands that may wait for the matcher"},
 	{"ring.output-slots", "131072", powerOfTwo(1<<10, 1<<24), "",
@@ -96,15 +114,20 @@ var List = []Setting{
 	{"recorder.cpu", "none", cpu, "", "processor the recorder's thread is pinned to"},
 	{"session.socket", "", text, "off", "unix socket of the shared-memory sessions"},
 
+	// The bounds of sessions. The clients of one machine share them.
 	{"session.quota", "1024", whole(1, session.MaxSlots), "",
 		"commands of one session that may wait for their answers"},
 	{"session.max-sessions", "64", whole(1, 100), "",
 		"sessions for order entry, and as many that only read"},
 
+	// What the post-trade services write to. Empty values begin an embedded database and an embedded
+	// broker in data.dir, which a cluster cannot share.
 	{"database.url", "", urlOf("postgres", "postgresql"), "SQLite in data.dir",
 		"postgres://... of the post-trade tables"},
 	{"nats.url", "", urlOf("nats", "tls"), "embedded server", "nats://... of the message broker"},
 
+	// Tokens and what they are needed for. A secret that is not set is made once and kept in
+	// data.dir.
 	{"auth.jwt.secret", "", secretPair(32), "generated in data.dir",
 		"HS256 secret of the access tokens, at least 32 bytes; behind a comma the former one, " +
 			"still accepted"},
@@ -121,6 +144,8 @@ var List = []Setting{
 		"account and stock writes need an admin token, also where only loopback can reach them"},
 	{"controlfeed.snapshot-auth", "false", boolean, "", "control snapshots need an admin token"},
 
+	// The control feeds, through which accounts and securities come from the sources, and the
+	// sidecars.
 	{"risk.bootstrap.enabled", "true", boolean, "",
 		"take accounts and securities from the control feeds; false = seeds only"},
 	{"risk.bootstrap.buffer-capacity", "8192", whole(1, 1<<24), "",
@@ -131,6 +156,7 @@ var List = []Setting{
 		"the gate's refusals are sequenced, so that the audit has them"},
 	{"sidecars.enabled", "true", boolean, "", "run the post-trade services beside the engine"},
 
+	// The universe of a new journal. An existing journal has its own, and these have no effect on it.
 	{"risk.seed.accounts", "", AccountIDs, "all of seed.accounts",
 		"accounts of a new journal, such as 1,2,22214; fixed at creation"},
 	{"risk.seed.securities", "", tickers, "all of seed.securities",
@@ -138,6 +164,9 @@ var List = []Setting{
 	{"seed.accounts", "", text, "built in", "CSV file: id,displayName,enabled"},
 	{"seed.securities", "", text, "built in", "CSV file: ticker,companyName,enabled,halted"},
 
+	// Limits, which the genesis takes over and policy changes later, and capacities, which a later
+	// start can raise and never lower. A limit that is set to another value than the one in force has
+	// no effect; the start warns.
 	{"risk.max-order-quantity", "1000000", whole(1, math.MaxInt32), "",
 		"largest quantity of an order; until changed by policy"},
 	{"risk.max-order-notional", "1000000000", money, "",
@@ -167,6 +196,7 @@ var List = []Setting{
 	{"risk.retained-orders", "65536", whole(1, 1<<26), "",
 		"finished orders kept, oldest out first; as above"},
 
+	// The post-trade services: the blotter's size, reconciliation, settlement, TCA and the outbox.
 	{"recon.blotter.capacity", "500000", whole(1, 1<<28), "",
 		"fills the blotter keeps, oldest out first"},
 	{"recon.blotter.page-size", "1000", whole(1, 100_000), "", "fills on a page of the blotter"},
@@ -187,11 +217,15 @@ var List = []Setting{
 	{"outbox.poll-interval-ms", "250", whole(1, dayMillis), "",
 		"time between two looks into the outbox"},
 
+	// What helps to find out why a server is slow. Recorder and profiles cost time while they are on,
+	// so they are off by default.
 	{"flight.budget-ms", "0", whole(0, 60_000), "",
 		"time in a stage above which the last second's trace is saved, 0 = off"},
 	{"flight.dir", "", text, "data.dir/flight", "directory of those traces, the newest ten"},
 	{"profile.contention", "false", boolean, "", "profile waits for mutexes and channels too"},
 
+	// One of several members. The list is the same on every member; each is started with its own
+	// number.
 	{"cluster.member-id", "", memberID, "single", "this member's number in cluster.members"},
 	{"cluster.members", "", members, "single", "1=host:raftport@host:httpport,2=..."},
 	{"cluster.heal", "true", boolean, "",
@@ -207,12 +241,14 @@ var List = []Setting{
 	{"cluster.tls-key", "", text, "loopback only", "private key (PEM) of cluster.tls-cert"},
 	{"cluster.tls-ca", "", text, "loopback only", "certificate authority (PEM) of all members"},
 
+	// The risk extracts: where they are written, and the reference data that they are joined with.
 	{"extract.sink", "", text, "data.dir/extracts", "directory of the risk extracts"},
 	{"extract.counterparties", "", text, "built in",
 		"CSV file: accountId,counterpartyId,nettingSetId,currency"},
 	{"extract.instruments", "", text, "built in", "CSV file of instrument terms"},
 }
 
+// dayMillis is the number of milliseconds in a day, an upper bound of intervals.
 const dayMillis = 24 * 60 * 60 * 1000
 
 // Masked returns a value in a form that may be shown: secrets as stars, the password of a URL as

@@ -15,9 +15,14 @@ import (
 	"posttrade/sidecars/control"
 )
 
+// errNotAllowed is the error of every parse function. set replaces it by a message with the kind's
+// Allowed.
 var errNotAllowed = errors.New("not allowed")
 
 // parseOrigin reads the name of a log, as C2SP signed notes allow it.
+//
+// A blank or a plus sign would break the lines of signatures, where the name of a key stands. The
+// bound of 200 bytes is this program's own.
 func parseOrigin(s string) (any, error) {
 	for _, ch := range s {
 		if ch <= ' ' || ch > '~' || ch == '+' {
@@ -38,6 +43,7 @@ func parseText(s string) (any, error) {
 	return s, nil
 }
 
+// parseBool allows four spellings of each, in lower case only.
 func parseBool(s string) (any, error) {
 	switch s {
 	case "true", "on", "yes", "1":
@@ -55,6 +61,9 @@ func unixSocket(u *url.URL) bool {
 }
 
 // parseAddress wants a port in plain digits, so that one address has one text.
+//
+// The host may be empty, which listens on every interface. Port 0 lets the system choose a free
+// port.
 func parseAddress(s string) (any, error) {
 	host, port, err := net.SplitHostPort(s)
 	if err != nil || strings.ContainsAny(host, " /\t") {
@@ -75,6 +84,8 @@ func parseOptionalAddress(s string) (any, error) {
 }
 
 // parseHostNames reads names such as console.example,desk.example.
+//
+// They are names alone, without a scheme, a port, a path or a user.
 func parseHostNames(s string) (any, error) {
 	for name := range strings.SplitSeq(s, ",") {
 		if s != "" && (name == "" || strings.ContainsAny(name, " /:\t@")) {
@@ -85,6 +96,8 @@ func parseHostNames(s string) (any, error) {
 }
 
 // parseCPU reads a core; none is -1.
+//
+// Whether the machine has that core is found out when the thread is pinned.
 func parseCPU(s string) (any, error) {
 	if s == "none" {
 		return int64(-1), nil
@@ -94,6 +107,8 @@ func parseCPU(s string) (any, error) {
 
 // parsePathPrefix wants segments that mean the same in every client and proxy: none empty, no dots
 // alone, nothing that is escaped.
+//
+// The prefix begins with a slash and does not end with one.
 func parsePathPrefix(s string) (any, error) {
 	if s == "" {
 		return s, nil
@@ -116,6 +131,8 @@ func parsePathPrefix(s string) (any, error) {
 }
 
 // parseMoney reads currency units into millionths, exactly.
+//
+// The text has at most 6 decimals; a float could not hold every such amount.
 func parseMoney(s string) (any, error) {
 	micros, err := strictjson.ParseDecimal([]byte(s))
 	if err != nil || micros <= 0 {
@@ -124,6 +141,9 @@ func parseMoney(s string) (any, error) {
 	return micros, nil
 }
 
+// ParseAccountIDs reads a list such as 1,2,22214 into a []uint32, nil for an empty text. Blanks
+// around an id are allowed; 0 and an id that occurs twice are not. Commands use it for flags of
+// their own.
 func ParseAccountIDs(s string) (any, error) {
 	var ids []uint32
 	for _, field := range fields(s) {
@@ -136,6 +156,8 @@ func ParseAccountIDs(s string) (any, error) {
 	return ids, nil
 }
 
+// ParseTickers reads a list such as AAPL,MSFT into a []string, nil for an empty text. A ticker
+// that occurs twice is refused.
 func ParseTickers(s string) (any, error) {
 	var list []string
 	for _, field := range fields(s) {
@@ -160,6 +182,9 @@ func fields(s string) []string {
 }
 
 // parseZone refuses the machine's own zone: dates must not depend on where the process runs.
+//
+// A name that is not in the zone files is refused. The binary has a copy of them for a machine
+// without.
 func parseZone(s string) (any, error) {
 	if s == "" || s == "Local" {
 		return nil, errNotAllowed
@@ -178,6 +203,7 @@ func parseMemberID(s string) (any, error) {
 	return whole(1, 255).parse(s)
 }
 
+// parseMembers gives a []quorum.Member in the order of the ids, nil for an empty text: no cluster.
 func parseMembers(s string) (any, error) {
 	if s == "" {
 		return []quorum.Member(nil), nil

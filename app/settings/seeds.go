@@ -16,10 +16,15 @@ import (
 
 // seedFiles are the built-in universe: the accounts and securities of this repository.
 //
+// They are used when seed.accounts or seed.securities is empty.
+//
 //go:embed seeds/accounts.csv seeds/securities.csv
 var seedFiles embed.FS
 
 // seedAccount is a row of the accounts file: id,displayName,enabled.
+//
+// ID is 1 to 4294967295 and occurs once in a file. The display name is for the account-service;
+// the engine does not have it.
 type seedAccount struct {
 	ID          uint32
 	DisplayName string
@@ -27,6 +32,9 @@ type seedAccount struct {
 }
 
 // seedSecurity is a row of the securities file: ticker,companyName,enabled,halted.
+//
+// Ticker matches [A-Z0-9.-]{1,16} and occurs once in a file. A security that is not enabled takes
+// no orders; one that is halted takes none until it is resumed.
 type seedSecurity struct {
 	Ticker      string
 	CompanyName string
@@ -35,16 +43,23 @@ type seedSecurity struct {
 }
 
 // SeedAccounts are the rows of the accounts file.
+//
+// They are in the order of the file. The tables of the account-service are filled with them when
+// they are empty. The error is a UsageError with the setting, the file and the line.
 func (c *Config) SeedAccounts() ([]seedAccount, error) {
 	return readSeeds(c, "seed.accounts", "seeds/accounts.csv", parseAccounts)
 }
 
 // SeedSecurities are the rows of the securities file.
+//
+// Order, use and errors are as with SeedAccounts, for the reference-data service.
 func (c *Config) SeedSecurities() ([]seedSecurity, error) {
 	return readSeeds(c, "seed.securities", "seeds/securities.csv", parseSecurities)
 }
 
 // readSeeds reads the file that the setting names, or the built-in one.
+//
+// All rows are kept in memory; maxSeedRows bounds them.
 func readSeeds[T any](c *Config, setting, builtIn string,
 	parse func(io.Reader) ([]T, error)) ([]T, error) {
 	name := c.String(setting)
@@ -68,6 +83,8 @@ func readSeeds[T any](c *Config, setting, builtIn string,
 }
 
 // maxSeedRows bounds a seed file; the engine's tables are smaller.
+//
+// It is the upper bound of risk.max-accounts.
 const maxSeedRows = 1 << 22
 
 // parseAccounts reads id,displayName,enabled. Errors name the line.
@@ -132,6 +149,9 @@ func parseSecurities(r io.Reader) ([]seedSecurity, error) {
 
 // eachRow reads a CSV file and hands each row after the first to use. The first line must be
 // exactly header. A file without rows is refused.
+//
+// The slice that use gets is valid until it returns. line counts from 1 and is the line where the
+// row begins, because a quoted cell may have line breaks. An error of use ends the reading.
 func eachRow(r io.Reader, header []string, use func(line int, cell []string) error) error {
 	rows := csv.NewReader(r)
 	rows.FieldsPerRecord = len(header)
@@ -168,6 +188,8 @@ func eachRow(r io.Reader, header []string, use func(line int, cell []string) err
 }
 
 // csvError turns an error of package csv into one short line.
+//
+// The position in columns and the text around it are left out: the caller names file and setting.
 func csvError(err error) error {
 	var parse *csv.ParseError
 	if errors.As(err, &parse) {
@@ -176,6 +198,8 @@ func csvError(err error) error {
 	return err
 }
 
+// parseName reads a display name: 1 to 200 bytes of UTF-8 without control characters, white space
+// around it dropped. A text that is not UTF-8 is refused.
 func parseName(line int, column, s string) (string, error) {
 	name := strings.TrimSpace(s)
 	if name == "" || len(name) > 200 ||
@@ -186,6 +210,8 @@ func parseName(line int, column, s string) (string, error) {
 	return name, nil
 }
 
+// parseFlag accepts true and false only: a seed file is data, and other spellings are likely
+// mistakes.
 func parseFlag(line int, column, s string) (bool, error) {
 	switch s {
 	case "true":

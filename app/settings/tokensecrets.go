@@ -7,6 +7,8 @@ import (
 
 // JWTSecret is the key that signs access tokens: the setting, the file that a setting names, or a
 // random secret that the process makes once in data.dir.
+//
+// Errors are those of JWTSecrets.
 func (c *Config) JWTSecret() ([]byte, error) {
 	secrets, err := c.JWTSecrets()
 	if err != nil {
@@ -16,6 +18,12 @@ func (c *Config) JWTSecret() ([]byte, error) {
 }
 
 // JWTSecrets are the key that signs access tokens and the former one, if it is still accepted.
+//
+// The first signs and verifies, the second verifies only. The files are read at each call, so
+// SIGHUP can exchange the secret. Errors: a file that cannot be read or that others may read, and
+// a usage error when a secret is shorter than 32 bytes or there are more than two.
+//
+// When nothing is set, the secret is data.dir/jwt.secret, which the first caller makes.
 func (c *Config) JWTSecrets() ([][]byte, error) {
 	if s := c.String("auth.jwt.secret"); s != "" {
 		return splitSecrets([]byte(s), ","), nil
@@ -50,6 +58,9 @@ func splitSecrets(text []byte, separator string) (list [][]byte) {
 // MasterSecret is the secret that POST /auth/dev-token requires. It is the setting, or in the dev
 // profile a random one that the process makes once in data.dir, at path. In production there is
 // none unless it is set.
+//
+// A nil secret without an error means that the endpoint does not exist. path is "" when the
+// setting has the secret; a caller shows path to the operator, and never the secret.
 func (c *Config) MasterSecret() (secret []byte, path string, err error) {
 	if s := c.String("auth.dev-token.master-secret"); s != "" {
 		return []byte(s), "", nil
