@@ -29,8 +29,7 @@ type sourceFile struct {
 // sources are all Go files of the module.
 func sources(t *testing.T) []sourceFile {
 	t.Helper()
-	all := must.Get(parseModule())(t)
-	return all
+	return must.Get(parseModule())(t)
 }
 
 var parseModule = sync.OnceValues(func() (all []sourceFile, err error) {

@@ -54,8 +54,7 @@ func newTestHistory(t testing.TB, dir string) *History {
 
 func reindex(t testing.TB, h *History, n uint64) HistoryInfo {
 	t.Helper()
-	info := must.Get(h.Reindex(context.Background(), give(n, 700, fillOf), headAt(3*n, n)))(t)
-	return info
+	return must.Get(h.Reindex(context.Background(), give(n, 700, fillOf), headAt(3*n, n)))(t)
 }
 
 func filesIn(t testing.TB, dir string) (names []string) {

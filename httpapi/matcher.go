@@ -32,8 +32,8 @@ type DurableWaiter interface {
 
 // Deps is everything that the order-matcher's handlers use. main fills it.
 type Deps struct {
-	// Room decides what is admitted: its Gate and Views are those of every endpoint. When nothing can
-	// be sequenced, admissions answer 503.
+	// Decider decides what is admitted: its Gate and Views are those of every endpoint. When nothing
+	// can be sequenced, admissions answer 503.
 	admission.Decider
 
 	Desk     *desk.Desk

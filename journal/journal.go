@@ -91,8 +91,8 @@ type Journal struct {
 	answered ring.Sequence // writer: the committer, with a tail see answer
 	inFlight atomic.Int64
 	holding  atomic.Bool   // writer: the committer. See holdBlocks
-	hurry    chan struct{} // ends a rest
-	pace     *time.Timer   // of the committer's rests, set in each
+	hurry    chan struct{} // ends a wait of holdBlocks
+	pace     *time.Timer   // of holdBlocks, set in each wait
 	full     atomic.Bool
 	free     atomic.Uint64 // bytes of the file system; math.MaxUint64: it does not say
 	metrics  counters

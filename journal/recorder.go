@@ -26,6 +26,7 @@ const recorderBatch = 256
 //
 // Invariant: the block holds whole commands whenever open is false.
 type Recorder struct {
+	// Constant after NewRecorder, down to maxBlock.
 	j         *Journal
 	out       *ring.Fanout[matcher.Event]
 	answers   Answers
@@ -34,18 +35,30 @@ type Recorder struct {
 	idler     *ring.Idler
 	maxBlock  int
 
-	block   Block
-	id      []byte    // client id of the command that is being read
-	open    bool      // the command's last event has not come yet
-	commits []*Commit // by age, the newest at the end; reused
-	failed  error
-	events  ring.Sequence // writer: Run or a driver. Number of events taken
-	lease   ring.Lease    // of everything here except stop
-	stop    atomic.Uint32
-	cpu     int
+	// What has been taken and not cut yet. With a tail its first part may have been answered already
+	// (Block.told).
+	block Block
+	id    []byte // client id of the command that is being read
+	// The command's last event has not come yet, so the block's last command may lack fills: nothing
+	// is cut or published.
+	open bool
+	// By age, the newest at the end. They are used again in that order (next).
+	commits []*Commit
+	// The poison. Once set, events are taken and dropped.
+	failed error
+	// The number of events taken off the ring. Writer: the goroutine that has the lease.
+	events ring.Sequence
+	// Which goroutine may use everything here except stop.
+	lease ring.Lease
+	// 1 after Stop. Writer: Stop; Run's thread reads it when it has nothing to do.
+	stop atomic.Uint32
+	// The processor that Run's thread is pinned to; -1: none.
+	cpu int
 }
 
-// loop runs until Stop, or for ever.
+// loop runs until Stop, or for ever. After each batch answers come first (publish), then the store
+// (cut), then the observers' readers (flush). When the ring is empty it does what a driver may have
+// left, and only then idles, which also lends the lease.
 func (r *Recorder) loop() {
 	for {
 		if r.take(recorderBatch) {
@@ -78,8 +91,11 @@ func (r *Recorder) loop() {
 }
 
 // take records what is there, at most max events. It returns false if there is nothing. While
-// answers are held it only completes the command that it has begun, because everything that is
-// taken is answered.
+// answers are held (bound.go) it only completes the command that it has begun, because everything
+// that is taken is answered.
+//
+// The slots go back after every event of the batch has been recorded and observed. No reference to
+// a slot is kept.
 func (r *Recorder) take(max int) bool {
 	if r.j.held() {
 		if !r.open {
@@ -101,7 +117,9 @@ func (r *Recorder) take(max int) bool {
 	return true
 }
 
-// record takes one event.
+// record takes one event. Every command has a first and a last event, and they may be the same one:
+// a full block is cut before the first event, so a block always holds whole commands. Observers see
+// an event before it is durable.
 func (r *Recorder) record(ev *matcher.Event) {
 	if ev.Flags&matcher.EventFirst != 0 {
 		if r.block.Commands() == r.maxBlock {
@@ -121,7 +139,8 @@ func (r *Recorder) record(ev *matcher.Event) {
 	r.open = ev.Flags&matcher.EventLast == 0
 }
 
-// begin appends the command of a first event.
+// begin appends the command of a first event, with its client id if the caller gave one. The id is
+// kept for the command's further events: observers get it with each.
 func (r *Recorder) begin(ev *matcher.Event) {
 	cmd := ev.Cmd()
 	r.block.Command(cmd)
@@ -134,8 +153,9 @@ func (r *Recorder) begin(ev *matcher.Event) {
 	}
 }
 
-// publish releases the answers of the whole commands in the block. It returns false if the tail has
-// no room for them.
+// publish copies the whole commands in the block into the tail, which releases their answers. It
+// returns false if the tail has no room for them; the caller then cuts the block and lets the store
+// answer. In the middle of a command, and after a failure, it does nothing and returns true.
 func (r *Recorder) publish() (taken bool) {
 	if r.open || r.failed != nil || len(r.block.records) == r.block.told.records {
 		return true
@@ -159,7 +179,9 @@ func (r *Recorder) Empty() bool {
 	return (r.out.Empty() || !r.open && r.j.held()) && !r.cuttable()
 }
 
-// cut hands the block over; it waits while too many commits are under way.
+// cut hands the block over; it waits while too many commits are under way, and with a tail that has
+// no room until the store has answered. With a tail the committer packs the block, otherwise this
+// thread does. A failure ends recording.
 func (r *Recorder) cut() {
 	var err error
 	if c := r.next(); r.j.tail != nil {

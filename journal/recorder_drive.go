@@ -3,7 +3,8 @@ package journal
 import "posttrade/ring"
 
 // drivenEvents is how many events a driver takes in a turn, drivenTurns how many turns it takes. A
-// steady flow of events belongs to the recorder's own thread.
+// steady flow of events belongs to the recorder's own thread: after that many turns the driver
+// wakes it, and goes back to its own work.
 const (
 	drivenEvents = 256
 	drivenTurns  = 4
@@ -13,6 +14,10 @@ const (
 // recorder's thread rests. If the thread does not rest, or something has to be waited for, Drive
 // wakes the thread. With a tail the answers are released at once. The block goes to the store, or
 // with a tail to the committer, if a commit may start. Any goroutine.
+//
+// After the lease has been returned the driver looks once more: events that another goroutine
+// published meanwhile are the driver's to record, because that goroutine found the lease lent
+// (ring.Lease).
 func (r *Recorder) Drive() {
 	for range drivenTurns {
 		switch r.lease.Borrow() {
@@ -35,8 +40,9 @@ func (r *Recorder) Drive() {
 	r.out.Waiter().Notify()
 }
 
-// driven is one turn of a driver. It waits for nothing. It reports whether it has done everything
-// that could be done.
+// driven is one turn of a driver. It waits for nothing: it takes at most as many events as the
+// block has room for commands, so record never cuts a full block, and it cuts only when a commit
+// may start. It reports whether it has done everything that could be done.
 func (r *Recorder) driven() (whole bool) {
 	free := r.maxBlock - r.block.Commands()
 	r.take(min(drivenEvents, free))

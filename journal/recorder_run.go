@@ -19,8 +19,13 @@ type Observer interface {
 }
 
 // Answers receives what callers wait for. The recorder calls Observe and ClientID. The committer,
-// or with a tail the recorder, calls Durable in order. The goroutine that meets the failure calls
-// Fail, once.
+// or with a tail the recorder or a writer of the log, calls Durable in order. The goroutine that
+// meets the failure calls Fail, once.
+//
+//   - ClientID returns the client's own id for the command that an event's Ref stands for; nil or
+//     empty for none. The slice need hold only until the command's last event has been observed.
+//   - Durable gets the inputSeq up to which answers may be given. It must not block: the next
+//     answers, or the next commits, wait behind it.
 type Answers interface {
 	Observe(ev *matcher.Event)
 	ClientID(ref uint64) []byte
@@ -28,10 +33,12 @@ type Answers interface {
 	Fail(err error)
 }
 
-// DefaultBlockCommands is the most commands of a block that the recorder cuts.
+// DefaultBlockCommands is the most commands of a block that the recorder cuts: half of what the
+// format allows (MaxBlockCommands).
 const DefaultBlockCommands = 8192
 
-// RecorderOptions of NewRecorder. The zero value is adaptive, not pinned.
+// RecorderOptions of NewRecorder. The zero value is adaptive, not pinned, with blocks of
+// DefaultBlockCommands.
 type RecorderOptions struct {
 	Idle          ring.Strategy
 	IdleSet       bool // use Idle; otherwise adaptive
@@ -45,8 +52,10 @@ type RecorderOptions struct {
 	Flush func() (more bool)
 }
 
-// NewRecorder makes the gating reader of out. The journal must have its genesis
-// and no other appender; the ring's first event must be that of the command after the head.
+// NewRecorder makes the gating reader of out. The journal must have its genesis and no other
+// appender; the ring's first event must be that of the command after the head. It sets the
+// journal's callbacks, so it comes before the first commit, and there is one recorder to a journal.
+// Observers are called in the given order, each for every event.
 func NewRecorder(j *Journal, out *ring.Fanout[matcher.Event], answers Answers, o RecorderOptions,
 	observers ...Observer) *Recorder {
 	idle := ring.Adaptive
@@ -72,7 +81,9 @@ func NewRecorder(j *Journal, out *ring.Fanout[matcher.Event], answers Answers, o
 }
 
 // Run records until Stop, on its own locked thread. Then it hands over what is left and waits until
-// that is durable. The error is the journal's poison.
+// that is durable. The error is the journal's poison, or that the thread could not be pinned. After
+// a failure Run goes on until Stop and drops events, because the matcher waits for this reader.
+// Once.
 func (r *Recorder) Run() error {
 	if err := r.idler.Lock(r.cpu); err != nil {
 		return fmt.Errorf("journal: recorder: %w", err)
@@ -101,7 +112,8 @@ func (r *Recorder) loopMapped() (ended bool) {
 
 // onFault runs some work of the recorder. Another process may have truncated the file below the
 // tail, or a page of it may be unreadable: such a fault is a failure of the disk, and onFault then
-// returns false.
+// returns false. Any other panic goes on. The setting is the goroutine's, so a driver needs it as
+// much as Run's thread.
 func (r *Recorder) onFault(work func() bool) (done bool) {
 	old := debug.SetPanicOnFault(true)
 	defer debug.SetPanicOnFault(old)
@@ -122,7 +134,8 @@ func (r *Recorder) onFault(work func() bool) (done bool) {
 // errTailFault replaces a fault of mapped memory.
 var errTailFault = errors.New("mapped file failed")
 
-// Stop makes Run end once the ring is empty: stop the matcher first. Any goroutine.
+// Stop makes Run end once the ring is empty: stop the matcher first. It does not wait for Run. Any
+// goroutine.
 func (r *Recorder) Stop() {
 	r.stop.Store(1)
 	r.out.Waiter().Wake()
@@ -135,7 +148,7 @@ func (r *Recorder) Wake() { r.out.Waiter().Wake() }
 func (r *Recorder) Events() int64 { return r.events.Load() }
 
 // fail ends recording. A block that does not continue the history is a bug of the engine, and as
-// final as a broken disk.
+// final as a broken disk: it poisons the journal, which ends the process.
 func (r *Recorder) fail(err error) {
 	if !errors.Is(err, ErrPoisoned) {
 		err = r.j.latch.Poison(err)

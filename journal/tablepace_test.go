@@ -13,8 +13,7 @@ import (
 func TestTablesAreWrittenAtThePaceOfTheLog(t *testing.T) {
 	l := newLazyFS(vfs.NewMem())
 	create := func(name string) vfs.File {
-		f := must.Get(l.Create(name, vfs.WriteCategoryUnspecified))(t)
-		return f
+		return must.Get(l.Create(name, vfs.WriteCategoryUnspecified))(t)
 	}
 	log := create("000001.log")
 	must.Get(log.Write(make([]byte, 1<<20)))(t)

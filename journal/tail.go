@@ -22,37 +22,66 @@ import (
 // Invariants: next and nextTrade follow the last sequence that was copied; every command between
 // the store's head and next lies in a segment that is in use. Appender only.
 type tail struct {
+	// The mapped part of the file: all of it in "os" mode, the two header slots in "fsync" mode.
 	file tailMap
-	mem  []byte
-	head []byte   // the header slots, mapped
-	log  *tailLog // nil in "os" mode
+	// What frames are copied into, with the offsets of the file: the mapping itself in "os" mode, Go
+	// memory in "fsync" mode.
+	mem []byte
+	// The mapped memory in which the marks are, in both modes.
+	head []byte
+	// The writers of "fsync" mode; nil in "os" mode. With a log, its mu guards at, limit, number and
+	// lasts, because a writer that takes a write moves at to the next sector.
+	log *tailLog
 
-	bytes  int // of a segment
-	lead   int // bytes of it that come before its first frame
-	run    uint64
-	number uint64 // of the segment being written, counted from 0 without end
-	at     int    // where in mem the next frame goes
-	limit  int    // the end of the segment
-	lasts  []uint64
+	// Bytes of a segment.
+	bytes int
+	// Bytes of a segment, or of a write, that come before its first frame: tailWrite with a log, else
+	// 0.
+	lead int
+	// This opening's number, in every frame. A reader passes over frames of an earlier run, so a new
+	// run need not clear what an old one has left.
+	run uint64
+	// The turn of the segment being written, counted from 0 without end: its place in the file is
+	// number modulo the number of segments. Frames carry the turn, so a reader tells them from what
+	// the segment held a lap ago.
+	number uint64
+	// Where in mem the next frame goes; limit is the end of its segment.
+	at    int
+	limit int
+	// For each segment of the file the last inputSeq copied into it; 0 for a segment that holds
+	// nothing of this run. It may be begun again when the store has that command.
+	lasts []uint64
 
+	// The inputSeq and the tradeSeq that the next frame begins with.
 	next, nextTrade uint64
 
-	marks [tailMarks]int // where in mem the marks are
+	// Where in head this run's marks are, and which of them is written next. With a log answering
+	// guards turn.
+	marks [tailMarks]int
 	turn  int
 }
 
 const (
-	tailHeader    = 4096 // two pages: header slots with their marks
-	tailSlots     = 2
-	tailMarks     = 2
-	tailMarksAt   = 1024 // in a header slot
-	tailMarkGap   = 64
+	// The file begins with tailSlots header slots of a page each. A run uses the slot run % tailSlots,
+	// so the header of the run before it stays whole while its own is being written.
+	tailHeader = 4096
+	tailSlots  = 2
+	// A slot holds tailMarks marks. They are written in turn: a process that dies inside of one leaves
+	// the other whole.
+	tailMarks   = 2
+	tailMarksAt = 1024 // in a header slot
+	tailMarkGap = 64
+	// Bytes of a frame's head, and what every frame's offset is a multiple of.
 	tailFrame     = 64
 	tailFrameSign = 0x52465450 // "PTFR"
-	tailSector    = 4096       // what one write begins and ends at, in "fsync" mode
-	tailWrite     = 64         // the head of a write
+	// What one write of "fsync" mode begins and ends at: a write past the system's memory takes whole
+	// sectors only.
+	tailSector = 4096
+	// Bytes of a write's head.
+	tailWrite     = 64
 	tailWriteSign = 0x52575450 // "PTWR"
-	tailMarkSalt  = 0x9e3779b97f4a7c15
+	// Spreads the bits of a mark's check, so that zeroed memory is no mark.
+	tailMarkSalt = 0x9e3779b97f4a7c15
 )
 
 // tailSaid is the result of an attempt to append.
@@ -64,8 +93,18 @@ const (
 	tailGap                   // it does not continue the history; nothing was written
 )
 
-// append copies what b has gained since the last call. stored is the store's head. Cost: a copy and
-// a checksum.
+// append copies what b has gained since the last call into one frame, and then counts it as told.
+// stored is the sequence up to which the store's copy makes the tail's superfluous: the store's
+// head, with a log the part of it that is on stable storage.
+//
+// The checksum is the last thing written. A process that dies in between leaves bytes that are no
+// frame; the mark has not moved, so they are not missed.
+//
+//   - tailFull: a segment cannot hold the frame, or the next segment holds commands that the store
+//     has not. Nothing has changed; the caller lets the store answer, then calls skip.
+//   - tailGap: a bug of the engine. Nothing has changed.
+//   - Cost: a copy and a CRC-32C of the frame. No system call, no allocation, no lock.
+//   - Source: FORMAT.md, section 7.
 func (t *tail) append(b *Block, stored uint64) tailSaid {
 	records, fills, ids := b.records[b.told.records:], b.fills[b.told.fills:], b.ids[b.told.ids:]
 	if !t.continues(records, fills) {
@@ -102,12 +141,14 @@ func (t *tail) append(b *Block, stored uint64) tailSaid {
 	return tailTaken
 }
 
-// frameSize is a frame's length: its parts, up to the next cache line.
+// frameSize is a frame's length in the file, in bytes: its head and its three parts, up to the next
+// multiple of tailFrame.
 func frameSize(records, fills, ids int) int {
 	return (tailFrame + records + fills + ids + tailFrame - 1) &^ (tailFrame - 1)
 }
 
-// idSeq is the sequence from which the distance of the block's next uncopied client id counts.
+// idSeq is the sequence from which the distance of the block's next uncopied client id counts. A
+// frame records it, because the distances of a block run through all frames that it is copied in.
 func (b *Block) idSeq() uint64 {
 	if b.told.idCount == 0 {
 		return b.first
@@ -115,7 +156,8 @@ func (b *Block) idSeq() uint64 {
 	return b.told.idSeq
 }
 
-// continues checks that records and fills follow what has been copied before.
+// continues checks that records and fills follow what has been copied before. Append checks the
+// same, but the recorder releases the answers before it cuts the block.
 func (t *tail) continues(records, fills []byte) bool {
 	for i := 0; i < len(records); i += recordBytes {
 		if binary.LittleEndian.Uint64(records[i+8:]) != t.next+uint64(i/recordBytes) {
@@ -131,7 +173,8 @@ func (t *tail) continues(records, fills []byte) bool {
 }
 
 // turnOver continues in the next segment, if a frame of size fits into one and the store has
-// everything that is still in that segment.
+// everything that is still in that segment. The rest of the segment before stays as it is: what
+// follows the last frame there is no frame of this turn, which ends it for a reader.
 func (t *tail) turnOver(size int, stored uint64) bool {
 	next := (t.number + 1) % uint64(len(t.lasts))
 	if t.lead+size > t.bytes || t.lasts[next] > stored {
@@ -146,6 +189,9 @@ func (t *tail) turnOver(size int, stored uint64) bool {
 
 // mark records, in two places in turn, how far answers may have been released: what is missing
 // below that mark after the death of the process has been lost. mark comes before the answer.
+//
+// Both halves are stored whole, as aligned words, but the process may die between them. The check
+// then does not hold, and a reader takes the other mark, which is one step older.
 func (t *tail) mark(inputSeq uint64) {
 	at := t.head[t.marks[t.turn]:]
 	t.turn = (t.turn + 1) % tailMarks
@@ -153,8 +199,10 @@ func (t *tail) mark(inputSeq uint64) {
 	atomic.StoreUint64((*uint64)(unsafe.Pointer(&at[8])), markCheck(inputSeq, t.run))
 }
 
-// markCheck is the second half of a mark.
+// markCheck is the second half of a mark. It holds the run, so a mark that an earlier run has left
+// in the slot does not count.
 func markCheck(inputSeq, run uint64) uint64 { return (inputSeq+1)*tailMarkSalt ^ ^run }
 
-// skip continues behind end, which the store has answered.
+// skip continues behind end, which the store has answered, without a frame for what lies before.
+// The appender calls it when the tail had no room, after the wait for the store.
 func (t *tail) skip(end *point) { t.next, t.nextTrade = end.inputSeq+1, end.tradeSeq+1 }

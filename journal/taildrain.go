@@ -12,7 +12,8 @@ import (
 
 // takeTail puts what only the tail has into the store and brings it to the disk. Then it begins a
 // new run of the tail, or removes the tail when this opening does not use one. After a crash on the
-// way, the old tail counts until all of that is done.
+// way, the old tail counts until all of that is done. found is nil when there was no tail. Begin
+// calls it, with the committer running.
 func (j *Journal) takeTail(found *tailImage) error {
 	if found != nil {
 		if err := j.drain(found); err != nil {
@@ -31,8 +32,8 @@ func (j *Journal) takeTail(found *tailImage) error {
 	return nil
 }
 
-// noTail refuses a tail beside a journal that has no history yet: the tail belongs to another
-// journal, or the history has been lost.
+// noTail refuses, with ErrShortened, a tail beside a journal that has no history yet: the tail
+// belongs to another journal, or the history has been lost.
 func noTail(fs vfs.FS, dir string) error {
 	t, err := readTail(fs, dir)
 	if err == nil && t != nil {
@@ -43,7 +44,8 @@ func noTail(fs vfs.FS, dir string) error {
 }
 
 // drain appends the frames that the store does not have, in the same way as any block: checked for
-// contiguity, chained, one atomic batch each.
+// contiguity, chained, one atomic batch each. j.tail is still nil here, so Append waits for the
+// store alone and copies nothing back into the file that is being read.
 func (j *Journal) drain(t *tailImage) error {
 	head := j.tip.inputSeq
 	var last *Commit
@@ -70,8 +72,11 @@ func (j *Journal) drain(t *tailImage) error {
 }
 
 // publish copies what b has gained into the tail. Its answers are released at once or, by a tail
-// that is a log, as soon as they are on stable storage. ok is false when there is no room: Append
-// then waits for the store.
+// that is a log, as soon as they are on stable storage. A block that has gained nothing costs
+// nothing. Appender only.
+//
+// ok is false when there is no room: the caller then waits for the store. An error is ErrGap, with
+// nothing copied, or the poison.
 func (j *Journal) publish(b *Block) (ok bool, err error) {
 	if err := j.latch.Err(); err != nil {
 		return false, err
@@ -98,8 +103,9 @@ func (j *Journal) publish(b *Block) (ok bool, err error) {
 	return true, nil
 }
 
-// answer releases the answers up to a sequence. Without a tail only the committer calls it, with
-// one only the appender, or the goroutine that holds the log's answering.
+// answer releases the answers up to a sequence, which never falls. The number rises before the
+// callback: a client that has its answer must not find Answered behind it. Without a tail only the
+// committer calls it, with one only the appender, or the goroutine that holds the log's answering.
 func (j *Journal) answer(inputSeq uint64) {
 	if ring.Checks {
 		j.mustNotTakeBack(inputSeq)
@@ -115,8 +121,8 @@ func (j *Journal) answer(inputSeq uint64) {
 // what a power cut may remove.
 const tailPace = time.Millisecond
 
-// holdBlocks keeps the recorder from cutting another block for a while, unless a commit is
-// waiting already. Committer only.
+// holdBlocks keeps the recorder from cutting another block for tailPace, unless a commit is waiting
+// already. A caller that waits for the store (hurry), and a failure, end the rest. Committer only.
 func (j *Journal) holdBlocks() {
 	if len(j.commits) == 0 {
 		j.pace.Reset(tailPace)
@@ -130,7 +136,9 @@ func (j *Journal) holdBlocks() {
 	j.holding.Store(false)
 }
 
-// answerFromStore waits for a commit that the tail had no room for.
+// answerFromStore waits for a commit that the tail had no room for, releases its answers and lets
+// the tail go on behind it. It ends the committer's rest, so the wait is not longer than the disk.
+// An error is the poison. Appender only.
 func (j *Journal) answerFromStore(c *Commit) error {
 	select {
 	case j.hurry <- struct{}{}:
@@ -148,8 +156,9 @@ func (j *Journal) answerFromStore(c *Commit) error {
 	return nil
 }
 
-// settled waits until the store has what has been answered: a client that has had an answer finds
-// its command in the journal. After a failure it does not wait.
+// settled waits until the store has what had been answered when it was called: a client that has
+// had an answer finds its command in the journal. What is answered during the wait does not prolong
+// it. After a failure it does not wait.
 func (j *Journal) settled() {
 	for want := j.Answered(); ; {
 		moved := j.behind(want)
@@ -166,7 +175,8 @@ func (j *Journal) settled() {
 
 // contradicts reports a tail that AcceptHistory must set aside, because it does not continue the
 // store's history or cannot be read: what is only in that tail is given up. A tail that continues
-// the history stays, and the next opening puts it into the store.
+// the history stays, and the next opening puts it into the store; r gets the number of its
+// commands. An error is that of the disk.
 func contradicts(db *vault, dir string, o *VerifyOptions, r *Report, head point) (bool, error) {
 	t, err := readTail(o.FS, dir)
 	if err == nil && t != nil {
@@ -181,7 +191,8 @@ func contradicts(db *vault, dir string, o *VerifyOptions, r *Report, head point)
 	return false, err
 }
 
-// setTailAside renames a tail that was refused; accept has copied it.
+// setTailAside renames a tail that was refused, durably, so that the next opening begins without
+// it. accept has copied it before.
 func setTailAside(fs vfs.FS, dir string) error {
 	name := fs.PathJoin(dir, tailName)
 	if err := fs.Rename(name, name+tailRefused); err != nil {

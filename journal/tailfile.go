@@ -14,17 +14,25 @@ import (
 )
 
 const (
-	tailName    = "tail"
-	tailMagic   = 0x4c494154454e4c50 // "PLNETAIL"
-	tailVersion = 1                  // mode "os"
-	tailLogged  = 2                  // mode "fsync": the segments consist of writes
-	tailCRC     = 188                // in a header slot, of what is before it
+	// The file's name in the journal's directory. While it is being made it has the suffix ".new".
+	tailName  = "tail"
+	tailMagic = 0x4c494154454e4c50 // "PLNETAIL"
+	// The version says how the segments are written: bare frames in mode "os", writes that hold frames
+	// in mode "fsync". A build that does not know a version takes the header for unreadable, and
+	// refuses.
+	tailVersion = 1
+	tailLogged  = 2
+	// Where in a header slot the checksum of what is before it lies. The marks are behind it: they
+	// change without it.
+	tailCRC = 188
 )
 
 // tailShape is the size of a tail. A segment holds some ten thousand commands, and the ring some
 // tens of milliseconds of a flood: much more than the store is behind.
 type tailShape struct{ segments, bytes int }
 
+// defaultTail has twice the segments for a log: a segment is free there when the store's own log
+// has been synced, in "os" mode already when the store has been given its commands.
 func defaultTail(logged bool) tailShape {
 	if logged { // a segment is free when the store's own log has been synced
 		return tailShape{segments: 8, bytes: 2 << 20}
@@ -37,6 +45,9 @@ func (s tailShape) size() int { return tailSlots*tailHeader + s.segments*s.bytes
 
 // tailMap is the first bytes of a file as memory, all of them in "os" mode: what is stored into
 // Bytes outlives the process, and after Sync also the machine.
+//
+// An access to Bytes may fault: when the file is truncated below it, or a page cannot be read. The
+// recorder and the log's writers turn the fault into a failure of the disk (onFault).
 type tailMap interface {
 	Bytes() []byte
 	// WriteAt puts p, which consists of whole sectors and lies as they do, on stable storage. Two
@@ -48,18 +59,26 @@ type tailMap interface {
 	Close() error
 }
 
-// tailHead is a header slot: it says where this run of the tail begins.
+// tailHead is a header slot: it says where this run of the tail begins, and which journal and which
+// run of the operating system it belongs to.
 type tailHead struct {
 	tailShape
 	version uint32
 	run     uint64
-	base    point // the store's head when the run began, on stable storage
-	seed    [chainBytes]byte
-	boot    string
-	mark    uint64 // the farthest mark that is readable
+	// The store's head when the run began, on stable storage. A store without that commit is shorter
+	// than the tail knows, or another.
+	base point
+	// The hash of the genesis: a tail of another journal is refused by it.
+	seed [chainBytes]byte
+	// The operating system's boot id. A mark in "os" mode is a promise only under the boot that wrote
+	// it: a power cut may take what it promises, and leave the mark.
+	boot string
+	// The farthest mark that is readable.
+	mark uint64
 }
 
-// put writes the slot with both its marks at the base.
+// put writes the slot into b with both its marks at the base, so that a slot is never without a
+// readable mark. b has at least tailHeader bytes.
 func (h *tailHead) put(b []byte) {
 	clear(b[:tailHeader])
 	binary.LittleEndian.PutUint64(b[0:], tailMagic)
@@ -80,7 +99,9 @@ func (h *tailHead) put(b []byte) {
 	}
 }
 
-// parseTailHead reads a slot; ok is false when it or its marks are not whole.
+// parseTailHead reads a slot; ok is false when it is not whole, when it has a version that this
+// build does not know, or when neither of its marks holds. It does not check the shape against the
+// file (parseTail).
 func parseTailHead(b []byte) (h tailHead, ok bool) {
 	if len(b) < tailHeader || binary.LittleEndian.Uint64(b[0:]) != tailMagic ||
 		binary.LittleEndian.Uint32(b[tailCRC:]) != crc32.Checksum(b[:tailCRC], castagnoli) {
@@ -111,6 +132,10 @@ func parseTailHead(b []byte) (h tailHead, ok bool) {
 // openTail begins a run of the tail behind base, which is on stable storage in the store. found is
 // what the file held, nil when there is none; the store must already have all of it. A file of
 // another shape or version is made anew: no header of an earlier run is left in it.
+//
+// The header is synced before openTail returns, so before the first frame: a frame of a run later
+// than every readable header is therefore damage. It costs a write of the whole file the first
+// time, a sync each time.
 func (j *Journal) openTail(found *tailImage, base point) (err error) {
 	name := j.o.FS.PathJoin(j.dir, tailName)
 	head := tailHead{tailShape: j.o.tailShape, version: tailVersion, run: 1, base: base, seed: j.seed,
@@ -159,7 +184,8 @@ func (j *Journal) openTail(found *tailImage, base point) (err error) {
 }
 
 // createTail makes the file, writes every byte of it with one header, and syncs it before it gets
-// its name.
+// its name. So no later write needs a new block of the disk, and a file with the name is never in
+// part.
 func createTail(fs vfs.FS, dir string, head *tailHead) error {
 	name := fs.PathJoin(dir, tailName)
 	temp := name + ".new"
@@ -199,7 +225,8 @@ func removeTail(fs vfs.FS, dir string) error {
 	return syncDir(fs, dir)
 }
 
-// newestHead is the header that counts: the readable one of the latest run.
+// newestHead is the header that counts: the readable one of the latest run. A crash while a run
+// begins leaves the header of the run before, whose frames are in the store by then.
 func newestHead(b []byte) (tailHead, bool) {
 	var heads []tailHead
 	for slot := range tailSlots {

@@ -24,43 +24,72 @@ import (
 // Invariants: the writes that are due, and the one that is being filled, follow each other in the
 // file; synced never passes a write that has not ended.
 type tailLog struct {
-	mu     sync.Mutex // guards everything here but answering, and the tail's own fields
-	work   sync.Cond  // a write is due, or the writers shall stop
-	due    []logWrite // closed because their segment is full, and not begun yet
-	from   int        // where the write that is being filled begins
-	number uint64     // of its segment
-	last   uint64     // the last command that was copied, or before the first
-	since  time.Time  // when the first frame of that write was copied
-	// writes that have begun, by their number, and may not have ended
+	mu sync.Mutex // guards everything here but answering, and the tail's own fields
+	// Signalled when a frame has been copied, when a write has ended, and when the writers shall stop.
+	// L is mu.
+	work sync.Cond
+	// Writes that were closed because their segment is full, and not begun yet. There is at most one
+	// of each segment: a segment is begun again only when every write in it has ended.
+	due []logWrite
+	// The write that is being filled: where in the file it begins, the turn of its segment, the last
+	// command that was copied (or the one before the first), and when the first frame of it was
+	// copied; zero while it has none.
+	from   int
+	number uint64
+	last   uint64
+	since  time.Time
+	// Writes that have begun and may not have ended, at their number modulo tailWrites. Writes are
+	// numbered from 0 in the order of the file: those from oldest up to, but not including, begun are
+	// open.
 	open          [tailWrites]logWrite
 	begun, oldest uint64
-	synced        atomic.Uint64 // what the tail was given up to here is on stable storage
-	moved         chan struct{} // closed when synced moves; nil while no goroutine waits
-	stopping      bool          // with nothing left to write, the writers end
-	dropped       bool          // they end at once
+	// What the tail was given up to here is on stable storage. Writer: a log writer, under mu; it only
+	// rises.
+	synced atomic.Uint64
+	// Closed when synced moves; nil while no goroutine waits.
+	moved chan struct{}
+	// With nothing left to write, the writers end.
+	stopping bool
+	// The writers end at once: after a failure nothing more is written.
+	dropped bool
 
-	answering sync.Mutex // held across a mark and its answers; guards closed
-	closed    bool       // the memory of the marks is gone
-	writers   sync.WaitGroup
-	turned    chan struct{} // a segment has been begun: the store's log should be synced
+	// Held across a mark and its answers, so that marks and answers rise in the same order whichever
+	// writer releases them. It guards closed. It is never taken while mu is held.
+	answering sync.Mutex
+	// The memory of the marks is gone: no mark may be stored into it.
+	closed  bool
+	writers sync.WaitGroup
+	// A segment has been begun, so the store's log should be synced. One place: a second turn before
+	// the sync needs no second one.
+	turned chan struct{}
 }
 
 const (
+	// tailWriters is how many writes may be under way at the same time.
 	tailWriters = 2
-	// tailWrites bounds the writes behind one that hangs.
+	// tailWrites bounds the writes that have begun, counted from the oldest one that has not ended.
+	// Behind a write that hangs, the other writer goes on up to that number and then waits.
 	tailWrites = 8
 )
 
-// logWrite is one write: whole sectors of one segment.
+// logWrite is one write: whole sectors of one segment. Its bytes in mem do not change from the
+// moment a writer takes it until it has ended.
 type logWrite struct {
-	from, to     int
-	run, segment uint64 // segment is its turn
-	last         uint64 // the last command in it
-	since        time.Time
-	done         bool
+	// Offsets in the file and in mem, both multiples of tailSector.
+	from, to int
+	// As in the frames of the write: segment is the segment's turn.
+	run, segment uint64
+	// The inputSeq of the last command in it.
+	last uint64
+	// When its first frame was copied: a commit's time counts from there.
+	since time.Time
+	// It is on stable storage, and writes before it may not be.
+	done bool
 }
 
-// startLog gives t memory of its own and starts the writers. size is that of the file.
+// startLog gives t memory of its own and starts the writers and the ticker that frees segments.
+// size is the file's, in bytes. Every page of the memory is touched here, so that the appender
+// takes no page fault later.
 func (j *Journal) startLog(t *tail, size int) {
 	mem := ring.HeapPages(size) // after a failure a writer may use it longer than the journal lives
 	for at := 0; at < size; at += tailSector {
@@ -94,7 +123,14 @@ func (j *Journal) flushTurned(l *tailLog) {
 	}
 }
 
-// copyIn is tail.append for a tail that is a log.
+// copyIn is tail.append for a tail that is a log. It returns before the frame is on stable storage:
+// a writer takes it and releases the answers. Appender only.
+//
+// When the frame begins a segment, the write that was being filled in the segment before is closed,
+// because a write lies in one segment.
+//
+// Cost: the copy and the checksum under mu, which a writer holds only to take or to end a write; no
+// system call.
 func (j *Journal) copyIn(b *Block) tailSaid {
 	t, l := j.tail, j.tail.log
 	l.mu.Lock()
@@ -122,7 +158,9 @@ func (j *Journal) copyIn(b *Block) tailSaid {
 	return said
 }
 
-// close ends the write that is being filled at a place in its segment.
+// close ends the write that is being filled at a place in its segment. The bytes between there and
+// the end of the sector keep what they held; the head has the length without them. The head's
+// promise and checksum are set when the write begins. The caller holds mu.
 func (l *tailLog) close(t *tail, at int) logWrite {
 	w := logWrite{
 		from: l.from, to: (at + tailSector - 1) &^ (tailSector - 1), run: t.run, segment: l.number,
@@ -138,8 +176,11 @@ func (l *tailLog) close(t *tail, at int) logWrite {
 	return w
 }
 
-// next waits for a write that is due, or for frames, and begins the write. It returns false when
-// the writers shall stop and nothing is left.
+// next waits for a write that is due, or for frames, and begins the write, whose number is n. It
+// returns false when the writers shall stop and nothing is left.
+//
+// Due writes come first: the writes of the file begin in the order of the file, which ended relies
+// on. The promise in the head is read here, at the last moment, so it is as high as it can be.
 func (l *tailLog) next(t *tail) (n uint64, w logWrite, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -173,7 +214,9 @@ func (l *tailLog) next(t *tail) (n uint64, w logWrite, ok bool) {
 	return n, w, true
 }
 
-// writeTail is a writer.
+// writeTail is a writer: it takes a write, waits for the disk, and releases what that has made
+// safe. The first failure poisons the journal and ends both writers; the write is not tried again.
+// times measures its writes.
 func (j *Journal) writeTail(t *tail, times *DiskTimes) {
 	old := debug.SetPanicOnFault(true)
 	defer debug.SetPanicOnFault(old)
@@ -214,7 +257,8 @@ func (j *Journal) writeTail(t *tail, times *DiskTimes) {
 	}
 }
 
-// ended records that a write is on stable storage. It reports whether synced has moved, and how
+// ended records that the write n is on stable storage. Only the end of the oldest open write moves
+// synced, past all writes that have ended behind it. It reports whether synced has moved, and how
 // long the oldest of those commands had waited.
 func (l *tailLog) ended(n uint64) (took time.Duration, moved bool) {
 	l.mu.Lock()
@@ -239,7 +283,7 @@ func (l *tailLog) ended(n uint64) (took time.Duration, moved bool) {
 }
 
 // behind returns a channel that is closed when synced moves on, or nil when it has reached
-// inputSeq.
+// inputSeq. The caller asks again after the channel is closed: one move need not reach inputSeq.
 func (l *tailLog) behind(inputSeq uint64) <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -252,7 +296,9 @@ func (l *tailLog) behind(inputSeq uint64) <-chan struct{} {
 	return l.moved
 }
 
-// answerLogged releases the answers of what is on stable storage. Writers only.
+// answerLogged releases the answers of what is on stable storage. Both writers may call it at the
+// same time: the second finds the answers of the first released already, or more to release.
+// Writers only.
 func (j *Journal) answerLogged() {
 	l := j.tail.log
 	l.answering.Lock()
@@ -278,7 +324,8 @@ func (j *Journal) logged(inputSeq uint64) error {
 	}
 }
 
-// stop ends the writers: when all is written, or at once.
+// stop ends the writers: with drained when all is written, without it at once. It does not wait for
+// them.
 func (l *tailLog) stop(drained bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -286,7 +333,9 @@ func (l *tailLog) stop(drained bool) {
 	l.work.Broadcast()
 }
 
-// stop waits until the writers have ended. Without a log it does nothing.
+// stop writes what is left and waits until the writers have ended. Without a tail or a log it does
+// nothing. A writer that waits for a disk that hangs keeps it waiting, so Close waits for it only
+// until the journal is poisoned.
 func (t *tail) stop() {
 	if t != nil && t.log != nil {
 		t.log.stop(true)
@@ -294,7 +343,8 @@ func (t *tail) stop() {
 	}
 }
 
-// close closes the file, and with it the memory of its marks.
+// close closes the file, and with it the memory of its marks. A writer may still be under way after
+// a failure; it finds closed set and stores no mark.
 func (t *tail) close() error {
 	if t.log != nil {
 		t.log.answering.Lock()
@@ -305,7 +355,8 @@ func (t *tail) close() error {
 }
 
 // secure waits until a commit is on stable storage: in the log or, when that had no room, in the
-// store. The store's copy counts only from then on. Committer only.
+// store. The store's copy counts only from then on, because with a tail the store's own sync waits
+// for nothing (osfs.go). Committer only.
 func (j *Journal) secure(c *Commit) error {
 	if !c.full {
 		return j.logged(c.end.inputSeq)

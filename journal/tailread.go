@@ -15,29 +15,41 @@ import (
 )
 
 // ErrTailDamaged: the tail cannot be read, and what it held may have been acknowledged.
+// AcceptHistory sets such a tail aside; nothing else does.
 var ErrTailDamaged = errors.New("tail damaged")
 
 // tailImage is what a tail's file holds: the header that counts, and the frames of that run, in the
 // order in which they were written.
 type tailImage struct {
 	tailHead
-	name   string
+	// The file's path, for messages.
+	name string
+	// In the order of their turns and, within a segment, of the file. Frames may be missing between
+	// two of them.
 	frames []piece
-	beyond []piece // the frames that the store does not have; set by compare
+	// The frames that the store does not have and that go on from its head without a hole: a part of
+	// frames. Set by compare.
+	beyond []piece
 
-	// how far the commands were on stable storage when the newest write began; version 2
+	// How far the commands were on stable storage when the newest readable write began; version 2,
+	// otherwise 0.
 	promised uint64
 }
 
-// piece is a frame: what was answered at one time. Its slices belong to the image.
+// piece is a frame: what was copied into the tail at one time. Its slices belong to the image.
 type piece struct {
-	offset, end int // in the file, for messages
+	// Where it lies in the file, for messages.
+	offset, end int
+	// The run and the turn of the segment, as the frame states them.
 	run, number uint64
-	first, link uint64 // as in a command block
+	// The inputSeq of its first command, and the tradeSeq that its first fill has or would have.
+	first, link uint64
 	records     []byte
 	fills       []byte
-	ids         ClientIDs // first is the sequence from which distances count
-	idCount     uint32
+	// The client ids. Their first is the sequence from which distances count; it may be before the
+	// frame, because the distances of a block go on from one of its frames to the next.
+	ids     ClientIDs
+	idCount uint32
 }
 
 func (f *piece) commands() uint64  { return uint64(len(f.records) / recordBytes) }
@@ -45,10 +57,12 @@ func (f *piece) last() uint64      { return f.first + f.commands() - 1 }
 func (f *piece) lastTrade() uint64 { return f.link + uint64(len(f.fills)/recordBytes) - 1 }
 
 // readTail reads the tail in dir; nil when there is none. Bytes that are no frame of its run mark
-// the end of a segment and are never an error.
+// the end of a segment and are never an error. ErrTailDamaged: no header can be read, or something
+// was written in a later run than the header's.
 //
 // A server may be writing. So the promises of a log are read before its frames: in one reading, a
 // promise from the end of the file could be newer than frames that were missing further ahead.
+// Cost: the whole file in memory, twice one after the other for a log.
 func readTail(fs vfs.FS, dir string) (*tailImage, error) {
 	before, err := readTailOnce(fs, dir)
 	if err != nil || before == nil || before.version != tailLogged {
@@ -61,6 +75,8 @@ func readTail(fs vfs.FS, dir string) (*tailImage, error) {
 	return t, err
 }
 
+// readTailOnce reads the file from its start to its end. At most maxTail bytes are read, and one
+// more that shows a file to be too long.
 func readTailOnce(fs vfs.FS, dir string) (*tailImage, error) {
 	name := fs.PathJoin(dir, tailName)
 	f, err := fs.Open(name, vfs.SequentialReadsOption)
@@ -80,6 +96,8 @@ func readTailOnce(fs vfs.FS, dir string) (*tailImage, error) {
 // maxTail bounds a file that the journal has not written.
 const maxTail = 1 << 30
 
+// parseTail takes a whole file apart. The frames keep slices of b. A segment counts by what it
+// holds, not by its place alone: the turn of its frames must belong to that place.
 func parseTail(b []byte, name string) (*tailImage, error) {
 	head, ok := newestHead(b)
 	if !ok {
@@ -114,14 +132,17 @@ func parseTail(b []byte, name string) (*tailImage, error) {
 	return t, nil
 }
 
+// laterRun words the refusal of bytes of a later run than the newest readable header: the header of
+// that run was synced before them, so it has been lost.
 func (t *tailImage) laterRun(offset int, run uint64) error {
 	return fmt.Errorf(
 		"journal: read file=%s offset=%d: written in run %d, the header is of run %d: %w", t.name, offset,
 		run, t.run, ErrTailDamaged)
 }
 
-// readSegment returns the frames from the start of a segment to the first bytes
-// that are none of the same turn.
+// readSegment returns the frames from the start of a segment of version 1 to the first bytes that
+// are none of the same turn. from is the segment's offset in the file. Behind them may lie frames
+// of an earlier lap: their turn ends the list.
 func readSegment(b []byte, from int) (list []piece) {
 	for at := 0; ; {
 		f, size, ok := readFrame(b[at:])
@@ -167,10 +188,13 @@ func (t *tailImage) readWrites(b []byte, from, segment int) error {
 type writeHead struct {
 	run, segment uint64 // segment is its turn
 	promised     uint64 // the last command that was on stable storage when the write began
-	bytes        int    // with the head
+	// With the head, without what follows the last frame up to the end of the sector.
+	bytes int
 }
 
-// readWriteHead reads the head at the start of b; ok is false when there is none that holds.
+// readWriteHead reads the head at the start of b; ok is false when there is none that holds, or
+// when the write would not fit into b. The head's checksum covers the head alone: frames have their
+// own, so a write that is there in part still gives those that are whole.
 func readWriteHead(b []byte) (w writeHead, ok bool) {
 	if len(b) < tailWrite || binary.LittleEndian.Uint32(b[0:]) != tailWriteSign ||
 		binary.LittleEndian.Uint32(b[4:]) != crc32.Checksum(b[8:tailWrite], castagnoli) {
@@ -183,7 +207,9 @@ func readWriteHead(b []byte) (w writeHead, ok bool) {
 	return w, w.bytes > tailWrite && w.bytes <= len(b)
 }
 
-// readFrame reads the frame at the start of b; ok is false when there is none that holds.
+// readFrame reads the frame at the start of b; ok is false when there is none that holds. size is
+// its length in the file. Any bytes may be given: lengths are compared in 64 bits with what is
+// there before anything is sliced.
 func readFrame(b []byte) (f piece, size int, ok bool) {
 	if len(b) < tailFrame || binary.LittleEndian.Uint32(b[0:]) != tailFrameSign {
 		return f, 0, false
@@ -208,7 +234,8 @@ func readFrame(b []byte) (f piece, size int, ok bool) {
 }
 
 // holds checks that the frame is one that a tail writes, so that the code that takes it apart need
-// not check again.
+// not check again: 1 to MaxBlockCommands commands, contiguous sequences, client ids of its own
+// commands. The bound of 1<<62 keeps sums of sequences and counts from overflowing.
 func (f *piece) holds() bool {
 	if len(f.records) == 0 || f.commands() > MaxBlockCommands || f.first == 0 || f.first > 1<<62 ||
 		f.link == 0 || f.link > 1<<62 {
@@ -241,12 +268,15 @@ func (f *piece) firstID() uint64 {
 }
 
 // compare compares the tail with the store, whose history ends at head, and finds what only the
-// tail has. boot is this run of the operating system.
+// tail has (beyond). boot is this run of the operating system.
 //
 // Frames that do not continue from the head are passed over: a power cut may leave any of them. But
 // the store must have the commit behind which the run began, and the same commands where both have
 // them. If the tail was written under this run of the system, it must also reach as far as its mark
 // says.
+//
+// ErrDiverged: the history is another. ErrShortened: commands that were answered are missing. Any
+// other error is one of reading the store. Nothing is changed.
 func (t *tailImage) compare(db *vault, seed [chainBytes]byte, head point, boot string) error {
 	if t.seed != seed {
 		return fmt.Errorf("journal: file=%s: genesis hash %x, store has %x: %w", t.name, t.seed, seed,
@@ -266,7 +296,8 @@ func (t *tailImage) compare(db *vault, seed [chainBytes]byte, head point, boot s
 	return t.agree(db, seed, known)
 }
 
-// reach finds the frames that continue from head, and returns those that end at it or before.
+// reach finds the frames that continue from head, and returns those that end at it or before. A
+// frame that reaches over the head is refused: a commit of the store never ends inside of a frame.
 func (t *tailImage) reach(head point, boot string) ([]piece, error) {
 	end, trade, known := head.inputSeq, head.tradeSeq, 0
 	offset := tailSlots * tailHeader // behind what has been found
@@ -296,6 +327,7 @@ func (t *tailImage) reach(head point, boot string) ([]piece, error) {
 
 // acknowledged is how far the history must reach. What a log says was on stable storage before it
 // was said; what is only in memory until the system writes it back counts under the same boot id.
+// 0: the tail promises nothing.
 func (t *tailImage) acknowledged(boot string) uint64 {
 	switch {
 	case t.version == tailLogged:
@@ -306,6 +338,7 @@ func (t *tailImage) acknowledged(boot string) uint64 {
 	return 0
 }
 
+// differs words the refusal of a frame that does not fit behind head.
 func (t *tailImage) differs(f *piece, head point) error {
 	return fmt.Errorf(
 		"journal: file=%s offset=%d: inputSeq=%d..%d tradeSeq from %d, store ends at inputSeq=%d "+
@@ -313,7 +346,8 @@ func (t *tailImage) differs(f *piece, head point) error {
 		t.name, f.offset, f.first, f.last(), f.link, head.inputSeq, head.tradeSeq, ErrDiverged)
 }
 
-// begun checks that the store has the commit behind which the run began.
+// begun checks that the store has the commit behind which the run began, with the same sequences
+// and the same chain.
 func (t *tailImage) begun(db *vault, seed [chainBytes]byte) error {
 	w := newWalker(db, seed)
 	defer w.close()
@@ -331,7 +365,8 @@ func (t *tailImage) begun(db *vault, seed [chainBytes]byte) error {
 	return nil
 }
 
-// agree compares the commands that are in both the store and the tail.
+// agree compares the commands that are in both the store and the tail, byte by byte. Fills and
+// client ids are not compared. Cost: the blocks of those commands are read and unpacked.
 func (t *tailImage) agree(db *vault, seed [chainBytes]byte, known []piece) error {
 	if len(known) == 0 {
 		return nil
@@ -359,7 +394,8 @@ func (t *tailImage) agree(db *vault, seed [chainBytes]byte, known []piece) error
 }
 
 // blocks gives the commands that only the tail has, as blocks of at most limit commands, or more
-// when one frame has more.
+// when one frame has more. A frame is never divided. The block is valid only during the call; it is
+// filled again afterwards.
 func (t *tailImage) blocks(limit int, f func(*Block) error) error {
 	var b Block
 	for i := range t.beyond {
@@ -378,7 +414,8 @@ func (t *tailImage) blocks(limit int, f func(*Block) error) error {
 	return f(&b)
 }
 
-// piece appends what a frame holds.
+// piece appends what a frame holds. Client ids are encoded again, because their distances count
+// from another sequence in the block.
 func (b *Block) piece(f *piece) {
 	if len(b.records) == 0 {
 		b.first, b.lastIDSeq = f.first, f.first
@@ -392,7 +429,9 @@ func (b *Block) piece(f *piece) {
 	}
 }
 
-// decode returns the commit that the block would be, in memory of its own.
+// decode returns the commit that the block would be, in memory of its own. link is the tradeSeq
+// that its first fill has or would have. The envelope has no chain and no codec: the block is not
+// in the store.
 func (b *Block) decode(link uint64) *decoded {
 	n := b.Commands()
 	d := &decoded{commands: make([]matcher.Command, n), fills: make([]matcher.Fill, b.fillCount)}
@@ -408,7 +447,8 @@ func (b *Block) decode(link uint64) *decoded {
 	return d
 }
 
-// commits gives the commands that only the tail has as if they were commits behind head.
+// commits gives the commands that only the tail has as if they were commits behind head. Without a
+// tail it gives none. Where the store will divide them may differ.
 func (t *tailImage) commits(head point, f func(*decoded) error) error {
 	if t == nil {
 		return nil

@@ -118,8 +118,7 @@ func expectCopy(t testing.TB, from, to *Journal, f flow) {
 func snapshotNow(t testing.TB, j *Journal, f flow) Snapshot {
 	t.Helper()
 	s := must.Get(NewSnapshotter(j, toyRebuild(f), 0))(t)
-	snap := must.Get(s.Take(context.Background()))(t)
-	return snap
+	return must.Get(s.Take(context.Background()))(t)
 }
 
 // flushed makes the store write its tables.

@@ -18,14 +18,28 @@ import (
 var ErrGap = errors.New("block does not continue the history")
 
 // Commit is one block on its way to the disk.
+//
+//	appender:  admit -> apply (packs) --------> commits channel
+//	                 -> hand  (block moved) --^
+//	committer:          packHanded -> settle -> room given back -> done
+//
+// The appender writes a commit until it has gone into the channel, the committer from then until
+// done. A commit is used again: begin resets it. The recorder has one more of them than may be in
+// flight (Recorder.next).
 type Commit struct {
-	end     point
-	bytes   int
-	batch   *pebble.Batch
+	// The head of the history once the commit is durable. Writer: the goroutine that packs.
+	end point
+	// What its blocks take in the store, packed, with their envelopes; for the metrics.
+	bytes int
+	// The store's batch, from apply until settle has released it.
+	batch *pebble.Batch
+	// When the block was admitted; the wait for room is not part of it.
 	started time.Time
-	err     error         // writer: the committer, before done
-	done    chan struct{} // one place, taken when the commit has ended
-	latch   *latch
+	err     error // writer: the committer, before done
+	// One place, taken when the commit has ended. Wait puts the token back, so any number of callers
+	// may wait.
+	done  chan struct{}
+	latch *latch
 
 	// the committer packs the block. writer: the appender, before the committer has the commit
 	handed bool
@@ -37,7 +51,8 @@ type Commit struct {
 
 func newCommit(l *latch) *Commit { return &Commit{done: make(chan struct{}, 1), latch: l} }
 
-// begin resets a commit that has ended and that no caller waits for any more.
+// begin resets a commit that has ended and that no caller waits for any more. The token of its last
+// end is taken back, otherwise the next Wait would return at once.
 func (c *Commit) begin() {
 	select {
 	case <-c.done:
@@ -46,7 +61,8 @@ func (c *Commit) begin() {
 	c.err, c.started, c.full = nil, time.Now(), false
 }
 
-// Wait blocks until the commit is durable, or returns why it never will be.
+// Wait blocks until the commit is durable, or returns why it never will be: the poison. It may be
+// called any number of times until the commit is used again. Any goroutine.
 func (c *Commit) Wait() error {
 	select {
 	case <-c.done:
@@ -57,7 +73,7 @@ func (c *Commit) Wait() error {
 	}
 }
 
-// InputSeq is the last input sequence of the commit.
+// InputSeq is the last input sequence of the commit: what Durable will be when it has ended.
 func (c *Commit) InputSeq() uint64 { return c.end.inputSeq }
 
 // OnDurable sets two functions. durable is called in order with the input sequence up to which
@@ -107,7 +123,8 @@ func (j *Journal) Append(b *Block) (*Commit, error) {
 	return c, nil
 }
 
-// append is Append with a given commit, which is new, or has ended when there is room.
+// append is Append with a given commit, which is new, or has ended when there is room. When packing
+// fails, the place in the room is given back here, because the committer never sees the commit.
 func (j *Journal) append(b *Block, c *Commit) error {
 	full, err := j.admit(b, c)
 	if err != nil {
@@ -126,8 +143,10 @@ func (j *Journal) append(b *Block, c *Commit) error {
 }
 
 // hand is append for a block whose answers do not wait for the store: the committer packs it, and
-// the appender goes on with an empty one. hand must not run at the same time as append, which packs
-// with the same buffers.
+// the appender goes on with an empty one, of a commit that has been packed, or new. It takes
+// packing, the largest part of the cost, off the thread that releases the answers.
+//
+// hand must not run at the same time as append, which packs with the same buffers.
 func (j *Journal) hand(b *Block, c *Commit) error {
 	full, err := j.admit(b, c)
 	if err != nil {
@@ -146,7 +165,9 @@ func (j *Journal) hand(b *Block, c *Commit) error {
 	return nil
 }
 
-// packHanded does the part of append that hand has left to the committer.
+// packHanded does the part of append that hand has left to the committer. A failure poisons, and
+// settle then finds the poison. The empty block goes back to the appender; one that finds no place
+// is left to the garbage collector.
 func (j *Journal) packHanded(c *Commit) {
 	if j.latch.Err() == nil {
 		_ = j.apply(&c.block, c) // the latch keeps the error
@@ -162,6 +183,10 @@ func (j *Journal) packHanded(c *Commit) {
 
 // admit checks a block, releases its answers if there is a tail, and waits for room. full means
 // that the tail had no room and the answers wait for the store.
+//
+// The order matters: nothing is written before the block is known to continue the history, and
+// answers from the tail do not wait for room in the store. given rises only when the block has been
+// taken, so a refused block leaves the journal as it was.
 func (j *Journal) admit(b *Block, c *Commit) (full bool, err error) {
 	if err := j.usable(); err != nil {
 		return false, err
@@ -193,7 +218,9 @@ func (j *Journal) admit(b *Block, c *Commit) (full bool, err error) {
 	return full, nil
 }
 
-// apply packs the block and puts it into the store's log and memtable. A failure poisons.
+// apply packs the block and puts it into the store's log and memtable, without waiting for the
+// sync. A failure poisons, and tip stays: nothing may be chained behind a commit of which it is not
+// known whether the store has it.
 func (j *Journal) apply(b *Block, c *Commit) error {
 	if err := j.write(b, c); err != nil {
 		return j.latch.Poison(fmt.Errorf("journal: append inputSeq=%d: %w", b.first, err))
@@ -202,6 +229,10 @@ func (j *Journal) apply(b *Block, c *Commit) error {
 	return nil
 }
 
+// write packs a block into one batch: the command block, then the fill block and the client-id
+// block if it has any. The batch is applied as a whole or not at all, so a reader never finds
+// commands without their fills. Each value is copied into the batch before the packer's buffer is
+// used again.
 func (j *Journal) write(b *Block, c *Commit) error {
 	p := &j.packing
 	p.begin(b, j.tip.tradeSeq+1)
@@ -240,7 +271,8 @@ func (j *Journal) write(b *Block, c *Commit) error {
 // envelopes are the envelopes of the commit being packed: commands, fills and client ids.
 type envelopes struct{ commands, fills, ids envelope }
 
-// begin fills in the fields that packing and hashing do not set.
+// begin fills in the fields that packing and hashing do not set. nextTrade is the tradeSeq of the
+// block's first fill, or of the next one to come when it has none.
 func (p *envelopes) begin(b *Block, nextTrade uint64) {
 	first, last := b.timeSpan()
 	p.commands = envelope{
@@ -256,7 +288,8 @@ func (p *envelopes) begin(b *Block, nextTrade uint64) {
 	}
 }
 
-// pack packs what the block has into the packers' buffers.
+// pack packs what the block has into the packers' buffers. There is a packer for each kind, because
+// all three results are held until the batch has them.
 func (j *Journal) pack(b *Block) {
 	j.packC.pack(&j.packing.commands, b.records)
 	if b.fillCount > 0 {
@@ -280,7 +313,8 @@ func (p *envelopes) chain(sum hash.Hash, prev *[chainBytes]byte, b *Block) {
 	}
 }
 
-// timeSpan is the event time of the first and the last command that has one.
+// timeSpan is the event time of the first and the last command that has one, in milliseconds; 0 and
+// 0 when none has.
 func (b *Block) timeSpan() (first, last int64) {
 	n := b.Commands()
 	for i := 0; i < n; i++ {
@@ -298,13 +332,17 @@ func (b *Block) timeSpan() (first, last int64) {
 	return first, last
 }
 
+// time is the event time of command i, in milliseconds; false for a record that is no command of
+// the matcher's and has none.
 func (b *Block) time(i int) (int64, bool) {
 	r := b.records[i*recordBytes:]
 	return int64(binary.LittleEndian.Uint64(r[16:])),
 		binary.LittleEndian.Uint16(r[2:]) == matcher.TemplateCommand
 }
 
-// continues checks that the block follows what has been taken without a hole.
+// continues checks that the block follows what has been taken without a hole, in commands and in
+// fills, and that its last client id belongs to one of its commands. It reads every record's
+// sequence: a hole is refused before anything of the block is written.
 func (j *Journal) continues(b *Block) error {
 	n := b.Commands()
 	if n == 0 || n > MaxBlockCommands {
@@ -329,7 +367,9 @@ func (j *Journal) continues(b *Block) error {
 	return nil
 }
 
-// commitLoop waits for the syncs, in order. After the first failure it only returns the poison.
+// commitLoop waits for the syncs, in order, until Close closes the channel. After the first failure
+// it only returns the poison. room is given back before done, so a caller that has waited for a
+// commit finds a place for the next.
 func (j *Journal) commitLoop() {
 	for c := range j.commits {
 		if c.handed {
@@ -351,6 +391,10 @@ func (j *Journal) commitLoop() {
 	}
 }
 
+// settle waits until one commit is durable, then raises the head: first the store's sync, with a
+// log the log's write, then the anchor, then the head and, without a tail, the answers. So without
+// a tail the anchor vouches for all that clients were told. c.err is the poison when any step
+// fails; then neither head nor answers move.
 func (j *Journal) settle(c *Commit) {
 	if c.err = j.latch.Err(); c.err != nil {
 		return

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
-	"runtime"
 	"time"
 
 	"posttrade/journal/evidence"
@@ -85,8 +84,6 @@ func (r *Run) catchUp(e *fullEngine) error {
 	if err := e.Journal.WaitStable(context.Background(), head); err != nil {
 		return err
 	}
-	// A second thread that reads ahead would share the caches and units of the first one's core.
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	start, before := time.Now(), processorTime()
 	if err := k.on(); err != nil {
 		return err

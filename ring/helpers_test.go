@@ -39,20 +39,17 @@ func newRegion(t testing.TB, bytes int) *Region {
 
 func newTestSPSC(t testing.TB, capacity int) *SPSC[msg] {
 	t.Helper()
-	r := must.Get(NewSPSC[msg](newRegion(t, SPSCBytes[msg](capacity)), capacity))(t)
-	return r
+	return must.Get(NewSPSC[msg](newRegion(t, SPSCBytes[msg](capacity)), capacity))(t)
 }
 
 func newTestMPSC(t testing.TB, capacity int) *MPSC[msg] {
 	t.Helper()
-	r := must.Get(NewMPSC[msg](newRegion(t, MPSCBytes[msg](capacity)), capacity))(t)
-	return r
+	return must.Get(NewMPSC[msg](newRegion(t, MPSCBytes[msg](capacity)), capacity))(t)
 }
 
 func newTestFanout(t testing.TB, capacity int) *Fanout[msg] {
 	t.Helper()
-	r := must.Get(NewFanout[msg](newRegion(t, FanoutBytes[msg](capacity)), capacity))(t)
-	return r
+	return must.Get(NewFanout[msg](newRegion(t, FanoutBytes[msg](capacity)), capacity))(t)
 }
 
 // seeded prints the seed that replays the test.

@@ -141,6 +141,5 @@ func TestFileKeepsItsBytesAndIsPrivate(t *testing.T) {
 // dup returns a descriptor that Attach may take over.
 func dup(t *testing.T, fd int) int {
 	t.Helper()
-	n := must.Get(unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0))(t)
-	return n
+	return must.Get(unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0))(t)
 }

@@ -15,8 +15,7 @@ import (
 // Settled returns a configuration of flags alone: names and values in turns.
 func Settled(t testing.TB, nameValue ...string) *settings.Config {
 	t.Helper()
-	c := must.Get(SettleFlags(nameValue))(t)
-	return c
+	return must.Get(SettleFlags(nameValue))(t)
 }
 
 // SettleFlags is Settled with its error.

@@ -48,8 +48,7 @@ func Main(m *testing.M) int {
 // calls Main.
 func Program(t testing.TB) string {
 	t.Helper()
-	binary := must.Get(program())(t)
-	return binary
+	return must.Get(program())(t)
 }
 
 // Run runs a subcommand of the program and returns its exit code and what it has printed. Code -1

@@ -101,6 +101,5 @@ func (f *pastFlow) decode(path string, into any) {
 
 func (f *pastFlow) whole(n json.Number) int64 {
 	f.t.Helper()
-	v := must.Get(n.Int64())(f.t)
-	return v
+	return must.Get(n.Int64())(f.t)
 }

@@ -247,8 +247,7 @@ func (c *three) proof(at int) (status int, text []byte) {
 
 func readAll(t *testing.T, r io.Reader) []byte {
 	t.Helper()
-	text := must.Get(io.ReadAll(r))(t)
-	return text
+	return must.Get(io.ReadAll(r))(t)
 }
 
 func writeFile(t *testing.T, name string, text []byte) {

@@ -388,8 +388,7 @@ func TestFeedsBehindTokensAndTLS(t *testing.T) {
 
 func mustSecret(t *testing.T, i *installed) []byte {
 	t.Helper()
-	secret := must.Get(i.config.JWTSecret())(t)
-	return secret
+	return must.Get(i.config.JWTSecret())(t)
 }
 
 // selfSigned writes a self-signed certificate and its key.

@@ -25,8 +25,7 @@ func gauge(t *testing.T, samples []string, name string, labels ...string) float6
 			slices.ContainsFunc(labels, func(l string) bool { return !strings.Contains(full, l) }) {
 			continue
 		}
-		v := must.Get(strconv.ParseFloat(s[at+1:], 64))(t)
-		return v
+		return must.Get(strconv.ParseFloat(s[at+1:], 64))(t)
 	}
 	t.Fatalf("%s%v is not among %d samples", name, labels, len(samples))
 	return 0

@@ -241,8 +241,7 @@ func openTestCore(t *testing.T, dir string, feeds bool, nameValue ...string) *en
 	o := EngineOptions(apptest.Settled(t, append(anyPorts(dir), nameValue...)...))
 	o.Dir, o.Feeds = dir, feeds
 	o.Fatal = func(err error) { t.Errorf("journal failed: %v", err) }
-	k := must.Get(engine.Open(o))(t)
-	return k
+	return must.Get(engine.Open(o))(t)
 }
 
 // submit sends n orders through the desk and waits for their answers.

@@ -19,8 +19,7 @@ import (
 // mustConfig settles a configuration from flags alone.
 func mustConfig(t *testing.T, nameValue ...string) *Config {
 	t.Helper()
-	c := must.Get(Read(Sources{Flags: pairs(nameValue)}))(t)
-	return c
+	return must.Get(Read(Sources{Flags: pairs(nameValue)}))(t)
 }
 
 func pairs(nameValue []string) (out []FlagValue) {

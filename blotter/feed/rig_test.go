@@ -282,8 +282,7 @@ func (r *rig) open(h *Hub, s Selection, start Start) *Reader {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	must.OK(r.t, h.Begin(ctx))
-	reader := must.Get(h.Open(ctx, s, start))(r.t)
-	return reader
+	return must.Get(h.Open(ctx, s, start))(r.t)
 }
 
 // until reads until everything up to a sequence was returned.

@@ -3,9 +3,9 @@
 // again, and a manifest.
 //
 //	Contents --> Write(DIR)  --> journal.stream   verified while it is written
-//	                           tables.ndjson    rows that only SQL has; may be missing
-//	                           backup.json      written last: without it there is no backup
-//	                           unfinished       while it is being written, or when that was cut short
+//	                             tables.ndjson    rows that only SQL has; may be missing
+//	                             backup.json      written last: without it there is no backup
+//	                             unfinished       while it is being written, or if that was cut short
 //
 //	DIR, DIR2, ... --> Restore(data.dir) --> journal/   received like a member's, up to a sequence
 //	                                         restored/  for the first start: rows, and a new epoch
@@ -23,6 +23,6 @@
 //     restore that was cut short has left carries a mark: no server starts on it, and the next
 //     Restore begins again.
 //
-// The package does not know of HTTP or SQL: a Contents gives it streams. One goroutine calls each
+// The package does not know of HTTP or SQL: Contents gives it streams. One goroutine calls each
 // function; a lock in the directory keeps other processes out. FORMAT.md has the bytes, section 8.
 package backup

@@ -25,8 +25,7 @@ func (v *venue) proofOf(w Wanted) []byte {
 
 func (v *venue) keys(l *Log) verify.Keys {
 	v.t.Helper()
-	k := must.Get(verify.ParseKeys([]string{l.VKey()}, nil))(v.t)
-	return k
+	return must.Get(verify.ParseKeys([]string{l.VKey()}, nil))(v.t)
 }
 
 // TestEveryRecordIsProven proves the record of every command, trade, order and contract of a random
@@ -112,8 +111,7 @@ func TestAProofWithoutItsCheckIsJudgedByItsHashes(t *testing.T) {
 			t.Helper()
 			text := v.proofOf(w)
 			text, _, _ = bytes.Cut(text, []byte(`,"check"`))
-			p := must.Get(verify.ParseProof(append(text, '}')))(t)
-			return p
+			return must.Get(verify.ParseProof(append(text, '}')))(t)
 		}
 		must.Get(keys.Check(proof()))(t)
 		for name, change := range map[string]func(p *verify.Proof){

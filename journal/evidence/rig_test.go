@@ -183,8 +183,7 @@ func (v *venue) snapshot() {
 // log opens the log of the venue.
 func (v *venue) log() *Log {
 	v.t.Helper()
-	l := must.Get(Open(v.j, v.logOptions()))(v.t)
-	return l
+	return must.Get(Open(v.j, v.logOptions()))(v.t)
 }
 
 func (v *venue) logOptions() Options {
@@ -222,8 +221,7 @@ func (v *venue) prover() *Prover {
 	v.t.Helper()
 	past := must.Get(asof.New(v.j, asof.Options{}))(v.t)
 	v.t.Cleanup(func() { must.OK(v.t, past.Close()) })
-	p := must.Get(NewProver(past, v.logDir()))(v.t)
-	return p
+	return must.Get(NewProver(past, v.logDir()))(v.t)
 }
 
 // removeAllBut empties a folder but for one file.

@@ -41,8 +41,7 @@ func newAuthority(t *testing.T) *authority {
 
 func newKey(t *testing.T) *ecdsa.PrivateKey {
 	t.Helper()
-	key := must.Get(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
-	return key
+	return must.Get(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
 }
 
 func writePEM(t *testing.T, kind string, der []byte) string {
@@ -80,8 +79,7 @@ func (a *authority) member(t *testing.T) *tls.Config {
 func (a *authority) config(t *testing.T, ca *authority, host string, until time.Time) *tls.Config {
 	t.Helper()
 	certFile, keyFile := a.pair(t, host, until)
-	config := must.Get(MemberTLS(certFile, keyFile, ca.file))(t)
-	return config
+	return must.Get(MemberTLS(certFile, keyFile, ca.file))(t)
 }
 
 func TestMemberTLSNamesTheFileItCannotUse(t *testing.T) {

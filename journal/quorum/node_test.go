@@ -79,8 +79,7 @@ func TestThreeMembersAgree(t *testing.T) {
 
 func (m *member) genesis(t *testing.T) []byte {
 	t.Helper()
-	text := must.Get(m.node.Agreed(t.Context()))(t)
-	return text
+	return must.Get(m.node.Agreed(t.Context()))(t)
 }
 
 // A member that does not lead refuses what is handed in, and it is not applied anywhere.

@@ -1,57 +1,34 @@
 package whatif
 
 import (
-	"encoding/json"
 	"slices"
-	"strconv"
 
 	"posttrade/matcher"
-	"posttrade/matcher/strictjson"
 )
 
-// Decision is what was decided on an order: ACCEPTED, REJECTED, or CANCELED for one that its own
-// command or another order's ended; OPEN for one that was left alone.
-type Decision struct {
-	Decision string  `json:"decision"`
-	Reason   *string `json:"reason"`
-}
-
-// Execution is a trade's price and quantity.
-type Execution struct {
-	Price    json.RawMessage `json:"price"`
-	Quantity int32           `json:"quantity"`
-}
-
-// Difference is one thing that comes out differently: an order (Before and After), or a trade
-// (Change is appeared, vanished or changed).
-type Difference struct {
-	Kind           string     `json:"kind"`
-	Sequence       uint64     `json:"sequence"`
-	Command        string     `json:"command"` // what was sent: order, replace, cancel, ...
-	OrderID        *string    `json:"orderId"`
-	AccountID      uint32     `json:"accountId"`
-	Security       string     `json:"security,omitempty"`
-	Before         *Decision  `json:"before,omitempty"`
-	After          *Decision  `json:"after,omitempty"`
-	Change         string     `json:"change,omitempty"`
-	CounterOrderID *string    `json:"counterOrderId,omitempty"`
-	Was            *Execution `json:"was,omitempty"`
-	Is             *Execution `json:"is,omitempty"`
-}
-
-// comparer pairs what both engines decided on a command. One goroutine uses it.
+// comparer pairs what both engines decided on a command, and reports where they differ. Run's
+// goroutine uses it.
+//
+// Without a latency both engines decide the commands in one order, and the events of a command meet
+// at once. With one, events wait here until the other engine has decided the same command.
 type comparer struct {
+	// report is Options.Report. Its error ends the comparison.
 	report  func(Difference) error
 	reorder bool
 	result  Result
+	// tickers has the names of securities by id: those at the beginning, and those registered since.
 	tickers map[uint32]string
-	sent    string // the kind of the command that is being compared
+	// sent is the kind of the command that is being compared.
+	sent string
 
-	// Of commands that one engine has decided and the other has not yet.
+	// before and after hold, by the history's sequence, the events of commands that one engine has
+	// decided and the other has not yet. Only a latency fills them. The events are copies, because
+	// chunks go round.
 	before map[uint64][]matcher.Event
 	after  map[uint64]settled
 }
 
+// settled is what the supposed engine decided on a command, until the history comes to it.
 type settled struct {
 	events []matcher.Event
 	item   item
@@ -67,7 +44,8 @@ func newComparer(report func(Difference) error, reorder bool, e *matcher.Engine)
 	return c
 }
 
-// cut takes the events of one command off the front.
+// cut takes the events of one command off the front. Every command has at least one event, and the
+// last of them is marked.
 func cut(events []matcher.Event) (one, rest []matcher.Event) {
 	for i := range events {
 		if events[i].Flags&matcher.EventLast != 0 {
@@ -77,7 +55,7 @@ func cut(events []matcher.Event) (one, rest []matcher.Event) {
 	return events, nil
 }
 
-// chunk compares a chunk.
+// chunk compares a chunk, and counts its commands. The events of acts are passed over.
 func (c *comparer) chunk(k *chunk) error {
 	c.result.Commands += uint64(len(k.cmds))
 	before, after := k.before, k.after
@@ -117,7 +95,8 @@ func (c *comparer) chunk(k *chunk) error {
 	return c.pair()
 }
 
-// pair compares the commands that both engines have decided, in the order of the history.
+// pair compares the commands that both engines have decided, in the order of the history. A delayed
+// command is paired when it comes: its differences may follow those of later sequences.
 func (c *comparer) pair() error {
 	var ready []uint64
 	for at := range c.after {
@@ -137,7 +116,9 @@ func (c *comparer) pair() error {
 	return nil
 }
 
-// command compares the events of one command.
+// command compares the events of one command: was of the history, is of the supposed engine. Most
+// commands are alike, so it looks at nothing else then. Of a command that is left out only the
+// trades are compared: its refusal was asked for.
 func (c *comparer) command(was, is []matcher.Event, item *item) error {
 	if was[0].SecurityID != 0 && was[0].Cmd().TemplateID == matcher.TemplateSymbolRegister {
 		c.tickers[was[0].SecurityID], _ = was[0].Cmd().Symbol()
@@ -156,32 +137,8 @@ func (c *comparer) command(was, is []matcher.Event, item *item) error {
 	return c.trades(was, is)
 }
 
-// sentAs names the kind of a command.
-func sentAs(c *matcher.Command) string {
-	if c.TemplateID != matcher.TemplateCommand {
-		return "other"
-	}
-	switch c.Type {
-	case matcher.OrderNew:
-		return "order"
-	case matcher.OrderReplace:
-		return "replace"
-	case matcher.OrderCancel:
-		return "cancel"
-	case matcher.TradeNew:
-		return "market-trade"
-	case matcher.ForceFill:
-		return "force-fill"
-	case matcher.SwapBook:
-		return "swap"
-	case matcher.SwaptionBook:
-		return "swaption"
-	}
-	return "control"
-}
-
 // alike reports that two commands were decided alike. Trade sequences may differ, because other
-// trades have come or gone before.
+// trades have come or gone before, and times may, because a delay moves them.
 func alike(was, is []matcher.Event) bool {
 	if len(was) != len(is) {
 		return false
@@ -200,39 +157,9 @@ func alike(was, is []matcher.Event) bool {
 	return true
 }
 
-// decided is what a command's events say about an order: its own, or another that it ended.
-func decided(events []matcher.Event, number uint64, own bool) (d Decision) {
-	d.Decision = "OPEN"
-	if own {
-		d.Decision = "ACCEPTED"
-		if events[0].Kind == matcher.EventRejected {
-			d.Decision, d.Reason = "REJECTED", reasonOf(events[0].Reason)
-		}
-	}
-	for i := range events {
-		// A cancel's own event is its acceptance.
-		if ev := &events[i]; ev.Kind == matcher.EventCanceled && ev.Order() == number &&
-			ev.Flags&matcher.EventFirst == 0 {
-			d = Decision{"CANCELED", reasonOf(ev.Reason)}
-		}
-	}
-	return d
-}
-
-func reasonOf(r matcher.RiskReason) *string {
-	if r == matcher.Accepted {
-		return nil
-	}
-	name := r.String()
-	return &name
-}
-
-func same(a, b Decision) bool {
-	return a.Decision == b.Decision && (a.Reason == nil) == (b.Reason == nil) &&
-		(a.Reason == nil || *a.Reason == *b.Reason)
-}
-
-// decisions compares what was decided on the command and on the orders that it ended.
+// decisions compares what was decided on the command and on the orders that it ended, in the
+// history or here. A command that is about no order is compared by its own decision alone, with no
+// order id. Where only the supposed engine has made an order, its number is taken from there.
 func (c *comparer) decisions(was, is []matcher.Event) error {
 	first := &was[0]
 	own := uint64(0)
@@ -262,6 +189,7 @@ func (c *comparer) decisions(was, is []matcher.Event) error {
 	return nil
 }
 
+// decision reports two decisions that differ. first is the history's first event of the command.
 func (c *comparer) decision(first *matcher.Event, number uint64, before, after Decision) error {
 	if same(before, after) {
 		return nil
@@ -272,15 +200,9 @@ func (c *comparer) decision(first *matcher.Event, number uint64, before, after D
 		Before: &before, After: &after})
 }
 
-func orderID(number uint64) *string {
-	if number == 0 {
-		return nil
-	}
-	id := "ord-" + strconv.FormatUint(number, 10)
-	return &id
-}
-
-// trades compares the trades of a command: by the two orders, which meet once at most.
+// trades compares the trades of a command: by the two orders, which meet once at most. A trade that
+// moved to another command has vanished there and appeared here. Cost: the product of the numbers
+// of fills, which are few in a command.
 func (c *comparer) trades(was, is []matcher.Event) error {
 	for i := range was {
 		a := &was[i]
@@ -316,12 +238,8 @@ func (c *comparer) trades(was, is []matcher.Event) error {
 	return nil
 }
 
-// trade reports the one event of a trade that stands for it.
-func trade(ev *matcher.Event) bool {
-	return ev.Kind == matcher.EventFilled &&
-		ev.Flags&(matcher.EventAggressor|matcher.EventMarket|matcher.EventForced) != 0
-}
-
+// tradeDiffers reports a trade that is not the same in both. One of the two events may be nil; the
+// other one then says what it is about.
 func (c *comparer) tradeDiffers(was, is *matcher.Event) error {
 	d := Difference{Kind: "trade", Command: c.sent, Change: "changed"}
 	about := was
@@ -339,11 +257,4 @@ func (c *comparer) tradeDiffers(was, is *matcher.Event) error {
 	d.OrderID, d.CounterOrderID = orderID(about.Order()), orderID(about.Detail().Counter())
 	d.Was, d.Is = execution(was), execution(is)
 	return c.report(d)
-}
-
-func execution(ev *matcher.Event) *Execution {
-	if ev == nil {
-		return nil
-	}
-	return &Execution{json.RawMessage(strictjson.FormatDecimal(nil, ev.Px)), ev.Qty}
 }

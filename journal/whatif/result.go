@@ -10,32 +10,50 @@ import (
 
 // Result counts the differences of a range.
 type Result struct {
-	From, To uint64 // To is less than asked for when the run was stopped
+	// From and To are the sequences that were compared, both inclusive. To is less than asked for when
+	// the run was stopped; From - 1 means that nothing was compared.
+	From, To uint64
+	// Commands of the history, without acts.
 	Commands uint64
-	LeftOut  uint64 // commands of accounts that are left out
-	Orders   uint64 // decided differently
-	Appeared uint64 // trades
+	// LeftOut are commands of accounts that are left out; they are in Commands too.
+	LeftOut uint64
+	// Orders are the differences of kind "order". An order is counted once for every command at which
+	// it was decided differently.
+	Orders uint64
+	// Appeared, Vanished and Changed are trades. A match, a market trade or a force fill is one.
+	Appeared uint64
 	Vanished uint64
 	Changed  uint64
-	Accounts []Profit // ascending by id, of every account that has traded in either
-	Unknown  []uint32 // accounts of the changes that the history has not met by To
+	// Accounts whose profit is not 0 in one of the two, ascending by id. An account that did not trade
+	// is among them when the prices of what it holds have moved.
+	Accounts []Profit
+	// Unknown are accounts of the changes that the history has not met by To, in the order of the
+	// changes: Without first, then Latency. The caller should treat them as a typing error.
+	Unknown []uint32
 }
 
 // Profit is an account's profit and loss over the range: what it received less what it paid, and
 // what its positions are worth at the last prices, less what they were worth at the beginning.
-// Money is x 1e6.
+// Money is x 1e6. It is exact: the sum of products may need more than 64 bits. OTC contracts are
+// not valued.
 type Profit struct {
-	AccountID     uint32
+	AccountID uint32
+	// Before is what the history made, After what the supposed engine made. Both start from the same
+	// state.
 	Before, After *big.Int
 }
 
-// Change is what the account would have made more.
+// Change is what the account would have made more; negative is less. The caller owns the result.
 func (p *Profit) Change() *big.Int { return new(big.Int).Sub(p.After, p.Before) }
 
 // books are the accounts of an engine at one moment: cash, and positions at market prices.
+//
+// Money is x 1e6; the key is the account's number.
 type books map[uint32]*big.Int
 
-// booksOf values the accounts of an engine.
+// booksOf values the accounts of an engine. A security that never had a price counts 0. The caller
+// must be the engine's owner at that moment: Run calls it before its stages start and after they
+// have ended. Cost: linear in securities, accounts and positions.
 func booksOf(e *matcher.Engine) books {
 	prices := map[uint32]int64{}
 	e.EachSecurity(func(s matcher.SecurityInfo) bool {
@@ -58,6 +76,9 @@ func booksOf(e *matcher.Engine) books {
 
 // profits compares what both engines' accounts have made since a moment. The accounts are those of
 // the baseline: the supposed engine is given the same controls.
+//
+// started is what the accounts were worth before the range; an account that has appeared since is
+// worth 0 there.
 func profits(started books, baseline, supposed *matcher.Engine) (all []Profit) {
 	before, after := booksOf(baseline), booksOf(supposed)
 	since := func(b books, id uint32) *big.Int {

@@ -12,46 +12,31 @@ import (
 )
 
 const (
+	// The size of a chunk. It is large enough that handing it on costs little beside deciding it. The
+	// window of events holds four events a command before it has to grow.
 	chunkCommands = 1024
 	chunkEvents   = 4096
-	chunksAround  = 6
+	// chunksAround bounds how far the reader runs ahead, and so the memory. Three stages hold one
+	// chunk each and the two channels between them one each; the sixth lets the reader go on while the
+	// others are taken. All windows together take 6 MiB, until one has to grow.
+	chunksAround = 6
 )
 
 // Options of Run.
 type Options struct {
-	From, To uint64 // both inclusive
+	// The range, both inclusive: 1 <= From <= To <= the durable head.
+	From, To uint64
 	Changes  Changes
-	Report   func(Difference) error
-	Progress func(inputSeq uint64) // may be nil; called from Run's goroutine
+	// Report gets every difference, from Run's goroutine, in the order of the history; a delayed
+	// command's may come later. It must not be nil. Its error ends the run, and Run returns it.
+	Report func(Difference) error
+	// Progress gets the last sequence compared, after each chunk, from Run's goroutine. It may be nil.
+	Progress func(inputSeq uint64)
 }
 
-// chunk is a part of the history on its way through the stages.
-type chunk struct {
-	cmds            []matcher.Command
-	before, after   []matcher.Event // of the baseline, and of the supposed engine
-	items           []item
-	supposed        []matcher.Command
-	plain           bool // the supposed engine gets cmds as they are, and items is empty
-	window, window2 *window
-}
-
-// window is an outlet that keeps all events of a chunk.
-type window struct{ matcher.Outlet }
-
-func newWindow() *window {
-	w := &window{}
-	w.use(make([]matcher.Event, chunkEvents))
-	w.More = func(*matcher.Outlet) {
-		w.use(append(make([]matcher.Event, 0, 2*len(w.Slots)), w.Slots...)[:2*len(w.Slots)])
-	}
-	return w
-}
-
-func (w *window) use(slots []matcher.Event) {
-	w.Slots, w.Mask, w.Limit = slots, int64(len(slots)-1), int64(len(slots))
-}
-
-// run is one comparison.
+// run is one comparison. The goroutine that reads owns baseline and changer, the one that supposes
+// owns supposed and names, and Run's own goroutine owns compare. Before the stages start and after
+// they have ended, all of it belongs to Run.
 type run struct {
 	o        Options
 	h        *asof.History
@@ -60,12 +45,22 @@ type run struct {
 	supposed *matcher.Engine
 	changer  *changer
 	names    names
-	next     uint64 // the number of the next order at the beginning
-	compare  comparer
+	// next is the number of the next order before the range. Numbers below it are the same in both.
+	next    uint64
+	compare comparer
 }
 
-// Run decides the range anew and reports the differences, in the order of the history. The result
-// is of what was compared, also when ctx ends first: the error is then that of ctx.
+// Run decides the range anew and reports the differences.
+//
+//   - Shape: the baseline starts from the state before From, the supposed engine from a copy of it.
+//     Nothing is written, and the running engine is not used.
+//   - Errors: a range that is not within 1 to the head; damage that the journal finds; Report's
+//     error; that of ctx. Result is of what was compared, also when ctx ends first. Accounts and
+//     Unknown are then of the states at which the engines stopped, which may be some chunks behind
+//     To.
+//   - Cost: the memory of two engines, about two decisions a command, and the replay from the
+//     nearest snapshot before From. Blocks; any goroutine may call it, the caller bounds how many
+//     at a time.
 func Run(ctx context.Context, h *asof.History, o Options) (res Result, err error) {
 	if head := h.Head(); o.From == 0 || o.From > o.To || o.To > head {
 		return res, fmt.Errorf("the range %d to %d is not within 1 to %d, the head", o.From, o.To, head)
@@ -90,6 +85,9 @@ func Run(ctx context.Context, h *asof.History, o Options) (res Result, err error
 }
 
 // copyOf makes another engine in the same state.
+//
+// A snapshot goes through a pipe, so that the state is never in memory as a file. While the copy is
+// made, a goroutine of copyOf reads e.
 func copyOf(g *matcher.Genesis, e *matcher.Engine) (*matcher.Engine, error) {
 	if e.AppliedSeq() == 0 {
 		return matcher.New(g)
@@ -103,6 +101,9 @@ func copyOf(g *matcher.Genesis, e *matcher.Engine) (*matcher.Engine, error) {
 	return to, err
 }
 
+// run starts the stages and compares what they hand on. A stage that fails stops reading; the
+// others then run out of chunks and end. The loop goes on taking chunks after an error, because the
+// stages wait for free ones and must end before the engines may be closed.
 func (r *run) run(ctx context.Context) (Result, error) {
 	r.changer = newChanger(&r.o.Changes)
 	r.names = newNames(r.next)
@@ -155,7 +156,9 @@ func (r *run) run(ctx context.Context) (Result, error) {
 	return res, errors.Join(failed, readErr)
 }
 
-// leave takes the open orders of the accounts that are left out off the supposed book.
+// leave takes the open orders of the accounts that are left out off the supposed book. The cancels
+// are collected first: EachOrder must not see the engine change. Their events are dropped, because
+// they come before the range.
 func (r *run) leave() {
 	var cancels []matcher.Command
 	r.supposed.EachOrder(func(o matcher.OrderInfo) bool {
@@ -170,103 +173,4 @@ func (r *run) leave() {
 	for i := range cancels {
 		r.supposed.Apply(&cancels[i], out)
 	}
-}
-
-// read takes the history apart and has the baseline decide it.
-func (r *run) read(ctx context.Context, free <-chan *chunk, out chan<- *chunk) error {
-	last := int64(0)
-	err := r.h.Journal().Commands(ctx, r.o.From, r.o.To,
-		func(cmds []matcher.Command) error {
-			for len(cmds) > 0 {
-				n := min(len(cmds), chunkCommands)
-				c := <-free
-				c.cmds = append(c.cmds[:0], cmds[:n]...)
-				if err := r.decide(c); err != nil {
-					return err
-				}
-				last = max(last, timeOf(&cmds[n-1]))
-				out <- c
-				cmds = cmds[n:]
-			}
-			return nil
-		})
-	if err == nil {
-		c := <-free
-		c.cmds, c.before, c.plain = c.cmds[:0], nil, false
-		c.items = r.changer.remainder(c.items[:0], last)
-		out <- c
-	}
-	return err
-}
-
-// decide has the baseline decide a chunk and changes its commands for the supposed engine. Before a
-// command with a verdict of the gate the baseline is asked what it would decide itself.
-func (r *run) decide(c *chunk) error {
-	w := c.window
-	w.Next, c.items = 0, c.items[:0]
-	apply := func(from, to int) error {
-		n, err := r.baseline.ReplayBatch(c.cmds[from:to], &w.Outlet)
-		if err != nil {
-			err = fmt.Errorf("whatif: sequence %d: %w", c.cmds[from+n].InputSeq, err)
-		}
-		return err
-	}
-	if c.plain = r.changer.plain(c.cmds); c.plain {
-		err := apply(0, len(c.cmds))
-		c.before = w.Slots[:w.Next]
-		return err
-	}
-	from := 0
-	for i := range c.cmds {
-		cmd := &c.cmds[i]
-		anew := false
-		if verdict(cmd) {
-			if err := apply(from, i); err != nil {
-				return err
-			}
-			from = i
-			anew = r.baseline.Judge(cmd).Reason == matcher.RiskReason(cmd.OrderRef)
-		}
-		c.items = r.changer.add(c.items, cmd, anew)
-	}
-	err := apply(from, len(c.cmds))
-	c.before = w.Slots[:w.Next]
-	return err
-}
-
-// verdict reports a record that carries a refusal of the gate.
-func verdict(c *matcher.Command) bool {
-	return c.OrderRef != 0 && c.TemplateID == matcher.TemplateCommand &&
-		(c.Type == matcher.OrderNew || c.Type == matcher.TradeNew)
-}
-
-// suppose has the supposed engine decide a chunk.
-func (r *run) suppose(c *chunk) {
-	w := c.window2
-	w.Next = 0
-	if c.plain {
-		r.supposed.ApplyBatch(c.cmds, &w.Outlet)
-		c.after = w.Slots[:w.Next]
-		return
-	}
-	c.supposed = c.supposed[:0]
-	for i := range c.items {
-		c.supposed = append(c.supposed, c.items[i].cmd)
-	}
-	if !r.changer.reorder {
-		r.supposed.ApplyBatch(c.supposed, &w.Outlet)
-		c.after = w.Slots[:w.Next]
-		return
-	}
-	// The numbers of orders differ from the history's: every command is given those of the supposed
-	// engine.
-	r.names.note(c.before)
-	for i := range c.supposed {
-		r.names.translate(&c.supposed[i])
-		at := w.Next
-		r.supposed.Apply(&c.supposed[i], &w.Outlet)
-		r.names.learn(c.items[i].was, &w.Slots[at])
-	}
-	c.after = w.Slots[:w.Next]
-	r.names.restore(c.after)
 }

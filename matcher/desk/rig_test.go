@@ -117,8 +117,7 @@ func (r *rig) run() {
 // acquire is Acquire that must succeed.
 func (r *rig) acquire(n int) *Ticket {
 	r.t.Helper()
-	t := must.Get(r.desk.Acquire(n))(r.t)
-	return t
+	return must.Get(r.desk.Acquire(n))(r.t)
 }
 
 // submit fills a ticket with the commands and submits it.

@@ -27,8 +27,7 @@ const (
 
 func newTestVerifier(t testing.TB, issuer string, leeway time.Duration) *Verifier {
 	t.Helper()
-	v := must.Get(NewVerifier(testSecret, issuer, leeway, func() time.Time { return testNow }))(t)
-	return v
+	return must.Get(NewVerifier(testSecret, issuer, leeway, func() time.Time { return testNow }))(t)
 }
 
 func b64(s string) string { return base64.RawURLEncoding.EncodeToString([]byte(s)) }

@@ -51,8 +51,7 @@ func roundTrip(t *testing.T, c *client.Client, sent error) *wire.Record {
 		t.Fatal(sent)
 	}
 	c.Flush()
-	r := must.Get(c.Next())(t)
-	return r
+	return must.Get(c.Next())(t)
 }
 
 // allocated is how many objects all goroutines allocated during f.

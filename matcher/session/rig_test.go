@@ -82,8 +82,7 @@ type rig struct {
 // region is private memory that the test releases.
 func region(t testing.TB, bytes int) *ring.Region {
 	t.Helper()
-	r := must.Get(ring.Anonymous(bytes))(t)
-	return r
+	return must.Get(ring.Anonymous(bytes))(t)
 }
 
 // rigOptions changes a rig before its server opens.

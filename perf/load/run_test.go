@@ -70,8 +70,7 @@ func (s *server) Poll(answered func(int, time.Duration)) error {
 
 func constantOf(t *testing.T, perSecond float64) Arrivals {
 	t.Helper()
-	a := must.Get(Constant(perSecond))(t)
-	return a
+	return must.Get(Constant(perSecond))(t)
 }
 
 // TestAStallIsChargedToEveryRequestThatWasDueInIt is the purpose of this package: a thousand

@@ -10,8 +10,7 @@ import (
 
 func mustSynthetic(t *testing.T, o SyntheticOptions) *Synthetic {
 	t.Helper()
-	s := must.Get(NewSynthetic(o))(t)
-	return s
+	return must.Get(NewSynthetic(o))(t)
 }
 
 var flowOptions = SyntheticOptions{

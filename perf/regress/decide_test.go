@@ -77,8 +77,7 @@ func (m machine) row(seed uint64) (row Row) {
 
 func judge(t *testing.T, m machine, seed uint64, c change) Verdict {
 	t.Helper()
-	v := must.Get(Judge(DefaultRules(), m.name, m.rounds(seed, c)))(t)
-	return v
+	return must.Get(Judge(DefaultRules(), m.name, m.rounds(seed, c)))(t)
 }
 
 func TestAFifthSlowerIsAlwaysSeenAndTheSameNever(t *testing.T) {

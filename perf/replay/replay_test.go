@@ -330,8 +330,7 @@ func TestReplayFailures(t *testing.T) {
 
 func mustVenues(t *testing.T, url string) venues {
 	t.Helper()
-	open := must.Get(httpVenues(url, ""))(t)
-	return open
+	return must.Get(httpVenues(url, ""))(t)
 }
 
 func TestBatchAnswersMustBeWhole(t *testing.T) {

@@ -49,8 +49,7 @@ const hgrm = `       Value     Percentile TotalCount 1/(1-Percentile)
 
 func parsed(t *testing.T, name, text string) *Run {
 	t.Helper()
-	run := must.Get(Parse(name, strings.NewReader(text)))(t)
-	return run
+	return must.Get(Parse(name, strings.NewReader(text)))(t)
 }
 
 func written(t *testing.T, runs ...*Run) string {

@@ -104,8 +104,7 @@ func ensure(t testing.TB, ctx context.Context, b *Broker, s Stream) {
 // put publishes version n of the feed, without conditions, until it is acknowledged.
 func put(t testing.TB, ctx context.Context, b *Broker, n int) Ack {
 	t.Helper()
-	ack := must.Get(b.Publish(ctx, deltaSubject, payload(n), PublishOptions{MsgID: id(n)}))(t)
-	return ack
+	return must.Get(b.Publish(ctx, deltaSubject, payload(n), PublishOptions{MsgID: id(n)}))(t)
 }
 
 func id(n int) string      { return fmt.Sprintf("account:%d", n) }

@@ -287,7 +287,7 @@ func (s *Sink) noteUnknown(homeless, housed []string, capacity int) {
 	}
 }
 
-// room returns the engine's room for the records of the source.
+// capacity returns what the engine has room for, of the records of the source.
 func (s *Sink) capacity() Capacity { return Capacity{s.Source, s.Gate} }
 
 // control fills in the command for a record.

@@ -106,8 +106,7 @@ func (r *rig) refusesStill() {
 func TestOlderFileOfTheDatabase(t *testing.T) {
 	dir := t.TempDir()
 	open := func() *store.DB {
-		db := must.Get(store.Open(store.Options{Dir: dir}))(t)
-		return db
+		return must.Get(store.Open(store.Options{Dir: dir}))(t)
 	}
 	db := open()
 	r := newRig(t, db, openBroker(t, broker.Options{Dir: t.TempDir()}))

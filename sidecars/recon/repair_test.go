@@ -81,8 +81,7 @@ var damage = []string{
 // repairRows is how many rows TestRepairMakesDamagedRowsWhole damages.
 func repairRows(t *testing.T) int {
 	if text := os.Getenv("POSTTRADE_TEST_REPAIR_ROWS"); text != "" {
-		n := must.Get(strconv.Atoi(text))(t)
-		return n
+		return must.Get(strconv.Atoi(text))(t)
 	}
 	return size(6000, 2500)
 }

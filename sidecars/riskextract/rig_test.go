@@ -183,8 +183,7 @@ func write(t testing.TB, path, content string) {
 // date is a day that the test spells.
 func date(t testing.TB, text string) store.Date {
 	t.Helper()
-	d := must.Get(store.ParseDate(text))(t)
-	return d
+	return must.Get(store.ParseDate(text))(t)
 }
 
 func containsOnce(text, part string) bool { return strings.Count(text, part) == 1 }

@@ -18,20 +18,17 @@ func newYork(t testing.TB) *time.Location { return mustZone(t, "America/New_York
 
 func mustZone(t testing.TB, name string) *time.Location {
 	t.Helper()
-	where := must.Get(time.LoadLocation(name))(t)
-	return where
+	return must.Get(time.LoadLocation(name))(t)
 }
 
 func mustCalendar(t testing.TB, name string, where *time.Location, tPlus int) *Calendar {
 	t.Helper()
-	c := must.Get(NewCalendar(name, where, tPlus))(t)
-	return c
+	return must.Get(NewCalendar(name, where, tPlus))(t)
 }
 
 func mustDate(t testing.TB, text string) store.Date {
 	t.Helper()
-	d := must.Get(store.ParseDate(text))(t)
-	return d
+	return must.Get(store.ParseDate(text))(t)
 }
 
 // publishedHolidays reads testdata/holidays.txt: by calendar, the weekdays on

@@ -11,10 +11,16 @@ import (
 // why types the reason of an act into its question and confirms it.
 func (p *page) why(reason string) {
 	p.t.Helper()
-	p.tabTo("textbox", "Reason")
-	p.press(reason)
+	p.key("textbox", "Reason", reason)
 	p.press(kb.Enter)
 	p.eventually("the question is answered", func() bool { return len(p.nodes("dialog", "")) == 0 })
+}
+
+// key moves the focus to a control and presses a key there.
+func (p *page) key(role, name, key string) {
+	p.t.Helper()
+	p.tabTo(role, name)
+	p.press(key)
 }
 
 // TestTheTutorialByKeyboardAlone is the tutorial in the console, in one run, without a mouse. What
@@ -53,21 +59,18 @@ func TestTheTutorialByKeyboardAlone(t *testing.T) {
 	// The blotter, settlement, and what the trade cost.
 	p.follow("Blotter")
 	p.eventually("each match is two fills", func() bool { return p.rows() == trades(2) })
-	p.tabTo("region", "Blotter")
-	p.press(kb.End)
+	p.key("region", "Blotter", kb.End)
 	p.press(kb.Enter)
 	p.find("dialog", "trd-1")
 	p.eventually("the fill is to settle", func() bool {
 		return strings.Contains(p.facts(), "Status processing") &&
 			strings.Contains(p.facts(), "Client order id demo-2")
 	})
-	p.tabTo("link", "Settle")
-	p.press(kb.Enter)
+	p.key("link", "Settle", kb.Enter)
 	p.find("heading", "Settlement")
 	p.find("dialog", "trd-1")
 	p.press(kb.Escape)
-	p.tabTo("button", "Force")
-	p.press(kb.Enter)
+	p.key("button", "Force", kb.Enter)
 	p.find("dialog", "Force the settlement of trd-1?")
 	p.why("delivered early")
 	p.eventually("it is settled", func() bool { return p.column("Trades", 0) == "trd-2" })
@@ -80,33 +83,27 @@ func TestTheTutorialByKeyboardAlone(t *testing.T) {
 	// A break is found and repaired.
 	s.edit("UPDATE trades SET quantity = 41 WHERE id = 'trd-2'")
 	p.follow("Reconciliation")
-	p.tabTo("button", "Sweep")
-	p.press(kb.Enter)
+	p.key("button", "Sweep", kb.Enter)
 	p.why("looking for breaks")
 	p.eventually("the break shows", func() bool { return p.column("Breaks", 0) == "trd-2" })
-	p.tabTo("row", "")
-	p.press(kb.Enter)
+	p.key("row", "", kb.Enter)
 	p.find("dialog", "trd-2: field mismatch")
-	p.tabTo("button", "Repair")
-	p.press(kb.Enter)
+	p.key("button", "Repair", kb.Enter)
 	p.why("edited by hand")
 	p.says("trd-2 repaired", "no break")
 
 	// A security is halted; everything is stopped, and goes on.
 	p.follow("Controls")
 	p.typeIn("Security", "MSFT")
-	p.tabTo("switch", "Halt MSFT")
-	p.press(" ")
+	p.key("switch", "Halt MSFT", " ")
 	p.why("news pending")
-	p.tabTo("switch", "Kill switch")
-	p.press(" ")
+	p.key("switch", "Kill switch", " ")
 	p.why("stop everything")
 	p.says("every new order is refused")
 	p.follow("Trade")
 	place("1", "demo-4", "s", "1", "187.25", "KILL_SWITCH")
 	p.follow("Controls")
-	p.tabTo("switch", "Kill switch")
-	p.press(" ")
+	p.key("switch", "Kill switch", " ")
 	p.why("go on")
 	p.says("orders are admitted")
 	p.eventually("each act is on record, the newest first", func() bool {
@@ -130,8 +127,7 @@ func TestTheTutorialByKeyboardAlone(t *testing.T) {
 		"conventions": "USD-SOFR-1Y-ACT360"})
 	p.follow("Contracts")
 	p.eventually("the swap shows", func() bool { return p.column("Contracts", 4) == "10,000,000" })
-	p.tabTo("button", "Make a cut…")
-	p.press(kb.Enter)
+	p.key("button", "Make a cut…", kb.Enter)
 	p.why("end of the day")
 	p.says("the cut is taken at sequence", "-contracts.csv")
 
