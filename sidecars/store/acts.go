@@ -3,11 +3,18 @@ package store
 import "fmt"
 
 // cursorActs is the number of the last Act.
+//
+// It only rises: DropAct leaves it, and a backup keeps it (keptTables), so a number is never given
+// to two acts, also after a restore.
 const cursorActs = "operator.acts"
 
 // Act is an operator's act on the database. Its row waits until the act is on record in the
 // journal: the transaction that carries the act out cannot write there, and the journal may be
 // closed meanwhile.
+//
+// The life of a row: PutAct in the transaction of the act itself, SeekAct before the note is
+// submitted to the desk, DropAct when the journal has the note. A process that ends in between
+// finds Sought in the row, and searches the journal from there before it submits the note again.
 type Act struct {
 	Number                         uint64 // given by PutAct
 	Kind, Subject, Address, Reason string
@@ -17,6 +24,9 @@ type Act struct {
 }
 
 // PutAct adds an act that waits, in the transaction that carries it out.
+//
+// It sets a.Number. HoldCursor makes other callers wait until this transaction ends, so two acts
+// never draw one number, and a transaction that is rolled back draws none.
 func (t *Tx) PutAct(a *Act) error {
 	last, err := t.HoldCursor(cursorActs)
 	if err != nil {
@@ -33,6 +43,8 @@ func (t *Tx) PutAct(a *Act) error {
 }
 
 // FirstAct returns the first act that waits, false for none.
+//
+// Acts are put on record in the order of their numbers; the row stays until DropAct.
 func (t *Tx) FirstAct() (a Act, found bool, err error) {
 	err = t.Query("select act, kind, subject, address, reason, object, old, new, made_at, "+
 		"coalesce(sought_from, 0) from operator_acts order by act limit 1", func(r *Row) error {
@@ -46,6 +58,9 @@ func (t *Tx) FirstAct() (a Act, found bool, err error) {
 }
 
 // SeekAct notes that the journal may have an act from a sequence on.
+//
+// from is an inputSeq. It must be committed before the note is submitted. An act that has no row
+// any more is an error that is not ErrUnavailable: another process has put it on record.
 func (t *Tx) SeekAct(number, from uint64) error {
 	n, err := t.Exec("update operator_acts set sought_from = $1 where act = $2", from, number)
 	if err == nil && n != 1 {
@@ -55,6 +70,8 @@ func (t *Tx) SeekAct(number, from uint64) error {
 }
 
 // DropAct deletes an act that is on record.
+//
+// An act without a row is no error.
 func (t *Tx) DropAct(number uint64) error {
 	_, err := t.Exec("delete from operator_acts where act = $1", number)
 	return err

@@ -6,6 +6,8 @@ import (
 )
 
 // SettlementDay counts the trades of one settlement date.
+//
+// The three counts are disjoint: a trade that was settled by hand is in Forced and not in Settled.
 type SettlementDay struct {
 	Date    Date
 	Due     int64 // not settled yet
@@ -15,6 +17,9 @@ type SettlementDay struct {
 
 // SettlementDays returns the dates of from to to that have trades of some accounts, ascending.
 // accounts is as in a TradeFilter. All counts are of one moment.
+//
+// from and to are inclusive. A date without trades has no entry. Rows of every trade sequence
+// count, also bookings from outside. The cost grows with the trades between the two dates.
 func (t *Tx) SettlementDays(accounts []uint32, from, to Date) (days []SettlementDay, err error) {
 	if accounts != nil && len(accounts) == 0 {
 		return nil, nil
@@ -41,7 +46,9 @@ func (t *Tx) SettlementDays(accounts []uint32, from, to Date) (days []Settlement
 	return days, err
 }
 
-// settlementDays is the statement of SettlementDays: rows of date, part and count. One statement is
+// settlementDays is the statement of SettlementDays: rows of date, part and count, ordered by date
+// and part. Part 0 counts what is due, 1 all that has settled, 2 those of part 1 that were settled
+// by hand: SettlementDays subtracts part 2 from part 1, so part 1 must come first. One statement is
 // one moment, on both databases.
 func (t *Tx) settlementDays(accounts []uint32, from, to Date) (sql string, args []any) {
 	args = []any{from, to}

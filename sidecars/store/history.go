@@ -16,6 +16,7 @@ var ErrForeign = errors.New("the database belongs to another history")
 // History identifies the journal that fills a database. Two journals with the same genesis record
 // differ in their first trade. Until each has a trade they cannot be told apart.
 type History struct {
+	// Genesis has 64 hexadecimal digits.
 	Genesis string // GenesisMark of the genesis record
 	Origin  uint64 // digest of trade 1, at most MaxInt64; 0 while the journal has none
 }
@@ -27,6 +28,9 @@ func GenesisMark(record []byte) string {
 }
 
 // Belonging ties a DB to one history: see Bind.
+//
+// The functions are called inside of a transaction, on the goroutine that uses the DB, so neither
+// may call Read or Write of that DB.
 type Belonging struct {
 	// History returns the history of this process's journal as it is now. Every transaction calls it.
 	History func() (History, error)
@@ -39,9 +43,15 @@ type Belonging struct {
 // on every transaction checks the database's mark first, so that it neither reads nor writes a row
 // of another history, at whatever time and by whatever process the database is marked. A database
 // without a mark gets the mark of this history when its rows agree.
+//
+// The field has no lock: a Bind beside a running call is a race. A DB that is never bound, as that
+// of a subcommand or of a test, may use any database.
 func (d *DB) Bind(b Belonging) { d.belonging = &b }
 
 // bound returns fn preceded by the check that the database belongs to the bound history.
+//
+// The check costs one read of a one-row table in each transaction. A check at the start alone would
+// miss a database that is restored or marked by another process while this one runs.
 func (d *DB) bound(fn func(*Tx) error) func(*Tx) error {
 	b := d.belonging
 	if b == nil {
@@ -70,6 +80,9 @@ func (b *Belonging) ours() (History, error) {
 }
 
 // marked compares the mark of the database, if it has one, with the bound history.
+//
+// A mark with Origin 0 was written before the journal had a trade, and agrees with every journal of
+// the same genesis record until MarkOrigin completes it.
 func (b *Belonging) marked(t *Tx) (found bool, err error) {
 	ours, err := b.ours()
 	if err != nil {
@@ -95,6 +108,8 @@ func foreign(format string, args ...any) error {
 }
 
 // History returns the mark of the database; found is false when it has none.
+//
+// It reads what is stored, without a comparison: Bind does that.
 func (t *Tx) History() (h History, found bool, err error) {
 	err = t.Query("select genesis, origin from history where id = 1", func(r *Row) error {
 		h, found = History{Genesis: r.Text(0), Origin: uint64(r.Int64(1))}, true
@@ -106,6 +121,10 @@ func (t *Tx) History() (h History, found bool, err error) {
 // MarkOrigin notes the digest of trade 1 in a mark that has none. The transaction that writes the
 // first row of a history must call it: of two journals with the same genesis record, one commits
 // first, and the other finds its mark.
+//
+// The statement waits for a concurrent one on the same row. ErrForeign means that the mark holds
+// the origin of another journal; the caller's transaction must then be rolled back, which Write
+// does with this error.
 func (t *Tx) MarkOrigin(origin uint64) error {
 	n, err := t.Exec("update history set origin = $1 where id = 1 and origin in (0, $2)",
 		origin, origin)
@@ -120,6 +139,9 @@ func (t *Tx) MarkOrigin(origin uint64) error {
 
 // ForgetHistory deletes the mark, for an operator that gives up what the rows hold of another
 // history. The next use marks the database again when its rows agree.
+//
+// Processes that are bound get ErrForeign from their next transaction on, and look at the rows
+// again in the one after it.
 func (t *Tx) ForgetHistory() error {
 	_, err := t.Exec("delete from history")
 	return err
@@ -128,6 +150,10 @@ func (t *Tx) ForgetHistory() error {
 // claim checks the mark of the database. A database without a mark gets that of the bound history
 // when its rows agree. When two processes claim at once, one inserts the mark, and the other finds
 // that mark.
+//
+// The read comes first, so that a start on a marked database takes no write lock. An error of
+// Agrees that is not ErrUnavailable becomes ErrForeign: the rows are there and are not those of
+// this journal.
 func (d *DB) claim(ctx context.Context) error {
 	b := d.belonging
 	if b == nil {
@@ -159,6 +185,8 @@ func (d *DB) claim(ctx context.Context) error {
 }
 
 // Foreign reports whether the last attempt to use the database found another history's. No I/O.
+//
+// It stays true until an attempt succeeds or fails for another reason.
 func (d *DB) Foreign() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -10,20 +10,37 @@ import (
 )
 
 // keptHead opens the rows of a table; keptEnd is the last line.
+//
+// The text that WriteKept writes and ReadKept reads, one JSON value a line:
+//
+//	{"table":"sources","columns":["source","epoch","version"]}
+//	["account",1700000000000,42]
+//	{"rows":1}
+//
+// Numbers are whole and may need all 63 bits; a date is the text yyyy-MM-dd; null is null.
 type keptHead struct {
 	Table   string   `json:"table"`
 	Columns []string `json:"columns"`
 }
 
 type keptEnd struct {
+	// End counts the rows of all tables. Without this line a text that was cut short at a line's end
+	// would look whole.
 	End int `json:"rows"` // in all
 }
 
 // ErrKept reports lines that WriteKept has not written, or not all that it has written.
+//
+// It also stands for a table or a column that this build does not know. Nothing is stored: the
+// transaction of ReadKept is rolled back with it.
 var ErrKept = errors.New("not the rows of a backup")
 
 // WriteKept writes the rows that no journal gives again as lines of JSON: for each table its name
 // and columns, then an array for each row; last how many rows there were.
+//
+// It runs in the snapshot of t, so the tables agree with each other. Memory does not grow with the
+// rows. An error of w ends it and is returned as it is; w then holds an unfinished text, which
+// ReadKept refuses.
 func (t *Tx) WriteKept(w io.Writer) error {
 	out := bufio.NewWriter(w)
 	enc := json.NewEncoder(out)
@@ -61,6 +78,11 @@ const CursorRestored = "projection.restored"
 // what is about trades behind the last one, and sets CursorRestored to it. loaded is false, and
 // nothing is changed, when there is a source already: the database is older than the restore, or
 // has been restored by itself.
+//
+// Everything happens in the caller's transaction. Rows are inserted in the order of the text, which
+// is that of keptTables: eod_price_sets comes before eod_prices, whose foreign key refers to it.
+// The caller must run it before anything seeds the tables of a source, because a source that has a
+// row ends it with loaded false.
 func (t *Tx) ReadKept(r io.Reader, lastTrade uint64) (loaded bool, err error) {
 	err = t.Query("select 1 from sources union all select 1 from accounts union all "+
 		"select 1 from stocks limit 1", func(*Row) error { loaded = true; return nil })
@@ -88,6 +110,9 @@ func (t *Tx) ReadKept(r io.Reader, lastTrade uint64) (loaded bool, err error) {
 
 // beginOutboxes notes the last version of each source as one that no stream will have: what a
 // source publishes next follows it.
+//
+// The rows are in the state that OutboxRow.Superseded describes, with an empty payload. They are
+// what Outbox compares the first new version with, so that no gap is reported.
 func (t *Tx) beginOutboxes() error {
 	_, err := t.Exec("insert into outbox (source, version, epoch, payload, created_at, " +
 		"published_at) " +
@@ -99,17 +124,24 @@ func (t *Tx) beginOutboxes() error {
 type keptReader struct {
 	t         *Tx
 	lastTrade int64
-	table     *keptTable
-	args      []any // of the rows of table that are not in the database yet
-	line      int
-	rows      int
-	ended     bool
+	// table is the one of the last head line; nil before the first.
+	table *keptTable
+	args  []any // of the rows of table that are not in the database yet
+	line  int
+	// rows counts the lines of rows, also those left out for lastTrade: the end line counts them too.
+	rows int
+	// ended is set by an end line with the right count. Any line behind it is ErrKept.
+	ended bool
 }
 
 // keptBatch is how many rows one statement inserts.
+//
+// With the 18 columns of recon_repaired_rows, the widest table, that is 576 parameters.
 const keptBatch = 32
 
 // flush puts the rows that were read into the database.
+//
+// It must run before the table changes, and before the end line is accepted.
 func (in *keptReader) flush() error {
 	if len(in.args) == 0 {
 		return nil
@@ -119,6 +151,8 @@ func (in *keptReader) flush() error {
 	return err
 }
 
+// take reads one line: a row, the head of a table, or the end. A table must have exactly the
+// columns that this build keeps, in the same order: values are matched by position.
 func (in *keptReader) take(line []byte) error {
 	if line[0] == '[' {
 		return in.row(line)
@@ -148,6 +182,8 @@ func (in *keptReader) take(line []byte) error {
 	return fmt.Errorf("table %.60q %.200q is not known: %w", head.Table, head.Columns, ErrKept)
 }
 
+// row collects one row. A row behind lastTrade is dropped after its limit column has been read; the
+// values before it are taken back out of args.
 func (in *keptReader) row(line []byte) error {
 	var values []json.RawMessage
 	if err := json.Unmarshal(line, &values); err != nil {
@@ -177,6 +213,10 @@ func (in *keptReader) row(line []byte) error {
 }
 
 // SettleForced settles the trades that were settled by hand before their rows were made again.
+//
+// After a restore the journal gives the trades again as Processing. settlement_forces was kept, and
+// tells which of them an operator had settled. updated_at never moves backwards. It may run again:
+// a settled row does not match.
 func (t *Tx) SettleForced(nowMillis int64) (rows int64, err error) {
 	return t.Exec("update trades set status = 'Settled', updated_at = "+
 		"case when updated_at > $1 then updated_at else $1 end "+

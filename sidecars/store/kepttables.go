@@ -14,6 +14,8 @@ type keptColumn struct {
 	null bool // it may be null
 }
 
+// keptKind is the type of a column's values. The zero value is a whole number, so that the many
+// number columns below need no kind.
 type keptKind byte
 
 const (
@@ -23,12 +25,15 @@ const (
 	keptDate
 )
 
+// keptTable is one table of the list, or a part of its rows.
 type keptTable struct {
 	name    string
 	columns []keptColumn
-	order   string
-	where   string // which rows are kept; "": all
-	limit   string // the column that a restore to an earlier trade limits; "": none
+	// order is the SQL order of the rows, a unique key: two backups of the same rows are the same
+	// bytes.
+	order string
+	where string // which rows are kept; "": all
+	limit string // the column that a restore to an earlier trade limits; "": none
 	// what an insert does with a row that is there already; "": it fails
 	conflict string
 }
@@ -118,6 +123,7 @@ func columnsOf(kind keptKind, names ...string) (list []keptColumn) {
 	return list
 }
 
+// names are the columns as a list for SQL, and as the head line states them.
 func (k *keptTable) names() string {
 	var names []string
 	for _, c := range k.columns {
@@ -145,6 +151,9 @@ func (k *keptTable) selected() string {
 }
 
 // inserted is the statement that inserts rows with so many values in all.
+//
+// values is a multiple of the number of columns. The text depends on that number only, so a full
+// keptBatch uses one prepared statement.
 func (k *keptTable) inserted(values int) string {
 	var b strings.Builder
 	b.WriteString("insert into " + k.name + " (" + k.names() + ") values ")
@@ -164,6 +173,8 @@ func (k *keptTable) inserted(values int) string {
 	return b.String()
 }
 
+// read returns the value of column i for JSON. NULL in a column that may not be null reads as the
+// zero value of its kind.
 func (c *keptColumn) read(r *Row, i int) any {
 	if c.null && r.Null(i) {
 		return nil
@@ -178,6 +189,9 @@ func (c *keptColumn) read(r *Row, i int) any {
 }
 
 // argument reads a value of a line.
+//
+// A date that is none is stored as its text in SQLite, where an operator's edit may have left it. A
+// date column of PostgreSQL cannot hold it, so there it is an error and the restore ends.
 func (c *keptColumn) argument(d Dialect, value json.RawMessage) (any, error) {
 	if string(value) == "null" {
 		if !c.null {
@@ -204,6 +218,7 @@ func (c *keptColumn) argument(d Dialect, value json.RawMessage) (any, error) {
 	return valueOf[int64](value)
 }
 
+// valueOf reads a JSON value of exactly this type; a number with a fraction is no int64.
 func valueOf[T any](value json.RawMessage) (any, error) {
 	var v T
 	if json.Unmarshal(value, &v) != nil {

@@ -11,6 +11,8 @@ import (
 var ErrLocked = errors.New("another session holds the lock")
 
 // LockedError is an ErrLocked that names the lock.
+//
+// errors.Is finds ErrLocked and ErrUnavailable in it through Cause.
 type LockedError struct {
 	What  string // the lock and its holder, in words that a client may read
 	Cause error
@@ -24,6 +26,12 @@ func (e *LockedError) Unwrap() error { return e.Cause }
 
 // The queries for the locks that block a change of a row of trades. The lock on the table is looked
 // for first: under its strictest form the row cannot even be read.
+//
+// The modes in the first are those that conflict with ROW EXCLUSIVE, the lock that an update takes
+// on its table. The second finds the holder of a row by xmax, the transaction that last locked or
+// changed the row: that transaction holds a lock on its own id until it ends. A row that several
+// transactions share is not found by it. Each query returns pid, application name and state of one
+// session.
 const (
 	tableLock = "select l.pid, coalesce(a.application_name, ''), coalesce(a.state, '') from " +
 		"pg_locks l " +
@@ -40,6 +48,10 @@ const (
 
 // TradeLocked adds to an ErrLocked of a change of one trade the lock that the change waited for, as
 // far as the database can still tell. Any other error is returned as it is.
+//
+// Call it outside of any transaction, after the one that failed has ended. It costs a Read with up
+// to two catalog queries on PostgreSQL and nothing on SQLite. The lock may be gone by then, or
+// another session may hold it: the text is for a person, and no code may decide by it.
 func (d *DB) TradeLocked(ctx context.Context, id string, err error) error {
 	if !errors.Is(err, ErrLocked) {
 		return err

@@ -11,6 +11,8 @@ import (
 )
 
 // Mark is the closing price of one security.
+//
+// Quality is stored and published as it is. This package gives it no meaning.
 type Mark struct {
 	Security string
 	Price    int64  // x 1e6, above 0
@@ -36,6 +38,10 @@ const maxSecurityBytes = 32
 // PutMarks publishes the closing marks of a session under a version, in any order. A published set
 // never changes: the same marks again are accepted and change nothing, other marks are ErrConflict.
 // A value that cannot be a mark is ErrMark.
+//
+// version counts from 1; no marks at all are a set too. It sorts a copy, and checks every mark
+// before it writes the first row. nowMillis is stored as the time of publishing and is not part of
+// the set. Cost: a statement per mark.
 func (t *Tx) PutMarks(session Date, version uint32, marks []Mark, nowMillis int64) error {
 	sorted := slices.SortedFunc(slices.Values(marks), func(a, b Mark) int {
 		return cmp.Compare(a.Security, b.Security)
@@ -84,6 +90,9 @@ func (t *Tx) PutMarks(session Date, version uint32, marks []Mark, nowMillis int6
 // Marks returns the closing marks published under a session date and version, by ascending
 // security; found is false when there are none. A set that was changed in the database is
 // ErrMarksChanged.
+//
+// The digest is computed anew on every call, over all marks. It finds an edit of a row, a row that
+// was removed and one that was added.
 func (t *Tx) Marks(session Date, version uint32) (marks []Mark, found bool, err error) {
 	count, published, found, err := t.marksHeader(session, version)
 	if err != nil || !found {
@@ -107,6 +116,7 @@ func (t *Tx) Marks(session Date, version uint32) (marks []Mark, found bool, err 
 	return marks, true, nil
 }
 
+// marksHeader reads how many marks a set has and the digest that PutMarks stored with it.
 func (t *Tx) marksHeader(session Date,
 	version uint32) (count int64, sum string, found bool, err error) {
 	err = t.Query("select marks, sha256 from eod_price_sets where session_date = $1 and version = $2",
@@ -119,6 +129,9 @@ func (t *Tx) marksHeader(session Date,
 
 // marksSHA256 returns the digest of a set's canonical text: one line "security,price,quality" per
 // mark, by ascending security.
+//
+// The text ends each line with "\n" and has no header. No field needs quotes: markTicker and
+// markQuality keep comma, quote and line breaks out, so two sets never have the same text.
 func marksSHA256(sorted []Mark) string {
 	h := sha256.New()
 	var line []byte
@@ -141,6 +154,7 @@ func markTicker(text string) bool {
 	return text != "" && len(text) <= maxSecurityBytes
 }
 
+// markQuality reports whether a text can be a quality. The empty text can.
 func markQuality(text string) bool {
 	for i := range len(text) {
 		c := text[i]

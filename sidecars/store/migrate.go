@@ -22,7 +22,11 @@ import (
 var migrationFiles embed.FS
 
 // migration is one step of the schema.
+//
+// The two dialects have migrations of their own under the same numbers and names. A checksum is one
+// of a dialect's text.
 type migration struct {
+	// version is the NNNN of the file name. Numbers need not be consecutive; they decide the order.
 	version  int64
 	name     string // the file name without .sql
 	sql      string
@@ -32,6 +36,8 @@ type migration struct {
 var migrationName = regexp.MustCompile(`^(\d{4})_[a-z0-9_]+\.sql$`)
 
 // plan reads a dialect's migrations in the order of their versions.
+//
+// Its errors are those of a build with a misnamed file; no database is involved.
 func plan(files fs.FS, d Dialect) ([]migration, error) {
 	folder := "migrations/" + d.String()
 	entries, err := fs.ReadDir(files, folder) // sorted by name, and so by version
@@ -60,10 +66,16 @@ func plan(files fs.FS, d Dialect) ([]migration, error) {
 }
 
 // migrationLock is the key of PostgreSQL's advisory lock: the bytes of "migrate" as a number.
+//
+// The lock is of the database, not of a schema: installations in two schemas of one database wait
+// for each other while they migrate.
 const migrationLock int64 = 0x6d696772617465
 
 // migrate applies the missing migrations, one transaction each. Processes that start at the same
 // time take turns: each looks for missing migrations again once it holds the lock.
+//
+// One transaction each means that a process that ends in the middle leaves a schema of whole
+// migrations, and the next start goes on from there.
 func migrate(ctx context.Context, e engine, plan []migration, log *slog.Logger) error {
 	for {
 		// The first look takes no lock, so that a start with nothing to apply needs none.
@@ -87,6 +99,10 @@ func migrate(ctx context.Context, e engine, plan []migration, log *slog.Logger) 
 
 // nextMigration compares the applied migrations with the plan and returns the index of the first
 // missing one, -1 when none is missing.
+//
+// ErrMigration stands for an applied migration that this build does not know (the database is
+// newer), has under another name, or has with another text. The comparison covers every applied
+// migration, not only the last.
 func nextMigration(t *Tx, plan []migration) (int, error) {
 	exists := false
 	catalog := "select 1 from sqlite_schema where type = 'table' and name = 'schema_migrations'"
@@ -135,6 +151,9 @@ func nextMigration(t *Tx, plan []migration) (int, error) {
 
 // applyNext applies the first missing migration and returns its index, or -1 when another process
 // has applied it meanwhile. The transaction holds the lock, so one process at a time migrates.
+//
+// An error of the script that is not ErrUnavailable, such as a table that exists already, becomes
+// ErrMigration: a retry would fail the same way.
 func applyNext(t *Tx, plan []migration) (int, error) {
 	if t.dialect == Postgres {
 		// SQLite's BEGIN IMMEDIATE already is such a lock.
@@ -167,6 +186,9 @@ func applyNext(t *Tx, plan []migration) (int, error) {
 }
 
 // refused returns the error of a schema that cannot be used.
+//
+// It is ErrUnavailable as well, so that callers wait and report instead of ending: an operator may
+// repair the database while the process runs.
 func refused(format string, args ...any) error {
 	return fmt.Errorf("store: %w: %w: "+format,
 		append([]any{ErrUnavailable, ErrMigration}, args...)...)

@@ -5,30 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"net"
-	"net/url"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 )
-
-// pgLimits bound how long a server, or the network in front of it, can keep a caller waiting. The
-// server enforces the first three. This process enforces the rest, for a server that does not
-// answer at all.
-type pgLimits struct {
-	lock, statement, idle     time.Duration
-	connect, control, stalled time.Duration // dialling; begin, commit, rollback; any other statement
-}
-
-func defaultPgLimits(busy time.Duration) pgLimits {
-	return pgLimits{
-		lock: busy, statement: 2 * time.Minute, idle: 2 * time.Minute,
-		connect: 5 * time.Second, control: 20 * time.Second, stalled: 150 * time.Second,
-	}
-}
 
 // pgWriters is how many Writes run at once. Each follower has one; further writers would only wait
 // for rows that the others have locked.
@@ -36,14 +17,19 @@ const pgWriters = 4
 
 // pgEngine is a small pool. It makes connections on demand and keeps them while they work. Readers
 // and writers have separate slots, so that long reads delay no writer.
+//
+// A caller takes a slot, then a connection. There are never more connections than slots: one is
+// made only by a caller that holds a slot and finds none idle. So giveBack never blocks.
 type pgEngine struct {
 	config  *pgx.ConnConfig
 	limits  pgLimits
 	writers chan struct{} // a token a slot
 	readers chan struct{}
-	idle    chan *pgConn
+	// idle holds connections without an open transaction, of readers and writers alike.
+	idle chan *pgConn
 }
 
+// openPostgres reads the URL and makes no connection.
 func openPostgres(o Options) (*pgEngine, error) {
 	config, err := pgConfig(o.URL)
 	if err != nil {
@@ -59,79 +45,14 @@ func openPostgres(o Options) (*pgEngine, error) {
 	return e, nil
 }
 
+// fill makes every slot free.
 func fill(slots chan struct{}) {
 	for range cap(slots) {
 		slots <- struct{}{}
 	}
 }
 
-// pgConfig reads a URL. The errors of the parsers may quote any part of the URL, also the password,
-// so none of them is passed on.
-func pgConfig(text string) (*pgx.ConnConfig, error) {
-	u, err := url.Parse(text)
-	if err != nil || u.Scheme != "postgres" && u.Scheme != "postgresql" {
-		return nil, errors.New(
-			"store: open: database.url is not of the form postgres://user:password@host:port/database")
-	}
-	config, err := pgx.ParseConfig(text)
-	if err != nil {
-		return nil, errors.New(
-			"store: open: a part of database.url cannot be read: port, sslmode or another option")
-	}
-	dialer := &net.Dialer{
-		// The kernel notices within half a minute that a peer has vanished.
-		KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second,
-			Interval: 5 * time.Second, Count: 3},
-	}
-	config.DialFunc = dialer.DialContext
-	if config.RuntimeParams["application_name"] == "" {
-		config.RuntimeParams["application_name"] = "posttrade"
-	}
-	return config, nil
-}
-
-// dial makes one connection and sets the limits of its session.
-func (e *pgEngine) dial(ctx context.Context) (*pgConn, error) {
-	timed, cancel := context.WithTimeout(ctx, e.limits.connect)
-	defer cancel()
-	raw, err := pgx.ConnectConfig(timed, e.config)
-	if err == nil {
-		if _, err = raw.Exec(timed, e.session()); err != nil {
-			_ = raw.Close(timed)
-		}
-	}
-	if err != nil {
-		if ctx.Err() != nil {
-			return nil, ended(ctx)
-		}
-		if timed.Err() != nil {
-			err = fmt.Errorf("%w for %v", errStalled, e.limits.connect)
-		}
-		return nil, fmt.Errorf("store: connect: %w: %w", ErrUnavailable, e.scrubbed(err))
-	}
-	return &pgConn{raw: raw, limits: &e.limits}, nil
-}
-
-// session is what sets the limits that the server enforces on a session, unless the URL sets its
-// own.
-func (e *pgEngine) session() (set string) {
-	for name, limit := range map[string]time.Duration{"lock_timeout": e.limits.lock,
-		"statement_timeout": e.limits.statement, "idle_in_transaction_session_timeout": e.limits.idle} {
-		if e.config.RuntimeParams[name] == "" {
-			set += "set " + name + " = " + strconv.FormatInt(limit.Milliseconds(), 10) + "; "
-		}
-	}
-	return set
-}
-
-// scrubbed returns err unless its text holds the password. Then it returns the text without it.
-func (e *pgEngine) scrubbed(err error) error {
-	if p := e.config.Password; p != "" && strings.Contains(err.Error(), p) {
-		return errors.New(strings.ReplaceAll(err.Error(), p, "***"))
-	}
-	return err
-}
-
+// connect is an empty read, so it also proves that the pool has a slot and the server a snapshot.
 func (e *pgEngine) connect(ctx context.Context) error {
 	return e.read(ctx, func(*Tx) error { return nil })
 }
@@ -139,14 +60,20 @@ func (e *pgEngine) connect(ctx context.Context) error {
 // check is an empty read: PostgreSQL checks its own files.
 func (e *pgEngine) check(ctx context.Context) error { return e.connect(ctx) }
 
+// read uses REPEATABLE READ: all statements of fn see the moment of the first one. Under
+// PostgreSQL's default each statement would see its own moment. A read is not repeated when it
+// fails.
 func (e *pgEngine) read(ctx context.Context, fn func(*Tx) error) error {
 	err, _ := e.transact(ctx, e.readers, "begin isolation level repeatable read, read only", fn)
 	return err
 }
 
-// pgTries is how often a Write runs when the database asks for a retry.
+// pgTries is how often a Write runs when the database asks for a retry. The pauses between the
+// tries are random, up to 10, 20, 40, 80 and 160 ms.
 const pgTries = 6
 
+// write uses READ COMMITTED. A caller that decides by what it has read locks that first: HoldCursor
+// and LockSource do so.
 func (e *pgEngine) write(ctx context.Context, fn func(*Tx) error) error {
 	for try := 1; ; try++ {
 		err, again := e.transact(ctx, e.writers, "begin isolation level read committed, read write", fn)
@@ -169,6 +96,9 @@ func (e *pgEngine) write(ctx context.Context, fn func(*Tx) error) error {
 
 // transact runs fn in a transaction on a connection of the pool. again reports that the database
 // asked for a retry.
+//
+// The commit does not end with ctx: it runs to its end or to limits.control, because a commit that
+// was given up has an unknown outcome. The slot is freed after the connection is back in the pool.
 func (e *pgEngine) transact(ctx context.Context, slots chan struct{}, begin string,
 	fn func(*Tx) error) (err error, again bool) {
 	select {
@@ -197,6 +127,9 @@ func (e *pgEngine) transact(ctx context.Context, slots chan struct{}, begin stri
 
 // begin starts a transaction on an idle connection. A connection that broke while it was idle has
 // done nothing yet, so a new one replaces it.
+//
+// It tries one idle connection and then dials. After a restart of the server each broken connection
+// is met, and replaced, by one caller.
 func (e *pgEngine) begin(ctx context.Context, begin string) (*pgConn, error) {
 	select {
 	case c := <-e.idle:
@@ -237,6 +170,7 @@ func (e *pgEngine) giveBack(ctx context.Context, c *pgConn) {
 	e.idle <- c
 }
 
+// close closes the idle connections. The caller has waited for every call to end (DB.Close).
 func (e *pgEngine) close() error {
 	close(e.idle) // no caller is left that could return a connection
 	for c := range e.idle {
@@ -245,7 +179,8 @@ func (e *pgEngine) close() error {
 	return nil
 }
 
-// asksAgain recognises a serialization failure and a deadlock.
+// asksAgain recognises a serialization failure and a deadlock: the server has rolled back, and the
+// same transaction may succeed when it runs again.
 func asksAgain(err error) bool {
 	var refused *pgconn.PgError
 	return errors.As(err, &refused) && (refused.Code == "40001" || refused.Code == "40P01")
@@ -258,6 +193,9 @@ const lockNotHad = "55P03"
 // resources, operator intervention, a system error, a lock not acquired in time, a session ended in
 // its transaction, a server that is read-only after a failover, or a transaction that the server
 // ended because it took too long.
+//
+// The codes are those of PostgreSQL's appendix "Error Codes": two characters of class, three of
+// condition. Any other code is the fault of the statement, which would fail again.
 func isAway(code string) bool {
 	switch code {
 	case lockNotHad, "25P03", "25P04", "25006":
@@ -272,6 +210,9 @@ func isAway(code string) bool {
 
 // Administer runs one statement outside of any transaction on the server of a PostgreSQL URL: to
 // make or to drop a database, which cannot be done in a transaction.
+//
+// It makes a connection for this one statement and applies no migration. sql is sent as it is: no
+// part of it may come from a client.
 func Administer(ctx context.Context, databaseURL, sql string) error {
 	e, err := openPostgres(Options{URL: databaseURL, ReadConns: 1, BusyTimeout: 30 * time.Second})
 	if err != nil {

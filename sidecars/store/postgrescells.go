@@ -14,13 +14,20 @@ import (
 
 // pgCells reads the raw values of the current row. It reads the usual types itself, without an
 // allocation, and leaves the others to pgx (a sum of bigint is a numeric).
+//
+// The driver asks for the binary form of the types that it knows and gets text for the others, so
+// each method looks at the column's format as well as at its type. A type that a method does not
+// expect is an error, never a conversion: a column that was altered by hand is noticed.
 type pgCells struct {
+	// fields and types are those of the query; values is the current row, valid until the next one.
 	fields []pgconn.FieldDescription
 	values [][]byte
 	types  *pgtype.Map
 }
 
 // of returns the raw value of column i; nil for NULL.
+//
+// The bytes belong to the driver's buffer: a method copies what outlives the row.
 func (r *pgCells) of(i int) ([]byte, error) {
 	if i < 0 || i >= len(r.values) {
 		return nil, errColumn
@@ -30,6 +37,8 @@ func (r *pgCells) of(i int) ([]byte, error) {
 
 func (r *pgCells) null(i int) bool { return i >= 0 && i < len(r.values) && r.values[i] == nil }
 
+// int64 reads bigint and integer by itself, smallint and numeric through pgx. A numeric with a
+// fraction or beyond 64 bits is an error.
 func (r *pgCells) int64(i int) (int64, error) {
 	b, err := r.of(i)
 	if b == nil || err != nil {
@@ -58,6 +67,7 @@ func (r *pgCells) holds(i int) error {
 	return fmt.Errorf("it holds type %d", r.fields[i].DataTypeOID)
 }
 
+// scratch makes no copy. The unknown type is that of a literal in the query.
 func (r *pgCells) scratch(i int) ([]byte, error) {
 	b, err := r.of(i)
 	if b == nil || err != nil {
@@ -89,6 +99,8 @@ func (r *pgCells) bool(i int) (bool, error) {
 // pgEpoch is day 0 of PostgreSQL's dates: 2000-01-01.
 const pgEpoch Date = 10957
 
+// date reads the binary form: big-endian days since pgEpoch in 32 bits, whose two extremes stand
+// for the infinities. PostgreSQL's dates reach beyond those of this system in both directions.
 func (r *pgCells) date(i int) (Date, error) {
 	b, err := r.of(i)
 	if b == nil || err != nil {

@@ -12,9 +12,13 @@ import (
 )
 
 // pgConn is one connection. One goroutine at a time.
+//
+// A connection is in one of three states: idle in the pool, in the hands of one transaction, or
+// closed. The limits of its session are set once, by dial.
 type pgConn struct {
 	raw    *pgx.Conn
 	limits *pgLimits // the pool's
+	// cells and copier are kept between statements for their room.
 	cells  pgCells
 	copier tradeCopier
 }
@@ -23,6 +27,8 @@ type pgConn struct {
 var errStalled = errors.New("the server does not answer")
 
 // close ends the session in order when the server still answers.
+//
+// It takes a second at most.
 func (c *pgConn) close() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
@@ -33,6 +39,8 @@ func (c *pgConn) close() {
 // mark classifies an error: one of the server by its code, any other by what it did to the
 // connection. An argument that cannot be encoded leaves the connection open, a dead network does
 // not.
+//
+// A closed connection makes any error ErrUnavailable: the statement may or may not have run.
 func (c *pgConn) mark(err error) error {
 	if err == nil {
 		return nil
@@ -52,6 +60,9 @@ func (c *pgConn) mark(err error) error {
 }
 
 // timed runs one exchange with the server and gives it up after limit.
+//
+// When the limit ends it, the driver closes the connection, and the transaction is lost with it.
+// The end of the caller's own context is left to Tx.fail, which names its cause.
 func (c *pgConn) timed(ctx context.Context, limit time.Duration,
 	fn func(context.Context) error) error {
 	bounded, cancel := context.WithTimeout(ctx, limit)
@@ -65,6 +76,9 @@ func (c *pgConn) timed(ctx context.Context, limit time.Duration,
 
 // control runs begin, commit or rollback. A commit that the server turned into a rollback is an
 // error.
+//
+// The server answers ROLLBACK to the commit of a transaction in which a statement has failed, and
+// reports no error.
 func (c *pgConn) control(ctx context.Context, sql string) error {
 	return c.timed(ctx, c.limits.control, func(ctx context.Context) error {
 		tag, err := c.raw.Exec(ctx, sql)
@@ -75,6 +89,7 @@ func (c *pgConn) control(ctx context.Context, sql string) error {
 	})
 }
 
+// exec runs one statement and returns how many rows it touched.
 func (c *pgConn) exec(ctx context.Context, sql string, args []any) (int64, error) {
 	args, err := pgArgs(args)
 	if err != nil {
@@ -94,6 +109,7 @@ func (c *pgConn) script(ctx context.Context, sql string) error {
 	return err
 }
 
+// query runs each for the rows. limits.stalled covers the whole walk, the time in each included.
 func (c *pgConn) query(ctx context.Context, sql string, each func(*Row) error, args []any) error {
 	args, err := pgArgs(args)
 	if err != nil {
@@ -104,6 +120,8 @@ func (c *pgConn) query(ctx context.Context, sql string, each func(*Row) error, a
 	})
 }
 
+// walk reads the rows as they arrive and keeps one at a time. Rows that each did not want are read
+// and dropped when it returns an error: the connection must be free for the next statement.
 func (c *pgConn) walk(ctx context.Context, sql string, each func(*Row) error, args []any) error {
 	rows, err := c.raw.Query(ctx, sql, args...)
 	if err != nil {
@@ -122,6 +140,9 @@ func (c *pgConn) walk(ctx context.Context, sql string, each func(*Row) error, ar
 }
 
 // pgArgs converts the arguments of types that pgx does not know.
+//
+// It copies the slice: the caller may use its own again, also for a second try of the transaction.
+// A nil []byte becomes NULL, as in SQLite.
 func pgArgs(args []any) ([]any, error) {
 	out := make([]any, len(args))
 	for i, arg := range args {

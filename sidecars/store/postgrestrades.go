@@ -33,6 +33,8 @@ const (
 // insertTrades copies rows into the table. COPY has no "on conflict": it runs under a savepoint,
 // and when a row exists already the batch is merged instead. A query of the range comes first,
 // because the rows of a failed COPY stay in the table's file until a vacuum.
+//
+// rows has been checked and is not empty. limits.stalled covers all steps together.
 func (c *pgConn) insertTrades(ctx context.Context, rows []Trade) (inserted int, err error) {
 	err = c.timed(ctx, c.limits.stalled, func(ctx context.Context) (err error) {
 		inserted, err = c.insert(ctx, rows)
@@ -41,6 +43,9 @@ func (c *pgConn) insertTrades(ctx context.Context, rows []Trade) (inserted int, 
 	return inserted, err
 }
 
+// insert chooses the way: a merge for few rows or a range that has rows already, else a COPY. The
+// savepoint keeps the transaction alive when another session has inserted a row of the range since
+// the query.
 func (c *pgConn) insert(ctx context.Context, rows []Trade) (int, error) {
 	if len(rows) < copyFrom {
 		return c.merge(ctx, rows)
@@ -79,6 +84,10 @@ func (c *pgConn) anyBetween(ctx context.Context, rows []Trade) (some bool, err e
 }
 
 // merge inserts the rows that are missing, in one statement.
+//
+// It costs the columns as fourteen arrays in memory, and one walk over the indexes for each row.
+// The placeholders take the columns in the order of tradeColumns; an empty order id and a sequence
+// of 0 become NULL in the statement.
 func (c *pgConn) merge(ctx context.Context, rows []Trade) (int, error) {
 	text, number := make([][]string, 5), make([][]int64, 8)
 	for i := range text {
@@ -106,6 +115,9 @@ func (c *pgConn) merge(ctx context.Context, rows []Trade) (int, error) {
 }
 
 // tradeCopier writes trades in the binary form of COPY, from one buffer.
+//
+// The bytes, as PostgreSQL's documentation of COPY defines them: a header of 19, the rows, and a
+// trailer of two bytes 0xff. Memory is one buffer of some 60 KiB, kept for the next copy.
 type tradeCopier struct {
 	mu   sync.Mutex // the driver reads on a goroutine that may outlive a broken connection
 	rows []Trade    // the rows still to be written; nil when the copy is over
@@ -115,11 +127,15 @@ type tradeCopier struct {
 }
 
 const (
+	// copyHeader is the signature of 11 bytes, no flags, and a header extension of no bytes.
 	copyHeader  = "PGCOPY\n\xff\r\n\x00\x00\x00\x00\x00\x00\x00\x00\x00"
 	copyColumns = 14
 )
 
 // run copies rows and returns how many the server took.
+//
+// It lets go of rows before it returns: a driver's goroutine that is late reads the end of the copy
+// and never a row that the caller has changed since.
 func (p *tradeCopier) run(ctx context.Context, conn *pgconn.PgConn, rows []Trade) (int, error) {
 	p.begin(rows)
 	defer p.begin(nil)
@@ -127,6 +143,7 @@ func (p *tradeCopier) run(ctx context.Context, conn *pgconn.PgConn, rows []Trade
 	return int(tag.RowsAffected()), err
 }
 
+// begin starts a copy of rows, or ends every read with io.EOF when rows is nil.
 func (p *tradeCopier) begin(rows []Trade) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -139,6 +156,9 @@ func (p *tradeCopier) begin(rows []Trade) {
 }
 
 // Read returns the next bytes to the driver.
+//
+// It fills the buffer with as many rows as fit in about 60 KiB, and hands it out over as many calls
+// as the driver makes.
 func (p *tradeCopier) Read(b []byte) (n int, err error) {
 	const enough = 60 << 10
 	p.mu.Lock()
@@ -164,6 +184,9 @@ func (p *tradeCopier) Read(b []byte) (n int, err error) {
 }
 
 // appendCopy appends one row: the number of columns, then each column with its length before it.
+//
+// The columns are in the order of tradeColumns. Numbers are big-endian, a date is 32 bits of days
+// since pgEpoch, and NULL is a length of -1 without a value.
 func appendCopy(b []byte, t *Trade) []byte {
 	side, _ := sideText(t.Side)
 	b = binary.BigEndian.AppendUint16(b, copyColumns)

@@ -7,12 +7,18 @@ import (
 
 // Row is one row of a query. Columns count from 0. When a column does not hold the requested type,
 // the method returns the zero value, and the query ends with an error after its each has returned.
+//
+// So a caller may read all columns and look at nothing in between: a row with an unreadable column
+// is never taken for one with zero values, because the query fails.
 type Row struct {
+	// cells is the engine's view of the current row; the Row is the same for all rows of a query.
 	cells cells
 	err   error // the first column that could not be read
 }
 
 // cells reads the columns of the current row. NULL reads as the zero value.
+//
+// A column that does not exist is errColumn.
 type cells interface {
 	null(i int) bool
 	int64(i int) (int64, error)
@@ -35,6 +41,8 @@ func (r *Row) Int64(i int) int64 {
 }
 
 // Text returns the text in column i; "" for NULL.
+//
+// It allocates a string. Word and Is do without.
 func (r *Row) Text(i int) string {
 	v, err := r.cells.text(i)
 	r.note(i, "text", err)
@@ -43,6 +51,9 @@ func (r *Row) Text(i int) string {
 
 // Word returns the text in column i, as Text does. Equal texts share one string: known holds the
 // strings seen so far, and Word adds to it. It is for columns of few different values.
+//
+// When known is full, a new text is returned and not added, so a column of many values costs the
+// strings and never the memory of all of them.
 func (r *Row) Word(i int, known map[string]string) string {
 	b, err := r.cells.scratch(i)
 	r.note(i, "text", err)

@@ -3,6 +3,9 @@ package store
 import "fmt"
 
 // SettlementRules are the rules by which settlement dates were computed for a period.
+//
+// The rows are an append-only list. Reconciliation uses it to compute the settlement date that a
+// trade must have, also for trades that were booked before the rules changed.
 type SettlementRules struct {
 	Rules      string // as the code that computes dates names them; "" = not known
 	FirstSeq   uint64 // in force for the trades from this sequence on
@@ -24,6 +27,8 @@ func (t *Tx) SettlementRules() (all []SettlementRules, err error) {
 
 // AddSettlementRules notes rules that come into force after the known ones. The caller must exclude
 // other callers (HoldCursor).
+//
+// Two callers at once would draw the same number, and one of them would fail on the primary key.
 func (t *Tx) AddSettlementRules(s SettlementRules) error {
 	_, err := t.Exec("insert into settlement_rules (n, rules, first_seq, booked_from, forces_from) "+
 		"values ((select coalesce(max(n), 0) from settlement_rules) + 1, $1, $2, $3, $4)",
@@ -32,6 +37,9 @@ func (t *Tx) AddSettlementRules(s SettlementRules) error {
 }
 
 // NoteForce notes that a trade was settled by hand.
+//
+// The later of two notes of one trade stays. The caller changes the trade's row in the same
+// transaction.
 func (t *Tx) NoteForce(tradeSeq uint64, nowMillis int64) error {
 	_, err := t.Exec("insert into settlement_forces (trade_seq, forced_at) values ($1, $2) "+
 		"on conflict (trade_seq) do update set forced_at = excluded.forced_at", tradeSeq, nowMillis)
@@ -48,10 +56,13 @@ func (t *Tx) Forces(lo, hi uint64, each func(tradeSeq uint64, forcedAt int64)) e
 		}, lo, hi)
 }
 
-// MaxBatch is the most rows of a Batch.
+// MaxBatch is the most rows of a Batch. Batches reads the batches that begin up to MaxBatch before
+// its range, so a longer one would not be found.
 const MaxBatch = 8192
 
 // Batch says when the rows of a range of trade sequences were booked.
+//
+// Reconciliation compares the booked_at of each row with the batches that cover it.
 type Batch struct {
 	FirstSeq, LastSeq uint64 // at most MaxBatch rows
 	BookedAt          int64  // booked_at of the rows, epoch milliseconds
@@ -61,6 +72,9 @@ type Batch struct {
 
 // NoteBatch stores a Batch. Of two batches of one moment that begin at one row, the longer one
 // counts.
+//
+// A longer batch is stored as several. booked_at is a part of the key because rows that were booked
+// again, after a repair or a new database, belong to several batches.
 func (t *Tx) NoteBatch(b Batch) error {
 	if b.LastSeq-b.FirstSeq >= MaxBatch {
 		rest := b
@@ -86,6 +100,9 @@ func (t *Tx) NoteBatch(b Batch) error {
 }
 
 // Batches calls each for the batches with a row in lo <= trade_seq <= hi.
+//
+// They come by ascending FirstSeq, and those of one FirstSeq by ascending BookedAt. A batch may
+// begin before lo or end behind hi.
 func (t *Tx) Batches(lo, hi uint64, each func(Batch)) error {
 	return t.Query("select first_seq, last_seq, booked_at, whole from projection_batches "+
 		"where first_seq > $1 and first_seq <= $2 and last_seq >= $3 order by first_seq, booked_at",
@@ -115,6 +132,9 @@ func (r *Row) Day(i int) (day Date, ok bool) {
 
 // Numbered returns n when the text in column i is prefix followed by n in canonical decimal; 0 for
 // NULL. ok is false for any other text.
+//
+// Canonical means without leading zeros, so that a text and its number stand for each other. It
+// allocates nothing.
 func (r *Row) Numbered(i int, prefix string) (n uint64, ok bool) {
 	if r.cells.null(i) {
 		return 0, true

@@ -21,7 +21,12 @@ const sqliteMagic = "SQLite format 3\x00"
 
 // sqliteEngine is one file: one connection that writes, a few that read. The goroutine that takes a
 // connection out of its channel holds it; nil in the channel means "not opened yet".
+//
+// SQLite allows one writer at a time, so one connection is enough and the channel is the queue for
+// it: callers of this process never meet each other's lock. In WAL mode readers neither wait for
+// the writer nor hinder it.
 type sqliteEngine struct {
+	// path and busy do not change; a connection that is opened again uses both.
 	path    string
 	busy    time.Duration
 	writer  chan *sqliteConn // one token
@@ -29,6 +34,8 @@ type sqliteEngine struct {
 }
 
 // openSQLite makes the folder and the file, and checks the first bytes without taking a lock.
+//
+// No connection is opened: the first call does that.
 func openSQLite(o Options) (*sqliteEngine, error) {
 	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("store: make the database's folder: %w", err)
@@ -49,6 +56,9 @@ func openSQLite(o Options) (*sqliteEngine, error) {
 
 // probeSQLite makes the file with no access for other users (SQLite gives the log beside it the
 // same mode), and refuses a file that is not a SQLite database.
+//
+// A file of 1 to 15 bytes is refused too. It does not look further: damage behind the first bytes
+// is found by SQLite or by DB.Check.
 func probeSQLite(path string) (err error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -71,10 +81,13 @@ func probeSQLite(path string) (err error) {
 	return nil
 }
 
+// connect opens the writer, whose pragmas turn WAL on. Readers open when they are needed.
 func (e *sqliteEngine) connect(ctx context.Context) error {
 	return e.with(ctx, e.writer, func(*sqliteConn) error { return nil })
 }
 
+// write takes the file's write lock at the beginning. A transaction that took it at its first write
+// could fail there, because another process wrote in between, and would have to be repeated.
 func (e *sqliteEngine) write(ctx context.Context, fn func(*Tx) error) error {
 	return e.with(ctx, e.writer, func(c *sqliteConn) error {
 		return c.transact(ctx, "begin immediate", fn)
@@ -88,6 +101,8 @@ func (e *sqliteEngine) read(ctx context.Context, fn func(*Tx) error) error {
 }
 
 // check runs SQLite's own check of the whole file.
+//
+// It stops after ten findings. It reads every page, so its time grows with the file.
 func (e *sqliteEngine) check(ctx context.Context) error {
 	return e.read(ctx, func(t *Tx) error {
 		var damage error
@@ -103,6 +118,9 @@ func (e *sqliteEngine) check(ctx context.Context) error {
 }
 
 // with lends a connection to fn, and opens it first when it is not open.
+//
+// The channel gets its token back in every case, as nil when the connection was closed. The end of
+// ctx interrupts a statement that runs on the connection.
 func (e *sqliteEngine) with(ctx context.Context, pool chan *sqliteConn,
 	fn func(*sqliteConn) error) (err error) {
 	var c *sqliteConn
@@ -130,6 +148,10 @@ func (e *sqliteEngine) with(ctx context.Context, pool chan *sqliteConn,
 }
 
 // dial opens one connection. With synchronous=FULL a commit survives a power cut.
+//
+// The other pragmas bound memory to 16 MiB of pages a connection, keep sorts out of the file
+// system, shrink the log to 64 MiB when it is reset, and fold it into the file every 4,000 pages.
+// The query_only of the readers makes a write in a Read an error.
 func (e *sqliteEngine) dial(ctx context.Context, writer bool) (*sqliteConn, error) {
 	db, err := sqlite.OpenConn(e.path, sqlite.OpenReadWrite)
 	if err != nil {
@@ -153,6 +175,8 @@ func (e *sqliteEngine) dial(ctx context.Context, writer bool) (*sqliteConn, erro
 	return c, nil
 }
 
+// close takes every token and keeps it. The caller has waited for every call to end (DB.Close), so
+// each token is there.
 func (e *sqliteEngine) close() (err error) {
 	for range cap(e.readers) { // the readers first: the last close folds the log into the file
 		err = errors.Join(err, (<-e.readers).close())

@@ -14,8 +14,10 @@ import (
 
 // sqliteConn is one connection and its prepared statements. One goroutine at a time.
 type sqliteConn struct {
-	db    *sqlite.Conn
-	busy  time.Duration // how long to wait for another connection's lock
+	db   *sqlite.Conn
+	busy time.Duration // how long to wait for another connection's lock
+	// stmts grows with the number of different texts. Callers build texts from a fixed set of
+	// conditions and pass values as arguments, so the set is small.
 	stmts map[string]*sqliteStmt
 
 	day      Date // the settlement date rendered last: rows come in runs of one date
@@ -25,6 +27,8 @@ type sqliteConn struct {
 }
 
 // detach frees the connection from the call that used it.
+//
+// Without it the end of that call's context would interrupt the statements of the next one.
 func (c *sqliteConn) detach() {
 	if c != nil {
 		c.db.SetInterrupt(nil)
@@ -42,6 +46,9 @@ func (c *sqliteConn) close() error {
 }
 
 // transact runs fn between begin and commit.
+//
+// A commit can meet the lock of another process as well, so it waits too. When ctx ends before the
+// commit begins, everything is rolled back.
 func (c *sqliteConn) transact(ctx context.Context, begin string, fn func(*Tx) error) (err error) {
 	if err := c.patiently(ctx, func() error { return c.run(begin) }); err != nil {
 		return fmt.Errorf("store: %s: %w", begin, err)
@@ -73,6 +80,9 @@ func (c *sqliteConn) transact(ctx context.Context, begin string, fn func(*Tx) er
 
 // patiently repeats a statement that another connection's lock refuses, until the busy timeout.
 // SQLite's own busy handler would sleep past the end of the context.
+//
+// The pauses double from 1 ms to 25 ms. Only SQLITE_BUSY is repeated. The statement has changed
+// nothing then, so a repetition is safe.
 func (c *sqliteConn) patiently(ctx context.Context, try func() error) error {
 	err := try()
 	if err != nil && ctx.Err() != nil {
@@ -107,6 +117,8 @@ func isBusy(err error) bool { return sqlite.ErrCode(err).ToPrimary() == sqlite.R
 
 // sqliteError marks errors that may go away by themselves: a lock, a full or failing disk, a file
 // that was moved.
+//
+// Any other error, such as a violated check, is returned as it is: the statement is at fault.
 func sqliteError(err error) error {
 	if err == nil {
 		return nil
@@ -143,6 +155,8 @@ func quiet(reset, step error) error {
 	return reset
 }
 
+// exec runs a statement to its end. The context is that of the connection (with), which interrupts
+// the step.
 func (c *sqliteConn) exec(_ context.Context, sql string, args []any) (int64, error) {
 	s, err := c.bound(sql, args)
 	if err != nil {
@@ -158,6 +172,8 @@ func (c *sqliteConn) exec(_ context.Context, sql string, args []any) (int64, err
 	return affected, nil
 }
 
+// query walks the rows. The statement's reset ends the walk, also when each stopped early: until
+// then it would hold its snapshot.
 func (c *sqliteConn) query(_ context.Context, sql string, each func(*Row) error, args []any) error {
 	s, err := c.bound(sql, args)
 	if err != nil {
@@ -182,6 +198,8 @@ func (c *sqliteConn) query(_ context.Context, sql string, each func(*Row) error,
 const rowsPerBreath = 16
 
 // script runs the statements of a migration, which must not end in a comment.
+//
+// They are not kept in the cache, because they never run again.
 func (c *sqliteConn) script(_ context.Context, sql string) error {
 	for {
 		if sql = strings.TrimSpace(sql); sql == "" {

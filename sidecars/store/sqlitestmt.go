@@ -8,6 +8,9 @@ import (
 )
 
 // sqliteStmt is a prepared statement. Its parameter i takes argument order[i].
+//
+// It lives as long as its connection. A statement that was stepped must be reset before the next
+// use.
 type sqliteStmt struct {
 	*sqlite.Stmt
 	order []int
@@ -15,6 +18,9 @@ type sqliteStmt struct {
 
 // prepare returns the statement for sql, from the cache if it was used before. SQLite numbers named
 // parameters by first appearance; their names say which argument each one takes.
+//
+// One argument may appear several times in a text; it is one parameter of SQLite then. Placeholders
+// that are not $1..$n are an error, so that a text that works here works on PostgreSQL.
 func (c *sqliteConn) prepare(sql string) (*sqliteStmt, error) {
 	if s := c.stmts[sql]; s != nil {
 		return s, nil
@@ -39,6 +45,8 @@ func (c *sqliteConn) prepare(sql string) (*sqliteStmt, error) {
 }
 
 // bound prepares sql and binds args to it.
+//
+// Every argument must have a placeholder, as PostgreSQL demands.
 func (c *sqliteConn) bound(sql string, args []any) (*sqliteStmt, error) {
 	s, err := c.prepare(sql)
 	if err != nil {
@@ -58,6 +66,8 @@ func (c *sqliteConn) bound(sql string, args []any) (*sqliteStmt, error) {
 	return s, nil
 }
 
+// bind sets a parameter, which counts from 1. The types are those of Tx.Exec; a Date becomes text
+// and a list of numbers becomes a JSON array. A nil []byte is NULL.
 func (s *sqliteStmt) bind(param int, arg any) error {
 	if n, ok, err := integer(arg); ok {
 		s.BindInt64(param, n)

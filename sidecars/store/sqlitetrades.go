@@ -20,11 +20,16 @@ const (
 
 // insertTrades runs one prepared statement per row. "on conflict do nothing" without a target
 // covers both unique columns.
+//
+// A row that changes nothing counts 0 in Changes.
 func (c *sqliteConn) insertTrades(_ context.Context, rows []Trade) (inserted int, err error) {
 	return c.insertEach(insertSQLite, rows)
 }
 
 // insertEach runs an insert of tradeColumns once per row.
+//
+// It breathes before each row: the thread may have a low priority, and others wait for its core. An
+// error leaves the rows before it in the transaction, which the caller rolls back.
 func (c *sqliteConn) insertEach(sql string, rows []Trade) (inserted int, err error) {
 	s, err := c.prepare(sql)
 	if err != nil {
@@ -46,6 +51,9 @@ func (c *sqliteConn) insertEach(sql string, rows []Trade) (inserted int, err err
 }
 
 // bindTrade binds the columns of tradeColumns.
+//
+// The driver's typed calls take the place of Exec's arguments, which would allocate for each value.
+// The text of the settlement date is kept: rows of one batch mostly have one date.
 func (c *sqliteConn) bindTrade(s *sqliteStmt, t *Trade) {
 	if c.dayText == "" || t.SettlementDate != c.day {
 		c.day, c.dayText = t.SettlementDate, t.SettlementDate.String()
@@ -88,6 +96,9 @@ func (n numbers) json() string {
 }
 
 // sqliteCells reads the current row of a statement.
+//
+// SQLite gives every value a type of its own. The tables are strict, so the values of a column have
+// its type; only those of an expression may differ.
 type sqliteCells struct {
 	s *sqlite.Stmt
 	c *sqliteConn
@@ -129,6 +140,7 @@ func (r sqliteCells) text(i int) (string, error) {
 	return r.s.ColumnText(i), nil
 }
 
+// scratch copies into the connection's room, which the next call overwrites.
 func (r sqliteCells) scratch(i int) ([]byte, error) {
 	if some, err := r.of(i, sqlite.TypeText); !some {
 		return nil, err
@@ -150,6 +162,8 @@ func (r sqliteCells) bool(i int) (bool, error) {
 	return n == 1, err
 }
 
+// date keeps the last date and its text, in the fields that bindTrade uses as well: they are always
+// a pair.
 func (r sqliteCells) date(i int) (Date, error) {
 	b, err := r.scratch(i)
 	if b == nil || err != nil {

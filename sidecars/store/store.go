@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -13,7 +12,7 @@ import (
 // Dialect is the kind of database behind a DB.
 type Dialect uint8
 
-// The two databases.
+// The two databases. SQLite is the zero value.
 const (
 	SQLite Dialect = iota
 	Postgres
@@ -29,6 +28,9 @@ func (d Dialect) String() string {
 
 // ErrUnavailable says that the database cannot be reached, is locked, is full or is not migrated.
 // The request is not at fault: the caller may try again later.
+//
+// The rule for every caller: an error that is ErrUnavailable ends in a retry after a pause, any
+// other error is a fault of the statement or of its arguments and would come again.
 var ErrUnavailable = errors.New("database is unavailable")
 
 // ErrMigration says that this build cannot use the schema in the database. It comes together with
@@ -43,6 +45,8 @@ var ErrDamaged = errors.New("database file is damaged")
 var ErrClosed = errors.New("database was closed")
 
 // Options say where the database is.
+//
+// The zero Options open SQLite in the current folder.
 type Options struct {
 	URL         string        // postgres://...; "" = SQLite
 	Dir         string        // of SQLite's file, posttrade.db; made when missing
@@ -52,24 +56,35 @@ type Options struct {
 }
 
 // engine holds the operations that differ between the two databases.
+//
+// Its functions may be called by any goroutine, and block until they have a connection or ctx ends.
 type engine interface {
 	// connect proves that a connection can be made.
+	//
+	// It changes nothing in the database.
 	connect(ctx context.Context) error
+	// write and read run fn as DB.Write and DB.Read promise, without the check of the history.
 	write(ctx context.Context, fn func(*Tx) error) error
 	read(ctx context.Context, fn func(*Tx) error) error
 	// check reads the whole database where the engine can do so.
 	check(ctx context.Context) error
+	// close is called once, when no other call is under way.
 	close() error
 }
 
 // DB is one database. Any goroutine may use it.
+//
+// The path of a call: enter counts it, prepare connects and migrates unless that is done, bound
+// checks the history, the engine runs the transaction, and note keeps the result for State.
 type DB struct {
 	options Options
 	dialect Dialect
-	engine  engine
-	plan    []migration
-	log     *slog.Logger
+	// engine and the fields above it never change after Open.
+	engine engine
+	plan   []migration
+	log    *slog.Logger
 
+	// belonging is written by Bind, before any other call.
 	belonging *Belonging // nil: any process that opens it may use it
 
 	life context.Context // ends with Close, which ends every call under way too
@@ -80,29 +95,17 @@ type DB struct {
 	ops    sync.WaitGroup
 
 	preparing chan struct{} // holds a token while no goroutine migrates
-	prepared  atomic.Bool   // set once, when every migration is applied
+	prepared  atomic.Bool   // all migrations are applied, and the history was claimed; see bound
 
 	found [2]finding // of the last read and the last write; guarded by mu
 }
 
-// access is the purpose of an attempt. A lock stops writers and lets readers pass, so each has its
-// own finding: otherwise the state would change with every retry of a writer.
-type access uint8
-
-const (
-	reading access = iota
-	writing
-)
-
-// finding is the result of the last attempt of a kind: the trouble, "" when there is none, and
-// whether the trouble is that another history fills the database.
-type finding struct {
-	trouble string
-	foreign bool
-}
-
 // Open returns the database that o describes. It connects to nothing. It makes and checks SQLite's
 // folder and file (mode 0600), or parses a PostgreSQL URL. Ready does the rest.
+//
+// An error is one of configuration: a folder that cannot be made, a file that is no database, a URL
+// that cannot be read. A server that is away is not found here, so that a process starts without
+// it.
 func Open(o Options) (*DB, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -135,29 +138,18 @@ func Open(o Options) (*DB, error) {
 }
 
 // Twin opens the same database a second time, with connections of its own.
+//
+// The twin is not bound to a history. To the database it is another process: tests and measurements
+// hold locks with it.
 func (d *DB) Twin() (*DB, error) { return Open(d.options) }
 
 // Dialect returns the kind of this database.
 func (d *DB) Dialect() Dialect { return d.dialect }
 
-// State returns what the last attempt to use the database found. It does no I/O.
-func (d *DB) State() (ready bool, detail string) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.stateLocked()
-}
-
-func (d *DB) stateLocked() (ready bool, detail string) {
-	for _, f := range [...]finding{d.found[writing], d.found[reading]} {
-		if f.trouble != "" {
-			return false, f.trouble
-		}
-	}
-	return true, d.dialect.String()
-}
-
 // Ready connects and applies the missing migrations. Once that is done, a call costs nothing unless
 // the last attempt to use the database failed: then it tries an empty write and an empty read.
+//
+// Loops call it while they wait for a database. It blocks as long as a transaction may.
 func (d *DB) Ready(ctx context.Context) error {
 	ctx, leave, err := d.enter(ctx)
 	if err != nil {
@@ -182,15 +174,26 @@ func (d *DB) Ready(ctx context.Context) error {
 // returned as it is. fn may run again, in a new transaction, when the database asks for that
 // (serialization failure, deadlock), so fn must set what it changes outside, not add to it. fn must
 // not call Write or Read of the same DB.
+//
+// It blocks until a writer's slot is free, until fn has run and until the commit is done. Errors:
+//
+//   - that of fn, or of the first statement in it that failed; nothing is stored;
+//   - ErrUnavailable: nothing is stored, except that the outcome of a commit that failed is
+//     unknown;
+//   - the cause of ctx when it ended; nothing is stored, unless the commit had begun.
 func (d *DB) Write(ctx context.Context, fn func(*Tx) error) error {
 	return d.transact(ctx, writing, fn)
 }
 
 // Read runs fn on one consistent snapshot, without the right to write.
+//
+// fn runs once. It must not call Write or Read of the same DB: with every reader's slot taken by
+// such calls none would go on.
 func (d *DB) Read(ctx context.Context, fn func(*Tx) error) error {
 	return d.transact(ctx, reading, fn)
 }
 
+// transact is the common path of Write and Read.
 func (d *DB) transact(ctx context.Context, kind access, fn func(*Tx) error) error {
 	ctx, leave, err := d.enter(ctx)
 	if err != nil {
@@ -209,6 +212,9 @@ func (d *DB) transact(ctx context.Context, kind access, fn func(*Tx) error) erro
 
 // Check reads the whole of a SQLite file (PRAGMA quick_check) and reports damage. It is for a start
 // after an unclean end. PostgreSQL checks its own files; there it is an empty read.
+//
+// Damage is ErrDamaged, with up to ten findings. It needs no migration and no mark, and blocks one
+// reader for the time of reading the file.
 func (d *DB) Check(ctx context.Context) error {
 	ctx, leave, err := d.enter(ctx)
 	if err != nil {
@@ -216,99 +222,4 @@ func (d *DB) Check(ctx context.Context) error {
 	}
 	defer leave()
 	return d.note(ctx, reading, d.engine.check(ctx))
-}
-
-// Close ends the calls under way with ErrClosed, waits for them and closes every connection.
-func (d *DB) Close() error {
-	d.mu.Lock()
-	already := d.closed
-	d.closed = true
-	d.mu.Unlock()
-	if already {
-		return nil
-	}
-	d.end(errClosed)
-	d.ops.Wait()
-	d.mu.Lock()
-	d.found[writing].trouble = ErrClosed.Error()
-	d.mu.Unlock()
-	return d.engine.close()
-}
-
-var errClosed = fmt.Errorf("store: %w: %w", ErrUnavailable, ErrClosed)
-
-// enter counts a call and ties its context to the life of the DB.
-func (d *DB) enter(ctx context.Context) (context.Context, func(), error) {
-	if ctx.Err() != nil {
-		return nil, nil, ended(ctx)
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.closed {
-		return nil, nil, errClosed
-	}
-	d.ops.Add(1)
-	ctx, cancel := context.WithCancelCause(ctx)
-	stop := context.AfterFunc(d.life, func() { cancel(errClosed) })
-	return ctx, func() { stop(); cancel(nil); d.ops.Done() }, nil
-}
-
-// prepare connects, migrates and claims, once. Other callers wait meanwhile.
-func (d *DB) prepare(ctx context.Context) error {
-	if d.prepared.Load() {
-		return nil
-	}
-	select {
-	case <-d.preparing:
-		defer func() { d.preparing <- struct{}{} }()
-	case <-ctx.Done():
-		return ended(ctx)
-	}
-	if d.prepared.Load() {
-		return nil
-	}
-	err := d.engine.connect(ctx)
-	if err == nil {
-		err = migrate(ctx, d.engine, d.plan, d.log)
-	}
-	if err == nil {
-		err = d.claim(ctx)
-	}
-	if err == nil {
-		d.prepared.Store(true)
-	}
-	return d.note(ctx, writing, err)
-}
-
-// note keeps what an attempt found about the database, and logs a change. An error that the caller
-// made itself says nothing about the database, and neither does a caller that went away.
-func (d *DB) note(ctx context.Context, kind access, err error) error {
-	trouble := ""
-	if err != nil {
-		if !errors.Is(err, ErrUnavailable) || ctx.Err() != nil {
-			return err
-		}
-		trouble = err.Error()
-	}
-	d.mu.Lock()
-	was, _ := d.stateLocked()
-	d.found[kind] = finding{trouble: trouble, foreign: errors.Is(err, ErrForeign)}
-	is, detail := d.stateLocked()
-	d.mu.Unlock()
-	switch {
-	case is && !was:
-		d.log.Info("database is ready", "dialect", detail)
-	case was && !is:
-		d.log.Warn("database is not available", "dialect", d.dialect.String(), "cause", detail)
-	}
-	return err
-}
-
-// ended returns the error of a call when its context ended before the database answered.
-func ended(ctx context.Context) error {
-	cause := context.Cause(ctx)
-	if errors.Is(cause, ErrClosed) {
-		return cause
-	}
-	return fmt.Errorf("store: call ended: %w", cause)
 }

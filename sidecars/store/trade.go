@@ -41,8 +41,13 @@ func ParseStatus(text string) (Status, error) {
 }
 
 // Trade is one row of the table trades.
+//
+// The journal gives all of them but Status, BookedAt and UpdatedAt, and SettlementDate is computed
+// from ExecutedAt when the row is made. A match gives two fills, and each fill gives one row.
 type Trade struct {
-	ID             string // trd-<Seq> for every trade of this system
+	ID string // trd-<Seq> for every trade of this system
+	// Seq is the tradeSeq of a fill of the journal, at most MaxInt64. Other rows have numbers from
+	// FirstExternal on.
 	Seq            uint64
 	AccountID      uint32
 	Security       string
@@ -52,16 +57,19 @@ type Trade struct {
 	Status         Status
 	SettlementDate Date  // NoDate when the column was edited to hold none
 	ExecutedAt     int64 // epoch milliseconds, like the next two
-	BookedAt       int64
-	UpdatedAt      int64
-	OrderID        string // "" = none
-	Sequence       uint64 // the inputSeq of the command that executed it; 0 = unknown
+	// BookedAt is when the row was made, UpdatedAt when its status changed last.
+	BookedAt  int64
+	UpdatedAt int64
+	OrderID   string // "" = none
+	Sequence  uint64 // the inputSeq of the command that executed it; 0 = unknown
 }
 
 // tradeIDPrefix begins every trade id.
 const tradeIDPrefix = "trd-"
 
 // TradeID returns the id of a trade sequence.
+//
+// It costs one allocation.
 func TradeID(tradeSeq uint64) string {
 	b := make([]byte, len(tradeIDPrefix), len(tradeIDPrefix)+20)
 	copy(b, tradeIDPrefix)
@@ -70,6 +78,8 @@ func TradeID(tradeSeq uint64) string {
 
 // ParseTradeID returns the trade sequence of an id; false for any text that TradeID would not have
 // written, and for a number that no column can hold.
+//
+// So "trd-01" is not an id, and one row has one id.
 func ParseTradeID(id string) (tradeSeq uint64, ok bool) {
 	digits, found := strings.CutPrefix(id, tradeIDPrefix)
 	if !found || digits == "" || digits[0] < '1' || digits[0] > '9' {
@@ -113,6 +123,9 @@ func ExternalID(id string) bool {
 }
 
 // External reports whether the trade is a booking from outside.
+//
+// Rows of such a sequence with another id, and rows with such an id and another sequence, are not.
+// Reconciliation reports them.
 func (t *Trade) External() bool {
 	return t.Seq >= FirstExternal && t.Seq < FirstVoid && ExternalID(t.ID)
 }
@@ -129,6 +142,9 @@ func sideText(s matcher.Side) (string, bool) {
 }
 
 // check returns why a trade cannot be a row. It runs before any row of the batch is written.
+//
+// The errors are not ErrUnavailable: the same row would be refused again. Security, order id and
+// price are not looked at; the engine has accepted them.
 func (t *Trade) check() error {
 	_, side := sideText(t.Side)
 	switch {

@@ -7,6 +7,8 @@ import (
 )
 
 // TradeFilter selects trades. Its zero value selects all of them.
+//
+// The conditions are joined by "and".
 type TradeFilter struct {
 	Accounts             []uint32 // nil = all; empty, not nil = none
 	Security             string   // "" = all
@@ -29,6 +31,9 @@ const selectTrades = "select " + tradeColumns + " from trades"
 // sequence exists already, in the table or earlier in rows. When a row is invalid (no id, a number
 // no column can hold), nothing is added. Cost: one statement per row on SQLite, one COPY on
 // PostgreSQL.
+//
+// Order and gaps of the sequences do not matter. A database error dooms the transaction, an invalid
+// row does not. rows is not kept after the return.
 func (t *Tx) InsertTrades(rows []Trade) (inserted int, err error) {
 	if err := t.usable("insert trades"); err != nil {
 		return 0, err
@@ -56,6 +61,8 @@ func (t *Tx) Trade(id string) (trade Trade, found bool, err error) {
 
 // TradesBySeq calls each for the trades with lo <= trade_seq <= hi, ascending. The Trade is reused
 // for the next call; its strings may be kept.
+//
+// Bounds above MaxInt64 are allowed and select nothing there: no row can have such a number.
 func (t *Tx) TradesBySeq(lo, hi uint64, each func(*Trade) error) error {
 	if lo > hi || lo > math.MaxInt64 {
 		return nil
@@ -66,6 +73,10 @@ func (t *Tx) TradesBySeq(lo, hi uint64, each func(*Trade) error) error {
 
 // Trades calls each for the trades that f selects, by ascending trade_seq. The Trade is reused for
 // the next call; its strings may be kept.
+//
+// A period with both ends costs a look into the index by time, and then a walk over the trade
+// sequences between the first and the last trade of the period. A period with one open end is a
+// walk by trade_seq with a condition. An error of each ends it and is returned as it is.
 func (t *Tx) Trades(f TradeFilter, each func(*Trade) error) error {
 	if f.Accounts != nil && len(f.Accounts) == 0 || f.AfterSeq >= math.MaxInt64 {
 		return nil
@@ -186,12 +197,16 @@ func (t *Tx) anyOf(parameter string) string {
 }
 
 // CountTrades returns how many trades there are. It reads the whole of an index.
+//
+// Rows of every trade sequence count, not only those of fills.
 func (t *Tx) CountTrades() (n int64, err error) {
 	err = t.Query("select count(*) from trades", func(r *Row) error { n = r.Int64(0); return nil })
 	return n, err
 }
 
 // walk reads trades. There are few securities and they repeat, so each string is kept once.
+//
+// sql selects tradeColumns. It allocates the id and the order id of each row, and little else.
 func (t *Tx) walk(sql string, each func(*Trade) error, args ...any) error {
 	var trade Trade
 	tickers := make(map[string]string)
@@ -204,6 +219,9 @@ func (t *Tx) walk(sql string, each func(*Trade) error, args ...any) error {
 }
 
 // trade reads the columns of tradeColumns.
+//
+// Any side but Sell reads as Buy and any status but Settled as Processing: the checks of the table
+// keep other words out. A settlement date that is none does not end the walk.
 func (r *Row) trade(trade *Trade, tickers map[string]string) error {
 	trade.ID = r.Text(0)
 	trade.Seq = uint64(r.Int64(1))

@@ -9,6 +9,9 @@ import (
 )
 
 // Tx is one transaction or one snapshot. It belongs to the function that received it.
+//
+// One goroutine uses it, inside of the function. After the return of that function it must not be
+// used.
 type Tx struct {
 	ctx     context.Context
 	dialect Dialect
@@ -18,9 +21,14 @@ type Tx struct {
 }
 
 // conn is a connection inside of a transaction. Its errors are classified already.
+//
+// The callers are the methods of Tx, which wrap the errors with the statement and doom the
+// transaction.
 type conn interface {
+	// exec and query take arguments of the types that Exec lists.
 	exec(ctx context.Context, sql string, args []any) (affected int64, err error)
 	query(ctx context.Context, sql string, each func(*Row) error, args []any) error
+	// script runs several statements, without arguments; insertTrades takes rows that are checked.
 	script(ctx context.Context, sql string) error
 	insertTrades(ctx context.Context, rows []Trade) (inserted int, err error)
 }
@@ -34,6 +42,10 @@ func (t *Tx) Dialect() Dialect { return t.dialect }
 // Exec runs one statement and returns how many rows it touched. Placeholders are $1..$n in
 // order of first appearance; arguments are int, int64, uint32, uint64 up to MaxInt64, string,
 // bool, []byte, Date and nil.
+//
+// sql must come from a fixed set of texts, because each dialect keeps prepared statements; values
+// go into args. An argument of any other type, or too many arguments, is an error that dooms the
+// transaction, like every error of the database.
 func (t *Tx) Exec(sql string, args ...any) (affected int64, err error) {
 	if err := t.usable(sql); err != nil {
 		return 0, err
@@ -44,6 +56,9 @@ func (t *Tx) Exec(sql string, args ...any) (affected int64, err error) {
 
 // Query runs one statement and calls each for its rows, in order. The Row is valid during the call
 // only. An error of each ends the query and is returned as it is.
+//
+// An error of each does not doom the transaction: when the function returns nil all the same, what
+// it wrote is committed. A statement inside of each is errWalking, which does.
 func (t *Tx) Query(sql string, each func(*Row) error, args ...any) error {
 	if err := t.usable(sql); err != nil {
 		return err
@@ -76,6 +91,8 @@ func (t *Tx) Cursor(name string) (value uint64, err error) {
 // HoldCursor returns the position of the named follower, as Cursor does. Until this transaction
 // ends no other transaction can move it, on PostgreSQL too: the statement inserts the row, or
 // overwrites it with its own value, and so locks it.
+//
+// It needs a write transaction. A cursor that does not exist is made with the value 0.
 func (t *Tx) HoldCursor(name string) (value uint64, err error) {
 	err = t.Query("insert into cursors (name, value) values ($1, 0) "+
 		"on conflict (name) do update set value = cursors.value returning value", func(r *Row) error {
@@ -86,11 +103,15 @@ func (t *Tx) HoldCursor(name string) (value uint64, err error) {
 }
 
 // SetCursor notes the position of the named follower, in this transaction.
+//
+// It takes any value, also a lower one: going back is how a follower books a range again.
 func (t *Tx) SetCursor(name string, value uint64) error {
 	return t.SetCursors(Cursor{name, value})
 }
 
 // Cursor is the position of the named follower.
+//
+// What a value counts is decided by the follower that owns the name; at most MaxInt64.
 type Cursor struct {
 	Name  string
 	Value uint64
@@ -128,6 +149,9 @@ func (t *Tx) usable(sql string) error {
 }
 
 // fail wraps the error of a statement and dooms the transaction with it.
+//
+// When the transaction's context has ended, that is the error, whatever the statement said about
+// it. The text of sql is shortened; arguments are never part of an error.
 func (t *Tx) fail(verb, sql string, err error) error {
 	if err == nil {
 		return nil
@@ -163,6 +187,9 @@ func brief(sql string) string {
 }
 
 // integer returns the value of an argument that is a whole number.
+//
+// ok is false for an argument of another type. A uint64 above MaxInt64 is an error, because both
+// databases store signed numbers.
 func integer(arg any) (n int64, ok bool, err error) {
 	switch a := arg.(type) {
 	case int:

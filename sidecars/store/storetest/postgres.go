@@ -15,6 +15,8 @@ import (
 
 // havePostgres reports whether PostgreSQL can be tested. A server that exists but does not work is
 // a failure, never a reason to test less.
+//
+// The first call of a test binary starts the private server.
 func havePostgres(t testing.TB) bool {
 	t.Helper()
 	_, err := theServer()
@@ -32,6 +34,9 @@ func havePostgres(t testing.TB) bool {
 func sqliteAlone(err error, ci string) bool { return errors.Is(err, errNoPostgres) && ci != "true" }
 
 // freshPostgres makes a database that is removed with the test and returns its URL.
+//
+// The name holds the process id and a random number, because test binaries that run at the same
+// time may share a server. The removal ends sessions that the test has left open.
 func freshPostgres(t testing.TB) string {
 	t.Helper()
 	s := must.Get(theServer())(t)
@@ -49,6 +54,7 @@ func freshPostgres(t testing.TB) string {
 	return fresh.String()
 }
 
+// administer runs a statement in the database that always exists.
 func (s *server) administer(ctx context.Context, sql string) error {
 	return store.Administer(ctx, s.admin.String(), sql)
 }
@@ -93,6 +99,8 @@ func CutOptions(t testing.TB) (store.Options, *Proxy) {
 }
 
 // Behind returns the options of the same PostgreSQL database behind a network that can be cut.
+//
+// TLS is off on the way through the proxy. A URL with a socket's folder leads to that socket.
 func Behind(t testing.TB, direct store.Options) (store.Options, *Proxy) {
 	t.Helper()
 	through := must.Get(url.Parse(direct.URL))(t)

@@ -10,16 +10,22 @@ import (
 )
 
 // Proxy stands for the network in front of a server: a listener on loopback. It begins whole.
+//
+// The three states: whole, held (bytes wait, connections stay) and cut (no connection). A held
+// network that is cut ends the connections that waited. Any goroutine may switch.
 type Proxy struct {
 	listener         net.Listener
 	network, address string // of the server
-	ends             sync.WaitGroup
+	// ends counts the goroutines of accept and of the connections, which must end before the test
+	// does.
+	ends sync.WaitGroup
 
 	mu     sync.Mutex // guards what follows
 	moved  *sync.Cond // broken or held changed
 	broken bool
 	held   bool
-	conns  map[net.Conn]struct{}
+	// conns holds both ends of every connection that is open.
+	conns map[net.Conn]struct{}
 }
 
 // newProxy listens on a free port. The proxy ends with the test.
@@ -41,6 +47,8 @@ func newProxy(t testing.TB, network, address string) *Proxy {
 }
 
 // Address is where clients connect.
+//
+// It does not change while the network is cut.
 func (p *Proxy) Address() string { return p.listener.Addr().String() }
 
 // Cut ends every connection, and every new one at once, until Heal.
@@ -79,6 +87,7 @@ func (p *Proxy) pass() bool {
 	return !p.broken
 }
 
+// accept serves clients until the listener closes.
 func (p *Proxy) accept() {
 	for {
 		client, err := p.listener.Accept()
@@ -124,6 +133,8 @@ func (p *Proxy) carry(to, from net.Conn) {
 }
 
 // register notes a pair of connections; false when the network is cut.
+//
+// The pair is noted in either case, so that forget closes it.
 func (p *Proxy) register(pair ...net.Conn) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -133,6 +144,7 @@ func (p *Proxy) register(pair ...net.Conn) bool {
 	return !p.broken
 }
 
+// forget closes a pair and drops it.
 func (p *Proxy) forget(pair ...net.Conn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

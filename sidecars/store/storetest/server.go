@@ -30,6 +30,8 @@ var errNoPostgres = errors.New("neither " + serverVariable +
 var theServer = sync.OnceValues(startServer)
 
 // server is a server in which databases can be made.
+//
+// A server that the environment names has neither keeper nor lifeline.
 type server struct {
 	admin    *url.URL // of a database that always exists
 	keeper   *exec.Cmd
@@ -37,6 +39,9 @@ type server struct {
 }
 
 // startServer finds a server or starts a private one.
+//
+// errNoPostgres is the only error that means "test SQLite alone"; with any other one the tests
+// fail.
 func startServer() (*server, error) {
 	if text := os.Getenv(serverVariable); text != "" {
 		admin, err := url.Parse(text)
@@ -101,6 +106,9 @@ rm -rf "$2"
 
 // startPrivate starts the keeper and waits until the server takes connections. The keeper and the
 // server hold the file witness open for as long as they live; nil = none.
+//
+// It takes seconds, for initdb above all. The server listens on a socket in its folder and on no
+// port, and it syncs nothing: it is for tests of what this code does, not of what a disk does.
 func startPrivate(programs string, witness *os.File) (*server, error) {
 	dir, err := os.MkdirTemp("", "posttrade-pg-")
 	const longest = 80 // the system allows 107 bytes for a socket's path
@@ -132,6 +140,9 @@ func startPrivate(programs string, witness *os.File) (*server, error) {
 
 // launch starts the keeper with a pipe to it and one from it, and without a goroutine: the tests
 // that use this rig may check for goroutines that were left behind.
+//
+// It returns when initdb has succeeded and the server was started, which is before the server takes
+// connections.
 func (s *server) launch() error {
 	in, lifeline, err := os.Pipe()
 	if err != nil {

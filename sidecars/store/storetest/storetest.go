@@ -60,6 +60,9 @@ func Open(t testing.TB, dialect store.Dialect) *store.DB {
 
 // Options names a fresh, empty database of the dialect. It is removed with the test. The wait for a
 // lock is as long as a slow machine may need: a test that wants a shorter one sets it.
+//
+// The database is removed after everything that the test has registered later, so also after it is
+// closed.
 func Options(t testing.TB, dialect store.Dialect) store.Options {
 	t.Helper()
 	o := store.Options{BusyTimeout: patience}
@@ -72,6 +75,8 @@ func Options(t testing.TB, dialect store.Dialect) store.Options {
 }
 
 // OpenWith opens and migrates what o names, and closes it with the test.
+//
+// A test that must see a database before its migrations uses store.Open itself.
 func OpenWith(t testing.TB, o store.Options) *store.DB {
 	t.Helper()
 	db := must.Get(store.Open(o))(t)
@@ -85,6 +90,8 @@ func OpenWith(t testing.TB, o store.Options) *store.DB {
 }
 
 // Edit changes rows by hand, through connections of its own.
+//
+// The connections are not bound to a history, so the edit is possible in any database.
 func Edit(t testing.TB, db *store.DB, sql string, args ...any) {
 	t.Helper()
 	other := twin(t, db)
@@ -100,6 +107,8 @@ func Edit(t testing.TB, db *store.DB, sql string, args ...any) {
 
 // Lock takes the write lock from a second connection and holds it until unlock: the whole
 // database in SQLite; in PostgreSQL every table, against writers but not against readers.
+//
+// unlock may be called more than once, and runs at the test's end if the test has not called it.
 func Lock(t testing.TB, db *store.DB) (unlock func()) {
 	t.Helper()
 	other := twin(t, db)
@@ -165,6 +174,8 @@ func closeDB(t testing.TB, db *store.DB) {
 }
 
 // within returns a context that bounds one step of the rig.
+//
+// It ends with the test too.
 func within(t testing.TB) context.Context {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	t.Cleanup(cancel)
