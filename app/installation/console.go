@@ -51,8 +51,8 @@ func openConsole(c *settings.Config, l *listeners, verifier *gate.Verifier,
 	return nil
 }
 
-// Its token is minted here in profile dev only: an administrator's token for a visitor without
-// one. Elsewhere a visitor brings a token.
+// newConsole makes the console's server. In profile dev it can mint a token: an administrator's,
+// for a visitor without one. In production a visitor brings a token.
 func newConsole(c *settings.Config, l *listeners, verifier *gate.Verifier,
 	registry *httpapi.Registry, log *slog.Logger) (*console.Console, error) {
 	o := console.Options{

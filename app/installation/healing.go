@@ -22,7 +22,7 @@ import (
 // damaged-<n>.
 //
 // Only one member at a time can be without a vote, and none while another is not sound: see
-// quorum.Node.Spare. So a majority always has every agreed command on sound disks.
+// quorum.Node.Spare.
 //
 // Every step is repeated until it works, and each can be cut short by a crash: the state is in the
 // consensus and in the file healing, not in memory.
@@ -47,9 +47,6 @@ type healing struct {
 }
 
 // healPause is the time between two attempts.
-//
-// The conditions are those of other members and of disk space: they change in seconds at the
-// soonest.
 const healPause = time.Second
 
 // startHealing begins to look for damage.
@@ -78,13 +75,15 @@ func startHealing(c *settings.Config, in *Installation, log *slog.Logger) *heali
 // Both goroutines may call it. serveOnce ends then with errRestart.
 func (h *healing) open() { h.once.Do(func() { close(h.again) }) }
 
-// It must be called before the node closes: a step may be asking the leader.
+// end waits for both goroutines. It must be called before the node closes: a step may be asking
+// the leader.
 func (h *healing) end() {
 	h.stop()
 	h.ended.Wait()
 }
 
-// The reason is logged when it changes, and not at every attempt.
+// run takes a step at every healPause while something is damaged. The reason why it waits is
+// logged when it changes, and not at every attempt.
 func (h *healing) run(ctx context.Context) {
 	look := time.NewTicker(healPause)
 	defer look.Stop()

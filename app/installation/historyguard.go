@@ -33,7 +33,8 @@ type historyGuard struct {
 // guardPause is the pause before the next try to reach a database.
 const guardPause = 200 * time.Millisecond
 
-// Its done is closed at once on a single node whose start has compared the database.
+// newHistoryGuard makes a guard of db. Its done is closed at once on a single node whose start has
+// compared the database.
 func newHistoryGuard(c *settings.Config, k *engine.Engine, db *store.DB, role string,
 	log *slog.Logger) *historyGuard {
 	g := &historyGuard{
