@@ -20,7 +20,8 @@ const keyArchive = 'a'
 // ErrArchived: what is wanted was moved into an archive that cannot be read here.
 var ErrArchived = errors.New("moved into an archive; name its folder with journal.archive-dir")
 
-// vault is the store, with what was moved out of it.
+// vault is the store, with what was moved out of it. Whatever reads blocks by their sequence asks
+// of for the store that has them.
 type vault struct {
 	*pebble.DB
 	shelf *shelf // nil: nothing was moved out
@@ -35,7 +36,8 @@ type remnant struct {
 	Root   string `json:"root,omitempty"` // of the evidence tree over it, if there was one
 }
 
-// shelf is the archives of a store, in order, and their stores once they have been opened.
+// shelf is the archives of a store, in order, and their stores once they have been opened. They
+// follow each other from the first command on: what is behind the last is in the store.
 type shelf struct {
 	list []*archived
 	fs   vfs.FS
@@ -47,12 +49,14 @@ type archived struct {
 	remnant
 	from, to point
 
-	mu    sync.Mutex
-	db    *vault // guarded by mu; nil until it is wanted
+	mu sync.Mutex
+	// Guarded by mu; nil until it is wanted, then open until shelf.close.
+	db    *vault
 	latch *latch
 }
 
-// readShelf reads the remnants of a store.
+// readShelf reads the remnants of a store; nil when nothing was moved out. It refuses remnants that
+// do not follow each other, as ErrCorrupt. It opens no archive.
 func readShelf(db *vault) (*shelf, error) {
 	var s *shelf
 	err := iterate(db, []byte{keyArchive}, []byte{keyArchive + 1}, func(it *pebble.Iterator) error {
@@ -93,6 +97,7 @@ func putRemnant(s remnant) ([]byte, error) {
 	return v, nil
 }
 
+// parseRemnant is the inverse of putRemnant. Errors are ErrCorrupt.
 func parseRemnant(v []byte) (*archived, error) {
 	if len(v) < snapshotHeader || v[0] != snapshotVersion || v[1]|v[2]|v[3] != 0 {
 		return nil, errVersion
@@ -118,14 +123,15 @@ func (s *shelf) end() point {
 	return s.list[len(s.list)-1].to
 }
 
-// reach says where the archives are.
+// reach says where the archives are. Until it is called, and with dir "", reading an archive is
+// ErrArchived.
 func (s *shelf) reach(fs vfs.FS, dir string) {
 	if s != nil {
 		s.fs, s.dir = fs, dir
 	}
 }
 
-// close closes the archives that were opened.
+// close closes the archives that were opened. No read of one may be under way.
 func (s *shelf) close() {
 	if s == nil {
 		return
@@ -141,7 +147,8 @@ func (s *shelf) close() {
 }
 
 // of returns the store that has a sequence of a kind: the archive's, and its last commit, or the
-// store itself.
+// store itself. seq is a tradeSeq for keyFills, otherwise an inputSeq. It opens the archive if need
+// be, which blocks; ErrArchived when it cannot.
 func (v *vault) of(kind byte, seq uint64) (db *vault, end point, archive bool, err error) {
 	if v.shelf == nil {
 		return v, end, false, nil
@@ -159,7 +166,8 @@ func (v *vault) of(kind byte, seq uint64) (db *vault, end point, archive bool, e
 	return v, end, false, nil
 }
 
-// ended returns the commit that ends at a sequence, when that is the end of an archive.
+// ended returns the commit that ends at a sequence, when that is the end of an archive. So the
+// history behind an archive can be read and verified without it.
 func (s *shelf) ended(inputSeq uint64) (point, bool) {
 	if s != nil {
 		for _, a := range s.list {
@@ -171,7 +179,8 @@ func (s *shelf) ended(inputSeq uint64) (point, bool) {
 	return point{}, false
 }
 
-// open opens the archive's store for reading, once.
+// open opens the archive's store for reading, once. ErrArchived: the folder is not known or not
+// there; ErrDiverged: what is there is another archive than the remnant names. Any goroutine.
 func (a *archived) open(s *shelf) (*vault, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -211,7 +220,7 @@ func (a *archived) open(s *shelf) (*vault, error) {
 }
 
 // Archives returns ErrArchived, with the archive's name, when a part of the history was moved into
-// an archive that cannot be read.
+// an archive that cannot be read. It opens the first archive only.
 func (j *Journal) Archives() error {
 	if j.db == nil {
 		return nil // a new journal

@@ -10,41 +10,7 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
-	"github.com/cockroachdb/pebble/v2/vfs"
 )
-
-// archiveName is the file that says what an archive holds; it is written last.
-const archiveName = "archive.json"
-
-// archiveText is that file: the archive, and the hash of its text.
-type archiveText struct {
-	Archive json.RawMessage `json:"archive"`
-	SHA256  string          `json:"sha256"`
-}
-
-// archiveBody is what it says.
-type archiveBody struct {
-	Format  int    `json:"format"`
-	Genesis string `json:"genesis"` // hex SHA-256
-	From    Point  `json:"from"`
-	To      Point  `json:"to"`
-	Root    string `json:"root,omitempty"`
-}
-
-const archiveFormat = 1
-
-// archiveSum is the hash in an archive's file, if it is that of the rest.
-func archiveSum(text []byte) (string, error) {
-	var t archiveText
-	if err := json.Unmarshal(text, &t); err != nil {
-		return "", fmt.Errorf("%w: %w", ErrCorrupt, err)
-	}
-	sum := sha256.Sum256(t.Archive)
-	if got := hex.EncodeToString(sum[:]); got != t.SHA256 {
-		return "", fmt.Errorf("sha256 %s, want %s: %w", got, t.SHA256, errChecksum)
-	}
-	return t.SHA256, nil
-}
 
 // Archived says what Archive has moved.
 type Archived struct {
@@ -98,7 +64,10 @@ func Archive(ctx context.Context, dir, into string, before time.Time, o Options,
 		Root: s.Root}, nil
 }
 
-// old finds the last commit that may be moved out.
+// old finds the last commit that may be moved out: before the time, in milliseconds, up to a
+// snapshot whose files hold, and not among the blocks that an opening reads. ErrNothingOld when
+// there is none behind what was moved before. It reads and verifies the commands of all that it may
+// move.
 func (j *Journal) old(ctx context.Context, before int64) (at point, err error) {
 	limit, err := j.newestWhole()
 	if err != nil {
@@ -155,7 +124,9 @@ func (j *Journal) newestWhole() (uint64, error) {
 	return 0, nil
 }
 
-// putArchive writes an archive, unless it is there, and returns its hash.
+// putArchive writes an archive, unless it is there, and returns its hash. It is made as a transfer
+// is received: verified, flushed, and only then named by its file. A folder without that file was
+// cut short, and is made again; one with the file of another archive is ErrDiverged.
 func (j *Journal) putArchive(folder string, s *remnant, from, to point) (sum string, err error) {
 	fs := j.o.FS
 	body, err := json.Marshal(archiveBody{Format: archiveFormat, Genesis: fmt.Sprintf("%x", j.seed),
@@ -206,24 +177,8 @@ func placedPoint(p point) Point {
 	return p.exported()
 }
 
-// putWhole writes a small file durably: whole or not at all.
-func putWhole(fs vfs.FS, dir, name string, text []byte) error {
-	path := fs.PathJoin(dir, name)
-	f, err := fs.Create(path+".new", writeCategory)
-	if err == nil {
-		_, err = f.Write(text)
-		err = errors.Join(err, f.Sync(), f.Close())
-	}
-	if err == nil {
-		err = fs.Rename(path+".new", path)
-	}
-	if err != nil {
-		return fmt.Errorf("journal: write file=%s: %w", path, err)
-	}
-	return syncDir(fs, dir)
-}
-
-// remove takes the blocks out of the store and leaves the remnant, in one synced batch.
+// remove takes the blocks out of the store and leaves the remnant, in one synced batch. Then it
+// compacts the ranges, which gives the space back and may take long. A failure poisons the journal.
 func (j *Journal) remove(s *remnant, from, to point) error {
 	v, err := putRemnant(*s)
 	if err != nil {

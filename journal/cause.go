@@ -12,7 +12,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// storeError is an error of the store in one line that names files in full.
+// storeError is an error of the store in one line that names files in full. errors.Is and errors.As
+// find the store's error behind it.
 type storeError struct {
 	text string
 	err  error
@@ -43,8 +44,8 @@ func plain(err error) error {
 // storeFile matches the name of a file of the store that stands alone.
 var storeFile = regexp.MustCompile(`"?\b(MANIFEST-\d{6,}|OPTIONS-\d{6,}|\d{6,}\.(?:log|sst))\b"?`)
 
-// inFull is an error of opening the store in dir with its files' full names. One that
-// names none is about what the store reads first.
+// inFull is an error of opening the store in dir with its files' full names, so that an operator
+// knows which file to look at. One that names none is about what the store reads first.
 func inFull(err error, fs vfs.FS, dir string) error {
 	if err == nil {
 		return nil
@@ -74,7 +75,8 @@ func manifestOf(fs vfs.FS, dir string) string {
 	return fs.PathJoin(dir, newest)
 }
 
-// lockDir takes the journal's own lock, which covers anchor and snapshots too.
+// lockDir takes the journal's own lock, which covers anchor and snapshots too, and makes its file
+// if need be. It does not wait: ErrLocked names the process that has it, where the system says.
 func lockDir(f vfs.FS, dir string) (io.Closer, error) {
 	name := f.PathJoin(dir, lockName)
 	lock, err := f.Lock(name)

@@ -6,10 +6,13 @@ import (
 )
 
 // ClientIDs are the client ids of one commit, ascending by input sequence. The zero value has none.
-// A callback may use the memory only until it returns.
+// A callback may use the memory only until it returns. It is a cursor: Next and Of use it up, and a
+// copy of it goes on from the same place.
 type ClientIDs struct {
+	// The sequence from which the next id's distance counts.
 	first uint64
-	raw   []byte
+	// The entries that are left, as in an i block (FORMAT.md, section 2); check has read them.
+	raw []byte
 }
 
 // Next removes the first id and returns it; ok is false when there is none left.
@@ -40,7 +43,7 @@ func (c *ClientIDs) Of(inputSeq uint64) []byte {
 	}
 }
 
-// until drops the ids after inputSeq.
+// until drops the ids after inputSeq. It reads the entries up to there.
 func (c *ClientIDs) until(inputSeq uint64) {
 	rest := *c
 	for len(rest.raw) > 0 {
@@ -52,7 +55,8 @@ func (c *ClientIDs) until(inputSeq uint64) {
 	}
 }
 
-// check reads the entries once, so that Next need not check for damage.
+// check reads the entries once, so that Next need not check for damage: count entries of 1 to
+// MaxClientID bytes, for ascending commands up to last. Errors are ErrCorrupt.
 func (c ClientIDs) check(last uint64, count uint32) error {
 	at, n := c.first, uint32(0)
 	for raw := c.raw; len(raw) > 0; n++ {
@@ -78,5 +82,5 @@ func (c ClientIDs) check(last uint64, count uint32) error {
 }
 
 // IDsOf returns the client ids of a block's payload that begins at an input sequence. The payload
-// is one that this package has written.
+// is one that this package has written: damaged bytes would make Next panic.
 func IDsOf(first uint64, payload []byte) ClientIDs { return ClientIDs{first: first, raw: payload} }

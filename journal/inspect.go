@@ -4,18 +4,14 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// tailBlocks is how many blocks Open reads in full at least. It reads more if the anchor lies
-// further back.
-const tailBlocks = 16
-
 // OpenExisting is Open for a journal that has a genesis already. Without a genesis it makes and
-// changes nothing and returns ErrNoGenesis.
+// changes nothing and returns ErrNoGenesis. It reads the journal twice: once by a view, which
+// leaves no file behind, and once with the lock.
 func OpenExisting(dir string, o Options) (*Journal, error) {
 	if err := o.defaults(); err != nil {
 		return nil, err
@@ -45,20 +41,24 @@ func existing(fs vfs.FS, dir string) error {
 	return nil
 }
 
-// finding is what inspect saw.
+// finding is what inspect saw. The zero value is a directory without a journal.
 type finding struct {
 	store   bool // the store's directory holds a database
 	created bool // with a genesis and an anchor
 	genesis []byte
 	seed    [chainBytes]byte
-	head    point
-	tail    *tailImage // nil: there is none
-	db      *vault     // open for reading when created is true, else nil
+	// The end of the last block in the store.
+	head point
+	tail *tailImage // nil: there is none
+	db   *vault     // open for reading when created is true, else nil
 }
 
 // inspect opens the store for reading only and verifies genesis, tail and anchor, and of every
 // table what the store itself reads sooner or later. A refused journal is left exactly as found;
 // the store of an accepted one stays open.
+//
+// Neither store nor anchor: a new journal. An anchor without a store is a lost history and refused,
+// because the anchor is made after the genesis.
 func inspect(dir string, fs vfs.FS, boot string, l *latch, log Logger) (f finding, err error) {
 	store, anchored := fs.PathJoin(dir, storeName), true
 	if _, err := fs.Stat(fs.PathJoin(dir, anchorName)); notExist(err) {
@@ -92,7 +92,8 @@ func inspect(dir string, fs vfs.FS, boot string, l *latch, log Logger) (f findin
 	return f, err
 }
 
-// findTail reads the tail and compares it with the store.
+// findTail reads the tail and compares it with the store. Afterwards tail.beyond has what the store
+// lacks.
 func (f *finding) findTail(db *vault, dir string, fs vfs.FS, boot string) (err error) {
 	if f.tail, err = readTail(fs, dir); err != nil || f.tail == nil {
 		return err
@@ -100,7 +101,8 @@ func (f *finding) findTail(db *vault, dir string, fs vfs.FS, boot string) (err e
 	return f.tail.compare(db, f.seed, f.head, boot)
 }
 
-// examine is inspect with the store open.
+// examine is inspect with the store open. The anchor must be of the same genesis (ErrDiverged), and
+// the history must reach it (ErrShortened).
 func examine(db *vault, dir string, fs vfs.FS, boot string, anchored bool) (finding, error) {
 	f := finding{store: true}
 	if !anchored {
@@ -131,7 +133,8 @@ func examine(db *vault, dir string, fs vfs.FS, boot string, anchored bool) (find
 	return f, err
 }
 
-// readGenesis reads and checks the genesis.
+// readGenesis reads and checks the genesis. ErrNoGenesis: there is none; ErrCorrupt: it is not what
+// was written.
 func readGenesis(db *vault) ([]byte, error) {
 	v, closer, err := get(db, []byte{keyGenesis})
 	if errors.Is(err, pebble.ErrNotFound) {
@@ -158,7 +161,7 @@ func anchoredGenesis(db *vault, a reading, anchorFile string) ([]byte, error) {
 	return genesis, err
 }
 
-// firstKeyAfterGenesis names the first key that only a used journal has.
+// firstKeyAfterGenesis names the first key that only a used journal has; empty when there is none.
 func firstKeyAfterGenesis(db *vault) (name string, err error) {
 	err = iterate(db, nil, nil, func(it *pebble.Iterator) error {
 		for ok := it.First(); ok; ok = it.Next() {
@@ -170,109 +173,4 @@ func firstKeyAfterGenesis(db *vault) (name string, err error) {
 		return nil
 	})
 	return name, err
-}
-
-// checkTail verifies the last blocks and compares the history with the anchor.
-func checkTail(db *vault, seed [chainBytes]byte, a reading, anchorFile string) (point, error) {
-	w := newWalker(db, seed)
-	defer w.close()
-	start, err := tailStart(db, a.inputSeq)
-	if err != nil {
-		return point{}, err
-	}
-	met := a.inputSeq == 0
-	if met && (a.chain != seed || a.tradeSeq != 0) {
-		return point{}, fmt.Errorf("journal: file=%s offset=%d inputSeq=0: %w", anchorFile, a.offset,
-			ErrDiverged)
-	}
-	if start > 0 {
-		if err := w.startAt(start); err != nil {
-			return point{}, err
-		}
-		err := w.walk(0, func(b *decoded) error {
-			if a.inputSeq != b.last() {
-				return nil
-			}
-			met = true
-			if w.at.chain != a.chain || w.at.tradeSeq != a.tradeSeq {
-				return fmt.Errorf(
-					"journal: key=%s inputSeq=%d tradeSeq=%d chain=%x; file=%s offset=%d tradeSeq=%d chain=%x: %w",
-					keyName(newKey(keyCommands, b.first)), b.last(), w.at.tradeSeq, w.at.chain[:4],
-					anchorFile, a.offset, a.tradeSeq, a.chain[:4], ErrDiverged)
-			}
-			return nil
-		})
-		if err != nil {
-			return point{}, err
-		}
-	}
-	head := w.at
-	switch {
-	case head.inputSeq < a.inputSeq:
-		return head, fmt.Errorf(
-			"journal: last key=%s ends at inputSeq=%d, file=%s offset=%d has seen inputSeq=%d: %w",
-			w.lastKey(), head.inputSeq, anchorFile, a.offset, a.inputSeq, ErrShortened)
-	case !met:
-		return head, fmt.Errorf(
-			"journal: no block ends at inputSeq=%d, as file=%s offset=%d has seen: %w",
-			a.inputSeq, anchorFile, a.offset, ErrDiverged)
-	}
-	return head, checkStrays(db, head)
-}
-
-// tailStart is the first sequence of the block to start at, 0 for an empty journal.
-func tailStart(db *vault, anchored uint64) (start uint64, err error) {
-	var firsts []uint64
-	err = iterate(db, []byte{keyCommands}, []byte{keyCommands + 1}, func(it *pebble.Iterator) error {
-		for ok := it.Last(); ok; ok = it.Prev() {
-			seq, fine := keySeq(it.Key())
-			if !fine {
-				return fmt.Errorf("journal: key=%s: %w", keyName(it.Key()), errSizes)
-			}
-			firsts = append(firsts, seq)
-			if len(firsts) >= tailBlocks && seq <= anchored {
-				break
-			}
-		}
-		return nil
-	})
-	if err != nil || len(firsts) == 0 {
-		return 0, err
-	}
-	return slices.Min(firsts), nil
-}
-
-// checkStrays refuses fills and client ids beyond the last command block.
-func checkStrays(db *vault, head point) error {
-	for _, kind := range []byte{keyFills, keyIDs} {
-		err := iterate(db, []byte{kind}, []byte{kind + 1}, func(it *pebble.Iterator) error {
-			if !it.Last() {
-				if kind == keyFills && head.tradeSeq > db.shelf.end().tradeSeq {
-					return fmt.Errorf("journal: no fill block, want tradeSeq=%d: %w", head.tradeSeq, errSizes)
-				}
-				return nil
-			}
-			v, err := it.ValueAndErr()
-			if err != nil {
-				return err
-			}
-			e, _, err := parseEnvelope(v, kind)
-			if err != nil {
-				return fmt.Errorf("journal: key=%s: %w", keyName(it.Key()), err)
-			}
-			switch {
-			case kind == keyFills && e.last() != head.tradeSeq:
-				return fmt.Errorf("journal: key=%s ends at tradeSeq=%d, commands end at %d: %w",
-					keyName(it.Key()), e.last(), head.tradeSeq, errSizes)
-			case kind == keyIDs && e.link > head.inputSeq:
-				return fmt.Errorf("journal: key=%s: commands end at inputSeq=%d: %w",
-					keyName(it.Key()), head.inputSeq, errSizes)
-			}
-			return nil
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }

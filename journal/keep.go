@@ -21,6 +21,7 @@ import (
 // the block of the history that holds the snapshot's sequence, and its chain. So a snapshot of
 // another history, or of a suffix that a power cut has taken, is never used. Any goroutine.
 type Keep struct {
+	// The journal whose history the snapshots must be of, and the folder. Constant.
 	j   *Journal
 	dir string
 
@@ -28,7 +29,8 @@ type Keep struct {
 	list []kept // ascending
 }
 
-// kept is the manifest of a snapshot in a Keep. Its paths are below the folder.
+// kept is the manifest of a snapshot in a Keep. Its paths are below the folder. It has always
+// views.
 type kept struct {
 	Snapshot
 	BlockEnd uint64 `json:"blockEnd"` // the last command of the block that holds the sequence
@@ -40,7 +42,8 @@ const keptSuffix = ".json"
 func keptName(inputSeq uint64) string { return fmt.Sprintf("%020d%s", inputSeq, keptSuffix) }
 
 // OpenKeep reads the folder's manifests; a folder that does not exist is empty. Of what does not
-// belong to this journal's stable history, or cannot be read, nothing is used.
+// belong to this journal's stable history, or cannot be read, nothing is used: it is logged. The
+// states and images themselves are not read yet. Cost: for each manifest a search in the store.
 func OpenKeep(j *Journal, dir string) (*Keep, error) {
 	k := &Keep{j: j, dir: dir}
 	names, err := j.o.FS.List(dir)
@@ -66,7 +69,7 @@ func OpenKeep(j *Journal, dir string) (*Keep, error) {
 	return k, nil
 }
 
-// read reads a manifest and compares it with the history.
+// read reads a manifest and compares it with the history. ErrSnapshot: it does not belong to it.
 func (k *Keep) read(name string) (s kept, err error) {
 	path := k.j.o.FS.PathJoin(k.dir, name)
 	fail := func(err error) (kept, error) {
@@ -97,7 +100,9 @@ func (k *Keep) read(name string) (s kept, err error) {
 	return s, nil
 }
 
-// blockAt returns the last sequence and the chain of the block that holds a stable command.
+// blockAt returns the last sequence and the chain of the block that holds a stable command. The
+// whole block must be stable: a power cut could take it, and another commit could then end
+// elsewhere. ErrSnapshot when it is not.
 func (j *Journal) blockAt(inputSeq uint64) (end uint64, chain [chainBytes]byte, err error) {
 	stable, _ := j.StableHead()
 	if inputSeq == 0 || inputSeq > stable {
@@ -127,7 +132,7 @@ func (j *Journal) blockAt(inputSeq uint64) (end uint64, chain [chainBytes]byte, 
 	return end, chain, err
 }
 
-// Sequences are those of the snapshots, ascending.
+// Sequences are those of the snapshots, ascending, in a slice of the caller's.
 func (k *Keep) Sequences() []uint64 {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -138,7 +143,7 @@ func (k *Keep) Sequences() []uint64 {
 	return out
 }
 
-// Bytes is the size of the snapshots' files.
+// Bytes is the size of the snapshots' files, without their manifests.
 func (k *Keep) Bytes() (n int64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -148,8 +153,10 @@ func (k *Keep) Bytes() (n int64) {
 	return n
 }
 
-// Write keeps a snapshot of a shadow with views. It must stand at a command on stable storage; one
-// that is kept already is not written again.
+// Write keeps a snapshot of a shadow with views. It must stand at a command on stable storage
+// (ErrSnapshot); one that is kept already is not written again. Until the manifest has its name
+// nothing counts, so a crash leaves only files for Clean. Cost: the state and the image, compressed
+// and synced, on the caller's thread.
 func (k *Keep) Write(sh *Shadow) error {
 	s := kept{Snapshot: Snapshot{InputSeq: sh.Applied(), Format: SnapshotFormat}}
 	if slices.Contains(k.Sequences(), s.InputSeq) {
@@ -189,6 +196,8 @@ func (k *Keep) Write(sh *Shadow) error {
 	return nil
 }
 
+// writeManifest makes the manifest durable, and with it the names of the other two files: they are
+// in the same folder.
 func (k *Keep) writeManifest(name string, text []byte) error {
 	fs := k.j.o.FS
 	path := fs.PathJoin(k.dir, name)
@@ -206,7 +215,8 @@ func (k *Keep) writeManifest(name string, text []byte) error {
 	return syncDir(fs, k.dir)
 }
 
-// Drop removes a snapshot, its manifest first.
+// Drop removes a snapshot, its manifest first, so that no manifest names a file that is gone. A
+// snapshot that is not kept is no error.
 func (k *Keep) Drop(inputSeq uint64) error {
 	k.mu.Lock()
 	k.list = slices.DeleteFunc(k.list, func(s kept) bool { return s.InputSeq == inputSeq })
@@ -214,6 +224,7 @@ func (k *Keep) Drop(inputSeq uint64) error {
 	return k.remove(keptName(inputSeq), stateName(inputSeq), viewsName(inputSeq))
 }
 
+// remove removes files of the folder, in the given order; one that is gone is fine.
 func (k *Keep) remove(names ...string) error {
 	for _, name := range names {
 		path := k.j.o.FS.PathJoin(k.dir, name)
@@ -252,7 +263,8 @@ func (k *Keep) Clean() error {
 	return nil
 }
 
-// before returns the newest snapshot in (after, before], false if there is none.
+// before returns the newest snapshot in (after, before], false if there is none. It looks at all of
+// them.
 func (k *Keep) before(after, before uint64) (found kept, ok bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -8,13 +8,15 @@ import (
 // keyBytes is a prefix and a sequence.
 const keyBytes = 9
 
-// putKey writes a key: prefix, sequence big endian, so that iteration is in order.
+// putKey writes a key into k: prefix, sequence big endian, so that iteration is in order. It
+// returns k's memory.
 func putKey(k *[keyBytes]byte, prefix byte, seq uint64) []byte {
 	k[0] = prefix
 	binary.BigEndian.PutUint64(k[1:], seq)
 	return k[:]
 }
 
+// newKey is putKey with memory of its own.
 func newKey(prefix byte, seq uint64) []byte {
 	var k [keyBytes]byte
 	return putKey(&k, prefix, seq)

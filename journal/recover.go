@@ -7,7 +7,8 @@ import (
 	"io"
 )
 
-// Recovered is the state at the journal's head.
+// Recovered is the state at the journal's head. Engine and Views are the caller's, which closes
+// them.
 type Recovered struct {
 	Engine   Engine
 	Views    Views
@@ -17,7 +18,10 @@ type Recovered struct {
 
 // Recover brings an engine and its views to the journal's head, as a start needs them: from the
 // newest snapshot that holds, or from genesis, and the commands after it. report gets the error of
-// every snapshot that is passed over.
+// every snapshot that is passed over; a damaged snapshot costs time and is no reason to refuse.
+//
+// Cost: it reads a snapshot, and replays what came after it. It may run between Prepare and Begin:
+// it changes nothing.
 func Recover(ctx context.Context, j *Journal, rebuild Rebuild,
 	report func(error)) (Recovered, error) {
 	sh, base, err := newShadow(j, rebuild, newest, report)
@@ -27,7 +31,8 @@ func Recover(ctx context.Context, j *Journal, rebuild Rebuild,
 	return sh.toHead(ctx, base.InputSeq)
 }
 
-// toHead replays what follows and hands engine and views over. After an error it closes them.
+// toHead replays what follows base and hands engine and views over. After an error it closes them.
+// A replay that does not end at the head is ErrCorrupt.
 func (sh *Shadow) toHead(ctx context.Context, base uint64) (_ Recovered, err error) {
 	defer func() {
 		if err != nil {

@@ -10,13 +10,18 @@ import (
 	"posttrade/matcher"
 )
 
-// replayDepth is how many unpacked commits wait for the reader.
+// replayDepth is how many unpacked commits wait for the reader. Each holds the memory of a commit.
 const replayDepth = 4
 
 // Replay gives every durable command from inputSeq from on, in order, a commit at a time, to fn,
 // and verifies checksum, contiguity, chain, fills and client ids on the way. It stops at the head
-// as it was at the call. fn may use the slices only until it returns. A goroutine of Replay's own
-// reads and unpacks ahead. from may lie inside a commit; beyond the head there is nothing.
+// as it was at the call. from may lie inside a commit; beyond the head there is nothing.
+//
+//   - fn runs on the caller's goroutine, and may use the slices only until it returns.
+//   - Errors: fn's own and ctx's as they are; ErrCorrupt and the store's for what cannot be read,
+//     with the key; ErrArchived.
+//   - Cost: a long replay reads and unpacks ahead on a goroutine of its own, in memory of some
+//     commits. Any goroutine, any number at the same time.
 func (j *Journal) Replay(ctx context.Context, from uint64,
 	fn func(cmds []matcher.Command, ids ClientIDs) error) error {
 	return j.replay(ctx, from, 0, false, func(d *decoded) error { return fn(d.commands, d.ids) })
@@ -35,6 +40,9 @@ func (j *Journal) Commands(ctx context.Context, from, to uint64,
 	return j.replay(ctx, from, to, true, func(d *decoded) error { return fn(d.commands) })
 }
 
+// replay is the common part of all replays. to = 0 means the head. bare leaves fills and client ids
+// unread. What only the tail has, while the journal is open for reading only, comes behind what the
+// store has.
 func (j *Journal) replay(ctx context.Context, from, to uint64, bare bool,
 	fn func(*decoded) error) error {
 	head, _ := j.Head()
@@ -60,7 +68,8 @@ func (j *Journal) replay(ctx context.Context, from, to uint64, bare bool,
 // follows the head takes in fewer at a time, many times a second.
 const readAhead = 1 << 15
 
-// replayHere is replay on the caller's own goroutine, with memory that is kept between calls.
+// replayHere is replay on the caller's own goroutine, with memory that is kept between calls: a
+// short replay starts no goroutine and, once a walker has grown, allocates little.
 func (j *Journal) replayHere(ctx context.Context, from, to uint64, bare bool,
 	fn func(*decoded) error) error {
 	if from > to {
@@ -93,7 +102,7 @@ func (j *Journal) replayHere(ctx context.Context, from, to uint64, bare bool,
 	return nil
 }
 
-// borrowWalker returns a walker that stands at the journal's beginning.
+// borrowWalker returns a walker that stands at the journal's beginning. The borrower sets bare.
 func (j *Journal) borrowWalker() *walker {
 	w, kept := j.walkers.Get().(*walker)
 	if !kept {
@@ -109,12 +118,22 @@ func (j *Journal) returnWalker(w *walker) {
 	j.walkers.Put(w)
 }
 
-// endsEarly reports a journal that holds less than its head says.
+// endsEarly reports, as ErrCorrupt, a journal that holds less than its head says: end is the last
+// command read.
 func endsEarly(end, head uint64) error {
 	return fmt.Errorf("journal: replay ends at inputSeq=%d, head is %d: %w", end, head, errSizes)
 }
 
-// replay walks the commits that hold [from, to] and cuts the first and the last to size.
+// replay walks the commits that hold [from, to] and cuts the first and the last to size. A
+// goroutine walks ahead of the reader:
+//
+//	walker --ready--> reader
+//	walker <--free--- reader
+//
+// Each commit is in one place: with the walker, in ready, with the reader or in free. free has room
+// for all of them, so giving one back never blocks. After an error the reader only drains ready,
+// which ends when the walker has met the cancelled context and closed it: replay never returns
+// while its walker still reads the store.
 func replay(ctx context.Context, db *vault, seed [chainBytes]byte, from, to uint64, bare bool,
 	fn func(*decoded) error) error {
 	if from > to {
@@ -180,7 +199,8 @@ func replay(ctx context.Context, db *vault, seed [chainBytes]byte, from, to uint
 	return nil
 }
 
-// cut drops the commands outside [from, to], and their ids.
+// cut drops the commands outside [from, to], and their ids. The fills stay whole, and so do the
+// envelope's counts.
 func (d *decoded) cut(from, to uint64) {
 	if d.first < from {
 		skip := from - d.first
@@ -201,8 +221,12 @@ func (d *decoded) cut(from, to uint64) {
 	}
 }
 
-// Fills gives every durable fill from tradeSeq from on to fn, in order, a
-// block at a time, verifying checksums and contiguity.
+// Fills gives every durable fill from tradeSeq from on to fn, in order, a block at a time,
+// verifying checksums and contiguity. It does not verify the chain, which would need the commands
+// as well. It stops at the head as it was at the call; fn may use the slice only until it returns.
+//
+// Cost: a search for the first block, then the fill blocks alone. Any goroutine. ErrArchived: the
+// fills are in an archive that cannot be read.
 func (j *Journal) Fills(from uint64, fn func([]matcher.Fill) error) error {
 	_, end := j.Head()
 	from = max(from, 1)
@@ -218,7 +242,8 @@ func (j *Journal) Fills(from uint64, fn func([]matcher.Fill) error) error {
 	return j.fillsBehindStore(max(from, head+1), fn)
 }
 
-// storedFills is Fills of what the store has, up to head.
+// storedFills is Fills of what the store has, up to head. An iterator is given up after
+// blocksPerIterator blocks and at the end of an archive, and the next one begins with a search.
 func (j *Journal) storedFills(from, head uint64, fn func([]matcher.Fill) error) error {
 	u := newUnpacker()
 	defer u.close()
@@ -270,7 +295,8 @@ func (j *Journal) storedFills(from, head uint64, fn func([]matcher.Fill) error) 
 	return nil
 }
 
-// LastFills returns the last n durable fills in ascending order, fewer if there are fewer.
+// LastFills returns the last n durable fills in ascending order, fewer if there are fewer, or if
+// the others have been moved into an archive that cannot be read. The slice is the caller's.
 func (j *Journal) LastFills(n int) ([]matcher.Fill, error) {
 	_, head := j.Head()
 	if n <= 0 || head == 0 {
@@ -297,7 +323,8 @@ func (j *Journal) LastFills(n int) ([]matcher.Fill, error) {
 	return out, err
 }
 
-// blockHolding is the first sequence of the block of a kind that holds seq.
+// blockHolding is the first sequence of the block of a kind that holds seq, by its key alone: the
+// block may end before seq.
 func blockHolding(db *vault, kind byte, seq uint64) (first uint64, err error) {
 	err = iterate(db, []byte{kind}, newKey(kind, seq+1), func(it *pebble.Iterator) error {
 		if !it.Last() {
@@ -313,7 +340,8 @@ func blockHolding(db *vault, kind byte, seq uint64) (first uint64, err error) {
 	return first, err
 }
 
-// readFills unpacks the fill block under the iterator.
+// readFills unpacks the fill block under the iterator into fills' memory, and returns what it has
+// become. It checks the first and the last tradeSeq.
 func readFills(u *unpacker, it *pebble.Iterator, fills []matcher.Fill) ([]matcher.Fill, error) {
 	v, err := it.ValueAndErr()
 	if err != nil {

@@ -11,6 +11,11 @@ import (
 )
 
 // Engine is what a shadow needs of an engine; *matcher.Engine implements it.
+//
+//   - ReplayBatch decides the commands in order and writes their events to out. On an error it
+//     returns the index of the command that it has refused.
+//   - AppliedSeq is the inputSeq of the last command decided, 0 at genesis.
+//   - WriteSnapshot writes the state in the format that Rebuild.Engine reads.
 type Engine interface {
 	ReplayBatch(batch []matcher.Command, out *matcher.Outlet) (int, error)
 	AppliedSeq() uint64
@@ -26,7 +31,8 @@ type Views interface {
 	Close() error
 }
 
-// Rebuild says how to make a shadow.
+// Rebuild says how to make a shadow. The functions are called again for every snapshot that is
+// tried.
 type Rebuild struct {
 	// Engine makes an engine at its genesis (state nil) or from a snapshot's state.
 	Engine func(state io.Reader) (Engine, error)
@@ -63,6 +69,9 @@ const shadowEvents = 128
 // at genesis. Of a snapshot only the engine's state is read. A snapshot that is damaged or refused
 // by engine is logged, and the next older one is used. engine makes an engine at its genesis (state
 // nil) or from a state.
+//
+// Cost: the memory of an engine, and the time that it takes to read a state. It replays nothing
+// yet.
 func NewShadow(j *Journal, engine func(state io.Reader) (Engine, error),
 	before uint64) (*Shadow, error) {
 	sh, _, err := newShadow(j, Rebuild{Engine: engine}, before, j.report)
@@ -87,7 +96,8 @@ func newShadow(j *Journal, rebuild Rebuild, before uint64,
 	return sh, Snapshot{}, nil
 }
 
-// restorer makes the shadow stand at a snapshot.
+// restorer makes the shadow stand at a snapshot. A state that says another sequence than its
+// manifest is refused, and the engine made from it closed.
 func (sh *Shadow) restorer(rebuild Rebuild) func(s Snapshot, state, image io.Reader) error {
 	return func(s Snapshot, state, image io.Reader) error {
 		if rebuild.Views != nil && image == nil {
@@ -103,7 +113,7 @@ func (sh *Shadow) restorer(rebuild Rebuild) func(s Snapshot, state, image io.Rea
 	}
 }
 
-// shadowOf is a shadow without an engine.
+// shadowOf is a shadow without an engine: restore gives it one before anything else is called.
 func shadowOf(j *Journal) *Shadow {
 	sh := &Shadow{j: j, window: make([]matcher.Event, shadowEvents)}
 	sh.out.More = func(*matcher.Outlet) { sh.pass() }
@@ -165,7 +175,8 @@ func (sh *Shadow) Follow(ctx context.Context, to uint64,
 	return sh.j.ReplayTo(ctx, from, to, sh.take)
 }
 
-// take replays commands that lie side by side.
+// take replays commands that lie side by side, and hands on their last events before it returns. An
+// error of the engine is final: every further Follow returns it.
 func (sh *Shadow) take(cmds []matcher.Command, ids ClientIDs) error {
 	sh.ids = ids
 	n, err := sh.engine.ReplayBatch(cmds, &sh.out)
@@ -204,7 +215,8 @@ func (sh *Shadow) pass() {
 	o.Next = int64(copy(o.Slots, rest))
 }
 
-// deliver gives events to fn and to the views, if they are set.
+// deliver gives events to fn and to the views, if they are set. The views read the ids in order,
+// which uses them up: that is why only a shadow without views has ClientID.
 func (sh *Shadow) deliver(events []matcher.Event) {
 	if len(events) == 0 || sh.err != nil {
 		return

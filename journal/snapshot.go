@@ -1,13 +1,10 @@
 package journal
 
 import (
-	"crypto/sha256"
 	"encoding/binary"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"hash"
 	"hash/crc32"
 	"io"
 	"math"
@@ -15,12 +12,11 @@ import (
 	"sync"
 
 	"github.com/cockroachdb/pebble/v2"
-	"github.com/cockroachdb/pebble/v2/vfs"
-	"github.com/klauspost/compress/zstd"
-
-	"posttrade/ring"
 )
 
+// Names and limits of snapshots. snapshotsKept manifests stay, the newest ones: a damaged newest
+// snapshot leaves older ones to start from. Files are written with the suffix snapshotTemp and
+// renamed when they are whole.
 const (
 	snapshotsName   = "snapshots"
 	snapshotsKept   = 3
@@ -37,31 +33,23 @@ var (
 	ErrNoSnapshot = errors.New("no usable snapshot")
 )
 
-// SnapshotFile is one file of a snapshot: zstd around the stream, hashed as stored.
-type SnapshotFile struct {
-	Path   string `json:"path"` // below the journal's directory
-	SHA256 string `json:"sha256"`
-	Bytes  int64  `json:"bytes"`
-}
-
-// Snapshot is a manifest: the engine's state, and optionally the views' image,
-// at one sequence.
+// Snapshot is a manifest: the engine's state, and optionally the views' image, at one sequence.
+// Both are derived from the history, so a snapshot may be lost: a start then replays more.
 type Snapshot struct {
-	InputSeq uint64        `json:"sequence"`
-	Format   int           `json:"format"`
-	State    SnapshotFile  `json:"state"`
-	Views    *SnapshotFile `json:"views,omitempty"`
+	// The last command that the state contains.
+	InputSeq uint64 `json:"sequence"`
+	// SnapshotFormat when it was written.
+	Format int          `json:"format"`
+	State  SnapshotFile `json:"state"`
+	// nil: written without views.
+	Views *SnapshotFile `json:"views,omitempty"`
 }
 
 // SnapshotFormat is the format of the state inside (formats of the engine).
 const SnapshotFormat = 6
 
-// stateName and viewsName are the names of the files of a snapshot.
-func stateName(inputSeq uint64) string { return fmt.Sprintf("%020d.state.zst", inputSeq) }
-
-func viewsName(inputSeq uint64) string { return fmt.Sprintf("%020d.views.zst", inputSeq) }
-
-// snapshots serialises writers of snapshots.
+// snapshots serialises writers of snapshots: pruning removes every file that no manifest names,
+// also one that another writer has just begun.
 type snapshots struct{ mu sync.Mutex }
 
 // Snapshots lists the manifests, newest first. A manifest that cannot be read
@@ -74,6 +62,8 @@ func (j *Journal) Snapshots() ([]Snapshot, error) {
 	return list, err
 }
 
+// listSnapshots reads the manifests, newest first. bad has an error for each that cannot be read,
+// which must not hide the others; err is the store's own.
 func listSnapshots(db *vault) (list []Snapshot, bad []error, err error) {
 	err = iterate(db, []byte{keySnapshot}, []byte{keySnapshot + 1}, func(it *pebble.Iterator) error {
 		for ok := it.Last(); ok; ok = it.Prev() {
@@ -93,6 +83,8 @@ func listSnapshots(db *vault) (list []Snapshot, bad []error, err error) {
 	return list, bad, err
 }
 
+// putManifest wraps a manifest for its key: version u8, three zero bytes, CRC-32C of the rest, JSON
+// (FORMAT.md, section 5).
 func putManifest(s Snapshot) ([]byte, error) {
 	body, err := json.Marshal(s)
 	if err != nil {
@@ -105,7 +97,7 @@ func putManifest(s Snapshot) ([]byte, error) {
 	return v, nil
 }
 
-// parseManifest reads the manifest under key.
+// parseManifest reads the manifest under key. It refuses one whose sequence is not the key's.
 func parseManifest(key, v []byte) (Snapshot, error) {
 	s, err := readManifest(v)
 	if err != nil {
@@ -134,8 +126,15 @@ func readManifest(v []byte) (s Snapshot, err error) {
 
 // WriteSnapshot writes the state and, unless views is nil, the views' image at inputSeq, makes the
 // files durable, then records them under their key. Of the older snapshots only the newest three
-// stay. A failure leaves the journal usable and the earlier snapshots in place, unless the store
-// itself fails.
+// stay.
+//
+//   - A snapshot beyond the durable head is refused (ErrSnapshot): after a crash it would know more
+//     than the journal.
+//   - A failure leaves the journal usable and the earlier snapshots in place, unless the store
+//     itself fails. A crash leaves at most files that no manifest names; the next snapshot removes
+//     them.
+//   - Cost: the size of the state, compressed and synced, on the caller's thread. One at a time;
+//     any goroutine.
 func (j *Journal) WriteSnapshot(inputSeq uint64,
 	state, views func(io.Writer) error) (Snapshot, error) {
 	j.snapshots.mu.Lock()
@@ -183,71 +182,9 @@ func (j *Journal) WriteSnapshot(inputSeq uint64,
 	return s, j.prune(dir)
 }
 
-// snapshotFile writes one file of dir under a temporary name, syncs it and renames it. The path
-// that it returns is the name.
-func snapshotFile(fs vfs.FS, dir, name string,
-	write func(io.Writer) error) (SnapshotFile, error) {
-	path := fs.PathJoin(dir, name)
-	s := SnapshotFile{Path: name}
-	fail := func(verb string, err error) (SnapshotFile, error) {
-		return s, fmt.Errorf("journal: %s file=%s: %w", verb, path, err)
-	}
-	f, err := fs.Create(path+snapshotTemp, writeCategory)
-	if err != nil {
-		return fail("create", err)
-	}
-	sum := &hashing{w: f, sum: sha256.New(), breath: ring.NewBreather()}
-	z, err := zstd.NewWriter(sum, zstd.WithEncoderConcurrency(1),
-		zstd.WithEncoderLevel(zstd.SpeedFastest),
-		zstd.WithWindowSize(1<<20), zstd.WithLowerEncoderMem(true))
-	if err == nil {
-		err = write(z)
-		if closeErr := z.Close(); err == nil {
-			err = closeErr
-		}
-	}
-	if err == nil {
-		err = f.Sync()
-	}
-	if closeErr := f.Close(); err == nil {
-		err = closeErr
-	}
-	if err != nil {
-		return fail("write", errors.Join(err, dropped(fs.Remove(path+snapshotTemp))))
-	}
-	if err := fs.Rename(path+snapshotTemp, path); err != nil {
-		return fail("rename", err)
-	}
-	s.SHA256, s.Bytes = hex.EncodeToString(sum.sum.Sum(nil)), sum.n
-	return s, nil
-}
-
-// dropped is the error of removing a file that is no longer wanted: a file that is gone is fine.
-func dropped(err error) error {
-	if notExist(err) {
-		return nil
-	}
-	return err
-}
-
-// hashing hashes and counts what passes through it.
-type hashing struct {
-	w   io.Writer
-	sum hash.Hash
-	n   int64
-
-	breath ring.Breather
-}
-
-func (h *hashing) Write(p []byte) (int, error) {
-	// The file system may change p while writing it.
-	h.sum.Write(p)
-	h.n += int64(len(p))
-	h.breath.Breathe()
-	return h.w.Write(p)
-}
-
-// prune drops all but the newest manifests, then every file that no manifest names.
+// prune drops all but the newest manifests, then every file that no manifest names. In this order a
+// crash leaves files without a manifest, never a manifest without its files. A file is removed in
+// steps (erase.go). The caller holds snapshots.mu.
 func (j *Journal) prune(dir string) error {
 	list, bad, err := listSnapshots(j.db)
 	if err != nil {
@@ -299,8 +236,9 @@ func (j *Journal) Restore(report func(error),
 // newest is the bound of a search that accepts every snapshot.
 const newest = math.MaxUint64
 
-// restore is Restore among the snapshots at or before a sequence; without
-// wantViews no views image is opened.
+// restore is Restore among the snapshots at or before a sequence; without wantViews no views image
+// is opened. One beyond the head is reported and passed over: it belongs to commands that the
+// journal has not.
 func (j *Journal) restore(before uint64, wantViews bool, report func(error),
 	use func(s Snapshot, state, views io.Reader) error) (Snapshot, error) {
 	list, bad, err := listSnapshots(j.db)
@@ -350,7 +288,8 @@ func (j *Journal) pruned(s Snapshot, cause error) bool {
 // report logs what a shadow has passed over.
 func (j *Journal) report(err error) { j.o.Logger.Errorf("%v", err) }
 
-// offer opens one snapshot and passes it to use.
+// offer opens one snapshot and passes it to use. An error says that the state cannot be used; a
+// views image that cannot is only reported.
 func (j *Journal) offer(s Snapshot, report func(error),
 	use func(Snapshot, io.Reader, io.Reader) error) error {
 	return j.offerFrom(j.dir, s, report, use)
@@ -376,61 +315,6 @@ func (j *Journal) offerFrom(dir string, s Snapshot, report func(error),
 	}
 	if err := use(s, state, views); err != nil {
 		return fmt.Errorf("journal: snapshot inputSeq=%d: %w", s.InputSeq, err)
-	}
-	return nil
-}
-
-// snapshotReader is a verified, open file.
-type snapshotReader struct {
-	*zstd.Decoder
-	f vfs.File
-}
-
-// Close closes decoder and file; a file that was only read has nothing to lose.
-func (s *snapshotReader) Close() {
-	s.Decoder.Close()
-	_ = s.f.Close()
-}
-
-// openSnapshotFile hashes the file, compares, and opens it for reading.
-func openSnapshotFile(fs vfs.FS, dir string, s SnapshotFile) (*snapshotReader, error) {
-	path := fs.PathJoin(dir, s.Path)
-	if err := checkSnapshotFile(fs, path, s); err != nil {
-		return nil, err
-	}
-	f, err := fs.Open(path, vfs.SequentialReadsOption)
-	if err != nil {
-		return nil, fmt.Errorf("journal: open file=%s: %w", path, err)
-	}
-	z, err := zstd.NewReader(f, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true))
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("journal: open file=%s: %w", path, err), f.Close())
-	}
-	return &snapshotReader{z, f}, nil
-}
-
-func checkSnapshotFile(fs vfs.FS, path string, s SnapshotFile) error {
-	f, err := fs.Open(path, vfs.SequentialReadsOption)
-	if err != nil {
-		return fmt.Errorf("journal: open file=%s: %w", path, err)
-	}
-	err = s.check(path, f)
-	if closeErr := f.Close(); err == nil && closeErr != nil {
-		err = fmt.Errorf("journal: close file=%s: %w", path, closeErr)
-	}
-	return err
-}
-
-// check reads r to its end and compares it with the manifest; path is for messages.
-func (s SnapshotFile) check(path string, r io.Reader) error {
-	sum := sha256.New()
-	n, err := io.Copy(sum, r)
-	if err != nil {
-		return fmt.Errorf("journal: read file=%s: %w", path, err)
-	}
-	if got := hex.EncodeToString(sum.Sum(nil)); got != s.SHA256 || n != s.Bytes {
-		return fmt.Errorf("journal: file=%s: %d bytes sha256 %s, manifest has %d bytes %s: %w",
-			path, n, got, s.Bytes, s.SHA256, ErrSnapshot)
 	}
 	return nil
 }

@@ -14,19 +14,23 @@ import (
 // written out. The matcher never stops. The shadow lives only while a snapshot
 // is taken, so it costs no memory otherwise.
 type Snapshotter struct {
+	// Constant after NewSnapshotter. interval is in commands; 0: only on demand.
 	j        *Journal
 	rebuild  Rebuild
 	interval uint64
 
-	mu    sync.Mutex // one snapshot at a time
+	// Held while a snapshot is taken: one at a time.
+	mu sync.Mutex
+	// The inputSeq of the newest snapshot. Writer, as of the numbers below it: Take.
 	last  atomic.Uint64
 	at    atomic.Int64 // when the last was written, in nanoseconds; without one, when this was made
 	taken atomic.Uint64
 	fails atomic.Uint64
 }
 
-// NewSnapshotter takes a snapshot whenever interval commands have become
-// durable since the last; 0 = only on demand.
+// NewSnapshotter takes a snapshot whenever interval commands have become durable since the last; 0
+// = only on demand. It starts nothing: the caller runs Run on a goroutine. An error is one of
+// reading the manifests.
 func NewSnapshotter(j *Journal, rebuild Rebuild, interval uint64) (*Snapshotter, error) {
 	s := &Snapshotter{j: j, rebuild: rebuild, interval: interval}
 	list, _, err := listSnapshots(j.db)
@@ -60,7 +64,8 @@ func (s *Snapshotter) Failed() uint64 { return s.fails.Load() }
 const snapshotPoll = time.Second
 
 // Run takes snapshots as they fall due until ctx ends. A failure is logged and counted, and Run
-// tries again after as many further commands.
+// tries again after as many further commands. An end of ctx cuts the replay of a snapshot short;
+// one that is being written is completed.
 func (s *Snapshotter) Run(ctx context.Context) {
 	if s.interval == 0 {
 		<-ctx.Done()
@@ -85,7 +90,8 @@ func (s *Snapshotter) Run(ctx context.Context) {
 }
 
 // Take writes a snapshot at the durable head and returns it. If the newest snapshot is already at
-// the head, it returns that one.
+// the head, it returns that one. It blocks while the shadow replays, on a thread of the lowest
+// priority (Politely), so on a busy machine it may take long. Any goroutine.
 func (s *Snapshotter) Take(ctx context.Context) (Snapshot, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -105,6 +111,7 @@ func (s *Snapshotter) Take(ctx context.Context) (Snapshot, error) {
 	return snap, nil
 }
 
+// take is Take on its own thread. The shadow lives only in here.
 func (s *Snapshotter) take(ctx context.Context) (_ Snapshot, err error) {
 	sh, base, err := newShadow(s.j, s.rebuild, newest, s.j.report)
 	if err != nil {

@@ -8,20 +8,22 @@ import (
 )
 
 // A block of the journal holds up to some thousand commands, and is read whole. So a shadow that
-// goes on in short steps reads the commands behind its step as well, and takes the next steps from
-// memory.
+// goes on in short steps, of fewer than shortStep commands, reads stepAhead commands at once, and
+// takes the next steps from memory.
 const (
 	shortStep = 64
 	stepAhead = 4096
 )
 
-// aheadPiece is a part of a block in memory of the shadow's own.
+// aheadPiece is a part of a block in memory of the shadow's own. Its commands are never empty while
+// it is in ahead.
 type aheadPiece struct {
 	cmds []matcher.Command
 	ids  ClientIDs
 }
 
-// step is Follow of a few commands.
+// step is Follow of a few commands. What was read ahead counts only if it begins with from: after a
+// Follow of another kind it is read again.
 func (sh *Shadow) step(ctx context.Context, from, to uint64) error {
 	if head, _ := sh.j.Head(); to > head {
 		to = head
@@ -51,7 +53,8 @@ func (sh *Shadow) step(ctx context.Context, from, to uint64) error {
 	return ctx.Err()
 }
 
-// read copies the commands from a sequence on, as far as a few steps need them.
+// read copies the commands from a sequence on, as far as a few steps need them, with their client
+// ids. At the head it copies fewer, or none.
 func (sh *Shadow) read(ctx context.Context, from uint64) error {
 	sh.ahead = nil
 	keep := func(cmds []matcher.Command, ids ClientIDs) error {

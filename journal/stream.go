@@ -11,13 +11,18 @@ import (
 
 // The longest body of a frame that is held in memory, by kind.
 const (
-	maxGenesis  = 64 << 20
+	// The genesis, without its header.
+	maxGenesis = 64 << 20
+	// A manifest of a snapshot: JSON of some hundred bytes.
 	maxManifest = 64 << 10
-	maxBlock    = envelopeBytes + maxBlockRaw
+	// A block of any kind.
+	maxBlock = envelopeBytes + maxBlockRaw
 )
 
-// target takes what a course reads, in the order of the stream, and after it has been verified as
-// far as it can be at that moment. Slices are valid during the call only.
+// target takes what a course reads, in the order of the stream: begin, then for each commit its
+// blocks by put and committed, then for a snapshot its manifest by put, its files by file and
+// filed. A block is given before it is verified; committed says that the blocks of the commit hold.
+// What came before an error is for the target to discard. Slices are valid during the call only.
 type target interface {
 	begin(value []byte) error                          // the value under the key g
 	put(key, value []byte) error                       // a block, or the manifest of a snapshot
@@ -30,10 +35,13 @@ type target interface {
 // everything: framing, checksums, the chain, that neither sequence has a hole, that fills and
 // client ids belong to their commits, and the hash over each stream.
 type course struct {
+	// Gets what the stream holds, up to limit.
 	to    target
 	limit uint64 // the last sequence to take; 0: all
 
-	in      *transfer.Reader
+	// Of the stream being read.
+	in *transfer.Reader
+	// The journal's genesis, from the first stream; each further one must have the same.
 	genesis []byte
 	begun   bool    // the target has the genesis
 	walk    *walker // checks the commits; it reads the fills and ids off the stream
@@ -43,7 +51,9 @@ type course struct {
 
 // Checked is what was found in a stream.
 type Checked struct {
-	Genesis   []byte
+	Genesis []byte
+	// The commits before and at the end of what was read; from the first command on, From has zero
+	// sequences and the hash of the genesis as its chain.
 	From, To  Point
 	FirstTime int64 // event times, milliseconds; 0: none
 	LastTime  int64
@@ -51,11 +61,14 @@ type Checked struct {
 }
 
 // base makes the next stream one that continues, at p, the history with a genesis of that hash.
+// Without base the first stream begins with the first command.
 func (c *course) base(seed [chainBytes]byte, p Point) {
 	c.walk = c.newWalker(seed)
 	c.walk.at = p.point()
 }
 
+// newWalker returns a walker that has no store: commits are given to its read, and it gets the
+// other blocks of a commit from the stream.
 func (c *course) newWalker(seed [chainBytes]byte) *walker {
 	w := newWalker(nil, seed)
 	w.get = c.companion
@@ -68,7 +81,9 @@ func (c *course) close() {
 	}
 }
 
-// read reads one stream to its end.
+// read reads one stream to its end, which is also the end of r. Errors: ErrBase when the stream
+// does not go on from where the course is, transfer.ErrNotWhole for content that does not hold, and
+// r's own and the target's as they are.
 func (c *course) read(r io.Reader) error {
 	c.in = transfer.NewReader(r)
 	section, err := c.in.Begin()
@@ -134,7 +149,8 @@ func (c *course) follows() error {
 	return nil
 }
 
-// body reads the frames behind the genesis, up to the end.
+// body reads the frames behind the genesis, up to the end: commits, then at most one snapshot. A
+// frame in any other place is refused.
 func (c *course) body() error {
 	snapshot := false
 	for {
@@ -163,7 +179,7 @@ func (c *course) body() error {
 // full reports that the course has all up to its limit.
 func (c *course) full() bool { return c.limit > 0 && c.walk.at.inputSeq >= c.limit }
 
-// pass reads a block behind the limit.
+// pass reads a block behind the limit. Only the hash over the stream covers it.
 func (c *course) pass(length uint64) error {
 	_, err := c.in.Body(length, maxBlock)
 	return err
@@ -212,7 +228,8 @@ func (c *course) cuts(v []byte) bool {
 	return err == nil && e.last() > c.limit
 }
 
-// part packs the part of a commit up to the limit as a commit of its own, as if it had come alone.
+// part packs the part of a commit up to the limit as a commit of its own, as if it had come alone:
+// with its own chain, which is not the chain that the history has there. The course ends with it.
 func (c *course) part(d *decoded, before point) error {
 	var b Block
 	for i := range d.commands {
@@ -258,7 +275,8 @@ func (c *course) part(d *decoded, before point) error {
 	return nil
 }
 
-// companion gives the walker a block of the commit that it is reading.
+// companion gives the walker a block of the commit that it is reading: the stream's next frame,
+// which must be of that kind.
 func (c *course) companion(key []byte) ([]byte, io.Closer, error) {
 	v, err := c.in.Expect(key[0], maxBlock)
 	if err != nil {
@@ -275,7 +293,9 @@ func (c *course) put(key, value []byte) error {
 	return c.to.put(key, value)
 }
 
-// snapshot reads the manifest and the files that it names. One behind the limit is passed over.
+// snapshot reads the manifest and the files that it names. One behind the limit is passed over. The
+// files' names must be those that a snapshot of that sequence has: a name decides where the target
+// writes.
 func (c *course) snapshot(length uint64) error {
 	v, err := c.in.Body(length, maxManifest)
 	if err != nil {
@@ -314,7 +334,7 @@ func (c *course) snapshot(length uint64) error {
 	return c.to.filed()
 }
 
-// file reads one file of the snapshot.
+// file reads one file of the snapshot, whose length the manifest has announced.
 func (c *course) file(s SnapshotFile, take bool) error {
 	kind, length, err := c.in.Next()
 	if err != nil {
@@ -329,8 +349,9 @@ func (c *course) file(s SnapshotFile, take bool) error {
 	return c.to.file(c.in, s)
 }
 
-// CheckStream reads a stream as ReceiveAll does, and writes nothing. With a base the stream must
-// be what comes after that commit of the journal whose genesis has that hash.
+// CheckStream reads a stream as ReceiveAll does, and writes nothing. With a base the stream must be
+// what comes after that commit of the journal whose genesis has that hash; with the zero Point seed
+// is not used. After an error Checked has what was read before it.
 func CheckStream(r io.Reader, seed [32]byte, base Point) (Checked, error) {
 	c := course{to: nowhere{}}
 	if base.InputSeq > 0 {

@@ -23,7 +23,9 @@ import (
 // tail are read before: they are behind the store, never ahead.
 type view struct {
 	vfs.FS
+	// The store's directory: only files directly in it are pinned.
 	store string
+	// By name. A name that is not here does not exist for the store.
 	files map[string]*pinned
 }
 
@@ -45,7 +47,8 @@ var errMoving = errors.New("the store changes faster than it can be looked at")
 // times a second at most, and a view takes some milliseconds.
 const pinAttempts = 64
 
-// pin catches a moment of the store.
+// pin catches a moment of the store. errMoving after pinAttempts: a server writes faster than the
+// files can be opened.
 func pin(fs vfs.FS, store string) (*view, error) {
 	for range pinAttempts {
 		v, err := tryPin(fs, store)
@@ -56,6 +59,8 @@ func pin(fs vfs.FS, store string) (*view, error) {
 	return nil, fmt.Errorf("journal: open store=%s: %w", store, errMoving)
 }
 
+// tryPin is one attempt: manifest, everything else, and the manifest once more. It holds an open
+// file for each table, and a copy of every other file in memory.
 func tryPin(fs vfs.FS, store string) (_ *view, err error) {
 	v := &view{FS: fs, store: store, files: map[string]*pinned{}}
 	defer func() {
@@ -114,6 +119,8 @@ func (v *view) take(kind func(name string) bool) error {
 	return nil
 }
 
+// pin opens one file of the store: a table stays open, any other file is copied. nil for a
+// directory.
 func (v *view) pin(name string) (*pinned, error) {
 	path := v.FS.PathJoin(v.store, name)
 	f, err := v.FS.Open(path)
@@ -140,7 +147,7 @@ func (v *view) pin(name string) (*pinned, error) {
 	return p, nil
 }
 
-// close closes the files.
+// close closes the files. The view and what was opened through it must not be used afterwards.
 func (v *view) close() {
 	for _, p := range v.files {
 		if p.file != nil {
@@ -193,7 +200,7 @@ func (v *view) List(dir string) ([]string, error) {
 	return names, nil
 }
 
-// Lock locks nothing: a view has one user.
+// Lock locks nothing: a view has one user, and the lock's file may belong to a server.
 func (v *view) Lock(string) (io.Closer, error) { return noLock{}, nil }
 
 type noLock struct{}
@@ -217,12 +224,14 @@ func (v *view) ReuseForWrite(string, string, vfs.DiskWriteCategory) (vfs.File, e
 }
 func (v *view) MkdirAll(string, os.FileMode) error { return errView }
 
-// viewFile is another open of a pinned file.
+// viewFile is another open of a pinned file, with a place of its own. Closing it leaves the pinned
+// file open.
 type viewFile struct {
 	*pinned
 	at int64
 }
 
+// ReadAt reads as io.ReaderAt does: io.EOF with fewer bytes than asked for.
 func (f *viewFile) ReadAt(b []byte, off int64) (int, error) {
 	if f.file != nil {
 		return f.file.ReadAt(b, off)
@@ -257,17 +266,21 @@ func (f *viewFile) SyncData() error                       { return errView }
 func (f *viewFile) Prefetch(int64, int64) error           { return nil }
 func (f *viewFile) Fd() uintptr                           { return vfs.InvalidFd }
 
-// storeView is a journal that is open by a view.
+// storeView is a journal that is open by a view. close ends it.
 type storeView struct {
-	view    *view
-	latch   *latch
-	db      *vault
+	view *view
+	// Its own: nothing is written, so a failure is the call's error and ends no process.
+	latch *latch
+	db    *vault
+	// Read before the store was pinned, so they are behind it or level with it.
 	anchor  reading
 	tail    *tailImage
 	genesis []byte
 }
 
-// openView opens an existing journal by a view. It compares nothing yet.
+// openView opens an existing journal by a view. It compares nothing yet: the caller decides what
+// must hold. Errors: ErrNoGenesis, ErrUnfinished, ErrAnchorMissing, ErrAnchorDamaged,
+// ErrTailDamaged, and what the store refuses. It fills o's defaults in.
 func openView(dir string, o *VerifyOptions) (_ *storeView, err error) {
 	if o.FS == nil {
 		o.FS = vfs.Default
@@ -321,6 +334,7 @@ func (s *storeView) openStore(fs vfs.FS, dir string) (err error) {
 	return nil
 }
 
+// explained adds to a refusal what the store's folder shows about its cause.
 func (s *storeView) explained(err error) error { return explained(err, s.db, s.view, s.view.store) }
 
 // follows checks that the anchor is of this genesis.

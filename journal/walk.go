@@ -13,7 +13,9 @@ import (
 	"posttrade/ring"
 )
 
-// iterate runs f with an iterator over [lower, upper) and joins its errors.
+// iterate runs f with an iterator over [lower, upper), nil for no bound, and joins the errors of f,
+// of the iterator and of its closing. While f runs, the iterator pins the memtables and tables that
+// it reads: f must not run long. Its keys and values hold until it moves.
 func iterate(db *vault, lower, upper []byte, f func(*pebble.Iterator) error) error {
 	return guard(func() error {
 		it, err := db.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: upper})
@@ -31,7 +33,8 @@ func iterate(db *vault, lower, upper []byte, f func(*pebble.Iterator) error) err
 	})
 }
 
-// get reads one key.
+// get reads one key. The value holds until closer is closed; there is no closer after an error.
+// pebble.ErrNotFound comes back as it is.
 func get(db *vault, key []byte) (v []byte, closer io.Closer, err error) {
 	err = guard(func() error {
 		v, closer, err = db.Get(key)
@@ -41,13 +44,15 @@ func get(db *vault, key []byte) (v []byte, closer io.Closer, err error) {
 }
 
 // decoded is one commit, unpacked, in memory of the walker that gave it, valid until the walker
-// gives the next one.
+// gives the next one. Its fields fills and ids hide the counts of the envelope that have the same
+// names.
 type decoded struct {
 	envelope
 	commands []matcher.Command
 	fills    []matcher.Fill
 	ids      ClientIDs
 
+	// What ids read from; kept so that the next commit may use its memory.
 	idBytes []byte
 	stored  uint64 // bytes of all its blocks in the store
 }
@@ -55,20 +60,25 @@ type decoded struct {
 // walker reads commits in order and checks everything about them: checksum,
 // contiguity, chain, and that fills and client ids are those of the commit.
 type walker struct {
-	db     *vault
-	seed   [chainBytes]byte
-	at     point // the end of the last commit read
+	db   *vault
+	seed [chainBytes]byte
+	// The end of the last commit read: what the next one must follow.
+	at point
+	// The first sequence of that commit, for messages; 0: none has been read.
 	lastAt uint64
 	unpack *unpacker
-	breath ring.Breather // of the walk under way
+	// Lets other goroutines run between two steps of the walk under way.
+	breath ring.Breather
 	block  *decoded
-	bare   bool // leave fills and ids unread
+	// Leave fills and ids unread: they are as much again.
+	bare   bool
 	adrift bool // what is before the next block is not known: what it follows is not checked
 
 	// get reads a block that belongs to the commit being read: from db, unless set otherwise.
 	get func(key []byte) ([]byte, io.Closer, error)
 }
 
+// newWalker returns a walker that stands before the first commit. close frees what it holds.
 func newWalker(db *vault, seed [chainBytes]byte) *walker {
 	return &walker{
 		db: db, seed: seed, at: point{chain: seed}, unpack: newUnpacker(), block: &decoded{},
@@ -83,6 +93,7 @@ func newWalker(db *vault, seed [chainBytes]byte) *walker {
 	}
 }
 
+// close frees the memory of the unpacker. The walker may be used again afterwards.
 func (w *walker) close() { w.unpack.close() }
 
 // lastKey names the key of the last command block read.
@@ -93,8 +104,10 @@ func (w *walker) lastKey() string {
 	return keyName(newKey(keyCommands, w.lastAt))
 }
 
-// startAt makes the commit that begins with sequence first the next one, taking
-// the chain from the block before it.
+// startAt makes the commit that begins with sequence first the next one, taking the chain from the
+// block before it. It trusts that block's envelope, of which it checks the checksum but not what it
+// follows; the end of an archive is in the store. ErrArchived: the block before is in an archive
+// that cannot be read.
 func (w *walker) startAt(first uint64) error {
 	if first == 1 {
 		return nil
@@ -127,7 +140,8 @@ func (w *walker) startAt(first uint64) error {
 		})
 }
 
-// seek makes the commit that holds inputSeq the next one.
+// seek makes the commit that holds inputSeq the next one. Cost: two searches in the store, and the
+// envelope of the block before.
 func (w *walker) seek(inputSeq uint64) error {
 	if inputSeq <= 1 {
 		return nil
@@ -164,8 +178,12 @@ const blocksPerIterator = 256
 // errEnough ends an iteration without being an error.
 var errEnough = errors.New("enough")
 
-// walk reads commits from where the walker stands up to the one that ends at
-// limit (0 = the last one there is) and gives each to f.
+// walk reads commits from where the walker stands up to and including the one that holds limit (0 =
+// the last one there is) and gives each, whole, to f. The commits of archives come first, then
+// those of the store; a limit that the history does not reach is no error of walk.
+//
+// errors.Is finds an error of f in what comes back; other errors name the key. What could not be
+// read is behind at, so the caller knows where the damage begins.
 func (w *walker) walk(limit uint64, f func(*decoded) error) error {
 	w.breath = ring.NewBreather()
 	for {
@@ -211,7 +229,8 @@ func (w *walker) walk(limit uint64, f func(*decoded) error) error {
 	}
 }
 
-// read unpacks and checks one commit.
+// read unpacks and checks one commit, and makes it the walker's block. Only when everything holds
+// does the walker's place move. Errors of content are ErrCorrupt.
 func (w *walker) read(key, value []byte) error {
 	b := w.block
 	e, payload, err := parseEnvelope(value, keyCommands)
@@ -260,7 +279,8 @@ func (w *walker) read(key, value []byte) error {
 	return nil
 }
 
-// companions reads the fill and the client-id block of the commit.
+// companions reads the fill and the client-id block of the commit, if its command block says that
+// it has them. A block that is missing is an error: the three were written in one batch.
 func (w *walker) companions(b *decoded) error {
 	b.fills = b.fills[:0]
 	if b.envelope.fills > 0 {
@@ -297,7 +317,8 @@ func (w *walker) companions(b *decoded) error {
 	return nil
 }
 
-// companion reads one block that belongs to b's commit.
+// companion reads one block that belongs to b's commit. room gives the memory that the payload is
+// unpacked into, once its size is known.
 func (w *walker) companion(kind byte, seq uint64, count uint32, b *decoded,
 	room func(*envelope) []byte) error {
 	key := newKey(kind, seq)
@@ -332,10 +353,12 @@ func (w *walker) companion(kind byte, seq uint64, count uint32, b *decoded,
 	return errors.Join(err, closer.Close())
 }
 
-// resize returns a slice of n elements in s's memory if it is large enough.
+// resize returns a slice of n elements in s's memory if it is large enough. The elements have any
+// values.
 func resize[T any](s []T, n int) []T { return slices.Grow(s[:0], n)[:n] }
 
-// recordsOf is the commands' own memory, in wire order on a little-endian machine.
+// recordsOf is the commands' own memory, in wire order on a little-endian machine: writing to it
+// fills the commands without a copy.
 func recordsOf(c []matcher.Command) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(c))), len(c)*recordBytes)
 }

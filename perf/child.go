@@ -19,17 +19,27 @@ import (
 	"posttrade/journal"
 )
 
-// child is a process of this program that a row measures from outside the process.
+// child is a process of this program that a row measures from outside the process: a server, or the
+// bare HTTP server that it is compared with. It shares the machine's cores with the load, which is
+// in every figure.
 type child struct {
-	cmd  *exec.Cmd
-	addr string // where it listens; for a server, the address of the order-matcher
-	dir  string
+	cmd *exec.Cmd
+	// addr is where it listens (host:port); for a server, the address of the order-matcher.
+	addr string
+	// dir is the data directory of a server, "" for the bare one. The run's folder holds it, so
+	// nothing removes it before the run ends.
+	dir string
 
-	ports map[string]string // of a server
+	// ports are a server's addresses (host:port) by the name of the service, as ports.json has them.
+	ports map[string]string
 }
 
-// startServer starts `posttrade serve` on free ports with an empty data
-// directory and returns when it is ready.
+// startServer starts `posttrade serve` on free ports with an empty data directory and returns when
+// it admits orders. name is the directory's name in the run's folder and must be new in the run;
+// flags are the settings beside those of every server here. The caller stops the child.
+//
+// It asks every 10 ms, for 60 s at most; no row measures the start. What the server writes to
+// stderr goes to this process's stderr.
 func (r *Run) startServer(name string, flags ...string) (*child, error) {
 	dir := filepath.Join(r.o.Dir, name)
 	args := append([]string{"serve", "--data.dir=" + dir,
@@ -52,7 +62,7 @@ func (r *Run) startServer(name string, flags ...string) (*child, error) {
 	return nil, errors.Join(fmt.Errorf("server did not come up within 60 s"), c.stop())
 }
 
-// ready asks the server whether it admits orders.
+// ready asks the server's /readyz, which is 200 when orders are admitted.
 func (c *child) ready() bool {
 	answer, err := http.Get("http://" + c.ports["admin"] + "/readyz")
 	if err != nil {
@@ -62,7 +72,8 @@ func (c *child) ready() bool {
 	return answer.StatusCode == http.StatusOK
 }
 
-// metric reads a metric of one control source.
+// metric reads a metric of one control source, in the metric's own unit. A metric that the server
+// does not show is an error, not 0.
 func (c *child) metric(name, source string) (value float64, err error) {
 	found := false
 	err = c.metrics(func(line string) error {
@@ -80,11 +91,14 @@ func (c *child) metric(name, source string) (value float64, err error) {
 	return value, err
 }
 
-// commitMetric is the histogram of the journal's commits.
+// commitMetric opens the names of the histogram of the journal's commits. Its values are in
+// seconds, its counts go from the start of the server on.
 const commitMetric = "svc_journal_commit_seconds_"
 
 // commits reads the histogram of the server's commits. A bucket of the server counts in the first
-// one of ours that is not below it.
+// one of ours that is not below it, so a time that is read from the counts is an upper bound.
+//
+// A histogram without its last bucket, the one up to +Inf, is an error: commits would be missing.
 func (c *child) commits() (n commitCounts, err error) {
 	last, whole := uint64(0), false
 	err = c.metrics(func(line string) error {
@@ -117,7 +131,9 @@ func (c *child) commits() (n commitCounts, err error) {
 	return n, err
 }
 
-// metrics calls take with every line of the server's metrics.
+// metrics calls take with every line of the server's metrics. An error of take ends it and names
+// the line. A reading costs the server a scrape, on the cores that are measured: rows call it
+// between periods, not in them.
 func (c *child) metrics(take func(line string) error) error {
 	answer, err := http.Get("http://" + c.ports["admin"] + "/metrics")
 	if err != nil {
@@ -133,7 +149,8 @@ func (c *child) metrics(take func(line string) error) error {
 	return lines.Err()
 }
 
-// startHello starts the bare fasthttp server that answers every request with the same bytes.
+// startHello starts the bare fasthttp server that answers every request with the same bytes. It
+// answers with the address as its first line, when it listens.
 func (r *Run) startHello() (*child, error) {
 	c := &child{cmd: exec.Command(r.o.Binary, "perf", "--hello-server")}
 	out, err := c.cmd.StdoutPipe()
@@ -152,13 +169,16 @@ func (r *Run) startHello() (*child, error) {
 	return c, nil
 }
 
-// stop ends the child in an orderly way and waits for it.
+// stop ends the child in an orderly way and waits for it without a limit. The error is that of the
+// process: a server that did not end with code 0.
 func (c *child) stop() error {
 	c.cmd.Process.Signal(syscall.SIGTERM)
 	return c.cmd.Wait()
 }
 
-// cpu is the processor time that the child has used so far.
+// cpu is the processor time that the child has used so far, user and system, over all its threads,
+// those that have ended too. The kernel counts it in hundredths of a second, so that a difference
+// of two readings is meant for seconds of load and not for milliseconds.
 func (c *child) cpu() (time.Duration, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", c.cmd.Process.Pid))
 	if err != nil {
@@ -177,11 +197,14 @@ func (c *child) cpu() (time.Duration, error) {
 	return time.Duration(user+system) * time.Second / ticksPerSecond, nil
 }
 
-// residentBytes is the child's resident set.
+// residentBytes is the child's resident set in bytes: pages in memory now, those of mapped files
+// included. It says nothing of pages that only the kernel's cache of files holds.
 func (c *child) residentBytes() (int64, error) {
 	return residentBytes(c.cmd.Process.Pid)
 }
 
+// residentBytes reads VmRSS of a process in bytes. It fails for a process that has ended and where
+// there is no /proc.
 func residentBytes(pid int) (int64, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {

@@ -10,14 +10,18 @@ import (
 	"posttrade/matcher/flow"
 )
 
-// What the row asks for.
+// What the row asks for: no allocation, because the collector's pauses would come with it. The
+// figure is of whole allocations a command (see runEngine).
 var decisionAllocs = atMost("P4", 0, "decision step, allocations a command")
 
+// decisionLadder asks that the whole decision takes at most 3.2 times the time of the bare ladder.
+// Risk, positions, reservations, idempotency and events are in it, and the ladder has none of them.
 func decisionLadder(symbols int) goal {
 	return atMost("P4", 3.2, fmt.Sprintf("decision step against the bare ladder, %d symbols", symbols))
 }
 
-// wideLimits never refuse an order of a generated flow: all checks are made, and all pass.
+// wideLimits never refuse an order of a generated flow: all checks are made, and all pass. The
+// capacities are those that the flow needs; the collar is half of the price.
 func wideLimits() matcher.Limits {
 	return matcher.Limits{
 		MaxOrderQty: 1_000_000, MaxOrderNotional: 1 << 60, MaxPositionQty: 1 << 40,
@@ -31,7 +35,9 @@ func wideLimits() matcher.Limits {
 // flowAccounts is the number of accounts that share a flow's orders.
 const flowAccounts = 64
 
-// flowGenesis is a universe for a flow: its symbols and flowAccounts accounts.
+// flowGenesis is a universe for a flow: its symbols and flowAccounts accounts, all enabled.
+// Securities have the numbers from 1 on, in the order of the symbols; accounts have the numbers
+// from 1 on.
 func flowGenesis(symbols int) *matcher.Genesis {
 	g := &matcher.Genesis{Format: matcher.GenesisFormat, TickPx: 1000, Limits: wideLimits()}
 	for a := range flowAccounts {
@@ -79,8 +85,17 @@ func flowCommands(f *flow.Flow) []matcher.Command {
 	return commands
 }
 
-// measureDecision is row P4: the whole decision step, from a command to its
-// events in the slots of an output ring, beside the bare ladder.
+// measureDecision is row P4: the whole decision step, from a command to its events in the slots of
+// an output ring, beside the bare ladder.
+//
+// The load is the flow of row P2, twice as long; the first half warms up. It runs on the calling
+// goroutine with nothing on the other core: no ring between threads, no recorder, no journal. So it
+// is the time that the matcher's thread needs when it never waits and the lines of its rings are
+// its own. The figures are nanoseconds a command, and a ratio to the ladder on the same flow in the
+// same run.
+//
+// It lies when a neighbour of the machine fills the shared cache. The engine reads and writes more
+// memory a command than the ladder, so the ratio rises although the code is the same.
 func measureDecision(r *Run) error {
 	for _, o := range publishedFlows {
 		o.N *= 2 // the first half warms up engine and ladder: pages, tables, retained orders
@@ -108,11 +123,18 @@ func measureDecision(r *Run) error {
 	return nil
 }
 
-// stageBatch is how many commands the matcher's stage decides before it publishes.
+// stageBatch is how many commands the matcher's stage decides before it publishes. It repeats a
+// constant that the stage does not export (maxBatch in matcher/stage.go), and must be changed with
+// it.
 const stageBatch = 256
 
-// runEngine decides a flow. The events go round a ring of the size of the default output ring. It
-// runs the last part under timed and returns allocations per command.
+// runEngine decides a flow on a new engine and closes it. The events go round a ring of the size of
+// the default output ring, which no goroutine reads. It runs the last part under timed and returns
+// allocations per command.
+//
+// The division is one of whole numbers: fewer allocations than commands count as 0. The allocations
+// are those of the whole process, and at most one in many commands is that of the measurement. A
+// number of fills other than that of the flow is an error.
 func runEngine(f *flow.Flow, commands []matcher.Command,
 	timed func(n int, step func(lo, hi int))) (allocs float64, err error) {
 	e, err := matcher.New(flowGenesis(f.Symbols))

@@ -10,7 +10,9 @@ import (
 	"posttrade/matcher/strictjson"
 )
 
-// measureGate measures the memory that the edge needs before an order is handed in.
+// measureGate measures the memory that the edge needs before an order is handed in: the gate's
+// screening of orders that pass, in nanoseconds an order, on one core. It has no target; the cost
+// of a refusal and that of a change of the universe beside it are not measured.
 func measureGate(r *Run) error {
 	g := gate.New(4096, 4096)
 	if err := g.Load(flowGenesis(32)); err != nil {
@@ -34,7 +36,9 @@ func measureGate(r *Run) error {
 	return nil
 }
 
-// measureCodec measures the reading of an order from JSON, and of a record from the wire.
+// measureCodec measures the reading of an order from JSON, and of a record from the wire, in
+// nanoseconds each, on one core. One body is read again and again, so it is that of the caches. It
+// has no target.
 func measureCodec(r *Run) error {
 	n := r.scale(5_000_000)
 	body := appendOrder(nil, 1, 1, 1)
@@ -74,7 +78,8 @@ func readBodies(reader *strictjson.Reader, body []byte, n int) error {
 	return nil
 }
 
-// drawnCommands are the first n orders of a flow.
+// drawnCommands are the first n orders of the flow of a seed. They name accounts and the security
+// of flowGenesis, so a gate or an engine with that universe admits them.
 func drawnCommands(seed uint64, n int) []matcher.Command {
 	source := &flowSource{random: flow.NewRandom(seed)}
 	commands := make([]matcher.Command, n)

@@ -3,71 +3,56 @@ package perf
 import (
 	"cmp"
 	"fmt"
-	"math"
-	"os"
-	"path/filepath"
-	"runtime"
 	"runtime/debug"
-	"slices"
-	"strconv"
 	"strings"
 	"time"
 )
 
-// Environment is the description of the machine that every figure needs.
+// Environment is the description of the machine that every figure needs: two figures compare only
+// if these are alike. A value that the system does not show is "unknown", never "".
 type Environment struct {
 	OS, Arch, CPU, Go, Kernel string
-	Cores, Procs              int // of the machine, and the number that Go uses
-	Commit                    string
-	Date                      time.Time // when the run began
-	LoadBefore                string
-	LineRoundTripNs           float64
-	FileSystem                string
-	Governor                  string // the kernel's policy for the clock rate
-	ClockSource               string
-	Hypervisor                string // yes or no
-	HugePages                 string
-	MemoryMiB                 string
-	CgroupCPU, CgroupMemory   string // the limits of this process
-	JitterBefore              string
-	Work                      string // full, or smoke: a hundredth of a full run
+	// Cores is the number of the machine's cores that this process may use, and Procs the number of
+	// the scheduler's processors when the run began; settle returns to it before every row.
+	Cores, Procs int
+	// Commit is the build that was measured.
+	Commit string
+	// Date is when the run began, in local time; the file has it in UTC.
+	Date time.Time
+	// LoadBefore is the line of /proc/loadavg when the run began. A load near the number of cores says
+	// that the machine was not free.
+	LoadBefore string
+	// LineRoundTripNs is one cache line there and back between two cores, in nanoseconds; 0: not
+	// measured. It depends on which two cores a virtual machine has, and every transfer between
+	// threads on it.
+	LineRoundTripNs float64
+	// FileSystem is the type of the file system that holds the run's folder, such as ext4.
+	FileSystem string
+	// Governor is the kernel's policy for the clock rate of the first core.
+	Governor string
+	// ClockSource is the kernel's clock. It decides what one reading of the time costs, which the rows
+	// that time single steps measure too.
+	ClockSource string
+	// Hypervisor is yes or no: a virtual machine loses time to its neighbours.
+	Hypervisor string
+	// HugePages is the kernel's mode for transparent huge pages: always, madvise or never.
+	HugePages string
+	// MemoryMiB is the machine's memory in MiB.
+	MemoryMiB string
+	// CgroupCPU and CgroupMemory are the limits of this process's control group; max for none.
+	CgroupCPU, CgroupMemory string
+	// JitterBefore is what a spinning thread met in half a second before the first row: see jitter.
+	JitterBefore string
+	// Work is full, or smoke for a hundredth of a full run. A run of chosen rows says full too.
+	Work string
 
-	stolen ticks // of all cores when the run began
+	// stolen is the reading of all cores' ticks when the run began.
+	stolen ticks
 }
 
-// unknown stands for a value that this system does not show.
-const unknown = "unknown"
-
-// readEnvironment describes this machine; dir is the folder of the run's journals.
+// readEnvironment describes this machine; dir is the folder of the run's journals. It reads files
+// of /proc and /sys only, so it fails on no system: what is not there is unknown.
 func readEnvironment(commit, dir string) Environment { return host{"/"}.environment(commit, dir) }
-
-// host reads what a system shows of itself in the files below its root; tests have a root of their
-// own.
-type host struct{ root string }
-
-func (h host) environment(commit, dir string) Environment {
-	env := Environment{
-		OS: runtime.GOOS, Arch: runtime.GOARCH, Go: runtime.Version(), Cores: runtime.NumCPU(),
-		Procs:  runtime.GOMAXPROCS(0),
-		CPU:    h.field("proc/cpuinfo", "model name", runtime.GOARCH),
-		Kernel: h.first("proc/sys/kernel/osrelease"),
-		Commit: commitOf(commit), Date: time.Now(), LoadBefore: h.first("proc/loadavg"),
-		FileSystem:   h.mountOf(dir),
-		Governor:     h.first("sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
-		ClockSource:  h.first("sys/devices/system/clocksource/clocksource0/current_clocksource"),
-		HugePages:    chosen(h.first("sys/kernel/mm/transparent_hugepage/enabled")),
-		MemoryMiB:    mebibytes(h.field("proc/meminfo", "MemTotal", unknown)),
-		CgroupCPU:    h.limit("cpu.max", "cpu/cpu.cfs_quota_us"),
-		CgroupMemory: h.limit("memory.max", "memory/memory.limit_in_bytes"),
-		Hypervisor:   "no",
-		Work:         "full",
-		stolen:       h.ticks(),
-	}
-	if slices.Contains(strings.Fields(h.field("proc/cpuinfo", "flags", "")), "hypervisor") {
-		env.Hypervisor = "yes"
-	}
-	return env
-}
 
 // commitOf is the commit that was given, otherwise the one in the build information.
 func commitOf(commit string) string {
@@ -84,7 +69,9 @@ func commitOf(commit string) string {
 	return unknown
 }
 
-// header is the configuration block that opens a results file.
+// header is the configuration block that opens a results file: "key: value" lines, as in Go's
+// benchmark format. report.Parse reads cpu, cores, commit, date and work by these keys, so that a
+// key may not change its name.
 func (e Environment) header() string {
 	var b strings.Builder
 	for _, line := range [][2]string{
@@ -112,15 +99,13 @@ func orUnknown(figure float64) string {
 	return fmt.Sprintf("%.0f", figure)
 }
 
-// footer describes the machine at the end of the run.
+// footer describes the machine at the end of the run, in the form of the header: its load, a
+// spinning thread's gaps, and the share of the run in which the hypervisor ran other machines.
 func (e Environment) footer(jitter string) string { return host{"/"}.footer(e.stolen, jitter) }
 
-func (h host) footer(before ticks, jitter string) string {
-	return fmt.Sprintf("load-after: %s\njitter-after: %s\nstolen-share: %s\n",
-		h.first("proc/loadavg"), cmp.Or(jitter, unknown), h.ticks().stolenSince(before))
-}
-
-// fileName is the results file's name for this machine: commit and processor.
+// fileName is the results file's name for this machine: commit and processor, the latter in lower
+// case with one hyphen for every run of other characters. Two runs of one build on one kind of
+// machine have one name, and the second overwrites the first.
 func (e Environment) fileName() string {
 	clean := strings.Map(func(r rune) rune {
 		switch {
@@ -133,118 +118,4 @@ func (e Environment) fileName() string {
 	}, e.CPU)
 	words := strings.FieldsFunc(clean, func(r rune) bool { return r == '-' })
 	return e.Commit + "." + strings.Join(words, "-") + ".txt"
-}
-
-// first is the first line of a file.
-func (h host) first(name string) string {
-	text, err := os.ReadFile(filepath.Join(h.root, name))
-	line, _, _ := strings.Cut(string(text), "\n")
-	if line = strings.TrimSpace(line); err != nil || line == "" {
-		return unknown
-	}
-	return line
-}
-
-// firstLine is the first line of a file of this system.
-func firstLine(path string) string { return host{"/"}.first(path) }
-
-// field is the value of the first line "key: value" of a file, or other.
-func (h host) field(name, key, other string) string {
-	text, _ := os.ReadFile(filepath.Join(h.root, name)) // a file that cannot be read has no such line
-	for line := range strings.Lines(string(text)) {
-		if k, value, found := strings.Cut(line, ":"); found && strings.TrimSpace(k) == key {
-			return strings.TrimSpace(value)
-		}
-	}
-	return other
-}
-
-// mebibytes turns "123456 kB" into 120.
-func mebibytes(text string) string {
-	kib, err := strconv.ParseUint(strings.TrimSuffix(text, " kB"), 10, 64)
-	if err != nil {
-		return unknown
-	}
-	return strconv.FormatUint(kib>>10, 10)
-}
-
-// chosen is the word in brackets: "always [madvise] never".
-func chosen(text string) string {
-	_, rest, _ := strings.Cut(text, "[")
-	if word, _, found := strings.Cut(rest, "]"); found {
-		return word
-	}
-	return unknown
-}
-
-// limit is the limit of this process's control group, "max" for no limit. old is the name of the
-// file on a system with version 1 of control groups.
-func (h host) limit(name, old string) string {
-	text, _ := os.ReadFile(filepath.Join(h.root, "proc/self/cgroup")) // unreadable: the root group
-	group := ""
-	for line := range strings.Lines(string(text)) {
-		if rest, found := strings.CutPrefix(line, "0::"); found {
-			group = strings.TrimSpace(rest)
-		}
-	}
-	for {
-		if value := h.first(filepath.Join("sys/fs/cgroup", group, name)); value != unknown {
-			return value
-		}
-		if group == "" || group == "/" {
-			return bounded(h.first(filepath.Join("sys/fs/cgroup", old)))
-		}
-		group = filepath.Dir(group) // a group below the delegated one may not show its own limit
-	}
-}
-
-// bounded converts a limit of version 1 of control groups to the form of version 2: no limit is
-// max, not -1 or the largest number of pages.
-func bounded(limit string) string {
-	if n, err := strconv.ParseInt(limit, 10, 64); err == nil && (n < 0 || n > math.MaxInt64/2) {
-		return "max"
-	}
-	return limit
-}
-
-// ticks are the processor times of all cores together since the start of the machine.
-type ticks struct{ all, stolen uint64 }
-
-func (h host) ticks() (t ticks) {
-	for i, word := range strings.Fields(h.first("proc/stat")) {
-		n, err := strconv.ParseUint(word, 10, 64)
-		if i == 0 || i > 8 || err != nil { // the name of the line; guest time is part of the others
-			continue
-		}
-		if t.all += n; i == 8 {
-			t.stolen = n
-		}
-	}
-	return t
-}
-
-// stolenSince is the share of the time that the hypervisor gave to other machines.
-func (t ticks) stolenSince(before ticks) string {
-	if t.all <= before.all {
-		return unknown
-	}
-	return fmt.Sprintf("%.2f %%", 100*float64(t.stolen-before.stolen)/float64(t.all-before.all))
-}
-
-// mountOf names the file system that holds dir: its type, not its path.
-func (h host) mountOf(dir string) string {
-	text, _ := os.ReadFile(filepath.Join(h.root, "proc/mounts")) // unreadable: no mounts
-	best, kind := "", unknown
-	for line := range strings.Lines(string(text)) {
-		f := strings.Fields(line)
-		if len(f) > 2 && holds(f[1], dir) && len(f[1]) >= len(best) {
-			best, kind = f[1], f[2]
-		}
-	}
-	return kind
-}
-
-// holds reports whether dir lies at or below a mount point.
-func holds(mount, dir string) bool {
-	return mount == "/" || dir == mount || strings.HasPrefix(dir, mount+"/")
 }

@@ -6,19 +6,23 @@ import (
 )
 
 // The size of the table that farRead reads: larger than the caches of one core, so that reads go to
-// the memory that the machine's neighbours also use.
+// the memory that the machine's neighbours also use. The reads are few enough that they take a
+// fraction of a second beside every row.
 const (
 	farBytes = 32 << 20
 	farReads = 300_000
 )
 
-// farLine is a line of memory that holds the number of the line to read next.
+// farLine is a line of memory that holds the number of the line to read next. It is as long as a
+// cache line, so that no read finds what the one before has brought.
 type farLine struct {
 	next uint32
 	_    [60]byte
 }
 
-// farTable is one round through all lines of a table, in random order.
+// farTable is one round through all lines of a table, in random order. One round visits every line
+// before it repeats one, and the order gives the prefetcher nothing to foresee. The same seed gives
+// the same table.
 func farTable(lines int, seed uint64) []farLine {
 	table := make([]farLine, lines)
 	order := rand.New(rand.NewPCG(seed, 1)).Perm(lines)
@@ -39,7 +43,8 @@ func (r *Run) farRead() float64 {
 	return float64(time.Since(begun).Nanoseconds()) / float64(n)
 }
 
-// walk reads n lines; each read depends on the one before.
+// walk reads n lines; each read depends on the one before, so that no two of them overlap. It
+// returns where it stands: the compiler cannot drop reads with a result.
 func walk(table []farLine, at uint32, n int) (end uint32, reads int) {
 	for range n {
 		at = table[at].next

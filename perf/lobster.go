@@ -16,6 +16,10 @@ import (
 
 // measureLobster replays a day of a real book, when its files are given. It first compares the book
 // with the published one after every event, then times the same orders.
+//
+// The time is of one core with the book alone, the best of two thousand runs of the whole file, so
+// it is that of warm caches. It has no target: the file decides the mix, and a different file has
+// another figure. A book that differs from the published one at any event is an error of the run.
 func measureLobster(r *Run) error {
 	if r.o.Lobster == "" {
 		fmt.Fprintln(r.o.Stdout, "no LOBSTER files given")
@@ -43,19 +47,30 @@ func measureLobster(r *Run) error {
 
 // lobsterOrder is a step in the form that a book takes.
 type lobsterOrder struct {
+	// action decides which call of the book it is: Cancel, Replace, or New for anything else.
 	action orderflow.Action
-	order  matcher.BookOrder // of a cancel only the id; of a replace the quantity that stays open
+	// order is the call's argument: of a cancel only the id, of a replace the quantity that stays
+	// open.
+	order matcher.BookOrder
 }
 
-// lobsterTape is a LOBSTER file as orders to one book.
+// lobsterTape is a LOBSTER file as orders to one book. While it is translated it is that book's
+// sink; replay has a book and a sink of its own.
 type lobsterTape struct {
+	// orders are all orders of the file, in order. They are kept so that replay times no reading of
+	// files.
 	orders []lobsterOrder
+	// events is the number of messages of the file that were read.
 	events int
-	ids    uint32 // the last id
+	// ids is the last id given: the book's ids count from 1 in the order of the new orders.
+	ids uint32
+	// result is the sum of the trades of the translation, which each replay must reach again.
 	result flow.Result
-	book   *matcher.Book
-	sum    *bookSum
-	filled map[uint32]int32 // so far, by order
+	// book and sum are those of the replays; nil before the first one.
+	book *matcher.Book
+	sum  *bookSum
+	// filled is how much of each order has been filled so far, by its id.
+	filled map[uint32]int32
 }
 
 // Filled counts a fill for both sides.
@@ -68,8 +83,9 @@ func (t *lobsterTape) Filled(maker, taker uint32, px int64, qty int32) {
 // Prevented cannot happen: the orders have no owner.
 func (t *lobsterTape) Prevented(uint32, uint32, int32) {}
 
-// translateLobster turns the files in a folder into orders and compares the book with
-// the published one after every event.
+// translateLobster turns the files in a folder into orders and compares the book with the published
+// one after every event. The caller closes the tape. Errors name the event, and the step that the
+// book refused.
 func translateLobster(dir string) (t *lobsterTape, err error) {
 	ticker, messages, rows, err := orderflow.FindLobster(os.DirFS(dir))
 	if err != nil {
@@ -124,7 +140,7 @@ func (t *lobsterTape) translate(source *orderflow.Lobster, book *matcher.Book) e
 }
 
 // order is a step in the book's terms: ids count from 1, and a replace names the quantity that
-// stays open.
+// stays open, while a step names the new total.
 func (t *lobsterTape) order(s *orderflow.Step, ids map[string]uint32) lobsterOrder {
 	if s.Action != orderflow.New {
 		id := ids[s.Ref]
@@ -140,6 +156,7 @@ func (t *lobsterTape) order(s *orderflow.Step, ids map[string]uint32) lobsterOrd
 	return lobsterOrder{s.Action, o}
 }
 
+// apply carries the order out on a book.
 func (o *lobsterOrder) apply(b *matcher.Book) matcher.Outcome {
 	switch o.action {
 	case orderflow.Cancel:
@@ -150,7 +167,9 @@ func (o *lobsterOrder) apply(b *matcher.Book) matcher.Outcome {
 	return b.New(o.order)
 }
 
-// compareDepth compares the best levels of a book with the published ones.
+// compareDepth compares the best levels of a book with the published ones: prices and quantities of
+// as many levels as the file has. The published side may have fewer levels only when the book has
+// as few.
 func compareDepth(b *matcher.Book, want *orderflow.Depth, levels int) error {
 	have := make([]matcher.BookLevel, levels)
 	for side, published := range [][]orderflow.Level{matcher.Buy: want.Bids, matcher.Sell: want.Asks} {
@@ -177,7 +196,8 @@ func (t *lobsterTape) close() {
 	}
 }
 
-// replay times all orders on an empty book and returns how long they took.
+// replay times all orders on an empty book and returns how long they took. Emptying the book is not
+// timed. The book keeps its memory from one replay to the next.
 func (t *lobsterTape) replay() (time.Duration, error) {
 	if t.book == nil {
 		t.sum = &bookSum{}

@@ -14,6 +14,11 @@ import (
 
 // micros are the rows of the gate: each takes a few milliseconds of processor time. They do not
 // depend on a second core nor, except for the journal's writes, on a device.
+//
+// A row times its thread where one thread does the work, and the process where several do. A change
+// of a row's work makes its figures those of something else, so base and head must have the same
+// rows for a verdict: the gate runs the code of each build, and compares the two as if the work
+// were equal.
 func micros() []micro {
 	return []micro{
 		{"ring", threadClock, microRing},
@@ -27,7 +32,8 @@ func micros() []micro {
 }
 
 // microRing moves messages through a ring from one end to the other on one thread, sixteen at a
-// time: the instructions of both ends without the transfer between two cores.
+// time: the instructions of both ends without the transfer between two cores. Its operation is a
+// message.
 func microRing(string) (*laps, error) {
 	const slots, batch, n = 1 << 12, 16, 1 << 18
 	region, err := ring.Anonymous(ring.SPSCBytes[message](slots))
@@ -59,7 +65,9 @@ func microRing(string) (*laps, error) {
 	return &laps{ops: n, run: run, close: region.Close}, nil
 }
 
-// microBook applies a flow to one book. Every lap starts with the same orders.
+// microBook applies a flow to one book: one symbol, five thousand orders to begin with, forty
+// thousand commands. Every lap starts with the same orders. Its operation is a command of the book,
+// without the engine's checks. Other trades than the flow's are an error.
 func microBook(string) (*laps, error) {
 	f := flow.Generate(flow.Options{Seed: 42, Symbols: 1, Prefill: 5_000, N: 40_000})
 	sum := &bookSum{}
@@ -96,13 +104,16 @@ func microBook(string) (*laps, error) {
 }
 
 // steady is an endless flow that leaves the book as it was: an order, one that takes it, an order
-// far away, and its cancel. The references are those of the engine.
+// far away, and its cancel. The references are those of the engine, which numbers new orders from
+// 1; so no other orders may go into that engine.
 type steady struct {
 	random *flow.Random
 	n      uint64
 	ref    uint32 // of the last new order
 }
 
+// next writes the flow's next command. Maker and taker have different accounts, so that no
+// self-trade is prevented.
 func (s *steady) next(c *matcher.Command) {
 	step := s.n % 4
 	if s.n++; step == 3 {
@@ -125,7 +136,9 @@ func (s *steady) next(c *matcher.Command) {
 	c.EventTimeMillis = 1_700_000_000_000 + int64(s.n/1000)
 }
 
-// microDecision is the engine's step, from commands to events in a ring's slots.
+// microDecision is the engine's step, from commands to events in a ring's slots. Its operation is a
+// command; four of them make one trade of two fills. A lap follows the one before on the same
+// engine, whose book is then as it was, while the tables of retained orders and of keys go on.
 func microDecision(string) (*laps, error) {
 	e, err := matcher.New(flowGenesis(1))
 	if err != nil {
@@ -154,7 +167,7 @@ func microDecision(string) (*laps, error) {
 	return &laps{ops: n, ready: ready, run: run, close: e.Close}, nil
 }
 
-// microGate screens good orders.
+// microGate screens good orders, which pass every check. Its operation is an order.
 func microGate(string) (*laps, error) {
 	g := gate.New(4096, 4096)
 	if err := g.Load(flowGenesis(32)); err != nil {
@@ -174,7 +187,8 @@ func microGate(string) (*laps, error) {
 	return &laps{ops: n, run: run}, nil
 }
 
-// microJSON reads an order's body, key by key.
+// microJSON reads an order's body, key by key, and skips the values: the reader, not the meaning of
+// the members. Its operation is a body.
 func microJSON(string) (*laps, error) {
 	body := appendOrder(nil, 1, 1, 1)
 	reader := strictjson.NewReader(body)
@@ -182,7 +196,8 @@ func microJSON(string) (*laps, error) {
 	return &laps{ops: n, run: func() error { return readBodies(reader, body, n) }}, nil
 }
 
-// microRecord reads commands from their 64 bytes.
+// microRecord reads commands from their 64 bytes, with the checks of matcher.Decode. Its operation
+// is a record.
 func microRecord(string) (*laps, error) {
 	commands := drawnCommands(1, 1<<10)
 	const n = 1 << 16

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -13,52 +12,89 @@ import (
 )
 
 // Options say what to measure and where to write.
+//
+// Measure checks Only and Dir before it measures. Any other folder, URL or program that does not
+// exist is the error of the row that needs it, and the rows before it have been measured then.
 type Options struct {
-	Smoke  bool   // a hundredth of the work: checks that every row runs, not how fast
-	Only   string // only rows with this text in the name; several texts are separated by commas
-	Dir    string // where journals are written; removed afterwards
-	Out    string // the results file; empty: perf/results/<commit>.<cpu>.txt
+	// Smoke measures a hundredth of the work, and a fiftieth of the time where a row measures for a
+	// time. It shows that every row runs, not how fast: the results say "work: smoke", and no table of
+	// verdicts counts them.
+	Smoke bool
+	// Only has the texts, separated by commas, one of which a row's name must contain; "" for all
+	// rows. A run of some rows says nothing about the figures of the others (see unjudged).
+	Only string
+	// Dir is the folder in which Measure makes the run's own folder for journals and databases, which
+	// it removes at the end; "" for the system's. Its disk is the one that most rows measure.
+	Dir string
+	// Out is the results file; "" for perf/results/<commit>.<cpu>.txt below the working directory. The
+	// distributions go into the folder of this name without ".txt".
+	Out string
+	// Commit is written into the header and the file name; "" for the one in the build information.
 	Commit string
-	Binary string // this program, for the rows that need a process of their own
+	// Binary is this program. Rows that need a process of their own (servers, members, the bare HTTP
+	// server, a replay) start it with other arguments.
+	Binary string
 	// Postgres is the URL of a server for the database rows, "" for none. The rows make tables of
 	// their own there.
 	Postgres string
-	Lobster  string // a folder with LOBSTER files, "" for none
-	Profiles string // the folder for CPU profiles of the servers under HTTP load, "" for none
-	// how long the matcher's thread is observed for pauses; 0: as long as a full run allows
+	// Lobster is a folder with one pair of LOBSTER files, "" for none: then its row measures nothing.
+	Lobster string
+	// Profiles is the folder for CPU profiles of the servers under HTTP load, "" for none. The
+	// profiler's cost is then in the figures of the row.
+	Profiles string
+	// Pause is how long the matcher's thread is observed for pauses; 0 for defaultPause, a second in a
+	// smoke run.
 	Pause time.Duration
-	// commands in the journal of the row that restarts; 0: as many as a full run has time for
+	// Restart is the number of commands in the journal of the row that restarts; 0 for
+	// restartCommands. A journal of the 100,000,000 that the table asks for takes minutes to make.
 	Restart int
-	Config  *settings.Config // of the engines that a row needs in this process
-	Stdout  io.Writer
-	Stderr  io.Writer // the last words of such an engine
+	// Config has the settings of the engines that a row needs in this process. A row changes the
+	// folder, the durability and what else it needs, in a copy.
+	Config *settings.Config
+	// Stdout gets every line of the results as soon as it is measured, and the tables at the end.
+	Stdout io.Writer
+	// Stderr gets the last words of an engine in this process whose journal has failed.
+	Stderr io.Writer
 }
 
-// Run collects the figures of one run.
+// Run collects the figures of one run. Rows run one after the other on the goroutine of Measure,
+// and one goroutine writes here at a time: that one, or one that it waits for (the work of
+// besidePhase).
 type Run struct {
-	o       Options
-	env     Environment
-	lines   []string
+	// o is as given, but for Dir: that is the run's own folder, which Measure removes.
+	o   Options
+	env Environment
+	// lines are the benchmark lines and notes, in the order in which they were measured.
+	lines []string
+	// targets are the judged figures, in the order in which they were measured; unjudged sorts them.
 	targets []target
+	// section is the name of the row under way.
 	section string
 
-	farReadNs   float64 // when the row began
+	// farReadNs is the time of a memory read when the row under way began, in nanoseconds: see
+	// farRead.
+	farReadNs float64
+	// jitterAfter is the reading of the spinning thread at the end of the run, for the footer.
 	jitterAfter string
-	servers     int // with sessions, so far
+	// servers counts the servers with sessions so far: each needs a data folder of its own.
+	servers int
 }
 
-type metric struct {
-	value float64
-	unit  string
-}
-
+// row is one entry of the run: what to measure, and what the performance table asks of its figures.
+// A row without goals is shown and never judged.
 type row struct {
-	name    string
+	// name is what --only matches and what an error names.
+	name string
+	// measure states figures and judges them. It stops what it starts, also when it fails. An error
+	// means that something could not be measured, or that a result was wrong: a lost order, a wrong
+	// sum.
 	measure func(*Run) error
 	goals   []goal // what the performance table asks of it
 }
 
-// rows are all rows in the order in which they run.
+// rows are all rows in the order in which they run: the machine itself, single parts of the path,
+// the whole path, several processes, and last what runs beside the orders. It makes a new slice in
+// each call; the entries are constant.
 func rows() []row {
 	return []row{
 		{"jitter", measureJitter, nil},
@@ -106,6 +142,11 @@ func rows() []row {
 
 // Measure runs the rows and writes the results file. It returns an error when a row could not be
 // measured or measured something wrong, never because the row was slow.
+//
+// It writes no file when a row fails: the lines so far are on Stdout only. The time of a full run
+// is minutes, most of it waiting for rows that measure for a fixed time. It uses the whole machine,
+// so that nothing else may run beside it. Once in a process at a time, because rows change the
+// number of scheduler processors and the rate of the heap profile.
 func Measure(o Options) error {
 	chosen, err := rowsOf(o.Only)
 	if err != nil {
@@ -144,7 +185,9 @@ func Measure(o Options) error {
 	return nil
 }
 
-// measure runs a row on a machine that has settled, and notes the state of the machine.
+// measure runs a row on a machine that has settled, and notes the state of the machine: without it
+// a reader could not tell a slower build from a busier neighbour. The read of memory comes before
+// the row, because the row's own tables would be in the caches afterwards.
 func (r *Run) measure(row row) error {
 	r.section = row.name
 	fmt.Fprintf(r.o.Stdout, "\n== %s\n", row.name)
@@ -184,12 +227,13 @@ func rowsOf(only string) (chosen []row, err error) {
 }
 
 // wanted reports whether a row's name contains one of the words.
+// No words ask for every name, because every name contains the empty text.
 func wanted(name, words string) bool {
 	return slices.ContainsFunc(strings.Split(words, ","),
 		func(word string) bool { return strings.Contains(name, word) })
 }
 
-// scale shrinks a count for a smoke run.
+// scale shrinks a count to a hundredth for a smoke run, but never below 1.
 func (r *Run) scale(n int) int {
 	if r.o.Smoke {
 		return max(n/100, 1)
@@ -197,73 +241,11 @@ func (r *Run) scale(n int) int {
 	return n
 }
 
-// duration shrinks a measuring time for a smoke run.
+// duration shrinks a measuring time to a fiftieth for a smoke run. A period may then be too short
+// for one request: see period.
 func (r *Run) duration(d time.Duration) time.Duration {
 	if r.o.Smoke {
 		return d / 50
 	}
 	return d
-}
-
-// bench records one line in Go's benchmark format: a name, the number of measured operations,
-// nanoseconds per operation, and further figures.
-func (r *Run) bench(name string, n int, elapsed time.Duration, more ...metric) {
-	line := fmt.Sprintf("Benchmark%s %d %.4g ns/op", unbroken(name), n,
-		float64(elapsed.Nanoseconds())/float64(max(n, 1)))
-	for _, m := range more {
-		line += fmt.Sprintf(" %.5g %s", m.value, m.unit)
-	}
-	r.lines = append(r.lines, line)
-	fmt.Fprintln(r.o.Stdout, line)
-}
-
-// unbroken is a name in the form that the format needs: one word.
-func unbroken(name string) string { return strings.ReplaceAll(name, " ", "-") }
-
-// figures records a line that has no time per operation.
-func (r *Run) figures(name string, more ...metric) {
-	line := "Benchmark" + unbroken(name) + " 1"
-	for _, m := range more {
-		line += fmt.Sprintf(" %.5g %s", m.value, m.unit)
-	}
-	r.lines = append(r.lines, line)
-	fmt.Fprintln(r.o.Stdout, line)
-}
-
-// note adds a remark to the results.
-func (r *Run) note(text string) {
-	r.lines = append(r.lines, "# "+text)
-	fmt.Fprintln(r.o.Stdout, "# "+text)
-}
-
-// outFile is the path of the results file.
-func (r *Run) outFile() string {
-	if r.o.Out != "" {
-		return r.o.Out
-	}
-	return filepath.Join("perf", "results", r.env.fileName())
-}
-
-// write puts the header, the lines and the targets into the results file.
-func (r *Run) write() error {
-	name := r.outFile()
-	var b strings.Builder
-	b.WriteString(r.env.header())
-	b.WriteString(r.env.footer(r.jitterAfter))
-	b.WriteString("\n")
-	for _, line := range r.lines {
-		fmt.Fprintln(&b, line)
-	}
-	b.WriteString("\n")
-	for _, t := range r.targets {
-		fmt.Fprintf(&b, "# %s\n", t)
-	}
-	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
-		return fmt.Errorf("perf: make results folder: %w", err)
-	}
-	if err := os.WriteFile(name, []byte(b.String()), 0o644); err != nil {
-		return fmt.Errorf("perf: write results: %w", err)
-	}
-	fmt.Fprintf(r.o.Stdout, "\nwritten to %s\n", name)
-	return nil
 }

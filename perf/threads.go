@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// threadTimes is the processor time of threads, by their numbers.
+// threadTimes is the processor time of threads, user and system, by the kernel's numbers as text.
+// The kernel counts in hundredths of a second.
 type threadTimes map[string]time.Duration
 
 // politeCPU is the processor time of the child's threads with a lower priority than usual:
@@ -19,7 +20,9 @@ func (c *child) politeCPU() threadTimes {
 	return readPolite(fmt.Sprintf("/proc/%d/task", c.cmd.Process.Pid))
 }
 
-// since is the time that the threads have used since an earlier look.
+// since is the time that the threads have used since an earlier look. A thread that was not in the
+// earlier look counts with its whole time: a new one, and one of the usual priority that has become
+// a polite one in between.
 func (t threadTimes) since(earlier threadTimes) (sum time.Duration) {
 	for thread, used := range t {
 		sum += used - earlier[thread] // 0 for a new one
@@ -43,7 +46,8 @@ func readPolite(dir string) threadTimes {
 	return times
 }
 
-// parseThread reads the kernel's line about a thread.
+// parseThread reads the kernel's line about a thread (proc(5), stat): its processor time and its
+// nice value, above 0 for a lower priority than usual. ok is false for a line that is not one.
 func parseThread(stat string) (used time.Duration, nice int64, ok bool) {
 	// the name of the thread may have any character
 	fields := strings.Fields(stat[strings.LastIndexByte(stat, ')')+1:])

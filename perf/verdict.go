@@ -10,13 +10,24 @@ import (
 	"strings"
 )
 
-// goal is what the performance table asks of one figure. The row that measures it declares it.
+// goal is what the performance table asks of one figure. The row that measures it declares it, so
+// that the table and the measurement cannot differ: there is no second list.
+//
+// Goals are compared with == (see missing), so that each field must be comparable, and a function
+// that makes a goal must return equal values for equal arguments.
 type goal struct {
-	row, text string // text has a verb for each number that a run decides
-	limit     float64
-	atMost    bool   // the figure may not be above the limit; else not below
-	figure    string // the text with the numbers that the table asks for; "" when no run decides any
-	why       string // why the figure may be missing, apart from its row not being run
+	// row is the name of the table's row: P1 to P17, or "pause". text is the figure's text, with a
+	// verb of fmt for each number that only a run knows.
+	row, text string
+	// limit is in the unit of the figure: a ratio, a rate, or the unit that the text ends with.
+	limit float64
+	// atMost says that the figure may not be above the limit; otherwise it may not be below.
+	atMost bool
+	// figure is the text with the numbers that the table asks for, for a line without a verdict; ""
+	// when text has no verbs.
+	figure string
+	// why says for which reason the figure may be missing, apart from its row not being run.
+	why string
 }
 
 // atMost is a figure that may not be above a limit.
@@ -39,6 +50,9 @@ func (g goal) unless(why string) goal { g.why = why; return g }
 func (g goal) of(args ...any) string { return fmt.Sprintf(g.text, args...) }
 
 // states reports that a line of some run is about this goal.
+//
+// A verb of the text matches any text in the figure. It is for results of other runs, in which the
+// numbers may be others; a run of this process compares goals themselves.
 func (g *goal) states(row, figure string) bool {
 	text := regexp.QuoteMeta(g.text)
 	for _, verb := range []string{"%d", "%v", "%s"} {
@@ -48,15 +62,22 @@ func (g *goal) states(row, figure string) bool {
 		")$").MatchString(figure)
 }
 
-// target is a figure and the goal that it must reach.
+// target is a figure and the goal that it must reach: one line of the table of a run.
 type target struct {
 	goal
-	text    string
-	got     float64
-	floor   string // the comparator of the figure: the peer or the floor of this run
-	unknown bool   // nothing was measured: floor has the reason
+	// text is the goal's text with the numbers of this run.
+	text string
+	// got is the figure in the unit of the goal's limit. 0 when unknown.
+	got float64
+	// floor says what stands beside the figure: the comparator of this run, or the reason why there is
+	// no verdict. It is for readers; the verdict does not depend on it.
+	floor string
+	// unknown says that nothing was measured, so that there is no verdict.
+	unknown bool
 }
 
+// met compares with the limit itself: a figure at the limit has met it. A figure that is not a
+// number never has.
 func (t *target) met() bool {
 	if t.atMost {
 		return t.got <= t.limit
@@ -69,12 +90,16 @@ func (t *target) beside(format string, args ...any) { t.floor = fmt.Sprintf(form
 
 // judge compares a figure with its goal; args are the numbers in the goal's text. The target that
 // it returns may be used until the next call.
+//
+// It never fails the run. A row calls it at most once for each goal. A row that is too short in a
+// smoke run to mean anything leaves the call out, and the goal's why says so.
 func (r *Run) judge(g goal, got float64, args ...any) *target {
 	r.targets = append(r.targets, target{goal: g, text: g.of(args...), got: got})
 	return &r.targets[len(r.targets)-1]
 }
 
-// summary prints the targets as a table, in the form that the README has.
+// summary prints the targets as a table in Markdown: row, figure, measured, target, verdict, and
+// what stands beside the figure.
 func (r *Run) summary(w io.Writer) {
 	fmt.Fprintf(w, "\n| row | figure | measured | target | | beside |\n|---|---|---:|---:|---|---|\n")
 	for _, t := range r.targets {
@@ -82,7 +107,8 @@ func (r *Run) summary(w io.Writer) {
 	}
 }
 
-// String is one row of the table.
+// String is one row of the table. report.Parse reads the same line back from a results file; "-" as
+// the figure stands for no verdict.
 func (t target) String() string {
 	sign, verdict, got := ">=", "met", fmt.Sprintf("%.4g", t.got)
 	if t.atMost {
@@ -99,6 +125,9 @@ func (t target) String() string {
 }
 
 // goals are everything that the performance table asks for, in its order.
+//
+// Goals of one row of the table keep the order in which the rows run, also when several rows of a
+// run (http, curve) measure them.
 func goals() (all []goal) {
 	for _, row := range rows() {
 		all = append(all, row.goals...)
@@ -108,6 +137,8 @@ func goals() (all []goal) {
 }
 
 // unjudged adds a line without a verdict for every figure of the table that the run has not judged.
+//
+// So a full run cannot hide a figure by not measuring it. A run of chosen rows does not call it.
 func (r *Run) unjudged() {
 	for _, g := range r.missing() {
 		t := target{goal: g, text: cmp.Or(g.figure, g.of()), unknown: true}
@@ -132,6 +163,7 @@ func (r *Run) missing() (list []goal) {
 }
 
 // tableOrder is the position of a row in the table; rows that are not in it come last.
+// P2 comes before P10: the order is that of the numbers.
 func tableOrder(row string) (n int) {
 	if _, err := fmt.Sscanf(row, "P%d", &n); err != nil {
 		return math.MaxInt

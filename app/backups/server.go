@@ -2,14 +2,10 @@ package backups
 
 import (
 	"context"
-	"encoding/hex"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
-	"net/url"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -26,20 +22,8 @@ const (
 	TablesPath  = "/backup/tables"
 )
 
-// The names of the members of the query of JournalPath: the commit that the stream goes on from.
-const (
-	queryGenesis  = "genesis"
-	querySequence = "sequence"
-	queryTrade    = "trade"
-	queryChain    = "chain"
-)
-
 // whyHeader says why there are no rows (204).
 const whyHeader = "X-Why"
-
-// chunkTime is how long a peer may take for one write. A peer that is gone must not hold the one
-// place that there is.
-const chunkTime = time.Minute
 
 // ServerOptions of NewServer.
 type ServerOptions struct {
@@ -165,53 +149,10 @@ func (s *Server) journal(w http.ResponseWriter, r *http.Request, subject string)
 	}
 }
 
-// chunkBytes is how much is handed to the network at a time.
-const chunkBytes = 256 << 10
-
 // settle waits until everything that was answered before the call is on stable storage.
 func (s *Server) settle(ctx context.Context) error {
 	head, _ := s.o.Journal.Head()
 	return s.o.Journal.WaitStable(ctx, head)
-}
-
-// after reads the point that the stream goes on from; the zero point without a query. An error
-// without a field is about a genesis that is not the journal's.
-func (s *Server) after(q url.Values) (p journal.Point, field string, err error) {
-	for name, values := range q {
-		switch {
-		case name != queryGenesis && name != querySequence && name != queryTrade && name != queryChain:
-			return p, name, errors.New("unknown parameter")
-		case len(values) > 1:
-			return p, name, errors.New("given twice")
-		}
-	}
-	if len(q) == 0 {
-		return p, "", nil
-	}
-	p.InputSeq, err = strconv.ParseUint(q.Get(querySequence), 10, 62)
-	if err != nil || p.InputSeq == 0 {
-		return p, querySequence, errors.New("want a sequence from 1 on")
-	}
-	if p.TradeSeq, err = strconv.ParseUint(q.Get(queryTrade), 10, 62); err != nil {
-		return p, queryTrade, errors.New("want a trade sequence")
-	}
-	for _, h := range []struct {
-		name string
-		into []byte
-	}{{queryChain, p.Chain[:]}, {queryGenesis, make([]byte, len(p.Chain))}} {
-		text := q.Get(h.name)
-		if len(text) != hex.EncodedLen(len(h.into)) {
-			return p, h.name, errors.New("want 64 hexadecimal digits")
-		}
-		if _, err := hex.Decode(h.into, []byte(text)); err != nil {
-			return p, h.name, errors.New("want 64 hexadecimal digits")
-		}
-	}
-	seed := s.o.Journal.Seed()
-	if got := hex.EncodeToString(seed[:]); got != strings.ToLower(q.Get(queryGenesis)) {
-		return p, "", fmt.Errorf("this journal is of genesis %s: %w", got, journal.ErrBase)
-	}
-	return p, "", nil
 }
 
 // tables streams the rows that no journal gives again; 204 when this process has none.
@@ -251,40 +192,6 @@ func (s *Server) tables(w http.ResponseWriter, r *http.Request, _ string) {
 	default:
 		problem(w, http.StatusServiceUnavailable, "DATABASE_UNAVAILABLE", err.Error())
 	}
-}
-
-// output writes to the peer for as long as the request lives and each write takes no longer than
-// chunkTime.
-func (s *Server) output(w http.ResponseWriter, r *http.Request) io.Writer {
-	control := http.NewResponseController(w)
-	return writerFunc(func(p []byte) (int, error) {
-		if err := r.Context().Err(); err != nil {
-			return 0, err
-		}
-		if err := control.SetWriteDeadline(time.Now().Add(chunkTime)); err != nil &&
-			!errors.Is(err, http.ErrNotSupported) {
-			return 0, err
-		}
-		n, err := w.Write(p)
-		s.sent.Add(uint64(n))
-		return n, err
-	})
-}
-
-type writerFunc func([]byte) (int, error)
-
-func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
-
-// problem answers with a problem document, as the services do.
-func problem(w http.ResponseWriter, status int, code, detail string) {
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.WriteHeader(status)
-	enc := json.NewEncoder(w)
-	enc.SetEscapeHTML(false)
-	_ = enc.Encode(map[string]any{ // the peer may be gone
-		"type":  "urn:posttrade:problem:" + strings.ToLower(strings.ReplaceAll(code, "_", "-")),
-		"title": http.StatusText(status), "status": status, "code": code, "detail": detail,
-	})
 }
 
 // Metrics shows what was sent.

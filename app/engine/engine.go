@@ -2,16 +2,12 @@ package engine
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"posttrade/blotter"
 	"posttrade/journal"
-	"posttrade/journal/asof"
 	"posttrade/matcher"
 	"posttrade/matcher/desk"
 	"posttrade/matcher/gate"
@@ -21,6 +17,8 @@ import (
 
 // Tickets beside those of requests. A session has half of SessionTickets for itself; the sessions
 // share the other half. A sidecar has a few tickets in use at a time.
+//
+// Both numbers count tickets; a ticket carries one command or one batch.
 const (
 	SessionTickets = 128
 	sidecarTickets = 64
@@ -28,6 +26,9 @@ const (
 
 // shares are the desk's tickets of each kind. A caller that keeps all tickets of one kind, such as
 // a client that does not read its answers, does not hold up the other kinds.
+//
+// The pools are made once, in buildPath, and never grow. A pool without free tickets refuses its
+// own callers and no others.
 func (o *Options) shares() desk.Shares {
 	s := desk.Shares{Requests: o.Tickets, Sidecars: sidecarTickets}
 	if o.Session != nil {
@@ -38,64 +39,101 @@ func (o *Options) shares() desk.Shares {
 
 // Engine is the path of an order without its edges: gate, desk, rings, matcher,
 // recorder, journal, blotter and views, recovered and running.
+//
+// The exported parts are set by Open and stay the same until End, unless their comment names a
+// writer. They are exported because services, sidecars, figures and the measuring tools of perf
+// are built over them. Each part says itself which goroutine may call it.
+//
+// Invariants between Open and End:
+//
+//   - Every event in Out is read by Recorder before its slot is used again.
+//   - Watermark.Durable never exceeds what the mode of durability promises: stable storage in
+//     "fsync", the operating system in "os", a majority's disks on a member.
+//   - Memory in Regions, Engine, Views and Blotter is mapped. It is unmapped in Discard only,
+//     because a late caller would otherwise read memory that is gone.
 type Engine struct {
+	// What Open was given.
 	Options Options
+	// The first record of the journal: universe, limits and keys that it began with.
 	Genesis *matcher.Genesis
 
-	Journal  *journal.Journal
-	Engine   *matcher.Engine
-	Views    *blotter.Views
-	Blotter  *blotter.Blotter
-	Gate     *gate.Gate
-	Desk     *desk.Desk
-	Regions  []*ring.Region
-	In       *ring.MPSC[matcher.Command]
+	Journal *journal.Journal
+	// The deterministic state. While the stage runs, only the holder of its lease may touch Engine;
+	// every other reader asks Views.
+	Engine  *matcher.Engine
+	Views   *blotter.Views
+	Blotter *blotter.Blotter
+	Gate    *gate.Gate
+	Desk    *desk.Desk
+	// The memory of the rings, in the order in which it was mapped.
+	Regions []*ring.Region
+	// Commands on their way to the matcher. On a single node the desk is its producer, on a member it
+	// is ClusterHost.Apply.
+	In *ring.MPSC[matcher.Command]
+	// Events on their way to the recorder, which is the reader that gates the matcher.
 	Out      *ring.Fanout[matcher.Event]
 	Stage    *matcher.Stage
 	Recorder *journal.Recorder
-	Shadow   *journal.Snapshotter
-	Session  *session.Server // nil: off
+	// Writes the snapshots, from a second engine that follows the journal.
+	Shadow *journal.Snapshotter
+	// Shared-memory order entry; nil when it is off. End sets it to nil after it has closed it.
+	Session *session.Server
 
 	// On a member: the ring where the desk's commands wait for agreement (nil on a single node), and
 	// the client ids of commands that other members have proposed.
 	Proposals *ring.MPSC[matcher.Command]
 	foreign   foreign
 	applied   appliedMark
-	// the last agreed command that the engine was given; writer: ClusterHost.Apply
-	Handed  atomic.Uint64
+	// The sequence of the last agreed command that the engine was given; 0 before the first. Its
+	// writer is ClusterHost.Apply. A member that begins to lead waits until the journal has Handed on
+	// stable storage before it compares its history with the database.
+	Handed atomic.Uint64
+	// The extract markers that a member has been given; unused on a single node.
 	Markers seenMarkers
 
-	Found    History               // what the start has found
-	Compared bool                  // true: the database agreed with Found
-	Held     atomic.Pointer[error] // why no order is admitted; nil: orders are admitted
+	// The journal as the start has found it; its writer is Options.Approve. On a member it stays
+	// zero: the commands come from the others, so the comparison waits until the member leads.
+	Found History
+	// True when the start has compared the database with Found, or there was none to compare. Its
+	// writer is Options.Approve.
+	Compared bool
+	// Why no order is admitted; nil when orders are admitted. It is written by the guard of the
+	// history and when a member stands aside, and read at each admission.
+	Held atomic.Pointer[error]
 
-	Watermark   watermark
-	Recovered   recovery
-	StageDone   chan error
+	// Up to where answers may leave.
+	Watermark watermark
+	// What the start found, for the log and for /readyz. Its last writer is makeRoom.
+	Recovered recovery
+	// The result of Stage.Run, once. It is exported so that a measurement can put another loop in the
+	// place of the stage; that loop then sends its result here, and End receives it.
+	StageDone chan error
+	// The results of Recorder.Run and Session.Run, once each.
 	recordDone  chan error
 	sessionDone chan error
-	Procs       *Processors
-	floor       []byte // counts as live heap; see heapFloor
-	Ahead       *ring.Ahead
-	stopLoops   context.CancelFunc
-	loops       sync.WaitGroup // the shadow's, KeepAhead's and the processors'
+	// The number of processors of the Go scheduler, raised by start and restored by End.
+	Procs *Processors
+	floor []byte // counts as live heap; see heapFloor
+	// The tables whose memory KeepAhead makes resident before orders need it.
+	Ahead *ring.Ahead
+	// Ends the goroutines in loops.
+	stopLoops context.CancelFunc
+	loops     sync.WaitGroup // the shadow's, KeepAhead's and the processors'
 
 	BeforeDiscard func() // tests look at the engine here, when no other goroutine uses it
 }
 
-// recovery says what a start found.
-type recovery struct {
-	Sequence, TradeSeq uint64
-	Snapshot           uint64 // 0: replayed from the first command
-	Replayed           uint64
-	Took               time.Duration
-	Notes              []string // snapshots that were skipped, and why
-	// why the system gives memory only when orders come; nil: it is there before them
-	Room error
-}
-
 // Open recovers what the journal holds and starts the stages. The order of the steps is the order
 // in which they depend on each other; Stop undoes them in reverse.
+//
+//   - Errors: those of journal.Prepare, which refuse a journal that is locked, damaged, shorter
+//     than its anchor or not whole; the error of Options.Approve; and errors of memory and rings.
+//     Up to Approve no byte of an existing journal is changed. After any error everything that was
+//     opened is closed and unmapped.
+//   - Cost: it reads the newest snapshot, replays the journal behind it and reads the newest fills
+//     for the blotter, so the time grows with the commands since that snapshot. It blocks.
+//   - The result takes commands at once. On a single node the desk decides them; on a member they
+//     wait in Proposals until a node is attached.
 func Open(o Options) (_ *Engine, err error) {
 	c := &Engine{Options: o, StageDone: make(chan error, 1), recordDone: make(chan error, 1),
 		sessionDone: make(chan error, 1)}
@@ -128,6 +166,8 @@ func Open(o Options) (_ *Engine, err error) {
 	return c, nil
 }
 
+// JournalOptions are the options of this engine's journal. A member's node takes its file system
+// from them, so that a test that breaks a disk breaks both.
 func (o *Options) JournalOptions() journal.Options {
 	j := journal.Options{
 		Durability: o.Durability, FlushInterval: o.FlushInterval, ReserveBytes: uint64(o.ReserveBytes),
@@ -142,264 +182,9 @@ func (o *Options) JournalOptions() journal.Options {
 	return j
 }
 
-// recoverAndBegin changes nothing in the journal until it has read all that the start needs, and
-// until the start is approved.
-func (c *Engine) recoverAndBegin() (err error) {
-	text, created := c.Journal.Genesis()
-	if created {
-		if c.Genesis, err = matcher.ParseGenesis(text); err == nil {
-			err = c.recover()
-		}
-	}
-	if err == nil && c.Options.Approve != nil {
-		err = c.Options.Approve(c)
-	}
-	if err == nil {
-		err = c.Journal.Begin()
-	}
-	if err == nil && !created {
-		if err = c.create(); err == nil {
-			err = c.recover()
-		}
-	}
-	return err
-}
-
-// create writes the genesis of a new journal.
-func (c *Engine) create() error {
-	g, err := c.Options.Genesis()
-	if err != nil {
-		return err
-	}
-	c.Genesis = g
-	return c.Journal.Create(g.Marshal())
-}
-
-// recover brings engine and views to the journal's head and reads the newest fills. It skips a
-// snapshot that is damaged or has no views image. When no snapshot is left, it replays the journal
-// from the first command.
-func (c *Engine) recover() error {
-	r, err := journal.Recover(context.Background(), c.Journal, RebuildFrom(c.Genesis),
-		func(err error) {
-			c.Recovered.Notes = append(c.Recovered.Notes, err.Error())
-		})
-	if err != nil {
-		return err
-	}
-	c.Engine, c.Views = r.Engine.(*matcher.Engine), r.Views.(asof.Image).Views
-	c.Recovered.Snapshot, c.Recovered.Replayed = r.Snapshot, r.Replayed
-	c.Recovered.Sequence, c.Recovered.TradeSeq = c.Journal.Head()
-	if trades := c.Engine.TradeSeq(); trades != c.Recovered.TradeSeq {
-		return fmt.Errorf("recovery: the journal ends with trade %d, its replay with %d",
-			c.Recovered.TradeSeq, trades)
-	}
-	return c.recoverBlotter()
-}
-
-// RebuildFrom makes engines and views for recovery, snapshots and verification.
-func RebuildFrom(g *matcher.Genesis) journal.Rebuild { return asof.Rebuild(g) }
-
-func (c *Engine) recoverBlotter() (err error) {
-	if c.Blotter, err = blotter.New(c.Options.BlotterCapacity); err != nil {
-		return err
-	}
-	fills, err := c.Journal.LastFills(c.Options.BlotterCapacity)
-	if err != nil {
-		return err
-	}
-	for i := range fills {
-		c.Blotter.Append(&fills[i])
-	}
-	return nil
-}
-
-// fillGate gives the gate the universe, the limits and the last prices, as the journal knows them.
-// Without control feeds the gate needs no more, and both sources are ready at once. With control
-// feeds each source becomes ready when it has caught up.
-func (c *Engine) fillGate() error {
-	room := c.Views.Capacities()
-	g := gate.New(room.Accounts, room.Securities)
-	err := g.SetTick(c.Genesis.TickPx)
-	for _, a := range c.Views.Accounts() {
-		err = errors.Join(err, g.SetAccount(a.ID, a.Enabled, a.Version))
-		if a.ByHand {
-			err = errors.Join(err, g.HoldAccount(a.ID))
-		}
-	}
-	for _, s := range c.Views.Securities() {
-		err = errors.Join(err, g.Register(s.ID, s.Ticker))
-		if s.Known {
-			err = errors.Join(err, g.SetSecurity(s.ID, s.Ticker, s.Enabled, s.Halted, s.Version),
-				g.HoldSecurity(s.ID, s.EnabledByHand, s.HaltedByHand))
-		}
-		if s.Restricted {
-			err = errors.Join(err, g.SetRestricted(s.ID, true, s.Version))
-		}
-		if s.MarketPx > 0 {
-			err = errors.Join(err, g.SetPrice(s.ID, s.MarketPx, s.MarketMillis))
-		}
-	}
-	p := c.Views.Policy()
-	g.SetPolicy(p.Version, p.KillSwitch, p.MaxPositionQty, p.MaxConcentrationNotional)
-	g.SetRiskLimits(c.Engine.RiskLimits())
-	c.Engine.EachOwnLimits(func(o matcher.OwnLimits) bool {
-		err = errors.Join(err, g.SetOwnLimits(o))
-		return err == nil
-	})
-	c.Engine.EachRevocation(func(r matcher.Revocation) bool {
-		g.Revoke(r)
-		return true
-	})
-	if !c.Options.Feeds {
-		g.SetReady()
-	}
-	c.Gate = g
-	return err
-}
-
-// Unready closes the gate until the control sources are followed again. Without feeds it does
-// nothing: the gate needs none.
-func (c *Engine) Unready() {
-	if !c.Options.Feeds {
-		return
-	}
-	for _, s := range c.Gate.Snapshot().Sources {
-		if err := c.Gate.SetSource(s.Name, gate.Bootstrapping, s.Epoch,
-			s.Watermark, s.HighWatermark, ""); err != nil {
-			panic(err) // the names are the gate's own
-		}
-	}
-}
-
-func (c *Engine) buildPath() (err error) {
-	if c.In, err = c.CommandRing(); err != nil {
-		return err
-	}
-	submissions := c.In
-	if c.Options.Member {
-		if c.Proposals, err = c.CommandRing(); err != nil {
-			return err
-		}
-		submissions = c.Proposals
-	}
-	outRegion, err := c.region(ring.FanoutBytes[matcher.Event](c.Options.OutputSlots))
-	if err != nil {
-		return err
-	}
-	if c.Out, err = ring.NewFanout[matcher.Event](outRegion, c.Options.OutputSlots); err != nil {
-		return err
-	}
-	if c.Desk, err = desk.NewShared(submissions, c.Options.shares()); err != nil {
-		return err
-	}
-	observers := []journal.Observer{c.Blotter, c.Views, gateObserver{c.Gate}}
-	if c.Options.Session != nil {
-		if c.Session, err = c.Options.Session(c); err != nil {
-			return err
-		}
-		observers = append(observers, c.Session)
-	}
-	c.Stage = matcher.NewStage(c.Engine, c.In, c.Out, c.Options.Idle, c.Options.MatcherCPU)
-	c.Recorder = journal.NewRecorder(c.Journal, c.Out, c, journal.RecorderOptions{
-		Idle: c.Options.Idle, IdleSet: true, CPU: c.Options.RecorderCPU,
-		Pinned: c.Options.RecorderCPU >= 0, Flush: c.flush,
-	}, observers...)
-	c.Stage.DriveNext(c.Recorder.Drive)
-	if !c.Options.Member { // a member's matcher gets its commands from ClusterHost
-		c.Desk.Drives(failStop(c.Stage.Drive))
-	}
-	c.Watermark.durable.Store(c.Recovered.Sequence)
-	c.Views.SetWake(c.Recorder.Wake)
-	c.Shadow, err = journal.NewSnapshotter(c.Journal, RebuildFrom(c.Genesis),
-		uint64(c.Options.SnapshotInterval))
-	return err
-}
-
-// gateObserver keeps the gate's image up to date from the engine's events.
-type gateObserver struct{ gate *gate.Gate }
-
-func (g gateObserver) Observe(ev *matcher.Event, _ []byte) { g.gate.Observe(ev) }
-
-// Observe, ClientID, Durable and Fail are the recorder's way to the callers: to the desk's tickets,
-// and to the readers that wait until what they saw is durable.
-func (c *Engine) Observe(ev *matcher.Event) {
-	c.Desk.Observe(ev)
-	if ev.Flags&matcher.EventLast != 0 {
-		c.applied.seen = ev.InputSeq
-	}
-}
-
-// Durable tells how far the journal is durable. On a member it releases no answers: the commands
-// that the matcher is given there are already on the disks of a majority. A member's answers leave
-// when their commands are applied. They do not wait for the member's own journal, which can be
-// restored from the majority's log.
-func (c *Engine) Durable(inputSeq uint64) {
-	if !c.Options.Member {
-		c.release(inputSeq)
-	}
-}
-
-// release sends the answers up to a sequence. One goroutine calls it: the journal's committer, or
-// the recorder on a member and in mode "os".
-func (c *Engine) release(inputSeq uint64) {
-	c.Watermark.raise(inputSeq)
-	c.Desk.Durable(inputSeq)
-	c.wakeSessions()
-}
-
-// appliedMark is how far a member has applied the agreed commands; the recorder's goroutine owns
-// it.
-type appliedMark struct{ seen, released uint64 }
-
-// flush is the recorder's call after every batch of events.
-func (c *Engine) flush() (more bool) {
-	if m := &c.applied; c.Options.Member && m.seen > m.released {
-		m.released = m.seen
-		c.release(m.seen)
-	}
-	return c.Views.Flush()
-}
-
-func (c *Engine) Fail(err error) {
-	c.Desk.Fail(err)
-	c.Watermark.fail(err)
-	c.wakeSessions()
-}
-
-// wakeSessions wakes the sessions, so that they look for answers.
-func (c *Engine) wakeSessions() {
-	if c.Session != nil {
-		c.Session.Wake()
-	}
-}
-
-// ClientID returns the client id of a command: from the desk, or, for a command that another member
-// has proposed, from the id that came with it.
-func (c *Engine) ClientID(ref uint64) []byte {
-	if ref == desk.Foreign {
-		return c.foreign.pop()
-	}
-	return c.Desk.ClientID(ref)
-}
-
-// CommandRing makes a ring of commands of the size ring.input-slots.
-func (c *Engine) CommandRing() (*ring.MPSC[matcher.Command], error) {
-	region, err := c.region(ring.MPSCBytes[matcher.Command](c.Options.InputSlots))
-	if err != nil {
-		return nil, err
-	}
-	return ring.NewMPSC[matcher.Command](region, c.Options.InputSlots)
-}
-
-func (c *Engine) region(bytes int) (*ring.Region, error) {
-	r, err := ring.Anonymous(bytes)
-	if err == nil {
-		ring.LargePages(r.Bytes())
-		c.Regions = append(c.Regions, r)
-	}
-	return r, err
-}
-
+// start begins the goroutines. The recorder runs before the stage: the stage waits while the
+// output ring is full, and only the recorder empties it. The spare processors are counted before
+// any of the pinned threads begins to hold one.
 func (c *Engine) start() {
 	spare := HotThreads + SpareProcs
 	if c.Session != nil {
@@ -415,58 +200,4 @@ func (c *Engine) start() {
 	c.loops.Go(func() { c.KeepAhead(ctx) })
 	c.loops.Go(func() { c.Procs.follow(ctx) })
 	c.loops.Go(func() { c.Shadow.Run(ctx) })
-}
-
-// Stop is End and then Discard. No caller may use the engine any more.
-func (c *Engine) Stop() error {
-	err := c.End()
-	c.Discard()
-	return err
-}
-
-// End takes no new commands and ends the stages in the order of the path. So every command that was
-// handed in is decided, journaled and answered. Then it closes the journal. A caller that comes
-// later finds the desk closed, and the engine's memory still mapped.
-func (c *Engine) End() error {
-	c.Desk.Close()
-	c.stopLoops()
-	c.loops.Wait()
-	var err error
-	if c.Session != nil {
-		err = errors.Join(c.Session.Close(), <-c.sessionDone)
-	}
-	c.Stage.Stop()
-	err = errors.Join(err, <-c.StageDone)
-	c.Recorder.Stop()
-	err = errors.Join(err, <-c.recordDone, c.Journal.Close())
-	c.Journal = nil
-	c.Procs.restore()
-	if c.BeforeDiscard != nil {
-		c.BeforeDiscard()
-	}
-	c.Session = nil // End has closed it
-	return err
-}
-
-// Discard releases what a start has taken. It does not wait for anything.
-func (c *Engine) Discard() {
-	if c.Session != nil {
-		c.Session.Close()
-	}
-	if c.Journal != nil {
-		c.Journal.Close()
-	}
-	if c.Blotter != nil {
-		c.Blotter.Close()
-	}
-	if c.Views != nil {
-		c.Views.Close()
-	}
-	if c.Engine != nil {
-		c.Engine.Close()
-	}
-	for _, r := range slices.Backward(c.Regions) {
-		r.Close()
-	}
-	c.floor = nil
 }

@@ -10,14 +10,23 @@ import (
 )
 
 // History is the journal as a start has found it.
+//
+// It is compared with everything outside of the journal that knows how far the history went. A
+// value says what was true when it was made; the journal may have grown since.
 type History struct {
-	Genesis            [sha256.Size]byte // zero: the journal has none yet
+	// SHA-256 of the genesis record; zero when the journal has none yet.
+	Genesis [sha256.Size]byte
+	// The last command and the last trade on stable storage.
 	InputSeq, TradeSeq uint64
-	Source             *journal.Journal // that has at least this history
+	// The journal, which has at least this history.
+	Source *journal.Journal
 }
 
 // HistoryOf is the stable history of an open journal. While the journal is open for reading only,
 // that is all it has.
+//
+// The stable part is taken, and not the durable one: a witness follows only stable commands, so
+// one that knows more than this proves that the journal was replaced or cut.
 func HistoryOf(j *journal.Journal) History {
 	h := History{Source: j}
 	if _, created := j.Genesis(); created {
@@ -28,6 +37,9 @@ func HistoryOf(j *journal.Journal) History {
 }
 
 // Command returns the command of a sequence.
+//
+// inputSeq is 1 to h.InputSeq. The error journal.ErrArchived says that the command was moved out
+// and its archive is not at hand.
 func (h *History) Command(ctx context.Context, inputSeq uint64) (c matcher.Command, err error) {
 	take := func(commands []matcher.Command, _ journal.ClientIDs) error {
 		c = commands[0]
@@ -38,6 +50,9 @@ func (h *History) Command(ctx context.Context, inputSeq uint64) (c matcher.Comma
 }
 
 // Fill returns the fill of a trade sequence.
+//
+// tradeSeq is 1 to h.TradeSeq; the errors are those of Command. Beyond the end the zero fill is
+// returned without an error.
 func (h *History) Fill(tradeSeq uint64) (f matcher.Fill, err error) {
 	enough := errors.New("enough")
 	err = h.Source.Fills(tradeSeq, func(fills []matcher.Fill) error {

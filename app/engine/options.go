@@ -9,31 +9,55 @@ import (
 	"posttrade/ring"
 )
 
-// Options are what an engine depends on beside its data.
+// Options are what an engine depends on beside its data. installation.EngineOptions makes them
+// from the settings, which have checked every range. The zero value is not usable: Dir, Genesis
+// and the sizes are required.
 type Options struct {
-	Dir              string
-	Durability       string
-	FlushInterval    time.Duration
-	ReserveBytes     int64
-	ArchiveDir       string // where archives of the journal are; "": what was moved out cannot be read
+	// The folder of the journal.
+	Dir string
+	// A mode of package journal: "fsync" or "os". A member's journal is in mode "os".
+	Durability string
+	// In mode "os" the time within which the journal is synced: what a power cut may remove.
+	FlushInterval time.Duration
+	// Free bytes of the disk below which orders are refused.
+	ReserveBytes int64
+	// The folder of archives of the journal; "" when there is none, and then what was moved out of
+	// the journal cannot be read.
+	ArchiveDir string
+	// Commands between two snapshots; 0 takes them only on demand.
 	SnapshotInterval int64
-	InputSlots       int
-	OutputSlots      int
-	Idle             ring.Strategy
-	MatcherCPU       int
-	RecorderCPU      int
-	BlotterCapacity  int
-	Tickets          int // for requests
-	// the most sessions; not used when Session is nil
+	// Slots of the two rings, powers of two. They bound how many commands and events may wait, and so
+	// the memory and the longest wait: a full input ring is answered with 429 or 503.
+	InputSlots  int
+	OutputSlots int
+	// How a stage waits when it has nothing to do.
+	Idle ring.Strategy
+	// The CPU cores that the threads are pinned to; -1 pins a thread to none.
+	MatcherCPU  int
+	RecorderCPU int
+	// Fills in the blotter. When it is full, the oldest go first.
+	BlotterCapacity int
+	// Requests in work at once. Sessions and sidecars have tickets of their own.
+	Tickets int
+	// The most sessions that are open at once; not used when Session is nil.
 	Sessions int
-	// of a cluster: members agree on a command of the desk before the matcher gets it
+	// True for a member of a cluster: the members agree on a command of the desk before the matcher
+	// gets it, and the answers do not wait for this member's own journal.
 	Member bool
-	// true: the control feeds make the gate ready; false: it is ready at once
-	Feeds   bool
-	Session func(*Engine) (*session.Server, error) // shared-memory order entry; nil: off
-	Genesis func() (*matcher.Genesis, error)       // makes the genesis of a new journal
-	// may refuse the start before a byte of the journal is changed; nil: never refuses
+	// True when the control feeds make the gate ready; false makes it ready at once.
+	Feeds bool
+	// Opens shared-memory order entry over the engine; nil when it is off. Open calls it when desk
+	// and gate are there and before the recorder is made, because the sessions observe its events.
+	Session func(*Engine) (*session.Server, error)
+	// Makes the genesis of a new journal. It is not called when the journal has one.
+	Genesis func() (*matcher.Genesis, error)
+	// May refuse the start before a byte of the journal is changed; nil never refuses. It sees the
+	// engine recovered, with a journal that is open for reading only. In a new journal there is no
+	// engine yet.
 	Approve func(*Engine) error
-	Fatal   func(error)
-	OnDisk  func(*journal.Options) // tests: another disk; nil: the system's
+	// Gets the first failure of the journal, once, on the goroutine that met it. It should end the
+	// process.
+	Fatal func(error)
+	// Tests put another disk under the journal; nil is the system's.
+	OnDisk func(*journal.Options)
 }

@@ -16,21 +16,33 @@ import (
 // processor back, which can be 10 ms later. With no spare processor, the goroutine that a finished
 // sync wakes has nowhere to run. With many, threads compete for the CPU cores.
 const (
-	HotThreads     = 2
-	SpareProcs     = 2
+	// The threads of the matcher and the recorder.
+	HotThreads = 2
+	// For goroutines inside a sync: in mode "fsync" the tail has two writers.
+	SpareProcs = 2
+	// A process with shared-memory sessions has these as well.
 	sessionThreads = 2 // its poller and its feeder
 )
 
 // Processors manages the processors of the Go scheduler: as many as the runtime finds that the
 // process may use (of the machine and of its container's CPU limit), and some to spare. If the
 // operator sets GOMAXPROCS in the environment, that number stays as it is.
+//
+// One goroutine at a time calls its methods: Open before the loops run, then follow, then End.
 type Processors struct {
+	// How many processors are added to the limit.
 	spare int
-	fixed bool   // GOMAXPROCS is set
-	old   int    // before Raise
-	limit int    // what the process may use
-	Mark  string // what limit was derived from
-	Root  string // of the file system; tests have one of their own
+	// GOMAXPROCS is set in the environment, and nothing is changed.
+	fixed bool
+	// The number before the first Raise, which restore gives back.
+	old int
+	// What the process may use, as the runtime computed it at the last Raise; 0 before that.
+	limit int
+	// LimitMark at the last Raise. Tests read it.
+	Mark string
+	// The root of the file system in which the control groups are looked up; tests have one of their
+	// own.
+	Root string
 }
 
 // NewProcessors notes the number of processors at the start.
@@ -40,6 +52,9 @@ func NewProcessors(spare int) *Processors {
 }
 
 // Raise gives the scheduler its processors.
+//
+// It stops all goroutines for a moment, up to twice, so it is called at the start and at a change
+// only.
 func (p *Processors) Raise() {
 	if p.fixed {
 		return
@@ -94,6 +109,11 @@ func (p *Processors) Look() {
 
 // LimitMark is the text of everything that a CPU limit is derived from: the CPU cores that the
 // process may run on, and the quotas of its control groups. Only the runtime interprets it.
+//
+// A text that cannot be read counts as empty. A limit that is hidden from the process then never
+// seems to change, and the number of the start stays. Version 1 of control groups has a mount for
+// each controller and two files, version 2 one mount and one file; a line of /proc/self/cgroup
+// says which.
 func (p *Processors) LimitMark() string {
 	var b strings.Builder
 	b.WriteString(allowedCores())
@@ -115,6 +135,8 @@ func (p *Processors) LimitMark() string {
 }
 
 // quotas appends files of a control group and of its parent groups.
+//
+// The parents count too: the smallest quota on the way to the root is the one that limits.
 func (p *Processors) quotas(b *strings.Builder, mount, group string, files ...string) {
 	for group = filepath.Clean("/" + group); ; group = filepath.Dir(group) {
 		for _, name := range files {

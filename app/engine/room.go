@@ -21,6 +21,9 @@ const (
 // makeRoom makes the memory of rings and tables resident for the first orders, before the first can
 // come. When the system cannot do it, memory becomes resident as orders come, and the start reports
 // it.
+//
+// An error is kept in Recovered.Room and does not refuse the start: only the first orders are
+// slower. Without this step each first write to a page stops the matcher for a page fault.
 func (c *Engine) makeRoom() {
 	var all []error
 	for _, r := range c.Regions {
@@ -37,6 +40,9 @@ func (c *Engine) makeRoom() {
 
 // KeepAhead keeps the tables' memory resident ahead of the orders, until no table has unused places
 // left.
+//
+// It runs on a goroutine of its own, which no order waits for, until ctx ends. It ends by itself
+// after an error: memory then becomes resident as orders come.
 func (c *Engine) KeepAhead(ctx context.Context) {
 	timer := time.NewTimer(roomRest)
 	defer timer.Stop()

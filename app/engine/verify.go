@@ -13,6 +13,16 @@ import (
 
 // CompareSnapshots replays the journal from its first command and from every snapshot, and compares
 // state hash and views.
+//
+// It opens the journal for reading only, also while a server has it open, and is what posttrade
+// journal verify runs last.
+//
+//   - hash is the state hash at the head, from the replay of everything; compared is the number of
+//     snapshots that lead to it.
+//   - Errors: that of an unreadable journal or snapshot, or one that names a snapshot whose replay
+//     ends in another state. The command reports a mismatch then.
+//   - Cost: one replay of the whole journal and one from each snapshot. One engine is in memory at
+//     a time. It blocks; ctx ends it.
 func CompareSnapshots(ctx context.Context, dir, archives string) (hash [32]byte, compared int,
 	err error) {
 	j, err := journal.Read(dir, journal.VerifyOptions{ArchiveDir: archives})
@@ -53,6 +63,9 @@ func CompareSnapshots(ctx context.Context, dir, archives string) (hash [32]byte,
 }
 
 // replayed is the state hash at the head, from a snapshot or from the first command.
+//
+// It also checks that the views agree with the engine. Their images are in the snapshots, and a
+// start trusts them.
 func replayed(ctx context.Context, j *journal.Journal, g *matcher.Genesis,
 	s *journal.Snapshot) ([32]byte, error) {
 	r, err := journal.RecoverFrom(ctx, j, RebuildFrom(g), s)

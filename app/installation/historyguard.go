@@ -2,12 +2,8 @@ package installation
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
-	"fmt"
 	"log/slog"
-	"os"
-	"path/filepath"
 	"time"
 
 	"posttrade/app/engine"
@@ -16,115 +12,6 @@ import (
 	"posttrade/sidecars/riskextract"
 	"posttrade/sidecars/store"
 )
-
-// lookPatience is how long a start waits for a database to say how far it knows the history. A
-// database that takes longer is compared when it answers.
-const lookPatience = 2 * time.Second
-
-// startCheck compares the journal, before it is opened for writing, with everything that knows how
-// far the history went. It returns an error that names the first witness that knows more, or that
-// knows another history. With --accept-older-journal it logs this instead, and the witness gives up
-// what it knows beyond the journal.
-type startCheck struct {
-	c   *settings.Config
-	log *slog.Logger
-}
-
-// core is called with an engine that has recovered from a journal that is open for reading.
-func (s startCheck) core(ctx context.Context, k *engine.Engine) error {
-	list := witnesses(s.c)
-	var db *store.DB
-	if s.c.Bool("sidecars.enabled") {
-		var err error
-		if db, err = databaseToLook(s.c, s.log); err != nil {
-			return err
-		}
-		if db != nil {
-			defer db.Close()
-			list = append(list, databaseWitness(databaseName(s.c), db))
-		}
-		k.Compared = true
-	}
-	k.Found = engine.HistoryOf(k.Journal)
-	for i := range list {
-		err := s.one(ctx, &list[i], &k.Found)
-		if errors.Is(err, store.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded) {
-			s.log.Warn("the database has not been compared with the journal yet", "error", err)
-			k.Compared = false
-			continue
-		}
-		if errors.Is(err, errOtherHistory) && list[i].name == databaseName(s.c) &&
-			s.c.String("database.url") != "" {
-			return settings.Usagef("database.url: %v", err)
-		}
-		if err != nil {
-			return fmt.Errorf("data.dir %s: %w", s.c.String("data.dir"), err)
-		}
-	}
-	if s.c.Bool("accept-older-journal") && k.Compared && db != nil {
-		if err := db.Write(ctx, (*store.Tx).ForgetHistory); err != nil {
-			return fmt.Errorf("%s: %w", databaseName(s.c), err)
-		}
-	}
-	if names := remainsIn(s.c); k.Genesis == nil && len(names) > 0 {
-		if !s.c.Bool("accept-older-journal") {
-			return fmt.Errorf("data.dir %s: the folder journal is missing or empty, but there is %v: %w",
-				s.c.String("data.dir"), names, errOlderJournal)
-		}
-		s.log.Warn("a new journal is begun beside what an older one has left", "found", names)
-	}
-	return nil
-}
-
-// one compares a witness. With --accept-older-journal the witness forgets what the journal does not
-// have.
-func (s startCheck) one(ctx context.Context, w *witness, h *engine.History) error {
-	ctx, cancel := context.WithTimeout(ctx, lookPatience)
-	defer cancel()
-	at, err := w.look(ctx)
-	if err != nil {
-		return fmt.Errorf("%s: %w", w.name, err)
-	}
-	err = compare(h, w.name, &at)
-	if at.mark != "" && h.Genesis == [sha256.Size]byte{} && errors.Is(err, errOlderJournal) &&
-		s.c.String("database.url") != "" {
-		err = fmt.Errorf("%s knows the history up to %s, the journal is new: %w", w.name, at.reach(),
-			errOtherHistory)
-	}
-	if err == nil || !s.c.Bool("accept-older-journal") ||
-		!errors.Is(err, errOlderJournal) && !errors.Is(err, errOtherHistory) {
-		return err
-	}
-	what, err := w.accept(context.WithoutCancel(ctx), h)
-	if err != nil {
-		return fmt.Errorf("%s: %w", w.name, err)
-	}
-	s.log.Warn("--accept-older-journal: what the journal does not have is given up", "known to",
-		w.name,
-		"up to", at.reach(), "journal sequence", h.InputSeq, "journal trade", h.TradeSeq, "done", what)
-	return nil
-}
-
-// databaseToLook opens the database; nil when the file of the embedded one does not exist.
-func databaseToLook(c *settings.Config, log *slog.Logger) (*store.DB, error) {
-	address := c.String("database.url")
-	if address == "" {
-		file := filepath.Join(c.String("data.dir"), "posttrade.db")
-		if _, err := os.Stat(file); errors.Is(err, os.ErrNotExist) {
-			return nil, nil
-		}
-	}
-	return store.Open(store.Options{URL: address, Dir: c.String("data.dir"),
-		BusyTimeout: lookPatience})
-}
-
-// databaseName names the database in messages, without user and password.
-func databaseName(c *settings.Config) string {
-	if address := c.String("database.url"); address != "" {
-		return "database " + settings.Named("database.url").Masked(address)
-	}
-	return "database " + filepath.Join(c.String("data.dir"), "posttrade.db")
-}
 
 // historyGuard compares the database with the journal when the start could not: the database was
 // unreachable, or this is a member that has just begun to lead. Until then nothing in this process

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"net"
 	"sync"
 	"time"
 
@@ -14,9 +13,6 @@ import (
 	"posttrade/matcher/gate"
 	"posttrade/sidecars/riskextract"
 )
-
-// leaderServices run on the leader only: they write outside of the process.
-var leaderServices = []string{"account-service", "reference-data", "trade-processor"}
 
 // openMember opens the services of a member: the order-matcher, which forwards writes to the
 // leader, and relays for the services that only the leader runs, which send requests there. Then
@@ -59,59 +55,6 @@ func (in *Installation) openMember(c *settings.Config, log *slog.Logger) error {
 	host := engine.ClusterHost{Engine: in.Core}
 	host.Markers.Begin(host.Head())
 	return in.Member.Node.Attach(host, in.Core.Proposals)
-}
-
-// openRelays listens for every service.
-func (in *Installation) openRelays(c *settings.Config, log *slog.Logger) error {
-	k := in.Core
-	dialTLS, err := in.listeners.dialTLS()
-	if err != nil {
-		return err
-	}
-	in.Member.relays = map[string]*httpapi.Relay{}
-	services := []string{"order-matcher"}
-	if c.Bool("sidecars.enabled") {
-		services = append(services, leaderServices...)
-	}
-	hosts := newMemberHosts(c.Members())
-	for _, name := range services {
-		relay, err := httpapi.NewRelay(name, httpapi.RelayOptions{
-			Cluster: in.Member.Node, PathPrefix: relayPrefix(c, name), Durability: c.Durability(),
-			Applied: k.Views.Applied, Durable: k.Watermark.Durable, Projected: in.projected,
-			TLS: dialTLS, MaxInflight: c.Int("http.max-inflight"), Logger: log,
-			MemberHost: hosts.has,
-		})
-		if err != nil {
-			return err
-		}
-		in.Member.relays[name] = relay
-		if err := in.listeners.start(name, relay); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// relayPrefix is the routing prefix of a service.
-func relayPrefix(c *settings.Config, service string) string {
-	if service == "order-matcher" {
-		return c.String("order-matcher.path-prefix")
-	}
-	return ""
-}
-
-// services are the addresses at which the other members reach this one: the host of its HTTP
-// address, and for the order-matcher that address itself.
-func (in *Installation) services() map[string]string {
-	at := in.listeners.addresses()
-	self := in.listeners.c.Self()
-	host, _, _ := net.SplitHostPort(self.HTTP)
-	for name, address := range at {
-		if _, port, err := net.SplitHostPort(address); err == nil {
-			at[name] = net.JoinHostPort(host, port)
-		}
-	}
-	return at
 }
 
 // leading is the part that runs on the leader only.

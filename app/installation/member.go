@@ -7,9 +7,7 @@ import (
 	"log/slog"
 	"slices"
 	"strconv"
-	"sync"
 	"sync/atomic"
-	"time"
 
 	"posttrade/app/engine"
 	"posttrade/app/settings"
@@ -147,72 +145,4 @@ func (in *Installation) openNode(c *settings.Config, o engine.Options, storage q
 		LogReserve: uint64(c.Bytes("cluster.log-reserve-bytes")), FS: o.JournalOptions().FS,
 	})
 	return err
-}
-
-// roles passes on whether this member leads. The reader gets the last state and may miss those
-// before it, but it sees that there were some: leadership that was lost and has come back counts as
-// another one.
-type roles struct {
-	mu     sync.Mutex
-	leads  bool
-	turns  uint64        // how often leads has changed
-	change chan struct{} // has room for one
-}
-
-func newRoles() *roles { return &roles{change: make(chan struct{}, 1)} }
-
-func (r *roles) set(leads bool) {
-	r.mu.Lock()
-	if r.leads != leads {
-		r.leads = leads
-		r.turns++
-	}
-	r.mu.Unlock()
-	select {
-	case r.change <- struct{}{}:
-	default: // a change is already announced
-	}
-}
-
-func (r *roles) now() (leads bool, turns uint64) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.leads, r.turns
-}
-
-// leadRetry is the pause after which a leader tries again to start the parts that only it runs.
-const leadRetry = time.Second
-
-// follow starts the parts of the leader when this member begins to lead, and ends them when it
-// stops leading or ctx ends. The parts end with the leadership in which they began, even if the
-// member leads again by then.
-func (r *roles) follow(ctx context.Context, begin func() error, end func(), log *slog.Logger) {
-	began, since := false, uint64(0)
-	defer func() {
-		if began {
-			end()
-		}
-	}()
-	for {
-		leads, turns := r.now()
-		if began && turns != since {
-			end()
-			began = false
-		}
-		var retry <-chan time.Time
-		if leads && !began {
-			if err := begin(); err != nil {
-				log.Error("what runs on the leader was not started", "error", err)
-				retry = time.After(leadRetry)
-			} else {
-				began, since = true, turns
-			}
-		}
-		select {
-		case <-r.change:
-		case <-retry:
-		case <-ctx.Done():
-			return
-		}
-	}
 }

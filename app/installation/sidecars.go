@@ -5,15 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"time"
 
 	"posttrade/app/backups"
 	"posttrade/app/engine"
 	"posttrade/app/settings"
-	"posttrade/blotter"
 	"posttrade/journal"
-	"posttrade/matcher"
 	"posttrade/sidecars/bookings"
 	"posttrade/sidecars/broker"
 	"posttrade/sidecars/prices"
@@ -240,48 +237,4 @@ func (d *downstream) stop() (err error) {
 		err = errors.Join(err, d.Db.Close())
 	}
 	return err
-}
-
-// shadowBefore makes a second engine with the state at or before a sequence.
-func shadowBefore(k *engine.Engine, before uint64) (*journal.Shadow, error) {
-	return journal.NewShadow(k.Journal, engine.RebuildFrom(k.Genesis).Engine, before)
-}
-
-// fullHistory is the on-demand index over the journal's own fills.
-type fullHistory struct {
-	*blotter.History
-	journal *journal.Journal
-}
-
-func newFullHistory(c *settings.Config, k *engine.Engine) (*fullHistory, error) {
-	dir := c.InDataDir("history")
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, err
-	}
-	return &fullHistory{blotter.NewHistory(dir), k.Journal}, nil
-}
-
-// Reindex goes through the whole journal, on a thread that gets the processor time that the path of
-// an order leaves over.
-func (h *fullHistory) Reindex(ctx context.Context) (info blotter.HistoryInfo, err error) {
-	err = journal.Politely(journal.Bulk, func() (err error) {
-		info, err = h.History.Reindex(ctx, h.journal.Fills, h.journal.Head)
-		return err
-	})
-	return info, err
-}
-
-// historyOfRecon is the full history as the orphan sweep reads it.
-type historyOfRecon struct{ *fullHistory }
-
-func (h historyOfRecon) Reindex(ctx context.Context) (recon.HistoryInfo, error) {
-	info, err := h.fullHistory.Reindex(ctx)
-	return recon.HistoryInfo{
-		IndexedTrades: info.IndexedTrades, LastSequence: info.LastSequence,
-		LastTradeSeq: info.LastTradeSeq,
-	}, err
-}
-
-func (h historyOfRecon) Range(from, to uint64, fn func([]matcher.Fill) error) error {
-	return h.History.Range(from, to, fn)
 }

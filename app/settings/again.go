@@ -7,6 +7,9 @@ import (
 
 // Differing are the settings whose value is not the default, in the order of the list; secrets are
 // masked.
+//
+// The log's first line has them, and so has the answer to what an operator has changed. The values
+// come from any source: a setting that a file sets to its default is not listed.
 func (c *Config) Differing() (list []slog.Attr) {
 	for i := range List {
 		s := &List[i]
@@ -19,6 +22,9 @@ func (c *Config) Differing() (list []slog.Attr) {
 
 // Again reads every source again, as a running server does on SIGHUP. The caller takes from the
 // result what can change while it runs.
+//
+// What With has set stays, because it has no source that could be read. After an error, that of
+// Read, c is as it was: a Config never changes.
 func (c *Config) Again() (*Config, error) {
 	next, err := Read(c.from)
 	if err != nil {
@@ -45,6 +51,9 @@ const ofProgram = "program"
 
 // With returns a copy with other values, for an installation inside another program. The values
 // come from this program: a bad one is a bug.
+//
+// It parses the values and does not check their combinations, so a test can set what Read would
+// refuse.
 func (c *Config) With(values map[string]string) *Config {
 	other := &Config{Values: maps.Clone(c.Values), from: c.from}
 	for name, value := range values {

@@ -11,6 +11,9 @@ import (
 )
 
 // serviceListeners are the settings that name a port of orders or trades.
+//
+// In production a public one of them needs TLS or a proxy that ends TLS. The admin listener and
+// the console have rules of their own.
 var serviceListeners = []string{
 	"order-matcher.listen", "trade-processor.listen", "account-service.listen",
 	"reference-data.listen",
@@ -18,6 +21,9 @@ var serviceListeners = []string{
 
 // check refuses what no setting can detect alone: combinations, and what the profile forbids. Every
 // message names a setting.
+//
+// The order matters for the message alone: the first rule that is broken is reported. Rules that
+// hold in every profile come before those of production.
 func (c *Config) check() error {
 	for _, of := range []string{servicesTLS, adminTLS} {
 		if (c.String(of+"-cert") == "") != (c.String(of+"-key") == "") {
@@ -43,6 +49,8 @@ func (c *Config) check() error {
 }
 
 // holdsSecret reports a setting whose value must not be seen: a secret, or a URL with a password.
+//
+// It decides which settings production refuses on the command line.
 func (c *Config) holdsSecret(s *Setting) bool {
 	if s.Kind.url {
 		at, err := url.Parse(c.String(s.Name))
@@ -74,6 +82,8 @@ func (c *Config) checkAdmin() error {
 
 // checkConsole refuses a console on which any machine could sign in, or whose tokens would go
 // over the network in the clear.
+//
+// In profile dev the console offers a sign-in by one click, so it stays on a loopback address.
 func (c *Config) checkConsole() error {
 	at := c.String("console.listen")
 	switch {
@@ -90,6 +100,11 @@ func (c *Config) checkConsole() error {
 }
 
 // checkProduction refuses what is convenient on a desk and dangerous on a server.
+//
+//   - A flag must not hold a secret.
+//   - Entitlement and the guard of the sources' writes must be on.
+//   - A public listener needs TLS, here or in front.
+//   - The master secret, if set, must be long: it lets its holder mint tokens.
 func (c *Config) checkProduction() error {
 	for i := range List { // every process of the machine can read a command line
 		name := List[i].Name
@@ -118,6 +133,9 @@ func (c *Config) checkProduction() error {
 
 // checkCluster wants a member to know itself and, with sidecars, what all members share: the
 // database and the broker.
+//
+// Durability and membership go together: a member always promises "quorum", and a single node
+// cannot. The default fsync is not refused in a cluster; Durability says "quorum" there.
 func (c *Config) checkCluster() error {
 	list, id := c.Members(), c.Int("cluster.member-id")
 	switch durability := c.String("journal.durability"); {
@@ -145,6 +163,9 @@ func (c *Config) checkCluster() error {
 }
 
 // Exposed are the listeners that other machines can reach, as name=address.
+//
+// A start in profile dev warns of them. The console is not listed: checkConsole keeps it on
+// loopback in that profile.
 func (c *Config) Exposed() (list []string) {
 	for _, service := range []string{"order-matcher", "trade-processor", "account-service",
 		"reference-data", "admin"} {
@@ -159,6 +180,8 @@ func (c *Config) Exposed() (list []string) {
 // loopback they need one when the setting says so. When other machines can reach the services, the
 // setting cannot switch this off: each record would take room in the engine for good. The services
 // of a member can be reached through every other member, and a proxy's callers come from anywhere.
+//
+// why is the setting that decides, as name=value, for the log.
 func (c *Config) WritesNeedAdmin() (needs bool, why string) {
 	switch {
 	case c.Bool("reference.write-auth.enforced"):
@@ -182,6 +205,8 @@ func (c *Config) WritesNeedAdmin() (needs bool, why string) {
 }
 
 // checkMemberTLS refuses members that would connect to each other without TLS.
+//
+// Members exchange every command and whole journals over that port, and trust what they receive.
 func (c *Config) checkMemberTLS(list []quorum.Member) error {
 	set := 0
 	for _, name := range memberTLS {
@@ -204,10 +229,14 @@ func (c *Config) checkMemberTLS(list []quorum.Member) error {
 }
 
 // memberTLS are the settings of the port on which members connect to each other.
+//
+// All three are set or none: a member shows its certificate and checks that of the other.
 var memberTLS = []string{"cluster.tls-cert", "cluster.tls-key", "cluster.tls-ca"}
 
 // loopback reports whether only this machine can reach addr. A host name other than localhost
 // counts as public, because it may resolve to any address.
+//
+// An address without a port is public, too. It decides on the text alone and looks no name up.
 func loopback(addr string) bool {
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {

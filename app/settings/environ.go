@@ -7,6 +7,8 @@ import (
 
 // envPrefix begins the environment variable of every setting. testPrefix begins those that this
 // repository's own tests use.
+//
+// misspelt lets the names of tests pass, so that a test run with them set can start a server.
 const (
 	envPrefix  = "POSTTRADE_"
 	testPrefix = envPrefix + "TEST_"
@@ -14,6 +16,8 @@ const (
 
 // bareNames are the settings that are also read from a variable without the prefix, as in builds
 // before the prefix. The list never grows: a new setting has only the variable with the prefix.
+//
+// A variable without the prefix that is not in the list is some other program's and is ignored.
 var bareNames = []string{
 	"profile", "data.dir", "order-matcher.listen", "trade-processor.listen", "account-service.listen",
 	"reference-data.listen", "admin.listen", "order-matcher.path-prefix", "journal.durability",
@@ -36,9 +40,14 @@ var bareNames = []string{
 }
 
 // EnvName is the environment variable of a setting.
+//
+// journal.flush-interval is POSTTRADE_JOURNAL_FLUSH_INTERVAL: dots and hyphens become underscores.
 func EnvName(name string) string { return envPrefix + bareEnvName(name) }
 
 // bareEnvName is the variable of a setting without the prefix.
+//
+// No two settings may have the same variable: a name must not differ from another only in a dot
+// against a hyphen.
 func bareEnvName(name string) string {
 	return strings.ToUpper(strings.NewReplacer(".", "_", "-", "_").Replace(name))
 }
@@ -46,6 +55,9 @@ func bareEnvName(name string) string {
 // readEnviron takes the variables of settings and ignores all others. An empty one counts as not
 // set. A variable with the prefix wins over the one without; a variable with the prefix that is no
 // setting's is an error, because it can only be a mistake.
+//
+// environ has entries NAME=value, as os.Environ gives them. The two maps are taken one after the
+// other, so that the order of the entries does not matter.
 func (c *Config) readEnviron(environ []string) error {
 	bare := make(map[string]string, len(bareNames))
 	for _, name := range bareNames {
@@ -71,6 +83,8 @@ func (c *Config) readEnviron(environ []string) error {
 }
 
 // misspelt refuses a variable with the prefix that is no setting's.
+//
+// The message names the closest setting. The names are sorted, so that it is the same each time.
 func misspelt(environ []string, prefixed map[string]string) error {
 	for _, entry := range environ {
 		variable, _, _ := strings.Cut(entry, "=")

@@ -1,30 +1,33 @@
 package settings
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"math/bits"
-	"net"
 	"net/url"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 	_ "time/tzdata" // settlement.timezone works on a machine without zone files
-
-	"posttrade/journal/quorum"
-	"posttrade/matcher/strictjson"
-	"posttrade/sidecars/control"
 )
 
 // kind says how the text of a setting is read and which texts it allows.
+//
+// A kind is a value without state; functions such as whole and required make variants of it.
 type kind struct {
-	Allowed string // in words, for help and messages
-	parse   func(string) (any, error)
+	// What is allowed, in words, for help and messages: "invalid setting ...: want <Allowed>".
+	Allowed string
+	// Turns a text into the type of the accessor. Its error says nothing: set writes the message from
+	// Allowed, because the text may be a secret.
+	parse func(string) (any, error)
+	// On the command line the flag may stand without a value.
 	Boolean bool
-	secret  bool
-	url     bool
+	// The value is never shown, not even in an error.
+	secret bool
+	// The value is a URL, which may contain a password. It is shown with the password masked, and in
+	// an error not at all.
+	url bool
 }
 
 // The kinds without bounds. Each parses to the type that its accessor returns.
@@ -47,30 +50,9 @@ var (
 	members    = kind{Allowed: "empty or id=host:raftport@host:httpport,...", parse: parseMembers}
 )
 
-var errNotAllowed = errors.New("not allowed")
-
-// parseOrigin reads the name of a log, as C2SP signed notes allow it.
-func parseOrigin(s string) (any, error) {
-	for _, ch := range s {
-		if ch <= ' ' || ch > '~' || ch == '+' {
-			return nil, errNotAllowed
-		}
-	}
-	if len(s) > 200 {
-		return nil, errNotAllowed
-	}
-	return s, nil
-}
-
-// parseText refuses what would begin another line in a log or end a C string.
-func parseText(s string) (any, error) {
-	if strings.ContainsAny(s, "\x00\n\r") {
-		return nil, errNotAllowed
-	}
-	return s, nil
-}
-
 // required is a kind that does not allow an empty text.
+//
+// It is for texts that name a place: an empty path would mean the working directory.
 func required(k kind) kind {
 	inner := k.parse
 	k.Allowed = "non-empty " + k.Allowed
@@ -83,16 +65,7 @@ func required(k kind) kind {
 	return k
 }
 
-func parseBool(s string) (any, error) {
-	switch s {
-	case "true", "on", "yes", "1":
-		return true, nil
-	case "false", "off", "no", "0":
-		return false, nil
-	}
-	return nil, errNotAllowed
-}
-
+// oneOf allows exactly the words, in their case. It parses to a string.
 func oneOf(words ...string) kind {
 	return kind{Allowed: strings.Join(words, ", "), parse: func(s string) (any, error) {
 		if !slices.Contains(words, s) {
@@ -103,6 +76,8 @@ func oneOf(words ...string) kind {
 }
 
 // whole is a whole number within inclusive bounds.
+//
+// It parses to an int64, in decimal digits with an optional sign.
 func whole(lo, hi int64) kind {
 	allowed := fmt.Sprintf("%d..%d", lo, hi)
 	if hi == math.MaxInt64 {
@@ -117,6 +92,8 @@ func whole(lo, hi int64) kind {
 	}}
 }
 
+// powerOfTwo is a whole number that is a power of two within the bounds: a ring finds a slot by a
+// mask.
 func powerOfTwo(lo, hi int64) kind {
 	k := whole(lo, hi)
 	inner := k.parse
@@ -132,6 +109,8 @@ func powerOfTwo(lo, hi int64) kind {
 }
 
 // duration is a Go duration such as 50ms or 1m30s, within inclusive bounds.
+//
+// A number without a unit is refused, except 0.
 func duration(lo, hi time.Duration) kind {
 	return kind{Allowed: fmt.Sprintf("%s..%s", lo, hi), parse: func(s string) (any, error) {
 		d, err := time.ParseDuration(s)
@@ -143,12 +122,17 @@ func duration(lo, hi time.Duration) kind {
 }
 
 // byteUnits are the suffixes of a size, longest first so that "B" is tried last.
+//
+// Each shift is the unit as a power of two: KiB is 2^10 bytes. Units in powers of ten are not
+// known.
 var byteUnits = []struct {
 	suffix string
 	shift  uint
 }{{"KiB", 10}, {"MiB", 20}, {"GiB", 30}, {"TiB", 40}, {"B", 0}, {"", 0}}
 
 // bytesOf is a size such as 4096, 64KiB or 256MiB, within inclusive bounds.
+//
+// It parses to an int64 of bytes. Fractions are refused.
 func bytesOf(lo, hi int64) kind {
 	return kind{Allowed: fmt.Sprintf("%d..%d bytes, such as 256MiB", lo, hi),
 		parse: func(s string) (any, error) {
@@ -171,6 +155,8 @@ func bytesOf(lo, hi int64) kind {
 }
 
 // secret is a text of at least minBytes that is never shown.
+//
+// An empty text is allowed and means that none is set.
 func secret(minBytes int) kind {
 	return kind{Allowed: fmt.Sprintf("at least %d bytes", minBytes), secret: true,
 		parse: func(s string) (any, error) {
@@ -182,6 +168,9 @@ func secret(minBytes int) kind {
 }
 
 // secretPair is one secret, or two behind a comma.
+//
+// The second one is the former secret, which still verifies tokens while new ones are signed with
+// the first. So a secret can be exchanged without a moment in which good tokens are refused.
 func secretPair(minBytes int) kind {
 	k := secret(minBytes)
 	one := k.parse
@@ -199,6 +188,9 @@ func secretPair(minBytes int) kind {
 }
 
 // urlOf is empty or a URL of one of the schemes; its password is never shown.
+//
+// It does not connect and resolves no name: a server that cannot be reached is no reason to refuse
+// a start.
 func urlOf(schemes ...string) kind {
 	return kind{Allowed: "empty or " + strings.Join(schemes, "://... or ") + "://...", url: true,
 		parse: func(s string) (any, error) {
@@ -211,141 +203,4 @@ func urlOf(schemes ...string) kind {
 			}
 			return s, nil
 		}}
-}
-
-// unixSocket reports that a URL names PostgreSQL's socket by its folder, as in
-// postgres://user@/database?host=/var/run/postgresql.
-func unixSocket(u *url.URL) bool {
-	return strings.HasPrefix(u.Scheme, "postgres") && strings.HasPrefix(u.Query().Get("host"), "/")
-}
-
-// parseAddress wants a port in plain digits, so that one address has one text.
-func parseAddress(s string) (any, error) {
-	host, port, err := net.SplitHostPort(s)
-	if err != nil || strings.ContainsAny(host, " /\t") {
-		return nil, errNotAllowed
-	}
-	if n, err := strconv.ParseUint(port, 10, 16); err != nil || strconv.FormatUint(n, 10) != port {
-		return nil, errNotAllowed
-	}
-	return s, nil
-}
-
-// parseOptionalAddress also takes an empty text: no listener.
-func parseOptionalAddress(s string) (any, error) {
-	if s == "" {
-		return s, nil
-	}
-	return parseAddress(s)
-}
-
-// parseHostNames reads names such as console.example,desk.example.
-func parseHostNames(s string) (any, error) {
-	for name := range strings.SplitSeq(s, ",") {
-		if s != "" && (name == "" || strings.ContainsAny(name, " /:\t@")) {
-			return nil, errNotAllowed
-		}
-	}
-	return s, nil
-}
-
-// parseCPU reads a core; none is -1.
-func parseCPU(s string) (any, error) {
-	if s == "none" {
-		return int64(-1), nil
-	}
-	return whole(0, 1023).parse(s)
-}
-
-// parsePathPrefix wants segments that mean the same in every client and proxy: none empty, no dots
-// alone, nothing that is escaped.
-func parsePathPrefix(s string) (any, error) {
-	if s == "" {
-		return s, nil
-	}
-	for _, segment := range strings.Split(s[1:], "/") {
-		if segment == "" || segment == "." || segment == ".." {
-			return nil, errNotAllowed
-		}
-		for _, b := range []byte(segment) {
-			if !(b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z' || b >= '0' && b <= '9' || b == '.' ||
-				b == '_' || b == '-') {
-				return nil, errNotAllowed
-			}
-		}
-	}
-	if s[0] != '/' {
-		return nil, errNotAllowed
-	}
-	return s, nil
-}
-
-// parseMoney reads currency units into millionths, exactly.
-func parseMoney(s string) (any, error) {
-	micros, err := strictjson.ParseDecimal([]byte(s))
-	if err != nil || micros <= 0 {
-		return nil, errNotAllowed
-	}
-	return micros, nil
-}
-
-func ParseAccountIDs(s string) (any, error) {
-	var ids []uint32
-	for _, field := range fields(s) {
-		n, err := strconv.ParseUint(field, 10, 32)
-		if err != nil || n == 0 || slices.Contains(ids, uint32(n)) {
-			return nil, errNotAllowed
-		}
-		ids = append(ids, uint32(n))
-	}
-	return ids, nil
-}
-
-func ParseTickers(s string) (any, error) {
-	var list []string
-	for _, field := range fields(s) {
-		if !control.ValidTicker(field) || slices.Contains(list, field) {
-			return nil, errNotAllowed
-		}
-		list = append(list, field)
-	}
-	return list, nil
-}
-
-// fields splits a comma separated list and trims each part; an empty text has none.
-func fields(s string) []string {
-	if strings.TrimSpace(s) == "" {
-		return nil
-	}
-	parts := strings.Split(s, ",")
-	for i := range parts {
-		parts[i] = strings.TrimSpace(parts[i])
-	}
-	return parts
-}
-
-// parseZone refuses the machine's own zone: dates must not depend on where the process runs.
-func parseZone(s string) (any, error) {
-	if s == "" || s == "Local" {
-		return nil, errNotAllowed
-	}
-	if _, err := time.LoadLocation(s); err != nil {
-		return nil, errNotAllowed
-	}
-	return s, nil
-}
-
-// parseMemberID reads 1 to 255; empty, 0, is no cluster.
-func parseMemberID(s string) (any, error) {
-	if s == "" {
-		return int64(0), nil
-	}
-	return whole(1, 255).parse(s)
-}
-
-func parseMembers(s string) (any, error) {
-	if s == "" {
-		return []quorum.Member(nil), nil
-	}
-	return quorum.ParseMembers(s)
 }

@@ -1,39 +1,46 @@
 package settings
 
 import (
-	"bytes"
-	"crypto/tls"
-	"fmt"
 	"math"
 	"net/url"
-	"path/filepath"
-	"strconv"
 	"time"
 
 	"posttrade/httpapi"
-	"posttrade/journal"
-	"posttrade/journal/quorum"
 	"posttrade/matcher/session"
 )
 
 // Setting is one line of the configuration. Its dotted name is the same in a file and on the
 // command line. In the environment it has capitals and underscores.
+//
+// The list is the only place that knows a setting: help, the environment's names, the
+// configuration's listing and the checks of spelling are derived from it.
 type Setting struct {
-	Name    string
+	// Lower case, words joined by dots and hyphens. A number of milliseconds ends in -ms.
+	Name string
+	// The text that Read begins with; it must be one that Kind allows.
 	Default string
 	Kind    kind
-	Empty   string // what an empty value stands for; shown in brackets
-	Help    string
+	// What an empty value stands for; shown in brackets. "" when the kind allows no empty value, or
+	// when it needs no explanation.
+	Empty string
+	// A line for `posttrade help` and `posttrade config`, without a full stop.
+	Help string
 }
 
 // maxCurrency is the largest amount of money that fits an int64 x 1e6.
+//
+// Prices and amounts are int64 in millionths of a currency unit.
 const maxCurrency = math.MaxInt64 / 1_000_000
 
 // List is the one flat list of all settings, in the order in which `posttrade config` shows it.
+//
+// The order is by subject. A rename would break configurations, so a name stays.
 var List = []Setting{
 	{"profile", "dev", oneOf("dev", "production"), "", "production refuses unsafe settings by name"},
 	{"data.dir", "./data", required(text), "", "where the journal, secrets and ports.json live"},
 
+	// The listeners. The defaults are loopback addresses: a new installation is not reachable from
+	// other machines. The file data.dir/ports.json has the addresses of a running server.
 	{"order-matcher.listen", "127.0.0.1:18110", address, "",
 		"address of the order-matcher, port 0 = any free port"},
 	{"trade-processor.listen", "127.0.0.1:18091", address, "", "address of the trade-processor"},
@@ -68,6 +75,8 @@ var List = []Setting{
 	{"http.tls-cert", "", text, "no TLS", "certificate chain (PEM) of the service listeners"},
 	{"http.tls-key", "", text, "no TLS", "private key (PEM) of http.tls-cert"},
 
+	// The journal, the transparency log and the snapshots: what a start finds again. The retention of
+	// the journal is not a setting: nothing is deleted, only moved out by a command.
 	{"journal.durability", "fsync", oneOf("fsync", "os", "quorum"), "",
 		"what a 2xx promises: on stable storage, handed to the operating system; a cluster's is quorum"},
 	{"journal.flush-interval", "50ms", duration(time.Millisecond, 10*time.Second), "",
@@ -93,6 +102,8 @@ var List = []Setting{
 	{"snapshot.interval-commands", "1000000", whole(0, math.MaxInt64), "",
 		"commands between two snapshots, 0 = only when asked"},
 
+	// The path of an order: the rings and their two threads, and the shared-memory sessions. The
+	// ring's slots bound how many commands may wait, and with them the longest wait.
 	{"ring.input-slots", "65536", powerOfTwo(1<<10, 1<<24), "",
 		"commands that may wait for the matcher"},
 	{"ring.output-slots", "131072", powerOfTwo(1<<10, 1<<24), "",
@@ -103,15 +114,20 @@ var List = []Setting{
 	{"recorder.cpu", "none", cpu, "", "processor the recorder's thread is pinned to"},
 	{"session.socket", "", text, "off", "unix socket of the shared-memory sessions"},
 
+	// The bounds of sessions. The clients of one machine share them.
 	{"session.quota", "1024", whole(1, session.MaxSlots), "",
 		"commands of one session that may wait for their answers"},
 	{"session.max-sessions", "64", whole(1, 100), "",
 		"sessions for order entry, and as many that only read"},
 
+	// What the post-trade services write to. Empty values begin an embedded database and an embedded
+	// broker in data.dir, which a cluster cannot share.
 	{"database.url", "", urlOf("postgres", "postgresql"), "SQLite in data.dir",
 		"postgres://... of the post-trade tables"},
 	{"nats.url", "", urlOf("nats", "tls"), "embedded server", "nats://... of the message broker"},
 
+	// Tokens and what they are needed for. A secret that is not set is made once and kept in
+	// data.dir.
 	{"auth.jwt.secret", "", secretPair(32), "generated in data.dir",
 		"HS256 secret of the access tokens, at least 32 bytes; behind a comma the former one, " +
 			"still accepted"},
@@ -128,6 +144,8 @@ var List = []Setting{
 		"account and stock writes need an admin token, also where only loopback can reach them"},
 	{"controlfeed.snapshot-auth", "false", boolean, "", "control snapshots need an admin token"},
 
+	// The control feeds, through which accounts and securities come from the sources, and the
+	// sidecars.
 	{"risk.bootstrap.enabled", "true", boolean, "",
 		"take accounts and securities from the control feeds; false = seeds only"},
 	{"risk.bootstrap.buffer-capacity", "8192", whole(1, 1<<24), "",
@@ -138,6 +156,7 @@ var List = []Setting{
 		"the gate's refusals are sequenced, so that the audit has them"},
 	{"sidecars.enabled", "true", boolean, "", "run the post-trade services beside the engine"},
 
+	// The universe of a new journal. An existing journal has its own, and these have no effect on it.
 	{"risk.seed.accounts", "", AccountIDs, "all of seed.accounts",
 		"accounts of a new journal, such as 1,2,22214; fixed at creation"},
 	{"risk.seed.securities", "", tickers, "all of seed.securities",
@@ -145,6 +164,9 @@ var List = []Setting{
 	{"seed.accounts", "", text, "built in", "CSV file: id,displayName,enabled"},
 	{"seed.securities", "", text, "built in", "CSV file: ticker,companyName,enabled,halted"},
 
+	// Limits, which the genesis takes over and policy changes later, and capacities, which a later
+	// start can raise and never lower. A limit that is set to another value than the one in force has
+	// no effect; the start warns.
 	{"risk.max-order-quantity", "1000000", whole(1, math.MaxInt32), "",
 		"largest quantity of an order; until changed by policy"},
 	{"risk.max-order-notional", "1000000000", money, "",
@@ -174,6 +196,7 @@ var List = []Setting{
 	{"risk.retained-orders", "65536", whole(1, 1<<26), "",
 		"finished orders kept, oldest out first; as above"},
 
+	// The post-trade services: the blotter's size, reconciliation, settlement, TCA and the outbox.
 	{"recon.blotter.capacity", "500000", whole(1, 1<<28), "",
 		"fills the blotter keeps, oldest out first"},
 	{"recon.blotter.page-size", "1000", whole(1, 100_000), "", "fills on a page of the blotter"},
@@ -194,11 +217,15 @@ var List = []Setting{
 	{"outbox.poll-interval-ms", "250", whole(1, dayMillis), "",
 		"time between two looks into the outbox"},
 
+	// What helps to find out why a server is slow. Recorder and profiles cost time while they are on,
+	// so they are off by default.
 	{"flight.budget-ms", "0", whole(0, 60_000), "",
 		"time in a stage above which the last second's trace is saved, 0 = off"},
 	{"flight.dir", "", text, "data.dir/flight", "directory of those traces, the newest ten"},
 	{"profile.contention", "false", boolean, "", "profile waits for mutexes and channels too"},
 
+	// One of several members. The list is the same on every member; each is started with its own
+	// number.
 	{"cluster.member-id", "", memberID, "single", "this member's number in cluster.members"},
 	{"cluster.members", "", members, "single", "1=host:raftport@host:httpport,2=..."},
 	{"cluster.heal", "true", boolean, "",
@@ -214,136 +241,15 @@ var List = []Setting{
 	{"cluster.tls-key", "", text, "loopback only", "private key (PEM) of cluster.tls-cert"},
 	{"cluster.tls-ca", "", text, "loopback only", "certificate authority (PEM) of all members"},
 
+	// The risk extracts: where they are written, and the reference data that they are joined with.
 	{"extract.sink", "", text, "data.dir/extracts", "directory of the risk extracts"},
 	{"extract.counterparties", "", text, "built in",
 		"CSV file: accountId,counterpartyId,nettingSetId,currency"},
 	{"extract.instruments", "", text, "built in", "CSV file of instrument terms"},
 }
 
+// dayMillis is the number of milliseconds in a day, an upper bound of intervals.
 const dayMillis = 24 * 60 * 60 * 1000
-
-// Clustered reports that this process is one of several members.
-func (c *Config) Clustered() bool { return len(c.Members()) > 0 }
-
-// Durability is what a 2xx promises.
-func (c *Config) Durability() string {
-	if c.Clustered() {
-		return "quorum"
-	}
-	return c.String("journal.durability")
-}
-
-// ListenAddr is where a service listens. A member's order-matcher listens at the address in the
-// list of members, unless its own setting names another.
-func (c *Config) ListenAddr(service string) string {
-	setting := service + ".listen"
-	if c.Clustered() && service == "order-matcher" && c.Source(setting) == "default" {
-		return c.Self().HTTP
-	}
-	return c.Addr(setting)
-}
-
-// JournalDurability is how this process writes its own journal. A member's journal is behind what a
-// majority has on stable storage, and is restored from there.
-func (c *Config) JournalDurability() string {
-	if c.Clustered() {
-		return journal.DurabilityOS
-	}
-	return c.String("journal.durability")
-}
-
-// The settings of a certificate and its key begin with one of these.
-const (
-	servicesTLS = "http.tls"
-	adminTLS    = "admin.tls"
-)
-
-// TLS loads the certificate of the service listeners, or nil without one.
-func (c *Config) TLS() (*tls.Config, error) { return c.listenerTLS(servicesTLS) }
-
-// AdminTLS loads the certificate of the admin listener, or nil without one.
-func (c *Config) AdminTLS() (*tls.Config, error) { return c.listenerTLS(adminTLS) }
-
-func (c *Config) listenerTLS(of string) (*tls.Config, error) {
-	if c.String(of+"-cert") == "" {
-		return nil, nil
-	}
-	pair, err := tls.LoadX509KeyPair(c.String(of+"-cert"), c.String(of+"-key"))
-	if err != nil {
-		return nil, fmt.Errorf("%s-cert: %w", of, err)
-	}
-	return &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}, nil
-}
-
-// InDataDir returns the path of a file in data.dir.
-func (c *Config) InDataDir(name string) string {
-	return filepath.Join(c.String("data.dir"), name)
-}
-
-// JWTSecret is the key that signs access tokens: the setting, the file that a setting names, or a
-// random secret that the process makes once in data.dir.
-func (c *Config) JWTSecret() ([]byte, error) {
-	secrets, err := c.JWTSecrets()
-	if err != nil {
-		return nil, err
-	}
-	return secrets[0], nil
-}
-
-// JWTSecrets are the key that signs access tokens and the former one, if it is still accepted.
-func (c *Config) JWTSecrets() ([][]byte, error) {
-	if s := c.String("auth.jwt.secret"); s != "" {
-		return splitSecrets([]byte(s), ","), nil
-	}
-	path := c.String("auth.jwt.secret-file")
-	if path == "" {
-		secret, err := secretFile(c.InDataDir("jwt.secret"))
-		return [][]byte{secret}, err
-	}
-	content, err := readSecret(path)
-	if err != nil {
-		return nil, fmt.Errorf("auth.jwt.secret-file: %w", err)
-	}
-	list := splitSecrets(content, "\n")
-	for _, s := range list {
-		if len(s) < minSecretBytes || len(list) > 2 {
-			return nil, Usagef("auth.jwt.secret-file: want one or two secrets, a line each, "+
-				"of at least %d bytes", minSecretBytes)
-		}
-	}
-	return list, nil
-}
-
-// splitSecrets are the parts of a text without the white space around them.
-func splitSecrets(text []byte, separator string) (list [][]byte) {
-	for part := range bytes.SplitSeq(text, []byte(separator)) {
-		list = append(list, bytes.TrimSpace(part))
-	}
-	return list
-}
-
-// MasterSecret is the secret that POST /auth/dev-token requires. It is the setting, or in the dev
-// profile a random one that the process makes once in data.dir, at path. In production there is
-// none unless it is set.
-func (c *Config) MasterSecret() (secret []byte, path string, err error) {
-	if s := c.String("auth.dev-token.master-secret"); s != "" {
-		return []byte(s), "", nil
-	}
-	if c.String("profile") != "dev" {
-		return nil, "", nil
-	}
-	path = c.InDataDir("dev-token.secret")
-	secret, err = secretFile(path)
-	return secret, path, err
-}
-
-// ExtractSink is the directory of the risk extracts.
-func (c *Config) ExtractSink() string {
-	if s := c.String("extract.sink"); s != "" {
-		return s
-	}
-	return c.InDataDir("extracts")
-}
 
 // Masked returns a value in a form that may be shown: secrets as stars, the password of a URL as
 // xxxxx.
@@ -360,15 +266,4 @@ func (s *Setting) Masked(value string) string {
 		return "********"
 	}
 	return value
-}
-
-// Self is this member's entry in the list of members.
-func (c *Config) Self() quorum.Member {
-	id := strconv.Itoa(c.Int("cluster.member-id"))
-	for _, m := range c.Members() {
-		if m.ID == id {
-			return m
-		}
-	}
-	return quorum.Member{} // checkCluster has made sure that the entry exists
 }

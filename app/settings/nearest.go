@@ -4,6 +4,9 @@ import "slices"
 
 // Nearest returns the candidate that is closest to a misspelt name, "" when none is close: at most
 // a third of the name is wrong, or the name begins the candidate.
+//
+// candidates must be sorted, or be in another stable order: of equal candidates the first one
+// wins. The cost is one distance for each candidate, on the error path only.
 func Nearest(name string, candidates []string) string {
 	best, least := "", max(1, min(len(name), 24)/3)+1
 	for _, c := range candidates {
@@ -27,9 +30,14 @@ func DidYouMean(name string, candidates []string) string {
 }
 
 // maxMisspelt bounds the work for a name that comes from outside.
+//
+// Beyond it two names count as completely different: nothing is proposed.
 const maxMisspelt = 80
 
 // distance is how many letters have to be changed, added, removed or swapped with their neighbour.
+//
+// It is the optimal string alignment distance, in bytes. Three rows are enough: the swap of
+// neighbours looks two rows back. Cost: len(a) x len(b) steps.
 func distance(a, b string) int {
 	if len(a) > maxMisspelt || len(b) > maxMisspelt {
 		return maxMisspelt
@@ -56,6 +64,8 @@ func distance(a, b string) int {
 }
 
 // Names returns the names of all settings, sorted.
+//
+// The slice is the caller's own.
 func Names() []string {
 	names := make([]string, len(List))
 	for i := range List {

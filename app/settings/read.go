@@ -15,20 +15,31 @@ import (
 
 // Config is the settled value of every setting, and the source of each. It is read once and never
 // changes.
+//
+// Any goroutine may read it. A nil Config is not usable; Read and With make them.
 type Config struct {
+	// Every setting of List by its name, without exception.
 	Values map[string]resolved
-	from   Sources
+	// What Read was given, so that Again can read it again.
+	from Sources
 }
 
 // resolved is a setting after every source has been read.
 type resolved struct {
+	// The entry of List.
 	setting *Setting
-	Text    string
-	parsed  any
-	Source  string // "default", "file <path>:<line>", "environment <NAME>" or "flag"
+	// The text as the source had it, without white space around it in a file.
+	Text string
+	// The value in the type of its accessor: see value.
+	parsed any
+	// "default", "file <path>:<line>", "environment <NAME>", "flag", or "program" for what With has
+	// set. Messages show it, so that an operator finds the place of a wrong value.
+	Source string
 }
 
 // Sources are what a configuration is read from, in rising precedence.
+//
+// A value of a later field wins. Within Flags the last value of a name wins.
 type Sources struct {
 	File    string   // path of a key=value file, empty for none
 	Environ []string // NAME=value
@@ -36,10 +47,16 @@ type Sources struct {
 }
 
 // FlagValue is one --name=value of the command line.
+//
+// A list, and not a map, keeps the order of the command line.
 type FlagValue struct{ Name, Text string }
 
 // Read settles every setting. The first unknown or invalid setting, in any source, is an error that
 // names it.
+//
+// Errors are UsageErrors, except one of reading the file half-way. Read touches no file but the
+// one that from names, and connects to nothing. The Config that comes with an error must not be
+// used.
 func Read(from Sources) (*Config, error) {
 	c := &Config{Values: make(map[string]resolved, len(List)), from: from}
 	for i := range List {
@@ -62,6 +79,9 @@ func Read(from Sources) (*Config, error) {
 }
 
 // Named returns the setting of that dotted name, or nil.
+//
+// The setting is an entry of List and must not be changed. The search is linear, for start-up and
+// messages only.
 func Named(name string) *Setting {
 	for i := range List {
 		if List[i].Name == name {
@@ -72,6 +92,8 @@ func Named(name string) *Setting {
 }
 
 // set parses one value. The error names its source, and never shows a value that may be secret.
+//
+// A later call for the same name wins, so the callers go through the sources in rising precedence.
 func (c *Config) set(name, value, source string) error {
 	s := Named(name)
 	if s == nil {
@@ -94,6 +116,9 @@ func (c *Config) set(name, value, source string) error {
 const maxConfigBytes = 1 << 20
 
 // readFile reads key=value lines. # opens a comment line; a key may occur once.
+//
+// White space around key and value is dropped, so a value cannot begin or end with it. There are
+// no quotes, no escapes and no continued lines. A # behind a value belongs to the value.
 func (c *Config) readFile(path string) error {
 	if path == "" {
 		return nil
@@ -140,6 +165,8 @@ func (c *Config) readFile(path string) error {
 func (c *Config) String(name string) string { return value[string](c, name) }
 
 // Addr returns the host:port of a listen setting.
+//
+// The host may be empty and the port may be 0. ListenAddr is what a member listens at.
 func (c *Config) Addr(name string) string { return value[string](c, name) }
 
 // Bool returns the value of a true-or-false setting.
@@ -158,6 +185,9 @@ func (c *Config) Bytes(name string) int64 { return value[int64](c, name) }
 func (c *Config) Decimal(name string) int64 { return value[int64](c, name) }
 
 // Duration returns the value of a duration setting.
+//
+// It is for settings with a unit in the value, such as 50ms. Settings whose names end in -ms are
+// read with Millis.
 func (c *Config) Duration(name string) time.Duration { return value[time.Duration](c, name) }
 
 // Millis returns the duration of a setting with a name that ends in -ms.
@@ -175,6 +205,8 @@ func (c *Config) Tickers(name string) []string { return value[[]string](c, name)
 func (c *Config) Members() []quorum.Member { return value[[]quorum.Member](c, "cluster.members") }
 
 // Source returns the source of a setting's value.
+//
+// An unknown name has the source "".
 func (c *Config) Source(name string) string { return c.Values[name].Source }
 
 // value panics at a name or type that the list does not have: a mistake of the program.
@@ -191,6 +223,8 @@ func value[T any](c *Config, name string) T {
 }
 
 // Printable quotes a text that comes from outside, so that it fits one line.
+//
+// It is cut after 80 bytes, so that a message stays readable; control characters are escaped.
 func Printable(s string) string {
 	if len(s) > 80 {
 		s = s[:80] + "..."
@@ -199,6 +233,8 @@ func Printable(s string) string {
 }
 
 // Cause is the innermost reason of a file error, without the path, which the message already names.
+//
+// An error of another kind is returned as it is.
 func Cause(err error) error {
 	var pathErr *fs.PathError
 	if errors.As(err, &pathErr) {

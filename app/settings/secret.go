@@ -16,6 +16,8 @@ import (
 const minSecretBytes = 32
 
 // maxSecretBytes bounds how much of a secret file is read.
+//
+// A larger file is a mistake of the operator, such as the path of another file.
 const maxSecretBytes = 4096
 
 // secretFile returns the secret in the file at path, without surrounding white space. If there is
@@ -24,6 +26,8 @@ const maxSecretBytes = 4096
 //
 // It refuses a file that others may read, that the group may write, that is no regular file, or
 // that holds fewer than 32 bytes.
+//
+// Its errors are no UsageErrors: a command ends with exit code 1.
 func secretFile(path string) ([]byte, error) {
 	secret, err := readSecret(path)
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -58,6 +62,9 @@ func readSecret(path string) ([]byte, error) {
 }
 
 // checkSecretFile wants a regular file that only its owner and group can read.
+//
+// The open file is checked, and not the path, so that it cannot be exchanged between check and
+// read. The bits refused are those of all others, and of writing by the group: a group may read.
 func checkSecretFile(f *os.File, path string) error {
 	info, err := f.Stat()
 	if err != nil {
@@ -74,6 +81,9 @@ func checkSecretFile(f *os.File, path string) error {
 
 // makeSecret writes a new secret under another name and links it into place, so that a reader never
 // sees half of it.
+//
+// The name under which it is written is new, with mode 0600. The link fails when another process
+// was first: the caller then reads the other's.
 func makeSecret(path string) error {
 	dir := filepath.Dir(path)
 	if err := os.MkdirAll(dir, 0o755); err != nil {

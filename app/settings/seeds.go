@@ -11,16 +11,20 @@ import (
 	"strconv"
 	"strings"
 
-	"posttrade/matcher"
 	"posttrade/sidecars/control"
 )
 
 // seedFiles are the built-in universe: the accounts and securities of this repository.
 //
+// They are used when seed.accounts or seed.securities is empty.
+//
 //go:embed seeds/accounts.csv seeds/securities.csv
 var seedFiles embed.FS
 
 // seedAccount is a row of the accounts file: id,displayName,enabled.
+//
+// ID is 1 to 4294967295 and occurs once in a file. The display name is for the account-service;
+// the engine does not have it.
 type seedAccount struct {
 	ID          uint32
 	DisplayName string
@@ -28,6 +32,9 @@ type seedAccount struct {
 }
 
 // seedSecurity is a row of the securities file: ticker,companyName,enabled,halted.
+//
+// Ticker matches [A-Z0-9.-]{1,16} and occurs once in a file. A security that is not enabled takes
+// no orders; one that is halted takes none until it is resumed.
 type seedSecurity struct {
 	Ticker      string
 	CompanyName string
@@ -35,121 +42,24 @@ type seedSecurity struct {
 	Halted      bool
 }
 
-// defaultTickPx is the tick of a security that has no other: 0.001.
-const defaultTickPx = 1000
-
-// genesisFrom builds the universe and the limits of a new journal from the rows of the seed files:
-// all rows, or those that risk.seed.accounts and risk.seed.securities name. A named id that the
-// file does not have is enabled.
-func genesisFrom(c *Config) (*matcher.Genesis, error) {
-	accounts, err := c.genesisAccounts()
-	if err != nil {
-		return nil, err
-	}
-	securities, err := c.genesisSecurities()
-	if err != nil {
-		return nil, err
-	}
-	g := &matcher.Genesis{Format: matcher.GenesisFormat, TickPx: defaultTickPx, Limits: c.Limits()}
-	for _, a := range accounts {
-		g.Accounts = append(g.Accounts, matcher.GenesisAccount{ID: a.ID, Enabled: a.Enabled})
-	}
-	for _, s := range securities {
-		g.Securities = append(g.Securities,
-			matcher.GenesisSecurity{Ticker: s.Ticker, Enabled: s.Enabled, Halted: s.Halted})
-	}
-	if n, room := len(g.Accounts), g.Limits.MaxAccounts; n > room {
-		return nil, Usagef("risk.max-accounts: %d is less than the %d seed accounts", room, n)
-	}
-	if n, room := len(g.Securities), g.Limits.MaxSecurities; n > room {
-		return nil, Usagef("risk.max-securities: %d is less than the %d seed securities", room, n)
-	}
-	return g, nil
-}
-
-// NewGenesis is the record of a new journal: the values of the settings, and secrets of its own.
-func NewGenesis(c *Config) (*matcher.Genesis, error) {
-	g, err := genesisFrom(c)
-	if err == nil {
-		g.ClientKey, g.EvidenceKey = matcher.NewClientKey(), matcher.NewEvidenceKey()
-	}
-	return g, err
-}
-
-// Limits are the engine's bounds. The kinds of the settings have already refused values that do not
-// fit an int64 x 1e6.
-func (c *Config) Limits() matcher.Limits {
-	return matcher.Limits{
-		MaxOrderQty:              c.Int64("risk.max-order-quantity"),
-		MaxOrderNotional:         c.Decimal("risk.max-order-notional"),
-		MaxPositionQty:           c.Int64("risk.max-position-quantity"),
-		MaxConcentrationNotional: c.Decimal("risk.max-concentration-notional"),
-		CreditLimit:              c.Decimal("risk.credit-limit"),
-		PriceMaxAgeMillis:        c.Int64("risk.price.max-age-ms"),
-		PriceCollarBps:           c.Int64("risk.price.collar-bps"),
-		IdempotencyCapacity:      c.Int("risk.idempotency.capacity"),
-		MaxAccounts:              c.Int("risk.max-accounts"),
-		MaxSecurities:            c.Int("risk.max-securities"),
-		MaxContracts:             c.Int("risk.max-contracts"),
-		MaxOpenOrders:            c.Int("risk.max-open-orders"),
-		RetainedOrders:           c.Int("risk.retained-orders"),
-	}
-}
-
 // SeedAccounts are the rows of the accounts file.
+//
+// They are in the order of the file. The tables of the account-service are filled with them when
+// they are empty. The error is a UsageError with the setting, the file and the line.
 func (c *Config) SeedAccounts() ([]seedAccount, error) {
 	return readSeeds(c, "seed.accounts", "seeds/accounts.csv", parseAccounts)
 }
 
-// genesisAccounts returns the accounts of a new journal, by id.
-func (c *Config) genesisAccounts() ([]seedAccount, error) {
-	rows, err := c.SeedAccounts()
-	if err != nil {
-		return nil, err
-	}
-	if ids := c.AccountIDs("risk.seed.accounts"); ids != nil {
-		known := rows
-		rows = nil
-		for _, id := range ids {
-			row := seedAccount{ID: id, Enabled: true}
-			if at := slices.IndexFunc(known, func(a seedAccount) bool { return a.ID == id }); at >= 0 {
-				row = known[at]
-			}
-			rows = append(rows, row)
-		}
-	}
-	slices.SortFunc(rows, func(a, b seedAccount) int { return int(int64(a.ID) - int64(b.ID)) })
-	return rows, nil
-}
-
 // SeedSecurities are the rows of the securities file.
+//
+// Order, use and errors are as with SeedAccounts, for the reference-data service.
 func (c *Config) SeedSecurities() ([]seedSecurity, error) {
 	return readSeeds(c, "seed.securities", "seeds/securities.csv", parseSecurities)
 }
 
-// genesisSecurities returns the securities of a new journal, by ticker.
-func (c *Config) genesisSecurities() ([]seedSecurity, error) {
-	rows, err := c.SeedSecurities()
-	if err != nil {
-		return nil, err
-	}
-	if names := c.Tickers("risk.seed.securities"); names != nil {
-		known := rows
-		rows = nil
-		for _, ticker := range names {
-			row := seedSecurity{Ticker: ticker, Enabled: true}
-			if at := slices.IndexFunc(known,
-				func(s seedSecurity) bool { return s.Ticker == ticker }); at >= 0 {
-				row = known[at]
-			}
-			rows = append(rows, row)
-		}
-	}
-	slices.SortFunc(rows, func(a, b seedSecurity) int { return strings.Compare(a.Ticker, b.Ticker) })
-	return rows, nil
-}
-
 // readSeeds reads the file that the setting names, or the built-in one.
+//
+// All rows are kept in memory; maxSeedRows bounds them.
 func readSeeds[T any](c *Config, setting, builtIn string,
 	parse func(io.Reader) ([]T, error)) ([]T, error) {
 	name := c.String(setting)
@@ -173,6 +83,8 @@ func readSeeds[T any](c *Config, setting, builtIn string,
 }
 
 // maxSeedRows bounds a seed file; the engine's tables are smaller.
+//
+// It is the upper bound of risk.max-accounts.
 const maxSeedRows = 1 << 22
 
 // parseAccounts reads id,displayName,enabled. Errors name the line.
@@ -237,6 +149,9 @@ func parseSecurities(r io.Reader) ([]seedSecurity, error) {
 
 // eachRow reads a CSV file and hands each row after the first to use. The first line must be
 // exactly header. A file without rows is refused.
+//
+// The slice that use gets is valid until it returns. line counts from 1 and is the line where the
+// row begins, because a quoted cell may have line breaks. An error of use ends the reading.
 func eachRow(r io.Reader, header []string, use func(line int, cell []string) error) error {
 	rows := csv.NewReader(r)
 	rows.FieldsPerRecord = len(header)
@@ -273,6 +188,8 @@ func eachRow(r io.Reader, header []string, use func(line int, cell []string) err
 }
 
 // csvError turns an error of package csv into one short line.
+//
+// The position in columns and the text around it are left out: the caller names file and setting.
 func csvError(err error) error {
 	var parse *csv.ParseError
 	if errors.As(err, &parse) {
@@ -281,6 +198,8 @@ func csvError(err error) error {
 	return err
 }
 
+// parseName reads a display name: 1 to 200 bytes of UTF-8 without control characters, white space
+// around it dropped. A text that is not UTF-8 is refused.
 func parseName(line int, column, s string) (string, error) {
 	name := strings.TrimSpace(s)
 	if name == "" || len(name) > 200 ||
@@ -291,6 +210,8 @@ func parseName(line int, column, s string) (string, error) {
 	return name, nil
 }
 
+// parseFlag accepts true and false only: a seed file is data, and other spellings are likely
+// mistakes.
 func parseFlag(line int, column, s string) (bool, error) {
 	switch s {
 	case "true":

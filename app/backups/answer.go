@@ -1,0 +1,51 @@
+package backups
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+)
+
+// chunkTime is how long a peer may take for one write. A peer that is gone must not hold the one
+// place that there is.
+const chunkTime = time.Minute
+
+// chunkBytes is how much is handed to the network at a time.
+const chunkBytes = 256 << 10
+
+// output writes to the peer for as long as the request lives and each write takes no longer than
+// chunkTime.
+func (s *Server) output(w http.ResponseWriter, r *http.Request) io.Writer {
+	control := http.NewResponseController(w)
+	return writerFunc(func(p []byte) (int, error) {
+		if err := r.Context().Err(); err != nil {
+			return 0, err
+		}
+		if err := control.SetWriteDeadline(time.Now().Add(chunkTime)); err != nil &&
+			!errors.Is(err, http.ErrNotSupported) {
+			return 0, err
+		}
+		n, err := w.Write(p)
+		s.sent.Add(uint64(n))
+		return n, err
+	})
+}
+
+type writerFunc func([]byte) (int, error)
+
+func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
+
+// problem answers with a problem document, as the services do.
+func problem(w http.ResponseWriter, status int, code, detail string) {
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(status)
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	_ = enc.Encode(map[string]any{ // the peer may be gone
+		"type":  "urn:posttrade:problem:" + strings.ToLower(strings.ReplaceAll(code, "_", "-")),
+		"title": http.StatusText(status), "status": status, "code": code, "detail": detail,
+	})
+}

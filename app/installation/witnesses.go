@@ -1,0 +1,140 @@
+package installation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"posttrade/app/engine"
+	"posttrade/app/settings"
+	"posttrade/matcher"
+	"posttrade/sidecars/projection"
+	"posttrade/sidecars/recon"
+	"posttrade/sidecars/riskextract"
+	"posttrade/sidecars/store"
+	"posttrade/sidecars/tca"
+)
+
+// witnesses are the witnesses in files. A new one is added here.
+func witnesses(c *settings.Config) []witness {
+	sink := c.ExtractSink()
+	return []witness{
+		tcaWitness(c.InDataDir("tca")), extractWitness(sink),
+		markerWitness(sink), markerWitness(c.InDataDir("extracts.followed")),
+		evidenceWitness(c),
+	}
+}
+
+// tcaWitness is the price history of the TCA.
+func tcaWitness(dir string) witness {
+	name := "TCA file " + filepath.Join(dir, "checkpoint")
+	return witness{name: name, look: func(ctx context.Context) (standing, error) {
+		at, err := tca.ReadStanding(dir)
+		return standing{genesis: at.Genesis, inputSeq: at.InputSeq,
+			of: func(h *engine.History) (bool, error) {
+				c, err := h.Command(ctx, at.InputSeq)
+				return c == at.Last, err
+			}}, err
+	}, accept: func(context.Context, *engine.History) (string, error) {
+		return "it is made again", tca.Forget(dir)
+	}}
+}
+
+// extractWitness is the newest extract in the sink; it knows the marker that it was made for.
+func extractWitness(sink string) witness {
+	name := "extracts in " + sink
+	return witness{name: name, look: func(ctx context.Context) (standing, error) {
+		newest, err := riskextract.Newest(sink)
+		return standing{inputSeq: newest.Seq, of: func(h *engine.History) (bool, error) {
+			c, err := h.Command(ctx, newest.Seq)
+			if err != nil || c.TemplateID != matcher.TemplateRiskExtract {
+				return false, err
+			}
+			day, version, err := c.Extract()
+			return store.Date(day) == newest.SessionDate && version == newest.PriceVersion, err
+		}}, err
+	}, accept: func(_ context.Context, h *engine.History) (string, error) {
+		newest, err := riskextract.Newest(sink)
+		if err != nil {
+			return "", err
+		}
+		behind := h.InputSeq
+		// the extracts are of another history; it is not known from where on, so all are given up
+		if newest.Seq <= behind {
+			behind = 0
+		}
+		files, err := riskextract.GiveUp(sink, behind)
+		return fmt.Sprintf("%d files stay, and are listed in the file given-up", files), err
+	}}
+}
+
+// markerWitness is the file that says up to where the markers have been processed.
+func markerWitness(dir string) witness {
+	return witness{name: "extract cursor in " + dir, look: func(context.Context) (standing, error) {
+		seq, _, err := riskextract.FileStanding(dir)
+		return standing{inputSeq: seq}, err
+	}, accept: func(_ context.Context, h *engine.History) (string, error) {
+		return "set back", riskextract.SetFileBack(dir, h.InputSeq)
+	}}
+}
+
+// databaseWitness is the cursors of a database. h is the history that is compared.
+func databaseWitness(name string, db *store.DB) witness {
+	return witness{name: name, look: func(ctx context.Context) (standing, error) {
+		var rows projection.Standing
+		var s standing
+		err := db.Read(ctx, func(tx *store.Tx) (err error) {
+			var books uint64
+			if rows, err = projection.ReadStanding(tx); err == nil {
+				books, err = recon.ReadStanding(tx)
+			}
+			s = standing{inputSeq: rows.InputSeq, tradeSeq: max(rows.TradeSeq, books)}
+			if err == nil {
+				books, err = riskextract.ReadStanding(tx)
+			}
+			if err == nil {
+				var marked store.History
+				marked, _, err = tx.History()
+				s.mark = marked.Genesis
+			}
+			s.inputSeq = max(s.inputSeq, books)
+			return err
+		})
+		s.of = func(h *engine.History) (bool, error) {
+			if rows.TradeSeq == 0 {
+				return true, nil
+			}
+			f, err := h.Fill(rows.TradeSeq)
+			return rows.Of(&f), err
+		}
+		return s, err
+	}, accept: func(ctx context.Context, h *engine.History) (string, error) {
+		done, err := projection.GiveUp(ctx, db, h.Source, h.TradeSeq,
+			func(tx *store.Tx, kept uint64) error {
+				return errors.Join(recon.SetBack(tx, kept), riskextract.SetBack(tx, h.InputSeq),
+					tx.ForgetHistory())
+			})
+		return fmt.Sprintf("%d rows behind trade %d have ids void-... now, the orphan sweep reports them",
+			done.Rows, done.Kept), err
+	}}
+}
+
+// remains are the folders and files that only a start with a journal makes.
+var remains = []string{"tca", "extracts", "history", "broker", "stats", "quorum"}
+
+// remainsIn names the remains of an installation in data.dir.
+func remainsIn(c *settings.Config) (names []string) {
+	for _, name := range remains {
+		path := c.InDataDir(name)
+		info, err := os.Stat(path)
+		if err != nil {
+			continue
+		}
+		if entries, _ := os.ReadDir(path); !info.IsDir() || len(entries) > 0 {
+			names = append(names, name)
+		}
+	}
+	return names
+}
