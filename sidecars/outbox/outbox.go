@@ -13,7 +13,7 @@ import (
 	"posttrade/sidecars/store"
 )
 
-// DefaultPoll is Options.Poll when none is set; batchRows is how many rows a Step publishes at most.
+// DefaultPoll is Options.Poll when none is set; batchRows is the most rows that a Step publishes.
 const (
 	DefaultPoll = 250 * time.Millisecond
 	batchRows   = 256
