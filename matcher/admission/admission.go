@@ -54,9 +54,9 @@ type Request struct {
 	First   blotter.KeyRow     // of Repeated: the first decision
 }
 
-// May reports whether a caller may act for an account and see it: every caller while entitlement is not
-// enforced. An edge asks before Prepare, because Decide answers a repeated request without asking
-// again.
+// May reports whether a caller may act for an account and see it: every caller while entitlement is
+// not enforced. An edge asks before Prepare, because Decide answers a repeated request without
+// asking again.
 func (r *Decider) May(caller *gate.Claims, account uint32) bool {
 	return !r.Enforced || caller.Entitled(account)
 }
@@ -132,7 +132,7 @@ func (r *Decider) DecideAll(batch []Request) Verdict {
 
 // Settle judges the engine's answer to a request that was handed in. Admitted: the answer is the
 // decision on this request. Repeated: another request with the key was decided first, and First has
-// its decision. Ended: the order that it names was no longer open. Refused: for Reason.
+// its decision. Ended: the order that it names was not open by then. Refused: for Reason.
 func (r *Decider) Settle(q *Request, a *desk.Answer) Verdict {
 	q.Verdict, q.Reason = Admitted, a.Reason
 	switch {

@@ -16,8 +16,8 @@ const submitPause = 5 * time.Millisecond
 // ends: unlike other callers, a sidecar can wait. The n commands are sequenced side by side.
 //
 //   - fill is called again for every try, and writes the whole command: the place holds an old one.
-//   - Errors: that of fill; those of check, joined; ErrSize, ErrClosed, ErrFailed, ErrRefused; ctx's.
-//     After an error of check the commands are sequenced.
+//   - Errors: that of fill; those of check, joined; ErrSize, ErrClosed, ErrFailed, ErrRefused; that
+//     of ctx. After an error of check the commands are sequenced.
 //   - ctx ends the tries, not the wait for an answer.
 func SubmitUntil(ctx context.Context, d *Desk, n int, fill func(i int, c *matcher.Command) error,
 	check func(*Answer) error) error {
