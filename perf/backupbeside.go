@@ -21,6 +21,10 @@ var besideBackups = atMost("P13", besideLimit,
 
 // measureBackup is orders beside backups that follow each other without a pause, on the same
 // machine: one polite thread reads the journal, another verifies and writes.
+//
+// The orders are the load of row P13: single ones, at a tenth of saturation, in mode fsync. The
+// journal has the orders that made the positions of the cut's universe, and those of the phases
+// before. There is no database, so no tables are backed up. Backups go to the disk of the journal.
 func measureBackup(r *Run) (err error) {
 	accounts, securities := max(r.scale(cutAccounts)&^1, 2*flowAccounts),
 		max(r.scale(cutSecurities), 4)
@@ -54,7 +58,8 @@ func measureBackup(r *Run) (err error) {
 	return nil
 }
 
-// backups makes whole backups, one after the other, for about d.
+// backups makes whole backups, one after the other, for about d, and at least one; each is removed
+// before the next. It states how many there were and the MiB a second of the journal's part.
 func (r *Run) backups(j *journal.Journal, d time.Duration) (err error) {
 	times, bytes := 0, int64(0)
 	begun := time.Now()
@@ -80,8 +85,11 @@ func (r *Run) backups(j *journal.Journal, d time.Duration) (err error) {
 }
 
 // journalSource gives backups a journal as the admin listener does, on a polite thread of its own.
+// It has no tables; a word in their place says why.
 type journalSource struct{ j *journal.Journal }
 
+// Journal streams the journal after a point through a pipe. An error of the reading thread is the
+// error of the reader's next Read; the reader must be closed, or the thread stays in a write.
 func (s journalSource) Journal(_ context.Context, _ string,
 	after journal.Point) (io.ReadCloser, error) {
 	t, err := s.j.TransferAfter(after)

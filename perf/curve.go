@@ -3,19 +3,14 @@ package perf
 import (
 	"errors"
 	"fmt"
-	"io"
-	"os"
-	"path/filepath"
-	"strconv"
-	"strings"
 	"time"
 
-	"posttrade/app/latency"
 	"posttrade/perf/load"
 )
 
 // curveLoads are the points of a curve in hundredths of the saturation: all tens for constant
-// distances, fewer for independent callers.
+// distances, fewer for independent callers. 95 is the last one, because at 100 the queue would not
+// stay bounded.
 func (r *Run) curveLoads(shape string) []int {
 	switch {
 	case r.o.Smoke:
@@ -26,12 +21,18 @@ func (r *Run) curveLoads(shape string) []int {
 	return []int{10, 20, 30, 40, 50, 60, 70, 80, 90, 95}
 }
 
-// curveWindow is the number of requests in flight when an engine is saturated.
+// curveWindow is the number of requests in flight when an engine is saturated. It is large, so that
+// the rate is that of full commits, and smaller than an input ring.
 const curveWindow = 4096
 
-// measureCurves is latency against rate, from a tenth of each target's saturation up to 95 %. The
-// requests are single orders to an engine in this process and over HTTP, at constant distances and
-// at the distances of as many independent callers.
+// measureCurves is latency against rate, from a tenth of each target's saturation up to 95 %: the
+// flat p99.9 of the rows P6, P7 and P8. The requests are single orders to an engine in this
+// process, over HTTP and over a session, at constant distances and at the distances of as many
+// independent callers.
+//
+// Every time runs from when the request was due. The distributions of each point are written beside
+// the results file, whole. The load generator takes a core's time: at high rates "sent-late-us"
+// says by how much it was late itself, which is in the latencies.
 func measureCurves(r *Run) error {
 	for _, durability := range []string{"fsync", "os"} {
 		if err := r.curveInProcess(durability); err != nil {
@@ -47,6 +48,8 @@ func measureCurves(r *Run) error {
 	return nil
 }
 
+// curveInProcess is the curve of an engine in this process, in mode fsync or os. One goroutine
+// sends and spins, as the only caller.
 func (r *Run) curveInProcess(durability string) (err error) {
 	e, err := r.open(engineOptions{folder: "curve-" + durability, durability: durability,
 		genesis: flowGenesis(1)})
@@ -61,6 +64,8 @@ func (r *Run) curveInProcess(durability string) (err error) {
 	return r.curve(c)
 }
 
+// curveHTTP is the curve of a server over 64 keep-alive connections. A request that finds none free
+// waits, and the wait counts: at high loads the connections limit the rate, not the server alone.
 func (r *Run) curveHTTP(durability string) (err error) {
 	s, err := r.startServer("curve-http-"+durability,
 		append([]string{"--journal.durability=" + durability}, wideFlags...)...)
@@ -79,48 +84,33 @@ func (r *Run) curveHTTP(durability string) (err error) {
 		target: &renumbered{target: t}, clock: clock, window: httpConnections, commits: s.commits})
 }
 
-// renumbered gives every request of several runs a number of its own, so that no client order id is
-// used twice.
-type renumbered struct {
-	target load.Target
-	base   int // of the current run
-	next   int
-}
-
-func (r *renumbered) Send(n int) (bool, error) {
-	if n == 0 {
-		r.base = r.next
-	}
-	ok, err := r.target.Send(r.base + n)
-	if ok {
-		r.next = r.base + n + 1
-	}
-	return ok, err
-}
-
-func (r *renumbered) Poll(answered func(n int, at time.Duration)) error {
-	return r.target.Poll(func(n int, at time.Duration) { answered(n-r.base, at) })
-}
-
 // curve is a target and the other facts that its row needs.
 type curve struct {
-	row     string // of the performance table, "" for none
-	name    string
-	target  load.Target
-	clock   load.Clock
-	window  int
-	commits func() (commitCounts, error) // of the journal so far; nil: unknown
+	// row is that of the performance table, "" for none: then nothing is judged.
+	row string
+	// name is in the names of all lines of the curve, and in the names of the files.
+	name   string
+	target load.Target
+	// clock is the one that target stamps answers with.
+	clock load.Clock
+	// window is how many requests are in flight while the saturation is measured.
+	window int
+	// commits reads the counts of the journal's commits so far; nil: unknown.
+	commits func() (commitCounts, error)
 }
 
 // How long a point of a curve is measured: all at once, or, where the row judges the flatness of
-// the curve, in periods that the loads take in turns.
+// the curve, in periods that the loads take in turns. 800 ms at a tenth of saturation over HTTP are
+// a few thousand requests, of which p99.9 is the slowest few: fewer would make it the maximum.
 const (
 	pointTime   = 2 * time.Second
 	flatPeriods = 3
 	periodTime  = 800 * time.Millisecond
 )
 
-// curve measures every point of one target.
+// curve measures every point of one target, whose saturation it measures first. A curve whose
+// saturation came out too low has all its points too low: the row shows the rate that was asked
+// for.
 func (r *Run) curve(c curve) error {
 	saturation, err := load.Saturate(c.target, c.window, r.duration(3*time.Second), c.clock)
 	if err != nil {
@@ -168,7 +158,9 @@ func (r *Run) curvePoints(c curve, shape string, saturation float64) ([]*curvePo
 	return points, nil
 }
 
-// period measures one period of a point.
+// period measures one period of a point and adds it to p. A period without a request is left out.
+// Poisson arrivals have the point's percentage as their seed, so that every run asks for the same
+// distances.
 func (r *Run) period(c curve, shape string, p *curvePoint, d time.Duration) error {
 	arrivals, err := load.Constant(p.perSecond)
 	if shape == "poisson" {
@@ -194,7 +186,8 @@ func (r *Run) period(c curve, shape string, p *curvePoint, d time.Duration) erro
 	return nil
 }
 
-// point writes the result of all periods of a point.
+// point writes the result of all periods of a point: rates, percentiles in microseconds, how late
+// the generator was at most, and the commits in between.
 func (r *Run) point(c curve, shape string, p *curvePoint) error {
 	if len(p.periods) == 0 {
 		return nil
@@ -213,42 +206,4 @@ func (r *Run) point(c curve, shape string, p *curvePoint) error {
 	name := fmt.Sprintf("Curve/op=%s/arrivals=%s/load=%d", c.name, shape, p.percent)
 	r.figures(name, more...)
 	return r.histograms(name, p.periods[0].begun, all)
-}
-
-// distribution are the figures of a latency.
-func distribution(s *latency.Summary) (more []metric) {
-	for _, p := range []float64{50, 90, 99, 99.9} {
-		more = append(more, metric{microseconds(s.At(p)), "p" + strconv.FormatFloat(p, 'g', -1, 64) +
-			"-us"})
-	}
-	return append(more, metric{microseconds(s.Max()), "max-us"})
-}
-
-// microseconds is a duration in the unit of the figures.
-func microseconds(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1e3 }
-
-// histograms writes a run's distribution beside the results file, in the two forms that
-// HdrHistogram's tools read: <results without .txt>/<name>.hgrm and .hlog.
-func (r *Run) histograms(name string, begun time.Time, result *load.Result) error {
-	folder := strings.TrimSuffix(r.outFile(), ".txt")
-	if err := os.MkdirAll(folder, 0o755); err != nil {
-		return fmt.Errorf("make histogram folder: %w", err)
-	}
-	tag := strings.NewReplacer("/", ".", "=", "-").Replace(name)
-	file := filepath.Join(folder, tag)
-	return errors.Join(
-		writeWith(file+".hgrm", result.Latency.WriteHgrm),
-		writeWith(file+".hlog",
-			func(w io.Writer) error { return latency.WriteHlog(w, tag, begun, result.Intervals) }),
-	)
-}
-
-// writeWith creates a file and lets write fill it.
-func writeWith(name string, write func(io.Writer) error) (err error) {
-	file, err := os.Create(name)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, file.Close()) }()
-	return write(file)
 }

@@ -17,14 +17,28 @@ import (
 )
 
 // What the row asks for.
+//
+//   - answersRate: two million commands a second on two cores, every answer synced.
+//   - answersFsync: at a tenth of saturation an order waits for a part of the write under way and
+//     for its own, hence 1.6 writes and syncs of 64 KiB on this disk.
+//   - answersOS: microseconds. No sync is in it, so processor and memory alone decide.
 var (
 	answersRate  = atLeast("P6", 2e6, "commands/s to a durable answer, mode fsync")
 	answersFsync = atMost("P6", 1.6, "p50 at 10 %% of saturation, mode fsync, against fdatasync")
 	answersOS    = atMost("P6", 5, "p50 at 10 %% of saturation, mode os, us")
 )
 
-// measureEndToEnd is row P6: command to durable answer through gate, input
-// ring, matcher, output ring, journal and back, at saturation and at a tenth of it.
+// measureEndToEnd is row P6: command to durable answer through gate, input ring, matcher, output
+// ring, journal and back, at saturation and at a tenth of it, in both modes.
+//
+// Saturation is throughput of batches from two goroutines; the latencies are those of single orders
+// at constant distances, counted from when each was due. Both loads run in this process and take
+// part of the two cores. There is no HTTP and no sidecar; the journal's followers that belong to an
+// engine run. Half of the orders trade (see flowSource), on one symbol and a small book.
+//
+// A tenth of saturation is another rate in each run and mode, so latencies of two runs compare only
+// where the rates are alike. A figure lies when the disk's own writes are slower during it than
+// when the floor was taken.
 func measureEndToEnd(r *Run) error {
 	floor, err := journal.CompareRawWrites(context.Background(), r.o.Dir, r.duration(2*time.Second),
 		64<<10)
@@ -61,12 +75,16 @@ func measureEndToEnd(r *Run) error {
 }
 
 // flowSource makes sells and buys at the same price in turns. So every second order trades, and the
-// book stays small for a flow of any length.
+// book stays small for a flow of any length. The same seed gives the same orders. One goroutine.
 type flowSource struct {
 	random *flow.Random
-	n      uint64
+	// n counts the orders so far. It decides side and price; a start other than 0 shifts them.
+	n uint64
 }
 
+// next writes the flow's next order. Sellers have odd account numbers and buyers even ones, of the
+// accounts of flowGenesis, so that no order meets one of its own account. PriceTicks is the key for
+// idempotency, which no two orders share but by chance.
 func (s *flowSource) next(c *matcher.Command) {
 	*c = matcher.NewCommand(matcher.OrderNew)
 	s.n++
@@ -84,7 +102,10 @@ func (s *flowSource) next(c *matcher.Command) {
 	c.EventTimeMillis = 1_700_000_000_000 + int64(s.n/1000)
 }
 
-// saturate submits batches from two goroutines, each as fast as answers come.
+// saturate submits batches from two goroutines, each as fast as answers come, and returns commands
+// a second to the last answer. Eight million commands in tickets of 512, sixteen of them in flight
+// a goroutine: enough that a commit always has commands to take. The engine is its own, and is
+// removed.
 func (r *Run) saturate(durability string) (perSecond float64, err error) {
 	e, err := r.open(engineOptions{folder: "saturate-" + durability, durability: durability,
 		genesis: flowGenesis(1)})
@@ -118,7 +139,8 @@ func (r *Run) saturate(durability string) (perSecond float64, err error) {
 }
 
 // awaitDurable compares what was answered with the engine's durable sequence. The answers of a
-// commit are sent just before that sequence changes, so it waits for a moment.
+// commit are sent just before that sequence changes, so it waits for a moment. An answer without a
+// durable command is the worst fault that there is, so it is an error of the row.
 func awaitDurable(durable func() uint64, answered uint64) error {
 	const patience = 10 * time.Second
 	for begun := time.Now(); durable() < answered; time.Sleep(time.Millisecond) {
@@ -129,7 +151,10 @@ func awaitDurable(durable func() uint64, answered uint64) error {
 	return nil
 }
 
-// pump keeps window tickets of batch commands in flight until n are answered.
+// pump keeps window tickets of batch commands in flight until n are answered. It sends whole
+// tickets, so n is rounded up to one. It waits for the oldest ticket before it acquires another
+// one. Each seed has commands of its own. One goroutine for each pump; an answer that is no
+// acceptance ends it.
 func pump(e *fullEngine, seed uint64, n, window, batch int) error {
 	source := &flowSource{random: flow.NewRandom(seed), n: seed}
 	var inFlight []*desk.Ticket
@@ -164,7 +189,8 @@ func pump(e *fullEngine, seed uint64, n, window, batch int) error {
 	return nil
 }
 
-// fill writes the flow's next commands into a ticket and screens them in the gate.
+// fill writes the flow's next commands into a ticket and screens them in the gate, as the edge
+// does. A refusal is an error: the flow's orders are good ones.
 func (s *flowSource) fill(t *desk.Ticket, e *fullEngine) error {
 	for i := range t.Len() {
 		c := t.Command(i)
@@ -176,8 +202,8 @@ func (s *flowSource) fill(t *desk.Ticket, e *fullEngine) error {
 	return nil
 }
 
-// accepted waits for a ticket's answers and releases the ticket. An answer that is no acceptance is
-// an error.
+// accepted waits for a ticket's answers, without a limit, and releases the ticket. An answer that
+// is no acceptance is an error.
 func accepted(t *desk.Ticket) error {
 	defer t.Release()
 	if err := t.Wait(0); err != nil {
@@ -191,7 +217,8 @@ func accepted(t *desk.Ticket) error {
 	return nil
 }
 
-// roundTrip is the time of the flow's next command from its gate to its answer.
+// roundTrip is the time of the flow's next command from its gate to its answer. The caller parks
+// meanwhile, so the wake-up of its goroutine is in it: one caller that waits for each answer.
 func roundTrip(e *fullEngine, source *flowSource) (time.Duration, error) {
 	begun := time.Now()
 	t, err := e.Desk.Acquire(1)
@@ -210,8 +237,9 @@ func roundTrip(e *fullEngine, source *flowSource) (time.Duration, error) {
 	return time.Since(begun), nil
 }
 
-// openLoop sends single commands at a fixed rate to an engine of its own. It returns the time of
-// each command since it was due.
+// openLoop sends single commands at a fixed rate to an engine of its own for five seconds. It
+// returns the time of each command since it was due. A rate above what the engine can take gives
+// ever longer times, not an error.
 func (r *Run) openLoop(o engineOptions, perSecond float64) (_ *latency.Summary, err error) {
 	o.genesis = flowGenesis(1)
 	e, err := r.open(o)

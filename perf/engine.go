@@ -22,42 +22,59 @@ import (
 	"posttrade/sidecars/store"
 )
 
-// engineOptions describe the engine that a row needs in this process.
+// engineOptions describe the engine that a row needs in this process. Everything else is as the
+// run's settings have it.
 type engineOptions struct {
-	folder     string // of its data, in the folder of the run
-	durability string // fsync or os
-	genesis    *matcher.Genesis
+	// folder is that of the engine's data, in the folder of the run. A folder that exists is opened
+	// again with the journal that is there.
+	folder string
+	// durability is fsync or os; members of a cluster have quorum.
+	durability string
+	// genesis is the universe of a new journal. A journal that exists has its own.
+	genesis *matcher.Genesis
 }
 
 // fullEngine is a whole engine in this process, as the wiring builds it: gate, rings, matcher,
-// recorder, journal.
+// recorder, journal. Its stages spin and sleep as a server's do, on the cores that the load uses
+// too.
 type fullEngine struct {
 	*engine.Engine
-	end func() error // stops it, with all that is beside it, and leaves the data in place
-	dir string       // of its data
+	// end stops the engine, with all that is beside it, and leaves the data in place.
+	end func() error
+	// dir is the folder of its data, which close removes.
+	dir string
 }
 
-func (e *fullEngine) durable() uint64          { return e.Watermark.Durable() }
+// durable is the last input sequence for which answers may be released.
+func (e *fullEngine) durable() uint64 { return e.Watermark.Durable() }
+
+// rebuild makes the second engines that read the journal again, from the same genesis.
 func (e *fullEngine) rebuild() journal.Rebuild { return engine.RebuildFrom(e.Genesis) }
 func (e *fullEngine) ticker(id uint32) string  { return e.Gate.Ticker(id) }
 func (e *fullEngine) security(ticker string) (uint32, bool) {
 	return e.Gate.Security([]byte(ticker))
 }
+
+// stop stops the engine for another open of its folder. close removes the folder as well, so that
+// the disk has room for the next row.
 func (e *fullEngine) stop() error  { return e.end() }
 func (e *fullEngine) close() error { return errors.Join(e.end(), os.RemoveAll(e.dir)) }
 
-// snapshot writes one at the head.
+// snapshot writes one at the head, by the shadow engine, and waits for it. The shadow reads the
+// whole journal up to there first.
 func (e *fullEngine) snapshot() error {
 	_, err := e.Shadow.Take(context.Background())
 	return err
 }
 
-// controls carries a source's changes into the engine.
+// controls carries a source's changes into the engine, as the sidecar of a source does.
 func (e *fullEngine) controls(s control.Source) *feeds.Sink {
 	return &feeds.Sink{Source: s, Gate: e.Gate, Desk: e.Desk, Views: e.Views, Now: time.Now}
 }
 
-// wiring is what the wiring needs to build such an engine. dir is the folder of its data.
+// wiring is what the wiring needs to build such an engine: settings, and options with the row's
+// genesis. dir is the folder of its data. A failure of the journal prints its last words and ends
+// the process.
 func (r *Run) wiring(o engineOptions) (c *settings.Config, wired engine.Options, dir string) {
 	dir = filepath.Join(r.o.Dir, o.folder)
 	c = r.o.Config.With(map[string]string{"data.dir": dir, "journal.durability": o.durability})
@@ -67,7 +84,9 @@ func (r *Run) wiring(o engineOptions) (c *settings.Config, wired engine.Options,
 	return c, wired, dir
 }
 
-// open opens an engine with nothing beside it.
+// open opens an engine with nothing beside it: no service, no sidecar, no listener. Its own loops
+// run: stages, committer, the shadow engine that follows the journal. The caller stops or closes
+// it.
 func (r *Run) open(o engineOptions) (*fullEngine, error) {
 	_, wired, dir := r.wiring(o)
 	k, err := engine.Open(wired)
@@ -79,6 +98,9 @@ func (r *Run) open(o engineOptions) (*fullEngine, error) {
 
 // openWatched opens an engine with a matcher's loop that reads the clock in the place of its stage,
 // which has decided nothing yet.
+//
+// The engine stops as usual afterwards, also with the other loop. What the loop has measured may be
+// read when the engine has stopped.
 func (r *Run) openWatched(o engineOptions) (*fullEngine, *watchedLoop, error) {
 	e, err := r.open(o)
 	if err != nil {
@@ -101,11 +123,16 @@ func (r *Run) openWatched(o engineOptions) (*fullEngine, *watchedLoop, error) {
 	return e, loop, nil
 }
 
-// readyTimeout is how long the control sources may take to become ready.
+// readyTimeout is how long the control sources may take to become ready, or members to elect a
+// leader.
 const readyTimeout = 30 * time.Second
 
-// openEverything opens a whole installation with a regulatory report that runs all the time. hold:
-// another process holds the database's write lock.
+// openEverything opens a whole installation with a regulatory report that runs all the time, and
+// returns when the gate admits orders. hold: another session holds the database's write lock from
+// then on. Its accounts and securities are those of the genesis, as seed files, so that the control
+// sources bring what the journal already has.
+//
+// Both goroutines beside it end with the engine, and their errors are those of its stop.
 func (r *Run) openEverything(o engineOptions, hold bool) (*fullEngine, error) {
 	c, wired, dir := r.wiring(o)
 	accounts, securities, err := writeUniverse(dir, o.genesis)
@@ -141,14 +168,15 @@ func (r *Run) openEverything(o engineOptions, hold bool) (*fullEngine, error) {
 	}
 }
 
-// anyPorts are the listeners of a whole installation, and no console.
+// anyPorts are the listeners of a whole installation on ports that are free, and no console.
 var anyPorts = map[string]string{
 	"order-matcher.listen": "127.0.0.1:0", "trade-processor.listen": "127.0.0.1:0",
 	"account-service.listen": "127.0.0.1:0", "reference-data.listen": "127.0.0.1:0",
 	"admin.listen": "127.0.0.1:0", "console.listen": "",
 }
 
-// openServed opens an engine with the order-matcher's listener and no service beside it.
+// openServed opens an engine with the order-matcher's listener and no service beside it. address is
+// host:port.
 func (r *Run) openServed(o engineOptions) (_ *fullEngine, address string, err error) {
 	c, wired, dir := r.wiring(o)
 	c = c.With(anyPorts).With(map[string]string{"sidecars.enabled": "false"})
@@ -160,7 +188,8 @@ func (r *Run) openServed(o engineOptions) (_ *fullEngine, address string, err er
 	return &fullEngine{in.Core, in.Stop, dir}, in.Address("order-matcher"), nil
 }
 
-// holdDatabase takes the database's write lock, as another process would, until ctx ends.
+// holdDatabase takes the database's write lock, as another process would, until ctx ends. It closes
+// held when it has the lock, or at once if none is wanted.
 func holdDatabase(ctx context.Context, in *installation.Installation, wanted bool,
 	held chan<- struct{}) (err error) {
 	if !wanted {
@@ -179,7 +208,8 @@ func holdDatabase(ctx context.Context, in *installation.Installation, wanted boo
 	})
 }
 
-// report makes one regulatory report after the other until ctx ends.
+// report makes one regulatory report after the other until ctx ends, each over the whole journal so
+// far. The records go nowhere: reading the journal and deciding it again are the work.
 func (e *fullEngine) report(ctx context.Context) error {
 	reporter := audit.New(e.Journal, e.rebuild().Engine, audit.Options{})
 	for ctx.Err() == nil {
@@ -194,7 +224,8 @@ func (e *fullEngine) report(ctx context.Context) error {
 	return nil
 }
 
-// writeUniverse writes the seed files of a genesis record's universe.
+// writeUniverse writes the seed files of a genesis record's universe, in the form of the settings
+// seed.accounts and seed.securities, and returns their paths.
 func writeUniverse(dir string, g *matcher.Genesis) (accounts, securities string, err error) {
 	rows := [][]string{{"id", "displayName", "enabled"}}
 	for _, a := range g.Accounts {
@@ -213,6 +244,7 @@ func writeUniverse(dir string, g *matcher.Genesis) (accounts, securities string,
 	return accounts, securities, err
 }
 
+// writeRows writes a CSV file and makes its folder.
 func writeRows(dir, name string, rows [][]string) (path string, err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", err

@@ -13,16 +13,19 @@ import (
 	"posttrade/sidecars/riskextract"
 )
 
-// extractDay is the day for which the rows of the performance table make extracts.
+// extractDay is the day for which the rows of the performance table make extracts, in days since
+// 1970-01-01.
 const extractDay = 20_000
 
-// extracting is an engine with the settings of its extracts.
+// extracting is an engine with the settings of its extracts: its data folder and its
+// counterparties.
 type extracting struct {
 	*fullEngine
 	config *settings.Config
 }
 
-// withExtracts gives an engine the counterparties of its accounts.
+// withExtracts gives an engine the counterparties of its accounts: one counterparty and one netting
+// set for each, in dollars. They are a file in the engine's folder.
 func (r *Run) withExtracts(e *fullEngine) (extracting, error) {
 	rows := [][]string{{"accountId", "counterpartyId", "nettingSetId", "currency"}}
 	for _, a := range e.Genesis.Accounts {
@@ -35,7 +38,12 @@ func (r *Run) withExtracts(e *fullEngine) (extracting, error) {
 }
 
 // extract sequences a marker and makes its extract as the service beside an engine does: cut,
-// files, announcement, on a thread with the low priority of the service's thread.
+// files, announcement, on a thread with the low priority of the service's thread. It returns the
+// rows of both artifacts.
+//
+// There is no database and no broker, and the announcement goes to a log that is discarded: the
+// cost is that of the engine's state, the rendering and the files. It blocks until the extract is
+// done.
 func (x extracting) extract() (positions, contracts int, err error) {
 	ctx := context.Background()
 	var seq uint64

@@ -9,7 +9,8 @@ import (
 )
 
 // measureFirstOrders measures the first orders after a start, one after the other: an object that
-// is made on first use delays one of them.
+// is made on first use delays one of them. first-us is the very first one, the other figures are of
+// all. There is no target, because one time of one order is not a distribution.
 func measureFirstOrders(r *Run) error {
 	for _, durability := range []string{"fsync", "os"} {
 		first, all, err := r.firstOrders(durability,
@@ -24,7 +25,8 @@ func measureFirstOrders(r *Run) error {
 }
 
 // firstOrders submits n orders to an engine that has just started, each after the answer to the one
-// before.
+// before. The caller waits for each answer, so a slow answer delays the next order and is counted
+// once.
 func (r *Run) firstOrders(durability string,
 	n int) (first time.Duration, all *latency.Summary, err error) {
 	e, err := r.open(engineOptions{folder: "first-" + durability, durability: durability,

@@ -11,7 +11,8 @@ import (
 	"posttrade/perf/load"
 )
 
-// flat is what a row of the table asks of a curve.
+// flat is what a row of the table asks of a curve: between a light and a brisk load p99.9 may at
+// most double. More would be a queue at a load that should have none.
 func flat(row, name string) goal {
 	return atMost(row, flatLimit, fmt.Sprintf(
 		"%s: highest against lowest p99.9 from %d to %d %%%% of saturation", name, flatFrom, flatTo)).
@@ -20,16 +21,20 @@ func flat(row, name string) goal {
 
 // curvePoint is one load of a curve and the periods in which it was measured.
 type curvePoint struct {
+	// percent is the load in hundredths of the saturation, perSecond the rate that this was in this
+	// run.
 	percent   int // of saturation
 	perSecond float64
-	periods   []period // with requests in them
+	// periods are those with requests in them.
+	periods []period
 }
 
 // period is one uninterrupted measurement of a load.
 type period struct {
-	begun   time.Time
-	result  *load.Result
-	commits commitCounts // during the period
+	begun  time.Time
+	result *load.Result
+	// commits are those of the journal from just before the period to just after it.
+	commits commitCounts
 }
 
 // latency is p99.9 of the requests.
@@ -40,13 +45,16 @@ func (p period) commitLatency() time.Duration { return p.commits.at(99.9) }
 
 // lowest is the period with the lowest p99.9 of the requests. A stall of the disk is in one of the
 // periods; the effect of the load itself is in all of them. There is at least one period.
+//
+// Not the median: a period that the disk disturbed twice in three would still count. The figure is
+// a floor, so it cannot show a stall that comes rarely; the same over all periods stands beside it.
 func (p *curvePoint) lowest() period {
 	return slices.MinFunc(p.periods,
 		func(a, b period) int { return cmp.Compare(a.latency(), b.latency()) })
 }
 
 // together is all periods as one result, as if they had followed each other, with the sum of their
-// commits.
+// commits. The periods stay as they are; Behind is the worst of them.
 func (p *curvePoint) together() (*load.Result, commitCounts) {
 	all, commits := &load.Result{}, commitCounts{}
 	var recorders []*latency.Recorder
@@ -66,8 +74,8 @@ func (p *curvePoint) together() (*load.Result, commitCounts) {
 	return all, commits
 }
 
-// The flat part of a curve, in hundredths of the saturation, and how much its highest
-// p99.9 may be above its lowest.
+// The flat part of a curve, in hundredths of the saturation, and how much its highest p99.9 may be
+// above its lowest. Loads above it are measured and shown, but not judged.
 const (
 	flatFrom, flatTo = 10, 70
 	flatLimit        = 2
@@ -76,6 +84,9 @@ const (
 // flatness states how much p99.9 differs between light and brisk load, each in the lowest of its
 // periods. Beside it stand the same figure for the commits in the same periods, for which every
 // durable answer waits, and the figure over all periods together.
+//
+// It judges constant distances only; Poisson arrivals have bursts of their own at every load. Fewer
+// than two points with requests state nothing.
 func (r *Run) flatness(c curve, shape string, points []*curvePoint) {
 	requests, low,
 		high := spread(points, func(p *curvePoint) time.Duration { return p.lowest().latency() })
@@ -102,7 +113,8 @@ func (r *Run) flatness(c curve, shape string, points []*curvePoint) {
 }
 
 // spread is the highest value of a figure divided by the lowest in the flat part, and the loads of
-// both; 0 when fewer than two points are known.
+// both; 0 when fewer than two points are known. A value of 0 is unknown, as that of a journal
+// without counts.
 func spread(points []*curvePoint,
 	of func(*curvePoint) time.Duration) (ratio float64, low, high int) {
 	var least, most time.Duration
@@ -129,8 +141,11 @@ func spread(points []*curvePoint,
 	return most.Seconds() / least.Seconds(), low, high
 }
 
-// commitCounts are a journal's commits by how long they took.
+// commitCounts are a journal's commits by how long they took, since the journal was opened, or
+// between two readings.
 type commitCounts struct {
+	// commits is their number, buckets how many fell into each of journal.CommitBuckets and beyond the
+	// last.
 	commits uint64
 	buckets [len(journal.CommitBuckets) + 1]uint64
 }
@@ -145,7 +160,7 @@ func (c *curve) counts() (n commitCounts, err error) {
 	return c.commits()
 }
 
-// since is the difference to an earlier reading.
+// since is the difference to an earlier reading of the same journal.
 func (c commitCounts) since(before commitCounts) commitCounts {
 	c.commits -= before.commits
 	for i := range c.buckets {
@@ -163,8 +178,9 @@ func (c commitCounts) plus(d commitCounts) commitCounts {
 	return c
 }
 
-// at is the time that percent of the commits did not exceed: the upper bound of its
-// bucket, twice the last bound when it has none, 0 without commits.
+// at is the time that percent of the commits did not exceed: the upper bound of its bucket, twice
+// the last bound when it has none, 0 without commits. It is as coarse as the buckets, so two loads
+// with the same bound need not be equal.
 func (c commitCounts) at(percent float64) time.Duration {
 	want, sum := float64(c.commits)*percent/100, uint64(0)
 	for i, n := range c.buckets {
@@ -184,7 +200,8 @@ func commitBound(i int) time.Duration {
 	return time.Duration(journal.CommitBuckets[i] * 1e9)
 }
 
-// metrics are the figures of the commits that requests shared.
+// metrics are the figures of the commits that requests shared: how many requests a commit had on
+// average, and upper bounds of the commits' p50 and p99.9 in microseconds.
 func (c commitCounts) metrics(requests int) []metric {
 	return []metric{
 		{float64(requests) / float64(max(c.commits, 1)), "commands/commit"},
@@ -192,7 +209,8 @@ func (c commitCounts) metrics(requests int) []metric {
 	}
 }
 
-// histogram are the figures of every bucket that has commits in it.
+// histogram are the figures of every bucket that has commits in it. The unit has the bucket's
+// bound, so each bucket is a figure of its own.
 func (c commitCounts) histogram() (more []metric) {
 	for i, n := range c.buckets {
 		if n > 0 {

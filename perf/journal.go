@@ -2,17 +2,20 @@ package perf
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"time"
 
 	"posttrade/journal"
-	"posttrade/matcher"
 )
 
 // What the row asks for.
+//
+//   - journalKeys: three times the rate of a plain store with a key for each record, on the same
+//     disk.
+//   - journalStall, journalLongest: milliseconds in a minute of full load. They are asked of a disk
+//     with nothing else on it; the longest raw write of this run stands beside them.
+//   - journalCommit: a commit is one write and one sync, so its p50 may be at most two of them.
 var (
 	journalKeys  = atLeast("P5", 3, "journal against one Pebble key per record")
 	journalRate  = atLeast("P5", 8, "journal, durable M commands/s")
@@ -25,6 +28,14 @@ var (
 
 // measureJournal is row P5: durable commands through the journal alone, beside one Pebble key per
 // record, and the floor of a commit on this disk.
+//
+// The load is one goroutine that appends blocks of the generated orders of drawnCommands as fast as
+// answers come. The blocks have commands only: no fills and no client ids, which a running engine
+// adds. No matcher decides them and nothing reads the journal meanwhile. Peers and journal take
+// turns in three rounds of five seconds, whose median counts.
+//
+// Every figure depends on the disk below Options.Dir. It lies when that disk holds writes in
+// memory, or when another process syncs files on it.
 func measureJournal(r *Run) error {
 	ctx := context.Background()
 	d := r.duration(5 * time.Second)
@@ -71,7 +82,10 @@ func measureJournal(r *Run) error {
 	return nil
 }
 
-// judgeAppends judges large blocks: rate and key are commands a second.
+// judgeAppends judges large blocks: rate and key are commands a second, medians of three rounds;
+// the bytes are those of the last round. bytesPerCommand counts the packed bytes handed to the
+// store. The log, whose files are used again, and what the store rewrites in compactions are not in
+// it.
 func (r *Run) judgeAppends(rate, key float64, last *journalRun) {
 	r.figures("Journal/op=append/batch=8192", metric{rate / 1e6, "M/s"},
 		metric{key / 1e6, "key-per-record-M/s"},
@@ -81,7 +95,8 @@ func (r *Run) judgeAppends(rate, key float64, last *journalRun) {
 	r.judge(journalBytes, last.bytesPerCommand)
 }
 
-// judgeMinute judges the long run; bare is the longest raw write before and after it.
+// judgeMinute judges the long run; bare is the longest raw write before and after it. A raw write
+// as long as the journal's longest commit says that the disk did it.
 func (r *Run) judgeMinute(long *journalRun, bare time.Duration) {
 	r.figures("Journal/op=minute/batch=8192",
 		append([]metric{{long.perSecond / 1e6, "M/s"}, {milliseconds(long.counts.at(99.9)), "p99.9<=ms"},
@@ -93,7 +108,8 @@ func (r *Run) judgeMinute(long *journalRun, bare time.Duration) {
 		beside("longest raw 64 KiB write %.4g ms", milliseconds(bare))
 }
 
-// blockPeers are Pebble with blocks of records as values: bare, and packed like the journal's.
+// blockPeers are Pebble with blocks of records as values: bare, and packed like the journal's. They
+// are shown and not judged.
 func (r *Run) blockPeers(ctx context.Context, d time.Duration) error {
 	const records = 1024
 	bare, err := journal.CompareBlockAsValue(ctx, filepath.Join(r.o.Dir, "block-as-value"), d, records)
@@ -109,147 +125,5 @@ func (r *Run) blockPeers(ctx context.Context, d time.Duration) error {
 	return nil
 }
 
-type journalRun struct {
-	perSecond, bytesPerCommand float64
-	bytesPerCommit             float64
-	p50, p99, max, took, stall time.Duration
-	counts                     commitCounts
-}
-
-// stall is the longest time in which nothing became durable although commands waited.
-type stall struct {
-	last    time.Time
-	longest time.Duration
-}
-
-// durable notes that the block that began at begun is now durable. Commits come in order.
-func (s *stall) durable(begun, now time.Time) {
-	if begun.Before(s.last) {
-		begun = s.last
-	}
-	s.longest = max(s.longest, now.Sub(begun))
-	s.last = now
-}
-
+// milliseconds is a duration in the unit of the figures that end with ms.
 func milliseconds(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1e6 }
-
-// runJournal appends blocks of n commands for d, with inFlight blocks not yet durable, and waits
-// for the last one.
-func (r *Run) runJournal(name string, d time.Duration,
-	n, inFlight int) (out journalRun, err error) {
-	dir := filepath.Join(r.o.Dir, name)
-	j, err := journal.Open(dir, journal.Options{Durability: journal.DurabilityFsync, Tail: true,
-		Fatal: func(error) {}})
-	if err != nil {
-		return out, err
-	}
-	// a run of a minute writes gigabytes
-	defer func() { err = errors.Join(err, j.Close(), os.RemoveAll(dir)) }()
-	if err := j.Create(flowGenesis(1).Marshal()); err != nil {
-		return out, err
-	}
-	w := awaited{commands: drawnCommands(5, 1<<18), flights: make(chan flight, inFlight),
-		room: make(chan struct{}, inFlight), moved: make(chan struct{}, 1),
-		failed: make(chan error, 1)}
-	j.OnDurable(w.answered, func(err error) { w.failed <- err })
-	done := make(chan error, 1)
-	go func() { done <- w.wait(j) }()
-	start := time.Now()
-	seq, err := w.append(j, n, func() bool { return time.Since(start) < d })
-	if err != nil {
-		return out, err
-	}
-	if err := <-done; err != nil {
-		return out, err
-	}
-	elapsed := time.Since(start)
-	if head, _ := j.Head(); head != seq { // the store is behind the answers
-		return out, fmt.Errorf("%d commands durable, %d appended", head, seq)
-	}
-	m := j.Metrics()
-	return journalRun{
-		perSecond:       float64(seq) / elapsed.Seconds(),
-		bytesPerCommand: float64(m.CommitBytes) / float64(seq),
-		p50:             time.Duration(percentile(w.took, 50)),
-		p99:             time.Duration(percentile(w.took, 99)),
-		max:             m.MaxCommit,
-		took:            elapsed, stall: w.stalled.longest, counts: countsOf(m),
-		bytesPerCommit: float64(m.CommitBytes) / float64(max(m.Commits, 1)),
-	}, nil
-}
-
-// flight is a block under way.
-type flight struct {
-	last  uint64 // its last command
-	begun time.Time
-}
-
-// awaited are the blocks of a run: one goroutine appends them, and another one waits for them.
-type awaited struct {
-	commands []matcher.Command // that the blocks repeat
-	flights  chan flight
-	room     chan struct{} // a value for each block under way
-	moved    chan struct{} // answers have gone on
-	failed   chan error    // the journal has
-
-	took    []int64 // nanoseconds of each; writer: wait, like stalled
-	stalled stall
-}
-
-// append appends blocks of n commands as long as more says so, and returns the last sequence.
-func (w *awaited) append(j *journal.Journal, n int, more func() bool) (seq uint64, err error) {
-	defer close(w.flights)
-	var block journal.Block
-	for more() {
-		block.Reset()
-		for range n {
-			c := w.commands[seq%uint64(len(w.commands))]
-			seq++
-			c.InputSeq = seq
-			c.EventTimeMillis += int64(seq / 1000)
-			block.Command(&c)
-		}
-		w.room <- struct{}{}
-		begun := time.Now()
-		if _, err := j.Append(&block); err != nil {
-			return seq, err
-		}
-		w.flights <- flight{seq, begun}
-	}
-	return seq, nil
-}
-
-// answered is called when answers have gone on.
-func (w *awaited) answered(uint64) {
-	select {
-	case w.moved <- struct{}{}:
-	default:
-	}
-}
-
-// wait waits for the answers of the blocks in their order, and returns the first error.
-func (w *awaited) wait(j *journal.Journal) (first error) {
-	for f := range w.flights {
-		if err := w.durable(j, f.last); err != nil && first == nil {
-			first = err
-		}
-		now := time.Now()
-		w.took = append(w.took, now.Sub(f.begun).Nanoseconds())
-		w.stalled.durable(f.begun, now)
-		<-w.room
-	}
-	return first
-}
-
-// durable waits until a command is answered.
-func (w *awaited) durable(j *journal.Journal, last uint64) error {
-	for j.Answered() < last {
-		select {
-		case <-w.moved:
-		case err := <-w.failed:
-			w.failed <- err // for the next block
-			return err
-		}
-	}
-	return nil
-}

@@ -10,7 +10,9 @@ import (
 	"time"
 )
 
-// What the row asks for.
+// What the row asks for: MiB of resident memory for a server that does nothing, and a resident set
+// that does not grow with the number of commands. A tenth is left for what a resident set does by
+// itself; growth of the heap has a row of its own, without that tenth.
 var (
 	memoryIdle   = atMost("P14", 256, "resident set, idle with defaults, MiB")
 	memoryLoaded = atMost("P14", 1.1,
@@ -19,8 +21,14 @@ var (
 		unless("a smoke run is too short")
 )
 
-// measureMemory is row P14: the resident set of an idle server with defaults, and
-// of an engine while ten million commands go through its journal.
+// measureMemory is row P14: the resident set of an idle server with defaults, and of an engine
+// while ten million commands go through its journal.
+//
+// Both are processes of their own, read from outside, so that this process's memory is not in them.
+// The resident set has mapped files and pages that the kernel may take back, so it is not the heap:
+// row "heap" has that. The second figure is a ratio of two maxima of samples, 20 ms apart: a peak
+// between two samples is missed. How far the flow is, is taken from the number of samples, as if it
+// went evenly.
 func measureMemory(r *Run) error {
 	idle, err := r.startServer("idle")
 	if err != nil {
@@ -48,7 +56,8 @@ func measureMemory(r *Run) error {
 }
 
 // residentUnderLoad runs a synthetic flow through a child's engine and samples the child's resident
-// set: the largest of the second quarter and of the last one.
+// set in bytes: the largest of the second quarter and of the last one. The child is `posttrade
+// replay` on an engine of its own, at full speed.
 func (r *Run) residentUnderLoad(n int) (early, late float64, err error) {
 	cmd := exec.Command(r.o.Binary, "replay", "--synthetic", strconv.Itoa(n),
 		"--data.dir="+filepath.Join(r.o.Dir, "memory"))
@@ -80,6 +89,7 @@ func (r *Run) residentUnderLoad(n int) (early, late float64, err error) {
 	}
 }
 
+// maximum is the largest of one or more values.
 func maximum(v []float64) float64 {
 	m := v[0]
 	for _, x := range v[1:] {

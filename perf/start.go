@@ -22,6 +22,10 @@ var starts = sync.OnceValue(func() chan<- func() {
 // start starts a child that ends with this process, however that ends: a measurement that is killed
 // with -9 leaves no server behind. Children that the child starts in the same way end with the
 // child.
+//
+// It is for every child that this package starts. cmd.Start itself reports what could not be
+// started; the caller waits for the child. On other systems than Linux nothing ties the child to
+// this process.
 func start(cmd *exec.Cmd) error {
 	endWithParent(cmd)
 	done := make(chan error, 1)

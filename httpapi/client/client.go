@@ -15,6 +15,8 @@ import (
 )
 
 // Config is how a Client reaches a server.
+//
+// New copies what it needs: a later change of a Config changes no Client.
 type Config struct {
 	Address string // host:port
 	// Others are the addresses of the same service at the other members of a cluster. A request that
@@ -38,6 +40,9 @@ type Config struct {
 
 // ParseURL returns the configuration for a service at http://host:port or https://host:port, with a
 // path prefix or without.
+//
+// The rest of the Config is zero: the caller adds token, time-out and retries. A query, user
+// information and another scheme are errors. The port is 80 or 443 when the address names none.
 func ParseURL(base string) (cfg Config, err error) {
 	u, err := url.Parse(base)
 	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Hostname() == "" ||
@@ -66,10 +71,18 @@ type Client struct {
 
 // link is what a Client shares with those made from it.
 type link struct {
+	// members are constant, and at least one: Config.Address, then the others.
 	members []member
-	at      atomic.Uint32 // index of the member in use, modulo their number
-	http    *http.Transport
-	streams *http.Transport // of the answers that are read as they come
+	// at is the index of the member in use, modulo their number. It only rises, by one for a member
+	// that could not answer; any goroutine raises it, by compare-and-swap, so that several requests
+	// that meet the same dead member skip no other.
+	at atomic.Uint32
+	// http carries requests with a bound of connections for each member; their answers are read whole,
+	// and its compression is off.
+	http *http.Transport
+	// streams carries the answers that are read as they come, such as reports and feeds: a long one
+	// must take no place from the requests.
+	streams *http.Transport
 	bearer  string
 	timeout time.Duration
 	retries int
@@ -80,6 +93,9 @@ type link struct {
 type member string
 
 // New returns a Client. It connects with the first request.
+//
+// It never fails: a wrong address shows as an error of the first request. The caller may Close the
+// Client when it is done.
 func New(cfg Config) *Client {
 	if cfg.Timeout <= 0 {
 		cfg.Timeout = 35 * time.Second
@@ -113,6 +129,9 @@ func New(cfg Config) *Client {
 }
 
 // transport returns connections to the members of cfg.
+//
+// An error of dialling is marked with errUnsent: by that mark a caller knows that no byte of a
+// request went out.
 func transport(cfg Config) *http.Transport {
 	return &http.Transport{
 		DialContext: func(ctx context.Context, _, address string) (net.Conn, error) {
@@ -127,7 +146,7 @@ func transport(cfg Config) *http.Transport {
 	}
 }
 
-// pause is the default of Config.Pause.
+// pause is the default of Config.Pause. Attempt 1 waits 10 ms, attempt 8 and later ones 1 s.
 func pause(ctx context.Context, n int) {
 	wait := time.NewTimer(min(10*time.Millisecond<<min(n-1, 7), time.Second))
 	defer wait.Stop()
@@ -140,6 +159,8 @@ func pause(ctx context.Context, n int) {
 // After returns a Client whose reads show the command of an input sequence and everything before
 // it: the server waits for it, 2 s at most, then answers 503 NOT_YET. Every answer to a write has
 // such a sequence.
+//
+// Beside it the Client's other settings stay: After(n).Confirmed() sends both headers.
 func (c *Client) After(sequence uint64) *Client {
 	return c.reading("X-Min-Sequence", strconv.FormatUint(sequence, 10))
 }
@@ -152,10 +173,13 @@ func (c *Client) AfterVersion(version uint64) *Client {
 
 // Confirmed returns a Client whose reads come from a leader that a majority of the cluster has
 // confirmed after the request came. They show every change that was acknowledged before.
+//
+// Without a cluster it changes nothing. The answer is a 503 NO_LEADER when no majority confirms.
 func (c *Client) Confirmed() *Client { return c.reading("X-Consistency", "confirmed") }
 
 // Because returns a Client whose writes give a reason, which goes on record with an operator's act.
-// In production the server refuses an act without one.
+// In production the server refuses an act without one. The reason is 1 to 500 characters without
+// control characters. "" takes the reason away.
 func (c *Client) Because(reason string) *Client {
 	n := *c
 	n.act = nil
@@ -165,7 +189,8 @@ func (c *Client) Because(reason string) *Client {
 	return &n
 }
 
-// reading returns a Client that sends one more header with every read.
+// reading returns a Client that sends one more header with every read. The receiver stays as it is:
+// other goroutines may be using it.
 func (c *Client) reading(name, value string) *Client {
 	ask := maps.Clone(c.ask)
 	if ask == nil {
@@ -175,7 +200,8 @@ func (c *Client) reading(name, value string) *Client {
 	return &Client{link: c.link, ask: ask, act: c.act}
 }
 
-// Close closes the idle connections, also of the Clients made from this one.
+// Close closes the idle connections, also of the Clients made from this one. Requests under way go
+// on, and a later request connects again.
 func (c *Client) Close() {
 	c.link.http.CloseIdleConnections()
 	c.link.streams.CloseIdleConnections()

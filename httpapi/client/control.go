@@ -11,6 +11,10 @@ import (
 
 // Prices sequences market prices; it needs an admin token. A repeated price is sequenced again, so
 // the client does not repeat a request whose outcome is unknown.
+//
+// Each price is an act on record, with the price before it. The server sequences at most 256 prices
+// at a time: after an error an unknown number of the first ones may stand. A price that names an
+// unknown security refuses the whole request with 404 before anything is sequenced.
 func (c *Client) Prices(ctx context.Context,
 	prices []PriceRequest) (accepted PricesAccepted, err error) {
 	err = c.send(ctx, &call{path: "/prices", want: http.StatusAccepted}, prices, &accepted)
@@ -18,18 +22,23 @@ func (c *Client) Prices(ctx context.Context,
 }
 
 // Positions lists positions.
+//
+// The order is by account, then security. A flat position stays in the list.
 func (c *Client) Positions(ctx context.Context, q PositionsQuery) (page PositionPage, err error) {
 	err = c.get(ctx, "/positions", list(q.AccountID, q.Limit, q.Cursor), &page)
 	return page, err
 }
 
-// Credit lists the credit that accounts use.
+// Credit lists the credit that accounts use. All accounts of a page are of one sequence. The server
+// replays to the durable head for it, so the answer may be a 503 BUSY: repeat it.
 func (c *Client) Credit(ctx context.Context, q PositionsQuery) (page CreditPage, err error) {
 	err = c.get(ctx, "/credit", list(q.AccountID, q.Limit, q.Cursor), &page)
 	return page, err
 }
 
 // Book shows the book of a security; depth 0 is the server's default.
+//
+// depth is how many levels of each side, 1 to 1000. It needs no token: a book shows no account.
 func (c *Client) Book(ctx context.Context, security string, depth int) (book Book, err error) {
 	v := url.Values{}
 	setCount(v, "depth", uint64(max(depth, 0)))
@@ -37,8 +46,11 @@ func (c *Client) Book(ctx context.Context, security string, depth int) (book Boo
 	return book, err
 }
 
-// Blotter lists fills with a trade sequence above sinceSeq; it needs an admin
-// token. limit 0 is the server's default.
+// Blotter lists fills with a trade sequence above sinceSeq; it needs an admin token. limit 0 is the
+// server's default.
+//
+// The blotter holds the newest fills only. Page.Evicted above sinceSeq says that the difference is
+// gone: FullHistory has it.
 func (c *Client) Blotter(ctx context.Context, sinceSeq uint64,
 	limit int) (page BlotterPage, err error) {
 	err = c.get(ctx, "/recon/trades/blotter", since(sinceSeq, limit), &page)
@@ -54,13 +66,15 @@ func since(tradeSeq uint64, limit int) url.Values {
 
 // Controls need an admin token. In production they need a reason: see Because.
 
-// RiskControlAccount enables or disables an account.
+// RiskControlAccount enables or disables an account. The flag stays until an operator, or a change
+// of the account at its source, sets it again.
 func (c *Client) RiskControlAccount(ctx context.Context, accountID uint32,
 	enabled bool) (ControlApplied, error) {
 	return c.control(ctx, "account", map[string]any{"accountId": accountID, "enabled": enabled})
 }
 
-// RiskControlSecurity enables, disables, halts or resumes a security.
+// RiskControlSecurity enables, disables, halts or resumes a security. Both flags are set: a caller
+// that changes one passes the other as it is.
 func (c *Client) RiskControlSecurity(ctx context.Context, security string,
 	enabled, halted bool) (ControlApplied, error) {
 	return c.control(ctx, "security", map[string]any{"security": security, "enabled": enabled,
@@ -75,6 +89,9 @@ func (c *Client) RiskControlRestriction(ctx context.Context, security string,
 }
 
 // RiskControlPolicy sets the kill switch and the policy limits.
+//
+// The version must be above the one in force; otherwise nothing changes, and the error is a 409
+// STALE_VERSION.
 func (c *Client) RiskControlPolicy(ctx context.Context, p Policy) (ControlApplied, error) {
 	return c.control(ctx, "policy", p)
 }
@@ -89,6 +106,9 @@ func (c *Client) RiskControlLimits(ctx context.Context, policyVersion int64,
 
 // RiskControlAccountLimits gives an account limits of its own; nil ones stay as they are. For those
 // that inherit names, such as creditLimit, the account has the limits of all accounts again.
+//
+// Errors: a 404 for an unknown account, a 409 STALE_VERSION as for RiskControlLimits. When limits
+// do not become JSON nothing is sent.
 func (c *Client) RiskControlAccountLimits(ctx context.Context, accountID uint32,
 	policyVersion int64, limits SomeLimits, inherit ...string) (applied ControlApplied, err error) {
 	text, err := json.Marshal(limits)
@@ -106,6 +126,7 @@ func (c *Client) RiskControlAccountLimits(ctx context.Context, accountID uint32,
 	return c.control(ctx, name, map[string]any{"policyVersion": policyVersion, "limits": all})
 }
 
+// control sends a control of the order-matcher. name is the path below /risk/control/.
 func (c *Client) control(ctx context.Context, name string,
 	body any) (applied ControlApplied, err error) {
 	// Setting a control twice has the effect of setting it once.
@@ -120,6 +141,8 @@ func (c *Client) RiskControls(ctx context.Context) (controls Controls, err error
 }
 
 // Health shows the server's health.
+//
+// Every service has this endpoint, at every member, and it needs no token.
 func (c *Client) Health(ctx context.Context) (health Health, err error) {
 	err = c.get(ctx, "/health", nil, &health)
 	return health, err

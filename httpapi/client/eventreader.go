@@ -9,14 +9,23 @@ import (
 )
 
 // eventReader reads a stream of server-sent events.
+//
+// It takes what the server sends: the fields id, event and data of server-sent events, lines that
+// end with LF; it passes over comments and retry. Another field is an error: the stream would not
+// be what this client was written for. One goroutine uses it.
 type eventReader struct{ lines *bufio.Reader }
 
+// newEventReader reads body through a buffer of 64 KiB; a longer line costs an allocation.
 func newEventReader(body io.Reader) *eventReader {
 	return &eventReader{bufio.NewReaderSize(body, 64<<10)}
 }
 
 // next returns the next event. One without data has its ID alone. What the stream ends in the
 // middle of is no event.
+//
+// An event ends with an empty line. Several data lines become one text with newlines between them.
+// Errors: io.EOF at the end of the stream, ErrAnswer for a line that is none of the format, and
+// those of the body.
 func (r *eventReader) next() (e Event, err error) {
 	for {
 		line, err := r.line()
@@ -51,7 +60,8 @@ func (r *eventReader) next() (e Event, err error) {
 	}
 }
 
-// line returns the next line without its end; it is valid until the next call.
+// line returns the next line without its end; it is valid until the next call. The caller copies
+// what it keeps.
 func (r *eventReader) line() ([]byte, error) {
 	line, err := r.lines.ReadSlice('\n')
 	if errors.Is(err, bufio.ErrBufferFull) {

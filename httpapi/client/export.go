@@ -28,6 +28,9 @@ type ExportQuery struct {
 }
 
 // Export is a file that is streamed. Read returns io.EOF only when the file is whole.
+//
+// Rows arrive at the pace of the reader: a slow reader slows the server's side of this file alone.
+// One goroutine uses it.
 type Export struct {
 	body io.ReadCloser
 	resp *http.Response
@@ -35,6 +38,10 @@ type Export struct {
 }
 
 // Export asks for a whole table as a file. Only ctx limits its time. The caller must close it.
+//
+// Trades need a token, positions need one where entitlements are enforced, and the blotter needs an
+// admin token. Errors before the first byte are a *Problem, such as a 429 when the service makes as
+// many files as may be, or a 400 for a limit or cursor in Filter.
 func (c *Client) Export(ctx context.Context, q ExportQuery) (*Export, error) {
 	path, ok := map[string]string{TableTrades: "/trades", TableBlotter: "/recon/trades/blotter",
 		TablePositions: "/positions"}[q.Table]
@@ -53,6 +60,9 @@ func (c *Client) Export(ctx context.Context, q ExportQuery) (*Export, error) {
 }
 
 // Read implements io.Reader.
+//
+// A file that was cut has no trailer: that is an ErrAnswer, or the transport's error, and never
+// io.EOF.
 func (e *Export) Read(b []byte) (int, error) {
 	n, err := e.body.Read(b)
 	if err != io.EOF {
@@ -66,7 +76,7 @@ func (e *Export) Read(b []byte) (int, error) {
 	return n, io.EOF
 }
 
-// Rows is how many rows the file has; it is known at its end.
+// Rows is how many rows the file has; it is known at its end. Before io.EOF it is 0.
 func (e *Export) Rows() uint64 { return e.rows }
 
 // Close ends the file, whole or not.

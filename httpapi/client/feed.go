@@ -14,6 +14,9 @@ import (
 )
 
 // Event is one event of the live feed.
+//
+// A mark has no Data but its sequence. The server's event gone is not passed on: it is the reason
+// of a lost connection.
 type Event struct {
 	// ID is the event's place in the history: <inputSeq>.<n>, or <inputSeq>.s of a snapshot. A feed
 	// from an ID goes on behind the event.
@@ -23,6 +26,8 @@ type Event struct {
 }
 
 // Sequence is the inputSeq of the event's command; 0: the event has no ID.
+//
+// It is what AsOf takes to see the state behind the event.
 func (e *Event) Sequence() uint64 {
 	seq, _, _ := strings.Cut(e.ID, ".")
 	n, _ := strconv.ParseUint(seq, 10, 64)
@@ -55,6 +60,10 @@ func (c *Client) Feed(ctx context.Context, from string, topics ...string) iter.S
 //
 // The last pair has the error that ended the feed: that of ctx, or a *Problem that the same request
 // would get again, such as 401 TOKEN_EXPIRED. Data is valid after the loop's next turn.
+//
+// The loop's body may take its time: what it does not take waits at the server, at most 1 MiB, and
+// then the connection is made again behind the last event. The loop runs on the caller's goroutine;
+// leaving it closes the connection.
 func (c *Client) FeedOf(ctx context.Context, q FeedQuery) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		f := &feed{c: c, query: q.values(), last: q.From}
@@ -95,6 +104,8 @@ func (q *FeedQuery) values() url.Values {
 const feedSilent = 20 * time.Second
 
 // feed is the state of one loop over a feed.
+//
+// One goroutine, that of the loop, uses it.
 type feed struct {
 	c     *Client
 	query url.Values // of a feed from the head
@@ -107,6 +118,9 @@ type feed struct {
 }
 
 // connection passes on the events of one connection. It returns why it has ended.
+//
+// A connection on which nothing comes for feedSilent is ended here: a peer that is gone without a
+// word would otherwise hold the loop for ever.
 func (f *feed) connection(ctx context.Context, yield func(Event, error) bool) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -177,6 +191,9 @@ func (f *feed) note(e *Event) (fresh bool) {
 }
 
 // gone is the error of a stream that the server has ended.
+//
+// A token that is not valid any more is a *Problem with 401, which ends the feed: the next
+// connection would be refused as well. Every other reason is an error after which the feed goes on.
 func gone(data []byte) error {
 	var end struct{ Reason string }
 	if err := json.Unmarshal(data, &end); err != nil {

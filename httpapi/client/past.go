@@ -9,17 +9,25 @@ import (
 
 // Past shows the order-matcher's state after an input sequence. What has not been loaded yet is a
 // *Problem with status 503; the request may be repeated.
+//
+// Every method needs an admin token. A sequence beyond the durable head is a 400 whose detail names
+// the head. The answers are those of the live methods of the same names, as they were when the
+// sequence was the head; the running engine is not asked. At most two moments are loaded at a time:
+// stepping forward from one costs less than going back.
 type Past struct {
 	c  *Client
 	at string // the path of the sequence
 }
 
-// AsOf returns the state after a sequence; 0 is the state before the first command.
+// AsOf returns the state after a sequence; 0 is the state before the first command. It sends
+// nothing.
 func (c *Client) AsOf(inputSeq uint64) *Past {
 	return &Past{c: c, at: "/as-of/" + strconv.FormatUint(inputSeq, 10)}
 }
 
 // PastTrade is a trade as the journal's fill decides it: without settlement.
+//
+// It has no status and no dates of settlement: these follow from the row, not from the sequence.
 type PastTrade struct {
 	ID        string    `json:"id"`
 	TradeSeq  uint64    `json:"tradeSeq"`
@@ -34,6 +42,7 @@ type PastTrade struct {
 
 // PastTradesQuery selects trades. Zero members do not select.
 type PastTradesQuery struct {
+	// The members are as those of TradesQuery; Limit is at most 1000.
 	AccountID *uint32
 	Security  string
 	Limit     int
@@ -51,7 +60,8 @@ type PastAccount struct {
 	ID uint32 `json:"id"`
 }
 
-// Book shows the book of a security; depth 0 is the server's default.
+// Book shows the book of a security; depth 0 is the server's default. The levels are those after
+// the command of the sequence.
 func (p *Past) Book(ctx context.Context, security string, depth int) (book Book, err error) {
 	v := url.Values{}
 	setCount(v, "depth", uint64(max(depth, 0)))
@@ -72,6 +82,8 @@ func (p *Past) Credit(ctx context.Context, q PositionsQuery) (page CreditPage, e
 }
 
 // Orders lists orders.
+//
+// An ended order is in the list as long as the views kept it at that sequence.
 func (p *Past) Orders(ctx context.Context, q OrdersQuery) (page OrderPage, err error) {
 	err = p.c.get(ctx, p.at+"/orders", q.values(), &page)
 	return page, err
@@ -89,13 +101,16 @@ func (p *Past) Accounts(ctx context.Context) (all []PastAccount, err error) {
 	return all, err
 }
 
-// RiskControls shows the gate's image.
+// RiskControls shows the gate's image. The states of the sources are not in it: no sequence decides
+// them.
 func (p *Past) RiskControls(ctx context.Context) (controls PastControls, err error) {
 	err = p.c.get(ctx, p.at+"/risk/control/snapshot", nil, &controls)
 	return controls, err
 }
 
 // Trades lists trades, ascending by trade sequence.
+//
+// The server reads the journal's own fills for it, not the rows of the database.
 func (p *Past) Trades(ctx context.Context, q PastTradesQuery) (page PastTradePage, err error) {
 	v := list(q.AccountID, q.Limit, q.Cursor)
 	set(v, "security", q.Security)

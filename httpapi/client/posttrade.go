@@ -14,7 +14,8 @@ const lasting = 31 * time.Minute
 // service, the one at its address.
 
 // DevToken mints a token for local development. masterSecret is the secret that the server's
-// operator has set. The call needs no token.
+// operator has set. The call needs no token. A wrong secret is a 401; after five of them the
+// address waits a minute, with 429. Where the server has no master secret the endpoint is a 404.
 func (c *Client) DevToken(ctx context.Context, masterSecret string,
 	q TokenRequest) (token Token, err error) {
 	if q.Accounts == nil {
@@ -34,6 +35,9 @@ func (c *Client) RevokeTokens(ctx context.Context, subject string) (revoked Revo
 }
 
 // Trades lists trade rows, ascending by trade sequence.
+//
+// Rows of accounts that the token does not cover are not in it. The projection follows the journal
+// by milliseconds: After waits for a row.
 func (c *Client) Trades(ctx context.Context, q TradesQuery) (page TradePage, err error) {
 	v := list(q.AccountID, q.Limit, q.Cursor)
 	set(v, "security", q.Security)
@@ -46,7 +50,7 @@ func (c *Client) Trades(ctx context.Context, q TradesQuery) (page TradePage, err
 	return page, err
 }
 
-// TradeRow shows one trade row.
+// TradeRow shows one trade row. tradeID is trd-N, or the ext- id of a booking from outside.
 func (c *Client) TradeRow(ctx context.Context, tradeID string) (row TradeRow, err error) {
 	err = c.get(ctx, "/trades/"+url.PathEscape(tradeID), nil, &row)
 	return row, err
@@ -54,13 +58,16 @@ func (c *Client) TradeRow(ctx context.Context, tradeID string) (row TradeRow, er
 
 // ForceSettlement settles a trade before its settlement date. A settled trade stays as it is, so
 // the request is repeated like a read.
+//
+// It needs a token for the trade's account, and is an act on record.
 func (c *Client) ForceSettlement(ctx context.Context, tradeID string) (row TradeRow, err error) {
 	err = c.post(ctx, "/trades/"+url.PathEscape(tradeID)+"/settlement/force", 0, &row)
 	return row, err
 }
 
 // SettlementCalendar counts the trades of the settlement dates from to to, yyyy-mm-dd, of one
-// account or, for nil, of all that the token may see; to "" is from.
+// account or, for nil, of all that the token may see; to "" is from. At most 400 days are shown at
+// a time.
 func (c *Client) SettlementCalendar(ctx context.Context, accountID *uint32,
 	from, to string) (calendar SettlementCalendar, err error) {
 	v := list(accountID, 0, "")
@@ -70,7 +77,7 @@ func (c *Client) SettlementCalendar(ctx context.Context, accountID *uint32,
 	return calendar, err
 }
 
-// ReconStatus shows the reconciliation's counts.
+// ReconStatus shows the reconciliation's counts. Any valid token is enough.
 func (c *Client) ReconStatus(ctx context.Context) (status ReconStatus, err error) {
 	err = c.get(ctx, "/recon/status", nil, &status)
 	return status, err
@@ -101,6 +108,9 @@ func (c *Client) LastOrphanSweep(ctx context.Context) (sweep OrphanSweep, err er
 // RepairRows makes trade rows again from the journal; it needs an admin token and may take long. A
 // row that is right stays as it is, so the request is repeated like a read. A second one at the
 // same time is a 409.
+//
+// The rows as they were are kept in the database beside the repair. DryRun changes nothing and is
+// no act.
 func (c *Client) RepairRows(ctx context.Context, q RepairQuery) (done Repair, err error) {
 	r := call{path: "/recon/repair", repeat: true, timeout: lasting}
 	err = c.send(ctx, &r, q, &done)
@@ -109,6 +119,8 @@ func (c *Client) RepairRows(ctx context.Context, q RepairQuery) (done Repair, er
 
 // TakeStatement states bookings from outside; it needs an admin token. A line replaces an earlier
 // one of the same id.
+//
+// All lines are kept or none, so the request is repeated like a read.
 func (c *Client) TakeStatement(ctx context.Context,
 	lines []StatementLine) (s Statement, err error) {
 	r := call{path: "/recon/statement", repeat: true, timeout: lasting}
@@ -117,6 +129,9 @@ func (c *Client) TakeStatement(ctx context.Context,
 }
 
 // TCAReport shows what a trade has cost.
+//
+// Errors: a 404 for a booking from outside, of which the journal has no prices; a 503 NOT_CAUGHT_UP
+// while the price history is behind the trade.
 func (c *Client) TCAReport(ctx context.Context, tradeID string) (report TCAReport, err error) {
 	err = c.get(ctx, "/tca/report/"+url.PathEscape(tradeID), nil, &report)
 	return report, err
@@ -131,15 +146,18 @@ func (c *Client) TCASummary(ctx context.Context, q TCAQuery) (summary TCASummary
 	return summary, err
 }
 
-// Reindex replays the whole journal into the order-matcher's full-history index;
-// it needs an admin token and may take long.
+// Reindex replays the whole journal into the order-matcher's full-history index; it needs an admin
+// token and may take long. The index belongs to the member that answers, and lasts until its
+// process ends. A second reindex at the same time is a 409.
 func (c *Client) Reindex(ctx context.Context) (info Reindexed, err error) {
 	err = c.post(ctx, "/recon/full-history/reindex", lasting, &info)
 	return info, err
 }
 
-// FullHistory lists the index's fills with a trade sequence above sinceSeq; it
-// needs an admin token. limit 0 is the server's default.
+// FullHistory lists the index's fills with a trade sequence above sinceSeq; it needs an admin
+// token. limit 0 is the server's default.
+//
+// Errors: a 503 NOT_INDEXED before the first Reindex at that member.
 func (c *Client) FullHistory(ctx context.Context, sinceSeq uint64,
 	limit int) (page BlotterPage, err error) {
 	err = c.get(ctx, "/recon/full-history/trades", since(sinceSeq, limit), &page)
@@ -147,6 +165,8 @@ func (c *Client) FullHistory(ctx context.Context, sinceSeq uint64,
 }
 
 // Metrics returns the trade-processor's figures in Prometheus' text format.
+//
+// It needs no token.
 func (c *Client) Metrics(ctx context.Context) (text []byte, err error) {
 	err = c.get(ctx, "/actuator/prometheus", nil, &text)
 	return text, err

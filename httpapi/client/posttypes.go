@@ -3,6 +3,9 @@ package client
 import "time"
 
 // TokenRequest is the content of a development token.
+//
+// TTLSeconds is 1 to 86400. Accounts are the accounts that the token covers; Admin covers all of
+// them.
 type TokenRequest struct {
 	Subject    string   `json:"subject"`
 	Accounts   []uint32 `json:"accounts"`
@@ -11,6 +14,8 @@ type TokenRequest struct {
 }
 
 // Token is a minted token.
+//
+// TokenType is Bearer: Token goes into Config.Token as it is.
 type Token struct {
 	Token     string    `json:"token"`
 	TokenType string    `json:"tokenType"`
@@ -18,6 +23,9 @@ type Token struct {
 }
 
 // Revoked says which tokens of a subject are refused.
+//
+// Tokens that were issued up to IssuedUpTo, a whole second, are refused, and those that do not say
+// when. Sequence is the inputSeq of the command.
 type Revoked struct {
 	Applied    bool      `json:"applied"`
 	Subject    string    `json:"subject"`
@@ -26,6 +34,9 @@ type Revoked struct {
 }
 
 // TradesQuery selects trade rows. Zero members do not select.
+//
+// The conditions add up. From and To are sent with all their decimals; the server rounds a part of
+// a millisecond up.
 type TradesQuery struct {
 	AccountID      *uint32
 	Security       string
@@ -33,24 +44,31 @@ type TradesQuery struct {
 	SettlementDate string    // yyyy-MM-dd
 	TradeDate      string    // yyyy-MM-dd, a day of the settlement's time zone
 	From, To       time.Time // executed in [From, To)
-	Limit          int
-	Cursor         string
+	// Limit is at most 1000; 0 is the server's default, 100.
+	Limit  int
+	Cursor string
 }
 
-// TradeRow is a row of the projection.
+// TradeRow is a row of the projection. It follows the journal by milliseconds: a row may come after
+// the answer to its order.
 type TradeRow struct {
-	ID             string    `json:"id"`
-	TradeSeq       uint64    `json:"tradeSeq"` // 0 of a booking from outside
-	AccountID      uint32    `json:"accountId"`
-	Security       string    `json:"security"`
-	Side           Side      `json:"side"`
-	Quantity       int64     `json:"quantity"`
-	Price          Price     `json:"price"`
-	Status         string    `json:"status"`
-	SettlementDate string    `json:"settlementDate"`
-	Timestamp      time.Time `json:"timestamp"`
-	OrderID        string    `json:"orderId"`
-	UpdatedAt      time.Time `json:"updatedAt"`
+	ID string `json:"id"`
+	// TradeSeq is 0 for a booking from outside, whose ID begins with ext-; the journal's trades have
+	// trd-<TradeSeq>.
+	TradeSeq  uint64 `json:"tradeSeq"`
+	AccountID uint32 `json:"accountId"`
+	Security  string `json:"security"`
+	Side      Side   `json:"side"`
+	Quantity  int64  `json:"quantity"`
+	Price     Price  `json:"price"`
+	// Status is Processing or Settled. SettlementDate is "" when the row was edited and holds no date.
+	Status         string `json:"status"`
+	SettlementDate string `json:"settlementDate"`
+	// Timestamp is the time of the execution, UpdatedAt that of the row's last change. OrderID is ""
+	// for a market trade and for a booking that names no order.
+	Timestamp time.Time `json:"timestamp"`
+	OrderID   string    `json:"orderId"`
+	UpdatedAt time.Time `json:"updatedAt"`
 }
 
 // TradePage is a page of trade rows; NextCursor "" is the last one.
@@ -73,96 +91,42 @@ type SettlementDay struct {
 	Forced         int64  `json:"forced"`
 }
 
-// ReconStatus is the reconciliation's summary. Times are zero before the first.
-type ReconStatus struct {
-	Cursor              uint64    `json:"cursor"`
-	Matched             uint64    `json:"matched"`
-	MissingInProjection uint64    `json:"missingInProjection"`
-	FieldMismatch       uint64    `json:"fieldMismatch"`
-	Orphans             uint64    `json:"orphans"`
-	Lag                 uint64    `json:"lag"`
-	External            uint64    `json:"external"` // bookings from outside
-	ExternalUnmatched   uint64    `json:"externalUnmatched"`
-	LastSweepAt         time.Time `json:"lastSweepAt"`
-	LastOrphanSweepAt   time.Time `json:"lastOrphanSweepAt"`
-}
-
-// StatedTrade is what every side of a break knows of a trade.
-type StatedTrade struct {
-	AccountID uint32    `json:"accountId"`
-	Security  string    `json:"security"`
-	Side      Side      `json:"side"`
-	Quantity  int64     `json:"quantity"`
-	Price     Price     `json:"price"`
-	Timestamp time.Time `json:"timestamp"`
-}
-
-// BreakTrade is one side of a break. Its own members are zero where the side does not determine
-// them.
-type BreakTrade struct {
-	StatedTrade
-	Status         string    `json:"status"`
-	SettlementDate string    `json:"settlementDate"`
-	OrderID        string    `json:"orderId"`
-	Sequence       uint64    `json:"sequence"`
-	BookedAt       time.Time `json:"bookedAt"`
-	UpdatedAt      time.Time `json:"updatedAt"`
-}
-
-// Break is an open difference between the journal and the projection.
-type Break struct {
-	Class       string       `json:"class"`
-	TradeID     string       `json:"tradeId"`
-	TradeSeq    uint64       `json:"tradeSeq"` // 0 for EXTERNAL
-	Fields      []string     `json:"fields"`
-	Journal     *BreakTrade  `json:"journal"`    // nil for an orphan, and for EXTERNAL
-	Projection  *BreakTrade  `json:"projection"` // nil for a missing trade
-	Statement   *StatedTrade `json:"statement"`  // of EXTERNAL: nil when no line has the id
-	FirstSeenAt time.Time    `json:"firstSeenAt"`
-	LastSeenAt  time.Time    `json:"lastSeenAt"`
-}
-
-// BreakPage is a page of breaks; NextCursor "" is the last one.
-type BreakPage struct {
-	Items      []Break `json:"items"`
-	NextCursor string  `json:"nextCursor"`
-}
-
-// OrphanSweep is what an orphan sweep found.
-type OrphanSweep struct {
-	SweptAt               time.Time `json:"sweptAt"`
-	LocalTradeCount       uint64    `json:"localTradeCount"`
-	FullHistoryTradeCount uint64    `json:"fullHistoryTradeCount"`
-	OrphanCount           uint64    `json:"orphanCount"`
-	OrphanIDs             []string  `json:"orphanIds"`
-	Truncated             bool      `json:"truncated"`
-}
-
 // TCAReport is the cost of one trade. Where there is no benchmark, prices are 0 and slippages nil.
+//
+// The numbers are those of package sidecars/tca: its page defines sample, TWAP and slippage.
 type TCAReport struct {
-	TradeID            string    `json:"tradeId"`
-	AccountID          uint32    `json:"accountId"`
-	Security           string    `json:"security"`
-	Side               Side      `json:"side"`
-	Quantity           int64     `json:"quantity"`
-	ExecutionPrice     Price     `json:"executionPrice"`
-	ArrivalPrice       Price     `json:"arrivalPrice"`
-	ArrivalAt          time.Time `json:"arrivalAt"`
-	Twap               Price     `json:"twap"`
-	TwapWindowStart    time.Time `json:"twapWindowStart"`
-	TwapWindowEnd      time.Time `json:"twapWindowEnd"`
-	TwapSampleCount    uint64    `json:"twapSampleCount"`
-	SlippageBps        *Price    `json:"slippageBps"` // in millionths of a basis point
-	ArrivalSlippageBps *Price    `json:"arrivalSlippageBps"`
+	TradeID        string `json:"tradeId"`
+	AccountID      uint32 `json:"accountId"`
+	Security       string `json:"security"`
+	Side           Side   `json:"side"`
+	Quantity       int64  `json:"quantity"`
+	ExecutionPrice Price  `json:"executionPrice"`
+	// The arrival is the command that accepted the order. ArrivalAt is zero when the row is not a fill
+	// of the journal.
+	ArrivalPrice Price     `json:"arrivalPrice"`
+	ArrivalAt    time.Time `json:"arrivalAt"`
+	// The TWAP is the average price of the window before the execution, weighted by time. Its sample
+	// count is the number of prices that had weight.
+	Twap            Price     `json:"twap"`
+	TwapWindowStart time.Time `json:"twapWindowStart"`
+	TwapWindowEnd   time.Time `json:"twapWindowEnd"`
+	TwapSampleCount uint64    `json:"twapSampleCount"`
+	// Both slippages are in millionths of a basis point; positive is a cost, for a sale too.
+	SlippageBps        *Price `json:"slippageBps"`
+	ArrivalSlippageBps *Price `json:"arrivalSlippageBps"`
 }
 
 // TCAQuery selects the trades of a summary. Zero members do not select.
+//
+// From and To bound the time of the execution: [From, To).
 type TCAQuery struct {
 	AccountID *uint32
 	From, To  time.Time
 }
 
 // Costs are the counts and averages of a set of trades.
+//
+// Trades without a TWAP are in Trades, and neither in WithBenchmark nor in the averages.
 type Costs struct {
 	Trades                    uint64 `json:"trades"`
 	WithBenchmark             uint64 `json:"withBenchmark"`
@@ -179,68 +143,17 @@ type SecurityCosts struct {
 // TCASummary is the cost of many trades.
 type TCASummary struct {
 	Costs
+	// BySecurity ascends by ticker.
 	BySecurity []SecurityCosts `json:"bySecurity"`
 }
 
 // Reindexed is what a full-history index holds.
+//
+// LastSequence is the durable inputSeq when the index was begun: the index has every fill up to
+// there, and none behind it.
 type Reindexed struct {
 	IndexedTrades  uint64 `json:"indexedTrades"`
 	LastSequence   uint64 `json:"lastSequence"`
 	LastTradeSeq   uint64 `json:"lastTradeSeq"`
 	DurationMillis int64  `json:"durationMillis"`
-}
-
-// RepairQuery asks for the rows of the trades From..To, both inclusive.
-type RepairQuery struct {
-	From   string `json:"from"` // trd-N
-	To     string `json:"to"`
-	DryRun bool   `json:"dryRun"` // compares, and changes nothing
-}
-
-// RepairedRow is a trade row as it was, or as it is now.
-type RepairedRow struct {
-	TradeRow
-	Sequence uint64    `json:"sequence"`
-	BookedAt time.Time `json:"bookedAt"`
-}
-
-// RepairItem is a trade whose row was made again. Was is nil when there was none.
-type RepairItem struct {
-	TradeID string       `json:"tradeId"`
-	Fields  []string     `json:"fields"`
-	Was     *RepairedRow `json:"was"`
-	Now     RepairedRow  `json:"now"`
-}
-
-// Repair is what a repair did, or would do.
-type Repair struct {
-	RepairID  uint64       `json:"repairId"` // 0 of a dry run
-	From      string       `json:"from"`
-	To        string       `json:"to"`
-	DryRun    bool         `json:"dryRun"`
-	Checked   uint64       `json:"checked"`
-	Matched   uint64       `json:"matched"`
-	Repaired  uint64       `json:"repaired"`
-	Pending   uint64       `json:"pending"` // the projection has not reached these trades
-	Items     []RepairItem `json:"items"`
-	Truncated bool         `json:"truncated"` // more were repaired than Items lists
-}
-
-// StatementLine is one booking from outside as the party that made it states it.
-type StatementLine struct {
-	ID        string    `json:"id"` // ext-...
-	AccountID uint32    `json:"accountId"`
-	Security  string    `json:"security"`
-	Side      Side      `json:"side"`
-	Quantity  int64     `json:"quantity"`
-	Price     Price     `json:"price"`
-	Timestamp time.Time `json:"timestamp"`
-}
-
-// Statement is how the lines compare with the bookings.
-type Statement struct {
-	Accepted  uint64 `json:"accepted"`
-	Matched   uint64 `json:"matched"`
-	Differing uint64 `json:"differing"`
-	Missing   uint64 `json:"missing"`
 }

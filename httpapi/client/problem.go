@@ -7,9 +7,14 @@ import (
 )
 
 // Problem is an answer that is not a success (RFC 9457).
+//
+// It is the error of every method for an answer with another status than success; find it with
+// errors.As. Texts may change between builds: a program decides by Status, Code and Reason.
 type Problem struct {
 	Status int    `json:"status"`
 	Title  string `json:"title"`
+	// Code is a stable name, such as TERMS_DIFFER; docs/http.md says what to do with each. UNREADABLE
+	// is the client's own: the body was no problem document.
 	Code   string `json:"code"`
 	Reason string `json:"reason"` // the RiskReason of a refusal
 	Detail string `json:"detail"`
@@ -34,6 +39,8 @@ func (p *Problem) Error() string {
 }
 
 // NotSequenced reports that the server says nothing was sequenced.
+//
+// Then the same request may be sent again, whatever it asks for.
 func (p *Problem) NotSequenced() bool { return p.Sequenced != nil && !*p.Sequenced }
 
 // ErrAnswer reports an answer that this client cannot read.
@@ -42,6 +49,9 @@ var ErrAnswer = errors.New("client: unreadable answer")
 // Unknown reports an err that does not say whether the request was sequenced: an error of the
 // transport on an open connection, or a 5xx that does not say "sequenced":false. Repeat such a
 // request with the same clientOrderId.
+//
+// nil, an error before the first byte, and every 4xx are known outcomes: nothing is pending at the
+// server.
 func Unknown(err error) bool {
 	if err == nil {
 		return false
@@ -54,6 +64,8 @@ func Unknown(err error) bool {
 }
 
 // readProblem turns an error answer into a *Problem, whatever its body.
+//
+// The status is that of the answer's head: a body cannot say another one. It never returns nil.
 func readProblem(status int, body []byte) error {
 	p := &Problem{}
 	if err := json.Unmarshal(body, p); err != nil || p.Code == "" {

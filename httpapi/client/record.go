@@ -12,6 +12,9 @@ import (
 )
 
 // Measure is one side of a rule that decided.
+//
+// Unit says what the number counts, such as price, currency or bps. Compare Value as text or as a
+// decimal: a float would round money.
 type Measure struct {
 	Value json.RawMessage `json:"value"` // an exact number, or a word in quotes of the unit state
 	Unit  string          `json:"unit"`
@@ -19,7 +22,8 @@ type Measure struct {
 
 // QueueAhead is what rests before an order at its price.
 type QueueAhead struct {
-	Orders   int   `json:"orders"`
+	Orders int `json:"orders"`
+	// Quantity is the sum of their open quantities.
 	Quantity int64 `json:"quantity"`
 }
 
@@ -34,6 +38,7 @@ type Cause struct {
 
 // Match is a trade of the command. OrderID is "" for an account that the caller may not see.
 type Match struct {
+	// TradeID is that of the order's own side, and OrderID names the other side's order.
 	TradeID  string `json:"tradeId"`
 	OrderID  string `json:"orderId"`
 	Price    Price  `json:"price"`
@@ -41,24 +46,34 @@ type Match struct {
 }
 
 // Explanation is why the engine decided as it did.
+//
+// Both sides of the rule that decided come from the engine's own checks, in the state before the
+// command. Members that do not apply are zero or nil.
 type Explanation struct {
-	OrderID       string      `json:"orderId"`
-	ContractID    string      `json:"contractId,omitempty"`
-	InputSeq      uint64      `json:"inputSeq"`
-	Decision      string      `json:"decision"` // ACCEPTED, REJECTED or CANCELED
-	Reason        string      `json:"reason"`   // a risk reason
-	DecidedBy     string      `json:"decidedBy"`
-	Rule          string      `json:"rule"`
-	Observed      *Measure    `json:"observed"`
-	Limit         *Measure    `json:"limit"`
+	OrderID    string `json:"orderId"`
+	ContractID string `json:"contractId,omitempty"`
+	InputSeq   uint64 `json:"inputSeq"`
+	Decision   string `json:"decision"` // ACCEPTED, REJECTED or CANCELED
+	Reason     string `json:"reason"`   // a risk reason
+	// DecidedBy is engine or gate. Rule is the name of the check.
+	DecidedBy string   `json:"decidedBy"`
+	Rule      string   `json:"rule"`
+	Observed  *Measure `json:"observed"`
+	Limit     *Measure `json:"limit"`
+	// Because has the commands that put the two sides there: of a kind the newest 20, behind a line
+	// with the count of all.
 	Because       []Cause     `json:"because"`
 	QueueAhead    *QueueAhead `json:"queueAhead"`    // on arrival; nil: it did not rest
 	QueueAheadNow *QueueAhead `json:"queueAheadNow"` // nil: it does not rest
-	Against       []Match     `json:"against"`
-	Text          string      `json:"text"` // the same in a sentence
+	// Against has at most 1000 fills of the order.
+	Against []Match `json:"against"`
+	Text    string  `json:"text"` // the same in a sentence
 }
 
 // WhyOrder explains the decision on an order.
+//
+// Where entitlements are enforced the caller needs a token for the order's account. The server
+// replays history for it, two explanations at a time: a 503 says to ask again.
 func (c *Client) WhyOrder(ctx context.Context, orderID string) (why Explanation, err error) {
 	err = c.get(ctx, "/orders/"+url.PathEscape(orderID)+"/why", nil, &why)
 	return why, err
@@ -71,6 +86,8 @@ func (c *Client) WhyContract(ctx context.Context, contractID string) (why Explan
 }
 
 // Why explains the decision on the command of an input sequence.
+//
+// An admin token is needed for a command that acts for no account, such as a control.
 func (c *Client) Why(ctx context.Context, inputSeq uint64) (why Explanation, err error) {
 	v := url.Values{"inputSeq": {strconv.FormatUint(inputSeq, 10)}}
 	err = c.get(ctx, "/why", v, &why)
@@ -89,6 +106,9 @@ type AuditQuery struct {
 
 // OperatorAct is one act of an operator. What is not known is empty, or null in Object, Old and
 // New.
+//
+// Sequence is that of the act's command; of an act that is none, that of its note. Acts of a build
+// before notes have no Subject, Address, Reason and Old.
 type OperatorAct struct {
 	Kind     string          `json:"kind"`
 	Sequence uint64          `json:"sequence"`
@@ -102,6 +122,8 @@ type OperatorAct struct {
 }
 
 // Audit lists acts of operators, ascending by sequence; it needs an admin token.
+//
+// The whole page is held in memory: it has at most 1000 acts.
 func (c *Client) Audit(ctx context.Context, q AuditQuery) (acts []OperatorAct, err error) {
 	v := list(q.AccountID, q.Limit, "")
 	setCount(v, "fromSeq", q.FromSeq)
@@ -126,6 +148,9 @@ func (c *Client) Audit(ctx context.Context, q AuditQuery) (acts []OperatorAct, e
 }
 
 // Checkpoint returns the newest signed head of the evidence log, a C2SP signed note.
+//
+// It needs no token. Before the first head is published the error is a 503 NOT_YET. Check the
+// signature with package journal/evidence/verify before you trust it.
 func (c *Client) Checkpoint(ctx context.Context) (note []byte, err error) {
 	err = c.get(ctx, "/log/checkpoint", nil, &note)
 	return note, err
@@ -133,12 +158,18 @@ func (c *Client) Checkpoint(ctx context.Context) (note []byte, err error) {
 
 // Tile returns a tile of the evidence log: <level>/<index> or entries/<index>, the index as
 // x001/234, a partial one with .p/<width>.
+//
+// A tile never changes, so the caller may keep it. Its layout is that of C2SP tlog-tiles; it needs
+// no token.
 func (c *Client) Tile(ctx context.Context, tile string) (bytes []byte, err error) {
 	err = c.get(ctx, "/log/tile/"+tile, nil, &bytes)
 	return bytes, err
 }
 
 // LogMember is a member's own view of the evidence log.
+//
+// Size is in leaves of 256 commands, and Root the hash over that many. Snapshots are hashes of this
+// member's engine state: a difference between two members is a fault of disk, memory or program.
 type LogMember struct {
 	Size      uint64 `json:"size"`
 	Root      []byte `json:"root"`
@@ -157,6 +188,8 @@ func (c *Client) LogMember(ctx context.Context, size uint64) (member LogMember, 
 }
 
 // ProofQuery names a record of the journal by one of its members.
+//
+// Exactly one of them is set; otherwise the server answers 400.
 type ProofQuery struct {
 	InputSeq   uint64
 	TradeID    string
@@ -166,6 +199,10 @@ type ProofQuery struct {
 
 // Proof returns a proof that a record is in the evidence log, as journal/evidence's verifier takes
 // it.
+//
+// The server waits some seconds for a signed head that covers the record; then the error is a 503
+// NOT_YET. Where entitlements are enforced the caller needs a token for the record's account, and
+// an admin token for a record of no account.
 func (c *Client) Proof(ctx context.Context, q ProofQuery) (proof []byte, err error) {
 	v := url.Values{}
 	setCount(v, "inputSeq", q.InputSeq)

@@ -20,14 +20,21 @@ type Report struct {
 
 	body io.ReadCloser
 	resp *http.Response
-	sum  hash.Hash
+	// sum is over every byte that was read, newlines included: the server's checksum is over the same
+	// bytes.
+	sum hash.Hash
+	// last is the last byte read: a report ends with a newline, or it was cut.
 	last byte
-	n    uint64 // records so far
+	// n counts the newlines so far, which are the records.
+	n uint64
 }
 
 // RegulatoryReport asks the order-matcher for every lifecycle event in a range of input sequences,
 // both inclusive; 0 leaves a bound open. It needs an admin token. Only ctx limits the time of a
 // report. The caller must close the report.
+//
+// The server clips the range to the durable head; FromSeq and ToSeq say to what. Errors: a 400 for
+// a range that is empty then, a 429 when as many reports as may be are being made.
 func (c *Client) RegulatoryReport(ctx context.Context, fromSeq, toSeq uint64) (*Report, error) {
 	v := url.Values{}
 	setCount(v, "fromSeq", fromSeq)
@@ -48,7 +55,8 @@ func (c *Client) RegulatoryReport(ctx context.Context, fromSeq, toSeq uint64) (*
 	return report, nil
 }
 
-// Read implements io.Reader.
+// Read implements io.Reader. In place of io.EOF it returns an ErrAnswer when count or checksum
+// differ from the trailers. A connection that ends early is the transport's error.
 func (r *Report) Read(b []byte) (int, error) {
 	n, err := r.body.Read(b)
 	r.sum.Write(b[:n])
@@ -81,8 +89,10 @@ func (r *Report) check() error {
 // Count is the number of records read.
 func (r *Report) Count() uint64 { return r.n }
 
-// SHA256 is the sum of what was read, in hexadecimal.
+// SHA256 is the sum of what was read, in hexadecimal. It may be asked for at any time; it is the
+// server's value once Read has returned io.EOF.
 func (r *Report) SHA256() string { return hex.EncodeToString(r.sum.Sum(nil)) }
 
-// Close ends the report, whole or not.
+// Close ends the report, whole or not. It ends the connection of a report that was not read to its
+// end.
 func (r *Report) Close() error { return r.body.Close() }

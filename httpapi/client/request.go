@@ -14,10 +14,14 @@ import (
 )
 
 // call is one request on its way.
+//
+// One goroutine uses it, for one call of do, through all its attempts; status and header are those
+// of the last answer.
 type call struct {
 	method string
 	path   string
 	query  url.Values
+	// body is JSON text; nil for a request without a body, which then has no Content-Type.
 	body   []byte
 	want   int  // the status code of success; 0: 200
 	also   int  // a second status code of success; 0: none
@@ -32,6 +36,10 @@ type call struct {
 
 // do sends a request, repeats it where that is safe, and reads the body of a success into answer:
 // JSON, or its bytes when answer is a *[]byte.
+//
+// Errors: a *Problem for an answer that is not a success; ErrAnswer for one that cannot be read;
+// errUnsent when no byte went out; else the transport's, wrapped. The error is that of the last
+// attempt alone.
 func (c *Client) do(ctx context.Context, r *call, answer any) error {
 	if r.want == 0 {
 		r.want = http.StatusOK
@@ -47,6 +55,10 @@ func (c *Client) do(ctx context.Context, r *call, answer any) error {
 
 // round sends a request to one member after the other, from the one in use, until one of them
 // answers it.
+//
+// The next member is asked only after an error that elsewhere recognises, and only when the request
+// may be sent again. Other errors of that member would be those of every member. A member that
+// could not answer is left for later requests too.
 func (c *Client) round(ctx context.Context, r *call, answer any) (err error) {
 	l := c.link
 	for range l.members {
@@ -66,6 +78,10 @@ func (c *Client) round(ctx context.Context, r *call, answer any) (err error) {
 func (l *link) member(at uint32) member { return l.members[int(at)%len(l.members)] }
 
 // safe reports that the request may be sent again after err.
+//
+// That is so when nothing was sequenced or sent, or when the call is marked repeat and the outcome
+// is unknown. An answer that could be read but not understood is never repeated: the server has
+// decided.
 func safe(r *call, err error) bool {
 	var p *Problem
 	if errors.As(err, &p) {
@@ -75,6 +91,9 @@ func safe(r *call, err error) bool {
 }
 
 // once makes one attempt at one member.
+//
+// The whole body of the answer is read, whatever its length, within the time-out: the methods whose
+// answers may be long use stream.
 func (c *Client) once(ctx context.Context, m member, r *call, answer any) error {
 	if ctx.Err() != nil { // the transport's own error would not say that nothing was sent
 		return fmt.Errorf("client: %s %s: %w: %w", r.method, r.path, errUnsent, context.Cause(ctx))
@@ -109,6 +128,8 @@ func (c *Client) once(ctx context.Context, m member, r *call, answer any) error 
 }
 
 // request returns the call as the HTTP library sends it.
+//
+// A read has the headers of After, AfterVersion and Confirmed, every other request that of Because.
 func (c *Client) request(ctx context.Context, m member, r *call) (*http.Request, error) {
 	target := string(m) + r.path
 	if len(r.query) > 0 {
@@ -135,6 +156,8 @@ func (c *Client) request(ctx context.Context, m member, r *call) (*http.Request,
 	return req, nil
 }
 
+// read puts the body of a success into answer. A *[]byte takes it as it is, for answers that are no
+// JSON.
 func read(body []byte, answer any) error {
 	if raw, ok := answer.(*[]byte); ok {
 		*raw = body
@@ -144,11 +167,16 @@ func read(body []byte, answer any) error {
 }
 
 // get reads a resource.
+//
+// Reads are always safe to repeat.
 func (c *Client) get(ctx context.Context, path string, query url.Values, answer any) error {
 	return c.do(ctx, &call{method: http.MethodGet, path: path, query: query, repeat: true}, answer)
 }
 
 // send makes a call with a JSON body.
+//
+// It is a POST unless the call says otherwise. A body that does not become JSON is an error before
+// anything is sent.
 func (c *Client) send(ctx context.Context, r *call, body, answer any) (err error) {
 	if r.method == "" {
 		r.method = http.MethodPost

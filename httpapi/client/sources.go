@@ -8,6 +8,9 @@ import (
 )
 
 // Account is an account as the account-service shows it.
+//
+// Whether an account is enabled is not in it: RiskControls of the order-matcher shows what is in
+// force.
 type Account struct {
 	ID          uint32 `json:"id"`
 	DisplayName string `json:"displayName"`
@@ -15,7 +18,10 @@ type Account struct {
 }
 
 // AccountRequest is the new content of an account.
+//
+// A disabled account stays: its orders, positions and trades are not touched.
 type AccountRequest struct {
+	// ID is 1 or more; DisplayName is 1 to 256 bytes, not blank, without control characters.
 	ID          uint32 `json:"id"`
 	DisplayName string `json:"displayName"`
 	Enabled     *bool  `json:"enabled,omitempty"` // nil: unchanged; a new account is enabled
@@ -32,6 +38,8 @@ type Stock struct {
 
 // StockRequest is the new content of a stock. The service trims the ticker and puts it into
 // capitals.
+//
+// The ticker is then 1 to 16 of A-Z 0-9 . -; the name is as an account's.
 type StockRequest struct {
 	Ticker      string `json:"ticker"`
 	CompanyName string `json:"companyName"`
@@ -42,7 +50,7 @@ type StockRequest struct {
 // These methods are the account-service's and the reference-data service's: a
 // Client calls one service, the one at its address.
 
-// Accounts lists every account, by id.
+// Accounts lists every account, by id. It needs no token.
 func (c *Client) Accounts(ctx context.Context) (all []Account, err error) {
 	err = c.get(ctx, "/account/", nil, &all)
 	return all, err
@@ -54,13 +62,18 @@ func (c *Client) Account(ctx context.Context, id uint32) (account Account, err e
 	return account, err
 }
 
-// UpsertAccount makes an account, or changes the one of its id. Where writes are
-// protected it needs an admin token.
+// UpsertAccount makes an account, or changes the one of its id. Where writes are protected it needs
+// an admin token.
+//
+// Setting a record twice has the effect of setting it once, so the request is repeated like a read.
+// Errors: a 409 CAPACITY when the engine has no room for another account; then nothing was written.
+// AfterVersion with the answer's Version reads the change.
 func (c *Client) UpsertAccount(ctx context.Context, q AccountRequest) (Account, error) {
 	return c.putAccount(ctx, http.MethodPost, q)
 }
 
-// UpdateAccount changes an account; 404 when there is none of its id.
+// UpdateAccount is UpsertAccount sent as a PUT. The server does the same for both: it makes an
+// account that is not there.
 func (c *Client) UpdateAccount(ctx context.Context, q AccountRequest) (Account, error) {
 	return c.putAccount(ctx, http.MethodPut, q)
 }
@@ -96,6 +109,8 @@ func (c *Client) Stocks(ctx context.Context) (all []Stock, err error) {
 }
 
 // Stock shows one stock. The ticker is sent as it is given here.
+//
+// Tickers are capitals: another case is a 404.
 func (c *Client) Stock(ctx context.Context, ticker string) (stock Stock, err error) {
 	err = c.get(ctx, "/stocks/"+url.PathEscape(ticker), nil, &stock)
 	return stock, err

@@ -12,6 +12,9 @@ import (
 // stream sends a GET whose answer is read as it comes; only ctx limits its time. The caller closes
 // the body. An answer that is not a success is a *Problem. After an error of the transport the next
 // request goes to the next member.
+//
+// There is no second attempt: the caller has the body, and only it knows whether a part of it was
+// used. Of an error answer at most 64 KiB are read.
 func (c *Client) stream(ctx context.Context, path string, query url.Values,
 	header http.Header) (*http.Response, error) {
 	at := c.link.at.Load()
