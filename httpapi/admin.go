@@ -47,11 +47,10 @@ type AdminConfig struct {
 // Admin is the listener for operators: health, readiness, metrics, profiles. It uses net/http,
 // because the standard pprof and Prometheus handlers do.
 //
-//	            with AdminConfig.Admit:
-//	/healthz    the process answers; never a token
-//	/readyz     200 or 503 by its parts; a token for metrics is enough
-//	/metrics    a token for metrics is enough
-//	/version, /debug/pprof/, Extra    an admin token
+//	                     with AdminConfig.Admit it asks for
+//	/healthz             nothing
+//	/readyz, /metrics    a token for metrics, or an admin token
+//	everything else      an admin token
 type Admin struct {
 	http    http.Server
 	guarded bool
