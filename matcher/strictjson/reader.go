@@ -8,7 +8,9 @@ import (
 	"unicode/utf8"
 )
 
-// Limits of the input of a Reader.
+// Limits of the input of a Reader. A Reader has a fixed size, so it holds the keys of all open
+// objects itself: MaxKeys bounds both its memory and the search for duplicates. Nothing that this
+// program reads comes near them.
 const (
 	MaxDepth    = 16
 	MaxKeys     = 64
@@ -33,7 +35,8 @@ const (
 // Reader reads one JSON text; see the package comment. The zero Reader is empty: call Reset first.
 //
 // Invariants: 0 <= pos <= len(buf); depth <= MaxDepth; keys[base[d]:] up to the next level's base
-// are the keys read so far in the object open at depth d.
+// are the keys read so far in the object open at depth d. A Reader is some 800 bytes and can be
+// kept or lie on the stack.
 type Reader struct {
 	buf     []byte
 	scratch []byte // unescaped strings; only grows until the next Reset
@@ -56,10 +59,12 @@ type keyRef struct {
 	n  uint32
 }
 
+// inScratch marks a key that had escapes: it lies in scratch. MaxBytes keeps every index below it.
 const inScratch = 1 << 31
 
-// Reset starts again with b, which the Reader keeps and never writes. The results of earlier calls
-// become invalid.
+// Reset starts again with b, which the Reader keeps and never writes; b must not change until the
+// reading ends. The results of earlier calls become invalid. It looks at the whole text once,
+// because text that is not UTF-8 is refused before any of it is read.
 func (r *Reader) Reset(b []byte) {
 	r.buf, r.scratch = b, r.scratch[:0]
 	r.pos, r.depth, r.nkeys, r.objects = 0, 0, 0, 0
@@ -81,7 +86,7 @@ func (r *Reader) Err() error { return r.err }
 func (r *Reader) Offset() int { return r.pos }
 
 // Fail makes err the Reader's error unless it has one already. It is for what the reading code
-// itself refuses, such as an unknown field.
+// itself refuses, such as an unknown field. The reading then ends like after any other error.
 func (r *Reader) Fail(err error) { r.fail(err) }
 
 func (r *Reader) fail(err error) {
@@ -90,8 +95,9 @@ func (r *Reader) fail(err error) {
 	}
 }
 
-// End checks that exactly one whole value was read and that nothing follows it. It returns the
-// first error of the whole reading.
+// End checks that exactly one whole value was read and that nothing but white space follows it. It
+// returns the first error of the whole reading. ErrMisuse is a bug of the reading code, not a fault
+// of the text.
 func (r *Reader) End() error {
 	if r.err != nil {
 		return r.err
@@ -139,7 +145,8 @@ func (r *Reader) look() byte {
 	return r.buf[r.pos]
 }
 
-// value is next where a value must be due.
+// value is next where a value must be due: at the start, behind a key, at an item. Anything else is
+// ErrMisuse.
 func (r *Reader) value() byte {
 	if !r.due {
 		r.fail(ErrMisuse)
@@ -167,7 +174,8 @@ func kindOf(c byte) Kind {
 	return KindInvalid
 }
 
-// Peek returns the kind of the value that is due, without reading it.
+// Peek returns the kind of the value that is due, without reading it. It judges by the first byte:
+// the value may still turn out malformed.
 func (r *Reader) Peek() Kind { return kindOf(r.value()) }
 
 // mismatch sets the error for a value that starts with c and is not of the kind asked for.
@@ -179,7 +187,7 @@ func (r *Reader) mismatch(c byte) {
 	}
 }
 
-// open enters an object or array.
+// open enters an object or array. object is 1 for an object, 0 for an array.
 func (r *Reader) open(bracket byte, object uint32) {
 	c := r.value()
 	if c != bracket {
@@ -197,7 +205,8 @@ func (r *Reader) open(bracket byte, object uint32) {
 	r.due, r.fresh = false, true
 }
 
-// close leaves the innermost container.
+// close leaves the innermost container, at its bracket. The keys of an object are forgotten:
+// another one may have the same.
 func (r *Reader) close() {
 	r.pos++
 	r.nkeys = int(r.base[r.depth])
@@ -206,7 +215,8 @@ func (r *Reader) close() {
 }
 
 // member goes to the next member of the innermost container and reports whether there is one. At
-// the closing bracket it leaves the container.
+// the closing bracket it leaves the container. A comma before the first member or behind the last
+// one is refused by what comes next: neither a key nor a value starts with it, nor with a bracket.
 func (r *Reader) member(bracket byte, object uint32) bool {
 	if r.err != nil {
 		return false
@@ -296,7 +306,8 @@ func (r *Reader) NextKey() (key []byte, ok bool) {
 }
 
 // remember records a key of the innermost object, or fails if the object already has it. Few keys
-// of one object share a mark, and only those are compared.
+// of one object share a mark, and only those are compared. A caller that chooses keys of one mark
+// makes MaxKeys comparisons a key, no more.
 func (r *Reader) remember(key []byte, at uint32) {
 	mark := uint(len(key))
 	if n := len(key); n > 0 {
@@ -337,7 +348,8 @@ func (r *Reader) key(k keyRef) []byte {
 	return r.buf[k.at : k.at+k.n]
 }
 
-// String reads a string. The bytes are valid until Reset and must not be written.
+// String reads a string, and returns nil after an error. The bytes are valid until Reset and must
+// not be written: they are the input itself, or the scratch for a string with escapes.
 func (r *Reader) String() []byte {
 	c := r.value()
 	if c != '"' {
@@ -396,7 +408,9 @@ func plain(b []byte, i int) int {
 	return i
 }
 
-// unescape continues behind the first backslash, at i, of the string that begins at start.
+// unescape continues behind the first backslash, at i, of the string that begins at start. It
+// copies the string into scratch. An escaped control character is only reported: String refuses it,
+// Skip does not.
 func (r *Reader) unescape(start, i int) (s []byte, control bool) {
 	b, from := r.buf, len(r.scratch)
 	out := append(r.scratch, b[start:i]...)
@@ -447,7 +461,9 @@ func (r *Reader) unescape(start, i int) (s []byte, control bool) {
 	return nil, false
 }
 
-// rune16 reads the digits behind \u and, for a surrogate, the other half of the pair.
+// rune16 reads the digits behind \u and, for a surrogate, the other half of the pair. width is how
+// many bytes it has read. Half a pair is ErrSurrogate: it stands for no character and could not be
+// written in UTF-8.
 func rune16(b []byte) (u rune, width int, err error) {
 	u, err = hex4(b)
 	if err != nil || u < 0xD800 || u > 0xDFFF {
@@ -466,6 +482,7 @@ func rune16(b []byte) (u rune, width int, err error) {
 	return (u-0xD800)<<10 + (low - 0xDC00) + 0x10000, 10, nil
 }
 
+// hex4 reads four hexadecimal digits of either case.
 func hex4(b []byte) (u rune, err error) {
 	if len(b) < 4 {
 		return 0, ErrTruncated
