@@ -20,8 +20,8 @@
 //     server, and need none.
 //   - journal accept, journal archive and snapshot change a journal, so they refuse while a server
 //     has it open. restore fills an empty data.dir.
-//   - config, token, completion, version, risk-extract and evidence verify need neither a server nor
-//     a journal.
+//   - config, token, completion, version, risk-extract and evidence verify need neither a server
+//     nor a journal.
 //
 // What holds for all of them:
 //
