@@ -8,6 +8,8 @@ import (
 )
 
 // createOrder is POST /orders.
+//
+// 201 with the order and its fills, or 422 for a refusal, which stands under its sequence.
 func (x *exchange) createOrder() problem {
 	if p := x.admit(); p.status != 0 {
 		return p
@@ -22,7 +24,7 @@ func (x *exchange) createOrder() problem {
 	return x.decide(matcher.OrderNew)
 }
 
-// bookTrade is POST /trades.
+// bookTrade is POST /trades. The trade is at the last known price: there is no order and no book.
 func (x *exchange) bookTrade() problem {
 	if p := x.admit(); p.status != 0 {
 		return p
@@ -38,6 +40,9 @@ func (x *exchange) bookTrade() problem {
 }
 
 // decide handles a decoded admission of one command, from the entitlement check to the answer.
+//
+// The entitlement comes before the key is looked up: a caller must not learn of another account's
+// orders by their client ids.
 func (x *exchange) decide(kind matcher.CommandType) problem {
 	o := &x.order
 	if !x.entitled(o.accountID) {
@@ -62,6 +67,8 @@ func (x *exchange) decide(kind matcher.CommandType) problem {
 var undecided desk.Answer
 
 // answerDecision renders the verdict on a new order or a market trade, with the engine's answer.
+//
+// a is undecided when the request was not handed in; its sequence is then 0.
 func (x *exchange) answerDecision(q *admission.Request, a *desk.Answer) problem {
 	o := &x.order
 	switch q.Verdict {
@@ -85,6 +92,8 @@ func (x *exchange) answerDecision(q *admission.Request, a *desk.Answer) problem 
 }
 
 // refused counts a refusal.
+//
+// A reason that this build does not know counts under the last one.
 func (x *exchange) refused(reason matcher.RiskReason) {
 	x.m.rejected.n.Add(1)
 	x.m.rejections[min(reason, matcher.ReasonCount-1)].n.Add(1)
@@ -122,6 +131,9 @@ func (x *exchange) refusal(o *orderRequest, reason matcher.RiskReason) problem {
 
 // answerKnown answers with the first decision on the request: its status code, id and sequence. The
 // other fields show the order as it now stands.
+//
+// A first decision is looked up before it may be durable: every branch waits before it answers. 201
+// also when the order has ended since; appendForgotten shows one that is not kept any more.
 func (x *exchange) answerKnown(row *blotter.KeyRow) problem {
 	o := &x.order
 	x.m.duplicates.n.Add(1)
@@ -150,6 +162,8 @@ func (x *exchange) answerKnown(row *blotter.KeyRow) problem {
 }
 
 // answerKnownTrade is answerKnown for a market trade.
+//
+// The price and the time are in the blotter alone, which drops its oldest fills.
 func (x *exchange) answerKnownTrade(row *blotter.KeyRow) problem {
 	o := &x.order
 	if p := x.durable(row.InputSeq); p.status != 0 {

@@ -25,6 +25,9 @@ func (x *exchange) cancelOrder(id []byte) problem {
 }
 
 // replaceOrder is POST /orders/{orderId}/replace.
+//
+// The order's own account, side and security complete the record; the body has the rest. A replace
+// is not screened at the gate: the engine judges it.
 func (x *exchange) replaceOrder(id []byte) problem {
 	if p := x.admit(); p.status != 0 {
 		return p
@@ -49,6 +52,8 @@ func (x *exchange) replaceOrder(id []byte) problem {
 }
 
 // amend decides a cancel or a replace of an order and answers it.
+//
+// The command gets its time here, when everything about it has been read.
 func (x *exchange) amend(q *admission.Request, row *blotter.OrderRow) problem {
 	q.Command.EventTimeMillis = x.m.Clock()
 	q.About(row)
@@ -65,6 +70,9 @@ func (x *exchange) amend(q *admission.Request, row *blotter.OrderRow) problem {
 }
 
 // answerAmended renders the verdict on a cancel or a replace.
+//
+// A success shows the order as it is after the command; another command may have changed it since.
+// A refusal is counted, and shown when it is durable.
 func (x *exchange) answerAmended(q *admission.Request, number, inputSeq uint64) problem {
 	reason := q.Reason
 	switch q.Verdict {
@@ -87,6 +95,8 @@ func (x *exchange) answerAmended(q *admission.Request, number, inputSeq uint64) 
 }
 
 // ownOrder finds the order of a path's id, if the caller may see and change it.
+//
+// 404 comes before 403: an id that was never given is the same answer for every caller.
 func (x *exchange) ownOrder(id []byte) (row blotter.OrderRow, p problem) {
 	number, ok := parsePrefixed(id, "ord-")
 	if !ok {
@@ -110,6 +120,8 @@ func (x *exchange) terminal() problem {
 }
 
 // answerOrder answers with an order as it now stands.
+//
+// It waits until what it shows is durable, also when the order is gone.
 func (x *exchange) answerOrder(status int, number uint64) problem {
 	row, ok := x.m.Views.Numbered(number)
 	if p := x.shown(); p.status != 0 {

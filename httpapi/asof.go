@@ -1,16 +1,10 @@
 package httpapi
 
 import (
-	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
-	"slices"
 
 	"posttrade/journal/asof"
-	"posttrade/matcher"
-	"posttrade/matcher/gate"
-	"posttrade/sidecars/store"
 )
 
 // The endpoints below /as-of/{inputSeq} show what the endpoint behind the number showed when that
@@ -30,6 +24,9 @@ var problemMoment = problem{status: 400, code: CodeBadRequest, field: "inputSeq"
 		"0 for the state before the first command"}
 
 // asOfRoute finds the endpoint of a path behind asOfPrefix.
+//
+// It knows the paths behind the sequence by routeOf, so an endpoint has one spelling in both times.
+// Endpoints without a past are 404.
 func asOfRoute(rest []byte) (r route, id []byte) {
 	sequence, path := cutSegment(rest)
 	if len(sequence) == 0 || len(path) == 0 {
@@ -62,7 +59,8 @@ func asOfRoute(rest []byte) (r route, id []byte) {
 	return routeNone, nil
 }
 
-// pastSequence reads the number behind asOfPrefix.
+// pastSequence reads the number behind asOfPrefix. ok is false for a number with a sign, a leading
+// zero or more than 63 bits.
 func (x *exchange) pastSequence() (inputSeq uint64, ok bool) {
 	path, _ := splitTarget(x.ctx.Request.Header.RequestURI())
 	rest, _ := cutPrefix(stripPrefix(path, x.m.prefix), asOfPrefix)
@@ -71,6 +69,9 @@ func (x *exchange) pastSequence() (inputSeq uint64, ok bool) {
 }
 
 // showPast answers for a moment of the past.
+//
+// It needs an admin token in every configuration: a moment shows all accounts. The wait for an
+// engine of the past counts against queryTimeout.
 func (x *exchange) showPast(r route, id []byte) problem {
 	if p := x.admin(); p.status != 0 {
 		return p
@@ -88,6 +89,9 @@ func (x *exchange) showPast(r route, id []byte) problem {
 }
 
 // showAt answers with what an endpoint showed when a sequence was the head.
+//
+// While it runs, views are the moment's, and past says that nothing has to become durable. Both are
+// set back before the moment is released. Only a good answer is marked with the moment's sequence.
 func (x *exchange) showAt(ctx context.Context, inputSeq uint64, r route, id []byte) problem {
 	moment, p := x.m.moment(ctx, inputSeq)
 	if p.status != 0 {
@@ -113,6 +117,9 @@ func (m *OrderMatcher) moment(ctx context.Context, inputSeq uint64) (*asof.Momen
 }
 
 // notLoaded is the problem of a moment that cannot be shown.
+//
+// A sequence beyond the durable head is 400 and names the head. A time-out is 503 and not 504: what
+// was replayed is kept, so a repetition gets further.
 func (m *OrderMatcher) notLoaded(err error) problem {
 	var beyond *asof.BeyondError
 	switch {
@@ -127,6 +134,8 @@ func (m *OrderMatcher) notLoaded(err error) problem {
 }
 
 // showMoment runs the endpoint of the present over the views of a moment.
+//
+// The endpoints of the present check token and query themselves.
 func (x *exchange) showMoment(ctx context.Context, moment *asof.Moment, r route,
 	id []byte) problem {
 	switch r {
@@ -151,118 +160,4 @@ func (x *exchange) showMoment(ctx context.Context, moment *asof.Moment, r route,
 	default:
 		return x.listPastTrades(ctx, moment)
 	}
-}
-
-// listPastAccounts is GET /as-of/{inputSeq}/accounts: GET /account/ of the account-service without
-// the names, which no sequence decides.
-func (x *exchange) listPastAccounts() problem {
-	if p := x.noParameters(); p.status != 0 {
-		return p
-	}
-	b := append(x.begin(), '[')
-	for i, a := range x.views.Accounts() {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = append(appendAccountID(b, a.ID), '}')
-	}
-	return x.send(200, append(b, ']'))
-}
-
-// pastControls is a gate.Snapshot without the states of the sources, which no sequence decides.
-type pastControls struct {
-	KillSwitch    bool                   `json:"killSwitch"`
-	PolicyVersion int64                  `json:"policyVersion"`
-	Limits        gate.LimitValues       `json:"limits"`
-	Accounts      []gate.AccountControl  `json:"accounts"`
-	Securities    []gate.SecurityControl `json:"securities"`
-}
-
-// showPastControls is GET /as-of/{inputSeq}/risk/control/snapshot.
-func (x *exchange) showPastControls(moment *asof.Moment) problem {
-	if p := x.noParameters(); p.status != 0 {
-		return p
-	}
-	b, err := json.Marshal(controlsOf(moment))
-	if err != nil {
-		panic("httpapi: the controls do not marshal: " + err.Error()) // plain types: a bug
-	}
-	return x.send(200, append(x.begin(), b...))
-}
-
-// controlsOf is the gate's image as views and engine of a moment know it.
-func controlsOf(moment *asof.Moment) pastControls {
-	v, e := moment.Views(), moment.Engine()
-	policy := v.Policy()
-	c := pastControls{KillSwitch: policy.KillSwitch, PolicyVersion: policy.Version,
-		Limits:   gate.LimitValues{Set: matcher.AllLimits, Values: e.RiskLimits()},
-		Accounts: []gate.AccountControl{}, Securities: []gate.SecurityControl{}}
-	own := map[uint32]*gate.LimitValues{}
-	e.EachOwnLimits(func(o matcher.OwnLimits) bool {
-		own[o.AccountID] = &gate.LimitValues{Set: o.Own, Values: o.Values}
-		return true
-	})
-	for _, a := range v.Accounts() {
-		c.Accounts = append(c.Accounts, gate.AccountControl{
-			ID: a.ID, Enabled: a.Enabled, Version: a.Version, HeldBy: gate.Holder(a.ByHand),
-			Limits: own[a.ID],
-		})
-	}
-	for _, s := range v.Securities() {
-		c.Securities = append(c.Securities, gate.SecurityControl{
-			ID: s.ID, Ticker: s.Ticker, Enabled: s.Enabled, Halted: s.Halted, Restricted: s.Restricted,
-			Version: s.Version, HeldBy: gate.Holder(s.EnabledByHand || s.HaltedByHand),
-		})
-	}
-	slices.SortFunc(c.Securities, func(a, b gate.SecurityControl) int {
-		return cmp.Compare(a.Ticker, b.Ticker)
-	})
-	return c
-}
-
-// listPastTrades is GET /as-of/{inputSeq}/trades: GET /trades of the trade-processor over the
-// journal's own fills, without what no sequence decides.
-func (x *exchange) listPastTrades(ctx context.Context, moment *asof.Moment) problem {
-	var (
-		page     = newListQuery(cursorTrades)
-		security uint32
-		named    bool
-	)
-	if p := x.eachParameter(func(name string, value []byte) (ok bool) {
-		if name == "security" {
-			security, _ = x.m.Gate.Security(value)
-			named = true
-			return len(value) <= matcher.MaxTicker
-		}
-		return page.read(name, value)
-	}); p.status != 0 {
-		return p
-	}
-	fills, err := moment.Fills(ctx, page.after, page.limit+1, func(f *matcher.Fill) bool {
-		return (!page.asked || f.AccountID == page.account) && (!named || f.SecurityID == security)
-	})
-	if err != nil {
-		return x.m.failed(err)
-	}
-	next := uint64(0)
-	if len(fills) > page.limit {
-		fills = fills[:page.limit]
-		next = fills[page.limit-1].TradeSeq
-	}
-	b := append(x.begin(), `{"items":[`...)
-	b = appendEach(b, fills, x.appendPastTrade)
-	return x.send(200, endList(b, cursorTrades, next))
-}
-
-// appendPastTrade appends the document of a fill as a trade.
-func (x *exchange) appendPastTrade(b []byte, f *matcher.Fill) []byte {
-	t := store.Trade{
-		ID: store.TradeID(f.TradeSeq), Seq: f.TradeSeq, AccountID: f.AccountID,
-		Security: x.m.Gate.Ticker(f.SecurityID), Side: f.Side, Quantity: int64(f.Qty), Price: f.Px,
-		ExecutedAt: f.TimeMillis,
-	}
-	if f.OrderRef != 0 {
-		t.OrderID = matcher.OrderID(f.Order())
-	}
-	return append(appendTradeOrigin(appendTradeTerms(b, &t), &t), '}')
 }

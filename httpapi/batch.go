@@ -8,6 +8,9 @@ import (
 )
 
 // batchItem is one order of a batch on its way.
+//
+// It is kept by the exchange for later batches: its slices point into the body of the batch that
+// used it last.
 type batchItem struct {
 	order   orderRequest
 	command matcher.Command
@@ -18,6 +21,9 @@ type batchItem struct {
 // createBatch is POST /orders/batch. Reading and entitlement refuse the whole batch before anything
 // is sequenced. After that each order is decided separately, also an order whose key is known with
 // different terms.
+//
+// 201 whatever becomes of the single orders. All admitted orders are handed in on one ticket, so
+// they are sequenced side by side, in the order of the request, all or none.
 func (x *exchange) createBatch() problem {
 	if p := x.admit(); p.status != 0 {
 		return p
@@ -45,6 +51,8 @@ func (x *exchange) createBatch() problem {
 }
 
 // readBatch decodes the array.
+//
+// An error names the item, counted from 0. A batch has 1 to maxBatch orders.
 func (x *exchange) readBatch() problem {
 	x.batch = x.batch[:0]
 	for x.body.json.BeginArray(); x.body.json.NextItem(); {
@@ -79,6 +87,9 @@ func (x *exchange) nextItem() *batchItem {
 
 // judgeBatch asks the admission room about all orders, and gives each that goes to the engine its
 // place on the ticket.
+//
+// All orders of a batch have one event time. Admitted: each item has its own verdict; any other
+// verdict is the whole batch's.
 func (x *exchange) judgeBatch() admission.Verdict {
 	now := x.m.Clock()
 	x.asks = slices.Grow(x.asks[:0], len(x.batch))[:len(x.batch)]
@@ -97,6 +108,8 @@ func (x *exchange) judgeBatch() admission.Verdict {
 }
 
 // handInBatch sequences the admitted orders, if there are any, and settles the answers to them.
+//
+// After a problem none of the answers may be read.
 func (x *exchange) handInBatch() problem {
 	n := 0
 	for i := range x.asks {
@@ -144,6 +157,8 @@ func (x *exchange) answerBatch() problem {
 }
 
 // shownBatch waits until what the batch's repeated orders show is durable.
+//
+// The batch's own commands are durable already; first decisions may not be.
 func (x *exchange) shownBatch() problem {
 	for i := range x.asks {
 		if v := x.asks[i].Verdict; v == admission.Repeated || v == admission.Differs {
@@ -154,6 +169,9 @@ func (x *exchange) shownBatch() problem {
 }
 
 // appendItem appends the Order of one item.
+//
+// It counts the item, unless its key is known with other terms. Each decision of a batch has the
+// document of a single order, refusals too.
 func (x *exchange) appendItem(b []byte, item *batchItem) []byte {
 	o, q, a := &item.order, item.ask, &undecided
 	if item.ticket >= 0 {
@@ -177,6 +195,8 @@ func (x *exchange) appendItem(b []byte, item *batchItem) []byte {
 }
 
 // appendKnown appends the Order behind a key that was decided before.
+//
+// An accepted order that is not kept any more shows what its key remembers.
 func (x *exchange) appendKnown(b []byte, o *orderRequest, q *admission.Request) []byte {
 	key := &q.First
 	row, held := x.m.Views.Numbered(key.Ref)

@@ -26,6 +26,7 @@ type accountControl struct {
 	enabled   bool
 }
 
+// accountControl reads the body; both members are required. So are all members of the next two.
 func (d *decoder) accountControl() (c accountControl) {
 	var account, enabled bool
 	for key := range d.members {
@@ -49,6 +50,7 @@ type securityControl struct {
 	enabled, halted bool
 }
 
+// securityControl reads the body. A caller that changes one flag repeats the other.
 func (d *decoder) securityControl() (c securityControl) {
 	var security, enabled, halted bool
 	for key := range d.members {
@@ -75,6 +77,7 @@ type restriction struct {
 	restricted bool
 }
 
+// restriction reads the body.
 func (d *decoder) restriction() (c restriction) {
 	var security, restricted bool
 	for key := range d.members {
@@ -93,6 +96,8 @@ func (d *decoder) restriction() (c restriction) {
 }
 
 // policy is the body of POST /risk/control/policy. 0 leaves a limit as it is.
+//
+// It sets two of the limits; POST /risk/control/limits sets each of them.
 type policy struct {
 	version          int64
 	killSwitch       bool
@@ -100,6 +105,7 @@ type policy struct {
 	maxConcentration int64 // x 1e6
 }
 
+// policy reads the body: version and kill switch are required, a version of 1 or more.
 func (d *decoder) policy() (p policy) {
 	var version, kill bool
 	for key := range d.members {
@@ -126,11 +132,14 @@ func (d *decoder) policy() (p policy) {
 	return p
 }
 
+// flag reads true or false; other values are an error of type.
 func (d *decoder) flag(field string) bool {
 	d.field = field
 	return d.json.Bool()
 }
 
+// require refuses an object that does not have a member. After another error it changes nothing: a
+// member that could not be read is not missing.
 func (d *decoder) require(field string, seen bool) {
 	if !seen && d.json.Err() == nil {
 		d.field = field
@@ -145,6 +154,8 @@ func (d *decoder) unknown(key []byte) {
 }
 
 // maxQuoted is the number of bytes of a client's name that an answer repeats.
+//
+// A client's error must not become a long answer or a long log line.
 const maxQuoted = 64
 
 // quoted returns a client's name in quotes, printable whatever bytes it has.
@@ -165,6 +176,9 @@ func plainName(name string) string {
 }
 
 // bodyProblem is the problem of a body that cannot be read.
+//
+// index is the item of an array, -1 outside of one. field names the member: the unknown one, the
+// one that is there twice, or the one that was read last; "" when the text as a whole is wrong.
 func (d *decoder) bodyProblem(err error, index int) problem {
 	detail, field := err.Error(), d.field
 	switch {
@@ -182,9 +196,9 @@ func (d *decoder) bodyProblem(err error, index int) problem {
 	return problem{status: 400, code: CodeMalformedBody, detail: detail, field: field}
 }
 
-// command builds the record of an admission, without its idempotency key. The security is the
-// gate's id, or 0 when the gate knows no security of that name: the record then carries the name
-// that the client sent.
+// command builds the record of an admission, without its idempotency key. The security is what
+// Decider.Security returns: the gate's id, or, when no security has the ticker, a number that
+// stands for it.
 func (o *orderRequest) command(kind matcher.CommandType, securityID uint32, timeMillis int64,
 	cmd *matcher.Command) {
 	*cmd = matcher.NewCommand(kind)

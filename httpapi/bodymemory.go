@@ -34,6 +34,8 @@ const (
 // services that share it. A body is counted when its head announces its length, before any of it is
 // read. It is given back when its connection waits for the next request.
 type BodyMemory struct {
+	// most is constant. used is what is counted in now, in bytes of memory: each body byte times
+	// bodyCost.
 	most    int64
 	used    atomic.Int64
 	refused atomic.Uint64
@@ -46,6 +48,8 @@ type BodyMemory struct {
 }
 
 // NewBodyMemory returns a bound of most bytes, at least MinBodyMemory.
+//
+// http.max-body-memory is the setting.
 func NewBodyMemory(most int64) *BodyMemory { return &BodyMemory{most: max(most, MinBodyMemory)} }
 
 // Metrics emits how much is in use, and how often there was no room; see Metrics.More.
@@ -58,7 +62,8 @@ func (m *BodyMemory) Metrics(emit metric.Emit) {
 		true, float64(m.refused.Load()))
 }
 
-// take counts bytes in, false if there is no room for them.
+// take counts bytes in, false if there is no room for them. Any goroutine. It never waits: a
+// request that finds no room is answered 503 at once, before its body is read.
 func (m *BodyMemory) take(bytes int64) bool {
 	used := m.used.Add(bytes)
 	if used > m.most {
@@ -74,6 +79,8 @@ func (m *BodyMemory) take(bytes int64) bool {
 }
 
 // giveBack counts the bytes out.
+//
+// bytes must have been taken. The goroutine that brings used to 0 after a burst starts the timer.
 func (m *BodyMemory) giveBack(bytes int64) {
 	if m.used.Add(-bytes) == 0 && m.peak.Load() > muchMemory {
 		m.mu.Lock()
@@ -108,13 +115,19 @@ func (m *BodyMemory) collect() {
 	runtime.GC()
 }
 
-// forgetLargeBodies makes the HTTP library keep no large buffer with an idle connection.
+// forgetLargeBodies makes the HTTP library keep no large buffer with an idle connection. The limit
+// is the library's and of the whole process: every server here sets the same.
 func forgetLargeBodies() { fasthttp.SetBodySizePoolLimit(keptBody, keptBody) }
 
 // Share makes m count the service's requests. Call it before Serve.
+//
+// Several services share one bound, because they share one process's memory.
 func (s *service) Share(m *BodyMemory) { s.server.bodies = m }
 
 // reserve counts in the bytes of a body, or the bytes that a chunk adds to one.
+//
+// A connection holds what its largest body needed, until the next request begins: the bytes of one
+// message are not added up. Only the goroutine that reads calls it.
 func (c *framedConn) reserve(bytes int64) fault {
 	if c.bodies == nil || bytes <= smallBody {
 		return faultNone
@@ -134,6 +147,8 @@ func (c *framedConn) reserve(bytes int64) fault {
 }
 
 // release counts out what the connection holds.
+//
+// The goroutine that reads and Close may race; the swap makes sure that the bytes go back once.
 func (c *framedConn) release() {
 	if held := c.held.Swap(0); held > 0 {
 		c.bodies.giveBack(held)

@@ -8,6 +8,8 @@ import (
 
 // Cluster is what the services of a member know of all members. Its methods are called for every
 // request: all but Confirm only read memory.
+//
+// The node of a cluster is the only one outside of tests. Any goroutine calls it.
 type Cluster interface {
 	// Leads reports that writes run here: this member leads and has applied everything that was agreed
 	// before it became the leader.
@@ -40,12 +42,16 @@ const valueConfirmed = "confirmed"
 // shape describes a service from outside: enough to refuse a request that every member would
 // refuse.
 type shape struct {
+	// find is the router of the service, so that the relay refuses a path or a method without asking
+	// the leader.
 	find       func(path []byte) (r route, id []byte)
 	document   []byte
 	leaderOnly bool // it runs on the leader only: reads go there too
 }
 
 // shapes are the services that can stand behind a relay, by name.
+//
+// It is constant. The names are also those under which Cluster.Leader knows the addresses.
 var shapes = map[string]shape{
 	"order-matcher":   {find: routeOf, document: openAPIOrderMatcher},
 	"trade-processor": {find: processorRouteOf, document: openAPITradeProcessor, leaderOnly: true},
@@ -70,7 +76,8 @@ func leaderRoute(r route) bool {
 	return r == routeCheckpoint || r == routeTile || r == routeProof
 }
 
-// lastingRoute reports an endpoint that goes through the whole history.
+// lastingRoute reports an endpoint that goes through the whole history. A relay waits for it as
+// long as the leader's own bound, and its answer ends early when the service stops.
 func lastingRoute(r route) bool {
 	switch r {
 	case routeSweep, routeReport, routeActs, routeRepair, routeStatement:
@@ -79,7 +86,8 @@ func lastingRoute(r route) bool {
 	return false
 }
 
-// consistency reads how current a read has to be. A write always goes to the leader.
+// consistency reads how current a read has to be. A write always goes to the leader. Any value but
+// confirmed is 400, so that a misspelt one does not give a stale read.
 func consistency(ctx *fasthttp.RequestCtx, method methods) (confirmed bool, p problem) {
 	value := ctx.Request.Header.Peek(headerConsistency)
 	switch {

@@ -8,8 +8,10 @@ import (
 	"posttrade/matcher"
 )
 
-// contractRequest is a decoded booking of a swap or a swaption. clientID points
-// into the request's body.
+// contractRequest is a decoded booking of a swap or a swaption. clientID points into the request's
+// body.
+//
+// It is part of the exchange, and set anew for each booking.
 type contractRequest struct {
 	clientID []byte
 	terms    matcher.ContractTerms
@@ -32,6 +34,7 @@ const (
 	swaptionTerms = termStyle<<1 - 1
 )
 
+// termNames are the names of the terms, in the order of their bits. It is constant.
 var termNames = [...]string{
 	"accountId", "payReceive", "notional", "fixedRate", "effectiveDate", "maturityDate", "conventions",
 	"expiryDate", "exerciseStyle",
@@ -39,6 +42,9 @@ var termNames = [...]string{
 
 // contract reads the body of POST /swaps or, with its two more terms, of POST /swaptions. It
 // accepts every contract that the record can carry; the gate decides whether it may be booked.
+//
+// The first missing term is named, in the order of termNames. A term that a swap does not have is
+// an unknown member there.
 func (d *decoder) contract(c *contractRequest, swaption bool) {
 	*c = contractRequest{}
 	t, saw, needed := &c.terms, uint16(0), swapTerms
@@ -118,6 +124,8 @@ func (d *decoder) rate() int64 {
 	return rate
 }
 
+// conventions reads the name of a set of conventions, in its exact case, and returns the index that
+// a record carries.
 func (d *decoder) conventions() uint32 {
 	d.field = "conventions"
 	index, ok := matcher.ConventionIndex(d.json.String())
@@ -136,7 +144,7 @@ func (d *decoder) style() matcher.ExerciseStyle {
 	return style
 }
 
-// day reads a date that a record can carry: an epoch day of 16 bits.
+// day reads a date that a record can carry: an epoch day of 16 bits. The last one is 2149-06-06.
 func (d *decoder) day(field string) uint16 {
 	d.field = field
 	day, ok := parseDay(d.json.String())
@@ -147,6 +155,8 @@ func (d *decoder) day(field string) uint16 {
 }
 
 // parseDay reads yyyy-MM-dd, exactly, of 1970-01-01 to 2149-06-06.
+//
+// A day that its month does not have is refused: 2026-02-30 is no date.
 func parseDay(text []byte) (day uint16, ok bool) {
 	if len(text) != len("yyyy-MM-dd") || text[4] != '-' || text[7] != '-' {
 		return 0, false
@@ -173,6 +183,9 @@ func parseDay(text []byte) (day uint16, ok bool) {
 }
 
 // daysOf is the epoch day of a date, the inverse of civil. It takes years of 0 and later.
+//
+// The constant 719468 is the epoch day of 0000-03-01, with the sign turned: the algorithm counts
+// from that day.
 func daysOf(year, month, date int64) int64 {
 	if month -= 3; month < 0 { // in years that start in March the leap day is the last day
 		month, year = month+12, year-1

@@ -9,7 +9,7 @@ import (
 	"posttrade/matcher/admission"
 )
 
-// The errors of a booking whose JSON is well-formed.
+// The errors of a booking whose JSON is well-formed. Their texts contain nothing of the input.
 var (
 	errDate       = errors.New("not a date, yyyy-MM-dd, of 1970-01-01 to 2149-06-06")
 	errZeroRate   = errors.New("a rate of 0 cannot be booked")
@@ -19,6 +19,8 @@ var (
 )
 
 // bookContract is POST /swaps and POST /swaptions: one code path and one validator for both.
+//
+// The record of a booking cannot carry a gate's refusal: the engine judges every booking itself.
 func (x *exchange) bookContract(swaption bool) problem {
 	if p := x.admit(); p.status != 0 {
 		return p
@@ -65,6 +67,9 @@ func (x *exchange) answerContract(q *admission.Request, inputSeq uint64) problem
 }
 
 // answerKnownContract answers with the first decision on the booking.
+//
+// A contract never changes, so the first answer can be made again from its key and the repeated
+// terms.
 func (x *exchange) answerKnownContract(row *blotter.KeyRow) problem {
 	x.m.duplicates.n.Add(1)
 	if p := x.durable(row.InputSeq); p.status != 0 {
@@ -85,8 +90,10 @@ func (x *exchange) answerBooked(inputSeq uint64) problem {
 	return x.send(200, append(b, `,"booked":true}`...))
 }
 
-// answerContractRefusal is the 422 of a booking. A sequence of 0 is shown as
-// null: nothing was sequenced.
+// answerContractRefusal is the 422 of a booking. A sequence of 0 is shown as null: nothing was
+// sequenced.
+//
+// A refused booking has no contract id.
 func (x *exchange) answerContractRefusal(reason matcher.RiskReason, inputSeq uint64) problem {
 	c := &x.contract
 	b := problem{status: 422, code: CodeRiskRefused, reason: reason,
@@ -101,6 +108,8 @@ func (x *exchange) answerContractRefusal(reason matcher.RiskReason, inputSeq uin
 }
 
 // listContracts is GET /contracts.
+//
+// A page is by id, ascending. The cursor is the last id shown.
 func (x *exchange) listContracts() problem {
 	if p := x.admit(); p.status != 0 {
 		return p
@@ -152,6 +161,9 @@ func (x *exchange) showContract(id []byte) problem {
 
 // appendContract appends the document of a contract, with the terms that the client asked for. A
 // name that this build does not know has no default.
+//
+// It panics on terms that this build does not know, which ends the request with 500: to show other
+// terms in their place would be worse.  A journal may hold the terms of another build.
 func appendContract(b []byte, c *blotter.ContractRow) []byte {
 	convention, ok := matcher.ConventionAt(c.Convention)
 	if !ok || !c.Style.Known() {

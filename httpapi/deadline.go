@@ -34,6 +34,8 @@ func (d *deadline) early(err error) bool {
 }
 
 // tell sets the connection's deadline with its method set.
+//
+// After an error the connection is unusable.
 func (d *deadline) tell(set func(time.Time) error) error {
 	if err := set(d.due); err != nil {
 		return err
@@ -42,7 +44,8 @@ func (d *deadline) tell(set func(time.Time) error) error {
 	return nil
 }
 
-// SetReadDeadline implements net.Conn for the goroutine that reads.
+// SetReadDeadline implements net.Conn for the goroutine that reads. It costs a store: receive tells
+// the socket, and only when its own deadline would be too late.
 func (c *framedConn) SetReadDeadline(t time.Time) error {
 	c.reading.due = t
 	return nil
@@ -61,6 +64,9 @@ func (c *framedConn) SetDeadline(t time.Time) error {
 }
 
 // receive reads from the socket within the deadline.
+//
+// A time-out that the socket reports too early, because it was told an earlier deadline, is not
+// passed on.
 func (c *framedConn) receive(p []byte) (n int, err error) {
 	for stale := c.reading.stale(); ; stale = true {
 		if stale {
@@ -75,6 +81,8 @@ func (c *framedConn) receive(p []byte) (n int, err error) {
 }
 
 // Write writes to the socket within the deadline.
+//
+// A short write goes on where it stopped.
 func (c *framedConn) Write(p []byte) (n int, err error) {
 	err = c.intime(func() error {
 		wrote, err := c.Conn.Write(p[n:])
@@ -85,6 +93,9 @@ func (c *framedConn) Write(p []byte) (n int, err error) {
 }
 
 // intime calls write within the deadline: again when the connection was not told of a later one.
+//
+// write may have written a part before it is called again, and goes on behind that part. Once the
+// connection is hurried a write has hurriedTime at most, and is not tried again.
 func (c *framedConn) intime(write func() error) error {
 	for stale := c.writing.stale(); ; stale = true {
 		if stale {
@@ -102,6 +113,8 @@ func (c *framedConn) intime(write func() error) error {
 }
 
 // hurriedTime is how long a write may still take once a connection is hurried.
+//
+// So a client that does not read cannot hold up the stop.
 const hurriedTime = time.Second
 
 // hurry bounds the writes of a connection from now on, also one that is under way: the service

@@ -10,20 +10,27 @@ import (
 // maxClientID is the longest clientOrderId, in bytes.
 const maxClientID = 64
 
-// maxBatch is the largest order batch.
+// maxBatch is the largest order batch. It is desk.MaxBatch: a batch is one ticket.
 const maxBatch = 1024
 
-// orderRequest is a decoded createOrder or bookMarketTrade. The byte slices
-// point into the request's body.
+// orderRequest is a decoded createOrder or bookMarketTrade. The byte slices point into the
+// request's body.
+//
+// It is also what answers repeat of the request. The zero value of an optional member is what its
+// absence means.
 type orderRequest struct {
-	clientID  []byte
-	security  []byte
-	limitPx   int64 // 0 for MARKET
+	// clientID is empty for none, else 1 to maxClientID bytes of printable ASCII. security is as the
+	// client wrote it.
+	clientID []byte
+	security []byte
+	// limitPx is in millionths; 0 for MARKET.
+	limitPx   int64
 	accountID uint32
-	qty       int32
-	side      matcher.Side
-	flags     uint16 // time in force, as in matcher.Command
-	market    bool
+	// qty is 1 or more, in whole units.
+	qty    int32
+	side   matcher.Side
+	flags  uint16 // time in force, as in matcher.Command
+	market bool
 }
 
 // The bits of the members that an object has shown so far.
@@ -42,12 +49,16 @@ const sawTraded = sawAccount | sawSecurity | sawSide | sawQuantity
 // decoder reads request bodies. It is kept with its Reader, so that decoding an order allocates
 // nothing. field is the member that was read last, for the detail of a refusal. A refusal about an
 // unknown member uses stranger instead.
+//
+// The first error stays (see strictjson): the methods go on with zero values, and the caller asks
+// once, at end.
 type decoder struct {
 	json     strictjson.Reader
 	field    string
 	stranger string // a member that the object does not have
 }
 
+// reset begins with another body, which the decoder keeps a reference to.
 func (d *decoder) reset(body []byte) {
 	d.field = ""
 	d.json.Reset(body)
@@ -56,10 +67,14 @@ func (d *decoder) reset(body []byte) {
 // end checks that the body was read whole and without an error.
 func (d *decoder) end() error { return d.json.End() }
 
+// fail refuses the body, unless it is refused already: the first error is the one that the client
+// sees.
 func (d *decoder) fail(err error) { d.json.Fail(err) }
 
 // members yields the name of every member of the next object. The caller must read its value, or
 // refuse the object, before it asks for the next name.
+//
+// The name is valid until the next one is asked for. A duplicate member is an error of the Reader.
 func (d *decoder) members(yield func(key []byte) bool) {
 	for d.json.BeginObject(); ; {
 		read := d.json.Err() == nil
@@ -74,6 +89,9 @@ func (d *decoder) members(yield func(key []byte) bool) {
 }
 
 // order reads one createOrder object.
+//
+// quickOrder reads what most programs send; the Reader reads everything else, and what quickOrder
+// did not take. Both give the same for every text that quickOrder takes.
 func (d *decoder) order(o *orderRequest) {
 	if n, last := quickOrder(d.json.Ahead(), o); n > 0 {
 		d.field = last
@@ -113,6 +131,8 @@ func (d *decoder) slowOrder(o *orderRequest) {
 }
 
 // trade reads a bookMarketTrade object.
+//
+// It has no price, no type and no time in force: these members are unknown here.
 func (d *decoder) trade(o *orderRequest) {
 	*o = orderRequest{market: true}
 	var saw uint8
@@ -125,6 +145,8 @@ func (d *decoder) trade(o *orderRequest) {
 }
 
 // traded reads a member that orders and trades have, and returns which of them it is.
+//
+// 0 is returned for the client id, which no object must have.
 func (d *decoder) traded(key []byte, o *orderRequest) (saw uint8) {
 	switch string(key) {
 	case "clientOrderId":
@@ -144,6 +166,8 @@ func (d *decoder) traded(key []byte, o *orderRequest) (saw uint8) {
 }
 
 // replacement reads a replace object into qty, limitPx and clientID of o.
+//
+// Both numbers are required. The other fields of o come from the order itself.
 func (d *decoder) replacement(o *orderRequest) {
 	*o = orderRequest{}
 	var saw uint8
@@ -206,6 +230,8 @@ func (d *decoder) missing(saw uint8, price string) {
 }
 
 // clientID reads 1 to 64 bytes of printable ASCII.
+//
+// The result points into the body.
 func (d *decoder) clientID() []byte {
 	d.field = "clientOrderId"
 	s := d.json.String()
@@ -215,7 +241,8 @@ func (d *decoder) clientID() []byte {
 	return s
 }
 
-// security reads a ticker that a record can carry. The gate decides whether it is known.
+// security reads a ticker that a record can carry. The gate decides whether it is known. An unknown
+// ticker is no error of the body.
 func (d *decoder) security() []byte {
 	d.field = "security"
 	s := d.json.String()
@@ -238,6 +265,7 @@ func printable(s []byte, limit int) bool {
 	return true
 }
 
+// accountID reads a whole number of 32 bits. Whether it is an account is the gate's to say.
 func (d *decoder) accountID() uint32 {
 	d.field = "accountId"
 	n := d.json.Int()
@@ -257,7 +285,8 @@ func (d *decoder) quantity() int32 {
 	return int32(n)
 }
 
-// price reads a price of more than zero, in millionths.
+// price reads a price of more than zero, in millionths. More than six decimals are refused unless
+// they are 0.
 func (d *decoder) price(field string) int64 {
 	d.field = field
 	px := d.json.Decimal()
@@ -281,6 +310,7 @@ func (d *decoder) side() matcher.Side {
 	return matcher.Buy
 }
 
+// market reads the type of an order, in capitals only.
 func (d *decoder) market() bool {
 	d.field = "type"
 	switch string(d.json.String()) {
@@ -293,6 +323,7 @@ func (d *decoder) market() bool {
 	return false
 }
 
+// timeInForce reads a time in force as the flag that a record carries; 0 is GTC.
 func (d *decoder) timeInForce() uint16 {
 	d.field = "timeInForce"
 	switch string(d.json.String()) {

@@ -9,6 +9,8 @@ import (
 )
 
 // drainLook is how often a shutdown looks whether a handler still runs.
+//
+// Handlers send no signal when they end: it would cost every request.
 const drainLook = 2 * time.Millisecond
 
 // Shutdown stops accepting, refuses new requests, waits for the requests in flight and closes the
@@ -28,6 +30,9 @@ func (s *server) Shutdown(ctx context.Context) error {
 }
 
 // drain waits until nothing of this server runs: until ctx ends, and after that for patience.
+//
+// Streamed answers count too: their goroutines use what the caller releases afterwards. An error
+// names how many still ran.
 func (s *server) drain(ctx context.Context) error {
 	look := time.NewTicker(drainLook)
 	defer look.Stop()

@@ -12,6 +12,9 @@ import (
 
 // exchange is one request to the order-matcher, with everything that its handlers need and reuse
 // from one request to the next. One goroutine uses it.
+//
+// Its slices keep their memory from one request to the next, so that a request allocates only when
+// it is larger than those before it on the same exchange.
 type exchange struct {
 	visit
 	m     *OrderMatcher
@@ -21,13 +24,18 @@ type exchange struct {
 
 	order    orderRequest
 	contract contractRequest
-	command  matcher.Command   // of ask
-	ask      admission.Request // what the admission room is asked about
-	ticket   *desk.Ticket      // the ticket that is out, so that it is given back after a panic
+	// command is what ask points to: the record that is handed in.
+	command matcher.Command
+	ask     admission.Request // what the admission room is asked about
+	// ticket is the one that is out, nil for none. finish gives it back, also after a panic.
+	ticket *desk.Ticket
 
-	batch     []batchItem
-	asks      []admission.Request // of the batch
-	ticks     []priceTick
+	// batch and asks belong together by index: asks[i] is what the admission room is asked about
+	// batch[i].
+	batch []batchItem
+	asks  []admission.Request // of the batch
+	ticks []priceTick
+	// rows, fills and contracts are memory for what a list shows.
 	rows      []blotter.OrderRow
 	fills     []matcher.Fill
 	contracts []blotter.ContractRow
@@ -42,6 +50,8 @@ type exchange struct {
 
 // finish gives back what the request held. It is deferred, so it also runs after a panic of the
 // handler; the exchange is not used again then.
+//
+// A ticket that timed out goes back too: the desk keeps it until its answer has come.
 func (x *exchange) finish() {
 	x.release()
 	if !x.done {
@@ -55,6 +65,8 @@ func (x *exchange) finish() {
 }
 
 // release returns the ticket that is out, if one is.
+//
+// Answers of the ticket must not be read afterwards.
 func (x *exchange) release() {
 	if x.ticket != nil {
 		x.ticket.Release()
@@ -64,6 +76,8 @@ func (x *exchange) release() {
 
 // admit verifies the token of an admission or of an account's data, where entitlements are
 // enforced. Elsewhere tokens are ignored.
+//
+// Without entitlements the claims stay empty, and entitled is true for each account.
 func (x *exchange) admit() problem {
 	if !x.m.Enforced {
 		return problem{}
@@ -76,10 +90,13 @@ func (x *exchange) entitled(accountID uint32) bool {
 	return x.m.May(&x.claims, accountID)
 }
 
-// open reports why nothing can be sequenced at all.
+// open reports why nothing can be sequenced at all. The problem is the one that an admission would
+// get now. Controls ask it instead of the admission room: they are not screened.
 func (x *exchange) open() problem { return x.turnedAway(x.m.Open()) }
 
 // turnedAway is the problem of a verdict that has no decision to show, no problem for the others.
+//
+// Of Ended it waits until the end of the order is durable.
 func (x *exchange) turnedAway(v admission.Verdict) problem {
 	switch v {
 	case admission.Differs:
@@ -99,6 +116,9 @@ func (x *exchange) turnedAway(v admission.Verdict) problem {
 }
 
 // asked begins the question that the admission room answers.
+//
+// The caller fills the command before it asks. clientID and ticker point into the request's body
+// and are kept until finish.
 func (x *exchange) asked(clientID, ticker []byte) *admission.Request {
 	x.ask = admission.Request{Command: &x.command, ClientID: clientID, Ticker: ticker}
 	return &x.ask
@@ -115,6 +135,9 @@ func (x *exchange) judge(q *admission.Request) admission.Verdict {
 }
 
 // handIn sequences one admitted request; the answer is that of the ticket's command 0.
+//
+// After a problem with notSequenced nothing was sequenced; after any other one the outcome is
+// unknown.
 func (x *exchange) handIn(q *admission.Request) problem {
 	if p := x.acquire(1); p.status != 0 {
 		return p
@@ -124,7 +147,8 @@ func (x *exchange) handIn(q *admission.Request) problem {
 	return x.sequence()
 }
 
-// acquire takes a ticket for n commands.
+// acquire takes a ticket for n commands. It does not wait: a desk without a ticket is 429. finish
+// gives the ticket back, and a handler that takes several releases each.
 func (x *exchange) acquire(n int) problem {
 	ticket, err := x.m.Desk.Acquire(n)
 	if err != nil {
@@ -135,6 +159,8 @@ func (x *exchange) acquire(n int) problem {
 }
 
 // sequence hands the ticket's commands to the engine and waits for durable answers.
+//
+// It blocks for AnswerTimeout at most. After a problem the ticket's answers must not be read.
 func (x *exchange) sequence() problem {
 	if err := x.ticket.Submit(); err != nil {
 		return notSubmitted(err)
@@ -152,6 +178,8 @@ func (x *exchange) sequence() problem {
 }
 
 // notSubmitted is the problem of a command that did not reach the ring.
+//
+// All of them say that nothing was sequenced.
 func notSubmitted(err error) problem {
 	switch {
 	case errors.Is(err, desk.ErrBusy):
@@ -169,6 +197,9 @@ func notSubmitted(err error) problem {
 
 // shown waits until everything that was read from the views is durable. So an answer shows nothing
 // that a crash could undo.
+//
+// The caller reads the views first and calls shown then: Seen is at or above all that it has read.
+// A moment of the past is durable.
 func (x *exchange) shown() problem {
 	if x.past {
 		return problem{}
@@ -176,6 +207,8 @@ func (x *exchange) shown() problem {
 	return x.durable(x.m.Seen())
 }
 
+// durable waits until the command of a sequence is durable, a read for ReadTimeout at most and
+// every other request for AnswerTimeout. It costs one load when the sequence is durable already.
 func (x *exchange) durable(inputSeq uint64) problem {
 	if x.past || x.m.Durable.Durable() >= inputSeq {
 		return problem{}
@@ -194,6 +227,8 @@ func (x *exchange) durable(inputSeq uint64) problem {
 func (x *exchange) reads() bool { return x.ctx.IsGet() || x.ctx.IsHead() }
 
 // notShown is the problem of what did not become durable in time.
+//
+// A write has a 504: its own command may be durable although what it would show is not.
 func (x *exchange) notShown() problem {
 	switch {
 	case x.m.Failed() != nil:
@@ -205,4 +240,6 @@ func (x *exchange) notShown() problem {
 }
 
 // took records how long an admission took.
+//
+// It is called for the admissions that the engine has decided.
 func (x *exchange) took() { x.m.latency.Record(int64(time.Since(x.ctx.Time()))) }

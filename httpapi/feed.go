@@ -33,6 +33,7 @@ const (
 
 // feedRequest is a decoded GET /feed.
 type feedRequest struct {
+	// selection is what the topics ask for, narrowed to the accounts that the caller may see.
 	selection feed.Selection
 	start     feed.Start
 	account   uint32
@@ -40,6 +41,10 @@ type feedRequest struct {
 }
 
 // showFeed is GET /feed: the stream of what changes.
+//
+// The handler returns before the first event: from then on the stream runs as the body of the
+// answer, on the same goroutine, and holds the service's stand until it is closed. It has no place
+// among the requests in flight.
 func (x *exchange) showFeed() problem {
 	if x.m.Feed == nil {
 		return problemRoute
@@ -69,7 +74,8 @@ func (x *exchange) showFeed() problem {
 	return problem{}
 }
 
-// feedRequest reads the query and the header.
+// feedRequest reads the query and the header. The header wins over fromSeq. Without both the stream
+// begins at the durable head.
 func (x *exchange) feedRequest() (r feedRequest, p problem) {
 	var topics []byte
 	var from, account uint64
@@ -143,6 +149,8 @@ func (x *exchange) mayFollow(r *feedRequest) (token []byte, p problem) {
 }
 
 // openFeed opens a reader. A feed that has just begun has to reach the head first.
+//
+// Both waits end with the service. The caller closes the reader.
 func (m *OrderMatcher) openFeed(r *feedRequest) (*feed.Reader, error) {
 	ctx, cancel := context.WithTimeout(m.lasting, feedOpens)
 	defer cancel()
@@ -179,13 +187,21 @@ var (
 
 // feedStream is the body of a stream. The HTTP library has it write itself on the connection's
 // goroutine, and closes it.
+//
+// The connection's goroutine owns it. It writes pieces that all readers share, and never changes
+// them. The stream ends with an event gone when the server ends it, and without one when the client
+// leaves or stalls.
 type feedStream struct {
 	m      *OrderMatcher
 	reader *feed.Reader
-	conn   net.Conn
-	token  []byte // nil: the stream depends on none
-	ctx    context.Context
-	leave  func() // ends the request's use of the service
+	// conn is the connection itself, for deadlines and for writing past the library's buffer.
+	conn  net.Conn
+	token []byte // nil: the stream depends on none
+	// ctx ends with the service: then the stream says goneStopping.
+	ctx context.Context
+	// leave ends the request's use of the service; see holdStand. forget stops the call that hurries
+	// the connection at the service's end.
+	leave  func()
 	forget func() bool
 
 	tick    *time.Ticker
@@ -197,6 +213,7 @@ type feedStream struct {
 	own     [1][]byte // memory of marks
 }
 
+// Close must be called: it gives back the reader's place, the ticker and the stand.
 func (m *OrderMatcher) feedStream(r *feed.Reader, request *fasthttp.RequestCtx,
 	token []byte) *feedStream {
 	s := &feedStream{m: m, reader: r, conn: request.Conn(), token: token, ctx: m.lasting,
@@ -212,10 +229,14 @@ func (m *OrderMatcher) feedStream(r *feed.Reader, request *fasthttp.RequestCtx,
 	return s
 }
 
-// SupportsBodyWriteTo says that WriteTo gives the same as Read.
+// SupportsBodyWriteTo says that WriteTo gives the same as Read. The HTTP library then calls WriteTo
+// where it would copy with Read.
 func (s *feedStream) SupportsBodyWriteTo() bool { return true }
 
 // WriteTo writes the stream until it ends.
+//
+// nil is returned at the stream's own end, which is a whole answer with its last chunk. An error
+// ends the connection.
 func (s *feedStream) WriteTo(w io.Writer) (n int64, err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
@@ -247,6 +268,8 @@ func (s *feedStream) write(w io.Writer, piece [][]byte) error {
 }
 
 // Read implements io.Reader.
+//
+// It is for a connection on which the library does not call WriteTo. It copies each piece.
 func (s *feedStream) Read(b []byte) (n int, err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
@@ -265,6 +288,8 @@ func (s *feedStream) Read(b []byte) (n int, err error) {
 
 var errFeedPanicked = errors.New("httpapi: the feed panicked")
 
+// panicked counts a panic, logs the stack without the cause, which may hold an event's bytes, and
+// returns the error that ends the connection.
 func (s *feedStream) panicked() error {
 	s.m.server.panics.Add(1)
 	s.m.server.log.Error("httpapi: feed panicked", "stack", string(debug.Stack()))
@@ -278,6 +303,10 @@ func (s *feedStream) mayTake() error {
 }
 
 // next waits for the next piece of the stream; it is empty at the end.
+//
+// It waits on the reader, and looks once a second whether the service ends, the token is still
+// valid and a mark is due. A failure of the token or of the reader is a last piece; the call after
+// it returns none.
 func (s *feedStream) next() [][]byte {
 	for !s.ended {
 		if s.ctx.Err() != nil {
@@ -301,6 +330,9 @@ func (s *feedStream) next() [][]byte {
 }
 
 // valid checks the token once a second.
+//
+// A token that was valid when the stream began may expire or be revoked. In between events are
+// still sent, for a second at most.
 func (s *feedStream) valid() bool {
 	second := s.m.Clock() / 1000
 	if s.token == nil || second == s.checked {
@@ -324,6 +356,8 @@ func (s *feedStream) mark() [][]byte {
 }
 
 // gone says why the server ends the stream.
+//
+// Only a failure is logged: the other reasons are the client's business.
 func (s *feedStream) gone(reason string, err error) [][]byte {
 	s.ended = true
 	if reason == goneFailed {
@@ -340,6 +374,8 @@ const (
 )
 
 // goneReason is the reason of a stream's end.
+//
+// The names are part of the interface: docs/feeds.md lists them, with TOKEN_EXPIRED.
 func goneReason(err error) string {
 	switch {
 	case errors.Is(err, feed.ErrSlow):
@@ -354,7 +390,7 @@ func goneReason(err error) string {
 	return goneFailed
 }
 
-// Close ends the stream.
+// Close ends the stream. The HTTP library calls it once.
 func (s *feedStream) Close() error {
 	s.forget()
 	s.tick.Stop()

@@ -8,6 +8,11 @@ import (
 
 // RenderFeed appends the document of an event of the feed. It is a function of the event alone, so
 // an event has the same bytes on every member and in every replay.
+//
+// The event's pointers are valid during the call alone; nothing of them is kept. The live stream
+// renders an event once, however many readers get the bytes; a reader of older history has its own.
+// docs/feeds.md describes the documents; an Order and a Contract have the same bytes as in their
+// lists.
 func RenderFeed(b []byte, e *feed.Event) []byte {
 	switch e.Kind {
 	case feed.Book:
@@ -35,6 +40,7 @@ func RenderFeed(b []byte, e *feed.Event) []byte {
 	}
 }
 
+// appendSecurityMember appends the member without a comma in front of it.
 func appendSecurityMember(b []byte, ticker string) []byte {
 	return appendString(append(b, `"security":`...), ticker)
 }
@@ -47,6 +53,7 @@ func appendEventEnd(b []byte, e *feed.Event) []byte {
 	return append(appendUint(b, e.InputSeq), '}')
 }
 
+// appendBookEvent appends the new total of one level; a quantity of 0 says that the level is gone.
 func appendBookEvent(b []byte, e *feed.Event) []byte {
 	b = appendSecurityMember(append(b, '{'), e.Ticker)
 	b = append(b, `,"side":`...)
@@ -74,6 +81,9 @@ func appendBest(b []byte, l *blotter.Level) []byte {
 
 // appendTradeEvent appends a trade as every caller may see it: no accounts and no orders. The two
 // sides of a match have neighbouring numbers, the aggressor's first.
+//
+// There is one event for a match, that of the aggressor's side. A market trade and a forced fill
+// have no other side: their counterTradeId is null.
 func appendTradeEvent(b []byte, e *feed.Event) []byte {
 	ev := e.Engine
 	b = append(b, `{"tradeId":`...)
@@ -114,6 +124,9 @@ func appendOwnFill(b []byte, e *feed.Event) []byte {
 }
 
 // appendControl appends what a control has set, as it is in force after it.
+//
+// A control that leaves a value as it is shows that value. A change of limits shows its version and
+// account alone.
 func appendControl(b []byte, e *feed.Event) []byte {
 	cmd := e.Engine.Cmd()
 	if cmd.TemplateID == matcher.TemplateSymbolRegister {
@@ -177,6 +190,7 @@ func appendControl(b []byte, e *feed.Event) []byte {
 	return appendEventEnd(b, e)
 }
 
+// appendPolicy appends the policy in force, without time and sequence.
 func appendPolicy(b []byte, e *feed.Event) []byte {
 	policy := e.Views.Policy()
 	b = append(b, `{"kind":"policy","policyVersion":`...)
@@ -188,6 +202,7 @@ func appendPolicy(b []byte, e *feed.Event) []byte {
 	return appendDecimal(b, policy.MaxConcentrationNotional)
 }
 
+// appendFlag appends one more boolean member, with its comma.
 func appendFlag(b []byte, name string, value bool) []byte {
 	b = append(append(append(b, `,"`...), name...), `":`...)
 	return appendBool(b, value)

@@ -11,6 +11,8 @@ import (
 
 // Sizes that the framing enforces before the HTTP library sees a byte.
 const (
+	// A longer URI is 414 and a larger header block 431. The block counts from behind the request line
+	// up to and with the empty line.
 	maxURIBytes         = 4 << 10
 	maxHeaderBlockBytes = 8 << 10
 	maxMethodBytes      = 16
@@ -21,6 +23,9 @@ const (
 )
 
 // fault says why the framing refused a connection.
+//
+// It is kept on the connection: readError, which the HTTP library calls with an error of its own,
+// finds the answer's status by it.
 type fault uint8
 
 const (
@@ -32,10 +37,16 @@ const (
 	faultBody          // 413
 )
 
-// errFraming is the error that the HTTP library reads after the framing has refused.
+// errFraming is the error that the HTTP library reads after the framing has refused. It says
+// nothing of the cause, which is in framedConn.why.
 var errFraming = errors.New("httpapi: request framing refused")
 
 // phase is the position of the framing within a message.
+//
+//	request line --> header --> body -----------> request line
+//	                   |------> chunk size --> chunk --> chunk size ...
+//	                   |             '--> final line --> request line
+//	                   '------> request line (no body)
 type phase uint8
 
 const (
@@ -65,6 +76,8 @@ const (
 type framedConn struct {
 	net.Conn
 
+	// The fields up to target follow one message. Only the goroutine that reads uses them; reset
+	// clears them for the next message.
 	phase   phase
 	fresh   bool  // nothing of this message was read but an empty line
 	hasCL   bool  // Content-Length seen
@@ -97,12 +110,16 @@ type framedConn struct {
 	closed atomic.Bool   // Close has run
 }
 
+// The caller sets the fields that it shares with the server before the connection is used.
 func newFramedConn(c net.Conn) *framedConn {
 	_, secured := c.(*tls.Conn)
 	return &framedConn{Conn: c, fresh: true, writing: deadline{exact: secured}}
 }
 
 // Read reads from the socket and checks the bytes. See framedConn.
+//
+// After a fault every call returns errFraming. The bytes before the fault are returned first, so
+// that complete requests before it are answered.
 func (c *framedConn) Read(p []byte) (int, error) {
 	if c.why != faultNone {
 		return 0, errFraming
@@ -135,9 +152,11 @@ func (c *framedConn) Read(p []byte) (int, error) {
 	return good, nil
 }
 
-// Close closes the connection. After an error answer it first lets the peer
-// read that answer: closing a socket with unread input resets it, and a reset
-// can overtake the answer.
+// Close closes the connection. After an error answer it first lets the peer read that answer:
+// closing a socket with unread input resets it, and a reset can overtake the answer.
+//
+// Any goroutine may call it, and more than once: the counts are given back once. Without linger it
+// does not wait; with it at most lingerTime.
 func (c *framedConn) Close() error {
 	if !c.closed.Swap(true) && c.open != nil {
 		c.open.Add(-1)
@@ -158,6 +177,8 @@ const (
 	lingerTime  = time.Second
 )
 
+// discard reads what is still coming. Its deadline is the socket's own: reading is not used any
+// more.
 func (c *framedConn) discard() {
 	if c.Conn.SetReadDeadline(time.Now().Add(lingerTime)) != nil {
 		return
@@ -175,6 +196,11 @@ func (c *framedConn) discard() {
 // follow runs the state machine over b. It returns how many bytes may be handed on: all of them, or
 // those before the fault and one more. The one more cannot complete the bad line; the library
 // answers a message only after it has seen a byte of it.
+//
+// One byte of a line that is refused is overwritten with a question mark: its end, or its first
+// byte when the line is too long. So the library never sees such a line whole. Bodies are counted
+// and not looked at, but for the CRLF behind a chunk. Cost: one pass over the bytes of the head; a
+// body in one step per read.
 func (c *framedConn) follow(b []byte) (good int, why fault) {
 	for at := 0; at < len(b); {
 		switch c.phase {
@@ -238,6 +264,9 @@ func (c *framedConn) chunkEnds(b []byte) bool {
 }
 
 // keep remembers an unfinished line, up to what its place allows.
+//
+// The bound is checked before anything is kept, so the memory of a connection that sends no line
+// end is bounded too.
 func (c *framedConn) keep(b []byte) fault {
 	switch c.phase {
 	case phaseRequestLine:
@@ -270,12 +299,15 @@ func longRequestLine(carry, rest []byte) fault {
 }
 
 const (
+	// maxChunkExtension bounds what this server has no use for.
 	maxChunkExtension = 256
 	// maxChunkLine is eight hexadecimal digits, an extension, and CRLF.
 	maxChunkLine = 8 + maxChunkExtension + 2
 )
 
 // line checks one line, its LF included.
+//
+// A bare CR or LF ends no line here, while other readers may take it for an end: it is a fault.
 func (c *framedConn) line(line []byte) fault {
 	end := len(line) - 2
 	if end < 0 || line[end] != '\r' || bytes.IndexByte(line[:end], '\r') >= 0 {
@@ -340,6 +372,9 @@ func (c *framedConn) requestLine(b []byte) fault {
 }
 
 // headerLine checks `Name: value` and stores what decides the framing.
+//
+// It looks at the few names that decide the framing or the caller, by their length first; the HTTP
+// library parses the rest.
 func (c *framedConn) headerLine(b []byte) fault {
 	colon := bytes.IndexByte(b, ':')
 	if colon <= 0 || !isToken(b[:colon]) { // a folded line starts with a space: no token
@@ -383,6 +418,10 @@ func (c *framedConn) headerLine(b []byte) fault {
 }
 
 // headEnds decides how long the body is.
+//
+// Content-Length beside Transfer-Encoding is what request smuggling is made of: it is refused,
+// where RFC 9112 section 6.3 also lets a server prefer the latter. A message without both has no
+// body.
 func (c *framedConn) headEnds() fault {
 	switch {
 	case c.hasCL && c.hasTE, c.hasTE && c.http10:
@@ -404,6 +443,8 @@ func (c *framedConn) headEnds() fault {
 
 // chunkSize checks the line in front of a chunk: hexadecimal digits, and optionally an extension.
 // All extensions of a message together are no longer than a header may be.
+//
+// Eight digits hold every length up to 4 GiB; the body limit of the endpoint is far below.
 func (c *framedConn) chunkSize(b []byte) fault {
 	if i := bytes.IndexByte(b, ';'); i >= 0 {
 		for _, ch := range b[i:] {

@@ -1,6 +1,9 @@
 package httpapi
 
 // health is the part of /health that all services share.
+//
+// The members of the document are in one order, the same in each service. All of it comes from
+// memory: /health costs no look-up in a database.
 type health struct {
 	service, status, durability string
 	cluster                     Cluster       // nil: this is the only member
@@ -8,6 +11,7 @@ type health struct {
 	projected                   func() uint64 // input sequence; nil: nothing is projected
 }
 
+// append renders the document. projected is null where nothing is projected.
 func (h *health) append(b []byte) []byte {
 	b = append(b, `{"service":`...)
 	b = appendString(b, h.service)
@@ -29,6 +33,8 @@ func (h *health) append(b []byte) []byte {
 
 // appendRole appends the role of this member. A new leader is a FOLLOWER until it has applied what
 // was agreed before.
+//
+// On a single node member and leader are left out.
 func (h *health) appendRole(b []byte) []byte {
 	if h.cluster == nil {
 		return append(b, `,"role":"SINGLE"`...)

@@ -22,6 +22,8 @@ import (
 )
 
 // DurableWaiter knows up to which number commands are on stable storage.
+//
+// Any goroutine calls it; the watermark of the engine is one.
 type DurableWaiter interface {
 	// Durable is the last durable input sequence.
 	Durable() uint64
@@ -31,11 +33,16 @@ type DurableWaiter interface {
 }
 
 // Deps is everything that the order-matcher's handlers use. main fills it.
+//
+// Everything is set before the first request and constant afterwards. Of the parts that may be nil,
+// each switches its endpoints off: they answer 404. Any number of goroutines use the parts at once.
 type Deps struct {
 	// Decider decides what is admitted: its Gate and Views are those of every endpoint. When nothing
 	// can be sequenced, admissions answer 503.
 	admission.Decider
 
+	// Desk takes the commands and gives their durable answers back. Blotter has the recent fills;
+	// Verifier checks the tokens.
 	Desk     *desk.Desk
 	Blotter  *blotter.Blotter
 	Verifier *gate.Verifier
@@ -77,18 +84,27 @@ type Deps struct {
 const DefaultAnswerTimeout = 10 * time.Second
 
 // DefaultReadTimeout is how long a slow disk may delay a read.
+//
+// A read waits shorter than an admission: it has no outcome that the client must learn.
 const DefaultReadTimeout = time.Second
 
 // OrderMatcher is the order-matcher's HTTP edge.
+//
+// An admission runs on the goroutine of its connection: read and decode the body, ask the admission
+// room, hand the command in, wait, answer. It blocks in one place, the ticket's Wait. The exchanges
+// are kept in a pool, so that the path allocates nothing.
 type OrderMatcher struct {
 	Deps
 	service
-	prefix    string
+	prefix string
+	// exchanges holds those that are not in use. Any number may be out.
 	exchanges sync.Pool
 	stages    stages
-	policing  chan struct{} // held by the one request that is changing the policy
-	acting    chan struct{} // held by the one that changes an account or a security by hand
-	why       *why.Explainer
+	// policing holds one value while a request is changing policy or limits; acting, while one changes
+	// an account or a security by hand. See alone.
+	policing chan struct{}
+	acting   chan struct{} // held by the one that changes an account or a security by hand
+	why      *why.Explainer
 
 	latency    timing.Latency // of admissions: from the request read to the answer rendered
 	accepted   counter
@@ -98,12 +114,18 @@ type OrderMatcher struct {
 }
 
 // counter has a cache line to itself.
+//
+// Many connections count at once; neighbouring counters on one line would make them wait for each
+// other.
 type counter struct {
 	n atomic.Uint64
 	_ [56]byte
 }
 
 // NewOrderMatcher builds the edge; Serve starts it.
+//
+// It fills the defaults, starts nothing and cannot fail. It may have no Desk when only the past is
+// shown; see PastViewer.
 func NewOrderMatcher(d Deps) *OrderMatcher {
 	if d.AnswerTimeout <= 0 {
 		d.AnswerTimeout = DefaultAnswerTimeout
@@ -139,7 +161,7 @@ func NewOrderMatcher(d Deps) *OrderMatcher {
 	return m
 }
 
-// cleanPrefix returns the same prefix for "om/" and "/om".
+// cleanPrefix returns the same prefix for "om/" and "/om". "" is no prefix.
 func cleanPrefix(prefix string) string {
 	prefix = strings.Trim(prefix, "/")
 	if prefix == "" {
@@ -148,7 +170,8 @@ func cleanPrefix(prefix string) string {
 	return "/" + prefix
 }
 
-// Metrics are the edge's own sources; main adds the sources of the other stages.
+// Metrics are the edge's own sources; main adds the sources of the other stages. A scrape calls
+// them, on any goroutine.
 func (m *OrderMatcher) Metrics() Metrics {
 	return Metrics{
 		Latencies: func(emit func(string, timing.Distribution)) {
@@ -169,6 +192,9 @@ func (m *OrderMatcher) Metrics() Metrics {
 }
 
 // handle answers one request.
+//
+// finish is deferred before anything can panic. An exchange whose handler panicked is not used
+// again: done is still false.
 func (m *OrderMatcher) handle(ctx *fasthttp.RequestCtx) {
 	x := m.exchanges.Get().(*exchange)
 	x.ctx = ctx
@@ -182,6 +208,8 @@ func (m *OrderMatcher) handle(ctx *fasthttp.RequestCtx) {
 }
 
 // plainRoutes are the endpoints without an id, but those of orders.
+//
+// It is constant. Orders are not in it: routeOf compares them first, without a hash.
 var plainRoutes = map[string]route{
 	"/prices":                     routePrices,
 	"/positions":                  routePositions,
@@ -211,6 +239,9 @@ var plainRoutes = map[string]route{
 }
 
 // serve checks the path, finds the endpoint and runs it.
+//
+// A read first waits for its X-Min-Sequence. The feed has a position of its own, and health and
+// document are of no sequence. enter has checked that the endpoint has the method.
 func (x *exchange) serve() problem {
 	r, id, method, p := x.enter(x.m.prefix, routeOf)
 	if p.status != 0 {

@@ -43,6 +43,8 @@ func appendPresent(b []byte, n uint64) []byte {
 }
 
 // appendPrice appends a price in millionths, null for 0 or less.
+//
+// 0 stands for a price that is not there: no price of this engine is 0.
 func appendPrice(b []byte, px int64) []byte {
 	if px <= 0 {
 		return append(b, "null"...)
@@ -50,6 +52,7 @@ func appendPrice(b []byte, px int64) []byte {
 	return appendDecimal(b, px)
 }
 
+// appendSide appends the word of a side, in the one spelling that answers have.
 func appendSide(b []byte, side matcher.Side) []byte {
 	if side == matcher.Sell {
 		return append(b, `"Sell"`...)
@@ -67,25 +70,34 @@ func appendReason(b []byte, reason matcher.RiskReason) []byte {
 }
 
 // orderState is the content of an Order document, whatever its source.
+//
+// There are three sources: a decision that was just made, a row of the views, and a request that
+// was refused before the engine. The zero value of a member is null in the document where it means
+// "none".
 type orderState struct {
+	// clientID and security are borrowed until append returns.
 	clientID, security []byte
 	ticker             string // used instead of security
-	inputSeq           uint64
-	limitPx, lastPx    int64
-	created, updated   int64
-	number             uint64 // the order's, 0 for none
-	accountID          uint32
-	qty, leaves        int32
-	lastQty            int32
-	side               matcher.Side
-	kind               blotter.OrderType
-	tif                blotter.TimeInForce
-	status             matcher.OrderStatus
-	reason             matcher.RiskReason
+	// inputSeq is that of the command that made the order, 0 for none. Prices are in millionths, times
+	// in epoch milliseconds.
+	inputSeq         uint64
+	limitPx, lastPx  int64
+	created, updated int64
+	number           uint64 // the order's, 0 for none
+	accountID        uint32
+	qty, leaves      int32
+	lastQty          int32
+	side             matcher.Side
+	kind             blotter.OrderType
+	tif              blotter.TimeInForce
+	status           matcher.OrderStatus
+	reason           matcher.RiskReason
 }
 
 // append renders the Order document without its closing brace. The caller owns text and reuses it
 // from one document to the next.
+//
+// It allocates nothing when b has room.
 func (o *orderState) append(b []byte, text *timeText) []byte {
 	b = append(b, `{"orderId":`...)
 	b = appendOrderID(b, o.number)
@@ -133,6 +145,9 @@ func (o *orderState) appendOutcome(b []byte) []byte {
 }
 
 // termsText is the text of the members from side to quantity, by side, type and time in force.
+//
+// It is constant: one append in place of several. The indexes are masked in append, so that a value
+// out of range cannot panic there.
 var termsText = func() (t [2][2][4]string) {
 	for side, name := range []string{"Buy", "Sell"} {
 		for kind := range t[side] {
@@ -155,6 +170,7 @@ func (o *orderState) terms(r *orderRequest) {
 	}
 }
 
+// timeInForce is what the flags of a record say: the reverse of decoder.timeInForce.
 func timeInForce(flags uint16) blotter.TimeInForce {
 	switch flags {
 	case matcher.FlagIOC:
@@ -168,6 +184,9 @@ func timeInForce(flags uint16) blotter.TimeInForce {
 }
 
 // appendAnswer appends the Order of a fresh decision, with its fills.
+//
+// Created and updated are both the command's time: nothing has changed the order since. a must be
+// read before its ticket is released.
 func appendAnswer(b []byte, r *orderRequest, a *desk.Answer, text *timeText) []byte {
 	o := orderState{
 		number: a.Order(), inputSeq: a.InputSeq, leaves: a.Leaves, status: a.Status, reason: a.Reason,
@@ -189,6 +208,8 @@ func appendAnswer(b []byte, r *orderRequest, a *desk.Answer, text *timeText) []b
 	return append(b, ']', '}')
 }
 
+// appendFill appends one fill of an order, with the price that it was executed at. tradeSeq 0 is
+// null.
 func appendFill(b []byte, tradeSeq uint64, px int64, qty int32) []byte {
 	if tradeSeq == 0 {
 		b = append(b, `{"tradeId":null,"price":`...)
@@ -204,6 +225,9 @@ func appendFill(b []byte, tradeSeq uint64, px int64, qty int32) []byte {
 }
 
 // appendFills appends the member fills: the fills of one order among the fills of a command.
+//
+// One command may fill several orders, and ref says whose fills are asked for. The closing brace of
+// the document is the caller's.
 func appendFills(b []byte, ref uint32, fills []matcher.Fill) []byte {
 	b = append(b, `,"fills":[`...)
 	first := true
@@ -227,6 +251,8 @@ func (x *exchange) appendRow(b []byte, row *blotter.OrderRow) []byte {
 }
 
 // appendOrderRow appends the Order document of a row.
+//
+// ticker names the row's security. The feed uses it with names as of the event.
 func appendOrderRow(b []byte, row *blotter.OrderRow, ticker string, times *timeText) []byte {
 	o := orderState{
 		number: row.Number(), inputSeq: row.InputSeq, clientID: row.ClientID(), accountID: row.AccountID,

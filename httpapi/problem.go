@@ -9,7 +9,7 @@ import (
 )
 
 // Code is the stable, upper snake case name of an error. Every problem document carries one. Client
-// programs depend on it: a name never changes.
+// programs depend on it: a name never changes. docs/http.md says what a client does with each.
 type Code string
 
 // The codes.
@@ -95,9 +95,15 @@ const (
 )
 
 // problem is an answer that is not a success.
+//
+// It is a value: handlers return one, and a status of 0 means that the answer is made. So a handler
+// writes an answer in one place, and a check that fails cannot forget to return. A copy may be
+// changed before it is returned; the package variables never are.
 type problem struct {
 	status int
 	code   Code
+	// detail is for people, and may hold what the client sent only in quoted form (see quoted), or as
+	// plain ASCII that was checked before. Tokens and secrets are never in it.
 	detail string
 	field  string             // the member, parameter or header that is wrong; "": none is
 	reason matcher.RiskReason // 0: none
@@ -108,8 +114,11 @@ type problem struct {
 	notSequenced bool
 }
 
-// append renders the document without its closing brace, so that a caller can
-// add members; close it with '}'.
+// append renders the document without its closing brace, so that a caller can add members; close it
+// with '}'.
+//
+// The type is problemType and the code in small letters with dashes. The order of the members is
+// fixed: RFC 9457's first, then code and those that apply.
 func (p problem) append(b []byte) []byte {
 	b = append(b, `{"type":"`+problemType...)
 	for i := 0; i < len(p.code); i++ {
@@ -147,6 +156,9 @@ func (p problem) append(b []byte) []byte {
 }
 
 // write makes p the answer of ctx.
+//
+// It drops what a handler has put into the response until then, headers too. A 401 says which
+// scheme to use, a 405 which methods, and 429 and 503 ask for a second of patience.
 func (p problem) write(ctx *fasthttp.RequestCtx) {
 	ctx.Response.Reset()
 	ctx.Response.SetStatusCode(p.status)
@@ -163,6 +175,8 @@ func (p problem) write(ctx *fasthttp.RequestCtx) {
 }
 
 var (
+	// The names are in canonical form: SetCanonical neither copies nor normalises them. Readers share
+	// the slices, so they must not change.
 	headerAuthenticate = []byte("Www-Authenticate")
 	headerRetryAfter   = []byte("Retry-After")
 	headerDurability   = []byte("X-Durability")

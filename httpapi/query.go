@@ -9,6 +9,7 @@ import (
 
 // Paging of list answers.
 const (
+	// defaultPage is what an absent limit means; a limit above maxPage is 400, not cut.
 	defaultPage = 100
 	maxPage     = 1000
 )
@@ -21,6 +22,10 @@ const maxParameters = 16
 
 // eachParameter calls f with every parameter of the query. Each may occur once. f reports whether
 // it knows the name and accepts the value.
+//
+// Every other parameter is 400, so that a misspelt filter does not show everything. value is
+// decoded, not empty, and valid as long as the caller keeps it. Names are compared as they were
+// sent: an encoded name is unknown.
 func (v *visit) eachParameter(f func(name string, value []byte) bool) problem {
 	rest := v.query
 	var names [maxParameters]string
@@ -61,6 +66,8 @@ func (v *visit) eachParameter(f func(name string, value []byte) bool) problem {
 }
 
 // noParameters refuses a query.
+//
+// The problem names the first of them.
 func (v *visit) noParameters() problem {
 	if len(v.query) == 0 {
 		return problem{}
@@ -68,6 +75,8 @@ func (v *visit) noParameters() problem {
 	return v.eachParameter(func(string, []byte) bool { return false })
 }
 
+// badQuery is a 400 that names no member: the query as a whole, or what several parameters say
+// together.
 func badQuery(detail string) problem {
 	return problem{status: 400, code: CodeBadRequest, detail: detail}
 }
@@ -87,6 +96,9 @@ func badHeader(name, why string) problem {
 }
 
 // unescape undoes percent-encoding. The result must be printable ASCII.
+//
+// A plus sign stays a plus sign: this is no form. An empty value is refused, and so is a text of
+// more than 3*queryValue bytes before decoding.
 func unescape(value []byte) ([]byte, bool) {
 	if len(value) > 3*queryValue {
 		return nil, false
@@ -113,6 +125,7 @@ func unescape(value []byte) ([]byte, bool) {
 	return out, len(out) > 0
 }
 
+// unhex is the value of a hexadecimal digit, 255 for any other byte.
 func unhex(ch byte) byte {
 	switch {
 	case ch >= '0' && ch <= '9':
@@ -123,7 +136,7 @@ func unhex(ch byte) byte {
 	return 255
 }
 
-// number reads a whole number of lo to hi.
+// number reads a whole number of lo to hi. There are no signs and no leading zeros.
 func number(value []byte, lo, hi uint64) (uint64, bool) {
 	n, ok := parseUint(value)
 	return n, ok && n >= lo && n <= hi
@@ -134,13 +147,16 @@ type listQuery struct {
 	list    byte // of its cursors
 	account uint32
 	asked   bool // for one account
-	limit   int
-	after   uint64 // the last row that was shown
+	// limit is 1 to maxPage, how many rows the answer may have.
+	limit int
+	after uint64 // the last row that was shown
 }
 
 func newListQuery(list byte) listQuery { return listQuery{list: list, limit: defaultPage} }
 
 // read takes one parameter, if it is one of the query's.
+//
+// ok is false for a parameter that is not its own: the list then asks its other filters.
 func (l *listQuery) read(name string, value []byte) (ok bool) {
 	var n uint64
 	switch name {
@@ -165,8 +181,14 @@ const (
 	cursorCredit    byte = 'r'
 )
 
-// appendCursor appends an opaque cursor as a JSON string: the list it belongs
-// to, the last item shown, and a check byte.
+// appendCursor appends an opaque cursor as a JSON string: the list it belongs to, where the next
+// page goes on, and a check byte.
+//
+//	byte 0      the list
+//	bytes 1-8   the last item shown; of credit the first account to come; big-endian
+//	byte 9      checkByte of the nine before
+//
+// It is base64 for URLs, without padding. A client must not read it: it may change with the build.
 func appendCursor(b []byte, list byte, last uint64) []byte {
 	var raw [10]byte
 	raw[0] = list
@@ -178,6 +200,9 @@ func appendCursor(b []byte, list byte, last uint64) []byte {
 }
 
 // parseCursor reads a cursor of the given list.
+//
+// ok is false for every text that appendCursor would not have written for this list. A cursor is no
+// secret and carries no right: the list checks the caller on each page.
 func parseCursor(value []byte, list byte) (last uint64, ok bool) {
 	var raw [16]byte
 	if len(value) != base64.RawURLEncoding.EncodedLen(10) {
@@ -190,6 +215,7 @@ func parseCursor(value []byte, list byte) (last uint64, ok bool) {
 	return binary.BigEndian.Uint64(raw[1:9]), true
 }
 
+// checkByte finds a cursor that was cut or mistyped. It protects against accidents alone.
 func checkByte(b []byte) byte {
 	sum := byte(0x5a)
 	for _, ch := range b {
@@ -200,6 +226,8 @@ func checkByte(b []byte) byte {
 }
 
 // statusOf reads the name of an order's state.
+//
+// The case counts. An unknown name is false.
 func statusOf(value string) (matcher.OrderStatus, bool) {
 	for s := matcher.StatusNew; s <= matcher.StatusRejected; s++ {
 		if s.String() == value {

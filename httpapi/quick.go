@@ -11,6 +11,10 @@ import (
 // It takes a fraction of the time of a Reader. It returns the object's length and the member that
 // was read last. When it returns 0, o holds nothing of use: the Reader reads the object again and
 // finds what is wrong with it, or that nothing is.
+//
+// The usual way: no white space but one blank behind a comma, a colon or the brace, no escapes, no
+// duplicate member, Buy and Sell as documented. It never refuses: a text with an error takes the
+// other way, so errors are found in one place. The slices of o point into b.
 func quickOrder(b []byte, o *orderRequest) (n int, last string) {
 	*o = orderRequest{}
 	if len(b) == 0 || b[0] != '{' {
@@ -47,6 +51,8 @@ func quickSpace(b []byte, i int) int {
 }
 
 // quickMember is a set of members of an object.
+//
+// The bits are those of the members of createOrder, and no others: 0 is no member.
 type quickMember uint8
 
 const (
@@ -68,6 +74,9 @@ func (saw quickMember) whole(o *orderRequest) bool {
 }
 
 // quickMemberOf returns the member that b starts with, by its name, quotes and colon; 0 for none.
+//
+// The second byte decides which names are compared. The constants are the lengths of the names with
+// their quotes and the colon.
 func quickMemberOf(b []byte) (member quickMember, name string) {
 	if len(b) < len(`"x":0}`) {
 		return 0, ""
@@ -109,6 +118,9 @@ func quickMemberOf(b []byte) (member quickMember, name string) {
 
 // quickValue reads the value of a member at i and returns the index after it; 0 for a value that is
 // not plainly right.
+//
+// The checks are those of the decoder's methods for the same members. member 0 has no value: it
+// ends the quick way.
 func (o *orderRequest) quickValue(member quickMember, b []byte, i int) (end int) {
 	var (
 		n  int64

@@ -9,6 +9,8 @@ import (
 )
 
 // appendEach appends the documents of rows with commas between them.
+//
+// The caller writes the brackets. document must not keep the row.
 func appendEach[T any](b []byte, rows []T, document func([]byte, *T) []byte) []byte {
 	for i := range rows {
 		if i > 0 {
@@ -28,6 +30,8 @@ const pairs = "00010203040506070809" + "10111213141516171819" + "202122232425262
 	"60616263646566676869" + "70717273747576777879" + "80818283848586878889" + "90919293949596979899"
 
 // appendUint appends a decimal number.
+//
+// Two digits at a time: half the divisions of the plain way.
 func appendUint(b []byte, n uint64) []byte {
 	var digits [20]byte
 	at := len(digits)
@@ -47,6 +51,7 @@ func appendUint(b []byte, n uint64) []byte {
 	return append(b, digits[at:]...)
 }
 
+// appendInt appends a decimal number; the smallest int64 as well.
 func appendInt(b []byte, n int64) []byte {
 	if n < 0 {
 		return appendUint(append(b, '-'), -uint64(n))
@@ -57,6 +62,9 @@ func appendInt(b []byte, n int64) []byte {
 const hexDigits = "0123456789abcdef"
 
 // appendString appends text as a JSON string. What is not valid UTF-8 becomes U+FFFD.
+//
+// Printable ASCII, which is nearly everything, is copied in one piece. Nothing is escaped for HTML:
+// the documents are JSON alone.
 func appendString[T string | []byte](b []byte, text T) []byte {
 	plain := 0
 	for plain < len(text) && plainInString(text[plain]) {
@@ -100,6 +108,8 @@ func appendEscaped[T string | []byte](b []byte, text T) []byte {
 
 // appendTime appends epoch milliseconds as an RFC 3339 UTC string with milliseconds. Years from 0
 // to 9999 have four digits; other times are clipped.
+//
+// It writes what time.Format would, without an allocation.
 func appendTime(b []byte, millis int64) []byte {
 	const (
 		earliest = -62167219200000 // 0000-01-01T00:00:00Z
@@ -126,11 +136,14 @@ func appendTime(b []byte, millis int64) []byte {
 
 // timeText keeps the text of the times of the order that was appended last, up to the next member:
 // the orders of a batch share their times. The zero timeText is ready for use.
+//
+// One goroutine uses it. The key of the cache is both times together.
 type timeText struct {
 	created, updated int64
 	text             []byte // empty: nothing was appended yet
 }
 
+// append appends the text from the value of createdAt to the name of the member sequence.
 func (t *timeText) append(b []byte, created, updated int64) []byte {
 	if created != t.created || updated != t.updated || len(t.text) == 0 {
 		t.created, t.updated = created, updated
@@ -167,6 +180,7 @@ func civil(days int64) (year, month, day int64) {
 	return year, month, day
 }
 
+// append2 appends a number of 0 to 99 as two digits.
 func append2(b []byte, n int64) []byte {
 	return append(b, byte('0'+n/10), byte('0'+n%10))
 }

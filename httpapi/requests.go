@@ -67,8 +67,12 @@ var statusPlaces = func() (at [600]uint8) {
 }()
 
 // requestCounts count the answers of a service by endpoint and code. Any goroutine.
+//
+// The memory is fixed: a count for every endpoint and code, some ten KiB a service. A count is one
+// atomic add on the path of a request.
 type requestCounts [routeCount][len(statuses)]atomic.Uint64
 
+// add counts one answer. A status beyond the table counts as 0.
 func (c *requestCounts) add(r route, status int) {
 	at := uint8(0)
 	if status >= 0 && status < len(statusPlaces) {
@@ -88,7 +92,9 @@ func (c *requestCounts) each(emit func(route, code string, count uint64)) {
 	}
 }
 
-// targetRoute returns a function that finds the endpoint of a raw request target of a service.
+// targetRoute returns a function that finds the endpoint of a raw request target of a service. The
+// server counts, logs and bounds by it, before and after any handler; a target that is not plain
+// may find an endpoint here and be refused by enter.
 func targetRoute(prefix string,
 	find func(path []byte) (r route, id []byte)) func(target []byte) route {
 	return func(target []byte) route {
@@ -99,6 +105,9 @@ func targetRoute(prefix string,
 }
 
 // bodyLimit is the largest body that an endpoint accepts.
+//
+// Only endpoints that take many rows at once have the large bound; all of them are behind
+// BodyMemory.
 func bodyLimit(r route) int {
 	switch r {
 	case routeBatch, routePrices, routeMarks, routeStatement:

@@ -3,6 +3,9 @@
 package httpapi
 
 // route is an endpoint of a service.
+//
+// It is an index: into allowed, patterns and the counts of answers. routeNone is the zero value, an
+// unknown path.
 type route uint8
 
 // The endpoints: first those of every service, then those of the order-matcher, the
@@ -23,6 +26,7 @@ const (
 	routeCredit
 	routeBook
 	routeBlotter
+	// The controls and the other endpoints of operators: all of them need an admin token.
 	routeRiskAccount
 	routeRiskSecurity
 	routeRiskRestriction
@@ -38,6 +42,7 @@ const (
 	routeContracts
 	routeContract
 	routeActs
+	// The endpoints below /as-of/{inputSeq}: each runs the code of the endpoint without the prefix.
 	routeAsOfBook
 	routeAsOfPositions
 	routeAsOfCredit
@@ -52,6 +57,7 @@ const (
 	routeContractWhy
 	routeWhy
 	routeExtract
+	// The transparency log. Its files need no token.
 	routeLogMember
 	routeCheckpoint
 	routeTile
@@ -85,7 +91,8 @@ const (
 	routeCount
 )
 
-// methods is a set of HTTP methods.
+// methods is a set of HTTP methods. A service answers GET, POST and PUT; every other method is 405,
+// HEAD and OPTIONS too.
 type methods uint8
 
 const (
@@ -95,6 +102,8 @@ const (
 )
 
 // allowed is the set of methods of each endpoint.
+//
+// An endpoint that is missing here would answer every method with 405 and an empty Allow.
 var allowed = [routeCount]methods{
 	routeOrders: methodGet | methodPost, routeBatch: methodPost, routeOrder: methodGet,
 	routeCancel: methodPost, routeReplace: methodPost, routeTrades: methodPost,
@@ -132,6 +141,8 @@ var allowValues = [8]string{"", "GET", "POST", "GET, POST", "PUT", "GET, PUT", "
 	"GET, POST, PUT"}
 
 // methodOf returns the set that holds a request's method, or the empty set.
+//
+// Methods are case sensitive (RFC 9110 section 9.1).
 func methodOf(name []byte) methods {
 	switch string(name) {
 	case "GET":
@@ -145,9 +156,14 @@ func methodOf(name []byte) methods {
 }
 
 // maxID is the longest id in a path.
+//
+// An id of a path is used in look-ups and texts only after this bound and idByte have been checked.
 const maxID = 64
 
 // splitTarget splits a raw request target into path and query.
+//
+// Both are slices of target: nothing is copied. A target without a query has a nil one; an empty
+// query is not nil.
 func splitTarget(target []byte) (path, query []byte) {
 	for i, ch := range target {
 		if ch == '?' {
@@ -159,6 +175,9 @@ func splitTarget(target []byte) (path, query []byte) {
 
 // plainPath reports whether path has plain segments only: no percent-encoding, no empty segment
 // (but the last), no segment of one or two dots.
+//
+// So a path means the same to this server, to a proxy in front of it and to the member that a
+// request is sent on to, and a segment can be compared as bytes.
 func plainPath(path []byte) bool {
 	if len(path) == 0 || path[0] != '/' {
 		return false
@@ -180,12 +199,17 @@ func plainPath(path []byte) bool {
 	return true
 }
 
+// idByte reports a byte that a segment may have: the unreserved characters of RFC 3986 but the
+// tilde.
 func idByte(ch byte) bool {
 	return ch >= 'a' && ch <= 'z' || ch >= 'A' && ch <= 'Z' || ch >= '0' && ch <= '9' ||
 		ch == '-' || ch == '_' || ch == '.'
 }
 
 // stripPrefix removes a routing prefix ("/om", or empty) from a path that has it.
+//
+// A path without the prefix is served as well: clients beside the router reach the service
+// directly.
 func stripPrefix(path []byte, prefix string) []byte {
 	n := len(prefix)
 	if n > 0 && len(path) > n && path[n] == '/' && string(path[:n]) == prefix {
@@ -195,6 +219,9 @@ func stripPrefix(path []byte, prefix string) []byte {
 }
 
 // routeOf finds the order-matcher's endpoint of a plain path and the id in it.
+//
+// It looks at orders first, which are the path of admission, without a map. The id is a slice of
+// path, checked for length by the caller. It allocates nothing.
 func routeOf(path []byte) (r route, id []byte) {
 	switch string(path) {
 	case "/orders":
@@ -257,7 +284,8 @@ func cutPrefix(b []byte, prefix string) (rest []byte, ok bool) {
 	return nil, false
 }
 
-// cutSegment splits b before its first slash.
+// cutSegment splits b before its first slash. The tail begins with that slash; it is empty when
+// there is none.
 func cutSegment(b []byte) (segment, tail []byte) {
 	for i, ch := range b {
 		if ch == '/' {
@@ -267,8 +295,9 @@ func cutSegment(b []byte) (segment, tail []byte) {
 	return b, nil
 }
 
-// parsePrefixed reads an id such as ord-17: the prefix and 1 to 20 digits
-// without leading zeros.
+// parsePrefixed reads an id such as ord-17: the prefix and 1 to 20 digits without leading zeros.
+//
+// 0 is accepted: where it is no number, the caller refuses it.
 func parsePrefixed(id []byte, prefix string) (n uint64, ok bool) {
 	digits, ok := cutPrefix(id, prefix)
 	if !ok {
@@ -277,7 +306,8 @@ func parsePrefixed(id []byte, prefix string) (n uint64, ok bool) {
 	return parseUint(digits)
 }
 
-// parseUint reads a decimal number without sign or leading zeros.
+// parseUint reads a decimal number without sign or leading zeros. At most 20 digits and 2^64-1; ok
+// is false beyond. There is one text for every number, so an id has one spelling.
 func parseUint(b []byte) (n uint64, ok bool) {
 	if len(b) == 0 || len(b) > 20 || b[0] == '0' && len(b) > 1 {
 		return 0, false

@@ -21,6 +21,8 @@ const (
 var headerAsOfBytes = []byte(headerAsOf)
 
 // minSequence reads X-Min-Sequence, 0 when it is not there.
+//
+// More than one header of that name is read as the first one.
 func minSequence(ctx *fasthttp.RequestCtx) (inputSeq uint64, p problem) {
 	value := ctx.Request.Header.Peek(headerMinSequence)
 	if value == nil {
@@ -35,6 +37,9 @@ func minSequence(ctx *fasthttp.RequestCtx) (inputSeq uint64, p problem) {
 
 // await waits until the views have the sequence that the request asks for, and notes what they have
 // in them before the read begins.
+//
+// Errors: problemNotYet after sequencePatience, problemJournal when the journal has failed. The
+// noted sequence is what markSequence later writes: what the read shows may be newer, never older.
 func (x *exchange) await() problem {
 	wanted, p := minSequence(x.ctx)
 	if p.status != 0 {
@@ -53,6 +58,8 @@ func (x *exchange) await() problem {
 
 // markSequence writes the sequence that the answer has in it. A write's answer leaves when its
 // command is durable, so the durable sequence has it.
+//
+// It runs for every answer, refusals too. A moment of the past is marked with its own sequence.
 func (x *exchange) markSequence() {
 	if x.asOf == 0 && !x.marked {
 		x.asOf = x.m.Durable.Durable()
@@ -63,11 +70,16 @@ func (x *exchange) markSequence() {
 }
 
 // rowsLook is how often a read looks whether the rows have what it asks for.
+//
+// A look at rows costs a load from memory, or one small query.
 const rowsLook = 5 * time.Millisecond
 
 // await waits until the rows that an endpoint reads have the sequence that the request asks for,
 // and writes into the answer which they have. The loops that write rows send no signal, so it looks
 // again and again.
+//
+// The wait is sequencePatience at most, and ends with the service. The sequence is read before the
+// rows are, so they have it.
 func (q *inquiry) await(r route) (asOf uint64, p problem) {
 	wanted, p := minSequence(q.ctx)
 	if p.status != 0 {
@@ -93,6 +105,9 @@ func (q *inquiry) await(r route) (asOf uint64, p problem) {
 // rowsHave is the sequence that the rows of an endpoint have in them; 0: it is not known. Those of
 // the reconciliation have what is projected when every projected trade has been compared, else what
 // is before the first that has not; costs need the price history too.
+//
+// Each case says what the endpoint's own rows have: rows are written by different loops, each with
+// a cursor of its own.
 func (q *inquiry) rowsHave(r route) (asOf uint64, p problem) {
 	if q.p.Projected == nil {
 		return 0, problem{}
@@ -108,6 +123,8 @@ func (q *inquiry) rowsHave(r route) (asOf uint64, p problem) {
 }
 
 // compared is the sequence up to which every projected trade has been compared; 0: it is not known.
+//
+// It reads the status of the reconciliation from the database.
 func (q *inquiry) compared() (asOf uint64, p problem) {
 	if q.p.ProjectedTrades == nil {
 		return 0, problem{}

@@ -17,9 +17,13 @@ import (
 
 // The limits of every listener; those of the head are in framing.go.
 const (
-	maxBodyBytes      = 64 << 10
-	maxLargeBodyBytes = 1 << 20 // order batches, prices
+	// maxBodyBytes is for every endpoint but those of bodyLimit, which have maxLargeBodyBytes.
+	maxBodyBytes = 64 << 10
+	// maxLargeBodyBytes is for order batches, prices, closing marks and statements.
+	maxLargeBodyBytes = 1 << 20
 
+	// readTimeout is for a whole request, head and body; writeTimeout for an answer, and for each
+	// piece of a streamed one; idleTimeout for the pause between two requests of a connection.
 	readTimeout  = 10 * time.Second
 	writeTimeout = 30 * time.Second
 	idleTimeout  = 60 * time.Second
@@ -32,10 +36,16 @@ const (
 )
 
 // serverConfig are the settings of one hardened listener.
+//
+// The constructors fill it; after newServer it is constant.
 type serverConfig struct {
-	handler     func(ctx *fasthttp.RequestCtx)
-	route       func(target []byte) route // nil: no endpoint is known
-	bodyLimit   func(target []byte) int   // nil: that of the endpoint
+	// handler runs on the connection's goroutine and may block. It must not use ctx, nor slices of it,
+	// after the answer was sent.
+	handler func(ctx *fasthttp.RequestCtx)
+	// route finds the endpoint of a raw target, for counts, logs and body limits; nil: no endpoint is
+	// known.
+	route       func(target []byte) route
+	bodyLimit   func(target []byte) int // nil: that of the endpoint
 	maxInflight int
 	durability  []byte // value of X-Durability; nil: no such header
 	member      []byte // value of X-Member; nil: no such header, this is no cluster
@@ -53,9 +63,14 @@ type server struct {
 	http   fasthttp.Server
 	bodies *BodyMemory // nil: not bounded. Constant after Share
 
+	// stopping rises once: Shutdown was called, and no new connection and no new request is admitted.
 	stopping atomic.Bool // Shutdown was called: no new connection and no new request is admitted
+	// inflight counts requests whose handler has not returned; an answer that streams counts in
+	// streams, until it has ended.
 	inflight atomic.Int64
 	streams  atomic.Int64 // streamed answers under way: their handlers have returned
+	// open counts the accepted connections that are not closed; silent holds those of them that have
+	// sent nothing yet.
 	open     atomic.Int64
 	silent   silent
 	panics   atomic.Uint64 // handlers that panicked
@@ -64,6 +79,8 @@ type server struct {
 	access   *slog.Logger // nil: requests are not logged. Constant after LogAccess
 }
 
+// newServer fills the defaults and makes the server; Serve starts it. The HTTP library's bounds on
+// connections and heads are a second net: framedListener and framedConn refuse first.
 func newServer(cfg serverConfig) *server {
 	if cfg.maxInflight <= 0 {
 		cfg.maxInflight = DefaultMaxInflight
@@ -103,6 +120,8 @@ func newServer(cfg serverConfig) *server {
 	return s
 }
 
+// maxConnections bounds memory and file descriptors: a keep-alive client holds a connection between
+// two requests.
 func (s *server) maxConnections() int { return s.maxInflight * connectionsPerInflight }
 
 // Serve answers requests on ln until Shutdown, and then returns nil. Shutdown may be called before
@@ -112,6 +131,8 @@ func (s *server) Serve(ln net.Listener) error {
 }
 
 // headerReceived sets the body limit of a request from its raw target.
+//
+// A longer body is refused with 413 before it is read.
 func (s *server) headerReceived(h *fasthttp.RequestHeader) fasthttp.RequestConfig {
 	return fasthttp.RequestConfig{MaxRequestBodySize: s.bodyLimit(h.RequestURI())}
 }
@@ -119,6 +140,8 @@ func (s *server) headerReceived(h *fasthttp.RequestHeader) fasthttp.RequestConfi
 // serve runs the handler of one request within the limit of requests in flight. A request that
 // comes while the server stops is counted before it is refused: when a goroutine has seen a count
 // of zero after the stop began, no handler runs any more.
+//
+// Cost: two atomic adds of shared counters, and one add in answered.
 func (s *server) serve(ctx *fasthttp.RequestCtx) {
 	defer s.finish(ctx)
 	if s.access != nil {
@@ -154,6 +177,8 @@ func (s *server) problem(ctx *fasthttp.RequestCtx, p problem) {
 
 // mark writes this member's name and durability mode on an answer. It leaves out the answer of
 // another member, which has marked its own.
+//
+// Each answer says how durable the server's answers are, refusals too.
 func (s *server) mark(ctx *fasthttp.RequestCtx) {
 	if len(s.member) > 0 {
 		if len(ctx.Response.Header.Peek(headerMember)) > 0 {
@@ -168,6 +193,9 @@ func (s *server) mark(ctx *fasthttp.RequestCtx) {
 
 // finish ends a request. It turns a panic into a 500, a count and a log line with the stack but
 // nothing of the request.
+//
+// It runs after every request, good or bad. After a panic the state of the connection is not
+// trusted: it is closed.
 func (s *server) finish(ctx *fasthttp.RequestCtx) {
 	s.inflight.Add(-1)
 	cause := recover()
@@ -186,8 +214,11 @@ func (s *server) finish(ctx *fasthttp.RequestCtx) {
 	s.answered(ctx)
 }
 
-// readError answers a request that could not be read. The library closes the
-// connection afterwards.
+// readError answers a request that could not be read. The library closes the connection afterwards.
+//
+// It runs on the connection's goroutine in place of a handler, outside of the limit of requests in
+// flight. The framing's own reason comes before the library's error. The connection lingers, so
+// that the peer can read the answer.
 func (s *server) readError(ctx *fasthttp.RequestCtx, err error) {
 	s.refused.Add(1)
 	p := problemFraming
@@ -221,11 +252,15 @@ type framedListener struct {
 	server *server
 }
 
-// acceptPause is how long accepting pauses when the process has no more file descriptors.
+// acceptPause is how long accepting pauses when the process has no more file descriptors. Meanwhile
+// requests on open connections go on and may free some.
 const acceptPause = 20 * time.Millisecond
 
 // Accept returns the next connection within the limit. A lack of file descriptors, or a peer that
 // has gone away already, must not end the listener.
+//
+// The goroutine of Serve calls it; what it does per connection must not wait for the peer. Any
+// other error of the listener ends Serve.
 func (l *framedListener) Accept() (net.Conn, error) {
 	for {
 		if l.server.stopping.Load() {

@@ -26,7 +26,12 @@ const (
 
 // service is the common part of the services of this package: a listener and the end of its
 // long-running requests. The services embed it.
+//
+// It is copied once, from newService into the service that embeds it; what changes afterwards is
+// behind its pointers.
 type service struct {
+	// name is one of the keys of shapes: in logs, metrics, /health and among the addresses of a
+	// cluster.
 	name   string
 	server *server
 
@@ -41,6 +46,7 @@ type service struct {
 // errStopping is the cause when a service ends its long-running requests early.
 var errStopping = errors.New("service is stopping")
 
+// newService makes the server of a service. Its context ends with Shutdown.
 func newService(name string, cfg serverConfig) service {
 	s := service{name: name, server: newServer(cfg), exports: new(atomic.Int32)}
 	s.lasting, s.endLasting = context.WithCancelCause(context.Background())
@@ -48,6 +54,8 @@ func newService(name string, cfg serverConfig) service {
 }
 
 // Serve answers requests on ln until Shutdown; it then returns nil.
+//
+// An error says that the listener failed by itself: the service does not answer any more.
 func (s *service) Serve(ln net.Listener) error {
 	if err := s.server.Serve(ln); err != nil {
 		return fmt.Errorf("httpapi: serve %s address=%s: %w", s.name, ln.Addr(), err)
@@ -65,6 +73,8 @@ func (s *service) Shutdown(ctx context.Context) error {
 }
 
 // Counted emits what the service counts; see Metrics.Services.
+//
+// The counts are of this process and never fall. A panic also shows as an answer with status 500.
 func (s *service) Counted(to Counts) {
 	to.Fault(s.name, "panic", s.server.panics.Load())
 	to.Fault(s.name, "refused", s.server.refused.Load())
@@ -77,17 +87,24 @@ func (s *service) answers(to Counts) {
 }
 
 // long is the context of a request that goes through the whole history.
+//
+// The caller must call the cancel function, as for quick.
 func (s *service) long() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(s.lasting, lastingTimeout)
 }
 
 // quick is the context of a request that reads a database.
+//
+// It does not end with Shutdown: the request is short, and Shutdown waits for it. Its time-out is
+// the answer 504, see problemLate.
 func quick() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.Background(), queryTimeout)
 }
 
 // failed is the problem of an error that a dependency returned. It logs every error without a
 // problem of its own: the dependencies' errors hold none of the caller's bytes.
+//
+// A caller whose write may have been committed clears notSequenced.
 func (s *service) failed(err error) problem {
 	var locked *store.LockedError
 	switch {

@@ -9,12 +9,14 @@ import (
 // the busy ones until their read times out. Programs that dial in advance leave such connections
 // behind, and a shutdown does not need to wait for them.
 type silent struct {
+	// mu guards both. A connection takes it when it is accepted, with its first read and at its end.
 	mu     sync.Mutex
 	conns  map[*framedConn]struct{}
 	closed bool
 }
 
-// add adds a connection, and reports false when the server is already shutting down.
+// add adds a connection, and reports false when the server is already shutting down. The caller
+// then closes the connection.
 func (s *silent) add(c *framedConn) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -28,7 +30,8 @@ func (s *silent) add(c *framedConn) bool {
 	return true
 }
 
-// heard removes a connection that has sent something, or is gone.
+// heard removes a connection that has sent something, or is gone. It may be called again for the
+// same connection.
 func (s *silent) heard(c *framedConn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -48,6 +51,9 @@ func (s *silent) close() {
 }
 
 // framed wraps an accepted connection; nil when the server is shutting down.
+//
+// It runs on the goroutine that accepts. The connection counts in open, which the caller has
+// raised; its Close lowers it.
 func (s *server) framed(c net.Conn) net.Conn {
 	framed := newFramedConn(c)
 	framed.open, framed.silent, framed.bodies = &s.open, &s.silent, s.bodies

@@ -23,18 +23,31 @@ var errReaderGone = errors.New("httpapi: the answer's reader is gone")
 
 // press writes one streamed answer into a pipe. run has a goroutine of its own, because it pushes
 // the answer and the HTTP library pulls an answer's body.
+//
+//	run --> coding --> pipe --> bodyStream.Read --> fasthttp --> socket
+//	goroutine of its own        the connection's goroutine
+//
+// A pipe has no buffer: run waits while the client does not read, so the memory of an answer does
+// not depend on its length.
 type press struct {
 	what string // it makes, for the log
 	// run writes the answer. It calls begin before it writes anything, and may return an error before
 	// that: then the answer has a status code of its own.
-	run      func(ctx context.Context, out io.Writer) error
-	coding   int                                // index among the codings; any other value: none
+	run    func(ctx context.Context, out io.Writer) error
+	coding int // index among the codings; any other value: none
+	// trailers are the names that the head announces; trailer sets their values, and is called by the
+	// reading goroutine when run has ended without an error.
 	trailers []string                           // known when the whole answer is written
 	trailer  func(set func(name, value string)) // sets them
 
-	done func() // called when run has ended, or was not called; nil: nothing is
+	// done is called once, when run has ended or was not called, on the goroutine of run; nil: nothing
+	// is called.
+	done func()
 
-	started chan error // nil with the first bytes, or the error that prevents them
+	// started gets one value: nil when bytes follow, or the error that prevents them. It has room for
+	// it, so that run never waits for the handler. begun says that it was sent; only the goroutine of
+	// run uses it.
+	started chan error
 	begun   bool
 }
 
@@ -48,11 +61,15 @@ const (
 var codings = [...]string{codingZstd: "zstd", codingGzip: "gzip"}
 
 // acceptedCoding is the coding that a client prefers.
+//
+// A client that names none of them, or identity first, gets the answer as it is.
 func acceptedCoding(head *fasthttp.RequestHeader) int {
 	return prefer(head, "Accept-Encoding", "zstd", "gzip", "identity")
 }
 
 // begin says that bytes follow.
+//
+// From then on the status code is 200, whatever happens. Only the goroutine of run calls it.
 func (p *press) begin() {
 	if !p.begun {
 		p.begun = true
@@ -79,6 +96,9 @@ func (p *press) output(w io.Writer) (out io.WriteCloser, err error) {
 }
 
 // write writes the whole answer to w.
+//
+// An answer of no bytes begins here. Nothing is flushed after an error: a coding that is cut cannot
+// look whole.
 func (p *press) write(ctx context.Context, w io.Writer) error {
 	out, err := p.output(w)
 	if err != nil {
@@ -100,6 +120,9 @@ func (plain) Close() error { return nil }
 // sendStream makes what p writes the answer of v, of type kind. Before the first bytes it returns
 // the error of p. After that an error can only end the connection, without the last chunk, so that
 // the answer does not look whole.
+//
+// It waits until the first bytes are there. After an error the press has ended, and the response is
+// untouched.
 func (s *service) sendStream(v *visit, p *press, kind string) error {
 	p.started = make(chan error, 1)
 	stream := s.stream(p, v.ctx)
@@ -126,8 +149,10 @@ func (s *service) sendStream(v *visit, p *press, kind string) error {
 // closes it on the connection's goroutine.
 type bodyStream struct {
 	*io.PipeReader
-	press  *press
-	ctx    *fasthttp.RequestCtx
+	press *press
+	ctx   *fasthttp.RequestCtx
+	// conn gets a write deadline of its own for each piece. cancel ends the context of run, and ended
+	// waits for its goroutine.
 	conn   net.Conn
 	cancel context.CancelFunc
 	ended  sync.WaitGroup
@@ -137,6 +162,9 @@ type bodyStream struct {
 }
 
 // stream starts a press.
+//
+// The context ends with the service, with Close and, through the pipe, with the connection. A panic
+// of run is the error of the answer. Close waits on ended: nothing of run is left when it returns.
 func (s *service) stream(p *press, request *fasthttp.RequestCtx) *bodyStream {
 	ctx, cancel := context.WithCancel(s.lasting)
 	reader, writer := io.Pipe()
@@ -178,6 +206,9 @@ func (s *service) panicked(what string) error {
 
 // Read implements io.Reader. The library then writes what Read returns, with a time-out for that
 // piece alone: a streamed answer may take longer than an answer may, a stalled reader may not.
+//
+// At the end it sets the trailers. The HTTP library writes them behind the last chunk only when
+// Read returns io.EOF; after another error it ends the connection.
 func (b *bodyStream) Read(piece []byte) (int, error) {
 	n, err := b.PipeReader.Read(piece)
 	if deadline := b.conn.SetWriteDeadline(
@@ -191,6 +222,8 @@ func (b *bodyStream) Read(piece []byte) (int, error) {
 }
 
 // Close ends the answer, whole or not, and waits until its goroutine has ended.
+//
+// The HTTP library calls it once for each stream, also when the client has gone.
 func (b *bodyStream) Close() error {
 	err := b.PipeReader.CloseWithError(errReaderGone)
 	b.cancel()

@@ -7,11 +7,14 @@ import (
 
 // The headers by which a client of a source reads what it has written.
 const (
+	// headerMinVersion is the version that a read must have in it; headerAsOfVersion a version that an
+	// answer has in it. Each source counts its own changes.
 	headerMinVersion  = "X-Min-Version"
 	headerAsOfVersion = "X-As-Of-Version"
 )
 
-// versionOf is the version of a source that tells it, else nil.
+// versionOf is the version of a source that tells it, else nil. Without it answers carry no
+// version, and X-Min-Version is not looked at.
 func versionOf(source any) func(ctx context.Context) (uint64, error) {
 	if s, ok := source.(interface {
 		Version(ctx context.Context) (uint64, error)
@@ -23,6 +26,9 @@ func versionOf(source any) func(ctx context.Context) (uint64, error) {
 
 // versioned runs an endpoint of a source's table. A read waits first for the version that it is
 // asked for, and has in it what there was before it; a write has the version after it.
+//
+// A read is marked with the version that was there before it: the table may be newer, never older.
+// Health and document are of no version.
 func (e *errand) versioned(s *source, r route, method methods, run func() problem) problem {
 	if r == routeHealth || r == routeOpenAPI || s.deps.version == nil {
 		return run()
@@ -44,6 +50,8 @@ func (e *errand) versioned(s *source, r route, method methods, run func() proble
 
 // awaitVersion waits until the table has the version of X-Min-Version, also while the database
 // cannot be read. A read that asks for none is left to the endpoint, which reports that.
+//
+// It polls every rowsLook for at most sequencePatience; each look is a query.
 func (e *errand) awaitVersion(ctx context.Context, s *source) problem {
 	wanted := uint64(0)
 	if value := e.ctx.Request.Header.Peek(headerMinVersion); value != nil {

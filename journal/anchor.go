@@ -22,11 +22,12 @@ const (
 	anchorName    = "anchor"
 	anchorMagic   = 0x524f48434e415450 // "PTANCHOR"
 	anchorVersion = 1
-	anchorPage    = 4096
-	anchorSlots   = 4
-	slotBytes     = 144
-	slotCRC       = 140
-	bootBytes     = 36
+	// Where slots lie: a torn write of one leaves the others whole.
+	anchorPage  = 4096
+	anchorSlots = 4
+	slotBytes   = 144
+	slotCRC     = 140
+	bootBytes   = 36
 )
 
 // What a slot promises.
@@ -50,7 +51,8 @@ var (
 	ErrDiverged = errors.New("history is not the anchor's")
 )
 
-// point is a place in the history, at the end of a commit.
+// point is a place in the history, at the end of a commit. The place before the first commit has
+// zero sequences and the genesis hash as its chain.
 type point struct {
 	inputSeq uint64
 	tradeSeq uint64
@@ -60,12 +62,15 @@ type point struct {
 // anchor writes points. Hot is called by the committer, Sync by the ticker, at
 // opening and at closing; they use different slots and a mutex each.
 type anchor struct {
+	// Constant after opening, down to mode.
 	file vfs.File
 	name string
 	seed [chainBytes]byte
 	boot string
 	mode uint32 // of hot slots
 
+	// hotMu guards the generation and the buffer of the hot slots, coldMu those of the cold ones. A
+	// generation counts the writes since opening; its lowest bit says which slot of the two is next.
 	hotMu   sync.Mutex
 	hotGen  uint64
 	hotBuf  [slotBytes]byte
@@ -84,7 +89,8 @@ func bootID() string {
 	return strings.TrimSpace(string(b))
 }
 
-// createAnchor makes the file with four slots at p, synced, and its directory synced.
+// createAnchor makes the file with four slots at p, synced, and its directory synced. An anchor of
+// that name is replaced, in one rename: at every moment there is a whole one.
 func createAnchor(fs vfs.FS, dir string, seed [chainBytes]byte, boot string, mode uint32,
 	p point) (*anchor, error) {
 	name := fs.PathJoin(dir, anchorName)
@@ -121,7 +127,8 @@ func createAnchor(fs vfs.FS, dir string, seed [chainBytes]byte, boot string, mod
 	return a, nil
 }
 
-// openAnchor opens the existing file for writing.
+// openAnchor opens the existing file for writing and sets all slots to p, where the history ends,
+// as the caller has verified.
 func openAnchor(fs vfs.FS, dir string, seed [chainBytes]byte, boot string, mode uint32,
 	p point) (*anchor, error) {
 	name := fs.PathJoin(dir, anchorName)
@@ -136,8 +143,8 @@ func openAnchor(fs vfs.FS, dir string, seed [chainBytes]byte, boot string, mode 
 	return a, nil
 }
 
-// reset puts p into every slot, one cold slot at a time so that a torn write
-// leaves the other one.
+// reset puts p into every slot, one cold slot at a time so that a torn write leaves the other one.
+// The second Sync also brings the hot slots to the disk. No Hot or Sync may be under way.
 func (a *anchor) reset(p point) error {
 	if err := a.Sync(p); err != nil {
 		return err
@@ -150,7 +157,7 @@ func (a *anchor) reset(p point) error {
 	return a.Sync(p)
 }
 
-// fill writes a slot's bytes.
+// fill writes a slot's bytes into b (FORMAT.md, section 4).
 func (a *anchor) fill(b *[slotBytes]byte, promise uint32, gen uint64, p *point) {
 	binary.LittleEndian.PutUint64(b[0:], anchorMagic)
 	binary.LittleEndian.PutUint32(b[8:], anchorVersion)
@@ -165,8 +172,9 @@ func (a *anchor) fill(b *[slotBytes]byte, promise uint32, gen uint64, p *point) 
 	binary.LittleEndian.PutUint32(b[slotCRC:], crc32.Checksum(b[:slotCRC], castagnoli))
 }
 
-// Hot writes p without syncing: it survives the process, and the machine only
-// when the system has written it back. Costs one pwrite.
+// Hot writes p without syncing: it survives the process, and the machine only when the system has
+// written it back. Costs one pwrite. The order of calls is the order of the points, which only
+// rise.
 func (a *anchor) Hot(p point) error {
 	a.hotMu.Lock()
 	defer a.hotMu.Unlock()
@@ -194,6 +202,7 @@ func (a *anchor) Sync(p point) error {
 // syncedSeq is the input sequence of the last Sync.
 func (a *anchor) syncedSeq() uint64 { return a.synced.Load() }
 
+// write writes a slot; the caller holds the mutex of its buffer.
 func (a *anchor) write(b *[slotBytes]byte, offset int64) error {
 	if n, err := a.file.WriteAt(b[:], offset); err != nil || n != slotBytes {
 		if err == nil {
@@ -204,6 +213,7 @@ func (a *anchor) write(b *[slotBytes]byte, offset int64) error {
 	return nil
 }
 
+// Close closes the file and leaves its slots as they are.
 func (a *anchor) Close() error {
 	if err := a.file.Close(); err != nil {
 		return fmt.Errorf("journal: close file=%s: %w", a.name, err)
@@ -220,7 +230,11 @@ type reading struct {
 }
 
 // readAnchor returns the farthest point that the file vouches for. A slot that was only handed to
-// the operating system counts only if this is the same run of that system.
+// the operating system counts only if this is the same run of that system; boot is its name, "" for
+// a run that is not known, under which no such slot counts.
+//
+// ErrAnchorDamaged when no cold slot can be read. A missing file is an error for which notExist is
+// true.
 func readAnchor(fs vfs.FS, dir, boot string) (reading, error) {
 	name := fs.PathJoin(dir, anchorName)
 	f, err := fs.Open(name)
@@ -265,7 +279,8 @@ func readAnchor(fs vfs.FS, dir, boot string) (reading, error) {
 	return best, nil
 }
 
-// syncDir makes the names in dir durable.
+// syncDir makes the names in dir durable: a file that was synced may still be without its name
+// after a power cut.
 func syncDir(fs vfs.FS, dir string) error {
 	d, err := fs.OpenDir(dir)
 	if err != nil {

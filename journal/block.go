@@ -44,6 +44,8 @@ const (
 )
 
 const (
+	// Of the envelope before every payload; its checksum is its last field, and covers the payload
+	// too.
 	envelopeVersion = 1
 	envelopeBytes   = 96
 	chainBytes      = sha256.Size
@@ -70,19 +72,23 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 // flagGrouped: the command records are sorted by type, see group.
 const flagGrouped = 1
 
-// envelope is what stands before every payload. FORMAT.md has the offsets.
+// envelope is what stands before every payload, 96 bytes little endian. FORMAT.md, section 2, has
+// the offsets.
 type envelope struct {
-	kind      byte
-	codec     Codec
-	count     uint32 // records: commands, fills or client ids
-	first     uint64 // input sequence of the first command, or trade sequence of the first fill
+	kind  byte
+	codec Codec
+	count uint32 // records: commands, fills or client ids
+	first uint64 // input sequence of the first command, or trade sequence of the first fill
+	// Event times of the first and the last command of the commit that have one, in milliseconds; 0:
+	// none has.
 	firstTime int64
 	lastTime  int64
-	chain     [chainBytes]byte
-	raw       uint32 // payload bytes before packing
-	packed    uint32 // payload bytes as stored
-	fills     uint32 // command block: fills of the same commit
-	ids       uint32 // command block: client ids of the same commit
+	// SHA-256 over the chain before it and the raw payload (FORMAT.md, section 3).
+	chain  [chainBytes]byte
+	raw    uint32 // payload bytes before packing
+	packed uint32 // payload bytes as stored
+	fills  uint32 // command block: fills of the same commit
+	ids    uint32 // command block: client ids of the same commit
 	// command block: the trade sequence that its first fill has or would have; others: the first input
 	// sequence of the commit
 	link  uint64
@@ -95,7 +101,8 @@ func (e *envelope) last() uint64 { return e.first + uint64(e.count) - 1 }
 // lastTrade is the last trade sequence issued up to the end of a command block.
 func (e *envelope) lastTrade() uint64 { return e.link + uint64(e.fills) - 1 }
 
-// put writes the envelope with its checksum; payload is what follows it.
+// put writes the envelope with its checksum into b, which has at least envelopeBytes; payload is
+// what follows it, as stored.
 func (e *envelope) put(b []byte, payload []byte) {
 	b[0], b[1], b[2], b[3] = envelopeVersion, byte(e.codec), e.kind, 0
 	binary.LittleEndian.PutUint32(b[4:], e.count)
@@ -113,7 +120,10 @@ func (e *envelope) put(b []byte, payload []byte) {
 	binary.LittleEndian.PutUint32(b[crcOffset:], crc32.Update(crc, castagnoli, payload))
 }
 
-// parseEnvelope reads and checks an envelope of the given kind and returns its payload.
+// parseEnvelope reads and checks an envelope of the given kind and returns its payload, a part of
+// b. It accepts only what put can have written: sizes that agree, a known codec and flags, counts
+// within the limits, so a reader can allocate by them. The chain is the caller's to check. Errors
+// are ErrCorrupt.
 func parseEnvelope(b []byte, kind byte) (e envelope, payload []byte, err error) {
 	if len(b) < envelopeBytes {
 		return e, nil, errShort
@@ -161,17 +171,23 @@ func parseEnvelope(b []byte, kind byte) (e envelope, payload []byte, err error) 
 	return e, payload, nil
 }
 
-// packer packs payloads. One goroutine; its buffers are reused, so that a block in
-// steady state allocates nothing.
+// packer packs payloads. One goroutine; its buffers are reused, so that a block in steady state
+// allocates nothing. They keep the size of the largest block.
 type packer struct {
-	codec  Codec
-	rows   []byte
+	codec Codec
+	// Command records sorted by type (group).
+	rows []byte
+	// Records transposed.
 	planes []byte
-	types  []byte
-	out    []byte
-	zenc   *zstd.Encoder
+	// The commands' types in their original order.
+	types []byte
+	// Room for the envelope, then the payload as it is stored.
+	out []byte
+	// Set for CodecZstd only.
+	zenc *zstd.Encoder
 }
 
+// newPacker returns a packer for one codec. The codec must be one of the three.
 func newPacker(codec Codec) (*packer, error) {
 	p := &packer{codec: codec}
 	if codec == CodecZstd {
@@ -185,7 +201,8 @@ func newPacker(codec Codec) (*packer, error) {
 	return p, nil
 }
 
-// link sets chain to SHA-256(prev, records).
+// link sets chain to SHA-256(prev, records). sum is memory for the hash, which link resets. chain
+// may be where prev is.
 func link(sum hash.Hash, chain *[chainBytes]byte, prev *[chainBytes]byte, records []byte) {
 	sum.Reset()
 	sum.Write(prev[:])
@@ -193,8 +210,9 @@ func link(sum hash.Hash, chain *[chainBytes]byte, prev *[chainBytes]byte, record
 	sum.Sum(chain[:0])
 }
 
-// pack packs raw into p's buffer behind room for the envelope, and sets codec,
-// flags, raw and packed of e. Records that do not shrink are stored plain. Seal follows.
+// pack packs raw into p's buffer behind room for the envelope, and sets codec, flags, raw and
+// packed of e, whose kind is set. Records that do not shrink are stored plain. Client ids are
+// neither grouped nor transposed. Seal follows.
 func (p *packer) pack(e *envelope, raw []byte) {
 	limit := envelopeBytes + max(s2.MaxEncodedLen(len(raw)), len(raw))
 	p.out = slices.Grow(p.out[:0], limit)[:limit]
@@ -237,7 +255,8 @@ func (p *packer) seal(e *envelope) []byte {
 	return out
 }
 
-// unpacker is the inverse of packer. One goroutine.
+// unpacker is the inverse of packer, for blocks of any codec. One goroutine; its buffers keep the
+// size of the largest block.
 type unpacker struct {
 	planes []byte
 	rows   []byte
@@ -247,7 +266,7 @@ type unpacker struct {
 
 func newUnpacker() *unpacker { return &unpacker{sum: sha256.New()} }
 
-// close frees what the zstd decoder holds.
+// close frees what the zstd decoder holds. The unpacker can be used again.
 func (u *unpacker) close() {
 	if u.zdec != nil {
 		u.zdec.Close()
@@ -255,7 +274,8 @@ func (u *unpacker) close() {
 	}
 }
 
-// unpack writes the payload's raw bytes into dst, which must have e.raw bytes.
+// unpack writes the payload's raw bytes into dst, which must have e.raw bytes. e is one that
+// parseEnvelope has accepted. After an error, which is ErrCorrupt, dst has any bytes.
 func (u *unpacker) unpack(dst []byte, e *envelope, payload []byte) error {
 	if e.codec == CodecNone {
 		copy(dst, payload)
@@ -312,14 +332,20 @@ func (u *unpacker) linked(e *envelope, prev *[chainBytes]byte, raw []byte) bool 
 
 // Block is what one commit holds: commands in sequence, the fills they caused, and the client ids
 // of the commands that have one. One goroutine fills it and hands it to Append, and may fill it
-// again when Append has returned.
+// again when Append has returned. Append does not reset it.
+//
+// The zero value is an empty block. Nothing is checked while it is filled: Append refuses what does
+// not continue the history.
 type Block struct {
+	// 64 bytes a command and a fill, in the bytes of the wire; client ids as in the payload of an i
+	// block.
 	records []byte
 	fills   []byte
 	ids     []byte
 
-	first     uint64 // input sequence of the first command
-	idCount   uint32
+	first   uint64 // input sequence of the first command
+	idCount uint32
+	// The command of the last client id, at first the block's first: the next distance counts from it.
 	lastIDSeq uint64
 	fillCount uint32
 
@@ -343,7 +369,7 @@ func (b *Block) Reset() {
 // Commands is the number of commands in the block.
 func (b *Block) Commands() int { return len(b.records) / recordBytes }
 
-// Command appends a sequenced command.
+// Command appends a sequenced command. It copies.
 func (b *Block) Command(c *matcher.Command) {
 	if len(b.records) == 0 {
 		b.first, b.lastIDSeq = c.InputSeq, c.InputSeq
@@ -351,13 +377,14 @@ func (b *Block) Command(c *matcher.Command) {
 	b.records = append(b.records, c.Bytes()[:]...)
 }
 
-// Fill appends a fill that the block's commands caused.
+// Fill appends a fill that the block's commands caused. It copies.
 func (b *Block) Fill(f *matcher.Fill) {
 	b.fills = append(b.fills, f.Bytes()[:]...)
 	b.fillCount++
 }
 
-// executed is Fill of ev.Fill(), written where it belongs.
+// executed is Fill of ev.Fill(), written where it belongs: one copy fewer for every fill on the
+// recorder's path.
 func (b *Block) executed(ev *matcher.Event) {
 	at := len(b.fills)
 	b.fills = slices.Grow(b.fills, matcher.FillBytes)[:at+matcher.FillBytes]

@@ -15,20 +15,26 @@ import (
 //
 // The path of an order reads shut and no clock.
 type bound struct {
-	shut atomic.Bool // writer: the timer, and the goroutine that renews
+	// No further answer may be released. Writers: the timer and the goroutine that renews, both while
+	// mu is held; the recorder reads it at every batch.
+	shut atomic.Bool
 
+	// FlushInterval. Constant after start.
 	within time.Duration
 	mu     sync.Mutex  // guards the two below
 	until  time.Time   // when the timer shuts
 	timer  *time.Timer // nil: answers do not come from a tail
 
-	reopened atomic.Pointer[func()] // wakes the recorder
+	// Wakes the recorder, which may have gone to rest while the bound was shut. NewRecorder sets it;
+	// nil: there is none yet.
+	reopened atomic.Pointer[func()]
 }
 
 // boundSyncs is how often the log is synced within the bound: a sync may take as long as the time
 // between two syncs.
 const boundSyncs = 2
 
+// start opens the bound: nothing has been answered yet, so the first interval counts from here.
 func (b *bound) start(within time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -37,7 +43,7 @@ func (b *bound) start(within time.Duration) {
 	b.timer = time.AfterFunc(within, b.expire)
 }
 
-// expire shuts the bound, unless it has been renewed meanwhile.
+// expire shuts the bound, unless it has been renewed meanwhile. The timer runs it.
 func (b *bound) expire() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -48,7 +54,9 @@ func (b *bound) expire() {
 	b.shut.Store(true)
 }
 
-// renew records that everything answered before a moment is on stable storage.
+// renew records that everything answered before a moment is on stable storage. When that moment is
+// already within ago, the bound is not opened: the sync has taken too long to prove anything about
+// what was answered since. The recorder is woken outside mu.
 func (b *bound) renew(from time.Time) {
 	b.mu.Lock()
 	b.until = from.Add(b.within)
@@ -63,6 +71,7 @@ func (b *bound) renew(from time.Time) {
 	}
 }
 
+// stop ends the timer. Without start it does nothing.
 func (b *bound) stop() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -75,8 +84,10 @@ func (b *bound) stop() {
 // a failure the recorder takes what there is, to drop it.
 func (j *Journal) held() bool { return j.bound.shut.Load() && j.latch.Err() == nil }
 
-// boundTick brings what has been answered to stable storage. Every other call also makes the
-// progress durable in the anchor.
+// boundTick brings what has been answered to stable storage and renews the bound. Every other call
+// also makes the progress durable in the anchor. The moment is taken before the answered number is
+// read: answers released during the sync are not covered by it. On a ticker's goroutine, one call
+// at a time.
 func (j *Journal) boundTick() {
 	begun, answered := time.Now(), j.Answered()
 	if !j.await(answered) {
@@ -96,7 +107,8 @@ func (j *Journal) boundTick() {
 	}
 }
 
-// await waits until the store has a sequence. It returns false when the store never will.
+// await waits until the store has a sequence. It returns false when the store never will: the
+// journal is poisoned or being closed.
 func (j *Journal) await(inputSeq uint64) bool {
 	for {
 		moved := j.behind(inputSeq)

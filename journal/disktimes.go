@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// SlowDisk is how long a sync may be waited for before the disk counts as slow.
+// SlowDisk is how long a sync may be waited for before the disk counts as slow. A slow disk is a
+// state to report; it does not poison.
 const SlowDisk = time.Second
 
 // DiskState is how a disk keeps up.
@@ -34,12 +35,13 @@ var started = time.Now()
 // Begin records the moment since which a sync is waited for.
 func (d *DiskTimes) Begin(at time.Time) { d.begun.Store(max(int64(at.Sub(started)), 1)) }
 
-// End records that the sync has returned.
+// End records that the sync has returned, also when it has failed. The time is counted from the
+// moment that Begin was given, which may be before the call.
 func (d *DiskTimes) End() {
 	d.last.Store(int64(time.Since(started)) - d.begun.Swap(0))
 }
 
-// State is the state of the disk now.
+// State is the state of the disk now. Two loads and a clock; any goroutine.
 func (d *DiskTimes) State() (s DiskState) {
 	if begun := d.begun.Load(); begun != 0 {
 		s.Waits = max(time.Since(started)-time.Duration(begun), 1)

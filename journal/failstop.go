@@ -31,7 +31,8 @@ func NewFailStop(fatal func(error), log Logger) *FailStop {
 // Err is nil until the first failure, then ErrPoisoned with the cause.
 func (f *FailStop) Err() error { return f.latch.Err() }
 
-// Failed is closed with the first failure.
+// Failed is closed with the first failure. A goroutine that waits for the store must wait for it
+// too: after a failure the store may never answer.
 func (f *FailStop) Failed() <-chan struct{} { return f.latch.dead }
 
 // Poison makes cause the first failure, unless there was one, and returns the first.
@@ -44,7 +45,7 @@ func (f *FailStop) Options(fs vfs.FS) *pebble.Options { return storeOptions(fs, 
 
 // Open opens the store in dir, making the directory if need be. A new store is made and then opened
 // a second time: its first log predates the store's own format mark and would be less well
-// protected.
+// protected. o comes from Options. Blocks; after a failure it returns that at once.
 func (f *FailStop) Open(dir string, o *pebble.Options) (db *pebble.DB, err error) {
 	opened := make(chan *pebble.DB, 1)
 	err = f.await(func() error {
@@ -58,6 +59,8 @@ func (f *FailStop) Open(dir string, o *pebble.Options) (db *pebble.DB, err error
 	return <-opened, nil
 }
 
+// openTwice is Open without its wait. The directory's name is durable before the store is made in
+// it.
 func openTwice(dir string, o *pebble.Options) (*pebble.DB, error) {
 	if err := o.FS.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
@@ -116,7 +119,8 @@ func (f *FailStop) await(call func() error) error {
 	}
 }
 
-// Read runs a call that only reads the store. The caller judges its error.
+// Read runs a call that only reads the store, on the caller's goroutine. The caller judges its
+// error: damage that a read meets does not poison.
 func (f *FailStop) Read(call func() error) error {
 	if err := f.latch.Err(); err != nil {
 		return err
@@ -129,8 +133,8 @@ func (f *FailStop) Read(call func() error) error {
 // a term in the place of the sequences.
 type Anchor struct{ a *anchor }
 
-// ReadAnchor returns the farthest entry that the anchor in dir vouches for; found
-// is false when there is no anchor.
+// ReadAnchor returns the farthest entry that the anchor in dir vouches for; found is false when
+// there is no anchor. ErrAnchorDamaged: there is one, and nothing can be read from it.
 func ReadAnchor(fs vfs.FS, dir string) (index, term uint64, found bool, err error) {
 	if _, err := fs.Stat(fs.PathJoin(dir, anchorName)); notExist(err) {
 		return 0, 0, false, nil
@@ -142,8 +146,8 @@ func ReadAnchor(fs vfs.FS, dir string) (index, term uint64, found bool, err erro
 	return r.inputSeq, r.tradeSeq, true, nil
 }
 
-// OpenAnchor opens the anchor in dir, or makes it, and sets it to an entry that
-// is on disk.
+// OpenAnchor opens the anchor in dir, or makes it, and sets it to an entry that is on disk, synced.
+// What it said before is gone, so the caller has compared it (ReadAnchor). Close ends it.
 func OpenAnchor(fs vfs.FS, dir string, index, term uint64) (*Anchor, error) {
 	_, _, found, err := ReadAnchor(fs, dir)
 	if err != nil {
@@ -160,7 +164,8 @@ func OpenAnchor(fs vfs.FS, dir string, index, term uint64) (*Anchor, error) {
 	return &Anchor{a}, nil
 }
 
-// Raise vouches for an entry that is on disk, without a sync: the record survives the process.
+// Raise vouches for an entry that is on disk, without a sync: the record survives the process. One
+// write; it may run beside Sync.
 func (a *Anchor) Raise(index, term uint64) error {
 	return a.a.Hot(point{inputSeq: index, tradeSeq: term})
 }

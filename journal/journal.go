@@ -41,6 +41,7 @@ var (
 // Journal is an open journal. Append belongs to one goroutine; everything else
 // may be called from any.
 type Journal struct {
+	// Constant after Prepare or Read, down to lock. fs is what the store writes through.
 	dir   string
 	o     Options
 	fs    vfs.FS
@@ -56,7 +57,8 @@ type Journal struct {
 	anchor  *anchor
 	mu      sync.Mutex // guards genesis, seed, anchor, safe, kept, moved
 
-	safe point // the durable head; writer: the committer
+	// The durable head in the store. Writer: the committer; setHead before it runs.
+	safe point
 	// the part of safe that is on stable storage; writer: the goroutine that holds syncing
 	kept    point
 	copied  error         // see Copied; set before Open has returned
@@ -68,10 +70,12 @@ type Journal struct {
 	// a Transfer that reads the store holds it shared; Close takes it and keeps it
 	reading sync.RWMutex
 
-	given     point // what has been taken from the appender, without its chain. Appender only
-	tail      *tail // nil: answers wait for the store; set before Open or Create has returned
+	// The end of what has been taken from the appender, without its chain. Appender only.
+	given point
+	tail  *tail // nil: answers wait for the store; set before Open or Create has returned
+	// What OnDurable and NewRecorder have set, before the first Append; nil: nothing.
 	onDurable func(inputSeq uint64)
-	onRoom    func() // called by the committer when a commit has ended
+	onRoom    func()
 
 	// The goroutine that packs writes this group: the appender, or the committer for the blocks that
 	// are handed to it. tip is what has been packed.
@@ -83,34 +87,48 @@ type Journal struct {
 	sum     hash.Hash
 	key     [keyBytes]byte
 
-	commits  chan *Commit
+	// Commits on their way to the committer, in the order of the history. Close closes it.
+	commits chan *Commit
+	// A token for each commit under way: admit puts one in, the committer takes one out when a commit
+	// has ended. Its capacity, MaxInFlight, is the limit. inFlight is the same number for Room, which
+	// must not wait.
 	room     chan struct{}
 	spares   chan Block    // empty blocks, of commits that were handed over
 	applied  ring.Sequence // writer: the appender
 	durable  ring.Sequence // writer: the committer
 	answered ring.Sequence // writer: the committer, with a tail see answer
 	inFlight atomic.Int64
-	holding  atomic.Bool   // writer: the committer. See holdBlocks
-	hurry    chan struct{} // ends a wait of holdBlocks
-	pace     *time.Timer   // of holdBlocks, set in each wait
-	full     atomic.Bool
-	free     atomic.Uint64 // bytes of the file system; math.MaxUint64: it does not say
-	metrics  counters
+	// No commit may start for now. Writer: the committer, see holdBlocks. hurry has one place and ends
+	// its wait, whose timer is pace.
+	holding atomic.Bool
+	hurry   chan struct{}
+	pace    *time.Timer
+	// The free space is down to the reserve. Writer, as of free: checkSpace.
+	full    atomic.Bool
+	free    atomic.Uint64 // bytes of the file system; math.MaxUint64: it does not say
+	metrics counters
 
-	committing DiskTimes // of the committer
-	flushing   DiskTimes // with lazy; of the goroutine that holds syncing
+	// The waits for the disk: the committer's, those of the goroutine that holds syncing, and one for
+	// each writer of the tail's log. Disk reads them.
+	committing DiskTimes
+	flushing   DiskTimes
 	logging    [tailWriters]DiskTimes
 
 	snapshots snapshots
 	walkers   sync.Pool // of *walker, for short replays
 
+	// Closed by Close: the tickers end, and callers that wait for a head return.
 	stop     chan struct{}
 	stopOnce sync.Once
 	closed   atomic.Bool
-	workers  sync.WaitGroup // committer
-	tickers  sync.WaitGroup // anchor, space
+	// The committer, and the tickers: of the anchor or the bound, of the free space, and of a tail's
+	// log.
+	workers sync.WaitGroup
+	tickers sync.WaitGroup
 }
 
+// slotPromise is what a hot slot of the anchor may promise: a commit that a lazy file system has
+// taken is in the operating system's memory, not yet on the disk.
 func (j *Journal) slotPromise() uint32 {
 	if j.lazy != nil {
 		return slotCalled
@@ -118,7 +136,8 @@ func (j *Journal) slotPromise() uint32 {
 	return slotSynced
 }
 
-// Genesis returns the genesis record, and false when the journal is new.
+// Genesis returns the genesis record, and false when the journal is new. The bytes are the
+// journal's and never change; the caller must not change them.
 func (j *Journal) Genesis() ([]byte, bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -133,7 +152,12 @@ func (j *Journal) Seed() [32]byte {
 }
 
 // Create writes the genesis, synced, and makes the journal ready for Append. The genesis is written
-// once: later calls return ErrExists.
+// once: later calls return ErrExists. No other goroutine may append meanwhile.
+//
+// The anchor comes after the genesis, and makes the journal count as created. After a crash between
+// the two, the next opening finds a journal without a genesis, and Create writes it again.
+//
+// Errors: ErrExists, ErrClosed, ErrReading change nothing; any other is the poison.
 func (j *Journal) Create(genesis []byte) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -214,7 +238,8 @@ func (j *Journal) Answered() uint64 { return uint64(j.answered.Load()) }
 // Err is the error that poisoned the journal, or nil.
 func (j *Journal) Err() error { return j.latch.Err() }
 
-// usable reports why nothing may be written. It returns nil when writing is allowed.
+// usable reports why nothing may be written: the poison, ErrClosed, or ErrReading before Begin. It
+// returns nil when writing is allowed.
 func (j *Journal) usable() error {
 	if err := j.latch.Err(); err != nil {
 		return err
@@ -228,7 +253,8 @@ func (j *Journal) usable() error {
 	return nil
 }
 
-// start runs the committer and the tickers.
+// start makes the channels and runs the committer and the tickers. Begin calls it before the tail
+// is taken. From here on the store's tables are paced.
 func (j *Journal) start() {
 	j.commits = make(chan *Commit, j.o.MaxInFlight)
 	j.room = make(chan struct{}, j.o.MaxInFlight)
@@ -256,7 +282,8 @@ func (j *Journal) start() {
 	j.every(spaceInterval, j.checkSpace)
 }
 
-// every calls f until Close.
+// every calls f at that interval on a goroutine of its own until Close, which waits for a call
+// under way.
 func (j *Journal) every(d time.Duration, f func()) {
 	j.tickers.Go(func() {
 		t := time.NewTicker(d)
@@ -272,13 +299,17 @@ func (j *Journal) every(d time.Duration, f func()) {
 	})
 }
 
-// anchorTick makes progress durable outside the log. In "os" mode the log is synced first.
+// anchorTick makes progress durable outside the log. In "os" mode the log is synced first. A
+// failure poisons.
 func (j *Journal) anchorTick() {
 	if err := j.anchorNow(false); err != nil {
 		_ = j.latch.Poison(err)
 	}
 }
 
+// anchorNow syncs the store's log as far as the durable head and then the anchor at it, in this
+// order: the anchor must not vouch for what a power cut can still take. Without progress, and
+// without force, it does nothing.
 func (j *Journal) anchorNow(force bool) error {
 	j.mu.Lock()
 	head, a := j.safe.inputSeq, j.anchor
@@ -293,8 +324,8 @@ func (j *Journal) anchorNow(force bool) error {
 	return a.Sync(safe)
 }
 
-// checkSpace compares the free space with the reserve. A file system that does not report free
-// space counts as roomy: running full is then an error, and final.
+// checkSpace compares the free space with the reserve, and logs a change. A file system that does
+// not report free space counts as roomy: running full is then an error, and final.
 func (j *Journal) checkSpace() {
 	avail, err := diskUsage(j.o.FS, j.dir)
 	j.free.Store(math.MaxUint64)
@@ -319,8 +350,12 @@ func (j *Journal) FreeBytes() (free uint64, known bool) {
 	return free, free != math.MaxUint64
 }
 
-// Close waits for the commits in flight, anchors the head and closes the store. A poisoned journal
-// is left as it is, and its error returned. No Append may be under way, and none may follow.
+// Close waits for the commits in flight, anchors the head and closes the store. No Append may be
+// under way, and none may follow. It waits for readers of the store that hold reading. A second
+// call returns ErrClosed.
+//
+// A poisoned journal is left as it is, and its error returned: neither the store nor the anchor is
+// closed. The file that marks an open journal is removed only after a close without any error.
 func (j *Journal) Close() error {
 	if j.closed.Swap(true) {
 		return ErrClosed
@@ -382,7 +417,7 @@ func putGenesis(genesis []byte) []byte {
 	return v
 }
 
-// parseGenesis is the inverse of putGenesis; it copies.
+// parseGenesis is the inverse of putGenesis; it copies. Errors are ErrCorrupt.
 func parseGenesis(v []byte) ([]byte, error) {
 	if len(v) < genesisHeader || v[0] != genesisVersion || v[1]|v[2]|v[3] != 0 {
 		return nil, fmt.Errorf("genesis of %d bytes: %w", len(v), errVersion)

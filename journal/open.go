@@ -1,18 +1,21 @@
 package journal
 
 import (
-	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
 	"sync"
-
-	"posttrade/matcher"
 )
 
 // Open opens the journal in dir, making the directory if need be. A new journal has no genesis:
 // Create comes next. Open first reads an existing journal without changing it. Whatever does not
 // hold is an error that names file or key and sequence, and everything is left as found.
+//
+//   - ErrLocked: another process has it. ErrUnfinished: it was not received in full. ErrDurability.
+//   - ErrShortened, ErrDiverged, ErrAnchorMissing, ErrAnchorDamaged, ErrTailDamaged, ErrCorrupt:
+//     what was acknowledged is not all there, or not what it was. AcceptHistory is the operator's
+//     way out; a retry is none.
+//   - Cost: what inspect reads; then the commands that only the tail has go into the store, synced.
 func Open(dir string, o Options) (*Journal, error) {
 	j, err := Prepare(dir, o)
 	if err != nil {
@@ -75,13 +78,15 @@ func Prepare(dir string, o Options) (_ *Journal, err error) {
 	return j, nil
 }
 
+// newJournal is a journal of which nothing has been read yet.
 func newJournal(dir string, o Options) *Journal {
 	return &Journal{
 		dir: dir, o: o, fs: o.FS, latch: newLatch(o.Fatal), stop: make(chan struct{}), sum: sha256.New(),
 	}
 }
 
-// show makes the history that was found readable.
+// show makes the history that was found readable: Head is its end, including what only the tail
+// has.
 func (j *Journal) show() {
 	if !j.found.created {
 		return
@@ -101,7 +106,11 @@ func (j *Journal) setHead(p point) {
 
 // Begin opens the store for writing, starts the committer and puts what only the tail has into the
 // store. What has been read from the journal stays valid. After an error only Close may be called.
-// No other goroutine may use the journal meanwhile.
+// No other goroutine may use the journal meanwhile. ErrReading: it has begun already, or was opened
+// by Read.
+//
+// The order: the store, then the anchor at the store's head, then the committer, and the tail last,
+// because its commands are appended like any others.
 func (j *Journal) Begin() (err error) {
 	if j.begun || j.lock == nil {
 		return fmt.Errorf("journal: begin dir=%s: %w", j.dir, ErrReading)
@@ -157,7 +166,8 @@ func (j *Journal) openForWriting(found finding) (err error) {
 	return err
 }
 
-// abandon closes what was opened for reading, or by a Begin that has failed.
+// abandon closes what was opened for reading, or by a Begin that has failed. After a failure the
+// store is left open. The lock goes last.
 func (j *Journal) abandon() error {
 	var err error
 	if j.db != nil && j.latch.Err() == nil {
@@ -175,74 +185,8 @@ func (j *Journal) abandon() error {
 	return err
 }
 
-// Read opens an existing journal for reading only, without a lock and without the right to write.
-// While a server has the journal open, Read gives the history up to some moment after the call;
-// Head says up to which sequence. The commands in the tail are part of it. Errors: ErrNoGenesis,
-// and whatever Open refuses.
-func Read(dir string, o VerifyOptions) (*Journal, error) {
-	s, err := openView(dir, &o)
-	if err != nil {
-		return nil, withCopied(err, o.FS, dir)
-	}
-	j := newJournal(dir, Options{FS: s.view, Logger: quiet{}, boot: o.boot, Fatal: func(error) {}})
-	j.latch = s.latch
-	j.found = finding{
-		store: true, created: true, db: s.db, genesis: s.genesis, seed: hashOf(s.genesis), tail: s.tail,
-	}
-	j.db = s.db
-	err = s.follows(j.found.seed)
-	if err == nil {
-		j.found.head, err = checkTail(s.db, j.found.seed, s.anchor, s.view.PathJoin(dir, anchorName))
-	}
-	if err == nil && s.tail != nil {
-		err = s.tail.compare(s.db, j.found.seed, j.found.head, o.boot)
-	}
-	if err != nil {
-		return nil, withCopied(errors.Join(s.explained(err), j.Close()), o.FS, dir)
-	}
-	j.copied = copied(o.FS, dir)
-	j.show()
-	return j, nil
-}
-
-// behindStore gives the part of [from, to] that only the tail has, while the journal is open for
-// reading only.
-func (j *Journal) behindStore(ctx context.Context, from, to uint64, fn func(*decoded) error) error {
-	return j.found.tail.commits(j.found.head, func(d *decoded) error {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		if d.last() < from || d.first > to {
-			return nil
-		}
-		d.cut(from, to)
-		return fn(d)
-	})
-}
-
-// fillsBehindStore is behindStore for fills.
-func (j *Journal) fillsBehindStore(from uint64, fn func([]matcher.Fill) error) error {
-	return j.found.tail.commits(j.found.head, func(d *decoded) error {
-		fills := d.fills
-		if len(fills) == 0 || fills[len(fills)-1].TradeSeq < from {
-			return nil
-		}
-		if first := fills[0].TradeSeq; first < from {
-			fills = fills[from-first:]
-		}
-		return fn(fills)
-	})
-}
-
-// storeHead limits a head to what the store has. That is less than Head only before Begin.
-func (j *Journal) storeHead(inputSeq, tradeSeq uint64) (uint64, uint64) {
-	if j.found.tail == nil {
-		return inputSeq, tradeSeq
-	}
-	return min(inputSeq, j.found.head.inputSeq), min(tradeSeq, j.found.head.tradeSeq)
-}
-
-// end is the end of the history, including the tail; the chain is the store's.
+// end is the end of the history, including the tail; the chain is the store's, so it is not that of
+// the end when the tail has more.
 func (f *finding) end() point {
 	p := f.head
 	if f.tail != nil && len(f.tail.beyond) > 0 {

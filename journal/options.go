@@ -22,10 +22,11 @@ const (
 	// anchorInterval is how often progress is anchored in "fsync" mode: well within the promised 100
 	// ms.
 	anchorInterval = 50 * time.Millisecond
-	spaceInterval  = time.Second
+	// spaceInterval is how often the free space is looked at.
+	spaceInterval = time.Second
 )
 
-// Options of Open. The zero value is a journal with real syncs on the real disk.
+// Options of Open. The zero value is a journal with real syncs on the real disk, without a tail.
 type Options struct {
 	Durability string // DurabilityFsync (default) or DurabilityOS
 	// "os": the time within which the log is really synced (bound.go); default 50 ms
@@ -58,6 +59,8 @@ func (o Options) WithCodec(c Codec) Options {
 	return o
 }
 
+// defaults fills in what is not set. ErrDurability is its only error. Where no memory outlives the
+// process it turns Tail off, unless a test maps it.
 func (o *Options) defaults() error {
 	switch o.Durability {
 	case "":

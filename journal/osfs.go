@@ -19,12 +19,15 @@ import (
 // counts as damage.
 type lazyFS struct {
 	vfs.FS
-	mu     sync.Mutex // guards the two below
-	logs   map[*lazyFile]struct{}
-	failed error // the first sync that failed, of a log that may be closed already
+	mu   sync.Mutex // guards the two below
+	logs map[*lazyFile]struct{}
+	// The first sync that failed, of a log that may be closed already. It is never cleared.
+	failed error
+	// How fast tables may be written beside the logs.
 	tables tablePace
 }
 
+// newLazyFS wraps fs. Tables do not wait until the journal has begun.
 func newLazyFS(fs vfs.FS) *lazyFS {
 	l := &lazyFS{FS: fs, logs: map[*lazyFile]struct{}{}}
 	l.tables.off.Store(true)
@@ -33,7 +36,7 @@ func newLazyFS(fs vfs.FS) *lazyFS {
 
 func isLog(name string) bool { return strings.HasSuffix(name, ".log") }
 
-// Create wraps log files.
+// Create wraps log files, whose syncs it keeps back, and tables, whose writes it paces.
 func (l *lazyFS) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
 	f, err := l.FS.Create(name, category)
 	switch {
@@ -58,6 +61,7 @@ func (l *lazyFS) ReuseForWrite(from, to string, category vfs.DiskWriteCategory) 
 // Unwrap returns the file system below.
 func (l *lazyFS) Unwrap() vfs.FS { return l.FS }
 
+// wrap keeps back the syncs of a log, and makes Flush do them.
 func (l *lazyFS) wrap(f vfs.File) vfs.File {
 	file := &lazyFile{File: f, fs: l}
 	l.mu.Lock()
@@ -67,7 +71,9 @@ func (l *lazyFS) wrap(f vfs.File) vfs.File {
 }
 
 // Flush syncs every log that has unsynced bytes. After a sync of any log has failed, Flush returns
-// an error for ever: the system may have dropped what it could not write.
+// an error for ever: the system may have dropped what it could not write. What was written before
+// the call is on the disk when it returns nil. It blocks for the disk, while the store goes on
+// writing.
 func (l *lazyFS) Flush() error {
 	l.mu.Lock()
 	files := make([]*lazyFile, 0, len(l.logs))
@@ -93,7 +99,7 @@ func (l *lazyFS) failure(err error) error {
 	return l.failed
 }
 
-// lazyFile is one log. Only the store's log writer writes it.
+// lazyFile is one log. Only the store's log writer writes it. ending is taken before mu.
 type lazyFile struct {
 	vfs.File
 	fs *lazyFS
@@ -101,12 +107,16 @@ type lazyFile struct {
 	ending sync.Mutex // held across a sync and across the closing, which must not overlap
 	closed bool       // guarded by ending
 
-	mu      sync.Mutex // guards the two below
+	// Guards written and synced: bytes that the system has, and bytes of them on the disk.
+	mu      sync.Mutex
 	written int64
 	synced  int64
-	begun   int64 // the disk has been given what is before it; the log writer's
+	// The disk has been given what is before it: a later sync finds less to do. The log writer's own.
+	begun int64
 }
 
+// Write writes p, in which it has replaced the synced offsets, and has the disk begin with what has
+// come together. The store gives whole chunks.
 func (f *lazyFile) Write(p []byte) (int, error) {
 	f.mu.Lock()
 	written, synced := f.written, f.synced
@@ -124,6 +134,7 @@ func (f *lazyFile) Write(p []byte) (int, error) {
 	return n, err
 }
 
+// Sync, and the two below it, do nothing: Flush and Close sync.
 func (f *lazyFile) Sync() error { return nil }
 
 func (f *lazyFile) SyncData() error { return nil }
@@ -158,6 +169,8 @@ func (f *lazyFile) flush() error {
 	return f.sync()
 }
 
+// sync brings what had been written at its beginning to the disk. The caller holds ending. A
+// failure is remembered for every later Flush.
 func (f *lazyFile) sync() error {
 	f.mu.Lock()
 	target, due := f.written, f.written > f.synced
@@ -187,7 +200,8 @@ const (
 )
 
 // restampChunks replaces the synced offsets in p, which starts at a chunk boundary at offset at of
-// the log. Other bytes stay as they are.
+// the log. Other bytes stay as they are. An offset is only ever lowered, and the chunk's checksum
+// made anew. It stops at the first bytes that are no chunk of the synced kinds.
 func restampChunks(p []byte, at, synced int64) {
 	for i := 0; i+walHeader <= len(p); {
 		room := walBlock - int(at+int64(i))%walBlock

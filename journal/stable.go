@@ -55,8 +55,9 @@ func (j *Journal) WaitStable(ctx context.Context, inputSeq uint64) error {
 	return nil
 }
 
-// behind returns a channel that is closed when the durable head moves on, or
-// nil when it has reached inputSeq.
+// behind returns a channel that is closed when the durable head moves on, or nil when it has
+// reached inputSeq. The caller asks again afterwards: one move need not reach inputSeq. All that
+// wait share one channel.
 func (j *Journal) behind(inputSeq uint64) <-chan struct{} {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -69,7 +70,9 @@ func (j *Journal) behind(inputSeq uint64) <-chan struct{} {
 	return j.moved
 }
 
-// advance makes end the durable head and wakes the goroutines that wait for it. Committer only.
+// advance makes end the durable head and wakes the goroutines that wait for it. The number is
+// stored while mu is held, so Durable and Head agree for a goroutine that was woken. Committer
+// only.
 func (j *Journal) advance(end point) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -108,7 +111,8 @@ func (j *Journal) stabilize() (point, error) {
 	return safe, nil
 }
 
-// flush syncs the store's logs. The caller holds syncing.
+// flush syncs the store's logs, and measures that. The caller holds syncing, and lazy is set. An
+// error is not the poison yet: the caller words it.
 func (j *Journal) flush() error {
 	if err := j.latch.Err(); err != nil {
 		return err

@@ -14,14 +14,17 @@ import (
 )
 
 const (
+	// Names in the journal's directory.
 	storeName = "store"
 	lockName  = "lock"
 
 	// memTableBytes bounds a memtable; the store starts at 256 KiB and doubles as it fills.
 	memTableBytes = 32 << 20
-	memTables     = 4
-	cacheBytes    = 8 << 20
-	tableBytes    = 64 << 20 // a memtable gives one table for each prefix, and stays that
+	// How many memtables may wait for the disk before the store stops taking writes.
+	memTables = 4
+	// The store's cache of table blocks.
+	cacheBytes = 8 << 20
+	tableBytes = 64 << 20 // a memtable gives one table for each prefix, and stays that
 )
 
 // ErrPoisoned reports that an earlier error ended the journal: nothing is
@@ -31,8 +34,10 @@ var ErrPoisoned = errors.New("journal poisoned")
 // errStore replaces a fatal message of the store.
 var errStore = errors.New("store failed")
 
-// latch keeps the first failure for ever, and runs its consequences once.
+// latch keeps the first failure for ever, and runs its consequences once. Any goroutine may poison
+// and read it.
 type latch struct {
+	// Set once, before dead is closed.
 	cause  atomic.Pointer[error]
 	dead   chan struct{}               // closed with the first failure
 	onFail atomic.Pointer[func(error)] // answers waiting callers, before fatal
@@ -51,7 +56,9 @@ func (l *latch) Err() error {
 	return nil
 }
 
-// Poison latches cause and returns the latched error, which may be an earlier one.
+// Poison latches cause and returns the latched error, which may be an earlier one. The first call
+// closes dead, answers the waiting callers and runs fatal, all on the caller's goroutine; later
+// calls only return the error. In production fatal ends the process.
 func (l *latch) Poison(cause error) error {
 	err := fmt.Errorf("%w: %w", ErrPoisoned, cause)
 	if errors.Is(cause, ErrPoisoned) {
@@ -105,10 +112,12 @@ func (s storeLog) Fatalf(format string, args ...any) {
 	select {}
 }
 
-// unwinding carries a latched error through the store's frames to guard.
+// unwinding carries a latched error through the store's frames to guard. It is panicked only where
+// guard is on the stack.
 type unwinding struct{ err error }
 
-// guard runs a call into the store and turns a fatal message on this goroutine into an error.
+// guard runs a call into the store and turns a fatal message on this goroutine into an error. Calls
+// that make the store write, or read its files, go through it. Any other panic goes on.
 func guard(call func() error) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -138,7 +147,8 @@ func guarded() bool {
 }
 
 // spans keeps each prefix in tables of its own, so that tables of successive flushes never overlap
-// and compactions move them without rewriting.
+// and compactions move them without rewriting. The store asks for the policy of the span that
+// begins at start; a span here is a first byte.
 func spans(start []byte) (pebble.SpanPolicy, []byte, error) {
 	if len(start) == 0 {
 		return pebble.SpanPolicy{}, nil, nil
@@ -147,7 +157,8 @@ func spans(start []byte) (pebble.SpanPolicy, []byte, error) {
 		[]byte{start[0] + 1}, nil
 }
 
-// storeOptions are the settings of every opening of the store.
+// storeOptions are the settings of every opening of the store. Blocks come packed, so the store
+// compresses nothing. Every failure to change the disk, also in its own background work, poisons l.
 func storeOptions(fs vfs.FS, l *latch, log Logger) *pebble.Options {
 	o := &pebble.Options{
 		FS:                          watch(fs, l),
@@ -187,7 +198,8 @@ func storeOptions(fs vfs.FS, l *latch, log Logger) *pebble.Options {
 	return o
 }
 
-// openStore opens the store in dir.
+// openStore opens the store in dir and reads which archives belong to it. Its errors name files in
+// full.
 func openStore(dir string, o *pebble.Options, l *latch) (*vault, error) {
 	opened := make(chan *pebble.DB, 1)
 	err := l.orPoison(func() error {
@@ -205,7 +217,7 @@ func openStore(dir string, o *pebble.Options, l *latch) (*vault, error) {
 	return v, nil
 }
 
-// closeStore closes it.
+// closeStore closes it, and the archives that were opened. After a failure it does not wait.
 func closeStore(db *vault, l *latch) error {
 	db.shelf.close()
 	if err := l.orPoison(db.Close); err != nil {
@@ -229,7 +241,7 @@ func (l *latch) orPoison(call func() error) error {
 }
 
 // write is orPoison for a call that changes the disk: its failure poisons the journal. After a
-// failure nothing is tried.
+// failure nothing is tried. A call that reports success beside a failure counts as failed.
 func (l *latch) write(f func() error) error {
 	err := l.Err()
 	if err == nil {
@@ -244,7 +256,8 @@ func (l *latch) write(f func() error) error {
 	return nil
 }
 
-// diskUsage is what a file system says about its space.
+// diskUsage is what a file system says about its space: the bytes that this process may still
+// write.
 func diskUsage(fs vfs.FS, dir string) (avail uint64, err error) {
 	u, err := fs.GetDiskUsage(dir)
 	if err != nil {

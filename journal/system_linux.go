@@ -32,7 +32,8 @@ type logFile interface {
 	io.Closer
 }
 
-// mapTail maps a file of that size or, if it is a log, its header slots.
+// mapTail maps a file of that size or, if it is a log, its header slots. createTail has written the
+// whole file before.
 //
 // Writes of a log go past the system's memory to the disk. Marks are stored into mapped memory: a
 // write of a mark would have to wait for every such write to the same file.
@@ -69,8 +70,9 @@ func (m *mappedTail) Close() error {
 	return err
 }
 
-// openLog opens a log's file. A file system that takes no write past the system's memory gets it by
-// that memory, and one that is not the system's by its own calls.
+// openLog opens a log's file so that WriteAt returns when its bytes are on the disk. A file system
+// that takes no write past the system's memory gets it by that memory, and one that is not the
+// system's by its own calls. A symbolic link in the file's place is refused.
 func openLog(fs vfs.FS, name string) (logFile, error) {
 	if fs != vfs.Default {
 		f, err := fs.OpenReadWrite(name, writeCategory)
@@ -84,7 +86,9 @@ func openLog(fs vfs.FS, name string) (logFile, error) {
 	return directFile{f}, err
 }
 
-// directFile is a file with O_DSYNC and, as long as the file system takes it, O_DIRECT.
+// directFile is a file with O_DSYNC and, as long as the file system takes it, O_DIRECT. Some file
+// systems take O_DIRECT at the opening and refuse the first write; the flag is then removed, and
+// the write repeated.
 type directFile struct{ *os.File }
 
 func (f directFile) WriteAt(p []byte, at int64) (int, error) {
@@ -102,7 +106,7 @@ func (f directFile) WriteAt(p []byte, at int64) (int, error) {
 	return f.File.WriteAt(p, at)
 }
 
-// syncedFile syncs after each write.
+// syncedFile syncs after each write: the log of a test's file system.
 type syncedFile struct{ vfs.File }
 
 func (f syncedFile) WriteAt(p []byte, at int64) (int, error) {
@@ -113,7 +117,8 @@ func (f syncedFile) WriteAt(p []byte, at int64) (int, error) {
 	return n, err
 }
 
-// lower gives the goroutine a thread of its own, for good, at a low priority.
+// lower gives the goroutine a thread of its own, for good, at a low priority. The thread ends with
+// the goroutine. What the system refuses is left as it was.
 func lower(nice int) {
 	runtime.LockOSThread() // never unlocked
 	_ = unix.Setpriority(unix.PRIO_PROCESS, 0, nice)
@@ -122,7 +127,8 @@ func lower(nice int) {
 // syncData brings a file's bytes to the disk, and of its metadata only what reading them needs.
 func syncData(f *os.File) error { return unix.Fdatasync(int(f.Fd())) }
 
-// holder is the process that has a lock on the file, 0 when there is none.
+// holder is the process that has a lock on the file, 0 when there is none, or when the system does
+// not say. It reads the system's list of locks and never opens the file itself.
 func holder(name string) int {
 	var st unix.Stat_t
 	if err := unix.Stat(name, &st); err != nil {

@@ -16,7 +16,8 @@ type account struct {
 	flags    uint32 // accountEnabled; from bit boundsAt on the row of its limits
 }
 
-// The bits of account.flags.
+// The bits of account.flags. The account and the row of its limits are in one word, so standing
+// reads both with one load. A row number is at most the number of accounts, which is below 2^31.
 const (
 	accountEnabled = 1 << 0
 	boundsAt       = 1
@@ -28,11 +29,14 @@ func (a *account) bounds() uint32 { return a.flags >> boundsAt }
 // setBounds sets the row of the account's own limits.
 func (a *account) setBounds(row uint32) { a.flags = a.flags&accountEnabled | row<<boundsAt }
 
-// enable enables or disables the account.
+// enable enables or disables the account. Open orders stay; only later commands are refused.
 func (a *account) enable(enabled bool) { a.flags = a.flags&^accountEnabled | oneIf(enabled) }
 
-// accounts is the table of all accounts, in the order in which they appeared.
-// An account's index never changes; rows and positions are addressed by it.
+// accounts is the table of all accounts, in the order in which they appeared. An account's index
+// never changes; rows and positions are addressed by it. No account is ever removed.
+//
+// Ids are the caller's, any uint32. The look-up is open addressing with at least two slots for each
+// account, so a probe is short and always meets an empty slot.
 type accounts struct {
 	table table[uint32, account]
 	index table[uint32, uint64] // slots
@@ -43,6 +47,7 @@ type accounts struct {
 	count int
 }
 
+// newAccounts reserves room for capacity accounts and their slots, a power of two.
 func newAccounts(a *ring.Arena, capacity int) accounts {
 	slots := 1 << bits.Len(uint(2*capacity-1))
 	t := accounts{
@@ -58,7 +63,9 @@ func newAccounts(a *ring.Arena, capacity int) accounts {
 // find returns the index of an account, or -1 if no account has that id.
 func (t *accounts) find(id uint32) int { return int(t.seek(id)) - 1 }
 
-// seek returns the index of an account + 1, or 0 if no account has that id.
+// seek returns the index of an account + 1, or 0 if no account has that id. An empty slot is 0 and
+// ends the probe with that result. Id 0 is an id like any other: its slots are not 0, because the
+// lower half holds the index + 1.
 func (t *accounts) seek(id uint32) uint32 {
 	for at := t.home(id); ; at++ {
 		slot := *t.index.at(at & t.mask)
@@ -68,7 +75,8 @@ func (t *accounts) seek(id uint32) uint32 {
 	}
 }
 
-// add appends an account that find does not know. It returns false when the table is full.
+// add appends an account that find does not know. It returns false when the table is full, which a
+// command reports as CAPACITY.
 func (t *accounts) add(id uint32, enabled bool) bool {
 	if t.count == len(t.rows) {
 		return false
@@ -83,10 +91,12 @@ func (t *accounts) add(id uint32, enabled bool) bool {
 	return true
 }
 
-// home spreads ids over the slots, so that consecutive ids do not cluster.
+// home spreads ids over the slots, so that consecutive ids do not cluster. The factor is 2^32
+// divided by the golden ratio (Fibonacci hashing); the upper bits of the product select the slot.
 func (t *accounts) home(id uint32) uint32 { return (id * 2654435769) >> (t.shift & 31) }
 
-// reserve sets aside notional for an order that rests on side.
+// reserve sets aside notional (x 1e6) for an order that rests on side. exposure has found that the
+// sum fits.
 func (a *account) reserve(side Side, notional int64) { a.open[side&1] += notional }
 
 // release undoes reserve.

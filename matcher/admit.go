@@ -2,7 +2,12 @@
 
 package matcher
 
-// orderNew decides an ORDER_NEW.
+// orderNew decides an ORDER_NEW. A repeated key is answered with the first decision and uses no
+// number. Every other order uses one, a refused order too: its number is what the client asks for
+// it by, and the key remembers it.
+//
+// An order that rests at once, the usual case, is one event; any other is an EventAccepted and then
+// what matching did.
 func (e *Engine) orderNew(c *Command, q *request) {
 	key, who, slot := uint64(c.PriceTicks), asker(c), keySlot{}
 	if key != 0 {
@@ -56,7 +61,13 @@ func (e *Engine) orderNew(c *Command, q *request) {
 }
 
 // screenOrder decides whether an order is admitted. It takes the gate's verdict first and then
-// repeats every check, because the engine is the authority.
+// repeats every check, because the engine is the authority: the gate's image follows the engine's
+// events and is older.
+//
+// The first check that fails gives the reason. They run in this order: kill switch, account,
+// security, the order's own terms, size, price or collar, notional, credit, position,
+// concentration, room for an order that may rest. Along the way they fill in q for the match:
+// market, limit, crosses, price, notional and cut.
 func (e *Engine) screenOrder(c *Command, q *request) RiskReason {
 	if c.OrderRef != 0 {
 		return gateVerdict(c.OrderRef)
@@ -113,7 +124,9 @@ func (e *Engine) screenOrder(c *Command, q *request) RiskReason {
 	return Accepted
 }
 
-// gateVerdict is what the gate decided, as far as the gate can decide it.
+// gateVerdict is what the gate decided, as far as the gate can decide it. A number that is no
+// reason, or a duplicate, which only the engine's memory of keys knows, shows a fault of the edge;
+// the order is refused with INTERNAL_POLICY_ERROR.
 func gateVerdict(verdict uint32) RiskReason {
 	if verdict >= uint32(ReasonCount) || RiskReason(verdict) == Duplicate {
 		return InternalPolicyError
@@ -121,7 +134,8 @@ func gateVerdict(verdict uint32) RiskReason {
 	return RiskReason(verdict)
 }
 
-// coherent reports that the flags do not contradict each other.
+// coherent reports that the flags do not contradict each other: at most one of IOC, FOK and
+// post-only, and no post-only market order, which never rests.
 func coherent(flags uint16, market bool) bool {
 	switch flags & (FlagIOC | FlagFOK | FlagPostOnly) {
 	case 0, FlagIOC, FlagFOK:
@@ -132,17 +146,21 @@ func coherent(flags uint16, market bool) bool {
 	return false
 }
 
-// anyPrice returns the limit of a side, in ticks, that every opposite price is within.
+// anyPrice returns the limit of a side, in ticks, that every opposite price is within: the end of
+// the range, MaxInt64 for a buyer and MinInt64 for a seller.
 func anyPrice(side Side) int64 { return maxInt64 ^ mirror(side) }
 
-// within reports whether a limit on side reaches the opposite price px, both in ticks.
+// within reports whether a limit on side reaches the opposite price px, both in ticks. Exclusive or
+// with the mirror reverses the order of all int64 for a seller, so one comparison without a branch
+// serves both sides.
 func within(side Side, limit, px int64) bool {
 	m := mirror(side)
 	return px^m <= limit^m
 }
 
 // priceMarket finds the price that a MARKET order is judged at: the market price, or the best
-// opposite price while there is no market price.
+// opposite price while there is no market price. A price that is too old is not replaced by the
+// book's: the order is refused.
 func (e *Engine) priceMarket(q *request, limits *bounds, s *security, best int64,
 	any bool) RiskReason {
 	switch r := limits.fresh(s, e.now); {
@@ -157,7 +175,11 @@ func (e *Engine) priceMarket(q *request, limits *bounds, s *security, best int64
 }
 
 // newOrder takes an order from the pool and sets the fields that every order has. The account of a
-// refused order stays 0, which belongs to no account.
+// refused order stays 0, which belongs to no account. Links and stamp may be those of an earlier
+// order at the place; the level is 0, because that order was off the book.
+//
+// The caller has checked the limits of open orders, so the pool has room: its capacity is open
+// orders, retained orders and the one being decided.
 func (e *Engine) newOrder(c *Command, number uint64) (ix, *order, *orderCold) {
 	p, ref := e.orders, uint32(number)
 	i := p.homeOf(ref)
@@ -188,7 +210,8 @@ func (e *Engine) newGuest(ref uint32) (ix, *order) {
 	return i, e.orders.hot(i)
 }
 
-// refuse makes a refused order: it has a reference and is terminal at once.
+// refuse makes a refused order: it has a reference and is terminal at once. It is retained like
+// other terminal orders, so that a client can read why.
 func (e *Engine) refuse(c *Command, number uint64, reason RiskReason) {
 	i, o, cold := e.newOrder(c, number)
 	o.setStatus(StatusRejected)
@@ -197,14 +220,15 @@ func (e *Engine) refuse(c *Command, number uint64, reason RiskReason) {
 	e.retire(i)
 }
 
-// rejectUnnumbered refuses an order when no reference is left for it.
+// rejectUnnumbered refuses an order when no number is left for it. There is no order then and no
+// key is remembered: a repetition is decided anew.
 func (e *Engine) rejectUnnumbered(c *Command) {
 	e.first(c, head(EventRejected, c.Side, Capacity, StatusRejected, EventLast),
 		c.LimitPx).OrderRef = 0
 }
 
 // rest puts the leaves of an order onto the book and reserves what the order needs. notional is its
-// limit price times its leaves.
+// limit price times its leaves. Screening has judged at least as much, so the sums do not overflow.
 func (e *Engine) rest(ladder *ladder, i ix, o *order, q *request, notional int64) {
 	side := o.side()
 	e.accounts.table.at(q.owner-1).reserve(side, notional)
@@ -213,7 +237,9 @@ func (e *Engine) rest(ladder *ladder, i ix, o *order, q *request, notional int64
 	ladder.rest(i, side, q.limit, ladder.start(q.leaf))
 }
 
-// finish ends the decision on an order that may have traded. Its leaves rest or are cancelled.
+// finish ends the decision on an order that may have traded. Its leaves rest or are cancelled, and
+// the last event of the command is marked, whichever it is. A cancel here has the reason of q.cut
+// only when the book could have gone on; with an empty other side the bound made no difference.
 func (e *Engine) finish(ladder *ladder, i ix, o *order, cold *orderCold, q *request, rests bool) {
 	switch {
 	case o.leaves == 0:
@@ -234,7 +260,8 @@ func (e *Engine) finish(ladder *ladder, i ix, o *order, cold *orderCold, q *requ
 	e.out.last().Flags |= EventLast
 }
 
-// aboutOrder fills in a later event about the leaves of an order.
+// aboutOrder fills in a later event about the leaves of an order. It takes the ids as the command
+// named them, from the cold half.
 func (e *Engine) aboutOrder(ev *Event, detail *Detail, o *order, cold *orderCold) {
 	ev.Px = cold.limit
 	ev.TradeSeq = 0
@@ -246,14 +273,19 @@ func (e *Engine) aboutOrder(ev *Event, detail *Detail, o *order, cold *orderCold
 	detail.LimitPx = cold.limit
 }
 
-// retired is the ring of the terminal orders that the engine still keeps, oldest first.
+// retired is the ring of the terminal orders that the engine still keeps, oldest first. Clients can
+// read these orders.
+//
+// The ring holds pool indexes. An order that leaves it is forgotten in the same step, so no index
+// in the ring is stale.
 type retired struct {
 	ring  []uint32
 	next  int // where the next order goes
 	count int
 }
 
-// retire keeps a terminal order. When the ring is full, the oldest one is forgotten.
+// retire keeps a terminal order. When the ring is full, the oldest one is forgotten. An engine that
+// retains nothing drops the order at once. The caller has taken the order off the book.
 func (e *Engine) retire(i ix) {
 	r := &e.retired
 	if len(r.ring) == 0 {
@@ -272,7 +304,7 @@ func (e *Engine) retire(i ix) {
 	e.orders.retire(i, gone)
 }
 
-// at returns the i-th oldest retired order.
+// at returns the i-th oldest retired order, from 0; i is below count.
 func (r *retired) at(i int) ix {
 	return ix(r.ring[(r.next-r.count+i+len(r.ring))%len(r.ring)])
 }

@@ -3,6 +3,8 @@
 package matcher
 
 // owned returns the open order that a command names if the order belongs to the command's account.
+// Another account's order and an order that does not exist are refused alike. Without ok the other
+// results may be nil.
 func (e *Engine) owned(c *Command) (i ix, o *order, cold *orderCold, ok bool) {
 	i = e.orders.find(c.OrderRef)
 	if i == 0 {
@@ -14,7 +16,8 @@ func (e *Engine) owned(c *Command) (i ix, o *order, cold *orderCold, ok bool) {
 }
 
 // orderCancel decides an ORDER_CANCEL. No limit and no control applies: an owner can always cancel
-// an order.
+// an order, also while the kill switch is on, the account is disabled or the security is halted. A
+// cancel has no key; a repeated one is INVALID, because the order is then terminal.
 func (e *Engine) orderCancel(c *Command) {
 	i, o, cold, ok := e.owned(c)
 	if !ok {
@@ -32,6 +35,10 @@ func (e *Engine) orderCancel(c *Command) {
 
 // orderReplace decides an ORDER_REPLACE. A refusal changes neither the order nor its place in the
 // queue.
+//
+// The order's own reservation is out of the account's sums while the replace is judged, because the
+// order as it would be takes its place. A key is remembered with the number of the order that the
+// command names, if any order ever had it.
 func (e *Engine) orderReplace(c *Command, q *request) {
 	key, who, slot := uint64(c.PriceTicks), asker(c), keySlot{}
 	if key != 0 {
@@ -65,7 +72,10 @@ func (e *Engine) orderReplace(c *Command, q *request) {
 }
 
 // screenReplace judges the order as it would be after the replace, without its present
-// reservations.
+// reservations. The new total must exceed what has been filled. Notional is judged over the new
+// total, exposure over what is still to trade.
+//
+// It does not judge the number of open orders: the order is one of them already.
 func (e *Engine) screenReplace(c *Command, q *request, o *order, cold *orderCold) RiskReason {
 	if r := e.standing(c, q); r != Accepted {
 		return r
@@ -102,7 +112,9 @@ func (e *Engine) screenReplace(c *Command, q *request, o *order, cold *orderCold
 	return e.exposed(c, q, limits, int64(leaves))
 }
 
-// replace carries out what screenReplace has admitted.
+// replace carries out what screenReplace has admitted. The order keeps its place only if the price
+// stays and the quantity falls. Otherwise it gets a new stamp and stands behind all orders of its
+// level, also when neither changes. The number stays in every case.
 func (e *Engine) replace(c *Command, q *request, i ix, o *order, cold *orderCold) {
 	ladder := &e.ladders[o.security()-1]
 	less := cold.qty - c.Qty
@@ -134,7 +146,8 @@ func (e *Engine) replace(c *Command, q *request, i ix, o *order, cold *orderCold
 	e.finish(ladder, i, o, cold, q, true)
 }
 
-// reserveOpen undoes releaseOpen.
+// reserveOpen undoes releaseOpen: it reserves limit price times leaves, and the leaves, on the
+// order's side.
 func (e *Engine) reserveOpen(o *order, cold *orderCold) {
 	account, held := e.behind(o)
 	account.reserve(o.side(), cold.limit*int64(o.leaves))
@@ -142,7 +155,11 @@ func (e *Engine) reserveOpen(o *order, cold *orderCold) {
 }
 
 // forceFill decides a FORCE_FILL: the operator executes an open order, whole or in part, at a given
-// price. The fill has no other side.
+// price. The fill has no other side, so the positions of the security then do not sum to zero
+// (doc.go, invariant 1).
+//
+// No limit and no control applies. The price may be any on the grid, also beyond the order's limit;
+// only the product must fit. It becomes the market price, unless it is late.
 func (e *Engine) forceFill(c *Command) {
 	i, o, cold, ok := e.owned(c)
 	if !ok || c.Qty <= 0 || c.Qty > o.leaves || c.LimitPx <= 0 {

@@ -18,7 +18,11 @@ const (
 )
 
 // ApplyBatch is Apply for commands that lie side by side, and the fastest way to decide many. While
-// the engine decides one command, it prefetches the memory of those behind it.
+// the engine decides one command, it prefetches the memory of those behind it. The events are the
+// same as those of single calls.
+//
+// The length may be any, 0 too. batch is not changed, and is not used after the call. Only the
+// owner may call it.
 func (e *Engine) ApplyBatch(batch []Command, out *Outlet) {
 	e.out = out
 	e.lookFirst(batch)
@@ -32,7 +36,8 @@ func (e *Engine) ApplyBatch(batch []Command, out *Outlet) {
 }
 
 // ReplayBatch is Replay for commands that lie side by side. It stops at the first error and returns
-// the number of commands decided.
+// the number of commands decided. The commands before the error are decided and their events
+// written; the one that it names has changed nothing.
 func (e *Engine) ReplayBatch(batch []Command, out *Outlet) (int, error) {
 	e.out = out
 	e.correlation = 0
@@ -49,7 +54,8 @@ func (e *Engine) ReplayBatch(batch []Command, out *Outlet) (int, error) {
 	return len(batch), nil
 }
 
-// request is what lookAhead has found out about the i-th command of a batch.
+// request is what lookAhead has found out about the i-th command of a batch. The array is twice
+// nearAhead, so that the command being decided and those ahead of it never share a place.
 func (e *Engine) request(i int) *request { return &e.requests[uint(i)%uint(len(e.requests))] }
 
 // lookFirst looks at the first commands of a batch, which no earlier lookAhead has covered.

@@ -17,7 +17,8 @@ import "unsafe"
 // The Outcome of a call states what became of its own order. The BookSink receives what the call
 // does to resting orders. Apply does the same and writes everything down as events instead.
 //
-// One goroutine at a time uses a book. No call allocates.
+// One goroutine at a time uses a book. The books of one shelf share its memory, so this holds
+// of all of them together. No call allocates.
 type Book struct {
 	ladder   ladder
 	sink     BookSink
@@ -87,7 +88,11 @@ func (b *Book) New(o BookOrder) Outcome {
 	return b.Limit(o.ID, o.Owner, o.Side, o.Px, o.Qty)
 }
 
-// Limit is New for an order without flags, with its arguments in registers.
+// Limit is New for an order without flags, with its arguments in registers. px is in the caller's
+// unit, qty in the caller's lots, at least 1.
+//
+// It is refused with BookInvalid, BookDuplicateID or BookFull. BookFull comes before matching, so
+// also for an order that would have traded whole: what is left of it could not rest.
 //
 // When ids ascend and no order is a guest, one load at the home of the id shows both that the id is
 // not in use and where the order will rest.
@@ -125,10 +130,12 @@ func (b *Book) Limit(id, owner uint32, side Side, px int64, qty int32) Outcome {
 	return Outcome{Rests: true, Leaves: qty}
 }
 
-// home is pool.homeOf without a load.
+// home is pool.homeOf without a load: the mask lies in the book's own line. A shelf never grows, so
+// the mask stays right.
 func (b *Book) home(id uint32) ix { return ix(id&b.homeMask) + 1 }
 
-// newFlagged is New for an order that may not rest, or that may only rest.
+// newFlagged is New for an order that may not rest, or that may only rest. An order that cannot
+// rest needs no place in the pool, so a full shelf does not refuse it.
 func (b *Book) newFlagged(o BookOrder) Outcome {
 	switch o.Flags {
 	case FlagMarket, FlagMarket | FlagIOC, FlagMarket | FlagFOK:
@@ -158,7 +165,9 @@ func (b *Book) newFlagged(o BookOrder) Outcome {
 
 const maxPx = 1<<63 - 1
 
-// Cancel takes a resting order off the book. Leaves is the quantity that was open.
+// Cancel takes a resting order off the book. Leaves is the quantity that was open. It is refused
+// with BookUnknownID when no order with that id rests in this book, also when one rests in another
+// book of the shelf.
 func (b *Book) Cancel(id uint32) Outcome {
 	i := b.atHome(id)
 	if i == 0 || b.ladder.orders.at(i).security() != b.number {
@@ -175,7 +184,10 @@ func (b *Book) Cancel(id uint32) Outcome {
 
 // Modify gives a resting order a new price and a new open quantity. The order keeps its place if
 // the price stays and the quantity does not grow. Otherwise the book removes the order and enters
-// it again like a new one, so it may trade at once.
+// it again like a new one, so it may trade at once. Side and owner stay.
+//
+// It is refused with BookUnknownID or BookInvalid, and never for want of room: the order has its
+// place.
 func (b *Book) Modify(id uint32, px int64, qty int32) Outcome {
 	i := b.find(id)
 	if i == 0 {
@@ -245,6 +257,8 @@ func (b *Book) drop(i ix, o *order) {
 	o.ref = 0
 }
 
+// filled and prevented make a Book the fillSink of its ladder. The order leaves the pool before the
+// sink hears of it, so the sink sees a book without the order.
 func (b *Book) filled(maker ix, px int64, qty int32) {
 	h := b.ladder.orders.at(maker)
 	id := h.ref
@@ -262,10 +276,11 @@ func (b *Book) prevented(maker ix) {
 	b.sink.Prevented(id, b.taker, h.leaves)
 }
 
-// Best returns the best price of a side, false when the side is empty.
+// Best returns the best price of a side, false when the side is empty. One load; px means nothing
+// then.
 func (b *Book) Best(side Side) (px int64, ok bool) { return b.ladder.best(side) }
 
-// BookLevel is one price of a book.
+// BookLevel is one price of a book, in the caller's units.
 type BookLevel struct {
 	Px     int64
 	Qty    int64 // the open quantity of all orders at the price

@@ -1,6 +1,7 @@
 package matcher
 
-// BookCommand is a call on a Book as a value, for callers that keep or compare calls.
+// BookCommand is a call on a Book as a value, for callers that keep or compare calls: a
+// recorded sequence of calls, or the same call on a second book.
 type BookCommand struct {
 	Kind  BookCommandKind
 	Order BookOrder // New: all of it; Cancel: ID; Modify: ID, Px, Qty
@@ -46,7 +47,8 @@ type BookEvent struct {
 	Leaves int32
 }
 
-// bookTape is the sink that records events.
+// bookTape is the sink that records events. It belongs to its book, so Apply allocates none; out is
+// nil between two calls.
 type bookTape struct {
 	out []BookEvent
 }
@@ -59,8 +61,12 @@ func (t *bookTape) Prevented(maker, taker uint32, leaves int32) {
 	t.out = append(t.out, BookEvent{Kind: BookPrevented, ID: taker, Maker: maker, Leaves: leaves})
 }
 
-// Apply carries out one command and appends all its events to out. The book's own sink receives
-// none of them. It allocates only when out has to grow.
+// Apply carries out one command and appends all its events to out, at least one. The book's own
+// sink receives none of them. It allocates only when out has to grow. A kind that does not exist is
+// refused with BookInvalid.
+//
+// It writes the first event last: whether an order was accepted is known only when New returns, and
+// by then the fills stand behind it.
 func (b *Book) Apply(c BookCommand, out []BookEvent) []BookEvent {
 	o := c.Order
 	first := len(out)

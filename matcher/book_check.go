@@ -21,7 +21,7 @@ func (l *ladder) check() error {
 		return fmt.Errorf("ladder: %d inner pages over %d leaves", c.inners, c.leaves)
 	}
 	for side, want := range c.tops {
-		// The price of an empty side is the last one that the side had.
+		// The price of an empty side means nothing.
 		if got := l.tops[side]; got.level != want.level || want.level != 0 && got.px != want.px {
 			return fmt.Errorf("ladder: best of side %d is %+v, want %+v", side, got, want)
 		}
@@ -32,7 +32,9 @@ func (l *ladder) check() error {
 	return nil
 }
 
-// ladderCheck walks a ladder from the lowest price to the highest.
+// ladderCheck walks a ladder from the lowest price to the highest, and counts what the pages hold.
+// tops is what the ladder's own tops must be: the highest bid and the lowest ask that the walk has
+// met.
 type ladderCheck struct {
 	*ladder
 	leaves, inners int
@@ -40,6 +42,9 @@ type ladderCheck struct {
 	tops           [2]top
 }
 
+// page checks a page and everything below it. Every child must lie at the digit of its own base and
+// share the page's key above that digit; else a descent, which does not compare, would end at a
+// leaf of another price.
 func (c *ladderCheck) page(n node) error {
 	h := c.pages.head(n)
 	shift := n.shift()
@@ -86,6 +91,8 @@ func (c *ladderCheck) page(n node) error {
 	return nil
 }
 
+// leaf checks the 64 levels of a leaf against the bits that mark the occupied ones. An empty level
+// must be all zero: rest does not clear it.
 func (c *ladderCheck) leaf(n node, h *page) error {
 	for slot := range uint32(fanout) {
 		at := uint32(n)*fanout + slot
@@ -106,6 +113,9 @@ func (c *ladderCheck) leaf(n node, h *page) error {
 	return nil
 }
 
+// level checks the queue at one price: its links in both directions, its sum, and that the pool
+// finds every order of it by reference. The count of orders ends a walk over links that form a
+// ring.
 func (c *ladderCheck) level(at uint32, lv *level) error {
 	side := c.pool.hot(lv.head).side()
 	var open int64
@@ -141,6 +151,8 @@ func (c *ladderCheck) level(at uint32, lv *level) error {
 }
 
 // check returns an error that names the first documented invariant of the pool that does not hold.
+// Besides the invariants of single orders it accounts for every guest room: each is either on a
+// chain or on the free list.
 func (p *orderPool) check() error {
 	home, away, free := 0, 0, 0
 	for i := ix(1); i <= ix(p.homes); i++ {
@@ -181,7 +193,8 @@ func (p *orderPool) check() error {
 }
 
 // check returns an error when the book or its shelf breaks an invariant. For a book that is alone
-// on its shelf it also checks that every order in the pool rests.
+// on its shelf it also checks that every order in the pool rests: a Book drops an order as soon as
+// it is finished.
 func (b *Book) check() error {
 	if err := b.ladder.check(); err != nil {
 		return err

@@ -9,16 +9,19 @@ import (
 	"posttrade/ring"
 )
 
-// defaultTickPx is the tick of a genesis record that names none.
+// defaultTickPx is the usual tick of a genesis record, 0.001: toTicks divides by it as a constant.
 const defaultTickPx = 1000
 
 // ErrGenesis reports a genesis record that New cannot build an engine from.
 var ErrGenesis = errors.New("unusable genesis record")
 
-// New returns an engine in the state that the genesis record describes, with no command applied.
-// Close gives its memory back.
+// New returns an engine in the state that the genesis record describes, with no command applied. It
+// keeps a copy of g. Close gives its memory back.
 //
-// Errors: ErrGenesis, which names the field, or the error of mapping memory.
+//   - Errors: ErrGenesis, which names the field, or the error of mapping memory. After an error
+//     nothing is left mapped.
+//   - Cost: it reserves addresses for all capacities; memory becomes resident as it is used, or by
+//     MakeResident.
 func New(g *Genesis) (*Engine, error) {
 	e, err := newEngine(g)
 	if err != nil {
@@ -33,7 +36,8 @@ func New(g *Genesis) (*Engine, error) {
 	return e, nil
 }
 
-// newEngine returns an engine with the limits of a genesis record and without its universe.
+// newEngine returns an engine with the limits of a genesis record and without its universe: New
+// adds the accounts and securities, ReadSnapshot takes them from the snapshot.
 func newEngine(g *Genesis) (*Engine, error) {
 	if err := g.verify(); err != nil {
 		return nil, err
@@ -88,7 +92,8 @@ func newEngine(g *Genesis) (*Engine, error) {
 // first commands. Any goroutine may call it.
 func (e *Engine) MakeResident() error { return e.arena.MakeResident() }
 
-// Resident is how many bytes of the engine's tables are resident. Only the owner may call it.
+// Resident is how many bytes of the engine's tables are resident. Only the owner may call it,
+// because a CAPACITY_CONTROL adds tables.
 func (e *Engine) Resident() int64 { return e.arena.Resident() }
 
 // Frontier is where the next orders will lie. The engine's owner does not publish how far it has
@@ -97,13 +102,15 @@ func (e *Engine) Frontier(nextRef func() uint64) ring.Frontier {
 	return ring.Frontier{Reached: nextRef, Lap: uint64(e.orders.homes), MakeRoom: e.orders.roomMaker()}
 }
 
-// Close gives the engine's memory back. The engine must not be used afterwards.
+// Close gives the engine's memory back. The engine must not be used afterwards: its tables are then
+// unmapped, and an access is a fault of the process.
 func (e *Engine) Close() error { return e.arena.Close() }
 
 // Genesis is the record that the engine was built from; it must not be changed.
 func (e *Engine) Genesis() *Genesis { return &e.genesis }
 
-// registerTicker is securities.register for a string that is a valid ticker.
+// registerTicker is securities.register for a string that is a valid ticker. It returns 0 when the
+// table is full.
 func (e *Engine) registerTicker(ticker string) uint32 {
 	var b [MaxTicker]byte
 	copy(b[:], ticker)
@@ -123,7 +130,8 @@ func (e *Engine) Replay(c *Command, out *Outlet) error {
 	return nil
 }
 
-// replayable returns why a record cannot be the next command.
+// replayable returns why a record cannot be the next command: its form, or a sequence that leaves a
+// gap or repeats one (ErrSequence).
 func (e *Engine) replayable(c *Command) error {
 	if err := c.Verify(); err != nil {
 		return fmt.Errorf("matcher: replay sequence=%d: %w", c.InputSeq, err)
@@ -134,10 +142,13 @@ func (e *Engine) replayable(c *Command) error {
 	return nil
 }
 
-// ErrSequence reports a command that is not the next one.
+// ErrSequence reports a command that is not the next one. A reader of a journal has missed commands
+// or reads them twice; the engine is unchanged.
 var ErrSequence = errors.New("not the next sequence")
 
-// verify reports the first field that makes a genesis record unusable.
+// verify reports the first field that makes a genesis record unusable. It wraps ErrGenesis and
+// names the field and its range. Products of capacities come behind their factors in the list, so a
+// product that overflowed is never what is reported.
 func (g *Genesis) verify() error {
 	l := &g.Limits
 	bounds := []struct {
@@ -200,7 +211,8 @@ func validTicker(ticker string) bool {
 		ticker != ""
 }
 
-// panicUnknown panics for a caller that hands in a record that it has not decoded.
+// panicUnknown panics for a caller that hands in a record that it has not decoded. It is here and
+// not at its calls, because fmt is not for a hot file.
 func panicUnknown(c *Command) {
 	panic(fmt.Sprintf("matcher: apply: %v; Decode refuses such a record", c.Verify()))
 }

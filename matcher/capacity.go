@@ -10,20 +10,22 @@ type Capacities struct {
 	OrderRoom
 }
 
-// OrderRoom are the capacities for what orders leave behind.
+// OrderRoom are the capacities for what orders leave behind. Retained may be 0: a terminal order is
+// then forgotten at once.
 type OrderRoom struct {
 	Open     int // orders that may rest at once
 	Retained int // terminal orders that are kept
 	Keys     int // idempotency keys that are remembered
 }
 
-// Capacities returns the capacities that an engine begins with.
+// Capacities returns the capacities that an engine begins with, before any CAPACITY_CONTROL.
 func (l *Limits) Capacities() Capacities {
 	return Capacities{l.MaxAccounts, l.MaxSecurities, l.MaxContracts,
 		OrderRoom{l.MaxOpenOrders, l.RetainedOrders, l.IdempotencyCapacity}}
 }
 
-// Possible reports whether an engine with these capacities can be built.
+// Possible reports whether an engine with these capacities can be built: the ranges of
+// Genesis.verify. The engine refuses a CAPACITY_CONTROL that is not possible with INVALID.
 func (c Capacities) Possible() bool {
 	return c.Accounts >= 1 && c.Accounts <= maxPositions && c.Securities >= 1 &&
 		c.Securities <= maxSecurity &&
@@ -37,7 +39,8 @@ func (r OrderRoom) Possible() bool {
 		r.Open <= MaxOrders && r.Keys >= 1 && r.Keys <= maxKeys
 }
 
-// Bounds of the store of contracts and of the idempotency keys.
+// Bounds of the store of contracts and of the idempotency keys. The number of keys stays below
+// 2^32, so that the number of an entry in the ring is never used twice at one time.
 const (
 	maxContracts = 1 << 28
 	maxKeys      = 1 << 28
@@ -57,10 +60,12 @@ func (c Capacities) Raised(cmd *Command) Capacities {
 	return to
 }
 
-// clip is a value of a record as a capacity: one that none can have stays so.
+// clip is a value of a record as a capacity: one that none can have stays so, and is then not
+// possible. It keeps sums of two capacities from overflowing.
 func clip(n int64) int { return int(max(0, min(n, 1<<32))) }
 
-// NewCapacityControl returns the command that raises an engine's capacities to these.
+// NewCapacityControl returns the command that raises an engine's capacities to these. A 0 leaves a
+// capacity as it is. The caller sets the event time.
 func NewCapacityControl(c Capacities) Command {
 	cmd := NewCommand(CapacityControl)
 	cmd.AccountID, cmd.SecurityID, cmd.Qty = uint32(c.Accounts), uint32(c.Securities),
@@ -75,7 +80,12 @@ func (e *Engine) Capacities() Capacities {
 		OrderRoom{e.maxOpen, len(e.retired.ring), len(e.keys.ring)}}
 }
 
-// capacityControl decides a CAPACITY_CONTROL.
+// capacityControl decides a CAPACITY_CONTROL. It is the only command that allocates and the only
+// one whose cost follows the size of the tables; it also takes memory from the system, and an
+// engine that gets none panics.
+//
+// The event is an EventApplied also when nothing grows. Old tables stay mapped until the engine is
+// closed: a function of roomMaker on another goroutine may still touch them.
 func (e *Engine) capacityControl(c *Command) {
 	was := e.Capacities()
 	if want := was.Raised(c); !want.Possible() {
@@ -97,6 +107,9 @@ func (e *Engine) capacityControl(c *Command) {
 // grow moves the tables to larger ones, row by row, so that every row keeps its index. The cost
 // follows the rows in the tables, not the room that they have. The old tables are given back with
 // the engine.
+//
+// All new tables are made before the first row moves: an error leaves the engine as it was, but for
+// the memory.
 func (e *Engine) grow(to Capacities) error {
 	was, a := e.Capacities(), &e.arena
 	positions, moves := e.positions, to.Accounts > was.Accounts || to.Securities > was.Securities
@@ -148,7 +161,8 @@ func (e *Engine) grow(to Capacities) error {
 	return nil
 }
 
-// growLadders makes room for the books of more securities.
+// growLadders makes room for the books of more securities. Every ladder is copied as it is, with
+// its number among the trees, so the leaves still name it.
 func (e *Engine) growLadders(securities int) {
 	ladders := make([]ladder, securities)
 	first := &e.ladders[0]
@@ -159,7 +173,8 @@ func (e *Engine) growLadders(securities int) {
 }
 
 // movePositions copies the positions of accounts, in the order of the first fills, and the open
-// quantities of accounts that hold nothing.
+// quantities of accounts that hold nothing. The stride may differ, so a row can get another number;
+// held is built anew in the same order.
 func (e *Engine) movePositions(to *positions) {
 	from := &e.positions
 	for _, row := range from.held[:from.count] {

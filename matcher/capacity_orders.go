@@ -3,7 +3,8 @@ package matcher
 import "posttrade/ring"
 
 // growOrders moves the tables of orders, of the pages of books and of idempotency keys to larger
-// ones. Every order, level and page keeps its index.
+// ones. Every order, level and page keeps its index, so no link changes. An error leaves the engine
+// as it was, except that the pool may have more room than the engine uses.
 func (e *Engine) growOrders(to OrderRoom) error {
 	was, a := e.Capacities().OrderRoom, &e.arena
 	if to == was {
@@ -52,7 +53,8 @@ func (e *Engine) openTables() {
 	}
 }
 
-// takeOver remembers the entries of a smaller memory, oldest first. Both have one salt.
+// takeOver remembers the entries of a smaller memory, oldest first, so that they are forgotten in
+// the same order. Both have one salt.
 func (k *keys) takeOver(from *keys) {
 	for i := range from.count {
 		entry := from.place(i)
@@ -63,7 +65,8 @@ func (k *keys) takeOver(from *keys) {
 }
 
 // grow makes room for more orders. The number of homes stays, so every order keeps its place; the
-// pool of the next start has more homes.
+// pool of the next start has more homes. Until then the orders beyond the homes are guests. No
+// decision depends on that.
 func (p *orderPool) grow(room int) error {
 	if room == p.room {
 		return nil

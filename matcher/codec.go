@@ -6,23 +6,27 @@ import (
 	"unsafe"
 )
 
-// The reasons why 64 bytes are no command. Decode wraps exactly one of them.
+// The reasons why 64 bytes are no command. Decode and Verify wrap exactly one of them, so a caller
+// can test the reason with errors.Is. None of them is a business refusal: a record of wrong form
+// gets no sequence and no event.
 var (
-	ErrLength      = errors.New("record is not 64 bytes long")
-	ErrSchema      = errors.New("schema is not 111")
+	ErrLength = errors.New("record is not 64 bytes long")
+	ErrSchema = errors.New("schema is not 111")
+	// A newer version is refused and not guessed: its rules may decide the record differently.
 	ErrVersion     = errors.New("schema version is not 1 to 3")
 	ErrTemplate    = errors.New("unknown template")
 	ErrBlockLength = errors.New("block length is not the template's")
 	ErrCommandType = errors.New("unknown command type")
 	ErrSide        = errors.New("side is out of range")
 	ErrFlags       = errors.New("unknown flag bits")
-	ErrPadding     = errors.New("padding is not zero")
-	ErrNote        = errors.New("not a part of an operator's note")
-	ErrTicker      = errors.New("ticker is not 1 to 32 printable ASCII characters")
+	// Also the unused fields of a TOKEN_REVOKE.
+	ErrPadding = errors.New("padding is not zero")
+	ErrNote    = errors.New("not a part of an operator's note")
+	ErrTicker  = errors.New("ticker is not 1 to 32 printable ASCII characters")
 )
 
 // Decode reads one record strictly: every byte must have a meaning. It judges only the form of the
-// record; the engine judges what the record asks for.
+// record; the engine judges what the record asks for. It copies b, which the caller may use again.
 func Decode(b []byte) (Command, error) {
 	if len(b) != CommandBytes {
 		return Command{}, fmt.Errorf("matcher: decode bytes=%d: %w", len(b), ErrLength)
@@ -35,7 +39,11 @@ func Decode(b []byte) (Command, error) {
 	return c, nil
 }
 
-// Verify returns what is wrong with the record's form, nil if the form is right.
+// Verify returns what is wrong with the record's form, nil if the form is right. A form depends on
+// the version too: types, and bits of Side, that a version does not know are refused in its
+// records.
+//
+// It reads only the record and allocates only for an error. Any goroutine may call it.
 func (c *Command) Verify() error {
 	switch {
 	case c.SchemaID != SchemaID:
@@ -60,6 +68,8 @@ func (c *Command) Verify() error {
 	return fmt.Errorf("matcher: decode template=%d: %w", c.TemplateID, ErrTemplate)
 }
 
+// verifyCommand is the form of a template 1 record. Fields that a type does not use may hold
+// anything, except in an OPERATOR_NOTE and a TOKEN_REVOKE.
 func (c *Command) verifyCommand() error {
 	if c.BlockLength != blockCommand {
 		return c.badBlockLength()
@@ -107,6 +117,7 @@ func (c *Command) sides() (bits Side) {
 	return bits
 }
 
+// verifySymbol is the form of a template 7 record: the block ends behind the ticker, at byte 48.
 func (c *Command) verifySymbol() error {
 	if _, err := c.Symbol(); err != nil {
 		return err
@@ -114,6 +125,7 @@ func (c *Command) verifySymbol() error {
 	return c.verifyTail(16 + MaxTicker)
 }
 
+// verifyExtract is the form of a template 8 record: the block ends at byte 32.
 func (c *Command) verifyExtract() error {
 	if c.extractWords().reserved != 0 {
 		return fmt.Errorf("matcher: decode reserved=%d: %w", c.extractWords().reserved, ErrPadding)
@@ -121,7 +133,8 @@ func (c *Command) verifyExtract() error {
 	return c.verifyTail(8 + blockRiskExtract)
 }
 
-// verifyTail requires zeros from byte offset on.
+// verifyTail requires zeros from byte offset on. Two records that mean the same have the same
+// bytes, so their hashes agree.
 func (c *Command) verifyTail(offset int) error {
 	for i, b := range c.Bytes()[offset:] {
 		if b != 0 {
@@ -131,6 +144,8 @@ func (c *Command) verifyTail(offset int) error {
 	return nil
 }
 
+// badBlockLength names the template whose block length the record does not have. The length is
+// fixed: a longer block would hold fields that this build does not know.
 func (c *Command) badBlockLength() error {
 	return fmt.Errorf("matcher: decode template=%d length=%d: %w", c.TemplateID, c.BlockLength,
 		ErrBlockLength)
@@ -151,7 +166,8 @@ func (c *Command) Symbol() (string, error) {
 	return string(b[:n]), nil
 }
 
-// tickerLen is the length of a zero-padded ticker, 0 if it is not one.
+// tickerLen is the length of a zero-padded ticker, 0 if it is not one: empty, with a space or
+// another character that is not printable ASCII, or with a byte behind the padding.
 func tickerLen(b *[MaxTicker]byte) int {
 	n := 0
 	for n < len(b) && b[n] > ' ' && b[n] <= '~' {
@@ -166,10 +182,15 @@ func tickerLen(b *[MaxTicker]byte) int {
 }
 
 // extract is the block of a template 8 record behind its request id.
+//
+// It lies from byte 16 on, where a template 1 record has its event time, so a template 8 record has
+// no event time.
 type extract struct {
+	// Days since 1970-01-01. The session whose cut the marker starts.
 	sessionDateEpochDay int64
 	priceVersion        uint32
-	reserved            uint32
+	// Zero; verifyExtract refuses another value.
+	reserved uint32
 }
 
 func (c *Command) extractWords() *extract {
@@ -177,7 +198,7 @@ func (c *Command) extractWords() *extract {
 }
 
 // NewRiskExtract returns a template 8 record, which marks where the engine takes the cut of a
-// session date.
+// session date. The engine changes nothing when it decides the record: only the sequence matters.
 func NewRiskExtract(sessionDateEpochDay int64, priceVersion uint32) Command {
 	c := Command{
 		BlockLength: blockRiskExtract, TemplateID: TemplateRiskExtract,

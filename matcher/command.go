@@ -16,10 +16,14 @@ const (
 	RecordVersion = 2 // the rules of most records
 	OldestVersion = 1 // the earlier rules; rules.go lists the differences
 
+	// One template for all that CommandType lists, one for a ticker, which needs more room than the
+	// columns have, and one for the marker of a risk extract.
 	TemplateCommand        = 1
 	TemplateSymbolRegister = 7
 	TemplateRiskExtract    = 8
 
+	// The bytes behind the 8-byte header that belong to the template. Every record is padded with
+	// zeros to CommandBytes.
 	blockCommand        = 56
 	blockSymbolRegister = 40
 	blockRiskExtract    = 24
@@ -29,7 +33,8 @@ const (
 // the wire: one cache line.
 const CommandBytes = 64
 
-// CommandType states what a command of template 1 asks for. The number is stored.
+// CommandType states what a command of template 1 asks for. The number is stored. A record of an
+// older version cannot have a type that came later: see known.
 type CommandType uint8
 
 // The types of template 1.
@@ -82,7 +87,10 @@ func (s Side) Opposite() Side { return s ^ 1 }
 
 // The bits of Command.Flags. Any other bit makes the record unreadable.
 const (
-	FlagShadow   uint16 = 1 << 0
+	// No order, trade or booking is decided differently for it.
+	FlagShadow uint16 = 1 << 0
+	// Time in force of an order: IOC cancels what does not trade at once, FOK trades the whole
+	// quantity at once or nothing, post-only is refused if it would trade. At most one of the three.
 	FlagIOC      uint16 = 1 << 1
 	FlagFOK      uint16 = 1 << 2
 	FlagPostOnly uint16 = 1 << 3
@@ -132,7 +140,12 @@ const (
 //	                     OrderRef = effective and maturity day, SecurityID = convention; see
 //	                     ContractTerms
 //	SWAPTION_BOOK        like SWAP_BOOK; SecurityID = convention, exercise style and expiry day
+//
+// A CAPACITY_CONTROL of version 3 also has OrderRef, PriceTicks and LimitPx = room for open orders,
+// retained orders and idempotency keys; records before version 3 say nothing about these.
 type Command struct {
+	// The header, 8 bytes: block length and template agree (Decode checks it), the version names the
+	// rules.
 	BlockLength uint16
 	TemplateID  uint16
 	SchemaID    uint16
@@ -140,7 +153,9 @@ type Command struct {
 
 	// InputSeq is the sequence once the engine has assigned it. Before that it is the submitter's
 	// correlation id (0 = no caller waits for the answer).
-	InputSeq        uint64
+	InputSeq uint64
+	// The only clock that decisions know: epoch milliseconds, given by the edge. It may go back from
+	// one command to the next.
 	EventTimeMillis int64
 	LimitPx         int64
 	PriceTicks      int64
@@ -148,10 +163,11 @@ type Command struct {
 	AccountID       uint32
 	SecurityID      uint32
 	Qty             int32
-	LeaderEpoch     uint32
-	Type            CommandType
-	Side            Side
-	Flags           uint16
+	// The term of the leader in a cluster, else 0. No decision depends on it.
+	LeaderEpoch uint32
+	Type        CommandType
+	Side        Side
+	Flags       uint16
 }
 
 // Compile-time check: a command is one line, and its fields lie where the wire has them.
@@ -166,7 +182,8 @@ var (
 // MaxTicker is the longest ticker a symbol registration can carry, in bytes.
 const MaxTicker = 32
 
-// NewCommand returns a template 1 record of the given type with its header filled.
+// NewCommand returns a template 1 record of the given type with its header filled. Everything else
+// is zero; the caller sets what the type carries, and the event time.
 func NewCommand(t CommandType) Command {
 	return Command{
 		BlockLength: blockCommand, TemplateID: TemplateCommand,
@@ -185,15 +202,17 @@ func NewSymbolRegister(ticker string) Command {
 	return c
 }
 
-// symbolBytes is the char[32] of a template 7 record: it lies behind the request id.
+// symbolBytes is the char[32] of a template 7 record: it lies behind the request id, over the
+// fields from EventTimeMillis on. The pointer is into c.
 func (c *Command) symbolBytes() *[MaxTicker]byte {
 	return (*[MaxTicker]byte)(unsafe.Pointer(&c.EventTimeMillis))
 }
 
-// about is what Event.about is in an event.
+// about is what Event.about is in an event, so first copies the four fields in one move.
 func (c *Command) about() *[16]byte { return (*[16]byte)(unsafe.Pointer(&c.OrderRef)) }
 
-// Bytes returns the record's own memory, in wire order on a little-endian machine.
+// Bytes returns the record's own memory, in wire order on a little-endian machine. It is no copy: a
+// change of one is a change of the other.
 func (c *Command) Bytes() *[CommandBytes]byte {
 	return (*[CommandBytes]byte)(unsafe.Pointer(c))
 }

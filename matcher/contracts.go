@@ -4,7 +4,8 @@ package matcher
 
 import "posttrade/ring"
 
-// contract is one OTC contract as it was booked. The store only appends contracts.
+// contract is one OTC contract as it was booked. The store only appends contracts, so a row never
+// changes.
 type contract struct {
 	id         uint64 // the InputSeq of its booking
 	notional   int64  // whole currency units
@@ -26,7 +27,8 @@ const (
 	productSwaption uint8 = 1
 )
 
-// contracts is the store: rows ascending by id.
+// contracts is the store: rows ascending by id, because bookings are appended as they are decided.
+// Nothing looks a contract up by id here; the views do.
 type contracts struct {
 	rows  []contract
 	count int
@@ -49,8 +51,9 @@ func (t *contracts) append(c contract) bool {
 // book decides a SWAP_BOOK or SWAPTION_BOOK. A booking makes a contract and nothing else: no order,
 // no position, no use of credit.
 //
-// Its OrderRef and SecurityID hold terms, so the record has no room for a verdict of the gate. The
-// engine itself refuses what the gate would refuse.
+// Its OrderRef and SecurityID hold terms, so the record has no room for a verdict of the gate, and
+// the event has 0 there, as no order and no security is concerned. The engine itself refuses what
+// the gate would refuse.
 func (e *Engine) book(c *Command) {
 	key, who, slot := uint64(c.PriceTicks), asker(c), keySlot{}
 	if key != 0 {
@@ -80,8 +83,9 @@ func (e *Engine) book(c *Command) {
 	ev.OrderRef, ev.SecurityID = 0, 0
 }
 
-// screenBooking judges a booking in the order of the reasons. The notional counts in full and the
-// rate is not a price. Security, market price, position and concentration are not judged.
+// screenBooking judges a booking: kill switch, account, terms, notional, credit, room. The notional
+// counts in full and the rate is not a price. Security, market price, position and concentration
+// are not judged.
 func (e *Engine) screenBooking(c *Command, terms *ContractTerms) RiskReason {
 	if e.policy.kill {
 		return KillSwitch
@@ -112,7 +116,8 @@ func (e *Engine) screenBooking(c *Command, terms *ContractTerms) RiskReason {
 }
 
 // used is the credit that an account uses, never below 0: the larger of its purchases and its
-// sales, because neither direction of a swap offsets the other.
+// sales, because neither direction of a swap offsets the other. Open orders count in full.
+// Contracts do not count: a booking is judged by credit and does not use it.
 func (a *account) used() int64 {
 	buys, sells := a.executed, -a.executed // never minInt64, see settle
 	return max(sumUp(buys, a.open[Buy]), sumUp(sells, a.open[Sell]))

@@ -3,7 +3,8 @@ package matcher
 import "slices"
 
 // accountControl decides an ACCOUNT_CONTROL. It opens an unknown account. It enables or disables a
-// known account, unless the command keeps the flag.
+// known account, unless the command keeps the flag. Its control version is for the readers of its
+// events; the engine does not compare it.
 func (e *Engine) accountControl(c *Command) {
 	if c.Side&^c.sides() != 0 {
 		e.reject(c, Invalid)
@@ -21,7 +22,8 @@ func (e *Engine) accountControl(c *Command) {
 }
 
 // securityControl decides a SECURITY_CONTROL. It sets whether a registered security is tradable,
-// except for the flags that the command keeps. Resting orders stay on the book.
+// except for the flags that the command keeps. Resting orders stay on the book and can be
+// cancelled; only a restriction cancels them.
 func (e *Engine) securityControl(c *Command) {
 	switch {
 	case c.Side&^c.sides() != 0:
@@ -43,7 +45,9 @@ func (e *Engine) securityControl(c *Command) {
 }
 
 // policyControl decides a POLICY_CONTROL. Its version must rise, so that a command that arrives
-// late or twice reverts nothing.
+// late or twice reverts nothing. A limit of 0 leaves the limit as it is; accounts with limits of
+// their own keep them. It ends a change of limits of which parts are missing, because the version
+// of that change may not be above its own.
 func (e *Engine) policyControl(c *Command) {
 	stale := c.Version >= version2 && c.PriceTicks <= e.policyVersion
 	if stale || c.Side > 1 || c.Qty < 0 || c.LimitPx < 0 {
@@ -66,8 +70,9 @@ func (e *Engine) policyControl(c *Command) {
 	e.applyEvent(c, c.LimitPx, EventLast)
 }
 
-// restrictionControl decides a RESTRICTION_CONTROL. Restricting a security
-// cancels its resting orders, ascending by reference.
+// restrictionControl decides a RESTRICTION_CONTROL. Restricting a security cancels its resting
+// orders, ascending by reference, also when it is restricted already. Its cost and the number of
+// its events follow these orders.
 func (e *Engine) restrictionControl(c *Command) {
 	s := e.securities.at(c.SecurityID)
 	switch {
@@ -86,7 +91,8 @@ func (e *Engine) restrictionControl(c *Command) {
 	e.out.last().Flags |= EventLast
 }
 
-// cancelResting cancels every resting order of a security.
+// cancelResting cancels every resting order of a security. It collects the references first, in
+// memory that the engine keeps for this (scratch), because the walk over a book must not change it.
 func (e *Engine) cancelResting(security uint32) {
 	ladder := &e.ladders[security-1]
 	refs := e.scratch[:0]
@@ -108,7 +114,9 @@ func (e *Engine) cancelResting(security uint32) {
 	}
 }
 
-// symbolRegister decides a template 7 record. A known ticker keeps its id.
+// symbolRegister decides a template 7 record. A known ticker keeps its id, and the record is
+// accepted. The event carries the id in SecurityID, 0 when it was refused. A new security is
+// unknown to trading until its first control.
 func (e *Engine) symbolRegister(c *Command) {
 	reason := Accepted
 	id := uint32(0)
@@ -129,7 +137,7 @@ func (e *Engine) symbolRegister(c *Command) {
 }
 
 // mark decides a record that changes nothing and exists for its sequence: a SNAPSHOT, a
-// risk-extract marker or a part of an operator's note.
+// risk-extract marker or a part of an operator's note. It is never refused.
 func (e *Engine) mark(c *Command) {
 	ev := e.first(c, head(EventApplied, 0, Accepted, 0, EventLast), 0)
 	ev.OrderRef, ev.AccountID, ev.SecurityID, ev.Qty = 0, 0, 0, 0

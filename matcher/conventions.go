@@ -28,7 +28,8 @@ const noConvention = 255
 var _ [noConvention - len(conventions)]struct{}
 
 // ConventionAt returns the convention of an index, false for an index that this build does not
-// know. There is no default: a reader that gets false stops.
+// know: a record can hold one, because another build may have written it. There is no default: a
+// reader that gets false stops.
 func ConventionAt(index uint32) (Convention, bool) {
 	if index >= uint32(len(conventions)) {
 		return Convention{}, false
@@ -48,7 +49,7 @@ func ConventionIndex(name []byte) (index uint32, ok bool) {
 }
 
 // ExerciseStyle states when a swaption may be exercised. It is only a term: this package exercises
-// nothing. The number is stored.
+// nothing. The number is stored, in eight bits of a booking and in a column of a snapshot.
 type ExerciseStyle uint8
 
 // The styles, in the order of their numbers.

@@ -67,7 +67,8 @@ func (e *Engine) Apply(c *Command, out *Outlet) {
 	e.decideAlone(c, out)
 }
 
-// decideAlone decides a command that lookAhead has not covered.
+// decideAlone decides a command that lookAhead has not covered. It runs lookAhead for its result;
+// the prefetches come too late to help.
 func (e *Engine) decideAlone(c *Command, out *Outlet) {
 	e.out = out
 	q := &e.requests[0]
@@ -75,7 +76,11 @@ func (e *Engine) decideAlone(c *Command, out *Outlet) {
 	e.decide(c, q)
 }
 
-// decide carries out a command; q is what lookAhead has found out about it.
+// decide carries out a command; q is what lookAhead has found out about it. Every case writes at
+// least one event, the first with the command and the last marked. A case may change e.version
+// before it writes the first event: the record is then of that version.
+//
+// A record of version 1 stays one in a replay; a new record becomes one of RecordVersion.
 func (e *Engine) decide(c *Command, q *request) {
 	if ring.Checks {
 		e.mustBeSound()
@@ -138,13 +143,15 @@ func (e *Engine) decideOther(c *Command) {
 	}
 }
 
-// head packs the first eight bytes of an event.
+// head packs the first eight bytes of an event, in the order of the fields Kind to Flags; Era is 0.
+// One store writes them.
 func head(kind EventKind, side Side, reason RiskReason, status OrderStatus, flags uint16) uint64 {
 	return uint64(kind) | uint64(side)<<8 | uint64(reason)<<16 | uint64(status)<<24 | uint64(flags)<<32
 }
 
 // first writes the event that carries the command. Its OrderRef, AccountID, SecurityID and Qty are
-// the command's; the caller changes those that differ.
+// the command's; the caller changes those that differ. The event is complete but for the caller's
+// changes, and must not be read again once a later event is claimed.
 func (e *Engine) first(c *Command, head uint64, px int64) *Event {
 	if e.out.full() {
 		e.out.More(e.out)
@@ -187,7 +194,8 @@ func (e *Engine) reject(c *Command, reason RiskReason) {
 	e.first(c, head(EventRejected, c.Side, reason, 0, EventLast), c.LimitPx)
 }
 
-// rejectDuplicate answers a repeated key with the first decision on it.
+// rejectDuplicate answers a repeated key with the first decision on it, whatever the command asks
+// for this time. The key is not remembered anew: its age is that of its first use.
 func (e *Engine) rejectDuplicate(c *Command, entry *remembered) {
 	decision := entry.decision & decisionBits
 	ev := e.first(c, head(EventRejected, c.Side, Duplicate, 0, EventLast), int64(decision))
@@ -198,7 +206,8 @@ func (e *Engine) rejectDuplicate(c *Command, entry *remembered) {
 	}
 }
 
-// applyEvent states that a control, a tick, a symbol or a marker took effect.
+// applyEvent states that a control, a tick, a symbol or a marker took effect. Without EventLast in
+// flags the caller writes a later event of the command.
 func (e *Engine) applyEvent(c *Command, px int64, flags uint16) *Event {
 	return e.first(c, head(EventApplied, c.Side, Accepted, 0, flags), px)
 }

@@ -3,8 +3,9 @@ package matcher
 import "fmt"
 
 // mustBeSound panics unless the list of doc.go holds. A build with ring.Checks calls it before
-// every command. It looks after 1, 2, 4, 8 and so on commands, because a look costs what the
-// tables hold, and at no engine whose positions alone would take longer than its commands.
+// every command. It looks after 1, 2, 4, 8 and so on commands, because a look costs what the tables
+// hold, and at no engine whose positions alone would take longer than its commands: the bound is in
+// rows of the table of positions, used or not, because check visits them all.
 func (e *Engine) mustBeSound() {
 	const rows = 1 << 18
 	if e.applied&(e.applied-1) != 0 || len(e.positions.rows) > rows {
@@ -17,8 +18,12 @@ func (e *Engine) mustBeSound() {
 
 // check returns an error that names the first invariant of doc.go that does not hold. It recomputes
 // everything from the orders and the book. Invariant 1 and the cash need the history of fills, so
-// the model compares them.
+// the model compares them (package matchertest).
+//
+// It changes nothing and may be called between two commands. It allocates, and costs what the
+// tables have room for.
 func (e *Engine) check() error {
+	// The account here is its index + 1, as order.account has it; 0 is that of a refused order.
 	type holding struct{ account, security uint32 }
 	cash := make(map[uint32][2]int64)
 	leaves := make(map[holding][2]int64)
@@ -83,6 +88,8 @@ func (e *Engine) check() error {
 	return e.checkBooks(open)
 }
 
+// checkOrder checks what holds of one order by itself: its leaves agree with its status, and it
+// rests exactly when it is open.
 func (e *Engine) checkOrder(o *order, cold *orderCold) error {
 	switch status := o.status(); {
 	case status == StatusRejected:
@@ -141,7 +148,8 @@ func (e *Engine) checkBooks(open int) error {
 	return e.checkKeys()
 }
 
-// checkContracts checks that contracts ascend by id, up to the last command.
+// checkContracts checks that contracts ascend by id, up to the last command: the id is the sequence
+// of the booking.
 func (e *Engine) checkContracts() error {
 	last := uint64(0)
 	for i := range e.contracts.rows[:e.contracts.count] {
@@ -153,6 +161,9 @@ func (e *Engine) checkContracts() error {
 	return nil
 }
 
+// checkKeys checks that every remembered entry is found under its family and its account, and that
+// the buckets and the list of spilled entries name each entry of the ring and no other. A slot
+// whose number has left the ring is free and does not count.
 func (e *Engine) checkKeys() error {
 	k := &e.keys
 	for i := range k.count {

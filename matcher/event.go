@@ -1,10 +1,6 @@
 package matcher
 
-import (
-	"unsafe"
-
-	"posttrade/ring"
-)
+import "unsafe"
 
 // EventBytes is the size of an event in the output ring: two cache lines.
 const EventBytes = 128
@@ -49,6 +45,8 @@ const (
 )
 
 // The bits of Event.Flags.
+//
+// Several can be set. EventLast lets a reader of the ring take whole commands only.
 const (
 	EventFirst     uint16 = 1 << 0 // Cmd holds the command
 	EventLast      uint16 = 1 << 1 // no further event of this command
@@ -82,14 +80,16 @@ func (s OrderStatus) String() string {
 	return "UNKNOWN"
 }
 
-// Terminal reports whether an order in this state can never change again.
+// Terminal reports whether an order in this state can never change again. The comparison
+// needs the three terminal states to be the last ones.
 func (s OrderStatus) Terminal() bool { return s >= StatusFilled }
 
 // Event is one 128-byte statement of the engine. The matcher writes it into the output ring; the
-// recorder and every other reader only read it.
+// recorder and every other reader only read it. Events are not stored: the journal keeps commands
+// and fills, and a replay gives the same events again.
 //
 // The second line is a union: with EventFirst the command itself (read Cmd), otherwise the position
-// and order behind a fill (read Detail).
+// and order behind a fill (read Detail), or the limits in force (an EventLimits: read Limits).
 type Event struct {
 	Kind   EventKind
 	Side   Side
@@ -98,6 +98,7 @@ type Event struct {
 	Flags  uint16
 	Era    uint16 // of OrderRef, see Order
 
+	// Of the command. All events of a command share it and its event time.
 	InputSeq   uint64
 	TimeMillis int64
 	// Execution price of a fill; limit price of anything else; of a DUPLICATE see Duplicated.
@@ -136,7 +137,8 @@ const (
 
 // Duplicated returns the first decision that a DUPLICATE refusal repeats: the kind of thing that it
 // was about, its reference and the decision. TradeSeq holds the reference and Px the kind (bits
-// 8-9) and the reason (bits 0-7). OrderRef is the reference again when the thing is an order.
+// 8-9) and the reason (bits 0-7). OrderRef is the reference again when the thing is an order. Of
+// any other event the result means nothing.
 func (e *Event) Duplicated() (kind IdempotencyKind, ref uint64, decision RiskReason) {
 	return IdempotencyKind(e.Px >> 8), e.TradeSeq, RiskReason(e.Px)
 }
@@ -148,108 +150,13 @@ var (
 	_ = [1]struct{}{}[unsafe.Sizeof(Detail{})-64]
 )
 
-// Cmd returns the sequenced command of an event with EventFirst.
+// Cmd returns the sequenced command of an event with EventFirst. It points into the event: a reader
+// of the output ring copies what it needs before it releases the slot.
 func (e *Event) Cmd() *Command { return (*Command)(unsafe.Pointer(&e.tail)) }
 
 // about is OrderRef, AccountID, SecurityID and Qty in one piece. A command has the same four in the
 // same order.
 func (e *Event) about() *[16]byte { return (*[16]byte)(unsafe.Pointer(&e.OrderRef)) }
 
-// Detail is the second line of an event without EventFirst.
+// Detail is the second line of an event without EventFirst. It points into the event, like Cmd.
 func (e *Event) Detail() *Detail { return (*Detail)(unsafe.Pointer(&e.tail)) }
-
-// FillBytes is the size of a fill in the journal's fill blocks and in the blotter.
-const FillBytes = 64
-
-// Fill is one executed fill: one side of a match, of a market trade or of a force fill. All
-// post-trade services are built on this record.
-type Fill struct {
-	TradeSeq   uint64
-	InputSeq   uint64
-	TimeMillis int64
-	Px         int64
-	OrderRef   uint32 // 0 for a market trade
-	AccountID  uint32
-	SecurityID uint32
-	Qty        int32
-	CounterRef uint32 // the order on the other side, 0 for none
-	Side       Side
-	_          uint8
-	Flags      uint16 // EventAggressor, EventMarket, EventForced
-	Era        uint16 // of OrderRef, see Order
-	CounterEra uint16 // of CounterRef
-	_          uint32
-}
-
-var _ = [1]struct{}{}[unsafe.Sizeof(Fill{})-FillBytes]
-
-// Bytes returns the fill's own memory, little endian.
-func (f *Fill) Bytes() *[FillBytes]byte { return (*[FillBytes]byte)(unsafe.Pointer(f)) }
-
-// FillFlags are the flags of an event that its fill keeps.
-const FillFlags = EventAggressor | EventMarket | EventForced
-
-// Fill returns the executed fill that an EventFilled states.
-func (e *Event) Fill() Fill {
-	return Fill{
-		TradeSeq: e.TradeSeq, InputSeq: e.InputSeq, TimeMillis: e.TimeMillis, Px: e.Px,
-		OrderRef: e.OrderRef, AccountID: e.AccountID, SecurityID: e.SecurityID, Qty: e.Qty,
-		CounterRef: e.Detail().CounterRef, Side: e.Side,
-		Flags: e.Flags & FillFlags, Era: e.Era, CounterEra: e.Detail().CounterEra,
-	}
-}
-
-// Outlet is where the engine writes its events: a window of power-of-two slots, either the output
-// ring's own memory or a private buffer. The engine's goroutine owns it.
-//
-// When the window is full the engine calls More, which must make room by raising Limit. The live
-// engine publishes what is written and waits for the recorder; a replay hands the events to its
-// reader and starts over.
-type Outlet struct {
-	Slots []Event
-	Mask  int64
-	Next  int64 // the position to write next
-	Limit int64 // the engine may write positions below it
-	More  func(o *Outlet)
-}
-
-// NewOutlet returns a private window of capacity slots (a power of two) that hands its events to
-// drain when it is full. The caller calls Flush at the end of a command.
-func NewOutlet(capacity int, drain func(events []Event)) *Outlet {
-	o := &Outlet{Slots: make([]Event, capacity), Mask: int64(capacity - 1), Limit: int64(capacity)}
-	o.More = func(o *Outlet) {
-		drain(o.Slots[:o.Next])
-		o.Next = 0
-	}
-	return o
-}
-
-// Flush hands the remaining events of a private window to drain.
-func (o *Outlet) Flush() {
-	if o.Next > 0 {
-		o.More(o)
-	}
-}
-
-// claim returns the next slot, which must be below Limit. The slot still has its old content.
-func (o *Outlet) claim() *Event {
-	e := o.slot(o.Next)
-	o.Next++
-	return e
-}
-
-// last returns the last event written.
-func (o *Outlet) last() *Event { return o.slot(o.Next - 1) }
-
-// full reports that More has to make room before the next claim.
-func (o *Outlet) full() bool { return o.Next == o.Limit }
-
-// slot returns the slot of a position: one load and no bounds check, because the mask is the size
-// of the window less one.
-func (o *Outlet) slot(position int64) *Event {
-	if ring.Checks {
-		_ = o.Slots[position&o.Mask]
-	}
-	return (*Event)(unsafe.Add(unsafe.Pointer(unsafe.SliceData(o.Slots)),
-		uintptr(position&o.Mask)*EventBytes))
-}

@@ -9,7 +9,8 @@ import (
 )
 
 // Marshal returns the record's text: JSON with the fields in the order of the struct. The same
-// record gives the same bytes.
+// record gives the same bytes. The text has the secrets: it is for the journal, not for a client
+// (PublicGenesis).
 func (g *Genesis) Marshal() []byte {
 	text, err := json.Marshal(g)
 	if err != nil {
@@ -20,7 +21,8 @@ func (g *Genesis) Marshal() []byte {
 }
 
 // ParseGenesis reads a record that Marshal wrote. An unknown field is an error, because it would be
-// a limit that this build cannot keep.
+// a limit that this build cannot keep. The form and the secrets are checked here, the values by
+// New.
 func ParseGenesis(text []byte) (*Genesis, error) {
 	g := &Genesis{}
 	decoder := json.NewDecoder(bytes.NewReader(text))
@@ -44,7 +46,8 @@ func ParseGenesis(text []byte) (*Genesis, error) {
 // evidenceKeyBytes is the length of Genesis.EvidenceKey before it is written in hex.
 const evidenceKeyBytes = 32
 
-// NewEvidenceKey returns the EvidenceKey for the genesis record of a new journal.
+// NewEvidenceKey returns the EvidenceKey for the genesis record of a new journal: 32 bytes of the
+// system's random numbers, in hex.
 func NewEvidenceKey() string {
 	var key [evidenceKeyBytes]byte
 	rand.Read(key[:]) // never fails
@@ -52,7 +55,7 @@ func NewEvidenceKey() string {
 }
 
 // PublicGenesis returns a record's text without its secrets, for callers. A record without secrets
-// gives the text itself.
+// gives the text itself. So does a text that ParseGenesis does not read.
 func PublicGenesis(text []byte) []byte {
 	g, err := ParseGenesis(text)
 	if err != nil || g.ClientKey == "" && g.EvidenceKey == "" {

@@ -9,9 +9,13 @@ import (
 	"posttrade/ring"
 )
 
-// remembered is one idempotency entry: the first decision on a key.
+// remembered is one idempotency entry: the first decision on a key. A refusal is remembered like an
+// acceptance: the repetition of a refused order is refused with the same reason, also when the
+// limit is another by then.
 type remembered struct {
-	key      uint64
+	key uint64
+	// What IdempotencyKind says: the number of an order, or the InputSeq of a market trade or a
+	// booking.
 	ref      uint64
 	decision uint64 // bits 0-7 RiskReason, 8-9 IdempotencyKind, 10 by account, 32-63 its account
 }
@@ -41,7 +45,7 @@ func (r *remembered) is(family, key, who uint64) bool {
 }
 
 // family distinguishes the two key spaces: orders and market trades share one, OTC bookings have
-// their own.
+// their own. It is the upper bit of the IdempotencyKind.
 func (r *remembered) family() uint64 { return r.decision >> 9 & 1 }
 
 // The key spaces.
@@ -91,6 +95,8 @@ type bucket struct {
 
 var _ = [1]struct{}{}[unsafe.Sizeof(bucket{})-64]
 
+// newKeys reserves a memory of capacity keys. Engines with different salts decide the same: the
+// salt selects only the places.
 func newKeys(a *ring.Arena, capacity int, salt uint64) keys {
 	// An average of two entries per bucket: about one bucket in 4,000 spills. With two buckets or more
 	// the shift is below the width of a machine word.
@@ -115,7 +121,9 @@ type keySlot struct {
 }
 
 // find looks a key up for an account, see asker. When the key is unknown, slot is where remember
-// puts it.
+// puts it: the caller calls remember with it before any other find. key is not 0.
+//
+// Usually it reads one cache line, the bucket, and no entry.
 func (k *keys) find(family, key, who uint64) (entry *remembered, slot keySlot) {
 	hash := key * k.salt
 	slot = keySlot{k.bucket(hash), tagOf(hash)}
@@ -130,7 +138,7 @@ func (k *keys) find(family, key, who uint64) (entry *remembered, slot keySlot) {
 // coming returns where a later entry will be kept, farAhead ahead, if the ring does not end before.
 func (k *keys) coming() unsafe.Pointer { return k.entries.ahead(uint32(k.next) + farAhead) }
 
-// home returns the bucket of a key.
+// home returns the bucket of a key, for a prefetch.
 func (k *keys) home(key uint64) *bucket { return k.bucket(key * k.salt) }
 
 // bucket returns the bucket of a hash: its upper bits.
@@ -151,7 +159,8 @@ const (
 	topBits  = eachLane << 15
 )
 
-// zeroLane is not 0 exactly when one of the four lanes of a word is.
+// zeroLane is not 0 exactly when one of the four lanes of a word is. A borrow can mark a lane above
+// a zero one too; that does not matter, because the zero one is there.
 func zeroLane(word uint64) uint64 { return (word - eachLane) &^ word & topBits }
 
 // findTagged is the slow path of find: some slot has the key's tag, or an entry of the bucket has
@@ -171,6 +180,7 @@ func (k *keys) findTagged(family, key, who uint64, slot keySlot) *remembered {
 }
 
 // live reports that the entry with a number is in the ring, unless 2^32 entries have come since.
+// Then a slot may seem to be in use by mistake, and the comparison with the entry itself decides.
 func (k *keys) live(number uint32) bool { return k.number-1-number < uint32(len(k.ring)) }
 
 // entry returns the entry with a number that is in the ring. Its place counts back from the next
@@ -184,7 +194,8 @@ func (k *keys) entry(number uint32) *remembered {
 }
 
 // remember adds the decision on a key that find did not know, at find's slot. When the ring is full
-// it forgets the oldest entry.
+// it forgets the oldest entry. The cost does not depend on the number of keys, unless the bucket is
+// full.
 func (k *keys) remember(slot keySlot, key, ref, decision uint64) {
 	b := slot.home
 	at := b.turn % bucketSlots
@@ -204,7 +215,9 @@ func (k *keys) remember(slot keySlot, key, ref, decision uint64) {
 	k.count = min(k.count+1, len(k.ring))
 }
 
-// spill lists the next entry and removes the listed entries that have left the ring.
+// spill lists the next entry and removes the listed entries that have left the ring. The list is
+// short, because about one bucket in 4,000 spills, so a walk over it is cheap. The bucket keeps the
+// number of its last spilled entry: while that one is in the ring, find has to look here.
 func (k *keys) spill(b *bucket) {
 	kept := 0
 	for _, number := range k.spilled[:k.spillCount] {

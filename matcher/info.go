@@ -3,18 +3,20 @@ package matcher
 // The functions below read an engine's state, for views that start from a snapshot. They are not on
 // the path of a command. Only the engine's owner may call them, between two commands.
 
-// OrderInfo is an order as the engine knows it.
+// OrderInfo is an order as the engine knows it: a copy, valid after the engine has gone on. Times
+// are epoch milliseconds; quantities are whole units.
 type OrderInfo struct {
-	Ref           uint32
-	Era           uint16 // of Ref: the upper bits of the order's number
-	AccountID     uint32
-	SecurityID    uint32
-	Side          Side
-	Status        OrderStatus
-	Reason        RiskReason // why it was refused, or cancelled by another than its owner
-	Qty           int32
-	Leaves        int32 // the quantity not executed, also of a cancelled order
-	LimitPx       int64 // x 1e6; 0 = market
+	Ref        uint32
+	Era        uint16 // of Ref: the upper bits of the order's number
+	AccountID  uint32
+	SecurityID uint32
+	Side       Side
+	Status     OrderStatus
+	Reason     RiskReason // why it was refused, or cancelled by another than its owner
+	Qty        int32
+	Leaves     int32 // the quantity not executed, also of a cancelled order
+	LimitPx    int64 // x 1e6; 0 = market
+	// Of the last fill: price x 1e6, and quantity; both 0 before the first.
 	LastPx        int64
 	LastQty       int32
 	CreatedMillis int64
@@ -25,7 +27,7 @@ type OrderInfo struct {
 func (o *OrderInfo) Open() bool { return !o.Status.Terminal() }
 
 // EachOrder calls f for the open orders by priority, then for the retained terminal orders, oldest
-// first, until f returns false.
+// first, until f returns false. It allocates a list of the open orders and sorts it.
 func (e *Engine) EachOrder(f func(OrderInfo) bool) {
 	for _, i := range e.openByPriority() {
 		if !f(e.orderInfo(i)) {
@@ -39,7 +41,8 @@ func (e *Engine) EachOrder(f func(OrderInfo) bool) {
 	}
 }
 
-// Order returns one order that is open or retained.
+// Order returns one order that is open or retained, by its reference: false for one that was
+// forgotten or never existed. OrderInfo.Era says which order has the reference.
 func (e *Engine) Order(ref uint32) (OrderInfo, bool) {
 	i := e.orders.find(ref)
 	if ref == 0 || i == 0 {
@@ -80,7 +83,8 @@ func (e *Engine) EachPosition(f func(PositionInfo) bool) {
 	}
 }
 
-// AccountInfo is an account's risk state. Money is x 1e6.
+// AccountInfo is an account's risk state. Money is x 1e6. CreditUsed and CreditLimit are what the
+// next booking is judged by; an order is judged by its own side alone.
 type AccountInfo struct {
 	ID            uint32
 	Enabled       bool
@@ -135,7 +139,8 @@ func (e *Engine) EachSecurity(f func(SecurityInfo) bool) {
 	}
 }
 
-// Security returns the id of a registered ticker.
+// Security returns the id of a registered ticker, known to trading or not. ok is false also for a
+// text that no ticker can be.
 func (e *Engine) Security(ticker string) (id uint32, ok bool) {
 	if !validTicker(ticker) {
 		return 0, false
@@ -146,7 +151,7 @@ func (e *Engine) Security(ticker string) (id uint32, ok bool) {
 	return id, id != 0
 }
 
-// Ticker returns the ticker of a security, empty when no security has the id.
+// Ticker returns the ticker of a security, empty when no security has the id. It allocates.
 func (e *Engine) Ticker(id uint32) string {
 	if id-1 >= uint32(e.securities.count) {
 		return ""
@@ -155,7 +160,8 @@ func (e *Engine) Ticker(id uint32) string {
 	return string(b[:tickerLen(b)])
 }
 
-// PolicyInfo is the policy in force.
+// PolicyInfo is the policy in force: the version of the last POLICY_CONTROL or change of limits,
+// and the two limits that a POLICY_CONTROL can set. RiskLimits has them all.
 type PolicyInfo struct {
 	Version                  int64
 	KillSwitch               bool
@@ -172,7 +178,7 @@ func (e *Engine) Policy() PolicyInfo {
 	}
 }
 
-// KeyInfo is a remembered idempotency key and the first decision on it.
+// KeyInfo is a remembered idempotency key and the first decision on it. Ref is what Kind names.
 type KeyInfo struct {
 	Key      uint64
 	Kind     IdempotencyKind

@@ -1,41 +1,16 @@
 package matcher
 
-import "math/big"
-
-// Unit is what a Measure counts.
-type Unit string
-
-// The units. Values of currency, prices and basis points are x 1e6.
-const (
-	UnitQuantity  Unit = "quantity"
-	UnitCurrency  Unit = "currency"
-	UnitPrice     Unit = "price"
-	UnitBps       Unit = "bps"
-	UnitMillis    Unit = "ms"
-	UnitOrders    Unit = "orders"
-	UnitContracts Unit = "contracts"
-	UnitNumber    Unit = "number"
-	UnitState     Unit = "state" // a word instead of a number
-)
-
-// Scaled reports that values of the unit are x 1e6.
-func (u Unit) Scaled() bool { return u == UnitCurrency || u == UnitPrice || u == UnitBps }
-
-// Measure is one side of a check. Value is exact, also beyond 64 bits: a product may be.
-type Measure struct {
-	Value *big.Int // nil when Word says it
-	Word  string
-	Unit  Unit
-}
-
-func measure(v int64, u Unit) Measure { return Measure{Value: big.NewInt(v), Unit: u} }
-
-func word(s string) Measure { return Measure{Word: s, Unit: UnitState} }
-
-// Judgement is how the checks judge a command, and the two sides of the one that decides.
+// Judgement is how the checks judge a command, and the two sides of the one that decides. The zero
+// value is the judgement of a command that no check refuses.
+//
+// For orders, trades, replaces and bookings Reason is what the engine's own checks return; for the
+// other types judgeOther repeats their conditions. Rule and the two sides are found afterwards,
+// from the state that the checks read; they are for people and take no part in a decision.
 type Judgement struct {
-	Reason   RiskReason
-	Rule     string // names the check; empty when none refuses
+	Reason RiskReason
+	// Rule names the check: the setting of the limit that refuses (risk.max-order-quantity), or a word
+	// for a check without a setting (kill-switch). Empty when none refuses.
+	Rule     string
 	Observed Measure
 	Limit    Measure
 	Parts    []Part // what Observed is the sum or the product of
@@ -49,11 +24,18 @@ type Part struct {
 
 // Judge says what the engine would decide on a command now, without the verdict of the gate that a
 // record may carry, and why. The decision is that of the checks themselves; nothing changes. It is
-// not on the path of a command: only the owner may call it, between two commands.
+// not on the path of a command: only the owner may call it, between two commands. Package
+// journal/why asks it about the state before a command, journal/whatif about a verdict of the gate.
+//
+//   - c is in the form that Decode requires. Its InputSeq does not matter; its event time does.
+//   - A symbol registration and a CAPACITY_CONTROL are not judged: they give the zero Judgement,
+//     although the engine can refuse them.
+//   - Cost: that of the decision, and of the numbers as big.Int. It allocates.
 func (e *Engine) Judge(c *Command) Judgement {
 	if c.TemplateID != TemplateCommand {
 		return Judgement{}
 	}
+	// The checks read the age of a price from the engine's clock, which is the event time.
 	now := e.now
 	e.now = c.EventTimeMillis
 	defer func() { e.now = now }()
@@ -65,6 +47,7 @@ func (e *Engine) Judge(c *Command) Judgement {
 			return j
 		}
 	}
+	// Without the gate's verdict: OrderRef of a new order or a trade holds it.
 	free := *c
 	free.OrderRef = 0
 	switch c.Type {
@@ -85,14 +68,16 @@ func (e *Engine) Judge(c *Command) Judgement {
 	return e.judgeOther(c)
 }
 
-// lookNow is lookAhead without prefetching.
+// lookNow is lookAhead without prefetching. q.row means something only when q.owner is not 0.
 func (e *Engine) lookNow(c *Command, q *request) {
 	q.owner = e.accounts.seek(c.AccountID)
 	q.row = e.positions.at(int(q.owner)-1, c.SecurityID)
 	q.ticks, q.onGrid = e.policy.toTicks(c.LimitPx)
 }
 
-// judgeKey finds a command whose key is known.
+// judgeKey finds a command whose key is known; known is false for a new key and for a command
+// without a key. The engine answers such a command with the first decision and checks nothing else,
+// so this comes before every other check.
 func (e *Engine) judgeKey(c *Command) (Judgement, bool) {
 	family := orderKeys
 	if c.books() {
@@ -111,7 +96,9 @@ func (e *Engine) judgeKey(c *Command) (Judgement, bool) {
 			{"first reference", measure(int64(entry.ref), UnitNumber)}}}, true
 }
 
-// judgeReplace judges a replace as orderReplace does, and gives the order's reservation back.
+// judgeReplace judges a replace as orderReplace does: without the order's present reservation,
+// which it gives back to the engine before it returns. The explanation is made while the
+// reservation is out, because its sums must be those that the checks saw.
 func (e *Engine) judgeReplace(c *Command, q *request) Judgement {
 	_, o, cold, ok := e.owned(c)
 	if !ok {
@@ -131,11 +118,9 @@ func (e *Engine) judgeReplace(c *Command, q *request) Judgement {
 	return e.explain(c, q, reason, int64(c.Qty-filled))
 }
 
-func wrongTerm(rule string, observed, limit Measure) Judgement {
-	return Judgement{Reason: Invalid, Rule: rule, Observed: observed, Limit: limit}
-}
-
-// judgeNamed judges the order that a cancel, a replace or a force fill names.
+// judgeNamed judges the order that a cancel, a replace or a force fill names. The reason is Invalid
+// in every case; only the rule says which. A retained terminal order and an order that the engine
+// has forgotten differ here, but not in a decision.
 func (e *Engine) judgeNamed(c *Command) Judgement {
 	i := e.orders.find(c.OrderRef)
 	if i == 0 {
@@ -152,7 +137,9 @@ func (e *Engine) judgeNamed(c *Command) Judgement {
 	return Judgement{}
 }
 
-// judgeOther judges a command that no limit applies to.
+// judgeOther judges a command that no risk limit applies to. Its cases repeat the conditions of the
+// functions that decide these commands (controls.go, revoke.go, limits_apply.go) in the same order;
+// the two must be changed together.
 func (e *Engine) judgeOther(c *Command) Judgement {
 	switch c.Type {
 	case OrderCancel:
@@ -199,7 +186,8 @@ func (e *Engine) judgeOther(c *Command) Judgement {
 	return Judgement{}
 }
 
-// judgeOfSecurity judges a price or a restriction.
+// judgeOfSecurity judges a price or a restriction. The security must be known to trading: a ticker
+// that is only registered takes neither.
 func (e *Engine) judgeOfSecurity(c *Command) Judgement {
 	switch {
 	case e.securities.at(c.SecurityID) == nil:
@@ -212,7 +200,8 @@ func (e *Engine) judgeOfSecurity(c *Command) Judgement {
 	return Judgement{}
 }
 
-// judgeLimits judges one part of a change of limits.
+// judgeLimits judges one part of a change of limits. It takes the part into a copy of what is
+// pending, so the engine still waits for the same part afterwards.
 func (e *Engine) judgeLimits(c *Command) Judgement {
 	pending := e.pending
 	switch {
@@ -228,6 +217,8 @@ func (e *Engine) judgeLimits(c *Command) Judgement {
 	return Judgement{}
 }
 
+// judgeForce judges quantity and price of a force fill whose order is known, open and the
+// account's.
 func (e *Engine) judgeForce(c *Command) Judgement {
 	o := e.orders.hot(e.orders.find(c.OrderRef))
 	if c.Qty <= 0 || c.Qty > o.leaves {
@@ -240,206 +231,9 @@ func (e *Engine) judgeForce(c *Command) Judgement {
 	return Judgement{}
 }
 
-func (e *Engine) unknownSecurity() Judgement {
-	return Judgement{Reason: UnknownSecurity, Rule: "security-known", Observed: word("unknown"),
-		Limit: word("registered and known")}
-}
-
-func (e *Engine) offGrid(c *Command) Judgement {
-	return wrongTerm("tick-size", measure(c.LimitPx, UnitPrice), measure(e.policy.tickPx, UnitPrice))
-}
-
-// explain gives the two sides of the check that gave a reason. q is as the checks have left it, qty
-// is the quantity that was judged.
-func (e *Engine) explain(c *Command, q *request, reason RiskReason, qty int64) Judgement {
-	j := Judgement{Reason: reason}
-	limits := e.limitsOf(q)
-	switch reason {
-	case KillSwitch:
-		j.Rule, j.Observed, j.Limit = "kill-switch", word("on"), word("off")
-	case UnknownAccount:
-		j.Rule, j.Observed, j.Limit = "account-known", word("unknown"), word("known")
-	case AccountDisabled:
-		j.Rule, j.Observed, j.Limit = "account-enabled", word("disabled"), word("enabled")
-	case UnknownSecurity:
-		return e.unknownSecurity()
-	case SecurityDisabled, Restricted:
-		j.Rule, j.Observed, j.Limit = e.untradableNow(c.SecurityID)
-	case Invalid:
-		return e.explainInvalid(c, q)
-	case OrderSize:
-		j.Rule, j.Observed = "risk.max-order-quantity", measure(int64(c.Qty), UnitQuantity)
-		j.Limit = measure(limits[LimitOrderQty], UnitQuantity)
-	case PriceMissing:
-		j.Rule, j.Observed, j.Limit = "price-known", word("none"), word("a price")
-	case PriceStale:
-		s := e.securities.at(c.SecurityID)
-		j.Rule, j.Observed = "risk.price.max-age-ms", measure(e.now-s.lastTime, UnitMillis)
-		j.Limit = measure(limits[LimitPriceAge], UnitMillis)
-	case PriceCollar:
-		last := e.securities.at(c.SecurityID).lastPx
-		j.Rule, j.Observed = "risk.price.collar-bps", offBps(c.LimitPx, last)
-		j.Limit = measure(limits[LimitCollar]*PriceScale, UnitBps)
-	case OrderNotional:
-		j.Rule, j.Observed = "risk.max-order-notional", product(q.price, int64(c.Qty))
-		j.Limit = measure(limits[LimitOrderNotional], UnitCurrency)
-		j.Parts = []Part{{"price", measure(q.price, UnitPrice)},
-			{"quantity", measure(int64(c.Qty), UnitQuantity)}}
-	case CreditLimit, PositionLimit, ConcentrationLimit:
-		e.explainExposure(&j, c.Side, q, qty, &limits)
-	case Capacity:
-		j.Rule, j.Observed = "open-orders", measure(int64(e.openOrders)+1, UnitOrders)
-		j.Limit = measure(int64(e.maxOpen), UnitOrders)
-	}
-	return j
-}
-
-// untradableNow says which flag makes a security untradable.
-func (e *Engine) untradableNow(id uint32) (rule string, observed, limit Measure) {
-	switch flags := e.securities.at(id).flags; {
-	case flags&securityEnabled == 0:
-		return "security-enabled", word("disabled"), word("enabled")
-	case flags&securityHalted != 0:
-		return "security-halted", word("halted"), word("not halted")
-	}
-	return "security-restricted", word("restricted"), word("not restricted")
-}
-
-// explainInvalid finds which term of a well-framed command is wrong.
-func (e *Engine) explainInvalid(c *Command, q *request) Judgement {
-	switch {
-	case c.Qty <= 0:
-		return wrongTerm("quantity", measure(int64(c.Qty), UnitQuantity), measure(1, UnitQuantity))
-	case c.Side > Sell:
-		return wrongTerm("side", measure(int64(c.Side), UnitNumber), word("Buy or Sell"))
-	case c.Type == TradeNew:
-		return wrongTerm("terms", word("not well-formed"), word("well-formed"))
-	case !coherent(c.Flags, c.LimitPx <= 0) || c.Type == OrderReplace && c.LimitPx <= 0:
-		return wrongTerm("time-in-force", word("contradicts the type"), word("one that fits the type"))
-	case !q.onGrid && c.LimitPx > 0:
-		return e.offGrid(c)
-	}
-	best, _ := e.books.at(c.SecurityID - 1).best(c.Side.Opposite())
-	return wrongTerm("post-only", measure(c.LimitPx, UnitPrice),
-		measure(best*e.policy.tickPx, UnitPrice))
-}
-
-// explainExposure gives the sums of exposure.
-func (e *Engine) explainExposure(j *Judgement, side Side, q *request, qty int64, l *RiskLimits) {
-	account, p := e.accounts.table.at(q.owner-1), e.positions.table.at(q.row)
-	sign := int64(1)
-	if side == Sell {
-		sign = -1
-	}
-	if j.Reason == CreditLimit {
-		j.Rule, j.Limit = "risk.credit-limit", measure(l[LimitCredit], UnitCurrency)
-		j.Observed = sumOf(UnitCurrency, sign*account.executed, account.open[side&1], q.notional)
-		j.Parts = []Part{{"executed", measure(sign*account.executed, UnitCurrency)},
-			{"open orders", measure(account.open[side&1], UnitCurrency)},
-			{"this command", measure(q.notional, UnitCurrency)}}
-		return
-	}
-	sum := sumOf(UnitQuantity, sign*p.quantity, p.open[side&1], qty)
-	j.Parts = []Part{{"position", measure(sign*p.quantity, UnitQuantity)},
-		{"open orders", measure(p.open[side&1], UnitQuantity)},
-		{"this command", measure(qty, UnitQuantity)}}
-	if j.Reason == PositionLimit {
-		j.Rule, j.Observed = "risk.max-position-quantity", sum
-		j.Limit = measure(l[LimitPosition], UnitQuantity)
-		return
-	}
-	j.Rule, j.Limit = "risk.max-concentration-notional", measure(l[LimitConcentration], UnitCurrency)
-	value := new(big.Int).Mul(new(big.Int).Abs(sum.Value), big.NewInt(q.price))
-	j.Observed = Measure{Value: value, Unit: UnitCurrency}
-	j.Parts = append(j.Parts, Part{"price", measure(q.price, UnitPrice)})
-}
-
-// explainBooking is explain of an OTC booking.
-func (e *Engine) explainBooking(c *Command, terms *ContractTerms, reason RiskReason) Judgement {
-	q := &request{}
-	e.lookNow(c, q)
-	limits := e.limitsOf(q)
-	notional := int64(terms.Notional) * PriceScale
-	switch reason {
-	case Invalid:
-		return wrongTerm("terms", word("not those of a contract"), word("representable terms"))
-	case OrderNotional:
-		return Judgement{Reason: reason, Rule: "risk.max-order-notional",
-			Observed: measure(notional, UnitCurrency), Limit: measure(limits[LimitOrderNotional],
-				UnitCurrency)}
-	case CreditLimit:
-		used := e.accounts.rows[q.owner-1].used()
-		return Judgement{Reason: reason, Rule: "risk.credit-limit",
-			Observed: sumOf(UnitCurrency, used, notional), Limit: measure(limits[LimitCredit], UnitCurrency),
-			Parts: []Part{{"used", measure(used, UnitCurrency)},
-				{"this command", measure(notional, UnitCurrency)}}}
-	case Capacity:
-		n := int64(len(e.contracts.rows))
-		return Judgement{Reason: reason, Rule: "risk.max-contracts",
-			Observed: measure(n+1, UnitContracts), Limit: measure(n, UnitContracts)}
-	}
-	return e.explain(c, q, reason, 0)
-}
-
-// limitsOf returns the limits that hold for the account of a request.
-func (e *Engine) limitsOf(q *request) RiskLimits {
-	if q.owner != 0 {
-		if at := e.accounts.rows[q.owner-1].bounds(); at != 0 {
-			return e.bounds.rows[at].RiskLimits
-		}
-	}
-	return e.all.RiskLimits
-}
-
-func sumOf(u Unit, terms ...int64) Measure {
-	sum := new(big.Int)
-	for _, t := range terms {
-		sum.Add(sum, big.NewInt(t))
-	}
-	return Measure{Value: sum, Unit: u}
-}
-
-// product is a price x 1e6 times a quantity.
-func product(px, qty int64) Measure {
-	return Measure{Value: new(big.Int).Mul(big.NewInt(px), big.NewInt(qty)), Unit: UnitCurrency}
-}
-
-// offBps is how far a limit is from the market price, rounded up.
-func offBps(limit, last int64) Measure {
-	v := big.NewInt(abs(limit - last))
-	v.Mul(v, big.NewInt(10_000*PriceScale))
-	v.Add(v, big.NewInt(last-1))
-	return Measure{Value: v.Div(v, big.NewInt(last)), Unit: UnitBps}
-}
-
-// String is the value with its unit.
-func (m Measure) String() string {
-	if m.Value == nil {
-		return m.Word
-	}
-	return m.Decimal() + " " + string(m.Unit)
-}
-
-// Decimal is the value as an exact decimal without trailing zeros.
-func (m Measure) Decimal() string {
-	if m.Value == nil {
-		return ""
-	}
-	if !m.Unit.Scaled() {
-		return m.Value.String()
-	}
-	text := new(big.Rat).SetFrac(m.Value, big.NewInt(PriceScale)).FloatString(6)
-	for text[len(text)-1] == '0' {
-		text = text[:len(text)-1]
-	}
-	if text[len(text)-1] == '.' {
-		text = text[:len(text)-1]
-	}
-	return text
-}
-
 // QueueAhead counts the open orders that are before an open order in the queue of its price level,
-// and their quantity. Its cost is the queue of the level. Only the owner may call it.
+// and their quantity. ok is false for a reference without an open order. Its cost is the queue of
+// the level. Only the owner may call it, between two commands.
 func (e *Engine) QueueAhead(ref uint32) (orders int, qty int64, ok bool) {
 	i := e.orders.find(ref)
 	if ref == 0 || i == 0 || e.orders.hot(i).status().Terminal() {

@@ -8,7 +8,7 @@ import (
 	"math/bits"
 )
 
-// The constants of the 64-bit FNV-1a hash.
+// The constants of the 64-bit FNV-1a hash, as its authors give them.
 const (
 	fnvOffset = 14695981039346656037
 	fnvPrime  = 1099511628211
@@ -24,14 +24,16 @@ type ClientKey struct {
 	secret bool
 }
 
-// NewClientKey returns the ClientKey for the genesis record of a new journal.
+// NewClientKey returns the ClientKey for the genesis record of a new journal: 16 bytes of the
+// system's random numbers, in hex.
 func NewClientKey() string {
 	var key [clientKeyBytes]byte
 	rand.Read(key[:]) // never fails
 	return hex.EncodeToString(key[:])
 }
 
-// ParseClientKey reads Genesis.ClientKey.
+// ParseClientKey reads Genesis.ClientKey. An empty text gives the zero value: see ClientKey. The
+// error does not repeat the text, which is a secret.
 func ParseClientKey(text string) (k ClientKey, err error) {
 	if text == "" {
 		return k, nil
@@ -113,6 +115,7 @@ func sipWord(a, b, c, d, word uint64) (_, _, _, _ uint64) {
 	return a ^ word, b, c, d
 }
 
+// sipRound is SipRound of the SipHash paper. The state stays in four registers.
 func sipRound(a, b, c, d uint64) (_, _, _, _ uint64) {
 	a += b
 	b = bits.RotateLeft64(b, 13) ^ a
@@ -128,7 +131,8 @@ func sipRound(a, b, c, d uint64) (_, _, _, _ uint64) {
 }
 
 // The record of an order or a trade holds a ticker that no security has as a number that no
-// security can have: this bit and a hash of the ticker.
+// security can have: this bit and a hash of the ticker. Ids of securities have 24 bits
+// (maxSecurity).
 const unknownTicker uint32 = 1 << 31
 
 // UnknownTicker returns what Command.SecurityID of an order or a market trade holds for a ticker

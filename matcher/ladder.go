@@ -13,7 +13,9 @@ type fillSink interface {
 	prevented(maker ix)
 }
 
-// top is the best level of one side: its number, 0 when the side is empty, and its price.
+// top is the best level of one side: its number, 0 when the side is empty, and its price. The price
+// is kept beside the number so that a comparison with it reads no page. Of an empty side the price
+// means nothing.
 type top struct {
 	px    int64
 	level uint32
@@ -58,6 +60,8 @@ func (l *ladder) openTables() {
 	l.leaves, l.kids = tableOf[uint32](l.pages.leaves), tableOf[uint32](l.pages.kids)
 }
 
+// kid returns the child of an inner page that a key belongs to, 0 for none. Node 0 has shift 0, so
+// a descent that comes to it ends there, at leaf 0, whose base no key has.
 func (l *ladder) kid(n node, key uint64) node {
 	return *l.kids.at(n.number()*fanout + digit(key, n.shift()))
 }
@@ -72,7 +76,8 @@ func (l *ladder) best(side Side) (px int64, ok bool) {
 	return t.px, t.level != 0
 }
 
-// crosses reports whether an order with that side and limit would meet a resting one.
+// crosses reports whether an order with that side and limit (ticks) would meet a resting one. Whose
+// order that is does not matter here: match may take it off the book without a trade.
 func (l *ladder) crosses(side Side, limit int64) bool {
 	t, m := &l.tops[side.Opposite()&1], mirror(side)
 	return t.level != 0 && t.px^m <= limit^m
@@ -82,11 +87,11 @@ func (l *ladder) crosses(side Side, limit int64) bool {
 func (l *ladder) price(i ix) int64 { return l.pages.price(l.orders.at(i).level) }
 
 // rest puts an order behind the others at a price. The caller has matched it: its leaves are at
-// least 1 and the price does not cross.
+// least 1 and the price does not cross. Stores through a link without a target go to order 0.
 //
 // The descent to the leaf begins at n: the root, or the result of start, which may save the
 // descent. It follows the digits of the key without comparing and compares only at its end: one
-// load a step.
+// load a step. When it ends at the leaf of another price, plant finds the right one or makes it.
 func (l *ladder) rest(i ix, side Side, tickPx int64, n node) {
 	key := uint64(tickPx) ^ signBit
 	for n.shift() != 0 {
@@ -120,7 +125,8 @@ func (l *ladder) rest(i ix, side Side, tickPx int64, n node) {
 	}
 }
 
-// way follows the digits of a key from the root: to its leaf, if there is one.
+// way follows the digits of a key from the root: to its leaf, if there is one, else to a leaf of
+// another price or to node 0.
 func (l *ladder) way(key uint64) node {
 	n := l.root
 	for n.shift() != 0 {
@@ -130,7 +136,8 @@ func (l *ladder) way(key uint64) node {
 }
 
 // start returns where rest may begin when a leaf was the right one some commands ago: that leaf if
-// it still belongs to this ladder, else the root.
+// it still belongs to this ladder, else the root. The leaf may have been freed and used again for
+// another price of this ladder; rest compares its base and finds that out.
 func (l *ladder) start(leaf uint32) node {
 	if l.leaves.at(leaf).tree == l.tree {
 		return node(leaf)
@@ -138,7 +145,8 @@ func (l *ladder) start(leaf uint32) node {
 	return l.root
 }
 
-// remove takes a resting order off the book. The order stays in the pool with its leaves unchanged.
+// remove takes a resting order off the book. The order stays in the pool with its leaves unchanged,
+// and the caller settles its reservation. Its cost does not depend on the length of the queue.
 func (l *ladder) remove(i ix) {
 	o := l.orders.at(i)
 	at, next, prev := o.level, o.next, o.prev
@@ -161,7 +169,8 @@ func (l *ladder) remove(i ix) {
 	}
 }
 
-// vacate clears a level that has lost its last order.
+// vacate clears a level that has lost its last order. It finds the side's next best level first,
+// from the page as it still is, and gives the page back when it was the last level there.
 func (l *ladder) vacate(at uint32, side Side) {
 	g := l.pages
 	if t := &l.tops[side&1]; t.level == at {
@@ -185,7 +194,10 @@ func (l *ladder) reduce(i ix, by int32) {
 // match trades a taker against the other side, best price first and oldest order first, up to limit
 // (ticks; math.MaxInt64 and math.MinInt64 for a buyer and a seller at any price), and returns what
 // is left of qty. It takes resting orders of owner (0 = no owner) off the book and does not trade
-// with them.
+// with them. A fill has the maker's price.
+//
+// The cost follows the orders that it meets. The sink may drop the order of a call, so match reads
+// the head of the level again after every call and nothing of the order.
 func (l *ladder) match(side Side, limit int64, qty int32, owner uint32, s fillSink) (left int32) {
 	t, m := &l.tops[side.Opposite()&1], mirror(side)
 	for qty > 0 && t.level != 0 && t.px^m <= limit^m {
@@ -222,8 +234,9 @@ func (l *ladder) shift(lv *level, o *order) {
 	}
 }
 
-// fillable reports whether match would fill all of qty. It stops as soon as the quantity is enough.
-// Without an owner it looks at levels only, with one at each order.
+// fillable reports whether match would fill all of qty, and changes nothing. It stops as soon as
+// the quantity is enough. Without an owner it looks at levels only, with one at each order, because
+// orders of the owner do not trade.
 func (l *ladder) fillable(side Side, limit int64, qty int32, owner uint32) bool {
 	against := side.Opposite() & 1
 	need, m := int64(qty), mirror(side)
@@ -257,8 +270,8 @@ func (l *ladder) worse(side Side, at uint32) uint32 {
 	return g.above(at)
 }
 
-// eachLevel calls f for every price of a side, best first, until f returns false. It walks the
-// queues to count the orders, so it must not be on the path of an order.
+// eachLevel calls f for every price of a side, in ticks, best first, until f returns false. It
+// walks the queues to count the orders, so it must not be on the path of an order.
 func (l *ladder) eachLevel(side Side, f func(px, qty int64, orders int) bool) {
 	for at := l.tops[side&1].level; at != 0; at = l.worse(side&1, at) {
 		qty, orders := l.queue(at)

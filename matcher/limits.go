@@ -2,18 +2,28 @@ package matcher
 
 import "unsafe"
 
-// LimitID numbers a risk limit. The number is stored.
+// LimitID numbers a risk limit. The number is stored: in a LIMITS_CONTROL, in the bits of a
+// LimitSet and as the column of a LIMITS record. So numbers are only appended, and at most eight
+// fit a LimitSet.
 type LimitID uint8
 
-// The limits that a LIMITS_CONTROL sets. Money is x 1e6.
+// The limits that a LIMITS_CONTROL sets. Money is x 1e6. Each is the largest value that passes;
+// doc.go states what is counted against it.
 const (
+	// One order or trade: its quantity, and its quantity times the price that it is judged at.
 	LimitOrderQty      LimitID = 0
 	LimitOrderNotional LimitID = 1
+	// What an account would hold of one security, and its value at the judged price, if this order and
+	// all that it has open on the side were executed.
 	LimitPosition      LimitID = 2
 	LimitConcentration LimitID = 3
-	LimitCredit        LimitID = 4
-	LimitPriceAge      LimitID = 5 // milliseconds
-	LimitCollar        LimitID = 6 // basis points; 0 = no collar
+	// What an account would have paid net, or received net, over all securities.
+	LimitCredit LimitID = 4
+	// Milliseconds between the event time of the market price and that of the command. It concerns
+	// only what is judged at the market price: market orders and market trades.
+	LimitPriceAge LimitID = 5
+	// How far a limit price may be from the market price, in basis points; 0 = no collar.
+	LimitCollar LimitID = 6
 
 	// LimitCount is the number of limits.
 	LimitCount = 7
@@ -24,7 +34,8 @@ var limitNames = [LimitCount]string{
 	"creditLimit", "priceMaxAgeMs", "priceCollarBps",
 }
 
-// String returns the name of the limit in JSON.
+// String returns the name of the limit in JSON, "unknown" for a number that this build does not
+// know.
 func (id LimitID) String() string {
 	if id < LimitCount {
 		return limitNames[id]
@@ -32,7 +43,9 @@ func (id LimitID) String() string {
 	return "unknown"
 }
 
-// Range returns the smallest and the largest value that an engine takes.
+// Range returns the smallest and the largest value that an engine takes. A value outside is refused
+// as INVALID in a command, and as ErrSnapshotValue in a snapshot. 0 is valid only for the collar,
+// where it means that there is none.
 func (id LimitID) Range() (least, most int64) {
 	switch id {
 	case LimitOrderQty:
@@ -48,7 +61,7 @@ func (id LimitID) Money() bool {
 	return id == LimitOrderNotional || id == LimitConcentration || id == LimitCredit
 }
 
-// RiskLimits are the values of all limits, by LimitID.
+// RiskLimits are the values of all limits, by LimitID, in the unit of each.
 type RiskLimits [LimitCount]int64
 
 // LimitSet names some of the limits: bit n is limit n.
@@ -57,10 +70,11 @@ type LimitSet uint8
 // AllLimits is the set of all limits.
 const AllLimits LimitSet = 1<<LimitCount - 1
 
-// Has reports whether a limit is in the set.
+// Has reports whether a limit is in the set; false for a number that no limit has.
 func (s LimitSet) Has(id LimitID) bool { return s>>id&1 != 0 }
 
-// Over returns the limits of an account that has those of the set as its own.
+// Over returns the limits of an account that has those of the set as its own: those of own for the
+// set, those of all for the rest.
 func (s LimitSet) Over(all, own *RiskLimits) RiskLimits {
 	limits := *all
 	for id := range LimitID(LimitCount) {
@@ -81,29 +95,38 @@ func (l *Limits) RiskLimits() RiskLimits {
 }
 
 // LimitsChange is what one request asks for: new values for some limits, of all accounts or of one.
+//
+//   - Set and Remove have no limit in common, and at least one of them is not empty.
+//   - Remove is empty without ForAccount: a limit of all accounts always has a value.
+//   - A value that Set names is within Range.
+//
+// AppendTo does not check this. The engine refuses the part that breaks it, and with it the change.
 type LimitsChange struct {
-	Version    int64 // of the policy
-	ForAccount bool  // only AccountID; else all accounts
+	// Of the policy: above the one in force, or the engine refuses the change.
+	Version    int64
+	ForAccount bool // only AccountID; else all accounts
 	AccountID  uint32
 	Set        LimitSet   // the limits that get the value in Values
 	Remove     LimitSet   // the account's own limits to be removed; those of all accounts hold then
 	Values     RiskLimits // of Set, else 0
 }
 
-// What Command.OrderRef holds in a LIMITS_CONTROL.
+// What Command.OrderRef holds in a LIMITS_CONTROL. With limitsOfAll the AccountID is 0.
 const (
 	limitsOfAll     = 0
 	limitsOfAccount = 1
 )
 
-// The two parts of Command.Qty in a LIMITS_CONTROL.
+// The two parts of Command.Qty in a LIMITS_CONTROL: the number of the part from 1 in the lower
+// bits, the number of parts above. A change has at most LimitCount parts, so both fit.
 const (
 	partBits = 8
 	partMask = 1<<partBits - 1
 )
 
-// AppendTo appends the change as commands, one for each limit. The caller must sequence them side
-// by side: the engine applies the whole change with the last of them, or nothing.
+// AppendTo appends the change as commands, one for each limit, ascending by LimitID. The caller
+// must sequence them side by side: the engine applies the whole change with the last of them, or
+// nothing. The caller sets the event time of each.
 func (c *LimitsChange) AppendTo(commands []Command) []Command {
 	begin := len(commands)
 	for id := range LimitID(LimitCount) {
@@ -127,7 +150,8 @@ func (c *LimitsChange) AppendTo(commands []Command) []Command {
 	return commands
 }
 
-// LimitsDetail is the second line of an EventLimits: what holds from this command on.
+// LimitsDetail is the second line of an EventLimits: what holds from this command on. The first
+// event of the same command states only that the last part was accepted.
 type LimitsDetail struct {
 	Values     RiskLimits // of Own, else 0
 	Own        LimitSet   // the account's own limits; all limits without ForAccount
@@ -166,6 +190,8 @@ func (e *Engine) EachOwnLimits(f func(OwnLimits) bool) {
 }
 
 // only returns the values of the set, and 0 for every other limit.
+//
+// Stored and stated limits have 0 where the set has no bit, so equal limits have equal bytes.
 func (s LimitSet) only(values *RiskLimits) RiskLimits {
 	return s.Over(&RiskLimits{}, values)
 }

@@ -3,19 +3,27 @@ package matcher
 import "posttrade/ring"
 
 // boundRows holds a row of limits for each account with some of its own. The account names its row
-// (account.flags); row 0 is never used.
+// (account.flags); row 0 is never used, so that 0 in the account means none.
+//
+// A row holds the values of all limits, the account's own and those of all accounts, so that a
+// decision reads one line and merges nothing. The price is that a change of the limits of all
+// accounts visits every row. The rows are packed: their number is that of the accounts with own
+// limits, and no order of them has a meaning.
 type boundRows struct {
 	table table[uint32, bounds]
 	rows  []bounds // the same; the first count are in use
+	// One more than the accounts with own limits: row 0 counts.
 	count int
 }
 
+// newBoundRows reserves a row for every account; memory becomes resident only for the rows in use.
 func newBoundRows(a *ring.Arena, accounts int) boundRows {
 	rows := ring.CarveSparse[bounds](a, accounts+1)
 	return boundRows{table: tableOf[uint32](rows), rows: rows, count: 1}
 }
 
-// changeAll sets limits of all accounts. An account keeps its own.
+// changeAll sets limits of all accounts. An account keeps its own. Orders that rest keep what was
+// admitted: a new limit judges only later commands.
 func (e *Engine) changeAll(c *LimitsChange) {
 	all, t := &e.all.RiskLimits, &e.bounds
 	*all = c.Set.Over(all, &c.Values)
@@ -26,7 +34,8 @@ func (e *Engine) changeAll(c *LimitsChange) {
 }
 
 // changeOwn sets and removes limits of one account. A row without a limit of its own is given up,
-// and the last row takes its place.
+// and the last row takes its place; the account of that row gets the new number. A limit that is
+// removed gives way to the one of all accounts.
 func (e *Engine) changeOwn(index int, c *LimitsChange) {
 	account, t := &e.accounts.rows[index], &e.bounds
 	at := account.bounds()
@@ -52,7 +61,11 @@ func (e *Engine) changeOwn(index int, c *LimitsChange) {
 	t.rows[t.count] = bounds{}
 }
 
-// pendingLimits is a change of which some parts have come.
+// pendingLimits is a change of which some parts have come. It is a part of the engine's state and
+// of a snapshot: a replay that starts between two parts continues in the same way.
+//
+// The zero value means that no change is pending. A refused part, an accepted POLICY_CONTROL and
+// the last part of a change end it; other commands between two parts do not.
 type pendingLimits struct {
 	LimitsChange
 	next, parts int // the part that must come next, and how many there are; 0 while none has come
@@ -66,8 +79,11 @@ func (c *Command) limitsPart() (part, parts int) {
 	return int(c.Qty) & partMask, int(c.Qty) >> partBits
 }
 
-// take adds a part. It returns false for one that does not continue what is pending. A first part
-// always begins a new change: what is pending then is the rest of a request that did not survive.
+// take adds a part. It returns false for one that does not continue what is pending: another
+// version, account, number of parts, or a limit that is not above the last one. A first part always
+// begins a new change: what is pending then is the rest of a request that did not survive.
+//
+// After false p may hold a part of the refused command. The caller must drop it.
 func (p *pendingLimits) take(c *Command) bool {
 	part, parts := c.limitsPart()
 	if part == 1 {
@@ -90,7 +106,8 @@ func (p *pendingLimits) take(c *Command) bool {
 	return p.note(c)
 }
 
-// note adds the limit of a part.
+// note adds the limit of a part. It returns false for a value out of range, for a removal with a
+// value, and for a removal from the limits of all accounts.
 func (p *pendingLimits) note(c *Command) bool {
 	id := LimitID(c.SecurityID)
 	if c.Side == 1 {
@@ -106,6 +123,8 @@ func (p *pendingLimits) note(c *Command) bool {
 // limitsControl decides one part of a change of limits. The version must rise, as that of a
 // POLICY_CONTROL. The last part applies the change; its second event states the new limits. A
 // refused part gives up the whole change.
+//
+// The version is compared at every part, because a POLICY_CONTROL can come between two of them.
 func (e *Engine) limitsControl(c *Command) {
 	account, reason := -1, Accepted
 	if c.OrderRef == limitsOfAccount {

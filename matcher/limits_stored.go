@@ -38,6 +38,9 @@ func (s *snapshotWriter) limits(e *Engine) {
 	}
 }
 
+// limitsRecord writes the 13 columns of a LIMITS record: kind, account, set, removed, the seven
+// values by LimitID, version and progress. The columns that a kind does not use are 0 (FORMAT.md,
+// section 5).
 func (s *snapshotWriter) limitsRecord(kind int64, account uint32, set, removed LimitSet,
 	v RiskLimits, version, progress int64) {
 	s.record(recordLimits, kind, int64(account), int64(set), int64(removed),
@@ -45,7 +48,8 @@ func (s *snapshotWriter) limitsRecord(kind int64, account uint32, set, removed L
 }
 
 // changedLimits are the limits of all accounts that neither the genesis record nor the POLICY
-// record has.
+// record has. A limit that was changed and changed back is not among them: the state is the same,
+// and so are the bytes.
 func (e *Engine) changedLimits() (changed LimitSet) {
 	now, first := &e.all.RiskLimits, e.genesis.Limits.RiskLimits()
 	for id := range LimitID(LimitCount) {
@@ -56,7 +60,9 @@ func (e *Engine) changedLimits() (changed LimitSet) {
 	return changed
 }
 
-// limits reads a LIMITS record.
+// limits reads a LIMITS record. It checks what all kinds have in common: account and sets are in
+// their ranges, a limit of the set is within its own range, and every other value is 0. The kinds
+// come in ascending order, each at most once, except for that of the accounts' own limits.
 func (s *snapshotReader) limits() error {
 	kind, id, c := s.columns[0], s.columns[1], LimitsChange{Version: s.columns[11]}
 	progress := s.columns[12]
@@ -102,6 +108,8 @@ func (s *snapshotReader) limits() error {
 	return s.ownLimits(kind, &c)
 }
 
+// limitsOfAll installs the limits of all accounts. It must be the first LIMITS record, and a value
+// that the genesis record has too is refused: WriteSnapshot would not write it.
 func (s *snapshotReader) limitsOfAll(c *LimitsChange) error {
 	e, first := s.engine, s.engine.genesis.Limits.RiskLimits()
 	switch {
@@ -122,6 +130,8 @@ func (s *snapshotReader) limitsOfAll(c *LimitsChange) error {
 	return nil
 }
 
+// ownLimits installs the own limits of one account. The accounts come in the order in which they
+// appeared. lastID is the account's index + 2, because 1 stands for the limits of all accounts.
 func (s *snapshotReader) ownLimits(kind int64, c *LimitsChange) error {
 	e := s.engine
 	index := e.accounts.find(c.AccountID)
@@ -139,7 +149,9 @@ func (s *snapshotReader) ownLimits(kind int64, c *LimitsChange) error {
 	return nil
 }
 
-// pendingLimits reads a change of which some parts are missing. It is the last LIMITS record.
+// pendingLimits reads a change of which some parts are missing. It is the last LIMITS record. At
+// least one part has come and at least one is missing, and there are as many limits as parts that
+// have come; the version is above the one in force, or the change could never be applied.
 func (s *snapshotReader) pendingLimits(kind int64, c *LimitsChange, progress int64) error {
 	e := s.engine
 	next, parts := int(progress&partMask), int(progress>>partBits)

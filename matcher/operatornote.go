@@ -8,18 +8,21 @@ const (
 	MaxNoteActs  = 512 // commands that one note is about
 )
 
-// NewOperatorNote returns one part of a note. The engine changes nothing when it decides it.
+// NewOperatorNote returns one part of a note. The engine changes nothing when it decides it. The
+// text of the part is not in the record: it is the client id beside it (package note).
 //
-//   - part is its number, from 0, of parts in all; the parts are side by side.
-//   - acts is how many commands right behind the last part the note is about, 0 for an act that is
-//     not a command. binds is ActsHash of them.
+//   - part is its number, from 0, of parts in all, at most MaxNoteParts; the parts are side by
+//     side.
+//   - acts is how many commands right behind the last part the note is about, at most MaxNoteActs;
+//     0 for an act that is not a command. binds is ActsHash of them, 0 for none.
 func NewOperatorNote(part, parts, acts int, binds int64) Command {
 	c := NewCommand(OperatorNote)
 	c.OrderRef, c.Qty, c.AccountID, c.LimitPx = uint32(part), int32(parts), uint32(acts), binds
 	return c
 }
 
-// verifyNote is the form of an OPERATOR_NOTE: what it does not use is zero.
+// verifyNote is the form of an OPERATOR_NOTE: what it does not use is zero, and its numbers are in
+// their bounds. It does not see the other parts; a reader of notes does.
 func (c *Command) verifyNote() error {
 	switch {
 	case c.Qty < 1, c.Qty > MaxNoteParts, c.OrderRef >= uint32(c.Qty), c.AccountID > MaxNoteActs,

@@ -25,8 +25,11 @@ type order struct {
 
 // orderCold is the half of an order that matching does not touch.
 type orderCold struct {
-	limit   int64 // limit price, x 1e6
-	lastPx  int64
+	limit int64 // limit price, x 1e6
+	// The last fill, x 1e6 and whole units; both 0 before the first.
+	lastPx int64
+	// Event times in epoch milliseconds: of the order's own command, and of the last one that changed
+	// it.
 	created int64
 	updated int64
 	stamp   uint64 // priority: renewed by a replace that loses its place
@@ -41,7 +44,8 @@ type orderCold struct {
 	_          [4]byte
 }
 
-// maxSecurity is the highest security id that an order's tag can hold.
+// maxSecurity is the highest security id that an order's tag can hold: 24 bits beside status and
+// side.
 const maxSecurity = 1<<24 - 1
 
 func (o *order) side() Side          { return Side(o.tag & 1) }
@@ -93,7 +97,8 @@ type orderPool struct {
 	arena ring.Arena
 }
 
-// homeOf returns the home of a reference.
+// homeOf returns the home of a reference, from 1: order 0 is the unused one. Reference 0, which no
+// order has, has a home too, so the path can ask without a test.
 func (p *orderPool) homeOf(ref uint32) ix { return ix(ref&(p.homes-1)) + 1 }
 
 // chainOf returns where the chain of a reference starts among the guests. Chains are split one by
@@ -110,7 +115,8 @@ func (p *orderPool) chainOf(ref uint32) *ix {
 func spread(ref uint32) uint32 { return uint32(uint64(ref) * 0xff51afd7ed558ccd >> 32) }
 
 // take returns a fresh order with the given reference, zero in all else, or false when the pool is
-// full. The reference is not 0 and not in the pool.
+// full. The reference is not 0 and not in the pool; take does not look for it. The cold half is not
+// cleared.
 func (p *orderPool) take(ref uint32) (ix, bool) {
 	if p.count == p.room {
 		return 0, false
@@ -134,7 +140,9 @@ const (
 	steadyMost = steadyFrom + 2*unsteady
 )
 
-// ascends counts a Book's reference and reports whether references ascend.
+// ascends counts a Book's reference and reports whether references ascend. While they do not,
+// orders lodge in guest rooms even when their homes are free: scattered homes would touch a page of
+// memory each.
 func (p *orderPool) ascends(ref uint32) bool {
 	step := ref - p.newest
 	p.newest = ref
@@ -149,12 +157,16 @@ func (p *orderPool) ascends(ref uint32) bool {
 // taken reports that a home has an order: one that has neither been dropped nor forgotten.
 func (p *orderPool) taken(o *order) bool { return o.ref != 0 && !p.forgotten(o) }
 
-// forgotten reports that an order at home was retired, and as many after it as the pool keeps.
+// forgotten reports that an order at home was retired, and as many after it as the pool keeps. It
+// is for orders at home only: a guest's chain is a link. The difference of the numbers is right
+// also after they have wrapped around.
 func (p *orderPool) forgotten(o *order) bool {
 	return o.status().Terminal() && p.retired-uint32(o.chain) > p.keeps
 }
 
-// retire keeps a terminal order. gone is the one that is forgotten for it, 0 for none.
+// retire keeps a terminal order. gone is the one that is forgotten for it, 0 for none: a guest's
+// room is free at once, and an order at home stays as it is until the home is taken. The count is
+// right in both cases.
 func (p *orderPool) retire(i, gone ix) {
 	if i <= ix(p.homes) {
 		p.hot(i).chain = ix(p.retired)
@@ -210,7 +222,8 @@ func (p *orderPool) split() {
 	}
 }
 
-// drop forgets an order that is not on the book; its ix is free for another one.
+// drop forgets an order that is not on the book; its ix is free for another one. Nothing but the
+// reference is cleared at home, because take and the path write the rest.
 func (p *orderPool) drop(i ix) {
 	if i > ix(p.homes) {
 		p.leave(i)
@@ -220,7 +233,8 @@ func (p *orderPool) drop(i ix) {
 	p.hot(i).ref = 0
 }
 
-// leave is the slow path of drop: the order is a guest.
+// leave is the slow path of drop: the order is a guest. It takes the order out of its chain, which
+// costs the orders before it there, and puts its room at the head of the free list.
 func (p *orderPool) leave(i ix) {
 	p.count--
 	o := &p.orders[i]
@@ -235,7 +249,8 @@ func (p *orderPool) leave(i ix) {
 	p.away--
 }
 
-// find returns the order of a reference, 0 when there is none; no order has reference 0.
+// find returns the order of a reference, 0 when there is none; no order has reference 0. A retained
+// order is found, a forgotten one is not. One load when the order is at home.
 func (p *orderPool) find(ref uint32) ix {
 	if i := p.homeOf(ref); p.hot(i).ref == ref && ref != 0 && !p.forgotten(p.hot(i)) {
 		return i
@@ -263,7 +278,9 @@ func (p *orderPool) cold(i ix) *orderCold { return p.chills.at(i) }
 func (p *orderPool) live() int  { return p.count }
 func (p *orderPool) full() bool { return p.count == p.room }
 
-// each calls f for every order in the pool, in no defined order, until f returns false.
+// each calls f for every order in the pool, in no defined order, until f returns false. It visits
+// every home and every guest room that was ever used, so its cost follows the capacity. It is for
+// snapshots, checks and growth.
 func (p *orderPool) each(f func(ix) bool) {
 	for i := ix(1); i <= p.high; i++ {
 		o := &p.orders[i]

@@ -10,7 +10,7 @@ import (
 )
 
 // MaxOrders is the largest capacity of an order pool: a level is named by 26 bits of leaf and 6 of
-// slot, and there is a leaf for every order.
+// slot, and there is a leaf for every order. Leaf 0 is no leaf.
 const MaxOrders = 1<<26 - 2
 
 // ErrCapacity reports a capacity for orders that is less than 1 or more than MaxOrders.
@@ -24,6 +24,7 @@ var (
 	_ = [1]struct{}{}[unsafe.Sizeof(level{})-16]
 )
 
+// validCapacity wraps ErrCapacity and names the table that was asked for.
 func validCapacity(what string, capacity int) error {
 	if capacity < 1 || capacity > MaxOrders {
 		return fmt.Errorf("matcher: %s for %d orders, allowed are 1 to %d: %w",
@@ -32,7 +33,12 @@ func validCapacity(what string, capacity int) error {
 	return nil
 }
 
-// newOrderPool returns an empty pool for capacity orders (1 to MaxOrders).
+// newOrderPool returns an empty pool for capacity orders (1 to MaxOrders). Its errors are
+// ErrCapacity and that of mapping memory.
+//
+// The homes are the largest power of two up to the capacity. Beside them there is a guest room for
+// every order, because all orders may be guests: addresses are reserved, and memory becomes
+// resident with use.
 func newOrderPool(capacity int) (*orderPool, error) {
 	if err := validCapacity("pool", capacity); err != nil {
 		return nil, err
@@ -50,7 +56,8 @@ func newOrderPool(capacity int) (*orderPool, error) {
 	return p, nil
 }
 
-// MakeResident does this for the pool as Engine.MakeResident does for the engine.
+// MakeResident does this for the pool as Engine.MakeResident does for the engine, whose arena holds
+// the pool.
 func (p *orderPool) MakeResident() error { return p.arena.MakeResident() }
 
 // Resident is for the engine's arena.
@@ -68,7 +75,8 @@ func (p *orderPool) roomMaker() func(first, end uint64) error {
 	}
 }
 
-// Close gives the memory back; the pool must not be used afterwards.
+// Close gives the memory back; the pool must not be used afterwards. The tables without bounds
+// checks (hots, chills) still point to that memory.
 func (p *orderPool) Close() error {
 	p.orders, p.colds, p.guests = nil, nil, nil
 	return p.arena.Close()
@@ -88,6 +96,7 @@ func newPages(capacity int) (*pages, error) {
 	if g.arena.Err() != nil {
 		return nil, errors.Join(g.arena.Err(), g.arena.Close())
 	}
+	// A descent that ends at leaf 0 must not find its key there.
 	g.leaves[0].base = nowhere
 	return g, nil
 }

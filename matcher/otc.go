@@ -30,7 +30,8 @@ const (
 const maturityAt = 16
 
 // Command returns the SWAP_BOOK or SWAPTION_BOOK that asks for these terms. The caller sets the
-// idempotency key (PriceTicks) and the event time.
+// idempotency key (PriceTicks) and the event time. It checks nothing: Representable says whether
+// the engine takes the terms.
 //
 // A swap does not carry Expiry and Style. A swaption's convention that does not fit eight bits
 // becomes an index that no build knows, so the engine refuses it.
@@ -104,7 +105,8 @@ func (e *Engine) EachContract(f func(ContractInfo) bool) {
 	}
 }
 
-// info returns the row as its readers see it.
+// info returns the row as its readers see it. The notional was an int32 when it was booked, and a
+// snapshot is held to that.
 func (c *contract) info() ContractInfo {
 	return ContractInfo{ID: c.id, ContractTerms: ContractTerms{
 		AccountID: c.account, Side: Side(c.payFixed), Notional: int32(c.notional), FixedRate: c.fixedRate,
@@ -113,7 +115,8 @@ func (c *contract) info() ContractInfo {
 	}}
 }
 
-// The prefixes of a contract id.
+// The prefixes of a contract id. The product is in the text, so that a client sees it without a
+// look-up; the number alone is unique.
 const (
 	swapPrefix     = "SW-"
 	swaptionPrefix = "SWPT-"
@@ -122,7 +125,7 @@ const (
 // OrderID is the text of an order's id.
 func OrderID(number uint64) string { return "ord-" + strconv.FormatUint(number, 10) }
 
-// TradeID is the text of a trade's id.
+// TradeID is the text of a trade's id. Each fill of a match has its own.
 func TradeID(tradeSeq uint64) string { return "trd-" + strconv.FormatUint(tradeSeq, 10) }
 
 // ContractID is the text of a contract's id: SW-<id>, or SWPT-<id> for a swaption.
@@ -134,7 +137,9 @@ func ContractID(swaption bool, id uint64) string {
 	return prefix + strconv.FormatUint(id, 10)
 }
 
-// ParseContractID reads exactly what ContractID writes: no other case, no sign, no leading zero.
+// ParseContractID reads exactly what ContractID writes: no other case, no sign, no leading zero. So
+// a contract has one text, and a comparison of texts is one of contracts. It does not know whether
+// the contract exists.
 func ParseContractID(text string) (swaption bool, id uint64, ok bool) {
 	digits, swap := strings.CutPrefix(text, swapPrefix)
 	if !swap {

@@ -18,6 +18,9 @@ import (
 // its shift is 0. Numbers start at 1: node 0 is no page.
 type node uint32
 
+// A leaf or an inner page has a child for each value of a digit; 64 of them are marked in one word.
+// A node has 32 bits: 6 for the shift, which is at most 60, and the rest for the number, so there
+// are at most 2^26 pages of a kind.
 const (
 	fanout    = 64
 	digitBits = 6
@@ -36,6 +39,7 @@ func digit(key uint64, shift uint) uint32 {
 }
 
 // level is the queue of resting orders at one price, oldest first. All of them are of one side.
+// Four levels share a cache line; neighbouring prices are neighbours in memory.
 //
 // Invariants (ladder.check): head == 0 exactly when tail == 0 and open == 0; open is the sum of
 // leaves from head to tail; an empty level is all zero.
@@ -49,6 +53,8 @@ type level struct {
 // Invariants (ladder.check): bits marks the levels or children that are not empty and is never 0;
 // an inner page has at least two children; base is the lowest key below it.
 type page struct {
+	// A bit per child: in a leaf the levels that hold an order, in an inner page the children that
+	// exist. The lowest and the highest set bit are the best prices below the page.
 	bits uint64
 	base uint64
 	up   node   // the page above, 0 for the root; also links the free list
@@ -78,6 +84,8 @@ type pages struct {
 	arena ring.Arena
 }
 
+// newLeaf takes a leaf that was freed last, else the next one that was never used. Its levels are
+// all zero: each was vacated before the leaf was freed.
 func (g *pages) newLeaf(tree uint32, base uint64) node {
 	n := g.freeLeaf
 	if n == 0 {
@@ -90,6 +98,7 @@ func (g *pages) newLeaf(tree uint32, base uint64) node {
 	return n
 }
 
+// newInner is newLeaf for an inner page. Its children are all zero, as those of a leaf are.
 func (g *pages) newInner(base uint64, shift uint) node {
 	n := g.freeInner
 	if n == 0 {
@@ -110,7 +119,8 @@ func (g *pages) head(n node) *page {
 	return &g.inners[n.number()]
 }
 
-// adopt makes child the child of the inner page parent at its digit.
+// adopt makes child the child of the inner page parent at the digit of its base. What was there
+// before is not freed: the caller has taken it over.
 func (g *pages) adopt(parent, child node) {
 	h := g.head(child)
 	h.up = parent
@@ -132,7 +142,11 @@ func (g *pages) replace(root *node, old, young node) {
 }
 
 // plant returns the leaf of key and makes it if there is none. It is the slow path of a ladder that
-// needs a level.
+// needs a level: unlike rest it compares at every step. There are three ways to make a leaf: as the
+// root of an empty tree, below an inner page that has no child at the digit, or beside a page that
+// does not share the key's upper digits (part).
+//
+// The steps are bounded by the digits of a key, eleven.
 func (g *pages) plant(root *node, tree uint32, key uint64) node {
 	n := *root
 	if n == 0 {
@@ -160,7 +174,8 @@ func (g *pages) plant(root *node, tree uint32, key uint64) node {
 }
 
 // part puts an inner page in the place of page n, with n and a new leaf for key below it. apart is
-// the bits in which the keys of the two differ.
+// the bits in which the keys of the two differ. The new page branches at the highest digit that
+// differs, so no page is ever made at which nothing branches.
 func (g *pages) part(root *node, n node, tree uint32, key, apart uint64) node {
 	shift := uint(bits.Len64(apart)-1) / digitBits * digitBits
 	over := shift + digitBits
@@ -173,7 +188,8 @@ func (g *pages) part(root *node, n node, tree uint32, key, apart uint64) node {
 }
 
 // prune removes a leaf after its last level has become empty, and the page above it when only one
-// child is left there.
+// child is left there: that child takes its place. So an inner page always has two children, and
+// there are fewer inner pages than leaves.
 func (g *pages) prune(root *node, leaf node) {
 	h := &g.leaves[leaf]
 	up, base := h.up, h.base
@@ -199,7 +215,8 @@ func (g *pages) prune(root *node, leaf node) {
 	g.freeInner = node(number)
 }
 
-// above returns the next occupied level over a level, 0 when there is none.
+// above returns the next occupied level over a level, 0 when there is none. Usually it is in the
+// same leaf: one load. The level itself need not be occupied, but its leaf must be in use.
 func (g *pages) above(at uint32) uint32 {
 	if m := g.leaves[at/fanout].bits & (^uint64(1) << (at % fanout)); m != 0 {
 		return at&^(fanout-1) | uint32(bits.TrailingZeros64(m))
@@ -246,7 +263,8 @@ func (g *pages) climbBelow(leaf uint32) uint32 {
 	return 0
 }
 
-// lowest returns the lowest occupied level below a page.
+// lowest returns the lowest occupied level below a page. The page is not empty: every page in use
+// has at least one occupied level below it.
 func (g *pages) lowest(n node) uint32 {
 	for n.shift() != 0 {
 		g.visits++
@@ -266,7 +284,8 @@ func (g *pages) highest(n node) uint32 {
 	return uint32(n)*fanout + uint32(bits.Len64(g.leaves[n].bits)-1)
 }
 
-// price returns the price of a level in ticks.
+// price returns the price of a level in ticks: the base of its leaf with its slot as the last
+// digit. The price of level 0, which is no level, means nothing.
 func (g *pages) price(at uint32) int64 {
 	return int64((g.leaves[at/fanout].base | uint64(at%fanout)) ^ signBit)
 }

@@ -54,13 +54,19 @@ func ReadSnapshot(g *Genesis, r io.Reader) (*Engine, error) {
 	return e, nil
 }
 
-// snapshotReader reads a snapshot, record by record, into an empty engine.
+// snapshotReader reads a snapshot, record by record, into an empty engine. It installs each record
+// as soon as it is checked, so that it never holds a table twice; after an error the engine is
+// incomplete, and ReadSnapshot closes it.
 type snapshotReader struct {
-	engine  *Engine
-	r       *bufio.Reader
-	format  uint32
+	engine *Engine
+	r      *bufio.Reader
+	// From the header. It decides the width of a contract and which record types may appear.
+	format uint32
+	// Records begun, and the type of the last one: what an error names.
 	records int
 	kind    uint32
+	// The body of the record being read, and the same as columns. Both have a fixed size, so no length
+	// in the input decides an allocation.
 	buf     [8 * maxColumns]byte
 	columns [maxColumns]int64
 
@@ -69,7 +75,12 @@ type snapshotReader struct {
 	terminals bool // a terminal order has been met
 }
 
-// place is a record type's place in the file; 0 means that the type does not exist.
+// place is a record type's place in the file; 0 means that the type does not exist. The order is
+// that of dependence: accounts and securities come before the rows that name them, capacities
+// before the tables that they size, limits before the accounts' own, and open orders before the
+// retained ones.
+//
+// A type may repeat, except for the four that read refuses twice.
 var place = [...]int{
 	recordHeader: 1, recordPolicy: 2, recordCapacity: 3, recordOrderRoom: 4, recordAccount: 5,
 	recordLimits: 6, recordRevocation: 7, recordSecurity: 8, recordSymbol: 9,
@@ -77,6 +88,7 @@ var place = [...]int{
 	recordOrder: 15, recordEnd: 16,
 }
 
+// read reads the whole stream, up to the END record and the end of the input behind it.
 func (s *snapshotReader) read() error {
 	if err := s.header(); err != nil {
 		return err
@@ -86,6 +98,7 @@ func (s *snapshotReader) read() error {
 		if err := s.next(); err != nil {
 			return err
 		}
+		// Types that came with a later format are unknown to a file of an older one.
 		kind := int(s.kind)
 		if kind >= len(place) || place[kind] == 0 || kind == recordContract && s.format == 4 ||
 			(kind == recordCapacity || kind == recordOrderRoom || kind == recordLimits ||
@@ -115,7 +128,8 @@ func (s *snapshotReader) read() error {
 	}
 }
 
-// next reads a record's type.
+// next reads a record's type. An input that ends here has no END record: ErrSnapshotEnd. One that
+// ends within the type is ErrSnapshotTruncated.
 func (s *snapshotReader) next() error {
 	n, err := io.ReadFull(s.r, s.buf[:4])
 	s.records++
@@ -138,7 +152,8 @@ func (s *snapshotReader) bytes(n int) error {
 	return nil
 }
 
-// short distinguishes an input that ends from one that cannot be read.
+// short distinguishes an input that ends, which is a fault of the snapshot, from one that cannot be
+// read. The reader's own error is returned as it is, so that the caller can test it.
 func (s *snapshotReader) short(got int, err error) error {
 	if err == io.EOF || err == io.ErrUnexpectedEOF {
 		return fmt.Errorf("after %d bytes of it: %w", got, ErrSnapshotTruncated)
@@ -157,7 +172,12 @@ func (s *snapshotReader) read64(columns int) error {
 	return nil
 }
 
-// header reads the first record, which decides how the others are read.
+// header reads the first record, which decides how the others are read, and sets the engine's
+// numbers: sequences and the next order reference.
+//
+// It looks at the format before the rest of the record, because a record of another format may be
+// of another length. Only format 6 is held to the exact values of the last columns: there they
+// repeat what the engine has otherwise.
 func (s *snapshotReader) header() error {
 	if err := s.next(); err != nil {
 		if errors.Is(err, ErrSnapshotEnd) || errors.Is(err, ErrSnapshotTruncated) {
@@ -208,7 +228,9 @@ func (s *snapshotReader) header() error {
 	return nil
 }
 
-// body reads and installs the record after its type has been read.
+// body reads and installs the record after its type has been read. The width is that of the
+// header's format, not that of this build. A contract of format 5 lacks the last three columns; as
+// zeros they make it a swap.
 func (s *snapshotReader) body() error {
 	if s.kind == recordSymbol {
 		return s.symbol()
@@ -253,7 +275,11 @@ func (s *snapshotReader) body() error {
 }
 
 // passed checks that a whole section of the file is complete, when the first record behind it
-// comes.
+// comes: here a section that is absent is also seen.
+//
+//   - The accounts of the genesis record come first; the snapshot may have more.
+//   - The same for tickers; and no security may have a state without a ticker.
+//   - In format 6 there is a BOOK record for every security that is known to trading.
 func (s *snapshotReader) passed(before, now int) error {
 	e := s.engine
 	over := func(kind int) bool { return place[before] <= place[kind] && place[now] > place[kind] }
@@ -286,7 +312,7 @@ func (s *snapshotReader) passed(before, now int) error {
 	return nil
 }
 
-// end checks that nothing follows.
+// end checks that nothing follows: a file with a tail is not what WriteSnapshot wrote.
 func (s *snapshotReader) end() error {
 	switch _, err := s.r.ReadByte(); err {
 	case io.EOF:
@@ -298,7 +324,7 @@ func (s *snapshotReader) end() error {
 	}
 }
 
-// invalid names a column that has an impossible value.
+// invalid names a column that has an impossible value. It wraps ErrSnapshotValue.
 func invalid(column string, value int64) error {
 	return fmt.Errorf("%s=%d: %w", column, value, ErrSnapshotValue)
 }

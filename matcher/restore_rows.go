@@ -3,77 +3,15 @@ package matcher
 import (
 	"fmt"
 	"math"
-	"math/bits"
 )
 
-// The row readers install one record each. They see columns as int64 and trust none.
-
-func (s *snapshotReader) policy() error {
-	version, kill, position, concentration := s.columns[0], s.columns[1], s.columns[2], s.columns[3]
-	switch {
-	case kill != 0 && kill != 1:
-		return invalid("kill", kill)
-	case position < 1:
-		return invalid("maxPosition", position)
-	case concentration < 1:
-		return invalid("maxConcentration", concentration)
-	}
-	e := s.engine
-	e.policyVersion = version
-	e.policy.kill = kill == 1
-	all := &e.all.RiskLimits
-	all[LimitPosition], all[LimitConcentration] = position, concentration
-	return nil
-}
-
-// capacityColumn is a capacity of a record: its value is least to most.
-type capacityColumn struct {
-	name        string
-	least, most int
-}
-
-// within checks the first columns of a record.
-func (s *snapshotReader) within(columns []capacityColumn) error {
-	for i, c := range columns {
-		if value := s.columns[i]; value < int64(c.least) || value > int64(c.most) {
-			return invalid(c.name, value)
-		}
-	}
-	return nil
-}
-
-// capacity reads the one record of raised capacities.
-func (s *snapshotReader) capacity() error {
-	e, l := s.engine, s.engine.genesis.Limits.Capacities()
-	if err := s.within([]capacityColumn{
-		{"maxAccounts", l.Accounts, maxPositions}, {"maxSecurities", l.Securities, maxSecurity},
-		{"maxContracts", l.Contracts, maxContracts},
-	}); err != nil {
-		return err
-	}
-	to := Capacities{int(s.columns[0]), int(s.columns[1]), int(s.columns[2]), l.OrderRoom}
-	if to == l || !to.Possible() {
-		return invalid("maxAccounts x maxSecurities", int64(to.Accounts)*int64(to.Securities))
-	}
-	return e.grow(to)
-}
-
-// orderRoom reads the one record of raised room for orders.
-func (s *snapshotReader) orderRoom() error {
-	e, l := s.engine, s.engine.genesis.Limits.Capacities().OrderRoom
-	if err := s.within([]capacityColumn{
-		{"maxOpenOrders", l.Open, MaxOrders}, {"retainedOrders", l.Retained, MaxOrders},
-		{"idempotencyCapacity", l.Keys, maxKeys},
-	}); err != nil {
-		return err
-	}
-	to := OrderRoom{int(s.columns[0]), int(s.columns[1]), int(s.columns[2])}
-	if to == l || !to.Possible() {
-		return invalid("maxOpenOrders + retainedOrders", int64(to.Open)+int64(to.Retained))
-	}
-	return e.growOrders(to)
-}
-
+// The row readers below install one record each. They see columns as int64 and trust none. A value
+// that an engine cannot reach is refused even where a decision would survive it, because the
+// snapshot of the restored engine must have the same bytes.
+//
+// account reads an ACCOUNT record. The rows come in the order in which the accounts appeared, which
+// starts with those of the genesis record; the place gives the account its index. Cash of MinInt64
+// does not exist: account.settle saturates before it.
 func (s *snapshotReader) account() error {
 	id, enabled, executed := s.columns[0], s.columns[1], s.columns[2]
 	t := &s.engine.accounts
@@ -110,6 +48,8 @@ func (s *snapshotReader) ascends(column string, id int64, most int) error {
 	return nil
 }
 
+// security reads a SECURITY record: a security that a control has made known to trading. Its ticker
+// comes in a SYMBOL record behind it; passed checks that every one has come.
 func (s *snapshotReader) security() error {
 	id, enabled, restricted := s.columns[0], s.columns[1], s.columns[2]
 	lastPx, lastTime, multiplier := s.columns[3], s.columns[4], s.columns[5]
@@ -135,7 +75,9 @@ func (s *snapshotReader) security() error {
 	return nil
 }
 
-// symbol reads the one record with its own shape: id, length, ASCII.
+// symbol reads the one record with its own shape: id and length, u32 each, then the ticker in
+// ASCII. Ids have no hole, so the n-th record has id n. The multiplier of the row was set by a
+// SECURITY record, if there was one; registering would reset it.
 func (s *snapshotReader) symbol() error {
 	if err := s.bytes(8); err != nil {
 		return err
@@ -171,6 +113,9 @@ func (s *snapshotReader) symbol() error {
 	return nil
 }
 
+// idempotency reads one remembered key, in the order in which the engine will forget them. Account
+// and reference must agree with the kind of thing that the entry names; the account need not exist,
+// because a refused order can name any.
 func (s *snapshotReader) idempotency() error {
 	key, ref, whole := uint64(s.columns[0]), s.columns[1], uint64(s.columns[2])
 	e := s.engine
@@ -197,6 +142,9 @@ func (s *snapshotReader) idempotency() error {
 	return nil
 }
 
+// contract reads a CONTRACT record, in format 6 or widened from format 5. The account must exist.
+// The terms are only held to their widths: a contract with a convention that this build does not
+// know is kept as it is.
 func (s *snapshotReader) contract() error {
 	c := s.columns[:]
 	e := s.engine
@@ -238,7 +186,8 @@ func (s *snapshotReader) contract() error {
 	return nil
 }
 
-// holder finds the account index of a column and checks that the security is registered.
+// holder finds the account index of a column and checks that the security is known to trading. Its
+// error names the column that is wrong.
 func (s *snapshotReader) holder(account, security int64) (int, error) {
 	i := -1
 	if account >= 0 && account <= math.MaxUint32 {
@@ -253,6 +202,9 @@ func (s *snapshotReader) holder(account, security int64) (int, error) {
 	return i, nil
 }
 
+// position reads a POSITION record. Flat positions come too: the order of the records is that of
+// the first fills, and the restored engine must list them in the same order. A quantity of MinInt64
+// is refused, so that the quantity can be negated. The reserved quantities come with the orders.
 func (s *snapshotReader) position() error {
 	account, security, quantity, average := s.columns[0], s.columns[1], s.columns[2], s.columns[3]
 	i, err := s.holder(account, security)
@@ -275,6 +227,7 @@ func (s *snapshotReader) position() error {
 	return nil
 }
 
+// price reads the price of a security's last fill. Only securities that have traded have a record.
 func (s *snapshotReader) price() error {
 	id, last := s.columns[0], s.columns[1]
 	if err := s.ascends("security", id, s.engine.securities.count); err != nil {
@@ -291,7 +244,8 @@ func (s *snapshotReader) price() error {
 	return nil
 }
 
-// book checks a BOOK record. In a book without bands it states only that the book exists.
+// book checks a BOOK record. In a book without bands it states only that the book exists; the
+// column of the base level is kept for the layout and is 0 in format 6.
 func (s *snapshotReader) book() error {
 	id, base := s.columns[0], s.columns[1]
 	if err := s.ascends("security", id, s.engine.securities.count); err != nil {
@@ -304,158 +258,5 @@ func (s *snapshotReader) book() error {
 		return invalid("baseLevel", base)
 	}
 	s.books++
-	return nil
-}
-
-// orderRow is an ORDER record.
-type orderRow struct {
-	ref, account, security, side, quantity, remaining, limitPx, status, lastPx, lastQty,
-	created, updated, reason, reservedNotional, reservedQty int64
-}
-
-func (s *snapshotReader) order() error {
-	c := s.columns
-	r := orderRow{
-		c[0], c[1], c[2], c[3], c[4], c[5], c[6], c[7], c[8], c[9], c[10], c[11], c[12], c[13], c[14],
-	}
-	e := s.engine
-	switch {
-	case r.ref < 1 || uint64(r.ref) >= e.nextRef || uint32(r.ref) == 0:
-		return fmt.Errorf("order %d with nextOrderRef %d: %w", r.ref, e.nextRef, ErrSnapshotOrderRef)
-	case e.orders.find(uint32(r.ref)) != 0:
-		return fmt.Errorf("order %d: %w", r.ref, ErrSnapshotTwice)
-	}
-	if err := r.verify(); err != nil {
-		return fmt.Errorf("order %d: %w", r.ref, err)
-	}
-	open := !OrderStatus(r.status).Terminal()
-	switch {
-	case open && s.terminals:
-		return fmt.Errorf("open order %d after the retained ones: %w", r.ref, ErrSnapshotSequence)
-	case open && e.openOrders == e.maxOpen:
-		return fmt.Errorf("more than %d open orders: %w", e.maxOpen, ErrSnapshotCapacity)
-	case !open && e.retired.count == len(e.retired.ring):
-		return fmt.Errorf("more than %d retained orders: %w", len(e.retired.ring), ErrSnapshotCapacity)
-	}
-	account := 0 // the account of no caller, for an order that was refused
-	if OrderStatus(r.status) != StatusRejected {
-		index, err := s.holder(r.account, r.security)
-		if err != nil {
-			return fmt.Errorf("order %d: %w", r.ref, err)
-		}
-		account = index + 1
-	}
-	i, _ := e.orders.take(uint32(r.ref)) // the limits checked above are the pool's
-	o, cold := e.orders.hot(i), e.orders.cold(i)
-	o.account = uint32(account)
-	o.leaves = int32(r.remaining)
-	o.tag = uint32(r.security)<<8 | uint32(r.status)<<4 | uint32(r.side)
-	*cold = orderCold{
-		limit: r.limitPx, lastPx: r.lastPx, created: r.created, updated: r.updated,
-		qty: int32(r.quantity), lastQty: int32(r.lastQty), reason: RiskReason(r.reason),
-		accountID: uint32(r.account), securityID: uint32(r.security), era: uint16(r.ref >> eraAt),
-	}
-	if !open {
-		s.terminals = true
-		e.retire(i)
-		return nil
-	}
-	e.stamp++
-	cold.stamp = e.stamp
-	return s.rest(i, o, cold)
-}
-
-// verify checks an order's columns against their ranges and each other.
-func (r *orderRow) verify() error {
-	qtyMin, pxMin := int64(1), int64(0)
-	if OrderStatus(r.status) == StatusRejected {
-		qtyMin = math.MinInt32
-	} else if !OrderStatus(r.status).Terminal() {
-		pxMin = 1
-	}
-	switch {
-	case r.status < 0 || r.status > int64(StatusRejected):
-		return invalid("status", r.status)
-	case r.account < 0 || r.account > math.MaxUint32:
-		return invalid("account", r.account)
-	case r.security < 0 || r.security > math.MaxUint32:
-		return invalid("security", r.security)
-	case r.side != int64(Buy) && r.side != int64(Sell):
-		return invalid("side", r.side)
-	case r.quantity < qtyMin || r.quantity > math.MaxInt32:
-		return invalid("quantity", r.quantity)
-	case !r.remainingFits():
-		return invalid("remaining", r.remaining)
-	case r.limitPx < pxMin:
-		return invalid("limitPx", r.limitPx)
-	case r.lastPx < 0:
-		return invalid("lastExecPx", r.lastPx)
-	case r.lastQty < 0 || r.lastQty > max(r.quantity, 0) || (r.lastQty == 0) != (r.lastPx == 0):
-		return invalid("lastFillQty", r.lastQty)
-	case r.reason < 0 || r.reason >= int64(ReasonCount) || !r.reasonFits():
-		return invalid("riskReason", r.reason)
-	}
-	return r.reservedFits()
-}
-
-func (r *orderRow) remainingFits() bool {
-	switch OrderStatus(r.status) {
-	case StatusNew, StatusRejected:
-		return r.remaining == r.quantity
-	case StatusPartiallyFilled:
-		return r.remaining > 0 && r.remaining < r.quantity
-	case StatusFilled:
-		return r.remaining == 0
-	}
-	return r.remaining > 0 && r.remaining <= r.quantity
-}
-
-func (r *orderRow) reasonFits() bool {
-	switch OrderStatus(r.status) {
-	case StatusCanceled:
-		return true
-	case StatusRejected:
-		return RiskReason(r.reason) != Accepted
-	}
-	return RiskReason(r.reason) == Accepted
-}
-
-// reservedFits checks that the reserved columns are what the order needs: the engine derives them
-// and does not restore them.
-func (r *orderRow) reservedFits() error {
-	var hi, notional uint64
-	qty := int64(0)
-	if !OrderStatus(r.status).Terminal() {
-		hi, notional = bits.Mul64(uint64(r.limitPx), uint64(r.remaining))
-		qty = r.remaining
-	}
-	if hi != 0 || notional > math.MaxInt64 || int64(notional) != r.reservedNotional {
-		return invalid("reservedNotional", r.reservedNotional)
-	}
-	if qty != r.reservedQty {
-		return invalid("reservedQty", r.reservedQty)
-	}
-	return nil
-}
-
-// rest puts a restored open order back in its place: behind the orders that precede it in the file.
-func (s *snapshotReader) rest(i ix, o *order, cold *orderCold) error {
-	e := s.engine
-	ticks, onGrid := e.policy.toTicks(cold.limit)
-	if !onGrid {
-		return fmt.Errorf("order %d: %w", o.ref, invalid("limitPx", cold.limit))
-	}
-	ladder := &e.ladders[o.security()-1]
-	if best, any := ladder.best(o.side().Opposite()); any && within(o.side(), ticks, best) {
-		return fmt.Errorf("order %d: %w", o.ref, ErrSnapshotCrossed)
-	}
-	account := &e.accounts.rows[o.account-1]
-	notional := cold.limit * int64(o.leaves)
-	if held := account.open[o.side()]; held > math.MaxInt64-notional {
-		return fmt.Errorf("order %d: %w", o.ref, invalid("reservedNotional", notional))
-	}
-	e.openOrders++
-	e.reserveOpen(o, cold)
-	ladder.rest(i, o.side(), ticks, ladder.root)
 	return nil
 }

@@ -8,7 +8,8 @@ import (
 	"posttrade/ring"
 )
 
-// MaxRevocations is how many subjects an engine remembers whose tokens are refused.
+// MaxRevocations is how many subjects an engine remembers whose tokens are refused. The look-up is
+// a walk over all of them, which only a TOKEN_REVOKE and a restore pay.
 const MaxRevocations = 4096
 
 // revocationLife is how long after it a revocation may give its place to another one when the table
@@ -25,7 +26,7 @@ func HashSubject(subject string) SubjectHash {
 		int64(binary.LittleEndian.Uint64(sum[8:16]))}
 }
 
-// String is the hash as hex digits.
+// String is the hash as 32 hex digits, in the order of the bytes of the SHA-256.
 func (h SubjectHash) String() string {
 	var b [16]byte
 	binary.LittleEndian.PutUint64(b[:8], uint64(h[0]))
@@ -34,21 +35,23 @@ func (h SubjectHash) String() string {
 }
 
 // Revocation refuses the tokens of a subject that were issued up to a time, and those that do not
-// say when they were.
+// say when they were. The engine only keeps it: tokens never reach the engine, the gate refuses
+// them.
 type Revocation struct {
 	Subject SubjectHash
-	Millis  int64
+	// Epoch milliseconds, at least 0.
+	Millis int64
 }
 
 // NewTokenRevoke returns the command that revokes the tokens of a subject issued up to its event
-// time.
+// time, which is nowMillis. Tokens that are issued later are accepted again.
 func NewTokenRevoke(subject SubjectHash, nowMillis int64) Command {
 	c := NewCommand(TokenRevoke)
 	c.LimitPx, c.PriceTicks, c.EventTimeMillis = subject[0], subject[1], nowMillis
 	return c
 }
 
-// Revocation is what a TOKEN_REVOKE asks for.
+// Revocation is what a TOKEN_REVOKE asks for. Of any other command the result means nothing.
 func (c *Command) Revocation() Revocation {
 	return Revocation{SubjectHash{c.LimitPx, c.PriceTicks}, c.EventTimeMillis}
 }
@@ -77,7 +80,9 @@ func carveRevocations(a *ring.Arena) Revocations {
 	return Revocations{rows: ring.CarveSparse[Revocation](a, MaxRevocations)}
 }
 
-// Take puts a revocation in its place; false when there is no room for it.
+// Take puts a revocation in its place; false when there is no room for it, and then nothing has
+// changed. The engine reports that as CAPACITY. A table beside an engine that takes the same
+// revocations holds the same rows.
 func (t *Revocations) Take(r *Revocation) bool {
 	at := t.place(r)
 	if at < 0 {
@@ -88,7 +93,8 @@ func (t *Revocations) Take(r *Revocation) bool {
 }
 
 // place is where a revocation belongs: in the row of its subject, in a new one, or, when the table
-// is full, in the oldest if that is older than any token. It is negative for none.
+// is full, in the oldest if that is older than any token. It is negative for none. It compares
+// event times and not a clock, so every replay gives the same place.
 func (t *Revocations) place(r *Revocation) int {
 	oldest := 0
 	for i := range t.rows[:t.count] {
@@ -121,7 +127,8 @@ func (t *Revocations) set(at int, r *Revocation) {
 	row.Millis = max(row.Millis, r.Millis)
 }
 
-// tokenRevoke decides a TOKEN_REVOKE.
+// tokenRevoke decides a TOKEN_REVOKE. A revocation for a time before the subject's present one is
+// accepted and changes nothing.
 func (e *Engine) tokenRevoke(c *Command) {
 	r := c.Revocation()
 	if !e.revoked.Take(&r) {
@@ -141,7 +148,8 @@ func (e *Engine) EachRevocation(f func(Revocation) bool) {
 	}
 }
 
-// revocation reads a REVOCATION record.
+// revocation reads a REVOCATION record: the two words of the subject's hash, and the time. Subjects
+// come in the order of their rows, each once.
 func (s *snapshotReader) revocation() error {
 	r := Revocation{SubjectHash{s.columns[0], s.columns[1]}, s.columns[2]}
 	t := &s.engine.revoked

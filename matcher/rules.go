@@ -15,16 +15,17 @@ import "math/bits"
 //   - The version of a policy rises.
 const version2 = 2
 
-// What records of version 3 decide differently from those of version 2: concentration is also
-// judged at the prices of the account's open orders that can execute behind the command, with a
-// larger position than they were judged with.
+// What records of version 3 decide differently from those of version 2:
 //
-// Only what this rule refuses is recorded as version 3. Whatever it passes is decided by version 2
-// in the same way.
+//   - Concentration is also judged at the prices of the account's open orders that can execute
+//     behind the command, with a larger position than they were judged with. Only what this rule
+//     refuses is recorded as version 3. Whatever it passes is decided by version 2 in the same way.
+//   - A CAPACITY_CONTROL also raises the room for orders. It is recorded as version 3 when it does.
 const version3 = 3
 
 // boundMarket gives a market order that has its price the bound of the collar. A purchase is judged
-// at the bound. A sale is still judged at its price, or at the price that it could execute at.
+// at the bound. A sale is still judged at its price, or at the price that it could execute at. The
+// bound may make the order cross nothing, although the book has an opposite side.
 func (e *Engine) boundMarket(c *Command, q *request, limits *bounds, best int64, any bool) {
 	tickPx := e.policy.tickPx
 	if limits.RiskLimits[LimitCollar] != 0 {
@@ -44,7 +45,8 @@ func (e *Engine) boundMarket(c *Command, q *request, limits *bounds, best int64,
 	q.crosses = any && within(c.Side, q.limit, best)
 }
 
-// collarOff returns how far the collar reaches from a price, at most to the end of the range.
+// collarOff returns how far the collar reaches from a price, at most to the end of the range. The
+// product is computed in 128 bits. It rounds down: the bound is never beyond the collar.
 func (b *bounds) collarOff(px int64) int64 {
 	hi, lo := bits.Mul64(uint64(px), uint64(b.RiskLimits[LimitCollar]))
 	if hi >= 10_000 {
@@ -55,7 +57,7 @@ func (b *bounds) collarOff(px int64) int64 {
 }
 
 // ceilTicks returns the first price of the grid at or above px, in ticks. It treats prices below
-// the first tick as no price.
+// the first tick as no price. Rounding up keeps a sale's bound within the collar.
 func ceilTicks(px, tickPx int64) int64 {
 	if px <= 0 {
 		return 0
@@ -72,7 +74,10 @@ func (e *Engine) raiseToBid(c *Command, q *request, best int64) {
 }
 
 // boundByLimits bounds a market purchase without a collar: at the highest price at which it is
-// still within every limit that it is judged by.
+// still within every limit that it is judged by. screenOrder calls it after every other check has
+// passed, and only for purchases: what a sale receives bounds itself, because it is judged at the
+// best bid. q.cut is the reason of the limit that the bound comes from, the tightest of order
+// notional, credit and concentration.
 func (e *Engine) boundByLimits(c *Command, q *request, best int64, any bool) {
 	qty, limits := int64(c.Qty), &e.boundsOf(q).RiskLimits
 	px, reason := limits[LimitOrderNotional]/qty, OrderNotional
@@ -108,13 +113,17 @@ func (e *Engine) exposed(c *Command, q *request, limits *bounds, qty int64) Risk
 }
 
 // maxBehind is how many orders openBehind looks at, of whatever account. Beyond them it refuses, as
-// if all that the account has open were at the price that it has come to.
+// if all that the account has open were at the price that it has come to. The bound keeps the cost
+// of one command from following the depth of a book.
 const maxBehind = 512
 
 // openBehind judges the concentration of the account's open orders that can still execute behind a
 // command. Orders of a side execute from the best price on: an open sale behind every cheaper sale,
 // an open purchase only behind market trades and dearer purchases. It looks only at the orders
 // whose price is high enough for a refusal.
+//
+// most is the concentration limit. A refusal sets q.price to the price that it was judged at and
+// records the command as version 3, because a replay by the rules of version 2 would not come here.
 func (e *Engine) openBehind(c *Command, q *request, most uint64, qty int64) RiskReason {
 	side, p := c.Side&1, e.positions.table.at(q.row)
 	m := mirror(side)
@@ -165,7 +174,8 @@ func (e *Engine) reduces(q *request, side Side, qty int64) bool {
 	return held < 0 && held+p.open[side&1]+qty <= 0 && account.open[side&1]+q.notional >= 0
 }
 
-// late returns EventLate for a record with a price older than the market price, else 0.
+// late returns EventLate for a record with a price older than the market price, else 0. An equal
+// event time is not late: of two prices in one millisecond the later record's holds.
 func (s *security) late(c *Command) uint16 {
 	if c.EventTimeMillis < s.lastTime && s.lastPx != 0 && c.Version >= version2 {
 		return EventLate

@@ -10,10 +10,11 @@ import (
 
 // security is the state of one security beside its ladder: half a cache line.
 type security struct {
-	lastPx     int64 // the market price x 1e6: of the newest trade or tick; 0 = none yet
-	lastTime   int64 // event time of lastPx, epoch milliseconds
-	lastTrade  int64 // price of the last executed fill x 1e6; 0 = none yet
-	flags      uint32
+	lastPx    int64 // the market price x 1e6: of the newest trade or tick; 0 = none yet
+	lastTime  int64 // event time of lastPx, epoch milliseconds
+	lastTrade int64 // price of the last executed fill x 1e6; 0 = none yet
+	flags     uint32
+	// 1 for every security, because no command sets another; a column of the snapshot.
 	multiplier uint32
 }
 

@@ -9,53 +9,14 @@ import (
 	"slices"
 )
 
-// SnapshotFormat is the format that WriteSnapshot writes. ReadSnapshot also restores
-// oldestSnapshotFormat and the formats between.
-const (
-	SnapshotFormat       = 6
-	oldestSnapshotFormat = 4
-)
-
-// The record types of a snapshot. The numbers are stored.
-const (
-	recordHeader      = 1
-	recordOrder       = 2
-	recordPosition    = 3
-	recordPrice       = 4
-	recordEnd         = 5
-	recordPolicy      = 6
-	recordAccount     = 7
-	recordSecurity    = 8
-	recordIdempotency = 9
-	recordSymbol      = 10
-	recordBook        = 11
-	recordContract    = 12
-	recordCapacity    = 13 // only where capacities are not those of the genesis record
-	recordLimits      = 14 // only where limits are not those of the genesis and POLICY records
-	recordRevocation  = 15 // only of subjects whose tokens are refused
-	recordOrderRoom   = 16 // only where the room for orders is not that of the genesis record
-)
-
-// recordColumns is how many i64 columns follow the i32 type of a record. The header and the symbol
-// have their own shapes, and a contract of format 5 has contractColumns5.
-var recordColumns = [...]int{
-	recordOrder: 15, recordPosition: 4, recordPrice: 2, recordEnd: 0, recordPolicy: 4,
-	recordAccount: 3, recordSecurity: 6, recordIdempotency: 3, recordBook: 2, recordContract: 11,
-	recordCapacity: 3, recordLimits: 13, recordRevocation: 3, recordOrderRoom: 3,
-}
-
-const (
-	headerBytes      = 52
-	contractColumns5 = 8
-	maxColumns       = 15
-)
-
 // WriteSnapshot writes the whole state: everything that a later decision depends on, as records of
-// format 6 (the layout is in formats.md, section 3). ReadSnapshot makes an engine from it that
-// decides as this one does. Only the owner may call it, between two commands.
+// format 6 (snapshot_records.go has the layout). ReadSnapshot makes an engine from it that decides
+// as this one does. Only the owner may call it, between two commands.
 //
 //   - Order of open orders: by priority, so that a restore rebuilds the queue of every level. They
 //     ascend by reference, except for those that a replace sent to the back of the queue.
+//   - Not written: what follows from the rest, such as reservations, books and the salt of the
+//     keys. So equal states have equal bytes on every machine.
 //   - Cost: linear in the state, streamed; memory for one index of the open orders.
 //   - Errors: the writer's, wrapped.
 func (e *Engine) WriteSnapshot(w io.Writer) error {
@@ -103,7 +64,9 @@ func (e *Engine) WriteSnapshot(w io.Writer) error {
 	return nil
 }
 
-// openByPriority lists the open orders. An order comes before those that queue behind it.
+// openByPriority lists the open orders. An order comes before those that queue behind it. The
+// stamps order the orders of all books, not only of one level; that is more than a restore needs,
+// and makes the order independent of the books. It allocates, and costs a sort of the open orders.
 func (e *Engine) openByPriority() []ix {
 	open := make([]ix, 0, e.openOrders)
 	e.orders.each(func(i ix) bool {
@@ -118,7 +81,8 @@ func (e *Engine) openByPriority() []ix {
 	return open
 }
 
-// snapshotWriter writes records. After the first error it writes nothing more and keeps the error.
+// snapshotWriter writes records. After the first error it writes nothing more and keeps the error,
+// so that WriteSnapshot tests it once, at the end.
 type snapshotWriter struct {
 	w   *bufio.Writer
 	buf [4 + 8*maxColumns]byte
@@ -131,7 +95,8 @@ func (s *snapshotWriter) write(b []byte) {
 	}
 }
 
-// record writes a record of i64 columns.
+// record writes a record of i64 columns. The caller gives as many as recordColumns has for the
+// kind.
 func (s *snapshotWriter) record(kind uint32, columns ...int64) {
 	b := binary.LittleEndian.AppendUint32(s.buf[:0], kind)
 	for _, c := range columns {
@@ -140,7 +105,8 @@ func (s *snapshotWriter) record(kind uint32, columns ...int64) {
 	s.write(b)
 }
 
-// capacities writes those that are not the genesis record's.
+// capacities writes those that are not the genesis record's: nothing for an engine that was never
+// raised.
 func (s *snapshotWriter) capacities(now, first Capacities) {
 	room := now.OrderRoom
 	if now.OrderRoom = first.OrderRoom; now != first {
@@ -151,6 +117,8 @@ func (s *snapshotWriter) capacities(now, first Capacities) {
 	}
 }
 
+// header writes the first record. It repeats what a reader can derive, such as the highest
+// reference, because format 4 had it.
 func (s *snapshotWriter) header(e *Engine) {
 	b := binary.LittleEndian.AppendUint32(s.buf[:0], recordHeader)
 	b = binary.LittleEndian.AppendUint32(b, SnapshotFormat)
@@ -190,6 +158,7 @@ func (s *security) enabledColumn() int64 {
 	return int64(s.flags&securityEnabled/securityEnabled | s.flags&securityHalted/securityHalted<<1)
 }
 
+// contract writes all 11 columns; format 5 had the first 8.
 func (s *snapshotWriter) contract(c *contract) {
 	s.record(recordContract, int64(c.id), int64(c.account), int64(c.payFixed), c.notional, c.fixedRate,
 		int64(c.convention), int64(c.effective), int64(c.maturity),
@@ -212,6 +181,8 @@ func (s *snapshotWriter) books(e *Engine) {
 	}
 }
 
+// order writes an open or a retained order. The reserved columns repeat what follows from price and
+// leaves: a reader checks them and does not restore them.
 func (s *snapshotWriter) order(e *Engine, i ix) {
 	o, cold := e.orders.hot(i), e.orders.cold(i)
 	notional, qty := int64(0), int64(0)

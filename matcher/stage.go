@@ -19,6 +19,8 @@ const maxBatch = 256
 // The stage publishes only whole commands. The exception is a command with more events than the
 // output ring has room for: it is published in parts, and its last event is marked.
 type Stage struct {
+	// Set by NewStage and never replaced. The engine, the reading side of in, the writing side of out
+	// and the outlet belong to the holder of the lease.
 	engine *Engine
 	in     *ring.MPSC[Command]
 	out    *ring.Fanout[Event]
@@ -31,12 +33,15 @@ type Stage struct {
 	driven bool       // the holder of the lease is not Run
 	next   func()     // drives the reader of the output ring; nil: the stage wakes it
 
-	stopping atomic.Bool // writer: Stop
-	applied  ring.Sequence
-	stalls   ring.Sequence
+	// Writer: Stop, from any goroutine. The loop reads it when it has found no command.
+	stopping atomic.Bool
+	// Writers: the holder of the lease. Readers: any goroutine. Stalls counts the waits in more.
+	applied ring.Sequence
+	stalls  ring.Sequence
 }
 
-// loop decides until Stop has been called and no command is left to decide.
+// loop decides until Stop has been called and no command is left to decide. It looks at stopping
+// only when the ring is empty, so every command that was published before Stop is decided.
 func (s *Stage) loop() {
 	for {
 		if s.turn(maxBatch) {
@@ -50,7 +55,9 @@ func (s *Stage) loop() {
 	}
 }
 
-// turn decides at most max of the commands that are there. It returns false if there are none.
+// turn decides at most max of the commands that are there. It returns false if there are none. The
+// events are published before the slots go back: a producer that sees a free slot can rely on the
+// events of the command that had it.
 func (s *Stage) turn(max int) bool {
 	lo, hi := s.in.Ready(max)
 	if lo == hi {
@@ -70,7 +77,8 @@ func (s *Stage) turn(max int) bool {
 // which two threads side by side are faster than one.
 const DriveAtMost = 16
 
-// A driver decides a few commands and leaves a flow of them to the stage's own thread.
+// A driver decides a few commands and leaves a flow of them to the stage's own thread. The driver
+// is a goroutine with a request to answer, so both bounds keep it from working for others for long.
 const (
 	drivenBatch = 64
 	drivenTurns = 4
@@ -109,7 +117,8 @@ func (s *Stage) Drive() {
 	s.in.Waiter().Notify()
 }
 
-// roomy reports that a driver will hardly have to wait for room in the output ring.
+// roomy reports that a driver will hardly have to wait for room in the output ring: a quarter of it
+// is free. The lease holder calls it.
 func (s *Stage) roomy() bool {
 	if s.outlet.Limit-s.outlet.Next < int64(len(s.outlet.Slots))/4 {
 		s.outlet.Limit = s.out.Limit()
@@ -117,7 +126,8 @@ func (s *Stage) roomy() bool {
 	return s.outlet.Limit-s.outlet.Next >= int64(len(s.outlet.Slots))/4
 }
 
-// batch returns the slots from lo on, up to hi or to the end of the ring's memory.
+// batch returns the slots from lo on, up to hi or to the end of the ring's memory. The engine gets
+// commands that lie side by side, so a batch that wraps around the ring is decided in two.
 func (s *Stage) batch(lo, hi int64) []Command {
 	capacity := int64(s.in.Cap())
 	n := min(hi-lo, capacity-lo&(capacity-1))
@@ -125,7 +135,8 @@ func (s *Stage) batch(lo, hi int64) []Command {
 }
 
 // publish makes the events written so far visible. It stores Applied before a reader can see them,
-// so that Applied is never behind what a view shows.
+// so that Applied is never behind what a view shows. A driver that drives the reader next does not
+// wake the reader's thread.
 func (s *Stage) publish() {
 	s.applied.Release(int64(s.engine.applied))
 	if s.driven && s.next != nil {
@@ -136,7 +147,8 @@ func (s *Stage) publish() {
 }
 
 // more makes room in the output ring. It publishes first, so that the recorder can take the events:
-// a command may have more events than the ring has slots.
+// a command may have more events than the ring has slots. It blocks until the ring's slowest gating
+// reader has released slots; without such a reader it would not return.
 func (s *Stage) more(o *Outlet) {
 	if o.Limit = s.out.Limit(); o.Limit > o.Next {
 		return
@@ -154,7 +166,7 @@ func (s *Stage) more(o *Outlet) {
 	}
 }
 
-// room is the output ring as a condition to wait for.
+// room is the output ring as a condition to wait for: an Idler waits while it is Empty.
 type room Stage
 
 // Empty reports that there is no room yet.

@@ -12,30 +12,46 @@ import (
 
 // bookers are clients that book swaps through all members. Each client sends one booking after the
 // other, and repeats each until it is acknowledged.
+//
+// A booking that is repeated has the same client order id, so the members book it once at most. A
+// client moves on to the next member with each try, so that one that is gone costs it one try.
 type bookers struct {
-	members []string // host:port
+	// members are the addresses of the members' order-matchers, host:port.
+	members []string
 	http    *http.Client
+	// done is closed by stop; every client ends after its try under way.
 	done    chan struct{}
 	running sync.WaitGroup
 
-	mu     sync.Mutex
-	acked  chan struct{}  // holds the acknowledgements that progress has not counted yet
-	since  time.Time      // a booking that was sent after it ...
-	dead   string         // ... and acknowledged by any other member than this one ...
-	first  chan time.Time // ... its time goes here, once; nil: no caller waits
-	failed error          // the first answer that no member is allowed to give
-	broken chan struct{}  // closed when failed is set
+	// mu guards since, dead, first and failed.
+	mu sync.Mutex
+	// acked has one place: a value says that there was an acknowledgement since progress looked last.
+	// Several in between count as one.
+	acked chan struct{}
+	// since, dead and first are what a caller of after waits for: a booking that was sent after since,
+	// and acknowledged by any other member than dead. The time of its acknowledgement goes to first,
+	// once. first is nil while no caller waits.
+	since time.Time
+	dead  string
+	first chan time.Time
+	// failed is the first answer that no member is allowed to give.
+	failed error
+	// broken is closed when failed is set, so that a caller that waits sees it.
+	broken chan struct{}
 }
 
 const (
+	// bookerCount clients book at a time: more bookings than one are under way at the kill.
 	bookerCount = 4
-	// between two bookings of a client, so that the members have idle moments
-	bookerPause   = 2 * time.Millisecond
-	bookerRetry   = time.Millisecond
-	bookerTimeout = 10 * time.Second // of one request
+	// bookerPause is the time between two bookings of a client, so that the members have idle moments.
+	bookerPause = 2 * time.Millisecond
+	// bookerRetry is the pause before another try: a figure of the row can be so much too high.
+	bookerRetry = time.Millisecond
+	// bookerTimeout is for one request, so that a member that hangs does not hold a client for ever.
+	bookerTimeout = 10 * time.Second
 )
 
-// startBookers starts the clients.
+// startBookers starts the clients. The caller stops them.
 func startBookers(members []string) *bookers {
 	b := newBookers(members)
 	for i := range bookerCount {
@@ -44,6 +60,7 @@ func startBookers(members []string) *bookers {
 	return b
 }
 
+// newBookers makes the clients without starting any.
 func newBookers(members []string) *bookers {
 	return &bookers{
 		members: members, http: &http.Client{Timeout: bookerTimeout,
@@ -62,7 +79,7 @@ func (b *bookers) stop() error {
 	return b.failed
 }
 
-// run books until it is stopped.
+// run books until it is stopped, or an answer is wrong. The keys of its bookings are its own.
 func (b *bookers) run(client int) {
 	for n := 0; ; n++ {
 		key := fmt.Sprintf("c%d-%d", client, n)
@@ -103,7 +120,10 @@ func (b *bookers) wait(d time.Duration) bool {
 }
 
 // book books once and returns the number of the member that has acknowledged it, "" when it is not
-// known whether it is booked. A refusal is an error.
+// known whether it is booked: no answer, a status of 500 or more, or too many requests. A refusal
+// is an error, and so is an acknowledgement that does not name its member.
+//
+// The member in the answer is the one that has booked, which a relay in front of it need not be.
 func (b *bookers) book(member, key string) (by string, err error) {
 	body := `{"clientOrderId":"` + key +
 		`","accountId":1,"payReceive":"Pay","notional":1000,"fixedRate":4.25,` +
@@ -127,6 +147,7 @@ func (b *bookers) book(member, key string) (by string, err error) {
 	return by, nil
 }
 
+// fail notes a client's error; the first one counts.
 func (b *bookers) fail(err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -150,7 +171,8 @@ func (b *bookers) note(sent time.Time, by string) {
 	}
 }
 
-// errNoBooking ends a row when the cluster acknowledges no more bookings.
+// errNoBooking ends a row when the cluster acknowledges no more bookings. When a client has failed,
+// the error of stop has the reason.
 var errNoBooking = errors.New("nothing is acknowledged")
 
 // progress waits until n more bookings, or a few more than n, are acknowledged.
@@ -170,6 +192,9 @@ func (b *bookers) progress(n int) error {
 
 // after kills a member. It returns how long it took from then until another member acknowledged a
 // booking that was sent after the kill.
+//
+// The time begins before the kill, so it has the kill's own system call in it. One caller at a
+// time.
 func (b *bookers) after(kill func() error, dead string) (time.Duration, error) {
 	begun := time.Now()
 	first, err := b.watch(kill, dead)
@@ -186,7 +211,9 @@ func (b *bookers) after(kill func() error, dead string) (time.Duration, error) {
 	}
 }
 
-// watch kills a member and returns a channel for the time of that first acknowledgement.
+// watch kills a member and returns a channel for the time of that first acknowledgement. It holds
+// the lock during the kill, so that no acknowledgement is noted between the kill and the start of
+// the wait.
 func (b *bookers) watch(kill func() error, dead string) (<-chan time.Time, error) {
 	first := make(chan time.Time, 1)
 	b.mu.Lock() // bookings that are acknowledged meanwhile were sent before

@@ -13,8 +13,12 @@ import (
 )
 
 // What the row asks for.
+//
+//   - clusterTime: agreement may cost as much again as deciding, journaling and showing.
+//   - clusterTrip: what this project adds to the library for one command may be three tenths.
+//   - clusterRate: three members on one machine share its cores and its disk, so it is a rate of
+//     that.
 var (
-	// agreement may cost as much again as deciding, journaling and showing
 	clusterTime = atMost("P12", 2, "processor time a command and member in batches of 64, "+
 		"against the engine alone")
 	clusterTrip = atMost("P12", 1.3,
@@ -25,6 +29,15 @@ var (
 
 // measureCluster is row P12: three members on one machine, beside three members of the bare
 // consensus library over the same log store and network.
+//
+// The members are in this process, so the wire is loopback and the disk is one. The figures say
+// what a command costs a member in processor time, how long one command takes when nothing else is
+// under way, and what three members carry together. What a network between machines adds is in none
+// of them, nor what three disks save. The death of a leader is row "failover", with processes of
+// their own.
+//
+// It lies when the machine has fewer cores than members: threads of members wait for each other,
+// which is in every latency here. The bare members wait in the same way, so the ratios suffer less.
 func measureCluster(r *Run) error {
 	serial, perSecond, err := r.bareCluster()
 	if err != nil {
@@ -45,6 +58,9 @@ func measureCluster(r *Run) error {
 	return errors.Join(r.members(e, serial, alone), e.close())
 }
 
+// members measures and judges: commands one at a time, batches of two sizes, and a member that lost
+// its disk. bare are the library's own single commands; alone is oneEngine's figure in
+// microseconds.
 func (r *Run) members(m *members, bare *latency.Summary, alone float64) error {
 	e := &m.fullEngine
 	took, used, err := r.oneAtATime(e)
@@ -78,6 +94,8 @@ func (r *Run) members(m *members, bare *latency.Summary, alone float64) error {
 
 // batches keeps 64 tickets of a batch each in flight. It returns the commands per second, and the
 // processor time per command in microseconds.
+//
+// The processor time is that of the whole process: three members, and the load's own.
 func (r *Run) batches(e *fullEngine, batch int) (perSecond, used float64, err error) {
 	n := r.scale(4_000_000) / batch * batch
 	begun, before := time.Now(), processorTime()
@@ -113,7 +131,7 @@ func (r *Run) oneEngine() (alone float64, err error) {
 }
 
 // oneAtATime submits each command after the answer to the one before. It returns the latency, and
-// the processor time per command in microseconds.
+// the processor time per command in microseconds, which has idle spinning of the members in it.
 func (r *Run) oneAtATime(e *fullEngine) (_ *latency.Summary, used float64, err error) {
 	source := &flowSource{random: flow.NewRandom(9)}
 	took, n, before := latency.NewRecorder(), r.scale(5_000), processorTime()
@@ -129,6 +147,9 @@ func (r *Run) oneAtATime(e *fullEngine) (_ *latency.Summary, used float64, err e
 
 // bareCluster measures the library: entries of one command, one after the other, and entries of 64
 // commands with 64 entries in flight.
+//
+// An entry of one command has the bytes of a command and no more, an entry of 64 has 64 times as
+// many; they are zeros, and the members apply them to nothing.
 func (r *Run) bareCluster() (serial *latency.Summary, perSecond float64, err error) {
 	b, err := quorum.OpenBare(filepath.Join(r.o.Dir, "bare"))
 	if err != nil {

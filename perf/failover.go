@@ -17,7 +17,7 @@ import (
 	"posttrade/journal/quorum"
 )
 
-// What the row asks for.
+// What the row asks for: milliseconds, the median of the kills.
 var failoverTime = atMost("P12", 300,
 	"failover: kill -9 of the leader to the next acknowledgement, median, ms")
 
@@ -28,6 +28,10 @@ const failoverKills = 5
 // processes of their own. The leader is killed with -9 while clients book through all members. The
 // figure is the time from the kill to the first acknowledgement of a booking that was sent after
 // it.
+//
+// The machine stays up, and its kernel closes the dead leader's connections. The loss of a machine
+// or of a network, in which nothing is closed, is not measured. Bookings are repeated after a
+// millisecond, so a figure is up to that much too high.
 func measureFailover(r *Run) (err error) {
 	c, err := r.startMembers(filepath.Join(r.o.Dir, "failover"), 3)
 	if err != nil {
@@ -56,7 +60,8 @@ func measureFailover(r *Run) (err error) {
 	return nil
 }
 
-// failover records and judges the time of each kill, in milliseconds.
+// failover records and judges the time of each kill, in milliseconds: the median, and the extremes
+// beside it, because five kills have no percentiles.
 func (r *Run) failover(took []float64) {
 	r.figures(fmt.Sprintf("Cluster/op=failover/kills=%d", len(took)),
 		metric{median(took), "median-ms"}, metric{slices.Min(took), "min-ms"},
@@ -66,7 +71,7 @@ func (r *Run) failover(took []float64) {
 }
 
 // failOver kills the leader once, waits until the clients are served by the next one, and starts
-// the killed member again.
+// the killed member again. Before the kill all members have the leader's data and bookings go on.
 func failOver(c clusterProcesses, clients *bookers) (time.Duration, error) {
 	leader, err := c.awaitLeader()
 	if err != nil {
@@ -87,17 +92,22 @@ func failOver(c clusterProcesses, clients *bookers) (time.Duration, error) {
 type clusterProcesses []*memberProcess
 
 type memberProcess struct {
+	// id is the member's number in the setting cluster.members.
 	id     string
 	binary string
 	args   []string
-	http   string // where its order-matcher listens
+	// http is where its order-matcher listens, host:port.
+	http string
 
-	cmd   *exec.Cmd
-	said  *bytes.Buffer // its output; may be read when ended is closed
-	ended chan struct{} // closed when the process has ended
+	cmd *exec.Cmd
+	// said is its output; it may be read when ended is closed.
+	said *bytes.Buffer
+	// ended is closed when the process has ended, and made anew at each start.
+	ended chan struct{}
 }
 
-// startMembers starts n members with the engine and no sidecars.
+// startMembers starts n members with the engine and no sidecars, and does not wait for them. When
+// one cannot be started, those before it are ended.
 func (r *Run) startMembers(dir string, n int) (c clusterProcesses, err error) {
 	list, err := LoopbackMembers(n)
 	if err != nil {
@@ -123,7 +133,9 @@ func (r *Run) startMembers(dir string, n int) (c clusterProcesses, err error) {
 	return c, nil
 }
 
-// LoopbackMembers are n members on loopback ports that are free now, in the form of the setting.
+// LoopbackMembers are n members on loopback ports that are free now, in the form of the setting
+// cluster.members. Another program can take a port before a member listens on it: the member then
+// fails to start, which the caller sees.
 func LoopbackMembers(n int) (list string, err error) {
 	var all []string
 	for i := range n {
@@ -167,7 +179,8 @@ func (c clusterProcesses) kill() {
 	}
 }
 
-// memberHealth is a member's answer about its own health.
+// memberHealth is a member's answer about its own health: the members of /health that the row
+// needs.
 type memberHealth struct {
 	Role, Leader string
 	Durable      uint64
@@ -183,9 +196,12 @@ func (m *memberProcess) health() (h memberHealth, ok bool) {
 	return h, json.NewDecoder(answer.Body).Decode(&h) == nil && h.Leader != ""
 }
 
+// healthClient asks with a limit of a second: a member that was just killed may leave a request
+// open.
 var healthClient = &http.Client{Timeout: time.Second}
 
-// membersTimeout is how long members may take to elect a leader or to catch up.
+// membersTimeout is how long members may take to elect a leader or to catch up, and clients may go
+// without an acknowledgement.
 const membersTimeout = 60 * time.Second
 
 // awaitLeader waits until all members follow one leader and have the leader's data, so that each of

@@ -13,7 +13,8 @@ import (
 	"posttrade/sidecars/feeds"
 )
 
-// What the row asks for.
+// What the row asks for: orders' p99 as besideLimit says, and no allocation of the stages that
+// decide, also while the other source of commands is busy.
 var (
 	besideDeltas = atMost("P11", besideLimit,
 		"p99 of orders while %d deltas are replayed, against without").
@@ -27,12 +28,20 @@ var (
 const feedBatch = 256
 
 // deltaFeed is a subscription that delivers as many deltas as it is told to, in the order of their
-// versions. The deltas are made on request or before.
+// versions. The deltas are made on request or before. It stands in the place of a broker: what NATS
+// costs is not in the rows that use it.
+//
+// The replica's goroutine reads it; another one tells it through more.
 type deltaFeed struct {
-	more  chan int // deltas to deliver in addition
-	next  uint64   // version; owned by the reader, as is left
-	left  int
-	ready [][]byte // the next deltas, made already; the sender on more hands them over
+	// more has one place: the number of deltas to deliver in addition.
+	more chan int // deltas to deliver in addition
+	// next is the version of the last delta delivered. The reader owns it, and left.
+	next uint64
+	// left is how many deltas are still to be delivered.
+	left int
+	// ready is the next deltas, made already. The sender on more hands them over: it writes ready
+	// before it sends, and not again before they are applied.
+	ready [][]byte
 }
 
 // prepare makes the next n deltas, so that making them is not part of a measurement. The caller
@@ -71,7 +80,9 @@ func (f *deltaFeed) Next(ctx context.Context) ([][]byte, error) {
 	return payloads, nil
 }
 
-// accountDelta changes one of the flow's accounts, which stays enabled.
+// accountDelta changes one of the flow's accounts, which stays enabled: no order is refused for it.
+// The accounts follow each other, so every delta is a change of its own, in JSON as a source
+// publishes it.
 func accountDelta(version uint64) []byte {
 	d := control.Delta{Source: control.Account, Epoch: 1, Version: version,
 		Record: accountRecord(version)}
@@ -92,11 +103,14 @@ func accountSnapshot(context.Context) (control.Snapshot, error) {
 	return s, nil
 }
 
-// marks are controls that report when the expected versions are applied.
+// marks are controls that report when the expected versions are applied: sequenced and durable,
+// which is when the sink returns.
 type marks struct {
 	*feeds.Sink
-	want    atomic.Uint64
-	reached chan struct{} // one place
+	// want is the version to report. The caller of replay raises it before it asks for deltas.
+	want atomic.Uint64
+	// reached has one place, for the one replay that may be under way.
+	reached chan struct{}
 }
 
 func (m *marks) Apply(ctx context.Context, deltas []control.Delta) error {
@@ -107,7 +121,7 @@ func (m *marks) Apply(ctx context.Context, deltas []control.Delta) error {
 	return err
 }
 
-// feedReplays delivers deltas through a replica into an engine.
+// feedReplays delivers deltas through a replica into an engine. One replay at a time.
 type feedReplays struct {
 	feed   *deltaFeed
 	sink   *marks
@@ -116,8 +130,8 @@ type feedReplays struct {
 	ended  chan error
 }
 
-// withFeed runs work with an engine of its own, in a folder of this name, and with a feed that the
-// engine follows.
+// withFeed runs work with an engine of its own, in a folder of this name, in mode fsync, and with a
+// feed that the engine follows. Both end when work has returned.
 func (r *Run) withFeed(name string, work func(e *fullEngine, f *feedReplays) error) (err error) {
 	e, err := r.open(engineOptions{folder: name, durability: "fsync", genesis: flowGenesis(1)})
 	if err != nil {
@@ -161,13 +175,14 @@ func startFeed(e *fullEngine) (*feedReplays, error) {
 // feedPatience is how long a source of this size may take to be ready.
 const feedPatience = 30 * time.Second
 
-// stop ends the replica.
+// stop ends the replica and returns its error.
 func (f *feedReplays) stop() error {
 	f.cancel()
 	return <-f.ended
 }
 
-// replay delivers n deltas and returns when they are sequenced and durable.
+// replay delivers n deltas and returns when they are sequenced and durable. It gives up after
+// longestPhase, with the version that was reached.
 func (f *feedReplays) replay(n int) error {
 	f.sink.want.Add(uint64(n))
 	f.feed.more <- n
@@ -180,11 +195,16 @@ func (f *feedReplays) replay(n int) error {
 	}
 }
 
-// measureFeedReplay is the last part of row P11: orders during the replay of a control source.
+// measureFeedReplay is the last part of row P11: orders during the replay of a control source. It
+// samples the heap meanwhile, to count allocations, which costs the allocating goroutines a little.
 func measureFeedReplay(r *Run) error {
 	return profiled(func() error { return r.withFeed("feed-beside", r.feedReplay) })
 }
 
+// feedReplay replays 500,000 deltas a round beside single orders at a tenth of saturation. Deltas
+// are commands of the same engine, and the orders share the input ring with them. Unlike in the row
+// of the deltas' rate, they are made while they are delivered, which takes a core's time too.
+// Allocations are per command of both kinds, of the rounds with deltas only.
 func (r *Run) feedReplay(e *fullEngine, f *feedReplays) error {
 	n := max(r.scale(500_000), 10_000)
 	clock := load.NewBusyClock()

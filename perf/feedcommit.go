@@ -17,18 +17,27 @@ import (
 	"posttrade/sidecars/store"
 )
 
-// What the row asks for.
+// What the row asks for, in milliseconds at the median: with a wake-up a change must pass as fast
+// as outbox, broker and replica work; without one, it waits for the poll, half of its interval on
+// average, and the limit is an interval and a fifth.
 var (
 	gateWoken  = atMost("P11", 5, "outbox commit to gate, p50, ms, with the wake-up")
 	gatePolled = atMost("P11", 300, fmt.Sprintf(
 		"outbox commit to gate, p50, ms, with the poll of %d ms", outbox.DefaultPoll.Milliseconds()))
 )
 
-// pollChanges is how many changes wait for the poll.
+// pollChanges is how many changes wait for the poll. Each takes about an interval, so the row takes
+// some ten seconds.
 const pollChanges = 40
 
 // commitsToGate is the first part of row P11: the time from the commit of a change to the gate of a
-// server, with the wake-up and with the poll alone.
+// server, with the wake-up and with the poll alone. The server is a process of its own with its
+// sidecars, its database and its broker, and takes no other load.
+//
+// The time begins when the caller knows of the commit, which is after it, and ends when an order
+// for the new security has been answered with 201. So it has an HTTP round trip and a sync in it,
+// and misses the way back of the first answer. Orders that come too early are refused, and cost the
+// server little.
 func (r *Run) commitsToGate() (err error) {
 	c, err := r.startServer("feeds")
 	if err != nil {
@@ -38,7 +47,8 @@ func (r *Run) commitsToGate() (err error) {
 	return errors.Join(r.wakeToGate(c), r.pollToGate(c))
 }
 
-// wakeToGate adds securities over HTTP, one at a time.
+// wakeToGate adds securities over HTTP, one at a time: the server's own handler commits, and wakes
+// its outbox. It asks again without a pause.
 func (r *Run) wakeToGate(c *child) error {
 	p50, err := r.commitToGate("Feeds/op=commit-to-gate", r.scale(20_000)/100,
 		gateAsks{addr: c.addr, prefix: "NEW"}, func(ticker string) error {
@@ -86,7 +96,8 @@ func (r *Run) pollToGate(c *child) (err error) {
 }
 
 // commitToGate adds n securities, one at a time, and asks until the server admits an order for
-// each. It returns the median of the time that takes after the commit, in ms.
+// each. It returns the median of the time that takes after the commit, in ms. Tickers are the
+// prefix and a number, so two calls on one server need different prefixes.
 func (r *Run) commitToGate(name string, n int, asks gateAsks,
 	add func(ticker string) error) (p50 float64, err error) {
 	ns := make([]int64, 0, n)
@@ -107,17 +118,21 @@ func (r *Run) commitToGate(name string, n int, asks gateAsks,
 	return p50, nil
 }
 
-// gatePatience is how long a change may take to reach the gate.
+// gatePatience is how long a change may take to reach the gate; later is an error.
 const gatePatience = 10 * time.Second
 
 // gateAsks asks an order-matcher whether it admits orders for a security.
 type gateAsks struct {
-	addr   string
-	prefix string        // of the tickers
-	every  time.Duration // between two requests
+	// addr is the order-matcher's host:port.
+	addr string
+	// prefix begins the tickers.
+	prefix string
+	// every is the pause between two requests; 0 for none.
+	every time.Duration
 }
 
-// untilIn is the time from now until an order is admitted.
+// untilIn is the time from now until an order is admitted. Only 422, the refusal of an unknown
+// security, is asked again; any other status is an error. The resolution is a request's own time.
 func (g gateAsks) untilIn(ticker string) (time.Duration, error) {
 	order := map[string]any{"accountId": 1, "security": ticker, "side": "Buy", "quantity": 1,
 		"limitPrice": 1}
@@ -137,7 +152,8 @@ func (g gateAsks) untilIn(ticker string) (time.Duration, error) {
 	}
 }
 
-// post sends a body and returns the status of the answer.
+// post sends a body as JSON and returns the status of the answer, which it reads to its end, so
+// that the connection is used again.
 func post(url string, body any) (status int, err error) {
 	text, err := json.Marshal(body)
 	if err != nil {

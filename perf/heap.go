@@ -6,7 +6,8 @@ import (
 	"runtime"
 )
 
-// What the row asks for.
+// What the row asks for: nothing. Growth is bytes a command after rounding to heapNoise,
+// allocations are objects a command after rounding to allocNoise, so both may be 0 exactly.
 var (
 	heapGrowth = atMost("P14", 0,
 		"heap growth from the first tenth to the end of %d commands, bytes a command").
@@ -15,14 +16,20 @@ var (
 			unless("a smoke run is too short")
 )
 
-// heapState is how much each part of the program has asked of the heap so far.
+// heapState is how much each part of the program has asked of the heap so far, and what is
+// reachable.
 type heapState struct {
+	// before and after are the objects asked for so far, without and with this reading's own. Two
+	// states are compared from after of the first to before of the second.
 	before, after uint64 // objects asked for so far: without and with this reading
-	commits       uint64 // of the journal so far
-	profile       heapProfile
+	// commits are those of the journal so far.
+	commits uint64
+	// profile is the sampled heap, by stack.
+	profile heapProfile
 }
 
-// readHeap collects first, because the profile is that of the last collection.
+// readHeap collects first, because the profile is that of the last collection. It stops the world,
+// twice collects the whole heap, and walks every sample: rows call it between phases.
 func readHeap() (s heapState) {
 	collect()
 	var m runtime.MemStats
@@ -47,7 +54,8 @@ func collect() {
 	runtime.GC()
 }
 
-// reachable is the size of the heap without garbage, in bytes.
+// reachable is the size of the heap without garbage, in bytes. It does not have memory that is
+// mapped outside of the heap: rings, tables and the store's caches.
 func reachable() float64 {
 	collect()
 	var m runtime.MemStats
@@ -62,10 +70,13 @@ type heapReading struct {
 }
 
 // heapRate is the number of bytes per sample of the heap profile while a row uses it. It is fine
-// enough to see the allocations of an engine's stages.
+// enough to see the allocations of an engine's stages. Go's own rate is 512 KiB; a sample costs a
+// walk of the stack, so this one slows down what allocates.
 const heapRate = 16 << 10
 
-// profiled runs f while the heap is sampled at heapRate.
+// profiled runs f while the heap is sampled at heapRate. It changes a variable of the runtime for
+// the whole process. Objects that were sampled before it have another rate, so only differences of
+// two profiles within f are right.
 func profiled(f func() error) error {
 	old := runtime.MemProfileRate
 	runtime.MemProfileRate = heapRate
@@ -77,8 +88,8 @@ func profiled(f func() error) error {
 // first part, a tenth, is for what a start leaves behind.
 const heapParts = 10
 
-// The tickets in flight. There are more of them during the warm-up, so that buffers that grow to
-// the largest commit have grown before the first reading.
+// The tickets in flight: heapWindow of heapBatch commands each. There are more of them during the
+// warm-up, so that buffers that grow to the largest commit have grown before the first reading.
 const (
 	heapBatch  = 512
 	heapWindow = 16
@@ -87,8 +98,17 @@ const (
 
 // measureHeap is the second half of row P14: what ten million commands leave on the heap of a whole
 // engine, and what each stage allocates meanwhile.
+//
+// The load is the flow of row P6 at full speed in mode fsync, in tickets of 512. The engine is in
+// this process, and so is the load, whose allocations have a stage of their own. It measures Go's
+// heap: not the resident set (row "memory"), not the mapped tables. A growth of less than 25 bytes
+// a thousand commands, and an allocation less often than once in two thousand, count as none. It
+// lies when the heap profile attributes a stack to the wrong stage; the lines of every stage are in
+// the results.
 func measureHeap(r *Run) error { return profiled(r.heapGrowth) }
 
+// heapGrowth sends ten equal parts, with a reading behind each. The first part warms up and is the
+// base of all comparisons.
 func (r *Run) heapGrowth() (err error) {
 	e, err := r.open(engineOptions{folder: "heap", durability: "fsync", genesis: flowGenesis(1)})
 	if err != nil {
@@ -119,7 +139,8 @@ func heapPart(e *fullEngine, done, n, window int) error {
 		awaitDurable(e.durable, uint64(done+n)), e.snapshot())
 }
 
-// heapFigures states how the heap has changed between two states.
+// heapFigures states how the heap has changed between two states: all readings, the places that
+// grew most and those that allocated most, and each stage's allocations.
 func (r *Run) heapFigures(early, late heapState, readings []heapReading) {
 	first, last := readings[0], readings[len(readings)-1]
 	total, n := last.commands, last.commands-first.commands
@@ -168,8 +189,9 @@ func growthOf(readings []heapReading) float64 {
 	return median(slopes)
 }
 
-// allocatedBy states what each stage allocated while n commands went through, and returns the
-// allocations of the hot stages per command.
+// allocatedBy states what each stage allocated while n commands went through, per command and per
+// commit, and returns the allocations of the hot stages per command. A stage that allocates once a
+// commit has few a command under full load and many under a light one.
 func (r *Run) allocatedBy(group string, p heapProfile, n int, commits uint64) (hot float64) {
 	for _, stage := range heapStages {
 		objects := p.allocated(stage.name)

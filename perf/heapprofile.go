@@ -9,12 +9,18 @@ import (
 )
 
 // heapStages are the stages for which allocations are counted separately. A stack belongs to the
-// first stage that one of its functions names. A hot stage must allocate nothing; what a commit
-// allocates is allocated once for all commands in it.
+// first stage that one of its functions names, so the order decides: a shadow engine's stack has
+// functions of the matcher too. A hot stage must allocate nothing; what a commit allocates is
+// allocated once for all commands in it.
+//
+// A function that is renamed or moved changes its stage without an error: its allocations then
+// count for "other" or "load", and the hot stages look better than they are.
 var heapStages = []struct {
 	name string
-	of   []string // parts of a function's name
-	hot  bool
+	// of has parts of a function's full name, as the runtime writes it; "" is in every name.
+	of []string
+	// hot says that the stage decides and records every command, and may allocate nothing.
+	hot bool
 }{
 	{"shadow", []string{"journal.(*Snapshotter)", "journal.(*Shadow)", "journal.NewShadow"},
 		false}, // a second engine, beside the path
@@ -42,21 +48,26 @@ func stageOf(functions []string) string {
 	return "other" // a stack without a name
 }
 
-// heapSites is how many places of growth are named.
+// heapSites is how many places are named, of growth as of allocations.
 const heapSites = 5
 
-// heapProfile is the heap as estimated from its samples, by stack.
+// heapProfile is the heap as estimated from its samples. The key is the stack: its functions'
+// names, a line for each, the innermost first.
 type heapProfile map[string]heapSite
 
-// heapSite is one stack's share.
+// heapSite is one stack's share, or the sum of several stacks of one place.
 type heapSite struct {
-	name    string // the function that asked, and its caller
-	stage   string
-	objects float64 // allocated so far
-	bytes   float64 // reachable now
+	name  string // the function that asked, and its caller
+	stage string
+	// objects were allocated so far; after since, in between. An estimate, so not a whole number.
+	objects float64
+	// bytes are reachable now, as of the last collection but one; after since, they may be negative.
+	bytes float64
 }
 
-// readHeapProfile reads the samples as of the last collection.
+// readHeapProfile reads the samples as of the last collection. Stacks without a live object are
+// among them, because their allocations count. It asks again with more room when the profile has
+// grown.
 func readHeapProfile() heapProfile {
 	var records []runtime.MemProfileRecord
 	for n, ok := runtime.MemProfile(nil, true); !ok; {
@@ -72,7 +83,8 @@ func readHeapProfile() heapProfile {
 	return p
 }
 
-// ownReader is the prefix of this file's own functions: their allocations are not counted.
+// ownReader is the prefix of the functions that read the heap (readHeap, readHeapProfile): their
+// allocations are not counted. A reader with another name would be.
 const ownReader = "posttrade/perf.readHeap"
 
 // add adds a record, scaled up from samples to the estimated total.
@@ -92,7 +104,8 @@ func (p heapProfile) add(record *runtime.MemProfileRecord) {
 }
 
 // unsampled is the estimated total for sampled objects: one of size s is sampled with probability 1
-// - e^(-s/rate).
+// - e^(-s/rate). It is exact for objects much larger than heapRate, and the error of small ones
+// falls with their number.
 func unsampled(objects, bytes int64) (allObjects, allBytes float64) {
 	if objects <= 0 || bytes <= 0 {
 		return 0, 0
@@ -116,8 +129,8 @@ func functionsOf(stack []uintptr) (names []string) {
 	}
 }
 
-// siteName is the function that asked, as one word, without helpers of the runtime and the standard
-// library.
+// siteName is the innermost function outside of the runtime and the standard library, as one word
+// without the path of its package: the place to look at. A stack without one is "runtime".
 func siteName(functions []string) string {
 	for _, f := range functions {
 		if first, _, _ := strings.Cut(f, "."); strings.Contains(first, "/") || first == "main" {
@@ -127,7 +140,8 @@ func siteName(functions []string) string {
 	return "runtime"
 }
 
-// since is the difference to an earlier profile.
+// since is the difference to an earlier profile. A stack that is gone counts with minus its bytes
+// and with no objects.
 func (p heapProfile) since(before heapProfile) heapProfile {
 	out := heapProfile{}
 	for key, site := range p {

@@ -12,7 +12,10 @@ import (
 	"posttrade/httpapi"
 )
 
-// What the row asks for.
+// What the row asks for, in relation to a server of the same library that answers every request
+// with the same bytes: what HTTP itself leaves over on this machine. An order may cost a fifth of
+// the rate in mode os, two fifths with fsync, and 1.6 times the processor time. Batches have an
+// absolute rate, because there is no bare server for them.
 var (
 	httpOS      = atLeast("P8", 0.8, "HTTP orders, mode os, against fasthttp hello")
 	httpFsync   = atLeast("P8", 0.6, "HTTP orders, mode fsync, against fasthttp hello")
@@ -21,32 +24,48 @@ var (
 	httpPath    = atMost("P8", 1.6, "the same without the threads of a lower priority")
 )
 
-// httpConnections is the number of keep-alive connections in the HTTP rows.
+// httpConnections is the number of keep-alive connections in the HTTP rows. With fsync as many
+// orders can share a commit.
 const httpConnections = 64
 
-// httpRounds is how often server and comparator are measured in turns; the median counts.
+// httpRounds is how often server and comparator are measured in turns; the median of each counts.
 const httpRounds = 3
 
-// wideFlags let the orders of a load pass every risk check; all checks are made.
+// wideFlags let the orders of a load pass every risk check; all checks are made. Without them the
+// positions of a few accounts would meet their limits in the middle of a load.
 var wideFlags = []string{"--risk.max-position-quantity=2000000000",
 	"--risk.credit-limit=4000000000000",
 	"--risk.max-concentration-notional=4000000000000"}
 
 // httpPhase is one server under one load, measured in turns with the others.
 type httpPhase struct {
-	name     string
-	server   *child
-	load     httpLoad
-	perCall  int // orders in one request
-	rate     []float64
-	cpu      []float64 // microseconds of server time per order
-	path     []float64 // the part of cpu that is not on threads of a lower priority
+	// name is in the names of the lines and of the profiles.
+	name string
+	// server may be that of another phase too: singles and batches with fsync share one.
+	server *child
+	load   httpLoad
+	// perCall is the number of orders in one request.
+	perCall int
+	// rate is requests a second, one value for each round, as in cpu and path.
+	rate []float64
+	// cpu is microseconds of the server's processor time per order, user and system.
+	cpu []float64
+	// path is the part of cpu that is not on threads of a lower priority.
+	path []float64
+	// ns is the nanoseconds of every request of all rounds; requests is their number.
 	ns       []int64
 	requests int
 }
 
 // measureHTTP is row P8: orders over 64 keep-alive connections, in turns with a bare fasthttp
-// server under the same load in the same run.
+// server under the same load in the same run. The bare server gets the same requests, bodies and
+// all, and reads none of them.
+//
+// The load is a closed loop in this process. Servers and load share the cores, so a rate is what is
+// left beside the client; the client costs both servers the same, and so hides part of the
+// difference between them. The processor time of a server does not have the client in it. All
+// servers run during all phases, but only one has requests. Each has its sidecars, which follow the
+// orders at a lower priority and take time of the phases that come next.
 func measureHTTP(r *Run) error {
 	hello, err := r.startHello()
 	if err != nil {
@@ -85,7 +104,9 @@ func measureHTTP(r *Run) error {
 	return nil
 }
 
-// judgeHTTP judges the phases of measureHTTP, in their order.
+// judgeHTTP judges the phases of measureHTTP, in their order: hello, os, fsync, batches. A line's
+// ns/op is the time of a request at the median rate; its percentiles are over all rounds, in
+// microseconds.
 func (r *Run) judgeHTTP(phases []*httpPhase) {
 	for _, p := range phases {
 		rate := median(p.rate)
@@ -105,13 +126,13 @@ func (r *Run) judgeHTTP(phases []*httpPhase) {
 	r.judge(httpPath, median(phases[1].path)/median(phases[0].path))
 }
 
-// startWide starts a server of that durability that admits many connections.
+// startWide starts a server of that durability with wideFlags, in a folder of its own.
 func (r *Run) startWide(durability string) (*child, error) {
 	return r.startServer("http-"+durability,
 		append([]string{"--journal.durability=" + durability}, wideFlags...)...)
 }
 
-// measureInTurn measures each phase in every round.
+// measureInTurn measures each phase in every round: A B C, A B C, ...
 func measureInTurn(r *Run, phases []*httpPhase) error {
 	for round := range httpRounds {
 		for _, p := range phases {
@@ -123,6 +144,8 @@ func measureInTurn(r *Run, phases []*httpPhase) error {
 	return nil
 }
 
+// measure sends for four seconds and adds the round's figures. Client order ids have the round in
+// them, in place of a connection of another round, so that none is used twice.
 func (p *httpPhase) measure(r *Run, round int) error {
 	p.load.addr, p.load.connections = p.server.addr, httpConnections
 	request := p.load.request
@@ -155,15 +178,19 @@ func (p *httpPhase) measure(r *Run, round int) error {
 	return nil
 }
 
+// helloRequest is the comparator's request: always the same order, as long as those of the other
+// phases but for the length of its ids.
 func helloRequest(buf []byte, _, _ int) []byte {
 	return appendPost(buf, "/orders", func(b []byte) []byte { return appendOrder(b, 0, 0, 0) })
 }
 
+// orderRequest is a single order; a connection's nth request.
 func orderRequest(buf []byte, connection, n int) []byte {
 	return appendPost(buf, "/orders",
 		func(b []byte) []byte { return appendOrder(b, connection, n, 0) })
 }
 
+// batchRequest is a hundred orders in one body, as row P8 asks.
 func batchRequest(buf []byte, connection, n int) []byte {
 	return appendPost(buf, "/orders/batch", func(b []byte) []byte {
 		b = append(b, '[')
@@ -180,6 +207,9 @@ func batchRequest(buf []byte, connection, n int) []byte {
 // appendOrder appends a limit order near the touch: buys and sells in turns, so that about every
 // second one trades and the book stays small. The client order id is unique for the round,
 // connection, request and place in the batch.
+//
+// i is the place in a batch, from 1, or 0 for a single order. A buy and the sell that follows it on
+// its connection have the same price; accounts and ticker are those of the default seed.
 func appendOrder(b []byte, connection, n, i int) []byte {
 	b = append(b, `{"clientOrderId":"p-`...)
 	b = strconv.AppendInt(b, int64(connection), 36)
@@ -198,12 +228,15 @@ func appendOrder(b []byte, connection, n, i int) []byte {
 	return append(b, '}')
 }
 
+// median is the middle value, or the mean of the two middle ones; v stays as it is and must not be
+// empty.
 func median(v []float64) float64 {
 	s := slices.Sorted(slices.Values(v))
 	return (s[(len(s)-1)/2] + s[len(s)/2]) / 2
 }
 
-// percentile sorts ns and returns its pth percentile.
+// percentile sorts ns and returns its pth percentile in their unit, 0 without any. It is a value
+// that was measured, never one between two.
 func percentile(ns []int64, p float64) int64 {
 	if len(ns) == 0 {
 		return 0
@@ -213,7 +246,8 @@ func percentile(ns []int64, p float64) int64 {
 }
 
 // ServeHello is the bare HTTP server that orders are compared with: it answers every request with
-// the same bytes until it is killed. It writes its address to out.
+// the same bytes until it is killed. It writes its address (host:port) to out when it listens, as
+// the first and only line, for startHello.
 func ServeHello(out io.Writer) error {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

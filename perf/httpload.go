@@ -14,23 +14,32 @@ import (
 // httpLoad is a closed-loop load on one address: every connection sends the next request when the
 // answer to the last one is complete. The client does as little as possible, so that its own cost
 // hides little of the server's.
+//
+// A closed loop measures throughput. Its latencies are those at saturation, of as many callers as
+// connections: a slow answer delays the caller's next request, which hides how many requests an
+// independent caller would have had waiting. The curve of row P8 has those.
 type httpLoad struct {
+	// addr is host:port. connections is how many are open at a time, each with a goroutine of its own.
 	addr        string
 	connections int
 	// request appends the nth request of a connection to buf, headers and all.
 	request func(buf []byte, connection, n int) []byte
-	// status that every answer must have.
+	// status is what every answer must have: a load of refusals would be fast and worth nothing.
 	status int
 }
 
+// loadResult is what all connections have done together.
 type loadResult struct {
 	requests int
 	elapsed  time.Duration
-	ns       []int64 // the time of every request until its answer is complete, unsorted
+	// ns is the time of every request until its answer is complete, unsorted, in nanoseconds. It is
+	// all in memory: 8 bytes a request.
+	ns []int64
 }
 
-// run sends for about the given time and returns the results. The first answer with another status
-// ends it with an error.
+// run sends for about the given time and returns the results: every connection ends with the answer
+// to its last request. The first answer with another status ends it with an error. elapsed runs
+// from before the connections are opened to the last answer.
 func (l httpLoad) run(d time.Duration) (loadResult, error) {
 	var (
 		stop     atomic.Bool
@@ -62,6 +71,7 @@ func (l httpLoad) run(d time.Duration) (loadResult, error) {
 	return total, firstErr
 }
 
+// one is the load of one connection until stop is set, and its times.
 func (l httpLoad) one(connection int, stop *atomic.Bool) ([]int64, error) {
 	conn, err := net.Dial("tcp", l.addr)
 	if err != nil {
@@ -81,7 +91,8 @@ func (l httpLoad) one(connection int, stop *atomic.Bool) ([]int64, error) {
 	return ns, nil
 }
 
-// exchange sends the nth request of a connection from buf and reads the whole answer.
+// exchange sends the nth request of a connection from buf, in one write, and reads the whole
+// answer. It returns buf for the next request.
 func (l httpLoad) exchange(conn net.Conn, in *bufio.Reader, buf []byte,
 	connection, n int) ([]byte, error) {
 	buf = l.request(buf, connection, n)
@@ -95,9 +106,12 @@ func (l httpLoad) exchange(conn net.Conn, in *bufio.Reader, buf []byte,
 	return buf, err
 }
 
+// contentLength is compared byte by byte: the servers here write the header in these letters.
 var contentLength = []byte("Content-Length: ")
 
-// readAnswer reads one whole HTTP/1.1 answer with a Content-Length and returns its status.
+// readAnswer reads one whole HTTP/1.1 answer with a Content-Length and returns its status. It knows
+// no chunks and skips every other header: it is for the servers of this repository. An answer that
+// it cannot frame is an error, or the next one would be read from the middle.
 func readAnswer(in *bufio.Reader) (status int, err error) {
 	length := -1
 	for first := true; ; first = false {
@@ -127,7 +141,8 @@ func readAnswer(in *bufio.Reader) (status int, err error) {
 	}
 }
 
-// appendPost appends a POST with a JSON body that body appends.
+// appendPost appends a POST with a JSON body that body appends. The length is written into blanks
+// that were left for it, so that no request is built twice; five digits are room for any body here.
 func appendPost(buf []byte, path string, body func([]byte) []byte) []byte {
 	buf = append(buf, "POST "...)
 	buf = append(buf, path...)

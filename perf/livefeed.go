@@ -1,21 +1,19 @@
 package perf
 
 import (
-	"bufio"
-	"bytes"
 	"errors"
 	"fmt"
-	"net"
-	"slices"
 	"strconv"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"posttrade/perf/load"
 )
 
-// What the row asks for.
+// What the row asks for. The times are milliseconds at the median, over all samples and clients of
+// a round. The rate is of all clients together, so a hundredth of it is that of one. Beside the
+// full load the times are those of a queue for the cores; calmFeedTime is the same with fewer
+// orders.
 var (
 	feedTime       = atMost("P15", 2, "live feed, from durable to a client's socket, p50, ms")
 	feedFanOutRate = atLeast("P15", 1e6, "live feed, fan-out, events/s in all")
@@ -27,14 +25,27 @@ var (
 
 // The load of row P15.
 const (
+	// feedClients is how many connections read at a time. Each gets every event.
 	feedClients = 100
-	feedRate    = 20_000 // orders a second: more events than two cores carry
+	// feedRate is orders a second: more events than two cores carry.
+	feedRate = 20_000
 	// feedCalmRate leaves two cores room: it shows how long the feed takes, not how long it queues.
 	feedCalmRate = feedRate / 10
-	feedTopics   = "/feed?topics=book:*,bbo:*,trades,orders,prices,contracts"
+	// feedTopics asks for everything, so that no topic's filter makes the load smaller.
+	feedTopics = "/feed?topics=book:*,bbo:*,trades,orders,prices,contracts"
 )
 
 // measureLiveFeed is row P15: clients that read everything over HTTP beside orders at a fixed rate.
+//
+// The orders go straight into the engine's desk; only the feed goes over HTTP. Clients, server and
+// load are in this process and share its cores, and the clients' parsing of events is in the
+// figures. So the fan-out rate is what is left of the machine, and a time includes the client's
+// wait for a core.
+//
+// A time begins when a thread here sees that a sequence is durable, which is a little after it
+// became so, and ends when a client has read bytes with that sequence or a later one. It lies on
+// the low side by that delay. A client that the server ends as slow comes again, and the events it
+// missed are in no figure: the note beside the figures says how often.
 func measureLiveFeed(r *Run) (err error) {
 	e, address, err := r.openServed(engineOptions{folder: "live-feed", durability: "fsync",
 		genesis: flowGenesis(1)})
@@ -79,20 +90,20 @@ func measureLiveFeed(r *Run) (err error) {
 
 // feedFanOut is the clients, and what they have measured in every round.
 type feedFanOut struct {
-	engine  *fullEngine
-	address string // of the order-matcher
+	// engine is asked for its durable sequence.
+	engine *fullEngine
+	// address is that of the order-matcher, host:port.
+	address string
 
-	rates, p50, p99 []float64 // events a second; microseconds
-	ended           int
+	// rates, p50 and p99 have one value for each round: events a second, and microseconds.
+	rates, p50, p99 []float64
+	// ended is how often a client was ended as slow, in all rounds.
+	ended int
 }
 
-// sample is a moment at which a sequence was durable.
-type sample struct {
-	inputSeq uint64
-	at       time.Time
-}
-
-// read lets the clients read for about d.
+// read lets the clients read for about d, and adds one value to rates, p50 and p99. The time begins
+// when every client has got something, so that no connection is being made in it. With no sample
+// read by any client it waits on, for feedSilence at most; no sample at all is an error.
 func (f *feedFanOut) read(r *Run, d time.Duration) error {
 	t := &turn{f: f, samples: make([]sample, 0, 1<<16)}
 	var clients sync.WaitGroup
@@ -133,125 +144,4 @@ func (f *feedFanOut) read(r *Run, d time.Duration) error {
 	f.p50 = append(f.p50, float64(percentile(t.took, 50))/1e3)
 	f.p99 = append(f.p99, float64(percentile(t.took, 99))/1e3)
 	return nil
-}
-
-// turn is one round of reading.
-type turn struct {
-	f      *feedFanOut
-	joined atomic.Int64 // clients that have got something
-	events atomic.Int64
-	slow   atomic.Int64
-	over   atomic.Bool
-	passes atomic.Int64 // samples that came to a client
-
-	mu      sync.Mutex
-	samples []sample
-	took    []int64 // ns from durable to a client's socket
-}
-
-func (t *turn) note(inputSeq uint64) {
-	now := time.Now()
-	t.mu.Lock()
-	t.samples = append(t.samples, sample{inputSeq, now})
-	t.mu.Unlock()
-}
-
-// client reads the feed until the turn is over; a client that is ended as slow comes again.
-func (t *turn) client() error {
-	joined := false
-	for !t.over.Load() {
-		conn, err := net.Dial("tcp", t.f.address)
-		if err != nil {
-			return err
-		}
-		err = t.connection(conn, &joined)
-		if err = errors.Join(err, conn.Close()); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// connection reads one stream. It looks at the last id of what a read returns: the events before it
-// have come with it or earlier.
-func (t *turn) connection(conn net.Conn, joined *bool) error {
-	if _, err := fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: x\r\n\r\n", feedTopics); err != nil {
-		return err
-	}
-	var took []int64
-	defer func() {
-		t.mu.Lock()
-		t.took = append(t.took, took...)
-		t.mu.Unlock()
-	}()
-	in := bufio.NewReaderSize(conn, 64<<10)
-	status, err := in.ReadString('\n')
-	if err != nil || !bytes.Contains([]byte(status), []byte(" 200 ")) {
-		return errors.Join(fmt.Errorf("live feed: answer %q", status), err)
-	}
-	next := t.sampled()
-	buf := make([]byte, 64<<10)
-	for !t.over.Load() {
-		if err := conn.SetReadDeadline(time.Now().Add(feedSilence)); err != nil {
-			return err
-		}
-		n, err := in.Read(buf)
-		now := time.Now()
-		if err != nil {
-			return fmt.Errorf("live feed: %w", err)
-		}
-		if !*joined {
-			*joined = true
-			t.joined.Add(1)
-		}
-		text := buf[:n]
-		t.events.Add(int64(bytes.Count(text, []byte("\ndata: "))))
-		if bytes.Contains(text, []byte("\nevent: gone")) || bytes.HasPrefix(text, []byte("event: gone")) {
-			t.slow.Add(1)
-			return nil
-		}
-		if last, ok := lastSequence(text); ok {
-			took, next = t.passed(took, next, last, now)
-		}
-	}
-	return nil
-}
-
-// feedSilence is longer than a server that has nothing to say stays silent.
-const feedSilence = 30 * time.Second
-
-// lastSequence is the sequence of the last whole id in a text.
-func lastSequence(text []byte) (uint64, bool) {
-	at := bytes.LastIndex(text, []byte("id: "))
-	if at < 0 {
-		return 0, false
-	}
-	number, _, whole := bytes.Cut(text[at+len("id: "):], []byte("."))
-	if !whole {
-		return 0, false
-	}
-	n, err := strconv.ParseUint(string(number), 10, 64)
-	return n, err == nil
-}
-
-// sampled is the number of samples so far.
-func (t *turn) sampled() int {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return len(t.samples)
-}
-
-// passed adds how long ago the samples from next on, up to a sequence, were durable.
-func (t *turn) passed(took []int64, next int, last uint64, now time.Time) ([]int64, int) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	end := next + slices.IndexFunc(t.samples[next:], func(s sample) bool { return s.inputSeq > last })
-	if end < next {
-		end = len(t.samples)
-	}
-	t.passes.Add(int64(end - next))
-	for ; next < end; next++ {
-		took = append(took, now.Sub(t.samples[next].at).Nanoseconds())
-	}
-	return took, next
 }

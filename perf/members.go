@@ -18,17 +18,24 @@ import (
 	"posttrade/matcher"
 )
 
-// members is three members in this process; its engine is the leader's.
+// members is three members in this process; its engine is the leader's. They talk over loopback
+// sockets as processes do, but share one heap, one collector and one scheduler, and their disk.
 type members struct {
 	fullEngine
+	// configs and options are each member's, for a member that is opened again.
 	configs []*settings.Config
 	options []engine.Options
+	// members has nil for a member that is stopped.
 	members []*installation.Installation
-	leader  int
-	procs   int // the scheduler's processors before
+	// leader is the index of the member that led when findLeader looked.
+	leader int
+	// procs is the number of the scheduler's processors before; stopAll sets it again.
+	procs int
 }
 
-// openMembers opens three members with the engine and no sidecars.
+// openMembers opens three members with the engine and no sidecars, and returns when one of them
+// leads. Their folders are 1, 2 and 3 in that of the engine. The heartbeat is a second, which bears
+// with members that wait for a core.
 func (r *Run) openMembers(o engineOptions) (*members, error) {
 	c, _, dir := r.wiring(o)
 	fatal := installation.NewLastWords(r.o.Stderr).Failed
@@ -56,6 +63,7 @@ func (r *Run) openMembers(o engineOptions) (*members, error) {
 	return p, p.findLeader()
 }
 
+// openAll opens all members at once, waits for all, and joins their errors.
 func (p *members) openAll() error {
 	ends := make(chan error, len(p.members))
 	for i := range p.members {
@@ -84,6 +92,7 @@ func (p *members) open(i int) error {
 	return err
 }
 
+// findLeader waits until a member leads, and makes its engine the one that the row uses.
 func (p *members) findLeader() error {
 	for begun := time.Now(); time.Since(begun) < readyTimeout; time.Sleep(time.Millisecond) {
 		for i, in := range p.members {
@@ -97,7 +106,8 @@ func (p *members) findLeader() error {
 }
 
 // rebuildOne destroys the disk of a follower and returns how long it took until the follower had
-// everything again, from the start of its process.
+// everything again, from the start of its process. It compacts the leader's log first, so that the
+// follower must get the journal itself. The time has the opening of the member in it.
 func (p *members) rebuildOne() (time.Duration, error) {
 	lost := (p.leader + 1) % len(p.members)
 	if err := p.members[lost].Stop(); err != nil {
@@ -126,7 +136,8 @@ func (p *members) rebuildOne() (time.Duration, error) {
 	return time.Since(begun), nil
 }
 
-// stopAll ends the members and keeps their data.
+// stopAll ends the members and keeps their data. Members that are stopped already are left out, so
+// it may be called again.
 func (p *members) stopAll() (err error) {
 	for i, in := range p.members {
 		if in != nil {

@@ -11,7 +11,12 @@ import (
 )
 
 // profile writes the CPU profile of the server under the phase's load, taken during the given time,
-// into the run's folder for profiles. The caller starts the load and then waits for the result.
+// into the run's folder for profiles. The caller starts the load and then waits for the result,
+// which comes once. Without a folder, or from the bare server, which has no admin listener, it is
+// nil at once.
+//
+// The file is <phase>.prof with '-' for '/'. A later round of the phase overwrites it. The server
+// takes whole seconds, at least one, so with a shorter load the profile has idle time in it.
 func (p *httpPhase) profile(r *Run, d time.Duration) <-chan error {
 	done := make(chan error, 1)
 	admin := p.server.ports["admin"]
@@ -31,7 +36,8 @@ func (p *httpPhase) profile(r *Run, d time.Duration) <-chan error {
 	return done
 }
 
-// fetch writes the answer of an address into a file.
+// fetch writes the answer of an address into a file. Another status than 200 is an error with the
+// first line of the answer, and no file.
 func fetch(address, name string) error {
 	answer, err := http.Get(address)
 	if err != nil {

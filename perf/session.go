@@ -11,6 +11,12 @@ import (
 )
 
 // What the row asks for.
+//
+//   - sessionTrip: microseconds with the strategy that a server has by default. Both processes may
+//     sleep between orders, and must not be slow to wake.
+//   - sessionSpinning: microseconds when no thread ever gives its core away, so only with a core
+//     for each.
+//   - sessionRate: commands a second with the quota in flight.
 var (
 	sessionTrip     = atMost("P7", 3, "round trip over shared memory, adaptive, mode os, p50 us")
 	sessionSpinning = atMost("P7", 1, "round trip over shared memory, spinning, mode os, p50 us").
@@ -18,14 +24,22 @@ var (
 	sessionRate = atLeast("P7", 1e6, "commands/s over shared memory in a window, mode os")
 )
 
-// sessionWindow is the number of orders in flight when a session is saturated: its quota.
+// sessionWindow is the number of orders in flight when a session is saturated: the default of
+// session.quota. With more, the server would leave the rest in the ring.
 const sessionWindow = 1024
 
 // coresToSpin is the number of cores at which every thread of a round trip has one: client, poller,
 // matcher, recorder, committer.
 const coresToSpin = 5
 
-// measureSession is row P7: orders of another process through shared memory.
+// measureSession is row P7: orders of another process through shared memory. The server is a
+// process of its own, this process is the client, and no sidecar runs beside it.
+//
+// Round trips are of a single caller that sends the next order after the answer, which is the best
+// case of a client with nothing else to do: it is no latency at a rate (that is the curve's).
+// Windows are throughput. Modes other than os with adaptive threads are shown and not judged, but
+// for spinning ones. The figures lie when client and server share a core with other work: each hop
+// then waits for a core.
 func measureSession(r *Run) error {
 	for _, at := range []struct{ durability, idle string }{{"os", "adaptive"}, {"os", "yield"},
 		{"os", "spin"}, {"fsync", "adaptive"}} {
@@ -36,6 +50,9 @@ func measureSession(r *Run) error {
 	return nil
 }
 
+// sessionRow measures one server: round trips behind a warm-up of a tenth, then a window. With
+// spinning threads and too few cores it measures a thousand trips, to show what happens then, and
+// judges nothing. Trips with fsync are a tenth, because each waits for a sync.
 func (r *Run) sessionRow(durability, idle string) error {
 	spins := idle == "spin"
 	crowded := spins && runtime.NumCPU() < coresToSpin
@@ -85,7 +102,8 @@ func (r *Run) sessionRow(durability, idle string) error {
 	})
 }
 
-// curveSession is the latency against the rate of one session.
+// curveSession is the latency against the rate of one session, of one goroutine that sends and
+// polls.
 func (r *Run) curveSession(durability string) error {
 	clock := load.NewBusyClock()
 	return r.withSession(durability, "adaptive", clock, func(s *sessionClient, server *child) error {
@@ -94,7 +112,8 @@ func (r *Run) curveSession(durability string) error {
 	})
 }
 
-// withSession starts a server and opens a session with it.
+// withSession starts a server and opens a session with it, and ends both when use has returned.
+// idle is how the threads of the server wait, and how the client does in round trips.
 func (r *Run) withSession(durability, idle string, clock load.Clock,
 	use func(*sessionClient, *child) error) (err error) {
 	dir, err := os.MkdirTemp("", "pt") // because the path of a socket must be short

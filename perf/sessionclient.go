@@ -20,24 +20,37 @@ import (
 //
 // As the target of a load (Send, Poll) it never waits. Only one goroutine may use it.
 type sessionClient struct {
-	client   *client.Client
-	clock    load.Clock
+	// client is the session. Its ring is where order writes; the server sees it after a Flush.
+	client *client.Client
+	// clock stamps the answers of a load; round trips and windows use the machine's clock.
+	clock load.Clock
+	// security is the server's id of perfTicker.
 	security uint32
-	sent     uint64 // orders since the start: they are the correlation ids
-	base     uint64 // of the load under way: the correlation id of its request 0
-	open     int    // orders without an answer
-	records  []wire.Record
+	// sent is the number of orders since the start. The orders' correlation ids count from 0, so it is
+	// the next one's.
+	sent uint64
+	// base is the correlation id of request 0 of the load under way.
+	base uint64
+	// open is the number of orders without an answer.
+	open int
+	// records is the memory that Poll and window read into.
+	records []wire.Record
 }
 
 // The session's orders: accounts and a ticker that every installation has from its seed.
 const (
-	perfSeller     = 1
-	perfBuyer      = 2
-	perfTicker     = "AAPL"
-	perfPx         = 187 * matcher.PriceScale
-	perfSlots      = 1 << 14
-	perfDialTime   = 10 * time.Second
-	perfRecords    = 256
+	// perfSeller and perfBuyer are accounts of the default seed, and perfTicker is a security of it.
+	// perfPx is in matcher's fixed point.
+	perfSeller = 1
+	perfBuyer  = 2
+	perfTicker = "AAPL"
+	perfPx     = 187 * matcher.PriceScale
+	// perfSlots is the number of slots of each of the session's rings.
+	perfSlots    = 1 << 14
+	perfDialTime = 10 * time.Second
+	// perfRecords is how many records one call of Poll reads at most.
+	perfRecords = 256
+	// perfPxSteps prices, perfPxStep apart, follow each other from pair to pair of orders.
 	perfPxSteps    = 8
 	perfPxStep     = matcher.PriceScale / 100
 	perfOrderQty   = 10
@@ -45,10 +58,11 @@ const (
 )
 
 // errPerfAnswer reports an order that was not accepted: the measurement is then not of an order's
-// path.
+// path. The error names the order's correlation id, the server's code and the reason.
 var errPerfAnswer = errors.New("order was not accepted")
 
-// dialSession opens a session. idle is how roundTrips waits for answers.
+// dialSession opens a session. idle is how roundTrips waits for answers; another word than the
+// ring's strategies is an error, and so is a server that does not know perfTicker.
 func dialSession(socket, idle string, clock load.Clock) (_ *sessionClient, err error) {
 	strategy, err := ring.ParseStrategy(idle)
 	if err != nil {
@@ -75,7 +89,8 @@ func dialSession(socket, idle string, clock load.Clock) (_ *sessionClient, err e
 func (s *sessionClient) Close() error { return s.client.Close() }
 
 // roundTrips sends n orders, each after the answer to the one before, and returns the time that
-// each took.
+// each took, from before the order is written until its answer is read. Fills of an order come
+// behind its answer and are read after the time was taken.
 func (s *sessionClient) roundTrips(n int) (*latency.Summary, error) {
 	took := latency.NewRecorder()
 	for range n {
@@ -108,7 +123,8 @@ func (s *sessionClient) drain() {
 }
 
 // window keeps up to window orders in flight until n are answered, and returns how many were
-// answered in a second.
+// answered in a second. It shows the server 16 orders at a time, so that a flush is paid once for
+// them; before it waits for an answer it has shown all.
 func (s *sessionClient) window(n, window int) (perSecond float64, err error) {
 	begun := time.Now()
 	for sent := 0; sent < n || s.open > 0; {
@@ -142,7 +158,8 @@ func (s *sessionClient) window(n, window int) (perSecond float64, err error) {
 	return perSecond, nil
 }
 
-// order writes the next order. The server sees it after a Flush.
+// order writes the next order. The server sees it after a Flush. client.ErrFull says that the ring
+// has no room now; nothing was written then.
 func (s *sessionClient) order() error {
 	o := client.NewOrder{Account: perfSeller, Security: s.security, Side: matcher.Sell,
 		Qty:     perfOrderQty,
@@ -158,7 +175,8 @@ func (s *sessionClient) order() error {
 	return err
 }
 
-// taken notes a record and reports whether it was an answer.
+// taken notes a record and reports whether it was an answer. Fills and other records are not
+// counted. An answer without an acceptance is an error.
 func (s *sessionClient) taken(r *wire.Record) (bool, error) {
 	if r.Kind != wire.Answer {
 		return false, nil
@@ -171,7 +189,8 @@ func (s *sessionClient) taken(r *wire.Record) (bool, error) {
 	return true, nil
 }
 
-// Send starts request n of a load; number 0 begins another load.
+// Send starts request n of a load; number 0 begins another load. It flushes every order, because in
+// an open loop the next one may be far away. false: the ring has no room.
 func (s *sessionClient) Send(n int) (bool, error) {
 	if n == 0 {
 		s.base = s.sent
@@ -184,7 +203,8 @@ func (s *sessionClient) Send(n int) (bool, error) {
 	return err == nil, err
 }
 
-// Poll takes in the answers that have come.
+// Poll takes in the answers that have come. All of one call have the time of the call, taken after
+// they were read. It returns the session's error when it has ended.
 func (s *sessionClient) Poll(answered func(n int, at time.Duration)) error {
 	n := s.client.Poll(s.records)
 	if n == 0 {

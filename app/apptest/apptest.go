@@ -13,6 +13,8 @@ import (
 )
 
 // Settled returns a configuration of flags alone: names and values in turns.
+//
+// Names without a value at the end are left out. A bad setting fails the test.
 func Settled(t testing.TB, nameValue ...string) *settings.Config {
 	t.Helper()
 	return must.Get(SettleFlags(nameValue))(t)
@@ -43,18 +45,24 @@ func WantUsageError(t testing.TB, err error, want string) {
 const Patience = waittest.Patience
 
 // Until waits until other goroutines have brought about a state.
+//
+// holds is called again and again on the test's goroutine. seen is shown when Patience ends first.
 func Until(t testing.TB, what string, holds func() (ok bool, seen any)) {
 	t.Helper()
 	waittest.Until(t, what, holds)
 }
 
 // StillSources are the sources of a process in which nothing happens.
+//
+// Only the number of looks rises, as in every process.
 func StillSources() stats.Sources {
 	return stats.Sources{Path: func(p *stats.Path) { p.Looks++ },
 		Commits: func() journal.Metrics { return journal.Metrics{} }}
 }
 
 // StatsIn reads a stats file as another process does.
+//
+// It fails the test when the file is not there or cannot be read whole.
 func StatsIn(t testing.TB, path string) (image stats.Image, alive bool) {
 	t.Helper()
 	f, err := stats.OpenStats(path)

@@ -18,6 +18,8 @@ import (
 var built atomic.Bool
 
 // program builds the program at most once in a test process.
+//
+// A failure is kept, too: every test that asks gets the same error.
 var program = sync.OnceValues(func() (string, error) {
 	built.Store(true)
 	dir, err := os.MkdirTemp("", "posttrade-program")
@@ -46,6 +48,8 @@ func Main(m *testing.M) int {
 
 // Program is the path of the program, built from the source under test. The package's TestMain
 // calls Main.
+//
+// The build takes seconds, so only tests that need another process call it.
 func Program(t testing.TB) string {
 	t.Helper()
 	return must.Get(program())(t)
@@ -53,6 +57,8 @@ func Program(t testing.TB) string {
 
 // Run runs a subcommand of the program and returns its exit code and what it has printed. Code -1
 // is a program that could not be run.
+//
+// It waits for the program's end.
 func Run(command string, args ...string) (code int, stdout, stderr string) {
 	binary, err := program()
 	if err != nil {

@@ -11,6 +11,8 @@ import (
 
 // chunkTime is how long a peer may take for one write. A peer that is gone must not hold the one
 // place that there is.
+//
+// The time counts from each write anew, so a slow network does not end a long stream.
 const chunkTime = time.Minute
 
 // chunkBytes is how much is handed to the network at a time.
@@ -18,6 +20,8 @@ const chunkBytes = 256 << 10
 
 // output writes to the peer for as long as the request lives and each write takes no longer than
 // chunkTime.
+//
+// It counts the bytes that have been handed to the network.
 func (s *Server) output(w http.ResponseWriter, r *http.Request) io.Writer {
 	control := http.NewResponseController(w)
 	return writerFunc(func(p []byte) (int, error) {
@@ -34,11 +38,15 @@ func (s *Server) output(w http.ResponseWriter, r *http.Request) io.Writer {
 	})
 }
 
+// writerFunc is a function as an io.Writer.
 type writerFunc func([]byte) (int, error)
 
 func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
 // problem answers with a problem document, as the services do.
+//
+// code is in capitals with underscores; the type is made of it. It must be called before a byte of
+// the body.
 func problem(w http.ResponseWriter, status int, code, detail string) {
 	w.Header().Set("Content-Type", "application/problem+json")
 	w.WriteHeader(status)

@@ -13,29 +13,45 @@ import (
 )
 
 // FirstOptions of NewFirst.
+//
+// All of them are required.
 type FirstOptions struct {
-	Data string // data.dir
-	DB   *store.DB
-	Log  *slog.Logger
+	// The folder data.dir, where a restore has left its notes.
+	Data string
+	// Where the rows are put back.
+	DB  *store.DB
+	Log *slog.Logger
 	// Bump begins a new epoch of both control sources. why goes on record.
 	Bump func(ctx context.Context, why string) error
 	// Projected is the last trade with a row.
+	//
+	// Rows that the journal gives again come from the projection, so what was settled by hand waits
+	// for it.
 	Projected func() (tradeSeq, inputSeq uint64)
 }
 
 // First is the first start after a restore.
+//
+// Without a restore both channels are closed from the beginning, and nothing waits. Load may be
+// called by any goroutine, Run by one.
 type First struct {
 	FirstOptions
 
+	// The backup that data.dir was restored from; nil when there is nothing to do. It is constant.
 	origin *backup.Origin
 	back   chan struct{} // closed when the rows are back
 	ready  chan struct{} // closed when the control sources may begin
 
-	turn   sync.Mutex
-	loaded bool // guarded by turn
+	turn sync.Mutex
+	// The rows are back; guarded by turn, which also makes a second caller of Load wait for the
+	// first.
+	loaded bool
 }
 
 // NewFirst looks whether a restore has left something to do.
+//
+// The error is that of the notes: a file that cannot be read. A First that comes with an error
+// must not be used.
 func NewFirst(o FirstOptions) (*First, error) {
 	f := &First{FirstOptions: o, back: make(chan struct{}), ready: make(chan struct{})}
 	var err error
@@ -51,6 +67,14 @@ const firstPause = 200 * time.Millisecond
 
 // Run does what is to be done, and returns. While the database or the broker cannot be reached it
 // tries again. What it has done before the process ended is not lost; a new epoch is begun again.
+//
+// The order is: rows, then epochs, then the settlements once the projection has reached the trade
+// up to which the backup goes. The notes of the restore are removed last, so a process that dies
+// begins again; each step can be repeated.
+//
+// A nil error also means that ctx has ended. store.ErrKept and backup.ErrDamaged are final: the
+// backup's rows do not fit or cannot be read, and another start would find the same. Then the
+// channels stay open and the loops behind them never run.
 func (f *First) Run(ctx context.Context) error {
 	if f.origin == nil {
 		return nil
@@ -87,6 +111,10 @@ func (f *First) Run(ctx context.Context) error {
 
 // Load puts the rows back, once. Whatever would fill or change the tables of a source calls it
 // first: a table that is not empty is not filled.
+//
+// It returns nil at once when the rows are back or there was no restore. The rows are put back in
+// one transaction. A backup of a process without a database has none, which is not an error. It
+// takes the database's write lock for as long as the rows take.
 func (f *First) Load(ctx context.Context) error {
 	if f.origin == nil {
 		return nil
@@ -115,6 +143,9 @@ func (f *First) Load(ctx context.Context) error {
 }
 
 // sources puts the rows back and begins the epochs.
+//
+// The rows come before the epochs: a replica that meets the new epoch takes a snapshot of the
+// tables.
 func (f *First) sources(ctx context.Context) error {
 	err := f.Load(ctx)
 	if err == nil {
@@ -129,6 +160,9 @@ func (f *First) sources(ctx context.Context) error {
 }
 
 // settle settles again what was settled by hand.
+//
+// The kept rows say which trades were. It finds the rows of those trades, which the projection has
+// written by then.
 func (f *First) settle(ctx context.Context) error {
 	var rows int64
 	err := f.DB.Write(ctx, func(tx *store.Tx) (err error) {
@@ -143,16 +177,22 @@ func (f *First) settle(ctx context.Context) error {
 
 // Then runs a loop once the rows are back and the control sources may begin: one of a source, or
 // one that numbers rows which the backup has too.
+//
+// A loop of a source that began earlier would fill its empty table from the seed files.
 func (f *First) Then(run func(context.Context) error) func(context.Context) error {
 	return behind(f.ready, run)
 }
 
 // WithRows runs a loop once the rows are back: one that goes by them.
+//
+// Such a loop does not have to wait for the broker, which the epochs need.
 func (f *First) WithRows(run func(context.Context) error) func(context.Context) error {
 	return behind(f.back, run)
 }
 
 // behind runs a loop once a channel is closed.
+//
+// The loop never runs when ctx ends first; that is no error.
 func behind(done <-chan struct{},
 	run func(context.Context) error) func(context.Context) error {
 	return func(ctx context.Context) error {

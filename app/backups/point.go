@@ -21,6 +21,10 @@ const (
 
 // after reads the point that the stream goes on from; the zero point without a query. An error
 // without a field is about a genesis that is not the journal's.
+//
+// field is the name of the wrong member of the query; every member must be there, or none, each
+// once. The genesis is compared here; whether the journal has that commit is for TransferAfter to
+// say.
 func (s *Server) after(q url.Values) (p journal.Point, field string, err error) {
 	for name, values := range q {
 		switch {

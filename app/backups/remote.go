@@ -17,13 +17,20 @@ import (
 )
 
 // Remote is the source of a backup of a process that runs: its admin listener.
+//
+// It implements what package backup wants of a source. One goroutine uses it.
 type Remote struct {
-	address string // scheme://host:port
-	token   func() (string, error)
-	client  http.Client
+	// scheme://host:port of the admin listener, without a slash at the end.
+	address string
+	// Makes a bearer token for each request, because a long backup can outlive one.
+	token  func() (string, error)
+	client http.Client
 }
 
 // NewRemote returns a source. token is called for every request.
+//
+// address is the admin listener's, token gives an administrator's token. secure is nil for the
+// system's certificate authorities. NewRemote connects to nothing.
 func NewRemote(address string, token func() (string, error), secure *tls.Config) *Remote {
 	transport := &http.Transport{
 		TLSClientConfig: secure, ResponseHeaderTimeout: headerTime, DisableCompression: true,
@@ -34,9 +41,17 @@ func NewRemote(address string, token func() (string, error), secure *tls.Config)
 }
 
 // headerTime is how long a server may take to begin: it verifies a snapshot first.
+//
+// After the headers there is no limit on the whole: a journal can be large. The server's own limit
+// for each write ends a stream that stands still.
 const headerTime = 5 * time.Minute
 
 // Journal is the stream behind a point.
+//
+// after is the commit that the backup already has, zero for all of the journal; genesis is that of
+// the backup, in hex. journal.ErrBase says that this journal does not go on from there: a full
+// backup is needed. The stream has its own framing and hash, so an answer that was cut short is
+// noticed by its reader. The caller closes it.
 func (r *Remote) Journal(ctx context.Context, genesis string,
 	after journal.Point) (io.ReadCloser, error) {
 	query := url.Values{}
@@ -54,6 +69,9 @@ func (r *Remote) Journal(ctx context.Context, genesis string,
 }
 
 // Tables are the rows that no journal gives again.
+//
+// A nil reader without an error means that this process has no rows; why is the reason. The caller
+// closes rows.
 func (r *Remote) Tables(ctx context.Context) (rows io.ReadCloser, why string, err error) {
 	answer, err := r.get(ctx, TablesPath, nil)
 	if err != nil {
@@ -66,6 +84,8 @@ func (r *Remote) Tables(ctx context.Context) (rows io.ReadCloser, why string, er
 }
 
 // get asks for a resource; an answer other than 2xx is an error.
+//
+// The error has the code and detail of the problem document, if there is one.
 func (r *Remote) get(ctx context.Context, path string, query url.Values) (*http.Response, error) {
 	at := r.address + path
 	if len(query) > 0 {

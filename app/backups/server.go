@@ -17,28 +17,40 @@ import (
 )
 
 // The paths of the resources.
+//
+// They are a part of the program's interface: posttrade backup of another release asks for them.
 const (
 	JournalPath = "/backup/journal"
 	TablesPath  = "/backup/tables"
 )
 
 // whyHeader says why there are no rows (204).
+//
+// An answer without content has no body in which it could say so.
 const whyHeader = "X-Why"
 
 // ServerOptions of NewServer.
+//
+// All of them are required.
 type ServerOptions struct {
 	Journal *journal.Journal
 	// Database is the database of this process; nil, and why, when it has none now.
 	Database func() (db *store.DB, why string)
 	// Admit says whether a bearer token is valid, whether it is an administrator's, and whose.
+	//
+	// Any goroutine calls it, once for each request.
 	Admit  func(token string) (subject string, valid, admin bool)
 	Logger *slog.Logger
 }
 
 // Server gives a running journal to backups.
+//
+// Any goroutine may call its methods.
 type Server struct {
-	o    ServerOptions
-	turn chan struct{} // has a token while a stream is read
+	o ServerOptions
+	// Has room for one token, which is in it while a stream is read: two streams at a time would take
+	// twice the disk's time from the path of an order.
+	turn chan struct{}
 
 	sent     atomic.Uint64 // bytes
 	streams  atomic.Uint64 // sent in full
@@ -47,9 +59,13 @@ type Server struct {
 }
 
 // NewServer returns the handlers' owner.
+//
+// It owns no goroutine and has nothing to close.
 func NewServer(o ServerOptions) *Server { return &Server{o: o, turn: make(chan struct{}, 1)} }
 
 // Handlers are the resources by their patterns.
+//
+// The admin listener puts them beside its own, with patterns as net/http.ServeMux has them.
 func (s *Server) Handlers() map[string]http.Handler {
 	return map[string]http.Handler{
 		"GET " + JournalPath: s.guarded(s.journal),
@@ -58,6 +74,9 @@ func (s *Server) Handlers() map[string]http.Handler {
 }
 
 // guarded asks for an administrator's token.
+//
+// Whatever the admin listener itself asks for, 401 and 403 are decided here, before a request
+// takes the one place. 409 with BACKUP_RUNNING may be tried again.
 func (s *Server) guarded(h func(http.ResponseWriter, *http.Request, string)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
@@ -82,9 +101,13 @@ func (s *Server) guarded(h func(http.ResponseWriter, *http.Request, string)) htt
 }
 
 // turnWait is how long a backup waits for another to end. One that was killed ends in a moment.
+//
+// The stream of a client that is gone ends at its next write.
 const turnWait = 5 * time.Second
 
 // begin waits for the place; false: another stream has it.
+//
+// The caller takes the token out again when its stream has ended.
 func (s *Server) begin(ctx context.Context) bool {
 	select {
 	case s.turn <- struct{}{}:
@@ -96,6 +119,18 @@ func (s *Server) begin(ctx context.Context) bool {
 }
 
 // journal streams the journal behind a point.
+//
+// What is answered before the request is in the stream, and on stable storage: settle waits for
+// it. The headers have the exact length, and a stream that cannot be completed breaks the
+// connection, so that no peer takes a part for the whole. Before the first byte every failure is a
+// problem document:
+//
+//   - 400 names the member of the query
+//   - 409 BASE_UNKNOWN: this journal does not continue the backup
+//   - 500: the journal is damaged
+//   - 503: it has failed, or the request has ended
+//
+// It runs on a thread of the lowest priority and holds one buffer of chunkBytes.
 func (s *Server) journal(w http.ResponseWriter, r *http.Request, subject string) {
 	after, field, err := s.after(r.URL.Query())
 	switch {
@@ -150,12 +185,18 @@ func (s *Server) journal(w http.ResponseWriter, r *http.Request, subject string)
 }
 
 // settle waits until everything that was answered before the call is on stable storage.
+//
+// A backup must not have what a power cut could still take from the journal that it is of.
 func (s *Server) settle(ctx context.Context) error {
 	head, _ := s.o.Journal.Head()
 	return s.o.Journal.WaitStable(ctx, head)
 }
 
 // tables streams the rows that no journal gives again; 204 when this process has none.
+//
+// The rows are read in one transaction, so they are of one moment. If the database begins the
+// transaction again after the first byte was sent, the stream is broken off: two beginnings would
+// be in it.
 func (s *Server) tables(w http.ResponseWriter, r *http.Request, _ string) {
 	if len(r.URL.RawQuery) > 0 {
 		for name := range r.URL.Query() {
@@ -195,6 +236,8 @@ func (s *Server) tables(w http.ResponseWriter, r *http.Request, _ string) {
 }
 
 // Metrics shows what was sent.
+//
+// A stream that was cut short counts in the bytes only.
 func (s *Server) Metrics(emit metric.Emit) {
 	emit("svc_backup_sent_bytes_total", "Bytes that backups have read of this process.", true,
 		float64(s.sent.Load()))

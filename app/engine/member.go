@@ -35,8 +35,8 @@ func (f *foreign) push(id []byte) {
 	f.mu.Unlock()
 }
 
-// A pop without a push is a bug in the marks of Apply, and it panics. The journal would otherwise
-// give a client id to the wrong command.
+// pop takes the oldest id. A pop without a push is a bug in the marks of Apply, and it panics. The
+// journal would otherwise give a client id to the wrong command.
 func (f *foreign) pop() []byte {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -21,13 +21,21 @@ import (
 // When a stage of the path of an order is slower than flight.budget-ms, that
 // second goes into a file: what every goroutine and thread did just before.
 const (
-	span       = time.Second
-	traceBytes = 16 << 20 // of memory, approximately
-	keep       = 10       // files
-	rest       = time.Minute
+	// The newest part of the trace that is always there when a file is written.
+	span = time.Second
+	// The memory that the trace may take, approximately; under a heavy load it then covers less than
+	// span.
+	traceBytes = 16 << 20
+	// Files that are kept; the oldest go first.
+	keep = 10
+	// The least time between two files. One slow disk can make every stage late for a while, and
+	// writing a trace takes time from them, too.
+	rest = time.Minute
 )
 
 // tracer is runtime/trace.FlightRecorder as it is used here.
+//
+// Tests put another one in its place: a process can have one flight recorder at a time.
 type tracer interface {
 	Start() error
 	WriteTo(io.Writer) (int64, error)
@@ -36,6 +44,7 @@ type tracer interface {
 
 // Recorder watches the stages and saves the tracer's trace. One goroutine calls Run.
 type Recorder struct {
+	// A stage that takes longer is late.
 	budget time.Duration
 	dir    string
 	watch  watch
@@ -43,11 +52,17 @@ type Recorder struct {
 	now    func() time.Time
 	log    *slog.Logger
 
-	saved   time.Time // the last file; zero: none yet
-	skipped int       // late stages since then
+	// When the last file was begun, also one that could not be written; zero before the first.
+	saved time.Time
+	// Looks that found a late stage since then, and wrote no file.
+	skipped int
 }
 
 // NewFlight prepares dir and starts the tracer.
+//
+// budget is above 0. dir is made if it does not exist; other files in it are left alone. The error
+// is that of the folder or of the runtime. From here on the runtime records every event of the
+// trace, which costs the whole process a little.
 func NewFlight(budget time.Duration, dir string, from Sources,
 	log *slog.Logger) (*Recorder, error) {
 	f := &Recorder{
@@ -60,6 +75,7 @@ func NewFlight(budget time.Duration, dir string, from Sources,
 	return f, nil
 }
 
+// open also removes what a crash has left half written.
 func (f *Recorder) open() error {
 	if err := os.MkdirAll(f.dir, 0o700); err != nil {
 		return err
@@ -71,11 +87,16 @@ func (f *Recorder) open() error {
 }
 
 // Every is the interval at which Run must look at the stages for a budget.
+//
+// Half the budget finds a late stage before it has been late for long; stats.Every bounds how old
+// a finding may be, and 5 ms bounds the work.
 func (f *Recorder) Every() time.Duration {
 	return min(max(f.budget/2, 5*time.Millisecond), stats.Every)
 }
 
 // Run looks at every tick until stop is closed.
+//
+// It returns nil. The tracer stops with it.
 func (f *Recorder) Run(tick <-chan time.Time, stop <-chan struct{}) error {
 	defer f.tracer.Stop()
 	for {
@@ -89,6 +110,8 @@ func (f *Recorder) Run(tick <-chan time.Time, stop <-chan struct{}) error {
 }
 
 // look saves the trace when a stage was late, at most once in the time rest.
+//
+// A file that cannot be written is logged and not tried again before rest is over.
 func (f *Recorder) look() {
 	at := f.now()
 	worst := f.watch.look(at)
@@ -121,6 +144,9 @@ const (
 )
 
 // save writes the tracer's trace. The file appears whole or not at all.
+//
+// path has the time and the stage in its name. It blocks until the trace is written, some
+// megabytes; the stages are not waited for.
 func (f *Recorder) save(at time.Time, stage string) (path string, err error) {
 	path = filepath.Join(f.dir, prefix+at.UTC().Format(stampLayout)+"-"+stage+suffix)
 	if err := f.write(path + partial); err != nil {
@@ -135,6 +161,7 @@ func (f *Recorder) save(at time.Time, stage string) (path string, err error) {
 	return path, nil
 }
 
+// write writes the trace to a new file that only the user of the server may read.
 func (f *Recorder) write(path string) (err error) {
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
@@ -147,6 +174,8 @@ func (f *Recorder) write(path string) (err error) {
 
 // prune removes the oldest files beyond keep, and files that a crash left half written. It leaves
 // other files in the folder alone.
+//
+// The errors of files that cannot be removed are joined; the others are removed all the same.
 func (f *Recorder) prune() error {
 	entries, err := os.ReadDir(f.dir)
 	if err != nil {
@@ -171,6 +200,8 @@ func (f *Recorder) prune() error {
 }
 
 // FlightDir is the folder of the traces.
+//
+// The console shows the same folder to an administrator.
 func FlightDir(c *settings.Config) string {
 	if s := c.String("flight.dir"); s != "" {
 		return s
@@ -181,12 +212,17 @@ func FlightDir(c *settings.Config) string {
 // What profile.contention asks the runtime for: a sample for every so many nanoseconds of blocking,
 // and for one in so many waits for a mutex.
 const (
-	blockProfileRate     = 100_000 // ns blocked per sample
+	// Nanoseconds of blocking per sample.
+	blockProfileRate = 100_000
+	// One wait for a mutex in so many is sampled.
 	MutexProfileFraction = 100
 )
 
 // ProfileContention turns the mutex and block profiles on, and returns a function that turns them
 // off.
+//
+// The rates are those of the whole process. off gives back the rate of mutexes that was set
+// before.
 func ProfileContention(on bool) (off func()) {
 	if !on {
 		return func() {}

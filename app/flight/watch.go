@@ -8,6 +8,8 @@ import (
 )
 
 // Sources are the counters that a Recorder watches. Their owners keep them anyway.
+//
+// Both are required, and are called at each look.
 type Sources struct {
 	Path    func(*stats.Path)
 	Commits func() journal.Metrics

@@ -15,19 +15,33 @@ import (
 )
 
 // change is one thing that commands of a range have touched.
+//
+// The thing is shown twice, as it was at both ends of the range, by the endpoint that shows it.
 type change struct {
-	name string // as it is printed
-	path string // of the endpoint that shows it
-	pick string // the member of a list that it is, as JSON text; empty: the whole document
-	by   []uint64
+	// As it is printed, and the key under which it is known: "order ord-7", "position 1 AAPL",
+	// "policy".
+	name string
+	// Of the endpoint that shows it, with its query.
+	path string
+	// A piece of JSON text that only its element of a list contains; empty when it is the whole
+	// document.
+	pick string
+	// The inputSeqs of the commands that have touched it, ascending, each once.
+	by []uint64
 }
 
 // changes collects what events touch.
+//
+// It grows with the number of things and commands, not with the number of events.
 type changes struct {
-	list    []*change
-	of      map[string]*change
-	ticker  func(uint32) string
-	account uint32 // 0: all
+	// In the order in which the things were touched first: that of the output.
+	list []*change
+	// The same things by name.
+	of map[string]*change
+	// The ticker of a security's number, as the engine that replays knows it.
+	ticker func(uint32) string
+	// Only what is this account's is noted; 0 notes all.
+	account uint32
 }
 
 // touch notes that a command changed something; the same command twice counts once.
@@ -44,6 +58,9 @@ func (c *changes) touch(name, path, pick string, inputSeq uint64) {
 }
 
 // see notes what an event touches.
+//
+// A refusal touches an order only when there is one: a command that was refused before it had a
+// number has changed nothing. Of a fill both sides come as events of their own.
 func (c *changes) see(ev *matcher.Event) {
 	mine := c.account == 0 || ev.AccountID == c.account
 	if n := ev.Order(); n != 0 && mine && ev.Kind != matcher.EventApplied &&
@@ -71,6 +88,9 @@ func (c *changes) see(ev *matcher.Event) {
 }
 
 // control notes what a control touches.
+//
+// It is called for the first event of a command, so a control of several events counts once.
+// Limits, capacities and notes are left out.
 func (c *changes) control(cmd *matcher.Command) {
 	const controls = "/risk/control/snapshot"
 	if cmd.TemplateID != matcher.TemplateCommand {
@@ -92,6 +112,14 @@ func (c *changes) control(cmd *matcher.Command) {
 
 // Diff prints what the commands after from, up to to, have changed, and which commands it was. args
 // are empty, or: account NUMBER.
+//
+// from is 0 to to, to at most the head. Things come in the order of their first change, then a
+// line with the counts.
+//
+//   - Errors: usage errors about the range and the arguments; those of reading the journal, and of
+//     w.
+//   - Cost: the replay from the nearest snapshot before from up to to, and two documents for each
+//     thing. It holds one engine beside those of the history.
 func (p *Past) Diff(ctx context.Context, w io.Writer, from, to uint64, args []string) (err error) {
 	c := changes{of: map[string]*change{}}
 	switch {
@@ -132,6 +160,8 @@ func (p *Past) Diff(ctx context.Context, w io.Writer, from, to uint64, args []st
 }
 
 // printChange prints the members that differ.
+//
+// A member that is a list, and the time of the last change, are left out.
 func (p *Past) printChange(ctx context.Context, w io.Writer, c *change, from, to uint64) error {
 	before, err := p.object(ctx, c, from)
 	if err != nil {
@@ -167,6 +197,8 @@ func (p *Past) printChange(ctx context.Context, w io.Writer, c *change, from, to
 }
 
 // sequences lists the first ones of a list.
+//
+// Ten are enough to begin to look with why or step.
 func sequences(list []uint64) string {
 	const most = 10
 	var text []string
@@ -180,6 +212,8 @@ func sequences(list []uint64) string {
 }
 
 // object is what a change is about, as it was after a sequence; nil for none.
+//
+// A list is searched for the element that contains pick, whatever the list's name is.
 func (p *Past) object(ctx context.Context, c *change, at uint64) ([]member, error) {
 	text, err := p.get(ctx, at, c.path)
 	if err != nil {

@@ -13,15 +13,23 @@ import (
 )
 
 // shown is how many differences of a kind the table lists.
+//
+// It bounds the memory, too. The JSON form has all of them.
 const shown = 20
 
 // notModelled is said with every result.
+//
+// Without it a reader could take the changed profit for a forecast.
 const notModelled = "what a strategy would have done instead is not modelled"
 
 // differences prints differences: all of them as lines of JSON, or the first ones of each kind.
+//
+// One goroutine uses it: add while the range is decided, then end.
 type differences struct {
-	w             io.Writer
-	json          bool
+	w io.Writer
+	// Lines of JSON are written as they come; otherwise the lists below are kept for the table.
+	json bool
+	// At most shown of each kind, the first ones.
 	orders, trade []whatif.Difference
 }
 
@@ -40,6 +48,7 @@ func (d *differences) add(one whatif.Difference) error {
 	return nil
 }
 
+// line writes one JSON document and a line break.
 func (d *differences) line(v any) error {
 	text, err := json.Marshal(v)
 	if err == nil {
@@ -49,6 +58,9 @@ func (d *differences) line(v any) error {
 }
 
 // profitLine and summaryLine are the last lines of JSON.
+//
+// The amounts are JSON numbers in currency units with at most 6 decimals. kind tells the lines
+// apart.
 type profitLine struct {
 	Kind      string          `json:"kind"`
 	AccountID uint32          `json:"accountId"`
@@ -57,6 +69,7 @@ type profitLine struct {
 	Change    json.RawMessage `json:"change"`
 }
 
+// summaryLine is the very last line. Programs that want totals read only this one.
 type summaryLine struct {
 	Kind     string `json:"kind"`
 	From     uint64 `json:"from"`
@@ -71,6 +84,8 @@ type summaryLine struct {
 }
 
 // end prints the result.
+//
+// It is called once, also for a run that was stopped; res then says up to where.
 func (d *differences) end(res *whatif.Result) error {
 	if d.json {
 		for i := range res.Accounts {
@@ -131,6 +146,7 @@ func more(w io.Writer, all uint64, listed int) {
 	}
 }
 
+// dash shows the absence of an order, as in a market trade.
 func dash(id *string) string {
 	if id == nil {
 		return "-"
@@ -138,6 +154,7 @@ func dash(id *string) string {
 	return *id
 }
 
+// decision is the status of an order, with the reason of a refusal behind it.
 func decision(d *whatif.Decision) string {
 	if d.Reason == nil {
 		return d.Decision
@@ -145,6 +162,7 @@ func decision(d *whatif.Decision) string {
 	return d.Decision + " " + *d.Reason
 }
 
+// executed is quantity and price, in currency units; a dash when there was no trade.
 func executed(e *whatif.Execution) string {
 	if e == nil {
 		return "-"
@@ -153,6 +171,8 @@ func executed(e *whatif.Execution) string {
 }
 
 // money is an amount in millionths as a number.
+//
+// A sum over many accounts can exceed an int64, so it is a big.Int.
 func money(v *big.Int) json.RawMessage {
 	if v.IsInt64() {
 		return strictjson.FormatDecimal(nil, v.Int64())

@@ -10,6 +10,8 @@ import (
 	"posttrade/matcher/strictjson"
 )
 
+// commandNames are the words for commands in the output of step. A type without a word is shown
+// with its number.
 var commandNames = map[matcher.CommandType]string{
 	matcher.OrderNew: "order", matcher.OrderCancel: "cancel", matcher.OrderReplace: "replace",
 	matcher.ForceFill: "force fill", matcher.PriceTick: "price", matcher.TradeNew: "market trade",
@@ -22,6 +24,9 @@ var commandNames = map[matcher.CommandType]string{
 }
 
 // commandText is one line about a command.
+//
+// Its form is for people: sequence, time in UTC, name, then what is particular to the type. It may
+// change from release to release; programs read the JSON of the endpoints.
 func commandText(c *matcher.Command, ticker func(uint32) string) string {
 	switch c.TemplateID {
 	case matcher.TemplateSymbolRegister:
@@ -69,6 +74,10 @@ func commandText(c *matcher.Command, ticker func(uint32) string) string {
 }
 
 // limitText is what one part of a change of limits sets.
+//
+// Side 1 takes an account's own limit away again. Money is shown in currency units.
+//
+// PriceTicks is the version of the policy that the change makes.
 func limitText(c *matcher.Command) string {
 	id := matcher.LimitID(c.SecurityID)
 	value := strconv.FormatInt(c.LimitPx, 10)
@@ -81,9 +90,13 @@ func limitText(c *matcher.Command) string {
 	return fmt.Sprintf("%s = %s  version %d", id, value, c.PriceTicks)
 }
 
+// price writes millionths of a currency unit as a decimal number.
 func price(px int64) string { return string(strictjson.FormatDecimal(nil, px)) }
 
 // eventText is what an event says, empty for one that says no more than its command.
+//
+// ticker gives the name of a security's number. An order is named only when the event is about
+// one.
 func eventText(ev *matcher.Event, ticker func(uint32) string) string {
 	id := ""
 	if n := ev.Order(); n != 0 && (ev.Flags&matcher.EventFirst == 0 || ev.Cmd().AboutOrder()) {

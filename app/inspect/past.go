@@ -17,14 +17,21 @@ import (
 )
 
 // Past is the history of a data directory.
+//
+// One goroutine uses it. It reads the journal's files and never a server.
 type Past struct {
-	j      *journal.Journal
-	h      *asof.History
-	viewer *httpapi.PastViewer // nil until it is used
+	j *journal.Journal
+	h *asof.History
+	// The code of the endpoints below /as-of; nil until it is used, because it replays up to the
+	// head.
+	viewer *httpapi.PastViewer
 }
 
 // Open opens the journal in a data directory for reading, up to its head at the call. What a server
 // has kept as checkpoints is used.
+//
+// dir is data.dir. Errors are those of journal.Read: no journal there, damage, no permission. It
+// takes no lock. What was moved into archives cannot be read here.
 func Open(dir string) (*Past, error) {
 	j, err := journal.Read(filepath.Join(dir, "journal"), journal.VerifyOptions{})
 	if err != nil {
@@ -37,13 +44,17 @@ func Open(dir string) (*Past, error) {
 	return &Past{j: j, h: h}, nil
 }
 
-// Close closes it.
+// Close frees the engines and closes the files. Nothing that came from p may be used afterwards.
 func (p *Past) Close() error { return errors.Join(p.h.Close(), p.j.Close()) }
 
 // History is the history itself.
+//
+// It is closed with the Past.
 func (p *Past) History() *asof.History { return p.h }
 
 // paths are the things that can be shown, with the path of the endpoint that shows them.
+//
+// The key is the first argument of the command. Ids and tickers follow the path, escaped.
 var paths = map[string]struct {
 	path string
 	id   string // what a required argument names; empty: none
@@ -60,11 +71,15 @@ var paths = map[string]struct {
 	"controls":  {"/risk/control/snapshot", "", false},
 }
 
+// showUsage is the end of each message about a missing or unknown argument.
 const showUsage = "book TICKER, positions, orders, order ID, trades, contracts, contract ID," +
 	" accounts" +
 	" or controls; lists may end with: account NUMBER"
 
 // pathOf is the path, with its query, that arguments ask for.
+//
+// depth is the number of levels of a book, 0 for what the endpoint shows without it. list says
+// that the document has pages. Every error is a usage error.
 func pathOf(args []string, depth int) (path string, list bool, err error) {
 	if len(args) == 0 {
 		return "", false, settings.Usagef("what to show is missing: %s", showUsage)
@@ -106,6 +121,10 @@ func pathOf(args []string, depth int) (path string, list bool, err error) {
 
 // Show prints what arguments ask for as it was after a sequence: as a table, or as the JSON of the
 // endpoint.
+//
+// at is 0 to the head; 0 is the state of the genesis. A list is printed page by page, as a table
+// with a heading for each, or as one JSON document a page. Errors: usage errors of arguments, the
+// detail of the endpoint's answer, those of the journal, and of w.
 func (p *Past) Show(ctx context.Context, w io.Writer, at uint64, args []string, depth int,
 	asJSON bool) error {
 	path, list, err := pathOf(args, depth)
@@ -146,6 +165,9 @@ func (p *Past) Show(ctx context.Context, w io.Writer, at uint64, args []string, 
 }
 
 // get is the body of an endpoint of the past.
+//
+// An answer other than 200 is an error with the detail of its problem document; 400 is a usage
+// error, because it is about an argument.
 func (p *Past) get(ctx context.Context, at uint64, path string) (text []byte, err error) {
 	if p.viewer == nil {
 		if p.viewer, err = httpapi.NewPastViewer(ctx, p.h); err != nil {

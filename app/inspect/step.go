@@ -13,10 +13,15 @@ import (
 	"posttrade/matcher"
 )
 
+// stepKeys is shown at the start and after every key that has no meaning.
 const stepKeys = "n next, b back, f TICKER next fill of it, q quit"
 
 // Step walks through the history command by command. in gives the keys; f is followed by a ticker
 // and the end of the line.
+//
+// at is the sequence to begin with, 0 for the state before the first command. The caller has set
+// the terminal to single keys. The walk ends with q, with the end of in, or with ctx; none of
+// these is an error.
 func (p *Past) Step(ctx context.Context, in io.Reader, w io.Writer, at uint64) error {
 	m, err := p.h.At(ctx, at)
 	switch {
@@ -58,6 +63,9 @@ func (p *Past) Step(ctx context.Context, in io.Reader, w io.Writer, at uint64) e
 }
 
 // press carries out a key.
+//
+// A key that would go beyond an end of the history changes nothing. The text of f is read key by
+// key, because the terminal does not collect lines.
 func (s *stepper) press(ctx context.Context, key byte) error {
 	switch key {
 	case 'n', ' ':
@@ -96,11 +104,14 @@ func (s *stepper) key(ctx context.Context) (key byte, ok bool) {
 }
 
 // stepper is one walk.
+//
+// One goroutine walks; another one reads the keys.
 type stepper struct {
 	*Past
 	w    io.Writer
 	keys <-chan byte // closed when no more come
-	at   uint64
+	// The sequence that is shown.
+	at uint64
 }
 
 // goTo shows another command.
@@ -114,6 +125,8 @@ func (s *stepper) goTo(ctx context.Context, at uint64) error {
 }
 
 // show prints the command and its events.
+//
+// Tickers are those of the state before the command: the ones that it could mean.
 func (s *stepper) show(ctx context.Context) error {
 	if s.at == 0 {
 		fmt.Fprintln(s.w, "0  the state before the first command")
@@ -144,6 +157,9 @@ func (s *stepper) show(ctx context.Context) error {
 var errFound = errors.New("found")
 
 // nextFill goes to the next command that has executed something of a security.
+//
+// It looks from the trades of the state that is shown, so a fill of this very command is not found
+// again.
 func (s *stepper) nextFill(ctx context.Context, ticker string) error {
 	m, err := s.h.At(ctx, s.h.Head())
 	if err != nil {
@@ -172,6 +188,8 @@ func (s *stepper) nextFill(ctx context.Context, ticker string) error {
 }
 
 // fillAfter is the command of the first fill of a security from a trade sequence on, 0 for none.
+//
+// Cost: the fill blocks up to the first hit; without one, all of them to the head.
 func fillAfter(ctx context.Context, j *journal.Journal, from uint64,
 	security uint32) (inputSeq uint64, err error) {
 	err = j.Fills(from, func(fills []matcher.Fill) error {

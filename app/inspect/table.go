@@ -10,12 +10,17 @@ import (
 )
 
 // member is a member of a JSON object, in its place.
+//
+// The order matters to a reader: the endpoints put what is most important first. A map would lose
+// it.
 type member struct {
 	name  string
 	value json.RawMessage
 }
 
 // members reads an object in the order of its members.
+//
+// text is one JSON object. Values are left as they are, so numbers keep all their digits.
 func members(text []byte) (all []member, err error) {
 	d := json.NewDecoder(bytes.NewReader(text))
 	if _, err := d.Token(); err != nil {
@@ -36,6 +41,9 @@ func members(text []byte) (all []member, err error) {
 }
 
 // printTable prints a document: its plain members one to a line, its lists as tables.
+//
+// Columns are aligned within a document, so a long list is held in memory before it is written.
+// The cursor of the next page is left out.
 func printTable(w io.Writer, text []byte) error {
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	if bytes.HasPrefix(text, []byte("[")) {
@@ -63,6 +71,9 @@ func printTable(w io.Writer, text []byte) error {
 }
 
 // printList prints a list of objects: the members of the first one are the columns.
+//
+// It relies on every object of a list having the same members in the same order. An element that
+// is no object has a line of its own.
 func printList(w io.Writer, name string, text []byte) error {
 	var rows []json.RawMessage
 	if err := json.Unmarshal(text, &rows); err != nil {
@@ -93,6 +104,8 @@ func printList(w io.Writer, name string, text []byte) error {
 }
 
 // plain is a value without quotes; null is a dash.
+//
+// Objects and lists stay JSON text.
 func plain(v json.RawMessage) string {
 	var s string
 	switch {

@@ -17,18 +17,34 @@ import (
 )
 
 // WhatIf is what the command line asks of what-if.
+//
+// The texts are as the operator has given them; changes checks them against the history.
 type WhatIf struct {
+	// The range of sequences that is decided anew, both included.
 	From, To uint64
-	Set      []string // NAME=VALUE
-	Without  []string // account numbers
-	Halt     []string // TICKER@SEQ
-	Price    []string // TICKER=PRICE@SEQ
-	Latency  []string // account=N,ms=M
-	JSON     bool
-	Progress io.Writer // nil: none
+	// NAME=VALUE: a limit of all accounts, by the name and in the unit of its setting.
+	Set []string
+	// Numbers of accounts whose commands are left out.
+	Without []string
+	// TICKER@SEQ: the security is halted before the command of that sequence.
+	Halt []string
+	// TICKER=PRICE@SEQ: a market price comes before that command, in currency units.
+	Price []string
+	// account=N,ms=M: the account's commands come that much later.
+	Latency []string
+	// Lines of JSON for programs, and no table.
+	JSON bool
+	// Gets a line that is written over and over; nil for none.
+	Progress io.Writer
 }
 
 // WhatIf decides a range anew and prints what comes out differently.
+//
+//   - Output: with JSON each difference as it is found, so the memory does not grow with them;
+//     otherwise the first ones of each kind and the totals, at the end.
+//   - Errors: usage errors of the range and the changes, that of a run that was stopped, and those
+//     of package whatif. A run that ctx has stopped still prints what was compared so far.
+//   - Cost: see whatif.Run. Nothing is written and no server is asked.
 func (p *Past) WhatIf(ctx context.Context, w io.Writer, o *WhatIf) error {
 	if head := p.h.Head(); o.From == 0 || o.From > o.To || o.To > head {
 		return settings.Usagef("--from %d --to %d: want 1 <= from <= to <= %d, the head", o.From, o.To,
@@ -67,12 +83,15 @@ func (p *Past) WhatIf(ctx context.Context, w io.Writer, o *WhatIf) error {
 	return nil
 }
 
+// The line is at most ten times a second on its way to the terminal.
 const (
 	progressEvery = 100 * time.Millisecond
 	progressWidth = 30
 )
 
 // progressLine is a bar, the share, and the speed.
+//
+// done and total count commands, total is at least 1, took is the time since the start.
 func progressLine(done, total uint64, took time.Duration) string {
 	full := int(done * progressWidth / total)
 	return fmt.Sprintf("[%s%s] %3d %%  %.1f M commands/s", strings.Repeat("#", full),
@@ -81,6 +100,9 @@ func progressLine(done, total uint64, took time.Duration) string {
 }
 
 // changes reads what is to be different.
+//
+// Every error is a usage error that begins with the flag. Of acts before one sequence the halts
+// come first, then the prices.
 func (p *Past) changes(ctx context.Context, o *WhatIf) (c whatif.Changes, err error) {
 	c.Limits = map[matcher.LimitID]int64{}
 	for _, text := range o.Set {
@@ -145,6 +167,9 @@ func (p *Past) changes(ctx context.Context, o *WhatIf) (c whatif.Changes, err er
 }
 
 // act reads TICKER@SEQ.
+//
+// The ticker must be known before the command: an act on a security that comes later would have no
+// meaning. before is within the range.
 func (p *Past) act(ctx context.Context, text string, o *WhatIf) (security uint32, before uint64,
 	err error) {
 	ticker, at, _ := strings.Cut(text, "@")
@@ -165,6 +190,9 @@ func (p *Past) act(ctx context.Context, text string, o *WhatIf) (security uint32
 }
 
 // limitValue reads a limit by the name of its setting, and its value in the units of the setting.
+//
+// Money is a whole number of currency units here and millionths in the result; the other limits
+// have one unit in both.
 func limitValue(name, text string) (id matcher.LimitID, value int64, err error) {
 	at := slices.Index(matcher.LimitSettings[:], name)
 	if at < 0 {
@@ -186,6 +214,9 @@ func limitValue(name, text string) (id matcher.LimitID, value int64, err error) 
 }
 
 // decimalOf reads a price.
+//
+// The result is in millionths of a currency unit. A rational number is used, because a float
+// cannot hold every price; exponents and fractions are refused.
 func decimalOf(text string) (int64, error) {
 	r, ok := new(big.Rat).SetString(text)
 	if !ok || strings.ContainsAny(text, "eE/") {

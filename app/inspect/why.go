@@ -17,6 +17,12 @@ import (
 )
 
 // Why prints the explanation of ord-N, SW-N, SWPT-N or a sequence.
+//
+// The table has the sentence, then what the decision depended on with the sequence and time of
+// each, then the orders that it traded with. The JSON is that of the HTTP endpoint.
+//
+// Errors: a usage error for a text of no known form; an id that is not known, by its name; those
+// of reading the journal.
 func (p *Past) Why(ctx context.Context, w io.Writer, id string, asJSON bool) error {
 	x, err := p.explain(ctx, id)
 	switch {
@@ -55,6 +61,8 @@ func (p *Past) Why(ctx context.Context, w io.Writer, id string, asJSON bool) err
 }
 
 // explain takes an order id, a contract id or an input sequence: their forms do not overlap.
+//
+// A sequence explains the decision on the command with that number.
 func (p *Past) explain(ctx context.Context, id string) (*why.Explanation, error) {
 	e := why.New(p.h)
 	if digits, ok := strings.CutPrefix(id, "ord-"); ok {

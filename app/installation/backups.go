@@ -13,6 +13,10 @@ import (
 )
 
 // newBackups makes the resources that backups read.
+//
+// The database is asked for at each request: a member has one only while it leads. The text beside
+// a nil database tells the operator why a backup of this process has no rows. Tokens are those of
+// the admin listener; they are checked here even when admin.token-guard is off.
 func newBackups(c *settings.Config, in *Installation, log *slog.Logger) (*backups.Server, error) {
 	verifier, err := in.newVerifier(c)
 	if err != nil {
@@ -42,6 +46,11 @@ func newBackups(c *settings.Config, in *Installation, log *slog.Logger) (*backup
 
 // afterRestore makes what a first start after a restore has to do. Nothing is put into the tables
 // of a source, and no source begins, before the rows of the backup are back.
+//
+// Without a restore it changes nothing that can be seen: First lets every loop through at once. It
+// must be called after seeding, because it wraps the functions that seeding has set, and before
+// any loop starts. A table that is not empty is not filled, so the rows of the backup have to come
+// first.
 func (d *downstream) afterRestore(c *settings.Config, log *slog.Logger) (err error) {
 	d.first, err = backups.NewFirst(backups.FirstOptions{
 		Data: c.String("data.dir"), DB: d.Db, Log: log, Projected: d.projection.Projected,

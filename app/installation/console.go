@@ -23,6 +23,10 @@ import (
 
 // openConsole opens the web console over the edges that are open, unless console.listen is empty. A
 // default address that another process holds is not worth a stop: the start warns and goes on.
+//
+// It is the last listener that opens, because it sends its requests in process to the edges that
+// are open by then. It uses the certificate of the services. An address that the operator has set
+// and that is taken refuses the start.
 func openConsole(c *settings.Config, l *listeners, verifier *gate.Verifier,
 	registry *httpapi.Registry, log *slog.Logger) error {
 	if c.String("console.listen") == "" {
@@ -47,6 +51,8 @@ func openConsole(c *settings.Config, l *listeners, verifier *gate.Verifier,
 	return nil
 }
 
+// newConsole makes the console's server. In profile dev it can mint a token: an administrator's,
+// for a visitor without one. In production a visitor brings a token.
 func newConsole(c *settings.Config, l *listeners, verifier *gate.Verifier,
 	registry *httpapi.Registry, log *slog.Logger) (*console.Console, error) {
 	o := console.Options{
@@ -75,6 +81,9 @@ func newConsole(c *settings.Config, l *listeners, verifier *gate.Verifier,
 
 // consoleNames are the names under which browsers reach the console: those of its certificate, that
 // of its address, and those that the operator adds.
+//
+// A request under another name is refused by the console, so that no other web page can reach it
+// under a name of its own. Names are in lower case. A certificate that cannot be parsed adds none.
 func consoleNames(c *settings.Config, l *listeners) (names []string) {
 	add := func(name string) {
 		if name != "" {
@@ -101,6 +110,8 @@ func consoleNames(c *settings.Config, l *listeners) (names []string) {
 }
 
 // consoleFolders are the folders whose files the console shows to an administrator.
+//
+// The keys are the names in the console's addresses; the folders may not exist.
 func consoleFolders(c *settings.Config) map[string]string {
 	flight := c.String("flight.dir")
 	if flight == "" {
@@ -113,7 +124,8 @@ func consoleFolders(c *settings.Config) map[string]string {
 	return folders
 }
 
-// memberStatus is what the console shows of a member. Error says that it does not answer.
+// memberStatus is what the console shows of a member, in the order of cluster.members. Error says
+// that it does not answer; the rest is zero then.
 type memberStatus struct {
 	quorum.Status
 	ID    string `json:"id"`
@@ -121,9 +133,14 @@ type memberStatus struct {
 }
 
 // memberPatience bounds the question to a member.
+//
+// A member that is down must not keep the page of the others waiting.
 const memberPatience = 2 * time.Second
 
 // askMembers asks all members at once how they are.
+//
+// The questions go to the members' own port, with the certificate of this member, not through
+// HTTP. The cost is one connection a member and a page.
 func askMembers(members []quorum.Member, remote quorum.Remote) console.ClusterStatus {
 	return func(ctx context.Context) any {
 		ctx, cancel := context.WithTimeout(ctx, memberPatience)
@@ -145,6 +162,8 @@ func askMembers(members []quorum.Member, remote quorum.Remote) console.ClusterSt
 }
 
 // consoleURL is the console's address for a browser, empty without a console.
+//
+// It is printed at the start, with the port that the system has chosen if the setting says 0.
 func (l *listeners) consoleURL() string {
 	for _, e := range l.open {
 		if e.name == "console" {

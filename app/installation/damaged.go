@@ -15,13 +15,19 @@ import (
 
 // mostKept is how many damaged journals are kept. A disk that has damaged that many is not given
 // another.
+//
+// The folders take disk space, and damage that comes back is a fault of the disk.
 const mostKept = 3
 
 // healingName is a file that names the folder into which the damaged journal is being moved. While
 // it is there, every start goes on with that.
+//
+// Its text is the name of the folder alone, and it is durable before anything moves.
 const healingName = "healing"
 
-// keptIn counts the damaged journals that are kept.
+// keptIn is the highest n of the folders damaged-<n> in data.dir, 0 for none. That is the number
+// of damaged journals that are kept as long as the operator removes none of them. The next one
+// gets n+1, so a name is not given twice while a later one exists.
 func keptIn(data string) int {
 	n := 0
 	entries, _ := os.ReadDir(data) // without the folder nothing is kept
@@ -36,6 +42,8 @@ func keptIn(data string) int {
 }
 
 // markHealing makes the mark, durably.
+//
+// From then on the next start moves the journal, whatever ends this process.
 func markHealing(data, folder string) error {
 	err := disk.ReplaceText(filepath.Join(data, healingName), 0o644, []byte(folder))
 	if err != nil {
@@ -46,6 +54,11 @@ func markHealing(data, folder string) error {
 
 // moveDamaged goes on with what markHealing began: it moves the journal and the consensus state
 // aside. The mark goes last, so a start that is cut short is gone on with by the next.
+//
+// It runs before journal and consensus state are opened. The three folders belong together: a
+// journal without its consensus state is refused by a start. A folder that is absent has been
+// moved already. Both directories are synced after each move, so that a power cut leaves a folder
+// in one place.
 func moveDamaged(data string, log *slog.Logger) error {
 	text, err := os.ReadFile(filepath.Join(data, healingName))
 	if errors.Is(err, fs.ErrNotExist) {

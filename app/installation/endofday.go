@@ -15,6 +15,9 @@ import (
 )
 
 // The subjects of the end of the day.
+//
+// eodDurable is the name of the consumer that the broker keeps: another name would begin at the
+// first message again.
 const (
 	extractReadySubject = "risk.extract.ready"
 	eodSubject          = "eod.pnl.done"
@@ -22,9 +25,14 @@ const (
 )
 
 // eodStream has the messages that say that a day's profit and loss is done.
+//
+// The stream is made by this process if the broker does not have it.
 var eodStream = broker.Stream{Name: "SVC_EOD", Subjects: []string{eodSubject}}
 
 // follow takes the messages of the end of a day from the broker, until ctx ends.
+//
+// One message at a time is taken, because each waits for its extract. The broker waits a minute
+// longer than that may take, so that it does not deliver a message while it is being worked on.
 func (x *extracts) follow(ctx context.Context) error {
 	return x.broker.Consume(ctx, broker.ConsumerConfig{
 		Stream: eodStream, Durable: eodDurable, Subject: eodSubject, AckWait: eodPatience + time.Minute,
@@ -33,11 +41,17 @@ func (x *extracts) follow(ctx context.Context) error {
 }
 
 // eodPatience is how long one extract may take before the broker delivers its message again.
+//
+// The marker is not sequenced again then.
 const eodPatience = 5 * time.Minute
 
 // take sequences the marker of a day, and acknowledges the message when the extract has been
 // announced. The broker delivers a message again when the extract was refused or late. The message
 // then waits for the same marker; after a restart it gets a new marker.
+//
+// A malformed message is terminated: it would be malformed at every delivery. A marker that is
+// sequenced twice, after a restart, makes two extracts of the day, each complete and at its own
+// sequence.
 func (x *extracts) take(ctx context.Context, messages []broker.Message) error {
 	for i := range messages {
 		m := &messages[i]
@@ -61,6 +75,8 @@ func (x *extracts) take(ctx context.Context, messages []broker.Message) error {
 	return nil
 }
 
+// endOfDay waits until the desk has room, so it can take as long as ctx lets it. word is the
+// message's stream sequence, day its session date, version the version of its prices.
 func (x *extracts) endOfDay(ctx context.Context, word uint64, day store.Date,
 	version uint32) error {
 	ctx, cancel := context.WithTimeout(ctx, eodPatience)
@@ -80,6 +96,8 @@ func (x *extracts) endOfDay(ctx context.Context, word uint64, day store.Date,
 	return x.Extractor.Wait(ctx, x.sequenced[word])
 }
 
+// errEndOfDay is the reason with which a malformed message is terminated. The bounds are those of
+// the marker: a day in 16 bits, a version in 32.
 var errEndOfDay = errors.New(
 	"not {sessionDate, version}, of 1970-01-01 to 2149-06-06 and of 1 to 4294967295")
 

@@ -21,19 +21,27 @@ import (
 )
 
 // evidenceLog is the transparency log of the installation's journal.
+//
+// A nil evidenceLog is one that is off; its methods do nothing then.
 type evidenceLog struct {
+	// What readers of the log ask: heads, tiles and proofs.
 	source *evidence.Source
 	stop   context.CancelFunc
 	ended  sync.WaitGroup
 }
 
 // evidenceFolder is where the log of an installation lies.
+//
+// The folder is also a witness of a start: see evidenceWitness.
 const evidenceFolder = "evidence"
 
 // EvidenceDir is the folder of the transparency log.
 func EvidenceDir(c *settings.Config) string { return c.InDataDir(evidenceFolder) }
 
 // EvidenceOptions are the log's options as the settings have them.
+//
+// Commands that read the log of a stopped server use the same options, so both find the same files
+// and the same name.
 func EvidenceOptions(c *settings.Config, g *matcher.Genesis) evidence.Options {
 	return evidence.Options{
 		Dir: EvidenceDir(c), KeyFile: c.String("evidence.key"), Origin: c.String("evidence.origin"),
@@ -42,6 +50,11 @@ func EvidenceOptions(c *settings.Config, g *matcher.Genesis) evidence.Options {
 }
 
 // openEvidence opens the log and begins to keep it; nil when it is off.
+//
+// The log follows the journal on a goroutine of its own, and no order waits for it. A failure is
+// an alarm in the log of the process. On a member only the leader signs.
+//
+// Errors: those of the witnesses' settings, and what evidence.Open refuses. They refuse the start.
 func openEvidence(c *settings.Config, in *Installation, log *slog.Logger) (*evidenceLog, error) {
 	if c.Duration("evidence.interval") == 0 {
 		return nil, nil
@@ -75,11 +88,17 @@ func openEvidence(c *settings.Config, in *Installation, log *slog.Logger) (*evid
 }
 
 // compareEvery is the time between two comparisons of the members' trees.
+//
+// A shorter evidence.interval shortens it.
 const compareEvery = 2 * time.Second
 
 // compareMembers compares this member's tree with the others' until the member stops. A member that
 // differs from a majority answers nothing any more and does not lead: its requests go to the
 // leader.
+//
+// The members agree on the commands, so trees that differ show a fault of disk, memory or program
+// on one of them. It is called when the listeners are open, because the others ask this member
+// over HTTP. It does nothing when the log is off.
 func (in *Installation) compareMembers(c *settings.Config, log *slog.Logger) error {
 	e := in.evidence
 	if e == nil {
@@ -112,6 +131,9 @@ func (in *Installation) compareMembers(c *settings.Config, log *slog.Logger) err
 // standAside takes a member that differs from a majority out of service: its requests go to the
 // leader. It must not lead: its disk would be every other member's. So it hands the leadership on,
 // as often as it is given it.
+//
+// because is what the comparison found. The member stays out of service until the process is
+// started again. Called at each comparison, it logs the reason once.
 func (in *Installation) standAside(because error, log *slog.Logger) {
 	if in.Member.odd.CompareAndSwap(false, true) {
 		log.Error("this member has another history than the others and answers nothing any more",
@@ -129,6 +151,8 @@ func (in *Installation) standAside(because error, log *slog.Logger) {
 }
 
 // withWitnesses reads the witnesses that the settings name.
+//
+// Both errors are usage errors: more cosignatures than witnesses would never publish a head.
 func withWitnesses(c *settings.Config, o *evidence.Options) (err error) {
 	o.Quorum = c.Int("evidence.witness-quorum")
 	if name := c.String("evidence.witnesses"); name != "" {
@@ -143,6 +167,8 @@ func withWitnesses(c *settings.Config, o *evidence.Options) (err error) {
 }
 
 // end signs what is left and stops the log. The journal must still be open.
+//
+// The engine's End closes the journal, so it comes after this.
 func (e *evidenceLog) end() {
 	if e != nil {
 		e.stop()
@@ -151,6 +177,9 @@ func (e *evidenceLog) end() {
 }
 
 // parts is the log on /readyz. Orders do not wait for it, so it does not decide readiness.
+//
+// The first problem of these is shown: signing has stopped for good, another member has another
+// tree, or the last attempt failed and is repeated.
 func (e *evidenceLog) parts() []httpapi.Part {
 	if e == nil {
 		return nil
@@ -178,6 +207,9 @@ func (e *evidenceLog) metrics(emit metric.Emit) {
 
 // evidenceWitness is the newest head that the transparency log has signed: a journal that ends
 // before it has been cut.
+//
+// Giving the log up keeps it under another name, so that its signed heads can still be compared
+// with the ones that others have seen.
 func evidenceWitness(c *settings.Config) witness {
 	file := filepath.Join(EvidenceDir(c), "checkpoints")
 	return witness{name: "evidence file " + file, look: func(context.Context) (standing, error) {

@@ -18,19 +18,29 @@ import (
 
 // extracts makes the risk extract of every marker in the journal, and sequences a marker when a
 // message announces the end of a day.
+//
+// The Extractor's loop and the consumer of messages are two goroutines. sequenced belongs to the
+// second one, the others are set before both begin.
 type extracts struct {
-	k         *engine.Engine
-	broker    *broker.Broker
+	k *engine.Engine
+	// Nil without a broker: a member that does not lead, or one without sidecars.
+	broker *broker.Broker
+	// The closing marks of the database; nil without one.
 	marks     *riskextract.SQLMarks
 	Extractor *riskextract.Extractor
 	log       *slog.Logger
 
-	// the marker's sequence, by the stream sequence of a message that is not acknowledged yet
+	// The inputSeq of the marker, by the stream sequence of a message that is not acknowledged yet.
+	// It is in memory only: a restart loses it.
 	sequenced map[uint64]uint64
 }
 
 // NewExtracts makes the extracts of a process. Without a database there are no closing marks, and
 // the progress is kept in a file. Without a broker the log has the announcements.
+//
+// role is one of riskextract's: a single node and a leader write the artifacts, a follower only
+// renders the cuts and keeps a cursor of its own. The measuring tools use it, too. NewExtracts
+// starts nothing.
 func NewExtracts(c *settings.Config, k *engine.Engine, db *store.DB, b *broker.Broker, role string,
 	log *slog.Logger) *extracts {
 	x := &extracts{k: k, broker: b, log: log, sequenced: map[uint64]uint64{}}
@@ -55,6 +65,9 @@ func NewExtracts(c *settings.Config, k *engine.Engine, db *store.DB, b *broker.B
 }
 
 // engineAt returns a second engine with the exact state at a sequence.
+//
+// It replays from the newest snapshot at or before seq, so the cost grows with the commands
+// between. The second result closes the engine; the caller must call it. seq must be durable.
 func (x *extracts) engineAt(ctx context.Context,
 	seq uint64) (riskextract.State, func() error, error) {
 	var state *matcher.Engine // the shadow keeps the one that was made last
@@ -75,6 +88,8 @@ func (x *extracts) engineAt(ctx context.Context,
 }
 
 // announce publishes that the artifacts of a cut are there.
+//
+// It may be called again for the same extract, after a crash for example.
 func (x *extracts) announce(_ context.Context, a riskextract.Announcement) error {
 	text := a.AppendJSON(nil)
 	if x.broker == nil {
@@ -85,6 +100,10 @@ func (x *extracts) announce(_ context.Context, a riskextract.Announcement) error
 }
 
 // markers finds the extract markers among the durable commands from a sequence on.
+//
+// next is where the caller goes on: every marker before it has been returned. On a member only the
+// part of the journal that has not passed since the start is read, and single commands behind
+// that.
 func (x *extracts) markers(ctx context.Context,
 	from uint64) (list []riskextract.Marker, next uint64, err error) {
 	head, _ := x.k.Journal.StableHead()
@@ -101,6 +120,8 @@ func (x *extracts) markers(ctx context.Context,
 }
 
 // find appends the markers between two durable sequences.
+//
+// A marker that cannot be decoded is an error of the journal's contents, and ends the search.
 func (x *extracts) find(ctx context.Context, list []riskextract.Marker,
 	from, to uint64) ([]riskextract.Marker, error) {
 	err := x.k.Journal.ReplayTo(ctx, from, to,

@@ -15,6 +15,10 @@ import (
 
 // statsSourcesOf returns the sources of an installation's figures. edge are the metrics of its
 // order-matcher. The sources may be read until the engine is stopped.
+//
+// The functions run on the goroutines of the stats file and of the flight recorder. They read
+// atomics and copies, and hold up no stage. Feeds and lags are of the leader; a follower shows
+// that they are elsewhere, and a process without sidecars leaves both out.
 func statsSourcesOf(in *Installation, edge httpapi.Metrics) stats.Sources {
 	s := stats.Sources{Path: func(p *stats.Path) { pathFigures(in.Core, p) },
 		Commits: in.Core.Journal.Metrics, Answers: edge}
@@ -46,6 +50,9 @@ func statsSourcesOf(in *Installation, edge httpapi.Metrics) stats.Sources {
 
 // pathFigures reads rings and stages, the last stage first: a command that counts as behind was
 // still behind when its stage was read.
+//
+// Reading in the other order could show a stage ahead of the one before it. The depth sums rise
+// with each look, so that a reader of two looks gets a mean over the time between them.
 func pathFigures(k *engine.Engine, p *stats.Path) {
 	durable, views, recorder := k.Journal.Durable(), k.Views.Applied(), k.Journal.Applied()
 	matcher := k.Stage.Applied()
@@ -65,6 +72,8 @@ func pathFigures(k *engine.Engine, p *stats.Path) {
 }
 
 // feedFigures reads the control sources.
+//
+// The place in to.Sources is that of the source in control.Sources.
 func (d *downstream) feedFigures(to *stats.Feeds) {
 	to.Present = stats.Here
 	for i, name := range control.Sources() {
@@ -83,6 +92,8 @@ func (d *downstream) feedFigures(to *stats.Feeds) {
 }
 
 // feedState is the place of a replica's state in stats.FeedStates.
+//
+// A state without a name there counts as the first one, seeds only.
 func feedState(s bootstrap.State) uint64 {
 	for i, name := range stats.FeedStates {
 		if name == s.String() {
@@ -93,6 +104,8 @@ func feedState(s bootstrap.State) uint64 {
 }
 
 // lagFigures reads how far the followers of the journal are behind.
+//
+// The lags are records that are durable in the journal and not yet taken in.
 func (d *downstream) lagFigures(to *stats.Lags) {
 	database, _ := d.Db.State()
 	link, _ := d.broker.State()
@@ -108,6 +121,8 @@ func (d *downstream) lagFigures(to *stats.Lags) {
 }
 
 // figures reads the state of the cluster as this member knows it.
+//
+// It reads memory only, and asks no other member.
 func (m *member) figures(to *stats.Cluster) {
 	p := m.Node.Progress()
 	leader, _ := m.Node.Leader("order-matcher")

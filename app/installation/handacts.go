@@ -16,6 +16,8 @@ import (
 // ByHand returns the note of the act of a command. Its caller has no token: the account of
 // the operating system and the machine's name stand for subject and address. A reason is required
 // in production.
+//
+// Kind and object are left to the caller. Errors are usage errors of the flag --reason.
 func ByHand(c *settings.Config, reason string) (n note.Note, err error) {
 	switch {
 	case reason != "":
@@ -31,6 +33,9 @@ func ByHand(c *settings.Config, reason string) (n note.Note, err error) {
 
 // OSUser is the subject of a command without a token: the account of the operating system, or the
 // number of one without a name.
+//
+// The prefix os: tells it from the subject of a token, which is a name that an operator has
+// chosen.
 func OSUser() string {
 	if u, err := user.Current(); err == nil && u.Username != "" {
 		return "os:" + strings.ToValidUTF8(u.Username, "?")
@@ -39,6 +44,8 @@ func OSUser() string {
 }
 
 // hostName is the machine's name, "" when it has none.
+//
+// It stands where an act over HTTP has the client's address.
 func hostName() string {
 	name, err := os.Hostname()
 	if err != nil {
@@ -59,6 +66,10 @@ type (
 )
 
 // putEpochAct has a new epoch wait to be put on record, in the transaction that begins it.
+//
+// The act and the epoch are in one transaction, so neither is there without the other. was is 0
+// for the first epoch of a source. The record in the journal follows when a server runs: see
+// pendingActs.
 func putEpochAct(tx *store.Tx, name control.Source, by note.Note, was, is uint64) error {
 	now := time.Now()
 	a := store.Act{Kind: note.Epoch, Subject: by.Subject, Address: by.Address, Reason: by.Reason,
@@ -91,6 +102,10 @@ type (
 
 // putFlagAct has a change of a flag by hand, at a source, wait to be put on record. Its kind is
 // that of the same act at the order-matcher.
+//
+// by has subject, address and reason; was and is are the record before and after. A change of
+// halted decides over one of enabled. The account is the one with the number in is, or, with a
+// ticker, the security. The act is in the transaction that changes the row.
 func putFlagAct(tx *store.Tx, by *store.Act, was, is *control.Record) error {
 	a := *by
 	switch a.Kind = note.Disable; {

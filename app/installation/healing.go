@@ -16,19 +16,31 @@ import (
 	"posttrade/ring/metric"
 )
 
-// healing gives a member whose journal is damaged the leader's, without an operator's hand: the
-// member hands its leadership on, has the leader take its vote away, which shows every member that
-// one is on its way, and starts again as a new disk. What it had is kept in a folder damaged-<n>.
+// healing gives a member whose journal is damaged the leader's, without an operator's hand. It
+// lets another member lead, then asks the leader to take its vote away, which shows every member
+// that one is being replaced, and then starts again as a new disk. What it had is kept in a folder
+// damaged-<n>.
+//
 // Only one member at a time can be without a vote, and none while another is not sound: see
 // quorum.Node.Spare.
+//
+// Every step is repeated until it works, and each can be cut short by a crash: the state is in the
+// consensus and in the file healing, not in memory.
 type healing struct {
-	in   *Installation
+	// Set by startHealing and constant.
+	in *Installation
+	// The folder of data.dir.
 	data string
-	on   bool
-	log  *slog.Logger
+	// The setting cluster.heal. When it is false, damage is shown and not healed; a journal that the
+	// leader sends is still taken.
+	on  bool
+	log *slog.Logger
 
-	why   atomic.Pointer[string] // what it waits for; nil: there is nothing to heal
-	again chan struct{}          // closed when the installation must be opened again
+	// What it waits for, for /readyz; nil when there is nothing to heal. Its writer is the goroutine
+	// of run.
+	why atomic.Pointer[string]
+	// Closed when the installation must be opened again; once guards the close.
+	again chan struct{}
 	once  sync.Once
 	ended sync.WaitGroup
 	stop  context.CancelFunc
@@ -38,6 +50,9 @@ type healing struct {
 const healPause = time.Second
 
 // startHealing begins to look for damage.
+//
+// Two goroutines run until end: one waits for a journal that the leader sends on its own account,
+// the other looks for damage that the scrub has found. Without a scrub no damage is looked for.
 func startHealing(c *settings.Config, in *Installation, log *slog.Logger) *healing {
 	ctx, cancel := context.WithCancel(context.Background())
 	h := &healing{in: in, data: c.String("data.dir"), on: c.Bool("cluster.heal"), log: log,
@@ -56,13 +71,19 @@ func startHealing(c *settings.Config, in *Installation, log *slog.Logger) *heali
 }
 
 // open has the installation opened again.
+//
+// Both goroutines may call it. serveOnce ends then with errRestart.
 func (h *healing) open() { h.once.Do(func() { close(h.again) }) }
 
+// end waits for both goroutines. It must be called before the node closes: a step may be asking
+// the leader.
 func (h *healing) end() {
 	h.stop()
 	h.ended.Wait()
 }
 
+// run takes a step at every healPause while something is damaged. The reason why it waits is
+// logged when it changes, and not at every attempt.
 func (h *healing) run(ctx context.Context) {
 	look := time.NewTicker(healPause)
 	defer look.Stop()
@@ -94,6 +115,11 @@ func (h *healing) run(ctx context.Context) {
 }
 
 // step goes one step on; done is true when the next start is to be that of a new disk.
+//
+// The order of the checks is that of their cost for the cluster. First what this disk can tell
+// alone: too many replacements, no space for the copy that is going to be sent, damage that has
+// gone away. Then the leadership, then the vote. An error says what it waits for, and the step is
+// tried again.
 func (h *healing) step() (done bool, err error) {
 	node := h.in.Member.Node
 	if kept := keptIn(h.data); kept >= mostKept {
@@ -119,6 +145,8 @@ func (h *healing) step() (done bool, err error) {
 }
 
 // part is the healing on /readyz; none when there is nothing to heal.
+//
+// It is never ready while it is shown, and does not decide readiness: orders need no old block.
 func (h *healing) part() []httpapi.Part {
 	why := h.why.Load()
 	if why == nil {
@@ -128,6 +156,8 @@ func (h *healing) part() []httpapi.Part {
 }
 
 // metrics shows whether a journal is wanted, and how many damaged ones are kept.
+//
+// The second figure is the number in the name of the newest folder.
 func (h *healing) metrics(emit metric.Emit) {
 	emit.Flag("svc_journal_heal_wanted",
 		"1 while this member's journal is damaged and it wants the leader's.", h.why.Load() != nil)

@@ -18,10 +18,15 @@ import (
 // damageName is a file in the journal's folder: why this member has ended, or has not started, when
 // that was damage on its disk. Such a member would end again: the store meets the damage when it
 // compacts. So the next start wants another journal before it opens this one.
+//
+// The file moves away with the journal, so the next journal begins without it.
 const damageName = "damage"
 
 // noteDamage makes the file when err is of damage. The process is about to end, so a disk that does
 // not answer is given a moment only.
+//
+// It does nothing on a single node, which has no other journal to get, and for an error that is
+// not of damage, such as a full disk.
 func noteDamage(c *settings.Config, err error) {
 	if !c.Clustered() || !journal.Damaging(err) {
 		return
@@ -39,6 +44,7 @@ func noteDamage(c *settings.Config, err error) {
 }
 
 const (
+	// A disk that has failed may not answer at all, and the process must end.
 	noteTime = 50 * time.Millisecond
 	// healStartTime is how long a start waits until the others can do without it. Then it starts with
 	// what it has.
@@ -47,6 +53,13 @@ const (
 
 // healBeforeStart has a member whose last run ended with damage start as a new disk, when the
 // others can do without it: see healing.
+//
+// A nil error without a mark means: start with what there is. It returns an error for settings and
+// for the mark alone; a member that cannot be healed must still be able to start and take part. It
+// waits for healStartTime at most, during which this member does not serve.
+//
+// The conditions are those of healing.step. There is no node yet, so the questions go to the other
+// members' ports.
 func healBeforeStart(ctx context.Context, c *settings.Config, log *slog.Logger) error {
 	data := c.String("data.dir")
 	text, err := os.ReadFile(filepath.Join(c.InDataDir("journal"), damageName))
@@ -97,9 +110,15 @@ func healBeforeStart(ctx context.Context, c *settings.Config, log *slog.Logger) 
 }
 
 // errSparing: the leader has agreed, and it is not in force yet.
+//
+// The caller asks again until the change is in force.
 var errSparing = errors.New("the leader takes the vote away")
 
 // spareMe returns nil when this disk has no vote.
+//
+// server is the id of this member's disk. Every other member is asked for its state, one after
+// another, and the one that calls itself the leader is asked for the vote. The error is the last
+// reason.
 func spareMe(ctx context.Context, c *settings.Config, remote quorum.Remote, server string) error {
 	why := errors.New("no leader is known")
 	for _, m := range c.Members() {
@@ -125,6 +144,8 @@ func spareMe(ctx context.Context, c *settings.Config, remote quorum.Remote, serv
 }
 
 // withDamageNoted notes the damage that a start has met.
+//
+// It returns err as it is.
 func withDamageNoted(c *settings.Config, err error) error {
 	if err != nil {
 		noteDamage(c, err)
@@ -133,6 +154,8 @@ func withDamageNoted(c *settings.Config, err error) error {
 }
 
 // endsWith is what ends the process at its first failure, with the damage noted.
+//
+// It becomes Options.Fatal: the note is written before the process ends with the failure.
 func endsWith(c *settings.Config, fatal func(error)) func(error) {
 	return func(err error) {
 		noteDamage(c, err)

@@ -16,17 +16,25 @@ import (
 // historyGuard compares the database with the journal when the start could not: the database was
 // unreachable, or this is a member that has just begun to lead. Until then nothing in this process
 // writes to the database. A database that knows more stops admission; reads go on.
+//
+// run closes done on its own goroutine; the loops in then wait for it. When the database is of
+// another history, done is never closed, the error is on /readyz, and Engine.Held has it for
+// admission.
 type historyGuard struct {
 	check startCheck
 	k     *engine.Engine
-	w     witness
-	role  string
-	done  chan struct{} // closed when the database has been compared and agrees
+	// The database as a witness.
+	w witness
+	// A role of riskextract. A single node may have been compared at the start; a leader never is.
+	role string
+	done chan struct{} // closed when the database has been compared and agrees
 }
 
 // guardPause is the pause before the next try to reach a database.
 const guardPause = 200 * time.Millisecond
 
+// newHistoryGuard makes a guard of db. Its done is closed at once on a single node whose start has
+// compared the database.
 func newHistoryGuard(c *settings.Config, k *engine.Engine, db *store.DB, role string,
 	log *slog.Logger) *historyGuard {
 	g := &historyGuard{
@@ -40,6 +48,9 @@ func newHistoryGuard(c *settings.Config, k *engine.Engine, db *store.DB, role st
 }
 
 // run compares the database, unless the start has done so, and returns.
+//
+// It tries until the database answers. A nil error means that it agrees, or that ctx has ended. An
+// error means that the database is another history's or knows more; admission is held then.
 func (g *historyGuard) run(ctx context.Context) error {
 	select {
 	case <-g.done:
@@ -75,6 +86,9 @@ func (g *historyGuard) run(ctx context.Context) error {
 
 // agreed is this member's history, when everything that was agreed before it began to lead is on
 // its disk.
+//
+// The history is taken after that wait, so it goes at least as far as what any earlier leader has
+// given to the database.
 func (g *historyGuard) agreed(ctx context.Context) (engine.History, error) {
 	if err := g.k.Journal.WaitStable(ctx, g.k.Handed.Load()); err != nil {
 		return engine.History{}, err
@@ -84,6 +98,8 @@ func (g *historyGuard) agreed(ctx context.Context) (engine.History, error) {
 
 // then runs a loop once the database has been compared and agrees; if it is another history's, the
 // loop never runs.
+//
+// Every loop that writes the history into the database goes through it.
 func (g *historyGuard) then(run func(context.Context) error) func(context.Context) error {
 	return func(ctx context.Context) error {
 		select {
@@ -96,6 +112,8 @@ func (g *historyGuard) then(run func(context.Context) error) func(context.Contex
 }
 
 // hold stops admission for a reason; a nil reason lets admission go on.
+//
+// Any goroutine may call it. A command that was admitted before is still decided.
 func hold(c *engine.Engine, reason error) {
 	if reason == nil {
 		c.Held.Store(nil)
@@ -109,7 +127,12 @@ func isHeld(c *engine.Engine) bool { return c.Held.Load() != nil }
 
 // stableJournal is the journal as read by the sidecars that write outside of it: only commands that
 // a power cut cannot take away.
+//
+// Otherwise a power cut in mode "os" could leave rows of commands that the next start does not
+// find.
 type stableJournal struct{ *journal.Journal }
 
 // Head is the stable head.
+//
+// It never waits.
 func (s stableJournal) Head() (inputSeq, tradeSeq uint64) { return s.StableHead() }

@@ -19,27 +19,51 @@ import (
 )
 
 // Installation is everything that `posttrade serve` runs, in one process.
+//
+// Open sets the fields and Stop uses them; in between they stay the same, except for the atomic
+// ones and tokens. A nil part is one that is off, or that a failed Open has not reached.
 type Installation struct {
-	Core      *engine.Engine
-	history   *fullHistory
-	Beside    atomic.Pointer[downstream] // nil without sidecars, and on a member that does not lead
+	// The path of an order.
+	Core *engine.Engine
+	// The index over all fills, for HTTP and for reconciliation.
+	history *fullHistory
+	// The sidecars; nil without them, and on a member that does not lead. On a member the goroutine
+	// of roles changes it. A reader takes it once for a request: it may be replaced before the next.
+	Beside    atomic.Pointer[downstream]
 	listeners *listeners
 	Member    *member // nil on a single node
+	// The stats file, the flight recorder, the heartbeat and the watch of the order numbers.
 	watching  *watching
 	scrubbing *scrubbing
-	past      *past
-	evidence  *evidenceLog
-	backups   *backups.Server
-	scrub     atomic.Pointer[journal.Scrub] // that of scrubbing; other members ask for it at any time
-	healing   *healing                      // nil on a single node
-	feed      *feed.Hub
-	tokens    tokens
-	level     *slog.LevelVar // of the log; nil: it stays
+	// Earlier states of the engine and their checkpoints.
+	past     *past
+	evidence *evidenceLog
+	backups  *backups.Server
+	// The scrub of scrubbing, for damaged: the node may ask before scrubbing is set.
+	scrub   atomic.Pointer[journal.Scrub]
+	healing *healing // nil on a single node
+	feed    *feed.Hub
+	// The secrets of access tokens, which SIGHUP exchanges.
+	tokens tokens
+	// The level of the log, which SIGHUP sets; nil when the log is not this package's.
+	level *slog.LevelVar
 }
 
 // Open starts all parts in the order in which they depend on each other; stop ends them in reverse.
 // After an error no part is left running. A member that is new to its cluster waits for the others
 // until ctx ends.
+//
+// The order is:
+//
+//   - the check that a restore has not left data.dir half-way, and the folder itself
+//   - the engine: on a single node compared with the witnesses first, on a member behind the
+//     consensus
+//   - what reads the journal beside it: scrub, backups, past, evidence, full history
+//   - sidecars and services, the administration's listener, the console
+//
+// Errors: usage errors of settings, and the refusals for which docs/operations.md has a paragraph
+// each. o is what EngineOptions has made; Open sets Feeds and Approve itself. The result admits
+// orders when the control sources are ready, which is usually later.
 func Open(ctx context.Context, c *settings.Config, o engine.Options,
 	log *slog.Logger) (_ *Installation, err error) {
 	in := &Installation{}
@@ -72,6 +96,10 @@ func Open(ctx context.Context, c *settings.Config, o engine.Options,
 
 // openEngine opens the engine: journal, recovery, rings, matcher, recorder. It says in the log what
 // was found and what cannot be read.
+//
+// The settings that may contradict the journal are checked here, before a service listens:
+// archives that sidecars need, capacities below those in force. Limits that differ are warned of
+// only.
 func (in *Installation) openEngine(ctx context.Context, c *settings.Config, o engine.Options,
 	log *slog.Logger) (err error) {
 	o.Feeds = c.Bool("sidecars.enabled") && c.Bool("risk.bootstrap.enabled")
@@ -108,6 +136,8 @@ func (in *Installation) openEngine(ctx context.Context, c *settings.Config, o en
 }
 
 // openBeside opens what reads the journal beside the engine, and the listeners' certificates.
+//
+// None of them writes to the journal. Each has a loop of its own at a low priority, or none.
 func (in *Installation) openBeside(c *settings.Config, log *slog.Logger) (err error) {
 	in.scrubbing = startScrubbing(in.Core.Journal, c.Duration("journal.scrub-interval"), log)
 	in.scrub.Store(in.scrubbing.scrub)
@@ -129,6 +159,8 @@ func (in *Installation) openBeside(c *settings.Config, log *slog.Logger) (err er
 
 // openSingle opens database, broker, sidecars and control sources, then the services over them, and
 // last the replicas of the sources, which fetch from those services.
+//
+// The capacities are raised before the services open, so that the first seeding finds the room.
 func (in *Installation) openSingle(ctx context.Context, c *settings.Config,
 	log *slog.Logger) error {
 	if err := in.raise(ctx, c, log); err != nil {
@@ -157,6 +189,8 @@ func (in *Installation) openSingle(ctx context.Context, c *settings.Config,
 }
 
 // restart is closed when the installation must be opened again; nil when that cannot happen.
+//
+// A nil channel never receives, so a single node waits for its other reasons alone.
 func (in *Installation) restart() <-chan struct{} {
 	if in.healing == nil {
 		return nil
@@ -165,17 +199,33 @@ func (in *Installation) restart() <-chan struct{} {
 }
 
 // damaged reports that a part of the journal is known to be damaged. Any goroutine.
+//
+// The node tells it to the others: the leadership is not handed to a damaged member, and a damaged
+// leader spares no vote.
 func (in *Installation) damaged() bool {
 	s := in.scrub.Load()
 	return s != nil && len(s.State().Damaged) > 0
 }
 
 // shutdownTimeout is how long requests in flight may take to end.
+//
+// systemd's own limit for a stop must be longer.
 const shutdownTimeout = 10 * time.Second
 
 // Stop ends the parts: first the callers, last the engine, so that every command that was handed in
 // is decided, journaled and answered. When a caller has not ended in time, the engine's memory
 // stays mapped.
+//
+// The order is the reverse of the start:
+//
+//   - figures and flight recorder, which read every other part
+//   - listeners, and the requests in flight
+//   - healing, then the member with its node, or the sidecars
+//   - what reads the journal: feed, full history, scrub, past, evidence
+//   - the engine
+//
+// Every part is ended whatever the others return; the errors are joined. Stop also cleans up
+// behind an Open that has failed, so each part may be nil. It may be called once.
 func (in *Installation) Stop() (err error) {
 	if in.watching != nil {
 		in.watching.stop()

@@ -14,22 +14,32 @@ import (
 
 // journalGrace is the time in which waiting callers are told that the journal has failed, before
 // the process ends.
+//
+// The answers are written by other goroutines, which cannot be waited for when the disk hangs.
 const journalGrace = 100 * time.Millisecond
 
 // LastWords is the error stream of a server. Its disk may fail in several places at once: in the
 // journal, in a member's consensus log, in both. The first failure writes the last line, and the
 // process ends with it, exit code 1, whatever else ends meanwhile.
+//
+// Any goroutine may call its methods.
 type LastWords struct {
 	mu    sync.Mutex
 	w     io.Writer // guarded by mu
 	ended bool      // guarded by mu
-	json  bool      // the last line is a record of a JSON log; constant once there is a log
-	end   func(code int)
+	// The last line is a record of a JSON log. ServeToTheEnd sets it before the log is made.
+	json bool
+	// os.Exit; tests have another one.
+	end func(code int)
 }
 
+// NewLastWords returns the error stream over stderr. ServeToTheEnd gives it to the log, too.
 func NewLastWords(stderr io.Writer) *LastWords { return &LastWords{w: stderr, end: os.Exit} }
 
 // Write drops everything after the last line: further failures are consequences of the first.
+//
+// A dropped write is no error: it reports len(p), so that a logger does not fail. Each call holds
+// the lock for one write to stderr.
 func (l *LastWords) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -46,9 +56,10 @@ func (l *LastWords) said() bool {
 	return l.ended
 }
 
-// Failed is fail-stop. The waiting callers have been told; failed writes one line that says why and
-// ends the process. Nothing more is promised. It does not return: a second caller waits for the end
-// of the process.
+// Failed is fail-stop. The waiting callers have been told; Failed writes one line that says why
+// and ends the process with exit code 1. Nothing more is promised. It does not return: a second
+// caller waits for the end of the process. It is Options.Fatal of the engine and of a member's
+// node.
 func (l *LastWords) Failed(err error) {
 	if l.last(err) {
 		time.Sleep(journalGrace)
@@ -58,6 +69,8 @@ func (l *LastWords) Failed(err error) {
 }
 
 // last writes the reason, unless the last line has been written already.
+//
+// The line is one line whatever err has: white space becomes single blanks.
 func (l *LastWords) last(err error) (first bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -17,6 +17,10 @@ import (
 // openMember opens the services of a member: the order-matcher, which forwards writes to the
 // leader, and relays for the services that only the leader runs, which send requests there. Then
 // the engine is attached to the consensus.
+//
+// Attach is last: from then on agreed commands flow into the engine, and by then every reader of
+// the events, the markers and the figures is there. The listeners are open before, and answer that
+// no leader is known. After an error Stop ends what has begun.
 func (in *Installation) openMember(c *settings.Config, log *slog.Logger) error {
 	verifier, err := in.newVerifier(c)
 	if err != nil {
@@ -58,6 +62,8 @@ func (in *Installation) openMember(c *settings.Config, log *slog.Logger) error {
 }
 
 // leading is the part that runs on the leader only.
+//
+// Its methods run on the goroutine of roles.follow, one after the other.
 type leading struct {
 	c        *settings.Config
 	in       *Installation
@@ -75,6 +81,10 @@ type leaderService interface {
 }
 
 // begin opens the sidecars and puts their services behind the relays.
+//
+// An error leaves nothing behind: the caller calls begin again after leadRetry, while the member
+// still leads. The sidecars open before a relay lets requests through to them. Capacities are
+// raised here, because only the leader's settings count.
 func (l *leading) begin() (err error) {
 	if err := l.in.raise(context.Background(), l.c, l.log); err != nil {
 		// It is no reason not to lead: the member goes on with the room that there is.
@@ -109,10 +119,15 @@ func (l *leading) begin() (err error) {
 }
 
 // leaveTimeout is how long requests may take that began while this member led.
+//
+// Requests that take longer find their database closed.
 const leaveTimeout = 5 * time.Second
 
 // end takes the services away, and closes the sidecars when no request uses them any more. The gate
 // admits nothing until the sources have been followed again.
+//
+// The relays send new requests to the next leader as soon as the services are away. Replicas and
+// loops end with the sidecars; the gate may not go on with what they last said.
 func (l *leading) end() {
 	defer l.extracts.follow()
 	d := l.in.Beside.Swap(nil)
@@ -131,6 +146,8 @@ func (l *leading) end() {
 
 // leave takes the services away and ends their requests that go through the whole history. It waits
 // for their other requests until ctx ends.
+//
+// All services leave at once, so the time is that of the slowest one and at most that of ctx.
 func (l *leading) leave(ctx context.Context) {
 	var leaving sync.WaitGroup
 	for name, service := range l.services {

@@ -11,6 +11,8 @@ import (
 
 // policySettings are the limits that a new journal begins with. From then on only a sequenced
 // policy changes them, so that every replay and every member judges by the same.
+//
+// The index is the limit's id, so each limit has exactly one setting.
 var policySettings = [matcher.LimitCount]string{
 	matcher.LimitOrderQty:      "risk.max-order-quantity",
 	matcher.LimitOrderNotional: "risk.max-order-notional",
@@ -23,6 +25,8 @@ var policySettings = [matcher.LimitCount]string{
 
 // warnOfLimits logs every limit that is set to another value than the one in force: the setting has
 // no effect, and the log names the endpoint that has one.
+//
+// A limit whose setting is the default is not compared: the operator has not asked for anything.
 func warnOfLimits(c *settings.Config, inForce matcher.RiskLimits, log *slog.Logger) {
 	limits := c.Limits()
 	wanted := limits.RiskLimits()

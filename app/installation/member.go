@@ -19,9 +19,14 @@ import (
 
 // errRestart ends an installation that must be opened again at once: the leader has sent a journal
 // in place of this member's own, or is to send one.
+//
+// It is no failure: serve opens the installation again in the same process.
 var errRestart = errors.New("this member goes on with another journal than its own")
 
 // MemberTLS is the TLS configuration by which members identify each other, nil on loopback.
+//
+// The same certificate proves a member to the others and checks theirs against cluster.tls-ca.
+// Commands that ask members use it as well. The error is that of the files.
 func MemberTLS(c *settings.Config) (*tls.Config, error) {
 	if c.String("cluster.tls-cert") == "" {
 		return nil, nil
@@ -32,16 +37,25 @@ func MemberTLS(c *settings.Config) (*tls.Config, error) {
 
 // member is this process as one of several: its node, and the parts that run while it leads and
 // while it does not.
+//
+// Node and relays are set while it opens and then constant. stops is used by the goroutine that
+// opens and by Stop.
 type member struct {
-	Node   *quorum.Node
-	roles  *roles
-	count  int                       // of members in the list
+	Node  *quorum.Node
+	roles *roles
+	// The number of members in the list, voters or not.
+	count  int
 	relays map[string]*httpapi.Relay // of each service, by name
-	stops  []func()                  // in the order of the starts
-	odd    atomic.Bool               // its history differs from a majority's
+	// What ends the parts, in the order of their starts.
+	stops []func()
+	// Its history differs from a majority's. The writer is standAside; the node reads it, so that no
+	// other member takes this one's journal. It is never cleared in this process.
+	odd atomic.Bool
 }
 
 // stop ends the member's parts: those of the leader first, then the consensus.
+//
+// The node goes last: until it has closed, it hands agreed commands to the engine.
 func (m *member) stop() (err error) {
 	for _, stop := range slices.Backward(m.stops) {
 		stop()
@@ -54,6 +68,10 @@ func (m *member) stop() (err error) {
 
 // joinCluster opens the consensus state and the engine over it. A member with an empty disk waits
 // here until the cluster has agreed on a genesis or has sent it a journal.
+//
+// The steps before the loop finish what earlier runs have begun: a replacement that damage has
+// called for, and a received journal. A new member either gets a genesis and makes a journal, or
+// is sent a journal; the next turn of the loop resumes with that one.
 func (in *Installation) joinCluster(ctx context.Context, c *settings.Config, o engine.Options,
 	log *slog.Logger) (err error) {
 	if c.String("auth.jwt.secret") == "" {
@@ -91,6 +109,8 @@ func (in *Installation) joinCluster(ctx context.Context, c *settings.Config, o e
 }
 
 // resumeMember opens a member that has a journal.
+//
+// The engine opens first, because the node needs the genesis and asks for the head of its journal.
 func (in *Installation) resumeMember(c *settings.Config, o engine.Options, storage quorum.Storage,
 	log *slog.Logger) (err error) {
 	if in.Core, err = engine.Open(o); err != nil {
@@ -100,6 +120,9 @@ func (in *Installation) resumeMember(c *settings.Config, o engine.Options, stora
 }
 
 // newMember opens a member without a journal. It returns errRestart when a journal has come.
+//
+// The node opens first, because the genesis comes from the cluster. It waits until a majority is
+// there, or ctx ends.
 func (in *Installation) newMember(ctx context.Context, c *settings.Config, o engine.Options,
 	storage quorum.Storage, log *slog.Logger) error {
 	if err := in.openNode(c, o, storage, nil, log); err != nil {
@@ -117,6 +140,9 @@ func (in *Installation) newMember(ctx context.Context, c *settings.Config, o eng
 	return err
 }
 
+// openNode opens this member's part of the consensus. has is the genesis of the journal that is
+// there, nil for none. Only with cluster.adopt may a journal without consensus state begin a
+// cluster; its head is then where the log begins.
 func (in *Installation) openNode(c *settings.Config, o engine.Options, storage quorum.Storage,
 	has []byte, log *slog.Logger) error {
 	memberTLS, err := MemberTLS(c)

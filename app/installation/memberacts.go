@@ -12,6 +12,8 @@ import (
 )
 
 // What a change of the members is about, on record.
+//
+// The JSON texts are part of the record in the journal: names and order stay.
 type (
 	byMember struct {
 		Member string `json:"member"`
@@ -25,6 +27,8 @@ type (
 )
 
 // memberKinds are the kinds of the acts on members.
+//
+// Replaced is a member that came back with another disk.
 var memberKinds = map[quorum.ChangeKind]string{quorum.Added: note.MemberAdd,
 	quorum.Removed: note.MemberGone, quorum.Replaced: note.MemberSwap}
 
@@ -35,6 +39,9 @@ var (
 )
 
 // recordChange puts a change of the members on record. The leader calls it, which has its engine.
+//
+// An error refuses the change: no change of the members is made that is not on record. It blocks
+// until the note is durable on a majority.
 func (in *Installation) recordChange(c *settings.Config, log *slog.Logger) quorum.Recorder {
 	return func(ctx context.Context, change quorum.Change) error {
 		n, err := noteOfChange(change, c.String("profile") == "production")
@@ -52,6 +59,9 @@ func (in *Installation) recordChange(c *settings.Config, log *slog.Logger) quoru
 
 // noteOfChange is the note of a change. A member that comes back with another disk has no
 // operator.
+//
+// needReason is set in production. A change that has failed after it was put on record is noted
+// once more, as refused, with its act in the object. Errors are those of the operator's texts.
 func noteOfChange(c quorum.Change, needReason bool) (n note.Note, err error) {
 	n = note.Note{Kind: memberKinds[c.Kind], Address: c.From,
 		Object: note.Value(byMember{c.Member})}

@@ -13,6 +13,9 @@ import (
 )
 
 // coreMetrics adds the stages' counters to those of the edge.
+//
+// It only wires functions. They run when a client reads /metrics, on that client's goroutine, and
+// read what the parts count anyway.
 func coreMetrics(k *engine.Engine, edge *httpapi.OrderMatcher) httpapi.Metrics {
 	m := edge.Metrics()
 	m.Rings = func(emit func(string, uint64)) {
@@ -37,6 +40,9 @@ func coreMetrics(k *engine.Engine, edge *httpapi.OrderMatcher) httpapi.Metrics {
 }
 
 // stagesOf emits how far each stage behind the input ring has come.
+//
+// The numbers are input sequences, so the distance of two stages is the number of commands between
+// them.
 func stagesOf(k *engine.Engine) func(emit func(string, uint64)) {
 	return func(emit func(string, uint64)) {
 		emit("matcher", k.Stage.Applied())
@@ -47,6 +53,8 @@ func stagesOf(k *engine.Engine) func(emit func(string, uint64)) {
 }
 
 // andStage adds the times of one more stage.
+//
+// A stage is a value of the label stage of svc_stage_latency_seconds.
 func andStage(others latencies, stage string, times func() timing.Distribution) latencies {
 	return func(emit func(string, timing.Distribution)) {
 		if others != nil {
@@ -60,6 +68,8 @@ func andStage(others latencies, stage string, times func() timing.Distribution) 
 type latencies = func(emit func(stage string, d timing.Distribution))
 
 // together emits the metrics of several parts; it skips nil ones.
+//
+// The parts must not state the same metric, except with other labels.
 func together(parts ...func(metric.Emit)) func(metric.Emit) {
 	return func(emit metric.Emit) {
 		for _, part := range parts {
@@ -71,6 +81,9 @@ func together(parts ...func(metric.Emit)) func(metric.Emit) {
 }
 
 // memberMetrics adds what a member knows of its cluster, and the metrics of the leader's parts.
+//
+// Services is replaced: on a member the relays count the requests, whatever service stands behind
+// them.
 func (in *Installation) memberMetrics(orders *httpapi.OrderMatcher) httpapi.Metrics {
 	m := coreMetrics(in.Core, orders)
 	rings := m.Rings
@@ -91,6 +104,8 @@ func (in *Installation) memberMetrics(orders *httpapi.OrderMatcher) httpapi.Metr
 }
 
 // clusterMetrics are the member's role, its relays and the leader's parts.
+//
+// The leader's parts appear and go with the leadership.
 func (in *Installation) clusterMetrics(emit metric.Emit) {
 	leads := in.Member.Node.Leads()
 	emitRole(emit, "leader", leads)
@@ -119,6 +134,8 @@ func singleMetrics(k *engine.Engine, edge *httpapi.OrderMatcher) httpapi.Metrics
 }
 
 // metrics states the counters of the sidecars.
+//
+// Their names and help texts are in their packages.
 func (d *downstream) metrics(emit metric.Emit) {
 	d.recon.Collect(emit)
 	d.settlement.Collect(emit)
@@ -131,6 +148,8 @@ func (d *downstream) metrics(emit metric.Emit) {
 }
 
 // projected is the input sequence up to which every fill is in SQL.
+//
+// The services show it in /health.
 func (d *downstream) projected() uint64 {
 	_, inputSeq := d.projection.Projected()
 	return inputSeq
@@ -143,6 +162,9 @@ func (d *downstream) projectedTrades() uint64 {
 }
 
 // state is /health of the trade-processor.
+//
+// It is degraded without a database, whatever the loops say; otherwise failed when a loop has
+// ended with an error, and ok when none has.
 func (d *downstream) state() string {
 	if ready, _ := d.Db.State(); !ready {
 		return "degraded"
@@ -156,6 +178,9 @@ func (d *downstream) state() string {
 }
 
 // parts are the sidecars on /readyz. Orders are admitted without them.
+//
+// Only the loops that have ended with an error are named. A nil downstream has no parts: sidecars
+// are off, or they run on the leader.
 func (d *downstream) parts() []httpapi.Part {
 	if d == nil {
 		return nil
@@ -182,6 +207,9 @@ func (d *downstream) parts() []httpapi.Part {
 }
 
 // parts is the cluster on /readyz.
+//
+// It decides readiness: without a leader no request can be served anywhere. A nil member, on a
+// single node, has no part.
 func (m *member) parts() []httpapi.Part {
 	if m == nil {
 		return nil

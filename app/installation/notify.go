@@ -11,14 +11,18 @@ import (
 
 // heartbeat tells systemd that the engine makes progress, at every tick. Without progress it says
 // nothing, and systemd ends and starts the process when that has lasted too long.
+//
+// One goroutine, the one in run, owns what the last look has found.
 type heartbeat struct {
 	k      *engine.Engine
 	depth  func() int // commands that wait for the matcher; nil: those of k's ring
 	notify *systemd.Notifier
 	log    *slog.Logger
 
-	decided, recorded uint64 // at the last look
-	silent            bool
+	// The last commands of matcher and recorder at the last look.
+	decided, recorded uint64
+	// The last look found no progress, and the log has said so.
+	silent bool
 }
 
 // run looks at every tick until stop is closed.
@@ -33,6 +37,8 @@ func (h *heartbeat) run(tick <-chan time.Time, stop <-chan struct{}) error {
 	}
 }
 
+// look tells systemd of progress, or logs once that there is none. Progress after a silence is
+// told again: systemd counts from the last WATCHDOG=1.
 func (h *heartbeat) look() {
 	if !h.alive() {
 		if !h.silent {
@@ -48,6 +54,9 @@ func (h *heartbeat) look() {
 // alive reports that matcher and recorder have moved since the last look, or had nothing to do. A
 // disk that does not come back holds them up too; a restart would not mend it, so it counts as
 // alive, and /readyz names the disk.
+//
+// It changes what the next call compares with, so only look calls it. A full disk counts as alive,
+// too: orders are refused then, and reads go on.
 func (h *heartbeat) alive() bool {
 	decided, recorded := h.k.Stage.Applied(), h.k.Journal.Applied()
 	moved := decided != h.decided || recorded != h.recorded
@@ -61,6 +70,8 @@ func (h *heartbeat) alive() bool {
 }
 
 // tell gives systemd one state. What it does not receive must not stop the server.
+//
+// It blocks for the time of one datagram.
 func (h *heartbeat) tell(states ...string) {
 	if err := h.notify.Tell(states...); err != nil {
 		h.log.Warn("systemd was not told", "state", strings.Join(states, " "), "error", err)
@@ -69,6 +80,9 @@ func (h *heartbeat) tell(states ...string) {
 
 // tellReady tells systemd that the server serves, and begins the heartbeat that it asks for. The
 // returned function says that the server stops.
+//
+// The heartbeat comes three times in the interval that the service manager allows, so that one
+// that is late does no harm. Outside systemd nothing happens, and stopping is empty.
 func (in *Installation) tellReady(log *slog.Logger) (stopping func()) {
 	notify, err := systemd.FromEnvironment()
 	if err != nil {

@@ -8,6 +8,9 @@ import (
 	"posttrade/ring"
 )
 
+// EngineOptions are the options of the engine of these settings, for a server and for the
+// measuring tools. Fatal is left to the caller, Feeds and Approve to Open. It opens nothing:
+// Genesis and Session are functions that the engine calls.
 func EngineOptions(c *settings.Config) engine.Options {
 	idle, err := ring.ParseStrategy(c.String("ring.idle"))
 	if err != nil {
@@ -35,6 +38,9 @@ func EngineOptions(c *settings.Config) engine.Options {
 }
 
 // AdmissionOf is what orders to an engine are admitted by: one answer, whatever way they come.
+//
+// HTTP and shared-memory sessions each have a Decider of their own over the same gate and views. A
+// Decider has no state; its functions are called for each command and read memory only.
 func AdmissionOf(c *settings.Config, k *engine.Engine) admission.Decider {
 	return admission.Decider{
 		Gate: k.Gate, Views: k.Views,

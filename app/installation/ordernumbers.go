@@ -17,13 +17,19 @@ import (
 var numbersUsed = [...]float64{0.75, 0.90, 0.99}
 
 // numbersEvery is the time between two looks at the last number.
+//
+// At the highest rate of orders, the shares are months apart.
 const numbersEvery = time.Second
 
 // usedNumbers is the share of the order numbers that are used; next is the number of the next
 // order.
+//
+// next is at least 1.
 func usedNumbers(next uint64) float64 { return float64(next-1) / float64(matcher.MaxOrderNumber) }
 
 // numberMetrics says how far the numbering of orders has come.
+//
+// Both are of the views, which are a batch of events behind the matcher at most.
 func numberMetrics(c *engine.Engine, emit metric.Emit) {
 	next := c.Views.NextRef()
 	emit.Gauge("svc_order_last_number", "Number of the last order, the <n> of its ord-<n>.",
@@ -33,6 +39,9 @@ func numberMetrics(c *engine.Engine, emit metric.Emit) {
 }
 
 // numbersPart is the order numbers on /readyz; no part while enough are left.
+//
+// It is not ready when no number is left. Orders are refused then by the engine; the part works
+// beside readiness, because another process of the same journal could not do more.
 func numbersPart(next uint64) []httpapi.Part {
 	used := usedNumbers(next)
 	if used < numbersUsed[0] {
@@ -50,6 +59,7 @@ type numberWatch struct {
 	warned int // how many of numbersUsed
 }
 
+// look warns when a share has been reached. After a start one warning names the highest one.
 func (w *numberWatch) look() {
 	next := w.next()
 	reached := w.warned
@@ -64,6 +74,8 @@ func (w *numberWatch) look() {
 }
 
 // watchNumbers starts the watch of the order numbers.
+//
+// It ends with watching.
 func (in *Installation) watchNumbers(log *slog.Logger) {
 	w := &numberWatch{next: in.Core.Views.NextRef, log: log}
 	in.watching.start("order numbers", numbersEvery, w.run)

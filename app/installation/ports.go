@@ -8,6 +8,10 @@ import (
 
 // writePorts writes the addresses of all listeners to a file for other programs. The file appears
 // whole or not at all.
+//
+// The text is a JSON object of service and host:port. The file is not synced: a start writes it
+// again. It stays behind when the process ends, so a reader must be ready for addresses that do
+// not answer.
 func writePorts(path string, ports map[string]string) error {
 	text, err := json.MarshalIndent(ports, "", "  ")
 	if err != nil {

@@ -12,6 +12,9 @@ import (
 
 // processMetrics are what monitoring asks of the process itself: its build, its disk, how much a
 // start would have to replay, and how long its certificates hold.
+//
+// Free space that the system does not tell is left out, instead of a zero that would raise an
+// alert.
 func (in *Installation) processMetrics(emit metric.Emit) {
 	b := settings.ReadBuild()
 	emit.Gauge("svc_build_info", "1, with the release, commit and Go version of the build.", 1,
@@ -29,12 +32,16 @@ func (in *Installation) processMetrics(emit metric.Emit) {
 }
 
 // certificate is one that a listener of this process shows.
+//
+// setting is the name of the setting with its file, expires the end of its validity.
 type certificate struct {
 	setting string
 	expires time.Time
 }
 
 // certificates are those in use: a renewed file counts once it has been read.
+//
+// They are read at each look, so a renewal shows at the next one.
 func (l *listeners) certificates() (list []certificate) {
 	if l.renewed != nil {
 		list = append(list, expiryOf("http.tls-cert", l.renewed.current.Load()))
@@ -49,6 +56,8 @@ func (l *listeners) certificates() (list []certificate) {
 }
 
 // expiryOf is the certificate of a configuration. One that cannot be read again has expired.
+//
+// Its time is the zero time then, which lies in the past.
 func expiryOf(setting string, c *tls.Config) certificate {
 	leaf := c.Certificates[0].Leaf
 	if leaf == nil {
@@ -61,6 +70,8 @@ func expiryOf(setting string, c *tls.Config) certificate {
 }
 
 // membersTLS reads the certificate that this member shows to others, nil without one.
+//
+// The node reads the same files for itself; this copy is only for the expiry.
 func membersTLS(c *settings.Config) (*tls.Config, error) {
 	if !c.Clustered() {
 		return nil, nil

@@ -14,6 +14,8 @@ import (
 
 // capacitySettings are the settings that a start can raise. The genesis record keeps the capacities
 // that the journal began with; commands behind it set those that are in force.
+//
+// of gives the place of a capacity, so that one loop compares and sets all of them.
 var capacitySettings = []struct {
 	name string
 	of   func(*matcher.Capacities) *int
@@ -29,6 +31,11 @@ var capacitySettings = []struct {
 // capacities are the capacities that a start asks for: those in force, with every setting that was
 // set to something larger. A smaller one is refused by name, because the contents of the tables
 // cannot be given up. A member keeps the larger one, which the leader has asked for, and logs that.
+//
+// genesis are the capacities that the journal began with. On a member a value between those and
+// the ones in force is likely the setting of a member that was not changed when the leader's was.
+// The last two checks refuse combinations that no engine can have memory for. Errors are usage
+// errors.
 func capacities(c *settings.Config, genesis, inForce matcher.Capacities,
 	log *slog.Logger) (matcher.Capacities, error) {
 	limits, wanted := c.Limits(), inForce
@@ -69,6 +76,8 @@ const raiseTimeout = 10 * time.Second
 
 // raise sets the capacities by a command like any other, so that every replay and every member has
 // the same room at the same sequence.
+//
+// A refusal by the engine is an error with its reason.
 func raise(c *engine.Engine, ctx context.Context, wanted matcher.Capacities,
 	log *slog.Logger) error {
 	was := c.Views.Capacities()
@@ -106,6 +115,8 @@ func risen(was, wanted matcher.Capacities) matcher.Capacities {
 }
 
 // RaiseCapacities sets what the settings ask for, in an engine that runs alone.
+//
+// It blocks until the command is durable, for raiseTimeout at most.
 func RaiseCapacities(ctx context.Context, c *settings.Config, k *engine.Engine,
 	log *slog.Logger) error {
 	wanted, err := capacities(c, k.Genesis.Limits.Capacities(), k.Views.Capacities(), log)
@@ -116,6 +127,8 @@ func RaiseCapacities(ctx context.Context, c *settings.Config, k *engine.Engine,
 }
 
 // wanted is what the settings ask for, given what is in force.
+//
+// It also checks the settings: the start calls it before a service listens.
 func (in *Installation) wanted(c *settings.Config, log *slog.Logger) (matcher.Capacities, error) {
 	return capacities(c, in.Core.Genesis.Limits.Capacities(), in.Core.Views.Capacities(), log)
 }

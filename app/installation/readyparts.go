@@ -12,6 +12,9 @@ import (
 
 // coreParts are the conditions for the admission of an order. A follower needs no control source of
 // its own: the leader's gate decides.
+//
+// A part that is not ready makes the process not ready, unless it works beside readiness. The list
+// is made anew at each request, from atomics and small copies.
 func (in *Installation) coreParts() []httpapi.Part {
 	k := in.Core
 	list := []httpapi.Part{{Name: "recovery", Ready: true,
@@ -58,6 +61,8 @@ func killPart(g *gate.Gate) httpapi.Part {
 
 // diskParts are the states of the disks. When a disk has not synced anything for a second, no order
 // is answered and no new state is shown. So this part decides readiness, for as long as that lasts.
+//
+// A member has two: its journal's, and its consensus log's, on which the agreement waits.
 func (in *Installation) diskParts() []httpapi.Part {
 	list := []httpapi.Part{diskPart("journal", in.Core.Journal.Dir(), in.Core.Journal.Disk())}
 	if in.Member != nil {
@@ -67,6 +72,8 @@ func (in *Installation) diskParts() []httpapi.Part {
 	return list
 }
 
+// diskPart is the state of one disk. Detail has the path only while something waits, which is when
+// the operator needs it.
 func diskPart(of, dir string, d journal.DiskState) httpapi.Part {
 	p := httpapi.Part{Name: "disk of the " + of, Ready: !d.Slow()}
 	if d.Waits > 0 {
@@ -78,6 +85,8 @@ func diskPart(of, dir string, d journal.DiskState) httpapi.Part {
 }
 
 // sourcePart is a control source on /readyz. A source that cannot become ready says why.
+//
+// A ready source can have records without a place in the engine; its text says how many.
 func (in *Installation) sourcePart(s *gate.Source) httpapi.Part {
 	part := httpapi.Part{Name: "source " + s.Name, Ready: s.State == gate.Ready,
 		Detail: s.State.String()}

@@ -15,12 +15,16 @@ import (
 
 // refusal is a reason for which a start is refused, under the code that the log gives it. For each
 // code docs/operations.md has a paragraph.
+//
+// The codes are in documents and alert rules, so they stay.
 type refusal struct {
 	code string
 	is   error
 }
 
 // refusals are the known reasons, the particular ones first.
+//
+// The order matters: an error can wrap several of them, and the first match is the code.
 var refusals = []refusal{
 	{"OLDER_JOURNAL", errOlderJournal},
 	{"OTHER_HISTORY", errOtherHistory},
@@ -55,6 +59,8 @@ const (
 )
 
 // codeOfRefusal is the code of the error that has refused a start.
+//
+// A usage error that wraps a known reason has the code of the reason.
 func codeOfRefusal(err error) string {
 	for _, r := range refusals {
 		if errors.Is(err, r.is) {

@@ -9,9 +9,14 @@ import (
 )
 
 // leaderServices run on the leader only: they write outside of the process.
+//
+// On the other members a relay with the same name sends the requests on.
 var leaderServices = []string{"account-service", "reference-data", "trade-processor"}
 
 // openRelays listens for every service.
+//
+// The order-matcher has a relay on every member; the others only with sidecars. A relay's listener
+// stays open when the member's role changes. Its Swap says what stands behind it.
 func (in *Installation) openRelays(c *settings.Config, log *slog.Logger) error {
 	k := in.Core
 	dialTLS, err := in.listeners.dialTLS()
@@ -43,6 +48,8 @@ func (in *Installation) openRelays(c *settings.Config, log *slog.Logger) error {
 }
 
 // relayPrefix is the routing prefix of a service.
+//
+// Relays of other members add it when they send a request to this service.
 func relayPrefix(c *settings.Config, service string) string {
 	if service == "order-matcher" {
 		return c.String("order-matcher.path-prefix")
@@ -52,6 +59,10 @@ func relayPrefix(c *settings.Config, service string) string {
 
 // services are the addresses at which the other members reach this one: the host of its HTTP
 // address, and for the order-matcher that address itself.
+//
+// The node calls it when this member begins to lead, and gives the result to the others. The hosts
+// are replaced because a listener may be bound to an address that other machines do not have, such
+// as 0.0.0.0; the ports are the real ones.
 func (in *Installation) services() map[string]string {
 	at := in.listeners.addresses()
 	self := in.listeners.c.Self()

@@ -13,6 +13,8 @@ import (
 
 // renewed is the TLS configuration of listeners, whose certificate can be read again while they
 // serve. A connection keeps the certificate that it began with.
+//
+// One goroutine at a time reads; every handshake loads current.
 type renewed struct {
 	load    func() (*tls.Config, error)
 	current atomic.Pointer[tls.Config] // never changed, only replaced
@@ -20,6 +22,9 @@ type renewed struct {
 
 // listenerTLS returns the configuration for listeners, which load reads, and how to read the
 // certificate again; nil without TLS.
+//
+// serving keeps the first certificate for listeners, and asks for the current one at each
+// handshake.
 func listenerTLS(load func() (*tls.Config, error)) (*tls.Config, *renewed, error) {
 	first, err := load()
 	if first == nil || err != nil {
@@ -35,6 +40,8 @@ func listenerTLS(load func() (*tls.Config, error)) (*tls.Config, *renewed, error
 }
 
 // read reads the certificate and its key again. After an error the ones before stay.
+//
+// A nil renewed, of a plain listener, has nothing to read.
 func (r *renewed) read() error {
 	if r == nil {
 		return nil
@@ -48,6 +55,10 @@ func (r *renewed) read() error {
 }
 
 // reload reads again what can change while the server runs. It is all or nothing for each part.
+//
+// The parts are: the certificate of the services, that of the admin listener, the level of the
+// log, and the secrets of tokens. All of them are tried, whatever the others give. Every other
+// setting needs a restart.
 func (in *Installation) reload(log *slog.Logger) error {
 	l := in.listeners
 	failed := errors.Join(l.renewed.read(), l.adminRenewed.read(), in.readLogLevel(),
@@ -62,6 +73,8 @@ func (in *Installation) reload(log *slog.Logger) error {
 }
 
 // readLogLevel reads log.level again. After an error in any setting the level stays.
+//
+// All settings are read for it, so an error anywhere in the file is found here.
 func (in *Installation) readLogLevel() error {
 	if in.level == nil {
 		return nil
@@ -82,6 +95,9 @@ func (in *Installation) logLevel() string {
 }
 
 // reloadOnHangup reloads at every SIGHUP until the returned function is called.
+//
+// Two signals while one reload runs become one more reload: the channel has room for one. stop
+// waits for a reload that runs.
 func (in *Installation) reloadOnHangup(log *slog.Logger) (stop func()) {
 	hangups, ended, done := make(chan os.Signal, 1), make(chan struct{}), make(chan struct{})
 	signal.Notify(hangups, syscall.SIGHUP)

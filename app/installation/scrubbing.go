@@ -13,6 +13,9 @@ import (
 )
 
 // scrubbing reads the journal again and again beside the other work, at the lowest priority.
+//
+// What it finds is an alarm in the log, a part of /readyz, a metric, and on a member the reason
+// for healing.
 type scrubbing struct {
 	scrub *journal.Scrub // nil: off
 	stop  context.CancelFunc
@@ -20,6 +23,8 @@ type scrubbing struct {
 }
 
 // startScrubbing starts it; an interval of 0 is off.
+//
+// interval is the time from the end of a pass to the beginning of the next.
 func startScrubbing(j *journal.Journal, interval time.Duration, log *slog.Logger) *scrubbing {
 	ctx, cancel := context.WithCancel(context.Background())
 	s := &scrubbing{stop: cancel}
@@ -46,6 +51,9 @@ func (s *scrubbing) end() {
 }
 
 // part is the scrub on /readyz. Orders need no old block, so it does not decide readiness.
+//
+// The first of the damaged parts is shown with its file, key and sequences; the log has all of
+// them.
 func (s *scrubbing) part() httpapi.Part {
 	p := httpapi.Part{Name: "journal-scrub", Ready: true, Beside: true, Detail: "off"}
 	if s.scrub == nil {

@@ -17,6 +17,9 @@ import (
 
 // openEdges opens every listener: the order-matcher, the trade-processor when there are sidecars,
 // and the admin listener, which shows the metrics of all.
+//
+// It returns the metrics, because the stats file reads the order-matcher's from them. The
+// order-matcher opens first and the console last. An error leaves the edges that are open to Stop.
 func openEdges(c *settings.Config, in *Installation,
 	log *slog.Logger) (m httpapi.Metrics, err error) {
 	k, d, l := in.Core, in.Beside.Load(), in.listeners
@@ -61,6 +64,9 @@ func openEdges(c *settings.Config, in *Installation,
 }
 
 // openAdmin opens the admin listener.
+//
+// It has a certificate of its own, and needs no service: a follower and a process without sidecars
+// have it, too.
 func openAdmin(c *settings.Config, in *Installation, verifier *gate.Verifier,
 	registry *httpapi.Registry, log *slog.Logger) error {
 	listener, err := in.listeners.listen("admin")
@@ -73,6 +79,8 @@ func openAdmin(c *settings.Config, in *Installation, verifier *gate.Verifier,
 }
 
 // openSources opens the account-service and the reference-data service.
+//
+// The sidecars must be open: the services work on their tables.
 func openSources(c *settings.Config, in *Installation, verifier *gate.Verifier, m *httpapi.Metrics,
 	log *slog.Logger) error {
 	d := in.Beside.Load()
@@ -86,6 +94,9 @@ func openSources(c *settings.Config, in *Installation, verifier *gate.Verifier, 
 }
 
 // newSources makes the account-service and the reference-data service.
+//
+// A member's leader makes them and puts them behind relays; a single node gives each a listener.
+// WritesNeedAdmin decides whether writes need a token, and the log says why if a setting does not.
 func newSources(c *settings.Config, in *Installation, d *downstream, verifier *gate.Verifier,
 	log *slog.Logger) (*httpapi.AccountService, *httpapi.ReferenceData) {
 	k := in.Core
@@ -111,6 +122,8 @@ func newSources(c *settings.Config, in *Installation, d *downstream, verifier *g
 }
 
 // cluster is what the services know of the other members, nil on a single node.
+//
+// A nil *quorum.Node in the interface would not be nil there.
 func (in *Installation) cluster() httpapi.Cluster {
 	if in.Member == nil {
 		return nil
@@ -126,6 +139,9 @@ func (in *Installation) projected() uint64 {
 	return 0
 }
 
+// newOrderMatcher makes the service that takes orders, over the engine. On a member it stands
+// behind the relay from the start, because reads are answered by every member. Functions and not
+// values are given for what changes: the service asks at each request.
 func newOrderMatcher(c *settings.Config, in *Installation, verifier *gate.Verifier,
 	log *slog.Logger) *httpapi.OrderMatcher {
 	k := in.Core
@@ -152,6 +168,8 @@ func newOrderMatcher(c *settings.Config, in *Installation, verifier *gate.Verifi
 	return httpapi.NewOrderMatcher(deps)
 }
 
+// newTradeProcessor makes the service of trades, settlement and reconciliation, over the sidecars
+// d. Its errors are those of the master secret.
 func newTradeProcessor(c *settings.Config, in *Installation, d *downstream, verifier *gate.Verifier,
 	registry *httpapi.Registry, log *slog.Logger) (*httpapi.TradeProcessor, error) {
 	mint, err := in.tokenMint(c, log)
@@ -173,6 +191,8 @@ func newTradeProcessor(c *settings.Config, in *Installation, d *downstream, veri
 }
 
 // tradeZone is the zone of trade dates.
+//
+// The setting's kind has checked the name, so a failure is a bug.
 func tradeZone(c *settings.Config) *time.Location {
 	zone, err := time.LoadLocation(c.String("settlement.timezone"))
 	if err != nil {
@@ -182,6 +202,8 @@ func tradeZone(c *settings.Config) *time.Location {
 }
 
 // recorder puts acts on record that are no commands.
+//
+// The result is the sequence of the note. It blocks until the note is durable.
 func recorder(k *engine.Engine) httpapi.Recorder {
 	return func(ctx context.Context, n *note.Note) (uint64, error) {
 		return note.Record(ctx, k.Desk, n, time.Now())
@@ -189,6 +211,8 @@ func recorder(k *engine.Engine) httpapi.Recorder {
 }
 
 // revocation is POST /auth/revoke.
+//
+// The act and its note are in one submission, so neither is without the other.
 func revocation(k *engine.Engine) httpapi.Revocation {
 	return httpapi.Revocation{Gate: k.Gate, Pause: time.Sleep,
 		Act: func(ctx context.Context, n *note.Note, act matcher.Command) (uint64, error) {
@@ -196,6 +220,9 @@ func revocation(k *engine.Engine) httpapi.Revocation {
 		}}
 }
 
+// newAdmin makes the admin listener's server: health, metrics, profiles, and the resources of
+// backups. Without the guard every caller is admitted, except to backups; the settings allow that
+// on loopback only.
 func newAdmin(c *settings.Config, in *Installation, verifier *gate.Verifier,
 	registry *httpapi.Registry, log *slog.Logger) *httpapi.Admin {
 	a := httpapi.AdminConfig{

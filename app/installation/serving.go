@@ -15,6 +15,10 @@ import (
 )
 
 // ServeToTheEnd serves until ctx ends or a part fails, and returns the exit code for that.
+//
+// stdout gets the lines that say where the services listen; words gets the log and the last line.
+// The code is one of settings.Exit*. After a failure of the journal it does not return: words ends
+// the process.
 func ServeToTheEnd(ctx context.Context, c *settings.Config, o engine.Options, stdout io.Writer,
 	words *LastWords) int {
 	o.Fatal = endsWith(c, words.Failed)
@@ -33,6 +37,8 @@ func ServeToTheEnd(ctx context.Context, c *settings.Config, o engine.Options, st
 }
 
 // serve starts the installation, waits for ctx or a failure, and stops it.
+//
+// One process can open several installations, one after the other: see errRestart.
 func serve(ctx context.Context, c *settings.Config, o engine.Options, log *slog.Logger,
 	stdout io.Writer) error {
 	if exposed := c.Exposed(); c.String("profile") == "dev" && len(exposed) > 0 {
@@ -57,6 +63,9 @@ func restarts(err error, log *slog.Logger) bool {
 }
 
 // serveOnce serves until the installation must be opened again: errRestart.
+//
+// The addresses are written and printed when orders are admitted, or when that takes too long. So
+// a program that waits for ports.json can send orders at once.
 func serveOnce(ctx context.Context, c *settings.Config, o engine.Options, log *slog.Logger,
 	stdout io.Writer) (err error) {
 	in, err := Open(ctx, c, o, log)
@@ -90,6 +99,8 @@ func serveOnce(ctx context.Context, c *settings.Config, o engine.Options, log *s
 	}
 }
 
+// logRecovery logs what the start has found: a warning for each snapshot that was skipped, and one
+// line with the head and the time.
 func logRecovery(log *slog.Logger, k *engine.Engine) {
 	r := k.Recovered
 	for _, note := range r.Notes {

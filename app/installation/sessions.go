@@ -13,6 +13,10 @@ import (
 )
 
 // sessions opens shared-memory order entry over an engine, as the settings say; nil: off.
+//
+// The function is called once by the engine, when gate, desk and views are there. Errors are those
+// of the secrets and of the socket; they refuse the start. Sessions check tokens with a verifier
+// of their own, which readSecrets renews through the server.
 func sessions(c *settings.Config) func(*engine.Engine) (*session.Server, error) {
 	socket := c.String("session.socket")
 	if socket == "" {

@@ -25,7 +25,10 @@ import (
 // reconciliation, transaction-cost analysis, the legacy bookings and the prices from the message
 // broker; and the two control sources. None of them can slow an order. Only a source that is not
 // ready can refuse one.
+//
+// It lives as long as a single node, or as one leadership of a member.
 type downstream struct {
+	// The database of all sidecars and of both sources.
 	Db         *store.DB
 	broker     *broker.Broker
 	projection *projection.Projection
@@ -35,9 +38,11 @@ type downstream struct {
 	prices     *prices.Feed
 	sources    *controlSources
 	extracts   *extracts
-	guard      *historyGuard
-	first      *backups.First
-	loops      *loops
+	// Lets the loops that write rows begin when the database is of this history.
+	guard *historyGuard
+	// What the first start after a restore has to do; it lets everything through at once otherwise.
+	first *backups.First
+	loops *loops
 
 	ours   context.Context // of the loops that work on the rows; disown ends it
 	disown context.CancelFunc
@@ -46,6 +51,15 @@ type downstream struct {
 // openDownstream opens the database and the broker, makes the sidecars and starts them. role is
 // this process's role in an extract. The start does not fail when PostgreSQL or NATS is
 // unreachable.
+//
+// The loops differ in what they wait for: the comparison of the history, the rows of a restore,
+// the epochs after a restore. The priorities are those of journal.Politely: the loops of
+// settlement and reconciliation get what the path of an order leaves over, and TCA and extracts
+// what these leave. The control sources run at the usual priority, because orders wait for them at
+// a start.
+//
+// Errors: those of opening database and broker, of the calendar and of the seed files. Everything
+// is closed then.
 func openDownstream(c *settings.Config, k *engine.Engine, history *fullHistory, role string,
 	log *slog.Logger) (_ *downstream, err error) {
 	d := &downstream{loops: newLoops(log)}
@@ -103,6 +117,8 @@ func openDownstream(c *settings.Config, k *engine.Engine, history *fullHistory, 
 // project runs the projection. It ends when it has found rows that a copy of this journal has
 // written after the two went apart. The other loops that would work on those rows then end, too.
 // The control sources go on: they belong to the installation, and orders wait for them.
+//
+// Nothing may be settled or reported from such rows.
 func (d *downstream) project(ctx context.Context) error {
 	err := d.projection.Run(ctx)
 	if d.projection.Foreign() {
@@ -112,6 +128,8 @@ func (d *downstream) project(ctx context.Context) error {
 }
 
 // whileOurs wraps a loop so that it ends when the rows turn out to be another history's.
+//
+// The loop sees the end of its context, as at a stop.
 func (d *downstream) whileOurs(run func(context.Context) error) func(context.Context) error {
 	return func(ctx context.Context) error {
 		ctx, cancel := context.WithCancel(ctx)
@@ -122,6 +140,8 @@ func (d *downstream) whileOurs(run func(context.Context) error) func(context.Con
 }
 
 // follow starts the replicas, once the services that they fetch from are open.
+//
+// With seeds only there are no replicas; the loops of the feeds run all the same.
 func (d *downstream) follow(c *settings.Config, in *Installation) {
 	if in.Core.Options.Feeds {
 		d.sources.replicate(c, in, d.broker)
@@ -131,6 +151,9 @@ func (d *downstream) follow(c *settings.Config, in *Installation) {
 	}
 }
 
+// makeSidecars makes the sidecars over the journal and the database, and starts none. Those that
+// write outside of the journal read only its stable part: see stableJournal. Time, calendar and
+// tickers are given to them as functions, so that a test can have its own.
 func (d *downstream) makeSidecars(c *settings.Config, k *engine.Engine, history *fullHistory,
 	log *slog.Logger) (err error) {
 	calendar, err := settlementCalendar(c)
@@ -170,6 +193,8 @@ func (d *downstream) makeSidecars(c *settings.Config, k *engine.Engine, history 
 }
 
 // settlementDates dates trades by the rules that were in force for them.
+//
+// rules is the text that a row keeps; false means that this build does not know it.
 func settlementDates(rules string) (func(executedAtMillis int64) store.Date, bool) {
 	calendar, known := settlement.ByRules(rules)
 	if !known {
@@ -201,6 +226,8 @@ func noneIsNegative(d time.Duration) time.Duration {
 const compareTimeout = 3 * time.Second
 
 // ownDatabase refuses a start on a database that another history fills.
+//
+// The two errors differ in what the operator has to change: the setting, or the file.
 func ownDatabase(c *settings.Config, ctx context.Context, db *store.DB) error {
 	ctx, cancel := context.WithTimeout(ctx, compareTimeout)
 	defer cancel()
@@ -222,6 +249,9 @@ func settlementCalendar(c *settings.Config) (*settlement.Calendar, error) {
 }
 
 // stop ends the loops, then closes what they used, in reverse order.
+//
+// No request may use the sidecars any more. Parts that a failed start has not reached are nil. The
+// errors are joined.
 func (d *downstream) stop() (err error) {
 	d.loops.stop()
 	if d.disown != nil {

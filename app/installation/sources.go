@@ -21,13 +21,21 @@ import (
 
 // controlSources are the account-service and the reference-data service: their tables, the
 // publishers of their changes, and the replicas that carry the changes into the gate.
+//
+// It is made with the sidecars and, by a command that begins a new epoch, without an engine.
 type controlSources struct {
+	// The tables with their rules. Every change is a transaction of the row and its outbox row.
 	accounts   *accounts.Accounts
 	securities *securities.Securities
-	feeds      map[control.Source]*feeds.Feed
+	// One feed for each source; the map is constant.
+	feeds map[control.Source]*feeds.Feed
 }
 
 // NewControlSources makes both services and their publishers. It starts nothing.
+//
+// poll is the time between two looks into the outbox. A change wakes the outbox at once; poll
+// finds changes of other processes. k is nil for a caller that has no engine; then no row is
+// refused for want of room.
 func NewControlSources(db *store.DB, b *broker.Broker, poll time.Duration, k *engine.Engine,
 	log *slog.Logger) *controlSources {
 	s := &controlSources{feeds: map[control.Source]*feeds.Feed{}}
@@ -53,6 +61,10 @@ func NewControlSources(db *store.DB, b *broker.Broker, poll time.Duration, k *en
 }
 
 // seeding fills empty tables from the seed files.
+//
+// The rows are read at the start, so that a bad file refuses it. The tables are filled later, by
+// the loop of each feed, if they are empty then. Errors are usage errors with the line of the
+// file.
 func (s *controlSources) seeding(c *settings.Config) error {
 	accountRows, err := c.SeedAccounts()
 	if err != nil {
@@ -82,6 +94,10 @@ func (s *controlSources) seeding(c *settings.Config) error {
 
 // replicate makes the replicas of both sources. Each subscribes, fetches its snapshot from the
 // address of the service, and then runs by itself.
+//
+// The snapshots are fetched from the services' own listeners in this process, as any other replica
+// would fetch them, with a token of their own if the services require one. The listeners must be
+// open. Until a replica is ready its source is not, and the gate admits no order.
 func (s *controlSources) replicate(c *settings.Config, in *Installation, b *broker.Broker) {
 	k, l := in.Core, in.listeners
 	room := func(s control.Source) int {
@@ -130,6 +146,8 @@ func (s *controlSources) why(name control.Source) error {
 
 // unknown says how many records of a source have no place in the engine, "" for none. Any goroutine
 // may call it.
+//
+// The text names the setting that makes room.
 func (s *controlSources) unknown(name control.Source) string {
 	if feed := s.feeds[name]; feed != nil {
 		if sink := feed.Sink.Load(); sink != nil {
@@ -141,6 +159,11 @@ func (s *controlSources) unknown(name control.Source) string {
 
 // Bump begins a new epoch of a source, above everything that its stream has. by says on whose hand;
 // a server that runs on the database puts the act on record.
+//
+// A replica that meets the new epoch takes a new snapshot. It is for rows that were changed or
+// restored behind the outbox's back. The number is above the last one on the stream, so that
+// messages of former epochs cannot be taken for new ones. The error of a broker that cannot be
+// reached leaves the epoch as it is.
 func (s *controlSources) Bump(ctx context.Context, name control.Source,
 	by note.Note) (epoch uint64, err error) {
 	last, err := s.feeds[name].Outbox.LastOnStream(ctx)

@@ -17,18 +17,30 @@ import (
 
 // lookPatience is how long a start waits for a database to say how far it knows the history. A
 // database that takes longer is compared when it answers.
+//
+// It bounds the busy time of the embedded database, too.
 const lookPatience = 2 * time.Second
 
 // startCheck compares the journal, before it is opened for writing, with everything that knows how
 // far the history went. It returns an error that names the first witness that knows more, or that
 // knows another history. With --accept-older-journal it logs this instead, and the witness gives up
 // what it knows beyond the journal.
+//
+// It is for a single node. A member compares when it begins to lead: see historyGuard.
 type startCheck struct {
 	c   *settings.Config
 	log *slog.Logger
 }
 
 // core is called with an engine that has recovered from a journal that is open for reading.
+//
+// It sets k.Found and k.Compared, and changes nothing in the journal. The order is: the witnesses
+// in files, the database, then what is left beside a journal that is new. Errors end the start
+// with the code of refusals.
+//
+// A database that cannot be reached is not compared here; the guard compares it before anything of
+// this process writes to it. With --accept-older-journal the database also forgets which history
+// it belongs to.
 func (s startCheck) core(ctx context.Context, k *engine.Engine) error {
 	list := witnesses(s.c)
 	var db *store.DB
@@ -76,6 +88,9 @@ func (s startCheck) core(ctx context.Context, k *engine.Engine) error {
 
 // one compares a witness. With --accept-older-journal the witness forgets what the journal does not
 // have.
+//
+// A database at an address with a mark, and a journal that is new, is more likely to be another
+// installation's database than that of a lost journal; the error says so.
 func (s startCheck) one(ctx context.Context, w *witness, h *engine.History) error {
 	ctx, cancel := context.WithTimeout(ctx, lookPatience)
 	defer cancel()
@@ -103,7 +118,8 @@ func (s startCheck) one(ctx context.Context, w *witness, h *engine.History) erro
 	return nil
 }
 
-// databaseToLook opens the database; nil when the file of the embedded one does not exist.
+// databaseToLook opens the database for the comparison alone; the caller closes it. It returns nil
+// when the file of the embedded one does not exist, so that a start that is refused makes none.
 func databaseToLook(c *settings.Config, log *slog.Logger) (*store.DB, error) {
 	address := c.String("database.url")
 	if address == "" {

@@ -12,14 +12,22 @@ import (
 )
 
 // tokens are the secrets of a running installation, which SIGHUP replaces.
+//
+// mu guards both. The check of a token does not take it: each verifier has its own copy of the
+// secrets, which Renew exchanges.
 type tokens struct {
-	mu        sync.Mutex
-	verifiers []*gate.Verifier // of the services, the console and backups; sessions have their own
-	master    []byte
+	mu sync.Mutex
+	// The verifiers of the services, the console and backups, in the order in which they were made.
+	// Sessions have their own.
+	verifiers []*gate.Verifier
+	// The master secret of POST /auth/dev-token; nil when the endpoint does not exist.
+	master []byte
 }
 
 // newVerifier checks access tokens as the settings say, and refuses those that are revoked at a
 // gate.
+//
+// The first secret signs, and all of them verify. Errors are those of the secret files.
 func newVerifier(c *settings.Config, g *gate.Gate) (*gate.Verifier, error) {
 	secrets, err := c.JWTSecrets()
 	if err != nil {
@@ -34,6 +42,8 @@ func newVerifier(c *settings.Config, g *gate.Gate) (*gate.Verifier, error) {
 }
 
 // newVerifier is newVerifier of the installation, whose secrets change with it.
+//
+// A verifier that is made through it follows SIGHUP.
 func (in *Installation) newVerifier(c *settings.Config) (*gate.Verifier, error) {
 	v, err := newVerifier(c, in.Core.Gate)
 	if err == nil {
@@ -46,6 +56,8 @@ func (in *Installation) newVerifier(c *settings.Config) (*gate.Verifier, error) 
 
 // tokenMint is POST /auth/dev-token as the settings configure it. Without a master secret the
 // endpoint does not exist.
+//
+// The path of a generated secret is logged, so that an operator finds it; the secret never is.
 func (in *Installation) tokenMint(c *settings.Config,
 	log *slog.Logger) (httpapi.TokenMint, error) {
 	master, path, err := c.MasterSecret()
@@ -67,6 +79,9 @@ func (in *Installation) tokenMint(c *settings.Config,
 }
 
 // readSecrets reads the secrets of the tokens again. After an error those before stay.
+//
+// All secrets are read before the first one is exchanged. From then on tokens of a secret that is
+// gone are refused; the former secret of a pair still verifies.
 func (in *Installation) readSecrets() error {
 	c, err := in.listeners.c.Again()
 	if err != nil {
@@ -95,10 +110,14 @@ func (in *Installation) readSecrets() error {
 }
 
 // replicaTokenLife is how long a replica's own token is valid: one fetch.
+//
+// A fetch that begins later asks for another token.
 const replicaTokenLife = 2 * time.Minute
 
 // replicaToken is the token that the replica sends to the sources, "" when they require none. The
 // secret that the services check signs it, also when a setting has another one already.
+//
+// After a change of the secret by SIGHUP, c still has the one of the start.
 func (in *Installation) replicaToken(c *settings.Config, now time.Time) string {
 	if !c.Bool("controlfeed.snapshot-auth") {
 		return ""

@@ -12,15 +12,21 @@ import (
 
 // watching observes a serving process from inside without a change to its path: the stats file, the
 // flight recorder, the mutex and block profiles. No part of it can stop the process.
+//
+// Each part reads counters that their owners keep anyway, on a goroutine of its own.
 type watching struct {
-	log     *slog.Logger
-	ended   chan struct{}
-	stop    func() // idempotent: ends what was started and waits for it
+	log *slog.Logger
+	// Closed by stop; each part gets it.
+	ended chan struct{}
+	// Ends what was started and waits for it; it may be called again.
+	stop    func()
 	running sync.WaitGroup
 }
 
 // startWatching starts it for an installation with all parts open. The caller stops it before it
 // closes any part. A part of watching that cannot start is logged and left out.
+//
+// The parts read rings and counters of the engine, whose memory goes at the stop.
 func startWatching(c *settings.Config, from stats.Sources, log *slog.Logger) *watching {
 	w := &watching{log: log, ended: make(chan struct{})}
 	calm := flight.ProfileContention(c.Bool("profile.contention"))
@@ -46,6 +52,9 @@ func startWatching(c *settings.Config, from stats.Sources, log *slog.Logger) *wa
 }
 
 // start runs one part at its own interval.
+//
+// run gets the ticks and the channel that closes at the stop. It may be called until stop is, so
+// tellReady adds the heartbeat later. An error ends this part alone.
 func (w *watching) start(name string, every time.Duration,
 	run func(<-chan time.Time, <-chan struct{}) error) {
 	w.running.Go(func() {

@@ -18,6 +18,9 @@ import (
 // that already stand for others. So a start asks each of these witnesses before it admits anything.
 
 // The errors of a comparison; test them with errors.Is.
+//
+// Both are refusals with a paragraph in docs/operations.md. --accept-older-journal overrides
+// either.
 var (
 	// errOlderJournal: something beside the journal knows more of the history than the journal.
 	errOlderJournal = errors.New("the journal is missing or older than what lies beside it; " +
@@ -29,11 +32,14 @@ var (
 )
 
 // standing is how far a witness knows the history.
+//
+// A standing with both sequences 0 agrees with every journal.
 type standing struct {
-	genesis [sha256.Size]byte // zero: the witness does not say
-	// of the history that fills a database; empty: the database has none
+	// SHA-256 of the genesis that the witness has noted; zero when it does not say.
+	genesis [sha256.Size]byte
+	// The genesis of the history that fills a database, in hex; empty when the database has none.
 	mark string
-	// the last that the witness knows; 0: none, or it does not say
+	// The last command and the last trade that the witness knows; 0: none, or it does not say.
 	inputSeq, tradeSeq uint64
 	// of reports whether the witness's last sequence is the same in this history, which goes that far;
 	// nil: the witness cannot tell.
@@ -42,13 +48,21 @@ type standing struct {
 
 // witness is one thing that knows how far the history went.
 type witness struct {
-	name string // with the file or the address, for the operator
+	// Names the file or the address in messages, without a password.
+	name string
+	// Reads the standing and changes nothing. What does not exist has the zero standing.
 	look func(ctx context.Context) (standing, error)
 	// accept makes the witness forget what an older journal does not have, and says what it forgot.
+	//
+	// It is called only with --accept-older-journal, after a comparison that has failed.
 	accept func(ctx context.Context, h *engine.History) (what string, err error)
 }
 
 // compare returns an error when a witness and the journal do not agree.
+//
+// The order of the checks is from what needs no journal to what reads it: the mark, how far both
+// go, the genesis, then the last entry itself. Errors wrap errOlderJournal or errOtherHistory, or
+// are those of reading.
 func compare(h *engine.History, name string, s *standing) error {
 	switch {
 	case s.inputSeq == 0 && s.tradeSeq == 0:
@@ -81,6 +95,8 @@ func compare(h *engine.History, name string, s *standing) error {
 }
 
 // reach describes what a witness knows.
+//
+// It is empty for a witness that knows nothing, which compare never describes.
 func (s *standing) reach() string {
 	var parts []string
 	if s.inputSeq > 0 {

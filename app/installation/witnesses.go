@@ -17,7 +17,9 @@ import (
 	"posttrade/sidecars/tca"
 )
 
-// witnesses are the witnesses in files. A new one is added here.
+// witnesses are the witnesses in files; the database is added when it can be opened. They are
+// compared in this order, and the first one that does not agree is the error. A new one is added
+// here.
 func witnesses(c *settings.Config) []witness {
 	sink := c.ExtractSink()
 	return []witness{
@@ -28,6 +30,9 @@ func witnesses(c *settings.Config) []witness {
 }
 
 // tcaWitness is the price history of the TCA.
+//
+// It knows its last command whole, so an equal sequence with another command is noticed. Giving up
+// removes the checkpoint; the TCA makes its index again from the journal.
 func tcaWitness(dir string) witness {
 	name := "TCA file " + filepath.Join(dir, "checkpoint")
 	return witness{name: name, look: func(ctx context.Context) (standing, error) {
@@ -43,6 +48,9 @@ func tcaWitness(dir string) witness {
 }
 
 // extractWitness is the newest extract in the sink; it knows the marker that it was made for.
+//
+// Artifacts have been announced and read by others, so giving up deletes none. It lists them
+// instead.
 func extractWitness(sink string) witness {
 	name := "extracts in " + sink
 	return witness{name: name, look: func(ctx context.Context) (standing, error) {
@@ -71,6 +79,8 @@ func extractWitness(sink string) witness {
 }
 
 // markerWitness is the file that says up to where the markers have been processed.
+//
+// It knows a sequence alone: a history of the same length with other commands passes here.
 func markerWitness(dir string) witness {
 	return witness{name: "extract cursor in " + dir, look: func(context.Context) (standing, error) {
 		seq, _, err := riskextract.FileStanding(dir)
@@ -80,7 +90,10 @@ func markerWitness(dir string) witness {
 	}}
 }
 
-// databaseWitness is the cursors of a database. h is the history that is compared.
+// databaseWitness is the cursors of a database: of the projection, of reconciliation and of the
+// extracts, with the mark of the history that fills it. The newest projected trade is compared
+// with the journal's own. Giving up keeps the rows behind the journal under other ids, because the
+// next trades get the ids that they have.
 func databaseWitness(name string, db *store.DB) witness {
 	return witness{name: name, look: func(ctx context.Context) (standing, error) {
 		var rows projection.Standing
@@ -122,9 +135,14 @@ func databaseWitness(name string, db *store.DB) witness {
 }
 
 // remains are the folders and files that only a start with a journal makes.
+//
+// Most of them have no cursor that could be compared. But a data directory without a journal that
+// has one of them is more likely damaged than new.
 var remains = []string{"tca", "extracts", "history", "broker", "stats", "quorum"}
 
 // remainsIn names the remains of an installation in data.dir.
+//
+// An empty folder does not count.
 func remainsIn(c *settings.Config) (names []string) {
 	for _, name := range remains {
 		path := c.InDataDir(name)

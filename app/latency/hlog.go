@@ -10,6 +10,8 @@ import (
 )
 
 // Interval is the distribution of a part of a run.
+//
+// Its Recorder must have stopped recording.
 type Interval struct {
 	From, Length time.Duration // since the run's start
 	Recorder     *Recorder
@@ -17,6 +19,10 @@ type Interval struct {
 
 // WriteHlog writes intervals in the .hlog form that HdrHistogram's tools read: one compressed
 // histogram a line, in nanoseconds. tag names the series and has no comma, space or line break.
+//
+// start is the time of the run's beginning, which the file has in milliseconds. The text is made
+// in memory and written at once. Errors: no interval, a bad tag, and that of w. The intervals'
+// histograms get the tag and their times.
 func WriteHlog(w io.Writer, tag string, start time.Time, intervals []Interval) error {
 	if len(intervals) == 0 {
 		return errEmpty

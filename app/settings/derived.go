@@ -65,7 +65,8 @@ func (c *Config) TLS() (*tls.Config, error) { return c.listenerTLS(servicesTLS) 
 // AdminTLS loads the certificate of the admin listener, or nil without one.
 func (c *Config) AdminTLS() (*tls.Config, error) { return c.listenerTLS(adminTLS) }
 
-// TLS 1.2 is the oldest version that is spoken.
+// listenerTLS loads the certificate and key of the settings that begin with of. TLS 1.2 is the
+// oldest version that is spoken.
 func (c *Config) listenerTLS(of string) (*tls.Config, error) {
 	if c.String(of+"-cert") == "" {
 		return nil, nil

@@ -10,6 +10,8 @@ import (
 )
 
 // Clock says when the figures were taken.
+//
+// A reader that sees Tick stand still for some time looks at a writer that hangs.
 type Clock struct {
 	Tick        uint64 // looks since the start
 	WallNanos   uint64 // Unix time of the last one
@@ -19,15 +21,19 @@ type Clock struct {
 
 // Path is how far the path of an order is. Each look adds to the sums, so that the mean over any
 // time is a difference of sums divided by a difference of looks.
+//
+// Sequences, counts and sums only rise while the process runs; depths and behinds are those of the
+// last look.
 type Path struct {
 	Looks         uint64
 	Input, Output Ring
-	Proposals     Ring // of a member, before its input ring; without slots on a single node
-	Stages        [len(Stages)]Stage
-	Events        uint64 // that the recorder has taken off the output ring
-	Stalls        uint64 // times that the matcher found the output ring full
-	Ready         uint64 // 1: the gate admits orders
-	Killed        uint64 // 1: the kill switch is on
+	// Of a member, before its input ring; Slots is 0 on a single node.
+	Proposals Ring
+	Stages    [len(Stages)]Stage
+	Events    uint64 // that the recorder has taken off the output ring
+	Stalls    uint64 // times that the matcher found the output ring full
+	Ready     uint64 // 1: the gate admits orders
+	Killed    uint64 // 1: the kill switch is on
 }
 
 // Stages are the names of Path.Stages, in the order of the path.
@@ -41,25 +47,37 @@ const (
 	StageDurable
 )
 
+// Ring is one ring: entries that are published and not yet released, how many it has room for, and
+// the sum of the depths at all looks.
 type Ring struct{ Depth, Slots, DepthSum uint64 }
 
 // Stage is one stage: its last input sequence, and how many commands the
 // stage before it is ahead.
+//
+// BehindSum is the sum of Behind over all looks.
 type Stage struct{ Sequence, Behind, BehindSum uint64 }
 
 // Commits are the commits of the journal.
+//
+// Times are in nanoseconds. Commands is the last durable sequence, so what a start has recovered
+// is in it; the other counts begin with the process.
 type Commits struct {
 	Commits, Commands, Bytes uint64
 	Nanos, MaxNanos          uint64
 	InFlight                 uint64
-	StorageFull, Poisoned    uint64
-	Bounds                   [len(journal.CommitBuckets)]uint64 // ns
+	// 1: orders are refused for want of disk space; 1: the journal has failed.
+	StorageFull, Poisoned uint64
+	// The upper bounds of the buckets in nanoseconds, so that a reader needs no table of its own.
+	Bounds [len(journal.CommitBuckets)]uint64
 	// Buckets are not cumulative; the last has no bound.
 	Buckets [len(journal.CommitBuckets) + 1]uint64
 }
 
 // Answers are the order-matcher's decisions on requests, and the time of its answers.
+//
+// Latency is the time from a request to its answer, SumNanos the sum over all of them.
 type Answers struct {
+	// Requests by decision since the start.
 	Accepted, Rejected, Duplicate uint64
 	SumNanos                      uint64
 	Latency                       Distribution
@@ -70,8 +88,10 @@ type Runtime struct {
 	// bytes: objects, heap size at which the next collection begins, all that is mapped
 	Heap, HeapGoal, Mapped uint64
 	Allocated              uint64 // bytes since the start
-	Goroutines, GCCycles   uint64
-	Pauses                 Distribution
+	// Goroutines that exist now, and collections since the start.
+	Goroutines, GCCycles uint64
+	// The times for which the collector stopped all goroutines.
+	Pauses Distribution
 }
 
 // Where the sidecars of a block run. A process without sidecars leaves the block all zero.
@@ -86,17 +106,21 @@ type Feeds struct {
 	Sources [2]Feed
 }
 
+// Feed is one control source, as the replica and the outbox of this process see it.
 type Feed struct {
 	State                    uint64 // an index of FeedStates
 	Watermark, HighWatermark uint64 // last version applied, last version seen
 	Unpublished              uint64 // rows of the outbox
-	PublishLagNanos          uint64
+	// The age of the oldest row that is not published.
+	PublishLagNanos uint64
 }
 
 // FeedStates are the names of Feed.State.
 var FeedStates = [...]string{"seeds only", "bootstrapping", "installed", "ready", "quarantined"}
 
 // Lags are how far the followers of the journal are behind it.
+//
+// They are 0 for a follower that has caught up.
 type Lags struct {
 	Present                uint64 // Here, Elsewhere; 0: there are no sidecars
 	Projection, Recon, TCA uint64 // records that are durable and not yet taken in
@@ -125,18 +149,22 @@ type Sessions struct {
 // sessionRows is the number of sessions that are shown one by one.
 const sessionRows = 8
 
+// Session is one open session for orders; its Times count the commands since it was opened.
 type Session struct {
 	ID, Peer uint64 // Peer: process id of the client, 0 when it is not known
 	Times    session.Times
 }
 
 // Cluster is this member's place among the members; all zero on a single node.
+//
+// Member and Leader are numbers of the list of members, 0 for none.
 type Cluster struct {
 	Members, Member uint64
 	Role            uint64 // an index of Roles
-	Term, Leader    uint64
-	Index, Applied  uint64 // of the agreed log: its end here, and what the engine was given
-	Commit          Distribution
+	// The term of the consensus, and the member that leads it as far as this one knows.
+	Term, Leader   uint64
+	Index, Applied uint64 // of the agreed log: its end here, and what the engine was given
+	Commit         Distribution
 }
 
 // Roles are the names of Cluster.Role.
@@ -144,14 +172,21 @@ var Roles = [...]string{"single", "follower", "candidate", "leader"}
 
 // Distribution counts durations in buckets, four to an octave. Bucket b holds the durations up to
 // 2^((b-Offset)/4) seconds that are over the bound of the bucket before it.
+//
+// Counts only rise, so what happened between two looks is the difference of two Distributions. A
+// bucket is 19 % wide: 2^(1/4).
 type Distribution [buckets]uint64
 
 const (
 	buckets = 160
-	Offset  = 120 // the bucket that ends at one second
+	// The bucket that ends at one second. The first bucket ends at about a nanosecond, the last one
+	// at about 14 minutes.
+	Offset = 120
 )
 
 // Take adds what d has counted. Its buckets are the same, by the exponent of their bound.
+//
+// What lies outside of the buckets counts in the first or the last one.
 func (t *Distribution) Take(d timing.Distribution) {
 	for at, n := range d.Native {
 		t[min(max(at+Offset, 0), buckets-1)] += uint64(n)
@@ -164,6 +199,8 @@ func Bound(bucket int) time.Duration {
 }
 
 // Bucket is the bucket that counts a duration in seconds.
+//
+// seconds above the last bound count in the last bucket; 0 and less in the first.
 func Bucket(seconds float64) int {
 	if seconds <= 0 {
 		return 0
@@ -172,7 +209,8 @@ func Bucket(seconds float64) int {
 	return int(min(max(at+Offset, 0), buckets-1))
 }
 
-// SessionBound is the upper bound of a bucket of session.Times, sessionMiddle its middle.
+// SessionBound is the upper bound of a bucket of session.Times: 2^bucket nanoseconds, Unbounded
+// for the last one.
 func SessionBound(bucket int) time.Duration {
 	if bucket == session.TimeBuckets-1 {
 		return Unbounded
@@ -180,10 +218,13 @@ func SessionBound(bucket int) time.Duration {
 	return time.Duration(1) << bucket
 }
 
+// SessionMiddle is the middle of a bucket of session.Times: three quarters of its upper bound.
 func SessionMiddle(bucket int) time.Duration { return time.Duration(3) << bucket >> 2 }
 
-// None stands for a duration that is not known, unbounded for one beyond the last bound.
+// The durations that are no measurement. posttrade top shows them as a dash and in words.
 const (
-	None      = time.Duration(-1)
+	// Stands for a duration that is not known.
+	None = time.Duration(-1)
+	// Stands for a duration beyond the last bound.
 	Unbounded = time.Duration(math.MaxInt64)
 )

@@ -37,9 +37,12 @@ import (
 const (
 	Magic   = 0x3153544154535450 // "PTSTATS1"
 	Version = 3
-	bytes   = 16 << 10
-	align   = 128
-	mode    = 0o600
+	// The size of the file, more than the blocks need; another size is refused.
+	bytes = 16 << 10
+	// The distance that blocks keep, so that two blocks share no cache line.
+	align = 128
+	// Only the user that the server runs as may read the figures.
+	mode = 0o600
 )
 
 // The errors of a stats file; test them with errors.Is.
@@ -53,6 +56,8 @@ var (
 )
 
 // Header is what identifies a file.
+//
+// Two readings with equal Headers are of one life of one process.
 type Header struct {
 	Magic, Version uint64
 	Generation     uint64
@@ -76,6 +81,9 @@ type Image struct {
 }
 
 // blocks are the image's blocks in the order of the file.
+//
+// Writer and reader both go through it, so they cannot disagree on places. A change of the order
+// or of a block needs another Version.
 func (s *Image) blocks() [9][]uint64 {
 	return [...][]uint64{
 		wordsOf(&s.Clock), wordsOf(&s.Path), wordsOf(&s.Commits), wordsOf(&s.Answers),
@@ -85,18 +93,25 @@ func (s *Image) blocks() [9][]uint64 {
 }
 
 // wordsOf returns a struct of words as a slice over the same memory.
+//
+// T must have fields of uint64 alone. The slice is valid as long as block is.
 func wordsOf[T any](block *T) []uint64 {
 	return unsafe.Slice((*uint64)(unsafe.Pointer(block)), unsafe.Sizeof(*block)/8)
 }
 
-// file is a mapped stats file, for writing or for reading.
+// file is a mapped stats file, for writing or for reading. One goroutine uses it. Close ends the
+// mapping: no word may be touched afterwards.
 type file struct {
 	region *ring.Region
-	words  []uint64
+	// The same memory as words, from the header on.
+	words []uint64
 }
 
 // createStats makes the file at path for a process that begins to serve now. Until the new file is
 // complete, path has no file or the former one.
+//
+// path is replaced by a rename, so a reader that has the former file open keeps it, and finds it
+// without a lock. Errors name the path.
 func createStats(path string, begun time.Time) (*file, error) {
 	f, err := prepareStats(path+".new", begun)
 	if err != nil {
@@ -111,6 +126,9 @@ func createStats(path string, begun time.Time) (*file, error) {
 
 // prepareStats writes zeros before it maps the file, so that the disk has allocated its blocks: a
 // store into a hole of a full disk would be a fault.
+//
+// It takes the lock before it writes the header: a file with a header and without a lock is that
+// of a process that is gone.
 func prepareStats(path string, begun time.Time) (*file, error) {
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, err
@@ -133,11 +151,15 @@ func prepareStats(path string, begun time.Time) (*file, error) {
 	return f, nil
 }
 
+// over is a file on a region of at least bytes bytes.
 func over(region *ring.Region) *file {
 	return &file{region, unsafe.Slice((*uint64)(unsafe.Pointer(&region.Bytes()[0])), bytes/8)}
 }
 
 // store writes the image's blocks to the file. Only one goroutine may call it.
+//
+// A reader never blocks it. It copies some kilobytes and makes no system call. ErrStatsFault says
+// that the file was cut short or its disk has failed.
 func (f *file) store(image *Image) error {
 	return withoutFaults(func() {
 		at := first
@@ -155,20 +177,26 @@ func (f *file) store(image *Image) error {
 const first = align / 8
 
 // nextBlock is the position of the lock behind a block that begins at at.
+//
+// It is a multiple of align.
 func nextBlock(at int, block []uint64) int {
 	end := at + 1 + len(block)
 	return (end + first - 1) / first * first
 }
 
+// lockAt is the sequence lock in the word at a position.
 func (f *file) lockAt(at int) *ring.SeqLock {
 	return (*ring.SeqLock)(unsafe.Pointer(&f.words[at]))
 }
 
+// Close ends the mapping and, for the writer, the lock.
 func (f *file) Close() error { return f.region.Close() }
 
 // withoutFaults runs access, which touches mapped memory. Another process may cut the file short,
 // or its disk may fail. That must cost the figures and not the process that matches orders, so the
 // fault becomes an error.
+//
+// A panic of another kind goes on. The setting counts for this goroutine only.
 func withoutFaults(access func()) (err error) {
 	old := debug.SetPanicOnFault(true)
 	defer debug.SetPanicOnFault(old)
@@ -185,4 +213,6 @@ func withoutFaults(access func()) (err error) {
 }
 
 // Every is how often the serving process writes its figures.
+//
+// A reader that shows figures once a second always gets new ones.
 const Every = 100 * time.Millisecond

@@ -13,14 +13,19 @@ import (
 )
 
 // answerStage is the name of the edge's answers among the latencies of httpapi.Metrics.
+//
+// The other stages of those latencies have blocks of their own.
 const answerStage = "http"
 
 // SessionReader reads the sessions. It uses the same memory every time.
+//
+// One goroutine uses it.
 type SessionReader struct {
 	Server *session.Server
 	open   []session.SessionInfo
 }
 
+// Look reads the counters and then the open sessions, which may have changed in between.
 func (r *SessionReader) Look(to *Sessions) {
 	to.lookSessions(r.Server.Metrics())
 	r.open = r.Server.Sessions(r.open[:0])
@@ -51,6 +56,8 @@ func (s *Sessions) lookSessions(m session.Metrics) {
 
 // rankSessions keeps the sessions that have had the most answers; of two equals the older comes
 // first. It sorts the slice of sessions in place.
+//
+// Sessions of feeds answer no commands and are left out.
 func (s *Sessions) rankSessions(open []session.SessionInfo) {
 	open = slices.DeleteFunc(open,
 		func(one session.SessionInfo) bool { return one.Role != wire.Orders })
@@ -63,6 +70,9 @@ func (s *Sessions) rankSessions(open []session.SessionInfo) {
 
 // Sources are where the figures come from: counters that their owners keep anyway, and that any
 // goroutine may read.
+//
+// They are called at every look, ten times a second, and must not block. A nil one leaves its
+// block all zero, except Path and Commits, which are required.
 type Sources struct {
 	Path    func(*Path)
 	Commits func() journal.Metrics
@@ -75,11 +85,14 @@ type Sources struct {
 }
 
 // LookStage notes the sequence of a stage and that of the stage before it.
+//
+// A stage that seems ahead of the one before it, because it was read later, counts as not behind.
 func (s *Stage) LookStage(sequence, before uint64) {
 	s.Sequence, s.Behind = sequence, before-min(sequence, before)
 	s.BehindSum += s.Behind
 }
 
+// LookRing notes a ring's depth and adds it to the sum.
 func (r *Ring) LookRing(depth uint64, slots int) {
 	r.Depth, r.Slots = depth, uint64(slots)
 	r.DepthSum += depth
@@ -94,6 +107,8 @@ func Word(b bool) uint64 {
 }
 
 // lookCommits copies the journal's counters.
+//
+// The journal has its times in seconds and the file in nanoseconds.
 func (c *Commits) lookCommits(m journal.Metrics) {
 	*c = Commits{
 		Commits: m.Commits, Commands: m.Durable, Bytes: m.CommitBytes,
@@ -107,6 +122,8 @@ func (c *Commits) lookCommits(m journal.Metrics) {
 }
 
 // lookAnswers copies the order-matcher's counters.
+//
+// A decision with another name is not counted: the file has no word for it.
 func (a *Answers) lookAnswers(m httpapi.Metrics) {
 	*a = Answers{}
 	if m.Orders != nil {
@@ -133,12 +150,16 @@ func (a *Answers) lookAnswers(m httpapi.Metrics) {
 }
 
 // runtimeReader reads the figures of the Go runtime. It uses the same memory every time.
+//
+// One goroutine uses it. The names are those of package runtime/metrics.
 type runtimeReader struct {
 	samples []metrics.Sample
 	buckets []int // the bucket of a Distribution for each bucket of the pauses' histogram
 }
 
 // newRuntimeReader requests the figures in the order in which look assigns them.
+//
+// A name that this Go version does not have gives no value, and its word stays 0.
 func newRuntimeReader() *runtimeReader {
 	r := &runtimeReader{}
 	for _, name := range []string{
@@ -151,6 +172,7 @@ func newRuntimeReader() *runtimeReader {
 	return r
 }
 
+// look assigns the figures by their place in samples; the last one is the histogram.
 func (r *runtimeReader) look(to *Runtime) {
 	metrics.Read(r.samples)
 	for i, field := range []*uint64{&to.Heap, &to.HeapGoal, &to.Mapped, &to.Allocated, &to.Goroutines,

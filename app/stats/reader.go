@@ -11,6 +11,9 @@ import (
 )
 
 // OpenStats maps the file at path for reading, after it has checked the header.
+//
+// Errors: errStatsAbsent, errStatsForeign, errStatsVersion, ErrStatsFault, and those of opening.
+// The file may be one of a process that is gone: ask Alive.
 func OpenStats(path string) (*file, error) {
 	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
 		return nil, errStatsAbsent
@@ -39,6 +42,9 @@ func OpenStats(path string) (*file, error) {
 
 // How a reader waits for a block that changes. A writer needs some hundred nanoseconds every 100
 // ms, unless the machine takes the CPU from it just then.
+//
+// A reader yields first, then sleeps: a writer that the machine has stopped in the middle may need
+// the very CPU core that the reader is on. After tries, about a second, the block counts as torn.
 const (
 	spins = 100
 	tries = spins + 1000
@@ -46,6 +52,9 @@ const (
 )
 
 // Load copies every block. Each copy is consistent.
+//
+// The blocks may be of different looks of the writer. After an error image has some blocks of this
+// reading and some of the one before. Errors: errStatsTorn and ErrStatsFault.
 func (f *file) Load(image *Image) error {
 	torn := false
 	err := withoutFaults(func() {
@@ -64,6 +73,7 @@ func (f *file) Load(image *Image) error {
 	return err
 }
 
+// loadBlock copies the block whose lock is at a position; false: it changed at every try.
 func (f *file) loadBlock(at int, block []uint64) bool {
 	lock := f.lockAt(at)
 	for try := range tries {
@@ -83,6 +93,9 @@ func (f *file) loadBlock(at int, block []uint64) bool {
 }
 
 // Alive reports whether the process that writes the file still runs.
+//
+// It asks the kernel for the writer's lock, which ends with the writer. It says nothing about
+// whether the writer still makes progress.
 func (f *file) Alive() (bool, error) {
 	held, err := locked(f.region)
 	if err != nil {

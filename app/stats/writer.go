@@ -10,11 +10,16 @@ type writer struct {
 	File    *file
 	from    Sources
 	runtime *runtimeReader
-	now     func() time.Time
-	begun   time.Time
-	Image   Image
+	// The clock; tests have one of their own.
+	now func() time.Time
+	// When the writer was made: what Clock.UptimeNanos counts from.
+	begun time.Time
+	// The figures of the last look. Sums in it go on from look to look.
+	Image Image
 }
 
+// NewStatsWriter makes a new file at path and takes its lock. The name leads to the new file at
+// once, with figures of zero until the first Look. The caller runs Run, which closes the file.
 func NewStatsWriter(path string, from Sources, now func() time.Time) (*writer, error) {
 	w := &writer{from: from, runtime: newRuntimeReader(), now: now, begun: now()}
 	var err error
@@ -23,6 +28,8 @@ func NewStatsWriter(path string, from Sources, now func() time.Time) (*writer, e
 }
 
 // Look reads all figures and writes them to the file.
+//
+// An error is that of the mapping, and final.
 func (w *writer) Look() error {
 	i, at := &w.Image, w.now()
 	w.from.Path(&i.Path)
@@ -48,6 +55,9 @@ func (w *writer) Look() error {
 
 // Run looks at every tick until stop is closed. Then it looks once more and writes that the process
 // has ended in an orderly way.
+//
+// It returns the first error of a Look, after which the file is closed and a reader sees a process
+// that is gone. Only the figures are lost.
 func (w *writer) Run(tick <-chan time.Time, stop <-chan struct{}) error {
 	for {
 		if err := w.Look(); err != nil {

@@ -11,17 +11,24 @@ import (
 
 // Notifier is the way to the service manager that has started this process. Any goroutine.
 type Notifier struct {
-	address  net.UnixAddr
+	// The socket of NOTIFY_SOCKET; a name that begins with @ is an abstract one.
+	address net.UnixAddr
+	// 0 without a watchdog for this process.
 	watchdog time.Duration
 }
 
 // FromEnvironment returns the notifier of this process; nil when the service manager has not asked
 // to be told anything. With an error about the watchdog there is a notifier all the same.
+//
+// The variables are left as they are, so a process that this one starts sees them, too.
+// WATCHDOG_PID keeps such a process from taking the watchdog for its own.
 func FromEnvironment() (*Notifier, error) {
 	return from(os.Getenv, os.Getpid())
 }
 
 // from reads the variables that sd_notify(3) and sd_watchdog_enabled(3) define.
+//
+// A watchdog of more than a day is taken for a mistake.
 func from(variable func(name string) string, pid int) (*Notifier, error) {
 	path := variable("NOTIFY_SOCKET")
 	if path == "" {
@@ -51,6 +58,8 @@ func from(variable func(name string) string, pid int) (*Notifier, error) {
 func (n *Notifier) Watchdog() time.Duration { return n.watchdog }
 
 // Tell sends states, such as READY=1, in one datagram.
+//
+// Each call opens a socket and closes it: a few system calls, at most every few seconds.
 func (n *Notifier) Tell(states ...string) error {
 	c, err := net.DialUnix("unixgram", nil, &n.address)
 	if err != nil {

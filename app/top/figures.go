@@ -7,27 +7,37 @@ import (
 	"posttrade/app/stats"
 )
 
-// look is one reading of a stats file.
+// look is one reading of a stats file. It is not changed after Screen.read.
 type look struct {
 	image stats.Image
+	// The writer held its lock at the reading.
 	alive bool
 	at    time.Time // of the reading
 }
 
 // age is how old the figures were at the time of the look.
+//
+// The clocks of both processes are that of one machine. A clock that was set back gives 0, not
+// less.
 func (l *look) age() time.Duration {
 	return max(l.at.Sub(time.Unix(0, int64(l.image.Clock.WallNanos))), 0)
 }
 
 // span is the time between two looks at the same process. All rates come from it. They are divided
 // by the writer's own clock, so that neither a late reader nor a late writer distorts them.
+//
+// It is made for one frame and points into the two looks.
 type span struct {
+	// from is an image of zeros when the span begins with the process.
 	from, to *stats.Image
-	nanos    float64
+	// The time of the span by the writer's clock; 0 when the writer has not looked in between.
+	nanos float64
 }
 
 // spanBetween goes from before to after. When there is no look before, or one at another process,
 // the span begins with the process, and rates are those since the start.
+//
+// Equal Headers stand for one life of one process: process id and time of the start are in it.
 func spanBetween(before, after *look) span {
 	s := span{from: &stats.Image{}, to: &after.image}
 	if before != nil && before.image.Header == after.image.Header {
@@ -44,6 +54,8 @@ func (s *span) sinceStart() bool { return s.from.Header.PID == 0 }
 
 // of is what a counter has gained. A counter that the start has set, such as a recovered sequence,
 // has gained nothing before the first look.
+//
+// counter picks a word of an image. A counter that has fallen has gained nothing.
 func (s *span) of(counter func(*stats.Image) uint64) uint64 {
 	to, from := counter(s.to), counter(s.from)
 	return to - min(from, to)
@@ -58,12 +70,17 @@ func (s *span) rate(counter func(*stats.Image) uint64) float64 {
 }
 
 // mean is the mean of a sum over the looks of the process.
+//
+// sum is one that grows at each look of the writer, such as Ring.DepthSum. NaN: there was no look.
 func (s *span) mean(sum func(*stats.Image) uint64) float64 {
 	return ratio(s.of(sum), s.of(func(i *stats.Image) uint64 { return i.Path.Looks }))
 }
 
 // wait is how long a command was in a stage on average: the number of commands in it, divided by
 // the number that left it in a second.
+//
+// It is Little's law. stats.None stands for a wait that is not known: nothing left the stage, or
+// there is no earlier look.
 func (s *span) wait(stage int) time.Duration {
 	if s.sinceStart() {
 		return stats.None // recovered commands did not pass the stage
@@ -86,6 +103,9 @@ func ratio(a, b uint64) float64 {
 
 // quantile is the upper bound of the bucket that has the quantile q of what came between from and
 // to; None when nothing came.
+//
+// q is above 0 to 1; from and to have the same length. The result is too long by at most a
+// bucket's width. The cost is two passes over the buckets.
 func quantile(q float64, from, to []uint64, bound func(bucket int) time.Duration) time.Duration {
 	var total uint64
 	for i := range to {

@@ -12,6 +12,8 @@ import (
 )
 
 // Named is the name of a code, and the code itself when it has none.
+//
+// A newer server may write a code that this program does not know.
 func Named(names []string, code uint64) string {
 	if code < uint64(len(names)) {
 		return names[code]
@@ -19,7 +21,7 @@ func Named(names []string, code uint64) string {
 	return "state " + strconv.FormatUint(code, 10)
 }
 
-// short formats a duration that may not be known.
+// short formats a duration with three significant digits; "-" when it is not known.
 func short(d time.Duration) string {
 	switch d {
 	case stats.None:
@@ -30,7 +32,7 @@ func short(d time.Duration) string {
 	return latency.Short(d)
 }
 
-// thousands formats a count with separated thousands.
+// thousands formats a count with commas: 1,234,567.
 func thousands(n uint64) string {
 	digits := strconv.FormatUint(n, 10)
 	for at := len(digits) - 3; at > 0; at -= 3 {
@@ -60,6 +62,8 @@ func decimal(v float64) string {
 }
 
 // bytesText formats a size with a binary unit.
+//
+// v is in bytes, NaN when it is not known. Units are powers of 1024.
 func bytesText(v float64) string {
 	if math.IsNaN(v) {
 		return "-"
@@ -73,6 +77,8 @@ func bytesText(v float64) string {
 }
 
 // uptime formats a time since the start in its two largest units.
+//
+// Less than a minute is shown in seconds alone.
 func uptime(nanos uint64) string {
 	seconds := nanos / 1e9
 	days, hours, minutes := seconds/86400, seconds/3600%24, seconds/60%60

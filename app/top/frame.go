@@ -7,6 +7,8 @@ import (
 )
 
 // tone is the meaning of a piece of a line; it selects the colour.
+//
+// A frame without colours loses no information: words say what colours show.
 type tone uint8
 
 const (
@@ -19,6 +21,8 @@ const (
 )
 
 // toneCodes are the ANSI attributes of the tones.
+//
+// They are parameters of the escape sequence CSI m, by ECMA-48.
 var toneCodes = [...]string{tonePlain: "", toneTitle: "1", toneFaint: "2", toneGood: "32",
 	toneWarning: "33", toneBad: "31"}
 
@@ -28,20 +32,24 @@ type piece struct {
 	tone tone
 }
 
+// An empty frameLine separates sections and is the first to go when the screen is too low.
 type (
 	frameLine []piece
 	frame     []frameLine
 )
 
 // nameWidth is the width of the left column, which has the names.
+//
+// Labels are two columns shorter and indented by two.
 const nameWidth = 12
 
-// say is a piece of the plain tone.
+// say is a piece of the plain tone, formatted as by fmt.Sprintf.
 func say(format string, args ...any) piece { return piece{fmt.Sprintf(format, args...), tonePlain} }
 
 // heading begins a section, with the names of its columns or with its first figures.
 func heading(name, columns string) frameLine { return headed(name, piece{columns, toneFaint}) }
 
+// headed begins a section with pieces of the caller's tones behind its name.
 func headed(name string, figures ...piece) frameLine {
 	return append(frameLine{{fmt.Sprintf("%-*s", nameWidth, name), toneTitle}}, figures...)
 }
@@ -51,6 +59,8 @@ func label(name string) piece { return say("  %-*s", nameWidth-2, name) }
 
 // fit cuts a frame to the columns and rows of a screen; 0 means no bound. It removes empty lines
 // first. The last line says how many lines still have no room.
+//
+// The frame itself is not changed. width and height are the terminal's, in characters.
 func (f frame) fit(width, height int) frame {
 	if height > 0 && len(f) > height {
 		var dense frame
@@ -74,6 +84,8 @@ func (f frame) fit(width, height int) frame {
 }
 
 // cut ends a line at width columns; every character in a frame takes one column.
+//
+// A piece that has no room is kept empty, so that the number of pieces stays.
 func (l frameLine) cut(width int) frameLine {
 	if width <= 0 {
 		return l
@@ -90,6 +102,8 @@ func (l frameLine) cut(width int) frameLine {
 }
 
 // text is the frame as lines without trailing blanks, with or without colours.
+//
+// The lines end with a line feed alone; show adds a carriage return.
 func (f frame) text(colour bool) string {
 	var b strings.Builder
 	for _, line := range f {

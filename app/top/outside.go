@@ -9,6 +9,8 @@ import (
 )
 
 // feedLines shows the control sources: what the gate has applied of what the source has.
+//
+// A source that is not ready holds up every order, so its state has a colour.
 func feedLines(s *span, _ int) []frameLine {
 	if s.to.Feeds.Present != stats.Here {
 		return []frameLine{heading("FEEDS", absentSidecars(s.to.Feeds.Present))}
@@ -34,6 +36,8 @@ func absentSidecars(present uint64) string {
 	return "none: sidecars are off"
 }
 
+// feedTone marks a state of stats.FeedStates: green for one that admits orders, red for one that
+// needs an operator or a new snapshot, yellow for one that is under way.
 func feedTone(state string) tone {
 	switch state {
 	case "ready", "seeds only":
@@ -64,6 +68,7 @@ func lagLines(s *span, _ int) []frameLine {
 		thousands(l.Projection), thousands(l.Recon), thousands(l.TCA)), breaks), second}
 }
 
+// reachability is a word of the file, 0 or 1, as text.
 func reachability(word uint64) piece {
 	if word != 0 {
 		return piece{"reachable", toneGood}
@@ -71,6 +76,8 @@ func reachability(word uint64) piece {
 	return piece{"NOT REACHABLE", toneBad}
 }
 
+// clusterLines shows this member's place in the cluster: its role, the end of the agreed log here,
+// what the engine was given of it, and how long agreement takes.
 func clusterLines(s *span, _ int) []frameLine {
 	c := &s.to.Cluster
 	if c.Members == 0 {

@@ -11,6 +11,9 @@ import (
 
 // The terminal's control sequences: for its second page, so that its first page comes back
 // afterwards, and to hide the cursor.
+//
+// The second page is what full-screen programs use. A program that is killed leaves the terminal
+// there, without a cursor, until `reset`.
 const (
 	screenEnter = "\x1b[?1049h\x1b[?25l\x1b[H\x1b[2J"
 	screenLeave = "\x1b[?25h\x1b[?1049l"
@@ -26,25 +29,38 @@ const (
 )
 
 // keyPoll is how often the reader of keys checks whether it has to end.
+//
+// A read of a terminal cannot be interrupted, so close would otherwise wait for a key.
 const keyPoll = 50 * time.Millisecond
 
 // screen is a terminal that shows one frame over the other.
+//
+// One goroutine shows; another one reads keys until close.
 type screen struct {
 	in, out *os.File
-	colour  bool
-	keys    chan byte // closed when no more keys come
-	old     *terminalState
+	// Tones are shown as colours.
+	colour bool
+	// Keys in the order in which they were pressed; closed when no more come.
+	keys chan byte
+	// What the terminal was set to; nil when it was not changed.
+	old *terminalState
+	// Closed by close: the reader of keys ends.
 	done    chan struct{}
 	reading sync.WaitGroup
 }
 
 // animates reports whether out is a terminal that can move back to its first line.
+//
+// A terminal of the kind dumb gets one frame below the other.
 func animates(out *os.File, getenv func(string) string) bool {
 	return OnTerminal(out) && getenv("TERM") != "dumb"
 }
 
 // openScreen takes control of the terminal: keys come one by one and are not shown. When there is
 // no terminal to read from, no keys come.
+//
+// After an error the terminal is as it was. Otherwise the caller must call close, or the terminal
+// stays without echo and cursor.
 func openScreen(in, out *os.File, colour bool) (*screen, error) {
 	s := &screen{in: in, out: out, colour: colour, keys: make(chan byte), done: make(chan struct{})}
 	if OnTerminal(in) {
@@ -60,6 +76,8 @@ func openScreen(in, out *os.File, colour bool) (*screen, error) {
 
 // takeKeys leaves signals to the terminal, but it disables suspension: no process would restore the
 // terminal.
+//
+// Ctrl-C stays a signal, so the program can always be ended.
 func (s *screen) takeKeys() error {
 	fd := int(s.in.Fd())
 	old, err := oneByOne(fd)
@@ -73,6 +91,8 @@ func (s *screen) takeKeys() error {
 
 // SingleKeys makes the keys of a terminal come one by one until restore is called. It does nothing
 // to a file that is no terminal.
+//
+// The caller must call restore before the program ends. posttrade inspect uses it to step.
 func SingleKeys(in *os.File) (restore func() error, err error) {
 	if !OnTerminal(in) {
 		return func() error { return nil }, nil
@@ -85,6 +105,8 @@ func SingleKeys(in *os.File) (restore func() error, err error) {
 }
 
 // readKeys passes keys on until close is called or the terminal is gone.
+//
+// It closes keys at its end, so the reader of the channel is not left waiting.
 func (s *screen) readKeys(fd int) {
 	defer close(s.keys)
 	for {
@@ -109,6 +131,8 @@ func (s *screen) readKeys(fd int) {
 }
 
 // size asks the terminal for its size.
+//
+// It is one system call for each frame.
 func (s *screen) size() (columns, rows int) {
 	if columns, rows = sizeOf(s.out); columns == 0 || rows == 0 {
 		return defaultColumns, defaultRows
@@ -117,6 +141,8 @@ func (s *screen) size() (columns, rows int) {
 }
 
 // show writes a frame over the last one in one write, so that the screen does not flicker.
+//
+// What the last frame had beyond this one is cleared to the end of each line and of the screen.
 func (s *screen) show(f frame) error {
 	text := strings.TrimSuffix(f.text(s.colour), "\n")
 	text = strings.ReplaceAll(text, "\n", lineRest+"\r\n")
@@ -125,6 +151,8 @@ func (s *screen) show(f frame) error {
 }
 
 // close restores the terminal.
+//
+// It waits for the reader of keys. It may be called once.
 func (s *screen) close() error {
 	close(s.done)
 	s.reading.Wait()

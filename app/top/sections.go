@@ -11,15 +11,20 @@ import (
 
 // The width of a bar, and the values from which a figure is marked.
 const (
-	minBar      = 10
-	maxBar      = 60
-	besideBar   = 52 // columns of a ring's line that are not its bar
-	staleAfter  = 20 * stats.Every
+	// The bounds of a bar, in columns.
+	minBar    = 10
+	maxBar    = 60
+	besideBar = 52 // columns of a ring's line that are not its bar
+	// Two seconds: twenty looks that the writer has missed.
+	staleAfter = 20 * stats.Every
+	// Shares of a ring's slots.
 	ringWarning = 0.5
 	ringBad     = 0.9
 )
 
 // Compose shows the figures of after, with rates since before, in width columns.
+//
+// before is nil for the first look; rates are those since the start then. It draws nothing.
 func Compose(before, after *look, width int) frame {
 	s := spanBetween(before, after)
 	f := frame{titleLine(after, &s)}
@@ -34,6 +39,8 @@ func Compose(before, after *look, width int) frame {
 }
 
 // titleLine says first what an operator must not miss: not ready, kill switch, old figures.
+//
+// The time that the rates are of comes last.
 func titleLine(l *look, s *span) frameLine {
 	line := frameLine{
 		{"posttrade", toneTitle}, say("  pid %d  up %s  ", l.image.Header.PID,
@@ -57,6 +64,8 @@ func titleLine(l *look, s *span) frameLine {
 }
 
 // ringLines shows how full the rings are: a full one stops the stage before it.
+//
+// The bars take what the line leaves, from minBar to maxBar columns.
 func ringLines(s *span, width int) []frameLine {
 	p := &s.to.Path
 	line := func(name string, r *stats.Ring, sum func(*stats.Image) uint64) frameLine {
@@ -80,6 +89,7 @@ func ringLines(s *span, width int) []frameLine {
 		line("output", &p.Output, func(i *stats.Image) uint64 { return i.Path.Output.DepthSum }))
 }
 
+// ringTone marks how full a ring is: from ringBad on, the stage before it is about to wait.
 func ringTone(full float64) tone {
 	switch {
 	case full >= ringBad:
@@ -91,6 +101,8 @@ func ringTone(full float64) tone {
 }
 
 // bar fills a share of width; a share over zero shows at least one mark.
+//
+// The marks are rounded up.
 func bar(share float64, width int) string {
 	marks := int(math.Ceil(min(share, 1) * float64(width)))
 	if share <= 0 || math.IsNaN(share) {
@@ -117,6 +129,8 @@ func stageLines(s *span, _ int) []frameLine {
 }
 
 // commitLines shows the commits since the last frame; full storage is said beside them.
+//
+// The sizes are means of the commits in the span; in flight is the number of now.
 func commitLines(s *span, _ int) []frameLine {
 	c := &s.to.Commits
 	commits := s.of(func(i *stats.Image) uint64 { return i.Commits.Commits })
@@ -138,6 +152,7 @@ func commitLines(s *span, _ int) []frameLine {
 		short(s.commitQuantile(0.5)), short(s.commitQuantile(0.99)), short(time.Duration(c.MaxNanos)))}}
 }
 
+// answerLines shows the order-matcher's answers over HTTP: by decision, and the time to an answer.
 func answerLines(s *span, _ int) []frameLine {
 	return []frameLine{
 		headed("ANSWERS", say("accepted %s  rejected %s  duplicate %s  a second",
@@ -149,6 +164,8 @@ func answerLines(s *span, _ int) []frameLine {
 	}
 }
 
+// runtimeLines shows the heap of the Go runtime and its collections. The slabs of the engine are
+// in mapped memory, which is not part of the heap.
 func runtimeLines(s *span, _ int) []frameLine {
 	r := &s.to.Runtime
 	allocated := s.rate(func(i *stats.Image) uint64 { return i.Runtime.Allocated })

@@ -10,6 +10,8 @@ import (
 )
 
 // sessionLines show the shared-memory sessions: all together, then the busiest one by one.
+//
+// Counts that should be 0 are shown only when they are not.
 func sessionLines(s *span, _ int) []frameLine {
 	now := &s.to.Sessions
 	if now.Present == 0 {
@@ -49,6 +51,9 @@ func sessionLines(s *span, _ int) []frameLine {
 }
 
 // sessionLine is one session. Rates do not include what it did before it was first shown.
+//
+// A session that was not among the busiest at the earlier look has no rate, and percentiles since
+// it was opened.
 func sessionLine(s *span, now *stats.Session) frameLine {
 	from, rate := session.Times{}, math.NaN()
 	for i := range s.from.Sessions.Busiest {
@@ -62,6 +67,8 @@ func sessionLine(s *span, now *stats.Session) frameLine {
 }
 
 // sessionTimes are the mean and percentiles of what Times have gained.
+//
+// Each percentile is the upper bound of an octave, so it can be twice too long.
 func sessionTimes(from, to *session.Times) string {
 	at := func(q float64) string { return short(quantile(q, from[:], to[:], stats.SessionBound)) }
 	return "mean " + short(meanOf(from, to)) + "  p50 " + at(0.5) + "  p99 " + at(0.99)

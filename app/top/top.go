@@ -13,19 +13,28 @@ import (
 )
 
 // errNotRunning reports figures that no process writes any more.
+//
+// It is tested with errors.Is; the text around it says when the process has stopped.
 var errNotRunning = errors.New("the server is not running")
 
 // Screen looks at a stats file again and again. It opens the file for every look and holds nothing
 // open in between, so it notices a server that was started again.
+//
+// One goroutine uses it. Path, Interval and Now are set by the caller.
 type Screen struct {
-	Path     string
+	// The stats file: data.dir/stats.
+	Path string
+	// The time between two looks. Below stats.Every some looks find the same figures.
 	Interval time.Duration
 	Now      func() time.Time
 	before   *look // the look before last; nil: none
-	after    *look
+	// The last look; nil before the first one.
+	after *look
 }
 
 // look reads the figures. When there are none, the error says why, in one line.
+//
+// After an error both looks stay as they were.
 func (t *Screen) look() error {
 	l, err := t.read()
 	if err != nil {
@@ -54,6 +63,8 @@ func (t *Screen) read() (_ *look, err error) {
 }
 
 // whyGone says since when a process does not write any more.
+//
+// The file stays behind when its process ends, and has the last figures that it wrote.
 func whyGone(l *look) error {
 	how := "and did not stop in order"
 	if l.image.Clock.Stopped != 0 {
@@ -70,6 +81,9 @@ func (t *Screen) frame(width int) frame { return Compose(t.before, t.after, widt
 const plainWidth = 100
 
 // Once prints the frame of one interval.
+//
+// It takes an interval: the first look alone would only have rates since the start. When ctx ends
+// first it prints nothing and returns nil.
 func (t *Screen) Once(ctx context.Context, stdout io.Writer) error {
 	if err := t.look(); err != nil {
 		return err
@@ -87,6 +101,8 @@ func (t *Screen) Once(ctx context.Context, stdout io.Writer) error {
 }
 
 // display shows frames.
+//
+// screen is one for a terminal, pages one for every other output.
 type display interface {
 	size() (columns, rows int) // rows 0: no bound
 	show(frame) error
@@ -94,6 +110,9 @@ type display interface {
 
 // Live shows frames on stdout until the user ends it or ctx ends. It restores the terminal before
 // it returns, also with an error.
+//
+// The user ends it with q or Ctrl-C. An error is that of the first look that fails, so it ends
+// when the server does.
 func (t *Screen) Live(ctx context.Context, stdin *os.File, stdout io.Writer) (err error) {
 	if err := t.look(); err != nil {
 		return err
@@ -117,6 +136,8 @@ func (t *Screen) Live(ctx context.Context, stdin *os.File, stdout io.Writer) (er
 
 // follow shows the current figures at once and at every tick. It shows the same figures again when
 // the size of the screen has changed.
+//
+// keys may be nil and may be closed: then none come, and it goes on.
 func (t *Screen) follow(ctx context.Context, d display, tick <-chan time.Time,
 	resized <-chan os.Signal, keys <-chan byte) error {
 	for {
@@ -142,6 +163,7 @@ func (t *Screen) follow(ctx context.Context, d display, tick <-chan time.Time,
 	}
 }
 
+// ctrlC is Ctrl-C as a key, from a terminal that does not turn it into a signal.
 const ctrlC = 3
 
 // pages shows frames one after another, as text without a bound.

@@ -9,15 +9,22 @@ import (
 )
 
 // document has the members of all events that the columns show.
+//
+// Members that an event does not have stay zero. Its names are those of the feed's JSON documents,
+// read without regard to case.
 type document struct {
-	Security  string
-	Side      string
-	Price     client.Price
-	Quantity  int64
-	Orders    int
-	Bid, Ask  *client.Level
-	Bids      []client.Level
-	Asks      []client.Level
+	Security string
+	Side     string
+	Price    client.Price
+	Quantity int64
+	// Orders that rest at Price, of an event of kind book.
+	Orders int
+	// The best levels of an event of kind bbo; nil for an empty side.
+	Bid, Ask *client.Level
+	// All levels of a snapshot, best first.
+	Bids []client.Level
+	Asks []client.Level
+	// 0 for an event that is of no account, such as a public trade.
 	AccountID uint32
 
 	TradeID       string
@@ -31,6 +38,8 @@ type document struct {
 }
 
 // text says in words what an event states; empty: its document says it.
+//
+// kind is the event's. Kinds without words are printed as their JSON.
 func (d *document) text(kind string) string {
 	switch kind {
 	case "snapshot":
@@ -50,6 +59,7 @@ func (d *document) text(kind string) string {
 	return ""
 }
 
+// trade is a public trade by its aggressor, or an account's own fill with its order.
 func (d *document) trade() string {
 	if d.AccountID == 0 {
 		return fmt.Sprintf("%s %d at %s  %s", d.AggressorSide, d.Quantity, d.Price, d.TradeID)
@@ -58,6 +68,8 @@ func (d *document) trade() string {
 		d.AccountID, d.OrderID)
 }
 
+// order is what an order asks for and what has become of it. A refusal has its reason instead of
+// what is left.
 func (d *document) order() string {
 	at := "at the market"
 	if d.LimitPrice != 0 {
@@ -71,6 +83,7 @@ func (d *document) order() string {
 	return fmt.Sprintf("%s, %d left", text, d.RemainingQuantity)
 }
 
+// first is the best level of a list that has it first; nil for an empty one.
 func first(levels []client.Level) *client.Level {
 	if len(levels) == 0 {
 		return nil
@@ -90,6 +103,8 @@ func best(bid, ask *client.Level) string {
 }
 
 // printable leaves out of a text what a terminal would not show as a character.
+//
+// A server's text could otherwise move the cursor, or change colours and titles.
 func printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {

@@ -11,9 +11,13 @@ import (
 )
 
 // Everything is what is watched when no topic is named: each topic, of books the best levels.
+//
+// Deeper levels of books are left out, because a snapshot of every book would come first.
 var Everything = []string{"bbo:*", "trades", "orders", "prices", "controls", "contracts"}
 
 // Options of Run.
+//
+// Query and Connect are required, and Notices.
 type Options struct {
 	Query client.FeedQuery // Lost is set by Run
 	JSON  bool             // each event as {"id":...,"event":...,"data":...}, marks too
@@ -25,6 +29,12 @@ type Options struct {
 }
 
 // Run prints events until ctx ends, the count is reached, or the server refuses the feed.
+//
+// A token that has expired is renewed behind the last event. One that has expired without an event
+// in between ends the watch, because another one would do no better.
+//
+// Errors: that of Connect, the server's refusal, a document that is none, and those of w. A nil
+// error is the end of ctx, or of the count.
 func Run(ctx context.Context, w io.Writer, o Options) error {
 	p := &printer{w: w, o: o}
 	o.Query.Lost = p.lost
@@ -46,14 +56,18 @@ func Run(ctx context.Context, w io.Writer, o Options) error {
 	}
 }
 
+// printer prints the events of one watch, over all its connections.
 type printer struct {
-	w    io.Writer
-	o    Options
-	n    uint64 // events printed
-	last string // the last ID
-	told bool   // that the server is gone
+	w io.Writer
+	o Options
+	n uint64 // events printed
+	// The id of the last event, where the next connection goes on; "" before the first.
+	last string
+	// The notice of this outage has been printed; the next event ends the outage.
+	told bool
 }
 
+// lost is called by the client each time a connection is lost or cannot be made.
 func (p *printer) lost(err error) {
 	if !p.told {
 		fmt.Fprintf(p.o.Notices, "posttrade: disconnected, trying again: %v\n", err)
@@ -61,6 +75,8 @@ func (p *printer) lost(err error) {
 	p.told = true
 }
 
+// follow prints events until the feed ends with an error, or the count is reached. Marks have an
+// id and do not count.
 func (p *printer) follow(feed func(func(client.Event, error) bool)) error {
 	for e, err := range feed {
 		if err != nil {
@@ -95,6 +111,8 @@ type jsonLine struct {
 }
 
 // line is an event as it is printed; empty when it is not.
+//
+// The columns are id, kind, security and text.
 func (p *printer) line(e *client.Event) (string, error) {
 	if p.o.JSON {
 		text, err := json.Marshal(jsonLine{e.ID, e.Kind, e.Data})

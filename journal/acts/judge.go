@@ -9,17 +9,23 @@ import (
 
 // judge knows which acts the engine has refused. It refuses a policy whose version does not rise,
 // and a revocation when it has no room for another subject. Both follow from the acts before, so
-// they are judged in their order.
+// they are judged in their order, each once. The journal itself does not say what was refused.
+//
+// All readings of a Reader share one judge; mu guards its fields. It lives in memory only: after a
+// start, the first act that it is asked about makes a reading from the beginning of the history.
 type judge struct {
-	mu      sync.Mutex
-	upTo    uint64   // every act up to here has been judged
+	mu sync.Mutex
+	// upTo: every act up to this sequence has been judged. It only rises.
+	upTo    uint64
 	refused []uint64 // the sequences of the refused ones, ascending
 
-	version int64                // of the last policy that was taken
+	// version is that of the last policy that was taken; 0 before the first.
+	version int64
 	revoked *matcher.Revocations // nil: none was taken
 }
 
-// versionsRise is the version of records from which on the version of a policy must rise.
+// versionsRise is the version of records from which on the version of a policy must rise. The
+// engine took any version in older records.
 const versionsRise = 2
 
 // refusable reports an act that is judged here: a policy or a revocation.
@@ -33,6 +39,8 @@ func refusable(c *matcher.Command) bool {
 
 // refuses reports that the engine has refused an act: a POLICY_CONTROL, a TOKEN_REVOKE, or the last
 // part of a change of limits that is there whole. Every act before it has been judged.
+//
+// Below upTo it only looks the answer up, so a repeated reading judges nothing again.
 func (j *judge) refuses(c *matcher.Command) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -48,7 +56,8 @@ func (j *judge) refuses(c *matcher.Command) bool {
 	return true
 }
 
-// take decides an act as the engine does, and reports that it is taken.
+// take decides an act as the engine does, and reports that it is taken. It must agree with
+// matcher.Judge of POLICY_CONTROL, LIMITS_CONTROL and TOKEN_REVOKE.
 func (j *judge) take(c *matcher.Command) bool {
 	if c.Type == matcher.TokenRevoke {
 		if j.revoked == nil {
@@ -72,7 +81,8 @@ func (j *judge) seen() uint64 {
 	return j.upTo
 }
 
-// pass notes that there is no other act up to a sequence, or none that can be read.
+// pass notes that there is no other act up to a sequence, or none that can be read. It never goes
+// back, so two readings may pass different sequences in any order.
 func (j *judge) pass(inputSeq uint64) {
 	j.mu.Lock()
 	defer j.mu.Unlock()

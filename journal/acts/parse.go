@@ -7,22 +7,34 @@ import (
 	"posttrade/matcher/note"
 )
 
-// parser turns commands, in their order and without a hole, into records.
+// parser turns commands, in their order and without a hole, into records. A walk owns it.
+//
+// It is in one of three states: no note (next and wanted are 0), the parts of a note are passing
+// (next is above 0), or a whole note waits for its acts (wanted is above 0). A command that cannot
+// belong to what was begun ends it.
 type parser struct {
+	// ticker names a security
 	ticker func(id uint32) string
-	// refused reports an act that the engine has refused
+	// refused reports an act that the engine has refused. Acts are given to it in their order.
 	refused func(c *matcher.Command) bool
 
-	text   []byte // of the note whose parts are passing
-	part   matcher.Command
-	next   uint32            // the part that comes next; 0: none has begun
-	acts   []matcher.Command // of the whole note that came last
-	wanted int               // acts that it is about
-	found  []Record          // of the last command; reused
+	text []byte // of the note whose parts are passing
+	// part is the first part of the note: its sequence and time, and what all parts of it must repeat.
+	part matcher.Command
+	// next is the number of the part that comes next; 0: none has begun.
+	next uint32
+	acts []matcher.Command // of the whole note that came last
+	// wanted is how many acts the whole note is about; 0: no whole note waits.
+	wanted int
+	found  []Record // of the last command; reused
 }
 
 // take returns the records that end with a command, in memory that is good until the next call.
-// text is the command's text where it has one.
+// text is the piece of the note that the command carries; it is nil for any command but a note's.
+//
+// A note is believed only when the commands behind it are as many as it says and have the hash that
+// it carries. Commands that do not match are acts without a note. So a note whose commands a crash
+// has cut off does not lend its subject to the commands of another.
 func (p *parser) take(c *matcher.Command, text []byte) []Record {
 	if c.TemplateID != matcher.TemplateCommand {
 		return p.end()
@@ -54,7 +66,8 @@ func (p *parser) take(c *matcher.Command, text []byte) []Record {
 	return p.found
 }
 
-// end returns the records of commands that still wait for others of their note.
+// end returns the records of commands that still wait for others of their note: the history, or the
+// stretch that is read, ends here.
 func (p *parser) end() []Record {
 	p.found = p.found[:0]
 	for i := range p.acts {
@@ -64,13 +77,15 @@ func (p *parser) end() []Record {
 	return p.found
 }
 
+// alone adds the record of a command without a note, if the command is an act at all.
 func (p *parser) alone(c *matcher.Command) {
 	if r, ok := bare(c, p.ticker); ok {
 		p.found = append(p.found, p.judged(c, r))
 	}
 }
 
-// judged is a record of what has become of an act: itself, or that of an act that was refused.
+// judged is a record of what has become of an act: itself, or that of an act that was refused. The
+// engine's reason for a version that does not rise is INVALID; STALE_VERSION says more.
 func (p *parser) judged(c *matcher.Command, r Record) Record {
 	if refusable(c) && p.refused(c) {
 		code := "STALE_VERSION"
@@ -110,7 +125,8 @@ func (p *parser) takePart(c *matcher.Command, text []byte) {
 	}
 }
 
-// note reads the text. What does not read is on record all the same, without its members.
+// note reads the text. What does not read is on record all the same, without its members: an act
+// must not disappear because its text was written by another build.
 func (p *parser) note() (n note.Note) {
 	if json.Unmarshal(p.text, &n) != nil {
 		return note.Note{Kind: "unreadable"}

@@ -4,20 +4,20 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 
 	"posttrade/journal"
 	"posttrade/matcher"
 )
 
-// ErrBusy: as many readings as may be are under way.
+// ErrBusy: as many readings as may be are under way. The caller may try again.
 var ErrBusy = errors.New("too many readings at a time")
 
-// maxConcurrent is the number of readings at a time.
+// maxConcurrent is the number of readings at a time: each may walk through the whole history.
 const maxConcurrent = 4
 
-// Journal is the part of *journal.Journal that a Reader uses.
+// Journal is the part of *journal.Journal that a Reader uses. ReplayTo gives whole stretches in
+// order; what is in an archive that cannot be read is journal.ErrArchived.
 type Journal interface {
 	Head() (inputSeq, tradeSeq uint64)
 	ReplayTo(ctx context.Context, from, to uint64,
@@ -25,19 +25,21 @@ type Journal interface {
 }
 
 // Reader reads the acts of one journal.
+//
+// What it remembers makes later readings short and changes no answer; it is lost at the end of the
+// process. Any goroutine.
 type Reader struct {
 	j      Journal
 	ticker func(id uint32) string
+	// places has a place for each reading that may be under way.
 	places chan struct{}
 
 	judge judge
 
+	// mu guards quiet.
 	mu    sync.Mutex
 	quiet []span // stretches without an act, ascending, apart from each other
 }
-
-// span is a stretch of input sequences, both ends included.
-type span struct{ from, to uint64 }
 
 // New returns a Reader. ticker names a security; it may know more of them than the journal's head.
 func New(j Journal, ticker func(id uint32) string) *Reader {
@@ -46,8 +48,11 @@ func New(j Journal, ticker func(id uint32) string) *Reader {
 
 // Query says which acts are asked for. Zero values leave a condition out.
 type Query struct {
-	From      uint64 // the first sequence
-	Limit     int    // the most records
+	// From is the first sequence of a record, not of its note.
+	From uint64 // the first sequence
+	// Limit is the most records. 0 gives all of them.
+	Limit int // the most records
+	// These four select: a record must have exactly that subject, kind, account or order.
 	Subject   string
 	Kind      string
 	AccountID uint64
@@ -61,9 +66,6 @@ func (q *Query) fits(r *Record) bool {
 		(q.OrderID == "" || r.orderID == q.OrderID)
 }
 
-// longest is the number of commands that an act can take, its note included.
-const longest = matcher.MaxNoteParts + matcher.MaxNoteActs
-
 // errEnough ends a walk: the page is full.
 var errEnough = errors.New("enough")
 
@@ -71,6 +73,9 @@ var errEnough = errors.New("enough")
 // at the call.
 //
 // Errors: ErrBusy at once; fn's; ctx's; the journal's when it is damaged.
+//
+// fn runs on a thread of low priority, not on the caller's goroutine, while the caller waits. It
+// may use the record only until it returns.
 func (r *Reader) Read(ctx context.Context, q Query, fn func(*Record) error) error {
 	select {
 	case r.places <- struct{}{}:
@@ -87,19 +92,26 @@ func (r *Reader) Read(ctx context.Context, q Query, fn func(*Record) error) erro
 	return nil
 }
 
-// walk is one reading.
+// walk is one reading. It runs on one goroutine; what outlives it is in the Reader.
 type walk struct {
 	reader *Reader
 	query  Query
 	fn     func(*Record) error // nil: the walk is for the judge alone
 	parser parser
 	given  int
-	silent uint64 // commands from here on have no act
-	began  uint64
-	failed error // of the walk through the acts before
+	// silent: commands from this sequence on, up to the one that passes, hold no act.
+	silent uint64
+	// began is where the walk began: the parser may lack the beginning of an act that ends soon
+	// behind.
+	began uint64
+	// failed is the error of the walk through the acts before, which ends this walk too.
+	failed error
 }
 
-// run walks through everything from a sequence on that is not known to be quiet.
+// run walks through everything from a sequence on that is not known to be quiet. A stretch that
+// turns out to be quiet is remembered as soon as it ends, also when the walk does not come to its
+// own end. The judge passes the head only when the walk has seen every act that was not judged
+// before.
 func (w *walk) run(ctx context.Context, from, head uint64) error {
 	from = max(from, 1)
 	from -= min(from-1, longest) // the note of the first act may begin before it
@@ -134,6 +146,9 @@ func (w *walk) run(ctx context.Context, from, head uint64) error {
 // refused reports an act that the engine has refused. Those before the walk's beginning that have
 // not been judged are judged first, and those of an act that may begin before it. What is in an
 // archive that cannot be read counts as none.
+//
+// For that a second walk runs inside this one, with no fn, so that it gives no records and starts
+// no third one. Its error is kept in failed: this function has no way to return it.
 func (w *walk) refused(ctx context.Context, c *matcher.Command) bool {
 	j := &w.reader.judge
 	end := min(w.began+longest, c.InputSeq-1)
@@ -147,7 +162,8 @@ func (w *walk) refused(ctx context.Context, c *matcher.Command) bool {
 	return w.failed == nil && j.refuses(c)
 }
 
-// commands takes the commands of one commit.
+// commands takes the commands of one commit. Most are of no act and cost one comparison; while a
+// note waits for its acts, all commands go to the parser, because any of them may be one.
 func (w *walk) commands(cmds []matcher.Command, ids journal.ClientIDs) error {
 	for i := range cmds {
 		c := &cmds[i]
@@ -173,6 +189,8 @@ func (w *walk) commands(cmds []matcher.Command, ids journal.ClientIDs) error {
 }
 
 // ofActs reports a command that can be part of an act.
+//
+// Prices and changes of limits are acts only behind a note.
 func ofActs(c *matcher.Command) bool {
 	if c.TemplateID != matcher.TemplateCommand {
 		return false
@@ -204,50 +222,4 @@ func (w *walk) pass(found []Record) error {
 		}
 	}
 	return nil
-}
-
-// minQuiet is the shortest stretch that is worth remembering, maxQuiet how many are remembered.
-const (
-	minQuiet = 1 << 14
-	maxQuiet = 1 << 16
-)
-
-// quietAt returns the first stretch that ends at or after a sequence; its to is 0 for none.
-func (r *Reader) quietAt(seq uint64) span {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if i := r.place(seq); i < len(r.quiet) {
-		return r.quiet[i]
-	}
-	return span{}
-}
-
-// place is the index of the first stretch that ends at or after a sequence.
-func (r *Reader) place(seq uint64) int {
-	i, _ := slices.BinarySearchFunc(r.quiet, seq, func(s span, seq uint64) int {
-		if s.to < seq {
-			return -1
-		}
-		return 1
-	})
-	return i
-}
-
-// remember adds a stretch without an act, and joins it with those that it touches.
-func (r *Reader) remember(s span) {
-	if s.to < s.from || s.to-s.from < minQuiet {
-		return
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	i := r.place(max(s.from, 2) - 1)
-	end := i
-	for end < len(r.quiet) && r.quiet[end].from <= s.to+1 {
-		s.from, s.to = min(s.from, r.quiet[end].from), max(s.to, r.quiet[end].to)
-		end++
-	}
-	if end == i && len(r.quiet) >= maxQuiet {
-		return
-	}
-	r.quiet = slices.Replace(r.quiet, i, end, s)
 }

@@ -11,16 +11,25 @@ import (
 	"posttrade/matcher/strictjson"
 )
 
-// Record is one act.
+// Record is one act, as GET /audit shows it.
 type Record struct {
-	Kind      string
-	Sequence  uint64 // of its command; of an act that is none, of its note
-	Millis    int64
-	Subject   string // "" where it is not known
-	Address   string
-	Reason    string
-	Object    json.RawMessage // JSON text, nil for null; so are the next two
-	Old, New  json.RawMessage
+	// Kind is one of note.Kinds, or "unreadable" for a note whose text does not read.
+	Kind string
+	// Sequence is that of the act's command; of an act that is no command, that of its note's first
+	// part.
+	Sequence uint64
+	// Millis is the event time of that command, in epoch milliseconds.
+	Millis int64
+	// Subject is that of the operator's token, Address where the act came from, Reason what the
+	// operator gave. "" where it is not known.
+	Subject string
+	Address string
+	Reason  string
+	// Object is what the act is about, Old and New the values before and after: JSON texts, nil for
+	// null.
+	Object   json.RawMessage
+	Old, New json.RawMessage
+	// accountID and orderID are what the object names, for Query: 0 and "" where it names none.
 	accountID uint64
 	orderID   string
 }
@@ -40,7 +49,7 @@ func newRecord(kind string, sequence uint64, millis int64, n *note.Note) Record 
 }
 
 // refuse makes the record that of an act that changed nothing: what was asked moves from the new
-// value into the object, beside what it was about.
+// value into the object, beside what it was about. An object that is no JSON object is left out.
 func (r *Record) refuse(code string) {
 	var m members
 	m.add("act", r.Kind).add("code", code).add("asked", r.New)
@@ -66,6 +75,8 @@ type line struct {
 
 // AppendJSON appends the record as a line: an object with the members kind, sequence, time,
 // subject, address, reason, object, old and new, and a newline. What is not known is null.
+//
+// The time is UTC in RFC 3339 with milliseconds.
 func (r *Record) AppendJSON(b []byte) []byte {
 	text := note.Value(line{
 		Kind: r.Kind, Sequence: r.Sequence,
@@ -76,10 +87,12 @@ func (r *Record) AppendJSON(b []byte) []byte {
 	return append(append(b, text...), '\n')
 }
 
+// instant is a time of epoch milliseconds as the records show it.
 func instant(millis int64) string {
 	return time.UnixMilli(millis).UTC().Format("2006-01-02T15:04:05.000Z07:00")
 }
 
+// known makes "" the null of JSON.
 func known(s string) *string {
 	if s == "" {
 		return nil
@@ -87,7 +100,7 @@ func known(s string) *string {
 	return &s
 }
 
-// amount is a number of millionths as JSON, null for 0.
+// amount is a number of millionths as JSON, null for 0: 0 stands for "unchanged" or "none".
 func amount(px int64) json.RawMessage {
 	if px == 0 {
 		return json.RawMessage("null")
@@ -95,7 +108,8 @@ func amount(px int64) json.RawMessage {
 	return strictjson.FormatDecimal(nil, px)
 }
 
-// members builds a JSON object, in order.
+// members builds a JSON object whose members keep the order in which they were added; a map would
+// sort them. add may be chained; object ends it, after at least one add.
 type members struct{ b bytes.Buffer }
 
 func (m *members) add(name string, value any) *members {
@@ -117,6 +131,9 @@ func (m *members) object() json.RawMessage {
 
 // bare is the record of an act without a note, false for a command that is none. Each kind is the
 // one that the same command has in a note, as far as the command alone tells.
+//
+// A control of the feed is no act: its OrderRef has the mark of the source's epoch. A price is none
+// either: the command alone does not tell a price by hand from the feed's.
 func bare(c *matcher.Command, ticker func(id uint32) string) (Record, bool) {
 	var n note.Note
 	var new members

@@ -8,10 +8,11 @@ import (
 	"posttrade/journal"
 )
 
-// Defaults of the checkpoints: a history of ten million commands has one every 312,500, in some
-// hundred milliseconds' reach of any moment.
+// Defaults of the checkpoints: a history of ten million commands has one every 262,144.
 const (
-	DefaultInterval    = 1 << 18
+	// DefaultInterval is the distance of checkpoints, in commands, while the history is short.
+	DefaultInterval = 1 << 18
+	// DefaultCheckpoints bounds their number, and so the disk space: a checkpoint is the whole state.
 	DefaultCheckpoints = 48
 )
 
@@ -24,6 +25,8 @@ const (
 
 // spacing is the distance of checkpoints in a history up to head: the interval, doubled until they
 // are no more than the most that are kept.
+//
+// Doubling keeps every second checkpoint valid, so a longer history makes none of them anew.
 func (h *History) spacing(head uint64) uint64 {
 	space := h.o.Interval
 	for head/space > uint64(h.o.Checkpoints) {
@@ -34,6 +37,9 @@ func (h *History) spacing(head uint64) uint64 {
 
 // Run makes checkpoints beside the running engine, and closes shadows that are not used, until ctx
 // ends. What fails is reported, and tried again later.
+//
+// One goroutine calls it, once; it returns when ctx ends. Files that no manifest names are removed
+// first: what a process that was killed has left.
 func (h *History) Run(ctx context.Context) {
 	t := time.NewTicker(checkpointPoll)
 	defer t.Stop()
@@ -63,6 +69,9 @@ func (h *History) Run(ctx context.Context) {
 
 // Checkpoint makes the checkpoints that are due, at the lowest priority, and removes those that are
 // not needed any more. It does nothing without a folder, and when the disk is as good as full.
+//
+// It follows the stable head, not the durable one: a power cut must not leave a checkpoint of
+// commands that the journal has lost. What was made before an error or the end of ctx stays.
 func (h *History) Checkpoint(ctx context.Context) error {
 	if h.keep == nil || h.j.StorageFull() {
 		return nil
@@ -90,6 +99,9 @@ func (h *History) Checkpoint(ctx context.Context) error {
 }
 
 // fill makes the missing checkpoints from a sequence on, with one shadow.
+//
+// The shadow starts at the nearest base before from, and is closed at the end: checkpoints take
+// nothing from the warm ones. A checkpoint that is there already is only passed.
 func (h *History) fill(ctx context.Context, from, head, space uint64,
 	have map[uint64]bool) (err error) {
 	sh, err := journal.OpenShadow(h.j, h.rebuild, from, h.keep)

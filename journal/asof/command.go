@@ -13,15 +13,21 @@ import (
 // ErrNoOrder reports the number of an order that was never made.
 var ErrNoOrder = errors.New("no such order")
 
-// Scene is the state before a command. It is the callback's alone: it may also judge commands with
-// the engine.
+// Scene is the state before a command. It is the callback's alone and only until it returns: no
+// reader shares it, so the callback may also judge commands with the engine.
 type Scene struct {
+	// Engine and Views stand behind the command before the one that is asked for.
 	Engine *matcher.Engine
 	Views  *blotter.Views
 }
 
 // Command replays one command from the state before it: before sees that state, and the events of
-// the command are returned. Afterwards the shadow stands behind the command, where At finds it.
+// the command are returned, in the caller's own memory. Afterwards the shadow stands behind the
+// command, where At finds it.
+//
+// When other readers look at the same moment, a shadow of its own is made for this call, because a
+// moment does not move under its readers. Errors: those of At, also a *BeyondError for sequence 0;
+// that of before, and the command is not replayed then.
 func (h *History) Command(ctx context.Context, inputSeq uint64,
 	before func(Scene) error) (events []matcher.Event, err error) {
 	if head := h.Head(); inputSeq == 0 || inputSeq > head {
@@ -58,7 +64,8 @@ func (h *History) Command(ctx context.Context, inputSeq uint64,
 	return events, err
 }
 
-// settle ends a move of a shadow that no caller reads.
+// settle ends a move of a shadow that no caller reads. Where the replay failed, the place has the
+// sequence that the shadow has reached.
 func (h *History) settle(p *place) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -68,6 +75,9 @@ func (h *History) settle(p *place) {
 
 // OrderCommand returns the sequence of the command that made an order, also of one that the views
 // have dropped since.
+//
+// Errors: ErrNoOrder, and those of At. Cost: a look at the head; for an order that the views have
+// dropped also some moments at checkpoints, and the replay between two of them.
 func (h *History) OrderCommand(ctx context.Context, number uint64) (inputSeq uint64, err error) {
 	if number == 0 {
 		return 0, ErrNoOrder
@@ -90,6 +100,9 @@ func (h *History) OrderCommand(ctx context.Context, number uint64) (inputSeq uin
 
 // findOrder searches the checkpoints for the part of the history in which an order was made, and
 // replays that part.
+//
+// Order numbers ascend with the history, so the bases can be searched by NextRef. Each step of the
+// search loads the moment of a base.
 func (h *History) findOrder(ctx context.Context, number, head uint64) (uint64, error) {
 	var bases []uint64
 	list, _ := h.j.Snapshots() // a damaged manifest is no base
@@ -127,6 +140,8 @@ func (h *History) findOrder(ctx context.Context, number, head uint64) (uint64, e
 }
 
 // orderBetween replays (from, to] until an order is made.
+//
+// A refused order has a number too. ErrNoOrder when the range does not make it.
 func (h *History) orderBetween(ctx context.Context, number, from, to uint64) (found uint64,
 	err error) {
 	sh, err := h.Shadow(ctx, from)

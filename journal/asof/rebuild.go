@@ -9,6 +9,8 @@ import (
 )
 
 // Image gives the views the form in which the journal writes them beside a snapshot.
+//
+// The wrapper is needed because journal.Views has a Write of another shape than io.WriterTo.
 type Image struct{ *blotter.Views }
 
 // Write implements journal.Views.
@@ -19,6 +21,8 @@ func (v Image) Write(w io.Writer) error {
 
 // Rebuild makes engines and views for recovery, snapshots, verification and moments. The engines
 // are of type *matcher.Engine, the views of type Image.
+//
+// A nil reader means the genesis. g must not change as long as the Rebuild is used.
 func Rebuild(g *matcher.Genesis) journal.Rebuild {
 	return journal.Rebuild{
 		Engine: func(state io.Reader) (journal.Engine, error) {

@@ -31,9 +31,12 @@ type Options struct {
 }
 
 // Reporter makes reports over one journal. Any goroutine may use it.
+//
+// It keeps nothing between two reports: each has a shadow of its own, freed at its end.
 type Reporter struct {
 	j      *journal.Journal
 	engine func(state io.Reader) (journal.Engine, error)
+	// places has a place for each report that may be made at a time.
 	places chan struct{}
 }
 
@@ -105,7 +108,8 @@ func (r *Reporter) Write(ctx context.Context, from, to uint64,
 	return p.Total(), nil
 }
 
-// print replays the history up to the end of the range, and gives the range itself to p.
+// print replays the history up to the end of the range, and gives the range itself to p. The names
+// of securities are read between the two, when the engine stands right before the range.
 func (r *Reporter) print(ctx context.Context, from, to uint64, p *lines.Printer) (err error) {
 	if err := ctx.Err(); err != nil {
 		return err

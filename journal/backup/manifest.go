@@ -16,6 +16,9 @@ import (
 )
 
 // The files of a backup.
+//
+// FORMAT.md, section 8, has their bytes. lockName stays in the directory; what counts is the lock
+// on it, which ends with the process.
 const (
 	manifestName   = "backup.json"
 	streamName     = "journal.stream"
@@ -40,41 +43,52 @@ var (
 	ErrChain = errors.New("not a chain of backups")
 )
 
-// Manifest says what a directory holds.
+// Manifest says what a directory holds. Read and Write make it. Its JSON is the member backup of
+// the manifest's file, so names and order of the fields are part of the format.
 type Manifest struct {
-	Format    int           `json:"format"`
-	Created   time.Time     `json:"created"`
-	Build     string        `json:"build,omitempty"`
-	Genesis   string        `json:"genesis"` // hex SHA-256 of the genesis record
-	From      journal.Point `json:"from"`    // zero sequences: from the first command on
-	To        journal.Point `json:"to"`
-	Base      string        `json:"base,omitempty"` // hex SHA-256 of the manifest of the one before
-	FirstTime int64         `json:"firstTime"`      // event times, milliseconds; 0: none
-	LastTime  int64         `json:"lastTime"`
-	Snapshot  uint64        `json:"snapshot"` // the sequence of the snapshot in it; 0: none
-	Files     []File        `json:"files"`
-	NoTables  string        `json:"noTables,omitempty"` // why there are no rows of SQL
+	// Format is manifestFormat. Created is when the backup was finished, UTC, whole seconds.
+	Format  int       `json:"format"`
+	Created time.Time `json:"created"`
+	Build   string    `json:"build,omitempty"`
+	Genesis string    `json:"genesis"` // hex SHA-256 of the genesis record
+	// From is the commit that the stream goes on from, To the last one in it. A From of zero
+	// sequences: the stream begins with the first command.
+	From journal.Point `json:"from"`
+	To   journal.Point `json:"to"`
+	Base string        `json:"base,omitempty"` // hex SHA-256 of the manifest of the one before
+	// FirstTime and LastTime are event times of the commands, epoch milliseconds; 0: none has one.
+	FirstTime int64  `json:"firstTime"`
+	LastTime  int64  `json:"lastTime"`
+	Snapshot  uint64 `json:"snapshot"` // the sequence of the snapshot in it; 0: none
+	// Files are all files that belong to the backup, with what to verify them by.
+	Files    []File `json:"files"`
+	NoTables string `json:"noTables,omitempty"` // why there are no rows of SQL
 
-	sum string // hex SHA-256 of the manifest's text
+	// sum is the hex SHA-256 of the manifest's text: the Base of a backup that goes on from this one.
+	sum string
+	// dir is where it was read or written.
 	dir string
 }
 
-// File is one file of a backup.
+// File is one file of a backup: its name in the directory, its size, and the hex SHA-256 of its
+// bytes.
 type File struct {
 	Name   string `json:"name"`
 	Bytes  int64  `json:"bytes"`
 	SHA256 string `json:"sha256"`
 }
 
-// sealed is the manifest's file: the manifest, and the hash of its text.
+// sealed is the manifest's file: the manifest, and the hex SHA-256 of its text as it stands there.
+// It finds damage; it does not prove where the backup comes from.
 type sealed struct {
 	Backup json.RawMessage `json:"backup"`
 	SHA256 string          `json:"sha256"`
 }
 
+// manifestFormat changes when an older build could not read the manifest.
 const manifestFormat = 1
 
-// seedOf reads a genesis hash; "" reads as zero.
+// seedOf reads a genesis hash; "" reads as zero, which CheckStream takes for any journal.
 func seedOf(text string) (seed [sha256.Size]byte, err error) {
 	b, err := hex.DecodeString(text)
 	if err != nil || len(b) != 0 && len(b) != len(seed) {
@@ -97,7 +111,7 @@ func (m *Manifest) file(name string) (File, bool) {
 	return File{}, false
 }
 
-// marshal is the text of the manifest's file.
+// marshal is the text of the manifest's file: one line, the same bytes for the same manifest.
 func (m *Manifest) marshal() ([]byte, error) {
 	inner, err := json.Marshal(m)
 	if err != nil {
@@ -109,6 +123,9 @@ func (m *Manifest) marshal() ([]byte, error) {
 }
 
 // parse is the inverse of marshal. A text that marshal would not write is damaged.
+//
+// So an unknown member is found, which a decoder would pass over. Errors: ErrDamaged; a format of a
+// newer build has no sentinel.
 func parse(text []byte) (*Manifest, error) {
 	var s sealed
 	var m Manifest
@@ -132,7 +149,9 @@ func parse(text []byte) (*Manifest, error) {
 	return &m, nil
 }
 
-// Read reads the manifest of a backup.
+// Read reads the manifest of a backup. It does not look at the other files: Verify does.
+//
+// Errors: ErrNone, ErrUnfinished, ErrDamaged; those of the file system.
 func Read(dir string) (*Manifest, error) {
 	name := filepath.Join(dir, manifestName)
 	text, err := os.ReadFile(name)

@@ -1,12 +1,9 @@
 package backup
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"hash"
 	"io"
 	"os"
 	"path/filepath"
@@ -17,17 +14,21 @@ import (
 )
 
 // The names in a data directory.
+//
+// While restoringName is there, Whole refuses the directory. It is also the lock of the restore.
 const (
 	// restoringName is a file: a restore is under way, or was cut short.
 	restoringName = "restoring"
 	// RestoredName is a folder: what the first start after a restore has to do. Its file origin.json
 	// is an Origin; tables.ndjson, if there is one, has the rows of SQL.
 	RestoredName = "restored"
-	originName   = "origin.json"
-	journalName  = "journal"
+	// originName is in the folder RestoredName, journalName in the data directory.
+	originName  = "origin.json"
+	journalName = "journal"
 )
 
-// Origin says what a data directory was restored from.
+// Origin says what a data directory was restored from. It is JSON in origin.json; the first start
+// reads it, and Forget removes it when that start has done its part.
 type Origin struct {
 	InputSequence uint64   `json:"inputSequence"` // of the journal's last command
 	TradeSequence uint64   `json:"tradeSequence"`
@@ -37,7 +38,8 @@ type Origin struct {
 // ErrRestoring: a restore into the directory was not finished.
 var ErrRestoring = errors.New("a restore into it was not finished: run it again")
 
-// Whole refuses a data directory in which a restore was cut short.
+// Whole refuses a data directory in which a restore was cut short, with ErrRestoring. A start calls
+// it before it opens anything there.
 func Whole(data string) error {
 	if _, err := os.Stat(filepath.Join(data, restoringName)); err == nil {
 		return fmt.Errorf("data.dir %s: %w", data, ErrRestoring)
@@ -45,69 +47,14 @@ func Whole(data string) error {
 	return nil
 }
 
-// Chain reads the manifests of directories that follow each other, the whole backup first.
-func Chain(dirs []string) (list []*Manifest, err error) {
-	for i, dir := range dirs {
-		m, err := Read(dir)
-		if err != nil {
-			return nil, err
-		}
-		switch {
-		case i == 0 && m.From.InputSeq != 0:
-			return nil, fmt.Errorf(
-				"backup: dir=%s goes on from sequence %d; the whole backup comes first: %w", dir,
-				m.From.InputSeq, ErrChain)
-		case i > 0 && m.Genesis != list[0].Genesis:
-			return nil, fmt.Errorf("backup: dir=%s is of genesis %.16s, dir=%s of %.16s: %w", dir, m.Genesis,
-				dirs[0], list[0].Genesis, ErrChain)
-		case i > 0 && m.From != list[i-1].To:
-			return nil, fmt.Errorf(
-				"backup: dir=%s goes on from sequence %d chain %x, dir=%s ends at %d chain %x: %w", dir,
-				m.From.InputSeq, m.From.Chain[:4], dirs[i-1], list[i-1].To.InputSeq,
-				list[i-1].To.Chain[:4], ErrChain)
-		}
-		list = append(list, m)
-	}
-	return list, nil
-}
-
-// Verify reads all of a backup and compares it with its manifest.
-func Verify(m *Manifest) error {
-	for _, f := range m.Files {
-		if err := m.verify(f); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (m *Manifest) verify(f File) error {
-	r := m.open(f)
-	defer r.Close()
-	if f.Name != streamName {
-		_, err := io.Copy(io.Discard, r)
-		return errors.Join(err, r.err())
-	}
-	seed, err := seedOf(m.Genesis)
-	if err != nil {
-		return err
-	}
-	seen, err := journal.CheckStream(r, seed, m.From)
-	if err == nil && (seen.To != m.To || sha256.Sum256(seen.Genesis) != seed) {
-		err = fmt.Errorf("it ends at sequence %d, want %d: %w", seen.To.InputSeq, m.To.InputSeq,
-			ErrDamaged)
-	}
-	if err = errors.Join(r.err(), err); err != nil {
-		return fmt.Errorf("backup: file=%s: %w", r.name, err)
-	}
-	return nil
-}
-
 // RestoreOptions of Restore.
 type RestoreOptions struct {
-	To      uint64 // the last command to take; 0: all
+	// To is the last command to take; 0: all. It must not be beyond the end of the chain; a sequence
+	// inside of a commit is possible.
+	To      uint64
 	Journal journal.Options
-	// Verify is called with the folder of the journal, before the directory counts as restored.
+	// Verify is called with the folder of the journal, before the directory counts as restored. Its
+	// error leaves the mark, so no server starts there. nil: nothing more is verified.
 	Verify func(dir string) error
 }
 
@@ -117,6 +64,14 @@ type RestoreOptions struct {
 //   - Errors: ErrNotEmpty, journal.ErrLocked: nothing in data is changed. What Chain says.
 //     ErrDamaged and transfer.ErrNotWhole: a file is not what was written; data then holds the mark
 //     only.
+//
+//   - chain is what Chain returned: at least one manifest. Directories behind the one that holds To
+//     are not read, and From does not name them.
+//
+//   - The rows are those of the last backup that was used, also when To is before its end.
+//
+//   - Cost: every byte is read and verified once, and the journal is written once. Blocks; one
+//     goroutine.
 func Restore(data string, chain []*Manifest, o RestoreOptions) (got Origin, err error) {
 	last := chain[len(chain)-1]
 	if o.To > last.To.InputSeq {
@@ -142,7 +97,7 @@ func Restore(data string, chain []*Manifest, o RestoreOptions) (got Origin, err 
 	return got, r.end()
 }
 
-// restore is one Restore.
+// restore is one Restore. It holds the lock from begin until Restore returns.
 type restore struct {
 	data  string
 	chain []*Manifest
@@ -150,7 +105,8 @@ type restore struct {
 	lock  io.Closer
 }
 
-// begin takes the directory, makes the mark and removes what an earlier attempt has left.
+// begin takes the directory, makes the mark and removes what an earlier attempt has left. The mark
+// is durable before anything else is written, and its lock keeps a second restore out.
 func (r *restore) begin() error {
 	if err := os.MkdirAll(r.data, 0o700); err != nil {
 		return fmt.Errorf("backup: make dir=%s: %w", r.data, err)
@@ -179,6 +135,9 @@ func (r *restore) begin() error {
 }
 
 // journal receives the journal.
+//
+// The parts are opened as they are read. When the receiver fails, the file that it was reading is
+// named in the error, with its own damage first. What was received is removed then; the mark stays.
 func (r *restore) journal(got *Origin) error {
 	var parts []*part
 	var streams []io.Reader
@@ -216,6 +175,8 @@ func (r *restore) journal(got *Origin) error {
 }
 
 // leaveRows leaves what the first start needs: the rows of the last backup that was used.
+//
+// origin.json is written behind the rows: a start takes the folder seriously only with it.
 func (r *restore) leaveRows(got *Origin) error {
 	folder := filepath.Join(r.data, RestoredName)
 	if err := os.Mkdir(folder, 0o700); err != nil {
@@ -237,7 +198,8 @@ func (r *restore) leaveRows(got *Origin) error {
 	return err
 }
 
-// copyRows copies the rows of a backup, which are checked on the way, into a folder.
+// copyRows copies the rows of a backup, which are checked on the way, into a folder. Rows that turn
+// out damaged end the restore, so the file is never read.
 func copyRows(folder string, from *part) error {
 	defer from.Close()
 	w := &writing{dir: folder}
@@ -251,7 +213,8 @@ func copyRows(folder string, from *part) error {
 	return nil
 }
 
-// end removes the mark: from here on the directory is restored.
+// end removes the mark: from here on the directory is restored. Everything else has its name on
+// stable storage before that.
 func (r *restore) end() error {
 	if err := disk.SyncDir(r.data); err != nil {
 		return err
@@ -260,60 +223,4 @@ func (r *restore) end() error {
 		return fmt.Errorf("backup: %w", err)
 	}
 	return disk.SyncDir(r.data)
-}
-
-// part reads a file of a backup, opened when it is first read, and compares it with the manifest.
-type part struct {
-	file  File
-	name  string
-	f     *os.File
-	sum   hash.Hash
-	bytes int64
-	bad   error
-	ended bool
-}
-
-func (m *Manifest) open(f File) *part {
-	return &part{file: f, name: filepath.Join(m.dir, f.Name), sum: sha256.New()}
-}
-
-func (p *part) Read(b []byte) (int, error) {
-	if p.f == nil && p.bad == nil {
-		p.f, p.bad = os.Open(p.name)
-	}
-	if p.bad != nil {
-		return 0, p.bad
-	}
-	n, err := p.f.Read(b)
-	p.sum.Write(b[:n])
-	p.bytes += int64(n)
-	switch {
-	case errors.Is(err, io.EOF):
-		p.ended = true
-	case err != nil:
-		p.bad = err
-	}
-	return n, err
-}
-
-func (p *part) Close() error {
-	if p.f == nil {
-		return nil
-	}
-	return p.f.Close()
-}
-
-// err says whether the file is what the manifest says, as far as it was read.
-func (p *part) err() error {
-	got := hex.EncodeToString(p.sum.Sum(nil))
-	switch {
-	case p.bad != nil:
-		return fmt.Errorf("%w: %w", ErrDamaged, p.bad)
-	case !p.ended:
-		return nil // another error came before its end, or it was not needed
-	case p.bytes != p.file.Bytes || got != p.file.SHA256:
-		return fmt.Errorf("%d bytes, sha256 %s, want %d, %s: %w", p.bytes, got, p.file.Bytes,
-			p.file.SHA256, ErrDamaged)
-	}
-	return nil
 }

@@ -12,8 +12,8 @@ import (
 	"posttrade/ring/disk"
 )
 
-// Restored says what a data directory was restored from; nil when there is nothing left to do of
-// that.
+// Restored says what a data directory was restored from; nil without an error when it was not, or
+// when everything that a restore asks for was done.
 func Restored(data string) (*Origin, error) {
 	name := filepath.Join(data, RestoredName, originName)
 	text, err := os.ReadFile(name)
@@ -30,7 +30,7 @@ func Restored(data string) (*Origin, error) {
 	return &o, nil
 }
 
-// RestoredTables are the rows that a restore has left; nil for none.
+// RestoredTables are the rows that a restore has left; nil for none. The caller closes them.
 func RestoredTables(data string) (io.ReadCloser, error) {
 	f, err := os.Open(filepath.Join(data, RestoredName, tablesName))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -42,7 +42,8 @@ func RestoredTables(data string) (io.ReadCloser, error) {
 	return f, nil
 }
 
-// Forget notes that everything is done. The origin goes first: without it the rest says nothing.
+// Forget notes that everything is done. The origin goes first: without it the rest says nothing, so
+// a process that ends in between does nothing twice. Calling it again is harmless.
 func Forget(data string) error {
 	folder := filepath.Join(data, RestoredName)
 	err := os.Remove(filepath.Join(folder, originName))

@@ -17,22 +17,28 @@ import (
 	"posttrade/ring/disk"
 )
 
-// Contents gives what is to be kept.
+// Contents gives what is to be kept. Write asks for the journal first, and for the rows when it has
+// all of the journal.
 type Contents interface {
 	// Journal is the journal behind a point of the history with that genesis hash, as TransferAfter
 	// gives it; the zero Point and "" for all of it.
+	//
+	// The caller closes the stream. journal.ErrBase: the history has no commit that ends at the point.
 	Journal(ctx context.Context, genesis string, after journal.Point) (io.ReadCloser, error)
 	// Tables are the rows that no journal gives again, as lines. nil: there are none here, because
 	// of why.
+	//
+	// The caller closes rows.
 	Tables(ctx context.Context) (rows io.ReadCloser, why string, err error)
 }
 
-// Options of Write.
+// Options of Write. Now must be set.
 type Options struct {
 	Since       string // the directory that the backup goes on from; "": a whole backup
 	JournalOnly bool   // leave out the rows that no journal gives again
-	Build       string
-	Now         func() time.Time
+	// Build names the program; it is for people only.
+	Build string
+	Now   func() time.Time
 }
 
 // Write makes a backup in dir, which is made if need be, and verifies it on the way. An error
@@ -40,6 +46,12 @@ type Options struct {
 //
 //   - Errors: ErrExists, ErrNotEmpty, journal.ErrLocked: nothing in dir is changed. What Read says
 //     of o.Since. journal.ErrBase and transfer.ErrNotWhole: the stream was another, or not whole.
+//
+//   - Order on stable storage: the mark, the files, the manifest under its name, then the mark
+//     goes. So a power cut at any moment leaves no backup or a whole one.
+//
+//   - Cost: one pass over the stream, which is hashed and verified on the way; memory does not grow
+//     with it. Blocks as long as the source sends; one goroutine.
 func Write(ctx context.Context, dir string, from Contents, o Options) (_ *Manifest, err error) {
 	m := &Manifest{Format: manifestFormat, Build: o.Build}
 	var after journal.Point
@@ -72,13 +84,14 @@ func Write(ctx context.Context, dir string, from Contents, o Options) (_ *Manife
 	return m, nil
 }
 
-// writing is one Write.
+// writing is one Write. It holds the lock from begin until Write returns.
 type writing struct {
 	dir  string
 	lock io.Closer
 }
 
-// begin takes the directory and makes the mark, before anything else is written.
+// begin takes the directory and makes the mark, before anything else is written. It looks at what
+// is there before it takes the lock, so that a directory that is not its own gets no lock file.
 func (w *writing) begin() error {
 	if err := os.MkdirAll(w.dir, 0o700); err != nil {
 		return fmt.Errorf("backup: make dir=%s: %w", w.dir, err)
@@ -122,7 +135,8 @@ func (w *writing) begin() error {
 	return err
 }
 
-// journal writes the stream and fills in what it says.
+// journal writes the stream and fills in what it says. The bytes go to the file as they are
+// checked; a stream that turns out wrong leaves a file without a manifest.
 func (w *writing) journal(ctx context.Context, from Contents, m *Manifest, after journal.Point,
 	since string) error {
 	stream, err := from.Journal(ctx, m.Genesis, after)
@@ -152,7 +166,7 @@ func (w *writing) journal(ctx context.Context, from Contents, m *Manifest, after
 	return nil
 }
 
-// tables writes the rows of SQL, if the source has some.
+// tables writes the rows of SQL, if the source has some; otherwise the manifest says why not.
 func (w *writing) tables(ctx context.Context, from Contents, m *Manifest) error {
 	rows, why, err := from.Tables(ctx)
 	if err != nil {
@@ -169,7 +183,8 @@ func (w *writing) tables(ctx context.Context, from Contents, m *Manifest) error 
 	return errors.Join(err, rows.Close())
 }
 
-// file writes one file and brings it to stable storage.
+// file writes one file and brings its content to stable storage, and says what the manifest has to
+// name of it. An earlier file of that name is overwritten.
 func (w *writing) file(name string, fill func(io.Writer) error) (File, error) {
 	path := filepath.Join(w.dir, name)
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
@@ -187,7 +202,8 @@ func (w *writing) file(name string, fill func(io.Writer) error) (File, error) {
 	return File{Name: name, Bytes: to.bytes, SHA256: hex.EncodeToString(to.sum.Sum(nil))}, nil
 }
 
-// end writes the manifest: from here on there is a backup.
+// end writes the manifest: from here on there is a backup. The mark goes last. Where it stays,
+// because the process ended between the two, the manifest counts.
 func (w *writing) end(m *Manifest) error {
 	text, err := m.marshal()
 	if err != nil {
@@ -209,9 +225,11 @@ type gently struct {
 	f     *os.File
 	sum   hash.Hash
 	bytes int64
-	since int64 // the last sync
+	// since counts bytes written after the last sync.
+	since int64
 }
 
+// syncEvery is in bytes.
 const syncEvery = 8 << 20
 
 func (g *gently) Write(p []byte) (int, error) {
@@ -225,7 +243,8 @@ func (g *gently) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// putFile writes a small file and syncs it.
+// putFile writes a small file and syncs it. Its name becomes durable when the caller syncs the
+// directory.
 func putFile(name string, text []byte) error {
 	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {

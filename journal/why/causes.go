@@ -11,7 +11,9 @@ import (
 	"posttrade/matcher"
 )
 
-// causes names the commands that put the two sides of the deciding check there.
+// causes names the commands that put the two sides of the deciding check there. A reason without a
+// case has none. Every search reads the journal backwards and ends at the first match, so its cost
+// is the distance to what is looked for, at worst the whole history.
 func (q *inquiry) causes(reason matcher.RiskReason) error {
 	switch reason {
 	case matcher.KillSwitch:
@@ -58,7 +60,8 @@ func (q *inquiry) causes(reason matcher.RiskReason) error {
 	return nil
 }
 
-// capacityCause finds the raise that set the room in force.
+// capacityCause finds the raise that set the room in force: the newest CAPACITY_CONTROL whose room,
+// for open orders or else for contracts, is the limit of the check.
 func (q *inquiry) capacityCause() error {
 	room := q.judged.Limit.Decimal()
 	return q.find("capacity for "+strings.ReplaceAll(q.judged.Rule, "-", " "),
@@ -71,9 +74,10 @@ func (q *inquiry) capacityCause() error {
 		})
 }
 
+// sameSecurity reports a command about the security of the one that is explained.
 func (q *inquiry) sameSecurity(c *matcher.Command) bool { return c.SecurityID == q.cmd.SecurityID }
 
-// commandCause adds one command of the history.
+// commandCause adds one command of the history, by its sequence.
 func (q *inquiry) commandCause(what string, inputSeq uint64) error {
 	c, ok, err := lastCommand(q.ctx, q.j, inputSeq,
 		func(c *matcher.Command) bool { return c.InputSeq == inputSeq })
@@ -83,7 +87,8 @@ func (q *inquiry) commandCause(what string, inputSeq uint64) error {
 	return err
 }
 
-// find adds the newest earlier command that matches, or the genesis record.
+// find adds the newest earlier command that matches. When there is none, the value is that of the
+// genesis record, with the sequence 0. match sees commands of template 1 only.
 func (q *inquiry) find(what string, match func(*matcher.Command) bool) error {
 	c, ok, err := lastCommand(q.ctx, q.j, q.x.InputSeq-1, match)
 	switch {
@@ -97,7 +102,8 @@ func (q *inquiry) find(what string, match func(*matcher.Command) bool) error {
 	return nil
 }
 
-// controlCause finds the control that set a flag.
+// controlCause finds the control that set a flag. A control with the keep bit is passed over,
+// because it leaves the flag of a known account or security as it is.
 func (q *inquiry) controlCause(what string, kind matcher.CommandType, keep matcher.Side,
 	about func(*matcher.Command) bool) error {
 	return q.find(what, func(c *matcher.Command) bool {
@@ -106,7 +112,8 @@ func (q *inquiry) controlCause(what string, kind matcher.CommandType, keep match
 }
 
 // policyCause finds the newest policy that took effect and that matches. A policy in force has a
-// version of at most the present one; a late one was refused.
+// version of at most the present one; a late one was refused. Only POLICY_CONTROL has a kill
+// switch, so changes of limits are not looked at.
 func (q *inquiry) policyCause(what string, match func(*matcher.Command) bool) error {
 	below := q.before.policy.Version + 1
 	return q.find(what, func(c *matcher.Command) bool {
@@ -114,7 +121,8 @@ func (q *inquiry) policyCause(what string, match func(*matcher.Command) bool) er
 	})
 }
 
-// limitOf is the limit that a reason is about.
+// limitOf is the limit that a reason is about. The reasons without a case are those of
+// PRICE_COLLAR.
 func limitOf(reason matcher.RiskReason) (id matcher.LimitID) {
 	switch reason {
 	case matcher.OrderSize:
@@ -135,6 +143,9 @@ func limitOf(reason matcher.RiskReason) (id matcher.LimitID) {
 
 // limitCause finds what set the limit of a rule: a change of limits, of the account or of all, or a
 // policy.
+//
+// It looks for the newest command that sets the value in force. A version above the one in force
+// was refused by the engine, or the limit would be another.
 func (q *inquiry) limitCause(reason matcher.RiskReason) error {
 	what, id := "limit "+q.judged.Rule+" = "+q.judged.Limit.String(), limitOf(reason)
 	own := q.before.own.Has(id)
@@ -159,6 +170,9 @@ func (q *inquiry) limitCause(reason matcher.RiskReason) error {
 }
 
 // priceCause finds the tick or the fill that made the market price.
+//
+// A fill sets the market price as a tick does. Where both have the same price and time, the fill is
+// named.
 func (q *inquiry) priceCause() error {
 	s := &q.before.security
 	if s.MarketPx == 0 {
@@ -194,6 +208,9 @@ func (q *inquiry) priceCause() error {
 
 // openCauses lists the open orders that make up the reservation: of the whole account, or in the
 // security.
+//
+// An OTC booking uses the credit of both sides, so the orders of both are listed. The order that a
+// replace is about is not: its reservation is given back before the check.
 func (q *inquiry) openCauses(whole bool) {
 	var rows []blotter.OrderRow
 	qty, notional := int64(0), int64(0)
@@ -223,6 +240,9 @@ func (q *inquiry) openCauses(whole bool) {
 
 // fillCauses lists the fills that make up the position, which are those since it was flat, or all
 // fills of the account, which make up its use of credit.
+//
+// Cost: for a position the fills back to where it was flat; for the use of credit all fills of the
+// history, because each fill of the account counts.
 func (q *inquiry) fillCauses(whole bool) error {
 	if q.before.position.Qty == 0 && !whole {
 		return nil
@@ -262,88 +282,4 @@ func (q *inquiry) fillCauses(whole bool) error {
 			f.InputSeq, f.TimeMillis)
 	}
 	return nil
-}
-
-// describe says what a command asked for.
-func describe(c *matcher.Command, ticker string) string {
-	on := func(bit matcher.Side, yes, no string) string {
-		if c.Side&bit != 0 {
-			return yes
-		}
-		return no
-	}
-	switch c.Type {
-	case matcher.PolicyControl:
-		text := "policy " + strconv.FormatInt(c.PriceTicks, 10) + ", kill switch " + on(1, "on", "off")
-		if c.Qty > 0 {
-			text += ", position " + strconv.Itoa(int(c.Qty))
-		}
-		if c.LimitPx > 0 {
-			text += ", concentration " + decimal(c.LimitPx)
-		}
-		return text
-	case matcher.LimitsControl:
-		return describeLimit(c)
-	case matcher.AccountControl:
-		return "account " + strconv.FormatUint(uint64(c.AccountID), 10) + " " +
-			on(matcher.SecurityEnabled, "enabled", "disabled") + by(c)
-	case matcher.SecurityControl:
-		return ticker + " " + on(matcher.SecurityEnabled, "enabled", "disabled") + ", " +
-			on(matcher.SecurityHalted, "halted", "not halted") + by(c)
-	case matcher.RestrictionControl:
-		return ticker + " " + on(1, "restricted", "not restricted")
-	case matcher.PriceTick:
-		return ticker + " at " + decimal(c.PriceTicks)
-	case matcher.CapacityControl:
-		text := fmt.Sprintf("room for %d accounts, %d securities, %d contracts", c.AccountID,
-			c.SecurityID, c.Qty)
-		if c.OrderRef != 0 {
-			text += fmt.Sprintf(", %d open and %d retained orders, %d client order ids", c.OrderRef,
-				c.PriceTicks, c.LimitPx)
-		}
-		return text
-	case matcher.OperatorNote:
-		return "the note of an operator's act"
-	case matcher.TokenRevoke:
-		return "the tokens of a subject revoked"
-	case matcher.SnapshotMark:
-		return "a snapshot"
-	case matcher.OrderCancel:
-		return "cancel of ord-" + strconv.FormatUint(uint64(c.OrderRef), 10)
-	case matcher.OrderNew, matcher.TradeNew, matcher.OrderReplace:
-		text := "Buy "
-		if c.Side == matcher.Sell {
-			text = "Sell "
-		}
-		text += strconv.Itoa(int(c.Qty))
-		if c.LimitPx > 0 {
-			text += " at " + decimal(c.LimitPx)
-		}
-		return text
-	}
-	return "command of type " + strconv.Itoa(int(c.Type))
-}
-
-// describeLimit is the value of one part of a change of limits.
-func describeLimit(c *matcher.Command) string {
-	id := matcher.LimitID(c.SecurityID)
-	text := "limits " + strconv.FormatInt(c.PriceTicks, 10) + ", " + id.String()
-	if c.OrderRef != 0 {
-		text += " of account " + strconv.FormatUint(uint64(c.AccountID), 10)
-	}
-	switch {
-	case c.Side == 1:
-		return text + " as for all accounts"
-	case id.Money():
-		return text + " " + decimal(c.LimitPx)
-	}
-	return text + " " + strconv.FormatInt(c.LimitPx, 10)
-}
-
-// by says what a control came from.
-func by(c *matcher.Command) string {
-	if c.OrderRef == 0 {
-		return ", by an operator"
-	}
-	return ", by the source"
 }

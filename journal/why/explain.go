@@ -3,11 +3,8 @@ package why
 import (
 	"context"
 	"errors"
-	"fmt"
-	"strconv"
 	"time"
 
-	"posttrade/blotter"
 	"posttrade/journal"
 	"posttrade/journal/asof"
 	"posttrade/matcher"
@@ -21,17 +18,21 @@ var (
 	ErrBusy = errors.New("too many explanations at a time")
 )
 
-// MaxConcurrent is how many explanations are made at a time: each may read far back.
+// MaxConcurrent is how many explanations are made at a time: each may read far back, and each needs
+// warm shadows, of which there are asof.MaxWarm.
 const MaxConcurrent = 2
 
 // Explainer explains the decisions of one history, at a low priority.
+//
+// Any goroutine may use it. It keeps nothing between two explanations.
 type Explainer struct {
-	h      *asof.History
-	j      *journal.Journal
+	h *asof.History
+	j *journal.Journal
+	// places has a place for each explanation that may be made at a time.
 	places chan struct{}
 }
 
-// New returns an Explainer.
+// New returns an Explainer. It needs no Close; h must stay open as long as it is used.
 func New(h *asof.History) *Explainer {
 	return &Explainer{h, h.Journal(), make(chan struct{}, MaxConcurrent)}
 }
@@ -57,7 +58,10 @@ func (e *Explainer) quietly(ctx context.Context,
 	return x, err
 }
 
-// Order explains what became of an order. asof.ErrNoOrder for the number of none.
+// Order explains what became of an order, a refused one too.
+//
+// Errors: asof.ErrNoOrder for the number of none; ErrBusy, asof.ErrBusy; those of ctx and the
+// journal.
 func (e *Explainer) Order(ctx context.Context, number uint64) (*Explanation, error) {
 	return e.quietly(ctx, func() (*Explanation, error) {
 		inputSeq, err := e.h.OrderCommand(ctx, number)
@@ -68,7 +72,8 @@ func (e *Explainer) Order(ctx context.Context, number uint64) (*Explanation, err
 	})
 }
 
-// Contract explains the booking of a contract.
+// Contract explains the booking of a contract. id is the sequence of the booking, so any other
+// command of that sequence, a refused booking too, is ErrNoContract.
 func (e *Explainer) Contract(ctx context.Context, swaption bool, id uint64) (*Explanation, error) {
 	if id > e.h.Head() {
 		return nil, ErrNoContract
@@ -80,98 +85,14 @@ func (e *Explainer) Contract(ctx context.Context, swaption bool, id uint64) (*Ex
 	return x, err
 }
 
-// Command explains the decision on any command. A sequence beyond the head is an
+// Command explains the decision on any command. A sequence beyond the head, or 0, is an
 // *asof.BeyondError.
 func (e *Explainer) Command(ctx context.Context, inputSeq uint64) (*Explanation, error) {
 	return e.quietly(ctx, func() (*Explanation, error) { return e.command(ctx, inputSeq) })
 }
 
-// inquiry is one explanation that is being made.
-type inquiry struct {
-	*Explainer
-	ctx context.Context
-	x   *Explanation
-
-	cmd      matcher.Command
-	ticker   string
-	judged   matcher.Judgement
-	before   snapshot
-	events   []matcher.Event
-	number   uint64 // of the order that the command made
-	canceled string // how the order was cancelled
-}
-
-// snapshot is what is kept of the state before the command.
-type snapshot struct {
-	tradeSeq uint64
-	security blotter.Security
-	policy   blotter.Policy
-	position blotter.Position
-	open     []blotter.OrderRow // the account's open orders on the side
-	key      blotter.KeyRow
-	hasKey   bool
-	own      matcher.LimitSet // the account's own limits
-	limits   matcher.RiskLimits
-}
-
-// command is Command on the caller's goroutine.
-func (e *Explainer) command(ctx context.Context, inputSeq uint64) (*Explanation, error) {
-	q := &inquiry{Explainer: e, ctx: ctx,
-		x: &Explanation{InputSeq: inputSeq, Because: []Cause{}, Against: []Against{}}}
-	err := e.h.Journal().ReplayTo(ctx, inputSeq, inputSeq,
-		func(cmds []matcher.Command, _ journal.ClientIDs) error {
-			q.cmd = cmds[0]
-			return nil
-		})
-	if err == nil {
-		q.events, err = e.h.Command(ctx, inputSeq, func(s asof.Scene) error {
-			q.look(s)
-			return nil
-		})
-	}
-	if err != nil {
-		return nil, err
-	}
-	return q.x, q.explain()
-}
-
-// look keeps what the explanation needs of the state before the command.
-func (q *inquiry) look(s asof.Scene) {
-	c := &q.cmd
-	q.judged = s.Engine.Judge(c)
-	b := &q.before
-	b.tradeSeq, b.policy = s.Engine.TradeSeq(), s.Views.Policy()
-	b.limits = s.Engine.RiskLimits()
-	s.Engine.EachOwnLimits(func(o matcher.OwnLimits) bool {
-		if o.AccountID == c.AccountID {
-			b.own, b.limits = o.Own, o.Own.Over(&b.limits, &o.Values)
-		}
-		return o.AccountID != c.AccountID
-	})
-	if c.TemplateID != matcher.TemplateCommand {
-		return
-	}
-	if c.Type == matcher.SwapBook || c.Type == matcher.SwaptionBook {
-		b.key, b.hasKey = s.Views.Key(matcher.KeyContract, c.AccountID, uint64(c.PriceTicks))
-	} else {
-		b.key, b.hasKey = s.Views.Key(matcher.KeyOrder, c.AccountID, uint64(c.PriceTicks))
-		b.security, _ = s.Views.Security(c.SecurityID)
-		b.position, _ = s.Views.Position(c.AccountID, c.SecurityID)
-		q.ticker = b.security.Ticker
-	}
-	var after uint64
-	for {
-		var rows []blotter.OrderRow
-		rows, after = s.Views.Orders(blotter.OrderFilter{Accounts: []uint32{c.AccountID},
-			Statuses: blotter.OpenOrders}, after, 1000, nil)
-		b.open = append(b.open, rows...)
-		if after == 0 {
-			return
-		}
-	}
-}
-
-// explain fills in the explanation.
+// explain fills in the explanation, from the first event of the command on: that one says whether
+// the command was refused.
 func (q *inquiry) explain() error {
 	first, x := &q.events[0], q.x
 	x.Account, x.ForAdmin = q.cmd.AccountID, q.forAdmin()
@@ -200,20 +121,8 @@ func (q *inquiry) explain() error {
 	return nil
 }
 
-// forAdmin reports a command that acts for no account.
-func (q *inquiry) forAdmin() bool {
-	if q.cmd.TemplateID != matcher.TemplateCommand {
-		return true
-	}
-	switch q.cmd.Type {
-	case matcher.OrderNew, matcher.OrderCancel, matcher.OrderReplace, matcher.TradeNew,
-		matcher.SwapBook, matcher.SwaptionBook:
-		return false
-	}
-	return true
-}
-
-// refused explains a refusal.
+// refused explains a refusal. When the checks give another reason than the history has, they did
+// not make the decision, and no two sides can be shown: see gateRefused.
 func (q *inquiry) refused(first *matcher.Event) error {
 	x, c := q.x, &q.cmd
 	x.Decision = "REJECTED"
@@ -244,56 +153,4 @@ func (q *inquiry) refused(first *matcher.Event) error {
 	}
 	x.Text = q.refusedText(first.Reason)
 	return nil
-}
-
-// verdict reports that the record carries the gate's refusal.
-func (q *inquiry) verdict() bool {
-	return q.cmd.TemplateID == matcher.TemplateCommand && q.cmd.OrderRef != 0 &&
-		(q.cmd.Type == matcher.OrderNew || q.cmd.Type == matcher.TradeNew)
-}
-
-// what names the command for a sentence.
-func (q *inquiry) what() string {
-	c := &q.cmd
-	subject := fmt.Sprintf("command %d", q.x.InputSeq)
-	if q.x.OrderID != nil {
-		subject = *q.x.OrderID
-	}
-	if c.TemplateID != matcher.TemplateCommand {
-		return subject
-	}
-	side := "Buy "
-	if c.Side == matcher.Sell {
-		side = "Sell "
-	}
-	security := q.ticker
-	if security == "" {
-		security = "an unknown security"
-	}
-	price := " at the market"
-	if c.LimitPx > 0 {
-		price = " at " + decimal(c.LimitPx)
-	}
-	account := " for account " + strconv.FormatUint(uint64(c.AccountID), 10)
-	qty := strconv.Itoa(int(c.Qty))
-	switch c.Type {
-	case matcher.OrderNew:
-		return subject + " (" + side + qty + " " + security + price + account + ")"
-	case matcher.OrderReplace:
-		return "the replace of " + subject + " (to " + qty + price + account + ")"
-	case matcher.OrderCancel:
-		return "the cancel of " + subject + " (" + account[1:] + ")"
-	case matcher.TradeNew:
-		return "the market trade at sequence " + strconv.FormatUint(q.x.InputSeq, 10) + " (" + side +
-			qty + " " + security + account + ")"
-	case matcher.SwapBook, matcher.SwaptionBook:
-		product := "the swap"
-		if c.Type == matcher.SwaptionBook {
-			product = "the swaption"
-		}
-		return product + " at sequence " + strconv.FormatUint(q.x.InputSeq, 10) + " (notional " + qty +
-			account + ")"
-	}
-	return "the control at sequence " + strconv.FormatUint(q.x.InputSeq, 10) + " (" +
-		describe(c, q.ticker) + ")"
 }

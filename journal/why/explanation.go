@@ -17,7 +17,8 @@ const MaxCauses = 20
 // MaxAgainst bounds the listed fills of an order.
 const MaxAgainst = 1000
 
-// Side is one side of a check: a number with its unit, or a word with the unit "state".
+// Side is one side of a check: a number with its unit, or a word with the unit "state". Units are
+// those of matcher.Unit; money, prices and basis points are decimals, not millionths.
 type Side struct {
 	Value json.RawMessage `json:"value"`
 	Unit  string          `json:"unit"`
@@ -25,13 +26,17 @@ type Side struct {
 
 // Cause is a command that an explanation rests on.
 type Cause struct {
-	What     string  `json:"what"`
-	Value    string  `json:"value"`
-	InputSeq *uint64 `json:"inputSeq"` // 0 is the genesis record; null for a line that counts
-	Time     *string `json:"time"`
+	// What and Value are words for people.
+	What  string `json:"what"`
+	Value string `json:"value"`
+	// InputSeq 0 is the genesis record; null is a line that only counts the ones behind it.
+	InputSeq *uint64 `json:"inputSeq"`
+	// Time is the command's event time, UTC in RFC 3339 with milliseconds; null for the genesis
+	// record.
+	Time *string `json:"time"`
 }
 
-// Queue is how much is before an order in the queue of its price.
+// Queue is how much is before an order in the queue of its price: open orders, and their quantity.
 type Queue struct {
 	Orders   int   `json:"orders"`
 	Quantity int64 `json:"quantity"`
@@ -47,14 +52,19 @@ type Against struct {
 	account uint32 // of the other side
 }
 
-// Explanation is the answer to "why".
+// Explanation is the answer to "why", as JSON (docs/time.md, "Why", describes the members). Members
+// that do not apply are null; because and against are empty lists then.
 type Explanation struct {
-	OrderID       *string   `json:"orderId"`
-	ContractID    *string   `json:"contractId,omitempty"`
-	InputSeq      uint64    `json:"inputSeq"`
-	Decision      string    `json:"decision"` // ACCEPTED, REJECTED or CANCELED
-	Reason        *string   `json:"reason"`
-	DecidedBy     string    `json:"decidedBy"` // engine, or gate
+	OrderID    *string `json:"orderId"`
+	ContractID *string `json:"contractId,omitempty"`
+	InputSeq   uint64  `json:"inputSeq"`
+	// Decision is ACCEPTED, REJECTED or CANCELED; Reason is null where there is none, as when the
+	// owner cancelled.
+	Decision string  `json:"decision"`
+	Reason   *string `json:"reason"`
+	// DecidedBy is engine, or gate when the record carries the gate's refusal.
+	DecidedBy string `json:"decidedBy"`
+	// Rule, Observed and Limit are the check that decided; null where no check is on record.
 	Rule          *string   `json:"rule"`
 	Observed      *Side     `json:"observed"`
 	Limit         *Side     `json:"limit"`
@@ -70,7 +80,8 @@ type Explanation struct {
 	ForAdmin bool   `json:"-"`
 }
 
-// Hide removes the orders of accounts that the caller may not see.
+// Hide removes the orders of accounts that the caller may not see. It must be called before the
+// explanation is shown to a client with limited entitlements.
 func (x *Explanation) Hide(entitled func(account uint32) bool) {
 	for i := range x.Against {
 		if a := &x.Against[i]; a.OrderID != nil && !entitled(a.account) {
@@ -93,7 +104,7 @@ func sideOf(m matcher.Measure) *Side {
 // decimal is an amount in millionths.
 func decimal(v int64) string { return string(strictjson.FormatDecimal(nil, v)) }
 
-// moment is an event time; null for the genesis record.
+// moment is an event time in milliseconds as text; null for the genesis record.
 func moment(inputSeq uint64, millis int64) *string {
 	if inputSeq == 0 {
 		return nil
@@ -102,7 +113,7 @@ func moment(inputSeq uint64, millis int64) *string {
 	return &text
 }
 
-// because adds a command.
+// because adds a command behind those that are there. inputSeq 0 is the genesis record.
 func (x *Explanation) because(what, value string, inputSeq uint64, millis int64) {
 	x.Because = append(x.Because, Cause{what, value, &inputSeq, moment(inputSeq, millis)})
 }

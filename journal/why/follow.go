@@ -11,7 +11,7 @@ import (
 )
 
 // follow says what became of an accepted order: its place in the queue, its fills, and what ended
-// it.
+// it. Only an order that is cancelled and still known is searched for what cancelled it.
 func (q *inquiry) follow() error {
 	if err := q.arrival(); err != nil {
 		return err
@@ -29,7 +29,8 @@ func (q *inquiry) follow() error {
 	return q.ended(&row)
 }
 
-// arrival notes the queue ahead of an order that rests after its own command.
+// arrival notes the queue ahead of an order that rests after its own command. An order that
+// executed or ended at once has none.
 func (q *inquiry) arrival() error {
 	m, err := q.h.At(q.ctx, q.x.InputSeq)
 	if err != nil {
@@ -43,6 +44,9 @@ func (q *inquiry) arrival() error {
 }
 
 // now reads the order and its queue at the head.
+//
+// kept is false when no moment shows how the order ended. The head is that of the call, so an order
+// that is still open may have another place at the next call.
 func (q *inquiry) now() (row blotter.OrderRow, kept bool, err error) {
 	m, err := q.h.At(q.ctx, q.h.Head())
 	if err != nil {
@@ -62,8 +66,10 @@ func (q *inquiry) now() (row blotter.OrderRow, kept bool, err error) {
 	return row, kept, nil
 }
 
-// lastSeen searches for a moment at which an order that is no longer kept had ended and was still
-// kept.
+// lastSeen searches for a moment at which an order had ended and was still kept: the views drop an
+// ended order some time after its end. It halves the range between a moment at which the order was
+// open and one at which it was gone, and finds nothing when the two meet. The caller holds the
+// moment of the head meanwhile, so the search needs another warm shadow.
 func (q *inquiry) lastSeen(gone uint64) (row blotter.OrderRow, kept bool, err error) {
 	for open := q.x.InputSeq; open <= gone; {
 		at := open + (gone-open)/2
@@ -88,6 +94,10 @@ func (q *inquiry) lastSeen(gone uint64) (row blotter.OrderRow, kept bool, err er
 }
 
 // fills lists the order's fills, until all of its executed quantity is found.
+//
+// The two fills of a match lie side by side, the aggressor's first. So the other side of a fill is
+// the one behind it for an aggressor, and the one before it for a maker. An order of which no
+// moment is left is searched for to the head, unless it cannot have rested.
 func (q *inquiry) fills(row blotter.OrderRow, kept bool) error {
 	left := int64(1) << 62
 	if kept {
@@ -120,7 +130,8 @@ func (q *inquiry) fills(row blotter.OrderRow, kept bool) error {
 	})
 }
 
-// of sets the other side of a fill.
+// of sets the other side of a fill. The account decides later which callers may see the order
+// (Hide).
 func (a *Against) of(f *matcher.Fill) {
 	if n := f.Order(); n != 0 {
 		id := matcher.OrderID(n)
@@ -129,7 +140,8 @@ func (a *Against) of(f *matcher.Fill) {
 	a.account = f.AccountID
 }
 
-// executedAtOnce is what the order's own command executed.
+// executedAtOnce is what the order's own command executed. For an order that cannot rest that is
+// all that it ever executed, so the search for fills has an end.
 func (q *inquiry) executedAtOnce() (qty int64) {
 	for i := range q.events {
 		if ev := &q.events[i]; ev.Kind == matcher.EventFilled && ev.Order() == q.number {
@@ -139,10 +151,11 @@ func (q *inquiry) executedAtOnce() (qty int64) {
 	return qty
 }
 
-// errFound ends the search for the command that cancelled an order.
+// errFound ends the search for the command that cancelled an order; it does not leave the package.
 var errFound = errors.New("found")
 
-// ended finds the command that cancelled the order.
+// ended finds the command that cancelled the order: its own, or the first later one whose events
+// say so. Candidates are picked by what the row keeps, then replayed one at a time to be sure.
 func (q *inquiry) ended(row *blotter.OrderRow) error {
 	x := q.x
 	x.Decision = "CANCELED"
@@ -178,6 +191,8 @@ func (q *inquiry) ended(row *blotter.OrderRow) error {
 
 // suspect is the next command that may have cancelled the order: of the time of its last change,
 // and of a kind that can.
+//
+// A sequence of 0 means that there is none.
 func (q *inquiry) suspect(from uint64, row *blotter.OrderRow) (found matcher.Command, err error) {
 	err = q.j.Replay(q.ctx, from+1, func(cmds []matcher.Command, _ journal.ClientIDs) error {
 		for i := range cmds {
@@ -196,7 +211,8 @@ func (q *inquiry) suspect(from uint64, row *blotter.OrderRow) (found matcher.Com
 }
 
 // mayCancel reports whether a command can be what canceled an order of that reason: its owner, a
-// restriction of its security, or an order of the same account on the other side.
+// restriction of its security, or an order of the same account on the other side. It may say yes to
+// a command that did not; its events then decide.
 func mayCancel(c *matcher.Command, row *blotter.OrderRow) bool {
 	switch row.Reason {
 	case matcher.Restricted:
@@ -209,7 +225,8 @@ func mayCancel(c *matcher.Command, row *blotter.OrderRow) bool {
 		c.OrderRef == row.Ref && c.AccountID == row.AccountID
 }
 
-// endedItself explains an order whose own command cancelled what was left.
+// endedItself explains an order whose own command cancelled what was left. Reason Accepted is the
+// engine's word for an end that time in force brought.
 func (q *inquiry) endedItself(reason matcher.RiskReason) {
 	rule := "time-in-force"
 	q.canceled = "what could not execute at once does not rest"
@@ -226,7 +243,8 @@ func (q *inquiry) endedItself(reason matcher.RiskReason) {
 	q.x.because("its own command", describe(&q.cmd, q.ticker), q.x.InputSeq, q.cmd.EventTimeMillis)
 }
 
-// endedBy explains an order that a later command cancelled.
+// endedBy explains an order that a later command cancelled. first is that command's first event,
+// which names its order.
 func (q *inquiry) endedBy(c *matcher.Command, first *matcher.Event) {
 	rule, what := "owner", "its own cancel"
 	q.canceled = "its owner cancelled it"

@@ -7,7 +7,8 @@ import (
 	"posttrade/matcher"
 )
 
-// refusedText is the sentence about a refusal whose check is known.
+// refusedText is the sentence about a refusal whose check is known. It says the same as the members
+// of the explanation, in words; the amounts are exact.
 func (q *inquiry) refusedText(reason matcher.RiskReason) string {
 	j := &q.judged
 	head := fmt.Sprintf("%s was refused with %s: ", capital(q.what()), reason)
@@ -41,6 +42,8 @@ func (q *inquiry) refusedText(reason matcher.RiskReason) string {
 }
 
 // subjects name what a limit bounds.
+//
+// A reason that has no case in refusedText has its subject here.
 var subjects = map[matcher.RiskReason]string{
 	matcher.OrderSize:          "its quantity",
 	matcher.OrderNotional:      "its value",
@@ -50,7 +53,7 @@ var subjects = map[matcher.RiskReason]string{
 	matcher.Capacity:           "the number of records",
 }
 
-// invalidText says which term is wrong.
+// invalidText says which term is wrong. Rules without a case read as "rule is A, and must be B".
 func (q *inquiry) invalidText() string {
 	j := &q.judged
 	switch j.Rule {
@@ -72,7 +75,8 @@ func (q *inquiry) invalidText() string {
 		say(j.Observed), say(j.Limit))
 }
 
-// partsText lists what an observed value is made of.
+// partsText lists what an observed value is made of, in brackets: the terms of a sum, or price and
+// quantity of a product. It is empty where the value stands alone.
 func (q *inquiry) partsText() string {
 	var parts []string
 	for _, p := range q.judged.Parts {
@@ -84,7 +88,8 @@ func (q *inquiry) partsText() string {
 	return " (" + strings.Join(parts, ", ") + ")"
 }
 
-// acceptedText is the sentence about what was not refused.
+// acceptedText is the sentence about what was not refused: for an order also its place in the
+// queue, what it has executed, and what cancelled the rest.
 func (q *inquiry) acceptedText() string {
 	x := q.x
 	if q.number == 0 {
@@ -118,7 +123,7 @@ func (q *inquiry) acceptedText() string {
 	return text + "."
 }
 
-// text says where in the queue an order is.
+// text says where in the queue an order is: "behind 2 orders for 70", where 70 is their quantity.
 func (q *Queue) text() string {
 	if q.Orders == 0 {
 		return "at the front of its queue"
@@ -126,6 +131,7 @@ func (q *Queue) text() string {
 	return fmt.Sprintf("behind %s for %d", count(q.Orders, "order"), q.Quantity)
 }
 
+// count is a number of things; the plural of what ends in s.
 func count(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
@@ -133,7 +139,7 @@ func count(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// capital begins a sentence, unless it begins with an id.
+// capital begins a sentence, unless it begins with an id, which must stay as clients know it.
 func capital(s string) string {
 	if strings.HasPrefix(s, "ord-") {
 		return s
@@ -141,7 +147,8 @@ func capital(s string) string {
 	return strings.ToUpper(s[:1]) + s[1:]
 }
 
-// say is a measure in a sentence: the sentence itself says whether it counts money or units.
+// say is a measure in a sentence: the sentence itself says whether it counts money or units. Only
+// basis points and milliseconds keep their unit, because no sentence names it.
 func say(m matcher.Measure) string {
 	if m.Value == nil || m.Unit == matcher.UnitBps || m.Unit == matcher.UnitMillis {
 		return m.String()

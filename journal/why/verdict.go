@@ -10,7 +10,8 @@ import (
 
 // gateRefused explains a verdict that the engine's checks do not repeat: the gate judged by what it
 // knew a moment before, or by what the engine does not check. The history has the verdict and none
-// of what the gate knew, so there are no two sides, only what is on record beside it.
+// of what the gate knew, so there are no two sides, only what is on record beside it. Where no
+// verdict is on record either, the sentence has the reason alone.
 func (q *inquiry) gateRefused(reason matcher.RiskReason) (err error) {
 	x := q.x
 	if x.DecidedBy != "gate" {
@@ -46,9 +47,11 @@ func (q *inquiry) gateRefused(reason matcher.RiskReason) (err error) {
 	return err
 }
 
+// ruled sets the rule where no judgement has one.
 func (x *Explanation) ruled(rule string) { x.Rule = &rule }
 
-// sourceCauses names the newest control of each source: of accounts, and of stocks.
+// sourceCauses names the newest control of each source, of accounts and of stocks: they show how
+// current the state of the installation was. A control by hand carries no mark and is passed over.
 func (q *inquiry) sourceCauses() error {
 	for _, source := range []struct {
 		what string

@@ -25,7 +25,9 @@ const (
 	Refused          // for Request.Reason
 )
 
-// Decider is what admission is decided from. All fields are set before its first use.
+// Decider is what admission is decided from. All fields are set before its first use and constant
+// then. The functions are called on the goroutine of every request, so they must be cheap and safe
+// for any goroutine.
 type Decider struct {
 	Gate  *gate.Gate
 	Views *blotter.Views
@@ -38,7 +40,9 @@ type Decider struct {
 	SequenceRefusals bool // audit.sequence-refusals
 }
 
-// Request is a decoded request, and the verdict on it.
+// Request is a decoded request, and the verdict on it. The caller fills in the upper fields and
+// calls Prepare, then Decide or DecideAll; Settle comes after the answer. The byte slices are the
+// caller's and are read during these calls only.
 type Request struct {
 	Command  *matcher.Command
 	ClientID []byte // the client order id, empty for none
@@ -50,7 +54,9 @@ type Request struct {
 	First   blotter.KeyRow     // of Repeated: the first decision
 }
 
-// May reports whether a caller may act for an account and see it.
+// May reports whether a caller may act for an account and see it: every caller while entitlement is
+// not enforced. An edge asks before Prepare, because Decide answers a repeated request without
+// asking again.
 func (r *Decider) May(caller *gate.Claims, account uint32) bool {
 	return !r.Enforced || caller.Entitled(account)
 }
@@ -64,7 +70,9 @@ func (r *Decider) Security(ticker []byte) uint32 {
 	return matcher.UnknownTicker(ticker)
 }
 
-// About makes the request an amendment of an order: its command gets the order's own fields.
+// About makes the request an amendment of an order: its command gets the order's own fields, so
+// that a client names nothing but the order. A post-only order stays one through a replace. The row
+// may be older than the order; the engine decides what it is by then.
 func (q *Request) About(order *blotter.OrderRow) {
 	c := q.Command
 	c.OrderRef, c.AccountID = order.Ref, order.AccountID
@@ -76,14 +84,16 @@ func (q *Request) About(order *blotter.OrderRow) {
 }
 
 // Prepare gives the command its key and starts the look-up of it, so that those of many requests
-// overlap. Decide comes next.
+// overlap. Decide comes next. The account of the command is already set, because the key is made
+// from it.
 func (r *Decider) Prepare(q *Request) {
 	key := r.Views.ClientKey().Of(q.Command.AccountID, q.ClientID)
 	q.Command.PriceTicks = int64(key)
 	r.Views.ExpectKey(matcher.KeyOrder, key)
 }
 
-// Decide judges a prepared request.
+// Decide judges a prepared request and keeps the verdict in it. After Repeated First has the first
+// decision; after Refused Reason says why. The steps are those of doc.go.
 func (r *Decider) Decide(q *Request) Verdict {
 	if q.Verdict = r.known(q); q.Verdict != Admitted {
 		return q.Verdict
@@ -95,7 +105,9 @@ func (r *Decider) Decide(q *Request) Verdict {
 }
 
 // DecideAll judges a batch of prepared new orders. Admitted: each has its own verdict. Any other
-// verdict is that of the whole batch.
+// verdict is that of the whole batch, and nothing of it may be handed in.
+//
+// A batch in which every order is a repetition needs no open journal: all answers are known.
 func (r *Decider) DecideAll(batch []Request) Verdict {
 	var fresh *Request
 	for i := range batch {
@@ -119,7 +131,8 @@ func (r *Decider) DecideAll(batch []Request) Verdict {
 }
 
 // Settle judges the engine's answer to a request that was handed in. Admitted: the answer is the
-// decision on this request.
+// decision on this request. Repeated: another request with the key was decided first, and First has
+// its decision. Ended: the order that it names was not open by then. Refused: for Reason.
 func (r *Decider) Settle(q *Request, a *desk.Answer) Verdict {
 	q.Verdict, q.Reason = Admitted, a.Reason
 	switch {
@@ -137,6 +150,7 @@ func (r *Decider) Settle(q *Request, a *desk.Answer) Verdict {
 }
 
 // ended reports that a replace was refused because its order ended before the engine reached it.
+// The engine's INVALID alone does not tell that from wrong terms, so the view of the order decides.
 func (r *Decider) ended(q *Request, a *desk.Answer) bool {
 	if q.Command.Type != matcher.OrderReplace || a.Reason != matcher.Invalid {
 		return false
@@ -145,7 +159,9 @@ func (r *Decider) ended(q *Request, a *desk.Answer) bool {
 	return !ok || !order.Open()
 }
 
-// known looks the key up among the first decisions. Terms are compared as the client sent them.
+// known looks the key up among the first decisions: Admitted for a new key, Repeated for the same
+// request again, Differs for another request under the same key. Terms are compared as the client
+// sent them. A cancel has no key: it may be repeated.
 func (r *Decider) known(q *Request) Verdict {
 	c := q.Command
 	if c.PriceTicks == 0 || c.Type == matcher.OrderCancel {
@@ -165,7 +181,8 @@ func (r *Decider) known(q *Request) Verdict {
 	return Repeated
 }
 
-// closed says why the request cannot be sequenced now, Admitted if it can.
+// closed says why the request cannot be sequenced now, Admitted if it can. A cancel does not need
+// the sources to be ready.
 func (r *Decider) closed(q *Request) Verdict {
 	if q.Gone {
 		return Ended
@@ -192,7 +209,8 @@ func (r *Decider) Open() Verdict {
 	return Admitted
 }
 
-// screen asks the gate, and puts its reason into a command that has a field for it.
+// screen asks the gate, and puts its reason into a command that has a field for it. A replace is
+// left to the engine (doc.go, step 5).
 func (r *Decider) screen(q *Request) {
 	c := q.Command
 	if q.Reason = matcher.Accepted; c.Type == matcher.OrderReplace {

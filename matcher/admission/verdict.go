@@ -7,4 +7,5 @@ func (v Verdict) String() string {
 }
 
 // Closed reports a verdict that is not about the request: the same request may be admitted later.
+// The constants from Failed to NotReady are such verdicts.
 func (v Verdict) Closed() bool { return v >= Failed && v <= NotReady }

@@ -8,6 +8,7 @@ import (
 // token wakes the holder of a ticket.
 type token bool
 
+// A holder must know why it was woken: a nudge from an earlier wait can still be in the channel.
 const (
 	ended token = true  // the submission has ended, and the holder waited for it: the state says how
 	nudge token = false // the holder's time may be up: the holder looks at the clock
@@ -46,7 +47,8 @@ type alarm struct {
 // now is the desk's own clock, cheaper than the time of day. Never 0.
 func (d *Desk) now() int64 { return int64(time.Since(d.epoch)) + 1 }
 
-// begin starts a wait and returns when its time is up.
+// begin starts a wait and returns when its time is up, on the desk's clock. Only the holder calls
+// begin, again and disarm.
 func (a *alarm) begin(t *Ticket, timeout time.Duration) (due int64) {
 	due = t.desk.now() + int64(timeout)
 	a.due.Store(due)
@@ -64,7 +66,8 @@ func (a *alarm) again(t *Ticket, due int64) bool {
 	return true
 }
 
-// disarm ends a wait.
+// disarm ends a wait. The timer runs on; when it goes off it finds no wait, unless the next one has
+// begun.
 func (a *alarm) disarm() { a.due.Store(0) }
 
 // wind makes the timer go off at due or before. The holder stores due and then reads set; ring

@@ -12,12 +12,13 @@ const Unstated = -1
 // those after its last event about the command's own order. For a booked OTC contract (Kind
 // EventContract) InputSeq is the contract's id.
 type Answer struct {
-	Kind       matcher.EventKind
-	Side       matcher.Side
-	Status     matcher.OrderStatus
-	Reason     matcher.RiskReason
-	Rests      bool // the order is on the book at the end of the command
-	Late       bool // a tick: it is older than the market price, which does not change
+	Kind   matcher.EventKind
+	Side   matcher.Side
+	Status matcher.OrderStatus
+	Reason matcher.RiskReason
+	Rests  bool // the order is on the book at the end of the command
+	Late   bool // a tick: it is older than the market price, which does not change
+	// Of a DUPLICATE: what DupRef names, and the reason of the first decision; see Duplicate.
 	DupKind    matcher.IdempotencyKind
 	DupReason  matcher.RiskReason // of the first decision
 	InputSeq   uint64
@@ -36,7 +37,7 @@ type Answer struct {
 	Fills      []AnswerFill // own fills, in order; valid until Release
 }
 
-// AnswerFill is one execution of the command's own order.
+// AnswerFill is one execution of the command's own order: trade sequence, price x 1e6, whole units.
 type AnswerFill struct {
 	TradeSeq uint64
 	Px       int64
@@ -53,7 +54,8 @@ func (a *Answer) Refused() bool { return a.Kind == matcher.EventRejected }
 // first decision.
 func (a *Answer) Duplicate() bool { return a.Refused() && a.Reason == matcher.Duplicate }
 
-// reset clears an earlier answer, but keeps the room for its fills.
+// reset clears an earlier answer, but keeps the room for its fills up to keptFills, so that a
+// ticket in steady use allocates nothing.
 func (a *Answer) reset() {
 	fills := a.Fills[:0]
 	if cap(fills) > keptFills {
@@ -62,7 +64,8 @@ func (a *Answer) reset() {
 	*a = Answer{Fills: fills}
 }
 
-// first records the command's first event.
+// first records the command's first event. Leaves are the whole quantity until a later event states
+// others.
 func (a *Answer) first(ev *matcher.Event) {
 	a.Kind, a.Side, a.Status, a.Reason = ev.Kind, ev.Side, ev.Status, ev.Reason
 	a.Rests = ev.Flags&matcher.EventRests != 0
@@ -84,7 +87,8 @@ func (a *Answer) first(ev *matcher.Event) {
 	}
 }
 
-// later records a further event about the command's own order.
+// later records a further event about the command's own order. It may allocate when an order has
+// more fills than any before it on this ticket.
 func (a *Answer) later(ev *matcher.Event) {
 	a.Status, a.Reason = ev.Status, ev.Reason
 	a.Leaves = ev.Detail().Leaves

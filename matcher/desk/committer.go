@@ -1,7 +1,8 @@
 package desk
 
 // Durable wakes the holder of every ticket with its last command at or below seq, and takes back
-// the tickets that were given up. Only the committer calls it, in order of seq.
+// the tickets that were given up. Only the committer calls it, in order of seq. Its cost follows
+// the tickets that it finishes.
 func (d *Desk) Durable(seq uint64) {
 	q := &d.done
 	tail, head := q.tail.Load(), q.head.Load()
@@ -18,6 +19,8 @@ func (d *Desk) Durable(seq uint64) {
 
 // finish ends a submission. The ticket goes to its holder, which is woken if it waits, or to the
 // pool if it has no holder. A lost ticket never goes back: the recorder may still write to it.
+//
+// Of two calls for one submission, as of Durable and Fail, the first one counts. Any goroutine.
 func (t *Ticket) finish(as uint32) {
 	for {
 		was, to := t.state.Load(), as
@@ -53,7 +56,7 @@ func (d *Desk) Refuse(ref uint64) {
 }
 
 // Size is how many commands the ticket of a correlation id has handed in, side by side, 0 if the id
-// has no ticket. It is for the same callers as Refuse.
+// has no ticket. It is for the same callers as Refuse, which must hand a submission on as a whole.
 func (d *Desk) Size(ref uint64) int {
 	t, _ := d.find(ref)
 	if t == nil {

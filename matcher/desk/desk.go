@@ -14,11 +14,16 @@ import (
 
 // The reasons why a command was not handed in, or its answer did not come; test by errors.Is.
 var (
-	ErrBusy    = errors.New("too many commands are waiting for their answers")
-	ErrFull    = errors.New("input ring is full")
-	ErrClosed  = errors.New("desk is closed")
+	// No ticket is free: the caller may try again.
+	ErrBusy = errors.New("too many commands are waiting for their answers")
+	// The engine does not keep up: the caller may try again.
+	ErrFull = errors.New("input ring is full")
+	// The process is stopping.
+	ErrClosed = errors.New("desk is closed")
+	// From Submit: nothing was sequenced. From Wait: the outcome is unknown.
 	ErrFailed  = errors.New("journal has failed")
 	ErrRefused = errors.New("not sequenced: this member does not lead any more")
+	// The outcome is unknown; the command is still under way.
 	ErrTimeout = errors.New("no answer in time")
 	ErrSize    = errors.New("size is out of range")
 )
@@ -31,17 +36,20 @@ const (
 )
 
 // The parts of a correlation id, from the lowest bit: command, ticket, generation, and the top bit,
-// which a desk never sets.
+// which a desk never sets. A generation is reused after 2^33 uses of a ticket; it begins at 1, so
+// no id is 0.
 const (
 	commandBits    = 10
 	ticketBits     = 20
 	generationBits = 33
 )
 
-// Foreign is set in the correlation ids that do not come from a desk.
+// Foreign is set in the correlation ids that do not come from a desk, such as those of another
+// member's commands. Observe ignores them.
 const Foreign = 1 << 63
 
-// Desk hands tickets out and wakes their holders.
+// Desk hands tickets out and wakes their holders. The tickets are made once and never move, so an
+// index names one for good.
 type Desk struct {
 	in      *ring.MPSC[matcher.Command]
 	tickets []Ticket
@@ -83,7 +91,8 @@ func NewShared(in *ring.MPSC[matcher.Command], s Shares) (*Desk, error) {
 		[]int{spareOf(in.Cap(), spareOfRequests), spareOf(in.Cap(), spareOfSessions), 0})
 }
 
-// newDesk makes a pool of each size; the last pool serves the remaining kinds.
+// newDesk makes a pool of each size; the last pool serves the remaining kinds. spares are the slots
+// that the pool's commands leave free in the ring.
 func newDesk(in *ring.MPSC[matcher.Command], sizes, spares []int) (*Desk, error) {
 	total := 0
 	for _, n := range sizes {
@@ -118,10 +127,10 @@ func (d *Desk) Drives(drive func()) { d.drive = drive }
 // submits; see Pool.Acquire.
 func (d *Desk) Acquire(n int) (*Ticket, error) { return d.kinds[Requests].Acquire(n) }
 
-// Pool returns the tickets of a kind of callers.
+// Pool returns the tickets of a kind of callers. Of a desk that New made, all kinds share one pool.
 func (d *Desk) Pool(k Kind) *Pool { return d.kinds[k] }
 
-// refusal returns why the desk takes nothing any more, nil while it does.
+// refusal returns why the desk takes nothing any more, nil while it does. One load.
 func (d *Desk) refusal() error {
 	switch d.state.Load() {
 	case open:
@@ -147,12 +156,13 @@ func (d *Desk) InputSlots() int { return d.in.Cap() }
 // Cap returns how many tickets there are.
 func (d *Desk) Cap() int { return len(d.tickets) }
 
-// Close makes the desk refuse new commands; it still answers those on their way.
+// Close makes the desk refuse new commands; it still answers those on their way. Any goroutine;
+// after Fail it has no effect.
 func (d *Desk) Close() { d.state.CompareAndSwap(open, closed) }
 
 // Fail wakes every waiting holder with ErrFailed and refuses everything from now on. What was
 // handed in may or may not be durable. Only the first call has an effect. Any goroutine may call
-// it.
+// it. There is no way back: a process whose journal has failed ends.
 func (d *Desk) Fail(cause error) {
 	if d.state.Swap(failed) == failed {
 		return

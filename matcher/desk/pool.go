@@ -80,7 +80,8 @@ func (p *Pool) Acquire(n int) (*Ticket, error) {
 	return t, nil
 }
 
-// take takes a ticket out of the pool, if possible one with enough room; nil: all are out.
+// take takes a ticket out of the pool, if possible one with enough room; nil: all are out. The
+// ticket that came back last goes out first, because its memory is still in the caches.
 func (p *Pool) take(n int) *Ticket {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -100,7 +101,8 @@ func (p *Pool) take(n int) *Ticket {
 	return t
 }
 
-// back puts a ticket into its pool, without its buffers when the pool has enough buffers.
+// back puts a ticket into its pool, without its buffers when the pool has enough buffers. The
+// caller has set the state to free; the ticket may be out again before back returns.
 func (p *Pool) back(t *Ticket) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -23,7 +23,8 @@ type done struct {
 }
 
 // doneQueue takes finished tickets from the recorder to the committer, in sequence. It has room for
-// every ticket, and a ticket is in it at most once.
+// every ticket, and a ticket is in it at most once, so the recorder never finds it full. Each index
+// has a line of its own, because each has another writer.
 type doneQueue struct {
 	slots []done
 	mask  uint64
@@ -35,7 +36,8 @@ type doneQueue struct {
 }
 
 // Observe takes what an event says about a command of a ticket. The recorder passes every event, in
-// order. No other goroutine calls it.
+// order. No other goroutine calls it. It ignores events of commands without a ticket here: of a
+// replay, of another member, or of an earlier use of the ticket.
 func (d *Desk) Observe(ev *matcher.Event) {
 	r := &d.recorder
 	if ev.Flags&matcher.EventFirst != 0 {
@@ -61,7 +63,8 @@ func (d *Desk) Observe(ev *matcher.Event) {
 }
 
 // find returns the ticket and the place that a correlation id stands for, nil if the id is not this
-// desk's or belongs to an earlier use.
+// desk's or belongs to an earlier use. A ticket that is neither submitted nor given up has no
+// command under way, whatever the id says.
 func (d *Desk) find(ref uint64) (t *Ticket, i int) {
 	index := ref >> commandBits & (MaxTickets - 1)
 	if ref&Foreign != 0 || index >= uint64(len(d.tickets)) {
@@ -83,7 +86,8 @@ func (d *Desk) find(ref uint64) (t *Ticket, i int) {
 	return t, i
 }
 
-// said counts a command of a ticket as finished and passes on a finished ticket.
+// said counts a command of a ticket as finished and passes on a finished ticket. The store of head
+// publishes the answers to the committer, and through it to the holder.
 func (d *Desk) said(t *Ticket, inputSeq uint64) {
 	t.unsaid--
 	if t.unsaid > 0 {

@@ -60,7 +60,8 @@ type clientID struct {
 // keptFills is how many fills of one answer a ticket keeps room for.
 const keptFills = 256
 
-// prepare makes a ticket from the pool the caller's.
+// prepare makes a ticket from the pool the caller's. The new generation makes every id of an
+// earlier use foreign. Buffers grow to a power of two, so a ticket is seldom made larger.
 func (t *Ticket) prepare(n int) {
 	if n > len(t.commands) {
 		t.grow(1 << bits.Len(uint(n-1)))
@@ -89,11 +90,12 @@ func (t *Ticket) grow(size int) {
 func (t *Ticket) Len() int { return t.n }
 
 // Command returns the place to write command i to, before Submit. It still holds the command of an
-// earlier use; Submit sets its InputSeq.
+// earlier use; Submit sets its InputSeq in the ring, and leaves this one alone.
 func (t *Ticket) Command(i int) *matcher.Command { return &t.commands[:t.n][i] }
 
 // SetClientID keeps the caller's name of command i, at most MaxClientIDBytes, for the recorder.
-// Without a call the command has no name.
+// Without a call the command has no name. It copies id, and panics for one that is too long: the
+// edge has checked it.
 func (t *Ticket) SetClientID(i int, id []byte) {
 	if len(id) > MaxClientIDBytes {
 		panic(fmt.Sprintf("desk: client id of %d bytes, at most %d", len(id), MaxClientIDBytes))
@@ -102,7 +104,7 @@ func (t *Ticket) SetClientID(i int, id []byte) {
 	c.length = uint8(copy(c.text[:], id))
 }
 
-// ClientID returns the name that SetClientID was given.
+// ClientID returns the name that SetClientID was given, valid until Release.
 func (t *Ticket) ClientID(i int) []byte { return t.ids[:t.n][i].bytes() }
 
 func (c *clientID) bytes() []byte { return c.text[:c.length:c.length] }
@@ -135,7 +137,9 @@ func (t *Ticket) Submit() error {
 	return nil
 }
 
-// put claims slots and fills them in. The caller publishes them.
+// put claims slots and fills them in. The caller publishes them. A ticket that is not submitted
+// because of an error is held again, so the caller may try once more. Fail can come at any moment:
+// the state is what decides which of the two sees the other.
 func (t *Ticket) put() (lo int64, err error) {
 	if state := t.state.Load(); state != held {
 		panic(fmt.Sprintf("desk: submit of a ticket in state %d", state))
@@ -165,7 +169,7 @@ func (t *Ticket) put() (lo int64, err error) {
 }
 
 // Wait parks until every command of the ticket is durable and its Answer can be read. With a
-// timeout of 0 or less it waits without a limit.
+// timeout of 0 or less it waits without a limit. Only the holder calls it, after Submit.
 //
 // Errors: after ErrTimeout the holder may call Wait again. After ErrTimeout or ErrFailed the
 // outcome is unknown. After ErrRefused nothing was sequenced, and never will be. The holder must
@@ -185,7 +189,8 @@ func (t *Ticket) Wait(timeout time.Duration) error {
 	panic("desk: wait for a ticket that was not submitted")
 }
 
-// Ready reports that Wait would return at once. It is for a holder that polls several tickets.
+// Ready reports that Wait would return at once. It is for a holder that polls several tickets. One
+// load.
 func (t *Ticket) Ready() bool {
 	state := t.state.Load()
 	return state == answered || state == lost || state == refused
@@ -217,6 +222,7 @@ func (t *Ticket) await(timeout time.Duration) bool {
 }
 
 // Answer returns the answer to command i after Wait returned nil and before Release, nil otherwise.
+// It points into the ticket: copy what must outlive the Release.
 func (t *Ticket) Answer(i int) *Answer {
 	if t.state.Load() != answered {
 		return nil

@@ -13,7 +13,12 @@ const submitPause = 5 * time.Millisecond
 
 // SubmitUntil sequences n commands of a sidecar, which fill writes, waits until they are durable
 // and passes each answer to check. While the desk or the ring has no room it tries again, until ctx
-// ends: unlike other callers, a sidecar can wait.
+// ends: unlike other callers, a sidecar can wait. The n commands are sequenced side by side.
+//
+//   - fill is called again for every try, and writes the whole command: the place holds an old one.
+//   - Errors: that of fill; those of check, joined; ErrSize, ErrClosed, ErrFailed, ErrRefused; that
+//     of ctx. After an error of check the commands are sequenced.
+//   - ctx ends the tries, not the wait for an answer.
 func SubmitUntil(ctx context.Context, d *Desk, n int, fill func(i int, c *matcher.Command) error,
 	check func(*Answer) error) error {
 	return SubmitTicketUntil(ctx, d, n, func(t *Ticket) error {
@@ -42,6 +47,7 @@ func SubmitTicketUntil(ctx context.Context, d *Desk, n int, fill func(*Ticket) e
 	}
 }
 
+// submitOnce is one try, with a ticket of the sidecars. ErrBusy and ErrFull: nothing was sequenced.
 func submitOnce(d *Desk, n int, fill func(*Ticket) error, check func(*Answer) error) error {
 	t, err := d.Pool(Sidecars).Acquire(n)
 	if err != nil {

@@ -6,8 +6,10 @@ import (
 	"posttrade/matcher/strictjson"
 )
 
-// Claims identify a verified caller. Callers may share them: never write to Accounts.
+// Claims identify a verified caller. Callers may share them: never write to Accounts. The zero
+// value is a caller that is entitled to nothing.
 type Claims struct {
+	// As the token names it, not empty. Revocations and operators' notes name the caller by it.
 	Subject  string
 	Admin    bool
 	Accounts []uint32 // ascending, each once
@@ -24,7 +26,8 @@ func (c *Claims) Entitled(account uint32) bool {
 	return found
 }
 
-// payload is the content of the second part of a token.
+// payload is the content of the second part of a token. The byte slices point into the text of the
+// token and are valid during one verification.
 type payload struct {
 	claims   Claims
 	expires  int64 // seconds since the epoch
@@ -42,7 +45,8 @@ type payload struct {
 // earliest is the starts of a token without nbf, and the issued of one without iat.
 const earliest = -1 << 63
 
-// readHeader checks a token's header: {"alg":"HS256"}, no critical extensions.
+// readHeader checks a token's header: {"alg":"HS256"}, no critical extensions. Any other algorithm
+// is refused, "none" too: the header does not choose how the token is judged.
 func readHeader(r *strictjson.Reader, b []byte) error {
 	alg := false
 	r.Reset(b)
@@ -64,7 +68,9 @@ func readHeader(r *strictjson.Reader, b []byte) error {
 	return nil
 }
 
-// readPayload reads the claims, each of its exact type, and copies the parts that outlive b.
+// readPayload reads the claims, each of its exact type, and copies the parts that outlive b. exp
+// and a subject are required; sub and subject, when both are there, must agree. A token for metrics
+// has no other right. An unknown claim is skipped, whatever it holds.
 func readPayload(r *strictjson.Reader, b []byte) (payload, error) {
 	p := payload{starts: earliest, issued: earliest}
 	r.Reset(b)
@@ -107,6 +113,8 @@ func readPayload(r *strictjson.Reader, b []byte) (payload, error) {
 	return p, nil
 }
 
+// readAccounts reads an array of account ids, in any order, also repeated. An id that is no uint32
+// makes the reader fail, so the token is refused as a whole.
 func readAccounts(r *strictjson.Reader) []uint32 {
 	accounts := []uint32{}
 	for r.BeginArray(); r.NextItem(); {

@@ -3,7 +3,6 @@
 package gate
 
 import (
-	"math"
 	"math/bits"
 	"sync/atomic"
 
@@ -29,26 +28,34 @@ type Gate struct {
 	writers *writers
 }
 
-// tables are the accounts and securities, and the room for more.
+// tables are the accounts and securities, and the room for more. The slices never change; their
+// rows do, by atomic stores, and names before the entry that leads there.
+//
+// Both look-ups are open addressing: at most half the slots are ever taken, so a probe always meets
+// an empty one.
 type tables struct {
-	accounts   []accountRow // open addressing, at most half full
-	own        []ownLimits  // of accounts with accountBounded, in the same places
-	shift      uint         // 32 - log2(len(accounts))
-	securities []security   // by id; 0 is never one
-	names      []string     // by id; written before the entry of tickers that leads there
-	tickers    []atomic.Uint64
+	accounts []accountRow // open addressing, at most half full
+	// Of accounts with accountBounded, in the same places as accounts; of others it means nothing.
+	own        []ownLimits
+	shift      uint       // 32 - log2(len(accounts))
+	securities []security // by id; 0 is never one
+	names      []string   // by id; written before the entry of tickers that leads there
+	// The look-up of tickers: hash of the ticker in the upper half, id in the lower; 0 is empty.
+	tickers []atomic.Uint64
 }
 
 // policy is what every order is judged by. Writers: SetRiskLimits, SetTick, SetPolicy, Observe.
 type policy struct {
-	ready   atomic.Uint32 // 1 when every source is ready
+	// 1 when every source is ready. Writers: SetSource, SetReady.
+	ready   atomic.Uint32
 	kill    atomic.Uint32
 	tickPx  atomic.Int64
 	version atomic.Int64
 	limits  atomic.Pointer[matcher.RiskLimits] // of all accounts; never changed, only replaced
 }
 
-// accountRow is one account. A row is taken once and never released.
+// accountRow is one account. A row is taken once and never released. One load of word tells a
+// reader all that it needs; version is for the Snapshot.
 type accountRow struct {
 	word    atomic.Uint64 // id, accountTaken, accountEnabled
 	version atomic.Int64
@@ -58,6 +65,7 @@ type accountRow struct {
 // replaced.
 type ownLimits = atomic.Pointer[matcher.RiskLimits]
 
+// The upper half of accountRow.word. accountTaken distinguishes account 0 from an empty row.
 const (
 	accountTaken   = 1 << 32
 	accountEnabled = 1 << 33
@@ -78,8 +86,6 @@ type security struct {
 	_       [8]byte
 }
 
-type priceCell struct{ px, time atomic.Int64 }
-
 // The bits of security.flags.
 const (
 	securityRegistered uint32 = 1 << 0 // the ticker is published
@@ -91,7 +97,8 @@ const (
 	securityTradable = securityRegistered | securityKnown | securityEnabled
 )
 
-// Ready reports that every source is ready: orders may be admitted. It costs one load.
+// Ready reports that every source is ready: orders may be admitted. It costs one load. Cancels do
+// not need it (package admission).
 func (g *Gate) Ready() bool { return g.policy.ready.Load() == 1 }
 
 // Screen judges an ORDER_NEW, TRADE_NEW, ORDER_REPLACE or an OTC booking in the engine's order of
@@ -99,6 +106,10 @@ func (g *Gate) Ready() bool { return g.policy.ready.Load() == 1 }
 // The caller checks Ready before.
 //
 // The command's event time is the clock for the age of prices. No allocation, no lock; under 50 ns.
+// Any goroutine.
+//
+// An accepted command can still be refused by the engine, which knows more; a refused one could
+// have been accepted only if the state has changed meanwhile.
 func (g *Gate) Screen(c *matcher.Command) matcher.RiskReason {
 	if c.TemplateID != matcher.TemplateCommand {
 		return matcher.Accepted
@@ -172,7 +183,7 @@ func (g *Gate) Screen(c *matcher.Command) matcher.RiskReason {
 }
 
 // screenBooking judges the terms and the notional of an OTC booking, which has no security and no
-// price.
+// price. Credit and the number of contracts are the engine's to judge.
 func screenBooking(c *matcher.Command, limits *matcher.RiskLimits) matcher.RiskReason {
 	terms, _ := c.ContractTerms()
 	if !terms.Representable() || c.Flags&^matcher.FlagShadow != 0 {
@@ -184,7 +195,8 @@ func screenBooking(c *matcher.Command, limits *matcher.RiskLimits) matcher.RiskR
 	return matcher.Accepted
 }
 
-// wellFormed reports whether quantity, side, flags and limit can belong together.
+// wellFormed reports whether quantity, side, flags and limit can belong together: the rules of the
+// engine for what it answers with INVALID, but for the book and the order that a replace names.
 func (g *Gate) wellFormed(c *matcher.Command, market bool) bool {
 	if c.Qty <= 0 || c.Side > matcher.Sell {
 		return false
@@ -213,33 +225,8 @@ func (g *Gate) wellFormed(c *matcher.Command, market bool) bool {
 	return c.LimitPx%tick == 0
 }
 
-// offCollar reports whether a limit is further from the last price than the collar allows.
-func offCollar(limit, last int64, limits *matcher.RiskLimits) bool {
-	collar := limits[matcher.LimitCollar]
-	if collar == 0 {
-		return false
-	}
-	off := limit - last // both are positive
-	if off < 0 {
-		off = -off
-	}
-	offHi, offLo := bits.Mul64(uint64(off), 10_000)
-	maxHi, maxLo := bits.Mul64(uint64(last), uint64(collar))
-	return offHi > maxHi || offHi == maxHi && offLo > maxLo
-}
-
-// collarOff returns how far from a price the collar lets a market order execute; 0 without a
-// collar.
-func collarOff(last int64, limits *matcher.RiskLimits) int64 {
-	hi, lo := bits.Mul64(uint64(last), uint64(limits[matcher.LimitCollar]))
-	if hi >= 10_000 {
-		return math.MaxInt64
-	}
-	off, _ := bits.Div64(hi, lo, 10_000)
-	return int64(min(off, math.MaxInt64))
-}
-
-// account returns the word of an account and its place, 0 if the account is unknown.
+// account returns the word of an account and its place, 0 if the account is unknown. The place is
+// also that of its own limits.
 func (t *tables) account(id uint32) (word uint64, place uint32) {
 	mask := uint32(len(t.accounts) - 1)
 	for at := id * 2654435769 >> t.shift; ; at++ {
@@ -256,58 +243,8 @@ func (g *Gate) AccountKnown(id uint32) bool {
 	return word != 0
 }
 
-// priceTries bounds the tries of price. It loses one try for every two prices that are written
-// while it reads one, so a second try is rare, and the last one is not expected to be used.
-const priceTries = 8
-
-// price returns the last price and its time. known is false when there is none yet. It is also
-// false when the price changes faster than it can be read: the engine decides then.
-func (s *security) price() (px, timeMillis int64, known bool) {
-	for range priceTries {
-		stamp := s.stamp.Load()
-		if stamp == 0 {
-			return 0, 0, false
-		}
-		cell := &s.cells[stamp&1]
-		px, timeMillis = cell.px.Load(), cell.time.Load()
-		if s.stamp.Load() == stamp {
-			return px, timeMillis, true
-		}
-	}
-	return 0, 0, false
-}
-
-// setPrice publishes a price. The caller holds writers.prices.
-func (s *security) setPrice(px, timeMillis int64) {
-	stamp := s.stamp.Load() + 1
-	cell := &s.cells[stamp&1]
-	cell.px.Store(px)
-	cell.time.Store(timeMillis)
-	s.stamp.Store(stamp)
-}
-
-// Price returns the last price of a security and its event time, false when there is none. The two
-// belong together.
-func (g *Gate) Price(id uint32) (px, timeMillis int64, ok bool) {
-	t := g.tables.Load()
-	if uint64(id) >= uint64(len(t.securities)) {
-		return 0, 0, false
-	}
-	return t.securities[id].price()
-}
-
-// Now returns the event time for a price of this moment: the clock's time, or the time of the
-// market price where the clock has been set back. Otherwise no price could replace the price of a
-// clock that once ran ahead, until the clock reaches that time again.
-func (g *Gate) Now(id uint32, clock int64) int64 {
-	_, last, ok := g.Price(id)
-	if !ok {
-		return clock
-	}
-	return max(clock, last)
-}
-
-// Security returns the id of a ticker, which must match exactly. No allocation.
+// Security returns the id of a ticker, which must match exactly. The security may be unknown to
+// trading. Any goroutine; no allocation.
 func (g *Gate) Security(ticker []byte) (id uint32, ok bool) { return g.tables.Load().find(ticker) }
 
 // find is Security.
@@ -325,7 +262,8 @@ func (t *tables) find(ticker []byte) (id uint32, ok bool) {
 	}
 }
 
-// Ticker returns the name of a security, "" if no security has that id.
+// Ticker returns the name of a security, "" if no security has that id. The name is read only after
+// the flag that publishes it. Any goroutine; no allocation.
 func (g *Gate) Ticker(id uint32) string {
 	t := g.tables.Load()
 	if uint64(id) >= uint64(len(t.securities)) ||
@@ -335,7 +273,8 @@ func (g *Gate) Ticker(id uint32) string {
 	return t.names[id]
 }
 
-// hashTicker is FNV-1a.
+// hashTicker is 32-bit FNV-1a. The tables are the gate's own, so the hash need not be that of the
+// engine.
 func hashTicker[T string | []byte](ticker T) uint32 {
 	h := uint32(2166136261)
 	for i := range len(ticker) {

@@ -1,7 +1,11 @@
 package gate
 
 // grow moves the tables to larger ones, when more room is needed. Present readers continue with the
-// old tables, which no writer changes any more. The caller holds writers.mu.
+// old tables, which no writer changes after that. The caller holds writers.mu.
+//
+// It holds prices while it copies them, or a price that comes meanwhile would be written to the old
+// tables alone. The old tables go when their last reader has left. It allocates; its cost follows
+// the room.
 func (g *Gate) grow(maxAccounts, maxSecurities int) {
 	w, old := g.writers, g.tables.Load()
 	securities := len(old.securities) - 1
@@ -39,7 +43,8 @@ func (g *Gate) grow(maxAccounts, maxSecurities int) {
 	g.tables.Store(t)
 }
 
-// copyFrom copies another security. The writers of that security wait meanwhile.
+// copyFrom copies another security into one that no reader knows yet. The writers of that security
+// wait meanwhile: the caller holds both locks.
 func (s *security) copyFrom(from *security) {
 	s.flags.Store(from.flags.Load())
 	s.byHand.Store(from.byHand.Load())

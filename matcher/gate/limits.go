@@ -9,7 +9,8 @@ import (
 	"posttrade/matcher/strictjson"
 )
 
-// ownRow is what an account has of its own.
+// ownRow is what an account has of its own. Readers see the merged limits instead (ownLimits); this
+// is kept so that a change of the limits of all accounts can merge them again.
 type ownRow struct {
 	set    matcher.LimitSet
 	values matcher.RiskLimits
@@ -22,7 +23,9 @@ func (g *Gate) SetRiskLimits(all matcher.RiskLimits) {
 	g.setRiskLimits(all)
 }
 
-// setRiskLimits is SetRiskLimits for a caller that holds writers.mu.
+// setRiskLimits is SetRiskLimits for a caller that holds writers.mu. Its cost follows the accounts
+// with limits of their own. A reader between two stores judges one account by the new limits and
+// another by the old ones; each by a whole set.
 func (g *Gate) setRiskLimits(all matcher.RiskLimits) {
 	g.policy.limits.Store(&all)
 	for id, row := range g.writers.own {
@@ -31,6 +34,7 @@ func (g *Gate) setRiskLimits(all matcher.RiskLimits) {
 }
 
 // SetOwnLimits sets all limits that a known account has of its own, none for an empty set.
+// ErrAccount for an account that the gate does not know.
 func (g *Gate) SetOwnLimits(o matcher.OwnLimits) error {
 	g.writers.mu.Lock()
 	defer g.writers.mu.Unlock()
@@ -62,7 +66,8 @@ func (g *Gate) publishOwn(id uint32, row ownRow) {
 	t.own[at].Store(&limits)
 }
 
-// observeLimits takes over what a LIMITS_CONTROL has set.
+// observeLimits takes over what a LIMITS_CONTROL has set. The event states the result, not the
+// change, so an event can be observed twice. Its policy version is in Px.
 func (g *Gate) observeLimits(ev *matcher.Event) {
 	w, limits := g.writers, ev.Limits()
 	w.mu.Lock()
@@ -90,7 +95,8 @@ type LimitValues struct {
 	Values matcher.RiskLimits
 }
 
-// MarshalJSON writes an object with a member for each limit.
+// MarshalJSON writes an object with a member for each limit of Set, by the name of LimitID. Money
+// is an exact decimal in currency units, the rest whole numbers.
 func (v LimitValues) MarshalJSON() ([]byte, error) {
 	b := []byte{'{'}
 	for id := range matcher.LimitID(matcher.LimitCount) {
@@ -118,7 +124,8 @@ func (g *Gate) limitsInForce() LimitValues {
 // RiskLimits returns the limits of all accounts. Any goroutine.
 func (g *Gate) RiskLimits() matcher.RiskLimits { return *g.policy.limits.Load() }
 
-// addOwn adds the own limits to the rows of their accounts, which ascend by id.
+// addOwn adds the own limits to the rows of their accounts, which ascend by id. It runs after the
+// locks are released, on copies.
 func addOwn(accounts []AccountControl, own map[uint32]ownRow) {
 	for id, row := range own {
 		i, found := slices.BinarySearchFunc(accounts, id,

@@ -7,7 +7,8 @@ import (
 )
 
 // subjects are those whose tokens are refused, each with the time up to which they were issued, in
-// milliseconds.
+// epoch milliseconds. There are at most as many as the engine remembers (matcher.MaxRevocations),
+// plus those that the engine has given up since the start.
 type subjects map[matcher.SubjectHash]int64
 
 // Revoke refuses the tokens of a subject that were issued up to a time.
@@ -17,7 +18,8 @@ func (g *Gate) Revoke(r matcher.Revocation) {
 	g.revoke(r)
 }
 
-// revoke is Revoke for a caller that holds writers.mu.
+// revoke is Revoke for a caller that holds writers.mu. It copies the map: readers hold the old one
+// without a lock. A revocation is rare, and the time of a subject never goes back.
 func (g *Gate) revoke(r matcher.Revocation) {
 	next := subjects{}
 	if now := g.revoked.Load(); now != nil {

@@ -12,9 +12,13 @@ type SourceState uint8
 
 // The states. Only Ready admits orders.
 const (
+	// No snapshot of the source is installed yet.
 	Bootstrapping SourceState = iota
+	// A snapshot is in the engine; changes behind it are missing.
 	Installed
+	// The engine has what the source has committed.
 	Ready
+	// A fault has taken the source out, and LastReason names it. It is bootstrapped anew.
 	Quarantined
 )
 
@@ -41,7 +45,9 @@ const (
 
 var sourceNames = [sourceCount]string{AccountSource, SecuritySource}
 
-// Source is the state of one control source.
+// Source is the state of one control source, as package sidecars/bootstrap reports it. Epoch,
+// Watermark and HighWatermark are the source's: the life of its database, the last version that the
+// engine has, and the last one known to exist. The gate only shows them; State alone admits.
 type Source struct {
 	Name          string      `json:"source"`
 	State         SourceState `json:"state"`
@@ -73,7 +79,7 @@ func (g *Gate) SetSource(name string, state SourceState, epoch, watermark, high 
 }
 
 // SetReady makes every source ready at once, for an image that comes from seeds and the journal
-// alone.
+// alone. The numbers of the sources stay.
 func (g *Gate) SetReady() {
 	w := g.writers
 	w.mu.Lock()
@@ -84,6 +90,7 @@ func (g *Gate) SetReady() {
 	g.judgeReady()
 }
 
+// judgeReady publishes whether all sources are ready. The caller holds writers.mu.
 func (g *Gate) judgeReady() {
 	ready := uint32(1)
 	for i := range g.writers.sources {
@@ -94,7 +101,7 @@ func (g *Gate) judgeReady() {
 	g.policy.ready.Store(ready)
 }
 
-// Snapshot is the whole image at one moment, in the shape of the JSON answer.
+// Snapshot is the whole image at one moment, in the shape of the JSON answer. Prices are not in it.
 type Snapshot struct {
 	Ready         bool              `json:"ready"`
 	KillSwitch    bool              `json:"killSwitch"`
@@ -145,14 +152,15 @@ func (h Holder) MarshalText() ([]byte, error) {
 	return []byte("source"), nil
 }
 
-// PolicyVersion is the version of the policy in force, 0 before the first.
+// PolicyVersion is the version of the policy in force, 0 before the first. Any goroutine.
 func (g *Gate) PolicyVersion() int64 { return g.policy.version.Load() }
 
 // Killed reports that the kill switch is on: every order is refused.
 func (g *Gate) Killed() bool { return g.policy.kill.Load() != 0 }
 
 // Snapshot copies the image while no writer changes it. Prices are not in it, and their writers
-// continue. It is not on the path of a command.
+// continue. It is not on the path of a command. It allocates; it sorts after it has released the
+// lock, so a writer waits only for the copy.
 func (g *Gate) Snapshot() Snapshot {
 	out, own := g.copyImage()
 	slices.SortFunc(out.Accounts, func(a, b AccountControl) int { return cmp.Compare(a.ID, b.ID) })

@@ -5,12 +5,10 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"hash"
 	"hash/maphash"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -40,14 +38,17 @@ var (
 	ErrLeeway = errors.New("leeway is not 0 to 30 s")
 )
 
-// Limits of tokens.
+// Limits of tokens. A secret has at least the length of the hash; the leeway bounds how far the
+// clocks of issuer and verifier may differ.
 const (
 	MaxTokenBytes  = 4096
 	MinSecretBytes = 32
 	MaxLeeway      = 30 * time.Second
 
-	rememberedTokens = 1024 // a power of two
-	signatureChars   = 43   // 32 bytes in base64url
+	// How many verified tokens are remembered, a power of two. Two tokens that share a place replace
+	// each other, which costs a verification and nothing else.
+	rememberedTokens = 1024
+	signatureChars   = 43 // 32 bytes in base64url
 )
 
 // Verifier checks tokens. Any number of goroutines may use one.
@@ -64,7 +65,8 @@ type Verifier struct {
 	keys   atomic.Pointer[keys] // never changed but for what they remember, only replaced
 }
 
-// keys are the secrets, and the tokens that they have signed.
+// keys are the secrets, and the tokens that they have signed. Renew replaces all of it at once, so
+// a token of a secret that is gone is forgotten with the secret.
 type keys struct {
 	first []byte    // signs
 	bench sync.Pool // of *bench
@@ -92,7 +94,10 @@ type bench struct {
 
 // NewVerifier returns a Verifier of tokens signed with secret, or with a former one. With an issuer
 // other than "" tokens must name it. now is the clock, nil for the system's.
+//
+// Errors: ErrSecret, ErrLeeway; the Verifier is then not usable. The secrets are copied.
 func NewVerifier(secret []byte, issuer string, leeway time.Duration,
+
 	now func() time.Time, former ...[]byte) (*Verifier, error) {
 	if leeway < 0 || leeway > MaxLeeway {
 		return nil, fmt.Errorf("gate: new verifier leeway=%s: %w", leeway, ErrLeeway)
@@ -104,8 +109,10 @@ func NewVerifier(secret []byte, issuer string, leeway time.Duration,
 	return v, v.Renew(secret, former...)
 }
 
-// Renew replaces the secrets. A token that none of them has signed is refused from now on. After an
-// error the ones before stay.
+// Renew replaces the secrets. A token that none of them has signed is refused from now on, also one
+// that was remembered. ErrSecret when one is too short; the secrets before then stay. Any
+// goroutine, while others verify: a verification that has begun ends with the secrets that it began
+// with.
 func (v *Verifier) Renew(secret []byte, former ...[]byte) error {
 	secrets := append([][]byte{secret}, former...)
 	for i, s := range secrets {
@@ -126,11 +133,6 @@ func (v *Verifier) Renew(secret []byte, former ...[]byte) error {
 	return nil
 }
 
-// Mint is the function Mint with the verifier's own secret and issuer.
-func (v *Verifier) Mint(c Claims, ttl time.Duration, now time.Time) string {
-	return Mint(v.keys.Load().first, c, v.issuer, ttl, now)
-}
-
 // Verify returns the claims of a token in compact form that is signed with
 // HS256, complete and valid now. The signature is judged before any claim is read. A token for
 // metrics is refused with ErrTokenMetrics: only VerifyMetrics takes it.
@@ -145,7 +147,8 @@ func (v *Verifier) Verify(token []byte) (Claims, error) {
 	return claims, err
 }
 
-// VerifyMetrics is Verify for what a token for metrics opens too.
+// VerifyMetrics is Verify for what a token for metrics opens too. It judges the cheap and stable
+// things once for each token, the times and a revocation at every call.
 func (v *Verifier) VerifyMetrics(token []byte) (Claims, error) {
 	if len(token) > MaxTokenBytes {
 		return Claims{}, ErrTokenLength
@@ -181,7 +184,9 @@ func (v *Verifier) VerifyMetrics(token []byte) (Claims, error) {
 // use of the verifier.
 func (v *Verifier) Obey(g *Gate) { v.gate = g }
 
-// verify judges everything but the times.
+// verify judges everything but the times and a revocation. It copies the token, which belongs to
+// the caller. The checks come in the order of the trust that they need: form, header, signature,
+// and only then the claims.
 func (v *Verifier) verify(k *keys, token []byte) (*verified, error) {
 	first := bytes.IndexByte(token, '.')
 	last := bytes.LastIndexByte(token, '.')
@@ -224,7 +229,8 @@ func (v *Verifier) verify(k *keys, token []byte) (*verified, error) {
 	}, nil
 }
 
-// signed reports whether one of the secrets has made the given signature of text.
+// signed reports whether one of the secrets has made the given signature of text. The comparison
+// takes the same time wherever two signatures differ.
 func (b *bench) signed(text []byte) bool {
 	for _, mac := range b.macs {
 		mac.Reset()
@@ -247,35 +253,4 @@ func decode(dst, part []byte) ([]byte, bool) {
 	}
 	n, err := encoding.Decode(dst, part)
 	return dst[:n], err == nil
-}
-
-// Mint returns a token for the claims that is valid from now for ttl. It names the issuer unless
-// issuer is "". The caller has checked that the subject is not empty, is UTF-8 and has no control
-// characters, and that the token is at most MaxTokenBytes long.
-func Mint(secret []byte, c Claims, issuer string, ttl time.Duration, now time.Time) string {
-	accounts := slices.Clone(c.Accounts)
-	if accounts == nil {
-		accounts = []uint32{}
-	}
-	body, err := json.Marshal(struct {
-		Issuer   string   `json:"iss,omitempty"`
-		Subject  string   `json:"sub"`
-		Accounts []uint32 `json:"accounts"`
-		Admin    bool     `json:"admin"`
-		Metrics  bool     `json:"metrics,omitempty"`
-		IssuedAt int64    `json:"iat"`
-		Expires  int64    `json:"exp"`
-	}{issuer, c.Subject, accounts, c.Admin, c.Metrics, now.Unix(), now.Add(ttl).Unix()})
-	if err != nil {
-		panic(fmt.Sprintf("gate: claims of plain types do not marshal: %v", err))
-	}
-	return sign(secret, []byte(`{"alg":"HS256","typ":"JWT"}`), body)
-}
-
-// sign builds a token from its parts and signs it.
-func sign(secret, header, body []byte) string {
-	text := encoding.EncodeToString(header) + "." + encoding.EncodeToString(body)
-	mac := hmac.New(sha256.New, secret)
-	mac.Write([]byte(text))
-	return text + "." + encoding.EncodeToString(mac.Sum(nil))
 }

@@ -13,7 +13,8 @@ import (
 	"posttrade/matcher/desk"
 )
 
-// The kinds of acts.
+// The kinds of acts. The texts are stored in the journal and shown by the interfaces, so they are
+// never changed.
 const (
 	KillSwitch = "kill-switch" // a policy that sets or lifts the kill switch
 	Limits     = "limits"      // a change of risk limits
@@ -40,19 +41,20 @@ var Kinds = []string{KillSwitch, Limits, Enable, Disable, Halt, Restrict, Price,
 	Capacity, Settlement, Repair, Statement, Epoch, MemberAdd, MemberGone, MemberSwap, Revoke,
 	ActRefused}
 
-// Bounds of a note.
+// Bounds of a note. A piece is what fits beside one command.
 const (
 	MaxReason = 500 // characters
 	pieceSize = desk.MaxClientIDBytes
 )
 
-// Errors.
+// Errors. ErrSize is about the whole note, ErrReason about the text that an operator gave.
 var (
 	ErrSize   = errors.New("the note is too long")
 	ErrReason = errors.New("is not 1 to 500 characters of UTF-8 without control characters")
 )
 
-// Note is what is put on record with an act. The three values are JSON texts; nil is null.
+// Note is what is put on record with an act. The three values are JSON texts; nil is null. Its
+// members are stored in the order of the fields, those that are empty left out.
 type Note struct {
 	Kind    string `json:"kind"`
 	Subject string `json:"subject,omitempty"` // of the token; "" for an act of the machine
@@ -66,7 +68,8 @@ type Note struct {
 	New json.RawMessage `json:"new,omitempty"`
 }
 
-// Value returns v as the JSON text of an object or value. v is of plain types.
+// Value returns v as the JSON text of an object or value. v is of plain types; others panic. The
+// characters of HTML are not escaped: the text is for people and is escaped where it is shown.
 func Value(v any) json.RawMessage {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -77,7 +80,7 @@ func Value(v any) json.RawMessage {
 	return bytes.TrimSuffix(b.Bytes(), []byte{'\n'})
 }
 
-// Written is a note as text in pieces, ready for a ticket.
+// Written is a note as text in pieces, ready for a ticket. Its pieces share the memory of the text.
 type Written struct{ pieces [][]byte }
 
 // Write makes the text of a note. ErrSize when it needs more than matcher.MaxNoteParts commands.
@@ -89,7 +92,8 @@ func (n *Note) Write() (Written, error) {
 	return Written{pieces}, nil
 }
 
-// cut divides a text in UTF-8 into pieces of at most pieceSize bytes, between two characters.
+// cut divides a text in UTF-8 into pieces of at most pieceSize bytes, between two characters, so
+// that every piece is valid UTF-8 by itself. A text of no bytes is one empty piece.
 func cut(text []byte) (pieces [][]byte) {
 	for len(text) > pieceSize {
 		end := pieceSize
@@ -105,7 +109,10 @@ func cut(text []byte) (pieces [][]byte) {
 func (w Written) Len() int { return len(w.pieces) }
 
 // Put writes the note into the first Len places of a ticket. All places behind are commands that
-// the note is about: they are complete, the event times too, and stay as they are.
+// the note is about: they are complete, the event times too, and stay as they are. nowMillis is the
+// event time of the parts, in epoch milliseconds.
+//
+// It comes last before Submit, because the parts carry a hash of the commands.
 func (w Written) Put(t *desk.Ticket, nowMillis int64) {
 	acts := t.Len() - w.Len()
 	binds := int64(0)
@@ -124,7 +131,8 @@ func (w Written) Put(t *desk.Ticket, nowMillis int64) {
 	}
 }
 
-// Log writes the one log line of an act. inputSeq 0: the outcome is unknown.
+// Log writes the one log line of an act. inputSeq is that of the act, or of the note when the act
+// is no command. 0: the outcome is unknown.
 func (n *Note) Log(log *slog.Logger, inputSeq uint64) {
 	if inputSeq == 0 {
 		n.log(log, slog.LevelWarn, "operator act: its outcome is unknown", inputSeq)

@@ -25,7 +25,8 @@ func CheckReason(text string) (string, error) {
 	return text, nil
 }
 
-// shown reports a character that stays within its line and its place.
+// shown reports a character that stays within its line and its place: no control, no line or
+// paragraph separator, no byte order mark, none of the marks of Unicode's bidirectional algorithm.
 func shown(r rune) bool {
 	switch {
 	case unicode.IsControl(r), r == '\u2028', r == '\u2029', r == '\ufeff', r == utf8.RuneError:

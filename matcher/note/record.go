@@ -27,7 +27,8 @@ func Act(ctx context.Context, d *desk.Desk, n *Note, act matcher.Command,
 	return submit(ctx, d, n, &act, now)
 }
 
-// Refused is an act that the engine has refused.
+// Refused is an act that the engine has refused. It was sequenced, with its note, and changed
+// nothing; InputSeq is the act's.
 type Refused struct {
 	InputSeq uint64
 	Reason   matcher.RiskReason
@@ -37,6 +38,8 @@ func (r Refused) Error() string {
 	return fmt.Sprintf("note: sequence %d was refused: %v", r.InputSeq, r.Reason)
 }
 
+// submit sequences a note and, unless act is nil, the act behind it, in one ticket. The sequence
+// that it returns is the act's, or that of the first part. The act's event time is the caller's.
 func submit(ctx context.Context, d *desk.Desk, n *Note, act *matcher.Command,
 	now time.Time) (inputSeq uint64, err error) {
 	w, err := n.Write()

@@ -11,7 +11,10 @@ import (
 )
 
 // Account is one account.
+//
+// EnabledUnsaid and By are set by the caller of Upsert only; List and Get leave them zero.
 type Account struct {
+	// ID is above 0, the accountId of orders and trades.
 	ID          uint32
 	DisplayName string
 	Enabled     bool
@@ -28,6 +31,8 @@ var ErrAccount = errors.New("not an account")
 
 // Accounts is the service. Any goroutine may call. Its methods Snapshot, Version and BumpEpoch are
 // the table's.
+//
+// The methods that take or return a control.Record are hidden by those below.
 type Accounts struct{ *table }
 
 // table is the source's table, under a name that other packages do not see.
@@ -60,6 +65,8 @@ func ofRecord(r control.Record) Account {
 }
 
 // record checks an account and returns its record.
+//
+// It does not look at the database.
 func (a Account) record() (control.Record, error) {
 	if a.ID == 0 || !source.ValidName(a.DisplayName) {
 		return control.Record{}, fmt.Errorf("accounts: id=%d: %w", a.ID, ErrAccount)
@@ -68,6 +75,8 @@ func (a Account) record() (control.Record, error) {
 }
 
 // List returns every account, by id.
+//
+// The list is whole and of one moment; on an error it is empty.
 func (s *Accounts) List(ctx context.Context) ([]Account, error) {
 	records, err := s.table.List(ctx)
 	all := make([]Account, len(records))
@@ -85,6 +94,9 @@ func (s *Accounts) Get(ctx context.Context, id uint32) (Account, bool, error) {
 
 // Upsert makes an account or changes the one of its id, and returns the change's
 // version. ErrAccount and control.ErrCapacity change nothing.
+//
+// The change is committed when it returns; it is published later. A call with the values that the
+// account has already is a change as well and gets a version.
 func (s *Accounts) Upsert(ctx context.Context, a Account) (version uint64, err error) {
 	r, err := a.record()
 	if err != nil {

@@ -13,10 +13,15 @@ import (
 var legacyStream = broker.Stream{Name: "SVC_TRADES", Subjects: []string{"trades.booking"}}
 
 // legacyDurable is the name of the durable consumer. Its position in the stream survives a restart.
+//
+// Under another name every booking of the stream would come again.
 const legacyDurable = "trade-processor"
 
 // Bookings takes trades from the message broker into the projection. The journal's own path and
 // this one may bring the same trade in any order: it is booked once.
+//
+// The fields are set before Run. BookLegacy commits each message alone, so one that is refused
+// keeps none of the others from being booked.
 type Bookings struct {
 	Broker *broker.Broker
 	Book   *projection.Projection
@@ -35,6 +40,9 @@ func (l *Bookings) Run(ctx context.Context) error {
 // take books a batch. A message is acknowledged when its trade is in the database, or will be by
 // the journal's own path; terminated when no retry could make it a trade; and left for a later
 // delivery when the database cannot be reached.
+//
+// An error hands back the messages that are not settled yet; Consume pauses and delivers them
+// again.
 func (l *Bookings) take(ctx context.Context, messages []broker.Message) error {
 	for i := range messages {
 		m := &messages[i]

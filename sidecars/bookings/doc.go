@@ -1,7 +1,7 @@
 // Package bookings takes trades from the message broker into the projection, for programs
 // that have no journal to follow.
 //
-//	trades.booking -> durable consumer "trade-processor" -> projection.BookBatch -> table trades
+//	trades.booking -> durable consumer "trade-processor" -> projection.BookLegacy -> table trades
 //
 // The journal's own path and this one may bring the same trade in any order; the projection
 // books it once. What becomes of a message:

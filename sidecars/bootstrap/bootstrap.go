@@ -12,10 +12,15 @@ import (
 )
 
 // State is the progress of a source.
+//
+// The numbers are of this process only; the gate has a type of its own (gate.SourceState).
 type State uint8
 
 // The states.
 const (
+	// Bootstrapping: no snapshot of this round is installed. Installed: the snapshot is, and the
+	// deltas behind it are being applied. Ready: everything seen is applied. Quarantined: a fault
+	// ended the last round, and the next has not begun.
 	Bootstrapping State = iota
 	Installed
 	Ready
@@ -27,36 +32,21 @@ func (s State) String() string {
 	return [...]string{"bootstrapping", "installed", "ready", "quarantined"}[s]
 }
 
-// Reason says why a source was quarantined. Metrics carry it.
-type Reason string
-
-// The reasons.
-const (
-	Gap               Reason = "gap"
-	VersionRegression Reason = "version_regression"
-	EpochChange       Reason = "epoch_change"
-	ChecksumFailure   Reason = "checksum_failure"
-	CountMismatch     Reason = "count_mismatch"
-	BufferOverflow    Reason = "buffer_overflow"
-	Malformed         Reason = "malformed"
-	Disconnected      Reason = "disconnected"
-)
-
-// Reasons returns all reasons.
-func Reasons() []Reason {
-	return []Reason{Gap, VersionRegression, EpochChange, ChecksumFailure, CountMismatch,
-		BufferOverflow, Malformed, Disconnected}
-}
-
 // ErrGap is the error of Feed.Next when the stream itself has lost messages.
+//
+// The round ends with the reason Gap instead of Disconnected.
 var ErrGap = errors.New("the stream has lost messages")
 
 // ErrRegression is the error of Sink.Install when the sink has already applied a later version of
 // the snapshot's epoch: the source has lost changes.
+//
+// Only a new epoch of the source ends this.
 var ErrRegression = errors.New("the snapshot is older than what was applied")
 
 // Feed is a confirmed subscription to the source's stream. It delivers only what is published after
 // the confirmation.
+//
+// The reader's goroutine calls Next, Run's goroutine the others; LastHeard may be called by any.
 type Feed interface {
 	// Last returns the version and the payload of the source's last message on the stream at the time
 	// when the subscription was confirmed, 0 and nil for none.
@@ -67,17 +57,26 @@ type Feed interface {
 	Next(ctx context.Context) ([][]byte, error)
 	// LastHeard returns when the last message or heartbeat came.
 	LastHeard() time.Time
+	// Close ends the subscription; a Next under way returns. It is called once.
 	Close() error
 }
 
 // Sink takes the universe of the source. Run's goroutine calls Install and Apply; the reader may
 // also call SetState.
+//
+// Every call may wait for the engine. An error of Install or Apply other than ErrRegression is a
+// fault of the engine and ends the round without a quarantine.
 type Sink interface {
 	// Install replaces the universe with that of a verified snapshot, or returns ErrRegression.
 	Install(ctx context.Context, s control.Snapshot) error
 	// Apply applies deltas in their order.
+	//
+	// The slice is not empty, its versions are consecutive, and it is reused after the return.
 	Apply(ctx context.Context, deltas []control.Delta) error
 	// SetState publishes the state of the source.
+	//
+	// It is called under the lock of the Bootstrap, in the order of the changes. It must be quick and
+	// must not call the Bootstrap.
 	SetState(state State, epoch, watermark, highWatermark uint64, reason Reason)
 }
 
@@ -87,11 +86,15 @@ const (
 	DefaultMaxSilence     = 10 * time.Second
 	DefaultFetchTimeout   = 60 * time.Second
 
+	// The wait between two rounds is drawn from the upper half of the back-off, so that replicas that
+	// lost one source together do not fetch together.
 	firstBackoff = 100 * time.Millisecond
 	lastBackoff  = 30 * time.Second
 )
 
 // Options of New.
+//
+// Source, Follow, Fetch and Sink are required. Zero durations and sizes mean the defaults.
 type Options struct {
 	Source control.Source
 	Follow func(ctx context.Context) (Feed, error) // makes a confirmed feed
@@ -104,7 +107,9 @@ type Options struct {
 	Behind func(ctx context.Context, watermark uint64) error
 	// Returned returns a channel that closes when a broker that was away may be back. It ends the wait
 	// for the next round. nil: there is no such signal.
-	Returned       func() <-chan struct{}
+	Returned func() <-chan struct{}
+	// BufferCapacity is in deltas. MaxSilence is how long neither a message nor a heartbeat may come.
+	// FetchTimeout bounds one snapshot.
 	BufferCapacity int
 	MaxSilence     time.Duration
 	FetchTimeout   time.Duration
@@ -113,6 +118,8 @@ type Options struct {
 }
 
 // Status is the current state of a source and its counters.
+//
+// It is a copy of one moment. The counters are since the start of the process.
 type Status struct {
 	State         State
 	Epoch         uint64
@@ -131,6 +138,9 @@ type Status struct {
 }
 
 // Bootstrap follows one source.
+//
+// The round of Run has two goroutines, the applier (Run's own) and the reader. They share the
+// round's channels, and the status under mu.
 type Bootstrap struct {
 	o Options
 
@@ -166,6 +176,9 @@ func New(o Options) *Bootstrap {
 }
 
 // Status returns the status of the source. Any goroutine.
+//
+// It costs a small map. LastHeard is that of the subscription of this round; zero between two
+// rounds.
 func (b *Bootstrap) Status() Status {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -181,6 +194,8 @@ func (b *Bootstrap) Status() Status {
 }
 
 // Run bootstraps the source and follows it until ctx ends, in as many rounds as that takes.
+//
+// It returns nil, after ctx ended. It is called once.
 func (b *Bootstrap) Run(ctx context.Context) error {
 	backoff := firstBackoff
 	for ctx.Err() == nil {
@@ -216,30 +231,6 @@ func (b *Bootstrap) ended(err error) {
 	b.o.Logger.Error("control feed: the engine did not take a change", "source",
 		string(b.o.Source), "error", err)
 	b.move(Bootstrapping)
-}
-
-// fault is an error that quarantines a source.
-type fault struct {
-	reason  Reason
-	detail  string
-	counted bool
-}
-
-func (f *fault) Error() string { return string(f.reason) + ": " + f.detail }
-
-// quarantine revokes readiness. Only the first call with a given fault has an effect.
-func (b *Bootstrap) quarantine(f *fault) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if f.counted {
-		return
-	}
-	f.counted = true
-	b.status.State, b.status.LastReason, b.status.Detail = Quarantined, f.reason, f.detail
-	b.status.Quarantines[f.reason]++
-	b.show()
-	b.o.Logger.Warn("control feed quarantined", "source", string(b.o.Source), "reason",
-		string(f.reason), "detail", f.detail)
 }
 
 // move changes the state of a source unless its own round has quarantined it.

@@ -3,6 +3,8 @@ package bootstrap
 import "posttrade/ring/metric"
 
 // Collect states how far the replica of a source is.
+//
+// The names and labels are a contract with dashboards and alert rules. Any goroutine.
 func (b *Bootstrap) Collect(emit metric.Emit, source string) {
 	s := b.Status()
 	CollectReady(emit, source, s.State == Ready)
@@ -27,6 +29,8 @@ func (b *Bootstrap) Collect(emit metric.Emit, source string) {
 }
 
 // CollectReady states whether a source is ready, also one that needs no replica.
+//
+// A source that is only seeded has no Bootstrap and counts as ready.
 func CollectReady(emit metric.Emit, source string, ready bool) {
 	emit.Flag("svc_replica_ready", "1 when the source is ready.", ready, "source", source)
 }

@@ -3,10 +3,7 @@ package broker
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
-	"net/url"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -17,6 +14,8 @@ import (
 
 // DefaultStoreLimitBytes bounds the embedded server's files when Options does not.
 // Deltas and legacy bookings are some hundred bytes each.
+//
+// The limit is a bound and reserves nothing. At it, streams that refuse when full answer ErrFull.
 const DefaultStoreLimitBytes = 4 << 30
 
 const (
@@ -32,11 +31,15 @@ const (
 )
 
 // Options says which server to use, and how.
+//
+// Either URL or Dir is required; with both, Dir is not used.
 type Options struct {
 	// URL names external servers, nats://[user:password@]host:port or tls://…, separated by commas.
 	// Empty: a server in this process.
 	URL string
 	// Dir is the folder of the embedded server's streams; it is made when missing.
+	//
+	// No two processes may use one folder at the same time.
 	Dir string
 	// Logger gets one line per change of state, and the warnings of the embedded server. Nil discards
 	// them.
@@ -50,28 +53,38 @@ type Options struct {
 }
 
 // Broker is a connection to a NATS server, in this process or elsewhere.
+//
+// It makes one nats.Conn on first use and keeps it until Close; nats.go connects it again by
+// itself. Every connected period of that Conn is a session. A call takes the current session, and
+// ends with ErrUnavailable when that session is lost before the answer is there.
 type Broker struct {
 	o      Options
 	log    *slog.Logger
 	now    func() time.Time
 	places string // host:port of the external servers, without credentials
-	urls   string
+	// urls is the same list with credentials, for nats.go only.
+	urls string
 
 	ctx    context.Context // ends at Close
 	cancel context.CancelFunc
-	wg     sync.WaitGroup
-	state  atomic.Pointer[state]
+	// wg counts the goroutines that Close waits for: that of the embedded server and the first
+	// connect.
+	wg    sync.WaitGroup
+	state atomic.Pointer[state]
 
 	embedded *embedded // nil with an external server
 
+	// mu guards the fields below. It is never held during a call of nats.go that may block.
 	mu     sync.Mutex
 	closed bool
 	dialed chan struct{} // nil before the first use; closed when conn is set
+	// conn and js are set once, by connect.
 	conn   *nats.Conn
 	js     jetstream.JetStream
 	live   *session      // the current connection; nil while there is none
 	turned chan struct{} // closed and replaced at every change of live
-	early  []*subscription
+	// early are the subscriptions made before conn was there; connect begins them.
+	early []*subscription
 }
 
 // state is the answer of State; it is replaced as a whole.
@@ -132,42 +145,6 @@ func Open(o Options) (*Broker, error) {
 	return b, nil
 }
 
-// parseURLs checks a list of servers. It returns the list in the form of nats.go, and the same list
-// without credentials. The list itself is never part of an error.
-func parseURLs(list string) (urls, places string, err error) {
-	var all, shown []string
-	for i, one := range strings.Split(list, ",") {
-		one = strings.TrimSpace(one)
-		u, err := url.Parse(one)
-		if err != nil {
-			// url.Parse repeats its input in its error, and with it a password.
-			return "", "", fmt.Errorf("broker: open url=#%d: not a URL", i+1)
-		}
-		if u.Scheme != "nats" && u.Scheme != "tls" {
-			return "", "", fmt.Errorf("broker: open url=#%d: scheme is neither nats nor tls", i+1)
-		}
-		if u.Hostname() == "" {
-			return "", "", fmt.Errorf("broker: open url=#%d: no host", i+1)
-		}
-		if u.Path != "" && u.Path != "/" || u.RawQuery != "" || u.Fragment != "" {
-			return "", "", fmt.Errorf("broker: open url=#%d: more than scheme, user, host and port", i+1)
-		}
-		if u.Port() == "" {
-			u.Host += ":4222"
-		}
-		all = append(all, u.Scheme+"://"+userinfo(u)+u.Host)
-		shown = append(shown, u.Host)
-	}
-	return strings.Join(all, ","), strings.Join(shown, ","), nil
-}
-
-func userinfo(u *url.URL) string {
-	if u.User == nil {
-		return ""
-	}
-	return u.User.String() + "@"
-}
-
 // State reports whether messages are expected to get through, and if not, why. It does no I/O; any
 // goroutine. With an external server it is not ready before the first use has made a connection.
 func (b *Broker) State() (ready bool, detail string) {
@@ -176,6 +153,9 @@ func (b *Broker) State() (ready bool, detail string) {
 }
 
 // setState replaces the state and logs the change of ready, not every retry.
+//
+// Two goroutines may call it at once. The log then shows both changes in either order, and State
+// the later one.
 func (b *Broker) setState(ready bool, detail string) {
 	if b.ctx.Err() != nil {
 		return // nats.go's handlers may still run while Close does
@@ -191,6 +171,9 @@ func (b *Broker) setState(ready bool, detail string) {
 
 // Close ends consumers, followings and subscriptions, closes the connection and stops the embedded
 // server. It returns when all of that is done.
+//
+// It waits up to stopWait for the embedded server. A second Close returns at once. Calls under way
+// end with ErrUnavailable.
 func (b *Broker) Close() error {
 	b.mu.Lock()
 	if b.closed {
@@ -216,6 +199,8 @@ func (b *Broker) Close() error {
 }
 
 // backOff computes the time between two attempts: 100 ms doubling to 5 s.
+//
+// The zero backOff begins with the shortest pause. One goroutine at a time.
 type backOff struct{ next time.Duration }
 
 // step returns the time to wait now.

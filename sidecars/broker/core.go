@@ -11,6 +11,9 @@ import (
 // Notify sends a message to the current subscribers. It is neither stored nor confirmed. Notify
 // waits at most five seconds for the first connection. It does not wait for a later one, and
 // returns ErrUnavailable.
+//
+// nil means that the message was handed to the connection. It may still be lost, and there may be
+// no subscriber.
 func (b *Broker) Notify(subject string, data []byte) error {
 	ctx, cancel := deadline(b.ctx)
 	defer cancel()
@@ -29,6 +32,8 @@ func (b *Broker) Notify(subject string, data []byte) error {
 // away; messages sent meanwhile are lost. fn may keep data. After stop has returned, fn is not
 // called any more; fn itself must not call stop. When fn is slow the client drops messages and logs
 // that.
+//
+// The error is that of a subject that cannot be, or ErrClosed; a server that is away is none.
 func (b *Broker) Subscribe(subject string,
 	fn func(subject string, data []byte)) (stop func(), err error) {
 	if err := checkSubject(subject); err != nil {
@@ -51,6 +56,9 @@ func (b *Broker) Subscribe(subject string,
 }
 
 // checkSubject refuses a subject that the server would refuse later, without telling the caller.
+//
+// The rules are those of the NATS protocol: tokens between dots, none of them empty, without white
+// space, and ">" as the last one only.
 func checkSubject(subject string) error {
 	if strings.ContainsAny(subject, " \t\r\n") {
 		return fmt.Errorf("%w: white space", nats.ErrBadSubject)
@@ -68,6 +76,9 @@ func checkSubject(subject string) error {
 }
 
 // subscription is one Subscribe; nats.go renews it after every reconnection.
+//
+// sub is nil until there is a connection. begin and stop may run on two goroutines; whichever comes
+// second sees what the other has done.
 type subscription struct {
 	b       *Broker
 	subject string
@@ -78,6 +89,7 @@ type subscription struct {
 	sub     *nats.Subscription
 }
 
+// begin subscribes on the connection, unless stop came first.
 func (s *subscription) begin(conn *nats.Conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -98,6 +110,7 @@ func (s *subscription) begin(conn *nats.Conn) {
 	s.sub = sub
 }
 
+// stop waits for a call of fn under way.
 func (s *subscription) stop() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -14,15 +14,21 @@ import (
 
 // watchInterval is how often the embedded server is asked whether its JetStream still runs.
 // JetStream stops by itself when a disk is full.
+//
+// The state may be wrong for that long; publishers learn it from their own call.
 const watchInterval = 500 * time.Millisecond
 
 // memoryLimitBytes bounds streams in memory. This program makes none, but JetStream needs a number.
 const memoryLimitBytes = 64 << 20
 
+// errNotRunning is what nats.go gets instead of a connection; it then tries again by itself.
 var errNotRunning = errors.New("embedded server does not run")
 
 // embedded keeps a server running in this process. Its goroutine is run. The connection asks it for
 // new connections, so a restart of the server is a reconnect.
+//
+// Only the streams' files outlive a restart. The connection notices a restart as it would notice
+// that of a server elsewhere, so the rest of the package knows no difference.
 type embedded struct {
 	b   *Broker
 	mu  sync.Mutex
@@ -32,6 +38,9 @@ type embedded struct {
 func newEmbedded(b *Broker) *embedded { return &embedded{b: b} }
 
 // InProcessConn gives nats.go a connection to the current server.
+//
+// It implements nats.InProcessConnProvider. nats.go calls it on its own goroutines, for the first
+// connection and for every later one.
 func (e *embedded) InProcessConn() (net.Conn, error) {
 	e.mu.Lock()
 	srv := e.now
@@ -50,6 +59,10 @@ func (e *embedded) set(srv *server.Server) {
 
 // run starts the server, watches it, and starts it again, until ctx ends. It closes started after
 // the first attempt.
+//
+// It is the only writer of the state while the server is embedded. The back-off begins anew only
+// after a server has run for twice its longest pause, so one that fails soon after its start does
+// not spin.
 func (e *embedded) run(ctx context.Context, started chan struct{}) {
 	var retry backOff
 	for ctx.Err() == nil {
@@ -83,6 +96,11 @@ func (e *embedded) run(ctx context.Context, started chan struct{}) {
 
 // start makes one server and waits until its streams are recovered. An event for which the server
 // would exit the process comes back as an error, and so does a panic over a damaged store.
+//
+// SyncAlways costs a sync of the disk for each message or batch of the stream; without it an
+// acknowledged message could be lost with the power. DontListen keeps the server off the network,
+// and NoSigs leaves the signals to this program. When ctx ends first, the goroutine that starts may
+// remain until the server gives up; stop asks it to.
 func (e *embedded) start(ctx context.Context) (*server.Server, error) {
 	log := &serverLog{log: e.b.log}
 	srv, err := server.NewServer(&server.Options{
@@ -131,6 +149,8 @@ func (e *embedded) start(ctx context.Context) (*server.Server, error) {
 }
 
 // watch returns when ctx ends or the server no longer works.
+//
+// It polls, because the server has no callback for the end of JetStream.
 func watch(ctx context.Context, srv *server.Server) error {
 	tick := time.NewTicker(watchInterval)
 	defer tick.Stop()
@@ -151,6 +171,9 @@ func watch(ctx context.Context, srv *server.Server) error {
 
 // stop shuts a server down and waits for its goroutines, but only for a bounded time: a start that
 // hangs in recovery holds the server's locks.
+//
+// After stopWait the goroutine is left behind, and the folder may still be in use by the old
+// server.
 func stop(srv *server.Server) {
 	done := make(chan struct{})
 	go func() {

@@ -35,6 +35,8 @@ var (
 )
 
 // The error codes of JetStream that callers can act on; all others are passed on as text.
+//
+// The numbers are "err_code" of the server's error list.
 const (
 	codeAccountLimits    = 10002
 	codeClusterNotReady  = 10008
@@ -59,6 +61,8 @@ const (
 )
 
 // apiError is the error inside a JetStream response.
+//
+// Code is an HTTP status and is not looked at: several causes share one.
 type apiError struct {
 	Code        int    `json:"code"`
 	ErrCode     int    `json:"err_code"`
@@ -68,6 +72,8 @@ type apiError struct {
 func (e *apiError) Error() string { return fmt.Sprintf("%s (%d)", e.Description, e.ErrCode) }
 
 // Unwrap maps the code to the package's sentinels.
+//
+// A code that is not listed has no sentinel: callers see its text only.
 func (e *apiError) Unwrap() error {
 	switch e.ErrCode {
 	case codeNoResources, codeNoStorage, codeNoMemory, codeAccountLimits:
@@ -92,6 +98,8 @@ func (e *apiError) Unwrap() error {
 }
 
 // asked is sorted for a request made under ctx. When ctx has ended, the error says why.
+//
+// The cause tells a lost connection (session.bound) from the caller's own end and from the timeout.
 func asked(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); err != nil && cause != nil {
 		return fmt.Errorf("%w: %v", ErrUnavailable, cause)
@@ -101,6 +109,8 @@ func asked(ctx context.Context, err error) error {
 
 // sorted converts an error of nats.go into one of this package: the sentinel first, then the text
 // of the cause.
+//
+// An error that has one of the sentinels is returned as it is; a nil error gives nil.
 func sorted(err error) error {
 	if err == nil {
 		return nil

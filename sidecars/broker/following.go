@@ -26,9 +26,14 @@ type FollowOptions struct {
 
 // Following is an ephemeral pull consumer. It gets the messages that are published after it was
 // made. It belongs to one goroutine, except for LastHeard and Close.
+//
+// The consumer is in the server's memory and acknowledges nothing: it is for a reader that gets the
+// state before the subscription in another way, and begins again after any loss.
 type Following struct {
-	b         *Broker
-	o         FollowOptions
+	b *Broker
+	o FollowOptions
+	// s is the session on which it was made. It is never continued on another one: messages could be
+	// lost in between.
 	s         *session
 	p         *pull
 	stream    string
@@ -38,9 +43,10 @@ type Following struct {
 	delivered uint64 // the last consumer sequence seen
 	whole     bool   // the filter covers the whole stream, so its sequences have no hole
 	err       error  // the error that ended it
-	heard     atomic.Int64
-	closed    chan struct{}
-	close     sync.Once
+	// heard is in epoch nanoseconds of Options.Now; Next's goroutine writes it.
+	heard  atomic.Int64
+	closed chan struct{}
+	close  sync.Once
 }
 
 // Follow makes the consumer and returns when the server has confirmed it: no message published
@@ -49,6 +55,9 @@ type Following struct {
 //
 // The caller must call Next all the time, from a separate goroutine if the messages have to wait
 // for other work: Next reads the server's heartbeats.
+//
+// It takes five seconds at most. An error leaves nothing behind that the server does not remove by
+// itself.
 func (b *Broker) Follow(ctx context.Context, stream, subject string,
 	o FollowOptions) (*Following, error) {
 	if o.Heartbeat <= 0 {
@@ -69,6 +78,8 @@ func (b *Broker) Follow(ctx context.Context, stream, subject string,
 	return f, nil
 }
 
+// begin makes the consumer first and the subscription for its answers after it: the consumer
+// delivers only what is asked for, so nothing can come in between.
 func (f *Following) begin(ctx context.Context, subject string) error {
 	var err error
 	if f.s, err = f.b.session(ctx); err != nil {
@@ -119,6 +130,9 @@ func (f *Following) hear() { f.heard.Store(f.b.now().UnixNano()) }
 //   - ErrGap: the stream lacks messages between two others. Messages before the gap are returned
 //     first. The Following is over.
 //   - ctx's error when ctx ends; Next may be called again.
+//
+// It returns at least one message when the error is nil, and at most BatchMessages. Their data
+// belongs to the caller.
 func (f *Following) Next(ctx context.Context) ([]Message, error) {
 	if f.err != nil {
 		return nil, f.err
@@ -137,6 +151,8 @@ func (f *Following) Next(ctx context.Context) ([]Message, error) {
 	return nil, f.err
 }
 
+// next collects what is there already and waits only while it has nothing. Heartbeats count as
+// signs of life and are not returned.
 func (f *Following) next(ctx context.Context) (messages []Message, err error) {
 	silence := time.NewTimer(3 * f.o.Heartbeat)
 	defer silence.Stop()
@@ -198,6 +214,8 @@ func (f *Following) check(m Message) error {
 
 // Close deletes the consumer when the server is reachable; otherwise the server does so itself
 // after the inactive threshold. A Next under way ends with ErrDisconnected; any goroutine.
+//
+// It takes a second at most. Only the first call has an effect.
 func (f *Following) Close() error {
 	var err error
 	f.close.Do(func() {

@@ -4,33 +4,21 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
-	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 )
 
 // errLost is the cause with which a session's context ends.
+//
+// Requests that waited on the session end with it, wrapped in ErrUnavailable.
 var errLost = errors.New("connection lost")
-
-const (
-	dialTimeout = 2 * time.Second
-	// A server that hangs without closing the connection is noticed after pingInterval * (pingsMissed
-	// + 1); requests time out before that.
-	pingInterval = 3 * time.Second
-	pingsMissed  = 2
-	// writeTimeout bounds how long a write to a server that does not read can block. The write holds
-	// the connection's lock, so calls and Close wait for it.
-	writeTimeout = 2 * time.Second
-	// reconnectMost is the longest pause between two attempts to connect. A server that comes back is
-	// found within it, and all waiting work starts again then.
-	reconnectMost = 500 * time.Millisecond
-)
 
 // session returns the current connection. The first call makes it and waits for the outcome of the
 // first attempt. Later calls do not wait for a server that is away: nats.go keeps trying, and until
 // it succeeds they return ErrUnavailable.
+//
+// Errors: ErrClosed, or ErrUnavailable with the detail of State.
 func (b *Broker) session(ctx context.Context) (*session, error) {
 	dialed, err := b.dial()
 	if err != nil {
@@ -65,6 +53,9 @@ func (b *Broker) session(ctx context.Context) (*session, error) {
 
 // Changed returns a channel that closes when a connection is made or lost. A caller that retries
 // takes the channel before an attempt, so that the return of the broker ends its wait.
+//
+// It also wakes callers that wait for a stream or a consumer: a server that has just come back may
+// need a moment more for those.
 func (b *Broker) Changed() <-chan struct{} {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -73,6 +64,8 @@ func (b *Broker) Changed() <-chan struct{} {
 
 // dial starts the first connection, once, in the background. It returns the channel that closes
 // when the first attempt is over.
+//
+// It never waits. ErrClosed after Close.
 func (b *Broker) dial() (<-chan struct{}, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -88,6 +81,9 @@ func (b *Broker) dial() (<-chan struct{}, error) {
 
 // connect makes the one nats.Conn of this Broker. It lives, connected or trying to connect, until
 // Close.
+//
+// nats.Connect returns without an error when the server is away (RetryOnFailedConnect); an error
+// here is one of configuration, and every later call returns ErrUnavailable.
 func (b *Broker) connect() {
 	defer close(b.dialed)
 	urls, options := b.urls, b.options()
@@ -128,63 +124,9 @@ func (b *Broker) connect() {
 	}
 }
 
-// options are those of the connection, whatever it connects to.
-func (b *Broker) options() []nats.Option {
-	return []nats.Option{
-		nats.Name(b.o.Name),
-		nats.RetryOnFailedConnect(true),
-		nats.MaxReconnects(-1),
-		nats.IgnoreAuthErrorAbort(), // a wrong password may be corrected on the server
-		nats.CustomReconnectDelay(reconnectDelay),
-		// Nothing is buffered while there is no connection: the publisher gets an error, and no message
-		// arrives long after its publisher gave it up.
-		nats.ReconnectBufSize(-1),
-		nats.Timeout(dialTimeout),
-		nats.PingInterval(pingInterval),
-		nats.MaxPingsOutstanding(pingsMissed),
-		nats.FlusherTimeout(writeTimeout),
-		nats.ConnectHandler(b.connected),
-		nats.ReconnectHandler(b.connected),
-		nats.DisconnectErrHandler(b.disconnected),
-		nats.ReconnectErrHandler(b.refused),
-		nats.ErrorHandler(b.complaint),
-		nats.SkipHostLookup(), // the dialer looks names up, and stops when the Broker is closed
-	}
-}
-
-// reconnectDelay tells nats.go how long to wait after this many rounds through the list of servers.
-func reconnectDelay(rounds int) time.Duration {
-	d := retryFirst
-	for ; rounds > 1 && d < reconnectMost; rounds-- {
-		d *= 2
-	}
-	return min(d, reconnectMost)
-}
-
-// dialer gives up, and closes the connection it made, when the Broker is closed.
-type dialer struct{ ctx context.Context }
-
-func (d dialer) Dial(network, address string) (net.Conn, error) {
-	conn, err := (&net.Dialer{Timeout: dialTimeout}).DialContext(d.ctx, network, address)
-	if err != nil {
-		return nil, err
-	}
-	stop := context.AfterFunc(d.ctx, func() { conn.Close() })
-	return &dialedConn{Conn: conn, stop: stop}, nil
-}
-
-// dialedConn cancels its watch on the context when it is closed.
-type dialedConn struct {
-	net.Conn
-	stop func() bool
-}
-
-func (c *dialedConn) Close() error {
-	c.stop()
-	return c.Conn.Close()
-}
-
 // connected runs after the first and every later connection; nats.go calls it.
+//
+// It may run twice for one connection, from connect and from nats.go; only one makes the session.
 func (b *Broker) connected(conn *nats.Conn) {
 	b.mu.Lock()
 	if b.closed || b.conn == nil {
@@ -214,6 +156,8 @@ func (b *Broker) disconnected(_ *nats.Conn, err error) {
 }
 
 // lose ends the current session.
+//
+// Everything that waits on the session ends at once, instead of at its own timeout.
 func (b *Broker) lose() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -229,6 +173,7 @@ func (b *Broker) lose() {
 // refused runs after every failed attempt to reconnect; nats.go calls it.
 func (b *Broker) refused(_ *nats.Conn, err error) { b.notConnected(err) }
 
+// notConnected shows an external server that is away in State.
 func (b *Broker) notConnected(err error) {
 	if b.embedded != nil {
 		return // the embedded server's own state says more
@@ -256,6 +201,8 @@ func deadline(ctx context.Context) (context.Context, context.CancelFunc) {
 
 // bound ends a request together with the connection on which it was made: its answer cannot arrive
 // any more.
+//
+// The caller must call the returned function, which also removes the watch on the session.
 func (s *session) bound(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	stop := context.AfterFunc(s.ctx, func() { cancel(errLost) })

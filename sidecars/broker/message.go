@@ -24,6 +24,10 @@ const (
 )
 
 // Message is one message of a stream.
+//
+// A Message of Consume or Follow was delivered. One that Broker.Message or LastMessage has read has
+// Delivered 0 and cannot be settled. Data belongs to the receiver. Copies of a delivered Message
+// share its settlement.
 type Message struct {
 	Subject     string
 	Data        []byte
@@ -39,6 +43,8 @@ type Message struct {
 }
 
 // delivery is the connection of a message to the consumer that delivered it.
+//
+// settled makes the first of Ack, Nak and Term count; the others get ErrSettled.
 type delivery struct {
 	msg     *nats.Msg
 	settled atomic.Bool
@@ -46,9 +52,14 @@ type delivery struct {
 
 // Ack tells the consumer that the message is done. Like Nak and Term it is sent and not confirmed:
 // when it is lost, the message comes again.
+//
+// ErrSettled for a message that is settled or was not delivered. Any other error means a lost
+// connection: the message will come again.
 func (m *Message) Ack() error { return m.settle("acknowledge", "+ACK") }
 
 // Nak hands the message back; it is delivered again after the delay.
+//
+// A delay of 0 or less asks for it at once.
 func (m *Message) Nak(delay time.Duration) error {
 	return m.settle("hand back", fmt.Sprintf(`-NAK {"delay":%d}`, max(delay, 0).Nanoseconds()))
 }
@@ -56,6 +67,8 @@ func (m *Message) Nak(delay time.Duration) error {
 // Term ends all deliveries of an unusable message. The reason shows in the server's advisories.
 func (m *Message) Term(reason string) error { return m.settle("terminate", "+TERM "+reason) }
 
+// The answers are those of the JetStream protocol. The message counts as settled even when sending
+// fails, because the answer may have left.
 func (m *Message) settle(verb, answer string) error {
 	if m.delivery == nil || !m.delivery.settled.CompareAndSwap(false, true) {
 		return fmt.Errorf("broker: %s sequence=%d: %w", verb, m.Sequence, ErrSettled)
@@ -71,6 +84,9 @@ func (m *Message) settle(verb, answer string) error {
 //	$JS.ACK.<stream>.<consumer>.<delivered>.<stream seq>.<consumer seq>.<time ns>.<pending>
 //
 // and the same with <domain>.<account hash> before the stream and perhaps a token at the end.
+//
+// False for a message that no consumer has sent. ackable is false for a consumer that wants no
+// acknowledgements.
 func delivered(msg *nats.Msg, ackable bool) (Message, bool) {
 	part := strings.Split(msg.Reply, ".")
 	if len(part) < 9 || part[0] != "$JS" || part[1] != "ACK" {

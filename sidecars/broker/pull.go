@@ -15,6 +15,9 @@ const statusRoom = 128
 
 // pull asks a consumer for messages, one request at a time. It belongs to one goroutine and to one
 // session.
+//
+// Requests for messages are what bounds the flow: the server sends no more than was asked for, and
+// the channel has room for all of it, so nats.go never drops a message of a slow reader.
 type pull struct {
 	s       *session
 	subject string // of the request
@@ -22,11 +25,15 @@ type pull struct {
 	sub     *nats.Subscription
 	arrived chan *nats.Msg
 
+	// requests numbers the requests, so that the end of an earlier one is told from that of the
+	// current.
 	requests int
 	reply    string // the subject for the answers of the current request
 	left     int    // messages that the request may still bring; 0: request again
 }
 
+// newPull subscribes to the answers and asks for nothing yet. batch is the most that ask may
+// request.
 func newPull(s *session, stream, consumer string, batch int) (*pull, error) {
 	p := &pull{
 		s: s, subject: "$JS.API.CONSUMER.MSG.NEXT." + stream + "." + consumer,
@@ -46,6 +53,8 @@ func (p *pull) stop() {
 }
 
 // ask requests up to batch messages, delivered as they come, until the request expires.
+//
+// It sends and does not wait. The body is that of the server's $JS.API.CONSUMER.MSG.NEXT.
 func (p *pull) ask(batch int, expires, heartbeat time.Duration) error {
 	body, err := json.Marshal(struct {
 		Batch     int           `json:"batch"`
@@ -67,6 +76,10 @@ func (p *pull) ask(batch int, expires, heartbeat time.Duration) error {
 // sort classifies what arrived. A message of the stream is ok. A heartbeat or the regular end of a
 // request is neither ok nor an error. An error means that the consumer, or the connection to it, is
 // gone.
+//
+// The statuses are the server's: 100 heartbeat, 404 no message, 408 expired, 409 a condition with a
+// description. Any other one, and a 409 with another description (consumer deleted, leadership
+// changed), is an error.
 func (p *pull) sort(msg *nats.Msg, ackable bool) (m Message, ok bool, err error) {
 	status := msg.Header.Get(headerStatus)
 	if status == "" || len(msg.Data) > 0 || msg.Reply != "" {

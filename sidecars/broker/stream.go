@@ -2,20 +2,19 @@ package broker
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"time"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 )
 
 // Stream holds the settings of a stream on which this program relies. Storage is always files and
 // retention is always by limits.
 type Stream struct {
-	Name     string
+	Name string
+	// Subjects must be exactly the stream's: EnsureStream refuses one that takes more.
 	Subjects []string
 	// Duplicates is the window in which a message id is stored once; 0 is the server's two minutes.
 	Duplicates time.Duration
@@ -32,6 +31,8 @@ type Stream struct {
 }
 
 // StreamInfo describes the content of a stream at one moment.
+//
+// Messages is less than LastSeq-FirstSeq+1 when messages in between were deleted.
 type StreamInfo struct {
 	Name             string
 	FirstSeq         uint64 // first and last stream sequence; FirstSeq = LastSeq+1 when it is empty
@@ -49,6 +50,9 @@ type StreamInfo struct {
 // between ours), a shorter duplicates window, a limit of messages per subject, no acknowledgements,
 // sealed, a mirror, sources or a subject transform. The operator may choose limits of age, size and
 // count, replicas, placement, compression, discard policy and descriptions.
+//
+// It may be called at any time and by any number of processes. Errors: ErrStream, ErrUnavailable,
+// or that of a server that refuses to create the stream.
 func (b *Broker) EnsureStream(ctx context.Context, want Stream) error {
 	ctx, cancel := deadline(ctx)
 	defer cancel()
@@ -69,6 +73,9 @@ const storePause = 20 * time.Millisecond
 
 // ensure looks first. Creating a stream that exists would succeed with the same settings, and with
 // others would fail without naming them.
+//
+// Two looks are enough for two clients that create the stream at once. A stream that is created and
+// deleted all the time is ErrUnavailable, not a loop.
 func (s *session) ensure(ctx context.Context, want Stream) error {
 	for looks := 0; looks < 2; {
 		there, err := s.js.Stream(ctx, want.Name)
@@ -103,6 +110,7 @@ func (s *session) ensure(ctx context.Context, want Stream) error {
 	return fmt.Errorf("%w: it comes and goes", ErrUnavailable)
 }
 
+// config are the settings of a new stream. JetStream writes "no limit" as -1.
 func (want Stream) config() jetstream.StreamConfig {
 	unlimited := func(n int64) int64 {
 		if n <= 0 {
@@ -123,6 +131,8 @@ func (want Stream) config() jetstream.StreamConfig {
 }
 
 // differs compares a stream's settings with those on which this program relies.
+//
+// It names the first difference, with both values, for an operator.
 func (want Stream) differs(have jetstream.StreamConfig) error {
 	subjects := func(list []string) []string { return slices.Sorted(slices.Values(list)) }
 	differ := func(field string, have, want any) error {
@@ -173,84 +183,4 @@ func (b *Broker) StreamInfo(ctx context.Context, stream string) (StreamInfo, err
 		Messages: i.State.Msgs, Bytes: i.State.Bytes, Consumers: i.State.Consumers,
 		CreatedAt: i.Created, DuplicatesWindow: i.Config.Duplicates,
 	}, nil
-}
-
-// Message reads the message at a stream sequence; ErrNotFound when it never existed or is gone. The
-// stream's leader answers, not a replica that may lag.
-func (b *Broker) Message(ctx context.Context, stream string, sequence uint64) (Message, error) {
-	m, err := b.get(ctx, stream, storedRequest{Sequence: max(sequence, 1)})
-	if err == nil && m.Sequence != sequence {
-		err = ErrNotFound // sequences begin at 1
-	}
-	if err != nil {
-		return Message{}, fmt.Errorf("broker: read stream=%s sequence=%d: %w", stream, sequence, err)
-	}
-	return m, nil
-}
-
-// LastMessage reads the newest message of a subject, which may have wildcards; an empty subject is
-// the whole stream. ErrNotFound when there is none.
-func (b *Broker) LastMessage(ctx context.Context, stream, subject string) (Message, error) {
-	if subject == "" {
-		subject = ">"
-	}
-	m, err := b.get(ctx, stream, storedRequest{LastBySubject: subject})
-	if err != nil {
-		return Message{}, fmt.Errorf("broker: read last stream=%s subject=%s: %w", stream, subject, err)
-	}
-	return m, nil
-}
-
-type storedRequest struct {
-	Sequence      uint64 `json:"seq,omitempty"`
-	LastBySubject string `json:"last_by_subj,omitempty"`
-}
-
-type storedResponse struct {
-	Error   *apiError `json:"error"`
-	Message struct {
-		Subject  string    `json:"subject"`
-		Sequence uint64    `json:"seq"`
-		Header   []byte    `json:"hdrs"`
-		Data     []byte    `json:"data"`
-		Time     time.Time `json:"time"`
-	} `json:"message"`
-}
-
-func (b *Broker) get(ctx context.Context, stream string, request storedRequest) (Message, error) {
-	ctx, cancel := deadline(ctx)
-	defer cancel()
-	s, err := b.session(ctx)
-	if err != nil {
-		return Message{}, err
-	}
-	ctx, unbind := s.bound(ctx)
-	defer unbind()
-	body, err := json.Marshal(request)
-	if err != nil {
-		return Message{}, err
-	}
-	answer, err := s.conn.RequestWithContext(ctx, "$JS.API.STREAM.MSG.GET."+stream, body)
-	if err != nil {
-		return Message{}, asked(ctx, err)
-	}
-	var r storedResponse
-	if err := json.Unmarshal(answer.Data, &r); err != nil {
-		return Message{}, fmt.Errorf("%w: unreadable answer: %w", ErrUnavailable, err)
-	}
-	if r.Error != nil {
-		return Message{}, r.Error
-	}
-	m := Message{
-		Subject: r.Message.Subject, Data: r.Message.Data,
-		Sequence: r.Message.Sequence, PublishedAt: r.Message.Time,
-	}
-	if len(r.Message.Header) > 0 {
-		header, err := nats.DecodeHeadersMsg(r.Message.Header)
-		if err != nil {
-			return Message{}, fmt.Errorf("%w: unreadable header: %w", ErrUnavailable, err)
-		}
-		m.MsgID, m.Signature = header.Get(headerMsgID), header.Get(headerSignature)
-	}
-	return m, nil
 }

@@ -3,13 +3,13 @@ package control
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"strconv"
-
-	"posttrade/matcher/strictjson"
 )
 
 // Source names one of the two control sources.
+//
+// The text is part of the wire and of the database: of stream names and message ids, of checksums
+// and of the rows in sources and outbox.
 type Source string
 
 // The sources.
@@ -25,6 +25,8 @@ func Sources() []Source { return []Source{Account, Security} }
 func (s Source) Valid() bool { return s == Account || s == Security }
 
 // Stream returns the name of the durable stream that carries the source's deltas.
+//
+// Each source has a stream of its own, so that its last message is the source's last change.
 func (s Source) Stream() string {
 	if s == Account {
 		return "SVC_CONTROL_ACCOUNT"
@@ -36,20 +38,28 @@ func (s Source) Stream() string {
 func (s Source) Subject() string { return "svc.control." + string(s) + ".deltas" }
 
 // MsgID returns the de-duplication id of a version.
+//
+// Within its window of ids the stream takes a second message with this id for a duplicate. Package
+// outbox says when another id is used.
 func (s Source) MsgID(version uint64) string {
 	return string(s) + ":" + strconv.FormatUint(version, 10)
 }
 
 // SchemaVersion is the version of snapshots and deltas.
+//
+// The texts that AppendJSON writes hold it as a literal.
 const SchemaVersion = 1
 
 // Limits of what is read. Epochs and versions stay within the numbers that every JSON reader holds
 // exactly.
 const (
+	// An epoch is a time in milliseconds (store.Tx.DrawEpoch), which leaves room for more than a
+	// hundred thousand years.
 	MaxEpoch   = 1<<53 - 1
 	MaxVersion = 1<<53 - 1
 	MaxName    = 256 // bytes of a display or company name
-	MaxTicker  = 16
+	// The characters of a ticker are those of ValidTicker, one byte each.
+	MaxTicker = 16
 )
 
 // Errors of reading; test by errors.Is.
@@ -66,6 +76,9 @@ var (
 var ErrCapacity = errors.New("the engine has no room for another one")
 
 // Record is one account or one security as its source has it.
+//
+// It is a value: it holds no reference, and == compares all of it. The fields of the other source
+// are zero.
 type Record struct {
 	ID      uint32 // of an account
 	Ticker  string // of a security
@@ -96,6 +109,8 @@ func (r *Record) Same(o *Record) bool {
 }
 
 // Key returns the text that identifies the record within its source.
+//
+// An account's key is its id in decimal.
 func (r *Record) Key(s Source) string {
 	if s == Account {
 		return strconv.FormatUint(uint64(r.ID), 10)
@@ -104,6 +119,8 @@ func (r *Record) Key(s Source) string {
 }
 
 // compare orders records as a snapshot lists them: by id, or by the ticker's bytes.
+//
+// It is the order of the keys in both databases' tables too, where a ticker is compared as bytes.
 func (r *Record) compare(o *Record, s Source) int {
 	if s == Account {
 		return cmp.Compare(r.ID, o.ID)
@@ -139,7 +156,7 @@ func (r *Record) appendJSON(b []byte, s Source) []byte {
 }
 
 // appendSaid appends the version of the change that set a flag when it is not the record's own
-// version. So most records look as they did before this member existed.
+// version. A reader that does not know the member so reads most records.
 func appendSaid(b []byte, member string, version uint64) []byte {
 	if version == 0 {
 		return b
@@ -147,6 +164,7 @@ func appendSaid(b []byte, member string, version uint64) []byte {
 	return strconv.AppendUint(append(b, member...), version, 10)
 }
 
+// RFC 8785 asks for small letters in \u00xx.
 const hexDigits = "0123456789abcdef"
 
 // appendString appends a JSON string as RFC 8785 requires: the two-character escapes where they
@@ -177,40 +195,6 @@ func appendString(b []byte, text string) []byte {
 	return append(b, '"')
 }
 
-// fields records which members of an object have been read.
-type fields uint16
-
-// need makes the reader fail unless all of the first n members were present.
-func (f fields) need(r *strictjson.Reader, n int) {
-	if f != 1<<n-1 {
-		r.Fail(fmt.Errorf("a member is missing: %w", ErrMalformed))
-	}
-}
-
-// unknown returns the error of a member that the object does not define.
-func unknown(key []byte) error {
-	return fmt.Errorf("%.64q: unknown member: %w", key, ErrMalformed)
-}
-
-// number reads a whole number between least and most.
-func number(r *strictjson.Reader, least, most uint64) uint64 {
-	n := r.Int()
-	if n < int64(least) || uint64(n) > most {
-		r.Fail(fmt.Errorf("a number is out of range: %w", ErrMalformed))
-		return 0
-	}
-	return uint64(n)
-}
-
-// name reads a display or company name.
-func name(r *strictjson.Reader) string {
-	text := r.String()
-	if len(text) > MaxName {
-		r.Fail(fmt.Errorf("a name is longer than %d bytes: %w", MaxName, ErrMalformed))
-	}
-	return string(text)
-}
-
 // ValidTicker reports whether text is [A-Z0-9.-]{1,16}.
 func ValidTicker(text string) bool {
 	if len(text) == 0 || len(text) > MaxTicker {
@@ -224,57 +208,4 @@ func ValidTicker(text string) bool {
 		}
 	}
 	return true
-}
-
-// readRecord reads a record of a source.
-func readRecord(r *strictjson.Reader, s Source) (rec Record) {
-	var met fields
-	for key := range r.Members {
-		switch {
-		case string(key) == "version":
-			met |= 1
-			rec.Version = number(r, 1, MaxVersion)
-		case string(key) == "enabled":
-			met |= 2
-			rec.Enabled = r.Bool()
-		case s == Account && string(key) == "displayName", s == Security && string(key) == "companyName":
-			met |= 4
-			rec.Name = name(r)
-		case s == Account && string(key) == "id":
-			met |= 8
-			rec.ID = uint32(number(r, 1, 1<<32-1))
-		case s == Security && string(key) == "ticker":
-			met |= 8
-			if rec.Ticker = string(r.String()); !ValidTicker(rec.Ticker) {
-				r.Fail(fmt.Errorf("a ticker is not [A-Z0-9.-]{1,16}: %w", ErrMalformed))
-			}
-		case s == Security && string(key) == "halted":
-			met |= 16
-			rec.Halted = r.Bool()
-		case string(key) == "enabledVersion":
-			rec.EnabledVersion = number(r, 1, MaxVersion)
-		case s == Security && string(key) == "haltedVersion":
-			rec.HaltedVersion = number(r, 1, MaxVersion)
-		default:
-			r.Fail(unknown(key))
-		}
-	}
-	if s == Account {
-		met.need(r, 4)
-	} else {
-		met.need(r, 5)
-	}
-	if said := max(rec.EnabledVersion, rec.HaltedVersion); said != 0 && said >= rec.Version {
-		r.Fail(fmt.Errorf("a flag was said by a change that is not before the record's own: %w",
-			ErrMalformed))
-	}
-	return rec
-}
-
-// malformed makes sure that an error of the reader is an ErrMalformed.
-func malformed(what string, s Source, err error) error {
-	if errors.Is(err, ErrMalformed) {
-		return fmt.Errorf("control: read %s source=%s: %w", what, s, err)
-	}
-	return fmt.Errorf("control: read %s source=%s: %w: %w", what, s, ErrMalformed, err)
 }

@@ -11,9 +11,13 @@ import (
 )
 
 // Snapshot is a source's whole universe at one moment.
+//
+// What holds in one that was read: every record's Version is at most Watermark, and the records are
+// sorted with no key twice. A replica continues with the delta of version Watermark+1.
 type Snapshot struct {
-	Source    Source
-	Epoch     uint64
+	Source Source
+	Epoch  uint64
+	// Watermark is 0 before the source's first change; there are no records then.
 	Watermark uint64   // the highest version that it includes
 	Records   []Record // ascending by id, or by the ticker's bytes; each once
 }
@@ -22,6 +26,9 @@ const checksumPrefix = "sha256:"
 
 // Checksum returns the SHA-256 over the RFC 8785 canonical JSON of the records, the schema version,
 // the source, its epoch and the watermark.
+//
+// Source and replica both compute it from their own records and never from a text, so it also finds
+// what a reader has understood otherwise than the writer. Cost: the whole text in memory.
 func (s *Snapshot) Checksum() [sha256.Size]byte {
 	b := append(make([]byte, 0, 128+96*len(s.Records)), `{"records":`...)
 	b = s.appendRecords(b)
@@ -46,6 +53,9 @@ func (s *Snapshot) appendRecords(b []byte) []byte {
 }
 
 // AppendJSON appends the snapshot in the form in which its service sends it.
+//
+// Header members come before the records. The count is redundant: it tells a truncated list from a
+// damaged one.
 func (s *Snapshot) AppendJSON(b []byte) []byte {
 	sum := s.Checksum()
 	b = append(b, `{"schemaVersion":1,"source":"`...)
@@ -66,6 +76,9 @@ func (s *Snapshot) AppendJSON(b []byte) []byte {
 //
 // Errors: ErrMalformed for a text that is no such snapshot, or has records out of order or newer
 // than its watermark; ErrCount; ErrChecksum.
+//
+// With any error the returned Snapshot is empty. It does not compare the epoch or the watermark
+// with what the replica has: bootstrap does that.
 func ParseSnapshot(s Source, data []byte) (Snapshot, error) {
 	snap := Snapshot{Source: s}
 	var count uint64

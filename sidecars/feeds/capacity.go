@@ -10,6 +10,9 @@ import (
 
 // Capacity is the engine's room for the records of a source, as the gate's image shows it. A
 // service checks it before it writes a new record. Any goroutine.
+//
+// It keeps no state: every call reads the gate's image. The image lags behind the commands that are
+// under way, and package source allows for that.
 type Capacity struct {
 	Source control.Source
 	Gate   *gate.Gate
@@ -29,6 +32,8 @@ func (r Capacity) Places() (held, capacity int) {
 }
 
 // Holds reports whether the engine already has a place for the record.
+//
+// A record that the source does not have any more still holds its place.
 func (r Capacity) Holds(record *control.Record) bool {
 	if r.Source == control.Account {
 		return r.Gate.AccountKnown(record.ID)
@@ -39,6 +44,8 @@ func (r Capacity) Holds(record *control.Record) bool {
 
 // unknownRecords are the records of a source for which the engine has no room. The sink's goroutine
 // changes them, any goroutine reads them.
+//
+// keys has the keys of control.Record.Key. The zero value is empty and ready for use.
 type unknownRecords struct {
 	mu    sync.Mutex
 	keys  map[string]bool
@@ -46,6 +53,8 @@ type unknownRecords struct {
 }
 
 // add adds records and returns the first that was new, "" for none.
+//
+// The caller logs once for a call, however many records are new.
 func (u *unknownRecords) add(keys []string) (first string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -76,6 +85,9 @@ func (u *unknownRecords) remove(keys []string) {
 }
 
 // only removes all records that the source does not have.
+//
+// records are all of the source's. The cost is a walk over them, but nothing while no record is
+// unknown.
 func (u *unknownRecords) only(records []control.Record, s control.Source) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -114,6 +126,8 @@ func (u *unknownRecords) Count() int {
 }
 
 // Detail describes how many records are unknown, "" for none.
+//
+// setting is the name of the setting that an operator has to raise.
 func (u *unknownRecords) Detail(setting string) string {
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -14,101 +14,22 @@ import (
 
 	"posttrade/matcher/strictjson"
 	"posttrade/sidecars/bootstrap"
-	"posttrade/sidecars/broker"
 	"posttrade/sidecars/control"
 	"posttrade/sidecars/outbox"
 )
 
-// Stream is the durable stream on which the outbox of a source publishes. A full stream refuses new
-// messages: rows wait in the outbox, and no old message is dropped.
-type Stream struct {
-	Broker *broker.Broker
-	Source control.Source
-}
-
-func streamOf(s control.Source) broker.Stream {
-	return broker.Stream{Name: s.Stream(), Subjects: []string{s.Subject()}, RefuseWhenFull: true}
-}
-
-// Ensure makes the stream, or checks the existing one.
-func (s Stream) Ensure(ctx context.Context) error {
-	return s.Broker.EnsureStream(ctx, streamOf(s.Source))
-}
-
-// Last returns the newest message of the subject. The message at the stream's last sequence may
-// have been deleted, which does not make the stream empty. After damage to its file the server
-// counts messages that it does not find by their subject; those are looked up one by one.
-func (s Stream) Last(ctx context.Context) (m outbox.Message,
-	sequence uint64, found bool, err error) {
-	info, err := s.Broker.StreamInfo(ctx, s.Source.Stream())
-	if err != nil || info.Messages == 0 {
-		return m, info.LastSeq, false, err
-	}
-	last, err := s.Broker.LastMessage(ctx, s.Source.Stream(), s.Source.Subject())
-	switch {
-	case err == nil:
-		return messageOf(&last), max(info.LastSeq, last.Sequence), true, nil
-	case !errors.Is(err, broker.ErrNotFound):
-		return m, 0, false, err
-	}
-	m, found, err = s.lastFrom(ctx, info.LastSeq, max(info.FirstSeq, 1), func(*outbox.Message) bool {
-		return true
-	})
-	return m, info.LastSeq, found, err
-}
-
-// lastFrom walks back from one sequence to another and returns the first wanted message.
-func (s Stream) lastFrom(ctx context.Context, from, to uint64,
-	wanted func(*outbox.Message) bool) (outbox.Message, bool, error) {
-	for at := from; at >= to; at-- {
-		if m, found, err := s.At(ctx, at); err != nil || found && wanted(&m) {
-			return m, found, err
-		}
-	}
-	return outbox.Message{}, false, nil
-}
-
-func messageOf(m *broker.Message) outbox.Message {
-	return outbox.Message{Sequence: m.Sequence, MsgID: m.MsgID, Data: m.Data, Signature: m.Signature}
-}
-
-// At returns the message at a stream sequence, false when there is none.
-func (s Stream) At(ctx context.Context, sequence uint64) (outbox.Message, bool, error) {
-	m, err := s.Broker.Message(ctx, s.Source.Stream(), sequence)
-	if errors.Is(err, broker.ErrNotFound) {
-		return outbox.Message{}, false, nil
-	}
-	return messageOf(&m), err == nil, err
-}
-
-// Publish stores messages in order and returns an ack for each before the first that failed.
-func (s Stream) Publish(ctx context.Context, messages []outbox.Outgoing) ([]outbox.Ack, error) {
-	out := make([]broker.Outgoing, len(messages))
-	for i, m := range messages {
-		out[i] = broker.Outgoing{Subject: s.Source.Subject(), Data: m.Data,
-			PublishOptions: broker.PublishOptions{
-				MsgID: m.MsgID, Signature: m.Signature, ExpectLastMsgID: m.AfterMsgID,
-				ExpectLastSeq: m.AfterSequence, ExpectStream: s.Source.Stream(),
-			}}
-	}
-	n, given, err := s.Broker.PublishBatch(ctx, out)
-	acks := make([]outbox.Ack, n)
-	for i := range acks {
-		acks[i] = outbox.Ack{Sequence: given[i].Sequence, Duplicate: given[i].Duplicate}
-	}
-	if errors.Is(err, broker.ErrSequence) {
-		err = fmt.Errorf("%w: %w", outbox.ErrConflict, err)
-	}
-	return acks, err
-}
-
 // SnapshotPaths are the paths at which the sources serve their control snapshots.
+//
+// They are a part of the HTTP interface. Nothing writes to the map.
 var SnapshotPaths = map[control.Source]string{
 	control.Account:  "/account/control-snapshot",
 	control.Security: "/stocks/control-snapshot",
 }
 
 // snapshotFetcher gets control snapshots over HTTP from this installation's services.
+//
+// The services are in this process or in another of this installation; the way is HTTP in both
+// cases, so that the snapshot is exactly what other replicas get.
 type snapshotFetcher struct {
 	client *http.Client
 	scheme string
@@ -117,12 +38,17 @@ type snapshotFetcher struct {
 }
 
 // MaxSnapshotBytes is the length of the longest control snapshot that can be read.
+//
+// The reader refuses longer input, so reading more would be in vain.
 const MaxSnapshotBytes = strictjson.MaxBytes
 
 // ErrSnapshotSize reports a snapshot that is too long to be read.
 var ErrSnapshotSize = errors.New("control snapshot is too long")
 
 // NewSnapshotFetcher returns a fetcher that uses TLS when the services do.
+//
+// serverTLS is the configuration of the services' own listeners, nil without TLS. room and token
+// are called by Fetch, on its caller's goroutine.
 func NewSnapshotFetcher(
 	serverTLS *tls.Config, room func(control.Source) int, token func() (string, error),
 ) *snapshotFetcher {
@@ -137,6 +63,9 @@ func NewSnapshotFetcher(
 // Pinned returns the configuration for connections to this installation's own services. It accepts
 // only the certificate that they were configured with, whatever name it carries and whichever
 // authority has signed it. It returns nil for nil: the services do not use TLS.
+//
+// setting names the certificate in the error of a server that shows another one. A certificate that
+// was renewed on disk is accepted as soon as the listener uses it.
 func Pinned(setting string, serverTLS *tls.Config) *tls.Config {
 	if serverTLS == nil {
 		return nil
@@ -162,6 +91,9 @@ func Pinned(setting string, serverTLS *tls.Config) *tls.Config {
 }
 
 // Fetch reads and verifies the snapshot of a source; its service listens on address.
+//
+// It takes as long as ctx allows. Errors: those of control.ParseSnapshot, ErrSnapshotSize, and
+// those of the way; bootstrap takes each of the latter for a disconnection.
 func (f *snapshotFetcher) Fetch(ctx context.Context, s control.Source,
 	address string) (control.Snapshot, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet,
@@ -205,6 +137,8 @@ func (f *snapshotFetcher) read(s control.Source, from io.Reader) ([]byte, error)
 
 // Reachable returns an address at which a listener can be called: one on all interfaces is called
 // over the loopback.
+//
+// An address that is not host:port is returned as it is.
 func Reachable(address string) string {
 	host, port, err := net.SplitHostPort(address)
 	if ip := net.ParseIP(host); err == nil && ip.IsUnspecified() {
@@ -214,6 +148,8 @@ func Reachable(address string) string {
 }
 
 // Feed is the path of one source into the replica: seeding, publishing, following.
+//
+// Source, Stream, Seed, Outbox and Log are set before any goroutine uses it.
 type Feed struct {
 	Source control.Source
 	Stream Stream
@@ -233,6 +169,9 @@ const (
 
 // Follow seeds the source's tables when they are empty, then follows the source: a replica must
 // never take the universe of tables that are not filled yet.
+//
+// It returns nil, after ctx ended. Without a Bootstrap it only seeds. Seed changes nothing when a
+// table has records, so every start calls it.
 func (f *Feed) Follow(ctx context.Context) error {
 	for backoff := seedBackoff; ; backoff = min(2*backoff, seedBackoffMax) {
 		n, err := f.Seed(ctx)

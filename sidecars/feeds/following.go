@@ -14,6 +14,8 @@ import (
 )
 
 // ownership tells a source's messages from those that other writers have put on its stream.
+//
+// outbox.Outbox implements it.
 type ownership interface {
 	// Own reports whether a message behind a given version is the source's, and its own version.
 	Own(ctx context.Context, after uint64, m *outbox.Message) (mine bool, version uint64, err error)
@@ -40,10 +42,15 @@ const maxHeartbeat = 2 * time.Second
 
 // lookBack is how many messages at the stream's end may be of other writers before a subscription
 // does without the source's last version.
+//
+// Each costs a round trip and perhaps a query. Without the last version the replica cannot check
+// the snapshot against the stream; it still checks each delta that comes.
 const lookBack = 1000
 
 // FollowingOf subscribes to a source's stream, for a replica that treats this much silence as a
 // disconnection. It makes the stream when it does not exist: a replica may be the first to use it.
+//
+// The caller calls the result once for each round of the bootstrap.
 func FollowingOf(
 	b *broker.Broker, s control.Source, own ownership, silence time.Duration,
 ) func(context.Context) (bootstrap.Feed, error) {
@@ -66,6 +73,8 @@ func FollowingOf(
 }
 
 // lookBack finds the source's last message before the subscription.
+//
+// A stream without a message of the source leaves version 0 and no payload.
 func (f *Following) lookBack(ctx context.Context, stream Stream) error {
 	last := f.LastSequence()
 	for at := last; at > 0 && at+lookBack > last; at-- {
@@ -92,6 +101,9 @@ func (f *Following) lookBack(ctx context.Context, stream Stream) error {
 func (f *Following) Last() (uint64, []byte) { return f.high, f.payload }
 
 // Next waits for messages and returns the payloads of the source's own, in stream order.
+//
+// It may return no payload and no error, when all messages were of other writers. A loss of the
+// subscription is the broker's error; a gap is bootstrap.ErrGap as well.
 func (f *Following) Next(ctx context.Context) ([][]byte, error) {
 	messages, err := f.Following.Next(ctx)
 	if errors.Is(err, broker.ErrGap) {
@@ -124,6 +136,8 @@ const (
 
 // mine decides whether a message is the source's, however long that takes. While the database is
 // away the source commits nothing, so this wait delays none of its changes.
+//
+// Its only error is ctx's.
 func (f *Following) mine(ctx context.Context, m *outbox.Message) (bool, error) {
 	for backoff := askBackoff; ; backoff = min(2*backoff, askBackoffMax) {
 		mine, version, err := f.own.Own(ctx, f.version, m)
@@ -146,6 +160,8 @@ func (f *Following) mine(ctx context.Context, m *outbox.Message) (bool, error) {
 
 // LastHeard returns when something last came. Time in which the subscription was not read does not
 // count as silence.
+//
+// Otherwise a database that is away would look like a silent broker.
 func (f *Following) LastHeard() time.Time {
 	if f.asking.Load() {
 		return time.Now()

@@ -6,6 +6,9 @@ import (
 )
 
 // Collect states the counters of the source's outbox, sink and replica.
+//
+// Any goroutine may call it, also before Sink and Bootstrap are set. A source without a Bootstrap
+// is stated as ready.
 func (f *Feed) Collect(emit metric.Emit) {
 	source := string(f.Source)
 	f.Outbox.Collect(emit, source)

@@ -23,6 +23,10 @@ import (
 //
 // A record for which the engine has no room stays unknown to the gate. All other records go on, and
 // the record is tried again with its next change and the next snapshot.
+//
+// The fields up to Quarantined are set before the first use. The only state of its own is what it
+// needs within a process: how far the engine is, it reads from the views, which follow the journal.
+// So a restart at any moment continues where the journal ends.
 type Sink struct {
 	Source control.Source
 	Gate   *gate.Gate
@@ -32,6 +36,8 @@ type Sink struct {
 	Log    *slog.Logger
 	// Quarantined is called when the source was quarantined, so that its publisher checks the stream
 	// too; nil: there is no publisher.
+	//
+	// It is called with the lock of the bootstrap held and must not wait.
 	Quarantined func()
 
 	regressed uint32 // the mark of an epoch in which the source has lost changes
@@ -41,6 +47,8 @@ type Sink struct {
 }
 
 // RoomSettings name the settings of the engine's room, by source.
+//
+// Nothing writes to the map.
 var RoomSettings = map[control.Source]string{control.Account: "risk.max-accounts",
 	control.Security: "risk.max-securities"}
 
@@ -53,6 +61,8 @@ func (s *Sink) Why() error {
 }
 
 // Noted keeps the result of a change, for Why.
+//
+// It returns err as it is.
 func (s *Sink) Noted(err error) error {
 	if err == nil {
 		s.trouble.Store(nil)
@@ -63,6 +73,9 @@ func (s *Sink) Noted(err error) error {
 }
 
 // change is a record to be sequenced, and the flags that it does not set.
+//
+// keep has the bits matcher.KeepEnabled and matcher.KeepHalted: the engine leaves these flags
+// alone.
 type change struct {
 	control.Record
 	keep matcher.Side
@@ -70,6 +83,9 @@ type change struct {
 
 // EpochMark returns the mark that a command from a source of this epoch carries. It is never 0,
 // which stands for a control by hand.
+//
+// The mark is 32 bits of a hash, because a command has no room for an epoch. Two epochs with one
+// mark look the same; the multiplier spreads neighbouring times over all bits.
 func EpochMark(epoch uint64) uint32 {
 	h := epoch * 0x9E3779B97F4A7C15
 	return uint32(h>>32) | 1
@@ -86,10 +102,17 @@ func (s *Sink) viewOf() blotter.ControlSource {
 // the journal already holds, so that a control which an operator has set by hand stays until the
 // source itself changes the record again. Records are sequenced in the order of their versions, so
 // that the journal shows the progress whenever Install ends.
+//
+// It returns when every command is durable. bootstrap.ErrRegression means that the journal already
+// holds a later version of this epoch; nothing is sequenced then. After any other error a part may
+// be sequenced, and Install may be called again.
 func (s *Sink) Install(ctx context.Context, snapshot control.Snapshot) error {
 	return s.Noted(s.install(ctx, snapshot))
 }
 
+// install decides which records need a command: those of another epoch, those with a version behind
+// what the journal has, and those that the engine does not know. Records that the engine has and
+// the source does not are closed under the watermark's version, last.
 func (s *Sink) install(ctx context.Context, snapshot control.Snapshot) error {
 	at, mark := s.Views.SourceMark(s.viewOf()), EpochMark(snapshot.Epoch)
 	if at.Mark == mark && (s.regressed == mark || snapshot.Watermark < uint64(at.Watermark)) {
@@ -117,6 +140,9 @@ func (s *Sink) install(ctx context.Context, snapshot control.Snapshot) error {
 // versions go on above those of the epoch before. Within an epoch, such a flag also stays when it
 // is equal in the engine, so that the command does not overwrite a change that an operator is
 // making at this moment.
+//
+// said is the version of the change that set a flag; byHand whether the engine's flag was set by
+// hand.
 func (s *Sink) kept(
 	r *control.Record, at blotter.SourceMark, sameEpoch bool,
 ) (keep matcher.Side) {
@@ -144,6 +170,8 @@ func (s *Sink) kept(
 
 // Apply sequences deltas in their order. A flag that a change does not set has its old value in the
 // source, and keeps its value in the engine.
+//
+// All deltas are of one epoch. It returns when every command is durable.
 func (s *Sink) Apply(ctx context.Context, deltas []control.Delta) error {
 	changes := make([]change, len(deltas))
 	for i := range deltas {
@@ -177,6 +205,8 @@ func (s *Sink) SetState(state bootstrap.State,
 }
 
 // known reports whether the engine has the record's account or security.
+//
+// A security may be registered and have no record yet: it holds a place and is not known.
 func (s *Sink) known(r *control.Record) bool {
 	if s.Source == control.Account {
 		_, ok := s.Views.Account(r.ID)
@@ -192,6 +222,8 @@ func (s *Sink) known(r *control.Record) bool {
 
 // absent returns the accounts or securities that are open in the engine and not in the source: the
 // sink closes them.
+//
+// Accounts and securities that are disabled need nothing. Cost: a walk over both sides.
 func (s *Sink) absent(records []control.Record) (closed []control.Record) {
 	there := make(map[string]bool, len(records))
 	for i := range records {
@@ -216,117 +248,4 @@ func (s *Sink) absent(records []control.Record) (closed []control.Record) {
 		}
 	}
 	return closed
-}
-
-// sequence passes changes to the engine, as many at a time as a ticket holds.
-func (s *Sink) sequence(ctx context.Context, mark uint32, changes []change) error {
-	for chunk := range slices.Chunk(changes, desk.MaxBatch) {
-		chunk, err := s.admit(ctx, chunk)
-		if err != nil {
-			return err
-		}
-		if len(chunk) == 0 {
-			continue
-		}
-		err = s.submit(ctx, len(chunk), func(i int, c *matcher.Command) error {
-			return s.control(c, &chunk[i], mark)
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// admit returns the changes for which the engine has room, in their order. Securities that are new
-// to the engine are registered. The other changes are not sequenced: otherwise the journal would
-// get a refused command for each of them at every start.
-func (s *Sink) admit(ctx context.Context, chunk []change) ([]change, error) {
-	held, capacity := s.capacity().Places()
-	free := capacity - held
-	// Whether there is a place for an account or security that is new to the engine.
-	fresh := map[string]bool{}
-	var tickers, homeless []string
-	fit := make([]change, 0, len(chunk))
-	for i := range chunk {
-		r := &chunk[i].Record
-		if !s.capacity().Holds(r) {
-			key := r.Key(s.Source)
-			if _, met := fresh[key]; !met {
-				fresh[key] = free > 0
-				free--
-				if fresh[key] {
-					tickers = append(tickers, key)
-				} else {
-					homeless = append(homeless, key)
-				}
-			}
-			if !fresh[key] {
-				continue
-			}
-		}
-		fit = append(fit, chunk[i])
-	}
-	s.noteUnknown(homeless, tickers, capacity)
-	if s.Source == control.Account || len(tickers) == 0 {
-		return fit, nil
-	}
-	return fit, s.submit(ctx, len(tickers), func(i int, c *matcher.Command) error {
-		*c = matcher.NewSymbolRegister(tickers[i])
-		return nil
-	})
-}
-
-// noteUnknown raises the alarm for records without a place, and removes those that have got one.
-func (s *Sink) noteUnknown(homeless, housed []string, capacity int) {
-	s.Unknown.remove(housed)
-	if first := s.Unknown.add(homeless); first != "" {
-		s.Log.Error("control feed: the engine has no room for a record: it stays unknown to the gate",
-			"source", string(s.Source), "record", first, "unknown", s.Unknown.Count(),
-			"capacity", capacity, "see", RoomSettings[s.Source])
-	}
-}
-
-// capacity returns what the engine has room for, of the records of the source.
-func (s *Sink) capacity() Capacity { return Capacity{s.Source, s.Gate} }
-
-// control fills in the command for a record.
-func (s *Sink) control(c *matcher.Command, r *change, mark uint32) error {
-	now := s.Now().UnixMilli()
-	if s.Source == control.Account {
-		*c = matcher.NewCommand(matcher.AccountControl)
-		c.AccountID = r.ID
-		r.keep &^= matcher.KeepHalted
-	} else {
-		id, ok := s.Gate.Security([]byte(r.Ticker))
-		if !ok {
-			return fmt.Errorf("controls: ticker %s: %w", r.Ticker, gate.ErrSecurity)
-		}
-		*c = matcher.NewCommand(matcher.SecurityControl)
-		c.SecurityID = id
-		if r.Halted {
-			c.Side = matcher.SecurityHalted
-		}
-	}
-	if r.Enabled {
-		c.Side |= matcher.SecurityEnabled
-	}
-	c.Side |= r.keep
-	c.EventTimeMillis, c.PriceTicks, c.OrderRef = now, int64(r.Version), mark
-	return nil
-}
-
-// submit sequences n commands and waits until they are durable. When the desk has no room, submit
-// tries again until ctx ends.
-func (s *Sink) submit(ctx context.Context, n int,
-	fill func(i int, c *matcher.Command) error) error {
-	told := false
-	return desk.SubmitUntil(ctx, s.Desk, n, fill, func(a *desk.Answer) error {
-		if a.Kind == matcher.EventApplied || told {
-			return nil
-		}
-		told = true // only the first refusal is reported
-		return fmt.Errorf("controls: source %s: sequence %d was refused: %v",
-			s.Source, a.InputSeq, a.Reason)
-	})
 }

@@ -10,6 +10,11 @@ import (
 
 // Compare checks the end of the stream against the marks of the outbox, repairs what can be
 // repaired, and determines which message the next row must follow. doc.go lists its findings.
+//
+// It runs before the first message and after every doubt: an error of Publish, a conflict, a
+// replica's Doubt. It costs three reads of the database and one message of the stream in the usual
+// case. Behind messages of other writers it reads back one message at a time. It is serial with
+// Step: both belong to Run's goroutine.
 func (b *Outbox) Compare(ctx context.Context) error {
 	if err := b.o.Stream.Ensure(ctx); err != nil {
 		return err
@@ -52,6 +57,9 @@ func (b *Outbox) Compare(ctx context.Context) error {
 // repair makes stream and outbox agree up to the source's version: it marks the rows that are on
 // the stream, and publishes again those that were marked and are not. found says what was lost for
 // good.
+//
+// marked is the last version that the outbox has as published; epoch and version are the source's.
+// ErrForeign is returned when the stream has something that the database has forgotten.
 func (b *Outbox) repair(ctx context.Context, end *end, marked, epoch,
 	version uint64) (found string, err error) {
 	switch {
@@ -69,6 +77,8 @@ func (b *Outbox) repair(ctx context.Context, end *end, marked, epoch,
 }
 
 // continueBehind sets which message the next row must follow.
+//
+// It sets a condition on the sequence and none on the id: the last message may be another writer's.
 func (b *Outbox) continueBehind(end *end) {
 	b.passed = len(end.strange) > 0
 	b.last, b.after, b.compared = end.version, Outgoing{AfterSequence: &end.sequence}, true
@@ -82,9 +92,13 @@ func (b *Outbox) continueBehind(end *end) {
 }
 
 // position is an end of the stream.
+//
+// Two equal positions mean that nothing was written in between.
 type position struct{ sequence, version uint64 }
 
 // end describes the end of a stream.
+//
+// The zero end is that of an empty stream.
 type end struct {
 	sequence  uint64 // of the stream's last message, from any writer
 	version   uint64 // of our last message, 0 for none
@@ -94,6 +108,9 @@ type end struct {
 }
 
 // lastOwn finds the source's last message on its stream; it searches backwards from the end.
+//
+// A sequence without a message was deleted or has passed the stream's limits; the search goes on
+// below it. It counts the foreign messages that it passes, oldest first, as Strange wants them.
 func (b *Outbox) lastOwn(ctx context.Context) (e end, err error) {
 	counted := b.counted()
 	m, sequence, found, err := b.o.Stream.Last(ctx)
@@ -132,6 +149,9 @@ func (b *Outbox) lastOwn(ctx context.Context) (e end, err error) {
 
 // LastOnStream returns the source's last message on its stream as the row that BumpEpoch of the
 // source takes; Version 0 for none.
+//
+// It is for a bump of the epoch, and may be called whether or not Run runs. It looks at the
+// stream's end only and changes nothing in the database; it makes the stream when there is none.
 func (b *Outbox) LastOnStream(ctx context.Context) (row store.OutboxRow, err error) {
 	if err := b.o.Stream.Ensure(ctx); err != nil {
 		return row, err
@@ -165,6 +185,8 @@ func (b *Outbox) row(ctx context.Context,
 }
 
 // republish makes the rows wait again that the stream had and has lost.
+//
+// Rows of an earlier epoch become superseded instead.
 func (b *Outbox) republish(ctx context.Context, from, to, epoch uint64) (err error) {
 	var waiting int64
 	if err = b.o.DB.Write(ctx, func(tx *store.Tx) error {
@@ -178,6 +200,9 @@ func (b *Outbox) republish(ctx context.Context, from, to, epoch uint64) (err err
 }
 
 // onStream returns the stream sequences of the own versions after one, read backwards from the end.
+//
+// When the stream has a version twice, the later one counts. Memory and time grow with the versions
+// that were acknowledged and not noted: a batch, unless another publisher was at work.
 func (b *Outbox) onStream(ctx context.Context, after uint64, e *end) (at map[uint64]uint64,
 	err error) {
 	at = map[uint64]uint64{}
@@ -210,6 +235,9 @@ func (b *Outbox) onStream(ctx context.Context, after uint64, e *end) (at map[uin
 // markAcknowledged marks the rows after a version that are on the stream, up to its last, provided
 // that the bytes are the same. A row that is missing there cannot be put back into its place:
 // replicas meet the gap and take a snapshot.
+//
+// The marks and the supersession of the missing rows are one transaction: none of those rows may be
+// published behind a later version.
 func (b *Outbox) markAcknowledged(ctx context.Context, after uint64,
 	e *end) (found string, err error) {
 	at, err := b.onStream(ctx, after, e)

@@ -3,7 +3,6 @@ package outbox
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -14,7 +13,7 @@ import (
 	"posttrade/sidecars/store"
 )
 
-// Defaults of Options.
+// DefaultPoll is Options.Poll when none is set; batchRows is the most rows that a Step publishes.
 const (
 	DefaultPoll = 250 * time.Millisecond
 	batchRows   = 256
@@ -25,10 +24,14 @@ const (
 )
 
 // Options of New.
+//
+// Source, DB and Stream are required.
 type Options struct {
 	Source control.Source
 	DB     *store.DB
 	Stream Stream
+	// Poll is how often Run looks for rows without a Wake; 0: DefaultPoll. Wake is a shortcut: another
+	// process may have added the row.
 	Poll   time.Duration
 	Pause  time.Duration // the shortest pause after an error; 0: that of package pace
 	Now    func() time.Time
@@ -44,8 +47,12 @@ type Options struct {
 }
 
 // Outbox is the publisher of one source.
+//
+// Run's goroutine owns the fields up to troubled; Compare, Step and the functions that they call
+// run on it. LastOnStream uses none of those fields.
 type Outbox struct {
-	o        Options
+	o Options
+	// wake holds one token at most: many changes make one look.
 	wake     chan struct{}
 	compared bool      // the end of the stream is known: last and after are valid
 	last     uint64    // the last version on the stream, 0 for none
@@ -60,22 +67,28 @@ type Outbox struct {
 	troubled  bool // the trouble is in the log already
 
 	doubted atomic.Bool // Compare again; any goroutine sets it
-	key     atomic.Pointer[[]byte]
+	// key is the source's signing key; nil until signingKey or drawKey has read it. It never changes
+	// then.
+	key atomic.Pointer[[]byte]
 
-	mu        sync.Mutex // guards what follows: any goroutine may meet messages of other writers
-	strangeTo uint64     // the stream sequence of the last one that was counted
-	strangeAt time.Time  // when
+	mu sync.Mutex // guards what follows: any goroutine may meet messages of other writers
+	// strangeTo and strangeAt make one count and one alarm of a message that several goroutines meet.
+	strangeTo uint64    // the stream sequence of the last one that was counted
+	strangeAt time.Time // when
 
 	// Run's goroutine writes these, any goroutine reads them.
 	published atomic.Uint64
 	strangers atomic.Uint64 // any goroutine writes it, like alarms
-	backlog   atomic.Pointer[store.Backlog]
-	alarms    atomic.Uint64
-	alarm     atomic.Pointer[string]
-	refused   atomic.Bool // the alarm is an ErrForeign
+	// backlog is what look found last; never nil.
+	backlog atomic.Pointer[store.Backlog]
+	alarms  atomic.Uint64
+	alarm   atomic.Pointer[string]
+	refused atomic.Bool // the alarm is an ErrForeign
 }
 
 // New returns a publisher; Run starts it.
+//
+// It does no I/O.
 func New(o Options) *Outbox {
 	if o.Poll <= 0 {
 		o.Poll = DefaultPoll
@@ -112,6 +125,8 @@ func (b *Outbox) Published() uint64 { return b.published.Load() }
 func (b *Outbox) Unpublished() int64 { return int64(b.backlog.Load().Rows) }
 
 // LagSeconds returns how long the oldest unpublished row has been waiting, 0 for none.
+//
+// It grows by itself while the database cannot be read, because the last look is kept.
 func (b *Outbox) LagSeconds() float64 {
 	at := b.backlog.Load()
 	if at.Rows == 0 {
@@ -120,79 +135,10 @@ func (b *Outbox) LagSeconds() float64 {
 	return max(0, float64(b.o.Now().UnixMilli()-at.OldestMillis)/1000)
 }
 
-// Alarms returns how many alarms were raised for an operator; a finding that lasts counts once.
-func (b *Outbox) Alarms() uint64 { return b.alarms.Load() }
-
-// Alarm returns the current alarm for an operator, "" for none.
-func (b *Outbox) Alarm() string {
-	if text := b.alarm.Load(); text != nil {
-		return *text
-	}
-	return ""
-}
-
-// raise counts and logs a finding, unless it is the current alarm.
-func (b *Outbox) raise(text string) {
-	if b.Alarm() == text {
-		return
-	}
-	b.alarms.Add(1)
-	b.alarm.Store(&text)
-	b.o.Logger.Error("outbox alarm", "source", string(b.o.Source), "alarm", text)
-}
-
-// ErrForeign says that stream and database belong to different histories. Nothing is published
-// until an operator bumps the source's epoch.
-var ErrForeign = errors.New("stream and database have different histories: " +
-	"was the database restored from a backup? bump the source's epoch")
-
-// foreign stops publishing: every Step compares again until stream and database agree.
-func (b *Outbox) foreign(what string) error {
-	b.refused.Store(true)
-	b.raise(what)
-	return fmt.Errorf("outbox: source=%s: %s: %w", b.o.Source, what, ErrForeign)
-}
-
-// settle ends an alarm when publishing continues, except for a finding of Compare.
-func (b *Outbox) settle() {
-	b.refused.Store(false)
-	switch text := otherHand; {
-	case b.finding != "":
-		b.raise(b.finding)
-	case b.passed: // Strange has counted and logged it
-		b.alarm.Store(&text)
-	default:
-		b.alarm.Store(nil)
-	}
-}
-
-// ErrBehind says that a change has been waiting for too long.
-var ErrBehind = errors.New("changes do not reach the stream")
-
-// Behind tells a replica beside the publisher what the stream cannot tell it: there are changes
-// above its watermark which the stream refuses, or which have waited for longer than patience. It
-// returns ErrForeign, ErrBehind or nil. Any goroutine.
-func (b *Outbox) Behind(ctx context.Context, watermark uint64, patience time.Duration) error {
-	if b.refused.Load() {
-		return fmt.Errorf("outbox: source=%s: %s: %w", b.o.Source, b.Alarm(), ErrForeign)
-	}
-	late := b.o.Now().Add(-patience).UnixMilli()
-	at := b.backlog.Load()
-	if at.Rows == 0 || at.Version <= watermark || at.OldestMillis >= late {
-		return nil
-	}
-	// The replica's snapshot has the oldest: look at the first that it lacks.
-	if at.First <= watermark {
-		row, found, err := b.row(ctx, watermark+1)
-		if err != nil || !found || row.Published || row.CreatedAt >= late {
-			return nil // a database that cannot be read takes no change either
-		}
-	}
-	return fmt.Errorf("outbox: source=%s: %w: %d wait, from version %d on", b.o.Source,
-		ErrBehind, at.Rows, at.First)
-}
-
 // Run publishes until ctx ends. Neither an absent database nor an absent broker ends it: rows wait.
+//
+// It returns nil, after ctx ended. A Step that published a full batch is followed by the next at
+// once.
 func (b *Outbox) Run(ctx context.Context) error {
 	failures := pace.Backoff{Least: b.o.Pause}
 	for ctx.Err() == nil {
@@ -235,6 +181,8 @@ func (b *Outbox) woken(err error) <-chan struct{} {
 }
 
 // trouble logs once that publishing has stopped, and once that it continues.
+//
+// The cause that is logged is the first of the row; later ones may differ.
 func (b *Outbox) trouble(err error) {
 	switch {
 	case err != nil && !b.troubled:

@@ -16,6 +16,16 @@ const (
 
 // judge compares a message with the outbox. Before the source has a key, a message that is not in
 // the outbox but has one of the source's ids counts as forgotten.
+//
+// The decision, in this order:
+//
+//   - an id that is not one of the source's: strange;
+//   - the bytes of the row of that version: own, unless the id is a second one without a signature,
+//     or the message is a copy of the acknowledged one: strange;
+//   - a valid signature, or no key yet: forgotten;
+//   - anything else: strange.
+//
+// It costs a query, and a message of the stream when the sequence is not the acknowledged one.
 func (b *Outbox) judge(ctx context.Context, m *Message) (v verdict, version uint64, err error) {
 	version, ok := versionOf(b.o.Source, m)
 	if !ok {
@@ -63,6 +73,9 @@ func (b *Outbox) copied(ctx context.Context, acknowledged uint64, m *Message) (b
 // not judge a message of another writer as the source's; Strange counts it. The next version with
 // the source's signature costs no query. Any goroutine. An error means that the database or the
 // stream cannot be read: the caller may ask again for the same message.
+//
+// The subscription asks for each message that it gets, so the usual case, the next version with a
+// signature, must cost no query.
 func (b *Outbox) Own(
 	ctx context.Context, after uint64, m *Message,
 ) (mine bool, version uint64, err error) {
@@ -88,6 +101,9 @@ const otherHand = "another hand writes to the stream: its messages are passed ov
 
 // Strange counts a message of another writer, once however often it is met, and raises the alarm
 // once per burst. Messages come in the order of the stream. Any goroutine.
+//
+// It takes a mutex and, once per burst, writes a line. The id comes from another writer: only its
+// first 64 bytes are logged.
 func (b *Outbox) Strange(m *Message) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -107,6 +123,8 @@ func (b *Outbox) Strange(m *Message) {
 }
 
 // otherHands reports whether a message of another writer was met less than strangeQuiet ago.
+//
+// While it is true, Step publishes one row at a time.
 func (b *Outbox) otherHands() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -135,6 +153,8 @@ func (b *Outbox) Foreign() uint64 { return b.strangers.Load() }
 
 // Doubt makes Run compare the stream with the outbox now, even when no row waits: a replica has met
 // something unexpected on the stream. Any goroutine may call it; it does not wait.
+//
+// The next Step compares even when the last one was without an error.
 func (b *Outbox) Doubt() {
 	b.doubted.Store(true)
 	b.Wake()

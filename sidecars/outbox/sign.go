@@ -14,11 +14,16 @@ import (
 	"posttrade/sidecars/store"
 )
 
-// signatureBytes is how many bytes of the HMAC-SHA256 a message carries.
+// signatureBytes is how many bytes of the HMAC-SHA256 a message carries, as twice as many
+// hexadecimal digits. 128 bits cannot be guessed; the rest of the digest would only cost room in
+// each message.
 const signatureBytes = 16
 
 // signature returns the text that the source sends with a version's payload. A writer without the
 // key cannot make it.
+//
+// The id of the version is under the signature: a signed payload cannot be sent again as another
+// version. The separator keeps id and payload apart.
 func signature(key []byte, s control.Source, version uint64, payload []byte) string {
 	mac := hmac.New(sha256.New, key)
 	mac.Write([]byte(s.MsgID(version)))
@@ -36,6 +41,8 @@ func otherID(s control.Source, version uint64, signature string) string {
 
 // signed reports whether a message of a version is signed with the key and has one of the version's
 // ids.
+//
+// The comparison takes the same time wherever the texts differ.
 func signed(key []byte, s control.Source, version uint64, m *Message) bool {
 	if key == nil || len(m.Signature) != 2*signatureBytes {
 		return false
@@ -46,6 +53,9 @@ func signed(key []byte, s control.Source, version uint64, m *Message) bool {
 }
 
 // versionOf reads the version from a message id of the source; false for any other id.
+//
+// It accepts both forms, account:7 and account:7:<16 digits>, and does not check the digits: signed
+// does.
 func versionOf(s control.Source, m *Message) (uint64, bool) {
 	text, ok := strings.CutPrefix(m.MsgID, string(s)+":")
 	digits, other, _ := strings.Cut(text, ":")
@@ -61,6 +71,8 @@ func versionOf(s control.Source, m *Message) (uint64, bool) {
 }
 
 // signingKey returns the source's key, nil while it has none. Any goroutine.
+//
+// The key is read once and then kept. Until there is one, every call is a query.
 func (b *Outbox) signingKey(ctx context.Context) (key []byte, err error) {
 	if key := b.key.Load(); key != nil {
 		return *key, nil
@@ -78,6 +90,8 @@ func (b *Outbox) signingKey(ctx context.Context) (key []byte, err error) {
 
 // drawKey makes sure that the source has a key. The key is drawn only after a publisher has found
 // that stream and database agree: until then messages are recognised by their ids only.
+//
+// Two publishers that draw at once end with the same key (store.Tx.DrawKey).
 func (b *Outbox) drawKey(ctx context.Context) error {
 	if key, err := b.signingKey(ctx); err != nil || key != nil {
 		return err
@@ -97,6 +111,8 @@ func (b *Outbox) drawKey(ctx context.Context) error {
 	return err
 }
 
+// keep parses a stored key. A row that was edited to hold none is an error on every use: nothing is
+// published without a signature in its place.
 func (b *Outbox) keep(text string) ([]byte, error) {
 	key, err := hex.DecodeString(text)
 	if err != nil || len(key) != sha256.Size {

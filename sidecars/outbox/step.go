@@ -13,6 +13,11 @@ var errTaken = errors.New("the id is taken by another hand")
 
 // Step publishes the next unpublished rows, 256 at most, marks them, and returns how many it
 // marked.
+//
+// Run calls it in a loop; tests call it alone. It blocks for the time of the database and the
+// stream. ErrConflict and ErrForeign are the errors with a meaning; after any other it may be
+// called again. While another writer is active, the rows of a batch are sent one by one, each as a
+// step of its own.
 func (b *Outbox) Step(ctx context.Context) (published int, err error) {
 	for {
 		n, err := b.step(ctx)
@@ -24,6 +29,9 @@ func (b *Outbox) Step(ctx context.Context) (published int, err error) {
 	}
 }
 
+// step is one round: look, compare if in doubt, publish, mark. When it ends between the
+// acknowledgement and the mark, the rows are sent again after a Compare; the stream either shows
+// them to Compare or answers with a duplicate.
 func (b *Outbox) step(ctx context.Context) (published int, err error) {
 	if b.doubted.Swap(false) {
 		b.compared = false
@@ -81,6 +89,8 @@ func (b *Outbox) step(ctx context.Context) (published int, err error) {
 }
 
 // look reads the backlog.
+//
+// It is the only writer of the backlog that Unpublished, LagSeconds and Behind use.
 func (b *Outbox) look(ctx context.Context) error {
 	return b.o.DB.Read(ctx, func(tx *store.Tx) error {
 		at, err := tx.OutboxBacklog(string(b.o.Source))
@@ -93,6 +103,9 @@ func (b *Outbox) look(ctx context.Context) error {
 
 // rows reads the next unpublished rows, and checks that none is missing among them or before them:
 // publishing would only hide that. Only a finding right after Compare is a reason to stop.
+//
+// fresh says that Compare has just run. Without it the finding may come from a mark or a restore in
+// between, so the step fails and the next one compares first.
 func (b *Outbox) rows(ctx context.Context, fresh bool) (rows []store.OutboxRow, err error) {
 	var before store.OutboxRow
 	err = b.o.DB.Read(ctx, func(tx *store.Tx) (err error) {
@@ -136,6 +149,9 @@ func (b *Outbox) rows(ctx context.Context, fresh bool) (rows []store.OutboxRow, 
 
 // messages signs and chains rows: each names its predecessor as the stream's last message, by id
 // and by sequence. The id alone is not enough: another writer may have used it.
+//
+// Because of the chain the stream refuses every message behind one that it did not take, so a batch
+// is sent without waiting for each acknowledgement.
 func (b *Outbox) messages(ctx context.Context, rows []store.OutboxRow) ([]Outgoing, error) {
 	key, err := b.signingKey(ctx)
 	if err != nil {
@@ -163,6 +179,10 @@ func (b *Outbox) messages(ctx context.Context, rows []store.OutboxRow) ([]Outgoi
 
 // mark notes the stream sequences of the acknowledged rows. A duplicate acknowledges a row only
 // when the stream has the same bytes.
+//
+// Acknowledgements are those of the first rows, without a gap. It returns how many rows are marked;
+// doubt says why the rest of them is not. Runs of versions that are adjacent on the stream cost one
+// statement each.
 func (b *Outbox) mark(
 	ctx context.Context, rows []store.OutboxRow, out []Outgoing, acks []Ack,
 ) (marked int, doubt error) {
@@ -204,6 +224,9 @@ func (b *Outbox) mark(
 }
 
 // sameBytes checks that the stream has a row's message at a sequence.
+//
+// errTaken means that the row is to be sent again under its second id; ErrForeign that the stream's
+// message is the source's own and differs.
 func (b *Outbox) sameBytes(
 	ctx context.Context, row *store.OutboxRow, out *Outgoing, sequence uint64,
 ) error {

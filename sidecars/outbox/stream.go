@@ -6,6 +6,8 @@ import (
 )
 
 // Message is a message on the stream.
+//
+// Data belongs to the receiver.
 type Message struct {
 	Sequence uint64 // its sequence on the stream
 	MsgID    string
@@ -39,6 +41,9 @@ type Ack struct {
 var ErrConflict = errors.New("unexpected last message")
 
 // Stream is the durable stream of a source. Any error but ErrConflict means: try again later.
+//
+// Package broker implements it for JetStream. Run's goroutine calls all of it; At is also called by
+// goroutines that use Own.
 type Stream interface {
 	// Ensure makes the stream, or checks the existing one.
 	Ensure(ctx context.Context) error
@@ -49,5 +54,8 @@ type Stream interface {
 	At(ctx context.Context, sequence uint64) (m Message, found bool, err error)
 	// Publish stores messages in order and returns an ack for each before the first
 	// that failed.
+	//
+	// acks[i] belongs to messages[i]. An error does not prove that a message is not on the stream: its
+	// acknowledgement may have been lost.
 	Publish(ctx context.Context, messages []Outgoing) (acks []Ack, err error)
 }

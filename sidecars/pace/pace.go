@@ -37,6 +37,8 @@ func Rest(share int, took time.Duration, rows int) time.Duration {
 
 // Backoff computes the pause after each of several failures in a row. The zero Backoff has seen no
 // failure.
+//
+// It holds no timer: the caller waits, and may end the wait early.
 type Backoff struct {
 	// Most is the longest pause, for an attempt that costs much and does not wait for a database; 0 =
 	// LastPause.

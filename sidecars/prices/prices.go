@@ -15,6 +15,8 @@ import (
 )
 
 // PricingSubject is the subject of prices, one per ticker.
+//
+// The second token is the ticker, so a ticker with a dot cannot be published on it.
 const PricingSubject = "pricing.*"
 
 // Feed sequences the prices that other programs publish on the message broker,
@@ -23,16 +25,21 @@ const PricingSubject = "pricing.*"
 // No caller waits for an answer. A message that cannot be used is counted and dropped, and so is
 // one for which the feed has no room, because a later price replaces it. A price that is older than
 // the market price is sequenced, counted late, and changes nothing.
+//
+// The counters are what Collect states; any goroutine reads them. Take and Run count.
 type Feed struct {
-	gate  *gate.Gate
-	Desk  *desk.Desk
-	now   func() time.Time
+	gate *gate.Gate
+	Desk *desk.Desk
+	now  func() time.Time
+	// ticks are between the broker's goroutine and Run's.
 	ticks chan feedTick
 
 	Sequenced, Late, Malformed, Unknown, Dropped atomic.Uint64
 }
 
 // feedTick is one price that waits for the engine.
+//
+// px is x 1e6; asOfMillis is the event time of the price.
 type feedTick struct {
 	securityID uint32
 	px         int64
@@ -40,6 +47,9 @@ type feedTick struct {
 }
 
 // feedBacklog is how many prices may wait for the engine.
+//
+// The channel holds them in memory from the start: 8,192 of 24 bytes. When it is full, the newest
+// price is the one that is dropped.
 const feedBacklog = 8192
 
 // New returns a feed that passes prices to d. Run starts it.
@@ -48,6 +58,8 @@ func New(g *gate.Gate, d *desk.Desk) *Feed {
 }
 
 // Take receives every message of PricingSubject from the broker. It never waits.
+//
+// The ticker of the subject and that of the message must be equal. data is not kept.
 func (f *Feed) Take(subject string, data []byte) {
 	ticker, px, asOf, err := readPrice(data)
 	if err != nil || strings.TrimPrefix(subject, "pricing.") != ticker {
@@ -73,6 +85,8 @@ func (f *Feed) Take(subject string, data []byte) {
 var errPrice = errors.New("price is not above 0")
 
 // readPrice reads {"ticker","price","asOf"?}. It ignores other fields. asOf is 0 when it is absent.
+//
+// px is x 1e6, read from a decimal without a float. asOf is RFC 3339.
 func readPrice(data []byte) (ticker string, px, asOfMillis int64, err error) {
 	r := strictjson.NewReader(data)
 	for key := range r.Members {
@@ -103,6 +117,9 @@ func readPrice(data []byte) (ticker string, px, asOfMillis int64, err error) {
 }
 
 // Run sequences the prices that Take has queued, as many at a time as there are, until ctx ends.
+//
+// One batch is under way at a time, so prices of one ticker reach the engine in the order of
+// arrival.
 func (f *Feed) Run(ctx context.Context) error {
 	batch := make([]feedTick, 0, desk.MaxBatch)
 	for {
@@ -127,6 +144,8 @@ func (f *Feed) Run(ctx context.Context) error {
 }
 
 // sequence passes a batch to the engine and waits until it is durable.
+//
+// nil also stands for a batch that was given up: the leadership is lost or the engine stops.
 func (f *Feed) sequence(ctx context.Context, batch []feedTick) error {
 	err := desk.SubmitUntil(ctx, f.Desk, len(batch), func(i int, c *matcher.Command) error {
 		*c = matcher.NewCommand(matcher.PriceTick)
@@ -146,6 +165,8 @@ func (f *Feed) sequence(ctx context.Context, batch []feedTick) error {
 }
 
 // count counts the answer to one price.
+//
+// The gate knew the security and the price is above 0, so a refusal is a bug.
 func (f *Feed) count(a *desk.Answer) error {
 	switch {
 	case a.Kind != matcher.EventApplied:

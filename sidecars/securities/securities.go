@@ -69,6 +69,8 @@ func ofRecord(r control.Record) Stock {
 }
 
 // record checks a stock and returns its record, with the ticker in its stored form.
+//
+// It does not look at the database.
 func (s Stock) record() (control.Record, error) {
 	ticker := strings.Map(capital, strings.TrimSpace(s.Ticker))
 	if !control.ValidTicker(ticker) || !source.ValidName(s.CompanyName) {
@@ -98,6 +100,8 @@ func (s *Securities) List(ctx context.Context) ([]Stock, error) {
 }
 
 // Get returns the stock with exactly this ticker; false when there is none.
+//
+// It does not turn ticker into its stored form.
 func (s *Securities) Get(ctx context.Context, ticker string) (Stock, bool, error) {
 	r, found, err := s.table.Get(ctx, ticker)
 	return ofRecord(r), found, err
@@ -105,6 +109,8 @@ func (s *Securities) Get(ctx context.Context, ticker string) (Stock, bool, error
 
 // Upsert makes a stock or changes the one of its ticker. It returns the stock as stored, the
 // change's version, and whether it is new. ErrStock and control.ErrCapacity change nothing.
+//
+// The change is committed when it returns; it is published later.
 func (s *Securities) Upsert(ctx context.Context,
 	stock Stock) (stored Stock, version uint64, created bool, err error) {
 	r, err := stock.record()

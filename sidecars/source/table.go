@@ -2,56 +2,17 @@ package source
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"math"
-	"strings"
 	"sync/atomic"
 	"time"
-	"unicode/utf8"
 
 	"posttrade/sidecars/control"
 	"posttrade/sidecars/store"
 )
 
-// Options of New, shared by the services.
-type Options struct {
-	DB      *store.DB
-	Now     func() time.Time // nil: the system's clock
-	Changed func()           // called after a change is committed; nil: no call
-
-	// Flagged is called in the transaction of an operator's change that sets a flag of an existing
-	// record to another value: it puts the act on record. nil: no call.
-	Flagged func(tx *store.Tx, by *store.Act, was, is *control.Record) error
-
-	// Capacity is for what the engine behind the replicas has room; nil: for any record.
-	Capacity Capacity
-
-	// Seed fills the table if it is empty. It runs before the first change, which would otherwise
-	// leave the table without its seeds for good. nil: there are no seeds.
-	Seed func(context.Context) (int, error)
-}
-
-// Columns describe how a table stores the records of a source.
-type Columns struct {
-	Table  string // its name
-	Select string // all columns of all records, without condition or order
-	Key    string // the column that names a record
-	Upsert string // one record, with the arguments that Args gives
-	Args   func(r *control.Record) []any
-	Scan   func(row *store.Row) control.Record
-}
-
-// ValidName reports whether a name can be stored and sent: not blank, no more than control.MaxName
-// bytes, and text without control characters. A replica would treat any other name as a malformed
-// message, and never become ready.
-func ValidName(name string) bool {
-	isControl := func(r rune) bool { return r < ' ' }
-	return strings.TrimSpace(name) != "" && len(name) <= control.MaxName &&
-		utf8.ValidString(name) && !strings.ContainsFunc(name, isControl)
-}
-
 // Table holds the records of one source.
+//
+// It keeps no records in memory: every call reads the database. Versions, epochs and the outbox row
+// of a change are written in the transaction of the change, so that no crash can separate them.
 type Table struct {
 	source  control.Source
 	columns Columns
@@ -71,6 +32,8 @@ func New(s control.Source, c Columns, o Options) *Table {
 }
 
 // List returns every record in the order of their keys.
+//
+// They are of one moment. Cost: the whole table in memory.
 func (t *Table) List(ctx context.Context) (all []control.Record, err error) {
 	err = t.o.DB.Read(ctx, func(tx *store.Tx) (err error) {
 		all, err = t.all(tx)
@@ -88,6 +51,8 @@ func (t *Table) all(tx *store.Tx) (all []control.Record, err error) {
 }
 
 // Get returns the record of a key; found is false when there is none.
+//
+// key has the type of the key column: uint32 for an account, string for a security.
 func (t *Table) Get(ctx context.Context, key any) (r control.Record, found bool, err error) {
 	err = t.o.DB.Read(ctx, func(tx *store.Tx) error {
 		found = false
@@ -104,6 +69,9 @@ func (t *Table) Get(ctx context.Context, key any) (r control.Record, found bool,
 type Unsaid struct{ Enabled, Halted bool }
 
 // keep copies the flags that a change does not set, and their versions, from the old record.
+//
+// The version is that of the change that set the flag, never 0: it must not move with the record's
+// own version.
 func (u Unsaid) keep(r, old *control.Record) {
 	if u.Enabled {
 		r.Enabled, r.EnabledVersion = old.Enabled, old.SaidEnabled()
@@ -117,6 +85,13 @@ func (u Unsaid) keep(r, old *control.Record) {
 // same transaction. It returns the record as stored, with the change's version, and whether it is
 // new. The caller has checked the record. by is the operator, nil for none. When the replica's
 // engine has no room for a new record, the error is control.ErrCapacity and nothing is written.
+//
+// It is serial per source: a second caller waits for the counter row until the first has committed.
+// When it returns, the change is stored and will be published, also after a crash. It does not wait
+// for the stream or for any replica. Flagged is not called for a new record.
+//
+// Errors: control.ErrCapacity, those of Seed and Flagged, and those of the database; with each of
+// them nothing is stored, except when the outcome of the commit is unknown (store.DB.Write).
 func (t *Table) Upsert(ctx context.Context, r control.Record, unsaid Unsaid, by *store.Act,
 	key any) (stored control.Record, created bool, err error) {
 	if t.o.Seed != nil && !t.seeded.Load() {
@@ -159,6 +134,8 @@ func (t *Table) Upsert(ctx context.Context, r control.Record, unsaid Unsaid, by 
 }
 
 // change writes a record and its outbox row under the next version.
+//
+// It sets r.Version.
 func (t *Table) change(tx *store.Tx, r *control.Record) error {
 	now := t.o.Now().UnixMilli()
 	epoch, version, err := tx.NextVersion(string(t.source), now)
@@ -169,6 +146,9 @@ func (t *Table) change(tx *store.Tx, r *control.Record) error {
 }
 
 // put writes a record and its outbox row under a version.
+//
+// The payload of the outbox row is made here, once. What is published later is what was true in
+// this transaction, not what the record has become since.
 func (t *Table) put(tx *store.Tx, r *control.Record, epoch, version uint64, nowMillis int64) error {
 	r.Version = version
 	d := control.Delta{Source: t.source, Epoch: epoch, Version: version, Record: *r}
@@ -182,6 +162,9 @@ func (t *Table) put(tx *store.Tx, r *control.Record, epoch, version uint64, nowM
 
 // Seed fills an empty table with records, each with its outbox row, in one transaction, and returns
 // how many it wrote: none when the table has records. The caller has checked them.
+//
+// It sets the versions in records. It does not ask Capacity: the caller keeps the seeds small
+// enough.
 func (t *Table) Seed(ctx context.Context, records []control.Record) (written int, err error) {
 	err = t.o.DB.Write(ctx, func(tx *store.Tx) error {
 		written = 0
@@ -215,6 +198,9 @@ func (t *Table) Seed(ctx context.Context, records []control.Record) (written int
 }
 
 // Snapshot returns the whole universe at one moment.
+//
+// Watermark and records are read in one snapshot of the database, so the watermark is exactly what
+// the records include. Cost: the whole table in memory.
 func (t *Table) Snapshot(ctx context.Context) (control.Snapshot, error) {
 	snapshot := control.Snapshot{Source: t.source}
 	for {
@@ -240,74 +226,12 @@ func (t *Table) Snapshot(ctx context.Context) (control.Snapshot, error) {
 }
 
 // Version is the version of the last change, 0 before the first.
+//
+// A version that it returns is committed, and may still wait to be published.
 func (t *Table) Version(ctx context.Context) (version uint64, err error) {
 	err = t.o.DB.Read(ctx, func(tx *store.Tx) (err error) {
 		_, version, _, err = tx.Source(string(t.source))
 		return err
 	})
 	return version, err
-}
-
-// ErrLast reports a row that cannot be a last message of the stream.
-var ErrLast = errors.New("not a message of the stream")
-
-// BumpEpoch begins a new epoch: after the database was restored from a backup, or when stream and
-// database differ for any other reason. last is the last message of this source on the stream, as
-// outbox.LastOnStream finds it, Version 0 for none: versions go on above it. Waiting rows are
-// superseded, and one record is written again with its own values, so that every replica sees the
-// new epoch and takes a snapshot. record is called in the same transaction, with the epoch that
-// was, 0 for none, and the new one; nil: nothing is called.
-func (t *Table) BumpEpoch(ctx context.Context, last store.OutboxRow,
-	record func(tx *store.Tx, was, is uint64) error) (epoch uint64, err error) {
-	if last.Version > 0 && (last.Epoch == 0 || last.StreamSequence == 0 || len(last.Payload) == 0) {
-		return 0, fmt.Errorf("source: bump epoch source=%s version=%d: %w",
-			t.source, last.Version, ErrLast)
-	}
-	name := string(t.source)
-	err = t.o.DB.Write(ctx, func(tx *store.Tx) (err error) {
-		now := t.o.Now().UnixMilli()
-		was, _, _, err := tx.Source(name)
-		if err != nil {
-			return err
-		}
-		if epoch, err = tx.BumpEpoch(name, last.Epoch, now); err != nil {
-			return err
-		}
-		if record != nil {
-			if err := record(tx, was, epoch); err != nil {
-				return err
-			}
-		}
-		if _, err := tx.Supersede(name, 1, math.MaxInt64, now); err != nil {
-			return err
-		}
-		if last.Version > 0 {
-			if err := tx.RaiseVersion(name, last.Version); err != nil {
-				return err
-			}
-			if err := tx.PutStreamRow(name, last, now); err != nil {
-				return err
-			}
-		}
-		first, found, err := t.first(tx)
-		if err != nil || !found {
-			return err
-		}
-		Unsaid{Enabled: true, Halted: true}.keep(&first, &first)
-		return t.change(tx, &first)
-	})
-	if err != nil {
-		return 0, err
-	}
-	t.o.Changed()
-	return epoch, nil
-}
-
-// first returns the record with the lowest key, false for none.
-func (t *Table) first(tx *store.Tx) (r control.Record, found bool, err error) {
-	err = tx.Query(t.columns.Select+" order by "+t.columns.Key+" limit 1", func(row *store.Row) error {
-		r, found = t.columns.Scan(row), true
-		return nil
-	})
-	return r, found, err
 }

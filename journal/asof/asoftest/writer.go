@@ -11,7 +11,10 @@ import (
 // DefaultPerBlock is how many commands share a commit.
 const DefaultPerBlock = 7
 
-// Writer decides commands and writes them into a new journal.
+// Writer decides commands and writes them into a new journal. One goroutine uses it, the test's.
+//
+// Commands wait for PerBlock of them to share a commit. So a test calls Settle before it reads the
+// journal.
 type Writer struct {
 	Journal *journal.Journal
 	Engine  *matcher.Engine
@@ -54,7 +57,7 @@ func New(t testing.TB, dir string, g *matcher.Genesis) *Writer {
 	return w
 }
 
-// Do decides a command and returns its first event.
+// Do decides a command and returns its first event. Client order ids are not written.
 func (w *Writer) Do(c matcher.Command) matcher.Event {
 	w.t.Helper()
 	w.Engine.Apply(&c, w.out)

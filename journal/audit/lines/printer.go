@@ -7,7 +7,8 @@ import (
 	"posttrade/matcher"
 )
 
-// ChunkBytes is the most that a Printer hands over at a time.
+// ChunkBytes is the most that a Printer hands over at a time. It is also what a Printer keeps in
+// memory.
 const ChunkBytes = 64 << 10
 
 // Total counts the records of a report and hashes them.
@@ -21,6 +22,7 @@ type Printer struct {
 	renderer
 	sum   hash.Hash
 	chunk func(records []byte, count int) error
+	// page has whole lines that were not handed on yet; its capacity is ChunkBytes from the start
 	page  []byte
 	count int    // records on the page
 	total uint64 // records that were handed on
@@ -37,7 +39,8 @@ func NewPrinter(chunk func(records []byte, count int) error) *Printer {
 // engine that stands there.
 func (p *Printer) Know(names Names) { p.securities.load(names) }
 
-// Print prints the records of the events of whole commands, in order.
+// Print prints the records of the events of whole commands, in order. It hands a page on as soon as
+// the records of one more event might not fit. Its error is that of chunk.
 func (p *Printer) Print(events []matcher.Event) error {
 	for i := range events {
 		if len(p.page) > ChunkBytes-maxRecords {
@@ -52,7 +55,7 @@ func (p *Printer) Print(events []matcher.Event) error {
 	return nil
 }
 
-// Flush hands on what is left.
+// Flush hands on what is left. The caller calls it behind the last event, else the end is missing.
 func (p *Printer) Flush() error {
 	if p.count == 0 {
 		return nil
@@ -64,7 +67,7 @@ func (p *Printer) Flush() error {
 	return err
 }
 
-// Total is what was handed on.
+// Total is what was handed on: without what is still on the page, so it is whole after Flush.
 func (p *Printer) Total() (total Total) {
 	total.Count = p.total
 	p.sum.Sum(total.SHA256[:0])

@@ -31,13 +31,16 @@ const maxRecords = 2 * (325 + 2*matcher.MaxTicker)
 // null is how a member that does not apply is written. It is never changed.
 var null = []byte("null")
 
-// record is one line before it is text.
+// record is one line before it is text. A member that does not apply is null in the line: where 0
+// is no possible value, 0 says so; otherwise a bool beside it does.
 type record struct {
 	sequence uint64
-	prefix   string // of the order id
-	order    uint64 // 0 = null
-	trade    uint64 // 0 = null
-	account  uint32
+	// prefix is what stands before the number of the order id, the opening quote included.
+	prefix  string
+	order   uint64 // 0 = null
+	trade   uint64 // 0 = null
+	account uint32
+	// security is JSON text, quotes included
 	security []byte // JSON text
 	side     matcher.Side
 	sides    bool // false: side is null
@@ -48,13 +51,17 @@ type record struct {
 	reason   matcher.RiskReason // 0 = null
 }
 
-// renderer turns events into lines.
+// renderer turns events into lines. It needs the events of a command in their order: only the first
+// one says what the command was.
 type renderer struct {
 	securities tickers
 	kind       matcher.CommandType // of the command that is passing by; 0 for templates 7 and 8
 }
 
 // render appends the records of one event and returns how many there are.
+//
+// Most events give one record, an executed fill of an order gives two, and rests, controls, ticks
+// and markers give none. It appends to b and allocates only when b has to grow.
 func (r *renderer) render(b []byte, ev *matcher.Event) ([]byte, int) {
 	if ev.Flags&matcher.EventFirst != 0 {
 		if r.kind = 0; ev.Cmd().TemplateID == matcher.TemplateCommand {
@@ -97,6 +104,8 @@ func (r *renderer) about(ev *matcher.Event) record {
 
 // execution renders one executed fill: what happened to the order, if there is one, and the trade
 // that was booked.
+//
+// Both lines have the same members behind the kind, so the second one copies the first's text.
 func (r *renderer) execution(b []byte, ev *matcher.Event) ([]byte, int) {
 	rec := r.about(ev)
 	if ev.Flags&matcher.EventMarket != 0 {
@@ -160,7 +169,8 @@ func (r *renderer) contract(b []byte, ev *matcher.Event) []byte {
 	return rec.append(append(b, kindTradeBooked...))
 }
 
-// append writes all members behind the kind, and the newline.
+// append writes all members behind the kind, and the newline. The order of the members is part of
+// the format: the SHA-256 of a report depends on it.
 func (rec *record) append(b []byte) []byte {
 	b = strconv.AppendUint(append(b, `,"sequence":`...), rec.sequence, 10)
 	b = append(b, `,"orderId":`...)

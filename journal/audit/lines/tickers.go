@@ -24,7 +24,8 @@ func (t *tickers) load(names Names) {
 	}
 }
 
-// register adds the name of a SYMBOL_REGISTER that was applied.
+// register adds the name of a SYMBOL_REGISTER that was applied. Ids are given without a hole, so an
+// id that is not the next one is a name that is known already.
 func (t *tickers) register(ev *matcher.Event) {
 	if name, err := ev.Cmd().Symbol(); err == nil && ev.SecurityID == uint32(len(*t))+1 {
 		*t = append(*t, quote(name))

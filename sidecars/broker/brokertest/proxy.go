@@ -8,11 +8,15 @@ import (
 )
 
 // proxy passes bytes between clients and a server, or holds them back.
+//
+// The port stays the same for the whole test, while servers come and go behind it: clients
+// reconnect to the address that they know. The faults apply to all connections alike.
 type proxy struct {
 	listener net.Listener
 	server   func() string // where to connect, "" when the server is stopped
 	wg       sync.WaitGroup
 
+	// mu guards the fields below and the field broken of every pair.
 	mu     sync.Mutex
 	pairs  map[*pair]struct{}
 	held   [2]bool    // toServer, toClient
@@ -25,11 +29,13 @@ const (
 	toClient
 )
 
+// pair is a client's connection and the one that the proxy has made to the server for it.
 type pair struct {
 	client, server net.Conn
 	broken         bool // under proxy.mu
 }
 
+// server is called for each new connection.
 func newProxy(t testing.TB, server func() string) *proxy {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -44,6 +50,8 @@ func newProxy(t testing.TB, server func() string) *proxy {
 
 func (p *proxy) address() string { return p.listener.Addr().String() }
 
+// accept pairs clients with the server until the listener is closed. A client that comes while the
+// server is stopped is disconnected at once.
 func (p *proxy) accept() {
 	for {
 		client, err := p.listener.Accept()
@@ -79,6 +87,8 @@ func (p *proxy) join(c *pair) bool {
 }
 
 // pass copies one direction, waiting while it is held.
+//
+// The end of either side breaks the pair. What was read and is held when that happens is lost.
 func (p *proxy) pass(c *pair, direction int, from, to net.Conn) {
 	defer p.drop(c)
 	chunk := make([]byte, 32<<10)
@@ -108,6 +118,7 @@ func (p *proxy) open(c *pair, direction int) bool {
 	return !c.broken
 }
 
+// hold sets which directions wait: to the server, to the client.
 func (p *proxy) hold(server, client bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -115,6 +126,7 @@ func (p *proxy) hold(server, client bool) {
 	p.turned.Broadcast()
 }
 
+// cut breaks every pair. New clients are served.
 func (p *proxy) cut() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -123,6 +135,7 @@ func (p *proxy) cut() {
 	}
 }
 
+// drop breaks one pair, again without an effect when it is broken.
 func (p *proxy) drop(c *pair) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -137,12 +150,14 @@ func (p *proxy) breakUp(c *pair) {
 	p.turned.Broadcast()
 }
 
+// count is the number of pairs that are not broken.
 func (p *proxy) count() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return len(p.pairs)
 }
 
+// close ends everything and waits for the goroutines.
 func (p *proxy) close() {
 	p.listener.Close()
 	p.mu.Lock()
@@ -152,10 +167,13 @@ func (p *proxy) close() {
 	p.wg.Wait()
 }
 
+// close unblocks the two goroutines that read from the connections.
 func (c *pair) close() {
 	c.client.Close()
 	c.server.Close()
 }
 
 // containsError reports whether an answer of the JetStream API is an error.
+//
+// The texts of a test's settings have no such member.
 func containsError(answer []byte) bool { return bytes.Contains(answer, []byte(`"error":`)) }

@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
+// patience bounds every wait of the rig. A test that reaches it fails.
 const patience = 20 * time.Second
 
 // Config holds the settings in which a test differs from a plain server.
@@ -23,9 +24,13 @@ type Config struct {
 }
 
 // Server is a nats-server with JetStream on the loopback interface.
+//
+// Clients reach it through the proxy only. The methods that delete and create go past it, so that
+// they work while the network hangs.
 type Server struct {
-	t     testing.TB
-	c     Config
+	t testing.TB
+	c Config
+	// dir outlives Stop: Restart finds the streams again.
 	dir   string
 	proxy *proxy
 
@@ -37,6 +42,8 @@ type Server struct {
 func External(t testing.TB) *Server { return ExternalWith(t, Config{}) }
 
 // ExternalWith is External with settings.
+//
+// It ends with the test, the proxy first.
 func ExternalWith(t testing.TB, c Config) *Server {
 	t.Helper()
 	if c.StoreLimitBytes == 0 {
@@ -87,6 +94,8 @@ func (s *Server) Stop() {
 
 // Restart starts the server over the same files, after stopping it if it runs.
 // It returns when clients can connect; any goroutine.
+//
+// The server gets another port of its own; URL stays the same.
 func (s *Server) Restart() {
 	s.t.Helper()
 	s.Stop()
@@ -127,6 +136,8 @@ func (s *Server) Connections() int { return s.proxy.count() }
 
 // AwaitLastSequence returns when the server has stored the stream up to sequence, whether or not
 // the clients know of it; any goroutine.
+//
+// It asks the server in process, so it works while the network hangs.
 func (s *Server) AwaitLastSequence(ctx context.Context, stream string, sequence uint64) {
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
@@ -221,6 +232,7 @@ func (s *Server) CreateStream(name, settings string) {
 	}, "create stream")
 }
 
+// admin runs do with a client of the API. An error ends the test, named after what.
 func (s *Server) admin(what string, do func(context.Context, jetstream.JetStream) error) {
 	s.t.Helper()
 	s.connection(func(ctx context.Context, conn *nats.Conn) error {
@@ -233,6 +245,8 @@ func (s *Server) admin(what string, do func(context.Context, jetstream.JetStream
 }
 
 // connection connects to the server directly, past the proxy.
+//
+// The connection does not count in Connections.
 func (s *Server) connection(do func(context.Context, *nats.Conn) error, what string) {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
