@@ -10,6 +10,16 @@ import (
 	"sync/atomic"
 )
 
+// A block, little endian:
+//
+//	0   u32  CRC-32C of everything behind it, begun with the block's number
+//	4   u16  level: 0 a leaf, else how far above the leaves
+//	6   u16  entries
+//	8   u32  owner: the security of samples, 0 for arrivals
+//	12  u32  0
+//	16  u64  the number of its first entry among the owner's of that level
+//	24  entries, then zeros
+//
 // Each block begins at a multiple of blockBytes, so its number gives its place in the file.
 const (
 	blockBytes = 4096
