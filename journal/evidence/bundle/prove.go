@@ -21,6 +21,8 @@ type Job struct {
 
 // Prove verifies the bundle and the report, and writes what is proven to w, as lines. The error
 // names the folder or the file that it is about, and is otherwise that of Verify.
+//
+// Nothing is written to w unless everything is proven.
 func (j *Job) Prove(keys *verify.Keys, w io.Writer) error {
 	o := Options{Old: j.Old, Progress: j.Progress}
 	var report *Report
