@@ -10,8 +10,9 @@ import (
 	"posttrade/sidecars/store"
 )
 
-// maxPause is the longest pause after an error of the engine, the disk or the broker; that of a lost
-// database is shorter. retryPause is the pause before a refused marker is tried again.
+// maxPause is the longest pause after an error of the engine, the disk or the broker; the longest
+// after one of the database is shorter. retryPause is the pause before a refused marker is tried
+// again.
 const (
 	maxPause   = 5 * time.Second
 	retryPause = 5 * time.Second
