@@ -55,8 +55,8 @@ type Report struct {
 // first thing that does not hold by key and sequence; the report covers everything before it. If a
 // server has the journal open, Verify reads the history up to some moment after the call (view).
 //
-//   - Errors: ErrCorrupt, ErrFills, ErrShortened, ErrDiverged, ErrArchived, those of the tail and of
-//     the snapshots' manifests, what openView refuses, ctx's own. The files of snapshots are not
+//   - Errors: ErrCorrupt, ErrFills, ErrShortened, ErrDiverged, ErrArchived, those of the tail and
+//     of the snapshots' manifests, what openView refuses, ctx's own. The files of snapshots are not
 //     read.
 //   - Cost: every block is read and unpacked, on one goroutine; with Engine also a replay, and the
 //     memory of an engine.
