@@ -16,6 +16,8 @@ import (
 )
 
 // headerReason carries why an operator does what the request asks for.
+//
+// The bounds are note.CheckReason's. With profile=production it is required, see Deps.NeedReason.
 const headerReason = "X-Reason"
 
 // act is one operator's act: what the caller wants on record with it. object, old and new are of
@@ -27,9 +29,14 @@ type act struct {
 
 // Recorder puts an act on record that is not a command of its own, and returns its sequence;
 // note.Record behind a desk is one.
+//
+// The act must not be carried out when it returns an error.
 type Recorder func(ctx context.Context, n *note.Note) (inputSeq uint64, err error)
 
 // reason reads the header X-Reason. It is optional unless need is set.
+//
+// A header that is there twice is refused: nothing says which of them counts. need is set in
+// production.
 func (v *visit) reason(need bool) (string, problem) {
 	given := v.ctx.Request.Header.PeekAll(headerReason)
 	switch {
@@ -47,12 +54,16 @@ func (v *visit) reason(need bool) (string, problem) {
 	return text, problem{}
 }
 
+// badReason names the header. Nothing was sequenced, so the client may send the request again with
+// a better reason.
 func badReason(detail string) problem {
 	return problem{status: 400, code: CodeBadRequest, detail: detail, field: headerReason,
 		notSequenced: true}
 }
 
 // byHand returns the note of an act of this request's caller, whose token is verified.
+//
+// The subject is empty where no token was verified.
 func (v *visit) byHand(needReason bool) (n note.Note, p problem) {
 	n.Reason, p = v.reason(needReason)
 	n.Subject, n.Address = v.claims.Subject, v.origin()
@@ -65,8 +76,12 @@ func (v *visit) byHand(needReason bool) (n note.Note, p problem) {
 func (v *visit) origin() string { return originOf(v.ctx) }
 
 // memberHosts is the key of the hosts of the other members among a request's user values.
+//
+// The relay sets it; the value is RelayOptions.MemberHost.
 type memberHosts struct{}
 
+// originOf believes headerRelayedFor only from the host of a member: any other client could write
+// any address there.
 func originOf(ctx *fasthttp.RequestCtx) string {
 	peer := hostOf(ctx)
 	behind := ctx.Request.Header.PeekAll(headerRelayedFor)
@@ -89,6 +104,8 @@ func hostOf(ctx *fasthttp.RequestCtx) string {
 }
 
 // fill sets what the act says about itself.
+//
+// Subject, address and reason are byHand's.
 func (a *act) fill(n *note.Note) {
 	n.Kind = a.kind
 	if a.object != nil {
@@ -104,6 +121,13 @@ func (a *act) fill(n *note.Note) {
 
 // sequenceNoted sequences commands side by side behind their note, and waits until they are
 // durable. The first command is the first of the ticket's places; the ticket stays out.
+//
+//	place 0 ... first-1     the note
+//	place first ... Len-1   the commands, set by fill
+//
+// fill completes each command, the event time too, before Put writes the note: the note carries a
+// hash of them. A failure whose outcome is unknown leaves a log line without a sequence; one with
+// notSequenced leaves none.
 func (x *exchange) sequenceNoted(n *note.Note, acts int, nowMillis int64,
 	fill func(i int, c *matcher.Command)) (first int, p problem) {
 	text, err := n.Write()
@@ -126,6 +150,9 @@ func (x *exchange) sequenceNoted(n *note.Note, acts int, nowMillis int64,
 
 // record puts an act on record that the caller is about to carry out on the database, and logs it.
 // An act whose record fails must not be carried out.
+//
+// The record is durable before the act begins. So a crash between the two leaves a record without
+// an act, and never an act without a record. Without a Recorder only the header is checked.
 func (q *inquiry) record(ctx context.Context, a *act) problem {
 	n, p := q.byHand(q.p.NeedReason)
 	if p.status != 0 || q.p.Record == nil {
@@ -157,6 +184,9 @@ func (q *inquiry) recordProblem(err error) problem {
 
 // alone waits until this request is the only one that holds one, so that the value before an act is
 // the one that its command meets. The caller calls done when the act is decided.
+//
+// It waits for AnswerTimeout at most, then 429. done must be called once, also after a panic of the
+// handler: callers defer it.
 func (x *exchange) alone(one chan struct{}) (done func(), p problem) {
 	patience := time.NewTimer(x.m.AnswerTimeout)
 	defer patience.Stop()
@@ -168,7 +198,8 @@ func (x *exchange) alone(one chan struct{}) (done func(), p problem) {
 	}
 }
 
-// What an act is about, and its values.
+// What an act is about, and its values. Their JSON names are part of the journal and of GET /audit:
+// they must not change.
 type (
 	byAccount struct {
 		AccountID uint32 `json:"accountId"`
@@ -205,12 +236,13 @@ type (
 	}
 )
 
+// policyValueOf is a policy as an act shows it, with money as an exact decimal.
 func policyValueOf(p *blotter.Policy) policyValue {
 	return policyValue{p.Version, p.KillSwitch, p.MaxPositionQty,
 		appendDecimal(nil, p.MaxConcentrationNotional)}
 }
 
-// policyAfter is a policy after a POLICY_CONTROL.
+// policyAfter is a policy after a POLICY_CONTROL. 0 in the command leaves a limit as it is.
 func policyAfter(p blotter.Policy, c *matcher.Command) blotter.Policy {
 	p.Version, p.KillSwitch = c.PriceTicks, c.Side == 1
 	if c.Qty > 0 {

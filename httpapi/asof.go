@@ -24,6 +24,9 @@ var problemMoment = problem{status: 400, code: CodeBadRequest, field: "inputSeq"
 		"0 for the state before the first command"}
 
 // asOfRoute finds the endpoint of a path behind asOfPrefix.
+//
+// It knows the paths behind the sequence by routeOf, so an endpoint has one spelling in both times.
+// Endpoints without a past are 404.
 func asOfRoute(rest []byte) (r route, id []byte) {
 	sequence, path := cutSegment(rest)
 	if len(sequence) == 0 || len(path) == 0 {
@@ -56,7 +59,8 @@ func asOfRoute(rest []byte) (r route, id []byte) {
 	return routeNone, nil
 }
 
-// pastSequence reads the number behind asOfPrefix.
+// pastSequence reads the number behind asOfPrefix. ok is false for a number with a sign, a leading
+// zero or more than 63 bits.
 func (x *exchange) pastSequence() (inputSeq uint64, ok bool) {
 	path, _ := splitTarget(x.ctx.Request.Header.RequestURI())
 	rest, _ := cutPrefix(stripPrefix(path, x.m.prefix), asOfPrefix)
@@ -65,6 +69,9 @@ func (x *exchange) pastSequence() (inputSeq uint64, ok bool) {
 }
 
 // showPast answers for a moment of the past.
+//
+// It needs an admin token in every configuration: a moment shows all accounts. The wait for an
+// engine of the past counts against queryTimeout.
 func (x *exchange) showPast(r route, id []byte) problem {
 	if p := x.admin(); p.status != 0 {
 		return p
@@ -82,6 +89,9 @@ func (x *exchange) showPast(r route, id []byte) problem {
 }
 
 // showAt answers with what an endpoint showed when a sequence was the head.
+//
+// While it runs, views are the moment's, and past says that nothing has to become durable. Both are
+// set back before the moment is released. Only a good answer is marked with the moment's sequence.
 func (x *exchange) showAt(ctx context.Context, inputSeq uint64, r route, id []byte) problem {
 	moment, p := x.m.moment(ctx, inputSeq)
 	if p.status != 0 {
@@ -107,6 +117,9 @@ func (m *OrderMatcher) moment(ctx context.Context, inputSeq uint64) (*asof.Momen
 }
 
 // notLoaded is the problem of a moment that cannot be shown.
+//
+// A sequence beyond the durable head is 400 and names the head. A time-out is 503 and not 504: what
+// was replayed is kept, so a repetition gets further.
 func (m *OrderMatcher) notLoaded(err error) problem {
 	var beyond *asof.BeyondError
 	switch {
@@ -121,6 +134,8 @@ func (m *OrderMatcher) notLoaded(err error) problem {
 }
 
 // showMoment runs the endpoint of the present over the views of a moment.
+//
+// The endpoints of the present check token and query themselves.
 func (x *exchange) showMoment(ctx context.Context, moment *asof.Moment, r route,
 	id []byte) problem {
 	switch r {

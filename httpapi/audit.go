@@ -10,11 +10,17 @@ import (
 )
 
 // Acts reads the operators' acts; *acts.Reader is one.
+//
+// Read may be called by any goroutine; its error ErrBusy comes at once.
 type Acts interface {
 	Read(ctx context.Context, q acts.Query, fn func(*acts.Record) error) error
 }
 
 // showActs is GET /audit: the operators' acts, a line of JSON each.
+//
+// The page is collected in memory, maxPage records at most, and sent whole: a reading that fails
+// has a status code. kind must be one of note.Kinds, so that a misspelt one does not look like an
+// empty answer. It takes what a walk through the journal takes, at most lastingTimeout.
 func (x *exchange) showActs() problem {
 	if p := x.admin(); p.status != 0 {
 		return p

@@ -14,12 +14,17 @@ import (
 )
 
 // priceTick is one decoded and known price.
+//
+// px is in millionths and above 0.
 type priceTick struct {
 	securityID uint32
 	px         int64
 }
 
 // prices is POST /prices. All securities must be known before anything is sequenced.
+//
+// 202: the prices are sequenced and durable, in the order of the request. A body that cannot be
+// read is refused before an unknown security is named.
 func (x *exchange) prices() problem {
 	if p := x.admin(); p.status != 0 {
 		return p
@@ -53,6 +58,9 @@ func (x *exchange) prices() problem {
 }
 
 // sequencePrices sends the ticks through the engine, one ticket at a time, each behind its note.
+//
+// Chunks are sequenced one after the other: a problem of a later one leaves the earlier ones in
+// force, see behind. The answer has the sequence of the last price.
 func (x *exchange) sequencePrices() problem {
 	n, p := x.byHand(x.m.NeedReason)
 	if p.status != 0 {
@@ -74,9 +82,15 @@ func (x *exchange) sequencePrices() problem {
 }
 
 // maxNotedTicks is how many prices share one note, which holds the price before each of them.
+//
+// Note and prices are one submission, so the number is bounded by the ticket as well as by the
+// note's own size.
 const maxNotedTicks = 256
 
 // sequenceTicks sequences ticks behind their note, and logs them.
+//
+// The old prices are read before the submission: another price may come between, and then stands in
+// the journal before the note. Event times never run behind the market price's own, see Gate.Now.
 func (x *exchange) sequenceTicks(n note.Note, ticks []priceTick, now int64) problem {
 	old, times := make([]json.RawMessage, len(ticks)), make([]int64, len(ticks))
 	for i, tick := range ticks {
@@ -106,6 +120,8 @@ func (x *exchange) sequenceTicks(n note.Note, ticks []priceTick, now int64) prob
 
 // behind is the problem of a request that fails after some of its commands were decided. Its
 // outcome is unknown, and a status code that says otherwise would be wrong.
+//
+// 429 becomes 503, because 429 says that nothing was done.
 func (p problem) behind(sequenced int) problem {
 	if sequenced == 0 {
 		return p
@@ -119,6 +135,8 @@ func (p problem) behind(sequenced int) problem {
 
 // mustApply panics when the engine refused a control or tick, which ends the request. The edge
 // makes every check that the engine makes, so a refusal means that gate and engine disagree.
+//
+// The commands are durable by then: the panic undoes nothing.
 func mustApply(a *desk.Answer) {
 	if a.Kind != matcher.EventApplied {
 		panic(fmt.Sprintf("httpapi: the gate knows what the engine refused: sequence=%d reason=%v",
@@ -126,7 +144,8 @@ func mustApply(a *desk.Answer) {
 	}
 }
 
-// controlBody checks the admin claim and prepares the body for the decoder.
+// controlBody checks the admin claim and prepares the body for the decoder. In this order: a caller
+// without the claim learns nothing about its body.
 func (x *exchange) controlBody() problem {
 	if p := x.admin(); p.status != 0 {
 		return p
@@ -136,6 +155,9 @@ func (x *exchange) controlBody() problem {
 
 // controlled reads the body of a control and takes the turn of those that act; the caller calls
 // done.
+//
+// It returns with the turn taken only when there is no problem. A version is read and raised by one
+// under the turn, so two controls never ask for the same version.
 func controlled[T any](x *exchange, read func(*decoder) T) (c T, done func(), p problem) {
 	if p = x.controlBody(); p.status != 0 {
 		return c, nil, p
@@ -193,6 +215,8 @@ func (x *exchange) controlSecurity() problem {
 }
 
 // securityAct is the act that changes a security from one value to another.
+//
+// A change of both flags is named for the halt.
 func securityAct(ticker string, old, now securityValue) *act {
 	a := act{kind: note.Disable, object: bySecurity{ticker}, old: old, new: now}
 	switch {
@@ -225,6 +249,8 @@ func (x *exchange) controlRestriction() problem {
 
 // versioned sets the security of a control and the version that follows its last one. It returns
 // the security as it is.
+//
+// The caller holds the turn of acting. 404 also while the views do not have the security yet.
 func (x *exchange) versioned(cmd *matcher.Command, ticker []byte) (blotter.Security, problem) {
 	id, ok := x.m.Gate.Security(ticker)
 	if !ok {
@@ -239,6 +265,8 @@ func (x *exchange) versioned(cmd *matcher.Command, ticker []byte) (blotter.Secur
 }
 
 // controlPolicy is POST /risk/control/policy.
+//
+// It has no turn of acting: the version is the client's own, and policy holds the turn of policing.
 func (x *exchange) controlPolicy() problem {
 	if p := x.controlBody(); p.status != 0 {
 		return p
@@ -256,11 +284,10 @@ func (x *exchange) controlPolicy() problem {
 }
 
 // policy sequences a policy, or the parts of a change of limits, whose version is above the one in
-// force. Two requests that come at once
-// are judged one after the other, each after the other one is decided; a refused one is not
-// sequenced. The engine judges again, in two cases: an earlier policy is still under way although
-// its request has given up, or a new leader has not seen an earlier policy yet. about is called
-// when the request is alone: it tells the values before.
+// force. Two requests that come at once are judged one after the other, each after the other one is
+// decided; a refused one is not sequenced. The engine judges again, in two cases: an earlier policy
+// is still under way although its request has given up, or a new leader has not seen an earlier
+// policy yet. about is called when the request is alone: it tells the values before.
 func (x *exchange) policy(cmds []matcher.Command, about func() act) problem {
 	if p := x.open(); p.status != 0 {
 		return p
@@ -278,6 +305,9 @@ func (x *exchange) policy(cmds []matcher.Command, about func() act) problem {
 }
 
 // policyAct is the act of a POLICY_CONTROL.
+//
+// It is a kill-switch act when the switch moves, or when no limit does; else an act of limits. The
+// caller is alone, so the values before are those that the command meets.
 func (x *exchange) policyAct(cmd *matcher.Command) act {
 	was, limits := x.m.Views.Policy(), x.m.Gate.RiskLimits()
 	was.MaxPositionQty = limits[matcher.LimitPosition]
@@ -292,7 +322,8 @@ func (x *exchange) policyAct(cmd *matcher.Command) act {
 	return a
 }
 
-// problemStale refuses a policy whose version does not rise.
+// problemStale refuses a policy whose version does not rise. The client reads the version in force
+// from the detail and decides again.
 func problemStale(inForce int64) problem {
 	return problem{status: 409, code: CodeStaleVersion,
 		detail: "policyVersion must be above the one in force, " + strconv.FormatInt(inForce, 10)}
@@ -332,6 +363,8 @@ func (x *exchange) control(cmds []matcher.Command, a *act) problem {
 }
 
 // showControls is GET /risk/control/snapshot.
+//
+// The image is copied before shown waits, so all of it is durable.
 func (x *exchange) showControls() problem {
 	if p := x.admin(); p.status != 0 {
 		return p

@@ -41,6 +41,9 @@ func (x *exchange) creditQuery() (q creditQuery, p problem) {
 
 // listCredit is GET /credit. The running engine is asked for nothing: an engine for the past is
 // brought to the durable head, so all accounts are of one sequence.
+//
+// It costs a replay from the nearest warm shadow, so it may be 503 BUSY like the endpoints of the
+// past.
 func (x *exchange) listCredit() problem {
 	if p := x.admit(); p.status != 0 {
 		return p
@@ -65,6 +68,8 @@ func (x *exchange) listCredit() problem {
 
 // present loads the moment of the durable head, which has in it what was durable when the request
 // came. A member's journal may have it a moment later, and sends no signal.
+//
+// The wait is sequencePatience at most. The caller releases the moment.
 func (x *exchange) present(ctx context.Context) (*asof.Moment, problem) {
 	late := time.Now().Add(sequencePatience)
 	for {
@@ -94,6 +99,9 @@ func (x *exchange) listPastCredit(moment *asof.Moment) problem {
 
 // sendCredit answers with a page of accounts, ascending by id. A cursor is the first account of the
 // next page.
+//
+// It goes through all accounts of the engine for each page. An account with no orders and no trades
+// is in it too.
 func (x *exchange) sendCredit(q *creditQuery, e *matcher.Engine) problem {
 	var rows []matcher.AccountInfo
 	e.EachAccount(func(a matcher.AccountInfo) bool {

@@ -10,6 +10,8 @@ import (
 )
 
 // Evidence is the transparency log of the journal; *evidence.Source is one.
+//
+// Any goroutine calls it. The files are described in docs/evidence.md.
 type Evidence interface {
 	// Checkpoint is the newest published head, nil for none.
 	Checkpoint() []byte
@@ -25,16 +27,21 @@ type Evidence interface {
 
 // The headers of the log's files.
 const (
+	// A tile's content follows from its path, so any cache may keep it for ever; the newest head is
+	// asked for again each time.
 	cacheForever = "public, max-age=31536000, immutable"
 	cacheNever   = "no-cache"
 )
 
 // proofPatience is how long a request waits for a head that covers its record, and for its replay.
+//
+// It is below the write time-out.
 const proofPatience = 25 * time.Second
 
 var (
 	problemRecord = problem{status: 404, code: CodeNotFound, detail: "no such record"}
 	problemTile   = problem{status: 404, code: CodeNotFound, detail: "no such tile"}
+	// What is asked for is still to come: a later request may find it.
 	problemNoHead = problem{status: 503, code: CodeNotYet,
 		detail: "no published head of the log covers this yet", notSequenced: true}
 	problemProofs = problem{status: 503, code: CodeBusy,
@@ -57,6 +64,9 @@ func (x *exchange) showCheckpoint() problem {
 }
 
 // showTile is GET /log/tile/... of C2SP tlog-tiles.
+//
+// The width of a partial tile is part of its path, so its content too follows from the path. rest
+// has passed plainPath, so it cannot leave the folder; Tile refuses what is no path of a tile.
 func (x *exchange) showTile(rest []byte) problem {
 	if x.m.Evidence == nil {
 		return problemRoute
@@ -100,6 +110,7 @@ func (x *exchange) showMember() problem {
 	return x.send(200, append(x.begin(), text...))
 }
 
+// sendFile answers with a file's bytes as they are. The response keeps data.
 func (x *exchange) sendFile(data []byte, kind, cache string) problem {
 	x.ctx.Response.SetBody(data)
 	x.ctx.Response.SetStatusCode(200)
@@ -110,6 +121,9 @@ func (x *exchange) sendFile(data []byte, kind, cache string) problem {
 
 // showProof is GET /evidence/proof, for a caller that may see the account of the record. A record
 // of no account is an operator's or a feed's, and for admins.
+//
+// The account of a record is known only after it was found, so 404 comes before 403. Find and Proof
+// together have proofPatience.
 func (x *exchange) showProof() problem {
 	if p := x.admit(); p.status != 0 {
 		return p
@@ -137,6 +151,7 @@ func (x *exchange) showProof() problem {
 	return x.send(200, append(x.begin(), text...))
 }
 
+// noProof is the problem of an error of the log. A time-out counts as a head that is still to come.
 func (x *exchange) noProof(err error) problem {
 	switch {
 	case errors.Is(err, evidence.ErrUnknown):
@@ -149,7 +164,7 @@ func (x *exchange) noProof(err error) problem {
 	return x.m.failed(err)
 }
 
-// wantedRecord reads the one parameter of a proof.
+// wantedRecord reads the one parameter of a proof. Two or none are 400.
 func (x *exchange) wantedRecord() (w evidence.Wanted, p problem) {
 	given := 0
 	p = x.eachParameter(func(name string, value []byte) (ok bool) {

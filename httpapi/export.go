@@ -30,6 +30,8 @@ var problemExports = problem{status: 429, code: CodeTooManyRequests,
 var errNotDurable = errors.New("httpapi: what would be exported did not become durable in time")
 
 // exportQuery is the part of a list's query that asks for a file, or for the end of a day.
+//
+// A list reads it beside its own parameters; without one of its parameters it changes nothing.
 type exportQuery struct {
 	format export.Format // 0: JSON, a page at a time
 	day    *store.Date   // asOf; nil: now
@@ -37,6 +39,8 @@ type exportQuery struct {
 }
 
 // read takes one parameter of the list. ok is that of the list for a parameter that is its own.
+//
+// format=json is the list itself. It keeps limit and cursor only to refuse them beside a format.
 func (e *exportQuery) read(name string, value []byte, ok bool) bool {
 	switch name {
 	case "format":
@@ -69,6 +73,8 @@ func (e *exportQuery) until(zone *time.Location) (millis int64) {
 }
 
 // dayIn is when a day begins and ends in a zone, in epoch milliseconds.
+//
+// A day has 23 or 25 hours where the clocks change.
 func dayIn(zone *time.Location, day store.Date) (from, to int64) {
 	y, m, d := day.Time().Date()
 	return time.Date(y, m, d, 0, 0, 0, 0, zone).UnixMilli(),
@@ -79,11 +85,16 @@ func dayIn(zone *time.Location, day store.Date) (from, to int64) {
 type file struct {
 	out    io.Writer
 	format export.Format
-	begin  func() // the first rows are there: no error has a status code any more
+	// begin is called when the first rows are there: from then on no error has a status code. It may
+	// be called again.
+	begin func()
 }
 
 // sendFile answers v with a table as a file. write writes it, on a goroutine of its own: it must
 // not use v. done is called when it has ended, or did not begin.
+//
+// At most maxExports files are made at a time, each on a thread of low priority. A panic of write
+// cuts the answer. X-Export-Rows is a trailer: a file that is cut has none.
 func (s *service) sendFile(v *visit, e *exportQuery, table string,
 	write func(ctx context.Context, f file) (rows uint64, err error), done func()) problem {
 	if !v.ctx.Request.Header.IsHTTP11() {
@@ -130,6 +141,9 @@ func (s *service) sendFile(v *visit, e *exportQuery, table string,
 
 // exportTrades answers GET /trades with a file of all rows that a filter selects, as they are when
 // they are read.
+//
+// Each page is a snapshot of its own: rows that come or change meanwhile are in the file or not, by
+// their trade sequence.
 func (q *inquiry) exportTrades(filter store.TradeFilter, e *exportQuery) problem {
 	trades := q.p.Trades
 	filter.Limit = exportPage
@@ -153,7 +167,8 @@ func (q *inquiry) exportTrades(filter store.TradeFilter, e *exportQuery) problem
 		}, func() {})
 }
 
-// pageOfTrades reads one page.
+// pageOfTrades reads one page. Its time-out is the longest of a request: a page of a large table
+// may wait for the disk.
 func pageOfTrades(ctx context.Context, trades Trades, f store.TradeFilter) ([]store.Trade, error) {
 	ctx, cancel := context.WithTimeout(ctx, lastingTimeout)
 	defer cancel()
@@ -162,6 +177,9 @@ func pageOfTrades(ctx context.Context, trades Trades, f store.TradeFilter) ([]st
 
 // exportBlotter answers GET /recon/trades/blotter with a file of what the blotter holds behind
 // since, up to the head as it is now.
+//
+// The head is taken when the request comes, and everything up to it is durable before the first
+// row. Fills that the blotter drops meanwhile are not in the file.
 func (x *exchange) exportBlotter(since uint64, e *exportQuery) problem {
 	m, head, until := x.m, x.m.Seen(), e.until(x.m.Zone)
 	return m.sendFile(&x.visit, e, "blotter",

@@ -6,11 +6,14 @@ import (
 )
 
 // extractRequest is the body of POST /risk/extract.
+//
+// The marker carries both, so every member cuts the same day with the same marks.
 type extractRequest struct {
 	session      uint16 // epoch day
 	priceVersion uint32 // of the closing marks
 }
 
+// extract reads the body; an absent price version is 1.
 func (d *decoder) extract() extractRequest {
 	r := extractRequest{priceVersion: 1}
 	var session bool
@@ -41,6 +44,9 @@ func (d *decoder) priceVersion() uint32 {
 // riskExtract is POST /risk/extract. It sequences the marker at which the cut is taken, and does
 // not wait for the extract. Like a control, it does not check readiness: the day has to end also
 // while the control state is stale.
+//
+// 202 says that the marker is durable. A second request makes a second marker. It is no operator's
+// act on record.
 func (x *exchange) riskExtract() problem {
 	if p := x.controlBody(); p.status != 0 {
 		return p

@@ -29,8 +29,13 @@ const (
 
 // forwarder sends requests on to other members. It counts the bytes that were written, and so knows
 // whether any of a request can have arrived: that decides between 503 and 504.
+//
+// One is made for each relay. Any goroutine uses it; what changes is atomic, a channel, or the
+// transport's.
 type forwarder struct {
-	member    string
+	member string
+	// transport keeps up to as many idle connections as there are slots. It has no time-out of its
+	// own: exchangeToLeader has.
 	transport http.Transport
 	slots     chan struct{}   // a value for every request under way
 	lasting   context.Context // ends with the service
@@ -42,6 +47,8 @@ type forwarder struct {
 	counts  relayCounts
 }
 
+// newForwarder makes a forwarder for most requests at a time. member is this member's name, which
+// the requests carry. secured nil: the other members are reached without TLS.
 func newForwarder(member string, secured *tls.Config, most int, lasting context.Context,
 	log *slog.Logger) *forwarder {
 	if secured != nil {
@@ -58,8 +65,11 @@ func newForwarder(member string, secured *tls.Config, most int, lasting context.
 	return f
 }
 
+// close ends the idle connections. Requests under way go on.
 func (f *forwarder) close() { f.transport.CloseIdleConnections() }
 
+// dial connects to a member within dialTimeout. Each connection is metered, below TLS if there is
+// TLS.
 func (f *forwarder) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
@@ -72,6 +82,9 @@ func (f *forwarder) dial(ctx context.Context, network, address string) (net.Conn
 }
 
 // exchangeToLeader is one request to the leader, and its answer.
+//
+// It belongs to the handler's goroutine, and to the answer's body when that streams. gotConn runs
+// within RoundTrip, before the request is written.
 type exchangeToLeader struct {
 	f      *forwarder
 	ctx    *fasthttp.RequestCtx
@@ -90,6 +103,9 @@ type exchangeToLeader struct {
 
 // begin takes a slot and copies the request: the transport may read the copy after the answer. The
 // caller must call end when the handler ends.
+//
+// It does not wait for a slot: 429. The request's time begins here. Requests through the whole
+// history end with the service; all others may finish.
 func (f *forwarder) begin(ctx *fasthttp.RequestCtx, at route,
 	timeout time.Duration) (*exchangeToLeader, problem) {
 	if at == routeReport && !ctx.Request.Header.IsHTTP11() {
@@ -123,6 +139,7 @@ func (x *exchangeToLeader) end() {
 	}
 }
 
+// release ends what the request holds, once: by end, or by the body's Close.
 func (x *exchangeToLeader) release() {
 	x.timer.Stop()
 	x.cancel()
@@ -131,6 +148,10 @@ func (x *exchangeToLeader) release() {
 
 // ask sends the request to a member and copies its answer. True: that member does not lead and has
 // sequenced nothing, so the request may go to another member. ask returns true at most once.
+//
+// In every other case the answer of ctx is made when it returns: that member's own, or a problem of
+// this one. The transport may try a second connection by itself, when the first was closed before
+// any byte of the request was written.
 func (x *exchangeToLeader) ask(member, address string) (again bool) {
 	x.conn, x.base = nil, 0
 	response, err := x.f.transport.RoundTrip(x.request(address))
@@ -150,6 +171,9 @@ func (x *exchangeToLeader) ask(member, address string) (again bool) {
 }
 
 // request builds the request that is sent.
+//
+// Method, target, headers and body are those that came; hop-by-hop headers are left out. GetBody
+// lets the transport use another connection while nothing was written.
 func (x *exchangeToLeader) request(address string) *http.Request {
 	head := &x.ctx.Request.Header
 	path, query, queried := bytes.Cut(head.RequestURI(), []byte("?"))
@@ -173,6 +197,9 @@ func (x *exchangeToLeader) request(address string) *http.Request {
 }
 
 // gotConn notes the connection that the request will be written to.
+//
+// The count at that moment is the base: bytes above it are this request's. A connection has one
+// request at a time.
 func (x *exchangeToLeader) gotConn(info httptrace.GotConnInfo) {
 	conn := info.Conn
 	if secured, ok := conn.(*tls.Conn); ok {
@@ -184,6 +211,11 @@ func (x *exchangeToLeader) gotConn(info httptrace.GotConnInfo) {
 
 // failed answers a request whose sending failed. If no byte of it was written it was not sequenced,
 // and now never will be.
+//
+//	no connection, or no byte above base   503 "sequenced":false: after seal none will follow
+//	at least one byte                      504: the leader may have decided
+//
+// Of several failures in a row it logs the first alone; see reached.
 func (x *exchangeToLeader) failed(member string, cause error) {
 	if x.conn != nil && x.conn.seal() != x.base {
 		x.lost()
@@ -211,6 +243,9 @@ func (f *forwarder) reached(member string) {
 
 // refusedByMember reports that a 503 says: not sequenced, because this member does not lead. It
 // reads the body and puts it back for the next reader.
+//
+// Only that code with "sequenced":false counts. Any other 503 is the leader's answer and is passed
+// on.
 func refusedByMember(response *http.Response) bool {
 	text, err := io.ReadAll(io.LimitReader(response.Body, maxWholeAnswer))
 	rest := response.Body
@@ -235,6 +270,9 @@ type partlyRead struct {
 }
 
 // pass copies another member's answer, unchanged.
+//
+// An answer of known length up to maxWholeAnswer is read before anything is sent, so that one that
+// breaks off can still be a 504. A longer one streams.
 func (x *exchangeToLeader) pass(member string, response *http.Response) {
 	answer := &x.ctx.Response
 	answer.SetStatusCode(response.StatusCode)
@@ -256,6 +294,8 @@ func (x *exchangeToLeader) pass(member string, response *http.Response) {
 }
 
 // passHeaders takes over the headers that are not of one connection.
+//
+// Headers that Connection names are of one connection too (RFC 9110 section 7.6.1).
 func passHeaders(answer *fasthttp.Response, from http.Header) {
 	named := from.Get("Connection")
 	for name, values := range from {
@@ -269,6 +309,8 @@ func passHeaders(answer *fasthttp.Response, from http.Header) {
 }
 
 // stream makes the other member's body the body of this answer, piece by piece.
+//
+// From here the slot belongs to the body, and the time-out to each piece.
 func (x *exchangeToLeader) stream(response *http.Response) {
 	x.f.counts.answered.Add(1)
 	x.streams = true
@@ -293,6 +335,8 @@ type relayedBody struct {
 }
 
 // Read implements io.Reader. Every piece has a time-out of its own, on both sides.
+//
+// The leader's trailers become this answer's when its body ends.
 func (b *relayedBody) Read(p []byte) (int, error) {
 	b.x.timer.Reset(b.x.f.stall)
 	n, err := b.response.Body.Read(p)
@@ -309,6 +353,8 @@ func (b *relayedBody) Read(p []byte) (int, error) {
 }
 
 // Close ends the answer, whole or not.
+//
+// The leader's connection is used again only when its body was read to the end.
 func (b *relayedBody) Close() error {
 	b.x.cancel()
 	err := b.response.Body.Close()

@@ -12,6 +12,9 @@ import (
 )
 
 // meteredConn counts the bytes that are written to a connection, and can stop further writes.
+//
+// It stands between the transport and the socket. A count taken while a write is under way includes
+// that write: a byte that may have gone out is never missing.
 type meteredConn struct {
 	net.Conn
 	mu     sync.Mutex // makes seal and the beginning of a Write exclusive
@@ -23,6 +26,8 @@ type meteredConn struct {
 var errSealed = errors.New("httpapi: the request was given up")
 
 // Write implements net.Conn.
+//
+// It is counted before it is tried, and the lock is not held during the write.
 func (c *meteredConn) Write(b []byte) (int, error) {
 	c.mu.Lock()
 	if c.sealed {
@@ -42,6 +47,8 @@ func (c *meteredConn) written() int64 {
 }
 
 // seal returns what written does, and makes every later Write fail.
+//
+// A write that has begun goes on; it is in the count.
 func (c *meteredConn) seal() int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -58,6 +65,8 @@ type relayCounts struct {
 	busy      atomic.Uint64 // 429: too many are under way
 }
 
+// each emits every outcome, also those that are still 0: a monitoring system sees the series from
+// the start.
 func (c *relayCounts) each(emit func(outcome string, n uint64)) {
 	emit("answered", c.answered.Load())
 	emit("again", c.again.Load())
@@ -78,6 +87,9 @@ func hopByHop(name string) bool {
 
 // endToEnd copies the headers of a request that are for the server that answers it. ok is false
 // when a value holds a byte that a header may not have.
+//
+// The copies outlive the request, whose bytes the HTTP library uses again. A request without a
+// User-Agent goes on without one.
 func endToEnd(head *fasthttp.RequestHeader) (h http.Header, ok bool) {
 	h = make(http.Header)
 	named := string(head.Peek("Connection"))

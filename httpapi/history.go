@@ -18,6 +18,9 @@ type History interface {
 }
 
 // reindex is POST /recon/full-history/reindex.
+//
+// It takes as long as a walk through the whole journal, and ends when the service stops. A second
+// one at the same time is 409. It is no act on record: the index is derived.
 func (x *exchange) reindex() problem {
 	if p := x.admin(); p.status != 0 {
 		return p
@@ -46,6 +49,8 @@ func (x *exchange) reindex() problem {
 
 // showHistory is GET /recon/full-history/trades. The index holds durable fills only, so the handler
 // waits for nothing.
+//
+// Without an index the answer is 503 NOT_INDEXED.
 func (x *exchange) showHistory() problem {
 	if p := x.admin(); p.status != 0 {
 		return p

@@ -10,7 +10,8 @@ import (
 	"posttrade/matcher/strictjson"
 )
 
-// maxCollarBps is the largest collar that a request can set, as for the setting.
+// maxCollarBps is the largest collar that a request can set, as for the setting. It is 100 times
+// the market price.
 const maxCollarBps = 1_000_000
 
 var (
@@ -20,6 +21,9 @@ var (
 
 // limits is the body of POST /risk/control/limits and POST /risk/control/accounts/{id}/limits. An
 // absent limit stays as it is. A null, of one account, removes the account's own limit.
+//
+// The limits of all accounts always have a value, so null is refused for them. At least one limit
+// must be named.
 func (d *decoder) limits(forAccount bool) (c matcher.LimitsChange) {
 	var version, limits bool
 	c.ForAccount = forAccount
@@ -46,6 +50,9 @@ func (d *decoder) limits(forAccount bool) (c matcher.LimitsChange) {
 }
 
 // limit reads one member of limits.
+//
+// Quantities and ages are whole numbers, money is a decimal above 0. Each range is within
+// LimitID.Range, so the engine does not refuse the value as INVALID.
 func (d *decoder) limit(c *matcher.LimitsChange, key []byte) {
 	id := matcher.LimitID(0)
 	for ; id < matcher.LimitCount && id.String() != string(key); id++ {
@@ -88,6 +95,8 @@ func (d *decoder) whole(field string, least, most int64) int64 {
 }
 
 // controlLimits is POST /risk/control/limits.
+//
+// A change is one command for each limit, sequenced side by side: it comes into force as a whole.
 func (x *exchange) controlLimits() problem {
 	if p := x.controlBody(); p.status != 0 {
 		return p
@@ -100,6 +109,9 @@ func (x *exchange) controlLimits() problem {
 }
 
 // controlAccountLimits is POST /risk/control/accounts/{id}/limits.
+//
+// The body is read before the path: a bad body of an unknown account is 400. The account must be
+// known, enabled or not.
 func (x *exchange) controlAccountLimits(id []byte) problem {
 	if p := x.controlBody(); p.status != 0 {
 		return p
@@ -127,6 +139,9 @@ type limitsValue struct {
 
 // limitsAct is the act of a change of limits: all limits before and after it, of an account those
 // that it has of its own.
+//
+// The caller is alone among changes of the policy, so the image is the one that the change meets.
+// An account's own limits are null when it has none, before or after.
 func (x *exchange) limitsAct(c *matcher.LimitsChange) act {
 	image := x.m.Gate.Snapshot()
 	was, a := &gate.LimitValues{Set: matcher.AllLimits, Values: x.m.Gate.RiskLimits()},

@@ -29,6 +29,8 @@ func (x *exchange) listPastAccounts() problem {
 }
 
 // pastControls is a gate.Snapshot without the states of the sources, which no sequence decides.
+//
+// Its members have the names and the order of the present's, so that a program reads both alike.
 type pastControls struct {
 	KillSwitch    bool                   `json:"killSwitch"`
 	PolicyVersion int64                  `json:"policyVersion"`
@@ -50,6 +52,8 @@ func (x *exchange) showPastControls(moment *asof.Moment) problem {
 }
 
 // controlsOf is the gate's image as views and engine of a moment know it.
+//
+// Accounts are by id and securities by ticker. The caller holds the moment.
 func controlsOf(moment *asof.Moment) pastControls {
 	v, e := moment.Views(), moment.Engine()
 	policy := v.Policy()
@@ -81,6 +85,9 @@ func controlsOf(moment *asof.Moment) pastControls {
 
 // listPastTrades is GET /as-of/{inputSeq}/trades: GET /trades of the trade-processor over the
 // journal's own fills, without what no sequence decides.
+//
+// It walks the journal's fills up to the page's end, at a low priority: a filter that matches
+// little reads much. A ticker that no security has matches no fill.
 func (x *exchange) listPastTrades(ctx context.Context, moment *asof.Moment) problem {
 	var (
 		page     = newListQuery(cursorTrades)
@@ -114,6 +121,8 @@ func (x *exchange) listPastTrades(ctx context.Context, moment *asof.Moment) prob
 }
 
 // appendPastTrade appends the document of a fill as a trade.
+//
+// The ticker is the gate's present one; a ticker never changes its security.
 func (x *exchange) appendPastTrade(b []byte, f *matcher.Fill) []byte {
 	t := store.Trade{
 		ID: store.TradeID(f.TradeSeq), Seq: f.TradeSeq, AccountID: f.AccountID,

@@ -14,9 +14,15 @@ import (
 
 // PastViewer answers the endpoints below /as-of without a server: for programs that read a journal
 // by themselves. One goroutine uses it.
+//
+// posttrade inspect uses it, so that it prints what the server answers.
 type PastViewer struct{ m *OrderMatcher }
 
 // NewPastViewer returns a viewer of a history.
+//
+// It loads the newest moment once, for the names of all securities. Errors: those of At, and of a
+// history whose securities do not fit its own capacities. The caller closes the history after the
+// last Show.
 func NewPastViewer(ctx context.Context, h *asof.History) (*PastViewer, error) {
 	moment, err := h.At(ctx, h.Head())
 	if err != nil {
@@ -32,6 +38,9 @@ func NewPastViewer(ctx context.Context, h *asof.History) (*PastViewer, error) {
 }
 
 // Show is the body of GET /as-of/{inputSeq} and path, which may have a query, and its status.
+//
+// It checks no token: the caller reads the files themselves. A body with another status than 200 is
+// a problem document.
 func (p *PastViewer) Show(ctx context.Context, inputSeq uint64,
 	path string) (status int, body []byte) {
 	target := asOfPrefix + strconv.FormatUint(inputSeq, 10) + path

@@ -10,6 +10,8 @@ import (
 )
 
 // positionQuery is the query of GET /positions.
+//
+// after is the cursor: account in the upper half, security in the lower; 0 for a first page.
 type positionQuery struct {
 	accountID, after, limit uint64
 	asked                   bool // for one account
@@ -41,6 +43,9 @@ func (x *exchange) positionQuery() (q positionQuery, p problem) {
 }
 
 // listPositions is GET /positions.
+//
+// Positions of now are those of the views; asOf loads a moment of its own, which is released when
+// the page or the file is written.
 func (x *exchange) listPositions() problem {
 	if p := x.admit(); p.status != 0 {
 		return p
@@ -65,6 +70,8 @@ func (x *exchange) listPositions() problem {
 }
 
 // endOf loads the state at the end of a day, or as it is now when the day has not ended.
+//
+// The moment is the last command before the day's end in Deps.Zone. The caller releases it.
 func (x *exchange) endOf(e *exportQuery) (*asof.Moment, problem) {
 	if x.m.AsOf == nil {
 		return nil, badParameter("asOf", "this server keeps no past")
@@ -80,6 +87,8 @@ func (x *exchange) endOf(e *exportQuery) (*asof.Moment, problem) {
 
 // sendPositions answers with a page of positions, or with a file of all of them. done is called
 // when views are not read any more.
+//
+// done is called in every case, once.
 func (x *exchange) sendPositions(q *positionQuery, accounts []uint32, views *blotter.Views,
 	done func()) problem {
 	if q.file.format != 0 {
@@ -109,6 +118,9 @@ func (x *exchange) sendPositions(q *positionQuery, accounts []uint32, views *blo
 
 // exportPositions answers with a file of all positions of accounts. Those of a moment are all of
 // that moment; those of now are read a page at a time.
+//
+// The file is written on a goroutine of its own, which outlives the handler: it must not touch x.
+// Each page is durable before it is written.
 func (x *exchange) exportPositions(e *exportQuery, accounts []uint32, views *blotter.Views,
 	done func()) problem {
 	m, past := x.m, x.past
@@ -133,6 +145,9 @@ func (x *exchange) exportPositions(e *exportQuery, accounts []uint32, views *blo
 
 // positionPage returns up to limit positions after the cursor after, by account and security, and
 // the cursor of the next page. A cursor is the account and the security of the last position shown.
+//
+// Accounts that are not known have no positions. The order is by ids, so a page continues correctly
+// although positions change between two requests. It allocates the page.
 func positionPage(views *blotter.Views, accounts []uint32, after uint64,
 	limit int) (page []blotter.Position, next uint64) {
 	if accounts == nil {

@@ -181,11 +181,11 @@ const (
 	cursorCredit    byte = 'r'
 )
 
-// appendCursor appends an opaque cursor as a JSON string: the list it belongs to, the last item
-// shown, and a check byte.
+// appendCursor appends an opaque cursor as a JSON string: the list it belongs to, where the next
+// page goes on, and a check byte.
 //
 //	byte 0      the list
-//	bytes 1-8   the last item, big-endian: an order number, a trade sequence, ...
+//	bytes 1-8   the last item shown; of credit the first account to come; big-endian
 //	byte 9      checkByte of the nine before
 //
 // It is base64 for URLs, without padding. A client must not read it: it may change with the build.

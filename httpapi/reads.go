@@ -11,6 +11,8 @@ import (
 
 // accountScope returns the accounts that a list shows: the one that was asked for, the caller's
 // accounts, or all (nil).
+//
+// Where entitlements are not enforced every caller sees all accounts.
 func (x *exchange) accountScope(asked bool, accountID uint32) (accounts []uint32, p problem) {
 	claims := x.claims
 	if !x.m.Enforced {
@@ -19,6 +21,8 @@ func (x *exchange) accountScope(asked bool, accountID uint32) (accounts []uint32
 	return accountScope(&claims, asked, accountID)
 }
 
+// accountScope is that of a caller whose claims are verified. The slice is the caller's own: claims
+// are shared, and must not be sorted in place. An account that was asked for need not exist.
 func accountScope(c *gate.Claims, asked bool, accountID uint32) (accounts []uint32, p problem) {
 	switch {
 	case asked && !c.Entitled(accountID):
@@ -32,6 +36,9 @@ func accountScope(c *gate.Claims, asked bool, accountID uint32) (accounts []uint
 }
 
 // listOrders is GET /orders.
+//
+// A page is by number, ascending. A ticker that no security has gives an empty page, as a filter
+// that nothing matches does. What was read is durable before it is sent.
 func (x *exchange) listOrders() problem {
 	if p := x.admit(); p.status != 0 {
 		return p
@@ -77,6 +84,8 @@ func (x *exchange) listOrders() problem {
 }
 
 // statusFilter reads open, all or the name of a state.
+//
+// ok is false for any other word. all is no filter.
 func statusFilter(value string) (blotter.StatusSet, bool) {
 	switch value {
 	case "open":
@@ -88,7 +97,8 @@ func statusFilter(value string) (blotter.StatusSet, bool) {
 	return blotter.StatusOf(status), ok
 }
 
-// endList closes a list answer; next 0 is its last page.
+// endList closes a list answer; next 0 is its last page. next is where the following page begins,
+// as each list defines it.
 func endList(b []byte, list byte, next uint64) []byte {
 	b = append(b, `],"nextCursor":`...)
 	if next == 0 {
@@ -116,6 +126,9 @@ func (x *exchange) showOrder(id []byte) problem {
 }
 
 // showBook is GET /book/{security}. It needs no token: the depth of a book belongs to no account.
+//
+// The copy costs no lock of the writer, and in rare cases a wait of ReadTimeout at most. Both sides
+// are as of the book's sequence, and the answer waits until that one is durable.
 func (x *exchange) showBook(ticker []byte) problem {
 	depth := uint64(defaultPage)
 	if p := x.eachParameter(func(name string, value []byte) (ok bool) {
@@ -157,6 +170,7 @@ func appendBook[T string | []byte](b []byte, ticker T, book *blotter.Depth) []by
 	return append(appendLevels(b, book.Asks), '}')
 }
 
+// appendLevels appends one side, best level first.
 func appendLevels(b []byte, levels []blotter.Level) []byte {
 	b = append(b, '[')
 	for i, level := range levels {
@@ -169,7 +183,7 @@ func appendLevels(b []byte, levels []blotter.Level) []byte {
 	return append(b, ']')
 }
 
-// appendLevel appends the members of a level.
+// appendLevel appends the members of a level. The braces are the caller's.
 func appendLevel(b []byte, l *blotter.Level) []byte {
 	b = append(b, `"price":`...)
 	b = appendDecimal(b, l.Px)
@@ -179,6 +193,8 @@ func appendLevel(b []byte, l *blotter.Level) []byte {
 	return appendUint(b, uint64(l.Orders))
 }
 
+// problemSecurity is the 404 of a ticker that no security has. The ticker was checked: it is
+// printable ASCII.
 func problemSecurity(ticker []byte) problem {
 	return problem{status: 404, code: CodeSecurityNotFound,
 		detail: "no such security: " + string(ticker)}
@@ -186,6 +202,8 @@ func problemSecurity(ticker []byte) problem {
 
 // fillPage reads the parameters of a page of fills, and those of a file of them, if file is not
 // nil.
+//
+// since is 0 for a first page. limit is BlotterPage at most, which is the default too.
 func (x *exchange) fillPage(file *exportQuery) (since uint64, limit int, p problem) {
 	n := uint64(x.m.BlotterPage)
 	p = x.eachParameter(func(name string, value []byte) (ok bool) {
@@ -207,6 +225,9 @@ func (x *exchange) fillPage(file *exportQuery) (since uint64, limit int, p probl
 }
 
 // showBlotter is GET /recon/trades/blotter.
+//
+// The page is read first, and sent when its last fill is durable. evicted above sinceSeq says that
+// the caller has missed fills; the full history has them.
 func (x *exchange) showBlotter() problem {
 	if p := x.admin(); p.status != 0 {
 		return p
@@ -237,7 +258,8 @@ func (x *exchange) showBlotter() problem {
 	return x.send(200, append(appendUint(b, uint64(x.m.Blotter.Capacity())), '}'))
 }
 
-// appendEntries appends a page of fills, without the closing brace.
+// appendEntries appends a page of fills, without the closing brace. next is the sinceSeq of the
+// page after it.
 func (x *exchange) appendEntries(b []byte, fills []matcher.Fill, next uint64) []byte {
 	b = append(b, `{"items":[`...)
 	b = appendEach(b, fills, x.appendEntry)
@@ -266,6 +288,10 @@ func appendEntryOf(b []byte, f *matcher.Fill, ticker string) []byte {
 }
 
 // showHealth is GET /health.
+//
+// The first condition that holds names the status, in the order of their weight. It is 200 in each:
+// the endpoint says how the service is, /readyz decides. Applied is read after durable and never
+// shown below it.
 func (x *exchange) showHealth() problem {
 	m := x.m
 	status := "ok"

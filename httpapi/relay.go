@@ -16,7 +16,10 @@ import (
 )
 
 // RelayOptions are the settings of a Relay.
+//
+// Cluster, Applied and Durable must be set; everything is constant afterwards.
 type RelayOptions struct {
+	// Cluster knows the members; Member must not change.
 	Cluster    Cluster
 	PathPrefix string // order-matcher.path-prefix, of that service
 	Durability string // X-Durability; in a cluster quorum
@@ -47,10 +50,13 @@ const (
 	confirmTimeout = 5 * time.Second
 )
 
-// Servant is a service that can stand behind a Relay: *OrderMatcher,
-// *TradeProcessor, *AccountService or *ReferenceData.
+// Servant is a service that can stand behind a Relay: *OrderMatcher, *TradeProcessor,
+// *AccountService or *ReferenceData.
+//
+// Its method is not exported, so only the services of this package can stand there.
 type Servant interface{ base() *service }
 
+// base is the part of a service that a relay uses.
 func (s *service) base() *service { return s }
 
 // Relay is the edge of one service of a member. Its listener stays open while the member's role
@@ -82,6 +88,9 @@ type Relay struct {
 
 // NewRelay builds the edge of a service, by its name. It has no service behind it: Swap puts one
 // there.
+//
+// An unknown name is an error. Until Swap, reads go to the leader too. The caller ends it with
+// Shutdown.
 func NewRelay(name string, o RelayOptions) (*Relay, error) {
 	shape, ok := shapes[name]
 	if !ok {
@@ -109,6 +118,8 @@ var errServiceName = errors.New("no such service")
 // Shutdown stops accepting, ends requests that go through the whole history, here and in the
 // service that stands behind it, and waits like Shutdown of a service. Otherwise it leaves that
 // service as it is.
+//
+// Other requests that were sent on to the leader may finish.
 func (r *Relay) Shutdown(ctx context.Context) error {
 	to := r.stand.Load().to
 	if to != nil {
@@ -124,6 +135,9 @@ func (r *Relay) Shutdown(ctx context.Context) error {
 
 // Counted emits what is counted here and in all services that have stood here. Use it instead of
 // the services' own. See Metrics.Services.
+//
+// Swap holds the same lock, so that the counts of a leaving service are never missing and never
+// counted twice.
 func (r *Relay) Counted(to Counts) {
 	r.swap.Lock()
 	defer r.swap.Unlock()
@@ -148,6 +162,8 @@ func (r *Relay) Metrics(emit metric.Emit) {
 // history may take long, and goes on: Shutdown of the service that has left ends it early.
 //
 // A service of another name than the relay's is a bug of the caller.
+//
+// Any goroutine; calls wait for each other and for nothing else.
 func (r *Relay) Swap(next Servant) (ended <-chan struct{}) {
 	var to *service
 	if next != nil {
@@ -177,6 +193,11 @@ func (r *Relay) handle(ctx *fasthttp.RequestCtx) {
 }
 
 // answer decides where a request runs, and has it answered there.
+//
+//	/health, /openapi.json        here; by the relay itself while no service stands here
+//	other own routes, reads of    here, while a service stands here; a read with
+//	the order-matcher             X-Consistency: confirmed at the leader
+//	everything else               at the leader
 func (r *Relay) answer(ctx *fasthttp.RequestCtx, at route, method methods) problem {
 	confirmed, p := consistency(ctx, method)
 	own := ownRoute(at)
@@ -201,6 +222,10 @@ func (r *Relay) answer(ctx *fasthttp.RequestCtx, at route, method methods) probl
 }
 
 // atLeader has a request answered by the leader: this member or another one.
+//
+// It asks again after each refusal, because the leader may have changed meanwhile; ask says so
+// once, so the loop ends. A request that another member has sent on is never sent on again. Whether
+// this member leads is looked at each time, before the leader's address.
 func (r *Relay) atLeader(ctx *fasthttp.RequestCtx, at route, confirmed bool) problem {
 	relayed := ctx.Request.Header.Peek(headerRelayed) != nil
 	var x *exchangeToLeader
@@ -236,7 +261,8 @@ func (r *Relay) atLeader(ctx *fasthttp.RequestCtx, at route, confirmed bool) pro
 	}
 }
 
-// confirm reports that a majority confirms this member as its leader.
+// confirm reports that a majority confirms this member as its leader. It costs a round between the
+// members, and blocks for confirmTimeout at most.
 func (r *Relay) confirm() bool {
 	ctx, cancel := context.WithTimeout(r.lasting, confirmTimeout)
 	defer cancel()
@@ -244,6 +270,9 @@ func (r *Relay) confirm() bool {
 }
 
 // here has a request answered by the service that stands here. False: there is none.
+//
+// The service's handler runs on this goroutine, inside the relay's own limits; the service's own
+// server is not asked.
 func (r *Relay) here(ctx *fasthttp.RequestCtx) bool {
 	s := r.join()
 	defer s.leave()
@@ -270,12 +299,18 @@ func (r *Relay) showHealth(ctx *fasthttp.RequestCtx) problem {
 }
 
 // stand is the place behind a relay: its service and the requests that run on it.
+//
+//	users = 1                     --join--> 2 ... --leave--> 1    requests come and go
+//	Swap puts another one there   --leave-> 0                     ended is closed: nothing uses to
+//
+// users never rises from 0: join then takes the next stand.
 type stand struct {
 	to    *service      // nil: no service
 	users atomic.Int64  // requests under way, plus one until the stand is given up
 	ended chan struct{} // closed when users reaches 0
 }
 
+// newStand is a stand with the one user that Swap takes away.
 func newStand(to *service) *stand {
 	s := &stand{to: to, ended: make(chan struct{})}
 	s.users.Store(1)
@@ -295,12 +330,14 @@ func (r *Relay) join() *stand {
 	}
 }
 
+// leave gives up one use; the last one closes ended. Any goroutine.
 func (s *stand) leave() {
 	if s.users.Add(-1) == 0 {
 		close(s.ended)
 	}
 }
 
+// faults are the counts of the service so far, which Swap keeps when it leaves.
 func (s *stand) faults() (panics, refused uint64) {
 	if s.to == nil {
 		return 0, 0
@@ -313,6 +350,8 @@ type standKey struct{}
 
 // holdStand keeps the service of a request in use after its handler has returned, for an answer
 // that streams. The caller must call leave once.
+//
+// A request that came without a relay has no stand: leave does nothing.
 func holdStand(ctx *fasthttp.RequestCtx) (leave func()) {
 	s, ok := ctx.UserValue(standKey{}).(*stand)
 	if !ok {

@@ -34,6 +34,10 @@ const (
 // showReport is GET /regulatory/report. Before the first records an error has a status code of its
 // own. After that an error can only end the connection, without the last chunk, so that the answer
 // does not look whole.
+//
+// The range is clipped to the durable head before anything is written, and the headers say to what.
+// HTTP/1.0 has no chunks, and is refused. Each report holds an engine of its own, so their number
+// is bounded: 429.
 func (x *exchange) showReport() problem {
 	if p := x.admin(); p.status != 0 {
 		return p
@@ -88,6 +92,10 @@ func (x *exchange) showReport() problem {
 var reportTrailers = []string{headerReportCount, headerReportSHA256}
 
 // reportPress writes one report.
+//
+// As JSON it is one object, whose members count and sha256 stand behind the records; as lines it is
+// the records alone. The trailers have both numbers in either form. The checksum is over the lines
+// in both forms.
 type reportPress struct {
 	press
 	source   Reporter
@@ -95,10 +103,13 @@ type reportPress struct {
 	lines    bool // one record per line instead of one object
 	total    audit.Total
 
-	text []byte // one chunk as an array's elements
+	// text is memory for one chunk as an array's elements; nil: none was written yet.
+	text []byte
 }
 
 // report writes the report and, when it is whole, its end.
+//
+// An error leaves the object without its end: it is no JSON then.
 func (p *reportPress) report(ctx context.Context, out io.Writer) error {
 	total, err := p.source.Write(ctx, p.from, p.to, func(records []byte, _ int) error {
 		if err := p.open(out); err != nil {
@@ -130,6 +141,9 @@ func (p *reportPress) end(set func(name, value string)) {
 }
 
 // open writes the text before the records, once.
+//
+// It is not called before the first records, or the end, are there, so that an early error still
+// has a status code.
 func (p *reportPress) open(out io.Writer) error {
 	if p.begun {
 		return nil
@@ -149,6 +163,8 @@ func (p *reportPress) open(out io.Writer) error {
 }
 
 // elements turns lines of JSON into the next elements of an array.
+//
+// The result is valid until the next call.
 func (p *reportPress) elements(lines []byte) []byte {
 	first := p.text == nil
 	p.text = p.text[:0]

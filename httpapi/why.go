@@ -15,6 +15,10 @@ var problemExplanations = problem{status: 503, code: CodeBusy,
 	detail: "as many explanations as may be are being made", notSequenced: true}
 
 // showWhy is GET /orders/{orderId}/why, GET /contracts/{contractId}/why and GET /why.
+//
+// The explanation is made before the account is known, so entitlement is checked behind it; a
+// caller without it gets 403 and nothing of the explanation. Fills against orders of other accounts
+// are shown without those orders.
 func (x *exchange) showWhy(r route, id []byte) problem {
 	if p := x.admit(); p.status != 0 {
 		return p
@@ -56,6 +60,9 @@ func (x *exchange) showWhy(r route, id []byte) problem {
 }
 
 // explain makes the explanation that a path asks for.
+//
+// It costs a replay of the command, and readings backwards for its causes; why.MaxConcurrent are
+// made at a time.
 func (x *exchange) explain(ctx context.Context, r route, id []byte,
 	inputSeq uint64) (answer *why.Explanation, p problem) {
 	explainer, err := x.m.why, error(nil)

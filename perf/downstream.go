@@ -19,22 +19,30 @@ import (
 	"posttrade/sidecars/tca"
 )
 
-// What the row asks for.
+// What the row asks for: records of the report and fills of the index a second, and milliseconds
+// for one report on a trade.
 var (
 	reportRate  = atLeast("P10", 1e6, "report, records/s")
 	reindexRate = atLeast("P10", 3e6, "reindex, fills/s")
 	costsTime   = atMost("P10", 1, "one TCA report, p50, ms")
 )
 
-// measureDownstream is row P10: projection, reconciliation, report, reindex and
-// transaction-cost reports over one journal, each beside its bare comparator.
+// measureDownstream is row P10: projection, reconciliation, report, reindex and transaction-cost
+// reports over one journal, each beside its bare comparator.
+//
+// The history is a million commands that make about as many fills. They run one after the other,
+// alone on the machine and at the usual priority, on files that were just written and are in the
+// kernel's cache. So the figures are those of catching up, not those beside orders (row P13), and
+// not with cold disks.
 func measureDownstream(r *Run) error {
 	return r.withHistory("downstream", 1_000_000,
 		func(d *fullEngine, _ int) error { return r.downstream(d) })
 }
 
 // withHistory opens an engine in a folder of its own, sends about n commands through it and calls
-// use, with the number of commands that there are.
+// use, with the number of commands that there are. The flow is that of row P6: every second order
+// trades with the one before. The journal is in mode os, because making it is not measured. The
+// engine still runs while use does, without load.
 func (r *Run) withHistory(folder string, n int, use func(*fullEngine, int) error) (err error) {
 	e, err := r.open(engineOptions{folder: folder, durability: "os", genesis: flowGenesis(8)})
 	if err != nil {
@@ -49,6 +57,7 @@ func (r *Run) withHistory(folder string, n int, use func(*fullEngine, int) error
 	return use(e, n)
 }
 
+// downstream measures every part. Both databases get the same fills.
 func (r *Run) downstream(d *fullEngine) error {
 	_, fills := d.Journal.Head()
 	if err := r.projectAndReconcile(d, "sqlite", "", fills); err != nil {
@@ -70,7 +79,9 @@ func (r *Run) downstream(d *fullEngine) error {
 	return r.costs(d)
 }
 
-// onPostgres runs measure on a database that it makes before and drops afterwards.
+// onPostgres runs measure on a database that it makes before and drops afterwards, also after an
+// error. The user of the URL must be allowed to make databases. The error of a bad URL does not
+// show it, because it may have a password.
 func (r *Run) onPostgres(measure func(url string) error) (err error) {
 	ctx := context.Background()
 	server, err := url.Parse(r.o.Postgres)
@@ -89,7 +100,10 @@ func (r *Run) onPostgres(measure func(url string) error) (err error) {
 	return measure(own.String())
 }
 
-// reconcile sweeps until every fill has a class, and checks that the class is the right one.
+// reconcile sweeps until every fill has a class, and checks that the class is the right one. There
+// is no grace, so that a fill is judged at once, and the blotter has the last fills only, as in a
+// server. Every fill must match: a sweep that finds differences is another amount of work. Making
+// the blotter is not in the time.
 func (r *Run) reconcile(d *fullEngine, db *store.DB,
 	fills uint64) (entries uint64, took time.Duration, err error) {
 	ctx := context.Background()
@@ -126,7 +140,9 @@ func (r *Run) reconcile(d *fullEngine, db *store.DB,
 	}
 }
 
-// report measures the regulatory report over everything, and its use of memory.
+// report measures the regulatory report over everything, and its use of memory. The records are
+// counted and dropped. The heap is looked at once in 256 chunks, so "MiB-heap-above" is a lower
+// bound of what it takes above the heap before, garbage included.
 func (r *Run) report(d *fullEngine) error {
 	reporter := audit.New(d.Journal, d.rebuild().Engine, audit.Options{})
 	from, to, err := reporter.Clip(0, 0)
@@ -158,7 +174,7 @@ func (r *Run) report(d *fullEngine) error {
 	return nil
 }
 
-// reindex measures the full-history index.
+// reindex measures the full-history index of all fills, in fills a second, from an empty folder.
 func (r *Run) reindex(d *fullEngine) error {
 	h := blotter.NewHistory(filepath.Join(r.o.Dir, "history"))
 	start := time.Now()
@@ -173,7 +189,8 @@ func (r *Run) reindex(d *fullEngine) error {
 	return h.Close()
 }
 
-// costs measures building the price history, and single reports on random trades.
+// costs measures building the price history, and single reports on random trades. Building is
+// stated in commands a second and not judged.
 func (r *Run) costs(d *fullEngine) (err error) {
 	ctx := context.Background()
 	t, err := tca.Open(tca.Options{
@@ -206,7 +223,8 @@ func (r *Run) costs(d *fullEngine) (err error) {
 	return r.reports(ctx, d, t)
 }
 
-// reports measures single reports on random trades.
+// reports measures single reports on random trades, in milliseconds, one at a time, on a history
+// that is complete. The trades are those of a fixed seed.
 func (r *Run) reports(ctx context.Context, d *fullEngine, t *tca.TCA) error {
 	rows, err := bookedRows(d)
 	if err != nil {

@@ -14,16 +14,21 @@ import (
 	"posttrade/sidecars/store"
 )
 
-// What the row asks for on each database.
+// What the row asks for on each database: the projection writes rows that can be written again
+// without harm, with a cursor in the same transaction, and may lose a fifth of the bare rate for
+// it.
 func projectionRate(dialect string) goal {
 	return onDatabase(dialect, atLeast("P10", 0.8,
 		"projection against a bare insert of the same rows, "+dialect))
 }
 
+// reconTime asks for seconds of a reconciliation of half a million entries. The row has another
+// number of entries and states what half a million of them would take at the same rate.
 func reconTime(dialect string) goal {
 	return onDatabase(dialect, atMost("P10", 1, "recon of 500,000 entries, s, "+dialect))
 }
 
+// onDatabase says why a figure of PostgreSQL may be missing: a run needs a server for it.
 func onDatabase(dialect string, g goal) goal {
 	if dialect == store.Postgres.String() {
 		return g.unless("--postgres names no server")
@@ -31,14 +36,16 @@ func onDatabase(dialect string, g goal) goal {
 	return g
 }
 
-// batchRows is the batch size of the comparators: that of the projection.
+// batchRows is the batch size of the comparators: that of the projection, whose step it must be,
+// see stepOver.
 const batchRows = 8192
 
 // turnRows is how many rows the projection and the bare insert write in each turn. So both tables
 // grow alike, and disturbances by the machine and the server affect both.
 const turnRows = 8 * batchRows
 
-// bookedRows are the rows of every fill, as the projection makes them.
+// bookedRows are the rows of every fill, as the projection makes them. They are all in memory, so
+// that neither side of the comparison waits for the journal because of the other.
 func bookedRows(d *fullEngine) (rows []store.Trade, err error) {
 	err = d.Journal.Fills(1, func(fills []matcher.Fill) error {
 		for i := range fills {
@@ -57,8 +64,9 @@ func bookedRows(d *fullEngine) (rows []store.Trade, err error) {
 	return rows, err
 }
 
-// projectAndReconcile measures the projection against a bare insert or COPY of
-// the same rows into the same table, then reconciles all of them.
+// projectAndReconcile measures the projection against a bare insert or COPY of the same rows into
+// the same table, then reconciles all of them. databaseURL is "" for SQLite in the run's folder, or
+// the URL of a PostgreSQL database that is empty.
 func (r *Run) projectAndReconcile(d *fullEngine, dialect, databaseURL string,
 	fills uint64) (err error) {
 	ctx := context.Background()
@@ -87,6 +95,10 @@ func (r *Run) projectAndReconcile(d *fullEngine, dialect, databaseURL string,
 
 // project measures the projection of every fill and a bare insert of the same rows, in turns. The
 // best turn of each counts, because disturbances are in the others.
+//
+// The projection also reads the fills from the journal and makes the rows, which the bare insert
+// gets ready-made: that is part of what the ratio asks. Overall figures of all turns are stated
+// beside it.
 func (r *Run) project(ctx context.Context, d *fullEngine, db *store.DB,
 	databaseURL string) (err error) {
 	rows, err := bookedRows(d)
@@ -124,7 +136,8 @@ func (r *Run) project(ctx context.Context, d *fullEngine, db *store.DB,
 	return nil
 }
 
-// openBare opens the comparator of a database: of SQLite, "", or of a PostgreSQL server.
+// openBare opens the comparator of a database: of SQLite, "", or of a PostgreSQL server. It has a
+// table of its own.
 func (r *Run) openBare(ctx context.Context, databaseURL string) (*store.Bare, error) {
 	if databaseURL == "" {
 		return store.OpenBareInsert(ctx, filepath.Join(r.o.Dir, "bare-sqlite"))
@@ -132,7 +145,8 @@ func (r *Run) openBare(ctx context.Context, databaseURL string) (*store.Bare, er
 	return store.OpenBareCopy(ctx, databaseURL)
 }
 
-// stepOver projects the next batch, which must have the given number of fills.
+// stepOver projects the next batch, which must have the given number of fills: otherwise the turn
+// would have written other rows than the bare one.
 func stepOver(ctx context.Context, p *projection.Projection, fills int) error {
 	n, err := p.Step(ctx)
 	if err == nil && n != fills {
@@ -144,8 +158,10 @@ func stepOver(ctx context.Context, p *projection.Projection, fills int) error {
 // writer is one of the two that write the same rows in turns.
 type writer struct {
 	write func([]store.Trade) error
-	took  time.Duration // all turns
-	best  float64       // rows/s of the best turn
+	// took is the time of all turns.
+	took time.Duration
+	// best is the rows a second of the best turn.
+	best float64
 }
 
 // turn writes rows in batches. The last turn may be shorter than a whole one; it counts for the

@@ -13,6 +13,9 @@ import (
 
 // WriteReport draws a results file, or all files in a folder, as one page. out is the file of the
 // page; empty: beside the results, with the ending .html.
+//
+// An error of reading names the file and line; the page is then not written. An older page is
+// replaced.
 func WriteReport(results, out string, stdout io.Writer) (err error) {
 	runs, err := report.Load(results)
 	if err != nil {
@@ -33,8 +36,9 @@ func WriteReport(results, out string, stdout io.Writer) (err error) {
 }
 
 // WriteVerdicts writes how often the last runs met each target of the fullest run among the
-// results, on the kind of machine whose name contains the text. The limits are those of today's
-// table.
+// results, on the kind of machine whose name contains the text; "" for any. The limits are those of
+// today's table, so a limit that was changed judges old runs too. report.ErrNoResults: no full run
+// is of that kind.
 func WriteVerdicts(results, kind string, last int, stdout io.Writer) error {
 	runs, err := report.Load(results)
 	if err != nil {
@@ -55,16 +59,19 @@ func WriteVerdicts(results, kind string, last int, stdout io.Writer) error {
 	return writeVerdicts(of, runs, last, stdout)
 }
 
+// writeVerdicts writes the table of a run's targets with a line above it that names the kind of
+// machine.
 func writeVerdicts(of *report.Run, runs []*report.Run, last int, stdout io.Writer) error {
 	fmt.Fprintf(stdout, "%s: the last %d runs that measured a figure\n\n", of.Kind(), last)
 	return report.WriteVerdicts(stdout, report.Verdicts(of, runs, last))
 }
 
-// LastRuns is how many runs a table of verdicts goes back.
+// LastRuns is how many runs a table of verdicts goes back, by default.
 const LastRuns = 8
 
 // verdicts prints how often this run and those whose results lie beside it have met its targets.
-// There may be other files beside it.
+// There may be other files beside it, so an error here does not fail the run: the results are
+// written already.
 func (r *Run) verdicts() {
 	if r.o.Smoke || len(r.targets) == 0 {
 		return

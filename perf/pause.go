@@ -16,12 +16,14 @@ import (
 	"posttrade/perf/load"
 )
 
-// What the row asks for.
+// What the row asks for: the longest gap of the matcher's thread may be twice that of a thread that
+// does nothing, in the same period on the same machine.
 var longestPause = atMost("pause", pauseLimit,
 	"longest pause of the matcher's thread in %v against a bare thread's longest gap").
 	as("longest pause of the matcher's thread against a bare thread's longest gap")
 
-// defaultPause is how long the matcher's thread is observed.
+// defaultPause is how long the matcher's thread is observed. A longer run meets rarer events and
+// has a longer longest gap, so only runs of one length compare.
 const defaultPause = 20 * time.Second
 
 // pauseRate is the rate of the flow meanwhile: orders come all the time, but never so many that
@@ -29,11 +31,19 @@ const defaultPause = 20 * time.Second
 const pauseRate = 20_000
 
 // pauseLimit is the greatest allowed ratio of the matcher's longest gap to a bare thread's longest
-// gap in the same period.
+// gap in the same period. What the machine does to any thread is in both.
 const pauseLimit = 2
 
 // measurePause is the matcher's longest pause while orders come, by cause, beside the gaps of a
 // thread in the same process that only reads the clock.
+//
+// The load is single orders at 20,000 a second to a whole engine in mode fsync, whose matcher's
+// stage is replaced by a loop that reads the clock in every turn (watchedLoop). A gap is the time
+// between two turns, work included. Sleeping because there is nothing to decide is no gap.
+//
+// The figures are microseconds. The bare thread runs for a tenth of the time, so it meets fewer
+// rare events than the matcher: the ratio is rather too high. It lies when the machine stands still
+// in one of the bare thread's windows only; a reader sees that in both longest gaps.
 func measurePause(r *Run) (err error) {
 	e, loop, err := r.openWatched(engineOptions{folder: "pause", durability: "fsync",
 		genesis: flowGenesis(1)})
@@ -83,7 +93,8 @@ const (
 	bareEvery  = 100 * time.Millisecond
 )
 
-// bareThread meters a thread that may run on any core, in windows, until ctx ends.
+// bareThread meters a thread that may run on any core, in windows, until ctx ends. It meters one
+// window at least. Its goroutine keeps its thread, which ends with it.
 func bareThread(ctx context.Context) (all jitter) {
 	runtime.LockOSThread() // never unlocked
 	tick := time.NewTicker(bareEvery)
@@ -101,16 +112,27 @@ func bareThread(ctx context.Context) (all jitter) {
 }
 
 // pauseSources are the other facts about a period: the collector's stops, the time the thread
-// waited for a core, and the time that the hypervisor gave to other machines.
+// waited for a core, and the time that the hypervisor gave to other machines. begin and end are
+// readings of counters; follow collects in between what the runtime would forget.
 type pauseSources struct {
-	thread  int
-	delay   time.Duration // time that the thread was ready to run and did not
-	stolen  ticks
-	gc      []gcPause
-	pauses  *metrics.Float64Histogram // of all stops of the world by the runtime
-	share   string                    // of the stolen time
-	longest time.Duration             // of the runtime's stops, lower bound
-	stops   uint64
+	// thread is the kernel's number of the matcher's thread.
+	thread int
+	// delay is the time that the thread was ready to run and did not; before end, the reading at the
+	// start.
+	delay time.Duration
+	// stolen is the reading of the machine's ticks at the start.
+	stolen ticks
+	// gc has the last stop of each of the collector's cycles. follow writes it; others read it when
+	// follow has returned.
+	gc []gcPause
+	// pauses is the runtime's histogram of the collector's stops, as it was at the start.
+	pauses *metrics.Float64Histogram
+	// share is the stolen share of the period, as text.
+	share string
+	// longest is a lower bound of the longest stop: the lower end of its bucket.
+	longest time.Duration
+	// stops is the number of stops in the period.
+	stops uint64
 }
 
 // gcPause is a stop of the world by the collector, the last one of its cycle.
@@ -119,8 +141,10 @@ type gcPause struct {
 	took time.Duration
 }
 
+// pauseMetric counts every stop of the world for the collector by its length, in seconds.
 const pauseMetric = "/sched/pauses/total/gc:seconds"
 
+// beginPauses reads all counters, just before the load begins.
 func beginPauses(thread int) *pauseSources {
 	return &pauseSources{thread: thread, delay: runDelay(thread), stolen: host{"/"}.ticks(),
 		pauses: readPauses()}
@@ -132,7 +156,8 @@ func readPauses() *metrics.Float64Histogram {
 	return sample[0].Value.Float64Histogram()
 }
 
-// follow collects the collector's pauses; the runtime keeps only the latest ones.
+// follow collects the collector's pauses once a second until ctx ends, and once more then; the
+// runtime keeps only the latest ones.
 func (s *pauseSources) follow(ctx context.Context) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
@@ -147,6 +172,7 @@ func (s *pauseSources) follow(ctx context.Context) {
 	}
 }
 
+// collect adds the pauses that are not known yet, by the moment of their end.
 func (s *pauseSources) collect() {
 	var stats debug.GCStats
 	debug.ReadGCStats(&stats)
@@ -173,6 +199,8 @@ func (s *pauseSources) end() {
 
 // runDelay is how long a thread has waited for a core so far, 0 where the kernel does not report
 // it.
+//
+// It is the second number of the thread's schedstat, in nanoseconds.
 func runDelay(thread int) time.Duration {
 	words := strings.Fields(firstLine(fmt.Sprintf("/proc/self/task/%d/schedstat", thread)))
 	if len(words) < 2 {
@@ -185,64 +213,9 @@ func runDelay(thread int) time.Duration {
 	return time.Duration(ns)
 }
 
-// The causes of a gap.
-const (
-	causeFull      = "ring-full"  // it waited for the recorder
-	causeCollector = "collector"  // it slept while the collector stopped the world
-	causeRuntime   = "runtime"    // it slept for another reason: Go's scheduler took its turn away
-	causePreempted = "preempted"  // the kernel gave its core to another thread
-	causeFault     = "page-fault" // and no other cause
-	causeWork      = "deciding"   // it decided as many commands as take that time
-	causeMachine   = "machine"    // no cause that the kernel knows of: interrupts, the hypervisor
-)
-
-var pauseCauses = [...]string{causeFull, causeCollector, causeRuntime, causePreempted, causeFault,
-	causeWork, causeMachine}
-
-// longWork is the number of commands in a turn that takes as long as a gap that is kept.
-const longWork = stageBatch / 2
-
-// cause names the cause of a gap; start is when the log began.
-func (g *gap) cause(start time.Time, gc []gcPause) string {
-	switch {
-	case g.full:
-		return causeFull
-	case g.slept > 0 && slices.ContainsFunc(gc, func(p gcPause) bool { return g.holds(start, p) }):
-		return causeCollector
-	case g.slept > 0:
-		return causeRuntime
-	case g.preempted > 0:
-		return causePreempted
-	case g.faults > 0:
-		return causeFault
-	case g.decided >= longWork:
-		return causeWork
-	}
-	return causeMachine
-}
-
-// clockSlack is how far two readings of the same moment may differ.
-const clockSlack = 200 * time.Microsecond
-
-// holds reports whether a stop of the world and the gap overlap.
-func (g *gap) holds(start time.Time, p gcPause) bool {
-	end := start.Add(g.end)
-	return p.end.After(end.Add(-g.took-clockSlack)) && p.end.Add(-p.took).Before(end.Add(clockSlack))
-}
-
-// byCause are the kept gaps of each cause, including the longest of all.
-func (l *gapLog) byCause(gc []gcPause) map[string]jitter {
-	out := map[string]jitter{}
-	for i := range l.gaps {
-		cause := l.gaps[i].cause(l.start, gc)
-		j := out[cause]
-		j.took = l.all.took
-		j.add(l.gaps[i].took)
-		out[cause] = j
-	}
-	return out
-}
-
+// pauseFigures states and judges: the orders' latency, the bare thread's gaps, the matcher's, and
+// those of each cause that was met. Shorter gaps than kept have no cause: the line says how long
+// those are.
 func (r *Run) pauseFigures(s *pauseSources, l *gapLog, bare jitter, result *load.Result) {
 	r.figures("Pause/op=orders",
 		append(distribution(result.Latency), metric{result.PerSecond(), "requests/s"})...)

@@ -16,34 +16,51 @@ import (
 )
 
 // GateOptions say which builds to compare.
+//
+// Both programs must have the subcommand `perf sample`. The two builds should be made in the same
+// way: the gate sees the difference of two programs, whatever has made it.
 type GateOptions struct {
-	Base, Head string // programs
-	Only       string // only rows with this text in the name; several texts are separated by commas
-	Out        string // results file; empty: none
-	Dir        string // where journals are written
-	Commit     string // of the program that makes the comparison
-	Stdout     io.Writer
-	Rules      regress.Rules // zero: the default ones
+	// Base and Head are the programs' paths: what to compare with, and what to judge.
+	Base, Head string
+	// Only has texts, separated by commas, one of which a row's name must contain; "" for all rows.
+	Only string
+	// Out is the results file; "" for none.
+	Out string
+	// Dir is where journals are written, by each sample in a folder of its own; "" for the system's.
+	Dir string
+	// Commit is that of the program that makes the comparison, for the header of the results.
+	Commit string
+	// Stdout gets a line for each row as soon as it is decided.
+	Stdout io.Writer
+	// Rules are what counts as a change; zero for the default ones.
+	Rules regress.Rules
 
-	// burn is the slow-down that a self-test adds to the head's samples of one row.
+	// burnRow and burn are the slow-down that a self-test adds to the head's samples of one row: its
+	// name, and a share of its time.
 	burnRow string
 	burn    float64
 	// children runs a program; tests replace it.
 	children children
 }
 
-// children are the processes that the gate runs.
+// children are the processes that the gate runs, one at a time.
 type children interface {
 	// rows are the micro rows of a program.
 	rows(program string) ([]string, error)
+	// sample runs a row once in a new process, with a share of its time burnt in addition.
 	sample(program, row string, burn float64) (regress.Sample, error)
 }
 
-// ErrRegression reports that the gate has failed.
+// ErrRegression reports that the gate has failed: it has measured, and found a regression. Every
+// other error means that it could not measure. Test by errors.Is.
 var ErrRegression = errors.New("the head is slower or allocates more")
 
 // Gate measures the micro rows of two builds in turns. It returns ErrRegression when the head is
-// slower beyond this run's own noise, or allocates more.
+// slower beyond this run's own noise, or allocates more; the error names the rows. The verdicts are
+// written first, also then.
+//
+// It blocks for some seconds a row, longer on a machine that is not quiet: other work makes its
+// limits wider, and it then measures more rounds.
 func Gate(o GateOptions) error {
 	env := readEnvironment(o.Commit, filepath.Dir(o.Out))
 	verdicts, err := o.judge()
@@ -67,7 +84,7 @@ func Gate(o GateOptions) error {
 	return nil
 }
 
-// judge measures and prints every row that both builds have.
+// judge measures and prints every row that both builds have, in the order of the head.
 func (o *GateOptions) judge() (verdicts []regress.Verdict, err error) {
 	if o.children == nil {
 		o.children = programs{dir: o.Dir}
@@ -90,7 +107,9 @@ func (o *GateOptions) judge() (verdicts []regress.Verdict, err error) {
 	return verdicts, nil
 }
 
-// commonRows are the wanted rows of the head that the base also has.
+// commonRows are the wanted rows of the head that the base also has. A row that is new in the head
+// is named and not judged; one that the head has lost is not noticed. No row at all is an error, or
+// a misspelled name would pass every build.
 func (o *GateOptions) commonRows() (rows []string, err error) {
 	old, err := o.children.rows(o.Base)
 	if err != nil {
@@ -115,7 +134,8 @@ func (o *GateOptions) commonRows() (rows []string, err error) {
 	return rows, nil
 }
 
-// round is the base, the head and the base again.
+// round is the base, the head and the base again: a machine that grows slower meanwhile makes both
+// sides slower by as much.
 func (o *GateOptions) round(row string) (r regress.Round, err error) {
 	burn := 0.0
 	if row == o.burnRow {
@@ -149,6 +169,8 @@ func (o *GateOptions) write(env Environment, verdicts []regress.Verdict) error {
 // SelfTest tests the gate on one build. The same build must pass, times times. With a fifth more
 // instructions burnt in one row it must fail, times times, with that row named and no other. Rows
 // take turns.
+//
+// An error other than a wrong verdict ends it at once. It takes as long as two gates for each time.
 func SelfTest(o GateOptions, times int) error {
 	if o.children == nil {
 		o.children = programs{dir: o.Dir}
@@ -181,6 +203,7 @@ func SelfTest(o GateOptions, times int) error {
 // plantedBurn is the slow-down that a self-test adds.
 const plantedBurn = 0.2
 
+// plantedText is what a self-test says about a turn; "" as the row plants nothing.
 func plantedText(row string) string {
 	if row == "" {
 		return "the same build"
@@ -204,7 +227,7 @@ func (o *GateOptions) wrongAbout(verdicts []regress.Verdict, planted string) int
 	return 1
 }
 
-// programs are builds of this program, run as short processes.
+// programs are builds of this program, run as short processes that end with this one.
 type programs struct{ dir string }
 
 // childTimeout is how long a sample may take on a very busy machine.
@@ -223,6 +246,8 @@ func (p programs) sample(program, row string, burn float64) (regress.Sample, err
 	return readSample(out)
 }
 
+// run runs `perf sample` of a program and returns what it printed. The error has the program's name
+// without its folder, and the first line of its stderr.
 func (p programs) run(program string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), childTimeout)
 	defer cancel()

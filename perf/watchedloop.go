@@ -12,23 +12,34 @@ import (
 // watchedLoop decides an engine's commands in the place of matcher.Stage: the same turns over the
 // same rings, but it reads the clock in each turn. The time between two turns is a gap, except when
 // the loop went to sleep because there was nothing to decide.
+//
+// It has a reading of the clock in each turn that the stage does not have, and never lends its work
+// to a submitting goroutine as the stage does. TestWatchedLoopDecidesLikeTheStage holds its events
+// to the stage's.
 type watchedLoop struct {
+	// engine, in, out and outlet belong to the goroutine of Run.
 	engine *matcher.Engine
 	in     *ring.MPSC[matcher.Command]
 	out    *ring.Fanout[matcher.Event]
 	outlet matcher.Outlet
 	idle   *ring.Idler
 	room   *ring.Idler
-	parks  uint64 // of idle, up to the last turn
-	cpu    int
+	// parks is how often idle had gone to sleep up to the last turn: a higher count says that the loop
+	// slept.
+	parks uint64
+	cpu   int
 
-	stopping atomic.Bool  // writer: Stop
-	thread   atomic.Int64 // of the goroutine in Run, 0 before it
-	gaps     *gapLog      // owned by Run
+	// stopping is written by Stop.
+	stopping atomic.Bool
+	// thread is the kernel's number of the thread of the goroutine in Run, 0 before it. Run writes it.
+	thread atomic.Int64
+	// gaps is owned by Run; others read it when Run has returned.
+	gaps *gapLog
 }
 
-// Watch connects an engine to its rings. The stage that ran it before must have ended. idle is how
-// the loop waits; cpu is the core of the loop's thread, -1 for any.
+// watch connects an engine to its rings. The stage that ran it before must have ended, because only
+// one goroutine may decide. idle is how the loop waits; cpu is the core of the loop's thread, -1
+// for any.
 func watch(engine *matcher.Engine, in *ring.MPSC[matcher.Command], out *ring.Fanout[matcher.Event],
 	idle ring.Strategy, cpu int) *watchedLoop {
 	l := &watchedLoop{
@@ -40,7 +51,9 @@ func watch(engine *matcher.Engine, in *ring.MPSC[matcher.Command], out *ring.Fan
 	return l
 }
 
-// Run decides until Stop, on the calling goroutine, and keeps that goroutine's thread locked.
+// Run decides until Stop, on the calling goroutine, and keeps that goroutine's thread locked. A
+// core that is not there is an error; nothing was decided then. It returns when the input ring is
+// empty after Stop.
 func (l *watchedLoop) Run() error {
 	if err := l.idle.Lock(l.cpu); err != nil {
 		return err
@@ -62,7 +75,8 @@ func (l *watchedLoop) Run() error {
 	}
 }
 
-// turn decides the commands that are there, and publishes their events.
+// turn decides the commands that are there, and publishes their events. A batch that goes over the
+// end of the ring's memory is decided in two pieces.
 func (l *watchedLoop) turn(lo, hi int64) {
 	if lo == hi {
 		l.idle.Idle(l.in)
@@ -80,6 +94,8 @@ func (l *watchedLoop) turn(lo, hi int64) {
 }
 
 // more publishes the events so far and waits for room in the output ring.
+//
+// The engine calls it in the middle of a batch. The wait is part of the gap, and marks it as full.
 func (l *watchedLoop) more(o *matcher.Outlet) {
 	l.out.PublishTo(o.Next)
 	for o.Limit = l.out.Limit(); o.Limit <= o.Next; o.Limit = l.out.Limit() {
@@ -99,31 +115,45 @@ const (
 	gapKept   = 50 * time.Microsecond
 )
 
-// gap is a time between two turns.
+// gap is a time between two turns. The last three fields are differences of the kernel's counts for
+// the thread since it was asked last, which is at the end of the last gap longer than gapLooked.
 type gap struct {
-	end       time.Duration // since the log's start
-	took      time.Duration
-	decided   int  // number of commands in it
-	full      bool // it waited for room in the output ring
+	// end is since the log's start, took is the gap's length.
+	end  time.Duration
+	took time.Duration
+	// decided is the number of commands in it.
+	decided int
+	// full says that it waited for room in the output ring.
+	full bool
+	// preempted is how often the kernel gave the thread's core to another one, slept how often the
+	// thread gave it away itself, faults how often it touched memory that was not there.
 	preempted int64
 	slept     int64
-	faults    int64 // counts of the kernel for the thread during the gap
+	faults    int64
 }
 
 // maxGaps is the number of gaps that are kept. When there is no room, the shorter ones are dropped,
-// so that the longest are always explained.
+// so that the longest are always explained. Their memory is made before the loop starts, so that
+// the loop does not allocate.
 const maxGaps = 1 << 17
 
 // gapLog is the log of the loop's thread. The loop writes it; other goroutines read it when the
 // loop has ended.
 type gapLog struct {
+	// start is when the log began; last is the moment of the last turn, since then.
 	start time.Time
 	last  time.Duration
-	all   jitter
-	full  bool
-	gaps  []gap         // all gaps longer than kept
-	kept  time.Duration // gapKept, or more when there was no room
-	lost  int           // gaps longer than gapKept, but not longer than kept
+	// all has every gap, kept or not.
+	all jitter
+	// full says that the turn under way has waited for room.
+	full bool
+	// gaps are all gaps longer than kept.
+	gaps []gap
+	// kept is gapKept, or more when there was no room.
+	kept time.Duration
+	// lost is the number of gaps longer than gapKept, but not longer than kept.
+	lost int
+	// usage is the kernel's counts when the log asked last.
 	usage threadUsage
 }
 
@@ -147,7 +177,9 @@ func (l *gapLog) rested() {
 	l.all.took = l.last
 }
 
-// turn notes the time since the last turn.
+// turn notes the time since the last turn, in which so many commands were decided. Up to the first
+// bound of jitter it is no gap. Asking the kernel takes a system call, so only longer gaps pay for
+// it.
 func (l *gapLog) turn(decided int) {
 	at := time.Since(l.start)
 	took := at - l.last

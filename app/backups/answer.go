@@ -16,9 +16,6 @@ import (
 const chunkTime = time.Minute
 
 // chunkBytes is how much is handed to the network at a time.
-//
-// It is large enough that the calls do not matter, and small enough that a stop ends a stream
-// soon.
 const chunkBytes = 256 << 10
 
 // output writes to the peer for as long as the request lives and each write takes no longer than

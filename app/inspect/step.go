@@ -64,8 +64,8 @@ func (p *Past) Step(ctx context.Context, in io.Reader, w io.Writer, at uint64) e
 
 // press carries out a key.
 //
-// A key that cannot go further stays where it is. The text of f is read key by key, because the
-// terminal does not collect lines.
+// A key that would go beyond an end of the history changes nothing. The text of f is read key by
+// key, because the terminal does not collect lines.
 func (s *stepper) press(ctx context.Context, key byte) error {
 	switch key {
 	case 'n', ' ':

@@ -38,7 +38,6 @@ func (p *Past) Why(ctx context.Context, w io.Writer, id string, asJSON bool) err
 		}
 		return err
 	}
-	// The sentence alone answers most questions, so it stands before everything else.
 	fmt.Fprintln(w, x.Text)
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, c := range x.Because {

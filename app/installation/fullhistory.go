@@ -20,14 +20,15 @@ func shadowBefore(k *engine.Engine, before uint64) (*journal.Shadow, error) {
 }
 
 // fullHistory is the on-demand index over the journal's own fills: every fill since the first
-// command, also those that the blotter has dropped. It is in files in data.dir/history, which can
-// be made again at any time, and empty until the first Reindex.
+// command, also those that the blotter has dropped. It is in files in data.dir/history, and empty
+// until the first Reindex of this process.
 type fullHistory struct {
 	*blotter.History
 	journal *journal.Journal
 }
 
-// newFullHistory opens no file of the index. The error is that of making the folder.
+// newFullHistory removes the indexes of an earlier process. The error is that of making the
+// folder.
 func newFullHistory(c *settings.Config, k *engine.Engine) (*fullHistory, error) {
 	dir := c.InDataDir("history")
 	if err := os.MkdirAll(dir, 0o700); err != nil {

@@ -32,7 +32,7 @@ func witnesses(c *settings.Config) []witness {
 // tcaWitness is the price history of the TCA.
 //
 // It knows its last command whole, so an equal sequence with another command is noticed. Giving up
-// deletes the files; the TCA makes them again from the journal.
+// removes the checkpoint; the TCA makes its index again from the journal.
 func tcaWitness(dir string) witness {
 	name := "TCA file " + filepath.Join(dir, "checkpoint")
 	return witness{name: name, look: func(ctx context.Context) (standing, error) {

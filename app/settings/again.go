@@ -8,8 +8,8 @@ import (
 // Differing are the settings whose value is not the default, in the order of the list; secrets are
 // masked.
 //
-// The log's first line has them, and so has the answer to what an operator has changed. The values
-// come from any source: a setting that a file sets to its default is not listed.
+// The log's first line has them. The value counts, and not the source: a setting that a file sets
+// to its default is not listed.
 func (c *Config) Differing() (list []slog.Attr) {
 	for i := range List {
 		s := &List[i]

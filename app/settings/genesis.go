@@ -15,9 +15,8 @@ const defaultTickPx = 1000
 // all rows, or those that risk.seed.accounts and risk.seed.securities name. A named id that the
 // file does not have is enabled.
 //
-// The result depends on the settings alone, so every member of a new cluster proposes the same
-// universe. Errors: the seed files', and a usage error when there are more rows than the
-// capacities have room for.
+// The result depends on the settings and the seed files alone. Errors: the seed files', and a
+// usage error when there are more rows than the capacities have room for.
 func genesisFrom(c *Config) (*matcher.Genesis, error) {
 	accounts, err := c.genesisAccounts()
 	if err != nil {

@@ -221,7 +221,7 @@ func SessionBound(bucket int) time.Duration {
 // SessionMiddle is the middle of a bucket of session.Times: three quarters of its upper bound.
 func SessionMiddle(bucket int) time.Duration { return time.Duration(3) << bucket >> 2 }
 
-// None stands for a duration that is not known, unbounded for one beyond the last bound.
+// The durations that are no measurement. posttrade top shows them as a dash and in words.
 const (
 	// Stands for a duration that is not known.
 	None = time.Duration(-1)

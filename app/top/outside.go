@@ -36,7 +36,8 @@ func absentSidecars(present uint64) string {
 	return "none: sidecars are off"
 }
 
-// feedTone marks a state of stats.FeedStates: every other state than these passes by itself.
+// feedTone marks a state of stats.FeedStates: green for one that admits orders, red for one that
+// needs an operator or a new snapshot, yellow for one that is under way.
 func feedTone(state string) tone {
 	switch state {
 	case "ready", "seeds only":

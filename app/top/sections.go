@@ -11,11 +11,11 @@ import (
 
 // The width of a bar, and the values from which a figure is marked.
 const (
-	// In columns.
+	// The bounds of a bar, in columns.
 	minBar    = 10
 	maxBar    = 60
 	besideBar = 52 // columns of a ring's line that are not its bar
-	// Twenty looks that the writer has missed.
+	// Two seconds: twenty looks that the writer has missed.
 	staleAfter = 20 * stats.Every
 	// Shares of a ring's slots.
 	ringWarning = 0.5

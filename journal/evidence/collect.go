@@ -6,7 +6,7 @@ import (
 	"posttrade/ring/metric"
 )
 
-// Collect states how far the log has come.
+// Collect states how far the log has come. Any goroutine; it takes the lock of the state once.
 func (l *Log) Collect(emit metric.Emit) {
 	s := l.State()
 	lag := 0.0

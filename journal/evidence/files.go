@@ -16,7 +16,8 @@ import (
 	"posttrade/ring/disk"
 )
 
-// The files of a log.
+// The files of a log, below its folder. A file that is being written has the suffix until it is
+// whole.
 const (
 	keyName         = "log.key"
 	pubName         = "log.pub"
@@ -26,13 +27,14 @@ const (
 	tempSuffix      = ".tmp"
 )
 
-// ErrContradiction: a file of the log says something else than the journal.
+// ErrContradiction: a file of the log, or a proof, says something else than the journal. It is
+// never tried again: one of the two was changed, and which one is for people to find out.
 var ErrContradiction = errors.New("contradicts the journal")
 
-// ErrNoTile: there is no such tile.
+// ErrNoTile: there is no such tile, or not as wide as asked for. HTTP answers it with 404.
 var ErrNoTile = errors.New("no such tile")
 
-// folder is the folder of a log.
+// folder is the folder of a log. It is a value: copies mean the same folder.
 type folder struct {
 	dir string
 	// step, if set, is called before every change of the disk: the tests let it fail there, as a crash
@@ -40,10 +42,12 @@ type folder struct {
 	step func() error
 }
 
+// path is the file of a name; names have slashes, as tile paths do.
 func (d folder) path(name string) string {
 	return filepath.Join(d.dir, filepath.FromSlash(name))
 }
 
+// before gives the tests a place to stop at.
 func (d folder) before() error {
 	if d.step == nil {
 		return nil
@@ -54,6 +58,8 @@ func (d folder) before() error {
 // put writes a derived file, unless it is there. A file that is shorter than it should be, or holds
 // only zeros, was being written when the machine stopped, and is written again. Any other
 // difference is a contradiction.
+//
+// So a derived file is never changed once it is whole.
 func (d folder) put(name string, data []byte) error {
 	found, err := os.ReadFile(d.path(name))
 	switch {
@@ -69,6 +75,8 @@ func (d folder) put(name string, data []byte) error {
 }
 
 // halfWritten reports that a crash may have left found of data.
+//
+// Derived files are not synced, so a power cut may also leave their length with zeros in it.
 func halfWritten(found, data []byte) bool {
 	return len(found) < len(data) && bytes.HasPrefix(data, found) ||
 		len(bytes.Trim(found, "\x00")) == 0
@@ -86,6 +94,8 @@ func differs(a, b []byte) int {
 }
 
 // write puts a file in place as a whole. What is derived needs no sync: it is made again.
+//
+// With sync, content and name are on stable storage when write returns.
 func (d folder) write(name string, data []byte, sync bool) (err error) {
 	path := d.path(name)
 	defer func() {
@@ -139,6 +149,8 @@ func (d folder) fill(f *os.File, data []byte) error {
 }
 
 // tile reads a tile. Of a partial one any wider tile has the beginning.
+//
+// w is its width in hashes or entries, 1 to verify.TileHashes. ErrNoTile when no file has as many.
 func (d folder) tile(level int, n uint64, w int) ([]byte, error) {
 	size := w * verify.HashBytes
 	if level == verify.Entries {
@@ -160,7 +172,8 @@ func (d folder) tile(level int, n uint64, w int) ([]byte, error) {
 	return b[:size], nil
 }
 
-// wider reads the full tile, or the widest partial one.
+// wider reads the full tile, or the widest partial one. The tile that was asked for may have been
+// replaced by either since its head was read.
 func (d folder) wider(level int, n uint64, w int) ([]byte, error) {
 	b, err := os.ReadFile(d.path(verify.TilePath(level, n, verify.TileHashes)))
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -189,6 +202,8 @@ func (d folder) widest(level int, n uint64) (w int) {
 
 // Tile reads the tile of a path below /log/, such as tile/0/x001/234.p/56. full reports a tile that
 // can never change.
+//
+// Any goroutine, also of a process that does not keep the log.
 func Tile(dir, path string) (data []byte, full bool, err error) {
 	level, n, w, ok := verify.ParseTile(path)
 	if !ok {
@@ -200,6 +215,8 @@ func Tile(dir, path string) (data []byte, full bool, err error) {
 
 // RootUpTo returns the root of the tree over the full leaves up to a command, in hex, as the files
 // of a log in dir have it: "" when there is no log, or its newest head does not reach as far.
+//
+// It reads a few tiles, whatever the size of the tree, and each is checked against the head.
 func RootUpTo(dir string, inputSeq uint64) (string, error) {
 	note, err := ReadHead(dir)
 	if errors.Is(err, fs.ErrNotExist) {

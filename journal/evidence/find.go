@@ -12,15 +12,17 @@ import (
 	"posttrade/matcher"
 )
 
-// Wanted names a record. Exactly one of its fields is set.
+// Wanted names a record. Exactly one of its fields is set; the others are zero.
 type Wanted struct {
 	InputSeq uint64
 	TradeSeq uint64
 	Order    uint64 // an order's number
-	Contract string // SW-N or SWPT-N
+	// Contract is its id: SW-N or SWPT-N
+	Contract string
 }
 
-// ParseWanted reads an id: trd-N, ord-N, SW-N, SWPT-N or an input sequence.
+// ParseWanted reads an id: trd-N, ord-N, SW-N, SWPT-N or an input sequence. N is at least 1,
+// without sign and leading zeros, so that each record has one id.
 func ParseWanted(id string) (w Wanted, ok bool) {
 	number := func(prefix string) uint64 {
 		digits, found := strings.CutPrefix(id, prefix)
@@ -38,8 +40,11 @@ func ParseWanted(id string) (w Wanted, ok bool) {
 	return w, w != (Wanted{})
 }
 
-// Find returns the command of a record and the account that it is of. For a control or a tick,
-// which is of no account, ok is false.
+// Find returns the command of a record and the account that it is of. A control or a tick is of no
+// account: Place.Owned is false then, and only an administrator may see its proof.
+//
+// Errors: ErrUnknown; ErrBusy, only for an order; those of ctx and the journal. An order takes a
+// place of the Prover while it is looked for.
 func (p *Prover) Find(ctx context.Context, w Wanted) (at Place, err error) {
 	switch {
 	case w.TradeSeq != 0:
@@ -68,16 +73,21 @@ func contractType(swaption bool) matcher.CommandType {
 	return matcher.SwapBook
 }
 
-// Place is where a record is.
+// Place is where a record is. Find makes it; Prove takes it.
 type Place struct {
-	InputSeq  uint64
-	TradeSeq  uint64 // of a fill, else 0
+	InputSeq uint64
+	// TradeSeq is that of a fill; 0: the record is that of the command.
+	TradeSeq  uint64
 	AccountID uint32
-	Owned     bool // the record is of AccountID
-	ID        string
-	kind      matcher.CommandType
+	// Owned: the record is of AccountID.
+	Owned bool
+	// ID is what the record was asked by, for the proof; empty for a sequence.
+	ID   string
+	kind matcher.CommandType
 }
 
+// findTrade reads one block of fills: the fill says which command made it. A trade sequence is one
+// side of a match, with that side's account.
 func (p *Prover) findTrade(tradeSeq uint64) (at Place, err error) {
 	if _, last := p.j.Head(); tradeSeq > last {
 		return at, fmt.Errorf("evidence: trd-%d: %w", tradeSeq, ErrUnknown)
@@ -94,7 +104,7 @@ func (p *Prover) findTrade(tradeSeq uint64) (at Place, err error) {
 	return at, err
 }
 
-// command is the place of a command's record.
+// command is the place of a command's record. It reads the block that holds the command.
 func (p *Prover) command(ctx context.Context, inputSeq uint64) (at Place, err error) {
 	if head, _ := p.j.Head(); inputSeq == 0 || inputSeq > head {
 		return at, fmt.Errorf("evidence: sequence %d: %w", inputSeq, ErrUnknown)

@@ -13,17 +13,26 @@ import (
 
 // follower builds the tree of a journal with a shadow engine, and compares everything that is on
 // the disk already. One goroutine owns it.
+//
+// Its parts go on together: the shadow decides a command, the leaf takes its events, the tree takes
+// the leaf when it is full, and each head in kept is compared when the leaf has come to its
+// command.
 type follower struct {
-	l      *Log
+	l *Log
+	// shadow is without views; nil until begin.
 	shadow *journal.Shadow
 	leaf   leaf.Builder
 	tree   verify.Tree
-	kept   *kept  // the published heads that have not been compared
-	due    bool   // kept stands at one
-	last   uint64 // the tree size of the last published head
+	// kept has the published heads that have not been compared yet.
+	kept *kept
+	// due: kept stands at one.
+	due bool
+	// last is the tree size of the last published head: partial tiles are needed only for that one.
+	last uint64
 }
 
-// newFollower stands at the beginning, without an engine.
+// newFollower stands at the beginning, without an engine. put is given every tile when it is full,
+// and partial ones when a head needs them.
 func (l *Log) newFollower(put func(level int, n uint64, w int, data []byte) error) (*follower,
 	error) {
 	f := &follower{l: l, tree: verify.Tree{Put: put}, last: l.published().Size}
@@ -37,6 +46,7 @@ func (l *Log) newFollower(put func(level int, n uint64, w int, data []byte) erro
 	return f, err
 }
 
+// close frees the shadow and the file of heads. Nothing that was published depends on either.
 func (f *follower) close() error {
 	f.kept.close()
 	if f.shadow == nil {
@@ -45,7 +55,7 @@ func (f *follower) close() error {
 	return f.shadow.Close()
 }
 
-// genesis adds leaf 0.
+// genesis adds leaf 0. A tree that was fed from the entries has it already.
 func (f *follower) genesis() error {
 	if err := f.tree.Add(leaf.Genesis(&f.leaf.Key, f.l.genesis)); err != nil {
 		return err
@@ -57,6 +67,8 @@ func (f *follower) genesis() error {
 func (f *follower) behind() uint64 { return (f.tree.Size - 1) * verify.LeafCommands }
 
 // begin makes the shadow, at the last command of the full leaves.
+//
+// The open leaf, at most 255 commands, is replayed by the next follow: it is in no file.
 func (f *follower) begin(ctx context.Context) (err error) {
 	at := f.behind()
 	f.shadow, err = journal.NewShadow(f.l.j, f.l.o.Engine, at)
@@ -67,7 +79,8 @@ func (f *follower) begin(ctx context.Context) (err error) {
 	return f.shadow.Follow(ctx, at, nil)
 }
 
-// follow goes on to a command.
+// follow goes on to a command. Heads are compared at the last event of the command that they cover,
+// because the open leaf has the root of the head only then.
 func (f *follower) follow(ctx context.Context, to uint64) error {
 	return f.shadow.Follow(ctx, to, func(events []matcher.Event) error {
 		for i := range events {
@@ -85,6 +98,8 @@ func (f *follower) follow(ctx context.Context, to uint64) error {
 }
 
 // compare compares the published heads at the last command with the tree.
+//
+// A head of an earlier command is passed over.
 func (f *follower) compare() error {
 	for f.due && f.kept.at.Head <= f.leaf.Head() {
 		k := f.kept
@@ -123,12 +138,14 @@ func (f *follower) compareRoot() error {
 	})
 }
 
+// nextKept goes on to the next published head.
 func (f *follower) nextKept() (err error) {
 	f.due, err = f.kept.next()
 	return err
 }
 
-// put writes a tile. A full one replaces its partial ones.
+// put writes a tile. A full one replaces its partial ones, which no reader of a newer head asks
+// for.
 func (l *Log) put(level int, n uint64, w int, data []byte) error {
 	name := verify.TilePath(level, n, w)
 	if err := l.dir.put(name, data); err != nil {

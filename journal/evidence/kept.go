@@ -15,17 +15,25 @@ import (
 
 // kept reads the file checkpoints: every published head, one after the other. A note is two
 // paragraphs, and each paragraph ends with an empty line.
+//
+// The heads ascend: one that covers less than the head before it contradicts. A kept belongs to one
+// goroutine, and is closed by it.
 type kept struct {
 	name string
-	f    *os.File
-	r    *bufio.Reader
-	end  int64 // of the last whole note read
+	// f is nil when there is no file
+	f *os.File
+	r *bufio.Reader
+	// end is the offset behind the last whole note read.
+	end int64
+	// note is the note that next has read; the next call takes the memory.
 	note []byte
 	at   verify.Checkpoint // what note says
-	n    int               // its number in the file, from 1
+	// n is the number of the note in the file, from 1; after toTail, from where it began.
+	n int
 }
 
-// maxKeptNote bounds a note in the file.
+// maxKeptNote bounds a note in the file, in bytes, so that a file without empty lines is not read
+// into memory as one note.
 const maxKeptNote = 1 << 20
 
 // openKept opens the file; a file that does not exist has no notes.
@@ -43,8 +51,8 @@ func openKept(dir folder) (*kept, error) {
 	return k, nil
 }
 
-// tailBytes is how far from its end the file is read for its newest note: a start must not take
-// longer for every year that the log is kept.
+// tailBytes is how far from its end the file is read for its newest note, in bytes: a start must
+// not take longer for every year that the log is kept.
 const tailBytes = 1 << 16
 
 // toTail goes on with the first note in the last part of the file, if the file is longer than that.
@@ -115,6 +123,7 @@ func (k *kept) next() (bool, error) {
 	return true, nil
 }
 
+// close frees the file. There may be none.
 func (k *kept) close() {
 	if k.f != nil {
 		_ = k.f.Close() // it was only read
@@ -128,6 +137,9 @@ func (k *kept) contradicts(what string, got, want any) error {
 }
 
 // newest is the last whole note, nil for none. It removes what is half written behind it.
+//
+// Only the Log calls it, at its start: another process that reads the folder must not cut the file.
+// Errors: ErrContradiction for a head that does not read or goes back; those of the file system.
 func newest(dir folder) (note []byte, c verify.Checkpoint, err error) {
 	k, err := openKept(dir)
 	if err != nil {
@@ -158,7 +170,8 @@ func newest(dir folder) (note []byte, c verify.Checkpoint, err error) {
 	return note, c, nil
 }
 
-// keep appends a note to the file, durably.
+// keep appends a note to the file, durably. A crash may leave half a note at the end, which newest
+// removes. The file cannot be made again, so it is only ever appended to.
 func keep(dir folder, note []byte) error {
 	name := dir.path(checkpointsName)
 	f, err := os.OpenFile(name, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o644)
@@ -197,6 +210,8 @@ func Newest(dir string) (c verify.Checkpoint, err error) {
 
 // Attested returns the first published head of a log that names the snapshot of a sequence and is
 // signed with one of the keys, nil for none.
+//
+// It reads the file from its beginning: linear in the heads. The caller may keep the bytes.
 func Attested(dir string, snapshot uint64, keys *verify.Keys) ([]byte, error) {
 	k, err := openKept(folder{dir: dir})
 	if err != nil {

@@ -16,6 +16,8 @@ import (
 )
 
 // Origin is the name of a log: the setting, or the default that follows from the genesis.
+//
+// seed is the SHA-256 of the genesis record; the default has its first 8 bytes in hex.
 func Origin(setting string, seed [32]byte) string {
 	if setting != "" {
 		return setting
@@ -23,15 +25,19 @@ func Origin(setting string, seed [32]byte) string {
 	return fmt.Sprintf("posttrade/%x", seed[:8])
 }
 
-// Signer signs the heads of a log.
+// Signer signs the heads of a log with Ed25519, as a C2SP signed note.
 type Signer struct {
 	note.Signer
-	VKey string // the public key, for verifiers
+	// VKey is the public key as text, for verifiers: name, hash of the key, and the key.
+	VKey string
 }
 
 // LoadSigner reads the key file, or makes it when it does not exist and the name is the default one
 // of the folder. file is the setting evidence.key, empty for that default. The name of the key must
 // be the log's origin: a verifier looks for it.
+//
+// It writes log.pub too, each time. A new key is another log to an auditor, so a key that is named
+// by a setting is never made: a path that is wrong must not pass for a first start.
 func LoadSigner(dir, file, origin string) (*Signer, error) {
 	path := filepath.Join(dir, keyName)
 	if file != "" {
@@ -55,6 +61,8 @@ func LoadSigner(dir, file, origin string) (*Signer, error) {
 	return s, folder{dir: dir}.write(pubName, []byte(s.VKey+"\n"), false)
 }
 
+// makeKey makes a key and brings it to stable storage before it signs anything. The file has mode
+// 0600.
 func makeKey(dir folder, origin string) ([]byte, error) {
 	skey, _, err := note.GenerateKey(rand.Reader, origin)
 	if err != nil {
@@ -64,7 +72,8 @@ func makeKey(dir folder, origin string) ([]byte, error) {
 	return text, dir.write(keyName, text, true)
 }
 
-// parseSigner reads PRIVATE+KEY+<name>+<hash>+<base64 of 1 and the seed>.
+// parseSigner reads PRIVATE+KEY+<name>+<hash>+<base64 of 1 and the seed>. The 1 is the number of
+// Ed25519 in signed notes. The public key is computed, because the text has only the private one.
 func parseSigner(text string) (*Signer, error) {
 	s, err := note.NewSigner(text)
 	if err != nil {

@@ -1,7 +1,6 @@
 package evidence
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -20,20 +19,28 @@ import (
 	"posttrade/matcher"
 )
 
-// Options of Open.
+// Options of Open. Engine must be set, and Dir; zero values of the others are the defaults.
 type Options struct {
-	Dir      string        // the folder of the log
-	KeyFile  string        // of the signer; empty: log.key in Dir
-	Origin   string        // empty: the default
-	Interval time.Duration // between two heads; default 1s
+	// Dir is the folder of the log, made if need be. One Log at a time writes into it.
+	Dir string // the folder of the log
+	// KeyFile is that of the signer; empty: log.key in Dir, which is made when it does not exist. A
+	// file that is named here must exist.
+	KeyFile string
+	// Origin is the name of the log in every head; empty: the default, which follows from the genesis.
+	Origin string
+	// Interval is the time between two heads; 0 or less is the default, 1s.
+	Interval time.Duration
 	// Engine makes an engine at its genesis (state nil) or from a snapshot's state.
 	Engine func(state io.Reader) (journal.Engine, error)
-	Leads  func() bool // whether this member signs; nil: always
+	// Leads reports whether this member signs. nil: always, as on a single node. It is asked before
+	// each head, from Run's goroutine.
+	Leads func() bool
 	// Witnesses are asked to cosign every head; Quorum is how many must have done so before a head is
-	// published.
+	// published. With a Quorum of 0 heads do not wait, and are published again with the cosignatures.
 	Witnesses []*Witness
 	Quorum    int
-	// Alarm is told of the first contradiction, and of every failure that is tried again.
+	// Alarm is told of the first contradiction, and of every failure that is tried again. It is called
+	// on the log's goroutines, which wait for it. nil: it is told to none.
 	Alarm func(error)
 
 	step func() error // tests: see folder
@@ -41,47 +48,65 @@ type Options struct {
 
 // Log is the transparency log of one journal. Run keeps it; everything else may be called from any
 // goroutine.
+//
+// mu guards state, note, head and moved. publishing is taken before mu and held over the writing of
+// files, so that heads reach the files in their order; two goroutines publish: Run's, and the one
+// that talks to the witnesses.
 type Log struct {
-	o       Options
-	j       *journal.Journal
-	dir     folder
-	key     verify.Key
+	o   Options
+	j   *journal.Journal
+	dir folder
+	key verify.Key
+	// genesis is the text of the genesis record: leaf 0.
 	genesis []byte
 	signer  *Signer
 
 	mu    sync.Mutex
 	state State
-	note  []byte            // the published head, nil for none; writer: Run
-	head  verify.Checkpoint // of note
-	moved chan struct{}     // closed at the next published head
+	// note is the published head, nil for none; head is what it says.
+	note []byte
+	head verify.Checkpoint // of note
+	// moved is closed at the next published head, and made anew: proofs wait on it.
+	moved chan struct{}
 
-	client     *http.Client
-	candidates chan candidate              // to the witnesses; nil: there are none
-	offered    candidate                   // the newest head for them; writer: Run
-	edge       atomic.Pointer[verify.Tree] // the tree as it is; writer: Run
-	publishing sync.Mutex                  // held while a head is kept and shown
-	// the next head is the last one: the witnesses are waited for
+	client *http.Client
+	// candidates takes heads to the goroutine of the witnesses; nil: there are none. It has no buffer:
+	// a head that finds that goroutine busy is dropped, and offered again when nothing newer comes.
+	candidates chan candidate
+	// offered is the newest head for the witnesses; writer: Run.
+	offered candidate
+	// edge is a copy of the tree as it is, for Say. Writer: Run; what it points to is not changed.
+	edge atomic.Pointer[verify.Tree]
+	// publishing is held while a head is kept and shown.
+	publishing sync.Mutex
+	// patient: the next head is the last one, so the witnesses are waited for. Writer: Run.
 	patient bool
-	// the newest head is signed with another key: it is signed again; writer: Run
+	// foreign: the newest head is signed with another key, so it is signed again. Writer: Run.
 	foreign bool
 }
 
-// State is how far a log has come.
+// State is how far a log has come. It is a copy: nothing in it changes later. Metrics and /readyz
+// show it.
 type State struct {
-	Size     uint64    // leaves of the tree
-	Head     uint64    // the last command in the tree or the open leaf
-	Signed   uint64    // the last command that a published head covers
-	Cosigned uint64    // the last that a quorum of witnesses has cosigned
-	Behind   time.Time // since when stable commands wait that no published head covers; zero: none
-	Checked  bool      // the whole history has been compared since the start
-	Differs  []string  // members with another tree or snapshot, and where
-	Err      error     // why the log has stopped; nil: it has not
+	Size     uint64 // leaves of the tree
+	Head     uint64 // the last command in the tree or the open leaf
+	Signed   uint64 // the last command that a published head covers
+	Cosigned uint64 // the last that a quorum of witnesses has cosigned
+	// Behind is since when stable commands wait that no published head covers; zero: none do.
+	Behind time.Time
+	// Checked: the whole history has been compared with the files since the start.
+	Checked bool
+	// Differs names members with another tree or snapshot, and where they differ.
+	Differs []string
+	// Err is why the log has stopped, for good; nil: it has not.
+	Err error
 	// Divergences counts the contradictions found in files, and members with another history.
 	Divergences uint64
 	Failed      error // the last failure that is being tried again; nil: none
 }
 
 // late notes that nothing is signed from now on.
+// late notes that nothing is signed from now on. Of several calls in a row the first one counts.
 func (s *State) late() {
 	if s.Behind.IsZero() {
 		s.Behind = time.Now()
@@ -89,6 +114,13 @@ func (s *State) late() {
 }
 
 // Open prepares the log of a journal that has its genesis. It reads the key, or makes it.
+//
+// The journal must stay open until Run has returned. Open replays nothing: it reads the end of the
+// file checkpoints, and writes checkpoint anew where it does not hold the newest head.
+//
+// Errors: no genesis; a key file that cannot be read or is of another origin; fewer witnesses than
+// the quorum; the file system. A head that contradicts is none: the Log is made, and stopped
+// (State.Err).
 func Open(j *journal.Journal, o Options) (*Log, error) {
 	text, created := j.Genesis()
 	if !created {
@@ -141,6 +173,9 @@ func Open(j *journal.Journal, o Options) (*Log, error) {
 
 // restoreNewest makes the file checkpoint the newest published head. A head that only that file has
 // is taken over when its signature is right.
+//
+// A crash between the two files leaves them apart: checkpoints is written first, so it is usually
+// the newer one.
 func (l *Log) restoreNewest() error {
 	text, err := os.ReadFile(l.dir.path(checkpointName))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -181,6 +216,7 @@ func (l *Log) Checkpoint() []byte {
 	return l.note
 }
 
+// published is what the published head says; zero for none.
 func (l *Log) published() verify.Checkpoint {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -188,6 +224,8 @@ func (l *Log) published() verify.Checkpoint {
 }
 
 // show makes a head the published one.
+//
+// Its bytes are on the disk before: what was shown once must not be forgotten.
 func (l *Log) show(note []byte, head verify.Checkpoint) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -197,13 +235,15 @@ func (l *Log) show(note []byte, head verify.Checkpoint) {
 	l.moved = make(chan struct{})
 }
 
+// change changes the state under mu. f must not block or call the Log.
 func (l *Log) change(f func(*State)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	f(&l.state)
 }
 
-// Stop makes err the reason why nothing is signed any more. The first reason stays.
+// Stop makes err the reason why nothing is signed any more. The first reason stays, and only that
+// one is counted and reported. Run ends at its next step. Any goroutine.
 func (l *Log) Stop(err error) {
 	first := false
 	l.change(func(s *State) {
@@ -226,195 +266,4 @@ func (l *Log) verifyNewest() error {
 	}
 	_, err = note.Open(l.Checkpoint(), note.VerifierList(v))
 	return err
-}
-
-// Run keeps the log until ctx ends or the log stops. Then it signs what has become stable, for at
-// most lastPatience. The journal must stay open until Run has returned.
-func (l *Log) Run(ctx context.Context) error {
-	return journal.Politely(journal.Background, func() error { return l.run(ctx) })
-}
-
-// How long the last head at a stop may take, and the pause before a failure is tried again.
-const (
-	lastPatience = 5 * time.Second
-	retryPause   = time.Second
-)
-
-func (l *Log) run(ctx context.Context) error {
-	if len(l.o.Witnesses) > 0 {
-		defer l.startWitnesses()()
-	}
-	if err := l.State().Err; err != nil {
-		l.o.Alarm(err)
-		return nil
-	}
-	for {
-		err := l.live(ctx)
-		switch {
-		case isContradiction(err):
-			l.Stop(err)
-			return nil
-		case err == nil, ctx.Err() != nil && errors.Is(err, ctx.Err()):
-			return nil
-		}
-		l.change(func(s *State) { s.Failed = err; s.late() })
-		l.o.Alarm(err)
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-time.After(retryPause):
-		}
-	}
-}
-
-// startWitnesses starts the goroutine that talks to the witnesses; end lets it finish the last
-// head.
-func (l *Log) startWitnesses() (end func()) {
-	ctx, cancel := context.WithCancel(context.Background())
-	l.candidates = make(chan candidate)
-	var talking sync.WaitGroup
-	talking.Go(func() { l.witness(ctx) })
-	return func() {
-		late := time.AfterFunc(lastPatience, cancel)
-		close(l.candidates)
-		talking.Wait()
-		late.Stop()
-		cancel()
-	}
-}
-
-// live follows the journal until ctx ends or something fails.
-func (l *Log) live(ctx context.Context) (err error) {
-	if err := l.notAhead(); err != nil {
-		return err
-	}
-	l.foreign = l.Checkpoint() != nil && l.verifyNewest() != nil
-	f, whole, err := l.resume(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, f.close()) }()
-	l.change(func(s *State) { s.Failed = nil })
-	if !whole && !l.State().Checked {
-		checking, cancel := context.WithCancel(ctx)
-		var ended sync.WaitGroup
-		ended.Go(func() { l.recheck(checking) })
-		defer ended.Wait()
-		defer cancel()
-	}
-	tick := time.NewTicker(l.o.Interval)
-	defer tick.Stop()
-	for ctx.Err() == nil {
-		err := l.step(ctx, f)
-		if err != nil && ctx.Err() == nil {
-			return err
-		}
-		if err == nil && whole { // the step has compared everything
-			l.change(func(s *State) { s.Checked = true })
-		}
-		select {
-		case <-ctx.Done():
-		case <-tick.C:
-		}
-	}
-	return l.lastStep(f)
-}
-
-// notAhead refuses a published head that covers more than the journal of a single node has. A
-// member may get its last commands again from the others.
-func (l *Log) notAhead() error {
-	signed := l.published().Head
-	if head, _ := l.j.Head(); l.o.Leads == nil && signed > head {
-		return fmt.Errorf("evidence: file=%s covers sequence %d, the journal ends at %d: %w",
-			l.dir.path(checkpointsName), signed, head, ErrContradiction)
-	}
-	return nil
-}
-
-// lastStep signs what a stop leaves behind.
-func (l *Log) lastStep(f *follower) error {
-	ctx, cancel := context.WithTimeout(context.Background(), lastPatience)
-	defer cancel()
-	l.patient = true
-	head, _ := l.j.Head()
-	if err := l.j.WaitStable(ctx, head); err != nil {
-		return nil // the journal has failed: it says so itself
-	}
-	if err := l.step(ctx, f); err != nil && ctx.Err() == nil {
-		return err
-	}
-	return nil
-}
-
-// stepCommands is how far a step goes before the time for a new head is looked at.
-const stepCommands = 1 << 18
-
-// step follows the journal to its stable head and signs.
-func (l *Log) step(ctx context.Context, f *follower) error {
-	begun := time.Now()
-	for {
-		if err := l.State().Err; err != nil {
-			return err
-		}
-		stable, _ := l.j.StableHead()
-		l.behind(stable)
-		to := min(stable, f.leaf.Head()+stepCommands)
-		if err := f.follow(ctx, to); err != nil {
-			return err
-		}
-		l.change(func(s *State) { s.Size, s.Head = f.tree.Size, f.leaf.Head() })
-		if edge := l.edge.Load(); edge == nil || edge.Size != f.tree.Size {
-			l.edge.Store(f.tree.Clone())
-		}
-		if to == stable {
-			return l.sign(f)
-		}
-		if time.Since(begun) >= l.o.Interval {
-			if err := l.sign(f); err != nil {
-				return err
-			}
-			begun = time.Now()
-		}
-	}
-}
-
-// behind notes since when there is something to sign.
-func (l *Log) behind(stable uint64) {
-	l.change(func(s *State) {
-		if stable > s.Signed {
-			s.late()
-		}
-	})
-}
-
-// recheck compares the whole history with the files once, at the lowest priority.
-func (l *Log) recheck(ctx context.Context) {
-	err := journal.Politely(journal.Bulk, func() error { return l.recheckAll(ctx) })
-	switch {
-	case ctx.Err() != nil:
-	case err == nil:
-		l.change(func(s *State) { s.Checked = true })
-	case isContradiction(err):
-		l.Stop(err)
-	default:
-		l.o.Alarm(err)
-	}
-}
-
-func (l *Log) recheckAll(ctx context.Context) (err error) {
-	f, err := l.newFollower(l.compareTile)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, f.close()) }()
-	to := l.published().Head
-	if err := f.genesis(); err != nil {
-		return err
-	}
-	f.last = 0 // the partial tiles are compared when they are made
-	if f.shadow, err = journal.NewShadow(l.j, l.o.Engine, 0); err != nil {
-		return err
-	}
-	f.leaf.StartAt(0)
-	return f.follow(ctx, to)
 }

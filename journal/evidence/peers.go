@@ -18,19 +18,25 @@ import (
 )
 
 // Said is what a member of a cluster says of its tree.
+//
+// It is the JSON of GET /log/member: hashes only, so it needs no token.
 type Said struct {
-	Size      uint64         `json:"size"` // leaves of its tree, or fewer if it was asked for fewer
-	Root      string         `json:"root"` // of that many leaves, base64
+	Size uint64 `json:"size"` // leaves of its tree, or fewer if it was asked for fewer
+	// Root is the root of that many leaves, in base64.
+	Root      string         `json:"root"`
 	Snapshots []SaidSnapshot `json:"snapshots"`
 }
 
-// SaidSnapshot is the state of a member at a sequence.
+// SaidSnapshot is the state of a member at a sequence: the hex SHA-256 of the snapshot's file. Only
+// snapshots of sequences that both members have are compared.
 type SaidSnapshot struct {
 	InputSeq uint64 `json:"sequence"`
 	SHA256   string `json:"sha256"`
 }
 
 // Say is what this member says of its first leaves, at most size of them; 0: of all.
+//
+// ErrNotYet before the first step of Run. Any goroutine: it reads the published copy of the tree.
 func (l *Log) Say(size uint64) (Said, error) {
 	edge := l.edge.Load()
 	if edge == nil {
@@ -52,7 +58,8 @@ func (l *Log) Say(size uint64) (Said, error) {
 	return s, err
 }
 
-// rootAt is the root of the first leaves of a tree.
+// rootAt is the root of the first leaves of a tree. What is in no file yet comes from the tree's
+// edge.
 func (l *Log) rootAt(edge *verify.Tree, size uint64) (verify.Hash, error) {
 	if size == edge.Size {
 		return edge.Root(), nil
@@ -74,12 +81,15 @@ func (l *Log) rootAt(edge *verify.Tree, size uint64) (verify.Hash, error) {
 
 // Peer is another member of the cluster.
 type Peer struct {
+	// Name is what State.Differs calls it.
 	Name string
 	URL  string // of its order-matcher
 }
 
 // Peers compares this member's tree and snapshots with the other members'. Its log follows the same
 // agreed commands, so a difference is a fault of disk, memory or program.
+//
+// One goroutine calls Run. Log, Others and Client do not change.
 type Peers struct {
 	Log    *Log
 	Others []Peer
@@ -91,7 +101,7 @@ type Peers struct {
 	odd   error           // what Odd is told
 }
 
-// Run compares in every interval until ctx ends.
+// Run compares in every interval until ctx ends. Each round asks the members one after another.
 func (p *Peers) Run(ctx context.Context, interval time.Duration) {
 	p.known = map[string]bool{}
 	tick := time.NewTicker(interval)
@@ -107,6 +117,9 @@ func (p *Peers) Run(ctx context.Context, interval time.Duration) {
 }
 
 // round asks every other member. One that is away, or is still building its tree, says nothing.
+//
+// A member that differs from a majority of the members is itself the odd one, and stops its log. It
+// goes on comparing, and Odd is told in each later round, until it is heard.
 func (p *Peers) round(ctx context.Context) {
 	var differ []string
 	for _, o := range p.Others {
@@ -138,6 +151,9 @@ func (p *Peers) round(ctx context.Context) {
 }
 
 // compare returns the first difference from another member, "" for none.
+//
+// The first leaf that differs is found by halving: about as many questions as the size has bits.
+// Two members may have come to different sizes; the smaller one counts.
 func (p *Peers) compare(ctx context.Context, o Peer) (where string, err error) {
 	own, err := p.Log.Say(0)
 	if err != nil {
@@ -179,6 +195,7 @@ func (p *Peers) compare(ctx context.Context, o Peer) (where string, err error) {
 	return fmt.Sprintf("leaf %d, sequences %d to %d", low, first, first+count-1), nil
 }
 
+// errMoved ends a comparison: it says nothing about a difference. The next round begins again.
 var errMoved = errors.New("evidence: the other member has another tree than before")
 
 // same reports that this member's first leaves have the root that another one says.
@@ -190,6 +207,7 @@ func (p *Peers) same(said Said) (bool, error) {
 // askTimeout bounds a question to another member.
 const askTimeout = 5 * time.Second
 
+// ask is one question, with a bound on time and on the size of the answer.
 func (p *Peers) ask(ctx context.Context, o Peer, size uint64) (said Said, err error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()

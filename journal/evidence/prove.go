@@ -17,7 +17,7 @@ import (
 	"posttrade/matcher"
 )
 
-// The errors of a Prover.
+// The errors of a Prover; test them with errors.Is.
 var (
 	// ErrUnknown: there is no such command, trade, order or contract.
 	ErrUnknown = errors.New("no such record")
@@ -31,10 +31,14 @@ var (
 const DefaultMaxProofs = 2
 
 // Prover makes proofs from a journal and the files of its log. Any goroutine may use it.
+//
+// It signs nothing and changes nothing, so it also works in a process that reads the folder of a
+// log beside a running server.
 type Prover struct {
-	j      *journal.Journal
-	past   *asof.History
-	dir    folder
+	j    *journal.Journal
+	past *asof.History
+	dir  folder
+	// key is the evidence key of the journal: the salts follow from it.
 	key    verify.Key
 	places chan struct{}
 }
@@ -56,6 +60,7 @@ func NewProver(past *asof.History, dir string) (*Prover, error) {
 		places: make(chan struct{}, DefaultMaxProofs)}, err
 }
 
+// enter takes a place for a proof, without waiting: ErrBusy when all are taken.
 func (p *Prover) enter() (leave func(), err error) {
 	select {
 	case p.places <- struct{}{}:
@@ -68,6 +73,8 @@ func (p *Prover) enter() (leave func(), err error) {
 // ReadHead reads the newest published head of a log from its folder. A caller that opens the
 // journal as it is at one moment reads the head before: then the journal has all that the head
 // covers.
+//
+// ErrNotYet, and the error of the file, when there is none.
 func ReadHead(dir string) ([]byte, error) {
 	text, err := os.ReadFile(folder{dir: dir}.path(checkpointName))
 	if err != nil {
@@ -79,6 +86,9 @@ func ReadHead(dir string) ([]byte, error) {
 // Prove makes the proof of a record against a published head, whose tiles are on the disk. It
 // replays the leaf of the record, at a low priority. An ErrContradiction says that the journal is
 // not what the head says.
+//
+// Errors: ErrNotYet for a record beyond the head; ErrBusy; ErrUnknown when the leaf has no such
+// record; ErrContradiction.
 func (p *Prover) Prove(ctx context.Context, at Place,
 	note []byte) (proof *verify.Proof, err error) {
 	head, err := ParseNote(note)
@@ -108,7 +118,8 @@ func (p *Prover) Prove(ctx context.Context, at Place,
 	return proof, nil
 }
 
-// replay finds the record in its leaf.
+// replay finds the record in its leaf. It decides at most 256 commands beyond the state before the
+// leaf, and stops at the head: the leaf may be open there.
 func (p *Prover) replay(ctx context.Context, at Place,
 	head *verify.Checkpoint) (proof *verify.Proof, err error) {
 	first, count := verify.LeafRange(verify.LeafOf(at.InputSeq))
@@ -139,16 +150,21 @@ func (p *Prover) replay(ctx context.Context, at Place,
 	return s.finish(head)
 }
 
-// search collects a leaf and the record that a proof is of.
+// search collects a leaf and the record that a proof is of, while a shadow replays the leaf.
 type search struct {
-	at     Place
-	leaf   leaf.Builder
-	proof  *verify.Proof
-	data   []byte        // of the leaf when it is full
-	hashes []verify.Hash // of its records
+	at    Place
+	leaf  leaf.Builder
+	proof *verify.Proof
+	// data is that of the leaf when it is full; nil: it is the open leaf of the head.
+	data []byte
+	// hashes are those of the leaf's records: the way of the record to the leaf's root is made of
+	// them.
+	hashes []verify.Hash
 	err    error
 }
 
+// see keeps the record that is looked for, and its salt. It is leaf.Builder's Seen, so it copies
+// what it keeps.
 func (s *search) see(inputSeq, index uint64, salt [verify.SaltBytes]byte, record []byte) {
 	if inputSeq != s.at.InputSeq || s.proof != nil || !isRecord(record, s.at.TradeSeq) {
 		return
@@ -158,7 +174,8 @@ func (s *search) see(inputSeq, index uint64, salt [verify.SaltBytes]byte, record
 	}
 }
 
-// isRecord reports the record of a trade, or of a command when tradeSeq is 0.
+// isRecord reports the record of a trade, or of a command when tradeSeq is 0. The first byte is the
+// kind, and a fill begins with its trade sequence.
 func isRecord(record []byte, tradeSeq uint64) bool {
 	if tradeSeq == 0 {
 		return record[0] == verify.KindCommand
@@ -166,7 +183,8 @@ func isRecord(record []byte, tradeSeq uint64) bool {
 	return record[0] == verify.KindFill && binary.LittleEndian.Uint64(record[1:]) == tradeSeq
 }
 
-// finish adds the way to the leaf's root.
+// finish adds the way to the leaf's root. A record of the open leaf leads to the head's own line;
+// that the journal still has what was signed is compared here, because no tile has it.
 func (s *search) finish(head *verify.Checkpoint) (*verify.Proof, error) {
 	if s.proof == nil {
 		return nil, fmt.Errorf("evidence: sequence %d: %w", s.at.InputSeq, ErrUnknown)
@@ -227,6 +245,8 @@ func (r tileReader) ReadTiles(tiles []tlog.Tile) ([][]byte, error) {
 }
 
 // ParseNote reads a note without a check of its signatures.
+//
+// For heads of this log's own files only; a head from outside is opened with verify.Keys.
 func ParseNote(text []byte) (verify.Checkpoint, error) {
 	body, _, _ := bytes.Cut(text, []byte("\n\n"))
 	c, err := verify.ParseText(string(body) + "\n")

@@ -11,6 +11,9 @@ import (
 // resume returns a follower that stands where the files of the log end, if they agree with each
 // other and with the newest signed head. If they do not, or there are none, it returns one at the
 // beginning: it finds out which file contradicts the journal, and makes those that are missing.
+//
+// whole says that it begins at the beginning, so that following it compares everything. The files
+// are first read without writing; only when they agree is the tree built on from them.
 func (l *Log) resume(ctx context.Context) (f *follower, whole bool, err error) {
 	size := l.published().Size
 	usable := false
@@ -40,6 +43,7 @@ func (l *Log) resume(ctx context.Context) (f *follower, whole bool, err error) {
 	return f, n == 0, nil
 }
 
+// closeOf is close of a follower that may be nil.
 func closeOf(f *follower) error {
 	if f == nil {
 		return nil
@@ -51,6 +55,10 @@ func closeOf(f *follower) error {
 var errUsable = errors.New("a leaf is not in the files")
 
 // feed builds a tree from the entry bundles, up to a number of leaves.
+//
+// The roots of the published heads are compared on the way, so a changed entry is found at the next
+// head. The tree has fewer leaves than asked for where an entry bundle is missing. Cost: it reads
+// and hashes all entries; no command is replayed.
 func (l *Log) feed(size uint64, put func(int, uint64, int, []byte) error) (f *follower, err error) {
 	if f, err = l.newFollower(put); err != nil {
 		return nil, err
@@ -82,6 +90,8 @@ func (l *Log) feed(size uint64, put func(int, uint64, int, []byte) error) (f *fo
 }
 
 // eachEntry gives the leaves in the entry bundles to f, up to size or to the first that is missing.
+// f may use the bytes until it returns: they lie in the bundle, each behind its length of two
+// bytes.
 func (l *Log) eachEntry(size uint64, f func(index uint64, leaf []byte) error) error {
 	for index := uint64(0); index < size; {
 		w := int(min(size-index, verify.TileHashes))
@@ -102,7 +112,7 @@ func (l *Log) eachEntry(size uint64, f func(index uint64, leaf []byte) error) er
 	return nil
 }
 
-// compareTile is put without writing.
+// compareTile is put without writing. A tile that is missing is no contradiction: it is made again.
 func (l *Log) compareTile(level int, n uint64, w int, data []byte) error {
 	found, err := l.dir.tile(level, n, w)
 	if errors.Is(err, ErrNoTile) {
@@ -114,4 +124,5 @@ func (l *Log) compareTile(level int, n uint64, w int, data []byte) error {
 	return err
 }
 
+// isContradiction reports an error that stops the log; any other one is tried again.
 func isContradiction(err error) bool { return errors.Is(err, ErrContradiction) }

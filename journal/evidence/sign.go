@@ -11,6 +11,10 @@ import (
 )
 
 // sign publishes a new head if there was progress since the last one, or the key is a new one.
+// Run's goroutine only.
+//
+// The partial tiles of the head are written before the head is: a reader that has the head finds
+// every tile that it needs. A member that does not lead signs nothing, and has the same tree.
 func (l *Log) sign(f *follower) error {
 	if l.o.Leads != nil && !l.o.Leads() {
 		return nil
@@ -43,6 +47,9 @@ func (l *Log) sign(f *follower) error {
 }
 
 // publish keeps a head, then shows it. A head from before the published one comes too late.
+//
+// A head goes into the file checkpoints, which cannot be made again, with a sync; then into
+// checkpoint, then to readers. The same head may be published again, with cosignatures.
 func (l *Log) publish(text []byte, c verify.Checkpoint) error {
 	l.publishing.Lock()
 	defer l.publishing.Unlock()
@@ -61,6 +68,9 @@ func (l *Log) publish(text []byte, c verify.Checkpoint) error {
 }
 
 // addSnapshot names the newest snapshot at or before the head.
+//
+// So the head attests the state too: an export may start from that snapshot. No snapshot is no
+// error.
 func (l *Log) addSnapshot(c *verify.Checkpoint) error {
 	list, err := l.j.Snapshots()
 	if err != nil {

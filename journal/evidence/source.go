@@ -12,6 +12,7 @@ import (
 type Source struct {
 	*Log
 	*Prover
+	// keys are those of the log itself, for the check of a proof before it is handed out.
 	keys verify.Keys
 }
 
@@ -33,6 +34,9 @@ func (s *Source) Tile(path string) (data []byte, full bool, err error) {
 // Proof waits until a published head covers the record, and makes its proof. A proof that does not
 // prove anything is not handed out: it says that the journal is not what was signed, and stops the
 // log.
+//
+// Errors: ErrNotYet when ctx ends first or the log has stopped; ErrBusy; ErrUnknown;
+// ErrContradiction. Cost: the replay of one leaf, and of the way to it from the nearest snapshot.
 func (s *Source) Proof(ctx context.Context, at Place) ([]byte, error) {
 	note, err := s.await(ctx, at.InputSeq)
 	if err != nil {
@@ -61,6 +65,8 @@ func (s *Source) ours(note []byte) bool {
 }
 
 // await waits for a published head that covers a command.
+//
+// A log that has stopped still gives the heads that it has published.
 func (l *Log) await(ctx context.Context, inputSeq uint64) ([]byte, error) {
 	for {
 		l.mu.Lock()

@@ -22,16 +22,20 @@ import (
 
 // Witness is a party outside that cosigns heads (C2SP tlog-witness): it does so only for a head
 // that continues the last one it has cosigned, so it never cosigns two histories.
+//
+// A Witness belongs to one Log, whose goroutine of the witnesses asks it about one head at a time.
 type Witness struct {
 	note.Verifier
+	// URL is the prefix of its add-checkpoint, without a slash at the end.
 	URL string // the prefix of its add-checkpoint
 
-	// The size that it was last seen at; writer: the round of its log.
+	// size is how many leaves it has cosigned, as it was last seen; 0: it has not been asked, or knows
+	// nothing of the log. Writer: cosign, which runs once at a time for each witness.
 	size uint64
 }
 
 // ReadWitnesses reads a file of lines "<vkey> <url>". Empty lines and those that begin with # are
-// passed over.
+// passed over. An error names the line. A file without witnesses gives none, without an error.
 func ReadWitnesses(name string) (list []*Witness, err error) {
 	text, err := os.ReadFile(name)
 	if err != nil {
@@ -55,20 +59,26 @@ func ReadWitnesses(name string) (list []*Witness, err error) {
 	return list, nil
 }
 
-// The errors of a witness.
+// What a witness may answer. errFork is what witnesses are for: one of the two histories is not the
+// true one.
 var (
 	errFork  = errors.New("refuses the head: it knows another history of this log")
 	errAhead = errors.New("has cosigned a longer log than this one")
 )
 
-// The bounds of a request to a witness.
+// The bounds of a request to a witness: its time, the bytes of its answer that are read, and how
+// often a head is sent again because the witness has another size than it was last seen at.
 const (
 	witnessTimeout = 10 * time.Second
 	maxWitnessBody = 64 << 10
 	witnessTries   = 3
 )
 
-// cosign asks a witness for its signature of a head, and returns the line of it.
+// cosign asks a witness for its signature of a head, and returns the line of it. read reads a tile
+// of the log, for the proof of consistency.
+//
+// 200 is a signature, 409 says the size that the witness knows, 422 refuses the proof (C2SP
+// tlog-witness). A 409 with the size that was sent means that the witness has another root for it.
 func (w *Witness) cosign(ctx context.Context, client *http.Client, text []byte,
 	head *verify.Checkpoint, read verify.Read) ([]byte, error) {
 	body, _, _ := bytes.Cut(text, []byte("\n\n"))
@@ -107,6 +117,8 @@ func (w *Witness) cosign(ctx context.Context, client *http.Client, text []byte,
 }
 
 // consistency proves that the first leaves of a head are the log of a smaller size.
+//
+// It is empty when the witness knows nothing yet, or this very size.
 func consistency(head *verify.Checkpoint, size uint64, read verify.Read) (tlog.TreeProof, error) {
 	if size == 0 || size == head.Size {
 		return nil, nil
@@ -118,7 +130,8 @@ func consistency(head *verify.Checkpoint, size uint64, read verify.Read) (tlog.T
 	return proof, nil
 }
 
-// request is the body of add-checkpoint.
+// request is the body of add-checkpoint: the old size, a line of base64 for each hash, an empty
+// line, the signed head.
 func request(size uint64, proof tlog.TreeProof, text []byte) []byte {
 	b := fmt.Appendf(nil, "old %d\n", size)
 	for i := range proof {
@@ -127,6 +140,7 @@ func request(size uint64, proof tlog.TreeProof, text []byte) []byte {
 	return append(append(b, '\n'), text...)
 }
 
+// post sends a request and returns status and answer, for at most witnessTimeout.
 func (w *Witness) post(ctx context.Context, client *http.Client, body []byte) (int, []byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, witnessTimeout)
 	defer cancel()
@@ -145,6 +159,9 @@ func (w *Witness) post(ctx context.Context, client *http.Client, body []byte) (i
 }
 
 // signature finds the witness's own line in its answer, and checks it.
+//
+// An answer without a valid line of this witness is an error, whatever else it holds: only checked
+// lines are published.
 func (w *Witness) signature(answer, text []byte) ([]byte, error) {
 	signed := append(append(append([]byte(nil), text...), '\n'), answer...)
 	n, err := note.Open(signed, note.VerifierList(w.Verifier))
@@ -156,6 +173,9 @@ func (w *Witness) signature(answer, text []byte) ([]byte, error) {
 
 // cosigned asks all witnesses at a time and returns the lines of those that have signed, once they
 // have all answered.
+//
+// count is how many that are; err joins what went wrong with the others. So the slowest witness
+// delays a head, by witnessTimeout at most for each try.
 func (l *Log) cosigned(ctx context.Context, text []byte,
 	head *verify.Checkpoint) (lines []byte, count int, err error) {
 	read := func(name string) ([]byte, error) {
@@ -177,13 +197,16 @@ func (l *Log) cosigned(ctx context.Context, text []byte,
 	return lines, count, errors.Join(errs...)
 }
 
-// candidate is a signed head that waits for its witnesses.
+// candidate is a signed head that waits for its witnesses: the note, and what it says.
 type candidate struct {
 	text []byte
 	head verify.Checkpoint
 }
 
 // submit gives a head to the witnesses, unless they are still busy with the last one.
+//
+// Without a quorum the head is published at once. Run's goroutine only; it does not wait, except
+// for the last head of a stop.
 func (l *Log) submit(c candidate) {
 	if l.o.Quorum == 0 {
 		l.report(l.publish(c.text, c.head))
@@ -215,6 +238,8 @@ func (l *Log) offerAgain() {
 }
 
 // report keeps the last failure for State.
+//
+// nil says that all is well again. The alarm is told of a failure once, until its text changes.
 func (l *Log) report(err error) {
 	changed := false
 	l.change(func(s *State) {

@@ -6,15 +6,18 @@ import (
 	"posttrade/ring"
 )
 
-// Clock is the time of a run, from its start.
+// Clock is the time of a run, from its start. Tests have one of their own, which moves when Nap is
+// called and makes a run take no time.
 type Clock interface {
+	// Now never decreases. Any goroutine may call it: a target may stamp its answers on another one.
 	Now() time.Duration
 	// Nap releases the core for as short a time as the kernel allows.
 	Nap()
 }
 
 // NewClock returns the machine's clock, which starts now. Only one goroutine, on a locked thread,
-// may call Nap; any goroutine may read the clock.
+// may call Nap; any goroutine may read the clock. Naps let the core sleep, so that the load costs
+// little between requests; an answer that comes meanwhile is noticed at the end of the nap.
 func NewClock() Clock { return &machine{start: time.Now()} }
 
 // NewBusyClock returns the machine's clock with naps that only yield the core to another thread
@@ -22,6 +25,7 @@ func NewClock() Clock { return &machine{start: time.Now()} }
 // would otherwise measure only the sleep.
 func NewBusyClock() Clock { return &machine{start: time.Now(), busy: true} }
 
+// machine is both clocks. start is constant.
 type machine struct {
 	start time.Time
 	busy  bool // constant
@@ -30,7 +34,7 @@ type machine struct {
 
 func (m *machine) Now() time.Duration { return time.Since(m.start) }
 
-// nap is the shortest length of a nap.
+// nap is the shortest length of a nap: the kernel adds what a sleep and a wake-up cost.
 const nap = 10 * time.Microsecond
 
 // Nap sleeps in the kernel, because the runtime's own timers are a millisecond late when the

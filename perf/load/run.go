@@ -9,48 +9,68 @@ import (
 	"posttrade/app/latency"
 )
 
-// Target answers requests. None of its methods waits; one goroutine calls them.
+// Target answers requests. None of its methods waits; one goroutine calls them. A target that waits
+// for an answer in Send would close the loop, and its latencies would be those of a closed one.
 type Target interface {
 	// Send starts request n and reports true, or false when there is no room now: the caller then asks
-	// again. Requests are numbered from 0 in the order in which they are due.
+	// again. Requests are numbered from 0 in the order in which they are due. An error ends the run.
 	Send(n int) (bool, error)
 	// Poll calls answered for every request that was answered since the last call, with the time of
-	// the answer on the run's clock, in any order.
+	// the answer on the run's clock, in any order. It calls it once for each request that Send has
+	// taken: a number that is not under way ends the run, because the target has then measured
+	// something else.
 	Poll(answered func(n int, at time.Duration)) error
 }
 
-// Options say what to send.
+// Options say what to send. Run changes nothing that the caller can see.
 type Options struct {
 	Arrivals Arrivals
-	For      time.Duration // requests due before this are sent, even if late
-	Clock    Clock         // nil: the machine's; a target that stamps answers uses the same clock
-	Every    time.Duration // length of an interval of Result; 0: a second
-	Patience time.Duration // how long the last answers may take; 0: 30 s
+	// For is how long requests come: those due before it are sent, even if late. It must be above 0.
+	For time.Duration
+	// Clock is the run's time; nil for the machine's. A target that stamps answers uses the same
+	// clock.
+	Clock Clock
+	// Every is the length of an interval of Result; 0 for a second.
+	Every time.Duration
+	// Patience is how long the last answers may take; 0 for 30 s.
+	Patience time.Duration
 }
 
-// defaultPatience is how long a target may give no answer while requests are in flight.
+// defaultPatience is how long a target may give no answer while requests are in flight. It is long
+// enough for a disk that stands still for seconds: such a stall is a result, not an error.
 const defaultPatience = 30 * time.Second
 
 // MaxOutstanding is the greatest number of requests in flight. Further requests wait, and their
-// wait counts.
+// wait counts. It bounds the memory of a run whose target cannot follow: 8 bytes each.
 const MaxOutstanding = 1 << 16
 
-// burst is how many due requests are sent before Run polls for answers.
+// burst is how many due requests are sent before Run polls for answers. With more, the answers of a
+// target that is behind would be noticed late; with fewer, a generator that is behind would catch
+// up slowly.
 const burst = 64
 
-// ErrUnanswered reports requests that got no answer in time.
+// ErrUnanswered reports requests that got no answer in time: the target lost them, or it is slower
+// than the patience allows. Test by errors.Is.
 var ErrUnanswered = errors.New("requests without an answer")
 
 // Result is the result of a run.
 type Result struct {
-	Requests  int           // sent and answered
-	Took      time.Duration // from the start to the last answer
-	Behind    time.Duration // the greatest delay of a send
-	Latency   *latency.Summary
-	Intervals []latency.Interval // the same, by the time of the answer
+	// Requests is the number of requests, each of which was sent and answered.
+	Requests int
+	// Took is from the start to the last answer. It is longer than Options.For when the target was
+	// behind.
+	Took time.Duration
+	// Behind is the greatest delay of a send: the generator or the target could not keep to the rate
+	// by so much. It is in the latencies.
+	Behind time.Duration
+	// Latency is the distribution of the times from when a request was due until its answer.
+	Latency *latency.Summary
+	// Intervals are the same, by the time of the answer, without gaps from the start on.
+	Intervals []latency.Interval
 }
 
-// PerSecond is the rate of the answers, 0 without any.
+// PerSecond is the rate of the answers, 0 without any. Below the rate that was asked for, the
+// target was saturated, and the latencies depend on how long the run was.
 func (r *Result) PerSecond() float64 {
 	if r.Requests == 0 {
 		return 0
@@ -59,6 +79,13 @@ func (r *Result) PerSecond() float64 {
 }
 
 // Run sends every request that is due within o.For and waits for the answers.
+//
+//   - It blocks, on the calling goroutine and a thread of its own, from the first request to the
+//     last answer. With a busy clock it takes a core for all that time.
+//   - Errors: bad options; the target's, wrapped; ErrUnanswered. A run that fails has no result.
+//   - It allocates per interval, not per request (TestSendingAndAnsweringDoNotAllocate).
+//
+// An answer is as late as the next call of Poll, at most a burst of sends or a nap.
 func Run(t Target, o Options) (*Result, error) {
 	if o.Arrivals == nil || o.For <= 0 {
 		return nil, fmt.Errorf("load: run for=%v: want arrivals and a time above 0", o.For)
@@ -81,6 +108,7 @@ func Run(t Target, o Options) (*Result, error) {
 	return r.result(), nil
 }
 
+// newRun makes the run's memory before its time starts to matter: the first arrival is taken here.
 func newRun(t Target, o Options) *run {
 	r := &run{o: o, target: t, start: o.Clock.Now(), due: make([]time.Duration, MaxOutstanding)}
 	for i := range r.due {
@@ -93,25 +121,36 @@ func newRun(t Target, o Options) *run {
 // answeredAlready marks a free place in run.due.
 const answeredAlready = -1
 
-// run is a run in progress. Times are since its start.
+// run is a run in progress. Times are since its start. Only the goroutine of Run uses it.
 type run struct {
-	o         Options
-	target    Target
-	start     time.Duration
-	due       []time.Duration // of requests in flight, by number modulo MaxOutstanding
-	next      time.Duration   // when the next request is due
-	sent      int
-	open      int
-	behind    time.Duration
-	last      time.Duration // time of the last answer
+	o      Options
+	target Target
+	start  time.Duration
+	// due has when the requests in flight were due, by number modulo MaxOutstanding; answeredAlready
+	// for a free place. So an answer finds its request without a search, in any order.
+	due []time.Duration
+	// next is when the next request is due.
+	next time.Duration
+	// sent is the number of requests sent, and the next one's number; open is how many have no answer
+	// yet.
+	sent int
+	open int
+	// behind is the greatest delay of a send so far.
+	behind time.Duration
+	// last is the time of the last answer.
+	last time.Duration
+	// recorders has one for each interval, up to the last one with an answer.
 	recorders []*latency.Recorder
-	stray     int // the number of an answer to a request that is not in flight
-	strayed   bool
+	// stray is the number of an answer to a request that is not in flight, if strayed.
+	stray   int
+	strayed bool
 }
 
 func (r *run) now() time.Duration { return r.o.Clock.Now() - r.start }
 
-// loop sends the due requests, polls for answers, and naps when there is neither.
+// loop sends the due requests, polls for answers, and naps when there is neither. It polls before
+// it sends, so that places of answered requests are free. The patience counts from the last answer,
+// or from the end of the sending time, so that a long run of slow answers does not fail.
 func (r *run) loop() error {
 	answered := r.answered // made once: a method value allocates
 	for {
@@ -142,7 +181,8 @@ func (r *run) loop() error {
 	}
 }
 
-// sendDue sends due requests, one burst at most.
+// sendDue sends due requests, one burst at most, and stops at the first one for which there is no
+// room: the order of the requests is kept. A request that waits keeps the time at which it was due.
 func (r *run) sendDue() (sent int, err error) {
 	now := r.now()
 	for sent < burst && r.next <= now && r.next < r.o.For {
@@ -164,7 +204,8 @@ func (r *run) sendDue() (sent int, err error) {
 	return sent, nil
 }
 
-// answered records the time of a request since it was due.
+// answered records the time of a request since it was due. An answer to a request that is not under
+// way is noted, and loop ends the run.
 func (r *run) answered(n int, at time.Duration) {
 	at -= r.start
 	slot := max(n, 0) % MaxOutstanding
@@ -192,52 +233,4 @@ func (r *run) result() *Result {
 			Recorder: recorder})
 	}
 	return out
-}
-
-// Saturate keeps window requests in flight for d and returns the answers per second. At a higher
-// rate an open loop would not end.
-func Saturate(t Target, window int, d time.Duration, clock Clock) (perSecond float64, err error) {
-	if window < 1 || d <= 0 {
-		return 0, fmt.Errorf("load: saturate window=%d for=%v: want both above 0", window, d)
-	}
-	if clock == nil {
-		clock = NewClock()
-	}
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	sent, open, start := 0, 0, clock.Now()
-	answered := func(int, time.Duration) { open-- }
-	last := start
-	for {
-		before := open
-		if err := t.Poll(answered); err != nil {
-			return 0, fmt.Errorf("load: saturate: poll: %w", err)
-		}
-		now := clock.Now()
-		progress := open < before
-		if progress {
-			last = now
-		}
-		if now-start >= d && open == 0 {
-			return float64(sent) / (now - start).Seconds(), nil
-		}
-		if now-last > defaultPatience {
-			return 0, fmt.Errorf("load: saturate: %d of %d: %w", open, sent, ErrUnanswered)
-		}
-		for k := 0; k < burst && open < window && now-start < d; k++ {
-			ok, err := t.Send(sent)
-			if err != nil {
-				return 0, fmt.Errorf("load: saturate: send request=%d: %w", sent, err)
-			}
-			if !ok {
-				break
-			}
-			sent++
-			open++
-			progress = true
-		}
-		if !progress {
-			clock.Nap()
-		}
-	}
 }

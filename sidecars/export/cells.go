@@ -10,6 +10,9 @@ import (
 )
 
 // cells appends the cells of CSV lines.
+//
+// Each method appends one cell, with the comma before it. The zero value is ready for the first
+// line.
 type cells struct {
 	text []byte
 	some bool // the line has a cell
@@ -23,11 +26,15 @@ func (c *cells) next() {
 	c.some = true
 }
 
+// endLine ends a line. A line of one empty cell would read as an empty line; no table has one
+// column.
 func (c *cells) endLine() {
 	c.text, c.some = append(c.text, '\n'), false
 }
 
 // null is a cell without a value.
+//
+// It reads like an empty text: CSV cannot tell the two apart.
 func (c *cells) null() { c.next() }
 
 func (c *cells) number(n int64) {
@@ -36,12 +43,16 @@ func (c *cells) number(n int64) {
 }
 
 // decimal is a number of millionths.
+//
+// The text has no more decimals than it needs (strictjson.FormatDecimal).
 func (c *cells) decimal(n int64) {
 	c.next()
 	c.text = strictjson.FormatDecimal(c.text, n)
 }
 
 // moment is a time in epoch milliseconds.
+//
+// It is UTC with Z and always three decimals.
 func (c *cells) moment(millis int64) {
 	c.next()
 	c.text = time.UnixMilli(millis).UTC().AppendFormat(c.text, "2006-01-02T15:04:05.000Z07:00")
@@ -54,6 +65,8 @@ func (c *cells) date(d store.Date) {
 
 // words is a cell of text: quoted where RFC 4180 asks for it, and with a ' where a spreadsheet
 // would take it for a formula.
+//
+// Blanks at either end lead to quotes as well: some readers trim cells without them.
 func (c *cells) words(s string) {
 	c.next()
 	formula := s != "" && strings.ContainsRune("=+-@\t\r", rune(s[0]))

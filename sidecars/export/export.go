@@ -8,6 +8,8 @@ import (
 )
 
 // Format is how a table is written.
+//
+// The zero Format is none.
 type Format uint8
 
 // The formats.
@@ -17,6 +19,8 @@ const (
 )
 
 // ParseFormat reads the word of a format.
+//
+// The case must match.
 func ParseFormat(word string) (f Format, ok bool) {
 	for f := range words {
 		if f > 0 && words[f] == word {
@@ -43,6 +47,8 @@ func (f Format) MediaType() string {
 var ErrDecimal = errors.New("export: a price has more than 12 digits before its point")
 
 // Writer writes the rows of one table. After an error it must not be used.
+//
+// rows counts what was passed to Write, also rows that are still in the buffer.
 type Writer[R any] struct {
 	write func(rows []R) error
 	close func() error
@@ -50,6 +56,8 @@ type Writer[R any] struct {
 }
 
 // Write writes rows. They may be used again afterwards.
+//
+// It may pass nothing on yet. Errors are those of the destination, and ErrDecimal for Parquet.
 func (w *Writer[R]) Write(rows []R) error {
 	w.rows += uint64(len(rows))
 	return w.write(rows)
@@ -59,9 +67,14 @@ func (w *Writer[R]) Write(rows []R) error {
 func (w *Writer[R]) Rows() uint64 { return w.rows }
 
 // Close ends the table. It does not close what the Writer writes to.
+//
+// What is still in memory is written here, for Parquet with the footer. It is called once, after
+// the last Write that succeeded; a table with an error is left without its end.
 func (w *Writer[R]) Close() error { return w.close() }
 
 // table is how the rows R look. P is a row of Parquet: its fields are the columns.
+//
+// line and parquet write the same columns in the same order.
 type table[R, P any] struct {
 	header  string // of CSV
 	line    func(c *cells, r *R)
@@ -84,6 +97,8 @@ const (
 	groupRows = 64 << 10
 )
 
+// openCSV keeps the lines of one buffer. The header leaves with the first of them, or with Close
+// for a table without rows.
 func openCSV[R, P any](to io.Writer, t table[R, P]) *Writer[R] {
 	c := &cells{text: append(make([]byte, 0, csvBuffer+4<<10), t.header...)}
 	flush := func() error {
@@ -105,6 +120,8 @@ func openCSV[R, P any](to io.Writer, t table[R, P]) *Writer[R] {
 	}}
 }
 
+// openParquet converts a thousand rows at a time into rows of columns P, which the library groups
+// and compresses with Snappy.
 func openParquet[R, P any](to io.Writer, t table[R, P]) *Writer[R] {
 	w := parquet.NewGenericWriter[P](to, parquet.Compression(&parquet.Snappy),
 		parquet.MaxRowsPerRowGroup(groupRows), parquet.CreatedBy("posttrade", "1", ""))

@@ -28,6 +28,8 @@ func sideOf(s matcher.Side) string {
 }
 
 // tradeRow is a trade in Parquet.
+//
+// A pointer is an optional column. Pointing into the row itself costs no allocation a value.
 type tradeRow struct {
 	ID             string `parquet:"id"`
 	TradeSeq       *int64 `parquet:"tradeSeq"`
@@ -47,6 +49,9 @@ type tradeRow struct {
 }
 
 // Trades begins a table of trades.
+//
+// tradeSeq is empty for a booking from outside, whose number is of this database only;
+// settlementDate is empty when the column was edited to hold none.
 func Trades(f Format, to io.Writer) *Writer[store.Trade] {
 	return open(f, to, table[store.Trade, tradeRow]{
 		header: "id,tradeSeq,accountId,security,side,quantity,price,status,settlementDate,timestamp," +
@@ -113,6 +118,9 @@ func orderID(f *matcher.Fill) string {
 }
 
 // Fills begins a table of the blotter's entries. ticker names a security.
+//
+// execTimeMillis is a number, as it is in the JSON of the blotter. ticker is called once for each
+// row, on the goroutine of Write.
 func Fills(f Format, to io.Writer, ticker func(securityID uint32) string) *Writer[matcher.Fill] {
 	return open(f, to, table[matcher.Fill, fillRow]{
 		header: "id,tradeSeq,accountId,security,side,quantity,price,execTimeMillis,orderId,sequence\n",
@@ -140,6 +148,8 @@ func Fills(f Format, to io.Writer, ticker func(securityID uint32) string) *Write
 }
 
 // positionRow is a position in Parquet.
+//
+// Quantity is signed: below 0 for a short position.
 type positionRow struct {
 	AccountID   int64  `parquet:"accountId"`
 	Security    string `parquet:"security,dict"`

@@ -12,6 +12,9 @@ const agreeRows = 64
 
 // Origin returns the digest of trade 1, by which the database recognises this history; 0 while
 // there is no trade. Any goroutine may call it.
+//
+// The first call after trade 1 reads the journal; the value then never changes, and later calls
+// cost an atomic load. Two goroutines that read at once store the same value.
 func (p *Projection) Origin() (uint64, error) {
 	if origin := p.origin.Load(); origin != 0 {
 		return origin, nil
@@ -37,6 +40,9 @@ func (p *Projection) Foreign() bool { return p.foreign.Load() }
 // ahead of the journal, and the fill at the cursor is the one that was booked there. Where the
 // cursor does not identify that fill the newest rows decide. The error is ErrAhead or ErrForeign
 // when the check fails.
+//
+// store.Belonging.Agrees calls it, in the transaction that would mark the database. An empty
+// database agrees with every journal. Any goroutine.
 func (p *Projection) Agrees(tx *store.Tx) error {
 	at, err := tx.Cursor(cursorTrades)
 	if err != nil {
@@ -69,6 +75,9 @@ func (p *Projection) Agrees(tx *store.Tx) error {
 
 // newestAgree compares the newest rows up to at with their fills. An operator may have edited some
 // rows, which is for reconciliation to report: the majority decides.
+//
+// It reads at most agreeRows rows and as many fills. Without a row of that range nothing speaks
+// against the database.
 func (p *Projection) newestAgree(tx *store.Tx, at uint64) error {
 	same, other := 0, 0
 	err := tx.TradesBySeq(at-min(at, agreeRows)+1, at, func(row *store.Trade) error {

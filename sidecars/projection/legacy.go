@@ -34,6 +34,9 @@ func (p *Projection) BookLegacy(ctx context.Context, body []byte) (booked bool, 
 //     each message to terminate, whatever err is. After an err the other messages must be delivered
 //     again.
 //   - Cost: one transaction, none when there is no booking from outside. Any goroutine may call it.
+//
+// Bodies are read before the transaction begins, with a reader of the pool, so none is read twice
+// when the database asks for a retry.
 func (p *Projection) BookBatch(ctx context.Context, bodies [][]byte) (booked int,
 	refused []error, err error) {
 	rows := make([]store.Trade, 0, len(bodies))
@@ -85,6 +88,8 @@ func (p *Projection) BookBatch(ctx context.Context, bodies [][]byte) (booked int
 }
 
 // issued returns ErrForeignID for a trade sequence that the journal has not given to a trade.
+//
+// Without it a message could take the id of a trade that the engine makes later.
 func (p *Projection) issued(tradeSeq uint64) error {
 	if _, head := p.o.Journal.Head(); tradeSeq > head {
 		return fmt.Errorf("projection: id=%s last trade=%d: %w", store.TradeID(tradeSeq), head,
@@ -94,6 +99,8 @@ func (p *Projection) issued(tradeSeq uint64) error {
 }
 
 // refuse counts a message that must be terminated.
+//
+// The warning names the field and has nothing of the body, which comes from outside.
 func (p *Projection) refuse(err error) {
 	if errors.Is(err, ErrForeignID) {
 		p.legacyForeign.Add(1)
@@ -104,12 +111,17 @@ func (p *Projection) refuse(err error) {
 }
 
 // cursorExternal is locked by a transaction that numbers bookings from outside.
+//
+// Its value stays 0: only the lock on its row is used.
 const cursorExternal = "bookings.external"
 
 // bookExternal inserts bookings from outside that are not there, in the order of rows: of two
 // messages with one id the first is booked. Their trade sequences only order them, above every
 // history. The lock keeps two consumers, such as the old and the new leader, from giving one number
 // twice: the second row would count as a duplicate.
+//
+// A row that is there already leaves a hole in the numbers, which nothing reads as a sequence
+// without holes.
 func bookExternal(tx *store.Tx, rows []store.Trade) (booked int, err error) {
 	if _, err := tx.HoldCursor(cursorExternal); err != nil {
 		return 0, err

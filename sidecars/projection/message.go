@@ -18,6 +18,8 @@ const MaxMessageBytes = 64 << 10
 const maxTickerBytes = 16
 
 // The reasons of a malformed message that strictjson has no error for.
+//
+// They contain nothing of the message; ErrMalformed wraps them.
 var (
 	errLong    = errors.New("message too long")
 	errUnknown = errors.New("unknown field")
@@ -29,6 +31,8 @@ var (
 // field is a member of a booking message.
 type field uint8
 
+// The order is that of fieldNames: first the members that must be there, then those that may be
+// absent. fields is their number, and noField stands for a member that is none.
 const (
 	fieldID field = iota
 	fieldAccount
@@ -66,6 +70,8 @@ func fieldOf(name []byte) field {
 }
 
 // message reads booking messages, one after the other. One goroutine uses it.
+//
+// It keeps the reader's memory between messages, so a pool of them costs little for a booking.
 type message struct {
 	r strictjson.Reader
 	// trade is that of the last message; status and the dates of settlement and booking are not set,
@@ -75,6 +81,10 @@ type message struct {
 
 // read reads body into m.trade. Its error is an ErrMalformed that names the field and contains
 // nothing of the body.
+//
+// Three things are checked only at the end, because members may come in any order: that all
+// required ones are there, that a tradeSeq is the number of the id, and that a booking from outside
+// has null or nothing for it.
 func (m *message) read(body []byte) error {
 	m.trade = store.Trade{}
 	if len(body) > MaxMessageBytes {
@@ -128,6 +138,8 @@ func malformed(f field, reason error) error {
 
 // member reads the value of one field. Fields that are computed anew are read as strictly as the
 // others.
+//
+// A value that cannot be is errValue; the reader's own errors, of the JSON form, win over it.
 func (m *message) member(f field) {
 	t, ok := &m.trade, true
 	switch f {
@@ -170,6 +182,8 @@ func (m *message) member(f field) {
 }
 
 // whole reads a whole number from 1 to most.
+//
+// An account id has 32 bits, a quantity 31.
 func (m *message) whole(most int64) int64 {
 	v := m.r.Int()
 	if m.r.Err() == nil && (v < 1 || v > most) {

@@ -3,6 +3,8 @@ package projection
 import "posttrade/ring/metric"
 
 // Collect states the counters.
+//
+// Names and label values are a contract with alert rules and dashboards.
 func (p *Projection) Collect(emit metric.Emit) {
 	m := p.Metrics()
 	emit.Gauge("svc_projection_lag_records", "Durable fills that are not in SQL yet.",

@@ -27,6 +27,8 @@ var (
 )
 
 // errTicker reports a fill of a security whose name is not known, or not known yet.
+//
+// It is retried: the name comes from the gate, which learns it from the engine's events.
 var errTicker = errors.New("security without a name")
 
 // The cursors; doc.go describes them.
@@ -36,6 +38,8 @@ const (
 	cursorMark   = "projection.mark"
 )
 
+// Defaults of Options. A rest of four times the work leaves the disk to the journal for four fifths
+// of the time while trades come, unless pace.LongestRest cuts it short.
 const (
 	defaultPoll      = 20 * time.Millisecond
 	defaultBatchRows = 8192
@@ -44,6 +48,8 @@ const (
 
 // Journal is the durable history of fills, ascending by trade sequence and
 // contiguous from 1. A *journal.Journal is one.
+//
+// Any goroutine may call it. Head never falls.
 type Journal interface {
 	// Head returns the last durable input sequence and the last trade sequence issued by then.
 	Head() (inputSeq, tradeSeq uint64)
@@ -53,6 +59,8 @@ type Journal interface {
 }
 
 // Options configure a Projection. Journal, DB, Ticker and SettlementDate are required.
+//
+// The functions are called on the goroutine of Step or of BookBatch, and must not block.
 type Options struct {
 	Journal        Journal
 	DB             *store.DB
@@ -73,6 +81,9 @@ type Options struct {
 }
 
 // Metrics are counters since the start, and the lag.
+//
+// A fill or a message is counted when its transaction is known to be committed. After a commit
+// whose outcome is unknown, the same fills count as duplicates.
 type Metrics struct {
 	Booked           uint64 // rows inserted from the journal
 	Duplicates       uint64 // fills whose row was there already
@@ -86,6 +97,10 @@ type Metrics struct {
 }
 
 // Projection is one process's writer of the table trades.
+//
+// The path of a Step: resume takes the position from the database, gather makes rows from fills,
+// commit writes rows and cursors, advance shows the new position. Several processes may have one
+// each: HoldCursor decides which of them moves the cursor, and the others start again from there.
 type Projection struct {
 	o   Options
 	log *slog.Logger
@@ -102,7 +117,8 @@ type Projection struct {
 	clock  func() time.Time    // measures the time of a step; time.Now, except in tests
 	rested func(time.Duration) // called with each rest of Run, in tests
 
-	mu    sync.Mutex // guards the values that other goroutines read
+	mu sync.Mutex // guards the values that other goroutines read
+	// shown is a copy of at for other goroutines; phase is written by note.
 	shown position
 	phase phase
 
@@ -115,12 +131,16 @@ type Projection struct {
 }
 
 // position is how much of the history the table holds.
+//
+// input may run ahead of the fill at trade: commands that have no fill complete at once.
 type position struct {
 	trade uint64 // every fill up to this trade sequence is in the table
 	input uint64 // every fill of the commands up to this input sequence is
 }
 
 // New returns a Projection. It reads nothing yet.
+//
+// It panics when a required option is missing, which is a bug of the wiring.
 func New(o Options) *Projection {
 	if o.Journal == nil || o.DB == nil || o.Ticker == nil || o.SettlementDate == nil {
 		panic("projection: Journal, DB, Ticker and SettlementDate are required")
@@ -147,6 +167,9 @@ func New(o Options) *Projection {
 
 // Projected returns the last trade sequence in the table and the input sequence
 // up to which every fill is in the table.
+//
+// Both are 0 before the first Step that succeeds. Everything up to them is committed. Any
+// goroutine.
 func (p *Projection) Projected() (tradeSeq, inputSeq uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -154,6 +177,8 @@ func (p *Projection) Projected() (tradeSeq, inputSeq uint64) {
 }
 
 // Lag returns how many durable fills are not in the table yet.
+//
+// Before the first Step that succeeds it is the whole history.
 func (p *Projection) Lag() uint64 {
 	trade, _ := p.Projected()
 	_, head := p.o.Journal.Head() // read after the position, which is never above the head
@@ -164,6 +189,8 @@ func (p *Projection) Lag() uint64 {
 }
 
 // Metrics returns the counters as they are now.
+//
+// They are not read at one moment. Any goroutine.
 func (p *Projection) Metrics() Metrics {
 	return Metrics{
 		Booked: p.booked.Load(), Duplicates: p.duplicates.Load(), Batches: p.batches.Load(),

@@ -9,9 +9,12 @@ import (
 
 // batch is the rows of one transaction. Its memory is reused; per batch only the text of the ids is
 // new, in one allocation.
+//
+// It belongs to Step. The rows are valid until the next reset.
 type batch struct {
 	rows []store.Trade
-	text []byte   // the ids of the rows, one after the other, and their order ids
+	text []byte // the ids of the rows, one after the other, and their order ids
+	// ends has two entries a row. 32 bits are enough: a row has at most some 40 bytes of text.
 	ends []uint32 // the index in text where each row's id and order id end
 	date datedMillis
 	last matcher.Fill // of the last row
@@ -24,12 +27,15 @@ type datedMillis struct {
 	date   store.Date
 }
 
+// reset forgets the rows and keeps their memory.
 func (b *batch) reset() {
 	b.rows, b.text, b.ends = b.rows[:0], b.text[:0], b.ends[:0]
 	b.date.by = nil // the calendar may have changed between two batches
 }
 
 // add appends the row of f, dated by an era. name sets the ids later.
+//
+// All rows of a batch have one bookedMillis, which is what store.Batch records.
 func (b *batch) add(f *matcher.Fill, ticker string, by *era, bookedMillis int64) {
 	if b.date.by != by || b.date.millis != f.TimeMillis {
 		b.date = datedMillis{millis: f.TimeMillis, by: by, date: by.settles(f.TimeMillis)}
@@ -49,6 +55,8 @@ func (b *batch) add(f *matcher.Fill, ticker string, by *era, bookedMillis int64)
 }
 
 // name sets the ids of the rows. They share one string.
+//
+// One long string is kept alive as long as any id of it, which is until the next batch.
 func (b *batch) name() {
 	text, from := string(b.text), uint32(0)
 	for i := range b.rows {
@@ -67,6 +75,9 @@ func (b *batch) booked(inserted int) store.Batch {
 
 // markOf is a digest of a fill that fits a cursor: 47 bits of FNV-1a over its
 // fields, and below them the low 16 bits of its trade sequence.
+//
+// Every field counts, because two histories may differ in any of them. The top bit is clear, as a
+// cursor's value is a signed number in the database.
 func markOf(f *matcher.Fill) uint64 {
 	const offset, prime = 14695981039346656037, 1099511628211
 	h := uint64(offset)
@@ -85,6 +96,9 @@ func markOf(f *matcher.Fill) uint64 {
 }
 
 // marks reports whether a stored mark is that of a fill at tradeSeq.
+//
+// A cursor that was set by hand fails this with a chance of 65,535 in 65,536, and is then treated
+// as one without a mark.
 func marks(mark, tradeSeq uint64) bool {
 	return mark != 0 && tradeSeq != 0 && mark&0xffff == tradeSeq&0xffff
 }

@@ -9,6 +9,9 @@ import (
 
 // noteRules stores the rules by which settlements are dated from here on, when other rules were in
 // force before. Reconciliation later checks the dates of the rows by them.
+//
+// It costs one read unless the rules are new. The list is append-only: going back to earlier rules
+// is another entry.
 func (p *Projection) noteRules(ctx context.Context) error {
 	if p.o.Rules == "" {
 		return nil
@@ -33,6 +36,12 @@ func (p *Projection) rulesNoted(tx *store.Tx) (any, known bool, err error) {
 	return len(all) > 0, len(all) > 0 && all[len(all)-1].Rules == p.o.Rules, err
 }
 
+// addRules adds the rules of this process to the list, unless another process has done so.
+//
+// A list that is empty first gets an entry for what is in the table: with the rules of this process
+// when the oldest and the newest row are dated by them, which then is all, else with no name. The
+// new rules begin behind the last booked trade, or behind the last trade of a restore, whose rows
+// are made again by the rules that they had.
 func (p *Projection) addRules(tx *store.Tx) error {
 	at, err := tx.HoldCursor(cursorTrades)
 	if err != nil {
@@ -71,6 +80,8 @@ func (p *Projection) addRules(tx *store.Tx) error {
 // datesAgree reports whether the oldest and the newest of the rows up to at are dated by this
 // process's rules. The caller then takes these for the rules of all of them. It is true when there
 // are no rows.
+//
+// It reads two rows. A row whose date was edited to be none counts as different.
 func (p *Projection) datesAgree(tx *store.Tx, at uint64) (same bool, err error) {
 	same = true
 	for _, seq := range []string{"min", "max"} {
@@ -88,6 +99,9 @@ func (p *Projection) datesAgree(tx *store.Tx, at uint64) (same bool, err error) 
 }
 
 // era is a time during which one set of settlement rules was in force.
+//
+// Eras are compared by pointer (datedMillis.by), so they stay where they are between two calls of
+// readEras.
 type era struct {
 	first   uint64 // its first trade
 	settles func(executedAtMillis int64) store.Date
@@ -95,6 +109,8 @@ type era struct {
 
 // readEras reads which rules were in force for which trades. Those that this build does not know
 // are those of this process.
+//
+// The first entry is this process's own, for trades that no era covers.
 func (p *Projection) readEras(ctx context.Context) error {
 	var all []store.SettlementRules
 	err := p.o.DB.Read(ctx, func(tx *store.Tx) (err error) {

@@ -20,6 +20,10 @@ const (
 
 // Run projects until ctx ends, and then returns nil. It returns ErrSequence or ErrForeign when it
 // must not go on. It retries after a pause on any other error.
+//
+// One goroutine calls it. A batch that is full is followed by the next at once, or after a rest;
+// else Run waits for the poll. There is no signal from the journal: the poll is what a new fill
+// waits for.
 func (p *Projection) Run(ctx context.Context) error {
 	var failures pace.Backoff
 	timer := time.NewTimer(p.o.Poll)
@@ -59,6 +63,8 @@ func (p *Projection) Run(ctx context.Context) error {
 // every order wait for its commits. A rest costs nothing when trades are few, and there is none
 // when no more come. It is a multiple of the batch's work, which pace.Work bounds by the number of
 // rows. So time in which the database stood still does not make the rest longer.
+//
+// before is the head that was read before the batch.
 func (p *Projection) rest(rows int, before uint64, took time.Duration) time.Duration {
 	if _, now := p.o.Journal.Head(); rows == 0 || now == before {
 		return 0
@@ -70,6 +76,8 @@ func (p *Projection) rest(rows int, before uint64, took time.Duration) time.Dura
 func final(err error) bool { return errors.Is(err, ErrSequence) || errors.Is(err, ErrForeign) }
 
 // note stores the outcome of a step, and logs it when it differs from the last one.
+//
+// So a database that is away for hours costs one line, and another when it is back.
 func (p *Projection) note(err error) {
 	to := following
 	switch {

@@ -12,6 +12,8 @@ import (
 
 // Standing is how much of the history a database holds, according to the cursors of this package.
 // Rows are not read: reconciliation reports a row that was inserted by hand.
+//
+// mark is that of the fill at TradeSeq, 0 for none.
 type Standing struct {
 	TradeSeq, InputSeq uint64
 	mark               uint64
@@ -35,11 +37,15 @@ func ReadStanding(tx *store.Tx) (s Standing, err error) {
 
 // Of reports whether f, the fill at TradeSeq, is the one that was booked. A cursor that was set by
 // hand matches any history.
+//
+// The caller has read f at TradeSeq; another fill gives false.
 func (s Standing) Of(f *matcher.Fill) bool {
 	return !marks(s.mark, s.TradeSeq) || markOf(f) == s.mark
 }
 
 // GivenUp is the result of GiveUp.
+//
+// Rows counts those of the table trades only, without what also changed.
 type GivenUp struct {
 	Kept uint64 // the last trade sequence that both the journal and the table have
 	Rows int64  // rows moved aside
@@ -52,6 +58,9 @@ type GivenUp struct {
 // issue. also runs in the same transaction, for the records that other packages keep about the rows
 // above kept. When journal and table have nothing in common, GiveUp returns ErrForeign and changes
 // nothing, unless the journal is empty.
+//
+// GiveUp may be repeated after an error: it then finds what is left to move. Each run has names of
+// its own, so rows of an earlier run stay apart.
 func GiveUp(ctx context.Context, db *store.DB, j Journal, head uint64,
 	also func(tx *store.Tx, kept uint64) error) (done GivenUp, err error) {
 	var at Standing
@@ -107,6 +116,9 @@ const commonPage = 1024
 
 // common returns the last fill up to head that both table and journal have; TradeSeq is 0 when
 // there is none.
+//
+// It walks down from head a page at a time, so it costs as much as the histories differ. Rows that
+// are missing or edited in between are passed over; the first that agrees ends the walk.
 func common(ctx context.Context, db *store.DB, j Journal, head uint64) (matcher.Fill, error) {
 	top, seen := head, false
 	for top > 0 {
@@ -142,6 +154,8 @@ func common(ctx context.Context, db *store.DB, j Journal, head uint64) (matcher.
 }
 
 // lastAgreed returns the last fill of a range whose row agrees with it.
+//
+// The range is low to top, both inclusive.
 func lastAgreed(j Journal, rows map[uint64]store.Trade,
 	low, top uint64) (last matcher.Fill, err error) {
 	err = j.Fills(low, func(fills []matcher.Fill) error {
@@ -163,6 +177,8 @@ func lastAgreed(j Journal, rows map[uint64]store.Trade,
 }
 
 // says reports whether a row is that of a fill. A row that came as a message has no sequence.
+//
+// Security and order are left out: accounts, amounts and times of one fill are enough to know it.
 func says(t *store.Trade, f *matcher.Fill) bool {
 	return t.AccountID == f.AccountID && t.Side == f.Side && t.Quantity == int64(f.Qty) &&
 		t.Price == f.Px && t.ExecutedAt == f.TimeMillis && (t.Sequence == 0 || t.Sequence == f.InputSeq)

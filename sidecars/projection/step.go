@@ -13,6 +13,8 @@ import (
 var errEnough = errors.New("enough fills")
 
 // maxMoves bounds how often one Step starts again because another process moved the cursor.
+//
+// Two processes that move in turns would otherwise keep one Step busy for ever.
 const maxMoves = 4
 
 // Step projects one batch and returns the number of fills by which it moved the cursor, 0 when
@@ -37,6 +39,8 @@ func (p *Projection) Step(ctx context.Context) (rows int, err error) {
 	return rows, err
 }
 
+// step is Step without the counters and the log. When the head has no new trade, it moves only the
+// input sequence, in memory.
 func (p *Projection) step(ctx context.Context) (rows int, err error) {
 	for range maxMoves {
 		if err := ctx.Err(); err != nil {
@@ -77,6 +81,8 @@ func (p *Projection) step(ctx context.Context) (rows int, err error) {
 }
 
 // advance sets the position to at.
+//
+// The lock stepping is held.
 func (p *Projection) advance(at position) {
 	p.at = at
 	p.mu.Lock()
@@ -85,6 +91,9 @@ func (p *Projection) advance(at position) {
 }
 
 // resume takes the position from the database, after it has checked it against the journal.
+//
+// It notes and reads the settlement rules first, because rows are dated by them. ErrAhead leaves
+// known false: the next Step looks again.
 func (p *Projection) resume(ctx context.Context, head position) error {
 	if err := p.noteRules(ctx); err != nil {
 		return err
@@ -133,6 +142,8 @@ func (p *Projection) resume(ctx context.Context, head position) error {
 }
 
 // fill reads one durable fill.
+//
+// ErrSequence when the journal has another fill there, or none.
 func (p *Projection) fill(tradeSeq uint64) (f matcher.Fill, err error) {
 	err = p.o.Journal.Fills(tradeSeq, func(fills []matcher.Fill) error {
 		if len(fills) > 0 {
@@ -153,6 +164,9 @@ func (p *Projection) fill(tradeSeq uint64) (f matcher.Fill, err error) {
 
 // gather makes the rows of the fills after the position, at most a batch and none beyond head, and
 // returns the position after them.
+//
+// It holds nothing of the database while it reads the journal. All fills of a command have one
+// input sequence, and the sequences do not fall; anything else is ErrSequence.
 func (p *Projection) gather(ctx context.Context, head position) (position, error) {
 	p.batch.reset()
 	next, input := p.at.trade+1, p.input
@@ -197,6 +211,8 @@ func (p *Projection) gather(ctx context.Context, head position) (position, error
 
 // commit books the batch and moves the cursors to reached, all or nothing. moved reports that
 // another process had moved the cursor, and that nothing was done.
+//
+// The origin is read before the transaction: reading the journal must not hold SQLite's one writer.
 func (p *Projection) commit(ctx context.Context, reached position) (inserted int,
 	moved bool, err error) {
 	origin, err := p.Origin()

@@ -10,6 +10,9 @@ const endMillis = 65536 * 24 * 60 * 60 * 1000
 // after the third decimal must be zeros. It is stricter than time.Parse, which accepts a comma for
 // the point, an hour of one digit, and offsets of more than a day. Letters are upper case, and
 // there is no second 60.
+//
+// The result is UTC, in milliseconds since 1970; a time outside of the product's dates is refused.
+// It allocates nothing.
 func parseTime(s []byte) (millis int64, ok bool) {
 	const whole = "2006-01-02T15:04:05"
 	if len(s) <= len(whole) || s[4] != '-' || s[7] != '-' || s[10] != 'T' ||
@@ -56,6 +59,8 @@ func parseTime(s []byte) (millis int64, ok bool) {
 
 // parseFraction reads the milliseconds behind a point at s[at], if there is one, and returns where
 // they end. They must be exact.
+//
+// A point without a digit behind it is not ok.
 func parseFraction(s []byte, at int) (millis, end int, ok bool) {
 	if s[at] != '.' {
 		return 0, at, true

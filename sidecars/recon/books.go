@@ -7,6 +7,9 @@ import (
 )
 
 // books is the one row of recon_books and the two cursors, read in one snapshot.
+//
+// What holds: swept is at least missing + pending + mismatches, and each of those three is the
+// number of entries in its table. A books value is a copy: only commit writes one back.
 type books struct {
 	generation uint64 // raised by every transaction of this package
 	swept      uint64 // cursor: entries 1..swept are in the books
@@ -30,6 +33,8 @@ func (b *books) classified() uint64 { return b.swept - b.pending }
 func (b *books) open() uint64 { return b.missing + b.mismatches + b.orphans }
 
 // apply moves the tallies.
+//
+// It leaves orphans alone: the orphan walks count those by what their statements have touched.
 func (b *books) apply(c change) {
 	b.missing += uint64(c.missing) // a negative number wraps to the right sum
 	b.pending += uint64(c.pending)
@@ -37,6 +42,8 @@ func (b *books) apply(c change) {
 }
 
 // readBooks reads the present books.
+//
+// Everything comes from the snapshot of tx, so tallies, cursors and exceptions agree.
 func readBooks(tx *store.Tx) (b books, err error) {
 	err = tx.Query("select generation, missing, pending, mismatches, orphans, orphan_sweeps, "+
 		"swept_at, rechecked_at, "+
@@ -64,6 +71,9 @@ func readBooks(tx *store.Tx) (b books, err error) {
 // claim raises the generation of the books, if they are still as they were read; else it returns
 // errMoved. It comes before any other write, so that no stale finding is written or causes an
 // error. A second transaction waits here for the first.
+//
+// The row is the lock of this package across processes: its generation tells a stale reader from a
+// current one, also when both run on one database after a change of leaders.
 func claim(tx *store.Tx, was books) error {
 	n, err := tx.Exec("update recon_books set generation = $1 where id = 1 and generation = $2",
 		was.generation+1, was.generation)
@@ -74,6 +84,9 @@ func claim(tx *store.Tx, was books) error {
 }
 
 // writeBooks replaces old, which this transaction has claimed, by b.
+//
+// A cursor that did not move is not written, so that recon does not wait for a lock that it does
+// not need.
 func writeBooks(tx *store.Tx, old, b books) error {
 	_, err := tx.Exec(
 		"update recon_books set missing = $1, pending = $2, mismatches = $3, orphans = $4, "+

@@ -22,6 +22,9 @@ const (
 var ErrKey = errors.New("not a key of a page of breaks")
 
 // BreakQuery selects a page of the open breaks.
+//
+// A key is valid as long as it is used with the same Class. A list that changes between two pages
+// may show a break twice or not at all; a break that stays open behind the key is always shown.
 type BreakQuery struct {
 	Class    Class  // "": all classes, one after the other
 	AfterKey string // the next of the page before; "": the first page
@@ -39,6 +42,8 @@ type place struct {
 	from  string // how ids are compared with id: ">", or ">=" for all of them
 }
 
+// key is the text of a place: base64url, without padding, of the digit of the class and the trade
+// sequence, or the id where the class has no trade sequence. Clients pass it back unread.
 func (p place) key() string {
 	text := strconv.Itoa(p.class) + strconv.FormatUint(p.seq, 10)
 	if classes[p.class] == OrphanInProjection || classes[p.class] == External && p.seq == 0 {
@@ -48,6 +53,8 @@ func (p place) key() string {
 }
 
 // placeOf returns where the page that q asks for begins.
+//
+// It accepts any trade sequence and any id: a break need not be open any more for its key to work.
 func placeOf(q BreakQuery) (p place, err error) {
 	if q.Class != "" {
 		if p.class = slices.Index(classes[:], q.Class); p.class < 0 {
@@ -80,6 +87,9 @@ func placeOf(q BreakQuery) (p place, err error) {
 // Breaks returns a page of the open breaks: those of one class by trade sequence, orphans by id.
 // next is the AfterKey of the following page, "" when there is none. Errors: ErrKey,
 // store.ErrUnavailable, errors of reading the journal.
+//
+// All breaks of a page are of one snapshot. The fills are read after it, because they never change.
+// A break above the durable head has no Journal.
 func (r *Recon) Breaks(ctx context.Context, q BreakQuery) (page []Break, next string, err error) {
 	from, err := placeOf(q)
 	if err != nil {
@@ -117,8 +127,12 @@ func (r *Recon) Breaks(ctx context.Context, q BreakQuery) (page []Break, next st
 }
 
 // list gathers a page of breaks.
+//
+// It belongs to one call of Breaks. read fills items, readRows adds the rows, showJournal the
+// fills.
 type list struct {
-	r     *Recon
+	r *Recon
+	// limit is one above the page's, to see whether there is a next one.
 	limit int
 	round int64 // start of the last complete round of the re-check
 	items []Break
@@ -127,6 +141,7 @@ type list struct {
 	books    map[uint64]expectation // by the trade sequence of the items with a fill
 }
 
+// read lists the breaks from a place on, with onward also those of the classes behind it.
 func (l *list) read(tx *store.Tx, from place, onward bool) error {
 	b, err := readBooks(tx)
 	if err != nil {
@@ -161,6 +176,8 @@ func (l *list) seen(first, last int64) int64 {
 	return last
 }
 
+// missing lists the entries of the gaps that count, one by one: a gap of millions gives a page at a
+// time. The first gap may begin before after.
 func (l *list) missing(tx *store.Tx, after uint64) error {
 	return tx.Query(selectGaps+" and counted = 1 order by lo limit $2", func(row *store.Row) error {
 		g := scanGap(row)
@@ -174,6 +191,7 @@ func (l *list) missing(tx *store.Tx, after uint64) error {
 	}, after+1, l.limit-len(l.items))
 }
 
+// mismatches lists the entries that differ, each with the row as it was judged.
 func (l *list) mismatches(tx *store.Tx, after uint64) error {
 	return tx.Query(selectDiffers+" order by trade_seq limit $2", func(row *store.Row) error {
 		m := scanMismatch(row)
@@ -186,6 +204,7 @@ func (l *list) mismatches(tx *store.Tx, after uint64) error {
 	}, after+1, l.limit-len(l.items))
 }
 
+// orphans lists rows without a fill, by the bytes of their ids.
 func (l *list) orphans(tx *store.Tx, from place) error {
 	return tx.Query(
 		"select id, trade_seq, "+tradeColumns+" from recon_orphans where id "+from.from+" $1 "+
@@ -203,6 +222,8 @@ func (l *list) orphans(tx *store.Tx, from place) error {
 
 // showJournal adds the fills of the breaks that have one. The items of each class are ascending, so
 // neighbouring fills are read together.
+//
+// It takes no lock of the walks, so a page does not wait for a chunk.
 func (r *Recon) showJournal(items []Break, books map[uint64]expectation) error {
 	e := entries{journal: r.o.Journal, blotter: r.o.Blotter} // r.entries belongs to the walks
 	_, head := r.o.Journal.Head()

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"posttrade/matcher"
 	"posttrade/sidecars/store"
 )
 
@@ -26,6 +25,10 @@ var defaultBounds = bounds{
 }
 
 // walk is one way through the entries: the history it compares with, and the cursor it moves.
+//
+// A walk lives for one call of the function that makes it. Its functions are called with mu held,
+// plan in the snapshot, moved and adds after it; plan runs again when the books were changed
+// meanwhile, so it must set what it decides, not add to it.
 type walk struct {
 	name    string
 	fills   reader
@@ -55,6 +58,10 @@ type progress struct {
 
 // chunk does one unit of work of a walk: it compares planned entries in one snapshot, and writes
 // the result in one transaction.
+//
+// Nothing to change means no transaction. errMoved means that another transaction changed the books
+// between the two: nothing is written, and the caller may run it again (again). Counters move only
+// after the commit.
 func (r *Recon) chunk(ctx context.Context, w *walk, c clock) (progress, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -111,6 +118,9 @@ func (r *Recon) chunk(ctx context.Context, w *walk, c clock) (progress, error) {
 
 // commit replaces was by is, together with the writes of write, and shows the result to Metrics.
 // write may change the books; it starts from is each time it runs.
+//
+// The caller holds mu. The write begins with claim, so the lock on the books is held while write
+// runs.
 func (r *Recon) commit(ctx context.Context, was books, is *books,
 	write func(tx *store.Tx, b *books) error) error {
 	var written books
@@ -138,6 +148,8 @@ func (r *Recon) commit(ctx context.Context, was books, is *books,
 }
 
 // again runs work, and once more when another transaction changed the books meanwhile.
+//
+// A second failure is returned: the task pauses and comes again.
 func again(work func() (progress, error)) (progress, error) {
 	p, err := work()
 	if errors.Is(err, errMoved) {
@@ -147,11 +159,15 @@ func again(work func() (progress, error)) (progress, error) {
 }
 
 // verdict is the judgement of one span.
+//
+// was is what the books said of it, is what they will say.
 type verdict struct {
 	was, is exceptions
 	change  change
 }
 
+// anyEdit reports whether a verdict changes any row of the tables of exceptions. Times may change
+// without moving a tally.
 func anyEdit(found []verdict) bool {
 	for i := range found {
 		oldGaps, newGaps := middle(found[i].was.gaps, found[i].is.gaps)
@@ -161,142 +177,4 @@ func anyEdit(found []verdict) bool {
 		}
 	}
 	return false
-}
-
-// compare compares the planned entries, as many as a chunk may, and judges them.
-func (r *Recon) compare(ctx context.Context, tx *store.Tx, w *walk, b *books, c clock) (
-	found []verdict, p progress, err error) {
-	spans, err := w.plan(tx, b)
-	if err != nil {
-		return nil, p, err
-	}
-	book, err := r.readRules(tx)
-	if err != nil {
-		return nil, p, err
-	}
-	size := 0
-	for _, s := range spans {
-		f := findings{span: s}
-		if err := r.compareSpan(ctx, tx, w, &book, &f, &p, size); err != nil {
-			return nil, p, err
-		}
-		p.done = f.hi
-		size += f.size()
-		whole := f.hi == s.hi
-		if w.sweeps || f.keep(b.swept) {
-			v := verdict{}
-			if v.was, err = readExceptions(tx, f.span); err != nil {
-				return nil, p, err
-			}
-			v.is, v.change = judge(v.was, &f, b.swept, c)
-			found = append(found, v)
-		}
-		if !whole || r.full(w, &p, size) && s != spans[len(spans)-1] {
-			return found, p, nil
-		}
-	}
-	p.all = true
-	return found, p, nil
-}
-
-func (r *Recon) full(w *walk, p *progress, size int) bool {
-	return p.rows >= w.maxRows || size >= r.bounds.findings
-}
-
-// compareSpan compares the entries of f's span page by page. When the chunk is full it shortens the
-// span to the entries that it has compared.
-func (r *Recon) compareSpan(ctx context.Context, tx *store.Tx, w *walk, book *rulebook,
-	f *findings, p *progress,
-	size int) error {
-	hi := f.hi
-	for next := f.lo; next <= hi; {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		page := span{next, min(hi, next+r.bounds.page-1)}
-		if err := r.readRows(tx, w, page); err != nil {
-			return err
-		}
-		if len(r.rows) == 0 && page.hi < hi {
-			// A range without rows may be as long as the projection is behind, so find its end.
-			first, err := firstRow(tx, page.hi+1, hi)
-			if err != nil {
-				return err
-			}
-			page.hi = first - 1
-		}
-		f.hi = page.hi
-		f.notePage(page, r.rows)
-		if err := book.readPage(tx, page); err != nil {
-			return err
-		}
-		m := merge{rows: r.rows, ticker: r.ticker, book: book, out: f}
-		if err := runs(r.rows, func(run []row) error {
-			return w.fills(run[0].seq, run[len(run)-1].seq, m.take)
-		}); err != nil {
-			return err
-		}
-		p.rows += len(r.rows)
-		next = page.hi + 1
-		if r.full(w, p, size+f.size()) {
-			break
-		}
-	}
-	return nil
-}
-
-// selectRows reads only the columns that are compared: half the cost of whole rows. Ids are
-// compared here, because that costs less than having the database build the expected id.
-const selectRows = "select trade_seq, account_id, security, side = 'Sell', quantity, price, " +
-	"executed_at, id, " +
-	selectSettled + " from trades where trade_seq between $1 and $2 order by trade_seq"
-
-// readRows reads the rows of a page into r.rows.
-func (r *Recon) readRows(tx *store.Tx, w *walk, page span) error {
-	r.rows = r.rows[:0]
-	strays := false
-	var room [idBytes]byte
-	err := tx.Query(selectRows, func(cells *store.Row) error {
-		seq := uint64(cells.Int64(0))
-		at := row{
-			seq: seq, owned: cells.Is(7, appendID(room[:0], seq)),
-			trade: Trade{
-				AccountID: uint32(cells.Int64(1)), Security: cells.Word(2, r.words), Quantity: cells.Int64(4),
-				Price: cells.Int64(5), TimeMillis: cells.Int64(6),
-			},
-			settled: scanSettled(cells, 8),
-		}
-		if cells.Bool(3) {
-			at.trade.Side = matcher.Sell
-		}
-		strays = strays || !at.owned
-		r.rows = append(r.rows, at)
-		return nil
-	}, page.lo, page.hi)
-	if err != nil || w.rows == nil {
-		return err
-	}
-	w.rows(len(r.rows))
-	if !strays {
-		return nil
-	}
-	return tx.TradesBySeq(page.lo, page.hi, func(t *store.Trade) error {
-		if !ownID(t.ID, t.Seq) {
-			w.stray(t)
-		}
-		return nil
-	})
-}
-
-// firstRow returns the lowest trade_seq of a row in lo..hi, hi+1 when there is none.
-func firstRow(tx *store.Tx, lo, hi uint64) (first uint64, err error) {
-	first = hi + 1
-	err = tx.Query("select min(trade_seq) from trades where trade_seq >= $1 and trade_seq <= $2",
-		func(row *store.Row) error {
-			if !row.Null(0) {
-				first = uint64(row.Int64(0))
-			}
-			return nil
-		}, lo, hi)
-	return first, err
 }

@@ -1,7 +1,6 @@
 package recon
 
 import (
-	"slices"
 	"strconv"
 
 	"posttrade/matcher"
@@ -10,6 +9,8 @@ import (
 
 // fieldSet is the set of fields in which a row differs from its fill. It is stored, so the bits
 // keep their meaning.
+//
+// The view breaks_v and the table recon_mismatches use the same bits: new ones go to the end.
 type fieldSet uint16
 
 const (
@@ -43,6 +44,8 @@ func (s fieldSet) names() []string {
 }
 
 // row is a trade row with only what is compared.
+//
+// seq is its trade_seq, whether or not that is an entry of the history.
 type row struct {
 	seq   uint64
 	owned bool // its id is that of its trade_seq
@@ -81,6 +84,8 @@ func tradeOfFill(f *matcher.Fill, ticker string) Trade {
 }
 
 // differing returns the fields in which a and b differ.
+//
+// It sets only the six bits of a Trade. The others come from settled.differing.
 func differing(a, b *Trade) (s fieldSet) {
 	if a.AccountID != b.AccountID {
 		s |= fieldAccount
@@ -103,12 +108,10 @@ func differing(a, b *Trade) (s fieldSet) {
 	return s
 }
 
-// span is a range of trade sequences, both ends inclusive.
-type span struct{ lo, hi uint64 }
-
-func (s span) count() uint64 { return s.hi - s.lo + 1 }
-
 // mismatch is an entry whose row differs, with the row as it was read.
+//
+// fields is never empty. firstSeen and lastMillis are epoch milliseconds; lastMillis is the last
+// time that the row or its fields were found changed.
 type mismatch struct {
 	seq                   uint64
 	fields                fieldSet
@@ -118,6 +121,8 @@ type mismatch struct {
 
 // findings are the result of comparing the entries of a span. An entry that is in neither list
 // matched.
+//
+// They hold for the snapshot that was read. The span shrinks when a chunk ends early.
 type findings struct {
 	span
 	absent  []span     // maximal runs of entries without a row, ascending
@@ -154,10 +159,6 @@ func (f *findings) notePage(page span, rows []row) {
 	}
 }
 
-// farApart is the number of entries without a row between two rows from which on their fills are
-// read separately.
-const farApart = 4096
-
 // keep removes the findings about entries above last, and reports whether any entry remains.
 func (f *findings) keep(last uint64) bool {
 	if f.hi = min(f.hi, last); f.hi < f.lo {
@@ -176,24 +177,11 @@ func (f *findings) keep(last uint64) bool {
 	return true
 }
 
-// runs splits the owned rows of a page where they are far apart, so that the
-// fills of a wide range without rows are not read.
-func runs(rows []row, each func(run []row) error) error {
-	for len(rows) > 0 {
-		end := 1
-		for end < len(rows) && rows[end].seq-rows[end-1].seq <= farApart {
-			end++
-		}
-		if err := each(rows[:end]); err != nil {
-			return err
-		}
-		rows = rows[end:]
-	}
-	return nil
-}
-
 // merge compares rows with the fills of the same entries. The fills come in order and without a
 // hole. Their source chooses the number of calls of take.
+//
+// rows and fills are both ascending, so one pass over each is enough. Rows that are not owned are
+// passed over: they belong to no entry.
 type merge struct {
 	rows   []row
 	ticker func(securityID uint32) string
@@ -201,6 +189,7 @@ type merge struct {
 	out    *findings
 }
 
+// take is a reader's function. It returns nil always.
 func (m *merge) take(fills []matcher.Fill) error {
 	for i := range fills {
 		for len(m.rows) > 0 && m.rows[0].seq < fills[i].TradeSeq {
@@ -217,38 +206,4 @@ func (m *merge) take(fills []matcher.Fill) error {
 		}
 	}
 	return nil
-}
-
-// overlap counts the numbers that are in both of two lists of ascending, disjoint spans.
-func overlap(a, b []span) (count uint64) {
-	for len(a) > 0 && len(b) > 0 {
-		if lo, hi := max(a[0].lo, b[0].lo), min(a[0].hi, b[0].hi); lo <= hi {
-			count += hi - lo + 1
-		}
-		if a[0].hi < b[0].hi {
-			a = a[1:]
-		} else {
-			b = b[1:]
-		}
-	}
-	return count
-}
-
-// total counts the numbers in disjoint spans.
-func total(spans []span) (count uint64) {
-	for _, s := range spans {
-		count += s.count()
-	}
-	return count
-}
-
-// ascending sorts disjoint spans.
-func ascending(spans []span) []span {
-	slices.SortFunc(spans, func(a, b span) int {
-		if a.lo < b.lo {
-			return -1
-		}
-		return 1
-	})
-	return spans
 }

@@ -17,6 +17,9 @@ func detailsOf(t *store.Trade) *Details {
 }
 
 // expectation is what the database's own records say of the row of an entry.
+//
+// It is kept for each break of a page, because the page of the rulebook is gone when the fills are
+// read.
 type expectation struct {
 	eras   []era
 	booked int64 // 0: not known
@@ -24,6 +27,8 @@ type expectation struct {
 
 // of returns what the row of a fill should hold beside the trade. Its status is known where it was
 // compared: the two statuses are each other's opposite.
+//
+// UpdatedMillis stays 0: no record but the row says when a trade was settled.
 func (e expectation) of(f *matcher.Fill, b *Break) *Details {
 	details := &Details{SettlementDate: store.NoDate, OrderID: orderIDOf(f), Sequence: f.InputSeq,
 		BookedMillis: e.booked}
@@ -53,6 +58,8 @@ func orderIDOf(f *matcher.Fill) string {
 
 // readRows adds the rows of the breaks as they are now, and what the database knows of the rows
 // that the fills should have. Neighbouring ones are read together.
+//
+// A booking from outside has no more than what its break already shows.
 func (l *list) readRows(tx *store.Tx) error {
 	book, err := l.r.readRules(tx)
 	if err != nil {

@@ -18,6 +18,9 @@ const fillsPerPage = 4096
 
 // entries is the history of fills in its three forms. It belongs to one goroutine
 // at a time.
+//
+// The three hold the same fills: the blotter the newest, in memory; the journal all of them; the
+// index all up to its last rebuild.
 type entries struct {
 	journal Journal
 	blotter Blotter
@@ -26,9 +29,14 @@ type entries struct {
 }
 
 // reader passes the fills from..to, in order and without a hole, to fn.
+//
+// fn gets the fills in any number of calls and must not keep the slice. An error of fn ends the
+// reading and is returned. errHole when the history does not have them all.
 type reader func(from, to uint64, fn func([]matcher.Fill) error) error
 
 // fromJournal reads durable fills from the journal.
+//
+// The fills of the last block behind to are cut off.
 func (e *entries) fromJournal(from, to uint64, fn func([]matcher.Fill) error) error {
 	next := from
 	err := e.journal.Fills(from, func(fills []matcher.Fill) error {
@@ -54,6 +62,8 @@ func (e *entries) fromJournal(from, to uint64, fn func([]matcher.Fill) error) er
 
 // fromBlotter reads the fills that the blotter still holds from it. The others, evicted or never in
 // it, come from the journal. to must be durable.
+//
+// The blotter may hold fills that are not durable; the bound on to keeps them out.
 func (e *entries) fromBlotter(from, to uint64, fn func([]matcher.Fill) error) error {
 	for next := from; next <= to; {
 		limit := int(min(to-next+1, fillsPerPage))
@@ -81,6 +91,8 @@ func (e *entries) fromBlotter(from, to uint64, fn func([]matcher.Fill) error) er
 }
 
 // fromHistory reads from the full-history index.
+//
+// to is at most the index's last trade sequence.
 func (e *entries) fromHistory(from, to uint64, fn func([]matcher.Fill) error) error {
 	next := from
 	err := e.index.Range(from, to, func(fills []matcher.Fill) error {
@@ -106,6 +118,7 @@ func inOrder(fills []matcher.Fill, next *uint64) error {
 	return nil
 }
 
+// reached is the check of a reader's end: next is the first fill that did not come.
 func reached(next, to uint64) error {
 	if next <= to {
 		return fmt.Errorf("it ends before tradeSeq=%d, %d was asked for: %w", next, to, errHole)
@@ -117,6 +130,9 @@ func reached(next, to uint64) error {
 const maxTickers = 1 << 20
 
 // ticker looks the ticker of a security up once. The caller holds mu.
+//
+// "" is not kept: the name may come later. Then the row of the fill differs in its security until
+// it does.
 func (r *Recon) ticker(securityID uint32) string {
 	if int(securityID) < len(r.tickers) && r.tickers[securityID] != "" {
 		return r.tickers[securityID]

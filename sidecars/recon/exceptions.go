@@ -8,7 +8,8 @@ import (
 	"posttrade/sidecars/store"
 )
 
-// Gaps are disjoint. So only one gap that begins before lo can reach it: the last one.
+// Gaps are disjoint. So only one gap that begins before lo can reach it: the last one. The
+// condition fromGap selects the gaps that end at $1 or later, by the primary key.
 const (
 	fromGap    = "lo >= coalesce((select max(lo) from recon_gaps where lo <= $1), 0) and hi >= $1"
 	selectGaps = "select lo, hi, first_seen_at, counted from recon_gaps where " + fromGap
@@ -43,6 +44,8 @@ func scanMismatch(r *store.Row) mismatch {
 }
 
 // readExceptions reads every gap that overlaps or touches s and every mismatch in it.
+//
+// Neighbours that only touch s are needed as well: a new gap may join one of them.
 func readExceptions(tx *store.Tx, s span) (e exceptions, err error) {
 	err = tx.Query(selectGaps+" and lo <= $2 order by lo", func(r *store.Row) error {
 		e.gaps = append(e.gaps, scanGap(r))
@@ -60,6 +63,9 @@ func readExceptions(tx *store.Tx, s span) (e exceptions, err error) {
 
 // writeExceptions replaces was by is, and writes only the differences. Both describe the same range
 // of entries completely.
+//
+// A judgement mostly changes one end of a list. Only the middle that differs is deleted and
+// inserted, so a chunk that confirms what is known writes nothing.
 func writeExceptions(tx *store.Tx, was, is exceptions) error {
 	oldGaps, newGaps := middle(was.gaps, is.gaps)
 	if n := len(oldGaps); n > 0 {
@@ -93,10 +99,12 @@ func writeExceptions(tx *store.Tx, was, is exceptions) error {
 	return err
 }
 
+// appendTrade appends the first six of tradeColumns.
 func appendTrade(args []any, t *Trade) []any {
 	return append(args, t.AccountID, t.Security, int64(t.Side), t.Quantity, t.Price, t.TimeMillis)
 }
 
+// flag is a boolean in a column of numbers.
 func flag(b bool) int64 {
 	if b {
 		return 1
@@ -121,6 +129,9 @@ const rowsPerInsert = 64
 
 // insertRows writes n rows of the given number of columns, several per statement, and returns how
 // many rows the statements touched.
+//
+// head is the statement up to its values, tail what follows them. row appends the arguments of row
+// i.
 func insertRows(tx *store.Tx, head, tail string, columns, n int,
 	row func(i int, args []any) []any) (touched int64, err error) {
 	var args []any
@@ -163,6 +174,9 @@ func placeholders(columns, rows int) string {
 
 // nextOpen lists the next open ranges of entries after after, ascending, at most limit: gaps and
 // mismatches, with near ones joined. last says that there are no more.
+//
+// The result is cut to the part that both lists cover, so that the caller can continue behind its
+// last span without passing over an entry.
 func nextOpen(tx *store.Tx, after uint64, limit int, near uint64) (spans []span,
 	last bool, err error) {
 	more := 0

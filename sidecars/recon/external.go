@@ -36,6 +36,8 @@ const (
 
 // externals counts the bookings from outside, those that the statement confirms, and the lines of
 // the statement without a booking.
+//
+// It costs three counts over the bookings and the statement, so only Status reads it.
 type externals struct{ bookings, confirmed, absent uint64 }
 
 func readExternals(tx *store.Tx) (e externals, err error) {
@@ -61,6 +63,8 @@ func readExternals(tx *store.Tx) (e externals, err error) {
 
 // outside lists the bookings that the statement does not confirm, by trade_seq, and behind them the
 // lines of the statement without a booking, by id.
+//
+// from.seq continues among the bookings, from.id among the lines.
 func (l *list) outside(tx *store.Tx, from place) error {
 	if from.id == "" {
 		err := tx.Query(selectOutside, func(r *store.Row) error {
@@ -105,12 +109,18 @@ type StatementLine struct {
 }
 
 // Statement is how the lines that were taken compare with the bookings.
+//
+// Accepted is the sum of the other three. Missing counts lines without a booking.
 type Statement struct {
 	Accepted, Matched, Differing, Missing uint64
 }
 
 // TakeStatement keeps lines of a statement and compares them with the bookings. A line replaces an
 // earlier one of the same id. All of them are kept, or none.
+//
+// An id that is not one of a booking from outside is ErrKey, and nothing is kept. Cost: two
+// statements a line in one transaction; the caller bounds the number of lines. Lines of earlier
+// statements stay.
 func (r *Recon) TakeStatement(ctx context.Context, lines []StatementLine) (s Statement, err error) {
 	now := r.nowMillis()
 	err = r.o.DB.Write(ctx, func(tx *store.Tx) error {

@@ -2,6 +2,9 @@ package recon
 
 // gap is a range of entries without a row. All of them were first seen absent at the same time.
 // They are pending until counted is set.
+//
+// A gap is split when a part of it gets rows, and joined with a neighbour of the same time and
+// state.
 type gap struct {
 	span
 	firstSeen int64 // epoch millis
@@ -16,6 +19,8 @@ type exceptions struct {
 }
 
 // change is the effect of one judgement on the tallies and on the counters.
+//
+// The tallies may move in both directions; the counters only grow.
 type change struct {
 	missing, pending, mismatches       int64  // by how much the tallies move
 	nowMatched, nowMissing, nowDiffers uint64 // how many entries entered the class
@@ -31,11 +36,15 @@ func (c *change) add(d change) {
 }
 
 // clock is the time of a judgement, in epoch millis, and the grace of an entry.
+//
+// One clock is used for a whole sweep, so that all its findings have one time.
 type clock struct{ now, grace int64 }
 
 // judge turns findings into the exceptions that replace old, and returns the change. old holds
 // every gap that overlaps or touches the span of the findings, and every mismatch inside it; swept
 // is the last entry that had been swept before. The result depends on the arguments only.
+//
+// The result replaces what the books say of the span, whichever walk has seen it.
 func judge(old exceptions, f *findings, swept uint64, c clock) (exceptions, change) {
 	out := exceptions{
 		gaps:       judgeGaps(old.gaps, f, swept, c),
@@ -46,6 +55,9 @@ func judge(old exceptions, f *findings, swept uint64, c clock) (exceptions, chan
 
 // judgeGaps combines the absent runs with the old gaps: an entry that was absent before keeps its
 // first-seen time and counts after the grace. Entries outside the span stay as they are.
+//
+// The first loop keeps the parts of old gaps below the span, the second joins old gaps with absent
+// runs, the third keeps the parts above it.
 func judgeGaps(old []gap, f *findings, swept uint64, c clock) []gap {
 	var out gapList
 	for _, g := range old {
@@ -131,6 +143,9 @@ func judgeMismatches(old, differs []mismatch, now int64) []mismatch {
 }
 
 // compareBooks returns how the change from old to out moves tallies and counters.
+//
+// old and out are compared as sets of entries, because a gap that was split or joined has not
+// changed any entry. An entry that stays in a class is not counted again.
 func compareBooks(old, out exceptions, f *findings, swept uint64) (c change) {
 	was, is := countGaps(old.gaps), countGaps(out.gaps)
 	c.missing = int64(total(is.counted)) - int64(total(was.counted))

@@ -3,6 +3,8 @@ package recon
 import "posttrade/ring/metric"
 
 // Collect states the counters.
+//
+// It reads atomics and the journal's head, and asks no database. Any goroutine.
 func (r *Recon) Collect(emit metric.Emit) {
 	m := r.Metrics()
 	emit.Counter("svc_recon_matched_total", "Blotter entries whose row agrees.", m.MatchedTotal)

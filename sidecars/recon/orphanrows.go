@@ -12,6 +12,8 @@ import (
 )
 
 // maxOrphanIDs is how many ids a result lists.
+//
+// The table has all of them; Breaks pages through it.
 const maxOrphanIDs = 500
 
 const (
@@ -29,6 +31,8 @@ const (
 // changes of edit, in one transaction. look may be nil; when it reports that no edit is needed,
 // amend ends. When another transaction changed the books meanwhile, amend tries once more. Both
 // functions may run more than once.
+//
+// The caller must not hold mu.
 func (r *Recon) amend(ctx context.Context, look func(tx *store.Tx) (needed bool, err error),
 	edit func(tx *store.Tx, b *books) error,
 ) error {
@@ -53,6 +57,9 @@ func (r *Recon) amend(ctx context.Context, look func(tx *store.Tx) (needed bool,
 }
 
 // note writes the orphans of a chunk: it adds new ones and renews known ones.
+//
+// Two statements tell the new from the known: the first inserts and counts, the second renews. In
+// one statement "on conflict do update" would count both.
 func (s *scan) note(tx *store.Tx, b *books) error {
 	now := s.r.nowMillis()
 	row := func(i int, args []any) []any {
@@ -72,6 +79,8 @@ func (s *scan) note(tx *store.Tx, b *books) error {
 }
 
 // end stores the result together with the time of the sweep.
+//
+// It reads the ids of all orphans, which are few in a database that works.
 func (s *scan) end(ctx context.Context, indexed uint64) (SweepResult, error) {
 	result := SweepResult{
 		SweptMillis: s.r.nowMillis(), LocalTradeCount: s.local, FullHistoryTradeCount: indexed,
@@ -95,6 +104,8 @@ func (s *scan) end(ctx context.Context, indexed uint64) (SweepResult, error) {
 }
 
 // lowestIDs keeps the first maxOrphanIDs of the ids offered, in byte order.
+//
+// It keeps at most four times as many, and sorts when they are reached.
 type lowestIDs struct{ ids []string }
 
 func (l *lowestIDs) offer(id string) {
@@ -109,6 +120,7 @@ func (l *lowestIDs) take() []string {
 	return l.ids
 }
 
+// writeResult replaces the only row of recon_orphan_sweep.
 func writeResult(tx *store.Tx, s *SweepResult) error {
 	ids, err := json.Marshal(append([]string{}, s.OrphanIDs...))
 	if err != nil {
@@ -156,6 +168,9 @@ func (r *Recon) LastOrphanSweep(ctx context.Context) (result SweepResult, found 
 
 // recheckOrphans closes the orphans whose row is gone, or has a fill now: the history may have
 // reached a row that was inserted ahead of it.
+//
+// It looks at bounds.orphans of them per sweep, by id, and begins again behind the last. Bookings
+// from outside are never orphans. r.sweep is held.
 func (r *Recon) recheckOrphans(ctx context.Context, head uint64) error {
 	var healed []string
 	seen, last, from := 0, "", ">"

@@ -17,6 +17,9 @@ type orphan struct {
 func orphanOf(t *store.Trade) orphan { return orphan{t.ID, t.Seq, tradeOf(t)} }
 
 // scan is one orphan sweep under way. Its walks run one after the other.
+//
+// It belongs to the goroutine of OrphanSweep. Each chunk takes mu for itself, so the fast sweep
+// goes on in between.
 type scan struct {
 	r      *Recon
 	number uint64 // of this sweep; separates its orphans from those of older sweeps
@@ -30,6 +33,9 @@ type scan struct {
 // OrphanSweep brings the full-history index up to date and compares every local row with it.
 // Errors: ErrBusy while another one runs; errors of Reindex and of the database. A sweep that fails
 // leaves what it has found so far as open breaks, and keeps the result of the last complete one.
+//
+// It takes as long as reading the history and the table once. Memory does not grow with either,
+// except for the ids of the orphans.
 func (r *Recon) OrphanSweep(ctx context.Context) (SweepResult, error) {
 	if !r.orphanSweep.TryLock() {
 		return SweepResult{}, ErrBusy
@@ -42,6 +48,9 @@ func (r *Recon) OrphanSweep(ctx context.Context) (SweepResult, error) {
 	return result, nil
 }
 
+// sweepOrphans runs the steps in their order: the index first, so that a row is judged by a history
+// that is newer than the beginning of the sweep; the closing of old orphans last, when every row
+// has been judged.
 func (r *Recon) sweepOrphans(ctx context.Context) (SweepResult, error) {
 	info, err := r.o.History.Reindex(ctx)
 	if err != nil {
@@ -75,6 +84,8 @@ func (s *scan) begin(ctx context.Context) error {
 
 // walkIndex compares the rows up to the index's last trade sequence with it. Its findings about
 // swept entries also go into the books.
+//
+// A chunk that runs again begins with empty strays (plan), so none is written twice.
 func (s *scan) walkIndex(ctx context.Context) error {
 	next := uint64(1)
 	w := walk{
@@ -111,6 +122,8 @@ func (s *scan) walkIndex(ctx context.Context) error {
 
 // walkBeyond judges the rows above the index by the durable head, read after the rows: a row at or
 // below it may have a fill that is newer than the index.
+//
+// It costs one query when no row lies above the index.
 func (s *scan) walkBeyond(ctx context.Context) error {
 	after, limit := s.last, int(s.r.bounds.page)
 	for {
@@ -148,6 +161,8 @@ func (s *scan) walkBeyond(ctx context.Context) error {
 }
 
 // closeOthers closes the orphans of earlier sweeps that this one did not find.
+//
+// It deletes in parts, so that no transaction holds the books for long.
 func (s *scan) closeOthers(ctx context.Context) error {
 	for {
 		var closed int64

@@ -12,7 +12,7 @@ import (
 	"posttrade/sidecars/store"
 )
 
-// The defaults of Options.
+// Defaults of Options. A row that is missing for DefaultGrace, from the first sweep on, is a break.
 const (
 	DefaultInterval       = time.Second
 	DefaultGrace          = 5 * time.Second
@@ -33,6 +33,8 @@ var ErrBusy = errors.New("an orphan sweep is running")
 var errMoved = errors.New("the books were changed meanwhile")
 
 // Journal is the durable history of fills. *journal.Journal fits.
+//
+// Any goroutine may call it. Head may fall between two starts, when a journal has lost a suffix.
 type Journal interface {
 	// Head returns the last durable input sequence and the last trade sequence issued by then.
 	Head() (inputSeq, tradeSeq uint64)
@@ -41,12 +43,17 @@ type Journal interface {
 }
 
 // Blotter is the memory of recent fills, durable or not. *blotter.Blotter fits.
+//
+// Page appends to dst the fills behind sinceSeq that the blotter still holds, in order, at most
+// limit of them. The first may be later than sinceSeq+1.
 type Blotter interface {
 	Page(sinceSeq uint64, limit int, dst []matcher.Fill) (
 		items []matcher.Fill, nextSince, evicted uint64)
 }
 
 // HistoryInfo is what a rebuilt full-history index holds.
+//
+// IndexedTrades counts fills; the two sequences are those of the last one.
 type HistoryInfo struct {
 	IndexedTrades uint64
 	LastSequence  uint64 // inputSeq
@@ -54,6 +61,8 @@ type HistoryInfo struct {
 }
 
 // History is the full-history index.
+//
+// Reindex may take long; one goroutine at a time calls it (OrphanSweep).
 type History interface {
 	// Reindex brings the index up to the durable head.
 	Reindex(ctx context.Context) (HistoryInfo, error)
@@ -62,6 +71,9 @@ type History interface {
 }
 
 // Options configure a Recon. Journal, Blotter, History, DB and Ticker are required.
+//
+// Zero durations mean the defaults. Rules makes a calendar, which takes milliseconds: Recon keeps
+// the results.
 type Options struct {
 	Journal Journal
 	Blotter Blotter
@@ -85,6 +97,9 @@ type Options struct {
 }
 
 // Recon is the reconciliation of fills with rows.
+//
+// The locks are taken in the order repairing or orphanSweep or sweep, then mu, then making. A
+// database transaction runs under mu; no lock is held between two chunks but the first three.
 type Recon struct {
 	o      Options
 	bounds bounds
@@ -144,6 +159,8 @@ func (r *Recon) nowMillis() int64 { return r.o.Now().UnixMilli() }
 
 // Metrics are the values of the metrics page. The totals count transitions into a class since the
 // process started; they never fall.
+//
+// Lag and OpenBreaks are those of the books as this process read them last.
 type Metrics struct {
 	MatchedTotal             uint64
 	MissingInProjectionTotal uint64
@@ -154,6 +171,8 @@ type Metrics struct {
 }
 
 // Metrics returns the present values without any I/O.
+//
+// Any goroutine.
 func (r *Recon) Metrics() Metrics {
 	_, head := r.o.Journal.Head()
 	cursor := r.cursor.Load()

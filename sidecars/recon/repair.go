@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"time"
 
-	"posttrade/matcher"
 	"posttrade/sidecars/pace"
 	"posttrade/sidecars/store"
 )
 
 // MaxRepair is the most entries of one repair.
+//
+// At repairChunk entries a transaction that is some five thousand transactions, with a rest after
+// each.
 const MaxRepair = 10_000_000
 
 // repairChunk is how many entries one transaction of a repair compares, and repairRest how long it
@@ -44,6 +46,8 @@ var (
 var errNotRestored = errors.New("the row that was made again differs")
 
 // RepairQuery asks for the rows of the trades From..To, both inclusive.
+//
+// Subject, Address and Reason are stored as they are and logged.
 type RepairQuery struct {
 	From, To uint64
 	DryRun   bool // compares, and changes nothing
@@ -55,6 +59,9 @@ type RepairQuery struct {
 }
 
 // RepairItem is one repaired entry.
+//
+// Fields has the name of each column that differed; "missing" alone for an entry without a row,
+// "tradeSeq" or "id" alone for a row in the wrong place. Was is nil when there was none.
 type RepairItem struct {
 	TradeID string
 	Fields  []string // that differed; missing: there was no row
@@ -69,6 +76,9 @@ type RepairedRow struct {
 }
 
 // RepairResult is what a repair did, or with DryRun would do.
+//
+// Checked is Matched + Repaired. Checked + Pending is the length of the range when the repair ended
+// without an error.
 type RepairResult struct {
 	Repair    uint64 // its number; 0: a dry run
 	Checked   uint64 // entries compared
@@ -86,6 +96,10 @@ type RepairResult struct {
 //
 // Errors: ErrRange, ErrRepairing while another one runs, errors of the journal and of the database.
 // After an error the result says how far it came.
+//
+// Each chunk is one transaction, so readers see whole chunks. It does not touch the books: the next
+// walks find the rows and close the breaks. A dry run writes nothing at all, and excludes other
+// repairs while it runs.
 func (r *Recon) Repair(ctx context.Context, q RepairQuery) (result RepairResult, err error) {
 	if q.From < 1 || q.From > q.To || q.To-q.From >= MaxRepair {
 		return result, fmt.Errorf("recon: repair %d..%d: %w", q.From, q.To, ErrRange)
@@ -167,6 +181,8 @@ func (r *Recon) beginRepair(ctx context.Context, q RepairQuery) (number uint64, 
 }
 
 // endRepair writes the end of a repair.
+//
+// A repair that was cut off keeps no ended_at.
 func (r *Recon) endRepair(ctx context.Context, q RepairQuery, result *RepairResult) error {
 	now := r.nowMillis()
 	err := r.o.DB.Write(ctx, func(tx *store.Tx) error {
@@ -189,125 +205,4 @@ func (result *RepairResult) add(c *repairing) {
 	room := maxRepairItems - len(result.Items)
 	result.Truncated = result.Truncated || len(c.items) > room
 	result.Items = append(result.Items, c.items[:min(room, len(c.items))]...)
-}
-
-// repairing is one chunk of a repair: the entries of a span.
-type repairing struct {
-	span
-	r      *Recon
-	number uint64
-
-	book             rulebook
-	bySeq            map[uint64]*RepairedRow
-	byID             map[string]*RepairedRow
-	checked, pending uint64
-	items            []RepairItem
-	displaced        []*RepairedRow // rows in the place of an entry under another id or trade_seq
-	was              []wasRow
-}
-
-// wasRow is a line of the record: a row as it was, nil for none, of an entry.
-type wasRow struct {
-	seq    uint64
-	n      int
-	fields string
-	row    *RepairedRow
-}
-
-// run compares and repairs the chunk in one transaction, or compares it in a snapshot.
-func (c *repairing) run(ctx context.Context, dry bool) error {
-	if dry {
-		return c.r.o.DB.Read(ctx, func(tx *store.Tx) error {
-			head, err := tx.Cursor(cursorProjection)
-			if err != nil {
-				return err
-			}
-			return c.compare(tx, head, false)
-		})
-	}
-	return c.r.o.DB.Write(ctx, func(tx *store.Tx) error {
-		// The projection must not write rows of this chunk meanwhile, for example when an operator has
-		// set its cursor back.
-		head, err := tx.HoldCursor(cursorProjection)
-		if err != nil {
-			return err
-		}
-		if err := c.compare(tx, head, true); err != nil {
-			return err
-		}
-		return c.write(tx)
-	})
-}
-
-// compare finds the entries whose row must be made again. hold locks the rows, so that a settlement
-// of one of them waits and then finds the repaired row.
-func (c *repairing) compare(tx *store.Tx, projected uint64, hold bool) (err error) {
-	*c = repairing{r: c.r, span: c.span, number: c.number}
-	last := min(c.hi, projected)
-	c.pending = c.hi - max(last, c.lo-1)
-	if last < c.lo {
-		return nil
-	}
-	c.checked = last - c.lo + 1
-	if c.book, err = c.r.readRules(tx); err != nil {
-		return err
-	}
-	if err := c.book.readPage(tx, span{c.lo, last}); err != nil {
-		return err
-	}
-	if err := c.readRows(tx, span{c.lo, last}, hold); err != nil {
-		return err
-	}
-	e := entries{journal: c.r.o.Journal}
-	return e.fromJournal(c.lo, last, func(fills []matcher.Fill) error {
-		for i := range fills {
-			if err := c.judge(&fills[i]); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-}
-
-// judge compares the row of a fill, and makes it again when it is missing or differs.
-func (c *repairing) judge(f *matcher.Fill) error {
-	id := store.TradeID(f.TradeSeq)
-	ticker := c.r.o.Ticker(f.SecurityID)
-	if ticker == "" {
-		return fmt.Errorf("tradeSeq=%d security=%d: no name is known", f.TradeSeq, f.SecurityID)
-	}
-	want := tradeOfFill(f, ticker)
-	at, named := c.bySeq[f.TradeSeq], c.byID[id]
-	var fields []string
-	switch {
-	case at != nil && at.ID == id:
-		named = nil
-		if fields = c.differing(f, &want, at).names(); len(fields) == 0 {
-			return nil
-		}
-	case at == nil && named == nil:
-		fields = []string{"missing"}
-	case at == nil:
-		fields = []string{"tradeSeq"}
-	default:
-		fields = []string{"id"}
-	}
-	was := at
-	if named != nil {
-		was = named // its id says which trade it is
-	}
-	made := c.restored(f, &want, was)
-	if d := c.differing(f, &want, &RepairedRow{Trade: made}); d != 0 {
-		return fmt.Errorf("%s in %v: %w", id, d.names(), errNotRestored)
-	}
-	c.items = append(c.items, RepairItem{TradeID: id, Fields: fields, Was: was, Now: made})
-	c.note(f.TradeSeq, fields, at, named)
-	return nil
-}
-
-// differing returns the columns in which a row with the right id differs from its fill.
-func (c *repairing) differing(f *matcher.Fill, want *Trade, row *RepairedRow) fieldSet {
-	s := settledOf(&row.Trade)
-	have := tradeOf(&row.Trade)
-	return differing(&have, want) | s.differing(f, &c.book)
 }

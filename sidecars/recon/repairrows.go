@@ -7,6 +7,8 @@ import (
 	"posttrade/sidecars/store"
 )
 
+// rowColumns are read whole, with the settlement date twice: as a text, which the record keeps even
+// when it is no date, and as a date.
 const (
 	rowColumns = "id, trade_seq, account_id, security, side = 'Sell', quantity, price, " +
 		"status = 'Settled', cast(settlement_date as text), executed_at, booked_at, updated_at, " +
@@ -32,6 +34,8 @@ const (
 
 // readRows reads the rows of the chunk: those with its trade sequences, and those with the ids of
 // its entries under another trade sequence.
+//
+// SQLite's transaction holds the database already, so hold matters on PostgreSQL only.
 func (c *repairing) readRows(tx *store.Tx, page span, hold bool) error {
 	c.bySeq, c.byID = make(map[uint64]*RepairedRow), make(map[string]*RepairedRow)
 	lock := ""
@@ -97,6 +101,8 @@ func scanRepaired(r *store.Row) *RepairedRow {
 }
 
 // settledOf is scanSettled for a row that was read whole.
+//
+// The two must give the same result for the same row.
 func settledOf(t *store.Trade) settled {
 	s := settled{date: t.SettlementDate, at: untimely, booked: t.BookedAt, sequence: t.Sequence}
 	switch {
@@ -119,6 +125,9 @@ func settledOf(t *store.Trade) settled {
 // restored is the row of a fill, with what is worth keeping of the row as it was: when it was
 // booked, unless a batch of the projection says otherwise, its settlement date where some rules in
 // force gave it, and its settlement.
+//
+// UpdatedAt is the moment of the settlement, or that of the booking. was is nil for an entry
+// without a row.
 func (c *repairing) restored(f *matcher.Fill, want *Trade, was *RepairedRow) store.Trade {
 	now := c.r.nowMillis()
 	t := store.Trade{
@@ -146,6 +155,8 @@ func (c *repairing) restored(f *matcher.Fill, want *Trade, was *RepairedRow) sto
 }
 
 // dated is the settlement date of a row that has lost it.
+//
+// store.NoDate when no rules are known: the row then cannot be made, and judge refuses it.
 func (c *repairing) dated(f *matcher.Fill, booked int64) store.Date {
 	if day, known := c.book.due(f, booked); known {
 		return day
@@ -158,6 +169,8 @@ func (c *repairing) dated(f *matcher.Fill, booked int64) store.Date {
 
 // settlement is when a row was settled; 0: it is not. A row that was Settled stays so at its own
 // time, or from now on, if that can be. A settlement by hand is final.
+//
+// The result is in epoch milliseconds.
 func (c *repairing) settlement(tradeSeq uint64, t *store.Trade, was *RepairedRow, now int64) int64 {
 	if was != nil && was.Status == store.Settled {
 		for _, at := range [...]int64{was.UpdatedAt, now} {
@@ -174,6 +187,8 @@ func (c *repairing) settlement(tradeSeq uint64, t *store.Trade, was *RepairedRow
 }
 
 // note adds an entry's rows to the record, and the rows that must leave its place.
+//
+// An entry without any row gets one line with nulls, so that the record has every repaired entry.
 func (c *repairing) note(seq uint64, fields []string, at, named *RepairedRow) {
 	line := wasRow{seq: seq, fields: strings.Join(fields, ",")}
 	for _, row := range [...]*RepairedRow{at, named} {
@@ -193,6 +208,9 @@ func (c *repairing) note(seq uint64, fields []string, at, named *RepairedRow) {
 }
 
 // write replaces the rows and keeps those that they replace.
+//
+// The record comes first and the rows in the way go second: the insert must find no row with its
+// trade sequence under another id.
 func (c *repairing) write(tx *store.Tx) error {
 	_, err := insertRows(tx, putWas, "", wasColumns, len(c.was), func(i int, args []any) []any {
 		w := &c.was[i]
@@ -225,6 +243,8 @@ func (c *repairing) write(tx *store.Tx) error {
 }
 
 // rowArgs are the columns of a row behind its id and trade sequence.
+//
+// date is a store.Date for the table trades, a text for the record.
 func rowArgs(t *store.Trade, date any) []any {
 	side, order, sequence := "Buy", any(nil), any(nil)
 	if t.Side == matcher.Sell {

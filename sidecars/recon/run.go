@@ -17,6 +17,9 @@ const verifyRest = 3
 // Run sweeps every Interval and verifies at the pace of VerifyInterval, until ctx ends; then it
 // returns nil. While the database or the history cannot be read it waits and tries again; the
 // cursors have not moved, so nothing is lost.
+//
+// One goroutine calls it. The task that is due first runs next, so a long sweep delays a step of
+// the verification and never runs beside it.
 func (r *Recon) Run(ctx context.Context) error {
 	sweep := task{name: "sweep", run: r.Sweep, pause: r.sweepPause}
 	verify := task{name: "verify", run: r.VerifyStep, pause: r.verifyPause}
@@ -41,6 +44,8 @@ func (r *Recon) Run(ctx context.Context) error {
 }
 
 // task is work that Run repeats.
+//
+// pause gives the time from the end of a run to the next, from how long the run took.
 type task struct {
 	name   string
 	run    func(ctx context.Context) error
@@ -50,6 +55,8 @@ type task struct {
 }
 
 // do runs the task once and sets when it is due again.
+//
+// A failure is logged once for a row of failures; the error that is shown is the first.
 func (t *task) do(ctx context.Context, r *Recon) {
 	start := time.Now()
 	err := t.run(ctx)

@@ -9,6 +9,8 @@ import (
 )
 
 // Rules give settlement dates; *settlement.Calendar fits.
+//
+// Both depend on their argument only. Any goroutine may call them.
 type Rules interface {
 	// SettlementDate returns the settlement date of an execution.
 	SettlementDate(executedAtMillis int64) store.Date
@@ -83,6 +85,8 @@ func (s *settled) differing(f *matcher.Fill, book *rulebook) (d fieldSet) {
 
 // rulebook is what is known of the rules of settlement dates, and of the settlements by hand. The
 // zero value knows nothing, and reports only values that are impossible under any rules.
+//
+// One walk uses it. readRules makes it for a chunk, readPage fills in what belongs to a page.
 type rulebook struct {
 	eras []era
 
@@ -93,12 +97,16 @@ type rulebook struct {
 }
 
 // booking is a batch of the projection. reach is the highest last trade of the batches up to it.
+//
+// reach makes the search backwards end: no earlier batch has a trade above it.
 type booking struct {
 	store.Batch
 	reach uint64
 }
 
 // era is a time during which one set of rules was in force.
+//
+// The eras are in the order in which they were noted; the last one that fits is in force.
 type era struct {
 	store.SettlementRules
 	rules Rules // nil: unknown to this build
@@ -106,6 +114,8 @@ type era struct {
 
 // readRules reads which rules were in force, and when. Rules that occur more than once are made
 // once.
+//
+// Rules that this build does not know are kept as nil, and are asked for only once.
 func (r *Recon) readRules(tx *store.Tx) (book rulebook, err error) {
 	all, err := tx.SettlementRules()
 	r.making.Lock()
@@ -170,6 +180,8 @@ func (b *rulebook) booked(tradeSeq uint64, at int64) (known bool, booked int64) 
 // dates reports whether the settlement date of a row is the one of the rules in force. These are
 // the rules of its trade sequence. A row that was booked out of turn, by a message or again after
 // an operator had deleted it, has the rules of the time when it was booked.
+//
+// Either of the two answers is enough, because no record says which way a row was booked.
 func (b *rulebook) dates(f *matcher.Fill, s *settled) bool {
 	if s.date == store.NoDate {
 		return false
@@ -210,6 +222,9 @@ const mostDays = 2 * 366
 
 // gives reports whether the rules of an era give the date. When they are unknown, it reports
 // whether any rules can.
+//
+// Without any era the database was filled by a build that noted none, and every date is accepted. A
+// day is subtracted for zones west of Greenwich.
 func (b *rulebook) gives(i int, f *matcher.Fill, s *settled) bool {
 	if i < 0 || b.eras[i].rules == nil {
 		day := store.Date(f.TimeMillis / (24 * time.Hour).Milliseconds())

@@ -11,6 +11,8 @@ import (
 
 // Class is the result of reconciliation for an entry or a row. MATCHED, the fourth, is only
 // counted.
+//
+// The names are a part of the HTTP interface and of the stored view.
 type Class string
 
 // The classes of a break, in the order in which Breaks lists them.
@@ -33,6 +35,8 @@ func ParseClass(name string) (Class, bool) {
 }
 
 // Status is the summary: Matched + MissingInProjection + FieldMismatch == Cursor.
+//
+// It is the present state: all fields may fall.
 type Status struct {
 	Cursor              uint64 // entries that have a class
 	Matched             uint64
@@ -49,6 +53,8 @@ type Status struct {
 }
 
 // Trade is one side of a break: a fill, or a trade row as it was read.
+//
+// Two Trades are equal by == when nothing that a Trade holds differs.
 type Trade struct {
 	AccountID  uint32
 	Side       matcher.Side
@@ -69,6 +75,13 @@ type Details struct {
 }
 
 // Break is one open difference.
+//
+// Which sides it has, by class:
+//
+//   - MISSING_IN_PROJECTION: Journal.
+//   - FIELD_MISMATCH: Journal and Projection, as it was judged.
+//   - ORPHAN_IN_PROJECTION: Projection.
+//   - EXTERNAL: Projection, Statement, or both.
 type Break struct {
 	Class    Class
 	TradeID  string
@@ -86,6 +99,9 @@ type Break struct {
 }
 
 // SweepResult is what an orphan sweep found.
+//
+// LocalTradeCount counts the rows that were judged, FullHistoryTradeCount the fills of the index.
+// OrphanCount is that of all open orphans at the end.
 type SweepResult struct {
 	SweptMillis           int64
 	LocalTradeCount       uint64
@@ -97,6 +113,8 @@ type SweepResult struct {
 
 // Status reads the present tallies. The error wraps store.ErrUnavailable when the database cannot
 // be reached.
+//
+// It reads one row, two cursors, and counts the bookings from outside. Any goroutine.
 func (r *Recon) Status(ctx context.Context) (Status, error) {
 	var b books
 	var outside externals

@@ -19,6 +19,9 @@ type recheck struct {
 // last sweep. It returns when it has reached the durable head as it was at its start. While there
 // is no database it returns an error that wraps store.ErrUnavailable; work that was done before
 // stays done.
+//
+// Two calls at once run one after the other. Bounds on the re-check keep a sweep short however many
+// breaks are open; the new entries have no such bound.
 func (r *Recon) Sweep(ctx context.Context) error {
 	r.sweep.Lock()
 	defer r.sweep.Unlock()
@@ -70,6 +73,8 @@ func (r *Recon) readBooks(ctx context.Context) (b books, err error) {
 }
 
 // sweepNew adds the entries from the cursor to head to the books.
+//
+// Each chunk is committed by itself, with the cursor, so a sweep that ends early has lost nothing.
 func (r *Recon) sweepNew(ctx context.Context, c clock, head uint64) error {
 	w := walk{
 		name: "sweep", fills: r.entries.fromBlotter, maxRows: r.bounds.rows, sweeps: true,
@@ -90,6 +95,9 @@ func (r *Recon) sweepNew(ctx context.Context, c clock, head uint64) error {
 }
 
 // recheckEntries checks open entries again, from where it stopped the last time.
+//
+// Only a complete round sets lastRound. An entry that became open behind the place where the round
+// is waits for the next one.
 func (r *Recon) recheckEntries(ctx context.Context, c clock) error {
 	if r.recheck.after == 0 {
 		r.recheck.begun = c.now
@@ -142,6 +150,8 @@ func (r *Recon) forget(ctx context.Context, head uint64) error {
 }
 
 // setBack removes every entry above head from the books, and returns the books before and after.
+//
+// errMoved when another transaction has changed the books since this one began.
 func setBack(tx *store.Tx, head uint64) (was, is books, err error) {
 	if was, err = readBooks(tx); err != nil {
 		return was, is, err
@@ -163,6 +173,8 @@ func setBack(tx *store.Tx, head uint64) (was, is books, err error) {
 }
 
 // forgetGaps cuts off the parts of gaps above head.
+//
+// It takes the lost entries out of the tallies of b, by class.
 func forgetGaps(tx *store.Tx, b *books, head uint64) error {
 	err := tx.Query(selectGaps+" order by lo", func(row *store.Row) error {
 		g := scanGap(row)

@@ -8,6 +8,9 @@ import (
 
 // VerifyStep compares a page of swept entries again, with the journal itself, and starts again from
 // the first after the last of them. Its cursor is durable.
+//
+// A step is a page of entries, one chunk. It sees what the sweep cannot: a row that was changed or
+// deleted by hand after the sweep had passed. Any goroutine may call it.
 func (r *Recon) VerifyStep(ctx context.Context) error {
 	c := clock{r.nowMillis(), r.o.Grace.Milliseconds()}
 	_, head := r.o.Journal.Head()

@@ -44,12 +44,17 @@ const (
 	markMillis = 7 * dayMillis
 )
 
+// newMarks begins with a name that no other process has.
 func newMarks() marks { return marks{process: rand.Text()} }
 
+// name is the cursor that the next batch marks.
 func (m *marks) name() string { return markPrefix + m.process + "/" + strconv.Itoa(m.rotated) }
 
 // leave writes the mark of a batch at nowMillis in the batch's transaction. The value is the time
 // if that is higher than the last value, so that old marks can be recognised.
+//
+// The first batch of a process that settles something also deletes the marks of processes that
+// ended long ago.
 func (m *marks) leave(tx *store.Tx, nowMillis int64) error {
 	m.value = max(m.value+1, uint64(max(nowMillis, 0)))
 	if !m.tidied {

@@ -29,6 +29,8 @@ import (
 var ruleFiles embed.FS
 
 // A ruleSet is the content of a rule file and of those it includes.
+//
+// version is the name and version of the file, with those of its parts in parentheses.
 type ruleSet struct {
 	version string
 	rules   []rule
@@ -62,6 +64,8 @@ const (
 )
 
 // loadRules reads the rule file of that name and everything it includes.
+//
+// A file must not include itself, directly or through another: the recursion would have no end.
 func loadRules(name string) (*ruleSet, error) {
 	text, err := ruleFiles.ReadFile("calendars/" + name + ".txt")
 	if err != nil {
@@ -72,6 +76,8 @@ func loadRules(name string) (*ruleSet, error) {
 
 // parseRules reads the text of a rule file. A line that it does not understand makes the whole file
 // unusable, because a missing closing would give a wrong date.
+//
+// The error names the calendar and the line. It is ErrCalendar, or that of a date or of a file.
 func parseRules(name, text string) (*ruleSet, error) {
 	set := &ruleSet{}
 	var parts []string
@@ -93,6 +99,9 @@ func parseRules(name, text string) (*ruleSet, error) {
 	return set, nil
 }
 
+// parseLine reads one line that is neither empty nor a comment. The words behind the date are for
+// readers of the file; a rule and a closing must have at least one. parts collects the versions of
+// the included files.
 func (s *ruleSet) parseLine(name string, fields []string, parts *[]string) error {
 	switch keyword := fields[0]; {
 	case keyword == "version" && len(fields) == 2 && s.version == "":
@@ -135,6 +144,7 @@ func (s *ruleSet) parseLine(name string, fields []string, parts *[]string) error
 	return fmt.Errorf("%q is no line of a rule file: %w", strings.Join(fields, " "), ErrCalendar)
 }
 
+// parseRule reads the three fields of a rule. Years without an end run to the end of the tables.
 func parseRule(years, when, moved string) (rule, error) {
 	var r rule
 	first, last, ok := strings.Cut(years, "-")
@@ -157,6 +167,8 @@ func parseRule(years, when, moved string) (rule, error) {
 	return r, fmt.Errorf("%q does not say what becomes of a weekend: %w", moved, ErrCalendar)
 }
 
+// parseOccasion reads easter+1, 01/mon/3 or 02-22. A fifth weekday is refused: some months have
+// none.
 func parseOccasion(when string) (occasion, bool) {
 	if distance, found := strings.CutPrefix(when, "easter"); found {
 		days, err := strconv.Atoi(distance)
@@ -192,6 +204,7 @@ func (s *ruleSet) closings(first, last int, each func(store.Date)) {
 	}
 }
 
+// apply returns the day on which the date d is observed.
 func (o observance) apply(d store.Date) store.Date {
 	switch w := weekday(d); {
 	case w == time.Sunday && o != stays:
@@ -219,6 +232,8 @@ func (o occasion) in(year int) store.Date {
 
 // easterSunday is the Gregorian computus of Meeus, Jones and Butcher: exact for every year, without
 // exceptions or tables.
+//
+// year is at least 1: Go's division rounds towards zero.
 func easterSunday(year int) store.Date {
 	golden := year % 19
 	century, inCentury := year/100, year%100

@@ -25,6 +25,8 @@ type Options struct {
 
 // Settlement moves trades from Processing to Settled: all due trades, on a schedule, and single
 // trades on request. Any goroutine may use it.
+//
+// The database decides every race; this type holds only counters and the marks of the sweep.
 type Settlement struct {
 	o Options
 	// Options.DB.Write, except in tests
@@ -41,6 +43,8 @@ type Settlement struct {
 }
 
 // Metrics are the counters of one process, each zero when it starts.
+//
+// Trades that another process settles are counted there.
 type Metrics struct {
 	Swept           uint64 // trades settled by the schedule
 	Forced          uint64 // trades settled by Force
@@ -72,14 +76,17 @@ func New(o Options) *Settlement {
 	}
 }
 
-// forceSQL settles one trade whatever its date. It does not set a time before the row's own last
-// change: updated_at never falls.
+// forceSQL settles one trade whatever its date. $1 is the time in epoch milliseconds. It does not
+// set a time before the row's own last change: updated_at never falls.
 const forceSQL = settleSQL + ` where status = 'Processing' and id = $2`
 
 // Force settles the trade of that id now, whatever its settlement date, and returns its row. A
 // Settled trade is returned unchanged; found is false when there is no such trade. After an error
 // the trade may be Settled or not: the caller may call again, which is safe. A store.LockedError
 // names the lock that it waited for.
+//
+// It blocks while another transaction holds the row, for as long as the database's lock timeout.
+// Any id of the table is accepted, also that of a booking from outside.
 func (s *Settlement) Force(ctx context.Context, tradeID string) (t store.Trade,
 	found bool, err error) {
 	if !utf8.ValidString(tradeID) || strings.ContainsRune(tradeID, 0) {
@@ -113,6 +120,8 @@ func (s *Settlement) Swept() uint64 { return s.swept.Load() }
 func (s *Settlement) Forced() uint64 { return s.forced.Load() }
 
 // Metrics returns all counters. They are not read at one moment.
+//
+// Any goroutine.
 func (s *Settlement) Metrics() Metrics {
 	return Metrics{
 		Swept:           s.swept.Load(),

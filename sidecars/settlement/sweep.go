@@ -14,6 +14,9 @@ import (
 // statement choose only once. There the statement also locks the rows that it chooses, and skips
 // rows that another transaction holds. The condition on the status is repeated for the row itself:
 // it ensures that the transition happens once.
+//
+// $1 is the time of the settlement in epoch milliseconds, $2 the date of that time in the
+// calendar's zone, $3 the most rows. Oldest dates come first, so a backlog settles in order.
 const (
 	sweepSQLite = settleSQL + ` where status = 'Processing' and id in (` + dueSQL +
 		` and date(settlement_date) = settlement_date` + oldestSQL + `)`
@@ -31,6 +34,8 @@ const (
 
 // Run sweeps at once and then repeatedly until ctx ends, and then returns nil. After a failed sweep
 // it pauses and tries again.
+//
+// One goroutine calls it. The pauses after failures are those of package pace.
 func (s *Settlement) Run(ctx context.Context) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -64,6 +69,9 @@ func (s *Settlement) Run(ctx context.Context) error {
 // Sweep settles every due trade, in transactions of at most BatchRows rows, and returns how many of
 // them are known to be committed. Sweeps of one process run one after the other. After an error
 // settled trades stay settled and the next sweep handles the rest.
+//
+// A batch that is not full ends the sweep: there is nothing due, or the rest is held by other
+// transactions.
 func (s *Settlement) Sweep(ctx context.Context) (settled int, err error) {
 	select {
 	case s.turn <- struct{}{}:
@@ -88,6 +96,9 @@ func (s *Settlement) Sweep(ctx context.Context) (settled int, err error) {
 }
 
 // batch settles up to BatchRows due trades in one transaction and counts them.
+//
+// rows, late and toCommit are set anew in each try, since the database may ask for another one. An
+// error returns 0, also when the outcome of the commit is unknown: a later batch finds the mark.
 func (s *Settlement) batch(ctx context.Context) (moved int, err error) {
 	var rows int64
 	var late uint64

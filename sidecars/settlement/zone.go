@@ -28,6 +28,9 @@ type span struct {
 
 // newZone reads the zone where up to the end of last in UTC, less a day, so that the local date
 // there is not after last in any zone.
+//
+// Two spans that follow one another differ in their offset; a change of the zone's name alone makes
+// none.
 func newZone(where *time.Location, last store.Date) zone {
 	z := zone{lastMillis: int64(last)*dayMillis - 1}
 	for t := time.UnixMilli(0).In(where); !t.IsZero() &&

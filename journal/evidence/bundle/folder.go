@@ -9,11 +9,13 @@ import (
 	"posttrade/journal/evidence/verify"
 )
 
-// maxFile bounds a file of a folder that is verified. The records of 100 million commands are
-// smaller.
+// maxFile bounds a file of a folder that is verified, in bytes: it is read into memory. The records
+// of 100 million commands are smaller.
 const maxFile = 4 << 30
 
 // Folder reads the files of a folder. A device or a pipe in it is not read: it need not end.
+//
+// A file that is not there wraps fs.ErrNotExist.
 func Folder(dir string) verify.Read {
 	return func(name string) ([]byte, error) {
 		path := filepath.Join(dir, filepath.FromSlash(name))
@@ -30,6 +32,8 @@ func Folder(dir string) verify.Read {
 
 // ReadFile reads a whole file of at most so many bytes. What is verified comes from strangers, and
 // may have no end.
+//
+// A file that is larger is an error, not a shorter text.
 func ReadFile(path string, most int64) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {

@@ -11,10 +11,10 @@ import (
 	"posttrade/journal/evidence/verify"
 )
 
-// Version is the version of bundle.json.
+// Version is the version of bundle.json. Another one is refused.
 const Version = 1
 
-// The files of a bundle.
+// The files of a bundle. Tiles have the names that verify.TilePath gives.
 const (
 	ManifestName   = "bundle.json"
 	GenesisName    = "genesis.json"
@@ -26,28 +26,34 @@ const (
 	maxRecordsLen  = verify.MaxRecord
 )
 
-// Digest is how many of something there are, and the SHA-256 of all of them.
+// Digest is how many of something there are, and the SHA-256 of all of them, side by side, in hex.
 type Digest struct {
 	Count  uint64 `json:"count"`
 	SHA256 string `json:"sha256"`
 }
 
-// Manifest is bundle.json.
+// Manifest is bundle.json. It is not signed: Verify computes everything that it says again.
 type Manifest struct {
-	Version  int    `json:"version"`
-	Origin   string `json:"origin"`
-	From     uint64 `json:"from"`     // first command of fills, blotter and report
-	To       uint64 `json:"to"`       // last command of the bundle
-	Snapshot uint64 `json:"snapshot"` // the records begin behind it; 0: at the genesis
+	Version int    `json:"version"`
+	Origin  string `json:"origin"`
+	// From is the first command of fills, blotter and report. The records may begin before it.
+	From uint64 `json:"from"`
+	// To is the last command of the bundle.
+	To uint64 `json:"to"`
+	// Snapshot: the records begin behind it; 0: at the genesis.
+	Snapshot uint64 `json:"snapshot"`
 
-	Fills   Digest `json:"fills"`   // the 64-byte fills of the range
+	// Fills are the 64-byte fills of the range, Blotter its blotter rows, a line of JSON each, and
+	// Report the lines of its regulatory report.
+	Fills   Digest `json:"fills"`
 	Blotter Digest `json:"blotter"` // its blotter rows, a line of JSON each
 	Report  Digest `json:"report"`  // the lines of its regulatory report
 
-	Files map[string]string `json:"files"` // SHA-256 of the parts, in hex
+	// Files has the SHA-256 of the parts, in hex, by name.
+	Files map[string]string `json:"files"`
 }
 
-// Text is bundle.json: there is one text of a manifest.
+// Text is bundle.json. There is one text of a manifest, so that parseManifest can compare.
 func (m *Manifest) Text() []byte {
 	text, err := json.MarshalIndent(m, "", " ")
 	if err != nil {
@@ -58,6 +64,8 @@ func (m *Manifest) Text() []byte {
 
 // parseManifest reads bundle.json. There is one text of a manifest, so no bit of it is without
 // meaning.
+//
+// The error is a *verify.Refusal. Whether the files exist is not looked at.
 func parseManifest(text []byte) (*Manifest, error) {
 	m := &Manifest{}
 	d := json.NewDecoder(bytes.NewReader(text))
@@ -95,6 +103,7 @@ func (m *Manifest) parts() []string {
 	return parts
 }
 
+// refuse words a refusal that blames the bundle.
 func refuse(where, format string, args ...any) error {
 	return &verify.Refusal{Where: where, Why: fmt.Sprintf(format, args...),
 		Blames: verify.BlameBundle}

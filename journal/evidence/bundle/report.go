@@ -15,11 +15,18 @@ import (
 // Report compares a report file byte by byte with what a bundle gives. The file is an answer of GET
 // /regulatory/report in either of its forms: one object, or one record a line. It is the io.Writer
 // of Options.
+//
+// So the report is never in memory as a whole. The first difference is a *verify.Refusal with its
+// byte.
 type Report struct {
-	From, To uint64 // its range
+	// From and To are the report's range: of one object, what it says; of lines, the bundle's.
+	From, To uint64
 
-	r     *bufio.Reader
-	at    int64 // bytes compared
+	r *bufio.Reader
+	// at is how many bytes were compared.
+	at int64
+	// lines: the file has one record a line. Otherwise head is what one object begins with, and begun
+	// says that it was compared.
 	lines bool
 	begun bool
 	head  []byte
@@ -32,7 +39,11 @@ const (
 	reportTo   = `,"toSeq":`
 )
 
-// OpenReport reads the range of a report file, and what the bundle has of it.
+// OpenReport reads the range of a report file, and what the bundle has of it. It believes the
+// manifest for the moment: Verify, which must follow, proves it.
+//
+// Errors: a *verify.Refusal for a range that the bundle does not hold; ErrRead for a file of the
+// bundle or a report that cannot be read.
 func OpenReport(file io.Reader, read verify.Read) (*Report, error) {
 	text, err := read(ManifestName)
 	if err != nil {
@@ -85,7 +96,8 @@ func reportRange(r *bufio.Reader) (from, to uint64, err error) {
 	return from, to, nil
 }
 
-// Write compares lines of records.
+// Write compares lines of records with the next bytes of the file. In one object commas stand
+// between the records and no newlines.
 func (r *Report) Write(lines []byte) (int, error) {
 	if r.lines {
 		return len(lines), r.expect(lines)
@@ -104,7 +116,8 @@ func (r *Report) Write(lines []byte) (int, error) {
 	return len(lines), r.expect(r.buf)
 }
 
-// End compares what follows the records, and that nothing follows it.
+// End compares what follows the records, and that nothing follows it. d is the digest of the
+// report, which one object states at its end.
 func (r *Report) End(d Digest) error {
 	if !r.lines {
 		r.buf = r.buf[:0]
@@ -145,6 +158,7 @@ func (r *Report) expect(want []byte) error {
 		around(want, i)))
 }
 
+// differ is a refusal of the byte i behind those that were compared.
 func (r *Report) differ(i int, why string) error {
 	return &verify.Refusal{Where: fmt.Sprintf("byte %d", r.at+int64(i)), Why: why,
 		Blames: verify.BlameReport}

@@ -13,10 +13,14 @@ import (
 
 // RecordWriter writes records in the order of the small tree: a command, then its fills. The
 // builder gives a command's record last.
+//
+// Each record stands behind its length, a u16, big endian. One goroutine uses it.
 type RecordWriter struct {
-	w     *bufio.Writer
-	fills []byte // of the command under way, with their lengths
-	err   error
+	w *bufio.Writer
+	// fills are those of the command under way, with their lengths: they wait for its record.
+	fills []byte
+	// err is the first error of the writer; See has no way to return it.
+	err error
 }
 
 // NewRecordWriter returns a RecordWriter. The caller calls Flush at the end.
@@ -24,7 +28,7 @@ func NewRecordWriter(w io.Writer) *RecordWriter {
 	return &RecordWriter{w: bufio.NewWriterSize(w, 1<<16)}
 }
 
-// See is the Seen of a builder.
+// See is the Seen of a builder. It copies or writes the record before it returns.
 func (r *RecordWriter) See(_, _ uint64, _ [verify.SaltBytes]byte, record []byte) {
 	if record[0] == verify.KindFill {
 		r.fills = append(binary.BigEndian.AppendUint16(r.fills, uint16(len(record))), record...)
@@ -42,27 +46,32 @@ func (r *RecordWriter) See(_, _ uint64, _ [verify.SaltBytes]byte, record []byte)
 // Flush writes what is left, and returns what has failed.
 func (r *RecordWriter) Flush() error { return errors.Join(r.err, r.w.Flush()) }
 
-// command is one command of a bundle, as it stands there.
+// command is one command of a bundle, as it stands there: unproven until the engine has decided it.
 type command struct {
 	matcher.Command
-	id     []byte
+	id []byte
+	// record is what the log says of the command, id the client order id in it.
 	record []byte
 	fills  []byte // with their lengths
 }
 
 // recordReader reads what a RecordWriter has written, a command with its fills at a time.
+//
+// Sequences must ascend without a hole. One goroutine uses it.
 type recordReader struct {
 	r    *bufio.Reader
 	next []byte // the record that has been read ahead; nil at the end
 	at   uint64 // the last command read
 }
 
+// newRecordReader reads the first record. behind is the sequence before it.
 func newRecordReader(r io.Reader, behind uint64) (*recordReader, error) {
 	rr := &recordReader{r: bufio.NewReaderSize(r, 1<<16), at: behind}
 	return rr, rr.advance()
 }
 
-// advance reads the next record.
+// advance reads the next record. The end of the file between two records is the end; within one it
+// is an error.
 func (r *recordReader) advance() error {
 	r.next = nil
 	var length [2]byte
@@ -84,6 +93,7 @@ func (r *recordReader) advance() error {
 	return nil
 }
 
+// broken is a refusal that says how far the records could be read.
 func (r *recordReader) broken(err error) error {
 	return refuse(fmt.Sprintf("%s behind sequence %d", RecordsName, r.at), "%v", err)
 }
@@ -117,10 +127,11 @@ func (r *recordReader) command() (c command, more bool, err error) {
 	}
 }
 
-// Edges are the hashes of the records that share a leaf with the range and are not in it.
+// Edges are the hashes of the records that share a leaf with the range and are not in it. With them
+// the first and the last leaf can be computed.
 type Edges struct{ Before, After []verify.Hash }
 
-// Text is the file of the edges.
+// Text is the file of the edges: twice a number, u32 big endian, and as many hashes.
 func (e *Edges) Text() []byte {
 	var b []byte
 	for _, list := range [][]verify.Hash{e.Before, e.After} {
@@ -132,6 +143,7 @@ func (e *Edges) Text() []byte {
 	return b
 }
 
+// parseEdges reads Text. Sizes are compared with the bytes that there are before anything is made.
 func parseEdges(b []byte) (e Edges, err error) {
 	for _, list := range []*[]verify.Hash{&e.Before, &e.After} {
 		if len(b) < 4 {

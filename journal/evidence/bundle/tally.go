@@ -12,10 +12,15 @@ import (
 )
 
 // Tally counts and hashes what the decisions on a range give: fills, blotter rows and the report.
+//
+// Before Begin and after Stop it passes events over. One goroutine uses it, the engine's.
 type Tally struct {
-	from    uint64
-	names   lines.Names
-	report  io.Writer // gets the lines of the report as well; nil: none
+	// from is the first command of the range: the owner calls Begin before it.
+	from  uint64
+	names lines.Names
+	// report gets the lines of the report as well; nil: only the digest is made.
+	report io.Writer
+	// printer is nil before Begin
 	printer *lines.Printer
 
 	fills, rows hash.Hash
@@ -30,7 +35,7 @@ func NewTally(from uint64, names lines.Names, report io.Writer) *Tally {
 	return &Tally{from: from, names: names, report: report, fills: sha256.New(), rows: sha256.New()}
 }
 
-// Observe takes events in order. Those of commands before the range are passed over.
+// Observe takes the events of whole commands, in order. Its error is that of report's Write.
 func (t *Tally) Observe(events []matcher.Event) error {
 	if t.printer == nil || t.done {
 		return nil
@@ -48,7 +53,7 @@ func (t *Tally) Observe(events []matcher.Event) error {
 	return t.printer.Print(events)
 }
 
-// Begin is called when the engine stands before the range.
+// Begin is called when the engine stands before the range: the names of securities are read then.
 func (t *Tally) Begin() {
 	t.printer = lines.NewPrinter(func(text []byte, _ int) error {
 		if t.report == nil {
@@ -60,7 +65,7 @@ func (t *Tally) Begin() {
 	t.printer.Know(t.names)
 }
 
-// End returns the digests.
+// End returns the digests. The Tally is of no use afterwards.
 func (t *Tally) End() (fills, blotter, report Digest, err error) {
 	if t.printer == nil {
 		t.Begin() // an empty range
@@ -95,5 +100,5 @@ func appendRow(b []byte, f *matcher.Fill, ticker string) []byte {
 	return append(b, "}\n"...)
 }
 
-// Stop ends the range.
+// Stop ends the range: what comes is behind it.
 func (t *Tally) Stop() { t.done = true }

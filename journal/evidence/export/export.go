@@ -9,31 +9,41 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/klauspost/compress/zstd"
-
 	"posttrade/journal"
 	"posttrade/journal/evidence"
 	"posttrade/journal/evidence/bundle"
-	"posttrade/journal/evidence/leaf"
 	"posttrade/journal/evidence/verify"
 	"posttrade/matcher"
 )
 
-// Source is where a bundle comes from.
+// Source is where a bundle comes from. All but Head must be set.
 type Source struct {
 	Journal *journal.Journal
-	Log     string // the folder of the log
-	Engine  func(state io.Reader) (journal.Engine, error)
-	Key     string // the public key of the log: the bundle is verified before it is given away
-	Head    []byte // the signed head, read before the journal was opened; nil: the newest
+	// Log is the folder of the log.
+	Log string
+	// Engine makes an engine at its genesis (state nil) or from a snapshot's state; it must be a
+	// *matcher.Engine, which names the securities.
+	Engine func(state io.Reader) (journal.Engine, error)
+	// Key is the public key of the log: the bundle is verified before it is given away.
+	Key string
+	// Head is the signed head, read before the journal was opened: so the journal has all that the
+	// head covers. nil: the newest.
+	Head []byte
 }
 
-// errSource reports what keeps a bundle from being made.
+// errSource reports what keeps a bundle from being made: a folder that is not empty, or an empty
+// range.
 var errSource = errors.New("cannot be exported")
 
 // Write writes the range from..to (0 = what the newest head covers) into dir, which must be empty
 // or not be there, and verifies the bundle. A bundle that cannot be verified is an error that wraps
 // evidence.ErrContradiction: the journal is not what was signed.
+//
+//   - Shape: the manifest is written behind its files; a folder without one is no export.
+//   - Errors: evidence.ErrNotYet for a range beyond the newest head; those of ctx, the journal and
+//     the file system. What was written stays.
+//   - Cost: two replays, of the range and of what lies between it and the nearest snapshot, one to
+//     write and one to verify.
 func Write(ctx context.Context, s Source, from, to uint64, dir string) (*bundle.Proven, error) {
 	x := &exporter{s: s, dir: dir, m: bundle.Manifest{Version: bundle.Version, From: from, To: to,
 		Files: map[string]string{}}}
@@ -49,6 +59,7 @@ func Write(ctx context.Context, s Source, from, to uint64, dir string) (*bundle.
 	return x.verify()
 }
 
+// exporter is one Write.
 type exporter struct {
 	s    Source
 	dir  string
@@ -58,6 +69,8 @@ type exporter struct {
 }
 
 // prepare makes the folder, and writes what does not need a replay.
+//
+// The range is settled here: a from of 0 is the first command, a to of 0 the head.
 func (x *exporter) prepare() error {
 	if list, err := os.ReadDir(x.dir); err == nil && len(list) > 0 {
 		return fmt.Errorf("export: folder %s is not empty: %w", x.dir, errSource)
@@ -93,7 +106,7 @@ func (x *exporter) prepare() error {
 		x.addSnapshot())
 }
 
-// write writes a file of the bundle.
+// write writes a file of the bundle, for its owner only: a bundle discloses its range.
 func (x *exporter) write(name string, data []byte) error {
 	path := filepath.Join(x.dir, filepath.FromSlash(name))
 	err := os.MkdirAll(filepath.Dir(path), 0o700)
@@ -112,7 +125,9 @@ func (x *exporter) add(name string, data []byte) error {
 	return x.write(name, data)
 }
 
-// addSnapshot looks for the newest snapshot before the range that a signed head names.
+// addSnapshot looks for the newest snapshot before the range that a signed head names, and adds
+// both. Without one the bundle begins at the genesis. A snapshot that is gone or changed is passed
+// over.
 func (x *exporter) addSnapshot() error {
 	keys, err := verify.ParseKeys([]string{x.s.Key}, nil)
 	if err != nil {
@@ -140,106 +155,9 @@ func (x *exporter) addSnapshot() error {
 	return nil
 }
 
-// replayRange replays the range and writes its records.
-func (x *exporter) replayRange(ctx context.Context) (err error) {
-	key, err := leaf.SaltKey(x.g, x.s.Journal.Seed())
-	if err != nil {
-		return err
-	}
-	first, _ := verify.LeafRange(verify.LeafOf(x.m.Snapshot + 1))
-	var names *matcher.Engine
-	shadow, err := journal.NewShadow(x.s.Journal, func(state io.Reader) (journal.Engine, error) {
-		e, err := x.s.Engine(state)
-		names, _ = e.(*matcher.Engine)
-		return e, err
-	}, first-1)
-	if err != nil {
-		return fmt.Errorf("export: %w", err)
-	}
-	defer func() { err = errors.Join(err, shadow.Close()) }()
-	if err := shadow.Follow(ctx, first-1, nil); err != nil {
-		return err
-	}
-	r := &replay{shadow: shadow, tally: bundle.NewTally(x.m.From, names, nil)}
-	r.builder.Key, r.builder.Full = key, func([]byte) error { return nil }
-	r.builder.Whole = func(hashes []verify.Hash) { r.whole = append(r.whole[:0], hashes...) }
-	r.builder.StartAt(first - 1)
-	return x.records(ctx, r)
-}
-
-// replay is a shadow engine with what is made of its events.
-type replay struct {
-	shadow  *journal.Shadow
-	builder leaf.Builder
-	tally   *bundle.Tally
-	whole   []verify.Hash // of the last full leaf
-}
-
-func (r *replay) to(ctx context.Context, inputSeq uint64) error {
-	return r.shadow.Follow(ctx, inputSeq, func(events []matcher.Event) error {
-		for i := range events {
-			if err := r.builder.Take(&events[i], r.shadow.ClientID); err != nil {
-				return err
-			}
-		}
-		return r.tally.Observe(events)
-	})
-}
-
-// records writes records and edges, and counts what the manifest says.
-func (x *exporter) records(ctx context.Context, r *replay) error {
-	if err := r.to(ctx, x.m.Snapshot); err != nil {
-		return err
-	}
-	e := bundle.Edges{Before: r.builder.Hashes()}
-	path := filepath.Join(x.dir, bundle.RecordsName)
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
-		return fmt.Errorf("export: %w", err)
-	}
-	sum := sha256.New()
-	z, err := zstd.NewWriter(io.MultiWriter(f, sum), zstd.WithEncoderConcurrency(1))
-	if err != nil {
-		return errors.Join(err, f.Close())
-	}
-	w := bundle.NewRecordWriter(z)
-	r.builder.Seen = w.See
-	err = r.to(ctx, x.m.From-1)
-	if err == nil {
-		r.tally.Begin()
-		err = r.to(ctx, x.m.To)
-	}
-	err = errors.Join(err, w.Flush(), z.Close(), f.Close())
-	if err != nil {
-		return fmt.Errorf("export: write file=%s: %w", path, err)
-	}
-	x.m.Files[bundle.RecordsName] = bundle.Sum([32]byte(sum.Sum(nil)))
-	if x.m.Fills, x.m.Blotter, x.m.Report, err = r.tally.End(); err != nil {
-		return err
-	}
-	r.builder.Seen = nil
-	r.tally.Stop()
-	return x.after(ctx, r, &e)
-}
-
-// after adds the hashes of the records that follow the range in its last leaf.
-func (x *exporter) after(ctx context.Context, r *replay, e *bundle.Edges) error {
-	first, count := verify.LeafRange(verify.LeafOf(x.m.To))
-	end := first + count - 1
-	if held := len(r.builder.Hashes()); x.m.To < end {
-		if err := r.to(ctx, min(end, x.head.Head)); err != nil {
-			return err
-		}
-		hashes := r.builder.Hashes()
-		if x.head.Head >= end {
-			hashes = r.whole
-		}
-		e.After = hashes[held:]
-	}
-	return x.add(bundle.EdgesName, e.Text())
-}
-
-// verify checks the bundle, and copies the tiles that this needs.
+// verify checks the bundle, and copies the tiles that this needs: each one that the check asks for
+// and the folder does not have comes from the log. So the same check needs nothing but the folder
+// later.
 func (x *exporter) verify() (*bundle.Proven, error) {
 	keys, err := verify.ParseKeys([]string{x.s.Key}, nil)
 	if err != nil {

@@ -15,7 +15,11 @@ const (
 )
 
 // Builder turns events into the records of a leaf and their hashes. One goroutine owns it.
+//
+// Key and Full must be set, and StartAt or Resume called, before the first Take. It keeps the
+// hashes of one leaf, and no records.
 type Builder struct {
+	// Key is the evidence key of the journal: the salts follow from it.
 	Key verify.Key
 	// Full is given the data of every leaf that is full; the memory is valid until it returns.
 	Full func(data []byte) error
@@ -25,22 +29,30 @@ type Builder struct {
 	// Whole, if set, is given the hashes of a leaf that is full.
 	Whole func(hashes []verify.Hash)
 
-	first  uint64        // the first command of the leaf
-	next   uint64        // the command that is due
+	first uint64 // the first command of the leaf
+	next  uint64 // the command that is due
+	// hashes are those of the records so far. The place of the command under way is empty until its
+	// end.
 	hashes []verify.Hash // of the records so far
 
-	// Of the command under way.
-	command  [matcher.CommandBytes]byte
-	outcome  verify.Outcome
-	traces   bool // its later events say what becomes of its order
-	at       int  // index of its record
-	number   uint32
-	salts    [2][verify.SaltBytes]byte
-	own      salted // salt of its record
+	// Of the command under way. The event's memory goes to the next event, so the command is copied.
+	command [matcher.CommandBytes]byte
+	// outcome is what its events have said so far.
+	outcome verify.Outcome
+	// traces: its later events say what becomes of its order
+	traces bool // its later events say what becomes of its order
+	at     int  // index of its record
+	// number is the number of the next record within the command: 0 is its own, fills begin at 1.
+	number uint32
+	// salts are those of two records in turn: one hash gives both halves.
+	salts [2][verify.SaltBytes]byte
+	own   salted // salt of its record
+	// buf holds what is hashed, in one piece: the prefix, the salt, the record.
 	buf      [recordAt + verify.MaxRecord]byte
 	leafData [verify.LeafBytes]byte
 }
 
+// salted is the salt of a record
 type salted = [verify.SaltBytes]byte
 
 // StartAt makes the command behind inputSeq the first one; inputSeq is the end of a leaf.
@@ -49,6 +61,8 @@ func (l *Builder) StartAt(inputSeq uint64) {
 }
 
 // Take adds the events of whole commands, in order; id is the client order id of a command.
+//
+// id is asked once a command, at its last event. The error is that of Full.
 func (l *Builder) Take(ev *matcher.Event, id func(inputSeq uint64) []byte) error {
 	if ev.Flags&matcher.EventFirst != 0 {
 		l.begin(ev)
@@ -74,7 +88,7 @@ func (l *Builder) Take(ev *matcher.Event, id func(inputSeq uint64) []byte) error
 }
 
 // begin starts a command. Its record is hashed when its decision is known, but stands before its
-// fills.
+// fills, so its place in the list is kept free.
 func (l *Builder) begin(ev *matcher.Event) {
 	l.command = *ev.Cmd().Bytes()
 	l.outcome = verify.Outcome{}
@@ -130,20 +144,22 @@ func (l *Builder) follow(ev *matcher.Event) {
 	l.number++
 }
 
-// end hashes the record of the command.
+// end hashes the record of the command, and puts it into the place that begin has kept.
 func (l *Builder) end(id []byte) {
 	record := verify.AppendCommand(l.buf[recordAt:recordAt], &l.command, l.outcome, id)
 	l.hashes[l.at] = l.hash(&l.own, record)
 	l.report(binary.LittleEndian.Uint64(l.command[8:]), l.at, &l.own, record)
 }
 
-// hash is the hash of a record that stands at its place in buf.
+// hash is the hash of a record that stands at its place in buf: SHA-256 of 0, salt and record. The
+// 0 is that of a leaf in RFC 6962.
 func (l *Builder) hash(salt *salted, record []byte) verify.Hash {
 	l.buf[0] = 0
 	copy(l.buf[saltAt:], salt[:])
 	return sha256.Sum256(l.buf[:recordAt+len(record)])
 }
 
+// report gives a record to Seen, if it is set.
 func (l *Builder) report(inputSeq uint64, index int, salt *salted, record []byte) {
 	if l.Seen != nil {
 		l.Seen(inputSeq, uint64(index), *salt, record)
@@ -163,6 +179,8 @@ func (l *Builder) Hashes() []verify.Hash { return append([]verify.Hash(nil), l.h
 
 // Resume makes the command next the one that is due, in a leaf of which the records before it have
 // the given hashes.
+//
+// hashes are copied. A verifier of an export uses it to begin in the middle of a leaf.
 func (l *Builder) Resume(next uint64, hashes []verify.Hash) {
 	l.first, _ = verify.LeafRange(verify.LeafOf(next))
 	l.next, l.hashes = next, append(l.hashes[:0], hashes...)

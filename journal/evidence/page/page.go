@@ -22,10 +22,11 @@ var text []byte
 // Wasm is the verifier, compressed with gzip.
 func Wasm() []byte { return wasm }
 
-// Worker is the script of the verifier's thread.
+// Worker is the script of the verifier's thread: Go's own script, then the messages of the page.
+// The caller owns the bytes.
 func Worker() []byte { return slices.Concat(exec, worker) }
 
-// HTML is the whole page, with everything in it.
+// HTML is the whole page, with everything in it: some megabytes, put together at each call.
 func HTML() []byte {
 	b := bytes.Replace(text, []byte("/*WORKER*/"), Worker(), 1)
 	return bytes.Replace(b, []byte("WASM"), []byte(base64.StdEncoding.EncodeToString(wasm)), 1)

@@ -9,12 +9,15 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 )
 
-// Proven is what a proof has shown.
+// Proven is what a proof has shown. Every field has been compared with the record or the note.
 type Proven struct {
-	ID         string
-	InputSeq   uint64
-	Text       string // what the record says, in words
-	Signer     string // name and number of the log's key
+	ID       string
+	InputSeq uint64
+	// Text is what the record says, in words.
+	Text string
+	// Signer is the log's key that has signed: its name and its number.
+	Signer string
+	// Checkpoint is the head that covers the record.
 	Checkpoint Checkpoint
 }
 
@@ -26,6 +29,10 @@ func (p *Proven) String() string {
 
 // Check proves that the record of a proof is in the log that one of the keys has signed. The error
 // is a *Refusal.
+//
+// Three things are compared: the members with the note and with what follows from the record; the
+// record's hash, by the two trees, with the signed root; and the member check, if there is one. The
+// members that are for people (kind, id, decoded) are compared too, so a changed one is found.
 func (k *Keys) Check(p *Proof) (*Proven, error) {
 	where := fmt.Sprintf("sequence %d", p.InputSeq)
 	no := func(format string, args ...any) (*Proven, error) {
@@ -79,7 +86,8 @@ func (k *Keys) Check(p *Proof) (*Proven, error) {
 		Checkpoint: c}, nil
 }
 
-// leastIndex is the smallest index that the record can have among those of its leaf.
+// leastIndex is the smallest index that the record can have among those of its leaf: each command
+// before it has at least one record there, and a fill stands behind its own command's.
 func (r record) leastIndex() uint64 {
 	first, _ := LeafRange(LeafOf(r.inputSeq()))
 	least := r.inputSeq() - first
@@ -89,7 +97,12 @@ func (r record) leastIndex() uint64 {
 	return least
 }
 
-// checkTrees climbs the small tree and then the big one.
+// checkTrees climbs the small tree and then the big one. A record of the open leaf has no big tree
+// to climb: its small tree's root is in the note itself.
+//
+// A path is believed only where its index is: climb refuses a path of a length that no tree has,
+// and the leaf states which commands it covers, so a record cannot be shown as that of another
+// sequence.
 func (p *Proof) checkTrees(c *Checkpoint, where string) error {
 	root, ok := climb(RecordHash(p.Salt, p.Record), p.RecordIndex, p.RecordPath)
 	if !ok {
@@ -130,6 +143,8 @@ func (p *Proof) checkTrees(c *Checkpoint, where string) error {
 }
 
 // NewProof fills in what follows from a record. id is empty when it was asked for by its sequence.
+// The caller adds salt, paths, leaf and note. The error says what is wrong with the form of the
+// record.
 func NewProof(data []byte, id string) (*Proof, error) {
 	decoded, err := Decoded(data)
 	if err != nil {

@@ -13,16 +13,24 @@ import (
 )
 
 // Checkpoint is a head of a log, as its signed note states it.
+//
+// Head is the last command of the full leaves, or one of the 255 behind it.
 type Checkpoint struct {
 	Origin string
-	Size   uint64 // leaves of the big tree
-	Root   Hash
+	// Size is the number of leaves of the big tree, the one of the genesis included. Root is its root.
+	Size uint64
+	Root Hash
 
-	Head     uint64 // the last command that the note covers
-	HeadRoot Hash   // of the small tree over the records that no full leaf covers
+	// Head is the last command that the note covers.
+	Head uint64
+	// HeadRoot is the root of the small tree over the records of the open leaf: those that no full
+	// leaf covers. When there are none it is the root of an empty tree.
+	HeadRoot Hash
 
-	Snapshot       uint64 // the newest snapshot's sequence, 0: there is none
-	SnapshotSHA256 Hash   // of its file
+	// Snapshot is the sequence of the newest snapshot at or before Head, 0: there is none.
+	// SnapshotSHA256 is the hash of its file.
+	Snapshot       uint64
+	SnapshotSHA256 Hash // of its file
 }
 
 // The words that open the lines behind the root.
@@ -31,10 +39,11 @@ const (
 	wordSnapshot = "snapshot"
 )
 
-// maxNote bounds a note that is read.
+// maxNote bounds a note that is read, in bytes: it comes from strangers.
 const maxNote = 1 << 20
 
-// Text is the text that is signed.
+// Text is the text that is signed: a line each for origin, size, root in base64, head, and snapshot
+// if there is one. C2SP tlog-checkpoint has the first three; the lines behind are extensions.
 func (c *Checkpoint) Text() string {
 	b := fmt.Appendf(nil, "%s\n%d\n%s\n%s %d %x\n", c.Origin, c.Size,
 		base64.StdEncoding.EncodeToString(c.Root[:]), wordHead, c.Head, c.HeadRoot)
@@ -44,7 +53,8 @@ func (c *Checkpoint) Text() string {
 	return string(b)
 }
 
-// ParseText reads the text of a note. Lines behind the root that it does not know are passed over.
+// ParseText reads the text of a note. Lines behind the root that it does not know are passed over,
+// so a newer build may add some. It checks no signature: Keys.Open does.
 func ParseText(text string) (c Checkpoint, err error) {
 	lines := strings.Split(text, "\n")
 	if len(lines) < 5 || lines[len(lines)-1] != "" {
@@ -96,6 +106,8 @@ func first(n uint64, err error) func(error) (uint64, error) {
 }
 
 // headFloor is the last command that the full leaves of a tree cover.
+//
+// Leaf 0 is the genesis record and covers no command.
 func headFloor(size uint64) uint64 {
 	if size == 0 {
 		return 0
@@ -103,7 +115,7 @@ func headFloor(size uint64) uint64 {
 	return (size - 1) * LeafCommands
 }
 
-// whole reads a decimal number without sign or leading zeros.
+// whole reads a decimal number without sign or leading zeros, of at most 63 bits.
 func whole(text string) (uint64, error) {
 	n, err := strconv.ParseUint(text, 10, 63)
 	if err == nil && strconv.FormatUint(n, 10) != text {
@@ -113,12 +125,15 @@ func whole(text string) (uint64, error) {
 }
 
 // Keys are the keys that a head must be signed with: by one of the log's, and by every witness.
+// They do not change after ParseKeys, so any goroutine may use them.
 type Keys struct {
 	log       []note.Verifier
 	witnesses []note.Verifier
 }
 
-// ParseKeys reads verifier keys as `posttrade evidence key` and witnesses print them.
+// ParseKeys reads verifier keys as `posttrade evidence key` and witnesses print them. At least one
+// key of the log is needed. Several are for a log that has changed its key, or whose members have
+// each one.
 func ParseKeys(log, witnesses []string) (k Keys, err error) {
 	for _, text := range log {
 		v, err := note.NewVerifier(strings.TrimSpace(text))
@@ -141,7 +156,8 @@ func ParseKeys(log, witnesses []string) (k Keys, err error) {
 }
 
 // Open checks the signatures of a note and reads it. signer is the name and number of the log's key
-// that has signed.
+// that has signed. The error is a *Refusal that blames the note. Signatures of other keys are
+// passed over.
 func (k *Keys) Open(text []byte) (c Checkpoint, signer string, err error) {
 	if len(text) > maxNote {
 		return c, "", refuse("", BlameNote, "the note has %d bytes", len(text))
@@ -182,7 +198,8 @@ func (k *Keys) Open(text []byte) (c Checkpoint, signer string, err error) {
 }
 
 // canonical requires that every signature line is written in the one way that there is, so that no
-// bit of it is without meaning.
+// bit of it is without meaning. Base64 has several texts for some bytes, and package note reads all
+// of them.
 func canonical(text []byte) error {
 	at := bytes.LastIndex(text, []byte("\n\n"))
 	if at < 0 {

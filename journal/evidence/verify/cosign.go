@@ -19,14 +19,15 @@ const algCosignature = 4
 // errCosigner reports text that is no witness key.
 var errCosigner = errors.New("not a witness key: <name>+<hash>+<base64 of 4 and the public key>")
 
-// cosigner checks the cosignatures of one witness.
+// cosigner checks the cosignatures of one witness. It is a note.Verifier and does not change.
 type cosigner struct {
 	name string
 	hash uint32
 	key  ed25519.PublicKey
 }
 
-// NewCosigner reads the key of a witness.
+// NewCosigner reads the key of a witness. Package note reads only keys of its own type, so this is
+// done here. Any other text than the one way to write the key is an error.
 func NewCosigner(vkey string) (note.Verifier, error) {
 	name, rest, _ := strings.Cut(vkey, "+")
 	hash, encoded, _ := strings.Cut(rest, "+")
@@ -52,6 +53,7 @@ func (c *cosigner) Name() string { return c.name }
 func (c *cosigner) KeyHash() uint32 { return c.hash }
 
 // Verify implements note.Verifier: eight bytes of time, then the signature over both and the note.
+// The time is what the witness says; nothing compares it with a clock.
 func (c *cosigner) Verify(text, sig []byte) bool {
 	if len(sig) != 8+ed25519.SignatureSize {
 		return false

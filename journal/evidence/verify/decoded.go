@@ -1,8 +1,6 @@
 package verify
 
 import (
-	"encoding/binary"
-	"encoding/json"
 	"fmt"
 	"strconv"
 	"strings"
@@ -13,6 +11,8 @@ import (
 
 // The names of the numbers in a record, as the services show them. The tests compare them with the
 // engine's own.
+//
+// They stand here again because the package does not import the engine, which it judges.
 var (
 	typeNames = [...]string{1: "ORDER_NEW", 2: "ORDER_CANCEL", 3: "FORCE_FILL", 4: "PRICE_TICK",
 		5: "TRADE_NEW", 6: "SNAPSHOT", 7: "ACCOUNT_CONTROL", 8: "SECURITY_CONTROL", 9: "POLICY_CONTROL",
@@ -26,7 +26,9 @@ var (
 		"INTERNAL_POLICY_ERROR", "SELF_TRADE_PREVENTED"}
 )
 
-// The types of commands that are shown with more than their numbers, and the templates beside them.
+// The types of commands that are shown with more than their numbers, the templates beside them, and
+// the two numbers that decide whether a record has an id of its own. They are those of package
+// matcher.
 const (
 	typeOrderNew  = 1
 	typeCancel    = 2
@@ -44,135 +46,9 @@ const (
 	reasonDuplicate = 17
 )
 
-// line is a command or a fill as the journal has it: 64 bytes, little endian.
-type line []byte
-
-func (l line) u16(at int) uint16 { return binary.LittleEndian.Uint16(l[at:]) }
-func (l line) u32(at int) uint32 { return binary.LittleEndian.Uint32(l[at:]) }
-func (l line) u64(at int) uint64 { return binary.LittleEndian.Uint64(l[at:]) }
-func (l line) i64(at int) int64  { return int64(l.u64(at)) }
-
-// record is a record that checkRecord has accepted.
-type record []byte
-
-func (r record) line() line { return line(r[1:offsetOutcome]) }
-
-func (r record) outcome() Outcome {
-	return Outcome{OrderRef: binary.BigEndian.Uint32(r[offsetOutcome:]),
-		Status: r[offsetOutcome+4], Reason: r[offsetOutcome+5]}
-}
-
-func (r record) clientID() []byte { return r[commandBytes:] }
-
-// inputSeq is the command that the record is of.
-func (r record) inputSeq() uint64 { return r.line().u64(8) }
-
-// kind is the record's kind in a proof.
-func (r record) kind() string {
-	if r[0] == KindFill {
-		return "fill"
-	}
-	return "command"
-}
-
-// commandType is 0 for templates without types.
-func (r record) commandType() uint8 {
-	if r.line().u16(2) != templateCommand {
-		return 0
-	}
-	return r.line()[60]
-}
-
-// names reports that id is an id of the record: trd-N of a fill; of a command its sequence, and
-// ord-N of an order, SW-N or SWPT-N of a contract. The record has the lower 32 bits of an order's
-// number.
-func (r record) names(id string) bool {
-	number := func(prefix string) (uint64, bool) {
-		digits, ok := strings.CutPrefix(id, prefix)
-		n, err := strconv.ParseUint(digits, 10, 64)
-		return n, ok && err == nil && strconv.FormatUint(n, 10) == digits
-	}
-	if r[0] == KindFill {
-		n, ok := number("trd-")
-		return ok && n == r.line().u64(0)
-	}
-	if n, ok := number(""); ok {
-		return n == r.inputSeq()
-	}
-	o := r.outcome()
-	n, ok := number("ord-")
-	prefix := ""
-	switch r.commandType() {
-	case typeOrderNew:
-		return ok && n != 0 && uint32(n) == o.OrderRef && o.Reason != reasonDuplicate
-	case typeSwap:
-		prefix = "SW-"
-	case typeSwaption:
-		prefix = "SWPT-"
-	default:
-		return false
-	}
-	n, ok = number(prefix)
-	return ok && n == r.inputSeq() && o.Status != statusRejected
-}
-
-// id is the id that the record is called by when it was asked for by its sequence.
-func (r record) id() string {
-	if r[0] == KindFill {
-		return "trd-" + strconv.FormatUint(r.line().u64(0), 10)
-	}
-	o := r.outcome()
-	switch {
-	case r.commandType() == typeOrderNew && o.OrderRef != 0 && o.Reason != reasonDuplicate:
-		return "ord-" + strconv.FormatUint(uint64(o.OrderRef), 10)
-	case r.commandType() == typeSwap && o.Status != statusRejected:
-		return "SW-" + strconv.FormatUint(r.inputSeq(), 10)
-	case r.commandType() == typeSwaption && o.Status != statusRejected:
-		return "SWPT-" + strconv.FormatUint(r.inputSeq(), 10)
-	}
-	return strconv.FormatUint(r.inputSeq(), 10)
-}
-
-// members writes the members of a JSON object.
-type members []byte
-
-func (m *members) raw(name string, text []byte) {
-	sep := byte(',')
-	if len(*m) == 0 {
-		sep = '{'
-	}
-	*m = append(append(append(*m, sep, '"'), name...), '"', ':')
-	*m = append(*m, text...)
-}
-
-func (m *members) uint(name string, v uint64) { m.raw(name, strconv.AppendUint(nil, v, 10)) }
-func (m *members) int(name string, v int64)   { m.raw(name, strconv.AppendInt(nil, v, 10)) }
-
-func (m *members) decimal(name string, v int64) { m.raw(name, strictjson.FormatDecimal(nil, v)) }
-
-func (m *members) text(name, v string) {
-	quoted, err := json.Marshal(v)
-	if err != nil {
-		panic(err) // a string always marshals
-	}
-	m.raw(name, quoted)
-}
-
-// known writes the name of a number, or the number as text.
-func (m *members) known(name string, names []string, v int) {
-	if v < len(names) && names[v] != "" {
-		m.text(name, names[v])
-		return
-	}
-	m.text(name, strconv.Itoa(v))
-}
-
-func (m *members) side(name string, v byte, buy, sell string) {
-	m.known(name, []string{buy, sell}, int(v))
-}
-
 // Decoded is the record as JSON for people. It is recomputed from the record whenever a proof is
-// checked.
+// checked, so its text is part of the format of proofs. Prices are decimals; times are epoch
+// milliseconds. The error says what is wrong with the record's form.
 func Decoded(data []byte) ([]byte, error) {
 	if err := checkRecord(data); err != nil {
 		return nil, err
@@ -187,6 +63,8 @@ func Decoded(data []byte) ([]byte, error) {
 	return append(m, '}'), nil
 }
 
+// fill writes an execution of one side. The order's number has its upper bits in the era; an
+// execution of a market trade has no order. The flags are written only where they are set.
 func (r record) fill(m *members) {
 	l := r.line()
 	m.text("tradeId", "trd-"+strconv.FormatUint(l.u64(0), 10))
@@ -209,6 +87,8 @@ func (r record) fill(m *members) {
 	}
 }
 
+// command writes a command and its decision. The members in front depend on the template, those
+// behind are the same for all: client order id, status, and a reason if there is one.
 func (r record) command(m *members) {
 	l, o := r.line(), r.outcome()
 	switch l.u16(2) {
@@ -237,7 +117,8 @@ func (r record) command(m *members) {
 	}
 }
 
-// terms writes what a command asks for.
+// terms writes what a command asks for. Orders and contracts have names for their fields; controls
+// are shown by the fields of the command as they are.
 func (r record) terms(m *members) {
 	l, o := r.line(), r.outcome()
 	switch l[60] {
@@ -273,7 +154,7 @@ func day(n uint16) string {
 	return time.Unix(int64(n)*86_400, 0).UTC().Format(time.DateOnly)
 }
 
-// sentence says in words what a record proves.
+// sentence says in words what a record proves. No program reads it.
 func (r record) sentence() string {
 	l := r.line()
 	side := map[byte]string{0: "bought", 1: "sold"}

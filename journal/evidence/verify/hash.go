@@ -12,20 +12,27 @@ const HashBytes = sha256.Size
 // Hash is SHA-256.
 type Hash = [HashBytes]byte
 
-// SaltBytes is the length of the salt of a record.
+// SaltBytes is the length of the salt of a record: a record cannot be guessed by its hash when so
+// many unknown bytes are hashed with it.
 const SaltBytes = 16
 
 // The first bytes of what is hashed: of a record or a leaf, of an inner node, of salts.
+//
+// They keep the three apart: a node can never be shown as a leaf. The first two are those of RFC
+// 6962.
 const (
 	prefixLeaf = 0
 	prefixNode = 1
 	prefixSalt = 2
 )
 
-// Key is the evidence key, from which all salts of a log are made.
+// Key is the evidence key, from which all salts of a log are made. It is secret: with it, records
+// beside a proven one could be guessed.
 type Key [32]byte
 
-// Salts returns the salts of the records 2*pair and 2*pair+1 of a command.
+// Salts returns the salts of the records 2*pair and 2*pair+1 of a command: the two halves of
+// SHA-256 over prefix, key, sequence and pair, big endian. So a command with one fill costs one
+// hash.
 func (k *Key) Salts(inputSeq uint64, pair uint32) (even, odd [SaltBytes]byte) {
 	var b [1 + 32 + 8 + 4]byte
 	b[0] = prefixSalt
@@ -45,7 +52,7 @@ func (k *Key) Salt(inputSeq uint64, number uint32) [SaltBytes]byte {
 	return odd
 }
 
-// RecordHash is the hash of a record in the small tree of its leaf.
+// RecordHash is the hash of a record in the small tree of its leaf: SHA-256 of 0, salt and record.
 func RecordHash(salt [SaltBytes]byte, record []byte) Hash {
 	b := make([]byte, 0, 192)
 	b = append(append(append(b, prefixLeaf), salt[:]...), record...)
@@ -67,7 +74,8 @@ func NodeHash(left, right *Hash) Hash {
 	return sha256.Sum256(b[:])
 }
 
-// Root is the root of the RFC 6962 tree over hashes, which it overwrites.
+// Root is the root of the RFC 6962 tree over hashes, which it overwrites. Of no hashes it is the
+// hash of nothing, as RFC 6962 has it.
 func Root(hashes []Hash) Hash {
 	if len(hashes) == 0 {
 		return sha256.Sum256(nil)
@@ -91,6 +99,7 @@ func raise(level []Hash) {
 }
 
 // Path returns the inclusion path of hashes[index], lowest sibling first. It overwrites hashes.
+// index must be below their number. A tree of one has an empty path.
 func Path(hashes []Hash, index int) []Hash {
 	path := []Hash{}
 	for n := len(hashes); n > 1; n = (n + 1) / 2 {

@@ -11,10 +11,13 @@ const (
 	KindFill    = 2
 )
 
-// LeafCommands is how many commands a full leaf covers.
+// LeafCommands is how many commands a full leaf covers. It is part of the format: another number
+// gives another tree.
 const LeafCommands = 256
 
-// The sizes of records and leaves.
+// The sizes of records and leaves, in bytes. A command's record is kind, line, outcome (8), client
+// order id; a fill's is kind and line. The numbers that are added here are big endian, the lines as
+// the journal has them are little endian.
 const (
 	lineBytes     = 64 // a command or a fill as the journal has it
 	commandBytes  = 1 + lineBytes + 8
@@ -25,14 +28,22 @@ const (
 	offsetOutcome = 1 + lineBytes
 )
 
-// Outcome is what a command's record says of its decision.
+// Outcome is what a command's record says of its decision, in 8 bytes with the length of the id.
 type Outcome struct {
-	OrderRef uint32 // of the order that the command made or names, 0 for none
-	Status   uint8  // of that order after the command; 4, REJECTED, when the command was refused
-	Reason   uint8  // why it was refused, or its order cancelled by another than its owner; else 0
+	// OrderRef is that of the order that the command made or names, 0 for none: the lower 32 bits of
+	// the order's number.
+	OrderRef uint32
+	// Status is the matcher.OrderStatus of that order after the command, 2 for a market trade; 4,
+	// REJECTED, when the command was refused.
+	Status uint8
+	// Reason is the matcher.RiskReason for which it was refused, or its order cancelled by another
+	// than its owner; else 0.
+	Reason uint8
 }
 
 // AppendCommand appends the record of a command and its decision.
+//
+// The client order id is 0 to 64 bytes, behind its length.
 func AppendCommand(b []byte, command *[lineBytes]byte, o Outcome, clientID []byte) []byte {
 	b = append(append(b, KindCommand), command[:]...)
 	b = binary.BigEndian.AppendUint32(b, o.OrderRef)
@@ -46,7 +57,7 @@ func AppendFill(b []byte, fill *[lineBytes]byte) []byte {
 	return append(append(b, KindFill), fill[:]...)
 }
 
-// Leaf is what a leaf of the big tree says.
+// Leaf is what a leaf of the big tree says: 48 bytes.
 type Leaf struct {
 	First, Count uint64 // the first command and how many; the genesis record is 0, 1
 	Root         Hash   // of the small tree over its records
@@ -74,7 +85,8 @@ func ParseLeaf(index uint64, data []byte) (l Leaf, err error) {
 	return l, nil
 }
 
-// LeafRange is the first command of a leaf and how many commands it covers.
+// LeafRange is the first command of a leaf and how many commands it covers. Leaf 0 is the genesis
+// record: sequence 0, count 1.
 func LeafRange(index uint64) (first, count uint64) {
 	if index == 0 {
 		return 0, 1
@@ -90,7 +102,8 @@ func LeafOf(inputSeq uint64) uint64 {
 	return (inputSeq-1)/LeafCommands + 1
 }
 
-// checkRecord returns what is wrong with the form of a record.
+// checkRecord returns what is wrong with the form of a record: its kind and its length. After it,
+// every offset that package verify reads is inside the record.
 func checkRecord(record []byte) error {
 	switch {
 	case len(record) == 0:

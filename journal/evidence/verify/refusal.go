@@ -5,10 +5,11 @@ import (
 	"fmt"
 )
 
-// ErrRead: what should be judged cannot be read.
+// ErrRead: what should be judged cannot be read. Nothing is proven, and nothing is refuted.
 var ErrRead = errors.New("cannot be read")
 
-// What a refusal may blame.
+// What a refusal may blame: the thing to look at first. It is part of the message, and callers
+// compare it to name the right file.
 const (
 	BlameProof   = "the proof"
 	BlameNote    = "the note"
@@ -20,7 +21,7 @@ const (
 	BlameJournal = "the journal"
 )
 
-// Refusal says that something is not proven.
+// Refusal says that something is not proven. Test for it with errors.As.
 type Refusal struct {
 	Where  string // the first sequence, leaf or byte that differs
 	Why    string
@@ -36,6 +37,7 @@ func (r *Refusal) Error() string {
 	return fmt.Sprintf("%s; at fault: %s", text, r.Blames)
 }
 
+// refuse words a refusal.
 func refuse(where, blames, format string, args ...any) error {
 	return &Refusal{Where: where, Why: fmt.Sprintf(format, args...), Blames: blames}
 }

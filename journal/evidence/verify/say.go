@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// The exit codes of a verification.
+// The exit codes of a verification. The exit code 2, for a command line that is wrong, is not here.
 const (
 	ExitProven    = 0
 	ExitCannot    = 1 // there is nothing to judge
@@ -15,6 +15,8 @@ const (
 
 // Say checks the proofs in a text and says the result: an exit code, and a line for each proof that
 // holds, then one that says why the next does not. It is what a page in a browser shows.
+//
+// keys and witnesses may hold several keys in one text (Fields).
 func Say(text []byte, keys, witnesses []string) (exit int, said string) {
 	k, err := ParseKeys(fieldsOf(keys), fieldsOf(witnesses))
 	if err != nil {
@@ -37,7 +39,8 @@ func Say(text []byte, keys, witnesses []string) (exit int, said string) {
 	return exit, strings.Join(lines, "\n")
 }
 
-// ExitOf is the exit code of an error of this package, with its words.
+// ExitOf is the exit code of an error of this package, with its words: a Refusal is "not proven",
+// any other error means that there was nothing to judge.
 func ExitOf(err error) (exit int, said string) {
 	var refused *Refusal
 	if errors.As(err, &refused) {
@@ -46,9 +49,10 @@ func ExitOf(err error) (exit int, said string) {
 	return ExitCannot, err.Error()
 }
 
+// between reports what separates keys.
 func between(r rune) bool { return r <= ' ' || r == ',' }
 
-// Fields takes keys apart that stand in one text.
+// Fields takes keys apart that stand in one text, between blanks, line breaks or commas.
 func Fields(text string) []string { return strings.FieldsFunc(text, between) }
 
 func fieldsOf(list []string) (keys []string) {

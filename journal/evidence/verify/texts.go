@@ -11,6 +11,8 @@ import (
 
 // Proofs reads the proofs in a text: one after the other, or in an array. The error wraps ErrRead
 // when the text has no proof in it, and is a Refusal when it has one that is not whole.
+//
+// One bad proof makes the whole text an error: a file with a damaged proof is not what was written.
 func Proofs(text []byte) (list []*Proof, err error) {
 	defer func() {
 		var refused *Refusal
@@ -37,7 +39,7 @@ func Proofs(text []byte) (list []*Proof, err error) {
 }
 
 // LooksLike reports a text that has been of a kind: at least half of the names of its own members
-// are in it.
+// are in it. So a damaged proof is "not proven", and any other file is "nothing to judge".
 func LooksLike(text []byte, names ...string) bool {
 	found := 0
 	for _, name := range names {
@@ -48,6 +50,8 @@ func LooksLike(text []byte, names ...string) bool {
 	return 2*found >= len(names)
 }
 
+// split takes values apart that stand one after the other, and the items of arrays. Broken JSON is
+// a *Refusal with its byte.
 func split(text []byte) (list []json.RawMessage, err error) {
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	for {

@@ -8,12 +8,15 @@ import (
 )
 
 // A tile holds 256 hashes of one level; the next level of tiles is eight levels of the tree higher.
+// Both numbers are those of C2SP tlog-tiles.
 const (
 	TileHashes = 256
 	TileBits   = 8
 )
 
-// Entries is the level of the entry bundles in a path, and EntryBytes the length of a leaf in one.
+// Entries is the level of the entry bundles in a path, and EntryBytes the length of a leaf in one:
+// two bytes of length, then the leaf. Entry bundles hold the leaves themselves, hash tiles their
+// hashes.
 const (
 	Entries    = -1
 	EntryBytes = 2 + LeafBytes
@@ -21,15 +24,20 @@ const (
 
 // Tree is the big tree as far as it can still change: the tiles at its right edge. One goroutine
 // owns it.
+//
+// Memory is one tile a level and one bundle, whatever the number of leaves. The tiles to the left
+// are full: Put has had them, and the tree does not need them.
 type Tree struct {
 	Size   uint64   // leaves
 	levels [][]Hash // of each level the hashes of the tile that is not full
 	bundle []byte   // the leaves of the lowest of these
-	// Put takes a tile: of w hashes, 256 for a full one. The memory is valid until it returns.
+	// Put takes a tile: number n of its level, of w hashes, 256 for a full one. level is Entries for a
+	// bundle of leaves. The memory is valid until it returns.
 	Put func(level int, n uint64, w int, data []byte) error
 }
 
-// Add appends a leaf.
+// Add appends a leaf, and gives Put every tile that it fills, the bundle first and the lowest level
+// before the higher ones. The error is that of Put; the tree must not be used after it.
 func (t *Tree) Add(leaf []byte) error {
 	t.bundle = append(binary.BigEndian.AppendUint16(t.bundle, uint16(len(leaf))), leaf...)
 	t.Size++
@@ -57,7 +65,8 @@ func (t *Tree) Add(leaf []byte) error {
 	}
 }
 
-// Partials gives put the tiles that are not full.
+// Partials gives put the tiles that are not full. The tree stays as it is. A head of this size
+// needs exactly these tiles and the full ones.
 func (t *Tree) Partials(put func(level int, n uint64, w int, data []byte) error) error {
 	if len(t.bundle) > 0 {
 		if err := put(Entries, t.Size/TileHashes, int(t.Size%TileHashes), t.bundle); err != nil {
@@ -75,7 +84,8 @@ func (t *Tree) Partials(put func(level int, n uint64, w int, data []byte) error)
 	return nil
 }
 
-// Root is the root over all leaves.
+// Root is the root over all leaves; of an empty tree it is the hash of nothing. It hashes what the
+// tiles at the right edge hold, whatever the size.
 func (t *Tree) Root() Hash {
 	var root Hash
 	none := true
@@ -97,6 +107,7 @@ func (t *Tree) Root() Hash {
 	return root
 }
 
+// flat is a tile's bytes: its hashes side by side.
 func flat(hashes []Hash) []byte {
 	b := make([]byte, 0, len(hashes)*HashBytes)
 	for i := range hashes {
@@ -106,6 +117,9 @@ func flat(hashes []Hash) []byte {
 }
 
 // TilePath is the name of a tile below the folder of the log, as C2SP tlog-tiles has it.
+//
+// n is written in groups of three digits, all but the last with an x: 1234 is x001/234. A partial
+// tile ends with .p/ and its width.
 func TilePath(level int, n uint64, w int) string {
 	name := fmt.Sprintf("%03d", n%1000)
 	for n /= 1000; n > 0; n /= 1000 {
@@ -120,7 +134,8 @@ func TilePath(level int, n uint64, w int) string {
 	return fmt.Sprintf("tile/%d/%s", level, name)
 }
 
-// ParseTile is the inverse of TilePath.
+// ParseTile is the inverse of TilePath. Only what TilePath writes is ok: a path comes from a
+// client, and no other one may reach the file system.
 func ParseTile(path string) (level int, n uint64, w int, ok bool) {
 	rest, isTile := strings.CutPrefix(path, "tile/")
 	first, rest, _ := strings.Cut(rest, "/")
@@ -151,7 +166,8 @@ func ParseTile(path string) (level int, n uint64, w int, ok bool) {
 	return level, n, w, isTile && TilePath(level, n, w) == path
 }
 
-// Clone returns a copy of the tree as it is now, for readers on other goroutines. It has no Put.
+// Clone returns a copy of the tree as it is now, for readers on other goroutines. It has no Put and
+// no leaves, so it cannot go on: it is for Root and Edge.
 func (t *Tree) Clone() *Tree {
 	c := &Tree{Size: t.Size}
 	for _, hashes := range t.levels {

@@ -37,7 +37,8 @@ func main() {
 	select {} // the functions are called for as long as the page lives
 }
 
-// offer sets a function of the page. A bug that hostile bytes find is an answer.
+// offer sets a function of the page. A bug that hostile bytes find is an answer, because a panic
+// would end the module.
 func offer(name string, verify func(args []js.Value) (exit int, said string)) {
 	js.Global().Set(name, js.FuncOf(func(_ js.Value, args []js.Value) (result any) {
 		defer func() {
@@ -49,6 +50,7 @@ func offer(name string, verify func(args []js.Value) (exit int, said string)) {
 	}))
 }
 
+// cannot is the exit of a call that has nothing to judge
 const cannot = verify.ExitCannot
 
 // because is a panic in words: a table that is longer than the whole memory is one.
@@ -60,6 +62,8 @@ func because(cause any) string {
 	return text
 }
 
+// verifyExport is posttradeVerifyExport. read is called on the thread of the verifier, which waits
+// for its answer.
 func verifyExport(args []js.Value) (exit int, said string) {
 	defer runtime.GC() // an engine is large, and a browser gives a module 4 GiB at most
 	keys, err := verify.ParseKeys(verify.Fields(textOf(args, 2)), verify.Fields(textOf(args, 3)))
@@ -85,6 +89,7 @@ func verifyExport(args []js.Value) (exit int, said string) {
 // progressEvery is how often a page is told how far a replay is.
 const progressEvery = 200 * time.Millisecond
 
+// progress calls told, at most every progressEvery; nil when the page gives no function.
 func progress(args []js.Value) func(done, of uint64) {
 	if len(args) < 7 || args[6].Type() != js.TypeFunction {
 		return nil
@@ -102,6 +107,7 @@ func answer(exit int, text string) map[string]any {
 	return map[string]any{"exit": exit, "text": text}
 }
 
+// textOf is an argument that is a string; empty for a missing one and for one of another type.
 func textOf(args []js.Value, i int) string {
 	if i >= len(args) || args[i].Type() != js.TypeString {
 		return ""
@@ -109,6 +115,7 @@ func textOf(args []js.Value, i int) string {
 	return args[i].String()
 }
 
+// bytesOf copies the bytes of a Uint8Array out of the page's memory; a string gives its own.
 func bytesOf(args []js.Value, i int) []byte {
 	if i >= len(args) || args[i].Type() != js.TypeObject {
 		return []byte(textOf(args, i))
