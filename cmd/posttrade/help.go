@@ -9,7 +9,8 @@ import (
 	"posttrade/app/settings"
 )
 
-// examples has a command line for every command, which its help shows.
+// examples has a command line for every command, which its help shows. A test runs through them, so
+// a command without one is found.
 var examples = map[string]string{
 	"serve":    "posttrade serve --journal.durability=os",
 	"health":   "posttrade health --live",
@@ -56,7 +57,8 @@ func runHelp(commands []command, args []string, stdout, stderr io.Writer) int {
 	return commands[at].helped([]string{"-h"}, stdout, stderr)
 }
 
-// helped runs a command. Behind its own help stands an example.
+// helped runs a command. Behind its own help stands an example. Arguments that ask for help make
+// run print it and do nothing else.
 func (c *command) helped(args []string, stdout, stderr io.Writer) int {
 	asks := slices.ContainsFunc(args, isHelp)
 	code := c.run(args, stdout, stderr)
@@ -102,14 +104,14 @@ func runCompletion(args []string, stdout, stderr io.Writer) int {
 	return settings.Exit(stderr, err)
 }
 
-// words are what may follow some commands.
+// words are what may follow some commands, for completion. The commands themselves do not read it.
 var words = map[string]string{
 	"journal": "verify stats export accept archive", "recon": "status breaks repair",
 	"export": "trades blotter positions", "source": "status bump-epoch",
 	"cluster": "status add remove", "risk-extract": "rebuild", "completion": "bash zsh fish",
 }
 
-// commandNames are the names of all commands.
+// commandNames are the names of all commands, and help, which dispatch knows without a command.
 func commandNames() (names []string) {
 	for _, c := range commands() {
 		names = append(names, c.name)
@@ -117,7 +119,7 @@ func commandNames() (names []string) {
 	return append(names, "help")
 }
 
-// settingFlags are all settings as flags.
+// settingFlags are all settings as flags, with the = that a value follows.
 func settingFlags() (flags []string) {
 	for _, name := range settings.Names() {
 		flags = append(flags, "--"+name+"=")
@@ -126,6 +128,8 @@ func settingFlags() (flags []string) {
 }
 
 // wordCases are the branches of a shell's case over the commands that take words.
+//
+// form gets the name of a command and its words.
 func wordCases(form string) string {
 	var b strings.Builder
 	for _, name := range commandNames() {
@@ -140,6 +144,9 @@ func wordCases(form string) string {
 	return b.String()
 }
 
+// bashCompletion completes the word at the cursor: a setting behind a -, else a command, else a
+// word of the command, else a file. The word is cut at blanks, because bash would cut it at = and
+// :, too.
 func bashCompletion() string {
 	return `# bash completion of posttrade
 _posttrade() {
@@ -181,6 +188,8 @@ compdef _posttrade posttrade
 `
 }
 
+// fishCompletion has a line for each command, word and setting: fish shows their meanings beside
+// them.
 func fishCompletion() string {
 	var b strings.Builder
 	b.WriteString("# fish completion of posttrade\n")

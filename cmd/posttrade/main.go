@@ -7,6 +7,9 @@ func main() {
 }
 
 // commands is every subcommand, in the order in which -h lists them.
+//
+// It is a function, not a variable, because help and completion list it too, and they are in it.
+// Aliases that other programs use, such as RiskExtractMain, are commands like any other.
 func commands() []command {
 	return []command{
 		{"serve", "run everything", runServe},

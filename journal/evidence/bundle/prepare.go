@@ -78,6 +78,9 @@ func (c *checker) prepare() error {
 }
 
 // openOld compares the note that the auditor has kept with the bundle's.
+//
+// The tiles of the bundle must be enough for it. What lies in the older head's open leaf is
+// compared by the replay, if the bundle covers it.
 func (c *checker) openOld(note []byte) (err error) {
 	if c.o.Old == nil {
 		return nil

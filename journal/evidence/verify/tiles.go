@@ -41,6 +41,8 @@ func (t *Tiles) Leaf(index uint64, data []byte) error {
 }
 
 // failed words an error of the hash reader: a tile that cannot be read, or one that is wrong.
+//
+// A wrong length is known already as a Refusal and passes as it is.
 func (t *Tiles) failed(err error) error {
 	var refused *Refusal
 	if errors.As(t.err, &refused) {
