@@ -93,6 +93,8 @@ func accountDelta(version uint64) []byte {
 	return d.AppendJSON(nil)
 }
 
+// accountRecord is the record of a version: the flow's accounts follow each other in the order of
+// their numbers.
 func accountRecord(version uint64) control.Record {
 	return control.Record{ID: uint32((version-1)%flowAccounts + 1), Name: "name of an account",
 		Enabled: true, Version: version}

@@ -102,7 +102,9 @@ func runTCA(args []string, stdout, stderr io.Writer) int {
 	return settings.Exit(stderr, showTCA(ctx, server, f.rest[0], stdout))
 }
 
-// showTCA prints one report, for people. Prices are exact decimals; slippage is in basis points.
+// showTCA prints one report, for people. The arrival is the command that accepted the order; the
+// TWAP is the average of the window before the execution, weighted by time, and its samples are the
+// prices that had weight. Slippage is in basis points, and positive is a cost, for a sale too.
 func showTCA(ctx context.Context, server *client.Client, trade string, w io.Writer) error {
 	r, err := server.TCAReport(ctx, trade)
 	if err != nil {

@@ -20,7 +20,8 @@ import (
 // exportUsage is the form of the command
 const exportUsage = "export trades|blotter|positions [flags]"
 
-// exportTables are the tables, and the service that each is asked of.
+// exportTables are the tables, and the service that each is asked of: the rows of trades are in
+// SQL, the others in the matcher's memory.
 var exportTables = map[string]string{client.TableTrades: "trade-processor",
 	client.TableBlotter: "order-matcher", client.TablePositions: "order-matcher"}
 

@@ -77,8 +77,9 @@ func (r tileReader) ReadTiles(tiles []tlog.Tile) ([][]byte, error) {
 	return list, nil
 }
 
-// readTile reads a tile; of a partial one the full one has the beginning. A tile of another length
-// than its name says is a Refusal.
+// readTile reads a tile; of a partial one the full one has the beginning, and may have taken its
+// place. A tile of another length than its name says is a Refusal with the byte at which it ends,
+// or should.
 func readTile(read Read, level int, n uint64, w int) ([]byte, error) {
 	size := w * HashBytes
 	if level == Entries {
