@@ -2,11 +2,11 @@
 // plainest way. The engine's own tests compare each event and the whole state with it; those of
 // what is built on engines use it as an oracle that shares nothing with the engine.
 //
-//	command ─┬─► matcher.Engine ─► events ─┐
-//	         │         │                   ├─ equal, event by event
-//	         └─► Model.Apply ────► events ─┘
-//	                   │
-//	             Model.Compare reads both states: equal at every step that a test chooses
+//	command -+-> matcher.Engine -> events -+
+//	         |        |                    +- equal, event by event
+//	         +-> Model.Apply ----> events -+
+//	                  |
+//	            Model.Compare reads both states: equal wherever a test asks
 //
 // What holds:
 //

@@ -9,8 +9,8 @@
 // id again, in any session or over HTTP. Answers to commands that were handed in come in the order
 // of the commands. A command that was turned down is answered at once, ahead of earlier ones.
 //
-//	Order, Cancel, … ─► slot of the command ring ─ Flush ─► server ─► event ring ─► Poll, Next
-//	Security, Renew  ─► socket ─► server ─► socket
+//	Order, Cancel ... -> slot of the command ring -- Flush -> server -> event ring -> Poll, Next
+//	Security, Renew   -> socket -> server -> socket
 //
 // What holds:
 //
