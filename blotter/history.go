@@ -27,7 +27,8 @@ var (
 	ErrHistoryClosed = errors.New("history closed")
 )
 
-// The names of the files.
+// The names of the files: fills-<n>.index, with .tmp behind it while the file is written. n counts
+// the indexes of this process.
 const (
 	historyPrefix = "fills-"
 	historySuffix = ".index"
@@ -56,7 +57,8 @@ type History struct {
 	closed    bool
 }
 
-// HistoryInfo describes the content of an index.
+// HistoryInfo describes the content of an index. Every fill of a command up to LastSequence is in
+// it.
 type HistoryInfo struct {
 	IndexedTrades uint64 // fills
 	// the durable input sequence when the index was begun: it holds all fills up to there
@@ -124,6 +126,7 @@ func (h *History) begin() (path string, err error) {
 	return filepath.Join(h.dir, fmt.Sprintf("%s%d%s", historyPrefix, h.built, historySuffix)), nil
 }
 
+// end lets the next Reindex begin.
 func (h *History) end() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -172,7 +175,9 @@ func (h *History) build(ctx context.Context, path string,
 	return ix, nil
 }
 
-// swap makes ix the current index.
+// swap makes ix the current index. A history that was closed meanwhile drops it instead. The error
+// is that of removing or closing a file; the new index is in use all the same, unless the history
+// is closed.
 func (h *History) swap(ix *index, info HistoryInfo) error {
 	h.mu.Lock()
 	old := h.current
@@ -188,6 +193,7 @@ func (h *History) swap(ix *index, info HistoryInfo) error {
 	return old.drop()
 }
 
+// isClosed is asked for every slice of fills, so that Close ends a Reindex soon.
 func (h *History) isClosed() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -17,8 +17,9 @@ type level struct {
 	side   uint32 // security << 1 | side: the tree it is in
 }
 
-// levels is the aggregated book of every security. The writer changes a side under its
-// tree's lock, and readers copy it piece by piece (depth_read.go).
+// levels is the aggregated book of every security. The writer changes a side under its tree's lock,
+// and readers copy it piece by piece (depth_read.go). A level is taken from one pool for all books:
+// there can be as many as resting orders.
 type levels struct {
 	all      []level // the first is never used
 	free     uint32

@@ -43,7 +43,9 @@ func (t TimeInForce) String() string {
 // MaxClientID is the longest client order id, in bytes.
 const MaxClientID = 64
 
-// OrderRow is one order as it was after one event. Prices are x 1e6.
+// OrderRow is one order as it was after one event. Prices are x 1e6, times epoch milliseconds. Ref,
+// AccountID, SecurityID, InputSeq, CreatedMillis and the client id never change while the slot has
+// the order; the rest is OrderState.
 type OrderRow struct {
 	Ref           uint32
 	next          uint32 // next slot of the chain

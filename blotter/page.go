@@ -11,7 +11,8 @@ import (
 // DefaultCapacity is how many fills a blotter keeps by default.
 const DefaultCapacity = 500_000
 
-// New returns an empty blotter for the last capacity fills; 0 or less means DefaultCapacity.
+// New returns an empty blotter for the last capacity fills; 0 or less means DefaultCapacity. The
+// error is that of mapping memory, 64 bytes a fill, which becomes resident with use.
 func New(capacity int) (*Blotter, error) {
 	if capacity <= 0 {
 		capacity = DefaultCapacity
@@ -56,7 +57,8 @@ func (b *Blotter) Evicted() uint64 {
 	return oldest - 1
 }
 
-// ByTradeSeq returns one fill, false if the blotter does not hold it (any more).
+// ByTradeSeq returns one fill, false if the blotter does not hold it (any more). Any goroutine; one
+// copy, no lock.
 func (b *Blotter) ByTradeSeq(tradeSeq uint64) (fill matcher.Fill, ok bool) {
 	if oldest, newest := b.span(); tradeSeq < oldest || tradeSeq > newest {
 		return fill, false
@@ -105,7 +107,8 @@ func (b *Blotter) Page(sinceSeq uint64, limit int, dst []matcher.Fill) (
 	return items, nextSince, evicted
 }
 
-// ByInputSeq appends to dst the fills of one command, ascending.
+// ByInputSeq appends to dst the fills of one command, ascending; none when they are dropped or
+// there were none. A search in halves, because fills ascend by command too. Any goroutine.
 func (b *Blotter) ByInputSeq(inputSeq uint64, dst []matcher.Fill) []matcher.Fill {
 	oldest, newest := b.span()
 	// A fill that is evicted during the search is older than any that is found.

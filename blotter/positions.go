@@ -8,7 +8,8 @@ import (
 	"posttrade/ring"
 )
 
-// positionRow is the position of one account in one security.
+// positionRow is the position of one account in one security. used is 1 from the first fill on: a
+// flat position stays in the lists.
 type positionRow struct {
 	qty  int64 // negative = short
 	cost int64 // average x 1e6

@@ -48,7 +48,8 @@ func (v *Views) Capacities() matcher.Capacities {
 	}
 }
 
-// raise applies a CAPACITY_CONTROL.
+// raise applies a CAPACITY_CONTROL. Views that went on with less room than the engine could not
+// follow it, so a lack of memory is a panic.
 func (v *Views) raise(cmd *matcher.Command) {
 	to := v.Capacities().Raised(cmd)
 	if err := v.grow(to); err != nil {
@@ -56,7 +57,9 @@ func (v *Views) raise(cmd *matcher.Command) {
 	}
 }
 
-// grow moves the tables to larger ones. The cost grows with their content. Observer only.
+// grow moves the tables to larger ones, and publishes them in one step. The cost grows with their
+// content. The old tables stay mapped for the readers that use them. An error comes before anything
+// has moved. Observer only.
 func (v *Views) grow(to matcher.Capacities) error {
 	was, a := v.Capacities(), &v.arena
 	if to == was {

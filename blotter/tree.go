@@ -31,7 +31,8 @@ type branch struct {
 	kids  [fanout]uint32
 }
 
-// tree is one side of a book. The zero tree is empty.
+// tree is one side of a book. The zero tree is empty. The writer changes it only between Begin and
+// End of its lock.
 type tree struct {
 	root   uint32 // branch, 0 = empty
 	height uint32 // 1 = the root is a leaf

@@ -25,6 +25,8 @@ type Accounts interface {
 }
 
 // AccountDeps is everything that the account-service's handlers use. main fills it.
+//
+// It is constant after NewAccountService.
 type AccountDeps struct {
 	Accounts     Accounts
 	Verifier     *gate.Verifier
@@ -42,12 +44,17 @@ type AccountDeps struct {
 }
 
 // AccountService is the account-service's HTTP edge.
+//
+// In a cluster it runs on the leader only. No read but that of the control snapshot ever needs a
+// token.
 type AccountService struct {
 	source
 	accounts Accounts
 }
 
 // NewAccountService builds the edge; Serve starts it.
+//
+// A value of Accounts that also has Version(ctx) gives answers their X-As-Of-Version.
 func NewAccountService(d AccountDeps) *AccountService {
 	s := &AccountService{accounts: d.Accounts}
 	s.source = newSource("account-service", sourceDeps{
@@ -82,6 +89,8 @@ func accountRouteOf(path []byte) (r route, id []byte) {
 }
 
 // answer runs the endpoint of a request.
+//
+// newSource calls it, when path and method are right and a read has its version.
 func (s *AccountService) answer(e *errand, r route, id []byte, method methods) problem {
 	switch {
 	case r == routeAccounts && method == methodGet:
@@ -100,6 +109,8 @@ func (s *AccountService) answer(e *errand, r route, id []byte, method methods) p
 }
 
 // list is GET /account/.
+//
+// It shows every account in one answer, without pages.
 func (s *AccountService) list(e *errand) problem {
 	return showList(e, &s.source, s.accounts.List, appendAccount)
 }
@@ -126,6 +137,10 @@ func (s *AccountService) show(e *errand, text []byte) problem {
 }
 
 // upsert is POST /account/ and PUT /account/. Both do the same.
+//
+// 200 for a new account too. The change and its outbox row are one transaction; the engine learns
+// of it from the feed, a moment later. An operator's act is on record when a flag gets another
+// value.
 func (s *AccountService) upsert(e *errand) problem {
 	if p := e.writing(&s.source); p.status != 0 {
 		return p
@@ -186,6 +201,8 @@ func (d *decoder) accountKey() uint32 {
 }
 
 // appendAccount appends the document of an account.
+//
+// Whether it is enabled is not in it: what is in force is the engine's to show.
 func appendAccount(b []byte, a *accounts.Account) []byte {
 	b = append(appendAccountID(b, a.ID), `,"displayName":`...)
 	return append(appendString(b, a.DisplayName), '}')

@@ -16,6 +16,8 @@ import (
 // Part is one part of the process that /readyz shows. A part either must be ready before the
 // process is ready, or works beside the admission of orders; the second kind is shown and does not
 // decide.
+//
+// Detail is for people: it says why a part is not ready.
 type Part struct {
 	Name   string `json:"name"`
 	Ready  bool   `json:"ready"`
@@ -24,6 +26,8 @@ type Part struct {
 }
 
 // AdminConfig is what the admin listener shows.
+//
+// It is constant after NewAdmin. The functions are called by any number of goroutines.
 type AdminConfig struct {
 	Parts   func() []Part // /readyz; nil: no part, ready
 	Version any           // /version, as JSON
@@ -42,6 +46,11 @@ type AdminConfig struct {
 
 // Admin is the listener for operators: health, readiness, metrics, profiles. It uses net/http,
 // because the standard pprof and Prometheus handlers do.
+//
+//	                     with AdminConfig.Admit it asks for
+//	/healthz             nothing
+//	/readyz, /metrics    a token for metrics, or an admin token
+//	everything else      an admin token
 type Admin struct {
 	http    http.Server
 	guarded bool
@@ -55,6 +64,8 @@ type Admin struct {
 var ErrPublicAdmin = errors.New("admin listener beyond loopback needs a token")
 
 // NewAdmin builds the admin listener.
+//
+// There is no write time-out: a profile takes as long as its caller asks for.
 func NewAdmin(cfg AdminConfig) *Admin {
 	log := cfg.Logger
 	if log == nil {
@@ -132,7 +143,8 @@ func (a *Admin) Shutdown(ctx context.Context) error {
 }
 
 // readiness answers 200 when every part that decides is ready, else 503. The body lists all parts
-// in both cases.
+// in both cases. details false leaves the parts out: their texts are for operators. A 503 asks to
+// look again after a second.
 func readiness(parts func() []Part, details bool) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		answer := struct {
@@ -157,6 +169,7 @@ func readiness(parts func() []Part, details bool) http.Handler {
 	})
 }
 
+// adminJSON answers with v, which must marshal. No cache keeps it.
 func adminJSON(w http.ResponseWriter, status int, v any) {
 	w.Header().Set("Content-Type", contentJSON)
 	w.Header().Set("Cache-Control", "no-store")

@@ -8,6 +8,7 @@ import (
 	"posttrade/matcher/gate"
 )
 
+// loopback reports an address that no other machine can reach.
 func loopback(addr net.Addr) bool {
 	tcp, ok := addr.(*net.TCPAddr)
 	return !ok || tcp.IP.IsLoopback() // a pipe or a unix socket does not leave the machine
@@ -15,6 +16,9 @@ func loopback(addr net.Addr) bool {
 
 // tokenGuard lets a request through when its bearer token carries the admin claim, or the claim
 // metrics where that is enough.
+//
+// 401 asks for a bearer token; 403 says that the token is good for something else. The answer is
+// the services' problem document.
 func tokenGuard(admit func(string) (gate.Claims, error),
 	metrics bool) func(http.Handler) http.Handler {
 	return func(h http.Handler) http.Handler {
@@ -38,6 +42,9 @@ func tokenGuard(admit func(string) (gate.Claims, error),
 }
 
 // tokenOr is known for a request that carries a token, and open for one without.
+//
+// A token that is wrong is refused and not ignored: a misspelt one must not look like a part that
+// has no details.
 func tokenOr(known, open http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") == "" {
@@ -76,6 +83,7 @@ func (w wordless) WriteHeader(status int) {
 
 func (w wordless) Write(text []byte) (int, error) { return len(text), nil }
 
+// adminProblem answers with a problem document, as the services do.
 func adminProblem(w http.ResponseWriter, p problem) {
 	w.Header().Set("Content-Type", contentProblem)
 	w.WriteHeader(p.status)

@@ -26,7 +26,7 @@ type accountControl struct {
 	enabled   bool
 }
 
-// accountControl reads the body; both members are required. So are all members of the next two.
+// accountControl reads the body; both members are required.
 func (d *decoder) accountControl() (c accountControl) {
 	var account, enabled bool
 	for key := range d.members {
@@ -50,7 +50,8 @@ type securityControl struct {
 	enabled, halted bool
 }
 
-// securityControl reads the body. A caller that changes one flag repeats the other.
+// securityControl reads the body; all members are required. A caller that changes one flag repeats
+// the other.
 func (d *decoder) securityControl() (c securityControl) {
 	var security, enabled, halted bool
 	for key := range d.members {
@@ -77,7 +78,7 @@ type restriction struct {
 	restricted bool
 }
 
-// restriction reads the body.
+// restriction reads the body; both members are required.
 func (d *decoder) restriction() (c restriction) {
 	var security, restricted bool
 	for key := range d.members {

@@ -6,7 +6,7 @@ import (
 	"posttrade/sidecars/store"
 )
 
-// maxCalendarDays is the most days of an answer.
+// maxCalendarDays is the most days of an answer. It bounds the answer: a row for a day.
 const maxCalendarDays = 400
 
 // SettlementDays implements Trades.
@@ -20,12 +20,16 @@ func (s StoreTrades) SettlementDays(ctx context.Context, accounts []uint32,
 }
 
 // calendarQuery is the query of GET /settlement/calendar.
+//
+// from and to are both inclusive.
 type calendarQuery struct {
 	accounts []uint32 // nil: all
 	from, to store.Date
 }
 
 // calendarQuery reads the query and compares it with the caller's claims.
+//
+// from is required; without to the answer is of one day.
 func (q *inquiry) calendarQuery() (c calendarQuery, p problem) {
 	var account uint64
 	var asked bool
@@ -65,6 +69,8 @@ func (q *inquiry) calendarQuery() (c calendarQuery, p problem) {
 }
 
 // showCalendar is GET /settlement/calendar.
+//
+// All days are counted in one transaction. A day without a trade is not in the answer.
 func (q *inquiry) showCalendar() problem {
 	if p := q.authenticate(); p.status != 0 {
 		return p

@@ -284,11 +284,10 @@ func (x *exchange) controlPolicy() problem {
 }
 
 // policy sequences a policy, or the parts of a change of limits, whose version is above the one in
-// force. Two requests that come at once
-// are judged one after the other, each after the other one is decided; a refused one is not
-// sequenced. The engine judges again, in two cases: an earlier policy is still under way although
-// its request has given up, or a new leader has not seen an earlier policy yet. about is called
-// when the request is alone: it tells the values before.
+// force. Two requests that come at once are judged one after the other, each after the other one is
+// decided; a refused one is not sequenced. The engine judges again, in two cases: an earlier policy
+// is still under way although its request has given up, or a new leader has not seen an earlier
+// policy yet. about is called when the request is alone: it tells the values before.
 func (x *exchange) policy(cmds []matcher.Command, about func() act) problem {
 	if p := x.open(); p.status != 0 {
 		return p

@@ -45,7 +45,7 @@ func (d *deadline) tell(set func(time.Time) error) error {
 }
 
 // SetReadDeadline implements net.Conn for the goroutine that reads. It costs a store: receive tells
-// the socket, and only when its own deadline would be too late.
+// the socket, and only when the socket's deadline would be too late.
 func (c *framedConn) SetReadDeadline(t time.Time) error {
 	c.reading.due = t
 	return nil

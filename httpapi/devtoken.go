@@ -13,6 +13,8 @@ import (
 )
 
 // TokenMint says how the trade-processor mints tokens for local development.
+//
+// The endpoint is for development: with the secret any caller can make a token for any account.
 type TokenMint struct {
 	// MasterSecret is the secret that a caller must present, as it is now. When it is empty, or there
 	// is no such function, nothing is minted and the endpoint does not exist.
@@ -21,6 +23,8 @@ type TokenMint struct {
 }
 
 // MaxTokenLife is the longest ttlSeconds of a minted token.
+//
+// A token cannot be called back before its end but by revoking its subject or changing the secret.
 const MaxTokenLife = 24 * time.Hour
 
 // headerMasterSecret carries the master secret.
@@ -38,6 +42,8 @@ type tokenRequest struct {
 	life   time.Duration
 }
 
+// tokenRequest reads the body. subject and ttlSeconds are required; accounts and admin are none and
+// false when they are absent.
 func (d *decoder) tokenRequest() (q tokenRequest) {
 	var subject, life bool
 	for key := range d.members {
@@ -68,7 +74,8 @@ func (d *decoder) tokenRequest() (q tokenRequest) {
 	return q
 }
 
-// accounts reads an array of account ids.
+// accounts reads an array of account ids. Their number is bounded by the length of the token that
+// they give.
 func (d *decoder) accounts() (ids []uint32) {
 	d.field = "accounts"
 	for d.json.BeginArray(); d.json.NextItem(); {
@@ -82,6 +89,9 @@ func (d *decoder) accounts() (ids []uint32) {
 }
 
 // mintToken is POST /auth/dev-token.
+//
+// The secret is checked before the body is read. Minting is logged without the token, and changes
+// nothing: a token is not kept. A client that prefers text gets the bare token.
 func (q *inquiry) mintToken() problem {
 	mint := &q.p.Mint
 	if mint.MasterSecret == nil {
@@ -124,6 +134,9 @@ func (q *inquiry) mintToken() problem {
 
 // provesSecret checks the master secret. An address that sends wrong ones has to wait, and learns
 // nothing meanwhile.
+//
+// p is the answer when knows is false; it may be written already, and is then empty. An address
+// that knows the secret has its mistakes forgotten.
 func (q *inquiry) provesSecret(master []byte) (p problem, knows bool) {
 	from, now := q.origin(), q.p.Mint.Now()
 	if wait := q.p.guesses.wait(from, now); wait > 0 {
@@ -143,6 +156,8 @@ func (q *inquiry) provesSecret(master []byte) (p problem, knows bool) {
 // knowsSecret reports that the request carries the master secret, exactly once. The time of the
 // comparison does not depend on where a wrong secret differs, nor on the length of the master
 // secret.
+//
+// Both are hashed first: the hashes have one length.
 func (q *inquiry) knowsSecret(secret []byte) bool {
 	given := q.ctx.Request.Header.PeekAll(headerMasterSecret)
 	if len(given) != 1 {

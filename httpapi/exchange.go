@@ -33,7 +33,7 @@ type exchange struct {
 	// batch and asks belong together by index: asks[i] is what the admission room is asked about
 	// batch[i].
 	batch []batchItem
-	asks  []admission.Request // of the batch
+	asks  []admission.Request
 	ticks []priceTick
 	// rows, fills and contracts are memory for what a list shows.
 	rows      []blotter.OrderRow

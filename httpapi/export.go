@@ -93,9 +93,8 @@ type file struct {
 // sendFile answers v with a table as a file. write writes it, on a goroutine of its own: it must
 // not use v. done is called when it has ended, or did not begin.
 //
-// At most maxExports files are made at a time, each on a thread of low priority, so that a file
-// never delays an order. A panic of write cuts the answer. X-Export-Rows is a trailer: a file that
-// is cut has none.
+// At most maxExports files are made at a time, each on a thread of low priority. A panic of write
+// cuts the answer. X-Export-Rows is a trailer: a file that is cut has none.
 func (s *service) sendFile(v *visit, e *exportQuery, table string,
 	write func(ctx context.Context, f file) (rows uint64, err error), done func()) problem {
 	if !v.ctx.Request.Header.IsHTTP11() {

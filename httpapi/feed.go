@@ -305,8 +305,8 @@ func (s *feedStream) mayTake() error {
 // next waits for the next piece of the stream; it is empty at the end.
 //
 // It waits on the reader, and looks once a second whether the service ends, the token is still
-// valid and a mark is due. A failure of the token or of the reader is a last piece; the call after
-// it returns none.
+// valid and a mark is due. After a failure of the token or of the reader it returns a last piece,
+// and then none.
 func (s *feedStream) next() [][]byte {
 	for !s.ended {
 		if s.ctx.Err() != nil {

@@ -84,7 +84,7 @@ func (f *forwarder) dial(ctx context.Context, network, address string) (net.Conn
 // exchangeToLeader is one request to the leader, and its answer.
 //
 // It belongs to the handler's goroutine, and to the answer's body when that streams. gotConn runs
-// on a goroutine of the transport, before the request is written.
+// within RoundTrip, before the request is written.
 type exchangeToLeader struct {
 	f      *forwarder
 	ctx    *fasthttp.RequestCtx
@@ -172,8 +172,8 @@ func (x *exchangeToLeader) ask(member, address string) (again bool) {
 
 // request builds the request that is sent.
 //
-// Method, target, headers and body are those that came; hop-by-hop headers are this connection's.
-// GetBody lets the transport use another connection while nothing was written.
+// Method, target, headers and body are those that came; hop-by-hop headers are left out. GetBody
+// lets the transport use another connection while nothing was written.
 func (x *exchangeToLeader) request(address string) *http.Request {
 	head := &x.ctx.Request.Header
 	path, query, queried := bytes.Cut(head.RequestURI(), []byte("?"))
@@ -215,7 +215,7 @@ func (x *exchangeToLeader) gotConn(info httptrace.GotConnInfo) {
 //	no connection, or no byte above base   503 "sequenced":false: after seal none will follow
 //	at least one byte                      504: the leader may have decided
 //
-// It logs the first failure of a row alone; see reached.
+// Of several failures in a row it logs the first alone; see reached.
 func (x *exchangeToLeader) failed(member string, cause error) {
 	if x.conn != nil && x.conn.seal() != x.base {
 		x.lost()

@@ -177,8 +177,8 @@ const (
 	lingerTime  = time.Second
 )
 
-// discard reads what is still coming. Its deadline is the socket's own: reading is not used any
-// more.
+// discard reads what is still coming. It sets the socket's deadline itself: the field reading is
+// not used any more.
 func (c *framedConn) discard() {
 	if c.Conn.SetReadDeadline(time.Now().Add(lingerTime)) != nil {
 		return

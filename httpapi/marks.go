@@ -24,6 +24,9 @@ var (
 )
 
 // putMarks is PUT /eod/prices/{sessionDate}/v{version}.
+//
+// The marks of a version are published once: the same marks again are 200, other ones 409. It is no
+// operator's act on record.
 func (q *inquiry) putMarks(id []byte) problem {
 	if q.p.Marks == nil {
 		return problemRoute
@@ -65,6 +68,8 @@ func (q *inquiry) putMarks(id []byte) problem {
 }
 
 // readMarks reads the body: at least one mark, and each security once.
+//
+// An error of a line has its index; one of the whole set has none.
 func (q *inquiry) readMarks() (marks []store.Mark, p problem) {
 	if p := q.readBody(); p.status != 0 {
 		return nil, p
@@ -91,6 +96,9 @@ func (q *inquiry) readMarks() (marks []store.Mark, p problem) {
 }
 
 // mark reads a {security, price, quality} object.
+//
+// Tickers are those of the artifacts of an extract, which are lines of comma-separated values: so
+// no blank, comma or quote.
 func (d *decoder) mark() (m store.Mark) {
 	var security, price bool
 	d.field = ""
@@ -114,7 +122,8 @@ func (d *decoder) mark() (m store.Mark) {
 	return m
 }
 
-// quality reads the publisher's quality of a mark. A mark without one leaves the member out.
+// quality reads the publisher's quality of a mark. A mark without one leaves the member out. An
+// empty text is refused.
 func (d *decoder) quality() string {
 	d.field = "quality"
 	text := d.json.String()

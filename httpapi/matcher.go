@@ -103,7 +103,7 @@ type OrderMatcher struct {
 	// policing holds one value while a request is changing policy or limits; acting, while one changes
 	// an account or a security by hand. See alone.
 	policing chan struct{}
-	acting   chan struct{} // held by the one that changes an account or a security by hand
+	acting   chan struct{}
 	why      *why.Explainer
 
 	latency    timing.Latency // of admissions: from the request read to the answer rendered

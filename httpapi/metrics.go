@@ -16,6 +16,8 @@ import (
 )
 
 // Counts are where a service emits what it counts.
+//
+// The functions are valid during one scrape. count only grows.
 type Counts struct {
 	// Fault is for requests that reached no handler (refused), or that ended with a panic of the
 	// handler.
@@ -24,13 +26,20 @@ type Counts struct {
 	Request func(service, route, code string, count uint64)
 }
 
-// Metrics are cold functions that a scrape calls; nil ones are left out. They
-// read padded counters of the hot threads and must be safe from any goroutine.
+// Metrics are cold functions that a scrape calls; nil ones are left out. They read padded counters
+// of the hot threads and must be safe from any goroutine.
+//
+// The installation fills it from all parts. A scrape calls each function once, on its own
+// goroutine; none of them may take a lock of the path of an order.
 type Metrics struct {
+	// Rings gives the depth of each ring in entries, Stages the last input sequence of each stage, and
+	// Latencies the times that each stage has counted since the start.
 	Rings     func(emit func(ring string, depth uint64))
 	Stages    func(emit func(stage string, sequence uint64))
 	Latencies func(emit func(stage string, d timing.Distribution))
 
+	// Orders gives the edge's decisions, Rejections its refusals by reason, and Services the faults
+	// and answers of each service.
 	Orders     func(emit func(decision string, count uint64))
 	Rejections func(emit func(reason matcher.RiskReason, count uint64))
 	Services   []func(to Counts)
@@ -50,6 +59,7 @@ type Metrics struct {
 // collector turns Metrics into the contract's metrics.
 type collector struct{ m Metrics }
 
+// desc describes a metric; the names of its labels are the same in every sample.
 func desc(name, help string, labels ...string) *prometheus.Desc {
 	return prometheus.NewDesc(name, help, labels, nil)
 }
@@ -82,7 +92,7 @@ func (c collector) Describe(out chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect reads the sources.
+// Collect reads the sources. It is called for each scrape, and keeps nothing.
 func (c collector) Collect(out chan<- prometheus.Metric) {
 	value := func(d *prometheus.Desc, kind prometheus.ValueType, v uint64, labels ...string) {
 		out <- prometheus.MustNewConstMetric(d, kind, float64(v), labels...)
@@ -130,6 +140,8 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 }
 
 // histogram is a distribution in both forms: a scraper takes the one that it knows.
+//
+// Both come from the same counts, so they agree.
 type histogram struct {
 	prometheus.Metric // the native form
 	classic           [len(timing.Bounds)]uint64
@@ -198,6 +210,8 @@ type Registry struct{ http.Handler }
 
 // NewRegistry returns the registry of m and of the Go runtime's metrics. It reports scrapes that
 // fail to log, if that is not nil.
+//
+// A scrape that fails is an error 500 of the handler.
 func NewRegistry(m Metrics, log *slog.Logger) *Registry {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)

@@ -13,6 +13,8 @@ import (
 // An offer is matched by its own name before a range (application/*) and by a range before a
 // wildcard, as RFC 9110 orders them. Parameters other than q are ignored, and an unreadable q
 // counts as 0.
+//
+// It allocates for the header's text: it is for cold endpoints.
 func prefer(h *fasthttp.RequestHeader, name string, offers ...string) int {
 	best, bestQ := -1, 0
 	for i, offer := range offers {

@@ -175,8 +175,8 @@ func (p problem) write(ctx *fasthttp.RequestCtx) {
 }
 
 var (
-	// The names are in canonical form: SetCanonical neither copies nor normalises them. Readers share
-	// the slices, so they must not change.
+	// The names are in canonical form: SetCanonical does not normalise them. All goroutines share the
+	// slices, so they must not change.
 	headerAuthenticate = []byte("Www-Authenticate")
 	headerRetryAfter   = []byte("Retry-After")
 	headerDurability   = []byte("X-Durability")

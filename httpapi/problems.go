@@ -4,7 +4,8 @@ import "posttrade/matcher"
 
 // The problems that carry no detail of the request. They are constant, like every problem in a
 // package variable. Those with notSequenced promise that the command has no sequence and never will
-// have one: the client may send the request again. One without it on a 5xx leaves the outcome open.
+// have one: the client may send the request again. One without it on a 5xx leaves the outcome of a
+// write open.
 var (
 	// The requests that readError answers: no handler has seen them, and the connection is closed
 	// behind the answer. problemTimeout is one of them, and so are the sizes of head and body.

@@ -13,6 +13,9 @@ import (
 )
 
 // Trades are the rows of the SQL projection.
+//
+// StoreTrades is the one of the installation. Any goroutine calls it. Its errors are the store's:
+// problem documents by service.failed.
 type Trades interface {
 	// Trade finds one row.
 	Trade(ctx context.Context, id string) (t store.Trade, found bool, err error)
@@ -25,10 +28,14 @@ type Trades interface {
 
 // Settlement settles a trade before its settlement date; *settlement.Settlement is one.
 type Settlement interface {
+	// Force settles the trade now, whatever its date; found is false for no such trade. After an error
+	// it may be settled or not, and Force may be called again.
 	Force(ctx context.Context, tradeID string) (t store.Trade, found bool, err error)
 }
 
 // ProcessorDeps is everything that the trade-processor's handlers use. main fills it.
+//
+// Everything is set before the first request and constant afterwards; what may be nil says so.
 type ProcessorDeps struct {
 	Trades     Trades
 	Settlement Settlement
@@ -59,6 +66,10 @@ type ProcessorDeps struct {
 // TradeProcessor is the trade-processor's HTTP edge. It waits for SQL, unlike admission, which only
 // reads memory. Every endpoint of a trade or an account needs a token, also where admission does
 // not enforce entitlements.
+//
+// A handler reads or writes a database for queryTimeout at most, or for lastingTimeout where it
+// goes through the whole history. It keeps nothing from one request to the next but the wrong
+// secrets.
 type TradeProcessor struct {
 	ProcessorDeps
 	service
@@ -67,6 +78,8 @@ type TradeProcessor struct {
 }
 
 // NewTradeProcessor builds the edge; Serve starts it.
+//
+// It fills the defaults, starts nothing and cannot fail.
 func NewTradeProcessor(d ProcessorDeps) *TradeProcessor {
 	if d.Mint.Now == nil {
 		d.Mint.Now = time.Now
@@ -84,6 +97,8 @@ func NewTradeProcessor(d ProcessorDeps) *TradeProcessor {
 }
 
 // inquiry is one request to the trade-processor.
+//
+// It is made for each request and not kept: this service may allocate.
 type inquiry struct {
 	visit
 	p *TradeProcessor
@@ -104,6 +119,9 @@ func (q *inquiry) plain() problem {
 }
 
 // ours turns a good answer about the token into a problem when the rows belong to another history.
+//
+// Without a valid token the caller learns nothing of the rows, not even that they are another
+// history's.
 func (q *inquiry) ours(p problem) problem {
 	if p.status == 0 && q.p.Foreign != nil && q.p.Foreign() {
 		return problemForeign

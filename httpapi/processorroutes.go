@@ -2,6 +2,9 @@ package httpapi
 
 // read runs an endpoint that shows rows, once they have what the request asks for. The caller's
 // token is checked before anything is waited for.
+//
+// It writes a problem itself, so that a refusal too is marked with the sequence that the rows have.
+// The endpoint checks the token once more, which costs a look-up.
 func (q *inquiry) read(r route, id []byte) problem {
 	var asOf uint64
 	p := q.authenticate()
@@ -18,6 +21,8 @@ func (q *inquiry) read(r route, id []byte) problem {
 }
 
 // run runs an endpoint.
+//
+// enter has checked that the endpoint has the method.
 func (q *inquiry) run(r route, id []byte) problem {
 	switch r {
 	case routeDevToken:
@@ -60,6 +65,8 @@ func (q *inquiry) run(r route, id []byte) problem {
 }
 
 // processorRoutes are the endpoints without an id.
+//
+// It is constant.
 var processorRoutes = map[string]route{
 	"/auth/dev-token":          routeDevToken,
 	"/auth/revoke":             routeRevoke,
@@ -78,6 +85,9 @@ var processorRoutes = map[string]route{
 }
 
 // processorRouteOf finds the endpoint of a plain path and the id in it.
+//
+// The id of marks is both parts of the path behind /eod/prices/, which together must not be longer
+// than maxID.
 func processorRouteOf(path []byte) (r route, id []byte) {
 	if r, ok := processorRoutes[string(path)]; ok {
 		return r, nil

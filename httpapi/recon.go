@@ -9,6 +9,9 @@ import (
 )
 
 // Recon compares the journal with the projection; *recon.Recon is one.
+//
+// Any goroutine calls it. OrphanSweep, Repair and TakeStatement may take as long as a walk through
+// the history; one sweep and one repair run at a time, and a second one is an error at once.
 type Recon interface {
 	Status(ctx context.Context) (recon.Status, error)
 	// Before is the last input sequence before the command of a durable trade; 0: it is not known.
@@ -64,6 +67,8 @@ func appendMoment(b []byte, millis int64) []byte {
 }
 
 // listBreaks is GET /recon/breaks.
+//
+// The cursor is the reconciliation's own key, a text, and not one of appendCursor.
 func (q *inquiry) listBreaks() problem {
 	if p := q.admin(); p.status != 0 {
 		return p
@@ -100,6 +105,8 @@ func (q *inquiry) listBreaks() problem {
 }
 
 // appendBreak appends the document of an open break.
+//
+// statement is a member of EXTERNAL alone, null there for a booking that no line confirms.
 func appendBreak(b []byte, k *recon.Break) []byte {
 	b = append(b, `{"class":`...)
 	b = appendString(b, string(k.Class))
@@ -146,6 +153,8 @@ func appendStrings(b []byte, texts []string) []byte {
 }
 
 // sweepOrphans is POST /recon/orphan-sweep.
+//
+// It reindexes the full history first. It ends when the service stops, and keeps what it has found.
 func (q *inquiry) sweepOrphans() problem {
 	if p := q.admin(); p.status != 0 {
 		return p
@@ -163,6 +172,8 @@ func (q *inquiry) sweepOrphans() problem {
 }
 
 // showLastSweep is GET /recon/orphan-sweep/last.
+//
+// The result is read from the database, so it survives a restart; a sweep under way is not in it.
 func (q *inquiry) showLastSweep() problem {
 	if p := q.admin(); p.status != 0 {
 		return p
@@ -182,6 +193,8 @@ func (q *inquiry) showLastSweep() problem {
 	return q.send(200, appendSweep(q.begin(), &r))
 }
 
+// appendSweep appends the result of a sweep. orphanIds may be fewer than orphanCount: then
+// truncated is true.
 func appendSweep(b []byte, r *recon.SweepResult) []byte {
 	b = append(b, `{"sweptAt":`...)
 	b = appendTime(b, r.SweptMillis)

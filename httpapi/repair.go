@@ -13,7 +13,7 @@ import (
 	"posttrade/sidecars/store"
 )
 
-// The errors of the bodies of this file.
+// The errors of the bodies of this file. Their texts contain nothing of the input.
 var (
 	errTradeID    = errors.New("not the id of a trade of the journal, trd-N")
 	errRangeOrder = errors.New("below from")
@@ -33,12 +33,18 @@ type repairedRange struct {
 }
 
 // stated is a statement on record: how many lines, and the body's hash.
+//
+// The lines themselves are in the database; the hash says which body it was.
 type stated struct {
 	Lines  int    `json:"lines"`
 	SHA256 string `json:"sha256"`
 }
 
 // repairTrades is POST /recon/repair.
+//
+// A dry run changes nothing and is no act. Otherwise the act is on record before the first row
+// changes, with the reason that NeedReason asks for. The range and the turn are checked first: a
+// refusal leaves no record.
 func (q *inquiry) repairTrades() problem {
 	if p := q.admin(); p.status != 0 {
 		return p
@@ -81,6 +87,9 @@ func (q *inquiry) repairTrades() problem {
 }
 
 // repair reads a {from, to, dryRun} object.
+//
+// from and to are inclusive; the range has recon.MaxRepair trades at most. Whether to is durable is
+// Repair's to say.
 func (d *decoder) repair() (q recon.RepairQuery) {
 	var from, to bool
 	for key := range d.members {
@@ -128,6 +137,9 @@ func (d *decoder) tradeID(field string) uint64 {
 }
 
 // appendRepair appends what a repair did.
+//
+// repairId is null for a dry run. items has the first trades that were made again; truncated says
+// that there are more.
 func appendRepair(b []byte, ask *recon.RepairQuery, r *recon.RepairResult) []byte {
 	b = append(b, `{"repairId":`...)
 	b = appendPresent(b, r.Repair)
@@ -167,6 +179,8 @@ func appendRepair(b []byte, ask *recon.RepairQuery, r *recon.RepairResult) []byt
 }
 
 // appendWholeRow appends every column of a row. date is the text of its settlement date.
+//
+// date is passed beside the row because an edited row may hold a text that is no date.
 func appendWholeRow(b []byte, t *store.Trade, date string) []byte {
 	b = append(b, `{"id":`...)
 	b = appendString(b, t.ID)
@@ -209,6 +223,9 @@ func appendDetails(b []byte, r *recon.Details) []byte {
 
 // takeStatement is POST /recon/statement: what the party of the bookings from outside states of
 // them.
+//
+// The whole body is read before anything is kept: a line with an error refuses all of them, by its
+// index. All lines are kept, or none. It is on record with the hash of the body before it is taken.
 func (q *inquiry) takeStatement() problem {
 	if p := q.admin(); p.status != 0 {
 		return p
@@ -249,6 +266,8 @@ func (q *inquiry) takeStatement() problem {
 }
 
 // statementLine reads one booking of a statement.
+//
+// All seven members are required.
 func (d *decoder) statementLine() (line recon.StatementLine) {
 	var id, account, security, side, quantity, price, at bool
 	d.field = ""
@@ -286,7 +305,8 @@ func (d *decoder) statementLine() (line recon.StatementLine) {
 	return line
 }
 
-// moment reads an RFC 3339 time, exactly to the millisecond.
+// moment reads an RFC 3339 time, exactly to the millisecond. A row's time is whole in milliseconds,
+// so another time could never match.
 func (d *decoder) moment(field string) int64 {
 	d.field = field
 	text := string(d.json.String())
@@ -297,7 +317,8 @@ func (d *decoder) moment(field string) int64 {
 	return millis
 }
 
-// instantOf reads an RFC 3339 time that is whole in milliseconds.
+// instantOf reads an RFC 3339 time that is whole in milliseconds. Times before 1970 are refused,
+// and years above 9999.
 func instantOf(text string) (millis int64, ok bool) {
 	t, err := time.Parse(time.RFC3339Nano, text)
 	millis = t.UnixMilli()

@@ -12,6 +12,8 @@ import (
 )
 
 // Revocation says how the trade-processor revokes tokens.
+//
+// The zero value switches the endpoint off.
 type Revocation struct {
 	Gate *gate.Gate // knows which tokens are revoked
 	// Act sequences a command behind its note; note.Act behind a desk is one. nil: the endpoint does
@@ -33,7 +35,7 @@ type (
 var problemRevocations = problem{status: 409, code: CodeCapacity,
 	detail: "no room for another subject whose tokens are refused: change auth.jwt.secret instead"}
 
-// subject reads the body of POST /auth/revoke.
+// subject reads the body of POST /auth/revoke. It is required and not blank.
 func (d *decoder) subject() (subject string) {
 	seen := false
 	for key := range d.members {
@@ -52,6 +54,9 @@ func (d *decoder) subject() (subject string) {
 
 // revokeTokens is POST /auth/revoke: from now on, no token of the subject that was issued before is
 // accepted by any service. It works for rows of another history too: it is not about rows.
+//
+// A repetition moves the moment: tokens issued between the two are refused too. The revocation is a
+// sequenced command, so every member and every replay refuses the same tokens.
 func (q *inquiry) revokeTokens() problem {
 	if q.p.Revocation.Act == nil {
 		return problemRoute
@@ -93,11 +98,14 @@ func (q *inquiry) revokeTokens() problem {
 	return q.send(200, append(appendUint(b, inputSeq), '}'))
 }
 
+// issuedUpTo is a time as records and answers show it, in whole seconds like the claim iat.
 func issuedUpTo(millis int64) revokedValue {
 	return revokedValue{time.UnixMilli(millis).UTC().Format(time.RFC3339)}
 }
 
 // actProblem is the answer to an act that has failed; no problem when it has not.
+//
+// A refusal of the engine is on record as refused. An unknown outcome is logged without a sequence.
 func (q *inquiry) actProblem(n *note.Note, err error) problem {
 	var refused note.Refused
 	switch {

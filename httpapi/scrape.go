@@ -5,8 +5,11 @@ import (
 	"net/http"
 )
 
-// scrape is GET /actuator/prometheus. It needs no token, as scrapers have none:
-// metrics carry classification labels only.
+// scrape is GET /actuator/prometheus. It needs no token, as scrapers have none: metrics carry
+// classification labels only.
+//
+// The whole text is made in memory, by a net/http handler that this service's library cannot call
+// directly.
 func (q *inquiry) scrape() problem {
 	if q.p.Metrics == nil {
 		return problemRoute
@@ -35,6 +38,8 @@ func (q *inquiry) scrape() problem {
 }
 
 // memoryWriter keeps the answer of a net/http handler.
+//
+// One goroutine uses it, for one answer.
 type memoryWriter struct {
 	head   http.Header
 	body   bytes.Buffer

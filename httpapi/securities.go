@@ -25,8 +25,9 @@ type Securities interface {
 	Snapshot(ctx context.Context) (control.Snapshot, error)
 }
 
-// ReferenceDeps is everything that the reference-data service's handlers use.
-// main fills it.
+// ReferenceDeps is everything that the reference-data service's handlers use. main fills it.
+//
+// It is constant after NewReferenceData.
 type ReferenceDeps struct {
 	Securities   Securities
 	Verifier     *gate.Verifier
@@ -45,6 +46,9 @@ type ReferenceDeps struct {
 }
 
 // ReferenceData is the reference-data service's HTTP edge.
+//
+// In a cluster it runs on the leader only. No read but that of the control snapshot ever needs a
+// token.
 type ReferenceData struct {
 	source
 	securities Securities
@@ -109,6 +113,8 @@ func (s *ReferenceData) list(e *errand) problem {
 }
 
 // show is GET /stocks/{ticker}.
+//
+// Beside the stock it shows the tick, which is the same for all stocks.
 func (s *ReferenceData) show(e *errand, ticker []byte) problem {
 	if p := e.noParameters(); p.status != 0 {
 		return p
@@ -131,6 +137,9 @@ func (s *ReferenceData) show(e *errand, ticker []byte) problem {
 }
 
 // upsert is POST /stocks: 201 for a new stock, 200 for one that was there.
+//
+// The answer is the stock as stored: trimmed and in capitals. As for accounts, the engine learns of
+// it from the feed.
 func (s *ReferenceData) upsert(e *errand) problem {
 	if p := e.writing(&s.source); p.status != 0 {
 		return p

@@ -63,7 +63,6 @@ type server struct {
 	http   fasthttp.Server
 	bodies *BodyMemory // nil: not bounded. Constant after Share
 
-	// stopping rises once: Shutdown was called, and no new connection and no new request is admitted.
 	stopping atomic.Bool // Shutdown was called: no new connection and no new request is admitted
 	// inflight counts requests whose handler has not returned; an answer that streams counts in
 	// streams, until it has ended.

@@ -29,7 +29,8 @@ type sourceDeps struct {
 	document []byte // GET /openapi.json
 	find     func(path []byte) (r route, id []byte)
 	snapshot func(ctx context.Context) (control.Snapshot, error)
-	version  func(ctx context.Context) (uint64, error) // of the last change; nil: not known
+	// version is that of the last change; nil: not known, and answers carry none.
+	version func(ctx context.Context) (uint64, error)
 }
 
 // source is a service of control records: a table that every caller may read and that an admin
@@ -47,6 +48,9 @@ type source struct {
 const maxMaking = 4
 
 // newSource builds the edge of a source. answer runs the endpoints that are specific to the source.
+//
+// Health and document do not go through versioned's waits. A handler makes an errand of its own and
+// keeps nothing.
 func newSource(name string, d sourceDeps,
 	answer func(e *errand, r route, id []byte, method methods) problem) source {
 	s := source{deps: d, making: make(chan struct{}, maxMaking)}
@@ -77,12 +81,16 @@ var (
 )
 
 // errand is one request to a source.
+//
+// One goroutine uses it.
 type errand struct {
 	visit
 	asOf uint64 // a version that the answer has in it; 0: not known
 }
 
 // writing checks the caller of a write, before the body is read.
+//
+// Where write-auth is off any caller may write: settings allow that on loopback alone.
 func (e *errand) writing(s *source) problem {
 	if s.deps.writeAuth {
 		if p := e.admin(); p.status != 0 {
@@ -95,6 +103,9 @@ func (e *errand) writing(s *source) problem {
 // operator is by whose hand a record is changed: a flag that gets another value is an operator's
 // act. The reason is optional: most changes of a source are a machine's. Where a write needs no
 // token, a valid one still names the subject.
+//
+// The record of the act is written in the transaction of the change, and reaches the journal from
+// there.
 func (e *errand) operator() (*store.Act, problem) {
 	if e.claims.Subject == "" {
 		_ = e.authenticate() // an open endpoint: no token, no subject
@@ -104,6 +115,8 @@ func (e *errand) operator() (*store.Act, problem) {
 }
 
 // showWhole answers with a whole table. render reads the table and appends it.
+//
+// It waits for a place among maxMaking, within the time-out of the query: then 504.
 func (e *errand) showWhole(s *source,
 	render func(ctx context.Context, b []byte) ([]byte, error)) problem {
 	if p := e.noParameters(); p.status != 0 {
@@ -146,6 +159,8 @@ func (s *source) whole(ctx context.Context, answer func() error) error {
 }
 
 // showSnapshot is GET /account/control-snapshot and GET /stocks/control-snapshot.
+//
+// The snapshot is of one moment, and carries a checksum that a replica verifies.
 func (e *errand) showSnapshot(s *source) problem {
 	if s.deps.snapshotAuth {
 		if p := e.admin(); p.status != 0 {
@@ -174,6 +189,8 @@ func (e *errand) showSourceHealth(s *source) problem {
 // changed is the problem of a write that a source has not confirmed. When the database connection
 // fails during the commit the outcome is unknown, so none of these problems says "sequenced":false.
 // Setting a record twice has the effect of setting it once.
+//
+// The client may send the request again.
 func (s *source) changed(err error) problem {
 	p := s.failed(err)
 	p.notSequenced = false
@@ -186,7 +203,7 @@ func problemCapacity(what string) problem {
 		detail: "the engine has no room for another " + what + ": nothing was written"}
 }
 
-// name reads a display or company name.
+// name reads a display or company name. It is kept as it was given, blanks around it too.
 func (d *decoder) name(field string) string {
 	d.field = field
 	text := string(d.json.String())

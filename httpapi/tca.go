@@ -9,6 +9,9 @@ import (
 )
 
 // TCA computes the costs of trades; *tca.TCA is one.
+//
+// Any goroutine calls it. Report and Summary wait a moment for the price history, and then return
+// tca.ErrBehind.
 type TCA interface {
 	Report(ctx context.Context, t store.Trade) (tca.Report, error)
 	Summary(ctx context.Context, q tca.SummaryQuery) (tca.Summary, error)
@@ -16,6 +19,9 @@ type TCA interface {
 }
 
 // showTCAReport is GET /tca/report/{tradeId}.
+//
+// The report is of the row as it is: a row that was edited has costs of its own. A booking from
+// outside is 404.
 func (q *inquiry) showTCAReport(id string) problem {
 	if p := q.plain(); p.status != 0 {
 		return p

@@ -9,12 +9,16 @@ import (
 
 // Bounds of a throttle.
 const (
+	// An address that has sent throttleAfter wrong secrets has to wait until throttleFor has passed
+	// since the last one. Its guesses meanwhile are not looked at.
 	throttleAfter = 5           // wrong secrets
 	throttleFor   = time.Minute // since the last of them
 	throttleSlots = 1024        // addresses that are remembered, those of the oldest mistake go first
 )
 
 // throttle counts the wrong secrets of each address. Any goroutine may use it.
+//
+// The zero throttle is ready for use. It is in memory alone: a restart forgets it.
 type throttle struct {
 	mu    sync.Mutex
 	wrong map[netip.Prefix]mistakes
@@ -52,6 +56,9 @@ func (t *throttle) wait(address string, now time.Time) time.Duration {
 }
 
 // note counts a wrong secret. It reports the one that closes the address.
+//
+// It is called for wrong secrets that were looked at, so a waiting address does not prolong its
+// wait.
 func (t *throttle) note(address string, now time.Time) (closes bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -73,6 +80,8 @@ func (t *throttle) note(address string, now time.Time) (closes bool) {
 }
 
 // forget makes room: it drops what is over, or else the address whose last mistake is the oldest.
+//
+// It goes through all of them, at most throttleSlots. The caller holds mu.
 func (t *throttle) forget(now time.Time) {
 	var oldest netip.Prefix
 	var until time.Time
@@ -99,7 +108,8 @@ func (t *throttle) right(address string) {
 var problemThrottled = problem{status: 429, code: CodeTooManyRequests,
 	detail: "too many wrong secrets from this address: wait as Retry-After says"}
 
-// throttled writes the answer with the time to wait, in whole seconds.
+// throttled writes the answer with the time to wait, in whole seconds. It has written the answer
+// itself, for the header, and returns no problem.
 func (v *visit) throttled(wait time.Duration) problem {
 	problemThrottled.write(v.ctx)
 	seconds := int64((wait + time.Second - 1) / time.Second)

@@ -6,6 +6,8 @@ import (
 )
 
 // appendTradeRow appends the document of a trade.
+//
+// settlementDate is null when the row was edited and holds no date.
 func appendTradeRow(b []byte, t *store.Trade) []byte {
 	b = appendTradeTerms(b, t)
 	b = append(b, `,"status":`...)
@@ -18,6 +20,8 @@ func appendTradeRow(b []byte, t *store.Trade) []byte {
 }
 
 // appendTradeTerms appends the members of a trade's document up to the price.
+//
+// It opens the document; the caller closes it.
 func appendTradeTerms(b []byte, t *store.Trade) []byte {
 	b = append(b, `{"id":`...)
 	b = appendString(b, t.ID)
@@ -31,6 +35,9 @@ func appendTradeTerms(b []byte, t *store.Trade) []byte {
 }
 
 // appendTerms appends the members of what a trade is about.
+//
+// The blotter, the rows and the sides of a break share these members. quantity is in whole units,
+// price in millionths.
 func appendTerms(b []byte, account uint32, security string, side matcher.Side,
 	quantity, price int64) []byte {
 	b = append(b, `"accountId":`...)

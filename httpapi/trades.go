@@ -9,6 +9,8 @@ import (
 )
 
 // StoreTrades reads the rows of a database.
+//
+// Any goroutine may use it. Each method is one read transaction: what it returns is of one moment.
 type StoreTrades struct{ DB *store.DB }
 
 // Trade implements Trades.
@@ -21,6 +23,8 @@ func (s StoreTrades) Trade(ctx context.Context, id string) (t store.Trade, found
 }
 
 // Trades implements Trades.
+//
+// All rows are in memory at once: f.Limit bounds them.
 func (s StoreTrades) Trades(ctx context.Context,
 	f store.TradeFilter) (rows []store.Trade, err error) {
 	err = s.DB.Read(ctx, func(tx *store.Tx) error {
@@ -34,6 +38,8 @@ func (s StoreTrades) Trades(ctx context.Context,
 }
 
 // tradeQuery is the query of GET /trades.
+//
+// limit and cursor of filter are for a page; a file has every row.
 type tradeQuery struct {
 	filter    store.TradeFilter
 	accountID uint64
@@ -44,6 +50,8 @@ type tradeQuery struct {
 }
 
 // read takes one parameter, if it is one of the query's.
+//
+// The cursor is a trade sequence that a column can hold.
 func (t *tradeQuery) read(name string, value []byte) (ok bool) {
 	f := &t.filter
 	switch name {
@@ -76,6 +84,8 @@ func (t *tradeQuery) read(name string, value []byte) (ok bool) {
 
 // within narrows the query to the trades that were executed on the trade date, and by the end of
 // asOf, in zone.
+//
+// The bounds of the query itself stay where they are narrower.
 func (t *tradeQuery) within(zone *time.Location) {
 	if t.tradeDate != nil {
 		from, to := dayIn(zone, *t.tradeDate)
@@ -113,6 +123,8 @@ func (q *inquiry) tradeQuery() (t tradeQuery, p problem) {
 }
 
 // listTrades is GET /trades.
+//
+// A page is by trade sequence, ascending; bookings from outside come behind the journal's trades.
 func (q *inquiry) listTrades() problem {
 	if p := q.authenticate(); p.status != 0 {
 		return p
@@ -143,6 +155,8 @@ func (q *inquiry) listTrades() problem {
 }
 
 // ownTrade finds the trade of a path's id, if the caller may see its account.
+//
+// 404 comes before 403. Text that is no id of a trade is 404 without a query.
 func (q *inquiry) ownTrade(ctx context.Context, id string) (t store.Trade, p problem) {
 	if _, ok := store.ParseTradeID(id); !ok && !store.ExternalID(id) {
 		return t, problemTrade
@@ -175,6 +189,9 @@ func (q *inquiry) showTrade(id string) problem {
 
 // forceSettlement is POST /trades/{tradeId}/settlement/force. A settled trade stays as it is, so
 // the request may be repeated.
+//
+// The act is on record before the row changes: when the database then fails, the record is there
+// all the same. Two requests at once may leave two records.
 func (q *inquiry) forceSettlement(id string) problem {
 	if p := q.authenticate(); p.status != 0 {
 		return p

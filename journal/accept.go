@@ -58,7 +58,8 @@ func AcceptHistory(ctx context.Context, dir string, o VerifyOptions) (r Report, 
 }
 
 // acceptable verifies the store alone, by a view, and returns its head. refused reports a tail that
-// does not continue the store's history, or that cannot be read.
+// does not continue the store's history, or that cannot be read. An error says that the store
+// itself does not hold: there is nothing to accept then.
 func acceptable(ctx context.Context, dir string, o *VerifyOptions,
 	r *Report) (head point, refused bool, err error) {
 	// nothing is written: a failure is this call's error
@@ -82,8 +83,8 @@ func acceptable(ctx context.Context, dir string, o *VerifyOptions,
 	return head, refused, errors.Join(err, check.close())
 }
 
-// copyReplaced copies anchor, tail and the store's logs and lists of files into a folder
-// of their own, synced, and returns its name. Tables are not replaced.
+// copyReplaced copies anchor, tail and the store's logs and lists of files into a folder of their
+// own, synced, and returns its name: the first accepted-<n> that is free. Tables are not replaced.
 func copyReplaced(fs vfs.FS, dir string) (to string, err error) {
 	for n := 1; ; n++ {
 		to = fs.PathJoin(dir, fmt.Sprintf("accepted-%d", n))
@@ -135,7 +136,8 @@ func copyFile(fs vfs.FS, from, to string) error {
 	return nil
 }
 
-// syncStore syncs every file of the store: what was read may have been in the system's memory only.
+// syncStore syncs every file of the store and then their names: what was read may have been in the
+// system's memory only.
 func syncStore(fs vfs.FS, store string) error {
 	names, err := fs.List(store)
 	if err != nil {
@@ -154,7 +156,8 @@ func syncStore(fs vfs.FS, store string) error {
 	return syncDir(fs, store)
 }
 
-// readAll walks every commit and returns the end.
+// readAll walks every commit, checks that nothing lies beyond the last, and returns the end. r is
+// filled in as it goes.
 func readAll(ctx context.Context, db *vault, r *Report, check *fillCheck) (point, error) {
 	w := newWalker(db, r.Seed)
 	defer w.close()

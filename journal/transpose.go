@@ -55,7 +55,7 @@ func transpose(dst, src []byte, n int) {
 	}
 }
 
-// untranspose is the inverse of transpose.
+// untranspose is the inverse of transpose, with the same tiles. Any bytes may be given.
 func untranspose(dst, src []byte, n int) {
 	whole := n &^ 7
 	for tile := 0; tile < whole; tile += 64 {
@@ -138,7 +138,9 @@ func group(dst, types, src []byte, n int) {
 	}
 }
 
-// ungroup is the inverse of group; the first record has the sequence first.
+// ungroup is the inverse of group; the first record has the sequence first. types decides
+// everything: bytes that were not written by group give other records, never an access outside of
+// src, because as many positions are handed out as there are records.
 func ungroup(dst, types, src []byte, n int, first uint64) {
 	var next [256]int
 	for _, t := range types[:n] {
@@ -155,7 +157,7 @@ func ungroup(dst, types, src []byte, n int, first uint64) {
 	}
 }
 
-// starts turns counts into first positions.
+// starts turns counts of each type into the position of its first record.
 func starts(next *[256]int) {
 	sum := 0
 	for t := range next {

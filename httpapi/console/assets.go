@@ -21,14 +21,19 @@ var Pages = []string{"overview", "trade", "blotter", "positions", "reconciliatio
 	"tca", "contracts", "controls", "time", "evidence", "cluster", "latency"}
 
 // file is a file of the console, ready to be sent.
+//
+// All of it is made at the start, so that a request compresses and hashes nothing.
 type file struct {
-	kind     string
-	encoding string // gzip or empty
+	kind string
+	// encoding is gzip or empty. etag is the first eight bytes of the content's SHA-256, in quotes.
+	encoding string
 	etag     string
 	text     []byte
 }
 
 // files are all files of the console, by path without the leading slash.
+//
+// It is constant after New.
 type files map[string]file
 
 // kinds are the content types by extension. A file of another kind does not belong here.
@@ -41,6 +46,7 @@ var kinds = map[string]string{
 	".wasm": "application/wasm",
 }
 
+// readFiles reads the embedded files under their own names, which begin with assets/.
 func readFiles() (files, error) {
 	all := files{}
 	err := fs.WalkDir(assets, "assets", func(name string, d fs.DirEntry, err error) error {
@@ -57,6 +63,7 @@ func readFiles() (files, error) {
 	return all, err
 }
 
+// add keeps a file; text is then the map's.
 func (f files) add(name string, text []byte, encoding string) {
 	sum := sha256.Sum256(text)
 	f[name] = file{kind: kinds[path.Ext(name)], encoding: encoding,
@@ -64,6 +71,8 @@ func (f files) add(name string, text []byte, encoding string) {
 }
 
 // serveFile sends a file, or the document for the address of a page.
+//
+// No token is needed: the files are the same for every caller and hold no data.
 func (c *Console) serveFile(w http.ResponseWriter, r *http.Request) {
 	if !allow(w, r, http.MethodGet, http.MethodHead) {
 		return

@@ -14,6 +14,8 @@ import (
 )
 
 // Options are the settings of a Console.
+//
+// New keeps them: they are constant afterwards.
 type Options struct {
 	Verifier *gate.Verifier // checks the tokens; constant
 	// Mint makes the token of the one-click sign-in. Nil: a token must be pasted.
@@ -38,26 +40,33 @@ type Options struct {
 }
 
 // Service is a server of the installation that the pages call: a service or the admin listener.
+//
+// Its own Shutdown ends this Serve too, as it ends that of its port.
 type Service interface{ Serve(net.Listener) error }
 
 // The limits of the console's listener.
 const (
 	maxHeaderBytes = 16 << 10 // a token in its cookie, and the rest
 	maxBodyBytes   = 1 << 20  // the longest that a service accepts
-	maxInflight    = 512
-	readTimeout    = 10 * time.Second
-	idleTimeout    = 60 * time.Second
+	// maxInflight counts streams too: each page with a live feed holds a place.
+	maxInflight = 512
+	readTimeout = 10 * time.Second
+	idleTimeout = 60 * time.Second
 )
 
 // Console is the listener of the web console. Any number of goroutines may use it after Attach was
 // called for each service.
+//
+//	browser --> http --> ServeHTTP --> serveFile, serveSession or forward --> backend --> service
 type Console struct {
 	Options
-	http     http.Server
-	end      context.CancelFunc // ends streams: they must not hold up Shutdown
+	http http.Server
+	end  context.CancelFunc // ends streams: they must not hold up Shutdown
+	// services and files are constant once Serve was called.
 	services map[string]*backend
 	files    files
-	inflight chan struct{} // one element for each request in work
+	// inflight has one element for each request in work; a full one means 503.
+	inflight chan struct{}
 
 	base    context.Context // ends with Shutdown
 	history history
@@ -65,6 +74,9 @@ type Console struct {
 }
 
 // New builds the console. Attach gives it its services; Serve starts it.
+//
+// An error names an embedded file without a content type. It listens on nothing and starts no
+// goroutine.
 func New(o Options) (*Console, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -94,6 +106,8 @@ func New(o Options) (*Console, error) {
 
 // Attach lets the pages call a service under its name. The service also answers on a listener in
 // memory from now on; its own Shutdown closes that listener. Attach must not be called after Serve.
+//
+// It starts one goroutine, which ends with the service or with Shutdown of the console.
 func (c *Console) Attach(name string, s Service) {
 	b := newBackend(name, c.Logger)
 	c.services[name] = b
@@ -106,6 +120,8 @@ func (c *Console) Attach(name string, s Service) {
 }
 
 // Serve answers on ln until Shutdown; it then returns nil.
+//
+// It also samples the history, where there are metrics, until Shutdown. Call it once.
 func (c *Console) Serve(ln net.Listener) error {
 	if c.Metrics != nil {
 		c.ended.Go(func() { c.history.follow(c.base, c.Metrics) })
@@ -117,6 +133,8 @@ func (c *Console) Serve(ln net.Listener) error {
 }
 
 // Shutdown stops accepting, ends streams, and waits for the requests under way until ctx ends.
+//
+// An error says that connections were cut. The services go on: they have owners of their own.
 func (c *Console) Shutdown(ctx context.Context) error {
 	c.end()
 	err := c.http.Shutdown(ctx)
@@ -136,6 +154,9 @@ func keepPeer(ctx context.Context, conn net.Conn) context.Context {
 }
 
 // ServeHTTP answers one request.
+//
+// Every answer has the headers of harden, refusals too. The host is checked before anything of the
+// request is used.
 func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	harden(w.Header())
 	select {

@@ -17,6 +17,8 @@ import (
 // and the files that it writes for people.
 
 // listed is a file in a folder.
+//
+// Modified is RFC 3339 in UTC, to the second.
 type listed struct {
 	Name     string `json:"name"` // with the folders above it, below Folder
 	Bytes    int64  `json:"bytes"`
@@ -29,6 +31,8 @@ const (
 )
 
 // serveCluster is GET /api/cluster: the state of each member, as it says itself.
+//
+// The caller is an administrator. On a single node members is empty and clustered false.
 func (c *Console) serveCluster(w http.ResponseWriter, r *http.Request) {
 	var members any = []any{}
 	if c.Cluster != nil {
@@ -38,6 +42,9 @@ func (c *Console) serveCluster(w http.ResponseWriter, r *http.Request) {
 }
 
 // serveFolder is GET /api/files/<folder>: its files, and /api/files/<folder>/<name>: one of them.
+//
+// A folder that does not exist yet is an empty list: what writes there has not run. The caller is
+// an administrator.
 func (c *Console) serveFolder(w http.ResponseWriter, r *http.Request, rest string) {
 	name, inside := cutPath(rest)
 	dir, known := c.Folders[name]
@@ -62,6 +69,8 @@ func (c *Console) serveFolder(w http.ResponseWriter, r *http.Request, rest strin
 	sendJSON(w, map[string]any{"items": listFiles(root)})
 }
 
+// listFiles lists the regular files, newest first, without those whose name begins with a dot. A
+// file that goes away meanwhile is left out.
 func listFiles(root *os.Root) []listed {
 	items := []listed{}
 	_ = fs.WalkDir(root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
@@ -85,6 +94,8 @@ func listFiles(root *os.Root) []listed {
 }
 
 // sendFile sends a file as one to keep: the browser shows none of it.
+//
+// It is read while it is sent. A file that is being written is sent as far as it is.
 func sendFile(w http.ResponseWriter, root *os.Root, name string) {
 	f, err := root.Open(name)
 	if err != nil {
@@ -103,6 +114,7 @@ func sendFile(w http.ResponseWriter, root *os.Root, name string) {
 	_, _ = io.Copy(w, f) // the peer may be gone
 }
 
+// sendJSON answers with v. No cache keeps it: it is what one administrator may see.
 func sendJSON(w http.ResponseWriter, v any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")

@@ -20,7 +20,8 @@ var adminPaths = []string{"/readyz", "/metrics", "/version"}
 // ownNames are what the console itself shows to an administrator.
 var ownNames = []string{"cluster", "files", "history"}
 
-// passedOn are the headers of a page's request that a service gets.
+// passedOn are the headers of a page's request that a service gets. A header that is there twice is
+// not passed on. Cookies and Origin never are.
 var passedOn = []string{"Accept", "Accept-Encoding", "Content-Type", "Last-Event-Id",
 	"X-Consistency", "X-Min-Sequence", "X-Min-Version", "X-Reason"}
 
@@ -31,6 +32,8 @@ var ownHeaders = []string{"Content-Security-Policy", "X-Content-Type-Options", "
 	"Access-Control-Allow-Origin"}
 
 // backend is a service that the pages call.
+//
+// One is made for each service, at Attach.
 type backend struct {
 	name     string
 	listener *pipeListener
@@ -43,6 +46,7 @@ type (
 	pathKey  struct{}
 )
 
+// newBackend makes the proxy of a service. Each request has a connection of its own, in memory.
 func newBackend(name string, log *slog.Logger) *backend {
 	b := &backend{name: name, listener: newPipeListener(name)}
 	b.proxy = &httputil.ReverseProxy{
@@ -95,6 +99,10 @@ func (b *backend) rewrite(p *httputil.ProxyRequest) {
 }
 
 // serveAPI sends /api/<service>/<path> to the service, with the token of the session.
+//
+// The order of the checks: origin (403), session (401), path (400), name (404), admin claim (403),
+// method (405), the proof of a page in requests that write (403). None of them says anything about
+// orders or accounts: those are the service's own checks, with the token that it gets.
 func (c *Console) serveAPI(w http.ResponseWriter, r *http.Request, path string) {
 	if !ownOrigin(r) {
 		refuse(w, http.StatusForbidden, "FOREIGN_ORIGIN", "only the console's own pages may ask")
@@ -144,6 +152,9 @@ func (c *Console) serveAPI(w http.ResponseWriter, r *http.Request, path string) 
 }
 
 // forward sends a request on to a service.
+//
+// The body is read whole before the service is called, so that a slow browser holds no request of a
+// service. The answer is passed on as it comes, streams too.
 func (c *Console) forward(w http.ResponseWriter, r *http.Request, b *backend, token, rest string) {
 	if rest == "" {
 		rest = "/"
@@ -177,6 +188,7 @@ func readBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, erro
 	return body, err
 }
 
+// refuseBody answers for a body that readBody could not read: 413 when it is too long, else 400.
 func refuseBody(w http.ResponseWriter, err error) {
 	var long *http.MaxBytesError
 	if errors.As(err, &long) {
@@ -188,6 +200,8 @@ func refuseBody(w http.ResponseWriter, err error) {
 
 // plainPath reports that a path, as it was sent, means the same to every reader: no percent sign,
 // no empty segment but the last, no dots as a segment.
+//
+// It takes the escaped form, before anything was decoded. The services have the same rule.
 func plainPath(path string) bool {
 	if !strings.HasPrefix(path, "/") {
 		return false

@@ -20,6 +20,8 @@ const policy = "default-src 'self'; script-src 'self' 'wasm-unsafe-eval'; object
 	"base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 
 // harden sets the headers that every answer has.
+//
+// A handler may add headers, and never changes these.
 func harden(h http.Header) {
 	h.Set("Content-Security-Policy", policy)
 	h.Set("X-Content-Type-Options", "nosniff")
@@ -31,6 +33,9 @@ func harden(h http.Header) {
 
 // knownHost reports that a request is for this console. An IP address is fine: a page that another
 // machine's name led to carries that name in Host, whatever it resolves to.
+//
+// Without this check a page could reach the console by a name of its own that resolves to this
+// machine, and read the answers.
 func (c *Console) knownHost(host string) bool {
 	name := host
 	if h, _, err := net.SplitHostPort(host); err == nil {
@@ -52,6 +57,9 @@ func (c *Console) knownHost(host string) bool {
 
 // ownOrigin reports that a page of this console sent the request, as far as the browser says. A
 // request without Origin does not come from a page's script.
+//
+// The console sends no header that would let another origin read an answer; this check keeps it
+// from asking.
 func ownOrigin(r *http.Request) bool {
 	origins := r.Header.Values("Origin")
 	switch len(origins) {
@@ -78,12 +86,15 @@ func ownSite(r *http.Request) bool {
 // headerCSRF carries the value that only a page of this origin can know.
 const headerCSRF = "X-CSRF-Token"
 
-// csrfOf is that value for a session: it is drawn from the token, which no script can read.
+// csrfOf is that value for a session: it is drawn from the token, which no script can read. It
+// changes with the token, and needs no memory here.
 func csrfOf(token string) string {
 	sum := sha256.Sum256([]byte("posttrade console csrf\x00" + token))
 	return hex.EncodeToString(sum[:16])
 }
 
+// knowsCSRF reports that the request carries that value once. The time of the comparison does not
+// depend on where it differs.
 func knowsCSRF(r *http.Request, token string) bool {
 	given := r.Header.Values(headerCSRF)
 	return len(given) == 1 &&
@@ -105,7 +116,8 @@ func cutPath(path string) (first, rest string) {
 // which is none.
 const headerStatus = "X-Console-Status"
 
-// calm is the writer of an answer whose status goes into headerStatus.
+// calm is the writer of an answer whose status goes into headerStatus. It is for the pages' own
+// scripts.
 type calm struct{ http.ResponseWriter }
 
 func (w calm) WriteHeader(status int) {
@@ -120,6 +132,8 @@ func (w calm) WriteHeader(status int) {
 func (w calm) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 // refuse answers with a problem document, as the services do.
+//
+// No cache keeps it. detail is the console's own text: it holds nothing of the request.
 func refuse(w http.ResponseWriter, status int, code, detail string) {
 	h := w.Header()
 	h.Set("Content-Type", "application/problem+json")
@@ -131,7 +145,7 @@ func refuse(w http.ResponseWriter, status int, code, detail string) {
 	})
 }
 
-// allow refuses every other method.
+// allow refuses every other method. The refusal is then written, and false returned.
 func allow(w http.ResponseWriter, r *http.Request, methods ...string) bool {
 	if slices.Contains(methods, r.Method) {
 		return true

@@ -16,12 +16,15 @@ import (
 // opened now shows what went before. One goroutine samples; any goroutine reads.
 
 const (
+	// Ten minutes of samples have at most maxSamples times maxFigures numbers.
 	sampleEvery = 5 * time.Second
 	maxSamples  = int(10 * time.Minute / sampleEvery)
 	maxFigures  = 200 // of a sample; the rest of the metrics are not of the page
 )
 
 // figures are the metrics of the page, without the buckets of histograms.
+//
+// A metric that matches is still left out when the sample has maxFigures already.
 var figures = regexp.MustCompile(`^svc_(orders_total|` +
 	`(journal_commit|stage_latency)_seconds_(sum|count)|ring_depth|stage_sequence|` +
 	`[a-z_]*_lag[a-z_]*|replica_ready|outbox_unpublished|recon_open|settlement|cluster_role|` +
@@ -34,12 +37,16 @@ type sample struct {
 }
 
 // history is the samples, oldest first.
+//
+// A sample is never changed, so a copy of the slice may be read without the lock.
 type history struct {
 	mu      sync.Mutex
 	samples []sample
 }
 
 // follow samples metrics until ctx ends.
+//
+// It takes the first sample at once. One goroutine calls it, once.
 func (h *history) follow(ctx context.Context, metrics http.Handler) {
 	tick := time.NewTicker(sampleEvery)
 	defer tick.Stop()
@@ -54,6 +61,8 @@ func (h *history) follow(ctx context.Context, metrics http.Handler) {
 }
 
 // take adds a sample, and drops what is older than ten minutes.
+//
+// The scrape runs before the lock is taken: readers never wait for it.
 func (h *history) take(ctx context.Context, metrics http.Handler) {
 	w := memoryWriter{header: http.Header{}}
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "/metrics", nil)
@@ -78,6 +87,8 @@ func (h *history) all() []sample {
 }
 
 // parseFigures reads the figures of a text in Prometheus' format.
+//
+// A figure's name is everything before its value, labels too.
 func parseFigures(text []byte) map[string]float64 {
 	found := map[string]float64{}
 	lines := bufio.NewScanner(bytes.NewReader(text))
@@ -95,7 +106,7 @@ func parseFigures(text []byte) map[string]float64 {
 	return found
 }
 
-// memoryWriter keeps an answer.
+// memoryWriter keeps an answer. The status is not looked at: the text of an error has no figures.
 type memoryWriter struct {
 	header http.Header
 	text   bytes.Buffer

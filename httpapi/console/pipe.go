@@ -7,18 +7,23 @@ import (
 )
 
 // pipeListener accepts connections that are made in memory by dial.
+//
+// It takes no port: only this process can dial it.
 type pipeListener struct {
-	name  string
+	name string
+	// conns has no buffer: dial waits until Accept takes the connection.
 	conns chan net.Conn
 	once  sync.Once
-	ended chan struct{} // closed by Close
+	// ended is closed by Close, at most once.
+	ended chan struct{}
 }
 
 func newPipeListener(name string) *pipeListener {
 	return &pipeListener{name: name, conns: make(chan net.Conn), ended: make(chan struct{})}
 }
 
-// Accept returns the next connection.
+// Accept returns the next connection. After Close it returns net.ErrClosed, as a network's listener
+// does.
 func (l *pipeListener) Accept() (net.Conn, error) {
 	select {
 	case c := <-l.conns:
@@ -37,6 +42,7 @@ func (l *pipeListener) Close() error {
 // Addr is no address of a network.
 func (l *pipeListener) Addr() net.Addr { return pipeAddr(l.name) }
 
+// pipeAddr is the name of the service, in place of an address.
 type pipeAddr string
 
 func (a pipeAddr) Network() string { return "pipe" }
@@ -47,6 +53,9 @@ type peerKey struct{}
 
 // dial connects to the service behind the listener. The service sees the browser's address, for its
 // log and audit.
+//
+// Errors: net.ErrClosed when the service has ended, and that of ctx. The connection has no buffer:
+// a write waits for its reader.
 func (l *pipeListener) dial(ctx context.Context) (net.Conn, error) {
 	near, far := net.Pipe()
 	if peer, ok := ctx.Value(peerKey{}).(net.Addr); ok {

@@ -17,22 +17,31 @@ import (
 const MintedLife = 12 * time.Hour
 
 // maxCookieToken is the longest token that a browser keeps in a cookie of 4096 bytes.
+//
+// A token of gate.MaxTokenBytes has no room there beside the cookie's name and attributes.
 const maxCookieToken = 4000
 
 // session is what a page learns of the session it is in.
+//
+// It never holds the token: no script may see it. Subject and what follows are empty without a
+// session.
 type session struct {
-	SignedIn  bool              `json:"signedIn"`
-	OneClick  bool              `json:"oneClick"` // signing in needs no token
-	Subject   string            `json:"subject,omitempty"`
-	Admin     bool              `json:"admin"`
-	Accounts  []uint32          `json:"accounts,omitempty"`
-	ExpiresAt string            `json:"expiresAt,omitempty"`
-	CSRF      string            `json:"csrf,omitempty"`
-	Prover    bool              `json:"prover"` // the page Evidence has its verifier
-	About     map[string]string `json:"about,omitempty"`
+	SignedIn  bool     `json:"signedIn"`
+	OneClick  bool     `json:"oneClick"` // signing in needs no token
+	Subject   string   `json:"subject,omitempty"`
+	Admin     bool     `json:"admin"`
+	Accounts  []uint32 `json:"accounts,omitempty"`
+	ExpiresAt string   `json:"expiresAt,omitempty"`
+	// CSRF is what the page sends in headerCSRF with every request that writes.
+	CSRF   string            `json:"csrf,omitempty"`
+	Prover bool              `json:"prover"` // the page Evidence has its verifier
+	About  map[string]string `json:"about,omitempty"`
 }
 
 // serveSession is /api/session: GET shows it, POST signs in, DELETE signs out.
+//
+// Nothing is kept here: signing out removes the cookie, and the token stays valid until it ends or
+// is revoked. No cache keeps an answer.
 func (c *Console) serveSession(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "no-store")
 	switch r.Method {
@@ -50,6 +59,10 @@ func (c *Console) serveSession(w http.ResponseWriter, r *http.Request) {
 }
 
 // signIn makes a session of the token in the body. A body without one is the one-click sign-in.
+//
+// The token is verified before the cookie is set; the cookie lives as long as the token. Errors:
+// 415, 413, 400 for a body or a token that cannot be used, 403 where a token is needed, 401 for one
+// that is not valid. The one click is logged, with the address.
 func (c *Console) signIn(w http.ResponseWriter, r *http.Request) {
 	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if err != nil || kind != "application/json" {
@@ -93,6 +106,7 @@ func (c *Console) signIn(w http.ResponseWriter, r *http.Request) {
 	c.showSession(w, r, token, claims)
 }
 
+// showSession answers with the session of a verified token; "" is none.
 func (c *Console) showSession(w http.ResponseWriter, r *http.Request, token string,
 	claims gate.Claims) {
 	s := session{SignedIn: token != "", OneClick: c.oneClick(r)}
@@ -107,6 +121,8 @@ func (c *Console) showSession(w http.ResponseWriter, r *http.Request, token stri
 
 // oneClick reports that a request may sign in without a token: a browser on this machine, in dev,
 // with no proxy in between and under a name of loopback.
+//
+// A proxy makes every browser look like loopback, so its headers close the way.
 func (c *Console) oneClick(r *http.Request) bool {
 	if c.Mint == nil || !loopbackHost(r.RemoteAddr) || !loopbackHost(r.Host) {
 		return false
@@ -133,6 +149,8 @@ func loopbackHost(host string) bool {
 }
 
 // sessionOf returns the token of a request's session, if it is valid.
+//
+// It verifies the token of every request, so a session ends when its token expires or is revoked.
 func (c *Console) sessionOf(r *http.Request) (token string, claims gate.Claims, ok bool) {
 	cookie, err := r.Cookie(cookieName(r))
 	if err != nil || cookie.Value == "" {
@@ -153,12 +171,16 @@ func cookieName(r *http.Request) string {
 	return "posttrade"
 }
 
+// cookie is the session's cookie. It goes to /api alone, to no script, and with no request that
+// another site has caused. maxAge is in seconds; below 0 removes it.
 func (c *Console) cookie(r *http.Request, token string, maxAge int) *http.Cookie {
 	return &http.Cookie{Name: cookieName(r), Value: token, Path: "/api", MaxAge: maxAge,
 		HttpOnly: true, Secure: c.Secure, SameSite: http.SameSiteStrictMode}
 }
 
 // expiry is the time in the claim exp of a token that the verifier has accepted.
+//
+// The signature was checked before: this reads one claim that the verifier does not return.
 func expiry(token string) time.Time {
 	var claims struct {
 		Expires int64 `json:"exp"`

@@ -19,7 +19,8 @@ const (
 	askTimeout = 2 * time.Second
 )
 
-// promoteWithin is how many entries a new member may lack when it gets its vote.
+// promoteWithin is how many entries a new member may lack when it gets its vote: with a vote and
+// far behind it would count for a majority, and could not help to make one.
 const promoteWithin = 256
 
 // The questions that members put to each other.
@@ -37,8 +38,10 @@ const (
 	askRemovePlain = "remove"
 )
 
-// question is what one member, or the command line, asks another member.
+// question is what one member, or the command line, asks another member. JSON: a member of another
+// build passes over fields that it does not know.
 type question struct {
+	// One of the names above.
 	Ask     string `json:"ask"`
 	Member  string `json:"member,omitempty"`
 	Server  string `json:"server,omitempty"`  // askJoin, askSpare: the id of the asking disk
@@ -48,7 +51,7 @@ type question struct {
 	Reason  string `json:"reason,omitempty"`
 }
 
-// Status is what a member knows of the cluster and of itself.
+// Status is what a member knows of the cluster and of itself, and the answer to every question.
 type Status struct {
 	Member   string   `json:"member"`
 	Server   string   `json:"server"`
@@ -82,7 +85,7 @@ func (n *Node) Progress() Status {
 	}
 }
 
-// Status is the cluster as this member sees it.
+// Status is the cluster as this member sees it, which may be out of date. Any goroutine.
 func (n *Node) Status() Status {
 	s := n.Progress()
 	s.Damaged = n.o.Damaged()
@@ -110,7 +113,8 @@ func (n *Node) servers() []raft.Server {
 }
 
 // join brings a member with an empty disk into the cluster: it asks the others until it is part of
-// the cluster. A disk that has taken part before needs nothing.
+// the cluster. A disk that has taken part before needs nothing. A disk without a vote keeps asking:
+// that is how it gets its vote. On a goroutine of its own.
 func (n *Node) join() {
 	said := ""
 	for !n.joined() {
@@ -168,7 +172,8 @@ func (n *Node) tryJoin() string {
 	return ""
 }
 
-// askAll asks every member for its status at once; nil for one that does not answer.
+// askAll asks every member for its status at once, in the order of the list; nil for one that does
+// not answer, or answers as another member. It takes at most askTimeout.
 func (n *Node) askAll() []*Status {
 	all := make([]*Status, len(n.o.Members))
 	var asking sync.WaitGroup
@@ -188,7 +193,8 @@ func (n *Node) askAll() []*Status {
 	return all
 }
 
-// askToJoin asks every member to let this disk take part; the leader does so.
+// askToJoin asks every member to let this disk take part; the leader does so, and the others
+// refuse. It returns what the leader says, for the log.
 func (n *Node) askToJoin() (why string) {
 	q := question{
 		Ask: askJoin, Member: n.o.Member, Server: string(n.id), Address: n.self.Raft,
@@ -211,7 +217,8 @@ func (n *Node) askToJoin() (why string) {
 	return why
 }
 
-// ask puts a question to the member at an address.
+// ask puts a question to the member at an address, and waits at most askTimeout. A refusal is in
+// the Status.
 func (n *Node) ask(hostPort string, q question) (Status, error) {
 	ctx, cancel := context.WithTimeout(n.ctx, askTimeout)
 	defer cancel()
@@ -241,7 +248,9 @@ func ask(ctx context.Context, w asker, hostPort string, q question) (s Status, e
 // errQuestion reports a question that this version does not know.
 var errQuestion = errors.New("unknown question")
 
-// answer answers the others. from is the address that a question came from.
+// answer answers the others. from is the address that a question came from. Every answer is this
+// member's Status; a question that is refused has the reason in it. Any goroutine; a change blocks
+// until it is agreed.
 func (n *Node) answer(from string, request []byte) ([]byte, error) {
 	var q question
 	if err := json.Unmarshal(request, &q); err != nil {
@@ -268,7 +277,9 @@ func (n *Node) answer(from string, request []byte) ([]byte, error) {
 	return json.Marshal(s)
 }
 
-// admissions are members that an operator has added and that have not joined yet.
+// admissions are members that an operator has added and that have not joined yet. mu is held
+// through a whole change of the members, so that one follows the other; a second one is refused,
+// not kept waiting.
 type admissions struct {
 	mu       sync.Mutex
 	expected map[string]string // by member: where it listens

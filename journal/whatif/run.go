@@ -12,14 +12,17 @@ import (
 )
 
 const (
-	// The size of a chunk. It is large enough that handing it on costs little beside deciding it. The
-	// window of events holds four events a command before it has to grow.
-	chunkCommands = 1024
-	chunkEvents   = 4096
-	// chunksAround bounds how far the reader runs ahead, and so the memory. Three stages hold one
-	// chunk each and the two channels between them one each; the sixth lets the reader go on while the
-	// others are taken. All windows together take 6 MiB, until one has to grow.
-	chunksAround = 6
+	// The size of a chunk, and how many wait between two stages. A stage that has nothing to do puts
+	// its thread to sleep, and to wake a thread takes as long as to decide tens of commands: chunks
+	// are large and the queues are long, so that a stage seldom waits.
+	chunkCommands = 4096
+	chunksQueued  = 4
+	// A window of events holds two events a command before it has to grow.
+	chunkEvents = 2 * chunkCommands
+	// chunksAround bounds how far the reader runs ahead, and so the memory: a chunk for each of the
+	// three stages, the two queues, and one that lets the reader go on while the others are taken.
+	// All windows together take 24 MiB, until one has to grow.
+	chunksAround = 3 + 2*chunksQueued + 1
 )
 
 // Options of Run.
@@ -115,7 +118,7 @@ func (r *run) run(ctx context.Context) (Result, error) {
 	r.leave()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	decided, changed := make(chan *chunk, 1), make(chan *chunk, 1)
+	decided, changed := make(chan *chunk, chunksQueued), make(chan *chunk, chunksQueued)
 	free := make(chan *chunk, chunksAround)
 	for range chunksAround {
 		free <- &chunk{window: newWindow(), window2: newWindow()}

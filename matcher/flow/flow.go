@@ -2,7 +2,8 @@ package flow
 
 import "math/bits"
 
-// Random is splitmix64: one multiplication chain, with the same numbers on every machine.
+// Random is splitmix64: one multiplication chain, with the same numbers on every machine. Not for
+// secrets.
 type Random struct{ state uint64 }
 
 // NewRandom returns the sequence of a seed.
@@ -17,26 +18,30 @@ func (r *Random) Uint64() uint64 {
 	return z ^ z>>31
 }
 
-// N returns a number below n.
+// N returns a number below n. The upper half of a product is not quite uniform; for the small n of
+// a flow that does not show.
 func (r *Random) N(n uint64) uint64 {
 	hi, _ := bits.Mul64(r.Uint64(), n)
 	return hi
 }
 
-// Flow is a sequence of commands: first the prefill, then the timed commands.
+// Flow is a sequence of commands: first the prefill, then the timed commands. It is made before
+// anything is measured, so the generator costs the measurement nothing.
 type Flow struct {
 	Commands []Command
 	Prefill  int // how many of Commands build the book and are not timed
 	Symbols  int
-	MaxID    uint32
-	Result   Result // of all commands
-	Levels   int    // prices with orders at the end, over all books
+	// No command has a higher id; arrays by id have room for MaxID+1.
+	MaxID  uint32
+	Result Result // of all commands
+	Levels int    // prices with orders at the end, over all books
 }
 
 // Timed is the part that is measured.
 func (f *Flow) Timed() []Command { return f.Commands[f.Prefill:] }
 
-// Options are what a generated flow depends on.
+// Options are what a generated flow depends on. The same options give the same flow. Symbols,
+// Prefill and N are not checked.
 type Options struct {
 	Seed    uint64
 	Symbols int // 1 to 256
@@ -44,6 +49,8 @@ type Options struct {
 	N       int // commands after that
 }
 
+// The shape of a generated flow. The published figures rest on these numbers: another one makes
+// another flow, and older results cannot be compared with it.
 const (
 	offsets   = 500  // maximum distance of passive orders from the mid, in ticks
 	meanTicks = 41   // on average so many steps of a geometric offset
@@ -52,6 +59,8 @@ const (
 	longQueue = 12   // takers do not walk a longer queue than this
 )
 
+// generator makes a flow of several symbols and applies each command to its ladder at once, so that
+// the next command can be chosen from the state of the books.
 type generator struct {
 	*Random
 	ladder *Ladder
@@ -100,6 +109,8 @@ func (g *generator) levels() (n int) {
 	return n
 }
 
+// step makes one timed command. The smaller of two random numbers is the symbol, so low symbols are
+// busier. A book with few live orders gets a new one.
 func (g *generator) step(symbols int) {
 	s := 0
 	if symbols > 1 {
@@ -122,13 +133,14 @@ func (g *generator) step(symbols int) {
 	}
 }
 
+// emit appends a command after the ladder has taken it.
 func (g *generator) emit(c Command) {
 	g.ladder.Apply(&c)
 	g.out = append(g.out, c)
 }
 
-// passive adds an order that rests. The prefill has few orders near the touch and many far away;
-// after the prefill most orders are near.
+// passive adds an order that rests: its price is never beyond the other side's best. The prefill
+// has few orders near the touch and many far away; after the prefill most orders are near.
 func (g *generator) passive(s int, prefill bool) {
 	g.id++
 	side := uint8(g.N(2))
@@ -154,7 +166,8 @@ func (g *generator) passive(s int, prefill bool) {
 	g.live[s] = append(g.live[s], g.id)
 }
 
-// cancel names a live order, most often one of the newest.
+// cancel names a live order, most often one of the newest. It drops the ids that it meets whose
+// orders have traded; step calls it only with enough live ids.
 func (g *generator) cancel(s int) {
 	live := g.live[s]
 	for {
@@ -177,7 +190,8 @@ func (g *generator) cancel(s int) {
 	}
 }
 
-// take sends an order towards the mid that fills completely, over one to five levels.
+// take sends an order towards the mid that fills completely, over one to five levels. A side that
+// the mid has left behind is taken first, so that the books follow the mid.
 func (g *generator) take(s int) {
 	b := &g.ladder.books[s]
 	side := uint8(g.N(2))

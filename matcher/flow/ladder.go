@@ -22,7 +22,7 @@ const (
 	Modify Op = 3 // a live order's new price and open quantity
 )
 
-// Command is one record of a flow.
+// Command is one record of a flow: 24 bytes, the same for every book that is measured.
 type Command struct {
 	Px     int64  // ticks; of a cancel the price of the order it names
 	ID     uint32 // dense from 1; of a cancel or modify the order it names
@@ -35,9 +35,11 @@ type Command struct {
 
 // Result is the sum of the trades of a flow.
 type Result struct {
+	// Notional is in ticks times quantity, and wraps around. Hash depends on the order of the trades.
 	Trades, Qty, Notional, Hash uint64
 }
 
+// The constants of FNV-1a, applied to whole numbers instead of bytes.
 const (
 	hashStart = 0xcbf29ce484222325
 	hashPrime = 0x100000001b3
@@ -59,7 +61,8 @@ func (r *Result) Add(maker, taker uint32, px int64, qty int32) {
 	r.Hash = h
 }
 
-// rung is a resting order of a Ladder, by id: half of what a real book needs.
+// rung is a resting order of a Ladder, by id: half of what a real book needs. A quantity of 0 means
+// that no order rests under the id.
 type rung struct {
 	next, prev uint32
 	qty        uint32
@@ -74,12 +77,16 @@ type queue struct{ head, tail uint32 }
 // book is one symbol: an array of all prices, and which of them are not empty.
 type book struct {
 	queues [2][Ticks]queue
-	words  [2][Ticks / 64]uint64
-	sums   [2][Ticks / 64 / 64]uint64
-	best   [2]int32 // -1 without a bid, Ticks without an ask
+	// A bit per price with orders, by side, and a bit per word that is not 0: the next price is two or
+	// three loads away, however far it is.
+	words [2][Ticks / 64]uint64
+	sums  [2][Ticks / 64 / 64]uint64
+	best  [2]int32 // -1 without a bid, Ticks without an ask
 }
 
-// Ladder is the floor: a book in which prices and orders are plain array indexes.
+// Ladder is the floor: a book in which prices and orders are plain array indexes. A book takes 1 MB
+// a symbol, whatever is in it. Self-trades are allowed and nothing is checked, so it shows what the
+// rest of a real book costs.
 type Ladder struct {
 	Result Result
 	books  []book
@@ -95,7 +102,8 @@ func NewLadder(symbols int, maxID uint32) *Ladder {
 	return l
 }
 
-// Apply carries out one command.
+// Apply carries out one command. An id or a price outside the arrays panics; a command for an order
+// that does not rest does nothing.
 func (l *Ladder) Apply(c *Command) {
 	switch c.Op {
 	case Cancel:
@@ -107,6 +115,7 @@ func (l *Ladder) Apply(c *Command) {
 	}
 }
 
+// cancel does nothing for an order that has traded.
 func (l *Ladder) cancel(id uint32) {
 	if o := &l.orders[id]; o.qty != 0 {
 		l.unlink(&l.books[o.symbol], o)
@@ -127,7 +136,8 @@ func (l *Ladder) modify(c *Command) {
 	l.enter(uint16(o.symbol), o.side, c.ID, int32(c.Px), uint32(c.Qty))
 }
 
-// enter matches an order and rests the remainder.
+// enter matches an order at prices up to its own, best first and oldest first, and rests the
+// remainder.
 func (l *Ladder) enter(symbol uint16, side uint8, id uint32, px int32, qty uint32) {
 	b := &l.books[symbol]
 	against := side ^ 1
@@ -168,6 +178,7 @@ func (l *Ladder) enter(symbol uint16, side uint8, id uint32, px int32, qty uint3
 	q.tail = id
 }
 
+// unlink takes an order out of its queue and, with the last order, the price out of the bits.
 func (l *Ladder) unlink(b *book, o *rung) {
 	q := &b.queues[o.side][o.px]
 	if o.prev != 0 {

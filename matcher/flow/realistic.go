@@ -51,7 +51,7 @@ const (
 )
 
 // Realistic returns a flow of one symbol in which most orders are changed and withdrawn, as on an
-// exchange.
+// exchange. It is a function of its options, like Generate.
 func Realistic(o RealisticOptions) *Flow {
 	if o.N == 0 {
 		o.N = 2_000_000
@@ -85,6 +85,7 @@ func Realistic(o RealisticOptions) *Flow {
 		Result: g.ladder.Result, Levels: g.levels()}
 }
 
+// market is the generator of Realistic: one symbol, whose mid follows the path of a regime.
 type market struct {
 	generator
 	book   *book
@@ -94,7 +95,8 @@ type market struct {
 	noise  int32 // a slow walk on top of the path
 }
 
-// follow moves the mid to its place in the regime after at messages.
+// follow moves the mid to its place in the regime after at messages: the path of the regime and a
+// slow walk of at most 500 ticks around it.
 func (g *market) follow(at int64) {
 	mid := int64(startMid)
 	switch g.regime {
@@ -136,6 +138,8 @@ func wave(at, period, height int64) int64 {
 	return height * (phase - 4*quarter) / quarter
 }
 
+// message makes at most one command. Of a stale side a third of the messages chase the first order.
+// A book with too few orders gets a new one in place of every second cancel.
 func (g *market) message() {
 	what := g.N(100)
 	if stale, side := g.stale(); stale && g.N(3) == 0 {
@@ -197,6 +201,7 @@ func (g *market) price(side uint8) int64 {
 	return int64(min(px, Ticks-edge))
 }
 
+// enter adds a passive order of either side.
 func (g *market) enter() {
 	g.id++
 	side := uint8(g.N(2))
@@ -204,7 +209,8 @@ func (g *market) enter() {
 	g.live[0] = append(g.live[0], g.id)
 }
 
-// pick returns a live order, half of the time one of the newest.
+// pick returns a live order, half of the time one of the newest. It drops the ids that it meets
+// whose orders are gone.
 func (g *market) pick() uint32 {
 	for {
 		live := g.live[0]
@@ -221,6 +227,7 @@ func (g *market) pick() uint32 {
 	}
 }
 
+// withdraw cancels an order that rests.
 func (g *market) withdraw(id uint32) {
 	o := g.ladder.orders[id]
 	g.emit(Command{Op: Cancel, Side: o.side, ID: id, Px: int64(o.px)})

@@ -68,7 +68,7 @@ func (m *Model) bound() (px int64, cut matcher.RiskReason) {
 	return low * m.tick, m.scarcest(qty)
 }
 
-// affordable judges a purchase at a price.
+// affordable judges a purchase at a price, as if that were the price that it is judged at.
 func (m *Model) affordable(px int64, qty int32) matcher.RiskReason {
 	if m.tooMuch(px, qty) {
 		return matcher.OrderNotional
@@ -76,7 +76,8 @@ func (m *Model) affordable(px int64, qty int32) matcher.RiskReason {
 	return m.exposure(nil, qty, px)
 }
 
-// scarcest returns the limit that a rising price meets first.
+// scarcest returns the limit that a rising price meets first. It searches for the last price that
+// is affordable, in halves, and asks for the reason one step above.
 func (m *Model) scarcest(qty int32) matcher.RiskReason {
 	low, high := int64(0), int64(1)<<50 // no limit of a test is higher
 	for low < high {
@@ -129,7 +130,8 @@ func (m *Model) reduces(but *order, qty int32) bool {
 		held < 0 && c.Side == matcher.Buy && after <= 0
 }
 
-// exposure judges credit, position and concentration from all open orders but one.
+// exposure judges credit, position and concentration from all open orders but one: the order that a
+// replace changes, nil for a new one.
 func (m *Model) exposure(but *order, qty int32, price int64) matcher.RiskReason {
 	c := &m.cmd
 	if m.rules() >= 2 && m.reduces(but, qty) {
@@ -230,7 +232,7 @@ func (m *Model) tooMuch(px int64, qty int32) bool {
 	return worth.Cmp(big.NewInt(m.limit(matcher.LimitOrderNotional))) > 0
 }
 
-// fresh is asked only for what executes at the market price.
+// fresh judges the age of the market price. It is asked only for what executes at that price.
 func (m *Model) fresh(s *security) matcher.RiskReason {
 	switch {
 	case s.lastPx == 0:
@@ -299,7 +301,8 @@ func (m *Model) judge() matcher.RiskReason {
 	return matcher.Accepted
 }
 
-// available returns the quantity that others offer an order up to bound.
+// available returns the quantity that others offer an order up to bound, 0 for any price. An
+// account's own orders do not count: they are cancelled and not traded with.
 func (m *Model) available(o *order, bound int64) (qty int64) {
 	for _, x := range m.open {
 		if x.security == o.security && x.side != o.side && x.account != o.account &&

@@ -9,7 +9,8 @@ import (
 	"posttrade/ring/metric"
 )
 
-// Collect states the counters of the sessions.
+// Collect states the counters of the sessions, under names that begin with svc_session. A reason
+// without a refusal is not stated; every answer code is. Any goroutine.
 func (s *Server) Collect(emit metric.Emit) {
 	m := s.Metrics()
 	for kind, n := range map[string]int{"orders": m.Orders, "feeds": m.Feeds} {
@@ -48,7 +49,8 @@ func (s *Server) Collect(emit metric.Emit) {
 	}
 }
 
-// labelOf is a name as the value of a label, such as too_many.
+// labelOf is a name as the value of a label, such as too_many: lower case, with underscores for
+// spaces.
 func labelOf(s fmt.Stringer) string {
 	return strings.ReplaceAll(strings.ToLower(s.String()), " ", "_")
 }

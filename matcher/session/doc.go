@@ -149,8 +149,10 @@
 //	40  i64 last price x 1e6              48 u64 trade sequence
 //	56  u32 order      60 u32 account     64 u32 security    68 i32 quantity
 //	72  i32 leaves, -1 = not stated       76 i32 last quantity
-//	80  u32 fills that follow             84 u32 0           88 u64 records missed (gap)
+//	80  u32 fills that follow             84 u32 era         88 u64 records missed (gap)
 //	96  i64 position   104 i64 average cost x 1e6            112 i64 limit x 1e6       120 u64 0
+//
+// An order is named by its reference and its era: its id over HTTP is ord-<era * 2^32 + order>.
 //
 // An answer's fills follow it directly, in order, with nothing between. For a repeated client id
 // (flag 256) the sequence, the order and the reason of a refusal are those of the first decision.

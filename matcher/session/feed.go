@@ -13,9 +13,9 @@ import (
 	"posttrade/ring"
 )
 
-// newTap makes the ring between recorder and feeder. Its memory is touched when the first feed is
-// attached. It is unmapped when there is no reference to it any more, because the recorder may be
-// inside Observe while the server closes.
+// newTap makes the ring between recorder and feeder, of slots events (a power of two; else
+// ErrOptions). Its memory is touched when the first feed is attached. It is unmapped when there is
+// no reference to it any more, because the recorder may be inside Observe while the server closes.
 func newTap(slots int) (*tap, error) {
 	bytes := ring.FanoutBytes[matcher.Event](slots)
 	if bytes == 0 {
@@ -36,11 +36,13 @@ func newTap(slots int) (*tap, error) {
 }
 
 // feeder is the goroutine that serves drop copies and market data. It writes the events that the
-// recorder has observed, as soon as they are durable, to the sessions that may see them.
+// recorder has observed, as soon as they are durable, to the sessions that may see them. It alone
+// touches its fields, but for attached, knock and joined.
 type feeder struct {
 	server   *Server
 	sessions []*session
-	attached atomic.Int64  // feed sessions; the recorder taps while there are any
+	// Feed sessions; the recorder taps while there are any. Writers: join, the feeder.
+	attached atomic.Int64
 	knock    atomic.Bool   // sessions wait to join
 	joined   chan struct{} // a token when a session waits; without sessions the feeder rests here
 	waiter   ring.Waiter
@@ -58,7 +60,9 @@ func (f *feeder) init(s *Server) {
 	f.server, f.reader, f.batch = s, s.tap.events.Reader(), make([]matcher.Event, feedBatch)
 }
 
-// run serves until the server is stopped.
+// run serves until the server is stopped, and then ends every feed. Without sessions it waits on a
+// channel and costs nothing; with sessions it idles on its waiter, which Wake notifies after the
+// durable sequence has risen.
 func (f *feeder) run() {
 	strategy := ring.Adaptive
 	if f.server.o.Idle == ring.Park {
@@ -85,7 +89,8 @@ func (f *feeder) run() {
 	f.attached.Store(0)
 }
 
-// Empty reports that the feeder has nothing to do: the last look before parking.
+// Empty reports that the feeder has nothing to do: the last look before parking (ring.Idler). An
+// event that is not durable yet is nothing to do: Wake comes when it is.
 func (f *feeder) Empty() bool {
 	if f.knock.Load() || f.server.stopping.Load() {
 		return false
@@ -105,8 +110,8 @@ func (f *feeder) Empty() bool {
 	return f.reader.Empty()
 }
 
-// patience is how long the feeder may sleep. A reader to which records are owed makes room for them
-// without ringing.
+// patience is how long the feeder may sleep, in nanoseconds. A reader to which records are owed
+// makes room for them without ringing, so the feeder looks again soon.
 func (f *feeder) patience() int64 {
 	for _, one := range f.sessions {
 		if one.missed > 0 || one.owed > 0 && f.tops.exact {
@@ -141,7 +146,8 @@ func (f *feeder) keepTops() {
 	}
 }
 
-// pump writes the events that have become durable since the last time to the feeds.
+// pump writes the events that have become durable since the last time to the feeds. Without a
+// session it drops them. It reports whether it did anything, for the idler.
 func (f *feeder) pump() (worked bool) {
 	f.takeIn()
 	now := f.server.o.Clock()
@@ -167,7 +173,7 @@ func (f *feeder) pump() (worked bool) {
 }
 
 // read takes the next events off the tap. Events that were overwritten before are missing in every
-// feed.
+// feed: each session counts them, and the best levels begin anew from the views.
 func (f *feeder) read() {
 	missed := f.reader.Missed()
 	n, err := f.reader.Next(f.batch)
@@ -182,7 +188,9 @@ func (f *feeder) read() {
 	}
 }
 
-// settle makes the written records visible to one session, and ends the session when it is over.
+// settle makes the written records visible to one session, and ends the session when it is over:
+// its client left, its cursor is impossible, or its token has expired. A gap is told as soon as
+// there is room, not only with the next record.
 func (f *feeder) settle(one *session, nowMillis int64) {
 	switch {
 	case one.leaving.Load():
@@ -204,7 +212,11 @@ func (f *feeder) settle(one *session, nowMillis int64) {
 	one.out.Flush()
 }
 
-// tell writes an event to every feed that it belongs to.
+// tell writes an event to every feed that it belongs to. A drop copy has every event of an entitled
+// account; controls, ticks and limits are no account's. Trades and market data have one fill of
+// each match: the incoming order's, a market trade's or a force fill's.
+//
+// The records are made once for all sessions.
 func (f *feeder) tell(ev *matcher.Event) {
 	if len(f.sessions) == 0 {
 		return
@@ -249,7 +261,8 @@ func (f *feeder) named(ev *matcher.Event, name *wire.Record) bool {
 }
 
 // feed writes a record, after a Gap for the records lost before it. When the reader has left no
-// room, the record is lost: no goroutine waits for a feed's reader.
+// room, the record is lost: no goroutine waits for a feed's reader. The reader sees it after the
+// next Flush.
 func (one *session) feed(r *wire.Record) {
 	if one.out.Room() < 2 && !one.out.Refresh() {
 		return // settle ends the session
@@ -268,6 +281,9 @@ func (one *session) feed(r *wire.Record) {
 	one.out.Put(r)
 }
 
+// tellGap writes the Gap for the records lost so far; there must be room. A reader of best levels
+// that has lost records gets all levels again, because a lost Top may have been the last of its
+// security.
 func (one *session) tellGap() {
 	one.server.counts.missed.Add(one.missed)
 	one.out.Put(&wire.Record{Kind: wire.Gap, Leaves: wire.Unstated, Missed: one.missed})
@@ -278,7 +294,8 @@ func (one *session) tellGap() {
 }
 
 // copyOf is an event as its account's own sessions see it, without the submitter and without the
-// counterparty.
+// counterparty. Of a DUPLICATE it does not show the first decision, which lies in price and trade
+// sequence.
 func copyOf(ev *matcher.Event) wire.Record {
 	r := wire.Record{
 		Kind: wire.Copy, What: uint8(ev.Kind), Side: ev.Side, Status: ev.Status, Reason: ev.Reason,
@@ -303,8 +320,8 @@ func copyOf(ev *matcher.Event) wire.Record {
 	return r
 }
 
-// tradeOf is an execution as every session may see it. A match is written once, with the side of
-// the incoming order.
+// tradeOf is an execution as every session may see it: no account and no order. A match is written
+// once, with the side of the incoming order.
 func tradeOf(ev *matcher.Event) wire.Record {
 	return wire.Record{
 		Kind: wire.Trade, What: uint8(ev.Kind), Side: ev.Side,

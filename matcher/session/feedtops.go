@@ -9,11 +9,12 @@ import (
 func (one *session) readsTops() bool { return one.role == wire.Market }
 
 // owe notes that the session is to get the best levels of every security, because it has just
-// joined or has lost some.
+// joined or has lost some: one record for each, and one for their end.
 func (one *session) owe(t *tops) { one.owed = len(t.books) + 1 }
 
 // tellTops applies an event and, at the end of its command, writes the best levels that have
-// changed.
+// changed. Within a command, and while the books are not exact, it writes nothing: a level in
+// between was never the state after a command.
 func (f *feeder) tellTops(ev *matcher.Event) {
 	t := f.tops
 	t.take(ev)
@@ -37,7 +38,8 @@ func (f *feeder) tellTops(ev *matcher.Event) {
 	}
 }
 
-// settleTops checks whether best levels can be shown now, and to which sessions they are owed.
+// settleTops checks whether best levels can be shown now, and to which sessions they are owed: to
+// all that read them, once the books have become exact.
 func (f *feeder) settleTops(durable uint64) {
 	if f.tops == nil {
 		return

@@ -11,7 +11,10 @@ import (
 )
 
 // judge turns request i, already copied out of shared memory, into a command for admission: its
-// form, the order that it names, the account. Decided: admission is asked next.
+// form, the order that it names, the account. Decided: admission is asked next. Any other code is
+// the answer, and nothing is sequenced.
+//
+// The server sets the version and the event time; it takes over the correlation id as it is.
 func (p *poller) judge(one *session, i int) wire.Code {
 	r, q := &one.requests[i], &one.asks[i]
 	if !readable(r) {
@@ -33,7 +36,9 @@ func (p *poller) judge(one *session, i int) wire.Code {
 	return wire.Decided
 }
 
-// locate finds the order of a cancel or a replace.
+// locate finds the order of a cancel or a replace and gives the request its terms. An order of an
+// account that the session may not see is NotEntitled; one of another account than the command
+// names is NotFound.
 func (p *poller) locate(one *session, q *admission.Request) wire.Code {
 	row, ok := p.server.o.Views.Order(q.Command.OrderRef)
 	switch {
@@ -48,7 +53,8 @@ func (p *poller) locate(one *session, q *admission.Request) wire.Code {
 	return wire.Decided
 }
 
-// codes are the answer codes of the verdicts. Decided: the command is handed in.
+// codes are the answer codes of the verdicts. Decided: the command is handed in. shown: the answer
+// comes from the views.
 var codes = [...]wire.Code{
 	admission.Admitted: wire.Decided, admission.Repeated: shown, admission.Ended: shown,
 	admission.Differs: wire.Conflict, admission.NotReady: wire.NotReady,
@@ -56,11 +62,13 @@ var codes = [...]wire.Code{
 	admission.Held: wire.Unavailable, admission.Refused: wire.Refused,
 }
 
-// shown is the outcome of a command whose answer shows what the views have: see later.
+// shown is the outcome of a command whose answer shows what the views have: see later. It is above
+// all codes of the wire and never written there.
 const shown = wire.Code(wire.Codes)
 
 // readable reports that a client may send this request: a command of a type for clients, strictly
-// formed, with 0 in every field that the server fills in.
+// formed, with 0 in every field that the server fills in. It is stricter than Decode, which lets
+// the unused fields of most types hold anything.
 func readable(r *wire.Request) bool {
 	c := &r.Command
 	if c.TemplateID != matcher.TemplateCommand || !wellFormed(c) || !cleanID(r) || !unfilled(c) {
@@ -97,7 +105,8 @@ func oneForce(c *matcher.Command) bool {
 // unnamed reports that the fields known from the order itself are 0.
 func unnamed(c *matcher.Command) bool { return c.SecurityID == 0 && c.Side == 0 && c.Flags == 0 }
 
-// cleanID reports that a client id is printable ASCII, padded with zeros.
+// cleanID reports that a client id is printable ASCII, padded with zeros. It tests the padding by
+// words of eight bytes, because most ids are short and the test runs for every command.
 func cleanID(r *wire.Request) bool {
 	n := clientIDLen(r)
 	for _, b := range r.ClientID[:n] {
@@ -119,7 +128,7 @@ func cleanID(r *wire.Request) bool {
 	return true
 }
 
-// clientIDLen is the length of the client id.
+// clientIDLen is the length of the client id, 0 to 64: the bytes before the first zero.
 func clientIDLen(r *wire.Request) int {
 	for n, b := range &r.ClientID {
 		if b == 0 {

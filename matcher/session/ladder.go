@@ -6,7 +6,8 @@ import (
 	"posttrade/matcher"
 )
 
-// rung is the sum of the orders that rest at one price.
+// rung is the sum of the orders that rest at one price: their quantity and their number, which are
+// never 0 in a ladder.
 type rung struct {
 	rank   int64
 	qty    int64
@@ -14,15 +15,17 @@ type rung struct {
 }
 
 // ladder is one side of a book: its levels by rank, the best at the end. Most changes happen at the
-// end, where no other level has to be moved.
+// end, where no other level has to be moved. Its memory is kept when it empties.
 type ladder struct{ levels []rung }
 
-// rankOf orders the prices of a side from worst to best; pxOf is its inverse.
+// rankOf orders the prices of a side from worst to best; pxOf is its inverse. Both are the same
+// exclusive or, which reverses the order of all int64 for a seller.
 func rankOf(side matcher.Side, px int64) int64 { return px ^ -int64(side&1) }
 
 func pxOf(side matcher.Side, rank int64) int64 { return rankOf(side, rank) }
 
-// find is the place of a rank, or the place where it belongs.
+// find is the place of a rank, or the place where it belongs. It tries the best level first, then
+// searches in halves.
 func (l *ladder) find(rank int64) (at int, ok bool) {
 	if n := len(l.levels); n > 0 && l.levels[n-1].rank == rank {
 		return n - 1, true
@@ -49,6 +52,8 @@ func (l *ladder) add(rank, qty int64) {
 }
 
 // take subtracts quantity of an order from a level, and removes the order itself when it leaves.
+// The level goes with its last order. A level that is not there is a fault of the caller, and take
+// panics.
 func (l *ladder) take(rank, qty int64, leaves bool) {
 	at, ok := l.find(rank)
 	if !ok {

@@ -37,13 +37,15 @@ func (t *Times) At(share float64) time.Duration {
 	return 0
 }
 
+// add sums bucket by bucket, for sessions that have ended.
 func (t *Times) add(other *Times) {
 	for b, n := range other {
 		t[b] += n
 	}
 }
 
-// times are Times that are being counted. Writer: the goroutine that has the session.
+// times are Times that are being counted. Writer: the goroutine that has the session. Readers: any,
+// so that Sessions and Metrics stop no session.
 type times [TimeBuckets]atomic.Uint64
 
 // count counts n commands of one duration.
@@ -51,7 +53,7 @@ func (t *times) count(nanos int64, n int) {
 	t[bucketOf(nanos)].Add(uint64(n))
 }
 
-// bucketOf is the bucket of a duration.
+// bucketOf is the bucket of a duration: the number of its bits. A negative one counts as 0.
 func bucketOf(nanos int64) int {
 	return min(bits.Len64(uint64(max(nanos, 0))), TimeBuckets-1)
 }
@@ -63,7 +65,7 @@ func (t *times) load() (out Times) {
 	return out
 }
 
-// nanos is a clock for durations.
+// nanos is a clock for durations: nanoseconds since the server was opened, which never go back.
 func (s *Server) nanos() int64 { return int64(time.Since(s.born)) }
 
 // SessionInfo is one session as operators see it.

@@ -15,7 +15,10 @@ type later struct {
 }
 
 // show answers a command that is not handed in from the views: the first decision on its key, or
-// that its order can no longer change. Its answer does not wait for those of earlier commands.
+// that its order can no longer change. Its answer does not wait for those of earlier commands. It
+// waits until what the views show at this moment is durable.
+//
+// There is a place in waiting: take bounds what it takes by it.
 func (p *poller) show(one *session, q *admission.Request) {
 	at := len(one.waiting)
 	one.waiting = one.waiting[:at+1]
@@ -28,7 +31,8 @@ func (p *poller) show(one *session, q *admission.Request) {
 	l.until = p.server.o.Seen()
 }
 
-// reached reports that nothing is left to wait for: the sequence is durable, or never will be.
+// reached reports that nothing is left to wait for: the sequence is durable, or never will be
+// because the journal has failed.
 func (s *Server) reached(until uint64) bool { return s.o.Durable() >= until || s.o.Failed() != nil }
 
 // told reports that the oldest answer that waits on its own can be written.
@@ -36,7 +40,8 @@ func (one *session) told() bool {
 	return len(one.waiting) > 0 && one.server.reached(one.waiting[0].until)
 }
 
-// tellWaiting writes the answers of waiting that can be written, as far as there is room.
+// tellWaiting writes the answers of waiting that can be written, in their order and as far as there
+// is room. It reports whether it wrote any.
 func (p *poller) tellWaiting(one *session) bool {
 	n := 0
 	for n < len(one.waiting) && one.out.Room() > 0 && p.server.reached(one.waiting[n].until) {

@@ -14,6 +14,9 @@ import (
 
 // listen binds the socket with its mode from the first moment on. The kernel takes the mode from
 // the descriptor when it makes the file, so no other user can connect in between.
+//
+// Errors name the path: ring.ErrUnsupported on a system without sealed memory, ErrInUse,
+// ErrNotSocket, or the system's.
 func listen(path string, mode os.FileMode) (*net.UnixListener, error) {
 	if !supported {
 		return nil, fmt.Errorf("session: listen socket=%s: sessions need Linux: %w", path,
@@ -38,7 +41,8 @@ func listen(path string, mode os.FileMode) (*net.UnixListener, error) {
 	return l.(*net.UnixListener), nil
 }
 
-// clearStale removes a socket file on which no process listens any more.
+// clearStale removes a socket file on which no process listens any more: one that refuses a
+// connection. It never removes another kind of file, nor a socket that it cannot judge.
 func clearStale(path string) error {
 	info, err := os.Lstat(path)
 	switch {

@@ -10,7 +10,8 @@ import (
 // statuses is how many statuses are counted one by one.
 const statuses = int(wire.TokenExpired) + 1
 
-// counts are the server's counters. Their writers are its goroutines.
+// counts are the server's counters. Their writers are its goroutines; each is read on its own, so
+// two of them may differ by what happens in between.
 type counts struct {
 	begun    atomic.Uint64
 	ended    [statuses]atomic.Uint64
@@ -26,7 +27,8 @@ type counts struct {
 	missed   atomic.Uint64
 }
 
-// answer counts an answer.
+// answer counts an answer: by its code, and as a repetition, a refusal by reason, or an acceptance.
+// The rest of an accepted order that was cancelled has a reason too and is no refusal.
 func (c *counts) answer(r *wire.Record) {
 	c.answers[r.Code].Add(1)
 	switch {
@@ -63,7 +65,8 @@ type Metrics struct {
 	Rescues uint64
 }
 
-// Metrics reads the counters. Any goroutine.
+// Metrics reads the counters. Any goroutine. For the sum of the times it takes the lock of the list
+// of sessions, which a session takes only at its beginning and its end.
 func (s *Server) Metrics() Metrics {
 	c := &s.counts
 	m := Metrics{

@@ -6,7 +6,8 @@ import (
 	"posttrade/ring"
 )
 
-// sleepNs bounds one sleep of poller or feeder, in case a peer crashes or misbehaves.
+// sleepNs bounds one sleep of poller or feeder, in case a peer crashes or misbehaves. 50 ms:
+// between correct peers no sleep lasts until then while there is work (Metrics.Rescues counts).
 const sleepNs = 50_000_000
 
 // parker is the sleep of the poller: on its own waiter, which the committer and the connections
@@ -27,7 +28,8 @@ func (p *parker) borrow() bool { return p.lease.Borrow() == ring.Taken }
 
 func (p *parker) giveBack() { p.lease.Return() }
 
-// nap sleeps with the sessions open for loans.
+// nap sleeps with the sessions open for loans, at most ns nanoseconds. rung is the doorbell that
+// ended it, -1 when that is not known; late: the time has run out.
 func (p *parker) nap(ns int64) (rung int, late bool) {
 	p.sleeps.Add(1)
 	p.lease.Lend()
@@ -47,7 +49,12 @@ func (p *parker) yield() {
 func (p *parker) wake() { p.bells.Own.Notify() }
 
 // sleep waits until wake, a doorbell or the time-out. When all words are armed it calls busy, and
-// does not wait if busy reports work.
+// does not wait if busy reports work: a command that came before its doorbell was armed has not
+// rung.
+//
+// A session that has no room for another command is not waited for by its doorbell, because a
+// command could not be taken. One whose client is out of room for answers shortens the sleep,
+// because that client makes room without ringing.
 func (p *parker) sleep(sessions []*session, busy func() bool) {
 	p.bells.Arm(&p.bells.Own)
 	n, ns := 1, int64(sleepNs)

@@ -12,7 +12,9 @@ import (
 	"posttrade/ring"
 )
 
-// poller is the goroutine that serves all order sessions in turn.
+// poller is the goroutine that serves all order sessions in turn. Its fields, but for knock and
+// joined, belong to it or, while it rests, to a goroutine that has borrowed the sessions
+// (parker.borrow).
 type poller struct {
 	server   *Server
 	sessions []*session
@@ -21,15 +23,21 @@ type poller struct {
 	now      int64         // the clock of this turn
 	shares   shares        // of tickets and commands, among the sessions
 
-	step          int // looks in a row that found nothing
+	// Looks in a row that found nothing. They are first spins, then yields, then sleeps; forever:
+	// never a sleep.
+	step          int
 	spins, yields int // of idle time, before the poller sleeps
 	forever       bool
 	drained       time.Time // when a stopping server stops waiting for answers
 }
 
-// drainTime is how long a stopping server waits for answers that are on their way.
+// drainTime is how long a stopping server waits for answers that are on their way, and for their
+// readers to make room. What is not answered by then is decided and stands; its client does not
+// hear of it here.
 const drainTime = time.Second
 
+// init turns the strategy into numbers of looks: Spin looks for ever, Yield gives its core away for
+// ever, Adaptive does some of both and then sleeps, Park sleeps at once.
 func (p *poller) init(s *Server) {
 	p.server, p.joined = s, make(chan struct{}, 1)
 	p.shares = sharesOf(s.o.Desk, s.o.MaxSessions)
@@ -48,7 +56,9 @@ func (p *poller) init(s *Server) {
 // would cost each of the two more than a round trip.
 const adaptiveYields = 100
 
-// run serves until the server is stopped and every session has ended.
+// run serves until the server is stopped and every session has ended. It ties the goroutine to its
+// thread and, where Options.Pinned asks for it, the thread to a core; the error is that of the
+// binding.
 func (p *poller) run() (err error) {
 	runtime.LockOSThread() // for good: the thread ends with the goroutine
 	if err = ring.PinThread(p.server.o.CPU); err != nil {
@@ -59,6 +69,8 @@ func (p *poller) run() (err error) {
 	return nil
 }
 
+// loop takes in new sessions, serves all of them once, and idles when none had work. A stopping
+// server goes on serving until wind has ended the last session.
 func (p *poller) loop() {
 	for {
 		if p.knock.Load() {
@@ -77,7 +89,8 @@ func (p *poller) loop() {
 	}
 }
 
-// turn serves every session once. Those that have ended leave the list.
+// turn serves every session once. Those that have ended leave the list. It reports whether any had
+// work.
 func (p *poller) turn() (worked bool) {
 	ended := false
 	for _, one := range p.sessions {
@@ -135,7 +148,8 @@ func (p *poller) idle() {
 	}
 }
 
-// busy reports work: the last look before sleeping.
+// busy reports work: the last look before sleeping, after all doorbells are armed. It sees whatever
+// turn would act on, or the poller would sleep over it.
 func (p *poller) busy() bool {
 	stopping := p.server.stopping.Load()
 	if p.knock.Load() || stopping && p.drained.IsZero() {

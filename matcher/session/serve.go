@@ -10,7 +10,10 @@ import (
 )
 
 // serve gives one session its turn: answers out, then commands in. over reports that the session
-// has ended, with status. Poller only.
+// has ended, with status. The goroutine that has the sessions calls it.
+//
+// Answers come first, because they free places for commands. It reads the client's cursors once
+// each; a cursor that no correct client writes ends the session with BadCursor.
 func (p *poller) serve(one *session) (worked bool, status wire.Status, over bool) {
 	if one.leaving.Load() {
 		return true, wire.OK, true
@@ -57,7 +60,8 @@ func (one *session) owing() int { return one.inFlight + len(one.waiting) }
 const answerFew = 64
 
 // answer writes the answers that are there, if they are few, in place of the poller, which sleeps
-// and has lent its sessions. left reports that work remains for the poller.
+// and has lent its sessions. left reports that work remains for the poller: more answers, commands,
+// or a session whose doorbell the poller does not wait on.
 func (p *poller) answer() (left bool) {
 	few := answerFew
 	left = p.crowded() // an answer here may free the share for which another session waits
@@ -75,7 +79,8 @@ func (p *poller) answer() (left bool) {
 	return left
 }
 
-// answerable reports that the oldest ticket has its answers and that there may be room for them.
+// answerable reports that the oldest ticket has its answers and that there may be room for them, or
+// that an answer that waits on its own can be written.
 func (one *session) answerable() bool {
 	if one.told() {
 		return one.roomy()
@@ -93,7 +98,9 @@ func (one *session) takeable() bool {
 	return lo != hi && one.spacious()
 }
 
-// full reports that no command can be taken before another has its whole answer.
+// full reports that no command can be taken before another has its whole answer: the quota is used
+// up, too many answers wait, the fills of an answer wait for room, or the session's share of
+// tickets and commands is used up.
 func (one *session) full() bool {
 	return one.owing() >= len(one.flights) || len(one.waiting) == takeAtMost || one.filled >= 0 ||
 		!one.server.poll.admits(one)
@@ -112,7 +119,11 @@ func (one *session) roomy() bool {
 }
 
 // take copies commands out of the client's ring, gives their slots back, and decides for each
-// whether it is handed in. It reads shared memory only once.
+// whether it is handed in. It reads shared memory only once: what it has judged cannot change
+// afterwards.
+//
+// Those that are handed in go to the desk in one ticket, side by side. The others are answered at
+// once, or later from the views. It reports whether there were any.
 func (p *poller) take(one *session) bool {
 	n := min(takeAtMost-len(one.waiting), len(one.flights)-one.owing(), one.spare(),
 		p.commandsFor(one))
@@ -166,7 +177,8 @@ func (p *poller) take(one *session) bool {
 }
 
 // submit hands in the kept ones of n requests, in one ticket. When there is no room, it turns them
-// down; it does not wait.
+// down; it does not wait, because other sessions have their turn. begun is when they were seen, of
+// Server.nanos.
 func (p *poller) submit(one *session, n, kept int, begun int64) {
 	t, err := p.server.o.Desk.Pool(desk.Sessions).Acquire(kept)
 	if err != nil {
@@ -203,7 +215,8 @@ func (one *session) refuseKept(n int, code wire.Code) {
 	}
 }
 
-// codeOf is the answer code of a command that did not reach the engine.
+// codeOf is the answer code of a command that did not reach the engine. The desk returns its errors
+// unwrapped, so they are compared directly.
 func codeOf(err error) wire.Code {
 	switch err {
 	case desk.ErrBusy, desk.ErrFull:
@@ -214,7 +227,8 @@ func codeOf(err error) wire.Code {
 	return wire.Unavailable
 }
 
-// turnDown answers a command that was not handed in.
+// turnDown answers a command that was not handed in, with its own terms. There is room: take has
+// counted a place for every command.
 func (p *poller) turnDown(one *session, r *wire.Request, code wire.Code,
 	reason matcher.RiskReason) {
 	c := &r.Command
@@ -231,7 +245,8 @@ func (p *poller) turnDown(one *session, r *wire.Request, code wire.Code,
 }
 
 // deliver writes the durable answers, oldest first, as far as there is room, and releases the
-// tickets whose answers are all written.
+// tickets whose answers are all written. A ticket that is not ready holds up those behind it,
+// because answers come in the order of the commands.
 func (p *poller) deliver(one *session) (worked bool) {
 	now := p.server.nanos()
 	worked = p.tellWaiting(one)
@@ -287,7 +302,8 @@ func (p *poller) tell(one *session, t *desk.Ticket) bool {
 }
 
 // tellAnswer writes the Answer of one command. Without an answer of the desk, the outcome is
-// unknown or the command was certainly not sequenced.
+// unknown or the command was certainly not sequenced. It returns false while the state that the
+// answer shows is not durable; the record is kept in held and not made again.
 func (p *poller) tellAnswer(one *session, t *desk.Ticket, a *desk.Answer) bool {
 	l := &one.held
 	if l.until == 0 {
@@ -311,7 +327,8 @@ func (p *poller) tellAnswer(one *session, t *desk.Ticket, a *desk.Answer) bool {
 	return true
 }
 
-// settle fills in the answer to a command that the engine refused.
+// settle fills in the answer to a command that the engine refused. An answer that shows what the
+// views have must wait until that is durable; a plain refusal is durable already.
 func (p *poller) settle(l *later, q *admission.Request, a *desk.Answer) {
 	switch p.server.o.Settle(q, a) {
 	case admission.Refused:
@@ -326,7 +343,8 @@ func (p *poller) settle(l *later, q *admission.Request, a *desk.Answer) {
 	l.until = p.server.o.Seen()
 }
 
-// fresh fills in the engine's decision.
+// fresh fills in the engine's decision. A refused replace leaves the order as it is, so its leaves
+// are not stated.
 func (p *poller) fresh(r *wire.Record, c *matcher.Command, a *desk.Answer) {
 	r.Side, r.Status, r.Reason = a.Side, a.Status, a.Reason
 	r.InputSeq, r.TimeMillis, r.Px, r.LastPx, r.TradeSeq = a.InputSeq, a.TimeMillis, a.Px, a.LastPx,
@@ -389,7 +407,8 @@ func (p *poller) repeat(r *wire.Record, q *admission.Request) {
 	}
 }
 
-// lost fills in the outcome of a command after its ticket came back without answers.
+// lost fills in the outcome of a command after its ticket came back without answers: NotReady when
+// it was certainly not sequenced, else Unknown. Wait returns at once here.
 func (p *poller) lost(r *wire.Record, c *matcher.Command, t *desk.Ticket) {
 	r.Code = wire.Unknown
 	if t.Wait(0) == desk.ErrRefused {

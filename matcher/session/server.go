@@ -18,22 +18,24 @@ import (
 	"posttrade/ring"
 )
 
-// Limits of a server.
+// Limits of a server. Slots are powers of two; a slot has 128 bytes in either ring.
 const (
-	MaxSessions   = 100     // order sessions: the kernel waits on 128 words at once
-	MaxSlots      = 1 << 14 // of a ring
-	minSlots      = 16
-	DefaultSlots  = 2048
-	DefaultQuota  = 1024
-	DefaultMode   = 0o600
-	defaultMost   = 64
-	feedSlots     = 1 << 13 // of a feed's ring, unless its reader asks for another number
-	defaultTap    = 1 << 16 // events between recorder and feeder
+	MaxSessions  = 100     // order sessions: the kernel waits on 128 words at once
+	MaxSlots     = 1 << 14 // of a ring
+	minSlots     = 16
+	DefaultSlots = 2048
+	DefaultQuota = 1024
+	DefaultMode  = 0o600
+	defaultMost  = 64
+	feedSlots    = 1 << 13 // of a feed's ring, unless its reader asks for another number
+	defaultTap   = 1 << 16 // events between recorder and feeder
+	// A feed has a command ring that it does not use, because every session has the same layout.
 	unusedSlots   = minSlots
 	handshakeRoom = 16 // connections that have not said hello yet, beside the sessions
 )
 
-// Errors of Open; test by errors.Is.
+// Errors of Open; test by errors.Is. ErrInUse: another server runs with this socket. ErrNotSocket:
+// the path is wrong, and nothing is removed there.
 var (
 	ErrOptions   = errors.New("option is missing or out of range")
 	ErrInUse     = errors.New("another process listens on the socket")
@@ -41,12 +43,15 @@ var (
 )
 
 // Renew replaces the secrets of the tokens: see gate.Verifier. Any goroutine.
+//
+// A session whose token was signed with a secret that is gone ends when its token is judged next.
 func (s *Server) Renew(secret []byte, former ...[]byte) error {
 	return s.o.Verifier.Renew(secret, former...)
 }
 
 // Options of a server. Decider, Socket, Desk, Verifier, Clock, Durable and Seen are needed; the
-// zero value of the others is a sensible default.
+// zero value of the others is a sensible default. The functions are called on the poller and the
+// feeder for every turn, so they must be cheap and never block.
 type Options struct {
 	admission.Decider // what decides on commands
 
@@ -68,7 +73,7 @@ type Options struct {
 	Logger      *slog.Logger
 }
 
-// check fills in defaults and reports missing options.
+// check fills in defaults and reports missing options, as ErrOptions with the name of the option.
 func (o *Options) check() error {
 	switch {
 	case o.Socket == "":
@@ -136,7 +141,10 @@ type Server struct {
 }
 
 // Open binds the socket and prepares the server; Run admits clients. Open replaces a socket file
-// that a server left behind. When a process listens on the socket, it returns ErrInUse.
+// that a server left behind. When a process listens on the socket, it returns ErrInUse. A client
+// that connects before Run waits for its welcome.
+//
+// Close releases what Open has made, also without Run.
 func Open(o Options) (*Server, error) {
 	if err := o.check(); err != nil {
 		return nil, err
@@ -189,7 +197,8 @@ func (s *Server) Close() error {
 	return nil
 }
 
-// stop removes the socket and tells all goroutines of the server to end.
+// stop removes the socket and tells all goroutines of the server to end. It does not wait for them.
+// Only the first call has an effect.
 func (s *Server) stop() {
 	s.closing.Do(func() {
 		s.stopping.Store(true)
@@ -237,7 +246,7 @@ func (s *Server) Observe(ev *matcher.Event, _ []byte) {
 }
 
 // refuseJoining ends the sessions that were made while the server stopped. From then on join ends
-// such sessions.
+// such sessions. Poller and feeder have returned, so no other goroutine takes them.
 func (s *Server) refuseJoining() {
 	s.mu.Lock()
 	s.closed = true

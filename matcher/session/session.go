@@ -64,14 +64,15 @@ type session struct {
 	cursor int    // the security of which they are written next
 }
 
-// flight is one ticket on its way.
+// flight is one ticket on its way: the commands that were taken in one look.
 type flight struct {
 	ticket *desk.Ticket
 	n      int
 	begun  int64 // when its commands were seen, of Server.nanos
 }
 
-// pass is a token and its claims.
+// pass is a token and its claims. It never changes; a renewal replaces it, so that poller and
+// feeder read both together.
 type pass struct {
 	token  []byte
 	claims gate.Claims
@@ -88,7 +89,9 @@ const takeAtMost = 64
 // Compile-time check: the commands of one turn fit into one ticket.
 var _ = [1]struct{}{}[max(takeAtMost, desk.MaxBatch)-desk.MaxBatch]
 
-// newSession makes a session with its two regions. It is counted until finish.
+// newSession makes a session with its two regions. It is counted until finish. TooMany when its
+// kind has no place, NoMemory when the regions cannot be made; the place is free again then. It
+// runs on the connection's goroutine, because it maps memory.
 func (s *Server) newSession(c *net.UnixConn, h *wire.HelloFrame, claims gate.Claims) (*session,
 	wire.Status) {
 	commands, events := slotsFor(h.CommandSlots, DefaultSlots), slotsFor(h.EventSlots, DefaultSlots)
@@ -132,7 +135,8 @@ func slotsFor(want uint32, usual int) int {
 	return n
 }
 
-// build maps and seals the regions and makes the server's ends of the rings.
+// build maps and seals the regions and makes the server's ends of the rings. It touches all memory
+// at once, so that the poller never waits for a page. After an error unmap releases what was made.
 func (one *session) build(quota int) error {
 	total, at := wire.CommandBytes(one.slots[0])
 	var err error
@@ -171,7 +175,7 @@ func (one *session) build(quota int) error {
 	return nil
 }
 
-// layout is the welcome of the session.
+// layout is the welcome of the session. The quota of a feed is 0: it takes no commands.
 func (one *session) layout() wire.WelcomeFrame {
 	total, at := wire.CommandBytes(one.slots[0])
 	return wire.WelcomeFrame{
@@ -182,7 +186,8 @@ func (one *session) layout() wire.WelcomeFrame {
 	}
 }
 
-// join hands the session to its goroutine.
+// join hands the session to its goroutine. When the server has ended meanwhile, it ends the session
+// itself. The caller does not touch the session afterwards, except for what the struct names.
 func (s *Server) join(one *session) {
 	s.mu.Lock()
 	closed := s.closed
@@ -295,7 +300,7 @@ func (one *session) current(nowMillis int64) bool {
 	return true
 }
 
-// may reports that the session may act for an account and see it.
+// may reports that the session may act for an account and see it, by its present token.
 func (one *session) may(account uint32) bool {
 	return one.server.o.May(&one.pass.Load().claims, account)
 }

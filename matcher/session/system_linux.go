@@ -13,13 +13,15 @@ import (
 // supported reports that the system can share sealed memory over a socket.
 const supported = true
 
-// setMode gives the file of a socket its mode before the socket has a name.
+// setMode gives the file of a socket its mode before the socket has a name. The kernel combines it
+// with the umask when it makes the file.
 func setMode(fd uintptr, mode os.FileMode) error {
 	return unix.Fchmod(int(fd), uint32(mode.Perm()))
 }
 
 // eventRegion is shared memory that only the server can map for writing: the seal against later
-// writable mappings comes after our own mapping.
+// writable mappings comes after our own mapping. The seals against shrinking and growing come
+// before it, so that no access ever faults, and the last seal forbids to change the seals.
 func eventRegion(size int) (*ring.Region, error) {
 	const name = "posttrade-events"
 	fd, err := unix.MemfdCreate(name, unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
@@ -48,7 +50,7 @@ func eventRegion(size int) (*ring.Region, error) {
 }
 
 // rightsTo returns the control message that carries copies of the regions' descriptors. The caller
-// calls drop when the message is sent.
+// calls drop when the message is sent, also after an error: the copies are then the client's alone.
 func rightsTo(regions []*ring.Region) (rights []byte, drop func(), err error) {
 	var copies []int
 	drop = func() {

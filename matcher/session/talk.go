@@ -10,10 +10,12 @@ import (
 	"posttrade/matcher/session/wire"
 )
 
-// helloTime is how long a connection may take to send its hello, and the server to send a frame.
+// helloTime is how long a connection may take to send its hello, and the server to send a frame. It
+// bounds how long a silent client can keep one of the connections.
 const helloTime = 2 * time.Second
 
-// accept admits clients until the listener is closed.
+// accept admits clients until the listener is closed. After an error it pauses, from a millisecond
+// up to a second, and goes on: the error may be that of one connection.
 func (s *Server) accept() {
 	for pause := time.Millisecond; ; {
 		c, err := s.listener.AcceptUnix()
@@ -35,7 +37,8 @@ func (s *Server) accept() {
 	}
 }
 
-// welcome starts a connection's goroutine, unless there are too many connections.
+// welcome starts a connection's goroutine, unless there are too many connections: as many as
+// sessions of both kinds, and some that are still in their handshake.
 func (s *Server) welcome(c *net.UnixConn) {
 	s.mu.Lock()
 	crowded := len(s.conns) >= 2*s.o.MaxSessions+handshakeRoom
@@ -52,7 +55,9 @@ func (s *Server) welcome(c *net.UnixConn) {
 	s.talking.Go(func() { s.talk(c) })
 }
 
-// talk is a connection's goroutine, from hello to the end of its session.
+// talk is a connection's goroutine, from hello to the end of its session. The end of the connection
+// is the end of the session and the other way round: whichever comes first, talk waits for the
+// session's goroutine and then unmaps.
 func (s *Server) talk(c *net.UnixConn) {
 	defer func() {
 		c.Close()
@@ -134,7 +139,8 @@ func (s *Server) introduce(one *session) error {
 	return err
 }
 
-// judgeHello reads a hello and verifies its token.
+// judgeHello reads a hello and verifies its token, when entitlement is enforced. Version and form
+// are judged before the token.
 func (s *Server) judgeHello(frame []byte) (h wire.HelloFrame, claims gate.Claims,
 	status wire.Status) {
 	kind, _, body, err := wire.Parse(frame)
@@ -190,11 +196,13 @@ func (s *Server) listenTo(one *session) (gone bool) {
 	}
 }
 
+// littleEndian is the body of a Found.
 func littleEndian(v uint32) []byte {
 	return []byte{byte(v), byte(v >> 8), byte(v >> 16), byte(v >> 24)}
 }
 
-// renew gives the session another token if it has the same subject.
+// renew gives the session another token if it has the same subject: a session does not change its
+// owner. BadToken leaves the present one.
 func (s *Server) renew(one *session, token []byte) wire.Status {
 	if !s.o.Enforced {
 		return wire.OK
@@ -214,5 +222,6 @@ func say(c *net.UnixConn, frame, rights []byte) error {
 	return err
 }
 
-// interrupt makes a connection's Read return.
+// interrupt makes a connection's Read return, now and from now on, without closing the descriptor
+// under it.
 func interrupt(c *net.UnixConn) { c.SetReadDeadline(time.Unix(1, 0)) }

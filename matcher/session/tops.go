@@ -68,7 +68,8 @@ func newTops(views *blotter.Views, seen func() uint64) *tops {
 
 // load begins from the views' open orders and forgets the earlier state. It looks at every slot
 // once, in pieces, so that few events fall between lo and hi of a piece. An order that enters a
-// slot after the look is in the stream.
+// slot after the look is in the stream. It costs the capacity of the views, and runs when the first
+// reader joins or after lost events.
 func (t *tops) load() {
 	t.exact, t.barrier, t.within = false, -1, false
 	t.orders, t.ended = map[uint32]openOrder{}, t.ended[:0]
@@ -97,7 +98,8 @@ func (t *tops) enter(row *blotter.OrderRow, lo, hi uint64) {
 	t.orders[row.Ref] = o
 }
 
-// again reads the row of an order again, if the old copy may or may not show an event.
+// again reads the row of an order again, if the old copy may or may not show an event. The books
+// are not exact then until the stream has passed what the new row may show.
 func (t *tops) again(ref uint32, o *openOrder) {
 	t.leave(o)
 	lo := t.views.Applied()
@@ -114,7 +116,8 @@ func (t *tops) again(ref uint32, o *openOrder) {
 
 // settle checks, between two commands, whether the books match the position in the stream. They do
 // when every decision that a row may show is durable, so that the recorder has tapped it, and all
-// events tapped by then are processed. It reports that the books have become exact.
+// events tapped by then are processed. It reports that the books have become exact. published and
+// taken are positions of the tap: what the recorder has put in, and what the feeder has processed.
 func (t *tops) settle(durable uint64, published, taken int64) bool {
 	if !t.awaits(durable) {
 		return false
@@ -162,7 +165,8 @@ func (t *tops) begin() {
 	t.touched = t.touched[:0]
 }
 
-// about applies the change that an event makes to an order.
+// about applies the change that an event makes to an order. While the books are not exact it skips
+// what the order's row shows already.
 func (t *tops) about(ev *matcher.Event) {
 	o, known := t.orders[ev.OrderRef]
 	if !t.exact && known && ev.InputSeq <= o.hi {

@@ -4,6 +4,8 @@ package strictjson
 
 import "math/bits"
 
+// Values are whole millionths, as everywhere in this module. The bound of the exponent keeps sums
+// of exponent and digits far from overflow.
 const (
 	decimals    = 6  // digits behind the point that a value in millionths holds
 	maxExponent = 99 // larger ones, positive or negative, are out of range whatever the digits
@@ -16,7 +18,8 @@ var powers = [20]uint64{
 }
 
 // ParseDecimal converts a number in JSON's grammar (no sign +, no leading zeros, no white space) to
-// millionths, exactly: "101.25" is 101250000.
+// millionths, exactly: "101.25" is 101250000. The range is that of int64, so about 9.2e12 whole
+// units on either side of zero.
 //
 // Errors: ErrNumber, ErrPrecision, ErrRange. No allocation.
 func ParseDecimal(n []byte) (int64, error) {
@@ -93,7 +96,8 @@ func decimal(n []byte) (int64, error) {
 	return int64(value), nil
 }
 
-// shift returns value * 10^by + digit, or true if 64 bits do not hold it.
+// shift returns value * 10^by + digit, or true if 64 bits do not hold it. A value of 0 stays 0 for
+// any shift, so leading zeros never overflow.
 func shift(value uint64, by int, digit uint64) (uint64, bool) {
 	if value == 0 {
 		return digit, false
@@ -106,7 +110,8 @@ func shift(value uint64, by int, digit uint64) (uint64, bool) {
 	return low, high+carry != 0
 }
 
-// exponent reads the digits behind an e.
+// exponent reads the digits behind an e. ErrRange beyond maxExponent, whatever the digits before
+// it. The grammar has been checked, so there is at least one digit.
 func exponent(n []byte) (int, error) {
 	negative := n[0] == '-'
 	if negative || n[0] == '+' {

@@ -3,26 +3,30 @@ package strictjson
 import "errors"
 
 // The errors of a text; test by errors.Is. They carry no part of the input, so they can be shown to
-// the caller and logged.
+// the caller and logged. Reader.Offset says where, Reader.Duplicate which key.
 var (
-	ErrTruncated    = errors.New("JSON ends too early")
-	ErrSyntax       = errors.New("not JSON")
-	ErrTrailing     = errors.New("bytes after the JSON value")
-	ErrUTF8         = errors.New("not valid UTF-8")
-	ErrBOM          = errors.New("byte order mark")
-	ErrTooLong      = errors.New("JSON text too long")
+	// Of the text as a whole.
+	ErrTruncated = errors.New("JSON ends too early")
+	ErrSyntax    = errors.New("not JSON")
+	ErrTrailing  = errors.New("bytes after the JSON value")
+	ErrUTF8      = errors.New("not valid UTF-8")
+	ErrBOM       = errors.New("byte order mark")
+	ErrTooLong   = errors.New("JSON text too long")
+	// Of objects and arrays.
 	ErrDepth        = errors.New("JSON nested too deep")
 	ErrDuplicateKey = errors.New("duplicate key")
 	ErrTooManyKeys  = errors.New("too many keys")
 	ErrKeyTooLong   = errors.New("key too long")
-	ErrEscape       = errors.New("bad escape in a string")
-	ErrSurrogate    = errors.New("lone surrogate in a string")
-	ErrControl      = errors.New("control character in a string")
-	ErrType         = errors.New("value of another type")
-	ErrNumber       = errors.New("malformed number")
-	ErrNotWhole     = errors.New("number is not whole")
-	ErrRange        = errors.New("number out of range")
-	ErrPrecision    = errors.New("number with more than 6 decimals")
+	// Of strings.
+	ErrEscape    = errors.New("bad escape in a string")
+	ErrSurrogate = errors.New("lone surrogate in a string")
+	ErrControl   = errors.New("control character in a string")
+	// Of values: a value of JSON that is not the one asked for.
+	ErrType      = errors.New("value of another type")
+	ErrNumber    = errors.New("malformed number")
+	ErrNotWhole  = errors.New("number is not whole")
+	ErrRange     = errors.New("number out of range")
+	ErrPrecision = errors.New("number with more than 6 decimals")
 	// ErrMisuse is a bug of the reading code: it reads a value where there is none, or asks for a key
 	// before it has read the value of the key before.
 	ErrMisuse = errors.New("JSON reader used out of order")

@@ -2,7 +2,9 @@
 
 package strictjson
 
-// Int reads a whole number, written with digits only.
+// Int reads a whole number, written with digits only, and 0 after an error. Errors: ErrNotWhole for
+// a fraction or an exponent, also of a whole value; ErrRange beyond int64; ErrType for another kind
+// of value. No allocation.
 func (r *Reader) Int() int64 {
 	if v, end := r.short(0); end != 0 {
 		r.pos, r.due = end, false
@@ -26,8 +28,8 @@ func (r *Reader) Int() int64 {
 	return v
 }
 
-// short scans the number that is due, if it is written in the short form. Otherwise it reads
-// nothing and returns the index 0.
+// short scans the number that is due, if it is written in the short form (scan.go). Otherwise it
+// reads nothing and returns the index 0; the strict path then reads the same text.
 func (r *Reader) short(places int) (value int64, end int) {
 	if !r.due || r.err != nil {
 		return 0, 0
@@ -35,7 +37,7 @@ func (r *Reader) short(places int) (value int64, end int) {
 	return scanNumber(r.buf, r.pos, places)
 }
 
-// parseInt converts a number in JSON's grammar to an integer.
+// parseInt converts a number in JSON's grammar to an integer: ErrNotWhole or ErrRange. -0 is 0.
 func parseInt(n []byte) (int64, error) {
 	negative := n[0] == '-'
 	if negative {
@@ -68,8 +70,9 @@ func parseInt(n []byte) (int64, error) {
 	return int64(v), nil
 }
 
-// Decimal reads a number, or a string that holds one in the same grammar, as millionths. The
-// package comment says which values are exact enough.
+// Decimal reads a number, or a string that holds one in the same grammar, as millionths; 0 after an
+// error. The package comment says which values are exact enough. Errors: ErrPrecision, ErrRange,
+// ErrNumber for a string that holds none, ErrType. No allocation, except for a string with escapes.
 func (r *Reader) Decimal() int64 {
 	if v, end := r.short(decimals); end != 0 {
 		r.pos, r.due = end, false
@@ -114,7 +117,8 @@ func (r *Reader) number() []byte {
 }
 
 // numberEnd returns the length of the number that b starts with, 0 if it starts with none. It does
-// not check digits or letters right behind the number.
+// not check digits or letters right behind the number: whatever follows must be a separator, and
+// the next call finds out.
 func numberEnd(b []byte) int {
 	i := 0
 	if i < len(b) && b[i] == '-' {

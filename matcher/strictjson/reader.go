@@ -2,13 +2,11 @@
 
 package strictjson
 
-import (
-	"encoding/binary"
-	"math/bits"
-	"unicode/utf8"
-)
+import "unicode/utf8"
 
-// Limits of the input of a Reader.
+// Limits of the input of a Reader. A Reader has a fixed size, so it holds the keys of all open
+// objects itself: MaxKeys bounds both its memory and the search for duplicates. Nothing that this
+// program reads comes near them.
 const (
 	MaxDepth    = 16
 	MaxKeys     = 64
@@ -33,7 +31,8 @@ const (
 // Reader reads one JSON text; see the package comment. The zero Reader is empty: call Reset first.
 //
 // Invariants: 0 <= pos <= len(buf); depth <= MaxDepth; keys[base[d]:] up to the next level's base
-// are the keys read so far in the object open at depth d.
+// are the keys read so far in the object open at depth d. A Reader is some 800 bytes and can be
+// kept or lie on the stack.
 type Reader struct {
 	buf     []byte
 	scratch []byte // unescaped strings; only grows until the next Reset
@@ -56,10 +55,12 @@ type keyRef struct {
 	n  uint32
 }
 
+// inScratch marks a key that had escapes: it lies in scratch. MaxBytes keeps every index below it.
 const inScratch = 1 << 31
 
-// Reset starts again with b, which the Reader keeps and never writes. The results of earlier calls
-// become invalid.
+// Reset starts again with b, which the Reader keeps and never writes; b must not change until the
+// reading ends. The results of earlier calls become invalid. It looks at the whole text once,
+// because text that is not UTF-8 is refused before any of it is read.
 func (r *Reader) Reset(b []byte) {
 	r.buf, r.scratch = b, r.scratch[:0]
 	r.pos, r.depth, r.nkeys, r.objects = 0, 0, 0, 0
@@ -81,7 +82,7 @@ func (r *Reader) Err() error { return r.err }
 func (r *Reader) Offset() int { return r.pos }
 
 // Fail makes err the Reader's error unless it has one already. It is for what the reading code
-// itself refuses, such as an unknown field.
+// itself refuses, such as an unknown field. The reading then ends like after any other error.
 func (r *Reader) Fail(err error) { r.fail(err) }
 
 func (r *Reader) fail(err error) {
@@ -90,8 +91,9 @@ func (r *Reader) fail(err error) {
 	}
 }
 
-// End checks that exactly one whole value was read and that nothing follows it. It returns the
-// first error of the whole reading.
+// End checks that exactly one whole value was read and that nothing but white space follows it. It
+// returns the first error of the whole reading. ErrMisuse is a bug of the reading code, not a fault
+// of the text.
 func (r *Reader) End() error {
 	if r.err != nil {
 		return r.err
@@ -139,7 +141,8 @@ func (r *Reader) look() byte {
 	return r.buf[r.pos]
 }
 
-// value is next where a value must be due.
+// value is next where a value must be due: at the start, behind a key, at an item. Anything else is
+// ErrMisuse.
 func (r *Reader) value() byte {
 	if !r.due {
 		r.fail(ErrMisuse)
@@ -167,7 +170,8 @@ func kindOf(c byte) Kind {
 	return KindInvalid
 }
 
-// Peek returns the kind of the value that is due, without reading it.
+// Peek returns the kind of the value that is due, without reading it. It judges by the first byte:
+// the value may still turn out malformed.
 func (r *Reader) Peek() Kind { return kindOf(r.value()) }
 
 // mismatch sets the error for a value that starts with c and is not of the kind asked for.
@@ -179,7 +183,7 @@ func (r *Reader) mismatch(c byte) {
 	}
 }
 
-// open enters an object or array.
+// open enters an object or array. object is 1 for an object, 0 for an array.
 func (r *Reader) open(bracket byte, object uint32) {
 	c := r.value()
 	if c != bracket {
@@ -197,7 +201,8 @@ func (r *Reader) open(bracket byte, object uint32) {
 	r.due, r.fresh = false, true
 }
 
-// close leaves the innermost container.
+// close leaves the innermost container, at its bracket. The keys of an object are forgotten:
+// another one may have the same.
 func (r *Reader) close() {
 	r.pos++
 	r.nkeys = int(r.base[r.depth])
@@ -206,7 +211,8 @@ func (r *Reader) close() {
 }
 
 // member goes to the next member of the innermost container and reports whether there is one. At
-// the closing bracket it leaves the container.
+// the closing bracket it leaves the container. A comma before the first member or behind the last
+// one is refused by what comes next: neither a key nor a value starts with it, nor with a bracket.
 func (r *Reader) member(bracket byte, object uint32) bool {
 	if r.err != nil {
 		return false
@@ -296,7 +302,8 @@ func (r *Reader) NextKey() (key []byte, ok bool) {
 }
 
 // remember records a key of the innermost object, or fails if the object already has it. Few keys
-// of one object share a mark, and only those are compared.
+// of one object share a mark, and only those are compared. A caller that chooses keys of one mark
+// makes MaxKeys comparisons a key, no more.
 func (r *Reader) remember(key []byte, at uint32) {
 	mark := uint(len(key))
 	if n := len(key); n > 0 {
@@ -335,153 +342,4 @@ func (r *Reader) key(k keyRef) []byte {
 		return r.scratch[at : at+k.n]
 	}
 	return r.buf[k.at : k.at+k.n]
-}
-
-// String reads a string. The bytes are valid until Reset and must not be written.
-func (r *Reader) String() []byte {
-	c := r.value()
-	if c != '"' {
-		r.mismatch(c)
-		return nil
-	}
-	s, control := r.text()
-	if control {
-		r.fail(ErrControl)
-	}
-	if r.err != nil {
-		return nil
-	}
-	r.due = false
-	return s
-}
-
-// text reads the string with its opening quote at pos. control: it holds an escaped control
-// character.
-func (r *Reader) text() (s []byte, control bool) {
-	b, start := r.buf, r.pos+1
-	i := plain(b, start)
-	if i == len(b) {
-		r.pos = i
-		r.fail(ErrTruncated)
-		return nil, false
-	}
-	switch b[i] {
-	case '"':
-		r.pos = i + 1
-		return b[start:i:i], false
-	case '\\':
-		return r.unescape(start, i)
-	}
-	r.pos = i
-	r.fail(ErrControl)
-	return nil, false
-}
-
-// plain returns the index, from i on, of the first byte that does not stand for itself within a
-// string, len(b) if there is none. It tests eight bytes at a time. The lowest byte with its upper
-// bit set in special is such a byte; a mark on a byte above it may be false.
-func plain(b []byte, i int) int {
-	const ones = 0x0101010101010101
-	for ; i+8 <= len(b); i += 8 {
-		w := binary.LittleEndian.Uint64(b[i:])
-		quote, slash := w^ones*'"', w^ones*'\\'
-		special := ((w-ones*' ')&^w | (quote-ones)&^quote | (slash-ones)&^slash) & (ones << 7)
-		if special != 0 {
-			return i + bits.TrailingZeros64(special)/8
-		}
-	}
-	for i < len(b) && b[i] >= ' ' && b[i] != '"' && b[i] != '\\' {
-		i++
-	}
-	return i
-}
-
-// unescape continues behind the first backslash, at i, of the string that begins at start.
-func (r *Reader) unescape(start, i int) (s []byte, control bool) {
-	b, from := r.buf, len(r.scratch)
-	out := append(r.scratch, b[start:i]...)
-	for i < len(b) {
-		c := b[i]
-		if c == '"' {
-			r.pos, r.scratch = i+1, out
-			return out[from:len(out):len(out)], control
-		}
-		if c < ' ' {
-			r.pos = i
-			r.fail(ErrControl)
-			return nil, false
-		}
-		i++
-		if c != '\\' {
-			out = append(out, c)
-			continue
-		}
-		if i == len(b) {
-			break
-		}
-		e := b[i]
-		i++
-		switch e {
-		case '"', '\\', '/':
-			out = append(out, e)
-		case 'b', 'f', 'n', 'r', 't':
-			out, control = append(out, ' '), true // the caller gets control
-		case 'u':
-			u, width, err := rune16(b[i:])
-			if err != nil {
-				r.pos = i
-				r.fail(err)
-				return nil, false
-			}
-			i += width
-			control = control || u < ' '
-			out = utf8.AppendRune(out, u)
-		default:
-			r.pos = i - 1
-			r.fail(ErrEscape)
-			return nil, false
-		}
-	}
-	r.pos = len(b)
-	r.fail(ErrTruncated)
-	return nil, false
-}
-
-// rune16 reads the digits behind \u and, for a surrogate, the other half of the pair.
-func rune16(b []byte) (u rune, width int, err error) {
-	u, err = hex4(b)
-	if err != nil || u < 0xD800 || u > 0xDFFF {
-		return u, 4, err
-	}
-	if u > 0xDBFF || len(b) < 6 || b[4] != '\\' || b[5] != 'u' {
-		return 0, 0, ErrSurrogate
-	}
-	low, err := hex4(b[6:])
-	if err != nil {
-		return 0, 0, err
-	}
-	if low < 0xDC00 || low > 0xDFFF {
-		return 0, 0, ErrSurrogate
-	}
-	return (u-0xD800)<<10 + (low - 0xDC00) + 0x10000, 10, nil
-}
-
-func hex4(b []byte) (u rune, err error) {
-	if len(b) < 4 {
-		return 0, ErrTruncated
-	}
-	for _, c := range b[:4] {
-		switch {
-		case c >= '0' && c <= '9':
-			c -= '0'
-		case c >= 'a' && c <= 'f':
-			c -= 'a' - 10
-		case c >= 'A' && c <= 'F':
-			c -= 'A' - 10
-		default:
-			return 0, ErrEscape
-		}
-		u = u<<4 | rune(c)
-	}
-	return u, nil
 }

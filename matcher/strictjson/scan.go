@@ -13,7 +13,7 @@ import (
 // from Reader.Ahead and lets the Reader read it again, strictly, and report what is wrong.
 
 // Ahead returns the unread text from the value that is due on, nil when none is due or after an
-// error. The caller must not write to it.
+// error. The caller must not write to it. It is the whole rest of the input, not only the value.
 func (r *Reader) Ahead() []byte {
 	if r.err != nil || !r.due {
 		return nil
@@ -22,7 +22,8 @@ func (r *Reader) Ahead() []byte {
 	return r.buf[r.pos:]
 }
 
-// Take continues behind the value that is due, after the caller has scanned its n bytes.
+// Take continues behind the value that is due, after the caller has scanned its n bytes. Take
+// believes the caller: the value must be one whole JSON value, with no key twice.
 func (r *Reader) Take(n int) {
 	if r.err != nil || !r.due || n > len(r.buf)-r.pos {
 		r.fail(ErrMisuse)
@@ -32,7 +33,8 @@ func (r *Reader) Take(n int) {
 	r.due = false
 }
 
-// ScanText reads a string and returns the text between its quotes.
+// ScanText reads a string and returns the text between its quotes, which is a part of b: printable
+// ASCII without a quote or a backslash. Eight bytes a step.
 func ScanText(b []byte, i int) (text []byte, end int) {
 	const ones = 0x0101010101010101
 	if i >= len(b) || b[i] != '"' {
@@ -67,11 +69,13 @@ func ScanText(b []byte, i int) (text []byte, end int) {
 // ScanInt reads a whole number without a sign.
 func ScanInt(b []byte, i int) (value int64, end int) { return scanNumber(b, i, 0) }
 
-// ScanDecimal reads a number without sign or exponent as millionths.
+// ScanDecimal reads a number without sign or exponent as millionths. A number with more than six
+// decimals is not scanned, also when the others are zeros: the Reader judges it.
 func ScanDecimal(b []byte, i int) (value int64, end int) { return scanNumber(b, i, decimals) }
 
 // scanNumber reads a number with 1 to 12 digits before the point and at most places digits behind
-// it, and returns it times 10^places.
+// it, and returns it times 10^places. 12 and 6 digits fit an int64, so nothing overflows. A number
+// at the very end of b is not scanned: something must end it.
 func scanNumber(b []byte, i, places int) (value int64, end int) {
 	if i < len(b) && b[i] == '0' { // 0.5, but also 007
 		return 0, 0

@@ -2,7 +2,7 @@
 
 package strictjson
 
-// Bool reads true or false.
+// Bool reads true or false, and returns false after an error; ErrType for another kind of value.
 func (r *Reader) Bool() bool {
 	switch c := r.value(); c {
 	case 't':
@@ -20,7 +20,8 @@ func (r *Reader) Null() bool {
 	return r.value() == 'n' && r.word("null")
 }
 
-// word reads a literal name.
+// word reads a literal name. Letters right behind it are refused by the next call, which expects a
+// separator.
 func (r *Reader) word(w string) bool {
 	if rest := r.buf[r.pos:]; len(rest) < len(w) || string(rest[:len(w)]) != w {
 		r.fail(ErrSyntax)
@@ -32,7 +33,8 @@ func (r *Reader) word(w string) bool {
 }
 
 // Skip reads the value that is due, of any kind, as strictly as a value that is used. Only escaped
-// control characters pass.
+// control characters pass. It keeps no memory of the value, and its loop needs no stack of its own:
+// MaxDepth bounds the nesting.
 func (r *Reader) Skip() {
 	mark, depth := len(r.scratch), r.depth
 	for r.skipOne(); r.err == nil && r.depth > depth; {

@@ -26,10 +26,13 @@ import (
 //	quantity       new, trade, replace (the new total): 1..2147483647
 //	limitPrice     new LIMIT, replace, price: decimal, above 0, at most 6 decimals
 //	ref            cancel, replace: clientOrderId of the order meant
+//
+// The names and their order are the format: Reader refuses another first line, so a change makes
+// written files unreadable.
 var header = []string{"action", "clientOrderId", "accountId", "security", "side", "type",
 	"timeInForce", "quantity", "limitPrice", "ref"}
 
-// The columns, in order.
+// The columns, in the order of header: indexes into a row.
 const (
 	colAction = iota
 	colClientOrderID
@@ -44,6 +47,9 @@ const (
 )
 
 // columnsOf lists per action the columns that must be filled and those that may be.
+//
+// A column that is in neither list must be empty. What depends on two columns at once is in
+// parseStep.
 var columnsOf = [...]struct{ must, may []int }{
 	New: {[]int{colClientOrderID, colAccountID, colSecurity, colSide, colQuantity},
 		[]int{colType, colTimeInForce, colLimitPrice}},
@@ -53,13 +59,16 @@ var columnsOf = [...]struct{ must, may []int }{
 	Price:   {[]int{colSecurity, colLimitPrice}, nil},
 }
 
-// Reader reads the CSV form strictly: every error names the line.
+// Reader reads the CSV form strictly: every error names the line, and no step is skipped. It is a
+// Source. One goroutine.
 type Reader struct {
 	rows *csv.Reader
-	open bool // the header has been read
+	// open says that the header has been read, which the first call of Next does.
+	open bool
 }
 
-// NewReader returns a reader of the CSV form.
+// NewReader returns a reader of the CSV form. It reads nothing yet; it buffers, so the place of r
+// is further on than the last step.
 func NewReader(r io.Reader) *Reader {
 	rows := csv.NewReader(bufio.NewReader(r))
 	rows.FieldsPerRecord = len(header)
@@ -67,7 +76,9 @@ func NewReader(r io.Reader) *Reader {
 	return &Reader{rows: rows}
 }
 
-// Next reads the next step, or returns io.EOF.
+// Next reads the next step, or returns io.EOF. Any other error is about the line that it names: a
+// header that differs, a row with another number of columns, or a value that the column or the
+// action does not allow. The reader must not be used after it.
 func (r *Reader) Next(step *Step) error {
 	if !r.open {
 		cell, err := r.rows.Read()
@@ -93,6 +104,7 @@ func (r *Reader) Next(step *Step) error {
 	return nil
 }
 
+// csvError names the line of an error of encoding/csv, and passes a read error on.
 func csvError(err error) error {
 	var parse *csv.ParseError
 	if errors.As(err, &parse) {
@@ -101,6 +113,8 @@ func csvError(err error) error {
 	return fmt.Errorf("orderflow: %w", err)
 }
 
+// parseStep reads a row of as many cells as header has. The cells are used only during the call,
+// but the step's strings are parts of them: encoding/csv makes new text for every row.
 func parseStep(cell []string) (Step, error) {
 	action := slices.Index(actionNames[:], cell[colAction])
 	if action < 0 {
@@ -134,7 +148,7 @@ func parseStep(cell []string) (Step, error) {
 	return s, nil
 }
 
-// setColumn reads one filled column.
+// setColumn reads one filled column. An error has the column's name and the text.
 func (s *Step) setColumn(column int, text string) (err error) {
 	ok := true
 	switch column {
@@ -171,124 +185,15 @@ func (s *Step) setColumn(column int, text string) (err error) {
 	return nil
 }
 
+// validClientID reports 1 to 64 printable ASCII characters, blanks included.
 func validClientID(s string) bool {
 	return len(s) >= 1 && len(s) <= 64 &&
 		!strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r > '~' })
 }
 
+// validTicker reports 1 to 16 characters of A to Z, 0 to 9, point and hyphen.
 func validTicker(s string) bool {
 	return len(s) >= 1 && len(s) <= 16 && !strings.ContainsFunc(s, func(r rune) bool {
 		return (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '.' && r != '-'
 	})
-}
-
-// ParsePrice reads a decimal above 0 with at most 6 decimals into millionths.
-func ParsePrice(s string) (int64, error) {
-	whole, fraction, dotted := strings.Cut(s, ".")
-	if dotted && fraction == "" || len(fraction) > 6 {
-		return 0, errNumber
-	}
-	units, err := strconv.ParseUint(whole, 10, 63)
-	if err != nil || units > (1<<63-1)/matcher.PriceScale {
-		return 0, errNumber
-	}
-	micros, err := strconv.ParseUint((fraction + "000000")[:6], 10, 32)
-	if err != nil {
-		return 0, errNumber
-	}
-	px := units*matcher.PriceScale + micros
-	if px == 0 || px > 1<<63-1 {
-		return 0, errNumber
-	}
-	return int64(px), nil
-}
-
-// AppendPrice writes millionths as a decimal without trailing zeros.
-func AppendPrice(b []byte, px int64) []byte {
-	if px < 0 {
-		panic(fmt.Sprintf("orderflow: price %d", px))
-	}
-	b = strconv.AppendInt(b, px/matcher.PriceScale, 10)
-	micros := px % matcher.PriceScale
-	if micros == 0 {
-		return b
-	}
-	b = append(b, '.')
-	for scale := int64(matcher.PriceScale / 10); micros > 0; scale /= 10 {
-		b = append(b, byte('0'+micros/scale))
-		micros %= scale
-	}
-	return b
-}
-
-// Writer writes the CSV form. The caller calls Flush at the end.
-type Writer struct {
-	rows *csv.Writer
-	cell []string
-}
-
-// NewWriter returns a writer of the CSV form; the header is written at once.
-func NewWriter(w io.Writer) *Writer {
-	out := &Writer{rows: csv.NewWriter(w), cell: make([]string, len(header))}
-	out.rows.Write(header) // an error stays in the csv.Writer until Flush
-	return out
-}
-
-// Write writes one step. A step that Reader would refuse is an error.
-func (w *Writer) Write(s *Step) error {
-	if int(s.Action) >= len(columnsOf) {
-		return fmt.Errorf("orderflow: write: action %d", s.Action)
-	}
-	columns := columnsOf[s.Action]
-	w.cell[colAction] = s.Action.String()
-	for column := 1; column < len(header); column++ {
-		w.cell[column] = ""
-		if slices.Contains(columns.must, column) || slices.Contains(columns.may, column) {
-			w.cell[column] = s.column(column)
-		}
-	}
-	if _, err := parseStep(w.cell); err != nil {
-		return fmt.Errorf("orderflow: write: %w", err)
-	}
-	return w.rows.Write(w.cell)
-}
-
-// column formats one column; zero values are empty.
-func (s *Step) column(column int) string {
-	switch column {
-	case colClientOrderID:
-		return s.ClientOrderID
-	case colRef:
-		return s.Ref
-	case colSecurity:
-		return s.Security
-	case colSide:
-		return SideName(s.Side)
-	case colType:
-		return s.Type.String()
-	case colTimeInForce:
-		return s.TimeInForce.String()
-	case colAccountID:
-		if s.AccountID != 0 {
-			return strconv.FormatUint(uint64(s.AccountID), 10)
-		}
-	case colQuantity:
-		if s.Quantity != 0 {
-			return strconv.Itoa(int(s.Quantity))
-		}
-	case colLimitPrice:
-		if s.LimitPx > 0 {
-			return string(AppendPrice(nil, s.LimitPx))
-		}
-	}
-	return ""
-}
-
-// Flush writes the buffered rows and returns the first error of all writes.
-func (w *Writer) Flush() error {
-	w.rows.Flush()
-	if err := w.rows.Error(); err != nil {
-		return fmt.Errorf("orderflow: write: %w", err)
-	}
-	return nil
 }

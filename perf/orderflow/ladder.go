@@ -7,23 +7,33 @@ import (
 	"posttrade/matcher"
 )
 
-// resting is an order that the translation believes to be on the book.
+// resting is an order that the translation believes to be on the book. Quantities are shares,
+// prices x 1e6.
 type resting struct {
+	// clientID is its name at the venue: that of the step that sent it.
 	clientID string
 	side     matcher.Side
 	px       int64
-	total    int64 // as the venue knows it: filled and open
-	leaves   int64 // open
-	unnamed  int64 // of an added order: the quantity that no message has taken yet
-	seed     bool  // no message will name it (again)
+	// total is the order's quantity as the venue knows it: filled and open. A replace names a new
+	// total.
+	total int64
+	// leaves is the open quantity.
+	leaves int64
+	// unnamed is, of an added order, the quantity that no message has taken yet. It differs from
+	// leaves when the venue has filled another order of the level in this one's place.
+	unnamed int64
+	// seed says that no message will name it, or will name it again: the first to shrink when a level
+	// must.
+	seed bool
 }
 
-// rung is the queue of orders at one price, oldest first.
+// rung is the queue of orders at one price, oldest first, never empty while it is in a ladder.
 type rung struct {
 	px    int64
 	queue []*resting
 }
 
+// open is the quantity of all orders of the queue.
 func (r *rung) open() (total int64) {
 	for _, o := range r.queue {
 		total += o.leaves
@@ -32,10 +42,12 @@ func (r *rung) open() (total int64) {
 }
 
 // ladder is a price-time book in its simplest form. The rungs of each side are sorted, the worst
-// price first, so that the touch is at the end.
+// price first, so that the touch is at the end. It matches only where the translation asks for it
+// (take), and knows neither accounts nor client ids.
 //
-// Invariants (check): rungs are sorted and not empty; every order has leaves.
+// Invariants: rungs are sorted and not empty; every order has leaves.
 type ladder struct {
+	// sides is indexed by matcher.Side.
 	sides [2][]*rung
 }
 
@@ -47,7 +59,8 @@ func better(side matcher.Side, a, b int64) bool {
 	return a < b
 }
 
-// find returns the index of the rung at px, or the index where it would be inserted.
+// find returns the index of the rung at px, or the index where it would be inserted. It is a binary
+// search.
 func (l *ladder) find(side matcher.Side, px int64) (int, bool) {
 	return slices.BinarySearchFunc(l.sides[side], px, func(r *rung, px int64) int {
 		switch {
@@ -76,7 +89,8 @@ func (l *ladder) best(side matcher.Side) *rung {
 	return nil
 }
 
-// rest puts o behind the others at its price.
+// rest puts o behind the others at its price: the newest at a price is the last to trade. It does
+// not match, so the caller makes sure that o does not cross.
 func (l *ladder) rest(o *resting) {
 	i, ok := l.find(o.side, o.px)
 	if !ok {
@@ -86,7 +100,8 @@ func (l *ladder) rest(o *resting) {
 	r.queue = append(r.queue, o)
 }
 
-// shrink reduces an order's leaves by qty and removes the order at zero.
+// shrink reduces an order's leaves by qty and removes the order at zero. The order keeps its place.
+// An order without a rung is a bug and panics.
 func (l *ladder) shrink(o *resting, qty int64) {
 	o.leaves -= qty
 	if o.leaves > 0 {
@@ -103,8 +118,8 @@ func (l *ladder) shrink(o *resting, qty int64) {
 	}
 }
 
-// take fills qty against the resting side down to limit, as the venue will, and returns the
-// quantity for which there was no order.
+// take fills qty against the resting side down to limit, best price and oldest order first, as the
+// venue will, and returns the quantity for which there was no order.
 func (l *ladder) take(side matcher.Side, limit, qty int64) int64 {
 	for qty > 0 {
 		r := l.best(side)

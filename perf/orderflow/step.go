@@ -14,6 +14,8 @@ const (
 	Price                 // a price tick of the security
 )
 
+// actionNames are the words of the CSV form, by Action; so are the lists below for their types.
+// Words and order are part of what was written into files.
 var actionNames = [...]string{"new", "cancel", "replace", "trade", "price"}
 
 // String returns the word of the CSV form.
@@ -54,6 +56,8 @@ var sideNames = [...]string{matcher.Buy: "Buy", matcher.Sell: "Sell"}
 // SideName returns the contract's word for a side.
 func SideName(s matcher.Side) string { return name(sideNames[:], int(s)) }
 
+// name is the word of a value, UNKNOWN for one that has none: String must not panic for a value
+// that a caller made.
 func name(names []string, i int) string {
 	if i < len(names) {
 		return names[i]
@@ -68,6 +72,9 @@ func name(names []string, i int) string {
 //	Replace  Ref, Quantity (the new total), LimitPx; ClientOrderID optional
 //	Trade    ClientOrderID, AccountID, Security, Side, Quantity
 //	Price    Security, LimitPx
+//
+// Other fields may be set and mean nothing to a venue; the CSV form keeps the AccountID of a cancel
+// or a replace, and none of the others.
 type Step struct {
 	Action        Action
 	ClientOrderID string
@@ -76,24 +83,28 @@ type Step struct {
 	Side          matcher.Side
 	Type          OrderType
 	TimeInForce   TimeInForce
-	Quantity      int32
-	LimitPx       int64  // x 1e6
-	Ref           string // ClientOrderID of the order that a cancel or replace names
+	// Quantity is in shares, above 0 where it is used.
+	Quantity int32
+	// LimitPx is x 1e6, in matcher's fixed point.
+	LimitPx int64
+	// Ref is the ClientOrderID of the order that a cancel or replace names.
+	Ref string
 }
 
-// Source returns a flow step by step; io.EOF ends it. The next call overwrites the step, but the
-// step's strings stay valid.
+// Source returns a flow step by step; io.EOF ends it, any other error means that the flow cannot go
+// on. The next call overwrites the step, but the step's strings stay valid. One goroutine at a
+// time.
 type Source interface {
 	Next(step *Step) error
 }
 
-// Level is one price of a book. Px is x 1e6.
+// Level is one price of a book: Px x 1e6, and the quantity of all orders there, in shares.
 type Level struct {
 	Px  int64
 	Qty int64
 }
 
-// Depth is the best levels of a book, best first on each side.
+// Depth is the best levels of a book, best first on each side. A side without orders is empty.
 type Depth struct {
 	Bids, Asks []Level
 }

@@ -11,14 +11,24 @@ import (
 
 // SyntheticOptions describe a synthetic flow. The same options give the same flow.
 type SyntheticOptions struct {
-	Seed       uint64
-	Steps      int64    // number of steps; 0 = endless
-	Accounts   []uint32 // at least one; each trades both ways
-	Securities []string // at least one; the first are the busiest
-	Prefix     string   // opens every client order id
-	MidPx      int64    // start of every price walk, x 1e6; 0 = 100
-	TickPx     int64    // distance between two prices, x 1e6; 0 = 0.01
-	Live       int      // most live orders, as far as the flow knows; 0 = 4096
+	// Seed decides every draw; the other fields decide what the draws mean.
+	Seed uint64
+	// Steps is the number of steps; 0 = endless.
+	Steps int64
+	// Accounts are one or more; each trades both ways, and so may meet itself: the venue then prevents
+	// the trade.
+	Accounts []uint32
+	// Securities are one or more; the first are the busiest.
+	Securities []string
+	// Prefix opens every client order id, which goes on with the order's number in base 36.
+	Prefix string
+	// MidPx is the start of every price walk, x 1e6; 0 = 100. It must be a multiple of TickPx and a
+	// thousand of them at least, so that no price of the walk comes near zero.
+	MidPx int64
+	// TickPx is the distance between two prices, x 1e6; 0 = 0.01.
+	TickPx int64
+	// Live is the largest number of live orders, as far as the flow knows; 0 = 4096.
+	Live int
 }
 
 // Synthetic generates a flow: half are new orders near a price that wanders, forty in a hundred are
@@ -29,17 +39,25 @@ type SyntheticOptions struct {
 // limit is used up. Prices stay within a fifth of their start, inside the price collar. Memory is
 // the table of live orders. Only the venue knows whether an order was filled before its cancel, so
 // a cancel may name an order that is gone.
+//
+// It is a Source, for one goroutine. It allocates the text of an id for each step and nothing else
+// that grows.
 type Synthetic struct {
 	options SyntheticOptions
 	rng     *rand.Rand
-	mids    []int64 // per security
-	live    []int64 // numbers of orders that may still rest, oldest first from head
-	head    int     // live[head:] are in use
-	number  int64   // of the last new order
-	steps   int64
+	// mids has a price for each security, x 1e6.
+	mids []int64
+	// live has the numbers of orders that may still rest, oldest first; live[head:] are in use.
+	live []int64
+	head int
+	// number is that of the last new order; the first one is 1.
+	number int64
+	// steps is how many steps Next has made.
+	steps int64
 }
 
-// NewSynthetic returns the flow that the options describe.
+// NewSynthetic returns the flow that the options describe. An error says which numbers make no
+// flow; it does not check accounts and tickers, which the venue knows.
 func NewSynthetic(o SyntheticOptions) (*Synthetic, error) {
 	if len(o.Accounts) == 0 || len(o.Securities) == 0 {
 		return nil, fmt.Errorf("orderflow: synthetic flow needs accounts and securities, got %d and %d",
@@ -68,7 +86,8 @@ func NewSynthetic(o SyntheticOptions) (*Synthetic, error) {
 	return s, nil
 }
 
-// Next makes the next step, or returns io.EOF after the last one.
+// Next makes the next step, or returns io.EOF after the last one. While no order is alive a cancel
+// is not possible, so the first steps are new orders; with a full table every step cancels.
 func (s *Synthetic) Next(step *Step) error {
 	if s.options.Steps > 0 && s.steps == s.options.Steps {
 		return io.EOF
@@ -86,7 +105,8 @@ func (s *Synthetic) Next(step *Step) error {
 	return nil
 }
 
-// security picks a security, the first most often, and moves its price.
+// security picks a security, the first most often, and moves its price: up or down a tick once in
+// forty steps each, within a fifth of where it began.
 func (s *Synthetic) security() (at int, mid int64) {
 	n := len(s.mids)
 	at = min(s.rng.IntN(n), s.rng.IntN(n))
@@ -101,7 +121,8 @@ func (s *Synthetic) security() (at int, mid int64) {
 	return at, s.mids[at] / o.TickPx * o.TickPx
 }
 
-// order sets the fields that every new order has.
+// order sets the fields that every new order has: 10 to 100 shares in tens, on either side. It
+// returns the price around which the order goes.
 func (s *Synthetic) order(step *Step) (mid int64) {
 	at, mid := s.security()
 	s.number++
@@ -113,11 +134,13 @@ func (s *Synthetic) order(step *Step) (mid int64) {
 	return mid
 }
 
+// clientID names an order by its number, so that a cancel can name it without a table of names.
 func (s *Synthetic) clientID(number int64) string {
 	return s.options.Prefix + strconv.FormatInt(number, 36)
 }
 
-// passive makes an order that rests 1 to 20 ticks from the mid.
+// passive makes an order 1 to 20 ticks from the mid, near it more often, on its own side: it rests
+// unless the mid has moved past orders of the other side. It is noted as live.
 func (s *Synthetic) passive(step *Step) {
 	mid := s.order(step)
 	offset := int64(1+min(s.rng.IntN(20), s.rng.IntN(20))) * s.options.TickPx
@@ -147,7 +170,8 @@ func (s *Synthetic) marketable(step *Step) {
 	step.LimitPx = mid + reach
 }
 
-// cancel names one of the youngest hundred orders, or the oldest when the table is full.
+// cancel names one of the youngest hundred orders, or the oldest when the table is full, and drops
+// it from the table.
 func (s *Synthetic) cancel(step *Step, alive int) {
 	at := s.head
 	if alive < s.options.Live {

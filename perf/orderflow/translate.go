@@ -8,7 +8,8 @@ import (
 	"posttrade/matcher"
 )
 
-// seedBook is rule 1: the levels of row 1 as seeds, and the order of message 1.
+// seedBook is rule 1: the levels of row 1 as seeds, and the order of message 1. A row 1 that is
+// crossed is an error: its orders would trade with each other.
 func (l *Lobster) seedBook(m message) error {
 	if r := &l.row; len(r.Asks) > 0 && len(r.Bids) > 0 && r.Asks[0].Px <= r.Bids[0].Px {
 		return l.rows.errorf("the book is crossed: ask %d, bid %d", r.Asks[0].Px, r.Bids[0].Px)
@@ -32,72 +33,8 @@ func (l *Lobster) seedBook(m message) error {
 	return nil
 }
 
-// openWindow is rule 4: it makes the levels that come into sight with row k hold what row k says,
-// and changes nothing else.
-func (l *Lobster) openWindow(m message) {
-	for _, side := range []matcher.Side{matcher.Buy, matcher.Sell} {
-		before := levelsOf(&l.previous, side)
-		if len(before) < l.Levels() {
-			continue // the whole side was in sight
-		}
-		edge := before[len(before)-1].Px
-		now := levelsOf(&l.row, side)
-		for _, level := range now {
-			if better(side, edge, level.Px) {
-				l.correct(side, level.Px, max(level.Qty-l.effect(m, side, level.Px), 0))
-			}
-		}
-		l.clearGhosts(side, edge, now)
-	}
-}
-
-// effect is the quantity that the message itself will add at a price. Only an add can reach beyond
-// the window's edge.
-func (l *Lobster) effect(m message, side matcher.Side, px int64) int64 {
-	if m.kind == lobsterAdd && m.side == side && m.px == px {
-		return m.qty
-	}
-	return 0
-}
-
-// correct makes the level at px hold the quantity want.
-func (l *Lobster) correct(side matcher.Side, px, want int64) {
-	have := int64(0)
-	if r := l.book.at(side, px); r != nil {
-		have = r.open()
-	}
-	switch {
-	case want > have:
-		l.addSeed(side, px, want-have)
-		l.stats.EdgeSeeds++
-	case want < have:
-		l.reduceLevel(side, px, have-want, nil)
-		l.stats.EdgeRemovals++
-	}
-}
-
-// clearGhosts removes the levels between the old edge and the worst level now in sight that row k
-// does not have: they disappeared without a message. If row k shows the side to its end, everything
-// beyond the old edge is in sight.
-func (l *Lobster) clearGhosts(side matcher.Side, edge int64, now []Level) {
-	var ghosts []*rung
-	for _, r := range l.book.sides[side] {
-		if !better(side, edge, r.px) {
-			continue
-		}
-		inSight := len(now) < l.Levels() || better(side, r.px, now[len(now)-1].Px)
-		published := slices.ContainsFunc(now, func(level Level) bool { return level.Px == r.px })
-		if inSight && !published {
-			ghosts = append(ghosts, r)
-		}
-	}
-	for _, r := range ghosts {
-		l.reduceLevel(side, r.px, r.open(), nil)
-		l.stats.EdgeRemovals++
-	}
-}
-
-// translate is rules 2 and 3.
+// translate is rules 2 and 3. An error is a message that does not fit the book: it names the line
+// of the message file.
 func (l *Lobster) translate(m message) error {
 	if !m.visible() {
 		l.stats.Silent++
@@ -144,7 +81,7 @@ func (l *Lobster) add(m message) {
 	l.send(o)
 }
 
-// addSeed sends an order that represents the orders that no message added.
+// addSeed sends an order that represents the orders that no message added, at one price.
 func (l *Lobster) addSeed(side matcher.Side, px, qty int64) {
 	for qty > 0 { // a level may hold more than one order can
 		part := min(qty, maxQty)
@@ -157,6 +94,7 @@ func (l *Lobster) addSeed(side matcher.Side, px, qty int64) {
 	}
 }
 
+// send rests an order in the book here and adds the step that rests it at the venue.
 func (l *Lobster) send(o *resting) {
 	l.book.rest(o)
 	l.event.Steps = append(l.event.Steps, Step{
@@ -165,7 +103,10 @@ func (l *Lobster) send(o *resting) {
 	})
 }
 
-// execute sends the aggressor of a visible execution.
+// execute sends the aggressor of a visible execution: an immediate-or-cancel order for the
+// message's size at the message's price. The price must be the touch and hold as much, or a
+// published book could not follow. OutOfTurn counts the executions whose named order is not the one
+// that the venue fills.
 func (l *Lobster) execute(m message, known *resting) error {
 	front := l.book.best(m.side)
 	if front == nil || front.px != m.px || front.open() < m.qty {
@@ -217,7 +158,8 @@ func (l *Lobster) reduceLevel(side matcher.Side, px, qty int64, named *resting) 
 	}
 }
 
-// reduce cancels an order, or shrinks it by a replace, and returns the reduction.
+// reduce cancels an order, or shrinks it by a replace at its price, which keeps its place, and
+// returns the reduction: qty, or the order's leaves if those are less.
 func (l *Lobster) reduce(o *resting, qty int64) int64 {
 	qty = min(qty, o.leaves)
 	if qty == o.leaves {
@@ -233,6 +175,7 @@ func (l *Lobster) reduce(o *resting, qty int64) int64 {
 	return qty
 }
 
+// levelsOf are one side's levels, best first.
 func levelsOf(d *Depth, side matcher.Side) []Level {
 	if side == matcher.Buy {
 		return d.Bids

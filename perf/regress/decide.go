@@ -10,8 +10,10 @@ import (
 
 // Sample is the result of one process.
 type Sample struct {
-	Ns     float64 // the least time of an operation
-	Allocs float64 // the least number of allocations of an operation
+	// Ns is the least time of an operation, in nanoseconds of processor time. It must be above 0.
+	Ns float64
+	// Allocs is the least number of allocations of an operation; a fraction if it is below one.
+	Allocs float64
 }
 
 // Row is one thing measured in both builds, in turns: Base[2i] before Head[i] and Base[2i+1] after
@@ -65,14 +67,21 @@ func (o Outcome) String() string {
 // Regressed reports whether a build with this outcome must not pass.
 func (o Outcome) Regressed() bool { return o == Slower || o == MoreAllocs }
 
-// Verdict is a decision with its figures.
+// Verdict is a decision with its figures. Shares are fractions: 0.05 is a twentieth.
 type Verdict struct {
-	Row                    string
-	Outcome                Outcome
-	BaseNs, HeadNs         float64 // the low quantile of each side
-	Shift                  float64 // by how much the head is slower, as a share of the base
-	Noise                  float64 // by how much the base differs from itself, measured the same way
-	Limit                  float64 // a shift beyond it is a change
+	Row     string
+	Outcome Outcome
+	// BaseNs and HeadNs are the low quantile of each side. Where turns were compared, Shift does not
+	// follow from them.
+	BaseNs, HeadNs float64
+	// Shift is by how much the head is slower, as a share of the base; negative: faster.
+	Shift float64
+	// Noise is by how much the base differs from itself, measured in the same way.
+	Noise float64
+	// Limit is the shift beyond which there is a change.
+	Limit float64
+	// BaseAllocs is what three quarters of the base's samples do not exceed, HeadAllocs the least of
+	// the head's.
 	BaseAllocs, HeadAllocs float64
 }
 
@@ -92,7 +101,8 @@ func (v Verdict) String() string {
 // many.
 const LeastSamples = 4
 
-// ErrSamples reports a row that cannot be decided.
+// ErrSamples reports a row that cannot be decided: too few samples, or a time or a count that no
+// measurement can give. Test by errors.Is.
 var ErrSamples = errors.New("too few or impossible samples")
 
 // enoughTurns is the number of rounds for which the median of the turns can be trusted.
@@ -156,6 +166,8 @@ func low(values []float64) float64 {
 	return values[below]*(1-part) + values[min(below+1, len(values)-1)]*part
 }
 
+// splits is how often the base is split at random; noiseShare is the share of the splits that
+// differ by at most the noise.
 const (
 	splits     = 400
 	noiseShare = 0.99 // share of the splits that differ by at most the noise
@@ -220,6 +232,8 @@ func most(samples []Sample) float64 {
 	return counts[len(counts)*3/4]
 }
 
+// least is the least number of allocations of any sample: what a regression must raise in all of
+// them.
 func least(samples []Sample) float64 { return allocations(samples)[0] }
 
 // allocations are the samples' counts in ascending order.

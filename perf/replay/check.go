@@ -10,14 +10,20 @@ import (
 	"posttrade/perf/orderflow"
 )
 
-// lobsterCheck sends a LOBSTER flow event by event over one connection and
-// compares the venue's book with the published one after each.
+// lobsterCheck sends a LOBSTER flow event by event over one connection and compares the venue's
+// book with the published one after each. It measures nothing: the reads of the book are between
+// the orders.
 type lobsterCheck struct {
-	flow   *orderflow.Lobster
+	flow *orderflow.Lobster
+	// worker is the driver's only one; the check calls it on its own goroutine instead of the worker's
+	// run.
 	worker *worker
 
+	// transitions counts the comparisons, one for each event after the first; matching those without a
+	// difference.
 	transitions, matching int
-	first                 string // the first difference, as text
+	// first is the first difference as text, "" while there is none. Later ones often follow from it.
+	first string
 }
 
 // run sends and compares everything. A book that is not empty at the start, or a step that is not
@@ -42,7 +48,8 @@ func (c *lobsterCheck) run() error {
 	}
 }
 
-// mustBeEmpty: what rests already would execute against the flow, and every book would differ.
+// mustBeEmpty refuses a book with orders: they would execute against the flow, and every book would
+// differ.
 func (c *lobsterCheck) mustBeEmpty() error {
 	security := c.flow.Security()
 	before, err := c.worker.venue.depth(security, 1)
@@ -55,7 +62,9 @@ func (c *lobsterCheck) mustBeEmpty() error {
 	return nil
 }
 
-// event places the steps of one message, one at a time: their order decides the book.
+// event places the steps of one message, one at a time, because their order decides the book, and
+// then compares as many levels as the files have. A step that is not accepted ends the check: the
+// books after it could not agree.
 func (c *lobsterCheck) event(e *orderflow.Event) error {
 	w := c.worker
 	for i := range e.Steps {
@@ -90,7 +99,8 @@ func (c *lobsterCheck) event(e *orderflow.Event) error {
 	return nil
 }
 
-// verdict prints the result; a difference is settings.ErrMismatch.
+// verdict prints the result; a difference is settings.ErrMismatch, which is exit code 3. It also
+// prints how much was taken from the book file, because that part of the books cannot differ.
 func (c *lobsterCheck) verdict(stdout io.Writer) error {
 	s := c.flow.Stats()
 	fmt.Fprintf(stdout, "%d of %d transitions match\n", c.matching, c.transitions)
@@ -108,4 +118,5 @@ func (c *lobsterCheck) verdict(stdout io.Writer) error {
 // progressInterval is how often the progress line is drawn again.
 const progressInterval = 200 * time.Millisecond
 
+// progressWidth is the number of characters of the bar.
 const progressWidth = 30

@@ -2,7 +2,6 @@ package replay
 
 import (
 	"errors"
-	"fmt"
 	"hash/maphash"
 	"io"
 	"maps"
@@ -17,15 +16,21 @@ import (
 
 // driver sends a flow over several connections. One goroutine reads the flow and gives each step to
 // the connection of its order, so that the steps of one order stay in their order. Between orders
-// that holds on one connection only.
+// that holds on one connection only: a flow whose book must be the same each time needs one
+// connection.
 //
 // With a rate, the k-th step is due k/rate after the start. Its latency counts from then, whether
-// or not a connection was free, so it includes the wait for a connection.
+// or not a connection was free, so it includes the wait for a connection. Without a rate it counts
+// from when the step was sent.
 type driver struct {
+	// workers are the connections; constant after newDriver.
 	workers []*worker
-	rate    float64      // steps a second, 0 = as fast as possible
-	done    atomic.Int64 // steps answered so far; written by the workers, read by the progress line
-	failed  atomic.Bool
+	// rate is steps a second, 0 for as fast as possible.
+	rate float64
+	// done is the number of steps answered so far. The workers write it, the progress line reads it.
+	done atomic.Int64
+	// failed is set by the first worker that fails; the reader of the flow then stops.
+	failed atomic.Bool
 }
 
 // job is a step and the time when it is due; zero: as soon as possible.
@@ -34,10 +39,13 @@ type job struct {
 	due  time.Time
 }
 
-// queuedJobs is how many steps may wait for a connection.
+// queuedJobs is how many steps may wait for a connection. The reader blocks when one connection has
+// so many, also while others are idle: with a rate, the steps behind it are then late, which
+// counts.
 const queuedJobs = 2048
 
-// newDriver opens the connections.
+// newDriver opens the connections. batch is the most new orders in one request. When one cannot be
+// opened, those before it are closed.
 func newDriver(open venues, connections, batch int, rate float64) (*driver, error) {
 	d := &driver{rate: rate}
 	for range connections {
@@ -51,6 +59,7 @@ func newDriver(open venues, connections, batch int, rate float64) (*driver, erro
 	return d, nil
 }
 
+// close closes the venues; no worker may be running.
 func (d *driver) close() error {
 	var errs []error
 	for _, w := range d.workers {
@@ -59,7 +68,9 @@ func (d *driver) close() error {
 	return errors.Join(errs...)
 }
 
-// run sends the whole flow and returns the first error of the flow or of a connection.
+// run sends the whole flow and returns the errors of the flow and of the connections. It returns
+// when every step handed out was answered. When a connection fails, the others finish what they
+// have.
 func (d *driver) run(flow orderflow.Source) error {
 	var all sync.WaitGroup
 	for _, w := range d.workers {
@@ -82,7 +93,8 @@ func (d *driver) run(flow orderflow.Source) error {
 	return err
 }
 
-// deal reads the flow and hands each step to its order's connection.
+// deal reads the flow and hands each step to its order's connection, by a hash of the client order
+// id. The hash has a new seed in each run, so runs differ in which orders share a connection.
 func (d *driver) deal(flow orderflow.Source) error {
 	seed := maphash.MakeSeed()
 	start := time.Now()
@@ -106,7 +118,12 @@ func (d *driver) deal(flow orderflow.Source) error {
 	return nil
 }
 
-// tally counts the outcomes of the steps.
+// tally counts the outcomes of the steps. Every step is accepted, refused, gone or untracked.
+//
+//   - Gone: the named order is unknown to the venue or can no longer change.
+//   - Untracked: the step was not sent, because its order has no id here.
+//   - Retried: calls that were repeated because the venue was busy; not steps.
+//   - Reasons: the refused steps by the venue's reason.
 type tally struct {
 	Steps, Accepted, Refused, Gone, Untracked, Retried int64
 	Reasons                                            map[string]int64
@@ -124,7 +141,7 @@ func (t *tally) add(o *tally) {
 	}
 }
 
-// totals adds up the connections. The caller calls it after run.
+// totals adds up the connections. The caller calls it after run, when no worker writes any more.
 func (d *driver) totals() tally {
 	t := tally{Reasons: map[string]int64{}}
 	for _, w := range d.workers {
@@ -133,7 +150,8 @@ func (d *driver) totals() tally {
 	return t
 }
 
-// latencies returns the distribution of each action that occurred, and of all.
+// latencies returns the distribution of each action that occurred, and of all as the last row. The
+// orders of one batch have the same time: that of the batch. The caller calls it after run.
 func (d *driver) latencies() (names []string, rows []*latency.Summary) {
 	byAction := map[orderflow.Action][]*latency.Recorder{}
 	var all []*latency.Recorder
@@ -149,213 +167,3 @@ func (d *driver) latencies() (names []string, rows []*latency.Summary) {
 	}
 	return append(names, "all"), append(rows, latency.Merge(all...))
 }
-
-// worker is one connection and the goroutine that sends over it.
-type worker struct {
-	venue     venue
-	jobs      chan job
-	batch     int
-	ids       *idTable
-	tally     tally
-	recorders map[orderflow.Action]*latency.Recorder
-	driver    *driver
-	err       error
-
-	fresh   []job // new orders of the batch being gathered
-	later   []job // steps that came while the batch was gathered and must follow it
-	steps   []orderflow.Step
-	results []outcomeOf
-}
-
-func newWorker(v venue, batch, tracked int, d *driver) *worker {
-	return &worker{
-		venue: v, jobs: make(chan job, queuedJobs), batch: batch, ids: newIDTable(tracked), driver: d,
-		tally: tally{Reasons: map[string]int64{}}, recorders: map[orderflow.Action]*latency.Recorder{},
-		results: make([]outcomeOf, batch),
-	}
-}
-
-// run sends until there are no more jobs.
-func (w *worker) run() error {
-	for {
-		more := w.gather()
-		if err := w.flush(); err != nil {
-			return err
-		}
-		if !more {
-			return nil
-		}
-	}
-}
-
-// gather waits for a job and takes the other jobs that are there, up to a batch of new orders. It
-// returns false when no more jobs will come.
-func (w *worker) gather() bool {
-	j, more := <-w.jobs
-	for more {
-		if j.step.Action == orderflow.New {
-			w.fresh = append(w.fresh, j)
-		} else {
-			w.later = append(w.later, j)
-		}
-		if len(w.fresh) == w.batch || len(w.later) == queuedJobs || w.batch == 1 {
-			return true
-		}
-		select {
-		case j, more = <-w.jobs:
-		default:
-			return true
-		}
-	}
-	return false
-}
-
-// flush sends the gathered orders, then the steps that must follow them.
-func (w *worker) flush() error {
-	if len(w.fresh) > 0 {
-		if err := w.create(); err != nil {
-			return err
-		}
-	}
-	for i := range w.later {
-		if err := w.change(&w.later[i]); err != nil {
-			return err
-		}
-	}
-	w.fresh, w.later = w.fresh[:0], w.later[:0]
-	return nil
-}
-
-func (w *worker) create() error {
-	w.steps = w.steps[:0]
-	for i := range w.fresh {
-		w.steps = append(w.steps, w.fresh[i].step)
-	}
-	begin := time.Now()
-	err := w.patiently(func() error { return w.venue.create(w.steps, w.results[:len(w.steps)]) })
-	if err != nil {
-		return fmt.Errorf("order %s: %w", w.steps[0].ClientOrderID, err)
-	}
-	end := time.Now()
-	for i := range w.fresh {
-		w.record(&w.fresh[i], begin, end, w.results[i])
-		if w.results[i].verdict == accepted {
-			w.ids.put(w.steps[i].ClientOrderID, w.results[i].orderID)
-		}
-	}
-	return nil
-}
-
-// change sends a step that is no new order.
-func (w *worker) change(j *job) error {
-	s := &j.step
-	orderID := ""
-	if s.Ref != "" {
-		var tracked bool
-		if orderID, tracked = w.ids.get(s.Ref); !tracked {
-			w.tally.Steps++
-			w.tally.Untracked++ // the venue refused its order, or the order is too old for the table
-			w.driver.done.Add(1)
-			return nil
-		}
-	}
-	var o outcomeOf
-	begin := time.Now()
-	err := w.patiently(func() (err error) {
-		switch s.Action {
-		case orderflow.Cancel:
-			o, err = w.venue.cancel(orderID)
-		case orderflow.Replace:
-			o, err = w.venue.replace(orderID, s)
-		case orderflow.Trade:
-			o, err = w.venue.trade(s)
-		case orderflow.Price:
-			o, err = w.venue.price(s)
-		default:
-			panic("replay: action " + s.Action.String())
-		}
-		return err
-	})
-	if err != nil {
-		return fmt.Errorf("%s %s%s: %w", s.Action, s.ClientOrderID, s.Ref, err)
-	}
-	w.record(j, begin, time.Now(), o)
-	if s.Action == orderflow.Cancel || o.verdict == gone {
-		w.ids.drop(s.Ref)
-	}
-	return nil
-}
-
-// busyPatience is how long a venue may be busy before the replay fails.
-const busyPatience = 30 * time.Second
-
-// patiently repeats a call that was not sequenced, with growing pauses.
-func (w *worker) patiently(call func() error) error {
-	begin := time.Now()
-	for pause := time.Millisecond; ; pause = min(2*pause, 100*time.Millisecond) {
-		err := call()
-		if !errors.Is(err, errBusy) || time.Since(begin) > busyPatience {
-			return err
-		}
-		w.tally.Retried++
-		time.Sleep(pause)
-	}
-}
-
-// record counts an answered step; its latency counts from when it was due.
-func (w *worker) record(j *job, begin, end time.Time, o outcomeOf) {
-	if !j.due.IsZero() {
-		begin = j.due
-	}
-	r := w.recorders[j.step.Action]
-	if r == nil {
-		r = latency.NewRecorder()
-		w.recorders[j.step.Action] = r
-	}
-	r.Record(end.Sub(begin))
-	w.tally.Steps++
-	switch o.verdict {
-	case accepted:
-		w.tally.Accepted++
-	case refused:
-		w.tally.Refused++
-		w.tally.Reasons[o.reason]++
-	case gone:
-		w.tally.Gone++
-	}
-	w.driver.done.Add(1)
-}
-
-// maxTracked is the number of orders that a replay knows by the venue's id. The oldest leaves
-// first, so that memory stays bounded for a flow of any length.
-const maxTracked = 1 << 17
-
-// idTable maps client order ids to the venue's, for the last so many orders.
-type idTable struct {
-	byClient map[string]string
-	order    []string // a ring of the client ids, in order of arrival
-	next     int
-}
-
-func newIDTable(capacity int) *idTable {
-	return &idTable{byClient: map[string]string{}, order: make([]string, max(capacity, 1))}
-}
-
-// put forgets the oldest entry, so a flow of any length needs the same memory.
-func (t *idTable) put(client, order string) {
-	if old := t.order[t.next]; old != "" {
-		delete(t.byClient, old)
-	}
-	t.order[t.next] = client
-	t.next = (t.next + 1) % len(t.order)
-	t.byClient[client] = order
-}
-
-func (t *idTable) get(client string) (order string, ok bool) {
-	order, ok = t.byClient[client]
-	return order, ok
-}
-
-// drop removes an order that is final. Its place in the ring becomes free when the ring comes
-// round.
-func (t *idTable) drop(client string) { delete(t.byClient, client) }

@@ -6,9 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"posttrade/app/engine"
@@ -17,11 +14,14 @@ import (
 	"posttrade/matcher"
 	"posttrade/matcher/admission"
 	"posttrade/matcher/desk"
-	"posttrade/perf/orderflow"
 )
 
-// InProcess opens an engine on data.dir in this process and returns venues that give their
-// orders to its desk, without HTTP.
+// InProcess opens an engine on data.dir in this process and returns venues that give their orders
+// to its desk, without HTTP. The second function stops the engine; no venue may be in use then.
+//
+// The engine is that of a server with these settings, without its services and sidecars. A folder
+// with a journal is opened and goes on; an empty one gets a new journal. A failure of the journal
+// prints its last words to stderr and ends the process.
 func InProcess(c *settings.Config) (venues, func() error, error) {
 	dir := c.String("data.dir")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -41,20 +41,26 @@ func InProcess(c *settings.Config) (venues, func() error, error) {
 	return func() (venue, error) { return &coreVenue{core: k, decider: &decider}, nil }, k.Stop, nil
 }
 
-// coreVenue is one in-process caller of the desk.
+// coreVenue is one in-process caller of the desk. It admits as HTTP does, so that a replay has the
+// same outcomes either way. Its callers park while they wait, so as many of them as connections
+// wait for commits.
 type coreVenue struct {
-	core     *engine.Engine
-	decider  *admission.Decider
+	// core and decider are shared by all venues of the process.
+	core    *engine.Engine
+	decider *admission.Decider
+	// commands and asks are memory for a batch; an entry of asks points to the command of its index.
 	commands []matcher.Command
 	asks     []admission.Request
-	in       []int // the places of the admitted among asks
+	// in has the indexes of the admitted among asks.
+	in []int
 }
-
-// depthTimeout is how long a read of the book may take.
-const depthTimeout = 10 * time.Second
 
 // send asks for admission, hands in what is admitted, and tells the outcome of each request once
 // all are durable.
+//
+// The verdict is known before the engine decides for those that repeat, differ or are refused at
+// the gate: these are never handed in. An error says that the outcome of those handed in is open,
+// but for errBusy, after which nothing was.
 func (v *coreVenue) send(asks []admission.Request, results []outcomeOf) error {
 	now := time.Now().UnixMilli()
 	for i := range asks {
@@ -101,7 +107,7 @@ func (v *coreVenue) send(asks []admission.Request, results []outcomeOf) error {
 }
 
 // decide asks for admission, as HTTP does: of one request, or of a batch. Admitted: each has its
-// own verdict.
+// own verdict. Anything else closes the door to all of them, for now.
 func (v *coreVenue) decide(asks []admission.Request) admission.Verdict {
 	if len(asks) > 1 {
 		return v.decider.DecideAll(asks)
@@ -112,7 +118,8 @@ func (v *coreVenue) decide(asks []admission.Request) admission.Verdict {
 	return admission.Admitted
 }
 
-// told is the outcome that a verdict has, in the words of HTTP.
+// told is the outcome that a verdict has, in the words of HTTP. An admitted request that the engine
+// has accepted has the zero outcome, to which send adds the order's id.
 func told(q *admission.Request) outcomeOf {
 	switch q.Verdict {
 	case admission.Repeated:
@@ -138,111 +145,11 @@ func told(q *admission.Request) outcomeOf {
 const terminal = "ORDER_TERMINAL"
 
 // busy turns an error after which the call may be repeated into errBusy.
+//
+// Any other error is returned as it is.
 func busy(err error) error {
 	if errors.Is(err, desk.ErrBusy) || errors.Is(err, desk.ErrFull) {
 		return fmt.Errorf("%w: %w", errBusy, err)
 	}
 	return err
 }
-
-func (v *coreVenue) create(steps []orderflow.Step, results []outcomeOf) error {
-	v.commands = slices.Grow(v.commands[:0], len(steps))[:len(steps)]
-	v.asks = v.asks[:0]
-	for i := range steps {
-		s, c := &steps[i], &v.commands[i]
-		v.asks = append(v.asks, v.asked(c, matcher.OrderNew, s))
-		if s.Type == orderflow.Limit {
-			c.LimitPx = s.LimitPx
-		}
-		c.Flags = [...]uint16{
-			orderflow.GTC: 0, orderflow.IOC: matcher.FlagIOC,
-			orderflow.FOK: matcher.FlagFOK, orderflow.PostOnly: matcher.FlagPostOnly,
-		}[s.TimeInForce]
-	}
-	return v.send(v.asks, results)
-}
-
-// asked begins a request with the fields that all admissions share.
-func (v *coreVenue) asked(c *matcher.Command, kind matcher.CommandType,
-	s *orderflow.Step) admission.Request {
-	*c = matcher.NewCommand(kind)
-	c.AccountID, c.Side, c.Qty = s.AccountID, s.Side, s.Quantity
-	q := admission.Request{Command: c, ClientID: []byte(s.ClientOrderID)}
-	if s.Security != "" {
-		q.Ticker = []byte(s.Security)
-		c.SecurityID = v.decider.Security(q.Ticker)
-	}
-	return q
-}
-
-// one sends a single request.
-func (v *coreVenue) one(q admission.Request) (outcomeOf, error) {
-	var results [1]outcomeOf
-	err := v.send([]admission.Request{q}, results[:])
-	return results[0], err
-}
-
-// amend sends a request about the order that an id names.
-func (v *coreVenue) amend(id string, q admission.Request) (outcomeOf, error) {
-	number, err := strconv.ParseUint(strings.TrimPrefix(id, "ord-"), 10, 64)
-	row, ok := v.core.Views.Numbered(number)
-	if err != nil || !ok {
-		return outcomeOf{verdict: gone, reason: terminal}, nil
-	}
-	q.About(&row)
-	return v.one(q)
-}
-
-func (v *coreVenue) cancel(id string) (outcomeOf, error) {
-	c := matcher.NewCommand(matcher.OrderCancel)
-	return v.amend(id, admission.Request{Command: &c})
-}
-
-func (v *coreVenue) replace(id string, step *orderflow.Step) (outcomeOf, error) {
-	var c matcher.Command
-	q := v.asked(&c, matcher.OrderReplace, step)
-	c.LimitPx = step.LimitPx
-	return v.amend(id, q)
-}
-
-func (v *coreVenue) trade(step *orderflow.Step) (outcomeOf, error) {
-	var c matcher.Command
-	return v.one(v.asked(&c, matcher.TradeNew, step))
-}
-
-func (v *coreVenue) price(step *orderflow.Step) (o outcomeOf, err error) {
-	err = desk.SubmitUntil(context.Background(), v.core.Desk, 1,
-		func(_ int, c *matcher.Command) error {
-			*c = matcher.NewCommand(matcher.PriceTick)
-			c.SecurityID, _ = v.core.Gate.Security([]byte(step.Security))
-			c.EventTimeMillis, c.PriceTicks = time.Now().UnixMilli(), step.LimitPx
-			return nil
-		}, func(a *desk.Answer) error {
-			if a.Refused() {
-				o = outcomeOf{verdict: refused, reason: a.Reason.String()}
-			}
-			return nil
-		})
-	return o, err
-}
-
-func (v *coreVenue) depth(security string, levels int) (orderflow.Depth, error) {
-	id, ok := v.core.Gate.Security([]byte(security))
-	if !ok {
-		return orderflow.Depth{}, fmt.Errorf("unknown security %s", settings.Printable(security))
-	}
-	book, err := v.core.Views.Depth(id, levels, depthTimeout)
-	if err != nil {
-		return orderflow.Depth{}, err
-	}
-	var d orderflow.Depth
-	for _, l := range book.Bids {
-		d.Bids = append(d.Bids, orderflow.Level{Px: l.Px, Qty: l.Qty})
-	}
-	for _, l := range book.Asks {
-		d.Asks = append(d.Asks, orderflow.Level{Px: l.Px, Qty: l.Qty})
-	}
-	return d, nil
-}
-
-func (v *coreVenue) close() error { return nil }

@@ -12,7 +12,9 @@ import (
 )
 
 // showProgress draws a line on stderr while a replay runs, if stderr is a terminal or always is
-// set. total 0 means not known. The caller calls the function that it returns to end the line.
+// set. total 0 means not known. The caller calls the function that it returns to end the line; it
+// waits until the last line is drawn, so that no other output gets into it. Drawing reads one
+// counter five times a second and does not touch the replay.
 func showProgress(stderr io.Writer, always bool, done *atomic.Int64, total int64) (stop func()) {
 	if !always && !isTerminal(stderr) {
 		return func() {}
@@ -39,8 +41,8 @@ func showProgress(stderr io.Writer, always bool, done *atomic.Int64, total int64
 	}
 }
 
-// progressLine is "[######......]  40 %  12345 steps  6789/s", without the bar
-// when the total is not known.
+// progressLine is "[######......] 40 % 12345 steps 6789/s", without the bar when the total is not
+// known. The rate is the mean since the start, not that of the last moment.
 func progressLine(done, total int64, elapsed time.Duration) string {
 	rate := float64(done) / max(elapsed.Seconds(), 1e-9)
 	if total <= 0 {

@@ -10,10 +10,13 @@ import (
 	"posttrade/perf/orderflow"
 )
 
-// priceLook is how many steps of a flow are looked at for the first prices of its securities.
+// priceLook is how many steps of a flow are looked at for the first prices of its securities, so
+// that a long flow is not read twice. A security that comes later has to do with the price that the
+// venue has.
 const priceLook = 200_000
 
-// firstPrices returns the first limit price of each security in the beginning of a flow.
+// firstPrices returns the first limit price of each security in the beginning of a flow, in
+// matcher's fixed point. A security that has only market orders there is not among them.
 func firstPrices(flow orderflow.Source) (map[string]int64, error) {
 	prices := map[string]int64{}
 	var step orderflow.Step
@@ -31,7 +34,8 @@ func firstPrices(flow orderflow.Source) (map[string]int64, error) {
 }
 
 // setPrices makes the venue's market prices those at which the flow begins. It reads the beginning
-// of a second copy of the flow.
+// of a second copy of the flow, over a connection of its own, before the flow is sent. A price that
+// is refused ends the replay and names its security.
 func (o *Flow) setPrices(open venues, rest []string) (err error) {
 	flow, err := o.open(rest)
 	if err != nil {
@@ -60,8 +64,8 @@ func (o *Flow) setPrices(open venues, rest []string) (err error) {
 	return nil
 }
 
-// otherPrices is the error of a flow of which most orders were refused for the market price, nil
-// for any other.
+// otherPrices is the error of a flow of which most steps were refused for the market price, nil for
+// any other: the times of such a replay are those of refusals. With --set-prices it is nil.
 func (o *Flow) otherPrices(reasons map[string]int64, steps int64) error {
 	refused := reasons["PRICE_COLLAR"] + reasons["PRICE_MISSING"] + reasons["PRICE_STALE"]
 	if o.setsPrices || 2*refused <= steps {

@@ -17,13 +17,18 @@ import (
 //
 // An error ends the replay, because the outcome is unknown. errBusy alone means that nothing was
 // sequenced and the call may be repeated.
+//
+// Implementations are httpVenue and coreVenue, and one of the tests.
 type venue interface {
 	// create places 1 to 1024 orders; results has room for as many.
 	create(steps []orderflow.Step, results []outcomeOf) error
-	// cancel and replace name the order by the venue's own id.
+	// cancel and replace name the order by the venue's own id. A replace has the new total quantity
+	// and the new limit price.
 	cancel(orderID string) (outcomeOf, error)
 	replace(orderID string, step *orderflow.Step) (outcomeOf, error)
+	// trade books a market trade at the venue's last price of the security.
 	trade(step *orderflow.Step) (outcomeOf, error)
+	// price sets the market price of a security; over HTTP that needs the right to do so.
 	price(step *orderflow.Step) (outcomeOf, error)
 	// depth reads the best levels of a book, not older than the last outcome of
 	// this connection.
@@ -34,7 +39,7 @@ type venue interface {
 // venues opens connections, one for each goroutine that sends.
 type venues func() (venue, error)
 
-// verdict is the outcome of a request.
+// verdict is the outcome of a request that was decided.
 type verdict uint8
 
 const (
@@ -46,15 +51,18 @@ const (
 // outcomeOf is the answer to one step.
 type outcomeOf struct {
 	verdict verdict
-	reason  string // of a refusal
-	orderID string // of an order that was placed
+	// reason is that of a refusal, in the venue's word.
+	reason string
+	// orderID is the venue's id of an order that was placed, of a trade the trade's.
+	orderID string
 }
 
 // errBusy says that nothing was sequenced and the same call may be repeated.
 var errBusy = errors.New("the venue is busy")
 
 // httpVenues returns venues that send to the order-matcher at base, which may end in a routing
-// prefix.
+// prefix. token is sent with every request, "" for none. A base that is no URL is an error of
+// usage; whether a server is there shows only with the first request.
 func httpVenues(base, token string) (venues, error) {
 	options, err := httpclient.ParseURL(base)
 	if err != nil {
@@ -70,14 +78,21 @@ func httpVenues(base, token string) (venues, error) {
 
 // httpVenue is one keep-alive connection to an order-matcher.
 type httpVenue struct {
-	ctx      context.Context
-	client   *httpclient.Client
-	orders   []httpclient.OrderRequest
-	sequence uint64 // the highest one in an answer so far
+	// ctx never ends.
+	ctx    context.Context
+	client *httpclient.Client
+	// orders is memory for a batch.
+	orders []httpclient.OrderRequest
+	// sequence is the highest one in an answer so far: a read of the book must have it in it.
+	sequence uint64
 }
 
 // decided turns the client's result into an outcome. It returns an error only when the outcome is
 // open, or when nothing was sequenced.
+//
+// 422 is a refusal by the risk gate. 404 and 409 mean that the order cannot change any more. 429,
+// and every answer that says that nothing was sequenced, is errBusy. Anything else, such as a lost
+// connection, is returned as it is: the outcome is open.
 func (v *httpVenue) decided(orderID string, sequence uint64, err error) (outcomeOf, error) {
 	v.sequence = max(v.sequence, sequence)
 	var p *httpclient.Problem
@@ -96,6 +111,7 @@ func (v *httpVenue) decided(orderID string, sequence uint64, err error) (outcome
 	return outcomeOf{}, err
 }
 
+// side is a side in the client's word.
 func side(s matcher.Side) httpclient.Side {
 	if s == matcher.Sell {
 		return httpclient.Sell
@@ -118,6 +134,8 @@ func request(s *orderflow.Step) httpclient.OrderRequest {
 	return r
 }
 
+// create sends a single order by the route of orders, and several by the route of batches, which
+// decides them side by side and answers for each.
 func (v *httpVenue) create(steps []orderflow.Step, results []outcomeOf) (err error) {
 	if len(steps) == 1 {
 		q := request(&steps[0])
@@ -128,6 +146,8 @@ func (v *httpVenue) create(steps []orderflow.Step, results []outcomeOf) (err err
 	return v.createBatch(steps, results)
 }
 
+// createBatch sends a batch. An answer with another number of orders than were sent is an error: it
+// could not be said which was which.
 func (v *httpVenue) createBatch(steps []orderflow.Step, results []outcomeOf) error {
 	v.orders = v.orders[:0]
 	for i := range steps {
@@ -149,7 +169,8 @@ func (v *httpVenue) createBatch(steps []orderflow.Step, results []outcomeOf) err
 	return nil
 }
 
-// batchRefused is an error when a batch was not decided order by order.
+// batchRefused is an error when a batch was not decided order by order, such as one that is too
+// large.
 func batchRefused(o outcomeOf) error {
 	if o.verdict == accepted {
 		return nil
@@ -199,6 +220,7 @@ func levelsOf(levels []httpclient.Level) (out []orderflow.Level) {
 	return out
 }
 
+// close ends the connection. Nothing is under way then: every call waits for its answer.
 func (v *httpVenue) close() error {
 	v.client.Close()
 	return nil

@@ -9,7 +9,8 @@ import (
 )
 
 // The positions of bars and their texts, in the units of a plot. A name without room on the left of
-// its bar has a line of its own above it.
+// its bar has a line of its own above it; barNameRoom is the number of characters for which there
+// is room.
 const (
 	barHeight, barTop       = 14.0, 6.0
 	barStep, barStepAbove   = 22.0, 38.0
@@ -20,12 +21,15 @@ const (
 
 // bar is one bar of a bar plot.
 type bar struct {
-	name  string
+	// name is escaped when it is drawn; so is text, which is the figure for a reader.
+	name string
+	// value is the length, in any unit that all bars of the plot share; it is not negative.
 	value float64
 	text  string
 }
 
-// barPlot draws bars from zero, one below the other.
+// barPlot draws bars from zero, one below the other; "" when no value is above 0. The longest one
+// takes the whole width. If one name is too long, all names have lines of their own.
 func barPlot(bars []bar) string {
 	top := 0.0
 	for _, r := range bars {
@@ -63,7 +67,9 @@ func barPlot(bars []bar) string {
 	return b.String()
 }
 
-// distinct removes from the bars' names the parts that all names have, and returns those parts.
+// distinct removes from the bars' names the parts between '/' that all names have, and returns
+// those parts for the caption. It changes nothing if a bar would lose its whole name, or if there
+// is only one.
 func distinct(bars []bar) (common string) {
 	if len(bars) < 2 {
 		return ""

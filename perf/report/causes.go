@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// rowsOf are the rows of a group that have a figure, in the order of the file.
+// rowsOf are the rows of a group that have a figure of this unit, in the order of the file.
 func rowsOf(run *Run, group, unit string) (rows []*Row) {
 	for i := range run.Rows {
 		row := &run.Rows[i]
@@ -17,7 +17,8 @@ func rowsOf(run *Run, group, unit string) (rows []*Row) {
 	return rows
 }
 
-// pauses are the longest pauses of the matcher's thread by cause.
+// pauses are the longest pauses of the matcher's thread by cause, in microseconds, with how often a
+// second each cause was met. The bare thread's bar is beside them.
 func pauses(run *Run) []plot {
 	var bars []bar
 	for _, row := range rowsOf(run, "Pause", "max-us") {
@@ -38,7 +39,9 @@ func pauses(run *Run) []plot {
 	return drawn(nil, "Longest pause", "", barPlot(bars))
 }
 
-// besides are the orders' p99 alone and beside other work, one plot for each kind of work.
+// besides are the orders' p99 alone and beside other work, one plot for each kind of work, a bar
+// for each phase in the order in which they ran. Lines of the group Everything have no key "work";
+// their group names it.
 func besides(run *Run) (plots []plot) {
 	var works []string
 	bars := map[string][]bar{}
@@ -64,11 +67,14 @@ func besides(run *Run) (plots []plot) {
 // timed are the groups with times shown as bars; the other groups have plots of their own.
 var timed = []string{"EndToEnd", "Session", "Cluster", "HTTP", "Feeds", "Disk", "TCA"}
 
-// quickest are the names that a row may use for its median and its p99.
+// quickest are the names that a row may use for its median and its p99. Milliseconds become
+// microseconds.
 var quickest = [][2]string{{"p50-us", "p99-us"}, {"p50-us-at-10%", "p99-us-at-10%"},
 	{"p50-ms", "p99-ms"}}
 
 // times are medians and p99s, one plot for each group.
+//
+// A row without a p99 has a bar without one in its text.
 func times(run *Run) (plots []plot) {
 	for _, group := range timed {
 		var bars []bar
@@ -100,6 +106,8 @@ func times(run *Run) (plots []plot) {
 
 // allocations are the allocations of each stage per command, one plot for each kind of run: the
 // most in any round. Stages without allocations are named and have no bar.
+//
+// Rounds are not told apart by a key, so a stage that comes again is another round.
 func allocations(run *Run) (plots []plot) {
 	var groups []string
 	stages, rounds := map[string][]bar{}, map[string]int{}
@@ -145,7 +153,8 @@ func allocations(run *Run) (plots []plot) {
 	return plots
 }
 
-// commitTimes are the times of the commits of a minute.
+// commitTimes are the times of the commits of a minute: a bar for each bucket that has commits, as
+// the units "commits<=<bound>" name them.
 func commitTimes(run *Run) (plots []plot) {
 	const upTo = "commits<="
 	for i := range run.Rows {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// day is the date of a run, for a reader.
+// day is the date of a run in UTC, for a reader.
 func (r *Run) day() string {
 	if r.When.IsZero() {
 		return "no date"
@@ -16,7 +16,11 @@ func (r *Run) day() string {
 	return r.When.UTC().Format(time.DateOnly)
 }
 
-// history shows each target that several runs have, from run to run.
+// history shows each target that several runs have, from run to run, in the order in which targets
+// first appear. Runs of all kinds of machine are in one row of points: each names its processor,
+// because a step between two points may be another machine.
+//
+// A target whose text has other numbers is another target here.
 func history(runs []*Run) (plots []plot) {
 	type target struct{ row, figure string }
 	type line struct {
@@ -61,6 +65,7 @@ func history(runs []*Run) (plots []plot) {
 	return plots
 }
 
+// sign is the target's direction in words.
 func sign(t Target) string {
 	if t.AtMost {
 		return "at most"
@@ -68,7 +73,9 @@ func sign(t Target) string {
 	return "at least"
 }
 
-// spark draws a figure from run to run, with its target as a line.
+// spark draws a figure from run to run, with its target as a line. The scale is logarithmic when
+// limit and values are above 0. The x axis is the order of the runs, not their time. Equal values
+// get a range of 1, so that the scale has a height.
 func spark(points []point, limit float64) string {
 	const width, height, pad = 220.0, 48.0, 6.0
 	y := axis{log: limit > 0}

@@ -11,12 +11,15 @@ import (
 
 // section is one run on the page.
 type section struct {
-	Run     *Run
+	Run *Run
+	// Open says that the section is unfolded: the newest run's.
 	Open    bool
 	When    string
 	Targets []targetLine
-	Met     int
-	Unknown int // targets without a verdict
+	// Met is the number of targets met.
+	Met int
+	// Unknown is the number of targets without a verdict.
+	Unknown int
 	Groups  []group
 }
 
@@ -27,14 +30,18 @@ type group struct {
 	Plots []plot
 }
 
+// targetLine is a target as a line of the page.
 type targetLine struct {
 	Target
 	Sign    string
 	Verdict string
-	Look    string // of the verdict
-	Bar     template.HTML
+	// Look is the verdict's class in the style sheet.
+	Look string
+	Bar  template.HTML
 }
 
+// lineOf is a target with the words and the bar of its verdict. An open target has no bar, because
+// its figure is not a number.
 func lineOf(t Target) targetLine {
 	l := targetLine{Target: t, Sign: "≥", Verdict: "missed", Look: "missed",
 		Bar: template.HTML(targetBar(t))}
@@ -50,7 +57,9 @@ func lineOf(t Target) targetLine {
 	return l
 }
 
-// Write writes the page of some runs, the newest first.
+// Write writes the page of some runs, which come oldest first, as Load returns them; the newest is
+// at the top. Without a run it is ErrNoResults. The page has no script and loads nothing; it may be
+// kept as one file. After an error of w a part of it has been written.
 func Write(w io.Writer, runs []*Run) error {
 	if len(runs) == 0 {
 		return fmt.Errorf("report: write: %w", ErrNoResults)
@@ -69,6 +78,8 @@ func Write(w io.Writer, runs []*Run) error {
 	return nil
 }
 
+// sectionOf collects a run's targets and plots. A group without a plot is left out, so older files
+// with fewer rows have shorter sections.
 func sectionOf(run *Run, open bool) section {
 	s := section{Run: run, Open: open, When: "no date"}
 	if !run.When.IsZero() {

@@ -6,37 +6,43 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"os"
-	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
 )
 
-// Run is one results file.
+// Run is one results file, as Parse has read it. Nothing changes a Run afterwards but
+// perf.WriteVerdicts, which sets today's limits.
 type Run struct {
-	Name    string    // of the file
-	When    time.Time // zero: the file has no date
-	Header  []Field
-	Rows    []Row
+	// Name is that of the file, without its folder.
+	Name string
+	// When is when the run began; zero: the file has no date.
+	When time.Time
+	// Header has the lines "key: value" in the order of the file: the machine, the build, the kind of
+	// work.
+	Header []Field
+	// Rows are the measured lines, in the order of the file.
+	Rows []Row
+	// Targets are the lines of the table of targets. A figure may be there twice.
 	Targets []Target
 	// Percentiles are the distributions in the files beside the results, by the row's name with '/'
 	// and '=' written as '.' and '-'.
 	Percentiles map[string][]Percentile
 }
 
-// Field is one line of the header.
+// Field is one line of the header. Both are as they stand in the file.
 type Field struct{ Key, Value string }
 
 // Row is one measured line.
 type Row struct {
-	Name    string // without "Benchmark"
+	// Name is without "Benchmark": a group, then keys with values, as in Curve/op=http/load=10.
+	Name string
+	// N is the number of operations; 1 for a line without a time per operation.
 	N       int
 	Metrics []Metric
 }
 
-// Metric is one figure of a row.
+// Metric is one figure of a row. Its unit says what it is: see perf's metric.
 type Metric struct {
 	Value float64
 	Unit  string
@@ -44,20 +50,26 @@ type Metric struct {
 
 // Target is one line of the table of targets.
 type Target struct {
+	// Row is the table's row, such as P1; Figure is its text with the numbers of that run. Both
+	// together identify a target from run to run.
 	Row, Figure string
-	Measured    float64
-	AtMost      bool
-	Limit       float64
-	Met         bool
-	// nothing was measured: there is no verdict, Measured is not a number, Beside may have the reason
-	Open   bool
-	Beside string // the peer or the floor in the same run, "" when the ratio already has it
+	// Measured is not a number when Open.
+	Measured float64
+	// AtMost says that Limit may not be exceeded; otherwise it may not be missed from below.
+	AtMost bool
+	Limit  float64
+	// Met is the verdict of the run itself, by the limit of its day.
+	Met bool
+	// Open says that nothing was measured: there is no verdict, and Beside may have the reason.
+	Open bool
+	// Beside is the peer or the floor in the same run, "" when the ratio already has it.
+	Beside string
 }
 
-// ErrNoResults reports a file or folder without a measured line.
+// ErrNoResults reports a file or folder without a measured line; test by errors.Is.
 var ErrNoResults = errors.New("no results")
 
-// field returns the value of a key of the header, or "".
+// field returns the value of a key of the header, or "". The first line of a key counts.
 func (r *Run) field(key string) string {
 	for _, f := range r.Header {
 		if f.Key == key {
@@ -67,7 +79,7 @@ func (r *Run) field(key string) string {
 	return ""
 }
 
-// get returns a figure of a row.
+// get returns a figure of a row by its unit.
 func (r *Row) get(unit string) (float64, bool) {
 	for _, m := range r.Metrics {
 		if m.Unit == unit {
@@ -77,7 +89,8 @@ func (r *Row) get(unit string) (float64, bool) {
 	return 0, false
 }
 
-// key returns the value of a key in a row's name: Curve/op=http/load=10.
+// key returns the value of a key in a row's name, as of load in Curve/op=http/load=10; "" without
+// it. A value cannot have a '/'.
 func (r *Row) key(key string) string {
 	for part := range strings.SplitSeq(r.Name, "/") {
 		if value, found := strings.CutPrefix(part, key+"="); found {
@@ -87,14 +100,15 @@ func (r *Row) key(key string) string {
 	return ""
 }
 
-// group is the part of a row's name before its first key.
+// group is the part of a row's name before its first key. Rows of one group are drawn together.
 func (r *Row) group() string {
 	group, _, _ := strings.Cut(r.Name, "/")
 	return group
 }
 
 // Parse reads a results file. It skips lines that it does not know; lines that it knows must be
-// correct.
+// correct, and an error names the file and the line. A file without a measured line is
+// ErrNoResults. name is for errors and for Run.Name; Percentiles stay empty.
 func Parse(name string, in io.Reader) (*Run, error) {
 	run := &Run{Name: name, Percentiles: map[string][]Percentile{}}
 	lines := bufio.NewScanner(in)
@@ -115,6 +129,7 @@ func Parse(name string, in io.Reader) (*Run, error) {
 	return run, nil
 }
 
+// line reads one line: a figure, a target, a field of the header, or nothing that it knows.
 func (r *Run) line(text string) error {
 	if rest, found := strings.CutPrefix(text, "Benchmark"); found {
 		row, err := parseRow(rest)
@@ -149,6 +164,8 @@ func parseRow(text string) (Row, error) {
 	return Row{}, fmt.Errorf("not a benchmark line: %q", text)
 }
 
+// parseMetrics reads pairs of a figure and a unit. There are as many words as parseRow has counted:
+// pairs.
 func parseMetrics(words []string) (list []Metric, err error) {
 	for ; len(words) > 0; words = words[2:] {
 		value, err := strconv.ParseFloat(words[0], 64)
@@ -185,95 +202,4 @@ func parseTarget(text string) (t Target, err error) {
 		return t, fmt.Errorf("target %q: %w", cells[3], err)
 	}
 	return t, nil
-}
-
-// Load reads a results file, or all files in a folder, the oldest first.
-func Load(path string) (runs []*Run, err error) {
-	names := []string{path}
-	if info, err := os.Stat(path); err != nil {
-		return nil, fmt.Errorf("report: load: %w", err)
-	} else if info.IsDir() {
-		if names, err = filepath.Glob(filepath.Join(path, "*.txt")); err != nil {
-			return nil, fmt.Errorf("report: load: %w", err)
-		}
-	}
-	for _, name := range names {
-		run, err := loadFile(name)
-		if err != nil {
-			return nil, err
-		}
-		runs = append(runs, run)
-	}
-	if len(runs) == 0 {
-		return nil, fmt.Errorf("report: load folder=%s: %w", path, ErrNoResults)
-	}
-	slices.SortStableFunc(runs, func(a, b *Run) int { return a.When.Compare(b.When) })
-	return runs, nil
-}
-
-// loadFile reads one results file and the distributions beside it.
-func loadFile(name string) (*Run, error) {
-	file, err := os.Open(name)
-	if err != nil {
-		return nil, fmt.Errorf("report: load: %w", err)
-	}
-	defer file.Close()
-	run, err := Parse(filepath.Base(name), file)
-	if err != nil {
-		return nil, err
-	}
-	beside, err := filepath.Glob(filepath.Join(strings.TrimSuffix(name, ".txt"), "*.hgrm"))
-	if err != nil {
-		return nil, fmt.Errorf("report: load: %w", err)
-	}
-	for _, hgrm := range beside {
-		if err := run.loadPercentiles(hgrm); err != nil {
-			return nil, err
-		}
-	}
-	return run, nil
-}
-
-func (r *Run) loadPercentiles(name string) error {
-	file, err := os.Open(name)
-	if err != nil {
-		return fmt.Errorf("report: load: %w", err)
-	}
-	defer file.Close()
-	points, err := parseHgrm(file)
-	if err != nil {
-		return fmt.Errorf("report: load file=%s: %w", filepath.Base(name), err)
-	}
-	r.Percentiles[strings.TrimSuffix(filepath.Base(name), ".hgrm")] = points
-	return nil
-}
-
-// Percentile is one line of a distribution: this share of all values was at most so long.
-type Percentile struct {
-	Share  float64 // 0 to 1
-	Micros float64
-}
-
-// parseHgrm reads a percentile distribution: value, percentile, count, 1/(1-percentile).
-func parseHgrm(in io.Reader) (points []Percentile, err error) {
-	lines := bufio.NewScanner(in)
-	for n := 1; lines.Scan(); n++ {
-		words := strings.Fields(lines.Text())
-		if len(words) < 3 || words[0] == "Value" || strings.HasPrefix(words[0], "#") {
-			continue
-		}
-		value, err1 := strconv.ParseFloat(words[0], 64)
-		share, err2 := strconv.ParseFloat(words[1], 64)
-		if err := errors.Join(err1, err2); err != nil {
-			return nil, fmt.Errorf("line %d: %w", n, err)
-		}
-		points = append(points, Percentile{share, value})
-	}
-	if err := lines.Err(); err != nil {
-		return nil, err
-	}
-	if len(points) == 0 {
-		return nil, ErrNoResults
-	}
-	return points, nil
 }

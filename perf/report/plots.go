@@ -13,14 +13,15 @@ import (
 	"posttrade/app/latency"
 )
 
-// plot is a picture with its caption.
+// plot is a picture with its caption. Title and Note are plain text; the page escapes them.
 type plot struct {
 	Title string
 	Note  string
-	SVG   template.HTML // made by this package, from numbers and escaped text only
+	// SVG is made by this package, from numbers and escaped text only: the page takes it as it is.
+	SVG template.HTML
 }
 
-// drawn adds the plot of a picture, if there is one.
+// drawn adds the plot of a picture, if there is one. All plots come through here.
 func drawn(plots []plot, title, note, svg string) []plot {
 	if svg == "" {
 		return plots
@@ -28,7 +29,8 @@ func drawn(plots []plot, title, note, svg string) []plot {
 	return append(plots, plot{title, note, template.HTML(svg)})
 }
 
-// rateUnits are the units that count as a rate, the most informative first.
+// rateUnits are the units that count as a rate, the most informative first: a row with several is
+// drawn by the first of them.
 var rateUnits = []string{"M/s", "orders/s", "commands/s", "rows/s", "records/s", "fills/s",
 	"deltas/s"}
 
@@ -76,7 +78,9 @@ var (
 var quantiles = []struct{ unit, name string }{{"p50-us", "p50"}, {"p90-us", "p90"},
 	{"p99-us", "p99"}, {"p99.9-us", "p99.9"}}
 
-// curves are latency against rate, one plot for each target and kind of arrivals.
+// curves are latency against rate, one plot for each target and kind of arrivals, with a line for
+// each percentile. The x axis is the rate that was asked for; a target that could not follow shows
+// it by its times.
 func curves(run *Run) (plots []plot) {
 	var order []string
 	points := map[string]*[4][]point{}
@@ -110,6 +114,7 @@ func curves(run *Run) (plots []plot) {
 	return plots
 }
 
+// curveTitle names a curve by its target, mode and arrivals. The loads of one curve share it.
 func curveTitle(row *Row) string {
 	title := row.key("op") + ", " + row.key("durability")
 	if arrivals := row.key("arrivals"); arrivals != "" {
@@ -121,7 +126,9 @@ func curveTitle(row *Row) string {
 // shownLoads are the points of a curve for which the whole distribution is drawn.
 var shownLoads = []int{10, 50, 90, 95}
 
-// percentiles are whole distributions, one plot for each curve. The axis counts nines.
+// percentiles are whole distributions, one plot for each curve. The axis counts nines: equal
+// distances from 90 to 99 to 99.9 %. Names come from the files, so a file of another name is left
+// out.
 func percentiles(run *Run) (plots []plot) {
 	lines := map[string][]series{}
 	for name, distribution := range run.Percentiles {
@@ -163,7 +170,8 @@ func nines(v float64) string {
 	return strconv.FormatFloat(100-100/v, 'f', max(int(math.Round(math.Log10(v)))-2, 0), 64) + " %"
 }
 
-// commits are how many commands share a commit at each load, one plot for each durability.
+// commits are how many commands share a commit at each load, one plot for each durability, with a
+// line for each target. It draws Poisson arrivals only.
 func commits(run *Run) (plots []plot) {
 	var order []string
 	lines := map[string][]series{}
@@ -196,7 +204,7 @@ func commits(run *Run) (plots []plot) {
 	return plots
 }
 
-// gaps are the interruptions of a spinning thread per second.
+// gaps are the interruptions of a spinning thread per second, one plot for each core.
 func gaps(run *Run) (plots []plot) {
 	for i := range run.Rows {
 		row := &run.Rows[i]
@@ -218,7 +226,7 @@ func gaps(run *Run) (plots []plot) {
 	return plots
 }
 
-// short writes a number with three digits: 1.58M, 300k, 12.3.
+// short writes a number with three digits and a unit of thousands: 1.58M, 300k, 12.3.
 func short(v float64) string {
 	unit := ""
 	for _, next := range []string{"k", "M", "G"} {

@@ -8,7 +8,8 @@ import (
 	"strings"
 )
 
-// The drawing area of a plot, in its own units.
+// The drawing area of a plot, in its own units: the page scales it. The labels of the series are to
+// the right of rightEdge, labelGap apart at least.
 const (
 	plotWidth, plotHeight = 640.0, 320.0
 	leftEdge, rightEdge   = 80.0, 540.0 // the labels of the series are to the right
@@ -31,17 +32,24 @@ type series struct {
 	points []point
 }
 
-// axis is one direction of a plot.
+// axis is one direction of a plot. fit must be called before at.
 type axis struct {
-	label    string
-	log      bool
-	low      float64 // of a linear axis; a log one starts at its smallest value
-	text     func(float64) string
-	ticks    []float64 // nil: chosen by fit
-	min, max float64   // set by fit
+	label string
+	// log says that equal distances are equal factors; values of 0 or less cannot be drawn then.
+	log bool
+	// low is where a linear axis starts unless a value is below it; a log one starts at its smallest
+	// value.
+	low float64
+	// text writes a tick.
+	text func(float64) string
+	// ticks are the marks; nil: chosen by fit.
+	ticks []float64
+	// min and max are set by fit.
+	min, max float64
 }
 
-// fit sets the ends of an axis around all values, and its ticks.
+// fit sets the ends of an axis around all values, and its ticks: powers of ten on a log axis, about
+// five round steps on a linear one. There must be a value.
 func (a *axis) fit(values []float64) {
 	a.min, a.max = slices.Min(values), slices.Max(values)
 	switch {
@@ -66,7 +74,7 @@ func (a *axis) fit(values []float64) {
 	}
 }
 
-// niceStep is the smallest round number that is not below a distance.
+// niceStep is the smallest of 1, 2, 5 times a power of ten that is not below a distance.
 func niceStep(d float64) float64 {
 	if d <= 0 {
 		return 1
@@ -80,7 +88,8 @@ func niceStep(d float64) float64 {
 	return 10 * power
 }
 
-// at is the position of a value between two edges.
+// at is the position of a value between two edges: from for min, to for max. from may be above to,
+// as on the y axis of SVG, which points down.
 func (a *axis) at(v, from, to float64) float64 {
 	share := (v - a.min) / (a.max - a.min)
 	if a.log {
@@ -94,7 +103,8 @@ func (a *axis) drawn(v float64) bool {
 	return !math.IsNaN(v) && !math.IsInf(v, 0) && (!a.log || v > 0)
 }
 
-// linePlot draws series over two axes; "" when there is nothing to draw.
+// linePlot draws series over two axes; "" when there is nothing to draw. Points that an axis cannot
+// show are left out, and so are series without points.
 func linePlot(x, y axis, all []series) string {
 	var xs, ys []float64
 	var shown []series
@@ -150,6 +160,8 @@ func frame(b *strings.Builder, x, y *axis) {
 		(topEdge+bottomEdge)/2, html.EscapeString(y.label))
 }
 
+// drawLine draws a series, and a dot with its text under the pointer for each point that was
+// measured.
 func drawLine(b *strings.Builder, x, y *axis, s series) {
 	var path []string
 	for _, p := range s.points {
@@ -167,7 +179,7 @@ func drawLine(b *strings.Builder, x, y *axis, s series) {
 	}
 }
 
-// labels puts the name of every line at its end, and moves names apart that would overlap.
+// labels puts the name of every line at its end, and moves names down that would overlap.
 func labels(b *strings.Builder, y *axis, all []series) {
 	order := slices.Clone(all)
 	slices.SortStableFunc(order, func(a, b series) int {
@@ -182,11 +194,12 @@ func labels(b *strings.Builder, y *axis, all []series) {
 	}
 }
 
-// reach is the factor from the target to either end of a target bar.
+// reach is the factor from the target to either end of a target bar. A figure beyond it has a full
+// bar.
 const reach = 16.0
 
 // targetBar draws a figure in relation to its target on a log scale: the middle is the target, the
-// right side is better, the left side is worse.
+// right side is better, the left side is worse. The factor is in the title.
 func targetBar(t Target) string {
 	const width, height, middle = 160.0, 16.0, 80.0
 	factor := t.Measured / t.Limit

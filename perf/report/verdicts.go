@@ -9,11 +9,15 @@ import (
 // Verdict is how the last runs of one kind of machine did on a target.
 type Verdict struct {
 	Target
-	Hit, Of         int
+	// Hit of Of runs met the target's limit, whatever limit they had themselves. Of is 0 when none of
+	// them measured it.
+	Hit, Of int
+	// Lowest and Highest are the figures' extremes over those runs; 0 when Of is 0.
 	Lowest, Highest float64
 }
 
-// Kind is the machine that a run was measured on, as far as it decides which runs compare.
+// Kind is the machine that a run was measured on, as far as it decides which runs compare:
+// processor and number of cores. Disk, kernel and memory are not in it.
 func (r *Run) Kind() string { return fmt.Sprintf("%s, %s cores", r.field("cpu"), r.field("cores")) }
 
 // Fullest is the run with the most targets, the newest of several. Smoke runs do not count. It is
@@ -45,7 +49,8 @@ func Verdicts(of *Run, runs []*Run, last int) (list []Verdict) {
 	return list
 }
 
-// judge looks at the runs from the newest one back.
+// judge looks at the runs from the newest one back, until so many have measured the figure. A run
+// that lacks it does not count, so two lines of a table may be of different runs.
 func judge(t Target, runs []*Run, kind string, last int) Verdict {
 	v := Verdict{Target: t}
 	for i := len(runs) - 1; i >= 0 && v.Of < last; i-- {
@@ -75,7 +80,8 @@ func (r *Run) measured(row, figure string) (float64, bool) {
 	return 0, false
 }
 
-// WriteVerdicts writes a table that documents can take as it is.
+// WriteVerdicts writes a table in Markdown that documents can take as it is: docs/performance.md
+// has one. The error is that of w.
 func WriteVerdicts(w io.Writer, list []Verdict) error {
 	const head = "| row | figure | target | met | lowest | highest |\n|---|---|---:|---:|---:|---:|\n"
 	if _, err := io.WriteString(w, head); err != nil {

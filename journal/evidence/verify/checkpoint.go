@@ -106,6 +106,8 @@ func first(n uint64, err error) func(error) (uint64, error) {
 }
 
 // headFloor is the last command that the full leaves of a tree cover.
+//
+// Leaf 0 is the genesis record and covers no command.
 func headFloor(size uint64) uint64 {
 	if size == 0 {
 		return 0
@@ -196,7 +198,8 @@ func (k *Keys) Open(text []byte) (c Checkpoint, signer string, err error) {
 }
 
 // canonical requires that every signature line is written in the one way that there is, so that no
-// bit of it is without meaning.
+// bit of it is without meaning. Base64 has several texts for some bytes, and package note reads all
+// of them.
 func canonical(text []byte) error {
 	at := bytes.LastIndex(text, []byte("\n\n"))
 	if at < 0 {

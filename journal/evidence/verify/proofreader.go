@@ -125,6 +125,9 @@ func (r *proofReader) raw() []byte {
 }
 
 // text reads a string, which may hold line breaks.
+//
+// A note is such a string. Package strictjson refuses line breaks in its own strings, so the text
+// is taken raw and read by encoding/json.
 func (r *proofReader) text() (s string) {
 	if r.json.Peek() != strictjson.KindString {
 		r.json.Fail(strictjson.ErrType)
@@ -168,6 +171,8 @@ func (r *proofReader) hashes() []Hash {
 }
 
 // object reads an object as it is, without blanks.
+//
+// Only the member decoded is one. Check compares its text byte by byte, so it must have no blanks.
 func (r *proofReader) object() []byte {
 	if r.json.Peek() != strictjson.KindObject {
 		r.json.Fail(strictjson.ErrType)

@@ -41,6 +41,8 @@ func (t *Tiles) Leaf(index uint64, data []byte) error {
 }
 
 // failed words an error of the hash reader: a tile that cannot be read, or one that is wrong.
+//
+// A wrong length is known already as a Refusal and passes as it is.
 func (t *Tiles) failed(err error) error {
 	var refused *Refusal
 	if errors.As(t.err, &refused) {
@@ -75,8 +77,9 @@ func (r tileReader) ReadTiles(tiles []tlog.Tile) ([][]byte, error) {
 	return list, nil
 }
 
-// readTile reads a tile; of a partial one the full one has the beginning. A tile of another length
-// than its name says is a Refusal.
+// readTile reads a tile; of a partial one the full one has the beginning, and may have taken its
+// place. A tile of another length than its name says is a Refusal with the byte at which it ends,
+// or should.
 func readTile(read Read, level int, n uint64, w int) ([]byte, error) {
 	size := w * HashBytes
 	if level == Entries {

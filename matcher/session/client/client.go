@@ -17,7 +17,8 @@ import (
 	"posttrade/ring"
 )
 
-// Errors of a client; test by errors.Is.
+// Errors of a client; test by errors.Is. After ErrFull the caller may try again, once answers have
+// been read; after ErrEnded no call of the client succeeds.
 var (
 	ErrRefused  = errors.New("session refused")
 	ErrEnded    = errors.New("session has ended")
@@ -35,7 +36,8 @@ type Options struct {
 	IdleSet      bool
 }
 
-// Client is one session.
+// Client is one session. The sending goroutine owns send, the reading one inbox, page, idler,
+// answers, looks, first and one; asking guards the socket's questions.
 type Client struct {
 	conn    *net.UnixConn
 	welcome wire.WelcomeFrame
@@ -69,7 +71,10 @@ type reply struct {
 }
 
 // Dial connects, sends the hello and maps the rings. ErrRefused wraps a server's refusal; its text
-// gives the reason.
+// gives the reason. ring.ErrUnsupported on a system other than Linux.
+//
+// ctx bounds Dial, and nothing after it. The token may be empty where the server does not enforce
+// entitlement. Dial starts a goroutine that reads the socket until Close.
 func Dial(ctx context.Context, socket, token string, o Options) (_ *Client, err error) {
 	if o.Role == 0 {
 		o.Role = wire.Orders
@@ -114,7 +119,8 @@ func Dial(ctx context.Context, socket, token string, o Options) (_ *Client, err 
 	return c, nil
 }
 
-// hear reads the welcome and its two descriptors.
+// hear reads the welcome and its two descriptors. After an error it has closed the descriptors that
+// came.
 func (c *Client) hear() (fds []int, err error) {
 	frame := make([]byte, wire.MaxFrameBytes)
 	rights := make([]byte, rightsRoom)
@@ -146,7 +152,8 @@ func (c *Client) hear() (fds []int, err error) {
 	return fds, err
 }
 
-// attach maps the two regions: the commands to write, the events to read only.
+// attach maps the two regions: the commands to write, the events to read only. It takes over the
+// descriptors; after an error discard releases what was mapped.
 func (c *Client) attach(fds []int, idle ring.Strategy) (err error) {
 	w := &c.welcome
 	total, at := wire.CommandBytes(int(w.CommandSlots))
@@ -202,7 +209,8 @@ func yield() {
 	ring.YieldThread()
 }
 
-// listen reads the socket until it ends, and so notices the end of the session.
+// listen reads the socket until it ends, and so notices the end of the session. A goodbye gives the
+// reason; without one the connection was closed.
 func (c *Client) listen() {
 	defer close(c.done)
 	frame := make([]byte, wire.MaxFrameBytes)
@@ -239,7 +247,8 @@ func (c *Client) end(why error) {
 	}
 }
 
-// Err is why the session has ended, nil while it has not.
+// Err is why the session has ended, nil while it has not. Records that came before may still be
+// unread. Any goroutine.
 func (c *Client) Err() error {
 	if why := c.ended.Load(); why != nil {
 		return *why
@@ -268,7 +277,8 @@ func (c *Client) Close() error {
 	return c.closed
 }
 
-// discard closes the parts that exist.
+// discard closes the parts that exist. The rings must not be used afterwards: their memory is
+// unmapped.
 func (c *Client) discard() error {
 	errs := []error{nil, nil}
 	for i, r := range c.regions {
@@ -280,7 +290,8 @@ func (c *Client) discard() error {
 	return errors.Join(errs...)
 }
 
-// Security is the id of a ticker, 0 when the server does not know the ticker.
+// Security is the id of a ticker, 0 when the server does not know the ticker. It is a question over
+// the socket, for a client that begins: an id never changes.
 func (c *Client) Security(ctx context.Context, ticker string) (uint32, error) {
 	r, err := c.ask(ctx, wire.Lookup, wire.Found, []byte(ticker))
 	return binary.LittleEndian.Uint32(r.body[:]), err
@@ -296,7 +307,8 @@ func (c *Client) Renew(ctx context.Context, token string) error {
 	return err
 }
 
-// ask sends a frame and waits for its reply.
+// ask sends a frame and waits for its reply, one question at a time. The reply to a question that
+// was abandoned by its ctx may still come: it is dropped before the next question, or by its kind.
 func (c *Client) ask(ctx context.Context, question, answer wire.Frame, body []byte) (reply, error) {
 	c.asking.Lock()
 	defer c.asking.Unlock()

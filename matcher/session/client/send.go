@@ -8,7 +8,8 @@ import (
 	"posttrade/ring"
 )
 
-// NewOrder is a new order. LimitPx is x 1e6; 0 makes it a market order.
+// NewOrder is a new order. LimitPx is x 1e6; 0 makes it a market order. Security is the id that
+// Client.Security returns.
 type NewOrder struct {
 	Account  uint32
 	Security uint32
@@ -27,14 +28,16 @@ func (c *Client) Order(correlation uint64, o *NewOrder, clientID string) error {
 	return c.Send(correlation, &cmd, clientID)
 }
 
-// Cancel asks for an order to be taken off the book. The errors are those of Order.
+// Cancel asks for an order to be taken off the book. The errors are those of Order. account is the
+// order's, orderRef the reference in its Answer.
 func (c *Client) Cancel(correlation uint64, account, orderRef uint32) error {
 	cmd := matcher.NewCommand(matcher.OrderCancel)
 	cmd.AccountID, cmd.OrderRef = account, orderRef
 	return c.Send(correlation, &cmd, "")
 }
 
-// Replace gives an order a new total quantity and limit. The errors are those of Order.
+// Replace gives an order a new total quantity and limit. The errors are those of Order. qty is the
+// total over the order's life, what has traded included.
 func (c *Client) Replace(correlation uint64, account, orderRef uint32, qty int32, limitPx int64,
 	clientID string) error {
 	cmd := matcher.NewCommand(matcher.OrderReplace)
@@ -51,7 +54,8 @@ func (c *Client) Trade(correlation uint64, account, security uint32, side matche
 }
 
 // Send writes any command that a client may send, such as an OTC booking
-// (matcher.ContractTerms.Command). The errors are those of Order.
+// (matcher.ContractTerms.Command). The errors are those of Order. It copies cmd, sets the
+// correlation id in the copy and judges nothing else: the server answers a malformed command.
 func (c *Client) Send(correlation uint64, cmd *matcher.Command, clientID string) error {
 	if err := c.sendable(clientID); err != nil {
 		return err
@@ -104,6 +108,7 @@ func (c *Client) Poll(dst []wire.Record) int {
 }
 
 // InFlight is how many flushed commands have no answer among the records read so far. Reader only.
+// Fills do not count; each command has one Answer.
 func (c *Client) InFlight() int { return int(c.send.Published() - c.answers) }
 
 // Next waits for a record, which is valid until the next call. The error is the reason of the

@@ -5,7 +5,8 @@ import "golang.org/x/sys/unix"
 // rightsRoom is the size of a control message with a few descriptors.
 var rightsRoom = unix.CmsgSpace(4 * 4)
 
-// descriptors takes the descriptors out of a control message.
+// descriptors takes the descriptors out of a control message. The caller owns them; after an error
+// none is left open.
 func descriptors(rights []byte) (fds []int, err error) {
 	messages, err := unix.ParseSocketControlMessage(rights)
 	if err != nil {

@@ -35,7 +35,8 @@ func (o *Outbox) Room() int { return int(o.mask + 1 - (o.written - o.consumed)) 
 // Cap is the number of slots.
 func (o *Outbox) Cap() int { return len(o.slots) }
 
-// Put writes a record, which the client sees after Flush. There must be room.
+// Put writes a record, which the client sees after Flush. There must be room: Put does not look.
+// The copy costs two lines.
 func (o *Outbox) Put(r *Record) {
 	o.slots[o.written&o.mask] = *r
 	o.written++
@@ -63,7 +64,8 @@ type Inbox struct {
 	consumed int64
 }
 
-// Next copies the records that are there, at most len(dst), and releases their slots.
+// Next copies the records that are there, at most len(dst), and releases their slots. It returns
+// how many, 0 for none, and never waits. One goroutine at a time.
 func (i *Inbox) Next(dst []Record) int {
 	n := min(int(i.cursor.Load()-i.consumed), len(dst))
 	if n <= 0 {

@@ -7,6 +7,7 @@ import (
 )
 
 // The socket is of type SOCK_SEQPACKET: a frame is one message, which arrives whole or not at all.
+// A reader that finds another magic or version refuses the connection: there is no negotiation.
 const (
 	Magic   = 0x31535450 // "PTS1"
 	Version = 1
@@ -15,9 +16,11 @@ const (
 	helloBytes   = 16
 	welcomeBytes = 56
 
+	// The longest token is that of package gate; the longest frame is a hello with it.
 	MaxTokenBytes = 4096
 	MaxFrameBytes = HeadBytes + helloBytes + MaxTokenBytes
-	maxTextBytes  = 256
+	// Of a reason that Reason prints.
+	maxTextBytes = 256
 )
 
 // Frame is the kind of a message on the socket.
@@ -56,6 +59,7 @@ var statusNames = [...]string{"ok", "bad frame", "unknown protocol version", "to
 	"a shared cursor is impossible", "server shuts down", "no memory for the rings", "unknown role",
 	"token has expired"}
 
+// String is the reason in words, as it stands in refusals, goodbyes and logs.
 func (s Status) String() string {
 	if int(s) < len(statusNames) {
 		return statusNames[s]
@@ -80,7 +84,9 @@ var (
 	ErrVersion = errors.New("unknown protocol version")
 )
 
-// HelloFrame is the request of a client. For a ring size of 0 the server chooses the size.
+// HelloFrame is the request of a client. For a ring size of 0 the server chooses the size; any
+// other is rounded up to a power of two within the server's limits. The welcome has the sizes that
+// count.
 type HelloFrame struct {
 	Role         Role
 	CommandSlots uint32
@@ -88,7 +94,8 @@ type HelloFrame struct {
 	Token        []byte
 }
 
-// WelcomeFrame is the layout of the two regions of which it carries the descriptors.
+// WelcomeFrame is the layout of the two regions of which it carries the descriptors. A client
+// compares the sizes with those that it computes from the slots before it maps anything.
 type WelcomeFrame struct {
 	Session      uint64
 	CommandBytes uint64 // size of the first region
@@ -99,7 +106,8 @@ type WelcomeFrame struct {
 	Quota        uint32 // commands that may be on their way
 }
 
-// AppendHead appends a frame's first 16 bytes; body is the length of the bytes that follow.
+// AppendHead appends a frame's first 16 bytes; body is the length of the bytes that follow, which
+// the caller appends.
 func AppendHead(b []byte, kind Frame, status Status, body int) []byte {
 	b = binary.LittleEndian.AppendUint32(b, Magic)
 	b = binary.LittleEndian.AppendUint16(b, Version)
@@ -140,7 +148,11 @@ func (w *WelcomeFrame) Append(b []byte) []byte {
 	return b
 }
 
-// Parse reads the head of a message and returns the body after it.
+// Parse reads the head of a message and returns the body after it, which points into b. The length
+// in the head must be that of the message. The kind may be one that this build does not know: the
+// caller judges it.
+//
+// Errors: ErrVersion, else ErrFrame.
 func Parse(b []byte) (kind Frame, status Status, body []byte, err error) {
 	if len(b) < HeadBytes {
 		return 0, 0, nil, fmt.Errorf("session: frame bytes=%d: %w", len(b), ErrFrame)
@@ -158,7 +170,8 @@ func Parse(b []byte) (kind Frame, status Status, body []byte, err error) {
 		b[HeadBytes:], nil
 }
 
-// ParseHello reads the body of a Hello. The token points into it.
+// ParseHello reads the body of a Hello. The token points into it. The role and the sizes are not
+// judged; ErrFrame for a wrong length or a reserved word that is not 0.
 func ParseHello(body []byte) (h HelloFrame, err error) {
 	if len(body) < helloBytes || len(body) > helloBytes+MaxTokenBytes {
 		return h, fmt.Errorf("session: hello bytes=%d: %w", len(body), ErrFrame)
@@ -174,7 +187,8 @@ func ParseHello(body []byte) (h HelloFrame, err error) {
 	}, nil
 }
 
-// ParseWelcome reads the body of a Welcome with status OK.
+// ParseWelcome reads the body of a Welcome with status OK; ErrFrame for a wrong length. The
+// reserved words are not read, so that a later server can use them.
 func ParseWelcome(body []byte) (w WelcomeFrame, err error) {
 	if len(body) != welcomeBytes {
 		return w, fmt.Errorf("session: welcome bytes=%d: %w", len(body), ErrFrame)
@@ -188,7 +202,8 @@ func ParseWelcome(body []byte) (w WelcomeFrame, err error) {
 	}, nil
 }
 
-// Reason is the text of a refusal or a goodbye, cut to a length that fits a log line.
+// Reason is the text of a refusal or a goodbye, quoted and cut to a length that fits a log line:
+// the other side has written it.
 func Reason(status Status, body []byte) string {
 	if len(body) == 0 {
 		return status.String()

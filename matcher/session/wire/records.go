@@ -22,6 +22,9 @@ const (
 // and the OrderRef of a new order or trade; of a cancel and a replace also SecurityID, Side and
 // Flags, which are the order's. OrderRef alone is unique among the orders that the server holds;
 // Record has the fields of an order's full number.
+//
+// The server copies a slot before it judges it, so a client that changes a slot after its
+// publication changes nothing that was judged.
 type Request struct {
 	Command  matcher.Command
 	ClientID [MaxClientID]byte // 0 to 64 bytes of printable ASCII, padded with zeros
@@ -43,7 +46,8 @@ const (
 	Top   RecordKind = 7 // market data: the best levels of a security; read Best
 )
 
-// Code is how far a command was processed.
+// Code is how far a command was processed. Only Decided is a decision of the engine; every other
+// code says what became of the command instead. The number is part of the protocol.
 type Code uint8
 
 // The codes of an Answer, with the HTTP status of the same meaning.
@@ -67,6 +71,8 @@ var codeNames = [...]string{"DECIDED", "MALFORMED", "NOT_ENTITLED", "NOT_FOUND",
 // Codes is the number of codes.
 const Codes = len(codeNames)
 
+// String is the name of the code, as metrics carry it; "CODE" for one that this build does not
+// know.
 func (c Code) String() string {
 	if int(c) < len(codeNames) {
 		return codeNames[c]
@@ -88,7 +94,8 @@ const (
 // Unstated is Record.Leaves when the open quantity of the order is not known.
 const Unstated = -1
 
-// Record is a slot of the event ring. Its writer is the server; the client maps it read-only.
+// Record is a slot of the event ring. Its writer is the server; the client maps it read-only. A
+// field that the kind does not use means nothing. Prices are x 1e6, times epoch milliseconds.
 type Record struct {
 	Kind        RecordKind
 	Code        Code
@@ -126,13 +133,15 @@ func (r *Record) text() *[MaxClientID]byte {
 	return (*[MaxClientID]byte)(unsafe.Add(unsafe.Pointer(r), nameAt))
 }
 
-// SetClientID makes the record the Name of an order. id has at most MaxClientID bytes.
+// SetClientID makes the record the Name of an order. id has at most MaxClientID bytes. It
+// overwrites the second line: the fields from SecurityID on.
 func (r *Record) SetClientID(id []byte) {
 	r.Kind = Name
 	clear(r.text()[copy(r.text()[:], id):])
 }
 
-// ClientID is the client id that a Name holds. It points into the record.
+// ClientID is the client id that a Name holds. It points into the record; of another kind the
+// result means nothing.
 func (r *Record) ClientID() []byte {
 	n := 0
 	for n < MaxClientID && r.text()[n] != 0 {
@@ -160,7 +169,7 @@ func (r *Record) best() *Best { return (*Best)(unsafe.Add(unsafe.Pointer(r), bes
 // SetBest makes the record the Top of its security.
 func (r *Record) SetBest(b Best) { r.Kind, *r.best() = Top, b }
 
-// Best are the levels that a Top holds.
+// Best are the levels that a Top holds; of another kind the result means nothing.
 func (r *Record) Best() Best { return *r.best() }
 
 // Compile-time checks: slots are two lines, and fields lie at the offsets of session's doc.go.

@@ -9,7 +9,8 @@ import (
 	"posttrade/ring"
 )
 
-// PageBytes is the unit in which regions are laid out.
+// PageBytes is the unit in which regions are laid out, whatever the page size of the system: it
+// keeps the words of different writers apart, and is a part of the protocol.
 const PageBytes = 4096
 
 // Offsets in the event region, and in the client's page of the command region.
@@ -23,7 +24,8 @@ const (
 
 const eventMagic = 0x3154564544545350 // "PSTDEVT1"
 
-// ErrEvents reports a region that does not hold an event ring.
+// ErrEvents reports a region that does not hold an event ring: it is too small, or its first page
+// is not what the welcome says.
 var ErrEvents = errors.New("region does not hold this event ring")
 
 // eventHead is the first page of the event region. Its writer is the server, once.
@@ -36,14 +38,15 @@ type eventHead struct {
 	session   uint64
 }
 
-// CommandBytes is the size of a command region and the offset of the client's page in it.
+// CommandBytes is the size of a command region and the offset of the client's page in it: the ring
+// of package ring, up to a whole page, and the client's page behind it.
 func CommandBytes(slots int) (total, page int) {
 	page = (ring.SPSCBytes[Request](slots) + PageBytes - 1) &^ (PageBytes - 1)
 	return page + PageBytes, page
 }
 
 // Slots views the slots of a command region, which are the last part of the ring. Their content may
-// change during a read.
+// change during a read, so the server copies a slot before it looks at it.
 func Slots(region *ring.Region, slots int) []Request {
 	end := ring.SPSCBytes[Request](slots)
 	mem := region.Bytes()[end-slots*RequestBytes : end]
@@ -59,7 +62,8 @@ type Page struct {
 	Waiter   *ring.Waiter // where the client parks
 }
 
-// PageAt views the client's page of a command region.
+// PageAt views the client's page of a command region. It panics for an offset outside, which the
+// caller has compared with CommandBytes.
 func PageAt(region *ring.Region, offset int) Page {
 	mem := region.Bytes()
 	_ = mem[offset+PageBytes-1]
@@ -70,7 +74,8 @@ func PageAt(region *ring.Region, offset int) Page {
 }
 
 // NewOutbox makes the writing end of a fresh event ring over a zeroed region. Only the server can
-// write the region, and it never reads a value back from it.
+// write the region, and it never reads a value back from it. Errors: ring.ErrCapacity for slots
+// that are no power of two, ErrEvents for a region that is too small.
 func NewOutbox(region *ring.Region, slots int, page Page, session uint64) (*Outbox, error) {
 	mem := region.Bytes()
 	if err := usable(mem, slots); err != nil {
@@ -86,7 +91,9 @@ func NewOutbox(region *ring.Region, slots int, page Page, session uint64) (*Outb
 	}, nil
 }
 
-// OpenInbox makes the reading end of the event ring that the welcome describes.
+// OpenInbox makes the reading end of the event ring that the welcome describes. ErrEvents when the
+// region's first page says otherwise. The region may be mapped read-only: the reader's cursor is in
+// the client's page.
 func OpenInbox(region *ring.Region, w *WelcomeFrame, page Page) (*Inbox, error) {
 	mem, slots := region.Bytes(), int(w.EventSlots)
 	if err := usable(mem, slots); err != nil {
