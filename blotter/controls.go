@@ -163,6 +163,8 @@ func (s *securitySlot) control(cmd *matcher.Command) {
 	s.flag(mask, bits&(mask|flagKnown), cmd.PriceTicks)
 }
 
+// securitySlot is a row under its lock. A row is one record for readers, although prices and flags
+// change at different times.
 type securitySlot struct {
 	lock ring.SeqLock
 	row  securityRow
@@ -247,6 +249,7 @@ type policyRow struct {
 	maxConcentration int64
 }
 
+// policySlot is the one row of the policy under its lock.
 type policySlot struct {
 	lock ring.SeqLock
 	row  policyRow

@@ -121,6 +121,7 @@ type indexWriter struct {
 	batch []matcher.Fill
 }
 
+// newIndexWriter writes to an empty file. It holds one batch of 1 MiB, and a checksum a block.
 func newIndexWriter(f indexFile, last uint64) *indexWriter {
 	return &indexWriter{
 		f: f, last: last, next: 1,

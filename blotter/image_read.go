@@ -84,6 +84,8 @@ func (r *imageReader) section(s section, least, most int, record func() error) e
 	return nil
 }
 
+// The number methods take the next field off the record. A section's width is checked against its
+// description, so a record always has its fields.
 func (r *imageReader) u8() uint8 {
 	n := r.left[0]
 	r.left = r.left[1:]

@@ -27,6 +27,7 @@ type KeyRow struct {
 	_         uint32
 }
 
+// keySlot is a row under its lock. The row alone says whether the slot was used again.
 type keySlot struct {
 	lock ring.SeqLock
 	row  KeyRow
@@ -69,6 +70,7 @@ type keyTable struct {
 // The parts of a head. Laps are counted modulo lapMask+1. When they have all passed, a dead chain
 // may look alive; it then keeps marks that it no longer needs, which has no other effect.
 const (
+	// 28 bits of marks leave 4 bits for the lap above them; the slot has the lower half.
 	markShift = 32
 	markCount = 28
 	lapShift  = markShift + markCount

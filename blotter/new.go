@@ -105,6 +105,7 @@ func newAccounts(a *ring.Arena, capacity int) accounts {
 	}
 }
 
+// newPositions carves a slot for every pair. The table is sparse: most pairs are never used.
 func newPositions(a *ring.Arena, accounts, securities int) positions {
 	stride := strideOf(securities)
 	return positions{

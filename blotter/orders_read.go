@@ -50,6 +50,8 @@ func (o *orderTable) copyRow(at uint32, row *OrderRow, words int) {
 
 // The words of a row: all of them, and those that a filter reads.
 const (
+	// Of eight bytes each: a row without its lock, and the part of it that holds all that keeps and
+	// Number read.
 	rowWords    = 18
 	filterWords = 6
 )
@@ -208,6 +210,7 @@ func newOrders(a *ring.Arena, maxOpen, retained int) orders {
 		retained: ring.Carve[uint32](a, retained)}
 }
 
+// newOrderTable carves one slot for each order and at least as many chains, a power of two.
 func newOrderTable(a *ring.Arena, maxOpen, retained int) orderTable {
 	slots := maxOpen + retained + transitOrders
 	lap := uint8(max(4, bits.Len(uint(slots-1))))

@@ -16,6 +16,7 @@ type positionRow struct {
 	used uint64
 }
 
+// positionSlot is a row under its lock.
 type positionSlot struct {
 	lock ring.SeqLock
 	row  positionRow

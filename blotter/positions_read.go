@@ -25,6 +25,7 @@ func (v *Views) Position(account, security uint32) (Position, bool) {
 	return t.positionAt(at, account, security)
 }
 
+// positionAt is Position for an account's index.
 func (t *tables) positionAt(at int, account, security uint32) (Position, bool) {
 	var row positionRow
 	if !t.positions.at(at, security).copyRow(&row) {

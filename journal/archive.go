@@ -38,6 +38,11 @@ type remnant struct {
 
 // shelf is the archives of a store, in order, and their stores once they have been opened. They
 // follow each other from the first command on: what is behind the last is in the store.
+//
+// The history of a journal that was archived twice:
+//
+//	archive 1   archive 2   store                     tail
+//	1 .. to     .. to       .. the durable head       .. answered
 type shelf struct {
 	list []*archived
 	fs   vfs.FS

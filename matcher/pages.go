@@ -30,6 +30,7 @@ const (
 	signBit   = 1 << 63 // a key is a price with its sign bit flipped: unsigned order
 )
 
+// shift and number split a node. A leaf's shift is 0, so a leaf's node is its number.
 func (n node) shift() uint    { return uint(n) >> numBits }
 func (n node) number() uint32 { return uint32(n) & numMask }
 

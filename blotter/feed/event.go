@@ -26,6 +26,7 @@ const (
 	Snapshot
 )
 
+// kindNames are the names that clients see, by number.
 var kindNames = [...]string{Book: "book", BBO: "bbo", Trade: "trade", Fill: "trade",
 	Order: "order", Price: "price", Control: "control", Contract: "contract", Snapshot: "snapshot"}
 

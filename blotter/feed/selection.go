@@ -18,6 +18,7 @@ const (
 	Contracts
 )
 
+// topicNames lacks the topics of books and best levels, which have a ticker (ParseTopics).
 var topicNames = map[string]Topics{"trades": Trades, "orders": Orders, "prices": Prices,
 	"controls": Controls, "contracts": Contracts}
 
@@ -51,6 +52,7 @@ func (s *Securities) has(id uint32) bool {
 	return found
 }
 
+// add keeps the ids ascending and each once, so that equal sets have one Key.
 func (s *Securities) add(id uint32) {
 	if at, found := slices.BinarySearch(s.IDs, id); !found {
 		s.IDs = slices.Insert(s.IDs, at, id)

@@ -301,6 +301,13 @@ var (
 // has a place in the configuration: if the leader fails on the way, the next leader continues from
 // that configuration. At another address a member is unknown until an operator has added it there:
 // the process at the first address may be the member.
+//
+// The disk asks again until it has its vote, and each time the steps are taken that are left:
+//
+//   - It is not in the configuration: it is added without a vote, if its member is known at that
+//     address and it answers there.
+//   - An earlier disk of its member is: that one is removed, on record.
+//   - It lacks at most promoteWithin entries: it gets its vote.
 func (n *Node) admit(from string, q question) error {
 	if !n.leads.Load() {
 		return errNotLeader

@@ -259,6 +259,11 @@ func (s *snapshotStore) write(r *snapshotRecord) error {
 // snapshotSink takes a stream: a header alone for a record of this member's own, a header and a
 // journal from the leader. The journal goes to the storage as it comes, unless this member has all
 // of it.
+//
+// Two kinds of streams come, and both leave a record:
+//
+//	from fsmSnapshot.Persist   a header: Close waits until the journal is stable up to its sequence
+//	from the leader            a header and a journal: Close waits until the storage has it, durable
 type snapshotSink struct {
 	store  *snapshotStore
 	record snapshotRecord

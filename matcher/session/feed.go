@@ -55,6 +55,7 @@ type feeder struct {
 // feedBatch is how many events are taken off the tap at a time.
 const feedBatch = 128
 
+// init makes the reader of the tap, which the server has made before.
 func (f *feeder) init(s *Server) {
 	f.joined = make(chan struct{}, 1)
 	f.server, f.reader, f.batch = s, s.tap.events.Reader(), make([]matcher.Event, feedBatch)
