@@ -42,7 +42,8 @@ const (
 // A new index replaces the old one in one step. A goroutine that reads the old index continues: the
 // file has no name any more and is closed after its last reader. An index belongs to the process
 // that built it, because it can be built again at any time. NewHistory removes files that an
-// earlier process left. Any goroutine may use a History.
+// earlier process left. Any goroutine may use a History. No lock is held while a file is read or
+// written.
 type History struct {
 	dir    string
 	now    func() time.Time
