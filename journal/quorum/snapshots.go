@@ -50,7 +50,8 @@ type Transfer interface {
 	Size() int64
 }
 
-// snapshotRecord is the content of a record's file.
+// snapshotRecord is the content of a record's file, as JSON: up to entry Index of term Term, the
+// journal has the commands up to Sequence.
 type snapshotRecord struct {
 	Index, Term        uint64
 	Configuration      []byte // as the library encodes it
@@ -150,7 +151,8 @@ func (s *snapshotStore) List() ([]*raft.SnapshotMeta, error) {
 }
 
 // Create implements the library's interface: it returns a sink for a record of this member's own,
-// or for a stream from the leader.
+// or for a stream from the leader. While a received journal waits to be installed there is none:
+// nothing may be recorded of a state that is about to be replaced.
 func (s *snapshotStore) Create(_ raft.SnapshotVersion, index, term uint64, c raft.Configuration,
 	at uint64, _ raft.Transport) (raft.SnapshotSink, error) {
 	if s.received.Load() != nil {
