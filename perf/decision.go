@@ -133,9 +133,9 @@ const stageBatch = 256
 // the default output ring, which no goroutine reads. It runs the last part under timed and returns
 // allocations per command.
 //
-// The figure has two decimals: the allocations are those of the whole process, and the few of the
-// measurement itself vanish behind so many commands. A number of fills other than that of the flow
-// is an error.
+// The allocations are those of the whole process. The figure has two decimals, so the
+// few of the measurement itself vanish behind so many commands. A number of fills other than that
+// of the flow is an error.
 func runEngine(f *flow.Flow, commands []matcher.Command,
 	timed func(n int, step func(lo, hi int))) (allocs float64, err error) {
 	e, err := matcher.New(flowGenesis(f.Symbols))

@@ -98,8 +98,9 @@ func damage(err error) error {
 	return err
 }
 
-// printBackup prints what the manifest says, for people. The chain is what a later part must go on
-// from.
+// printBackup prints what the manifest says, for people: how many commands there are and up to
+// which sequence, their event times, why rows are missing, if they are, and genesis and chain in
+// hex. A part goes on from the commit that has this chain.
 func printBackup(w io.Writer, m *backup.Manifest) {
 	bytes := int64(0)
 	for _, f := range m.Files {

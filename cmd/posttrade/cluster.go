@@ -86,6 +86,8 @@ func (k *clusterCommand) addOrRemove(ctx context.Context, c *settings.Config, ar
 
 // clusterCommand is one call: the members to ask, in the order of cluster.members, and how.
 type clusterCommand struct {
+	// members are asked in this order; remote makes the requests, with certificates of the
+	// installation.
 	members []quorum.Member
 	remote  quorum.Remote
 	out     io.Writer
@@ -104,8 +106,10 @@ func newClusterCommand(c *settings.Config, out io.Writer) (*clusterCommand, erro
 // status asks every member and shows each answer. It fails when no member answers, or none within
 // wait.
 //
-// A member that does not answer has a line that says so. The configuration shown is the leader's,
-// or that of the first member that has one while no leader answers.
+// Columns: last entry and applied are indexes of the consensus log; sequence is that of the last
+// command in the member's journal; server is the id of the member's disk. A member that does not
+// answer has a line that says so. The configuration shown is the leader's, or that of the first
+// member that has one while no leader answers; a member without one does not take part yet.
 func (k *clusterCommand) status(ctx context.Context, wait time.Duration) error {
 	if err := k.await(ctx, wait); err != nil {
 		return err

@@ -60,6 +60,9 @@ func consulting(c *settings.Config, service string, life time.Duration,
 
 // listenerOf is the address of a listener of the server that runs on data.dir: host:port, as the
 // server has written it into ports.json. The file stays when the server ends.
+//
+// ports.json is one object, from the name of a service to an address. With sidecars.enabled=false
+// the post-trade services are not there.
 func listenerOf(c *settings.Config, service string) (string, error) {
 	path := c.InDataDir("ports.json")
 	text, err := os.ReadFile(path)
@@ -102,7 +105,9 @@ func runTCA(args []string, stdout, stderr io.Writer) int {
 	return settings.Exit(stderr, showTCA(ctx, server, f.rest[0], stdout))
 }
 
-// showTCA prints one report, for people. Prices are exact decimals; slippage is in basis points.
+// showTCA prints one report, for people. The arrival is the command that accepted the order; the
+// TWAP is the average of the window before the execution, weighted by time, and its samples are the
+// prices that had weight. Slippage is in basis points, and positive is a cost, for a sale too.
 func showTCA(ctx context.Context, server *client.Client, trade string, w io.Writer) error {
 	r, err := server.TCAReport(ctx, trade)
 	if err != nil {

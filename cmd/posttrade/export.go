@@ -20,7 +20,8 @@ import (
 // exportUsage is the form of the command
 const exportUsage = "export trades|blotter|positions [flags]"
 
-// exportTables are the tables, and the service that each is asked of.
+// exportTables are the tables, and the service that each is asked of: the rows of trades are in
+// SQL, the others in the matcher's memory.
 var exportTables = map[string]string{client.TableTrades: "trade-processor",
 	client.TableBlotter: "order-matcher", client.TablePositions: "order-matcher"}
 
@@ -112,6 +113,7 @@ func download(ctx context.Context, server *client.Client, q client.ExportQuery, 
 // progress counts what is written, and says it every second, on stderr: stdout may be the file.
 type progress struct {
 	io.Writer
+	// to gets the lines about the progress; the file goes to Writer.
 	to    io.Writer
 	table string
 	// bytes were written so far; said is when the last line was printed.

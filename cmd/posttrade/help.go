@@ -44,7 +44,8 @@ var examples = map[string]string{
 	"what-if": "posttrade what-if --set risk.price.collar-bps=100",
 }
 
-// runHelp is `posttrade help`: the overview, or what a command's -h prints and an example.
+// runHelp is `posttrade help`: the overview, or what a command's -h prints and an example. It runs
+// the command with -h, so each command's help is in one place.
 func runHelp(commands []command, args []string, stdout, stderr io.Writer) int {
 	if len(args) == 0 {
 		printOverview(stdout, commands)
@@ -85,7 +86,9 @@ func find(commands []command, name string) (at int, err error) {
 
 const completionUsage = "completion bash|zsh|fish"
 
-// runCompletion is `posttrade completion`: a script that completes commands and settings.
+// runCompletion is `posttrade completion`: a script that completes commands and settings. The
+// script is made of the list of commands and settings of this build, so it is made anew after an
+// update.
 func runCompletion(args []string, stdout, stderr io.Writer) int {
 	f := newFlags(completionUsage,
 		"Prints a script that makes a shell complete commands, their words and settings.\n"+

@@ -189,8 +189,12 @@ func printInUse(w io.Writer, dir string) {
 	}
 }
 
-// printReport prints what a reading of the journal has found, for people. Sizes are bytes as
-// stored.
+// printReport prints what a reading of the journal has found, for people.
+//
+//   - seed is the SHA-256 of the genesis record, chain the hash over everything up to the last
+//     block.
+//   - anchored is the sequence that the anchor attests; it may be less than the head.
+//   - stored is the size of all blocks as packed, in bytes; times are event times, UTC.
 func printReport(w io.Writer, r journal.Report) {
 	fmt.Fprintf(w, "commands   %d in %d blocks, sequences 1 to %d\n", r.InputSeq, r.Blocks, r.InputSeq)
 	fmt.Fprintf(w, "fills      %d\nclient ids %d\n", r.Fills, r.ClientIDs)
@@ -229,7 +233,7 @@ func runSnapshot(args []string, stdout, stderr io.Writer) int {
 }
 
 // takeSnapshot opens the journal with its lock, so it fails beside a running server, and replays up
-// to the head.
+// to the head. The snapshot has the views too: a start that finds one without them cannot use it.
 func takeSnapshot(c *settings.Config, stdout io.Writer) (err error) {
 	j, err := journal.OpenExisting(c.InDataDir("journal"), journal.Options{})
 	if err != nil {

@@ -2,6 +2,8 @@ package main
 
 import "os"
 
+// main ends the process with the exit code that the command returns. Only serve ends it elsewhere:
+// after a failure of the journal.
 func main() {
 	os.Exit(dispatch(commands(), os.Args[1:], os.Stdout, os.Stderr))
 }

@@ -22,7 +22,8 @@ const inspectUsage = "inspect [--at=N] book TICKER | positions | orders | ... | 
 // runInspect is `posttrade inspect`: the past of a journal, without a server.
 //
 // --at and --to of 0 are sequences, so their default, the head, is told from them by whether the
-// flag is given.
+// flag is given. step takes the terminal: it reads single keys from stdin, and gives the terminal
+// back as it was at the end.
 func runInspect(args []string, stdout, stderr io.Writer) int {
 	f := newFlags(inspectUsage,
 		"Shows the state after any sequence of the journal in data.dir, also while a server has it "+

@@ -95,6 +95,8 @@ func profiled(name string, f func() error) error {
 //
 // The head is this program unless another is named. The self-test proves that the gate finds a
 // slow-down and does not find one that is not there.
+//
+// Exit code 1 says that the head is slower or allocates more: a build script can stop there.
 func runPerfGate(args []string, stdout io.Writer) error {
 	o := perf.GateOptions{Commit: settings.BuildCommit, Stdout: stdout}
 	var (
@@ -137,7 +139,7 @@ func runPerfGate(args []string, stdout io.Writer) error {
 	return perf.Gate(o)
 }
 
-// runPerfReport is `posttrade perf report`.
+// runPerfReport is `posttrade perf report`. It measures nothing: it reads results files.
 func runPerfReport(args []string, stdout io.Writer) error {
 	var out string
 	f := newFlags("perf report [--out=file] <results file or folder>",
@@ -152,7 +154,8 @@ func runPerfReport(args []string, stdout io.Writer) error {
 	return perf.WriteReport(f.rest[0], out, stdout)
 }
 
-// runPerfVerdicts is `posttrade perf verdicts`.
+// runPerfVerdicts is `posttrade perf verdicts`. A target that one run has missed may be noise of
+// that run, so it counts over the last runs of one kind of machine.
 func runPerfVerdicts(args []string, stdout io.Writer) error {
 	var (
 		cpu  string

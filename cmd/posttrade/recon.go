@@ -92,8 +92,8 @@ func repairRange(text string) (q client.RepairQuery, err error) {
 }
 
 // repairRows repairs, and shows which rows and how they were. The server keeps the rows as they
-// were under the number of the repair. The answer may leave out items of a large repair
-// (Truncated).
+// were under the number of the repair, 0 for a dry run. The list of a large repair may be cut
+// (Truncated); the counts are of all of it.
 func repairRows(ctx context.Context, server *client.Client, q client.RepairQuery,
 	w io.Writer) error {
 	done, err := server.RepairRows(ctx, q)
@@ -123,7 +123,9 @@ func repairRows(ctx context.Context, server *client.Client, q client.RepairQuery
 	return t.Flush()
 }
 
-// showReconStatus prints the counts of the reconciliation, for people.
+// showReconStatus prints the counts of the reconciliation, for people. compared is how many fills
+// of the journal have a class, and lag how many have none yet. The four lines behind compared are
+// the present tallies by class.
 func showReconStatus(ctx context.Context, server *client.Client, w io.Writer) error {
 	s, err := server.ReconStatus(ctx)
 	if err != nil {
@@ -151,8 +153,8 @@ func instant(at time.Time) string {
 	return at.UTC().Format("2006-01-02T15:04:05.000Z07:00")
 }
 
-// showBreaks prints all open breaks, page by page. They are held until the end, because a table
-// needs the width of all its columns.
+// showBreaks prints all open breaks, page by page; an empty class is every class. The lines are
+// held until the end, because a table needs the width of all its columns.
 func showBreaks(ctx context.Context, server *client.Client, class string, w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "class\ttrade\tfields\tfirst seen\tlast seen")

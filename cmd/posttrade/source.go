@@ -50,7 +50,9 @@ func runSource(args []string, stdout, stderr io.Writer) int {
 	return settings.Exit(stderr, settings.Usagef("usage: posttrade %s", sourceUsage))
 }
 
-// sourceStatus prints a line for each source, as the risk-control endpoint of the server has it.
+// sourceStatus prints a line for each source, as the risk-control endpoint of the server has it:
+// its state, its epoch, the last version that the replica has taken in, the highest that it knows
+// of, and why it was last quarantined.
 func sourceStatus(c *settings.Config, w io.Writer) error {
 	server, err := consult(c, "order-matcher", time.Now())
 	if err != nil {
@@ -74,7 +76,8 @@ func sourceStatus(c *settings.Config, w io.Writer) error {
 	return t.Flush()
 }
 
-// bumpTimeout is how long an unreachable database or broker may hold the command up.
+// bumpTimeout is how long an unreachable database or broker may hold the command up: a person
+// waits.
 const bumpTimeout = 30 * time.Second
 
 // bumpEpoch begins a new epoch. It reads the last message of the stream, so that versions continue

@@ -33,7 +33,8 @@ func runStop(args []string, stdout, stderr io.Writer) int {
 	return settings.Exit(stderr, stopServer(c, *timeout, stdout))
 }
 
-// stopServer sends the signal and waits. Only Linux says which process holds a lock.
+// stopServer sends the signal and waits. Only Linux says which process holds a lock. That no server
+// runs is success: what was asked for holds.
 func stopServer(c *settings.Config, timeout time.Duration, stdout io.Writer) error {
 	if runtime.GOOS != "linux" {
 		return fmt.Errorf("stop: %s does not say which process has a journal open; end the server by "+

@@ -13,7 +13,8 @@ import (
 	"posttrade/matcher/gate"
 )
 
-// maxTokenTTL is the longest life of a token, as for POST /auth/dev-token.
+// maxTokenTTL is the longest life of a token, as for POST /auth/dev-token. A longer one would stay
+// valid long after the right behind it has changed.
 const maxTokenTTL = 24 * time.Hour
 
 // maxMetricsTTL is the longest life of a token for metrics, which a scraper's configuration holds.

@@ -34,6 +34,7 @@ func (g *Gate) HoldSecurity(id uint32, enabled, halted bool) error {
 	return err
 }
 
+// securityFlags are the bits that a control can set, or keep.
 func securityFlags(enabled, halted bool) (flags uint32) {
 	if enabled {
 		flags |= securityEnabled
@@ -120,13 +121,14 @@ func (g *Gate) registered(id uint32) (*security, error) {
 }
 
 // SetRestricted restricts a registered security, or lifts the restriction. ErrSecurity for an
-// unregistered one. Only an operator restricts, so no source is asked.
+// unregistered one. A restriction is always an operator's.
 func (g *Gate) SetRestricted(id uint32, restricted bool, version int64) error {
 	g.writers.mu.Lock()
 	defer g.writers.mu.Unlock()
 	return g.restrict(id, restricted, version)
 }
 
+// restrict is SetRestricted for a caller that holds writers.mu.
 func (g *Gate) restrict(id uint32, restricted bool, version int64) error {
 	s, err := g.registered(id)
 	if err != nil {

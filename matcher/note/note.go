@@ -105,7 +105,8 @@ func cut(text []byte) (pieces [][]byte) {
 	return append(pieces, text)
 }
 
-// Len is the number of commands that the note takes.
+// Len is the number of commands that the note takes, 1 to matcher.MaxNoteParts. The ticket needs as
+// many places in front of the acts.
 func (w Written) Len() int { return len(w.pieces) }
 
 // Put writes the note into the first Len places of a ticket. All places behind are commands that
@@ -146,6 +147,7 @@ func (n *Note) LogRefused(log *slog.Logger, inputSeq uint64, code string) {
 	n.log(log, slog.LevelWarn, "operator act: refused", inputSeq, "code", code)
 }
 
+// log writes the same members for every outcome, so that a search for an act finds all its lines.
 func (n *Note) log(log *slog.Logger, level slog.Level, text string, inputSeq uint64, more ...any) {
 	log.Log(context.Background(), level, text, append([]any{"kind", n.Kind, "sequence", inputSeq,
 		"subject", n.Subject, "address", n.Address, "reason", n.Reason, "object", string(n.Object),

@@ -33,7 +33,8 @@ func (c *checker) file(name string) ([]byte, error) {
 	return data, nil
 }
 
-// need reads a file without which nothing can be judged.
+// need reads a file without which nothing can be judged. That it cannot be read proves nothing
+// against the bundle: ErrRead, exit code 1.
 func (c *checker) need(name string) ([]byte, error) {
 	data, err := c.read(name)
 	if err != nil {

@@ -56,7 +56,7 @@ type replay struct {
 	whole []verify.Hash
 }
 
-// to replays up to a command.
+// to replays up to a command. It does nothing when the shadow has passed that command already.
 func (r *replay) to(ctx context.Context, inputSeq uint64) error {
 	return r.shadow.Follow(ctx, inputSeq, func(events []matcher.Event) error {
 		for i := range events {

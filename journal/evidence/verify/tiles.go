@@ -11,6 +11,7 @@ import (
 // Tiles reads the hashes of a head's tree from tiles, which prove themselves against the head: a
 // hash that it gives leads to the root. It is a tlog.HashReader. One goroutine uses it.
 type Tiles struct {
+	// HashReader gives a hash only after it has led the tile to the root
 	tlog.HashReader
 	read Read
 	// err is the last error of read: package tlog hides it behind one of its own.
@@ -77,8 +78,9 @@ func (r tileReader) ReadTiles(tiles []tlog.Tile) ([][]byte, error) {
 	return list, nil
 }
 
-// readTile reads a tile; of a partial one the full one has the beginning. A tile of another length
-// than its name says is a Refusal.
+// readTile reads a tile; of a partial one the full one has the beginning, and may have taken its
+// place. A tile of another length than its name says is a Refusal with the byte at which it ends,
+// or should.
 func readTile(read Read, level int, n uint64, w int) ([]byte, error) {
 	size := w * HashBytes
 	if level == Entries {

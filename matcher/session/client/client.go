@@ -27,7 +27,8 @@ var (
 	ErrRole     = errors.New("a feed takes no commands")
 )
 
-// Options of Dial. The zero value is an order session with the server's ring sizes.
+// Options of Dial. The zero value is an order session with the server's ring sizes. A larger event
+// ring lets a client that reads seldom have more answers on their way.
 type Options struct {
 	Role         wire.Role     // 0: wire.Orders
 	CommandSlots int           // 0: the server chooses
@@ -187,7 +188,8 @@ func (c *Client) attach(fds []int, idle ring.Strategy) (err error) {
 }
 
 // adaptiveYields is how often Next gives its core to others before it sleeps. A sleep costs a
-// wake-up, so Next yields for as long as a round trip takes, and not much longer.
+// wake-up, so Next yields for as long as a round trip takes, and not much longer. The server's
+// poller does the same.
 const adaptiveYields = 100
 
 // spins is how many looks Next takes, a tenth of a microsecond apart, before it gives its core
