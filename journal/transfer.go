@@ -216,7 +216,8 @@ func (t *Transfer) commits() error {
 		})
 }
 
-// chunk makes whole commits until there is enough, or they are at to.
+// chunk makes whole commits until there is enough, or they are at to. A commit is never divided
+// between two chunks. A history that does not end exactly at to is an error.
 func (t *Transfer) chunk(to point, commands, fills, ids *lane) error {
 	for t.w.Len() < transfer.ChunkBytes && t.at.inputSeq < to.inputSeq {
 		e, err := t.block(commands, t.at.inputSeq+1)
@@ -268,7 +269,8 @@ type lane struct {
 	begun bool
 }
 
-// next is the value under key, which must be the next one.
+// next is the value under key, which must be the next one: a block in between, or a missing one, is
+// an error. The value holds until the next call.
 func (l *lane) next(key []byte) ([]byte, error) {
 	var ok bool
 	if l.begun {

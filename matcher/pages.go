@@ -208,6 +208,7 @@ func (g *pages) prune(root *node, leaf node) {
 	if parent.bits&(parent.bits-1) != 0 {
 		return
 	}
+	// One child is left: it takes the place of the page, which is freed all zero but for its link.
 	last := &g.kids[number*fanout+uint32(bits.TrailingZeros64(parent.bits))]
 	g.replace(root, up, *last)
 	*last = 0

@@ -50,7 +50,8 @@ type Transfer interface {
 	Size() int64
 }
 
-// snapshotRecord is the content of a record's file.
+// snapshotRecord is the content of a record's file, as JSON: up to entry Index of term Term, the
+// journal has the commands up to Sequence.
 type snapshotRecord struct {
 	Index, Term        uint64
 	Configuration      []byte // as the library encodes it
@@ -150,7 +151,8 @@ func (s *snapshotStore) List() ([]*raft.SnapshotMeta, error) {
 }
 
 // Create implements the library's interface: it returns a sink for a record of this member's own,
-// or for a stream from the leader.
+// or for a stream from the leader. While a received journal waits to be installed there is none:
+// nothing may be recorded of a state that is about to be replaced.
 func (s *snapshotStore) Create(_ raft.SnapshotVersion, index, term uint64, c raft.Configuration,
 	at uint64, _ raft.Transport) (raft.SnapshotSink, error) {
 	if s.received.Load() != nil {
@@ -259,6 +261,11 @@ func (s *snapshotStore) write(r *snapshotRecord) error {
 // snapshotSink takes a stream: a header alone for a record of this member's own, a header and a
 // journal from the leader. The journal goes to the storage as it comes, unless this member has all
 // of it.
+//
+// Two kinds of streams come, and both leave a record:
+//
+//	from fsmSnapshot.Persist   a header: Close waits until the journal is stable up to its sequence
+//	from the leader            a header and a journal: Close waits until the storage has it, durable
 type snapshotSink struct {
 	store  *snapshotStore
 	record snapshotRecord
