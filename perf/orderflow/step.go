@@ -91,7 +91,7 @@ type Step struct {
 	Ref string
 }
 
-// StepReader returns a flow step by step; io.EOF ends it, any other error means that the flow cannot
+// StepReader returns a flow step by step; io.EOF ends it, another error means that the flow cannot
 // go on. The next call overwrites the step, but the step's strings stay valid. One goroutine at a
 // time.
 type StepReader interface {
