@@ -15,7 +15,8 @@ import (
 // appends, any goroutine reads (page.go).
 //
 // Invariants: the slots hold fills up to last, and readers may read the last capacity of them, none
-// before first. There is one slot more than the capacity: the slot that is written next.
+// before first. There is one slot more than the capacity: the slot that is written next. The zero
+// Blotter is not usable: New makes one.
 type Blotter struct {
 	slots []matcher.Fill
 	slab  *ring.Slab[matcher.Fill] // keeps the mapping reachable
@@ -27,7 +28,8 @@ type Blotter struct {
 }
 
 // Append adds the next fill. It skips a fill that is there already, so a start may first load the
-// journal's last fills and then replay commands. A hole is a bug and panics. Appender only.
+// journal's last fills and then replay commands. A hole is a bug and panics. The first fill may
+// have any sequence. No allocation. Appender only.
 func (b *Blotter) Append(fill *matcher.Fill) {
 	if !b.expects(fill.TradeSeq) {
 		return
@@ -38,7 +40,8 @@ func (b *Blotter) Append(fill *matcher.Fill) {
 	b.advance(fill.TradeSeq)
 }
 
-// expects reports whether a fill is the next one and not there already.
+// expects reports whether a fill is the next one and not there already. It panics for a hole,
+// because a slot is computed from the sequence.
 func (b *Blotter) expects(tradeSeq uint64) bool {
 	last := uint64(b.last.Load())
 	switch {
@@ -52,7 +55,8 @@ func (b *Blotter) expects(tradeSeq uint64) bool {
 	return true
 }
 
-// advance publishes the fill that has been written and moves to the next slot.
+// advance publishes the fill that has been written and moves to the next slot. A reader that loads
+// last afterwards finds the whole fill.
 func (b *Blotter) advance(tradeSeq uint64) {
 	b.last.Release(int64(tradeSeq))
 	if b.at++; b.at == len(b.slots) {

@@ -26,7 +26,8 @@ type change struct {
 	version               uint64 // of its side, after the change
 }
 
-// changesKept is how many changes a reader may be behind.
+// changesKept is how many changes a reader may be behind, a power of two. A reader that is further
+// behind begins again.
 const changesKept = 1 << 14
 
 // note appends a change. Writer only.

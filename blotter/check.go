@@ -18,7 +18,7 @@ func (v *Views) mustBeSound() {
 }
 
 // check returns the first point of the list of doc.go that does not hold. Observer's goroutine
-// only, between two commands.
+// only, between two commands. It costs what the tables hold, and allocates.
 func (v *Views) check() error {
 	if v.current != v.Applied() || v.finished != 0 {
 		return fmt.Errorf("command %d is not complete, applied %d", v.current, v.Applied())
@@ -129,7 +129,7 @@ func (l *levels) check(sums map[uint32]level) error {
 	return nil
 }
 
-// check asserts that every remembered key is found.
+// check asserts that every remembered key is found, and leads to its own first decision.
 func (k *keys) check() error {
 	for i := range k.count {
 		row, got := k.oldest(i), KeyRow{}
@@ -143,7 +143,8 @@ func (k *keys) check() error {
 
 // Check compares the views with the engine that produced the observed events, in all data that both
 // hold, and names the first difference. Both must stand between the same two commands. It reads all
-// of both, so it does not belong on the path of an order.
+// of both, so it does not belong on the path of an order. The caller owns both the engine and the
+// views: the goroutine that replays a journal.
 func (v *Views) Check(e *matcher.Engine) error {
 	if v.Applied() != e.AppliedSeq() || v.tradeSeq != e.TradeSeq() {
 		return fmt.Errorf("blotter: views at inputSeq=%d tradeSeq=%d, engine at %d and %d",
@@ -162,6 +163,8 @@ func (v *Views) Check(e *matcher.Engine) error {
 	return nil
 }
 
+// info is the part of a row that the engine knows too. Type, time in force and client id are the
+// views' alone.
 func (r *OrderRow) info() matcher.OrderInfo {
 	return matcher.OrderInfo{
 		Ref: r.Ref, Era: r.Era, AccountID: r.AccountID, SecurityID: r.SecurityID, Side: r.Side,
@@ -171,6 +174,7 @@ func (r *OrderRow) info() matcher.OrderInfo {
 	}
 }
 
+// checkOrders compares every order, and the order in which the terminal ones will be forgotten.
 func (v *Views) checkOrders(e *matcher.Engine) (err error) {
 	open, kept := 0, 0
 	e.EachOrder(func(want matcher.OrderInfo) bool {
@@ -196,6 +200,7 @@ func (v *Views) checkOrders(e *matcher.Engine) (err error) {
 	return err
 }
 
+// checkDepth compares every level of every book, best first. The engine counts its queues for this.
 func (v *Views) checkDepth(e *matcher.Engine) (err error) {
 	for id := uint32(1); v.registered(id); id++ {
 		for side := matcher.Buy; side <= matcher.Sell; side++ {
@@ -222,6 +227,8 @@ func (v *Views) checkDepth(e *matcher.Engine) (err error) {
 	return nil
 }
 
+// checkPositions compares every position that ever had a fill. The order differs: the engine has
+// that of the first fills.
 func (v *Views) checkPositions(e *matcher.Engine) (err error) {
 	count := 0
 	e.EachPosition(func(want matcher.PositionInfo) bool {
@@ -237,6 +244,8 @@ func (v *Views) checkPositions(e *matcher.Engine) (err error) {
 	return err
 }
 
+// checkControls compares accounts, securities with their prices, and the policy. Control versions
+// and marks of sources are the views' alone.
 func (v *Views) checkControls(e *matcher.Engine) (err error) {
 	accounts, securities := 0, 0
 	e.EachAccount(func(want matcher.AccountInfo) bool {
@@ -270,6 +279,7 @@ func (v *Views) checkControls(e *matcher.Engine) (err error) {
 	return err
 }
 
+// checkKeys compares the remembered keys in the order in which they will be forgotten.
 func (v *Views) checkKeys(e *matcher.Engine) (err error) {
 	n := 0
 	e.EachKey(func(want matcher.KeyInfo) bool {

@@ -9,7 +9,7 @@ import (
 	"posttrade/ring"
 )
 
-// ContractRow is one OTC contract. It never changes.
+// ContractRow is one OTC contract, as it was booked. It never changes. Two cache lines.
 type ContractRow struct {
 	matcher.ContractInfo
 	CreatedMillis int64 // the event time of its booking
@@ -31,7 +31,8 @@ func (r *ContractRow) ClientID() []byte { return r.clientID[:r.idLen] }
 type contracts struct {
 	rows     []ContractRow
 	accounts []uint32 // of each row: a list by account reads this column
-	count    ring.Sequence
+	// Writer: the observer, after the row. It publishes the row.
+	count ring.Sequence
 }
 
 // add publishes a contract with an id above all others. id is cut at MaxClientID. The engine
@@ -48,7 +49,7 @@ func (t *contracts) add(info *matcher.ContractInfo, createdMillis int64, id []by
 	t.count.Release(at + 1)
 }
 
-// booked adds the contract of a booking.
+// booked adds the contract of a booking, and its key.
 func (v *Views) booked(ev *matcher.Event, clientID []byte) {
 	v.remember(ev, matcher.KeyContract, ev.InputSeq, clientID)
 	info := matcher.ContractInfo{ID: ev.InputSeq}

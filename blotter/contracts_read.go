@@ -11,7 +11,7 @@ type ContractFilter struct {
 }
 
 // first is the place of the first contract with an id of at least id, among the first count
-// contracts.
+// contracts; count when there is none. The rows ascend by id.
 func (t *tables) first(id uint64, count int) int {
 	return sort.Search(count, func(i int) bool { return t.contracts[i].ID >= id })
 }

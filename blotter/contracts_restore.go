@@ -7,7 +7,8 @@ import (
 	"posttrade/matcher"
 )
 
-// contractRestorer takes contracts ascending by id.
+// contractRestorer takes contracts ascending by id. It trusts no field: a contract must have terms
+// that the engine could have booked, an account that exists, and zeros behind its client id.
 func (v *Views) contractRestorer() func(*imageReader) error {
 	last := uint64(0)
 	return func(r *imageReader) error {
@@ -58,6 +59,7 @@ func (t *contracts) check(applied uint64) error {
 	return nil
 }
 
+// checkContracts compares the terms of every contract, in the order of their ids.
 func (v *Views) checkContracts(e *matcher.Engine) (err error) {
 	t, n := &v.contracts, 0
 	count := int(t.count.Load())

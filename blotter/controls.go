@@ -9,7 +9,8 @@ import (
 	"posttrade/ring"
 )
 
-// accountRow is one account. It keeps its index, by which positions are addressed.
+// accountRow is one account. It keeps its index, by which positions are addressed. No account is
+// ever removed.
 type accountRow struct {
 	id      uint32
 	flags   uint32
@@ -24,6 +25,7 @@ const (
 	accountFlags          = accountEnabled | accountByHand
 )
 
+// accountSlot is a row under its lock: a reader copies the row whole.
 type accountSlot struct {
 	lock ring.SeqLock
 	row  accountRow
@@ -40,6 +42,7 @@ type accounts struct {
 // home spreads ids over the index: consecutive ids must not cluster.
 func (t *accounts) home(id uint32) int { return homeOf(id, t.shift) }
 
+// homeOf is home for readers, which have a copy of shift.
 func homeOf(id uint32, shift uint) int { return int((id * 2654435769) >> shift) }
 
 // find returns the index of an account, -1 if there is none. Writer only.
@@ -56,7 +59,7 @@ func (t *accounts) find(id uint32) int {
 	}
 }
 
-// set publishes a row.
+// set publishes a row. The writer keeps the row as it was by copying it first.
 func (s *accountSlot) set(row *accountRow) {
 	s.lock.Begin()
 	ring.CopyIn(wordsOf(&s.row), wordsOf(row))
@@ -101,7 +104,8 @@ func (t *accounts) add(row accountRow) {
 	t.count.Release(int64(at + 1))
 }
 
-// enter adds an id and the slot of its account to the index.
+// enter adds an id and the slot of its account to the index. The slot is written before, so a
+// reader that finds the entry finds the row.
 func (t *accounts) enter(id uint32, at int) {
 	mask := len(t.index) - 1
 	home := t.home(id)
@@ -111,7 +115,8 @@ func (t *accounts) enter(id uint32, at int) {
 	ring.StoreRelease(&t.index[home&mask], uint64(id)<<32|uint64(at+1))
 }
 
-// securityRow is one security.
+// securityRow is one security. Prices and their time change with every trade, the rest with
+// controls.
 type securityRow struct {
 	market      int64 // market price x 1e6, from the newest trade or tick; 0 = none yet
 	marketTime  int64 // its event time
@@ -158,6 +163,8 @@ func (s *securitySlot) control(cmd *matcher.Command) {
 	s.flag(mask, bits&(mask|flagKnown), cmd.PriceTicks)
 }
 
+// securitySlot is a row under its lock. A row is one record for readers, although prices and flags
+// change at different times.
 type securitySlot struct {
 	lock ring.SeqLock
 	row  securityRow
@@ -174,7 +181,7 @@ type securities struct {
 }
 
 // at is the slot of a registered id. The engine applies no command to another id, so such an id is
-// a bug.
+// a bug and panics.
 func (t *securities) at(id uint32) *securitySlot {
 	if count := t.count.Load(); int64(id)-1 >= count || id == 0 {
 		notRegistered(id, count)
@@ -189,7 +196,8 @@ func (s *securitySlot) set(row *securityRow) {
 	s.lock.End()
 }
 
-// price publishes the prices only: the market price, its time, and the price of the last fill.
+// price publishes the prices only: the market price, its time, and the price of the last fill. They
+// are in the slot's first line, so a trade touches one line.
 func (s *securitySlot) price(market, time, traded int64) {
 	s.lock.Begin()
 	store(&s.row.market, market)
@@ -207,7 +215,8 @@ func (s *securitySlot) trade(ev *matcher.Event) {
 	s.price(ev.Px, ev.TimeMillis, ev.Px)
 }
 
-// register adds a security under the next id. A security that is there already stays as it is.
+// register adds a security under the next id. A security that is there already stays as it is: a
+// known ticker is registered again with its id. An id that is not the next one is a bug and panics.
 func (t *securities) register(id uint32, ticker *[matcher.MaxTicker]byte) {
 	count := t.count.Load()
 	if int64(id) <= count && id != 0 {
@@ -231,7 +240,8 @@ func (s *securitySlot) flag(mask, bits uint64, version int64) {
 	s.set(&row)
 }
 
-// policyRow holds the values that POLICY_CONTROL sets.
+// policyRow holds the values that POLICY_CONTROL sets: the limits are those of all accounts. A
+// change of limits raises the version too.
 type policyRow struct {
 	version          int64
 	kill             int64 // 0 or 1
@@ -239,12 +249,13 @@ type policyRow struct {
 	maxConcentration int64
 }
 
+// policySlot is the one row of the policy under its lock.
 type policySlot struct {
 	lock ring.SeqLock
 	row  policyRow
 }
 
-// control sets the policy; 0 leaves a limit as it is.
+// control sets the policy; 0 leaves a limit as it is. The engine has judged the version.
 func (s *policySlot) control(version int64, kill bool, maxPosition, maxConcentration int64) {
 	row := s.row
 	row.version, row.kill = version, 0

@@ -6,7 +6,8 @@ import (
 	"sync/atomic"
 )
 
-// Account is an account's control flag, and the version of the control that set it.
+// Account is an account's control flag, and the version of the control that set it: 0 from the
+// genesis record.
 type Account struct {
 	ID      uint32
 	Enabled bool
@@ -40,7 +41,8 @@ type Policy struct {
 	MaxConcentrationNotional int64
 }
 
-// read finds an account; entries of the index are only ever added.
+// read finds an account; entries of the index are only ever added, so a reader without a lock
+// misses at most an account that is being added.
 func (t *tables) read(id uint32) (at int, row accountRow, ok bool) {
 	mask := len(t.index) - 1
 	for home := homeOf(id, t.shift); ; home++ {
@@ -73,7 +75,8 @@ func (v *Views) Account(id uint32) (Account, bool) {
 	return row.account(), true
 }
 
-// Accounts returns all accounts, ascending. Any goroutine.
+// Accounts returns all accounts, ascending. Any goroutine. It allocates, and each row is whole; two
+// rows may be of different moments.
 func (v *Views) Accounts() []Account {
 	all := make([]Account, v.accounts.count.Load())
 	t := v.tables.Load() // loaded after the count: these tables hold that many
@@ -92,7 +95,8 @@ func (v *Views) registered(id uint32) bool {
 	return id != 0 && int64(id) <= v.securities.count.Load()
 }
 
-// Security returns a security, false if none is registered under the id. Any goroutine.
+// Security returns a security, false if none is registered under the id. Flags and prices are of
+// one moment. Any goroutine.
 func (v *Views) Security(id uint32) (Security, bool) {
 	if !v.registered(id) {
 		return Security{}, false
@@ -120,7 +124,7 @@ func (v *Views) Securities() []Security {
 	return all
 }
 
-// Policy returns the policy in force. Any goroutine.
+// Policy returns the policy in force, as of one command. Any goroutine.
 func (v *Views) Policy() Policy {
 	var row policyRow
 	copyWhole(&v.policy.lock, wordsOf(&row), wordsOf(&v.policy.row))

@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// Errors of Depth; test them by errors.Is.
+// Errors of Depth; test them by errors.Is. Only ErrSecurity is about the request; after the other
+// two the caller may ask again.
 var (
 	ErrSecurity = errors.New("security is not registered")
 	ErrTimeout  = errors.New("no answer in time")
@@ -38,7 +39,8 @@ type Depth struct {
 }
 
 // depthRequest is one reader's request for depth. The reader makes it, and the observer fills it in
-// and then closes done.
+// and then closes done. A reader whose time is up leaves it to the observer and never looks at it
+// again.
 type depthRequest struct {
 	security uint32
 	depth    Depth // the slices have the requested capacity
@@ -71,7 +73,8 @@ func (v *Views) Depth(security uint32, levels int, timeout time.Duration) (Depth
 	return v.askDepth(security, d, timeout)
 }
 
-// askDepth asks the observer to fill d in.
+// askDepth asks the observer to fill d in. Requests are a stack that readers push without a lock;
+// the observer takes all of it at once.
 func (v *Views) askDepth(security uint32, d Depth, timeout time.Duration) (Depth, error) {
 	if v.asking.Add(1) > maxDepthRequests {
 		v.asking.Add(-1)
@@ -129,7 +132,8 @@ func (v *Views) takeAsked() {
 	}
 }
 
-// CopyDepth is Depth for the observer's own goroutine, between two commands.
+// CopyDepth is Depth for the observer's own goroutine, between two commands. ErrSecurity is its
+// only error.
 func (v *Views) CopyDepth(security uint32, levels int) (Depth, error) {
 	if !v.registered(security) {
 		return Depth{}, fmt.Errorf("blotter: depth security=%d: %w", security, ErrSecurity)
@@ -164,6 +168,8 @@ func (m *branches) each(t *tree, f func(level uint32) bool) {
 	}
 }
 
+// eachBelow is each for a branch of the given height; 1 is a leaf. The recursion is as deep as the
+// tree, at most maxHeight.
 func (m *branches) eachBelow(at, height uint32, f func(level uint32) bool) bool {
 	b := &m.all[at]
 	for _, kid := range b.kids[:b.count] {

@@ -29,13 +29,14 @@ const (
 	endTries = 64
 )
 
-// copied is a level with its place in the order of its side.
+// copied is a level with its place in the order of its side: its rank.
 type copied struct {
 	key uint64
 	Level
 }
 
-// sideCopy is a reader's unfinished copy of a side of a book.
+// sideCopy is a reader's unfinished copy of a side of a book. Its levels ascend by key, so best
+// first; a later piece begins where the one before ended.
 type sideCopy struct {
 	side    uint32
 	levels  []copied
@@ -46,7 +47,8 @@ type sideCopy struct {
 	newest  uint64 // command of the newest change in any copy
 }
 
-// bookCopy is a reader's unfinished copy of a book.
+// bookCopy is a reader's unfinished copy of a book, on the reader's own memory. Both sides are from
+// one set of tables.
 type bookCopy struct {
 	at    *tables // from which the copies are made
 	sides [2]sideCopy
@@ -55,7 +57,8 @@ type bookCopy struct {
 }
 
 // readDepth copies a book as it is after a command. It returns false when it fails, for example
-// because the writer has stopped in the middle of a command or of a change.
+// because the writer has stopped in the middle of a command or of a change. While it runs the
+// writer notes its changes, which costs the writer a few stores each.
 func (v *Views) readDepth(security uint32, d *Depth) bool {
 	users := &v.levels.changes.users
 	users.Add(1)
@@ -100,7 +103,8 @@ func (b *bookCopy) take(v *Views, security uint32) (sequence uint64, ok bool) {
 	return sequence, v.tables.Load() == b.at // else the tables were moved during the copy
 }
 
-// endOf waits for the end of a command and returns the last command that has ended.
+// endOf waits for the end of a command and returns the last command that has ended, which may be a
+// later one.
 func (v *Views) endOf(command uint64) (applied uint64, ok bool) {
 	for range endTries {
 		if applied = v.Applied(); applied >= command {
@@ -111,7 +115,9 @@ func (v *Views) endOf(command uint64) (applied uint64, ok bool) {
 	return 0, false
 }
 
-// copyPiece copies the next branch of levels of a side.
+// copyPiece copies the next branch of levels of a side: the one to which s.until belongs. It takes
+// over only the levels from there on, because the branch may have merged with the one copied
+// before. It returns false when every try met a change.
 func (b *bookCopy) copyPiece(s *sideCopy) bool {
 	t := &b.at.trees[s.side]
 	for range copyTries {
@@ -175,7 +181,7 @@ func (from *tables) copyLeaf(t *tree, key uint64, to *[fanout]copied) (
 	return int(count), until, more
 }
 
-// loadInt loads a number that store has stored.
+// loadInt loads a number that store has stored, while the writer may be storing another one.
 func loadInt(n *int64) int64 { return atomic.LoadInt64(n) }
 
 // bringUp brings all copies to the end of a command by applying the changes from number first on. A
@@ -207,7 +213,8 @@ func (s *sideCopy) bringUp(l *levels, t *tree, first int64, command uint64) bool
 	return version == last
 }
 
-// apply sets a level to the state in a change.
+// apply sets a level to the state in a change. A level without orders goes. A change beyond what
+// has been copied is left out: the copy ends before it.
 func (s *sideCopy) apply(is *change) {
 	key := rank(s.side, int64(is.px))
 	if !s.ends && key >= s.until {

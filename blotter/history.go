@@ -27,7 +27,8 @@ var (
 	ErrHistoryClosed = errors.New("history closed")
 )
 
-// The names of the files.
+// The names of the files: fills-<n>.index, with .tmp behind it while the file is written. n counts
+// the indexes of this process.
 const (
 	historyPrefix = "fills-"
 	historySuffix = ".index"
@@ -41,7 +42,8 @@ const (
 // A new index replaces the old one in one step. A goroutine that reads the old index continues: the
 // file has no name any more and is closed after its last reader. An index belongs to the process
 // that built it, because it can be built again at any time. NewHistory removes files that an
-// earlier process left. Any goroutine may use a History.
+// earlier process left. Any goroutine may use a History. No lock is held while a file is read or
+// written.
 type History struct {
 	dir    string
 	now    func() time.Time
@@ -56,7 +58,8 @@ type History struct {
 	closed    bool
 }
 
-// HistoryInfo describes the content of an index.
+// HistoryInfo describes the content of an index. Every fill of a command up to LastSequence is in
+// it.
 type HistoryInfo struct {
 	IndexedTrades uint64 // fills
 	// the durable input sequence when the index was begun: it holds all fills up to there
@@ -124,6 +127,7 @@ func (h *History) begin() (path string, err error) {
 	return filepath.Join(h.dir, fmt.Sprintf("%s%d%s", historyPrefix, h.built, historySuffix)), nil
 }
 
+// end lets the next Reindex begin.
 func (h *History) end() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -172,7 +176,9 @@ func (h *History) build(ctx context.Context, path string,
 	return ix, nil
 }
 
-// swap makes ix the current index.
+// swap makes ix the current index. A history that was closed meanwhile drops it instead. The error
+// is that of removing or closing a file; the new index is in use all the same, unless the history
+// is closed.
 func (h *History) swap(ix *index, info HistoryInfo) error {
 	h.mu.Lock()
 	old := h.current
@@ -188,6 +194,7 @@ func (h *History) swap(ix *index, info HistoryInfo) error {
 	return old.drop()
 }
 
+// isClosed is asked for every slice of fills, so that Close ends a Reindex soon.
 func (h *History) isClosed() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()

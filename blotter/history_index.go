@@ -30,6 +30,7 @@ type indexFile interface {
 	io.Closer
 }
 
+// createIndexFile creates the file or empties it: what an earlier process left is of no use.
 func createIndexFile(path string) (indexFile, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_RDWR, 0o600)
 	if err != nil {
@@ -51,7 +52,8 @@ type index struct {
 	users atomic.Int64
 }
 
-// drop removes the file and ends the History's own use of it.
+// drop removes the file and ends the History's own use of it. Readers go on: an open file without a
+// name stays readable.
 func (ix *index) drop() error {
 	return errors.Join(os.Remove(ix.path), ix.leave())
 }
@@ -87,7 +89,8 @@ func (ix *index) each(from, to uint64, fn func([]matcher.Fill) error) error {
 	return nil
 }
 
-// read fills in one block.
+// read fills in one block. first is the trade sequence of its first fill, for the error. A short
+// read and a wrong checksum are ErrDamaged.
 func (ix *index) read(block, first uint64, fills []matcher.Fill) error {
 	raw := bytesOf(fills)
 	if n, err := ix.f.ReadAt(raw, int64(block*indexBlockBytes)); n < len(raw) {
@@ -118,6 +121,7 @@ type indexWriter struct {
 	batch []matcher.Fill
 }
 
+// newIndexWriter writes to an empty file. It holds one batch of 1 MiB, and a checksum a block.
 func newIndexWriter(f indexFile, last uint64) *indexWriter {
 	return &indexWriter{
 		f: f, last: last, next: 1,
@@ -125,7 +129,8 @@ func newIndexWriter(f indexFile, last uint64) *indexWriter {
 	}
 }
 
-// append takes the next fills. It returns errWhole once it has the last one.
+// append takes the next fills. It returns errWhole once it has the last one, and ErrSource for a
+// fill that is not the next.
 func (w *indexWriter) append(fills []matcher.Fill) error {
 	for i := range fills {
 		if w.next > w.last {

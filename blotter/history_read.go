@@ -12,6 +12,8 @@ import (
 // and without a hole. next is the sinceSeq of the page after it. ok is false when there is no
 // readable index: none has been built, or the last one is damaged (Damage returns the reason).
 // Reindex makes a new one.
+//
+// It reads whole blocks from the disk, and blocks for them. Any goroutine.
 func (h *History) Page(sinceSeq uint64, limit int, dst []matcher.Fill) (
 	items []matcher.Fill, next uint64, ok bool,
 ) {
@@ -47,7 +49,7 @@ func (h *History) Range(from, to uint64, fn func(fills []matcher.Fill) error) er
 	return h.release(ix, ix.each(max(from, 1), min(to, ix.count), fn))
 }
 
-// Damage is the reason why an index that was built is no longer there, else nil.
+// Damage is the reason why an index that was built is gone, else nil. A new index clears it.
 func (h *History) Damage() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()

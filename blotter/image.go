@@ -42,6 +42,8 @@ import (
 //
 // The image has no levels: they are the sums of the open orders.
 const (
+	// The version rises when the layout changes. An image of an unknown version is not read: the views
+	// are rebuilt.
 	imageMagic   = "PTVIEWS\n"
 	imageVersion = 4
 	imageHeader  = 16
@@ -50,7 +52,8 @@ const (
 	imageVersionRoom = 5
 )
 
-// section describes one section of the image.
+// section describes one section of the image: its id, its name in errors, and the bytes of a
+// record.
 type section struct {
 	id    uint32
 	name  string
@@ -75,9 +78,13 @@ var (
 // ErrMidCommand reports that WriteTo was called between two events of one command.
 var ErrMidCommand = errors.New("a command's events are not all in")
 
+// castagnoli is CRC-32C, for which processors have an instruction: of the image's sections and of
+// the index's blocks.
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// imageWriter writes sections; the first error sticks.
+// imageWriter writes sections; the first error sticks, so WriteTo tests it once, at the end. The
+// number methods append to the record being built and return the writer, so that a record reads as
+// one chain that ends with flush.
 type imageWriter struct {
 	out     *bufio.Writer
 	crc     uint32
@@ -90,6 +97,7 @@ func newImageWriter(out io.Writer) *imageWriter {
 	return &imageWriter{out: bufio.NewWriterSize(out, 1<<16)}
 }
 
+// write adds bytes to the stream and to the section's checksum; after an error it does nothing.
 func (w *imageWriter) write(b []byte) {
 	if w.err != nil {
 		return
@@ -100,11 +108,13 @@ func (w *imageWriter) write(b []byte) {
 	w.err = err
 }
 
+// begin writes a section's head; exactly count records follow, each of the section's width.
 func (w *imageWriter) begin(s section, count int) {
 	w.crc = 0
 	w.u32(s.id).u32(uint32(s.width)).u64(uint64(count)).flush()
 }
 
+// end writes the section's checksum, which covers its head and its records.
 func (w *imageWriter) end() { w.u32(w.crc).flush() }
 
 func (w *imageWriter) u8(n uint8) *imageWriter {
@@ -135,10 +145,11 @@ func (w *imageWriter) flush() {
 	w.record = w.record[:0]
 }
 
-// WriteTo writes the image of the views as they are after the last command. Two views that observed
-// the same events write the same bytes.
+// WriteTo writes the image of the views as they are after the last command, and returns the bytes
+// written. Two views that observed the same events write the same bytes. It implements io.WriterTo.
 //
-// Errors: ErrMidCommand, or the error of out. Observer's goroutine only.
+// Errors: ErrMidCommand, or the error of out. Observer's goroutine only. The cost follows the rows,
+// with a sort of the open orders.
 func (v *Views) WriteTo(out io.Writer) (int64, error) {
 	if v.current != v.Applied() {
 		return 0, fmt.Errorf("blotter: write image inputSeq=%d: %w", v.current, ErrMidCommand)
@@ -190,7 +201,8 @@ func (v *Views) WriteTo(out io.Writer) (int64, error) {
 	return w.written, nil
 }
 
-// writeControls writes the sections ACCOUNT, SECURITY and POSITION.
+// writeControls writes the sections ACCOUNT, SECURITY and POSITION. Each account knows in how many
+// securities it ever had a fill, so the walk over its row of positions ends with the last one.
 func (v *Views) writeControls(w *imageWriter) {
 	accounts := v.accounts.slots[:v.accounts.count.Load()]
 	held := 0
@@ -262,6 +274,8 @@ func (v *Views) writeOrders(w *imageWriter) {
 	w.end()
 }
 
+// order writes one order. The client id is padded with zeros, because the bytes behind it in the
+// row are those of an earlier order.
 func (w *imageWriter) order(r *OrderRow) {
 	w.u32(r.Ref).u32(r.AccountID).u32(r.SecurityID)
 	w.u32(uint32(r.Qty)).u32(uint32(r.Leaves)).u32(uint32(r.LastQty)).u64(r.InputSeq)

@@ -13,8 +13,8 @@ import (
 	"posttrade/matcher"
 )
 
-// ErrImage reports bytes that are no image of this genesis record's views. The
-// views are then rebuilt from the first command.
+// ErrImage reports bytes that are no image of this genesis record's views. The views are then
+// rebuilt from the first command.
 var ErrImage = errors.New("unusable views image")
 
 // maxRecord is the widest record of the image.
@@ -30,11 +30,13 @@ type imageReader struct {
 	left []byte // the rest of the record
 }
 
+// bad is ErrImage with its reason.
 func bad(what string, args ...any) error {
 	return fmt.Errorf("blotter: read image: %w: %s", ErrImage, fmt.Sprintf(what, args...))
 }
 
-// read fills b and adds it to the checksum.
+// read fills b and adds it to the checksum. An image that ends is ErrImage; any other error is the
+// reader's own.
 func (r *imageReader) read(b []byte) error {
 	if _, err := io.ReadFull(r.in, b); err != nil {
 		if err == io.EOF || err == io.ErrUnexpectedEOF {
@@ -47,7 +49,8 @@ func (r *imageReader) read(b []byte) error {
 }
 
 // section reads one section of least to most records. It calls record for each of them; record
-// takes the fields in order.
+// takes the fields in order, all of them. A record is used before the checksum of its section is
+// known, so record must check every field itself.
 func (r *imageReader) section(s section, least, most int, record func() error) error {
 	r.at, r.crc = s, 0
 	head := r.rec[:16]
@@ -81,6 +84,8 @@ func (r *imageReader) section(s section, least, most int, record func() error) e
 	return nil
 }
 
+// The number methods take the next field off the record. A section's width is checked against its
+// description, so a record always has its fields.
 func (r *imageReader) u8() uint8 {
 	n := r.left[0]
 	r.left = r.left[1:]
@@ -129,7 +134,9 @@ func ReadImage(g *matcher.Genesis, in io.Reader) (*Views, error) {
 	return v, nil
 }
 
-// restore reads the whole image.
+// restore reads the whole image. The sections come in the order of dependence: the head gives the
+// capacities, accounts and securities come before the rows that name them. applied is published
+// last, so the views are never seen half restored.
 func (v *Views) restore(g *matcher.Genesis, r *imageReader) error {
 	head := r.rec[:imageHeader]
 	if err := r.read(head); err != nil {
@@ -184,6 +191,9 @@ func (v *Views) restore(g *matcher.Genesis, r *imageReader) error {
 	return nil
 }
 
+// restoreHead takes the numbers and grows the empty views to the capacities in force. An image of
+// version 5 must say that the room for orders was raised, or its bytes would not be those that
+// WriteTo writes.
 func (v *Views) restoreHead(r *imageReader) error {
 	applied, tradeSeq, lastRef := r.u64(), r.u64(), r.u64()
 	if applied > math.MaxInt64 || tradeSeq > math.MaxInt64 || lastRef > matcher.MaxOrderNumber {
@@ -211,6 +221,7 @@ func (v *Views) restoreHead(r *imageReader) error {
 	return v.grow(raised)
 }
 
+// restorePolicy takes the policy, with both limits: an image never leaves one as it is.
 func (v *Views) restorePolicy(r *imageReader) error {
 	version, kill, position, concentration := r.i64(), r.i64(), r.i64(), r.i64()
 	if kill&1 != kill || position <= 0 || concentration <= 0 {
@@ -221,6 +232,8 @@ func (v *Views) restorePolicy(r *imageReader) error {
 	return nil
 }
 
+// restoreAccount takes an account under the next index. How many securities it has held is counted
+// by its positions.
 func (v *Views) restoreAccount(r *imageReader) error {
 	id, flags, version := r.u32(), r.u32(), r.i64()
 	if flags > accountFlags || v.accounts.find(id) >= 0 {
@@ -230,6 +243,7 @@ func (v *Views) restoreAccount(r *imageReader) error {
 	return nil
 }
 
+// restoreSecurity takes a security under the next id. Its ticker has no zero before its end.
 func (v *Views) restoreSecurity(r *imageReader) error {
 	row := securityRow{flags: r.u64(), version: r.i64(), market: r.i64(), marketTime: r.i64(),
 		traded: r.i64()}
@@ -249,7 +263,7 @@ func (v *Views) restoreSecurity(r *imageReader) error {
 	return nil
 }
 
-// positionRestorer takes positions in ascending order of account index and security.
+// positionRestorer takes positions in ascending order of account index and security, flat ones too.
 func (v *Views) positionRestorer() func(*imageReader) error {
 	last := -1
 	return func(r *imageReader) error {
@@ -271,7 +285,8 @@ func (v *Views) positionRestorer() func(*imageReader) error {
 	}
 }
 
-// readOrder reads an order and makes the checks that open and terminal orders share.
+// readOrder reads an order and makes the checks that open and terminal orders share. id points into
+// the record and is valid until the next one.
 func (v *Views) readOrder(r *imageReader) (row OrderRow, id []byte, err error) {
 	row = OrderRow{Ref: r.u32(), AccountID: r.u32(), SecurityID: r.u32()}
 	row.Qty, row.Leaves, row.LastQty = int32(r.u32()), int32(r.u32()), int32(r.u32())
@@ -329,7 +344,8 @@ func (v *Views) openRestorer() func(*imageReader) error {
 	}
 }
 
-// insertRestored is orders.insert without raising the last reference.
+// insertRestored is orders.insert without raising the last reference, which the head has set: the
+// orders of the image do not come in the order of their numbers.
 func (v *Views) insertRestored(row *OrderRow, id []byte) uint32 {
 	lastRef := v.orders.lastRef.Load()
 	at := v.orders.insert(row, id)
@@ -337,6 +353,8 @@ func (v *Views) insertRestored(row *OrderRow, id []byte) uint32 {
 	return at
 }
 
+// restoreRetained takes a terminal order behind the others, so that they are forgotten in the same
+// order.
 func (v *Views) restoreRetained(r *imageReader) error {
 	row, id, err := v.readOrder(r)
 	if err != nil {
@@ -350,7 +368,7 @@ func (v *Views) restoreRetained(r *imageReader) error {
 	return nil
 }
 
-// keyRestorer takes keys in order of their first use.
+// keyRestorer takes keys in order of their first use, which is that of their commands.
 func (v *Views) keyRestorer() func(*imageReader) error {
 	last := uint64(0)
 	return func(r *imageReader) error {

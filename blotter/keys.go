@@ -10,7 +10,9 @@ import (
 	"posttrade/ring"
 )
 
-// KeyRow is the first decision on an idempotency key.
+// KeyRow is the first decision on an idempotency key. Ref is the number of an order, or the
+// InputSeq of a market trade or a booking. A row never changes; its slot is used again after as
+// many newer keys as there are slots.
 type KeyRow struct {
 	Key       uint64
 	InputSeq  uint64
@@ -25,6 +27,7 @@ type KeyRow struct {
 	_         uint32
 }
 
+// keySlot is a row under its lock. The row alone says whether the slot was used again.
 type keySlot struct {
 	lock ring.SeqLock
 	row  KeyRow
@@ -67,6 +70,7 @@ type keyTable struct {
 // The parts of a head. Laps are counted modulo lapMask+1. When they have all passed, a dead chain
 // may look alive; it then keeps marks that it no longer needs, which has no other effect.
 const (
+	// 28 bits of marks leave 4 bits for the lap above them; the slot has the lower half.
 	markShift = 32
 	markCount = 28
 	lapShift  = markShift + markCount
@@ -77,7 +81,8 @@ const (
 // family distinguishes the two key spaces.
 func family(kind matcher.IdempotencyKind) uint64 { return uint64(kind) >> 1 & 1 }
 
-// headOf is where the chain of a key starts, and markOf its mark there. Any goroutine.
+// headOf is where the chain of a key starts, and markOf its mark there: a bit that other bits of
+// the same hash choose. Any goroutine.
 func (k *keyTable) headOf(family, key uint64) uint64 { return k.spread(family, key) >> k.shift }
 
 func (k *keyTable) markOf(family, key uint64) uint64 {
@@ -85,6 +90,7 @@ func (k *keyTable) markOf(family, key uint64) uint64 {
 	return 1 << (markShift + k.spread(family, key)>>(k.shift-5)%choices*markCount/choices)
 }
 
+// spread is the salted hash. Its upper bits are the good ones.
 func (k *keyTable) spread(family, key uint64) uint64 { return (key ^ family) * k.salt }
 
 // is reports that a row belongs to the key that an account asks for. A row without an account
@@ -106,8 +112,9 @@ func (k *keys) alive(head uint64, at uint32) bool {
 	return false
 }
 
-// remember adds the decision on a key that is not there, in place of the oldest
-// when the ring is full.
+// remember adds the decision on a key that is not there, in place of the oldest when the ring is
+// full. It sets row.next. The row is whole before the head leads to it, so a reader that comes by
+// the head finds it. It walks no chain: the cost is one slot and one head.
 func (k *keys) remember(row *KeyRow) {
 	at, space := k.next, family(row.Kind)
 	head := &k.heads[k.headOf(space, row.Key)]
@@ -133,7 +140,7 @@ func (k *keys) remember(row *KeyRow) {
 	k.advance()
 }
 
-// advance moves to the slot that is used next.
+// advance moves to the slot that is used next. Slot 0 is none, so a lap begins at 1.
 func (k *keys) advance() {
 	if k.count < len(k.slots)-1 {
 		k.count++
@@ -148,6 +155,8 @@ func (k *keys) advance() {
 // repeated key with another hash asks for other terms. Except in records of version 1 the client's
 // own id is part of the hash, so two ids with one key are distinguished. The hash is FNV-1a over
 // words of eight bytes, folded after each; a sum over the id is one of the words.
+//
+// The hash is stored in images, so it never changes. No allocation.
 func TermsHash(c *matcher.Command, clientID []byte) uint64 {
 	h := uint64(14695981039346656037)
 	h = fold(h, uint64(c.Type)|uint64(c.Side)<<8|uint64(c.Flags)<<16|uint64(c.AccountID)<<32)
@@ -185,6 +194,7 @@ func textSum(text []byte) (sum uint64) {
 	return sum + last*factor
 }
 
+// fold adds a word. The shift brings the upper bits down, which a multiplication leaves behind.
 func fold(h, word uint64) uint64 {
 	h = (h ^ word) * 1099511628211
 	return h ^ h>>32

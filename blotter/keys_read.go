@@ -10,7 +10,7 @@ import (
 	"posttrade/ring"
 )
 
-// newKeys carves the tables for capacity keys.
+// newKeys carves the tables for capacity keys: about one head for each slot.
 func newKeys(a *ring.Arena, capacity int) keys {
 	log := max(4, bits.Len(uint(capacity-1)))
 	return keys{next: 1, keyTable: keyTable{
@@ -27,8 +27,9 @@ func (k *keyTable) copyRow(at uint32, row *KeyRow) {
 	copyWhole(&s.lock, wordsOf(row), wordsOf(&s.row))
 }
 
-// read finds a key. It finds every key that is there all the time: a slot that leads to a younger
-// key was used again, and the slots of the older keys behind it were used again before that.
+// read finds a key, and copies its row whole. It finds every key that is there all the time: a slot
+// that leads to a younger key was used again, and the slots of the older keys behind it were used
+// again before that. row means nothing when the result is false.
 func (k *keyTable) read(space, key uint64, accountID uint32, row *KeyRow) bool {
 	head := atomic.LoadUint64(&k.heads[k.headOf(space, key)])
 	if head&k.markOf(space, key) == 0 {

@@ -17,8 +17,9 @@ type level struct {
 	side   uint32 // security << 1 | side: the tree it is in
 }
 
-// levels is the aggregated book of every security. The writer changes a side under its
-// tree's lock, and readers copy it piece by piece (depth_read.go).
+// levels is the aggregated book of every security. The writer changes a side under its tree's lock,
+// and readers copy it piece by piece (depth_read.go). A level is taken from one pool for all books:
+// there can be as many as resting orders.
 type levels struct {
 	all      []level // the first is never used
 	free     uint32
@@ -51,7 +52,9 @@ func rank(side uint32, px int64) uint64 {
 	return uint64(px) ^ turn ^ 1<<63
 }
 
-// add adds an order with the quantity leaves to the level of its price and returns the level.
+// add adds an order with the quantity leaves to the level of its price and returns the level, which
+// the order's row keeps. A price without a level gets one. The search comes before the lock, so
+// that readers wait only for the change itself.
 func (l *levels) add(security uint32, side matcher.Side, px int64, leaves int32) uint32 {
 	tree := security<<1 | uint32(side&1)
 	key := rank(tree, px)
@@ -70,7 +73,7 @@ func (l *levels) add(security uint32, side matcher.Side, px int64, leaves int32)
 	return at
 }
 
-// reduce subtracts quantity from a level; the order stays.
+// reduce subtracts quantity from a level; the order stays. A part of it was filled.
 func (l *levels) reduce(at uint32, qty int32) {
 	lv := &l.all[at]
 	l.trees[lv.side].lock.Begin()
@@ -78,7 +81,9 @@ func (l *levels) reduce(at uint32, qty int32) {
 	l.changed(lv.side, lv.px, lv.qty, lv.orders)
 }
 
-// leave removes an order, with its remaining quantity, from its level.
+// leave removes an order, with its remaining quantity, from its level. The last order takes the
+// level out of its tree and frees it. A reader that still copies the free level finds that the
+// side's lock has changed.
 func (l *levels) leave(at uint32, leaves int32) {
 	lv := &l.all[at]
 	t := &l.trees[lv.side]
@@ -96,7 +101,8 @@ func (l *levels) leave(at uint32, leaves int32) {
 	l.changed(lv.side, lv.px, 0, 0)
 }
 
-// reset makes a free level the level of a price, without orders.
+// reset makes a free level the level of a price, without orders. It clears the link of the free
+// list, which lies in qty.
 func (lv *level) reset(px int64, side uint32) {
 	store(&lv.px, px)
 	store(&lv.qty, 0)

@@ -15,7 +15,8 @@ import (
 var ErrGenesis = errors.New("unusable genesis record")
 
 // NewViews returns the views of the state that a genesis record describes: no event observed yet,
-// every control at version 0. Close unmaps the memory.
+// every control at version 0. Close unmaps the memory. Errors: ErrGenesis, which names the field,
+// or that of mapping memory.
 func NewViews(g *matcher.Genesis) (*Views, error) {
 	v, err := emptyViews(g)
 	if err != nil {
@@ -39,6 +40,7 @@ func NewViews(g *matcher.Genesis) (*Views, error) {
 	return v, nil
 }
 
+// flagsOf are the first four bits of securityRow.flags, in their order.
 func flagsOf(known, enabled, halted, restricted bool) (flags uint64) {
 	for i, set := range []bool{known, enabled, halted, restricted} {
 		if set {
@@ -48,7 +50,8 @@ func flagsOf(known, enabled, halted, restricted bool) (flags uint64) {
 	return flags
 }
 
-// emptyViews returns views with the limits of a genesis record and without its universe.
+// emptyViews returns views with the limits of a genesis record and without its universe: NewViews
+// and ReadImage add it. After an error nothing is left mapped.
 func emptyViews(g *matcher.Genesis) (*Views, error) {
 	l := &g.Limits
 	for _, b := range []struct {
@@ -92,6 +95,7 @@ func emptyViews(g *matcher.Genesis) (*Views, error) {
 	return v, nil
 }
 
+// newAccounts carves the slots and an index at most half full.
 func newAccounts(a *ring.Arena, capacity int) accounts {
 	log := bits.Len(uint(2*capacity - 1))
 	return accounts{
@@ -101,6 +105,7 @@ func newAccounts(a *ring.Arena, capacity int) accounts {
 	}
 }
 
+// newPositions carves a slot for every pair. The table is sparse: most pairs are never used.
 func newPositions(a *ring.Arena, accounts, securities int) positions {
 	stride := strideOf(securities)
 	return positions{
@@ -108,6 +113,7 @@ func newPositions(a *ring.Arena, accounts, securities int) positions {
 	}
 }
 
+// newContractRows carves the rows and the column of accounts beside them.
 func newContractRows(a *ring.Arena, capacity int) (rows []ContractRow, accounts []uint32) {
 	return ring.Carve[ContractRow](a, capacity), ring.Carve[uint32](a, capacity)
 }
@@ -139,6 +145,7 @@ func newLevels(a *ring.Arena, maxOpen, securities int) levels {
 // that of a command that is being observed.
 const spareLevels = 2
 
+// newTrees carves a tree for each side of ids 0 to securities, and the branches; see newLevels.
 func newTrees(a *ring.Arena, maxOpen, securities int) ([]tree, []branch) {
 	trees := 2 * (securities + 1)
 	return ring.Carve[tree](a, trees), ring.Carve[branch](a, maxOpen/2+trees+maxHeight)

@@ -8,7 +8,8 @@ import "posttrade/matcher"
 // Resting reports that the order is on the book.
 func (r *OrderRow) Resting() bool { return r.level != 0 }
 
-// LevelAt is the level of a price; one that is not there has no orders. Observer only.
+// LevelAt is the level of a price (x 1e6); one that is not there has no orders. It costs a search
+// of the side's tree. Observer only.
 func (v *Views) LevelAt(security uint32, side matcher.Side, px int64) Level {
 	tree := security<<1 | uint32(side&1)
 	at := v.levels.branches.search(&v.levels.trees[tree], rank(tree, px))
@@ -19,7 +20,7 @@ func (v *Views) LevelAt(security uint32, side matcher.Side, px int64) Level {
 	return Level{Px: px, Qty: l.qty, Orders: l.orders}
 }
 
-// Best are the best levels of a registered security; a side without orders has none in its level.
+// Best are the best levels of a registered security; a side without orders has a zero level.
 // Observer only.
 func (v *Views) Best(security uint32) (bid, ask Level) {
 	best := func(side uint32) (l Level) {

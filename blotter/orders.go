@@ -31,6 +31,9 @@ var (
 // lap. So orders of the same time share lines, and neither old orders nor references in even steps
 // gather in a few chains. A head holds the reference in its upper half and the slot in its lower
 // half, so the writer mostly finds, links and unlinks an order without touching another one.
+//
+// An order keeps its slot from its insertion until it is dropped. Writer of all fields: the
+// observer; readers use orderTable, high and lastRef.
 type orders struct {
 	orderTable
 	free uint32 // head of the free list through row.next
@@ -57,7 +60,8 @@ func (o *orderTable) headOf(ref uint32) uint32 {
 	return (ref ^ turn) & uint32(len(o.heads)-1)
 }
 
-// find returns the slot of an order, 0 when there is none. Writer only.
+// find returns the slot of an order, 0 when there is none. Writer only: it follows links that only
+// the writer can trust.
 func (o *orders) find(ref uint32) uint32 {
 	head := o.heads[o.headOf(ref)]
 	if uint32(head>>32) == ref {
@@ -124,7 +128,8 @@ func (o *orders) insert(row *OrderRow, id []byte) uint32 {
 }
 
 // retire appends an order that has become terminal to the retained orders, and drops the oldest
-// when there are too many.
+// when there are too many. Views that retain nothing drop it at once. The engine does the same in
+// the same order.
 func (o *orders) retire(at uint32) {
 	if len(o.retained) == 0 {
 		o.drop(at)
@@ -159,7 +164,8 @@ func (o *orders) expect() {
 	}
 }
 
-// drop takes an order out of the index and frees its slot.
+// drop takes an order out of the index and frees its slot. A reader that stands on the row finds it
+// renamed and starts its chain again.
 func (o *orders) drop(at uint32) {
 	s := &o.slots[at]
 	head := &o.heads[o.headOf(s.row.Ref)]

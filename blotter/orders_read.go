@@ -21,7 +21,7 @@ func StatusOf(s matcher.OrderStatus) StatusSet { return 1 << s }
 // Has reports whether the set holds a state.
 func (s StatusSet) Has(status matcher.OrderStatus) bool { return s == 0 || s>>status&1 != 0 }
 
-// OrderFilter selects orders for a list.
+// OrderFilter selects orders for a list. An order must match all three.
 type OrderFilter struct {
 	Accounts   []uint32 // nil = all
 	SecurityID uint32   // 0 = all
@@ -41,7 +41,8 @@ func (f *OrderFilter) keeps(row *OrderRow, accounts []uint32) bool {
 	return found
 }
 
-// copyRow copies the first words of a row, whole.
+// copyRow copies the first words of a row, whole: of one moment. A list copies only what its filter
+// reads, and the rest when the row matches.
 func (o *orderTable) copyRow(at uint32, row *OrderRow, words int) {
 	s := &o.slots[at]
 	copyWhole(&s.lock, wordsOf(row)[:words], wordsOf(&s.row))
@@ -49,6 +50,8 @@ func (o *orderTable) copyRow(at uint32, row *OrderRow, words int) {
 
 // The words of a row: all of them, and those that a filter reads.
 const (
+	// Of eight bytes each: a row without its lock, and the part of it that holds all that keeps and
+	// Number read.
 	rowWords    = 18
 	filterWords = 6
 )
@@ -91,7 +94,8 @@ func (v *Views) Numbered(number uint64) (row OrderRow, ok bool) {
 	return row, true
 }
 
-// Order is Numbered for a reference, which is unique among the orders that the views hold.
+// Order is Numbered for a reference, which is unique among the orders that the views hold. Any
+// goroutine; no lock, and no allocation.
 func (v *Views) Order(ref uint32) (row OrderRow, ok bool) {
 	if !v.tables.Load().orders.read(ref, &row) {
 		return OrderRow{}, false
@@ -123,7 +127,8 @@ func (v *Views) Orders(f OrderFilter, after uint64, limit int, dst []OrderRow) (
 	return o.scan(&f, accounts, after, uint32(slots), limit, dst)
 }
 
-// walk tries every number in turn.
+// walk tries every number in turn, one look-up each. It stops at the first match beyond limit,
+// which shows that there is a following page.
 func (o *orderTable) walk(f *OrderFilter, accounts []uint32, after, last uint64, limit int,
 	dst []OrderRow) (
 	rows []OrderRow, next uint64) {
@@ -205,6 +210,7 @@ func newOrders(a *ring.Arena, maxOpen, retained int) orders {
 		retained: ring.Carve[uint32](a, retained)}
 }
 
+// newOrderTable carves one slot for each order and at least as many chains, a power of two.
 func newOrderTable(a *ring.Arena, maxOpen, retained int) orderTable {
 	slots := maxOpen + retained + transitOrders
 	lap := uint8(max(4, bits.Len(uint(slots-1))))

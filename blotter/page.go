@@ -11,7 +11,8 @@ import (
 // DefaultCapacity is how many fills a blotter keeps by default.
 const DefaultCapacity = 500_000
 
-// New returns an empty blotter for the last capacity fills; 0 or less means DefaultCapacity.
+// New returns an empty blotter for the last capacity fills; 0 or less means DefaultCapacity. The
+// error is that of mapping memory, 64 bytes a fill, which becomes resident with use.
 func New(capacity int) (*Blotter, error) {
 	if capacity <= 0 {
 		capacity = DefaultCapacity
@@ -36,8 +37,9 @@ func (b *Blotter) Capacity() int { return len(b.slots) - 1 }
 // LastSeq is the tradeSeq of the newest fill, 0 for none.
 func (b *Blotter) LastSeq() uint64 { return uint64(b.last.Load()) }
 
-// span is the range of trade sequences that may be read now. It is empty, with
-// oldest == newest+1, before the first fill.
+// span is the range of trade sequences that may be read now. It is empty, with oldest == newest+1,
+// before the first fill. It loads newest first: the range may be smaller by the time it is used,
+// and copyOut finds that out.
 func (b *Blotter) span() (oldest, newest uint64) {
 	newest = b.LastSeq()
 	if newest == 0 {
@@ -50,13 +52,15 @@ func (b *Blotter) span() (oldest, newest uint64) {
 	return oldest, newest
 }
 
-// Evicted is how many fills have been dropped: all fills before the oldest.
+// Evicted is how many fills have been dropped: all fills before the oldest, also those that were
+// never in this blotter. Any goroutine.
 func (b *Blotter) Evicted() uint64 {
 	oldest, _ := b.span()
 	return oldest - 1
 }
 
-// ByTradeSeq returns one fill, false if the blotter does not hold it (any more).
+// ByTradeSeq returns one fill, false if the blotter does not hold it (any more). Any goroutine; one
+// copy, no lock.
 func (b *Blotter) ByTradeSeq(tradeSeq uint64) (fill matcher.Fill, ok bool) {
 	if oldest, newest := b.span(); tradeSeq < oldest || tradeSeq > newest {
 		return fill, false
@@ -105,7 +109,8 @@ func (b *Blotter) Page(sinceSeq uint64, limit int, dst []matcher.Fill) (
 	return items, nextSince, evicted
 }
 
-// ByInputSeq appends to dst the fills of one command, ascending.
+// ByInputSeq appends to dst the fills of one command, ascending; none when they are dropped or
+// there were none. A search in halves, because fills ascend by command too. Any goroutine.
 func (b *Blotter) ByInputSeq(inputSeq uint64, dst []matcher.Fill) []matcher.Fill {
 	oldest, newest := b.span()
 	// A fill that is evicted during the search is older than any that is found.

@@ -8,13 +8,15 @@ import (
 	"posttrade/ring"
 )
 
-// positionRow is the position of one account in one security.
+// positionRow is the position of one account in one security. used is 1 from the first fill on: a
+// flat position stays in the lists.
 type positionRow struct {
 	qty  int64 // negative = short
 	cost int64 // average x 1e6
 	used uint64
 }
 
+// positionSlot is a row under its lock.
 type positionSlot struct {
 	lock ring.SeqLock
 	row  positionRow

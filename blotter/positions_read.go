@@ -25,6 +25,7 @@ func (v *Views) Position(account, security uint32) (Position, bool) {
 	return t.positionAt(at, account, security)
 }
 
+// positionAt is Position for an account's index.
 func (t *tables) positionAt(at int, account, security uint32) (Position, bool) {
 	var row positionRow
 	if !t.positions.at(at, security).copyRow(&row) {
@@ -34,8 +35,9 @@ func (t *tables) positionAt(at int, account, security uint32) (Position, bool) {
 		true
 }
 
-// Positions appends to dst the positions of an account, ascending by security. An unknown account
-// has none. Any goroutine.
+// Positions appends to dst the positions of an account, ascending by security, flat ones too. An
+// unknown account has none. It looks at the account's slots up to the last one that it ever used.
+// Any goroutine.
 func (v *Views) Positions(account uint32, dst []Position) []Position {
 	most := uint32(v.securities.count.Load())
 	t := v.tables.Load() // loaded after the count: these tables hold that many
@@ -52,8 +54,8 @@ func (v *Views) Positions(account uint32, dst []Position) []Position {
 	return dst
 }
 
-// AllPositions appends to dst the positions of all accounts, ascending by account and security. Any
-// goroutine.
+// AllPositions appends to dst the positions of all accounts, ascending by account and security.
+// Each row is whole; two rows may be of different moments. Any goroutine.
 func (v *Views) AllPositions(dst []Position) []Position {
 	for _, a := range v.Accounts() {
 		dst = v.Positions(a.ID, dst)

@@ -27,7 +27,8 @@ type tables struct {
 	keys             keyTable
 }
 
-// publish makes the current tables visible to readers. Observer only.
+// publish makes the current tables visible to readers, with one store of a pointer. It allocates,
+// so it is for the beginning and for growth. Observer only.
 func (v *Views) publish() {
 	v.tables.Store(&tables{
 		accounts: v.accounts.slots, index: v.accounts.index, shift: v.accounts.shift,
@@ -48,7 +49,8 @@ func (v *Views) Capacities() matcher.Capacities {
 	}
 }
 
-// raise applies a CAPACITY_CONTROL.
+// raise applies a CAPACITY_CONTROL. Views that went on with less room than the engine could not
+// follow it, so a lack of memory is a panic.
 func (v *Views) raise(cmd *matcher.Command) {
 	to := v.Capacities().Raised(cmd)
 	if err := v.grow(to); err != nil {
@@ -56,7 +58,9 @@ func (v *Views) raise(cmd *matcher.Command) {
 	}
 }
 
-// grow moves the tables to larger ones. The cost grows with their content. Observer only.
+// grow moves the tables to larger ones, and publishes them in one step. The cost grows with their
+// content. The old tables stay mapped for the readers that use them. An error comes before anything
+// has moved. Observer only.
 func (v *Views) grow(to matcher.Capacities) error {
 	was, a := v.Capacities(), &v.arena
 	if to == was {

@@ -60,7 +60,8 @@ func (v *Views) moveOrders(to *orderRoom) {
 	}
 }
 
-// takeOver copies the rows of a smaller table, and chains them anew.
+// takeOver copies the rows of a smaller table, and chains them anew: the number of chains is
+// another. No reader knows the new table yet, so it takes no lock.
 func (o *orderTable) takeOver(from *orderTable, top uint32) {
 	for at := uint32(1); at <= top; at++ {
 		row := &o.slots[at].row

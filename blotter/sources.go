@@ -34,9 +34,10 @@ type sourceMark struct {
 	watermark atomic.Int64
 }
 
-// sequenced notes a control that came from a source; mark 0 is a control by hand. When the epoch of
-// a source changes, its watermark starts again. Within an epoch the watermark never falls, even
-// when a record that the engine had not seen is applied late.
+// sequenced notes a control that came from a source; mark 0 is a control by hand, which says
+// nothing about the source. When the epoch of a source changes, its watermark starts again. Within
+// an epoch the watermark never falls, even when a record that the engine had not seen is applied
+// late.
 func (s *sourceMark) sequenced(mark uint32, version int64) {
 	switch {
 	case mark == 0:

@@ -12,8 +12,10 @@ import (
 // worst. Prices may lie anywhere in the int64 range and any distance apart: cost and memory depend
 // on the number of levels only.
 
-// fanout is the most entries of a node. A node with fewer than fewest entries looks for a neighbour
-// to merge with. mostMerged leaves a merged node room to grow.
+// fanout is the most entries of a node: one look compares with all of them. A node with fewer than
+// fewest entries looks for a neighbour to merge with. mostMerged leaves a merged node room to grow,
+// so that a level that comes and goes does not split and merge at every turn. maxHeight is far
+// beyond the height that any number of levels needs.
 const (
 	fanout     = 32
 	fewest     = 8
@@ -31,7 +33,8 @@ type branch struct {
 	kids  [fanout]uint32
 }
 
-// tree is one side of a book. The zero tree is empty.
+// tree is one side of a book. The zero tree is empty. The writer changes it only between Begin and
+// End of its lock.
 type tree struct {
 	root   uint32 // branch, 0 = empty
 	height uint32 // 1 = the root is a leaf
@@ -42,7 +45,8 @@ type tree struct {
 }
 
 // branches is the memory of all trees. The first branch is never used; a free branch links the next
-// in kids[0].
+// in kids[0]. A reader may follow a link into a branch that was freed meanwhile: it copies without
+// harm, and the side's lock tells it to start again.
 type branches struct {
 	all  []branch
 	free uint32
@@ -52,6 +56,7 @@ type branches struct {
 	path [maxHeight]step
 }
 
+// step is one branch of a path, and the place of the kid that was taken.
 type step struct {
 	branch uint32
 	kid    uint32
@@ -68,7 +73,8 @@ func (b *branch) upTo(key uint64, from uint32) uint32 {
 	return b.count - from - uint32(above)
 }
 
-// search finds the level of a key, 0 if there is none, and stores the path to it in path.
+// search finds the level of a key, 0 if there is none, and stores the path to it in path. Writer
+// only: readers have a search of their own that trusts nothing (copyLeaf).
 func (m *branches) search(t *tree, key uint64) uint32 {
 	at := t.root
 	if at == 0 {
@@ -93,7 +99,9 @@ func (m *branches) search(t *tree, key uint64) uint32 {
 	return leaf.kids[(n-1)%fanout]
 }
 
-// insert adds the level of a key, directly after a search that did not find it.
+// insert adds the level of a key, directly after a search that did not find it: it uses the path. A
+// full branch is split, from the leaf upwards as far as branches are full; a split root makes the
+// tree higher.
 func (m *branches) insert(t *tree, key uint64, level uint32) {
 	t.count++
 	if t.root == 0 {
@@ -143,7 +151,8 @@ func (m *branches) split(b *branch) uint32 {
 	return right
 }
 
-// remove removes a key, directly after the search that found it.
+// remove removes a key, directly after the search that found it. A branch that has become small
+// merges with a neighbour, from the leaf upwards; a root with one kid gives its place to the kid.
 func (m *branches) remove(t *tree) {
 	t.count--
 	s := m.path[0]

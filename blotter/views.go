@@ -11,7 +11,8 @@ import (
 )
 
 // Views are the orders, positions, depth, keys, contracts and controls after the events observed so
-// far. doc.go lists the invariants; each method names its callers.
+// far. doc.go lists the invariants; each method names its callers. Observer is the one goroutine at
+// a time that calls Observe and Flush.
 type Views struct {
 	orders     orders
 	levels     levels
@@ -50,7 +51,10 @@ func (v *Views) Applied() uint64 { return uint64(v.applied.Load()) }
 
 // Observe applies one event. clientID is the client's own id of the command, given with the first
 // event; Observe copies it. Events come in order and without a hole; anything else is a bug and
-// panics. No allocation. Observer only.
+// panics. No allocation, unless a CAPACITY_CONTROL raises capacities. Observer only.
+//
+// Readers see each row as it changes, also in the middle of a command; Applied rises with the
+// command's last event.
 func (v *Views) Observe(ev *matcher.Event, clientID []byte) {
 	if ev.Flags&matcher.EventFirst != 0 {
 		if ev.InputSeq != v.current+1 || v.current != uint64(v.applied.Load()) {
@@ -116,8 +120,8 @@ func (v *Views) accepted(ev *matcher.Event, clientID []byte) {
 	v.orders.open++
 }
 
-// rejected makes the order that a refused ORDER_NEW leaves behind, and
-// remembers refusals that carry a key.
+// rejected makes the order that a refused ORDER_NEW leaves behind, and remembers refusals that
+// carry a key. A DUPLICATE leaves nothing: the key has its first decision.
 func (v *Views) rejected(ev *matcher.Event, clientID []byte) {
 	cmd := ev.Cmd()
 	if ev.Reason == matcher.Duplicate || cmd.TemplateID != matcher.TemplateCommand {
@@ -180,7 +184,9 @@ func (v *Views) order(ev *matcher.Event) uint32 {
 	return at
 }
 
-// filled applies one executed fill to the order, the position and the prices.
+// filled applies one executed fill to the order, the position and the prices. The incoming order of
+// a match is retired with its command's last event, because the engine retires the resting orders
+// that it fills before it.
 func (v *Views) filled(ev *matcher.Event) {
 	detail := ev.Detail()
 	v.tradeSeq = ev.TradeSeq
@@ -272,7 +278,8 @@ func (v *Views) replaced(ev *matcher.Event, clientID []byte) {
 	s.lock.End()
 }
 
-// rested puts the remaining quantity of an order onto the book.
+// rested puts the remaining quantity of an order onto the book. Its leaves are those after its last
+// fill.
 func (v *Views) rested(ev *matcher.Event) {
 	s := &v.orders.slots[v.order(ev)]
 	level := v.levels.add(s.row.SecurityID, s.row.Side, s.row.LimitPx, s.row.Leaves)

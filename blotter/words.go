@@ -16,6 +16,7 @@ func wordsOf[T any](row *T) []uint64 {
 
 // copyWhole copies src, as far as dst reaches, as it was between two writes under lock. A writer
 // inside a write needs only a few more stores, unless its thread has lost the core at that point.
+// The reader spins meanwhile; it never blocks the writer.
 func copyWhole(lock *ring.SeqLock, dst, src []uint64) {
 	for {
 		stamp, ok := lock.Read()

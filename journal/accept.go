@@ -17,6 +17,13 @@ import (
 //
 // AcceptHistory verifies without changing a byte. When everything holds, it first copies what it
 // replaces, and what the next opening of the store will replace: Report.Copy.
+//
+// The new anchor takes the place of the old one in one rename, last. After a crash before that
+// AcceptHistory can be called again.
+//
+//   - Errors: ErrLocked while a server has the journal, ErrNoGenesis, and what Verify finds in the
+//     store itself. Until the copy is made nothing has been changed.
+//   - Cost: that of Verify, then a copy of the store's logs, and a sync of every file.
 func AcceptHistory(ctx context.Context, dir string, o VerifyOptions) (r Report, err error) {
 	if o.FS == nil {
 		o.FS = vfs.Default
@@ -58,7 +65,8 @@ func AcceptHistory(ctx context.Context, dir string, o VerifyOptions) (r Report, 
 }
 
 // acceptable verifies the store alone, by a view, and returns its head. refused reports a tail that
-// does not continue the store's history, or that cannot be read.
+// does not continue the store's history, or that cannot be read. An error says that the store
+// itself does not hold: there is nothing to accept then.
 func acceptable(ctx context.Context, dir string, o *VerifyOptions,
 	r *Report) (head point, refused bool, err error) {
 	// nothing is written: a failure is this call's error
@@ -82,8 +90,8 @@ func acceptable(ctx context.Context, dir string, o *VerifyOptions,
 	return head, refused, errors.Join(err, check.close())
 }
 
-// copyReplaced copies anchor, tail and the store's logs and lists of files into a folder
-// of their own, synced, and returns its name. Tables are not replaced.
+// copyReplaced copies anchor, tail and the store's logs and lists of files into a folder of their
+// own, synced, and returns its name: the first accepted-<n> that is free. Tables are not replaced.
 func copyReplaced(fs vfs.FS, dir string) (to string, err error) {
 	for n := 1; ; n++ {
 		to = fs.PathJoin(dir, fmt.Sprintf("accepted-%d", n))
@@ -115,7 +123,8 @@ func copyReplaced(fs vfs.FS, dir string) (to string, err error) {
 	return to, err
 }
 
-// copyFile copies a file, synced, if it is there.
+// copyFile copies a file, synced, if it is there. The name of the copy is durable when its
+// directory has been synced.
 func copyFile(fs vfs.FS, from, to string) error {
 	in, err := fs.Open(from, vfs.SequentialReadsOption)
 	if notExist(err) {
@@ -135,7 +144,8 @@ func copyFile(fs vfs.FS, from, to string) error {
 	return nil
 }
 
-// syncStore syncs every file of the store: what was read may have been in the system's memory only.
+// syncStore syncs every file of the store and then their names: what was read may have been in the
+// system's memory only.
 func syncStore(fs vfs.FS, store string) error {
 	names, err := fs.List(store)
 	if err != nil {
@@ -154,7 +164,8 @@ func syncStore(fs vfs.FS, store string) error {
 	return syncDir(fs, store)
 }
 
-// readAll walks every commit and returns the end.
+// readAll walks every commit, checks that nothing lies beyond the last, and returns the end. r is
+// filled in as it goes.
 func readAll(ctx context.Context, db *vault, r *Report, check *fillCheck) (point, error) {
 	w := newWalker(db, r.Seed)
 	defer w.close()

@@ -32,7 +32,8 @@ type archiveBody struct {
 // archiveFormat is the value of the member format.
 const archiveFormat = 1
 
-// archiveSum is the hash in an archive's file, if it is that of the rest.
+// archiveSum is the hash in an archive's file, if it is that of the rest. ErrCorrupt when it is
+// not. The remnant in the store has the same hash, so the file of another archive is found.
 func archiveSum(text []byte) (string, error) {
 	var t archiveText
 	if err := json.Unmarshal(text, &t); err != nil {
@@ -45,7 +46,7 @@ func archiveSum(text []byte) (string, error) {
 	return t.SHA256, nil
 }
 
-// putWhole writes a small file durably: whole or not at all.
+// putWhole writes a small file durably: whole or not at all. dir exists.
 func putWhole(fs vfs.FS, dir, name string, text []byte) error {
 	path := fs.PathJoin(dir, name)
 	f, err := fs.Create(path+".new", writeCategory)

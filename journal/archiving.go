@@ -12,7 +12,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// Archived says what Archive has moved.
+// Archived says what Archive has moved: the commits behind From, up to and including To.
 type Archived struct {
 	Name     string // of the folder; "": there was nothing to move
 	From, To Point
@@ -31,6 +31,10 @@ var ErrNothingOld = errors.New("no block is older than that, and older than a sn
 //   - What is moved is verified on the way. The blocks are removed when the archive is on stable
 //     storage, together with the writing of the remnant. Killed at any moment, the journal has all
 //     of it, or the archive has: the next Archive goes on.
+//
+// Errors: ErrNothingOld when nothing may be moved, those of OpenExisting, ErrCorrupt for what does
+// not hold, ErrDiverged for a folder that holds another archive. Cost: what is moved is read twice
+// and written once; then the store compacts.
 func Archive(ctx context.Context, dir, into string, before time.Time, o Options,
 	root func(inputSeq uint64) (string, error)) (done Archived, err error) {
 	j, err := OpenExisting(dir, o)
@@ -104,7 +108,8 @@ func (j *Journal) old(ctx context.Context, before int64) (at point, err error) {
 // errEnd ends a walk without being an error.
 var errEnd = errors.New("the end")
 
-// newestWhole is the sequence of the newest snapshot whose files hold; 0: there is none.
+// newestWhole is the sequence of the newest snapshot whose files hold; 0: there is none. It reads
+// those files in full.
 func (j *Journal) newestWhole() (uint64, error) {
 	list, err := j.Snapshots()
 	if err != nil {
@@ -169,7 +174,8 @@ func (j *Journal) putArchive(folder string, s *remnant, from, to point) (sum str
 	return sum, putWhole(fs, folder, archiveName, append(text, '\n'))
 }
 
-// placedPoint is the point that a section goes on from; zero for the beginning.
+// placedPoint is the point that a section goes on from; zero for the beginning, where a point has
+// the genesis hash as its chain and a Point has none.
 func placedPoint(p point) Point {
 	if p.inputSeq == 0 {
 		return Point{}

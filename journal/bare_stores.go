@@ -16,10 +16,11 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// Measured is one comparator's result: what the same machine does, in the same
-// run, without the journal.
+// Measured is one comparator's result: what the same machine does, in the same run, without the
+// journal. The journal's own figures are read beside it, because machines and disks differ.
 type Measured struct {
-	Name    string
+	Name string
+	// Records of 64 bytes that were durable within Seconds.
 	Records uint64
 	Seconds float64
 	P50     time.Duration // of one commit or write, issue to durable
@@ -30,12 +31,13 @@ type Measured struct {
 // PerSecond is the rate of records.
 func (m Measured) PerSecond() float64 { return float64(m.Records) / m.Seconds }
 
-// compareInFlight is how many commits a comparator pipelines; the bench that
-// the targets were set with had as many.
+// compareInFlight is how many commits a comparator pipelines; the bench that the targets were set
+// with had as many. Its writer waits when so many have not been synced.
 const compareInFlight = 64
 
-// CompareKeyPerRecord writes durable 64-byte records to a bare Pebble store in
-// dir (which must not exist), one key a record, in batches of 1,024, pipelined.
+// CompareKeyPerRecord writes durable 64-byte records to a bare Pebble store in dir (which must not
+// exist), one key a record, in batches of 1,024, pipelined, for d. The store stays in dir, for the
+// caller to remove.
 func CompareKeyPerRecord(ctx context.Context, dir string, d time.Duration) (Measured, error) {
 	const perBatch = 1024
 	r := rand.New(rand.NewPCG(1, 2))
@@ -54,7 +56,8 @@ func CompareKeyPerRecord(ctx context.Context, dir string, d time.Duration) (Meas
 		})
 }
 
-// CompareBlockAsValue does the same with one key per n records, stored as they are.
+// CompareBlockAsValue does the same with one key per n records, stored as they are: what the
+// journal would be without packing.
 func CompareBlockAsValue(ctx context.Context, dir string, d time.Duration,
 	n int) (Measured, error) {
 	r := rand.New(rand.NewPCG(1, 2))
@@ -72,7 +75,8 @@ func CompareBlockAsValue(ctx context.Context, dir string, d time.Duration,
 		})
 }
 
-// CompareBlockPacked does the same with the records transposed and s2-packed.
+// CompareBlockPacked does the same with the records transposed and s2-packed: the journal's store
+// without chain, anchor and answers.
 func CompareBlockPacked(ctx context.Context, dir string, d time.Duration, n int) (Measured, error) {
 	r := rand.New(rand.NewPCG(1, 2))
 	raw := make([]byte, n*recordBytes)
@@ -97,7 +101,9 @@ func CompareBlockPacked(ctx context.Context, dir string, d time.Duration, n int)
 		})
 }
 
-// plainRecord is a record like those of the bench behind the targets.
+// plainRecord is a record like those of the bench behind the targets: a sequence, times and
+// references that rise, prices and quantities from small ranges. What it holds decides how well a
+// block packs.
 func plainRecord(b []byte, seq uint64, r *rand.Rand) {
 	binary.LittleEndian.PutUint64(b[0:], seq)
 	binary.LittleEndian.PutUint64(b[8:], 1700000000000000000+seq*1731)
@@ -112,7 +118,8 @@ func plainRecord(b []byte, seq uint64, r *rand.Rand) {
 	binary.LittleEndian.PutUint64(b[56:], uint64(r.IntN(5000)))
 }
 
-// comparePebble fills and applies batches for d and waits for all of them.
+// comparePebble fills and applies batches for d and waits for all of them. One goroutine applies, a
+// second waits for the syncs in order. A time is counted from before the filling of a batch.
 func comparePebble(ctx context.Context, name, dir string, d time.Duration, perBatch int,
 	fill func(*pebble.Batch) error) (m Measured, err error) {
 	m.Name = name
@@ -165,8 +172,9 @@ func comparePebble(ctx context.Context, name, dir string, d time.Duration, perBa
 	return m, err
 }
 
-// CompareRawWrites writes size bytes and syncs, over and over, into a file in
-// dir that was written in full before: the floor of a commit.
+// CompareRawWrites writes size bytes and syncs, over and over, into a file in dir that was written
+// in full before: the floor of a commit. No write makes the file longer, so a sync need not write
+// its size. The file is removed.
 func CompareRawWrites(ctx context.Context, dir string, d time.Duration,
 	size int) (m Measured, err error) {
 	const fileBytes = 64 << 20
@@ -206,6 +214,7 @@ func CompareRawWrites(ctx context.Context, dir string, d time.Duration,
 	return m, ctx.Err()
 }
 
+// spread sets the quantiles. It sorts took.
 func (m *Measured) spread(took []time.Duration) {
 	if len(took) == 0 {
 		return

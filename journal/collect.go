@@ -7,7 +7,7 @@ import (
 	"posttrade/ring/metric"
 )
 
-// Collect states what a start would have to replay.
+// Collect states what a start would have to replay. Any goroutine; two loads and a clock.
 func (s *Snapshotter) Collect(emit metric.Emit) {
 	emit.Gauge("svc_snapshot_age_seconds",
 		"Time since the newest snapshot was written; without one, since the process began.",
@@ -19,7 +19,8 @@ func (s *Snapshotter) Collect(emit metric.Emit) {
 // shownDamage limits the number of series of a metric: a ruined disk has damage everywhere.
 const shownDamage = 20
 
-// Collect states the progress and the damage that was found.
+// Collect states the progress and the damage that was found, at most shownDamage ranges of it. Any
+// goroutine.
 func (s *Scrub) Collect(emit metric.Emit) {
 	state := s.State()
 	completed := 0.0

@@ -14,8 +14,13 @@ import (
 
 // ExportDecoded writes the commands of a journal as Export does, in the words of the HTTP
 // interface: tickers, sides, decimal prices, times, and what a control sets. What a type does not
-// use is left out. It reads the journal from its beginning, because securities are numbered in the
-// order of their registration. A type that this build has no words for has the fields of Export.
+// use is left out. A type that this build has no words for has the fields of Export.
+//
+// It reads the journal from its beginning, whatever from is, because securities are numbered in the
+// order of their registration. Decisions are not part of it: a command that the engine refused has
+// the same line.
+//
+// Errors: those of Read and of a replay, and w's own.
 func ExportDecoded(ctx context.Context, dir string, w io.Writer, from, to uint64,
 	o VerifyOptions) error {
 	j, err := Read(dir, o)
@@ -25,6 +30,8 @@ func ExportDecoded(ctx context.Context, dir string, w io.Writer, from, to uint64
 	return errors.Join(j.exportDecoded(ctx, w, from, to), j.Close())
 }
 
+// exportDecoded is ExportDecoded of an open journal. One write for each commit, also for those
+// before from, which have no lines.
 func (j *Journal) exportDecoded(ctx context.Context, w io.Writer, from, to uint64) error {
 	text, _ := j.Genesis()
 	genesis, err := matcher.ParseGenesis(text)
@@ -52,14 +59,18 @@ func (j *Journal) exportDecoded(ctx context.Context, w io.Writer, from, to uint6
 	})
 }
 
-// decoder knows the tickers behind the ids of securities.
+// decoder knows the tickers behind the ids of securities, as they are numbered at the command that
+// is being written. It follows every command of the history, in order.
 type decoder struct {
-	tickers []string // of id - 1
-	ids     map[string]bool
-	room    int
+	// The ticker of security id is at id - 1.
+	tickers []string
+	// The tickers that have a number: a second registration gives none.
+	ids map[string]bool
+	// How many securities may have one: that of the genesis, until a control has raised it.
+	room int
 }
 
-// follow takes over what numbers securities.
+// follow takes over what numbers securities: registrations, and the room for them.
 func (d *decoder) follow(c *matcher.Command) {
 	if ticker, err := c.Symbol(); err == nil {
 		d.register(ticker)
@@ -68,7 +79,8 @@ func (d *decoder) follow(c *matcher.Command) {
 	}
 }
 
-// register numbers a ticker as the engine does.
+// register numbers a ticker as the engine does: the next number, unless it has one or there is no
+// room.
 func (d *decoder) register(ticker string) {
 	if !d.ids[ticker] && len(d.tickers) < d.room {
 		d.ids[ticker] = true
@@ -76,7 +88,8 @@ func (d *decoder) register(ticker string) {
 	}
 }
 
-// append appends one command as a line.
+// append appends one command as a line of JSON. Registrations, risk extracts and bookings of
+// contracts have the words of Export already.
 func (d *decoder) append(b []byte, c *matcher.Command, id []byte) []byte {
 	_, booking := c.ContractTerms()
 	if c.TemplateID != matcher.TemplateCommand || booking || int(c.Type) >= len(typeNames) ||
@@ -103,7 +116,9 @@ func (d *decoder) append(b []byte, c *matcher.Command, id []byte) []byte {
 	return append(b, "}\n"...)
 }
 
-// order appends what a command about an order says.
+// order appends what a command about an order says. The record's reference has three meanings: of
+// an admission the reason for which the gate has refused it, 0 for none; of other commands the
+// order that they are about. A limit price of 0 is a market order.
 func (d *decoder) order(b []byte, c *matcher.Command) []byte {
 	admission := c.Type == matcher.OrderNew || c.Type == matcher.TradeNew
 	if !admission { // the reference is the order's number but for the era
@@ -141,7 +156,8 @@ func (d *decoder) order(b []byte, c *matcher.Command) []byte {
 	return b
 }
 
-// control appends what a control sets.
+// control appends what a control sets. A control's record has other meanings for the fields of an
+// order; FORMAT.md, section 5, has those of the later types.
 func (d *decoder) control(b []byte, c *matcher.Command) []byte {
 	switch c.Type {
 	case matcher.AccountControl:
@@ -178,7 +194,8 @@ func (d *decoder) control(b []byte, c *matcher.Command) []byte {
 	return b
 }
 
-// appendLimit appends one part of a change of limits.
+// appendLimit appends one part of a change of limits. A limit that is removed is null. A part is
+// known by its number and the number of parts, both in the record's quantity.
 func appendLimit(b []byte, c *matcher.Command) []byte {
 	b = appendInt(b, "policyVersion", c.PriceTicks)
 	if c.OrderRef != 0 {
@@ -196,7 +213,8 @@ func appendLimit(b []byte, c *matcher.Command) []byte {
 	return appendInt(appendInt(b, "part", int64(c.Qty)&0xff), "parts", int64(c.Qty)>>8)
 }
 
-// appendControl appends the flags of an account's or a security's control, and what has set them.
+// appendControl appends the flags of an account's or a security's control, and what has set them. A
+// flag that the control keeps as it is is left out.
 func appendControl(b []byte, c *matcher.Command) []byte {
 	if c.Side&matcher.KeepEnabled == 0 {
 		b = appendFlag(b, "enabled", c.Side&matcher.SecurityEnabled != 0)
@@ -220,6 +238,7 @@ func (d *decoder) security(b []byte, c *matcher.Command) []byte {
 	return appendString(append(b, `,"security":`...), []byte(ticker))
 }
 
+// appendPrice appends a member with millionths as a decimal number.
 func appendPrice(b []byte, name string, px int64) []byte {
 	return strictjson.FormatDecimal(append(append(append(b, ',', '"'), name...), '"', ':'), px)
 }

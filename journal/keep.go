@@ -20,11 +20,13 @@ import (
 // another history, or of a suffix that a power cut has taken, is never used. Any goroutine.
 type Keep struct {
 	// The journal whose history the snapshots must be of, and the folder. Constant.
-	j   *Journal
+	j *Journal
+	// Made by the first Write.
 	dir string
 
-	mu   sync.Mutex
-	list []kept // ascending
+	mu sync.Mutex
+	// Ascending by sequence; what is in it belongs to the stable history.
+	list []kept
 }
 
 // kept is the manifest of a snapshot in a Keep. Its paths are below the folder. It has always
@@ -232,6 +234,7 @@ func (k *Keep) remove(names ...string) error {
 
 // Clean removes the files of the folder that no snapshot in use names: what a process that was
 // killed has left half written, and what belongs to another history. Files with other names stay.
+// No Write may be under way: its files have no manifest yet.
 func (k *Keep) Clean() error {
 	names, err := k.j.o.FS.List(k.dir)
 	if notExist(err) {
@@ -271,9 +274,10 @@ func (k *Keep) before(after, before uint64) (found kept, ok bool) {
 	return found, ok
 }
 
-// OpenShadow returns a shadow that stands at the newest usable snapshot at or before a
-// sequence, of the journal's own and those of keep, or at genesis. keep may be nil. A snapshot of
-// keep that is damaged is logged and removed.
+// OpenShadow returns a shadow that stands at the newest usable snapshot at or before a sequence, of
+// the journal's own and those of keep, or at genesis. keep may be nil. Of two with the same
+// sequence the journal's own counts. A snapshot of keep that is damaged is logged and removed; then
+// the next older one is tried. The caller closes the shadow.
 func OpenShadow(j *Journal, rebuild Rebuild, before uint64, keep *Keep) (*Shadow, error) {
 	list, err := j.Snapshots()
 	if err != nil {

@@ -18,13 +18,15 @@ var CommitBuckets = [...]float64{
 type counters struct {
 	commits atomic.Uint64
 	bytes   atomic.Uint64
+	// Sum and maximum of the times of commits, in nanoseconds.
 	nanos   atomic.Uint64
 	maxNs   atomic.Int64
 	buckets [len(CommitBuckets) + 1]atomic.Uint64
 	times   timing.Latency
 }
 
-// committed counts a group of commands that has become durable, and the time that it took.
+// committed counts a group of commands that has become durable, and the time that it took. The
+// committer and the writers of a log call it at the same time; it takes no lock.
 func (c *counters) committed(took time.Duration) {
 	c.commits.Add(1)
 	c.nanos.Add(uint64(took))
@@ -39,7 +41,8 @@ func (c *counters) committed(took time.Duration) {
 	c.buckets[i].Add(1)
 }
 
-// Metrics is a reading of the journal's counters, of approximately one moment.
+// Metrics is a reading of the journal's counters, of approximately one moment: each number is read
+// by itself.
 type Metrics struct {
 	Applied, Durable uint64
 	Commits          uint64 // of the store or, in "fsync" mode with a tail, of the tail

@@ -59,6 +59,7 @@ func unmarkOpen(fs vfs.FS, dir string) {
 }
 
 // copied says that the folder is a copy of an open journal; nil when it is not, or not known to be.
+// A file that cannot be read says nothing: this is a help for the operator, no check.
 func copied(fs vfs.FS, dir string) error {
 	name := fs.PathJoin(dir, openName)
 	folder, ok := placeOf(fs, dir)
@@ -78,7 +79,8 @@ func copied(fs vfs.FS, dir string) error {
 		ErrCopied)
 }
 
-// withCopied adds to an error of opening that the folder is a copy.
+// withCopied adds to an error of opening that the folder is a copy, which is the likely reason of a
+// history that does not hold.
 func withCopied(err error, fs vfs.FS, dir string) error {
 	if err == nil {
 		return nil
@@ -93,5 +95,6 @@ func withCopied(err error, fs vfs.FS, dir string) error {
 func CopiedFrom(dir string) error { return copied(vfs.Default, dir) }
 
 // Copied is an ErrCopied when the journal was opened from a copy that was made while a server had
-// it open, although nothing was found missing; otherwise nil.
+// it open, although nothing was found missing; otherwise nil. Such a journal may lack what was
+// written during the copying. Any goroutine.
 func (j *Journal) Copied() error { return j.copied }

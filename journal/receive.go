@@ -35,7 +35,7 @@ var (
 	ErrNotEmpty = errors.New("directory is not empty")
 )
 
-// Received says what Receive has written.
+// Received says what Receive has written: the genesis, and the head.
 type Received struct {
 	Genesis  []byte
 	InputSeq uint64 // head
@@ -91,6 +91,7 @@ func receiveSection(dir string, seed [chainBytes]byte, from point, r io.Reader, 
 	return err
 }
 
+// newReceiver returns a receiver that has touched nothing yet.
 func newReceiver(dir string, o Options, streams []io.Reader) (*receiver, error) {
 	if err := o.defaults(); err != nil {
 		return nil, err
@@ -103,6 +104,13 @@ func newReceiver(dir string, o Options, streams []io.Reader) (*receiver, error) 
 }
 
 // all receives everything, or leaves nothing.
+//
+// What dir holds on the way, beside its lock file:
+//
+//	receiving                             begun: another Receive starts again
+//	receiving, store, snapshots           commits, then the snapshot come in
+//	receiving, store, snapshots, anchor   all of it is durable
+//	store, snapshots, anchor              a journal that Open takes
 func (r *receiver) all() (_ Received, err error) {
 	if err := r.lockEmpty(); err != nil {
 		return Received{}, err
@@ -134,22 +142,27 @@ func exists(fs vfs.FS, name string) (bool, error) {
 	return false, fmt.Errorf("journal: stat file=%s: %w", name, err)
 }
 
-// receiver is one Receive.
+// receiver is one Receive, on one goroutine. It is the target of its course.
 type receiver struct {
-	dir   string
-	fs    vfs.FS
-	boot  string
-	log   Logger
-	lock  io.Closer
+	dir  string
+	fs   vfs.FS
+	boot string
+	log  Logger
+	lock io.Closer
+	// The first failure of the disk; it is as final as an open journal's.
 	latch *latch
 
+	// In the order of the history.
 	streams []io.Reader
 	course  course
-	db      *vault
-	batch   *pebble.Batch
+	// From begin until finish; nil when it has not been opened, or is closed.
+	db *vault
+	// Blocks that the store has not been given yet.
+	batch *pebble.Batch
 }
 
-// lockEmpty takes the directory's lock. It refuses a directory that is not empty.
+// lockEmpty takes the directory's lock. It refuses a directory that is not empty, unless the mark
+// says that what is there was not received in full.
 func (r *receiver) lockEmpty() error {
 	if err := r.fs.MkdirAll(r.dir, 0o755); err != nil {
 		return fmt.Errorf("journal: make dir=%s: %w", r.dir, err)
@@ -174,7 +187,7 @@ func (r *receiver) lockEmpty() error {
 	return nil
 }
 
-// receive does everything between the lock and its release.
+// receive does everything between the lock and its release. Streams behind the limit are not read.
 func (r *receiver) receive() error {
 	if err := r.latch.write(r.mark); err != nil {
 		return err
@@ -264,7 +277,7 @@ func (r *receiver) put(key, value []byte) error {
 	return nil
 }
 
-// apply hands the batch to the store.
+// apply hands the batch to the store's memory. It waits when too much of that waits for the disk.
 func (r *receiver) apply() error {
 	err := r.latch.write(func() error { return r.db.Apply(r.batch, pebble.NoSync) })
 	if err != nil {
@@ -277,7 +290,8 @@ func (r *receiver) apply() error {
 	return nil
 }
 
-// file reads one file of the snapshot.
+// file writes one file of the snapshot, syncs it and compares its hash. Its path is below dir: the
+// course has checked the name.
 func (r *receiver) file(in *transfer.Reader, s SnapshotFile) error {
 	dir := r.fs.PathJoin(r.dir, snapshotsName)
 	if err := r.latch.write(func() error { return r.fs.MkdirAll(dir, 0o755) }); err != nil {
@@ -325,7 +339,7 @@ func (w *fileWriter) Write(p []byte) (int, error) {
 	return n, w.failed("write", err)
 }
 
-// failed turns an error of the file into the journal's error.
+// failed turns an error of the file into the journal's error, and is nil for none.
 func (w *fileWriter) failed(verb string, err error) error {
 	if err == nil {
 		return nil

@@ -10,7 +10,9 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// Recheck reads again what is known to be damaged, and returns what still is.
+// Recheck reads again what is known to be damaged, and returns what still is. It changes nothing
+// that the scrub knows: the next pass does. An error of another kind counts as damage too. Any
+// goroutine.
 func (s *Scrub) Recheck() (still []Damage) {
 	for _, d := range s.State().Damaged {
 		if err := s.again(d); err != nil {
@@ -20,7 +22,7 @@ func (s *Scrub) Recheck() (still []Damage) {
 	return still
 }
 
-// again reads the commits of a damage, and what the first of them follows.
+// again reads the commits of a damage, and what the first of them follows. nil: they hold.
 func (s *Scrub) again(d Damage) error {
 	if err := s.j.share(); err != nil {
 		return err
@@ -45,7 +47,7 @@ func (s *Scrub) again(d Damage) error {
 var ErrNoRoom = errors.New("no room for a second copy of the journal")
 
 // RoomForCopy returns ErrNoRoom when the free space, without the reserve, does not hold a second
-// copy of the store.
+// copy of the store. A file system that does not say counts as roomy. ErrClosed after Close.
 func (j *Journal) RoomForCopy() error {
 	if err := j.share(); err != nil {
 		return err
@@ -68,7 +70,7 @@ func Damaging(err error) bool {
 }
 
 // RoomForAnother is RoomForCopy of a journal that cannot be opened: reserve is the space that must
-// be left.
+// be left, in bytes. It counts the files of the store; what cannot be counted takes nothing.
 func RoomForAnother(dir string, reserve uint64) error {
 	free, err := diskUsage(vfs.Default, dir)
 	if err != nil {

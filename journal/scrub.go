@@ -38,6 +38,7 @@ type ScrubState struct {
 	Damaged   []Damage  `json:"damaged"`   // found since the pass before the last began, by sequence
 }
 
+// scrubName is the file beside the store with the findings: ScrubState as JSON.
 const scrubName = "scrub"
 
 // scrubShare is the part of the time in which a scrub uses the disk: after every scrubPiece it
@@ -47,7 +48,8 @@ const (
 	scrubPiece = 1 << 20
 )
 
-// Scrub reads journals again and again. One goroutine runs it; any goroutine may call State.
+// Scrub reads journals again and again. One goroutine runs it; any goroutine may call State. It
+// reads the store beside everything else and writes only its own file.
 type Scrub struct {
 	j        *Journal
 	interval time.Duration
@@ -62,7 +64,8 @@ type Scrub struct {
 }
 
 // NewScrub returns a scrub that begins a pass every interval, and knows what the last one has
-// found. If the file with the findings cannot be read, a pass begins at once.
+// found. If the file with the findings cannot be read, a pass begins at once. report is called by
+// the goroutine that runs the scrub, and again for the same damage in each pass.
 func NewScrub(j *Journal, interval time.Duration, report func(Damage)) *Scrub {
 	s := &Scrub{
 		j: j, interval: interval, report: report, now: time.Now, rest: time.After, piece: scrubPiece,
@@ -81,7 +84,7 @@ func NewScrub(j *Journal, interval time.Duration, report func(Damage)) *Scrub {
 
 func (s *Scrub) file() string { return s.j.o.FS.PathJoin(s.j.dir, scrubName) }
 
-// State is what is known now.
+// State is what is known now. The caller must not change its slice.
 func (s *Scrub) State() ScrubState {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -105,8 +108,9 @@ func (s *Scrub) Run(ctx context.Context) error {
 	}
 }
 
-// Pass continues the pass that was cut short, or makes a new one. When ctx ends it records how far
-// it has come.
+// Pass continues the pass that was cut short, or makes a new one, up to the head at its beginning.
+// When ctx ends it records how far it has come, and returns nil. What was moved into archives is
+// not read. It takes scrubShare times as long as the reading does.
 func (s *Scrub) Pass(ctx context.Context) error {
 	head, _ := s.j.Head()
 	w := newWalker(s.j.db, s.j.Seed())
@@ -151,7 +155,8 @@ func (s *Scrub) at(next uint64) {
 }
 
 // damaged reports what could not be read behind the walker's position, and returns the first
-// sequence behind the damage.
+// sequence behind the damage. A block that reads by itself and does not follow the one before it is
+// damage too: its chain, fills or ids.
 func (s *Scrub) damaged(w *walker, head uint64, why error) (next uint64) {
 	from := w.at.inputSeq + 1
 	next, found := s.readable(from, head)
@@ -220,7 +225,7 @@ func (s *Scrub) readable(from, head uint64) (first uint64, found bool) {
 	return 0, false
 }
 
-// tableOf is the file that holds a key; empty when it is in a log.
+// tableOf is the file that holds a key; empty when it is in a log, or when the store does not say.
 func (s *Scrub) tableOf(key []byte) string {
 	levels, err := s.j.db.SSTables()
 	if err != nil {
@@ -244,7 +249,8 @@ func (s *Scrub) completed() {
 	s.found = nil
 }
 
-// keep writes the state. A crash during keep loses only the position of the pass.
+// keep writes the state, in one rename and without a sync. A crash during keep loses only the
+// position of the pass.
 func (s *Scrub) keep() error {
 	text, err := json.Marshal(s.State())
 	if err != nil {
@@ -265,7 +271,8 @@ func (s *Scrub) keep() error {
 	return nil
 }
 
-// scrubPace leaves most of the disk's time to other work.
+// scrubPace leaves most of the disk's time to other work: after a piece that took some time it
+// rests four times as long.
 type scrubPace struct {
 	s     *Scrub
 	begun time.Time
@@ -287,13 +294,14 @@ func (p *scrubPace) read(ctx context.Context, bytes uint64) error {
 }
 
 // skipTo makes the walker continue with the block that begins with a sequence, whatever is before
-// it: the walker does not check what that block follows.
+// it: the walker does not check what that block follows. From the next block on it checks
+// everything again.
 func (w *walker) skipTo(first uint64) {
 	w.at = point{inputSeq: first - 1}
 	w.adrift = true
 }
 
-// readWhole reads a small file.
+// readWhole reads a small file. notExist knows the error of one that is missing.
 func readWhole(fs vfs.FS, name string) ([]byte, error) {
 	f, err := fs.Open(name)
 	if err != nil {

@@ -8,14 +8,15 @@ import (
 	"fmt"
 )
 
-// Point is the end of a commit: a place in the history. The zero Point is before the first.
+// Point is the end of a commit: a place in the history. The zero Point is before the first, in any
+// journal: it has no chain.
 type Point struct {
 	InputSeq uint64
 	TradeSeq uint64
 	Chain    [chainBytes]byte
 }
 
-// pointText is a Point in the JSON of manifests.
+// pointText is a Point in the JSON of manifests: of backups, and of archives.
 type pointText struct {
 	InputSeq uint64 `json:"inputSequence"`
 	TradeSeq uint64 `json:"tradeSequence"`
@@ -41,6 +42,7 @@ func (p *Point) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
+// point and exported convert between the two forms, which hold the same.
 func (p Point) point() point {
 	return point{inputSeq: p.InputSeq, tradeSeq: p.TradeSeq, chain: p.Chain}
 }
@@ -61,6 +63,7 @@ func putPoint(p point) []byte {
 	return b
 }
 
+// parsePoint is the inverse of putPoint. b has baseBytes.
 func parsePoint(b []byte) (p point) {
 	p.inputSeq, p.tradeSeq = binary.LittleEndian.Uint64(b), binary.LittleEndian.Uint64(b[8:])
 	copy(p.chain[:], b[16:])
@@ -73,7 +76,8 @@ var ErrBase = errors.New("not what follows that commit of this journal")
 
 // TransferAfter is Transfer of what comes after a commit, the zero Point for all. Its end is the
 // stable head: what is kept elsewhere must never have what a power cut may take from the journal.
-// It returns ErrBase when the journal has no commit that ends there.
+// It returns ErrBase when the journal has no commit that ends there, with that chain: another
+// journal, or one whose history was replaced.
 func (j *Journal) TransferAfter(p Point) (*Transfer, error) {
 	return j.transfer(p, func() point {
 		if j.stableWhenDurable() {
@@ -83,7 +87,9 @@ func (j *Journal) TransferAfter(p Point) (*Transfer, error) {
 	})
 }
 
-// follow makes the stream go on from a commit, which the journal must have.
+// follow makes the stream go on from a commit, which the journal must have: with that sequence,
+// that tradeSeq and that chain, or ErrBase. One that has been moved into an archive counts, if it
+// is the archive's last, without the archive.
 func (t *Transfer) follow(p point) error {
 	none := fmt.Errorf("journal: transfer after inputSeq=%d chain=%x: %w", p.inputSeq, p.chain[:4],
 		ErrBase)

@@ -14,7 +14,8 @@ import (
 	"posttrade/ring"
 )
 
-// SnapshotFile is one file of a snapshot: zstd around the stream, hashed as stored.
+// SnapshotFile is one file of a snapshot: zstd around the stream, hashed as stored, so that it can
+// be checked, copied and sent without unpacking it.
 type SnapshotFile struct {
 	Path   string `json:"path"` // below the journal's directory
 	SHA256 string `json:"sha256"`
@@ -65,7 +66,8 @@ func snapshotFile(fs vfs.FS, dir, name string,
 	return s, nil
 }
 
-// dropped is the error of removing a file that is no longer wanted: a file that is gone is fine.
+// dropped is the error of removing a file that is no longer wanted: a file that is gone is fine,
+// because an earlier attempt may have removed it.
 func dropped(err error) error {
 	if notExist(err) {
 		return nil
@@ -91,7 +93,7 @@ func (h *hashing) Write(p []byte) (int, error) {
 	return h.w.Write(p)
 }
 
-// snapshotReader is a verified, open file.
+// snapshotReader is a verified, open file. Read gives the stream without zstd.
 type snapshotReader struct {
 	*zstd.Decoder
 	f vfs.File
@@ -135,7 +137,8 @@ func checkSnapshotFile(fs vfs.FS, path string, s SnapshotFile) error {
 	return err
 }
 
-// check reads r to its end and compares it with the manifest; path is for messages.
+// check reads r to its end and compares it with the manifest: size and SHA-256 of the file as
+// stored. ErrSnapshot when it is another; path is for messages.
 func (s SnapshotFile) check(path string, r io.Reader) error {
 	sum := sha256.New()
 	n, err := io.Copy(sum, r)

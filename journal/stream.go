@@ -34,6 +34,12 @@ type target interface {
 // course reads the stream of a transfer, or several that follow each other, and verifies
 // everything: framing, checksums, the chain, that neither sequence has a hole, that fills and
 // client ids belong to their commits, and the hash over each stream.
+//
+// The frames, by their kinds; what is in [] may be missing, * may be repeated:
+//
+//	g [b] (c [f] [i])* [s d [d]] e
+//
+// The genesis comes first, and in a section (b) the commit that it goes on from.
 type course struct {
 	// Gets what the stream holds, up to limit.
 	to    target

@@ -26,12 +26,14 @@ const (
 	beginBytes = 128 << 10
 )
 
-// pacedFile is one table while it is written. Only one goroutine of the store writes it.
+// pacedFile is one table while it is written. Only one goroutine of the store writes it, and only
+// that goroutine waits.
 type pacedFile struct {
 	vfs.File
-	pace    *tablePace
+	pace *tablePace
+	// When the writing of it began, and pace.logged at that time.
 	begun   time.Time
-	logged  int64 // pace.logged at that time
+	logged  int64
 	written int64
 }
 
@@ -57,7 +59,8 @@ func (f *pacedFile) wait() {
 	}
 }
 
-// ahead is how old the table should be for its size.
+// ahead is how old the table should be for its size: what it has beyond paceLogs times the log that
+// was written meanwhile, at paceFloor a second.
 func (f *pacedFile) ahead() time.Duration {
 	bytes := f.written - paceLogs*(f.pace.logged.Load()-f.logged)
 	return time.Duration(max(bytes, 0)) * time.Second / paceFloor

@@ -35,6 +35,7 @@ func checkTables(db *vault, fs vfs.FS, store string, o *pebble.Options) error {
 	return nil
 }
 
+// checkTable reads one table's frame: what the store needs to find its blocks.
 func checkTable(fs vfs.FS, name string, o sstable.ReaderOptions) (err error) {
 	f, err := fs.Open(name)
 	if err != nil {
@@ -61,7 +62,7 @@ func checkTable(fs vfs.FS, name string, o sstable.ReaderOptions) (err error) {
 
 // explained adds what the store's folder shows to the refusal of a history that is too short, or a
 // different one: tables that the store's list of files does not name. The store accepts a list that
-// was cut as a whole, older list.
+// was cut as a whole, older list. Other errors come back as they are.
 func explained(err error, db *vault, fs vfs.FS, store string) error {
 	if !errors.Is(err, ErrShortened) && !errors.Is(err, ErrDiverged) && !errors.Is(err, ErrCorrupt) {
 		return err

@@ -23,9 +23,14 @@ import (
 // A Transfer belongs to one goroutine, which closes it before or after the journal. Its memory is
 // about a MiB, and one commit.
 type Transfer struct {
-	j    *Journal
-	base point // what is before the stream
+	// The journal that is read. share is taken for each piece, so Close of the journal waits for one
+	// piece at most.
+	j *Journal
+	// What is before the stream, and where it ends. Constant: what is appended later is not part of
+	// it.
+	base point
 	head point
+	// Bytes of the whole stream (measure).
 	size int64
 
 	at    point           // the end of the last commit that was given
@@ -37,7 +42,8 @@ type Transfer struct {
 	out []byte // made, but not given yet; valid until w makes more
 }
 
-// snapshotFrame is one frame of the snapshot: bytes, or a file.
+// snapshotFrame is one frame of the snapshot: bytes, or a file, of which given bytes are in the
+// stream already.
 type snapshotFrame struct {
 	kind   byte
 	body   []byte
@@ -48,12 +54,16 @@ type snapshotFrame struct {
 }
 
 // Transfer opens a stream of the journal as it is now. It reads the newest snapshot's files in
-// full, to verify them, and otherwise only counts. It returns ErrNoGenesis when there is nothing to
-// transfer yet.
+// full, to verify them, and otherwise only counts. The caller closes it. Any number may be open.
+//
+// Errors: ErrNoGenesis when there is nothing to transfer yet, ErrClosed, ErrArchived, those of the
+// store.
 func (j *Journal) Transfer() (*Transfer, error) {
 	return j.transfer(Point{}, func() point { return j.safe })
 }
 
+// transfer opens the stream of what follows after, the zero Point for all, up to head, which is
+// called while mu is held. A head without any wait: what a tail alone has is not part of it.
 func (j *Journal) transfer(after Point, head func() point) (_ *Transfer, err error) {
 	t := &Transfer{j: j}
 	if err := j.share(); err != nil {
@@ -86,7 +96,8 @@ func (j *Journal) transfer(after Point, head func() point) (_ *Transfer, err err
 	return t, t.measure()
 }
 
-// share takes the right to read the store, which Close waits for; RUnlock gives it back.
+// share takes the right to read the store, which Close waits for; RUnlock gives it back. It never
+// waits: once Close has begun it returns ErrClosed.
 func (j *Journal) share() error {
 	if !j.reading.TryRLock() {
 		return ErrClosed
@@ -100,8 +111,9 @@ func (t *Transfer) Size() int64 { return t.size }
 // Head is the last input sequence in the stream, and the last trade sequence issued by then.
 func (t *Transfer) Head() (inputSeq, tradeSeq uint64) { return t.head.inputSeq, t.head.tradeSeq }
 
-// Read gives the next bytes. An error is final: damage, named by its key, or
-// ErrClosed when the journal or the Transfer has been closed.
+// Read gives the next bytes, io.EOF behind the last. An error is final: damage, named by its key,
+// or ErrClosed when the journal or the Transfer has been closed. It reads the store on the caller's
+// goroutine, about transfer.ChunkBytes at a time.
 func (t *Transfer) Read(p []byte) (int, error) {
 	for len(t.out) == 0 && len(p) > 0 {
 		if t.err == nil {
@@ -116,7 +128,7 @@ func (t *Transfer) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// Close closes the snapshot's files.
+// Close closes the snapshot's files. It may come before the stream's end, and more than once.
 func (t *Transfer) Close() error {
 	var err error
 	for _, p := range t.parts {
@@ -136,7 +148,8 @@ func (p *snapshotFrame) close() error {
 	return nil
 }
 
-// fill makes the next bytes.
+// fill makes the next bytes, in the order of the stream: header and genesis, commits, snapshot,
+// end.
 func (t *Transfer) fill() error {
 	var err error
 	switch {
@@ -174,8 +187,9 @@ func (t *Transfer) begin() error {
 	return closer.Close()
 }
 
-// commits makes the frames of the next commits, about a chunk of them: each
-// commit's commands, then its fills, then its client ids.
+// commits makes the frames of the next commits, about a chunk of them: each commit's commands, then
+// its fills, then its client ids. Its three iterators live for one chunk only, so a slow reader
+// keeps no old tables alive. A chunk ends where an archive does.
 func (t *Transfer) commits() error {
 	if err := t.j.share(); err != nil {
 		return err
@@ -202,7 +216,8 @@ func (t *Transfer) commits() error {
 		})
 }
 
-// chunk makes whole commits until there is enough, or they are at to.
+// chunk makes whole commits until there is enough, or they are at to. A commit is never divided
+// between two chunks. A history that does not end exactly at to is an error.
 func (t *Transfer) chunk(to point, commands, fills, ids *lane) error {
 	for t.w.Len() < transfer.ChunkBytes && t.at.inputSeq < to.inputSeq {
 		e, err := t.block(commands, t.at.inputSeq+1)
@@ -228,7 +243,8 @@ func (t *Transfer) chunk(to point, commands, fills, ids *lane) error {
 	return nil
 }
 
-// block makes the frame of the block that starts at seq, which is the lane's next.
+// block makes the frame of the block that starts at seq, which is the lane's next. It checks the
+// checksum; the chain and the content are for the receiver.
 func (t *Transfer) block(l *lane, seq uint64) (envelope, error) {
 	key := newKey(l.kind, seq)
 	v, err := l.next(key)
@@ -246,14 +262,15 @@ func (t *Transfer) block(l *lane, seq uint64) (envelope, error) {
 	return e, nil
 }
 
-// lane goes through the blocks of one kind.
+// lane goes through the blocks of one kind, in the order of their keys.
 type lane struct {
 	it    *pebble.Iterator
 	kind  byte
 	begun bool
 }
 
-// next is the value under key, which must be the next one.
+// next is the value under key, which must be the next one: a block in between, or a missing one, is
+// an error. The value holds until the next call.
 func (l *lane) next(key []byte) ([]byte, error) {
 	var ok bool
 	if l.begun {
@@ -297,7 +314,8 @@ func (t *Transfer) next() error {
 	return p.close()
 }
 
-// end makes the last frame.
+// end makes the last frame. A stream of another size than was announced is an error, before its end
+// is given.
 func (t *Transfer) end() error {
 	t.w.End()
 	if made := t.w.Made() + int64(t.w.Len()); made != t.size {
@@ -308,7 +326,8 @@ func (t *Transfer) end() error {
 	return nil
 }
 
-// pick opens the newest snapshot with files that hold, if there is one.
+// pick opens the newest snapshot with files that hold, if there is one, between the stream's base
+// and its head. One that does not hold is logged: a stream without a snapshot is whole too.
 func (t *Transfer) pick() error {
 	list, bad, err := listSnapshots(t.j.db)
 	if err != nil {
@@ -333,7 +352,8 @@ func (t *Transfer) pick() error {
 	return nil
 }
 
-// openParts opens the files of a snapshot, checks them and keeps them open.
+// openParts opens the files of a snapshot, checks them and keeps them open. The first part is the
+// manifest. The caller closes the parts; after an error none is open.
 func (j *Journal) openParts(s Snapshot) (parts []snapshotFrame, err error) {
 	manifest, err := putManifest(s)
 	if err != nil {

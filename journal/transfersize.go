@@ -10,7 +10,8 @@ import (
 	"posttrade/journal/transfer"
 )
 
-// measure counts the bytes of the stream.
+// measure counts the bytes of the stream. Everything that is in it exists by now, and none of it
+// changes, so the count is exact; end compares it with what was made.
 func (t *Transfer) measure() error {
 	size := int64(t.w.Len()) + transfer.EndBytes
 	for _, p := range t.parts {
@@ -40,9 +41,9 @@ func (x *extent) add(y extent) {
 }
 
 // measureBlocks counts the blocks of a kind from the one that begins with sequence first up to the
-// one that holds sequence last. The store's
-// tables know how much they hold. Only the keys between the tables that are wholly in the range,
-// and behind those tables, are read one by one.
+// one that holds sequence last, archive by archive and then in the store. The tables know how much
+// they hold. Only the keys between the tables that are wholly in the range, and behind those
+// tables, are read one by one.
 func measureBlocks(db *vault, kind byte, first, last uint64) (all extent, err error) {
 	for first <= last {
 		from, end, archive, err := db.of(kind, first)
@@ -65,7 +66,8 @@ func measureBlocks(db *vault, kind byte, first, last uint64) (all extent, err er
 	return all, nil
 }
 
-// measureIn is measureBlocks of one store.
+// measureIn is measureBlocks of one store. Cost: a search for each table, and the keys outside
+// them; no value is read.
 func measureIn(db *vault, kind byte, first, last uint64) (extent, error) {
 	lower, upper := newKey(kind, first), newKey(kind, last+1)
 	tables, err := tablesIn(db, lower, upper)
@@ -87,8 +89,9 @@ func measureIn(db *vault, kind byte, first, last uint64) (extent, error) {
 	return all, err
 }
 
-// tablesIn returns the tables that lie wholly in [lower, upper), in order. When
-// tables overlap, which those of blocks do not, there are none to rely on.
+// tablesIn returns the tables that lie wholly in [lower, upper), in order. A table with deletions,
+// or one that shares its file, does not know what it holds, and is left out. When tables overlap,
+// which those of blocks do not, there are none to rely on.
 func tablesIn(db *vault, lower, upper []byte) ([]pebble.SSTableInfo, error) {
 	if bytes.Compare(lower, upper) >= 0 {
 		return nil, nil
@@ -118,7 +121,7 @@ func tablesIn(db *vault, lower, upper []byte) ([]pebble.SSTableInfo, error) {
 	return within, nil
 }
 
-// countBlocks counts what is in [lower, upper) key by key.
+// countBlocks counts what is in [lower, upper) key by key. It needs the values' lengths only.
 func countBlocks(db *vault, lower, upper []byte) (x extent, err error) {
 	if bytes.Compare(lower, upper) >= 0 {
 		return x, nil

@@ -20,6 +20,11 @@ const (
 //
 // It works on tiles of 64 records: their 4 KiB stay in the first-level cache and
 // every plane receives one whole line. len(src) and len(dst) are n*64 or more.
+//
+// With a0 for byte 0 of the first record:
+//
+//	records  a0 a1 .. a63   b0 b1 .. b63   c0 c1 .. c63
+//	planes   a0 b0 c0       a1 b1 c1  ..   a63 b63 c63
 func transpose(dst, src []byte, n int) {
 	whole := n &^ 7
 	for tile := 0; tile < whole; tile += 64 {
@@ -55,7 +60,7 @@ func transpose(dst, src []byte, n int) {
 	}
 }
 
-// untranspose is the inverse of transpose.
+// untranspose is the inverse of transpose, with the same tiles. Any bytes may be given.
 func untranspose(dst, src []byte, n int) {
 	whole := n &^ 7
 	for tile := 0; tile < whole; tile += 64 {
@@ -122,6 +127,9 @@ const (
 // group copies n command records into dst, stably sorted by their type, with the sequence left out,
 // and writes the types in their original order into types. Cancels then do not interrupt the
 // columns of orders, which stores a third less.
+//
+// For the types 1 2 1 2 the records of dst are the first and the third, then the second and the
+// fourth, and types holds 1 2 1 2. One pass counts the types, a second copies: nothing is compared.
 func group(dst, types, src []byte, n int) {
 	var next [256]int
 	for i := range n {
@@ -138,7 +146,9 @@ func group(dst, types, src []byte, n int) {
 	}
 }
 
-// ungroup is the inverse of group; the first record has the sequence first.
+// ungroup is the inverse of group; the first record has the sequence first. types decides
+// everything: bytes that were not written by group give other records, never an access outside of
+// src, because as many positions are handed out as there are records.
 func ungroup(dst, types, src []byte, n int, first uint64) {
 	var next [256]int
 	for _, t := range types[:n] {
@@ -155,7 +165,7 @@ func ungroup(dst, types, src []byte, n int, first uint64) {
 	}
 }
 
-// starts turns counts into first positions.
+// starts turns counts of each type into the position of its first record.
 func starts(next *[256]int) {
 	sum := 0
 	for t := range next {

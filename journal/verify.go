@@ -12,10 +12,12 @@ import (
 	"posttrade/matcher"
 )
 
-// ErrFills reports fill blocks that a replay of the commands does not give.
+// ErrFills reports fill blocks that a replay of the commands does not give. Checksums and chain
+// hold then: it is the decisions that differ.
 var ErrFills = errors.New("fills are not those of a replay")
 
-// VerifyOptions of Verify, Stats and Export.
+// VerifyOptions of Verify, Stats, Export, Read and AcceptHistory. The zero value reads the disk and
+// recomputes nothing.
 type VerifyOptions struct {
 	FS vfs.FS // tests; default the operating system's
 	// ArchiveDir is where the archives are; "": what was moved out cannot be read.
@@ -27,13 +29,16 @@ type VerifyOptions struct {
 	boot string
 }
 
-// Report is what Verify and Stats saw.
+// Report is what Verify and Stats saw. After an error it covers what was read before it.
 type Report struct {
-	Seed      [32]byte
-	InputSeq  uint64 // head
-	TradeSeq  uint64
-	Chain     [32]byte
-	Anchored  uint64 // the anchor's input sequence
+	Seed [32]byte
+	// The end of the history, with what only the tail has; Chain is that of the last commit in the
+	// store.
+	InputSeq uint64
+	TradeSeq uint64
+	Chain    [32]byte
+	Anchored uint64 // the anchor's input sequence
+	// Commits, fills and client ids, with those that only the tail has.
 	Blocks    uint64
 	Fills     uint64
 	ClientIDs uint64
@@ -51,6 +56,12 @@ type Report struct {
 // every chain link, contiguity of both sequences, client ids, and the anchor. The error names the
 // first thing that does not hold by key and sequence; the report covers everything before it. If a
 // server has the journal open, Verify reads the history up to some moment after the call (view).
+//
+//   - Errors: ErrCorrupt, ErrFills, ErrShortened, ErrDiverged, ErrArchived, those of the tail and
+//     of the snapshots' manifests, what openView refuses, ctx's own. The files of snapshots are not
+//     read.
+//   - Cost: every block is read and unpacked, on one goroutine; with Engine also a replay, and the
+//     memory of an engine.
 func Verify(ctx context.Context, dir string, o VerifyOptions) (Report, error) {
 	var r Report
 	err := readOnly(dir, &o, func(db *vault, genesis []byte, a reading, t *tailImage) error {
@@ -65,6 +76,8 @@ func Verify(ctx context.Context, dir string, o VerifyOptions) (Report, error) {
 	return r, err
 }
 
+// verifyAll checks the store against the anchor, then what only the tail has, then the manifests,
+// and fills r in as it goes. The anchor's point must be the end of a block.
 func verifyAll(ctx context.Context, db *vault, o *VerifyOptions, dir string, a reading,
 	t *tailImage, r *Report, check *fillCheck) error {
 	if r.Seed != a.seed {
@@ -129,7 +142,7 @@ func verifyTail(db *vault, t *tailImage, head point, boot string, r *Report,
 	})
 }
 
-// add counts one commit.
+// add counts one commit. The times are those of the first commit, and of the last that has one.
 func (r *Report) add(b *decoded) {
 	if r.Blocks++; r.Blocks == 1 {
 		r.FirstTime = b.firstTime
@@ -143,13 +156,15 @@ func (r *Report) add(b *decoded) {
 	r.Packed += b.stored
 }
 
-// fillCheck recomputes fills. A nil fillCheck checks nothing.
+// fillCheck recomputes fills. A nil fillCheck checks nothing. It holds an engine until close.
 type fillCheck struct {
 	engine Engine
 	out    *matcher.Outlet
 	fills  []byte
 }
 
+// newFillCheck makes the engine at its genesis; nil when make is nil. The commits must then come
+// from the first on.
 func newFillCheck(genesis []byte, make func([]byte) (Engine, error)) (*fillCheck, error) {
 	if make == nil {
 		return nil, nil
@@ -170,6 +185,8 @@ func newFillCheck(genesis []byte, make func([]byte) (Engine, error)) (*fillCheck
 	return c, nil
 }
 
+// commit replays one commit and compares its fills with the block's, byte for byte. ErrFills names
+// the first that differs.
 func (c *fillCheck) commit(b *decoded) error {
 	if c == nil {
 		return nil
@@ -207,7 +224,8 @@ func Stats(ctx context.Context, dir string, o VerifyOptions) (Report, error) {
 	return Verify(ctx, dir, o)
 }
 
-// readOnly opens an existing journal without changing it.
+// readOnly opens an existing journal without changing it, for the time of f. To an error it adds
+// what is known of its cause: a copy of an open journal, a list of files that was cut.
 func readOnly(dir string, o *VerifyOptions, f func(db *vault, genesis []byte, a reading,
 	t *tailImage) error) (err error) {
 	defer func() { err = withCopied(err, o.FS, dir) }()
@@ -219,9 +237,9 @@ func readOnly(dir string, o *VerifyOptions, f func(db *vault, genesis []byte, a 
 	return s.explained(f(s.db, s.genesis, s.anchor, s.tail))
 }
 
-// Export writes the commands from..to (0 = the head) of the journal in dir as
-// ndjson, one object a line, with stable field names; see exportCommand. It
-// verifies what it reads.
+// Export writes the commands from..to (0 = the head) of the journal in dir as ndjson, one object a
+// line, with stable field names; see exportCommand. It verifies what it reads. Lines before an
+// error have been written: the caller must look at the error before it trusts them.
 func Export(ctx context.Context, dir string, w io.Writer, from, to uint64, o VerifyOptions) error {
 	j, err := Read(dir, o)
 	if err != nil {

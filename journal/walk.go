@@ -59,6 +59,16 @@ type decoded struct {
 
 // walker reads commits in order and checks everything about them: checksum,
 // contiguity, chain, and that fills and client ids are those of the commit.
+//
+// What it checks of each commit, in this order:
+//
+//   - The key and the envelope: checksum and sizes, and that the block begins behind the one
+//     before, in commands and in trades.
+//   - The records: that they unpack to their size, that the chain over them is the envelope's, and
+//     that each carries its sequence.
+//   - Fills and client ids: that they are there in number, name this commit, and hang on its chain.
+//
+// It does not ask whether the fills are those that the commands give: Verify does. One goroutine.
 type walker struct {
 	db   *vault
 	seed [chainBytes]byte

@@ -20,9 +20,12 @@ type watchedFS struct {
 	latch *latch
 }
 
+// watch wraps a store's file system. Reads go through as they are: a read that fails is for its
+// caller to judge.
 func watch(fs vfs.FS, l *latch) vfs.FS { return &watchedFS{fs, l} }
 
-// failed ends the journal for err, unless it is nil or says that a file is not there.
+// failed ends the journal for err, unless it is nil or says that a file is not there, or is there
+// already. It does not return to the store with any other error.
 func (w *watchedFS) failed(verb, name string, err error) error {
 	if err == nil || notExist(err) || errors.Is(err, os.ErrExist) {
 		return err
@@ -86,8 +89,10 @@ func (w *watchedFS) MkdirAll(dir string, perm os.FileMode) error {
 // Lock returns its errors to the caller: a lock of another process is no failure of the disk.
 func (w *watchedFS) Lock(name string) (io.Closer, error) { return w.FS.Lock(name) }
 
+// Unwrap returns the file system below.
 func (w *watchedFS) Unwrap() vfs.FS { return w.FS }
 
+// file watches an open file; nil for none, so that a failed opening gives no file.
 func (w *watchedFS) file(f vfs.File, name string) vfs.File {
 	if f == nil {
 		return nil
@@ -95,7 +100,7 @@ func (w *watchedFS) file(f vfs.File, name string) vfs.File {
 	return &watchedFile{f, w, name}
 }
 
-// watchedFile is a file that may be written.
+// watchedFile is a file that may be written, or a directory that may be synced.
 type watchedFile struct {
 	vfs.File
 	fs   *watchedFS

@@ -102,8 +102,9 @@ func (a *account) reserve(side Side, notional int64) { a.open[side&1] += notiona
 // release undoes reserve.
 func (a *account) release(side Side, notional int64) { a.open[side&1] -= notional }
 
-// settle books the cash of a fill. At the end of the int64 range the sum saturates and does not
-// wrap: see doc.go.
+// settle books the cash of a fill, x 1e6: a purchase adds, a sale subtracts. At the end of the
+// int64 range the sum saturates and does not wrap: see doc.go. It never becomes MinInt64, so its
+// negation fits.
 func (a *account) settle(side Side, notional int64) {
 	m := mirror(side)
 	notional = notional ^ m - m // negated for a seller

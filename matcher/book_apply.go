@@ -53,6 +53,7 @@ type bookTape struct {
 	out []BookEvent
 }
 
+// Filled and Prevented implement BookSink.
 func (t *bookTape) Filled(maker, taker uint32, px int64, qty int32) {
 	t.out = append(t.out, BookEvent{Kind: BookFilled, ID: taker, Maker: maker, Px: px, Qty: qty})
 }

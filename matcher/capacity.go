@@ -4,7 +4,8 @@ import "fmt"
 
 // Capacities are how much an engine has room for. They begin as the genesis record says. Only a
 // CAPACITY_CONTROL changes them, and it can only raise them, so every replay has the same room at
-// the same sequence.
+// the same sequence. Where there is no room the engine refuses with CAPACITY; of retained orders
+// and keys it forgets the oldest instead.
 type Capacities struct {
 	Accounts, Securities, Contracts int
 	OrderRoom

@@ -193,6 +193,7 @@ type extract struct {
 	reserved uint32
 }
 
+// extractWords is the block in the record's own memory: a change of one is a change of the other.
 func (c *Command) extractWords() *extract {
 	return (*extract)(unsafe.Pointer(&c.EventTimeMillis))
 }

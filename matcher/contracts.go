@@ -34,6 +34,8 @@ type contracts struct {
 	count int
 }
 
+// newContracts reserves a row for each contract that can be booked; memory becomes resident with
+// use.
 func newContracts(a *ring.Arena, capacity int) contracts {
 	return contracts{rows: ring.Carve[contract](a, capacity)}
 }

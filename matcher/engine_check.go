@@ -109,7 +109,8 @@ func (e *Engine) checkOrder(o *order, cold *orderCold) error {
 }
 
 // checkBooks checks every ladder, and that all open orders and no others rest, in the order of
-// their priority.
+// their priority: at one price the stamps rise from the first order of the queue to the last. open
+// is the number of open orders in the pool.
 func (e *Engine) checkBooks(open int) error {
 	for id := range e.ladders {
 		l := &e.ladders[id]

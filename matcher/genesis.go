@@ -45,6 +45,7 @@ type GenesisSecurity struct {
 // POLICY_CONTROL change the first seven, CAPACITY_CONTROL raises the rest; this record keeps the
 // first values.
 type Limits struct {
+	// Risk limits of all accounts: see LimitID for what each bounds.
 	MaxOrderQty              int64 `json:"maxOrderQty"`
 	MaxOrderNotional         int64 `json:"maxOrderNotional"`
 	MaxPositionQty           int64 `json:"maxPositionQty"`

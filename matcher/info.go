@@ -51,6 +51,8 @@ func (e *Engine) Order(ref uint32) (OrderInfo, bool) {
 	return e.orderInfo(i), true
 }
 
+// orderInfo copies an order of the pool. A refused order has the ids of its command, which may not
+// exist.
 func (e *Engine) orderInfo(i ix) OrderInfo {
 	o, cold := e.orders.hot(i), e.orders.cold(i)
 	return OrderInfo{
@@ -61,7 +63,8 @@ func (e *Engine) orderInfo(i ix) OrderInfo {
 	}
 }
 
-// PositionInfo is what an account holds of a security.
+// PositionInfo is what an account holds of a security. What its open orders could add is not in it:
+// AccountInfo has the money, the orders have the quantities.
 type PositionInfo struct {
 	AccountID   uint32
 	SecurityID  uint32
@@ -111,7 +114,9 @@ func (e *Engine) EachAccount(f func(AccountInfo) bool) {
 	}
 }
 
-// SecurityInfo is a security's state.
+// SecurityInfo is a security's state. Prices are x 1e6, the time is an event time in epoch
+// milliseconds. Enabled, Halted and Restricted mean nothing before a control has made the security
+// known.
 type SecurityInfo struct {
 	ID               uint32
 	Ticker           string
@@ -189,7 +194,8 @@ type KeyInfo struct {
 	AccountID uint32 // 0 unless ByAccount
 }
 
-// EachKey calls f for every remembered key, the oldest first, until f returns false.
+// EachKey calls f for every remembered key, the oldest first, until f returns false. The oldest is
+// the next to be forgotten.
 func (e *Engine) EachKey(f func(KeyInfo) bool) {
 	for i := range e.keys.count {
 		k := e.keys.place(i)
@@ -214,7 +220,8 @@ func (e *Engine) EachLevel(securityID uint32, side Side, f func(px, qty int64, o
 	})
 }
 
-// Counts are sizes of the state, for metrics and logs.
+// Counts are sizes of the state, for metrics and logs. Securities are the registered tickers;
+// Positions are those that ever had a fill.
 type Counts struct {
 	OpenOrders, RetainedOrders, Accounts, Securities, Positions, Keys, Contracts int
 }

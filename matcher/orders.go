@@ -48,6 +48,8 @@ type orderCold struct {
 // side.
 const maxSecurity = 1<<24 - 1
 
+// side, status and security are the parts of tag: bit 0, bits 4 to 7, and from bit 8 on. A set
+// function leaves the other parts.
 func (o *order) side() Side          { return Side(o.tag & 1) }
 func (o *order) setSide(s Side)      { o.tag = o.tag&^1 | uint32(s&1) }
 func (o *order) status() OrderStatus { return OrderStatus(o.tag >> 4 & 15) }

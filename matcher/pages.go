@@ -30,6 +30,7 @@ const (
 	signBit   = 1 << 63 // a key is a price with its sign bit flipped: unsigned order
 )
 
+// shift and number split a node. A leaf's shift is 0, so a leaf's node is its number.
 func (n node) shift() uint    { return uint(n) >> numBits }
 func (n node) number() uint32 { return uint32(n) & numMask }
 
@@ -207,6 +208,7 @@ func (g *pages) prune(root *node, leaf node) {
 	if parent.bits&(parent.bits-1) != 0 {
 		return
 	}
+	// One child is left: it takes the place of the page, which is freed all zero but for its link.
 	last := &g.kids[number*fanout+uint32(bits.TrailingZeros64(parent.bits))]
 	g.replace(root, up, *last)
 	*last = 0

@@ -18,7 +18,8 @@ type position struct {
 	open     [2]int64 // by side
 }
 
-// maxPositions bounds accounts times securities: the table reserves a row for every pair.
+// maxPositions bounds accounts times securities: the table reserves a row for every pair, 8 GiB of
+// addresses at most, and row numbers fit 32 bits.
 const maxPositions = 1 << 28
 
 // positions holds a row for every pair of account and security. The accounts of one security lie
@@ -37,6 +38,8 @@ type positions struct {
 	last   uint32 // the highest row number
 }
 
+// newPositions reserves the rows. The stride is at least the number of accounts, so a few rows at
+// the end of each security belong to no account.
 func newPositions(a *ring.Arena, accounts, securities int) positions {
 	stride := 2 * (accounts/2 | 1) // two rows per line
 	if stride < accounts {
@@ -54,7 +57,9 @@ func newPositions(a *ring.Arena, accounts, securities int) positions {
 	}
 }
 
-// at returns the row of an account index and a security id (from 1).
+// at returns the row of an account index and a security id (from 1). Index -1, of an unknown
+// account, and an id beyond the table give a number that need not be a row: near bounds it for a
+// prefetch, and screening refuses the command before the row is used.
 func (t *positions) at(account int, security uint32) uint32 {
 	return (security-1)*uint32(t.stride) + uint32(account)
 }
@@ -62,11 +67,13 @@ func (t *positions) at(account int, security uint32) uint32 {
 // near returns the row with a number, or the last row when the number is past it.
 func (t *positions) near(row uint32) *position { return t.table.at(min(row, t.last)) }
 
-// account and security split a row number into its parts.
+// account and security split a row number into its parts: the index of the account, and the id of
+// the security.
 func (t *positions) account(row uint32) int     { return int(row) % t.stride }
 func (t *positions) security(row uint32) uint32 { return row/uint32(t.stride) + 1 }
 
-// fill books an execution into a row.
+// fill books an execution into a row and returns it. px is x 1e6, qty above 0. A row enters held
+// with its first fill; the test of the quantity spares most fills the look at seen.
 func (t *positions) fill(row uint32, side Side, px int64, qty int32) *position {
 	p := t.table.at(row)
 	if p.quantity == 0 {
@@ -123,6 +130,7 @@ func average(q1, px1, q2, px2 int64) int64 {
 	return int64(quo)
 }
 
+// abs needs n above MinInt64, whose negation does not fit.
 func abs(n int64) int64 {
 	if n < 0 {
 		return -n

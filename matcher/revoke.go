@@ -76,6 +76,7 @@ func NewRevocations() *Revocations {
 	return &Revocations{rows: make([]Revocation, MaxRevocations)}
 }
 
+// carveRevocations is NewRevocations in the engine's memory, which grows resident as subjects come.
 func carveRevocations(a *ring.Arena) Revocations {
 	return Revocations{rows: ring.CarveSparse[Revocation](a, MaxRevocations)}
 }

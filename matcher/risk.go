@@ -4,8 +4,8 @@ package matcher
 
 import "math/bits"
 
-// policy is what screening judges every command by. The grid comes from the genesis record;
-// POLICY_CONTROL sets the switch.
+// policy is what screening judges every command by. The grid comes from the genesis record and
+// never changes; POLICY_CONTROL sets the switch.
 type policy struct {
 	tickPx int64
 	kill   bool
@@ -51,7 +51,12 @@ func (e *Engine) boundsOf(q *request) *bounds {
 	return e.bounds.table.at(q.bounds)
 }
 
-// standing judges the sender and the subject of a command: kill switch, account, security.
+// standing judges the sender and the subject of a command: kill switch, account, security, in this
+// order. Accepted means that q.owner, q.row and q.bounds are valid and the security has a row and a
+// ladder.
+//
+// An account that lookAhead did not find is looked up again: a command decided since may have
+// opened it. No command removes an account, so one that was found stays valid.
 func (e *Engine) standing(c *Command, q *request) RiskReason {
 	if e.policy.kill {
 		return KillSwitch
@@ -112,8 +117,9 @@ func (b *bounds) collar(s *security, limit int64) RiskReason {
 	return Accepted
 }
 
-// fresh judges the market price's age by event times alone. A time before the price's counts as age
-// 0.
+// fresh judges the market price's age by event times alone: PRICE_MISSING, PRICE_STALE or Accepted.
+// A time before the price's counts as age 0. The difference is taken unsigned, so it cannot
+// overflow.
 func (b *bounds) fresh(s *security, now int64) RiskReason {
 	if s.lastPx == 0 {
 		return PriceMissing
@@ -124,14 +130,19 @@ func (b *bounds) fresh(s *security, now int64) RiskReason {
 	return Accepted
 }
 
-// worth returns px x qty, ok when it is within the order notional limit.
+// worth returns px x qty, ok when it is within the order notional limit. Without ok the notional
+// may have wrapped. px and qty are not negative.
 func (b *bounds) worth(px int64, qty int32) (notional int64, ok bool) {
 	hi, lo := bits.Mul64(uint64(px), uint64(qty))
 	return int64(lo), hi == 0 && lo <= uint64(b.RiskLimits[LimitOrderNotional])
 }
 
-// exposure judges credit, position and concentration as they would be if all open orders on the
-// side and this one, of quantity qty, were executed.
+// exposure judges credit, position and concentration, in this order, as they would be if all open
+// orders on the side and this one, of quantity qty, were executed. The other side's open orders
+// count for nothing: that they execute is not certain.
+//
+// q.notional is the value of this one at its judged price. The account and the security have been
+// judged. Nothing changes, but openBehind notes the price and the version of its refusal.
 func (e *Engine) exposure(c *Command, q *request, limits *bounds, qty int64) RiskReason {
 	side := c.Side
 	account, p := e.accounts.table.at(q.owner-1), e.positions.table.at(q.row)

@@ -8,7 +8,8 @@ import (
 	"posttrade/ring"
 )
 
-// security is the state of one security beside its ladder: half a cache line.
+// security is the state of one security beside its ladder: half a cache line. The zero value is a
+// security that is registered and that no control has made known.
 type security struct {
 	lastPx    int64 // the market price x 1e6: of the newest trade or tick; 0 = none yet
 	lastTime  int64 // event time of lastPx, epoch milliseconds
@@ -25,11 +26,12 @@ const (
 	securityHalted     uint32 = 1 << 2
 	securityRestricted uint32 = 1 << 3
 
+	// The one value of flags with which orders and trades are admitted.
 	securityTradable = securityKnown | securityEnabled
 )
 
 // traded records an execution. Its price becomes the market price, unless late marks it as older
-// than that.
+// than that; it is the last trade's price in any case.
 func (s *security) traded(px, time int64, late uint16) {
 	s.lastTrade = px
 	if late == 0 {
@@ -37,14 +39,15 @@ func (s *security) traded(px, time int64, late uint16) {
 	}
 }
 
-// control sets what a SECURITY_CONTROL carries.
+// control sets what a SECURITY_CONTROL carries, and makes the security known. A restriction stays.
 func (s *security) control(enabled, halted bool) {
 	s.flags &^= securityEnabled | securityHalted
 	s.flags |= securityKnown | oneIf(enabled)*securityEnabled | oneIf(halted)*securityHalted
 }
 
 // securities is the table of all securities and their tickers. Ids are positions: the first
-// registered is 1. A security without a control is registered but unknown to trading.
+// registered is 1. A security without a control is registered but unknown to trading. No ticker is
+// ever removed or renamed.
 type securities struct {
 	table   table[uint32, security]
 	rows    []security        // the same
@@ -53,6 +56,8 @@ type securities struct {
 	count   int
 }
 
+// newSecurities reserves room for capacity tickers and at least twice as many slots, a power of
+// two.
 func newSecurities(a *ring.Arena, capacity int) securities {
 	rows := ring.Carve[security](a, capacity)
 	return securities{
@@ -63,7 +68,8 @@ func newSecurities(a *ring.Arena, capacity int) securities {
 	}
 }
 
-// at returns the row of a known id, nil if there is none.
+// at returns the row of an id that is known to trading, nil if there is none. A ticker that is only
+// registered gives nil too. Any id may be asked for.
 func (t *securities) at(id uint32) *security {
 	if id-1 >= uint32(t.count) {
 		return nil
@@ -75,7 +81,8 @@ func (t *securities) at(id uint32) *security {
 	return s
 }
 
-// find returns the id of a registered ticker (0 if there is none) and the slot for it.
+// find returns the id of a registered ticker (0 if there is none) and the slot for it. The ticker
+// is zero padded; the caller has checked its form. The slot is valid until the next registration.
 func (t *securities) find(ticker *[MaxTicker]byte) (id uint32, slot uint64) {
 	mask := uint64(len(t.slots) - 1)
 	for at := hashTicker(ticker); ; at++ {
@@ -101,7 +108,7 @@ func (t *securities) register(ticker *[MaxTicker]byte) uint32 {
 	return id
 }
 
-// hashTicker is FNV-1a.
+// hashTicker is 64-bit FNV-1a over all 32 bytes, the padding too.
 func hashTicker(ticker *[MaxTicker]byte) uint64 {
 	h := uint64(14695981039346656037)
 	for _, b := range ticker {

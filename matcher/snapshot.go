@@ -89,6 +89,7 @@ type snapshotWriter struct {
 	err error
 }
 
+// write keeps the first error and writes nothing after it.
 func (s *snapshotWriter) write(b []byte) {
 	if s.err == nil {
 		_, s.err = s.w.Write(b)

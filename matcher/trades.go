@@ -3,7 +3,8 @@
 package matcher
 
 // taker is the incoming side of a match while the match runs. The engine is the ladder's fillSink:
-// filled and prevented work on this.
+// filled and prevented work on this. It holds pointers into the engine's tables, valid for one
+// command; it means nothing between commands.
 type taker struct {
 	order   *order
 	cold    *orderCold
@@ -13,7 +14,9 @@ type taker struct {
 	late    uint16 // EventLate when the fills are older than the market price, else 0
 }
 
-// take matches an order against the other side of the book and records the last price.
+// take matches an order against the other side of the book, up to q.limit, and records the price of
+// its last fill as the market price. The order's leaves are what is left. It does not rest yet, so
+// it has no reservation.
 func (e *Engine) take(c *Command, ladder *ladder, i ix, o *order, cold *orderCold, q *request) {
 	t := &e.taker // field by field: the compiler would build a composite aside and copy it
 	t.order, t.cold, t.account = o, cold, e.accounts.table.at(q.owner-1)
@@ -26,7 +29,8 @@ func (e *Engine) take(c *Command, ladder *ladder, i ix, o *order, cold *orderCol
 }
 
 // filled books one match: first the incoming order's fill, then the resting order's. Each has its
-// own trade sequence.
+// own trade sequence, and both have the resting order's price. The ladder has already reduced the
+// resting order's leaves; filled reduces the incoming order's.
 func (e *Engine) filled(maker ix, px int64, qty int32) {
 	t := &e.taker
 	px *= e.policy.tickPx
@@ -59,8 +63,9 @@ func (e *Engine) filled(maker ix, px int64, qty int32) {
 	}
 }
 
-// orderFilled updates an order's status and the position behind it, and states the fill. The caller
-// must set AccountID, CounterRef and LimitPx.
+// orderFilled updates an order's status and the position behind it, and states the fill. The leaves
+// are those after the fill; px is x 1e6. The caller must set AccountID, CounterRef and LimitPx,
+// which it has at hand.
 func (e *Engine) orderFilled(o *order, cold *orderCold, row uint32, px int64, qty int32,
 	flags uint16) (*Event, *Detail) {
 	status := StatusPartiallyFilled
@@ -84,13 +89,15 @@ func (e *Engine) orderFilled(o *order, cold *orderCold, row uint32, px int64, qt
 	return ev, detail
 }
 
-// behind returns the account and the position of an order that was admitted.
+// behind returns the account and the position of an order that was admitted. A refused order has no
+// account and must not be asked for it.
 func (e *Engine) behind(o *order) (*account, *position) {
 	row := e.positions.at(int(o.account)-1, o.security())
 	return e.accounts.table.at(o.account - 1), e.positions.table.at(row)
 }
 
-// prevented cancels a resting order that the incoming order of the same account meets.
+// prevented cancels a resting order that the incoming order of the same account meets. The incoming
+// order goes on: it meets the next resting order.
 func (e *Engine) prevented(maker ix) {
 	m, cold := e.orders.hot(maker), e.orders.cold(maker)
 	e.cancelOpen(m, cold, SelfTradePrevented)
@@ -99,7 +106,8 @@ func (e *Engine) prevented(maker ix) {
 	e.retire(maker)
 }
 
-// cancelOpen makes an open order that is already off the book a cancelled one.
+// cancelOpen makes an open order that is already off the book a cancelled one, and gives its
+// reservation back. The caller writes the event and retires the order.
 func (e *Engine) cancelOpen(o *order, cold *orderCold, reason RiskReason) {
 	e.openOrders--
 	o.setStatus(StatusCanceled)
@@ -108,7 +116,8 @@ func (e *Engine) cancelOpen(o *order, cold *orderCold, reason RiskReason) {
 	e.releaseOpen(o, cold.limit)
 }
 
-// releaseOpen gives back what an open order has reserved.
+// releaseOpen gives back what an open order has reserved: limit (x 1e6) times its leaves, and the
+// leaves.
 func (e *Engine) releaseOpen(o *order, limit int64) {
 	account, held := e.behind(o)
 	account.release(o.side(), limit*int64(o.leaves))
@@ -116,7 +125,8 @@ func (e *Engine) releaseOpen(o *order, limit int64) {
 }
 
 // tradeNew decides a TRADE_NEW: a market trade at the last known price, without an order or a
-// match.
+// match. It moves one account's position and cash; there is no other side. The key refers to the
+// InputSeq, because a market trade has no number of its own.
 func (e *Engine) tradeNew(c *Command, q *request) {
 	key, who, slot := uint64(c.PriceTicks), asker(c), keySlot{}
 	if key != 0 {
@@ -149,7 +159,8 @@ func (e *Engine) tradeNew(c *Command, q *request) {
 	security.traded(q.price, e.now, late)
 }
 
-// screenTrade is screenOrder for a market trade.
+// screenTrade is screenOrder for a market trade: without limit price, collar, flags and room for an
+// order. The book's price does not replace a missing market price here.
 func (e *Engine) screenTrade(c *Command, q *request) RiskReason {
 	if c.OrderRef != 0 {
 		return gateVerdict(c.OrderRef)
@@ -176,7 +187,8 @@ func (e *Engine) screenTrade(c *Command, q *request) RiskReason {
 	return e.exposed(c, q, limits, int64(c.Qty))
 }
 
-// priceTick decides a PRICE_TICK. A feed's price need not lie on the order grid.
+// priceTick decides a PRICE_TICK. A feed's price need not lie on the order grid. A tick that is
+// older than the market price is accepted and marked late, and changes nothing.
 func (e *Engine) priceTick(c *Command) {
 	s := e.securities.at(c.SecurityID)
 	switch {

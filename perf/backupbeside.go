@@ -106,6 +106,7 @@ func (s journalSource) Journal(_ context.Context, _ string,
 	return r, nil
 }
 
+// Tables has none: a backup of an engine without a database says so in the tables' place.
 func (journalSource) Tables(context.Context) (io.ReadCloser, string, error) {
 	return nil, "an engine alone", nil
 }

@@ -162,6 +162,8 @@ type untilDone struct {
 	done atomic.Bool
 }
 
+// Next is due after every end once done is set, so that the load sends no more and waits for its
+// answers.
 func (u *untilDone) Next() time.Duration {
 	if u.done.Load() {
 		return math.MaxInt64

@@ -47,6 +47,8 @@ type bookSum struct{ result flow.Result }
 func (s *bookSum) Filled(maker, taker uint32, px int64, qty int32) {
 	s.result.Add(maker, taker, px, qty)
 }
+
+// Prevented cannot happen: the orders of a flow have no owner.
 func (s *bookSum) Prevented(uint32, uint32, int32) {}
 
 // flowRuns is how often a row runs its flow, our book and the bare ladder in turns. The least time
@@ -200,6 +202,8 @@ type flowLadder struct {
 	ladder *flow.Ladder
 }
 
+// newFlowLadder makes the ladder and runs the flow through it once, as newFlowBooks does for the
+// books, so that neither side of the ratio meets new memory.
 func newFlowLadder(f *flow.Flow) *flowLadder {
 	l := &flowLadder{f, flow.NewLadder(f.Symbols, f.MaxID)}
 	for i := range f.Commands {

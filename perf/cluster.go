@@ -37,7 +37,7 @@ var (
 // their own.
 //
 // It lies when the machine has fewer cores than members: threads of members wait for each other,
-// which is in every latency here. The bare members wait in the same way, so the ratios suffer less.
+// which is in every latency here, and in those of the bare members too.
 func measureCluster(r *Run) error {
 	serial, perSecond, err := r.bareCluster()
 	if err != nil {

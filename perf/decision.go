@@ -132,9 +132,8 @@ const stageBatch = 256
 // the default output ring, which no goroutine reads. It runs the last part under timed and returns
 // allocations per command.
 //
-// The division is one of whole numbers: fewer allocations than commands count as 0. The allocations
-// are those of the whole process, and at most one in many commands is that of the measurement. A
-// number of fills other than that of the flow is an error.
+// The allocations are those of the whole process. The division is one of whole numbers: fewer
+// allocations than commands count as 0. A number of fills other than that of the flow is an error.
 func runEngine(f *flow.Flow, commands []matcher.Command,
 	timed func(n int, step func(lo, hi int))) (allocs float64, err error) {
 	e, err := matcher.New(flowGenesis(f.Symbols))

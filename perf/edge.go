@@ -60,7 +60,8 @@ func measureCodec(r *Run) error {
 	return nil
 }
 
-// readBodies reads a body n times, key by key.
+// readBodies reads a body n times, key by key, and skips every value. A body that is not strict
+// JSON is an error, found at its end.
 func readBodies(reader *strictjson.Reader, body []byte, n int) error {
 	for range n {
 		reader.Reset(body)

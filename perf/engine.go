@@ -50,7 +50,10 @@ func (e *fullEngine) durable() uint64 { return e.Watermark.Durable() }
 
 // rebuild makes the second engines that read the journal again, from the same genesis.
 func (e *fullEngine) rebuild() journal.Rebuild { return engine.RebuildFrom(e.Genesis) }
-func (e *fullEngine) ticker(id uint32) string  { return e.Gate.Ticker(id) }
+
+// ticker and security are the gate's names and numbers of securities; a number without a name has
+// "", a ticker that is not known false.
+func (e *fullEngine) ticker(id uint32) string { return e.Gate.Ticker(id) }
 func (e *fullEngine) security(ticker string) (uint32, bool) {
 	return e.Gate.Security([]byte(ticker))
 }

@@ -91,6 +91,8 @@ func failOver(c clusterProcesses, clients *bookers) (time.Duration, error) {
 // clusterProcesses are the members of a cluster, each a process of this program.
 type clusterProcesses []*memberProcess
 
+// memberProcess is one member, which may be started again on its data after it was killed. The
+// row's goroutine starts and kills it; a goroutine of its own waits for its end.
 type memberProcess struct {
 	// id is the member's number in the setting cluster.members.
 	id     string

@@ -52,10 +52,14 @@ func (f *deltaFeed) prepare(n int) {
 	}
 }
 
+// Last, LastHeard and Close are what a replica asks of a subscription: the stream had no message
+// before it, it was heard just now, and there is nothing to close.
 func (f *deltaFeed) Last() (uint64, []byte) { return 0, nil }
 func (f *deltaFeed) LastHeard() time.Time   { return time.Now() }
 func (f *deltaFeed) Close() error           { return nil }
 
+// Next waits until deltas are asked for, then returns at most feedBatch of them, each as JSON.
+// Deltas that prepare has made are used up first. The error is that of ctx.
 func (f *deltaFeed) Next(ctx context.Context) ([][]byte, error) {
 	if f.left == 0 {
 		select {
@@ -89,6 +93,8 @@ func accountDelta(version uint64) []byte {
 	return d.AppendJSON(nil)
 }
 
+// accountRecord is the record of a version: the flow's accounts follow each other in the order of
+// their numbers.
 func accountRecord(version uint64) control.Record {
 	return control.Record{ID: uint32((version-1)%flowAccounts + 1), Name: "name of an account",
 		Enabled: true, Version: version}
@@ -113,6 +119,8 @@ type marks struct {
 	reached chan struct{}
 }
 
+// Apply passes deltas on and reports the version that replay waits for, which is the last one of a
+// replay's last batch. The replica's goroutine calls it.
 func (m *marks) Apply(ctx context.Context, deltas []control.Delta) error {
 	err := m.Sink.Apply(ctx, deltas)
 	if err == nil && deltas[len(deltas)-1].Version == m.want.Load() {

@@ -34,10 +34,9 @@ const pollChanges = 40
 // server, with the wake-up and with the poll alone. The server is a process of its own with its
 // sidecars, its database and its broker, and takes no other load.
 //
-// The time begins when the caller knows of the commit, which is after it, and ends when an order
-// for the new security has been answered with 201. So it has an HTTP round trip and a sync in it,
-// and misses the way back of the first answer. Orders that come too early are refused, and cost the
-// server little.
+// The time begins when the caller knows of the commit, and ends when an order for the new security
+// has been answered with 201. So it has an HTTP round trip and the commit of that order in it, and
+// misses what passed between the commit of the change and the caller's knowledge.
 func (r *Run) commitsToGate() (err error) {
 	c, err := r.startServer("feeds")
 	if err != nil {

@@ -150,6 +150,7 @@ type commitCounts struct {
 	buckets [len(journal.CommitBuckets) + 1]uint64
 }
 
+// countsOf are the commits of a journal since it was opened.
 func countsOf(m journal.Metrics) commitCounts { return commitCounts{m.Commits, m.CommitCounts} }
 
 // counts are the commits of the curve's target so far.

@@ -168,6 +168,7 @@ func holds(mount, dir string) bool {
 	return mount == "/" || dir == mount || strings.HasPrefix(dir, mount+"/")
 }
 
+// footer is Environment.footer; before is the reading when the run began.
 func (h host) footer(before ticks, jitter string) string {
 	return fmt.Sprintf("load-after: %s\njitter-after: %s\nstolen-share: %s\n",
 		h.first("proc/loadavg"), cmp.Or(jitter, unknown), h.ticks().stolenSince(before))

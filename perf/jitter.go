@@ -53,6 +53,7 @@ func meter(d time.Duration, now func() time.Duration, gaps *latency.Recorder) (j
 	return j
 }
 
+// add counts a gap. The caller leaves out those up to the first bound.
 func (j *jitter) add(gap time.Duration) {
 	j.lost += gap
 	j.longest = max(j.longest, gap)

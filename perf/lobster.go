@@ -115,6 +115,8 @@ func translateLobster(dir string) (t *lobsterTape, err error) {
 	return t, t.translate(source, book)
 }
 
+// translate sends the file's steps to a book and keeps them as orders. It stops at the first event
+// after which the book differs, because every later one would.
 func (t *lobsterTape) translate(source *orderflow.Lobster, book *matcher.Book) error {
 	ids := map[string]uint32{}
 	for {

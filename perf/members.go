@@ -25,7 +25,7 @@ type members struct {
 	// configs and options are each member's, for a member that is opened again.
 	configs []*settings.Config
 	options []engine.Options
-	// members has nil for a member that is stopped.
+	// members has nil for a member that could not be opened, and for all after stopAll.
 	members []*installation.Installation
 	// leader is the index of the member that led when findLeader looked.
 	leader int
@@ -84,7 +84,7 @@ func (p *members) share() {
 	engine.NewProcessors(len(p.members) * (engine.HotThreads + engine.SpareProcs)).Raise()
 }
 
-// open opens a member, and opens it again when the leader has sent it a journal.
+// open opens member i, or opens it again after it was stopped.
 func (p *members) open(i int) error {
 	in, err := installation.Open(context.Background(), p.configs[i], p.options[i],
 		slog.New(slog.NewTextHandler(io.Discard, nil)))

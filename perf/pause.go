@@ -150,6 +150,8 @@ func beginPauses(thread int) *pauseSources {
 		pauses: readPauses()}
 }
 
+// readPauses reads the runtime's histogram of the collector's stops. The runtime counts on; the
+// reading is a copy.
 func readPauses() *metrics.Float64Histogram {
 	sample := []metrics.Sample{{Name: pauseMetric}}
 	metrics.Read(sample)

@@ -104,6 +104,8 @@ type shape struct {
 	modifies  int // of a hundred messages
 }
 
+// shapeOf counts what the whole flow names, and what its timed messages do. The shares are rounded
+// down.
 func shapeOf(f *flow.Flow) shape {
 	var ops [4]int
 	prices := map[int64]bool{}

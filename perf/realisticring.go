@@ -96,6 +96,7 @@ func (a *reader) take(q *ring.SPSC[bookReport]) bool {
 	return hi > lo
 }
 
+// add takes in one report: a fill goes into the sum, an outcome is counted.
 func (a *reader) add(r *bookReport) {
 	if r.kind == reportFill {
 		a.result.Add(r.maker, r.order, r.px, r.qty)

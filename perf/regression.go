@@ -233,11 +233,13 @@ type programs struct{ dir string }
 // childTimeout is how long a sample may take on a very busy machine.
 const childTimeout = time.Minute
 
+// rows asks a program for its list. A program that is too old to know the subcommand is an error.
 func (p programs) rows(program string) ([]string, error) {
 	out, err := p.run(program, "--list")
 	return strings.Fields(out), err
 }
 
+// sample runs one row in a new process, for childTimeout at most, and reads its answer.
 func (p programs) sample(program, row string, burn float64) (regress.Sample, error) {
 	out, err := p.run(program, "--row="+row, fmt.Sprintf("--burn=%g", burn), "--dir="+p.dir)
 	if err != nil {

@@ -16,6 +16,8 @@ type renumbered struct {
 	next int
 }
 
+// Send gives request n of this run a number above all of the runs before; request 0 begins a run. A
+// request that finds no room keeps its number for the next try.
 func (r *renumbered) Send(n int) (bool, error) {
 	if n == 0 {
 		r.base = r.next

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"log/slog"
 	"time"
 
 	"posttrade/journal"
@@ -49,6 +50,9 @@ type Options struct {
 	// Opens shared-memory order entry over the engine; nil when it is off. Open calls it when desk
 	// and gate are there and before the recorder is made, because the sessions observe its events.
 	Session func(*Engine) (*session.Server, error)
+	// Gets what the sessions have to say; nil drops it. Sessions alone write to it: the engine returns
+	// its errors.
+	Log *slog.Logger
 	// Makes the genesis of a new journal. It is not called when the journal has one.
 	Genesis func() (*matcher.Genesis, error)
 	// May refuse the start before a byte of the journal is changed; nil never refuses. It sees the

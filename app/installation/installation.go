@@ -102,6 +102,7 @@ func Open(ctx context.Context, c *settings.Config, o engine.Options,
 // only.
 func (in *Installation) openEngine(ctx context.Context, c *settings.Config, o engine.Options,
 	log *slog.Logger) (err error) {
+	o.Log = log
 	o.Feeds = c.Bool("sidecars.enabled") && c.Bool("risk.bootstrap.enabled")
 	o.Approve = func(k *engine.Engine) error {
 		if o.Member {

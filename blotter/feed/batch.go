@@ -2,7 +2,8 @@ package feed
 
 import "sync"
 
-// batch is the events of some whole commands, formatted. It does not change once it is published.
+// batch is the events of some whole commands, formatted. It does not change once it is published,
+// except for the texts of selections, which mu guards. Many readers share its text.
 type batch struct {
 	first, last uint64 // commands; first is last+1 of the batch before
 	end         uint32 // events of the command last
@@ -14,16 +15,18 @@ type batch struct {
 	old bool              // cut is not kept any more
 }
 
+// cost is about how many bytes of memory the batch takes, without the texts of selections.
 func (b *batch) cost() int { return len(b.text) + len(b.items)*itemCost + batchCost }
 
-// cool drops the texts of selections: the live readers have passed.
+// cool drops the texts of selections, and keeps none from then on: the live readers have passed.
 func (b *batch) cool() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.cut, b.old = nil, true
 }
 
-// item is one event's place in the text, and what a selection looks at.
+// item is one event's place in the text, and what a selection looks at. So a selection cuts the
+// text without reading it.
 type item struct {
 	position          Position
 	from, to          uint32
@@ -42,7 +45,8 @@ func (b *batch) add(e *Event, render func(b []byte, e *Event) []byte) {
 		to: uint32(len(b.text)), security: e.SecurityID, account: e.AccountID, kind: e.Kind})
 }
 
-// of returns the text of a selection.
+// of returns the text of a selection, all events of the batch. The first reader of a selection
+// makes it, and the others wait for that one: it is made once.
 func (b *batch) of(s *Selection) []byte {
 	key := s.Key()
 	b.mu.Lock()
@@ -83,7 +87,8 @@ func (b *batch) selected(s *Selection, after Position) []byte {
 	return append(text, b.text[from:to]...)
 }
 
-// appendFrame appends an event as it goes over the wire.
+// appendFrame appends an event as it goes over the wire: a message of a text/event-stream, with id,
+// event and one line of data. render must append no line break.
 func appendFrame(b []byte, e *Event, render func(b []byte, e *Event) []byte) []byte {
 	b = append(b, "id: "...)
 	b = AppendID(b, e.Position)

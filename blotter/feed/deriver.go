@@ -9,9 +9,11 @@ import (
 
 // deriver derives the feed's events from the engine's. It stands in the place of a shadow's views
 // and keeps views of its own, in which it looks at orders and levels before and after each event.
+// It belongs to the goroutine that follows the shadow, and the views have no other reader.
 //
 // The numbers of a command's events: fills and orders in the order in which the engine states them,
-// then the levels in the order in which the command touched them, then the best levels.
+// then the levels in the order in which the command touched them, then the best levels. They count
+// from 1, and also the events that no reader wants: a position means the same for every selection.
 type deriver struct {
 	views *blotter.Views
 	emit  func(e *Event)                  // nil: events are not wanted yet
@@ -27,6 +29,7 @@ type deriver struct {
 	booked  blotter.ContractRow
 }
 
+// touchedLevel is a level as it was before the command, and touchedBook the best levels.
 type touchedLevel struct {
 	security uint32
 	side     matcher.Side
@@ -38,7 +41,8 @@ type touchedBook struct {
 	bid, ask blotter.Level
 }
 
-// Observe implements journal.Observer.
+// Observe implements journal.Observer. Until emit is set it only brings the views forward: events
+// before the first position that a reader can ask for are not derived.
 func (d *deriver) Observe(ev *matcher.Event, clientID []byte) {
 	if d.emit == nil {
 		d.views.Observe(ev, clientID)
@@ -47,6 +51,7 @@ func (d *deriver) Observe(ev *matcher.Event, clientID []byte) {
 	if ev.Flags&matcher.EventFirst != 0 {
 		d.n, d.levels, d.books = 0, d.levels[:0], d.books[:0]
 	}
+	// Levels are noted before the views change, and orders told after: an event states both moments.
 	d.touch(ev)
 	d.views.Observe(ev, clientID)
 	d.tell(ev)
@@ -65,7 +70,8 @@ func (d *deriver) Write(w io.Writer) error {
 // Close frees the views.
 func (d *deriver) Close() error { return d.views.Close() }
 
-// touch notes the levels that an event is about to change, as they are before it.
+// touch notes the levels that an event is about to change, as they are before it: the level on
+// which the order rests, and that to which a replace moves it.
 func (d *deriver) touch(ev *matcher.Event) {
 	rests := ev.Flags&(matcher.EventRests|matcher.EventKeptPlace) != 0
 	switch ev.Kind {
@@ -90,6 +96,8 @@ func (d *deriver) touch(ev *matcher.Event) {
 	}
 }
 
+// touchLevel notes a level once for each command, and the best levels of its book before the first
+// change. A command touches few levels, so the search is a walk.
 func (d *deriver) touchLevel(security uint32, side matcher.Side, px int64) {
 	for i := range d.levels {
 		if l := &d.levels[i]; l.before.Px == px && l.security == security && l.side == side {
@@ -129,7 +137,8 @@ func (d *deriver) tell(ev *matcher.Event) {
 	}
 }
 
-// order passes on the state of the order that an event is about, if there is one.
+// order passes on the state of the order that an event is about, if there is one. An order that the
+// views do not have is a bug: the panic ends this follower, not the process (caught).
 func (d *deriver) order(ev *matcher.Event) {
 	if ev.OrderRef == 0 {
 		return
@@ -144,6 +153,7 @@ func (d *deriver) order(ev *matcher.Event) {
 	}
 }
 
+// contract passes on a contract that was booked.
 func (d *deriver) contract(ev *matcher.Event) {
 	if d.begin(ev, Contract, 0, ev.AccountID) {
 		row, ok := d.views.Contract(ev.InputSeq)
@@ -155,7 +165,8 @@ func (d *deriver) contract(ev *matcher.Event) {
 	}
 }
 
-// applied passes on a tick that has moved the market price, or a control.
+// applied passes on a tick that has moved the market price, or a control. Late ticks, markers,
+// notes and revocations have no event; a force fill has those of its fill.
 func (d *deriver) applied(ev *matcher.Event) {
 	cmd := ev.Cmd()
 	switch {
@@ -182,7 +193,8 @@ func (d *deriver) applied(ev *matcher.Event) {
 	}
 }
 
-// tellBooks passes on the levels and the best levels that the command has changed.
+// tellBooks passes on the levels and the best levels that the command has changed. A level that is
+// as before at the end of the command has no event.
 func (d *deriver) tellBooks(ev *matcher.Event) {
 	for i := range d.levels {
 		t := &d.levels[i]
@@ -209,7 +221,8 @@ func (d *deriver) pass(ev *matcher.Event, kind Kind, security, account uint32) {
 	}
 }
 
-// begin gives the next event its number. It reports whether the event is wanted.
+// begin gives the next event its number. It reports whether the event is wanted; only then does the
+// caller fill in the rest and emit it. The event is one place that is used again.
 func (d *deriver) begin(ev *matcher.Event, kind Kind, security, account uint32) bool {
 	d.n++
 	d.event = Event{Position: Position{InputSeq: ev.InputSeq, N: d.n}, Kind: kind,
@@ -232,7 +245,8 @@ func (d *deriver) ticker(id uint32) string {
 	return d.tickers[id-1]
 }
 
-// snapshot passes on the books of a set as they are between two commands.
+// snapshot passes on the books of a set as they are between two commands, all levels of each. The
+// position of every one is that behind the whole command.
 func (d *deriver) snapshot(books *Securities, emit func(e *Event)) {
 	one := func(id uint32) {
 		depth := d.views.WholeDepth(id)

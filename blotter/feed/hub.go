@@ -49,14 +49,16 @@ var (
 	ErrFailed = errors.New("the feed cannot read the history")
 )
 
-// Waiter knows up to which number commands are durable.
+// Waiter knows up to which number commands are durable. On a member these are the agreed ones,
+// which its own journal may not have yet.
 type Waiter interface {
 	Durable() uint64
 	// WaitDurable returns nil when Durable is at least inputSeq.
 	WaitDurable(inputSeq uint64, timeout time.Duration) error
 }
 
-// Options of New.
+// Options of New. Journal, Rebuild, Durable and Render are needed. Render is called on the
+// follower's goroutine and on those of readers of older history, several at a time.
 type Options struct {
 	Journal *journal.Journal
 	// Rebuild makes engines, and views that wrap has wrapped.
@@ -80,7 +82,8 @@ type Hub struct {
 	cancel  context.CancelFunc
 	running sync.WaitGroup
 
-	mu      sync.Mutex
+	mu sync.Mutex
+	// Open readers. mu guards the fields from here to asked.
 	readers int
 	history int           // of them, those that read older history
 	started bool          // the follower runs
@@ -97,7 +100,7 @@ type Hub struct {
 	Counts Counts
 }
 
-// Counts are figures of a Hub for metrics.
+// Counts are figures of a Hub for metrics. They only rise, and are read without the hub's lock.
 type Counts struct {
 	Events  atomic.Uint64 // derived
 	Bytes   atomic.Uint64 // given to readers
@@ -105,7 +108,8 @@ type Counts struct {
 	Refused atomic.Uint64 // readers that were refused for want of room
 }
 
-// bookRequest asks the follower for books as of its position.
+// bookRequest asks the follower for books as of its position. The reader makes it; the follower
+// fills it in and closes done. ok stays false when the follower ended before.
 type bookRequest struct {
 	books *Securities
 	text  []byte
@@ -114,7 +118,8 @@ type bookRequest struct {
 	done  chan struct{}
 }
 
-// New makes a hub. It does nothing before the first reader. Close it before the journal.
+// New makes a hub. It does nothing before the first reader. Close it before the journal. Any
+// goroutine may use it.
 func New(o Options) *Hub {
 	if o.MaxReaders <= 0 {
 		o.MaxReaders = DefaultMaxReaders
@@ -136,7 +141,8 @@ func New(o Options) *Hub {
 	return h
 }
 
-// Close ends the readers' waits and frees the shadow.
+// Close ends the readers' waits with ErrClosed and frees the follower's shadow. It waits for the
+// follower. A reader of older history frees its own shadow when it is closed.
 func (h *Hub) Close() {
 	h.cancel()
 	h.running.Wait()
@@ -189,6 +195,7 @@ func (h *Hub) start() {
 	}
 }
 
+// leave gives a reader's place back. The follower notices at its next look.
 func (h *Hub) leave() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -196,7 +203,8 @@ func (h *Hub) leave() {
 }
 
 // run follows the head until the hub is closed, the history fails, or no reader has been there for
-// some time.
+// some time. It is the follower's goroutine, at most one at a time; what it held in memory goes
+// with it.
 func (h *Hub) run() {
 	err := h.follow()
 	h.mu.Lock()
@@ -216,7 +224,8 @@ func (h *Hub) run() {
 	h.wake()
 }
 
-// open opens a shadow with a deriver, at or before a sequence.
+// open opens a shadow with a deriver, at or before a sequence: at the newest snapshot that is not
+// beyond it, or at the beginning. The caller closes the shadow, which closes the deriver's views.
 func (h *Hub) open(before uint64) (*journal.Shadow, *deriver, error) {
 	var d *deriver
 	rebuild := h.o.Rebuild(func(v *blotter.Views) journal.Views {
@@ -242,7 +251,7 @@ func (h *Hub) openAt(from uint64) (*journal.Shadow, *deriver, error) {
 	return sh, d, nil
 }
 
-// follower is the state of one follow.
+// follower is the state of one follow. It belongs to the goroutine of run.
 type follower struct {
 	h     *Hub
 	sh    *journal.Shadow
@@ -251,6 +260,8 @@ type follower struct {
 	at    Position // behind the last whole command
 }
 
+// follow opens a shadow some commands before the head, derives up to the head, and then goes on
+// with it. Readers wait until it has reached the head once.
 func (h *Hub) follow() (err error) {
 	defer caught(&err)
 	head, _ := h.o.Journal.Head()
@@ -288,7 +299,8 @@ func caught(err *error) {
 // take formats an event.
 func (f *follower) take(e *Event) { f.build.add(e, f.h.o.Render) }
 
-// ended notes the end of a command, and closes the batch when it is long enough.
+// ended notes the end of a command, and closes the batch when it is long enough. So a batch holds
+// whole commands, and may be as long as one command makes it.
 func (f *follower) ended(inputSeq uint64, n uint32) {
 	f.at = Position{InputSeq: inputSeq, N: n}
 	f.build.last, f.build.end = inputSeq, n
@@ -297,7 +309,8 @@ func (f *follower) ended(inputSeq uint64, n uint32) {
 	}
 }
 
-// publish gives the batch to the readers and begins the next one.
+// publish gives the batch to the readers and begins the next one. A batch without commands is none;
+// one without events is published too, because it moves the position.
 func (f *follower) publish() {
 	b, h := f.build, f.h
 	if b.last < b.first {
@@ -331,7 +344,8 @@ func (h *Hub) hold(b *batch) {
 	h.batches = h.batches[drop:]
 }
 
-// catchUp derives everything up to a sequence that is durable.
+// catchUp derives everything up to a sequence that is durable, and publishes what is left. Nothing
+// beyond it is read.
 func (f *follower) catchUp(to uint64) error {
 	for f.sh.Applied() < to {
 		before := f.sh.Applied()
@@ -348,7 +362,8 @@ func (f *follower) catchUp(to uint64) error {
 	return nil
 }
 
-// live follows the head as it moves, and answers the requests for books.
+// live follows the head as it moves, and answers the requests for books. It returns nil when no
+// reader has been there for as long as the shadow lingers.
 func (f *follower) live() error {
 	durable := make(chan struct{}, 1)
 	wanted := make(chan uint64, 1)
@@ -382,7 +397,8 @@ func (f *follower) live() error {
 	}
 }
 
-// watch waits for the sequences of wanted, one after the other, and tells durable.
+// watch waits for the sequences of wanted, one after the other, and tells durable. It is a
+// goroutine of its own, because a wait for durability cannot be left for another request.
 func (h *Hub) watch(wanted <-chan uint64, durable chan<- struct{}) {
 	for inputSeq := range wanted {
 		for h.ctx.Err() == nil {
@@ -423,12 +439,14 @@ func (f *follower) answer() {
 	}
 }
 
+// books formats the books of a set. Follower only, between two commands.
 func (f *follower) books(s *Securities) (text []byte) {
 	f.d.snapshot(s, func(e *Event) { text = appendFrame(text, e, f.h.o.Render) })
 	return text
 }
 
-// books asks the follower for books, and for its position.
+// books asks the follower for books, and for its position. ErrFailed when there is no follower at
+// the head, or when it ends before it has answered. Any goroutine.
 func (h *Hub) books(ctx context.Context, s *Securities) (text []byte, at Position, err error) {
 	r := &bookRequest{books: s, done: make(chan struct{})}
 	h.mu.Lock()

@@ -10,14 +10,16 @@ import (
 )
 
 // past reads older history for one reader: a shadow of its own, on a thread of low priority. It is
-// paced by the reader, which takes one piece after the other.
+// paced by the reader, which takes one piece after the other: while one piece waits and the next
+// one is ready, the shadow stands still.
 type past struct {
 	pieces chan pastPiece
 	cancel context.CancelFunc
 	ended  sync.WaitGroup
 }
 
-// pastPiece is some text, and the position behind it.
+// pastPiece is some text, and the position behind it. The text may be empty: the position moves all
+// the same. With err it is the last piece.
 type pastPiece struct {
 	text []byte
 	at   Position
@@ -25,12 +27,14 @@ type pastPiece struct {
 }
 
 const (
-	// pastBytes and pastCommands end a piece: a reader whose selection is rare sees progress too.
+	// pastBytes and pastCommands end a piece: a reader whose selection is rare sees progress too. A
+	// piece ends at the end of a command, so one command can make it longer.
 	pastBytes    = 64 << 10
 	pastCommands = 1 << 16
 )
 
-// openPast begins to read behind the reader's position, after the books as of it if wanted.
+// openPast begins to read behind the reader's position, after the books as of it if wanted. ErrBusy
+// when as many readers as may be read older history, ErrClosed.
 func (r *Reader) openPast(books bool) error {
 	h := r.h
 	h.mu.Lock()
@@ -54,7 +58,8 @@ func (r *Reader) openPast(books bool) error {
 	return nil
 }
 
-// closePast ends the reading of older history.
+// closePast ends the reading of older history and waits for its goroutine. It does nothing when
+// there is none.
 func (r *Reader) closePast() {
 	if r.past == nil {
 		return
@@ -105,7 +110,8 @@ type pastWriter struct {
 }
 
 // run derives everything behind the position until ctx ends. The reader ends it when it has caught
-// up with what is in memory.
+// up with what is in memory. It begins at a snapshot before the position and only follows, without
+// deriving, up to there.
 func (w *pastWriter) run(books bool) (err error) {
 	defer caught(&err)
 	from := w.after.InputSeq
@@ -145,6 +151,7 @@ func (w *pastWriter) run(books bool) (err error) {
 
 func (w *pastWriter) add(e *Event) { w.text = appendFrame(w.text, e, w.h.o.Render) }
 
+// ended notes the end of a command. The position never falls behind the one that the reader had.
 func (w *pastWriter) ended(inputSeq uint64, n uint32) {
 	if w.at = (Position{InputSeq: inputSeq, N: n}); w.at.before(w.after) {
 		w.at = w.after

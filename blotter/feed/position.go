@@ -6,13 +6,15 @@ import (
 	"strings"
 )
 
-// Position is a place in the stream: behind the event N of the command InputSeq.
+// Position is a place in the stream: behind the event N of the command InputSeq. N is 0 before its
+// first event. The zero Position is the beginning of the history. It means the same on every member
+// and after every restart.
 type Position struct {
 	InputSeq uint64
 	N        uint32
 }
 
-// whole is the N behind every event of a command.
+// whole is the N behind every event of a command. No command has as many events.
 const whole = math.MaxInt32
 
 // After is the position behind everything of a command.
@@ -23,7 +25,8 @@ func (p Position) before(q Position) bool {
 	return p.InputSeq < q.InputSeq || p.InputSeq == q.InputSeq && p.N < q.N
 }
 
-// ParseID reads the id of an event: <inputSeq>.<n>, or <inputSeq>.s of a snapshot.
+// ParseID reads the id of an event: <inputSeq>.<n>, or <inputSeq>.s of a snapshot, without a sign
+// or leading zeros. ok is false for any other text.
 func ParseID(id string) (p Position, snapshot, ok bool) {
 	seq, n, found := strings.Cut(id, ".")
 	if !found {

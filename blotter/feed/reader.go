@@ -18,14 +18,16 @@ var (
 	ErrBeyond = errors.New("the position is beyond the durable head")
 )
 
-// Start says where a reader begins.
+// Start says where a reader begins: behind At. The zero value is the durable head, with snapshots
+// of the selected books.
 type Start struct {
 	At       Position
 	Given    bool // false: at the durable head, with snapshots
 	Snapshot bool // the books as of At come first; At is behind a whole command
 }
 
-// Reader gets the events of a selection from a position on. It belongs to one goroutine.
+// Reader gets the events of a selection from a position on. It belongs to one goroutine. It reads
+// memory while the events behind its position are held there, and older history (past) otherwise.
 type Reader struct {
 	h      *Hub
 	s      Selection
@@ -40,7 +42,8 @@ type Reader struct {
 const pieceBytes = 256 << 10
 
 // Begin starts the follower, if it does not run, and waits until it stands at the head: ErrBeyond
-// when ctx ends before.
+// when ctx ends before, ErrFailed or ErrClosed. It takes no place: the follower ends again when no
+// reader comes.
 func (h *Hub) Begin(ctx context.Context) error {
 	h.mu.Lock()
 	if h.ctx.Err() == nil {
@@ -50,9 +53,10 @@ func (h *Hub) Begin(ctx context.Context) error {
 	return h.reached(ctx, Start{})
 }
 
-// Open returns a reader. For a position that is not durable yet it waits until ctx ends: ErrBeyond.
-// ErrBusy: there is no room for one more reader, or for one more of older history.
-// journal.ErrArchived: the position lies in an archive that is not here.
+// Open returns a reader, which the caller closes. For a position that is not durable yet it waits
+// until ctx ends: ErrBeyond. ErrBusy: there is no room for one more reader, or for one more of
+// older history. journal.ErrArchived: the position lies in an archive that is not here. ErrFailed,
+// ErrClosed. ctx bounds Open alone.
 func (h *Hub) Open(ctx context.Context, s Selection, start Start) (_ *Reader, err error) {
 	if err := h.join(); err != nil {
 		return nil, err
@@ -122,7 +126,7 @@ func (h *Hub) holds(at Position) bool {
 	return h.ready && !at.before(h.floor)
 }
 
-// Close gives up the reader's place.
+// Close gives up the reader's place, once. It waits for the goroutine of older history.
 func (r *Reader) Close() {
 	r.closePast()
 	r.h.leave()
@@ -132,9 +136,10 @@ func (r *Reader) Close() {
 func (r *Reader) At() Position { return r.at }
 
 // Next returns the next piece of the stream: whole events, as parts in their order, none of them
-// empty. The parts are those of the batches, which all readers share; the list is valid until the
-// next call. It returns no part when wait ends before there is one, and an error when the reader is
-// ended.
+// empty. The parts are those of the batches, which all readers share: the caller must not change
+// them. The list is valid until the next call. It returns no part when wait ends before there is
+// one, and an error when the reader is ended: ErrSlow, ErrClosed, ErrFailed, that of ctx or of the
+// history.
 func (r *Reader) Next(ctx context.Context, wait <-chan time.Time) (parts [][]byte, err error) {
 	if first := r.first; first != nil {
 		r.first = nil
@@ -223,7 +228,8 @@ func (r *Reader) gather(batches []*batch) (n int) {
 	return n
 }
 
-// late reports that more waits than may. One batch may: a single command can be longer than that.
+// late reports that more waits than may. The newest batch does not count: a single command can be
+// longer than that.
 func (r *Reader) late(batches []*batch) bool {
 	waits := 0
 	for _, b := range batches[:len(batches)-1] {

@@ -18,10 +18,11 @@ const (
 	Contracts
 )
 
+// topicNames lacks the topics of books and best levels, which have a ticker (ParseTopics).
 var topicNames = map[string]Topics{"trades": Trades, "orders": Orders, "prices": Prices,
 	"controls": Controls, "contracts": Contracts}
 
-// Selection is what a reader gets.
+// Selection is what a reader gets. The zero value selects nothing. Accounts ascend, each once.
 type Selection struct {
 	Topics   Topics
 	Books    Securities
@@ -37,6 +38,7 @@ type Securities struct {
 	IDs []uint32 // ascending, each once; not used when All
 }
 
+// any reports that the set is not empty.
 func (s *Securities) any() bool { return s.All || len(s.IDs) > 0 }
 
 // Several reports that there may be more than one.
@@ -50,13 +52,15 @@ func (s *Securities) has(id uint32) bool {
 	return found
 }
 
+// add keeps the ids ascending and each once, so that equal sets have one Key.
 func (s *Securities) add(id uint32) {
 	if at, found := slices.BinarySearch(s.IDs, id); !found {
 		s.IDs = slices.Insert(s.IDs, at, id)
 	}
 }
 
-// TopicError reports a topic that there is not; Security is set when its security is unknown.
+// TopicError reports a topic that there is not; Security is set when its security is unknown. Its
+// text is for the client.
 type TopicError struct{ Topic, Security string }
 
 func (e *TopicError) Error() string {
@@ -67,7 +71,8 @@ func (e *TopicError) Error() string {
 }
 
 // ParseTopics reads a list of topics, separated by commas: book:<ticker>, bbo:<ticker>, with * for
-// every security, trades, orders, prices, controls, contracts. security finds the id of a ticker.
+// every security, trades, orders, prices, controls, contracts. security finds the id of a ticker. A
+// topic may be there twice. The error is a *TopicError. Accounts are the caller's to set.
 func ParseTopics(list string, security func(ticker []byte) (uint32, bool)) (s Selection,
 	err error) {
 	for topic := range strings.SplitSeq(list, ",") {
@@ -91,7 +96,8 @@ func ParseTopics(list string, security func(ticker []byte) (uint32, bool)) (s Se
 	return s, nil
 }
 
-// Key is the same for selections that select the same.
+// Key is the same for selections that select the same. It is kept after the first call, so it must
+// not be asked for before the selection is complete, nor by two goroutines at once.
 func (s *Selection) Key() string {
 	if s.key == "" {
 		s.key = fmt.Sprint(s.Topics, s.Books.All, s.Books.IDs, s.BBOs.All, s.BBOs.IDs,
@@ -121,6 +127,7 @@ func (s *Selection) has(kind Kind, security, account uint32) bool {
 	return false
 }
 
+// mine reports whether an account's own events are selected.
 func (s *Selection) mine(account uint32) bool {
 	if s.Accounts == nil {
 		return true

@@ -20,9 +20,13 @@ import (
 	"posttrade/sidecars/feeds"
 )
 
+// backupUsage is the form of the command without --check.
 const backupUsage = "backup DIR [--since=DIR1] [flags]"
 
 // runBackup is `posttrade backup`.
+//
+// It runs on a thread of the lowest priority: a backup may be made on the machine of the server. A
+// signal ends it, and the directory counts as unfinished.
 func runBackup(args []string, stdout, stderr io.Writer) int {
 	var since, server, tokenFile string
 	var check, journalOnly bool
@@ -66,6 +70,7 @@ func runBackup(args []string, stdout, stderr io.Writer) int {
 	}))
 }
 
+// makeBackup writes a backup and prints what it holds.
 func makeBackup(ctx context.Context, dir string, o backup.Options, from backup.Contents,
 	stdout io.Writer) error {
 	begun := time.Now()
@@ -78,8 +83,8 @@ func makeBackup(ctx context.Context, dir string, o backup.Options, from backup.C
 	return nil
 }
 
-// damage makes an error of a backup's content a mismatch, which has an exit code of its own, and a
-// directory that cannot be used a matter of usage.
+// damage gives an error of backups its exit code: 3 for content that is not what was written, 2 for
+// a directory that cannot be used so, 1 for anything else.
 func damage(err error) error {
 	switch {
 	case errors.Is(err, backup.ErrDamaged), errors.Is(err, transfer.ErrNotWhole),
@@ -93,6 +98,9 @@ func damage(err error) error {
 	return err
 }
 
+// printBackup prints what the manifest says, for people: how many commands there are and up to
+// which sequence, their event times, why rows are missing, if they are, and genesis and chain in
+// hex. A part goes on from the commit that has this chain.
 func printBackup(w io.Writer, m *backup.Manifest) {
 	bytes := int64(0)
 	for _, f := range m.Files {
@@ -114,6 +122,8 @@ func printBackup(w io.Writer, m *backup.Manifest) {
 	fmt.Fprintf(w, "genesis    %s\nchain      %x\nstored     %d bytes\n", m.Genesis, m.To.Chain, bytes)
 }
 
+// checkBackups reads every byte of each backup. Each is judged alone: that they follow each other
+// is for restore to check.
 func checkBackups(dirs []string, stdout io.Writer) error {
 	for _, dir := range dirs {
 		m, err := backup.Read(dir)
@@ -129,7 +139,11 @@ func checkBackups(dirs []string, stdout io.Writer) error {
 	return nil
 }
 
-// backupSource is the admin listener of a server, and how to get in.
+// backupSource is the admin listener of a server, and how to get in: the server on data.dir, by its
+// ports.json, or one elsewhere by its URL.
+//
+// Of the server on data.dir only its own certificate is accepted (feeds.Pinned); of one elsewhere
+// the certificate is judged by the system's authorities.
 func backupSource(c *settings.Config, server, tokenFile string) (backup.Contents, error) {
 	token := backupToken(c, tokenFile)
 	if server != "" {
@@ -155,7 +169,8 @@ func backupSource(c *settings.Config, server, tokenFile string) (backup.Contents
 		feeds.Pinned("admin.tls-cert", adminTLS)), nil
 }
 
-// backupToken makes the admin token of each request, or reads it from a file.
+// backupToken makes the admin token of each request, or reads it from a file. It is asked for each
+// request anew, because a backup may take longer than a token lives.
 func backupToken(c *settings.Config, file string) func() (string, error) {
 	if file == "" {
 		return func() (string, error) {
@@ -176,9 +191,12 @@ func backupToken(c *settings.Config, file string) func() (string, error) {
 	}
 }
 
+// restoreUsage is the form of the command
 const restoreUsage = "restore DIR [DIR2...] --data.dir=NEW [flags]"
 
 // runRestore is `posttrade restore`.
+//
+// data.dir must be named, so that nothing is restored into the default by mistake.
 func runRestore(args []string, stdout, stderr io.Writer) int {
 	var to uint64
 	f := newFlags(restoreUsage,
@@ -200,6 +218,8 @@ func runRestore(args []string, stdout, stderr io.Writer) int {
 	return settings.Exit(stderr, damage(restore(c, f.rest, to, stdout)))
 }
 
+// restore restores and verifies as `journal verify` does, before the directory counts as restored.
+// The journal's Fatal does nothing: an error of the disk is returned and printed like any other.
 func restore(c *settings.Config, dirs []string, to uint64, stdout io.Writer) error {
 	chain, err := backup.Chain(dirs)
 	if err != nil {

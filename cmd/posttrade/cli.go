@@ -1,5 +1,3 @@
-// Posttrade is an order matcher with a journal, and the post-trade services, in one process: see
-// ARCHITECTURE.md, and `posttrade -h`.
 package main
 
 import (
@@ -14,14 +12,16 @@ import (
 	"posttrade/app/settings"
 )
 
-// command is one subcommand. run gets the arguments behind its name and returns an exit code.
+// command is one subcommand. run gets the arguments behind its name and returns an exit code; it
+// prints its own errors (settings.Exit).
 type command struct {
+	// name is what the user writes; summary is its line in the overview.
 	name    string
 	summary string
 	run     func(args []string, stdout, stderr io.Writer) int
 }
 
-// dispatch runs the command that args name.
+// dispatch runs the command that args name, and returns the exit code of the process.
 func dispatch(commands []command, args []string, stdout, stderr io.Writer) int {
 	if len(args) == 0 {
 		return settings.Exit(stderr, settings.Usagef("no command; posttrade -h lists them"))
@@ -42,8 +42,10 @@ func dispatch(commands []command, args []string, stdout, stderr io.Writer) int {
 	return commands[at].helped(args[1:], stdout, stderr)
 }
 
+// isHelp reports the forms of asking for help that package flag knows.
 func isHelp(arg string) bool { return arg == "-h" || arg == "-help" || arg == "--help" }
 
+// printOverview lists the commands, each with its summary.
 func printOverview(w io.Writer, commands []command) {
 	fmt.Fprint(w, "usage: posttrade <command> [flags]\n\n")
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
@@ -57,19 +59,27 @@ func printOverview(w io.Writer, commands []command) {
 			" see posttrade config.\n")
 }
 
-// flags is the command line of one command: its own flags and every setting.
+// flags is the command line of one command: its own flags and every setting. One read uses it up.
 type flags struct {
 	*flag.FlagSet
-	usage      string // what follows "usage: posttrade"
-	about      string // one paragraph
+	// usage is what follows "usage: posttrade", and about one paragraph behind it.
+	usage string
+	about string // one paragraph
+	// configFile is --config: a source of settings, not a setting.
 	configFile string
-	preset     []settings.FlagValue // of the command; what the caller gives wins
-	settings   []settings.FlagValue
-	rest       []string
+	// preset are settings of the command itself; what the caller gives wins.
+	preset []settings.FlagValue
+	// settings are those that the command line gives, in its order; rest are the arguments that are no
+	// flags.
+	settings []settings.FlagValue
+	rest     []string
 }
 
 // newFlags returns the flags of a command. The caller adds the command's own flags with the methods
 // of flag.FlagSet, then calls read.
+//
+// Package flag must print nothing: its errors get this program's wording, and go where the command
+// sends them.
 func newFlags(usage, about string) *flags {
 	f := &flags{FlagSet: flag.NewFlagSet("", flag.ContinueOnError), usage: usage, about: about}
 	f.SetOutput(io.Discard)
@@ -79,7 +89,9 @@ func newFlags(usage, about string) *flags {
 
 // read parses args, which may mix flags and at most maxRest other arguments, and settles the
 // configuration from every source. When args ask for help, it prints the help and returns
-// flag.ErrHelp.
+// flag.ErrHelp, which settings.Exit takes for success.
+//
+// Other errors are usage errors: exit code 2. It must be called once, behind the last own flag.
 func (f *flags) read(args []string, maxRest int, stdout io.Writer) (*settings.Config, error) {
 	own := map[string]bool{}
 	f.VisitAll(func(g *flag.Flag) { own[g.Name] = true })
@@ -95,6 +107,9 @@ func (f *flags) read(args []string, maxRest int, stdout io.Writer) (*settings.Co
 }
 
 // addSettings makes a flag of each setting, beside the command's own flags.
+//
+// A flag only keeps its text: settings.Read judges it, together with the other sources. A flag of
+// the command that has the name of a setting is a bug, and panics.
 func (f *flags) addSettings(own map[string]bool) {
 	for i := range settings.List {
 		s := &settings.List[i]
@@ -113,13 +128,15 @@ func (f *flags) addSettings(own map[string]bool) {
 	}
 }
 
-// given reports that the command line has one of the command's own flags.
+// given reports that the command line has one of the command's own flags, so that a command can
+// tell a value of 0 from none.
 func (f *flags) given(name string) (found bool) {
 	f.Visit(func(g *flag.Flag) { found = found || g.Name == name })
 	return found
 }
 
-// parse accepts flags and other arguments in any order, which package flag alone does not.
+// parse accepts flags and other arguments in any order, which package flag alone does not: it goes
+// on behind each argument that is no flag.
 func (f *flags) parse(args []string, own map[string]bool, stdout io.Writer) error {
 	args = f.joinBooleans(args)
 	for {
@@ -157,7 +174,8 @@ func (f *flags) joinBooleans(args []string) []string {
 	return out
 }
 
-// flagError turns an error of package flag into this program's wording.
+// flagError turns an error of package flag into this program's wording. Package flag has no
+// sentinels, so it compares the beginnings of the messages; another wording passes as it is.
 func flagError(err error) error {
 	message := err.Error()
 	if name, ok := strings.CutPrefix(message, "flag provided but not defined: -"); ok {
@@ -171,6 +189,8 @@ func flagError(err error) error {
 	return settings.Usagef("%s", message)
 }
 
+// printHelp prints usage, paragraph and the command's own flags. The settings are left out: there
+// are too many, and posttrade config lists them.
 func (f *flags) printHelp(w io.Writer, own map[string]bool) {
 	fmt.Fprintf(w, "usage: posttrade %s\n\n%s\n\n", f.usage, f.about)
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)

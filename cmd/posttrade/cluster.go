@@ -25,6 +25,9 @@ const (
 )
 
 // runCluster is `posttrade cluster`.
+//
+// It talks to the members over their own port, with the installation's certificates, and needs no
+// journal here: it may run on another machine.
 func runCluster(args []string, stdout, stderr io.Writer) int {
 	f := newFlags(clusterUsage+" [flags]",
 		"The members of the cluster that cluster.members names, asked over their own port.\n"+
@@ -81,12 +84,17 @@ func (k *clusterCommand) addOrRemove(ctx context.Context, c *settings.Config, ar
 	return settings.Usagef("usage: posttrade %s", clusterUsage)
 }
 
+// clusterCommand is one call: the members to ask, in the order of cluster.members, and how.
 type clusterCommand struct {
+	// members are asked in this order; remote makes the requests, with certificates of the
+	// installation.
 	members []quorum.Member
 	remote  quorum.Remote
 	out     io.Writer
 }
 
+// newClusterCommand reads the members and the certificates. A configuration without a cluster is a
+// usage error.
 func newClusterCommand(c *settings.Config, out io.Writer) (*clusterCommand, error) {
 	if !c.Clustered() {
 		return nil, settings.Usagef("cluster.members: name the members to ask")
@@ -97,6 +105,11 @@ func newClusterCommand(c *settings.Config, out io.Writer) (*clusterCommand, erro
 
 // status asks every member and shows each answer. It fails when no member answers, or none within
 // wait.
+//
+// Columns: last entry and applied are indexes of the consensus log; sequence is that of the last
+// command in the member's journal; server is the id of the member's disk. A member that does not
+// answer has a line that says so. The configuration shown is the leader's, or that of the first
+// member that has one while no leader answers; a member without one does not take part yet.
 func (k *clusterCommand) status(ctx context.Context, wait time.Duration) error {
 	if err := k.await(ctx, wait); err != nil {
 		return err
@@ -133,6 +146,8 @@ func (k *clusterCommand) status(ctx context.Context, wait time.Duration) error {
 }
 
 // await returns when a member takes part in a cluster, or when wait is over.
+//
+// A script starts members and then waits here; the answers of the last round are in the error.
 func (k *clusterCommand) await(ctx context.Context, wait time.Duration) error {
 	if wait == 0 {
 		return nil
@@ -158,6 +173,7 @@ func (k *clusterCommand) await(ctx context.Context, wait time.Duration) error {
 	}
 }
 
+// orNone and yesNo word a cell of a table.
 func orNone(s string) string {
 	if s == "" {
 		return "none"
@@ -174,6 +190,9 @@ func yesNo(b bool) string {
 
 // change finds the leader and calls do with its address. The leader puts on record by whose hand
 // and why.
+//
+// The first member that knows the leader is believed. The call is not repeated: when do fails, the
+// change may or may not have been made, and status shows which.
 func (k *clusterCommand) change(ctx context.Context, c *settings.Config, reason string,
 	do func(at string) error) error {
 	by, err := installation.ByHand(c, reason)

@@ -9,18 +9,27 @@ import (
 	"posttrade/app/settings"
 )
 
-// shownSetting is one row of `posttrade config`.
+// shownSetting is one row of `posttrade config`; with --json it is one object. Its members are what
+// scripts read.
+//
+// Values are texts, as a flag or a file would have them, whatever the kind of the setting is.
 type shownSetting struct {
-	Name        string `json:"name"`
-	Value       string `json:"value"`
-	Default     string `json:"default"`
-	Source      string `json:"source"`
-	Allowed     string `json:"allowed"`
+	Name string `json:"name"`
+	// Value is the one in force, masked when the setting is a secret. Source names where it is from.
+	Value   string `json:"value"`
+	Default string `json:"default"`
+	Source  string `json:"source"`
+	// Allowed says in words which values there are.
+	Allowed string `json:"allowed"`
+	// Environment is the name of the variable that sets it.
 	Environment string `json:"environment"`
 	Help        string `json:"help"`
 }
 
 // runConfig prints every setting: value, default, source, allowed values, help.
+//
+// The values are those that this command line, environment and file give; a running server may have
+// been started with others.
 func runConfig(args []string, stdout, stderr io.Writer) int {
 	f := newFlags("config [--json] [flags]",
 		"Prints every setting with its value, default, source and meaning. Secrets are masked;\n"+
@@ -53,6 +62,7 @@ func shown(c *settings.Config) []shownSetting {
 	return rows
 }
 
+// printTable prints the rows for people.
 func printTable(c *settings.Config, w io.Writer) error {
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "SETTING\tVALUE\tDEFAULT\tSOURCE\tHELP")
@@ -64,7 +74,7 @@ func printTable(c *settings.Config, w io.Writer) error {
 	return table.Flush()
 }
 
-// orBrackets shows an empty value as its meaning, in brackets.
+// orBrackets shows an empty value as its meaning, in brackets: empty is what it stands for.
 func orBrackets(value, empty string) string {
 	if value != "" {
 		return value

@@ -23,6 +23,10 @@ const consultTokenLife = time.Minute
 
 // consult makes a client of a service of the server that runs on data.dir. The address comes from
 // ports.json, and the local secret makes the token.
+//
+// The caller closes the client. Errors: no server has run on data.dir, or it has no such service; a
+// secret or certificate that cannot be read. That the server runs is not known before the first
+// request.
 func consult(c *settings.Config, service string, now time.Time) (*client.Client, error) {
 	o, err := consulting(c, service, consultTokenLife, now)
 	if err != nil {
@@ -31,7 +35,9 @@ func consult(c *settings.Config, service string, now time.Time) (*client.Client,
 	return client.New(o), nil
 }
 
-// consulting is the configuration of such a client, with a token of a life.
+// consulting is the configuration of such a client, with a token of a life. The token is an
+// admin's, in the name of the operating system's user: the act of a command is on record under that
+// name.
 func consulting(c *settings.Config, service string, life time.Duration,
 	now time.Time) (o client.Config, err error) {
 	at, err := listenerOf(c, service)
@@ -52,7 +58,11 @@ func consulting(c *settings.Config, service string, life time.Duration,
 		TLSConfig: feeds.Pinned("http.tls-cert", serverTLS), Token: token}, nil
 }
 
-// listenerOf is the address of a listener of the server that runs on data.dir.
+// listenerOf is the address of a listener of the server that runs on data.dir: host:port, as the
+// server has written it into ports.json. The file stays when the server ends.
+//
+// ports.json is one object, from the name of a service to an address. With sidecars.enabled=false
+// the post-trade services are not there.
 func listenerOf(c *settings.Config, service string) (string, error) {
 	path := c.InDataDir("ports.json")
 	text, err := os.ReadFile(path)
@@ -70,6 +80,7 @@ func listenerOf(c *settings.Config, service string) (string, error) {
 	return at, nil
 }
 
+// tcaUsage is the form of the command
 const tcaUsage = "tca TRADE [flags]"
 
 // runTCA is `posttrade tca TRADE`.
@@ -94,6 +105,9 @@ func runTCA(args []string, stdout, stderr io.Writer) int {
 	return settings.Exit(stderr, showTCA(ctx, server, f.rest[0], stdout))
 }
 
+// showTCA prints one report, for people. The arrival is the command that accepted the order; the
+// TWAP is the average of the window before the execution, weighted by time, and its samples are the
+// prices that had weight. Slippage is in basis points, and positive is a cost, for a sale too.
 func showTCA(ctx context.Context, server *client.Client, trade string, w io.Writer) error {
 	r, err := server.TCAReport(ctx, trade)
 	if err != nil {

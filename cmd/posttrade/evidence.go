@@ -17,17 +17,24 @@ import (
 	"posttrade/matcher"
 )
 
+// evidenceUsage is the forms of the command
 const evidenceUsage = "evidence key|proof|verify|export|page [flags]"
 
 // evidenceFlags are what the commands of evidence read beside the settings.
 type evidenceFlags struct {
+	// keys are those of the log, any of which may have signed; witnesses must all have cosigned.
 	keys, witnesses []string
-	old, log        string // files and addresses of verify
-	report          string
-	from, to        uint64 // of export
+	// old is the file of an older head and log the address of a running log, for verify.
+	old, log string
+	// report is the file of a regulatory report, for verify.
+	report string
+	// from and to are the range of export; a to of 0 is what the newest head covers.
+	from, to uint64
 }
 
 // runEvidence is `posttrade evidence`: the commands of the transparency log.
+//
+// verify and page are for a party that has no data directory: they use no setting.
 func runEvidence(args []string, stdout, stderr io.Writer) int {
 	var e evidenceFlags
 	f := newFlags(evidenceUsage,
@@ -53,7 +60,8 @@ func runEvidence(args []string, stdout, stderr io.Writer) int {
 	return settings.Exit(stderr, e.run(f.rest[0], c, f.rest[1:], stdout))
 }
 
-// declare declares the flags of all commands.
+// declare declares the flags of all commands. Each says in its help which command reads it; the
+// others pass it over.
 func (e *evidenceFlags) declare(f *flags) {
 	list := func(to *[]string) func(string) error {
 		return func(text string) error {
@@ -93,10 +101,11 @@ func (e *evidenceFlags) run(name string, c *settings.Config, args []string,
 		settings.Printable(name))
 }
 
-// maxProofIDs bounds the ids on a command line.
+// maxProofIDs bounds the arguments of a command line, and so the ids of proof.
 const maxProofIDs = 1000
 
-// withJournal opens the journal of data.dir for reading.
+// withJournal opens the journal of data.dir for reading, also beside a running server, and gives f
+// the options of its log as the server has them. The journal is as it is at the call.
 func withJournal(c *settings.Config,
 	f func(j *journal.Journal, o evidence.Options) error) (err error) {
 	j, err := journal.Read(c.InDataDir("journal"),
@@ -113,6 +122,8 @@ func withJournal(c *settings.Config,
 	return f(j, installation.EvidenceOptions(c, g))
 }
 
+// printLogKey prints the public key. Before the first start of a server it makes the key, as that
+// start would, so that the operator can hand it out first.
 func printLogKey(c *settings.Config, stdout io.Writer) error {
 	return withJournal(c, func(j *journal.Journal, o evidence.Options) error {
 		if err := os.MkdirAll(o.Dir, 0o755); err != nil {
@@ -127,7 +138,9 @@ func printLogKey(c *settings.Config, stdout io.Writer) error {
 	})
 }
 
-// printProofs prints a proof a line, each against the newest published head.
+// printProofs prints a proof a line, each against the newest published head. The head is read
+// before the journal is opened: then the journal has all that the head covers. All ids are read
+// before the first proof is made, so a wrong one prints nothing.
 func printProofs(c *settings.Config, ids []string, stdout io.Writer) error {
 	if len(ids) == 0 {
 		return settings.Usagef("proof needs ids: trd-1, ord-7, SW-9, SWPT-9 or an input sequence")
@@ -166,6 +179,7 @@ func printProofs(c *settings.Config, ids []string, stdout io.Writer) error {
 	return errors.Join(err, out.Flush())
 }
 
+// printProof prints one proof. A contradiction between journal and head is exit code 3.
 func printProof(p *evidence.Prover, w evidence.Wanted, note []byte, out io.Writer) error {
 	ctx := context.Background()
 	at, err := p.Find(ctx, w)

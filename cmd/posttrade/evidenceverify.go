@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -12,16 +11,15 @@ import (
 	"strings"
 	"time"
 
-	"posttrade/app/installation"
 	"posttrade/app/settings"
-	"posttrade/journal"
-	"posttrade/journal/evidence"
 	"posttrade/journal/evidence/bundle"
-	"posttrade/journal/evidence/export"
 	"posttrade/journal/evidence/verify"
 )
 
-// keysOf reads the keys on the command line; a key may be the name of a file that holds it.
+// keysOf reads the keys on the command line; a key may be the name of a file that holds it. A key
+// always has a + in it, and a text without one is taken for a file's name.
+//
+// Errors: a usage error for no key and for a text that is none; those of reading a file.
 func (e *evidenceFlags) keysOf() (verify.Keys, error) {
 	if len(e.keys) == 0 {
 		return verify.Keys{}, settings.Usagef("verify needs --key, as posttrade evidence key prints it")
@@ -58,6 +56,9 @@ func (e *evidenceFlags) keysOf() (verify.Keys, error) {
 
 // verify checks proofs, logs and exports. What it reads is not trusted, so a bug that it meets is a
 // line, not a stack trace.
+//
+// The first argument decides: the folder of an export, the folder of a log, a newer head when an
+// older one is named, else files of proofs.
 func (e *evidenceFlags) verify(names []string, stdout io.Writer) (err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
@@ -92,6 +93,8 @@ func (e *evidenceFlags) verify(names []string, stdout io.Writer) (err error) {
 	return verifyProofs(&keys, names, stdout)
 }
 
+// verifyProofs checks every proof of every file, and ends at the first that does not hold. The
+// lines before it are proven.
 func verifyProofs(keys *verify.Keys, names []string, stdout io.Writer) error {
 	for _, name := range names {
 		text, err := bundle.ReadFile(name, maxProofs)
@@ -121,7 +124,8 @@ func (e *evidenceFlags) oldNote() ([]byte, error) {
 	return bundle.ReadFile(e.old, maxFetched)
 }
 
-// verifyFolder checks every tile of a log, and the older head if one is given.
+// verifyFolder checks every tile of a log, and the older head if one is given. It lists the files,
+// because a log may have partial tiles of several widths at one place.
 func (e *evidenceFlags) verifyFolder(keys *verify.Keys, dir string, stdout io.Writer) error {
 	old, err := e.oldNote()
 	if err != nil {
@@ -152,6 +156,9 @@ func (e *evidenceFlags) verifyFolder(keys *verify.Keys, dir string, stdout io.Wr
 }
 
 // verifyHead checks that a newer head continues an older one, with the tiles of a running log.
+//
+// The running log is believed nothing: the tiles prove themselves against the newer head, which is
+// signed.
 func (e *evidenceFlags) verifyHead(keys *verify.Keys, name string, stdout io.Writer) error {
 	if e.log == "" {
 		return settings.Usagef("verify --checkpoint needs a folder, or a newer head and --log")
@@ -172,14 +179,16 @@ func (e *evidenceFlags) verifyHead(keys *verify.Keys, name string, stdout io.Wri
 	return err
 }
 
-// The bounds of what is read: a tile, a note or a key, and a file of proofs.
+// The bounds of what is read, because it comes from strangers: the time of a request; a tile, a
+// note or a key, and a file of proofs, in bytes.
 const (
 	fetchTimeout = 30 * time.Second
 	maxFetched   = 1 << 20
 	maxProofs    = 1 << 28
 )
 
-// fetcher reads the files of a log over HTTP.
+// fetcher reads the files of a log over HTTP. 404 is a file that is not there; any other status but
+// 200 is an error, so nothing is proven.
 func fetcher(address string) verify.Read {
 	client := &http.Client{Timeout: fetchTimeout}
 	return func(name string) ([]byte, error) {
@@ -199,6 +208,8 @@ func fetcher(address string) verify.Read {
 }
 
 // verifyBundle replays an export.
+//
+// It remembers which files the check has read, for nameOthers.
 func (e *evidenceFlags) verifyBundle(keys *verify.Keys, dir string, stdout io.Writer) (err error) {
 	read, seen := bundle.Folder(dir), map[string]bool{}
 	job := bundle.Job{Name: dir, Read: func(name string) ([]byte, error) {
@@ -227,7 +238,8 @@ func (e *evidenceFlags) verifyBundle(keys *verify.Keys, dir string, stdout io.Wr
 	return nameOthers(dir, seen, stdout)
 }
 
-// nameOthers names the files of a folder that a verification has not seen.
+// nameOthers names the files of a folder that a verification has not seen: a reader must not take
+// them for proven because they lie beside what is.
 func nameOthers(dir string, seen map[string]bool, stdout io.Writer) error {
 	return fs.WalkDir(os.DirFS(dir), ".", func(name string, d fs.DirEntry, err error) error {
 		if err == nil && !d.IsDir() && !seen[name] {
@@ -236,49 +248,4 @@ func nameOthers(dir string, seen map[string]bool, stdout io.Writer) error {
 		}
 		return err
 	})
-}
-
-// export writes the folder of a range.
-func (e *evidenceFlags) export(c *settings.Config, rest []string, stdout io.Writer) error {
-	if len(rest) != 1 {
-		return settings.Usagef("usage: posttrade evidence export --from A --to B DIR")
-	}
-	head, err := evidence.ReadHead(installation.EvidenceDir(c))
-	if err != nil {
-		return err
-	}
-	return withJournal(c, func(j *journal.Journal, o evidence.Options) error {
-		s, err := evidence.LoadSigner(o.Dir, o.KeyFile, evidence.Origin(o.Origin, j.Seed()))
-		if err != nil {
-			return err
-		}
-		p, err := export.Write(context.Background(), export.Source{Journal: j, Log: o.Dir,
-			Engine: o.Engine, Key: s.VKey, Head: head}, e.from, e.to, rest[0])
-		if errors.Is(err, evidence.ErrContradiction) {
-			return unproven{err}
-		}
-		if err != nil {
-			return err
-		}
-		p.Print(stdout)
-		return nil
-	})
-}
-
-// unproven is the error of what is not proven: exit 3.
-type unproven struct{ error }
-
-// Unwrap implements errors.Unwrap.
-func (u unproven) Unwrap() error { return u.error }
-
-// Is makes an unproven error a mismatch.
-func (u unproven) Is(target error) bool { return target == settings.ErrMismatch }
-
-// notProven words what a verifier has refused. What cannot be read is a plain failure.
-func notProven(name string, err error) error {
-	var refused *verify.Refusal
-	if !errors.As(err, &refused) {
-		return fmt.Errorf("%s: %w", name, err)
-	}
-	return unproven{fmt.Errorf("not proven: %s: %w", name, err)}
 }

@@ -17,13 +17,18 @@ import (
 	"posttrade/sidecars/store"
 )
 
+// exportUsage is the form of the command
 const exportUsage = "export trades|blotter|positions [flags]"
 
-// exportTables are the tables, and the service that each is asked of.
+// exportTables are the tables, and the service that each is asked of: the rows of trades are in
+// SQL, the others in the matcher's memory.
 var exportTables = map[string]string{client.TableTrades: "trade-processor",
 	client.TableBlotter: "order-matcher", client.TablePositions: "order-matcher"}
 
 // runExport is `posttrade export`: a whole table of a running server as a file.
+//
+// Everything that can be judged without the server is judged first, so that a wrong command line
+// leaves no file.
 func runExport(args []string, stdout, stderr io.Writer) int {
 	var q client.ExportQuery
 	var to string
@@ -63,7 +68,8 @@ func runExport(args []string, stdout, stderr io.Writer) int {
 	return settings.Exit(stderr, exportTable(ctx, server, q, to, stdout, stderr))
 }
 
-// exportTable writes the file. Under its own name stands nothing but a whole one.
+// exportTable writes the file. Under its own name stands nothing but a whole one: the rows go to a
+// file beside it, which is renamed at the end and removed after an error. "-" is standard output.
 func exportTable(ctx context.Context, server *client.Client, q client.ExportQuery, to string,
 	stdout, stderr io.Writer) error {
 	if to == "-" {
@@ -85,6 +91,8 @@ func exportTable(ctx context.Context, server *client.Client, q client.ExportQuer
 }
 
 // download copies a file to out, and says how far it is.
+//
+// The rows are copied as they come; nothing is held in memory.
 func download(ctx context.Context, server *client.Client, q client.ExportQuery, out,
 	stderr io.Writer) (err error) {
 	file, err := server.Export(ctx, q)
@@ -102,11 +110,13 @@ func download(ctx context.Context, server *client.Client, q client.ExportQuery, 
 	return nil
 }
 
-// progress counts what is written, and says it every second.
+// progress counts what is written, and says it every second, on stderr: stdout may be the file.
 type progress struct {
 	io.Writer
-	to          io.Writer
-	table       string
+	// to gets the lines about the progress; the file goes to Writer.
+	to    io.Writer
+	table string
+	// bytes were written so far; said is when the last line was printed.
 	bytes       int64
 	begun, said time.Time
 }

@@ -15,6 +15,9 @@ import (
 )
 
 // runHealth is `posttrade health`: what a container's health check, or a script, asks.
+//
+// It needs no token. Where /readyz asks for one (admin.open-health=false), it asks /healthz
+// instead.
 func runHealth(args []string, stdout, stderr io.Writer) int {
 	f := newFlags("health [--live] [flags]",
 		"Asks the server that runs on data.dir whether it admits orders: /readyz of the admin\n"+
@@ -36,15 +39,19 @@ func runHealth(args []string, stdout, stderr io.Writer) int {
 	return settings.Exit(stderr, askHealth(ctx, c, path, stdout))
 }
 
-// health is the answer of /readyz, and of /healthz.
+// health is the answer of /readyz, and of /healthz. Only what the command prints is read of it.
 type health struct {
+	// Ready is false as long as one part is not.
 	Ready bool
+	// Parts are what must be ready; Detail says why one is not.
 	Parts []struct {
 		Name, Detail string
 		Ready        bool
 	}
 }
 
+// askHealth prints the answer of a server that is ready. Otherwise the error names the parts that
+// are not, in one line.
 func askHealth(ctx context.Context, c *settings.Config, path string, stdout io.Writer) error {
 	at, err := listenerOf(c, "admin")
 	if err != nil {
@@ -76,6 +83,8 @@ func askHealth(ctx context.Context, c *settings.Config, path string, stdout io.W
 
 // askAdmin asks the admin listener over HTTP, or over TLS when it wants that. The request carries
 // no secret and the answer decides nothing beyond this machine, so the certificate is not checked.
+//
+// A connection is used once: the process ends behind it.
 func askAdmin(ctx context.Context, at, path string) (status int, text []byte, err error) {
 	asking := http.Client{Transport: &http.Transport{DisableKeepAlives: true,
 		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}

@@ -9,7 +9,8 @@ import (
 	"posttrade/app/settings"
 )
 
-// examples has a command line for every command, which its help shows.
+// examples has a command line for every command, which its help shows. A test runs through them, so
+// a command without one is found.
 var examples = map[string]string{
 	"serve":    "posttrade serve --journal.durability=os",
 	"health":   "posttrade health --live",
@@ -43,7 +44,8 @@ var examples = map[string]string{
 	"what-if": "posttrade what-if --set risk.price.collar-bps=100",
 }
 
-// runHelp is `posttrade help`: the overview, or what a command's -h prints and an example.
+// runHelp is `posttrade help`: the overview, or what a command's -h prints and an example. It runs
+// the command with -h, so each command's help is in one place.
 func runHelp(commands []command, args []string, stdout, stderr io.Writer) int {
 	if len(args) == 0 {
 		printOverview(stdout, commands)
@@ -56,7 +58,8 @@ func runHelp(commands []command, args []string, stdout, stderr io.Writer) int {
 	return commands[at].helped([]string{"-h"}, stdout, stderr)
 }
 
-// helped runs a command. Behind its own help stands an example.
+// helped runs a command. Behind its own help stands an example. Arguments that ask for help make
+// run print it and do nothing else.
 func (c *command) helped(args []string, stdout, stderr io.Writer) int {
 	asks := slices.ContainsFunc(args, isHelp)
 	code := c.run(args, stdout, stderr)
@@ -83,7 +86,9 @@ func find(commands []command, name string) (at int, err error) {
 
 const completionUsage = "completion bash|zsh|fish"
 
-// runCompletion is `posttrade completion`: a script that completes commands and settings.
+// runCompletion is `posttrade completion`: a script that completes commands and settings. The
+// script is made of the list of commands and settings of this build, so it is made anew after an
+// update.
 func runCompletion(args []string, stdout, stderr io.Writer) int {
 	f := newFlags(completionUsage,
 		"Prints a script that makes a shell complete commands, their words and settings.\n"+
@@ -102,14 +107,14 @@ func runCompletion(args []string, stdout, stderr io.Writer) int {
 	return settings.Exit(stderr, err)
 }
 
-// words are what may follow some commands.
+// words are what may follow some commands, for completion. The commands themselves do not read it.
 var words = map[string]string{
 	"journal": "verify stats export accept archive", "recon": "status breaks repair",
 	"export": "trades blotter positions", "source": "status bump-epoch",
 	"cluster": "status add remove", "risk-extract": "rebuild", "completion": "bash zsh fish",
 }
 
-// commandNames are the names of all commands.
+// commandNames are the names of all commands, and help, which dispatch knows without a command.
 func commandNames() (names []string) {
 	for _, c := range commands() {
 		names = append(names, c.name)
@@ -117,7 +122,7 @@ func commandNames() (names []string) {
 	return append(names, "help")
 }
 
-// settingFlags are all settings as flags.
+// settingFlags are all settings as flags, with the = that a value follows.
 func settingFlags() (flags []string) {
 	for _, name := range settings.Names() {
 		flags = append(flags, "--"+name+"=")
@@ -126,6 +131,8 @@ func settingFlags() (flags []string) {
 }
 
 // wordCases are the branches of a shell's case over the commands that take words.
+//
+// form gets the name of a command and its words.
 func wordCases(form string) string {
 	var b strings.Builder
 	for _, name := range commandNames() {
@@ -140,6 +147,9 @@ func wordCases(form string) string {
 	return b.String()
 }
 
+// bashCompletion completes the word at the cursor: a setting behind a -, else a command, else a
+// word of the command, else a file. The word is cut at blanks, because bash would cut it at = and
+// :, too.
 func bashCompletion() string {
 	return `# bash completion of posttrade
 _posttrade() {
@@ -181,6 +191,8 @@ compdef _posttrade posttrade
 `
 }
 
+// fishCompletion has a line for each command, word and setting: fish shows their meanings beside
+// them.
 func fishCompletion() string {
 	var b strings.Builder
 	b.WriteString("# fish completion of posttrade\n")

@@ -17,10 +17,14 @@ import (
 	"posttrade/matcher"
 )
 
+// journalUsage is the forms of the command.
 const journalUsage = "journal verify|stats|export|accept|archive DIR [flags]"
 
 // runJournal is `posttrade journal`: the commands that work on a journal while its server runs, or
 // without a server.
+//
+// Only archive takes a directory and a date, so the other words with either are a wrong command
+// line.
 func runJournal(args []string, stdout, stderr io.Writer) int {
 	var from, to uint64
 	var before string
@@ -70,7 +74,8 @@ func runJournal(args []string, stdout, stderr io.Writer) int {
 	}))
 }
 
-// wholeJournal runs the command of that name, one of those about the whole journal.
+// wholeJournal runs the command of that name, one of those about the whole journal. export is given
+// the journal's folder and a buffered stdout; the caller has chosen the form of the lines.
 func wholeJournal(name string, c *settings.Config, stdout io.Writer,
 	export func(dir string, out io.Writer, o journal.VerifyOptions) error) error {
 	dir := c.InDataDir("journal")
@@ -102,7 +107,9 @@ func wholeJournal(name string, c *settings.Config, stdout io.Writer,
 		settings.Printable(name))
 }
 
-// archiveJournal is `posttrade journal archive`.
+// archiveJournal is `posttrade journal archive`. Nothing old enough is a usage error: another date
+// is the way out. Where there is a transparency log, the root of its tree over what is moved goes
+// with it.
 func archiveJournal(c *settings.Config, into, before string, stdout io.Writer) error {
 	day, err := time.Parse(time.DateOnly, before)
 	if err != nil {
@@ -134,8 +141,11 @@ func archiveJournal(c *settings.Config, into, before string, stdout io.Writer) e
 	return nil
 }
 
-// verifyJournal returns a mismatch for every error in the journal's content. A journal that cannot
-// be read at all (absent, not permitted) is a plain failure.
+// verifyJournal returns a mismatch for every error in the journal's content: exit code 3. A journal
+// that cannot be read at all (absent, not permitted, archived elsewhere) is a plain failure.
+//
+// It replays everything from the genesis, and then compares the states to which the snapshots lead.
+// restore calls it too.
 func verifyJournal(dir, archives string, stdout io.Writer) error {
 	ctx := context.Background()
 	report, err := journal.Verify(ctx, dir, journal.VerifyOptions{
@@ -168,6 +178,8 @@ func verifyJournal(dir, archives string, stdout io.Writer) error {
 }
 
 // printInUse says that a server still writes to the journal that the command reads.
+//
+// It also says that the folder is a copy of another journal, if it is.
 func printInUse(w io.Writer, dir string) {
 	if pid := journal.InUse(dir); pid > 0 {
 		fmt.Fprintf(w, "in use     process %d has it open: this is what was there at one moment\n", pid)
@@ -177,6 +189,12 @@ func printInUse(w io.Writer, dir string) {
 	}
 }
 
+// printReport prints what a reading of the journal has found, for people.
+//
+//   - seed is the SHA-256 of the genesis record, chain the hash over everything up to the last
+//     block.
+//   - anchored is the sequence that the anchor attests; it may be less than the head.
+//   - stored is the size of all blocks as packed, in bytes; times are event times, UTC.
 func printReport(w io.Writer, r journal.Report) {
 	fmt.Fprintf(w, "commands   %d in %d blocks, sequences 1 to %d\n", r.InputSeq, r.Blocks, r.InputSeq)
 	fmt.Fprintf(w, "fills      %d\nclient ids %d\n", r.Fills, r.ClientIDs)
@@ -197,11 +215,12 @@ func printReport(w io.Writer, r journal.Report) {
 	}
 }
 
+// day is an event time, from epoch milliseconds, in UTC.
 func day(millis int64) string {
 	return time.UnixMilli(millis).UTC().Format("2006-01-02T15:04:05.000Z07:00")
 }
 
-// runSnapshot is `posttrade snapshot`.
+// runSnapshot is `posttrade snapshot`. The next start then has little to replay.
 func runSnapshot(args []string, stdout, stderr io.Writer) int {
 	f := newFlags("snapshot [flags]",
 		"Writes a snapshot at the head of the journal in data.dir, while no server has it open.\n"+
@@ -213,6 +232,8 @@ func runSnapshot(args []string, stdout, stderr io.Writer) int {
 	return settings.Exit(stderr, takeSnapshot(c, stdout))
 }
 
+// takeSnapshot opens the journal with its lock, so it fails beside a running server, and replays up
+// to the head. The snapshot has the views too: a start that finds one without them cannot use it.
 func takeSnapshot(c *settings.Config, stdout io.Writer) (err error) {
 	j, err := journal.OpenExisting(c.InDataDir("journal"), journal.Options{})
 	if err != nil {

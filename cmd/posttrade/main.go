@@ -2,11 +2,16 @@ package main
 
 import "os"
 
+// main ends the process with the exit code that the command returns. Only serve ends it elsewhere:
+// after a failure of the journal.
 func main() {
 	os.Exit(dispatch(commands(), os.Args[1:], os.Stdout, os.Stderr))
 }
 
 // commands is every subcommand, in the order in which -h lists them.
+//
+// It is a function, not a variable, because help and completion list it too, and they are in it.
+// Aliases that other programs use, such as RiskExtractMain, are commands like any other.
 func commands() []command {
 	return []command{
 		{"serve", "run everything", runServe},

@@ -14,11 +14,16 @@ import (
 	"posttrade/app/top"
 )
 
+// inspectUsage is the forms of the command.
 const inspectUsage = "inspect [--at=N] book TICKER | positions | orders | ... | diff " +
 	"--from=A --to=B |" +
 	" step"
 
 // runInspect is `posttrade inspect`: the past of a journal, without a server.
+//
+// --at and --to of 0 are sequences, so their default, the head, is told from them by whether the
+// flag is given. step takes the terminal: it reads single keys from stdin, and gives the terminal
+// back as it was at the end.
 func runInspect(args []string, stdout, stderr io.Writer) int {
 	f := newFlags(inspectUsage,
 		"Shows the state after any sequence of the journal in data.dir, also while a server has it "+
@@ -71,6 +76,8 @@ func runInspect(args []string, stdout, stderr io.Writer) int {
 }
 
 // runWhy is `posttrade why`.
+//
+// The forms of the ids do not overlap, so one argument says which kind it is.
 func runWhy(args []string, stdout, stderr io.Writer) int {
 	f := newFlags("why [--json] ord-N|SW-N|SWPT-N|SEQUENCE",
 		"Explains what became of an order, why a contract was booked, or the decision on any command, "+
@@ -91,13 +98,14 @@ func runWhy(args []string, stdout, stderr io.Writer) int {
 	}))
 }
 
-// terminal reports that people read what is written.
+// terminal reports that people read what is written: then a command prints tables, or progress.
 func terminal(w io.Writer) bool {
 	file, ok := w.(*os.File)
 	return ok && top.OnTerminal(file)
 }
 
-// withPast opens the journal in data.dir for reading.
+// withPast opens the journal in data.dir for reading, as it is at the call, and closes it behind f.
+// A running server keeps its lock and notices nothing. A signal ends the context of f.
 func withPast(c *settings.Config, f func(context.Context, *inspect.Past) error) (err error) {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
@@ -110,6 +118,8 @@ func withPast(c *settings.Config, f func(context.Context, *inspect.Past) error) 
 }
 
 // runWhatIf is `posttrade what-if`.
+//
+// Ctrl-C is no failure of the comparison: what was compared is printed, and the exit code is 1.
 func runWhatIf(args []string, stdout, stderr io.Writer) int {
 	f := newFlags("what-if --from=A --to=B [--set NAME=VALUE] [--without-account N] [--halt "+
 		"TICKER@SEQ] ...",

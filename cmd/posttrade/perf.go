@@ -11,7 +11,8 @@ import (
 	"posttrade/perf"
 )
 
-// runPerf is `posttrade perf`, with its subcommands.
+// runPerf is `posttrade perf`, with its subcommands. Without one of their names it measures the
+// table.
 func runPerf(args []string, stdout, stderr io.Writer) int {
 	commands := map[string]func([]string, io.Writer) error{
 		"gate": runPerfGate, "sample": runPerfSample, "report": runPerfReport,
@@ -23,7 +24,8 @@ func runPerf(args []string, stdout, stderr io.Writer) int {
 	return settings.Exit(stderr, runPerfRows(args, stdout, stderr))
 }
 
-// runPerfRows measures the performance table.
+// runPerfRows measures the performance table. Servers that a row needs are processes of this
+// binary.
 func runPerfRows(args []string, stdout, stderr io.Writer) error {
 	var (
 		o          perf.Options
@@ -70,6 +72,9 @@ func runPerfRows(args []string, stdout, stderr io.Writer) error {
 }
 
 // profiled runs f and writes a CPU profile of it into a file; "" writes none.
+//
+// The profile is of this process only; servers that a row starts write their own
+// (--server-profiles).
 func profiled(name string, f func() error) error {
 	if name == "" {
 		return f()
@@ -87,6 +92,11 @@ func profiled(name string, f func() error) error {
 }
 
 // runPerfGate is `posttrade perf gate`.
+//
+// The head is this program unless another is named. The self-test proves that the gate finds a
+// slow-down and does not find one that is not there.
+//
+// Exit code 1 says that the head is slower or allocates more: a build script can stop there.
 func runPerfGate(args []string, stdout io.Writer) error {
 	o := perf.GateOptions{Commit: settings.BuildCommit, Stdout: stdout}
 	var (
@@ -129,7 +139,7 @@ func runPerfGate(args []string, stdout io.Writer) error {
 	return perf.Gate(o)
 }
 
-// runPerfReport is `posttrade perf report`.
+// runPerfReport is `posttrade perf report`. It measures nothing: it reads results files.
 func runPerfReport(args []string, stdout io.Writer) error {
 	var out string
 	f := newFlags("perf report [--out=file] <results file or folder>",
@@ -144,7 +154,8 @@ func runPerfReport(args []string, stdout io.Writer) error {
 	return perf.WriteReport(f.rest[0], out, stdout)
 }
 
-// runPerfVerdicts is `posttrade perf verdicts`.
+// runPerfVerdicts is `posttrade perf verdicts`. A target that one run has missed may be noise of
+// that run, so it counts over the last runs of one kind of machine.
 func runPerfVerdicts(args []string, stdout io.Writer) error {
 	var (
 		cpu  string
@@ -167,7 +178,8 @@ func runPerfVerdicts(args []string, stdout io.Writer) error {
 	return perf.WriteVerdicts(f.rest[0], cpu, last, stdout)
 }
 
-// runPerfSample is `posttrade perf sample`: what the gate runs.
+// runPerfSample is `posttrade perf sample`: what the gate runs, once for each piece, so that each
+// is measured in a fresh process.
 func runPerfSample(args []string, stdout io.Writer) error {
 	var (
 		o    perf.SampleOptions

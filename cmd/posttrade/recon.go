@@ -15,9 +15,12 @@ import (
 	"posttrade/sidecars/store"
 )
 
+// reconUsage is the forms of the command.
 const reconUsage = "recon status|breaks|repair [flags]"
 
 // runRecon is `posttrade recon`: it shows the reconciliation to an operator, and repairs rows.
+//
+// All of it is asked of the trade-processor of the running server; only repair changes rows.
 func runRecon(args []string, stdout, stderr io.Writer) int {
 	var class, reason string
 	var dry bool
@@ -48,7 +51,8 @@ func runRecon(args []string, stdout, stderr io.Writer) int {
 	return settings.Exit(stderr, show(ctx, server, stdout))
 }
 
-// reconCommand returns what the arguments ask for.
+// reconCommand returns what the arguments ask for. It asks no server, so a wrong command line is an
+// error also while none runs.
 func reconCommand(args []string, class, reason string,
 	dry bool) (func(context.Context, *client.Client, io.Writer) error, error) {
 	if len(args) == 2 && args[0] == "repair" {
@@ -72,7 +76,7 @@ func reconCommand(args []string, class, reason string,
 	return nil, settings.Usagef("usage: posttrade %s", reconUsage)
 }
 
-// repairRange reads trd-1..trd-900, or the id of one trade.
+// repairRange reads trd-1..trd-900, or the id of one trade. Both ends are inclusive.
 func repairRange(text string) (q client.RepairQuery, err error) {
 	first, last, both := strings.Cut(text, "..")
 	if !both {
@@ -87,7 +91,9 @@ func repairRange(text string) (q client.RepairQuery, err error) {
 	return client.RepairQuery{From: first, To: last}, nil
 }
 
-// repairRows repairs, and shows which rows and how they were.
+// repairRows repairs, and shows which rows and how they were. The server keeps the rows as they
+// were under the number of the repair, 0 for a dry run. The list of a large repair may be cut
+// (Truncated); the counts are of all of it.
 func repairRows(ctx context.Context, server *client.Client, q client.RepairQuery,
 	w io.Writer) error {
 	done, err := server.RepairRows(ctx, q)
@@ -117,6 +123,9 @@ func repairRows(ctx context.Context, server *client.Client, q client.RepairQuery
 	return t.Flush()
 }
 
+// showReconStatus prints the counts of the reconciliation, for people. compared is how many fills
+// of the journal have a class, and lag how many have none yet. The four lines behind compared are
+// the present tallies by class.
 func showReconStatus(ctx context.Context, server *client.Client, w io.Writer) error {
 	s, err := server.ReconStatus(ctx)
 	if err != nil {
@@ -144,6 +153,8 @@ func instant(at time.Time) string {
 	return at.UTC().Format("2006-01-02T15:04:05.000Z07:00")
 }
 
+// showBreaks prints all open breaks, page by page; an empty class is every class. The lines are
+// held until the end, because a table needs the width of all its columns.
 func showBreaks(ctx context.Context, server *client.Client, class string, w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "class\ttrade\tfields\tfirst seen\tlast seen")

@@ -8,6 +8,9 @@ import (
 )
 
 // runReplay is `posttrade replay`.
+//
+// What it measures and prints is in perf/replay; here are only the flags. It needs a server at
+// --url unless the flow runs in this process.
 func runReplay(args []string, stdout, stderr io.Writer) int {
 	var o replay.Flow
 	f := newFlags("replay [flags] <file.csv> | --lobster=dir | --synthetic=n",

@@ -21,6 +21,9 @@ func runRiskExtractMain(args []string, stdout, stderr io.Writer) int {
 }
 
 // runRiskExtract is `posttrade risk-extract rebuild`.
+//
+// It needs neither a server nor a journal: the folder of the cut has everything. The files are
+// written where the last two arguments say.
 func runRiskExtract(args []string, stdout, stderr io.Writer) int {
 	f := newFlags(rebuildUsage,
 		"Renders the two files of a stored cut again, from the cut's folder alone. Exit 3 when "+

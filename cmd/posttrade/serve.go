@@ -10,7 +10,9 @@ import (
 	"posttrade/app/settings"
 )
 
-// runServe is `posttrade serve`.
+// runServe is `posttrade serve`. It returns when the installation has stopped in order, or a part
+// of it has failed. SIGINT and SIGTERM begin the stop; app/installation has the steps. stdout gets
+// the lines that say where the services listen, stderr the log and the last line.
 func runServe(args []string, stdout, stderr io.Writer) int {
 	f := newFlags("serve [flags]",
 		"Runs everything, on embedded defaults unless a setting says otherwise. Stops in order on "+

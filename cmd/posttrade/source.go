@@ -18,9 +18,12 @@ import (
 	"posttrade/sidecars/store"
 )
 
+// sourceUsage is the forms of the command, for the help and for a wrong command line
 const sourceUsage = "source status | source bump-epoch account|security [--reason=TEXT]"
 
 // runSource is `posttrade source`.
+//
+// status asks the running server; bump-epoch works on the database and the stream itself.
 func runSource(args []string, stdout, stderr io.Writer) int {
 	f := newFlags(sourceUsage+" [flags]",
 		"The two control sources, the account-service and the reference-data service.\n"+
@@ -47,6 +50,9 @@ func runSource(args []string, stdout, stderr io.Writer) int {
 	return settings.Exit(stderr, settings.Usagef("usage: posttrade %s", sourceUsage))
 }
 
+// sourceStatus prints a line for each source, as the risk-control endpoint of the server has it:
+// its state, its epoch, the last version that the replica has taken in, the highest that it knows
+// of, and why it was last quarantined.
 func sourceStatus(c *settings.Config, w io.Writer) error {
 	server, err := consult(c, "order-matcher", time.Now())
 	if err != nil {
@@ -70,12 +76,16 @@ func sourceStatus(c *settings.Config, w io.Writer) error {
 	return t.Flush()
 }
 
-// bumpTimeout is how long an unreachable database or broker may hold the command up.
+// bumpTimeout is how long an unreachable database or broker may hold the command up: a person
+// waits.
 const bumpTimeout = 30 * time.Second
 
 // bumpEpoch begins a new epoch. It reads the last message of the stream, so that versions continue
 // above everything that a replica has ever seen. The act waits in the database: the next server
 // that runs on it puts it on record in its journal.
+//
+// Errors: a usage error when a reason is required and missing; no server has run on data.dir; a
+// server that has the embedded broker open; those of database and broker.
 func bumpEpoch(c *settings.Config, s control.Source, reason string, w io.Writer) (err error) {
 	by, err := installation.ByHand(c, reason)
 	if err != nil {
@@ -112,7 +122,8 @@ func bumpEpoch(c *settings.Config, s control.Source, reason string, w io.Writer)
 	return nil
 }
 
-// stopped makes sure that no server has the embedded broker open.
+// stopped makes sure that no server has the embedded broker open: only one process may. Such a
+// server holds the lock of its journal, so that lock is tried.
 func stopped(c *settings.Config) error {
 	if c.String("nats.url") != "" {
 		// the stream is on a NATS server: the command does no harm while this installation runs

@@ -13,10 +13,14 @@ import (
 	"posttrade/journal"
 )
 
-// stopLook is how often stop looks whether the server has ended.
+// stopLook is how often stop looks whether the server has ended: the process is not a child, so
+// nothing tells stop when it ends.
 const stopLook = 20 * time.Millisecond
 
 // runStop is `posttrade stop`: it ends the server that runs on data.dir.
+//
+// The server is the process that has the journal's lock; no file with a process id is read, which
+// could name another process after a crash.
 func runStop(args []string, stdout, stderr io.Writer) int {
 	f := newFlags("stop [flags]",
 		"Ends the server that runs on data.dir as SIGTERM does, and waits until it has ended.\n"+
@@ -29,6 +33,8 @@ func runStop(args []string, stdout, stderr io.Writer) int {
 	return settings.Exit(stderr, stopServer(c, *timeout, stdout))
 }
 
+// stopServer sends the signal and waits. Only Linux says which process holds a lock. That no server
+// runs is success: what was asked for holds.
 func stopServer(c *settings.Config, timeout time.Duration, stdout io.Writer) error {
 	if runtime.GOOS != "linux" {
 		return fmt.Errorf("stop: %s does not say which process has a journal open; end the server by "+
@@ -51,6 +57,9 @@ func stopServer(c *settings.Config, timeout time.Duration, stdout io.Writer) err
 }
 
 // awaitEnd waits until a process no longer has the journal in dir open.
+//
+// Another process that has the journal open by then, such as a new server, counts as the end of the
+// first.
 func awaitEnd(dir string, pid int, timeout time.Duration) error {
 	late := time.After(timeout)
 	look := time.NewTicker(stopLook)

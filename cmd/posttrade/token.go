@@ -13,13 +13,17 @@ import (
 	"posttrade/matcher/gate"
 )
 
-// maxTokenTTL is the longest life of a token, as for POST /auth/dev-token.
+// maxTokenTTL is the longest life of a token, as for POST /auth/dev-token. A longer one would stay
+// valid long after the right behind it has changed.
 const maxTokenTTL = 24 * time.Hour
 
 // maxMetricsTTL is the longest life of a token for metrics, which a scraper's configuration holds.
 const maxMetricsTTL = 400 * 24 * time.Hour
 
 // runToken mints an access token with the local secret and prints it.
+//
+// It asks no server: any process that may read the secret may mint. A token is accepted by every
+// server that has the same secret and issuer.
 func runToken(args []string, stdout, stderr io.Writer) int {
 	f := newFlags("token --subject=name [--accounts=1,2] [--admin] [--metrics] [--ttl=1h] [flags]",
 		"Mints an access token with the secret of this installation (auth.jwt.secret, or the one in\n"+
@@ -52,7 +56,8 @@ func runToken(args []string, stdout, stderr io.Writer) int {
 	return settings.ExitOK
 }
 
-// readClaims checks what the token shall say.
+// readClaims checks what the token shall say. Errors are usage errors, which name the flag. A token
+// for metrics has no other right, because it lives in the file of a scraper.
 func readClaims(subject, accounts string, admin, metrics bool) (gate.Claims, error) {
 	if !validSubject(subject) {
 		return gate.Claims{}, settings.Usagef("--subject: %s is not a name of 1 to 128 printable bytes",
@@ -71,7 +76,8 @@ func readClaims(subject, accounts string, admin, metrics bool) (gate.Claims, err
 		Accounts: slices.Sorted(slices.Values(ids.([]uint32)))}, nil
 }
 
-// mintToken signs the claims.
+// mintToken signs the claims. A token that is longer than a server reads is refused here: it would
+// be answered with 401 later.
 func mintToken(cfg *settings.Config, claims gate.Claims, ttl time.Duration,
 	now time.Time) (string, error) {
 	longest := maxTokenTTL

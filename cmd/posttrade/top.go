@@ -13,7 +13,8 @@ import (
 	"posttrade/app/top"
 )
 
-// The intervals of posttrade top.
+// The intervals of posttrade top. The server writes its figures every stats.Every, so a shorter
+// interval would show the same ones again.
 const (
 	topInterval    = time.Second
 	minTopInterval = stats.Every
@@ -21,6 +22,9 @@ const (
 )
 
 // runTop is `posttrade top`.
+//
+// It reads the file that the server writes and makes no request, so it also shows a server that
+// answers none.
 func runTop(args []string, stdout, stderr io.Writer) int {
 	f := newFlags("top [--once] [--interval=1s] [flags]",
 		"Shows what the server on data.dir is doing, from the figures that it writes there every 100 "+

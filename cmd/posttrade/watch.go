@@ -22,6 +22,9 @@ import (
 const watchTokenLife = time.Hour
 
 // runWatch is `posttrade watch`.
+//
+// The feed comes from the server; reconnecting, and leaving out what was printed already, is
+// app/watch. Notices about the connection go to stderr, so that stdout has events only.
 func runWatch(args []string, stdout, stderr io.Writer) int {
 	f := newFlags("watch [topics] [flags]",
 		"Prints the live feed of the server that runs on data.dir, or of the order-matcher at --url:\n"+
@@ -62,7 +65,8 @@ func runWatch(args []string, stdout, stderr io.Writer) int {
 		Count: *count, Notices: stderr, Connect: o}))
 }
 
-// accountFlag reads the number of an account.
+// accountFlag reads the number of an account. 0 is a number, so the caller asks whether the flag is
+// given.
 func accountFlag(text string) (*uint32, error) {
 	n, err := strconv.ParseUint(text, 10, 32)
 	if err != nil {
@@ -73,8 +77,11 @@ func accountFlag(text string) (*uint32, error) {
 	return &id, nil
 }
 
-// watched makes the clients of the feed: of the order-matcher at url, or of the server on data.dir,
-// which may have another address after a restart.
+// watched makes the clients of the feed, one a call: of the order-matcher at url, or of the server
+// on data.dir, which may have another address after a restart. So ports.json is read at each dial,
+// and each client has a new token.
+//
+// Several addresses in url are the members of one cluster: they share scheme and prefix.
 func watched(c *settings.Config, url, token string) (func() (*client.Client, error), error) {
 	if url == "" {
 		if token != "" {

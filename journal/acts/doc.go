@@ -15,4 +15,11 @@
 // A reading costs a walk through the commands after fromSeq, of which nothing is decided again. The
 // Reader remembers which stretches hold no act, and leaves them out the next time: a journal's past
 // does not change. Any goroutine may use it.
+//
+// An act in the journal, and what becomes of it:
+//
+//	10  OPERATOR_NOTE   part 0 of 2, about 1 act, hash of the act
+//	11  OPERATOR_NOTE   part 1 of 2
+//	12  POLICY_CONTROL  -> record: sequence 12, kind and subject of the note
+//	13  POLICY_CONTROL  -> record: sequence 13, kind by the command, subject null
 package acts

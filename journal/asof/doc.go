@@ -25,4 +25,12 @@
 //
 // Any goroutine may call a History. A Moment belongs to the caller until Release. The package
 // renders nothing and does not know of HTTP.
+//
+// The life of a warm shadow:
+//
+//	      claim      move ends            last Release      Idle is over
+//	free -------> moving -------> n readers ----------> free ----------> closed
+//
+// A claim of the moment at which a shadow stands only adds a reader. A shadow of the caller's own
+// (Shadow, Bare) is not among the warm ones; its caller bounds how many there are.
 package asof

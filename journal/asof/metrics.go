@@ -2,7 +2,8 @@ package asof
 
 import "posttrade/ring/metric"
 
-// Collect states what is kept for the past.
+// Collect states what is kept for the past. It takes the lock of the warm shadows and asks the
+// system for the resident memory of each, so it is for a scrape, not for a loop.
 func (h *History) Collect(emit metric.Emit) {
 	count, bytes := h.Checkpoints()
 	emit.Gauge("svc_asof_bytes", "Memory of the engines that are kept for the past.",

@@ -86,9 +86,11 @@ func (m *Manifest) verify(f File) error {
 // It verifies only what is read to the end. Whether it was whole is asked with err, after the
 // reading.
 type part struct {
+	// file is what the manifest says of it, name its path.
 	file File
 	name string
-	f    *os.File
+	// f is nil until the first Read
+	f *os.File
 	// sum and bytes are of what was read so far.
 	sum   hash.Hash
 	bytes int64
@@ -98,10 +100,13 @@ type part struct {
 	ended bool
 }
 
+// open returns a reader of one file. The file is opened by the first Read: one that is not needed
+// is not touched.
 func (m *Manifest) open(f File) *part {
 	return &part{file: f, name: filepath.Join(m.dir, f.Name), sum: sha256.New()}
 }
 
+// Read hashes what it hands on. An error of opening or reading stays, and err returns it as damage.
 func (p *part) Read(b []byte) (int, error) {
 	if p.f == nil && p.bad == nil {
 		p.f, p.bad = os.Open(p.name)
@@ -121,6 +126,7 @@ func (p *part) Read(b []byte) (int, error) {
 	return n, err
 }
 
+// Close closes the file, if it was opened. It does not judge what was read.
 func (p *part) Close() error {
 	if p.f == nil {
 		return nil

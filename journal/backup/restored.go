@@ -14,6 +14,9 @@ import (
 
 // Restored says what a data directory was restored from; nil without an error when it was not, or
 // when everything that a restore asks for was done.
+//
+// The first start asks. The folder stays until Forget, so when that process ends in the middle, the
+// next start finds the same work.
 func Restored(data string) (*Origin, error) {
 	name := filepath.Join(data, RestoredName, originName)
 	text, err := os.ReadFile(name)

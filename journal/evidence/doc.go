@@ -25,4 +25,23 @@
 // second pass then compares the whole history once, at the lowest priority.
 //
 // A Prover makes proofs, on any goroutine: it replays the leaf of the record that was asked for.
+//
+// The way of a head, and what each step makes sure of:
+//
+//	step        the shadow has decided up to the stable head; full tiles are on the disk
+//	sign        the partial tiles of this size are on the disk, the note is signed
+//	witnesses   with a quorum: enough of them have cosigned; without one the next steps come first
+//	checkpoints the note is appended and synced: it cannot be forgotten
+//	checkpoint  the file that readers and restarts look at first
+//	show        proofs that wait for the head go on
+//
+// Goroutines of a Log:
+//
+//   - Run follows the journal, writes the files and signs. It alone changes the tree.
+//   - After a resume, a second one compares the whole history with the files, once.
+//   - With witnesses, one asks them and publishes what they have cosigned.
+//   - Source, Prover, State and Say may be called from anywhere; Peers.Run is a loop of its own.
+//
+// Two kinds of errors: a contradiction (ErrContradiction) stops the log for good; anything else,
+// such as a full disk or a witness that is away, is kept in State.Failed and tried again.
 package evidence

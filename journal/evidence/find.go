@@ -82,7 +82,8 @@ type Place struct {
 	// Owned: the record is of AccountID.
 	Owned bool
 	// ID is what the record was asked by, for the proof; empty for a sequence.
-	ID   string
+	ID string
+	// kind is the type of the command, 0 for a fill and for templates without types.
 	kind matcher.CommandType
 }
 
@@ -116,7 +117,8 @@ func (p *Prover) command(ctx context.Context, inputSeq uint64) (at Place, err er
 	return at, err
 }
 
-// placeOf is the place of a command's record. A command of an operator or of a feed has no owner.
+// placeOf is the place of a command's record. A command of an operator or of a feed has no owner; a
+// force fill has, because it executes an account's order.
 func placeOf(c *matcher.Command) Place {
 	at := Place{InputSeq: c.InputSeq}
 	if c.TemplateID != matcher.TemplateCommand {
@@ -130,7 +132,8 @@ func placeOf(c *matcher.Command) Place {
 	return at
 }
 
-// findOrder looks for the command that made an order.
+// findOrder looks for the command that made an order. It takes a place of the Prover, because an
+// order that the views have dropped costs a replay.
 func (p *Prover) findOrder(ctx context.Context, number uint64) (at Place, err error) {
 	leave, err := p.enter()
 	if err != nil {

@@ -21,8 +21,9 @@ type follower struct {
 	l *Log
 	// shadow is without views; nil until begin.
 	shadow *journal.Shadow
-	leaf   leaf.Builder
-	tree   verify.Tree
+	// leaf has the records of the open leaf, tree the full leaves.
+	leaf leaf.Builder
+	tree verify.Tree
 	// kept has the published heads that have not been compared yet.
 	kept *kept
 	// due: kept stands at one.

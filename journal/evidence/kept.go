@@ -22,6 +22,7 @@ type kept struct {
 	name string
 	// f is nil when there is no file
 	f *os.File
+	// r reads f, or nothing when there is no file
 	r *bufio.Reader
 	// end is the offset behind the last whole note read.
 	end int64

@@ -13,7 +13,7 @@ import (
 
 // Bare is three members of the consensus library with nothing of this project but the log store and
 // the wire: no engine, no journal, no desk. The figures of a whole cluster are compared with those
-// of Bare.
+// of Bare. Its logs are real, with real syncs.
 type Bare struct {
 	nodes  []*bareNode
 	leader *raft.Raft
@@ -25,10 +25,11 @@ type bareNode struct {
 	log  *logStore
 }
 
-// bareTimeout bounds an election.
+// bareTimeout bounds the wait for the first leader.
 const bareTimeout = 30 * time.Second
 
-// OpenBare starts three members on loopback with their logs in dir.
+// OpenBare starts three members on loopback with their logs in dir, and returns when one of them
+// leads. Close ends them.
 func OpenBare(dir string) (b *Bare, err error) {
 	b = &Bare{}
 	defer func() {
@@ -68,6 +69,7 @@ func OpenBare(dir string) (b *Bare, err error) {
 	}
 }
 
+// open starts the library over the log in dir. It has no snapshots, so the log grows without end.
 func (n *bareNode) open(dir string, id raft.ServerID) (err error) {
 	if n.log, err = openLogStore(dir, logStoreOptions{}); err != nil {
 		return err
@@ -80,7 +82,7 @@ func (n *bareNode) open(dir string, id raft.ServerID) (err error) {
 	return err
 }
 
-// Propose puts an entry into the log; wait waits until it is agreed.
+// Propose puts an entry into the log; wait waits until it is agreed. Any number may be under way.
 func (b *Bare) Propose(entry []byte) (wait func() error) { return b.leader.Apply(entry, 0).Error }
 
 // Close ends the members.
@@ -96,7 +98,7 @@ func (b *Bare) Close() {
 	}
 }
 
-// bareFSM does nothing.
+// bareFSM applies entries without any effect.
 type bareFSM struct{}
 
 func (bareFSM) Apply(*raft.Log) any                 { return nil }

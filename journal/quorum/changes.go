@@ -17,7 +17,7 @@ const (
 	Replaced                   // it takes part with another disk
 )
 
-// Change is a change of the members that the leader makes.
+// Change is a change of the members that the leader makes, as it is put on record.
 type Change struct {
 	Kind     ChangeKind
 	Member   string
@@ -30,11 +30,13 @@ type Change struct {
 	Failed error
 }
 
-// Recorder puts a change on record. An error refuses the change.
+// Recorder puts a change on record, durably, before it returns nil. An error refuses the change. It
+// may block until ctx ends. The node calls it once for each change, and once more with Failed when
+// the change then fails.
 type Recorder func(ctx context.Context, c Change) error
 
 // carryOut puts a change on record and makes it. A change that then fails is put on record again,
-// as one that has failed.
+// as one that has failed. So with a recorder no change is made that is not on record.
 func (n *Node) carryOut(c Change, do func() error) error {
 	if n.o.Record == nil {
 		return do()
@@ -56,7 +58,7 @@ func (n *Node) carryOut(c Change, do func() error) error {
 	return err
 }
 
-// server is a line of the configuration, nil for a server that is not there.
+// server is a line of the latest configuration, nil for a server that is not there.
 func (n *Node) server(id raft.ServerID) *Server {
 	for _, s := range n.servers() {
 		if s.ID == id {
@@ -66,12 +68,15 @@ func (n *Node) server(id raft.ServerID) *Server {
 	return nil
 }
 
+// lineOf is a server of the library as a line of Status.
 func lineOf(s raft.Server) *Server {
 	hostPort, _ := hostPortOf(s.Address)
 	return &Server{string(s.ID), memberOf(s.ID), hostPort, s.Suffrage == raft.Voter}
 }
 
-// expect notes a member that is to be added: it joins when its process asks.
+// expect notes a member that is to be added: it joins when its process asks. The note is in this
+// leader's memory only: after a change of the leader the operator adds the member again. Errors:
+// errNotLeader, errUnderWay, ErrMembers, or that of the record.
 func (n *Node) expect(from string, q question) error {
 	if !n.leads.Load() {
 		return errNotLeader
@@ -99,7 +104,9 @@ func (n *Node) expect(from string, q question) error {
 	})
 }
 
-// remove removes a member from the cluster.
+// remove removes every server of a member from the cluster, the leader's own too. The last server
+// stays (errLastOne). Errors: errNotLeader, errUnderWay, errStranger, those of the record and of
+// the library.
 func (n *Node) remove(from string, q question) error {
 	if !n.leads.Load() {
 		return errNotLeader

@@ -11,14 +11,14 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// wireConn is a connection that the wire's Close closes.
+// wireConn is a connection that the wire's Close closes. It is in conns from track until Close.
 type wireConn struct {
 	net.Conn          // with TLS, if there is any
 	raw      net.Conn // without TLS
 	wire     *wire
 }
 
-// Close closes the connection; closing it again is no error.
+// Close closes the connection; closing it again is no error. Any goroutine.
 func (c *wireConn) Close() error {
 	c.wire.mu.Lock()
 	_, open := c.wire.conns[c]
@@ -33,7 +33,8 @@ func (c *wireConn) Close() error {
 }
 
 // Dial opens a raft stream to the server at an address of addressOf. When Dial returns, the server
-// has confirmed the stream.
+// has confirmed the stream: another disk at the same address closes it without an answer. The
+// timeout covers connecting, TLS and the confirmation; the stream itself has no deadline.
 func (w *wire) Dial(address raft.ServerAddress, timeout time.Duration) (net.Conn, error) {
 	hostPort, id := hostPortOf(address)
 	ctx, cancel := context.WithTimeout(w.stop, timeout)
@@ -49,7 +50,8 @@ func (w *wire) Dial(address raft.ServerAddress, timeout time.Duration) (net.Conn
 	return c, nil
 }
 
-// greet asks for a raft stream to a server and waits for the confirmation.
+// greet asks for a raft stream to a server and waits for the confirmation. It removes the
+// connection's deadline.
 func greet(c net.Conn, id raft.ServerID) error {
 	if len(id) > 255 {
 		return fmt.Errorf("server id of %d bytes: %w", len(id), ErrMembers)
@@ -68,7 +70,8 @@ func greet(c net.Conn, id raft.ServerID) error {
 	return c.SetDeadline(time.Time{})
 }
 
-// dial connects to a member. The deadline of ctx applies to everything on the connection.
+// dial connects to a member, with TLS if it is set. The deadline of ctx applies to everything on
+// the connection. After Close it is net.ErrClosed.
 func (w *wire) dial(ctx context.Context, address string) (*wireConn, error) {
 	if err := wireAllows(w.o.TLS, address); err != nil {
 		return nil, fmt.Errorf("quorum: dial address=%s: %w", address, err)
@@ -107,7 +110,8 @@ func (w *wire) client(raw net.Conn, address string) net.Conn {
 	return tls.Client(raw, config)
 }
 
-// handshake sets the deadline of ctx on the connection and, with TLS, checks the other side.
+// handshake sets the deadline of ctx on the connection and, with TLS, checks the other side: its
+// certificate is of the members' authority, and made out to the host that was dialled.
 func handshake(ctx context.Context, c *wireConn) error {
 	if deadline, ok := ctx.Deadline(); ok {
 		if err := c.SetDeadline(deadline); err != nil {
@@ -121,7 +125,10 @@ func handshake(ctx context.Context, c *wireConn) error {
 }
 
 // Ask puts one question to the member at address and returns its answer, within 5 s or the time
-// that ctx leaves. ErrAnswer carries the member's refusal.
+// that ctx leaves. Each question has a connection of its own. Any goroutine.
+//
+// Errors: ErrQuestion when request or answer is too long, ErrAnswer with the member's refusal,
+// ErrPlain; others say that the member was not reached.
 func (w *wire) Ask(ctx context.Context, address string, request []byte) ([]byte, error) {
 	if len(request) > wireMaxBytes {
 		return nil, fmt.Errorf("quorum: ask address=%s: %d bytes: %w", address, len(request), ErrQuestion)
@@ -147,6 +154,8 @@ func (w *wire) Ask(ctx context.Context, address string, request []byte) ([]byte,
 	return body, nil
 }
 
+// exchange sends the question and reads the verdict and the answer; ok is false for a refusal,
+// whose text is body.
 func exchange(c net.Conn, request []byte) (ok bool, body []byte, err error) {
 	if _, err := c.Write(appendFrame([]byte{wireQuestion}, request)); err != nil {
 		return false, nil, err

@@ -19,7 +19,8 @@ const (
 	askTimeout = 2 * time.Second
 )
 
-// promoteWithin is how many entries a new member may lack when it gets its vote.
+// promoteWithin is how many entries a new member may lack when it gets its vote: with a vote and
+// far behind it would count for a majority, and could not help to make one.
 const promoteWithin = 256
 
 // The questions that members put to each other.
@@ -37,8 +38,10 @@ const (
 	askRemovePlain = "remove"
 )
 
-// question is what one member, or the command line, asks another member.
+// question is what one member, or the command line, asks another member. JSON: a member of another
+// build passes over fields that it does not know.
 type question struct {
+	// One of the names above.
 	Ask     string `json:"ask"`
 	Member  string `json:"member,omitempty"`
 	Server  string `json:"server,omitempty"`  // askJoin, askSpare: the id of the asking disk
@@ -48,9 +51,10 @@ type question struct {
 	Reason  string `json:"reason,omitempty"`
 }
 
-// Status is what a member knows of the cluster and of itself.
+// Status is what a member knows of the cluster and of itself, and the answer to every question.
 type Status struct {
-	Member   string   `json:"member"`
+	Member string `json:"member"`
+	// The id of its disk; Role and Leader as this member sees them.
 	Server   string   `json:"server"`
 	Role     string   `json:"role"` // as the consensus library names it
 	Leader   string   `json:"leader"`
@@ -62,10 +66,12 @@ type Status struct {
 	Damaged  bool     `json:"damaged,omitempty"` // a part of its journal cannot be read
 	Sequence uint64   `json:"sequence"`          // of the last command that the journal has
 
-	Services map[string]string `json:"services,omitempty"` // where this member's services listen
+	// Where this member's services listen, by their names; empty until it has a host.
+	Services map[string]string `json:"services,omitempty"`
 }
 
-// Server is one line of the cluster's configuration.
+// Server is one line of the cluster's configuration: a disk that takes part. A Server without a
+// vote is catching up, or is spared.
 type Server struct {
 	ID      string `json:"id"`
 	Member  string `json:"member"`
@@ -82,7 +88,7 @@ func (n *Node) Progress() Status {
 	}
 }
 
-// Status is the cluster as this member sees it.
+// Status is the cluster as this member sees it, which may be out of date. Any goroutine.
 func (n *Node) Status() Status {
 	s := n.Progress()
 	s.Damaged = n.o.Damaged()
@@ -110,7 +116,8 @@ func (n *Node) servers() []raft.Server {
 }
 
 // join brings a member with an empty disk into the cluster: it asks the others until it is part of
-// the cluster. A disk that has taken part before needs nothing.
+// the cluster. A disk that has taken part before needs nothing. A disk without a vote keeps asking:
+// that is how it gets its vote. On a goroutine of its own.
 func (n *Node) join() {
 	said := ""
 	for !n.joined() {
@@ -168,7 +175,8 @@ func (n *Node) tryJoin() string {
 	return ""
 }
 
-// askAll asks every member for its status at once; nil for one that does not answer.
+// askAll asks every member for its status at once, in the order of the list; nil for one that does
+// not answer, or answers as another member. It takes at most askTimeout.
 func (n *Node) askAll() []*Status {
 	all := make([]*Status, len(n.o.Members))
 	var asking sync.WaitGroup
@@ -188,7 +196,8 @@ func (n *Node) askAll() []*Status {
 	return all
 }
 
-// askToJoin asks every member to let this disk take part; the leader does so.
+// askToJoin asks every member to let this disk take part; the leader does so, and the others
+// refuse. It returns what the leader says, for the log.
 func (n *Node) askToJoin() (why string) {
 	q := question{
 		Ask: askJoin, Member: n.o.Member, Server: string(n.id), Address: n.self.Raft,
@@ -211,7 +220,8 @@ func (n *Node) askToJoin() (why string) {
 	return why
 }
 
-// ask puts a question to the member at an address.
+// ask puts a question to the member at an address, and waits at most askTimeout. A refusal is in
+// the Status.
 func (n *Node) ask(hostPort string, q question) (Status, error) {
 	ctx, cancel := context.WithTimeout(n.ctx, askTimeout)
 	defer cancel()
@@ -241,7 +251,9 @@ func ask(ctx context.Context, w asker, hostPort string, q question) (s Status, e
 // errQuestion reports a question that this version does not know.
 var errQuestion = errors.New("unknown question")
 
-// answer answers the others. from is the address that a question came from.
+// answer answers the others. from is the address that a question came from. Every answer is this
+// member's Status; a question that is refused has the reason in it. Any goroutine; a change blocks
+// until it is agreed.
 func (n *Node) answer(from string, request []byte) ([]byte, error) {
 	var q question
 	if err := json.Unmarshal(request, &q); err != nil {
@@ -268,7 +280,9 @@ func (n *Node) answer(from string, request []byte) ([]byte, error) {
 	return json.Marshal(s)
 }
 
-// admissions are members that an operator has added and that have not joined yet.
+// admissions are members that an operator has added and that have not joined yet. mu is held
+// through a whole change of the members, so that one follows the other; a second one is refused,
+// not kept waiting.
 type admissions struct {
 	mu       sync.Mutex
 	expected map[string]string // by member: where it listens
@@ -290,6 +304,13 @@ var (
 // has a place in the configuration: if the leader fails on the way, the next leader continues from
 // that configuration. At another address a member is unknown until an operator has added it there:
 // the process at the first address may be the member.
+//
+// The disk asks again until it has its vote, and each time the steps are taken that are left:
+//
+//   - It is not in the configuration: it is added without a vote, if its member is known at that
+//     address and it answers there.
+//   - An earlier disk of its member is: that one is removed, on record.
+//   - It lacks at most promoteWithin entries: it gets its vote.
 func (n *Node) admit(from string, q question) error {
 	if !n.leads.Load() {
 		return errNotLeader

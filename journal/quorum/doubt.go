@@ -19,6 +19,8 @@ type doubt struct {
 	open  []doubtful
 }
 
+// doubtful is an entry that may or may not be agreed: its number, where it lies in this member's
+// log, and the submissions in it.
 type doubtful struct {
 	number, index uint64
 	term          uint64 // at or after the term in which it was proposed
@@ -44,7 +46,9 @@ func (d *doubt) add(x doubtful) (dead []uint64) {
 	return nil
 }
 
-// passed reports that another entry has the place of x, or that its term is over.
+// passed reports that another entry has the place of x, or that its term is over. Either makes it
+// certain that x never will be agreed: entries are applied in the order of the log, and terms only
+// rise.
 func (d *doubt) passed(x *doubtful) bool { return d.index >= x.index || d.term > x.term }
 
 // applied records an applied entry: own is its number if it is this process's, else 0. It returns

@@ -30,19 +30,26 @@ const (
 	maxIDs      = maxCommands * (journal.MaxClientID + 4)
 )
 
-// commandsHeader is the bytes of a commands entry before its client ids: kind,
-// version, two spare bytes, count u32, author u64, number u64, ids u32.
+// commandsHeader is the bytes of a commands entry before its client ids. The entry, little endian:
+//
+//	0    kind u8 = 3, version u8 = 1, two zero bytes
+//	4    commands u32
+//	8    author u64
+//	16   number u64
+//	24   bytes of client ids u32
+//	28   client ids; zeros up to a multiple of 8; the commands, 64 bytes each
 const commandsHeader = 28
 
 // ErrEntry reports an entry of the log that cannot be read.
 var ErrEntry = errors.New("unreadable entry")
 
 // author names one run of one member's process. Only that process knows which callers wait for the
-// commands that it has put into the log.
+// commands that it has put into the log. It is drawn at random when the process opens the node.
 type author uint64
 
 // commandsEntry is a decoded commands entry. ids lies in the encoded entry; commands is a copy.
 type commandsEntry struct {
+	// Together with number it says which proposal of which process this is.
 	author   author
 	number   uint64 // of the author's entries, ascending from 1
 	count    int
@@ -50,9 +57,13 @@ type commandsEntry struct {
 	commands []matcher.Command
 }
 
-// appendCommands encodes an entry of the commands of two pieces. id returns the client id of a
-// command, nil for none. The commands are copied as they are: their InputSeq is the submitter's
-// correlation id, which has a meaning for the author alone.
+// appendCommands encodes an entry of the commands of two pieces, which are one run of a ring that
+// wraps around. id returns the client id of a command, nil for none. The commands are copied as
+// they are: their InputSeq is the submitter's correlation id, which has a meaning for the author
+// alone.
+//
+// The bytes: the header (commandsHeader), the client ids, zeros up to a multiple of 8, the 64-byte
+// commands. One allocation.
 func appendCommands(b []byte, by author, number uint64, first, second []matcher.Command,
 	id func(ref uint64) []byte) []byte {
 	count := len(first) + len(second)
@@ -88,7 +99,7 @@ func appendIDs(b []byte, commands []matcher.Command, at, last int,
 	return b, last
 }
 
-// recordBytes is the memory of commands.
+// recordBytes is the memory of commands: their wire form on a little-endian machine.
 func recordBytes(commands []matcher.Command) []byte {
 	if len(commands) == 0 {
 		return nil
@@ -97,7 +108,8 @@ func recordBytes(commands []matcher.Command) []byte {
 }
 
 // decodeCommands reads a commands entry. It checks every record, so that an older member stops at a
-// record that it does not know, and does not decide it differently.
+// record that it does not know, and does not decide it differently. Errors are ErrEntry. Sizes are
+// compared with what is there before anything is allocated.
 func decodeCommands(b []byte) (e commandsEntry, err error) {
 	if len(b) < commandsHeader || b[2] != 0 || b[3] != 0 {
 		return e, fmt.Errorf("commands bytes=%d: %w", len(b), ErrEntry)
@@ -143,7 +155,8 @@ func checkIDs(b []byte, count int) error {
 	return nil
 }
 
-// nextID removes the first client id from ids that checkIDs has accepted.
+// nextID removes the first client id from ids that checkIDs has accepted. distance is in commands
+// from the one before, from 0 for the first.
 func nextID(b []byte) (distance int, id, rest []byte) {
 	d, n := binary.Uvarint(b)
 	end := n + 1 + int(b[n])
@@ -159,6 +172,7 @@ type lead struct {
 	Services map[string]string `json:"services"` // where each service of the member listens
 }
 
+// append encodes the entry: kind, version, JSON.
 func (l lead) append(b []byte) ([]byte, error) {
 	text, err := json.Marshal(l)
 	if err != nil {
@@ -179,7 +193,8 @@ func appendGenesis(b, text []byte) []byte {
 	return append(append(b, entryGenesis, entryVersion), text...)
 }
 
-// kindOf is the kind of an entry.
+// kindOf is the kind of an entry. ErrEntry for an entry of another version: this member is older
+// than the leader.
 func kindOf(b []byte) (byte, error) {
 	if len(b) < 2 {
 		return 0, fmt.Errorf("bytes=%d: %w", len(b), ErrEntry)

@@ -10,7 +10,8 @@ import (
 	"posttrade/matcher"
 )
 
-// IDs are the client ids of commands, ascending. The zero value has none.
+// IDs are the client ids of commands, ascending. The zero value has none. It is a cursor: Next uses
+// it up.
 type IDs struct {
 	raw  []byte
 	at   int // offset that the next distance counts from
@@ -18,6 +19,8 @@ type IDs struct {
 }
 
 // Next removes the first id and returns it, with the place of its command among those of the call.
+// Ids of commands that were left out are passed over. The id is a part of the entry's memory, which
+// no later call changes.
 func (d *IDs) Next() (i int, id []byte, ok bool) {
 	for len(d.raw) > 0 {
 		var distance int
@@ -32,16 +35,20 @@ func (d *IDs) Next() (i int, id []byte, ok bool) {
 // fsm is the library's view of this member: what entries are applied to. The
 // library calls it on one goroutine, except for Persist.
 type fsm struct {
-	n        *Node
-	later    later
-	sequence uint64 // of the last command of the entries so far
+	n     *Node
+	later later
+	// The sequence of the last command of the entries so far. Every member counts the same, because
+	// every member applies the same entries.
+	sequence uint64
 	// last command that the journal had when the host was attached: it is not applied again
 	head uint64
 	// a received journal waits to be installed, or an entry has failed: no later entry is applied
 	replaced bool
 }
 
-// Apply implements the library's interface.
+// Apply implements the library's interface. It waits until the entry is on this member's own disk,
+// and for room in the engine's ring. An entry that cannot be read ends the member: to pass it over
+// would make it differ from the others.
 func (f *fsm) Apply(l *raft.Log) any {
 	if f.replaced || f.n.ctx.Err() != nil {
 		return nil
@@ -57,6 +64,7 @@ func (f *fsm) Apply(l *raft.Log) any {
 	return nil
 }
 
+// apply takes one entry, tells doubt of it and counts it for the compactor.
 func (f *fsm) apply(l *raft.Log) error {
 	kind, err := kindOf(l.Data)
 	if err != nil {
@@ -94,7 +102,8 @@ func (f *fsm) apply(l *raft.Log) error {
 	return nil
 }
 
-// commands hands agreed commands to the host, without those that its journal has already. It
+// commands hands agreed commands to the host, without those that its journal has already. It gives
+// those of the matcher the entry's term as their leader epoch, which every member sets alike. It
 // returns false when the node is closed before there is a host.
 func (f *fsm) commands(e *commandsEntry, l *raft.Log, own bool) bool {
 	if !f.n.awaitHost() {
@@ -131,7 +140,8 @@ func (f *fsm) commands(e *commandsEntry, l *raft.Log, own bool) bool {
 // errReplaced: no record can be made of a state that another has replaced.
 var errReplaced = errors.New("quorum: a received journal waits to be installed")
 
-// Snapshot implements the library's interface.
+// Snapshot implements the library's interface: it notes a number. What it stands for is written by
+// Persist.
 func (f *fsm) Snapshot() (raft.FSMSnapshot, error) {
 	if f.replaced {
 		return nil, errReplaced
@@ -170,7 +180,8 @@ type fsmSnapshot struct {
 }
 
 // Persist writes the record. The sink keeps it only when the journal has everything that the record
-// stands for: the library deletes those entries next.
+// stands for: the library deletes those entries next. It blocks for the journal, on another
+// goroutine than Apply.
 func (s *fsmSnapshot) Persist(sink raft.SnapshotSink) error {
 	if _, err := sink.Write(appendHeader(nil, s.sequence)); err != nil {
 		return err
@@ -178,5 +189,5 @@ func (s *fsmSnapshot) Persist(sink raft.SnapshotSink) error {
 	return sink.Close()
 }
 
-// Release implements the library's interface.
+// Release implements the library's interface. There is nothing to free.
 func (s *fsmSnapshot) Release() {}

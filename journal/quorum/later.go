@@ -26,14 +26,16 @@ type later struct {
 	closed bool
 }
 
-// part is what an entry has for the host.
+// part is what an entry has for the host: the commands from sequence first on that its journal does
+// not have yet.
 type part struct {
 	first    uint64
 	commands []matcher.Command
 	ids      IDs
 }
 
-// hold adds a part, and hands all parts over when there are many.
+// hold adds a part, and hands all parts over when there are many. The first part starts the timer,
+// so nothing is held longer than laterTime. The library's goroutine only.
 func (f *fsm) hold(p part) {
 	l := &f.later
 	l.mu.Lock()
@@ -50,7 +52,8 @@ func (f *fsm) hold(p part) {
 	}
 }
 
-// hand gives the host what was held back, and then a part.
+// hand gives the host what was held back, and then a part: the entry is this process's own, and its
+// callers wait. The library's goroutine only.
 func (f *fsm) hand(p part) {
 	l := &f.later
 	l.mu.Lock()
@@ -66,7 +69,8 @@ func (f *fsm) flush() {
 	f.handOver()
 }
 
-// handOver gives the host everything. The caller holds mu.
+// handOver gives the host everything. The caller holds mu, also while the host waits for room, so
+// the order cannot change.
 func (f *fsm) handOver() {
 	l := &f.later
 	if l.closed {

@@ -35,13 +35,15 @@ type logAhead struct {
 
 	mu      sync.Mutex
 	changed *sync.Cond // of any field below
+	// Entries that wait to be synced, in order.
 	pending []*raft.Log
 	bytes   int     // of pending and of what is being synced
 	entries int     // likewise
 	want    logSpan // the log with pending
 	onDisk  logSpan // the log as it is on disk
-	failed  error
-	closed  bool
+	// The first failure of a sync: every wait ends with it.
+	failed error
+	closed bool
 }
 
 func (a *logAhead) open(span logSpan) {
@@ -72,7 +74,8 @@ func (a *logAhead) reach(span logSpan) {
 	a.changed.Broadcast()
 }
 
-// drain waits until everything is on disk.
+// drain waits until everything is on disk, or returns the failure because of which it never will
+// be.
 func (a *logAhead) drain() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -161,7 +164,8 @@ func (s *logStore) storeAhead(logs []*raft.Log, span logSpan) error {
 	return nil
 }
 
-// syncLoop writes what is stored ahead: everything that has come meanwhile, with one sync.
+// syncLoop writes what is stored ahead: everything that has come meanwhile, with one sync. It ends
+// at Close when nothing is left, or with the first failure. On a goroutine of its own.
 func (s *logStore) syncLoop() {
 	for {
 		logs, bytes, span := s.ahead.take()

@@ -31,7 +31,8 @@ var logCRC = crc32.MakeTable(crc32.Castagnoli)
 // logValueSize is how many bytes putLogValue writes.
 func logValueSize(l *raft.Log) int { return logValueHeader + len(l.Extensions) + len(l.Data) }
 
-// putLogValue writes the entry into v, which has logValueSize bytes.
+// putLogValue writes the entry into v, which has logValueSize bytes. The data has no length of its
+// own: it goes to the end.
 func putLogValue(v []byte, l *raft.Log) {
 	v[0], v[1], v[2], v[3] = logValueVersion, byte(l.Type), 0, 0
 	binary.LittleEndian.PutUint64(v[8:], l.Index)
@@ -54,7 +55,8 @@ func logValueSum(v []byte) uint32 {
 	return crc32.Update(crc32.Checksum(v[:4], logCRC), logCRC, v[8:])
 }
 
-// parseLogValue is the inverse of putLogValue. It copies, and sets every field of l.
+// parseLogValue is the inverse of putLogValue. It copies, with one allocation, and sets every field
+// of l. index is the key's: an entry under another key is damage. Errors are ErrLogDamaged.
 func parseLogValue(v []byte, index uint64, l *raft.Log) error {
 	if len(v) < logValueHeader {
 		return fmt.Errorf("quorum: read log index=%d: %d bytes, want at least %d: %w",

@@ -9,7 +9,8 @@ import (
 )
 
 // quietLogger passes the library's warnings and errors to the program's log, and its other messages
-// at the debug level only.
+// at the debug level only. The level is looked up once: a later change of the program's level does
+// not reach the library.
 func quietLogger(log *slog.Logger) hclog.Logger {
 	level := hclog.Warn
 	if log.Enabled(context.Background(), slog.LevelDebug) {
@@ -20,7 +21,8 @@ func quietLogger(log *slog.Logger) hclog.Logger {
 	return l
 }
 
-// slogSink writes the library's lines as the program's.
+// slogSink writes the library's lines as the program's, with the word cluster before them. Any
+// goroutine.
 type slogSink struct{ log *slog.Logger }
 
 func (s slogSink) Accept(_ string, level hclog.Level, text string, args ...any) {

@@ -32,10 +32,13 @@ var (
 
 // Sizes of the log store.
 const (
-	logStoreDir    = "store"
-	logBlockCache  = 4 << 20 // what the tail does not hold is read once, in order
+	logStoreDir = "store"
+	// What the tail does not hold is read once, in order, which a cache does not help.
+	logBlockCache = 4 << 20
+	// What is kept in memory of the log's end: entries, and bytes of their data.
 	logTailEntries = 4096
 	logTailBytes   = 32 << 20
+	// How far, in time, the synced anchor may be behind the log.
 	logAnchorEvery = 50 * time.Millisecond
 )
 
@@ -78,8 +81,10 @@ type logStoreOptions struct {
 // The library calls StoreLogs from one goroutine, DeleteRange from a second one,
 // and reads from many.
 type logStore struct {
-	dir    string
-	stop   *journal.FailStop
+	dir string
+	// The rule for a failing disk: the first failure is final, and ends the process.
+	stop *journal.FailStop
+	// The log itself, how far it reached, and its newest entries in memory.
 	db     *pebble.DB
 	anchor *journal.Anchor
 	tail   *logTail
@@ -105,7 +110,8 @@ type logStore struct {
 	anchoring  sync.WaitGroup
 }
 
-// logSpan is where the log begins and ends; both indexes are 0 when it is empty.
+// logSpan is where the log begins and ends; both indexes are 0 when it is empty. lastTerm is the
+// term of the last entry.
 type logSpan struct {
 	first, last, lastTerm uint64
 }
@@ -122,7 +128,8 @@ var (
 )
 
 // openLogStore opens the log in dir, making it if need be, and reads all of it. Whatever does not
-// hold is an error that names the index.
+// hold is an error that names the index: ErrLogDamaged, ErrLogShortened, journal.ErrAnchorMissing.
+// It starts the goroutines that sync the anchor and what is stored ahead; Close ends them.
 func openLogStore(dir string, o logStoreOptions) (_ *logStore, err error) {
 	if o.FS == nil {
 		o.FS = vfs.Default
@@ -184,7 +191,8 @@ func makeLogDir(fs vfs.FS, dir string) error {
 	return nil
 }
 
-// verify reads every entry and finds out where the log begins and ends.
+// verify reads every entry and finds out where the log begins and ends. It fills the tail with the
+// newest ones.
 func (s *logStore) verify() error {
 	return s.stop.Read(func() (err error) {
 		it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: []byte{logEntryKey},
@@ -206,6 +214,8 @@ func (s *logStore) verify() error {
 	})
 }
 
+// verifyEntry checks the entry under the iterator: its key follows the one before, its value is
+// whole.
 func (s *logStore) verifyEntry(it *pebble.Iterator) error {
 	index, ok := parseLogKey(it.Key())
 	last := s.span.last
@@ -228,7 +238,8 @@ func (s *logStore) verifyEntry(it *pebble.Iterator) error {
 	return nil
 }
 
-// checkAnchor compares the log with what the anchor has seen of it.
+// checkAnchor compares the log with what the anchor has seen of it. An entry that the anchor
+// vouches for and that the log has deleted at its front is covered by a snapshot.
 func (s *logStore) checkAnchor(fs vfs.FS) error {
 	index, term, found, err := journal.ReadAnchor(fs, s.dir)
 	if err != nil {
@@ -266,6 +277,7 @@ func (s *logStore) FirstIndex() (uint64, error) { return s.reach().first, s.usab
 // LastIndex is the last index of the log, 0 when it is empty.
 func (s *logStore) LastIndex() (uint64, error) { return s.reach().last, s.usable() }
 
+// reach is the log as readers see it, with what is stored ahead.
 func (s *logStore) reach() logSpan {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -284,7 +296,10 @@ func (s *logStore) usable() error {
 }
 
 // GetLog copies the entry at index into l. The newest entries come from memory, and share their
-// data with every reader. GetLog returns raft.ErrLogNotFound when the log does not reach index.
+// data with every reader. GetLog returns raft.ErrLogNotFound when the log does not reach index. For
+// the entry that the newest snapshot stands for it gives index and term, also when the log has
+// deleted it. On a member that does not lead it waits for what is stored ahead (settled). Damage
+// poisons.
 func (s *logStore) GetLog(index uint64, l *raft.Log) error {
 	if err := errors.Join(s.usable(), s.settled()); err != nil {
 		return err
@@ -306,6 +321,7 @@ func (s *logStore) GetLog(index uint64, l *raft.Log) error {
 	return err
 }
 
+// lookup reads an entry from the tail or the store, whatever the span says.
 func (s *logStore) lookup(index uint64, l *raft.Log) error {
 	if s.tail.Get(index, l) {
 		return nil
@@ -313,6 +329,8 @@ func (s *logStore) lookup(index uint64, l *raft.Log) error {
 	return s.stop.Read(func() error { return s.read(index, l) })
 }
 
+// read reads an entry from the store. One that is not there is damage: the caller knows that the
+// log reaches it.
 func (s *logStore) read(index uint64, l *raft.Log) error {
 	var key [logKeyBytes]byte
 	v, closer, err := s.db.Get(putLogKey(key[:], index))
@@ -329,7 +347,8 @@ func (s *logStore) read(index uint64, l *raft.Log) error {
 	return err
 }
 
-// Close syncs the anchor and closes the store. A poisoned one is left as it is.
+// Close syncs what is stored ahead and the anchor, and closes the store. A poisoned one is left as
+// it is. A second call returns ErrLogClosed.
 func (s *logStore) Close() error {
 	if s.closed.Swap(true) {
 		return ErrLogClosed
@@ -345,6 +364,7 @@ func (s *logStore) Close() error {
 	return errors.Join(s.stop.Close(s.db), s.anchor.Close())
 }
 
+// putLogKey writes the key of an entry into key, which has logKeyBytes.
 func putLogKey(key []byte, index uint64) []byte {
 	key[0] = logEntryKey
 	binary.BigEndian.PutUint64(key[1:], index)

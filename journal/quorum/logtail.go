@@ -13,18 +13,24 @@ import (
 // change its data from then on. Entries are contiguous: those of first..last, at entries[index %
 // len].
 type logTail struct {
-	mu          sync.RWMutex
-	entries     []raft.Log
-	first, last uint64 // empty when first > last; writer: the goroutine that stores
-	bytes       int
-	budget      int
+	mu      sync.RWMutex
+	entries []raft.Log
+	// The indexes of what is held; empty when first > last. Writers: the goroutines that store and
+	// delete, one at a time.
+	first, last uint64
+	// Of data and extensions that are held, and the most of it. The newest entry stays whatever its
+	// size.
+	bytes  int
+	budget int
 }
 
+// newLogTail returns a tail of at most so many entries, and bytes of data.
 func newLogTail(entries, budget int) *logTail {
 	return &logTail{entries: make([]raft.Log, entries), first: 1, budget: budget}
 }
 
-// Get copies the entry at index into l, if the tail holds it.
+// Get copies the entry at index into l, if the tail holds it. The copy shares the data. Any
+// goroutine.
 func (t *logTail) Get(index uint64, l *raft.Log) bool {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
@@ -75,6 +81,7 @@ func (t *logTail) dropFirst() {
 	t.first++
 }
 
+// drop forgets an entry, so that its data can be freed.
 func (t *logTail) drop(index uint64) {
 	l := t.at(index)
 	t.bytes -= len(l.Data) + len(l.Extensions)

@@ -55,7 +55,8 @@ func (s *logStore) StoreLogs(logs []*raft.Log) error {
 }
 
 // sync writes entries, after which the log is span, as one batch with one sync, and records them in
-// the anchor.
+// the anchor. Only then are they counted as being on disk. A failure poisons. The caller holds
+// write, or is the goroutine that syncs what was stored ahead.
 func (s *logStore) sync(logs []*raft.Log, gap bool, span logSpan) error {
 	s.times.Begin(time.Now())
 	defer s.times.End()
@@ -75,7 +76,7 @@ func (s *logStore) sync(logs []*raft.Log, gap bool, span logSpan) error {
 	return nil
 }
 
-// commit applies the batch and gives it back.
+// commit applies the batch and gives it back. The error may be an earlier failure of the log.
 func (s *logStore) commit(batch *pebble.Batch, sync *pebble.WriteOptions) error {
 	return s.stop.Write(func() error {
 		if err := s.db.Apply(batch, sync); err != nil {
@@ -85,7 +86,8 @@ func (s *logStore) commit(batch *pebble.Batch, sync *pebble.WriteOptions) error 
 	})
 }
 
-// inOrder checks that the entries follow each other and come behind last.
+// inOrder checks that the entries follow each other and come behind last, possibly with a gap
+// before the first. ErrLogOrder.
 func inOrder(logs []*raft.Log, last uint64) error {
 	for i, l := range logs {
 		if i == 0 && l.Index > last || i > 0 && l.Index == last+1 {
@@ -97,6 +99,7 @@ func inOrder(logs []*raft.Log, last uint64) error {
 	return nil
 }
 
+// batchSize is about how many bytes the batch of these entries takes.
 func batchSize(logs []*raft.Log) int {
 	n := 64
 	for _, l := range logs {
@@ -105,7 +108,8 @@ func batchSize(logs []*raft.Log) int {
 	return n
 }
 
-// put fills the batch.
+// put fills the batch. With a gap it deletes all entries first: the snapshot that caused the gap
+// covers them. Entries are encoded in the batch's own memory.
 func (s *logStore) put(batch *pebble.Batch, logs []*raft.Log, gap bool) error {
 	if gap {
 		if err := deleteLogs(batch, s.span.first, s.span.last); err != nil {
@@ -123,6 +127,7 @@ func (s *logStore) put(batch *pebble.Batch, logs []*raft.Log, gap bool) error {
 	return nil
 }
 
+// deleteLogs adds the deletion of lo..hi to the batch.
 func deleteLogs(batch *pebble.Batch, lo, hi uint64) error {
 	op := batch.DeleteRangeDeferred(logKeyBytes, logKeyBytes)
 	putLogKey(op.Key, lo)
@@ -169,7 +174,8 @@ func (s *logStore) DeleteRange(lo, hi uint64) error {
 	return nil
 }
 
-// deleteBack deletes from lo to the end, after it has lowered the anchor.
+// deleteBack deletes from lo to the end, after it has lowered the anchor: an anchor that vouches
+// for deleted entries would make the next start refuse the log. *span becomes the log that is left.
 func (s *logStore) deleteBack(lo uint64, span *logSpan) error {
 	hi, rest := span.last, logSpan{}
 	if lo > span.first {
@@ -194,13 +200,15 @@ func (s *logStore) deleteSpan(lo, hi uint64, sync *pebble.WriteOptions) error {
 	return s.commit(batch, sync)
 }
 
+// setSpan makes span what readers see. The caller holds write.
 func (s *logStore) setSpan(span logSpan) {
 	s.mu.Lock()
 	s.span = span
 	s.mu.Unlock()
 }
 
-// lowerAnchor lowers the anchor to the end of span.
+// lowerAnchor lowers the anchor to the end of span, durably. The caller deletes what lies behind it
+// afterwards, and holds write.
 func (s *logStore) lowerAnchor(span logSpan) error {
 	s.anchorMu.Lock()
 	defer s.anchorMu.Unlock()
@@ -211,7 +219,8 @@ func (s *logStore) lowerAnchor(span logSpan) error {
 	return s.anchor.Lower(span.last, span.lastTerm)
 }
 
-// anchorLoop syncs the anchor so that it survives the machine, a little behind the log.
+// anchorLoop syncs the anchor so that it survives the machine, a little behind the log. It ends at
+// Close, or with the first failure.
 func (s *logStore) anchorLoop() {
 	t := time.NewTicker(logAnchorEvery)
 	defer t.Stop()
@@ -227,7 +236,8 @@ func (s *logStore) anchorLoop() {
 	}
 }
 
-// syncAnchor syncs the anchor at the end of the log, if it has moved.
+// syncAnchor syncs the anchor at the end of the log, if it has moved. It takes the log as it is on
+// disk: entries that are only stored ahead do not count.
 func (s *logStore) syncAnchor() error {
 	s.anchorMu.Lock()
 	defer s.anchorMu.Unlock()
@@ -245,7 +255,8 @@ func (s *logStore) syncAnchor() error {
 	return nil
 }
 
-// Set stores a value of the library's, synced.
+// Set stores a value of the library's, its term or its vote, synced. A failure poisons: a vote that
+// may or may not be on disk must not be given.
 func (s *logStore) Set(key, value []byte) error {
 	if err := s.usable(); err != nil {
 		return err
@@ -296,4 +307,5 @@ func (s *logStore) GetUint64(key []byte) (uint64, error) {
 	return binary.BigEndian.Uint64(v), nil
 }
 
+// stableKey is the store's key of a value of the library's.
 func stableKey(key []byte) []byte { return append([]byte{logStableKey}, key...) }

@@ -14,14 +14,16 @@ import (
 // ErrMembers reports a list of members that cannot be used.
 var ErrMembers = errors.New("invalid members")
 
-// Member is one of the cluster's processes, as the settings name it.
+// Member is one of the cluster's processes, as the settings name it. Addresses are hosts by name or
+// number, with a port.
 type Member struct {
 	ID   string // a number, 1 to 255
 	Raft string // host:port where members talk to each other
 	HTTP string // host:port of its order-matcher
 }
 
-// ParseMembers reads `1=host:raftport@host:httpport,2=...`.
+// ParseMembers reads `1=host:raftport@host:httpport,2=...`. The list is in the order of the
+// numbers. Two members must share no number and no address. Errors are ErrMembers.
 func ParseMembers(text string) (members []Member, err error) {
 	for item := range strings.SplitSeq(text, ",") {
 		m, err := ParseMember(strings.TrimSpace(item))
@@ -59,7 +61,8 @@ func ParseMember(text string) (m Member, err error) {
 	return Member{ID: id, Raft: raftAddress, HTTP: httpAddress}, nil
 }
 
-// number is a member's number, 0 if the text is none.
+// number is a member's number, 0 if the text is none. Only the shortest form of a number is one:
+// "01" is another text for the same member.
 func number(id string) int {
 	n, err := strconv.ParseUint(id, 10, 8)
 	if err != nil || strconv.Itoa(int(n)) != id {

@@ -3,18 +3,15 @@ package quorum
 import (
 	"context"
 	"crypto/rand"
-	"crypto/tls"
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/cockroachdb/errors/oserror"
-	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/hashicorp/raft"
 
 	"posttrade/journal"
@@ -37,78 +34,22 @@ var (
 			"new disk, or have the cluster adopt it")
 )
 
-// DefaultHeartbeat is the silence after which a member doubts its leader.
-const DefaultHeartbeat = 150 * time.Millisecond
-
-// Host is the member's engine, journal and desk, as the node sees them.
-type Host interface {
-	// Head is the sequence of the last command that the journal has; before Attach it does not change.
-	Head() uint64
-	// Apply takes agreed commands, the first of which will get sequence first. It
-	// waits for room. Calls come in order, one at a time.
-	Apply(first uint64, commands []matcher.Command, ids IDs)
-
-	// Refuse tells a submitter that its commands were not sequenced and never will be.
-	Refuse(ref uint64)
-	// ClientID and Size describe a submission: the client id of a command, nil for none, and how many
-	// commands were handed in together.
-	ClientID(ref uint64) []byte
-	Size(ref uint64) int
-
-	// WaitStable returns when the journal has everything up to a sequence on stable storage.
-	WaitStable(ctx context.Context, sequence uint64) error
-	// Transfer is the whole journal as it is now.
-	Transfer() (Transfer, error)
-}
-
-// Options of Open. Dir, Member, Members, Storage and Genesis are required.
-type Options struct {
-	Dir     string      // the consensus state's own directory
-	Member  string      // this one's number
-	Members []Member    // all of them
-	TLS     *tls.Config // nil = plain, which is refused unless every address is loopback
-
-	Storage Storage
-	Has     []byte // the genesis text of the journal that is there; nil = none
-	// without consensus state: begin a cluster with the existing journal, which ends here; 0 = refuse
-	Adopt uint64
-	// what this member proposes when it leads a cluster without one
-	Genesis func() ([]byte, error)
-	// where the member's services listen, called when it begins to lead
-	Services func() map[string]string
-	// reports that a part of this member's journal is known to be damaged; may be nil
-	Damaged func() bool
-	// puts a change of the members on record before this member makes it, and again when it then
-	// fails; nil = nothing is put on record
-	Record Recorder
-	// called for each change in order, on one goroutine; may be nil
-	OnRole    func(leads bool)
-	Idle      ring.Strategy // how the proposer waits for commands
-	Heartbeat time.Duration // 0 = DefaultHeartbeat
-	// the first failure after which the member cannot continue; called once
-	Fatal  func(error)
-	Logger *slog.Logger // nil = none
-	// what a file of the log takes from the disk at once; 0 = DefaultLogReserve
-	LogReserve uint64
-	FS         vfs.FS                         // tests; nil = the disk
-	newNetwork func(Options) (network, error) // tests; nil = TCP
-}
-
-// network is how members reach each other.
-type network interface {
-	// Transport carries the consensus library's traffic for a server.
-	Transport(self raft.ServerID, logger *slog.Logger) (transport, error)
-	// Ask puts a question to the member at an address.
-	Ask(ctx context.Context, hostPort string, request []byte) ([]byte, error)
-	// Answer sets the function that answers the others' questions; from is the address of the asker.
-	Answer(func(from string, request []byte) ([]byte, error))
-	Close() error
-}
-
-// Node is this member of the cluster.
+// Node is this member of the cluster. It owns the library, its log and its network, and the
+// goroutines that are counted in workers: role, compactor, join, watchLeader and, behind Attach,
+// propose.
+//
+// Its life:
+//
+//	Open     identity, log and network are there, and entries are received
+//	Agreed   the genesis is known, so the caller can make engine and journal
+//	Attach   entries are applied, and this member may lead
+//	Close    leadership is handed on, nothing is applied any more
 type Node struct {
-	o         Options
-	author    author
+	// Constant after Open, down to transport.
+	o Options
+	// This run of this process: it recognises its own entries by it.
+	author author
+	// This life of this member's disk (identity).
 	id        raft.ServerID
 	self      Member
 	log       *logStore
@@ -129,7 +70,8 @@ type Node struct {
 
 	// the last command that the host was given; writer: the goroutine that holds the fsm's later.mu,
 	// Attach before
-	handed  atomic.Uint64
+	handed atomic.Uint64
+	// This member decides. Writer: the goroutine of role; fail and Close clear it.
 	leads   atomic.Bool
 	leader  atomic.Pointer[lead] // the last one that was agreed
 	admits  admissions
@@ -145,6 +87,11 @@ type Node struct {
 // Open puts a received journal in place, opens this member's consensus state and begins to take
 // part: at once if it has ever done so, else when the others agree. A cluster begins when all its
 // members have answered; Open does not wait for that.
+//
+//   - ErrMembers: the list, or the data directory, is not this member's. ErrForeign: there is a
+//     journal and no consensus state. Errors of the log: ErrLogShortened, ErrLogDamaged,
+//     journal.ErrAnchorMissing.
+//   - Nothing is applied before Attach. After an error everything that was opened is closed.
 func Open(o Options) (_ *Node, err error) {
 	if err := o.defaults(); err != nil {
 		return nil, err
@@ -231,46 +178,9 @@ func (n *Node) takePart() (err error) {
 	return nil
 }
 
-func (o *Options) defaults() error {
-	if o.FS == nil {
-		o.FS = vfs.Default
-	}
-	if o.Heartbeat <= 0 {
-		o.Heartbeat = DefaultHeartbeat
-	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
-	if o.Fatal == nil {
-		o.Fatal = func(error) {}
-	}
-	if o.OnRole == nil {
-		o.OnRole = func(bool) {}
-	}
-	if o.Damaged == nil {
-		o.Damaged = func() bool { return false }
-	}
-	if o.Services == nil {
-		o.Services = func() map[string]string { return nil }
-	}
-	if o.newNetwork == nil {
-		o.newNetwork = openTCP
-	}
-	return nil
-}
-
-// self is the entry of this member in the list.
-func (o *Options) self() (Member, error) {
-	for _, m := range o.Members {
-		if m.ID == o.Member {
-			return m, nil
-		}
-	}
-	return Member{}, fmt.Errorf("quorum: member %q is not in the list of members: %w", o.Member,
-		ErrMembers)
-}
-
-// identity is this disk's server id, drawn when the disk was empty.
+// identity is this disk's server id, drawn when the disk was empty and durable before it is used.
+// The file of another member is refused with ErrMembers: two members with one identity would vote
+// twice.
 func (n *Node) identity() (raft.ServerID, error) {
 	const name = "identity"
 	text, err := readFile(n.o.FS, n.o.FS.PathJoin(n.o.Dir, name))
@@ -303,6 +213,7 @@ func (n *Node) config() *raft.Config {
 	c := raft.DefaultConfig()
 	c.LocalID = n.id
 	c.HeartbeatTimeout, c.ElectionTimeout = n.o.Heartbeat, n.o.Heartbeat
+	// a leader without a majority steps down before a follower's silence is over
 	c.LeaderLeaseTimeout = n.o.Heartbeat * 2 / 3
 	c.CommitTimeout = max(n.o.Heartbeat/10, time.Millisecond)
 	c.BatchApplyCh = true
@@ -318,7 +229,8 @@ func (n *Node) config() *raft.Config {
 const neverByItself = 1000 * time.Hour
 
 // Agreed waits for the genesis text: that of the journal, or the one that the cluster has agreed
-// on. Restart may be closed instead, see there.
+// on. When Restart is closed instead, it returns nil without an error: the caller then closes
+// everything and opens it again. ErrClosed, or ctx's own.
 func (n *Node) Agreed(ctx context.Context) ([]byte, error) {
 	select {
 	case <-n.known:
@@ -332,7 +244,8 @@ func (n *Node) Agreed(ctx context.Context) ([]byte, error) {
 	}
 }
 
-// agree sets the genesis; the first one counts.
+// agree sets the genesis; the first one counts. It is called by Open, then by the library's
+// goroutine alone.
 func (n *Node) agree(text []byte) {
 	select {
 	case <-n.known:
@@ -348,7 +261,8 @@ func (n *Node) agree(text []byte) {
 func (n *Node) Restart() <-chan struct{} { return n.restart }
 
 // Attach gives the node its host, once; from then on the node hands it agreed commands. The node
-// takes the commands that the host's callers submit from proposals.
+// takes the commands that the host's callers submit from proposals. ErrBehind: the journal ends
+// before the record that the log continues from; it lacks commands that the log does not have.
 func (n *Node) Attach(host Host, proposals *ring.MPSC[matcher.Command]) error {
 	if head := host.Head(); head < n.fsm.sequence {
 		return fmt.Errorf("quorum: journal=%d state=%d: %w", head, n.fsm.sequence, ErrBehind)
@@ -361,7 +275,8 @@ func (n *Node) Attach(host Host, proposals *ring.MPSC[matcher.Command]) error {
 	return nil
 }
 
-// awaitHost waits for the host. It returns false when the node is closed first.
+// awaitHost waits for the host. It returns false when the node is closed first. Afterwards host and
+// proposals may be read without a lock.
 func (n *Node) awaitHost() bool {
 	select {
 	case <-n.attached:
@@ -398,6 +313,7 @@ func (n *Node) has() uint64 {
 
 func (n *Node) begins(index, term uint64) { n.log.Base(index, term) }
 
+// stable waits for the host, then for its journal. ErrClosed when the node is closed first.
 func (n *Node) stable(sequence uint64) error {
 	if !n.awaitHost() {
 		return ErrClosed
@@ -412,7 +328,8 @@ func (n *Node) transfer() (Transfer, error) {
 	return n.host.Transfer()
 }
 
-// fail ends the member at its first failure: it can no longer keep what it has promised.
+// fail ends the member at its first failure: it can no longer keep what it has promised. It stops
+// deciding at once; Fatal ends the process. Any goroutine.
 func (n *Node) fail(err error) {
 	n.failed.Do(func() {
 		n.leads.Store(false)
@@ -431,7 +348,8 @@ func (n *Node) Leads() bool { return n.leads.Load() }
 func (n *Node) Member() string { return n.o.Member }
 
 // Leader is the member that leads, as far as this member knows, and where one of its services
-// listens. Both are empty when that is not known.
+// listens. Both are empty when that is not known. The address is also empty until this member has
+// applied or learned the leader's announcement. Any goroutine.
 func (n *Node) Leader(service string) (member, address string) {
 	_, id := n.raft.LeaderWithID()
 	if id == "" {
@@ -444,7 +362,8 @@ func (n *Node) Leader(service string) (member, address string) {
 }
 
 // Confirm asks a majority whether this member still leads. The caller confirms before a read that a
-// decision rests on.
+// decision rests on. It costs a round trip to the others, and blocks for it. An error says that the
+// answer is not certain: the caller must not answer from this member's state.
 func (n *Node) Confirm(ctx context.Context) error {
 	f := n.raft.VerifyLeader()
 	done := make(chan error, 1)

@@ -16,16 +16,22 @@ import (
 // synced, few enough that a full pipeline shows as a full ring.
 const maxInFlight = 64
 
-// pending is an entry under way.
+// pending is an entry under way: the library has it, and has not said yet what has become of it.
 type pending struct {
+	// As in the entry; ascending from 1 in this process.
 	number uint64
 	refs   []uint64 // the first of each submission
 	future raft.ApplyFuture
-	begun  time.Time
+	// When its commands were taken off the ring.
+	begun time.Time
 }
 
 // propose puts what the callers hand in into the log, until the node is closed and nothing is left.
 // It refuses what comes while this member does not lead.
+//
+// An entry holds what has come meanwhile, up to maxCommands. Slots go back once their commands have
+// been copied into the entry. With maxInFlight entries under way it waits, the ring fills, and the
+// desk says so to its callers. On a goroutine of its own; the reaper ends with it.
 func (n *Node) propose() {
 	flight := make(chan pending, maxInFlight)
 	var reaper sync.WaitGroup
@@ -64,7 +70,8 @@ func (n *Node) propose() {
 }
 
 // gather takes whole submissions from the ring: an entry holds each submission entirely or not at
-// all, so that it is agreed or refused as a whole.
+// all, so that it is agreed or refused as a whole. end is behind the last one; lo when even the
+// first is not there in full.
 func (n *Node) gather(lo, hi int64) (p pending, end int64) {
 	for end = lo; end < hi; {
 		ref := n.proposals.At(end).InputSeq
@@ -78,7 +85,8 @@ func (n *Node) gather(lo, hi int64) (p pending, end int64) {
 	return p, end
 }
 
-// put proposes the commands of the slots [lo, hi), which may wrap around the ring's end.
+// put proposes the commands of the slots [lo, hi), which may wrap around the ring's end. They are
+// copied before it returns; it does not wait for the agreement.
 func (n *Node) put(p *pending, lo, hi int64) {
 	p.begun = time.Now()
 	size := int64(n.proposals.Cap())
@@ -91,7 +99,9 @@ func (n *Node) put(p *pending, lo, hi int64) {
 	p.future = n.raft.Apply(appendCommands(nil, n.author, p.number, first, second, n.host.ClientID), 0)
 }
 
-// reap waits for the entries under way, in order.
+// reap waits for the entries under way, in order. A success needs no word to the submitters: they
+// are answered when the commands have been decided. An entry that was never in the log is refused;
+// of one that was, and is not known to be agreed, doubt keeps the account.
 func (n *Node) reap(flight <-chan pending) {
 	for p := range flight {
 		err := p.future.Error()
@@ -107,6 +117,7 @@ func (n *Node) reap(flight <-chan pending) {
 	}
 }
 
+// refuse tells the submitters. It is called only for what certainly never will be agreed.
 func (n *Node) refuse(refs []uint64) {
 	for _, ref := range refs {
 		n.host.Refuse(ref)

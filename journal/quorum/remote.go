@@ -8,7 +8,8 @@ import (
 	"strings"
 )
 
-// Remote asks members from outside the cluster, for the command line.
+// Remote asks members from outside the cluster, for the command line. Each call opens a connection
+// of its own and blocks for the answer, within 5 s or the time that ctx leaves.
 type Remote struct {
 	TLS *tls.Config // MemberTLS; nil = plain, on loopback addresses only
 
@@ -47,6 +48,7 @@ func (r Remote) Spare(ctx context.Context, hostPort, member, server string) erro
 	return r.change(ctx, hostPort, question{Ask: askSpare, Member: member, Server: server})
 }
 
+// change asks for a change. A refusal is ErrRefused, an unknown question ErrOlder.
 func (r Remote) change(ctx context.Context, hostPort string, q question) error {
 	s, err := r.ask(ctx, hostPort, q)
 	switch {

@@ -10,7 +10,7 @@ import (
 )
 
 // role follows the library's statements on leadership. Leading takes more than being elected: see
-// lead.
+// lead. On a goroutine of its own, which alone turns leads on and calls OnRole.
 func (n *Node) role() {
 	for {
 		select {
@@ -36,7 +36,12 @@ func (n *Node) follow() {
 
 // take makes an elected member lead. A cluster without a genesis gets one. When the member has its
 // host, it writes into the log that it leads; when that entry is applied, it has applied all that
-// was agreed before.
+// was agreed before. It blocks for the agreement, and for the host; a member that loses its
+// leadership meanwhile does not lead.
+//
+// The steps, each of which may fail:
+//
+//	elected -> all earlier entries applied -> genesis -> host -> own entry applied -> Leads
 func (n *Node) take() {
 	err := n.raft.Barrier(0).Error()
 	if err == nil {
@@ -63,7 +68,8 @@ func (n *Node) announce() error {
 	return n.raft.Apply(entry, 0).Error()
 }
 
-// propose1stGenesis proposes a genesis if no earlier entry has agreed on one.
+// propose1stGenesis proposes a genesis if no earlier entry has agreed on one. The barrier before it
+// has applied all earlier entries. A genesis that cannot be made ends the member.
 func (n *Node) propose1stGenesis() error {
 	select {
 	case <-n.known:
@@ -88,11 +94,12 @@ const (
 	leastKept = 128
 )
 
-// compactor decides when the log is compacted.
+// compactor decides when the log is compacted. The zero value is ready.
 type compactor struct {
 	bytes, entries atomic.Uint64 // since the last time; writer: the goroutine that applies, and run
-	nudge          chan struct{}
-	made           sync.Once
+	// One place: a second signal adds nothing. wake makes it.
+	nudge chan struct{}
+	made  sync.Once
 }
 
 func (c *compactor) wake() chan struct{} {
@@ -100,7 +107,8 @@ func (c *compactor) wake() chan struct{} {
 	return c.nudge
 }
 
-// count counts an applied entry.
+// count counts an applied entry, and wakes run when there is enough. It never waits: the goroutine
+// that applies calls it.
 func (c *compactor) count(bytes int) {
 	entries, sum := c.entries.Add(1), c.bytes.Add(uint64(bytes))
 	if entries < compactEntries && sum < compactBytes {
@@ -130,7 +138,9 @@ func (c *compactor) run(n *Node) func() {
 }
 
 // Compact makes the member's journal stand for the entries that it has taken in, and deletes those
-// entries, except for about keep bytes that a member which was away may need.
+// entries, except for about keep bytes that a member which was away may need. It waits until the
+// journal is stable up to there. The library keeps a number of entries, so keep is divided by the
+// mean size since the last time. Any goroutine.
 func (n *Node) Compact(keep uint64) error {
 	entries, bytes := max(n.compactor.entries.Swap(0), 1), n.compactor.bytes.Swap(0)
 	kept := max(keep/max(bytes/entries, 1), leastKept)

@@ -35,7 +35,7 @@ const keptSnapshots = 2
 // ErrSnapshot reports a snapshot record or stream that cannot be read.
 var ErrSnapshot = errors.New("unreadable snapshot")
 
-// Storage is where a received journal goes.
+// Storage is where a received journal goes. Its calls block for the disk.
 type Storage interface {
 	// Receive writes a journal transfer beside the journal, whole and durable.
 	Receive(r io.Reader) error
@@ -50,7 +50,8 @@ type Transfer interface {
 	Size() int64
 }
 
-// snapshotRecord is the content of a record's file.
+// snapshotRecord is the content of a record's file, as JSON: up to entry Index of term Term, the
+// journal has the commands up to Sequence.
 type snapshotRecord struct {
 	Index, Term        uint64
 	Configuration      []byte // as the library encodes it
@@ -58,7 +59,9 @@ type snapshotRecord struct {
 	Sequence           uint64
 }
 
-// snapshotStore is the library's store of snapshots.
+// snapshotStore is the library's store of snapshots: a file for each record. A record's file is the
+// only proof that the log may be cut off before its index, so it is durable before the library
+// learns of it.
 type snapshotStore struct {
 	fs       vfs.FS
 	dir      string
@@ -85,6 +88,7 @@ type ownJournal interface {
 	fail(err error)
 }
 
+// openSnapshots makes the directory if need be. It reads no record yet.
 func openSnapshots(fs vfs.FS, dir string, storage Storage, own ownJournal) (*snapshotStore, error) {
 	if err := makeLogDir(fs, dir); err != nil {
 		return nil, fmt.Errorf("quorum: snapshots: %w", err)
@@ -103,7 +107,7 @@ func (r *snapshotRecord) meta() *raft.SnapshotMeta {
 	}
 }
 
-// records reads all records, the newest first.
+// records reads all records, the newest first. One that cannot be read is an error: ErrSnapshot.
 func (s *snapshotStore) records() (list []snapshotRecord, err error) {
 	names, err := s.fs.List(s.dir)
 	if err != nil {
@@ -147,7 +151,8 @@ func (s *snapshotStore) List() ([]*raft.SnapshotMeta, error) {
 }
 
 // Create implements the library's interface: it returns a sink for a record of this member's own,
-// or for a stream from the leader.
+// or for a stream from the leader. While a received journal waits to be installed there is none:
+// nothing may be recorded of a state that is about to be replaced.
 func (s *snapshotStore) Create(_ raft.SnapshotVersion, index, term uint64, c raft.Configuration,
 	at uint64, _ raft.Transport) (raft.SnapshotSink, error) {
 	if s.received.Load() != nil {
@@ -216,7 +221,7 @@ func readHeader(b []byte) (sequence uint64, err error) {
 }
 
 // put makes a record durable and drops old ones. Its failure is a failure of the disk, as final as
-// one of the log's.
+// one of the log's. The journal must have on stable storage what the record stands for.
 func (s *snapshotStore) put(r *snapshotRecord) error {
 	err := s.write(r)
 	if err != nil {
@@ -225,6 +230,8 @@ func (s *snapshotStore) put(r *snapshotRecord) error {
 	return err
 }
 
+// write is put without its consequence. The log learns of the newest record before an older one is
+// removed.
 func (s *snapshotStore) write(r *snapshotRecord) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -254,6 +261,11 @@ func (s *snapshotStore) write(r *snapshotRecord) error {
 // snapshotSink takes a stream: a header alone for a record of this member's own, a header and a
 // journal from the leader. The journal goes to the storage as it comes, unless this member has all
 // of it.
+//
+// Two kinds of streams come, and both leave a record:
+//
+//	from fsmSnapshot.Persist   a header: Close waits until the journal is stable up to its sequence
+//	from the leader            a header and a journal: Close waits until the storage has it, durable
 type snapshotSink struct {
 	store  *snapshotStore
 	record snapshotRecord
@@ -266,6 +278,8 @@ type snapshotSink struct {
 
 func (k *snapshotSink) ID() string { return k.record.name() }
 
+// Write takes the next bytes of the stream. It blocks while the storage writes: a slow disk slows
+// the leader's sending.
 func (k *snapshotSink) Write(b []byte) (n int, err error) {
 	if missing := snapshotHeader - len(k.header); missing > 0 {
 		n = min(missing, len(b))
@@ -286,7 +300,8 @@ func (k *snapshotSink) Write(b []byte) (n int, err error) {
 	return n + m, err
 }
 
-// receive starts the goroutine that reads the journal from the stream.
+// receive starts the goroutine that reads the journal from the stream. It ends with the pipe: Close
+// and Cancel wait for it.
 func (k *snapshotSink) receive() {
 	r, w := io.Pipe()
 	k.journal, k.received = w, make(chan error, 1)
@@ -327,7 +342,7 @@ func (k *snapshotSink) Close() error {
 // errCanceled ends the reader of a stream that is cancelled.
 var errCanceled = errors.New("snapshot given up")
 
-// Cancel drops what was written.
+// Cancel drops what was written: Storage sees an error in its stream, and keeps nothing.
 func (k *snapshotSink) Cancel() error {
 	if k.journal != nil {
 		k.journal.CloseWithError(errCanceled)

@@ -15,13 +15,16 @@ import (
 // back in the way of a member that joins.
 
 var (
+	// The leader would send its own damage to the member.
 	errDamaged = errors.New("the leader's own journal is damaged")
-	errFew     = errors.New("with fewer than three members none can be spared")
+	// With one vote left, nothing could be agreed while its member is away.
+	errFew = errors.New("with fewer than three members none can be spared")
 )
 
 // Spare asks the leader to do without this member's vote. The leader agrees when every other member
 // votes, answers and has caught up, and its own journal is not known to be damaged. Spared tells
-// when that is in force.
+// when that is in force. ErrRefused with the leader's reason; other errors say that no leader was
+// reached. Blocks for one question.
 func (n *Node) Spare() error {
 	_, id := n.raft.LeaderWithID()
 	for _, s := range n.servers() {
@@ -38,14 +41,16 @@ func (n *Node) Spare() error {
 	return errors.New("no leader is known")
 }
 
-// Spared reports that this disk takes part without a vote.
+// Spared reports that this disk takes part without a vote, by the latest configuration that it
+// knows. Any goroutine.
 func (n *Node) Spared() bool {
 	return slices.ContainsFunc(n.servers(), func(s raft.Server) bool {
 		return s.ID == n.id && s.Suffrage != raft.Voter
 	})
 }
 
-// spare takes a member's vote away.
+// spare takes a member's vote away, on the leader. A member that has none already is no error. One
+// member at a time: while any other is without a vote, it refuses.
 func (n *Node) spare(q question) error {
 	if !n.leads.Load() {
 		return errNotLeader
@@ -88,7 +93,8 @@ func (n *Node) spare(q question) error {
 	return n.raft.DemoteVoter(id, 0, changeTimeout).Error()
 }
 
-// sound checks that a member answers and has caught up.
+// sound checks that a member answers, is the disk that the configuration names, and has applied all
+// but promoteWithin entries. It costs a question.
 func (n *Node) sound(s raft.Server) error {
 	hostPort, _ := hostPortOf(s.Address)
 	status, err := n.ask(hostPort, question{Ask: askStatus})
@@ -104,7 +110,7 @@ func (n *Node) sound(s raft.Server) error {
 }
 
 // HandOver gives the leadership to a member that has caught up and whose journal is not known to be
-// damaged.
+// damaged. The error says why the last one that was tried could not take it. Blocks.
 func (n *Node) HandOver() error {
 	if n.raft.State() != raft.Leader {
 		return errNotLeader

@@ -13,8 +13,10 @@ import (
 
 // Limits of the library's connections.
 const (
+	// Streams to another member that are kept open between two requests.
 	pooledConns = 3
-	rpcTimeout  = 5 * time.Second
+	// For connecting, and for a request or an answer of the library's.
+	rpcTimeout = 5 * time.Second
 
 	// unpipelined has the library send entries to a follower one request at a time. Its pipeline can
 	// hang for good when a request is refused or its connection ends (v1.8.0: a send that races the
@@ -25,11 +27,13 @@ const (
 
 // tcp is the members' network: one port for each member.
 type tcp struct {
-	wire   *wire
+	wire *wire
+	// Set by Answer; nil, or a pointer to nil, while the member starts or stops.
 	answer atomic.Pointer[func(string, []byte) ([]byte, error)]
 }
 
-// openTCP listens for the other members.
+// openTCP listens for the other members. Without TLS every address of the list must be loopback
+// (ErrPlain).
 func openTCP(o Options) (network, error) {
 	self, err := o.self()
 	if err != nil {
@@ -50,6 +54,7 @@ func openTCP(o Options) (network, error) {
 // errNotYet is the answer of a member that is starting or stopping.
 var errNotYet = errors.New("not now")
 
+// reply answers a question by what Answer has set, or with errNotYet. Any goroutine.
 func (t *tcp) reply(from string, request []byte) ([]byte, error) {
 	if f := t.answer.Load(); f != nil && *f != nil {
 		return (*f)(from, request)
@@ -57,8 +62,10 @@ func (t *tcp) reply(from string, request []byte) ([]byte, error) {
 	return nil, errNotYet
 }
 
+// Answer sets what answers; nil refuses every question. It may be called at any time.
 func (t *tcp) Answer(f func(from string, request []byte) ([]byte, error)) { t.answer.Store(&f) }
 
+// Transport lets raft streams in that are meant for self.
 func (t *tcp) Transport(self raft.ServerID, log *slog.Logger) (transport, error) {
 	t.wire.Serve(self)
 	return transportOver(t.wire, log), nil

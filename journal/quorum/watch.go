@@ -27,7 +27,8 @@ const (
 
 // watchLeader starts an election as soon as the leader's process is gone, without waiting for the
 // silence. Members take turns, so that they do not vote for themselves all at once. A majority's
-// vote is as valid as after a silence; only the waiting is saved.
+// vote is as valid as after a silence; only the waiting is saved. A machine that answers nothing is
+// not a process that is gone: then the silence counts. On a goroutine of its own.
 func (n *Node) watchLeader() {
 	w, ok := n.network.(leaderWatcher)
 	if !ok {
@@ -60,7 +61,8 @@ func (n *Node) learn(at raft.ServerAddress, id raft.ServerID) bool {
 }
 
 // succeed makes this member stand for election in its turn, unless the leader turns out to be
-// there, or another member leads by then.
+// there, or another member leads by then. It sends itself the request by which a leader hands its
+// leadership on.
 func (n *Node) succeed(w leaderWatcher, at raft.ServerAddress, id raft.ServerID) {
 	turn, ok := n.turnAfter(id)
 	if !ok {
@@ -98,7 +100,7 @@ func (n *Node) wait(d time.Duration) {
 	}
 }
 
-// Watch opens a stream and waits for its end.
+// Watch opens a stream and waits for its end, at most until ctx ends.
 func (t *tcp) Watch(ctx context.Context, at raft.ServerAddress) {
 	c, err := t.wire.Dial(at, rpcTimeout)
 	if err != nil {
@@ -110,7 +112,8 @@ func (t *tcp) Watch(ctx context.Context, at raft.ServerAddress) {
 	_, _ = c.Read(b[:]) // nothing is ever sent on it
 }
 
-// Gone dials once more: a process that is there accepts.
+// Gone dials once more: a process that is there accepts. Only a refused connection counts; a
+// timeout may be the network's.
 func (t *tcp) Gone(ctx context.Context, at raft.ServerAddress) bool {
 	hostPort, _ := hostPortOf(at)
 	c, err := t.wire.dial(ctx, hostPort)

@@ -29,6 +29,11 @@ var (
 // The first byte of a connection says what it is for. Behind that of a raft stream comes the server
 // that is meant (length u8, text). The other side sends the same byte back when it is that server
 // and has let the stream in.
+//
+// The bytes of the two kinds, > from the dialling side:
+//
+//	stream     > R, length u8, server id     < R     then the library's own, both ways
+//	question   > Q, length u32, question     < 0 or 1, length u32, answer     then it is closed
 const (
 	wireRaft     = 'R'
 	wireQuestion = 'Q'
@@ -48,7 +53,7 @@ const (
 	wireTimeout = 5 * time.Second
 )
 
-// wireOptions are the options of openWire.
+// wireOptions are the options of openWire and newWire.
 type wireOptions struct {
 	TLS *tls.Config // MemberTLS; nil = plain, on loopback addresses only
 	// any goroutine; from is the address of the asker, without its port; nil refuses every question
@@ -85,7 +90,9 @@ type wire struct {
 
 var _ raft.StreamLayer = (*wire)(nil)
 
-// openWire listens on addr, the address by which the other members know this one.
+// openWire listens on addr, the address by which the other members know this one. It takes
+// questions at once, and raft streams after Serve. ErrPlain: no TLS for an address that other
+// machines can reach.
 func openWire(addr string, o wireOptions) (*wire, error) {
 	if err := wireAllows(o.TLS, addr); err != nil {
 		return nil, fmt.Errorf("quorum: listen address=%s: %w", addr, err)
@@ -140,7 +147,8 @@ func IsLoopback(address string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// acceptLoop takes connections and hands each to a goroutine of its own.
+// acceptLoop takes connections and hands each to a goroutine of its own, until Close. A failed
+// accept is tried again, after a pause that doubles up to a second.
 func (w *wire) acceptLoop() {
 	wait := time.Millisecond
 	for {
@@ -242,7 +250,8 @@ func (w *wire) meant(c *wireConn) bool {
 	return self != nil && string(id) == string(*self)
 }
 
-// deliver confirms a raft stream and hands it to Accept.
+// deliver confirms a raft stream and hands it to Accept. From here on the stream has no deadline:
+// the library sets its own.
 func (w *wire) deliver(c *wireConn) {
 	_, err := c.Write([]byte{wireRaft})
 	if err == nil {
@@ -260,7 +269,8 @@ func (w *wire) deliver(c *wireConn) {
 	}
 }
 
-// answer reads one question and answers it.
+// answer reads one question and answers it, then closes the connection. The answering itself has no
+// time limit; the reading and the writing have one each.
 func (w *wire) answer(c *wireConn) {
 	defer func() { _ = c.Close() }()
 	request, err := readFrame(c)
@@ -282,6 +292,7 @@ func (w *wire) answer(c *wireConn) {
 	}
 }
 
+// ask is Answer, or a refusal when there is none.
 func (w *wire) ask(from string, request []byte) ([]byte, error) {
 	if w.o.Answer == nil {
 		return nil, errors.New("no answers here")
@@ -303,7 +314,8 @@ func appendFrame(dst, body []byte) []byte {
 	return append(dst, body...)
 }
 
-// readFrame is the inverse of appendFrame.
+// readFrame is the inverse of appendFrame. A length over wireMaxBytes is ErrQuestion, before any
+// memory is taken for it.
 func readFrame(r io.Reader) ([]byte, error) {
 	var head [4]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {
@@ -318,7 +330,7 @@ func readFrame(r io.Reader) ([]byte, error) {
 	return body, err
 }
 
-// Accept returns the next raft stream, or net.ErrClosed after Close.
+// Accept returns the next raft stream, or net.ErrClosed after Close. The library's goroutine.
 func (w *wire) Accept() (net.Conn, error) {
 	select {
 	case c := <-w.streams:

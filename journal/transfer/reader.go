@@ -20,7 +20,8 @@ var ErrNotWhole = errors.New("transfer is not whole")
 type Reader struct {
 	from *bufio.Reader
 	sum  hash.Hash
-	at   int64 // bytes read
+	// Bytes read of the stream, for messages.
+	at   int64
 	seen uint64
 	head [FrameBytes]byte
 	buf  bytes.Buffer // the last body
@@ -45,7 +46,7 @@ func (r *Reader) broken(err error) error {
 	return fmt.Errorf("journal: receive offset=%d: %w", r.at, err)
 }
 
-// fixed reads exactly b.
+// fixed reads exactly b, and hashes it.
 func (r *Reader) fixed(b []byte) error {
 	n, err := io.ReadFull(r.from, b)
 	r.sum.Write(b[:n])
@@ -56,7 +57,8 @@ func (r *Reader) fixed(b []byte) error {
 	return nil
 }
 
-// Begin reads the stream's header. A section goes on from a commit, which its frame KindBase names.
+// Begin reads the stream's header, first. A section goes on from a commit, which its frame KindBase
+// names. A stream of another version is an ErrNotWhole.
 func (r *Reader) Begin() (section bool, err error) {
 	if err := r.fixed(r.head[:headerBytes]); err != nil {
 		return false, err
@@ -72,7 +74,9 @@ func (r *Reader) Begin() (section bool, err error) {
 	return version == versionSection, nil
 }
 
-// Next reads the header of a frame: its kind, and the length of its body in bytes.
+// Next reads the header of a frame: its kind, and the length of its body in bytes. The length is
+// what the stream says: Body bounds it, and Copy reads it piece by piece. The body must be read
+// before the next frame.
 func (r *Reader) Next() (kind byte, length uint64, err error) {
 	if err := r.fixed(r.head[:]); err != nil {
 		return 0, 0, err
@@ -96,7 +100,8 @@ func (r *Reader) Body(length, limit uint64) ([]byte, error) {
 	return r.buf.Bytes(), nil
 }
 
-// Copy gives a body to w and returns w's errors as they are.
+// Copy gives a body to w and returns w's errors as they are. It holds at most half of ChunkBytes; w
+// may keep nothing of what it gets.
 func (r *Reader) Copy(w io.Writer, length uint64) error {
 	for length > 0 {
 		n := min(length, ChunkBytes/2) // no more than the reader can hold
@@ -118,7 +123,8 @@ func (r *Reader) Copy(w io.Writer, length uint64) error {
 	return nil
 }
 
-// Expect reads a whole frame of one kind.
+// Expect reads a whole frame of one kind, of at most limit bytes. The body is valid until the next
+// one.
 func (r *Reader) Expect(kind byte, limit uint64) ([]byte, error) {
 	got, length, err := r.Next()
 	if err != nil {
@@ -130,8 +136,9 @@ func (r *Reader) Expect(kind byte, limit uint64) ([]byte, error) {
 	return r.Body(length, limit)
 }
 
-// End reads the body of the last frame and the end of the stream. The caller has just read
-// that frame's header, KindEnd.
+// End reads the body of the last frame and the end of the stream. The caller has just read that
+// frame's header, KindEnd. The hash covers everything before it, also the frame's header and
+// number.
 func (r *Reader) End(length uint64) error {
 	if length != endBytes {
 		return r.Bad("end of %d bytes, want %d", length, endBytes)

@@ -48,7 +48,7 @@ func (w *Writer) Body(n int64) []byte {
 	return w.buf[at:]
 }
 
-// End makes the last frame.
+// End makes the last frame. Nothing is made after it but a Take.
 func (w *Writer) End() {
 	frames := w.frames
 	w.Open(KindEnd, endBytes)
@@ -60,7 +60,8 @@ func (w *Writer) End() {
 // Len is the number of bytes that Take would give.
 func (w *Writer) Len() int { return len(w.buf) }
 
-// Take gives the bytes that were made since the last Take, valid until the next call.
+// Take gives the bytes that were made since the last Take, valid until the next call. They are
+// hashed here, or by End.
 func (w *Writer) Take() []byte {
 	out := w.buf
 	w.sum.Write(out)

@@ -18,4 +18,8 @@
 // What a strategy would have done instead is not modelled: the commands are the journal's own.
 //
 // The three stages run side by side, on chunks that go round. Nothing is written.
+//
+// Goroutines: one reads the history, decides it and changes the commands; one has the supposed
+// engine decide them; the caller's compares and reports. A chunk belongs to one of them at a time,
+// so nothing is locked.
 package whatif

@@ -7,10 +7,11 @@ import (
 	"posttrade/matcher"
 )
 
-// describe says what a command asked for.
+// describe says what a command asked for, not what became of it.
 //
 // ticker is the name of the security of the command that is explained, which for a control that is
-// named as a cause is the same security. The words are for people; no program reads them.
+// named as a cause is the same security. The words are for people; no program reads them. A type
+// without a case has its number.
 func describe(c *matcher.Command, ticker string) string {
 	on := func(bit matcher.Side, yes, no string) string {
 		if c.Side&bit != 0 {

@@ -15,4 +15,8 @@
 //     account: Hide removes those that a caller may not see.
 //
 // Any goroutine. The package does not know of tokens or HTTP.
+//
+// What an explanation costs: the moment before the command (package asof), some moments more for an
+// accepted order, and reading backwards to each cause. Two are made at a time, each on a thread of
+// low priority.
 package why

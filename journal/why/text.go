@@ -8,7 +8,8 @@ import (
 )
 
 // refusedText is the sentence about a refusal whose check is known. It says the same as the members
-// of the explanation, in words; the amounts are exact.
+// of the explanation, in words; the amounts are exact. Reasons without a case are limits: the
+// observed value, what it is made of, and the most that is allowed.
 func (q *inquiry) refusedText(reason matcher.RiskReason) string {
 	j := &q.judged
 	head := fmt.Sprintf("%s was refused with %s: ", capital(q.what()), reason)

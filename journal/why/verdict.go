@@ -47,7 +47,7 @@ func (q *inquiry) gateRefused(reason matcher.RiskReason) (err error) {
 	return err
 }
 
-// ruled sets the rule where no judgement has one.
+// ruled sets the rule where no judgement has one: it names what decided at the gate.
 func (x *Explanation) ruled(rule string) { x.Rule = &rule }
 
 // sourceCauses names the newest control of each source, of accounts and of stocks: they show how

@@ -107,6 +107,7 @@ func (t *Ticket) SetClientID(i int, id []byte) {
 // ClientID returns the name that SetClientID was given, valid until Release.
 func (t *Ticket) ClientID(i int) []byte { return t.ids[:t.n][i].bytes() }
 
+// bytes has no room behind its end, so that an append by its reader does not write into the ticket.
 func (c *clientID) bytes() []byte { return c.text[:c.length:c.length] }
 
 // Shorten drops all commands behind the first n, before Submit.

@@ -27,7 +27,8 @@ func (c *Claims) Entitled(account uint32) bool {
 }
 
 // payload is the content of the second part of a token. The byte slices point into the text of the
-// token and are valid during one verification.
+// token and are valid during one verification. Where an absent member differs from an empty one, a
+// flag says that it was there.
 type payload struct {
 	claims   Claims
 	expires  int64 // seconds since the epoch

@@ -10,6 +10,8 @@ import (
 	"posttrade/matcher"
 )
 
+// priceCell is a price x 1e6 and its event time. Its words are atomic, because a reader may load
+// them while the writer fills the cell again; stamp tells the reader to drop what it has.
 type priceCell struct{ px, time atomic.Int64 }
 
 // offCollar reports whether a limit is further from the last price than the collar allows. The

@@ -34,6 +34,7 @@ func (g *Gate) HoldSecurity(id uint32, enabled, halted bool) error {
 	return err
 }
 
+// securityFlags are the bits that a control can set, or keep.
 func securityFlags(enabled, halted bool) (flags uint32) {
 	if enabled {
 		flags |= securityEnabled
@@ -127,6 +128,7 @@ func (g *Gate) SetRestricted(id uint32, restricted bool, version int64) error {
 	return g.restrict(id, restricted, version)
 }
 
+// restrict is SetRestricted for a caller that holds writers.mu.
 func (g *Gate) restrict(id uint32, restricted bool, version int64) error {
 	s, err := g.registered(id)
 	if err != nil {

@@ -83,7 +83,8 @@ type verified struct {
 	issued          int64 // seconds since the epoch, earliest without iat
 }
 
-// bench is the memory that one verification works with.
+// bench is the memory that one verification works with, from a pool of its keys: one goroutine at a
+// time has it. The size of text bounds the parts that can be decoded.
 type bench struct {
 	macs   []hash.Hash // one a secret
 	reader strictjson.Reader

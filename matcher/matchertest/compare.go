@@ -7,7 +7,10 @@ import (
 	"posttrade/matcher"
 )
 
-// Compare reads the whole engine, and checks that crossed trades sum to zero.
+// Compare reads the whole engine and fails the test at the first difference: positions, accounts
+// with the limits that hold for them, orders in their order, securities, contracts. It also checks
+// that crossed trades sum to zero, which no comparison of single positions shows. Keys are compared
+// only by what they do.
 func (m *Model) Compare(t testing.TB, e *matcher.Engine) {
 	t.Helper()
 	sums := make([]int64, len(m.securities))
@@ -51,7 +54,8 @@ func (m *Model) Compare(t testing.TB, e *matcher.Engine) {
 	m.compareContracts(t, e)
 }
 
-// compareAccounts compares the accounts and the limits that hold for each.
+// compareAccounts compares the accounts and the limits that hold for each, their own or those of
+// all.
 func (m *Model) compareAccounts(t testing.TB, e *matcher.Engine) {
 	t.Helper()
 	all, own := e.RiskLimits(), map[uint32]matcher.OwnLimits{}

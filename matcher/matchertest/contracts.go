@@ -11,7 +11,8 @@ import (
 // The model's half of OTC bookings. It reads the record at the offsets of the format and has its
 // own table of conventions.
 
-// book decides a SWAP_BOOK or SWAPTION_BOOK.
+// book decides a SWAP_BOOK or SWAPTION_BOOK. The event of a refusal as DUPLICATE has no security
+// either.
 func (m *Model) book() {
 	if m.known() {
 		m.said[0].SecurityID = 0
@@ -31,7 +32,8 @@ func (m *Model) book() {
 	m.say(ev)
 }
 
-// termsAt reads the block of a booking.
+// termsAt reads the block of a booking: the bytes behind the record's 8-byte header. It repeats the
+// offsets in place of calling Command.ContractTerms, which is what the comparison tests.
 func termsAt(block []byte) matcher.ContractTerms {
 	u16 := func(at int) uint16 { return binary.LittleEndian.Uint16(block[at:]) }
 	t := matcher.ContractTerms{
@@ -90,7 +92,8 @@ func (m *Model) judgeBooking(t *matcher.ContractTerms) matcher.RiskReason {
 	return matcher.Accepted
 }
 
-// compareContracts reads the engine's contracts and compares them.
+// compareContracts reads the engine's contracts and compares them, and their count, with the
+// model's.
 func (m *Model) compareContracts(t testing.TB, e *matcher.Engine) {
 	t.Helper()
 	at := 0

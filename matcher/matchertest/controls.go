@@ -87,7 +87,8 @@ func (m *Model) policyControl(applied matcher.Event) {
 	m.say(applied)
 }
 
-// capacityControl decides a CAPACITY_CONTROL.
+// capacityControl decides a CAPACITY_CONTROL of which the tests know that it is possible. The model
+// raises the room for orders alone; its other limits stay those of the genesis record.
 func (m *Model) capacityControl() {
 	c := &m.cmd
 	l := &m.limits
@@ -101,7 +102,8 @@ func (m *Model) capacityControl() {
 	m.say(matcher.Event{Kind: matcher.EventApplied})
 }
 
-// restrictionControl decides a RESTRICTION_CONTROL. applied is its event if nothing is wrong.
+// restrictionControl decides a RESTRICTION_CONTROL. applied is its event if nothing is wrong. The
+// orders that a restriction cancels are cancelled ascending by number, which is not their priority.
 func (m *Model) restrictionControl(applied matcher.Event) {
 	c := &m.cmd
 	s := m.security(c.SecurityID)

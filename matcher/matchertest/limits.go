@@ -2,7 +2,7 @@ package matchertest
 
 import "posttrade/matcher"
 
-// limit returns what holds for the account of the command.
+// limit returns what holds for the account of the command: its own limit, else that of all.
 func (m *Model) limit(id matcher.LimitID) int64 {
 	if own, ok := m.own[m.cmd.AccountID][id]; ok {
 		return own
@@ -10,7 +10,8 @@ func (m *Model) limit(id matcher.LimitID) int64 {
 	return m.all[id]
 }
 
-// limitsPart keeps the parts of a change and applies all of them when the last one is there.
+// limitsPart keeps the parts of a change and applies all of them when the last one is there. It
+// judges all parts anew with each, where the engine keeps what it has found out.
 func (m *Model) limitsPart() {
 	c := &m.cmd
 	refuse := func(reason matcher.RiskReason) {
@@ -65,7 +66,8 @@ func (m *Model) limitsPart() {
 	*m.said[len(m.said)-1].Limits() = said
 }
 
-// sound reports whether parts are the beginning of one change.
+// sound reports whether parts are the beginning of one change: numbered from 1, of one number of
+// parts, version, account and scope, with ascending limits and possible values.
 func sound(parts []matcher.Command) bool {
 	first, seen := parts[0], map[uint32]bool{}
 	for i, p := range parts {

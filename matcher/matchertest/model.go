@@ -10,9 +10,14 @@ import (
 // Model is a second engine in an obviously correct form: slices that are scanned whole, sums that
 // are computed again for every question, big integers. It shares the types of the records with the
 // engine and nothing else.
+//
+// It knows no eras, no batches and no snapshots, and raises only the room for orders. One goroutine
+// at a time may use it, as an engine.
 type Model struct {
-	limits     matcher.Limits
-	tick       int64
+	limits matcher.Limits
+	// The grid of prices x 1e6.
+	tick int64
+	// The last InputSeq and TradeSeq, and the next order's number.
 	seq        uint64
 	tradeSeq   uint64
 	nextRef    uint32
@@ -24,21 +29,26 @@ type Model struct {
 	accounts   map[uint32]*account
 	securities []*security
 	positions  map[[2]uint32]*position
-	open       []*order // by priority
-	retained   []*order // oldest first
-	keys       []key    // oldest first
-	contracts  []matcher.ContractInfo
+	// The order of these lists is a part of what is compared: it decides matches and what is
+	// forgotten.
+	open      []*order // by priority
+	retained  []*order // oldest first
+	keys      []key    // oldest first
+	contracts []matcher.ContractInfo
 
+	// Of the command being decided.
 	cmd    matcher.Command
 	newest bool // only a rule of version 3 decides it so
 	said   []matcher.Event
 }
 
+// account has no reservation: the sums over its open orders are made for every question.
 type account struct {
 	enabled  bool
 	executed *big.Int
 }
 
+// security has no book: its orders are those of Model.open.
 type security struct {
 	ticker                             string
 	known, enabled, halted, restricted bool
@@ -47,8 +57,10 @@ type security struct {
 	oneSided int64
 }
 
+// position is a holding: negative = short, and the average cost x 1e6.
 type position struct{ qty, avg int64 }
 
+// order has no status: it follows from the rest.
 type order struct {
 	ref, account, security uint32
 	side                   matcher.Side
@@ -88,6 +100,7 @@ func (o *order) status() matcher.OrderStatus {
 	return matcher.StatusPartiallyFilled
 }
 
+// key is a remembered key and the first decision on it.
 type key struct {
 	key, ref uint64
 	kind     matcher.IdempotencyKind
@@ -96,7 +109,8 @@ type key struct {
 	named    bool // by a record that names the account of the key
 }
 
-// New returns the model of a journal with a genesis record.
+// New returns the model of a journal with a genesis record, in the state before the first command.
+// The record is not checked: the engine's New has taken it.
 func New(g *matcher.Genesis) *Model {
 	m := &Model{
 		limits: g.Limits, tick: g.TickPx, nextRef: 1,
@@ -115,7 +129,9 @@ func New(g *matcher.Genesis) *Model {
 	return m
 }
 
-// Apply returns the events of one command.
+// Apply returns the events of one command, which it decides under the next sequence. The events are
+// the caller's. A SNAPSHOT is decided, notes and revocations are not: they fall into the default of
+// command, the bookings.
 func (m *Model) Apply(c matcher.Command) []matcher.Event {
 	m.seq++
 	m.said, m.newest = nil, false
@@ -132,7 +148,7 @@ func (m *Model) Apply(c matcher.Command) []matcher.Event {
 	return m.said
 }
 
-// command decides a command that is no SYMBOL.
+// command decides a command of template 1. applied is what most controls say when nothing is wrong.
 func (m *Model) command() {
 	c := &m.cmd
 	applied := matcher.Event{
@@ -190,7 +206,8 @@ func (m *Model) symbol() {
 	m.say(matcher.Event{Kind: matcher.EventApplied, SecurityID: uint32(i + 1)})
 }
 
-// say adds an event; the first event carries the command.
+// say adds an event; the first event carries the command, with the version whose rules have decided
+// it. The result points into the list and is valid until the next say.
 func (m *Model) say(ev matcher.Event) *matcher.Event {
 	ev.InputSeq = m.seq
 	if m.cmd.TemplateID == matcher.TemplateCommand {
@@ -218,7 +235,8 @@ func (m *Model) reject(reason matcher.RiskReason) {
 	})
 }
 
-// orderNew decides an ORDER_NEW. An order that is refused has a number too, and is retained.
+// orderNew decides an ORDER_NEW. An order that is refused has a number too, and is retained. An
+// order that must fill whole at once is cancelled before it trades when others do not offer enough.
 func (m *Model) orderNew() {
 	if m.known() {
 		return
@@ -263,7 +281,8 @@ func (m *Model) orderNew() {
 }
 
 // match trades an order that is not on the book up to bound, and rests or cancels its leaves. The
-// reason is cut if a resting order still offers something.
+// reason of a cancel is cut if a resting order still offers something. Open orders are by priority,
+// so the first one at the best price is the oldest.
 func (m *Model) match(o *order, bound int64, cut matcher.RiskReason, rests bool) {
 	for o.leaves > 0 {
 		best := m.best(o.security, o.side)
@@ -307,7 +326,8 @@ func (m *Model) match(o *order, bound int64, cut matcher.RiskReason, rests bool)
 	}
 }
 
-// fill books an execution and adds its event.
+// fill books an execution and adds its event. The caller has reduced the order's leaves, so the
+// status is that after the fill.
 func (m *Model) fill(o *order, px int64, qty int32, counter uint32, flags uint16) {
 	m.tradeSeq++
 	p := m.position(o.account, o.security)
@@ -331,7 +351,8 @@ func (m *Model) fill(o *order, px int64, qty int32, counter uint32, flags uint16
 	}
 }
 
-// trade decides a TRADE_NEW: it executes whole at the last price, against no order.
+// trade decides a TRADE_NEW: it executes whole at the last price, against no order, so it counts
+// for the sum of the positions.
 func (m *Model) trade() {
 	if m.known() {
 		return

@@ -15,7 +15,7 @@ func (m *Model) security(id uint32) *security {
 	return m.securities[id-1]
 }
 
-// find is the open order that a command names. Another account's order is not found.
+// find is the open order that a command names, nil for none. Another account's order is not found.
 func (m *Model) find(c *matcher.Command) *order {
 	for _, o := range m.open {
 		if o.ref == c.OrderRef && o.account == c.AccountID {
@@ -25,6 +25,7 @@ func (m *Model) find(c *matcher.Command) *order {
 	return nil
 }
 
+// remove takes an order out of the open ones, wherever it is.
 func (m *Model) remove(o *order) {
 	m.open = slices.DeleteFunc(m.open, func(x *order) bool { return x == o })
 }
@@ -36,7 +37,8 @@ func (m *Model) cancel(o *order, reason matcher.RiskReason) {
 	m.retain(o)
 }
 
-// retain keeps an order that ended, and forgets the oldest one beyond the limit.
+// retain keeps an order that ended, and forgets the oldest one beyond the limit. With a limit of 0
+// it forgets the order itself.
 func (m *Model) retain(o *order) {
 	m.retained = append(m.retained, o)
 	if len(m.retained) > m.limits.RetainedOrders {
@@ -54,7 +56,9 @@ func (m *Model) canceled(o *order, reason matcher.RiskReason) {
 	ev.Detail().Leaves, ev.Detail().LimitPx = o.leaves, o.limit
 }
 
-// known answers a repeated key.
+// known answers a repeated key and reports whether it did. Keys of bookings and of the other
+// commands are apart; a key of another account is another key, except where a record does not name
+// its account.
 func (m *Model) known() bool {
 	c := &m.cmd
 	for _, k := range m.keys {
@@ -126,7 +130,8 @@ func (m *Model) orderCancel() {
 	m.cancel(o, matcher.Accepted)
 }
 
-// forceFill decides a FORCE_FILL. applied is its event if nothing is wrong.
+// forceFill decides a FORCE_FILL. applied is its event if nothing is wrong. The fill has no other
+// side, so it counts for the sum of the positions.
 func (m *Model) forceFill(applied matcher.Event) {
 	c := &m.cmd
 	o := m.find(c)

@@ -8,7 +8,8 @@ import (
 	"posttrade/matcher"
 )
 
-// sender judges the sender of a command and its subject: kill switch, account, security.
+// sender judges the sender of a command and its subject: kill switch, account, security. A security
+// that is both halted and restricted is reported as disabled.
 func (m *Model) sender() matcher.RiskReason {
 	a, s := m.accounts[m.cmd.AccountID], m.security(m.cmd.SecurityID)
 	switch {
@@ -40,7 +41,8 @@ func (m *Model) late(s *security) uint16 {
 }
 
 // bound returns how far the order being decided may execute, 0 for any price, and the reason for
-// the bound. It holds for an order that judge has admitted, before anything has executed.
+// the bound. It holds for an order that judge has admitted, before anything has executed. A limit
+// order is bound by its limit, and its leaves rest or are cancelled without a reason.
 func (m *Model) bound() (px int64, cut matcher.RiskReason) {
 	c := &m.cmd
 	if c.LimitPx > 0 || m.rules() == 1 {
@@ -68,7 +70,7 @@ func (m *Model) bound() (px int64, cut matcher.RiskReason) {
 	return low * m.tick, m.scarcest(qty)
 }
 
-// affordable judges a purchase at a price.
+// affordable judges a purchase at a price, as if that were the price that it is judged at.
 func (m *Model) affordable(px int64, qty int32) matcher.RiskReason {
 	if m.tooMuch(px, qty) {
 		return matcher.OrderNotional
@@ -76,7 +78,8 @@ func (m *Model) affordable(px int64, qty int32) matcher.RiskReason {
 	return m.exposure(nil, qty, px)
 }
 
-// scarcest returns the limit that a rising price meets first.
+// scarcest returns the limit that a rising price meets first. It searches for the last price that
+// is affordable, in halves, and asks for the reason one step above.
 func (m *Model) scarcest(qty int32) matcher.RiskReason {
 	low, high := int64(0), int64(1)<<50 // no limit of a test is higher
 	for low < high {
@@ -129,7 +132,8 @@ func (m *Model) reduces(but *order, qty int32) bool {
 		held < 0 && c.Side == matcher.Buy && after <= 0
 }
 
-// exposure judges credit, position and concentration from all open orders but one.
+// exposure judges credit, position and concentration from all open orders but one: the order that a
+// replace changes, nil for a new one.
 func (m *Model) exposure(but *order, qty int32, price int64) matcher.RiskReason {
 	c := &m.cmd
 	if m.rules() >= 2 && m.reduces(but, qty) {
@@ -230,7 +234,7 @@ func (m *Model) tooMuch(px int64, qty int32) bool {
 	return worth.Cmp(big.NewInt(m.limit(matcher.LimitOrderNotional))) > 0
 }
 
-// fresh is asked only for what executes at the market price.
+// fresh judges the age of the market price. It is asked only for what executes at that price.
 func (m *Model) fresh(s *security) matcher.RiskReason {
 	switch {
 	case s.lastPx == 0:
@@ -299,7 +303,8 @@ func (m *Model) judge() matcher.RiskReason {
 	return matcher.Accepted
 }
 
-// available returns the quantity that others offer an order up to bound.
+// available returns the quantity that others offer an order up to bound, 0 for any price. An
+// account's own orders do not count: they are cancelled and not traded with.
 func (m *Model) available(o *order, bound int64) (qty int64) {
 	for _, x := range m.open {
 		if x.security == o.security && x.side != o.side && x.account != o.account &&
@@ -348,7 +353,8 @@ func (p *position) trade(qty, px int64) {
 	}
 }
 
-// judgeTrade is the verdict on a market trade: an order without a book behind it.
+// judgeTrade is the verdict on a market trade: an order without a book behind it, judged and
+// executed at the market price.
 func (m *Model) judgeTrade() matcher.RiskReason {
 	c := &m.cmd
 	if c.OrderRef != 0 {
@@ -371,7 +377,9 @@ func (m *Model) judgeTrade() matcher.RiskReason {
 	return m.exposure(nil, c.Qty, s.lastPx)
 }
 
-// judgeReplace judges the order as it would be, and leaves its own present reservation out.
+// judgeReplace judges the order as it would be, and leaves its own present reservation out. A
+// replace that asks for no more than was admitted, and does not trade, passes the limits of
+// exposure.
 func (m *Model) judgeReplace(o *order) matcher.RiskReason {
 	c := &m.cmd
 	if r := m.sender(); r != matcher.Accepted {

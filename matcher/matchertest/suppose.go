@@ -12,7 +12,7 @@ import (
 func (m *Model) Suppose(id matcher.LimitID, value int64) { m.all[id] = value }
 
 // Judge returns what the model itself would decide on an order or a market trade that carries a
-// verdict of the gate. It changes nothing.
+// verdict of the gate. It changes no state that a later decision depends on.
 func (m *Model) Judge(c matcher.Command) matcher.RiskReason {
 	c.OrderRef = 0
 	m.cmd, m.said = c, nil
@@ -33,7 +33,7 @@ func (m *Model) EachOpen(f func(matcher.OrderInfo)) {
 }
 
 // Worth returns what each account has received less what it has paid, and what its positions are
-// worth at the market prices.
+// worth at the market prices, both x 1e6. A security without a market price counts as nothing.
 func (m *Model) Worth() map[uint32]*big.Int {
 	worth := map[uint32]*big.Int{}
 	for id, a := range m.accounts {

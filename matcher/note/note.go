@@ -146,6 +146,7 @@ func (n *Note) LogRefused(log *slog.Logger, inputSeq uint64, code string) {
 	n.log(log, slog.LevelWarn, "operator act: refused", inputSeq, "code", code)
 }
 
+// log writes the same members for every outcome, so that a search for an act finds all its lines.
 func (n *Note) log(log *slog.Logger, level slog.Level, text string, inputSeq uint64, more ...any) {
 	log.Log(context.Background(), level, text, append([]any{"kind", n.Kind, "sequence", inputSeq,
 		"subject", n.Subject, "address", n.Address, "reason", n.Reason, "object", string(n.Object),

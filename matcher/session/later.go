@@ -8,7 +8,9 @@ import (
 	"posttrade/matcher/session/wire"
 )
 
-// later is an answer that shows the state of the views. It is written when that state is durable.
+// later is an answer that shows the state of the views. It is written when that state is durable: a
+// client never reads what a power cut could take back. The record is made at once, so it shows one
+// moment.
 type later struct {
 	record wire.Record
 	until  uint64 // the durable sequence from which it may be written; 0: any

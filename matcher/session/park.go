@@ -26,6 +26,7 @@ type parker struct {
 // does not wait for the poller's thread.
 func (p *parker) borrow() bool { return p.lease.Borrow() == ring.Taken }
 
+// giveBack ends what borrow began. The caller wakes the poller if work is left.
 func (p *parker) giveBack() { p.lease.Return() }
 
 // nap sleeps with the sessions open for loans, at most ns nanoseconds. rung is the doorbell that

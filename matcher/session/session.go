@@ -40,23 +40,26 @@ type session struct {
 	done    bool  // finish has run
 	checked int64 // the second in which the token was last judged
 
-	// Of an order session.
-	requests   []wire.Request // copied out of the ring, before anything is judged
+	// Of an order session, poller only: copied out of the ring, before anything is judged. requests,
+	// asks and outcomes have a place for each command of one turn.
+	requests   []wire.Request
 	asks       []admission.Request
 	outcomes   []wire.Code
 	flights    []flight // tickets on their way, a ring in the order of submission
 	head, tail int      // positions in flights: oldest, next free
 	tickets    int      // in flights
-	numbers    []uint64 // correlation ids of commands on their way, a ring beside them
-	first      int      // position in numbers of the oldest command that is not answered
-	inFlight   int      // commands on their way
-	next       int      // command of the head flight to answer next
-	filled     int      // fills of that command that are written; -1: its answer is not written
-	held       later    // the answer to that command, if it waits
-	waiting    []later
-	times      times
-	alarms     int  // waits in a row that its doorbell ended without a command
-	deaf       bool // the sleeping poller does not wait on its doorbell: no command could be taken
+	// The correlation ids of the commands on their way, a ring beside flights: the desk's tickets
+	// carry ids of their own.
+	numbers  []uint64
+	first    int   // position in numbers of the oldest command that is not answered
+	inFlight int   // commands on their way
+	next     int   // command of the head flight to answer next
+	filled   int   // fills of that command that are written; -1: its answer is not written
+	held     later // the answer to that command, if it waits
+	waiting  []later
+	times    times
+	alarms   int  // waits in a row that its doorbell ended without a command
+	deaf     bool // the sleeping poller does not wait on its doorbell: no command could be taken
 
 	// Of a feed.
 	missed uint64 // records lost since the last that was written
@@ -78,6 +81,7 @@ type pass struct {
 	claims gate.Claims
 }
 
+// newPass copies the token, which lies in the buffer of a frame.
 func newPass(token []byte, claims gate.Claims) *pass {
 	return &pass{token: bytes.Clone(token), claims: claims}
 }

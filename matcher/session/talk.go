@@ -89,7 +89,8 @@ func (s *Server) talk(c *net.UnixConn) {
 }
 
 // greet reads the hello, makes the session and sends the welcome with its regions. When it returns
-// neither a session nor a status, the client is gone.
+// neither a session nor a status, the client is gone. The order is hello, token, place, memory: a
+// client without a token takes no memory.
 func (s *Server) greet(c *net.UnixConn) (*session, wire.Status) {
 	buffer := make([]byte, wire.MaxFrameBytes+1)
 	c.SetReadDeadline(time.Now().Add(helloTime))
@@ -165,7 +166,8 @@ func (s *Server) judgeHello(frame []byte) (h wire.HelloFrame, claims gate.Claims
 }
 
 // listenTo answers a session's frames until the client hangs up or misbehaves; or, with gone false,
-// until the session's own goroutine has ended it or is about to.
+// until the session's own goroutine has ended it or is about to. A frame that a client may not send
+// now is a fault, which becomes the reason of the session's end.
 func (s *Server) listenTo(one *session) (gone bool) {
 	buffer := make([]byte, wire.MaxFrameBytes+1)
 	for {

@@ -60,6 +60,7 @@ type book struct {
 // loadSlots is how many of the views' order slots are read at a time.
 const loadSlots = 1 << 13
 
+// newTops begins from the views; the books are not exact before settle says so.
 func newTops(views *blotter.Views, seen func() uint64) *tops {
 	t := &tops{views: views, seen: seen, rows: make([]blotter.OrderRow, 0, loadSlots)}
 	t.load()

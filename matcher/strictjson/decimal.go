@@ -32,7 +32,9 @@ func ParseDecimal(n []byte) (int64, error) {
 // decimal is ParseDecimal of a text after the check of its grammar.
 //
 // It collects the significant digits without the zeros behind the last of them, so that the rest
-// below a millionth is never zero.
+// below a millionth is never zero. power is the power of ten that turns the digits read so far into
+// millionths; an overflow is noted and not reported at once, because a digit below a millionth is
+// the error that comes first.
 func decimal(n []byte) (int64, error) {
 	i, negative := 0, false
 	if n[0] == '-' {
@@ -130,7 +132,8 @@ func exponent(n []byte) (int, error) {
 }
 
 // FormatDecimal appends v millionths as a JSON number without trailing zeros: 101250000 is 101.25.
-// It does not allocate when dst has room for 21 bytes.
+// It does not allocate when dst has room for 21 bytes. ParseDecimal reads exactly the same value
+// back, also the lowest int64.
 func FormatDecimal(dst []byte, v int64) []byte {
 	const one = 1_000_000
 	u := uint64(v)

@@ -27,8 +27,9 @@ func (r *Reader) String() []byte {
 	return s
 }
 
-// text reads the string with its opening quote at pos. control: it holds an escaped control
-// character.
+// text reads the string with its opening quote at pos, and leaves pos behind its closing one.
+// control: it holds an escaped control character. A string without escapes is a part of the input,
+// and costs no copy.
 func (r *Reader) text() (s []byte, control bool) {
 	b, start := r.buf, r.pos+1
 	i := plain(b, start)
@@ -50,8 +51,9 @@ func (r *Reader) text() (s []byte, control bool) {
 }
 
 // plain returns the index, from i on, of the first byte that does not stand for itself within a
-// string, len(b) if there is none. It tests eight bytes at a time. The lowest byte with its upper
-// bit set in special is such a byte; a mark on a byte above it may be false.
+// string, len(b) if there is none: a quote, a backslash or a control character. It tests eight
+// bytes at a time. The lowest byte with its upper bit set in special is such a byte; a mark on a
+// byte above it may be false.
 func plain(b []byte, i int) int {
 	const ones = 0x0101010101010101
 	for ; i+8 <= len(b); i += 8 {

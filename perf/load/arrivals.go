@@ -64,6 +64,7 @@ type poisson struct {
 	at     float64
 }
 
+// Next stops growing at half of the largest duration, some 146 years: a low rate must not overflow.
 func (p *poisson) Next() time.Duration {
 	p.at += p.random.ExpFloat64() * p.gapNs
 	return time.Duration(math.Min(p.at, math.MaxInt64/2))

@@ -224,6 +224,8 @@ func (r *run) answered(n int, at time.Duration) {
 	r.recorders[interval].Record(at - due)
 }
 
+// result is called when every request has its answer. An interval without an answer has an empty
+// recorder.
 func (r *run) result() *Result {
 	out := &Result{Requests: r.sent, Took: r.last, Behind: r.behind,
 		Latency: latency.Merge(r.recorders...)}

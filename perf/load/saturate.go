@@ -9,9 +9,13 @@ import (
 // Saturate keeps window requests in flight for d and returns the answers per second. At a higher
 // rate an open loop would not end.
 //
-// It is a closed loop, so its rate depends on the window: too small a one measures round trips. The
-// time runs until the last answer, so requests under way at the end count with their time. A nil
-// clock is the machine's. Errors are as those of Run.
+//   - It is a closed loop, so its rate depends on the window: too small a one measures round trips.
+//   - The time runs until the last answer, so requests under way at the end count with their time.
+//     The start, when nothing is in flight yet, is in it too.
+//   - Numbers of requests count from 0 in each call, as in Run.
+//   - A nil clock is the machine's. It blocks, on the calling goroutine and a thread of its own.
+//   - Errors: a window or a time that is none; the target's, wrapped; ErrUnanswered after 30 s in
+//     which no request was answered.
 func Saturate(t Target, window int, d time.Duration, clock Clock) (perSecond float64, err error) {
 	if window < 1 || d <= 0 {
 		return 0, fmt.Errorf("load: saturate window=%d for=%v: want both above 0", window, d)

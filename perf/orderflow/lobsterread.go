@@ -164,6 +164,7 @@ func parseSeconds(s string) (int64, error) {
 	return int64(seconds)*1e9 + int64(nanos), nil
 }
 
+// errNumber is the error of every number here; the caller adds file, line and text.
 var errNumber = errors.New("not a number in range")
 
 // parsePositive reads a whole number from 1 to limit.
@@ -204,6 +205,7 @@ func (r *lineReader) next() (string, error) {
 	return "", io.EOF
 }
 
+// errorf is an error about the line that was read last.
 func (r *lineReader) errorf(format string, args ...any) error {
 	return fmt.Errorf("orderflow: %s file line %d: %s", r.file, r.line, fmt.Sprintf(format, args...))
 }

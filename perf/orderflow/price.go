@@ -31,8 +31,9 @@ func ParsePrice(s string) (int64, error) {
 	return int64(px), nil
 }
 
-// AppendPrice writes millionths as a decimal without trailing zeros. ParsePrice reads the same
-// number. A negative price is a bug of the caller and panics.
+// AppendPrice appends millionths to b as a decimal without trailing zeros, 1.5 for 1,500,000.
+// ParsePrice reads the same number back, but for 0, which it refuses. A negative price is a bug of
+// the caller and panics.
 func AppendPrice(b []byte, px int64) []byte {
 	if px < 0 {
 		panic(fmt.Sprintf("orderflow: price %d", px))

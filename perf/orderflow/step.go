@@ -14,6 +14,8 @@ const (
 	Price                 // a price tick of the security
 )
 
+// actionNames are the words of the CSV form, by Action; so are the lists below for their types.
+// Words and order are part of what was written into files.
 var actionNames = [...]string{"new", "cancel", "replace", "trade", "price"}
 
 // String returns the word of the CSV form.
@@ -54,6 +56,8 @@ var sideNames = [...]string{matcher.Buy: "Buy", matcher.Sell: "Sell"}
 // SideName returns the contract's word for a side.
 func SideName(s matcher.Side) string { return name(sideNames[:], int(s)) }
 
+// name is the word of a value, UNKNOWN for one that has none: String must not panic for a value
+// that a caller made.
 func name(names []string, i int) string {
 	if i < len(names) {
 		return names[i]

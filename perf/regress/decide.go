@@ -232,6 +232,8 @@ func most(samples []Sample) float64 {
 	return counts[len(counts)*3/4]
 }
 
+// least is the least number of allocations of any sample: what a regression must raise in all of
+// them.
 func least(samples []Sample) float64 { return allocations(samples)[0] }
 
 // allocations are the samples' counts in ascending order.

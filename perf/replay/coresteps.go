@@ -15,6 +15,8 @@ import (
 	"posttrade/perf/orderflow"
 )
 
+// create asks for admission of all orders and hands in those that are admitted as one ticket, so
+// that they are sequenced side by side, as a batch over HTTP.
 func (v *coreVenue) create(steps []orderflow.Step, results []outcomeOf) error {
 	v.commands = slices.Grow(v.commands[:0], len(steps))[:len(steps)]
 	v.asks = v.asks[:0]
@@ -71,6 +73,8 @@ func (v *coreVenue) cancel(id string) (outcomeOf, error) {
 	return v.amend(id, admission.Request{Command: &c})
 }
 
+// replace asks for a new total quantity and limit price. Account and side of the order come from
+// its row in the views, whatever the step has.
 func (v *coreVenue) replace(id string, step *orderflow.Step) (outcomeOf, error) {
 	var c matcher.Command
 	q := v.asked(&c, matcher.OrderReplace, step)

@@ -59,6 +59,7 @@ func newDriver(open venues, connections, batch int, rate float64) (*driver, erro
 	return d, nil
 }
 
+// close closes the venues; no worker may be running.
 func (d *driver) close() error {
 	var errs []error
 	for _, w := range d.workers {

@@ -23,6 +23,7 @@ type openFlow struct {
 	files   []*os.File
 }
 
+// close closes the files, which were only read, so that an error of it has no meaning.
 func (f *openFlow) close() {
 	for _, file := range f.files {
 		file.Close()
@@ -102,6 +103,7 @@ type lobsterSteps struct {
 	next    int
 }
 
+// Next skips events without steps. The step is a copy: the event is overwritten by the next one.
 func (s *lobsterSteps) Next(step *orderflow.Step) (err error) {
 	for s.event == nil || s.next == len(s.event.Steps) {
 		if s.event, err = s.lobster.Next(); err != nil {
@@ -115,7 +117,8 @@ func (s *lobsterSteps) Next(step *orderflow.Step) (err error) {
 }
 
 // writeFlow is --write: it writes all steps as CSV and sends none. A file that exists is an error,
-// not overwritten.
+// not overwritten. After an error the file stays as far as it was written; Flush at the end reports
+// a disk that is full.
 func writeFlow(path string, flow orderflow.Source, stdout io.Writer) (err error) {
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if err != nil {

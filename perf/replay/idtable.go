@@ -30,6 +30,8 @@ func (t *idTable) put(client, order string) {
 	t.byClient[client] = order
 }
 
+// get returns the venue's id of a client order id; false for one that was never accepted, is final,
+// or is older than the table.
 func (t *idTable) get(client string) (order string, ok bool) {
 	order, ok = t.byClient[client]
 	return order, ok

@@ -220,6 +220,7 @@ func levelsOf(levels []httpclient.Level) (out []orderflow.Level) {
 	return out
 }
 
+// close ends the connection. Nothing is under way then: every call waits for its answer.
 func (v *httpVenue) close() error {
 	v.client.Close()
 	return nil

@@ -74,7 +74,8 @@ func sign(t Target) string {
 }
 
 // spark draws a figure from run to run, with its target as a line. The scale is logarithmic when
-// limit and values are above 0. The x axis is the order of the runs, not their time.
+// limit and values are above 0. The x axis is the order of the runs, not their time. Equal values
+// get a range of 1, so that the scale has a height.
 func spark(points []point, limit float64) string {
 	const width, height, pad = 220.0, 48.0, 6.0
 	y := axis{log: limit > 0}

@@ -38,7 +38,8 @@ func Load(path string) (runs []*Run, err error) {
 	return runs, nil
 }
 
-// loadFile reads one results file and the distributions beside it.
+// loadFile reads one results file and the distributions beside it, in the folder of its name
+// without ".txt". A file without such a folder has none.
 func loadFile(name string) (*Run, error) {
 	file, err := os.Open(name)
 	if err != nil {

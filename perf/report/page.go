@@ -40,6 +40,8 @@ type targetLine struct {
 	Bar  template.HTML
 }
 
+// lineOf is a target with the words and the bar of its verdict. An open target has no bar, because
+// its figure is not a number.
 func lineOf(t Target) targetLine {
 	l := targetLine{Target: t, Sign: "≥", Verdict: "missed", Look: "missed",
 		Bar: template.HTML(targetBar(t))}

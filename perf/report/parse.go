@@ -164,6 +164,8 @@ func parseRow(text string) (Row, error) {
 	return Row{}, fmt.Errorf("not a benchmark line: %q", text)
 }
 
+// parseMetrics reads pairs of a figure and a unit. There are as many words as parseRow has counted:
+// pairs.
 func parseMetrics(words []string) (list []Metric, err error) {
 	for ; len(words) > 0; words = words[2:] {
 		value, err := strconv.ParseFloat(words[0], 64)

@@ -226,7 +226,7 @@ func gaps(run *Run) (plots []plot) {
 	return plots
 }
 
-// short writes a number with three digits: 1.58M, 300k, 12.3.
+// short writes a number with three digits and a unit of thousands: 1.58M, 300k, 12.3.
 func short(v float64) string {
 	unit := ""
 	for _, next := range []string{"k", "M", "G"} {

@@ -97,10 +97,10 @@ func (e *embedded) run(ctx context.Context, started chan struct{}) {
 // start makes one server and waits until its streams are recovered. An event for which the server
 // would exit the process comes back as an error, and so does a panic over a damaged store.
 //
-// SyncAlways costs a sync of the disk for each message or batch of the stream; without it an
-// acknowledged message could be lost with the power. DontListen keeps the server off the network,
-// and NoSigs leaves the signals to this program. When ctx ends first, the goroutine that starts may
-// remain until the server gives up; stop asks it to.
+// SyncAlways costs a sync of the disk for each write; without it an acknowledged message could be
+// lost with the power. DontListen keeps the server off the network, and NoSigs leaves the signals
+// to this program. When ctx ends first, the goroutine that starts may remain until the server gives
+// up; stop asks it to.
 func (e *embedded) start(ctx context.Context) (*server.Server, error) {
 	log := &serverLog{log: e.b.log}
 	srv, err := server.NewServer(&server.Options{

@@ -82,8 +82,8 @@ type Options struct {
 
 // Metrics are counters since the start, and the lag.
 //
-// A fill or a message is counted when its transaction is known to be committed. After a commit
-// whose outcome is unknown, the same fills count as duplicates.
+// A fill or a message is counted when its transaction is known to be committed. The fills of a
+// commit that was done and not answered are never counted as booked.
 type Metrics struct {
 	Booked           uint64 // rows inserted from the journal
 	Duplicates       uint64 // fills whose row was there already
@@ -168,8 +168,7 @@ func New(o Options) *Projection {
 // Projected returns the last trade sequence in the table and the input sequence
 // up to which every fill is in the table.
 //
-// Both are 0 before the first Step that succeeds. Everything up to them is committed. Any
-// goroutine.
+// Both are 0 until a Step has read the cursors. Everything up to them is committed. Any goroutine.
 func (p *Projection) Projected() (tradeSeq, inputSeq uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -178,7 +177,7 @@ func (p *Projection) Projected() (tradeSeq, inputSeq uint64) {
 
 // Lag returns how many durable fills are not in the table yet.
 //
-// Before the first Step that succeeds it is the whole history.
+// Until a Step has read the cursors it is the whole history.
 func (p *Projection) Lag() uint64 {
 	trade, _ := p.Projected()
 	_, head := p.o.Journal.Head() // read after the position, which is never above the head

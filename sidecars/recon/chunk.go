@@ -30,7 +30,10 @@ var defaultBounds = bounds{
 // plan in the snapshot, moved and adds after it; plan runs again when the books were changed
 // meanwhile, so it must set what it decides, not add to it.
 type walk struct {
-	name    string
+	name string
+	// fills is how the history is read: from the blotter for entries that may be recent, from the
+	// journal itself to verify it, from the index to find orphans. maxRows is how many compared rows
+	// end a chunk.
 	fills   reader
 	maxRows int
 	sweeps  bool // adds entries above the last swept one to the books

@@ -10,6 +10,8 @@ import (
 const months = 12
 
 // dayCount is how the time between two days is measured.
+//
+// The names are those of the instruments file; doc.go names the standard of each.
 type dayCount uint8
 
 const (
@@ -23,6 +25,9 @@ var dayCountNames = []string{"ACT/ACT", "30/360", "ACT/360", "ACT/365F"}
 
 // accrued returns the last coupon date at a session's end, false when there is none, and the day
 // count fraction since that date in millionths. See doc.go.
+//
+// The instrument is a bond. A session before 1970 cannot be (Marker.check). The result is at least
+// 0.
 func (i *instrument) accrued(session store.Date) (last store.Date, paid bool, millionths int64) {
 	switch {
 	case i.frequency == 0 || session < i.dated:
@@ -46,6 +51,10 @@ func (i *instrument) accrued(session store.Date) (last store.Date, paid bool, mi
 
 // period returns the coupon dates around a session before the maturity: the last
 // one at or before it and the first one after it.
+//
+// The coupon dates are counted back from the maturity and never forward from one another: a date
+// that was cut short by a short month would otherwise shift all others. previous may lie before the
+// dated date.
 func (i *instrument) period(session store.Date) (previous, next store.Date) {
 	step := months / i.frequency
 	from, to := session.Time(), i.maturity.Time()
@@ -83,6 +92,8 @@ func daysIn(year int, month time.Month) int {
 }
 
 // days360 counts days in months of 30.
+//
+// The end of February is not treated as a 30th, as the bond basis asks.
 func days360(from, to store.Date) int64 {
 	y1, m1, d1 := from.Time().Date()
 	y2, m2, d2 := to.Time().Date()
@@ -94,6 +105,8 @@ func days360(from, to store.Date) int64 {
 }
 
 // ratio is part/of in millionths, half up.
+//
+// part is at least 0 and of above 0.
 func ratio(part, of int64) int64 {
 	const one = 1_000_000
 	return (2*part*one + of) / (2 * of)

@@ -6,7 +6,11 @@ import (
 )
 
 // Announcement is the content of risk.extract.ready.
+//
+// A receiver reads the two files by their URIs and compares the sums. The same marker gives the
+// same announcement, in the same sink, so one that comes twice is recognised by its sequence.
 type Announcement struct {
+	// URI and ContractsURI are of scheme file, with the absolute path on the machine of the sink.
 	URI               string // of the positions file
 	SHA256            string
 	ContractsURI      string
@@ -23,6 +27,8 @@ type Announcement struct {
 }
 
 // AppendJSON appends the announcement as a JSON object.
+//
+// The order of the members is fixed.
 func (a *Announcement) AppendJSON(b []byte) []byte {
 	b = appendText(append(b, `{"uri":`...), a.URI)
 	b = appendText(append(b, `,"sha256":`...), a.SHA256)

@@ -7,11 +7,15 @@ import (
 )
 
 // artifacts are the two files, rendered.
+//
+// They are whole in memory, because their sums are compared before a byte of them is stored.
 type artifacts struct {
 	positions, contracts []byte
 }
 
 // inputs are the inputs of the rendering beside the cut.
+//
+// One goroutine uses it. The texts of the inputs are kept, because they are stored beside the cut.
 type inputs struct {
 	reference *Reference
 	marks     markSet
@@ -64,6 +68,10 @@ const (
 )
 
 // render makes the two files of a cut. No other function makes them.
+//
+// Each file begins with comment lines (#): name, schema, sequence, session, version and sums, then
+// the notes above. Its bytes depend on the arguments alone: no time, no path and no map order is in
+// them. An error is ErrRefused.
 func render(cut *cutRows, cutSHA256 string, in *inputs, referenceSHA256 string) (artifacts, error) {
 	head := func(b []byte, name string, schema, rows int) []byte {
 		b = append(append(append(b, "# name="...), name...), '\n')

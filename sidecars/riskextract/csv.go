@@ -11,9 +11,13 @@ import (
 )
 
 // MaxReferenceBytes bounds a reference file.
+//
+// A file is read whole and parsed in memory for every extract.
 const MaxReferenceBytes = 16 << 20
 
 // The errors of a line, for the text of an error.
+//
+// table wraps them in ErrRefused with the file and the line.
 var (
 	errHeader  = errors.New("the first line is not the header")
 	errEnd     = errors.New("the last line does not end")
@@ -27,6 +31,8 @@ var (
 // table reads CSV strictly: ASCII, no quotes, \n after every line, the exact header first, the same
 // number of columns in every line. row receives each line's columns, which share the memory of
 // text.
+//
+// The slice that row gets is used again for the next line. An error of row ends the reading.
 func table(name, header, text string, row func(columns []string) error) error {
 	fail := func(line int, err error) error {
 		return fmt.Errorf("riskextract: read %s line=%d: %w: %w", name, line, err, ErrRefused)
@@ -55,6 +61,8 @@ func table(name, header, text string, row func(columns []string) error) error {
 }
 
 // split splits a line into exactly len(columns) columns.
+//
+// Blanks around a column are refused and not cut: two readers of such a file could differ.
 func split(line string, columns []string) error {
 	for i := range len(line) {
 		if c := line[i]; c < ' ' || c > '~' || c == '"' {
@@ -75,6 +83,8 @@ func split(line string, columns []string) error {
 }
 
 // whole reads a whole number from least to most, in its shortest form.
+//
+// name is the column's, for the error.
 func whole(name, text string, least, most uint64) (uint64, error) {
 	n, err := strconv.ParseUint(text, 10, 64)
 	if err != nil || strconv.FormatUint(n, 10) != text || n < least || n > most {
@@ -84,6 +94,8 @@ func whole(name, text string, least, most uint64) (uint64, error) {
 }
 
 // decimal reads a number of at most six decimals as millionths, 0 or more.
+//
+// A sign or an exponent is refused.
 func decimal(name, text string) (int64, error) {
 	n, err := strictjson.ParseDecimal([]byte(text))
 	if err != nil || strings.ContainsAny(text, "-eE") {
@@ -93,6 +105,8 @@ func decimal(name, text string) (int64, error) {
 }
 
 // day reads a date of the years 1900 to 9999.
+//
+// The comparison of the texts is one of years: the form has been checked before.
 func day(name, text string) (store.Date, error) {
 	d, err := store.ParseDate(text)
 	if err != nil || text < "1900" {

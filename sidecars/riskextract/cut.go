@@ -15,6 +15,9 @@ import (
 )
 
 // Versions of the written formats.
+//
+// A schema changes when a column, its meaning or the lines around it change, so that a consumer can
+// refuse one that it does not know.
 const (
 	CutSchema       = 3
 	PositionsSchema = 3
@@ -31,6 +34,9 @@ var (
 
 // State is the state of an engine that stands exactly at a marker's sequence.
 // *matcher.Engine fits.
+//
+// The functions walk in the engine's order until the callback returns false. Contracts come by
+// ascending id; positions and securities in any order.
 type State interface {
 	EachPosition(func(matcher.PositionInfo) bool)
 	EachSecurity(func(matcher.SecurityInfo) bool)
@@ -38,6 +44,8 @@ type State interface {
 }
 
 // Marker is a sequenced RiskExtract record.
+//
+// Markers are commands, so every member has the same ones.
 type Marker struct {
 	Seq          uint64 // its inputSeq
 	SessionDate  store.Date
@@ -45,6 +53,8 @@ type Marker struct {
 }
 
 // Cut is a rendered cut.
+//
+// Bytes are ASCII with \n. They are the same on every member (RenderCut).
 type Cut struct {
 	Bytes     []byte
 	SHA256    string // lower-case hex: cutSha256
@@ -62,6 +72,9 @@ const (
 
 // engineMultiplier is the multiplier of every security in an engine: no command sets another. The
 // multiplier of an instrument is reference data.
+//
+// A cut of another build may hold another one; appendPosition compares that with the reference
+// data.
 const engineMultiplier = 1
 
 // lastDay is 9999-12-31, the last day that yyyy-MM-dd can express.
@@ -69,7 +82,7 @@ const lastDay store.Date = 2932896
 
 // RenderCut renders the state as the cut of a marker.
 //
-//   - Shape: formats.md, section 4. Positions by (accountId, securityId), flat ones too, then
+//   - Shape: a header line, then positions by (accountId, securityId), flat ones too, then
 //     contracts ascending by id.
 //   - Errors: ErrRefused for a security that is unknown or whose ticker a line cannot hold,
 //     for a convention, style or side that this build does not know, and for a marker without
@@ -136,6 +149,8 @@ const (
 )
 
 // securitiesOf returns the securities by id.
+//
+// The map is only looked up, never walked: its order would differ from member to member.
 func securitiesOf(s State, breath *ring.Breather) map[uint32]matcher.SecurityInfo {
 	all := make(map[uint32]matcher.SecurityInfo)
 	s.EachSecurity(func(i matcher.SecurityInfo) bool {
@@ -147,6 +162,8 @@ func securitiesOf(s State, breath *ring.Breather) map[uint32]matcher.SecurityInf
 }
 
 // positionsOf returns the positions in the order of the cut.
+//
+// The first walk counts, so that the list is allocated once.
 func positionsOf(s State, breath *ring.Breather) []matcher.PositionInfo {
 	count := 0
 	s.EachPosition(func(matcher.PositionInfo) bool { count++; return true })
@@ -174,6 +191,7 @@ func (m Marker) check() error {
 	return nil
 }
 
+// appendHeader appends the first line of a cut. cutReader.header compares a text with it.
 func (m Marker) appendHeader(b []byte, rows, contracts int) []byte {
 	b = strconv.AppendUint(append(b, "#cut schema="...), CutSchema, 10)
 	b = strconv.AppendUint(append(b, " seq="...), m.Seq, 10)
@@ -182,44 +200,6 @@ func (m Marker) appendHeader(b []byte, rows, contracts int) []byte {
 	b = strconv.AppendInt(append(b, " rows="...), int64(rows), 10)
 	b = strconv.AppendInt(append(b, " contracts="...), int64(contracts), 10)
 	return append(b, '\n')
-}
-
-// checkContract refuses terms that this build cannot read.
-func checkContract(c *matcher.ContractInfo, last uint64) error {
-	_, known := matcher.ConventionAt(c.Convention)
-	switch {
-	case c.ID <= last:
-		return refuse("contract id=%d is not above %d", c.ID, last)
-	case !known:
-		return refuse("contract id=%d has conventionIndex=%d, which this build does not know",
-			c.ID, c.Convention)
-	case !c.Style.Known():
-		return refuse("contract id=%d has exerciseStyle=%d, which this build does not know",
-			c.ID, c.Style)
-	case c.Side > matcher.Sell:
-		return refuse("contract id=%d has side=%d", c.ID, c.Side)
-	case c.Notional < 1:
-		return refuse("contract id=%d has notional=%d", c.ID, c.Notional)
-	}
-	return nil
-}
-
-func appendContract(b []byte, c *matcher.ContractInfo) []byte {
-	product := uint64(0)
-	if c.Swaption {
-		product = 1
-	}
-	b = append(strconv.AppendUint(b, c.ID, 10), ',')
-	b = append(strconv.AppendUint(b, uint64(c.AccountID), 10), ',')
-	b = append(strconv.AppendUint(b, uint64(c.Side), 10), ',') // Sell pays
-	b = append(strconv.AppendInt(b, int64(c.Notional), 10), ',')
-	b = append(strconv.AppendInt(b, c.FixedRate, 10), ',')
-	b = append(strconv.AppendUint(b, uint64(c.Convention), 10), ',')
-	b = append(strconv.AppendUint(b, uint64(c.Effective), 10), ',')
-	b = append(strconv.AppendUint(b, uint64(c.Maturity), 10), ',')
-	b = append(strconv.AppendUint(b, product, 10), ',')
-	b = append(strconv.AppendUint(b, uint64(c.Expiry), 10), ',')
-	return append(strconv.AppendUint(b, uint64(c.Style), 10), '\n')
 }
 
 // plainTicker reports whether a ticker can be a CSV column.

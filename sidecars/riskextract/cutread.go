@@ -12,6 +12,8 @@ import (
 )
 
 // position is a row of a cut.
+//
+// quantity is signed: below 0 for a short position. average is the running average cost.
 type position struct {
 	account    uint32
 	security   string
@@ -30,14 +32,20 @@ type cutRows struct {
 
 // parseCut reads the text of a cut. The caller checks by its SHA-256 that the text is the one that
 // was rendered; parseCut only refuses text that no cut can hold.
+//
+// A text that it accepts has exactly one form: rendering its rows again would give the same bytes.
+// The error is ErrRefused with the line.
 func parseCut(text string) (*cutRows, error) {
 	return newCutReader(text).rows()
 }
 
+// newCutReader begins at the first line.
 func newCutReader(text string) *cutReader {
 	return &cutReader{rest: text, breath: ring.NewBreather()}
 }
 
+// rows reads the whole text. The numbers in the header bound the rows, and never the memory beyond
+// the length of the text.
 func (r *cutReader) rows() (*cutRows, error) {
 	text := r.rest
 	var cut cutRows
@@ -99,6 +107,7 @@ func (r *cutReader) next() string {
 	return line
 }
 
+// expect reads a line that must be this one, which ends with \n.
 func (r *cutReader) expect(line string) {
 	if got := r.next(); r.err == nil && got+"\n" != line {
 		r.fail("not " + strings.TrimSuffix(line, "\n"))
@@ -106,6 +115,8 @@ func (r *cutReader) expect(line string) {
 }
 
 // header reads the first line: it compares it with the line that its values give.
+//
+// So signs, leading zeros and blanks that Sscanf accepts are refused.
 func (r *cutReader) header(m *Marker) (rows, contracts int) {
 	line := r.next()
 	var session int64
@@ -122,6 +133,8 @@ func (r *cutReader) header(m *Marker) (rows, contracts int) {
 	return rows, contracts
 }
 
+// position reads a line of cutColumns. Whether the ticker is one of the reference data is decided
+// when the files are rendered.
 func (r *cutReader) position() (p position, ok bool) {
 	c := columns{rest: r.next()}
 	p.account = uint32(c.unsigned(math.MaxUint32))
@@ -136,6 +149,7 @@ func (r *cutReader) position() (p position, ok bool) {
 	return p, r.err == nil
 }
 
+// contract reads a line of cutTerms and checks its terms as the rendering did.
 func (r *cutReader) contract(last uint64) (info matcher.ContractInfo, ok bool) {
 	c := columns{rest: r.next()}
 	info.ID = c.unsigned(math.MaxUint64)
@@ -174,6 +188,7 @@ func (c *columns) text() string {
 	return column
 }
 
+// unsigned reads a number from 0 to most without a sign or a leading zero.
 func (c *columns) unsigned(most uint64) uint64 {
 	text := c.text()
 	n, err := strconv.ParseUint(text, 10, 64)
@@ -184,6 +199,7 @@ func (c *columns) unsigned(most uint64) uint64 {
 	return n
 }
 
+// signed reads a number with a minus sign or none.
 func (c *columns) signed() int64 {
 	text := c.text()
 	n, err := strconv.ParseInt(text, 10, 64)

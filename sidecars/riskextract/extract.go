@@ -23,7 +23,12 @@ const (
 var ErrFollower = errors.New("only the leader writes and announces")
 
 // Options configure an Extractor. Sink, Engine, Announce and Markers are required.
+//
+// The functions are called on the goroutines of Extract and Run, and may take as long as the
+// context allows.
 type Options struct {
+	// Sink must outlive the process. Several members may share one: a file that is there already, with
+	// the same bytes, is used.
 	Sink           string // the directory; it is created
 	Counterparties string // path; "": built in
 	Instruments    string // path; "": built in
@@ -37,7 +42,8 @@ type Options struct {
 	// Markers returns the durable markers from a sequence on, ascending. next is the sequence from
 	// which to continue: all markers before it have been returned.
 	Markers func(ctx context.Context, from uint64) (markers []Marker, next uint64, err error)
-	Role    func() string // nil: always SINGLE
+	// Role is asked again after the cut is stored, because a leadership may end meanwhile.
+	Role func() string // nil: always SINGLE
 
 	DB *store.DB // holds the cursor; nil: a file in the sink holds it
 	// Own is for a member that always follows: the directory of its own cursor, over the cuts that it
@@ -53,10 +59,14 @@ type Options struct {
 }
 
 // Extractor makes the extracts of all markers.
+//
+// The steps of an extract are the stored files themselves: each step first looks whether its file
+// is there. So nothing but the cursor has to survive a crash.
 type Extractor struct {
 	o    Options
 	turn chan struct{}     // holds a token while an extract is made; guards kept
 	kept map[uint64]string // cutSha256 of the markers whose cut this process has stored
+	// step is called between the steps of an extract, in tests, which fail there; nil otherwise.
 	step func(string) error
 
 	progress  progress
@@ -66,6 +76,8 @@ type Extractor struct {
 }
 
 // New returns an Extractor. It does no work until one of its methods is called.
+//
+// The cursor is the file in Own, else the row in DB, else a file in the sink.
 func New(o Options) *Extractor {
 	if o.Role == nil {
 		o.Role = func() string { return RoleSingle }
@@ -102,6 +114,8 @@ func New(o Options) *Extractor {
 //     broker: try again later.
 //   - Cost: an engine brought to the marker, about 20 MB for 100,000 positions and 100,000
 //     contracts.
+//
+// One extract is made at a time; other callers wait for their turn or the end of their context.
 func (x *Extractor) Extract(ctx context.Context, m Marker) (Announcement, error) {
 	select {
 	case x.turn <- struct{}{}:
@@ -138,6 +152,10 @@ func (x *Extractor) Extract(ctx context.Context, m Marker) (Announcement, error)
 }
 
 // cut stores the cut of a marker and returns its text and SHA-256.
+//
+// A cut that this process has stored is read back and compared with its sum; a changed file leads
+// to a new rendering, whose put then reports ErrMismatch. The engine is closed before anything is
+// stored.
 func (x *Extractor) cut(ctx context.Context, m Marker, dir *folder) (text, sum string, err error) {
 	if sum = x.kept[m.Seq]; sum != "" {
 		if text, err = dir.read(cutName(m.Seq), sum); err == nil {
@@ -162,6 +180,8 @@ func (x *Extractor) cut(ctx context.Context, m Marker, dir *folder) (text, sum s
 }
 
 // artifacts stores the two files and all their inputs, and returns the announcement.
+//
+// It parses the text of the cut, as Rebuild does, and never the engine's own state.
 func (x *Extractor) artifacts(ctx context.Context, m Marker, dir *folder,
 	text, sum string) (Announcement, error) {
 	cut, err := parseCut(text)
@@ -204,6 +224,9 @@ func (x *Extractor) artifacts(ctx context.Context, m Marker, dir *folder,
 
 // inputs returns the inputs that are pinned for a marker. When none are, it stores the ones now in
 // force and returns them with a manifest that is not stored yet.
+//
+// A repetition with other reference files or later marks so gives the same bytes as the first
+// attempt, from the moment when the manifest was stored.
 func (x *Extractor) inputs(ctx context.Context, m Marker, dir *folder) (*manifest, *inputs, error) {
 	pins, found, err := dir.manifest(m.Seq)
 	if err != nil {

@@ -8,6 +8,8 @@ import (
 )
 
 // instrument is the description of a security.
+//
+// The zero fields of a kind are those that its lines leave empty.
 type instrument struct {
 	kind       kind
 	multiplier uint32
@@ -39,6 +41,7 @@ func (k kind) hasMaturity() bool { return k.bond() || k == option }
 // share describes every security that the file does not list.
 var share = instrument{kind: equity, multiplier: 1}
 
+// instrumentsHeader is the first line of the file, exactly.
 const instrumentsHeader = "security,instrumentType,contractMultiplier,coupon,maturityDate," +
 	"couponFrequency,datedDate,dayCount"
 
@@ -55,6 +58,9 @@ const (
 )
 
 // addInstrument adds a line of the instruments.
+//
+// A column that does not apply to the type must be empty: a term in the wrong line is refused and
+// not ignored.
 func (r *Reference) addInstrument(columns []string) error {
 	security := columns[columnSecurity]
 	if !plainTicker(security) {
@@ -102,6 +108,9 @@ func (r *Reference) addInstrument(columns []string) error {
 }
 
 // readCoupons reads the columns that only bonds have and returns the columns that must be empty.
+//
+// The number of coupons a year must divide twelve, so that coupon dates are whole months apart.
+// Coupon and frequency are both 0 or both above.
 func (i *instrument) readCoupons(columns []string) (unused []string, err error) {
 	if i.coupon, err = decimal("coupon", columns[columnCoupon]); err != nil {
 		return nil, err

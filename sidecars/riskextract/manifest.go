@@ -11,10 +11,14 @@ import (
 
 // manifest holds the SHA-256 of every file of an extract. Its text, in the form of sha256sum(1), is
 // seq-<N>.sha256: it pins the inputs, and a rebuild is compared with it.
+//
+// The inputs come first, so their three lines alone have a sum (referenceSHA256), which does not
+// depend on the marker.
 type manifest struct {
 	counterparties, instruments, marks string // the inputs
-	cut                                string
-	positions, contracts               string // the artifacts
+	// cut and what follows are "" until render has set them.
+	cut                  string
+	positions, contracts string // the artifacts
 }
 
 const (
@@ -28,6 +32,8 @@ func instrumentsName(sum string) string    { return "instruments-" + sum + ".csv
 func marksName(sum string) string          { return "marks-" + sum + ".csv" }
 
 // text is the content of the file.
+//
+// sha256sum -c in the folder checks it.
 func (m *manifest) text(seq uint64) string {
 	lines := [manifestLines][2]string{
 		{m.counterparties, counterpartiesName(m.counterparties)},
@@ -51,6 +57,8 @@ func (m *manifest) referenceSHA256() string {
 }
 
 // parseManifest reads the text: it compares it with the text that its values give.
+//
+// ErrMismatch for any text that manifest.text does not give, also for one with a line too many.
 func parseManifest(seq uint64, text string) (*manifest, error) {
 	m := new(manifest)
 	fields := [manifestLines]*string{&m.counterparties, &m.instruments, &m.marks, &m.cut, &m.positions,
@@ -85,6 +93,9 @@ func (f *folder) manifest(seq uint64) (m *manifest, found bool, err error) {
 }
 
 // inputs reads the inputs that a manifest pins.
+//
+// ErrMismatch when a file is not the one that is pinned. The marks must be those of the marker's
+// session and version.
 func (f *folder) inputs(m *manifest, marker Marker) (*inputs, error) {
 	counterparties, err := f.read(counterpartiesName(m.counterparties), m.counterparties)
 	if err != nil {
@@ -107,6 +118,8 @@ func (f *folder) inputs(m *manifest, marker Marker) (*inputs, error) {
 }
 
 // keep stores inputs and returns a manifest that pins them.
+//
+// The names of the files are their sums, so extracts with the same inputs share them.
 func (f *folder) keep(in *inputs) (*manifest, error) {
 	m := &manifest{
 		counterparties: sumOf([]byte(in.reference.counterpartiesText)),

@@ -14,12 +14,16 @@ import (
 
 // Marks returns the closing marks published for a session under a version, in any order; found is
 // false when none are.
+//
+// An error is one of the database or store.ErrMarksChanged; the extract waits and tries again.
 type Marks interface {
 	Marks(ctx context.Context, session store.Date, version uint32) (marks []store.Mark,
 		found bool, err error)
 }
 
 // SQLMarks are the closing marks in the database.
+//
+// Any goroutine may use it.
 type SQLMarks struct {
 	DB  *store.DB
 	Now func() time.Time // nil: time.Now
@@ -49,6 +53,8 @@ func (s *SQLMarks) PutMarks(ctx context.Context, session store.Date, version uin
 }
 
 // markSet is the marks of one extract, with their stored text.
+//
+// It does not change after parseMarks.
 type markSet struct {
 	text       string
 	bySecurity map[string]store.Mark
@@ -62,9 +68,13 @@ const (
 	qualityIndicative = "INDICATIVE"
 )
 
+// marksColumns is the second line of the stored marks; prices are whole millionths.
 const marksColumns = "security,priceTicks,quality"
 
 // markSetOf renders the marks of a session. found is false when the session has none.
+//
+// It reads its own text back, so that the first rendering and every rebuild use one parser. "None
+// published" and "an empty set published" give different texts.
 func markSetOf(session store.Date, version uint32, marks []store.Mark,
 	found bool) (markSet, error) {
 	marks = slices.SortedFunc(slices.Values(marks),
@@ -85,6 +95,8 @@ func appendMarksHeader(b []byte, session store.Date, version uint32, found bool,
 }
 
 // parseMarks reads the text of markSetOf, strictly.
+//
+// ErrRefused for any text that markSetOf would not give for this session and version.
 func parseMarks(session store.Date, version uint32, text string) (markSet, error) {
 	set := markSet{text: text, bySecurity: make(map[string]store.Mark)}
 	header, body, _ := strings.Cut(text, "\n")
@@ -120,6 +132,9 @@ func parseMarks(session store.Date, version uint32, text string) (markSet, error
 }
 
 // closing returns the closing mark of a position's security.
+//
+// price is in millionths. ErrRefused when there is neither a mark nor a last trade: a position is
+// never stated without a price, not even a flat one.
 func (s *markSet) closing(p *position) (price int64, source, quality string, err error) {
 	if m, there := s.bySecurity[p.security]; there {
 		if m.Quality == "" {

@@ -7,6 +7,8 @@ import (
 
 // wide is an exact whole number of at most 127 bits and a sign, for money in
 // millionths. Zero is not negative.
+//
+// The zero wide is 0. No method changes its receiver.
 type wide struct {
 	negative bool
 	hi, lo   uint64 // the magnitude; hi is less than 2^63
@@ -35,6 +37,8 @@ func (w wide) times(m uint32) (wide, bool) {
 }
 
 // minus returns w - v; false when it does not fit.
+//
+// Two numbers of one sign always fit.
 func (w wide) minus(v wide) (wide, bool) {
 	if w.negative != v.negative {
 		lo, carry := bits.Add64(w.lo, v.lo, 0)
@@ -51,6 +55,9 @@ func (w wide) minus(v wide) (wide, bool) {
 }
 
 // appendMillionths appends w millionths as a number with six decimals.
+//
+// At least one digit comes before the point. 127 bits have at most 39 digits: a chunk of 19 and up
+// to 20 above it.
 func appendMillionths(b []byte, w wide) []byte {
 	const chunk, chunkDigits, decimals = 1e19, 19, 6
 	if w.negative {

@@ -18,6 +18,9 @@ import (
 )
 
 // progress is how far Run has dealt with the markers. Run and the callers of Wait share it.
+//
+// A marker is in one of three places: at or above next (not looked at), in open (tried or to be
+// tried), or neither (announced).
 type progress struct {
 	nudge chan struct{} // has room for one value: a caller of Wait is waiting
 
@@ -29,6 +32,9 @@ type progress struct {
 }
 
 // attempt is a marker that has not been announced yet.
+//
+// Its fields are guarded by progress.mu. refusals tells a caller of Wait whether a new try was
+// made.
 type attempt struct {
 	Marker
 	refusals int
@@ -36,6 +42,7 @@ type attempt struct {
 	due      time.Time // when to try again
 }
 
+// newProgress knows nothing yet: next is 0.
 func newProgress() progress {
 	return progress{changed: make(chan struct{}), nudge: make(chan struct{}, 1)}
 }
@@ -71,6 +78,8 @@ func (p *progress) passed() uint64 {
 }
 
 // due returns the first attempt above a sequence that is due.
+//
+// It returns a copy: Run makes the extract without the lock.
 func (p *progress) due(after uint64, now time.Time) (a Marker, found bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -90,6 +99,9 @@ func (p *progress) drop(from, to uint64) {
 }
 
 // cursor stores the sequence up to which every marker is announced.
+//
+// save replaces the value. A value that is too low only repeats announcements; one that is too high
+// would lose some, so it is saved after them.
 type cursor interface {
 	load(ctx context.Context) (uint64, error)
 	save(ctx context.Context, seq uint64) error
@@ -99,6 +111,8 @@ type cursor interface {
 const cursorName = "riskextract"
 
 // sqlCursor is a cursor in the database. All members share it.
+//
+// A new leader so continues where the last one ended.
 type sqlCursor struct{ db *store.DB }
 
 func (c sqlCursor) load(ctx context.Context) (seq uint64, err error) {
@@ -114,6 +128,8 @@ func (c sqlCursor) save(ctx context.Context, seq uint64) error {
 }
 
 // fileCursor is a cursor in a directory, for a member without a database.
+//
+// The file riskextract.cursor holds the sequence in decimal. It is replaced by a rename.
 type fileCursor struct{ dir string }
 
 func (c fileCursor) load(context.Context) (uint64, error) {

@@ -17,6 +17,8 @@ import (
 //   - Errors: ErrMismatch when a stored file, or an existing file under an output's name, differs
 //     from what it must be; then nothing is written. Any other error is a file that cannot be read
 //     or written.
+//
+// It needs no database, no journal and no configuration, so it works on a copy of the folder.
 func Rebuild(cutPath, positionsOut, contractsOut string) error {
 	seq, err := cutSeq(cutPath)
 	if err != nil {
@@ -61,6 +63,9 @@ func cutSeq(path string) (uint64, error) {
 }
 
 // again renders the artifacts of a stored cut and compares all stored files with its manifest.
+//
+// A refusal of stored content is ErrMismatch here: the same content was accepted when the extract
+// was made.
 func (f *folder) again(seq uint64) (artifacts, error) {
 	m, found, err := f.manifest(seq)
 	if err == nil && !found {
@@ -97,6 +102,8 @@ func (f *folder) again(seq uint64) (artifacts, error) {
 
 // render makes the artifacts and compares them, and the stored ones, with a manifest. It adds to
 // the manifest the sums that are not in it yet.
+//
+// It writes nothing.
 func (f *folder) render(cut *cutRows, cutSum string, in *inputs, m *manifest) (artifacts, error) {
 	made, err := render(cut, cutSum, in, m.referenceSHA256())
 	if err != nil {

@@ -18,6 +18,8 @@ var (
 )
 
 // Reference is the content of the two reference files. It does not change.
+//
+// The texts are stored beside each cut as they were read, comments and order included.
 type Reference struct {
 	counterpartiesText string
 	instrumentsText    string
@@ -32,10 +34,14 @@ type counterparty struct {
 	currency   string
 }
 
+// counterpartiesHeader is the first line of the file, exactly.
 const counterpartiesHeader = "accountId,counterpartyId,nettingSetId,currency"
 
 // LoadReference reads the reference files; an empty path means the built-in file. Refused content
 // of a file is ErrRefused, with the line.
+//
+// Each extract calls it, so a corrected file is used without a restart. The two files are not read
+// at one moment.
 func LoadReference(counterparties, instruments string) (*Reference, error) {
 	first, err := readReference(counterparties, builtInCounterparties)
 	if err != nil {
@@ -48,6 +54,7 @@ func LoadReference(counterparties, instruments string) (*Reference, error) {
 	return ParseReference(first, second)
 }
 
+// readReference reads one byte more than a file may have: table then refuses it as too large.
 func readReference(path, builtIn string) (string, error) {
 	if path == "" {
 		return builtIn, nil
@@ -65,6 +72,8 @@ func readReference(path, builtIn string) (string, error) {
 }
 
 // ParseReference reads the texts of the two files.
+//
+// ErrRefused with file and line for any content that is not of the form in doc.go.
 func ParseReference(counterparties, instruments string) (*Reference, error) {
 	r := &Reference{
 		counterpartiesText: counterparties, counterparties: make(map[uint32]counterparty),

@@ -9,6 +9,9 @@ import (
 )
 
 // appendPosition appends a line of the positions file.
+//
+// The columns are those of positionsColumns. ErrRefused for an account without a counterparty, a
+// security without a price, a multiplier that contradicts the cut, and an amount beyond 128 bits.
 func (in *inputs) appendPosition(b []byte, p *position, session store.Date) ([]byte, error) {
 	party, err := in.reference.counterparty(p.account)
 	if err != nil {
@@ -48,6 +51,8 @@ func (in *inputs) appendPosition(b []byte, p *position, session store.Date) ([]b
 }
 
 // appendTerms appends coupon, maturity, last coupon date and accrued fraction.
+//
+// It ends the line. Columns that do not apply are empty.
 func (i *instrument) appendTerms(b []byte, session store.Date) []byte {
 	if !i.kind.hasMaturity() {
 		return append(b, ",,,\n"...)
@@ -66,6 +71,9 @@ func (i *instrument) appendTerms(b []byte, session store.Date) []byte {
 }
 
 // appendContract appends a line of the contracts file. The terms were checked with the cut.
+//
+// The columns are those of contractsColumns. The contract's id has its prefix here, as clients know
+// it.
 func (in *inputs) appendContract(b []byte, c *matcher.ContractInfo) ([]byte, error) {
 	party, err := in.reference.counterparty(c.AccountID)
 	if err != nil {

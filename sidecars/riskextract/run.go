@@ -10,8 +10,9 @@ import (
 	"posttrade/sidecars/store"
 )
 
-// The longest pause after an error of the engine, the disk or the broker; a lost database has its
-// own. And the pause before a refused marker is tried again.
+// maxPause is the longest pause after an error of the engine, the disk or the broker; the longest
+// after one of the database is shorter. retryPause is the pause before a refused marker is tried
+// again.
 const (
 	maxPause   = 5 * time.Second
 	retryPause = 5 * time.Second
@@ -24,6 +25,9 @@ const saveEvery = 1 << 20
 // begins after the durable cursor, which passes a marker only when its announcement is sent. While
 // the engine, the database, the disk or the broker fails, Run waits and tries again. A refused
 // marker is tried again later, and the next ones do not wait for it.
+//
+// One goroutine calls it, on every member: a follower stores the cuts and leaves the cursor alone,
+// so that a new leader finds the cuts made and announces what is missing.
 func (x *Extractor) Run(ctx context.Context) error {
 	var failures pace.Backoff
 	for {
@@ -61,6 +65,9 @@ func (x *Extractor) Run(ctx context.Context) error {
 // Wait returns nil once the marker of that sequence has been announced. A refusal in a new try ends
 // it with ErrRefused or ErrMismatch. When there is no marker, it returns nil when Run has passed
 // the sequence.
+//
+// It makes a refused marker due at once and nudges Run. Other errors of a try do not end it: Run
+// tries again until ctx ends. On a follower it waits for the leader's cursor. Any goroutine.
 func (x *Extractor) Wait(ctx context.Context, seq uint64) error {
 	p := &x.progress
 	refusals := -1 // of the marker, when the waiting began
@@ -94,6 +101,9 @@ func (x *Extractor) Wait(ctx context.Context, seq uint64) error {
 }
 
 // round looks for new markers once, tries those that are due and moves the cursor.
+//
+// A follower without a cursor of its own reads the leader's in each round, and forgets the markers
+// that the leader has announced.
 func (x *Extractor) round(ctx context.Context) error {
 	follows := x.o.Role() == RoleFollower && x.o.Own == ""
 	if x.progress.next == 0 || follows {
@@ -117,6 +127,8 @@ func (x *Extractor) round(ctx context.Context) error {
 }
 
 // look adds the markers that have become durable.
+//
+// Markers may return a part only; next says how far it came.
 func (x *Extractor) look(ctx context.Context) error {
 	p := &x.progress
 	from := max(p.next, x.saved+1)
@@ -138,6 +150,8 @@ func (x *Extractor) look(ctx context.Context) error {
 
 // try makes one extract. It returns an error only when the engine, the disk, the database or the
 // broker failed: later markers would fail too.
+//
+// now is the time of the round: a marker that is refused is not due again in the same round.
 func (x *Extractor) try(ctx context.Context, m Marker, now time.Time) error {
 	_, err := x.Extract(ctx, m)
 	switch {
@@ -164,6 +178,9 @@ func (x *Extractor) try(ctx context.Context, m Marker, now time.Time) error {
 }
 
 // save moves the durable cursor up to the first open marker, if that is worth a write.
+//
+// It is worth a write when a marker was announced, or when saveEvery sequences have passed. A
+// follower never moves the leader's cursor.
 func (x *Extractor) save(ctx context.Context) error {
 	x.progress.mu.Lock()
 	passed := x.progress.passed()

@@ -18,13 +18,20 @@ import (
 
 // folder is the directory of one session and price version in the sink. Files that are stored there
 // are never replaced.
+//
+// A name stands for one content for good. So two processes, or two attempts, that store the same
+// file need no lock.
 type folder struct {
 	path string
+	// mode is that of new files: read-only for an extract.
 	mode fs.FileMode
 	step func(name string) error // called between the steps of put, in tests; nil: not called
 }
 
 // folderOf makes the directory of a marker, durably.
+//
+// Each level is synced into the one above it: a file in a folder that a power cut takes back would
+// be lost with it.
 func folderOf(sink string, m Marker, step func(string) error) (*folder, error) {
 	session := filepath.Join(sink, m.SessionDate.String())
 	f := &folder{path: filepath.Join(session, "v"+strconv.FormatUint(uint64(m.PriceVersion), 10)),
@@ -49,6 +56,9 @@ func seqName(seq uint64) string       { return "seq-" + strconv.FormatUint(seq, 
 
 // put stores a file. When it returns nil, the file has exactly this content and is on the disk
 // under its name. A name that has other content already is ErrMismatch and stays as it is.
+//
+// The directory is synced also when the file was there: an earlier attempt may have ended before
+// that.
 func (f *folder) put(name string, content []byte) error {
 	path := filepath.Join(f.path, name)
 	same, err := f.holds(name, content)
@@ -65,6 +75,8 @@ func (f *folder) put(name string, content []byte) error {
 }
 
 // add writes a temporary file and gives it its final name, which must be free.
+//
+// A link fails when the name exists, where a rename would replace the file.
 func (f *folder) add(name string, content []byte) error {
 	path := filepath.Join(f.path, name)
 	temp, err := f.writeTemp(name, content)
@@ -87,6 +99,8 @@ func (f *folder) add(name string, content []byte) error {
 }
 
 // writeTemp writes a new file next to its final place, and syncs it.
+//
+// The name begins with a dot, so readers that list seq-* do not see it.
 func (f *folder) writeTemp(name string, content []byte) (path string, err error) {
 	file, err := os.CreateTemp(f.path, tempPrefix(name)+"*")
 	if err != nil {
@@ -132,6 +146,8 @@ func (f *folder) tidy(name string) {
 }
 
 // holds reports whether a file is there; other content is ErrMismatch.
+//
+// It reads and compares the whole file.
 func (f *folder) holds(name string, content []byte) (bool, error) {
 	got, err := os.ReadFile(filepath.Join(f.path, name))
 	switch {
@@ -147,6 +163,8 @@ func (f *folder) holds(name string, content []byte) (bool, error) {
 }
 
 // read returns a stored file whose SHA-256 is known.
+//
+// ErrMismatch when the content has another sum.
 func (f *folder) read(name, sum string) (string, error) {
 	content, err := os.ReadFile(filepath.Join(f.path, name))
 	if err != nil {
@@ -159,6 +177,7 @@ func (f *folder) read(name, sum string) (string, error) {
 	return string(content), nil
 }
 
+// at tells a test that a step is done; its error ends the extract there, as a crash would.
 func (f *folder) at(step string) error {
 	if f.step == nil {
 		return nil

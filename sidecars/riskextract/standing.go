@@ -16,6 +16,8 @@ import (
 )
 
 // Stored is a file of an extract, according to its name and its folders.
+//
+// Its content is not looked at.
 type Stored struct {
 	Marker
 	Path string
@@ -27,6 +29,9 @@ const givenUpName = "given-up"
 
 // Newest is the stored extract of the highest sequence in a sink that has not been given
 // up; Seq is 0 when there is none. It reads names only.
+//
+// A start compares it with the journal: an extract beyond the journal's end belongs to a history
+// that the journal does not have.
 func Newest(sink string) (newest Stored, err error) {
 	all, err := storedIn(sink)
 	for _, s := range all {
@@ -39,6 +44,9 @@ func Newest(sink string) (newest Stored, err error) {
 
 // GiveUp makes Newest skip the extracts above a sequence that are in the sink now. A later extract
 // of the same sequence has another folder, or is refused: a stored file is never replaced.
+//
+// files counts files, of which one extract has several. The list only grows; it is replaced in one
+// rename.
 func GiveUp(sink string, inputSeq uint64) (files int, err error) {
 	all, err := storedIn(sink)
 	if err != nil {
@@ -78,6 +86,8 @@ func (s *Stored) name(sink string) string {
 }
 
 // storedIn returns every file of an extract in a sink that has not been given up.
+//
+// An empty or missing sink has none.
 func storedIn(sink string) (all []Stored, err error) {
 	paths, err := filepath.Glob(filepath.Join(globText(sink), "*", "v*", "seq-*"))
 	if err != nil {
@@ -119,6 +129,8 @@ func globText(path string) string {
 }
 
 // ReadStanding is the sequence up to which every marker is announced, according to the database.
+//
+// 0 when nothing was announced yet.
 func ReadStanding(tx *store.Tx) (inputSeq uint64, err error) { return tx.Cursor(cursorName) }
 
 // FileStanding is the same according to the file in a directory, and that file's name.
@@ -130,6 +142,8 @@ func FileStanding(dir string) (inputSeq uint64, path string, err error) {
 
 // SetBack makes Run look at the markers above a sequence again: a journal that is older than the
 // cursor has other markers there.
+//
+// Run must not be under way: it keeps the cursor in memory.
 func SetBack(tx *store.Tx, inputSeq uint64) error {
 	at, err := tx.Cursor(cursorName)
 	if err != nil || at <= inputSeq {

@@ -46,7 +46,7 @@ var ErrClosed = errors.New("database was closed")
 
 // Options say where the database is.
 //
-// The zero Options open SQLite in the current folder.
+// Either URL or Dir is required.
 type Options struct {
 	URL         string        // postgres://...; "" = SQLite
 	Dir         string        // of SQLite's file, posttrade.db; made when missing

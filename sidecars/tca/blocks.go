@@ -19,15 +19,21 @@ import (
 //	12  u32  0
 //	16  u64  the number of its first entry among the owner's of that level
 //	24  entries, then zeros
+//
+// Each block begins at a multiple of blockBytes, so its number gives its place in the file.
 const (
 	blockBytes = 4096
 	headBytes  = 24
 )
 
 // cachedBlocks is how many blocks of a file stay in memory: 4 MiB.
+//
+// Each number has one slot; a block that is read takes the place of the one before it there.
 const cachedBlocks = 1024
 
 // block is one block in memory, immutable once it has been read or written.
+//
+// entries and ordinal are those of the head; the words of an entry depend on the kind of block.
 type block struct {
 	number uint64
 	bytes  [blockBytes]byte
@@ -57,6 +63,8 @@ func (b *block) begin(level, entries int, owner uint32, ordinal uint64) {
 }
 
 // checksum begins with the number, so that a block at another block's place counts as damaged.
+//
+// The four bytes of the checksum itself are left out.
 func (b *block) checksum(table *crc32.Table) uint32 {
 	var number [8]byte
 	binary.LittleEndian.PutUint64(number[:], b.number)
@@ -65,15 +73,21 @@ func (b *block) checksum(table *crc32.Table) uint32 {
 
 // blockFile is a file of whole blocks that only grows. One goroutine appends, and any number read
 // appended blocks; TCA.mu orders them.
+//
+// The file may be longer than blocks: blocks behind the checkpoint were appended before a crash,
+// and cut drops them.
 type blockFile struct {
-	f      *os.File
-	name   string
-	table  *crc32.Table
+	f     *os.File
+	name  string
+	table *crc32.Table
+	// blocks is how many are valid. append raises it, cut sets it; TCA.mu guards it.
 	blocks uint64
 	spare  block // used by append
-	cache  [cachedBlocks]atomic.Pointer[block]
+	// cache is filled by readers, several at once. A slot holds nil or a whole block.
+	cache [cachedBlocks]atomic.Pointer[block]
 }
 
+// openBlocks opens or makes a file. It counts no block as valid until cut says how many are.
 func openBlocks(name string) (*blockFile, error) {
 	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -84,6 +98,8 @@ func openBlocks(name string) (*blockFile, error) {
 
 // cut truncates the file to that many blocks and drops the cache. The file must have at least that
 // many.
+//
+// errCheckpoint when it is shorter: the checkpoint cannot be used then.
 func (f *blockFile) cut(blocks uint64) error {
 	info, err := f.f.Stat()
 	if err != nil {
@@ -104,6 +120,9 @@ func (f *blockFile) cut(blocks uint64) error {
 }
 
 // append writes f.spare as the next block and returns its number.
+//
+// It does not sync: save does, before a checkpoint counts on the block. After an error the block
+// counts as not written, and the next append writes to the same place.
 func (f *blockFile) append() (uint64, error) {
 	f.spare.number = f.blocks
 	binary.LittleEndian.PutUint32(f.spare.bytes[:], f.spare.checksum(f.table))
@@ -140,6 +159,7 @@ func (f *blockFile) read(number uint64) (*block, error) {
 	return b, nil
 }
 
+// sync makes every appended block durable.
 func (f *blockFile) sync() error {
 	if err := f.f.Sync(); err != nil {
 		return fmt.Errorf("tca: sync file=%s: %w", f.name, err)

@@ -4,10 +4,8 @@ import (
 	"bufio"
 	"bytes"
 	"crypto/sha256"
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash"
 	"io"
 	"io/fs"
 	"maps"
@@ -45,29 +43,11 @@ var errCheckpoint = errors.New("unusable checkpoint")
 // The end is the SHA-256 of all that. A checkpoint depends on the commands alone: the same history
 // gives the same bytes.
 
-// wordWriter writes words and keeps the first error.
-type wordWriter struct {
-	w   *bufio.Writer
-	sum hash.Hash
-	err error
-}
-
-func (w *wordWriter) bytes(b []byte) {
-	if w.err == nil {
-		w.sum.Write(b)
-		_, w.err = w.w.Write(b)
-	}
-}
-
-func (w *wordWriter) words(words ...uint64) {
-	var b [8]byte
-	for _, word := range words {
-		binary.LittleEndian.PutUint64(b[:], word)
-		w.bytes(b[:])
-	}
-}
-
 // write writes the index as a checkpoint.
+//
+// It holds no lock: only Run's goroutine or Close calls it, and no other goroutine changes the
+// index. Securities are written in the order of their ids and orders in that of their orderRefs, so
+// that equal indexes give equal bytes.
 func (x *index) write(to io.Writer, genesis [sha256.Size]byte) error {
 	w := &wordWriter{w: bufio.NewWriterSize(to, 1<<16), sum: sha256.New()}
 	w.bytes([]byte(checkpointMagic))
@@ -110,38 +90,14 @@ func (x *index) write(to io.Writer, genesis [sha256.Size]byte) error {
 	return errors.Join(w.err, w.w.Flush())
 }
 
-// wordReader reads words of a checkpoint with a valid checksum. It still checks the counts: a count
-// that is larger than the rest of the text makes the checkpoint bad.
-type wordReader struct {
-	b   []byte
-	bad bool
-}
-
-func (r *wordReader) word() uint64 {
-	if len(r.b) < 8 {
-		r.bad, r.b = true, nil
-		return 0
-	}
-	word := binary.LittleEndian.Uint64(r.b)
-	r.b = r.b[8:]
-	return word
-}
-
-// count reads how many entries of that many words follow, at most most.
-func (r *wordReader) count(words int, most uint64) int {
-	n := r.word()
-	if n > most || n > uint64(len(r.b)/(8*words)) {
-		r.bad, r.b = true, nil
-		return 0
-	}
-	return int(n)
-}
-
 // maxSecurity is the largest id that the engine issues.
 const maxSecurity = 1<<24 - 1
 
 // read fills the index from a checkpoint. It changes no file. It sets the numbers of blocks that
 // the files of executions and samples must have.
+//
+// The index must be empty. After an error it is filled in part and must be cleared. Errors are
+// errCheckpoint.
 func (x *index) read(text []byte, genesis [sha256.Size]byte) (sampleBlocks,
 	arrivalBlocks uint64, err error) {
 	body := len(text) - sha256.Size
@@ -187,6 +143,8 @@ func (x *index) read(text []byte, genesis [sha256.Size]byte) (sampleBlocks,
 	return sampleBlocks, arrivalBlocks, nil
 }
 
+// history reads the open part of one security's samples, and refuses counts that no history can
+// have.
 func (r *wordReader) history(h *history) {
 	h.firstMillis, h.leaves = int64(r.word()), r.word()
 	for range r.count(sampleWords, leafSamples) {
@@ -206,6 +164,10 @@ func (r *wordReader) history(h *history) {
 
 // save writes a checkpoint of the index, after it has synced the blocks that the checkpoint depends
 // on. Only Run's goroutine or Close calls it.
+//
+// The order is what makes it safe: blocks on the disk first, then the checkpoint in one rename
+// (disk.Replace). After a crash in between, the older checkpoint counts on fewer blocks, which are
+// there.
 func (t *TCA) save() error {
 	if err := errors.Join(t.index.samples.file.sync(), t.index.executions.file.sync()); err != nil {
 		return err
@@ -220,6 +182,8 @@ func (t *TCA) save() error {
 }
 
 // load fills the index from the checkpoint, and empties it when there is no usable one.
+//
+// The error is one of the file system. torn stays set then, so that no report uses the index.
 func (t *TCA) load() error {
 	text, err := os.ReadFile(filepath.Join(t.o.Dir, checkpointName))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -272,6 +236,8 @@ func (t *TCA) reset() error {
 }
 
 // clear empties the index but not its files. The caller holds t.mu.
+//
+// The files stay open and are shared with the new index.
 func (t *TCA) clear() {
 	t.index = index{
 		samples:    samples{file: t.index.samples.file},

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"time"
 
 	"posttrade/matcher"
@@ -16,6 +15,8 @@ var ErrClosed = errors.New("closed")
 
 const (
 	// stepCommands is how many commands the shadow takes before follow looks at anything else.
+	//
+	// It bounds how late Run notices the end of its context, a damaged block or a due checkpoint.
 	stepCommands = 8192
 
 	// lockEvents is how many events are added while readers wait.
@@ -34,6 +35,8 @@ var errHistory = errors.New("the journal has another history")
 //
 // It spends most of its time in the shadow engine: run it on a thread of low priority
 // (journal.Politely).
+//
+// A second Run waits for the first. ErrClosed after Close. It ends its shadow before it returns.
 func (t *TCA) Run(ctx context.Context) error {
 	t.running.Lock()
 	defer t.running.Unlock()
@@ -61,6 +64,9 @@ func (t *TCA) Run(ctx context.Context) error {
 
 // follow repeatedly brings the index up to the durable head. It returns when ctx ends or an error
 // occurs.
+//
+// It makes one shadow and keeps it as long as it works. The error of ctx is returned like any
+// other; Run looks at ctx itself.
 func (t *TCA) follow(ctx context.Context) (err error) {
 	if err := t.mend(); err != nil {
 		return err
@@ -87,6 +93,9 @@ func (t *TCA) follow(ctx context.Context) (err error) {
 }
 
 // mend repairs the index before Run continues it.
+//
+// An index that a reader has found damaged is emptied; one that an error left incomplete is taken
+// from its checkpoint again.
 func (t *TCA) mend() error {
 	switch {
 	case t.damaged.Load():
@@ -100,6 +109,10 @@ func (t *TCA) mend() error {
 // attach makes a shadow at the position of the index. The shadow replays the index's last command,
 // and the command must be the same: a journal that has lost it, or has another one in its place, is
 // another history.
+//
+// The shadow begins one command earlier than the index ends, so that the comparison is possible. It
+// may begin at an older snapshot; the commands in between are decided without their events being
+// used.
 func (t *TCA) attach(ctx context.Context) (_ Shadow, err error) {
 	applied := t.index.applied
 	before := max(applied, 1) - 1
@@ -147,6 +160,9 @@ func (t *TCA) attach(ctx context.Context) (_ Shadow, err error) {
 }
 
 // step adds more commands, if there are any.
+//
+// At most stepCommands, and none above the durable head: the index must not hold what a power cut
+// can take back.
 func (t *TCA) step(ctx context.Context, shadow Shadow) (moved bool, err error) {
 	if t.damaged.Load() {
 		return false, fmt.Errorf("tca: builds the price history again: %w", ErrDamaged)
@@ -168,6 +184,8 @@ func (t *TCA) step(ctx context.Context, shadow Shadow) (moved bool, err error) {
 
 // observe adds the events of whole commands to the index, some commands at a time: a thread of low
 // priority should not hold the lock for long.
+//
+// events are whole commands, as Shadow.Follow promises.
 func (t *TCA) observe(events []matcher.Event) error {
 	for len(events) > 0 {
 		n := min(lockEvents, len(events))
@@ -182,6 +200,8 @@ func (t *TCA) observe(events []matcher.Event) error {
 	return nil
 }
 
+// take adds events under the lock and wakes the callers that wait for the index. An error leaves
+// the index torn, which ends all reports until it is loaded again.
 func (t *TCA) take(events []matcher.Event) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -199,6 +219,9 @@ func (t *TCA) take(events []matcher.Event) error {
 
 // checkpoint saves one when it is due: often enough that a restart repeats little, and seldom
 // enough to leave the disk to the journal. Run continues when a checkpoint cannot be written.
+//
+// idle says that the index has reached the durable head. An attempt counts even when it fails, so a
+// full disk is not tried at every step.
 func (t *TCA) checkpoint(idle bool) {
 	if t.index.applied == t.saved {
 		return
@@ -224,26 +247,5 @@ func pause(ctx context.Context, d time.Duration) {
 	select {
 	case <-timer.C:
 	case <-ctx.Done():
-	}
-}
-
-// alarm logs once that something fails, and once that it works again.
-type alarm struct {
-	log  *slog.Logger
-	what string
-	on   bool
-}
-
-func (a *alarm) ring(err error) {
-	if !a.on {
-		a.on = true
-		a.log.Warn(a.what+" does not work and is tried again", "err", err)
-	}
-}
-
-func (a *alarm) still() {
-	if a.on {
-		a.on = false
-		a.log.Info(a.what + " works again")
 	}
 }

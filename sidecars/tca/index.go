@@ -7,10 +7,13 @@ import (
 )
 
 // index is what the events say about prices and arrivals, up to one command.
+//
+// The events of one command come together, so the state of a command never crosses a checkpoint.
 type index struct {
 	samples    samples
 	executions executions
-	open       map[uint32]arrival // of the orders on the book, by orderRef
+	// open grows and shrinks with the book. An order leaves it when it is filled or canceled.
+	open map[uint32]arrival // of the orders on the book, by orderRef
 
 	applied uint64          // the last inputSeq in it
 	last    matcher.Command // that command
@@ -22,6 +25,8 @@ type index struct {
 
 // observe adds the events of whole commands. After an error the index is incomplete and must be
 // loaded again.
+//
+// The same events in the same order give the same index, down to the bytes of its files.
 func (x *index) observe(events []matcher.Event) error {
 	var last *matcher.Command
 	for i := range events {
@@ -70,6 +75,9 @@ func (x *index) observe(events []matcher.Event) error {
 }
 
 // filled stores the arrival of a fill. Then its price takes force, unless the fill came late.
+//
+// A taker's arrival is that of its command (met); a maker's is the one that was stored when it came
+// to the book. ErrDamaged for a maker without one: the index does not belong to these events.
 func (x *index) filled(ev *matcher.Event) error {
 	met := x.met
 	if ev.Flags&matcher.EventMarket == 0 && ev.OrderRef != x.taker {

@@ -16,6 +16,9 @@ import (
 
 // Report is the transaction-cost analysis of one trade. doc.go defines each number. Prices are x
 // 1e6, times epoch milliseconds.
+//
+// It depends on the row and on the journal up to the trade alone, so it is the same whenever it is
+// asked for.
 type Report struct {
 	TradeID        string
 	AccountID      uint32
@@ -49,6 +52,8 @@ func (p Bps) Known() bool { return p.known }
 
 // Hundredths is the number in hundredths of a basis point. ok is false when it is absent, or does
 // not fit an int64, which is possible only with a benchmark close to zero.
+//
+// It tests that the 128 bits are the sign extension of the lower 64.
 func (p Bps) Hundredths() (n int64, ok bool) {
 	n = int64(p.hundredths.lo)
 	return n, p.known && p.hundredths.hi == n>>63
@@ -58,6 +63,8 @@ func (p Bps) Hundredths() (n int64, ok bool) {
 func (p Bps) String() string { return string(p.AppendJSON(nil)) }
 
 // AppendJSON appends String to b.
+//
+// It allocates only for a number that an int64 in millionths cannot hold.
 func (p Bps) AppendJSON(b []byte) []byte {
 	if !p.known {
 		return append(b, "null"...)
@@ -105,6 +112,9 @@ const never = math.MaxUint64
 // report is Report without waiting. complete is an inputSeq that was durable after the row was
 // read. When the index has everything up to complete and does not have the row's tradeSeq, the row
 // is none of the journal's fills. Until then the trade counts as not reached.
+//
+// A security that the engine does not know has neither an arrival nor an average, which is a
+// complete answer. It holds the read lock while it reads blocks.
 func (t *TCA) report(trade *store.Trade, complete uint64) (r Report, reached bool, err error) {
 	r = Report{
 		TradeID: trade.ID, AccountID: trade.AccountID, Security: trade.Security, Side: trade.Side,
@@ -148,6 +158,8 @@ func windowStart(end, millis int64) int64 {
 }
 
 // arrival sets the order's arrival, when the row is the journal's fill.
+//
+// The fingerprint decides: a row that was edited by hand has no arrival.
 func (t *TCA) arrival(r *Report, trade *store.Trade, security uint32) error {
 	e, found, err := t.index.executions.at(trade.Seq)
 	if err != nil || !found {
@@ -168,6 +180,8 @@ func (t *TCA) arrival(r *Report, trade *store.Trade, security uint32) error {
 
 // twap sets the average over the window. The area under the price up to any moment follows from the
 // last sample before it, so the window's area is a difference.
+//
+// The window is half open for samples: one that takes force at its end has no weight.
 func (t *TCA) twap(r *Report, security uint32) error {
 	start, end := r.TwapWindowStart, r.TwapWindowEnd
 	if start >= end {
@@ -196,6 +210,9 @@ func (t *TCA) twap(r *Report, security uint32) error {
 
 // AppendJSON appends the report as a JSON object, null where there is no
 // benchmark or no arrival.
+//
+// The members are those of the HTTP interface, in its order. It allocates nothing for a plain row
+// when b has room.
 func (r *Report) AppendJSON(b []byte) []byte {
 	b = appendText(append(b, `{"tradeId":`...), r.TradeID)
 	b = strconv.AppendUint(append(b, `,"accountId":`...), uint64(r.AccountID), 10)

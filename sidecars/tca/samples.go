@@ -7,6 +7,9 @@ import (
 
 // sample is a price and the millisecond at which it took force. sum is the area
 // under the price, px x ms, from the security's first sample up to that moment.
+//
+// The sums are what makes an average cost two lookups instead of a walk: they are exact in 128 bits
+// and never decrease.
 type sample struct {
 	millis int64
 	px     int64
@@ -40,6 +43,9 @@ const (
 // The recent entries are written as a block when there are enough and another one comes. So once
 // there is a sample, the leaf's recent entries are never none. Its last sample is in memory; that
 // is the only sample whose price may still change, and it is the price in force.
+//
+// Invariants: times ascend strictly from block to block and into recent; nodes[i].recent is never
+// empty; a block above the leaves has nodeBranches entries.
 type history struct {
 	firstMillis int64    // of the first sample
 	leaves      uint64   // full leaf blocks in the file
@@ -60,6 +66,8 @@ type samples struct {
 }
 
 // history returns a security's history. It makes an empty one when there is none yet.
+//
+// The pointer is valid until the next call with a higher id.
 func (x *samples) history(security uint32) *history {
 	if int(security) >= len(x.of) {
 		x.of = append(x.of, make([]history, int(security)+1-len(x.of))...)
@@ -79,6 +87,8 @@ func (x *samples) latest(security uint32) int64 {
 }
 
 // add appends a sample whose own time is millis.
+//
+// It writes a block about every leafSamples samples, and sometimes one for each level above.
 func (x *samples) add(security uint32, millis, px int64) error {
 	h := x.history(security)
 	if len(h.recent) == 0 {
@@ -102,6 +112,8 @@ func (x *samples) add(security uint32, millis, px int64) error {
 }
 
 // writeLeaf turns a leaf of recent samples into a block.
+//
+// An error leaves the history in between: the index is torn then, and is loaded again.
 func (x *samples) writeLeaf(security uint32, h *history) error {
 	b := &x.file.spare
 	b.begin(0, len(h.recent), security, h.leaves*leafSamples)
@@ -123,6 +135,8 @@ func (x *samples) writeLeaf(security uint32, h *history) error {
 }
 
 // link adds a finished block to the level above it.
+//
+// level counts from 1. It recurses as far as full levels reach.
 func (x *samples) link(security uint32, h *history, level int, up branch) error {
 	if level > len(h.nodes) {
 		h.nodes = append(h.nodes, edge{})
@@ -182,6 +196,9 @@ func (x *samples) at(security uint32, millis int64) (s sample, ordinal uint64,
 }
 
 // descend finds the sample below a block of the given level.
+//
+// A block of another owner or level is ErrDamaged, although its checksum is right: the checkpoint
+// names the wrong one.
 func (x *samples) descend(security uint32, level int, number uint64,
 	millis int64) (sample, uint64, error) {
 	for {

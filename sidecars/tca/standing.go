@@ -14,6 +14,8 @@ import (
 )
 
 // Standing is how much of the history the files of an index hold.
+//
+// A start compares it with the journal, to find files that a later or another journal has left.
 type Standing struct {
 	Path     string
 	Genesis  [sha256.Size]byte // of the genesis record
@@ -23,6 +25,9 @@ type Standing struct {
 
 // ReadStanding reads the Standing from the checkpoint in dir. A missing or damaged checkpoint gives
 // an empty one: the index will be built again.
+//
+// It checks the checksum and the format, and reads nothing behind the last command. It may be
+// called while no index is open in dir.
 func ReadStanding(dir string) (s Standing, err error) {
 	s.Path = filepath.Join(dir, checkpointName)
 	text, err := os.ReadFile(s.Path)
@@ -44,6 +49,9 @@ func ReadStanding(dir string) (s Standing, err error) {
 }
 
 // Forget makes the next Open begin with an empty index. Call it only while no index is open.
+//
+// The blocks stay, and are cut away when the index is opened: without a checkpoint none of them
+// counts.
 func Forget(dir string) error {
 	err := os.Remove(filepath.Join(dir, checkpointName))
 	if errors.Is(err, fs.ErrNotExist) {

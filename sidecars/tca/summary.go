@@ -12,6 +12,8 @@ import (
 )
 
 // SummaryQuery selects the trades of a summary.
+//
+// The zero query selects every trade. Times are epoch milliseconds of executed_at.
 type SummaryQuery struct {
 	Accounts   []uint32 // nil: all; empty: none
 	FromMillis int64    // executed at or after; 0: open
@@ -44,6 +46,8 @@ type SecurityCosts struct {
 }
 
 // tally is the data of an average.
+//
+// The sums are 128 bits wide: they do not overflow for any number of trades that a table can hold.
 type tally struct {
 	trades     uint64
 	twaps      uint64
@@ -76,6 +80,8 @@ func (a *tally) costs() Costs {
 }
 
 // summing is the sums of a Summary under way.
+//
+// It lives inside of one database read.
 type summing struct {
 	t          *TCA
 	total      tally
@@ -84,6 +90,9 @@ type summing struct {
 }
 
 // add adds a trade's costs.
+//
+// It waits for the index at most once in a summary: what it waits for covers all later rows as
+// well.
 func (s *summing) add(ctx context.Context, trade *store.Trade) error {
 	if s.total.trades%1024 == 0 && ctx.Err() != nil {
 		return ctx.Err()
@@ -118,6 +127,8 @@ func (s *summing) add(ctx context.Context, trade *store.Trade) error {
 // Errors: those of the database and of Report; the context's. Cost: one pass over the selected
 // rows, about a microsecond per row in addition to the database's own; memory for one line per
 // security.
+//
+// It holds one of the database's read slots the whole time. Any goroutine.
 func (t *TCA) Summary(ctx context.Context, q SummaryQuery) (Summary, error) {
 	if t.o.DB == nil {
 		return Summary{}, errors.New("tca: summary without a database")
@@ -144,6 +155,8 @@ func (t *TCA) Summary(ctx context.Context, q SummaryQuery) (Summary, error) {
 }
 
 // AppendJSON appends the summary as a JSON object.
+//
+// The members are those of the HTTP interface, in its order.
 func (s *Summary) AppendJSON(b []byte) []byte {
 	b = s.Costs.appendFields(append(b, '{'))
 	b = append(b, `,"bySecurity":[`...)

@@ -30,6 +30,8 @@ var ErrDamaged = errors.New("damaged price history")
 // Follow decides the commands up to inputSeq to, or to the durable head if that comes first, and
 // passes their events to fn, whole commands per call; fn may be nil. The events are only valid
 // during the call.
+//
+// Applied is the last inputSeq that it has decided. Close frees its memory; it is called once.
 type Shadow interface {
 	Applied() uint64
 	Follow(ctx context.Context, to uint64, fn func(events []matcher.Event) error) error
@@ -37,6 +39,8 @@ type Shadow interface {
 }
 
 // Options configure a TCA.
+//
+// Dir, Shadow, Durable and SecurityID are required. Genesis is compared by its SHA-256.
 type Options struct {
 	Dir     string        // created when it does not exist; no other process may write in it
 	Window  time.Duration // of the TWAP; rounded down to milliseconds
@@ -65,6 +69,9 @@ const (
 )
 
 // TCA is the index with its writer, Run, and its readers.
+//
+// The life of the index: Open loads it, Run extends it, Close saves it. Between them it is always a
+// prefix of the journal's history, or torn.
 type TCA struct {
 	o            Options
 	windowMillis int64
@@ -94,6 +101,9 @@ type TCA struct {
 // Run does.
 //
 // Errors: invalid options, or errors of the file system.
+//
+// A checkpoint that cannot be used is no error: the index begins empty, and a line of the log says
+// why.
 func Open(o Options) (*TCA, error) {
 	if o.Shadow == nil || o.Durable == nil || o.SecurityID == nil {
 		return nil, errors.New("tca: options need Shadow, Durable and SecurityID")
@@ -133,6 +143,8 @@ func Open(o Options) (*TCA, error) {
 
 // Close saves a checkpoint and closes the files. The caller must end Run's context first: Close
 // waits for Run.
+//
+// A report that needs a block fails afterwards. A second Close returns nil.
 func (t *TCA) Close() error {
 	t.running.Lock()
 	defer t.running.Unlock()
@@ -161,6 +173,8 @@ func (t *TCA) closeFiles() error {
 func (t *TCA) Applied() uint64 { return t.applied.Load() }
 
 // Lag is how many durable commands are not in the index yet. Any goroutine.
+//
+// It is the whole history while the index is built again.
 func (t *TCA) Lag() uint64 {
 	applied, durable := t.applied.Load(), t.o.Durable()
 	return max(durable, applied) - applied
@@ -170,6 +184,8 @@ func (t *TCA) Lag() uint64 {
 // built again has not reached it.
 //
 // Errors: the context's.
+//
+// It polls nothing: Run wakes every caller when it has added commands. Any goroutine.
 func (t *TCA) CatchUp(ctx context.Context, inputSeq uint64) error {
 	for {
 		t.mu.Lock()

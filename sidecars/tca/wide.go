@@ -12,6 +12,7 @@ type wide struct {
 	lo uint64
 }
 
+// add, sub and neg wrap around at 128 bits; no value here comes near that.
 func (w wide) add(v wide) wide {
 	lo, carry := bits.Add64(w.lo, v.lo, 0)
 	return wide{w.hi + v.hi + int64(carry), lo}
@@ -68,6 +69,8 @@ func average(sum wide, count uint64) wide {
 
 // mean is num/den, a weighted average of prices, in whole millionths, half up. num is not negative
 // and num/den fits a price, so the division cannot overflow.
+//
+// den is above 0.
 func mean(num wide, den uint64) int64 {
 	q, r := bits.Div64(uint64(num.hi), num.lo, den)
 	if r >= den-r {
@@ -78,6 +81,9 @@ func mean(num wide, den uint64) int64 {
 
 // slippage is (px - benchmark) / benchmark in hundredths of a basis point, rounded half up; for a
 // sale it is negated before it is rounded. The benchmark is the rational number num/den above zero.
+//
+// The first part covers the usual numbers in 64 and 128 bits without an allocation; the second part
+// is the same in big integers, for all others.
 func slippage(px int64, num wide, den uint64, sell bool) wide {
 	const hundredthsOfBps = 1_000_000 // one hundred per cent
 	if hi, lo := bits.Mul64(uint64(px), den); px >= 0 && hi == 0 && lo>>63 == 0 && num.small() {

@@ -7,7 +7,7 @@ import (
 	"posttrade/matcher/strictjson"
 )
 
-// The beginnings of a line.
+// The beginnings of a line, with its kind.
 const (
 	kindAccept      = `{"kind":"accept"`
 	kindReject      = `{"kind":"reject"`
@@ -17,7 +17,7 @@ const (
 	kindTradeBooked = `{"kind":"trade-booked"`
 )
 
-// What stands before the number of an id.
+// What stands before the number of an id, the opening quote included.
 const (
 	orderPrefix    = `"ord-`
 	swapPrefix     = `"SW-`
@@ -34,6 +34,7 @@ var null = []byte("null")
 // record is one line before it is text. A member that does not apply is null in the line: where 0
 // is no possible value, 0 says so; otherwise a bool beside it does.
 type record struct {
+	// sequence is that of the command; the records of a command share it
 	sequence uint64
 	// prefix is what stands before the number of the order id, the opening quote included.
 	prefix  string
@@ -94,6 +95,8 @@ func (r *renderer) render(b []byte, ev *matcher.Event) ([]byte, int) {
 }
 
 // about gives what a statement about an order or an execution says.
+//
+// The price of a market order is 0 or less in the event, and null in the line.
 func (r *renderer) about(ev *matcher.Event) record {
 	return record{
 		sequence: ev.InputSeq, prefix: orderPrefix, order: ev.Order(), trade: ev.TradeSeq,
@@ -121,7 +124,8 @@ func (r *renderer) execution(b []byte, ev *matcher.Event) ([]byte, int) {
 	return append(append(b, kindTradeBooked...), b[tail:end]...), 2
 }
 
-// refusal renders a command that was refused; doc.go has the table.
+// refusal renders a command that was refused; doc.go of package audit has the table. What was asked
+// is read from the command. A type without a case here gives no record.
 func (r *renderer) refusal(b []byte, ev *matcher.Event) ([]byte, int) {
 	cmd := ev.Cmd()
 	rec := record{
@@ -170,7 +174,10 @@ func (r *renderer) contract(b []byte, ev *matcher.Event) []byte {
 }
 
 // append writes all members behind the kind, and the newline. The order of the members is part of
-// the format: the SHA-256 of a report depends on it.
+// the format: the SHA-256 of a report depends on it. A whole line, broken here in two:
+//
+//	{"kind":"accept","sequence":7,"orderId":"ord-3","tradeId":null,"accountId":1,"security":"AAPL",
+//	"side":"Buy","quantity":10,"price":101.5,"timestampMillis":1700000000000,"riskReason":null}
 func (rec *record) append(b []byte) []byte {
 	b = strconv.AppendUint(append(b, `,"sequence":`...), rec.sequence, 10)
 	b = append(b, `,"orderId":`...)

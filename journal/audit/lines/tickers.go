@@ -10,6 +10,8 @@ type Names interface {
 // tickers are the names of the securities as JSON text, by id - 1. They grow with the registrations
 // in the range itself: an engine that is some commands ahead would name a security before the
 // security had its name.
+//
+// The first index is the id 1: ids are given by the engine, ascending and without a hole.
 type tickers [][]byte
 
 // load reads the names that were registered before the range.

@@ -26,7 +26,8 @@ func (c *checker) decided(events []matcher.Event) {
 	}
 }
 
-// see compares the records of a command: the builder gives the command's last.
+// see compares the records of a command: the builder gives the command's last. So the fills are
+// collected in got, and both are compared when the command's own record comes.
 func (c *checker) see(inputSeq, _ uint64, _ [verify.SaltBytes]byte, record []byte) {
 	if record[0] == verify.KindFill {
 		c.got.add(record)
@@ -53,7 +54,8 @@ func said(record []byte) []byte {
 	return text
 }
 
-// leaf compares a full leaf with the tree, or, behind the tree, leaves it to finish.
+// leaf compares a full leaf with the tree of the signed head. This is what binds every record
+// before the last leaf to the signature.
 func (c *checker) leaf(data []byte) error {
 	return c.tiles.Leaf(verify.LeafOf(c.builder.Head()), data)
 }

@@ -19,4 +19,14 @@
 // behind it, and the snapshot is what the signer says.
 //
 // All functions block, hold one engine, and may be called from any goroutine.
+//
+// The bytes of the two files that are no JSON and no note; numbers are big endian:
+//
+//	records.zst  each command: u16 length, record; then each of its fills: u16 length, record
+//	edges        u32 n, n hashes of 32 bytes: the records before the range in its first leaf
+//	             u32 m, m hashes: the records behind the range in its last leaf
+//
+// Order of the checks: the signed head, the manifest's range against it, an older head if one is
+// given, the genesis record as leaf 0, the snapshot, then the records as the engine decides them,
+// the last leaf and at the end the digests of the manifest. The first that fails is the Refusal.
 package bundle

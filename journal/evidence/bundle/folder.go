@@ -32,6 +32,8 @@ func Folder(dir string) verify.Read {
 
 // ReadFile reads a whole file of at most so many bytes. What is verified comes from strangers, and
 // may have no end.
+//
+// A file that is larger is an error, not a shorter text.
 func ReadFile(path string, most int64) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {

@@ -33,7 +33,8 @@ func (c *checker) file(name string) ([]byte, error) {
 	return data, nil
 }
 
-// need reads a file without which nothing can be judged.
+// need reads a file without which nothing can be judged. That it cannot be read proves nothing
+// against the bundle: ErrRead, exit code 1.
 func (c *checker) need(name string) ([]byte, error) {
 	data, err := c.read(name)
 	if err != nil {
@@ -78,6 +79,9 @@ func (c *checker) prepare() error {
 }
 
 // openOld compares the note that the auditor has kept with the bundle's.
+//
+// The tiles of the bundle must be enough for it. What lies in the older head's open leaf is
+// compared by the replay, if the bundle covers it.
 func (c *checker) openOld(note []byte) (err error) {
 	if c.o.Old == nil {
 		return nil

@@ -8,7 +8,8 @@ import (
 	"posttrade/journal/evidence/verify"
 )
 
-// Job is a bundle that a person wants proven, on a command line or in a browser.
+// Job is a bundle that a person wants proven, on a command line or in a browser. Name and File are
+// for messages only; everything is read through Read and Report.
 type Job struct {
 	Name   string // of the folder
 	Read   verify.Read
@@ -56,7 +57,8 @@ func (j *Job) Prove(keys *verify.Keys, w io.Writer) error {
 	return nil
 }
 
-// Print writes what a bundle has shown, as lines.
+// Print writes what a bundle has shown, as lines. A bundle from a snapshot says in its last line
+// what the signature alone vouches for.
 func (p *Proven) Print(w io.Writer) {
 	fmt.Fprintf(w, "proven sequences %d to %d of the log %s: every decision and fill, signed by %s\n",
 		p.Snapshot+1, p.To, p.Origin, p.Signer)

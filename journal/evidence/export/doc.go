@@ -8,4 +8,8 @@
 // that is not whole and that no check accepts.
 //
 // A call blocks for the whole replay and holds one engine in memory.
+//
+// Steps, in order: the signed head and the genesis record; the newest snapshot before the range
+// that a signed head names; records and edges from a replay that begins at the start of a leaf; the
+// manifest; and the tiles, which the final check asks for one by one.
 package export

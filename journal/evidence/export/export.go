@@ -61,9 +61,11 @@ func Write(ctx context.Context, s Source, from, to uint64, dir string) (*bundle.
 
 // exporter is one Write.
 type exporter struct {
-	s    Source
-	dir  string
-	m    bundle.Manifest
+	// s and dir are the caller's; m is filled in as the files are written.
+	s   Source
+	dir string
+	m   bundle.Manifest
+	// head is what the signed head says: nothing behind it is exported.
 	head verify.Checkpoint
 	g    *matcher.Genesis
 }

@@ -46,15 +46,17 @@ func (x *exporter) replayRange(ctx context.Context) (err error) {
 	return x.records(ctx, r)
 }
 
-// replay is a shadow engine with what is made of its events.
+// replay is a shadow engine with what is made of its events: records and leaves by the builder,
+// digests by the tally. One goroutine uses it.
 type replay struct {
 	shadow  *journal.Shadow
 	builder leaf.Builder
 	tally   *bundle.Tally
-	whole   []verify.Hash // of the last full leaf
+	// whole has the hashes of the last full leaf: the builder drops its own when a leaf is full.
+	whole []verify.Hash
 }
 
-// to replays up to a command.
+// to replays up to a command. It does nothing when the shadow has passed that command already.
 func (r *replay) to(ctx context.Context, inputSeq uint64) error {
 	return r.shadow.Follow(ctx, inputSeq, func(events []matcher.Event) error {
 		for i := range events {

@@ -99,6 +99,10 @@ func (r record) leastIndex() uint64 {
 
 // checkTrees climbs the small tree and then the big one. A record of the open leaf has no big tree
 // to climb: its small tree's root is in the note itself.
+//
+// A path is believed only where its index is: climb refuses a path of a length that no tree has,
+// and the leaf states which commands it covers, so a record cannot be shown as that of another
+// sequence.
 func (p *Proof) checkTrees(c *Checkpoint, where string) error {
 	root, ok := climb(RecordHash(p.Salt, p.Record), p.RecordIndex, p.RecordPath)
 	if !ok {

@@ -26,7 +26,9 @@ var (
 		"INTERNAL_POLICY_ERROR", "SELF_TRADE_PREVENTED"}
 )
 
-// The types of commands that are shown with more than their numbers, and the templates beside them.
+// The types of commands that are shown with more than their numbers, the templates beside them, and
+// the two numbers that decide whether a record has an id of its own. They are those of package
+// matcher.
 const (
 	typeOrderNew  = 1
 	typeCancel    = 2
@@ -61,6 +63,13 @@ func Decoded(data []byte) ([]byte, error) {
 	return append(m, '}'), nil
 }
 
+// fill writes an execution of one side. The order's number has its upper bits in the era; an
+// execution of a market trade has no order. The flags are written only where they are set.
+//
+// For example:
+//
+//	{"tradeId":"trd-1","sequence":12,"accountId":1,"securityId":1,"side":"Buy","quantity":5,
+//	"price":101.5,"execTimeMillis":1700000000000,"orderId":"ord-3","aggressor":true}
 func (r record) fill(m *members) {
 	l := r.line()
 	m.text("tradeId", "trd-"+strconv.FormatUint(l.u64(0), 10))
@@ -83,6 +92,8 @@ func (r record) fill(m *members) {
 	}
 }
 
+// command writes a command and its decision. The members in front depend on the template, those
+// behind are the same for all: client order id, status, and a reason if there is one.
 func (r record) command(m *members) {
 	l, o := r.line(), r.outcome()
 	switch l.u16(2) {

@@ -16,4 +16,14 @@
 // WebAssembly. It trusts nothing that it reads. An error is a Refusal, which says what is not
 // proven and what is at fault, or wraps ErrRead when there was nothing to judge. All functions may
 // be called from any goroutine.
+//
+// Where to read what:
+//
+//	record.go, line.go     the bytes of records and leaves, and of the lines in them
+//	hash.go, tree.go       salts and hashes; the big tree and its tiles
+//	checkpoint.go          heads and their keys; cosign.go has the keys of witnesses
+//	proof.go, check.go     one record: the file, and the check
+//	prefix.go, tiles.go    an older head against a newer one
+//	folder.go              a whole log
+//	decoded.go             a record in words; refusal.go and say.go word the results
 package verify

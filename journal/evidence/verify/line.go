@@ -38,13 +38,16 @@ func (l line) i64(at int) int64 { return int64(l.u64(at)) }
 // record is a record that checkRecord has accepted, so its methods need no bounds.
 type record []byte
 
+// line is the command or the fill, behind the byte of the kind.
 func (r record) line() line { return line(r[1:offsetOutcome]) }
 
+// outcome is what follows the line in a command's record; a fill has none.
 func (r record) outcome() Outcome {
 	return Outcome{OrderRef: binary.BigEndian.Uint32(r[offsetOutcome:]),
 		Status: r[offsetOutcome+4], Reason: r[offsetOutcome+5]}
 }
 
+// clientID is the client order id of a command, empty without one.
 func (r record) clientID() []byte { return r[commandBytes:] }
 
 // inputSeq is the command that the record is of. Both kinds of lines have it at the same place.

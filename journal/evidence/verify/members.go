@@ -11,6 +11,8 @@ import (
 // closing brace.
 type members []byte
 
+// raw writes a member whose value is JSON text already. Names are the package's own, so they need
+// no escapes.
 func (m *members) raw(name string, text []byte) {
 	sep := byte(',')
 	if len(*m) == 0 {
@@ -24,8 +26,10 @@ func (m *members) uint(name string, v uint64) { m.raw(name, strconv.AppendUint(n
 
 func (m *members) int(name string, v int64) { m.raw(name, strconv.AppendInt(nil, v, 10)) }
 
+// decimal writes a number of millionths, without trailing zeros.
 func (m *members) decimal(name string, v int64) { m.raw(name, strictjson.FormatDecimal(nil, v)) }
 
+// text writes a string, which may come from a client: it is escaped.
 func (m *members) text(name, v string) {
 	quoted, err := json.Marshal(v)
 	if err != nil {

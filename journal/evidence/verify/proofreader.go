@@ -53,6 +53,7 @@ func ParseProof(text []byte) (*Proof, error) {
 // over, so the methods return no errors.
 type proofReader struct {
 	json *strictjson.Reader
+	// size is the length of the whole text: with it the place of a raw value is found.
 	size int
 }
 
@@ -125,6 +126,9 @@ func (r *proofReader) raw() []byte {
 }
 
 // text reads a string, which may hold line breaks.
+//
+// A note is such a string. Package strictjson refuses line breaks in its own strings, so the text
+// is taken raw and read by encoding/json.
 func (r *proofReader) text() (s string) {
 	if r.json.Peek() != strictjson.KindString {
 		r.json.Fail(strictjson.ErrType)
@@ -168,6 +172,8 @@ func (r *proofReader) hashes() []Hash {
 }
 
 // object reads an object as it is, without blanks.
+//
+// Only the member decoded is one. Check compares its text byte by byte, so it must have no blanks.
 func (r *proofReader) object() []byte {
 	if r.json.Peek() != strictjson.KindObject {
 		r.json.Fail(strictjson.ErrType)

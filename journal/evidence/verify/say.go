@@ -16,7 +16,8 @@ const (
 // Say checks the proofs in a text and says the result: an exit code, and a line for each proof that
 // holds, then one that says why the next does not. It is what a page in a browser shows.
 //
-// keys and witnesses may hold several keys in one text (Fields).
+// keys and witnesses may hold several keys in one text (Fields). The lines before a failure are
+// proven; the exit code is that of the failure.
 func Say(text []byte, keys, witnesses []string) (exit int, said string) {
 	k, err := ParseKeys(fieldsOf(keys), fieldsOf(witnesses))
 	if err != nil {

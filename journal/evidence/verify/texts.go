@@ -11,6 +11,8 @@ import (
 
 // Proofs reads the proofs in a text: one after the other, or in an array. The error wraps ErrRead
 // when the text has no proof in it, and is a Refusal when it has one that is not whole.
+//
+// One bad proof makes the whole text an error: a file with a damaged proof is not what was written.
 func Proofs(text []byte) (list []*Proof, err error) {
 	defer func() {
 		var refused *Refusal

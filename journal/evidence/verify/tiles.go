@@ -11,6 +11,7 @@ import (
 // Tiles reads the hashes of a head's tree from tiles, which prove themselves against the head: a
 // hash that it gives leads to the root. It is a tlog.HashReader. One goroutine uses it.
 type Tiles struct {
+	// HashReader gives a hash only after it has led the tile to the root
 	tlog.HashReader
 	read Read
 	// err is the last error of read: package tlog hides it behind one of its own.
@@ -41,6 +42,8 @@ func (t *Tiles) Leaf(index uint64, data []byte) error {
 }
 
 // failed words an error of the hash reader: a tile that cannot be read, or one that is wrong.
+//
+// A wrong length is known already as a Refusal and passes as it is.
 func (t *Tiles) failed(err error) error {
 	var refused *Refusal
 	if errors.As(t.err, &refused) {
@@ -75,8 +78,9 @@ func (r tileReader) ReadTiles(tiles []tlog.Tile) ([][]byte, error) {
 	return list, nil
 }
 
-// readTile reads a tile; of a partial one the full one has the beginning. A tile of another length
-// than its name says is a Refusal.
+// readTile reads a tile; of a partial one the full one has the beginning, and may have taken its
+// place. A tile of another length than its name says is a Refusal with the byte at which it ends,
+// or should.
 func readTile(read Read, level int, n uint64, w int) ([]byte, error) {
 	size := w * HashBytes
 	if level == Entries {

@@ -187,7 +187,8 @@ func (c *Client) attach(fds []int, idle ring.Strategy) (err error) {
 }
 
 // adaptiveYields is how often Next gives its core to others before it sleeps. A sleep costs a
-// wake-up, so Next yields for as long as a round trip takes, and not much longer.
+// wake-up, so Next yields for as long as a round trip takes, and not much longer. The server's
+// poller does the same.
 const adaptiveYields = 100
 
 // spins is how many looks Next takes, a tenth of a microsecond apart, before it gives its core

@@ -23,6 +23,8 @@ func descriptors(rights []byte) (fds []int, err error) {
 	return fds, nil
 }
 
+// closeAll closes descriptors that were received and not attached: they are open from their
+// arrival.
 func closeAll(fds []int) {
 	for _, fd := range fds {
 		unix.Close(fd)

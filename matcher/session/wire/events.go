@@ -9,6 +9,8 @@ import "sync/atomic"
 //
 // Invariant: consumed <= published <= written <= consumed+capacity.
 type Outbox struct {
+	// The writer keeps its own copies of all cursors: nothing in shared memory but the client's one
+	// cursor is ever read back.
 	slots    []Record
 	mask     int64
 	page     Page

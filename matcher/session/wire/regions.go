@@ -22,6 +22,7 @@ const (
 	pageWaiter   = 128
 )
 
+// eventMagic is the first eight bytes of an event region, as a little-endian number.
 const eventMagic = 0x3154564544545350 // "PSTDEVT1"
 
 // ErrEvents reports a region that does not hold an event ring: it is too small, or its first page
