@@ -173,9 +173,9 @@ func must2[T any](v T, err error) T {
 	return v
 }
 
-// TestKeptSnapshotsStayBehindAnArchive keeps a snapshot in the part of the history that is moved out
-// then. With the archive it is used, at the end of a later start too. Without the archive it is
-// neither used nor removed, because it may still be of this history.
+// TestKeptSnapshotsStayBehindAnArchive keeps a snapshot of a part of the history that is then moved
+// out. With the archive it is used. Without the archive it is neither used nor removed, because it
+// may still be of this history.
 func TestKeptSnapshotsStayBehindAnArchive(t *testing.T) {
 	fs := vfs.NewMem()
 	f, _ := agedJournal(t, fs)
