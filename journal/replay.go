@@ -36,7 +36,8 @@ func (j *Journal) ReplayTo(ctx context.Context, from, to uint64,
 }
 
 // Commands is ReplayTo for a reader that needs the commands only: it reads and checks neither fills
-// nor client ids, which are as much again.
+// nor client ids, which are as much again. Checksums, contiguity and chain of the commands are
+// checked.
 func (j *Journal) Commands(ctx context.Context, from, to uint64,
 	fn func(cmds []matcher.Command) error) error {
 	return j.replay(ctx, from, to, true, func(d *decoded) error { return fn(d.commands) })

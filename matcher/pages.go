@@ -250,7 +250,8 @@ func (g *pages) climbAbove(leaf uint32) uint32 {
 	return 0
 }
 
-// climbBelow is the slow path of below.
+// climbBelow is the slow path of below: up to a page that has an earlier child, then down along the
+// last children.
 func (g *pages) climbBelow(leaf uint32) uint32 {
 	h := &g.leaves[leaf]
 	base, n := h.base, h.up

@@ -189,7 +189,8 @@ func (s *snapshotStore) Open(id string) (*raft.SnapshotMeta, io.ReadCloser, erro
 	return meta, streamOut{io.MultiReader(header, t), t}, nil
 }
 
-// restores reports, once, that this member itself restores the snapshot.
+// restores reports, once, that this member itself restores the snapshot. Later openings of it are
+// for other members, which need the journal too.
 func (s *snapshotStore) restores(id string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -316,7 +317,8 @@ func (k *snapshotSink) receive() {
 }
 
 // Close makes the written data durable: first the journal that the record stands for, then the
-// record.
+// record. It blocks for that. An error of the stream or of the storage leaves no record; one of
+// writing the record ends the member.
 func (k *snapshotSink) Close() error {
 	if len(k.header) < snapshotHeader {
 		return fmt.Errorf("quorum: snapshot %s ends after %d bytes: %w", k.ID(), len(k.header),

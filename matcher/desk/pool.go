@@ -5,7 +5,8 @@ import (
 	"sync"
 )
 
-// Kind is a kind of callers: each has its own tickets.
+// Kind is a kind of callers: each has its own tickets, so that a crowd of one kind cannot take
+// those of another.
 type Kind int
 
 // The kinds. Requests are those of HTTP, which come and go. Sessions are those of shared memory;

@@ -37,7 +37,7 @@ func (p *poller) show(one *session, q *admission.Request) {
 // because the journal has failed.
 func (s *Server) reached(until uint64) bool { return s.o.Durable() >= until || s.o.Failed() != nil }
 
-// told reports that the oldest answer that waits on its own can be written.
+// told reports that the oldest answer that waits on its own can be written, if there is room.
 func (one *session) told() bool {
 	return len(one.waiting) > 0 && one.server.reached(one.waiting[0].until)
 }
