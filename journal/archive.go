@@ -27,7 +27,8 @@ type vault struct {
 	shelf *shelf // nil: nothing was moved out
 }
 
-// remnant is what the store keeps of an archive.
+// remnant is what the store keeps of an archive, as JSON under its key (FORMAT.md, section 9). With
+// it the history behind the archive is verified without the archive.
 type remnant struct {
 	Name   string `json:"name"`           // of the folder
 	From   Point  `json:"from"`           // the commit before it; zero: none
@@ -49,7 +50,7 @@ type shelf struct {
 	dir  string // where the archives are; "": not known
 }
 
-// archived is one archive.
+// archived is one archive: from is the commit before it, to its last one.
 type archived struct {
 	remnant
 	from, to point
@@ -234,7 +235,8 @@ func (j *Journal) Archives() error {
 	return err
 }
 
-// unlocked is a file system without locks: any number of processes read an archive.
+// unlocked is a file system without locks: any number of processes read an archive, also from a
+// place where none may write.
 type unlocked struct{ vfs.FS }
 
 func (unlocked) Lock(string) (io.Closer, error) { return noLock{}, nil }

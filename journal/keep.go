@@ -22,11 +22,13 @@ import (
 // another history, or of a suffix that a power cut has taken, is never used. Any goroutine.
 type Keep struct {
 	// The journal whose history the snapshots must be of, and the folder. Constant.
-	j   *Journal
+	j *Journal
+	// Made by the first Write.
 	dir string
 
-	mu   sync.Mutex
-	list []kept // ascending
+	mu sync.Mutex
+	// Ascending by sequence; what is in it belongs to the stable history.
+	list []kept
 }
 
 // kept is the manifest of a snapshot in a Keep. Its paths are below the folder. It has always

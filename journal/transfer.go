@@ -170,7 +170,8 @@ func (t *Transfer) fill() error {
 	return nil
 }
 
-// begin makes the stream's header and the genesis.
+// begin makes the stream's header and the genesis, and in a section the commit that it goes on
+// from. They stay in w until the first Read.
 func (t *Transfer) begin() error {
 	t.w.Begin(t.base.inputSeq > 0)
 	v, closer, err := get(t.j.db, []byte{keyGenesis})
@@ -292,7 +293,8 @@ func (l *lane) next(key []byte) ([]byte, error) {
 	return v, nil
 }
 
-// next makes the next piece of the snapshot's first part that is left.
+// next makes the next piece of the snapshot's first part that is left. A file that has become
+// shorter is an error: its length is in the stream already.
 func (t *Transfer) next() error {
 	p := &t.parts[0]
 	if p.file == nil {

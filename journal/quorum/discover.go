@@ -53,7 +53,8 @@ type question struct {
 
 // Status is what a member knows of the cluster and of itself, and the answer to every question.
 type Status struct {
-	Member   string   `json:"member"`
+	Member string `json:"member"`
+	// The id of its disk; Role and Leader as this member sees them.
 	Server   string   `json:"server"`
 	Role     string   `json:"role"` // as the consensus library names it
 	Leader   string   `json:"leader"`
@@ -65,10 +66,12 @@ type Status struct {
 	Damaged  bool     `json:"damaged,omitempty"` // a part of its journal cannot be read
 	Sequence uint64   `json:"sequence"`          // of the last command that the journal has
 
-	Services map[string]string `json:"services,omitempty"` // where this member's services listen
+	// Where this member's services listen, by their names; empty until it has a host.
+	Services map[string]string `json:"services,omitempty"`
 }
 
-// Server is one line of the cluster's configuration.
+// Server is one line of the cluster's configuration: a disk that takes part. A Server without a
+// vote is catching up, or is spared.
 type Server struct {
 	ID      string `json:"id"`
 	Member  string `json:"member"`

@@ -219,7 +219,8 @@ func (w *wire) settled(c *wireConn) {
 }
 
 // serve finds out what a connection is for, and does it. A peer that does not keep to the protocol
-// is closed without an answer: it is no member.
+// is closed without an answer: it is no member. With TLS the handshake happens in the first read,
+// within the same deadline.
 func (w *wire) serve(c *wireConn) {
 	var kind [1]byte
 	err := c.SetDeadline(time.Now().Add(w.o.timeout))
