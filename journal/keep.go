@@ -9,8 +9,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-
-	"github.com/cockroachdb/pebble/v2"
 )
 
 // Keep is a folder of snapshots of shadows, beside the few that the journal itself keeps, so that
@@ -37,6 +35,9 @@ type kept struct {
 	Snapshot
 	BlockEnd uint64 `json:"blockEnd"` // the last command of the block that holds the sequence
 	Chain    string `json:"chain"`    // of that block, hex
+
+	// The block could not be read: its archive is not there. The snapshot is not used and not removed.
+	away bool
 }
 
 const keptSuffix = ".json"
@@ -45,7 +46,8 @@ func keptName(inputSeq uint64) string { return fmt.Sprintf("%020d%s", inputSeq, 
 
 // OpenKeep reads the folder's manifests; a folder that does not exist is empty. Of what does not
 // belong to this journal's stable history, or cannot be read, nothing is used: it is logged. The
-// states and images themselves are not read yet. Cost: for each manifest a search in the store.
+// states and images themselves are not read yet. Cost: for each manifest a search in the store, or
+// in the archive that has its block; while that archive cannot be read, the snapshot is not used.
 func OpenKeep(j *Journal, dir string) (*Keep, error) {
 	k := &Keep{j: j, dir: dir}
 	names, err := j.o.FS.List(dir)
@@ -93,6 +95,10 @@ func (k *Keep) read(name string) (s kept, err error) {
 		return fail(fmt.Errorf("it does not describe its sequence: %w", ErrSnapshot))
 	}
 	end, chain, err := k.j.blockAt(s.InputSeq)
+	if errors.Is(err, ErrArchived) {
+		s.away = true
+		return s, nil
+	}
 	if err != nil {
 		return fail(err)
 	}
@@ -111,30 +117,19 @@ func (j *Journal) blockAt(inputSeq uint64) (end uint64, chain [chainBytes]byte, 
 		return 0, chain, fmt.Errorf("journal: inputSeq=%d is beyond the stable head %d: %w", inputSeq,
 			stable, ErrSnapshot)
 	}
-	err = iterate(j.db, []byte{keyCommands}, newKey(keyCommands, inputSeq+1),
-		func(it *pebble.Iterator) error {
-			if !it.Last() {
-				return fmt.Errorf("journal: no block holds inputSeq=%d: %w", inputSeq, errSizes)
-			}
-			v, err := it.ValueAndErr()
-			if err != nil {
-				return err
-			}
-			e, _, err := parseEnvelope(v, keyCommands)
-			if err != nil {
-				return fmt.Errorf("journal: key=%s: %w", keyName(it.Key()), err)
-			}
-			end, chain = e.last(), e.chain
-			return nil
-		})
-	if err == nil && (end < inputSeq || end > stable) {
+	e, err := commandsAt(j.db, inputSeq)
+	if err != nil {
+		return 0, chain, err
+	}
+	if end = e.last(); end < inputSeq || end > stable {
 		err = fmt.Errorf("journal: the block of inputSeq=%d ends at %d, the stable head is %d: %w",
 			inputSeq, end, stable, ErrSnapshot)
 	}
-	return end, chain, err
+	return end, e.chain, err
 }
 
-// Sequences are those of the snapshots, ascending, in a slice of the caller's.
+// Sequences are those of the snapshots, also of those whose archive cannot be read, ascending, in a
+// slice of the caller's.
 func (k *Keep) Sequences() []uint64 {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -266,13 +261,13 @@ func (k *Keep) Clean() error {
 	return nil
 }
 
-// before returns the newest snapshot in (after, before], false if there is none. It looks at all of
-// them.
+// before returns the newest usable snapshot in (after, before], false if there is none. It looks at
+// all of them.
 func (k *Keep) before(after, before uint64) (found kept, ok bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for _, s := range k.list {
-		if s.InputSeq > after && s.InputSeq <= before {
+		if s.InputSeq > after && s.InputSeq <= before && !s.away {
 			found, ok = s, true
 		}
 	}

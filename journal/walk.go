@@ -126,28 +126,38 @@ func (w *walker) startAt(first uint64) error {
 		w.at = end // without the archive
 		return nil
 	}
-	db, _, _, err := w.db.of(keyCommands, first-1)
+	e, err := commandsAt(w.db, first-1)
 	if err != nil {
 		return err
 	}
-	return iterate(db, []byte{keyCommands}, newKey(keyCommands, first),
+	w.at, w.lastAt = point{inputSeq: e.last(), tradeSeq: e.lastTrade(), chain: e.chain}, e.first
+	return nil
+}
+
+// commandsAt returns the envelope of the last command block that begins at a sequence or before it,
+// wherever that block is. It checks the block's checksum alone. ErrArchived: it is in an archive
+// that cannot be read.
+func commandsAt(db *vault, inputSeq uint64) (e envelope, err error) {
+	from, _, _, err := db.of(keyCommands, inputSeq)
+	if err != nil {
+		return e, err
+	}
+	behind := newKey(keyCommands, inputSeq+1)
+	err = iterate(from, []byte{keyCommands}, behind,
 		func(it *pebble.Iterator) error {
 			if !it.Last() {
-				return fmt.Errorf("journal: no block before key=%s: %w",
-					keyName(newKey(keyCommands, first)), errSizes)
+				return fmt.Errorf("journal: no block before key=%s: %w", keyName(behind), errSizes)
 			}
 			v, err := it.ValueAndErr()
 			if err != nil {
 				return err
 			}
-			e, _, err := parseEnvelope(v, keyCommands)
-			if err != nil {
+			if e, _, err = parseEnvelope(v, keyCommands); err != nil {
 				return fmt.Errorf("journal: key=%s: %w", keyName(it.Key()), err)
 			}
-			w.at = point{inputSeq: e.last(), tradeSeq: e.lastTrade(), chain: e.chain}
-			w.lastAt = e.first
 			return nil
 		})
+	return e, err
 }
 
 // seek makes the commit that holds inputSeq the next one. Cost: two searches in the store, and the
