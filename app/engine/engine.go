@@ -98,7 +98,8 @@ type Engine struct {
 	// writer is Options.Approve.
 	Compared bool
 	// Why no order is admitted; nil when orders are admitted. It is written by the guard of the
-	// history and when a member stands aside, and read at each admission.
+	// history, which takes back its own reason only, and when a member stands aside, which lasts. It
+	// is read at each admission.
 	Held atomic.Pointer[error]
 
 	// Up to where answers may leave.

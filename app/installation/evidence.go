@@ -138,7 +138,7 @@ func (in *Installation) standAside(because error, log *slog.Logger) {
 	if in.Member.odd.CompareAndSwap(false, true) {
 		log.Error("this member has another history than the others and answers nothing any more",
 			"because", because)
-		hold(in.Core, because)
+		in.Core.Held.Store(&because)
 		in.Member.relays["order-matcher"].Swap(nil)
 	}
 	if !in.Member.Node.Leads() {
