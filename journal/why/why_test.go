@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"math/big"
 	"math/rand/v2"
-	"slices"
 	"strings"
 	"testing"
 
@@ -354,53 +353,6 @@ func TestARaisedCapacityIsExplained(t *testing.T) {
 		if err != nil || *why.Reason != "CAPACITY" || *why.Because[0].InputSeq != cause ||
 			string(why.Limit.Value) != fmt.Sprint(room.Open) {
 			t.Errorf("raise %d: %+v %v", raise, why, err)
-		}
-	}
-}
-
-// TestEveryRoomIsExplainedByItsOwnRaise: a refusal names the raise of its own room, and none where
-// no raise can change the room.
-func TestEveryRoomIsExplainedByItsOwnRaise(t *testing.T) {
-	b := newBook(t)
-	room := testGenesis().Limits.Capacities()
-	room.Accounts++
-	accounts := b.do(matcher.NewCapacityControl(room)).InputSeq
-	refused := func(next func(n int) matcher.Command) uint64 {
-		for n := 1; ; n++ {
-			if ev := b.do(next(n)); ev.Reason == matcher.Capacity {
-				return ev.InputSeq
-			}
-		}
-	}
-	ofAccounts := refused(func(n int) matcher.Command {
-		return control(matcher.AccountControl, uint32(n), 0, matcher.SecurityEnabled, 0)
-	})
-	room.Accounts, room.Contracts = room.Accounts+1, room.Contracts+1
-	contracts := b.do(matcher.NewCapacityControl(room)).InputSeq
-	ofContracts := refused(func(int) matcher.Command {
-		return (&matcher.ContractTerms{AccountID: 1, Notional: 1, FixedRate: 40_000, Effective: 20_000,
-			Maturity: 21_000}).Command()
-	})
-	ofSubjects := refused(func(n int) matcher.Command {
-		return matcher.NewTokenRevoke(matcher.SubjectHash{int64(n), 1}, b.now)
-	})
-	x := b.explainer()
-	for _, want := range []struct {
-		rule string
-		at   uint64
-		by   []uint64
-	}{
-		{"risk.max-accounts", ofAccounts, []uint64{accounts}},
-		{"risk.max-contracts", ofContracts, []uint64{contracts}},
-		{"revocations", ofSubjects, nil},
-	} {
-		why := must.Get(x.Command(t.Context(), want.at))(t)
-		var by []uint64
-		for _, cause := range why.Because {
-			by = append(by, *cause.InputSeq)
-		}
-		if *why.Rule != want.rule || !slices.Equal(by, want.by) {
-			t.Errorf("%s because of %v, want %s of %v: %s", *why.Rule, by, want.rule, want.by, why.Text)
 		}
 	}
 }
