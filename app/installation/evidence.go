@@ -25,7 +25,7 @@ import (
 // A nil evidenceLog is one that is off; its methods do nothing then.
 type evidenceLog struct {
 	// What readers of the log ask: heads, tiles and proofs.
-	source *evidence.Source
+	source *evidence.Service
 	stop   context.CancelFunc
 	ended  sync.WaitGroup
 }
@@ -73,7 +73,7 @@ func openEvidence(c *settings.Config, in *Installation, log *slog.Logger) (*evid
 	if err != nil {
 		return nil, err
 	}
-	source, err := l.Source(in.past.History)
+	source, err := l.Service(in.past.History)
 	if err != nil {
 		return nil, err
 	}

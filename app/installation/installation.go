@@ -141,8 +141,9 @@ func (in *Installation) openEngine(ctx context.Context, c *settings.Config, o en
 	return nil
 }
 
-// pinnable refuses the settings of processors that threads cannot be bound to: that the machine does
-// not have, or that this process may not use. Errors are usage errors. Nothing is bound by it.
+// pinnable refuses the settings of processors that threads cannot be bound to: the machine does not
+// have them, or this process may not use them. Errors are usage errors. It binds no thread that
+// goes on.
 func pinnable(c *settings.Config) error {
 	for _, name := range []string{"matcher.cpu", "recorder.cpu"} {
 		if err := ring.CanPin(c.Int(name)); err != nil {
