@@ -35,7 +35,8 @@ type copied struct {
 	Level
 }
 
-// sideCopy is a reader's unfinished copy of a side of a book.
+// sideCopy is a reader's unfinished copy of a side of a book. Its levels ascend by key, so best
+// first; a later piece begins where the one before ended.
 type sideCopy struct {
 	side    uint32
 	levels  []copied
@@ -46,7 +47,8 @@ type sideCopy struct {
 	newest  uint64 // command of the newest change in any copy
 }
 
-// bookCopy is a reader's unfinished copy of a book.
+// bookCopy is a reader's unfinished copy of a book, on the reader's own memory. Both sides are from
+// one set of tables.
 type bookCopy struct {
 	at    *tables // from which the copies are made
 	sides [2]sideCopy

@@ -2,7 +2,8 @@ package blotter
 
 import "posttrade/matcher"
 
-// OrderType says how an order is priced. The number is stored in the image.
+// OrderType says how an order is priced. The number is stored in the image. The record has no such
+// field: an order with a limit price of 0 or less is a market order.
 type OrderType uint8
 
 // The types of an order.
@@ -40,7 +41,7 @@ func (t TimeInForce) String() string {
 	return "UNKNOWN"
 }
 
-// MaxClientID is the longest client order id, in bytes.
+// MaxClientID is the longest client order id, in bytes. A longer one is cut where a row is made.
 const MaxClientID = 64
 
 // OrderRow is one order as it was after one event. Prices are x 1e6, times epoch milliseconds. Ref,

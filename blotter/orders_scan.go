@@ -11,7 +11,8 @@ import "slices"
 // order that is created during the scans, because it may take a slot already scanned.
 //
 // Cost: the scans together look at each slot once, whatever the references. Orders looks at each
-// slot once per page when references are sparse. Any goroutine.
+// slot once per page when references are sparse. Any goroutine. A row that is copied is checked
+// again, because it may have changed since the filter looked.
 func (v *Views) ScanOrders(f OrderFilter, fromSlot uint32, n int, dst []OrderRow) (
 	rows []OrderRow, nextSlot uint32,
 ) {

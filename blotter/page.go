@@ -37,8 +37,9 @@ func (b *Blotter) Capacity() int { return len(b.slots) - 1 }
 // LastSeq is the tradeSeq of the newest fill, 0 for none.
 func (b *Blotter) LastSeq() uint64 { return uint64(b.last.Load()) }
 
-// span is the range of trade sequences that may be read now. It is empty, with
-// oldest == newest+1, before the first fill.
+// span is the range of trade sequences that may be read now. It is empty, with oldest == newest+1,
+// before the first fill. It loads newest first: the range may be smaller by the time it is used,
+// and copyOut finds that out.
 func (b *Blotter) span() (oldest, newest uint64) {
 	newest = b.LastSeq()
 	if newest == 0 {
@@ -51,7 +52,8 @@ func (b *Blotter) span() (oldest, newest uint64) {
 	return oldest, newest
 }
 
-// Evicted is how many fills have been dropped: all fills before the oldest.
+// Evicted is how many fills have been dropped: all fills before the oldest, also those that were
+// never in this blotter. Any goroutine.
 func (b *Blotter) Evicted() uint64 {
 	oldest, _ := b.span()
 	return oldest - 1

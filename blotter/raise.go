@@ -27,7 +27,8 @@ type tables struct {
 	keys             keyTable
 }
 
-// publish makes the current tables visible to readers. Observer only.
+// publish makes the current tables visible to readers, with one store of a pointer. It allocates,
+// so it is for the beginning and for growth. Observer only.
 func (v *Views) publish() {
 	v.tables.Store(&tables{
 		accounts: v.accounts.slots, index: v.accounts.index, shift: v.accounts.shift,

@@ -17,6 +17,13 @@ import (
 //
 // AcceptHistory verifies without changing a byte. When everything holds, it first copies what it
 // replaces, and what the next opening of the store will replace: Report.Copy.
+//
+// The new anchor takes the place of the old one in one rename, last. After a crash before that
+// AcceptHistory can be called again.
+//
+//   - Errors: ErrLocked while a server has the journal, ErrNoGenesis, and what Verify finds in the
+//     store itself. Until the copy is made nothing has been changed.
+//   - Cost: that of Verify, then a copy of the store's logs, and a sync of every file.
 func AcceptHistory(ctx context.Context, dir string, o VerifyOptions) (r Report, err error) {
 	if o.FS == nil {
 		o.FS = vfs.Default
@@ -116,7 +123,8 @@ func copyReplaced(fs vfs.FS, dir string) (to string, err error) {
 	return to, err
 }
 
-// copyFile copies a file, synced, if it is there.
+// copyFile copies a file, synced, if it is there. The name of the copy is durable when its
+// directory has been synced.
 func copyFile(fs vfs.FS, from, to string) error {
 	in, err := fs.Open(from, vfs.SequentialReadsOption)
 	if notExist(err) {

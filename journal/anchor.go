@@ -18,6 +18,11 @@ import (
 // two cold ones that alternate and are synced, two hot ones that alternate and
 // are only written (they live in the operating system's memory and so survive
 // the process). FORMAT.md has the bytes.
+//
+// The slots, each at the beginning of its page:
+//
+//	page 0, 1   cold   Sync, in turn: written, then the file is synced
+//	page 2, 3   hot    Hot, in turn: written only
 const (
 	anchorName    = "anchor"
 	anchorMagic   = 0x524f48434e415450 // "PTANCHOR"

@@ -27,7 +27,8 @@ type vault struct {
 	shelf *shelf // nil: nothing was moved out
 }
 
-// remnant is what the store keeps of an archive.
+// remnant is what the store keeps of an archive, as JSON under its key (FORMAT.md, section 9). With
+// it the history behind the archive is verified without the archive.
 type remnant struct {
 	Name   string `json:"name"`           // of the folder
 	From   Point  `json:"from"`           // the commit before it; zero: none
@@ -38,13 +39,18 @@ type remnant struct {
 
 // shelf is the archives of a store, in order, and their stores once they have been opened. They
 // follow each other from the first command on: what is behind the last is in the store.
+//
+// The history of a journal that was archived twice:
+//
+//	archive 1   archive 2   store                     tail
+//	1 .. to     .. to       .. the durable head       .. answered
 type shelf struct {
 	list []*archived
 	fs   vfs.FS
 	dir  string // where the archives are; "": not known
 }
 
-// archived is one archive.
+// archived is one archive: from is the commit before it, to its last one.
 type archived struct {
 	remnant
 	from, to point
@@ -229,7 +235,8 @@ func (j *Journal) Archives() error {
 	return err
 }
 
-// unlocked is a file system without locks: any number of processes read an archive.
+// unlocked is a file system without locks: any number of processes read an archive, also from a
+// place where none may write.
 type unlocked struct{ vfs.FS }
 
 func (unlocked) Lock(string) (io.Closer, error) { return noLock{}, nil }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -170,6 +171,54 @@ func must2[T any](v T, err error) T {
 		panic(err)
 	}
 	return v
+}
+
+// TestKeptSnapshotsStayBehindAnArchive keeps a snapshot of a part of the history that is then moved
+// out. With the archive it is used. Without the archive it is neither used nor removed, because it
+// may still be of this history.
+func TestKeptSnapshotsStayBehindAnArchive(t *testing.T) {
+	fs := vfs.NewMem()
+	f, _ := agedJournal(t, fs)
+	const kept, other = 60, 65
+	withKeep := func(archives string, do func(*Journal, *Keep)) {
+		t.Helper()
+		o := strict(t, fs)
+		o.ArchiveDir = archives
+		j := must.Get(Open("j", o))(t)
+		defer func() { must.OK(t, j.Close()) }()
+		do(j, must.Get(OpenKeep(j, "kept"))(t))
+	}
+	withKeep("", func(j *Journal, k *Keep) {
+		sh := must.Get(OpenShadow(j, toyRebuild(f), kept, k))(t)
+		must.OK(t, sh.Follow(t.Context(), kept, nil))
+		must.OK(t, k.Write(sh))
+		must.OK(t, sh.Close())
+	})
+	done := must.Get(archive(t, fs, tomorrow))(t)
+	if done.To.InputSeq < other {
+		t.Fatalf("%+v", done)
+	}
+	for _, archives := range []string{"archives", "", "elsewhere", "archives"} {
+		withKeep(archives, func(j *Journal, k *Keep) {
+			must.OK(t, k.Clean())
+			if got := k.Sequences(); !slices.Equal(got, []uint64{kept}) {
+				t.Fatalf("archives in %q: kept %d", archives, got)
+			}
+			sh := must.Get(OpenShadow(j, toyRebuild(f), other, k))(t)
+			want := uint64(kept)
+			if archives != "archives" {
+				want = 0
+			}
+			if sh.Applied() != want {
+				t.Errorf("archives in %q: stands at %d, want %d", archives, sh.Applied(), want)
+			}
+			if err := sh.Follow(t.Context(), other, nil); (err == nil) != (want == kept) ||
+				err != nil && !errors.Is(err, ErrArchived) {
+				t.Errorf("archives in %q: %v", archives, err)
+			}
+			must.OK(t, sh.Close())
+		})
+	}
 }
 
 // TestArchiveIsCutShort ends an archiving after each of its steps. Before the last, the journal has

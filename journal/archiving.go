@@ -31,6 +31,10 @@ var ErrNothingOld = errors.New("no block is older than that, and older than a sn
 //   - What is moved is verified on the way. The blocks are removed when the archive is on stable
 //     storage, together with the writing of the remnant. Killed at any moment, the journal has all
 //     of it, or the archive has: the next Archive goes on.
+//
+// Errors: ErrNothingOld when nothing may be moved, those of OpenExisting, ErrCorrupt for what does
+// not hold, ErrDiverged for a folder that holds another archive. Cost: what is moved is read twice
+// and written once; then the store compacts.
 func Archive(ctx context.Context, dir, into string, before time.Time, o Options,
 	root func(inputSeq uint64) (string, error)) (done Archived, err error) {
 	j, err := OpenExisting(dir, o)

@@ -17,6 +17,12 @@ import (
 )
 
 // Key prefixes of the store. Keys are the prefix and a big-endian sequence.
+//
+// A commit in the store, all of it in one batch:
+//
+//	c + first inputSeq    envelope | commands: grouped, transposed, packed
+//	f + first tradeSeq    envelope | fills: transposed, packed                if it has fills
+//	i + first inputSeq    envelope | client ids: packed                       if it has client ids
 const (
 	keyGenesis  = 'g'
 	keyCommands = 'c'

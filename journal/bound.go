@@ -14,6 +14,11 @@ import (
 // that are answered.
 //
 // The path of an order reads shut and no clock.
+//
+// One renewal:
+//
+//	boundTick begins ... sync ends, renew ............ shuts, unless renewed
+//	|<---------------------- within -------------------->|
 type bound struct {
 	// No further answer may be released. Writers: the timer and the goroutine that renews, both while
 	// mu is held; the recorder reads it at every batch.

@@ -27,7 +27,8 @@ func (e *storeError) Unwrap() error { return e.err }
 const carrier = "<corruption detail carrier>"
 
 // plain puts an error of the store into one line: without the mark that carries the details of a
-// corruption, and with the file that the details name.
+// corruption, and with the file that the details name. An error that is in one line already comes
+// back as it is.
 func plain(err error) error {
 	if err == nil || !strings.ContainsAny(err.Error(), "\n<") {
 		return err
@@ -94,7 +95,8 @@ func lockDir(f vfs.FS, dir string) (io.Closer, error) {
 }
 
 // LockFile takes a lock on a file, which is made if need be, until it is closed or the process
-// ends. ErrLocked names the process that has it.
+// ends. It does not wait. ErrLocked names the process that has it, 0 when the system does not say;
+// any other error says that the file could not be opened.
 func LockFile(name string) (io.Closer, error) {
 	lock, err := vfs.Default.Lock(name)
 	var denied *fs.PathError

@@ -76,4 +76,29 @@
 // time before Close, and read only what is durable. A Transfer may also be open across Close.
 //
 // The package decides nothing, does not know of HTTP, views or blotters, and never deletes history.
+//
+// The numbers of an open journal are input sequences, and each only rises:
+//
+//	applied     handed to Append                         Applied
+//	answered    answers may be released                  Answered
+//	durable     in the store, where it can be read       Durable, Head
+//	stable      a power cut cannot take it               Stable, StableHead
+//
+// Stable is never ahead of durable, and durable never ahead of applied. Without a tail answered is
+// never ahead of durable. With one it may be ahead of durable and of applied, by what the tail
+// alone has. A build with ring.Checks panics when one of these does not hold (check.go).
+//
+// Where to begin, a row for each idea:
+//
+//	journal.go options.go open.go stable.go        the open journal, its modes and its heads
+//	block.go transpose.go key.go ids.go            the bytes of a commit
+//	recorder.go recorder_run.go writer.go          the way of a command into the store
+//	tail.go taillog.go tailread.go bound.go        answers that do not wait for the store
+//	store.go osfs.go watch.go tablepace.go         the store below, and what its failure means
+//	anchor.go inspect.go inspecttail.go view.go    what an opening checks; looking without a lock
+//	walk.go replay.go shadow.go step.go            reading the history again
+//	snapshot.go snapshotter.go recover.go keep.go  short cuts for a start, and for any moment
+//	transfer.go stream.go receive.go replace.go    a journal that goes to another place
+//	archive.go archiving.go                        old blocks, moved out of the store
+//	verify.go scrub.go accept.go export.go         what operators use
 package journal

@@ -39,6 +39,9 @@ var typeNames = [...]string{
 //
 // A SWAP_BOOK has the same fields without the option's two. A type, a convention or a style that
 // this build does not know is its number in quotes.
+//
+// Times are milliseconds since 1970, and prices millionths; a number that is no price has the same
+// field name, as the record uses the field.
 func exportCommand(b []byte, c *matcher.Command, id []byte) []byte {
 	b = strconv.AppendUint(append(b, `{"sequence":`...), c.InputSeq, 10)
 	switch c.TemplateID {
@@ -125,7 +128,8 @@ func appendInt(b []byte, name string, v int64) []byte {
 	return strconv.AppendInt(b, v, 10)
 }
 
-// appendString appends s as a JSON string. A string always marshals.
+// appendString appends s as a JSON string. A string always marshals: bytes that are no UTF-8 are
+// replaced.
 func appendString(b, s []byte) []byte {
 	quoted, err := json.Marshal(string(s))
 	if err != nil {

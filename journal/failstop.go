@@ -11,6 +11,14 @@ import (
 // or sync, or a failure of the store's own background work, is final. FailStop remembers it,
 // reports it once to the Fatal hook, and returns it from every call from then on. Nothing is
 // retried.
+//
+// A caller makes every call into the store through it:
+//
+//   - Open and Close for the store itself,
+//   - Write for what changes it, Read for what does not,
+//   - Poison for a failure that it meets elsewhere, of a file that belongs to the store.
+//
+// Any goroutine, any number of calls at the same time.
 type FailStop struct {
 	latch *latch
 	log   Logger

@@ -8,6 +8,9 @@ import (
 // ClientIDs are the client ids of one commit, ascending by input sequence. The zero value has none.
 // A callback may use the memory only until it returns. It is a cursor: Next and Of use it up, and a
 // copy of it goes on from the same place.
+//
+// An entry, one behind the other without padding: the distance to the sequence of the id before as
+// a uvarint, the length of the id as a byte, its bytes.
 type ClientIDs struct {
 	// The sequence from which the next id's distance counts.
 	first uint64

@@ -103,6 +103,15 @@ func (f *finding) findTail(db *vault, dir string, fs vfs.FS, boot string) (err e
 
 // examine is inspect with the store open. The anchor must be of the same genesis (ErrDiverged), and
 // the history must reach it (ErrShortened).
+//
+// What anchor and store say together:
+//
+//	anchor   store
+//	no       empty, or a genesis alone   making it was cut short: a new journal
+//	no       more than a genesis         ErrAnchorMissing
+//	yes      no genesis                  ErrShortened
+//	yes      another genesis             ErrDiverged
+//	yes      its genesis                 the last blocks are compared (checkTail)
 func examine(db *vault, dir string, fs vfs.FS, boot string, anchored bool) (finding, error) {
 	f := finding{store: true}
 	if !anchored {

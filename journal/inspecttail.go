@@ -8,7 +8,8 @@ import (
 )
 
 // tailBlocks is how many blocks Open reads in full at least. It reads more if the anchor lies
-// further back.
+// further back. They are the blocks that were written last, which a power cut may have damaged; the
+// rest is for Verify and the scrub.
 const tailBlocks = 16
 
 // checkTail verifies the last blocks and compares the history with the anchor: a block must end

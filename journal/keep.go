@@ -9,8 +9,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-
-	"github.com/cockroachdb/pebble/v2"
 )
 
 // Keep is a folder of snapshots of shadows, beside the few that the journal itself keeps, so that
@@ -22,19 +20,24 @@ import (
 // another history, or of a suffix that a power cut has taken, is never used. Any goroutine.
 type Keep struct {
 	// The journal whose history the snapshots must be of, and the folder. Constant.
-	j   *Journal
+	j *Journal
+	// Made by the first Write.
 	dir string
 
-	mu   sync.Mutex
-	list []kept // ascending
+	mu sync.Mutex
+	// Ascending by sequence; what is in it belongs to the stable history.
+	list []keptSnapshot
 }
 
-// kept is the manifest of a snapshot in a Keep. Its paths are below the folder. It has always
-// views.
-type kept struct {
+// keptSnapshot is the manifest of a snapshot in a Keep. Its paths are below the folder. It always
+// has views.
+type keptSnapshot struct {
 	Snapshot
 	BlockEnd uint64 `json:"blockEnd"` // the last command of the block that holds the sequence
 	Chain    string `json:"chain"`    // of that block, hex
+
+	// The block could not be read: its archive is not there. The snapshot is not used and not removed.
+	away bool
 }
 
 const keptSuffix = ".json"
@@ -43,7 +46,8 @@ func keptName(inputSeq uint64) string { return fmt.Sprintf("%020d%s", inputSeq, 
 
 // OpenKeep reads the folder's manifests; a folder that does not exist is empty. Of what does not
 // belong to this journal's stable history, or cannot be read, nothing is used: it is logged. The
-// states and images themselves are not read yet. Cost: for each manifest a search in the store.
+// states and images themselves are not read yet. Cost: for each manifest a search in the store, or
+// in the archive that has its block; while that archive cannot be read, the snapshot is not used.
 func OpenKeep(j *Journal, dir string) (*Keep, error) {
 	k := &Keep{j: j, dir: dir}
 	names, err := j.o.FS.List(dir)
@@ -63,16 +67,16 @@ func OpenKeep(j *Journal, dir string) (*Keep, error) {
 			k.list = append(k.list, s)
 		}
 	}
-	slices.SortFunc(k.list, func(a, b kept) int {
+	slices.SortFunc(k.list, func(a, b keptSnapshot) int {
 		return strings.Compare(keptName(a.InputSeq), keptName(b.InputSeq))
 	})
 	return k, nil
 }
 
 // read reads a manifest and compares it with the history. ErrSnapshot: it does not belong to it.
-func (k *Keep) read(name string) (s kept, err error) {
+func (k *Keep) read(name string) (s keptSnapshot, err error) {
 	path := k.j.o.FS.PathJoin(k.dir, name)
-	fail := func(err error) (kept, error) {
+	fail := func(err error) (keptSnapshot, error) {
 		return s, fmt.Errorf("journal: read file=%s: %w", path, err)
 	}
 	f, err := k.j.o.FS.Open(path)
@@ -91,6 +95,10 @@ func (k *Keep) read(name string) (s kept, err error) {
 		return fail(fmt.Errorf("it does not describe its sequence: %w", ErrSnapshot))
 	}
 	end, chain, err := k.j.blockAt(s.InputSeq)
+	if errors.Is(err, ErrArchived) {
+		s.away = true
+		return s, nil
+	}
 	if err != nil {
 		return fail(err)
 	}
@@ -109,30 +117,19 @@ func (j *Journal) blockAt(inputSeq uint64) (end uint64, chain [chainBytes]byte, 
 		return 0, chain, fmt.Errorf("journal: inputSeq=%d is beyond the stable head %d: %w", inputSeq,
 			stable, ErrSnapshot)
 	}
-	err = iterate(j.db, []byte{keyCommands}, newKey(keyCommands, inputSeq+1),
-		func(it *pebble.Iterator) error {
-			if !it.Last() {
-				return fmt.Errorf("journal: no block holds inputSeq=%d: %w", inputSeq, errSizes)
-			}
-			v, err := it.ValueAndErr()
-			if err != nil {
-				return err
-			}
-			e, _, err := parseEnvelope(v, keyCommands)
-			if err != nil {
-				return fmt.Errorf("journal: key=%s: %w", keyName(it.Key()), err)
-			}
-			end, chain = e.last(), e.chain
-			return nil
-		})
-	if err == nil && (end < inputSeq || end > stable) {
+	e, err := commandsAt(j.db, inputSeq)
+	if err != nil {
+		return 0, chain, err
+	}
+	if end = e.last(); end < inputSeq || end > stable {
 		err = fmt.Errorf("journal: the block of inputSeq=%d ends at %d, the stable head is %d: %w",
 			inputSeq, end, stable, ErrSnapshot)
 	}
-	return end, chain, err
+	return end, e.chain, err
 }
 
-// Sequences are those of the snapshots, ascending, in a slice of the caller's.
+// Sequences are those of the snapshots, also of those whose archive cannot be read, ascending, in a
+// slice of the caller's.
 func (k *Keep) Sequences() []uint64 {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -158,7 +155,7 @@ func (k *Keep) Bytes() (n int64) {
 // nothing counts, so a crash leaves only files for Clean. Cost: the state and the image, compressed
 // and synced, on the caller's thread.
 func (k *Keep) Write(sh *Shadow) error {
-	s := kept{Snapshot: Snapshot{InputSeq: sh.Applied(), Format: SnapshotFormat}}
+	s := keptSnapshot{Snapshot: Snapshot{InputSeq: sh.Applied(), Format: SnapshotFormat}}
 	if slices.Contains(k.Sequences(), s.InputSeq) {
 		return nil
 	}
@@ -189,7 +186,7 @@ func (k *Keep) Write(sh *Shadow) error {
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	at, _ := slices.BinarySearchFunc(k.list, s.InputSeq, func(have kept, seq uint64) int {
+	at, _ := slices.BinarySearchFunc(k.list, s.InputSeq, func(have keptSnapshot, seq uint64) int {
 		return strings.Compare(keptName(have.InputSeq), keptName(seq))
 	})
 	k.list = slices.Insert(k.list, at, s)
@@ -219,7 +216,7 @@ func (k *Keep) writeManifest(name string, text []byte) error {
 // snapshot that is not kept is no error.
 func (k *Keep) Drop(inputSeq uint64) error {
 	k.mu.Lock()
-	k.list = slices.DeleteFunc(k.list, func(s kept) bool { return s.InputSeq == inputSeq })
+	k.list = slices.DeleteFunc(k.list, func(s keptSnapshot) bool { return s.InputSeq == inputSeq })
 	k.mu.Unlock()
 	return k.remove(keptName(inputSeq), stateName(inputSeq), viewsName(inputSeq))
 }
@@ -237,6 +234,7 @@ func (k *Keep) remove(names ...string) error {
 
 // Clean removes the files of the folder that no snapshot in use names: what a process that was
 // killed has left half written, and what belongs to another history. Files with other names stay.
+// No Write may be under way: its files have no manifest yet.
 func (k *Keep) Clean() error {
 	names, err := k.j.o.FS.List(k.dir)
 	if notExist(err) {
@@ -263,22 +261,23 @@ func (k *Keep) Clean() error {
 	return nil
 }
 
-// before returns the newest snapshot in (after, before], false if there is none. It looks at all of
-// them.
-func (k *Keep) before(after, before uint64) (found kept, ok bool) {
+// before returns the newest usable snapshot in (after, before], false if there is none. It looks at
+// all of them.
+func (k *Keep) before(after, before uint64) (found keptSnapshot, ok bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for _, s := range k.list {
-		if s.InputSeq > after && s.InputSeq <= before {
+		if s.InputSeq > after && s.InputSeq <= before && !s.away {
 			found, ok = s, true
 		}
 	}
 	return found, ok
 }
 
-// OpenShadow returns a shadow that stands at the newest usable snapshot at or before a
-// sequence, of the journal's own and those of keep, or at genesis. keep may be nil. A snapshot of
-// keep that is damaged is logged and removed.
+// OpenShadow returns a shadow that stands at the newest usable snapshot at or before a sequence, of
+// the journal's own and those of keep, or at genesis. keep may be nil. Of two with the same
+// sequence the journal's own counts. A snapshot of keep that is damaged is logged and removed; then
+// the next older one is tried. The caller closes the shadow.
 func OpenShadow(j *Journal, rebuild Rebuild, before uint64, keep *Keep) (*Shadow, error) {
 	list, err := j.Snapshots()
 	if err != nil {

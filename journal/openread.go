@@ -11,6 +11,10 @@ import (
 // While a server has the journal open, Read gives the history up to some moment after the call;
 // Head says up to which sequence. The commands in the tail are part of it. Errors: ErrNoGenesis,
 // and whatever Open refuses.
+//
+// The journal that it returns can be replayed and exported, by any number of goroutines, until
+// Close. Whatever would write returns ErrReading. It keeps the store's tables open, so what a
+// server removes meanwhile stays readable, and takes its room until Close.
 func Read(dir string, o VerifyOptions) (*Journal, error) {
 	s, err := openView(dir, &o)
 	if err != nil {
@@ -66,7 +70,8 @@ func (j *Journal) fillsBehindStore(from uint64, fn func([]matcher.Fill) error) e
 	})
 }
 
-// storeHead limits a head to what the store has. That is less than Head only before Begin.
+// storeHead limits a head to what the store has. That is less than Head only before Begin, and in a
+// journal that Read has opened: what the tail alone has is then given from memory.
 func (j *Journal) storeHead(inputSeq, tradeSeq uint64) (uint64, uint64) {
 	if j.found.tail == nil {
 		return inputSeq, tradeSeq

@@ -27,6 +27,16 @@ const (
 )
 
 // Options of Open. The zero value is a journal with real syncs on the real disk, without a tail.
+//
+// What the two settings mean:
+//
+//	Durability  Tail  an answer waits for                 a power cut takes
+//	"fsync"     no    a sync of the store's log           nothing that was answered
+//	"fsync"     yes   a synced write to the tail          nothing that was answered
+//	"os"        no    write(2) of the store's log         at most the last FlushInterval
+//	"os"        yes   a copy into a mapped file           at most the last FlushInterval
+//
+// The death of the process takes nothing that was answered, in any of them.
 type Options struct {
 	Durability string // DurabilityFsync (default) or DurabilityOS
 	// "os": the time within which the log is really synced (bound.go); default 50 ms

@@ -104,6 +104,13 @@ func newReceiver(dir string, o Options, streams []io.Reader) (*receiver, error) 
 }
 
 // all receives everything, or leaves nothing.
+//
+// What dir holds on the way, beside its lock file:
+//
+//	receiving                             begun: another Receive starts again
+//	receiving, store, snapshots           commits, then the snapshot come in
+//	receiving, store, snapshots, anchor   all of it is durable
+//	store, snapshots, anchor              a journal that Open takes
 func (r *receiver) all() (_ Received, err error) {
 	if err := r.lockEmpty(); err != nil {
 		return Received{}, err

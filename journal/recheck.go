@@ -22,7 +22,7 @@ func (s *Scrub) Recheck() (still []Damage) {
 	return still
 }
 
-// again reads the commits of a damage, and what the first of them follows.
+// again reads the commits of a damage, and what the first of them follows. nil: they hold.
 func (s *Scrub) again(d Damage) error {
 	if err := s.j.share(); err != nil {
 		return err

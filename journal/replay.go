@@ -27,14 +27,17 @@ func (j *Journal) Replay(ctx context.Context, from uint64,
 	return j.replay(ctx, from, 0, false, func(d *decoded) error { return fn(d.commands, d.ids) })
 }
 
-// ReplayTo is Replay up to and including inputSeq to, or the head if that comes first.
+// ReplayTo is Replay up to and including inputSeq to, or the head if that comes first; to = 0 is
+// the head. The last commit is cut there, so a reader that goes on from to+1 sees each command
+// once.
 func (j *Journal) ReplayTo(ctx context.Context, from, to uint64,
 	fn func(cmds []matcher.Command, ids ClientIDs) error) error {
 	return j.replay(ctx, from, to, false, func(d *decoded) error { return fn(d.commands, d.ids) })
 }
 
 // Commands is ReplayTo for a reader that needs the commands only: it reads and checks neither fills
-// nor client ids, which are as much again.
+// nor client ids, which are as much again. Checksums, contiguity and chain of the commands are
+// checked.
 func (j *Journal) Commands(ctx context.Context, from, to uint64,
 	fn func(cmds []matcher.Command) error) error {
 	return j.replay(ctx, from, to, true, func(d *decoded) error { return fn(d.commands) })
@@ -66,6 +69,8 @@ func (j *Journal) replay(ctx context.Context, from, to uint64, bare bool,
 // readAhead is how many commands a replay must read at least before a goroutine that reads ahead of
 // it pays off. For a polite caller that goroutine is a thread that begins and ends. A reader that
 // follows the head takes in fewer at a time, many times a second.
+//
+// It is counted in commands between from and the end, before anything has been read.
 const readAhead = 1 << 15
 
 // replayHere is replay on the caller's own goroutine, with memory that is kept between calls: a
@@ -112,7 +117,8 @@ func (j *Journal) borrowWalker() *walker {
 	return w
 }
 
-// returnWalker keeps a walker's memory for the next borrower.
+// returnWalker keeps a walker's memory for the next borrower. What its decoder holds outside of
+// that memory is freed.
 func (j *Journal) returnWalker(w *walker) {
 	w.unpack.close()
 	j.walkers.Put(w)

@@ -21,7 +21,9 @@ import (
 //
 // A scrub checks neither what a replay would give, nor data that is still in the system's memory.
 
-// Damage is a range of commands that cannot be read as they were written.
+// Damage is a range of commands that cannot be read as they were written. From and To are the first
+// and the last of them. A range may contain whole blocks that the search for its end has passed
+// (readable).
 type Damage struct {
 	File string `json:"file"` // of the store; empty when it is not known
 	Key  string `json:"key"`
@@ -30,7 +32,7 @@ type Damage struct {
 	Why  string `json:"why"`
 }
 
-// ScrubState is what is known of the journal's blocks.
+// ScrubState is what is known of the journal's blocks. The zero value: no pass has been made.
 type ScrubState struct {
 	// where the pass under way continues; 0: no pass is under way
 	Next      uint64    `json:"next"`
@@ -147,7 +149,7 @@ func (s *Scrub) Pass(ctx context.Context) error {
 	return s.keep()
 }
 
-// at records progress.
+// at records progress: the pass goes on with the command next, also after a restart.
 func (s *Scrub) at(next uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -279,7 +281,8 @@ type scrubPace struct {
 	bytes uint64
 }
 
-// read rests when a piece has been read.
+// read rests when a piece has been read, in proportion to the time that the piece took: on a disk
+// that others keep busy it rests longer. It returns ctx's error.
 func (p *scrubPace) read(ctx context.Context, bytes uint64) error {
 	if p.bytes += bytes; p.bytes < p.s.piece {
 		return ctx.Err()

@@ -16,7 +16,7 @@ type Point struct {
 	Chain    [chainBytes]byte
 }
 
-// pointText is a Point in the JSON of manifests.
+// pointText is a Point in the JSON of manifests: of backups, and of archives.
 type pointText struct {
 	InputSeq uint64 `json:"inputSequence"`
 	TradeSeq uint64 `json:"tradeSequence"`
@@ -83,11 +83,13 @@ func (j *Journal) TransferAfter(p Point) (*Transfer, error) {
 		if j.stableWhenDurable() {
 			return j.safe
 		}
-		return j.kept
+		return j.stablePoint
 	})
 }
 
-// follow makes the stream go on from a commit, which the journal must have.
+// follow makes the stream go on from a commit, which the journal must have: with that sequence,
+// that tradeSeq and that chain, or ErrBase. One that has been moved into an archive counts, if it
+// is the archive's last, without the archive.
 func (t *Transfer) follow(p point) error {
 	none := fmt.Errorf("journal: transfer after inputSeq=%d chain=%x: %w", p.inputSeq, p.chain[:4],
 		ErrBase)

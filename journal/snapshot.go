@@ -135,6 +135,9 @@ func readManifest(v []byte) (s Snapshot, err error) {
 //     them.
 //   - Cost: the size of the state, compressed and synced, on the caller's thread. One at a time;
 //     any goroutine.
+//
+// The order is that of what may be relied on: the files are synced and renamed, then their names
+// are made durable, then the manifest is written under its key, then older snapshots go.
 func (j *Journal) WriteSnapshot(inputSeq uint64,
 	state, views func(io.Writer) error) (Snapshot, error) {
 	j.snapshots.mu.Lock()

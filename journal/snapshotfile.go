@@ -14,7 +14,8 @@ import (
 	"posttrade/ring"
 )
 
-// SnapshotFile is one file of a snapshot: zstd around the stream, hashed as stored.
+// SnapshotFile is one file of a snapshot: zstd around the stream, hashed as stored, so that it can
+// be checked, copied and sent without unpacking it.
 type SnapshotFile struct {
 	Path   string `json:"path"` // below the journal's directory
 	SHA256 string `json:"sha256"`

@@ -34,6 +34,12 @@ type target interface {
 // course reads the stream of a transfer, or several that follow each other, and verifies
 // everything: framing, checksums, the chain, that neither sequence has a hole, that fills and
 // client ids belong to their commits, and the hash over each stream.
+//
+// The frames, by their kinds; what is in [] may be missing, * may be repeated:
+//
+//	g [b] (c [f] [i])* [s d [d]] e
+//
+// The genesis comes first, and in a section (b) the commit that it goes on from.
 type course struct {
 	// Gets what the stream holds, up to limit.
 	to    target
@@ -108,7 +114,8 @@ func (c *course) read(r io.Reader) error {
 	return err
 }
 
-// begin reads the genesis. The first stream's opens the target, the others' must be the same.
+// begin reads the genesis. The first stream's opens the target, the others' must be the same
+// (ErrBase). It also fixes the seed that the chain starts from.
 func (c *course) begin() error {
 	v, err := c.in.Expect(keyGenesis, maxGenesis+genesisHeader)
 	if err != nil {
@@ -185,7 +192,8 @@ func (c *course) pass(length uint64) error {
 	return err
 }
 
-// commit reads one commit, verifies it and gives it to the target.
+// commit reads one commit, gives its blocks to the target as they come, verifies them, and then
+// says that the commit is complete. Of a commit that the limit cuts the target gets the part alone.
 func (c *course) commit(length uint64) error {
 	v, err := c.in.Body(length, maxBlock)
 	if err != nil {
@@ -378,7 +386,8 @@ func (nowhere) file(in *transfer.Reader, s SnapshotFile) error {
 	return s.same(in, sum.Sum(nil))
 }
 
-// same compares the hash of a file with that of the manifest.
+// same compares the hash of a file with that of the manifest. ErrSnapshot, at the place in the
+// stream where the file ends.
 func (s *SnapshotFile) same(in *transfer.Reader, sum []byte) error {
 	if got := fmt.Sprintf("%x", sum); got != s.SHA256 {
 		return in.Bad("file=%s: sha256 %s, want %s: %w", s.Path, got, s.SHA256, ErrSnapshot)

@@ -21,6 +21,13 @@ import (
 //
 // Invariants: next and nextTrade follow the last sequence that was copied; every command between
 // the store's head and next lies in a segment that is in use. Appender only.
+//
+// The file:
+//
+//	header slot | header slot | segment 0 | segment 1 | ...
+//
+//	segment, "os":     frame frame frame ... what a lap ago has left
+//	segment, "fsync":  head frame frame, up to 4 KiB | head frame, up to 4 KiB | ...
 type tail struct {
 	// The mapped part of the file: all of it in "os" mode, the two header slots in "fsync" mode.
 	file tailMap

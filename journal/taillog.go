@@ -23,6 +23,11 @@ import (
 //
 // Invariants: the writes that are due, and the one that is being filled, follow each other in the
 // file; synced never passes a write that has not ended.
+//
+// The way of a frame:
+//
+//	appender --copyIn--> mem --next--> writer 0 --WriteAt--> disk --ended--> synced, mark, answers
+//	                         --next--> writer 1 --WriteAt--> disk --ended--> synced, mark, answers
 type tailLog struct {
 	mu sync.Mutex // guards everything here but answering, and the tail's own fields
 	// Signalled when a frame has been copied, when a write has ended, and when the writers shall stop.

@@ -170,7 +170,8 @@ func (t *Transfer) fill() error {
 	return nil
 }
 
-// begin makes the stream's header and the genesis.
+// begin makes the stream's header and the genesis, and in a section the commit that it goes on
+// from. They stay in w until the first Read.
 func (t *Transfer) begin() error {
 	t.w.Begin(t.base.inputSeq > 0)
 	v, closer, err := get(t.j.db, []byte{keyGenesis})
@@ -216,7 +217,8 @@ func (t *Transfer) commits() error {
 		})
 }
 
-// chunk makes whole commits until there is enough, or they are at to.
+// chunk makes whole commits until there is enough, or they are at to. A commit is never divided
+// between two chunks. A history that does not end exactly at to is an error.
 func (t *Transfer) chunk(to point, commands, fills, ids *lane) error {
 	for t.w.Len() < transfer.ChunkBytes && t.at.inputSeq < to.inputSeq {
 		e, err := t.block(commands, t.at.inputSeq+1)
@@ -268,7 +270,8 @@ type lane struct {
 	begun bool
 }
 
-// next is the value under key, which must be the next one.
+// next is the value under key, which must be the next one: a block in between, or a missing one, is
+// an error. The value holds until the next call.
 func (l *lane) next(key []byte) ([]byte, error) {
 	var ok bool
 	if l.begun {
@@ -290,7 +293,8 @@ func (l *lane) next(key []byte) ([]byte, error) {
 	return v, nil
 }
 
-// next makes the next piece of the snapshot's first part that is left.
+// next makes the next piece of the snapshot's first part that is left. A file that has become
+// shorter is an error: its length is in the stream already.
 func (t *Transfer) next() error {
 	p := &t.parts[0]
 	if p.file == nil {

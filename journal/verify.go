@@ -31,8 +31,10 @@ type VerifyOptions struct {
 
 // Report is what Verify and Stats saw. After an error it covers what was read before it.
 type Report struct {
-	Seed     [32]byte
-	InputSeq uint64 // head
+	Seed [32]byte
+	// The end of the history, with what only the tail has; Chain is that of the last commit in the
+	// store.
+	InputSeq uint64
 	TradeSeq uint64
 	Chain    [32]byte
 	Anchored uint64 // the anchor's input sequence

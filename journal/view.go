@@ -30,6 +30,7 @@ type view struct {
 }
 
 // pinned is one file of the store: its bytes, or, for a table, which never changes, its open file.
+// info is its state when it was pinned.
 type pinned struct {
 	name string
 	text []byte
@@ -95,7 +96,8 @@ func isManifest(name string) bool {
 // isTable reports a file that is written once.
 func isTable(name string) bool { return strings.HasSuffix(name, ".sst") }
 
-// take opens the files with names of a kind. If one is gone by now, it returns errMoving.
+// take opens the files with names of a kind. If one is gone by now, it returns errMoving: the names
+// and the files are then of different moments.
 func (v *view) take(kind func(name string) bool) error {
 	names, err := v.FS.List(v.store)
 	if err != nil {
@@ -156,7 +158,8 @@ func (v *view) close() {
 	}
 }
 
-// pinnedAs finds the file of the store behind a path; ours is false for any other path.
+// pinnedAs finds the file of the store behind a path; ours is false for any other path, p nil for a
+// name that was not there at that moment.
 func (v *view) pinnedAs(path string) (p *pinned, ours bool) {
 	if v.FS.PathDir(path) != v.store {
 		return nil, false

@@ -59,6 +59,16 @@ type decoded struct {
 
 // walker reads commits in order and checks everything about them: checksum,
 // contiguity, chain, and that fills and client ids are those of the commit.
+//
+// What it checks of each commit, in this order:
+//
+//   - The key and the envelope: checksum and sizes, and that the block begins behind the one
+//     before, in commands and in trades.
+//   - The records: that they unpack to their size, that the chain over them is the envelope's, and
+//     that each carries its sequence.
+//   - Fills and client ids: that they are there in number, name this commit, and hang on its chain.
+//
+// It does not ask whether the fills are those that the commands give: Verify does. One goroutine.
 type walker struct {
 	db   *vault
 	seed [chainBytes]byte
@@ -116,28 +126,38 @@ func (w *walker) startAt(first uint64) error {
 		w.at = end // without the archive
 		return nil
 	}
-	db, _, _, err := w.db.of(keyCommands, first-1)
+	e, err := commandsAt(w.db, first-1)
 	if err != nil {
 		return err
 	}
-	return iterate(db, []byte{keyCommands}, newKey(keyCommands, first),
+	w.at, w.lastAt = point{inputSeq: e.last(), tradeSeq: e.lastTrade(), chain: e.chain}, e.first
+	return nil
+}
+
+// commandsAt returns the envelope of the last command block that begins at a sequence or before it,
+// wherever that block is. It checks the block's checksum alone. ErrArchived: it is in an archive
+// that cannot be read.
+func commandsAt(db *vault, inputSeq uint64) (e envelope, err error) {
+	from, _, _, err := db.of(keyCommands, inputSeq)
+	if err != nil {
+		return e, err
+	}
+	behind := newKey(keyCommands, inputSeq+1)
+	err = iterate(from, []byte{keyCommands}, behind,
 		func(it *pebble.Iterator) error {
 			if !it.Last() {
-				return fmt.Errorf("journal: no block before key=%s: %w",
-					keyName(newKey(keyCommands, first)), errSizes)
+				return fmt.Errorf("journal: no block before key=%s: %w", keyName(behind), errSizes)
 			}
 			v, err := it.ValueAndErr()
 			if err != nil {
 				return err
 			}
-			e, _, err := parseEnvelope(v, keyCommands)
-			if err != nil {
+			if e, _, err = parseEnvelope(v, keyCommands); err != nil {
 				return fmt.Errorf("journal: key=%s: %w", keyName(it.Key()), err)
 			}
-			w.at = point{inputSeq: e.last(), tradeSeq: e.lastTrade(), chain: e.chain}
-			w.lastAt = e.first
 			return nil
 		})
+	return e, err
 }
 
 // seek makes the commit that holds inputSeq the next one. Cost: two searches in the store, and the

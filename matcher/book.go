@@ -43,7 +43,8 @@ type BookSink interface {
 	Prevented(maker, taker uint32, leaves int32)
 }
 
-// BookOrder is an order for a Book.
+// BookOrder is an order for a Book. The book keeps a copy of what it needs; the caller may use the
+// value again.
 type BookOrder struct {
 	ID    uint32 // the caller's, not 0
 	Owner uint32 // for self-trade prevention; 0 trades with every owner
@@ -71,7 +72,8 @@ const (
 	BookFull        BookReject = 5 // the order might rest and the book has no room
 )
 
-// Outcome states what became of the order of a call.
+// Outcome states what became of the order of a call. It says nothing of trades: the sink has
+// received them by then. The zero Outcome is an order that has traded whole.
 type Outcome struct {
 	Reject BookReject // BookOK: accepted
 	Rests  bool       // Leaves rest on the book; else they are cancelled

@@ -35,7 +35,8 @@ const (
 	BookRejected  BookEventKind = 7 // ID, Reject
 )
 
-// BookEvent is one statement of Apply. Fields that its kind does not name are zero.
+// BookEvent is one statement of Apply. Fields that its kind does not name are zero. Prices and
+// quantities are in the caller's units.
 type BookEvent struct {
 	Kind   BookEventKind
 	Reject BookReject

@@ -6,7 +6,8 @@ import (
 )
 
 // Shelf is the memory that books share: room for a number of resting orders. The addresses are
-// reserved at once; only what was used is resident. Ids are unique on a shelf.
+// reserved at once; only what was used is resident. Ids are unique on a shelf. A shelf and all its
+// books belong to one goroutine at a time.
 type Shelf struct {
 	pool  *orderPool
 	pages *pages
@@ -47,7 +48,7 @@ func (s *Shelf) Len() int { return s.pool.live() }
 // Close gives the memory back; the shelf's books must not be used afterwards.
 func (s *Shelf) Close() error { return errors.Join(s.pool.Close(), s.pages.Close()) }
 
-// BookOptions describe a book that has its own shelf.
+// BookOptions describe a book that has its own shelf. The zero value is usable.
 type BookOptions struct {
 	MaxOrders int      // how many orders may rest at one time; 0 means 1,048,576
 	Sink      BookSink // receives the fills; nil drops them

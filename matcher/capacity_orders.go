@@ -98,7 +98,8 @@ func (p *orderPool) keep(retired int) {
 	p.keeps = uint32(retired)
 }
 
-// grow makes room for the levels of more resting orders.
+// grow makes room for the levels of more resting orders. Numbers of pages stay, so no link between
+// them changes; every ladder must open its tables again.
 func (g *pages) grow(capacity int) error {
 	if capacity+1 == len(g.leaves) {
 		return nil

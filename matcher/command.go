@@ -39,6 +39,9 @@ type CommandType uint8
 
 // The types of template 1.
 const (
+	// From clients: 1, 2, 5, 11, 12 and 13. From operators, the control feeds or a start: 3, 7 to 10
+	// and 14 to 17. From price feeds and operators: 4. A SNAPSHOT (6) changes nothing, and no edge
+	// writes one.
 	OrderNew           CommandType = 1
 	OrderCancel        CommandType = 2
 	ForceFill          CommandType = 3
@@ -67,7 +70,8 @@ const (
 	Sell Side = 1
 )
 
-// What Command.Side holds in a SECURITY_CONTROL, and the stored column of a security.
+// What Command.Side holds in a SECURITY_CONTROL, and the stored column of a security. A halted
+// security is not tradable even when it is enabled. An ACCOUNT_CONTROL uses bit 0 in the same way.
 const (
 	SecurityEnabled Side = 1 << 0
 	SecurityHalted  Side = 1 << 1

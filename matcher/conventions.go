@@ -1,7 +1,7 @@
 package matcher
 
 // Convention is a set of market conventions that a swap is booked under. The name fixes all four
-// terms; this package computes with none of them.
+// terms; this package computes with none of them. Records carry its index in place of the names.
 type Convention struct {
 	Name             string
 	FloatIndex       string
@@ -73,7 +73,8 @@ func (s ExerciseStyle) String() string {
 // Known reports whether this build knows the style.
 func (s ExerciseStyle) Known() bool { return int(s) < len(styleNames) }
 
-// ParseExerciseStyle returns the style of a name in its exact case. No allocation.
+// ParseExerciseStyle returns the style of a name in its exact case, false for any other text. No
+// allocation.
 func ParseExerciseStyle(name []byte) (style ExerciseStyle, ok bool) {
 	for i := range styleNames {
 		if styleNames[i] == string(name) {

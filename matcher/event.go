@@ -2,7 +2,8 @@ package matcher
 
 import "unsafe"
 
-// EventBytes is the size of an event in the output ring: two cache lines.
+// EventBytes is the size of an event in the output ring: two cache lines. The command that a first
+// event carries takes the second one.
 const EventBytes = 128
 
 // EventKind says what an event states.
@@ -61,7 +62,8 @@ const (
 // OrderStatus is an order's state. The number is stored.
 type OrderStatus uint8
 
-// The states of an order.
+// The states of an order. A new order that rests is NEW until its first fill; an order that was
+// refused is REJECTED from the beginning.
 const (
 	StatusNew             OrderStatus = 0
 	StatusPartiallyFilled OrderStatus = 1

@@ -128,6 +128,7 @@ func (k *keys) find(family, key, who uint64) (entry *remembered, slot keySlot) {
 	hash := key * k.salt
 	slot = keySlot{k.bucket(hash), tagOf(hash)}
 	tags := (*[2]uint64)(unsafe.Pointer(&slot.home.tags))
+	// The tag in all four lanes of a word: an equal lane gives a lane of zeros.
 	lanes := uint64(slot.tag) * eachLane
 	if zeroLane(tags[0]^lanes)|zeroLane(tags[1]^lanes) != 0 || k.live(slot.home.spilled) {
 		entry = k.findTagged(family, key, who, slot)

@@ -16,7 +16,8 @@ type Judgement struct {
 	Parts    []Part // what Observed is the sum or the product of
 }
 
-// Part is one term of an observed value.
+// Part is one term of an observed value. What names it in words: "position", "open orders", "this
+// command", "price".
 type Part struct {
 	What string
 	Measure

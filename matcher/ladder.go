@@ -184,7 +184,8 @@ func (l *ladder) vacate(at uint32, side Side) {
 	}
 }
 
-// reduce takes quantity off a resting order, which keeps its place: 0 < by < leaves.
+// reduce takes quantity off a resting order, which keeps its place: 0 < by < leaves. The caller
+// releases what was reserved for it.
 func (l *ladder) reduce(i ix, by int32) {
 	o := l.orders.at(i)
 	o.leaves -= by
@@ -291,7 +292,7 @@ func (l *ladder) queue(at uint32) (qty int64, orders int) {
 }
 
 // eachOrder calls f for every order of a side, best price first and oldest first at a price, until
-// f returns false. f must not touch the ladder.
+// f returns false. f must not touch the ladder: a caller that removes orders collects them first.
 func (l *ladder) eachOrder(side Side, f func(i ix) bool) {
 	for at := l.tops[side&1].level; at != 0; at = l.worse(side&1, at) {
 		for i := l.levels.at(at).head; i != 0; i = l.orders.at(i).next {

@@ -151,7 +151,8 @@ func (e *Engine) limitsControl(c *Command) {
 	}
 }
 
-// changeLimits applies the pending change, which is whole.
+// changeLimits applies the pending change, which is whole, and states the limits that hold then in
+// a second event. account is the index of the account that it is for, negative for all accounts.
 func (e *Engine) changeLimits(account int) {
 	change := e.pending.LimitsChange
 	e.pending = pendingLimits{}

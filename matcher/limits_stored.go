@@ -19,7 +19,7 @@ const inPolicyRecord = LimitSet(1<<LimitPosition | 1<<LimitConcentration)
 
 // limits writes the LIMITS records: those of all accounts that are not the genesis record's, those
 // of every account with its own, and a change of which some parts are missing. An engine without
-// any of them writes none.
+// any of them writes none, so its bytes are those of builds without such records.
 func (s *snapshotWriter) limits(e *Engine) {
 	if changed := e.changedLimits(); changed != 0 {
 		s.limitsRecord(storedAll, 0, changed, 0, changed.only(&e.all.RiskLimits), 0, 0)

@@ -2,7 +2,8 @@ package matcher
 
 import "fmt"
 
-// Bounds of an operator's note.
+// Bounds of an operator's note. A note and its acts are one submission, so together they also stay
+// within a batch of the desk.
 const (
 	MaxNoteParts = 512 // commands of one note
 	MaxNoteActs  = 512 // commands that one note is about

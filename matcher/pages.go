@@ -208,6 +208,7 @@ func (g *pages) prune(root *node, leaf node) {
 	if parent.bits&(parent.bits-1) != 0 {
 		return
 	}
+	// One child is left: it takes the place of the page, which is freed all zero but for its link.
 	last := &g.kids[number*fanout+uint32(bits.TrailingZeros64(parent.bits))]
 	g.replace(root, up, *last)
 	*last = 0
@@ -249,7 +250,8 @@ func (g *pages) climbAbove(leaf uint32) uint32 {
 	return 0
 }
 
-// climbBelow is the slow path of below.
+// climbBelow is the slow path of below: up to a page that has an earlier child, then down along the
+// last children.
 func (g *pages) climbBelow(leaf uint32) uint32 {
 	h := &g.leaves[leaf]
 	base, n := h.base, h.up

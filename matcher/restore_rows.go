@@ -36,7 +36,8 @@ func (s *snapshotReader) account() error {
 	return nil
 }
 
-// ascends checks that an id is at most most, and above the id of the record before.
+// ascends checks that an id is 1 to most, and above the id of the record before: so no id is there
+// twice, and the order is the one that WriteSnapshot writes.
 func (s *snapshotReader) ascends(column string, id int64, most int) error {
 	if id < 1 || id > int64(most) {
 		return invalid(column, id)

@@ -19,7 +19,8 @@ const revocationLife = 400 * 24 * 60 * 60 * 1000
 // SubjectHash names the subject of tokens: the first half of its SHA-256.
 type SubjectHash [2]int64
 
-// HashSubject returns the name of a subject.
+// HashSubject returns the name of a subject: the first 16 bytes of its SHA-256, as two
+// little-endian numbers. The journal has it in place of the subject's own name.
 func HashSubject(subject string) SubjectHash {
 	sum := sha256.Sum256([]byte(subject))
 	return SubjectHash{int64(binary.LittleEndian.Uint64(sum[:8])),

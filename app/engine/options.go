@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"log/slog"
 	"time"
 
 	"posttrade/journal"
@@ -49,14 +50,17 @@ type Options struct {
 	// Opens shared-memory order entry over the engine; nil when it is off. Open calls it when desk
 	// and gate are there and before the recorder is made, because the sessions observe its events.
 	Session func(*Engine) (*session.Server, error)
+	// Gets what the sessions have to say; nil drops it. Sessions alone write to it: the engine returns
+	// its errors.
+	Log *slog.Logger
 	// Makes the genesis of a new journal. It is not called when the journal has one.
 	Genesis func() (*matcher.Genesis, error)
 	// May refuse the start before a byte of the journal is changed; nil never refuses. It sees the
 	// engine recovered, with a journal that is open for reading only. In a new journal there is no
 	// engine yet.
 	Approve func(*Engine) error
-	// Gets the first failure of the journal, once, on the goroutine that met it. It should end the
-	// process.
+	// Gets the first failure of the journal, once, and ErrEnded for each thread that fails by itself,
+	// on the goroutine that met it. It should end the process. Without it the process ends, too.
 	Fatal func(error)
 	// Tests put another disk under the journal; nil is the system's.
 	OnDisk func(*journal.Options)

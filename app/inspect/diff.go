@@ -213,15 +213,27 @@ func sequences(list []uint64) string {
 
 // object is what a change is about, as it was after a sequence; nil for none.
 //
-// A list is searched for the element that contains pick, whatever the list's name is.
-func (p *Past) object(ctx context.Context, c *change, at uint64) ([]member, error) {
-	text, err := p.get(ctx, at, c.path)
-	if err != nil {
-		return nil, nil //nolint:nilerr // there was none
+// Only what the endpoint does not know was not there: every other error ends the command, because
+// the caller would print damage as a change. A list is searched page by page for the element that
+// contains pick, whatever the list's name is.
+func (p *Past) object(ctx context.Context, c *change, at uint64) (found []member, err error) {
+	err = p.pages(ctx, at, c.path, c.pick != "", func(text []byte) (enough bool, err error) {
+		if c.pick == "" {
+			found, err = members(text)
+			return true, err
+		}
+		found, err = c.among(text)
+		return found != nil, err
+	})
+	var absent absentError
+	if errors.As(err, &absent) {
+		return nil, nil
 	}
-	if c.pick == "" {
-		return members(text)
-	}
+	return found, err
+}
+
+// among is the element of a document's lists that contains pick; nil for none.
+func (c *change) among(text []byte) ([]member, error) {
 	lists := map[string]json.RawMessage{}
 	if err := json.Unmarshal(text, &lists); err != nil {
 		return nil, err

@@ -131,6 +131,20 @@ func (p *Past) Show(ctx context.Context, w io.Writer, at uint64, args []string, 
 	if err != nil {
 		return err
 	}
+	return p.pages(ctx, at, path, list, func(text []byte) (enough bool, err error) {
+		if asJSON {
+			_, err = fmt.Fprintf(w, "%s\n", text)
+		} else {
+			err = printTable(w, text)
+		}
+		return false, err
+	})
+}
+
+// pages calls each with a document, or with every page of a list, until each has enough. The errors
+// are those of get and of each.
+func (p *Past) pages(ctx context.Context, at uint64, path string, list bool,
+	each func(text []byte) (enough bool, err error)) error {
 	for {
 		text, err := p.get(ctx, at, path)
 		if err != nil {
@@ -146,12 +160,7 @@ func (p *Past) Show(ctx context.Context, w io.Writer, at uint64, args []string, 
 				next = *page.NextCursor
 			}
 		}
-		if asJSON {
-			_, err = fmt.Fprintf(w, "%s\n", text)
-		} else {
-			err = printTable(w, text)
-		}
-		if err != nil || next == "" {
+		if enough, err := each(text); err != nil || enough || next == "" {
 			return err
 		}
 		u, err := url.Parse(path)
@@ -164,16 +173,36 @@ func (p *Past) Show(ctx context.Context, w io.Writer, at uint64, args []string, 
 	}
 }
 
+// absentError is the detail of a problem document with status 404: what was asked for was not there
+// at that sequence.
+type absentError string
+
+func (e absentError) Error() string { return string(e) }
+
 // get is the body of an endpoint of the past.
 //
-// An answer other than 200 is an error with the detail of its problem document; 400 is a usage
-// error, because it is about an argument.
+// The moment is loaded before the endpoint is asked, because the endpoint would hide the cause of a
+// moment that cannot be loaded, such as damage, from clients. An answer other than 200 is an error
+// with the detail of its problem document: an absentError for 404, a usage error for 400, because
+// that one is about an argument.
 func (p *Past) get(ctx context.Context, at uint64, path string) (text []byte, err error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
 	if p.viewer == nil {
 		if p.viewer, err = httpapi.NewPastViewer(ctx, p.h); err != nil {
 			return nil, err
 		}
 	}
+	moment, err := p.h.At(ctx, at)
+	var beyond *asof.BeyondError
+	switch {
+	case errors.As(err, &beyond):
+		return nil, settings.Usagef("%v", beyond)
+	case err != nil:
+		return nil, err
+	}
+	defer moment.Release()
 	status, text := p.viewer.Show(ctx, at, path)
 	if status == 200 {
 		return text, nil
@@ -182,8 +211,11 @@ func (p *Past) get(ctx context.Context, at uint64, path string) (text []byte, er
 	if err := json.Unmarshal(text, &problem); err != nil {
 		return nil, fmt.Errorf("%s: %d: %w", path, status, err)
 	}
-	if status == 400 {
+	switch status {
+	case 400:
 		return nil, settings.Usagef("%s", problem.Detail)
+	case 404:
+		return nil, absentError(problem.Detail)
 	}
 	return nil, errors.New(problem.Detail)
 }

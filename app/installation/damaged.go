@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -25,20 +26,30 @@ const mostKept = 3
 // Its text is the name of the folder alone, and it is durable before anything moves.
 const healingName = "healing"
 
-// keptIn is the highest n of the folders damaged-<n> in data.dir, 0 for none. That is the number
-// of damaged journals that are kept as long as the operator removes none of them. The next one
-// gets n+1, so a name is not given twice while a later one exists.
-func keptIn(data string) int {
-	n := 0
+// keptIn is how many damaged journals are kept in data.dir: its folders damaged-<n>. The operator
+// removes them in any order, so the highest n says nothing of how many there are.
+func keptIn(data string) int { return len(keptNumbers(data)) }
+
+// nextKept is the name of the folder for the next damaged journal: its number is one above the
+// highest of those that are kept, so it is newer than all of them.
+func nextKept(data string) string {
+	return damagedPrefix + strconv.Itoa(slices.Max(append(keptNumbers(data), 0))+1)
+}
+
+// damagedPrefix begins the name of each folder with a damaged journal; a number follows.
+const damagedPrefix = "damaged-"
+
+// keptNumbers are the numbers of the damaged journals that are kept, in no particular order.
+func keptNumbers(data string) (numbers []int) {
 	entries, _ := os.ReadDir(data) // without the folder nothing is kept
 	for _, e := range entries {
-		if number, ok := strings.CutPrefix(e.Name(), "damaged-"); ok {
-			if k, err := strconv.Atoi(number); err == nil {
-				n = max(n, k)
+		if number, ok := strings.CutPrefix(e.Name(), damagedPrefix); ok {
+			if n, err := strconv.Atoi(number); err == nil {
+				numbers = append(numbers, n)
 			}
 		}
 	}
-	return n
+	return numbers
 }
 
 // markHealing makes the mark, durably.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -138,7 +137,7 @@ func (h *healing) step() (done bool, err error) {
 	case !node.Spared():
 		return false, node.Spare()
 	}
-	folder := "damaged-" + strconv.Itoa(keptIn(h.data)+1)
+	folder := nextKept(h.data)
 	h.log.Error("the journal is damaged: this member starts again as a new disk", "kept",
 		filepath.Join(h.data, folder))
 	return true, markHealing(h.data, folder)
@@ -156,8 +155,6 @@ func (h *healing) part() []httpapi.Part {
 }
 
 // metrics shows whether a journal is wanted, and how many damaged ones are kept.
-//
-// The second figure is the number in the name of the newest folder.
 func (h *healing) metrics(emit metric.Emit) {
 	emit.Flag("svc_journal_heal_wanted",
 		"1 while this member's journal is damaged and it wants the leader's.", h.why.Load() != nil)

@@ -321,3 +321,32 @@ func TestDamagedJournalIsMovedAsideOnce(t *testing.T) {
 		}
 	}
 }
+
+// The operator removes damaged journals in any order: those that are left are counted, and the next
+// one gets a number above all of them.
+func TestKeptJournalsAreCounted(t *testing.T) {
+	data := t.TempDir()
+	for _, tt := range []struct {
+		made, removed string
+		kept          int
+		next          string
+	}{
+		{"", "", 0, "damaged-1"},
+		{"damaged-1", "", 1, "damaged-2"},
+		{"damaged-2", "", 2, "damaged-3"},
+		{"damaged-3", "", mostKept, "damaged-4"},
+		{"damaged-by-hand", "damaged-1", 2, "damaged-4"},
+		{"", "damaged-2", 1, "damaged-4"},
+		{"damaged-10", "damaged-3", 1, "damaged-11"},
+	} {
+		if tt.made != "" {
+			must.OK(t, os.Mkdir(filepath.Join(data, tt.made), 0o700))
+		}
+		if tt.removed != "" {
+			must.OK(t, os.Remove(filepath.Join(data, tt.removed)))
+		}
+		if n, next := keptIn(data), nextKept(data); n != tt.kept || next != tt.next {
+			t.Errorf("%+v: %d are kept, the next is %s", tt, n, next)
+		}
+	}
+}

@@ -106,7 +106,7 @@ func healBeforeStart(ctx context.Context, c *settings.Config, log *slog.Logger) 
 		case <-ctx.Done():
 		}
 	}
-	return markHealing(data, "damaged-"+strconv.Itoa(keptIn(data)+1))
+	return markHealing(data, nextKept(data))
 }
 
 // errSparing: the leader has agreed, and it is not in force yet.

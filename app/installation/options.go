@@ -9,7 +9,7 @@ import (
 )
 
 // EngineOptions are the options of the engine of these settings, for a server and for the
-// measuring tools. Fatal is left to the caller, Feeds and Approve to Open. It opens nothing:
+// measuring tools. Fatal is left to the caller; Feeds, Approve and Log to Open. It opens nothing:
 // Genesis and Session are functions that the engine calls.
 func EngineOptions(c *settings.Config) engine.Options {
 	idle, err := ring.ParseStrategy(c.String("ring.idle"))

@@ -2,7 +2,6 @@ package installation
 
 import (
 	"fmt"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"time"
@@ -37,7 +36,7 @@ func sessions(c *settings.Config) func(*engine.Engine) (*session.Server, error) 
 			Durable: k.Watermark.Durable, Seen: func() uint64 { return k.Stage.Applied() },
 			Idle: k.Options.Idle, Quota: c.Int("session.quota"),
 			MaxSessions: c.Int("session.max-sessions"),
-			Logger:      slog.New(slog.NewTextHandler(os.Stderr, nil)),
+			Logger:      k.Options.Log,
 		})
 	}
 }

@@ -1,6 +1,8 @@
 package installation
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
 	"net/http"
 	"os"
@@ -8,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"posttrade/app/apptest"
 	"posttrade/app/engine"
 	"posttrade/matcher"
 	"posttrade/matcher/desk"
@@ -71,6 +74,35 @@ func orderThroughMemory(t *testing.T,
 		t.Fatal(err)
 	}
 	return in, socket, answer
+}
+
+// Sessions write to the log of the server: in its form, and from its level on.
+func TestSessionsWriteTheServersLog(t *testing.T) {
+	dir, err := os.MkdirTemp("", "pt") // because the path of a socket must be short
+	must.OK(t, err)
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	socket := filepath.Join(dir, "s")
+	for level, want := range map[string]int{"info": 1, "warn": 0} {
+		c := apptest.Settled(t, append(anyPorts(t.TempDir()), "sidecars.enabled", "false",
+			"session.socket", socket, "risk.entitlement.enforced", "true", "log.format", "json",
+			"log.level", level)...)
+		var said bytes.Buffer
+		in, err := Open(t.Context(), c, EngineOptions(c),
+			newLog(c, NewLastWords(&said), c.LogLevel()))
+		must.OK(t, err)
+		if _, err := client.Dial(t.Context(), socket, "no token", client.Options{}); err == nil {
+			t.Error("a session without a token")
+		}
+		must.OK(t, in.Stop()) // no goroutine writes from here on
+		if n := strings.Count(said.String(), `"msg":"session: refused"`); n != want {
+			t.Errorf("log.level=%s: %d refusals, want %d:\n%s", level, n, want, &said)
+		}
+		for line := range strings.Lines(said.String()) {
+			if !json.Valid([]byte(line)) {
+				t.Errorf("no JSON: %s", line)
+			}
+		}
+	}
 }
 
 // Sessions that use all of their tickets stop neither HTTP nor the sidecars, and requests that use

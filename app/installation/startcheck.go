@@ -46,7 +46,7 @@ func (s startCheck) core(ctx context.Context, k *engine.Engine) error {
 	var db *store.DB
 	if s.c.Bool("sidecars.enabled") {
 		var err error
-		if db, err = databaseToLook(s.c, s.log); err != nil {
+		if db, err = databaseToLook(s.c); err != nil {
 			return err
 		}
 		if db != nil {
@@ -120,7 +120,7 @@ func (s startCheck) one(ctx context.Context, w *witness, h *engine.History) erro
 
 // databaseToLook opens the database for the comparison alone; the caller closes it. It returns nil
 // when the file of the embedded one does not exist, so that a start that is refused makes none.
-func databaseToLook(c *settings.Config, log *slog.Logger) (*store.DB, error) {
+func databaseToLook(c *settings.Config) (*store.DB, error) {
 	address := c.String("database.url")
 	if address == "" {
 		file := filepath.Join(c.String("data.dir"), "posttrade.db")

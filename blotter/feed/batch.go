@@ -37,7 +37,8 @@ type item struct {
 // head is the position behind everything in the batch.
 func (b *batch) head() Position { return Position{InputSeq: b.last, N: b.end} }
 
-// add formats an event.
+// add formats an event and notes its place. Only the follower calls it, before the batch is
+// published.
 func (b *batch) add(e *Event, render func(b []byte, e *Event) []byte) {
 	from := len(b.text)
 	b.text = appendFrame(b.text, e, render)

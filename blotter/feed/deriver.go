@@ -51,6 +51,7 @@ func (d *deriver) Observe(ev *matcher.Event, clientID []byte) {
 	if ev.Flags&matcher.EventFirst != 0 {
 		d.n, d.levels, d.books = 0, d.levels[:0], d.books[:0]
 	}
+	// Levels are noted before the views change, and orders told after: an event states both moments.
 	d.touch(ev)
 	d.views.Observe(ev, clientID)
 	d.tell(ev)

@@ -100,7 +100,7 @@ type Hub struct {
 	Counts Counts
 }
 
-// Counts are figures of a Hub for metrics.
+// Counts are figures of a Hub for metrics. They only rise, and are read without the hub's lock.
 type Counts struct {
 	Events  atomic.Uint64 // derived
 	Bytes   atomic.Uint64 // given to readers

@@ -27,7 +27,8 @@ type pastPiece struct {
 }
 
 const (
-	// pastBytes and pastCommands end a piece: a reader whose selection is rare sees progress too.
+	// pastBytes and pastCommands end a piece: a reader whose selection is rare sees progress too. A
+	// piece ends at the end of a command, so one command can make it longer.
 	pastBytes    = 64 << 10
 	pastCommands = 1 << 16
 )

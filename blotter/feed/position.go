@@ -53,7 +53,8 @@ func digits(text string, bits int) (uint64, bool) {
 	return n, err == nil
 }
 
-// AppendID appends the id of an event, or of the place behind a whole command.
+// AppendID appends the id of an event, or of the place behind a whole command. ParseID reads it
+// back. A client that goes on later sends the last id that it has got.
 func AppendID(b []byte, p Position) []byte {
 	b = strconv.AppendUint(b, p.InputSeq, 10)
 	if p.N == whole {

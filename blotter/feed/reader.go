@@ -208,6 +208,8 @@ func (r *Reader) pending() (parts [][]byte, changed <-chan struct{}, err error) 
 }
 
 // gather makes the texts of the first batches the piece, and returns how many batches these are.
+// The first batch may begin before the reader's position: of that one it cuts a text that no other
+// reader shares.
 func (r *Reader) gather(batches []*batch) (n int) {
 	r.piece = r.piece[:0]
 	bytes := 0

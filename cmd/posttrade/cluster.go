@@ -86,6 +86,8 @@ func (k *clusterCommand) addOrRemove(ctx context.Context, c *settings.Config, ar
 
 // clusterCommand is one call: the members to ask, in the order of cluster.members, and how.
 type clusterCommand struct {
+	// members are asked in this order; remote makes the requests, with certificates of the
+	// installation.
 	members []quorum.Member
 	remote  quorum.Remote
 	out     io.Writer

@@ -11,12 +11,15 @@ import (
 
 // shownSetting is one row of `posttrade config`; with --json it is one object. Its members are what
 // scripts read.
+//
+// Values are texts, as a flag or a file would have them, whatever the kind of the setting is.
 type shownSetting struct {
 	Name string `json:"name"`
 	// Value is the one in force, masked when the setting is a secret. Source names where it is from.
 	Value   string `json:"value"`
 	Default string `json:"default"`
 	Source  string `json:"source"`
+	// Allowed says in words which values there are.
 	Allowed string `json:"allowed"`
 	// Environment is the name of the variable that sets it.
 	Environment string `json:"environment"`

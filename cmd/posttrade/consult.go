@@ -60,6 +60,9 @@ func consulting(c *settings.Config, service string, life time.Duration,
 
 // listenerOf is the address of a listener of the server that runs on data.dir: host:port, as the
 // server has written it into ports.json. The file stays when the server ends.
+//
+// ports.json is one object, from the name of a service to an address. With sidecars.enabled=false
+// the post-trade services are not there.
 func listenerOf(c *settings.Config, service string) (string, error) {
 	path := c.InDataDir("ports.json")
 	text, err := os.ReadFile(path)

@@ -113,6 +113,7 @@ func download(ctx context.Context, server *client.Client, q client.ExportQuery, 
 // progress counts what is written, and says it every second, on stderr: stdout may be the file.
 type progress struct {
 	io.Writer
+	// to gets the lines about the progress; the file goes to Writer.
 	to    io.Writer
 	table string
 	// bytes were written so far; said is when the last line was printed.

@@ -41,6 +41,7 @@ func runHealth(args []string, stdout, stderr io.Writer) int {
 
 // health is the answer of /readyz, and of /healthz. Only what the command prints is read of it.
 type health struct {
+	// Ready is false as long as one part is not.
 	Ready bool
 	// Parts are what must be ready; Detail says why one is not.
 	Parts []struct {

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net"
 	"net/http"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -66,6 +68,64 @@ func TestEndedContextSendsNothing(t *testing.T) {
 	if _, err := c.Cancel(ctx, "ord-1"); !errors.Is(err, context.Canceled) || Unknown(err) ||
 		len(s.requests()) != 0 {
 		t.Errorf("%v after %q", err, s.requests())
+	}
+}
+
+// TestUnknownCountsEveryAttempt: a later attempt settles the outcome of an earlier one only when
+// its answer stands for both.
+func TestUnknownCountsEveryAttempt(t *testing.T) {
+	cut, unknown := reply{}, reply{504, `{"code":"OUTCOME_UNKNOWN"}`}
+	refused := reply{422, `{"code":"RISK_REFUSED","sequence":7}`}
+	busy := reply{503, `{"code":"OVERLOADED","sequenced":false}`}
+	for _, tt := range []struct {
+		name    string
+		answers []reply
+		dials   int64 // further ones are refused; 0: none is
+		ends    bool  // ctx ends in the pause
+		unknown bool
+		code    string
+	}{
+		{name: "cut off, then gone", answers: []reply{cut}, dials: 1, unknown: true},
+		{name: "cut off, then ended", answers: []reply{cut}, ends: true, unknown: true},
+		{name: "unknown, then ended", answers: []reply{unknown}, ends: true, unknown: true},
+		{name: "cut off, then not sequenced", answers: []reply{cut, busy, busy}, unknown: true,
+			code: "OVERLOADED"},
+		{name: "cut off, then too fast", answers: []reply{cut, {429, `{"code":"TOO_MANY_REQUESTS"}`}},
+			unknown: true, code: "TOO_MANY_REQUESTS"},
+		{name: "cut off, then no token", answers: []reply{cut, {401, `{"code":"UNAUTHORIZED"}`}},
+			unknown: true, code: "UNAUTHORIZED"},
+		{name: "cut off, then decided", answers: []reply{cut, refused}, code: "RISK_REFUSED"},
+		{name: "not sequenced, then decided", answers: []reply{busy, refused}, code: "RISK_REFUSED"},
+		{name: "not sequenced, then ended", answers: []reply{busy}, ends: true},
+		{name: "decided in the end", answers: []reply{cut, unknown, {201, "{}"}}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			at, _ := scripted(t, Config{}, tt.answers...)
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			var dials atomic.Int64
+			c := New(Config{Address: at.address(), Retries: 2,
+				Pause: func(context.Context, int) {
+					if tt.ends {
+						cancel()
+					}
+				},
+				Dial: func(ctx context.Context, address string) (net.Conn, error) {
+					if n := dials.Add(1); tt.dials > 0 && n > tt.dials {
+						return nil, errors.New("refused")
+					}
+					return new(net.Dialer).DialContext(ctx, "tcp", address)
+				}})
+			defer c.Close()
+			_, err := c.CreateOrder(ctx, &OrderRequest{ClientOrderID: "k"})
+			code := ""
+			if p := (*Problem)(nil); errors.As(err, &p) {
+				code = p.Code
+			}
+			if code != tt.code || Unknown(err) != tt.unknown {
+				t.Errorf("unknown %v, want %v: %v", Unknown(err), tt.unknown, err)
+			}
+		})
 	}
 }
 

@@ -46,15 +46,22 @@ func (p *Problem) NotSequenced() bool { return p.Sequenced != nil && !*p.Sequenc
 // ErrAnswer reports an answer that this client cannot read.
 var ErrAnswer = errors.New("client: unreadable answer")
 
+// errUnsettled marks the error of a last attempt that says nothing of one before it.
+var errUnsettled = errors.New("an earlier attempt may have been sequenced")
+
 // Unknown reports an err that does not say whether the request was sequenced: an error of the
 // transport on an open connection, or a 5xx that does not say "sequenced":false. Repeat such a
 // request with the same clientOrderId.
 //
 // nil, an error before the first byte, and every 4xx are known outcomes: nothing is pending at the
-// server.
+// server. Where the client has repeated the request by itself, all its attempts count: an outcome
+// stays unknown until an attempt is answered for all of them.
 func Unknown(err error) bool {
 	if err == nil {
 		return false
+	}
+	if errors.Is(err, errUnsettled) {
+		return true
 	}
 	var p *Problem
 	if !errors.As(err, &p) {

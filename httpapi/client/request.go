@@ -32,6 +32,8 @@ type call struct {
 
 	status int         // of the answer, once it is there
 	header http.Header // of the answer
+
+	unsettled bool // an attempt of a write has an unknown outcome
 }
 
 // do sends a request, repeats it where that is safe, and reads the body of a success into answer:
@@ -39,7 +41,8 @@ type call struct {
 //
 // Errors: a *Problem for an answer that is not a success; ErrAnswer for one that cannot be read;
 // errUnsent when no byte went out; else the transport's, wrapped. The error is that of the last
-// attempt alone.
+// attempt. It also wraps errUnsettled where an attempt before may have been sequenced and the last
+// one says nothing of it.
 func (c *Client) do(ctx context.Context, r *call, answer any) error {
 	if r.want == 0 {
 		r.want = http.StatusOK
@@ -47,7 +50,7 @@ func (c *Client) do(ctx context.Context, r *call, answer any) error {
 	for attempt := 1; ; attempt++ {
 		err := c.round(ctx, r, answer)
 		if err == nil || attempt > c.link.retries || !safe(r, err) || ctx.Err() != nil {
-			return err
+			return r.settle(err)
 		}
 		c.link.pause(ctx, attempt)
 	}
@@ -64,6 +67,7 @@ func (c *Client) round(ctx context.Context, r *call, answer any) (err error) {
 	for range l.members {
 		at := l.at.Load()
 		err = c.once(ctx, l.member(at), r, answer)
+		r.unsettled = r.unsettled || r.method != http.MethodGet && Unknown(err)
 		if err == nil || !elsewhere(err) || ctx.Err() != nil {
 			return err
 		}
@@ -88,6 +92,23 @@ func safe(r *call, err error) bool {
 		return p.NotSequenced() || r.repeat && p.Status >= 500
 	}
 	return errors.Is(err, errUnsent) || r.repeat && !errors.Is(err, ErrAnswer)
+}
+
+// settle returns the error of the call, err being that of its last attempt.
+//
+// With "sequenced":false, 401, 403 or 429 the server has decided about the last attempt alone: it
+// says so before it looks for an earlier one. Every other answer below 500 stands for them all.
+func (r *call) settle(err error) error {
+	var p *Problem
+	answered := errors.As(err, &p)
+	switch {
+	case err == nil || !r.unsettled || Unknown(err):
+		return err
+	case answered && !p.NotSequenced() && p.Status != http.StatusUnauthorized &&
+		p.Status != http.StatusForbidden && p.Status != http.StatusTooManyRequests:
+		return err
+	}
+	return fmt.Errorf("%w: %w", err, errUnsettled)
 }
 
 // once makes one attempt at one member.

@@ -34,6 +34,7 @@ type Reader struct {
 	// places has a place for each reading that may be under way.
 	places chan struct{}
 
+	// judge has its own lock; a reading asks it while it holds no other.
 	judge judge
 
 	// mu guards quiet.
@@ -94,11 +95,13 @@ func (r *Reader) Read(ctx context.Context, q Query, fn func(*Record) error) erro
 
 // walk is one reading. It runs on one goroutine; what outlives it is in the Reader.
 type walk struct {
+	// reader is what outlives the walk: the judge and the quiet stretches.
 	reader *Reader
 	query  Query
 	fn     func(*Record) error // nil: the walk is for the judge alone
 	parser parser
-	given  int
+	// given is how many records fn has had; the walk ends at Query.Limit.
+	given int
 	// silent: commands from this sequence on, up to the one that passes, hold no act.
 	silent uint64
 	// began is where the walk began: the parser may lack the beginning of an act that ends soon

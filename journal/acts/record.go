@@ -62,21 +62,31 @@ func (r *Record) refuse(code string) {
 
 // line is a record as one line of JSON, in the order of its members.
 type line struct {
-	Kind     string          `json:"kind"`
-	Sequence uint64          `json:"sequence"`
-	Time     string          `json:"time"`
-	Subject  *string         `json:"subject"`
-	Address  *string         `json:"address"`
-	Reason   *string         `json:"reason"`
-	Object   json.RawMessage `json:"object"`
-	Old      json.RawMessage `json:"old"`
-	New      json.RawMessage `json:"new"`
+	Kind     string `json:"kind"`
+	Sequence uint64 `json:"sequence"`
+	// Time is UTC with milliseconds. What follows is null where it is not known.
+	Time    string          `json:"time"`
+	Subject *string         `json:"subject"`
+	Address *string         `json:"address"`
+	Reason  *string         `json:"reason"`
+	Object  json.RawMessage `json:"object"`
+	Old     json.RawMessage `json:"old"`
+	New     json.RawMessage `json:"new"`
 }
 
 // AppendJSON appends the record as a line: an object with the members kind, sequence, time,
 // subject, address, reason, object, old and new, and a newline. What is not known is null.
 //
 // The time is UTC in RFC 3339 with milliseconds.
+//
+// An act, and an act that changed nothing; a line each, broken here:
+//
+//	{"kind":"kill-switch","sequence":12,"time":"2023-11-14T22:13:20.000Z","subject":"alice",
+//	"address":"10.0.0.1","reason":"drill","object":{"policy":"risk"},"old":true,"new":false}
+//
+//	{"kind":"refused","sequence":13,"time":"2023-11-14T22:13:21.000Z","subject":"bob",
+//	"address":"10.0.0.1","reason":null,"object":{"act":"kill-switch","code":"STALE_VERSION",
+//	"asked":true,"policy":"risk"},"old":null,"new":null}
 func (r *Record) AppendJSON(b []byte) []byte {
 	text := note.Value(line{
 		Kind: r.Kind, Sequence: r.Sequence,

@@ -60,6 +60,7 @@ type Options struct {
 // reader or gives it to the caller to move. The move itself, which may replay millions of commands,
 // holds no lock: the place is the caller's until move says that it stands.
 type History struct {
+	// j is open for as long as the History is; the caller closes it afterwards.
 	j *journal.Journal
 	// rebuild makes engines with views, of the types that Image and matcher.Engine say.
 	rebuild journal.Rebuild

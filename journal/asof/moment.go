@@ -14,6 +14,7 @@ import (
 // keeps its shadow from all other callers, and Close from returning.
 type Moment struct {
 	h *History
+	// p is a place of which this Moment is one of the readers
 	p *place
 }
 

@@ -34,7 +34,8 @@ type Options struct {
 //
 // It keeps nothing between two reports: each has a shadow of its own, freed at its end.
 type Reporter struct {
-	j      *journal.Journal
+	j *journal.Journal
+	// engine makes the engine of each report's shadow.
 	engine func(state io.Reader) (journal.Engine, error)
 	// places has a place for each report that may be made at a time.
 	places chan struct{}

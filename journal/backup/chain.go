@@ -86,9 +86,11 @@ func (m *Manifest) verify(f File) error {
 // It verifies only what is read to the end. Whether it was whole is asked with err, after the
 // reading.
 type part struct {
+	// file is what the manifest says of it, name its path.
 	file File
 	name string
-	f    *os.File
+	// f is nil until the first Read
+	f *os.File
 	// sum and bytes are of what was read so far.
 	sum   hash.Hash
 	bytes int64

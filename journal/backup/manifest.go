@@ -73,6 +73,7 @@ type Manifest struct {
 // File is one file of a backup: its name in the directory, its size, and the hex SHA-256 of its
 // bytes.
 type File struct {
+	// Name is without a folder: all files lie in the directory itself.
 	Name   string `json:"name"`
 	Bytes  int64  `json:"bytes"`
 	SHA256 string `json:"sha256"`

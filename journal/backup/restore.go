@@ -29,6 +29,10 @@ const (
 
 // Origin says what a data directory was restored from. It is JSON in origin.json; the first start
 // reads it, and Forget removes it when that start has done its part.
+//
+// For example:
+//
+//	{"inputSequence":1000,"tradeSequence":412,"from":["/backup/mon","/backup/tue"]}
 type Origin struct {
 	InputSequence uint64   `json:"inputSequence"` // of the journal's last command
 	TradeSequence uint64   `json:"tradeSequence"`
@@ -51,7 +55,8 @@ func Whole(data string) error {
 type RestoreOptions struct {
 	// To is the last command to take; 0: all. It must not be beyond the end of the chain; a sequence
 	// inside of a commit is possible.
-	To      uint64
+	To uint64
+	// Journal are the options with which the journal is received and written.
 	Journal journal.Options
 	// Verify is called with the folder of the journal, before the directory counts as restored. Its
 	// error leaves the mark, so no server starts there. nil: nothing more is verified.
@@ -99,10 +104,13 @@ func Restore(data string, chain []*Manifest, o RestoreOptions) (got Origin, err 
 
 // restore is one Restore. It holds the lock from begin until Restore returns.
 type restore struct {
-	data  string
+	// data is the directory that is being made.
+	data string
+	// chain is cut to the backups that are used once the journal is received.
 	chain []*Manifest
 	o     RestoreOptions
-	lock  io.Closer
+	// lock is on the file restoringName.
+	lock io.Closer
 }
 
 // begin takes the directory, makes the mark and removes what an earlier attempt has left. The mark

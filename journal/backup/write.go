@@ -38,7 +38,8 @@ type Options struct {
 	JournalOnly bool   // leave out the rows that no journal gives again
 	// Build names the program; it is for people only.
 	Build string
-	Now   func() time.Time
+	// Now is the clock for Manifest.Created.
+	Now func() time.Time
 }
 
 // Write makes a backup in dir, which is made if need be, and verifies it on the way. An error
@@ -222,7 +223,8 @@ func (w *writing) end(m *Manifest) error {
 // gently writes and hashes, and syncs so often that the disk never has much to do at a time: the
 // journal's own syncs may go to the same disk.
 type gently struct {
-	f     *os.File
+	f *os.File
+	// sum and bytes are over all that was written: the manifest has both.
 	sum   hash.Hash
 	bytes int64
 	// since counts bytes written after the last sync.

@@ -36,6 +36,7 @@ var ErrNoTile = errors.New("no such tile")
 
 // folder is the folder of a log. It is a value: copies mean the same folder.
 type folder struct {
+	// dir is the folder of the log
 	dir string
 	// step, if set, is called before every change of the disk: the tests let it fail there, as a crash
 	// would.

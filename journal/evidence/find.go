@@ -82,7 +82,8 @@ type Place struct {
 	// Owned: the record is of AccountID.
 	Owned bool
 	// ID is what the record was asked by, for the proof; empty for a sequence.
-	ID   string
+	ID string
+	// kind is the type of the command, 0 for a fill and for templates without types.
 	kind matcher.CommandType
 }
 

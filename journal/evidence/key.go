@@ -27,6 +27,7 @@ func Origin(setting string, seed [32]byte) string {
 
 // Signer signs the heads of a log with Ed25519, as a C2SP signed note.
 type Signer struct {
+	// Signer holds the private key; it leaves the process in no answer.
 	note.Signer
 	// VKey is the public key as text, for verifiers: name, hash of the key, and the key.
 	VKey string

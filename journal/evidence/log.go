@@ -56,12 +56,15 @@ type Log struct {
 	o   Options
 	j   *journal.Journal
 	dir folder
+	// key makes the salts, signer the signatures: two secrets. key is the same on every member of a
+	// cluster, the signer may be each member's own.
 	key verify.Key
 	// genesis is the text of the genesis record: leaf 0.
 	genesis []byte
 	signer  *Signer
 
-	mu    sync.Mutex
+	mu sync.Mutex
+	// state is what State returns a copy of. It is changed under mu only.
 	state State
 	// note is the published head, nil for none; head is what it says.
 	note []byte
@@ -69,6 +72,7 @@ type Log struct {
 	// moved is closed at the next published head, and made anew: proofs wait on it.
 	moved chan struct{}
 
+	// client is for requests to witnesses.
 	client *http.Client
 	// candidates takes heads to the goroutine of the witnesses; nil: there are none. It has no buffer:
 	// a head that finds that goroutine busy is dropped, and offered again when nothing newer comes.
@@ -83,34 +87,6 @@ type Log struct {
 	patient bool
 	// foreign: the newest head is signed with another key, so it is signed again. Writer: Run.
 	foreign bool
-}
-
-// State is how far a log has come. It is a copy: nothing in it changes later. Metrics and /readyz
-// show it.
-type State struct {
-	Size     uint64 // leaves of the tree
-	Head     uint64 // the last command in the tree or the open leaf
-	Signed   uint64 // the last command that a published head covers
-	Cosigned uint64 // the last that a quorum of witnesses has cosigned
-	// Behind is since when stable commands wait that no published head covers; zero: none do.
-	Behind time.Time
-	// Checked: the whole history has been compared with the files since the start.
-	Checked bool
-	// Differs names members with another tree or snapshot, and where they differ.
-	Differs []string
-	// Err is why the log has stopped, for good; nil: it has not.
-	Err error
-	// Divergences counts the contradictions found in files, and members with another history.
-	Divergences uint64
-	Failed      error // the last failure that is being tried again; nil: none
-}
-
-// late notes that nothing is signed from now on.
-// late notes that nothing is signed from now on. Of several calls in a row the first one counts.
-func (s *State) late() {
-	if s.Behind.IsZero() {
-		s.Behind = time.Now()
-	}
 }
 
 // Open prepares the log of a journal that has its genesis. It reads the key, or makes it.
@@ -202,13 +178,6 @@ func (l *Log) VKey() string { return l.signer.VKey }
 // Origin is the name of the log.
 func (l *Log) Origin() string { return l.o.Origin }
 
-// State is how far the log has come.
-func (l *Log) State() State {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.state
-}
-
 // Checkpoint is the newest published head, nil for none.
 func (l *Log) Checkpoint() []byte {
 	l.mu.Lock()
@@ -233,13 +202,6 @@ func (l *Log) show(note []byte, head verify.Checkpoint) {
 	l.state.Signed = head.Head
 	close(l.moved)
 	l.moved = make(chan struct{})
-}
-
-// change changes the state under mu. f must not block or call the Log.
-func (l *Log) change(f func(*State)) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	f(&l.state)
 }
 
 // Stop makes err the reason why nothing is signed any more. The first reason stays, and only that

@@ -20,6 +20,10 @@ import (
 // Said is what a member of a cluster says of its tree.
 //
 // It is the JSON of GET /log/member: hashes only, so it needs no token.
+//
+// For example:
+//
+//	{"size":3908,"root":"<base64>","snapshots":[{"sequence":999936,"sha256":"<hex>"}]}
 type Said struct {
 	Size uint64 `json:"size"` // leaves of its tree, or fewer if it was asked for fewer
 	// Root is the root of that many leaves, in base64.
@@ -91,8 +95,10 @@ type Peer struct {
 //
 // One goroutine calls Run. Log, Others and Client do not change.
 type Peers struct {
-	Log    *Log
+	Log *Log
+	// Others are all members but this one.
 	Others []Peer
+	// Client carries the requests to the members; each has a bound on its time (askTimeout).
 	Client *http.Client
 	// Odd is told, in every round from the first one on, that this member differs from a majority.
 	Odd func(error)

@@ -35,11 +35,13 @@ const DefaultMaxProofs = 2
 // It signs nothing and changes nothing, so it also works in a process that reads the folder of a
 // log beside a running server.
 type Prover struct {
-	j    *journal.Journal
+	j *journal.Journal
+	// past gives the shadow that stands before the leaf of a record.
 	past *asof.History
 	dir  folder
 	// key is the evidence key of the journal: the salts follow from it.
-	key    verify.Key
+	key verify.Key
+	// places has a place for each proof that may be made at a time.
 	places chan struct{}
 }
 
@@ -152,15 +154,17 @@ func (p *Prover) replay(ctx context.Context, at Place,
 
 // search collects a leaf and the record that a proof is of, while a shadow replays the leaf.
 type search struct {
-	at    Place
-	leaf  leaf.Builder
+	at   Place
+	leaf leaf.Builder
+	// proof is nil until the record has passed by
 	proof *verify.Proof
 	// data is that of the leaf when it is full; nil: it is the open leaf of the head.
 	data []byte
 	// hashes are those of the leaf's records: the way of the record to the leaf's root is made of
 	// them.
 	hashes []verify.Hash
-	err    error
+	// err is what NewProof found wrong with the record; Seen cannot return it.
+	err error
 }
 
 // see keeps the record that is looked for, and its salt. It is leaf.Builder's Seen, so it copies

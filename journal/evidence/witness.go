@@ -11,7 +11,6 @@ import (
 	"os"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"golang.org/x/mod/sumdb/note"
@@ -25,6 +24,7 @@ import (
 //
 // A Witness belongs to one Log, whose goroutine of the witnesses asks it about one head at a time.
 type Witness struct {
+	// Verifier is its public key: what it sends is checked with it
 	note.Verifier
 	// URL is the prefix of its add-checkpoint, without a slash at the end.
 	URL string // the prefix of its add-checkpoint
@@ -132,6 +132,14 @@ func consistency(head *verify.Checkpoint, size uint64, read verify.Read) (tlog.T
 
 // request is the body of add-checkpoint: the old size, a line of base64 for each hash, an empty
 // line, the signed head.
+//
+// For a witness that knows 17 leaves:
+//
+//	old 17
+//	<hash, base64>
+//	<hash, base64>
+//
+//	<note>
 func request(size uint64, proof tlog.TreeProof, text []byte) []byte {
 	b := fmt.Appendf(nil, "old %d\n", size)
 	for i := range proof {
@@ -169,101 +177,4 @@ func (w *Witness) signature(answer, text []byte) ([]byte, error) {
 		return nil, fmt.Errorf("witness %s: its signature is not right: %w", w.Name(), err)
 	}
 	return fmt.Appendf(nil, "— %s %s\n", n.Sigs[0].Name, n.Sigs[0].Base64), nil
-}
-
-// cosigned asks all witnesses at a time and returns the lines of those that have signed, once they
-// have all answered.
-//
-// count is how many that are; err joins what went wrong with the others. So the slowest witness
-// delays a head, by witnessTimeout at most for each try.
-func (l *Log) cosigned(ctx context.Context, text []byte,
-	head *verify.Checkpoint) (lines []byte, count int, err error) {
-	read := func(name string) ([]byte, error) {
-		data, _, err := Tile(l.o.Dir, name)
-		return data, err
-	}
-	got := make([][]byte, len(l.o.Witnesses))
-	errs := make([]error, len(l.o.Witnesses))
-	var asking sync.WaitGroup
-	for i, w := range l.o.Witnesses {
-		asking.Go(func() { got[i], errs[i] = w.cosign(ctx, l.client, text, head, read) })
-	}
-	asking.Wait()
-	for i := range got {
-		if errs[i] == nil {
-			lines, count = append(lines, got[i]...), count+1
-		}
-	}
-	return lines, count, errors.Join(errs...)
-}
-
-// candidate is a signed head that waits for its witnesses: the note, and what it says.
-type candidate struct {
-	text []byte
-	head verify.Checkpoint
-}
-
-// submit gives a head to the witnesses, unless they are still busy with the last one.
-//
-// Without a quorum the head is published at once. Run's goroutine only; it does not wait, except
-// for the last head of a stop.
-func (l *Log) submit(c candidate) {
-	if l.o.Quorum == 0 {
-		l.report(l.publish(c.text, c.head))
-	}
-	l.offered = c
-	if !l.patient {
-		select {
-		case l.candidates <- c:
-		default:
-		}
-		return
-	}
-	select {
-	case l.candidates <- c:
-	case <-time.After(lastPatience):
-	}
-}
-
-// offerAgain submits a published head that the witnesses were too busy for, or away. Without it a
-// head behind which nothing comes would stay without them.
-func (l *Log) offerAgain() {
-	if l.offered.text == nil || l.patient || l.State().Cosigned >= l.offered.head.Head {
-		return
-	}
-	select {
-	case l.candidates <- l.offered:
-	default:
-	}
-}
-
-// report keeps the last failure for State.
-//
-// nil says that all is well again. The alarm is told of a failure once, until its text changes.
-func (l *Log) report(err error) {
-	changed := false
-	l.change(func(s *State) {
-		changed = err != nil && (s.Failed == nil || s.Failed.Error() != err.Error())
-		s.Failed = err
-	})
-	if changed {
-		l.o.Alarm(err)
-	}
-}
-
-// witness publishes the heads that are submitted, as soon as enough witnesses have signed, until
-// the channel is closed. A witness that is away delays heads and nothing else.
-func (l *Log) witness(ctx context.Context) {
-	for c := range l.candidates {
-		lines, count, err := l.cosigned(ctx, c.text, &c.head)
-		if count < l.o.Quorum {
-			l.report(fmt.Errorf("evidence: %d of %d witnesses have cosigned: %w", count, l.o.Quorum, err))
-			continue
-		}
-		if count > 0 {
-			err = errors.Join(err, l.publish(append(bytes.Clone(c.text), lines...), c.head))
-			l.change(func(s *State) { s.Cosigned = max(s.Cosigned, c.head.Head) })
-		}
-		l.report(err)
-	}
 }

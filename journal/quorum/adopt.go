@@ -15,6 +15,9 @@ var keyCurrentTerm = []byte("CurrentTerm")
 //
 // The consensus state begins behind a record that stands for the whole journal, as if entries 1 and
 // 2 of term 1 had held it.
+//
+// ErrForeign without Options.Adopt: a journal must not become a cluster's by mistake. Open calls
+// it, before the library runs.
 func (n *Node) adopt() (snapshotRecord, error) {
 	if n.o.Adopt == 0 {
 		return snapshotRecord{}, fmt.Errorf("quorum: %w", ErrForeign)

@@ -58,7 +58,7 @@ func (n *Node) carryOut(c Change, do func() error) error {
 	return err
 }
 
-// server is a line of the configuration, nil for a server that is not there.
+// server is a line of the latest configuration, nil for a server that is not there.
 func (n *Node) server(id raft.ServerID) *Server {
 	for _, s := range n.servers() {
 		if s.ID == id {

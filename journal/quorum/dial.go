@@ -70,7 +70,8 @@ func greet(c net.Conn, id raft.ServerID) error {
 	return c.SetDeadline(time.Time{})
 }
 
-// dial connects to a member. The deadline of ctx applies to everything on the connection.
+// dial connects to a member, with TLS if it is set. The deadline of ctx applies to everything on
+// the connection. After Close it is net.ErrClosed.
 func (w *wire) dial(ctx context.Context, address string) (*wireConn, error) {
 	if err := wireAllows(w.o.TLS, address); err != nil {
 		return nil, fmt.Errorf("quorum: dial address=%s: %w", address, err)
@@ -109,7 +110,8 @@ func (w *wire) client(raw net.Conn, address string) net.Conn {
 	return tls.Client(raw, config)
 }
 
-// handshake sets the deadline of ctx on the connection and, with TLS, checks the other side.
+// handshake sets the deadline of ctx on the connection and, with TLS, checks the other side: its
+// certificate is of the members' authority, and made out to the host that was dialled.
 func handshake(ctx context.Context, c *wireConn) error {
 	if deadline, ok := ctx.Deadline(); ok {
 		if err := c.SetDeadline(deadline); err != nil {

@@ -53,7 +53,8 @@ type question struct {
 
 // Status is what a member knows of the cluster and of itself, and the answer to every question.
 type Status struct {
-	Member   string   `json:"member"`
+	Member string `json:"member"`
+	// The id of its disk; Role and Leader as this member sees them.
 	Server   string   `json:"server"`
 	Role     string   `json:"role"` // as the consensus library names it
 	Leader   string   `json:"leader"`
@@ -65,10 +66,12 @@ type Status struct {
 	Damaged  bool     `json:"damaged,omitempty"` // a part of its journal cannot be read
 	Sequence uint64   `json:"sequence"`          // of the last command that the journal has
 
-	Services map[string]string `json:"services,omitempty"` // where this member's services listen
+	// Where this member's services listen, by their names; empty until it has a host.
+	Services map[string]string `json:"services,omitempty"`
 }
 
-// Server is one line of the cluster's configuration.
+// Server is one line of the cluster's configuration: a disk that takes part. A Server without a
+// vote is catching up, or is spared.
 type Server struct {
 	ID      string `json:"id"`
 	Member  string `json:"member"`
@@ -301,6 +304,13 @@ var (
 // has a place in the configuration: if the leader fails on the way, the next leader continues from
 // that configuration. At another address a member is unknown until an operator has added it there:
 // the process at the first address may be the member.
+//
+// The disk asks again until it has its vote, and each time the steps are taken that are left:
+//
+//   - It is not in the configuration: it is added without a vote, if its member is known at that
+//     address and it answers there.
+//   - An earlier disk of its member is: that one is removed, on record.
+//   - It lacks at most promoteWithin entries: it gets its vote.
 func (n *Node) admit(from string, q question) error {
 	if !n.leads.Load() {
 		return errNotLeader

@@ -52,4 +52,20 @@
 //     Fatal is called, and nothing is confirmed or applied after it.
 //   - The rules after a lost leadership need no clock: a leader that cannot reach a majority cannot
 //     have anything agreed, and Confirm asks the majority.
+//
+// # Goroutines
+//
+//	proposer        takes submissions off the ring, proposes entries       propose.go
+//	reaper          waits for what becomes of them                         propose.go
+//	the library's   store, send and apply entries                          fsm.go, logstore.go
+//	syncer          writes what a leader has stored ahead                  logahead.go
+//	anchor          syncs the log's anchor                                 logwrite.go
+//	role            follows elections, turns leading on and off            role.go
+//	compactor       cuts the log off behind a new record                   role.go
+//	join            asks until this disk has its vote                      discover.go
+//	watchLeader     stands for election when the leader's process is gone  watch.go
+//	accept          takes connections; one more for each until it settles  wire.go
+//
+// Node.Close ends them all. After a failure of the log some stay in calls that do not return, until
+// the process ends (libraryview.go).
 package quorum

@@ -30,8 +30,14 @@ const (
 	maxIDs      = maxCommands * (journal.MaxClientID + 4)
 )
 
-// commandsHeader is the bytes of a commands entry before its client ids: kind,
-// version, two spare bytes, count u32, author u64, number u64, ids u32.
+// commandsHeader is the bytes of a commands entry before its client ids. The entry, little endian:
+//
+//	0    kind u8 = 3, version u8 = 1, two zero bytes
+//	4    commands u32
+//	8    author u64
+//	16   number u64
+//	24   bytes of client ids u32
+//	28   client ids; zeros up to a multiple of 8; the commands, 64 bytes each
 const commandsHeader = 28
 
 // ErrEntry reports an entry of the log that cannot be read.

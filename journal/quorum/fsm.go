@@ -102,7 +102,8 @@ func (f *fsm) apply(l *raft.Log) error {
 	return nil
 }
 
-// commands hands agreed commands to the host, without those that its journal has already. It
+// commands hands agreed commands to the host, without those that its journal has already. It gives
+// those of the matcher the entry's term as their leader epoch, which every member sets alike. It
 // returns false when the node is closed before there is a host.
 func (f *fsm) commands(e *commandsEntry, l *raft.Log, own bool) bool {
 	if !f.n.awaitHost() {

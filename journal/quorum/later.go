@@ -62,7 +62,8 @@ func (f *fsm) hand(p part) {
 	f.handOver()
 }
 
-// flush gives the host what was held back. Any goroutine.
+// flush gives the host what was held back. Any goroutine; it waits while another hands over, and
+// for room in the host.
 func (f *fsm) flush() {
 	f.later.mu.Lock()
 	defer f.later.mu.Unlock()
@@ -84,7 +85,8 @@ func (f *fsm) handOver() {
 	l.parts, l.count = l.parts[:0], 0
 }
 
-// stop drops what was held back: the log has it. The host is not called again.
+// stop drops what was held back: the log has it, and the next start applies it. The host is not
+// called again. It waits for a call under way.
 func (f *fsm) stop() {
 	l := &f.later
 	l.mu.Lock()

@@ -81,8 +81,10 @@ type logStoreOptions struct {
 // The library calls StoreLogs from one goroutine, DeleteRange from a second one,
 // and reads from many.
 type logStore struct {
-	dir    string
-	stop   *journal.FailStop
+	dir string
+	// The rule for a failing disk: the first failure is final, and ends the process.
+	stop *journal.FailStop
+	// The log itself, how far it reached, and its newest entries in memory.
 	db     *pebble.DB
 	anchor *journal.Anchor
 	tail   *logTail

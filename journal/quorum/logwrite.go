@@ -207,7 +207,8 @@ func (s *logStore) setSpan(span logSpan) {
 	s.mu.Unlock()
 }
 
-// lowerAnchor lowers the anchor to the end of span.
+// lowerAnchor lowers the anchor to the end of span, durably. The caller deletes what lies behind it
+// afterwards, and holds write.
 func (s *logStore) lowerAnchor(span logSpan) error {
 	s.anchorMu.Lock()
 	defer s.anchorMu.Unlock()
@@ -235,7 +236,8 @@ func (s *logStore) anchorLoop() {
 	}
 }
 
-// syncAnchor syncs the anchor at the end of the log, if it has moved.
+// syncAnchor syncs the anchor at the end of the log, if it has moved. It takes the log as it is on
+// disk: entries that are only stored ahead do not count.
 func (s *logStore) syncAnchor() error {
 	s.anchorMu.Lock()
 	defer s.anchorMu.Unlock()

@@ -15,6 +15,9 @@ var ErrNoCA = errors.New("no certificate in the file")
 // authority that has signed those of all members. Both sides of a connection prove their identity,
 // over TLS 1.3. The dialling side also checks that the certificate is made out to the host that it
 // has dialled. So a member's certificate is for server and client use.
+//
+// The files are read at the call: the result does not follow later changes of them. Errors name the
+// file; ErrNoCA for one without a certificate.
 func MemberTLS(certFile, keyFile, caFile string) (*tls.Config, error) {
 	cert, err := tls.LoadX509KeyPair(certFile, keyFile)
 	if err != nil {

@@ -37,6 +37,13 @@ var (
 // Node is this member of the cluster. It owns the library, its log and its network, and the
 // goroutines that are counted in workers: role, compactor, join, watchLeader and, behind Attach,
 // propose.
+//
+// Its life:
+//
+//	Open     identity, log and network are there, and entries are received
+//	Agreed   the genesis is known, so the caller can make engine and journal
+//	Attach   entries are applied, and this member may lead
+//	Close    leadership is handed on, nothing is applied any more
 type Node struct {
 	// Constant after Open, down to transport.
 	o Options

@@ -13,7 +13,8 @@ import (
 )
 
 // maxInFlight is how many entries may be under way: enough to keep the log busy while one is
-// synced, few enough that a full pipeline shows as a full ring.
+// synced, few enough that a full pipeline shows as a full ring. It bounds what a leader that loses
+// its place leaves in doubt.
 const maxInFlight = 64
 
 // pending is an entry under way: the library has it, and has not said yet what has become of it.

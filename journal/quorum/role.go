@@ -38,6 +38,10 @@ func (n *Node) follow() {
 // host, it writes into the log that it leads; when that entry is applied, it has applied all that
 // was agreed before. It blocks for the agreement, and for the host; a member that loses its
 // leadership meanwhile does not lead.
+//
+// The steps, each of which may fail:
+//
+//	elected -> all earlier entries applied -> genesis -> host -> own entry applied -> Leads
 func (n *Node) take() {
 	err := n.raft.Barrier(0).Error()
 	if err == nil {

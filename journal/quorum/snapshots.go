@@ -50,7 +50,8 @@ type Transfer interface {
 	Size() int64
 }
 
-// snapshotRecord is the content of a record's file.
+// snapshotRecord is the content of a record's file, as JSON: up to entry Index of term Term, the
+// journal has the commands up to Sequence.
 type snapshotRecord struct {
 	Index, Term        uint64
 	Configuration      []byte // as the library encodes it
@@ -150,7 +151,8 @@ func (s *snapshotStore) List() ([]*raft.SnapshotMeta, error) {
 }
 
 // Create implements the library's interface: it returns a sink for a record of this member's own,
-// or for a stream from the leader.
+// or for a stream from the leader. While a received journal waits to be installed there is none:
+// nothing may be recorded of a state that is about to be replaced.
 func (s *snapshotStore) Create(_ raft.SnapshotVersion, index, term uint64, c raft.Configuration,
 	at uint64, _ raft.Transport) (raft.SnapshotSink, error) {
 	if s.received.Load() != nil {
@@ -187,7 +189,8 @@ func (s *snapshotStore) Open(id string) (*raft.SnapshotMeta, io.ReadCloser, erro
 	return meta, streamOut{io.MultiReader(header, t), t}, nil
 }
 
-// restores reports, once, that this member itself restores the snapshot.
+// restores reports, once, that this member itself restores the snapshot. Later openings of it are
+// for other members, which need the journal too.
 func (s *snapshotStore) restores(id string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -259,6 +262,11 @@ func (s *snapshotStore) write(r *snapshotRecord) error {
 // snapshotSink takes a stream: a header alone for a record of this member's own, a header and a
 // journal from the leader. The journal goes to the storage as it comes, unless this member has all
 // of it.
+//
+// Two kinds of streams come, and both leave a record:
+//
+//	from fsmSnapshot.Persist   a header: Close waits until the journal is stable up to its sequence
+//	from the leader            a header and a journal: Close waits until the storage has it, durable
 type snapshotSink struct {
 	store  *snapshotStore
 	record snapshotRecord
@@ -309,7 +317,8 @@ func (k *snapshotSink) receive() {
 }
 
 // Close makes the written data durable: first the journal that the record stands for, then the
-// record.
+// record. It blocks for that. An error of the stream or of the storage leaves no record; one of
+// writing the record ends the member.
 func (k *snapshotSink) Close() error {
 	if len(k.header) < snapshotHeader {
 		return fmt.Errorf("quorum: snapshot %s ends after %d bytes: %w", k.ID(), len(k.header),

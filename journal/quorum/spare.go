@@ -15,8 +15,10 @@ import (
 // back in the way of a member that joins.
 
 var (
+	// The leader would send its own damage to the member.
 	errDamaged = errors.New("the leader's own journal is damaged")
-	errFew     = errors.New("with fewer than three members none can be spared")
+	// With one vote left, nothing could be agreed while its member is away.
+	errFew = errors.New("with fewer than three members none can be spared")
 )
 
 // Spare asks the leader to do without this member's vote. The leader agrees when every other member
@@ -39,7 +41,8 @@ func (n *Node) Spare() error {
 	return errors.New("no leader is known")
 }
 
-// Spared reports that this disk takes part without a vote.
+// Spared reports that this disk takes part without a vote, by the latest configuration that it
+// knows. Any goroutine.
 func (n *Node) Spared() bool {
 	return slices.ContainsFunc(n.servers(), func(s raft.Server) bool {
 		return s.ID == n.id && s.Suffrage != raft.Voter

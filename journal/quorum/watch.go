@@ -83,8 +83,8 @@ func (n *Node) succeed(w leaderWatcher, at raft.ServerAddress, id raft.ServerID)
 	}
 }
 
-// turnAfter is this member's place among the members that can succeed a leader. It is false if it
-// cannot.
+// turnAfter is this member's place among the members that can succeed a leader, from 0, in the
+// order of the configuration, which all members share. It is false if it cannot.
 func (n *Node) turnAfter(leader raft.ServerID) (turn int, ok bool) {
 	voters := slices.DeleteFunc(n.servers(),
 		func(s raft.Server) bool { return s.Suffrage != raft.Voter || s.ID == leader })

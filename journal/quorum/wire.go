@@ -29,6 +29,11 @@ var (
 // The first byte of a connection says what it is for. Behind that of a raft stream comes the server
 // that is meant (length u8, text). The other side sends the same byte back when it is that server
 // and has let the stream in.
+//
+// The bytes of the two kinds, > from the dialling side:
+//
+//	stream     > R, length u8, server id     < R     then the library's own, both ways
+//	question   > Q, length u32, question     < 0 or 1, length u32, answer     then it is closed
 const (
 	wireRaft     = 'R'
 	wireQuestion = 'Q'
@@ -214,7 +219,8 @@ func (w *wire) settled(c *wireConn) {
 }
 
 // serve finds out what a connection is for, and does it. A peer that does not keep to the protocol
-// is closed without an answer: it is no member.
+// is closed without an answer: it is no member. With TLS the handshake happens in the first read,
+// within the same deadline.
 func (w *wire) serve(c *wireConn) {
 	var kind [1]byte
 	err := c.SetDeadline(time.Now().Add(w.o.timeout))

@@ -34,6 +34,8 @@ var ErrReplace = errors.New("journal cannot be replaced")
 // An Incoming that is not whole counts as not there, and is left as it is. Both directories must be
 // on one file system.
 type Replacement struct {
+	// The directories' file system. Dir and Incoming are paths on it, neither of which lies in the
+	// other.
 	FS       vfs.FS
 	Dir      string
 	Incoming string
@@ -47,7 +49,9 @@ type Replacement struct {
 }
 
 // Run does the steps that are left. It returns ErrReplace when one directory lies in the other, or
-// only Dir.replaced is left, which no crash leaves behind.
+// only Dir.replaced is left, which no crash leaves behind. Other errors are those of the file
+// system and of Whole, Lock and Sync; after them another Run goes on. It blocks for the removal of
+// a whole journal. One at a time.
 func (r *Replacement) Run() error {
 	if r.nested() {
 		return fmt.Errorf("journal: replace dir=%s incoming=%s: one lies in the other: %w", r.Dir,
@@ -69,6 +73,7 @@ func (r *Replacement) nested() bool {
 		within(r.Incoming, r.aside())
 }
 
+// steps finds out which step is next and does the rest. With nothing to do it takes no lock.
 func (r *Replacement) steps() (err error) {
 	there, err := r.exists(r.Dir)
 	if err != nil {
@@ -122,7 +127,8 @@ func (r *Replacement) exists(name string) (bool, error) {
 	return false, fmt.Errorf("journal: stat dir=%s: %w", name, err)
 }
 
-// lock locks the journals that exist.
+// lock locks the journals that exist: neither may be in use while it is moved. After an error
+// nothing is locked.
 func (r *Replacement) lock(there, ready bool) (unlock func() error, err error) {
 	var held []io.Closer
 	unlock = func() error {
@@ -160,7 +166,7 @@ func (r *Replacement) move(from, to string) error {
 	return r.Sync(other)
 }
 
-// remove removes what was set aside.
+// remove removes what was set aside. Cut short, it is done again by the next Run.
 func (r *Replacement) remove() error {
 	if err := r.FS.RemoveAll(r.aside()); err != nil {
 		return fmt.Errorf("journal: remove dir=%s: %w", r.aside(), err)

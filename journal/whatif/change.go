@@ -34,7 +34,8 @@ type Changes struct {
 // or 0 where that command has none. What an act itself decides is not compared: the history has
 // nothing to compare it with.
 type Act struct {
-	Before  uint64
+	Before uint64
+	// Command is of template 1. Its event time and its sequence are not looked at.
 	Command matcher.Command
 }
 
@@ -67,6 +68,7 @@ type Latency struct {
 
 // item is one command for the supposed engine, and what the comparison has to know about it.
 type item struct {
+	// cmd is the command as the supposed engine gets it, but for the order's number (names.translate).
 	cmd matcher.Command
 	// was is the command's sequence in the history; 0 is an act. The supposed engine's own sequences
 	// differ as soon as an act, a cancel or a delay has come in between.

@@ -15,7 +15,8 @@ type comparer struct {
 	// report is Options.Report. Its error ends the comparison.
 	report  func(Difference) error
 	reorder bool
-	result  Result
+	// result counts what was compared so far.
+	result Result
 	// tickers has the names of securities by id: those at the beginning, and those registered since.
 	tickers map[uint32]string
 	// sent is the kind of the command that is being compared.

@@ -13,6 +13,7 @@ import (
 //
 // It is written as JSON in the lines of posttrade what-if --json.
 type Decision struct {
+	// Decision is ACCEPTED, REJECTED, CANCELED or OPEN
 	Decision string `json:"decision"`
 	// Reason is the reject code, nil where there is none: an acceptance, or an end that the owner
 	// asked for or time in force brought.
@@ -30,6 +31,16 @@ type Execution struct {
 // (Change is appeared, vanished or changed).
 //
 // The fields are those of the JSON lines of posttrade what-if --json; docs/time.md describes them.
+//
+// An order that the changes have refused, and its trade; a line each, broken here:
+//
+//	{"kind":"order","sequence":7,"command":"order","orderId":"ord-3","accountId":1,
+//	"security":"AAPL","before":{"decision":"ACCEPTED","reason":null},
+//	"after":{"decision":"REJECTED","reason":"PRICE_COLLAR"}}
+//
+//	{"kind":"trade","sequence":7,"command":"order","orderId":"ord-3","accountId":1,
+//	"security":"AAPL","change":"vanished","counterOrderId":"ord-2",
+//	"was":{"price":101.5,"quantity":5}}
 type Difference struct {
 	// Kind is "order" or "trade".
 	Kind string `json:"kind"`

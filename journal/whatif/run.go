@@ -29,7 +29,8 @@ const (
 type Options struct {
 	// The range, both inclusive: 1 <= From <= To <= the durable head.
 	From, To uint64
-	Changes  Changes
+	// Changes are what is supposed to be different.
+	Changes Changes
 	// Report gets every difference, from Run's goroutine, in the order of the history; a delayed
 	// command's may come later. It must not be nil. Its error ends the run, and Run returns it.
 	Report func(Difference) error
@@ -41,9 +42,10 @@ type Options struct {
 // owns supposed and names, and Run's own goroutine owns compare. Before the stages start and after
 // they have ended, all of it belongs to Run.
 type run struct {
-	o        Options
-	h        *asof.History
-	genesis  *matcher.Genesis
+	o       Options
+	h       *asof.History
+	genesis *matcher.Genesis
+	// baseline decides the history as it was; supposed decides it with the changes.
 	baseline *matcher.Engine
 	supposed *matcher.Engine
 	changer  *changer

@@ -20,6 +20,7 @@ const MaxAgainst = 1000
 // Side is one side of a check: a number with its unit, or a word with the unit "state". Units are
 // those of matcher.Unit; money, prices and basis points are decimals, not millionths.
 type Side struct {
+	// Value is a JSON number, or a JSON string for the unit "state".
 	Value json.RawMessage `json:"value"`
 	Unit  string          `json:"unit"`
 }
@@ -44,6 +45,7 @@ type Queue struct {
 
 // Against is one fill of the order.
 type Against struct {
+	// TradeID is that of the order's own side
 	TradeID  string          `json:"tradeId"`
 	OrderID  *string         `json:"orderId"` // of the other side; null for none, or when it is hidden
 	Price    json.RawMessage `json:"price"`
@@ -57,7 +59,8 @@ type Against struct {
 type Explanation struct {
 	OrderID    *string `json:"orderId"`
 	ContractID *string `json:"contractId,omitempty"`
-	InputSeq   uint64  `json:"inputSeq"`
+	// InputSeq is that of the command that is explained: the one that made the order, for an order.
+	InputSeq uint64 `json:"inputSeq"`
 	// Decision is ACCEPTED, REJECTED or CANCELED; Reason is null where there is none, as when the
 	// owner cancelled.
 	Decision string  `json:"decision"`
@@ -65,14 +68,17 @@ type Explanation struct {
 	// DecidedBy is engine, or gate when the record carries the gate's refusal.
 	DecidedBy string `json:"decidedBy"`
 	// Rule, Observed and Limit are the check that decided; null where no check is on record.
-	Rule          *string   `json:"rule"`
-	Observed      *Side     `json:"observed"`
-	Limit         *Side     `json:"limit"`
-	Because       []Cause   `json:"because"`
+	Rule     *string `json:"rule"`
+	Observed *Side   `json:"observed"`
+	Limit    *Side   `json:"limit"`
+	Because  []Cause `json:"because"`
+	// QueueAhead is the queue on arrival, QueueAheadNow at the head; nil when the order did not rest,
+	// or does not rest there.
 	QueueAhead    *Queue    `json:"queueAhead"`
 	QueueAheadNow *Queue    `json:"queueAheadNow"`
 	Against       []Against `json:"against"`
-	Text          string    `json:"text"`
+	// Text says all of it in one sentence.
+	Text string `json:"text"`
 
 	// Account is the one that the command acts for. ForAdmin: it acts for none, so only an
 	// administrator may see it.

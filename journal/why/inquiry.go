@@ -18,6 +18,8 @@ type inquiry struct {
 	ctx context.Context
 	x   *Explanation
 
+	// cmd is the command that is explained, as the journal has it; ticker names its security, "" for
+	// none.
 	cmd    matcher.Command
 	ticker string
 	// judged is what the engine's checks say, without the verdict of the gate.
@@ -37,11 +39,13 @@ type snapshot struct {
 	// tradeSeq is the last one before the command: fills behind it may be the order's, those up to it
 	// are causes.
 	tradeSeq uint64
+	// security, policy and position are those of the command, as they were.
 	security blotter.Security
 	policy   blotter.Policy
 	position blotter.Position
 	// open are the account's open orders, of both sides and all securities.
-	open   []blotter.OrderRow
+	open []blotter.OrderRow
+	// key is the first use of the command's client order id, if it was known before (hasKey).
 	key    blotter.KeyRow
 	hasKey bool
 	// own are the limits that the account has for itself; limits are those that hold for it, its own

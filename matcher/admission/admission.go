@@ -15,14 +15,17 @@ type Verdict uint8
 // The verdicts. Only an Admitted request goes to the engine.
 const (
 	Admitted Verdict = iota
-	Repeated         // its key is known: Request.First is the answer
-	Differs          // its key is known with other terms
-	Ended            // the order that it names can no longer change
-	Failed           // the journal has failed
-	Full             // the journal's reserve is used up
-	Held             // the database knows more of the history than the journal
-	NotReady         // a control source is not ready
-	Refused          // for Request.Reason
+	// Of the request: it is answered without the engine, and nothing is sequenced.
+	Repeated // its key is known: Request.First is the answer
+	Differs  // its key is known with other terms
+	Ended    // the order that it names can no longer change
+	// Of this moment: the same request may be admitted later.
+	Failed   // the journal has failed
+	Full     // the journal's reserve is used up
+	Held     // the database knows more of the history than the journal
+	NotReady // a control source is not ready
+	// For Request.Reason: by the gate, or in Settle by the engine.
+	Refused
 )
 
 // Decider is what admission is decided from. All fields are set before its first use and constant

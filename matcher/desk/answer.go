@@ -6,7 +6,8 @@ import "posttrade/matcher"
 // traded nor failed. The read view of the order has them.
 const Unstated = -1
 
-// Answer is the result of one command.
+// Answer is the result of one command. It belongs to a ticket: the recorder writes it, and the
+// holder reads it after Wait.
 //
 // Kind, Px, Qty and the ids are those of the command's first event; Status, Reason and Leaves are
 // those after its last event about the command's own order. For a booked OTC contract (Kind

@@ -5,7 +5,8 @@ import (
 	"sync"
 )
 
-// Kind is a kind of callers: each has its own tickets.
+// Kind is a kind of callers: each has its own tickets, so that a crowd of one kind cannot take
+// those of another.
 type Kind int
 
 // The kinds. Requests are those of HTTP, which come and go. Sessions are those of shared memory;
@@ -18,7 +19,8 @@ const (
 	kinds
 )
 
-// Shares are the tickets of each kind.
+// Shares are the tickets of each kind: how many callers of the kind may wait for answers at one
+// time. 0 shuts the kind out.
 type Shares struct{ Requests, Sessions, Sidecars int }
 
 // Parts of the input ring that requests and sessions leave free. A session leaves room for the
@@ -37,7 +39,8 @@ func spareOf(slots, part int) int { return max(0, min(slots/part, slots-MaxBatch
 // needed beyond that.
 const keptCommands = 1 << 15
 
-// Pool is the tickets of one kind of callers.
+// Pool is the tickets of one kind of callers. Any goroutine may use it. The last ticket that came
+// back goes out first.
 type Pool struct {
 	desk  *Desk
 	size  int

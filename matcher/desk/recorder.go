@@ -16,7 +16,8 @@ type recorder struct {
 	_      [64]byte
 }
 
-// done states that the last command of a ticket had its last event.
+// done states that the last command of a ticket had its last event: the ticket is finished when
+// that command's sequence is durable.
 type done struct {
 	inputSeq uint64
 	ticket   uint32

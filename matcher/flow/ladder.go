@@ -74,7 +74,8 @@ type rung struct {
 // queue is the orders at one price.
 type queue struct{ head, tail uint32 }
 
-// book is one symbol: an array of all prices, and which of them are not empty.
+// book is one symbol: an array of all prices, and which of them are not empty. best is kept exact
+// after every command, so a taker starts without a search.
 type book struct {
 	queues [2][Ticks]queue
 	// A bit per price with orders, by side, and a bit per word that is not 0: the next price is two or

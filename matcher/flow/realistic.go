@@ -25,7 +25,8 @@ func (r Regime) String() string {
 // Regimes are all of them.
 func Regimes() []Regime { return []Regime{Static, Normal, Swing25, Swing40, Crash} }
 
-// RealisticOptions are what a realistic flow depends on. Zeros mean defaults.
+// RealisticOptions are what a realistic flow depends on. Zeros mean defaults. The same options give
+// the same flow.
 type RealisticOptions struct {
 	Seed    uint64
 	Regime  Regime
@@ -125,7 +126,8 @@ func (g *market) follow(at int64) {
 	g.mid[0] = int32(mid) + g.noise
 }
 
-// wave is a triangle around zero: up to height, down to -height and back in one period.
+// wave is a triangle around zero: up to height, down to -height and back in one period. Its
+// arithmetic is whole, so it is the same on every machine.
 func wave(at, period, height int64) int64 {
 	quarter := max(period/4, 1)
 	phase := at % (4 * quarter)

@@ -90,6 +90,7 @@ func (g *Gate) observeLimits(ev *matcher.Event) {
 }
 
 // LimitValues are limits in the shape of the JSON answer: those of Set, money in currency units.
+// Values outside Set mean nothing.
 type LimitValues struct {
 	Set    matcher.LimitSet
 	Values matcher.RiskLimits

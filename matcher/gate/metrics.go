@@ -2,7 +2,8 @@ package gate
 
 import "posttrade/ring/metric"
 
-// Collect states the kill switch and the prices that came too late.
+// Collect states the kill switch and the prices that came too late. Any goroutine; it takes no
+// lock.
 func (g *Gate) Collect(emit metric.Emit) {
 	emit.Flag("svc_kill_switch",
 		"Whether the kill switch is on and every order is refused (1) or not.", g.Killed())

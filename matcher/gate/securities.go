@@ -121,7 +121,7 @@ func (g *Gate) registered(id uint32) (*security, error) {
 }
 
 // SetRestricted restricts a registered security, or lifts the restriction. ErrSecurity for an
-// unregistered one. Only an operator restricts, so no source is asked.
+// unregistered one. A restriction is always an operator's.
 func (g *Gate) SetRestricted(id uint32, restricted bool, version int64) error {
 	g.writers.mu.Lock()
 	defer g.writers.mu.Unlock()

@@ -112,7 +112,8 @@ type Snapshot struct {
 	Securities    []SecurityControl `json:"securities"` // by ticker
 }
 
-// AccountControl is an account's row of a Snapshot.
+// AccountControl is an account's row of a Snapshot. Version is that of the last control of the
+// account.
 type AccountControl struct {
 	ID      uint32 `json:"id"`
 	Enabled bool   `json:"enabled"`
@@ -122,7 +123,8 @@ type AccountControl struct {
 	Limits *LimitValues `json:"limits,omitempty"`
 }
 
-// SecurityControl is a security's row of a Snapshot.
+// SecurityControl is a security's row of a Snapshot. Version is that of the last control or
+// restriction of the security. The id is not for clients: they name a security by its ticker.
 type SecurityControl struct {
 	ID         uint32 `json:"-"`
 	Ticker     string `json:"ticker"`

@@ -235,7 +235,8 @@ func (m *Model) reject(reason matcher.RiskReason) {
 	})
 }
 
-// orderNew decides an ORDER_NEW. An order that is refused has a number too, and is retained.
+// orderNew decides an ORDER_NEW. An order that is refused has a number too, and is retained. An
+// order that must fill whole at once is cancelled before it trades when others do not offer enough.
 func (m *Model) orderNew() {
 	if m.known() {
 		return
@@ -350,7 +351,8 @@ func (m *Model) fill(o *order, px int64, qty int32, counter uint32, flags uint16
 	}
 }
 
-// trade decides a TRADE_NEW: it executes whole at the last price, against no order.
+// trade decides a TRADE_NEW: it executes whole at the last price, against no order, so it counts
+// for the sum of the positions.
 func (m *Model) trade() {
 	if m.known() {
 		return

@@ -8,7 +8,8 @@ import (
 	"posttrade/matcher"
 )
 
-// sender judges the sender of a command and its subject: kill switch, account, security.
+// sender judges the sender of a command and its subject: kill switch, account, security. A security
+// that is both halted and restricted is reported as disabled.
 func (m *Model) sender() matcher.RiskReason {
 	a, s := m.accounts[m.cmd.AccountID], m.security(m.cmd.SecurityID)
 	switch {
@@ -40,7 +41,8 @@ func (m *Model) late(s *security) uint16 {
 }
 
 // bound returns how far the order being decided may execute, 0 for any price, and the reason for
-// the bound. It holds for an order that judge has admitted, before anything has executed.
+// the bound. It holds for an order that judge has admitted, before anything has executed. A limit
+// order is bound by its limit, and its leaves rest or are cancelled without a reason.
 func (m *Model) bound() (px int64, cut matcher.RiskReason) {
 	c := &m.cmd
 	if c.LimitPx > 0 || m.rules() == 1 {
@@ -351,7 +353,8 @@ func (p *position) trade(qty, px int64) {
 	}
 }
 
-// judgeTrade is the verdict on a market trade: an order without a book behind it.
+// judgeTrade is the verdict on a market trade: an order without a book behind it, judged and
+// executed at the market price.
 func (m *Model) judgeTrade() matcher.RiskReason {
 	c := &m.cmd
 	if c.OrderRef != 0 {
@@ -374,7 +377,9 @@ func (m *Model) judgeTrade() matcher.RiskReason {
 	return m.exposure(nil, c.Qty, s.lastPx)
 }
 
-// judgeReplace judges the order as it would be, and leaves its own present reservation out.
+// judgeReplace judges the order as it would be, and leaves its own present reservation out. A
+// replace that asks for no more than was admitted, and does not trade, passes the limits of
+// exposure.
 func (m *Model) judgeReplace(o *order) matcher.RiskReason {
 	c := &m.cmd
 	if r := m.sender(); r != matcher.Accepted {

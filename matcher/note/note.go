@@ -105,7 +105,8 @@ func cut(text []byte) (pieces [][]byte) {
 	return append(pieces, text)
 }
 
-// Len is the number of commands that the note takes.
+// Len is the number of commands that the note takes, 1 to matcher.MaxNoteParts. The ticket needs as
+// many places in front of the acts.
 func (w Written) Len() int { return len(w.pieces) }
 
 // Put writes the note into the first Len places of a ticket. All places behind are commands that

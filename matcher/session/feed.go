@@ -52,7 +52,8 @@ type feeder struct {
 	tops     *tops // nil: no session reads them
 }
 
-// feedBatch is how many events are taken off the tap at a time.
+// feedBatch is how many events are taken off the tap at a time. Between two batches the feeder
+// looks at its sessions, so it also bounds how long a session waits for its records.
 const feedBatch = 128
 
 // init makes the reader of the tap, which the server has made before.

@@ -68,7 +68,8 @@ func (t *times) load() (out Times) {
 // nanos is a clock for durations: nanoseconds since the server was opened, which never go back.
 func (s *Server) nanos() int64 { return int64(time.Since(s.born)) }
 
-// SessionInfo is one session as operators see it.
+// SessionInfo is one session as operators see it, a copy. ID counts the sessions of this server
+// from 1.
 type SessionInfo struct {
 	ID    uint64
 	Role  wire.Role

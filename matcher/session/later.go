@@ -8,7 +8,9 @@ import (
 	"posttrade/matcher/session/wire"
 )
 
-// later is an answer that shows the state of the views. It is written when that state is durable.
+// later is an answer that shows the state of the views. It is written when that state is durable: a
+// client never reads what a power cut could take back. The record is made at once, so it shows one
+// moment.
 type later struct {
 	record wire.Record
 	until  uint64 // the durable sequence from which it may be written; 0: any
@@ -35,7 +37,7 @@ func (p *poller) show(one *session, q *admission.Request) {
 // because the journal has failed.
 func (s *Server) reached(until uint64) bool { return s.o.Durable() >= until || s.o.Failed() != nil }
 
-// told reports that the oldest answer that waits on its own can be written.
+// told reports that the oldest answer that waits on its own can be written, if there is room.
 func (one *session) told() bool {
 	return len(one.waiting) > 0 && one.server.reached(one.waiting[0].until)
 }

@@ -44,7 +44,8 @@ func (c *counts) answer(r *wire.Record) {
 // over counts the end of a session.
 func (c *counts) over(s wire.Status) { c.ended[min(int(s), statuses-1)].Add(1) }
 
-// Metrics counts what the server has done so far.
+// Metrics counts what the server has done so far, since it was opened. Counters only rise; Orders
+// and Feeds are of this moment.
 type Metrics struct {
 	Orders, Feeds int                // sessions that exist
 	Begun         uint64             // sessions
@@ -54,13 +55,14 @@ type Metrics struct {
 	Answers       [wire.Codes]uint64 // by wire.Code
 	Accepted      uint64             // commands that the engine accepted
 	Duplicates    uint64             // answered with the first decision on their client id
-	Rejections    [matcher.ReasonCount]uint64
-	Copies        uint64 // drop copy records
-	Trades        uint64 // market data records: executions
-	Tops          uint64 // market data records: best levels
-	Missed        uint64 // feed records lost because their readers were too slow
-	Times         Times  // of all commands of all sessions
-	Sleeps        uint64 // of the poller
+	// By matcher.RiskReason: refused by the engine or the gate.
+	Rejections [matcher.ReasonCount]uint64
+	Copies     uint64 // drop copy records
+	Trades     uint64 // market data records: executions
+	Tops       uint64 // market data records: best levels
+	Missed     uint64 // feed records lost because their readers were too slow
+	Times      Times  // of all commands of all sessions
+	Sleeps     uint64 // of the poller
 	// sleeps that ran out although there was work: 0 between correct peers
 	Rescues uint64
 }

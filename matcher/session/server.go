@@ -167,9 +167,10 @@ func Open(o Options) (*Server, error) {
 	return s, nil
 }
 
-// Run serves until Close. It ties one goroutine to its thread, which polls the
-// sessions' command rings, and starts two more, for the socket and for the feeds.
-// The error is that of a thread that cannot be bound to its core.
+// Run serves until Close. It ties one goroutine to its thread, which polls the sessions' command
+// rings, and starts two more, for the socket and for the feeds. The error is that of a thread that
+// cannot be bound to its core; the server is then stopped. Run returns when all of its goroutines
+// have ended.
 func (s *Server) Run() error {
 	s.running.Store(true)
 	defer close(s.over)
@@ -236,9 +237,9 @@ func (s *Server) rouse() {
 	s.feeds.waiter.Notify()
 }
 
-// Observe takes an event for the feeds. Recorder only, in order; the shape is
-// journal.Observer's. It costs one load when no feed is attached, a copy of 128
-// bytes when one is, and never waits.
+// Observe takes an event for the feeds. Recorder only, in order; the shape is journal.Observer's.
+// It costs one load when no feed is attached, a copy of 128 bytes when one is, and never waits. The
+// feeder shows the event when its command is durable.
 func (s *Server) Observe(ev *matcher.Event, _ []byte) {
 	if s.feeds.attached.Load() != 0 {
 		s.tap.put(ev)

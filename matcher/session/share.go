@@ -19,7 +19,8 @@ type shares struct {
 // load is an amount of tickets, and of commands in them.
 type load struct{ tickets, commands int }
 
-// sharesOf divides the desk's tickets for sessions, and half of the input ring.
+// sharesOf divides the desk's tickets for sessions, and half of the input ring, by the largest
+// number of sessions. Every session has at least one ticket and one command of its own.
 func sharesOf(d *desk.Desk, sessions int) shares {
 	tickets, commands := d.Pool(desk.Sessions).Cap(), d.InputSlots()/2
 	return shares{
@@ -28,7 +29,8 @@ func sharesOf(d *desk.Desk, sessions int) shares {
 	}
 }
 
-// admits reports that a session may have one more ticket with one more command.
+// admits reports that a session may have one more ticket with one more command: from its own share,
+// or from the common half while there is some.
 func (p *poller) admits(one *session) bool {
 	s := &p.shares
 	return (one.tickets < s.own.tickets || s.common.tickets < s.most.tickets) && p.commandsFor(one) > 0

@@ -17,7 +17,8 @@ type tap struct {
 	limit  int64 // writer: the recorder
 }
 
-// put copies an event in and publishes it. Recorder only.
+// put copies an event in and publishes it. Recorder only. It never waits: every half lap it
+// releases the slots to itself.
 func (t *tap) put(ev *matcher.Event) {
 	if t.next == t.limit {
 		t.reopen()

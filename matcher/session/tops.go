@@ -39,7 +39,8 @@ type tops struct {
 	within   bool   // more of its events follow
 }
 
-// openOrder is an order that can still trade.
+// openOrder is an order that can still trade, or, with leaves 0, one whose row had ended before its
+// events have come.
 type openOrder struct {
 	lo, hi      uint64 // the row shows all decisions up to lo and none after hi
 	px          int64
@@ -49,7 +50,8 @@ type openOrder struct {
 	rests       bool
 }
 
-// book is one security.
+// book is one security. told are the best levels that readers have been given last; a change back
+// to them within a command is no change.
 type book struct {
 	sides   [2]ladder
 	told    wire.Best

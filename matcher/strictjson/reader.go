@@ -14,7 +14,7 @@ const (
 	MaxBytes    = 32 << 20
 )
 
-// Kind is the type of a JSON value.
+// Kind is the type of a JSON value, as its first byte shows it.
 type Kind uint8
 
 // The kinds. KindInvalid is the end of the input, a byte that starts no value, or an earlier error.

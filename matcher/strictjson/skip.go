@@ -15,7 +15,8 @@ func (r *Reader) Bool() bool {
 	return false
 }
 
-// Null reads a null and returns true. Before any other value it reads nothing and returns false.
+// Null reads a null and returns true. Before any other value it reads nothing and returns false, so
+// a caller asks it first where null is allowed.
 func (r *Reader) Null() bool {
 	return r.value() == 'n' && r.word("null")
 }

@@ -16,14 +16,17 @@ const DefaultPerBlock = 7
 // Commands wait for PerBlock of them to share a commit. So a test calls Settle before it reads the
 // journal.
 type Writer struct {
+	// Journal and Engine are closed at the end of the test. Engine stands behind the last command
+	// given to Do; the journal may be behind it until Settle.
 	Journal *journal.Journal
 	Engine  *matcher.Engine
 	Firsts  []matcher.Event // the first event of every command
 
 	PerBlock int // commands that share a commit; New sets the default
 
-	t     testing.TB
-	out   *matcher.Outlet
+	t   testing.TB
+	out *matcher.Outlet
+	// block has the commands that no commit has taken yet.
 	block *journal.Block
 }
 

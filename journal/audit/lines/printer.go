@@ -20,6 +20,7 @@ type Total struct {
 // Printer collects the lines of events on a page and hands full pages on. One goroutine uses it.
 type Printer struct {
 	renderer
+	// sum is over everything that was handed on.
 	sum   hash.Hash
 	chunk func(records []byte, count int) error
 	// page has whole lines that were not handed on yet; its capacity is ChunkBytes from the start

@@ -34,6 +34,7 @@ var null = []byte("null")
 // record is one line before it is text. A member that does not apply is null in the line: where 0
 // is no possible value, 0 says so; otherwise a bool beside it does.
 type record struct {
+	// sequence is that of the command; the records of a command share it
 	sequence uint64
 	// prefix is what stands before the number of the order id, the opening quote included.
 	prefix  string

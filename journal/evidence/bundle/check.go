@@ -59,9 +59,10 @@ func Verify(keys *verify.Keys, read verify.Read, o Options) (*Proven, error) {
 // checker checks one bundle, on one goroutine. prepare makes everything below, replay decides the
 // commands, and finish compares what only the end shows.
 type checker struct {
-	keys   *verify.Keys
-	read   verify.Read
-	o      Options
+	keys *verify.Keys
+	read verify.Read
+	o    Options
+	// m is the manifest: what the bundle claims. head is the signed head: what is believed.
 	m      *Manifest
 	proven Proven
 	head   verify.Checkpoint
@@ -70,15 +71,19 @@ type checker struct {
 	// tiles has the leaves' hashes of head's tree.
 	tiles *verify.Tiles
 
+	// engine decides the records again; out is where its events go, in pieces that may end within a
+	// command.
 	engine *matcher.Engine
 	out    *matcher.Outlet
 	// builder makes records and leaves of what the engine decides, as the log has made its own.
 	builder leaf.Builder
-	tally   *Tally
+	// tally computes what the manifest says of the range.
+	tally *Tally
 	// report is of another range than the bundle's; nil: none.
 	report  *Tally
 	records *recordReader
-	edges   Edges
+	// edges are the hashes beside the range, which no record in the bundle gives.
+	edges Edges
 
 	// batch has the commands being decided, got the fills of the one that passes, with their lengths.
 	batch []command

@@ -34,8 +34,9 @@ type Digest struct {
 
 // Manifest is bundle.json. It is not signed: Verify computes everything that it says again.
 type Manifest struct {
-	Version int    `json:"version"`
-	Origin  string `json:"origin"`
+	Version int `json:"version"`
+	// Origin is the name of the log, which the signed head must have too.
+	Origin string `json:"origin"`
 	// From is the first command of fills, blotter and report. The records may begin before it.
 	From uint64 `json:"from"`
 	// To is the last command of the bundle.

@@ -22,6 +22,7 @@ type Report struct {
 	// From and To are the report's range: of one object, what it says; of lines, the bundle's.
 	From, To uint64
 
+	// r is the report file behind the bytes that were compared
 	r *bufio.Reader
 	// at is how many bytes were compared.
 	at int64
@@ -30,7 +31,8 @@ type Report struct {
 	lines bool
 	begun bool
 	head  []byte
-	buf   []byte
+	// buf is the text that the file must have next, reused.
+	buf []byte
 }
 
 // The beginnings of a report that is one object.

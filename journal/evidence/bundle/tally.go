@@ -23,10 +23,12 @@ type Tally struct {
 	// printer is nil before Begin
 	printer *lines.Printer
 
+	// fills is over the 64-byte fills, rows over the blotter rows; count is of both.
 	fills, rows hash.Hash
 	count       uint64
 	done        bool // what comes is behind the range
-	row         []byte
+	// row is reused for the text of each row.
+	row []byte
 }
 
 // NewTally returns a Tally of the range from a sequence on. names is the engine; report gets the
@@ -35,7 +37,8 @@ func NewTally(from uint64, names lines.Names, report io.Writer) *Tally {
 	return &Tally{from: from, names: names, report: report, fills: sha256.New(), rows: sha256.New()}
 }
 
-// Observe takes the events of whole commands, in order. Its error is that of report's Write.
+// Observe takes events in order; they may end within a command. Its error is that of report's
+// Write.
 func (t *Tally) Observe(events []matcher.Event) error {
 	if t.printer == nil || t.done {
 		return nil
@@ -78,6 +81,11 @@ func (t *Tally) End() (fills, blotter, report Digest, err error) {
 }
 
 // appendRow appends a blotter row as GET /recon/trades/blotter shows it, and a newline.
+//
+// The rows are hashed, so their text is part of the format of bundles. For example:
+//
+//	{"id":"trd-1","tradeSeq":1,"accountId":1,"security":"AAPL","side":"Buy","quantity":5,
+//	"price":101.5,"execTimeMillis":1700000000000,"orderId":"ord-3","sequence":12}
 func appendRow(b []byte, f *matcher.Fill, ticker string) []byte {
 	b = strconv.AppendUint(append(b, `{"id":"trd-`...), f.TradeSeq, 10)
 	b = strconv.AppendUint(append(b, `","tradeSeq":`...), f.TradeSeq, 10)

@@ -48,7 +48,8 @@ type Builder struct {
 	salts [2][verify.SaltBytes]byte
 	own   salted // salt of its record
 	// buf holds what is hashed, in one piece: the prefix, the salt, the record.
-	buf      [recordAt + verify.MaxRecord]byte
+	buf [recordAt + verify.MaxRecord]byte
+	// leafData is the memory of what Full gets.
 	leafData [verify.LeafBytes]byte
 }
 

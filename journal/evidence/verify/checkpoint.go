@@ -16,6 +16,7 @@ import (
 //
 // Head is the last command of the full leaves, or one of the 255 behind it.
 type Checkpoint struct {
+	// Origin is the name of the log: a head of another log is never compared with this one.
 	Origin string
 	// Size is the number of leaves of the big tree, the one of the genesis included. Root is its root.
 	Size uint64
@@ -44,6 +45,14 @@ const maxNote = 1 << 20
 
 // Text is the text that is signed: a line each for origin, size, root in base64, head, and snapshot
 // if there is one. C2SP tlog-checkpoint has the first three; the lines behind are extensions.
+//
+// With its signatures, a line each behind an empty line, the text is a note:
+//
+//	posttrade/1f2e3d4c5b6a7988     origin
+//	3908                           leaves of the tree
+//	<root, base64>
+//	head 1000200 <root of the open leaf, hex>
+//	snapshot 999936 <SHA-256, hex>
 func (c *Checkpoint) Text() string {
 	b := fmt.Appendf(nil, "%s\n%d\n%s\n%s %d %x\n", c.Origin, c.Size,
 		base64.StdEncoding.EncodeToString(c.Root[:]), wordHead, c.Head, c.HeadRoot)
@@ -127,6 +136,7 @@ func whole(text string) (uint64, error) {
 // Keys are the keys that a head must be signed with: by one of the log's, and by every witness.
 // They do not change after ParseKeys, so any goroutine may use them.
 type Keys struct {
+	// log are the keys of which one must have signed, witnesses those that must all have cosigned.
 	log       []note.Verifier
 	witnesses []note.Verifier
 }

@@ -22,6 +22,7 @@ var errCosigner = errors.New("not a witness key: <name>+<hash>+<base64 of 4 and 
 // cosigner checks the cosignatures of one witness. It is a note.Verifier and does not change.
 type cosigner struct {
 	name string
+	// hash tells keys of one name apart; it is the beginning of the SHA-256 of name and key.
 	hash uint32
 	key  ed25519.PublicKey
 }

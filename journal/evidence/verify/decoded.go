@@ -65,6 +65,11 @@ func Decoded(data []byte) ([]byte, error) {
 
 // fill writes an execution of one side. The order's number has its upper bits in the era; an
 // execution of a market trade has no order. The flags are written only where they are set.
+//
+// For example:
+//
+//	{"tradeId":"trd-1","sequence":12,"accountId":1,"securityId":1,"side":"Buy","quantity":5,
+//	"price":101.5,"execTimeMillis":1700000000000,"orderId":"ord-3","aggressor":true}
 func (r record) fill(m *members) {
 	l := r.line()
 	m.text("tradeId", "trd-"+strconv.FormatUint(l.u64(0), 10))

@@ -44,9 +44,11 @@ func (k *Keys) Folder(oldNote []byte, names []string, read Read) (*Extension, er
 // leaves are the ground: they lead to the signed root, so each byte of any other tile follows from
 // them.
 type folder struct {
-	read      Read
+	read Read
+	// head is the folder's own, old the one that was kept; the same one when none was given.
 	head, old *Checkpoint
-	tree      Tree
+	// tree is built from the entry bundles; its Put compares.
+	tree Tree
 	// pending has the names of files that have not been compared.
 	pending map[string]bool
 }

@@ -13,7 +13,14 @@ const ProofVersion = 1
 // only hashes.
 //
 // It is one line of JSON: binary members in base64, the note as text.
+//
+// The members, in their order:
+//
+//	{"version":1,"origin":"...","kind":"fill","id":"trd-1","inputSeq":12,"record":"<base64>",
+//	"salt":"<base64>","recordIndex":3,"recordPath":["<base64>"],"leaf":"<base64>","leafIndex":1,
+//	"treeSize":9,"path":["<base64>"],"checkpoint":"<note>","decoded":{...},"check":"<hex>"}
 type Proof struct {
+	// Version is ProofVersion. Origin and TreeSize repeat what the note says.
 	Version int
 	Origin  string
 	// Kind is command or fill.

@@ -53,6 +53,7 @@ func ParseProof(text []byte) (*Proof, error) {
 // over, so the methods return no errors.
 type proofReader struct {
 	json *strictjson.Reader
+	// size is the length of the whole text: with it the place of a raw value is found.
 	size int
 }
 

@@ -23,7 +23,8 @@ const (
 
 // Refusal says that something is not proven. Test for it with errors.As.
 type Refusal struct {
-	Where  string // the first sequence, leaf or byte that differs
+	Where string // the first sequence, leaf or byte that differs
+	// Why says what differs, with both sides where there are two.
 	Why    string
 	Blames string // what is at fault
 }

@@ -11,6 +11,7 @@ import (
 // Tiles reads the hashes of a head's tree from tiles, which prove themselves against the head: a
 // hash that it gives leads to the root. It is a tlog.HashReader. One goroutine uses it.
 type Tiles struct {
+	// HashReader gives a hash only after it has led the tile to the root
 	tlog.HashReader
 	read Read
 	// err is the last error of read: package tlog hides it behind one of its own.

@@ -27,7 +27,8 @@ var (
 	ErrRole     = errors.New("a feed takes no commands")
 )
 
-// Options of Dial. The zero value is an order session with the server's ring sizes.
+// Options of Dial. The zero value is an order session with the server's ring sizes. A larger event
+// ring lets a client that reads seldom have more answers on their way.
 type Options struct {
 	Role         wire.Role     // 0: wire.Orders
 	CommandSlots int           // 0: the server chooses

@@ -9,6 +9,16 @@
 // id again, in any session or over HTTP. Answers to commands that were handed in come in the order
 // of the commands. A command that was turned down is answered at once, ahead of earlier ones.
 //
-// Load is a small harness: it keeps a window of commands on their way and measures the time of
-// each.
+//	Order, Cancel ... -> slot of the command ring -- Flush -> server -> event ring -> Poll, Next
+//	Security, Renew   -> socket -> server -> socket
+//
+// What holds:
+//
+//   - Commands that are not flushed are invisible to the server, and lost with the session.
+//   - The client never writes the event ring; its cursor there is in the command region.
+//   - A reader that does not read stops the server from taking its commands, and nothing else.
+//   - After the end of a session every record that came before it can still be read.
+//
+// The package reconnects nothing, repeats nothing and keeps no list of what is on its way: the
+// caller does, by correlation id and client id.
 package client

@@ -57,7 +57,8 @@ func (o *Outbox) Flush() {
 	o.page.Waiter.Notify()
 }
 
-// Inbox is the reading end of an event ring. The client owns it.
+// Inbox is the reading end of an event ring. The client owns it: one goroutine at a time. Its
+// cursor lies in the client's page, because the ring itself is read-only here.
 type Inbox struct {
 	slots    []Record
 	mask     int64
