@@ -190,12 +190,12 @@ func (c *Engine) start() {
 	spare := HotThreads + SpareProcs
 	if c.Session != nil {
 		spare += sessionThreads
-		go func() { c.sessionDone <- c.Session.Run() }()
+		go c.run("sessions", c.Session.Run, c.sessionDone)
 	}
 	c.Procs, c.floor = NewProcessors(spare), newHeapFloor()
 	c.Procs.Raise()
-	go func() { c.recordDone <- c.Recorder.Run() }()
-	go func() { c.StageDone <- c.Stage.Run() }()
+	go c.run("recorder", c.Recorder.Run, c.recordDone)
+	go c.run("matcher", c.Stage.Run, c.StageDone)
 	ctx, cancel := context.WithCancel(context.Background())
 	c.stopLoops = cancel
 	c.loops.Go(func() { c.KeepAhead(ctx) })
