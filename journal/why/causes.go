@@ -60,19 +60,31 @@ func (q *inquiry) causes(reason matcher.RiskReason) error {
 	return nil
 }
 
-// rooms has the rules of CAPACITY whose room a CAPACITY_CONTROL raises, and that room in the
-// command. The room of a rule that is not here is the same in every engine, so nothing has set it.
-var rooms = map[string]func(c *matcher.Command) uint64{
-	"open-orders":         func(c *matcher.Command) uint64 { return uint64(c.OrderRef) },
-	"risk.max-accounts":   func(c *matcher.Command) uint64 { return uint64(c.AccountID) },
-	"risk.max-securities": func(c *matcher.Command) uint64 { return uint64(c.SecurityID) },
-	"risk.max-contracts":  func(c *matcher.Command) uint64 { return uint64(c.Qty) },
+// room is what a rule of CAPACITY bounds.
+type room struct {
+	what string // in a sentence, behind "the number of"
+	// of is the room in a CAPACITY_CONTROL; nil: it is the same in every engine, so nothing has set it.
+	of func(c *matcher.Command) uint64
+}
+
+// rooms has every rule that refuses with CAPACITY.
+var rooms = map[string]room{
+	"open-orders": {"open orders",
+		func(c *matcher.Command) uint64 { return uint64(c.OrderRef) }},
+	"risk.max-accounts": {"accounts",
+		func(c *matcher.Command) uint64 { return uint64(c.AccountID) }},
+	"risk.max-securities": {"securities",
+		func(c *matcher.Command) uint64 { return uint64(c.SecurityID) }},
+	"risk.max-contracts": {"contracts",
+		func(c *matcher.Command) uint64 { return uint64(c.Qty) }},
+	"revocations":   {"subjects whose tokens are refused", nil},
+	"order-numbers": {"orders beyond the last number", nil},
 }
 
 // capacityCause finds the raise that set the room in force: the newest CAPACITY_CONTROL whose room
 // is the limit of the check.
 func (q *inquiry) capacityCause() error {
-	of := rooms[q.judged.Rule]
+	of := rooms[q.judged.Rule].of
 	if of == nil {
 		return nil
 	}

@@ -145,6 +145,10 @@ func (q *inquiry) what() string {
 	if q.x.OrderID != nil {
 		subject = *q.x.OrderID
 	}
+	if c.TemplateID == matcher.TemplateSymbolRegister {
+		ticker, _ := c.Symbol() // "" for one that is none
+		return "the ticker " + ticker + " at sequence " + strconv.FormatUint(q.x.InputSeq, 10)
+	}
 	if c.TemplateID != matcher.TemplateCommand {
 		return subject
 	}

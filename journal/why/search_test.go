@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -47,19 +48,22 @@ func TestEveryRoomIsExplainedByItsOwnRaise(t *testing.T) {
 	})
 	x := b.explainer()
 	for _, want := range []struct {
-		rule string
-		at   uint64
-		by   []uint64
+		rule, what string
+		at         uint64
+		by         []uint64
 	}{
-		{"risk.max-accounts", ofAccounts, []uint64{accounts}},
-		{"risk.max-contracts", ofContracts, []uint64{contracts}},
-		{"risk.max-securities", ofSecurities, []uint64{securities}},
-		{"revocations", ofSubjects, nil},
+		{"risk.max-accounts", "accounts", ofAccounts, []uint64{accounts}},
+		{"risk.max-contracts", "contracts", ofContracts, []uint64{contracts}},
+		{"risk.max-securities", "securities", ofSecurities, []uint64{securities}},
+		{"revocations", "subjects whose tokens are refused", ofSubjects, nil},
 	} {
 		why := must.Get(x.Command(t.Context(), want.at))(t)
 		var by []uint64
 		for _, cause := range why.Because {
 			by = append(by, *cause.InputSeq)
+		}
+		if subject := "the number of " + want.what + " would be "; !strings.Contains(why.Text, subject) {
+			t.Errorf("%q does not say %q", why.Text, subject)
 		}
 		if *why.Rule != want.rule || !slices.Equal(by, want.by) {
 			t.Errorf("%s because of %v, want %s of %v: %s", *why.Rule, by, want.rule, want.by, why.Text)

@@ -38,11 +38,15 @@ func (q *inquiry) refusedText(reason matcher.RiskReason) string {
 	case matcher.Invalid:
 		return head + q.invalidText()
 	}
-	return head + fmt.Sprintf("%s would be %s%s, and %s is the most.", subjects[reason],
+	subject := subjects[reason]
+	if reason == matcher.Capacity {
+		subject = "the number of " + rooms[j.Rule].what
+	}
+	return head + fmt.Sprintf("%s would be %s%s, and %s is the most.", subject,
 		say(j.Observed), q.partsText(), say(j.Limit))
 }
 
-// subjects name what a limit bounds.
+// subjects name what a limit bounds; CAPACITY has a subject for each room.
 //
 // A reason that has no case in refusedText has its subject here.
 var subjects = map[matcher.RiskReason]string{
@@ -51,7 +55,6 @@ var subjects = map[matcher.RiskReason]string{
 	matcher.CreditLimit:        "the credit in use, with all open orders on this side executed,",
 	matcher.PositionLimit:      "the position, with all open orders on this side executed,",
 	matcher.ConcentrationLimit: "the position's value, with all open orders on this side executed,",
-	matcher.Capacity:           "the number of records",
 }
 
 // invalidText says which term is wrong. Rules without a case read as "rule is A, and must be B".
