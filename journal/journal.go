@@ -55,18 +55,18 @@ type Journal struct {
 	genesis []byte // constant once set; guarded by mu until then
 	seed    [chainBytes]byte
 	anchor  *anchor
-	mu      sync.Mutex // guards genesis, seed, anchor, safe, kept, moved
+	mu      sync.Mutex // guards genesis, seed, anchor, safe, stablePoint, moved
 
 	// The durable head in the store. Writer: the committer; setHead before it runs.
 	safe point
 	// the part of safe that is on stable storage; writer: the goroutine that holds syncing
-	kept    point
-	copied  error         // see Copied; set before Open has returned
-	moved   chan struct{} // closed when safe moves; nil while no goroutine waits
-	syncing sync.Mutex    // held across a sync of the log
-	stable  ring.Sequence // of kept, with lazy; writer: the goroutine that holds syncing
-	bound   bound         // limits, with a tail, how far answers may be ahead of stable
-	ticks   int           // of boundTick, used by it alone
+	stablePoint point
+	copied      error         // see Copied; set before Open has returned
+	moved       chan struct{} // closed when safe moves; nil while no goroutine waits
+	syncing     sync.Mutex    // held across a sync of the log
+	stable      ring.Sequence // of stablePoint, with lazy; writer: the goroutine that holds syncing
+	bound       bound         // limits, with a tail, how far answers may be ahead of stable
+	ticks       int           // of boundTick, used by it alone
 	// a Transfer that reads the store holds it shared; Close takes it and keeps it
 	reading sync.RWMutex
 
@@ -215,7 +215,7 @@ func (j *Journal) StableHead() (inputSeq, tradeSeq uint64) {
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return j.kept.inputSeq, j.kept.tradeSeq
+	return j.stablePoint.inputSeq, j.stablePoint.tradeSeq
 }
 
 // Durability is the mode: "fsync" or "os".

@@ -26,12 +26,12 @@ type Keep struct {
 
 	mu sync.Mutex
 	// Ascending by sequence; what is in it belongs to the stable history.
-	list []kept
+	list []keptSnapshot
 }
 
-// kept is the manifest of a snapshot in a Keep. Its paths are below the folder. It has always
-// views.
-type kept struct {
+// keptSnapshot is the manifest of a snapshot in a Keep. Its paths are below the folder. It always
+// has views.
+type keptSnapshot struct {
 	Snapshot
 	BlockEnd uint64 `json:"blockEnd"` // the last command of the block that holds the sequence
 	Chain    string `json:"chain"`    // of that block, hex
@@ -67,16 +67,16 @@ func OpenKeep(j *Journal, dir string) (*Keep, error) {
 			k.list = append(k.list, s)
 		}
 	}
-	slices.SortFunc(k.list, func(a, b kept) int {
+	slices.SortFunc(k.list, func(a, b keptSnapshot) int {
 		return strings.Compare(keptName(a.InputSeq), keptName(b.InputSeq))
 	})
 	return k, nil
 }
 
 // read reads a manifest and compares it with the history. ErrSnapshot: it does not belong to it.
-func (k *Keep) read(name string) (s kept, err error) {
+func (k *Keep) read(name string) (s keptSnapshot, err error) {
 	path := k.j.o.FS.PathJoin(k.dir, name)
-	fail := func(err error) (kept, error) {
+	fail := func(err error) (keptSnapshot, error) {
 		return s, fmt.Errorf("journal: read file=%s: %w", path, err)
 	}
 	f, err := k.j.o.FS.Open(path)
@@ -155,7 +155,7 @@ func (k *Keep) Bytes() (n int64) {
 // nothing counts, so a crash leaves only files for Clean. Cost: the state and the image, compressed
 // and synced, on the caller's thread.
 func (k *Keep) Write(sh *Shadow) error {
-	s := kept{Snapshot: Snapshot{InputSeq: sh.Applied(), Format: SnapshotFormat}}
+	s := keptSnapshot{Snapshot: Snapshot{InputSeq: sh.Applied(), Format: SnapshotFormat}}
 	if slices.Contains(k.Sequences(), s.InputSeq) {
 		return nil
 	}
@@ -186,7 +186,7 @@ func (k *Keep) Write(sh *Shadow) error {
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	at, _ := slices.BinarySearchFunc(k.list, s.InputSeq, func(have kept, seq uint64) int {
+	at, _ := slices.BinarySearchFunc(k.list, s.InputSeq, func(have keptSnapshot, seq uint64) int {
 		return strings.Compare(keptName(have.InputSeq), keptName(seq))
 	})
 	k.list = slices.Insert(k.list, at, s)
@@ -216,7 +216,7 @@ func (k *Keep) writeManifest(name string, text []byte) error {
 // snapshot that is not kept is no error.
 func (k *Keep) Drop(inputSeq uint64) error {
 	k.mu.Lock()
-	k.list = slices.DeleteFunc(k.list, func(s kept) bool { return s.InputSeq == inputSeq })
+	k.list = slices.DeleteFunc(k.list, func(s keptSnapshot) bool { return s.InputSeq == inputSeq })
 	k.mu.Unlock()
 	return k.remove(keptName(inputSeq), stateName(inputSeq), viewsName(inputSeq))
 }
@@ -263,7 +263,7 @@ func (k *Keep) Clean() error {
 
 // before returns the newest usable snapshot in (after, before], false if there is none. It looks at
 // all of them.
-func (k *Keep) before(after, before uint64) (found kept, ok bool) {
+func (k *Keep) before(after, before uint64) (found keptSnapshot, ok bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for _, s := range k.list {

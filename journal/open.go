@@ -97,7 +97,7 @@ func (j *Journal) show() {
 
 // setHead makes p every head of the journal. No other goroutine may use the journal meanwhile.
 func (j *Journal) setHead(p point) {
-	j.given, j.tip, j.safe, j.kept = p, p, p, p
+	j.given, j.tip, j.safe, j.stablePoint = p, p, p, p
 	j.applied.Store(int64(p.inputSeq))
 	j.durable.Store(int64(p.inputSeq))
 	j.answered.Store(int64(p.inputSeq))

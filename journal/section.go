@@ -83,7 +83,7 @@ func (j *Journal) TransferAfter(p Point) (*Transfer, error) {
 		if j.stableWhenDurable() {
 			return j.safe
 		}
-		return j.kept
+		return j.stablePoint
 	})
 }
 

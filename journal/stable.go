@@ -102,7 +102,7 @@ func (j *Journal) stabilize() (point, error) {
 		return safe, j.latch.Poison(fmt.Errorf("journal: sync log inputSeq=%d: %w", safe.inputSeq, err))
 	}
 	j.mu.Lock()
-	j.kept = safe
+	j.stablePoint = safe
 	j.mu.Unlock()
 	j.stable.Store(int64(safe.inputSeq))
 	if ring.Checks {

@@ -3,6 +3,7 @@ package perf
 import (
 	"errors"
 	"fmt"
+	"math"
 	"runtime"
 	"time"
 
@@ -11,7 +12,7 @@ import (
 )
 
 // What the row asks for: no allocation, because the collector's pauses would come with it. The
-// figure is of whole allocations a command (see runEngine).
+// figure has two decimals (see runEngine).
 var decisionAllocs = atMost("P4", 0, "decision step, allocations a command")
 
 // decisionLadder asks that the whole decision takes at most 3.2 times the time of the bare ladder.
@@ -132,8 +133,9 @@ const stageBatch = 256
 // the default output ring, which no goroutine reads. It runs the last part under timed and returns
 // allocations per command.
 //
-// The allocations are those of the whole process. The division is one of whole numbers: fewer
-// allocations than commands count as 0. A number of fills other than that of the flow is an error.
+// The allocations are those of the whole process. The figure has two decimals, so the
+// few of the measurement itself vanish behind so many commands. A number of fills other than that
+// of the flow is an error.
 func runEngine(f *flow.Flow, commands []matcher.Command,
 	timed func(n int, step func(lo, hi int))) (allocs float64, err error) {
 	e, err := matcher.New(flowGenesis(f.Symbols))
@@ -162,5 +164,6 @@ func runEngine(f *flow.Flow, commands []matcher.Command,
 	if got := e.TradeSeq(); got != 2*f.Result.Trades {
 		return 0, fmt.Errorf("engine made %d fills, want %d", got, 2*f.Result.Trades)
 	}
-	return float64((after.Mallocs - before.Mallocs) / uint64(len(rest))), nil
+	mallocs := float64(after.Mallocs-before.Mallocs) / float64(len(rest))
+	return math.Round(mallocs*100) / 100, nil
 }

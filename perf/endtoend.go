@@ -174,10 +174,15 @@ func pump(e *fullEngine, seed uint64, n, window, batch int) error {
 			return err
 		}
 		if err := source.fill(t, e); err != nil {
+			t.Release()
 			return err
 		}
-		for t.Submit() == desk.ErrFull {
+		for err = t.Submit(); err == desk.ErrFull; err = t.Submit() {
 			runtime.Gosched()
+		}
+		if err != nil {
+			t.Release()
+			return err
 		}
 		inFlight = append(inFlight, t)
 	}

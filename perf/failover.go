@@ -111,7 +111,7 @@ type memberProcess struct {
 // startMembers starts n members with the engine and no sidecars, and does not wait for them. When
 // one cannot be started, those before it are ended.
 func (r *Run) startMembers(dir string, n int) (c clusterProcesses, err error) {
-	list, err := LoopbackMembers(n)
+	list, err := loopbackMembers(n)
 	if err != nil {
 		return nil, err
 	}
@@ -135,10 +135,10 @@ func (r *Run) startMembers(dir string, n int) (c clusterProcesses, err error) {
 	return c, nil
 }
 
-// LoopbackMembers are n members on loopback ports that are free now, in the form of the setting
+// loopbackMembers are n members on loopback ports that are free now, in the form of the setting
 // cluster.members. Another program can take a port before a member listens on it: the member then
 // fails to start, which the caller sees.
-func LoopbackMembers(n int) (list string, err error) {
+func loopbackMembers(n int) (list string, err error) {
 	var all []string
 	for i := range n {
 		var at [2]string

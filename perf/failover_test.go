@@ -177,7 +177,7 @@ func TestFailoverIsJudgedByItsMedian(t *testing.T) {
 }
 
 func TestLoopbackMembersHavePortsOfTheirOwn(t *testing.T) {
-	list := must.Get(LoopbackMembers(3))(t)
+	list := must.Get(loopbackMembers(3))(t)
 	// ParseMembers refuses duplicates
 	if members, err := quorum.ParseMembers(list); err != nil || len(members) != 3 {
 		t.Errorf("%s: %v, %v", list, members, err)

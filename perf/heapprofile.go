@@ -24,7 +24,7 @@ var heapStages = []struct {
 }{
 	{"shadow", []string{"journal.(*Snapshotter)", "journal.(*Shadow)", "journal.NewShadow"},
 		false}, // a second engine, beside the path
-	{"feed", []string{"sidecars/bootstrap", "sidecars/control", "perf.(*deltaFeed)", "controlSink"},
+	{"feed", []string{"sidecars/bootstrap", "sidecars/control", "perf.(*deltaFeed)", "sidecars/feeds"},
 		false},
 	{"matcher", []string{"posttrade/matcher.", "perf.(*watchedLoop)"}, true},
 	{"commit", []string{"journal.(*Journal)", "cockroachdb/pebble"}, false},

@@ -24,7 +24,7 @@ func TestStagesOfStacks(t *testing.T) {
 		{"posttrade/matcher/desk.(*Desk).Acquire posttrade/perf.pump", "desk"},
 		{"posttrade/matcher/gate.(*Gate).Screen posttrade/perf.pump", "gate"},
 		{"posttrade/perf.pump posttrade/perf.measureHeap", "load"},
-		{"main.(*controlSink).Apply posttrade/sidecars/bootstrap.(*Bootstrap).Run", "feed"},
+		{"posttrade/sidecars/feeds.(*Sink).Apply x", "feed"},
 		{"net.(*conn).Read", "other"},
 		{"", "other"},
 	} {

@@ -59,8 +59,8 @@ func (t *turn) client() error {
 }
 
 // connection reads one stream. It looks at the last id of what a read returns: the events before it
-// have come with it or earlier. It takes only samples that were noted after it was made. An event
-// is counted by the start of its data line; one whose start two reads share is not counted.
+// have come with it or earlier. It takes only samples that were noted after it was made. A line is
+// looked at when it has come whole.
 func (t *turn) connection(conn net.Conn, joined *bool) error {
 	if _, err := fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: x\r\n\r\n", feedTopics); err != nil {
 		return err
@@ -77,12 +77,12 @@ func (t *turn) connection(conn net.Conn, joined *bool) error {
 		return errors.Join(fmt.Errorf("live feed: answer %q", status), err)
 	}
 	next := t.sampled()
-	buf := make([]byte, 64<<10)
+	buf, left := make([]byte, 64<<10), 0 // left: bytes of a line that has not come whole
 	for !t.over.Load() {
 		if err := conn.SetReadDeadline(time.Now().Add(feedSilence)); err != nil {
 			return err
 		}
-		n, err := in.Read(buf)
+		n, err := in.Read(buf[left:])
 		now := time.Now()
 		if err != nil {
 			return fmt.Errorf("live feed: %w", err)
@@ -91,17 +91,30 @@ func (t *turn) connection(conn net.Conn, joined *bool) error {
 			*joined = true
 			t.joined.Add(1)
 		}
-		text := buf[:n]
-		t.events.Add(int64(bytes.Count(text, []byte("\ndata: "))))
-		if bytes.Contains(text, []byte("\nevent: gone")) || bytes.HasPrefix(text, []byte("event: gone")) {
+		text := buf[:left+n]
+		lines := text[:bytes.LastIndexByte(text, '\n')+1]
+		t.events.Add(int64(countLines(lines, "data: ")))
+		if countLines(lines, "event: gone") > 0 {
 			t.slow.Add(1)
 			return nil
 		}
-		if last, ok := lastSequence(text); ok {
+		if last, ok := lastSequence(lines); ok {
 			took, next = t.passed(took, next, last, now)
+		}
+		if left = copy(buf, text[len(lines):]); left == len(buf) {
+			return fmt.Errorf("live feed: a line of more than %d bytes", left)
 		}
 	}
 	return nil
+}
+
+// countLines counts the lines of a text that begin so. The text begins with a line.
+func countLines(text []byte, begin string) int {
+	n := bytes.Count(text, []byte("\n"+begin))
+	if bytes.HasPrefix(text, []byte(begin)) {
+		n++
+	}
+	return n
 }
 
 // feedSilence is longer than a server that has nothing to say stays silent; a longer silence is an

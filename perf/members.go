@@ -41,7 +41,7 @@ func (r *Run) openMembers(o engineOptions) (*members, error) {
 	fatal := installation.NewLastWords(r.o.Stderr).Failed
 	p := &members{members: make([]*installation.Installation, 3), procs: runtime.GOMAXPROCS(0)}
 	p.dir, p.end = dir, p.stopAll
-	list, err := LoopbackMembers(3)
+	list, err := loopbackMembers(3)
 	if err != nil {
 		return nil, err
 	}

@@ -2,6 +2,7 @@ package perf
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"time"
 )
@@ -38,7 +39,7 @@ func measureRecovery(r *Run) error {
 	const batch, window = 512, 16
 	n := max(r.scale(cmp.Or(r.o.Restart, restartCommands))/batch, 1) * batch
 	if err := pump(e, 1, n, window, batch); err != nil {
-		return err
+		return errors.Join(err, e.close())
 	}
 	if err := e.stop(); err != nil {
 		return err
@@ -50,7 +51,7 @@ func measureRecovery(r *Run) error {
 		return err
 	}
 	if err := e.snapshot(); err != nil {
-		return err
+		return errors.Join(err, e.close())
 	}
 	if err := e.stop(); err != nil {
 		return err
@@ -80,7 +81,8 @@ func (r *Run) openAgain(o engineOptions, n int) (e *fullEngine, took time.Durati
 	}
 	took = time.Since(start)
 	if got := e.durable(); got != uint64(n) {
-		return nil, 0, fmt.Errorf("%d commands after the start, %d before", got, n)
+		err = fmt.Errorf("%d commands after the start, %d before", got, n)
+		return nil, 0, errors.Join(err, e.close())
 	}
 	return e, took, nil
 }

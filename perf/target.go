@@ -59,9 +59,11 @@ func (t *engineTarget) Send(n int) (bool, error) {
 	}
 	before := *t.source
 	if err := t.source.fill(ticket, t.engine); err != nil {
+		ticket.Release()
 		return false, err
 	}
 	if err := ticket.Submit(); err != nil {
+		ticket.Release()
 		if errors.Is(err, desk.ErrFull) {
 			*t.source = before
 			return false, nil

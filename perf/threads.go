@@ -9,29 +9,36 @@ import (
 	"time"
 )
 
-// threadTimes is the processor time of threads, user and system, by the kernel's numbers as text.
-// The kernel counts in hundredths of a second.
-type threadTimes map[string]time.Duration
+// threadTimes are threads by the kernel's numbers as text.
+type threadTimes map[string]threadTime
+
+// threadTime is the processor time of a thread, user and system, in hundredths of a second, and
+// whether its priority is lower than usual.
+type threadTime struct {
+	used   time.Duration
+	polite bool
+}
 
 // politeCPU is the processor time of the child's threads with a lower priority than usual:
 // projection, reconciliation, snapshots, which get the time that the path of an order leaves over.
 // A thread that has ended is missing, and its time counts as the path's.
 func (c *child) politeCPU() threadTimes {
-	return readPolite(fmt.Sprintf("/proc/%d/task", c.cmd.Process.Pid))
+	return readThreads(fmt.Sprintf("/proc/%d/task", c.cmd.Process.Pid))
 }
 
-// since is the time that the threads have used since an earlier look. A thread that was not in the
-// earlier look counts with its whole time: a new one, and one of the usual priority that has become
-// a polite one in between.
+// since is the time that threads of a lower priority have used since an earlier look. A new thread
+// counts with its whole time, and one that has become polite with all that it has used in between.
 func (t threadTimes) since(earlier threadTimes) (sum time.Duration) {
-	for thread, used := range t {
-		sum += used - earlier[thread] // 0 for a new one
+	for thread, now := range t {
+		if now.polite {
+			sum += now.used - earlier[thread].used // 0 for a new one
+		}
 	}
 	return sum
 }
 
-// readPolite reads a folder of threads as the kernel shows them.
-func readPolite(dir string) threadTimes {
+// readThreads reads a folder of threads as the kernel shows them.
+func readThreads(dir string) threadTimes {
 	times := threadTimes{}
 	files, _ := filepath.Glob(filepath.Join(dir, "*", "stat")) // the pattern is well-formed
 	for _, name := range files {
@@ -39,8 +46,8 @@ func readPolite(dir string) threadTimes {
 		if err != nil {
 			continue // the thread has just ended
 		}
-		if used, nice, ok := parseThread(string(text)); ok && nice > 0 {
-			times[filepath.Base(filepath.Dir(name))] = used
+		if used, nice, ok := parseThread(string(text)); ok {
+			times[filepath.Base(filepath.Dir(name))] = threadTime{used, nice > 0}
 		}
 	}
 	return times

@@ -271,9 +271,15 @@ func (b *behind) Empty() bool { return b.s.Load() == b.at }
 
 func TestPinThreadRefusesCoresThatAreNot(t *testing.T) {
 	for _, cpu := range []int{-2, 1 << 20} {
+		if CanPin(cpu) == nil {
+			t.Errorf("core %d can be bound", cpu)
+		}
 		if err := PinThread(cpu); err == nil {
 			t.Errorf("cpu %d was accepted", cpu)
 		}
+	}
+	if err := CanPin(-1); err != nil {
+		t.Error(err)
 	}
 	if err := PinThread(-1); err != nil {
 		t.Error(err)

@@ -9,8 +9,8 @@
 // caller can be in the engine any more. The parts are fields. The rules about the goroutines that
 // may call a part are in its package.
 //
-// A failure of the journal is final. The engine calls Options.Fatal once and refuses the callers
-// that wait; the process is expected to end.
+// A failure of the journal is final, and so is that of a thread, ErrEnded. The engine calls
+// Options.Fatal and refuses the callers that wait; the process is expected to end.
 //
 // Goroutines, beside those of the callers:
 //

@@ -98,7 +98,8 @@ type Engine struct {
 	// writer is Options.Approve.
 	Compared bool
 	// Why no order is admitted; nil when orders are admitted. It is written by the guard of the
-	// history and when a member stands aside, and read at each admission.
+	// history, which takes back its own reason only, and when a member stands aside, which lasts. It
+	// is read at each admission.
 	Held atomic.Pointer[error]
 
 	// Up to where answers may leave.
@@ -189,12 +190,12 @@ func (c *Engine) start() {
 	spare := HotThreads + SpareProcs
 	if c.Session != nil {
 		spare += sessionThreads
-		go func() { c.sessionDone <- c.Session.Run() }()
+		go c.run("sessions", c.Session.Run, c.sessionDone)
 	}
 	c.Procs, c.floor = NewProcessors(spare), newHeapFloor()
 	c.Procs.Raise()
-	go func() { c.recordDone <- c.Recorder.Run() }()
-	go func() { c.StageDone <- c.Stage.Run() }()
+	go c.run("recorder", c.Recorder.Run, c.recordDone)
+	go c.run("matcher", c.Stage.Run, c.StageDone)
 	ctx, cancel := context.WithCancel(context.Background())
 	c.stopLoops = cancel
 	c.loops.Go(func() { c.KeepAhead(ctx) })

@@ -59,8 +59,8 @@ type Options struct {
 	// engine recovered, with a journal that is open for reading only. In a new journal there is no
 	// engine yet.
 	Approve func(*Engine) error
-	// Gets the first failure of the journal, once, on the goroutine that met it. It should end the
-	// process.
+	// Gets the first failure of the journal, once, and ErrEnded for each thread that fails by itself,
+	// on the goroutine that met it. It should end the process. Without it the process ends, too.
 	Fatal func(error)
 	// Tests put another disk under the journal; nil is the system's.
 	OnDisk func(*journal.Options)

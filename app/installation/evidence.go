@@ -25,7 +25,7 @@ import (
 // A nil evidenceLog is one that is off; its methods do nothing then.
 type evidenceLog struct {
 	// What readers of the log ask: heads, tiles and proofs.
-	source *evidence.Source
+	source *evidence.Service
 	stop   context.CancelFunc
 	ended  sync.WaitGroup
 }
@@ -73,7 +73,7 @@ func openEvidence(c *settings.Config, in *Installation, log *slog.Logger) (*evid
 	if err != nil {
 		return nil, err
 	}
-	source, err := l.Source(in.past.History)
+	source, err := l.Service(in.past.History)
 	if err != nil {
 		return nil, err
 	}
@@ -138,7 +138,7 @@ func (in *Installation) standAside(because error, log *slog.Logger) {
 	if in.Member.odd.CompareAndSwap(false, true) {
 		log.Error("this member has another history than the others and answers nothing any more",
 			"because", because)
-		hold(in.Core, because)
+		in.Core.Held.Store(&because)
 		in.Member.relays["order-matcher"].Swap(nil)
 	}
 	if !in.Member.Node.Leads() {

@@ -28,6 +28,9 @@ type historyGuard struct {
 	// A role of riskextract. A single node may have been compared at the start; a leader never is.
 	role string
 	done chan struct{} // closed when the database has been compared and agrees
+	// Why this guard has stopped admission; nil when it has not. Its writer is run; release reads it
+	// when run has ended.
+	held *error
 }
 
 // guardPause is the pause before the next try to reach a database.
@@ -73,7 +76,7 @@ func (g *historyGuard) run(ctx context.Context) error {
 		case ctx.Err() != nil:
 			return nil
 		case errors.Is(err, errOlderJournal), errors.Is(err, errOtherHistory):
-			hold(g.k, err)
+			g.hold(err)
 			return err
 		}
 		select {
@@ -111,15 +114,19 @@ func (g *historyGuard) then(run func(context.Context) error) func(context.Contex
 	}
 }
 
-// hold stops admission for a reason; a nil reason lets admission go on.
-//
-// Any goroutine may call it. A command that was admitted before is still decided.
-func hold(c *engine.Engine, reason error) {
-	if reason == nil {
-		c.Held.Store(nil)
-		return
+// hold stops admission for a reason, unless it is stopped already: the reason of a member that
+// stands aside outlasts this guard. A command that was admitted before is still decided.
+func (g *historyGuard) hold(reason error) {
+	g.held = &reason
+	g.k.Held.CompareAndSwap(nil, g.held)
+}
+
+// release lets admission go on if it was this guard that stopped it. The caller has waited for run,
+// and this process does not use the database any more. A nil guard has stopped nothing.
+func (g *historyGuard) release() {
+	if g != nil && g.held != nil {
+		g.k.Held.CompareAndSwap(g.held, nil)
 	}
-	c.Held.Store(&reason)
 }
 
 // isHeld reports that no order is admitted. Any goroutine may call it; it takes no lock.

@@ -15,6 +15,7 @@ import (
 	"posttrade/blotter/feed"
 	"posttrade/journal"
 	"posttrade/journal/backup"
+	"posttrade/ring"
 	"posttrade/sidecars/riskextract"
 )
 
@@ -97,11 +98,15 @@ func Open(ctx context.Context, c *settings.Config, o engine.Options,
 // openEngine opens the engine: journal, recovery, rings, matcher, recorder. It says in the log what
 // was found and what cannot be read.
 //
-// The settings that may contradict the journal are checked here, before a service listens:
+// The processors of the pinned threads are checked first, before the journal is touched. The
+// settings that may contradict the journal are checked here, too, before a service listens:
 // archives that sidecars need, capacities below those in force. Limits that differ are warned of
 // only.
 func (in *Installation) openEngine(ctx context.Context, c *settings.Config, o engine.Options,
 	log *slog.Logger) (err error) {
+	if err := pinnable(c); err != nil {
+		return err
+	}
 	o.Log = log
 	o.Feeds = c.Bool("sidecars.enabled") && c.Bool("risk.bootstrap.enabled")
 	o.Approve = func(k *engine.Engine) error {
@@ -132,6 +137,18 @@ func (in *Installation) openEngine(ctx context.Context, c *settings.Config, o en
 	if err := in.Core.Journal.Copied(); err != nil {
 		log.Warn("nothing is missing in the journal, but the rest of data.dir may not fit it", "error",
 			err)
+	}
+	return nil
+}
+
+// pinnable refuses the settings of processors that threads cannot be bound to: the machine does not
+// have them, or this process may not use them. Errors are usage errors. It binds no thread that
+// goes on.
+func pinnable(c *settings.Config) error {
+	for _, name := range []string{"matcher.cpu", "recorder.cpu"} {
+		if err := ring.CanPin(c.Int(name)); err != nil {
+			return settings.Usagef("%s: %v", name, err)
+		}
 	}
 	return nil
 }

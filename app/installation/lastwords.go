@@ -1,6 +1,7 @@
 package installation
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -9,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"posttrade/app/engine"
 	"posttrade/app/settings"
 )
 
@@ -19,8 +21,9 @@ import (
 const journalGrace = 100 * time.Millisecond
 
 // LastWords is the error stream of a server. Its disk may fail in several places at once: in the
-// journal, in a member's consensus log, in both. The first failure writes the last line, and the
-// process ends with it, exit code 1, whatever else ends meanwhile.
+// journal, in a member's consensus log, in both; and a thread of the engine may fail. The first
+// failure writes the last line, and the process ends with it, exit code 1, whatever else ends
+// meanwhile.
 //
 // Any goroutine may call its methods.
 type LastWords struct {
@@ -78,11 +81,15 @@ func (l *LastWords) last(err error) (first bool) {
 		return false
 	}
 	l.ended = true
+	what := "journal"
+	if errors.Is(err, engine.ErrEnded) {
+		what = "engine"
+	}
 	line := strings.Join(strings.Fields(err.Error()), " ")
 	if l.json {
-		slog.New(slog.NewJSONHandler(l.w, nil)).Error("journal failed, stopping", "error", line)
+		slog.New(slog.NewJSONHandler(l.w, nil)).Error(what+" failed, stopping", "error", line)
 		return true
 	}
-	fmt.Fprintf(l.w, "posttrade: journal failed, stopping: %s\n", line)
+	fmt.Fprintf(l.w, "posttrade: %s failed, stopping: %s\n", what, line)
 	return true
 }

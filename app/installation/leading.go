@@ -105,7 +105,9 @@ func (l *leading) begin() (err error) {
 	}
 	processor, err := newTradeProcessor(l.c, l.in, d, l.verifier, l.registry, l.log)
 	if err != nil {
-		return errors.Join(err, d.stop())
+		err = errors.Join(err, d.stop())
+		d.guard.release()
+		return err
 	}
 	l.in.Beside.Store(d)
 	accounts, securities := newSources(l.c, l.in, d, l.verifier, l.log)
@@ -127,7 +129,8 @@ const leaveTimeout = 5 * time.Second
 // admits nothing until the sources have been followed again.
 //
 // The relays send new requests to the next leader as soon as the services are away. Replicas and
-// loops end with the sidecars; the gate may not go on with what they last said.
+// loops end with the sidecars; the gate may not go on with what they last said. What the guard of
+// the history holds ends with it; a member that stands aside goes on admitting nothing.
 func (l *leading) end() {
 	defer l.extracts.follow()
 	d := l.in.Beside.Swap(nil)
@@ -141,7 +144,7 @@ func (l *leading) end() {
 		l.log.Warn("what ran on the leader did not end well", "error", err)
 	}
 	l.in.Core.Unready()
-	hold(l.in.Core, nil)
+	d.guard.release()
 }
 
 // leave takes the services away and ends their requests that go through the whole history. It waits

@@ -17,8 +17,8 @@ import (
 // ServeToTheEnd serves until ctx ends or a part fails, and returns the exit code for that.
 //
 // stdout gets the lines that say where the services listen; words gets the log and the last line.
-// The code is one of settings.Exit*. After a failure of the journal it does not return: words ends
-// the process.
+// The code is one of settings.Exit*. After a failure of the journal or of a thread of the engine it
+// does not return: words ends the process.
 func ServeToTheEnd(ctx context.Context, c *settings.Config, o engine.Options, stdout io.Writer,
 	words *LastWords) int {
 	o.Fatal = endsWith(c, words.Failed)
@@ -26,7 +26,7 @@ func ServeToTheEnd(ctx context.Context, c *settings.Config, o engine.Options, st
 	logStart(c, words)
 	log := newLog(c, words, c.LogLevel())
 	err := serve(ctx, c, o, log, stdout)
-	if errors.Is(err, journal.ErrPoisoned) || words.said() {
+	if errors.Is(err, journal.ErrPoisoned) || errors.Is(err, engine.ErrEnded) || words.said() {
 		words.Failed(err) // the failure may come here before it is written, or after that
 	}
 	if err != nil && words.json {

@@ -67,6 +67,7 @@ func openDownstream(c *settings.Config, k *engine.Engine, history *fullHistory, 
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, d.stop())
+			d.guard.release()
 		}
 	}()
 	// 1. Database and broker: embedded, or the servers that the settings name.

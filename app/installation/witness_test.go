@@ -334,7 +334,10 @@ func TestALeaderIsComparedWithAllThatWasAgreed(t *testing.T) {
 	if err := g.then(func(context.Context) error { return errors.New("it ran") })(ctx); err != nil {
 		t.Error("a writer has run:", err)
 	}
-	hold(k, nil)
+	g.release()
+	if isHeld(k) {
+		t.Error("admission is held by a guard that has been released")
+	}
 	stopAndHash(t, k)
 }
 

@@ -29,7 +29,7 @@ func (e *evidenceFlags) export(c *settings.Config, rest []string, stdout io.Writ
 		if err != nil {
 			return err
 		}
-		p, err := export.Write(context.Background(), export.Source{Journal: j, Log: o.Dir,
+		p, err := export.Write(context.Background(), export.Input{Journal: j, Log: o.Dir,
 			Engine: o.Engine, Key: s.VKey, Head: head}, e.from, e.to, rest[0])
 		if errors.Is(err, evidence.ErrContradiction) {
 			return unproven{err}

@@ -32,7 +32,7 @@ var examples = map[string]string{
 	"watch":  "posttrade watch book:AAPL,trades",
 	"cluster": "posttrade cluster status --cluster.members=1=a:7001@a:8001,2=b:7001@b:8001," +
 		"3=c:7001@c:8001",
-	"perf":       "posttrade perf decision",
+	"perf":       "posttrade perf --only=decision",
 	"completion": "posttrade completion bash > /etc/bash_completion.d/posttrade",
 	"version":    "posttrade version",
 	"backup":     "posttrade backup /backups/monday",

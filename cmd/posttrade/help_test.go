@@ -22,6 +22,21 @@ func TestEveryCommandHasAnExample(t *testing.T) {
 	}
 }
 
+// An example is a command line that its command takes. A setting with a wrong value stands behind
+// it, which is refused behind the arguments, so no example is carried out.
+func TestExamplesAreTaken(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for name, example := range examples {
+		line, _, _ := strings.Cut(example, " > ")
+		args := strings.Fields(strings.ReplaceAll(line, "'", ""))[1:]
+		var out, errs strings.Builder
+		code := dispatch(commands(), append(args, "--ring.idle=wrong"), &out, &errs)
+		if code != settings.ExitUsage || !strings.Contains(errs.String(), "ring.idle") {
+			t.Errorf("%s: exit code %d: %s%s", name, code, out.String(), errs.String())
+		}
+	}
+}
+
 // The scripts have every command and setting, and bash reads and completes with its script.
 func TestCompletion(t *testing.T) {
 	for _, script := range []string{bashCompletion(), zshCompletion(), fishCompletion()} {

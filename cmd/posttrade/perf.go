@@ -162,9 +162,9 @@ func runPerfVerdicts(args []string, stdout io.Writer) error {
 		last int
 	)
 	f := newFlags("perf verdicts [--cpu=text] [--last=8] <results file or folder>",
-		"Prints how often the last runs of one kind of machine have met each target of the newest one.")
+		"Prints how often the last runs of one kind of machine have met each target of the fullest one.")
 	f.StringVar(&cpu, "cpu", "",
-		"a `text` in the processor's name (default: the processor of the newest run)")
+		"a `text` in the processor's name (default: any, and then that of the fullest run)")
 	f.IntVar(&last, "last", perf.LastRuns, "how many `runs` count")
 	if _, err := f.read(args, 1, stdout); err != nil {
 		return err

@@ -25,7 +25,7 @@ type follower struct {
 	leaf leaf.Builder
 	tree verify.Tree
 	// kept has the published heads that have not been compared yet.
-	kept *kept
+	published *headFile
 	// due: kept stands at one.
 	due bool
 	// last is the tree size of the last published head: partial tiles are needed only for that one.
@@ -40,16 +40,16 @@ func (l *Log) newFollower(put func(level int, n uint64, w int, data []byte) erro
 	f.leaf.Key = l.key
 	f.leaf.Full = f.tree.Add
 	var err error
-	if f.kept, err = openKept(l.dir); err != nil {
+	if f.published, err = openHeadFile(l.dir); err != nil {
 		return nil, err
 	}
-	f.due, err = f.kept.next()
+	f.due, err = f.published.next()
 	return f, err
 }
 
 // close frees the shadow and the file of heads. Nothing that was published depends on either.
 func (f *follower) close() error {
-	f.kept.close()
+	f.published.close()
 	if f.shadow == nil {
 		return nil
 	}
@@ -88,7 +88,7 @@ func (f *follower) follow(ctx context.Context, to uint64) error {
 			if err := f.leaf.Take(&events[i], f.shadow.ClientID); err != nil {
 				return err
 			}
-			if f.due && events[i].Flags&matcher.EventLast != 0 && events[i].InputSeq >= f.kept.at.Head {
+			if f.due && events[i].Flags&matcher.EventLast != 0 && events[i].InputSeq >= f.published.at.Head {
 				if err := f.compare(); err != nil {
 					return err
 				}
@@ -102,8 +102,8 @@ func (f *follower) follow(ctx context.Context, to uint64) error {
 //
 // A head of an earlier command is passed over.
 func (f *follower) compare() error {
-	for f.due && f.kept.at.Head <= f.leaf.Head() {
-		k := f.kept
+	for f.due && f.published.at.Head <= f.leaf.Head() {
+		k := f.published
 		if k.at.Origin != f.l.o.Origin {
 			return k.contradicts("origin", k.at.Origin, f.l.o.Origin)
 		}
@@ -124,12 +124,12 @@ func (f *follower) compare() error {
 
 // compareRoot compares the root of a published head of this size, and makes its partial tiles.
 func (f *follower) compareRoot() error {
-	if !f.due || f.kept.at.Size != f.tree.Size {
+	if !f.due || f.published.at.Size != f.tree.Size {
 		return nil
 	}
-	if root := f.tree.Root(); f.kept.at.Root != root {
-		return f.kept.contradicts(fmt.Sprintf("root of %d leaves", f.tree.Size),
-			fmt.Sprintf("%x", f.kept.at.Root), fmt.Sprintf("%x", root))
+	if root := f.tree.Root(); f.published.at.Root != root {
+		return f.published.contradicts(fmt.Sprintf("root of %d leaves", f.tree.Size),
+			fmt.Sprintf("%x", f.published.at.Root), fmt.Sprintf("%x", root))
 	}
 	return f.tree.Partials(func(level int, n uint64, w int, data []byte) error {
 		if n != f.last>>(verify.TileBits*(max(level, 0)+1)) {
@@ -141,7 +141,7 @@ func (f *follower) compareRoot() error {
 
 // nextKept goes on to the next published head.
 func (f *follower) nextKept() (err error) {
-	f.due, err = f.kept.next()
+	f.due, err = f.published.next()
 	return err
 }
 

@@ -70,11 +70,11 @@ func (l *Log) feed(size uint64, put func(int, uint64, int, []byte) error) (f *fo
 		if err := f.tree.Add(leaf); err != nil {
 			return err
 		}
-		for f.due && f.kept.at.Size == f.tree.Size {
+		for f.due && f.published.at.Size == f.tree.Size {
 			if err := f.compareRoot(); err != nil {
 				return err
 			}
-			if f.kept.at.Head > f.behind() && f.tree.Size == size {
+			if f.published.at.Head > f.behind() && f.tree.Size == size {
 				return nil // compared when the shadow comes there
 			}
 			if err := f.nextKept(); err != nil {

@@ -169,20 +169,24 @@ func (c *comparer) decisions(was, is []matcher.Event) error {
 			own = is[0].Order()
 		}
 	}
-	if err := c.decision(first, own, decided(was, own, true), decided(is, own, true)); err != nil {
+	err := c.decision(first.InputSeq, own, first, decided(was, own, true), decided(is, own, true))
+	if err != nil {
 		return err
 	}
-	var ended []uint64
+	var ended []*matcher.Event
 	for _, events := range [][]matcher.Event{was, is} {
 		for i := range events {
-			if ev := &events[i]; ev.Kind == matcher.EventCanceled && ev.Order() != own &&
-				!slices.Contains(ended, ev.Order()) {
-				ended = append(ended, ev.Order())
+			ev := &events[i]
+			if ev.Kind == matcher.EventCanceled && ev.Order() != own &&
+				!slices.ContainsFunc(ended, func(e *matcher.Event) bool { return e.Order() == ev.Order() }) {
+				ended = append(ended, ev)
 			}
 		}
 	}
-	for _, number := range ended {
-		err := c.decision(first, number, decided(was, number, false), decided(is, number, false))
+	for _, ev := range ended {
+		number := ev.Order()
+		err := c.decision(first.InputSeq, number, ev, decided(was, number, false),
+			decided(is, number, false))
 		if err != nil {
 			return err
 		}
@@ -190,14 +194,16 @@ func (c *comparer) decisions(was, is []matcher.Event) error {
 	return nil
 }
 
-// decision reports two decisions that differ. first is the history's first event of the command.
-func (c *comparer) decision(first *matcher.Event, number uint64, before, after Decision) error {
+// decision reports two decisions that differ, at a sequence of the history. about is an event that
+// has the account and the security: of either engine, so its sequence may be another.
+func (c *comparer) decision(sequence, number uint64, about *matcher.Event,
+	before, after Decision) error {
 	if same(before, after) {
 		return nil
 	}
 	c.result.Orders++
-	return c.report(Difference{Kind: "order", Sequence: first.InputSeq, Command: c.sent,
-		OrderID: orderID(number), AccountID: first.AccountID, Security: c.tickers[first.SecurityID],
+	return c.report(Difference{Kind: "order", Sequence: sequence, Command: c.sent,
+		OrderID: orderID(number), AccountID: about.AccountID, Security: c.tickers[about.SecurityID],
 		Before: &before, After: &after})
 }
 

@@ -50,8 +50,8 @@ type Difference struct {
 	// OrderID is the order that was decided, or the order whose side stands for the trade; nil for a
 	// market trade and for a command that is about no order. It is "ord-" and the history's number.
 	OrderID *string `json:"orderId"`
-	// AccountID and Security are those of the command for an order, and of the fill for a trade. Where
-	// a command ends another order, they are still the command's; a control may have none.
+	// AccountID and Security are those of the order or of the fill; of the command where it is about
+	// no order. A control may have none.
 	AccountID uint32 `json:"accountId"`
 	Security  string `json:"security,omitempty"`
 	// Before and After are set for an order, nil for a trade.

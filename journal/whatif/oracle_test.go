@@ -86,7 +86,7 @@ func (f facts) add(at uint64, events []matcher.Event, name func(uint64) uint64, 
 			} else if number == own {
 				f[fmt.Sprintf("order %d", at)] = text
 			} else {
-				f[fmt.Sprintf("order %d ended %d", at, number)] = text
+				f[fmt.Sprintf("order %d ended %d of %d", at, number, ev.AccountID)] = text
 			}
 		}
 		if ev.Kind == matcher.EventFilled && ev.Flags&(matcher.EventAggressor|matcher.EventMarket|
@@ -289,9 +289,8 @@ func found(t *testing.T, h *asof.History, from, to uint64, c Changes) (diff []st
 			}
 			what := fmt.Sprintf("order %d", d.Sequence)
 			if d.Before.Decision == "OPEN" || d.After.Decision == "OPEN" || own[d.Sequence] != "" ||
-				strings.HasPrefix(text(d.Before), "CANCELED") && text(d.Before) != "CANCELED" &&
-					d.AccountID == 0 {
-				what += " ended " + number(d.OrderID)
+				d.Command == "control" && d.OrderID != nil {
+				what += fmt.Sprintf(" ended %s of %d", number(d.OrderID), d.AccountID)
 			} else {
 				own[d.Sequence] = what
 			}

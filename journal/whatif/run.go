@@ -82,27 +82,31 @@ func Run(ctx context.Context, h *asof.History, o Options) (res Result, err error
 	defer func() { err = errors.Join(err, base.Close()) }()
 	r.baseline = base.Engine().(*matcher.Engine)
 	r.next = base.Views().(asof.Image).NextRef()
-	if r.supposed, err = copyOf(r.genesis, r.baseline); err != nil {
+	if r.baseline.AppliedSeq() == 0 {
+		r.supposed, err = matcher.New(r.genesis)
+	} else {
+		r.supposed, err = copyOf(r.genesis, r.baseline.WriteSnapshot)
+	}
+	if err != nil {
 		return res, err
 	}
 	defer func() { err = errors.Join(err, r.supposed.Close()) }()
 	return r.run(ctx)
 }
 
-// copyOf makes another engine in the same state.
-//
-// A snapshot goes through a pipe, so that the state is never in memory as a file. While the copy is
-// made, a goroutine of copyOf reads e.
-func copyOf(g *matcher.Genesis, e *matcher.Engine) (*matcher.Engine, error) {
-	if e.AppliedSeq() == 0 {
-		return matcher.New(g)
-	}
+// copyOf makes another engine in the state that snapshot writes. The state goes through a pipe, so
+// it is never in memory as a file. snapshot runs on a goroutine of its own, which has ended when
+// copyOf returns: the caller may then close the engine that it reads.
+func copyOf(g *matcher.Genesis, snapshot func(io.Writer) error) (*matcher.Engine, error) {
 	r, w := io.Pipe()
-	go func() { w.CloseWithError(e.WriteSnapshot(w)) }()
+	written := make(chan struct{})
+	go func() {
+		defer close(written)
+		w.CloseWithError(snapshot(w))
+	}()
 	to, err := matcher.ReadSnapshot(g, r)
-	if err != nil {
-		err = errors.Join(err, r.CloseWithError(err))
-	}
+	r.Close() // what is not read is not wanted: snapshot fails and ends
+	<-written
 	return to, err
 }
 
@@ -154,6 +158,9 @@ func (r *run) run(ctx context.Context) (Result, error) {
 		free <- c
 	}
 	stages.Wait()
+	if failed != nil && errors.Is(readErr, context.Canceled) {
+		readErr = nil // reading ended because of failed, which is no stop that the caller asked for
+	}
 	res := r.compare.result
 	res.From, res.To = r.o.From, done
 	res.Accounts = profits(started, r.baseline, r.supposed)

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math/big"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"testing"
 
@@ -224,13 +226,32 @@ func TestStoppedRunSaysHowFarItCame(t *testing.T) {
 	_, err = Run(t.Context(), h, Options{From: 1, To: 9000,
 		Report:  func(Difference) error { return full },
 		Changes: Changes{Without: []uint32{1}}})
-	if !errors.Is(err, full) {
-		t.Error(err)
+	if !errors.Is(err, full) || errors.Is(err, context.Canceled) {
+		t.Error(err) // it is not the caller's stop
 	}
 	for _, bad := range [][2]uint64{{0, 5}, {5, 4}, {1, 9001}} {
 		if _, err := Run(t.Context(), h, Options{From: bad[0], To: bad[1]}); err == nil {
 			t.Errorf("the range %v was taken", bad)
 		}
+	}
+}
+
+// TestACopyThatFailsHasEnded: nothing reads the engine any more when there is no copy of it, so it
+// may be closed.
+func TestACopyThatFailsHasEnded(t *testing.T) {
+	ended := false
+	e, err := copyOf(testGenesis(), func(w io.Writer) error {
+		block := make([]byte, 1<<10)
+		for {
+			if _, err := w.Write(block); err != nil { // zeros are no snapshot
+				runtime.Gosched()
+				ended = true
+				return err
+			}
+		}
+	})
+	if e != nil || err == nil || !ended {
+		t.Errorf("%v %v, ended: %t", e, err, ended)
 	}
 }
 

@@ -60,17 +60,25 @@ func (q *inquiry) causes(reason matcher.RiskReason) error {
 	return nil
 }
 
-// capacityCause finds the raise that set the room in force: the newest CAPACITY_CONTROL whose room,
-// for open orders or else for contracts, is the limit of the check.
+// rooms has the rules of CAPACITY whose room a CAPACITY_CONTROL raises, and that room in the
+// command. The room of a rule that is not here is the same in every engine, so nothing has set it.
+var rooms = map[string]func(c *matcher.Command) uint64{
+	"open-orders":        func(c *matcher.Command) uint64 { return uint64(c.OrderRef) },
+	"risk.max-accounts":  func(c *matcher.Command) uint64 { return uint64(c.AccountID) },
+	"risk.max-contracts": func(c *matcher.Command) uint64 { return uint64(c.Qty) },
+}
+
+// capacityCause finds the raise that set the room in force: the newest CAPACITY_CONTROL whose room
+// is the limit of the check.
 func (q *inquiry) capacityCause() error {
+	of := rooms[q.judged.Rule]
+	if of == nil {
+		return nil
+	}
 	room := q.judged.Limit.Decimal()
 	return q.find("capacity for "+strings.ReplaceAll(q.judged.Rule, "-", " "),
 		func(c *matcher.Command) bool {
-			value := uint64(c.Qty)
-			if q.judged.Limit.Unit == matcher.UnitOrders {
-				value = uint64(c.OrderRef)
-			}
-			return c.Type == matcher.CapacityControl && strconv.FormatUint(value, 10) == room
+			return c.Type == matcher.CapacityControl && strconv.FormatUint(of(c), 10) == room
 		})
 }
 

@@ -56,7 +56,7 @@ func describe(c *matcher.Command, ticker string) string {
 	case matcher.SnapshotMark:
 		return "a snapshot"
 	case matcher.OrderCancel:
-		return "cancel of ord-" + strconv.FormatUint(uint64(c.OrderRef), 10)
+		return "cancel"
 	case matcher.OrderNew, matcher.TradeNew, matcher.OrderReplace:
 		text := "Buy "
 		if c.Side == matcher.Sell {

@@ -75,7 +75,7 @@ func (e *Explainer) Order(ctx context.Context, number uint64) (*Explanation, err
 // Contract explains the booking of a contract. id is the sequence of the booking, so any other
 // command of that sequence, a refused booking too, is ErrNoContract.
 func (e *Explainer) Contract(ctx context.Context, swaption bool, id uint64) (*Explanation, error) {
-	if id > e.h.Head() {
+	if id == 0 || id > e.h.Head() {
 		return nil, ErrNoContract
 	}
 	x, err := e.Command(ctx, id)

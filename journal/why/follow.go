@@ -48,16 +48,23 @@ func (q *inquiry) arrival() error {
 // kept is false when no moment shows how the order ended. The head is that of the call, so an order
 // that is still open may have another place at the next call.
 func (q *inquiry) now() (row blotter.OrderRow, kept bool, err error) {
-	m, err := q.h.At(q.ctx, q.h.Head())
+	head := q.h.Head()
+	if row, kept, err = q.atHead(head); err != nil || kept {
+		return row, kept, err
+	}
+	return q.lastSeen(head)
+}
+
+// atHead reads the order, and its queue while it is open, at the head. It gives the moment back
+// before it returns: an explanation holds one warm shadow at a time, or two explanations could wait
+// for each other's.
+func (q *inquiry) atHead(head uint64) (row blotter.OrderRow, kept bool, err error) {
+	m, err := q.h.At(q.ctx, head)
 	if err != nil {
 		return row, false, err
 	}
 	defer m.Release()
-	row, kept = m.Views().Numbered(q.number)
-	if !kept {
-		return q.lastSeen(m.InputSeq())
-	}
-	if !row.Open() {
+	if row, kept = m.Views().Numbered(q.number); !kept || !row.Open() {
 		return row, kept, nil
 	}
 	if orders, qty, ok := m.Engine().QueueAhead(uint32(q.number)); ok {
@@ -68,8 +75,7 @@ func (q *inquiry) now() (row blotter.OrderRow, kept bool, err error) {
 
 // lastSeen searches for a moment at which an order had ended and was still kept: the views drop an
 // ended order some time after its end. It halves the range between a moment at which the order was
-// open and one at which it was gone, and finds nothing when the two meet. The caller holds the
-// moment of the head meanwhile, so the search needs another warm shadow.
+// open and one at which it was gone, and finds nothing when the two meet.
 func (q *inquiry) lastSeen(gone uint64) (row blotter.OrderRow, kept bool, err error) {
 	for open := q.x.InputSeq; open <= gone; {
 		at := open + (gone-open)/2
@@ -246,7 +252,7 @@ func (q *inquiry) endedItself(reason matcher.RiskReason) {
 // endedBy explains an order that a later command cancelled. first is that command's first event,
 // which names its order.
 func (q *inquiry) endedBy(c *matcher.Command, first *matcher.Event) {
-	rule, what := "owner", "its own cancel"
+	rule, what, value := "owner", "its own cancel", describe(c, q.ticker)
 	q.canceled = "its owner cancelled it"
 	switch {
 	case c.Type == matcher.RestrictionControl:
@@ -259,7 +265,9 @@ func (q *inquiry) endedBy(c *matcher.Command, first *matcher.Event) {
 	case c.Type == matcher.OrderReplace:
 		what = "its own replace"
 		q.canceled = "its replace could not rest"
+	default:
+		value += " of " + matcher.OrderID(q.number) // the command has only a half of the number
 	}
 	q.x.Rule = &rule
-	q.x.because(what, describe(c, q.ticker), c.InputSeq, c.EventTimeMillis)
+	q.x.because(what, value, c.InputSeq, c.EventTimeMillis)
 }

@@ -57,6 +57,9 @@ type snapshot struct {
 // command is Command on the caller's goroutine. The command is read from the journal, and then
 // replayed from the state before it, which look sees.
 func (e *Explainer) command(ctx context.Context, inputSeq uint64) (*Explanation, error) {
+	if head := e.h.Head(); inputSeq == 0 || inputSeq > head { // a replay to 0 is one to the head
+		return nil, &asof.BeyondError{InputSeq: inputSeq, Head: head}
+	}
 	q := &inquiry{Explainer: e, ctx: ctx,
 		x: &Explanation{InputSeq: inputSeq, Because: []Cause{}, Against: []Against{}}}
 	err := e.h.Journal().ReplayTo(ctx, inputSeq, inputSeq,

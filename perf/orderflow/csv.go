@@ -60,7 +60,7 @@ var columnsOf = [...]struct{ must, may []int }{
 }
 
 // Reader reads the CSV form strictly: every error names the line, and no step is skipped. It is a
-// Source. One goroutine.
+// StepReader. One goroutine.
 type Reader struct {
 	rows *csv.Reader
 	// open says that the header has been read, which the first call of Next does.

@@ -91,10 +91,10 @@ type Step struct {
 	Ref string
 }
 
-// Source returns a flow step by step; io.EOF ends it, any other error means that the flow cannot go
-// on. The next call overwrites the step, but the step's strings stay valid. One goroutine at a
+// StepReader returns a flow step by step; io.EOF ends it, another error means that the flow cannot
+// go on. The next call overwrites the step, but the step's strings stay valid. One goroutine at a
 // time.
-type Source interface {
+type StepReader interface {
 	Next(step *Step) error
 }
 

@@ -40,8 +40,8 @@ type SyntheticOptions struct {
 // the table of live orders. Only the venue knows whether an order was filled before its cancel, so
 // a cancel may name an order that is gone.
 //
-// It is a Source, for one goroutine. It allocates the text of an id for each step and nothing else
-// that grows.
+// It is a StepReader, for one goroutine. It allocates the text of an id for each step and nothing
+// else that grows.
 type Synthetic struct {
 	options SyntheticOptions
 	rng     *rand.Rand

@@ -71,7 +71,7 @@ func (d *driver) close() error {
 // run sends the whole flow and returns the errors of the flow and of the connections. It returns
 // when every step handed out was answered. When a connection fails, the others finish what they
 // have.
-func (d *driver) run(flow orderflow.Source) error {
+func (d *driver) run(flow orderflow.StepReader) error {
 	var all sync.WaitGroup
 	for _, w := range d.workers {
 		all.Go(func() {
@@ -95,7 +95,7 @@ func (d *driver) run(flow orderflow.Source) error {
 
 // deal reads the flow and hands each step to its order's connection, by a hash of the client order
 // id. The hash has a new seed in each run, so runs differ in which orders share a connection.
-func (d *driver) deal(flow orderflow.Source) error {
+func (d *driver) deal(flow orderflow.StepReader) error {
 	seed := maphash.MakeSeed()
 	start := time.Now()
 	for n := 0; !d.failed.Load(); n++ {

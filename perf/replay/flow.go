@@ -14,7 +14,7 @@ import (
 // openFlow is a flow and its open files. The steps of a flow are read once; a second look opens it
 // again.
 type openFlow struct {
-	orderflow.Source
+	orderflow.StepReader
 	name string
 	// total is the number of steps, 0 when it is not known beforehand.
 	total int64
@@ -55,15 +55,15 @@ func (o *Flow) open(rest []string) (*openFlow, error) {
 			Prefix: o.prefix,
 			MidPx:  mid, TickPx: syntheticTickPx,
 		})
-		return &openFlow{Source: s, total: o.synthetic, name: fmt.Sprintf("synthetic seed=%d", o.seed)},
-			err
+		name := fmt.Sprintf("synthetic seed=%d", o.seed)
+		return &openFlow{StepReader: s, total: o.synthetic, name: name}, err
 	}
 	f := &openFlow{name: rest[0]}
 	file, err := f.file(rest[0])
 	if err != nil {
 		return nil, err
 	}
-	f.Source = orderflow.NewReader(file)
+	f.StepReader = orderflow.NewReader(file)
 	return f, nil
 }
 
@@ -90,7 +90,7 @@ func (o *Flow) openLobster() (*openFlow, error) {
 		f.close()
 		return nil, err
 	}
-	f.Source = &lobsterSteps{lobster: f.lobster}
+	f.StepReader = &lobsterSteps{lobster: f.lobster}
 	return f, nil
 }
 
@@ -119,7 +119,7 @@ func (s *lobsterSteps) Next(step *orderflow.Step) (err error) {
 // writeFlow is --write: it writes all steps as CSV and sends none. A file that exists is an error,
 // not overwritten. After an error the file stays as far as it was written; Flush at the end reports
 // a disk that is full.
-func writeFlow(path string, flow orderflow.Source, stdout io.Writer) (err error) {
+func writeFlow(path string, flow orderflow.StepReader, stdout io.Writer) (err error) {
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if err != nil {
 		return fmt.Errorf("replay: --write %s: %w", path, settings.Cause(err))

@@ -17,7 +17,7 @@ const priceLook = 200_000
 
 // firstPrices returns the first limit price of each security in the beginning of a flow, in
 // matcher's fixed point. A security that has only market orders there is not among them.
-func firstPrices(flow orderflow.Source) (map[string]int64, error) {
+func firstPrices(flow orderflow.StepReader) (map[string]int64, error) {
 	prices := map[string]int64{}
 	var step orderflow.Step
 	for range priceLook {

@@ -16,8 +16,8 @@ import (
 	"posttrade/matcher"
 )
 
-// Source is where a bundle comes from. All but Head must be set.
-type Source struct {
+// Input is what a bundle is made from. All but Head must be set.
+type Input struct {
 	Journal *journal.Journal
 	// Log is the folder of the log.
 	Log string
@@ -31,9 +31,9 @@ type Source struct {
 	Head []byte
 }
 
-// errSource reports what keeps a bundle from being made: a folder that is not empty, or an empty
+// errInput reports what keeps a bundle from being made: a folder that is not empty, or an empty
 // range.
-var errSource = errors.New("cannot be exported")
+var errInput = errors.New("cannot be exported")
 
 // Write writes the range from..to (0 = what the newest head covers) into dir, which must be empty
 // or not be there, and verifies the bundle. A bundle that cannot be verified is an error that wraps
@@ -44,7 +44,7 @@ var errSource = errors.New("cannot be exported")
 //     the file system. What was written stays.
 //   - Cost: two replays, of the range and of what lies between it and the nearest snapshot, one to
 //     write and one to verify.
-func Write(ctx context.Context, s Source, from, to uint64, dir string) (*bundle.Proven, error) {
+func Write(ctx context.Context, s Input, from, to uint64, dir string) (*bundle.Proven, error) {
 	x := &exporter{s: s, dir: dir, m: bundle.Manifest{Version: bundle.Version, From: from, To: to,
 		Files: map[string]string{}}}
 	if err := x.prepare(); err != nil {
@@ -62,7 +62,7 @@ func Write(ctx context.Context, s Source, from, to uint64, dir string) (*bundle.
 // exporter is one Write.
 type exporter struct {
 	// s and dir are the caller's; m is filled in as the files are written.
-	s   Source
+	s   Input
 	dir string
 	m   bundle.Manifest
 	// head is what the signed head says: nothing behind it is exported.
@@ -75,7 +75,7 @@ type exporter struct {
 // The range is settled here: a from of 0 is the first command, a to of 0 the head.
 func (x *exporter) prepare() error {
 	if list, err := os.ReadDir(x.dir); err == nil && len(list) > 0 {
-		return fmt.Errorf("export: folder %s is not empty: %w", x.dir, errSource)
+		return fmt.Errorf("export: folder %s is not empty: %w", x.dir, errInput)
 	}
 	note := x.s.Head
 	if note == nil {
@@ -93,7 +93,7 @@ func (x *exporter) prepare() error {
 	}
 	x.m.From = max(x.m.From, 1)
 	if x.m.From > x.m.To {
-		return fmt.Errorf("export: the range of %d to %d is empty: %w", x.m.From, x.m.To, errSource)
+		return fmt.Errorf("export: the range of %d to %d is empty: %w", x.m.From, x.m.To, errInput)
 	}
 	if x.m.To > x.head.Head {
 		return fmt.Errorf("export: sequences %d to %d, the newest signed head is %d: %w", x.m.From,

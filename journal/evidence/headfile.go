@@ -13,12 +13,12 @@ import (
 	"posttrade/journal/evidence/verify"
 )
 
-// kept reads the file checkpoints: every published head, one after the other. A note is two
+// headFile reads the file checkpoints: every published head, one after the other. A note is two
 // paragraphs, and each paragraph ends with an empty line.
 //
-// The heads ascend: one that covers less than the head before it contradicts. A kept belongs to one
-// goroutine, and is closed by it.
-type kept struct {
+// The heads ascend: one that covers less than the head before it contradicts. One
+// goroutine uses a headFile, and closes it.
+type headFile struct {
 	name string
 	// f is nil when there is no file
 	f *os.File
@@ -33,13 +33,13 @@ type kept struct {
 	n int
 }
 
-// maxKeptNote bounds a note in the file, in bytes, so that a file without empty lines is not read
+// maxNote bounds a note in the file, in bytes, so that a file without empty lines is not read
 // into memory as one note.
-const maxKeptNote = 1 << 20
+const maxNote = 1 << 20
 
-// openKept opens the file; a file that does not exist has no notes.
-func openKept(dir folder) (*kept, error) {
-	k := &kept{name: dir.path(checkpointsName)}
+// openHeadFile opens the file; a file that does not exist has no notes.
+func openHeadFile(dir folder) (*headFile, error) {
+	k := &headFile{name: dir.path(checkpointsName)}
 	f, err := os.Open(k.name)
 	if errors.Is(err, fs.ErrNotExist) {
 		k.r = bufio.NewReader(strings.NewReader(""))
@@ -58,7 +58,7 @@ const tailBytes = 1 << 16
 
 // toTail goes on with the first note in the last part of the file, if the file is longer than that.
 // A note follows an empty line behind a signature.
-func (k *kept) toTail() error {
+func (k *headFile) toTail() error {
 	if k.f == nil {
 		return nil
 	}
@@ -90,7 +90,7 @@ func (k *kept) toTail() error {
 
 // next reads the next whole note; false behind the last one. What follows the last whole note is
 // half written.
-func (k *kept) next() (bool, error) {
+func (k *headFile) next() (bool, error) {
 	k.note = k.note[:0]
 	for empty := 0; empty < 2; {
 		line, err := k.r.ReadSlice('\n')
@@ -104,7 +104,7 @@ func (k *kept) next() (bool, error) {
 		if len(line) == 1 {
 			empty++
 		}
-		if len(k.note) > maxKeptNote {
+		if len(k.note) > maxNote {
 			return false, fmt.Errorf("evidence: file=%s behind byte %d: no note: %w", k.name, k.end,
 				ErrContradiction)
 		}
@@ -125,14 +125,14 @@ func (k *kept) next() (bool, error) {
 }
 
 // close frees the file. There may be none.
-func (k *kept) close() {
+func (k *headFile) close() {
 	if k.f != nil {
 		_ = k.f.Close() // it was only read
 	}
 }
 
 // contradicts reports that the note differs from the journal.
-func (k *kept) contradicts(what string, got, want any) error {
+func (k *headFile) contradicts(what string, got, want any) error {
 	return fmt.Errorf("evidence: file=%s note %d, sequence %d: its %s is %v, the journal's is %v: %w",
 		k.name, k.n, k.at.Head, what, got, want, ErrContradiction)
 }
@@ -142,7 +142,7 @@ func (k *kept) contradicts(what string, got, want any) error {
 // Only the Log calls it, at its start: another process that reads the folder must not cut the file.
 // Errors: ErrContradiction for a head that does not read or goes back; those of the file system.
 func newest(dir folder) (note []byte, c verify.Checkpoint, err error) {
-	k, err := openKept(dir)
+	k, err := openHeadFile(dir)
 	if err != nil {
 		return nil, c, err
 	}
@@ -192,7 +192,7 @@ func keep(dir folder, note []byte) error {
 // Newest is the newest head that the log in a folder has published, zero for none. It changes
 // nothing.
 func Newest(dir string) (c verify.Checkpoint, err error) {
-	k, err := openKept(folder{dir: dir})
+	k, err := openHeadFile(folder{dir: dir})
 	if err != nil {
 		return c, err
 	}
@@ -214,7 +214,7 @@ func Newest(dir string) (c verify.Checkpoint, err error) {
 //
 // It reads the file from its beginning: linear in the heads. The caller may keep the bytes.
 func Attested(dir string, snapshot uint64, keys *verify.Keys) ([]byte, error) {
-	k, err := openKept(folder{dir: dir})
+	k, err := openHeadFile(folder{dir: dir})
 	if err != nil {
 		return nil, err
 	}

@@ -8,26 +8,26 @@ import (
 	"posttrade/journal/evidence/verify"
 )
 
-// Source is a running log as its readers see it. Any goroutine may use it.
-type Source struct {
+// Service is a running log as its readers see it. Any goroutine may use it.
+type Service struct {
 	*Log
 	*Prover
 	// keys are those of the log itself, for the check of a proof before it is handed out.
 	keys verify.Keys
 }
 
-// Source returns what readers of the log need. past is the history of its journal.
-func (l *Log) Source(past *asof.History) (*Source, error) {
+// Service returns what readers of the log need. past is the history of its journal.
+func (l *Log) Service(past *asof.History) (*Service, error) {
 	p, err := NewProver(past, l.o.Dir)
 	if err != nil {
 		return nil, err
 	}
 	keys, err := verify.ParseKeys([]string{l.signer.VKey}, nil)
-	return &Source{Log: l, Prover: p, keys: keys}, err
+	return &Service{Log: l, Prover: p, keys: keys}, err
 }
 
 // Tile reads the tile of a path below /log/.
-func (s *Source) Tile(path string) (data []byte, full bool, err error) {
+func (s *Service) Tile(path string) (data []byte, full bool, err error) {
 	return Tile(s.Log.dir.dir, path)
 }
 
@@ -37,7 +37,7 @@ func (s *Source) Tile(path string) (data []byte, full bool, err error) {
 //
 // Errors: ErrNotYet when ctx ends first or the log has stopped; ErrBusy; ErrUnknown;
 // ErrContradiction. Cost: the replay of one leaf, and of the way to it from the nearest snapshot.
-func (s *Source) Proof(ctx context.Context, at Place) ([]byte, error) {
+func (s *Service) Proof(ctx context.Context, at Place) ([]byte, error) {
 	note, err := s.await(ctx, at.InputSeq)
 	if err != nil {
 		return nil, err
@@ -59,7 +59,7 @@ func (s *Source) Proof(ctx context.Context, at Place) ([]byte, error) {
 
 // ours reports a head that is signed with the key in use. After a change of keys the newest head
 // may still be the old one's.
-func (s *Source) ours(note []byte) bool {
+func (s *Service) ours(note []byte) bool {
 	_, _, err := s.keys.Open(note)
 	return err == nil
 }

@@ -1,0 +1,120 @@
+package why
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"posttrade/journal/asof"
+	"posttrade/journal/asof/asoftest"
+	"posttrade/matcher"
+	"posttrade/ring/must"
+)
+
+// TestEveryRoomIsExplainedByItsOwnRaise: a refusal names the raise of its own room, and none where
+// no raise can change the room.
+func TestEveryRoomIsExplainedByItsOwnRaise(t *testing.T) {
+	b := newBook(t)
+	room := testGenesis().Limits.Capacities()
+	room.Accounts++
+	accounts := b.do(matcher.NewCapacityControl(room)).InputSeq
+	refused := func(next func(n int) matcher.Command) uint64 {
+		for n := 1; ; n++ {
+			if ev := b.do(next(n)); ev.Reason == matcher.Capacity {
+				return ev.InputSeq
+			}
+		}
+	}
+	ofAccounts := refused(func(n int) matcher.Command {
+		return control(matcher.AccountControl, uint32(n), 0, matcher.SecurityEnabled, 0)
+	})
+	room.Accounts, room.Contracts = room.Accounts+1, room.Contracts+1
+	contracts := b.do(matcher.NewCapacityControl(room)).InputSeq
+	ofContracts := refused(func(int) matcher.Command {
+		return (&matcher.ContractTerms{AccountID: 1, Notional: 1, FixedRate: 40_000, Effective: 20_000,
+			Maturity: 21_000}).Command()
+	})
+	ofSubjects := refused(func(n int) matcher.Command {
+		return matcher.NewTokenRevoke(matcher.SubjectHash{int64(n), 1}, b.now)
+	})
+	x := b.explainer()
+	for _, want := range []struct {
+		rule string
+		at   uint64
+		by   []uint64
+	}{
+		{"risk.max-accounts", ofAccounts, []uint64{accounts}},
+		{"risk.max-contracts", ofContracts, []uint64{contracts}},
+		{"revocations", ofSubjects, nil},
+	} {
+		why := must.Get(x.Command(t.Context(), want.at))(t)
+		var by []uint64
+		for _, cause := range why.Because {
+			by = append(by, *cause.InputSeq)
+		}
+		if *why.Rule != want.rule || !slices.Equal(by, want.by) {
+			t.Errorf("%s because of %v, want %s of %v: %s", *why.Rule, by, want.rule, want.by, why.Text)
+		}
+	}
+}
+
+// TestAnExplanationNeedsOneShadow: an order that the head no longer has is explained while another
+// reader keeps the only other shadow.
+func TestAnExplanationNeedsOneShadow(t *testing.T) {
+	g := testGenesis()
+	g.Limits.RetainedOrders = 2
+	b := &book{asoftest.New(t, t.TempDir(), g), t, 1_772_445_600_000}
+	for n := range uint32(40) {
+		b.do(order(1, 1, matcher.Buy, 1, 100))
+		cancel := matcher.NewCommand(matcher.OrderCancel)
+		cancel.AccountID, cancel.OrderRef = 1, n+1
+		b.do(cancel)
+	}
+	b.Settle()
+	h := must.Get(asof.New(b.Journal, asof.Options{Patience: time.Millisecond}))(t)
+	defer h.Close()
+	other := must.Get(h.At(t.Context(), 1))(t)
+	defer other.Release()
+	const number = 5
+	head := must.Get(h.At(t.Context(), h.Head()))(t)
+	if _, kept := head.Views().Numbered(number); kept {
+		t.Fatal("the head still has the order")
+	}
+	head.Release()
+	why, err := New(h).Order(t.Context(), number)
+	if err != nil || why.Decision != "CANCELED" || why.Because[0].Value != "cancel of ord-5" {
+		t.Errorf("%+v %v", why, err)
+	}
+}
+
+// TestACancelNamesTheWholeNumber: the command has the lower half of it.
+func TestACancelNamesTheWholeNumber(t *testing.T) {
+	q := &inquiry{x: &Explanation{}, number: 1<<32 + 5}
+	cancel := matcher.NewCommand(matcher.OrderCancel)
+	cancel.OrderRef = 5
+	q.endedBy(&cancel, &matcher.Event{})
+	if got := q.x.Because[0].Value; got != "cancel of ord-4294967301" {
+		t.Error(got)
+	}
+}
+
+// ended is a context that has ended, and that only a replay asks about.
+type ended struct{ context.Context }
+
+func (ended) Err() error { return context.Canceled }
+
+// TestSequence0ReadsNoHistory: there is no such command, and no reading is needed to know it.
+func TestSequence0ReadsNoHistory(t *testing.T) {
+	b := newBook(t)
+	b.do(order(1, 1, matcher.Sell, 10, 101))
+	x := b.explainer()
+	var beyond *asof.BeyondError
+	if _, err := x.Command(ended{t.Context()}, 0); !errors.As(err, &beyond) || beyond.Head != 1 {
+		t.Error(err)
+	}
+	if _, err := x.Contract(t.Context(), false, 0); !errors.Is(err, ErrNoContract) {
+		t.Error(err)
+	}
+}
