@@ -66,7 +66,8 @@ func (x *exchange) showCheckpoint() problem {
 // showTile is GET /log/tile/... of C2SP tlog-tiles.
 //
 // All tiles are immutable, also the partial ones: the width is part of the path, so the content too
-// follows from the path. A partial tile may be gone when the full one is there. rest has passed plainPath, so it cannot leave the folder; Tile refuses what is no path of a tile.
+// follows from the path. A partial tile may be gone when the full one is there. rest has passed
+// plainPath, so it cannot leave the folder; Tile refuses what is no path of a tile.
 func (x *exchange) showTile(rest []byte) problem {
 	if x.m.Evidence == nil {
 		return problemRoute

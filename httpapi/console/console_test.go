@@ -327,7 +327,7 @@ func TestEveryAnswerIsHardened(t *testing.T) {
 	}
 }
 
-// TestAServiceThatDoesNotAnswer: a request whose connection breaks may have been carried out, and one
+// TestAServiceThatDoesNotAnswer: a request whose connection breaks may have been carried out. One
 // that found no service was not.
 func TestAServiceThatDoesNotAnswer(t *testing.T) {
 	r := newRig(t, nil)

@@ -59,8 +59,8 @@ type away struct {
 
 func (a *away) Ensure(context.Context) error { a.tries++; return errors.New("no broker") }
 
-// TestPauseOutlivesTheBrokersReturn: a return ends one pause, and the pause after the next attempt is
-// as long as Options say.
+// TestPauseOutlivesTheBrokersReturn: a return ends one pause, and the pause after the next attempt
+// is as long as Options say.
 func TestPauseOutlivesTheBrokersReturn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := storetest.Open(t, store.SQLite)
