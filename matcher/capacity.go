@@ -96,7 +96,7 @@ func (e *Engine) capacityControl(c *Command) {
 			e.version = version3
 		}
 		if err := e.grow(want); err != nil {
-			// ^A member that went on with less room would decide differently from the others.
+			// A member that went on with less room would decide differently from the others.
 			panic(fmt.Sprintf("matcher: no memory for the capacities %+v: %v", want, err))
 		}
 		e.applyEvent(c, 0, EventLast)

@@ -55,10 +55,14 @@ func NewEvidenceKey() string {
 }
 
 // PublicGenesis returns a record's text without its secrets, for callers. A record without secrets
-// gives the text itself. So does a text that ParseGenesis does not read.
+// gives the text itself. A text that ParseGenesis does not read gives null, because what it holds
+// is not known.
 func PublicGenesis(text []byte) []byte {
 	g, err := ParseGenesis(text)
-	if err != nil || g.ClientKey == "" && g.EvidenceKey == "" {
+	switch {
+	case err != nil:
+		return []byte("null")
+	case g.ClientKey == "" && g.EvidenceKey == "":
 		return text
 	}
 	g.ClientKey, g.EvidenceKey = "", ""

@@ -29,11 +29,13 @@ type Part struct {
 // journal/why asks it about the state before a command, journal/whatif about a verdict of the gate.
 //
 //   - c is in the form that Decode requires. Its InputSeq does not matter; its event time does.
-//   - A symbol registration and a CAPACITY_CONTROL are not judged: they give the zero Judgement,
-//     although the engine can refuse them.
 //   - Cost: that of the decision, and of the numbers as big.Int. It allocates.
 func (e *Engine) Judge(c *Command) Judgement {
-	if c.TemplateID != TemplateCommand {
+	switch c.TemplateID {
+	case TemplateCommand:
+	case TemplateSymbolRegister:
+		return e.judgeSymbol(c)
+	default:
 		return Judgement{}
 	}
 	// The checks read the age of a price from the engine's clock, which is the event time.
@@ -170,6 +172,10 @@ func (e *Engine) judgeOther(c *Command) Judgement {
 		}
 	case LimitsControl:
 		return e.judgeLimits(c)
+	case CapacityControl:
+		if !e.Capacities().Raised(c).Possible() {
+			return wrongTerm("capacities", word("not possible together"), word("what an engine can have"))
+		}
 	case TokenRevoke:
 		if r := c.Revocation(); e.revoked.place(&r) < 0 {
 			return Judgement{Reason: Capacity, Rule: "revocations",
@@ -228,6 +234,23 @@ func (e *Engine) judgeForce(c *Command) Judgement {
 	}
 	if _, ok := e.policy.toTicks(c.LimitPx); !ok || c.LimitPx <= 0 {
 		return e.offGrid(c)
+	}
+	if c.LimitPx > maxInt64/int64(c.Qty) {
+		return wrongTerm("force-notional", product(c.LimitPx, int64(c.Qty)),
+			measure(maxInt64, UnitCurrency))
+	}
+	return Judgement{}
+}
+
+// judgeSymbol judges the registration of a ticker. A known ticker needs no room.
+func (e *Engine) judgeSymbol(c *Command) Judgement {
+	ticker, n := c.symbolBytes(), int64(e.securities.count)
+	if tickerLen(ticker) == 0 {
+		return wrongTerm("ticker", word("not a ticker"), word("1 to 32 printable ASCII characters"))
+	}
+	if id, _ := e.securities.find(ticker); id == 0 && e.securities.count == len(e.securities.rows) {
+		return Judgement{Reason: Capacity, Rule: "risk.max-securities",
+			Observed: measure(n+1, UnitNumber), Limit: measure(n, UnitNumber)}
 	}
 	return Judgement{}
 }

@@ -1,6 +1,7 @@
 package matcher
 
 import (
+	"bytes"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -9,7 +10,8 @@ import (
 // mostRules are the rules whose observed value is above the limit when they refuse.
 var mostRules = []string{"risk.max-order-quantity", "risk.max-order-notional", "risk.credit-limit",
 	"risk.max-position-quantity", "risk.max-concentration-notional", "risk.price.max-age-ms",
-	"risk.price.collar-bps", "open-orders", "risk.max-contracts", "risk.max-accounts"}
+	"risk.price.collar-bps", "open-orders", "risk.max-contracts", "risk.max-accounts",
+	"risk.max-securities", "force-notional"}
 
 // judgedReasons are those that random commands meet. Some are rare in one run.
 var judgedReasons = []RiskReason{Invalid, UnknownAccount, AccountDisabled, UnknownSecurity,
@@ -54,9 +56,6 @@ func judgedRun(t *testing.T, rnd *rand.Rand, met map[RiskReason]int) {
 		}
 		events := r.do(c)
 		p.saw(events)
-		if c.TemplateID != TemplateCommand || c.Type == CapacityControl {
-			continue
-		}
 		decided := events[0].Reason
 		verdict := (c.Type == OrderNew || c.Type == TradeNew) && c.OrderRef != 0 && decided != Duplicate
 		if events[0].Kind != EventRejected {
@@ -77,5 +76,53 @@ func judgedRun(t *testing.T, rnd *rand.Rand, met map[RiskReason]int) {
 		if slices.Contains(mostRules, j.Rule) && j.Observed.Value.Cmp(j.Limit.Value) <= 0 {
 			t.Fatalf("step %d %+v: %v: %s is within %s", step, c, j.Reason, j.Observed, j.Limit)
 		}
+	}
+}
+
+// TestJudgeNamesTheTermThatIsWrong has refusals that random commands seldom meet: the reason is the
+// engine's own, and the rule is the one that the command breaks.
+func TestJudgeNamesTheTermThatIsWrong(t *testing.T) {
+	r := newRig(t, testGenesis())
+	r.must(tick(aaa, 100))
+	ref := r.must(sell(1, 10, 100))
+	for _, ticker := range []string{"DDD", "EEE", "FFF"} {
+		r.must(NewSymbolRegister(ticker))
+	}
+	for _, tt := range []struct {
+		name   string
+		c      Command
+		reason RiskReason
+		rule   string
+	}{
+		{"a replace that is IOC", flags(replace(1, Sell, ref, 5, 100), FlagIOC), Invalid,
+			"time-in-force"},
+		{"a replace that is FOK", flags(replace(1, Sell, ref, 5, 100), FlagFOK), Invalid,
+			"time-in-force"},
+		{"a force fill whose value has no number", force(1, ref, 10, maxInt64/unit/4), Invalid,
+			"force-notional"},
+		{"a ticker without room", NewSymbolRegister("GGG"), Capacity, "risk.max-securities"},
+		{"a known ticker without room", NewSymbolRegister("AAA"), Accepted, ""},
+		{"room that no engine has", NewCapacityControl(Capacities{Accounts: 1 << 30}), Invalid,
+			"capacities"},
+	} {
+		j := r.e.Judge(&tt.c)
+		if j.Reason != tt.reason || j.Rule != tt.rule {
+			t.Errorf("%s: judged %v by %q, want %v by %q", tt.name, j.Reason, j.Rule, tt.reason, tt.rule)
+		}
+		if got := r.do(tt.c)[0]; got.Reason != tt.reason {
+			t.Errorf("%s: decided %v, want %v", tt.name, got.Reason, tt.reason)
+		}
+	}
+}
+
+func TestAGenesisThatDoesNotReadIsNotGivenAway(t *testing.T) {
+	g := testGenesis()
+	g.EvidenceKey = NewEvidenceKey()
+	text := g.Marshal()
+	if got := PublicGenesis(text); bytes.Contains(got, []byte(g.EvidenceKey)) || len(got) < 100 {
+		t.Errorf("the public record is %s", got)
+	}
+	if got := PublicGenesis(text[1:]); string(got) != "null" {
+		t.Errorf("a text that does not read gives %s", got)
 	}
 }
