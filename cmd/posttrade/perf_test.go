@@ -32,6 +32,8 @@ func TestPerfCommandsRefuseWhatTheyCannotDo(t *testing.T) {
 		{[]string{"report", "a", "b"}, settings.ExitUsage, "unexpected argument"},
 		{[]string{"--restart-commands=-1"}, settings.ExitUsage,
 			"flag --restart-commands: -1 is less than 0"},
+		{append(strings.Fields(examples["perf"])[2:], "--restart-commands=-1"), settings.ExitUsage,
+			"flag --restart-commands: -1 is less than 0"}, // all else of the example is taken
 		{[]string{"nonsense"}, settings.ExitUsage, "unexpected argument"},
 	} {
 		var stdout, stderr bytes.Buffer

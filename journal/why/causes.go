@@ -63,9 +63,10 @@ func (q *inquiry) causes(reason matcher.RiskReason) error {
 // rooms has the rules of CAPACITY whose room a CAPACITY_CONTROL raises, and that room in the
 // command. The room of a rule that is not here is the same in every engine, so nothing has set it.
 var rooms = map[string]func(c *matcher.Command) uint64{
-	"open-orders":        func(c *matcher.Command) uint64 { return uint64(c.OrderRef) },
-	"risk.max-accounts":  func(c *matcher.Command) uint64 { return uint64(c.AccountID) },
-	"risk.max-contracts": func(c *matcher.Command) uint64 { return uint64(c.Qty) },
+	"open-orders":         func(c *matcher.Command) uint64 { return uint64(c.OrderRef) },
+	"risk.max-accounts":   func(c *matcher.Command) uint64 { return uint64(c.AccountID) },
+	"risk.max-securities": func(c *matcher.Command) uint64 { return uint64(c.SecurityID) },
+	"risk.max-contracts":  func(c *matcher.Command) uint64 { return uint64(c.Qty) },
 }
 
 // capacityCause finds the raise that set the room in force: the newest CAPACITY_CONTROL whose room

@@ -3,6 +3,7 @@ package why
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -36,6 +37,11 @@ func TestEveryRoomIsExplainedByItsOwnRaise(t *testing.T) {
 		return (&matcher.ContractTerms{AccountID: 1, Notional: 1, FixedRate: 40_000, Effective: 20_000,
 			Maturity: 21_000}).Command()
 	})
+	room.Securities++
+	securities := b.do(matcher.NewCapacityControl(room)).InputSeq
+	ofSecurities := refused(func(n int) matcher.Command {
+		return matcher.NewSymbolRegister(fmt.Sprintf("S%d", n))
+	})
 	ofSubjects := refused(func(n int) matcher.Command {
 		return matcher.NewTokenRevoke(matcher.SubjectHash{int64(n), 1}, b.now)
 	})
@@ -47,6 +53,7 @@ func TestEveryRoomIsExplainedByItsOwnRaise(t *testing.T) {
 	}{
 		{"risk.max-accounts", ofAccounts, []uint64{accounts}},
 		{"risk.max-contracts", ofContracts, []uint64{contracts}},
+		{"risk.max-securities", ofSecurities, []uint64{securities}},
 		{"revocations", ofSubjects, nil},
 	} {
 		why := must.Get(x.Command(t.Context(), want.at))(t)

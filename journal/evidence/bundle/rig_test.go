@@ -139,8 +139,7 @@ func (v *venue) keys() *verify.Keys {
 func (v *venue) export(from, to uint64) map[string][]byte {
 	v.t.Helper()
 	dir := filepath.Join(v.t.TempDir(), "bundle")
-	p := must.Get(export.Write(context.Background(), export.Input{Journal: v.j, Log: v.logDir(),
-		Engine: v.rebuild, Key: v.log.VKey()}, from, to, dir))(v.t)
+	p := must.Get(export.Write(context.Background(), v.input(), from, to, dir))(v.t)
 	if p.From != from || to != 0 && p.To != to {
 		v.t.Errorf("%+v", p.Manifest)
 	}

@@ -36,7 +36,7 @@ type Input struct {
 var errInput = errors.New("cannot be exported")
 
 // Write writes the range from..to (0 = what the newest head covers) into dir, which must be empty
-// or not be there, and verifies the bundle. A bundle that cannot be verified is an error that wraps
+// or not be there, and verifies the bundle. A bundle that is refused is an error that wraps
 // evidence.ErrContradiction: the journal is not what was signed.
 //
 //   - Shape: the manifest is written behind its files; a folder without one is no export.
@@ -128,8 +128,8 @@ func (x *exporter) add(name string, data []byte) error {
 }
 
 // addSnapshot looks for the newest snapshot before the range that a signed head names, and adds
-// both. Without one the bundle begins at the genesis. A snapshot that is gone or changed is passed
-// over.
+// both. Without one the bundle begins at the genesis. A snapshot that is gone or changed, or that
+// only a head behind the bundle's own names, is passed over.
 func (x *exporter) addSnapshot() error {
 	keys, err := verify.ParseKeys([]string{x.s.Key}, nil)
 	if err != nil {
@@ -151,6 +151,13 @@ func (x *exporter) addSnapshot() error {
 		if note == nil || err != nil || bundle.Sum(sha256.Sum256(data)) != s.State.SHA256 {
 			continue // an older one, or the genesis, does as well
 		}
+		at, err := evidence.ParseNote(note)
+		if err != nil {
+			return err
+		}
+		if at.Head > x.head.Head {
+			continue // the head was read before the log went on
+		}
 		x.m.Snapshot = s.InputSeq
 		return errors.Join(x.add(bundle.SnapshotName, data), x.add(bundle.AttestedName, note))
 	}
@@ -166,6 +173,7 @@ func (x *exporter) verify() (*bundle.Proven, error) {
 		return nil, err
 	}
 	own := bundle.Folder(x.dir)
+	var full error // of a tile that could not be copied
 	p, err := bundle.Verify(&keys, func(name string) ([]byte, error) {
 		data, err := own(name)
 		if !errors.Is(err, os.ErrNotExist) {
@@ -174,10 +182,17 @@ func (x *exporter) verify() (*bundle.Proven, error) {
 		if data, _, err = evidence.Tile(x.s.Log, name); err != nil {
 			return nil, err
 		}
-		return data, x.write(name, data)
+		full = x.write(name, data)
+		return data, full
 	}, bundle.Options{})
-	if err != nil {
+	var refused *verify.Refusal
+	switch {
+	case full != nil:
+		return nil, full
+	case errors.As(err, &refused):
 		return nil, fmt.Errorf("export: %w: %w", err, evidence.ErrContradiction)
+	case err != nil: // a file that cannot be read says nothing about the journal
+		return nil, fmt.Errorf("export: %w", err)
 	}
 	return p, nil
 }

@@ -43,13 +43,18 @@ func compareHeads(old, new *Checkpoint) error {
 		return refuse(fmt.Sprintf("sequence %d", new.Head+1), BlameLog,
 			"the log ends at sequence %d, the older head covers %d: its tail is cut off", new.Head, old.Head)
 	case new.Size == old.Size && new.Root != old.Root:
-		return refuse(covered(old.Size), BlameLog, "two heads of %d leaves have the roots %x and %x",
-			old.Size, old.Root, new.Root)
+		return twoRoots(old, new)
 	case new.Head == old.Head && new.HeadRoot != old.HeadRoot:
 		return refuse(fmt.Sprintf("sequences %d to %d", headFloor(old.Size)+1, old.Head), BlameLog,
 			"two heads at sequence %d have the roots %x and %x", old.Head, old.HeadRoot, new.HeadRoot)
 	}
 	return nil
+}
+
+// twoRoots refuses two heads of one size with two roots.
+func twoRoots(old, new *Checkpoint) error {
+	return refuse(covered(old.Size), BlameLog, "two heads of %d leaves have the roots %x and %x",
+		old.Size, old.Root, new.Root)
 }
 
 // covered names the commands that the leaves of a tree cover.
@@ -96,9 +101,12 @@ func blame(err error, culprit string) error {
 }
 
 // IsPrefix proves that the tree of old is the beginning of the tree of new. An empty tree is that
-// of any; two heads of one size must have been compared before. It costs some tiles, not all.
+// of any; two trees of one size have one root. It costs some tiles, not all.
 func IsPrefix(old, new *Checkpoint, read Read) error {
-	if old.Size == 0 || old.Size == new.Size {
+	switch {
+	case old.Size == new.Size && old.Root != new.Root:
+		return twoRoots(old, new)
+	case old.Size == 0 || old.Size == new.Size:
 		return nil
 	}
 	tiles := NewTiles(new, read)
