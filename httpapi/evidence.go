@@ -15,7 +15,7 @@ import (
 type Evidence interface {
 	// Checkpoint is the newest published head, nil for none.
 	Checkpoint() []byte
-	// Tile reads the tile of a path below /log/; full reports one that never changes.
+	// Tile reads the tile of a path below /log/; full is false for a partial one. Neither changes.
 	Tile(path string) (data []byte, full bool, err error)
 	// Say is what this member says of its first leaves, at most size of them; 0: of all.
 	Say(size uint64) (evidence.Said, error)
@@ -65,8 +65,9 @@ func (x *exchange) showCheckpoint() problem {
 
 // showTile is GET /log/tile/... of C2SP tlog-tiles.
 //
-// The width of a partial tile is part of its path, so its content too follows from the path. rest
-// has passed plainPath, so it cannot leave the folder; Tile refuses what is no path of a tile.
+// All tiles are immutable, also the partial ones: the width is part of the path, so the content too
+// follows from the path. A partial tile may be gone when the full one is there. rest has passed
+// plainPath, so it cannot leave the folder; Tile refuses what is no path of a tile.
 func (x *exchange) showTile(rest []byte) problem {
 	if x.m.Evidence == nil {
 		return problemRoute

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -114,6 +115,17 @@ func TestSecondOpenerIsRefused(t *testing.T) {
 func TestUnknownDurabilityIsRefused(t *testing.T) {
 	_, err := Open("j", Options{Durability: "maybe", FS: vfs.NewMem()})
 	must.Be(t, err, ErrDurability)
+}
+
+func TestUnknownCodecIsRefused(t *testing.T) {
+	fs := vfs.NewMem()
+	_, err := Open("j", Options{FS: fs}.WithCodec(CodecZstd+1))
+	if err == nil || !strings.Contains(err.Error(), "codec=3") {
+		t.Errorf("got %v", err)
+	}
+	if names, err := fs.List("j"); err == nil {
+		t.Errorf("files were made: %v", names)
+	}
 }
 
 func TestReplayStartsAndEndsAnywhere(t *testing.T) {

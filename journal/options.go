@@ -69,8 +69,8 @@ func (o Options) WithCodec(c Codec) Options {
 	return o
 }
 
-// defaults fills in what is not set. ErrDurability is its only error. Where no memory outlives the
-// process it turns Tail off, unless a test maps it.
+// defaults fills in what is not set. Its errors are ErrDurability and that of an unknown codec.
+// Where no memory outlives the process it turns Tail off, unless a test maps it.
 func (o *Options) defaults() error {
 	switch o.Durability {
 	case "":
@@ -90,6 +90,9 @@ func (o *Options) defaults() error {
 	}
 	if !o.codecSet {
 		o.Codec = CodecS2
+	}
+	if o.Codec > CodecZstd {
+		return fmt.Errorf("journal: option codec=%d: it is none of the three", o.Codec)
 	}
 	if o.FS == nil {
 		o.FS = vfs.Default

@@ -231,6 +231,35 @@ func reseal(tail []byte, offset int, change func(f []byte)) []byte {
 	return tail
 }
 
+// TestForgedSegmentSizeIsNoPanic: the header's checksum holds, but its segments are as long as a
+// frame without what rounds the frame up.
+func TestForgedSegmentSizeIsNoPanic(t *testing.T) {
+	l := leave(t, withTail)
+	head, _ := newestHead(l.tail)
+	var frame []byte
+	for at, end := l.first, l.end; at < end && len(frame)%tailFrame == 0; {
+		f, size, ok := readFrame(l.tail[at:])
+		if !ok {
+			t.Fatalf("no frame at %d", at)
+		}
+		frame = l.tail[at:][:tailFrame+len(f.records)+len(f.fills)+len(f.ids.raw)]
+		at += size
+	}
+	if len(frame)%tailFrame == 0 {
+		t.Fatal("no frame is rounded up")
+	}
+	head.segments, head.bytes = 2, len(frame)
+	b := make([]byte, tailSlots*tailHeader)
+	head.put(b)
+	for range head.segments {
+		b = append(b, frame...)
+	}
+	image := must.Get(parseTail(b, "tail"))(t)
+	if len(image.frames) != 1 {
+		t.Errorf("%d frames, want the one in its place", len(image.frames))
+	}
+}
+
 func TestTailThatIsNotTheStoresIsRefused(t *testing.T) {
 	for mode := range tailModes {
 		t.Run(mode, func(t *testing.T) { foreignTails(t, leave(t, mode)) })

@@ -144,7 +144,7 @@ func (t *tailImage) laterRun(offset int, run uint64) error {
 // are none of the same turn. from is the segment's offset in the file. Behind them may lie frames
 // of an earlier lap: their turn ends the list.
 func readSegment(b []byte, from int) (list []piece) {
-	for at := 0; ; {
+	for at := 0; at < len(b); { // a forged header may let a frame pass the segment's end
 		f, size, ok := readFrame(b[at:])
 		if !ok || len(list) > 0 && (f.run != list[0].run || f.number != list[0].number ||
 			f.first <= list[len(list)-1].last()) {
@@ -154,6 +154,7 @@ func readSegment(b []byte, from int) (list []piece) {
 		list = append(list, f)
 		at += size
 	}
+	return list
 }
 
 // readWrites adds the frames in a segment of a log. Any write may be missing, in full or in part: a

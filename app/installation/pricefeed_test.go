@@ -45,6 +45,11 @@ func TestPublishedPricesMoveTheMarket(t *testing.T) {
 			return err == nil && trade.Price.String() == price, fmt.Sprint(i, trade.Price, err)
 		})
 	}
+	other.say("pricing.BRK.B", `{"ticker":"BRK.B","price":450}`)
+	apptest.Until(t, "the price of a ticker with a dot is there", func() (bool, any) {
+		trade, err := book("BRK.B")
+		return err == nil && trade.Price == client.Units(450), err
+	})
 	// A price of an hour ago is known and too old; a price of the future counts as one of now.
 	other.say("pricing.MSFT", fmt.Sprintf(`{"ticker":"MSFT","price":"400","asOf":%q}`,
 		time.Now().Add(-time.Hour).Format(time.RFC3339)))
@@ -88,8 +93,9 @@ func TestPublishedPricesMoveTheMarket(t *testing.T) {
 	for _, body := range malformed {
 		other.say("pricing.MSFT", body)
 	}
+	other.say("pricing.MSFT.X", `{"ticker":"MSFT","price":1}`)
 	other.say("pricing.NOSUCH", `{"ticker":"NOSUCH","price":1}`)
-	in.awaitMetrics(fmt.Sprintf(`svc_price_feed_total{outcome="malformed"} %d`, len(malformed)),
+	in.awaitMetrics(fmt.Sprintf(`svc_price_feed_total{outcome="malformed"} %d`, len(malformed)+1),
 		`svc_price_feed_total{outcome="unknown"} 1`, `svc_price_feed_total{outcome="dropped"} 0`)
 	if n := in.Core.Journal.Answered(); n != head {
 		t.Errorf("%d commands came of messages that mean nothing", n-head)

@@ -30,6 +30,7 @@ type rig struct {
 	host string
 	got  chan *http.Request // what the service was asked
 	next http.HandlerFunc   // how it answers
+	end  func()             // ends the service
 }
 
 // httpService is a service over net/http, in the place of the real ones.
@@ -55,6 +56,7 @@ func newRig(t *testing.T, change func(*Options)) *rig {
 			r.got <- req
 			r.next(w, req)
 		})}}
+	r.end = func() { _ = service.Close() }
 	c.Attach("order-matcher", service)
 	c.Attach("admin", service)
 	ln := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
@@ -322,6 +324,24 @@ func TestEveryAnswerIsHardened(t *testing.T) {
 	if a.StatusCode != 200 || a.Header.Get(headerStatus) != "422" ||
 		text != `{"code":"RISK_REFUSED"}` {
 		t.Errorf("status in the header: %d %v %s", a.StatusCode, a.Header, text)
+	}
+}
+
+// TestAServiceThatDoesNotAnswer: a request whose connection breaks may have been carried out. One
+// that found no service was not.
+func TestAServiceThatDoesNotAnswer(t *testing.T) {
+	r := newRig(t, nil)
+	r.next = func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }
+	headers := r.signedIn(gate.Mint(secret, gate.Claims{Subject: "a"}, "", time.Hour, time.Now()))
+	for _, want := range []struct {
+		status int
+		code   string
+	}{{502, `"code":"OUTCOME_UNKNOWN"`}, {503, `"code":"STOPPING"`}} {
+		a, text := r.ask("POST", "/api/order-matcher/orders", "{}", headers...)
+		if a.StatusCode != want.status || !strings.Contains(text, want.code) {
+			t.Errorf("%d %s, want %d %s", a.StatusCode, text, want.status, want.code)
+		}
+		r.end()
 	}
 }
 

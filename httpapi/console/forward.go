@@ -72,11 +72,12 @@ func newBackend(name string, log *slog.Logger) *backend {
 			if r.Context().Err() == nil {
 				log.Debug("console: no answer", "service", name, "error", err)
 			}
-			status := http.StatusBadGateway
+			// Without a connection nothing was sent. One that broke may have carried the whole request.
+			status, code := http.StatusBadGateway, "OUTCOME_UNKNOWN"
 			if errors.Is(err, net.ErrClosed) {
-				status = http.StatusServiceUnavailable
+				status, code = http.StatusServiceUnavailable, "STOPPING"
 			}
-			refuse(w, status, "STOPPING", "the "+name+" does not answer")
+			refuse(w, status, code, "the "+name+" does not answer")
 		},
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}

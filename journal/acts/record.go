@@ -185,7 +185,7 @@ func bare(c *matcher.Command, ticker func(id uint32) string) (Record, bool) {
 	case matcher.ForceFill:
 		n.Kind = note.ForceFill
 		new.add("quantity", c.Qty).add("price", amount(c.LimitPx))
-		var object members
+		var object members // the reference is the order's number but for the era, which no record has
 		n.Object = object.add("orderId", matcher.OrderID(uint64(c.OrderRef))).
 			add("accountId", c.AccountID).object()
 	case matcher.CapacityControl:

@@ -165,7 +165,7 @@ func (b *Outbox) Run(ctx context.Context) error {
 		case <-time.After(wait):
 		case <-b.woken(err):
 		case <-returned:
-			failures = pace.Backoff{}
+			failures.Reset()
 		}
 	}
 	return nil

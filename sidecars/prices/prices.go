@@ -14,10 +14,10 @@ import (
 	"posttrade/matcher/strictjson"
 )
 
-// PricingSubject is the subject of prices, one per ticker.
+// PricingSubject is the subject of prices, pricing.<TICKER> of each.
 //
-// The second token is the ticker, so a ticker with a dot cannot be published on it.
-const PricingSubject = "pricing.*"
+// A ticker may have dots, as BRK.B has, and is then more than one token of the subject.
+const PricingSubject = "pricing.>"
 
 // Feed sequences the prices that other programs publish on the message broker,
 // {"ticker","price","asOf"?}, in the same way as POST /prices.

@@ -57,9 +57,6 @@ func (e *pgEngine) connect(ctx context.Context) error {
 	return e.read(ctx, func(*Tx) error { return nil })
 }
 
-// check is an empty read: PostgreSQL checks its own files.
-func (e *pgEngine) check(ctx context.Context) error { return e.connect(ctx) }
-
 // read uses REPEATABLE READ: all statements of fn see the moment of the first one. Under
 // PostgreSQL's default each statement would see its own moment. A read is not repeated when it
 // fails.

@@ -100,23 +100,6 @@ func (e *sqliteEngine) read(ctx context.Context, fn func(*Tx) error) error {
 	})
 }
 
-// check runs SQLite's own check of the whole file.
-//
-// It stops after ten findings. It reads every page, so its time grows with the file.
-func (e *sqliteEngine) check(ctx context.Context) error {
-	return e.read(ctx, func(t *Tx) error {
-		var damage error
-		err := t.Query("pragma quick_check(10)", func(r *Row) error {
-			if text := r.Text(0); text != "ok" {
-				damage = errors.Join(damage,
-					fmt.Errorf("store: check: %w: %w: %s", ErrUnavailable, ErrDamaged, text))
-			}
-			return nil
-		})
-		return errors.Join(err, damage)
-	})
-}
-
 // with lends a connection to fn, and opens it first when it is not open.
 //
 // The channel gets its token back in every case, as nil when the connection was closed. The end of

@@ -66,8 +66,6 @@ type engine interface {
 	// write and read run fn as DB.Write and DB.Read promise, without the check of the history.
 	write(ctx context.Context, fn func(*Tx) error) error
 	read(ctx context.Context, fn func(*Tx) error) error
-	// check reads the whole database where the engine can do so.
-	check(ctx context.Context) error
 	// close is called once, when no other call is under way.
 	close() error
 }
@@ -208,18 +206,4 @@ func (d *DB) transact(ctx context.Context, kind access, fn func(*Tx) error) erro
 		return d.note(ctx, kind, d.engine.write(ctx, fn))
 	}
 	return d.note(ctx, kind, d.engine.read(ctx, fn))
-}
-
-// Check reads the whole of a SQLite file (PRAGMA quick_check) and reports damage. It is for a start
-// after an unclean end. PostgreSQL checks its own files; there it is an empty read.
-//
-// Damage is ErrDamaged, with up to ten findings. It needs no migration and no mark, and blocks one
-// reader for the time of reading the file.
-func (d *DB) Check(ctx context.Context) error {
-	ctx, leave, err := d.enter(ctx)
-	if err != nil {
-		return err
-	}
-	defer leave()
-	return d.note(ctx, reading, d.engine.check(ctx))
 }
