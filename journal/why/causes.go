@@ -63,7 +63,7 @@ func (q *inquiry) causes(reason matcher.RiskReason) error {
 // room is what a rule of CAPACITY bounds.
 type room struct {
 	what string // in a sentence, behind "the number of"
-	// of is the room in a CAPACITY_CONTROL; nil: it is the same in every engine, so nothing has set it.
+	// of is the room in a CAPACITY_CONTROL; nil: no command sets it, it is the same in every engine.
 	of func(c *matcher.Command) uint64
 }
 
