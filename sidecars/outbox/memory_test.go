@@ -2,12 +2,8 @@ package outbox
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"sync"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"posttrade/ring/must"
 	"posttrade/sidecars/accounts"
@@ -49,40 +45,6 @@ func (m *memory) Publish(_ context.Context, out []Outgoing) (acks []Ack, err err
 		acks = append(acks, Ack{Sequence: uint64(len(m.messages))})
 	}
 	return acks, nil
-}
-
-// away is a stream without a broker that counts the attempts to reach it.
-type away struct {
-	memory
-	tries int
-}
-
-func (a *away) Ensure(context.Context) error { a.tries++; return errors.New("no broker") }
-
-// TestPauseOutlivesTheBrokersReturn: a return ends one pause, and the pause after the next attempt
-// is as long as Options say.
-func TestPauseOutlivesTheBrokersReturn(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		db := storetest.Open(t, store.SQLite)
-		stream, returns := &away{}, 2
-		b := New(Options{Source: control.Account, DB: db, Stream: stream, Pause: 24 * time.Hour,
-			Returned: func() <-chan struct{} {
-				c := make(chan struct{})
-				if returns--; returns >= 0 {
-					close(c)
-				}
-				return c
-			}})
-		ctx, cancel := context.WithCancel(t.Context())
-		var run sync.WaitGroup
-		run.Go(func() { must.OK(t, b.Run(ctx)) })
-		<-time.After(time.Hour)
-		cancel()
-		run.Wait()
-		if stream.tries != 3 {
-			t.Errorf("%d attempts within an hour, want one, and one for each return", stream.tries)
-		}
-	})
 }
 
 func TestStepsOverAStreamInMemory(t *testing.T) {

@@ -33,7 +33,7 @@ type Options struct {
 	// Poll is how often Run looks for rows without a Wake; 0: DefaultPoll. Wake is a shortcut: another
 	// process may have added the row.
 	Poll   time.Duration
-	Pause  time.Duration // the shortest pause after an error; 0: that of package pace
+	Pause  time.Duration // the shortest pause until the broker returns; 0: that of package pace
 	Now    func() time.Time
 	Logger *slog.Logger
 
@@ -165,7 +165,9 @@ func (b *Outbox) Run(ctx context.Context) error {
 		case <-time.After(wait):
 		case <-b.woken(err):
 		case <-returned:
-			failures.Reset()
+			// Least is for an absent broker. One that is back may need a moment more for its streams, so the
+			// pauses are short from now on.
+			failures = pace.Backoff{}
 		}
 	}
 	return nil
