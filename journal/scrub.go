@@ -229,7 +229,7 @@ func (s *Scrub) readable(from, head uint64) (first uint64, found bool) {
 
 // tableOf is the file that holds a key; empty when it is in a log, or when the store does not say.
 func (s *Scrub) tableOf(key []byte) string {
-	levels, err := s.j.db.SSTables()
+	levels, err := tablesOf(s.j.db)
 	if err != nil {
 		return ""
 	}
