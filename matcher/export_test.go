@@ -25,6 +25,9 @@ func (r Rig) Engine() *Engine { return r.e }
 // Reread restores the engine from its own snapshot.
 func (r Rig) Reread() { r.e = r.restored() }
 
+// Do gives the engine a command and returns its events.
+func (r Rig) Do(c Command) []Event { return r.do(c) }
+
 // Fly gives the engine the commands of a tape, each with its events to saw.
 func (r Rig) Fly(tape []byte, saw func(Command, []Event)) {
 	r.t.Helper()

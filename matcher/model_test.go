@@ -42,6 +42,50 @@ func TestEngineWithoutACollarMatchesTheModel(t *testing.T) {
 	t.Logf("rests of orders cancelled: %v", cut)
 }
 
+// A purchase at the market whose limits reach less than a tick is admitted and meets no order.
+func TestABoundBelowATickMeetsNoOrder(t *testing.T) {
+	g := matcher.Crowded()
+	g.Limits.PriceCollarBps = 0
+	g.Accounts = []matcher.GenesisAccount{{ID: 1, Enabled: true}, {ID: 2, Enabled: true}}
+	g.Securities = []matcher.GenesisSecurity{{Ticker: "AAA", Enabled: true}}
+	r, m := matcher.NewRig(t, g, false), matchertest.New(g)
+	command := func(kind matcher.CommandType, change func(*matcher.Command)) matcher.Command {
+		c := matcher.NewCommand(kind)
+		c.SecurityID, c.EventTimeMillis = 1, 1_700_000_000_000
+		change(&c)
+		return c
+	}
+	tape := []matcher.Command{
+		command(matcher.PriceTick, func(c *matcher.Command) { c.PriceTicks = 84 }),
+		command(matcher.OrderNew, func(c *matcher.Command) {
+			c.AccountID, c.Side, c.Qty, c.LimitPx = 2, matcher.Sell, 5, 1000
+		}),
+	}
+	little := matcher.LimitsChange{Version: 1, ForAccount: true, AccountID: 1,
+		Set: 1 << matcher.LimitConcentration}
+	little.Values[matcher.LimitConcentration] = 1100
+	for _, c := range little.AppendTo(nil) {
+		tape = append(tape, command(c.Type, func(to *matcher.Command) {
+			c.EventTimeMillis = to.EventTimeMillis
+			*to = c
+		}))
+	}
+	tape = append(tape, command(matcher.OrderNew, func(c *matcher.Command) {
+		c.AccountID, c.Qty = 1, 5 // at the market: 220 millionths are the most, a tick has 1000
+	}))
+	var last []matcher.Event
+	for i, c := range tape {
+		last = slices.Clone(r.Do(c))
+		if want := m.Apply(c); !slices.Equal(last, want) {
+			t.Fatalf("command %d: got %q, want %q", i, matcher.Describe(last), matcher.Describe(want))
+		}
+	}
+	if end := last[len(last)-1]; len(last) != 2 || end.Kind != matcher.EventCanceled ||
+		end.Reason != matcher.ConcentrationLimit {
+		t.Errorf("the purchase: %q", matcher.Describe(last))
+	}
+}
+
 func TestEngineMatchesTheModel(t *testing.T) {
 	r := matcher.NewRig(t, matcher.Crowded(), false)
 	kinds, reasons, flagged := [16]int{}, [matcher.ReasonCount]int{}, [16]int{}

@@ -67,7 +67,7 @@ func (m *Model) bound() (px int64, cut matcher.RiskReason) {
 			high = mid - 1
 		}
 	}
-	return low * m.tick, m.scarcest(qty)
+	return max(low*m.tick, 1), m.scarcest(qty) // below the first tick is no price of the book
 }
 
 // affordable judges a purchase at a price, as if that were the price that it is judged at.
