@@ -106,19 +106,26 @@ func booked(in *installed) []store.Trade {
 	return rows
 }
 
-// moveDatabase copies the SQLite file of one installation over that of another.
+// moveDatabase copies the SQLite file of one installation over that of another, with its log where
+// the last close has left one.
 func moveDatabase(t *testing.T, d store.Dialect, from, to string) {
 	t.Helper()
 	if d != store.SQLite {
 		return
 	}
-	file := must.Get(os.ReadFile(filepath.Join(from, "posttrade.db")))(t)
-	for _, name := range []string{"posttrade.db-wal", "posttrade.db-shm"} {
+	for _, name := range []string{"posttrade.db", "posttrade.db-wal", "posttrade.db-shm"} {
 		if err := os.Remove(filepath.Join(to, name)); err != nil && !os.IsNotExist(err) {
 			t.Fatal(err)
 		}
 	}
-	must.OK(t, os.WriteFile(filepath.Join(to, "posttrade.db"), file, 0o600))
+	for _, name := range []string{"posttrade.db", "posttrade.db-wal"} {
+		file, err := os.ReadFile(filepath.Join(from, name))
+		if os.IsNotExist(err) && name != "posttrade.db" {
+			continue
+		}
+		must.OK(t, err)
+		must.OK(t, os.WriteFile(filepath.Join(to, name), file, 0o600))
+	}
 }
 
 // unmark removes the mark of a history.
