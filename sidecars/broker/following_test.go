@@ -197,7 +197,8 @@ func TestFollowingThatMayHaveMissedSomethingIsDisconnected(t *testing.T) {
 		{"server hangs", quick, func(s brokerServer) { s.Hang() }},
 		{"server is not heard", quick, func(s brokerServer) { s.Mute() }},
 		{"consumer deleted", time.Minute, func(s brokerServer) { s.DeleteConsumers(deltas().Name) }},
-		{"stream deleted", time.Minute, func(s brokerServer) { s.DeleteStream(deltas().Name) }},
+		// The server stops the stream's sender beside the notice, which may be lost with it.
+		{"stream deleted", quick, func(s brokerServer) { s.DeleteStream(deltas().Name) }},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
