@@ -63,9 +63,9 @@ type httpPhase struct {
 //
 // The load is a closed loop in this process. Servers and load share the cores, so a rate is what is
 // left beside the client; the client costs both servers the same, and so hides part of the
-// difference between them. The processor time of a server does not have the client in it. All
-// servers run during all phases, but only one has requests. Each has its sidecars, which follow the
-// orders at a lower priority and take time of the phases that come next.
+// difference between them. The processor time of a server does not have the client in it. A server
+// is paused while another one is measured, because its sidecars, which follow the orders at a lower
+// priority, would take time of that one. They go on in its own next phase.
 func measureHTTP(r *Run) error {
 	hello, err := r.startHello()
 	if err != nil {
@@ -92,7 +92,7 @@ func measureHTTP(r *Run) error {
 			load: httpLoad{status: 201, request: batchRequest}},
 	}
 	// The followers of the journal need longer than a round to process a round of batches, and would
-	// do so beside the other phases. So the batches come after the others.
+	// do so beside the single orders of the same server. So the batches come after the others.
 	singles := len(phases) - 1
 	if err := measureInTurn(r, phases[:singles]); err != nil {
 		return err
@@ -132,16 +132,32 @@ func (r *Run) startWide(durability string) (*child, error) {
 		append([]string{"--journal.durability=" + durability}, wideFlags...)...)
 }
 
-// measureInTurn measures each phase in every round: A B C, A B C, ...
+// measureInTurn measures each phase in every round: A B C, A B C, ... The servers of the other
+// phases are paused meanwhile; all run again when it returns, also with an error.
 func measureInTurn(r *Run, phases []*httpPhase) error {
 	for round := range httpRounds {
 		for _, p := range phases {
-			if err := p.measure(r, round); err != nil {
+			err := p.alone(phases, func() error { return p.measure(r, round) })
+			if err != nil {
 				return fmt.Errorf("%s: %w", p.name, err)
 			}
 		}
 	}
 	return nil
+}
+
+// alone calls f while the servers of the other phases are paused. They go on before it returns.
+func (p *httpPhase) alone(phases []*httpPhase, f func() error) (err error) {
+	for _, other := range phases {
+		if other.server == p.server {
+			continue
+		}
+		if err := pause(other.server.cmd.Process); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, resume(other.server.cmd.Process)) }()
+	}
+	return f()
 }
 
 // measure sends for four seconds and adds the round's figures. Client order ids have the round in

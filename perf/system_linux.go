@@ -1,6 +1,7 @@
 package perf
 
 import (
+	"os"
 	"os/exec"
 	"syscall"
 	"time"
@@ -59,3 +60,9 @@ func usageOfThread() threadUsage {
 	return threadUsage{preempted: int64(u.Nivcsw), slept: int64(u.Nvcsw),
 		faults: int64(u.Minflt + u.Majflt)}
 }
+
+// pause stops a process's threads until resume; it may be paused already.
+func pause(p *os.Process) error { return p.Signal(unix.SIGSTOP) }
+
+// resume lets a paused process go on. One that runs stays as it is.
+func resume(p *os.Process) error { return p.Signal(unix.SIGCONT) }
