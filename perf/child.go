@@ -72,6 +72,23 @@ func (c *child) ready() bool {
 	return answer.StatusCode == http.StatusOK
 }
 
+// admits waits until a server has admitted orders for a second. After a pause, in which its feeds
+// were not heard, it finds that out and makes its universe fresh again. It asks every 10 ms, for
+// 60 s at most. The bare server needs no wait.
+func (c *child) admits() error {
+	for looks, ready := 0, 0; c.ports["admin"] != "" && ready < 100; looks++ {
+		if looks == 6000 {
+			return errors.New("server does not admit orders after 60 s")
+		}
+		ready++
+		if !c.ready() {
+			ready = 0
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	return nil
+}
+
 // metric reads a metric of one control source, in the metric's own unit. A metric that the server
 // does not show is an error, not 0.
 func (c *child) metric(name, source string) (value float64, err error) {

@@ -146,7 +146,8 @@ func measureInTurn(r *Run, phases []*httpPhase) error {
 	return nil
 }
 
-// alone calls f while the servers of the other phases are paused. They go on before it returns.
+// alone calls f while the servers of the other phases are paused, and once this one, which may have
+// been paused for long, admits orders again. The others go on before it returns.
 func (p *httpPhase) alone(phases []*httpPhase, f func() error) (err error) {
 	for _, other := range phases {
 		if other.server == p.server {
@@ -156,6 +157,9 @@ func (p *httpPhase) alone(phases []*httpPhase, f func() error) (err error) {
 			return err
 		}
 		defer func() { err = errors.Join(err, resume(other.server.cmd.Process)) }()
+	}
+	if err := p.server.admits(); err != nil {
+		return err
 	}
 	return f()
 }
