@@ -50,12 +50,17 @@ const (
 )
 
 const (
-	// Of the envelope before every payload; its checksum is its last field, and covers the payload
+	// The versions of an envelope. They differ in what the chain is over: the raw payload, or the
+	// envelope and the payload as it is stored. New blocks are sealed; linked blocks are read.
+	envelopeLinked = 1
+	envelopeSealed = 2
+
+	// The envelope stands before every payload; its checksum is its last field, and covers the payload
 	// too.
-	envelopeVersion = 1
-	envelopeBytes   = 96
-	chainBytes      = sha256.Size
-	crcOffset       = 92
+	envelopeBytes = 96
+	chainBytes    = sha256.Size
+	chainOffset   = 32
+	crcOffset     = 92
 )
 
 // Errors of a block. All of them wrap ErrCorrupt.
@@ -81,15 +86,16 @@ const flagGrouped = 1
 // envelope is what stands before every payload, 96 bytes little endian. FORMAT.md, section 2, has
 // the offsets.
 type envelope struct {
-	kind  byte
-	codec Codec
-	count uint32 // records: commands, fills or client ids
-	first uint64 // input sequence of the first command, or trade sequence of the first fill
+	version byte // parseEnvelope and seal set it
+	kind    byte
+	codec   Codec
+	count   uint32 // records: commands, fills or client ids
+	first   uint64 // input sequence of the first command, or trade sequence of the first fill
 	// Event times of the first and the last command of the commit that have one, in milliseconds; 0:
 	// none has.
 	firstTime int64
 	lastTime  int64
-	// SHA-256 over the chain before it and the raw payload (FORMAT.md, section 3).
+	// SHA-256 over the chain before it and what the version says (FORMAT.md, section 3).
 	chain  [chainBytes]byte
 	raw    uint32 // payload bytes before packing
 	packed uint32 // payload bytes as stored
@@ -107,23 +113,26 @@ func (e *envelope) last() uint64 { return e.first + uint64(e.count) - 1 }
 // lastTrade is the last trade sequence issued up to the end of a command block.
 func (e *envelope) lastTrade() uint64 { return e.link + uint64(e.fills) - 1 }
 
-// put writes the envelope with its checksum into b, which has at least envelopeBytes; payload is
-// what follows it, as stored.
-func (e *envelope) put(b []byte, payload []byte) {
-	b[0], b[1], b[2], b[3] = envelopeVersion, byte(e.codec), e.kind, 0
+// put writes the envelope without its checksum into b, which has at least envelopeBytes.
+func (e *envelope) put(b []byte) {
+	b[0], b[1], b[2], b[3] = e.version, byte(e.codec), e.kind, 0
 	binary.LittleEndian.PutUint32(b[4:], e.count)
 	binary.LittleEndian.PutUint64(b[8:], e.first)
 	binary.LittleEndian.PutUint64(b[16:], uint64(e.firstTime))
 	binary.LittleEndian.PutUint64(b[24:], uint64(e.lastTime))
-	copy(b[32:64], e.chain[:])
+	copy(b[chainOffset:], e.chain[:])
 	binary.LittleEndian.PutUint32(b[64:], e.raw)
 	binary.LittleEndian.PutUint32(b[68:], e.packed)
 	binary.LittleEndian.PutUint32(b[72:], e.fills)
 	binary.LittleEndian.PutUint32(b[76:], e.ids)
 	binary.LittleEndian.PutUint64(b[80:], e.link)
 	binary.LittleEndian.PutUint32(b[88:], e.flags)
-	crc := crc32.Update(0, castagnoli, b[:crcOffset])
-	binary.LittleEndian.PutUint32(b[crcOffset:], crc32.Update(crc, castagnoli, payload))
+}
+
+// checksum is the CRC-32C of a block as it is stored, without the field that holds it.
+func checksum(block []byte) uint32 {
+	crc := crc32.Update(0, castagnoli, block[:crcOffset])
+	return crc32.Update(crc, castagnoli, block[envelopeBytes:])
 }
 
 // parseEnvelope reads and checks an envelope of the given kind and returns its payload, a part of
@@ -134,17 +143,15 @@ func parseEnvelope(b []byte, kind byte) (e envelope, payload []byte, err error) 
 	if len(b) < envelopeBytes {
 		return e, nil, errShort
 	}
-	if b[0] != envelopeVersion {
+	if b[0] != envelopeLinked && b[0] != envelopeSealed {
 		return e, nil, fmt.Errorf("version %d: %w", b[0], errVersion)
 	}
 	payload = b[envelopeBytes:]
-	crc := crc32.Update(0, castagnoli, b[:crcOffset])
-	crc = crc32.Update(crc, castagnoli, payload)
-	if want := binary.LittleEndian.Uint32(b[crcOffset:]); crc != want {
+	if crc, want := checksum(b), binary.LittleEndian.Uint32(b[crcOffset:]); crc != want {
 		return e, nil, fmt.Errorf("crc %08x, want %08x: %w", crc, want, errChecksum)
 	}
 	e = envelope{
-		kind: b[2], codec: Codec(b[1]),
+		version: b[0], kind: b[2], codec: Codec(b[1]),
 		count:     binary.LittleEndian.Uint32(b[4:]),
 		first:     binary.LittleEndian.Uint64(b[8:]),
 		firstTime: int64(binary.LittleEndian.Uint64(b[16:])),
@@ -156,7 +163,7 @@ func parseEnvelope(b []byte, kind byte) (e envelope, payload []byte, err error) 
 		link:      binary.LittleEndian.Uint64(b[80:]),
 		flags:     binary.LittleEndian.Uint32(b[88:]),
 	}
-	copy(e.chain[:], b[32:64])
+	copy(e.chain[:], b[chainOffset:])
 	if e.kind != kind {
 		return e, nil, fmt.Errorf("kind %q, want %q: %w", e.kind, kind, errKind)
 	}
@@ -191,11 +198,12 @@ type packer struct {
 	out []byte
 	// Set for CodecZstd only.
 	zenc *zstd.Encoder
+	sum  hash.Hash
 }
 
 // newPacker returns a packer for one codec. The codec must be one of the three.
 func newPacker(codec Codec) (*packer, error) {
-	p := &packer{codec: codec}
+	p := &packer{codec: codec, sum: sha256.New()}
 	if codec == CodecZstd {
 		var err error
 		p.zenc, err = zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1),
@@ -205,15 +213,6 @@ func newPacker(codec Codec) (*packer, error) {
 		}
 	}
 	return p, nil
-}
-
-// link sets chain to SHA-256(prev, records). sum is memory for the hash, which link resets. chain
-// may be where prev is.
-func link(sum hash.Hash, chain *[chainBytes]byte, prev *[chainBytes]byte, records []byte) {
-	sum.Reset()
-	sum.Write(prev[:])
-	sum.Write(records)
-	sum.Sum(chain[:0])
 }
 
 // pack packs raw into p's buffer behind room for the envelope, and sets codec, flags, raw and
@@ -254,13 +253,6 @@ func (p *packer) pack(e *envelope, raw []byte) {
 	}
 }
 
-// seal writes the envelope before what pack packed and returns both, valid until the next pack.
-func (p *packer) seal(e *envelope) []byte {
-	out := p.out[:envelopeBytes+int(e.packed)]
-	e.put(out, out[envelopeBytes:])
-	return out
-}
-
 // unpacker is the inverse of packer, for blocks of any codec. One goroutine; its buffers keep the
 // size of the largest block.
 type unpacker struct {
@@ -268,6 +260,7 @@ type unpacker struct {
 	rows   []byte
 	zdec   *zstd.Decoder
 	sum    hash.Hash
+	chain  [chainBytes]byte // what follows has computed
 }
 
 func newUnpacker() *unpacker { return &unpacker{sum: sha256.New()} }
@@ -329,11 +322,15 @@ func (u *unpacker) unpack(dst []byte, e *envelope, payload []byte) error {
 	return nil
 }
 
-// linked reports whether e.chain is SHA-256(prev, raw).
-func (u *unpacker) linked(e *envelope, prev *[chainBytes]byte, raw []byte) bool {
-	var chain [chainBytes]byte
-	link(u.sum, &chain, prev, raw)
-	return chain == e.chain
+// follows reports whether e.chain is that of a block behind prev. block is the block as it is
+// stored, raw its payload unpacked.
+func (u *unpacker) follows(e *envelope, prev *[chainBytes]byte, block, raw []byte) bool {
+	if e.version == envelopeLinked {
+		link(u.sum, &u.chain, prev, raw)
+	} else {
+		linkStored(u.sum, &u.chain, prev, block)
+	}
+	return e.chain == u.chain
 }
 
 // Block is what one commit holds: commands in sequence, the fills they caused, and the client ids

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
-	"hash/crc32"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -57,16 +56,16 @@ func TestGroupKeepsEveryRecordButItsSequence(t *testing.T) {
 func TestBlockFormat(t *testing.T) {
 	// The envelope's layout is a file format: these bytes may only be extended.
 	e := envelope{
-		kind: keyCommands, codec: CodecNone, count: 1, first: 2, firstTime: 3, lastTime: 4,
-		raw: 64, packed: 64, fills: 5, ids: 6, link: 7,
+		version: envelopeSealed, kind: keyCommands, codec: CodecNone, count: 1, first: 2, firstTime: 3,
+		lastTime: 4, raw: 64, packed: 64, fills: 5, ids: 6, link: 7,
 	}
 	for i := range e.chain {
 		e.chain[i] = byte(i)
 	}
 	b := make([]byte, envelopeBytes)
-	e.put(b, nil)
+	e.put(b)
 	want := slices.Concat(
-		[]byte{1, 0, 'c', 0, 1, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0},
+		[]byte{2, 0, 'c', 0, 1, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0},
 		[]byte{3, 0, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0}, e.chain[:],
 		[]byte{64, 0, 0, 0, 64, 0, 0, 0, 5, 0, 0, 0, 6, 0, 0, 0},
 		[]byte{7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0})
@@ -81,7 +80,7 @@ func TestEveryFlippedBitOfABlockIsSeen(t *testing.T) {
 		b := (&flow{seed: 8}).block(&Block{}, 20)
 		e := envelope{kind: keyCommands, count: 20, first: 1}
 		p.pack(&e, b.records)
-		value := slices.Clone(p.seal(&e))
+		value := slices.Clone(p.seal(&e, &e.chain))
 		for at := range value {
 			for bit := range 8 {
 				value[at] ^= 1 << bit
@@ -124,9 +123,10 @@ func TestWellFormedNonsenseIsRefused(t *testing.T) {
 			e := envelope{kind: keyCommands, count: 200, first: 1}
 			p.pack(&e, b.records)
 			tt.change(&e)
-			value := p.seal(&e)
+			value := p.seal(&e, &e.chain)
 			value = value[:envelopeBytes+min(int(e.packed)+1, len(value)-envelopeBytes)]
-			e.put(value, value[envelopeBytes:])
+			e.put(value)
+			binary.LittleEndian.PutUint32(value[crcOffset:], checksum(value))
 			got, payload, err := parseEnvelope(value, keyCommands)
 			if err == nil {
 				err = newUnpacker().unpack(make([]byte, got.raw), &got, payload)
@@ -171,16 +171,14 @@ func FuzzBlockDecode(f *testing.F) {
 				e.count = b.idCount
 			}
 			p.pack(&e, raw)
-			f.Add(kind, slices.Clone(p.seal(&e)))
+			f.Add(kind, slices.Clone(p.seal(&e, &e.chain)))
 		}
 	}
 	f.Fuzz(func(t *testing.T, kind byte, value []byte) {
 		// With its checksum made right, so that the rest of the reader is reached.
 		if len(value) >= envelopeBytes {
 			value = slices.Clone(value)
-			crc := crc32.Update(0, castagnoli, value[:crcOffset])
-			binary.LittleEndian.PutUint32(value[crcOffset:],
-				crc32.Update(crc, castagnoli, value[envelopeBytes:]))
+			binary.LittleEndian.PutUint32(value[crcOffset:], checksum(value))
 		}
 		e, payload, err := parseEnvelope(value, kind)
 		if err == nil && e.raw <= 1<<20 {

@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash"
 	"hash/crc32"
 	"io"
 	"math"
@@ -79,13 +78,9 @@ type Journal struct {
 
 	// The goroutine that packs writes this group: the appender, or the committer for the blocks that
 	// are handed to it. tip is what has been packed.
-	tip     point
-	packC   *packer
-	packF   *packer
-	packI   *packer
-	packing envelopes
-	sum     hash.Hash
-	key     [keyBytes]byte
+	tip    point
+	sealer sealer
+	key    [keyBytes]byte
 
 	// Commits on their way to the committer, in the order of the history. Close closes it.
 	commits chan *Commit

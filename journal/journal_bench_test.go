@@ -2,7 +2,6 @@ package journal
 
 import (
 	"context"
-	"crypto/sha256"
 	"fmt"
 	"slices"
 	"testing"
@@ -43,14 +42,12 @@ func BenchmarkBlock(b *testing.B) {
 			b.Run(fmt.Sprintf("op=pack/codec=%d/batch=%d", codec, n), func(b *testing.B) {
 				p := must.Get(newPacker(codec))(b)
 				var e envelope
-				sum := sha256.New()
 				bytes, i := 0, 0
 				b.ReportAllocs()
 				for b.Loop() {
 					e = envelope{kind: keyCommands, count: uint32(n)}
-					link(sum, &e.chain, &e.chain, blocks[i%16].records)
 					p.pack(&e, blocks[i%16].records)
-					bytes += len(p.seal(&e))
+					bytes += len(p.seal(&e, &e.chain))
 					i++
 				}
 				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(i*n), "ns/command")
@@ -59,9 +56,8 @@ func BenchmarkBlock(b *testing.B) {
 			b.Run(fmt.Sprintf("op=unpack/codec=%d/batch=%d", codec, n), func(b *testing.B) {
 				p := must.Get(newPacker(codec))(b)
 				e := envelope{kind: keyCommands, count: uint32(n), first: 1}
-				link(sha256.New(), &e.chain, &e.chain, blocks[0].records)
 				p.pack(&e, blocks[0].records)
-				value := slices.Clone(p.seal(&e))
+				value := slices.Clone(p.seal(&e, &e.chain))
 				u, dst := newUnpacker(), make([]byte, n*recordBytes)
 				var zero [chainBytes]byte
 				i := 0
@@ -73,7 +69,7 @@ func BenchmarkBlock(b *testing.B) {
 					if err != nil {
 						b.Fatal(err)
 					}
-					u.linked(&e, &zero, dst)
+					u.follows(&e, &zero, value, dst)
 					i++
 				}
 				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(i*n), "ns/command")

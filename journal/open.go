@@ -1,7 +1,6 @@
 package journal
 
 import (
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"sync"
@@ -40,10 +39,8 @@ func Prepare(dir string, o Options) (_ *Journal, err error) {
 		j.lazy = newLazyFS(o.FS)
 		j.fs = j.lazy
 	}
-	for _, p := range []**packer{&j.packC, &j.packF, &j.packI} {
-		if *p, err = newPacker(o.Codec); err != nil {
-			return nil, err
-		}
+	if j.sealer.packer, err = newPacker(o.Codec); err != nil {
+		return nil, err
 	}
 	if err := o.FS.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("journal: make dir=%s: %w", dir, err)
@@ -81,7 +78,7 @@ func Prepare(dir string, o Options) (_ *Journal, err error) {
 // newJournal is a journal of which nothing has been read yet.
 func newJournal(dir string, o Options) *Journal {
 	return &Journal{
-		dir: dir, o: o, fs: o.FS, latch: newLatch(o.Fatal), stop: make(chan struct{}), sum: sha256.New(),
+		dir: dir, o: o, fs: o.FS, latch: newLatch(o.Fatal), stop: make(chan struct{}),
 	}
 }
 

@@ -257,30 +257,15 @@ func (c *course) part(d *decoded, before point) error {
 		}
 		b.ClientID(at, id)
 	}
-	var e envelopes
-	e.begin(&b, before.tradeSeq+1)
-	e.chain(sha256.New(), &before.chain, &b)
-	for _, part := range []struct {
-		e   *envelope
-		raw []byte
-		seq uint64
-	}{{&e.commands, b.records, b.first}, {&e.fills, b.fills, e.fills.first},
-		{&e.ids, b.ids, b.first}} {
-		if len(part.raw) == 0 {
-			continue
-		}
-		p, err := newPacker(CodecS2)
-		if err != nil {
-			return err
-		}
-		p.pack(part.e, part.raw)
-		if err := c.to.put(newKey(part.e.kind, part.seq), p.seal(part.e)); err != nil {
-			return err
-		}
+	p, err := newPacker(CodecS2)
+	if err != nil {
+		return err
 	}
-	c.walk.at = point{inputSeq: e.commands.last(), tradeSeq: e.commands.lastTrade(),
-		chain: e.commands.chain}
-	return nil
+	seal := sealer{packer: p}
+	c.walk.at, err = seal.seal(&b, &before, func(kind byte, seq uint64, block []byte) error {
+		return c.to.put(newKey(kind, seq), block)
+	})
+	return err
 }
 
 // companion gives the walker a block of the commit that it is reading: the stream's next frame,

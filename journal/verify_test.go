@@ -4,6 +4,8 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"io"
@@ -21,6 +23,14 @@ import (
 func verifying(fs vfs.FS, f flow) VerifyOptions {
 	return VerifyOptions{FS: fs, boot: "boot-1",
 		Engine: func([]byte) (Engine, error) { return &toy{flow: f}, nil }}
+}
+
+// chained gives a sealed block the chain that it has behind prev, and its checksum.
+func chained(block []byte, prev [chainBytes]byte) {
+	var chain [chainBytes]byte
+	linkStored(sha256.New(), &chain, &prev, block)
+	copy(block[chainOffset:], chain[:])
+	binary.LittleEndian.PutUint32(block[crcOffset:], checksum(block))
 }
 
 func TestVerifyReadsEverything(t *testing.T) {
@@ -132,7 +142,8 @@ func TestVerifyNamesTheFirstBadBlock(t *testing.T) {
 		must.OK(t, err)
 		change(&e)
 		out := append(make([]byte, envelopeBytes), payload...)
-		e.put(out, payload)
+		e.put(out)
+		binary.LittleEndian.PutUint32(out[crcOffset:], checksum(out))
 		return out
 	}
 	tests := []struct {
@@ -163,10 +174,23 @@ func TestVerifyNamesTheFirstBadBlock(t *testing.T) {
 		}, "f/1", ErrCorrupt},
 		{"fewer ids", newKey(keyCommands, 11), func(v []byte) []byte {
 			return reseal(v, keyCommands, func(e *envelope) { e.ids-- })
-		}, "i/11", ErrCorrupt},
+		}, "c/11", ErrCorrupt},
+		{"fewer ids, in the chain", newKey(keyCommands, 1), func(v []byte) []byte {
+			v = reseal(v, keyCommands, func(e *envelope) { e.ids-- })
+			chained(v, sha256.Sum256(testGenesis))
+			return v
+		}, "f/1", ErrCorrupt},
+		{"another time", newKey(keyCommands, 11), func(v []byte) []byte {
+			return reseal(v, keyCommands, func(e *envelope) { e.lastTime++ })
+		}, "c/11", ErrCorrupt},
 		{"another trade sequence", newKey(keyCommands, 11), func(v []byte) []byte {
 			return reseal(v, keyCommands, func(e *envelope) { e.link++ })
 		}, "c/11", ErrCorrupt},
+		{"another trade sequence, in the chain", newKey(keyCommands, 1), func(v []byte) []byte {
+			v = reseal(v, keyCommands, func(e *envelope) { e.link++ })
+			chained(v, sha256.Sum256(testGenesis))
+			return v
+		}, "c/1", ErrCorrupt},
 		{"a stray key", []byte("c"), func([]byte) []byte { return []byte("x") }, "c", ErrCorrupt},
 	}
 	for _, tt := range tests {

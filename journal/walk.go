@@ -278,7 +278,7 @@ func (w *walker) read(key, value []byte) error {
 		return bad("%w", err)
 	}
 	w.breath.Breathe()
-	if !w.adrift && !w.unpack.linked(&e, &w.at.chain, raw) {
+	if !w.adrift && !w.unpack.follows(&e, &w.at.chain, value, raw) {
 		return bad("chain %x does not follow: %w", e.chain[:4], errChecksum)
 	}
 	w.breath.Breathe()
@@ -361,7 +361,7 @@ func (w *walker) companion(kind byte, seq uint64, count uint32, b *decoded,
 			return err
 		}
 		w.breath.Breathe()
-		if !w.unpack.linked(&e, &b.chain, raw) {
+		if !w.unpack.follows(&e, &b.chain, v, raw) {
 			return fmt.Errorf("chain %x does not follow its commands: %w", e.chain[:4], errChecksum)
 		}
 		w.breath.Breathe()

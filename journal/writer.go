@@ -4,12 +4,10 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 
-	"posttrade/matcher"
 	"posttrade/ring"
 )
 
@@ -233,111 +231,25 @@ func (j *Journal) apply(b *Block, c *Commit) error {
 // block if it has any. The batch is applied as a whole or not at all, so a reader never finds
 // commands without their fills. Each value is copied into the batch before the packer's buffer is
 // used again.
-func (j *Journal) write(b *Block, c *Commit) error {
-	p := &j.packing
-	p.begin(b, j.tip.tradeSeq+1)
-	p.chain(j.sum, &j.tip.chain, b)
-	j.pack(b)
-	cmds := &p.commands
-	c.end = point{inputSeq: cmds.last(), tradeSeq: cmds.lastTrade(), chain: cmds.chain}
+func (j *Journal) write(b *Block, c *Commit) (err error) {
+	c.batch, c.bytes = nil, 0
+	c.end, err = j.sealer.seal(b, &j.tip, func(kind byte, seq uint64, block []byte) error {
+		if c.batch == nil {
+			c.batch = j.db.NewBatchWithSize(len(block) + 4096)
+		}
+		c.bytes += len(block)
+		return c.batch.Set(putKey(&j.key, kind, seq), block, nil)
+	})
 	if ring.Checks {
 		b.mustFollow(j.tip, c.end)
 	}
-
-	value := j.packC.seal(cmds)
-	size := len(value)
-	batch := j.db.NewBatchWithSize(len(value) + 4096)
-	err := batch.Set(putKey(&j.key, keyCommands, b.first), value, nil)
-	if err == nil && b.fillCount > 0 {
-		value = j.packF.seal(&p.fills)
-		size += len(value)
-		err = batch.Set(putKey(&j.key, keyFills, p.fills.first), value, nil)
-	}
-	if err == nil && b.idCount > 0 {
-		value = j.packI.seal(&p.ids)
-		size += len(value)
-		err = batch.Set(putKey(&j.key, keyIDs, b.first), value, nil)
-	}
 	if err == nil {
-		err = guard(func() error { return j.db.ApplyNoSyncWait(batch, pebble.Sync) })
+		err = guard(func() error { return j.db.ApplyNoSyncWait(c.batch, pebble.Sync) })
 	}
 	if err == nil {
 		err = j.latch.Err() // the store answers a fatal message inside the call with success
 	}
-	c.batch, c.bytes = batch, size
 	return err
-}
-
-// envelopes are the envelopes of the commit being packed: commands, fills and client ids.
-type envelopes struct{ commands, fills, ids envelope }
-
-// begin fills in the fields that packing and hashing do not set. nextTrade is the tradeSeq of the
-// block's first fill, or of the next one to come when it has none.
-func (p *envelopes) begin(b *Block, nextTrade uint64) {
-	first, last := b.timeSpan()
-	p.commands = envelope{
-		kind: keyCommands, count: uint32(b.Commands()), first: b.first, firstTime: first, lastTime: last,
-		fills: b.fillCount, ids: b.idCount, link: nextTrade,
-	}
-	p.fills = envelope{
-		kind: keyFills, count: b.fillCount, first: nextTrade, firstTime: first, lastTime: last,
-		link: b.first,
-	}
-	p.ids = envelope{
-		kind: keyIDs, count: b.idCount, first: b.first, firstTime: first, lastTime: last, link: b.first,
-	}
-}
-
-// pack packs what the block has into the packers' buffers. There is a packer for each kind, because
-// all three results are held until the batch has them.
-func (j *Journal) pack(b *Block) {
-	j.packC.pack(&j.packing.commands, b.records)
-	if b.fillCount > 0 {
-		j.packF.pack(&j.packing.fills, b.fills)
-	}
-	if b.idCount > 0 {
-		j.packI.pack(&j.packing.ids, b.ids)
-	}
-}
-
-// chain computes the chains, behind prev: that of the commands first, because the others depend on
-// it.
-func (p *envelopes) chain(sum hash.Hash, prev *[chainBytes]byte, b *Block) {
-	chain := &p.commands.chain
-	link(sum, chain, prev, b.records)
-	if b.fillCount > 0 {
-		link(sum, &p.fills.chain, chain, b.fills)
-	}
-	if b.idCount > 0 {
-		link(sum, &p.ids.chain, chain, b.ids)
-	}
-}
-
-// timeSpan is the event time of the first and the last command that has one, in milliseconds; 0 and
-// 0 when none has.
-func (b *Block) timeSpan() (first, last int64) {
-	n := b.Commands()
-	for i := 0; i < n; i++ {
-		if t, ok := b.time(i); ok {
-			first = t
-			break
-		}
-	}
-	for i := n - 1; i >= 0; i-- {
-		if t, ok := b.time(i); ok {
-			last = t
-			break
-		}
-	}
-	return first, last
-}
-
-// time is the event time of command i, in milliseconds; false for a record that is no command of
-// the matcher's and has none.
-func (b *Block) time(i int) (int64, bool) {
-	r := b.records[i*recordBytes:]
-	return int64(binary.LittleEndian.Uint64(r[16:])),
-		binary.LittleEndian.Uint16(r[2:]) == matcher.TemplateCommand
 }
 
 // continues checks that the block follows what has been taken without a hole, in commands and in
