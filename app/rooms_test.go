@@ -109,7 +109,7 @@ var rooms = map[string][]string{
 		"httpapi"},
 	"app/latency": {},
 	"app/systemd": {},
-	"app/backups": {"ring/metric", "journal", "journal/backup", "sidecars/store"},
+	"app/backups": {"ring/disk", "ring/metric", "journal", "journal/backup", "sidecars/store"},
 	"app/top":     {"matcher/session", "sidecars/control", "app/latency", "app/stats"},
 	"app/flight":  {"journal", "app/settings", "app/stats"},
 	"app/inspect": {"matcher", "matcher/strictjson", "journal", "journal/asof", "journal/why",

@@ -26,13 +26,18 @@ import (
 const (
 	anchorName    = "anchor"
 	anchorMagic   = 0x524f48434e415450 // "PTANCHOR"
-	anchorVersion = 1
+	anchorVersion = 2
 	// Where slots lie: a torn write of one leaves the others whole.
 	anchorPage  = 4096
 	anchorSlots = 4
-	slotBytes   = 144
-	slotCRC     = 140
+	slotBytes   = 152
+	slotRun     = 140
+	slotCRC     = 148
 	bootBytes   = 36
+
+	// Version 1, of builds whose anchor does not know of a tail, ends before the run.
+	anchorBare  = 1
+	slotBareCRC = 140
 )
 
 // What a slot promises.
@@ -82,6 +87,7 @@ type anchor struct {
 	coldMu  sync.Mutex
 	coldGen uint64
 	coldBuf [slotBytes]byte
+	run     uint64 // of the tail that must be beside the journal, in cold slots; 0: none must
 	synced  atomic.Uint64 // writer: Sync. The input sequence that the last Sync made durable
 }
 
@@ -133,15 +139,15 @@ func createAnchor(fs vfs.FS, dir string, seed [chainBytes]byte, boot string, mod
 }
 
 // openAnchor opens the existing file for writing and sets all slots to p, where the history ends,
-// as the caller has verified.
+// as the caller has verified. It goes on to vouch for a run of the tail.
 func openAnchor(fs vfs.FS, dir string, seed [chainBytes]byte, boot string, mode uint32,
-	p point) (*anchor, error) {
+	p point, run uint64) (*anchor, error) {
 	name := fs.PathJoin(dir, anchorName)
 	f, err := fs.OpenReadWrite(name, writeCategory)
 	if err != nil {
 		return nil, fmt.Errorf("journal: open file=%s: %w", name, err)
 	}
-	a := &anchor{file: f, name: name, seed: seed, boot: boot, mode: mode}
+	a := &anchor{file: f, name: name, seed: seed, boot: boot, mode: mode, run: run}
 	if err := a.reset(p); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
@@ -163,7 +169,7 @@ func (a *anchor) reset(p point) error {
 }
 
 // fill writes a slot's bytes into b (FORMAT.md, section 4).
-func (a *anchor) fill(b *[slotBytes]byte, promise uint32, gen uint64, p *point) {
+func (a *anchor) fill(b *[slotBytes]byte, promise uint32, gen uint64, p *point, run uint64) {
 	binary.LittleEndian.PutUint64(b[0:], anchorMagic)
 	binary.LittleEndian.PutUint32(b[8:], anchorVersion)
 	binary.LittleEndian.PutUint32(b[12:], promise)
@@ -172,8 +178,9 @@ func (a *anchor) fill(b *[slotBytes]byte, promise uint32, gen uint64, p *point) 
 	binary.LittleEndian.PutUint64(b[32:], p.tradeSeq)
 	copy(b[40:72], p.chain[:])
 	copy(b[72:104], a.seed[:])
-	clear(b[104:slotCRC])
-	copy(b[104:slotCRC], a.boot)
+	clear(b[104:slotRun])
+	copy(b[104:slotRun], a.boot)
+	binary.LittleEndian.PutUint64(b[slotRun:], run)
 	binary.LittleEndian.PutUint32(b[slotCRC:], crc32.Checksum(b[:slotCRC], castagnoli))
 }
 
@@ -184,7 +191,7 @@ func (a *anchor) Hot(p point) error {
 	a.hotMu.Lock()
 	defer a.hotMu.Unlock()
 	a.hotGen++
-	a.fill(&a.hotBuf, a.mode, a.hotGen, &p)
+	a.fill(&a.hotBuf, a.mode, a.hotGen, &p, 0)
 	return a.write(&a.hotBuf, int64(2+a.hotGen&1)*anchorPage)
 }
 
@@ -193,7 +200,7 @@ func (a *anchor) Sync(p point) error {
 	a.coldMu.Lock()
 	defer a.coldMu.Unlock()
 	a.coldGen++
-	a.fill(&a.coldBuf, slotSynced, a.coldGen, &p)
+	a.fill(&a.coldBuf, slotSynced, a.coldGen, &p, a.run)
 	if err := a.write(&a.coldBuf, int64(a.coldGen&1)*anchorPage); err != nil {
 		return err
 	}
@@ -202,6 +209,15 @@ func (a *anchor) Sync(p point) error {
 	}
 	a.synced.Store(p.inputSeq)
 	return nil
+}
+
+// follow is Sync, and from now on the anchor vouches for a run of the tail, 0 for none. Without that
+// a tail that is lost would be taken for one that never was.
+func (a *anchor) follow(run uint64, p point) error {
+	a.coldMu.Lock()
+	a.run = run
+	a.coldMu.Unlock()
+	return a.Sync(p)
 }
 
 // syncedSeq is the input sequence of the last Sync.
@@ -232,6 +248,8 @@ type reading struct {
 	seed   [chainBytes]byte
 	offset int64 // of the slot, for messages
 	slots  int   // readable ones
+	// The run of the tail that the newest cold slot vouches for; 0: no tail need be there.
+	run uint64
 }
 
 // readAnchor returns the farthest point that the file vouches for. A slot that was only handed to
@@ -248,20 +266,22 @@ func readAnchor(fs vfs.FS, dir, boot string) (reading, error) {
 	}
 	defer func() { _ = f.Close() }() // read only: nothing to lose
 	var best reading
-	cold := 0
+	cold, newest := 0, uint64(0)
 	for slot := range int64(anchorSlots) {
 		var b [slotBytes]byte
 		n, err := f.ReadAt(b[:], slot*anchorPage)
 		if err != nil && !errors.Is(err, io.EOF) {
 			return reading{}, fmt.Errorf("journal: read file=%s offset=%d: %w", name, slot*anchorPage, err)
 		}
-		if n < slotBytes || binary.LittleEndian.Uint64(b[0:]) != anchorMagic ||
-			binary.LittleEndian.Uint32(b[8:]) != anchorVersion ||
-			binary.LittleEndian.Uint32(b[slotCRC:]) != crc32.Checksum(b[:slotCRC], castagnoli) {
+		run, ok := slotHolds(&b, n)
+		if !ok {
 			continue
 		}
 		if slot < 2 {
 			cold++
+			if gen := binary.LittleEndian.Uint64(b[16:]); gen > newest {
+				newest, best.run = gen, run
+			}
 		}
 		if binary.LittleEndian.Uint32(b[12:]) == slotCalled {
 			if boot == "" || strings.TrimRight(string(b[104:104+bootBytes]), "\x00") != boot {
@@ -282,6 +302,39 @@ func readAnchor(fs vfs.FS, dir, boot string) (reading, error) {
 			ErrAnchorDamaged)
 	}
 	return best, nil
+}
+
+// slotHolds reports whether the first n bytes of b are a slot that was written whole, of either
+// version, and returns its run.
+func slotHolds(b *[slotBytes]byte, n int) (run uint64, ok bool) {
+	at := slotCRC
+	switch binary.LittleEndian.Uint32(b[8:]) {
+	case anchorVersion:
+		run = binary.LittleEndian.Uint64(b[slotRun:])
+	case anchorBare:
+		at = slotBareCRC
+	default:
+		return 0, false
+	}
+	return run, n >= at+4 && binary.LittleEndian.Uint64(b[0:]) == anchorMagic &&
+		binary.LittleEndian.Uint32(b[at:]) == crc32.Checksum(b[:at], castagnoli)
+}
+
+// has checks that the tail which the anchor vouches for is there. A later run than the anchor's is
+// one whose beginning was cut short. ErrTailDamaged: there is none, or it is an older one; what it
+// held may have been acknowledged.
+func (r *reading) has(t *tailImage, name string) error {
+	switch {
+	case r.run == 0:
+		return nil
+	case t == nil:
+		return fmt.Errorf("journal: file=%s: missing, the anchor has seen run %d of it: %w", name, r.run,
+			ErrTailDamaged)
+	case t.run < r.run:
+		return fmt.Errorf("journal: file=%s: of run %d, the anchor has seen run %d: %w", name, t.run, r.run,
+			ErrTailDamaged)
+	}
+	return nil
 }
 
 // syncDir makes the names in dir durable: a file that was synced may still be without its name

@@ -95,14 +95,14 @@ func CompareBlockPacked(ctx context.Context, dir string, d time.Duration, n int)
 			// of fills: transposed, not grouped
 			e := envelope{kind: keyFills, count: uint32(n), first: seq + 1}
 			p.pack(&e, raw)
-			err := b.Set(binary.BigEndian.AppendUint64(nil, seq), p.bare(&e), nil)
+			err := b.Set(binary.BigEndian.AppendUint64(nil, seq), p.unchained(&e), nil)
 			seq += uint64(n)
 			return err
 		})
 }
 
-// bare is seal without the chain.
-func (p *packer) bare(e *envelope) []byte {
+// unchained is seal without the chain.
+func (p *packer) unchained(e *envelope) []byte {
 	out := p.out[:envelopeBytes+int(e.packed)]
 	e.put(out)
 	binary.LittleEndian.PutUint32(out[crcOffset:], checksum(out))

@@ -161,11 +161,13 @@ func OpenAnchor(fs vfs.FS, dir string, index, term uint64) (*Anchor, error) {
 	if err != nil {
 		return nil, err
 	}
-	open := createAnchor
+	var a *anchor
+	entry := point{inputSeq: index, tradeSeq: term}
 	if found {
-		open = openAnchor
+		a, err = openAnchor(fs, dir, [chainBytes]byte{}, "", slotSynced, entry, 0)
+	} else {
+		a, err = createAnchor(fs, dir, [chainBytes]byte{}, "", slotSynced, entry)
 	}
-	a, err := open(fs, dir, [chainBytes]byte{}, "", slotSynced, point{inputSeq: index, tradeSeq: term})
 	if err != nil {
 		return nil, err
 	}

@@ -48,9 +48,10 @@ type finding struct {
 	genesis []byte
 	seed    [chainBytes]byte
 	// The end of the last block in the store.
-	head point
-	tail *tailImage // nil: there is none
-	db   *vault     // open for reading when created is true, else nil
+	head   point
+	anchor reading
+	tail   *tailImage // nil: there is none
+	db     *vault     // open for reading when created is true, else nil
 }
 
 // inspect opens the store for reading only and verifies genesis, tail and anchor, and of every
@@ -92,10 +93,13 @@ func inspect(dir string, fs vfs.FS, boot string, l *latch, log Logger) (f findin
 	return f, err
 }
 
-// findTail reads the tail and compares it with the store. Afterwards tail.beyond has what the store
+// findTail reads the tail and compares it with anchor and store. Afterwards tail.beyond has what the store
 // lacks.
 func (f *finding) findTail(db *vault, dir string, fs vfs.FS, boot string) (err error) {
-	if f.tail, err = readTail(fs, dir); err != nil || f.tail == nil {
+	if f.tail, err = readTail(fs, dir); err != nil {
+		return err
+	}
+	if err = f.anchor.has(f.tail, fs.PathJoin(dir, tailName)); err != nil || f.tail == nil {
 		return err
 	}
 	return f.tail.compare(db, f.seed, f.head, boot)
@@ -130,6 +134,7 @@ func examine(db *vault, dir string, fs vfs.FS, boot string, anchored bool) (find
 	if err != nil {
 		return f, err
 	}
+	f.anchor = a
 	if f.genesis, err = anchoredGenesis(db, a, fs.PathJoin(dir, anchorName)); err != nil {
 		return f, err
 	}

@@ -128,7 +128,8 @@ func (j *Journal) Begin() (err error) {
 	if found.created {
 		// Opening a store rewrites what was in its logs, synced: all of it is stable.
 		j.setHead(found.head)
-		j.anchor, err = openAnchor(j.o.FS, j.dir, j.seed, j.o.boot, j.slotPromise(), found.head)
+		j.anchor, err = openAnchor(j.o.FS, j.dir, j.seed, j.o.boot, j.slotPromise(), found.head,
+			found.anchor.run)
 		if err != nil {
 			return err
 		}

@@ -20,16 +20,25 @@ func (j *Journal) takeTail(found *tailImage) error {
 			return err
 		}
 	}
+	j.mu.Lock()
+	base := j.safe
+	j.mu.Unlock()
 	switch {
 	case j.o.Tail && j.genesis != nil:
-		j.mu.Lock()
-		base := j.safe
-		j.mu.Unlock()
 		return j.openTail(found, base)
 	case found != nil:
-		return removeTail(j.o.FS, j.dir)
+		return j.forgetTail(base)
 	}
 	return nil
+}
+
+// forgetTail removes the tail, which has nothing that the store has not on stable storage, up to
+// base. The anchor stops vouching for it first: otherwise a crash in between would look like a loss.
+func (j *Journal) forgetTail(base point) error {
+	if err := j.anchor.follow(0, base); err != nil {
+		return err
+	}
+	return removeTail(j.o.FS, j.dir)
 }
 
 // noTail refuses, with ErrShortened, a tail beside a journal that has no history yet: the tail

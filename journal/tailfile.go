@@ -134,7 +134,8 @@ func parseTailHead(b []byte) (h tailHead, ok bool) {
 // another shape or version is made anew: no header of an earlier run is left in it.
 //
 // The header is synced before openTail returns, so before the first frame: a frame of a run later
-// than every readable header is therefore damage. It costs a write of the whole file the first
+// than every readable header is therefore damage. The anchor vouches for the run after that, so a
+// file that is lost later, or replaced by an older copy, is noticed. It costs a write of the whole file the first
 // time, a sync each time.
 func (j *Journal) openTail(found *tailImage, base point) (err error) {
 	name := j.o.FS.PathJoin(j.dir, tailName)
@@ -144,7 +145,7 @@ func (j *Journal) openTail(found *tailImage, base point) (err error) {
 		head.version = tailLogged
 	}
 	if found != nil && (found.tailShape != head.tailShape || found.version != head.version) {
-		if err := removeTail(j.o.FS, j.dir); err != nil {
+		if err := j.forgetTail(base); err != nil {
 			return err
 		}
 		found = nil
@@ -162,6 +163,9 @@ func (j *Journal) openTail(found *tailImage, base point) (err error) {
 	head.put(file.Bytes()[slot:])
 	if err := file.Sync(); err != nil {
 		return errors.Join(fmt.Errorf("journal: sync file=%s: %w", name, err), file.Close())
+	}
+	if err := j.anchor.follow(head.run, base); err != nil { // before the first frame, behind its header
+		return errors.Join(err, file.Close())
 	}
 	// after the sync, because a sync makes the next write to each page fault
 	if err := file.Populate(); err != nil {

@@ -299,14 +299,7 @@ func openView(dir string, o *VerifyOptions) (_ *storeView, err error) {
 	}
 	// nothing is written: a failure is the call's error
 	s := &storeView{latch: newLatch(func(error) {})}
-	s.anchor, err = readAnchor(o.FS, dir, o.boot)
-	if notExist(err) {
-		err = fmt.Errorf("%w: %w", err, ErrAnchorMissing)
-	}
-	if err == nil {
-		s.tail, err = readTail(o.FS, dir)
-	}
-	if err != nil {
+	if err := s.readMarks(o.FS, dir, o.boot); err != nil {
 		return nil, err
 	}
 	if err := s.openStore(o.FS, dir); err != nil {
@@ -317,6 +310,28 @@ func openView(dir string, o *VerifyOptions) (_ *storeView, err error) {
 		return nil, errors.Join(s.explained(err), s.close())
 	}
 	return s, nil
+}
+
+// readMarks reads anchor and tail. The anchor comes first: a later tail than it has seen is fine. A
+// start that goes on without a tail says so in the anchor before it removes the tail, so a tail that
+// is missing is one that is lost only if the anchor says the same again.
+func (s *storeView) readMarks(fs vfs.FS, dir, boot string) (err error) {
+	for range 2 {
+		s.anchor, err = readAnchor(fs, dir, boot)
+		if notExist(err) {
+			return fmt.Errorf("%w: %w", err, ErrAnchorMissing)
+		}
+		if err != nil {
+			return err
+		}
+		if s.tail, err = readTail(fs, dir); err != nil {
+			return err
+		}
+		if err = s.anchor.has(s.tail, fs.PathJoin(dir, tailName)); err == nil {
+			return nil
+		}
+	}
+	return err
 }
 
 // openStore opens the store of the journal in dir by a view of it.

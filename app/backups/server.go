@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -40,6 +41,7 @@ type ServerOptions struct {
 	//
 	// Any goroutine calls it, once for each request.
 	Admit  func(token string) (subject string, valid, admin bool)
+	Data   string // data.dir, which keeps when the last backup was
 	Logger *slog.Logger
 }
 
@@ -52,16 +54,24 @@ type Server struct {
 	// twice the disk's time from the path of an order.
 	turn chan struct{}
 
-	sent     atomic.Uint64 // bytes
-	streams  atomic.Uint64 // sent in full
-	lastSeq  atomic.Uint64 // of the last stream that was sent in full
-	lastSent atomic.Int64  // when that was, epoch seconds
+	sent    atomic.Uint64 // bytes
+	streams atomic.Uint64 // sent in full since the start
+	last    record
 }
 
 // NewServer returns the handlers' owner.
 //
-// It owns no goroutine and has nothing to close.
-func NewServer(o ServerOptions) *Server { return &Server{o: o, turn: make(chan struct{}, 1)} }
+// It owns no goroutine and has nothing to close. When the file of the last backup cannot be read
+// it says so in the log, and goes on as if there were none.
+func NewServer(o ServerOptions) *Server {
+	s := &Server{o: o, turn: make(chan struct{}, 1)}
+	s.last.path = filepath.Join(o.Data, lastFile)
+	head, _ := o.Journal.Head()
+	if err := s.last.read(head); err != nil {
+		o.Logger.Warn("when the last backup was is not known", "error", err)
+	}
+	return s
+}
 
 // Handlers are the resources by their patterns.
 //
@@ -165,8 +175,9 @@ func (s *Server) journal(w http.ResponseWriter, r *http.Request, subject string)
 	switch {
 	case err == nil:
 		s.streams.Add(1)
-		s.lastSeq.Store(head)
-		s.lastSent.Store(time.Now().Unix())
+		if err := s.last.ended(head, time.Now()); err != nil {
+			s.o.Logger.Warn("a restart will not know of this backup", "error", err)
+		}
 		s.o.Logger.Info("journal sent to a backup", "subject", subject, "address", r.RemoteAddr,
 			"after", after.InputSeq, "to", head, "bytes", size,
 			"took", time.Since(begun).Round(time.Millisecond))
@@ -239,14 +250,15 @@ func (s *Server) tables(w http.ResponseWriter, r *http.Request, _ string) {
 //
 // A stream that was cut short counts in the bytes only.
 func (s *Server) Metrics(emit metric.Emit) {
+	last := s.last.get()
 	emit("svc_backup_sent_bytes_total", "Bytes that backups have read of this process.", true,
 		float64(s.sent.Load()))
 	emit("svc_backup_streams_total", "Streams of the journal that backups have read to their end.",
 		true, float64(s.streams.Load()))
 	emit("svc_backup_last_sequence",
-		"The last command in the last stream that a backup has read to its end; 0: none since the start.",
-		false, float64(s.lastSeq.Load()))
+		"The last command in the last stream that a backup has read to its end; 0: none yet.",
+		false, float64(last.Sequence))
 	emit("svc_backup_last_seconds",
-		"When a backup has last read a stream to its end, in seconds since 1970; 0: not since the start.",
-		false, float64(s.lastSent.Load()))
+		"When a backup has last read a stream to its end, in seconds since 1970; 0: not yet.",
+		false, float64(last.At))
 }

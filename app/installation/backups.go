@@ -40,6 +40,7 @@ func newBackups(c *settings.Config, in *Installation, log *slog.Logger) (*backup
 			}
 			return claims.Subject, true, claims.Admin
 		},
+		Data:   c.String("data.dir"),
 		Logger: log,
 	}), nil
 }

@@ -30,8 +30,9 @@ var examples = map[string]string{
 	"source": "posttrade source status",
 	"top":    "posttrade top",
 	"watch":  "posttrade watch book:AAPL,trades",
-	"cluster": "posttrade cluster status --cluster.members=1=a:7001@a:8001,2=b:7001@b:8001," +
-		"3=c:7001@c:8001",
+	"cluster": "posttrade cluster status --cluster.member-id=1 --cluster.members=" +
+		"1=127.0.0.1:7001@127.0.0.1:8001,2=127.0.0.1:7002@127.0.0.1:8002," +
+		"3=127.0.0.1:7003@127.0.0.1:8003",
 	"perf":       "posttrade perf --only=decision",
 	"completion": "posttrade completion bash > /etc/bash_completion.d/posttrade",
 	"version":    "posttrade version",

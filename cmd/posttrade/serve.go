@@ -17,7 +17,7 @@ func runServe(args []string, stdout, stderr io.Writer) int {
 	f := newFlags("serve [flags]",
 		"Runs everything, on embedded defaults unless a setting says otherwise. Stops in order on "+
 			"SIGINT and SIGTERM;\n"+
-			"SIGHUP reads certificates and log.level again.")
+			"SIGHUP reads certificates, the secrets of tokens and log.level again.")
 	c, err := f.read(args, 0, stdout)
 	if err != nil {
 		return settings.Exit(stderr, err)

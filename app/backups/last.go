@@ -1,0 +1,76 @@
+package backups
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"sync"
+	"time"
+
+	"posttrade/ring/disk"
+)
+
+// lastFile is the file of data.dir that has the last stream which a backup has read to its end.
+//
+// Without it a restart would hide from an operator that backups have stopped.
+const lastFile = "last-backup"
+
+// last is what the file holds, as JSON; the zero value: no backup yet.
+type last struct {
+	Sequence uint64 `json:"sequence"` // the last command in the stream
+	At       int64  `json:"at"`       // when the stream ended, epoch seconds
+}
+
+// record is the last stream, in memory and in the file. Any goroutine.
+type record struct {
+	path string // constant
+
+	mu   sync.Mutex
+	last last
+}
+
+// read takes in the file, if there is one. head is the last command of the journal: a file that
+// names a later one is of a history that is not this journal's any more, and counts as none.
+//
+// An unreadable file is an error, and counts as none too.
+func (r *record) read(head uint64) error {
+	text, err := os.ReadFile(r.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	var found last
+	if err == nil {
+		err = json.Unmarshal(text, &found)
+	}
+	if err != nil {
+		return fmt.Errorf("backups: read file=%s: %w", r.path, err)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if found.Sequence <= head {
+		r.last = found
+	}
+	return nil
+}
+
+// ended keeps a stream that a backup has read to its end. It counts in memory also when the file
+// cannot be written.
+func (r *record) ended(sequence uint64, now time.Time) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.last = last{Sequence: sequence, At: now.Unix()}
+	text, err := json.Marshal(r.last)
+	if err == nil {
+		err = disk.ReplaceText(r.path, 0o600, text)
+	}
+	return err
+}
+
+// get returns the last stream.
+func (r *record) get() last {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.last
+}

@@ -1,0 +1,129 @@
+package journal
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"math/rand/v2"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+
+	"posttrade/ring/must"
+)
+
+// TestALostTailIsRefused: a tail that is gone, or an older copy of it, may have had answered commands
+// that the store has not. Neither start nor verification takes it for a journal that never had one.
+func TestALostTailIsRefused(t *testing.T) {
+	for mode := range tailModes {
+		t.Run(mode, func(t *testing.T) { lostTail(t, mode) })
+	}
+}
+
+func lostTail(t *testing.T, mode string) {
+	l := leave(t, mode)
+	old := bytes.Clone(l.tail)
+	fs := l.with(t, l.tail)
+	o, fake := tailModes[mode](t, fs)
+	j := must.Get(Open("j", o))(t)
+	f, b := l.flow, &Block{}
+	publishAll(t, j, f, b, 3)
+	j.told(t, leftStored+leftAhead+3)
+	left := kill(fs)
+	fake.into(t, left, always)
+	must.OK(t, j.Close())
+	all := uint64(leftStored + leftAhead + 3)
+	for _, tt := range []struct {
+		name, about string
+		change      func(fs *vfs.MemFS)
+	}{
+		{"gone", "missing", func(fs *vfs.MemFS) { must.OK(t, fs.Remove("j/tail")) }},
+		{"an older copy", "of run 1", func(fs *vfs.MemFS) { must.OK(t, putFile(fs, "j/tail", old)) }},
+	} {
+		fs := kill(left)
+		tt.change(fs)
+		for _, boot := range []string{"boot-1", "boot-2"} {
+			o, _ := tailModes[mode](t, fs)
+			o.boot = boot
+			_, err := Open("j", o)
+			if !errors.Is(err, ErrTailDamaged) || !strings.Contains(err.Error(), tt.about) {
+				t.Errorf("%s, %s: open: %v", tt.name, boot, err)
+			}
+		}
+		_, err := Verify(context.Background(), "j", verifying(fs, *f))
+		if !errors.Is(err, ErrTailDamaged) {
+			t.Errorf("%s: verify: %v", tt.name, err)
+		}
+		report, err := AcceptHistory(context.Background(), "j", VerifyOptions{FS: fs, boot: "boot-1"})
+		must.OK(t, err)
+		if report.InputSeq >= all || report.Tail != 0 {
+			t.Errorf("%s: accepted %+v", tt.name, report)
+		}
+		_, err = recovered(fs, "boot-1", *f.begin(), report.InputSeq, report.InputSeq)
+		must.OK(t, err)
+	}
+	_, err := recovered(left, "boot-1", *f.begin(), all, all)
+	must.OK(t, err)
+}
+
+// TestATailMayBeGivenUpAtAnyMoment changes the mode of a journal, which removes its tail or makes
+// another one, and kills the process and cuts the power at every operation on the way.
+func TestATailMayBeGivenUpAtAnyMoment(t *testing.T) {
+	for mode := range tailModes {
+		for _, next := range []string{withTail, withLog, ""} {
+			t.Run(mode+" to "+next, func(t *testing.T) { givenUp(t, mode, next) })
+		}
+	}
+}
+
+func givenUp(t *testing.T, mode, next string) {
+	l := leave(t, mode)
+	all := uint64(leftStored + leftAhead)
+	for cut := int32(1); ; cut++ {
+		mem := kill(l.with(t, l.tail)) // all of it is on the disk
+		var left []*vfs.MemFS
+		var fake *fakeTail
+		var n atomic.Int32
+		inject := errorfs.InjectorFunc(func(op errorfs.Op) error {
+			if op.Kind.ReadOrWrite() != errorfs.OpIsWrite {
+				return nil
+			}
+			if n.Add(1) == cut {
+				for _, unsynced := range []int{0, 100} {
+					clone := mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: unsynced,
+						RNG: rand.New(rand.NewPCG(uint64(cut), 1))})
+					if fake != nil && fake.name != "" {
+						fake.under(func(f *fakeTail) {
+							f.fs = mem
+							f.into(t, clone, func() bool { return unsynced == 100 })
+						})
+					}
+					left = append(left, clone)
+				}
+			}
+			return nil
+		})
+		o := strict(t, errorfs.Wrap(mem, inject))
+		if next != "" {
+			o, fake = tailModes[next](t, o.FS)
+			fake.fs = mem
+		}
+		j := must.Get(Open("j", o))(t)
+		must.OK(t, j.Close())
+		if n.Load() < cut {
+			if cut < 10 {
+				t.Fatalf("the test ends at operation %d", cut)
+			}
+			return
+		}
+		for i, fs := range left {
+			// answered in mode "os": the power cut of another boot may take it, the process's end may not
+			if _, err := recovered(fs, "boot-1", *l.flow.begin(), all, all); err != nil {
+				t.Fatalf("operation %d, image %d: %v", cut, i, err)
+			}
+		}
+	}
+}
