@@ -95,6 +95,7 @@
 //	recorder.go recorder_run.go writer.go          the way of a command into the store
 //	tail.go taillog.go tailread.go bound.go        answers that do not wait for the store
 //	store.go osfs.go watch.go tablepace.go         the store below, and what its failure means
+//	makedir.go                                     directories with durable names
 //	anchor.go inspect.go inspecttail.go view.go    what an opening checks; looking without a lock
 //	walk.go replay.go shadow.go step.go            reading the history again
 //	snapshot.go snapshotter.go recover.go keep.go  short cuts for a start, and for any moment

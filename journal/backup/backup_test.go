@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -225,6 +226,30 @@ func TestCutShortIsNoBackup(t *testing.T) {
 	if _, err := r.write(dir, ""); !errors.Is(err, ErrExists) {
 		t.Error(err)
 	}
+}
+
+// TestDirectoriesAreMadeWithDurableNames: a backup and a restored directory are made by
+// disk.MakeDir, before anything else, and its error ends both.
+func TestDirectoriesAreMadeWithDurableNames(t *testing.T) {
+	torn := errors.New("torn")
+	dir := filepath.Join(t.TempDir(), "new", "night")
+	var made []string
+	failing := func(name string, _ fs.FileMode) error {
+		made = append(made, name)
+		return torn
+	}
+	must.Be(t, (&writing{dir: dir, makeDir: failing}).begin(), torn)
+	must.Be(t, (&restore{data: dir, makeDir: failing}).begin(), torn)
+	if !slices.Equal(made, []string{dir, dir}) {
+		t.Errorf("made: %v", made)
+	}
+	if _, err := os.Stat(filepath.Dir(dir)); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("there is something: %v", err)
+	}
+	r := newRig(t, "genesis")
+	r.grow(1)
+	r.mustWrite(dir, "")
+	must.Get(restoreInto(filepath.Join(t.TempDir(), "also", "new"), []string{dir}, 0))(t)
 }
 
 func TestOnlyAnEmptyDirectoryIsWritten(t *testing.T) {
