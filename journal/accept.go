@@ -21,8 +21,9 @@ import (
 // The new anchor takes the place of the old one in one rename, last. After a crash before that
 // AcceptHistory can be called again.
 //
-//   - Errors: ErrLocked while a server has the journal, ErrNoGenesis, and what Verify finds in the
-//     store itself. Until the copy is made nothing has been changed.
+//   - Errors: ErrLocked while a server has the journal, ErrNoGenesis, ErrArchived when a part of
+//     the history cannot be read at o.ArchiveDir, and what Verify finds in the store and its
+//     archives. Until the copy is made nothing has been changed.
 //   - Cost: that of Verify, then a copy of the store's logs, and a sync of every file.
 func AcceptHistory(ctx context.Context, dir string, o VerifyOptions) (r Report, err error) {
 	if o.FS == nil {
@@ -75,6 +76,7 @@ func acceptable(ctx context.Context, dir string, o *VerifyOptions,
 		return head, false, err
 	}
 	defer func() { err = errors.Join(err, s.close()) }()
+	s.db.shelf.reach(o.FS, o.ArchiveDir) // the whole history is read, also what was moved out
 	genesis, err := readGenesis(s.db)
 	if err != nil {
 		return head, false, err

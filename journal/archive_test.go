@@ -166,6 +166,32 @@ func expectArchived(t *testing.T, fs vfs.FS, f *flow, before Report, to Point) {
 	must.OK(t, second(io.ReadAll(must2(j.TransferAfter(to)))))
 }
 
+// TestArchivedHistoryIsAccepted loses the anchor of an archived journal. With the archives the
+// history is accepted, all of it; without them, or with a damaged one, nothing is changed.
+func TestArchivedHistoryIsAccepted(t *testing.T) {
+	fs := vfs.NewMem()
+	f, _ := agedJournal(t, fs)
+	before := must.Get(verifyToy(t, fs, f, ""))(t)
+	done := must.Get(archive(t, fs, tomorrow))(t)
+	must.OK(t, fs.Remove("j/"+anchorName))
+	accept := func(archives string) (Report, error) {
+		return AcceptHistory(t.Context(), "j", VerifyOptions{FS: fs, ArchiveDir: archives,
+			boot: "boot-1", Engine: func([]byte) (Engine, error) { return &toy{flow: f}, nil }})
+	}
+	for _, archives := range []string{"", "elsewhere"} {
+		untouched := fs.String()
+		if _, err := accept(archives); !errors.Is(err, ErrArchived) || fs.String() != untouched {
+			t.Errorf("archives in %q: %v, or a change", archives, err)
+		}
+	}
+	r := must.Get(accept("archives"))(t)
+	if r.InputSeq != before.InputSeq || r.Chain != before.Chain || r.Blocks != before.Blocks ||
+		r.Fills != before.Fills || r.Anchored != before.InputSeq || !r.Replayed {
+		t.Errorf("accepted %+v\nbefore %+v", r, before)
+	}
+	expectArchived(t, fs, &f, before, done.To)
+}
+
 func must2[T any](v T, err error) T {
 	if err != nil {
 		panic(err)
