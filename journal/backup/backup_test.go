@@ -325,6 +325,24 @@ func TestEveryFlipIsFound(t *testing.T) {
 	must.Get(restoreInto(filepath.Join(t.TempDir(), "data"), dirs, 0))(t)
 }
 
+// TestWhatCannotBeToldIsNotWhole: only a mark that is not there says that a restore was finished.
+func TestWhatCannotBeToldIsNotWhole(t *testing.T) {
+	dir := t.TempDir()
+	must.OK(t, Whole(dir))
+	must.OK(t, Whole(filepath.Join(dir, "new")))
+	file := filepath.Join(dir, "file")
+	must.OK(t, os.WriteFile(file, nil, 0o600))
+	for name, data := range map[string]string{
+		"a file":          file,
+		"a name too long": filepath.Join(dir, strings.Repeat("x", 300)),
+	} {
+		err := Whole(data)
+		if err == nil || errors.Is(err, ErrRestoring) || !strings.Contains(err.Error(), data) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 // TestRestoreBeginsAgain leaves a restore at its marks, and runs it again.
 func TestRestoreBeginsAgain(t *testing.T) {
 	r := newRig(t, "genesis")

@@ -43,13 +43,17 @@ type Origin struct {
 // ErrRestoring: a restore into the directory was not finished.
 var ErrRestoring = errors.New("a restore into it was not finished: run it again")
 
-// Whole refuses a data directory in which a restore was cut short, with ErrRestoring. A start calls
-// it before it opens anything there.
+// Whole refuses a data directory in which a restore was cut short, with ErrRestoring, and one of
+// which it cannot tell. A start calls it before it opens anything there.
 func Whole(data string) error {
-	if _, err := os.Stat(filepath.Join(data, restoringName)); err == nil {
+	_, err := os.Stat(filepath.Join(data, restoringName))
+	switch {
+	case err == nil:
 		return fmt.Errorf("data.dir %s: %w", data, ErrRestoring)
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
 	}
-	return nil
+	return fmt.Errorf("data.dir %s: %w", data, err)
 }
 
 // RestoreOptions of Restore.
