@@ -142,6 +142,7 @@ var rooms = map[string][]string{
 // testRooms lists what the tests of a package import beside what the package may import, and beside
 // ring/must, which any test may import.
 var testRooms = map[string][]string{
+	"app/backups": {"matcher"},
 	"app/engine":  {"ring/ringtest"},
 	"app/inspect": {"journal/asof/asoftest"},
 	"app/installation": {"ring/waittest", "app/apptest", "app/top", "httpapi/client",

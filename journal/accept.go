@@ -21,8 +21,9 @@ import (
 // The new anchor takes the place of the old one in one rename, last. After a crash before that
 // AcceptHistory can be called again.
 //
-//   - Errors: ErrLocked while a server has the journal, ErrNoGenesis, and what Verify finds in the
-//     store itself. Until the copy is made nothing has been changed.
+//   - Errors: ErrLocked while a server has the journal, ErrNoGenesis, ErrArchived when a part of
+//     the history cannot be read at o.ArchiveDir, and what Verify finds in the store and its
+//     archives. Until the copy is made nothing has been changed.
 //   - Cost: that of Verify, then a copy of the store's logs, and a sync of every file.
 func AcceptHistory(ctx context.Context, dir string, o VerifyOptions) (r Report, err error) {
 	if o.FS == nil {
@@ -51,7 +52,7 @@ func AcceptHistory(ctx context.Context, dir string, o VerifyOptions) (r Report, 
 	}
 	if err == nil {
 		// the anchor may vouch for synced history only
-		err = syncStore(o.FS, o.FS.PathJoin(dir, storeName))
+		err = syncFiles(o.FS, o.FS.PathJoin(dir, storeName))
 	}
 	if err != nil {
 		return r, err
@@ -75,6 +76,7 @@ func acceptable(ctx context.Context, dir string, o *VerifyOptions,
 		return head, false, err
 	}
 	defer func() { err = errors.Join(err, s.close()) }()
+	s.db.shelf.reach(o.FS, o.ArchiveDir) // the whole history is read, also what was moved out
 	genesis, err := readGenesis(s.db)
 	if err != nil {
 		return head, false, err
@@ -144,15 +146,15 @@ func copyFile(fs vfs.FS, from, to string) error {
 	return nil
 }
 
-// syncStore syncs every file of the store and then their names: what was read may have been in the
+// syncFiles syncs everything in a directory and then the names: what was read may have been in the
 // system's memory only.
-func syncStore(fs vfs.FS, store string) error {
-	names, err := fs.List(store)
+func syncFiles(fs vfs.FS, dir string) error {
+	names, err := fs.List(dir)
 	if err != nil {
-		return fmt.Errorf("journal: list dir=%s: %w", store, err)
+		return fmt.Errorf("journal: list dir=%s: %w", dir, err)
 	}
 	for _, name := range names {
-		path := fs.PathJoin(store, name)
+		path := fs.PathJoin(dir, name)
 		f, err := fs.Open(path)
 		if err == nil {
 			err = errors.Join(f.Sync(), f.Close())
@@ -161,7 +163,7 @@ func syncStore(fs vfs.FS, store string) error {
 			return fmt.Errorf("journal: sync file=%s: %w", path, err)
 		}
 	}
-	return syncDir(fs, store)
+	return syncDir(fs, dir)
 }
 
 // readAll walks every commit, checks that nothing lies beyond the last, and returns the end. r is

@@ -214,15 +214,22 @@ func (a *archived) open(s *shelf) (*vault, error) {
 	if err != nil {
 		return nil, missing(err)
 	}
-	a.latch = newLatch(func(error) {}) // an archive's failure does not end the journal
-	o := storeOptions(unlocked{s.fs}, a.latch, quiet{})
-	o.ReadOnly, o.ErrorIfNotExists = true, true
-	db, err := openStore(s.fs.PathJoin(folder, storeName), o, a.latch)
+	db, latch, err := openArchive(s.fs, folder)
 	if err != nil {
 		return nil, missing(err)
 	}
-	a.db = db
+	a.db, a.latch = db, latch
 	return db, nil
+}
+
+// openArchive opens the store of an archive for reading. It has a latch of its own: an archive's
+// failure does not end the journal.
+func openArchive(fs vfs.FS, folder string) (*vault, *latch, error) {
+	latch := newLatch(func(error) {})
+	o := storeOptions(unlocked{fs}, latch, quiet{})
+	o.ReadOnly, o.ErrorIfNotExists = true, true
+	db, err := openStore(fs.PathJoin(folder, storeName), o, latch)
+	return db, latch, err
 }
 
 // Archives returns ErrArchived, with the archive's name, when a part of the history was moved into

@@ -30,7 +30,8 @@ var ErrNothingOld = errors.New("no block is older than that, and older than a sn
 //   - No other process may have the journal open. The last blocks stay, whatever their age.
 //   - What is moved is verified on the way. The blocks are removed when the archive is on stable
 //     storage, together with the writing of the remnant. Killed at any moment, the journal has all
-//     of it, or the archive has: the next Archive goes on.
+//     of it, or the archive has: the next Archive goes on. It reads the archive that it finds, and
+//     removes nothing when that does not hold.
 //
 // Errors: ErrNothingOld when nothing may be moved, those of OpenExisting, ErrCorrupt for what does
 // not hold, ErrDiverged for a folder that holds another archive. Cost: what is moved is read twice
@@ -58,7 +59,7 @@ func Archive(ctx context.Context, dir, into string, before time.Time, o Options,
 		}
 	}
 	folder := j.o.FS.PathJoin(into, s.Name)
-	if s.SHA256, err = j.putArchive(folder, &s, from, to); err != nil {
+	if s.SHA256, err = j.putArchive(ctx, folder, &s, from, to); err != nil {
 		return done, err
 	}
 	if err := j.remove(&s, from, to); err != nil {
@@ -131,8 +132,11 @@ func (j *Journal) newestWhole() (uint64, error) {
 
 // putArchive writes an archive, unless it is there, and returns its hash. It is made as a transfer
 // is received: verified, flushed, and only then named by its file. A folder without that file was
-// cut short, and is made again; one with the file of another archive is ErrDiverged.
-func (j *Journal) putArchive(folder string, s *remnant, from, to point) (sum string, err error) {
+// cut short, and is made again; one with the file of another archive is ErrDiverged. One that is
+// there already is verified too: between the two calls it may have been damaged, or be another
+// copy.
+func (j *Journal) putArchive(ctx context.Context, folder string, s *remnant,
+	from, to point) (sum string, err error) {
 	fs := j.o.FS
 	body, err := json.Marshal(archiveBody{Format: archiveFormat, Genesis: fmt.Sprintf("%x", j.seed),
 		From: s.From, To: s.To, Root: s.Root})
@@ -142,13 +146,16 @@ func (j *Journal) putArchive(folder string, s *remnant, from, to point) (sum str
 	hash := sha256.Sum256(body)
 	sum = hex.EncodeToString(hash[:])
 	name := fs.PathJoin(folder, archiveName)
-	if text, err := readWhole(fs, name); err == nil {
+	switch text, err := readWhole(fs, name); {
+	case err == nil:
 		if got, err := archiveSum(text); err != nil || got != sum {
 			return "", errors.Join(fmt.Errorf("journal: file=%s is of another archive: %w", name,
 				ErrDiverged),
 				err)
 		}
-		return sum, nil // it was written, and the process ended before the rest
+		return sum, j.confirm(ctx, folder, from, to) // the process ended before the rest
+	case !notExist(err):
+		return "", fmt.Errorf("journal: read file=%s: %w", name, err) // it may be of a whole archive
 	}
 	if err := fs.RemoveAll(folder); err != nil { // what was cut short
 		return "", fmt.Errorf("journal: remove dir=%s: %w", folder, err)
@@ -172,6 +179,46 @@ func (j *Journal) putArchive(folder string, s *remnant, from, to point) (sum str
 		return "", err
 	}
 	return sum, putWhole(fs, folder, archiveName, append(text, '\n'))
+}
+
+// confirm reads an archive that an earlier call has written, before the journal's own copy of it is
+// removed: it must have every commit behind from up to to, and be on stable storage, which the
+// earlier call may not have come to. An error names the folder.
+func (j *Journal) confirm(ctx context.Context, folder string, from, to point) (err error) {
+	fs := j.o.FS
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("journal: archive dir=%s does not hold what its %s says; nothing was removed "+
+				"from the journal: %w", folder, archiveName, err)
+		}
+	}()
+	db, latch, err := openArchive(fs, folder)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, closeStore(db, latch)) }()
+	genesis, err := readGenesis(db)
+	if errors.Is(err, ErrNoGenesis) {
+		err = fmt.Errorf("key=g is not there: %w", errSizes) // the journal has one
+	}
+	if err != nil {
+		return err
+	}
+	if seed := hashOf(genesis); seed != j.seed {
+		return fmt.Errorf("key=g: genesis hash %x, want %x: %w", seed, j.seed, ErrDiverged)
+	}
+	w := newWalker(db, j.seed)
+	defer w.close()
+	w.at = from
+	err = w.walk(0, func(*decoded) error { return ctx.Err() })
+	if err == nil && w.at != to {
+		err = fmt.Errorf("it ends at inputSeq=%d, want %d: %w", w.at.inputSeq, to.inputSeq, errSizes)
+	}
+	if err != nil {
+		return err
+	}
+	return errors.Join(syncFiles(fs, fs.PathJoin(folder, storeName)), syncFiles(fs, folder),
+		makeDir(fs, folder))
 }
 
 // placedPoint is the point that a section goes on from; zero for the beginning, where a point has

@@ -167,6 +167,43 @@ func TestHangingSyncThatFailsEndsTheJournal(t *testing.T) {
 	must.Be(t, j.Close(), syscall.EIO)
 }
 
+// TestAPoisonedJournalClosesWhileASyncHangs poisons a journal while one of its tickers waits for a
+// sync that does not come. Close returns with the cause; what the ticker does later harms nothing.
+func TestAPoisonedJournalClosesWhileASyncHangs(t *testing.T) {
+	for _, mode := range []string{DurabilityOS, withTail, withLog} {
+		t.Run(mode, func(t *testing.T) {
+			h := newHangs()
+			fs := h.fs(vfs.NewMem())
+			o := strict(t, fs)
+			if o.Durability = mode; mode != DurabilityOS {
+				o, _ = tailModes[mode](t, fs)
+			}
+			o.FlushInterval, o.Fatal = time.Millisecond, func(error) {}
+			j, f := openNew(t, "j", o), flow{seed: 9}
+			h.shut()
+			appendAll(t, j, &f, 3)
+			until(t, "a sync hangs", func() bool { return h.hung.Load() > 0 })
+			eio := error(syscall.EIO)
+			h.err.Store(&eio)
+			_ = j.latch.Poison(syscall.ENOSPC)
+			closed := make(chan error, 1)
+			go func() { closed <- j.Close() }()
+			select {
+			case err := <-closed:
+				must.Be(t, err, syscall.ENOSPC)
+				must.Be(t, err, ErrPoisoned)
+				h.release()
+			case <-time.After(10 * time.Second):
+				t.Error("Close waits for a sync that hangs")
+				h.release()
+				<-closed
+			}
+			j.tickers.Wait()
+			must.Be(t, j.Err(), syscall.ENOSPC)
+		})
+	}
+}
+
 // On a disk where every sync takes longer than the bound, answers are released between two syncs.
 func TestSlowDiskAnswersBetweenTwoSyncs(t *testing.T) {
 	r, j, h, _, _ := boundRig(t, 20*time.Millisecond)

@@ -2,17 +2,18 @@ package journal
 
 import "fmt"
 
-// mustBeSound panics unless the journal's numbers stand in their order: what is stable is durable,
-// what is durable was appended, and without a tail no answer is ahead of the store. Each number
-// only rises, so the smaller one is read first. A build with ring.Checks calls it whenever one
+// mustBeSound panics unless the journal's numbers stand in their order: a stable commit's commands
+// are stable, what is stable is durable, what is durable was appended, and without a tail no answer
+// is ahead of the store. Each number only rises, so the smaller one is read first. A build with ring.Checks calls it whenever one
 // of them has risen. Any goroutine.
 func (j *Journal) mustBeSound() {
-	answered, stable := j.Answered(), j.Stable()
+	answered, end := j.Answered(), uint64(j.stable.Load())
+	stable := j.Stable()
 	durable := j.Durable()
 	applied := j.Applied()
-	if stable > durable || durable > applied || j.tail == nil && answered > durable {
-		panic(fmt.Sprintf("journal: stable=%d answered=%d durable=%d applied=%d", stable, answered,
-			durable, applied))
+	if end > stable || stable > durable || durable > applied || j.tail == nil && answered > durable {
+		panic(fmt.Sprintf("journal: end=%d stable=%d answered=%d durable=%d applied=%d", end, stable,
+			answered, durable, applied))
 	}
 }
 

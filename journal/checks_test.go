@@ -20,12 +20,15 @@ func TestNumbersOutOfTheirOrderPanic(t *testing.T) {
 		appendAll(t, j, &f, 3, 4)
 		ahead := j.safe
 		ahead.inputSeq++
-		must.Panic(t, "journal: stable=", func() { j.advance(ahead) })
+		must.Panic(t, "journal: end=", func() { j.advance(ahead) })
 		j.setHead(point{inputSeq: f.inputSeq, tradeSeq: f.tradeSeq, chain: j.tip.chain})
 		j.answered.Store(int64(f.inputSeq + 1))
-		must.Panic(t, "journal: stable=", func() { j.advance(j.safe) })
+		must.Panic(t, "journal: end=", func() { j.advance(j.safe) })
 		must.Panic(t, "journal: answers up to", func() { j.answer(f.inputSeq) })
 		j.answered.Store(int64(f.inputSeq))
+		j.stable.Store(int64(f.inputSeq + 1))
+		must.Panic(t, "journal: end=", func() { j.advance(j.safe) })
+		j.stable.Store(int64(f.inputSeq))
 		must.OK(t, j.Close())
 	}
 }

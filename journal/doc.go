@@ -51,7 +51,9 @@
 //
 //   - StableHead is the part that a power cut cannot take. What is derived and kept elsewhere (SQL,
 //     price history, extracts) follows StableHead, so it never knows more than a journal that is
-//     opened again. If it does, it has met another journal.
+//     opened again. If it does, it has met another journal. What also names a commit, with its chain
+//     (backups, kept snapshots), follows StableEnd: commands that are stable in the tail alone are
+//     packed into other commits after a power cut.
 //
 // A Shadow is a second engine that starts from a snapshot, or from genesis, and follows the durable
 // history: it gives every event of the history again to its caller, and the running engine takes no
@@ -63,7 +65,7 @@
 // appended to. Receive makes a new journal from the stream, and Replace puts that journal in the
 // place of another; the package transfer has the stream's frames and the exchange. WaitStable tells
 // a caller that keeps the same commands elsewhere when a power cut can no longer take them from
-// here.
+// here, and WaitStableEnd when it can no longer change their commits.
 //
 // What the anchor cannot see: if a power cut and damage to synced bytes of the log's tail come
 // together, the commits of the last 100 ms before the cut may be missing unnoticed. Without a power
@@ -83,10 +85,11 @@
 //	answered    answers may be released                  Answered
 //	durable     in the store, where it can be read       Durable, Head
 //	stable      a power cut cannot take it               Stable, StableHead
+//	            nor change the commit that ends there    StableEnd
 //
-// Stable is never ahead of durable, and durable never ahead of applied. Without a tail answered is
-// never ahead of durable. With one it may be ahead of durable and of applied, by what the tail
-// alone has. A build with ring.Checks panics when one of these does not hold (check.go).
+// StableEnd is never ahead of stable, stable never ahead of durable, and durable never ahead of
+// applied. Without a tail answered is never ahead of durable. With one it may be ahead of durable
+// and of applied, by what the tail alone has. A build with ring.Checks panics when one of these does not hold (check.go).
 //
 // Where to begin, a row for each idea:
 //
@@ -95,6 +98,7 @@
 //	recorder.go recorder_run.go writer.go          the way of a command into the store
 //	tail.go taillog.go tailread.go bound.go        answers that do not wait for the store
 //	store.go osfs.go watch.go tablepace.go         the store below, and what its failure means
+//	makedir.go                                     directories with durable names
 //	anchor.go inspect.go inspecttail.go view.go    what an opening checks; looking without a lock
 //	walk.go replay.go shadow.go step.go            reading the history again
 //	snapshot.go snapshotter.go recover.go keep.go  short cuts for a start, and for any moment

@@ -278,7 +278,7 @@ func (j *Journal) start() {
 }
 
 // every calls f at that interval on a goroutine of its own until Close, which waits for a call
-// under way.
+// under way unless the journal is poisoned.
 func (j *Journal) every(d time.Duration, f func()) {
 	j.tickers.Go(func() {
 		t := time.NewTicker(d)
@@ -350,7 +350,8 @@ func (j *Journal) FreeBytes() (free uint64, known bool) {
 // call returns ErrClosed.
 //
 // A poisoned journal is left as it is, and its error returned: neither the store nor the anchor is
-// closed. The file that marks an open journal is removed only after a close without any error.
+// closed, and no sync that hangs is waited for. The file that marks an open journal is removed only
+// after a close without any error.
 func (j *Journal) Close() error {
 	if j.closed.Swap(true) {
 		return ErrClosed
@@ -360,15 +361,14 @@ func (j *Journal) Close() error {
 	}
 	j.reading.Lock() // never unlocked: from here on no Transfer reads
 	j.stopOnce.Do(func() { close(j.stop) })
-	j.tickers.Wait()
-	j.bound.stop()
 	close(j.commits)
 	settled := make(chan struct{})
-	go func() { j.workers.Wait(); j.tail.stop(); close(settled) }()
+	go func() { j.tickers.Wait(); j.workers.Wait(); j.tail.stop(); close(settled) }()
 	select {
 	case <-settled:
-	case <-j.latch.dead: // the committer may wait for a sync that never comes
+	case <-j.latch.dead: // the committer or a ticker may wait for a sync that never comes
 	}
+	j.bound.stop() // a ticker renews it
 	if j.latch.Err() == nil {
 		if err := j.anchorNow(true); err != nil {
 			_ = j.latch.Poison(err)

@@ -109,20 +109,20 @@ func (k *Keep) read(name string) (s keptSnapshot, err error) {
 }
 
 // blockAt returns the last sequence and the chain of the block that holds a stable command. The
-// whole block must be stable: a power cut could take it, and another commit could then end
-// elsewhere. ErrSnapshot when it is not.
+// whole block must be stable as a commit (StableEnd): a power cut could take it, and another commit
+// could then end elsewhere. ErrSnapshot when it is not.
 func (j *Journal) blockAt(inputSeq uint64) (end uint64, chain [chainBytes]byte, err error) {
-	stable, _ := j.StableHead()
+	stable := j.StableEnd()
 	if inputSeq == 0 || inputSeq > stable {
-		return 0, chain, fmt.Errorf("journal: inputSeq=%d is beyond the stable head %d: %w", inputSeq,
-			stable, ErrSnapshot)
+		return 0, chain, fmt.Errorf("journal: inputSeq=%d is beyond the stable commits, which end at "+
+			"%d: %w", inputSeq, stable, ErrSnapshot)
 	}
 	e, err := commandsAt(j.db, inputSeq)
 	if err != nil {
 		return 0, chain, err
 	}
 	if end = e.last(); end < inputSeq || end > stable {
-		err = fmt.Errorf("journal: the block of inputSeq=%d ends at %d, the stable head is %d: %w",
+		err = fmt.Errorf("journal: the block of inputSeq=%d ends at %d, the stable commits at %d: %w",
 			inputSeq, end, stable, ErrSnapshot)
 	}
 	return end, e.chain, err
@@ -150,7 +150,7 @@ func (k *Keep) Bytes() (n int64) {
 	return n
 }
 
-// Write keeps a snapshot of a shadow with views. It must stand at a command on stable storage
+// Write keeps a snapshot of a shadow with views. It must stand at a command up to StableEnd
 // (ErrSnapshot); one that is kept already is not written again. Until the manifest has its name
 // nothing counts, so a crash leaves only files for Clean. Cost: the state and the image, compressed
 // and synced, on the caller's thread.
@@ -165,8 +165,8 @@ func (k *Keep) Write(sh *Shadow) error {
 	}
 	s.BlockEnd, s.Chain = end, hex.EncodeToString(chain[:])
 	fs := k.j.o.FS
-	if err := fs.MkdirAll(k.dir, 0o755); err != nil {
-		return fmt.Errorf("journal: make dir=%s: %w", k.dir, err)
+	if err := makeDir(fs, k.dir); err != nil {
+		return err
 	}
 	s.State, err = snapshotFile(fs, k.dir, stateName(s.InputSeq), sh.engine.WriteSnapshot)
 	if err != nil {

@@ -42,10 +42,7 @@ func Prepare(dir string, o Options) (_ *Journal, err error) {
 	if j.sealer.packer, err = newPacker(o.Codec); err != nil {
 		return nil, err
 	}
-	if err := o.FS.MkdirAll(dir, 0o755); err != nil {
-		return nil, fmt.Errorf("journal: make dir=%s: %w", dir, err)
-	}
-	if err := syncDir(o.FS, o.FS.PathDir(dir)); err != nil {
+	if err := makeDir(o.FS, dir); err != nil {
 		return nil, err
 	}
 	if j.lock, err = lockDir(o.FS, dir); err != nil {

@@ -42,9 +42,9 @@ type Received struct {
 	TradeSeq uint64
 }
 
-// Receive writes the stream of a Transfer as a new journal into dir, which is made if need be. When
-// it returns nil, everything is on stable storage, and Open finds a journal with that head, as
-// after a clean close.
+// Receive writes the stream of a Transfer as a new journal into dir, which is made if need be, with
+// its parents. When it returns nil, everything is on stable storage, also the names of what was
+// made, and Open finds a journal with that head, as after a clean close.
 //
 // Everything is verified on the way: framing, checksums, the chain, that neither sequence has a
 // hole, that fills and client ids belong to their commits, the snapshot's files, and the hash over
@@ -164,10 +164,7 @@ type receiver struct {
 // lockEmpty takes the directory's lock. It refuses a directory that is not empty, unless the mark
 // says that what is there was not received in full.
 func (r *receiver) lockEmpty() error {
-	if err := r.fs.MkdirAll(r.dir, 0o755); err != nil {
-		return fmt.Errorf("journal: make dir=%s: %w", r.dir, err)
-	}
-	if err := syncDir(r.fs, r.fs.PathDir(r.dir)); err != nil {
+	if err := makeDir(r.fs, r.dir); err != nil {
 		return err
 	}
 	var err error

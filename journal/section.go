@@ -74,18 +74,11 @@ func parsePoint(b []byte) (p point) {
 // the journal has no such commit.
 var ErrBase = errors.New("not what follows that commit of this journal")
 
-// TransferAfter is Transfer of what comes after a commit, the zero Point for all. Its end is the
-// stable head: what is kept elsewhere must never have what a power cut may take from the journal.
-// It returns ErrBase when the journal has no commit that ends there, with that chain: another
-// journal, or one whose history was replaced.
-func (j *Journal) TransferAfter(p Point) (*Transfer, error) {
-	return j.transfer(p, func() point {
-		if j.stableWhenDurable() {
-			return j.safe
-		}
-		return j.stablePoint
-	})
-}
+// TransferAfter is Transfer of what comes after a commit, the zero Point for all. Its end is
+// StableEnd: what is kept elsewhere must never have what a power cut may take from the journal, nor
+// end where no commit ends after one. It returns ErrBase when the journal has no commit that ends
+// there, with that chain: another journal, or one whose history was replaced.
+func (j *Journal) TransferAfter(p Point) (*Transfer, error) { return j.transfer(p, j.stableEnd) }
 
 // follow makes the stream go on from a commit, which the journal must have: with that sequence,
 // that tradeSeq and that chain, or ErrBase. One that has been moved into an archive counts, if it

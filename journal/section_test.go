@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 
@@ -111,6 +113,57 @@ func TestLimitCutsAnywhere(t *testing.T) {
 	_, err := ReceiveAll("more", ends[2].InputSeq+1, strict(t, vfs.NewMem()), readers(streams...)...)
 	must.Be(t, err, transfer.ErrNotWhole)
 	must.OK(t, j.Close())
+}
+
+// TestASectionEndsWhereACommitStays takes a section while commands come one by one, and cuts the
+// power. The journal goes on from the section's end, and from that of a snapshot that was kept. In
+// mode "fsync" with a tail that is less than what is stable: the tail's commands are packed into
+// other commits by the next opening.
+func TestASectionEndsWhereACommitStays(t *testing.T) {
+	for _, mode := range []string{DurabilityFsync, DurabilityOS, withLog} {
+		t.Run(mode, func(t *testing.T) {
+			mem := vfs.NewCrashableMem()
+			o, cut := stableMode(t, mode, mem)
+			f := flow{seed: 5, idsEvery: 3}
+			j := openNew(t, "j", o)
+			k := must.Get(OpenKeep(j, "kept"))(t)
+			var ends []Point
+			for n := range 20 {
+				appendAll(t, j, &f, 1, 2, 1)
+				must.OK(t, j.WaitStable(t.Context(), f.inputSeq))
+				if n%4 == 3 {
+					must.OK(t, j.WaitStableEnd(t.Context(), f.inputSeq))
+				}
+				tr := must.Get(j.TransferAfter(Point{}))(t)
+				stream := must.Get(io.ReadAll(tr))(t)
+				must.OK(t, tr.Close())
+				to := must.Get(CheckStream(bytes.NewReader(stream), j.Seed(), Point{}))(t).To
+				if n%4 == 3 && to.InputSeq != f.inputSeq {
+					t.Errorf("a section ends at %d, want what is stable, %d", to.InputSeq, f.inputSeq)
+				}
+				ends = append(ends, to)
+				sh := must.Get(OpenShadow(j, toyRebuild(f), f.inputSeq, nil))(t)
+				must.OK(t, sh.Follow(t.Context(), f.inputSeq, nil))
+				if err := k.Write(sh); err != nil && (n%4 == 3 || !errors.Is(err, ErrSnapshot)) {
+					t.Errorf("a snapshot at %d is not kept: %v", f.inputSeq, err)
+				}
+				must.OK(t, sh.Close())
+
+				left := must.Get(Open("j", Options{FS: cut(), boot: "boot-2", Fatal: func(error) {}}))(t)
+				for _, end := range ends {
+					if end.InputSeq > 0 {
+						must.OK(t, must.Get(left.TransferAfter(end))(t).Close())
+					}
+				}
+				kept := must.Get(OpenKeep(left, "kept"))(t)
+				if got, want := kept.Sequences(), k.Sequences(); !slices.Equal(got, want) {
+					t.Errorf("kept are %d, after a power cut %d", want, got)
+				}
+				must.OK(t, left.Close())
+			}
+			must.OK(t, j.Close())
+		})
+	}
 }
 
 func TestSectionOfAnotherPlaceIsRefused(t *testing.T) {

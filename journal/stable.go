@@ -33,7 +33,38 @@ func (j *Journal) logs() bool { return j.o.Tail && j.stableWhenDurable() }
 //     after any of these.
 //   - Cost: in "os" mode one sync, shared by all waiting callers. WaitStable blocks; any goroutine.
 func (j *Journal) WaitStable(ctx context.Context, inputSeq uint64) error {
-	for j.Stable() < inputSeq {
+	return j.waitStable(ctx, inputSeq, j.Stable)
+}
+
+// StableEnd is the end of the last commit that a power cut can neither take nor change: after it
+// the journal has a commit that ends there, with that chain. It is Stable, except in "fsync" mode
+// with a tail: what is stable in the tail alone is packed into other commits after a power cut.
+// StableEnd is then what the store has synced, about 50 ms behind. What is kept elsewhere and names
+// a commit of this journal follows StableEnd. Any goroutine.
+func (j *Journal) StableEnd() uint64 {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.stableEnd().inputSeq
+}
+
+// stableEnd is StableEnd as a point. The caller holds mu.
+func (j *Journal) stableEnd() point {
+	if j.lazy == nil {
+		return j.safe
+	}
+	return j.stablePoint
+}
+
+// WaitStableEnd is WaitStable for StableEnd: it returns nil when a commit that ends at inputSeq or
+// behind it is such that a power cut can neither take nor change it. With a tail WaitStableEnd
+// syncs the store's log itself, also in "fsync" mode.
+func (j *Journal) WaitStableEnd(ctx context.Context, inputSeq uint64) error {
+	return j.waitStable(ctx, inputSeq, j.StableEnd)
+}
+
+// waitStable waits until stable, which follows stabilize, has reached inputSeq.
+func (j *Journal) waitStable(ctx context.Context, inputSeq uint64, stable func() uint64) error {
+	for stable() < inputSeq {
 		if err := j.usable(); err != nil {
 			return err
 		}

@@ -135,6 +135,40 @@ func TestWaitStableEndsWithTheJournal(t *testing.T) {
 	must.Be(t, <-answer, ErrClosed)
 }
 
+// TestWaitStableEndSyncsTheStore: with a log, what is stable by the log alone is not the end of a
+// stable commit. WaitStable does not wait for the store, also when its syncs fail; WaitStableEnd
+// syncs it at once. Its errors are those of WaitStable.
+func TestWaitStableEndSyncsTheStore(t *testing.T) {
+	n := 0
+	toggle := failingSyncs(&n)
+	o, _ := logged(t, errorfs.Wrap(vfs.NewMem(), toggle))
+	o.Fatal = func(error) {}
+	j, made := openNew(t, "j", o), flow{seed: 1}
+	appendAll(t, j, &made, 5)
+	must.OK(t, j.WaitStableEnd(t.Context(), 5))
+	if got := j.StableEnd(); got != 5 {
+		t.Errorf("stable commits end at %d, want 5", got)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	must.Be(t, j.WaitStableEnd(ctx, 6), context.Canceled)
+	toggle.On()
+	appendAll(t, j, &made, 5)
+	must.OK(t, j.WaitStable(t.Context(), 10))
+	must.Be(t, j.WaitStableEnd(t.Context(), 10), syscall.EIO)
+	must.OK(t, j.WaitStable(t.Context(), 10))
+	must.OK(t, j.WaitStableEnd(t.Context(), 5))
+	must.Be(t, j.WaitStableEnd(t.Context(), 10), ErrPoisoned)
+	if got := j.StableEnd(); got != 5 || n != 1 {
+		t.Errorf("stable commits end at %d after %d failed syncs", got, n)
+	}
+	must.Be(t, j.Close(), ErrPoisoned)
+
+	j = openNew(t, "j", strict(t, vfs.NewMem()))
+	must.OK(t, j.Close())
+	must.Be(t, j.WaitStableEnd(t.Context(), 1), ErrClosed)
+}
+
 // failingSyncs fails the syncs of logs while it is on, and counts them.
 func failingSyncs(n *int) *errorfs.Toggle {
 	return &errorfs.Toggle{Injector: errorfs.InjectorFunc(func(op errorfs.Op) error {

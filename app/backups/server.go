@@ -197,10 +197,11 @@ func (s *Server) journal(w http.ResponseWriter, r *http.Request, subject string)
 
 // settle waits until everything that was answered before the call is on stable storage.
 //
-// A backup must not have what a power cut could still take from the journal that it is of.
+// A backup must not have what a power cut could still take from the journal that it is of, and the
+// next one must find the commit where it ends: so the commits themselves have to be stable.
 func (s *Server) settle(ctx context.Context) error {
 	head, _ := s.o.Journal.Head()
-	return s.o.Journal.WaitStable(ctx, head)
+	return s.o.Journal.WaitStableEnd(ctx, head)
 }
 
 // tables streams the rows that no journal gives again; 204 when this process has none.

@@ -39,7 +39,14 @@ func testGenesis() *matcher.Genesis {
 // after each of them.
 func record(t *testing.T, dir string, n int) (j *journal.Journal, states [][32]byte) {
 	t.Helper()
-	w := asoftest.New(t, dir, testGenesis())
+	return recordWith(t, dir, n, journal.Options{})
+}
+
+// recordWith is record with options of the journal.
+func recordWith(t *testing.T, dir string, n int, o journal.Options) (j *journal.Journal,
+	states [][32]byte) {
+	t.Helper()
+	w := asoftest.NewWith(t, dir, testGenesis(), o)
 	states = append(states, w.Engine.StateHash())
 	rnd := rand.New(rand.NewPCG(1, 2))
 	for i := range n {
@@ -123,6 +130,22 @@ func TestEveryMomentIsTheStateOfItsSequence(t *testing.T) {
 				t.Errorf("beyond the head: %v", err)
 			}
 		})
+	}
+}
+
+// TestCheckpointsFollowStableCommits: with a tail, commands are on stable storage before their
+// commits are. A checkpoint waits for the commits, without an error.
+func TestCheckpointsFollowStableCommits(t *testing.T) {
+	const n = 400
+	for range 5 {
+		j, _ := recordWith(t, t.TempDir(), n, journal.Options{Tail: true})
+		h := open(t, j, Options{Dir: t.TempDir(), Interval: 10})
+		must.OK(t, h.Checkpoint(t.Context()))
+		must.OK(t, j.WaitStableEnd(t.Context(), n))
+		must.OK(t, h.Checkpoint(t.Context()))
+		if got, _ := h.Checkpoints(); got != n/10 {
+			t.Errorf("%d checkpoints, want %d", got, n/10)
+		}
 	}
 }
 

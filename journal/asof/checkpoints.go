@@ -70,13 +70,14 @@ func (h *History) Run(ctx context.Context) {
 // Checkpoint makes the checkpoints that are due, at the lowest priority, and removes those that are
 // not needed any more. It does nothing without a folder, and when the disk is as good as full.
 //
-// It follows the stable head, not the durable one: a power cut must not leave a checkpoint of
-// commands that the journal has lost. What was made before an error or the end of ctx stays.
+// It follows the commits that are stable, not the durable head: a power cut must not leave a
+// checkpoint of commands, or of a commit, that the journal has lost. What was made before an error
+// or the end of ctx stays.
 func (h *History) Checkpoint(ctx context.Context) error {
 	if h.keep == nil || h.j.StorageFull() {
 		return nil
 	}
-	head, _ := h.j.StableHead()
+	head := h.j.StableEnd()
 	space := h.spacing(head)
 	have, list := map[uint64]bool{}, h.keep.Sequences()
 	for _, at := range list {

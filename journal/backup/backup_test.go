@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -227,6 +228,30 @@ func TestCutShortIsNoBackup(t *testing.T) {
 	}
 }
 
+// TestDirectoriesAreMadeWithDurableNames: a backup and a restored directory are made by
+// disk.MakeDir, before anything else, and its error ends both.
+func TestDirectoriesAreMadeWithDurableNames(t *testing.T) {
+	torn := errors.New("torn")
+	dir := filepath.Join(t.TempDir(), "new", "night")
+	var made []string
+	failing := func(name string, _ fs.FileMode) error {
+		made = append(made, name)
+		return torn
+	}
+	must.Be(t, (&writing{dir: dir, makeDir: failing}).begin(), torn)
+	must.Be(t, (&restore{data: dir, makeDir: failing}).begin(), torn)
+	if !slices.Equal(made, []string{dir, dir}) {
+		t.Errorf("made: %v", made)
+	}
+	if _, err := os.Stat(filepath.Dir(dir)); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("there is something: %v", err)
+	}
+	r := newRig(t, "genesis")
+	r.grow(1)
+	r.mustWrite(dir, "")
+	must.Get(restoreInto(filepath.Join(t.TempDir(), "also", "new"), []string{dir}, 0))(t)
+}
+
 func TestOnlyAnEmptyDirectoryIsWritten(t *testing.T) {
 	r := newRig(t, "genesis")
 	r.grow(1)
@@ -298,6 +323,24 @@ func TestEveryFlipIsFound(t *testing.T) {
 	}
 	t.Logf("%d flips", tried)
 	must.Get(restoreInto(filepath.Join(t.TempDir(), "data"), dirs, 0))(t)
+}
+
+// TestWhatCannotBeToldIsNotWhole: only a mark that is not there says that a restore was finished.
+func TestWhatCannotBeToldIsNotWhole(t *testing.T) {
+	dir := t.TempDir()
+	must.OK(t, Whole(dir))
+	must.OK(t, Whole(filepath.Join(dir, "new")))
+	file := filepath.Join(dir, "file")
+	must.OK(t, os.WriteFile(file, nil, 0o600))
+	for name, data := range map[string]string{
+		"a file":          file,
+		"a name too long": filepath.Join(dir, strings.Repeat("x", 300)),
+	} {
+		err := Whole(data)
+		if err == nil || errors.Is(err, ErrRestoring) || !strings.Contains(err.Error(), data) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
 }
 
 // TestRestoreBeginsAgain leaves a restore at its marks, and runs it again.

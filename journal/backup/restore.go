@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -42,13 +43,17 @@ type Origin struct {
 // ErrRestoring: a restore into the directory was not finished.
 var ErrRestoring = errors.New("a restore into it was not finished: run it again")
 
-// Whole refuses a data directory in which a restore was cut short, with ErrRestoring. A start calls
-// it before it opens anything there.
+// Whole refuses a data directory in which a restore was cut short, with ErrRestoring, and one of
+// which it cannot tell. A start calls it before it opens anything there.
 func Whole(data string) error {
-	if _, err := os.Stat(filepath.Join(data, restoringName)); err == nil {
+	_, err := os.Stat(filepath.Join(data, restoringName))
+	switch {
+	case err == nil:
 		return fmt.Errorf("data.dir %s: %w", data, ErrRestoring)
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
 	}
-	return nil
+	return fmt.Errorf("data.dir %s: %w", data, err)
 }
 
 // RestoreOptions of Restore.
@@ -83,7 +88,7 @@ func Restore(data string, chain []*Manifest, o RestoreOptions) (got Origin, err 
 		return got, fmt.Errorf("backup: dir=%s ends at sequence %d, which is before %d: %w", last.dir,
 			last.To.InputSeq, o.To, ErrChain)
 	}
-	r := &restore{data: data, chain: chain, o: o}
+	r := &restore{data: data, chain: chain, o: o, makeDir: disk.MakeDir}
 	if err := r.begin(); err != nil {
 		return got, err
 	}
@@ -109,6 +114,8 @@ type restore struct {
 	// chain is cut to the backups that are used once the journal is received.
 	chain []*Manifest
 	o     RestoreOptions
+	// makeDir makes data with a durable name: disk.MakeDir, outside of tests.
+	makeDir func(name string, mode fs.FileMode) error
 	// lock is on the file restoringName.
 	lock io.Closer
 }
@@ -116,7 +123,7 @@ type restore struct {
 // begin takes the directory, makes the mark and removes what an earlier attempt has left. The mark
 // is durable before anything else is written, and its lock keeps a second restore out.
 func (r *restore) begin() error {
-	if err := os.MkdirAll(r.data, 0o700); err != nil {
+	if err := r.makeDir(r.data, 0o700); err != nil {
 		return fmt.Errorf("backup: make dir=%s: %w", r.data, err)
 	}
 	entries, err := os.ReadDir(r.data)
@@ -136,7 +143,7 @@ func (r *restore) begin() error {
 			return errors.Join(fmt.Errorf("backup: %w", err), r.lock.Close())
 		}
 	}
-	if err := errors.Join(disk.SyncDir(r.data), disk.SyncDir(filepath.Dir(r.data))); err != nil {
+	if err := disk.SyncDir(r.data); err != nil {
 		return errors.Join(err, r.lock.Close())
 	}
 	return nil

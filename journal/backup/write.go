@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"hash"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -48,8 +49,8 @@ type Options struct {
 //   - Errors: ErrExists, ErrNotEmpty, journal.ErrLocked: nothing in dir is changed. What Read says
 //     of o.Since. journal.ErrBase and transfer.ErrNotWhole: the stream was another, or not whole.
 //
-//   - Order on stable storage: the mark, the files, the manifest under its name, then the mark
-//     goes. So a power cut at any moment leaves no backup or a whole one.
+//   - Order on stable storage: dir and its new parents, the mark, the files, the manifest under its
+//     name, then the mark goes. So a power cut at any moment leaves no backup or a whole one.
 //
 //   - Cost: one pass over the stream, which is hashed and verified on the way; memory does not grow
 //     with it. Blocks as long as the source sends; one goroutine.
@@ -64,7 +65,7 @@ func Write(ctx context.Context, dir string, from Contents, o Options) (_ *Manife
 		after = base.To
 		m.Base, m.Genesis = base.sum, base.Genesis
 	}
-	w := &writing{dir: dir}
+	w := &writing{dir: dir, makeDir: disk.MakeDir}
 	if err := w.begin(); err != nil {
 		return nil, err
 	}
@@ -87,14 +88,16 @@ func Write(ctx context.Context, dir string, from Contents, o Options) (_ *Manife
 
 // writing is one Write. It holds the lock from begin until Write returns.
 type writing struct {
-	dir  string
-	lock io.Closer
+	dir string
+	// makeDir makes dir with a durable name: disk.MakeDir, outside of tests.
+	makeDir func(name string, mode fs.FileMode) error
+	lock    io.Closer
 }
 
 // begin takes the directory and makes the mark, before anything else is written. It looks at what
 // is there before it takes the lock, so that a directory that is not its own gets no lock file.
 func (w *writing) begin() error {
-	if err := os.MkdirAll(w.dir, 0o700); err != nil {
+	if err := w.makeDir(w.dir, 0o700); err != nil {
 		return fmt.Errorf("backup: make dir=%s: %w", w.dir, err)
 	}
 	entries, err := os.ReadDir(w.dir)

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 )
 
 // Replace writes a file with that mode in the place of the one that has its name, if there is one.
@@ -30,6 +31,39 @@ func ReplaceText(name string, mode fs.FileMode, text []byte) error {
 		_, err := w.Write(text)
 		return err
 	})
+}
+
+// MakeDir makes a directory and the parents that are missing, and makes the name of each durable.
+//
+// They are made from the top down, each name synced before the next directory is made. A process
+// that was killed in between has left one whose name may not be durable: the name of the lowest
+// directory that exists is synced too, unless its parent may not be read; another made it then.
+func MakeDir(name string, mode fs.FileMode) error { return makeDir(name, mode, SyncDir) }
+
+// makeDir is MakeDir with a sync of directories.
+func makeDir(name string, mode fs.FileMode, sync func(dir string) error) error {
+	missing := []string{name}
+	above := filepath.Dir(name)
+	for ; above != filepath.Dir(above); above = filepath.Dir(above) {
+		if _, err := os.Stat(above); err == nil {
+			break
+		} else if !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		missing = append(missing, above)
+	}
+	if err := sync(filepath.Dir(above)); err != nil && !errors.Is(err, fs.ErrPermission) {
+		return err
+	}
+	for _, dir := range slices.Backward(missing) {
+		if err := os.MkdirAll(dir, mode); err != nil {
+			return err
+		}
+		if err := sync(filepath.Dir(dir)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // SyncDir makes the names in a directory durable.

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"posttrade/ring/must"
@@ -31,6 +32,84 @@ func TestReplaceShowsOneFileOrTheOther(t *testing.T) {
 	if got, readErr := os.ReadFile(name); !errors.Is(err, torn) || readErr != nil ||
 		string(got) != "second one" {
 		t.Errorf("after a failed write: %q, %v; %v", got, readErr, err)
+	}
+}
+
+// TestMadeDirectoriesHaveDurableNames makes directories below none, one and two that are missing.
+// Each name is synced in its parent before the next directory is made in it, and first that of the
+// lowest one that was there: a process that was killed may have made it.
+func TestMadeDirectoriesHaveDurableNames(t *testing.T) {
+	base := t.TempDir()
+	must.OK(t, os.MkdirAll(filepath.Join(base, "there", "in it"), 0o700))
+	tests := []struct {
+		name string
+		want []string // in which directories names are synced
+	}{
+		{"there", []string{"..", "."}},
+		{"new", []string{"..", "."}},
+		{"there/in it/new", []string{"there", "there/in it"}},
+		{"a/b/c", []string{"..", ".", "a", "a/b"}},
+	}
+	for _, tt := range tests {
+		var synced []string
+		name := filepath.Join(base, tt.name)
+		must.OK(t, makeDir(name, 0o700, func(dir string) error {
+			if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+				t.Errorf("%s: %s is synced before it is there: %v", tt.name, dir, err)
+			}
+			if len(synced) < len(tt.want)-1 {
+				if _, err := os.Stat(name); err == nil && tt.name != "there" {
+					t.Errorf("%s is made before the name of %s is durable", tt.name, dir)
+				}
+			}
+			synced = append(synced, must.Get(filepath.Rel(base, dir))(t))
+			return SyncDir(dir)
+		}))
+		if info, err := os.Stat(name); err != nil || !info.IsDir() {
+			t.Errorf("%s: %v", tt.name, err)
+		}
+		if !slices.Equal(synced, tt.want) {
+			t.Errorf("%s: synced are %v, want %v", tt.name, synced, tt.want)
+		}
+	}
+}
+
+// TestDirectoriesThatCannotBeMade: every error comes back, and nothing is made behind it. Only a
+// directory above what was there already may be unreadable.
+func TestDirectoriesThatCannotBeMade(t *testing.T) {
+	base := t.TempDir()
+	file := filepath.Join(base, "file")
+	must.OK(t, os.WriteFile(file, nil, 0o600))
+	for _, name := range []string{file, filepath.Join(file, "a"), filepath.Join(file, "a", "b")} {
+		if err := MakeDir(name, 0o700); err == nil {
+			t.Errorf("%s: made", name)
+		}
+	}
+	torn := errors.New("torn")
+	for at := range 3 {
+		n, name := 0, filepath.Join(base, "a", "b")
+		must.Be(t, makeDir(name, 0o700, func(string) error {
+			if n++; n == at+1 {
+				return torn
+			}
+			return nil
+		}), torn)
+		if _, err := os.Stat(name); at < 2 && err == nil {
+			t.Errorf("sync %d: %s is made behind a name that is not durable", at, name)
+		}
+		must.OK(t, os.RemoveAll(filepath.Join(base, "a")))
+	}
+	for at, want := range []error{nil, fs.ErrPermission} {
+		n := 0
+		err := makeDir(filepath.Join(base, "c"), 0o700, func(string) error {
+			if n++; n == at+1 {
+				return fs.ErrPermission
+			}
+			return nil
+		})
+		if !errors.Is(err, want) {
+			t.Errorf("sync %d is not permitted: %v", at, err)
+		}
 	}
 }
 

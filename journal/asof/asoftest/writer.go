@@ -33,9 +33,15 @@ type Writer struct {
 // New makes a journal in dir, which the test's end closes.
 func New(t testing.TB, dir string, g *matcher.Genesis) *Writer {
 	t.Helper()
+	return NewWith(t, dir, g, journal.Options{})
+}
+
+// NewWith is New with options of the journal.
+func NewWith(t testing.TB, dir string, g *matcher.Genesis, o journal.Options) *Writer {
+	t.Helper()
 	w := &Writer{t: t, block: new(journal.Block), PerBlock: DefaultPerBlock}
 	var err error
-	if w.Journal, err = journal.Open(dir, journal.Options{}); err != nil {
+	if w.Journal, err = journal.Open(dir, o); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { w.Journal.Close() })
