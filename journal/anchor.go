@@ -87,7 +87,7 @@ type anchor struct {
 	coldMu  sync.Mutex
 	coldGen uint64
 	coldBuf [slotBytes]byte
-	run     uint64 // of the tail that must be beside the journal, in cold slots; 0: none must
+	run     uint64        // of the tail that must be beside the journal, in cold slots; 0: none must
 	synced  atomic.Uint64 // writer: Sync. The input sequence that the last Sync made durable
 }
 

@@ -27,7 +27,7 @@ func TestABackupHasWhatWasAnsweredBefore(t *testing.T) {
 			j := must.Get(journal.Open(filepath.Join(t.TempDir(), "journal"), o))(t)
 			must.OK(t, j.Create([]byte("genesis")))
 			s := NewServer(ServerOptions{
-				Journal: j, Logger: slog.New(slog.DiscardHandler),
+				Journal: j, Logger: slog.New(slog.DiscardHandler), Data: t.TempDir(),
 				Database: func() (*store.DB, string) { return nil, "none" },
 				Admit:    func(string) (string, bool, bool) { return "admin", true, true },
 			})
