@@ -2,6 +2,7 @@ package journal
 
 import (
 	"fmt"
+	"os"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -33,7 +34,7 @@ const (
 //	Durability  Tail  an answer waits for                 a power cut takes
 //	"fsync"     no    a sync of the store's log           nothing that was answered
 //	"fsync"     yes   a synced write to the tail          nothing that was answered
-//	"os"        no    write(2) of the store's log         at most the last FlushInterval
+//	"os"        no    write(2) of the store's log         at most the last FlushInterval, and one sync
 //	"os"        yes   a copy into a mapped file           at most the last FlushInterval
 //
 // The death of the process takes nothing that was answered, in any of them.
@@ -70,7 +71,7 @@ func (o Options) WithCodec(c Codec) Options {
 }
 
 // defaults fills in what is not set. Its errors are ErrDurability and that of an unknown codec.
-// Where no memory outlives the process it turns Tail off, unless a test maps it.
+// Where a tail does not work it turns Tail off, unless a test maps it.
 func (o *Options) defaults() error {
 	switch o.Durability {
 	case "":
@@ -110,7 +111,14 @@ func (o *Options) defaults() error {
 		o.tailShape = defaultTail(o.Durability == DurabilityFsync)
 	}
 	if o.mapTail == nil {
-		o.mapTail, o.Tail = mapTail, o.Tail && hasTail
+		o.mapTail, o.Tail = mapTail, o.Tail && tailFits(o.Durability, os.Getpagesize())
 	}
 	return nil
+}
+
+// tailFits reports whether a tail works on a system with pages of that size, in bytes. The marks of
+// a log lie in mapped memory, its writes go past it: one page must not hold both, because the
+// system may write the page back over a write.
+func tailFits(durability string, page int) bool {
+	return hasTail && (durability == DurabilityOS || page <= tailSlots*tailHeader)
 }
