@@ -25,7 +25,7 @@ build:
 	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/posttrade
 
 test:
-	$(GO) test -timeout 20m ./...
+	$(GO) test -timeout 40m ./...
 
 # The console in a real browser: Debian's chromium, or the program that CHROMIUM names. The tests
 # are a module of their own, so that the product does not depend on what drives the browser.
@@ -52,7 +52,7 @@ check:
 # The packages where more than one goroutine touches a word. With -short everything still
 # happens at the same time, of less; tests of what is above the database take one of the two.
 race:
-	$(GO) test -race -short -timeout 20m $(CONCURRENT)
+	$(GO) test -race -short -timeout 40m $(CONCURRENT)
 
 # With the invariants compiled in (ring.Checks; the race detector's build has them too): positions of
 # rings, indexes of the engine's tables, the lists in the doc.go of matcher and blotter, and the

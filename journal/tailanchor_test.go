@@ -3,7 +3,9 @@ package journal
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
+	"hash/crc32"
 	"math/rand/v2"
 	"strings"
 	"sync/atomic"
@@ -125,5 +127,38 @@ func givenUp(t *testing.T, mode, next string) {
 				t.Fatalf("operation %d, image %d: %v", cut, i, err)
 			}
 		}
+	}
+}
+
+// TestAnAnchorWithoutARunIsRead: slots of an older build vouch for the history, and for no tail.
+func TestAnAnchorWithoutARunIsRead(t *testing.T) {
+	fs, f := vfs.NewMem(), &flow{seed: 3}
+	o, _ := logged(t, fs)
+	j := openNew(t, "j", o)
+	appendAll(t, j, f, 20)
+	must.OK(t, j.Close())
+	if r := must.Get(readAnchor(fs, "j", "boot-1"))(t); r.run != 1 || r.inputSeq != 20 {
+		t.Fatalf("run %d, inputSeq %d", r.run, r.inputSeq)
+	}
+	file := must.Get(fs.OpenReadWrite("j/anchor", writeCategory))(t)
+	for slot := range int64(anchorSlots) {
+		var b [slotBytes]byte
+		must.Get(file.ReadAt(b[:], slot*anchorPage))(t)
+		binary.LittleEndian.PutUint32(b[8:], anchorBare)
+		binary.LittleEndian.PutUint32(b[slotBareCRC:], crc32.Checksum(b[:slotBareCRC], castagnoli))
+		clear(b[slotBareCRC+4:])
+		must.Get(file.WriteAt(b[:], slot*anchorPage))(t)
+	}
+	must.OK(t, file.Close())
+	must.OK(t, fs.Remove("j/tail"))
+	if r := must.Get(readAnchor(fs, "j", "boot-1"))(t); r.run != 0 || r.inputSeq != 20 || r.slots != 4 {
+		t.Fatalf("run %d, inputSeq %d, slots %d", r.run, r.inputSeq, r.slots)
+	}
+	o, _ = logged(t, fs)
+	j = must.Get(Open("j", o))(t)
+	expectHistory(t, j, f, 20)
+	must.OK(t, j.Close())
+	if r := must.Get(readAnchor(fs, "j", "boot-1"))(t); r.run != 1 {
+		t.Errorf("run %d after a start, want the tail's", r.run)
 	}
 }
