@@ -211,8 +211,8 @@ func (a *anchor) Sync(p point) error {
 	return nil
 }
 
-// follow is Sync, and from now on the anchor vouches for a run of the tail, 0 for none. Without that
-// a tail that is lost would be taken for one that never was.
+// follow is Sync, and from now on the anchor vouches for a run of the tail, 0 for none. Without
+// that a tail that is lost would be taken for one that never was.
 func (a *anchor) follow(run uint64, p point) error {
 	a.coldMu.Lock()
 	a.run = run
@@ -331,8 +331,8 @@ func (r *reading) has(t *tailImage, name string) error {
 		return fmt.Errorf("journal: file=%s: missing, the anchor has seen run %d of it: %w", name, r.run,
 			ErrTailDamaged)
 	case t.run < r.run:
-		return fmt.Errorf("journal: file=%s: of run %d, the anchor has seen run %d: %w", name, t.run, r.run,
-			ErrTailDamaged)
+		return fmt.Errorf("journal: file=%s: of run %d, the anchor has seen run %d: %w", name, t.run,
+			r.run, ErrTailDamaged)
 	}
 	return nil
 }

@@ -4,8 +4,8 @@ import "fmt"
 
 // mustBeSound panics unless the journal's numbers stand in their order: a stable commit's commands
 // are stable, what is stable is durable, what is durable was appended, and without a tail no answer
-// is ahead of the store. Each number only rises, so the smaller one is read first. A build with ring.Checks calls it whenever one
-// of them has risen. Any goroutine.
+// is ahead of the store. Each number only rises, so the smaller one is read first. A build with
+// ring.Checks calls it whenever one of them has risen. Any goroutine.
 func (j *Journal) mustBeSound() {
 	answered, end := j.Answered(), uint64(j.stable.Load())
 	stable := j.Stable()

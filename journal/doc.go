@@ -89,7 +89,8 @@
 //
 // StableEnd is never ahead of stable, stable never ahead of durable, and durable never ahead of
 // applied. Without a tail answered is never ahead of durable. With one it may be ahead of durable
-// and of applied, by what the tail alone has. A build with ring.Checks panics when one of these does not hold (check.go).
+// and of applied, by what the tail alone has. A build with ring.Checks panics when one of these
+// does not hold (check.go).
 //
 // Where to begin, a row for each idea:
 //

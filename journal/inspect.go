@@ -93,8 +93,8 @@ func inspect(dir string, fs vfs.FS, boot string, l *latch, log Logger) (f findin
 	return f, err
 }
 
-// findTail reads the tail and compares it with anchor and store. Afterwards tail.beyond has what the store
-// lacks.
+// findTail reads the tail and compares it with anchor and store. Afterwards tail.beyond has what
+// the store lacks.
 func (f *finding) findTail(db *vault, dir string, fs vfs.FS, boot string) (err error) {
 	if f.tail, err = readTail(fs, dir); err != nil {
 		return err

@@ -17,8 +17,9 @@ import (
 	"posttrade/ring/must"
 )
 
-// TestALostTailIsRefused: a tail that is gone, or an older copy of it, may have had answered commands
-// that the store has not. Neither start nor verification takes it for a journal that never had one.
+// TestALostTailIsRefused: a tail that is gone, or an older copy of it, may have had answered
+// commands that the store has not. Neither start nor verification takes it for a journal that never
+// had one.
 func TestALostTailIsRefused(t *testing.T) {
 	for mode := range tailModes {
 		t.Run(mode, func(t *testing.T) { lostTail(t, mode) })

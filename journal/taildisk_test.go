@@ -103,7 +103,8 @@ func FuzzTailIsReadWithoutHarm(f *testing.F) {
 	})
 }
 
-// TestALogNeedsPagesOfItsOwn: where marks and writes would share a page, answers wait for the store.
+// TestALogNeedsPagesOfItsOwn: where marks and writes would share a page, answers wait for the
+// store.
 func TestALogNeedsPagesOfItsOwn(t *testing.T) {
 	for page, want := range map[int]bool{4 << 10: true, 8 << 10: true, 16 << 10: false, 64 << 10: false} {
 		if got := tailFits(DurabilityFsync, page); got != (want && hasTail) {

@@ -33,7 +33,8 @@ func (j *Journal) takeTail(found *tailImage) error {
 }
 
 // forgetTail removes the tail, which has nothing that the store has not on stable storage, up to
-// base. The anchor stops vouching for it first: otherwise a crash in between would look like a loss.
+// base. The anchor stops vouching for it first: otherwise a crash in between would look like a
+// loss.
 func (j *Journal) forgetTail(base point) error {
 	if err := j.anchor.follow(0, base); err != nil {
 		return err

@@ -135,8 +135,8 @@ func parseTailHead(b []byte) (h tailHead, ok bool) {
 //
 // The header is synced before openTail returns, so before the first frame: a frame of a run later
 // than every readable header is therefore damage. The anchor vouches for the run after that, so a
-// file that is lost later, or replaced by an older copy, is noticed. It costs a write of the whole file the first
-// time, a sync each time.
+// file that is lost later, or replaced by an older copy, is noticed. It costs a write of the whole
+// file the first time, a sync each time.
 func (j *Journal) openTail(found *tailImage, base point) (err error) {
 	name := j.o.FS.PathJoin(j.dir, tailName)
 	head := tailHead{tailShape: j.o.tailShape, version: tailVersion, run: 1, base: base, seed: j.seed,
@@ -164,7 +164,8 @@ func (j *Journal) openTail(found *tailImage, base point) (err error) {
 	if err := file.Sync(); err != nil {
 		return errors.Join(fmt.Errorf("journal: sync file=%s: %w", name, err), file.Close())
 	}
-	if err := j.anchor.follow(head.run, base); err != nil { // before the first frame, behind its header
+	// behind the header, before the first frame
+	if err := j.anchor.follow(head.run, base); err != nil {
 		return errors.Join(err, file.Close())
 	}
 	// after the sync, because a sync makes the next write to each page fault

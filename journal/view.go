@@ -313,8 +313,8 @@ func openView(dir string, o *VerifyOptions) (_ *storeView, err error) {
 }
 
 // readMarks reads anchor and tail. The anchor comes first: a later tail than it has seen is fine. A
-// start that goes on without a tail says so in the anchor before it removes the tail, so a tail that
-// is missing is one that is lost only if the anchor says the same again.
+// start that goes on without a tail says so in the anchor before it removes the tail, so a tail
+// that is missing is one that is lost only if the anchor says the same again.
 func (s *storeView) readMarks(fs vfs.FS, dir, boot string) (err error) {
 	for range 2 {
 		s.anchor, err = readAnchor(fs, dir, boot)
