@@ -11,8 +11,11 @@ import (
 )
 
 // TestReadYourWrites: a read with the sequence of a write shows it, in memory and in SQL.
+//
+// The grace is long: an entry that is missing for longer than the grace has a class, and the
+// reconciliation's sequence passes it.
 func TestReadYourWrites(t *testing.T) {
-	i := install(t, t.TempDir())
+	i := install(t, t.TempDir(), "recon.grace-ms", "600000")
 	read := func(service, path, min string) (int, http.Header, string) {
 		request := must.Get(http.NewRequest("GET", "http://"+i.at(service)+path, nil))(t)
 		request.Header.Set("Authorization", "Bearer "+i.token)
