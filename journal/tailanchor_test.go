@@ -152,7 +152,8 @@ func TestAnAnchorWithoutARunIsRead(t *testing.T) {
 	}
 	must.OK(t, file.Close())
 	must.OK(t, fs.Remove("j/tail"))
-	if r := must.Get(readAnchor(fs, "j", "boot-1"))(t); r.run != 0 || r.inputSeq != 20 || r.slots != 4 {
+	r := must.Get(readAnchor(fs, "j", "boot-1"))(t)
+	if r.run != 0 || r.inputSeq != 20 || r.slots != 4 {
 		t.Fatalf("run %d, inputSeq %d, slots %d", r.run, r.inputSeq, r.slots)
 	}
 	o, _ = logged(t, fs)
