@@ -43,6 +43,8 @@ func (f *fakeTail) open(_ vfs.FS, name string, size int, logged bool) (tailMap, 
 	if err == nil && len(b) != size {
 		err = fmt.Errorf("%d bytes, want %d", len(b), size)
 	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	head := f.disk
 	if f.name, f.mem = name, b; len(f.disk) != size || logged {
 		f.disk = bytes.Clone(b)
@@ -59,6 +61,8 @@ func (f *fakeTail) Bytes() []byte { return f.mem }
 func (f *fakeTail) Populate() error { return f.roomErr }
 
 func (f *fakeTail) Sync() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	if f.syncErr == nil {
 		copy(f.disk, f.mem)
 	}

@@ -88,7 +88,7 @@ func givenUp(t *testing.T, mode, next string) {
 	for cut := int32(1); ; cut++ {
 		mem := kill(l.with(t, l.tail)) // all of it is on the disk
 		var left []*vfs.MemFS
-		var fake *fakeTail
+		fake := &fakeTail{}
 		var n atomic.Int32
 		inject := errorfs.InjectorFunc(func(op errorfs.Op) error {
 			if op.Kind.ReadOrWrite() != errorfs.OpIsWrite {
@@ -96,15 +96,12 @@ func givenUp(t *testing.T, mode, next string) {
 			}
 			if n.Add(1) == cut {
 				for _, unsynced := range []int{0, 100} {
-					clone := mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: unsynced,
-						RNG: rand.New(rand.NewPCG(uint64(cut), 1))})
-					if fake != nil && fake.name != "" {
-						fake.under(func(f *fakeTail) {
-							f.fs = mem
-							f.into(t, clone, func() bool { return unsynced == 100 })
-						})
-					}
-					left = append(left, clone)
+					fs, tail := fake.moment(func() *vfs.MemFS {
+						return mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: unsynced,
+							RNG: rand.New(rand.NewPCG(uint64(cut), 1))})
+					})
+					tail.into(t, fs, func() bool { return unsynced == 100 })
+					left = append(left, fs)
 				}
 			}
 			return nil

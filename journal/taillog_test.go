@@ -73,6 +73,21 @@ func (f *fakeTail) under(g func(*fakeTail)) {
 	g(c)
 }
 
+// moment returns a clone of the rest of the disk, and the tail at the moment of the clone. While
+// another goroutine changes the tail, it tries again.
+func (f *fakeTail) moment(clone func() *vfs.MemFS) (fs *vfs.MemFS, tail *fakeTail) {
+	for {
+		var before *fakeTail
+		f.under(func(c *fakeTail) { before = c })
+		fs = clone()
+		f.under(func(c *fakeTail) { tail = c })
+		if tail.name == before.name && bytes.Equal(tail.mem, before.mem) &&
+			bytes.Equal(tail.disk, before.disk) && len(tail.flying) == len(before.flying) {
+			return fs, tail
+		}
+	}
+}
+
 // read copies what is in memory; a writer may be making a mark.
 func (f *fakeTail) read() []byte {
 	mem := make([]byte, 0, len(f.mem))
