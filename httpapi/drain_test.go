@@ -58,8 +58,12 @@ func TestRequestsAreRefusedWhenTheServerStops(t *testing.T) {
 			down := make(chan error, 1)
 			go func() { down <- r.m.Shutdown(gone()) }()
 			awaitClosed(r.address)
-			// after the one that is under way
-			must.OK(t, r.m.server.http.ShutdownWithContext(gone()))
+			// after the one that is under way; or the accepting loop, which ends itself when it takes a
+			// connection meanwhile, has closed the listener before that one began
+			err := r.m.server.http.ShutdownWithContext(gone())
+			if err != nil && !errors.Is(err, context.Canceled) {
+				t.Error(err)
+			}
 			r.recorder.letGo()
 			w.receive("POST").want(t, 201, "")
 			a := w.receive(tt.method).want(t, stoppingStatus, CodeStopping)
