@@ -90,7 +90,7 @@ func cutPower(t *testing.T, mode string, r *rand.Rand) (cuts, lost int) {
 	})
 	s = newScenario(errorfs.Wrap(mem, inject), mode, seed)
 	if mode == withLog {
-		s.tail = &fakeTail{fs: mem}
+		s.tail = &fakeTail{fs: mem, syncing: func() { must.OK(t, inject.MaybeError(syncOfTail)) }}
 		s.tail.during = func(_ []byte, at int64) error {
 			for range at / tailSector * 7 % 11 { // writes end in any order
 				runtime.Gosched()

@@ -25,6 +25,7 @@ type fakeTail struct {
 	fs        vfs.FS
 	name      string
 	mem, disk []byte
+	syncing   func() // is called before a sync; may be nil
 	mapErr    error
 	syncErr   error
 	roomErr   error
@@ -61,6 +62,9 @@ func (f *fakeTail) Bytes() []byte { return f.mem }
 func (f *fakeTail) Populate() error { return f.roomErr }
 
 func (f *fakeTail) Sync() error {
+	if f.syncing != nil {
+		f.syncing()
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.syncErr == nil {

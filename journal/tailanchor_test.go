@@ -110,6 +110,7 @@ func givenUp(t *testing.T, mode, next string) {
 		if next != "" {
 			o, fake = tailModes[next](t, o.FS)
 			fake.fs = mem
+			fake.syncing = func() { must.OK(t, inject.MaybeError(syncOfTail)) }
 		}
 		j := must.Get(Open("j", o))(t)
 		must.OK(t, j.Close())

@@ -13,6 +13,7 @@ import (
 	"unsafe"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"posttrade/ring/must"
 )
@@ -72,6 +73,9 @@ func (f *fakeTail) under(g func(*fakeTail)) {
 	c.flying = slices.Clone(f.flying)
 	g(c)
 }
+
+// syncOfTail is a sync of a tail, for an injector: the tail is not under its file system.
+var syncOfTail = errorfs.Op{Kind: errorfs.OpFileSync, Path: "j/tail"}
 
 // moment returns a clone of the rest of the disk, and the tail at the moment of the clone. While
 // another goroutine changes the tail, it tries again.
