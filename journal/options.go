@@ -55,9 +55,10 @@ type Options struct {
 	// called once, on the goroutine that met the first failure; default: one line on stderr, exit 1
 	Fatal func(error)
 
-	boot      string    // tests: the name of this run of the system
-	tailShape tailShape // tests: a small one
-	mapTail   mapFunc   // tests: memory that no file backs
+	boot       string    // tests: the name of this run of the system
+	tailShape  tailShape // tests: a small one
+	tailBeside int       // tests: 1, so that small writes are under way together
+	mapTail    mapFunc   // tests: memory that no file backs
 }
 
 // mapFunc opens a tail of that size: all of it is mapped or, if it is to be written by WriteAt, its
@@ -109,6 +110,9 @@ func (o *Options) defaults() error {
 	}
 	if o.tailShape == (tailShape{}) {
 		o.tailShape = defaultTail(o.Durability == DurabilityFsync)
+	}
+	if o.tailBeside == 0 {
+		o.tailBeside = tailBeside
 	}
 	if o.mapTail == nil {
 		o.mapTail, o.Tail = mapTail, o.Tail && tailFits(o.Durability, os.Getpagesize())

@@ -63,6 +63,8 @@ type Scrub struct {
 	mu    sync.Mutex
 	state ScrubState // guarded by mu
 	found []Damage   // of the pass under way
+	// why the file does not have the state; nil: it has the last one. Guarded by mu
+	unkept error
 }
 
 // NewScrub returns a scrub that begins a pass every interval, and knows what the last one has
@@ -93,8 +95,16 @@ func (s *Scrub) State() ScrubState {
 	return s.state
 }
 
+// Unkept is why the findings could not be written into their file; nil when they were. A restart
+// knows what was written last. Any goroutine.
+func (s *Scrub) Unkept() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.unkept
+}
+
 // Run scrubs until ctx ends. It returns an error when the journal is poisoned or closed; damaged
-// blocks go to report.
+// blocks go to report, and Unkept says that findings could not be written.
 func (s *Scrub) Run(ctx context.Context) error {
 	for {
 		if due := s.State().Completed.Add(s.interval); s.State().Next == 0 && s.now().Before(due) {
@@ -112,7 +122,7 @@ func (s *Scrub) Run(ctx context.Context) error {
 
 // Pass continues the pass that was cut short, or makes a new one, up to the head at its beginning.
 // When ctx ends it records how far it has come, and returns nil. What was moved into archives is
-// not read. It takes scrubShare times as long as the reading does.
+// not read. It takes scrubShare times as long as the reading does. Errors: those of Run.
 func (s *Scrub) Pass(ctx context.Context) error {
 	head, _ := s.j.Head()
 	w := newWalker(s.j.db, s.j.Seed())
@@ -136,7 +146,8 @@ func (s *Scrub) Pass(ctx context.Context) error {
 		case err == nil:
 			w.at.inputSeq = max(w.at.inputSeq, head) // the walk ends at the end of the store
 		case ctx.Err() != nil:
-			return s.keep()
+			s.keep()
+			return nil
 		case s.j.usable() != nil:
 			return s.j.usable()
 		default:
@@ -146,7 +157,8 @@ func (s *Scrub) Pass(ctx context.Context) error {
 		}
 	}
 	s.completed()
-	return s.keep()
+	s.keep()
+	return nil
 }
 
 // at records progress: the pass goes on with the command next, also after a restart.
@@ -251,9 +263,18 @@ func (s *Scrub) completed() {
 	s.found = nil
 }
 
-// keep writes the state, in one rename and without a sync. A crash during keep loses only the
+// keep writes the state into its file. A disk that is full does not end the scrub: the next pass
+// tries again.
+func (s *Scrub) keep() {
+	err := s.write()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.unkept = err
+}
+
+// write writes the state, in one rename and without a sync. A crash during write loses only the
 // position of the pass.
-func (s *Scrub) keep() error {
+func (s *Scrub) write() error {
 	text, err := json.Marshal(s.State())
 	if err != nil {
 		return err

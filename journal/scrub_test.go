@@ -7,11 +7,13 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"posttrade/ring/must"
 )
@@ -184,4 +186,69 @@ func TestScrubGoesOnWhereItWas(t *testing.T) {
 		t.Errorf("state %+v", got)
 	}
 	must.OK(t, j.Close())
+}
+
+// TestFindingsThatCannotBeWritten: whichever operation on their file fails, the pass is complete,
+// its findings are known, and Unkept says why a restart will not know them. The next pass tries
+// again.
+func TestFindingsThatCannotBeWritten(t *testing.T) {
+	im, _ := scrubbed(t)
+	for _, kind := range []errorfs.OpKind{errorfs.OpCreate, errorfs.OpFileWrite, errorfs.OpRename} {
+		disk, hits := findingsFail(kind)
+		j := must.Get(Open("j", strict(t, errorfs.Wrap(im.restore(t, "", nil), disk))))(t)
+		key := newKey(keyCommands, 5)
+		must.OK(t, j.db.Delete(key, pebble.Sync))
+		s := quickScrub(j, func(Damage) {})
+		disk.On()
+		must.OK(t, s.Pass(t.Context()))
+		if state := s.State(); state.Completed.IsZero() || len(state.Damaged) != 1 || *hits != 1 {
+			t.Errorf("operation %d failed %d times: state %+v", kind, *hits, state)
+		}
+		must.Be(t, s.Unkept(), syscall.ENOSPC)
+		if known := NewScrub(j, time.Hour, nil).State(); len(known.Damaged) != 0 {
+			t.Errorf("operation %d: a restart knows %+v", kind, known)
+		}
+		disk.Off()
+		must.OK(t, s.Pass(t.Context()))
+		must.OK(t, s.Unkept())
+		if known := NewScrub(j, time.Hour, nil).State(); len(known.Damaged) != 1 {
+			t.Errorf("operation %d: then a restart knows %+v", kind, known)
+		}
+		must.OK(t, j.Close())
+	}
+}
+
+// TestAScrubGoesOnWithoutItsFile: Run does not end when findings cannot be written.
+func TestAScrubGoesOnWithoutItsFile(t *testing.T) {
+	im, _ := scrubbed(t)
+	disk, hits := findingsFail(errorfs.OpCreate)
+	j := must.Get(Open("j", strict(t, errorfs.Wrap(im.restore(t, "", nil), disk))))(t)
+	disk.On()
+	s := quickScrub(j, func(Damage) {})
+	ctx, cancel := context.WithCancel(t.Context())
+	looks := 0
+	s.interval = 0
+	s.now = func() time.Time { // each pass looks at it
+		if looks++; looks > 100 {
+			cancel()
+		}
+		return time.Now()
+	}
+	must.OK(t, s.Run(ctx))
+	if s.Unkept() == nil || *hits < 3 {
+		t.Errorf("%v after %d failures", s.Unkept(), *hits)
+	}
+	must.OK(t, j.Close())
+}
+
+// findingsFail fails an operation on the file with the findings while it is on, and counts.
+func findingsFail(kind errorfs.OpKind) (disk *errorfs.Toggle, hits *int) {
+	hits = new(int)
+	return &errorfs.Toggle{Injector: errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if op.Kind == kind && strings.HasPrefix(op.Path, "j/"+scrubName) {
+			*hits++
+			return syscall.ENOSPC
+		}
+		return nil
+	})}, hits
 }

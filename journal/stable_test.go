@@ -1,9 +1,11 @@
 package journal
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"math/rand/v2"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"syscall"
@@ -203,6 +205,41 @@ func TestAFailedSyncIsNeverTriedAgain(t *testing.T) {
 	must.OK(t, j.WaitStable(context.Background(), 5))
 	if got := j.Stable(); got != 5 || n != 1 || fatals.count() != 1 {
 		t.Errorf("stable %d, %d failed syncs, %d fatal errors", got, n, fatals.count())
+	}
+	must.Be(t, j.Close(), ErrPoisoned)
+}
+
+// TestAFailedSyncWhenASegmentBegins: the store's log is synced then, without a caller that waits
+// and beside the ticker, and its failure ends the journal.
+func TestAFailedSyncWhenASegmentBegins(t *testing.T) {
+	n := 0
+	failing := failingSyncs(&n)
+	failing.On()
+	turned := errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if !bytes.Contains(debug.Stack(), []byte(").flushTurned(")) {
+			return nil
+		}
+		return failing.MaybeError(op)
+	})
+	fatals := newFatals()
+	o, _ := logged(t, errorfs.Wrap(vfs.NewMem(), turned))
+	o.Fatal, o.FlushInterval, o.tailShape.bytes = fatals.fatal, time.Hour, 64<<10
+	j, made := openNew(t, "j", o), flow{seed: 1}
+	for j.Err() == nil {
+		b := &Block{}
+		made.grow(b, 50)
+		c, err := j.Append(b)
+		if err == nil {
+			err = c.Wait()
+		}
+		if err != nil {
+			must.Be(t, err, ErrPoisoned)
+		}
+	}
+	<-fatals.hit
+	must.Be(t, j.Err(), syscall.EIO)
+	if n != 1 || !strings.Contains(j.Err().Error(), "sync log inputSeq=") {
+		t.Errorf("%d failed syncs, %v", n, j.Err())
 	}
 	must.Be(t, j.Close(), ErrPoisoned)
 }

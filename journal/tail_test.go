@@ -128,6 +128,7 @@ func logged(t testing.TB, fs vfs.FS) (Options, *fakeTail) {
 	o, f := tailed(t, fs)
 	o.Durability = DurabilityFsync
 	o.tailShape.bytes = 128 << 10 // each write takes a sector at least
+	o.tailBeside = 1
 	return o, f
 }
 
@@ -292,6 +293,7 @@ func (l *lives) born(boot string, atLeast uint64) *Journal {
 	o.boot, o.tailShape.bytes = boot, 4<<10 // turned over, and full, many times in a life
 	if o.Durability == DurabilityFsync {
 		o.tailShape.bytes = 16 << 10
+		o.tailBeside = []int{1, 1 << 10, tailBeside}[l.r.IntN(3)]
 	}
 	if l.logged = o.Durability == DurabilityFsync; l.r.IntN(4) == 0 {
 		l.logged = false

@@ -3,6 +3,7 @@ package journal
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -24,6 +25,7 @@ type fakeWrites struct {
 	flying []flying
 	// is called while a write is under way, and may wait; a write that it fails may have landed
 	during func(p []byte, at int64) error
+	short  int // bytes that the next writes leave out, without an error
 }
 
 type flying struct {
@@ -51,7 +53,7 @@ func (f *fakeTail) WriteAt(p []byte, at int64) (int, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.flying = slices.DeleteFunc(f.flying, func(w flying) bool { return w.at == at })
-	return copy(f.disk[at:], p), nil
+	return copy(f.disk[at:], p[:len(p)-f.short]), nil
 }
 
 // land puts those sectors of the writes under way on a disk that keep names.
@@ -210,6 +212,65 @@ func TestLogAnswersInOrder(t *testing.T) {
 	}
 }
 
+// TestSmallWritesFollowEachOther: beside a write under way only a large one begins, and what waits
+// is written when the journal is closed.
+func TestSmallWritesFollowEachOther(t *testing.T) {
+	o, fake := logged(t, vfs.NewCrashableMem())
+	o.tailBeside = 8 << 10
+	j := openNew(t, "j", o)
+	f, b := &flow{seed: 8, idsEvery: 2}, &Block{}
+	h := hold(fake)
+	publish := func(commands int) {
+		t.Helper()
+		f.grow(b, commands)
+		if ok := must.Get(j.publish(b))(t); !ok {
+			t.Fatal("no room")
+		}
+	}
+	underWay := func(n int) {
+		t.Helper()
+		until(t, fmt.Sprintf("%d writes are under way", n),
+			func() bool { return len(h.offsets()) == n })
+	}
+	waits := func(n int) {
+		t.Helper()
+		l := j.tail.log
+		until(t, fmt.Sprintf("%d writers are busy and a small write waits", n), func() bool {
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			return l.busy == n && l.filled(j.tail) && !l.ready(j.tail)
+		})
+	}
+	publish(5)
+	underWay(1)
+	publish(3)
+	waits(1)
+	publish(200) // with the three before it
+	underWay(2)
+	publish(4)
+	waits(2)
+	h.let(h.offsets()[0], nil)
+	j.told(t, 5)
+	waits(1)
+	h.let(h.offsets()[0], nil)
+	j.told(t, 208)
+	underWay(1)
+	publish(1)
+	waits(1)
+	ended := make(chan error, 1)
+	go func() { ended <- j.Close() }()
+	until(t, "the writers shall stop", func() bool {
+		j.tail.log.mu.Lock()
+		defer j.tail.log.mu.Unlock()
+		return j.tail.log.stopping
+	})
+	h.drop(fake)
+	must.OK(t, <-ended)
+	if got := j.Answered(); got != f.inputSeq {
+		t.Errorf("%d are answered, want %d", got, f.inputSeq)
+	}
+}
+
 // TestPowerCutTakesAnySectorOfWritesInFlight: what was answered is there, what is there is whole
 // and without a hole, and the journal goes on from it.
 func TestPowerCutTakesAnySectorOfWritesInFlight(t *testing.T) {
@@ -280,6 +341,30 @@ func TestFailedWriteOfTheLogEndsTheJournal(t *testing.T) {
 			_, err = recovered(left, "boot-1", *f.begin(), 9, 57)
 			must.OK(t, err)
 		})
+	}
+}
+
+// TestShortWriteOfTheLogEndsTheJournal: a write of which the system took a part is a failure, and
+// nothing in it is answered.
+func TestShortWriteOfTheLogEndsTheJournal(t *testing.T) {
+	o, fake := logged(t, vfs.NewCrashableMem())
+	j := openNew(t, "j", o)
+	f, b := &flow{seed: 8, idsEvery: 2}, &Block{}
+	publishAll(t, j, f, b, 9)
+	j.told(t, 9)
+	fatals := newFatals()
+	j.latch.fatal = fatals.fatal
+	fake.mu.Lock()
+	fake.short = sector
+	fake.mu.Unlock()
+	f.grow(b, 1)
+	if ok := must.Get(j.publish(b))(t); !ok {
+		t.Fatal("no room")
+	}
+	<-fatals.hit
+	must.Be(t, j.Close(), io.ErrShortWrite)
+	if got := j.Answered(); got != 9 {
+		t.Errorf("%d are answered, want 9", got)
 	}
 }
 

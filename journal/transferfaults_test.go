@@ -19,9 +19,18 @@ import (
 	"posttrade/ring/must"
 )
 
-// everyCrash runs the script once. Before each of its writing operations (with -short before every
-// third), and after the last, it takes what a crash could leave: everything that was written, what
-// was synced, and something between.
+// thinned is the distance between two operations at which a test fails or cuts. With -short it is
+// three: a run without it tries every one.
+func thinned() int32 {
+	if testing.Short() {
+		return 3
+	}
+	return 1
+}
+
+// everyCrash runs the script once. Before each of its writing operations (thinned), and after the
+// last, it takes what a crash could leave: everything that was written, what was synced, and
+// something between.
 func everyCrash(t *testing.T, prepare, script func(fs vfs.FS), check func(left *vfs.MemFS) error) {
 	t.Helper()
 	mem := vfs.NewCrashableMem()
@@ -39,7 +48,7 @@ func everyCrash(t *testing.T, prepare, script func(fs vfs.FS), check func(left *
 	cut := func(what string) {
 		mu.Lock()
 		defer mu.Unlock()
-		if n++; testing.Short() && n%3 != 1 && what != atEnd {
+		if n++; (n-1)%int(thinned()) != 0 && what != atEnd {
 			return
 		}
 		for _, percent := range []int{0, 50, 100} {
@@ -64,18 +73,14 @@ func everyCrash(t *testing.T, prepare, script func(fs vfs.FS), check func(left *
 	t.Logf("%d crashes at %d operations, -args -faultseed=%d", len(all), n, *faultSeed)
 }
 
-// everyFailure runs the script once for every i (with -short every third). The i-th operation
-// fails, and all after it if sticky. Operations count while the script has the toggle on. The error
-// that the script met, if any, goes to check.
+// everyFailure runs the script once for every i (thinned). The i-th operation fails, and all after
+// it if sticky. Operations count while the script has the toggle on. The error that the script met,
+// if any, goes to check.
 func everyFailure(t *testing.T, prepare func(fs vfs.FS), sticky bool,
 	script func(fs vfs.FS, counts *errorfs.Toggle) error,
 	check func(mem *vfs.MemFS, err error) error) {
 	t.Helper()
-	step := int32(1)
-	if testing.Short() {
-		step = 3
-	}
-	for i := int32(0); ; i += step {
+	for i := int32(0); ; i += thinned() {
 		mem := vfs.NewCrashableMem()
 		prepare(mem)
 		var n, hits atomic.Int32

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"time"
 
@@ -58,8 +57,8 @@ func measureBackup(r *Run) (err error) {
 	return nil
 }
 
-// backups makes whole backups, one after the other, for about d, and at least one; each is removed
-// before the next. It states how many there were and the MiB a second of the journal's part.
+// backups makes whole backups, one after the other, for about d, and at least one. It states how
+// many there were and the MiB a second of the journal's part.
 func (r *Run) backups(j *journal.Journal, d time.Duration) (err error) {
 	times, bytes := 0, int64(0)
 	begun := time.Now()
@@ -73,7 +72,7 @@ func (r *Run) backups(j *journal.Journal, d time.Duration) (err error) {
 			}
 			return err
 		})
-		if err := errors.Join(err, os.RemoveAll(dir)); err != nil {
+		if err := errors.Join(err, r.leave(dir)); err != nil {
 			return err
 		}
 		times++

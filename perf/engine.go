@@ -41,8 +41,9 @@ type fullEngine struct {
 	*engine.Engine
 	// end stops the engine, with all that is beside it, and leaves the data in place.
 	end func() error
-	// dir is the folder of its data, which close removes.
-	dir string
+	// dir is the folder of its data, which close gives to leave.
+	dir   string
+	leave func(dir string) error
 }
 
 // durable is the last input sequence for which answers may be released.
@@ -58,10 +59,11 @@ func (e *fullEngine) security(ticker string) (uint32, bool) {
 	return e.Gate.Security([]byte(ticker))
 }
 
-// stop stops the engine for another open of its folder. close removes the folder as well, so that
-// the disk has room for the next row.
-func (e *fullEngine) stop() error  { return e.end() }
-func (e *fullEngine) close() error { return errors.Join(e.end(), os.RemoveAll(e.dir)) }
+// stop stops the engine for another open of its folder.
+func (e *fullEngine) stop() error { return e.end() }
+
+// close stops the engine and leaves its folder to be removed when the row has ended.
+func (e *fullEngine) close() error { return errors.Join(e.end(), e.leave(e.dir)) }
 
 // snapshot writes one at the head, by the shadow engine, and waits for it. The shadow reads the
 // whole journal up to there first.
@@ -96,7 +98,7 @@ func (r *Run) open(o engineOptions) (*fullEngine, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &fullEngine{k, k.Stop, dir}, nil
+	return &fullEngine{k, k.Stop, dir, r.leave}, nil
 }
 
 // openWatched opens an engine with a matcher's loop that reads the clock in the place of its stage,
@@ -159,7 +161,7 @@ func (r *Run) openEverything(o engineOptions, hold bool) (*fullEngine, error) {
 	e := &fullEngine{in.Core, func() error {
 		cancel()
 		return errors.Join(<-ended, <-ended, in.Stop())
-	}, dir}
+	}, dir, r.leave}
 	go func() { ended <- e.report(ctx) }()
 	go func() { ended <- holdDatabase(ctx, in, hold, held) }()
 	select {
@@ -188,7 +190,7 @@ func (r *Run) openServed(o engineOptions) (_ *fullEngine, address string, err er
 	if err != nil {
 		return nil, "", err
 	}
-	return &fullEngine{in.Core, in.Stop, dir}, in.Address("order-matcher"), nil
+	return &fullEngine{in.Core, in.Stop, dir, r.leave}, in.Address("order-matcher"), nil
 }
 
 // holdDatabase takes the database's write lock, as another process would, until ctx ends. It closes

@@ -54,9 +54,17 @@ func measureEverything(r *Run) error {
 			return err
 		})
 	}
-	if err := inTurns(besideRounds, turns...); err != nil {
+	w, err := r.watchStandstills()
+	if err != nil {
 		return err
 	}
+	begun := time.Now()
+	err = inTurns(besideRounds, turns...)
+	still, watched := w.end()
+	if err := errors.Join(err, watched); err != nil {
+		return err
+	}
+	r.figures("Everything/op=standstills", still.metrics(begun, time.Now())...)
 	r.judgeBeside(besideAll,
 		pairs(p99[besideNothing], p99[besideEverything]))
 	r.judgeBeside(besideLock,

@@ -169,7 +169,7 @@ func TestChildReadsTheServersCommits(t *testing.T) {
 
 func TestStallIsTimeWithoutProgress(t *testing.T) {
 	at := func(ms int) time.Time { return time.Unix(0, 0).Add(time.Duration(ms) * time.Millisecond) }
-	var s stall
+	var s stalls
 	for _, c := range []struct{ begun, durable int }{{0, 3}, {1, 5}, {2, 9}, {100, 102}, {100, 103}} {
 		s.durable(at(c.begun), at(c.durable))
 	}

@@ -2,6 +2,7 @@ package perf
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"time"
@@ -60,7 +61,7 @@ func measureJournal(r *Run) error {
 	if err != nil {
 		return err
 	}
-	long, err := r.runJournal("journal-minute", r.duration(time.Minute), 8192, 64)
+	long, still, err := r.journalMinute()
 	if err != nil {
 		return err
 	}
@@ -73,7 +74,7 @@ func measureJournal(r *Run) error {
 		return err
 	}
 	r.judgeAppends(median(ours), median(peer), &last)
-	r.judgeMinute(&long, max(raw.Max, after.Max))
+	r.judgeMinute(&long, still, max(raw.Max, after.Max))
 	r.figures("Journal/op=commit/batch=256", metric{small.p50.Seconds() * 1e6, "p50-us"},
 		metric{small.p99.Seconds() * 1e6, "p99-us"},
 		metric{float64(raw.P50.Microseconds()), "raw-64KiB-p50-us"})
@@ -95,17 +96,35 @@ func (r *Run) judgeAppends(rate, key float64, last *journalRun) {
 	r.judge(journalBytes, last.bytesPerCommand)
 }
 
+// journalMinute is the long run, with the machine's standstills in it.
+func (r *Run) journalMinute() (long journalRun, still standstills, err error) {
+	w, err := r.watchStandstills()
+	if err != nil {
+		return long, nil, err
+	}
+	long, err = r.runJournal("journal-minute", r.duration(time.Minute), 8192, 64)
+	still, watched := w.end()
+	return long, still, errors.Join(err, watched)
+}
+
 // judgeMinute judges the long run; bare is the longest raw write before and after it. A raw write
-// as long as the journal's longest commit says that the disk did it.
-func (r *Run) judgeMinute(long *journalRun, bare time.Duration) {
+// as long as the journal's longest commit says that the disk did it, a standstill as long that the
+// machine did.
+func (r *Run) judgeMinute(long *journalRun, still standstills, bare time.Duration) {
 	r.figures("Journal/op=minute/batch=8192",
 		append([]metric{{long.perSecond / 1e6, "M/s"}, {milliseconds(long.counts.at(99.9)), "p99.9<=ms"},
-			{milliseconds(long.max), "max-ms"}, {milliseconds(long.stall), "stall-ms"}, {milliseconds(bare),
-				"raw-64KiB-max-ms"}, {long.bytesPerCommit, "bytes/commit"}}, long.counts.histogram()...)...)
-	r.judge(journalStall, milliseconds(long.stall), long.took.Round(time.Second)).
-		beside("longest raw 64 KiB write %.4g ms", milliseconds(bare))
+			{milliseconds(long.max), "max-ms"}, {milliseconds(long.stalls.longest), "stall-ms"},
+			{milliseconds(long.stalls.longestWithout(still)), "stall-without-standstills-ms"},
+			{milliseconds(still.longest()), "standstill-max-ms"},
+			{milliseconds(bare), "raw-64KiB-max-ms"},
+			{long.bytesPerCommit, "bytes/commit"}}, long.counts.histogram()...)...)
+	r.judge(journalStall, milliseconds(long.stalls.longest), long.took.Round(time.Second)).
+		beside("the machine stood still for %.4g ms; without such times %.4g ms; raw write %.4g ms",
+			milliseconds(still.longest()), milliseconds(long.stalls.longestWithout(still)),
+			milliseconds(bare))
 	r.judge(journalLongest, milliseconds(long.max)).
-		beside("longest raw 64 KiB write %.4g ms", milliseconds(bare))
+		beside("the machine stood still for %.4g ms; longest raw 64 KiB write %.4g ms",
+			milliseconds(still.longest()), milliseconds(bare))
 }
 
 // blockPeers are Pebble with blocks of records as values: bare, and packed like the journal's. They

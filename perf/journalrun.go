@@ -3,7 +3,6 @@ package perf
 import (
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"time"
 
@@ -11,28 +10,48 @@ import (
 	"posttrade/matcher"
 )
 
-// stall is the longest time in which nothing became durable although commands waited. It is longer
-// than the longest sync when several of them follow each other without an answer.
-type stall struct {
-	last    time.Time
+// stalls are the longer times in which nothing became durable although commands waited. One is
+// longer than the longest sync when several of them follow each other without an answer.
+type stalls struct {
+	last time.Time
+	// each is every one longer than stallKept, and longest the longest of all.
+	each    []span
 	longest time.Duration
 }
+
+// span is the time between two moments.
+type span struct{ from, to time.Time }
+
+// stallKept is the length from which a stall is kept, to be held against the machine's standstills.
+const stallKept = time.Millisecond
 
 // durable notes that the block that began at begun is now durable. Commits come in order. The wait
 // counts from the answer before, or from begun if nothing waited then, so time without a command is
 // no stall.
-func (s *stall) durable(begun, now time.Time) {
+func (s *stalls) durable(begun, now time.Time) {
 	if begun.Before(s.last) {
 		begun = s.last
 	}
 	s.longest = max(s.longest, now.Sub(begun))
+	if now.Sub(begun) > stallKept {
+		s.each = append(s.each, span{begun, now})
+	}
 	s.last = now
+}
+
+// longestWithout is the longest stall when the time in which the machine stood still does not
+// count. Below stallKept it is not exact.
+func (s *stalls) longestWithout(still standstills) (d time.Duration) {
+	for _, p := range s.each {
+		d = max(d, p.to.Sub(p.from)-still.within(p.from, p.to))
+	}
+	return d
 }
 
 // runJournal appends blocks of n commands for d, with at most inFlight blocks not yet durable, and
 // waits for the last one. The journal is in mode fsync with a tail, in a folder of this name in the
-// run's folder, which is removed afterwards. An answer of a command that the store does not have in
-// the end is an error.
+// run's folder, which is removed when the row has ended. An answer of a command that the store does
+// not have in the end is an error.
 func (r *Run) runJournal(name string, d time.Duration,
 	n, inFlight int) (out journalRun, err error) {
 	dir := filepath.Join(r.o.Dir, name)
@@ -41,13 +60,13 @@ func (r *Run) runJournal(name string, d time.Duration,
 	if err != nil {
 		return out, err
 	}
-	// a run of a minute writes gigabytes
-	defer func() { err = errors.Join(err, j.Close(), os.RemoveAll(dir)) }()
+	defer func() { err = errors.Join(err, j.Close(), r.leave(dir)) }()
 	if err := j.Create(flowGenesis(1).Marshal()); err != nil {
 		return out, err
 	}
-	w := awaited{commands: drawnCommands(5, 1<<18), flights: make(chan flight, inFlight),
-		room: make(chan struct{}, inFlight), moved: make(chan struct{}, 1),
+	w := awaited{alone: inFlight == 1, commands: drawnCommands(5, 1<<18),
+		flights: make(chan flight, inFlight),
+		room:    make(chan struct{}, inFlight), moved: make(chan struct{}, 1),
 		failed: make(chan error, 1)}
 	j.OnDurable(w.answered, func(err error) { w.failed <- err })
 	done := make(chan error, 1)
@@ -71,7 +90,7 @@ func (r *Run) runJournal(name string, d time.Duration,
 		p50:             time.Duration(percentile(w.took, 50)),
 		p99:             time.Duration(percentile(w.took, 99)),
 		max:             m.MaxCommit,
-		took:            elapsed, stall: w.stalled.longest, counts: countsOf(m),
+		took:            elapsed, stalls: w.stalled, counts: countsOf(m),
 		bytesPerCommit: float64(m.CommitBytes) / float64(max(m.Commits, 1)),
 	}, nil
 }
@@ -84,9 +103,10 @@ type journalRun struct {
 	// bytesPerCommit is the packed bytes of a commit: how many blocks share one.
 	bytesPerCommit float64
 	// p50 and p99 are of a block from before its append to its answer, behind those under way. max is
-	// the journal's own longest commit, took the time from the first append to the last answer, and
-	// stall the longest time without progress.
-	p50, p99, max, took, stall time.Duration
+	// the journal's own longest commit, and took the time from the first append to the last answer.
+	p50, p99, max, took time.Duration
+	// stalls are the times without progress.
+	stalls stalls
 	// counts are all commits by how long they took.
 	counts commitCounts
 }
@@ -100,6 +120,9 @@ type flight struct {
 // awaited are the blocks of a run: one goroutine appends them, and another one waits for them. A
 // third one, of the journal, calls answered and failed.
 type awaited struct {
+	// alone: a block begins when the store has room for it, as the recorder's do. Otherwise its
+	// append would wait for the pace of the store, for which no answer waits.
+	alone bool
 	// commands are those that the blocks repeat, with new sequences and times.
 	commands []matcher.Command
 	// flights are the blocks from the appender to the waiter, in order. The appender closes it.
@@ -115,7 +138,7 @@ type awaited struct {
 	// took is the nanoseconds of each block. The waiter writes it and stalled; the caller reads them
 	// when the waiter has returned.
 	took    []int64
-	stalled stall
+	stalled stalls
 }
 
 // append appends blocks of n commands as long as more says so, and returns the last sequence. It
@@ -133,6 +156,9 @@ func (w *awaited) append(j *journal.Journal, n int, more func() bool) (seq uint6
 			block.Command(&c)
 		}
 		w.room <- struct{}{}
+		for w.alone && !j.Room(n) {
+			time.Sleep(20 * time.Microsecond)
+		}
 		begun := time.Now()
 		if _, err := j.Append(&block); err != nil {
 			return seq, err

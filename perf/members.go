@@ -40,7 +40,7 @@ func (r *Run) openMembers(o engineOptions) (*members, error) {
 	c, _, dir := r.wiring(o)
 	fatal := installation.NewLastWords(r.o.Stderr).Failed
 	p := &members{members: make([]*installation.Installation, 3), procs: runtime.GOMAXPROCS(0)}
-	p.dir, p.end = dir, p.stopAll
+	p.dir, p.end, p.leave = dir, p.stopAll, r.leave
 	list, err := loopbackMembers(3)
 	if err != nil {
 		return nil, err

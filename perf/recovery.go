@@ -45,7 +45,9 @@ func measureRecovery(r *Run) error {
 		return err
 	}
 	far := r.farRead()
-	r.settle()
+	if err := r.settle(); err != nil {
+		return err
+	}
 	e, replay, err := r.openAgain(o, n)
 	if err != nil {
 		return err

@@ -76,6 +76,9 @@ type Run struct {
 	farReadNs float64
 	// jitterAfter is the reading of the spinning thread at the end of the run, for the footer.
 	jitterAfter string
+	// left are folders that the next settle removes; leaves counts them from the start of the run.
+	left   []string
+	leaves int
 	// servers counts the servers with sessions so far: each needs a data folder of its own.
 	servers int
 }
@@ -192,7 +195,9 @@ func (r *Run) measure(row row) error {
 	r.section = row.name
 	fmt.Fprintf(r.o.Stdout, "\n== %s\n", row.name)
 	r.farReadNs = r.farRead()
-	r.settle()
+	if err := r.settle(); err != nil {
+		return err
+	}
 	begun, before := time.Now(), host{"/"}.ticks()
 	if err := row.measure(r); err != nil {
 		return err

@@ -3,6 +3,7 @@
 package perf
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"time"
@@ -39,3 +40,5 @@ func usageOfThread() threadUsage { return threadUsage{} }
 // pause and resume do nothing: the sidecars of a server then take time of the others.
 func pause(*os.Process) error  { return nil }
 func resume(*os.Process) error { return nil }
+
+func realTime() error { return errors.New("real-time priority: not on this system") }

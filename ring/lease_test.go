@@ -93,7 +93,8 @@ func TestWithdrawnClaim(t *testing.T) {
 	}
 }
 
-// A consumer that spins or yields without end never lends.
+// A consumer that spins or yields without end never lends. One that rests sleeps until a borrower
+// has had its lease, however long the borrower takes to get a core.
 func TestOnlyAConsumerThatRestsLends(t *testing.T) {
 	for _, tt := range []struct {
 		strategy Strategy
@@ -102,14 +103,15 @@ func TestOnlyAConsumerThatRestsLends(t *testing.T) {
 		t.Run(tt.strategy.String(), func(t *testing.T) {
 			var l Lease
 			var during []Loan
-			i := NewIdler(tt.strategy, new(Waiter))
-			i.napNs, i.locked = 1, true
+			w := new(Waiter)
+			i := NewIdler(tt.strategy, w)
+			i.napNs, i.locked = 10_000_000_000, true
 			i.Lends(&l)
 			q := &asked{empty: true}
-			for n := 0; n < 1000 && (len(during) == 0 || i.stats.Parks == 0); n++ {
+			for n := 0; n < 1000 && i.stats.Parks == 0; n++ {
 				stop := make(chan struct{})
 				seen := make(chan Loan)
-				go func() { seen <- watchFor(&l, stop) }()
+				go func() { seen <- watchFor(&l, w, stop) }()
 				i.Idle(q)
 				close(stop)
 				if loan := <-seen; loan == Taken {
@@ -129,8 +131,8 @@ func TestOnlyAConsumerThatRestsLends(t *testing.T) {
 	}
 }
 
-// watchFor borrows the lease if it becomes open before stop.
-func watchFor(l *Lease, stop <-chan struct{}) Loan {
+// watchFor borrows the lease if it becomes open before stop, and wakes the consumer afterwards.
+func watchFor(l *Lease, w *Waiter, stop <-chan struct{}) Loan {
 	for {
 		select {
 		case <-stop:
@@ -139,6 +141,7 @@ func watchFor(l *Lease, stop <-chan struct{}) Loan {
 		}
 		if l.Borrow() == Taken {
 			l.Return()
+			w.Wake()
 			return Taken
 		}
 		Pause() // where there is one thread, the consumer gets its turn

@@ -34,7 +34,7 @@ func TestArchivedInstallationIsWhole(t *testing.T) {
 	in.stop()
 	state := statePattern.FindString(program(t, "journal", "verify", at))
 	history := export(t, apptest.Program(t), data)
-	programFails(t, settings.ExitUsage, "usage", "journal", "archive", archives, at)
+	programFails(t, settings.ExitUsage, "--before=DATE", "journal", "archive", archives, at)
 	programFails(t, settings.ExitUsage, "before", "journal", "archive", archives, "--before=soon", at)
 	programFails(t, settings.ExitUsage, "before", "journal", "archive", archives,
 		"--before=2020-01-01", at)

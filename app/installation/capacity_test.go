@@ -171,6 +171,7 @@ func TestARecordWithoutRoomIsUnknownAlone(t *testing.T) {
 	i.stop()
 	i = installFed(t, data, flags...)
 	check()
+	apptest.Until(t, "the acts are on record", func() (bool, any) { return noActWaits(i), nil })
 	head := i.Core.Journal.Answered()
 	i.stop()
 	i = installFed(t, data, flags...)
@@ -179,4 +180,15 @@ func TestARecordWithoutRoomIsUnknownAlone(t *testing.T) {
 	if grown := i.Core.Journal.Answered() - head; grown > 0 {
 		t.Errorf("a start has sequenced %d commands for records that have no place", grown)
 	}
+}
+
+// noActWaits reports that the journal has all acts of operators.
+func noActWaits(i *installed) bool {
+	i.t.Helper()
+	waits := false
+	must.OK(i.t, i.Beside.Load().Db.Read(i.t.Context(), func(tx *store.Tx) (err error) {
+		_, waits, err = tx.FirstAct()
+		return err
+	}))
+	return !waits
 }

@@ -193,7 +193,10 @@ func TestHandEditsAreFoundAndHeal(t *testing.T) {
 			return during(t, func(ctx context.Context) {
 				for ctx.Err() == nil {
 					day.batch(1 + day.random.IntN(20))
-					<-pace.C
+					select {
+					case <-pace.C:
+					case <-ctx.Done(): // also when the test has failed and the ticker has stopped
+					}
 				}
 			})
 		}

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -91,13 +92,24 @@ func (c *three) server(of int) string {
 	return server
 }
 
-// aged is a cluster whose members have old blocks in tables, and a snapshot behind them.
+// aged is a cluster whose members have old blocks in tables, and a snapshot behind them: no start
+// reads these blocks.
 func aged(t *testing.T, random *rand.Rand) *three {
 	t.Helper()
-	c := newThree(t, "snapshot.interval-commands", "200", "recon.blotter.capacity", "100")
+	const interval = 200
+	c := newThree(t, "snapshot.interval-commands", strconv.Itoa(interval), "recon.blotter.capacity",
+		"100")
 	c.start()
 	c.orders(random, 60)
-	c.alike()
+	head := c.alike()
+	apptest.Until(t, "all members have a snapshot of it", func() (bool, any) {
+		seen, least := [3]uint64{}, head
+		for i, m := range c.members {
+			seen[i] = m.open().Core.Shadow.Last()
+			least = min(least, seen[i])
+		}
+		return least+interval >= head, seen
+	})
 	c.stop() // the next start puts what is in the store's log into a table
 	c.start()
 	c.orders(random, 20)

@@ -167,6 +167,9 @@ func (f *pastFlow) compare(most int, get func(path string) (int, http.Header, st
 			if status != 200 || header.Get("X-As-Of-Sequence") != strconv.FormatUint(at, 10) {
 				f.t.Fatalf("as of %d %s: %d %v %s", at, path, status, header, answer)
 			}
+			if answer == want && json.Valid([]byte(answer)) {
+				continue
+			}
 			if got, want := decided(f.t, path, answer), decided(f.t, path, want); got != want {
 				f.t.Fatalf("as of %d %s:\n%s\nthe answer at that time:\n%s", at, path, got, want)
 			}

@@ -70,6 +70,10 @@ func (s *scrubbing) part() httpapi.Part {
 		p.Detail = fmt.Sprintf("%d parts cannot be read, the first: file=%s key=%s sequences %d..%d: %s",
 			n, d.File, d.Key, d.From, d.To, d.Why)
 	}
+	if err := s.scrub.Unkept(); err != nil {
+		p.Ready = false
+		p.Detail += fmt.Sprintf("; its file could not be written: %v", err)
+	}
 	return p
 }
 

@@ -64,3 +64,17 @@ func TestDamageIsShownUntilItIsMended(t *testing.T) {
 		t.Errorf("%+v", part)
 	}
 }
+
+// Findings that cannot be written are shown, and orders are admitted all the same.
+func TestFindingsThatAreNotKeptAreShown(t *testing.T) {
+	data := t.TempDir()
+	must.OK(t, os.MkdirAll(filepath.Join(data, "journal", "scrub.new", "in the way"), 0o755))
+	i := install(t, data, "sidecars.enabled", "false", "journal.scrub-interval", "1h")
+	apptest.Until(t, "the part says so", func() (bool, any) {
+		status, part := readyPart(i, "journal-scrub")
+		return status == http.StatusOK && !part.Ready &&
+			strings.HasPrefix(part.Detail, "complete at ") &&
+			strings.Contains(part.Detail, "its file could not be written: "), part
+	})
+	i.stop()
+}

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"slices"
+	"strings"
 	"time"
 
 	"posttrade/app/engine"
@@ -18,7 +20,11 @@ import (
 )
 
 // journalUsage is the forms of the command.
-const journalUsage = "journal verify|stats|export|accept|archive DIR [flags]"
+const journalUsage = "journal verify|stats|export|accept [flags], " +
+	"posttrade journal archive DIR --before=DATE [flags]"
+
+// journalCommands is the words that the command knows.
+var journalCommands = []string{"verify", "stats", "export", "accept", "archive"}
 
 // runJournal is `posttrade journal`: the commands that work on a journal while its server runs, or
 // without a server.
@@ -55,11 +61,8 @@ func runJournal(args []string, stdout, stderr io.Writer) int {
 	if err != nil {
 		return settings.Exit(stderr, err)
 	}
-	if len(f.rest) == 0 {
-		return settings.Exit(stderr, settings.Usagef("usage: posttrade %s", journalUsage))
-	}
-	if len(f.rest) > 1 != (f.rest[0] == "archive") || (before != "") != (f.rest[0] == "archive") {
-		return settings.Exit(stderr, settings.Usagef("usage: posttrade %s", journalUsage))
+	if err := journalWords(f.rest, before); err != nil {
+		return settings.Exit(stderr, err)
 	}
 	if f.rest[0] == "archive" {
 		return settings.Exit(stderr, archiveJournal(c, f.rest[1], before, stdout))
@@ -72,6 +75,30 @@ func runJournal(args []string, stdout, stderr io.Writer) int {
 		o journal.VerifyOptions) error {
 		return export(context.Background(), dir, out, from, to, o)
 	}))
+}
+
+// journalWords refuses words that do not belong together, and says what the command wants instead.
+func journalWords(rest []string, before string) error {
+	switch {
+	case len(rest) == 0:
+		return settings.Usagef("usage: posttrade %s", journalUsage)
+	case !slices.Contains(journalCommands, rest[0]):
+		return settings.Usagef("unknown journal command %s; there are %s",
+			settings.Printable(rest[0]), strings.Join(journalCommands, ", "))
+	case rest[0] == "archive" && len(rest) == 1:
+		return settings.Usagef("journal archive: want the folder for archives; usage: posttrade %s",
+			journalUsage)
+	case rest[0] == "archive" && before == "":
+		return settings.Usagef("journal archive: want --before=DATE")
+	case rest[0] == "archive":
+		return nil
+	case len(rest) > 1:
+		return settings.Usagef("journal %s: want no folder, got %s; the journal is the one in "+
+			"data.dir: choose it with --data.dir=DIR", rest[0], settings.Printable(rest[1]))
+	case before != "":
+		return settings.Usagef("before: only journal archive has it")
+	}
+	return nil
 }
 
 // wholeJournal runs the command of that name, one of those about the whole journal. export is given
@@ -102,9 +129,7 @@ func wholeJournal(name string, c *settings.Config, stdout io.Writer,
 		err := export(dir, out, read)
 		return errors.Join(err, out.Flush())
 	}
-	return settings.Usagef(
-		"unknown journal command %s; there are verify, stats, export, accept and archive",
-		settings.Printable(name))
+	panic("journal: no such command: " + name)
 }
 
 // archiveJournal is `posttrade journal archive`. Nothing old enough is a usage error: another date

@@ -30,6 +30,7 @@ func runPerfRows(args []string, stdout, stderr io.Writer) error {
 	var (
 		o          perf.Options
 		hello      bool
+		standstill bool
 		cpuProfile string
 	)
 	f := newFlags("perf [flags] | perf gate|report|sample|verdicts -h",
@@ -53,12 +54,17 @@ func runPerfRows(args []string, stdout, stderr io.Writer) error {
 	f.StringVar(&o.Profiles, "server-profiles", "",
 		"`folder` for CPU profiles of the servers that the HTTP row loads")
 	f.BoolVar(&hello, "hello-server", false, "be the bare HTTP server that orders are compared with")
+	f.BoolVar(&standstill, "standstills", false,
+		"be the watcher for times in which the whole machine stands still, until stdin ends")
 	c, err := f.read(args, 0, stdout)
 	if err != nil {
 		return err
 	}
 	if hello {
 		return perf.ServeHello(stdout)
+	}
+	if standstill {
+		return perf.WatchStandstills(os.Stdin, stdout)
 	}
 	if o.Restart < 0 {
 		return settings.Usagef("flag --restart-commands: %d is less than 0", o.Restart)

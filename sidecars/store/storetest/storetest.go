@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"context"
+	"errors"
 	"hash/fnv"
 	"sync"
 	"testing"
@@ -89,17 +90,22 @@ func OpenWith(t testing.TB, o store.Options) *store.DB {
 	return db
 }
 
-// Edit changes rows by hand, through connections of its own.
+// Edit changes rows by hand, through connections of its own. While another session holds the lock,
+// Edit tries again: on a busy machine the writer of the rows may hold it for seconds.
 //
 // The connections are not bound to a history, so the edit is possible in any database.
 func Edit(t testing.TB, db *store.DB, sql string, args ...any) {
 	t.Helper()
 	other := twin(t, db)
 	defer closeDB(t, other)
-	err := other.Write(within(t), func(tx *store.Tx) error {
-		_, err := tx.Exec(sql, args...)
-		return err
-	})
+	ctx := within(t)
+	err := store.ErrUnavailable
+	for errors.Is(err, store.ErrUnavailable) && ctx.Err() == nil {
+		err = other.Write(ctx, func(tx *store.Tx) error {
+			_, err := tx.Exec(sql, args...)
+			return err
+		})
+	}
 	if err != nil {
 		t.Fatalf("edit by hand: %v", err)
 	}
