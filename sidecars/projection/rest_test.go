@@ -86,10 +86,9 @@ func stall(t *testing.T, db *store.DB, network *storetest.Proxy) {
 	} else {
 		network.Hold()
 	}
+	readings := h.readings()
 	h.grow(random, 300)
-	for range 2 { // one step has begun with these fills, and is held up
-		<-h.looked
-	}
+	await(t, h, func() bool { return h.readings() > readings }) // a step has these fills, and is held up
 	clock.Add(int64(3 * time.Minute))
 	h.grow(random, 300)
 	release()

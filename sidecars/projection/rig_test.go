@@ -39,22 +39,36 @@ type history struct {
 	fail  error // of the next calls of Fills
 	reads int   // calls of Fills
 
-	looked chan struct{} // holds a token when Head was called since the last one was taken; may be nil
+	// looked holds a token when Head or Fills was called since the last one was taken; may be nil.
+	looked chan struct{}
 }
 
 func (h *history) Head() (inputSeq, tradeSeq uint64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	h.note()
+	return h.input, h.trade
+}
+
+// note puts the token. The caller holds the lock.
+func (h *history) note() {
 	select {
 	case h.looked <- struct{}{}:
 	default:
 	}
-	return h.input, h.trade
+}
+
+// readings counts the calls of Fills.
+func (h *history) readings() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.reads
 }
 
 func (h *history) Fills(from uint64, fn func([]matcher.Fill) error) error {
 	h.mu.Lock()
 	h.reads++
+	h.note()
 	fills, block, err := h.fills, h.block, h.fail
 	h.mu.Unlock()
 	if err != nil {

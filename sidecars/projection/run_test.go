@@ -28,7 +28,7 @@ func running(t *testing.T, p *Projection) (stop func() error) {
 	return stop
 }
 
-// await waits until cond holds, looking once for every step that Run begins.
+// await waits until cond holds, and checks it again when Run has looked at the journal.
 func await(t *testing.T, h *history, cond func() bool) {
 	t.Helper()
 	for !cond() {
