@@ -2,11 +2,13 @@ package perf
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -17,12 +19,20 @@ import (
 	"posttrade/journal/quorum"
 )
 
-// What the row asks for: milliseconds, the median of the kills.
-var failoverTime = atMost("P12", 300,
-	"failover: kill -9 of the leader to the next acknowledgement, median, ms")
+// What the row asks for: milliseconds, the median of the kills, on a new history and on a long one.
+var (
+	failoverTime = atMost("P12", 300,
+		"failover: kill -9 of the leader to the next acknowledgement, median, ms")
+	failoverBehind = atMost("P12", 300, "failover with %d commands behind, median, ms").
+			as("failover with 10,000,000 commands behind, median, ms")
+)
 
-// failoverKills is how often the leader is killed in a full run.
-const failoverKills = 5
+const (
+	// failoverKills is how often the leader is killed in each part of a full run.
+	failoverKills = 5
+	// failoverCommands is the length of the long history. Smoke runs have a hundredth.
+	failoverCommands = 10_000_000
+)
 
 // measureFailover is the part of row P12 about the death of a leader. Three members run as
 // processes of their own. The leader is killed with -9 while clients book through all members. The
@@ -32,12 +42,37 @@ const failoverKills = 5
 // The machine stays up, and its kernel closes the dead leader's connections. The loss of a machine
 // or of a network, in which nothing is closed, is not measured. Bookings are repeated after a
 // millisecond, so a figure is up to that much too high.
-func measureFailover(r *Run) (err error) {
-	c, err := r.startMembers(filepath.Join(r.o.Dir, "failover"), 3)
+//
+// The second part does the same with members that have a long history: row P6's flow in a journal
+// of one engine, from which the first member begins its cluster and the others get all of it.
+func measureFailover(r *Run) error {
+	took, err := r.failOvers("failover")
 	if err != nil {
 		return err
 	}
+	r.failover("Cluster/op=failover", failoverTime, took)
+	n, err := r.history("failover-behind")
+	if err != nil {
+		return err
+	}
+	if took, err = r.failOvers("failover-behind", "--cluster.adopt"); err != nil {
+		return err
+	}
+	r.failover(fmt.Sprintf("Cluster/op=failover/behind=%d", n), failoverBehind, took, n)
+	return nil
+}
+
+// failOvers runs three members in a folder of the run, the first with more arguments, kills their
+// leaders, and returns how long each failover took, in milliseconds.
+func (r *Run) failOvers(folder string, first ...string) (took []float64, err error) {
+	c, err := r.startMembers(filepath.Join(r.o.Dir, folder), 3, first...)
+	if err != nil {
+		return nil, err
+	}
 	defer c.kill()
+	if _, err := c.awaitLeader(); err != nil { // a long history takes its time
+		return nil, err
+	}
 	var at []string
 	for _, m := range c {
 		at = append(at, m.http)
@@ -48,25 +83,48 @@ func measureFailover(r *Run) (err error) {
 	if r.o.Smoke {
 		kills = 1
 	}
-	var took []float64
 	for range kills {
 		d, err := failOver(c, clients)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		took = append(took, milliseconds(d))
 	}
-	r.failover(took)
-	return nil
+	return took, nil
+}
+
+// history makes a long journal and puts it, alone, into the folder of the first member. It returns
+// the number of its commands.
+func (r *Run) history(folder string) (n int, err error) {
+	const batch, window = 512, 16
+	n = max(r.scale(failoverCommands)/batch, 1) * batch
+	genesis := flowGenesis(1)
+	genesis.Limits.MaxContracts = 1 << 20 // what the clients may book
+	e, err := r.open(engineOptions{folder: folder + "-made", durability: "os", genesis: genesis})
+	if err != nil {
+		return 0, err
+	}
+	if err := pump(e, 1, n, window, batch); err != nil {
+		return 0, errors.Join(err, e.close())
+	}
+	if err := e.stop(); err != nil {
+		return 0, err
+	}
+	member := filepath.Join(r.o.Dir, folder, "1")
+	err = os.MkdirAll(member, 0o700)
+	if err == nil {
+		err = os.Rename(filepath.Join(e.dir, "journal"), filepath.Join(member, "journal"))
+	}
+	return n, errors.Join(err, r.leave(e.dir))
 }
 
 // failover records and judges the time of each kill, in milliseconds: the median, and the extremes
-// beside it, because five kills have no percentiles.
-func (r *Run) failover(took []float64) {
-	r.figures(fmt.Sprintf("Cluster/op=failover/kills=%d", len(took)),
+// beside it, because five kills have no percentiles. numbers are those of the goal's text.
+func (r *Run) failover(name string, g goal, took []float64, numbers ...any) {
+	r.figures(fmt.Sprintf("%s/kills=%d", name, len(took)),
 		metric{median(took), "median-ms"}, metric{slices.Min(took), "min-ms"},
 		metric{slices.Max(took), "max-ms"})
-	r.judge(failoverTime, median(took)).
+	r.judge(g, median(took), numbers...).
 		beside("%d kills, %.4g to %.4g ms", len(took), slices.Min(took), slices.Max(took))
 }
 
@@ -98,8 +156,8 @@ type memberProcess struct {
 	id     string
 	binary string
 	args   []string
-	// http is where its order-matcher listens, host:port.
-	http string
+	// http is where its order-matcher listens, raft where the members do, host:port.
+	http, raft string
 
 	cmd *exec.Cmd
 	// said is its output; it may be read when ended is closed.
@@ -108,9 +166,9 @@ type memberProcess struct {
 	ended chan struct{}
 }
 
-// startMembers starts n members with the engine and no sidecars, and does not wait for them. When
-// one cannot be started, those before it are ended.
-func (r *Run) startMembers(dir string, n int) (c clusterProcesses, err error) {
+// startMembers starts n members with the engine and no sidecars, the first with more arguments, and
+// does not wait for them. When one cannot be started, those before it are ended.
+func (r *Run) startMembers(dir string, n int, first ...string) (c clusterProcesses, err error) {
 	list, err := loopbackMembers(n)
 	if err != nil {
 		return nil, err
@@ -120,12 +178,15 @@ func (r *Run) startMembers(dir string, n int) (c clusterProcesses, err error) {
 		return nil, err
 	}
 	for _, m := range members {
-		p := &memberProcess{id: m.ID, binary: r.o.Binary, http: m.HTTP, args: []string{
+		p := &memberProcess{id: m.ID, binary: r.o.Binary, http: m.HTTP, raft: m.Raft, args: []string{
 			"serve", "--cluster.member-id=" + m.ID, "--cluster.members=" + list,
 			"--data.dir=" + filepath.Join(dir, m.ID),
 			"--sidecars.enabled=false", "--admin.listen=127.0.0.1:0", "--console.listen=",
 			"--journal.reserve-bytes=0",
 		}}
+		if len(c) == 0 {
+			p.args = append(p.args, first...)
+		}
 		if err := p.start(); err != nil {
 			c.kill()
 			return nil, err
@@ -198,19 +259,39 @@ func (m *memberProcess) health() (h memberHealth, ok bool) {
 	return h, json.NewDecoder(answer.Body).Decode(&h) == nil && h.Leader != ""
 }
 
+// vote reports whether every member knows of a vote of each. A member that has just come into a
+// cluster has the data before it has the vote.
+func (c clusterProcesses) vote() bool {
+	for _, m := range c {
+		ctx, cancel := context.WithTimeout(context.Background(), healthClient.Timeout)
+		s, err := quorum.Remote{}.Status(ctx, m.raft)
+		cancel()
+		votes := 0
+		for _, server := range s.Servers {
+			if server.Voter {
+				votes++
+			}
+		}
+		if err != nil || votes < len(c) {
+			return false
+		}
+	}
+	return true
+}
+
 // healthClient asks with a limit of a second: a member that was just killed may leave a request
 // open.
 var healthClient = &http.Client{Timeout: time.Second}
 
-// membersTimeout is how long members may take to elect a leader or to catch up, and clients may go
-// without an acknowledgement.
-const membersTimeout = 60 * time.Second
+// membersTimeout is how long members may take to elect a leader or to catch up, with a long history
+// too, and clients may go without an acknowledgement.
+const membersTimeout = 5 * time.Minute
 
-// awaitLeader waits until all members follow one leader and have the leader's data, so that each of
-// them can be the next leader.
+// awaitLeader waits until all members follow one leader, have the leader's data and a vote, so that
+// each of them can be the next leader.
 func (c clusterProcesses) awaitLeader() (*memberProcess, error) {
 	for begun := time.Now(); time.Since(begun) < membersTimeout; time.Sleep(10 * time.Millisecond) {
-		if leader := c.leader(); leader != nil {
+		if leader := c.leader(); leader != nil && c.vote() {
 			return leader, nil
 		}
 		for _, m := range c {

@@ -160,10 +160,20 @@ func TestFailoverLeaderIsOneThatAllFollow(t *testing.T) {
 	}
 }
 
+// A member that does not answer, or knows of fewer votes, could leave two members without a
+// majority after a kill.
+func TestFailoverNeedsAVoteOfEach(t *testing.T) {
+	at := must.Get(loopbackMembers(1))(t)
+	silent := must.Get(quorum.ParseMembers(at))(t)[0]
+	if (clusterProcesses{{id: silent.ID, raft: silent.Raft}}).vote() {
+		t.Error("a member that does not answer votes")
+	}
+}
+
 func TestFailoverIsJudgedByItsMedian(t *testing.T) {
 	var shown bytes.Buffer
 	r := &Run{o: Options{Stdout: &shown}}
-	r.failover([]float64{900, 100, 290})
+	r.failover("Cluster/op=failover", failoverTime, []float64{900, 100, 290})
 	if !strings.Contains(shown.String(),
 		"BenchmarkCluster/op=failover/kills=3 1 290 median-ms 100 min-ms 900 max-ms") {
 		t.Errorf("got %s", shown.String())

@@ -117,7 +117,7 @@ func rows() []row {
 		{"end-to-end", measureEndToEnd, []goal{answersRate, answersFsync, answersOS}},
 		{"session", measureSession, []goal{sessionTrip, sessionSpinning, sessionRate}},
 		{"cluster", measureCluster, []goal{clusterTime, clusterTrip, clusterRate}},
-		{"failover", measureFailover, []goal{failoverTime}},
+		{"failover", measureFailover, []goal{failoverTime, failoverBehind}},
 		{"http", measureHTTP, []goal{httpOS, httpFsync, httpBatches, httpCPU, httpPath}},
 		{"curve", measureCurves, []goal{
 			flat("P6", "in-process/durability=fsync"), flat("P6", "in-process/durability=os"),
