@@ -1,13 +1,13 @@
 package installation
 
 import (
-	"posttrade/ring/metric"
-	"posttrade/ring/timing"
-
 	"fmt"
+	"strings"
 
 	"posttrade/app/engine"
 	"posttrade/httpapi"
+	"posttrade/ring/metric"
+	"posttrade/ring/timing"
 	"posttrade/sidecars/control"
 	"posttrade/sidecars/projection"
 )
@@ -209,19 +209,21 @@ func (d *downstream) parts() []httpapi.Part {
 // parts is the cluster on /readyz.
 //
 // It decides readiness: without a leader no request can be served anywhere. A nil member, on a
-// single node, has no part.
+// single node, has no part. Members without a vote are named and do not decide.
 func (m *member) parts() []httpapi.Part {
 	if m == nil {
 		return nil
 	}
 	leader, _ := m.Node.Leader("order-matcher")
-	switch {
-	case m.Node.Leads():
-		return []httpapi.Part{{Name: "cluster", Ready: true,
-			Detail: fmt.Sprintf("member %s leads", leader)}}
-	case leader != "":
-		return []httpapi.Part{{Name: "cluster", Ready: true, Detail: fmt.Sprintf("follows member %s",
-			leader)}}
+	if leader == "" {
+		return []httpapi.Part{{Name: "cluster", Detail: "no leader is known"}}
 	}
-	return []httpapi.Part{{Name: "cluster", Detail: "no leader is known"}}
+	detail := fmt.Sprintf("follows member %s", leader)
+	if m.Node.Leads() {
+		detail = fmt.Sprintf("member %s leads", leader)
+	}
+	if out := m.Node.Voteless(); len(out) > 0 {
+		detail += ", without a vote: " + strings.Join(out, ", ")
+	}
+	return []httpapi.Part{{Name: "cluster", Ready: true, Detail: detail}}
 }

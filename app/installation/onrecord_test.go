@@ -173,6 +173,10 @@ func TestMembersChangeOnRecord(t *testing.T) {
 	gone := fmt.Sprint((at+1)%3 + 1)
 	server := c.server((at + 1) % 3)
 	change("remove", gone, "--reason=it goes")
+	apptest.Until(t, "the leader names it", func() (bool, any) {
+		part := c.members[c.leader()].open().Member.parts()[0]
+		return part.Ready && strings.HasSuffix(part.Detail, " leads, without a vote: "+gone), part
+	})
 	programFails(t, settings.ExitUsage, "reason", "cluster", "remove", gone, list, self,
 		"--reason=\t")
 	programFails(t, settings.ExitFailed, "not a member", "cluster", "remove", "9", list, self)

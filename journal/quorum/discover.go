@@ -105,6 +105,20 @@ func (n *Node) Status() Status {
 	return s
 }
 
+// Voteless names the members of the list that have no vote, as this member knows it: they have not
+// come yet, are catching up, were removed, or are spared. Any goroutine.
+func (n *Node) Voteless() (members []string) {
+	servers := n.servers()
+	for _, m := range n.o.Members {
+		if !slices.ContainsFunc(servers, func(s raft.Server) bool {
+			return memberOf(s.ID) == m.ID && s.Suffrage == raft.Voter
+		}) {
+			members = append(members, m.ID)
+		}
+	}
+	return members
+}
+
 // servers returns a copy of the latest configuration, empty before this member has one. It copies
 // because the library gives out its own memory.
 func (n *Node) servers() []raft.Server {

@@ -2,6 +2,7 @@ package quorum
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -171,6 +172,26 @@ func TestLostDisk(t *testing.T) {
 				t.Errorf("on record are %+v", all)
 			}
 		})
+	}
+}
+
+func TestMembersWithoutAVoteAreNamed(t *testing.T) {
+	c := newCluster(t, 3)
+	c.start()
+	c.book(1, "a")
+	leader := c.leader()
+	if all := leader.node.Voteless(); len(all) != 0 {
+		t.Errorf("without a vote: %v", all)
+	}
+	other := c.members[0]
+	if other == leader {
+		other = c.members[1]
+	}
+	id := other.node.id
+	other.stop()
+	must.OK(t, leader.node.raft.RemoveServer(id, 0, changeTimeout).Error())
+	if all := leader.node.Voteless(); !slices.Equal(all, []string{other.o.Member}) {
+		t.Errorf("without a vote: %v, want %s", all, other.o.Member)
 	}
 }
 
