@@ -85,7 +85,7 @@ func TestATailMayBeGivenUpAtAnyMoment(t *testing.T) {
 func givenUp(t *testing.T, mode, next string) {
 	l := leave(t, mode)
 	all := uint64(leftStored + leftAhead)
-	for cut := int32(1); ; cut++ {
+	for cut := int32(1); ; cut += thinned() {
 		mem := kill(l.with(t, l.tail)) // all of it is on the disk
 		var left []*vfs.MemFS
 		fake := &fakeTail{}

@@ -19,11 +19,11 @@ import (
 	"posttrade/ring/must"
 )
 
-// thinned is the distance between two operations at which a test fails or cuts. With -short it is
-// three: a run without it tries every one.
+// thinned is the distance between two operations at which a test fails or cuts. With -short, under
+// the race detector, it is seven: a run without it tries every one.
 func thinned() int32 {
 	if testing.Short() {
-		return 3
+		return 7
 	}
 	return 1
 }

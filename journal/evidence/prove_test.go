@@ -75,6 +75,10 @@ func TestEveryRecordIsProven(t *testing.T) {
 
 // TestEveryFlippedBitOfAProofIsFound flips every bit, and replaces every byte by some others.
 func TestEveryFlippedBitOfAProofIsFound(t *testing.T) {
+	bits := 8
+	if testing.Short() { // one bit of each byte, of each place in turn
+		bits = 1
+	}
 	v := newVenue(t, 2)
 	v.trade(600)
 	l := v.log()
@@ -83,15 +87,15 @@ func TestEveryFlippedBitOfAProofIsFound(t *testing.T) {
 	for _, w := range []Wanted{{TradeSeq: 1}, {InputSeq: 600}, {Order: 3}} {
 		text := v.proofOf(w)
 		for i := range text[:len(text)-1] {
-			for bit := range 8 {
+			for bit := range bits {
 				bad := append([]byte(nil), text...)
-				bad[i] ^= 1 << bit
+				bad[i] ^= 1 << ((bit + i) % 8)
 				p, err := verify.ParseProof(bad)
 				if err == nil {
 					_, err = keys.Check(p)
 				}
 				if err == nil {
-					t.Fatalf("%+v: bit %d of byte %d flipped, and proven: %s", w, bit, i, bad)
+					t.Fatalf("%+v: bit %d of byte %d flipped, and proven: %s", w, (bit+i)%8, i, bad)
 				}
 			}
 		}
