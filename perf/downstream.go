@@ -44,16 +44,12 @@ func measureDownstream(r *Run) error {
 // trades with the one before. The journal is in mode os, because making it is not measured. The
 // engine still runs while use does, without load.
 func (r *Run) withHistory(folder string, n int, use func(*fullEngine, int) error) (err error) {
-	e, err := r.open(engineOptions{folder: folder, durability: "os", genesis: flowGenesis(8)})
+	o := engineOptions{folder: folder, durability: "os", genesis: flowGenesis(8)}
+	e, n, err := r.pumped(o, n)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, e.close()) }()
-	const batch, window = 512, 16
-	n = r.scale(n) / batch * batch
-	if err := pump(e, 1, n, window, batch); err != nil {
-		return err
-	}
 	return use(e, n)
 }
 

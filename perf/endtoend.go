@@ -194,6 +194,23 @@ func pump(e *fullEngine, seed uint64, n, window, batch int) error {
 	return nil
 }
 
+// pumpedBatch is how many commands pumped has in a ticket.
+const pumpedBatch = 512
+
+// pumped opens an engine and sends n commands through it, scaled and in whole batches. It returns
+// how many those were. After an error the engine is closed.
+func (r *Run) pumped(o engineOptions, n int) (*fullEngine, int, error) {
+	n = max(r.scale(n)/pumpedBatch, 1) * pumpedBatch
+	e, err := r.open(o)
+	if err != nil {
+		return nil, 0, err
+	}
+	if err := pump(e, 1, n, 16, pumpedBatch); err != nil {
+		return nil, 0, errors.Join(err, e.close())
+	}
+	return e, n, nil
+}
+
 // fill writes the flow's next commands into a ticket and screens them in the gate, as the edge
 // does. A refusal is an error: the flow's orders are good ones.
 func (s *flowSource) fill(t *desk.Ticket, e *fullEngine) error {

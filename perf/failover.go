@@ -65,11 +65,17 @@ func measureFailover(r *Run) error {
 // failOvers runs three members in a folder of the run, the first with more arguments, kills their
 // leaders, and returns how long each failover took, in milliseconds.
 func (r *Run) failOvers(folder string, first ...string) (took []float64, err error) {
-	c, err := r.startMembers(filepath.Join(r.o.Dir, folder), 3, first...)
+	dir := filepath.Join(r.o.Dir, folder)
+	c, err := r.startMembers(dir, 3, first...)
 	if err != nil {
 		return nil, err
 	}
-	defer c.kill()
+	defer func() {
+		c.kill()
+		if err == nil {
+			err = r.leave(dir)
+		}
+	}()
 	if _, err := c.awaitLeader(); err != nil { // a long history takes its time
 		return nil, err
 	}
@@ -96,16 +102,12 @@ func (r *Run) failOvers(folder string, first ...string) (took []float64, err err
 // history makes a long journal and puts it, alone, into the folder of the first member. It returns
 // the number of its commands.
 func (r *Run) history(folder string) (n int, err error) {
-	const batch, window = 512, 16
-	n = max(r.scale(failoverCommands)/batch, 1) * batch
 	genesis := flowGenesis(1)
 	genesis.Limits.MaxContracts = 1 << 20 // what the clients may book
-	e, err := r.open(engineOptions{folder: folder + "-made", durability: "os", genesis: genesis})
+	o := engineOptions{folder: folder + "-made", durability: "os", genesis: genesis}
+	e, n, err := r.pumped(o, failoverCommands)
 	if err != nil {
 		return 0, err
-	}
-	if err := pump(e, 1, n, window, batch); err != nil {
-		return 0, errors.Join(err, e.close())
 	}
 	if err := e.stop(); err != nil {
 		return 0, err
@@ -178,12 +180,13 @@ func (r *Run) startMembers(dir string, n int, first ...string) (c clusterProcess
 		return nil, err
 	}
 	for _, m := range members {
-		p := &memberProcess{id: m.ID, binary: r.o.Binary, http: m.HTTP, raft: m.Raft, args: []string{
+		p := &memberProcess{id: m.ID, http: m.HTTP, raft: m.Raft, binary: r.o.Binary}
+		p.args = []string{
 			"serve", "--cluster.member-id=" + m.ID, "--cluster.members=" + list,
 			"--data.dir=" + filepath.Join(dir, m.ID),
 			"--sidecars.enabled=false", "--admin.listen=127.0.0.1:0", "--console.listen=",
 			"--journal.reserve-bytes=0",
-		}}
+		}
 		if len(c) == 0 {
 			p.args = append(p.args, first...)
 		}
@@ -260,23 +263,25 @@ func (m *memberProcess) health() (h memberHealth, ok bool) {
 }
 
 // vote reports whether every member knows of a vote of each. A member that has just come into a
-// cluster has the data before it has the vote.
-func (c clusterProcesses) vote() bool {
+// cluster has the data before it has the vote. ask gives what the member at an address knows.
+func (c clusterProcesses) vote(ask func(at string) (quorum.Status, error)) bool {
+	var all []quorum.Member
 	for _, m := range c {
-		ctx, cancel := context.WithTimeout(context.Background(), healthClient.Timeout)
-		s, err := quorum.Remote{}.Status(ctx, m.raft)
-		cancel()
-		votes := 0
-		for _, server := range s.Servers {
-			if server.Voter {
-				votes++
-			}
-		}
-		if err != nil || votes < len(c) {
+		all = append(all, quorum.Member{ID: m.id})
+	}
+	for _, m := range c {
+		if s, err := ask(m.raft); err != nil || len(s.Voteless(all)) > 0 {
 			return false
 		}
 	}
 	return true
+}
+
+// statusOf asks the member at an address.
+func statusOf(at string) (quorum.Status, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), healthClient.Timeout)
+	defer cancel()
+	return quorum.Remote{}.Status(ctx, at)
 }
 
 // healthClient asks with a limit of a second: a member that was just killed may leave a request
@@ -291,7 +296,7 @@ const membersTimeout = 5 * time.Minute
 // each of them can be the next leader.
 func (c clusterProcesses) awaitLeader() (*memberProcess, error) {
 	for begun := time.Now(); time.Since(begun) < membersTimeout; time.Sleep(10 * time.Millisecond) {
-		if leader := c.leader(); leader != nil && c.vote() {
+		if leader := c.leader(); leader != nil && c.vote(statusOf) {
 			return leader, nil
 		}
 		for _, m := range c {

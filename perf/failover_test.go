@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -163,10 +164,34 @@ func TestFailoverLeaderIsOneThatAllFollow(t *testing.T) {
 // A member that does not answer, or knows of fewer votes, could leave two members without a
 // majority after a kill.
 func TestFailoverNeedsAVoteOfEach(t *testing.T) {
-	at := must.Get(loopbackMembers(1))(t)
-	silent := must.Get(quorum.ParseMembers(at))(t)[0]
-	if (clusterProcesses{{id: silent.ID, raft: silent.Raft}}).vote() {
-		t.Error("a member that does not answer votes")
+	c := clusterProcesses{{id: "1", raft: "a"}, {id: "2", raft: "b"}, {id: "3", raft: "c"}}
+	knows := func(votes ...bool) (s quorum.Status) {
+		for i, vote := range votes {
+			s.Servers = append(s.Servers, quorum.Server{Member: fmt.Sprint(i + 1), Voter: vote})
+		}
+		return s
+	}
+	all := knows(true, true, true)
+	for _, tt := range []struct {
+		name string
+		last quorum.Status
+		err  error
+		want bool
+	}{
+		{"all have one", all, nil, true},
+		{"one catches up", knows(true, true, false), nil, false},
+		{"one is not there yet", knows(true, true), nil, false},
+		{"another has the vote", knows(true, true, false, true), nil, false},
+		{"one does not answer", all, net.ErrClosed, false},
+	} {
+		if got := c.vote(func(at string) (quorum.Status, error) {
+			if at == "c" {
+				return tt.last, tt.err
+			}
+			return all, nil
+		}); got != tt.want {
+			t.Errorf("%s: %v", tt.name, got)
+		}
 	}
 }
 

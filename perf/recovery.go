@@ -32,14 +32,9 @@ const restartCommands, restartAsked = 20_000_000, 100_000_000
 // whose read time stands beside it.
 func measureRecovery(r *Run) error {
 	o := engineOptions{folder: "recovery", durability: "os", genesis: flowGenesis(1)}
-	e, err := r.open(o)
+	e, n, err := r.pumped(o, cmp.Or(r.o.Restart, restartCommands))
 	if err != nil {
 		return err
-	}
-	const batch, window = 512, 16
-	n := max(r.scale(cmp.Or(r.o.Restart, restartCommands))/batch, 1) * batch
-	if err := pump(e, 1, n, window, batch); err != nil {
-		return errors.Join(err, e.close())
 	}
 	if err := e.stop(); err != nil {
 		return err
@@ -68,7 +63,7 @@ func measureRecovery(r *Run) error {
 		metric{restart.Seconds(), "s"})
 	r.judge(recoveryRate, rate).beside("a read of memory takes %.0f ns", far)
 	t := r.judge(recoveryRestart, restart.Seconds(), n)
-	if n < restartAsked/batch*batch {
+	if n < restartAsked/pumpedBatch*pumpedBatch {
 		t.beside("the table asks for %d commands: --restart-commands", restartAsked)
 	}
 	return e.close()

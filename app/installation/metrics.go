@@ -215,12 +215,14 @@ func (m *member) parts() []httpapi.Part {
 		return nil
 	}
 	leader, _ := m.Node.Leader("order-matcher")
-	if leader == "" {
-		return []httpapi.Part{{Name: "cluster", Detail: "no leader is known"}}
-	}
-	detail := fmt.Sprintf("follows member %s", leader)
-	if m.Node.Leads() {
+	var detail string
+	switch {
+	case m.Node.Leads():
 		detail = fmt.Sprintf("member %s leads", leader)
+	case leader != "":
+		detail = fmt.Sprintf("follows member %s", leader)
+	default:
+		return []httpapi.Part{{Name: "cluster", Detail: "no leader is known"}}
 	}
 	if out := m.Node.Voteless(); len(out) > 0 {
 		detail += ", without a vote: " + strings.Join(out, ", ")

@@ -105,18 +105,22 @@ func (n *Node) Status() Status {
 	return s
 }
 
-// Voteless names the members of the list that have no vote, as this member knows it: they have not
-// come yet, are catching up, were removed, or are spared. Any goroutine.
-func (n *Node) Voteless() (members []string) {
-	servers := n.servers()
-	for _, m := range n.o.Members {
-		if !slices.ContainsFunc(servers, func(s raft.Server) bool {
-			return memberOf(s.ID) == m.ID && s.Suffrage == raft.Voter
-		}) {
+// Voteless names the members of a list that have no vote: they have not come yet, are catching up,
+// were removed, or are spared.
+func (s *Status) Voteless(list []Member) (members []string) {
+	for _, m := range list {
+		votes := func(s Server) bool { return s.Member == m.ID && s.Voter }
+		if !slices.ContainsFunc(s.Servers, votes) {
 			members = append(members, m.ID)
 		}
 	}
 	return members
+}
+
+// Voteless names the members of this one's list that have no vote, as it knows it. Any goroutine.
+func (n *Node) Voteless() []string {
+	s := n.Status()
+	return s.Voteless(n.o.Members)
 }
 
 // servers returns a copy of the latest configuration, empty before this member has one. It copies

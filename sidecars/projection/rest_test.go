@@ -88,7 +88,7 @@ func stall(t *testing.T, db *store.DB, network *storetest.Proxy) {
 	}
 	readings := h.readings()
 	h.grow(random, 300)
-	await(t, h, func() bool { return h.readings() > readings }) // a step has these fills, and is held up
+	await(t, h, func() bool { return h.readings() > readings }) // a step has these fills and waits
 	clock.Add(int64(3 * time.Minute))
 	h.grow(random, 300)
 	release()
