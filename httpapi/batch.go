@@ -146,14 +146,16 @@ func (x *exchange) answerBatch() problem {
 	if p := x.shownBatch(); p.status != 0 {
 		return p
 	}
-	b := append(x.begin(), '[')
+	a := x.m.batches.begin()
+	b := append(a.text, '[')
 	for i := range x.batch {
 		if i > 0 {
 			b = append(b, ',')
 		}
 		b = x.appendItem(b, &x.batch[i])
 	}
-	return x.send(201, append(b, ']'))
+	a.text = append(b, ']')
+	return x.sendLong(201, a)
 }
 
 // shownBatch waits until what the batch's repeated orders show is durable.

@@ -99,6 +99,7 @@ type OrderMatcher struct {
 	prefix string
 	// exchanges holds those that are not in use. Any number may be out.
 	exchanges sync.Pool
+	batches   longAnswers // the answers of batches
 	stages    stages
 	// policing holds one value while a request is changing policy or limits; acting, while one changes
 	// an account or a security by hand. See alone.
