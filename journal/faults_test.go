@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
@@ -370,4 +371,34 @@ func TestReplayOfAPoisonedContextEnds(t *testing.T) {
 	j := openNew(t, "j", strict(t, vfs.NewMem()))
 	must.Be(t, j.Export(ctx, io.Discard, 1, 0), context.Canceled)
 	must.OK(t, j.Close())
+}
+
+// TestCallThatIsGivenUpMeetsAClosedStore: after a failure a call is no longer waited for, and the
+// store is closed before it comes to it. That ends the call alone.
+func TestCallThatIsGivenUpMeetsAClosedStore(t *testing.T) {
+	l, ended := newLatch(func(error) {}), make(chan any, 1)
+	db := must.Get(openStore("store", storeOptions(vfs.NewMem(), l, quiet{}), l))(t)
+	begun, closed := make(chan struct{}), make(chan struct{})
+	go func() {
+		<-begun
+		_ = l.Poison(syscall.EIO)
+	}()
+	err := l.orPoison(func() error {
+		defer func() {
+			r := recover()
+			ended <- r
+			if r != nil {
+				panic(r)
+			}
+		}()
+		close(begun)
+		<-closed
+		return db.Set([]byte("k"), nil, pebble.Sync)
+	})
+	must.Be(t, err, syscall.EIO)
+	must.OK(t, db.Close())
+	close(closed)
+	if r, _ := (<-ended).(error); !errors.Is(r, pebble.ErrClosed) {
+		t.Fatalf("the store did not refuse the call: %v", r)
+	}
 }

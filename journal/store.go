@@ -229,9 +229,20 @@ func closeStore(db *vault, l *latch) error {
 // orPoison runs a call that may wait for the store's own goroutines, and stops waiting when one of
 // them has met the failure that ended the journal. The call runs at the usual priority, also for a
 // polite caller: every commit behind a write under way waits for it.
+//
+// A call that is no longer waited for may find the store closed, at which the store panics. After a
+// failure that ends the call, not the process, which has a line to write and an exit code to give.
 func (l *latch) orPoison(call func() error) error {
 	done := make(chan error, 1)
-	go func() { done <- guard(call) }()
+	go func() {
+		defer func() {
+			r := recover()
+			if err, _ := r.(error); r != nil && (l.Err() == nil || !errors.Is(err, pebble.ErrClosed)) {
+				panic(r)
+			}
+		}()
+		done <- guard(call)
+	}()
 	select {
 	case err := <-done:
 		return err
