@@ -147,23 +147,3 @@ func TestWhatIsAcceptedIsDurable(t *testing.T) {
 	_, err := recovered(mem.CrashClone(vfs.CrashCloneCfg{}), "boot-2", *f.begin(), u.head, u.head)
 	must.OK(t, err)
 }
-
-// TestAcceptKeepsTheTailOfAStoreThatWasCutShort: a disk that failed has lost what the store had
-// written and the anchor has seen. The start is refused; AcceptHistory keeps the commands, which
-// the tail has.
-func TestAcceptKeepsTheTailOfAStoreThatWasCutShort(t *testing.T) {
-	l := leave(t, withLog)
-	fs := l.with(t, l.tail)
-	seen := must.Get(readAnchor(fs, "j", "boot-1"))(t)
-	a := must.Get(openAnchor(fs, "j", seen.seed, "boot-1", slotCalled, seen.point, seen.run))(t)
-	const head = leftStored + leftAhead
-	must.OK(t, a.Hot(point{inputSeq: head, tradeSeq: seen.tradeSeq + 1}))
-	must.OK(t, a.Close())
-	f := *l.flow
-	if _, err := recovered(fs, "boot-1", *f.begin(), head, head); !errors.Is(err, ErrShortened) {
-		t.Fatalf("%v, want %v", err, ErrShortened)
-	}
-	must.OK(t, accepted(t, fs))
-	_, err := recovered(fs, "boot-1", *f.begin(), head, head)
-	must.OK(t, err)
-}

@@ -244,12 +244,19 @@ func (a *anchor) Close() error {
 
 // reading is what an anchor file says.
 type reading struct {
-	point
+	slotPoint
+	// The farthest point that was on disk when it was written: the same, or one before it.
+	synced slotPoint
 	seed   [chainBytes]byte
-	offset int64 // of the slot, for messages
-	slots  int   // readable ones
+	slots  int // readable ones
 	// The run of the tail that the newest cold slot vouches for; 0: no tail need be there.
 	run uint64
+}
+
+// slotPoint is the point of a slot.
+type slotPoint struct {
+	point
+	offset int64 // of the slot, for messages
 }
 
 // readAnchor returns the farthest point that the file vouches for. A slot that was only handed to
@@ -283,17 +290,21 @@ func readAnchor(fs vfs.FS, dir, boot string) (reading, error) {
 				newest, best.run = gen, run
 			}
 		}
-		if binary.LittleEndian.Uint32(b[12:]) == slotCalled {
+		promise := binary.LittleEndian.Uint32(b[12:])
+		if promise == slotCalled {
 			if boot == "" || strings.TrimRight(string(b[104:104+bootBytes]), "\x00") != boot {
 				continue
 			}
 		}
-		best.slots++
-		if at := binary.LittleEndian.Uint64(b[24:]); best.slots == 1 || at > best.inputSeq {
-			best.inputSeq, best.tradeSeq = at, binary.LittleEndian.Uint64(b[32:])
-			copy(best.chain[:], b[40:72])
+		at := slotPoint{offset: slot * anchorPage}
+		at.inputSeq, at.tradeSeq = binary.LittleEndian.Uint64(b[24:]), binary.LittleEndian.Uint64(b[32:])
+		copy(at.chain[:], b[40:72])
+		if best.slots++; best.slots == 1 || at.inputSeq > best.inputSeq {
+			best.slotPoint = at
 			copy(best.seed[:], b[72:104])
-			best.offset = slot * anchorPage
+		}
+		if promise == slotSynced && at.inputSeq >= best.synced.inputSeq {
+			best.synced = at
 		}
 	}
 	if cold == 0 {
@@ -302,6 +313,23 @@ func readAnchor(fs vfs.FS, dir, boot string) (reading, error) {
 			ErrAnchorDamaged)
 	}
 	return best, nil
+}
+
+// settled is what the store must hold: the reading, or the point that was synced, when the store
+// ends before the farthest one and the tail has everything in between. A disk that could not write
+// takes with it what the store had handed to the system, while the tail's own writes were answered.
+//
+// tail is asked for only then; nil is none. compare holds it against the store afterwards. A store
+// that cannot be read is left to the checks that follow.
+func (r reading) settled(db *vault, tail func() *tailImage) reading {
+	end, err := storeEnd(db)
+	if err != nil || end >= r.inputSeq {
+		return r
+	}
+	if t := tail(); t != nil && t.continues(end, &r.point) {
+		r.slotPoint = r.synced
+	}
+	return r
 }
 
 // slotHolds reports whether the first n bytes of b are a slot that was written whole, of either

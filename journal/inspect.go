@@ -115,7 +115,7 @@ func (f *finding) findTail(db *vault, dir string, fs vfs.FS, boot string) (err e
 //	no       more than a genesis         ErrAnchorMissing
 //	yes      no genesis                  ErrShortened
 //	yes      another genesis             ErrDiverged
-//	yes      its genesis                 the last blocks are compared (checkTail)
+//	yes      its genesis                 the last blocks are compared (settled, checkTail)
 func examine(db *vault, dir string, fs vfs.FS, boot string, anchored bool) (finding, error) {
 	f := finding{store: true}
 	if !anchored {
@@ -143,7 +143,14 @@ func examine(db *vault, dir string, fs vfs.FS, boot string, anchored bool) (find
 		return f, fmt.Errorf("journal: key=g: genesis hash %x, anchor has %x: %w", f.seed, a.seed,
 			ErrDiverged)
 	}
-	f.head, err = checkTail(db, f.seed, a, fs.PathJoin(dir, anchorName))
+	f.anchor = a.settled(db, func() *tailImage {
+		t, err := readTail(fs, dir)
+		if err != nil || a.has(t, "") != nil {
+			return nil
+		}
+		return t
+	})
+	f.head, err = checkTail(db, f.seed, f.anchor, fs.PathJoin(dir, anchorName))
 	return f, err
 }
 

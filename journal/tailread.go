@@ -326,6 +326,24 @@ func (t *tailImage) reach(head point, boot string) ([]piece, error) {
 	return t.frames[:known], nil
 }
 
+// continues reports whether the tail has every command from behind a sequence to a point, at which
+// a frame must end, with the same fills.
+func (t *tailImage) continues(from uint64, to *point) bool {
+	for i := range t.frames {
+		f := &t.frames[i]
+		if f.last() <= from {
+			continue
+		}
+		if f.first != from+1 || f.last() > to.inputSeq {
+			return false
+		}
+		if from = f.last(); from == to.inputSeq {
+			return f.lastTrade() == to.tradeSeq
+		}
+	}
+	return false
+}
+
 // acknowledged is how far the history must reach. What a log says was on stable storage before it
 // was said; what is only in memory until the system writes it back counts under the same boot id.
 // 0: the tail promises nothing.

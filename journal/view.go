@@ -309,6 +309,7 @@ func openView(dir string, o *VerifyOptions) (_ *storeView, err error) {
 	if s.genesis, err = anchoredGenesis(s.db, s.anchor, o.FS.PathJoin(dir, anchorName)); err != nil {
 		return nil, errors.Join(s.explained(err), s.close())
 	}
+	s.anchor = s.anchor.settled(s.db, func() *tailImage { return s.tail })
 	return s, nil
 }
 
