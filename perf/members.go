@@ -81,7 +81,7 @@ func (p *members) openAll() error {
 // their own. Each member has set the number as if it were alone, and its hot threads hold some
 // processors also while they sleep.
 func (p *members) share() {
-	engine.NewProcessors(len(p.members) * (engine.HotThreads + engine.SpareProcs)).Raise()
+	engine.NewProcessors(len(p.members) * engine.SpareProcs).Raise()
 }
 
 // open opens member i, or opens it again after it was stopped.

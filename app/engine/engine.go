@@ -187,7 +187,7 @@ func (o *Options) JournalOptions() journal.Options {
 // output ring is full, and only the recorder empties it. The spare processors are counted before
 // any of the pinned threads begins to hold one.
 func (c *Engine) start() {
-	spare := HotThreads + SpareProcs
+	spare := SpareProcs
 	if c.Session != nil {
 		spare += sessionThreads
 		go c.run("sessions", c.Session.Run, c.sessionDone)

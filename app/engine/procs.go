@@ -14,14 +14,21 @@ import (
 // process may use. The threads of the matcher and the recorder hold one each, also while they sleep
 // in the kernel. So does every goroutine inside an fdatasync, until the runtime's monitor takes the
 // processor back, which can be 10 ms later. With no spare processor, the goroutine that a finished
-// sync wakes has nowhere to run. With many, threads compete for the CPU cores.
+// sync wakes has nowhere to run.
 const (
 	// The threads of the matcher and the recorder.
-	HotThreads = 2
+	hotThreads = 2
 	// For goroutines inside a sync: in mode "fsync" the tail has two writers.
-	SpareProcs = 2
+	syncProcs = 2
+	// For threads of low priority (journal.Politely): projection, reconciliation, TCA, and shadows with
+	// their readers. One that has work holds its processor also while the kernel lets it wait for a
+	// core: the runtime can take a processor only from a thread that runs. With too few, goroutines of
+	// the path wait for a processor, and their cores go to the threads that should give way to them.
+	politeProcs = 8
 	// A process with shared-memory sessions has these as well.
 	sessionThreads = 2 // its poller and its feeder
+	// What every engine has.
+	SpareProcs = hotThreads + syncProcs + politeProcs
 )
 
 // Processors manages the processors of the Go scheduler: as many as the runtime finds that the

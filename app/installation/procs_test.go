@@ -39,7 +39,7 @@ func TestProcessorsAboveTheLimit(t *testing.T) {
 	limit := runtime.GOMAXPROCS(0)
 	first := testCore(t, t.TempDir())
 	second := testCore(t, t.TempDir())
-	if got := runtime.GOMAXPROCS(0); got != limit+engine.HotThreads+engine.SpareProcs {
+	if got := runtime.GOMAXPROCS(0); got != limit+engine.SpareProcs {
 		t.Errorf("%d processors above a limit of %d", got, limit)
 	}
 	for _, k := range []*engine.Engine{second, first} {
