@@ -297,7 +297,8 @@ func readAnchor(fs vfs.FS, dir, boot string) (reading, error) {
 			}
 		}
 		at := slotPoint{offset: slot * anchorPage}
-		at.inputSeq, at.tradeSeq = binary.LittleEndian.Uint64(b[24:]), binary.LittleEndian.Uint64(b[32:])
+		at.inputSeq = binary.LittleEndian.Uint64(b[24:])
+		at.tradeSeq = binary.LittleEndian.Uint64(b[32:])
 		copy(at.chain[:], b[40:72])
 		if best.slots++; best.slots == 1 || at.inputSeq > best.inputSeq {
 			best.slotPoint = at

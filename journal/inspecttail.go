@@ -68,7 +68,8 @@ func checkTail(db *vault, seed [chainBytes]byte, a reading, anchorFile string) (
 
 // storeEnd is the last sequence of the store's last block, 0 when it has none.
 func storeEnd(db *vault) (end uint64, err error) {
-	err = iterate(db, []byte{keyCommands}, []byte{keyCommands + 1}, func(it *pebble.Iterator) error {
+	from, to := []byte{keyCommands}, []byte{keyCommands + 1}
+	err = iterate(db, from, to, func(it *pebble.Iterator) error {
 		if !it.Last() {
 			return nil
 		}

@@ -237,7 +237,8 @@ func (l *latch) orPoison(call func() error) error {
 	go func() {
 		defer func() {
 			r := recover()
-			if err, _ := r.(error); r != nil && (l.Err() == nil || !errors.Is(err, pebble.ErrClosed)) {
+			err, _ := r.(error)
+			if late := l.Err() != nil && errors.Is(err, pebble.ErrClosed); r != nil && !late {
 				panic(r)
 			}
 		}()

@@ -20,10 +20,11 @@ const (
 	hotThreads = 2
 	// For goroutines inside a sync: in mode "fsync" the tail has two writers.
 	syncProcs = 2
-	// For threads of low priority (journal.Politely): projection, reconciliation, TCA, and shadows with
-	// their readers. One that has work holds its processor also while the kernel lets it wait for a
-	// core: the runtime can take a processor only from a thread that runs. With too few, goroutines of
-	// the path wait for a processor, and their cores go to the threads that should give way to them.
+	// For threads of low priority (journal.Politely): projection, reconciliation, TCA, and shadows
+	// with their readers. One that has work holds its processor also while the kernel lets it wait
+	// for a core: the runtime can take a processor only from a thread that runs. With too few,
+	// goroutines of the path wait for a processor, and their cores go to the threads that should
+	// give way to them.
 	politeProcs = 8
 	// A process with shared-memory sessions has these as well.
 	sessionThreads = 2 // its poller and its feeder
