@@ -44,6 +44,8 @@ type fullEngine struct {
 	// dir is the folder of its data, which close gives to leave.
 	dir   string
 	leave func(dir string) error
+	// rows is how many trades the projection has booked; nil without one.
+	rows func() (int64, error)
 }
 
 // durable is the last input sequence for which answers may be released.
@@ -98,7 +100,7 @@ func (r *Run) open(o engineOptions) (*fullEngine, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &fullEngine{k, k.Stop, dir, r.leave}, nil
+	return &fullEngine{k, k.Stop, dir, r.leave, nil}, nil
 }
 
 // openWatched opens an engine with a matcher's loop that reads the clock in the place of its stage,
@@ -161,7 +163,15 @@ func (r *Run) openEverything(o engineOptions, hold bool) (*fullEngine, error) {
 	e := &fullEngine{in.Core, func() error {
 		cancel()
 		return errors.Join(<-ended, <-ended, in.Stop())
-	}, dir, r.leave}
+	}, dir, r.leave, func() (n int64, err error) {
+		err = in.Beside.Load().Db.Read(ctx, func(t *store.Tx) error {
+			return t.Query("select count(*) from trades", func(row *store.Row) error {
+				n = row.Int64(0)
+				return nil
+			})
+		})
+		return n, err
+	}}
 	go func() { ended <- e.report(ctx) }()
 	go func() { ended <- holdDatabase(ctx, in, hold, held) }()
 	select {
@@ -190,7 +200,7 @@ func (r *Run) openServed(o engineOptions) (_ *fullEngine, address string, err er
 	if err != nil {
 		return nil, "", err
 	}
-	return &fullEngine{in.Core, in.Stop, dir, r.leave}, in.Address("order-matcher"), nil
+	return &fullEngine{in.Core, in.Stop, dir, r.leave, nil}, in.Address("order-matcher"), nil
 }
 
 // holdDatabase takes the database's write lock, as another process would, until ctx ends. It closes

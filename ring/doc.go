@@ -129,7 +129,8 @@
 // A goroutine that spins here holds its P while it spins. One that sleeps holds its P until the
 // runtime's monitor notices the sleep, up to some 10 ms. So a process sets GOMAXPROCS to its
 // default (the number of cores or the CPU limit) plus the number of such goroutines. Otherwise its
-// other goroutines wait for them.
+// other goroutines wait for them. The same holds for a thread of low priority that has work: it
+// holds its P also while the kernel runs other threads.
 //
 // # The race detector
 //
