@@ -187,10 +187,13 @@ func TestThePageOfTheVerifierWorksFromAFile(t *testing.T) {
 	s.kill()
 	p := open(t)
 	p.do(chromedp.Navigate("file://" + at))
-	check := func(exit string, words ...string) {
+	begin := func() {
 		t.Helper()
 		p.tabTo("button", "Check")
 		p.press(kb.Enter)
+	}
+	ends := func(exit string, words ...string) {
+		t.Helper()
 		p.eventually("the page says "+strings.Join(words, ", "), func() bool {
 			text := eval[string](p, "result.innerText")
 			for _, word := range words {
@@ -200,6 +203,11 @@ func TestThePageOfTheVerifierWorksFromAFile(t *testing.T) {
 			}
 			return eval[string](p, "result.dataset.exit") == exit
 		})
+	}
+	check := func(exit string, words ...string) {
+		t.Helper()
+		begin()
+		ends(exit, words...)
 	}
 	p.says("give a proof")
 	p.typeIn("Public key of the log; several are possible", x.key)
@@ -215,6 +223,18 @@ func TestThePageOfTheVerifierWorksFromAFile(t *testing.T) {
 	check("3", "not proven: changed-report.json: byte ")
 	p.choose("#folder", x.flipped(t, filepath.Join(x.folder, "checkpoint")))
 	check("3", "not proven: export-changed: ")
+
+	// The button waits for a file that is still being read.
+	eval[bool](p, `(() => {
+		const text = Blob.prototype.text, gate = new Promise((open) => { window.openGate = open; });
+		Blob.prototype.text = async function () { await gate; return text.call(this); };
+		return true;
+	})()`)
+	p.choose("#file", x.proof)
+	begin()
+	ends("", "Verifying.")
+	eval[bool](p, "openGate() === undefined")
+	ends("0", "proven", "trd-1")
 }
 
 // TestALargeExportLeavesThePageFree: while an export is verified the page shows how far it is, and
