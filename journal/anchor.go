@@ -321,10 +321,13 @@ func readAnchor(fs vfs.FS, dir, boot string) (reading, error) {
 // takes with it what the store had handed to the system, while the tail's own writes were answered.
 //
 // tail is asked for only then; nil is none. compare holds it against the store afterwards. A store
-// that cannot be read is left to the checks that follow.
+// of which the last block cannot be read counts as empty; the checks that follow find out more.
 func (r reading) settled(db *vault, tail func() *tailImage) reading {
-	end, err := storeEnd(db)
-	if err != nil || end >= r.inputSeq {
+	end := uint64(0)
+	if last, err := commandsAt(db, r.inputSeq); err == nil {
+		end = last.last()
+	}
+	if end >= r.inputSeq {
 		return r
 	}
 	if t := tail(); t != nil && t.continues(end, &r.point) {

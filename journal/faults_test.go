@@ -402,15 +402,3 @@ func TestCallThatIsGivenUpMeetsAClosedStore(t *testing.T) {
 		t.Fatalf("the store did not refuse the call: %v", r)
 	}
 }
-
-// TestNoRoomIsGivenBehindAClose: a failure lets Close return while the committer still works. From
-// then on it does not call the recorder, whose rings the caller takes away.
-func TestNoRoomIsGivenBehindAClose(t *testing.T) {
-	j := openNew(t, "j", Options{FS: vfs.NewMem(), Fatal: func(error) {}})
-	given := make(chan struct{}, 1)
-	j.giveRoom(func() { given <- struct{}{} })
-	<-given
-	_ = j.latch.Poison(syscall.EIO)
-	must.Be(t, j.Close(), syscall.EIO)
-	j.giveRoom(func() { t.Error("room was given to a recorder that may be gone") })
-}

@@ -66,27 +66,6 @@ func checkTail(db *vault, seed [chainBytes]byte, a reading, anchorFile string) (
 	return head, checkStrays(db, head)
 }
 
-// storeEnd is the last sequence of the store's last block, 0 when it has none.
-func storeEnd(db *vault) (end uint64, err error) {
-	from, to := []byte{keyCommands}, []byte{keyCommands + 1}
-	err = iterate(db, from, to, func(it *pebble.Iterator) error {
-		if !it.Last() {
-			return nil
-		}
-		v, err := it.ValueAndErr()
-		if err != nil {
-			return err
-		}
-		e, _, err := parseEnvelope(v, keyCommands)
-		if err != nil {
-			return fmt.Errorf("journal: key=%s: %w", keyName(it.Key()), err)
-		}
-		end = e.last()
-		return nil
-	})
-	return end, err
-}
-
 // tailStart is the first sequence of the block to start at, 0 for an empty journal: tailBlocks
 // back, or as far as the block that holds the anchor's sequence.
 func tailStart(db *vault, anchored uint64) (start uint64, err error) {

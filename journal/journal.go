@@ -75,8 +75,6 @@ type Journal struct {
 	// What OnDurable and NewRecorder have set, before the first Append; nil: nothing.
 	onDurable func(inputSeq uint64)
 	onRoom    func()
-	giving    sync.Mutex // held while onRoom is called
-	gone      bool       // it is not called any more; guarded by giving
 
 	// The goroutine that packs writes this group: the appender, or the committer for the blocks that
 	// are handed to it. tip is what has been packed.
@@ -370,7 +368,6 @@ func (j *Journal) Close() error {
 	case <-settled:
 	case <-j.latch.dead: // the committer or a ticker may wait for a sync that never comes
 	}
-	j.keepRoom()
 	j.bound.stop() // a ticker renews it
 	if j.latch.Err() == nil {
 		if err := j.anchorNow(true); err != nil {

@@ -63,7 +63,11 @@ func newRig(t testing.TB, j *Journal, capacity int, f flow, o RecorderOptions,
 	observers ...Observer) *rig {
 	t.Helper()
 	region := must.Get(ring.Anonymous(ring.FanoutBytes[matcher.Event](capacity)))(t)
-	t.Cleanup(func() { must.OK(t, region.Close()) })
+	t.Cleanup(func() {
+		if j.Err() == nil { // behind a failure the committer may still use it (Close)
+			must.OK(t, region.Close())
+		}
+	})
 	out := must.Get(ring.NewFanout[matcher.Event](region, capacity))(t)
 	r := &rig{j: j, out: out, desk: &desk{flow: f, journal: j}, toy: &toy{flow: f},
 		done: make(chan error, 1)}

@@ -9,8 +9,8 @@ import (
 	"posttrade/ring/must"
 )
 
-// seen is what was left by a disk that failed: the store has lost its last commits, which the anchor
-// has seen up to p.
+// seen is what was left by a disk that failed: the store has lost its last commits, which the
+// anchor has seen up to p.
 func (l *left) seen(t *testing.T, p point) *vfs.MemFS {
 	t.Helper()
 	fs := l.with(t, l.tail)
@@ -43,6 +43,23 @@ func TestTailHasWhatTheStoreLost(t *testing.T) {
 			must.OK(t, err)
 		})
 	}
+}
+
+// TestTailHasAllThatAStoreLost: the same when the store has lost its only blocks.
+func TestTailHasAllThatAStoreLost(t *testing.T) {
+	g, mem := newGate(), vfs.NewCrashableMem()
+	o, fake := tailModes[withLog](t, g.fs(mem))
+	j := openNew(t, "j", o)
+	f, b := &flow{seed: 8}, &Block{}
+	g.shut()
+	publishAll(t, j, f, b, 20)
+	j.told(t, 20)
+	l := &left{mode: withLog, fs: kill(mem), tail: fake.text(), flow: f}
+	g.release()
+	must.OK(t, j.Close())
+	fs := l.seen(t, point{inputSeq: 20, tradeSeq: f.tradeSeq})
+	_, err := recovered(fs, "boot-1", flow{seed: 8}, 20, 20)
+	must.OK(t, err)
 }
 
 // TestTailThatLacksWhatTheStoreLost: a start and readers refuse a journal whose tail does not reach

@@ -297,25 +297,10 @@ func (j *Journal) commitLoop() {
 		if rests {
 			j.holdBlocks()
 		}
-		j.giveRoom(room)
+		if room != nil {
+			room()
+		}
 	}
-}
-
-// giveRoom tells the recorder that another commit may start. After Close it does nothing: a Close
-// behind a failure does not wait for the committer, and the rings of the recorder may be gone.
-func (j *Journal) giveRoom(room func()) {
-	j.giving.Lock()
-	defer j.giving.Unlock()
-	if room != nil && !j.gone {
-		room()
-	}
-}
-
-// keepRoom ends giveRoom for good, and returns when none is under way.
-func (j *Journal) keepRoom() {
-	j.giving.Lock()
-	defer j.giving.Unlock()
-	j.gone = true
 }
 
 // settle waits until one commit is durable, then raises the head: first the store's sync, with a

@@ -67,6 +67,8 @@ type Engine struct {
 	Desk    *desk.Desk
 	// The memory of the rings, in the order in which it was mapped.
 	Regions []*ring.Region
+	// The journal has failed, and its committer may still run. End sets it.
+	late bool
 	// Commands on their way to the matcher. On a single node the desk is its producer, on a member it
 	// is ClusterHost.Apply.
 	In *ring.MPSC[matcher.Command]

@@ -3,6 +3,8 @@ package engine
 import (
 	"errors"
 	"slices"
+
+	"posttrade/journal"
 )
 
 // Stop is End and then Discard. No caller may use the engine any more.
@@ -39,6 +41,7 @@ func (c *Engine) End() error {
 	c.Recorder.Stop()
 	err = errors.Join(err, <-c.recordDone, c.Journal.Close())
 	c.Journal = nil
+	c.late = errors.Is(err, journal.ErrPoisoned)
 	c.Procs.restore()
 	if c.BeforeDiscard != nil {
 		c.BeforeDiscard()
@@ -51,8 +54,12 @@ func (c *Engine) End() error {
 //
 // Discard may follow an Open that failed half-way, so every part can be nil. It may be called when
 // no goroutine uses the engine any more: an access to unmapped memory ends the process. A caller
-// that cannot be sure of that leaves the memory to the end of the process.
+// that cannot be sure of that leaves the memory to the end of the process. So does Discard itself
+// when the journal has failed: its committer may still look at the rings, and at what observes them.
 func (c *Engine) Discard() {
+	if c.late {
+		return
+	}
 	if c.Session != nil {
 		c.Session.Close()
 	}

@@ -8,11 +8,16 @@ import (
 	"net"
 	"runtime/debug"
 	"strings"
+	"sync/atomic"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"posttrade/app/apptest"
+	"posttrade/app/engine"
+	"posttrade/journal"
+	"posttrade/journal/journaltest"
 	"posttrade/matcher/desk"
 	"posttrade/ring/must"
 )
@@ -101,6 +106,34 @@ func TestStopLeavesMemoryToWhoIsLate(t *testing.T) {
 		t.Errorf("submit: %v, want %v", err, desk.ErrClosed)
 	}
 	in.Core.Discard()
+}
+
+// TestMemoryStaysBehindAFailedJournal: after a failure of the disk the journal's committer is not
+// waited for, so what it may use stays mapped; without one it is given back.
+func TestMemoryStaysBehindAFailedJournal(t *testing.T) {
+	for _, fails := range []bool{false, true} {
+		var bad atomic.Bool
+		o := EngineOptions(apptest.Settled(t, anyPorts(t.TempDir())...))
+		o.Fatal = func(error) {}
+		o.OnDisk = func(j *journal.Options) {
+			j.FS = journaltest.Disk(func(op journaltest.Op) error {
+				if op.Write && bad.Load() {
+					return syscall.EIO
+				}
+				return nil
+			})
+		}
+		k := must.Get(engine.Open(o))(t)
+		bad.Store(fails)
+		if err := k.Stop(); errors.Is(err, journal.ErrPoisoned) != fails {
+			t.Errorf("the disk fails: %v, the stop says %v", fails, err)
+		}
+		for i, r := range k.Regions {
+			if mapped := len(r.Bytes()) > 0; mapped != fails {
+				t.Errorf("the disk fails: %v, region %d is mapped: %v", fails, i, mapped)
+			}
+		}
+	}
 }
 
 // TestCoreEndsBehindAClosedDesk: when the matcher no longer decides, the desk takes no command.

@@ -235,6 +235,12 @@ func TestThePageOfTheVerifierWorksFromAFile(t *testing.T) {
 	ends("", "Verifying.")
 	eval[bool](p, "openGate() === undefined")
 	ends("0", "proven", "trd-1")
+
+	// A file that cannot be read leaves no earlier one to be checked.
+	eval[bool](p, "(Blob.prototype.text = () => Promise.reject(new Error('gone'))) !== null")
+	p.choose("#file", x.flipped(t, x.proof))
+	ends("1", "The file cannot be read: gone")
+	check("1", "there is no proof in it")
 }
 
 // TestALargeExportLeavesThePageFree: while an export is verified the page shows how far it is, and
