@@ -351,7 +351,7 @@ func allocatedHere(t *testing.T, f func()) map[string]int64 {
 		for range 3 { // an object is in the profile after two cycles
 			runtime.GC()
 		}
-		records := make([]runtime.MemProfileRecord, 10_000)
+		records := make([]runtime.MemProfileRecord, 50_000)
 		n, ok := runtime.MemProfile(records, true)
 		if !ok {
 			t.Fatalf("a profile of %d records", n)

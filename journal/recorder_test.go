@@ -64,7 +64,8 @@ func newRig(t testing.TB, j *Journal, capacity int, f flow, o RecorderOptions,
 	t.Helper()
 	region := must.Get(ring.Anonymous(ring.FanoutBytes[matcher.Event](capacity)))(t)
 	t.Cleanup(func() {
-		if j.Err() == nil { // behind a failure the committer may still use it (Close)
+		_ = j.Close()       // the test has closed it, or has failed
+		if j.Err() == nil { // behind a failure the committer may still use the ring
 			must.OK(t, region.Close())
 		}
 	})

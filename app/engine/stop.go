@@ -55,7 +55,8 @@ func (c *Engine) End() error {
 // Discard may follow an Open that failed half-way, so every part can be nil. It may be called when
 // no goroutine uses the engine any more: an access to unmapped memory ends the process. A caller
 // that cannot be sure of that leaves the memory to the end of the process. So does Discard itself
-// when the journal has failed: its committer may still look at the rings, and at what observes them.
+// when the journal has failed: its committer may still look at the rings, and at what observes
+// them.
 func (c *Engine) Discard() {
 	if c.late {
 		return
