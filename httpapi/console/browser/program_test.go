@@ -102,12 +102,28 @@ func newServer(t *testing.T, flags ...string) *server {
 	return s
 }
 
-// freePort is a port that no process listens on. It is below those that the system gives to
-// clients: a server that is started again finds it free.
+// ports counts the ports that were tried, so that freePort answers none twice.
+var ports struct {
+	mu   sync.Mutex
+	next int
+}
+
+// The ports of freePort. They are below those that the system gives to clients: a server that is
+// started again finds its own free.
+const firstPort, numPorts = 20000, 12000
+
+// freePort is a port that no process listens on, and that no other call got: a server listens on it
+// only later.
 func freePort(t *testing.T) string {
 	t.Helper()
+	ports.mu.Lock()
+	defer ports.mu.Unlock()
+	if ports.next == 0 {
+		ports.next = rand.IntN(numPorts) // beside other processes that run these tests
+	}
 	for range 1000 {
-		ln, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 20000+rand.IntN(12000)))
+		ports.next++
+		ln, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", firstPort+ports.next%numPorts))
 		if err == nil {
 			defer ln.Close()
 			return ln.Addr().String()
