@@ -41,8 +41,9 @@
 // Beside the rows the database keeps the rules by which their settlement dates were computed, and
 // the first trade of each set of rules: see rules.go.
 //
-// Between two batches while trades come, and after a failure, Run leaves the database alone for as
-// long as sidecars/pace says.
+// A transaction ends early when another caller waits for SQLite's one write lock. Between two
+// batches while trades come, and after a failure, Run leaves the database alone for as long as
+// sidecars/pace says.
 //
 // Projected may be ahead of the stored cursor: commands without fills leave nothing to write, so
 // the input sequence then follows the durable head in memory alone.

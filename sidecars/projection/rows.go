@@ -15,9 +15,9 @@ type batch struct {
 	rows []store.Trade
 	text []byte // the ids of the rows, one after the other, and their order ids
 	// ends has two entries a row. 32 bits are enough: a row has at most some 40 bytes of text.
-	ends []uint32 // the index in text where each row's id and order id end
-	date datedMillis
-	last matcher.Fill // of the last row
+	ends  []uint32 // the index in text where each row's id and order id end
+	date  datedMillis
+	fills []matcher.Fill // of the rows
 }
 
 // datedMillis caches the last settlement date: fills of the same moment follow one another.
@@ -29,7 +29,7 @@ type datedMillis struct {
 
 // reset forgets the rows and keeps their memory.
 func (b *batch) reset() {
-	b.rows, b.text, b.ends = b.rows[:0], b.text[:0], b.ends[:0]
+	b.rows, b.fills, b.text, b.ends = b.rows[:0], b.fills[:0], b.text[:0], b.ends[:0]
 	b.date.by = nil // the calendar may have changed between two batches
 }
 
@@ -51,7 +51,7 @@ func (b *batch) add(f *matcher.Fill, ticker string, by *era, bookedMillis int64)
 		b.text = strconv.AppendUint(append(b.text, "ord-"...), f.Order(), 10)
 	}
 	b.ends = append(b.ends, uint32(len(b.text)))
-	b.last = *f
+	b.fills = append(b.fills, *f)
 }
 
 // name sets the ids of the rows. They share one string.
@@ -66,11 +66,11 @@ func (b *batch) name() {
 	}
 }
 
-// booked returns the record of the batch, of which so many rows were new.
-func (b *batch) booked(inserted int) store.Batch {
-	first, last := &b.rows[0], &b.rows[len(b.rows)-1]
+// booked returns the record of the first rows of the batch, of which so many were new.
+func (b *batch) booked(rows, inserted int) store.Batch {
+	first, last := &b.rows[0], &b.rows[rows-1]
 	return store.Batch{FirstSeq: first.Seq, LastSeq: last.Seq, BookedAt: first.BookedAt,
-		Whole: inserted == len(b.rows)}
+		Whole: inserted == rows}
 }
 
 // markOf is a digest of a fill that fits a cursor: 47 bits of FNV-1a over its

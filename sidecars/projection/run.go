@@ -21,9 +21,9 @@ const (
 // Run projects until ctx ends, and then returns nil. It returns ErrSequence or ErrForeign when it
 // must not go on. It retries after a pause on any other error.
 //
-// One goroutine calls it. A batch that is full is followed by the next at once, or after a rest;
-// else Run waits for the poll. There is no signal from the journal: the poll is what a new fill
-// waits for.
+// One goroutine calls it. A batch that did not reach the head as it was before is followed by the
+// next at once, or after a rest; else Run waits for the poll. There is no signal from the journal:
+// the poll is what a new fill waits for.
 func (p *Projection) Run(ctx context.Context) error {
 	var failures pace.Backoff
 	timer := time.NewTimer(p.o.Poll)
@@ -45,7 +45,7 @@ func (p *Projection) Run(ctx context.Context) error {
 			if rest := p.rest(rows, before, p.clock().Sub(begun)); rest > 0 {
 				p.rested(rest)
 				wait = rest // there is more work already: do not wait for the poll
-			} else if rows >= p.o.BatchRows {
+			} else if at, _ := p.Projected(); rows > 0 && at < before {
 				continue // behind
 			}
 		}

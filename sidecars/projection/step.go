@@ -57,24 +57,22 @@ func (p *Projection) step(ctx context.Context) (rows int, err error) {
 			p.advance(position{trade: p.at.trade, input: max(p.at.input, head.input)})
 			return 0, nil
 		}
-		reached, err := p.gather(ctx, head)
+		if err := p.gather(ctx, head); err != nil {
+			return 0, err
+		}
+		rows, inserted, err := p.commit(ctx, head)
 		if err != nil {
 			return 0, err
 		}
-		inserted, moved, err := p.commit(ctx, reached)
-		if err != nil {
-			return 0, err
-		}
-		if moved {
+		if rows == 0 {
 			p.known = false
 			continue
 		}
-		rows := len(p.batch.rows)
 		p.booked.Add(uint64(inserted))
 		p.duplicates.Add(uint64(rows - inserted))
 		p.batches.Add(1)
-		p.input = p.batch.last.InputSeq
-		p.advance(reached)
+		p.input = p.batch.fills[rows-1].InputSeq
+		p.advance(p.reached(rows, head))
 		return rows, nil
 	}
 	return 0, nil // another projection is at work: leave the work to it
@@ -162,12 +160,11 @@ func (p *Projection) fill(tradeSeq uint64) (f matcher.Fill, err error) {
 	return f, nil
 }
 
-// gather makes the rows of the fills after the position, at most a batch and none beyond head, and
-// returns the position after them.
+// gather makes the rows of the fills after the position, at most a batch and none beyond head.
 //
 // It holds nothing of the database while it reads the journal. All fills of a command have one
 // input sequence, and the sequences do not fall; anything else is ErrSequence.
-func (p *Projection) gather(ctx context.Context, head position) (position, error) {
+func (p *Projection) gather(ctx context.Context, head position) error {
 	p.batch.reset()
 	next, input := p.at.trade+1, p.input
 	booked := p.o.Now().UnixMilli()
@@ -196,37 +193,43 @@ func (p *Projection) gather(ctx context.Context, head position) (position, error
 	switch {
 	case errors.Is(err, errEnough):
 	case err != nil:
-		return position{}, fmt.Errorf("projection: read fills from=%d: %w", p.at.trade+1, err)
+		return fmt.Errorf("projection: read fills from=%d: %w", p.at.trade+1, err)
 	default:
-		return position{}, fmt.Errorf("projection: fills end at tradeSeq=%d, head is %d: %w", next-1,
-			head.trade, ErrSequence)
+		return fmt.Errorf("projection: fills end at tradeSeq=%d, head is %d: %w", next-1, head.trade,
+			ErrSequence)
 	}
 	p.batch.name()
-	if next > head.trade {
-		return head, nil
-	}
-	// The last command may have more fills than these, so it does not count as complete.
-	return position{trade: next - 1, input: max(p.at.input, input-1)}, nil
+	return nil
 }
 
-// commit books the batch and moves the cursors to reached, all or nothing. moved reports that
-// another process had moved the cursor, and that nothing was done.
+// reached is the position behind the first rows of the batch. The last command may have more fills
+// than these, so it does not count as complete below the head.
+func (p *Projection) reached(rows int, head position) position {
+	last := &p.batch.fills[rows-1]
+	if last.TradeSeq == head.trade {
+		return head
+	}
+	return position{trade: last.TradeSeq, input: max(p.at.input, last.InputSeq-1)}
+}
+
+// commit books the first rows of the batch and moves the cursors behind them, all or nothing: the
+// whole batch, unless another writer waits for the database. No rows: another process had moved the
+// cursor, and nothing was done.
 //
 // The origin is read before the transaction: reading the journal must not hold SQLite's one writer.
-func (p *Projection) commit(ctx context.Context, reached position) (inserted int,
-	moved bool, err error) {
+func (p *Projection) commit(ctx context.Context, head position) (rows, inserted int, err error) {
 	origin, err := p.Origin()
 	if err != nil {
-		return 0, false, err
+		return 0, 0, err
 	}
 	err = p.o.DB.Write(ctx, func(tx *store.Tx) error {
-		inserted, moved = 0, false // this may be a second attempt
+		rows, inserted = 0, 0 // this may be a second attempt
 		// From here to the end of the transaction no other projection can move the cursor.
 		found, err := tx.HoldCursor(cursorTrades)
 		if err != nil {
 			return err
 		}
-		if moved = found != p.at.trade; moved {
+		if found != p.at.trade {
 			return nil
 		}
 		if found == 0 {
@@ -234,19 +237,20 @@ func (p *Projection) commit(ctx context.Context, reached position) (inserted int
 				return err
 			}
 		}
-		if inserted, err = tx.InsertTrades(p.batch.rows); err != nil {
+		if rows, inserted, err = tx.InsertSome(p.batch.rows); err != nil {
 			return err
 		}
-		if err := tx.NoteBatch(p.batch.booked(inserted)); err != nil {
+		if err := tx.NoteBatch(p.batch.booked(rows, inserted)); err != nil {
 			return err
 		}
+		reached := p.reached(rows, head)
 		return tx.SetCursors(store.Cursor{Name: cursorTrades, Value: reached.trade},
 			store.Cursor{Name: cursorInput, Value: reached.input},
-			store.Cursor{Name: cursorMark, Value: markOf(&p.batch.last)})
+			store.Cursor{Name: cursorMark, Value: markOf(&p.batch.fills[rows-1])})
 	})
 	if err != nil {
-		return 0, false, fmt.Errorf("projection: book tradeSeq=%d..%d: %w", p.at.trade+1,
-			reached.trade, err)
+		return 0, 0, fmt.Errorf("projection: book tradeSeq=%d..%d: %w", p.at.trade+1,
+			p.at.trade+uint64(len(p.batch.rows)), err)
 	}
-	return inserted, moved, nil
+	return rows, inserted, nil
 }

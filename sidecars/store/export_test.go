@@ -52,3 +52,6 @@ func WriteAlone(ctx context.Context, d *DB) error {
 
 // PeriodSQL finds where the trades of a period lie.
 func PeriodSQL(d Dialect) string { return d.periodSQL() }
+
+// RowsPerTurn is how many rows InsertSome writes before it looks for other writers.
+const RowsPerTurn = rowsPerTurn

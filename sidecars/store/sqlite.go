@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"time"
 
 	"zombiezen.com/go/sqlite"
@@ -31,6 +32,7 @@ type sqliteEngine struct {
 	busy    time.Duration
 	writer  chan *sqliteConn // one token
 	readers chan *sqliteConn
+	waiting atomic.Int32 // callers that wait for the writer
 }
 
 // openSQLite makes the folder and the file, and checks the first bytes without taking a lock.
@@ -106,11 +108,9 @@ func (e *sqliteEngine) read(ctx context.Context, fn func(*Tx) error) error {
 // ctx interrupts a statement that runs on the connection.
 func (e *sqliteEngine) with(ctx context.Context, pool chan *sqliteConn,
 	fn func(*sqliteConn) error) (err error) {
-	var c *sqliteConn
-	select {
-	case c = <-pool:
-	case <-ctx.Done():
-		return ended(ctx)
+	c, err := e.take(ctx, pool)
+	if err != nil {
+		return err
 	}
 	defer func() { pool <- c }()
 	if c == nil {
@@ -130,6 +130,20 @@ func (e *sqliteEngine) with(ctx context.Context, pool chan *sqliteConn,
 	return err
 }
 
+// take waits for a connection, and counts the callers that wait for the writer.
+func (e *sqliteEngine) take(ctx context.Context, pool chan *sqliteConn) (*sqliteConn, error) {
+	if pool == e.writer {
+		e.waiting.Add(1)
+		defer e.waiting.Add(-1)
+	}
+	select {
+	case c := <-pool:
+		return c, nil
+	case <-ctx.Done():
+		return nil, ended(ctx)
+	}
+}
+
 // dial opens one connection. With synchronous=FULL a commit survives a power cut.
 //
 // The other pragmas bound memory to 16 MiB of pages a connection, keep sorts out of the file
@@ -141,7 +155,7 @@ func (e *sqliteEngine) dial(ctx context.Context, writer bool) (*sqliteConn, erro
 		return nil, fmt.Errorf("store: open a connection: %w", sqliteError(err))
 	}
 	db.SetBusyTimeout(0) // transact waits itself, so that it notices the end of its context
-	c := &sqliteConn{db: db, busy: e.busy, stmts: make(map[string]*sqliteStmt)}
+	c := &sqliteConn{db: db, busy: e.busy, waiting: &e.waiting, stmts: make(map[string]*sqliteStmt)}
 	pragmas := []string{"pragma journal_mode = wal",
 		"pragma synchronous = full", "pragma foreign_keys = on",
 		"pragma trusted_schema = off", "pragma cell_size_check = on", "pragma temp_store = memory",

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"zombiezen.com/go/sqlite"
@@ -16,6 +17,8 @@ import (
 type sqliteConn struct {
 	db   *sqlite.Conn
 	busy time.Duration // how long to wait for another connection's lock
+	// waiting is how many callers wait for the connection that writes.
+	waiting *atomic.Int32
 	// stmts grows with the number of different texts. Callers build texts from a fixed set of
 	// conditions and pass values as arguments, so the set is small.
 	stmts map[string]*sqliteStmt

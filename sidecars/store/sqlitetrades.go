@@ -26,6 +26,24 @@ func (c *sqliteConn) insertTrades(_ context.Context, rows []Trade) (inserted int
 	return c.insertEach(insertSQLite, rows)
 }
 
+// rowsPerTurn is how many rows of a batch are written before the write lock may go to another
+// caller: some milliseconds of work.
+const rowsPerTurn = 256
+
+// insertSome looks after each turn whether another caller waits for the write lock. The thread may
+// have a low priority: on busy cores a whole batch would hold the lock for seconds.
+func (c *sqliteConn) insertSome(ctx context.Context, rows []Trade) (done, inserted int, err error) {
+	for done < len(rows) && (done == 0 || c.waiting.Load() == 0) {
+		turn := rows[done:min(done+rowsPerTurn, len(rows))]
+		n, err := c.insertTrades(ctx, turn)
+		if err != nil {
+			return 0, 0, err
+		}
+		done, inserted = done+len(turn), inserted+n
+	}
+	return done, inserted, nil
+}
+
 // insertEach runs an insert of tradeColumns once per row.
 //
 // It breathes before each row: the thread may have a low priority, and others wait for its core. An

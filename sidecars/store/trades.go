@@ -35,19 +35,40 @@ const selectTrades = "select " + tradeColumns + " from trades"
 // Order and gaps of the sequences do not matter. A database error dooms the transaction, an invalid
 // row does not. rows is not kept after the return.
 func (t *Tx) InsertTrades(rows []Trade) (inserted int, err error) {
-	if err := t.usable("insert trades"); err != nil {
+	if err := t.insertable(rows); err != nil || len(rows) == 0 {
 		return 0, err
+	}
+	inserted, err = t.conn.insertTrades(t.ctx, rows)
+	return inserted, t.failInsert(rows, err)
+}
+
+// InsertSome is InsertTrades of the first rows: all of them, or fewer when another caller of this
+// DB waits for SQLite's write lock meanwhile. The caller then ends the transaction, so that the
+// other one has its turn. done is the number of rows that were looked at, at least one when there
+// is any; inserted is how many of them were new.
+func (t *Tx) InsertSome(rows []Trade) (done, inserted int, err error) {
+	if err := t.insertable(rows); err != nil || len(rows) == 0 {
+		return 0, 0, err
+	}
+	done, inserted, err = t.conn.insertSome(t.ctx, rows)
+	return done, inserted, t.failInsert(rows, err)
+}
+
+// insertable refuses rows that no table takes, and a transaction that cannot go on.
+func (t *Tx) insertable(rows []Trade) error {
+	if err := t.usable("insert trades"); err != nil {
+		return err
 	}
 	for i := range rows {
 		if err := rows[i].check(); err != nil {
-			return 0, err
+			return err
 		}
 	}
-	if len(rows) == 0 {
-		return 0, nil
-	}
-	inserted, err = t.conn.insertTrades(t.ctx, rows)
-	return inserted, t.fail("insert trades", "trade_seq="+TradeID(rows[0].Seq), err)
+	return nil
+}
+
+func (t *Tx) failInsert(rows []Trade, err error) error {
+	return t.fail("insert trades", "trade_seq="+TradeID(rows[0].Seq), err)
 }
 
 // Trade returns the trade with this id; false when there is none.

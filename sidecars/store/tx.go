@@ -31,6 +31,7 @@ type conn interface {
 	// script runs several statements, without arguments; insertTrades takes rows that are checked.
 	script(ctx context.Context, sql string) error
 	insertTrades(ctx context.Context, rows []Trade) (inserted int, err error)
+	insertSome(ctx context.Context, rows []Trade) (done, inserted int, err error)
 }
 
 // errWalking is the error of using a Tx inside of a query's each.
