@@ -31,6 +31,7 @@ type conn interface {
 	// script runs several statements, without arguments; insertTrades takes rows that are checked.
 	script(ctx context.Context, sql string) error
 	insertTrades(ctx context.Context, rows []Trade) (inserted int, err error)
+	// insertSome inserts the first rows: fewer than all while another caller waits for a write lock.
 	insertSome(ctx context.Context, rows []Trade) (done, inserted int, err error)
 }
 
