@@ -165,10 +165,8 @@ func (r *Run) openEverything(o engineOptions, hold bool) (*fullEngine, error) {
 		return errors.Join(<-ended, <-ended, in.Stop())
 	}, dir, r.leave, func() (n int64, err error) {
 		err = in.Beside.Load().Db.Read(ctx, func(t *store.Tx) error {
-			return t.Query("select count(*) from trades", func(row *store.Row) error {
-				n = row.Int64(0)
-				return nil
-			})
+			n, err = t.CountTrades()
+			return err
 		})
 		return n, err
 	}}

@@ -11,6 +11,26 @@ import (
 	"posttrade/sidecars/store/storetest"
 )
 
+// wantBatches checks that the records of three batches cover the rows up to the last, each once:
+// one up to first, and two of the others.
+func wantBatches(t *testing.T, db *store.DB, first, last uint64) {
+	t.Helper()
+	var found []store.Batch
+	must.OK(t, db.Read(t.Context(), func(tx *store.Tx) error {
+		return tx.Batches(1, last, func(b store.Batch) { found = append(found, b) })
+	}))
+	if len(found) != 3 || found[0].LastSeq != first || found[2].LastSeq != last {
+		t.Fatalf("batches %+v", found)
+	}
+	next := uint64(1)
+	for _, b := range found {
+		if b.FirstSeq != next || b.LastSeq < next || !b.Whole || b.BookedAt != bookedAt {
+			t.Errorf("batches %+v", found)
+		}
+		next = b.LastSeq + 1
+	}
+}
+
 // TestABatchEndsForAnotherWriter: a writer that waits behind a batch has its turn before the batch
 // is whole, and Run goes on at once where it stopped. The poll is an hour by the clock of the test.
 func TestABatchEndsForAnotherWriter(t *testing.T) {
@@ -64,6 +84,7 @@ func TestABatchEndsForAnotherWriter(t *testing.T) {
 		}
 		wantProjected(t, p, h.trade, h.input)
 		wantTable(t, db, rows(h.fills))
+		wantBatches(t, db, 10, all)
 		if took := time.Since(begun); took != 0 {
 			t.Errorf("the rest of the batch waited %v", took)
 		}

@@ -31,7 +31,7 @@ func (c *sqliteConn) insertTrades(_ context.Context, rows []Trade) (inserted int
 const rowsPerTurn = 256
 
 // insertSome looks after each turn whether another caller waits for the write lock. The thread may
-// have a low priority: on busy cores a whole batch would hold the lock for seconds.
+// have a low priority: on busy cores a whole batch would hold the lock for most of a second.
 func (c *sqliteConn) insertSome(ctx context.Context, rows []Trade) (done, inserted int, err error) {
 	for done < len(rows) && (done == 0 || c.waiting.Load() == 0) {
 		turn := rows[done:min(done+rowsPerTurn, len(rows))]

@@ -1,6 +1,8 @@
 package store_test
 
 import (
+	"context"
+	"errors"
 	"testing"
 	"testing/synctest"
 
@@ -58,6 +60,16 @@ func TestInsertSomeGivesWay(t *testing.T) {
 		some(many, other, store.RowsPerTurn)
 		some(store.RowsPerTurn-1, other, store.RowsPerTurn-1)
 		some(0, other, 0)
+		some(many, func() { // waits no longer
+			ctx, cancel := context.WithCancel(t.Context())
+			gone := make(chan error)
+			go func() { gone <- db.Write(ctx, func(*store.Tx) error { return nil }) }()
+			synctest.Wait()
+			cancel()
+			if err := <-gone; !errors.Is(err, context.Canceled) {
+				t.Errorf("the caller that was cancelled: %v", err)
+			}
+		}, many)
 		some(many, func() {}, many)
 		close(order)
 		behind := int64(2*many + store.RowsPerTurn)
