@@ -15,12 +15,15 @@ import (
 // What the row asks for.
 //
 //   - clusterTime: agreement may cost as much again as deciding, journaling and showing.
+//   - clusterPath: a member keeps the transparency log and the checkpoints of the past too, which
+//     the engine alone has not; they follow the journal at a lower priority.
 //   - clusterTrip: what this project adds to the library for one command may be three tenths.
 //   - clusterRate: three members on one machine share its cores and its disk, so it is a rate of
 //     that.
 var (
 	clusterTime = atMost("P12", 2, "processor time a command and member in batches of 64, "+
 		"against the engine alone")
+	clusterPath = atMost("P12", 2, "the same without the threads of a lower priority")
 	clusterTrip = atMost("P12", 1.3,
 		"one command at a time through three members, p50, against the library alone")
 	clusterRate = atLeast("P12", 500e3,
@@ -58,10 +61,30 @@ func measureCluster(r *Run) error {
 	return errors.Join(r.members(e, serial, alone), e.close())
 }
 
+// cpuPerCommand is processor time of this process a command, in microseconds.
+type cpuPerCommand struct {
+	all float64
+	// path is the part of all that is not on threads of a lower priority.
+	path float64
+}
+
+// metrics are both figures as those of a line.
+func (c cpuPerCommand) metrics() []metric {
+	return []metric{{c.all, "cpu-us/command"}, {c.path, "path-us/command"}}
+}
+
+// cpuOf runs f, which has n commands decided, and returns what a command took.
+func cpuOf(n int, f func() error) (cpuPerCommand, error) {
+	before, polite := processorTime(), ownPoliteCPU()
+	err := f()
+	all := processorTime() - before
+	path := all - ownPoliteCPU().since(polite)
+	return cpuPerCommand{microseconds(all) / float64(n), microseconds(path) / float64(n)}, err
+}
+
 // members measures and judges: commands one at a time, batches of two sizes, and a member that lost
-// its disk. bare are the library's own single commands; alone is oneEngine's figure in
-// microseconds.
-func (r *Run) members(m *members, bare *latency.Summary, alone float64) error {
+// its disk. bare are the library's own single commands; alone is oneEngine's figure.
+func (r *Run) members(m *members, bare *latency.Summary, alone cpuPerCommand) error {
 	e := &m.fullEngine
 	took, used, err := r.oneAtATime(e)
 	if err != nil {
@@ -69,7 +92,7 @@ func (r *Run) members(m *members, bare *latency.Summary, alone float64) error {
 	}
 	p50, barep50 := microseconds(took.At(50)), microseconds(bare.At(50))
 	r.figures("Cluster/op=command/one at a time", metric{p50, "p50-us"},
-		metric{microseconds(took.At(99)), "p99-us"}, metric{used, "cpu-us/command"})
+		metric{microseconds(took.At(99)), "p99-us"}, metric{used.all, "cpu-us/command"})
 	r.judge(clusterTrip, p50/barep50).beside("library %.4g us", barep50)
 	small, used, err := r.batches(e, 64)
 	if err != nil {
@@ -79,8 +102,11 @@ func (r *Run) members(m *members, bare *latency.Summary, alone float64) error {
 	if err != nil {
 		return err
 	}
-	member := used / float64(len(m.members))
-	r.judge(clusterTime, member/alone).beside("%.3g us; engine alone %.3g us", member, alone)
+	n := float64(len(m.members))
+	r.judge(clusterTime, used.all/n/alone.all).
+		beside("%.3g us; engine alone %.3g us", used.all/n, alone.all)
+	r.judge(clusterPath, used.path/n/alone.path).
+		beside("%.3g us; engine alone %.3g us", used.path/n, alone.path)
 	r.judge(clusterRate, max(small, large))
 	rebuilt, err := m.rebuildOne()
 	if err != nil {
@@ -93,56 +119,57 @@ func (r *Run) members(m *members, bare *latency.Summary, alone float64) error {
 }
 
 // batches keeps 64 tickets of a batch each in flight. It returns the commands per second, and the
-// processor time per command in microseconds.
+// processor time per command.
 //
 // The processor time is that of the whole process: three members, and the load's own.
-func (r *Run) batches(e *fullEngine, batch int) (perSecond, used float64, err error) {
+func (r *Run) batches(e *fullEngine, batch int) (perSecond float64, used cpuPerCommand, err error) {
 	n := r.scale(4_000_000) / batch * batch
-	begun, before := time.Now(), processorTime()
-	if err := pump(e, uint64(batch), n, 64, batch); err != nil {
-		return 0, 0, err
+	begun := time.Now()
+	used, err = cpuOf(n, func() error { return pump(e, uint64(batch), n, 64, batch) })
+	if err != nil {
+		return 0, used, err
 	}
 	perSecond = float64(n) / time.Since(begun).Seconds()
-	used = microseconds(processorTime()-before) / float64(n)
-	r.figures(fmt.Sprintf("Cluster/op=command/batch=%d", batch), metric{perSecond, "commands/s"},
-		metric{used, "cpu-us/command"})
+	r.figures(fmt.Sprintf("Cluster/op=command/batch=%d", batch),
+		append([]metric{{perSecond, "commands/s"}}, used.metrics()...)...)
 	return perSecond, used, nil
 }
 
-// oneEngine is the processor time in microseconds that one engine without agreement takes for a
-// command of the same flow, with journal and views. It runs before the members are there: their
-// shadows follow the journals after the flow has ended, and would count as its own.
-func (r *Run) oneEngine() (alone float64, err error) {
+// oneEngine is the processor time that one engine without agreement takes for a command of the same
+// flow, with journal and views. It runs before the members are there: their shadows follow the
+// journals after the flow has ended, and would count as its own.
+func (r *Run) oneEngine() (alone cpuPerCommand, err error) {
 	e, err := r.open(engineOptions{folder: "one-engine", durability: "os",
 		genesis: flowGenesis(1)})
 	if err != nil {
-		return 0, err
+		return alone, err
 	}
 	const batch = 64
 	n := r.scale(2_000_000) / batch * batch
-	before := processorTime()
-	err = pump(e, batch, n, 64, batch)
-	alone = microseconds(processorTime()-before) / float64(n)
+	alone, err = cpuOf(n, func() error { return pump(e, batch, n, 64, batch) })
 	if err = errors.Join(err, e.close()); err != nil {
-		return 0, err
+		return alone, err
 	}
-	r.figures("Cluster/op=one engine alone/batch=64", metric{alone, "cpu-us/command"})
+	r.figures("Cluster/op=one engine alone/batch=64", alone.metrics()...)
 	return alone, nil
 }
 
 // oneAtATime submits each command after the answer to the one before. It returns the latency, and
-// the processor time per command in microseconds, which has idle spinning of the members in it.
-func (r *Run) oneAtATime(e *fullEngine) (_ *latency.Summary, used float64, err error) {
+// the processor time per command, which has idle spinning of the members in it.
+func (r *Run) oneAtATime(e *fullEngine) (*latency.Summary, cpuPerCommand, error) {
 	source := &flowSource{random: flow.NewRandom(9)}
-	took, n, before := latency.NewRecorder(), r.scale(5_000), processorTime()
-	for range n {
-		one, err := roundTrip(e, source)
-		if err != nil {
-			return nil, 0, err
+	took, n := latency.NewRecorder(), r.scale(5_000)
+	used, err := cpuOf(n, func() error {
+		for range n {
+			one, err := roundTrip(e, source)
+			if err != nil {
+				return err
+			}
+			took.Record(one)
 		}
-		took.Record(one)
-	}
-	return latency.Merge(took), microseconds(processorTime()-before) / float64(n), nil
+		return nil
+	})
+	return latency.Merge(took), used, err
 }
 
 // bareCluster measures the library: entries of one command, one after the other, and entries of 64

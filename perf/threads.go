@@ -26,6 +26,9 @@ func (c *child) politeCPU() threadTimes {
 	return readThreads(fmt.Sprintf("/proc/%d/task", c.cmd.Process.Pid))
 }
 
+// ownPoliteCPU is politeCPU of this process.
+func ownPoliteCPU() threadTimes { return readThreads("/proc/self/task") }
+
 // since is the time that threads of a lower priority have used since an earlier look. A new thread
 // counts with its whole time, and one that has become polite with all that it has used in between.
 func (t threadTimes) since(earlier threadTimes) (sum time.Duration) {
