@@ -36,15 +36,15 @@ func WriteReport(results, out string, stdout io.Writer) (err error) {
 }
 
 // WriteVerdicts writes how often the last runs met each target of the fullest run among the
-// results, on the kind of machine whose name contains the text; "" for any. The limits are those of
-// today's table, so a limit that was changed judges old runs too. report.ErrNoResults: no full run
-// is of that kind.
+// results, on each kind of machine whose name contains the text. The limits are those of today's
+// table, so a limit that was changed judges old runs too. report.ErrNoResults: no full run is of
+// such a kind.
 func WriteVerdicts(results, kind string, last int, stdout io.Writer) error {
 	runs, err := report.Load(results)
 	if err != nil {
 		return err
 	}
-	of := report.Fullest(runs, kind)
+	of, kinds := report.Fullest(runs, kind), report.Kinds(runs, kind)
 	if of == nil {
 		return fmt.Errorf("perf: verdicts folder=%s machine=%s: %w", results, kind, report.ErrNoResults)
 	}
@@ -56,14 +56,7 @@ func WriteVerdicts(results, kind string, last int, stdout io.Writer) error {
 			t.Limit = goals()[at].limit
 		}
 	}
-	return writeVerdicts(of, runs, last, stdout)
-}
-
-// writeVerdicts writes the table of a run's targets with a line above it that names the kind of
-// machine.
-func writeVerdicts(of *report.Run, runs []*report.Run, last int, stdout io.Writer) error {
-	fmt.Fprintf(stdout, "%s: the last %d runs that measured a figure\n\n", of.Kind(), last)
-	return report.WriteVerdicts(stdout, report.Verdicts(of, runs, last))
+	return report.WriteVerdicts(stdout, kinds, report.Verdicts(of, runs, kinds, last))
 }
 
 // LastRuns is how many runs a table of verdicts goes back, by default.
@@ -81,7 +74,9 @@ func (r *Run) verdicts() {
 	if err == nil {
 		var runs []*report.Run
 		if runs, err = report.Load(filepath.Dir(r.outFile())); err == nil {
-			err = writeVerdicts(mine[0], runs, LastRuns, r.o.Stdout)
+			kinds := []string{mine[0].Kind()}
+			err = report.WriteVerdicts(r.o.Stdout, kinds,
+				report.Verdicts(mine[0], runs, kinds, LastRuns))
 		}
 	}
 	if err != nil {

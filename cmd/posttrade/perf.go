@@ -161,17 +161,16 @@ func runPerfReport(args []string, stdout io.Writer) error {
 }
 
 // runPerfVerdicts is `posttrade perf verdicts`. A target that one run has missed may be noise of
-// that run, so it counts over the last runs of one kind of machine.
+// that run, so it counts over the last runs of a kind of machine.
 func runPerfVerdicts(args []string, stdout io.Writer) error {
 	var (
 		cpu  string
 		last int
 	)
 	f := newFlags("perf verdicts [--cpu=text] [--last=8] <results file or folder>",
-		"Prints how often the last runs of one kind of machine have met each target of the fullest one.")
-	f.StringVar(&cpu, "cpu", "",
-		"a `text` in the processor's name (default: any, and then that of the fullest run)")
-	f.IntVar(&last, "last", perf.LastRuns, "how many `runs` count")
+		"Prints how often the last runs of each kind of machine have met each target of the fullest one.")
+	f.StringVar(&cpu, "cpu", "", "only machines with this `text` in the processor's name")
+	f.IntVar(&last, "last", perf.LastRuns, "how many `runs` of a kind count")
 	if _, err := f.read(args, 1, stdout); err != nil {
 		return err
 	}

@@ -3,17 +3,23 @@ package report
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 )
 
-// Verdict is how the last runs of one kind of machine did on a target.
-type Verdict struct {
-	Target
+// Tally is how the last runs of one kind of machine did on a target.
+type Tally struct {
 	// Hit of Of runs met the target's limit, whatever limit they had themselves. Of is 0 when none of
 	// them measured it.
 	Hit, Of int
 	// Lowest and Highest are the figures' extremes over those runs; 0 when Of is 0.
 	Lowest, Highest float64
+}
+
+// Verdict is a target with the tallies of some kinds of machine, in the order of the kinds.
+type Verdict struct {
+	Target
+	Tallies []Tally
 }
 
 // Kind is the machine that a run was measured on, as far as it decides which runs compare:
@@ -35,39 +41,56 @@ func Fullest(runs []*Run, kind string) (fullest *Run) {
 // smoke reports a run of a hundredth of the work, which shows that rows run and not how fast.
 func (r *Run) smoke() bool { return r.field("work") == "smoke" }
 
-// Verdicts judges every target of a run, by its limit, with the last runs of the same kind of
-// machine that have measured it: at most last ones of runs, which come oldest first. Smoke runs do
-// not count.
-func Verdicts(of *Run, runs []*Run, last int) (list []Verdict) {
+// Kinds are the kinds of machine of the runs, each once and in the order of their names: those
+// whose name contains the text. Smoke runs do not count.
+func Kinds(runs []*Run, text string) (kinds []string) {
+	for _, r := range runs {
+		if !r.smoke() && strings.Contains(r.Kind(), text) {
+			kinds = append(kinds, r.Kind())
+		}
+	}
+	slices.Sort(kinds)
+	return slices.Compact(kinds)
+}
+
+// Verdicts judges every target of a run, by its limit, with the last runs of each kind of machine
+// that have measured it: at most last ones of runs, which come oldest first. Smoke runs do not
+// count.
+func Verdicts(of *Run, runs []*Run, kinds []string, last int) (list []Verdict) {
 	seen := map[[2]string]bool{}
 	for _, t := range of.Targets {
-		if key := [2]string{t.Row, t.Figure}; !seen[key] {
-			seen[key] = true
-			list = append(list, judge(t, runs, of.Kind(), last))
+		key := [2]string{t.Row, t.Figure}
+		if seen[key] {
+			continue
 		}
+		seen[key] = true
+		v := Verdict{Target: t}
+		for _, kind := range kinds {
+			v.Tallies = append(v.Tallies, judge(t, runs, kind, last))
+		}
+		list = append(list, v)
 	}
 	return list
 }
 
 // judge looks at the runs from the newest one back, until so many have measured the figure. A run
 // that lacks it does not count, so two lines of a table may be of different runs.
-func judge(t Target, runs []*Run, kind string, last int) Verdict {
-	v := Verdict{Target: t}
-	for i := len(runs) - 1; i >= 0 && v.Of < last; i-- {
+func judge(t Target, runs []*Run, kind string, last int) (sum Tally) {
+	for i := len(runs) - 1; i >= 0 && sum.Of < last; i-- {
 		measured, ok := runs[i].measured(t.Row, t.Figure)
 		if !ok || runs[i].Kind() != kind || runs[i].smoke() {
 			continue
 		}
-		if v.Of == 0 {
-			v.Lowest, v.Highest = measured, measured
+		if sum.Of == 0 {
+			sum.Lowest, sum.Highest = measured, measured
 		}
-		v.Lowest, v.Highest = min(v.Lowest, measured), max(v.Highest, measured)
-		v.Of++
+		sum.Lowest, sum.Highest = min(sum.Lowest, measured), max(sum.Highest, measured)
+		sum.Of++
 		if t.AtMost && measured <= t.Limit || !t.AtMost && measured >= t.Limit {
-			v.Hit++
+			sum.Hit++
 		}
 	}
-	return v
+	return sum
 }
 
 // measured is the figure of a target that the run has judged.
@@ -81,24 +104,36 @@ func (r *Run) measured(row, figure string) (float64, bool) {
 }
 
 // WriteVerdicts writes a table in Markdown that documents can take as it is: docs/performance.md
-// has one. The error is that of w.
-func WriteVerdicts(w io.Writer, list []Verdict) error {
-	const head = "| row | figure | target | met | lowest | highest |\n|---|---|---:|---:|---:|---:|\n"
-	if _, err := io.WriteString(w, head); err != nil {
+// has one. Each kind of machine has two columns. The error is that of w.
+func WriteVerdicts(w io.Writer, kinds []string, list []Verdict) error {
+	head, rule := "| row | figure | target |", "|---|---|---:|"
+	for _, kind := range kinds {
+		head += " " + kind + ": met | lowest to highest |"
+		rule += "---:|---:|"
+	}
+	if _, err := fmt.Fprintf(w, "%s\n%s\n", head, rule); err != nil {
 		return err
 	}
 	for _, v := range list {
-		sign, lowest, highest := ">=", "-", "-"
+		sign := ">="
 		if v.AtMost {
 			sign = "<="
 		}
-		if v.Of > 0 {
-			lowest, highest = fmt.Sprintf("%.4g", v.Lowest), fmt.Sprintf("%.4g", v.Highest)
+		line := fmt.Sprintf("| %s | %s | %s %.4g |", v.Row, v.Figure, sign, v.Limit)
+		for _, t := range v.Tallies {
+			line += t.columns()
 		}
-		if _, err := fmt.Fprintf(w, "| %s | %s | %s %.4g | %d of %d | %s | %s |\n", v.Row, v.Figure, sign,
-			v.Limit, v.Hit, v.Of, lowest, highest); err != nil {
+		if _, err := fmt.Fprintln(w, line); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// columns are the two columns of a kind of machine.
+func (t Tally) columns() string {
+	if t.Of == 0 {
+		return " - | - |"
+	}
+	return fmt.Sprintf(" %d of %d | %.4g to %.4g |", t.Hit, t.Of, t.Lowest, t.Highest)
 }

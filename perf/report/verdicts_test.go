@@ -1,6 +1,7 @@
 package report
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -27,15 +28,26 @@ func TestVerdictsCountTheLastRunsOfAKind(t *testing.T) {
 		runOf(t, "A", "full", "| P4 | step | 2.5 | <= 3 | met |  |"),
 		runOf(t, "A", "full", "| P4 | step | 3 | <= 3 | met |  |"),
 	}
-	list := Verdicts(runs[len(runs)-1], runs, 3)
-	if len(list) != 1 || list[0].Hit != 2 || list[0].Of != 3 || list[0].Lowest != 2.5 ||
-		list[0].Highest != 4 {
-		t.Errorf("%+v, want 2 of 3, 2.5 to 4", list)
+	kinds := Kinds(runs, "")
+	if want := []string{"A, 2 cores", "B, 2 cores"}; !slices.Equal(kinds, want) {
+		t.Errorf("kinds %q, want %q", kinds, want)
+	}
+	if got, want := Kinds(runs, "B"), kinds[1:]; !slices.Equal(got, want) {
+		t.Errorf("kinds with a B are %q, want %q", got, want)
+	}
+	kinds = append(kinds, "C, 2 cores")
+	list := Verdicts(runs[len(runs)-1], runs, kinds, 3)
+	want := []Tally{{2, 3, 2.5, 4}, {1, 1, 1, 1}, {}}
+	if len(list) != 1 || !slices.Equal(list[0].Tallies, want) {
+		t.Errorf("%+v, want the tallies %+v", list, want)
 	}
 	var b strings.Builder
-	must.OK(t, WriteVerdicts(&b, list))
-	if want := "| P4 | step | <= 3 | 2 of 3 | 2.5 | 4 |\n"; !strings.HasSuffix(b.String(), want) {
-		t.Errorf("%q, want the row %q", b.String(), want)
+	must.OK(t, WriteVerdicts(&b, kinds, list))
+	if want := "| row | figure | target | A, 2 cores: met | lowest to highest |" +
+		" B, 2 cores: met | lowest to highest | C, 2 cores: met | lowest to highest |\n" +
+		"|---|---|---:|---:|---:|---:|---:|---:|---:|\n" +
+		"| P4 | step | <= 3 | 2 of 3 | 2.5 to 4 | 1 of 1 | 1 to 1 | - | - |\n"; b.String() != want {
+		t.Errorf("%q, want %q", b.String(), want)
 	}
 	if got := Fullest(runs, "A"); got != runs[len(runs)-1] {
 		t.Errorf("the fullest run is %+v, want the newest of equals", got)
