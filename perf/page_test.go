@@ -2,12 +2,14 @@ package perf
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"posttrade/perf/report"
 	"posttrade/ring/must"
 )
 
@@ -40,5 +42,25 @@ func TestReportReadsWhatARunWrites(t *testing.T) {
 		if err := WriteReport(tt[0], tt[1], &said); err == nil {
 			t.Errorf("%v is no error", tt)
 		}
+	}
+}
+
+// A run of old is judged by the limit of today's table; the run itself has another one.
+func TestVerdictsAreByTheLimitsOfToday(t *testing.T) {
+	dir := t.TempDir()
+	const run = "cpu: A\ncores: 2\nwork: full\n\nBenchmarkX 1 2 ns/op\n\n" +
+		"# | P8 | orders/s in batches of 100, mode fsync | 4e+05 | >= 3e+05 | met |  |\n"
+	must.OK(t, os.WriteFile(filepath.Join(dir, "old.txt"), []byte(run), 0o600))
+	var said bytes.Buffer
+	must.OK(t, WriteVerdicts(dir, "A", LastRuns, &said))
+	const want = "| P8 | orders/s in batches of 100, mode fsync | >= 5e+05 | 0 of 1 | " +
+		"4e+05 to 4e+05 |\n"
+	if !strings.HasSuffix(said.String(), want) {
+		t.Errorf("%q, want the row %q", said.String(), want)
+	}
+	err := WriteVerdicts(dir, "B", LastRuns, &said)
+	if want := "perf: verdicts folder=" + dir + " machine=B: "; !errors.Is(err,
+		report.ErrNoResults) || !strings.HasPrefix(err.Error(), want) {
+		t.Errorf("%v, want %q and ErrNoResults", err, want)
 	}
 }
