@@ -190,7 +190,8 @@ func flagError(err error) error {
 }
 
 // printHelp prints usage, paragraph and the command's own flags. The settings are left out: there
-// are too many, and posttrade config lists them.
+// are too many, and posttrade config lists them. A default that a flag's text states stands for the
+// flag's own value, which then means "not given".
 func (f *flags) printHelp(w io.Writer, own map[string]bool) {
 	fmt.Fprintf(w, "usage: posttrade %s\n\n%s\n\n", f.usage, f.about)
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
@@ -203,7 +204,7 @@ func (f *flags) printHelp(w io.Writer, own map[string]bool) {
 		if kind != "" {
 			name += "=" + kind
 		}
-		if g.DefValue != "" && g.DefValue != "false" {
+		if g.DefValue != "" && g.DefValue != "false" && !strings.Contains(help, "(default") {
 			help += " (default " + g.DefValue + ")"
 		}
 		fmt.Fprintf(table, "  %s\t%s\n", name, help)

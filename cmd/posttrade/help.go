@@ -9,8 +9,9 @@ import (
 	"posttrade/app/settings"
 )
 
-// examples has a command line for every command, which its help shows. A test runs through them, so
-// a command without one is found.
+// examples has a command line for every command, which its help shows; also for the words of a
+// command that have a help of their own. A test runs through them, so a command without one is
+// found.
 var examples = map[string]string{
 	"serve":    "posttrade serve --journal.durability=os",
 	"health":   "posttrade health --live",
@@ -33,11 +34,15 @@ var examples = map[string]string{
 	"cluster": "posttrade cluster status --cluster.member-id=1 --cluster.members=" +
 		"1=127.0.0.1:7001@127.0.0.1:8001,2=127.0.0.1:7002@127.0.0.1:8002," +
 		"3=127.0.0.1:7003@127.0.0.1:8003",
-	"perf":       "posttrade perf --only=decision",
-	"completion": "posttrade completion bash > /etc/bash_completion.d/posttrade",
-	"version":    "posttrade version",
-	"backup":     "posttrade backup /backups/monday",
-	"restore":    "posttrade restore /backups/monday --data.dir=./restored",
+	"perf":          "posttrade perf --only=decision",
+	"perf gate":     "posttrade perf gate --base=../before/bin/posttrade",
+	"perf report":   "posttrade perf report perf/results",
+	"perf sample":   "posttrade perf sample --row=decision",
+	"perf verdicts": "posttrade perf verdicts --last=3 perf/results",
+	"completion":    "posttrade completion bash > /etc/bash_completion.d/posttrade",
+	"version":       "posttrade version",
+	"backup":        "posttrade backup /backups/monday",
+	"restore":       "posttrade restore /backups/monday --data.dir=./restored",
 	"evidence": "posttrade evidence verify p.json " +
 		"--key='posttrade/1f2e3d4c5b6a7988+0a1b2c3d+AbCd'",
 	"inspect": "posttrade inspect --at 1000 book AAPL",
@@ -64,7 +69,11 @@ func runHelp(commands []command, args []string, stdout, stderr io.Writer) int {
 func (c *command) helped(args []string, stdout, stderr io.Writer) int {
 	asks := slices.ContainsFunc(args, isHelp)
 	code := c.run(args, stdout, stderr)
-	if example := examples[c.name]; asks && code == settings.ExitOK && example != "" {
+	if asks && code == settings.ExitOK {
+		example := examples[c.name]
+		if own := examples[c.name+" "+args[0]]; own != "" {
+			example = own
+		}
 		fmt.Fprintf(stdout, "\nexample:\n  %s\n", example)
 	}
 	return code

@@ -8,16 +8,27 @@ import (
 	"posttrade/app/settings"
 )
 
-// Every command has an example in its help, and the example begins with its name.
+// Every command has an example in its help, and the example begins with its name. So has a word of
+// a command with a help of its own. No flag has two defaults.
 func TestEveryCommandHasAnExample(t *testing.T) {
 	for _, c := range commands() {
-		if !strings.HasPrefix(examples[c.name], "posttrade "+c.name) {
-			t.Errorf("%s: example %q", c.name, examples[c.name])
+		if examples[c.name] == "" {
+			t.Errorf("%s: no example", c.name)
+		}
+	}
+	for name, example := range examples {
+		if !strings.HasPrefix(example, "posttrade "+name) {
+			t.Errorf("%s: example %q", name, example)
 		}
 		var out, errs strings.Builder
-		if code := dispatch(commands(), []string{"help", c.name}, &out, &errs); code != settings.ExitOK ||
-			!strings.Contains(out.String(), "example:\n  "+examples[c.name]+"\n") {
-			t.Errorf("help %s: %d %s%s", c.name, code, out.String(), errs.String())
+		if code := dispatch(commands(), append(strings.Fields(name), "-h"), &out,
+			&errs); code != settings.ExitOK || !strings.HasSuffix(out.String(), "example:\n  "+example+"\n") {
+			t.Errorf("%s -h: %d %s%s", name, code, out.String(), errs.String())
+		}
+		for line := range strings.Lines(out.String()) {
+			if strings.Count(line, "(default") > 1 {
+				t.Errorf("%s -h: %q has two defaults", name, line)
+			}
 		}
 	}
 }

@@ -43,11 +43,11 @@ func runJournal(args []string, stdout, stderr io.Writer) int {
 			"and anchor; exit 3 names the first that differs\n"+
 			"  stats    what there is and how much of it\n"+
 			"  export   the commands as ndjson, --from to --to; --raw has the fields of the records\n"+
-			"  accept   after a start was refused: take what the store holds as the whole history, if all "+
-			"of it verifies,\n"+
-			"           and only then; gives up acknowledged commands beyond its end, and changes the "+
-			"anchor, of which it makes a copy first.\n"+
-			"           No server may have the journal open\n"+
+			"  accept   after a start was refused: take what the store holds, if all of it verifies, "+
+			"and the commands\n"+
+			"           of the tail that go on from it. Acknowledged commands beyond that are given up. "+
+			"What is replaced\n"+
+			"           is copied to journal/accepted-N first. No server may have the journal open\n"+
 			"  archive  move the blocks that are older than --before, and than the newest "+
 			"snapshot, into a "+
 			"folder below DIR.\n"+
