@@ -214,10 +214,13 @@ func evidenceWitness(c *settings.Config) witness {
 	file := filepath.Join(EvidenceDir(c), "checkpoints")
 	return witness{name: "evidence file " + file, look: func(context.Context) (standing, error) {
 		at, err := evidence.Newest(EvidenceDir(c))
-		return standing{inputSeq: at.Head, of: func(h *engine.History) (bool, error) {
-			// another setting of the name is no other history: the log says so itself
-			return c.String("evidence.origin") != "" || at.Origin == evidence.Origin("", h.Genesis), nil
-		}}, err
+		// Another setting of the name is no other history: the log says so itself.
+		other := func(h *engine.History) bool {
+			return c.String("evidence.origin") == "" && at.Origin != evidence.Origin("", h.Genesis)
+		}
+		return standing{inputSeq: at.Head, foreign: func(h *engine.History) bool {
+			return other(h) && evidence.OfGenesis(at.Origin)
+		}, of: func(h *engine.History) (bool, error) { return !other(h), nil }}, err
 	}, accept: func(context.Context, *engine.History) (string, error) {
 		// The same key must not sign two histories: a new log has a new key.
 		for n := 1; ; n++ {

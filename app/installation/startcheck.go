@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"posttrade/app/engine"
@@ -22,9 +23,9 @@ import (
 const lookPatience = 2 * time.Second
 
 // startCheck compares the journal, before it is opened for writing, with everything that knows how
-// far the history went. It returns an error that names the first witness that knows more, or that
-// knows another history. With --accept-older-journal it logs this instead, and the witness gives up
-// what it knows beyond the journal.
+// far the history went. It returns an error that names a witness that knows more, or that knows
+// another history. With --accept-older-journal it logs this instead, and the witness gives up what
+// it knows beyond the journal.
 //
 // It is for a single node. A member compares when it begins to lead: see historyGuard.
 type startCheck struct {
@@ -34,9 +35,9 @@ type startCheck struct {
 
 // core is called with an engine that has recovered from a journal that is open for reading.
 //
-// It sets k.Found and k.Compared, and changes nothing in the journal. The order is: the witnesses
-// in files, the database, then what is left beside a journal that is new. Errors end the start
-// with the code of refusals.
+// It sets k.Found and k.Compared, and changes nothing in the journal. All witnesses are compared
+// before the first one gives something up: a start that is refused has changed nothing. Errors end
+// the start with the code of refusals.
 //
 // A database that cannot be reached is not compared here; the guard compares it before anything of
 // this process writes to it. With --accept-older-journal the database also forgets which history
@@ -56,19 +57,29 @@ func (s startCheck) core(ctx context.Context, k *engine.Engine) error {
 		k.Compared = true
 	}
 	k.Found = engine.HistoryOf(k.Journal)
+	var ahead []differing
+	var refused error
 	for i := range list {
-		err := s.one(ctx, &list[i], &k.Found)
-		if errors.Is(err, store.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded) {
+		at, err := s.compare(ctx, &list[i], &k.Found)
+		switch {
+		case err == nil:
+		case errors.Is(err, store.ErrUnavailable), errors.Is(err, context.DeadlineExceeded):
 			s.log.Warn("the database has not been compared with the journal yet", "error", err)
 			k.Compared = false
-			continue
+		case s.accepts(err):
+			ahead = append(ahead, differing{&list[i], at})
+		case refused == nil || errors.Is(err, errOtherHistory) && !errors.Is(refused, errOtherHistory):
+			// An older journal has a way out that makes another history worse.
+			refused = s.named(&list[i], err)
 		}
-		if errors.Is(err, errOtherHistory) && list[i].name == databaseName(s.c) &&
-			s.c.String("database.url") != "" {
-			return settings.Usagef("database.url: %v", err)
-		}
-		if err != nil {
-			return fmt.Errorf("data.dir %s: %w", s.c.String("data.dir"), err)
+	}
+	if refused != nil {
+		return refused
+	}
+	// The database is the last and gives up first: it alone may refuse to.
+	for _, d := range slices.Backward(ahead) {
+		if err := s.giveUp(ctx, d, &k.Found); err != nil {
+			return s.named(d.witness, err)
 		}
 	}
 	if s.c.Bool("accept-older-journal") && k.Compared && db != nil {
@@ -86,17 +97,46 @@ func (s startCheck) core(ctx context.Context, k *engine.Engine) error {
 	return nil
 }
 
-// one compares a witness. With --accept-older-journal the witness forgets what the journal does not
-// have.
+// named says which setting leads to the witness that has refused.
+func (s startCheck) named(w *witness, err error) error {
+	if errors.Is(err, errOtherHistory) && w.name == databaseName(s.c) &&
+		s.c.String("database.url") != "" {
+		return settings.Usagef("database.url: %v", err)
+	}
+	return fmt.Errorf("data.dir %s: %w", s.c.String("data.dir"), err)
+}
+
+// differing is a witness that does not agree with the journal, and what it knows.
+type differing struct {
+	*witness
+	at standing
+}
+
+// one compares a witness, which gives up what the journal does not have when that is accepted.
+func (s startCheck) one(ctx context.Context, w *witness, h *engine.History) error {
+	at, err := s.compare(ctx, w, h)
+	if err != nil && s.accepts(err) {
+		return s.giveUp(ctx, differing{w, at}, h)
+	}
+	return err
+}
+
+// accepts reports whether --accept-older-journal is given and overrides the error of a comparison.
+func (s startCheck) accepts(err error) bool {
+	return s.c.Bool("accept-older-journal") && !errors.Is(err, errOtherGenesis) &&
+		(errors.Is(err, errOlderJournal) || errors.Is(err, errOtherHistory))
+}
+
+// compare compares a witness and changes nothing. It returns what the witness knows.
 //
 // A database at an address with a mark, and a journal that is new, is more likely to be another
 // installation's database than that of a lost journal; the error says so.
-func (s startCheck) one(ctx context.Context, w *witness, h *engine.History) error {
+func (s startCheck) compare(ctx context.Context, w *witness,
+	h *engine.History) (at standing, err error) {
 	ctx, cancel := context.WithTimeout(ctx, lookPatience)
 	defer cancel()
-	at, err := w.look(ctx)
-	if err != nil {
-		return fmt.Errorf("%s: %w", w.name, err)
+	if at, err = w.look(ctx); err != nil {
+		return at, fmt.Errorf("%s: %w", w.name, err)
 	}
 	err = compare(h, w.name, &at)
 	if at.mark != "" && h.Genesis == [sha256.Size]byte{} && errors.Is(err, errOlderJournal) &&
@@ -104,17 +144,19 @@ func (s startCheck) one(ctx context.Context, w *witness, h *engine.History) erro
 		err = fmt.Errorf("%s knows the history up to %s, the journal is new: %w", w.name, at.reach(),
 			errOtherHistory)
 	}
-	if err == nil || !s.c.Bool("accept-older-journal") ||
-		!errors.Is(err, errOlderJournal) && !errors.Is(err, errOtherHistory) {
-		return err
-	}
-	what, err := w.accept(context.WithoutCancel(ctx), h)
+	return at, err
+}
+
+// giveUp makes a witness forget what the journal does not have.
+func (s startCheck) giveUp(ctx context.Context, d differing, h *engine.History) error {
+	what, err := d.accept(context.WithoutCancel(ctx), h)
 	if err != nil {
-		return fmt.Errorf("%s: %w", w.name, err)
+		return fmt.Errorf("%s: %w", d.name, err)
 	}
 	s.log.Warn("--accept-older-journal: what the journal does not have is given up", "known to",
-		w.name,
-		"up to", at.reach(), "journal sequence", h.InputSeq, "journal trade", h.TradeSeq, "done", what)
+		d.name,
+		"up to", d.at.reach(), "journal sequence", h.InputSeq, "journal trade", h.TradeSeq,
+		"done", what)
 	return nil
 }
 

@@ -19,8 +19,8 @@ import (
 
 // The errors of a comparison; test them with errors.Is.
 //
-// Both are refusals with a paragraph in docs/operations.md. --accept-older-journal overrides
-// either.
+// Each is a refusal with a paragraph in docs/operations.md. --accept-older-journal overrides the
+// first two.
 var (
 	// errOlderJournal: something beside the journal knows more of the history than the journal.
 	errOlderJournal = errors.New("the journal is missing or older than what lies beside it; " +
@@ -29,6 +29,9 @@ var (
 	errOtherHistory = errors.New(
 		"that is another history than the journal's; put the right journal back, " +
 			"or move away what is not its own")
+	// errOtherGenesis is an errOtherHistory that began with another genesis: nothing of it is the
+	// journal's, so there is nothing to give up.
+	errOtherGenesis = fmt.Errorf("%w; --accept-older-journal does not accept it", errOtherHistory)
 )
 
 // standing is how far a witness knows the history.
@@ -39,6 +42,9 @@ type standing struct {
 	genesis [sha256.Size]byte
 	// The genesis of the history that fills a database, in hex; empty when the database has none.
 	mark string
+	// foreign reports, without reading the journal, that the witness is of another genesis; nil: it
+	// does not know one, or says it by genesis or mark.
+	foreign func(h *engine.History) bool
 	// The last command and the last trade that the witness knows; 0: none, or it does not say.
 	inputSeq, tradeSeq uint64
 	// of reports whether the witness's last sequence is the same in this history, which goes that far;
@@ -60,23 +66,26 @@ type witness struct {
 
 // compare returns an error when a witness and the journal do not agree.
 //
-// The order of the checks is from what needs no journal to what reads it: the mark, how far both
-// go, the genesis, then the last entry itself. Errors wrap errOlderJournal or errOtherHistory, or
-// are those of reading.
+// The order of the checks is from what needs no journal to what reads it: the genesis, how far both
+// go, then the last entry itself. So a journal of another installation is found as such, whatever
+// its length. Errors wrap errOlderJournal or errOtherHistory, or are those of reading.
 func compare(h *engine.History, name string, s *standing) error {
+	known := h.Genesis != [sha256.Size]byte{}
 	switch {
 	case s.inputSeq == 0 && s.tradeSeq == 0:
 		return nil
-	case s.mark != "" && h.Genesis != [sha256.Size]byte{} &&
-		s.mark != hex.EncodeToString(h.Genesis[:]):
+	case known && s.mark != "" && s.mark != hex.EncodeToString(h.Genesis[:]):
 		return fmt.Errorf("%s is marked as that of genesis %.12s, the journal has %x: %w",
-			name, s.mark, h.Genesis[:6], errOtherHistory)
+			name, s.mark, h.Genesis[:6], errOtherGenesis)
+	case known && s.genesis != [sha256.Size]byte{} && s.genesis != h.Genesis:
+		return fmt.Errorf("%s is of genesis %x, the journal of %x: %w",
+			name, s.genesis[:8], h.Genesis[:8], errOtherGenesis)
+	case known && s.foreign != nil && s.foreign(h):
+		return fmt.Errorf("%s is of another genesis than the journal's, %x: %w",
+			name, h.Genesis[:8], errOtherGenesis)
 	case s.inputSeq > h.InputSeq || s.tradeSeq > h.TradeSeq:
 		return fmt.Errorf("%s knows the history up to %s, the journal ends at sequence %d, trade %d: %w",
 			name, s.reach(), h.InputSeq, h.TradeSeq, errOlderJournal)
-	case s.genesis != [sha256.Size]byte{} && s.genesis != h.Genesis:
-		return fmt.Errorf("%s is of genesis %x, the journal of %x: %w",
-			name, s.genesis[:8], h.Genesis[:8], errOtherHistory)
 	case s.of == nil:
 		return nil
 	}

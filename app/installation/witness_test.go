@@ -3,6 +3,7 @@ package installation
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -232,27 +233,89 @@ func TestAnOlderJournalIsAcceptedByHand(t *testing.T) {
 	})
 }
 
-// TestAnotherHistoryIsRefused: a journal that is as long as the database's, but of another history.
+// TestAnotherHistoryIsRefused: a journal of another installation, shorter and longer than the one
+// that was there. Each witness finds it, also with the flag, and no start changes a file. The right
+// journal starts afterwards.
 func TestAnotherHistoryIsRefused(t *testing.T) {
-	data := t.TempDir()
-	in := install(t, data)
-	in.trade(2)
+	for _, trades := range []int{0, 1, 5} {
+		t.Run(fmt.Sprint(trades, " trades"), func(t *testing.T) {
+			data := t.TempDir()
+			in := install(t, data)
+			in.trade(2)
+			in.awaitMatched()
+			in.stop()
+			own := filepath.Join(t.TempDir(), "journal")
+			must.OK(t, os.Rename(filepath.Join(data, "journal"), own))
+			other := t.TempDir()
+			in = install(t, other)
+			if trades > 0 {
+				in.trade(trades)
+			}
+			in.stop()
+			copyTree(t, filepath.Join(other, "journal"), filepath.Join(data, "journal"))
+			accepting := append(anyPorts(data), "accept-older-journal", "true")
+			before := witnessFiles(t, data)
+			aside := t.TempDir()
+			for _, tt := range [][2]string{{"tca", "TCA file"}, {"evidence", "evidence file "},
+				{"posttrade.db", "posttrade.db is marked as that of genesis"}} {
+				for _, flags := range [][]string{anyPorts(data), accepting} {
+					wantNoStart(t, flags, tt[1], false)
+					wantNoStart(t, flags, errOtherGenesis.Error(), false)
+				}
+				if tt[0] != "posttrade.db" { // the next one is found without it
+					must.OK(t, os.Rename(filepath.Join(data, tt[0]), filepath.Join(aside, tt[0])))
+				}
+			}
+			for _, name := range []string{"tca", "evidence"} {
+				must.OK(t, os.Rename(filepath.Join(aside, name), filepath.Join(data, name)))
+			}
+			sameContents(t, "the refused starts", before, witnessFiles(t, data))
+			must.OK(t, os.RemoveAll(filepath.Join(data, "journal")))
+			must.OK(t, os.Rename(own, filepath.Join(data, "journal")))
+			in = install(t, data)
+			in.trade(1)
+			in.awaitMatched()
+			in.stop()
+		})
+	}
+}
+
+// TestNothingIsGivenUpWhenAWitnessIsOfAnotherHistory: the files would accept the older journal, the
+// database would not; the flag then changes none of them.
+func TestNothingIsGivenUpWhenAWitnessIsOfAnotherHistory(t *testing.T) {
+	data, other := agedInstallation(t), t.TempDir()
+	in := install(t, other)
+	in.trade(3)
 	in.awaitMatched()
 	in.stop()
-	putJournal(t, data, "")
-	other := t.TempDir()
-	in = install(t, other)
-	in.trade(5)
-	in.stop()
-	copyTree(t, filepath.Join(other, "journal"), filepath.Join(data, "journal"))
-	wantNoStart(t, anyPorts(data), "TCA file", false)
-	wantNoStart(t, anyPorts(data), errOtherHistory.Error(), false)
-	must.OK(t, os.RemoveAll(filepath.Join(data, "tca")))
-	wantNoStart(t, anyPorts(data), "evidence file ", false)
-	must.OK(t, os.RemoveAll(filepath.Join(data, "evidence")))
-	wantNoStart(t, anyPorts(data), "posttrade.db is marked as that of genesis", false)
-	// The flag gives up what a journal lacks, but not a whole history.
-	wantNoStart(t, append(anyPorts(data), "accept-older-journal", "true"), "another history", false)
+	for _, end := range []string{"", "-wal", "-shm"} {
+		must.OK(t, os.RemoveAll(filepath.Join(data, "posttrade.db"+end)))
+		if text, err := os.ReadFile(filepath.Join(other, "posttrade.db"+end)); err == nil {
+			must.OK(t, os.WriteFile(filepath.Join(data, "posttrade.db"+end), text, 0o600))
+		}
+	}
+	before := witnessFiles(t, data)
+	for _, accept := range []string{"false", "true"} {
+		flags := append(anyPorts(data), "accept-older-journal", accept)
+		wantNoStart(t, flags, "posttrade.db is marked as that of genesis", false)
+		wantNoStart(t, flags, errOtherGenesis.Error(), false)
+	}
+	sameContents(t, "the refused starts", before, witnessFiles(t, data))
+}
+
+// witnessFiles are the contents of what a start may give up, beside the database: its file changes
+// when it is opened.
+func witnessFiles(t *testing.T, data string) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	for _, name := range []string{"tca", "evidence", "extracts", "journal"} {
+		if _, err := os.Stat(filepath.Join(data, name)); err == nil {
+			for file, text := range contents(t, filepath.Join(data, name)) {
+				all[filepath.Join(name, file)] = text
+			}
+		}
+	}
+	return all
 }
 
 // TestADatabaseThatComesLaterStopsAdmission starts an older journal while its database is

@@ -129,6 +129,9 @@ func databaseWitness(name string, db *store.DB) witness {
 				return errors.Join(recon.SetBack(tx, kept), riskextract.SetBack(tx, h.InputSeq),
 					tx.ForgetHistory())
 			})
+		if errors.Is(err, projection.ErrForeign) {
+			err = fmt.Errorf("%w: %w", err, errOtherGenesis)
+		}
 		return fmt.Sprintf("%d rows behind trade %d have ids void-... now, the orphan sweep reports them",
 			done.Rows, done.Kept), err
 	}}

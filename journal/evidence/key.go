@@ -3,6 +3,7 @@ package evidence
 import (
 	"crypto/rand"
 	"encoding/base64"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -22,7 +23,17 @@ func Origin(setting string, seed [32]byte) string {
 	if setting != "" {
 		return setting
 	}
-	return fmt.Sprintf("posttrade/%x", seed[:8])
+	return fmt.Sprintf(ofGenesis+"%x", seed[:8])
+}
+
+// ofGenesis begins the default name of a log.
+const ofGenesis = "posttrade/"
+
+// OfGenesis reports whether a name looks like a default one, which follows from a genesis.
+func OfGenesis(origin string) bool {
+	seed, found := strings.CutPrefix(origin, ofGenesis)
+	_, err := hex.DecodeString(seed)
+	return found && err == nil && len(seed) == 16
 }
 
 // Signer signs the heads of a log with Ed25519, as a C2SP signed note.
