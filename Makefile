@@ -1,6 +1,6 @@
 # Two targets do everything on a fresh machine with Go and make:
 #   make run    builds and serves on embedded defaults
-#   make test   runs every test
+#   make test   runs every test but those in a browser (make browser)
 GO         ?= go
 BIN        := bin/posttrade
 COMMIT     := $(shell git describe --always --dirty 2>/dev/null || echo unknown)

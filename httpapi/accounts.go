@@ -24,7 +24,7 @@ type Accounts interface {
 	Snapshot(ctx context.Context) (control.Snapshot, error)
 }
 
-// AccountDeps is everything that the account-service's handlers use. main fills it.
+// AccountDeps is everything that the account-service's handlers use. The installation fills it.
 //
 // It is constant after NewAccountService.
 type AccountDeps struct {

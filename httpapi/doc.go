@@ -52,10 +52,10 @@
 // not rooms of their own. Their doors would be wider than 20 names, and both take from the rest the
 // problems that they answer with, the routes and the counts.
 //
-// The package does not know which part makes sequences durable: main passes in desk and Durability.
-// After an answer it keeps nothing of the request but counts. Of what a caller sent it logs only
-// the subject and the life of a minted token, and the range of a report that was cut. Only this
-// package and the client import fasthttp. The admin listener uses net/http, for the standard pprof
-// and Prometheus handlers. So does the forwarder's transport: it tells which connection a request
-// uses, and it streams trailers.
+// The package does not know which part makes sequences durable: the installation passes in desk and
+// Durability. After an answer it keeps nothing of the request but counts. Of what a caller sent it
+// logs only the subject and the life of a minted token, and the range of a report that was cut. No
+// other package imports fasthttp. The admin listener uses net/http, for the standard pprof and
+// Prometheus handlers. So does the forwarder's transport: it tells which connection a request uses,
+// and it streams trailers.
 package httpapi

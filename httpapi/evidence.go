@@ -9,7 +9,7 @@ import (
 	"posttrade/journal/evidence"
 )
 
-// Evidence is the transparency log of the journal; *evidence.Source is one.
+// Evidence is the transparency log of the journal; *evidence.Service is one.
 //
 // Any goroutine calls it. The files are described in docs/evidence.md.
 type Evidence interface {

@@ -7,8 +7,8 @@ import (
 	"posttrade/matcher"
 )
 
-// History is the on-demand index of every fill; *blotter.History pages, and main
-// gives its Reindex the journal.
+// History is the on-demand index of every fill; *blotter.History pages, and the installation gives
+// its Reindex the journal.
 type History interface {
 	// Reindex goes through the whole journal.
 	Reindex(ctx context.Context) (blotter.HistoryInfo, error)

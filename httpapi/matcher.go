@@ -32,7 +32,7 @@ type DurableWaiter interface {
 	WaitDurable(inputSeq uint64, timeout time.Duration) error
 }
 
-// Deps is everything that the order-matcher's handlers use. main fills it.
+// Deps is everything that the order-matcher's handlers use. The installation fills it.
 //
 // Everything is set before the first request and constant afterwards. Of the parts that may be nil,
 // each switches its endpoints off: they answer 404. Any number of goroutines use the parts at once.
@@ -171,8 +171,8 @@ func cleanPrefix(prefix string) string {
 	return "/" + prefix
 }
 
-// Metrics are the edge's own sources; main adds the sources of the other stages. A scrape calls
-// them, on any goroutine.
+// Metrics are the edge's own sources; the installation adds the sources of the other stages. A
+// scrape calls them, on any goroutine.
 func (m *OrderMatcher) Metrics() Metrics {
 	return Metrics{
 		Latencies: func(emit func(string, timing.Distribution)) {

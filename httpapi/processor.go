@@ -33,7 +33,7 @@ type Settlement interface {
 	Force(ctx context.Context, tradeID string) (t store.Trade, found bool, err error)
 }
 
-// ProcessorDeps is everything that the trade-processor's handlers use. main fills it.
+// ProcessorDeps is everything that the trade-processor's handlers use. The installation fills it.
 //
 // Everything is set before the first request and constant afterwards; what may be nil says so.
 type ProcessorDeps struct {

@@ -126,7 +126,7 @@ func TestShutdownMayComeBeforeServe(t *testing.T) {
 	}
 }
 
-// TestScrapesShowTheSameRegistry on both listeners, what main has added included.
+// TestScrapesShowTheSameRegistry on both listeners, what the installation has added included.
 func TestScrapesShowTheSameRegistry(t *testing.T) {
 	registry := NewRegistry(Metrics{More: func(emit metric.Emit) {
 		emit("svc_recon_matched_total", "Entries matched.", true, 7)

@@ -26,7 +26,7 @@ import (
 	"posttrade/sidecars/tca"
 )
 
-// The types that main passes in implement the interfaces.
+// The types that the installation passes in implement the interfaces.
 var (
 	_ Trades       = StoreTrades{}
 	_ Settlement   = (*settlement.Settlement)(nil)

@@ -25,7 +25,8 @@ type Securities interface {
 	Snapshot(ctx context.Context) (control.Snapshot, error)
 }
 
-// ReferenceDeps is everything that the reference-data service's handlers use. main fills it.
+// ReferenceDeps is everything that the reference-data service's handlers use. The installation
+// fills it.
 //
 // It is constant after NewReferenceData.
 type ReferenceDeps struct {

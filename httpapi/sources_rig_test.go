@@ -18,7 +18,7 @@ import (
 	"posttrade/sidecars/store"
 )
 
-// The types that main passes in implement the interfaces.
+// The types that the installation passes in implement the interfaces.
 var (
 	_ Accounts   = (*accounts.Accounts)(nil)
 	_ Securities = (*securities.Securities)(nil)

@@ -157,7 +157,7 @@ func TestHangingSyncThatFailsEndsTheJournal(t *testing.T) {
 	eio := error(syscall.EIO)
 	h.err.Store(&eio)
 	h.release()
-	until(t, "who waits is told", func() bool { return r.desk.failed.Load() != nil })
+	until(t, "the waiting callers are told", func() bool { return r.desk.failed.Load() != nil })
 	r.quietly(1)
 	r.rec.Stop()
 	must.Be(t, <-r.done, syscall.EIO)

@@ -9,10 +9,10 @@ package matcher
 // An order that rests at once, the usual case, is one event; any other is an EventAccepted and then
 // what matching did.
 func (e *Engine) orderNew(c *Command, q *request) {
-	key, who, slot := uint64(c.PriceTicks), asker(c), keySlot{}
+	key, asker, slot := uint64(c.PriceTicks), asker(c), keySlot{}
 	if key != 0 {
 		var entry *remembered
-		if entry, slot = e.keys.find(orderKeys, key, who); entry != nil {
+		if entry, slot = e.keys.find(orderKeys, key, asker); entry != nil {
 			e.rejectDuplicate(c, entry)
 			return
 		}
@@ -28,7 +28,7 @@ func (e *Engine) orderNew(c *Command, q *request) {
 
 	reason := e.screenOrder(c, q)
 	if key != 0 {
-		e.keys.remember(slot, key, number, who|uint64(reason))
+		e.keys.remember(slot, key, number, asker|uint64(reason))
 	}
 	if reason != Accepted {
 		e.refuse(c, number, reason)

@@ -40,10 +40,10 @@ func (e *Engine) orderCancel(c *Command) {
 // order as it would be takes its place. A key is remembered with the number of the order that the
 // command names, if any order ever had it.
 func (e *Engine) orderReplace(c *Command, q *request) {
-	key, who, slot := uint64(c.PriceTicks), asker(c), keySlot{}
+	key, asker, slot := uint64(c.PriceTicks), asker(c), keySlot{}
 	if key != 0 {
 		var entry *remembered
-		if entry, slot = e.keys.find(orderKeys, key, who); entry != nil {
+		if entry, slot = e.keys.find(orderKeys, key, asker); entry != nil {
 			e.rejectDuplicate(c, entry)
 			return
 		}
@@ -61,7 +61,7 @@ func (e *Engine) orderReplace(c *Command, q *request) {
 	}
 	if key != 0 {
 		if number := e.named(c); number != 0 {
-			e.keys.remember(slot, key, number, who|uint64(reason))
+			e.keys.remember(slot, key, number, asker|uint64(reason))
 		}
 	}
 	if reason != Accepted {

@@ -57,10 +57,10 @@ func (t *contracts) append(c contract) bool {
 // the event has 0 there, as no order and no security is concerned. The engine itself refuses what
 // the gate would refuse.
 func (e *Engine) book(c *Command) {
-	key, who, slot := uint64(c.PriceTicks), asker(c), keySlot{}
+	key, asker, slot := uint64(c.PriceTicks), asker(c), keySlot{}
 	if key != 0 {
 		var entry *remembered
-		if entry, slot = e.keys.find(contractKeys, key, who); entry != nil {
+		if entry, slot = e.keys.find(contractKeys, key, asker); entry != nil {
 			e.rejectDuplicate(c, entry)
 			e.out.last().SecurityID = 0
 			return
@@ -69,7 +69,7 @@ func (e *Engine) book(c *Command) {
 	terms, _ := c.ContractTerms()
 	reason := e.screenBooking(c, &terms)
 	if key != 0 {
-		e.keys.remember(slot, key, e.applied, who|uint64(KeyContract)<<8|uint64(reason))
+		e.keys.remember(slot, key, e.applied, asker|uint64(KeyContract)<<8|uint64(reason))
 	}
 	kind := EventRejected
 	if reason == Accepted {

@@ -39,9 +39,9 @@ func asker(c *Command) uint64 {
 
 // is reports whether an entry belongs to the key that a command looks up. An entry that names no
 // account matches every account.
-func (r *remembered) is(family, key, who uint64) bool {
+func (r *remembered) is(family, key, asker uint64) bool {
 	return r.key == key && r.family() == family &&
-		(r.decision&who&byAccount == 0 || (r.decision^who)>>accountAt == 0)
+		(r.decision&asker&byAccount == 0 || (r.decision^asker)>>accountAt == 0)
 }
 
 // family distinguishes the two key spaces: orders and market trades share one, OTC bookings have
@@ -124,14 +124,14 @@ type keySlot struct {
 // puts it: the caller calls remember with it before any other find. key is not 0.
 //
 // Usually it reads one cache line, the bucket, and no entry.
-func (k *keys) find(family, key, who uint64) (entry *remembered, slot keySlot) {
+func (k *keys) find(family, key, asker uint64) (entry *remembered, slot keySlot) {
 	hash := key * k.salt
 	slot = keySlot{k.bucket(hash), tagOf(hash)}
 	tags := (*[2]uint64)(unsafe.Pointer(&slot.home.tags))
 	// The tag in all four lanes of a word: an equal lane gives a lane of zeros.
 	lanes := uint64(slot.tag) * eachLane
 	if zeroLane(tags[0]^lanes)|zeroLane(tags[1]^lanes) != 0 || k.live(slot.home.spilled) {
-		entry = k.findTagged(family, key, who, slot)
+		entry = k.findTagged(family, key, asker, slot)
 	}
 	return entry, slot
 }
@@ -166,16 +166,16 @@ func zeroLane(word uint64) uint64 { return (word - eachLane) &^ word & topBits }
 
 // findTagged is the slow path of find: some slot has the key's tag, or an entry of the bucket has
 // spilled.
-func (k *keys) findTagged(family, key, who uint64, slot keySlot) *remembered {
+func (k *keys) findTagged(family, key, asker uint64, slot keySlot) *remembered {
 	for i, tag := range slot.home.tags {
 		if number := slot.home.numbers[i]; tag == slot.tag && k.live(number) {
-			if e := k.entry(number); e.is(family, key, who) {
+			if e := k.entry(number); e.is(family, key, asker) {
 				return e
 			}
 		}
 	}
 	if k.live(slot.home.spilled) {
-		return k.findSpilled(family, key, who)
+		return k.findSpilled(family, key, asker)
 	}
 	return nil
 }
@@ -234,12 +234,12 @@ func (k *keys) spill(b *bucket) {
 }
 
 // findSpilled looks through the entries that found their bucket full.
-func (k *keys) findSpilled(family, key, who uint64) *remembered {
+func (k *keys) findSpilled(family, key, asker uint64) *remembered {
 	for _, number := range k.spilled[:k.spillCount] {
 		if k.number-number > uint32(len(k.ring)) {
 			continue
 		}
-		if e := k.entry(number); e.is(family, key, who) {
+		if e := k.entry(number); e.is(family, key, asker) {
 			return e
 		}
 	}

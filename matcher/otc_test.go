@@ -125,7 +125,7 @@ func TestBookingsMakeContractsAndNothingElse(t *testing.T) {
 	first := 0
 	r.e.EachContract(func(ContractInfo) bool { first++; return false })
 	if first != 1 {
-		t.Errorf("%d contracts read by who wants one", first)
+		t.Errorf("%d contracts read by a caller that wants one", first)
 	}
 }
 

@@ -120,13 +120,13 @@ func (s *snapshotReader) symbol() error {
 func (s *snapshotReader) idempotency() error {
 	key, ref, whole := uint64(s.columns[0]), s.columns[1], uint64(s.columns[2])
 	e := s.engine
-	decision, who := whole&decisionBits, whole&^decisionBits
+	decision, asker := whole&decisionBits, whole&^decisionBits
 	reason, kind := RiskReason(decision), IdempotencyKind(decision>>8)
 	switch {
 	case key == 0:
 		return invalid("key", 0)
 	case kind > KeyContract || reason >= ReasonCount || reason == Duplicate,
-		uint32(who)&^uint32(byAccount) != 0, who&byAccount == 0 && who != 0:
+		uint32(asker)&^uint32(byAccount) != 0, asker&byAccount == 0 && asker != 0:
 		return invalid("decision", s.columns[2])
 	case kind == KeyOrder && (ref < 1 || uint64(ref) >= e.nextRef),
 		kind != KeyOrder && (ref < 1 || uint64(ref) > e.applied):
@@ -135,7 +135,7 @@ func (s *snapshotReader) idempotency() error {
 		return fmt.Errorf("more than %d keys: %w", len(e.keys.ring), ErrSnapshotCapacity)
 	}
 	entry := remembered{key: key, ref: uint64(ref), decision: whole}
-	known, slot := e.keys.find(entry.family(), key, who)
+	known, slot := e.keys.find(entry.family(), key, asker)
 	if known != nil {
 		return fmt.Errorf("key %d: %w", key, ErrSnapshotTwice)
 	}

@@ -128,17 +128,17 @@ func (e *Engine) releaseOpen(o *order, limit int64) {
 // match. It moves one account's position and cash; there is no other side. The key refers to the
 // InputSeq, because a market trade has no number of its own.
 func (e *Engine) tradeNew(c *Command, q *request) {
-	key, who, slot := uint64(c.PriceTicks), asker(c), keySlot{}
+	key, asker, slot := uint64(c.PriceTicks), asker(c), keySlot{}
 	if key != 0 {
 		var entry *remembered
-		if entry, slot = e.keys.find(orderKeys, key, who); entry != nil {
+		if entry, slot = e.keys.find(orderKeys, key, asker); entry != nil {
 			e.rejectDuplicate(c, entry)
 			return
 		}
 	}
 	reason := e.screenTrade(c, q)
 	if key != 0 {
-		e.keys.remember(slot, key, e.applied, who|uint64(KeyTrade)<<8|uint64(reason))
+		e.keys.remember(slot, key, e.applied, asker|uint64(KeyTrade)<<8|uint64(reason))
 	}
 	if reason != Accepted {
 		e.first(c, head(EventRejected, c.Side, reason, 0, EventLast), 0).OrderRef = 0

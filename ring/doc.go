@@ -1,6 +1,10 @@
 // Package ring moves fixed-size messages between threads and between processes,
 // through memory that the garbage collector never looks at. It knows nothing of
-// trading and imports the standard library and x/sys/unix only. Linux.
+// trading and imports the standard library and x/sys/unix only.
+//
+// Every system has the rings. Only Linux has memory that processes share (Memfd, File, Attach),
+// futexes, membarrier and threads pinned to a core. Elsewhere a region is memory of the Go heap, a
+// waiter sleeps on a channel, and PinThread and a shared region are errors (ErrUnsupported).
 //
 // # What is here
 //

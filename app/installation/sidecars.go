@@ -23,8 +23,8 @@ import (
 
 // downstream is everything that follows the journal: the relational projection, settlement,
 // reconciliation, transaction-cost analysis, the legacy bookings and the prices from the message
-// broker; and the two control sources. None of them can slow an order. Only a source that is not
-// ready can refuse one.
+// broker; and the two control sources. No order waits for them. None of them can refuse an order;
+// while a control source is not ready, the gate refuses.
 //
 // It lives as long as a single node, or as one leadership of a member.
 type downstream struct {
@@ -53,10 +53,10 @@ type downstream struct {
 // unreachable.
 //
 // The loops differ in what they wait for: the comparison of the history, the rows of a restore,
-// the epochs after a restore. The priorities are those of journal.Politely: the loops of
-// settlement and reconciliation get what the path of an order leaves over, and TCA and extracts
-// what these leave. The control sources run at the usual priority, because orders wait for them at
-// a start.
+// the epochs after a restore. Loops with much work run at the priorities of journal.Politely:
+// projection, settlement and reconciliation get what the path of an order leaves over, and TCA and
+// extracts what these leave. The others run at the usual priority; orders wait for the control
+// sources at a start.
 //
 // Errors: those of opening database and broker, of the calendar and of the seed files. Everything
 // is closed then.

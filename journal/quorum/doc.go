@@ -29,7 +29,7 @@
 // a snapshot of the library. A restart of the installation puts that journal in place, and ordinary
 // recovery follows: every member has the whole history, and gives the same reports.
 //
-// # Who takes part
+// # Membership
 //
 // The first start begins the cluster when every member of the list has answered and none has any
 // state; the member with the lowest number does it. While one member is silent nothing begins: its

@@ -88,7 +88,7 @@ func TestWhatSomebodyWaitsForComesBehindWhatWasHeldBack(t *testing.T) {
 		}
 		f.n.fsm = f
 		if got := f.n.has(); got != 4 {
-			t.Errorf("the member has %d commands, want 4: who asks wants all", got)
+			t.Errorf("the member has %d commands, want 4: a caller that asks gets all", got)
 		}
 	})
 }

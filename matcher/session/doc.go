@@ -63,10 +63,11 @@
 //
 // # Callers
 //
-// main: Open, Run on a goroutine of its own, Close before it stops the matcher. The recorder:
-// Observe, for every event. The goroutine that calls desk.Durable, Refuse or Fail: Wake afterwards,
-// which writes a few answers itself when the poller rests (park.go has the rules of that loan). The
-// poller keeps a thread and one of Go's processors; main counts it among its hot threads.
+// The installation: Open, Run on a goroutine of its own, Close before the matcher stops. The
+// recorder: Observe, for every event. The goroutine that calls desk.Durable, Refuse or Fail: Wake
+// afterwards, which writes a few answers itself when the poller rests (park.go has the rules of
+// that loan). The poller keeps a thread and one of Go's processors; app/engine counts it among the
+// hot threads (procs.go).
 //
 // The poller serves its sessions in turn and idles like every other stage (ring.Strategy). While
 // there is no session, poller and feeder rest as ordinary goroutines and cost nothing. It parks on

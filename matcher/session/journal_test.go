@@ -13,8 +13,8 @@ import (
 	"posttrade/ring/must"
 )
 
-// committed is the recorder's side of the desk, followed by the server's Wake, as main connects
-// them.
+// committed is the recorder's side of the desk, followed by the server's Wake, as the installation
+// connects them.
 type committed struct{ r *rig }
 
 func (c committed) Observe(ev *matcher.Event)  { c.r.desk.Observe(ev) }
