@@ -266,7 +266,8 @@ func part(want, got any) bool {
 func documents(t *testing.T) []string {
 	t.Helper()
 	pages := must.Get(filepath.Glob("../../docs/*.md"))(t)
-	return append(pages, "../../README.md", "../../ARCHITECTURE.md", "../../CHANGELOG.md")
+	return append(pages, "../../README.md", "../../ARCHITECTURE.md", "../../CHANGELOG.md",
+		"../../journal/FORMAT.md")
 }
 
 // TestDocumentsArePages: README has one page, and no line is wider than a reader's window.
