@@ -9,7 +9,7 @@ package matcher
 // An order that rests at once, the usual case, is one event; any other is an EventAccepted and then
 // what matching did.
 func (e *Engine) orderNew(c *Command, q *request) {
-	key, asker, slot := uint64(c.PriceTicks), asker(c), keySlot{}
+	key, asker, slot := uint64(c.PriceTicks), askerOf(c), keySlot{}
 	if key != 0 {
 		var entry *remembered
 		if entry, slot = e.keys.find(orderKeys, key, asker); entry != nil {

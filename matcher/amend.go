@@ -40,7 +40,7 @@ func (e *Engine) orderCancel(c *Command) {
 // order as it would be takes its place. A key is remembered with the number of the order that the
 // command names, if any order ever had it.
 func (e *Engine) orderReplace(c *Command, q *request) {
-	key, asker, slot := uint64(c.PriceTicks), asker(c), keySlot{}
+	key, asker, slot := uint64(c.PriceTicks), askerOf(c), keySlot{}
 	if key != 0 {
 		var entry *remembered
 		if entry, slot = e.keys.find(orderKeys, key, asker); entry != nil {

@@ -57,7 +57,7 @@ func (t *contracts) append(c contract) bool {
 // the event has 0 there, as no order and no security is concerned. The engine itself refuses what
 // the gate would refuse.
 func (e *Engine) book(c *Command) {
-	key, asker, slot := uint64(c.PriceTicks), asker(c), keySlot{}
+	key, asker, slot := uint64(c.PriceTicks), askerOf(c), keySlot{}
 	if key != 0 {
 		var entry *remembered
 		if entry, slot = e.keys.find(contractKeys, key, asker); entry != nil {

@@ -27,10 +27,10 @@ const (
 	accountAt           = 32
 )
 
-// asker returns the account for which a command looks up its key, as in remembered.decision.
+// askerOf returns the account for which a command looks up its key, as in remembered.decision.
 // Records of version 1 do not name it: they match every entry of their key. In a journal they come
 // before all records of version 2, because a build that writes version 1 cannot read version 2.
-func asker(c *Command) uint64 {
+func askerOf(c *Command) uint64 {
 	if c.Version < 2 {
 		return 0
 	}

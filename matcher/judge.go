@@ -89,7 +89,7 @@ func (e *Engine) judgeKey(c *Command) (Judgement, bool) {
 	if c.PriceTicks == 0 {
 		return Judgement{}, false
 	}
-	entry, _ := e.keys.find(family, uint64(c.PriceTicks), asker(c))
+	entry, _ := e.keys.find(family, uint64(c.PriceTicks), askerOf(c))
 	if entry == nil {
 		return Judgement{}, false
 	}

@@ -128,7 +128,7 @@ func (e *Engine) releaseOpen(o *order, limit int64) {
 // match. It moves one account's position and cash; there is no other side. The key refers to the
 // InputSeq, because a market trade has no number of its own.
 func (e *Engine) tradeNew(c *Command, q *request) {
-	key, asker, slot := uint64(c.PriceTicks), asker(c), keySlot{}
+	key, asker, slot := uint64(c.PriceTicks), askerOf(c), keySlot{}
 	if key != 0 {
 		var entry *remembered
 		if entry, slot = e.keys.find(orderKeys, key, asker); entry != nil {
