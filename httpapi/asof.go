@@ -124,7 +124,9 @@ func (m *OrderMatcher) notLoaded(err error) problem {
 	var beyond *asof.BeyondError
 	switch {
 	case errors.As(err, &beyond):
-		return badQuery(beyond.Error())
+		p := badQuery(beyond.Error())
+		p.field = problemMoment.field
+		return p
 	case errors.Is(err, asof.ErrBusy), errors.Is(err, context.DeadlineExceeded): // being loaded
 		return problemMoments
 	case errors.Is(err, asof.ErrClosed):

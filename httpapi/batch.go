@@ -57,7 +57,6 @@ func (x *exchange) readBatch() problem {
 	x.batch = x.batch[:0]
 	for x.body.json.BeginArray(); x.body.json.NextItem(); {
 		if len(x.batch) == maxBatch {
-			x.body.field = ""
 			x.body.fail(errBatchSize)
 			break
 		}

@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"errors"
+	"math"
 	"strconv"
 	"strings"
 
@@ -17,7 +18,8 @@ var (
 	errText           = errors.New("not printable ASCII of the allowed length")
 	errLimitPrice     = errors.New("LIMIT needs limitPrice, MARKET refuses it")
 	errPostOnlyMarket = errors.New("MARKET cannot be POST_ONLY")
-	errBatchSize      = errors.New("an array of the allowed length is expected")
+	errNoItems        = errors.New("an array of at least one item is expected")
+	errBatchSize      = errors.New("an array of 1 to 1024 orders is expected")
 )
 
 // accountControl is the body of POST /risk/control/account.
@@ -112,11 +114,7 @@ func (d *decoder) policy() (p policy) {
 	for key := range d.members {
 		switch string(key) {
 		case "policyVersion":
-			d.field = "policyVersion"
-			p.version, version = d.json.Int(), true
-			if p.version < 1 {
-				d.fail(errChoice)
-			}
+			p.version, version = d.whole("policyVersion", 1, math.MaxInt64), true
 		case "killSwitch":
 			p.killSwitch, kill = d.flag("killSwitch"), true
 		case "maxPositionQuantity":
@@ -178,11 +176,14 @@ func plainName(name string) string {
 
 // bodyProblem is the problem of a body that cannot be read.
 //
-// index is the item of an array, -1 outside of one. field names the member: the unknown one, the
-// one that is there twice, or the one that was read last; "" when the text as a whole is wrong.
+// index is the item of an array, -1 outside of one; an error of the text as a whole shows none.
+// field names the member: the unknown one, the one that is there twice, or the one that was read
+// last; "" when the text as a whole is wrong.
 func (d *decoder) bodyProblem(err error, index int) problem {
 	detail, field := err.Error(), d.field
 	switch {
+	case errors.Is(err, strictjson.ErrTrailing), errors.Is(err, errBatchSize):
+		field, index = "", -1
 	case errors.Is(err, errUnknownField):
 		detail, field = quoted(d.stranger)+": "+detail, plainName(d.stranger)
 	case errors.Is(err, strictjson.ErrDuplicateKey):

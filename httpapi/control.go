@@ -46,7 +46,7 @@ func (x *exchange) prices() problem {
 		return x.body.bodyProblem(err, len(x.ticks)-1)
 	}
 	if len(x.ticks) == 0 {
-		return x.body.bodyProblem(errBatchSize, -1)
+		return x.body.bodyProblem(errNoItems, -1)
 	}
 	if unknown != nil {
 		return problemSecurity(unknown)
@@ -297,8 +297,12 @@ func (x *exchange) policy(cmds []matcher.Command, about func() act) problem {
 		return p
 	}
 	defer done()
-	if inForce := x.m.Gate.PolicyVersion(); cmds[0].PriceTicks <= inForce {
+	inForce := x.m.Gate.PolicyVersion()
+	switch version := cmds[0].PriceTicks; {
+	case version <= inForce:
 		return problemStale(inForce)
+	case version > maxPolicyLeap && version != inForce+1:
+		return problemLeap(inForce)
 	}
 	a := about()
 	return x.control(cmds, &a)
@@ -320,6 +324,18 @@ func (x *exchange) policyAct(cmd *matcher.Command) act {
 		a.kind = note.KillSwitch
 	}
 	return a
+}
+
+// maxPolicyLeap is the largest version that need not be the next one. Versions have to rise, so a
+// version near the largest number, sent by mistake, would leave no later policy: none could end a
+// kill switch. It is above every time in nanoseconds until the year 2116.
+const maxPolicyLeap = 1<<62 - 1
+
+// problemLeap refuses a version that would leave too few.
+func problemLeap(inForce int64) problem {
+	return problem{status: 400, code: CodeMalformedBody, field: "policyVersion",
+		detail: "field policyVersion: above " + strconv.FormatInt(maxPolicyLeap, 10) +
+			" only the next version is taken; in force is " + strconv.FormatInt(inForce, 10)}
 }
 
 // problemStale refuses a policy whose version does not rise. The client reads the version in force

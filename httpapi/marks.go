@@ -20,7 +20,7 @@ type Marks interface {
 var (
 	errMarkSecurity = errors.New("not 1 to 32 of printable ASCII without space, comma and quote")
 	errQuality      = errors.New("not 1 to 32 of A-Z a-z 0-9 . _ -")
-	errMarkTwice    = errors.New("a security is there twice")
+	errMarkTwice    = errors.New("this security is in the body twice")
 )
 
 // putMarks is PUT /eod/prices/{sessionDate}/v{version}.
@@ -37,8 +37,11 @@ func (q *inquiry) putMarks(id []byte) problem {
 	date, tail := cutSegment(id)
 	session, dated := parseDay(date)
 	version, numbered := number(tail[len("/v"):], 1, 1<<32-1)
-	if !dated || !numbered {
-		return problemMarksPath
+	switch {
+	case !dated:
+		return problemSessionDate
+	case !numbered:
+		return problemPriceVersion
 	}
 	marks, p := q.readMarks()
 	if p.status != 0 {
@@ -82,15 +85,15 @@ func (q *inquiry) readMarks() (marks []store.Mark, p problem) {
 	}
 	q.body.field = ""
 	if len(marks) == 0 {
-		return nil, q.body.bodyProblem(errBatchSize, -1)
+		return nil, q.body.bodyProblem(errNoItems, -1)
 	}
-	sorted := slices.SortedFunc(slices.Values(marks),
-		func(a, b store.Mark) int { return strings.Compare(a.Security, b.Security) })
-	for i := range sorted[1:] {
-		if sorted[i].Security == sorted[i+1].Security {
+	seen := make(map[string]bool, len(marks))
+	for i := range marks {
+		if seen[marks[i].Security] {
 			q.body.field = "security"
-			return nil, q.body.bodyProblem(errMarkTwice, -1)
+			return nil, q.body.bodyProblem(errMarkTwice, i)
 		}
+		seen[marks[i].Security] = true
 	}
 	return marks, problem{}
 }

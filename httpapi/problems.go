@@ -130,9 +130,10 @@ var (
 	// Marks are published once under a version: other marks need another version.
 	problemMarks = problem{status: 409, code: CodeMarksDiffer,
 		detail: "other closing marks are published under this date and version; they stay"}
-	problemMarksPath = problem{status: 400, code: CodeBadRequest, field: "sessionDate",
-		detail: "the path is a date, yyyy-MM-dd, of 1970-01-01 to 2149-06-06 and v with a version of 1 " +
-			"to 4294967295"}
+	problemSessionDate = problem{status: 400, code: CodeBadRequest, field: "sessionDate",
+		detail: "a session date is yyyy-MM-dd, of 1970-01-01 to 2149-06-06"}
+	problemPriceVersion = problem{status: 400, code: CodeBadRequest, field: "version",
+		detail: "the path ends with v and a version of 1 to 4294967295"}
 
 	problemAccount   = problem{status: 404, code: CodeAccountNotFound, detail: "no such account"}
 	problemAccountID = problem{status: 400, code: CodeBadRequest, field: "accountId",

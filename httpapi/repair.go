@@ -242,7 +242,7 @@ func (q *inquiry) takeStatement() problem {
 	}
 	if len(lines) == 0 {
 		q.body.field = ""
-		return q.body.bodyProblem(errBatchSize, -1)
+		return q.body.bodyProblem(errNoItems, -1)
 	}
 	ctx, cancel := q.p.long()
 	defer cancel()

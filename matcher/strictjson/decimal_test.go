@@ -92,7 +92,7 @@ func TestReaderInt(t *testing.T) {
 		{"18446744073709551617", 0, ErrRange}, {"99999999999999999999999999", 0, ErrRange},
 		{"1.0", 0, ErrNotWhole}, {"1e2", 0, ErrNotWhole}, {"1.5", 0, ErrNotWhole},
 		{"99999999999999999999999999.5", 0, ErrNotWhole},
-		{`"1"`, 0, ErrType}, {"true", 0, ErrType}, {"null", 0, ErrType}, {"01", 0, ErrTrailing},
+		{`"1"`, 0, ErrType}, {"true", 0, ErrType}, {"null", 0, ErrType}, {"01", 0, ErrNumber},
 		{"1.", 0, ErrNumber}, {"-", 0, ErrNumber},
 	}
 	for _, tt := range tests {

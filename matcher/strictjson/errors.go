@@ -24,7 +24,7 @@ var (
 	// Of values: a value of JSON that is not the one asked for.
 	ErrType      = errors.New("value of another type")
 	ErrNumber    = errors.New("malformed number")
-	ErrNotWhole  = errors.New("number is not whole")
+	ErrNotWhole  = errors.New("not a whole number in plain digits")
 	ErrRange     = errors.New("number out of range")
 	ErrPrecision = errors.New("number with more than 6 decimals")
 	// ErrMisuse is a bug of the reading code: it reads a value where there is none, or asks for a key

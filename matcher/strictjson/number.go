@@ -117,8 +117,8 @@ func (r *Reader) number() []byte {
 }
 
 // numberEnd returns the length of the number that b starts with, 0 if it starts with none. It does
-// not check digits or letters right behind the number: whatever follows must be a separator, and
-// the next call finds out.
+// not check letters right behind the number: whatever follows must be a separator, and the next
+// call finds out.
 func numberEnd(b []byte) int {
 	i := 0
 	if i < len(b) && b[i] == '-' {
@@ -128,7 +128,9 @@ func numberEnd(b []byte) int {
 	case i == len(b) || b[i] < '0' || b[i] > '9':
 		return 0
 	case b[i] == '0':
-		i++
+		if i++; digits(b, i) != i {
+			return 0 // a leading zero
+		}
 	default:
 		i = digits(b, i)
 	}

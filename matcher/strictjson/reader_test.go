@@ -90,7 +90,7 @@ func TestReaderRefuses(t *testing.T) {
 		{`"\n`, ErrTruncated},
 		{`"\ud83d\ude`, ErrTruncated},
 		{`1 2`, ErrTrailing}, {`{}x`, ErrTrailing}, {`[]]`, ErrTrailing}, {`nullx`, ErrTrailing},
-		{`01`, ErrTrailing},
+		{`01`, ErrNumber},
 		{`1.5.2`, ErrTrailing}, {`""""`, ErrTrailing}, {"{}\x00", ErrTrailing}, {"1 //x", ErrTrailing},
 		{`0x10`, ErrTrailing},
 		{`NaN`, ErrSyntax}, {`Infinity`, ErrSyntax}, {`-Infinity`, ErrNumber}, {`+1`, ErrSyntax},
