@@ -109,9 +109,11 @@ func (b *Blotter) Page(sinceSeq uint64, limit int, dst []matcher.Fill) (
 	return items, nextSince, evicted
 }
 
-// ByInputSeq appends to dst the fills of one command, ascending; none when they are dropped or
-// there were none. A search in halves, because fills ascend by command too. Any goroutine.
-func (b *Blotter) ByInputSeq(inputSeq uint64, dst []matcher.Fill) []matcher.Fill {
+// ByInputSeq appends to dst the fills of one command, ascending. They are not whole when some of
+// them, or all, may have been dropped. A search in halves, because fills ascend by command too. Any
+// goroutine.
+func (b *Blotter) ByInputSeq(inputSeq uint64,
+	dst []matcher.Fill) (fills []matcher.Fill, whole bool) {
 	oldest, newest := b.span()
 	// A fill that is evicted during the search is older than any that is found.
 	n := sort.Search(int(newest+1-oldest), func(i int) bool {
@@ -127,5 +129,10 @@ func (b *Blotter) ByInputSeq(inputSeq uint64, dst []matcher.Fill) []matcher.Fill
 			dst = append(dst, fill)
 		}
 	}
-	return dst
+	oldest, newest = b.span() // fills may have been dropped during the search
+	if oldest == 1 || oldest > newest {
+		return dst, true // nothing has been dropped
+	}
+	fill, ok := b.ByTradeSeq(oldest)
+	return dst, ok && fill.InputSeq < inputSeq
 }

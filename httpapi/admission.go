@@ -1,7 +1,11 @@
 package httpapi
 
 import (
+	"context"
+	"errors"
+
 	"posttrade/blotter"
+	"posttrade/journal"
 	"posttrade/matcher"
 	"posttrade/matcher/admission"
 	"posttrade/matcher/desk"
@@ -155,15 +159,38 @@ func (x *exchange) answerKnown(row *blotter.KeyRow) problem {
 	if !held {
 		return x.send(201, appendForgotten(b, o, row))
 	}
-	x.fills = x.m.Blotter.ByInputSeq(row.InputSeq, x.fills[:0])
+	if p := x.fillsOf(row.InputSeq); p.status != 0 {
+		return p
+	}
 	b = x.appendRow(b, &order)
 	b = appendFills(b[:len(b)-1], order.Ref, x.fills)
 	return x.send(201, append(b, '}'))
 }
 
-// answerKnownTrade is answerKnown for a market trade.
-//
-// The price and the time are in the blotter alone, which drops its oldest fills.
+// fillsOf reads the fills of a durable command into x.fills: from the blotter, and from the journal
+// when the blotter has dropped some. Fills in an archive that cannot be read are left out.
+func (x *exchange) fillsOf(inputSeq uint64) problem {
+	var whole bool
+	x.fills, whole = x.m.Blotter.ByInputSeq(inputSeq, x.fills[:0])
+	if whole || x.m.FillsOf == nil {
+		return problem{}
+	}
+	ctx, cancel := context.WithTimeout(x.m.lasting, x.m.AnswerTimeout)
+	defer cancel()
+	fills, err := x.m.FillsOf(ctx, inputSeq, x.fills[:0])
+	switch {
+	case err == nil:
+		x.fills = fills
+	case errors.Is(err, context.DeadlineExceeded):
+		return x.notShown()
+	case !errors.Is(err, journal.ErrArchived):
+		return x.m.failed(err)
+	}
+	return problem{}
+}
+
+// answerKnownTrade is answerKnown for a market trade. Id, price and time are null when the trade is
+// in an archive that cannot be read.
 func (x *exchange) answerKnownTrade(row *blotter.KeyRow) problem {
 	o := &x.order
 	if p := x.durable(row.InputSeq); p.status != 0 {
@@ -172,8 +199,10 @@ func (x *exchange) answerKnownTrade(row *blotter.KeyRow) problem {
 	if row.Reason != matcher.Accepted {
 		return x.answerRefusal(o, row.Reason, row.InputSeq, 0)
 	}
-	x.fills = x.m.Blotter.ByInputSeq(row.InputSeq, x.fills[:0])
-	if len(x.fills) == 0 { // older than the oldest entry of the blotter
+	if p := x.fillsOf(row.InputSeq); p.status != 0 {
+		return p
+	}
+	if len(x.fills) == 0 {
 		return x.send(201, appendTrade(x.begin(), o, 0, 0, row.InputSeq, 0))
 	}
 	fill := &x.fills[0]

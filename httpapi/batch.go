@@ -203,7 +203,7 @@ func (x *exchange) appendKnown(b []byte, o *orderRequest, q *admission.Request) 
 	row, held := x.m.Views.Numbered(key.Ref)
 	switch {
 	case held:
-		x.fills = x.m.Blotter.ByInputSeq(key.InputSeq, x.fills[:0])
+		x.fillsOf(key.InputSeq) // a journal that cannot be read leaves what the blotter has
 		b = x.appendRow(b, &row)
 		return append(appendFills(b[:len(b)-1], row.Ref, x.fills), '}')
 	case key.Reason != matcher.Accepted:

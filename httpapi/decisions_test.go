@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"strconv"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"posttrade/blotter"
+	"posttrade/journal"
 	"posttrade/matcher"
 	"posttrade/ring/must"
 )
@@ -438,19 +440,57 @@ func TestForgottenOrderIsStillAnswered(t *testing.T) {
 	}
 }
 
-// TestForgottenTradeIsStillAnswered repeats a key after its fill has left the blotter.
-func TestForgottenTradeIsStillAnswered(t *testing.T) {
-	r := newRig(t)
-	small := must.Get(blotter.New(1))(t)
-	t.Cleanup(func() { small.Close() })
-	r.serve(func(d *Deps) { d.Blotter = small })
+// TestATradeThatLeftTheBlotterIsStillAnswered repeats keys after their fills have left the blotter:
+// alone, of an order, and in a batch. The journal has the fills.
+func TestATradeThatLeftTheBlotterIsStillAnswered(t *testing.T) {
+	small := must.Get(blotter.New(2))(t) // the rig closes it
+	r := newRig(t, func(r *rig) { r.blotter, r.deps.Blotter = small, small })
+	var asked []uint64
+	var fails error
+	recorded := map[uint64][]matcher.Fill{}
+	r.serve(func(d *Deps) {
+		d.FillsOf = func(_ context.Context, inputSeq uint64,
+			dst []matcher.Fill) ([]matcher.Fill, error) {
+			asked = append(asked, inputSeq)
+			return append(dst, recorded[inputSeq]...), fails
+		}
+	})
 	r.price("AAA", "100")
-	body := `{"clientOrderId":"k","accountId":1,"security":"AAA","side":"Buy","quantity":1}`
-	first := r.post("/trades", body, "").want(t, 201, "")
-	again := r.post("/trades", body, "").want(t, 201, "")
-	if again.field(t, "sequence") != first.field(t, "sequence") || again.field(t, "tradeId") != nil {
-		t.Errorf("%s", again.body)
+	trade := `{"clientOrderId":"k","accountId":1,"security":"AAA","side":"Buy","quantity":1}`
+	first := r.post("/trades", trade, "").want(t, 201, "")
+	seq := must.Get(strconv.ParseUint(first.field(t, "sequence").(string), 10, 64))(t)
+	fills, _ := small.ByInputSeq(seq, nil)
+	recorded[seq] = fills
+	same(t, first, r.post("/trades", trade, "")) // the blotter still has it
+	if n := len(asked); n != 0 {
+		t.Errorf("the journal was asked %d times for what the blotter has", n)
 	}
+	r.order("2", "Sell", "5", "100", "").want(t, 201, "")
+	order := `{"clientOrderId":"o2","accountId":1,"security":"AAA","side":"Buy",` +
+		`"quantity":2,"limitPrice":100}`
+	created := r.post("/orders", order, "").want(t, 201, "")
+	own := must.Get(strconv.ParseUint(created.field(t, "sequence").(string), 10, 64))(t)
+	fills, _ = small.ByInputSeq(own, nil)
+	recorded[own] = fills
+	other := `{"accountId":2,"security":"AAA","side":"Buy","quantity":1}`
+	r.post("/trades", other, "").want(t, 201, "")
+	r.post("/trades", other, "").want(t, 201, "")
+	same(t, first, r.post("/trades", trade, ""))
+	same(t, created, r.post("/orders", order, ""))
+	items := r.post("/orders/batch", "["+order+"]", "").want(t, 201, "").json(t).([]any)
+	if got := items[0].(map[string]any)["fills"].([]any); len(got) != 1 {
+		t.Errorf("fills in a batch: %v", got)
+	}
+	fails = journal.ErrArchived
+	again := r.post("/trades", trade, "").want(t, 201, "")
+	if again.field(t, "sequence") != first.field(t, "sequence") || again.field(t, "tradeId") != nil {
+		t.Errorf("archived: %s", again.body)
+	}
+	fails = context.DeadlineExceeded
+	r.post("/trades", trade, "").want(t, 504, CodeOutcomeUnknown)
+	fails = journal.ErrCorrupt
+	r.post("/trades", trade, "").want(t, 500, CodeInternal)
+	r.post("/orders", order, "").want(t, 500, CodeInternal)
 }
 
 func TestHealthNamesTheState(t *testing.T) {

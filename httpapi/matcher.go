@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"context"
 	"log/slog"
 	"runtime/pprof"
 	"strings"
@@ -55,9 +56,11 @@ type Deps struct {
 	// Clock is the edge's wall clock in epoch milliseconds. It sets event times.
 	Clock func() int64
 
-	Report    Reporter      // GET /regulatory/report; nil: the endpoint does not exist
-	Acts      Acts          // GET /audit; nil: the endpoint does not exist
-	History   History       // /recon/full-history; nil: the endpoint does not exist
+	Report  Reporter // GET /regulatory/report; nil: the endpoint does not exist
+	Acts    Acts     // GET /audit; nil: the endpoint does not exist
+	History History  // /recon/full-history; nil: the endpoint does not exist
+	// FillsOf appends the fills of a command, from the journal; nil: there are those of Blotter only.
+	FillsOf   func(ctx context.Context, inputSeq uint64, dst []matcher.Fill) ([]matcher.Fill, error)
 	AsOf      *asof.History // /as-of and why; nil: the endpoints do not exist
 	Evidence  Evidence      // /log and /evidence; nil: the endpoints do not exist
 	Feed      *feed.Hub     // GET /feed; nil: the endpoint does not exist

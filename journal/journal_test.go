@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -172,6 +173,35 @@ func TestReplayStartsAndEndsAnywhere(t *testing.T) {
 				t.Fatalf("last %d fills: [%d] is %d, want %d", n, i, fills[i].TradeSeq, want)
 			}
 		}
+	}
+	must.OK(t, j.Close())
+}
+
+// FillsOf has the fills of each command, whatever else its commit holds.
+func TestFillsOfACommand(t *testing.T) {
+	j := openNew(t, "j", strict(t, vfs.NewMem()))
+	f := &flow{seed: 5}
+	appendAll(t, j, f, 10, 1, 7, 30)
+	want := map[uint64][]matcher.Fill{}
+	must.OK(t, j.Fills(1, func(fills []matcher.Fill) error {
+		for _, fill := range fills {
+			want[fill.InputSeq] = append(want[fill.InputSeq], fill)
+		}
+		return nil
+	}))
+	if len(want) < 2 {
+		t.Fatalf("only %d commands have fills", len(want))
+	}
+	for inputSeq := uint64(1); inputSeq <= 48; inputSeq++ {
+		got, err := j.FillsOf(t.Context(), inputSeq, make([]matcher.Fill, 1))
+		if err != nil || !slices.Equal(got[1:], want[inputSeq]) {
+			t.Errorf("command %d: %v, %v, want %v", inputSeq, got, err, want[inputSeq])
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := j.FillsOf(ctx, 49, nil); !errors.Is(err, context.Canceled) {
+		t.Errorf("a command that is not there yet: %v", err)
 	}
 	must.OK(t, j.Close())
 }

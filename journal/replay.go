@@ -43,6 +43,24 @@ func (j *Journal) Commands(ctx context.Context, from, to uint64,
 	return j.replay(ctx, from, to, true, func(d *decoded) error { return fn(d.commands) })
 }
 
+// FillsOf appends to dst the fills of one durable command, from the one commit that holds it. It
+// waits until that is in the store. Errors: ctx's own; those of Replay. Any goroutine.
+func (j *Journal) FillsOf(ctx context.Context, inputSeq uint64,
+	dst []matcher.Fill) ([]matcher.Fill, error) {
+	if err := j.WaitHead(ctx, inputSeq); err != nil {
+		return dst, err
+	}
+	err := j.replay(ctx, inputSeq, inputSeq, false, func(d *decoded) error {
+		for i := range d.fills {
+			if d.fills[i].InputSeq == inputSeq {
+				dst = append(dst, d.fills[i])
+			}
+		}
+		return nil
+	})
+	return dst, err
+}
+
 // replay is the common part of all replays. to = 0 means the head. bare leaves fills and client ids
 // unread. What only the tail has, while the journal is open for reading only, comes behind what the
 // store has.
