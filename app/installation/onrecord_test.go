@@ -157,22 +157,28 @@ func TestMembersChangeOnRecord(t *testing.T) {
 		t.Fatalf("order: %d %s", status, answer)
 	}
 	list, self := "--cluster.members="+c.members[0].settings[3], "--cluster.member-id=1"
-	change := func(args ...string) {
+	change := func(said string, args ...string) {
 		t.Helper()
 		apptest.Until(t, "a leader makes the change", func() (bool, any) {
-			code, _, stderr := apptest.Run("cluster", append(args, list, self)...)
+			code, stdout, stderr := apptest.Run("cluster", append(args, list, self)...)
 			if code != settings.ExitOK && !strings.Contains(stderr, "does not lead") &&
 				!strings.Contains(stderr, "no leader is known") {
 				t.Fatal(stderr)
 			}
+			if code == settings.ExitOK && !strings.Contains(stdout, said) {
+				t.Errorf("%v says %q, want %q", args, stdout, said)
+			}
 			return code == settings.ExitOK, stderr
 		})
 	}
-	change("add", "4=127.0.0.1:9@127.0.0.1:10", "--reason=a fourth")
+	change("member 4 may join from 127.0.0.1:9:", "add", "4=127.0.0.1:9@127.0.0.1:10", "--reason=a fourth")
 	at := c.leader()
 	gone := fmt.Sprint((at+1)%3 + 1)
 	server := c.server((at + 1) % 3)
-	change("remove", gone, "--reason=it goes")
+	change("member "+gone+" is removed", "remove", gone, "--reason=it goes")
+	there := strings.Split(c.members[0].settings[3], ",")[at]
+	programFails(t, settings.ExitFailed, "in this cluster at this address already", "cluster", "add",
+		there, list, self, "--reason=again")
 	apptest.Until(t, "the leader names it", func() (bool, any) {
 		part := c.members[c.leader()].open().Member.parts()[0]
 		return part.Ready && strings.HasSuffix(part.Detail, " leads, without a vote: "+gone), part

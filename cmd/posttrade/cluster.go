@@ -75,9 +75,14 @@ func (k *clusterCommand) addOrRemove(ctx context.Context, c *settings.Config, ar
 		if err != nil {
 			return settings.Usagef("cluster add: %v", err)
 		}
-		return k.change(ctx, c, reason, func(at string) error { return k.remote.Add(ctx, at, m) })
+		done := fmt.Sprintf("member %s may join from %s: start it there with an empty data.dir\n"+
+			"another disk of this member keeps its place until then\n", m.ID, m.Raft)
+		return k.change(ctx, c, reason, done, func(at string) error {
+			return k.remote.Add(ctx, at, m)
+		})
 	case len(args) == 2 && args[0] == "remove":
-		return k.change(ctx, c, reason, func(at string) error {
+		done := fmt.Sprintf("member %s is removed: its process may be stopped\n", args[1])
+		return k.change(ctx, c, reason, done, func(at string) error {
 			return k.remote.Remove(ctx, at, args[1])
 		})
 	}
@@ -192,8 +197,8 @@ func yesNo(b bool) string {
 // and why.
 //
 // The first member that knows the leader is believed. The call is not repeated: when do fails, the
-// change may or may not have been made, and status shows which.
-func (k *clusterCommand) change(ctx context.Context, c *settings.Config, reason string,
+// change may or may not have been made, and status shows which. done is printed when it was made.
+func (k *clusterCommand) change(ctx context.Context, c *settings.Config, reason, done string,
 	do func(at string) error) error {
 	by, err := installation.ByHand(c, reason)
 	if err != nil {
@@ -209,7 +214,11 @@ func (k *clusterCommand) change(ctx context.Context, c *settings.Config, reason 
 		}
 		for _, leader := range s.Servers {
 			if leader.Member == s.Leader && s.Leader != "" {
-				return do(leader.Address)
+				if err := do(leader.Address); err != nil {
+					return err
+				}
+				_, err := io.WriteString(k.out, done)
+				return err
 			}
 		}
 	}

@@ -76,7 +76,8 @@ func lineOf(s raft.Server) *Server {
 
 // expect notes a member that is to be added: it joins when its process asks. The note is in this
 // leader's memory only: after a change of the leader the operator adds the member again. Errors:
-// errNotLeader, errUnderWay, ErrMembers, or that of the record.
+// errNotLeader, errUnderWay, errThere, ErrMembers, or that of the record. A member that is there at
+// another address stays until a disk from the new one takes its place.
 func (n *Node) expect(from string, q question) error {
 	if !n.leads.Load() {
 		return errNotLeader
@@ -94,6 +95,9 @@ func (n *Node) expect(from string, q question) error {
 		if memberOf(s.ID) == q.Member {
 			c.Old = lineOf(s)
 		}
+	}
+	if c.Old != nil && c.Old.Address == q.Address {
+		return fmt.Errorf("member %s at %s: %w", q.Member, q.Address, errThere)
 	}
 	return n.carryOut(c, func() error {
 		if n.admits.expected == nil {

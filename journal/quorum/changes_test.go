@@ -61,6 +61,8 @@ func TestChangesArePutOnRecord(t *testing.T) {
 	}
 	four := Member{ID: "4", Raft: "127.0.0.1:4", HTTP: "127.0.0.1:5"}
 	change(nil, func(at string) error { return remote.Add(t.Context(), at, four) })
+	there := Member{ID: c.members[2].o.Member, Raft: c.members[2].node.self.Raft, HTTP: "127.0.0.1:7"}
+	change(errThere, func(at string) error { return remote.Add(t.Context(), at, there) })
 	r.refuse = errors.New("the record is full")
 	gone := c.members[0]
 	if gone == c.leader() {

@@ -313,6 +313,7 @@ var (
 	errNotLeader = errors.New("this member does not lead")
 	errStranger  = errors.New("not a member of this cluster; `posttrade cluster add` makes it one")
 	errImpostor  = errors.New("another disk answers at that address")
+	errThere     = errors.New("it is in this cluster at this address already")
 	errUnderWay  = errors.New("another change is under way")
 	errLastOne   = errors.New("the last member cannot be removed")
 )
