@@ -489,7 +489,10 @@ func TestATradeThatLeftTheBlotterIsStillAnswered(t *testing.T) {
 	fails = context.DeadlineExceeded
 	r.post("/trades", trade, "").want(t, 504, CodeOutcomeUnknown)
 	fails = journal.ErrCorrupt
-	r.post("/trades", trade, "").want(t, 500, CodeInternal)
+	damaged := r.post("/trades", trade, "").want(t, 500, CodeInternal)
+	if detail := damaged.field(t, "detail").(string); !strings.Contains(detail, "cannot be read") {
+		t.Errorf("%s", damaged.body)
+	}
 	r.post("/orders", order, "").want(t, 500, CodeInternal)
 }
 

@@ -34,6 +34,9 @@ var (
 	// service.failed). The cause is in the log alone.
 	problemCrash = problem{status: 500, code: CodeInternal,
 		detail: "internal error; the outcome is unknown"}
+	problemDamaged = problem{status: 500, code: CodeInternal,
+		detail: "a part of the journal that the answer needs cannot be read; the log names it, and so " +
+			"does journal-scrub of /readyz when a scrub has passed"}
 
 	// No place: too many requests at this service, no ticket at the desk, no turn among the acts, or
 	// no slot towards the leader. Nothing has begun.

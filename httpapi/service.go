@@ -134,5 +134,8 @@ func (s *service) failed(err error) problem {
 		return problemStopping
 	}
 	s.server.log.Error("httpapi: request failed", "service", s.name, "error", err)
+	if errors.Is(err, journal.ErrCorrupt) {
+		return problemDamaged
+	}
 	return problemCrash
 }
