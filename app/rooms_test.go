@@ -51,7 +51,7 @@ var rooms = map[string][]string{
 	"journal/evidence": {"ring/disk", "ring/metric", "matcher", "journal", "journal/asof",
 		"journal/evidence/leaf", "journal/evidence/verify"},
 	"journal/backup":             {"ring/disk", "journal"},
-	"blotter/feed":               {"matcher", "journal", "blotter"},
+	"blotter/feed":               {"ring/metric", "matcher", "journal", "blotter"},
 	"sidecars/export":            {"matcher", "matcher/strictjson", "blotter", "sidecars/store"},
 	"sidecars/pace":              {},
 	"sidecars/store":             {"matcher", "ring"},

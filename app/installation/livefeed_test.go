@@ -316,6 +316,8 @@ func TestSlowReaderIsToldAndGone(t *testing.T) {
 	if _, err := slow.read(); err != io.EOF {
 		t.Errorf("behind the end: %v", err)
 	}
+	i.awaitMetrics("svc_feed_slow_total 1", "svc_feed_refused_total 0",
+		`svc_feed_clients{reads="live"} 1`, `svc_feed_clients{reads="history"} 0`)
 	got = got[:len(got)-1]
 	again := openFeed(t, i.feedBase(), i.token, "topics="+everyTopic, got[len(got)-1].id)
 	rest := again.until(func(e *sseEvent) bool { return e.has("price", "price", 77) })

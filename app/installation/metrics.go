@@ -98,7 +98,7 @@ func (in *Installation) memberMetrics(orders *httpapi.OrderMatcher) httpapi.Metr
 	m.ClusterCommits = in.Member.Node.Commits
 	m.Latencies = andStage(m.Latencies, "agreement", in.Member.Node.Commits)
 	m.More = together(m.More, in.processMetrics, in.scrubbing.metrics, in.past.Collect,
-		in.backups.Metrics, in.healing.metrics,
+		in.feed.Collect, in.backups.Metrics, in.healing.metrics,
 		in.clusterMetrics)
 	return m
 }

@@ -70,6 +70,9 @@ func TestMetricsHaveTheContractsNamesAndTypes(t *testing.T) {
 		"svc_price_ticks_late_total":  "counter",
 		"svc_recon_open_breaks":       "gauge",
 		"svc_cluster_role":            "gauge", "svc_cluster_commit_seconds": "histogram",
+		"svc_feed_clients": "gauge", "svc_feed_events_total": "counter",
+		"svc_feed_bytes_total": "counter", "svc_feed_slow_total": "counter",
+		"svc_feed_refused_total":  "counter",
 		"svc_http_requests_total": "counter", "svc_disk_free_bytes": "gauge",
 		"svc_build_info": "gauge", "svc_snapshot_age_seconds": "gauge", "svc_kill_switch": "gauge",
 	}
@@ -83,6 +86,7 @@ func TestMetricsHaveTheContractsNamesAndTypes(t *testing.T) {
 		"svc_price_feed_total":       {"outcome"}, "svc_gate_rejections_total": {"reason"},
 		"svc_orders_total":        {"decision"},
 		"svc_cluster_role":        {"role"},
+		"svc_feed_clients":        {"reads"},
 		"svc_http_requests_total": {"service", "route", "code"},
 		"svc_build_info":          {"version", "commit", "goversion"}, "svc_disk_free_bytes": nil,
 	}

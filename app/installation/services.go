@@ -33,7 +33,7 @@ func openEdges(c *settings.Config, in *Installation,
 	}
 	m = singleMetrics(k, orders)
 	m.More = together(m.More, in.processMetrics, in.scrubbing.metrics, in.past.Collect,
-		in.evidence.metrics, in.backups.Metrics)
+		in.feed.Collect, in.evidence.metrics, in.backups.Metrics)
 	if d != nil {
 		if err := openSources(c, in, verifier, &m, log); err != nil {
 			return m, err

@@ -285,12 +285,25 @@ func TestSlowReaderIsEnded(t *testing.T) {
 	if _, err := slow.Next(t.Context(), nil); !errors.Is(err, ErrSlow) {
 		t.Errorf("the slow reader got %v, want ErrSlow", err)
 	}
+	if got := collected(h); got["svc_feed_slow_total"] != 1 || got["svc_feed_clients live"] != 2 ||
+		got["svc_feed_events_total"] == 0 || got["svc_feed_bytes_total"] < float64(written) {
+		t.Errorf("two clients, one of them too slow, the other got %d bytes: %v", written, got)
+	}
 	again := r.open(h, everything, Start{At: slow.At(), Given: true})
 	defer again.Close()
 	to := r.engine.AppliedSeq()
 	if got, want := r.until(again, to), r.want(&everything, slow.At(), to); got != want {
 		t.Error("resumed behind the end: " + difference(got, want))
 	}
+}
+
+// collected are the metrics of a hub, by name and label.
+func collected(h *Hub) map[string]float64 {
+	values := map[string]float64{}
+	h.Collect(func(name, _ string, _ bool, value float64, labels ...string) {
+		values[strings.Join(append([]string{name}, labels[len(labels)/2:]...), " ")] = value
+	})
+	return values
 }
 
 // TestReadersAreBounded: as many as may be, and 8 of older history.
@@ -309,6 +322,10 @@ func TestReadersAreBounded(t *testing.T) {
 	open = append(open, r.open(h, everything, Start{}), r.open(h, everything, Start{}))
 	if _, err := h.Open(t.Context(), everything, Start{}); !errors.Is(err, ErrBusy) {
 		t.Errorf("one more: %v, want ErrBusy", err)
+	}
+	if got := collected(h); got["svc_feed_refused_total"] != 2 || got["svc_feed_slow_total"] != 0 ||
+		got["svc_feed_clients live"] != 2 || got["svc_feed_clients history"] != MaxHistoryReaders {
+		t.Errorf("all places are taken, and two readers were refused: %v", got)
 	}
 	for _, reader := range open {
 		reader.Close()

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"runtime/debug"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"posttrade/blotter"
@@ -97,15 +96,7 @@ type Hub struct {
 	asked   []*bookRequest
 	called  chan struct{} // has room for one: asked is not empty
 
-	Counts Counts
-}
-
-// Counts are figures of a Hub for metrics. They only rise, and are read without the hub's lock.
-type Counts struct {
-	Events  atomic.Uint64 // derived
-	Bytes   atomic.Uint64 // given to readers
-	Slow    atomic.Uint64 // readers that were too slow
-	Refused atomic.Uint64 // readers that were refused for want of room
+	counts counts
 }
 
 // bookRequest asks the follower for books as of its position. The reader makes it; the follower
@@ -179,7 +170,7 @@ func (h *Hub) join() error {
 	case h.ctx.Err() != nil:
 		return ErrClosed
 	case h.readers >= h.o.MaxReaders:
-		h.Counts.Refused.Add(1)
+		h.counts.refused.Add(1)
 		return ErrBusy
 	}
 	h.readers++
@@ -316,7 +307,7 @@ func (f *follower) publish() {
 	if b.last < b.first {
 		return
 	}
-	h.Counts.Events.Add(uint64(len(b.items)))
+	h.counts.events.Add(uint64(len(b.items)))
 	h.mu.Lock()
 	h.hold(b)
 	h.applied = f.at

@@ -43,7 +43,7 @@ func (r *Reader) openPast(books bool) error {
 		return ErrClosed
 	}
 	if h.history >= MaxHistoryReaders {
-		h.Counts.Refused.Add(1)
+		h.counts.refused.Add(1)
 		return ErrBusy
 	}
 	h.history++
@@ -85,7 +85,7 @@ func (r *Reader) nextPast(ctx context.Context, wait <-chan time.Time) (text []by
 		if r.h.holds(r.at) {
 			r.closePast()
 		}
-		r.h.Counts.Bytes.Add(uint64(len(piece.text)))
+		r.h.counts.bytes.Add(uint64(len(piece.text)))
 		return piece.text, len(piece.text) > 0, nil
 	case <-wait:
 		return nil, true, nil

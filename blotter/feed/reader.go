@@ -144,6 +144,7 @@ func (r *Reader) Next(ctx context.Context, wait <-chan time.Time) (parts [][]byt
 	if first := r.first; first != nil {
 		r.first = nil
 		if len(first) > 0 {
+			r.h.counts.bytes.Add(uint64(len(first)))
 			return r.part(first), nil
 		}
 	}
@@ -189,7 +190,7 @@ func (r *Reader) pending() (parts [][]byte, changed <-chan struct{}, err error) 
 	batches, changed, err := r.h.behind(r.at)
 	switch {
 	case errors.Is(err, errDropped) && r.joined:
-		return nil, nil, ErrSlow
+		return nil, nil, r.slow()
 	case errors.Is(err, errDropped):
 		return nil, nil, r.openPast(false)
 	case err != nil:
@@ -199,7 +200,7 @@ func (r *Reader) pending() (parts [][]byte, changed <-chan struct{}, err error) 
 		return nil, changed, nil
 	}
 	if r.joined && r.late(batches) {
-		return nil, nil, ErrSlow
+		return nil, nil, r.slow()
 	}
 	n := r.gather(batches)
 	r.at = batches[n-1].head()
@@ -226,7 +227,7 @@ func (r *Reader) gather(batches []*batch) (n int) {
 			bytes += len(text)
 		}
 	}
-	r.h.Counts.Bytes.Add(uint64(bytes))
+	r.h.counts.bytes.Add(uint64(bytes))
 	return n
 }
 
@@ -240,6 +241,12 @@ func (r *Reader) late(batches []*batch) bool {
 		}
 	}
 	return false
+}
+
+// slow counts the reader as too slow. The caller ends it with what slow returns.
+func (r *Reader) slow() error {
+	r.h.counts.slow.Add(1)
+	return ErrSlow
 }
 
 // errDropped: events behind the position are not in memory any more.
