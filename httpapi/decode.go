@@ -40,7 +40,6 @@ const (
 	sawSide
 	sawQuantity
 	sawLimit
-	sawPostOnly
 )
 
 // sawTraded are the members that every order and every trade must have.

@@ -213,9 +213,6 @@ func (j *Journal) StableHead() (inputSeq, tradeSeq uint64) {
 	return j.stablePoint.inputSeq, j.stablePoint.tradeSeq
 }
 
-// Durability is the mode: "fsync" or "os".
-func (j *Journal) Durability() string { return j.o.Durability }
-
 // Dir is the journal's directory.
 func (j *Journal) Dir() string { return j.dir }
 
