@@ -68,6 +68,7 @@ func TestMetricsHaveTheContractsNamesAndTypes(t *testing.T) {
 		"svc_projection_trades_total": "counter", "svc_price_feed_total": "counter",
 		"svc_settlement_forced_total": "counter",
 		"svc_price_ticks_late_total":  "counter",
+		"svc_gate_missed_total":       "counter",
 		"svc_recon_open_breaks":       "gauge",
 		"svc_cluster_role":            "gauge", "svc_cluster_commit_seconds": "histogram",
 		"svc_feed_clients": "gauge", "svc_feed_events_total": "counter",

@@ -139,6 +139,11 @@ func TestObservedControls(t *testing.T) {
 	if g.Missed() != 3 {
 		t.Errorf("%d events missed, want 3", g.Missed())
 	}
+	shown := map[string]float64{}
+	g.Collect(func(name, _ string, _ bool, value float64, _ ...string) { shown[name] = value })
+	if n, ok := shown["svc_gate_missed_total"]; !ok || n != 3 {
+		t.Errorf("metrics %v, want 3 missed", shown)
+	}
 }
 
 // TestGateAgreesWithTheEngine drives gate and engine with one random stream. What the gate refuses
