@@ -81,9 +81,7 @@ func (a *Answer) first(ev *matcher.Event) {
 	case matcher.EventRejected:
 		if ev.Reason == matcher.Duplicate {
 			a.Px = 0
-			a.DupReason = matcher.RiskReason(ev.Px & 0xff)
-			a.DupKind = matcher.IdempotencyKind(ev.Px >> 8 & 0xff)
-			a.DupRef = ev.TradeSeq
+			a.DupKind, a.DupRef, a.DupReason = ev.Duplicated()
 		}
 	}
 }
