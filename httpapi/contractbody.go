@@ -60,7 +60,7 @@ func (d *decoder) contract(c *contractRequest, swaption bool) {
 		case "accountId":
 			t.AccountID, term = d.accountID(), termAccount
 		case "payReceive":
-			t.Side, term = d.payReceive(), termDirection
+			t.Side, term = d.sideOf("payReceive", "receive", "pay"), termDirection
 		case "notional":
 			t.Notional, term = d.quantity(), termNotional
 			d.field = "notional"
@@ -98,20 +98,6 @@ func (d *decoder) contract(c *contractRequest, swaption bool) {
 		d.field = "expiryDate"
 		d.fail(errExpiry)
 	}
-}
-
-// payReceive reads Pay or Receive in any case, as sides are read.
-func (d *decoder) payReceive() matcher.Side {
-	d.field = "payReceive"
-	s := d.json.String()
-	switch {
-	case equalFold(s, "receive"):
-		return matcher.Buy
-	case equalFold(s, "pay"):
-		return matcher.Sell
-	}
-	d.fail(errChoice)
-	return matcher.Buy
 }
 
 // rate reads a fixed rate in millionths. A negative rate is valid.

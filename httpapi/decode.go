@@ -296,13 +296,16 @@ func (d *decoder) price(field string) int64 {
 }
 
 // side reads Buy or Sell in any case.
-func (d *decoder) side() matcher.Side {
-	d.field = "side"
+func (d *decoder) side() matcher.Side { return d.sideOf("side", "buy", "sell") }
+
+// sideOf reads a side that the API states with two words of its own, given in lower case.
+func (d *decoder) sideOf(field, buy, sell string) matcher.Side {
+	d.field = field
 	s := d.json.String()
 	switch {
-	case equalFold(s, "buy"):
+	case equalFold(s, buy):
 		return matcher.Buy
-	case equalFold(s, "sell"):
+	case equalFold(s, sell):
 		return matcher.Sell
 	}
 	d.fail(errChoice)
