@@ -3,9 +3,12 @@ package settings
 import (
 	"math"
 	"net/url"
+	"strconv"
 	"time"
 
 	"posttrade/httpapi"
+	"posttrade/journal"
+	"posttrade/journal/quorum"
 	"posttrade/matcher/session"
 )
 
@@ -17,7 +20,8 @@ import (
 type Setting struct {
 	// Lower case, words joined by dots and hyphens. A number of milliseconds ends in -ms.
 	Name string
-	// The text that Read begins with; it must be one that Kind allows.
+	// The text that Read begins with; it must be one that Kind allows. It comes from the room that has
+	// the same default, if this package may import that room.
 	Default string
 	Kind    kind
 	// What an empty value stands for; shown in brackets. "" when the kind allows no empty value, or
@@ -65,7 +69,8 @@ var List = []Setting{
 		"under the guard, answer /readyz without a token too, then without details"},
 	{"order-matcher.path-prefix", "", pathPrefix, "none",
 		"routing prefix that the order-matcher strips, such as /matcher"},
-	{"http.max-inflight", "4096", whole(1, 65536), "", "requests in work at once, 429 beyond"},
+	{"http.max-inflight", strconv.Itoa(httpapi.DefaultMaxInflight), whole(1, 65536), "",
+		"requests in work at once, 429 beyond"},
 	{"http.max-body-memory", "256MiB", bytesOf(httpapi.MinBodyMemory, 1<<50), "",
 		"memory for request bodies over 4 KiB and what is made of them (8 times their length); 503 " +
 			"BUSY beyond"},
@@ -79,9 +84,10 @@ var List = []Setting{
 	// the journal is not a setting: nothing is deleted, only moved out by a command.
 	{"journal.durability", "fsync", oneOf("fsync", "os", "quorum"), "",
 		"what a 2xx promises: on stable storage, handed to the operating system; a cluster's is quorum"},
-	{"journal.flush-interval", "50ms", duration(time.Millisecond, 10*time.Second), "",
+	{"journal.flush-interval", journal.DefaultFlushInterval.String(),
+		duration(time.Millisecond, 10*time.Second), "",
 		"in mode os: what a power cut may remove, at most; no answers go while a sync takes longer"},
-	{"journal.reserve-bytes", "256MiB", bytesOf(0, 1<<50), "",
+	{"journal.reserve-bytes", mebibytes(journal.DefaultReserveBytes), bytesOf(0, 1<<50), "",
 		"free disk space below which orders are refused"},
 	{"accept-older-journal", "false", boolean, "",
 		"start although database, TCA files or extracts know more than the journal: what only " +
@@ -115,7 +121,7 @@ var List = []Setting{
 	{"session.socket", "", text, "off", "unix socket of the shared-memory sessions"},
 
 	// The bounds of sessions. The clients of one machine share them.
-	{"session.quota", "1024", whole(1, session.MaxSlots), "",
+	{"session.quota", strconv.Itoa(session.DefaultQuota), whole(1, session.MaxSlots), "",
 		"commands of one session that may wait for their answers"},
 	{"session.max-sessions", "64", whole(1, 100), "",
 		"sessions for order entry, and as many that only read"},
@@ -230,9 +236,9 @@ var List = []Setting{
 	{"cluster.members", "", members, "single", "1=host:raftport@host:httpport,2=..."},
 	{"cluster.heal", "true", boolean, "",
 		"a member whose journal is damaged starts again as a new disk and is sent the leader's"},
-	{"cluster.heartbeat-ms", "150", whole(10, 60_000), "",
+	{"cluster.heartbeat-ms", millis(quorum.DefaultHeartbeat), whole(10, 60_000), "",
 		"silence after which a member doubts its leader"},
-	{"cluster.log-reserve-bytes", "141MiB", bytesOf(4<<20, 1<<30), "",
+	{"cluster.log-reserve-bytes", mebibytes(quorum.DefaultLogReserve), bytesOf(4<<20, 1<<30), "",
 		"disk that a file of the consensus log takes at once; less of it writes tables more often"},
 	{"cluster.adopt", "false", boolean, "",
 		"begin a new cluster with this member's journal, that of a single node or of a backup"},
@@ -250,6 +256,12 @@ var List = []Setting{
 
 // dayMillis is the number of milliseconds in a day, an upper bound of intervals.
 const dayMillis = 24 * 60 * 60 * 1000
+
+// millis is the text of a default that its room states as a duration.
+func millis(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
+
+// mebibytes is the text of a default that its room states in bytes.
+func mebibytes(n int64) string { return strconv.FormatInt(n>>20, 10) + "MiB" }
 
 // Masked returns a value in a form that may be shown: secrets as stars, the password of a URL as
 // xxxxx.
