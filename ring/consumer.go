@@ -32,20 +32,6 @@ func (c *consumer) Ready(max int) (lo, hi int64) {
 	return lo, min(hi, lo+int64(max))
 }
 
-// ReadyFrom returns the end of the slots [lo, hi) that may be read, at most max,
-// for a consumer that reads ahead of what it has released: lo lies between the last Release and
-// the last hi. Consumer only.
-func (c *consumer) ReadyFrom(lo int64, max int) (hi int64) {
-	if Checks {
-		mustNotPass("read ahead", lo, c.consumed, c.seen)
-	}
-	hi = c.seen
-	if lo == hi {
-		hi = c.refresh()
-	}
-	return min(hi, lo+int64(max))
-}
-
 // refresh reads the producer's line, which is a cache miss when it has changed. While messages
 // flow, it keeps a distance between two reads (pace.go). A cursor that no correct producer can have
 // written marks the ring corrupt and reads as unchanged.

@@ -124,9 +124,9 @@
 // A region that another process can write is sealed against shrinking, so no access faults. Its
 // header is checked once, field by field, from single loads. Addresses come from the checked copies
 // and positions are masked, so no value in the region leads outside it. A cursor that no correct
-// peer can have written stops the ring: Claim is nil, Ready is empty, Corrupt is true. The reader
-// checks the content of a slot after copying it out. By leaving the waiter's word at "parked", a
-// peer can make each of our publications pay for a wake of one thread.
+// peer can have written stops the ring: Claim is nil, Ready is empty, Corrupt of an SPSC is true.
+// The reader checks the content of a slot after copying it out. By leaving the waiter's word at
+// "parked", a peer can make each of our publications pay for a wake of one thread.
 //
 // # Threads
 //

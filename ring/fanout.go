@@ -26,7 +26,6 @@ type Fanout[T any] struct {
 	published *cursor // our cursor, read by all readers
 	parked    *uint32 // the gating reader's word
 	gate      *cursor // the gating reader's cursor
-	foul      atomic.Bool
 
 	consumer
 }
@@ -40,12 +39,12 @@ func (r *Fanout[T]) Mask() int64 { return r.mask }
 // Limit is the end of the slots that the producer may write now: the gating cursor plus the
 // capacity, and at most half a lap beyond what is published. Limit reads the gate's line, so the
 // caller keeps the result: it stays valid, and only more slots may have become free. A producer
-// that needs more publishes first. Producer only.
+// that needs more publishes first. A cursor that no correct reader can have written frees nothing.
+// Producer only.
 func (r *Fanout[T]) Limit() int64 {
 	capacity := int64(len(r.slots))
 	limit := r.gate.v.Load() + capacity
 	if limit < r.limit || limit > r.sent+capacity {
-		r.foul.Store(true)
 		limit = r.limit
 	}
 	r.limit = limit

@@ -32,7 +32,3 @@ func (r *Fanout[T]) Reader() *Reader[T] {
 // Waiter is the word on which the gating reader parks; it lies in the region.
 // For the reader's Idler, and for Wake when it is to stop.
 func (r *Fanout[T]) Waiter() *Waiter { return r.waiter }
-
-// Corrupt reports that the other side wrote a cursor that no correct peer can
-// write. The ring then moves no further; drop the peer. Any goroutine.
-func (r *Fanout[T]) Corrupt() bool { return r.foul.Load() || r.broken.Load() }

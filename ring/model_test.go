@@ -61,12 +61,13 @@ func TestSPSCMatchesModel(t *testing.T) {
 				}
 			case 1:
 				n := 1 + rng.Int64N(int64(capacity)+1)
-				got, gotOK := r.ClaimN(int(n))
-				lo, ok := m.claim(n)
-				if gotOK != ok || ok && got != lo {
-					t.Fatalf("step %d: claim %d gave %d %v, want %d %v", step, n, got, gotOK, lo, ok)
+				lo, hi := r.ClaimSome(int(n))
+				full := m.claimed == m.consumed+m.capacity
+				if want, ok := m.claim(hi - lo); !ok || lo != want || hi-lo > n || (lo == hi) != full {
+					t.Fatalf("step %d: claim %d gave [%d, %d), want some from %d, full %v", step, n, lo, hi, want,
+						full)
 				}
-				for pos := lo; ok && pos < lo+n; pos++ {
+				for pos := lo; pos < hi; pos++ {
 					r.At(pos).fill(uint64(pos))
 				}
 			case 2:
@@ -89,9 +90,7 @@ func TestSPSCMatchesModel(t *testing.T) {
 					t.Fatalf("step %d: ready [%d, %d), want within [%d, %d)", step, lo, hi, m.consumed, want)
 				}
 				shown = max(shown, hi)
-				if ahead := r.ReadyFrom(shown, int(limit)); ahead > m.ready(shown, limit) {
-					t.Fatalf("step %d: ready from %d to %d, too far", step, shown, ahead)
-				} else if shown = ahead; !r.Empty() && m.ready(r.seen, 1) == r.seen {
+				if !r.Empty() && m.ready(r.seen, 1) == r.seen {
 					t.Fatalf("step %d: not empty, but nothing is published at %d", step, r.seen)
 				}
 				for pos := lo; pos < shown; pos++ {
@@ -154,11 +153,6 @@ func TestMPSCMatchesModel(t *testing.T) {
 					t.Fatalf("step %d: ready [%d, %d), want [%d, %d)", step, lo, hi, m.consumed, want)
 				}
 				shown = max(shown, hi)
-				if hi, want := r.ReadyFrom(shown, int(limit)), m.ready(shown, limit); hi != want {
-					t.Fatalf("step %d: ready from %d to %d, want %d", step, shown, hi, want)
-				} else {
-					shown = hi
-				}
 				if got, want := r.Empty(), !m.published[r.seen]; got != want {
 					t.Fatalf("step %d: empty %v, want %v", step, got, want)
 				}
@@ -278,7 +272,7 @@ func TestOpenedRingGoesOnWhereItWas(t *testing.T) {
 		!again.At(4).ok(4) {
 		t.Errorf("ready [%d, %d), depth %d, slot 4 %v", lo, hi, again.Depth(), *again.At(4))
 	}
-	if lo, ok := again.ClaimN(5); !ok || lo != 5 || again.Claim() != nil {
-		t.Errorf("claimed from %d %v, want 5 and then full", lo, ok)
+	if lo, hi := again.ClaimSome(8); lo != 5 || hi != 10 || again.Claim() != nil {
+		t.Errorf("claimed [%d, %d), want [5, 10) and then full", lo, hi)
 	}
 }

@@ -111,19 +111,6 @@ func (r *MPSC[T]) Ready(max int) (lo, hi int64) {
 	return lo, min(r.seen, lo+int64(max))
 }
 
-// ReadyFrom returns the end of the slots [lo, hi) that may be read, at most max,
-// for a consumer that reads ahead of what it has released: lo lies between the
-// last Release and the last hi. Consumer only.
-func (r *MPSC[T]) ReadyFrom(lo int64, max int) (hi int64) {
-	if Checks {
-		mustNotPass("read ahead", lo, r.consumed, r.seen)
-	}
-	if r.seen-lo < int64(max) {
-		r.scan(lo + int64(max))
-	}
-	return min(r.seen, lo+int64(max))
-}
-
 // scan moves seen over published slots, up to hi. It costs one load a slot;
 // each slot is scanned once.
 func (r *MPSC[T]) scan(hi int64) {

@@ -37,21 +37,6 @@ const (
 	warmSlots = strideSlots + 64
 )
 
-// ClaimN claims n slots, all or none, and returns the first position; reach them
-// by At. Producer only.
-func (p *producer) ClaimN(n int) (lo int64, ok bool) {
-	if Checks {
-		mustBePositive("claim", n)
-	}
-	lo = p.claimed
-	hi := lo + int64(n)
-	if hi > p.limit && !p.reopen(hi) {
-		return lo, false
-	}
-	p.claimed = hi
-	return lo, true
-}
-
 // ClaimSome claims free slots, at most max, and returns them as [lo, hi); lo == hi when the ring is
 // full. It may return fewer slots than are free: the caller asks again. It is for a producer of
 // many messages, which writes its slots by At and publishes each, or several, by PublishTo. A claim

@@ -71,9 +71,6 @@ func (r *Reader[T]) Position() int64 { return r.pos }
 // Missed is how many slots were overwritten before the reader copied them.
 func (r *Reader[T]) Missed() int64 { return r.missed }
 
-// SeekTo moves the reader to pos. If pos has been overwritten, Next returns ErrLapped.
-func (r *Reader[T]) SeekTo(pos int64) { r.pos = max(0, pos) }
-
 // sliceAs views the memory of s as n elements of another type, with no more bytes than s has.
 func sliceAs[To, From any](s []From, n int) []To {
 	return unsafe.Slice((*To)(unsafe.Pointer(unsafe.SliceData(s))), n)

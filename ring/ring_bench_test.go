@@ -88,18 +88,20 @@ func benchSPSC(b *testing.B, r *SPSC[msg], batch int) {
 				i++
 				continue
 			}
-			lo, ok := r.ClaimN(int(min(step, n-i)))
-			if !ok {
+			lo, hi := r.ClaimSome(int(n - i))
+			if lo == hi {
 				await(&spins)
 				continue
 			}
-			hi := lo + min(step, n-i)
 			for pos := lo; pos < hi; pos++ {
 				r.At(pos).fill(uint64(pos))
+				if (pos+1)%step == 0 {
+					r.PublishTo(pos + 1)
+				}
 			}
-			r.PublishTo(hi)
 			i = hi
 		}
+		r.Publish()
 	})
 	onThread(&wg, 1, func() {
 		var spins int

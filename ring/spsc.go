@@ -4,7 +4,7 @@ package ring
 
 // SPSC is a ring with one producer and one consumer, in one process or two.
 //
-// Producer: Claim or ClaimN, write, Publish or PublishTo. Consumer: Ready, At, Release. The two
+// Producer: Claim or ClaimSome, write, Publish or PublishTo. Consumer: Ready, At, Release. The two
 // ends keep their private numbers on lines of their own, away from the fields that both read.
 type SPSC[T any] struct {
 	slots  []T // constant, as is the rest of this block
