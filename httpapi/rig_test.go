@@ -206,7 +206,7 @@ func (r *rig) fail(cause error) {
 	r.recorder.broken = cause
 	r.recorder.mu.Unlock()
 	r.recorder.moved.Broadcast()
-	r.desk.Fail(cause)
+	r.desk.Fail()
 }
 
 // token mints a token: "admin", "expired", or one for the accounts given.

@@ -70,7 +70,7 @@ func (c *Engine) flush() (more bool) {
 // may not be durable: a client finds out after the restart, by its client order id. The journal
 // calls Fail before it calls Options.Fatal, which ends the process.
 func (c *Engine) Fail(err error) {
-	c.Desk.Fail(err)
+	c.Desk.Fail()
 	c.Watermark.fail(err)
 	c.wakeSessions()
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math/bits"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -59,9 +58,6 @@ type Desk struct {
 
 	pools []*Pool // each with its own range of tickets
 	kinds [kinds]*Pool
-
-	mu    sync.Mutex
-	cause error // of Fail; guarded by mu
 
 	recorder recorder
 	done     doneQueue
@@ -153,9 +149,6 @@ func (d *Desk) Out() (n int) {
 // InputSlots returns how many commands the input ring has room for.
 func (d *Desk) InputSlots() int { return d.in.Cap() }
 
-// Cap returns how many tickets there are.
-func (d *Desk) Cap() int { return len(d.tickets) }
-
 // Close makes the desk refuse new commands; it still answers those on their way. Any goroutine;
 // after Fail it has no effect.
 func (d *Desk) Close() { d.state.CompareAndSwap(open, closed) }
@@ -163,21 +156,11 @@ func (d *Desk) Close() { d.state.CompareAndSwap(open, closed) }
 // Fail wakes every waiting holder with ErrFailed and refuses everything from now on. What was
 // handed in may or may not be durable. Only the first call has an effect. Any goroutine may call
 // it. There is no way back: a process whose journal has failed ends.
-func (d *Desk) Fail(cause error) {
+func (d *Desk) Fail() {
 	if d.state.Swap(failed) == failed {
 		return
 	}
-	d.mu.Lock()
-	d.cause = cause
-	d.mu.Unlock()
 	for i := range d.tickets {
 		d.tickets[i].finish(lost)
 	}
-}
-
-// Cause returns the error that Fail was called with, nil before.
-func (d *Desk) Cause() error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.cause
 }

@@ -1,7 +1,6 @@
 package desk
 
 import (
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"sync"
@@ -16,7 +15,6 @@ import (
 
 func TestFailWakesAllAndRefusesAll(t *testing.T) {
 	r := newRig(t, 64, 8)
-	cause := errors.New("disk is gone")
 	held := r.acquire(1)
 	*held.Command(0) = newOrder(1, matcher.Buy, 1, px, 0)
 	answeredBefore := r.submit(newOrder(1, matcher.Buy, 1, px, 0))
@@ -31,11 +29,8 @@ func TestFailWakesAllAndRefusesAll(t *testing.T) {
 			t.Errorf("parked: got %v, want %v", err, ErrFailed)
 		}
 	})
-	if r.desk.Cause() != nil {
-		t.Error("a cause before the failure")
-	}
-	r.desk.Fail(cause)
-	r.desk.Fail(errors.New("later"))
+	r.desk.Fail()
+	r.desk.Fail() // the second one has no effect
 	parked.Wait()
 	if err := waiting.Wait(time.Minute); err != ErrFailed || waiting.Answer(0) != nil ||
 		!waiting.Ready() {
@@ -49,9 +44,6 @@ func TestFailWakesAllAndRefusesAll(t *testing.T) {
 	}
 	if _, err := r.desk.Acquire(1); err != ErrFailed {
 		t.Errorf("acquire: got %v, want %v", err, ErrFailed)
-	}
-	if r.desk.Cause() != cause {
-		t.Errorf("cause: got %v, want %v", r.desk.Cause(), cause)
 	}
 	// The recorder goes on for a while: its answers reach no holder.
 	waiting.Release()
@@ -228,7 +220,7 @@ func TestFailUnderLoad(t *testing.T) {
 					switch err {
 					case nil:
 						if answers.Add(1) == int64(20*round) {
-							r.desk.Fail(errors.New("planted"))
+							r.desk.Fail()
 						}
 					case ErrFailed:
 						failures.Add(1)
@@ -241,7 +233,7 @@ func TestFailUnderLoad(t *testing.T) {
 			})
 		}
 		if round == 0 {
-			r.desk.Fail(errors.New("planted"))
+			r.desk.Fail()
 		}
 		callers.Wait()
 		r.stop.Store(true)

@@ -22,8 +22,8 @@ func sharedDesk(t *testing.T, slots int, s Shares) (*Desk, *ring.MPSC[matcher.Co
 func TestKindsHaveTicketsOfTheirOwn(t *testing.T) {
 	want := Shares{Requests: 3, Sessions: 2, Sidecars: 1}
 	d, _ := sharedDesk(t, 4096, want)
-	if d.Cap() != 6 {
-		t.Errorf("%d tickets", d.Cap())
+	if n := len(d.tickets); n != 6 {
+		t.Errorf("%d tickets", n)
 	}
 	var out []*Ticket
 	for kind, n := range []int{want.Requests, want.Sessions, want.Sidecars} {

@@ -110,14 +110,6 @@ func (t *Ticket) ClientID(i int) []byte { return t.ids[:t.n][i].bytes() }
 // bytes has no room behind its end, so that an append by its reader does not write into the ticket.
 func (c *clientID) bytes() []byte { return c.text[:c.length:c.length] }
 
-// Shorten drops all commands behind the first n, before Submit.
-func (t *Ticket) Shorten(n int) {
-	if n < 1 || n > t.n {
-		panic(fmt.Sprintf("desk: shorten a ticket of %d commands to %d", t.n, n))
-	}
-	t.n = n
-}
-
 // Submit hands the commands to the engine, all or none, side by side. If they are few and the
 // threads that decide and record rest, it also decides and records them on this goroutine: the
 // answer may be there when it returns.

@@ -299,7 +299,7 @@ func TestJournalFailure(t *testing.T) {
 	until(t, "recorded", func() bool { return r.recorded.Load() == 1 })
 	cause := errors.New("disk on fire")
 	r.failure.Store(&cause)
-	r.desk.Fail(cause)
+	r.desk.Fail()
 	r.server.Wake()
 	if got := next(t, c); got.Code != wire.Unknown || got.Correlation != 1 || got.InputSeq != 0 {
 		t.Errorf("on its way: %+v", got)

@@ -24,8 +24,8 @@ func (c committed) Durable(seq uint64) {
 	c.r.desk.Durable(seq)
 	c.r.server.Wake()
 }
-func (c committed) Fail(err error) {
-	c.r.desk.Fail(err)
+func (c committed) Fail(error) {
+	c.r.desk.Fail()
 	c.r.server.Wake()
 }
 

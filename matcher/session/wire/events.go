@@ -34,9 +34,6 @@ func (o *Outbox) Refresh() bool {
 // Room is how many records can be written, as of the last Refresh.
 func (o *Outbox) Room() int { return int(o.mask + 1 - (o.written - o.consumed)) }
 
-// Cap is the number of slots.
-func (o *Outbox) Cap() int { return len(o.slots) }
-
 // Put writes a record, which the client sees after Flush. There must be room: Put does not look.
 // The copy costs two lines.
 func (o *Outbox) Put(r *Record) {

@@ -165,7 +165,7 @@ func TestEventsGoRound(t *testing.T) {
 			}
 		}
 	}
-	if got != put || put != 400 || out.Cap() != 4 {
+	if got != put || put != 400 {
 		t.Errorf("%d put, %d got", put, got)
 	}
 }
