@@ -287,8 +287,8 @@ func TestCommitIsUsedAgain(t *testing.T) {
 	g.release()
 	must.OK(t, c.Wait())
 	must.OK(t, c.Wait()) // as often as one likes
-	if c.InputSeq() != 2 || j.Durable() != 2 {
-		t.Errorf("a commit up to %d, durable %d, want 2", c.InputSeq(), j.Durable())
+	if c.end.inputSeq != 2 || j.Durable() != 2 {
+		t.Errorf("a commit up to %d, durable %d, want 2", c.end.inputSeq, j.Durable())
 	}
 	must.OK(t, j.Close())
 }

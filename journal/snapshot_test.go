@@ -237,9 +237,8 @@ func TestShadowWritesWhatTheWholeHistoryGives(t *testing.T) {
 	for i, n := range []int{100, 1, 500, 50} {
 		appendAll(t, j, f, n)
 		snap := must.Get(s.Take(context.Background()))(t)
-		if snap.InputSeq != f.inputSeq || s.Last() != f.inputSeq || s.Taken() != uint64(i+1) ||
-			closed != i+1 {
-			t.Fatalf("snapshot %+v, taken %d, %d engines closed", snap, s.Taken(), closed)
+		if snap.InputSeq != f.inputSeq || s.Last() != f.inputSeq || closed != i+1 {
+			t.Fatalf("snapshot %+v, last %d, %d engines closed", snap, s.Last(), closed)
 		}
 		state, views, reports := restored(t, j)
 		wantState, wantViews := content(t, *f, f.inputSeq)
@@ -282,9 +281,6 @@ func TestShadowReportsAnEngineThatRefuses(t *testing.T) {
 	s.rebuild = rebuild
 	_, err = s.Take(context.Background())
 	must.Be(t, err, errToy)
-	if s.Failed() != 1 {
-		t.Fatalf("%d failures counted", s.Failed())
-	}
 	must.OK(t, j.Close())
 }
 
@@ -296,12 +292,9 @@ func TestSnapshotterTakesThemAsTheyFallDue(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() { s.Run(ctx); close(done) }()
-	until(t, "snapshot", func() bool { return s.Taken() == 1 })
+	until(t, "snapshot", func() bool { return s.Last() == 150 })
 	cancel()
 	<-done
-	if s.Last() != 150 {
-		t.Fatalf("last %d", s.Last())
-	}
 	off := must.Get(NewSnapshotter(j, toys(*f, nil), 0))(t)
 	if off.Last() != 150 {
 		t.Fatalf("a new snapshotter starts at %d", off.Last())

@@ -21,11 +21,9 @@ type Snapshotter struct {
 
 	// Held while a snapshot is taken: one at a time.
 	mu sync.Mutex
-	// The inputSeq of the newest snapshot. Writer, as of the numbers below it: Take.
-	last  atomic.Uint64
-	at    atomic.Int64 // when the last was written, in nanoseconds; without one, when this was made
-	taken atomic.Uint64
-	fails atomic.Uint64
+	// The inputSeq of the newest snapshot. Writer, as of the number below it: Take.
+	last atomic.Uint64
+	at   atomic.Int64 // when the last was written, in nanoseconds; without one, when this was made
 }
 
 // NewSnapshotter takes a snapshot whenever interval commands have become durable since the last; 0
@@ -47,23 +45,16 @@ func NewSnapshotter(j *Journal, rebuild Rebuild, interval uint64) (*Snapshotter,
 	return s, nil
 }
 
-// Last is the sequence of the newest snapshot, 0 for none; Taken and Failed
-// count what this Snapshotter did. Any goroutine.
+// Last is the sequence of the newest snapshot, 0 for none. Any goroutine.
 func (s *Snapshotter) Last() uint64 { return s.last.Load() }
 
 // LastAt is when the newest snapshot was written; without one, when the Snapshotter was made.
 func (s *Snapshotter) LastAt() time.Time { return time.Unix(0, s.at.Load()) }
 
-// Taken is the number of snapshots written.
-func (s *Snapshotter) Taken() uint64 { return s.taken.Load() }
-
-// Failed is the number of attempts that ended in an error.
-func (s *Snapshotter) Failed() uint64 { return s.fails.Load() }
-
 // snapshotPoll is how often Run looks at the durable head.
 const snapshotPoll = time.Second
 
-// Run takes snapshots as they fall due until ctx ends. A failure is logged and counted, and Run
+// Run takes snapshots as they fall due until ctx ends. A failure is logged, and Run
 // tries again after as many further commands. An end of ctx cuts the replay of a snapshot short;
 // one that is being written is completed.
 func (s *Snapshotter) Run(ctx context.Context) {
@@ -101,13 +92,11 @@ func (s *Snapshotter) Take(ctx context.Context) (Snapshot, error) {
 		return err
 	})
 	if err != nil {
-		s.fails.Add(1)
 		return snap, err
 	}
 	if s.last.Swap(snap.InputSeq) != snap.InputSeq {
 		s.at.Store(time.Now().UnixNano())
 	}
-	s.taken.Add(1)
 	return snap, nil
 }
 

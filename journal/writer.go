@@ -71,9 +71,6 @@ func (c *Commit) Wait() error {
 	}
 }
 
-// InputSeq is the last input sequence of the commit: what Durable will be when it has ended.
-func (c *Commit) InputSeq() uint64 { return c.end.inputSeq }
-
 // OnDurable sets two functions. durable is called in order with the input sequence up to which
 // answers may be released: by the committer after every commit or, with a tail, by the appender
 // whenever it has released more. fail is called once, with the poison, before the process is ended.

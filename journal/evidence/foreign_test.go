@@ -77,7 +77,7 @@ func (v *venue) fsck(t *testing.T, l *Log) string {
 	}
 	key := filepath.Join(v.logDir(), pubName)
 	said, err := exec.Command(*fsckFlag, "--ui=false", "-N=8", "--storage_url=file://"+v.logDir()+"/",
-		"--public_key="+key, "--origin="+l.Origin()).CombinedOutput()
+		"--public_key="+key, "--origin="+l.o.Origin).CombinedOutput()
 	if err != nil || strings.Contains(string(said), "failed") {
 		return fmt.Sprint(string(said), err)
 	}
@@ -89,7 +89,7 @@ func (v *venue) fsck(t *testing.T, l *Log) string {
 func TestALitewitnessCosigns(t *testing.T) {
 	v := newVenue(t, 31)
 	v.trade(10)
-	key, origin := v.log().VKey(), v.log().Origin()
+	key, origin := v.log().VKey(), v.log().o.Origin
 	var witnesses []*Witness
 	if *litewitnessFlag == "" {
 		witnesses = v.withOrigin(newTestWitness(t, "w.example/a", key))

@@ -175,9 +175,6 @@ func (l *Log) restoreNewest() error {
 // VKey is the public key of the log.
 func (l *Log) VKey() string { return l.signer.VKey }
 
-// Origin is the name of the log.
-func (l *Log) Origin() string { return l.o.Origin }
-
 // Checkpoint is the newest published head, nil for none.
 func (l *Log) Checkpoint() []byte {
 	l.mu.Lock()

@@ -248,7 +248,7 @@ func TestAForkIsRefusedByAWitness(t *testing.T) {
 	key := must.Get(os.ReadFile(filepath.Join(v.logDir(), keyName)))(t)
 	must.OK(t, os.WriteFile(filepath.Join(short.logDir(), keyName), key, 0o600))
 	o := short.logOptions()
-	o.Origin, o.Quorum = v.log().Origin(), 1
+	o.Origin, o.Quorum = v.log().o.Origin, 1
 	o.Witnesses = short.withOrigin(w)
 	l := must.Get(Open(short.j, o))(t)
 	short.keepUntil(l, func(s State) bool { return s.Failed != nil })
