@@ -359,7 +359,7 @@ func TestRepairBesideSettlement(t *testing.T) {
 			before[seq] = row
 		}
 		g.wantRows(before)
-		if got := int(s.Swept()); got != n {
+		if got := int(s.Metrics().Swept); got != n {
 			t.Errorf("%d settlements of %d rows", got, n)
 		}
 	})

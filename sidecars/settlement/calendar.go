@@ -125,15 +125,6 @@ func (c *Calendar) SettlementDate(executedAtMillis int64) store.Date {
 // it is the nearest date inside; every date that SettlementDate returns is inside.
 func (c *Calendar) LocalDate(millis int64) store.Date { return c.zone.date(millis) }
 
-// BusinessDay reports whether trades may settle on d. Outside the tables, which
-// run from 1969-12-31 to 2201-12-31, Monday to Friday are business days.
-func (c *Calendar) BusinessDay(d store.Date) bool {
-	if i := int64(d) - int64(c.origin); i >= 0 && i < int64(len(c.business)) {
-		return c.business[i]
-	}
-	return isWeekday(d)
-}
-
 // Version names the rule files that were used, with their versions.
 //
 // Two calendars of one Version, zone and N give the same dates (Rules).

@@ -91,15 +91,16 @@ func TestLostAnswersAreCountedOnce(t *testing.T) {
 			if err != nil && !errors.Is(err, errCut) {
 				t.Fatal(err)
 			}
-			if after := settledRows(t, db); s.Swept() > after || s.Swept() < before {
-				t.Fatalf("seed %d: counted %d, settled %d before and %d after", seed, s.Swept(), before, after)
+			if after := settledRows(t, db); s.Metrics().Swept > after || s.Metrics().Swept < before {
+				t.Fatalf("seed %d: counted %d, settled %d before and %d after", seed, s.Metrics().Swept, before,
+					after)
 			}
-			if s.Swept() == uint64(n) {
+			if s.Metrics().Swept == uint64(n) {
 				break
 			}
 		}
 		expectOneTransitionEach(t, db, n)
-		if got := s.Swept(); got != uint64(n) {
+		if got := s.Metrics().Swept; got != uint64(n) {
 			t.Errorf("seed %d: counted %d of %d", seed, got, n)
 		}
 		s.write = db.Write
@@ -132,9 +133,9 @@ func TestLostAnswerIsFoundAfterOneThatWasUndone(t *testing.T) {
 			if n, err := s.Sweep(bounded(t)); n != 0 || !errors.Is(err, errCut) {
 				t.Fatalf("step %d: %d, %v", i, n, err)
 			}
-			if s.Swept() != uint64(step.swept) || len(cursorNames(t, db)) != step.marks {
+			if s.Metrics().Swept != uint64(step.swept) || len(cursorNames(t, db)) != step.marks {
 				t.Errorf("step %d: counted %d, marks %v; want %d, %d of them",
-					i, s.Swept(), cursorNames(t, db), step.swept, step.marks)
+					i, s.Metrics().Swept, cursorNames(t, db), step.swept, step.marks)
 			}
 		}
 		s.write = db.Write
@@ -161,8 +162,8 @@ func TestUnansweredCommitsThatAreLookedForAreBounded(t *testing.T) {
 	}
 	s.write = db.Write
 	mustSweep(t, s, 1)
-	if s.Swept() != 1 || len(s.marks.spent) != 0 {
-		t.Errorf("counted %d, want 1; %d marks still to delete", s.Swept(), len(s.marks.spent))
+	if s.Metrics().Swept != 1 || len(s.marks.spent) != 0 {
+		t.Errorf("counted %d, want 1; %d marks still to delete", s.Metrics().Swept, len(s.marks.spent))
 	}
 }
 
@@ -235,13 +236,13 @@ func TestCountsHoldWhenTheNetworkIsCut(t *testing.T) {
 		})
 	}
 	ctx := bounded(t)
-	for s.Swept() < uint64(n) && ctx.Err() == nil {
+	for s.Metrics().Swept < uint64(n) && ctx.Err() == nil {
 		if _, err := s.Sweep(ctx); err != nil {
 			failed++
 		}
 	}
 	expectOneTransitionEach(t, db, n)
-	if got := s.Swept(); got != uint64(n) {
+	if got := s.Metrics().Swept; got != uint64(n) {
 		t.Errorf("counted %d of %d", got, n)
 	}
 	t.Logf("%d cuts, %d sweeps failed", cuts, failed)

@@ -151,8 +151,8 @@ func TestClockStepsNeverSettleEarlyOrTwice(t *testing.T) {
 				compareAndForget(t, db, model)
 			}
 		}
-		if s.Swept() != uint64(settled) {
-			t.Errorf("seed %d: counted %d, want %d", seed, s.Swept(), settled)
+		if s.Metrics().Swept != uint64(settled) {
+			t.Errorf("seed %d: counted %d, want %d", seed, s.Metrics().Swept, settled)
 		}
 		c.step(60 * 24 * time.Hour)
 		left := must.Get(s.Sweep(bounded(t)))(t)

@@ -96,12 +96,12 @@ func TestRunSettlesOnceTheDatabaseIsFree(t *testing.T) {
 				case Metrics{Failures: s.failures.Load(), Swept: 1, LastSweepMillis: c.Now().UnixMilli()}:
 					c.set(noon("2026-03-09"))
 				}
-				if s.Swept() == 2 {
+				if s.Metrics().Swept == 2 {
 					cancel()
 				}
 			}
-			if err := s.Run(ctx); err != nil || s.Swept() != 2 {
-				t.Errorf("run: %v, swept %d, want 2", err, s.Swept())
+			if err := s.Run(ctx); err != nil || s.Metrics().Swept != 2 {
+				t.Errorf("run: %v, swept %d, want 2", err, s.Metrics().Swept)
 			}
 			for _, row := range rows(t, db) {
 				if row.Status != store.Settled {

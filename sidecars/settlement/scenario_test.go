@@ -37,7 +37,7 @@ func playCalendar(t *testing.T, script string) string {
 			t.Fatalf("line %d: unknown question %q", n, line)
 		}
 		word := "closed"
-		if mustCalendar(t, name, time.UTC, 1).BusinessDay(mustDate(t, at)) {
+		if mustCalendar(t, name, time.UTC, 1).businessDay(mustDate(t, at)) {
 			word = "open"
 		}
 		fmt.Fprintf(&out, "%s %s %s\n", name, at, word)

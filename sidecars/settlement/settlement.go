@@ -46,8 +46,8 @@ type Settlement struct {
 //
 // Trades that another process settles are counted there.
 type Metrics struct {
-	Swept           uint64 // trades settled by the schedule
-	Forced          uint64 // trades settled by Force
+	Swept           uint64 // trades settled by the schedule, each counted when its commit is known
+	Forced          uint64 // trades settled by Force; not those whose commit was not answered
 	Failures        uint64 // sweeps that ended with an error
 	LastSweepMillis int64  // end of the last sweep without an error; 0: none yet
 }
@@ -110,14 +110,6 @@ func (s *Settlement) Force(ctx context.Context, tradeID string) (t store.Trade,
 	s.forced.Add(uint64(moved))
 	return t, found, nil
 }
-
-// Swept returns how many trades scheduled sweeps of this process have settled:
-// svc_settlement_swept_total. Each is counted once, when its commit is known.
-func (s *Settlement) Swept() uint64 { return s.swept.Load() }
-
-// Forced returns how many trades Force has settled in this process. A force whose
-// commit was not answered is not counted.
-func (s *Settlement) Forced() uint64 { return s.forced.Load() }
 
 // Metrics returns all counters. They are not read at one moment.
 //

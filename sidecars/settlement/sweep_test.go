@@ -49,7 +49,7 @@ func TestSweepSettlesWhatIsDueAndNothingElse(t *testing.T) {
 			}
 			total += len(step.settles)
 			want := Metrics{Swept: uint64(total), LastSweepMillis: step.clock.UnixMilli()}
-			if got := s.Metrics(); got != want || s.Swept() != want.Swept || s.Forced() != 0 {
+			if got := s.Metrics(); got != want {
 				t.Fatalf("at %s: metrics %+v, want %+v", step.clock, got, want)
 			}
 		}
@@ -211,8 +211,8 @@ func TestForce(t *testing.T) {
 			expectRow(t, row, trade)
 			expectRow(t, rows(t, db)[41], trade)
 			expectRow(t, rows(t, db)[4], other)
-			if s.Forced() != 1 || s.Swept() != 0 {
-				t.Errorf("forced %d, swept %d; want 1, 0", s.Forced(), s.Swept())
+			if s.Metrics().Forced != 1 || s.Metrics().Swept != 0 {
+				t.Errorf("forced %d, swept %d; want 1, 0", s.Metrics().Forced, s.Metrics().Swept)
 			}
 			c.step(time.Hour)
 		}

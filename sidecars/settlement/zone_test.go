@@ -66,10 +66,10 @@ func TestLocalDatesAreThoseOfTheStandardLibrary(t *testing.T) {
 // settlesOneByOne counts business days one by one.
 func settlesOneByOne(c *Calendar, day store.Date, tPlus int) store.Date {
 	for range tPlus {
-		for day++; !c.BusinessDay(day); day++ {
+		for day++; !c.businessDay(day); day++ {
 		}
 	}
-	for !c.BusinessDay(day) {
+	for !c.businessDay(day) {
 		day++
 	}
 	return day

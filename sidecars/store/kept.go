@@ -111,7 +111,7 @@ func (t *Tx) ReadKept(r io.Reader, lastTrade uint64) (loaded bool, err error) {
 // beginOutboxes notes the last version of each source as one that no stream will have: what a
 // source publishes next follows it.
 //
-// The rows are in the state that OutboxRow.Superseded describes, with an empty payload. They are
+// The rows are superseded, as OutboxRow describes it, with an empty payload. They are
 // what Outbox compares the first new version with, so that no gap is reported.
 func (t *Tx) beginOutboxes() error {
 	_, err := t.Exec("insert into outbox (source, version, epoch, payload, created_at, " +

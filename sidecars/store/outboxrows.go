@@ -8,7 +8,8 @@ import "math"
 //
 //   - waiting: neither Published nor a stream sequence;
 //   - published: both;
-//   - superseded: Published without a stream sequence.
+//   - superseded: Published without a stream sequence. It will never be on the stream: a later
+//     epoch began, and the snapshot of that epoch holds the row's change.
 //
 // A row never leaves the table. Supersede, MarkPublished, PutStreamRow and MarkLost move it between
 // the states; package outbox decides when.
@@ -23,10 +24,6 @@ type OutboxRow struct {
 	Published      bool
 	StreamSequence uint64 // its sequence on the stream, 0 when it is not there
 }
-
-// Superseded reports that the row will never be on the stream: a later epoch began, and the
-// snapshot of that epoch holds the row's change.
-func (r *OutboxRow) Superseded() bool { return r.Published && r.StreamSequence == 0 }
 
 // AddOutbox adds the row of a change, in the change's own transaction.
 //

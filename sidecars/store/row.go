@@ -85,13 +85,6 @@ func (r *Row) Bool(i int) bool {
 	return v
 }
 
-// Date returns the date in column i; 1970-01-01 for NULL.
-func (r *Row) Date(i int) Date {
-	v, err := r.cells.date(i)
-	r.note(i, "a date", err)
-	return v
-}
-
 // Bytes returns a copy of the bytes in column i; nil for NULL.
 func (r *Row) Bytes(i int) []byte {
 	v, err := r.cells.bytes(i)

@@ -51,7 +51,7 @@ func outboxText(t *testing.T, db *store.DB, source string) string {
 		words = nil
 		return tx.OutboxFrom(source, 0, 1000, func(r store.OutboxRow) error {
 			switch {
-			case r.Superseded():
+			case r.Published && r.StreamSequence == 0:
 				words = append(words, fmt.Sprintf("%d-", r.Version))
 			case r.Published:
 				words = append(words, fmt.Sprintf("%d@%d", r.Version, r.StreamSequence))

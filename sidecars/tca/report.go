@@ -47,9 +47,6 @@ type Bps struct {
 	hundredths wide
 }
 
-// Known reports whether there is a number.
-func (p Bps) Known() bool { return p.known }
-
 // Hundredths is the number in hundredths of a basis point. ok is false when it is absent, or does
 // not fit an int64, which is possible only with a benchmark close to zero.
 //
