@@ -132,18 +132,6 @@ func (v *Views) takeAsked() {
 	}
 }
 
-// CopyDepth is Depth for the observer's own goroutine, between two commands. ErrSecurity is its
-// only error.
-func (v *Views) CopyDepth(security uint32, levels int) (Depth, error) {
-	if !v.registered(security) {
-		return Depth{}, fmt.Errorf("blotter: depth security=%d: %w", security, ErrSecurity)
-	}
-	levels = min(max(levels, 1), MaxDepth)
-	d := Depth{Bids: make([]Level, 0, levels), Asks: make([]Level, 0, levels)}
-	v.fillDepth(security, &d)
-	return d, nil
-}
-
 // fillDepth fills the slices of a depth up to their capacity.
 func (v *Views) fillDepth(security uint32, d *Depth) {
 	d.Sequence = v.current

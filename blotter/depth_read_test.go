@@ -29,7 +29,7 @@ func TestDepthDoesNotNeedTheObserver(t *testing.T) {
 	for step := range 3000 {
 		observe(v, s.step())
 		levels := 1 + step%40
-		want := must.Get(v.CopyDepth(1, levels))(t)
+		want := v.copyDepth(1, levels)
 		if got, err := v.Depth(1, levels, 0); err != nil || !same(got, want) {
 			t.Fatalf("step %d: got %+v, %v, want %+v", step, got, err, want)
 		}
@@ -125,7 +125,7 @@ func TestPiecesBecomeOneMoment(t *testing.T) {
 			}
 		}
 		sequence, ok := r.v.endOf(max(b.sides[0].newest, b.sides[1].newest))
-		want, _ := r.v.CopyDepth(1, b.most)
+		want := r.v.copyDepth(1, b.most)
 		got := Depth{Sequence: sequence, Bids: make([]Level, 0, b.most), Asks: make([]Level, 0, b.most)}
 		r.change(600) // the level is outside the requested depth now
 		for i := range b.sides {
@@ -215,7 +215,7 @@ func TestDeepBooksBesideABusyWriter(t *testing.T) {
 		}
 		for range 1 + r.rng.IntN(4) {
 			r.change(wanted)
-			d := must.Get(r.v.CopyDepth(1, levels))(t)
+			d := r.v.copyDepth(1, levels)
 			truth.Store(d.Sequence, d)
 		}
 		r.v.Flush()

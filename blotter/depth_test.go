@@ -54,19 +54,26 @@ func startObserver(t *testing.T, v *Views) *observer {
 	return o
 }
 
+// copyDepth is what Depth must return, read by the observer's goroutine between two commands.
+func (v *Views) copyDepth(security uint32, levels int) Depth {
+	d := Depth{Bids: make([]Level, 0, levels), Asks: make([]Level, 0, levels)}
+	v.fillDepth(security, &d)
+	return d
+}
+
 func TestDepthIsAnsweredByAnIdleObserver(t *testing.T) {
 	g := smallGenesis()
 	s, v := newSource(t, g, 31), newTestViews(t, g)
 	for range 3000 {
 		observe(v, s.step())
 	}
-	want, err := v.CopyDepth(1, 3)
-	for err == nil && len(want.Bids) < 3 { // until the book is deep enough
+	want := v.copyDepth(1, 3)
+	for len(want.Bids) < 3 { // until the book is deep enough
 		observe(v, s.step())
-		want, err = v.CopyDepth(1, 3)
+		want = v.copyDepth(1, 3)
 	}
-	if err != nil || len(want.Bids) != 3 || want.Sequence != v.Applied() {
-		t.Fatalf("%+v, %v", want, err)
+	if want.Sequence != v.Applied() {
+		t.Fatalf("%+v", want)
 	}
 	o := startObserver(t, v)
 	defer close(o.batches)
@@ -174,9 +181,6 @@ func TestDepthOfUnknownSecurityIsRefused(t *testing.T) {
 		if _, err := v.Depth(security, 1, later); !errors.Is(err, ErrSecurity) {
 			t.Errorf("security %d: %v", security, err)
 		}
-		if _, err := v.CopyDepth(security, 1); !errors.Is(err, ErrSecurity) {
-			t.Errorf("security %d: %v", security, err)
-		}
 	}
 }
 
@@ -190,9 +194,13 @@ func TestDepthLevelsAreClamped(t *testing.T) {
 	}
 	for levels, want := range map[int]int{math.MinInt: 1, 0: 1, 1: 1, 2: 2, MaxDepth: MaxDepth,
 		math.MaxInt: MaxDepth} {
-		d, err := v.CopyDepth(1, levels)
-		if err != nil || len(d.Bids) != want || d.Bids[0].Px != MaxDepth+5 || len(d.Asks) != 0 {
-			t.Errorf("levels %d: %d, %v", levels, len(d.Bids), err)
+		d, err := v.Depth(1, levels, 0)
+		if err != nil || cap(d.Bids) != want || cap(d.Asks) != want {
+			t.Errorf("levels %d: room for %d and %d, %v", levels, cap(d.Bids), cap(d.Asks), err)
+		}
+		d = v.copyDepth(1, want)
+		if len(d.Bids) != want || d.Bids[0].Px != MaxDepth+5 || len(d.Asks) != 0 {
+			t.Errorf("%d levels: %d bids, %d asks", want, len(d.Bids), len(d.Asks))
 		}
 	}
 }

@@ -51,9 +51,7 @@ type History struct {
 
 	mu        sync.Mutex // guards the fields below
 	current   *index     // nil: none
-	damage    error      // why there is no index any more
-	info      HistoryInfo
-	built     uint64 // number of indexes begun, for file names
+	built     uint64     // number of indexes begun, for file names
 	reindexes bool
 	closed    bool
 }
@@ -111,7 +109,7 @@ func (h *History) Reindex(ctx context.Context,
 		return HistoryInfo{}, fmt.Errorf("blotter: reindex dir=%s: %w", h.dir, err)
 	}
 	info.DurationMillis = h.now().Sub(start).Milliseconds()
-	if err := h.swap(ix, info); err != nil {
+	if err := h.swap(ix); err != nil {
 		return HistoryInfo{}, fmt.Errorf("blotter: reindex dir=%s: %w", h.dir, err)
 	}
 	return info, nil
@@ -184,14 +182,14 @@ func (h *History) build(ctx context.Context, path string,
 // swap makes ix the current index. A history that was closed meanwhile drops it instead. The error
 // is that of removing or closing a file; the new index is in use all the same, unless the history
 // is closed.
-func (h *History) swap(ix *index, info HistoryInfo) error {
+func (h *History) swap(ix *index) error {
 	h.mu.Lock()
 	old := h.current
 	if h.closed {
 		h.mu.Unlock()
 		return errors.Join(ErrHistoryClosed, ix.drop())
 	}
-	h.current, h.info, h.damage = ix, info, nil
+	h.current = ix
 	h.mu.Unlock()
 	if old == nil {
 		return nil
@@ -204,16 +202,6 @@ func (h *History) isClosed() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.closed
-}
-
-// Info describes the content of the index; false when there is none.
-func (h *History) Info() (HistoryInfo, bool) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.current == nil {
-		return HistoryInfo{}, false
-	}
-	return h.info, true
 }
 
 // Close removes the index. A running Reindex ends with an error at the next fills from its source;

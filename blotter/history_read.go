@@ -10,8 +10,7 @@ import (
 
 // Page appends to dst up to limit fills with a tradeSeq strictly greater than sinceSeq, ascending
 // and without a hole. next is the sinceSeq of the page after it. ok is false when there is no
-// readable index: none has been built, or the last one is damaged (Damage returns the reason).
-// Reindex makes a new one.
+// readable index: none has been built, or the last one is damaged. Reindex makes a new one.
 //
 // It reads whole blocks from the disk, and blocks for them. Any goroutine.
 func (h *History) Page(sinceSeq uint64, limit int, dst []matcher.Fill) (
@@ -38,22 +37,15 @@ func (h *History) Page(sinceSeq uint64, limit int, dst []matcher.Fill) (
 }
 
 // Range passes the fills of [from, to], both inclusive, to fn in order, a block at a time. fn may
-// use the slice only until it returns. Fills beyond the end of the index, which Info gives, are
-// left out. Errors: ErrNoHistory without an index, ErrDamaged when it cannot be read; an error of
-// fn ends the range and is returned.
+// use the slice only until it returns. Fills beyond the end of the index, which Reindex has
+// returned, are left out. Errors: ErrNoHistory without an index, ErrDamaged when it cannot be read;
+// an error of fn ends the range and is returned.
 func (h *History) Range(from, to uint64, fn func(fills []matcher.Fill) error) error {
 	ix := h.acquire()
 	if ix == nil {
 		return fmt.Errorf("blotter: range from=%d to=%d: %w", from, to, ErrNoHistory)
 	}
 	return h.release(ix, ix.each(max(from, 1), min(to, ix.count), fn))
-}
-
-// Damage is the reason why an index that was built is gone, else nil. A new index clears it.
-func (h *History) Damage() error {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.damage
 }
 
 // acquire returns the current index and keeps it open until release; nil when there is none.
@@ -72,7 +64,7 @@ func (h *History) release(ix *index, err error) error {
 		h.mu.Lock()
 		ours := h.current == ix
 		if ours {
-			h.current, h.damage = nil, err
+			h.current = nil
 		}
 		h.mu.Unlock()
 		if ours {

@@ -52,13 +52,6 @@ func (b *Blotter) span() (oldest, newest uint64) {
 	return oldest, newest
 }
 
-// Evicted is how many fills have been dropped: all fills before the oldest, also those that were
-// never in this blotter. Any goroutine.
-func (b *Blotter) Evicted() uint64 {
-	oldest, _ := b.span()
-	return oldest - 1
-}
-
 // ByTradeSeq returns one fill, false if the blotter does not hold it (any more). Any goroutine; one
 // copy, no lock.
 func (b *Blotter) ByTradeSeq(tradeSeq uint64) (fill matcher.Fill, ok bool) {

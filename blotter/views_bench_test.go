@@ -183,7 +183,7 @@ func BenchmarkViews(b *testing.B) {
 	})
 	b.Run("op=depth/levels=20", func(b *testing.B) {
 		for b.Loop() {
-			v.CopyDepth(1, 20)
+			v.copyDepth(1, 20)
 		}
 	})
 }
