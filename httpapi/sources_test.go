@@ -69,7 +69,7 @@ func badStocks() []string {
 	}
 	for _, ticker := range []string{`""`, `"  "`, `"A B"`, `"A_B"`, `"A/B"`, `"ABCDEFGHIJKLMNOPQ"`,
 		`"é"`, `"ı"`, `"ſ"`, `"A\n"`, `"\tA"`, `"A\u0000"`,
-		`"A*"`, `7`, `null`, `["AAA"]`, `"` + strings.Repeat(" A", 2000) + `"`} {
+		`"A*"`, `"."`, `".."`, `7`, `null`, `["AAA"]`, `"` + strings.Repeat(" A", 2000) + `"`} {
 		bodies = append(bodies, strings.Replace(goodStockRow, `"AAA"`, ticker, 1))
 	}
 	return bodies

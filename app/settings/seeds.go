@@ -33,7 +33,7 @@ type seedAccount struct {
 
 // seedSecurity is a row of the securities file: ticker,companyName,enabled,halted.
 //
-// Ticker matches [A-Z0-9.-]{1,16} and occurs once in a file. A security that is not enabled takes
+// Ticker is a control.NewTicker and occurs once in a file. A security that is not enabled takes
 // no orders; one that is halted takes none until it is resumed.
 type seedSecurity struct {
 	Ticker      string
@@ -121,8 +121,9 @@ func parseSecurities(r io.Reader) ([]seedSecurity, error) {
 	err := eachRow(r, []string{"ticker", "companyName", "enabled", "halted"},
 		func(line int, cell []string) error {
 			ticker := cell[0]
-			if !control.ValidTicker(ticker) {
-				return fmt.Errorf("line %d: ticker %s does not match [A-Z0-9.-]{1,16}", line, Printable(ticker))
+			if !control.NewTicker(ticker) {
+				return fmt.Errorf("line %d: ticker %s does not match [A-Z0-9.-]{1,16}, or is dots alone", line,
+					Printable(ticker))
 			}
 			if first, twice := seen[ticker]; twice {
 				return fmt.Errorf("line %d: ticker %s is on line %d already", line, ticker, first)

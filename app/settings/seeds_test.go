@@ -105,6 +105,7 @@ func TestBadSeedFilesAreNamedWithTheirLine(t *testing.T) {
 		{"columns", "seed.accounts", accounts + "\n5,A\n", "line 3: wrong number of fields"},
 		{"quote", "seed.accounts", accounts + "5,\"A,true\n", "line 2"},
 		{"ticker", "seed.securities", securities + "aapl,A,true,false\n", `line 2: ticker "aapl"`},
+		{"ticker of dots", "seed.securities", securities + "..,A,true,false\n", `ticker ".." does not`},
 		{"long ticker", "seed.securities", securities + "ABCDEFGHIJKLMNOPQ,A,true,false\n",
 			"line 2: ticker"},
 		{"ticker twice", "seed.securities", securities +

@@ -195,6 +195,10 @@ func appendString(b []byte, text string) []byte {
 	return append(b, '"')
 }
 
+// NewTicker reports whether a new security may have the ticker: a valid one that a path can name,
+// which "." and ".." are not.
+func NewTicker(text string) bool { return ValidTicker(text) && text != "." && text != ".." }
+
 // ValidTicker reports whether text is [A-Z0-9.-]{1,16}.
 func ValidTicker(text string) bool {
 	if len(text) == 0 || len(text) > MaxTicker {

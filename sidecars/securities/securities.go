@@ -25,7 +25,7 @@ type Stock struct {
 	By *store.Act
 }
 
-// ErrStock reports an invalid security: a ticker that is not [A-Z0-9.-]{1,16} when trimmed and in
+// ErrStock reports an invalid security: a ticker that is not a control.NewTicker when trimmed and in
 // capitals, or not a source.ValidName.
 var ErrStock = errors.New("not a stock")
 
@@ -73,7 +73,7 @@ func ofRecord(r control.Record) Stock {
 // It does not look at the database.
 func (s Stock) record() (control.Record, error) {
 	ticker := strings.Map(capital, strings.TrimSpace(s.Ticker))
-	if !control.ValidTicker(ticker) || !source.ValidName(s.CompanyName) {
+	if !control.NewTicker(ticker) || !source.ValidName(s.CompanyName) {
 		return control.Record{}, fmt.Errorf("securities: ticker=%.40q: %w", s.Ticker, ErrStock)
 	}
 	return control.Record{Ticker: ticker, Name: s.CompanyName,

@@ -43,6 +43,8 @@ func TestWhatAStockIs(t *testing.T) {
 		{"full width", "ＡＡＰＬ", "x", ""},
 		{"not text", "A\xff", "x", ""},
 		{"zero byte", "A\x00", "x", ""},
+		{"a dot, which no path can name", ".", "x", ""},
+		{"two dots, which no path can name", " .. ", "x", ""},
 		{"no name", "AAPL", "", ""},
 		{"blank name", "AAPL", "\t ", ""},
 		{"name of 257 bytes", "AAPL", strings.Repeat("é", 128) + "x", ""},
