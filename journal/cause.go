@@ -6,6 +6,7 @@ import (
 	"io"
 	"io/fs"
 	"regexp"
+	"strconv"
 	"strings"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -13,24 +14,34 @@ import (
 )
 
 // storeError is an error of the store in one line that names files in full. errors.Is and errors.As
-// find the store's error behind it.
+// find the store's error behind it, and ErrCorrupt when that is one of damage.
 type storeError struct {
-	text string
-	err  error
+	text    string
+	err     error
+	corrupt bool
 }
 
 func (e *storeError) Error() string { return e.text }
 
-func (e *storeError) Unwrap() error { return e.err }
+func (e *storeError) Unwrap() []error {
+	if e.corrupt {
+		return []error{e.err, ErrCorrupt}
+	}
+	return []error{e.err}
+}
 
 // carrier is the text of the error in which the store passes on the details of a corruption.
 const carrier = "<corruption detail carrier>"
 
 // plain puts an error of the store into one line: without the mark that carries the details of a
-// corruption, and with the file that the details name. An error that is in one line already comes
-// back as it is.
+// corruption, and with the file that the details name. What the store calls corruption is
+// ErrCorrupt. Any other error in one line comes back as it is.
 func plain(err error) error {
-	if err == nil || !strings.ContainsAny(err.Error(), "\n<") {
+	if err == nil {
+		return nil
+	}
+	corrupt := spoiled(err)
+	if !corrupt && !strings.ContainsAny(err.Error(), "\n<") {
 		return err
 	}
 	text := strings.ReplaceAll(err.Error(), carrier, "")
@@ -39,37 +50,61 @@ func plain(err error) error {
 		!strings.Contains(text, info.Path) {
 		text = "file=" + info.Path + ": " + text
 	}
-	return &storeError{text, err}
+	return &storeError{text, err, corrupt}
 }
 
-// storeFile matches the name of a file of the store that stands alone.
-var storeFile = regexp.MustCompile(`"?\b(MANIFEST-\d{6,}|OPTIONS-\d{6,}|\d{6,}\.(?:log|sst))\b"?`)
+// spoiled reports an error in which the store says that bytes are not what it has written, or that
+// a file is missing.
+func spoiled(err error) bool {
+	return pebble.IsCorruptionError(err) || pebble.ExtractDataCorruptionInfo(err) != nil
+}
+
+var (
+	// storeFile matches the name of a file of the store that stands alone.
+	storeFile = regexp.MustCompile(`"?\b(MANIFEST-\d{6,}|OPTIONS-\d{6,}|\d{6,}\.(?:log|sst))\b"?`)
+	// missingTable matches the number of a table that the manifest names and the folder lacks.
+	missingTable = regexp.MustCompile(`\bfile (\d{6,}) \(type sstable\)`)
+	// oddOptions matches what the store says of a file of options that is not what it has written.
+	oddOptions = regexp.MustCompile(
+		`invalid key=value syntax|unknown option|name from options|changed from previous options`)
+	// otherSize matches what the store says of a table of another size than the manifest has.
+	otherSize = regexp.MustCompile(`object size mismatch`)
+)
 
 // inFull is an error of opening the store in dir with its files' full names, so that an operator
-// knows which file to look at. One that names none is about what the store reads first.
+// knows which file to look at. It is ErrCorrupt when a file of the store is missing, or is not what
+// the store has written. The store marks only some of these errors; the others are known by their
+// texts. It names the folder alone when the store does not say which file it is.
 func inFull(err error, fs vfs.FS, dir string) error {
 	if err == nil {
 		return nil
 	}
 	text := strings.Join(strings.Fields(err.Error()), " ")
-	named := strings.Contains(text, dir+"/")
+	text = missingTable.ReplaceAllString(text, "file $1.sst (type sstable)")
+	var number *strconv.NumError
+	options := oddOptions.MatchString(text) || errors.As(err, &number)
+	if options {
+		text = "file=" + newestOf(fs, dir, "OPTIONS-") + ": " + text
+	}
 	full := storeFile.ReplaceAllStringFunc(text, func(name string) string {
-		named = true
 		return fs.PathJoin(dir, strings.Trim(name, `"`))
 	})
 	full = strings.ReplaceAll(full, dir+"/"+dir, dir) // it was a full name
-	if !named {
-		full = "file=" + manifestOf(fs, dir) + ": " + full
-	}
-	return &storeError{full, err}
+	return &storeError{full, err, options || spoiled(err) || otherSize.MatchString(text) ||
+		errors.Is(err, pebble.ErrDBNotPristine) || // the marker of its format is missing
+		notExist(err) && !errors.Is(err, pebble.ErrDBDoesNotExist)}
 }
 
 // manifestOf is the manifest of a store, the newest if there are several.
-func manifestOf(fs vfs.FS, dir string) string {
+func manifestOf(fs vfs.FS, dir string) string { return newestOf(fs, dir, "MANIFEST-") }
+
+// newestOf is the newest file in the folder of a store with a name that begins so; the folder when
+// there is none.
+func newestOf(fs vfs.FS, dir, prefix string) string {
 	newest := ""
 	names, _ := fs.List(dir) // dir itself is named when it cannot be listed
 	for _, name := range names {
-		if strings.HasPrefix(name, "MANIFEST-") {
+		if strings.HasPrefix(name, prefix) {
 			newest = max(newest, name)
 		}
 	}

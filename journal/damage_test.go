@@ -7,9 +7,11 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"posttrade/ring/must"
 )
@@ -124,15 +126,18 @@ func (d damaged) outcome(fs vfs.FS) (err error) {
 	switch {
 	case err == nil:
 		return nil
-	case errors.Is(err, ErrCorrupt), errors.Is(err, ErrPoisoned),
-		strings.Contains(err.Error(), "pebble"):
-		// the store found the damage while compacting, or we did
+	case errors.Is(err, ErrCorrupt): // the store found the damage, also while compacting, or we did
 		return fmt.Errorf("%w: %w", errRefused, err)
 	}
 	return fmt.Errorf("history is wrong: %w", err)
 }
 
 var errRefused = errors.New("refused")
+
+// reasons are what a refusal of damage may be: each has a code, and a line in docs/operations.md.
+var reasons = []error{
+	ErrCorrupt, ErrShortened, ErrDiverged, ErrAnchorMissing, ErrAnchorDamaged, ErrCopied,
+}
 
 // survive damages one file and counts the outcome.
 func (d damaged) survive(t *testing.T, file string, content []byte, what string,
@@ -144,7 +149,8 @@ func (d damaged) survive(t *testing.T, file string, content []byte, what string,
 		count["whole"]++
 	case errors.Is(err, errRefused):
 		count["refused"]++
-		if len(err.Error()) < 40 {
+		if len(err.Error()) < 40 || !slices.ContainsFunc(reasons,
+			func(reason error) bool { return errors.Is(err, reason) }) {
 			t.Errorf("%s: unclear: %v", what, err)
 		}
 	default:
@@ -247,7 +253,7 @@ func TestLostDirectoriesAreRefused(t *testing.T) {
 	for name, d := range wrecks(t) {
 		fs := d.restore(t, "", nil)
 		must.OK(t, fs.RemoveAll(fs.PathJoin("j", storeName)))
-		if err := d.outcome(fs); !errors.Is(err, errRefused) {
+		if err := d.outcome(fs); !errors.Is(err, errRefused) || !errors.Is(err, ErrShortened) {
 			t.Errorf("%s: store removed: %v", name, err)
 		}
 		fs = d.restore(t, fs.PathJoin("j", anchorName), nil)
@@ -308,6 +314,63 @@ func TestOtherHistoryIsRefused(t *testing.T) {
 		_, err := Open("j", strict(t, one.restore(t, "j/anchor", other["j/anchor"])))
 		if !errors.Is(err, ErrDiverged) {
 			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestDamageOfTheStoreIsCorruptAndNamesTheFile damages each file of a store that has tables. Every
+// way to open the journal says which file it is.
+func TestDamageOfTheStoreIsCorruptAndNamesTheFile(t *testing.T) {
+	d := wrecks(t)["grown closed"]
+	live := manifestOf(d.restore(t, "", nil), "j/store")
+	for file, content := range d.image {
+		table, options := isTable(file), strings.Contains(file, "OPTIONS")
+		if !table && !options && file != live {
+			continue
+		}
+		cut, flipped := content[:len(content)-9], slices.Clone(content)
+		if table {
+			flipped[len(content)-70] ^= 4 // in what the table's footer leads to
+		} else if options {
+			at := strings.Index(string(content), "pebble.concatenate")
+			cut, flipped[at] = content[:at-3], 'P'
+		}
+		for how, content := range map[string][]byte{
+			"lost": nil, "emptied": {}, "cut": cut, "flipped": flipped,
+		} {
+			if options && (how == "lost" || how == "emptied") {
+				continue // nothing is lost
+			}
+			if file == live && (how == "cut" || how == "flipped") {
+				continue // an older list of files: see explained
+			}
+			fs := d.restore(t, file, content)
+			_, err := Open("j", Options{FS: fs, boot: "boot-1", Fatal: func(error) {}})
+			_, readErr := Read("j", VerifyOptions{FS: fs, boot: "boot-1"})
+			for _, err := range []error{err, readErr} {
+				if !errors.Is(err, ErrCorrupt) || !strings.Contains(err.Error(), file) ||
+					file != live && strings.Contains(err.Error(), live) {
+					t.Errorf("%s %s: %v", file, how, err)
+				}
+			}
+		}
+	}
+}
+
+// TestAnErrorOfTheDeviceIsNoDamage: a read that fails says nothing of the bytes.
+func TestAnErrorOfTheDeviceIsNoDamage(t *testing.T) {
+	d := wrecks(t)["grown closed"]
+	for _, kind := range []errorfs.OpKind{errorfs.OpOpen, errorfs.OpFileReadAt} {
+		fails := errorfs.InjectorFunc(func(op errorfs.Op) error {
+			if op.Kind == kind && strings.HasPrefix(op.Path, "j/store/0") {
+				return syscall.EIO
+			}
+			return nil
+		})
+		fs := errorfs.Wrap(d.restore(t, "", nil), fails)
+		_, err := Open("j", Options{FS: fs, boot: "boot-1", Fatal: func(error) {}})
+		if !errors.Is(err, syscall.EIO) || Damaging(err) {
+			t.Errorf("operation %d fails: %v", kind, err)
 		}
 	}
 }

@@ -69,12 +69,21 @@ func inspect(dir string, fs vfs.FS, boot string, l *latch, log Logger) (f findin
 	}
 	o := storeOptions(fs, l, log)
 	o.ReadOnly, o.ErrorIfNotExists = true, true
-	if names, err := fs.List(store); !anchored && (notExist(err) || err == nil && len(names) == 0) {
-		return f, nil
+	if names, err := fs.List(store); notExist(err) || err == nil && len(names) == 0 {
+		if anchored {
+			err = fmt.Errorf("journal: open store=%s: it is missing or empty, and file=%s is there: %w",
+				store, fs.PathJoin(dir, anchorName), ErrShortened)
+		} else {
+			err = nil
+		}
+		return f, err
 	}
 	db, err := openStore(store, o, l)
 	if !anchored && errors.Is(err, pebble.ErrDBDoesNotExist) {
 		return f, nil // creation was interrupted before anything was in it
+	}
+	if errors.Is(err, pebble.ErrDBDoesNotExist) {
+		return f, fmt.Errorf("%w: %w", err, ErrCorrupt) // the anchor says that there was one
 	}
 	if err != nil {
 		return f, err

@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
@@ -65,8 +64,7 @@ func (j *Journal) RoomForCopy() error {
 
 // Damaging reports that an error shows bytes on the disk that are not what was written.
 func Damaging(err error) bool {
-	return errors.Is(err, ErrCorrupt) || errors.Is(err, pebble.ErrCorruption) ||
-		pebble.ExtractDataCorruptionInfo(err) != nil
+	return errors.Is(err, ErrCorrupt) || spoiled(err)
 }
 
 // RoomForAnother is RoomForCopy of a journal that cannot be opened: reserve is the space that must

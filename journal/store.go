@@ -186,7 +186,7 @@ func storeOptions(fs vfs.FS, l *latch, log Logger) *pebble.Options {
 			if errors.Is(err, pebble.ErrCancelledCompaction) {
 				return
 			}
-			_ = l.Poison(fmt.Errorf("journal: store background: %w", err))
+			_ = l.Poison(fmt.Errorf("journal: store background: %w", plain(err)))
 			if !guarded() {
 				select {} // the hook has returned: no retry all the same
 			}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/sstable"
@@ -23,8 +24,13 @@ func checkTables(db *vault, fs vfs.FS, store string, o *pebble.Options) error {
 	for _, tables := range levels {
 		for i := range tables {
 			name := fs.PathJoin(store, tableName(uint64(tables[i].BackingSSTNum)))
-			if err := checkTable(fs, name, options); err != nil {
-				return fmt.Errorf("journal: read file=%s: %w", name, err)
+			err := checkTable(fs, name, options)
+			if notExist(err) {
+				return fmt.Errorf("journal: read file=%s: %w: %w", name, err, ErrCorrupt)
+			}
+			if err != nil { // the reader does not know the number of its table
+				text := strings.ReplaceAll(err.Error(), "000000:", fs.PathBase(name)+":")
+				return fmt.Errorf("journal: read file=%s: %w", name, &storeError{text, err, spoiled(err)})
 			}
 		}
 	}

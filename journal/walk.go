@@ -26,7 +26,7 @@ func iterate(db *vault, lower, upper []byte, f func(*pebble.Iterator) error) err
 		if itErr := it.Error(); itErr != nil && !errors.Is(err, itErr) {
 			err = errors.Join(err, fmt.Errorf("journal: iterate from key=%s: %w", keyName(lower), itErr))
 		}
-		if closeErr := it.Close(); closeErr != nil && it.Error() == nil {
+		if closeErr := it.Close(); closeErr != nil && !errors.Is(err, closeErr) {
 			err = errors.Join(err, fmt.Errorf("journal: iterate: %w", closeErr))
 		}
 		return err
