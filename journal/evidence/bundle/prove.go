@@ -41,7 +41,8 @@ func (j *Job) Prove(keys *verify.Keys, w io.Writer) error {
 	if err != nil {
 		name := j.Name
 		var refused *verify.Refusal
-		if errors.As(err, &refused) && refused.Blames == verify.BlameReport {
+		if errors.As(err, &refused) &&
+			(refused.Blames == verify.BlameReport || refused.Blames == verify.BlameRange) {
 			name = j.File
 		}
 		return fmt.Errorf("%s: %w", name, err)
@@ -53,6 +54,10 @@ func (j *Job) Prove(keys *verify.Keys, w io.Writer) error {
 	if report != nil {
 		fmt.Fprintf(w, "proven %s: every byte is what the engine decides, sequences %d to %d\n",
 			j.File, report.From, report.To)
+		if report.lines {
+			fmt.Fprintln(w, "range    a report of lines does not name its range: compare this one with what was "+
+				"asked for")
+		}
 	}
 	return nil
 }

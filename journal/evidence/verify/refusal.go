@@ -18,6 +18,7 @@ const (
 	BlameTiles   = "the tiles"
 	BlameBundle  = "the bundle"
 	BlameReport  = "the report"
+	BlameRange   = "the range of the export"
 	BlameJournal = "the journal"
 )
 
