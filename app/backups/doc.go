@@ -1,7 +1,7 @@
 // Package backups connects the directories of journal/backup with a running process.
 //
-//	Server  two resources of the admin listener: the journal behind a point, and the rows that no
-//	        journal gives again
+//	Server  resources of the admin listener: the journal behind a point, the rows that no journal
+//	        gives again, and why a stream of the journal has ended early
 //	Remote  the same, read over HTTP: the source of a backup
 //	First   what the first start after a restore does: it puts the rows back, begins a new epoch of
 //	        both control sources, and settles again what was settled by hand

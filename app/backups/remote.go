@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -51,7 +52,8 @@ const headerTime = 5 * time.Minute
 // after is the commit that the backup already has, zero for all of the journal; genesis is that of
 // the backup, in hex. journal.ErrBase says that this journal does not go on from there: a full
 // backup is needed. The stream has its own framing and hash, so an answer that was cut short is
-// noticed by its reader. The caller closes it.
+// noticed by its reader; ErrUnread says that the server itself could not go on. The caller closes
+// it.
 func (r *Remote) Journal(ctx context.Context, genesis string,
 	after journal.Point) (io.ReadCloser, error) {
 	query := url.Values{}
@@ -65,7 +67,48 @@ func (r *Remote) Journal(ctx context.Context, genesis string,
 	if err != nil {
 		return nil, err
 	}
-	return answer.Body, nil
+	return &stream{ReadCloser: answer.Body, why: func() error {
+		return r.failure(ctx, answer.Header.Get(streamHeader))
+	}}, nil
+}
+
+// ErrUnread: the server could not read its own journal. The error that wraps it says what and why,
+// in the server's words.
+var ErrUnread = errors.New("the server could not read its journal")
+
+// stream is an answer that asks the server when it ends early.
+type stream struct {
+	io.ReadCloser
+	why func() error // nil: not known
+}
+
+// Read reads the answer. After its first error it may be called again.
+func (s *stream) Read(p []byte) (int, error) {
+	n, err := s.ReadCloser.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		if why := s.why(); why != nil {
+			err = why
+		}
+	}
+	return n, err
+}
+
+// failure is why a stream has ended early; nil when the server does not say, as one that has ended
+// or that is older.
+func (r *Remote) failure(ctx context.Context, number string) error {
+	if number == "" {
+		return nil
+	}
+	answer, err := r.get(ctx, FailurePath, url.Values{queryStream: {number}})
+	if err != nil {
+		return nil
+	}
+	defer answer.Body.Close()
+	why, err := io.ReadAll(io.LimitReader(answer.Body, 1<<16))
+	if err != nil {
+		return nil
+	}
+	return fmt.Errorf("%s%s: %w: %s", r.address, JournalPath, ErrUnread, why)
 }
 
 // Tables are the rows that no journal gives again.

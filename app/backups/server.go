@@ -23,6 +23,15 @@ import (
 const (
 	JournalPath = "/backup/journal"
 	TablesPath  = "/backup/tables"
+	FailurePath = "/backup/failure"
+)
+
+// streamHeader is the number of a stream of the journal, and the query of FailurePath.
+//
+// A stream that has begun has no place for an error, and ends early: then the peer asks why.
+const (
+	streamHeader = "X-Backup-Stream"
+	queryStream  = "stream"
 )
 
 // whyHeader says why there are no rows (204).
@@ -54,9 +63,20 @@ type Server struct {
 	// twice the disk's time from the path of an order.
 	turn chan struct{}
 
+	// Of the streams that have begun: the number of the last one, and why one has ended early; nil:
+	// none has.
+	begun   atomic.Uint64
+	failure atomic.Pointer[failure]
+
 	sent    atomic.Uint64 // bytes
 	streams atomic.Uint64 // sent in full since the start
 	last    record
+}
+
+// failure is why a stream has ended early.
+type failure struct {
+	stream string // its number
+	why    error
 }
 
 // NewServer returns the handlers' owner.
@@ -80,14 +100,27 @@ func (s *Server) Handlers() map[string]http.Handler {
 	return map[string]http.Handler{
 		"GET " + JournalPath: s.guarded(s.journal),
 		"GET " + TablesPath:  s.guarded(s.tables),
+		"GET " + FailurePath: s.admitted(s.failed),
 	}
 }
 
-// guarded asks for an administrator's token.
+// guarded asks for an administrator's token, then takes the one place for a stream.
 //
-// Whatever the admin listener itself asks for, 401 and 403 are decided here, before a request
-// takes the one place. 409 with BACKUP_RUNNING may be tried again.
+// 409 with BACKUP_RUNNING may be tried again.
 func (s *Server) guarded(h func(http.ResponseWriter, *http.Request, string)) http.Handler {
+	return s.admitted(func(w http.ResponseWriter, r *http.Request, subject string) {
+		if !s.begin(r.Context()) {
+			w.Header().Set("Retry-After", "1")
+			problem(w, http.StatusConflict, "BACKUP_RUNNING", "another backup is being read")
+			return
+		}
+		defer func() { <-s.turn }()
+		h(w, r, subject)
+	})
+}
+
+// admitted asks for an administrator's token, whatever the admin listener itself asks for.
+func (s *Server) admitted(h func(http.ResponseWriter, *http.Request, string)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 		subject, valid, admin := "", false, false
@@ -100,11 +133,7 @@ func (s *Server) guarded(h func(http.ResponseWriter, *http.Request, string)) htt
 			problem(w, http.StatusUnauthorized, "UNAUTHORIZED", "a backup needs an admin token")
 		case !admin:
 			problem(w, http.StatusForbidden, "ADMIN_REQUIRED", "a backup needs an admin token")
-		case !s.begin(r.Context()):
-			w.Header().Set("Retry-After", "1")
-			problem(w, http.StatusConflict, "BACKUP_RUNNING", "another backup is being read")
 		default:
-			defer func() { <-s.turn }()
 			h(w, r, subject)
 		}
 	})
@@ -132,8 +161,8 @@ func (s *Server) begin(ctx context.Context) bool {
 //
 // What is answered before the request is in the stream, and on stable storage: settle waits for
 // it. The headers have the exact length, and a stream that cannot be completed breaks the
-// connection, so that no peer takes a part for the whole. Before the first byte every failure is a
-// problem document:
+// connection, so that no peer takes a part for the whole; FailurePath then says why. Before the
+// first byte every failure is a problem document:
 //
 //   - 400 names the member of the query
 //   - 409 BASE_UNKNOWN: this journal does not continue the backup
@@ -152,6 +181,7 @@ func (s *Server) journal(w http.ResponseWriter, r *http.Request, subject string)
 		return
 	}
 	begun := time.Now()
+	stream := strconv.FormatUint(s.begun.Add(1), 10)
 	var size int64
 	var head uint64
 	began := false
@@ -168,6 +198,7 @@ func (s *Server) journal(w http.ResponseWriter, r *http.Request, subject string)
 		w.Header().Set("Content-Type", "application/octet-stream")
 		w.Header().Set("Content-Length", strconv.FormatInt(size, 10))
 		w.Header().Set("Cache-Control", "no-store")
+		w.Header().Set(streamHeader, stream)
 		began = true
 		_, err = io.CopyBuffer(s.output(w, r), t, make([]byte, chunkBytes))
 		return errors.Join(err, t.Close())
@@ -184,7 +215,9 @@ func (s *Server) journal(w http.ResponseWriter, r *http.Request, subject string)
 	case began:
 		s.o.Logger.Warn("a backup was cut short", "subject", subject, "address", r.RemoteAddr,
 			"error", err)
-		panic(http.ErrAbortHandler) // the status is sent: the peer must see that the stream is not whole
+		s.failure.Store(&failure{stream, err})
+		_ = http.NewResponseController(w).Flush() // a peer that is gone asks nothing
+		panic(http.ErrAbortHandler)               // the status is sent: the peer must see that it is not whole
 	case errors.Is(err, journal.ErrBase):
 		problem(w, http.StatusConflict, "BASE_UNKNOWN", err.Error())
 	case errors.Is(err, journal.ErrCorrupt), errors.Is(err, journal.ErrSnapshot):
@@ -193,6 +226,18 @@ func (s *Server) journal(w http.ResponseWriter, r *http.Request, subject string)
 	default:
 		problem(w, http.StatusServiceUnavailable, "JOURNAL_FAILED", err.Error())
 	}
+}
+
+// failed says why a stream has ended early, as plain text; 404 when it has not, or another has
+// since.
+func (s *Server) failed(w http.ResponseWriter, r *http.Request, _ string) {
+	f := s.failure.Load()
+	if f == nil || f.stream != r.URL.Query().Get(queryStream) {
+		problem(w, http.StatusNotFound, "NOT_FOUND", queryStream+": it has not failed")
+		return
+	}
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	_, _ = io.WriteString(w, f.why.Error()) // the peer may be gone
 }
 
 // settle waits until everything that was answered before the call is on stable storage.

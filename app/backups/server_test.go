@@ -1,13 +1,21 @@
 package backups
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
+	"strings"
 	"testing"
+	"time"
 
 	"posttrade/journal"
+	"posttrade/journal/backup"
 	"posttrade/matcher"
 	"posttrade/ring/must"
 	"posttrade/sidecars/store"
@@ -54,5 +62,90 @@ func TestABackupHasWhatWasAnsweredBefore(t *testing.T) {
 			}
 			must.OK(t, j.Close())
 		})
+	}
+}
+
+// damagedJournal is a journal that opens, with a table of commands that is damaged in the middle.
+func damagedJournal(t *testing.T) (j *journal.Journal, table string) {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "journal")
+	o := journal.Options{Durability: journal.DurabilityOS, Fatal: func(err error) { t.Log(err) }}
+	j = must.Get(journal.Open(dir, o))(t)
+	must.OK(t, j.Create([]byte("genesis")))
+	for n := uint64(1); n <= 3000; n++ {
+		var b journal.Block
+		c := matcher.NewCommand(matcher.OrderNew)
+		c.InputSeq = n
+		b.Command(&c)
+		must.Get(j.Append(&b))(t)
+	}
+	must.OK(t, j.Close())
+	j = must.Get(journal.Open(dir, o))(t) // what was in the log goes into tables
+	must.OK(t, j.Close())
+	var text []byte
+	for _, name := range must.Get(filepath.Glob(filepath.Join(dir, "store", "*.sst")))(t) {
+		if b := must.Get(os.ReadFile(name))(t); len(b) > len(text) {
+			table, text = name, b
+		}
+	}
+	text[len(text)/2] ^= 1
+	must.OK(t, os.WriteFile(table, text, 0o600))
+	j = must.Get(journal.Open(dir, o))(t)
+	t.Cleanup(func() { must.OK(t, j.Close()) })
+	return j, table
+}
+
+// TestABackupOfADamagedJournalSaysWhatIsDamaged, and does not accuse the transfer. A server that
+// does not know why leaves it at the stream that is not whole.
+func TestABackupOfADamagedJournalSaysWhatIsDamaged(t *testing.T) {
+	j, table := damagedJournal(t)
+	s := NewServer(ServerOptions{
+		Journal: j, Logger: slog.New(slog.DiscardHandler), Data: t.TempDir(),
+		Database: func() (*store.DB, string) { return nil, "none" },
+		Admit:    func(token string) (string, bool, bool) { return "ann", token != "", token == "admin" },
+	})
+	mux := http.NewServeMux()
+	for pattern, h := range s.Handlers() {
+		mux.Handle(pattern, h)
+	}
+	older := func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == FailurePath {
+			http.NotFound(w, r)
+			return
+		}
+		mux.ServeHTTP(w, r)
+	}
+	const notWhole = "transfer is not whole"
+	for name, tt := range map[string]struct {
+		server http.Handler
+		unread bool
+		says   string
+	}{
+		"this build":     {mux, true, table},
+		"an older build": {http.HandlerFunc(older), false, notWhole},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := httptest.NewServer(tt.server)
+			defer server.Close()
+			remote := NewRemote(server.URL, func() (string, error) { return "admin", nil }, nil)
+			_, err := backup.Write(context.Background(), filepath.Join(t.TempDir(), "b"), remote,
+				backup.Options{Now: time.Now})
+			if errors.Is(err, ErrUnread) != tt.unread || !strings.Contains(fmt.Sprint(err), tt.says) ||
+				tt.unread && strings.Contains(err.Error(), notWhole) {
+				t.Error(err)
+			}
+		})
+	}
+	for asked, want := range map[[2]string]int{
+		{"?stream=9", "admin"}: 404, {"", "admin"}: 404, {"?stream=2", "admin"}: 200,
+		{"?stream=2", "user"}: 403, {"?stream=2", ""}: 401,
+	} {
+		r := httptest.NewRequest(http.MethodGet, FailurePath+asked[0], nil)
+		r.Header.Set("Authorization", "Bearer "+asked[1])
+		w := httptest.NewRecorder()
+		mux.ServeHTTP(w, r)
+		if w.Code != want {
+			t.Errorf("%s: %d %s", asked, w.Code, must.Get(io.ReadAll(w.Body))(t))
+		}
 	}
 }
