@@ -24,8 +24,13 @@ var ErrArchived = errors.New("moved into an archive; name its folder with journa
 // of for the store that has them.
 type vault struct {
 	*pebble.DB
-	shelf *shelf // nil: nothing was moved out
+	shelf *shelf        // nil: nothing was moved out
+	cache *pebble.Cache // of table blocks
 }
+
+// forget empties the cache of table blocks: what is read after it is read from the files. The next
+// reads of other callers are, too, which costs them cacheBytes at most.
+func (v *vault) forget() { v.cache.Reserve(cacheBytes)() }
 
 // remnant is what the store keeps of an archive, as JSON under its key (FORMAT.md, section 9). With
 // it the history behind the archive is verified without the archive.

@@ -15,7 +15,8 @@ import (
 
 // A scrub reads the whole journal while everything else runs, and makes the checks that Verify
 // makes of blocks: checksums, chain, contiguity of both sequences, fills and client ids. The store
-// checks its tables as it reads them. A scrub records damage and reads on behind it, so one pass
+// checks its tables as it reads them; a pass begins with an empty cache, so that it reads every
+// block of a table from its file. A scrub records damage and reads on behind it, so one pass
 // finds all of it. The findings survive a restart in a small file beside the store; a pass that was
 // cut short continues where it was.
 //
@@ -125,6 +126,7 @@ func (s *Scrub) Run(ctx context.Context) error {
 // not read. It takes scrubShare times as long as the reading does. Errors: those of Run.
 func (s *Scrub) Pass(ctx context.Context) error {
 	head, _ := s.j.Head()
+	s.j.db.forget()
 	w := newWalker(s.j.db, s.j.Seed())
 	defer w.close()
 	moved := s.j.db.shelf.end()

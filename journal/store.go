@@ -166,7 +166,6 @@ func storeOptions(fs vfs.FS, l *latch, log Logger) *pebble.Options {
 		Logger:                      storeLog{log, l},
 		MemTableSize:                memTableBytes,
 		MemTableStopWritesThreshold: memTables,
-		CacheSize:                   cacheBytes,
 		BytesPerSync:                256 << 10,
 		L0CompactionFileThreshold:   64,
 		L0StopWritesThreshold:       1000,
@@ -202,15 +201,19 @@ func storeOptions(fs vfs.FS, l *latch, log Logger) *pebble.Options {
 // full.
 func openStore(dir string, o *pebble.Options, l *latch) (*vault, error) {
 	opened := make(chan *pebble.DB, 1)
+	o.Cache = pebble.NewCache(cacheBytes)
 	err := l.orPoison(func() error {
 		db, err := pebble.Open(dir, o)
 		opened <- db
 		return err
 	})
 	if err != nil {
+		if l.Err() == nil { // else the opening may still be under way
+			o.Cache.Unref()
+		}
 		return nil, fmt.Errorf("journal: open store=%s: %w", dir, inFull(err, o.FS, dir))
 	}
-	v := &vault{DB: <-opened}
+	v := &vault{DB: <-opened, cache: o.Cache}
 	if v.shelf, err = readShelf(v); err != nil {
 		return nil, errors.Join(err, closeStore(v, l))
 	}
@@ -223,6 +226,7 @@ func closeStore(db *vault, l *latch) error {
 	if err := l.orPoison(db.Close); err != nil {
 		return fmt.Errorf("journal: close store: %w", err)
 	}
+	db.cache.Unref()
 	return nil
 }
 
