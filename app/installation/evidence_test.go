@@ -68,7 +68,8 @@ func TestAStrangerChecksATrade(t *testing.T) {
 		args []string
 	}{{2, nil}, {2, []string{"--key", "a+b"}}, {2, []string{"--key", key + "x"}},
 		{2, []string{"--key", noKey}}, {2, []string{"--key", key, "--witness-key", key}},
-		{1, []string{"--key", filepath.Join(empty, "absent")}}} {
+		{2, []string{"--key", filepath.Join(empty, "absent")}}, {2, []string{"--key", "garbage"}},
+		{2, []string{"--key", key, "--witness-key", "garbage"}}, {1, []string{"--key", empty}}} {
 		code, stdout, stderr := apptest.Run("evidence", append([]string{"verify",
 			filepath.Join(empty, "p.json")}, tt.args...)...)
 		if code != tt.exit || stdout != "" || strings.Count(stderr, "\n") != 1 {

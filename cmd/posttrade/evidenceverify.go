@@ -19,12 +19,13 @@ import (
 // keysOf reads the keys on the command line; a key may be the name of a file that holds it. A key
 // always has a + in it, and a text without one is taken for a file's name.
 //
-// Errors: a usage error for no key and for a text that is none; those of reading a file.
+// Errors: a usage error for no key, and for a text or a file that is none. A file that is there and
+// cannot be read is no usage error.
 func (e *evidenceFlags) keysOf() (verify.Keys, error) {
 	if len(e.keys) == 0 {
 		return verify.Keys{}, settings.Usagef("verify needs --key, as posttrade evidence key prints it")
 	}
-	read := func(list []string) ([]string, error) {
+	read := func(flag string, list []string) ([]string, error) {
 		var out []string
 		for _, text := range list {
 			if strings.Contains(text, "+") {
@@ -32,6 +33,10 @@ func (e *evidenceFlags) keysOf() (verify.Keys, error) {
 				continue
 			}
 			b, err := bundle.ReadFile(text, maxFetched)
+			if errors.Is(err, fs.ErrNotExist) {
+				return nil, settings.Usagef("%s: %s is no key, and no file of that name exists", flag,
+					settings.Printable(text))
+			}
 			if err != nil {
 				return nil, err
 			}
@@ -39,11 +44,11 @@ func (e *evidenceFlags) keysOf() (verify.Keys, error) {
 		}
 		return out, nil
 	}
-	log, err := read(e.keys)
+	log, err := read("key", e.keys)
 	if err != nil {
 		return verify.Keys{}, err
 	}
-	witnesses, err := read(e.witnesses)
+	witnesses, err := read("witness-key", e.witnesses)
 	if err != nil {
 		return verify.Keys{}, err
 	}
