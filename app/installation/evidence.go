@@ -63,6 +63,9 @@ func openEvidence(c *settings.Config, in *Installation, log *slog.Logger) (*evid
 	o.Alarm = func(err error) {
 		log.Error("evidence alarm", "alarm", "the transparency log is not kept", "because", err)
 	}
+	o.Warn = func(err error) {
+		log.Warn("published heads of the transparency log are lost", "because", err)
+	}
 	if err := withWitnesses(c, &o); err != nil {
 		return nil, err
 	}

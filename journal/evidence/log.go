@@ -42,6 +42,9 @@ type Options struct {
 	// Alarm is told of the first contradiction, and of every failure that is tried again. It is called
 	// on the log's goroutines, which wait for it. nil: it is told to none.
 	Alarm func(error)
+	// Warn is told by Open when heads that were published are not in the file checkpoints any more.
+	// nil: it is told to none.
+	Warn func(error)
 
 	step func() error // tests: see folder
 }
@@ -113,6 +116,9 @@ func Open(j *journal.Journal, o Options) (*Log, error) {
 	if o.Alarm == nil {
 		o.Alarm = func(error) {}
 	}
+	if o.Warn == nil {
+		o.Warn = func(error) {}
+	}
 	if o.Quorum > len(o.Witnesses) {
 		return nil, fmt.Errorf("evidence: %d witnesses must cosign, there are %d", o.Quorum,
 			len(o.Witnesses))
@@ -150,8 +156,8 @@ func Open(j *journal.Journal, o Options) (*Log, error) {
 // restoreNewest makes the file checkpoint the newest published head. A head that only that file has
 // is taken over when its signature is right.
 //
-// A crash between the two files leaves them apart: checkpoints is written first, so it is usually
-// the newer one.
+// A crash between the two files leaves them apart: checkpoints is written first, so it is the newer
+// one. Where checkpoint is newer, heads were taken out of checkpoints: Warn is told.
 func (l *Log) restoreNewest() error {
 	text, err := os.ReadFile(l.dir.path(checkpointName))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -160,6 +166,11 @@ func (l *Log) restoreNewest() error {
 	keys, err := verify.ParseKeys([]string{l.signer.VKey}, nil)
 	if err != nil {
 		return err
+	}
+	if at, err := ParseNote(text); err == nil && (l.note == nil || at.Head > l.head.Head) {
+		l.o.Warn(fmt.Errorf("evidence: file=%s ends at the head of sequence %d, %d was published: heads "+
+			"are missing in it, which cannot be made again; put a copy of the file back",
+			l.dir.path(checkpointsName), l.head.Head, at.Head))
 	}
 	if head, _, err := keys.Open(text); err == nil &&
 		(l.note == nil || head.Head > l.head.Head) {

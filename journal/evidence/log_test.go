@@ -1,6 +1,7 @@
 package evidence
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io/fs"
@@ -295,6 +296,56 @@ func TestTheNewestHeadIsFoundAtTheEnd(t *testing.T) {
 	if l := v.log(); l.State().Err != nil && !errors.Is(l.State().Err, ErrContradiction) {
 		t.Error(l.State().Err)
 	}
+}
+
+// TestMissingHeadsAreTold: a start says when heads that were published are not in the file
+// checkpoints. The newest one comes back from checkpoint, so it says so once. A crash leaves the two
+// files in other states, of which nothing is said.
+func TestMissingHeadsAreTold(t *testing.T) {
+	v := newVenue(t, 15)
+	v.trade(300)
+	v.keep(v.log())
+	name := filepath.Join(v.logDir(), checkpointsName)
+	one := must.Get(os.ReadFile(name))(t)
+	v.trade(300)
+	v.keep(v.log())
+	whole := must.Get(os.ReadFile(name))(t)
+	newest := must.Get(os.ReadFile(filepath.Join(v.logDir(), checkpointName)))(t)
+	for what, tt := range map[string]struct {
+		heads []byte // nil: the file is removed
+		told  string
+	}{
+		"all are there":       {heads: whole},
+		"half a note follows": {heads: append(bytes.Clone(whole), one[:40]...)},
+		"the newest is cut":   {one, "ends at the head of sequence 300, 600 was published"},
+		"within a note":       {whole[:len(whole)-20], "ends at the head of sequence 300, 600 was"},
+		"emptied":             {[]byte{}, "ends at the head of sequence 0, 600 was published"},
+		"removed":             {nil, "ends at the head of sequence 0, 600 was published"},
+	} {
+		must.OK(t, os.WriteFile(name, tt.heads, 0o644))
+		if tt.heads == nil {
+			must.OK(t, os.Remove(name))
+		}
+		must.OK(t, os.WriteFile(filepath.Join(v.logDir(), checkpointName), newest, 0o644))
+		for _, want := range []string{tt.told, ""} {
+			told := ""
+			o := v.logOptions()
+			o.Warn = func(err error) { told += err.Error() }
+			l := must.Get(Open(v.j, o))(t)
+			if !strings.Contains(told, want) || (want == "") != (told == "") ||
+				want != "" && !strings.Contains(told, name) {
+				t.Errorf("%s: told %q, want %q", what, told, want)
+			}
+			if l.published().Head != 600 {
+				t.Errorf("%s: the newest head is %d", what, l.published().Head)
+			}
+		}
+	}
+	must.OK(t, os.WriteFile(name, whole, 0o644)) // a crash leaves checkpoint behind
+	must.OK(t, os.WriteFile(filepath.Join(v.logDir(), checkpointName), one[:len(one)-1], 0o644))
+	o := v.logOptions()
+	o.Warn = func(err error) { t.Error(err) }
+	must.Get(Open(v.j, o))(t)
 }
 
 // TestANewKeySignsTheHeadAnew: an auditor that is given the new key need not wait for a trade. The
