@@ -291,8 +291,8 @@ func appendForgotten(b []byte, r *orderRequest, key *blotter.KeyRow) []byte {
 	return append(appendUint(b, key.InputSeq), '}')
 }
 
-// appendTrade appends the answer to a market trade. tradeSeq 0: the fill cannot be read, and what it
-// alone has is null.
+// appendTrade appends the answer to a market trade. tradeSeq 0: the fill cannot be read, and what
+// only it has is null.
 func appendTrade(b []byte, r *orderRequest, tradeSeq uint64, px int64, inputSeq uint64,
 	millis int64) []byte {
 	b = append(b, `{"tradeId":`...)

@@ -23,7 +23,7 @@ func TestErrorsSayWhatIsWrongAndWhere(t *testing.T) {
 		{r.call, "POST /orders/batch", batch(2) + " x", "", "bytes after the JSON value", "item"},
 		{r.call, "POST /orders/batch", batch(1025), "", "1 to 1024 orders", "item"},
 		{r.call, "POST /orders/batch", "[]", "", "1 to 1024 orders", "item"},
-		{r.call, "POST /orders", order("quantity", "1e2"), "quantity", "whole number in plain digits", ""},
+		{r.call, "POST /orders", order("quantity", "1e2"), "quantity", "a whole number in plain", ""},
 		{r.call, "POST /orders", order("quantity", "01"), "quantity", "malformed number", ""},
 		{r.call, "POST /prices", "[]", "", "at least one item", ""},
 		{r.call, "POST /risk/control/policy", `{"policyVersion":0,"killSwitch":true}`, "policyVersion",

@@ -217,7 +217,8 @@ func (s *Server) journal(w http.ResponseWriter, r *http.Request, subject string)
 			"error", err)
 		s.failure.Store(&failure{stream, err})
 		_ = http.NewResponseController(w).Flush() // a peer that is gone asks nothing
-		panic(http.ErrAbortHandler)               // the status is sent: the peer must see that it is not whole
+		// The status is sent: the peer must see that the stream is not whole.
+		panic(http.ErrAbortHandler)
 	case errors.Is(err, journal.ErrBase):
 		problem(w, http.StatusConflict, "BASE_UNKNOWN", err.Error())
 	case errors.Is(err, journal.ErrCorrupt), errors.Is(err, journal.ErrSnapshot):

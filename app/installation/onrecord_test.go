@@ -171,7 +171,8 @@ func TestMembersChangeOnRecord(t *testing.T) {
 			return code == settings.ExitOK, stderr
 		})
 	}
-	change("member 4 may join from 127.0.0.1:9:", "add", "4=127.0.0.1:9@127.0.0.1:10", "--reason=a fourth")
+	change("member 4 may join from 127.0.0.1:9:", "add", "4=127.0.0.1:9@127.0.0.1:10",
+		"--reason=a fourth")
 	at := c.leader()
 	gone := fmt.Sprint((at+1)%3 + 1)
 	server := c.server((at + 1) % 3)

@@ -21,8 +21,8 @@ func TestEveryCommandHasAnExample(t *testing.T) {
 			t.Errorf("%s: example %q", name, example)
 		}
 		var out, errs strings.Builder
-		if code := dispatch(commands(), append(strings.Fields(name), "-h"), &out,
-			&errs); code != settings.ExitOK || !strings.HasSuffix(out.String(), "example:\n  "+example+"\n") {
+		code := dispatch(commands(), append(strings.Fields(name), "-h"), &out, &errs)
+		if code != settings.ExitOK || !strings.HasSuffix(out.String(), "example:\n  "+example+"\n") {
 			t.Errorf("%s -h: %d %s%s", name, code, out.String(), errs.String())
 		}
 		for line := range strings.Lines(out.String()) {

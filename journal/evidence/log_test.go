@@ -299,8 +299,8 @@ func TestTheNewestHeadIsFoundAtTheEnd(t *testing.T) {
 }
 
 // TestMissingHeadsAreTold: a start says when heads that were published are not in the file
-// checkpoints. The newest one comes back from checkpoint, so it says so once. A crash leaves the two
-// files in other states, of which nothing is said.
+// checkpoints. The newest one comes back from checkpoint, so it says so once. A crash leaves the
+// two files in other states, of which nothing is said.
 func TestMissingHeadsAreTold(t *testing.T) {
 	v := newVenue(t, 15)
 	v.trade(300)

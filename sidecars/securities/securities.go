@@ -25,8 +25,8 @@ type Stock struct {
 	By *store.Act
 }
 
-// ErrStock reports an invalid security: a ticker that is not a control.NewTicker when trimmed and in
-// capitals, or not a source.ValidName.
+// ErrStock reports an invalid security: a ticker that is not a control.NewTicker when trimmed and
+// in capitals, or not a source.ValidName.
 var ErrStock = errors.New("not a stock")
 
 // Securities is the service. Any goroutine may call. Its methods Snapshot, Version and BumpEpoch

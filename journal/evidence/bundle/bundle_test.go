@@ -272,9 +272,9 @@ func (v *venue) rangeOf(files map[string][]byte, text []byte) (from, to uint64, 
 	return r.From, r.To, err
 }
 
-// TestAReportOfAPartOfAnExport: lines do not name their range, so what is proven is the widest range
-// of which they are the whole report. A command whose lines are missing at an end makes it shorter;
-// a line that is missing within the range, or beside another of its command, is found.
+// TestAReportOfAPartOfAnExport: lines do not name their range, so what is proven is the widest
+// range of which they are the whole report. A command whose lines are missing at an end makes it
+// shorter; a line that is missing within the range, or beside another of its command, is found.
 func TestAReportOfAPartOfAnExport(t *testing.T) {
 	v := newVenue(t, 300)
 	files := v.export(1, 300)

@@ -55,8 +55,8 @@ func (j *Job) Prove(keys *verify.Keys, w io.Writer) error {
 		fmt.Fprintf(w, "proven %s: every byte is what the engine decides, sequences %d to %d\n",
 			j.File, report.From, report.To)
 		if report.lines {
-			fmt.Fprintln(w, "range    a report of lines does not name its range: compare this one with what was "+
-				"asked for")
+			fmt.Fprintln(w, "range    a report of lines does not name its range: compare this one with "+
+				"what was asked for")
 		}
 	}
 	return nil
