@@ -77,7 +77,7 @@ func newSource(name string, d sourceDeps,
 // The errors of a record whose JSON is well-formed. Their texts contain nothing of the input.
 var (
 	errName   = errors.New("not a name: 1 to 256 bytes, not blank, without control characters")
-	errTicker = errors.New("not a ticker: 1 to 16 of A-Z 0-9 . -, not . or ..")
+	errTicker = errors.New("not a ticker: 1 to 16 of A-Z 0-9 . -, and not dots alone")
 )
 
 // errand is one request to a source.

@@ -25,7 +25,7 @@ type History struct {
 // HistoryOf is the stable history of an open journal. While the journal is open for reading only,
 // that is all it has.
 //
-// The stable part is taken, and not the durable one: a witness follows only stable commands, so
+// The stable part is taken, and not the durable one: a neighbour follows only stable commands, so
 // one that knows more than this proves that the journal was replaced or cut.
 func HistoryOf(j *journal.Journal) History {
 	h := History{Source: j}

@@ -18,7 +18,7 @@
 //	member  consensus and engine -> relays -> Attach
 //	        when it leads: raised capacities -> sidecars -> services -> replicas
 //
-// A single node compares its journal with the witnesses before it opens it for writing. A member
+// A single node compares its journal with the neighbours before it opens it for writing. A member
 // cannot: its commands come from the others. It compares the database when it begins to lead.
 //
 // # Goroutines

@@ -32,7 +32,7 @@ type evidenceLog struct {
 
 // evidenceFolder is where the log of an installation lies.
 //
-// The folder is also a witness of a start: see evidenceWitness.
+// The folder is also a neighbour of the journal: see evidenceNeighbour.
 const evidenceFolder = "evidence"
 
 // EvidenceDir is the folder of the transparency log.
@@ -208,14 +208,14 @@ func (e *evidenceLog) metrics(emit metric.Emit) {
 	}
 }
 
-// evidenceWitness is the newest head that the transparency log has signed: a journal that ends
+// evidenceNeighbour is the newest head that the transparency log has signed: a journal that ends
 // before it has been cut.
 //
 // Giving the log up keeps it under another name, so that its signed heads can still be compared
 // with the ones that others have seen.
-func evidenceWitness(c *settings.Config) witness {
+func evidenceNeighbour(c *settings.Config) neighbour {
 	file := filepath.Join(EvidenceDir(c), "checkpoints")
-	return witness{name: "evidence file " + file, look: func(context.Context) (standing, error) {
+	return neighbour{name: "evidence file " + file, look: func(context.Context) (standing, error) {
 		at, err := evidence.Newest(EvidenceDir(c))
 		// Another setting of the name is no other history: the log says so itself.
 		other := func(h *engine.History) bool {

@@ -23,8 +23,8 @@ import (
 type historyGuard struct {
 	check startCheck
 	k     *engine.Engine
-	// The database as a witness.
-	w witness
+	// The database as a neighbour.
+	w neighbour
 	// A role of riskextract. A single node may have been compared at the start; a leader never is.
 	role string
 	done chan struct{} // closed when the database has been compared and agrees
@@ -41,7 +41,7 @@ const guardPause = 200 * time.Millisecond
 func newHistoryGuard(c *settings.Config, k *engine.Engine, db *store.DB, role string,
 	log *slog.Logger) *historyGuard {
 	g := &historyGuard{
-		check: startCheck{c, log}, k: k, w: databaseWitness(databaseName(c), db), role: role,
+		check: startCheck{c, log}, k: k, w: databaseNeighbour(databaseName(c), db), role: role,
 		done: make(chan struct{}),
 	}
 	if role == riskextract.RoleSingle && k.Compared {

@@ -57,7 +57,7 @@ type Installation struct {
 // The order is:
 //
 //   - the check that a restore has not left data.dir half-way, and the folder itself
-//   - the engine: on a single node compared with the witnesses first, on a member behind the
+//   - the engine: on a single node compared with the neighbours first, on a member behind the
 //     consensus
 //   - what reads the journal beside it: scrub, backups, past, evidence, full history
 //   - sidecars and services, the administration's listener, the console

@@ -23,9 +23,9 @@ import (
 const lookPatience = 2 * time.Second
 
 // startCheck compares the journal, before it is opened for writing, with everything that knows how
-// far the history went. It returns an error that names a witness that knows more, or that knows
-// another history. With --accept-older-journal it logs this instead, and the witness gives up what
-// it knows beyond the journal.
+// far the history went. It returns an error that names a neighbour that knows more, or that knows
+// another history. With --accept-older-journal it logs this instead, and the neighbour gives up
+// what it knows beyond the journal.
 //
 // It is for a single node. A member compares when it begins to lead: see historyGuard.
 type startCheck struct {
@@ -35,7 +35,7 @@ type startCheck struct {
 
 // core is called with an engine that has recovered from a journal that is open for reading.
 //
-// It sets k.Found and k.Compared, and changes nothing in the journal. All witnesses are compared
+// It sets k.Found and k.Compared, and changes nothing in the journal. All neighbours are compared
 // before the first one gives something up: a start that is refused has changed nothing. Errors end
 // the start with the code of refusals.
 //
@@ -43,7 +43,7 @@ type startCheck struct {
 // this process writes to it. With --accept-older-journal the database also forgets which history
 // it belongs to.
 func (s startCheck) core(ctx context.Context, k *engine.Engine) error {
-	list := witnesses(s.c)
+	list := neighbours(s.c)
 	var db *store.DB
 	if s.c.Bool("sidecars.enabled") {
 		var err error
@@ -52,7 +52,7 @@ func (s startCheck) core(ctx context.Context, k *engine.Engine) error {
 		}
 		if db != nil {
 			defer db.Close()
-			list = append(list, databaseWitness(databaseName(s.c), db))
+			list = append(list, databaseNeighbour(databaseName(s.c), db))
 		}
 		k.Compared = true
 	}
@@ -79,7 +79,7 @@ func (s startCheck) core(ctx context.Context, k *engine.Engine) error {
 	// The database is the last and gives up first: it alone may refuse to.
 	for _, d := range slices.Backward(ahead) {
 		if err := s.giveUp(ctx, d, &k.Found); err != nil {
-			return s.named(d.witness, err)
+			return s.named(d.neighbour, err)
 		}
 	}
 	if s.c.Bool("accept-older-journal") && k.Compared && db != nil {
@@ -97,8 +97,8 @@ func (s startCheck) core(ctx context.Context, k *engine.Engine) error {
 	return nil
 }
 
-// named says which setting leads to the witness that has refused.
-func (s startCheck) named(w *witness, err error) error {
+// named says which setting leads to the neighbour that has refused.
+func (s startCheck) named(w *neighbour, err error) error {
 	if errors.Is(err, errOtherHistory) && w.name == databaseName(s.c) &&
 		s.c.String("database.url") != "" {
 		return settings.Usagef("database.url: %v", err)
@@ -106,14 +106,14 @@ func (s startCheck) named(w *witness, err error) error {
 	return fmt.Errorf("data.dir %s: %w", s.c.String("data.dir"), err)
 }
 
-// differing is a witness that does not agree with the journal, and what it knows.
+// differing is a neighbour that does not agree with the journal, and what it knows.
 type differing struct {
-	*witness
+	*neighbour
 	at standing
 }
 
-// one compares a witness, which gives up what the journal does not have when that is accepted.
-func (s startCheck) one(ctx context.Context, w *witness, h *engine.History) error {
+// one compares a neighbour, which gives up what the journal does not have when that is accepted.
+func (s startCheck) one(ctx context.Context, w *neighbour, h *engine.History) error {
 	at, err := s.compare(ctx, w, h)
 	if err != nil && s.accepts(err) {
 		return s.giveUp(ctx, differing{w, at}, h)
@@ -127,11 +127,11 @@ func (s startCheck) accepts(err error) bool {
 		(errors.Is(err, errOlderJournal) || errors.Is(err, errOtherHistory))
 }
 
-// compare compares a witness and changes nothing. It returns what the witness knows.
+// compare compares a neighbour and changes nothing. It returns what the neighbour knows.
 //
 // A database at an address with a mark, and a journal that is new, is more likely to be another
 // installation's database than that of a lost journal; the error says so.
-func (s startCheck) compare(ctx context.Context, w *witness,
+func (s startCheck) compare(ctx context.Context, w *neighbour,
 	h *engine.History) (at standing, err error) {
 	ctx, cancel := context.WithTimeout(ctx, lookPatience)
 	defer cancel()
@@ -147,7 +147,7 @@ func (s startCheck) compare(ctx context.Context, w *witness,
 	return at, err
 }
 
-// giveUp makes a witness forget what the journal does not have.
+// giveUp makes a neighbour forget what the journal does not have.
 func (s startCheck) giveUp(ctx context.Context, d differing, h *engine.History) error {
 	what, err := d.accept(context.WithoutCancel(ctx), h)
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"strconv"
+	"strings"
 )
 
 // Source names one of the two control sources.
@@ -196,8 +197,8 @@ func appendString(b []byte, text string) []byte {
 }
 
 // NewTicker reports whether a new security may have the ticker: a valid one that a path can name,
-// which "." and ".." are not.
-func NewTicker(text string) bool { return ValidTicker(text) && text != "." && text != ".." }
+// which dots alone are not.
+func NewTicker(text string) bool { return ValidTicker(text) && strings.Trim(text, ".") != "" }
 
 // ValidTicker reports whether text is [A-Z0-9.-]{1,16}.
 func ValidTicker(text string) bool {

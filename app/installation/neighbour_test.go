@@ -118,9 +118,9 @@ func putJournal(t *testing.T, data, from string) {
 	}
 }
 
-// TestAnOlderJournalIsRefusedByEachWitness leaves one witness at a time beside an older journal,
-// and beside none. The start names the witness, with its numbers, and changes no file.
-func TestAnOlderJournalIsRefusedByEachWitness(t *testing.T) {
+// TestAnOlderJournalIsRefusedByEachNeighbour leaves one neighbour at a time beside an older
+// journal, and beside none. The start names the neighbour, with its numbers, and changes no file.
+func TestAnOlderJournalIsRefusedByEachNeighbour(t *testing.T) {
 	eachDatabase(t, func(t *testing.T, d store.Dialect) {
 		settings := databaseFlags(t, d)
 		aged := agedInstallation(t, settings...)
@@ -234,8 +234,8 @@ func TestAnOlderJournalIsAcceptedByHand(t *testing.T) {
 }
 
 // TestAnotherHistoryIsRefused: a journal of another installation, shorter and longer than the one
-// that was there. Each witness finds it, also with the flag, and no start changes a file. The right
-// journal starts afterwards.
+// that was there. Each neighbour finds it, also with the flag, and no start changes a file. The
+// right journal starts afterwards.
 func TestAnotherHistoryIsRefused(t *testing.T) {
 	for _, trades := range []int{0, 1, 5} {
 		t.Run(fmt.Sprint(trades, " trades"), func(t *testing.T) {
@@ -254,7 +254,7 @@ func TestAnotherHistoryIsRefused(t *testing.T) {
 			in.stop()
 			copyTree(t, filepath.Join(other, "journal"), filepath.Join(data, "journal"))
 			accepting := append(anyPorts(data), "accept-older-journal", "true")
-			before := witnessFiles(t, data)
+			before := neighbourFiles(t, data)
 			aside := t.TempDir()
 			for _, tt := range [][2]string{{"tca", "TCA file"}, {"evidence", "evidence file "},
 				{"posttrade.db", "posttrade.db is marked as that of genesis"}} {
@@ -269,7 +269,7 @@ func TestAnotherHistoryIsRefused(t *testing.T) {
 			for _, name := range []string{"tca", "evidence"} {
 				must.OK(t, os.Rename(filepath.Join(aside, name), filepath.Join(data, name)))
 			}
-			sameContents(t, "the refused starts", before, witnessFiles(t, data))
+			sameContents(t, "the refused starts", before, neighbourFiles(t, data))
 			must.OK(t, os.RemoveAll(filepath.Join(data, "journal")))
 			must.OK(t, os.Rename(own, filepath.Join(data, "journal")))
 			in = install(t, data)
@@ -280,9 +280,9 @@ func TestAnotherHistoryIsRefused(t *testing.T) {
 	}
 }
 
-// TestNothingIsGivenUpWhenAWitnessIsOfAnotherHistory: the files would accept the older journal, the
-// database would not; the flag then changes none of them.
-func TestNothingIsGivenUpWhenAWitnessIsOfAnotherHistory(t *testing.T) {
+// TestNothingIsGivenUpWhenANeighbourIsOfAnotherHistory: the files would accept the older
+// journal, the database would not; the flag then changes none of them.
+func TestNothingIsGivenUpWhenANeighbourIsOfAnotherHistory(t *testing.T) {
 	data, other := agedInstallation(t), t.TempDir()
 	in := install(t, other)
 	in.trade(3)
@@ -294,18 +294,18 @@ func TestNothingIsGivenUpWhenAWitnessIsOfAnotherHistory(t *testing.T) {
 			must.OK(t, os.WriteFile(filepath.Join(data, "posttrade.db"+end), text, 0o600))
 		}
 	}
-	before := witnessFiles(t, data)
+	before := neighbourFiles(t, data)
 	for _, accept := range []string{"false", "true"} {
 		flags := append(anyPorts(data), "accept-older-journal", accept)
 		wantNoStart(t, flags, "posttrade.db is marked as that of genesis", false)
 		wantNoStart(t, flags, errOtherGenesis.Error(), false)
 	}
-	sameContents(t, "the refused starts", before, witnessFiles(t, data))
+	sameContents(t, "the refused starts", before, neighbourFiles(t, data))
 }
 
-// witnessFiles are the contents of what a start may give up, beside the database: its file changes
-// when it is opened.
-func witnessFiles(t *testing.T, data string) map[string]string {
+// neighbourFiles are the contents of what a start may give up, beside the database, whose file
+// changes when it is opened.
+func neighbourFiles(t *testing.T, data string) map[string]string {
 	t.Helper()
 	all := map[string]string{}
 	for _, name := range []string{"tca", "evidence", "extracts", "journal"} {

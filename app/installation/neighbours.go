@@ -17,25 +17,25 @@ import (
 	"posttrade/sidecars/tca"
 )
 
-// witnesses are the witnesses in files; the database is added when it can be opened. They are
+// neighbours are the neighbours in files; the database is added when it can be opened. They are
 // compared in this order, and the first one that does not agree is the error. A new one is added
 // here.
-func witnesses(c *settings.Config) []witness {
+func neighbours(c *settings.Config) []neighbour {
 	sink := c.ExtractSink()
-	return []witness{
-		tcaWitness(c.InDataDir("tca")), extractWitness(sink),
-		markerWitness(sink), markerWitness(c.InDataDir("extracts.followed")),
-		evidenceWitness(c),
+	return []neighbour{
+		tcaNeighbour(c.InDataDir("tca")), extractNeighbour(sink),
+		markerNeighbour(sink), markerNeighbour(c.InDataDir("extracts.followed")),
+		evidenceNeighbour(c),
 	}
 }
 
-// tcaWitness is the price history of the TCA.
+// tcaNeighbour is the price history of the TCA.
 //
 // It knows its last command whole, so an equal sequence with another command is noticed. Giving up
 // removes the checkpoint; the TCA makes its index again from the journal.
-func tcaWitness(dir string) witness {
+func tcaNeighbour(dir string) neighbour {
 	name := "TCA file " + filepath.Join(dir, "checkpoint")
-	return witness{name: name, look: func(ctx context.Context) (standing, error) {
+	return neighbour{name: name, look: func(ctx context.Context) (standing, error) {
 		at, err := tca.ReadStanding(dir)
 		return standing{genesis: at.Genesis, inputSeq: at.InputSeq,
 			of: func(h *engine.History) (bool, error) {
@@ -47,13 +47,13 @@ func tcaWitness(dir string) witness {
 	}}
 }
 
-// extractWitness is the newest extract in the sink; it knows the marker that it was made for.
+// extractNeighbour is the newest extract in the sink; it knows the marker that it was made for.
 //
 // Artifacts have been announced and read by others, so giving up deletes none. It lists them
 // instead.
-func extractWitness(sink string) witness {
+func extractNeighbour(sink string) neighbour {
 	name := "extracts in " + sink
-	return witness{name: name, look: func(ctx context.Context) (standing, error) {
+	return neighbour{name: name, look: func(ctx context.Context) (standing, error) {
 		newest, err := riskextract.Newest(sink)
 		return standing{inputSeq: newest.Seq, of: func(h *engine.History) (bool, error) {
 			c, err := h.Command(ctx, newest.Seq)
@@ -78,11 +78,11 @@ func extractWitness(sink string) witness {
 	}}
 }
 
-// markerWitness is the file that says up to where the markers have been processed.
+// markerNeighbour is the file that says up to where the markers have been processed.
 //
 // It knows a sequence alone: a history of the same length with other commands passes here.
-func markerWitness(dir string) witness {
-	return witness{name: "extract cursor in " + dir, look: func(context.Context) (standing, error) {
+func markerNeighbour(dir string) neighbour {
+	return neighbour{name: "extract cursor in " + dir, look: func(context.Context) (standing, error) {
 		seq, _, err := riskextract.FileStanding(dir)
 		return standing{inputSeq: seq}, err
 	}, accept: func(_ context.Context, h *engine.History) (string, error) {
@@ -90,12 +90,12 @@ func markerWitness(dir string) witness {
 	}}
 }
 
-// databaseWitness is the cursors of a database: of the projection, of reconciliation and of the
+// databaseNeighbour is the cursors of a database: of the projection, of reconciliation and of the
 // extracts, with the mark of the history that fills it. The newest projected trade is compared
 // with the journal's own. Giving up keeps the rows behind the journal under other ids, because the
 // next trades get the ids that they have.
-func databaseWitness(name string, db *store.DB) witness {
-	return witness{name: name, look: func(ctx context.Context) (standing, error) {
+func databaseNeighbour(name string, db *store.DB) neighbour {
+	return neighbour{name: name, look: func(ctx context.Context) (standing, error) {
 		var rows projection.Standing
 		var s standing
 		err := db.Read(ctx, func(tx *store.Tx) (err error) {

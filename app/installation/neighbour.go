@@ -15,7 +15,8 @@ import (
 // Every follower of the journal knows how far it has come, and follows only what is on stable
 // storage. So, whatever happens to the machine, no follower knows more than the journal. When one
 // does, the journal's folder is not the original one, and its next orders and trades would get ids
-// that already stand for others. So a start asks each of these witnesses before it admits anything.
+// that already stand for others. So a start asks each of these neighbours of the journal before it
+// admits anything.
 
 // The errors of a comparison; test them with errors.Is.
 //
@@ -34,37 +35,37 @@ var (
 	errOtherGenesis = fmt.Errorf("%w; --accept-older-journal does not accept it", errOtherHistory)
 )
 
-// standing is how far a witness knows the history.
+// standing is how far a neighbour knows the history.
 //
 // A standing with both sequences 0 agrees with every journal.
 type standing struct {
-	// SHA-256 of the genesis that the witness has noted; zero when it does not say.
+	// SHA-256 of the genesis that the neighbour has noted; zero when it does not say.
 	genesis [sha256.Size]byte
 	// The genesis of the history that fills a database, in hex; empty when the database has none.
 	mark string
-	// foreign reports, without reading the journal, that the witness is of another genesis; nil: it
+	// foreign reports, without reading the journal, that the neighbour is of another genesis; nil: it
 	// does not know one, or says it by genesis or mark.
 	foreign func(h *engine.History) bool
-	// The last command and the last trade that the witness knows; 0: none, or it does not say.
+	// The last command and the last trade that the neighbour knows; 0: none, or it does not say.
 	inputSeq, tradeSeq uint64
-	// of reports whether the witness's last sequence is the same in this history, which goes that far;
-	// nil: the witness cannot tell.
+	// of reports whether the neighbour's last sequence is the same in this history, which goes that
+	// far; nil: the neighbour cannot tell.
 	of func(h *engine.History) (bool, error)
 }
 
-// witness is one thing that knows how far the history went.
-type witness struct {
+// neighbour is one thing that knows how far the history went.
+type neighbour struct {
 	// Names the file or the address in messages, without a password.
 	name string
 	// Reads the standing and changes nothing. What does not exist has the zero standing.
 	look func(ctx context.Context) (standing, error)
-	// accept makes the witness forget what an older journal does not have, and says what it forgot.
+	// accept makes the neighbour forget what an older journal does not have, and says what it forgot.
 	//
 	// It is called only with --accept-older-journal, after a comparison that has failed.
 	accept func(ctx context.Context, h *engine.History) (what string, err error)
 }
 
-// compare returns an error when a witness and the journal do not agree.
+// compare returns an error when a neighbour and the journal do not agree.
 //
 // The order of the checks is from what needs no journal to what reads it: the genesis, how far both
 // go, then the last entry itself. So a journal of another installation is found as such, whatever
@@ -103,9 +104,9 @@ func compare(h *engine.History, name string, s *standing) error {
 	return nil
 }
 
-// reach describes what a witness knows.
+// reach describes what a neighbour knows.
 //
-// It is empty for a witness that knows nothing, which compare never describes.
+// It is empty for a neighbour that knows nothing, which compare never describes.
 func (s *standing) reach() string {
 	var parts []string
 	if s.inputSeq > 0 {
