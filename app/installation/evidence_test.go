@@ -144,6 +144,7 @@ func TestAnAuditorChecksALog(t *testing.T) {
 	want(0, "every decision and fill", "verify", bundle)
 	want(0, "is a prefix", "verify", bundle, "--checkpoint", old)
 	want(0, "every byte", "verify", "--report", at("report"), bundle)
+	want(3, "not proven: ", "verify", "--report", at("report"), "--from", "2", "--to", "3", bundle)
 	wrong := at("wrong-report")
 	want(3, "not proven: "+wrong+": byte ", "verify", "--report", wrong, bundle)
 	must.OK(t, os.WriteFile(filepath.Join(bundle, "more.csv"), []byte("trd-1"), 0o600))

@@ -28,7 +28,8 @@ type evidenceFlags struct {
 	old, log string
 	// report is the file of a regulatory report, for verify.
 	report string
-	// from and to are the range of export; a to of 0 is what the newest head covers.
+	// from and to are the range of export, and of the report in lines that is verified. 0: from the
+	// first on, to what the newest head covers; and of a report what was exported.
 	from, to uint64
 }
 
@@ -76,8 +77,10 @@ func (e *evidenceFlags) declare(f *flags) {
 	f.StringVar(&e.old, "checkpoint", "", "verify: `file` of an older head that was kept")
 	f.StringVar(&e.log, "log", "", "verify: `address` of a running log, such as http://host:18110/log")
 	f.StringVar(&e.report, "report", "", "verify: `file` of a regulatory report")
-	f.Uint64Var(&e.from, "from", 1, "export: first `sequence`")
-	f.Uint64Var(&e.to, "to", 0, "export: last `sequence`, 0 = what the newest head covers")
+	f.Uint64Var(&e.from, "from", 0, "first `sequence` of an export (default: 1), or of the report in "+
+		"lines that is verified")
+	f.Uint64Var(&e.to, "to", 0, "last `sequence` of an export (default: what the newest head covers), "+
+		"or of that report")
 }
 
 // run runs the command of that name.

@@ -30,7 +30,7 @@ func (e *evidenceFlags) export(c *settings.Config, rest []string, stdout io.Writ
 			return err
 		}
 		p, err := export.Write(context.Background(), export.Input{Journal: j, Log: o.Dir,
-			Engine: o.Engine, Key: s.VKey, Head: head}, e.from, e.to, rest[0])
+			Engine: o.Engine, Key: s.VKey, Head: head}, max(e.from, 1), e.to, rest[0])
 		if errors.Is(err, evidence.ErrContradiction) {
 			return unproven{err}
 		}

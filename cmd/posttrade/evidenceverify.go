@@ -230,7 +230,7 @@ func (e *evidenceFlags) verifyBundle(keys *verify.Keys, dir string, stdout io.Wr
 			return err
 		}
 		defer file.Close()
-		job.Report, job.File = file, e.report
+		job.Report, job.File, job.From, job.To = file, e.report, e.from, e.to
 	}
 	err = job.Prove(keys, stdout)
 	var refused *verify.Refusal

@@ -2,6 +2,7 @@ package bundle_test
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/json"
@@ -77,7 +78,11 @@ func object(v *venue, from, to uint64) []byte {
 }
 
 func (v *venue) compareReport(files map[string][]byte, text []byte) error {
-	r, err := bundle.OpenReport(bytes.NewReader(text), reading(files))
+	return v.compareRange(files, text, 0, 0)
+}
+
+func (v *venue) compareRange(files map[string][]byte, text []byte, from, to uint64) error {
+	r, err := bundle.OpenReport(bytes.NewReader(text), reading(files), from, to)
 	if err != nil {
 		return err
 	}
@@ -260,78 +265,43 @@ func commandsOf(t *testing.T, packed []byte) (list []command) {
 	return list
 }
 
-// rangeOf compares a report and gives the range that is proven of it.
-func (v *venue) rangeOf(files map[string][]byte, text []byte) (from, to uint64, err error) {
-	v.t.Helper()
-	r := must.Get(bundle.OpenReport(bytes.NewReader(text), reading(files)))(v.t)
-	p, err := bundle.Verify(v.keys(), reading(files),
-		bundle.Options{Report: r, ReportFrom: r.From, ReportTo: r.To})
-	if err == nil {
-		err = r.End(p.Other)
-	}
-	return r.From, r.To, err
-}
-
-// TestAReportOfAPartOfAnExport: lines do not name their range, so what is proven is the widest
-// range of which they are the whole report. A command whose lines are missing at an end makes it
-// shorter; a line that is missing within the range, or beside another of its command, is found.
+// TestAReportOfAPartOfAnExport: lines do not name their range, so it has to be said. Every line of
+// the range must be there, also the first and the last ones.
 func TestAReportOfAPartOfAnExport(t *testing.T) {
 	v := newVenue(t, 300)
 	files := v.export(1, 300)
-	for _, asked := range [][2]uint64{{1, 300}, {1, 1}, {40, 40}, {41, 250}, {150, 200}, {300, 300}} {
-		lines, total := v.reportOf(asked[0], asked[1])
-		if total.Count == 0 {
-			continue
-		}
-		from, to, err := v.rangeOf(files, lines)
-		if must.OK(t, err); from > asked[0] || to < asked[1] {
-			t.Errorf("asked for %v, proven %d to %d", asked, from, to)
-		}
-		if whole, _ := v.reportOf(from, to); !bytes.Equal(whole, lines) {
-			t.Errorf("asked for %v: the report of %d to %d is another", asked, from, to)
+	for _, asked := range [][2]uint64{{1, 300}, {0, 0}, {1, 1}, {40, 40}, {41, 250}, {150, 200},
+		{300, 300}} {
+		lines, _ := v.reportOf(max(asked[0], 1), cmp.Or(asked[1], 300))
+		if err := v.compareRange(files, lines, asked[0], asked[1]); err != nil {
+			t.Errorf("%v: %v", asked, err)
 		}
 	}
 	lines, _ := v.reportOf(150, 200)
-	list := bytes.SplitAfter(bytes.TrimSuffix(lines, []byte("\n")), []byte("\n"))
-	list[len(list)-1] = append(list[len(list)-1], '\n')
+	list := slices.Collect(bytes.Lines(lines))
 	for i := range list {
-		if i > 20 && i < len(list)-20 {
-			continue
-		}
-		from, to, err := v.rangeOf(files, bytes.Join(slices.Delete(slices.Clone(list), i, i+1), nil))
-		first, last := i == 0, i == len(list)-1
-		alone := (first || !sameCommand(list[i-1], list[i])) && (last || !sameCommand(list[i], list[i+1]))
-		switch {
-		case (first || last) && alone:
-			if must.OK(t, err); from <= 150 && to >= 200 {
-				t.Errorf("without line %d: proven %d to %d", i, from, to)
-			}
-		default:
-			refused(t, fmt.Sprintf("without line %d", i), err)
-		}
+		short := bytes.Join(slices.Delete(slices.Clone(list), i, i+1), nil)
+		refused(t, fmt.Sprintf("without line %d", i), v.compareRange(files, short, 150, 200))
 	}
-	for i := 60; i < len(lines); i += 1 + len(lines)/60 { // cut within a line, and at its end
-		for _, cut := range []int{i, bytes.LastIndexByte(lines[:i+1], '\n') + 1} {
-			if cut == 0 {
-				continue
-			}
-			from, to, err := v.rangeOf(files, lines[:cut])
-			if err == nil && (from <= 150 && to >= 200 || lines[cut-1] != '\n') {
-				t.Errorf("cut at %d: proven %d to %d", cut, from, to)
-			}
-		}
+	for _, other := range [][2]uint64{{149, 200}, {151, 200}, {150, 199}, {150, 201}, {150, 0},
+		{0, 200}, {200, 150}} {
+		refused(t, fmt.Sprint(other), v.compareRange(files, lines, other[0], other[1]))
+	}
+	err := v.compareRange(files, lines, 0, 0)
+	if refused(t, "no range", err); !strings.Contains(err.Error(), "report of 1 to 300") ||
+		!strings.Contains(err.Error(), "--from and --to") {
+		t.Errorf("no range: %v", err)
 	}
 	for i := 0; i < len(lines); i += 1 + len(lines)/100 {
 		bad := bytes.Clone(lines)
 		bad[i] ^= 1 << (i % 8)
-		refused(t, fmt.Sprintf("byte %d", i), v.compareReport(files, bad))
+		refused(t, fmt.Sprintf("byte %d", i), v.compareRange(files, bad, 150, 200))
+		refused(t, fmt.Sprintf("cut at %d", i), v.compareRange(files, lines[:i], 150, 200))
 	}
-}
-
-// sameCommand reports that two lines of a report are of one command.
-func sameCommand(a, b []byte) bool {
-	sequence := func(line []byte) string { return strings.Split(string(line), ",")[1] }
-	return sequence(a) == sequence(b)
+	whole := object(v, 150, 200)
+	must.OK(t, v.compareRange(files, whole, 150, 200))
+	must.OK(t, v.compareRange(files, whole, 0, 0))
+	refused(t, "an object of another range", v.compareRange(files, whole, 150, 201))
 }
 
 // TestAReportThatTheExportDoesNotCover is told so, and is not called wrong.
@@ -341,7 +311,8 @@ func TestAReportThatTheExportDoesNotCover(t *testing.T) {
 	for _, asked := range [][2]uint64{{700, 820}, {900, 980}, {960, 990}, {1, 1000}} {
 		lines, _ := v.reportOf(asked[0], asked[1])
 		for _, text := range [][]byte{lines, object(v, asked[0], asked[1])} {
-			j := bundle.Job{Name: "range", Read: reading(files), Report: bytes.NewReader(text), File: "r"}
+			j := bundle.Job{Name: "range", Read: reading(files), Report: bytes.NewReader(text), File: "r",
+				From: asked[0], To: asked[1]}
 			exit, words := verify.ExitOf(j.Prove(v.keys(), io.Discard))
 			if exit != verify.ExitNotProven || !strings.HasPrefix(words, "not proven: r: ") ||
 				!strings.Contains(words, "the export does not cover the report") ||
@@ -351,7 +322,7 @@ func TestAReportThatTheExportDoesNotCover(t *testing.T) {
 		}
 	}
 	lines, _ := v.reportOf(810, 940) // before From, and covered
-	must.OK(t, v.compareReport(files, lines))
+	must.OK(t, v.compareRange(files, lines, 810, 940))
 }
 
 // TestAJobSaysWhatItHasProven, or names the folder or the file that is not what was decided.
@@ -371,8 +342,7 @@ func TestAJobSaysWhatItHasProven(t *testing.T) {
 	said, err := prove(files, lines)
 	if err != nil || !strings.HasPrefix(said, "proven sequences 1 to 60 of the log ") ||
 		!strings.HasSuffix(said,
-			"\nproven day.json: every byte is what the engine decides, sequences 1 to 60\nrange    a "+
-				"report of lines does not name its range: compare this one with what was asked for\n") {
+			"\nproven day.json: every byte is what the engine decides, sequences 1 to 60\n") {
 		t.Errorf("%v: %s", err, said)
 	}
 	changed := maps.Clone(files)

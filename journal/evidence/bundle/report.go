@@ -3,10 +3,10 @@ package bundle
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strconv"
 
 	"posttrade/journal/evidence/verify"
@@ -19,12 +19,8 @@ import (
 //
 // So the report is never in memory as a whole. The first difference is a *verify.Refusal with its
 // byte.
-//
-// Lines do not name their range. They are compared from the sequence of the first line to that of
-// the last; which sequences around them have no records is known behind End.
 type Report struct {
-	// From and To are the report's range. Of one object it is what the object says. Of lines it is
-	// what the bundle holds, and behind End the widest range of which they are the whole report.
+	// From and To are the report's range: of one object, what it says; of lines, the bundle's.
 	From, To uint64
 
 	// r is the report file behind the bytes that were compared
@@ -36,12 +32,10 @@ type Report struct {
 	lines bool
 	begun bool
 	head  []byte
-	// first is the sequence of the first line, last that of the last line that was compared, 0 before
-	// it; over says that the file ended with last.
-	first, last uint64
-	over        bool
-	// buf is the text that the file must have next, got what it has; both are reused.
-	buf, got []byte
+	// whole: no range was given for the lines, so they must be the report of all that was exported.
+	whole bool
+	// buf is the text that the file must have next, reused.
+	buf []byte
 }
 
 // The beginnings of a report that is one object.
@@ -55,7 +49,10 @@ const (
 //
 // Errors: a *verify.Refusal for a range that the bundle does not hold; ErrRead for a file of the
 // bundle or a report that cannot be read.
-func OpenReport(file io.Reader, read verify.Read) (*Report, error) {
+//
+// from and to are the range that the report has to have; 0: what it says itself, and of lines, which
+// do not say it, what the bundle was exported for.
+func OpenReport(file io.Reader, read verify.Read, from, to uint64) (*Report, error) {
 	text, err := read(ManifestName)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", verify.ErrRead, err)
@@ -68,77 +65,35 @@ func OpenReport(file io.Reader, read verify.Read) (*Report, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", verify.ErrRead, err)
 	}
-	r := &Report{r: bufio.NewReaderSize(file, 1<<16), From: m.Snapshot + 1, To: m.To, lines: true,
-		first: m.From}
+	r := &Report{r: bufio.NewReaderSize(file, 1<<16), lines: true, From: cmp.Or(from, m.From),
+		To: cmp.Or(to, m.To), whole: from == 0 && to == 0}
 	start, err := r.r.Peek(len(reportFrom))
 	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, fmt.Errorf("%w: %w", verify.ErrRead, err)
 	}
-	from, to := m.From, m.To
-	switch {
-	case string(start) == reportFrom:
+	if string(start) == reportFrom {
 		r.lines = false
-		if from, to, err = reportRange(r.r); err != nil {
+		if r.From, r.To, err = reportRange(r.r); err != nil {
 			return nil, err
 		}
-		r.From, r.To = from, to
+		if cmp.Or(from, r.From) != r.From || cmp.Or(to, r.To) != r.To {
+			return nil, &verify.Refusal{Blames: verify.BlameReport, Why: fmt.Sprintf(
+				"it is of sequences %d to %d, not of %d to %d", r.From, r.To, cmp.Or(from, r.From),
+				cmp.Or(to, r.To))}
+		}
 		r.head = fmt.Appendf(nil, `%s%d%s%d,"seed":%s,"records":[`, reportFrom, r.From, reportTo, r.To,
 			bytes.TrimSpace(matcher.PublicGenesis(genesis)))
-	case len(start) > 0:
-		if from, err = r.nextSequence(); err != nil {
-			return nil, err
-		}
-		r.first, to = from, max(from, to)
 	}
-	if from > to {
-		return nil, &verify.Refusal{Where: "byte " + strconv.Itoa(len(reportFrom)),
-			Why: fmt.Sprintf("a range of %d to %d", from, to), Blames: verify.BlameReport}
-	}
-	if from <= m.Snapshot || to > m.To {
-		return nil, notCovered(from, to, m)
+	switch {
+	case r.From > r.To:
+		return nil, &verify.Refusal{Blames: verify.BlameReport,
+			Why: fmt.Sprintf("a range of %d to %d", r.From, r.To)}
+	case r.From <= m.Snapshot || r.To > m.To:
+		return nil, &verify.Refusal{Blames: verify.BlameRange, Why: fmt.Sprintf(
+			"the export does not cover the report: it has sequences %d to %d, the report %d to %d",
+			m.Snapshot+1, m.To, r.From, r.To)}
 	}
 	return r, nil
-}
-
-// notCovered is the refusal of a report with sequences that the bundle does not have. Nothing is
-// said of the report by it.
-func notCovered(from, to uint64, m *Manifest) error {
-	return &verify.Refusal{Blames: verify.BlameRange, Why: fmt.Sprintf(
-		"the export does not cover the report: it has sequences %d to %d, the report %d to %d",
-		m.Snapshot+1, m.To, from, to)}
-}
-
-// sequenceMember stands before the sequence in a record, close to its beginning.
-const sequenceMember = `"sequence":`
-
-// sequenceOf is the sequence of the record that b begins with; false when b does not name it.
-func sequenceOf(b []byte) (uint64, bool) {
-	_, rest, _ := bytes.Cut(b, []byte(sequenceMember))
-	digits, _, found := bytes.Cut(rest, []byte(","))
-	seq, err := strconv.ParseUint(string(digits), 10, 63)
-	return seq, found && err == nil
-}
-
-// nextSequence is the sequence of the next line of the file, which stays unread.
-func (r *Report) nextSequence() (uint64, error) {
-	b, err := r.r.Peek(len(`{"kind":"trade-booked",`) + len(sequenceMember) + 20)
-	if err != nil && !errors.Is(err, io.EOF) {
-		return 0, fmt.Errorf("%w: %w", verify.ErrRead, err)
-	}
-	seq, ok := sequenceOf(b)
-	if !ok {
-		return 0, r.differ(0, "a line that names no sequence")
-	}
-	return seq, nil
-}
-
-// atEnd reports that the file has no more bytes.
-func (r *Report) atEnd() (bool, error) {
-	b, err := r.r.Peek(1)
-	if err != nil && !errors.Is(err, io.EOF) {
-		return false, fmt.Errorf("%w: %w", verify.ErrRead, err)
-	}
-	return len(b) == 0, nil
 }
 
 // reportRange reads the two numbers at a report's beginning without consuming them.
@@ -164,12 +119,7 @@ func reportRange(r *bufio.Reader) (from, to uint64, err error) {
 // between the records and no newlines.
 func (r *Report) Write(lines []byte) (int, error) {
 	if r.lines {
-		for line := range bytes.Lines(lines) {
-			if err := r.line(line); err != nil {
-				return 0, err
-			}
-		}
-		return len(lines), nil
+		return len(lines), r.expect(lines)
 	}
 	r.buf = r.buf[:0]
 	if !r.begun {
@@ -185,29 +135,6 @@ func (r *Report) Write(lines []byte) (int, error) {
 	return len(lines), r.expect(r.buf)
 }
 
-// line compares a line with the next one of a file of lines. Lines before the first and behind the
-// last of the file only say how far its range goes: a command has all of its lines or none.
-func (r *Report) line(line []byte) error {
-	seq, _ := sequenceOf(line)
-	switch {
-	case seq < r.first:
-		r.From = seq + 1
-		return nil
-	case r.over:
-		return nil
-	}
-	end, err := r.atEnd()
-	switch {
-	case err != nil:
-		return err
-	case end && seq > r.last && r.last > 0:
-		r.over, r.To = true, seq-1
-		return nil
-	}
-	r.last = seq
-	return r.expect(line)
-}
-
 // End compares what follows the records, and that nothing follows it. d is the digest of the
 // report, which one object states at its end.
 func (r *Report) End(d Digest) error {
@@ -221,22 +148,19 @@ func (r *Report) End(d Digest) error {
 			return err
 		}
 	}
-	end, err := r.atEnd()
-	if err != nil || end {
-		return err
+	rest, err := r.r.Peek(1)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return fmt.Errorf("%w: %w", verify.ErrRead, err)
 	}
-	if seq, err := r.nextSequence(); r.lines && err == nil && seq > r.To {
-		return &verify.Refusal{Blames: verify.BlameRange, Where: fmt.Sprintf("byte %d", r.at),
-			Why: fmt.Sprintf("the export does not cover the report: it ends at sequence %d, the report "+
-				"goes on with %d", r.To, seq)}
+	if len(rest) > 0 {
+		return r.differ(0, "it goes on behind the last record")
 	}
-	return r.differ(0, "it goes on behind the last record")
+	return nil
 }
 
 // expect compares the next bytes of the file.
 func (r *Report) expect(want []byte) error {
-	r.got = slices.Grow(r.got[:0], len(want))[:len(want)]
-	got := r.got
+	got := make([]byte, len(want))
 	n, err := io.ReadFull(r.r, got)
 	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
 		return fmt.Errorf("%w: %w", verify.ErrRead, err)
@@ -255,6 +179,10 @@ func (r *Report) expect(want []byte) error {
 
 // differ is a refusal of the byte i behind those that were compared.
 func (r *Report) differ(i int, why string) error {
+	if r.lines && r.whole {
+		why += fmt.Sprintf(" (taken for the report of %d to %d; lines do not name their range, "+
+			"--from and --to do)", r.From, r.To)
+	}
 	return &verify.Refusal{Where: fmt.Sprintf("byte %d", r.at+int64(i)), Why: why,
 		Blames: verify.BlameReport}
 }
