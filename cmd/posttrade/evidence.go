@@ -79,8 +79,8 @@ func (e *evidenceFlags) declare(f *flags) {
 	f.StringVar(&e.report, "report", "", "verify: `file` of a regulatory report")
 	f.Uint64Var(&e.from, "from", 0, "first `sequence` of an export (default: 1), or of the report in "+
 		"lines that is verified")
-	f.Uint64Var(&e.to, "to", 0, "last `sequence` of an export (default: what the newest head covers), "+
-		"or of that report")
+	f.Uint64Var(&e.to, "to", 0, "last `sequence` of an export (default: what the newest head "+
+		"covers), or of that report")
 }
 
 // run runs the command of that name.

@@ -50,8 +50,8 @@ const (
 // Errors: a *verify.Refusal for a range that the bundle does not hold; ErrRead for a file of the
 // bundle or a report that cannot be read.
 //
-// from and to are the range that the report has to have; 0: what it says itself, and of lines, which
-// do not say it, what the bundle was exported for.
+// from and to are the range that the report has to have; 0: what it says itself, and of lines,
+// which do not say it, what the bundle was exported for.
 func OpenReport(file io.Reader, read verify.Read, from, to uint64) (*Report, error) {
 	text, err := read(ManifestName)
 	if err != nil {
