@@ -98,8 +98,8 @@ func (s startCheck) core(ctx context.Context, k *engine.Engine) error {
 }
 
 // named says which setting leads to the neighbour that has refused.
-func (s startCheck) named(w *neighbour, err error) error {
-	if errors.Is(err, errOtherHistory) && w.name == databaseName(s.c) &&
+func (s startCheck) named(n *neighbour, err error) error {
+	if errors.Is(err, errOtherHistory) && n.name == databaseName(s.c) &&
 		s.c.String("database.url") != "" {
 		return settings.Usagef("database.url: %v", err)
 	}
@@ -113,10 +113,10 @@ type differing struct {
 }
 
 // one compares a neighbour, which gives up what the journal does not have when that is accepted.
-func (s startCheck) one(ctx context.Context, w *neighbour, h *engine.History) error {
-	at, err := s.compare(ctx, w, h)
+func (s startCheck) one(ctx context.Context, n *neighbour, h *engine.History) error {
+	at, err := s.compare(ctx, n, h)
 	if err != nil && s.accepts(err) {
-		return s.giveUp(ctx, differing{w, at}, h)
+		return s.giveUp(ctx, differing{n, at}, h)
 	}
 	return err
 }
@@ -131,17 +131,17 @@ func (s startCheck) accepts(err error) bool {
 //
 // A database at an address with a mark, and a journal that is new, is more likely to be another
 // installation's database than that of a lost journal; the error says so.
-func (s startCheck) compare(ctx context.Context, w *neighbour,
+func (s startCheck) compare(ctx context.Context, n *neighbour,
 	h *engine.History) (at standing, err error) {
 	ctx, cancel := context.WithTimeout(ctx, lookPatience)
 	defer cancel()
-	if at, err = w.look(ctx); err != nil {
-		return at, fmt.Errorf("%s: %w", w.name, err)
+	if at, err = n.look(ctx); err != nil {
+		return at, fmt.Errorf("%s: %w", n.name, err)
 	}
-	err = compare(h, w.name, &at)
+	err = compare(h, n.name, &at)
 	if at.mark != "" && h.Genesis == [sha256.Size]byte{} && errors.Is(err, errOlderJournal) &&
 		s.c.String("database.url") != "" {
-		err = fmt.Errorf("%s knows the history up to %s, the journal is new: %w", w.name, at.reach(),
+		err = fmt.Errorf("%s knows the history up to %s, the journal is new: %w", n.name, at.reach(),
 			errOtherHistory)
 	}
 	return at, err
