@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"posttrade/matcher"
+	"posttrade/matcher/int128"
 	"posttrade/sidecars/store"
 )
 
@@ -26,9 +27,9 @@ func (in *inputs) appendPosition(b []byte, p *position, session store.Date) ([]b
 	if err != nil {
 		return nil, err
 	}
-	cost, fits1 := product(p.quantity, p.average).times(is.multiplier)
-	value, fits2 := product(p.quantity, mark).times(is.multiplier)
-	profit, fits3 := value.minus(cost)
+	cost, fits1 := int128.Product(p.quantity, p.average).Times(is.multiplier)
+	value, fits2 := int128.Product(p.quantity, mark).Times(is.multiplier)
+	profit, fits3 := value.Difference(cost)
 	if !fits1 || !fits2 || !fits3 {
 		return nil, refuse("accountId=%d security=%s: an amount does not fit 128 bits",
 			p.account, p.security)

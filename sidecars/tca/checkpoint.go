@@ -14,6 +14,7 @@ import (
 	"slices"
 
 	"posttrade/matcher"
+	"posttrade/matcher/int128"
 	"posttrade/ring/disk"
 )
 
@@ -70,7 +71,7 @@ func (x *index) write(to io.Writer, genesis [sha256.Size]byte) error {
 		}
 		w.words(uint64(id), uint64(h.firstMillis), h.leaves, uint64(len(h.recent)))
 		for _, s := range h.recent {
-			w.words(uint64(s.millis), uint64(s.px), uint64(s.sum.hi), s.sum.lo)
+			w.words(uint64(s.millis), uint64(s.px), uint64(s.sum.Hi), s.sum.Lo)
 		}
 		w.words(uint64(len(h.nodes)))
 		for _, e := range h.nodes {
@@ -149,7 +150,7 @@ func (r *wordReader) history(h *history) {
 	h.firstMillis, h.leaves = int64(r.word()), r.word()
 	for range r.count(sampleWords, leafSamples) {
 		h.recent = append(h.recent,
-			sample{int64(r.word()), int64(r.word()), wide{int64(r.word()), r.word()}})
+			sample{int64(r.word()), int64(r.word()), int128.Int{Hi: int64(r.word()), Lo: r.word()}})
 	}
 	for range r.count(2, maxLevel) {
 		e := edge{blocks: r.word()}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"posttrade/matcher"
+	"posttrade/matcher/int128"
 	"posttrade/matcher/strictjson"
 	"posttrade/sidecars/store"
 )
@@ -44,7 +45,7 @@ type Report struct {
 // zero Bps is absent.
 type Bps struct {
 	known      bool
-	hundredths wide
+	hundredths int128.Int
 }
 
 // Hundredths is the number in hundredths of a basis point. ok is false when it is absent, or does
@@ -52,8 +53,8 @@ type Bps struct {
 //
 // It tests that the 128 bits are the sign extension of the lower 64.
 func (p Bps) Hundredths() (n int64, ok bool) {
-	n = int64(p.hundredths.lo)
-	return n, p.known && p.hundredths.hi == n>>63
+	n = int64(p.hundredths.Lo)
+	return n, p.known && p.hundredths.Hi == n>>63
 }
 
 // String is the JSON text: a decimal without trailing zeros, or null.
@@ -69,7 +70,7 @@ func (p Bps) AppendJSON(b []byte) []byte {
 	if n, ok := p.Hundredths(); ok && n > math.MinInt64/10_000 && n < math.MaxInt64/10_000 {
 		return strictjson.FormatDecimal(b, n*10_000)
 	}
-	digits := p.hundredths.big().Append(nil, 10) // at least three digits
+	digits := p.hundredths.Big().Append(nil, 10) // at least three digits
 	whole, cents := digits[:len(digits)-2], digits[len(digits)-2:]
 	b = append(b, whole...)
 	if cents[1] != '0' {
@@ -169,7 +170,7 @@ func (t *TCA) arrival(r *Report, trade *store.Trade, security uint32) error {
 	}
 	r.Arrived, r.ArrivalPrice, r.ArrivalAt = true, e.px, e.millis
 	if e.px > 0 {
-		r.ArrivalSlippageBps = Bps{true, slippage(r.ExecutionPrice, wide{0, uint64(e.px)}, 1,
+		r.ArrivalSlippageBps = Bps{true, slippage(r.ExecutionPrice, int128.Of(e.px), 1,
 			r.Side == matcher.Sell)}
 	}
 	return nil
@@ -192,13 +193,13 @@ func (t *TCA) twap(r *Report, security uint32) error {
 	if err != nil {
 		return err
 	}
-	var before wide
+	var before int128.Int
 	if found {
 		before = first.until(start)
 	} else {
 		start = t.index.samples.of[security].firstMillis
 	}
-	area, millis := last.until(end).sub(before), span(start, end)
+	area, millis := last.until(end).Sub(before), span(start, end)
 	r.Twap = mean(area, millis)
 	r.TwapSampleCount = lastOrdinal - firstOrdinal + 1
 	r.SlippageBps = Bps{true, slippage(r.ExecutionPrice, area, millis, r.Side == matcher.Sell)}

@@ -3,6 +3,8 @@ package tca
 import (
 	"fmt"
 	"sort"
+
+	"posttrade/matcher/int128"
 )
 
 // sample is a price and the millisecond at which it took force. sum is the area
@@ -13,11 +15,13 @@ import (
 type sample struct {
 	millis int64
 	px     int64
-	sum    wide
+	sum    int128.Int
 }
 
 // until is the area up to millis. This sample must be the last one before millis.
-func (s sample) until(millis int64) wide { return s.sum.add(weigh(s.px, span(s.millis, millis))) }
+func (s sample) until(millis int64) int128.Int {
+	return s.sum.Add(int128.Scaled(s.px, span(s.millis, millis)))
+}
 
 // branch is an entry of a block above the leaves: a block one level further down, and its first
 // millisecond.
@@ -121,8 +125,8 @@ func (x *samples) writeLeaf(security uint32, h *history) error {
 		s, at := &h.recent[i], i*sampleWords
 		b.setWord(at, uint64(s.millis))
 		b.setWord(at+1, uint64(s.px))
-		b.setWord(at+2, uint64(s.sum.hi))
-		b.setWord(at+3, s.sum.lo)
+		b.setWord(at+2, uint64(s.sum.Hi))
+		b.setWord(at+3, s.sum.Lo)
 	}
 	number, err := x.file.append()
 	if err != nil {
@@ -219,7 +223,7 @@ func (x *samples) descend(security uint32, level int, number uint64,
 		if level == 0 {
 			return sample{
 				millis: int64(b.word(at)), px: int64(b.word(at + 1)),
-				sum: wide{int64(b.word(at + 2)), b.word(at + 3)},
+				sum: int128.Int{Hi: int64(b.word(at + 2)), Lo: b.word(at + 3)},
 			}, b.ordinal() + uint64(i), nil
 		}
 		level, number = level-1, b.word(at+1)

@@ -5,6 +5,7 @@ import (
 	"sort"
 	"testing"
 
+	"posttrade/matcher/int128"
 	"posttrade/ring/must"
 )
 
@@ -27,7 +28,7 @@ func TestAHistoryLargerThanTheCacheIsFoundAgain(t *testing.T) {
 		s := sample{millis: millis, px: px}
 		if i > 0 {
 			last := plain[i-1]
-			s.sum = last.sum.add(weigh(last.px, uint64(s.millis-last.millis)))
+			s.sum = last.sum.Add(int128.Scaled(last.px, uint64(s.millis-last.millis)))
 		}
 		plain = append(plain, s)
 		must.OK(t, x.add(7, millis, px+5))

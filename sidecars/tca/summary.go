@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"posttrade/matcher/int128"
 	"posttrade/sidecars/store"
 )
 
@@ -51,20 +52,20 @@ type SecurityCosts struct {
 type tally struct {
 	trades     uint64
 	twaps      uint64
-	twapSum    wide
+	twapSum    int128.Int
 	arrivals   uint64
-	arrivalSum wide
+	arrivalSum int128.Int
 }
 
 func (a *tally) add(r *Report) {
 	a.trades++
 	if r.SlippageBps.known {
 		a.twaps++
-		a.twapSum = a.twapSum.add(r.SlippageBps.hundredths)
+		a.twapSum = a.twapSum.Add(r.SlippageBps.hundredths)
 	}
 	if r.ArrivalSlippageBps.known {
 		a.arrivals++
-		a.arrivalSum = a.arrivalSum.add(r.ArrivalSlippageBps.hundredths)
+		a.arrivalSum = a.arrivalSum.Add(r.ArrivalSlippageBps.hundredths)
 	}
 }
 

@@ -7,39 +7,11 @@ import (
 	"testing"
 
 	"posttrade/matcher"
+	"posttrade/matcher/int128"
 )
 
 // number returns a non-negative int64 of any size; small ones are as likely as large ones.
 func number(rnd *rand.Rand) int64 { return int64(rnd.Uint64()) & math.MaxInt64 >> rnd.IntN(63) }
-
-func TestWideMatchesBigIntegers(t *testing.T) {
-	rnd := seeded(t)
-	modulus := new(big.Int).Lsh(big.NewInt(1), 128)
-	half := new(big.Int).Rsh(modulus, 1)
-	wrap := func(b *big.Int) *big.Int { // into two's complement of 128 bits
-		b.Add(b, half)
-		b.Mod(b, modulus)
-		return b.Sub(b, half)
-	}
-	for range 100_000 {
-		a := wide{int64(rnd.Uint64()) >> rnd.IntN(64), rnd.Uint64()}
-		b := wide{int64(rnd.Uint64()) >> rnd.IntN(64), rnd.Uint64()}
-		if got, want := a.add(b).big(), wrap(new(big.Int).Add(a.big(), b.big())); got.Cmp(want) != 0 {
-			t.Fatalf("%v + %v = %v, want %v", a, b, got, want)
-		}
-		if got, want := a.sub(b).big(), wrap(new(big.Int).Sub(a.big(), b.big())); got.Cmp(want) != 0 {
-			t.Fatalf("%v - %v = %v, want %v", a, b, got, want)
-		}
-		if got := wideOf(a.big()); got != a {
-			t.Fatalf("%v comes back as %v", a, got)
-		}
-		px, millis := number(rnd), rnd.Uint64()>>rnd.IntN(64)
-		want := new(big.Int).Mul(big.NewInt(px), new(big.Int).SetUint64(millis))
-		if got := weigh(px, millis).big(); got.Cmp(want) != 0 {
-			t.Fatalf("%d x %d = %v, want %v", px, millis, got, want)
-		}
-	}
-}
 
 func TestMeanAndSlippageAreExactForAnyNumbers(t *testing.T) {
 	rnd := seeded(t)
@@ -52,11 +24,11 @@ func TestMeanAndSlippageAreExactForAnyNumbers(t *testing.T) {
 		case 1: // near one another, as in a market
 			px = max(0, low+rnd.Int64N(2001)-1000)
 		}
-		num := weigh(low, den).add(wide{0, rnd.Uint64N(den)}) // between low and low+1 times den
+		num := int128.Scaled(low, den).Add(int128.Int{Lo: rnd.Uint64N(den)}) // between low and low+1 times den
 		sell := rnd.IntN(2) == 1
-		benchmark := new(big.Rat).SetFrac(num.big(), new(big.Int).SetUint64(den))
+		benchmark := new(big.Rat).SetFrac(num.Big(), new(big.Int).SetUint64(den))
 		if got, want := mean(num, den), halfUp(benchmark); want.Cmp(big.NewInt(got)) != 0 {
-			t.Fatalf("mean %v / %d = %d, want %v", num.big(), den, got, want)
+			t.Fatalf("mean %v / %d = %d, want %v", num.Big(), den, got, want)
 		}
 		side := matcher.Buy
 		if sell {
@@ -67,9 +39,9 @@ func TestMeanAndSlippageAreExactForAnyNumbers(t *testing.T) {
 		}
 		want := hundredths(side, px, benchmark)
 		p := Bps{true, slippage(px, num, den, sell)}
-		if p.hundredths.big().Cmp(want) != 0 {
+		if p.hundredths.Big().Cmp(want) != 0 {
 			t.Fatalf("slippage of %d against %v, sell %v: got %v, want %v", px, benchmark, sell,
-				p.hundredths.big(), want)
+				p.hundredths.Big(), want)
 		}
 		if got, want := p.String(), decimal(want, 2); got != want {
 			t.Fatalf("got text %s, want %s", got, want)
@@ -95,7 +67,7 @@ func TestAverageRoundsHalfUp(t *testing.T) {
 		want  int64
 	}{{1, 2, 1}, {-1, 2, 0}, {-3, 2, -1}, {3, 2, 2}, {10, 3, 3}, {11, 3, 4}, {-10, 3, -3}, {-11, 3,
 		-4}, {0, 7, 0}} {
-		got := average(wideOf(big.NewInt(tt.sum)), tt.count)
+		got := average(int128.FromBig(big.NewInt(tt.sum)), tt.count)
 		if n, ok := (Bps{true, got}).Hundredths(); !ok || n != tt.want {
 			t.Errorf("average of %d over %d is %d, want %d", tt.sum, tt.count, n, tt.want)
 		}
