@@ -157,19 +157,6 @@ func TestTimesAreRFC3339(t *testing.T) {
 	}
 }
 
-func TestStringsAreEscaped(t *testing.T) {
-	for _, s := range []string{"", "plain", `a"b\c`, "\x00\x1f\n\t", "é€😀", "\xff", "a\xffb",
-		"\u2028", "<&>"} {
-		var back string
-		if err := json.Unmarshal(appendString(nil, s), &back); err != nil {
-			t.Errorf("%q: %v", s, err)
-		}
-		if want := strings.ToValidUTF8(s, "\ufffd"); back != want {
-			t.Errorf("%q comes back as %q", s, back)
-		}
-	}
-}
-
 func TestCursorsOfOthersAreRefused(t *testing.T) {
 	good := strings.Trim(string(appendCursor(nil, cursorOrders, 77)), `"`)
 	if last, ok := parseCursor([]byte(good), cursorOrders); !ok || last != 77 {

@@ -2,11 +2,7 @@
 
 package httpapi
 
-import (
-	"unicode/utf8"
-
-	"posttrade/matcher/strictjson"
-)
+import "posttrade/matcher/strictjson"
 
 // appendEach appends the documents of rows with commas between them.
 //
@@ -59,51 +55,9 @@ func appendInt(b []byte, n int64) []byte {
 	return appendUint(b, uint64(n))
 }
 
-const hexDigits = "0123456789abcdef"
-
-// appendString appends text as a JSON string. What is not valid UTF-8 becomes U+FFFD.
-//
-// Printable ASCII, which is nearly everything, is copied in one piece. Nothing is escaped for HTML:
-// the documents are JSON alone.
+// appendString appends text as a JSON string.
 func appendString[T string | []byte](b []byte, text T) []byte {
-	plain := 0
-	for plain < len(text) && plainInString(text[plain]) {
-		plain++
-	}
-	b = append(b, '"')
-	b = append(b, text[:plain]...)
-	if plain < len(text) {
-		b = appendEscaped(b, text[plain:])
-	}
-	return append(b, '"')
-}
-
-// plainInString reports a byte that needs no escape within a JSON string.
-func plainInString(ch byte) bool {
-	return ch >= ' ' && ch < utf8.RuneSelf && ch != '"' && ch != '\\'
-}
-
-// appendEscaped appends the content of a JSON string, without its quotes.
-func appendEscaped[T string | []byte](b []byte, text T) []byte {
-	for i := 0; i < len(text); {
-		ch := text[i]
-		switch {
-		case ch == '"' || ch == '\\':
-			b = append(b, '\\', ch)
-		case ch < ' ':
-			b = append(b, '\\', 'u', '0', '0', hexDigits[ch>>4], hexDigits[ch&15])
-		case ch < utf8.RuneSelf:
-			b = append(b, ch)
-		default:
-			end := min(len(text), i+utf8.UTFMax)
-			r, width := utf8.DecodeRuneInString(string(text[i:end]))
-			b = utf8.AppendRune(b, r)
-			i += width
-			continue
-		}
-		i++
-	}
-	return b
+	return strictjson.AppendString(b, text)
 }
 
 // appendTime appends epoch milliseconds as an RFC 3339 UTC string with milliseconds. Years from 0

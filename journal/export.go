@@ -3,11 +3,11 @@ package journal
 import (
 	"bytes"
 	"crypto/sha256"
-	"encoding/json"
 	"strconv"
 	"time"
 
 	"posttrade/matcher"
+	"posttrade/matcher/strictjson"
 )
 
 // typeNames are the names of template 1 types in exports.
@@ -47,7 +47,7 @@ func exportCommand(b []byte, c *matcher.Command, id []byte) []byte {
 	switch c.TemplateID {
 	case matcher.TemplateSymbolRegister:
 		raw := c.Bytes()[16 : 16+matcher.MaxTicker]
-		b = appendString(append(b, `,"type":"SYMBOL_REGISTER","ticker":`...),
+		b = strictjson.AppendString(append(b, `,"type":"SYMBOL_REGISTER","ticker":`...),
 			bytes.TrimRight(raw, "\x00"))
 	case matcher.TemplateRiskExtract:
 		b = appendInt(append(b, `,"type":"RISK_EXTRACT"`...), "sessionDateEpochDay", c.EventTimeMillis)
@@ -79,9 +79,9 @@ func exportCommand(b []byte, c *matcher.Command, id []byte) []byte {
 	switch {
 	case len(id) == 0:
 	case c.TemplateID == matcher.TemplateCommand && c.Type == matcher.OperatorNote:
-		b = appendString(append(b, `,"text":`...), id)
+		b = strictjson.AppendString(append(b, `,"text":`...), id)
 	default:
-		b = appendString(append(b, `,"clientOrderId":`...), id)
+		b = strictjson.AppendString(append(b, `,"clientOrderId":`...), id)
 	}
 	return append(b, "}\n"...)
 }
@@ -126,16 +126,6 @@ func appendText(b []byte, name, value string) []byte {
 func appendInt(b []byte, name string, v int64) []byte {
 	b = append(append(append(b, ',', '"'), name...), '"', ':')
 	return strconv.AppendInt(b, v, 10)
-}
-
-// appendString appends s as a JSON string. A string always marshals: bytes that are no UTF-8 are
-// replaced.
-func appendString(b, s []byte) []byte {
-	quoted, err := json.Marshal(string(s))
-	if err != nil {
-		panic(err)
-	}
-	return append(b, quoted...)
 }
 
 func hashOf(genesis []byte) [32]byte { return sha256.Sum256(genesis) }

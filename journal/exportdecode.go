@@ -111,7 +111,7 @@ func (d *decoder) append(b []byte, c *matcher.Command, id []byte) []byte {
 		b = d.control(b, c)
 	}
 	if len(id) > 0 {
-		b = appendString(append(b, `,"clientOrderId":`...), id)
+		b = strictjson.AppendString(append(b, `,"clientOrderId":`...), id)
 	}
 	return append(b, "}\n"...)
 }
@@ -235,7 +235,7 @@ func (d *decoder) security(b []byte, c *matcher.Command) []byte {
 	if at := c.SecurityID - 1; int64(at) < int64(len(d.tickers)) {
 		ticker = d.tickers[at]
 	}
-	return appendString(append(b, `,"security":`...), []byte(ticker))
+	return strictjson.AppendString(append(b, `,"security":`...), []byte(ticker))
 }
 
 // appendPrice appends a member with millionths as a decimal number.

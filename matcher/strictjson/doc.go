@@ -1,5 +1,6 @@
 // Package strictjson reads JSON from callers that may be careless or hostile. Every request body
-// and the payload of every token goes through it.
+// and the payload of every token goes through it. It also writes strings and decimals
+// (AppendString, FormatDecimal).
 //
 // A Reader reads one value after the other from a byte slice. It allocates nothing, except for
 // strings with escapes, which go into a scratch that a reused Reader keeps. It builds no tree and

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"strconv"
 	"strings"
+
+	"posttrade/matcher/strictjson"
 )
 
 // Source names one of the two control sources.
@@ -134,7 +136,7 @@ func (r *Record) compare(o *Record, s Source) int {
 func (r *Record) appendJSON(b []byte, s Source) []byte {
 	if s == Account {
 		b = append(b, `{"displayName":`...)
-		b = appendString(b, r.Name)
+		b = strictjson.AppendString(b, r.Name)
 		b = append(b, `,"enabled":`...)
 		b = strconv.AppendBool(b, r.Enabled)
 		b = appendSaid(b, `,"enabledVersion":`, r.EnabledVersion)
@@ -142,7 +144,7 @@ func (r *Record) appendJSON(b []byte, s Source) []byte {
 		b = strconv.AppendUint(b, uint64(r.ID), 10)
 	} else {
 		b = append(b, `{"companyName":`...)
-		b = appendString(b, r.Name)
+		b = strictjson.AppendString(b, r.Name)
 		b = append(b, `,"enabled":`...)
 		b = strconv.AppendBool(b, r.Enabled)
 		b = appendSaid(b, `,"enabledVersion":`, r.EnabledVersion)
@@ -150,7 +152,7 @@ func (r *Record) appendJSON(b []byte, s Source) []byte {
 		b = strconv.AppendBool(b, r.Halted)
 		b = appendSaid(b, `,"haltedVersion":`, r.HaltedVersion)
 		b = append(b, `,"ticker":`...)
-		b = appendString(b, r.Ticker)
+		b = strictjson.AppendString(b, r.Ticker)
 	}
 	b = append(b, `,"version":`...)
 	return append(strconv.AppendUint(b, r.Version, 10), '}')
@@ -163,37 +165,6 @@ func appendSaid(b []byte, member string, version uint64) []byte {
 		return b
 	}
 	return strconv.AppendUint(append(b, member...), version, 10)
-}
-
-// RFC 8785 asks for small letters in \u00xx.
-const hexDigits = "0123456789abcdef"
-
-// appendString appends a JSON string as RFC 8785 requires: the two-character escapes where they
-// exist, \u00xx for other control characters, every other character unchanged. The text is valid
-// UTF-8: readers and services refuse any other.
-func appendString(b []byte, text string) []byte {
-	b = append(b, '"')
-	for i := range len(text) {
-		switch ch := text[i]; {
-		case ch == '"' || ch == '\\':
-			b = append(b, '\\', ch)
-		case ch >= ' ':
-			b = append(b, ch)
-		case ch == '\b':
-			b = append(b, '\\', 'b')
-		case ch == '\t':
-			b = append(b, '\\', 't')
-		case ch == '\n':
-			b = append(b, '\\', 'n')
-		case ch == '\f':
-			b = append(b, '\\', 'f')
-		case ch == '\r':
-			b = append(b, '\\', 'r')
-		default:
-			b = append(b, '\\', 'u', '0', '0', hexDigits[ch>>4], hexDigits[ch&15])
-		}
-	}
-	return append(b, '"')
 }
 
 // NewTicker reports whether a new security may have the ticker: a valid one that a path can name,

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"posttrade/matcher"
+	"posttrade/matcher/strictjson"
 )
 
 // widest is an event with records as long as any.
@@ -29,7 +30,8 @@ func widest(kind matcher.EventKind) *matcher.Event {
 }
 
 func TestNoEventRendersToMoreThanIsReserved(t *testing.T) {
-	r := renderer{securities: tickers{quote(strings.Repeat(`"`, matcher.MaxTicker))}}
+	longest := strictjson.AppendString(nil, strings.Repeat(`"`, matcher.MaxTicker))
+	r := renderer{securities: tickers{longest}}
 	for kind := matcher.EventAccepted; kind <= matcher.EventContract; kind++ {
 		b, n := r.render(nil, widest(kind))
 		if len(b) > maxRecords || strings.Count(string(b), "\n") != n {
@@ -85,7 +87,7 @@ func TestBookedContractsAreRendered(t *testing.T) {
 				InputSeq: tt.cmd.InputSeq, TimeMillis: tt.cmd.EventTimeMillis,
 			}
 			*ev.Cmd() = tt.cmd
-			r := renderer{securities: tickers{quote("AAA")}}
+			r := renderer{securities: tickers{strictjson.AppendString(nil, "AAA")}}
 			if got, n := r.render(nil, &ev); string(got) != tt.want+"\n" || n != 1 {
 				t.Errorf("%d records\n got %s\nwant %s", n, got, tt.want)
 			}
@@ -111,7 +113,7 @@ func TestOrdersAreCalledByTheirNumbers(t *testing.T) {
 			*ev.Cmd() = matcher.NewCommand(tt.of)
 			ev.Cmd().OrderRef = 7
 		}
-		r := renderer{securities: tickers{quote("AAA")}}
+		r := renderer{securities: tickers{strictjson.AppendString(nil, "AAA")}}
 		if line, n := r.render(nil, ev); n == 0 || !bytes.Contains(line,
 			[]byte(`"orderId":"ord-12884901895"`)) {
 			t.Errorf("kind %d of a command of type %d: %s", tt.kind, tt.of, line)

@@ -1,6 +1,9 @@
 package lines
 
-import "posttrade/matcher"
+import (
+	"posttrade/matcher"
+	"posttrade/matcher/strictjson"
+)
 
 // Names is what a report needs of an engine besides its events.
 type Names interface {
@@ -22,7 +25,7 @@ func (t *tickers) load(names Names) {
 		if name == "" {
 			return
 		}
-		*t = append(*t, quote(name))
+		*t = append(*t, strictjson.AppendString(nil, name))
 	}
 }
 
@@ -30,7 +33,7 @@ func (t *tickers) load(names Names) {
 // id that is not the next one is a name that is known already.
 func (t *tickers) register(ev *matcher.Event) {
 	if name, err := ev.Cmd().Symbol(); err == nil && ev.SecurityID == uint32(len(*t))+1 {
-		*t = append(*t, quote(name))
+		*t = append(*t, strictjson.AppendString(nil, name))
 	}
 }
 
@@ -40,16 +43,4 @@ func (t tickers) text(id uint32) []byte {
 		return t[id-1]
 	}
 	return null
-}
-
-// quote is a JSON string of printable ASCII, which is all that a ticker holds.
-func quote(name string) []byte {
-	text := []byte{'"'}
-	for i := range len(name) {
-		if name[i] == '"' || name[i] == '\\' {
-			text = append(text, '\\')
-		}
-		text = append(text, name[i])
-	}
-	return append(text, '"')
 }
