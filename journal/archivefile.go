@@ -4,10 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
-
-	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
 // archiveName is the file that says what an archive holds; it is written last.
@@ -44,21 +41,4 @@ func archiveSum(text []byte) (string, error) {
 		return "", fmt.Errorf("sha256 %s, want %s: %w", got, t.SHA256, errChecksum)
 	}
 	return t.SHA256, nil
-}
-
-// putWhole writes a small file durably: whole or not at all. dir exists.
-func putWhole(fs vfs.FS, dir, name string, text []byte) error {
-	path := fs.PathJoin(dir, name)
-	f, err := fs.Create(path+".new", writeCategory)
-	if err == nil {
-		_, err = f.Write(text)
-		err = errors.Join(err, f.Sync(), f.Close())
-	}
-	if err == nil {
-		err = fs.Rename(path+".new", path)
-	}
-	if err != nil {
-		return fmt.Errorf("journal: write file=%s: %w", path, err)
-	}
-	return syncDir(fs, dir)
 }

@@ -178,7 +178,7 @@ func (j *Journal) putArchive(ctx context.Context, folder string, s *remnant,
 	if err != nil {
 		return "", err
 	}
-	return sum, putWhole(fs, folder, archiveName, append(text, '\n'))
+	return sum, ReplaceFile(fs, folder, archiveName, append(text, '\n'))
 }
 
 // confirm reads an archive that an earlier call has written, before the journal's own copy of it is

@@ -198,16 +198,8 @@ func (k *Keep) Write(sh *Shadow) error {
 func (k *Keep) writeManifest(name string, text []byte) error {
 	fs := k.j.o.FS
 	path := fs.PathJoin(k.dir, name)
-	f, err := fs.Create(path+snapshotTemp, writeCategory)
-	if err == nil {
-		_, err = f.Write(text)
-		err = errors.Join(err, f.Sync(), f.Close())
-	}
-	if err == nil {
-		err = fs.Rename(path+snapshotTemp, path)
-	}
-	if err != nil {
-		return fmt.Errorf("journal: write file=%s: %w", path, err)
+	if err := replace(fs, path+snapshotTemp, path, filled(text)); err != nil {
+		return err
 	}
 	return syncDir(fs, k.dir)
 }

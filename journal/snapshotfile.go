@@ -33,34 +33,19 @@ func snapshotFile(fs vfs.FS, dir, name string,
 	write func(io.Writer) error) (SnapshotFile, error) {
 	path := fs.PathJoin(dir, name)
 	s := SnapshotFile{Path: name}
-	fail := func(verb string, err error) (SnapshotFile, error) {
-		return s, fmt.Errorf("journal: %s file=%s: %w", verb, path, err)
-	}
-	f, err := fs.Create(path+snapshotTemp, writeCategory)
-	if err != nil {
-		return fail("create", err)
-	}
-	sum := &hashing{w: f, sum: sha256.New(), breath: ring.NewBreather()}
-	z, err := zstd.NewWriter(sum, zstd.WithEncoderConcurrency(1),
-		zstd.WithEncoderLevel(zstd.SpeedFastest),
-		zstd.WithWindowSize(1<<20), zstd.WithLowerEncoderMem(true))
-	if err == nil {
-		err = write(z)
-		if closeErr := z.Close(); err == nil {
-			err = closeErr
+	sum := &hashing{sum: sha256.New(), breath: ring.NewBreather()}
+	err := replace(fs, path+snapshotTemp, path, func(w io.Writer) error {
+		sum.w = w
+		z, err := zstd.NewWriter(sum, zstd.WithEncoderConcurrency(1),
+			zstd.WithEncoderLevel(zstd.SpeedFastest),
+			zstd.WithWindowSize(1<<20), zstd.WithLowerEncoderMem(true))
+		if err != nil {
+			return err
 		}
-	}
-	if err == nil {
-		err = f.Sync()
-	}
-	if closeErr := f.Close(); err == nil {
-		err = closeErr
-	}
+		return errors.Join(write(z), z.Close())
+	})
 	if err != nil {
-		return fail("write", errors.Join(err, dropped(fs.Remove(path+snapshotTemp))))
-	}
-	if err := fs.Rename(path+snapshotTemp, path); err != nil {
-		return fail("rename", err)
+		return s, errors.Join(err, dropped(fs.Remove(path+snapshotTemp)))
 	}
 	s.SHA256, s.Bytes = hex.EncodeToString(sum.sum.Sum(nil)), sum.n
 	return s, nil

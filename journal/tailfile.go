@@ -193,19 +193,8 @@ func (j *Journal) openTail(found *tailImage, base point) (err error) {
 // part.
 func createTail(fs vfs.FS, dir string, head *tailHead) error {
 	name := fs.PathJoin(dir, tailName)
-	temp := name + ".new"
-	f, err := fs.Create(temp, writeCategory)
-	if err != nil {
-		return fmt.Errorf("journal: create file=%s: %w", temp, err)
-	}
-	if err := head.fill(f); err != nil {
-		return errors.Join(fmt.Errorf("journal: write file=%s: %w", temp, err), f.Close())
-	}
-	if err := errors.Join(f.Sync(), f.Close()); err != nil {
-		return fmt.Errorf("journal: sync file=%s: %w", temp, err)
-	}
-	if err := fs.Rename(temp, name); err != nil {
-		return fmt.Errorf("journal: rename file=%s: %w", temp, err)
+	if err := replace(fs, name+".new", name, head.fill); err != nil {
+		return err
 	}
 	return syncDir(fs, dir)
 }

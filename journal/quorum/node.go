@@ -195,7 +195,7 @@ func (n *Node) identity() (raft.ServerID, error) {
 		return "", fmt.Errorf("quorum: identity: %w", err)
 	}
 	id := raft.ServerID(n.o.Member + "." + hex.EncodeToString(randomBytes(8)))
-	if err := writeFile(n.o.FS, n.o.Dir, name, []byte(id)); err != nil {
+	if err := journal.ReplaceFile(n.o.FS, n.o.Dir, name, []byte(id)); err != nil {
 		return "", fmt.Errorf("quorum: identity: %w", err)
 	}
 	return id, nil

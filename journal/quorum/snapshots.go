@@ -16,6 +16,8 @@ import (
 	"github.com/cockroachdb/errors/oserror"
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/hashicorp/raft"
+
+	"posttrade/journal"
 )
 
 // A snapshot of the consensus library is a small record on this member: up to this index of the
@@ -240,7 +242,7 @@ func (s *snapshotStore) write(r *snapshotRecord) error {
 	if err != nil {
 		return err
 	}
-	if err := writeFile(s.fs, s.dir, r.name()+recordSuffix, text); err != nil {
+	if err := journal.ReplaceFile(s.fs, s.dir, r.name()+recordSuffix, text); err != nil {
 		return fmt.Errorf("quorum: snapshot %s: %w", r.name(), err)
 	}
 	list, err := s.records()

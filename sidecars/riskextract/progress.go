@@ -151,16 +151,11 @@ func (c fileCursor) save(_ context.Context, seq uint64) error {
 	if err := os.MkdirAll(c.dir, 0o755); err != nil {
 		return fmt.Errorf("riskextract: cursor: %w", err)
 	}
-	dir := folder{path: c.dir, mode: 0o644}
-	temp, err := dir.writeTemp(cursorName, strconv.AppendUint(nil, seq, 10))
+	err := disk.ReplaceText(c.path(), 0o644, strconv.AppendUint(nil, seq, 10))
 	if err != nil {
-		return err
-	}
-	if err = os.Rename(temp, c.path()); err != nil {
 		return fmt.Errorf("riskextract: cursor: %w", err)
 	}
-	dir.tidy(cursorName)
-	return disk.SyncDir(c.dir)
+	return nil
 }
 
 func (c fileCursor) path() string { return filepath.Join(c.dir, cursorName+".cursor") }

@@ -66,14 +66,11 @@ func GiveUp(sink string, inputSeq uint64) (files int, err error) {
 	if files == 0 {
 		return 0, nil
 	}
-	temp, err := (&folder{path: sink, mode: 0o644}).writeTemp(givenUpName, text.Bytes())
-	if err == nil {
-		err = os.Rename(temp, filepath.Join(sink, givenUpName))
-	}
+	err = disk.ReplaceText(filepath.Join(sink, givenUpName), 0o644, text.Bytes())
 	if err != nil {
 		return 0, fmt.Errorf("riskextract: give up: %w", err)
 	}
-	return files, disk.SyncDir(sink)
+	return files, nil
 }
 
 // name is the file's path below the sink.
