@@ -208,6 +208,11 @@ func TestASessionIsTheTokenInACookieThatNoScriptReads(t *testing.T) {
 			t.Errorf("%s: %d", name, a.StatusCode)
 		}
 	}
+	// Another page of the same site, which cannot know the value, does not sign the reader out.
+	a, _ = r.ask("DELETE", "/api/session", "", without(headers, headerCSRF)...)
+	if a.StatusCode != 403 || len(a.Cookies()) > 0 {
+		t.Errorf("signed out without the value: %d, %v", a.StatusCode, a.Cookies())
+	}
 	a, _ = r.ask("DELETE", "/api/session", "", headers...)
 	if c := a.Cookies()[0]; c.MaxAge >= 0 || c.Value != "" {
 		t.Errorf("after signing out: %+v", c)

@@ -135,7 +135,7 @@ func (c *Console) serveAPI(w http.ResponseWriter, r *http.Request, path string) 
 	case !allow(w, r, http.MethodGet, http.MethodPost, http.MethodPut):
 		return
 	case r.Method != http.MethodGet && !knowsCSRF(r, token):
-		refuse(w, http.StatusForbidden, "FOREIGN_ORIGIN", headerCSRF+" is missing or wrong")
+		refuseCSRF(w)
 		return
 	case own && !allow(w, r, http.MethodGet):
 		return

@@ -101,6 +101,11 @@ func knowsCSRF(r *http.Request, token string) bool {
 		subtle.ConstantTimeCompare([]byte(given[0]), []byte(csrfOf(token))) == 1
 }
 
+// refuseCSRF answers a write of a session without its value.
+func refuseCSRF(w http.ResponseWriter) {
+	refuse(w, http.StatusForbidden, "FOREIGN_ORIGIN", headerCSRF+" is missing or wrong")
+}
+
 // cutPath splits a path into its first segment and the rest, which begins with a slash if there is
 // one.
 func cutPath(path string) (first, rest string) {

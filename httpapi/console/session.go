@@ -48,6 +48,10 @@ func (c *Console) serveSession(w http.ResponseWriter, r *http.Request) {
 	case http.MethodPost:
 		c.signIn(w, r)
 	case http.MethodDelete:
+		if token, _, ok := c.sessionOf(r); ok && !knowsCSRF(r, token) {
+			refuseCSRF(w)
+			return
+		}
 		http.SetCookie(w, c.cookie(r, "", -1))
 		c.showSession(w, r, "", gate.Claims{})
 	default:
