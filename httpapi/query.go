@@ -3,8 +3,10 @@ package httpapi
 import (
 	"encoding/base64"
 	"encoding/binary"
+	"unicode/utf8"
 
 	"posttrade/matcher"
+	"posttrade/matcher/gate"
 )
 
 // Paging of list answers.
@@ -57,7 +59,7 @@ func (v *visit) eachParameter(f func(name string, value []byte) bool) problem {
 		}
 		names[n] = key
 		n++
-		decoded, ok := unescape(value)
+		decoded, ok := unescapeOf(key, value)
 		if !ok || !f(key, decoded) {
 			return badParameter(key, "it is unknown or its value is not allowed")
 		}
@@ -95,12 +97,23 @@ func badHeader(name, why string) problem {
 	return p
 }
 
-// unescape undoes percent-encoding. The result must be printable ASCII.
+// unescapeOf undoes the percent-encoding of a parameter's value: printable ASCII of at most
+// 3*queryValue bytes as sent, except for a subject, which is any text that a token can have.
+func unescapeOf(name string, value []byte) ([]byte, bool) {
+	if name == "subject" {
+		text, ok := unescape(value, 3*gate.MaxTokenBytes)
+		return text, ok && utf8.Valid(text)
+	}
+	text, ok := unescape(value, 3*queryValue)
+	return text, ok && printable(text, len(text))
+}
+
+// unescape undoes percent-encoding. The result has no control characters.
 //
 // A plus sign stays a plus sign: this is no form. An empty value is refused, and so is a text of
-// more than 3*queryValue bytes before decoding.
-func unescape(value []byte) ([]byte, bool) {
-	if len(value) > 3*queryValue {
+// more than limit bytes before decoding.
+func unescape(value []byte, limit int) ([]byte, bool) {
+	if len(value) > limit {
 		return nil, false
 	}
 	out := make([]byte, 0, len(value))
@@ -117,7 +130,7 @@ func unescape(value []byte) ([]byte, bool) {
 			ch = hi<<4 | lo
 			i += 2
 		}
-		if ch < ' ' || ch > '~' {
+		if ch < ' ' || ch == 0x7f {
 			return nil, false
 		}
 		out = append(out, ch)

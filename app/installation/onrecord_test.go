@@ -3,6 +3,7 @@ package installation
 import (
 	"fmt"
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -67,13 +68,13 @@ func TestPendingActIsRecordedOnce(t *testing.T) {
 		count := func(subject string, want int) {
 			t.Helper()
 			awaitRecorded(i)
-			_, text := i.get("order-matcher", "/audit?kind=epoch&subject="+subject)
+			_, text := i.get("order-matcher", "/audit?kind=epoch&subject="+url.PathEscape(subject))
 			if got := strings.Count(string(text), "\n"); got != want {
 				t.Errorf("%d acts of %s on record, want %d:\n%s", got, subject, want, text)
 			}
 		}
-		wait("new", 0)
-		count("new", 1)
+		wait("Jörg", 0)
+		count("Jörg", 1)
 		// The process ended before the note was sequenced.
 		wait("lost", 1)
 		count("lost", 1)
