@@ -76,11 +76,12 @@ func TestRowsComeFromTheDatabase(t *testing.T) {
 
 // TestSweepOutlivesTheWriteTimeout: the time-out begins with the answer.
 func TestSweepOutlivesTheWriteTimeout(t *testing.T) {
-	r := newTunedRig(t, func(p *TradeProcessor) { p.server.http.WriteTimeout = 50 * time.Millisecond })
+	const timeout = 500 * time.Millisecond
+	r := newTunedRig(t, func(p *TradeProcessor) { p.server.http.WriteTimeout = timeout })
 	r.fakes.block, r.fakes.entered = make(chan struct{}), make(chan struct{}, 1)
 	go func() {
 		<-r.fakes.entered
-		<-time.After(150 * time.Millisecond)
+		<-time.After(timeout * 3 / 2)
 		close(r.fakes.block)
 	}()
 	r.post("/recon/orphan-sweep", "", "admin").want(t, 200, "")
