@@ -58,7 +58,8 @@ func TestMemberWithAFailingDiskEndsWithOneLine(t *testing.T) {
 func endsWithOneLine(t *testing.T, plan string) bool {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], "-test.run=^TestMemberWithAFailingDiskEndsWithOneLine$")
-	cmd.Env = append(os.Environ(), diskFails+"="+plan)
+	// The child exits before it removes its files.
+	cmd.Env = append(os.Environ(), diskFails+"="+plan, "TMPDIR="+t.TempDir())
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	err := cmd.Run()
