@@ -9,7 +9,7 @@
 //
 //   - Memory does not depend on the number of rows: a Writer keeps one buffer (CSV) or one row
 //     group (Parquet).
-//   - Prices are exact: decimal text in CSV, DECIMAL(18,6) in Parquet. Times are exact to the
+//   - Prices are exact: decimal text in CSV, DECIMAL(19,6) in Parquet. Times are exact to the
 //     millisecond. The end of a file is written by Close alone: one that is cut short has no
 //     footer, or fewer rows than its sender says.
 //   - CSV is that of RFC 4180 with a header line, lines ending with LF. A text that begins with a

@@ -1,7 +1,6 @@
 package export
 
 import (
-	"errors"
 	"io"
 
 	"github.com/parquet-go/parquet-go"
@@ -43,9 +42,6 @@ func (f Format) MediaType() string {
 	return "text/csv; charset=utf-8"
 }
 
-// ErrDecimal reports a price that DECIMAL(18,6) does not hold. CSV holds it.
-var ErrDecimal = errors.New("export: a price has more than 12 digits before its point")
-
 // Writer writes the rows of one table. After an error it must not be used.
 //
 // rows counts what was passed to Write, also rows that are still in the buffer.
@@ -57,7 +53,7 @@ type Writer[R any] struct {
 
 // Write writes rows. They may be used again afterwards.
 //
-// It may pass nothing on yet. Errors are those of the destination, and ErrDecimal for Parquet.
+// It may pass nothing on yet. Errors are those of the destination.
 func (w *Writer[R]) Write(rows []R) error {
 	w.rows += uint64(len(rows))
 	return w.write(rows)
@@ -78,7 +74,7 @@ func (w *Writer[R]) Close() error { return w.close() }
 type table[R, P any] struct {
 	header  string // of CSV
 	line    func(c *cells, r *R)
-	parquet func(p *P, r *R) error
+	parquet func(p *P, r *R)
 }
 
 // open begins a table.
@@ -130,9 +126,7 @@ func openParquet[R, P any](to io.Writer, t table[R, P]) *Writer[R] {
 		for len(rows) > 0 {
 			n := min(len(rows), len(page))
 			for i := range n {
-				if err := t.parquet(&page[i], &rows[i]); err != nil {
-					return err
-				}
+				t.parquet(&page[i], &rows[i])
 			}
 			if _, err := w.Write(page[:n]); err != nil {
 				return err

@@ -1,6 +1,7 @@
 package export
 
 import (
+	"encoding/binary"
 	"io"
 
 	"posttrade/blotter"
@@ -8,15 +9,14 @@ import (
 	"posttrade/sidecars/store"
 )
 
-// maxDecimal is the first number of millionths with more than 18 digits.
-const maxDecimal = 1_000_000_000_000_000_000
+// decimal is a number of millionths as DECIMAL(19,6), which holds every int64: nine bytes of two's
+// complement, the highest first.
+type decimal [9]byte
 
-// exact returns a number of millionths for DECIMAL(18,6).
-func exact(n int64) (int64, error) {
-	if n <= -maxDecimal || n >= maxDecimal {
-		return 0, ErrDecimal
-	}
-	return n, nil
+func decimalOf(millionths int64) (d decimal) {
+	d[0] = byte(millionths >> 63)
+	binary.BigEndian.PutUint64(d[1:], uint64(millionths))
+	return d
 }
 
 // sideOf is the word of a side.
@@ -31,18 +31,18 @@ func sideOf(s matcher.Side) string {
 //
 // A pointer is an optional column. Pointing into the row itself costs no allocation a value.
 type tradeRow struct {
-	ID             string `parquet:"id"`
-	TradeSeq       *int64 `parquet:"tradeSeq"`
-	AccountID      int64  `parquet:"accountId"`
-	Security       string `parquet:"security,dict"`
-	Side           string `parquet:"side,dict"`
-	Quantity       int64  `parquet:"quantity"`
-	Price          int64  `parquet:"price,decimal(6:18)"`
-	Status         string `parquet:"status,dict"`
-	SettlementDate *int32 `parquet:"settlementDate,date"`
-	Timestamp      int64  `parquet:"timestamp,timestamp(millisecond)"`
-	OrderID        string `parquet:"orderId,optional"`
-	UpdatedAt      int64  `parquet:"updatedAt,timestamp(millisecond)"`
+	ID             string  `parquet:"id"`
+	TradeSeq       *int64  `parquet:"tradeSeq"`
+	AccountID      int64   `parquet:"accountId"`
+	Security       string  `parquet:"security,dict"`
+	Side           string  `parquet:"side,dict"`
+	Quantity       int64   `parquet:"quantity"`
+	Price          decimal `parquet:"price,decimal(6:19)"`
+	Status         string  `parquet:"status,dict"`
+	SettlementDate *int32  `parquet:"settlementDate,date"`
+	Timestamp      int64   `parquet:"timestamp,timestamp(millisecond)"`
+	OrderID        string  `parquet:"orderId,optional"`
+	UpdatedAt      int64   `parquet:"updatedAt,timestamp(millisecond)"`
 
 	seq int64 // what TradeSeq and SettlementDate point to
 	day int32
@@ -78,10 +78,10 @@ func Trades(f Format, to io.Writer) *Writer[store.Trade] {
 			c.words(t.OrderID)
 			c.moment(t.UpdatedAt)
 		},
-		parquet: func(p *tradeRow, t *store.Trade) (err error) {
+		parquet: func(p *tradeRow, t *store.Trade) {
 			*p = tradeRow{ID: t.ID, AccountID: int64(t.AccountID), Security: t.Security,
-				Side: sideOf(t.Side), Quantity: t.Quantity, Status: t.Status.String(),
-				Timestamp: t.ExecutedAt, OrderID: t.OrderID, UpdatedAt: t.UpdatedAt,
+				Side: sideOf(t.Side), Quantity: t.Quantity, Price: decimalOf(t.Price),
+				Status: t.Status.String(), Timestamp: t.ExecutedAt, OrderID: t.OrderID, UpdatedAt: t.UpdatedAt,
 				seq: int64(t.Seq), day: int32(t.SettlementDate)}
 			if !t.External() {
 				p.TradeSeq = &p.seq
@@ -89,24 +89,22 @@ func Trades(f Format, to io.Writer) *Writer[store.Trade] {
 			if t.SettlementDate != store.NoDate {
 				p.SettlementDate = &p.day
 			}
-			p.Price, err = exact(t.Price)
-			return err
 		},
 	})
 }
 
 // fillRow is an entry of the blotter in Parquet.
 type fillRow struct {
-	ID             string `parquet:"id"`
-	TradeSeq       int64  `parquet:"tradeSeq"`
-	AccountID      int64  `parquet:"accountId"`
-	Security       string `parquet:"security,dict"`
-	Side           string `parquet:"side,dict"`
-	Quantity       int64  `parquet:"quantity"`
-	Price          int64  `parquet:"price,decimal(6:18)"`
-	ExecTimeMillis int64  `parquet:"execTimeMillis"`
-	OrderID        string `parquet:"orderId,optional"`
-	Sequence       int64  `parquet:"sequence"`
+	ID             string  `parquet:"id"`
+	TradeSeq       int64   `parquet:"tradeSeq"`
+	AccountID      int64   `parquet:"accountId"`
+	Security       string  `parquet:"security,dict"`
+	Side           string  `parquet:"side,dict"`
+	Quantity       int64   `parquet:"quantity"`
+	Price          decimal `parquet:"price,decimal(6:19)"`
+	ExecTimeMillis int64   `parquet:"execTimeMillis"`
+	OrderID        string  `parquet:"orderId,optional"`
+	Sequence       int64   `parquet:"sequence"`
 }
 
 // orderID is the id of a fill's order, "" for a trade without one.
@@ -136,13 +134,11 @@ func Fills(f Format, to io.Writer, ticker func(securityID uint32) string) *Write
 			c.words(orderID(e))
 			c.number(int64(e.InputSeq))
 		},
-		parquet: func(p *fillRow, e *matcher.Fill) (err error) {
+		parquet: func(p *fillRow, e *matcher.Fill) {
 			*p = fillRow{ID: store.TradeID(e.TradeSeq), TradeSeq: int64(e.TradeSeq),
 				AccountID: int64(e.AccountID), Security: ticker(e.SecurityID), Side: sideOf(e.Side),
-				Quantity: int64(e.Qty), ExecTimeMillis: e.TimeMillis, OrderID: orderID(e),
-				Sequence: int64(e.InputSeq)}
-			p.Price, err = exact(e.Px)
-			return err
+				Quantity: int64(e.Qty), Price: decimalOf(e.Px), ExecTimeMillis: e.TimeMillis,
+				OrderID: orderID(e), Sequence: int64(e.InputSeq)}
 		},
 	})
 }
@@ -151,10 +147,10 @@ func Fills(f Format, to io.Writer, ticker func(securityID uint32) string) *Write
 //
 // Quantity is signed: below 0 for a short position.
 type positionRow struct {
-	AccountID   int64  `parquet:"accountId"`
-	Security    string `parquet:"security,dict"`
-	Quantity    int64  `parquet:"quantity"`
-	AverageCost int64  `parquet:"averageCost,decimal(6:18)"`
+	AccountID   int64   `parquet:"accountId"`
+	Security    string  `parquet:"security,dict"`
+	Quantity    int64   `parquet:"quantity"`
+	AverageCost decimal `parquet:"averageCost,decimal(6:19)"`
 }
 
 // Positions begins a table of positions. ticker names a security.
@@ -168,11 +164,9 @@ func Positions(f Format, to io.Writer,
 			c.number(p.Qty)
 			c.decimal(p.AverageCost)
 		},
-		parquet: func(row *positionRow, p *blotter.Position) (err error) {
+		parquet: func(row *positionRow, p *blotter.Position) {
 			*row = positionRow{AccountID: int64(p.AccountID), Security: ticker(p.SecurityID),
-				Quantity: p.Qty}
-			row.AverageCost, err = exact(p.AverageCost)
-			return err
+				Quantity: p.Qty, AverageCost: decimalOf(p.AverageCost)}
 		},
 	})
 }
