@@ -6,6 +6,7 @@ import (
 	"math/bits"
 
 	"posttrade/matcher"
+	"posttrade/matcher/timetext"
 )
 
 // contractRequest is a decoded booking of a swap or a swaption. clientID points into the request's
@@ -161,14 +162,14 @@ func parseDay(text []byte) (day uint16, ok bool) {
 		return 0, false
 	}
 	days := daysOf(year, month, date)
-	// civil normalises a date that the month does not have to a date of the next month.
-	if y, m, d := civil(days); y != year || m != month || d != date || days > 1<<16-1 {
+	// Civil normalises a date that the month does not have to a date of the next month.
+	if y, m, d := timetext.Civil(days); y != year || m != month || d != date || days > 1<<16-1 {
 		return 0, false
 	}
 	return uint16(days), true
 }
 
-// daysOf is the epoch day of a date, the inverse of civil. It takes years of 0 and later.
+// daysOf is the epoch day of a date, the inverse of timetext.Civil. It takes years of 0 and later.
 //
 // The constant 719468 is the epoch day of 0000-03-01, with the sign turned: the algorithm counts
 // from that day.
@@ -200,8 +201,5 @@ func appendContractID(b []byte, swaption bool, id uint64) []byte {
 
 // appendDay appends an epoch day as a JSON string, yyyy-MM-dd.
 func appendDay(b []byte, day uint16) []byte {
-	year, month, date := civil(int64(day))
-	b = append2(append2(append(b, '"'), year/100), year%100)
-	b = append2(append(b, '-'), month)
-	return append(append2(append(b, '-'), date), '"')
+	return append(timetext.AppendDate(append(b, '"'), int64(day)), '"')
 }

@@ -2,7 +2,10 @@
 
 package httpapi
 
-import "posttrade/matcher/strictjson"
+import (
+	"posttrade/matcher/strictjson"
+	"posttrade/matcher/timetext"
+)
 
 // appendEach appends the documents of rows with commas between them.
 //
@@ -60,32 +63,9 @@ func appendString[T string | []byte](b []byte, text T) []byte {
 	return strictjson.AppendString(b, text)
 }
 
-// appendTime appends epoch milliseconds as an RFC 3339 UTC string with milliseconds. Years from 0
-// to 9999 have four digits; other times are clipped.
-//
-// It writes what time.Format would, without an allocation.
+// appendTime appends epoch milliseconds as a JSON string.
 func appendTime(b []byte, millis int64) []byte {
-	const (
-		earliest = -62167219200000 // 0000-01-01T00:00:00Z
-		latest   = 253402300799999 // 9999-12-31T23:59:59.999Z
-		dayMs    = 86_400_000
-	)
-	millis = min(max(millis, earliest), latest)
-	days := millis / dayMs
-	rest := millis % dayMs
-	if rest < 0 {
-		days, rest = days-1, rest+dayMs
-	}
-	year, month, day := civil(days)
-	b = append(b, '"', byte('0'+year/1000), byte('0'+year/100%10), byte('0'+year/10%10),
-		byte('0'+year%10), '-')
-	b = append2(b, month)
-	b = append2(append(b, '-'), day)
-	b = append2(append(b, 'T'), rest/3_600_000)
-	b = append2(append(b, ':'), rest/60_000%60)
-	b = append2(append(b, ':'), rest/1000%60)
-	ms := rest % 1000
-	return append(b, '.', byte('0'+ms/100), byte('0'+ms/10%10), byte('0'+ms%10), 'Z', '"')
+	return append(timetext.Append(append(b, '"'), millis), '"')
 }
 
 // timeText keeps the text of the times of the order that was appended last, up to the next member:
@@ -112,29 +92,4 @@ func (t *timeText) append(b []byte, created, updated int64) []byte {
 		t.text = append(t.text, `,"sequence":`...)
 	}
 	return append(b, t.text...)
-}
-
-// civil is the date of an epoch day, with years that start in March (H. Hinnant's algorithm).
-func civil(days int64) (year, month, day int64) {
-	days += 719468
-	era := days / 146097
-	if days < 0 {
-		era = (days - 146096) / 146097
-	}
-	dayOfEra := days - era*146097
-	yearOfEra := (dayOfEra - dayOfEra/1460 + dayOfEra/36524 - dayOfEra/146096) / 365
-	dayOfYear := dayOfEra - (365*yearOfEra + yearOfEra/4 - yearOfEra/100)
-	shifted := (5*dayOfYear + 2) / 153
-	day = dayOfYear - (153*shifted+2)/5 + 1
-	month = shifted + 3
-	year = yearOfEra + era*400
-	if month > 12 {
-		month, year = month-12, year+1
-	}
-	return year, month, day
-}
-
-// append2 appends a number of 0 to 99 as two digits.
-func append2(b []byte, n int64) []byte {
-	return append(b, byte('0'+n/10), byte('0'+n%10))
 }

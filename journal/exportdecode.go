@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"io"
 	"strconv"
-	"time"
 
 	"posttrade/matcher"
 	"posttrade/matcher/strictjson"
+	"posttrade/matcher/timetext"
 )
 
 // ExportDecoded writes the commands of a journal as Export does, in the words of the HTTP
@@ -98,8 +98,7 @@ func (d *decoder) append(b []byte, c *matcher.Command, id []byte) []byte {
 	}
 	b = strconv.AppendUint(append(b, `{"sequence":`...), c.InputSeq, 10)
 	b = appendText(b, "type", typeNames[c.Type])
-	b = appendText(b, "time",
-		time.UnixMilli(c.EventTimeMillis).UTC().Format("2006-01-02T15:04:05.000Z07:00"))
+	b = appendText(b, "time", timetext.Of(c.EventTimeMillis))
 	switch c.Type {
 	case matcher.OrderNew, matcher.TradeNew, matcher.OrderReplace, matcher.OrderCancel,
 		matcher.ForceFill:

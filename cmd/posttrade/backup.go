@@ -17,6 +17,7 @@ import (
 	"posttrade/journal/backup"
 	"posttrade/journal/transfer"
 	"posttrade/matcher/gate"
+	"posttrade/matcher/timetext"
 	"posttrade/sidecars/feeds"
 )
 
@@ -114,7 +115,8 @@ func printBackup(w io.Writer, m *backup.Manifest) {
 	fmt.Fprintf(w, "commands   %d, up to sequence %d, trade %d\n",
 		m.To.InputSeq-m.From.InputSeq, m.To.InputSeq, m.To.TradeSeq)
 	if m.FirstTime != 0 {
-		fmt.Fprintf(w, "times      %s to %s\n", day(m.FirstTime), day(m.LastTime))
+		fmt.Fprintf(w, "times      %s to %s\n", timetext.Of(m.FirstTime),
+			timetext.Of(m.LastTime))
 	}
 	if m.NoTables != "" {
 		fmt.Fprintf(w, "rows       none: %s\n", m.NoTables)

@@ -17,6 +17,7 @@ import (
 	"posttrade/journal"
 	"posttrade/journal/evidence"
 	"posttrade/matcher"
+	"posttrade/matcher/timetext"
 )
 
 // journalUsage is the forms of the command.
@@ -230,7 +231,7 @@ func printReport(w io.Writer, r journal.Report) {
 			r.Tail)
 	}
 	if r.InputSeq > 0 {
-		fmt.Fprintf(w, "times      %s to %s\n", day(r.FirstTime), day(r.LastTime))
+		fmt.Fprintf(w, "times      %s to %s\n", timetext.Of(r.FirstTime), timetext.Of(r.LastTime))
 		fmt.Fprintf(w, "stored     %d bytes, %.1f a command\n", r.Packed,
 			float64(r.Packed)/float64(r.InputSeq))
 	}
@@ -238,11 +239,6 @@ func printReport(w io.Writer, r journal.Report) {
 		fmt.Fprintf(w, "snapshot   sequence %d, format %d, %d bytes, sha256 %s\n", s.InputSeq, s.Format,
 			s.State.Bytes, s.State.SHA256)
 	}
-}
-
-// day is an event time, from epoch milliseconds, in UTC.
-func day(millis int64) string {
-	return time.UnixMilli(millis).UTC().Format("2006-01-02T15:04:05.000Z07:00")
 }
 
 // runSnapshot is `posttrade snapshot`. The next start then has little to replay.

@@ -4,11 +4,11 @@ import (
 	"bytes"
 	"encoding/json"
 	"strconv"
-	"time"
 
 	"posttrade/matcher"
 	"posttrade/matcher/note"
 	"posttrade/matcher/strictjson"
+	"posttrade/matcher/timetext"
 )
 
 // Record is one act, as GET /audit shows it.
@@ -90,16 +90,11 @@ type line struct {
 func (r *Record) AppendJSON(b []byte) []byte {
 	text := note.Value(line{
 		Kind: r.Kind, Sequence: r.Sequence,
-		Time:    instant(r.Millis),
+		Time:    timetext.Of(r.Millis),
 		Subject: known(r.Subject), Address: known(r.Address), Reason: known(r.Reason),
 		Object: r.Object, Old: r.Old, New: r.New,
 	})
 	return append(append(b, text...), '\n')
-}
-
-// instant is a time of epoch milliseconds as the records show it.
-func instant(millis int64) string {
-	return time.UnixMilli(millis).UTC().Format("2006-01-02T15:04:05.000Z07:00")
 }
 
 // known makes "" the null of JSON.
@@ -199,7 +194,7 @@ func bare(c *matcher.Command, ticker func(id uint32) string) (Record, bool) {
 	case matcher.TokenRevoke:
 		n.Kind = note.Revoke
 		n.Object = named("subjectHash", c.Revocation().Subject.String())
-		new.add("issuedUpTo", instant(c.EventTimeMillis))
+		new.add("issuedUpTo", timetext.Of(c.EventTimeMillis))
 	default:
 		return Record{}, false
 	}

@@ -4,10 +4,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"strconv"
-	"time"
 
 	"posttrade/matcher"
 	"posttrade/matcher/strictjson"
+	"posttrade/matcher/timetext"
 )
 
 // MaxCauses is the most commands of one kind that an explanation lists; the newest are listed, and
@@ -110,18 +110,18 @@ func sideOf(m matcher.Measure) *Side {
 // decimal is an amount in millionths.
 func decimal(v int64) string { return string(strictjson.FormatDecimal(nil, v)) }
 
-// moment is an event time in milliseconds as text; null for the genesis record.
-func moment(inputSeq uint64, millis int64) *string {
+// timeOf is an event time in milliseconds as text; null for the genesis record.
+func timeOf(inputSeq uint64, millis int64) *string {
 	if inputSeq == 0 {
 		return nil
 	}
-	text := time.UnixMilli(millis).UTC().Format("2006-01-02T15:04:05.000Z")
+	text := timetext.Of(millis)
 	return &text
 }
 
 // because adds a command behind those that are there. inputSeq 0 is the genesis record.
 func (x *Explanation) because(what, value string, inputSeq uint64, millis int64) {
-	x.Because = append(x.Because, Cause{what, value, &inputSeq, moment(inputSeq, millis)})
+	x.Because = append(x.Because, Cause{what, value, &inputSeq, timeOf(inputSeq, millis)})
 }
 
 // counted adds the line that counts the commands behind it.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"posttrade/matcher/strictjson"
+	"posttrade/matcher/timetext"
 	"posttrade/sidecars/store"
 )
 
@@ -55,7 +56,7 @@ func (c *cells) decimal(n int64) {
 // It is UTC with Z and always three decimals.
 func (c *cells) moment(millis int64) {
 	c.next()
-	c.text = time.UnixMilli(millis).UTC().AppendFormat(c.text, "2006-01-02T15:04:05.000Z07:00")
+	c.text = timetext.Append(c.text, millis)
 }
 
 func (c *cells) date(d store.Date) {

@@ -2,16 +2,15 @@ package tca
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
 	"strconv"
-	"time"
 
 	"posttrade/matcher"
 	"posttrade/matcher/int128"
 	"posttrade/matcher/strictjson"
+	"posttrade/matcher/timetext"
 	"posttrade/sidecars/store"
 )
 
@@ -212,10 +211,10 @@ func (t *TCA) twap(r *Report, security uint32) error {
 // The members are those of the HTTP interface, in its order. It allocates nothing for a plain row
 // when b has room.
 func (r *Report) AppendJSON(b []byte) []byte {
-	b = appendText(append(b, `{"tradeId":`...), r.TradeID)
+	b = strictjson.AppendString(append(b, `{"tradeId":`...), r.TradeID)
 	b = strconv.AppendUint(append(b, `,"accountId":`...), uint64(r.AccountID), 10)
-	b = appendText(append(b, `,"security":`...), r.Security)
-	b = appendText(append(b, `,"side":`...), sideWord(r.Side))
+	b = strictjson.AppendString(append(b, `,"security":`...), r.Security)
+	b = strictjson.AppendString(append(b, `,"side":`...), sideWord(r.Side))
 	b = strconv.AppendInt(append(b, `,"quantity":`...), r.Quantity, 10)
 	b = strictjson.FormatDecimal(append(b, `,"executionPrice":`...), r.ExecutionPrice)
 	b = appendPrice(append(b, `,"arrivalPrice":`...), r.ArrivalPrice)
@@ -242,20 +241,9 @@ func appendPrice(b []byte, px int64) []byte {
 	return strictjson.FormatDecimal(b, px)
 }
 
+// appendTime appends epoch milliseconds as a JSON string.
 func appendTime(b []byte, millis int64) []byte {
-	return time.UnixMilli(millis).UTC().AppendFormat(b, `"2006-01-02T15:04:05.000Z"`)
-}
-
-// appendText appends a JSON string. Only a row written by hand needs escaping.
-func appendText(b []byte, s string) []byte {
-	for i := range len(s) {
-		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
-			text, _ := json.Marshal(s) // Marshal of a string cannot fail
-			return append(b, text...)
-		}
-	}
-	b = append(append(b, '"'), s...)
-	return append(b, '"')
+	return append(timetext.Append(append(b, '"'), millis), '"')
 }
 
 func sideWord(s matcher.Side) string {

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"posttrade/matcher/int128"
+	"posttrade/matcher/strictjson"
 	"posttrade/sidecars/store"
 )
 
@@ -165,7 +166,7 @@ func (s *Summary) AppendJSON(b []byte) []byte {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = appendText(append(b, `{"security":`...), s.BySecurity[i].Security)
+		b = strictjson.AppendString(append(b, `{"security":`...), s.BySecurity[i].Security)
 		b = s.BySecurity[i].Costs.appendFields(append(b, ','))
 		b = append(b, '}')
 	}
