@@ -274,7 +274,7 @@ func (f reconciler) Repair(ctx context.Context,
 		return r, fmt.Errorf("recon: repair: %w", recon.ErrRange)
 	}
 	if q.Record != nil {
-		if err := q.Record(); err != nil {
+		if err := q.Record(3); err != nil {
 			return r, fmt.Errorf("recon: record repair: %w", err)
 		}
 	}

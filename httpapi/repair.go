@@ -26,10 +26,12 @@ var (
 	errMoment     = errors.New("not an RFC 3339 time to the millisecond")
 )
 
-// repairedRange is what a repair is about, on record.
+// repairedRange is what a repair is about, on record. The rows as they were are in the database,
+// under the number of the repair.
 type repairedRange struct {
-	From string `json:"from"`
-	To   string `json:"to"`
+	From     string `json:"from"`
+	To       string `json:"to"`
+	RepairID uint64 `json:"repairId"`
 }
 
 // stated is a statement on record: how many lines, and the body's hash.
@@ -64,9 +66,10 @@ func (q *inquiry) repairTrades() problem {
 	ctx, cancel := q.p.long()
 	defer cancel()
 	if !ask.DryRun {
-		ask.Record = func() error { // not before the range and the turn are right: a refusal is no act
+		// Not before the range and the turn are right: a refusal is no act.
+		ask.Record = func(repair uint64) error {
 			unrecorded = q.record(ctx, &act{kind: note.Repair,
-				object: repairedRange{store.TradeID(ask.From), store.TradeID(ask.To)}})
+				object: repairedRange{store.TradeID(ask.From), store.TradeID(ask.To), repair}})
 			if unrecorded.status != 0 {
 				return errUnrecorded
 			}

@@ -200,7 +200,7 @@ func TestARefusedRepairIsNoAct(t *testing.T) {
 	}
 	repair(goodRepair, "why").want(t, 200, "")
 	if len(r.acts) != 1 || r.acts[0].Kind != note.Repair || r.acts[0].Reason != "why" ||
-		string(r.acts[0].Object) != `{"from":"trd-1","to":"trd-6"}` {
+		string(r.acts[0].Object) != `{"from":"trd-1","to":"trd-6","repairId":3}` {
 		t.Errorf("on record: %+v", r.acts)
 	}
 }

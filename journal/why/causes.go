@@ -89,7 +89,11 @@ func (q *inquiry) capacityCause() error {
 		return nil
 	}
 	room := q.judged.Limit.Decimal()
-	return q.find("capacity for "+strings.ReplaceAll(q.judged.Rule, "-", " "),
+	what := q.judged.Rule
+	if !strings.Contains(what, ".") { // the name of a setting has one, and stays as it is
+		what = strings.ReplaceAll(what, "-", " ")
+	}
+	return q.find("capacity for "+what,
 		func(c *matcher.Command) bool {
 			return c.Type == matcher.CapacityControl && strconv.FormatUint(of(c), 10) == room
 		})

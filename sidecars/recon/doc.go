@@ -44,7 +44,8 @@
 //     existed is accepted.
 //   - bookedAt, updatedAt: each other. A row that is Processing was not changed since it was
 //     booked; one that is Settled was settled then or later. A break names both, because no other
-//     record says when a row was booked, or settled.
+//     record says when a row was booked, or settled. A row whose status differs has the time of its
+//     settlement, which is right.
 //
 // An entry that never had a row is pending until it has been absent for Grace from the first sweep
 // that saw it; the grace covers the projection's delay. An entry that had a row before, and has

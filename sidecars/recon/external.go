@@ -64,17 +64,21 @@ func readExternals(tx *store.Tx) (e externals, err error) {
 // outside lists the bookings that the statement does not confirm, by trade_seq, and behind them the
 // lines of the statement without a booking, by id.
 //
+// Nothing is kept of these differences: one is seen last by this reading. It is seen first since
+// both sides are there, or since the one side is.
+//
 // from.seq continues among the bookings, from.id among the lines.
 func (l *list) outside(tx *store.Tx, from place) error {
+	now := l.r.nowMillis()
 	if from.id == "" {
 		err := tx.Query(selectOutside, func(r *store.Row) error {
 			row := tradeAt(r, 3)
 			b := Break{Class: External, TradeID: r.Text(1), Projection: &row,
-				FirstSeenMillis: r.Int64(2), LastSeenMillis: r.Int64(2)}
+				FirstSeenMillis: r.Int64(2), LastSeenMillis: now}
 			if !r.Null(9) {
 				line := tradeAt(r, 10)
 				b.Statement, b.Fields = &line, differing(&row, &line).names()
-				b.LastSeenMillis = max(b.LastSeenMillis, r.Int64(16))
+				b.FirstSeenMillis = max(b.FirstSeenMillis, r.Int64(16))
 			}
 			l.external[b.TradeID] = uint64(r.Int64(0))
 			l.items = append(l.items, b)
@@ -87,7 +91,7 @@ func (l *list) outside(tx *store.Tx, from place) error {
 	return tx.Query(selectLines, func(r *store.Row) error {
 		line := tradeAt(r, 2)
 		l.items = append(l.items, Break{Class: External, TradeID: r.Text(0), Statement: &line,
-			FirstSeenMillis: r.Int64(1), LastSeenMillis: r.Int64(1)})
+			FirstSeenMillis: r.Int64(1), LastSeenMillis: now})
 		return nil
 	}, from.id, l.limit-len(l.items))
 }

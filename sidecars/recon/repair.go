@@ -55,7 +55,7 @@ type RepairQuery struct {
 	Subject, Address, Reason string
 	// Record is called once before anything changes, when the repair is not refused any more; an
 	// error ends it. Nil: nothing is called.
-	Record func() error
+	Record func(repair uint64) error
 }
 
 // RepairItem is one repaired entry.
@@ -112,13 +112,10 @@ func (r *Recon) Repair(ctx context.Context, q RepairQuery) (result RepairResult,
 		return result, ErrRepairing
 	}
 	defer r.repairing.Unlock()
-	if q.Record != nil {
-		if err := q.Record(); err != nil {
-			return result, fmt.Errorf("recon: record repair: %w", err)
+	if !q.DryRun {
+		if result.Repair, err = r.beginRepair(ctx, q); err != nil {
+			return result, err
 		}
-	}
-	if result.Repair, err = r.beginRepair(ctx, q); err != nil {
-		return result, fmt.Errorf("recon: begin repair: %w", err)
 	}
 	for lo := q.From; lo <= q.To; lo += repairChunk {
 		begun := time.Now()
@@ -153,31 +150,38 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// beginRepair writes the record of a repair and returns its number; 0 for a dry run.
+// beginRepair gives a repair its number, and puts it on record: first by q.Record, then in
+// recon_repairs. A number whose act could not be recorded is not used again.
 func (r *Recon) beginRepair(ctx context.Context, q RepairQuery) (number uint64, err error) {
-	if q.DryRun {
-		return 0, nil
-	}
-	now := r.nowMillis()
 	err = r.o.DB.Write(ctx, func(tx *store.Tx) error {
 		if number, err = tx.HoldCursor(cursorRepair); err != nil {
 			return err
 		}
 		number++
-		if err := tx.SetCursor(cursorRepair, number); err != nil {
-			return err
+		return tx.SetCursor(cursorRepair, number)
+	})
+	if err != nil {
+		return 0, fmt.Errorf("recon: number repair: %w", err)
+	}
+	if q.Record != nil {
+		if err := q.Record(number); err != nil {
+			return 0, fmt.Errorf("recon: record repair: %w", err)
 		}
+	}
+	now := r.nowMillis()
+	err = r.o.DB.Write(ctx, func(tx *store.Tx) error {
 		_, err := tx.Exec("insert into recon_repairs (repair, from_seq, to_seq, subject, address,"+
 			" reason, "+
 			"begun_at, checked, repaired) values ($1, $2, $3, $4, $5, $6, $7, 0, 0)",
 			number, q.From, q.To, q.Subject, q.Address, q.Reason, now)
 		return err
 	})
-	if err == nil {
-		r.o.Logger.Warn("recon: repair begins", "repair", number, "from", store.TradeID(q.From),
-			"to", store.TradeID(q.To), "subject", q.Subject, "address", q.Address, "reason", q.Reason)
+	if err != nil {
+		return 0, fmt.Errorf("recon: begin repair: %w", err)
 	}
-	return number, err
+	r.o.Logger.Warn("recon: repair begins", "repair", number, "from", store.TradeID(q.From),
+		"to", store.TradeID(q.To), "subject", q.Subject, "address", q.Address, "reason", q.Reason)
+	return number, nil
 }
 
 // endRepair writes the end of a repair.

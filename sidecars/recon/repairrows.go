@@ -110,6 +110,8 @@ func settledOf(t *store.Trade) settled {
 		s.at = 0
 	case t.Status == store.Settled && t.UpdatedAt >= t.BookedAt && t.UpdatedAt > 0:
 		s.at = t.UpdatedAt
+	case t.Status == store.Processing:
+		s.at = touched
 	}
 	if t.OrderID != "" {
 		// The number of an order is written like that of a trade.

@@ -21,14 +21,15 @@ type Rules interface {
 // settled is the part of a row beside the trade itself.
 type settled struct {
 	date     store.Date // store.NoDate when the column holds none
-	at       int64      // when it was settled, epoch millis; 0: not yet; untimely: an impossible time
+	at       int64      // when it was settled, epoch millis; 0: not yet; or one of the two below
 	booked   int64      // epoch millis
 	order    uint64     // the number of its order; 0: none; noOrder: an invalid id
 	sequence uint64     // 0: none, a message booked it
 }
 
 const (
-	untimely = -1
+	untimely = -1 // an impossible time
+	touched  = -2 // it is Processing, and was changed after it was booked
 	noOrder  = ^uint64(0)
 )
 
@@ -37,7 +38,7 @@ const (
 const selectSettled = "settlement_date, booked_at, " +
 	"case when status = 'Processing' and updated_at = booked_at then 0 " +
 	"when status = 'Settled' and updated_at >= booked_at and updated_at > 0 then updated_at " +
-	"else -1 end, " +
+	"when status = 'Processing' then -2 else -1 end, " +
 	"order_id, sequence"
 
 // scanSettled reads the columns of selectSettled, from column i on.
@@ -69,7 +70,8 @@ func (s *settled) differing(f *matcher.Fill, book *rulebook) (d fieldSet) {
 	if known && s.booked != booked {
 		d |= fieldBookedAt
 	}
-	if s.at == untimely {
+	allowed := book.allows(f.TradeSeq, s)
+	if s.at == untimely || s.at == touched && allowed {
 		if d |= fieldUpdatedAt; !known {
 			d |= fieldBookedAt // no record says which of the two is wrong
 		}
@@ -77,7 +79,7 @@ func (s *settled) differing(f *matcher.Fill, book *rulebook) (d fieldSet) {
 	if !book.dates(f, s) {
 		d |= fieldSettlementDate
 	}
-	if !book.allows(f.TradeSeq, s) {
+	if !allowed {
 		d |= fieldStatus
 	}
 	return d
@@ -241,7 +243,7 @@ func (b *rulebook) allows(tradeSeq uint64, s *settled) bool {
 		return true
 	}
 	forcedAt, forced := b.forces[tradeSeq]
-	if s.at == 0 {
+	if s.at == 0 || s.at == touched {
 		return !forced || forcedAt < s.booked // otherwise the row was booked again since
 	}
 	if forced || s.at < b.eras[0].ForcesFrom {
