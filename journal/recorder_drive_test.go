@@ -181,7 +181,7 @@ func TestDriverDoesNotWait(t *testing.T) {
 
 // Drive takes nothing from a recorder with a working thread, nor from another driver.
 func TestDriveLeavesTheRecorderToWhoHasIt(t *testing.T) {
-	for _, loan := range []ring.Loan{ring.Kept, ring.Lent} {
+	for _, loan := range []ring.BorrowResult{ring.Kept, ring.Lent} {
 		j := openNew(t, "j", strict(t, vfs.NewMem()))
 		f := flow{seed: 9}
 		r := newRig(t, j, 64, f, RecorderOptions{})

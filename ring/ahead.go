@@ -13,12 +13,13 @@ type Frontier struct {
 // takes some hundreds of microseconds. A goroutine on which no other goroutine waits calls Step and
 // spends that time. Ahead has work for one lap of each table. One goroutine at a time.
 type Ahead struct {
-	distance uint64
-	fronts   []front
+	distance  uint64
+	frontiers []frontierProgress
 }
 
-// front is a Frontier and its progress: places up to until are resident, and the lap ends at end.
-type front struct {
+// frontierProgress is a Frontier and its progress: places up to until are resident, and the lap
+// ends at end.
+type frontierProgress struct {
 	Frontier
 	until, end uint64
 }
@@ -28,7 +29,7 @@ func NewAhead(distance uint64, frontiers ...Frontier) *Ahead {
 	a := &Ahead{distance: distance}
 	for _, f := range frontiers {
 		at := f.Reached()
-		a.fronts = append(a.fronts, front{f, at, at + f.Lap})
+		a.frontiers = append(a.frontiers, frontierProgress{f, at, at + f.Lap})
 	}
 	return a
 }
@@ -37,8 +38,8 @@ func NewAhead(distance uint64, frontiers ...Frontier) *Ahead {
 // missing. moved reports that Step did so for some table: the next step should come soon. more
 // reports that another step can have work to do.
 func (a *Ahead) Step() (moved, more bool, err error) {
-	for i := range a.fronts {
-		f := &a.fronts[i]
+	for i := range a.frontiers {
+		f := &a.frontiers[i]
 		at := f.Reached()
 		until := min(at+a.distance, f.end)
 		if first := max(f.until, at); until >= f.until+min(a.distance/4, f.end-f.until) && first < until {

@@ -45,18 +45,18 @@ type Lease struct {
 // Compile-time check: no other word shares the line of the lease's word.
 var _ = [1]struct{}{}[unsafe.Sizeof(Lease{})-2*cacheLine]
 
-// Loan is the result of a Borrow.
-type Loan uint8
+// BorrowResult is the result of a Borrow.
+type BorrowResult uint8
 
 // The answers of Borrow.
 const (
-	Kept  Loan = iota // the consumer's own thread has it
-	Lent              // another borrower has it
-	Taken             // the caller has it, until Return
+	Kept  BorrowResult = iota // the consumer's own thread has it
+	Lent                      // another borrower has it
+	Taken                     // the caller has it, until Return
 )
 
 // Borrow asks for the consumer. Any goroutine except the consumer's own.
-func (l *Lease) Borrow() Loan {
+func (l *Lease) Borrow() BorrowResult {
 	for {
 		switch l.word.Load() {
 		case leaseKept, leaseClaimed:

@@ -102,7 +102,7 @@ func TestOnlyAConsumerThatRestsLends(t *testing.T) {
 	}{{Spin, false}, {Yield, false}, {Adaptive, true}, {Park, true}} {
 		t.Run(tt.strategy.String(), func(t *testing.T) {
 			var l Lease
-			var during []Loan
+			var during []BorrowResult
 			w := new(Waiter)
 			i := NewIdler(tt.strategy, w)
 			i.napNs, i.locked = 10_000_000_000, true
@@ -110,7 +110,7 @@ func TestOnlyAConsumerThatRestsLends(t *testing.T) {
 			q := &asked{empty: true}
 			for n := 0; n < 1000 && i.stats.Parks == 0; n++ {
 				stop := make(chan struct{})
-				seen := make(chan Loan)
+				seen := make(chan BorrowResult)
 				go func() { seen <- watchFor(&l, w, stop) }()
 				i.Idle(q)
 				close(stop)
@@ -132,7 +132,7 @@ func TestOnlyAConsumerThatRestsLends(t *testing.T) {
 }
 
 // watchFor borrows the lease if it becomes open before stop, and wakes the consumer afterwards.
-func watchFor(l *Lease, w *Waiter, stop <-chan struct{}) Loan {
+func watchFor(l *Lease, w *Waiter, stop <-chan struct{}) BorrowResult {
 	for {
 		select {
 		case <-stop:

@@ -13,35 +13,38 @@ import (
 // membarrierGlobalExpedited is the command that park asks membarrier for.
 const membarrierGlobalExpedited = 0
 
-// ward is the sleepers of the words that share it, oldest first. It stands for the futex.
-type ward struct {
-	mu   sync.Mutex
-	beds []bed
+// sleeperList is the sleepers of the words that share it, oldest first. It stands for the futex.
+type sleeperList struct {
+	mu       sync.Mutex
+	sleepers []sleeper
 }
 
-type bed struct {
+// sleeper is one sleep on a word.
+type sleeper struct {
 	word *uint32
 	wake chan struct{} // closed by the waker
 }
 
-// wards has a place for each word by its address. A word has one sleeper at a time, its consumer.
-var wards [64]ward
+// sleeperLists has a place for each word by its address. A word has one sleeper at a time, its
+// consumer.
+var sleeperLists [64]sleeperList
 
-func wardOf(word *uint32) *ward {
-	return &wards[(uintptr(unsafe.Pointer(word))>>6)%uintptr(len(wards))]
+func sleepersOf(word *uint32) *sleeperList {
+	at := (uintptr(unsafe.Pointer(word)) >> 6) % uintptr(len(sleeperLists))
+	return &sleeperLists[at]
 }
 
 // futexWaitFor sleeps while the word says parked; true when the time ran out.
 func futexWaitFor(word *uint32, timeoutNs int64) bool {
-	w := wardOf(word)
-	w.mu.Lock()
+	l := sleepersOf(word)
+	l.mu.Lock()
 	if atomic.LoadUint32(word) != parked { // a waker changes the word before it looks here
-		w.mu.Unlock()
+		l.mu.Unlock()
 		return false
 	}
 	wake := make(chan struct{})
-	w.beds = append(w.beds, bed{word, wake})
-	w.mu.Unlock()
+	l.sleepers = append(l.sleepers, sleeper{word, wake})
+	l.mu.Unlock()
 	timer := time.NewTimer(time.Duration(timeoutNs))
 	defer timer.Stop()
 	select {
@@ -49,11 +52,11 @@ func futexWaitFor(word *uint32, timeoutNs int64) bool {
 		return false
 	case <-timer.C:
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for i := range w.beds {
-		if w.beds[i].wake == wake {
-			w.beds = append(w.beds[:i], w.beds[i+1:]...)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i := range l.sleepers {
+		if l.sleepers[i].wake == wake {
+			l.sleepers = append(l.sleepers[:i], l.sleepers[i+1:]...)
 			return true
 		}
 	}
@@ -62,13 +65,13 @@ func futexWaitFor(word *uint32, timeoutNs int64) bool {
 
 // futexWakeOne wakes the consumer that sleeps on the word.
 func futexWakeOne(word *uint32) {
-	w := wardOf(word)
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for i := range w.beds {
-		if w.beds[i].word == word {
-			close(w.beds[i].wake)
-			w.beds = append(w.beds[:i], w.beds[i+1:]...)
+	l := sleepersOf(word)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i := range l.sleepers {
+		if l.sleepers[i].word == word {
+			close(l.sleepers[i].wake)
+			l.sleepers = append(l.sleepers[:i], l.sleepers[i+1:]...)
 			return
 		}
 	}

@@ -36,8 +36,8 @@ func TestWakeAnswersForAPollerThatRests(t *testing.T) {
 		rests bool
 		taken bool
 		few   bool
-		after ring.Loan // the result of the next Borrow
-		want  uint64    // answers
+		after ring.BorrowResult // the result of the next Borrow
+		want  uint64            // answers
 	}{
 		{"it rests", true, false, true, ring.Taken, 1},
 		{"it works", false, false, true, ring.Kept, 0},
@@ -49,7 +49,7 @@ func TestWakeAnswersForAPollerThatRests(t *testing.T) {
 			if !tt.few {
 				one.inFlight += answerFew
 			}
-			s.park.bells.Arm(&s.park.bells.Own)
+			s.park.waiter.Arm(&s.park.waiter.Own)
 			if tt.rests {
 				s.park.lease.Lend()
 			}
@@ -68,7 +68,7 @@ func TestWakeAnswersForAPollerThatRests(t *testing.T) {
 			if got := s.park.lease.Borrow(); got != tt.after {
 				t.Errorf("a loan is answered %d, want %d", got, tt.after)
 			}
-			if woken := !s.park.bells.Own.Parked(); woken != (tt.want == 0) {
+			if woken := !s.park.waiter.Own.Parked(); woken != (tt.want == 0) {
 				t.Errorf("the poller is woken: %v", woken)
 			}
 		})

@@ -11,11 +11,11 @@ import (
 const sleepNs = 50_000_000
 
 // parker is the sleep of the poller: on its own waiter, which the committer and the connections
-// ring, and on the doorbell of every session (ring.Bells).
+// ring, and on the doorbell of every session (ring.MultiWaiter).
 type parker struct {
 	_       [128]byte
-	bells   ring.Bells
-	waits   [1 + MaxSessions]*session // the sessions of the doorbells, in the order of the bells
+	waiter  ring.MultiWaiter
+	waits   [1 + MaxSessions]*session // the sessions of the doorbells, in the order of their waiters
 	lease   ring.Lease                // of the poller's sessions
 	sleeps  atomic.Uint64
 	rescues atomic.Uint64 // sleeps that ran out although there was work
@@ -29,14 +29,14 @@ func (p *parker) borrow() bool { return p.lease.Borrow() == ring.Taken }
 // giveBack ends what borrow began. The caller wakes the poller if work is left.
 func (p *parker) giveBack() { p.lease.Return() }
 
-// nap sleeps with the sessions open for loans, at most ns nanoseconds. rung is the doorbell that
+// nap sleeps with the sessions open for loans, at most ns nanoseconds. woken is the doorbell that
 // ended it, -1 when that is not known; late: the time has run out.
-func (p *parker) nap(ns int64) (rung int, late bool) {
+func (p *parker) nap(ns int64) (woken int, late bool) {
 	p.sleeps.Add(1)
 	p.lease.Lend()
-	rung, late = p.bells.Wait(ns)
+	woken, late = p.waiter.Wait(ns)
 	p.lease.Regain()
-	return rung, late
+	return woken, late
 }
 
 // yield gives the core to another thread, with the sessions open for loans.
@@ -47,7 +47,7 @@ func (p *parker) yield() {
 }
 
 // wake ends the poller's sleep, if it sleeps. Any goroutine.
-func (p *parker) wake() { p.bells.Own.Notify() }
+func (p *parker) wake() { p.waiter.Own.Notify() }
 
 // sleep waits until wake, a doorbell or the time-out. When all words are armed it calls busy, and
 // does not wait if busy reports work: a command that came before its doorbell was armed has not
@@ -57,7 +57,7 @@ func (p *parker) wake() { p.bells.Own.Notify() }
 // command could not be taken. One whose client is out of room for answers shortens the sleep,
 // because that client makes room without ringing.
 func (p *parker) sleep(sessions []*session, busy func() bool) {
-	p.bells.Arm(&p.bells.Own)
+	p.waiter.Arm(&p.waiter.Own)
 	n, ns := 1, int64(sleepNs)
 	for _, one := range sessions {
 		room := one.spacious()
@@ -67,19 +67,19 @@ func (p *parker) sleep(sessions []*session, busy func() bool) {
 		if one.deaf = !room || one.full(); one.deaf || one.alarms >= falseAlarms {
 			continue
 		}
-		p.bells.Arm(one.doorbell)
+		p.waiter.Arm(one.doorbell)
 		p.waits[n] = one
 		n++
 	}
-	p.bells.Barrier()
-	rung := -1
+	p.waiter.Barrier()
+	woken := -1
 	if !busy() {
 		late := false
-		if rung, late = p.nap(ns); late && ns == sleepNs && p.bells.Own.Parked() && busy() {
+		if woken, late = p.nap(ns); late && ns == sleepNs && p.waiter.Own.Parked() && busy() {
 			p.rescues.Add(1)
 		}
 	}
-	p.bells.Disarm(rung, func(place int) {
+	p.waiter.Disarm(woken, func(place int) {
 		one := p.waits[place]
 		if one == nil { // the poller's own
 			return

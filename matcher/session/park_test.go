@@ -86,7 +86,7 @@ func TestLastLookBeforeSleep(t *testing.T) {
 			if got := p.server.Metrics().Sleeps; got != 1 {
 				t.Error("it slept")
 			}
-			if one.doorbell.Parked() || p.server.park.bells.Own.Parked() {
+			if one.doorbell.Parked() || p.server.park.waiter.Own.Parked() {
 				t.Error("a doorbell is still set")
 			}
 		})
@@ -122,7 +122,7 @@ func TestNoDoorbellWhileNothingCanBeTaken(t *testing.T) {
 				park.lease.Lend() // a committer borrows the sessions and has no answer for them
 				p.server.Wake()
 				park.lease.Regain()
-				if !park.bells.Own.Parked() {
+				if !park.waiter.Own.Parked() {
 					t.Error("the poller is woken for nothing")
 				}
 				return true
@@ -140,9 +140,9 @@ func TestAnsweredSessionRingsAgain(t *testing.T) {
 		s.park.lease.Lend()
 		s.Wake()
 		s.park.lease.Regain()
-		if one.inFlight != 0 || s.park.bells.Own.Parked() {
+		if one.inFlight != 0 || s.park.waiter.Own.Parked() {
 			t.Errorf("%d commands on their way, the poller parks: %v", one.inFlight,
-				s.park.bells.Own.Parked())
+				s.park.waiter.Own.Parked())
 		}
 		return true
 	})

@@ -7,30 +7,30 @@ import (
 )
 
 // A consumer that sleeps on several waiters is woken through any of them, and learns which one.
-func TestBellsWakeTheConsumer(t *testing.T) {
+func TestAMultiWaiterWakesTheConsumer(t *testing.T) {
 	old := runtime.GOMAXPROCS(runtime.NumCPU() + 2)
 	defer runtime.GOMAXPROCS(old)
 	for want := range 3 {
-		var b Bells
+		var m MultiWaiter
 		var queues [2]Waiter
-		all := []*Waiter{&b.Own, &queues[0], &queues[1]}
+		all := []*Waiter{&m.Own, &queues[0], &queues[1]}
 		for _, w := range all {
-			b.Arm(w)
+			m.Arm(w)
 		}
-		b.Barrier()
+		m.Barrier()
 		go func() {
 			runtime.Gosched()
 			all[want].Notify()
 		}()
-		rung, late := -1, false
+		woken, late := -1, false
 		for all[want].Parked() { // a signal may end a sleep early
-			rung, late = b.Wait(int64(time.Minute))
+			woken, late = m.Wait(int64(time.Minute))
 		}
-		if late || rung != want && rung != -1 { // -1: the word had changed before the sleep
-			t.Errorf("waiter %d ends the sleep: rung %d, late %v", want, rung, late)
+		if late || woken != want && woken != -1 { // -1: the word had changed before the sleep
+			t.Errorf("waiter %d ends the sleep: woken %d, late %v", want, woken, late)
 		}
 		var told []int
-		b.Disarm(rung, func(place int) { told = append(told, place) })
+		m.Disarm(woken, func(place int) { told = append(told, place) })
 		if len(told) != 1 || told[0] != want {
 			t.Errorf("woken through %d, told %v", want, told)
 		}
@@ -45,16 +45,16 @@ func TestBellsWakeTheConsumer(t *testing.T) {
 // Without a wake-up the sleep ends by itself, and says so. A kernel without futex_waitv only naps.
 func TestASleepWithoutAWakeUpEnds(t *testing.T) {
 	for _, plain := range []bool{false, true} {
-		var b Bells
-		b.plain = plain
-		b.Arm(&b.Own)
-		rung, late := b.Wait(1000)
-		for rung == -1 && !late && !plain { // a signal has ended the sleep
-			rung, late = b.Wait(1000)
+		var m MultiWaiter
+		m.plain = plain
+		m.Arm(&m.Own)
+		woken, late := m.Wait(1000)
+		for woken == -1 && !late && !plain { // a signal has ended the sleep
+			woken, late = m.Wait(1000)
 		}
-		if rung != -1 || late == plain {
-			t.Errorf("plain %v: rung %d, late %v", plain, rung, late)
+		if woken != -1 || late == plain {
+			t.Errorf("plain %v: woken %d, late %v", plain, woken, late)
 		}
-		b.Disarm(-1, func(int) { t.Error("a waiter rang") })
+		m.Disarm(-1, func(int) { t.Error("a waiter rang") })
 	}
 }

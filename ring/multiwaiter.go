@@ -1,52 +1,52 @@
 package ring
 
-// MaxBells is on how many waiters a consumer may sleep at once beside its own: the kernel takes
+// MaxWaiters is on how many waiters a consumer may sleep at once beside its own: the kernel takes
 // 128.
-const MaxBells = 127
+const MaxWaiters = 127
 
-// Bells is the sleep of one consumer on several waiters at once: Own, which the goroutines of its
-// process Notify, and those of queues to which other processes publish. The zero Bells is ready for
-// use.
+// MultiWaiter is the sleep of one consumer on several waiters at once: Own, which the goroutines of
+// its process Notify, and those of queues to which other processes publish. The zero MultiWaiter is
+// ready for use.
 //
 // A publisher wakes the consumer only through the waiter of its own queue, so it cannot delay, wake
 // or stop another publisher. No wake-up is lost, because the order is that of a single Waiter: the
 // consumer arms the waiters, calls Barrier, looks a last time and waits; the publisher stores its
 // cursor, then looks at its waiter. Only the consumer calls the methods.
-type Bells struct {
+type MultiWaiter struct {
 	Own   Waiter
 	armed []*Waiter
-	bells
+	waitVector
 }
 
 // Arm adds a waiter to those that end the next sleep. Own comes first.
-func (b *Bells) Arm(w *Waiter) {
+func (m *MultiWaiter) Arm(w *Waiter) {
 	w.word.Store(parked)
-	b.armed = append(b.armed, w)
+	m.armed = append(m.armed, w)
 }
 
 // Barrier makes the consumer see every store that a publisher made before it looked at its waiter.
 // Where the system has no such barrier, the end of the sleep bounds the delay.
-func (b *Bells) Barrier() {
+func (m *MultiWaiter) Barrier() {
 	if needsBarrier {
 		membarrier(membarrierGlobalExpedited)
 	}
 }
 
-// Wait sleeps until an armed waiter is woken or ns have passed. rung is the place of the waiter
+// Wait sleeps until an armed waiter is woken or ns have passed. woken is the place of the waiter
 // that ended the sleep in the order of the calls of Arm; -1 when it is not known. late reports that
 // the time ran out. Where the system cannot wait on several words, Wait naps for NapNs.
-func (b *Bells) Wait(ns int64) (rung int, late bool) { return b.wait(b.armed, ns) }
+func (m *MultiWaiter) Wait(ns int64) (woken int, late bool) { return m.wait(m.armed, ns) }
 
-// Disarm ends what Arm began and calls rang with the places of the waiters that were woken. rung is
-// Wait's: a publisher may wake the sleeper without a change of the word on which it sleeps.
-func (b *Bells) Disarm(rung int, rang func(place int)) {
-	for place, w := range b.armed {
-		if w.word.Swap(awake) != parked || place == rung {
-			rang(place)
+// Disarm ends what Arm began and calls report with the places of the waiters that were woken. woken
+// is Wait's: a publisher may wake the sleeper without a change of the word on which it sleeps.
+func (m *MultiWaiter) Disarm(woken int, report func(place int)) {
+	for place, w := range m.armed {
+		if w.word.Swap(awake) != parked || place == woken {
+			report(place)
 		}
 	}
-	clear(b.armed)
-	b.armed = b.armed[:0]
+	clear(m.armed)
+	m.armed = m.armed[:0]
 }
 
 // Parked reports that the consumer has announced its sleep on this waiter, and that no goroutine

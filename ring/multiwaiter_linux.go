@@ -18,18 +18,19 @@ type waitWord struct {
 	_     uint32
 }
 
-type bells struct {
-	words [MaxBells + 1]waitWord
+// waitVector is the words that one call of futex_waitv waits for.
+type waitVector struct {
+	words [MaxWaiters + 1]waitWord
 	plain bool // the kernel cannot wait on several words (before Linux 5.16): nap
 }
 
-func (b *bells) wait(armed []*Waiter, ns int64) (rung int, late bool) {
-	if b.plain {
+func (m *waitVector) wait(armed []*Waiter, ns int64) (woken int, late bool) {
+	if m.plain {
 		nap(napNs)
 		return -1, false
 	}
 	for i, w := range armed {
-		b.words[i] = waitWord{value: parked, addr: uint64(uintptr(unsafe.Pointer(w.addr()))),
+		m.words[i] = waitWord{value: parked, addr: uint64(uintptr(unsafe.Pointer(w.addr()))),
 			flags: futex2Size32}
 	}
 	var until unix.Timespec
@@ -38,10 +39,10 @@ func (b *bells) wait(armed []*Waiter, ns int64) (rung int, late bool) {
 		return -1, false
 	}
 	until = unix.NsecToTimespec(until.Nano() + ns)
-	index, _, errno := unix.Syscall6(unix.SYS_FUTEX_WAITV, uintptr(unsafe.Pointer(&b.words[0])),
+	index, _, errno := unix.Syscall6(unix.SYS_FUTEX_WAITV, uintptr(unsafe.Pointer(&m.words[0])),
 		uintptr(len(armed)), 0, uintptr(unsafe.Pointer(&until)), unix.CLOCK_MONOTONIC, 0)
 	if errno == syscall.ENOSYS || errno == syscall.EPERM {
-		b.plain = true
+		m.plain = true
 	}
 	if errno != 0 {
 		return -1, errno == syscall.ETIMEDOUT
