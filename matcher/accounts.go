@@ -16,8 +16,9 @@ type account struct {
 	flags    uint32 // accountEnabled; from bit boundsAt on the row of its limits
 }
 
-// The bits of account.flags. The account and the row of its limits are in one word, so standing
-// reads both with one load. A row number is at most the number of accounts, which is below 2^31.
+// The bits of account.flags. The account and the row of its limits are in one word, so
+// screenParties reads both with one load. A row number is at most the number of accounts, which is
+// below 2^31.
 const (
 	accountEnabled = 1 << 0
 	boundsAt       = 1

@@ -72,7 +72,7 @@ func (e *Engine) screenOrder(c *Command, q *request) RiskReason {
 	if c.OrderRef != 0 {
 		return gateVerdict(c.OrderRef)
 	}
-	if r := e.standing(c, q); r != Accepted {
+	if r := e.screenParties(c, q); r != Accepted {
 		return r
 	}
 	limits := e.boundsOf(q)

@@ -77,7 +77,7 @@ func (e *Engine) orderReplace(c *Command, q *request) {
 //
 // It does not judge the number of open orders: the order is one of them already.
 func (e *Engine) screenReplace(c *Command, q *request, o *order, cold *orderCold) RiskReason {
-	if r := e.standing(c, q); r != Accepted {
+	if r := e.screenParties(c, q); r != Accepted {
 		return r
 	}
 	limits := e.boundsOf(q)

@@ -8,25 +8,25 @@ import "unsafe"
 // price, no risk, no positions. The engine uses the same ladder. NewBook makes a book with its own
 // memory; books of many securities share the memory of a Shelf.
 //
-// The caller names the orders: any uint32 but 0 that no resting order of the shelf has. The book
+// The caller names the orders: any uint32 but 0 that no resting order of its memory has. The book
 // forgets a finished order, and the caller may use its id again. Ids that ascend in small steps are
 // the cheapest: an order then lies at the place that its id gives, as in an array, unless an older
 // order is there. Other orders lie where one has left last, and are found through a table. A book
-// finds out by itself which ids its shelf is given.
+// finds out by itself which ids its memory is given.
 //
 // The Outcome of a call states what became of its own order. The BookSink receives what the call
 // does to resting orders. Apply does the same and writes everything down as events instead.
 //
-// One goroutine at a time uses a book. The books of one shelf share its memory, so this holds
+// One goroutine at a time uses a book. The books of one BookMemory share it, so this holds
 // of all of them together. No call allocates.
 type Book struct {
 	ladder   ladder
 	sink     BookSink
 	homeMask uint32 // pool.homes - 1
-	number   uint32 // of this book on its shelf, kept as its orders' security
+	number   uint32 // of this book in its memory, kept as its orders' security
 	taker    uint32 // id of the order being matched
 	tape     bookTape
-	shelf    *Shelf // made by NewBook for this book alone, else nil
+	memory   *BookMemory // made by NewBook for this book alone, else nil
 	_        [104 - 4*unsafe.Sizeof(bound{})]byte
 }
 
@@ -132,12 +132,12 @@ func (b *Book) Limit(id, owner uint32, side Side, px int64, qty int32) Outcome {
 	return Outcome{Rests: true, Leaves: qty}
 }
 
-// home is pool.homeOf without a load: the mask lies in the book's own line. A shelf never grows, so
-// the mask stays right.
+// home is pool.homeOf without a load: the mask lies in the book's own line. A BookMemory never
+// grows, so the mask stays right.
 func (b *Book) home(id uint32) ix { return ix(id&b.homeMask) + 1 }
 
 // newFlagged is New for an order that may not rest, or that may only rest. An order that cannot
-// rest needs no place in the pool, so a full shelf does not refuse it.
+// rest needs no place in the pool, so a full memory does not refuse it.
 func (b *Book) newFlagged(o BookOrder) Outcome {
 	switch o.Flags {
 	case FlagMarket, FlagMarket | FlagIOC, FlagMarket | FlagFOK:
@@ -169,7 +169,7 @@ const maxPx = 1<<63 - 1
 
 // Cancel takes a resting order off the book. Leaves is the quantity that was open. It is refused
 // with BookUnknownID when no order with that id rests in this book, also when one rests in another
-// book of the shelf.
+// book of the memory.
 func (b *Book) Cancel(id uint32) Outcome {
 	i := b.atHome(id)
 	if i == 0 || b.ladder.orders.at(i).security() != b.number {

@@ -12,17 +12,17 @@ import (
 
 // flowBooks are the books of a flow and the sum of what they trade.
 type flowBooks struct {
-	shelf *Shelf
-	books []*Book
-	sum   flow.Result
+	memory *BookMemory
+	books  []*Book
+	sum    flow.Result
 }
 
 func newFlowBooks(tb testing.TB, symbols, maxOrders int) *flowBooks {
 	tb.Helper()
-	shelf := must.Get(NewShelf(maxOrders))(tb)
-	f := &flowBooks{shelf: shelf, sum: flow.NewResult()}
+	memory := must.Get(NewBookMemory(maxOrders))(tb)
+	f := &flowBooks{memory: memory, sum: flow.NewResult()}
 	for range symbols {
-		b := must.Get(shelf.NewBook(f))(tb)
+		b := must.Get(memory.NewBook(f))(tb)
 		f.books = append(f.books, b)
 	}
 	return f
@@ -133,7 +133,7 @@ func (l *leastOf) perCommand(timed []flow.Command) float64 {
 func benchFlow(b *testing.B, f *flow.Flow) {
 	timed := f.Timed()
 	books := newFlowBooks(b, f.Symbols, benchOrders)
-	for i := range f.Commands { // once untimed, so that the pages of the shelf are resident
+	for i := range f.Commands { // once untimed, so that the pages of the memory are resident
 		books.apply(&f.Commands[i])
 	}
 	var ours, bare leastOf
@@ -157,7 +157,7 @@ func benchFlow(b *testing.B, f *flow.Flow) {
 	b.ReportMetric(ours.perCommand(timed), "ns/command")
 	b.ReportMetric(bare.perCommand(timed), "ladder-ns/command")
 	b.ReportMetric(ours.perCommand(timed)/bare.perCommand(timed), "x-ladder")
-	if err := books.shelf.Close(); err != nil {
+	if err := books.memory.Close(); err != nil {
 		b.Fatal(err)
 	}
 }

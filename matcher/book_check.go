@@ -192,8 +192,8 @@ func (p *orderPool) check() error {
 	return nil
 }
 
-// check returns an error when the book or its shelf breaks an invariant. For a book that is alone
-// on its shelf it also checks that every order in the pool rests: a Book drops an order as soon as
+// check returns an error when the book or its memory breaks an invariant. For a book that is alone
+// in its memory it also checks that every order in the pool rests: a Book drops an order as soon as
 // it is finished.
 func (b *Book) check() error {
 	if err := b.ladder.check(); err != nil {
@@ -202,7 +202,7 @@ func (b *Book) check() error {
 	if err := b.ladder.pool.check(); err != nil {
 		return err
 	}
-	if b.shelf == nil {
+	if b.memory == nil {
 		return nil
 	}
 	resting := 0

@@ -47,7 +47,7 @@ func tradeFlow(t *testing.T, f *flow.Flow) {
 	if levels != f.Levels {
 		t.Errorf("%d levels at the end, want %d", levels, f.Levels)
 	}
-	if err := books.shelf.Close(); err != nil {
+	if err := books.memory.Close(); err != nil {
 		t.Error(err)
 	}
 }

@@ -33,7 +33,7 @@ func benchShuffled(b *testing.B, f *flow.Flow) {
 	shuffled.Commands = commands
 	timed := shuffled.Timed()
 	books := newFlowBooks(b, f.Symbols, benchOrders)
-	for i := range commands { // once untimed, so that the pages of the shelf are resident
+	for i := range commands { // once untimed, so that the pages of the memory are resident
 		books.apply(&commands[i])
 	}
 	var least leastOf
@@ -50,7 +50,7 @@ func benchShuffled(b *testing.B, f *flow.Flow) {
 	b.ReportMetric(0, "ns/op")
 	b.ReportMetric(books.p99(&shuffled), "p99-ns/command")
 	b.ReportMetric(least.perCommand(timed), "ns/command")
-	if err := books.shelf.Close(); err != nil {
+	if err := books.memory.Close(); err != nil {
 		b.Fatal(err)
 	}
 }

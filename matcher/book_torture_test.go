@@ -203,20 +203,20 @@ func TestBookCapacityIsChecked(t *testing.T) {
 			t.Errorf("pages for %d orders: %v, want ErrCapacity", orders, err)
 		}
 	}
-	shelf := must.Get(NewShelf(1))(t)
-	defer shelf.Close()
-	shelf.books = maxSecurity
-	if _, err := shelf.NewBook(nil); !errors.Is(err, ErrCapacity) {
+	memory := must.Get(NewBookMemory(1))(t)
+	defer memory.Close()
+	memory.books = maxSecurity
+	if _, err := memory.NewBook(nil); !errors.Is(err, ErrCapacity) {
 		t.Errorf("a book too many: %v, want ErrCapacity", err)
 	}
 }
 
 // TestBooksOfOneShelfDoNotSeeEachOther uses one id space for two books.
 func TestBooksOfOneShelfDoNotSeeEachOther(t *testing.T) {
-	shelf := must.Get(NewShelf(8))(t)
-	defer shelf.Close()
-	one, _ := shelf.NewBook(nil)
-	two, _ := shelf.NewBook(nil)
+	memory := must.Get(NewBookMemory(8))(t)
+	defer memory.Close()
+	one, _ := memory.NewBook(nil)
+	two, _ := memory.NewBook(nil)
 	one.Limit(1, 0, Buy, 100, 5)
 	if got := two.Cancel(1); got.Reject != BookUnknownID {
 		t.Errorf("cancel of another book's order: %+v", got)
@@ -227,8 +227,8 @@ func TestBooksOfOneShelfDoNotSeeEachOther(t *testing.T) {
 	if got := two.Limit(1, 0, Sell, 100, 5); got.Reject != BookDuplicateID {
 		t.Errorf("id of another book's order: %+v", got)
 	}
-	if got := two.Limit(9, 0, Sell, 100, 5); got.Reject != BookOK || !got.Rests || shelf.Len() != 2 {
-		t.Errorf("order beside another book's: %+v, %d on the shelf", got, shelf.Len())
+	if got := two.Limit(9, 0, Sell, 100, 5); got.Reject != BookOK || !got.Rests || memory.Len() != 2 {
+		t.Errorf("order beside another book's: %+v, %d in the memory", got, memory.Len())
 	}
 	if got := one.Cancel(1); got.Reject != BookOK || got.Leaves != 5 {
 		t.Errorf("cancel: %+v", got)

@@ -162,7 +162,7 @@ func (e *Engine) explainBooking(c *Command, terms *ContractTerms, reason RiskRea
 }
 
 // limitsOf returns the limits that hold for the account of a request. Unlike boundsOf it does not
-// need standing to have run, and an unknown account has those of all accounts.
+// need screenParties to have run, and an unknown account has those of all accounts.
 func (e *Engine) limitsOf(q *request) RiskLimits {
 	if q.owner != 0 {
 		if at := e.accounts.rows[q.owner-1].bounds(); at != 0 {

@@ -40,7 +40,8 @@ type request struct {
 	_        [8]byte
 }
 
-// boundsOf returns the limits that hold for the account of a request that standing has accepted.
+// boundsOf returns the limits that hold for the account of a request that screenParties has
+// accepted.
 //
 // Most accounts have those of all accounts, which lie in the engine itself: no load waits for the
 // account's row.
@@ -51,13 +52,13 @@ func (e *Engine) boundsOf(q *request) *bounds {
 	return e.bounds.table.at(q.bounds)
 }
 
-// standing judges the sender and the subject of a command: kill switch, account, security, in this
-// order. Accepted means that q.owner, q.row and q.bounds are valid and the security has a row and a
-// ladder.
+// screenParties judges the sender and the subject of a command: kill switch, account, security, in
+// this order. Accepted means that q.owner, q.row and q.bounds are valid and the security has a row
+// and a ladder.
 //
 // An account that lookAhead did not find is looked up again: a command decided since may have
 // opened it. No command removes an account, so one that was found stays valid.
-func (e *Engine) standing(c *Command, q *request) RiskReason {
+func (e *Engine) screenParties(c *Command, q *request) RiskReason {
 	if e.policy.kill {
 		return KillSwitch
 	}

@@ -161,13 +161,13 @@ func (s *Stage) more(o *Outlet) {
 	s.stalls.Release(s.stalls.Load() + 1)
 	s.wait.Reset()
 	for o.Limit <= o.Next {
-		s.wait.Idle((*room)(s))
+		s.wait.Idle((*outputRoom)(s))
 		o.Limit = s.out.Limit()
 	}
 }
 
-// room is the output ring as a condition to wait for: an Idler waits while it is Empty.
-type room Stage
+// outputRoom is the output ring as a condition to wait for: an Idler waits while it is Empty.
+type outputRoom Stage
 
 // Empty reports that there is no room yet.
-func (r *room) Empty() bool { return r.out.Limit() <= r.outlet.Next }
+func (r *outputRoom) Empty() bool { return r.out.Limit() <= r.outlet.Next }

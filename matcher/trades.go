@@ -165,7 +165,7 @@ func (e *Engine) screenTrade(c *Command, q *request) RiskReason {
 	if c.OrderRef != 0 {
 		return gateVerdict(c.OrderRef)
 	}
-	if r := e.standing(c, q); r != Accepted {
+	if r := e.screenParties(c, q); r != Accepted {
 		return r
 	}
 	if c.Qty <= 0 || c.Side > Sell {

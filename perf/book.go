@@ -77,13 +77,13 @@ func measureBook(r *Run) error {
 		var ours, bare pieces
 		for range flowRuns {
 			if err := books.run(ours.time); err != nil {
-				return errors.Join(err, books.shelf.Close())
+				return errors.Join(err, books.memory.Close())
 			}
 			ladder.run(bare.time)
 		}
 		ns := make([]int64, n)
 		err = books.run(func(_ int, step func(lo, hi int)) { each(ns, step) })
-		if err := errors.Join(err, books.shelf.Close()); err != nil {
+		if err := errors.Join(err, books.memory.Close()); err != nil {
 			return err
 		}
 		bareNs := make([]int64, n)
@@ -138,28 +138,28 @@ func each(ns []int64, step func(lo, hi int)) {
 	}
 }
 
-// flowBooks are the books of a flow on one shelf, used for every run of it.
+// flowBooks are the books of a flow in one memory, used for every run of it.
 //
-// One shelf has the orders of all books, as in an engine. The books are emptied and filled again
-// before each run instead of made anew, so that every run finds the same memory.
+// One BookMemory has the orders of all books, as in an engine. The books are emptied and filled
+// again before each run instead of made anew, so that every run finds the same memory.
 type flowBooks struct {
-	flow  *flow.Flow
-	shelf *matcher.Shelf
-	books []*matcher.Book
-	sum   *bookSum
+	flow   *flow.Flow
+	memory *matcher.BookMemory
+	books  []*matcher.Book
+	sum    *bookSum
 }
 
 // newFlowBooks makes books and runs the flow through them once, which touches every page that the
-// runs need. The caller closes the shelf.
+// runs need. The caller closes the memory.
 func newFlowBooks(f *flow.Flow) (*flowBooks, error) {
-	shelf, err := matcher.NewShelf(1 << 20)
+	memory, err := matcher.NewBookMemory(1 << 20)
 	if err != nil {
 		return nil, err
 	}
-	b := &flowBooks{flow: f, shelf: shelf, books: make([]*matcher.Book, f.Symbols), sum: &bookSum{}}
+	b := &flowBooks{flow: f, memory: memory, books: make([]*matcher.Book, f.Symbols), sum: &bookSum{}}
 	for i := range b.books {
-		if b.books[i], err = shelf.NewBook(b.sum); err != nil {
-			return nil, errors.Join(err, shelf.Close())
+		if b.books[i], err = memory.NewBook(b.sum); err != nil {
+			return nil, errors.Join(err, memory.Close())
 		}
 	}
 	for i := range f.Commands {

@@ -71,13 +71,13 @@ func microRing(string) (*laps, error) {
 func microBook(string) (*laps, error) {
 	f := flow.Generate(flow.Options{Seed: 42, Symbols: 1, Prefill: 5_000, N: 40_000})
 	sum := &bookSum{}
-	shelf, err := matcher.NewShelf(1 << 16)
+	memory, err := matcher.NewBookMemory(1 << 16)
 	if err != nil {
 		return nil, err
 	}
-	book, err := shelf.NewBook(sum)
+	book, err := memory.NewBook(sum)
 	if err != nil {
-		return nil, errors.Join(err, shelf.Close())
+		return nil, errors.Join(err, memory.Close())
 	}
 	books := []*matcher.Book{book}
 	ready := func() error {
@@ -100,7 +100,7 @@ func microBook(string) (*laps, error) {
 		}
 		return nil
 	}
-	return &laps{ops: len(timed), ready: ready, run: run, close: shelf.Close}, nil
+	return &laps{ops: len(timed), ready: ready, run: run, close: memory.Close}, nil
 }
 
 // steady is an endless flow that leaves the book as it was: an order, one that takes it, an order

@@ -150,7 +150,7 @@ func TestEngineRowCountsItsTrades(t *testing.T) {
 func TestBookRowComparesItsTrades(t *testing.T) {
 	f := flow.Generate(flow.Options{Seed: 1, Symbols: 4, Prefill: 400, N: 2000})
 	books := must.Get(newFlowBooks(f))(t)
-	defer books.shelf.Close()
+	defer books.memory.Close()
 	ns := make([]int64, len(f.Timed()))
 	for range 2 {
 		if err := books.run(func(_ int, step func(lo, hi int)) { each(ns, step) }); err != nil {

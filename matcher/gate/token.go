@@ -68,9 +68,9 @@ type Verifier struct {
 // keys are the secrets, and the tokens that they have signed. Renew replaces all of it at once, so
 // a token of a secret that is gone is forgotten with the secret.
 type keys struct {
-	first []byte    // signs
-	bench sync.Pool // of *bench
-	known [rememberedTokens]atomic.Pointer[verified]
+	first     []byte    // signs
+	scratches sync.Pool // of *verifyScratch
+	known     [rememberedTokens]atomic.Pointer[verified]
 }
 
 // verified is a token with a valid signature, form and issuer. It never changes.
@@ -83,9 +83,9 @@ type verified struct {
 	issued          int64 // seconds since the epoch, earliest without iat
 }
 
-// bench is the memory that one verification works with, from a pool of its keys: one goroutine at a
-// time has it. The size of text bounds the parts that can be decoded.
-type bench struct {
+// verifyScratch is the memory that one verification works with, from a pool of its keys: one
+// goroutine at a time has it. The size of text bounds the parts that can be decoded.
+type verifyScratch struct {
 	macs   []hash.Hash // one a secret
 	reader strictjson.Reader
 	text   [MaxTokenBytes]byte
@@ -123,8 +123,8 @@ func (v *Verifier) Renew(secret []byte, former ...[]byte) error {
 		secrets[i] = bytes.Clone(s)
 	}
 	k := &keys{first: secrets[0]}
-	k.bench.New = func() any {
-		b := new(bench)
+	k.scratches.New = func() any {
+		b := new(verifyScratch)
 		for _, s := range secrets {
 			b.macs = append(b.macs, hmac.New(sha256.New, s))
 		}
@@ -195,8 +195,8 @@ func (v *Verifier) verify(k *keys, token []byte) (*verified, error) {
 		bytes.IndexByte(token[first+1:last], '.') >= 0 {
 		return nil, ErrTokenFormat
 	}
-	b := k.bench.Get().(*bench)
-	defer k.bench.Put(b)
+	b := k.scratches.Get().(*verifyScratch)
+	defer k.scratches.Put(b)
 
 	header, ok := decode(b.text[:], token[:first])
 	if !ok {
@@ -232,7 +232,7 @@ func (v *Verifier) verify(k *keys, token []byte) (*verified, error) {
 
 // signed reports whether one of the secrets has made the given signature of text. The comparison
 // takes the same time wherever two signatures differ.
-func (b *bench) signed(text []byte) bool {
+func (b *verifyScratch) signed(text []byte) bool {
 	for _, mac := range b.macs {
 		mac.Reset()
 		mac.Write(text)

@@ -6,9 +6,9 @@ import (
 	"posttrade/matcher"
 )
 
-// rung is the sum of the orders that rest at one price: their quantity and their number, which are
-// never 0 in a ladder.
-type rung struct {
+// priceLevel is the sum of the orders that rest at one price: their quantity and their number,
+// which are never 0 in a ladder.
+type priceLevel struct {
 	rank   int64
 	qty    int64
 	orders uint32
@@ -16,7 +16,7 @@ type rung struct {
 
 // ladder is one side of a book: its levels by rank, the best at the end. Most changes happen at the
 // end, where no other level has to be moved. Its memory is kept when it empties.
-type ladder struct{ levels []rung }
+type ladder struct{ levels []priceLevel }
 
 // rankOf orders the prices of a side from worst to best; pxOf is its inverse. Both are the same
 // exclusive or, which reverses the order of all int64 for a seller.
@@ -30,7 +30,7 @@ func (l *ladder) find(rank int64) (at int, ok bool) {
 	if n := len(l.levels); n > 0 && l.levels[n-1].rank == rank {
 		return n - 1, true
 	}
-	return slices.BinarySearchFunc(l.levels, rank, func(r rung, rank int64) int {
+	return slices.BinarySearchFunc(l.levels, rank, func(r priceLevel, rank int64) int {
 		switch {
 		case r.rank < rank:
 			return -1
@@ -45,7 +45,7 @@ func (l *ladder) find(rank int64) (at int, ok bool) {
 func (l *ladder) add(rank, qty int64) {
 	at, ok := l.find(rank)
 	if !ok {
-		l.levels = slices.Insert(l.levels, at, rung{rank: rank})
+		l.levels = slices.Insert(l.levels, at, priceLevel{rank: rank})
 	}
 	l.levels[at].qty += qty
 	l.levels[at].orders++
@@ -69,7 +69,7 @@ func (l *ladder) take(rank, qty int64, leaves bool) {
 }
 
 // best is the best level, if there is one.
-func (l *ladder) best() (r rung, ok bool) {
+func (l *ladder) best() (r priceLevel, ok bool) {
 	if n := len(l.levels); n > 0 {
 		return l.levels[n-1], true
 	}

@@ -64,7 +64,7 @@ func (p *parker) sleep(sessions []*session, busy func() bool) {
 		if !room {
 			ns = ring.NapNs // its client makes room without ringing
 		}
-		if one.deaf = !room || one.full(); one.deaf || one.alarms >= falseAlarms {
+		if one.unarmed = !room || one.full(); one.unarmed || one.alarms >= falseAlarms {
 			continue
 		}
 		p.waiter.Arm(one.doorbell)

@@ -97,9 +97,9 @@ func TestLastLookBeforeSleep(t *testing.T) {
 // goroutine that makes room for it again wakes the poller.
 func TestNoDoorbellWhileNothingCanBeTaken(t *testing.T) {
 	for _, tt := range []struct {
-		name   string
-		change func(one *session)
-		deaf   bool
+		name    string
+		change  func(one *session)
+		unarmed bool
 	}{
 		{"it waits for commands", func(*session) {}, false},
 		{"at its quota", func(one *session) { one.inFlight = len(one.flights) }, true},
@@ -116,7 +116,7 @@ func TestNoDoorbellWhileNothingCanBeTaken(t *testing.T) {
 			tt.change(one)
 			park := &p.server.park
 			park.sleep(p.sessions, func() bool {
-				if rings := one.doorbell.Parked(); rings == tt.deaf {
+				if rings := one.doorbell.Parked(); rings == tt.unarmed {
 					t.Errorf("its doorbell is set: %v", rings)
 				}
 				park.lease.Lend() // a committer borrows the sessions and has no answer for them

@@ -74,7 +74,7 @@ func (p *poller) answer() (left bool) {
 		}
 		p.deliver(one)
 		one.out.Flush()
-		left = left || one.deaf || one.answerable() || one.takeable() || !one.roomy()
+		left = left || one.unarmed || one.answerable() || one.takeable() || !one.roomy()
 	}
 	return left
 }

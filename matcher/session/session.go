@@ -59,7 +59,7 @@ type session struct {
 	waiting  []later
 	times    times
 	alarms   int  // waits in a row that its doorbell ended without a command
-	deaf     bool // the sleeping poller does not wait on its doorbell: no command could be taken
+	unarmed  bool // the sleeping poller does not wait on its doorbell: no command could be taken
 
 	// Of a feed.
 	missed uint64 // records lost since the last that was written

@@ -341,14 +341,14 @@ func (t *tops) check() error {
 		side     matcher.Side
 		rank     int64
 	}
-	sums := map[place]rung{}
+	sums := map[place]priceLevel{}
 	for ref, o := range t.orders {
 		if o.leaves <= 0 || !o.rests {
 			return fmt.Errorf("order %d: %+v", ref, o)
 		}
 		at := place{o.security, o.side, rankOf(o.side, o.px)}
 		r := sums[at]
-		sums[at] = rung{at.rank, r.qty + int64(o.leaves), r.orders + 1}
+		sums[at] = priceLevel{at.rank, r.qty + int64(o.leaves), r.orders + 1}
 	}
 	for security := range t.books {
 		for side := range t.books[security].sides {
