@@ -16,7 +16,7 @@ import (
 // shared are the package variables that code takes the address of or that hold a lock, with the
 // reason why nothing that one caller does is seen by another.
 var shared = map[string]string{
-	"ring.wards":                         "stands for the futex of systems that have none",
+	"ring.sleeperLists":                  "stands for the futex of systems that have none",
 	"ring/timing.splits":                 "a table that is read by pointer",
 	"sidecars/store.keptTables":          "a table that is read by pointer",
 	"app/settings.List":                  "a table that is read by pointer",

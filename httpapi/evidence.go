@@ -17,8 +17,8 @@ type Evidence interface {
 	Checkpoint() []byte
 	// Tile reads the tile of a path below /log/; full is false for a partial one. Neither changes.
 	Tile(path string) (data []byte, full bool, err error)
-	// Say is what this member says of its first leaves, at most size of them; 0: of all.
-	Say(size uint64) (evidence.Said, error)
+	// MemberTree is what this member says of its first leaves, at most size of them; 0: of all.
+	MemberTree(size uint64) (evidence.MemberTree, error)
 	// Find returns where a record is and which account it is of.
 	Find(ctx context.Context, w evidence.Wanted) (evidence.Place, error)
 	// Proof waits until a published head covers the record, and proves it.
@@ -100,7 +100,7 @@ func (x *exchange) showMember() problem {
 	}); p.status != 0 {
 		return p
 	}
-	said, err := x.m.Evidence.Say(size)
+	said, err := x.m.Evidence.MemberTree(size)
 	if err != nil {
 		return x.noProof(err)
 	}

@@ -16,11 +16,12 @@ type fakeEvidence struct {
 
 func (f *fakeEvidence) Checkpoint() []byte { return f.note }
 
-func (f *fakeEvidence) Say(size uint64) (evidence.Said, error) {
+func (f *fakeEvidence) MemberTree(size uint64) (evidence.MemberTree, error) {
 	if f.note == nil {
-		return evidence.Said{}, evidence.ErrNotYet
+		return evidence.MemberTree{}, evidence.ErrNotYet
 	}
-	return evidence.Said{Size: min(size, 3), Root: "root", Snapshots: []evidence.SaidSnapshot{}}, nil
+	return evidence.MemberTree{Size: min(size, 3), Root: "root",
+		Snapshots: []evidence.MemberSnapshot{}}, nil
 }
 
 func (f *fakeEvidence) Tile(path string) ([]byte, bool, error) {

@@ -76,7 +76,7 @@ func acceptable(ctx context.Context, dir string, o *VerifyOptions,
 		return head, false, err
 	}
 	defer func() { err = errors.Join(err, s.close()) }()
-	s.db.shelf.reach(o.FS, o.ArchiveDir) // the whole history is read, also what was moved out
+	s.db.archives.locate(o.FS, o.ArchiveDir) // the whole history is read, also what was moved out
 	genesis, err := readGenesis(s.db)
 	if err != nil {
 		return head, false, err
@@ -168,7 +168,7 @@ func syncFiles(fs vfs.FS, dir string) error {
 
 // readAll walks every commit, checks that nothing lies beyond the last, and returns the end. r is
 // filled in as it goes.
-func readAll(ctx context.Context, db *vault, r *Report, check *fillCheck) (point, error) {
+func readAll(ctx context.Context, db *blockStore, r *Report, check *fillCheck) (point, error) {
 	w := newWalker(db, r.Seed)
 	defer w.close()
 	err := w.walk(0, func(b *decoded) error {

@@ -322,7 +322,7 @@ func readAnchor(fs vfs.FS, dir, boot string) (reading, error) {
 //
 // tail is asked for only then; nil is none. compare holds it against the store afterwards. A store
 // of which the last block cannot be read counts as empty; the checks that follow find out more.
-func (r reading) settled(db *vault, tail func() *tailImage) reading {
+func (r reading) settled(db *blockStore, tail func() *tailImage) reading {
 	end := uint64(0)
 	if last, err := commandsAt(db, r.inputSeq); err == nil {
 		end = last.last()

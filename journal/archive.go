@@ -14,27 +14,27 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// keyArchive is the prefix of a remnant: what was moved out of the store, and where it is.
+// keyArchive is the prefix of a stub: what was moved out of the store, and where it is.
 const keyArchive = 'a'
 
 // ErrArchived: what is wanted was moved into an archive that cannot be read here.
 var ErrArchived = errors.New("moved into an archive; name its folder with journal.archive-dir")
 
-// vault is the store, with what was moved out of it. Whatever reads blocks by their sequence asks
-// of for the store that has them.
-type vault struct {
+// blockStore is the store, with what was moved out of it. Whatever reads blocks by their sequence
+// asks of for the store that has them.
+type blockStore struct {
 	*pebble.DB
-	shelf *shelf        // nil: nothing was moved out
-	cache *pebble.Cache // of table blocks
+	archives *archives     // nil: nothing was moved out
+	cache    *pebble.Cache // of table blocks
 }
 
-// forget empties the cache of table blocks: what is read after it is read from the files. The next
-// reads of other callers are, too, which costs them cacheBytes at most.
-func (v *vault) forget() { v.cache.Reserve(cacheBytes)() }
+// dropCache empties the cache of table blocks: what is read after it is read from the files. The
+// next reads of other callers are, too, which costs them cacheBytes at most.
+func (v *blockStore) dropCache() { v.cache.Reserve(cacheBytes)() }
 
-// remnant is what the store keeps of an archive, as JSON under its key (FORMAT.md, section 9). With
-// it the history behind the archive is verified without the archive.
-type remnant struct {
+// archiveStub is what the store keeps of an archive, as JSON under its key (FORMAT.md, section 9).
+// With it the history behind the archive is verified without the archive.
+type archiveStub struct {
 	Name   string `json:"name"`           // of the folder
 	From   Point  `json:"from"`           // the commit before it; zero: none
 	To     Point  `json:"to"`             // its last commit
@@ -42,14 +42,14 @@ type remnant struct {
 	Root   string `json:"root,omitempty"` // of the evidence tree over it, if there was one
 }
 
-// shelf is the archives of a store, in order, and their stores once they have been opened. They
+// archives are those of a store, in order, and their stores once they have been opened. They
 // follow each other from the first command on: what is behind the last is in the store.
 //
 // The history of a journal that was archived twice:
 //
 //	archive 1   archive 2   store                     tail
 //	1 .. to     .. to       .. the durable head       .. answered
-type shelf struct {
+type archives struct {
 	list []*archived
 	fs   vfs.FS
 	dir  string // where the archives are; "": not known
@@ -57,26 +57,26 @@ type shelf struct {
 
 // archived is one archive: from is the commit before it, to its last one.
 type archived struct {
-	remnant
+	archiveStub
 	from, to point
 
 	mu sync.Mutex
-	// Guarded by mu; nil until it is wanted, then open until shelf.close.
-	db    *vault
+	// Guarded by mu; nil until it is wanted, then open until archives.close.
+	db    *blockStore
 	latch *latch
 }
 
-// readShelf reads the remnants of a store; nil when nothing was moved out. It refuses remnants that
+// readArchives reads the stubs of a store; nil when nothing was moved out. It refuses stubs that
 // do not follow each other, as ErrCorrupt. It opens no archive.
-func readShelf(db *vault) (*shelf, error) {
-	var s *shelf
+func readArchives(db *blockStore) (*archives, error) {
+	var s *archives
 	err := iterate(db, []byte{keyArchive}, []byte{keyArchive + 1}, func(it *pebble.Iterator) error {
 		for ok := it.First(); ok; ok = it.Next() {
 			v, err := it.ValueAndErr()
 			if err != nil {
 				return err
 			}
-			a, err := parseRemnant(v)
+			a, err := parseStub(v)
 			if err == nil && s != nil && s.end() != a.from {
 				err = errSizes
 			}
@@ -87,7 +87,7 @@ func readShelf(db *vault) (*shelf, error) {
 				return fmt.Errorf("journal: key=%s: %w", keyName(it.Key()), err)
 			}
 			if s == nil {
-				s = &shelf{}
+				s = &archives{}
 			}
 			s.list = append(s.list, a)
 		}
@@ -96,8 +96,8 @@ func readShelf(db *vault) (*shelf, error) {
 	return s, err
 }
 
-// putRemnant wraps a remnant for its key, as a manifest is wrapped.
-func putRemnant(s remnant) ([]byte, error) {
+// putStub wraps a stub for its key, as a manifest is wrapped.
+func putStub(s archiveStub) ([]byte, error) {
 	body, err := json.Marshal(s)
 	if err != nil {
 		return nil, err
@@ -108,8 +108,8 @@ func putRemnant(s remnant) ([]byte, error) {
 	return v, nil
 }
 
-// parseRemnant is the inverse of putRemnant. Errors are ErrCorrupt.
-func parseRemnant(v []byte) (*archived, error) {
+// parseStub is the inverse of putStub. Errors are ErrCorrupt.
+func parseStub(v []byte) (*archived, error) {
 	if len(v) < snapshotHeader || v[0] != snapshotVersion || v[1]|v[2]|v[3] != 0 {
 		return nil, errVersion
 	}
@@ -118,7 +118,7 @@ func parseRemnant(v []byte) (*archived, error) {
 		return nil, errChecksum
 	}
 	a := &archived{}
-	err := json.Unmarshal(body, &a.remnant)
+	err := json.Unmarshal(body, &a.archiveStub)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errSizes, err)
 	}
@@ -127,23 +127,23 @@ func parseRemnant(v []byte) (*archived, error) {
 }
 
 // end is the last commit that was moved out; the zero point for none.
-func (s *shelf) end() point {
+func (s *archives) end() point {
 	if s == nil || len(s.list) == 0 {
 		return point{}
 	}
 	return s.list[len(s.list)-1].to
 }
 
-// reach says where the archives are. Until it is called, and with dir "", reading an archive is
+// locate says where the archives are. Until it is called, and with dir "", reading an archive is
 // ErrArchived.
-func (s *shelf) reach(fs vfs.FS, dir string) {
+func (s *archives) locate(fs vfs.FS, dir string) {
 	if s != nil {
 		s.fs, s.dir = fs, dir
 	}
 }
 
 // close closes the archives that were opened. No read of one may be under way.
-func (s *shelf) close() {
+func (s *archives) close() {
 	if s == nil {
 		return
 	}
@@ -160,17 +160,18 @@ func (s *shelf) close() {
 // of returns the store that has a sequence of a kind: the archive's, and its last commit, or the
 // store itself. seq is a tradeSeq for keyFills, otherwise an inputSeq. It opens the archive if need
 // be, which blocks; ErrArchived when it cannot.
-func (v *vault) of(kind byte, seq uint64) (db *vault, end point, archive bool, err error) {
-	if v.shelf == nil {
+func (v *blockStore) of(kind byte,
+	seq uint64) (db *blockStore, end point, archive bool, err error) {
+	if v.archives == nil {
 		return v, end, false, nil
 	}
-	for _, a := range v.shelf.list {
+	for _, a := range v.archives.list {
 		last := a.to.inputSeq
 		if kind == keyFills {
 			last = a.to.tradeSeq
 		}
 		if seq <= last {
-			db, err := a.open(v.shelf)
+			db, err := a.open(v.archives)
 			return db, a.to, true, err
 		}
 	}
@@ -179,7 +180,7 @@ func (v *vault) of(kind byte, seq uint64) (db *vault, end point, archive bool, e
 
 // ended returns the commit that ends at a sequence, when that is the end of an archive. So the
 // history behind an archive can be read and verified without it.
-func (s *shelf) ended(inputSeq uint64) (point, bool) {
+func (s *archives) ended(inputSeq uint64) (point, bool) {
 	if s != nil {
 		for _, a := range s.list {
 			if a.to.inputSeq == inputSeq {
@@ -191,8 +192,8 @@ func (s *shelf) ended(inputSeq uint64) (point, bool) {
 }
 
 // open opens the archive's store for reading, once. ErrArchived: the folder is not known or not
-// there; ErrDiverged: what is there is another archive than the remnant names. Any goroutine.
-func (a *archived) open(s *shelf) (*vault, error) {
+// there; ErrDiverged: what is there is another archive than the stub names. Any goroutine.
+func (a *archived) open(s *archives) (*blockStore, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.db != nil {
@@ -229,9 +230,9 @@ func (a *archived) open(s *shelf) (*vault, error) {
 
 // openArchive opens the store of an archive for reading. It has a latch of its own: an archive's
 // failure does not end the journal.
-func openArchive(fs vfs.FS, folder string) (*vault, *latch, error) {
+func openArchive(fs vfs.FS, folder string) (*blockStore, *latch, error) {
 	latch := newLatch(func(error) {})
-	o := storeOptions(unlocked{fs}, latch, quiet{})
+	o := storeOptions(unlocked{fs}, latch, discardLogger{})
 	o.ReadOnly, o.ErrorIfNotExists = true, true
 	db, err := openStore(fs.PathJoin(folder, storeName), o, latch)
 	return db, latch, err

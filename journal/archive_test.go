@@ -199,15 +199,15 @@ func TestKeptSnapshotsStayBehindAnArchive(t *testing.T) {
 	fs := vfs.NewMem()
 	f, _ := agedJournal(t, fs)
 	const kept, other = 60, 65
-	withKeep := func(archives string, do func(*Journal, *Keep)) {
+	withFolder := func(archives string, do func(*Journal, *SnapshotFolder)) {
 		t.Helper()
 		o := strict(t, fs)
 		o.ArchiveDir = archives
 		j := must.Get(Open("j", o))(t)
 		defer func() { must.OK(t, j.Close()) }()
-		do(j, must.Get(OpenKeep(j, "kept"))(t))
+		do(j, must.Get(OpenSnapshotFolder(j, "kept"))(t))
 	}
-	withKeep("", func(j *Journal, k *Keep) {
+	withFolder("", func(j *Journal, k *SnapshotFolder) {
 		sh := must.Get(OpenShadow(j, toyRebuild(f), kept, k))(t)
 		must.OK(t, sh.Follow(t.Context(), kept, nil))
 		must.OK(t, k.Write(sh))
@@ -218,7 +218,7 @@ func TestKeptSnapshotsStayBehindAnArchive(t *testing.T) {
 		t.Fatalf("%+v", done)
 	}
 	for _, archives := range []string{"archives", "", "elsewhere", "archives"} {
-		withKeep(archives, func(j *Journal, k *Keep) {
+		withFolder(archives, func(j *Journal, k *SnapshotFolder) {
 			must.OK(t, k.Clean())
 			if got := k.Sequences(); !slices.Equal(got, []uint64{kept}) {
 				t.Fatalf("archives in %q: kept %d", archives, got)

@@ -23,7 +23,7 @@ func archiveAlone(t *testing.T, fs vfs.FS) (folder string, to point) {
 	t.Helper()
 	j := must.Get(Open("j", strict(t, fs)))(t)
 	to = must.Get(j.old(t.Context(), tomorrow.UnixMilli()))(t)
-	s := remnant{Name: fmt.Sprintf("%020d-%020d", 1, to.inputSeq),
+	s := archiveStub{Name: fmt.Sprintf("%020d-%020d", 1, to.inputSeq),
 		From: point{chain: j.seed}.exported(),
 		To:   to.exported(), Root: fmt.Sprint("root-", to.inputSeq)}
 	folder = "archives/" + s.Name
@@ -59,10 +59,10 @@ func TestArchiveIsCutShort(t *testing.T) {
 }
 
 // editStore changes the content of a store that no journal has open.
-func editStore(t *testing.T, fs vfs.FS, store string, edit func(db *vault) error) {
+func editStore(t *testing.T, fs vfs.FS, store string, edit func(db *blockStore) error) {
 	t.Helper()
 	l := newLatch(func(err error) { t.Error(err) })
-	db := must.Get(openStore(store, storeOptions(fs, l, quiet{}), l))(t)
+	db := must.Get(openStore(store, storeOptions(fs, l, discardLogger{}), l))(t)
 	must.OK(t, edit(db))
 	must.OK(t, closeStore(db, l))
 }
@@ -70,36 +70,36 @@ func editStore(t *testing.T, fs vfs.FS, store string, edit func(db *vault) error
 // archiveDamages are what may have happened to a whole archive up to a commit; each must be found.
 func archiveDamages(t *testing.T, folder string, to point) map[string]func(fs vfs.FS) {
 	store := folder + "/" + storeName
-	edit := func(change func(db *vault) error) func(vfs.FS) {
+	edit := func(change func(db *blockStore) error) func(vfs.FS) {
 		return func(fs vfs.FS) { editStore(t, fs, store, change) }
 	}
 	return map[string]func(fs vfs.FS){
 		"the store is gone": func(fs vfs.FS) { must.OK(t, fs.RemoveAll(store)) },
-		"no genesis": edit(func(db *vault) error {
+		"no genesis": edit(func(db *blockStore) error {
 			return db.Delete([]byte{keyGenesis}, pebble.Sync)
 		}),
-		"another genesis": edit(func(db *vault) error {
+		"another genesis": edit(func(db *blockStore) error {
 			return db.Set([]byte{keyGenesis}, putGenesis([]byte("other")), pebble.Sync)
 		}),
-		"no block": edit(func(db *vault) error {
+		"no block": edit(func(db *blockStore) error {
 			return db.DeleteRange([]byte{keyCommands}, []byte{keyCommands + 1}, pebble.Sync)
 		}),
-		"no first block": edit(func(db *vault) error {
+		"no first block": edit(func(db *blockStore) error {
 			return db.Delete(newKey(keyCommands, 1), pebble.Sync)
 		}),
-		"no last block": edit(func(db *vault) error {
+		"no last block": edit(func(db *blockStore) error {
 			e, err := commandsAt(db, to.inputSeq)
 			return errors.Join(err, db.Delete(newKey(keyCommands, e.first), pebble.Sync))
 		}),
-		"no fills": edit(func(db *vault) error {
+		"no fills": edit(func(db *blockStore) error {
 			return db.DeleteRange([]byte{keyFills}, []byte{keyFills + 1}, pebble.Sync)
 		}),
-		"no client ids": edit(func(db *vault) error {
+		"no client ids": edit(func(db *blockStore) error {
 			return db.DeleteRange([]byte{keyIDs}, []byte{keyIDs + 1}, pebble.Sync)
 		}),
 		"it goes on": func(fs vfs.FS) {
 			j := must.Get(Open("j", strict(t, fs)))(t)
-			editStore(t, fs, store, func(db *vault) error {
+			editStore(t, fs, store, func(db *blockStore) error {
 				return iterate(j.db, nil, nil, func(it *pebble.Iterator) (err error) {
 					for ok := it.First(); ok; ok = it.Next() {
 						err = errors.Join(err, db.Set(it.Key(), it.Value(), pebble.Sync))

@@ -133,7 +133,7 @@ func comparePebble(ctx context.Context, name, dir string, d time.Duration, perBa
 	m.Name = name
 	failed := newLatch(func(error) {})
 	db, err := openStore(dir, &pebble.Options{
-		FS: watch(vfs.Default, failed), Logger: storeLog{quiet{}, failed}, MemTableSize: 64 << 20,
+		FS: watch(vfs.Default, failed), Logger: storeLog{discardLogger{}, failed}, MemTableSize: 64 << 20,
 		MemTableStopWritesThreshold: 4,
 		L0CompactionThreshold:       4, L0StopWritesThreshold: 1000, BytesPerSync: 1 << 20,
 	}, failed)

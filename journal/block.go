@@ -352,11 +352,11 @@ type Block struct {
 	lastIDSeq uint64
 	fillCount uint32
 
-	told told // the part of it that is in the tail
+	inTail tailCopied // the part of it that is in the tail
 }
 
-// told counts what of a block has been copied into the tail, with its answers released.
-type told struct {
+// tailCopied counts what of a block has been copied into the tail, with its answers released.
+type tailCopied struct {
 	records, fills, ids int // bytes
 	idCount             uint32
 	idSeq               uint64 // the sequence that the next client id's distance is counted from
@@ -366,7 +366,7 @@ type told struct {
 func (b *Block) Reset() {
 	b.records, b.fills, b.ids = b.records[:0], b.fills[:0], b.ids[:0]
 	b.first, b.idCount, b.lastIDSeq, b.fillCount = 0, 0, 0, 0
-	b.told = told{}
+	b.inTail = tailCopied{}
 }
 
 // Commands is the number of commands in the block.

@@ -102,7 +102,8 @@
 //	makedir.go                                     directories with durable names
 //	anchor.go inspect.go inspecttail.go view.go    what an opening checks; looking without a lock
 //	walk.go replay.go shadow.go step.go            reading the history again
-//	snapshot.go snapshotter.go recover.go keep.go  short cuts for a start, and for any moment
+//	snapshot.go snapshotter.go recover.go          short cuts for a start
+//	snapshotfolder.go                              short cuts for any moment of the history
 //	transfer.go stream.go receive.go replace.go    a journal that goes to another place
 //	archive.go archiving.go                        old blocks, moved out of the store
 //	verify.go scrub.go accept.go export.go         what operators use

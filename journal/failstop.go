@@ -31,7 +31,7 @@ func NewFailStop(fatal func(error), log Logger) *FailStop {
 		fatal = exit
 	}
 	if log == nil {
-		log = quiet{}
+		log = discardLogger{}
 	}
 	return &FailStop{latch: newLatch(fatal), log: log}
 }

@@ -377,7 +377,7 @@ func TestReplayOfAPoisonedContextEnds(t *testing.T) {
 // store is closed before it comes to it. That ends the call alone.
 func TestCallThatIsGivenUpMeetsAClosedStore(t *testing.T) {
 	l, ended := newLatch(func(error) {}), make(chan any, 1)
-	db := must.Get(openStore("store", storeOptions(vfs.NewMem(), l, quiet{}), l))(t)
+	db := must.Get(openStore("store", storeOptions(vfs.NewMem(), l, discardLogger{}), l))(t)
 	begun, closed := make(chan struct{}), make(chan struct{})
 	go func() {
 		<-begun

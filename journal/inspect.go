@@ -50,8 +50,8 @@ type finding struct {
 	// The end of the last block in the store.
 	head   point
 	anchor reading
-	tail   *tailImage // nil: there is none
-	db     *vault     // open for reading when created is true, else nil
+	tail   *tailImage  // nil: there is none
+	db     *blockStore // open for reading when created is true, else nil
 }
 
 // inspect opens the store for reading only and verifies genesis, tail and anchor, and of every
@@ -104,7 +104,7 @@ func inspect(dir string, fs vfs.FS, boot string, l *latch, log Logger) (f findin
 
 // findTail reads the tail and compares it with anchor and store. Afterwards tail.beyond has what
 // the store lacks.
-func (f *finding) findTail(db *vault, dir string, fs vfs.FS, boot string) (err error) {
+func (f *finding) findTail(db *blockStore, dir string, fs vfs.FS, boot string) (err error) {
 	if f.tail, err = readTail(fs, dir); err != nil {
 		return err
 	}
@@ -125,7 +125,7 @@ func (f *finding) findTail(db *vault, dir string, fs vfs.FS, boot string) (err e
 //	yes      no genesis                  ErrShortened
 //	yes      another genesis             ErrDiverged
 //	yes      its genesis                 the last blocks are compared (settled, checkTail)
-func examine(db *vault, dir string, fs vfs.FS, boot string, anchored bool) (finding, error) {
+func examine(db *blockStore, dir string, fs vfs.FS, boot string, anchored bool) (finding, error) {
 	f := finding{store: true}
 	if !anchored {
 		// Only the first moments of a new journal look like this.
@@ -165,7 +165,7 @@ func examine(db *vault, dir string, fs vfs.FS, boot string, anchored bool) (find
 
 // readGenesis reads and checks the genesis. ErrNoGenesis: there is none; ErrCorrupt: it is not what
 // was written.
-func readGenesis(db *vault) ([]byte, error) {
+func readGenesis(db *blockStore) ([]byte, error) {
 	v, closer, err := get(db, []byte{keyGenesis})
 	if errors.Is(err, pebble.ErrNotFound) {
 		return nil, fmt.Errorf("journal: key=g: %w", ErrNoGenesis)
@@ -182,7 +182,7 @@ func readGenesis(db *vault) ([]byte, error) {
 
 // anchoredGenesis is readGenesis for a store with an anchor. The anchor is made after the genesis,
 // so a store with an anchor and no genesis has lost its history.
-func anchoredGenesis(db *vault, a reading, anchorFile string) ([]byte, error) {
+func anchoredGenesis(db *blockStore, a reading, anchorFile string) ([]byte, error) {
 	genesis, err := readGenesis(db)
 	if errors.Is(err, ErrNoGenesis) {
 		err = fmt.Errorf("journal: the store has no key=g, file=%s offset=%d has seen inputSeq=%d: %w",
@@ -192,7 +192,7 @@ func anchoredGenesis(db *vault, a reading, anchorFile string) ([]byte, error) {
 }
 
 // firstKeyAfterGenesis names the first key that only a used journal has; empty when there is none.
-func firstKeyAfterGenesis(db *vault) (name string, err error) {
+func firstKeyAfterGenesis(db *blockStore) (name string, err error) {
 	err = iterate(db, nil, nil, func(it *pebble.Iterator) error {
 		for ok := it.First(); ok; ok = it.Next() {
 			if k := it.Key(); len(k) != 1 || k[0] != keyGenesis {

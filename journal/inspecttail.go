@@ -19,7 +19,7 @@ const tailBlocks = 16
 //
 // Blocks before the last tailBlocks are not read: the chain of the first one that is read is taken
 // from the block before it. Verify reads all.
-func checkTail(db *vault, seed [chainBytes]byte, a reading, anchorFile string) (point, error) {
+func checkTail(db *blockStore, seed [chainBytes]byte, a reading, anchorFile string) (point, error) {
 	w := newWalker(db, seed)
 	defer w.close()
 	start, err := tailStart(db, a.inputSeq)
@@ -68,7 +68,7 @@ func checkTail(db *vault, seed [chainBytes]byte, a reading, anchorFile string) (
 
 // tailStart is the first sequence of the block to start at, 0 for an empty journal: tailBlocks
 // back, or as far as the block that holds the anchor's sequence.
-func tailStart(db *vault, anchored uint64) (start uint64, err error) {
+func tailStart(db *blockStore, anchored uint64) (start uint64, err error) {
 	var firsts []uint64
 	err = iterate(db, []byte{keyCommands}, []byte{keyCommands + 1}, func(it *pebble.Iterator) error {
 		for ok := it.Last(); ok; ok = it.Prev() {
@@ -92,11 +92,11 @@ func tailStart(db *vault, anchored uint64) (start uint64, err error) {
 // checkStrays refuses fills and client ids beyond the last command block, and a last fill block
 // that ends before the head's tradeSeq. A batch is applied as a whole, so either shows that a block
 // has been lost.
-func checkStrays(db *vault, head point) error {
+func checkStrays(db *blockStore, head point) error {
 	for _, kind := range []byte{keyFills, keyIDs} {
 		err := iterate(db, []byte{kind}, []byte{kind + 1}, func(it *pebble.Iterator) error {
 			if !it.Last() {
-				if kind == keyFills && head.tradeSeq > db.shelf.end().tradeSeq {
+				if kind == keyFills && head.tradeSeq > db.archives.end().tradeSeq {
 					return fmt.Errorf("journal: no fill block, want tradeSeq=%d: %w", head.tradeSeq, errSizes)
 				}
 				return nil

@@ -44,11 +44,11 @@ type Journal struct {
 	dir   string
 	o     Options
 	fs    vfs.FS
-	lazy  *lazyFS   // "os" mode, or with a tail
-	lock  io.Closer // nil: opened by Read
-	db    *vault    // until Begin for reading only
-	found finding   // what there was, until Begin has taken it over
-	begun bool      // Begin has opened the store for writing and started the committer
+	lazy  *lazyFS     // "os" mode, or with a tail
+	lock  io.Closer   // nil: opened by Read
+	db    *blockStore // until Begin for reading only
+	found finding     // what there was, until Begin has taken it over
+	begun bool        // Begin has opened the store for writing and started the committer
 	latch *latch
 
 	genesis []byte // constant once set; guarded by mu until then

@@ -61,7 +61,7 @@ func Prepare(dir string, o Options) (_ *Journal, err error) {
 	}
 	j.copied = copied(o.FS, dir)
 	if j.found.db != nil {
-		j.found.db.shelf.reach(o.FS, o.ArchiveDir)
+		j.found.db.archives.locate(o.FS, o.ArchiveDir)
 	}
 	if !j.found.created {
 		if err := noTail(o.FS, dir); err != nil {
@@ -156,7 +156,7 @@ func (j *Journal) openForWriting(found finding) (err error) {
 	}
 	options.ErrorIfNotExists = true
 	if j.db, err = openStore(store, options, j.latch); err == nil {
-		j.db.shelf.reach(j.o.FS, j.o.ArchiveDir)
+		j.db.archives.locate(j.o.FS, j.o.ArchiveDir)
 	}
 	return err
 }

@@ -20,7 +20,8 @@ func Read(dir string, o VerifyOptions) (*Journal, error) {
 	if err != nil {
 		return nil, withCopied(err, o.FS, dir)
 	}
-	j := newJournal(dir, Options{FS: s.view, Logger: quiet{}, boot: o.boot, Fatal: func(error) {}})
+	j := newJournal(dir, Options{FS: s.view, Logger: discardLogger{}, boot: o.boot,
+		Fatal: func(error) {}})
 	j.latch = s.latch
 	j.found = finding{
 		store: true, created: true, db: s.db, genesis: s.genesis, seed: hashOf(s.genesis), tail: s.tail,

@@ -100,7 +100,7 @@ func (o *Options) defaults() error {
 		o.FS = vfs.Default
 	}
 	if o.Logger == nil {
-		o.Logger = quiet{}
+		o.Logger = discardLogger{}
 	}
 	if o.Fatal == nil {
 		o.Fatal = exit

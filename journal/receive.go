@@ -73,7 +73,7 @@ func ReceiveAll(dir string, limit uint64, o Options, streams ...io.Reader) (Rece
 	if err != nil {
 		return Received{}, err
 	}
-	rc.course.limit = limit
+	rc.verifier.limit = limit
 	return rc.all()
 }
 
@@ -85,7 +85,7 @@ func receiveSection(dir string, seed [chainBytes]byte, from point, r io.Reader, 
 		return err
 	}
 	if from.inputSeq > 0 {
-		rc.course.base(seed, from.exported())
+		rc.verifier.base(seed, from.exported())
 	}
 	_, err = rc.all()
 	return err
@@ -99,7 +99,7 @@ func newReceiver(dir string, o Options, streams []io.Reader) (*receiver, error) 
 	rc := &receiver{
 		dir: dir, fs: o.FS, boot: o.boot, log: o.Logger, latch: newLatch(o.Fatal), streams: streams,
 	}
-	rc.course.to = rc
+	rc.verifier.to = rc
 	return rc, nil
 }
 
@@ -119,8 +119,8 @@ func (r *receiver) all() (_ Received, err error) {
 	if err := r.receive(); err != nil {
 		return Received{}, errors.Join(err, r.discard())
 	}
-	at := r.course.walk.at
-	return Received{r.course.genesis, at.inputSeq, at.tradeSeq}, nil
+	at := r.verifier.walk.at
+	return Received{r.verifier.genesis, at.inputSeq, at.tradeSeq}, nil
 }
 
 // refuseUnfinished refuses a journal that was not received in full.
@@ -142,7 +142,7 @@ func exists(fs vfs.FS, name string) (bool, error) {
 	return false, fmt.Errorf("journal: stat file=%s: %w", name, err)
 }
 
-// receiver is one Receive, on one goroutine. It is the target of its course.
+// receiver is one Receive, on one goroutine. It is the target of its verifier.
 type receiver struct {
 	dir  string
 	fs   vfs.FS
@@ -153,10 +153,10 @@ type receiver struct {
 	latch *latch
 
 	// In the order of the history.
-	streams []io.Reader
-	course  course
+	streams  []io.Reader
+	verifier streamVerifier
 	// From begin until finish; nil when it has not been opened, or is closed.
-	db *vault
+	db *blockStore
 	// Blocks that the store has not been given yet.
 	batch *pebble.Batch
 }
@@ -189,18 +189,18 @@ func (r *receiver) receive() error {
 	if err := r.latch.write(r.mark); err != nil {
 		return err
 	}
-	defer r.course.close()
+	defer r.verifier.close()
 	for _, stream := range r.streams {
-		if err := r.course.read(stream); err != nil {
+		if err := r.verifier.read(stream); err != nil {
 			return err
 		}
-		if r.course.full() {
+		if r.verifier.full() {
 			break
 		}
 	}
-	if end := r.course.walk.at.inputSeq; end < r.course.limit {
+	if end := r.verifier.walk.at.inputSeq; end < r.verifier.limit {
 		return fmt.Errorf("journal: receive dir=%s: the history ends at inputSeq=%d, want %d: %w", r.dir,
-			end, r.course.limit, transfer.ErrNotWhole)
+			end, r.verifier.limit, transfer.ErrNotWhole)
 	}
 	return r.latch.write(r.finish)
 }
@@ -288,7 +288,7 @@ func (r *receiver) apply() error {
 }
 
 // file writes one file of the snapshot, syncs it and compares its hash. Its path is below dir: the
-// course has checked the name.
+// verifier has checked the name.
 func (r *receiver) file(in *transfer.Reader, s SnapshotFile) error {
 	dir := r.fs.PathJoin(r.dir, snapshotsName)
 	if err := r.latch.write(func() error { return r.fs.MkdirAll(dir, 0o755) }); err != nil {
@@ -347,14 +347,14 @@ func (w *fileWriter) failed(verb string, err error) error {
 // finish makes everything durable, in this order: blocks, anchor, the absence of the mark.
 func (r *receiver) finish() error {
 	if err := r.db.Apply(r.batch, pebble.NoSync); err != nil {
-		return fmt.Errorf("journal: receive inputSeq=%d: %w", r.course.walk.at.inputSeq, err)
+		return fmt.Errorf("journal: receive inputSeq=%d: %w", r.verifier.walk.at.inputSeq, err)
 	}
 	if err := r.batch.Close(); err != nil {
 		return fmt.Errorf("journal: release batch: %w", err)
 	}
 	r.batch = nil
 	if err := r.db.Flush(); err != nil {
-		return fmt.Errorf("journal: flush inputSeq=%d: %w", r.course.walk.at.inputSeq, err)
+		return fmt.Errorf("journal: flush inputSeq=%d: %w", r.verifier.walk.at.inputSeq, err)
 	}
 	err := r.db.Close()
 	r.db = nil
@@ -364,7 +364,7 @@ func (r *receiver) finish() error {
 	if err := r.latch.Err(); err != nil {
 		return err // an error of the store's own work
 	}
-	a, err := createAnchor(r.fs, r.dir, r.course.walk.seed, r.boot, slotSynced, r.course.walk.at)
+	a, err := createAnchor(r.fs, r.dir, r.verifier.walk.seed, r.boot, slotSynced, r.verifier.walk.at)
 	if err != nil {
 		return err
 	}

@@ -27,7 +27,7 @@ func (s *Scrub) again(d Damage) error {
 		return err
 	}
 	defer s.j.reading.RUnlock()
-	s.j.db.forget()
+	s.j.db.dropCache()
 	w := newWalker(s.j.db, s.j.Seed())
 	defer w.close()
 	if err := w.startAt(d.From); err != nil {

@@ -36,7 +36,7 @@ type Recorder struct {
 	maxBlock  int
 
 	// What has been taken and not cut yet. With a tail its first part may have been answered already
-	// (Block.told).
+	// (Block.inTail).
 	block Block
 	id    []byte // client id of the command that is being read
 	// The command's last event has not come yet, so the block's last command may lack fills: nothing
@@ -157,7 +157,7 @@ func (r *Recorder) begin(ev *matcher.Event) {
 // returns false if the tail has no room for them; the caller then cuts the block and lets the store
 // answer. In the middle of a command, and after a failure, it does nothing and returns true.
 func (r *Recorder) publish() (taken bool) {
-	if r.open || r.failed != nil || len(r.block.records) == r.block.told.records {
+	if r.open || r.failed != nil || len(r.block.records) == r.block.inTail.records {
 		return true
 	}
 	taken, err := r.j.publish(&r.block)

@@ -158,7 +158,7 @@ func endsEarly(end, head uint64) error {
 // for all of them, so giving one back never blocks. After an error the reader only drains ready,
 // which ends when the walker has met the cancelled context and closed it: replay never returns
 // while its walker still reads the store.
-func replay(ctx context.Context, db *vault, seed [chainBytes]byte, from, to uint64, bare bool,
+func replay(ctx context.Context, db *blockStore, seed [chainBytes]byte, from, to uint64, bare bool,
 	fn func(*decoded) error) error {
 	if from > to {
 		return ctx.Err()
@@ -332,7 +332,7 @@ func (j *Journal) LastFills(n int) ([]matcher.Fill, error) {
 	}
 	if _, _, _, err := j.db.of(keyFills, from); errors.Is(err, ErrArchived) {
 		// A start must not need the archive.
-		if from = j.db.shelf.end().tradeSeq + 1; from > head {
+		if from = j.db.archives.end().tradeSeq + 1; from > head {
 			return nil, nil
 		}
 	}
@@ -349,7 +349,7 @@ func (j *Journal) LastFills(n int) ([]matcher.Fill, error) {
 
 // blockHolding is the first sequence of the block of a kind that holds seq, by its key alone: the
 // block may end before seq.
-func blockHolding(db *vault, kind byte, seq uint64) (first uint64, err error) {
+func blockHolding(db *blockStore, kind byte, seq uint64) (first uint64, err error) {
 	err = iterate(db, []byte{kind}, newKey(kind, seq+1), func(it *pebble.Iterator) error {
 		if !it.Last() {
 			return fmt.Errorf("journal: no block %c holds %d: %w", kind, seq, errSizes)

@@ -126,10 +126,10 @@ func (s *Scrub) Run(ctx context.Context) error {
 // not read. It takes scrubShare times as long as the reading does. Errors: those of Run.
 func (s *Scrub) Pass(ctx context.Context) error {
 	head, _ := s.j.Head()
-	s.j.db.forget()
+	s.j.db.dropCache()
 	w := newWalker(s.j.db, s.j.Seed())
 	defer w.close()
-	moved := s.j.db.shelf.end()
+	moved := s.j.db.archives.end()
 	if err := w.startAt(moved.inputSeq + 1); err != nil {
 		return err
 	}

@@ -126,7 +126,7 @@ func TestASectionEndsWhereACommitStays(t *testing.T) {
 			o, cut := stableMode(t, mode, mem)
 			f := flow{seed: 5, idsEvery: 3}
 			j := openNew(t, "j", o)
-			k := must.Get(OpenKeep(j, "kept"))(t)
+			k := must.Get(OpenSnapshotFolder(j, "kept"))(t)
 			var ends []Point
 			for n := range 20 {
 				appendAll(t, j, &f, 1, 2, 1)
@@ -155,7 +155,7 @@ func TestASectionEndsWhereACommitStays(t *testing.T) {
 						must.OK(t, must.Get(left.TransferAfter(end))(t).Close())
 					}
 				}
-				kept := must.Get(OpenKeep(left, "kept"))(t)
+				kept := must.Get(OpenSnapshotFolder(left, "kept"))(t)
 				if got, want := kept.Sequences(), k.Sequences(); !slices.Equal(got, want) {
 					t.Errorf("kept are %d, after a power cut %d", want, got)
 				}

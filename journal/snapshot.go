@@ -64,7 +64,7 @@ func (j *Journal) Snapshots() ([]Snapshot, error) {
 
 // listSnapshots reads the manifests, newest first. bad has an error for each that cannot be read,
 // which must not hide the others; err is the store's own.
-func listSnapshots(db *vault) (list []Snapshot, bad []error, err error) {
+func listSnapshots(db *blockStore) (list []Snapshot, bad []error, err error) {
 	err = iterate(db, []byte{keySnapshot}, []byte{keySnapshot + 1}, func(it *pebble.Iterator) error {
 		for ok := it.Last(); ok; ok = it.Prev() {
 			v, err := it.ValueAndErr()

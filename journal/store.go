@@ -81,11 +81,11 @@ type Logger interface {
 	Errorf(format string, args ...any)
 }
 
-// quiet drops everything.
-type quiet struct{}
+// discardLogger drops everything.
+type discardLogger struct{}
 
-func (quiet) Infof(string, ...any)  {}
-func (quiet) Errorf(string, ...any) {}
+func (discardLogger) Infof(string, ...any)  {}
+func (discardLogger) Errorf(string, ...any) {}
 
 // exit is the Fatal hook of a process that has not set one.
 func exit(err error) {
@@ -199,7 +199,7 @@ func storeOptions(fs vfs.FS, l *latch, log Logger) *pebble.Options {
 
 // openStore opens the store in dir and reads which archives belong to it. Its errors name files in
 // full.
-func openStore(dir string, o *pebble.Options, l *latch) (*vault, error) {
+func openStore(dir string, o *pebble.Options, l *latch) (*blockStore, error) {
 	opened := make(chan *pebble.DB, 1)
 	o.Cache = pebble.NewCache(cacheBytes)
 	err := l.orPoison(func() error {
@@ -213,16 +213,16 @@ func openStore(dir string, o *pebble.Options, l *latch) (*vault, error) {
 		}
 		return nil, fmt.Errorf("journal: open store=%s: %w", dir, inFull(err, o.FS, dir))
 	}
-	v := &vault{DB: <-opened, cache: o.Cache}
-	if v.shelf, err = readShelf(v); err != nil {
+	v := &blockStore{DB: <-opened, cache: o.Cache}
+	if v.archives, err = readArchives(v); err != nil {
 		return nil, errors.Join(err, closeStore(v, l))
 	}
 	return v, nil
 }
 
 // closeStore closes it, and the archives that were opened. After a failure it does not wait.
-func closeStore(db *vault, l *latch) error {
-	db.shelf.close()
+func closeStore(db *blockStore, l *latch) error {
+	db.archives.close()
 	if err := l.orPoison(db.Close); err != nil {
 		return fmt.Errorf("journal: close store: %w", err)
 	}

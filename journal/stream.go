@@ -19,8 +19,8 @@ const (
 	maxBlock = envelopeBytes + maxBlockRaw
 )
 
-// target takes what a course reads, in the order of the stream: begin, then for each commit its
-// blocks by put and committed, then for a snapshot its manifest by put, its files by file and
+// target takes what a streamVerifier reads, in the order of the stream: begin, then for each commit
+// its blocks by put and committed, then for a snapshot its manifest by put, its files by file and
 // filed. A block is given before it is verified; committed says that the blocks of the commit hold.
 // What came before an error is for the target to discard. Slices are valid during the call only.
 type target interface {
@@ -31,7 +31,7 @@ type target interface {
 	filed() error                                      // a snapshot's files are complete
 }
 
-// course reads the stream of a transfer, or several that follow each other, and verifies
+// streamVerifier reads the stream of a transfer, or several that follow each other, and verifies
 // everything: framing, checksums, the chain, that neither sequence has a hole, that fills and
 // client ids belong to their commits, and the hash over each stream.
 //
@@ -40,7 +40,7 @@ type target interface {
 //	g [b] (c [f] [i])* [s d [d]] e
 //
 // The genesis comes first, and in a section (b) the commit that it goes on from.
-type course struct {
+type streamVerifier struct {
 	// Gets what the stream holds, up to limit.
 	to    target
 	limit uint64 // the last sequence to take; 0: all
@@ -68,29 +68,29 @@ type Checked struct {
 
 // base makes the next stream one that continues, at p, the history with a genesis of that hash.
 // Without base the first stream begins with the first command.
-func (c *course) base(seed [chainBytes]byte, p Point) {
+func (c *streamVerifier) base(seed [chainBytes]byte, p Point) {
 	c.walk = c.newWalker(seed)
 	c.walk.at = p.point()
 }
 
 // newWalker returns a walker that has no store: commits are given to its read, and it gets the
 // other blocks of a commit from the stream.
-func (c *course) newWalker(seed [chainBytes]byte) *walker {
+func (c *streamVerifier) newWalker(seed [chainBytes]byte) *walker {
 	w := newWalker(nil, seed)
 	w.get = c.companion
 	return w
 }
 
-func (c *course) close() {
+func (c *streamVerifier) close() {
 	if c.walk != nil {
 		c.walk.close()
 	}
 }
 
 // read reads one stream to its end, which is also the end of r. Errors: ErrBase when the stream
-// does not go on from where the course is, transfer.ErrNotWhole for content that does not hold, and
-// r's own and the target's as they are.
-func (c *course) read(r io.Reader) error {
+// does not go on from where the verifier is, transfer.ErrNotWhole for content that does not hold,
+// and r's own and the target's as they are.
+func (c *streamVerifier) read(r io.Reader) error {
 	c.in = transfer.NewReader(r)
 	section, err := c.in.Begin()
 	if err != nil {
@@ -116,7 +116,7 @@ func (c *course) read(r io.Reader) error {
 
 // begin reads the genesis. The first stream's opens the target, the others' must be the same
 // (ErrBase). It also fixes the seed that the chain starts from.
-func (c *course) begin() error {
+func (c *streamVerifier) begin() error {
 	v, err := c.in.Expect(keyGenesis, maxGenesis+genesisHeader)
 	if err != nil {
 		return err
@@ -140,8 +140,9 @@ func (c *course) begin() error {
 	return c.to.begin(v)
 }
 
-// follows reads the commit that the stream goes on from, and compares it with where the course is.
-func (c *course) follows() error {
+// follows reads the commit that the stream goes on from, and compares it with where the verifier
+// is.
+func (c *streamVerifier) follows() error {
 	v, err := c.in.Expect(transfer.KindBase, baseBytes)
 	if err != nil {
 		return err
@@ -158,7 +159,7 @@ func (c *course) follows() error {
 
 // body reads the frames behind the genesis, up to the end: commits, then at most one snapshot. A
 // frame in any other place is refused.
-func (c *course) body() error {
+func (c *streamVerifier) body() error {
 	snapshot := false
 	for {
 		kind, length, err := c.in.Next()
@@ -183,18 +184,18 @@ func (c *course) body() error {
 	}
 }
 
-// full reports that the course has all up to its limit.
-func (c *course) full() bool { return c.limit > 0 && c.walk.at.inputSeq >= c.limit }
+// full reports that the verifier has all up to its limit.
+func (c *streamVerifier) full() bool { return c.limit > 0 && c.walk.at.inputSeq >= c.limit }
 
 // pass reads a block behind the limit. Only the hash over the stream covers it.
-func (c *course) pass(length uint64) error {
+func (c *streamVerifier) pass(length uint64) error {
 	_, err := c.in.Body(length, maxBlock)
 	return err
 }
 
 // commit reads one commit, gives its blocks to the target as they come, verifies them, and then
 // says that the commit is complete. Of a commit that the limit cuts the target gets the part alone.
-func (c *course) commit(length uint64) error {
+func (c *streamVerifier) commit(length uint64) error {
 	v, err := c.in.Body(length, maxBlock)
 	if err != nil {
 		return err
@@ -228,7 +229,7 @@ func (c *course) commit(length uint64) error {
 }
 
 // cuts reports that the limit lies inside of a block. A damaged one is found later.
-func (c *course) cuts(v []byte) bool {
+func (c *streamVerifier) cuts(v []byte) bool {
 	if c.limit == 0 {
 		return false
 	}
@@ -237,8 +238,8 @@ func (c *course) cuts(v []byte) bool {
 }
 
 // part packs the part of a commit up to the limit as a commit of its own, as if it had come alone:
-// with its own chain, which is not the chain that the history has there. The course ends with it.
-func (c *course) part(d *decoded, before point) error {
+// with its own chain, which is not the chain that the history has there. The verifier ends with it.
+func (c *streamVerifier) part(d *decoded, before point) error {
 	var b Block
 	for i := range d.commands {
 		if d.commands[i].InputSeq <= c.limit {
@@ -270,7 +271,7 @@ func (c *course) part(d *decoded, before point) error {
 
 // companion gives the walker a block of the commit that it is reading: the stream's next frame,
 // which must be of that kind.
-func (c *course) companion(key []byte) ([]byte, io.Closer, error) {
+func (c *streamVerifier) companion(key []byte) ([]byte, io.Closer, error) {
 	v, err := c.in.Expect(key[0], maxBlock)
 	if err != nil {
 		return nil, nil, err
@@ -279,7 +280,7 @@ func (c *course) companion(key []byte) ([]byte, io.Closer, error) {
 }
 
 // put gives a block to the target.
-func (c *course) put(key, value []byte) error {
+func (c *streamVerifier) put(key, value []byte) error {
 	if c.held {
 		return nil
 	}
@@ -289,7 +290,7 @@ func (c *course) put(key, value []byte) error {
 // snapshot reads the manifest and the files that it names. One behind the limit is passed over. The
 // files' names must be those that a snapshot of that sequence has: a name decides where the target
 // writes.
-func (c *course) snapshot(length uint64) error {
+func (c *streamVerifier) snapshot(length uint64) error {
 	v, err := c.in.Body(length, maxManifest)
 	if err != nil {
 		return err
@@ -328,7 +329,7 @@ func (c *course) snapshot(length uint64) error {
 }
 
 // file reads one file of the snapshot, whose length the manifest has announced.
-func (c *course) file(s SnapshotFile, take bool) error {
+func (c *streamVerifier) file(s SnapshotFile, take bool) error {
 	kind, length, err := c.in.Next()
 	if err != nil {
 		return err
@@ -346,24 +347,24 @@ func (c *course) file(s SnapshotFile, take bool) error {
 // what comes after that commit of the journal whose genesis has that hash; with the zero Point seed
 // is not used. After an error Checked has what was read before it.
 func CheckStream(r io.Reader, seed [32]byte, base Point) (Checked, error) {
-	c := course{to: nowhere{}}
+	v := streamVerifier{to: discardTarget{}}
 	if base.InputSeq > 0 {
-		c.base(seed, base)
+		v.base(seed, base)
 	}
-	defer c.close()
-	err := c.read(r)
-	return c.seen, err
+	defer v.close()
+	err := v.read(r)
+	return v.seen, err
 }
 
-// nowhere is the target of a course that only checks.
-type nowhere struct{}
+// discardTarget is the target of a streamVerifier that only checks.
+type discardTarget struct{}
 
-func (nowhere) begin([]byte) error    { return nil }
-func (nowhere) put(_, _ []byte) error { return nil }
-func (nowhere) committed() error      { return nil }
-func (nowhere) filed() error          { return nil }
+func (discardTarget) begin([]byte) error    { return nil }
+func (discardTarget) put(_, _ []byte) error { return nil }
+func (discardTarget) committed() error      { return nil }
+func (discardTarget) filed() error          { return nil }
 
-func (nowhere) file(in *transfer.Reader, s SnapshotFile) error {
+func (discardTarget) file(in *transfer.Reader, s SnapshotFile) error {
 	sum := sha256.New()
 	if err := in.Copy(sum, uint64(s.Bytes)); err != nil {
 		return err

@@ -15,7 +15,7 @@ import (
 // opened for writing, or at the first read of the table: footer, directory, properties and index,
 // each with its checksum. It does not read data: a damaged old block fails only the read that meets
 // it. Cost: some reads a table, of about a thousandth of its bytes.
-func checkTables(db *vault, fs vfs.FS, store string, o *pebble.Options) error {
+func checkTables(db *blockStore, fs vfs.FS, store string, o *pebble.Options) error {
 	levels, err := tablesOf(db)
 	if err != nil {
 		return fmt.Errorf("journal: open store=%s: %w", store, err)
@@ -63,7 +63,7 @@ func checkTable(fs vfs.FS, name string, o sstable.ReaderOptions) (err error) {
 }
 
 // tablesOf is the store's list of tables, by level.
-func tablesOf(db *vault) (levels [][]pebble.SSTableInfo, err error) {
+func tablesOf(db *blockStore) (levels [][]pebble.SSTableInfo, err error) {
 	err = guard(func() (err error) {
 		levels, err = db.SSTables()
 		return err
@@ -74,7 +74,7 @@ func tablesOf(db *vault) (levels [][]pebble.SSTableInfo, err error) {
 // explained adds what the store's folder shows to the refusal of a history that is too short, or a
 // different one: tables that the store's list of files does not name. The store accepts a list that
 // was cut as a whole, older list. Other errors come back as they are.
-func explained(err error, db *vault, fs vfs.FS, store string) error {
+func explained(err error, db *blockStore, fs vfs.FS, store string) error {
 	if !errors.Is(err, ErrShortened) && !errors.Is(err, ErrDiverged) && !errors.Is(err, ErrCorrupt) {
 		return err
 	}

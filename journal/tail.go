@@ -91,18 +91,18 @@ const (
 	tailMarkSalt = 0x9e3779b97f4a7c15
 )
 
-// tailSaid is the result of an attempt to append.
-type tailSaid int
+// tailResult is the result of an attempt to append.
+type tailResult int
 
 const (
-	tailTaken tailSaid = iota // it lies in the tail
-	tailFull                  // there is no room: the store has to answer
-	tailGap                   // it does not continue the history; nothing was written
+	tailTaken tailResult = iota // it lies in the tail
+	tailFull                    // there is no room: the store has to answer
+	tailGap                     // it does not continue the history; nothing was written
 )
 
-// append copies what b has gained since the last call into one frame, and then counts it as told.
-// stored is the sequence up to which the store's copy makes the tail's superfluous: the store's
-// head, with a log the part of it that is on stable storage.
+// append copies what b has gained since the last call into one frame, and then counts it in
+// b.inTail. stored is the sequence up to which the store's copy makes the tail's superfluous: the
+// store's head, with a log the part of it that is on stable storage.
 //
 // The checksum is the last thing written. A process that dies in between leaves bytes that are no
 // frame; the mark has not moved, so they are not missed.
@@ -112,8 +112,8 @@ const (
 //   - tailGap: a bug of the engine. Nothing has changed.
 //   - Cost: a copy and a CRC-32C of the frame. No system call, no allocation, no lock.
 //   - Source: FORMAT.md, section 7.
-func (t *tail) append(b *Block, stored uint64) tailSaid {
-	records, fills, ids := b.records[b.told.records:], b.fills[b.told.fills:], b.ids[b.told.ids:]
+func (t *tail) append(b *Block, stored uint64) tailResult {
+	records, fills, ids := b.records[b.inTail.records:], b.fills[b.inTail.fills:], b.ids[b.inTail.ids:]
 	if !t.continues(records, fills) {
 		return tailGap
 	}
@@ -133,7 +133,7 @@ func (t *tail) append(b *Block, stored uint64) tailSaid {
 	binary.LittleEndian.PutUint64(f[32:], t.nextTrade)
 	binary.LittleEndian.PutUint32(f[40:], uint32(len(records)/recordBytes))
 	binary.LittleEndian.PutUint32(f[44:], uint32(len(fills)/recordBytes))
-	binary.LittleEndian.PutUint32(f[48:], b.idCount-b.told.idCount)
+	binary.LittleEndian.PutUint32(f[48:], b.idCount-b.inTail.idCount)
 	binary.LittleEndian.PutUint32(f[52:], uint32(len(ids)))
 	binary.LittleEndian.PutUint64(f[56:], b.idSeq())
 	binary.LittleEndian.PutUint32(f[4:], crc32.Update(0, castagnoli, f[8:n]))
@@ -144,7 +144,7 @@ func (t *tail) append(b *Block, stored uint64) tailSaid {
 	if t.log == nil {
 		t.mark(t.next - 1)
 	}
-	b.told = told{len(b.records), len(b.fills), len(b.ids), b.idCount, b.lastIDSeq}
+	b.inTail = tailCopied{len(b.records), len(b.fills), len(b.ids), b.idCount, b.lastIDSeq}
 	return tailTaken
 }
 
@@ -157,10 +157,10 @@ func frameSize(records, fills, ids int) int {
 // idSeq is the sequence from which the distance of the block's next uncopied client id counts. A
 // frame records it, because the distances of a block run through all frames that it is copied in.
 func (b *Block) idSeq() uint64 {
-	if b.told.idCount == 0 {
+	if b.inTail.idCount == 0 {
 		return b.first
 	}
-	return b.told.idSeq
+	return b.inTail.idSeq
 }
 
 // continues checks that records and fills follow what has been copied before. Append checks the

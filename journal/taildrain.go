@@ -91,16 +91,16 @@ func (j *Journal) publish(b *Block) (ok bool, err error) {
 	if err := j.latch.Err(); err != nil {
 		return false, err
 	}
-	if len(b.records) == b.told.records {
+	if len(b.records) == b.inTail.records {
 		return true, nil
 	}
-	var said tailSaid
+	var result tailResult
 	if j.tail.log != nil {
-		said = j.copyIn(b)
+		result = j.copyIn(b)
 	} else {
-		said = j.tail.append(b, uint64(j.durable.Load()))
+		result = j.tail.append(b, uint64(j.durable.Load()))
 	}
-	switch said {
+	switch result {
 	case tailFull:
 		return false, nil
 	case tailGap:
@@ -187,7 +187,8 @@ func (j *Journal) settled() {
 // store's history or cannot be read: what is only in that tail is given up. A tail that continues
 // the history stays, and the next opening puts it into the store; r gets the number of its
 // commands. An error is that of the disk.
-func contradicts(db *vault, dir string, o *VerifyOptions, r *Report, head point) (bool, error) {
+func contradicts(db *blockStore, dir string, o *VerifyOptions, r *Report,
+	head point) (bool, error) {
 	t, err := readTail(o.FS, dir)
 	if err == nil && t != nil {
 		err = t.compare(db, r.Seed, head, o.boot)

@@ -146,7 +146,7 @@ func (j *Journal) flushTurned(l *tailLog) {
 //
 // Cost: the copy and the checksum under mu, which a writer holds only to take or to end a write; no
 // system call.
-func (j *Journal) copyIn(b *Block) tailSaid {
+func (j *Journal) copyIn(b *Block) tailResult {
 	t, l := j.tail, j.tail.log
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -278,7 +278,7 @@ func (f *piece) firstID() uint64 {
 //
 // ErrDiverged: the history is another. ErrShortened: commands that were answered are missing. Any
 // other error is one of reading the store. Nothing is changed.
-func (t *tailImage) compare(db *vault, seed [chainBytes]byte, head point, boot string) error {
+func (t *tailImage) compare(db *blockStore, seed [chainBytes]byte, head point, boot string) error {
 	if t.seed != seed {
 		return fmt.Errorf("journal: file=%s: genesis hash %x, store has %x: %w", t.name, t.seed, seed,
 			ErrDiverged)
@@ -367,7 +367,7 @@ func (t *tailImage) differs(f *piece, head point) error {
 
 // begun checks that the store has the commit behind which the run began, with the same sequences
 // and the same chain.
-func (t *tailImage) begun(db *vault, seed [chainBytes]byte) error {
+func (t *tailImage) begun(db *blockStore, seed [chainBytes]byte) error {
 	w := newWalker(db, seed)
 	defer w.close()
 	if t.base.inputSeq > 0 {
@@ -386,7 +386,7 @@ func (t *tailImage) begun(db *vault, seed [chainBytes]byte) error {
 
 // agree compares the commands that are in both the store and the tail, byte by byte. Fills and
 // client ids are not compared. Cost: the blocks of those commands are read and unpacked.
-func (t *tailImage) agree(db *vault, seed [chainBytes]byte, known []piece) error {
+func (t *tailImage) agree(db *blockStore, seed [chainBytes]byte, known []piece) error {
 	if len(known) == 0 {
 		return nil
 	}

@@ -210,8 +210,8 @@ func (t *Transfer) commits() error {
 				func(f *pebble.Iterator) error {
 					return iterate(db, newKey(keyIDs, from.inputSeq+1), newKey(keyIDs, to.inputSeq+1),
 						func(i *pebble.Iterator) error {
-							return t.chunk(to, &lane{it: c, kind: keyCommands}, &lane{it: f, kind: keyFills},
-								&lane{it: i, kind: keyIDs})
+							return t.chunk(to, &blockCursor{it: c, kind: keyCommands},
+								&blockCursor{it: f, kind: keyFills}, &blockCursor{it: i, kind: keyIDs})
 						})
 				})
 		})
@@ -219,7 +219,7 @@ func (t *Transfer) commits() error {
 
 // chunk makes whole commits until there is enough, or they are at to. A commit is never divided
 // between two chunks. A history that does not end exactly at to is an error.
-func (t *Transfer) chunk(to point, commands, fills, ids *lane) error {
+func (t *Transfer) chunk(to point, commands, fills, ids *blockCursor) error {
 	for t.w.Len() < transfer.ChunkBytes && t.at.inputSeq < to.inputSeq {
 		e, err := t.block(commands, t.at.inputSeq+1)
 		if err != nil {
@@ -244,27 +244,27 @@ func (t *Transfer) chunk(to point, commands, fills, ids *lane) error {
 	return nil
 }
 
-// block makes the frame of the block that starts at seq, which is the lane's next. It checks the
+// block makes the frame of the block that starts at seq, which is the cursor's next. It checks the
 // checksum; the chain and the content are for the receiver.
-func (t *Transfer) block(l *lane, seq uint64) (envelope, error) {
-	key := newKey(l.kind, seq)
-	v, err := l.next(key)
+func (t *Transfer) block(c *blockCursor, seq uint64) (envelope, error) {
+	key := newKey(c.kind, seq)
+	v, err := c.next(key)
 	if err != nil {
 		return envelope{}, err
 	}
-	e, _, err := parseEnvelope(v, l.kind)
+	e, _, err := parseEnvelope(v, c.kind)
 	if err == nil && e.first != seq {
 		err = errSizes
 	}
 	if err != nil {
 		return e, fmt.Errorf("journal: key=%s: %w", keyName(key), err)
 	}
-	t.w.Frame(l.kind, v)
+	t.w.Frame(c.kind, v)
 	return e, nil
 }
 
-// lane goes through the blocks of one kind, in the order of their keys.
-type lane struct {
+// blockCursor goes through the blocks of one kind, in the order of their keys.
+type blockCursor struct {
 	it    *pebble.Iterator
 	kind  byte
 	begun bool
@@ -272,21 +272,21 @@ type lane struct {
 
 // next is the value under key, which must be the next one: a block in between, or a missing one, is
 // an error. The value holds until the next call.
-func (l *lane) next(key []byte) ([]byte, error) {
+func (c *blockCursor) next(key []byte) ([]byte, error) {
 	var ok bool
-	if l.begun {
-		ok = l.it.Next()
+	if c.begun {
+		ok = c.it.Next()
 	} else {
-		ok = l.it.First()
-		l.begun = true
+		ok = c.it.First()
+		c.begun = true
 	}
-	if err := l.it.Error(); err != nil {
+	if err := c.it.Error(); err != nil {
 		return nil, fmt.Errorf("journal: read key=%s: %w", keyName(key), err)
 	}
-	if !ok || string(l.it.Key()) != string(key) {
+	if !ok || string(c.it.Key()) != string(key) {
 		return nil, fmt.Errorf("journal: key=%s is not there: %w", keyName(key), errSizes)
 	}
-	v, err := l.it.ValueAndErr()
+	v, err := c.it.ValueAndErr()
 	if err != nil {
 		return nil, fmt.Errorf("journal: read key=%s: %w", keyName(key), err)
 	}

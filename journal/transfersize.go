@@ -44,7 +44,7 @@ func (x *extent) add(y extent) {
 // one that holds sequence last, archive by archive and then in the store. The tables know how much
 // they hold. Only the keys between the tables that are wholly in the range, and behind those
 // tables, are read one by one.
-func measureBlocks(db *vault, kind byte, first, last uint64) (all extent, err error) {
+func measureBlocks(db *blockStore, kind byte, first, last uint64) (all extent, err error) {
 	for first <= last {
 		from, end, archive, err := db.of(kind, first)
 		if err != nil {
@@ -68,7 +68,7 @@ func measureBlocks(db *vault, kind byte, first, last uint64) (all extent, err er
 
 // measureIn is measureBlocks of one store. Cost: a search for each table, and the keys outside
 // them; no value is read.
-func measureIn(db *vault, kind byte, first, last uint64) (extent, error) {
+func measureIn(db *blockStore, kind byte, first, last uint64) (extent, error) {
 	lower, upper := newKey(kind, first), newKey(kind, last+1)
 	tables, err := tablesIn(db, lower, upper)
 	if err != nil {
@@ -92,7 +92,7 @@ func measureIn(db *vault, kind byte, first, last uint64) (extent, error) {
 // tablesIn returns the tables that lie wholly in [lower, upper), in order. A table with deletions,
 // or one that shares its file, does not know what it holds, and is left out. When tables overlap,
 // which those of blocks do not, there are none to rely on.
-func tablesIn(db *vault, lower, upper []byte) ([]pebble.SSTableInfo, error) {
+func tablesIn(db *blockStore, lower, upper []byte) ([]pebble.SSTableInfo, error) {
 	if bytes.Compare(lower, upper) >= 0 {
 		return nil, nil
 	}
@@ -122,7 +122,7 @@ func tablesIn(db *vault, lower, upper []byte) ([]pebble.SSTableInfo, error) {
 }
 
 // countBlocks counts what is in [lower, upper) key by key. It needs the values' lengths only.
-func countBlocks(db *vault, lower, upper []byte) (x extent, err error) {
+func countBlocks(db *blockStore, lower, upper []byte) (x extent, err error) {
 	if bytes.Compare(lower, upper) >= 0 {
 		return x, nil
 	}

@@ -64,7 +64,7 @@ type Report struct {
 //     memory of an engine.
 func Verify(ctx context.Context, dir string, o VerifyOptions) (Report, error) {
 	var r Report
-	err := readOnly(dir, &o, func(db *vault, genesis []byte, a reading, t *tailImage) error {
+	err := readOnly(dir, &o, func(db *blockStore, genesis []byte, a reading, t *tailImage) error {
 		r.Seed, r.Anchored = hashOf(genesis), a.inputSeq
 		check, err := newFillCheck(genesis, o.Engine)
 		if err != nil {
@@ -78,7 +78,7 @@ func Verify(ctx context.Context, dir string, o VerifyOptions) (Report, error) {
 
 // verifyAll checks the store against the anchor, then what only the tail has, then the manifests,
 // and fills r in as it goes. The anchor's point must be the end of a block.
-func verifyAll(ctx context.Context, db *vault, o *VerifyOptions, dir string, a reading,
+func verifyAll(ctx context.Context, db *blockStore, o *VerifyOptions, dir string, a reading,
 	t *tailImage, r *Report, check *fillCheck) error {
 	if r.Seed != a.seed {
 		return fmt.Errorf("journal: key=g: genesis hash %x, anchor has %x: %w", r.Seed, a.seed,
@@ -126,7 +126,7 @@ func verifyAll(ctx context.Context, db *vault, o *VerifyOptions, dir string, a r
 
 // verifyTail checks what only the tail has, and counts it as commits that are still to come. The
 // chain stays the store's.
-func verifyTail(db *vault, t *tailImage, head point, boot string, r *Report,
+func verifyTail(db *blockStore, t *tailImage, head point, boot string, r *Report,
 	check *fillCheck) error {
 	if t == nil {
 		return nil
@@ -226,7 +226,7 @@ func Stats(ctx context.Context, dir string, o VerifyOptions) (Report, error) {
 
 // readOnly opens an existing journal without changing it, for the time of f. To an error it adds
 // what is known of its cause: a copy of an open journal, a list of files that was cut.
-func readOnly(dir string, o *VerifyOptions, f func(db *vault, genesis []byte, a reading,
+func readOnly(dir string, o *VerifyOptions, f func(db *blockStore, genesis []byte, a reading,
 	t *tailImage) error) (err error) {
 	defer func() { err = withCopied(err, o.FS, dir) }()
 	s, err := openView(dir, o)

@@ -274,7 +274,7 @@ type storeView struct {
 	view *view
 	// Its own: nothing is written, so a failure is the call's error and ends no process.
 	latch *latch
-	db    *vault
+	db    *blockStore
 	// Read before the store was pinned, so they are behind it or level with it.
 	anchor  reading
 	tail    *tailImage
@@ -305,7 +305,7 @@ func openView(dir string, o *VerifyOptions) (_ *storeView, err error) {
 	if err := s.openStore(o.FS, dir); err != nil {
 		return nil, err
 	}
-	s.db.shelf.reach(o.FS, o.ArchiveDir)
+	s.db.archives.locate(o.FS, o.ArchiveDir)
 	if s.genesis, err = anchoredGenesis(s.db, s.anchor, o.FS.PathJoin(dir, anchorName)); err != nil {
 		return nil, errors.Join(s.explained(err), s.close())
 	}
@@ -341,7 +341,7 @@ func (s *storeView) openStore(fs vfs.FS, dir string) (err error) {
 	if s.view, err = pin(fs, store); err != nil {
 		return err
 	}
-	o := storeOptions(s.view, s.latch, quiet{})
+	o := storeOptions(s.view, s.latch, discardLogger{})
 	o.ReadOnly, o.ErrorIfNotExists = true, true
 	if s.db, err = openStore(store, o, s.latch); err != nil {
 		s.view.close()

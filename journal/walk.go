@@ -16,7 +16,7 @@ import (
 // iterate runs f with an iterator over [lower, upper), nil for no bound, and joins the errors of f,
 // of the iterator and of its closing. While f runs, the iterator pins the memtables and tables that
 // it reads: f must not run long. Its keys and values hold until it moves.
-func iterate(db *vault, lower, upper []byte, f func(*pebble.Iterator) error) error {
+func iterate(db *blockStore, lower, upper []byte, f func(*pebble.Iterator) error) error {
 	return guard(func() error {
 		it, err := db.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: upper})
 		if err != nil {
@@ -35,7 +35,7 @@ func iterate(db *vault, lower, upper []byte, f func(*pebble.Iterator) error) err
 
 // get reads one key. The value holds until closer is closed; there is no closer after an error.
 // pebble.ErrNotFound comes back as it is.
-func get(db *vault, key []byte) (v []byte, closer io.Closer, err error) {
+func get(db *blockStore, key []byte) (v []byte, closer io.Closer, err error) {
 	err = guard(func() error {
 		v, closer, err = db.Get(key)
 		return err
@@ -70,7 +70,7 @@ type decoded struct {
 //
 // It does not ask whether the fills are those that the commands give: Verify does. One goroutine.
 type walker struct {
-	db   *vault
+	db   *blockStore
 	seed [chainBytes]byte
 	// The end of the last commit read: what the next one must follow.
 	at point
@@ -89,7 +89,7 @@ type walker struct {
 }
 
 // newWalker returns a walker that stands before the first commit. close frees what it holds.
-func newWalker(db *vault, seed [chainBytes]byte) *walker {
+func newWalker(db *blockStore, seed [chainBytes]byte) *walker {
 	return &walker{
 		db: db, seed: seed, at: point{chain: seed}, unpack: newUnpacker(), block: &decoded{},
 		get: func(key []byte) ([]byte, io.Closer, error) {
@@ -122,7 +122,7 @@ func (w *walker) startAt(first uint64) error {
 	if first == 1 {
 		return nil
 	}
-	if end, ok := w.db.shelf.ended(first - 1); ok {
+	if end, ok := w.db.archives.ended(first - 1); ok {
 		w.at = end // without the archive
 		return nil
 	}
@@ -137,7 +137,7 @@ func (w *walker) startAt(first uint64) error {
 // commandsAt returns the envelope of the last command block that begins at a sequence or before it,
 // wherever that block is. It checks the block's checksum alone. ErrArchived: it is in an archive
 // that cannot be read.
-func commandsAt(db *vault, inputSeq uint64) (e envelope, err error) {
+func commandsAt(db *blockStore, inputSeq uint64) (e envelope, err error) {
 	from, _, _, err := db.of(keyCommands, inputSeq)
 	if err != nil {
 		return e, err

@@ -134,9 +134,9 @@ func (s *stepper) show(ctx context.Context) error {
 	}
 	var ticker func(uint32) string
 	names := map[uint32]string{}
-	events, err := s.h.Command(ctx, s.at, func(scene asof.Scene) error {
+	events, err := s.h.Command(ctx, s.at, func(state asof.StateBefore) error {
 		ticker = func(id uint32) string { return names[id] }
-		for _, one := range scene.Views.Securities() {
+		for _, one := range state.Views.Securities() {
 			names[one.ID] = one.Ticker
 		}
 		return nil

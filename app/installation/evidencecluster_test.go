@@ -19,7 +19,7 @@ import (
 )
 
 // said is what a member says of its first leaves.
-func (c *three) said(at int, size uint64) (s evidence.Said, err error) {
+func (c *three) said(at int, size uint64) (s evidence.MemberTree, err error) {
 	answer, err := http.Get(fmt.Sprintf("http://%s/log/member?size=%d", c.http[at], size))
 	if err != nil {
 		return s, err

@@ -193,7 +193,7 @@ func TestDamagedCheckpointsAreNotUsed(t *testing.T) {
 			t.Errorf("%s: %d damaged checkpoints are kept", suffix, n)
 		}
 		must.OK(t, os.WriteFile(filepath.Join(dir, names[0][len(dir)+1:]+".tmp"), nil, 0o644))
-		must.OK(t, h.keep.Clean())
+		must.OK(t, h.checkpoints.Clean())
 		must.OK(t, h.Checkpoint(t.Context()))
 		if n, _ := h.Checkpoints(); n != 2 {
 			t.Errorf("%s: %d checkpoints were made again", suffix, n)

@@ -43,8 +43,8 @@ func (h *History) spacing(head uint64) uint64 {
 func (h *History) Run(ctx context.Context) {
 	t := time.NewTicker(checkpointPoll)
 	defer t.Stop()
-	if h.keep != nil {
-		if err := h.keep.Clean(); err != nil {
+	if h.checkpoints != nil {
+		if err := h.checkpoints.Clean(); err != nil {
 			h.o.Report(err)
 		}
 	}
@@ -74,16 +74,16 @@ func (h *History) Run(ctx context.Context) {
 // checkpoint of commands, or of a commit, that the journal has lost. What was made before an error
 // or the end of ctx stays.
 func (h *History) Checkpoint(ctx context.Context) error {
-	if h.keep == nil || h.j.StorageFull() {
+	if h.checkpoints == nil || h.j.StorageFull() {
 		return nil
 	}
 	head := h.j.StableEnd()
 	space := h.spacing(head)
-	have, list := map[uint64]bool{}, h.keep.Sequences()
+	have, list := map[uint64]bool{}, h.checkpoints.Sequences()
 	for _, at := range list {
 		if len(list) <= h.o.Checkpoints || at%space == 0 {
 			have[at] = true
-		} else if err := h.keep.Drop(at); err != nil {
+		} else if err := h.checkpoints.Drop(at); err != nil {
 			return err
 		}
 	}
@@ -105,7 +105,7 @@ func (h *History) Checkpoint(ctx context.Context) error {
 // nothing from the warm ones. A checkpoint that is there already is only passed.
 func (h *History) fill(ctx context.Context, from, head, space uint64,
 	have map[uint64]bool) (err error) {
-	sh, err := journal.OpenShadow(h.j, h.rebuild, from, h.keep)
+	sh, err := journal.OpenShadow(h.j, h.rebuild, from, h.checkpoints)
 	if err != nil {
 		return err
 	}
@@ -117,7 +117,7 @@ func (h *History) fill(ctx context.Context, from, head, space uint64,
 		if have[at] {
 			continue
 		}
-		if err := h.keep.Write(sh); err != nil {
+		if err := h.checkpoints.Write(sh); err != nil {
 			return err
 		}
 	}
@@ -126,8 +126,8 @@ func (h *History) fill(ctx context.Context, from, head, space uint64,
 
 // Checkpoints is the number of checkpoints and the size of their files.
 func (h *History) Checkpoints() (count int, bytes int64) {
-	if h.keep == nil {
+	if h.checkpoints == nil {
 		return 0, 0
 	}
-	return len(h.keep.Sequences()), h.keep.Bytes()
+	return len(h.checkpoints.Sequences()), h.checkpoints.Bytes()
 }

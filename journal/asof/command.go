@@ -13,9 +13,9 @@ import (
 // ErrNoOrder reports the number of an order that was never made.
 var ErrNoOrder = errors.New("no such order")
 
-// Scene is the state before a command. It is the callback's alone and only until it returns: no
-// reader shares it, so the callback may also judge commands with the engine.
-type Scene struct {
+// StateBefore is the state before a command. It is the callback's alone and only until it returns:
+// no reader shares it, so the callback may also judge commands with the engine.
+type StateBefore struct {
 	// Engine and Views stand behind the command before the one that is asked for.
 	Engine *matcher.Engine
 	Views  *blotter.Views
@@ -29,7 +29,7 @@ type Scene struct {
 // moment does not move under its readers. Errors: those of At, also a *BeyondError for sequence 0;
 // that of before, and the command is not replayed then.
 func (h *History) Command(ctx context.Context, inputSeq uint64,
-	before func(Scene) error) (events []matcher.Event, err error) {
+	before func(StateBefore) error) (events []matcher.Event, err error) {
 	if head := h.Head(); inputSeq == 0 || inputSeq > head {
 		return nil, &BeyondError{inputSeq, head}
 	}
@@ -54,7 +54,7 @@ func (h *History) Command(ctx context.Context, inputSeq uint64,
 		defer func() { err = errors.Join(err, sh.Close()) }()
 	}
 	views := sh.Views().(Image).Views
-	if err := before(Scene{sh.Engine().(*matcher.Engine), views}); err != nil {
+	if err := before(StateBefore{sh.Engine().(*matcher.Engine), views}); err != nil {
 		return nil, err
 	}
 	err = sh.Follow(ctx, inputSeq, func(some []matcher.Event) error {
@@ -109,8 +109,8 @@ func (h *History) findOrder(ctx context.Context, number, head uint64) (uint64, e
 	for _, s := range list {
 		bases = append(bases, s.InputSeq)
 	}
-	if h.keep != nil {
-		bases = append(bases, h.keep.Sequences()...)
+	if h.checkpoints != nil {
+		bases = append(bases, h.checkpoints.Sequences()...)
 	}
 	slices.Sort(bases)
 	var searchErr error

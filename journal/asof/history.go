@@ -63,9 +63,9 @@ type History struct {
 	// j is open for as long as the History is; the caller closes it afterwards.
 	j *journal.Journal
 	// rebuild makes engines with views, of the types that Image and matcher.Engine say.
-	rebuild journal.Rebuild
-	keep    *journal.Keep // nil: no checkpoints
-	o       Options
+	rebuild     journal.Rebuild
+	checkpoints *journal.SnapshotFolder // nil: no checkpoints
+	o           Options
 
 	// mu guards everything below, and the fields of each place.
 	mu sync.Mutex
@@ -109,7 +109,7 @@ func New(j *journal.Journal, o Options) (*History, error) {
 	}
 	h := &History{j: j, rebuild: Rebuild(g), o: o, changed: make(chan struct{})}
 	if o.Dir != "" {
-		if h.keep, err = journal.OpenKeep(j, o.Dir); err != nil {
+		if h.checkpoints, err = journal.OpenSnapshotFolder(j, o.Dir); err != nil {
 			o.Report(err) // moments can be shown without checkpoints
 		}
 	}
@@ -193,7 +193,7 @@ func (h *History) shadow(ctx context.Context, inputSeq uint64,
 	if head := h.Head(); inputSeq > head {
 		return nil, &BeyondError{inputSeq, head}
 	}
-	sh, err := journal.OpenShadow(h.j, rebuild, inputSeq, h.keep)
+	sh, err := journal.OpenShadow(h.j, rebuild, inputSeq, h.checkpoints)
 	if err != nil {
 		return nil, err
 	}

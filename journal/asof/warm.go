@@ -102,8 +102,8 @@ func (h *History) base(inputSeq uint64) (base uint64) {
 			base = max(base, s.InputSeq)
 		}
 	}
-	if h.keep != nil {
-		for _, at := range h.keep.Sequences() {
+	if h.checkpoints != nil {
+		for _, at := range h.checkpoints.Sequences() {
 			if at <= inputSeq {
 				base = max(base, at)
 			}
@@ -162,7 +162,7 @@ func (h *History) advance(ctx context.Context, p *place, inputSeq uint64) (fresh
 	}
 	if p.shadow == nil {
 		fresh = true
-		if p.shadow, err = journal.OpenShadow(h.j, h.rebuild, inputSeq, h.keep); err != nil {
+		if p.shadow, err = journal.OpenShadow(h.j, h.rebuild, inputSeq, h.checkpoints); err != nil {
 			return fresh, err
 		}
 		p.shadow.Views().(Image).SetWake(func() {}) // a reader never has to ask the observer

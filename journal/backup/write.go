@@ -195,7 +195,7 @@ func (w *writing) file(name string, fill func(io.Writer) error) (File, error) {
 	if err != nil {
 		return File{}, fmt.Errorf("backup: %w", err)
 	}
-	to := &gently{f: f, sum: sha256.New()}
+	to := &pacedWriter{f: f, sum: sha256.New()}
 	err = fill(to)
 	if err == nil {
 		err = f.Sync()
@@ -223,9 +223,9 @@ func (w *writing) end(m *Manifest) error {
 	return disk.SyncDir(w.dir)
 }
 
-// gently writes and hashes, and syncs so often that the disk never has much to do at a time: the
-// journal's own syncs may go to the same disk.
-type gently struct {
+// pacedWriter writes and hashes, and syncs so often that the disk never has much to do at a time:
+// the journal's own syncs may go to the same disk.
+type pacedWriter struct {
 	f *os.File
 	// sum and bytes are over all that was written: the manifest has both.
 	sum   hash.Hash
@@ -237,7 +237,7 @@ type gently struct {
 // syncEvery is in bytes.
 const syncEvery = 8 << 20
 
-func (g *gently) Write(p []byte) (int, error) {
+func (g *pacedWriter) Write(p []byte) (int, error) {
 	g.sum.Write(p)
 	n, err := g.f.Write(p)
 	g.bytes += int64(n)

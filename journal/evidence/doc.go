@@ -40,7 +40,8 @@
 //   - Run follows the journal, writes the files and signs. It alone changes the tree.
 //   - After a resume, a second one compares the whole history with the files, once.
 //   - With witnesses, one asks them and publishes what they have cosigned.
-//   - Source, Prover, State and Say may be called from anywhere; Peers.Run is a loop of its own.
+//   - Source, Prover, State and MemberTree may be called from anywhere; Peers.Run is a loop of its
+//     own.
 //
 // Two kinds of errors: a contradiction (ErrContradiction) stops the log for good; anything else,
 // such as a full disk or a witness that is away, is kept in State.Failed and tried again.

@@ -147,7 +147,7 @@ func TestRootUpToACommand(t *testing.T) {
 	v.keep(l)
 	head, _ := v.j.Head()
 	for _, seq := range []uint64{1, 255, 256, 511, 700, head} {
-		said := must.Get(l.Say(1 + seq/verify.LeafCommands))(t)
+		said := must.Get(l.MemberTree(1 + seq/verify.LeafCommands))(t)
 		want := must.Get(base64.StdEncoding.DecodeString(said.Root))(t)
 		if got, err := RootUpTo(v.logDir(), seq); err != nil || got != hex.EncodeToString(want) {
 			t.Errorf("up to %d: %s, %v; want %x", seq, got, err, want)

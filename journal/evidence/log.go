@@ -82,7 +82,8 @@ type Log struct {
 	candidates chan candidate
 	// offered is the newest head for the witnesses; writer: Run.
 	offered candidate
-	// edge is a copy of the tree as it is, for Say. Writer: Run; what it points to is not changed.
+	// edge is a copy of the tree as it is, for MemberTree. Writer: Run; what it points to is not
+	// changed.
 	edge atomic.Pointer[verify.Tree]
 	// publishing is held while a head is kept and shown.
 	publishing sync.Mutex

@@ -17,47 +17,47 @@ import (
 	"posttrade/journal/evidence/verify"
 )
 
-// Said is what a member of a cluster says of its tree.
+// MemberTree is what a member of a cluster says of its tree.
 //
 // It is the JSON of GET /log/member: hashes only, so it needs no token.
 //
 // For example:
 //
 //	{"size":3908,"root":"<base64>","snapshots":[{"sequence":999936,"sha256":"<hex>"}]}
-type Said struct {
+type MemberTree struct {
 	Size uint64 `json:"size"` // leaves of its tree, or fewer if it was asked for fewer
 	// Root is the root of that many leaves, in base64.
-	Root      string         `json:"root"`
-	Snapshots []SaidSnapshot `json:"snapshots"`
+	Root      string           `json:"root"`
+	Snapshots []MemberSnapshot `json:"snapshots"`
 }
 
-// SaidSnapshot is the state of a member at a sequence: the hex SHA-256 of the snapshot's file. Only
-// snapshots of sequences that both members have are compared.
-type SaidSnapshot struct {
+// MemberSnapshot is the state of a member at a sequence: the hex SHA-256 of the snapshot's file.
+// Only snapshots of sequences that both members have are compared.
+type MemberSnapshot struct {
 	InputSeq uint64 `json:"sequence"`
 	SHA256   string `json:"sha256"`
 }
 
-// Say is what this member says of its first leaves, at most size of them; 0: of all.
+// MemberTree is what this member says of its first leaves, at most size of them; 0: of all.
 //
 // ErrNotYet before the first step of Run. Any goroutine: it reads the published copy of the tree.
-func (l *Log) Say(size uint64) (Said, error) {
+func (l *Log) MemberTree(size uint64) (MemberTree, error) {
 	edge := l.edge.Load()
 	if edge == nil {
-		return Said{}, fmt.Errorf("evidence: no tree: %w", ErrNotYet)
+		return MemberTree{}, fmt.Errorf("evidence: no tree: %w", ErrNotYet)
 	}
 	if size == 0 || size > edge.Size {
 		size = edge.Size
 	}
 	root, err := l.rootAt(edge, size)
 	if err != nil {
-		return Said{}, err
+		return MemberTree{}, err
 	}
-	s := Said{Size: size, Root: base64.StdEncoding.EncodeToString(root[:]),
-		Snapshots: []SaidSnapshot{}}
+	s := MemberTree{Size: size, Root: base64.StdEncoding.EncodeToString(root[:]),
+		Snapshots: []MemberSnapshot{}}
 	list, err := l.j.Snapshots()
 	for i := range list {
-		s.Snapshots = append(s.Snapshots, SaidSnapshot{list[i].InputSeq, list[i].State.SHA256})
+		s.Snapshots = append(s.Snapshots, MemberSnapshot{list[i].InputSeq, list[i].State.SHA256})
 	}
 	return s, err
 }
@@ -161,34 +161,34 @@ func (p *Peers) round(ctx context.Context) {
 // The first leaf that differs is found by halving: about as many questions as the size has bits.
 // Two members may have come to different sizes; the smaller one counts.
 func (p *Peers) compare(ctx context.Context, o Peer) (where string, err error) {
-	own, err := p.Log.Say(0)
+	own, err := p.Log.MemberTree(0)
 	if err != nil {
 		return "", err
 	}
-	said, err := p.ask(ctx, o, own.Size)
+	other, err := p.ask(ctx, o, own.Size)
 	if err != nil {
 		return "", err
 	}
 	for _, s := range own.Snapshots {
-		i := slices.IndexFunc(said.Snapshots, func(t SaidSnapshot) bool {
+		i := slices.IndexFunc(other.Snapshots, func(t MemberSnapshot) bool {
 			return t.InputSeq == s.InputSeq
 		})
-		if i >= 0 && said.Snapshots[i].SHA256 != s.SHA256 {
+		if i >= 0 && other.Snapshots[i].SHA256 != s.SHA256 {
 			where = fmt.Sprintf("the snapshot of sequence %d", s.InputSeq)
 		}
 	}
-	same, err := p.same(said)
+	same, err := p.same(other)
 	if err != nil || same {
 		return where, err
 	}
 	// The trees of the first low leaves are the same, those of the first high leaves differ.
-	low, high := uint64(0), said.Size
+	low, high := uint64(0), other.Size
 	for high-low > 1 {
 		middle := low + (high-low)/2
-		if said, err = p.ask(ctx, o, middle); err != nil {
+		if other, err = p.ask(ctx, o, middle); err != nil {
 			return "", err
 		}
-		if same, err = p.same(said); err != nil || said.Size != middle {
+		if same, err = p.same(other); err != nil || other.Size != middle {
 			return "", errors.Join(err, errMoved)
 		}
 		if same {
@@ -205,31 +205,31 @@ func (p *Peers) compare(ctx context.Context, o Peer) (where string, err error) {
 var errMoved = errors.New("evidence: the other member has another tree than before")
 
 // same reports that this member's first leaves have the root that another one says.
-func (p *Peers) same(said Said) (bool, error) {
-	own, err := p.Log.Say(said.Size)
-	return own.Size == said.Size && own.Root == said.Root || said.Size == 0, err
+func (p *Peers) same(other MemberTree) (bool, error) {
+	own, err := p.Log.MemberTree(other.Size)
+	return own.Size == other.Size && own.Root == other.Root || other.Size == 0, err
 }
 
 // askTimeout bounds a question to another member.
 const askTimeout = 5 * time.Second
 
 // ask is one question, with a bound on time and on the size of the answer.
-func (p *Peers) ask(ctx context.Context, o Peer, size uint64) (said Said, err error) {
+func (p *Peers) ask(ctx context.Context, o Peer, size uint64) (other MemberTree, err error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet,
 		fmt.Sprintf("%s/log/member?size=%d", o.URL, size), nil)
 	if err != nil {
-		return said, err
+		return other, err
 	}
 	answer, err := p.Client.Do(r)
 	if err != nil {
-		return said, err
+		return other, err
 	}
 	defer answer.Body.Close()
 	if answer.StatusCode != http.StatusOK {
-		return said, fmt.Errorf("evidence: member %s answers %d", o.Name, answer.StatusCode)
+		return other, fmt.Errorf("evidence: member %s answers %d", o.Name, answer.StatusCode)
 	}
-	err = json.NewDecoder(io.LimitReader(answer.Body, maxWitnessBody)).Decode(&said)
-	return said, err
+	err = json.NewDecoder(io.LimitReader(answer.Body, maxWitnessBody)).Decode(&other)
+	return other, err
 }

@@ -19,7 +19,7 @@ func speaker(t *testing.T, l *Log) Peer {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
 		size, _ := strconv.ParseUint(r.URL.Query().Get("size"), 10, 64)
-		said, err := l.Say(size)
+		said, err := l.MemberTree(size)
 		if err != nil {
 			http.Error(out, err.Error(), http.StatusServiceUnavailable)
 			return
@@ -41,7 +41,7 @@ func TestAMemberWithOtherBytesIsNamed(t *testing.T) {
 	must.OK(t, os.RemoveAll(odd.logDir()))
 	logs := []*Log{v.log(), same.log(), odd.log()}
 	for i, w := range []*venue{v, same, odd} {
-		if _, err := logs[i].Say(0); !errors.Is(err, ErrNotYet) {
+		if _, err := logs[i].MemberTree(0); !errors.Is(err, ErrNotYet) {
 			t.Error(err)
 		}
 		w.keep(logs[i])
@@ -94,7 +94,7 @@ func TestSnapshotsAreCompared(t *testing.T) {
 	l := v.log()
 	v.keep(l)
 	server := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, _ *http.Request) {
-		said := must.Get(l.Say(0))(t)
+		said := must.Get(l.MemberTree(0))(t)
 		said.Snapshots[0].SHA256 = strings.Repeat("0", 64)
 		must.OK(t, json.NewEncoder(out).Encode(said))
 	}))

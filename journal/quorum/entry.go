@@ -163,9 +163,9 @@ func nextID(b []byte) (distance int, id, rest []byte) {
 	return int(d), b[n+1 : end : end], b[end:]
 }
 
-// lead is what a new leader puts into the log first: when it and everything before it are applied,
-// the leader knows all that was ever agreed.
-type lead struct {
+// leaderEntry is what a new leader puts into the log first: when it and everything before it are
+// applied, the leader knows all that was ever agreed.
+type leaderEntry struct {
 	Author   author            `json:"author"`
 	Member   string            `json:"member"`
 	ID       string            `json:"id"`
@@ -173,7 +173,7 @@ type lead struct {
 }
 
 // append encodes the entry: kind, version, JSON.
-func (l lead) append(b []byte) ([]byte, error) {
+func (l leaderEntry) append(b []byte) ([]byte, error) {
 	text, err := json.Marshal(l)
 	if err != nil {
 		return nil, fmt.Errorf("lead: %w", err)
@@ -181,7 +181,7 @@ func (l lead) append(b []byte) ([]byte, error) {
 	return append(append(b, entryLead, entryVersion), text...), nil
 }
 
-func decodeLead(b []byte) (l lead, err error) {
+func decodeLeaderEntry(b []byte) (l leaderEntry, err error) {
 	if err := json.Unmarshal(b[2:], &l); err != nil {
 		return l, fmt.Errorf("lead: %w: %w", ErrEntry, err)
 	}

@@ -111,7 +111,7 @@ func TestDamagedEntriesAreRefused(t *testing.T) {
 			t.Errorf("%s: got %v, want %v", name, err, ErrEntry)
 		}
 	}
-	if _, err := decodeLead([]byte{entryLead, entryVersion, '{'}); !errors.Is(err, ErrEntry) {
+	if _, err := decodeLeaderEntry([]byte{entryLead, entryVersion, '{'}); !errors.Is(err, ErrEntry) {
 		t.Errorf("half a lead: got %v, want %v", err, ErrEntry)
 	}
 }

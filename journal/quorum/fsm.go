@@ -64,7 +64,7 @@ func (f *fsm) Apply(l *raft.Log) any {
 	return nil
 }
 
-// apply takes one entry, tells doubt of it and counts it for the compactor.
+// apply takes one entry, tells uncertainEntries of it and counts it for the compactor.
 func (f *fsm) apply(l *raft.Log) error {
 	kind, err := kindOf(l.Data)
 	if err != nil {
@@ -75,7 +75,7 @@ func (f *fsm) apply(l *raft.Log) error {
 	case entryGenesis:
 		f.n.agree(l.Data[2:])
 	case entryLead:
-		who, err := decodeLead(l.Data)
+		who, err := decodeLeaderEntry(l.Data)
 		if err != nil {
 			return err
 		}
@@ -95,7 +95,7 @@ func (f *fsm) apply(l *raft.Log) error {
 	default:
 		return fmt.Errorf("kind=%d, this member does not know it, upgrade it: %w", kind, ErrEntry)
 	}
-	if dead := f.n.doubt.applied(own, l.Index, l.Term); dead != nil {
+	if dead := f.n.uncertain.applied(own, l.Index, l.Term); dead != nil {
 		f.n.refuse(dead)
 	}
 	f.n.compactor.count(len(l.Data))

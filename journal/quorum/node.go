@@ -58,7 +58,7 @@ type Node struct {
 	transport transport
 	raft      *raft.Raft
 	fsm       *fsm
-	doubt     doubt
+	uncertain uncertainEntries
 	compactor compactor
 
 	genesis   []byte        // constant once known is closed
@@ -73,7 +73,7 @@ type Node struct {
 	handed atomic.Uint64
 	// This member decides. Writer: the goroutine of role; fail and Close clear it.
 	leads   atomic.Bool
-	leader  atomic.Pointer[lead] // the last one that was agreed
+	leader  atomic.Pointer[leaderEntry] // the last one that was agreed
 	admits  admissions
 	commits timing.Latency
 

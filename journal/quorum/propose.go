@@ -14,7 +14,7 @@ import (
 
 // maxInFlight is how many entries may be under way: enough to keep the log busy while one is
 // synced, few enough that a full pipeline shows as a full ring. It bounds what a leader that loses
-// its place leaves in doubt.
+// its place leaves uncertain.
 const maxInFlight = 64
 
 // pending is an entry under way: the library has it, and has not said yet what has become of it.
@@ -102,7 +102,7 @@ func (n *Node) put(p *pending, lo, hi int64) {
 
 // reap waits for the entries under way, in order. A success needs no word to the submitters: they
 // are answered when the commands have been decided. An entry that was never in the log is refused;
-// of one that was, and is not known to be agreed, doubt keeps the account.
+// one that was, and is not known to be agreed, is one of the uncertain entries.
 func (n *Node) reap(flight <-chan pending) {
 	for p := range flight {
 		err := p.future.Error()
@@ -113,7 +113,8 @@ func (n *Node) reap(flight <-chan pending) {
 			p.future.Index() == 0:
 			n.refuse(p.refs) // it was never in the log
 		default:
-			n.refuse(n.doubt.add(doubtful{p.number, p.future.Index(), n.raft.CurrentTerm(), p.refs}))
+			n.refuse(n.uncertain.add(uncertainEntry{p.number, p.future.Index(), n.raft.CurrentTerm(),
+				p.refs}))
 		}
 	}
 }

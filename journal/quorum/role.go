@@ -61,7 +61,7 @@ func (n *Node) take() {
 
 // announce writes into the log that this member leads.
 func (n *Node) announce() error {
-	entry, err := lead{n.author, n.o.Member, string(n.id), n.o.Services()}.append(nil)
+	entry, err := leaderEntry{n.author, n.o.Member, string(n.id), n.o.Services()}.append(nil)
 	if err != nil {
 		return err
 	}

@@ -56,7 +56,7 @@ func (n *Node) learn(at raft.ServerAddress, id raft.ServerID) bool {
 	if err != nil || s.Server != string(id) || s.Services == nil {
 		return false
 	}
-	n.leader.CompareAndSwap(known, &lead{Member: s.Member, ID: s.Server, Services: s.Services})
+	n.leader.CompareAndSwap(known, &leaderEntry{Member: s.Member, ID: s.Server, Services: s.Services})
 	return true
 }
 

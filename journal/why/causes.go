@@ -60,15 +60,15 @@ func (q *inquiry) causes(reason matcher.RiskReason) error {
 	return nil
 }
 
-// room is what a rule of CAPACITY bounds.
-type room struct {
+// capacityLimit is what a rule of CAPACITY bounds.
+type capacityLimit struct {
 	what string // in a sentence, behind "the number of"
 	// of is the room in a CAPACITY_CONTROL; nil: no command sets it, it is the same in every engine.
 	of func(c *matcher.Command) uint64
 }
 
-// rooms has every rule that refuses with CAPACITY.
-var rooms = map[string]room{
+// capacityLimits has every rule that refuses with CAPACITY.
+var capacityLimits = map[string]capacityLimit{
 	"open-orders": {"open orders",
 		func(c *matcher.Command) uint64 { return uint64(c.OrderRef) }},
 	"risk.max-accounts": {"accounts",
@@ -84,7 +84,7 @@ var rooms = map[string]room{
 // capacityCause finds the raise that set the room in force: the newest CAPACITY_CONTROL whose room
 // is the limit of the check.
 func (q *inquiry) capacityCause() error {
-	of := rooms[q.judged.Rule].of
+	of := capacityLimits[q.judged.Rule].of
 	if of == nil {
 		return nil
 	}

@@ -43,8 +43,8 @@ type Queue struct {
 	Quantity int64 `json:"quantity"`
 }
 
-// Against is one fill of the order.
-type Against struct {
+// CounterFill is one fill of the order.
+type CounterFill struct {
 	// TradeID is that of the order's own side
 	TradeID  string          `json:"tradeId"`
 	OrderID  *string         `json:"orderId"` // of the other side; null for none, or when it is hidden
@@ -74,9 +74,9 @@ type Explanation struct {
 	Because  []Cause `json:"because"`
 	// QueueAhead is the queue on arrival, QueueAheadNow at the head; nil when the order did not rest,
 	// or does not rest there.
-	QueueAhead    *Queue    `json:"queueAhead"`
-	QueueAheadNow *Queue    `json:"queueAheadNow"`
-	Against       []Against `json:"against"`
+	QueueAhead    *Queue        `json:"queueAhead"`
+	QueueAheadNow *Queue        `json:"queueAheadNow"`
+	Against       []CounterFill `json:"against"`
 	// Text says all of it in one sentence.
 	Text string `json:"text"`
 

@@ -124,7 +124,7 @@ func (q *inquiry) fills(row blotter.OrderRow, kept bool) error {
 		if f.Order() == q.number && left > 0 {
 			left -= int64(f.Qty)
 			if len(q.x.Against) < MaxAgainst {
-				q.x.Against = append(q.x.Against, Against{TradeID: matcher.TradeID(f.TradeSeq),
+				q.x.Against = append(q.x.Against, CounterFill{TradeID: matcher.TradeID(f.TradeSeq),
 					Price: json.RawMessage(decimal(f.Px)), Quantity: f.Qty})
 				if waits = f.Flags&matcher.EventAggressor != 0; !waits && f.CounterRef != 0 {
 					q.x.Against[len(q.x.Against)-1].of(&before)
@@ -138,7 +138,7 @@ func (q *inquiry) fills(row blotter.OrderRow, kept bool) error {
 
 // of sets the other side of a fill. The account decides later which callers may see the order
 // (Hide).
-func (a *Against) of(f *matcher.Fill) {
+func (a *CounterFill) of(f *matcher.Fill) {
 	if n := f.Order(); n != 0 {
 		id := matcher.OrderID(n)
 		a.OrderID = &id
@@ -181,7 +181,7 @@ func (q *inquiry) ended(row *blotter.OrderRow) error {
 		if err != nil || c.InputSeq == 0 {
 			return err
 		}
-		events, err := q.h.Command(q.ctx, c.InputSeq, func(asof.Scene) error { return nil })
+		events, err := q.h.Command(q.ctx, c.InputSeq, func(asof.StateBefore) error { return nil })
 		if err != nil {
 			return err
 		}

@@ -61,14 +61,14 @@ func (e *Explainer) command(ctx context.Context, inputSeq uint64) (*Explanation,
 		return nil, &asof.BeyondError{InputSeq: inputSeq, Head: head}
 	}
 	q := &inquiry{Explainer: e, ctx: ctx,
-		x: &Explanation{InputSeq: inputSeq, Because: []Cause{}, Against: []Against{}}}
+		x: &Explanation{InputSeq: inputSeq, Because: []Cause{}, Against: []CounterFill{}}}
 	err := e.h.Journal().ReplayTo(ctx, inputSeq, inputSeq,
 		func(cmds []matcher.Command, _ journal.ClientIDs) error {
 			q.cmd = cmds[0]
 			return nil
 		})
 	if err == nil {
-		q.events, err = e.h.Command(ctx, inputSeq, func(s asof.Scene) error {
+		q.events, err = e.h.Command(ctx, inputSeq, func(s asof.StateBefore) error {
 			q.look(s)
 			return nil
 		})
@@ -82,7 +82,7 @@ func (e *Explainer) command(ctx context.Context, inputSeq uint64) (*Explanation,
 // look keeps what the explanation needs of the state before the command.
 //
 // Bookings have keys of their own family and no security. The orders are read in pages, to the end.
-func (q *inquiry) look(s asof.Scene) {
+func (q *inquiry) look(s asof.StateBefore) {
 	c := &q.cmd
 	q.judged = s.Engine.Judge(c)
 	b := &q.before

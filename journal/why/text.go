@@ -40,7 +40,7 @@ func (q *inquiry) refusedText(reason matcher.RiskReason) string {
 	}
 	subject := subjects[reason]
 	if reason == matcher.Capacity {
-		subject = "the number of " + rooms[j.Rule].what
+		subject = "the number of " + capacityLimits[j.Rule].what
 	}
 	return head + fmt.Sprintf("%s would be %s%s, and %s is the most.", subject,
 		say(j.Observed), q.partsText(), say(j.Limit))

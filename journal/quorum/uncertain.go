@@ -5,30 +5,30 @@ import (
 	"sync"
 )
 
-// doubt tracks entries of this process that were in the log when it lost its leadership: they may
-// still be agreed. The doubt about an entry ends when it is applied, or when it is certain that it
-// never will be: the log is past its place, a later term has begun, or a later entry of this
+// uncertainEntries tracks entries of this process that were in the log when it lost its leadership:
+// they may still be agreed. An entry is uncertain until it is applied, or until it is certain that
+// it never will be: the log is past its place, a later term has begun, or a later entry of this
 // process is applied. The last holds because this process's entries lie in the log in the order of
 // their numbers.
-type doubt struct {
+type uncertainEntries struct {
 	mu    sync.Mutex // guards what follows
 	own   uint64     // number of the last entry of this process that was applied
 	gaps  []uint64   // numbers below own that were not
 	index uint64     // of the last entry applied
 	term  uint64     // and its term
-	open  []doubtful
+	open  []uncertainEntry
 }
 
-// doubtful is an entry that may or may not be agreed: its number, where it lies in this member's
-// log, and the submissions in it.
-type doubtful struct {
+// uncertainEntry is an entry that may or may not be agreed: its number, where it lies in this
+// member's log, and the submissions in it.
+type uncertainEntry struct {
 	number, index uint64
 	term          uint64 // at or after the term in which it was proposed
 	refs          []uint64
 }
 
-// add adds an entry in doubt. It returns the submissions that will certainly never be agreed.
-func (d *doubt) add(x doubtful) (dead []uint64) {
+// add adds an uncertain entry. It returns the submissions that will certainly never be agreed.
+func (d *uncertainEntries) add(x uncertainEntry) (dead []uint64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	// they come in order
@@ -49,11 +49,13 @@ func (d *doubt) add(x doubtful) (dead []uint64) {
 // passed reports that another entry has the place of x, or that its term is over. Either makes it
 // certain that x never will be agreed: entries are applied in the order of the log, and terms only
 // rise.
-func (d *doubt) passed(x *doubtful) bool { return d.index >= x.index || d.term > x.term }
+func (d *uncertainEntries) passed(x *uncertainEntry) bool {
+	return d.index >= x.index || d.term > x.term
+}
 
 // applied records an applied entry: own is its number if it is this process's, else 0. It returns
 // the submissions that will certainly never be agreed.
-func (d *doubt) applied(own, index, term uint64) (dead []uint64) {
+func (d *uncertainEntries) applied(own, index, term uint64) (dead []uint64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.index, d.term = index, term
@@ -63,7 +65,7 @@ func (d *doubt) applied(own, index, term uint64) (dead []uint64) {
 		}
 		d.own = own
 	}
-	d.open = slices.DeleteFunc(d.open, func(x doubtful) bool {
+	d.open = slices.DeleteFunc(d.open, func(x uncertainEntry) bool {
 		switch {
 		case own != 0 && x.number == own:
 			return true
