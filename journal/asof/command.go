@@ -64,9 +64,9 @@ func (h *History) Command(ctx context.Context, inputSeq uint64,
 	return events, err
 }
 
-// settle ends a move of a shadow that no caller reads. Where the replay failed, the place has the
-// sequence that the shadow has reached.
-func (h *History) settle(p *place) {
+// settle ends a move of a shadow that no caller reads. Where the replay failed, the warmShadow has
+// the sequence that the shadow has reached.
+func (h *History) settle(p *warmShadow) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	p.moving, p.at = false, p.shadow.Applied()

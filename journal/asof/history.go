@@ -56,9 +56,9 @@ type Options struct {
 
 // History shows the moments of one journal.
 //
-// A moment is claimed in two steps. claim, under mu, finds a place and either makes the caller its
-// reader or gives it to the caller to move. The move itself, which may replay millions of commands,
-// holds no lock: the place is the caller's until move says that it stands.
+// A moment is claimed in two steps. claim, under mu, finds a warmShadow and either makes the caller
+// its reader or gives it to the caller to move. The move itself, which may replay millions of
+// commands, holds no lock: the warmShadow is the caller's until move says that it stands.
 type History struct {
 	// j is open for as long as the History is; the caller closes it afterwards.
 	j *journal.Journal
@@ -67,12 +67,12 @@ type History struct {
 	checkpoints *journal.SnapshotFolder // nil: no checkpoints
 	o           Options
 
-	// mu guards everything below, and the fields of each place.
+	// mu guards everything below, and the fields of each warmShadow.
 	mu sync.Mutex
-	// warm has at most MaxWarm places, in no order.
-	warm    []*place
-	changed chan struct{} // closed, and made anew, when a place was released or has moved
-	// uses counts claims: it is the clock by which the place used least recently is found.
+	// warm has at most MaxWarm shadows, in no order.
+	warm    []*warmShadow
+	changed chan struct{} // closed, and made anew, when a warmShadow was released or has moved
+	// uses counts claims: it is the clock by which the shadow used least recently is found.
 	uses uint64
 	// closed: claim gives nothing more, and closeUnused closes whatever is free.
 	closed bool

@@ -15,7 +15,7 @@ import (
 type Moment struct {
 	h *History
 	// p is a place of which this Moment is one of the readers
-	p *place
+	p *warmShadow
 }
 
 // InputSeq is the moment's sequence.

@@ -10,12 +10,12 @@ import (
 	"posttrade/matcher"
 )
 
-// place is a warm shadow, or one that is being made. History.mu guards it. While moving is set,
-// shadow and at belong to the goroutine that has set it.
+// warmShadow is a warm shadow, or one that is being made. History.mu guards it. While moving is
+// set, shadow and at belong to the goroutine that has set it.
 //
 // Only one of these holds: it is free (moving false, readers 0), it is being moved, or it stands at
-// a moment that readers look at. Only a free place may be chosen.
-type place struct {
+// a moment that readers look at. Only a free warmShadow may be chosen.
+type warmShadow struct {
 	shadow *journal.Shadow // nil: none yet
 	// at is the sequence after which the shadow stands; 0 is the genesis.
 	at uint64
@@ -23,7 +23,7 @@ type place struct {
 	readers int
 	// moving: one goroutine replays the shadow, and nothing else may touch it.
 	moving bool
-	// used is the value of History.uses when the place was last claimed.
+	// used is the value of History.uses when the shadow was last claimed.
 	used uint64
 	// since is when a reader last gave it back or a move ended: Idle counts from here.
 	since time.Time
@@ -39,8 +39,8 @@ const shortStep = 4096
 // stands at the moment. With p and wait, the caller must move p there. Without p it must wait.
 //
 // wait is the channel as it was when mu was held, so no release in between is missed. In the second
-// case it only says that the place is to be moved; the caller does not wait on it.
-func (h *History) claim(inputSeq uint64) (p *place, wait chan struct{}, err error) {
+// case it only says that the warmShadow is to be moved; the caller does not wait on it.
+func (h *History) claim(inputSeq uint64) (p *warmShadow, wait chan struct{}, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.closed {
@@ -62,8 +62,8 @@ func (h *History) claim(inputSeq uint64) (p *place, wait chan struct{}, err erro
 
 // choose picks a shadow that may be moved, nil for none: the nearest one before the moment when no
 // snapshot is nearer, else a new one, else the one used least recently. The caller holds mu.
-func (h *History) choose(inputSeq uint64) (best *place) {
-	var oldest *place
+func (h *History) choose(inputSeq uint64) (best *warmShadow) {
+	var oldest *warmShadow
 	for _, p := range h.warm {
 		if p.moving || p.readers > 0 {
 			continue
@@ -78,7 +78,7 @@ func (h *History) choose(inputSeq uint64) (best *place) {
 	switch {
 	case best != nil:
 	case len(h.warm) < MaxWarm:
-		best = &place{}
+		best = &warmShadow{}
 		h.warm = append(h.warm, best)
 	default:
 		best = oldest
@@ -115,8 +115,8 @@ func (h *History) base(inputSeq uint64) (base uint64) {
 // move brings a claimed shadow to a moment and makes the caller its reader.
 //
 // The caller has p.moving. After an error it is no reader: the shadow then stands where the replay
-// ended, or the place is gone when there is no shadow left to go on with.
-func (h *History) move(ctx context.Context, p *place, inputSeq uint64) error {
+// ended, or the warmShadow is gone when there is no shadow left to go on with.
+func (h *History) move(ctx context.Context, p *warmShadow, inputSeq uint64) error {
 	var fresh bool
 	step := func() (err error) {
 		fresh, err = h.advance(ctx, p, inputSeq)
@@ -139,7 +139,7 @@ func (h *History) move(ctx context.Context, p *place, inputSeq uint64) error {
 		p.bytes = bytes
 	}
 	if p.shadow == nil {
-		h.warm = slices.DeleteFunc(h.warm, func(q *place) bool { return q == p })
+		h.warm = slices.DeleteFunc(h.warm, func(q *warmShadow) bool { return q == p })
 	} else if err == nil {
 		p.readers++
 	}
@@ -152,7 +152,8 @@ func (h *History) move(ctx context.Context, p *place, inputSeq uint64) error {
 // fresh says that the shadow is another one, or none, so its memory must be measured again. When
 // ctx ends, the shadow is kept where it stands. After any other error it is closed: a shadow whose
 // replay failed cannot go on.
-func (h *History) advance(ctx context.Context, p *place, inputSeq uint64) (fresh bool, err error) {
+func (h *History) advance(ctx context.Context, p *warmShadow,
+	inputSeq uint64) (fresh bool, err error) {
 	if p.shadow != nil && (p.at > inputSeq || !h.near(p.at, inputSeq)) {
 		err := p.shadow.Close()
 		p.shadow, p.at, fresh = nil, 0, true
@@ -210,7 +211,7 @@ func (h *History) closeUnused(now time.Time) (left int, wait <-chan struct{}, er
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	var all []error
-	h.warm = slices.DeleteFunc(h.warm, func(p *place) bool {
+	h.warm = slices.DeleteFunc(h.warm, func(p *warmShadow) bool {
 		if p.moving || p.readers > 0 || !h.closed && now.Sub(p.since) < h.o.Idle {
 			return false
 		}

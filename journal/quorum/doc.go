@@ -47,7 +47,7 @@
 //   - An entry counts when a majority has it on disk. A leader's commands are on their way to the
 //     others while its own disk syncs them; no member applies them before (logahead.go).
 //   - A member that does not lead hands over what it knows to be agreed within 5 ms, many commands
-//     at once (later.go).
+//     at once (applyqueue.go).
 //   - The first failure of the log's disk, or an entry that this version cannot read, is final:
 //     Fatal is called, and nothing is confirmed or applied after it.
 //   - The rules after a lost leadership need no clock: a leader that cannot reach a majority cannot

@@ -36,7 +36,7 @@ func (d *IDs) Next() (i int, id []byte, ok bool) {
 // library calls it on one goroutine, except for Persist.
 type fsm struct {
 	n     *Node
-	later later
+	queue applyQueue
 	// The sequence of the last command of the entries so far. Every member counts the same, because
 	// every member applies the same entries.
 	sequence uint64

@@ -40,13 +40,13 @@ func TestCommandsNobodyWaitsForComeTogether(t *testing.T) {
 		for round := range 3 {
 			before := disk.Head()
 			f.hold(next(1))
-			<-time.After(laterTime / 2)
+			<-time.After(queuedTime / 2)
 			f.hold(next(2))
 			synctest.Wait()
 			if got := disk.Head(); got != before {
 				t.Fatalf("round %d: the host has %d commands at once, want %d", round, got, before)
 			}
-			<-time.After(laterTime)
+			<-time.After(queuedTime)
 			synctest.Wait()
 			if got := disk.Head(); got != before+3 || f.n.handed.Load() != got {
 				t.Fatalf("round %d: the host has %d commands, %d are counted, want %d", round, got,
@@ -60,15 +60,15 @@ func TestManyCommandsAreHandedOverAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, disk, next := laterFSM()
 		f.hold(next(1))
-		f.hold(next(laterCommands))
-		if got := disk.Head(); got != laterCommands+1 {
-			t.Errorf("the host has %d commands, want %d", got, laterCommands+1)
+		f.hold(next(queuedCommands))
+		if got := disk.Head(); got != queuedCommands+1 {
+			t.Errorf("the host has %d commands, want %d", got, queuedCommands+1)
 		}
 		f.hold(next(1))
-		<-time.After(laterTime)
+		<-time.After(queuedTime)
 		synctest.Wait()
-		if got := disk.Head(); got != laterCommands+2 {
-			t.Errorf("the host has %d commands, want %d", got, laterCommands+2)
+		if got := disk.Head(); got != queuedCommands+2 {
+			t.Errorf("the host has %d commands, want %d", got, queuedCommands+2)
 		}
 	})
 }
@@ -100,7 +100,7 @@ func TestNothingIsHandedOverAfterTheEnd(t *testing.T) {
 		f.stop()
 		f.hold(next(1))
 		f.flush()
-		<-time.After(2 * laterTime)
+		<-time.After(2 * queuedTime)
 		synctest.Wait()
 		if got := disk.Head(); got != 0 {
 			t.Errorf("the host has %d commands, want none", got)

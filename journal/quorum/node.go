@@ -68,7 +68,7 @@ type Node struct {
 	attached  chan struct{}
 	restart   chan struct{} // closed when a received journal waits to be installed
 
-	// the last command that the host was given; writer: the goroutine that holds the fsm's later.mu,
+	// the last command that the host was given; writer: the goroutine that holds the fsm's queue.mu,
 	// Attach before
 	handed atomic.Uint64
 	// This member decides. Writer: the goroutine of role; fail and Close clear it.

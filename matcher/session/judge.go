@@ -62,8 +62,8 @@ var codes = [...]wire.Code{
 	admission.Held: wire.Unavailable, admission.Refused: wire.Refused,
 }
 
-// shown is the outcome of a command whose answer shows what the views have: see later. It is above
-// all codes of the wire and never written there.
+// shown is the outcome of a command whose answer shows what the views have: see deferredAnswer. It
+// is above all codes of the wire and never written there.
 const shown = wire.Code(wire.Codes)
 
 // readable reports that a client may send this request: a command of a type for clients, strictly

@@ -322,14 +322,14 @@ func (p *poller) tellAnswer(one *session, t *desk.Ticket, a *desk.Answer) bool {
 	if l.until != 0 && !p.server.reached(l.until) {
 		return false
 	}
-	p.tellLater(one, l)
+	p.tellDeferred(one, l)
 	l.until = 0
 	return true
 }
 
 // settle fills in the answer to a command that the engine refused. An answer that shows what the
 // views have must wait until that is durable; a plain refusal is durable already.
-func (p *poller) settle(l *later, q *admission.Request, a *desk.Answer) {
+func (p *poller) settle(l *deferredAnswer, q *admission.Request, a *desk.Answer) {
 	switch p.server.o.Settle(q, a) {
 	case admission.Refused:
 		p.fresh(&l.record, q.Command, a)

@@ -21,8 +21,8 @@ type session struct {
 	id     uint64
 	role   wire.Role
 	conn   *net.UnixConn
-	peer   int32                // the process at the other end
-	pass   atomic.Pointer[pass] // writer: the connection's goroutine
+	peer   int32                        // the process at the other end
+	pass   atomic.Pointer[sessionToken] // writer: the connection's goroutine
 
 	regions  [2]*ring.Region // commands with the client's page; events
 	commands *ring.SPSC[wire.Request]
@@ -51,12 +51,12 @@ type session struct {
 	// The correlation ids of the commands on their way, a ring beside flights: the desk's tickets
 	// carry ids of their own.
 	numbers  []uint64
-	first    int   // position in numbers of the oldest command that is not answered
-	inFlight int   // commands on their way
-	next     int   // command of the head flight to answer next
-	filled   int   // fills of that command that are written; -1: its answer is not written
-	held     later // the answer to that command, if it waits
-	waiting  []later
+	first    int            // position in numbers of the oldest command that is not answered
+	inFlight int            // commands on their way
+	next     int            // command of the head flight to answer next
+	filled   int            // fills of that command that are written; -1: its answer is not written
+	held     deferredAnswer // the answer to that command, if it waits
+	waiting  []deferredAnswer
 	times    times
 	alarms   int  // waits in a row that its doorbell ended without a command
 	unarmed  bool // the sleeping poller does not wait on its doorbell: no command could be taken
@@ -74,16 +74,16 @@ type flight struct {
 	begun  int64 // when its commands were seen, of Server.nanos
 }
 
-// pass is a token and its claims. It never changes; a renewal replaces it, so that poller and
-// feeder read both together.
-type pass struct {
+// sessionToken is a token and its claims. It never changes; a renewal replaces it, so that poller
+// and feeder read both together.
+type sessionToken struct {
 	token  []byte
 	claims gate.Claims
 }
 
-// newPass copies the token, which lies in the buffer of a frame.
-func newPass(token []byte, claims gate.Claims) *pass {
-	return &pass{token: bytes.Clone(token), claims: claims}
+// newSessionToken copies the token, which lies in the buffer of a frame.
+func newSessionToken(token []byte, claims gate.Claims) *sessionToken {
+	return &sessionToken{token: bytes.Clone(token), claims: claims}
 }
 
 // takeAtMost is how many commands of one session are taken in one turn, so that the next session
@@ -115,7 +115,7 @@ func (s *Server) newSession(c *net.UnixConn, h *wire.HelloFrame, claims gate.Cla
 	one.peer = peerOf(c)
 	s.live = append(s.live, one)
 	s.mu.Unlock()
-	one.pass.Store(newPass(h.Token, claims))
+	one.pass.Store(newSessionToken(h.Token, claims))
 	s.counts.begun.Add(1)
 	if err := one.build(s.o.Quota); err != nil {
 		s.o.Logger.Error("session: rings", "error", err)
@@ -171,7 +171,7 @@ func (one *session) build(quota int) error {
 			one.asks[i].Command = &one.requests[i].Command
 		}
 		one.outcomes = make([]wire.Code, takeAtMost)
-		one.waiting = make([]later, 0, takeAtMost)
+		one.waiting = make([]deferredAnswer, 0, takeAtMost)
 		one.flights = make([]flight, quota)
 		one.numbers = make([]uint64, quota)
 		one.filled = -1

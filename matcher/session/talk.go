@@ -213,7 +213,7 @@ func (s *Server) renew(one *session, token []byte) wire.Status {
 	if err != nil || claims.Subject != one.pass.Load().claims.Subject {
 		return wire.BadToken
 	}
-	one.pass.Store(newPass(token, claims))
+	one.pass.Store(newSessionToken(token, claims))
 	return wire.OK
 }
 

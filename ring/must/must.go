@@ -38,8 +38,8 @@ func Be(t Test, err, want error) {
 	}
 }
 
-// Say ends the test unless there is an error and its text contains part.
-func Say(t Test, err error, part string) {
+// ErrorContains ends the test unless there is an error and its text contains part.
+func ErrorContains(t Test, err error, part string) {
 	t.Helper()
 	if err == nil || !strings.Contains(err.Error(), part) {
 		t.Fatalf("got error %v, want one that says %q", err, part)

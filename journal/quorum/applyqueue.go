@@ -11,14 +11,14 @@ import (
 // many commands at once, or after a moment, because waking the engine's threads costs more time
 // than a few commands. The disk and the network, which the leader does wait for, get that time.
 const (
-	laterCommands = 1024
-	laterTime     = 5 * time.Millisecond
+	queuedCommands = 1024
+	queuedTime     = 5 * time.Millisecond
 )
 
-// later holds agreed commands back, in order.
+// applyQueue holds agreed commands back, in order.
 //
 // The goroutine that hands commands to the host holds mu, so that the host sees one call at a time.
-type later struct {
+type applyQueue struct {
 	mu     sync.Mutex
 	parts  []part
 	count  int // commands of parts
@@ -35,27 +35,27 @@ type part struct {
 }
 
 // hold adds a part, and hands all parts over when there are many. The first part starts the timer,
-// so nothing is held longer than laterTime. The library's goroutine only.
+// so nothing is held longer than queuedTime. The library's goroutine only.
 func (f *fsm) hold(p part) {
-	l := &f.later
+	l := &f.queue
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.parts, l.count = append(l.parts, p), l.count+len(p.commands)
 	switch {
-	case l.count >= laterCommands:
+	case l.count >= queuedCommands:
 		f.handOver()
 	case len(l.parts) > 1: // the timer runs
 	case l.timer == nil:
-		l.timer = time.AfterFunc(laterTime, f.flush)
+		l.timer = time.AfterFunc(queuedTime, f.flush)
 	default:
-		l.timer.Reset(laterTime)
+		l.timer.Reset(queuedTime)
 	}
 }
 
 // hand gives the host what was held back, and then a part: the entry is this process's own, and its
 // callers wait. The library's goroutine only.
 func (f *fsm) hand(p part) {
-	l := &f.later
+	l := &f.queue
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.parts = append(l.parts, p)
@@ -65,15 +65,15 @@ func (f *fsm) hand(p part) {
 // flush gives the host what was held back. Any goroutine; it waits while another hands over, and
 // for room in the host.
 func (f *fsm) flush() {
-	f.later.mu.Lock()
-	defer f.later.mu.Unlock()
+	f.queue.mu.Lock()
+	defer f.queue.mu.Unlock()
 	f.handOver()
 }
 
 // handOver gives the host everything. The caller holds mu, also while the host waits for room, so
 // the order cannot change.
 func (f *fsm) handOver() {
-	l := &f.later
+	l := &f.queue
 	if l.closed {
 		return
 	}
@@ -88,7 +88,7 @@ func (f *fsm) handOver() {
 // stop drops what was held back: the log has it, and the next start applies it. The host is not
 // called again. It waits for a call under way.
 func (f *fsm) stop() {
-	l := &f.later
+	l := &f.queue
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.closed, l.parts = true, nil

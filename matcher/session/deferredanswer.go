@@ -8,10 +8,10 @@ import (
 	"posttrade/matcher/session/wire"
 )
 
-// later is an answer that shows the state of the views. It is written when that state is durable: a
-// client never reads what a power cut could take back. The record is made at once, so it shows one
-// moment.
-type later struct {
+// deferredAnswer is an answer that shows the state of the views. It is written when that state is
+// durable: a client never reads what a power cut could take back. The record is made at once, so it
+// shows one moment.
+type deferredAnswer struct {
 	record wire.Record
 	until  uint64 // the durable sequence from which it may be written; 0: any
 }
@@ -47,7 +47,7 @@ func (one *session) told() bool {
 func (p *poller) tellWaiting(one *session) bool {
 	n := 0
 	for n < len(one.waiting) && one.out.Room() > 0 && p.server.reached(one.waiting[n].until) {
-		p.tellLater(one, &one.waiting[n])
+		p.tellDeferred(one, &one.waiting[n])
 		n++
 	}
 	if n > 0 {
@@ -56,8 +56,8 @@ func (p *poller) tellWaiting(one *session) bool {
 	return n > 0
 }
 
-// tellLater writes an answer that has waited. If the journal failed meanwhile, it shows nothing.
-func (p *poller) tellLater(one *session, l *later) {
+// tellDeferred writes an answer that has waited. If the journal failed meanwhile, it shows nothing.
+func (p *poller) tellDeferred(one *session, l *deferredAnswer) {
 	r := &l.record
 	if l.until != 0 && p.server.o.Durable() < l.until {
 		*r = wire.Record{Kind: wire.Answer, Code: wire.Unavailable, What: r.What, Side: r.Side,
