@@ -91,7 +91,7 @@ func accountRouteOf(path []byte) (r route, id []byte) {
 // answer runs the endpoint of a request.
 //
 // newSource calls it, when path and method are right and a read has its version.
-func (s *AccountService) answer(e *errand, r route, id []byte, method methods) problem {
+func (s *AccountService) answer(e *sourceRequest, r route, id []byte, method methods) problem {
 	switch {
 	case r == routeAccounts && method == methodGet:
 		return s.list(e)
@@ -111,12 +111,12 @@ func (s *AccountService) answer(e *errand, r route, id []byte, method methods) p
 // list is GET /account/.
 //
 // It shows every account in one answer, without pages.
-func (s *AccountService) list(e *errand) problem {
+func (s *AccountService) list(e *sourceRequest) problem {
 	return showList(e, &s.source, s.accounts.List, appendAccount)
 }
 
 // show is GET /account/{accountId}.
-func (s *AccountService) show(e *errand, text []byte) problem {
+func (s *AccountService) show(e *sourceRequest, text []byte) problem {
 	if p := e.noParameters(); p.status != 0 {
 		return p
 	}
@@ -141,7 +141,7 @@ func (s *AccountService) show(e *errand, text []byte) problem {
 // 200 for a new account too. The change and its outbox row are one transaction; the engine learns
 // of it from the feed, a moment later. An operator's act is on record when a flag gets another
 // value.
-func (s *AccountService) upsert(e *errand) problem {
+func (s *AccountService) upsert(e *sourceRequest) problem {
 	if p := e.writing(&s.source); p.status != 0 {
 		return p
 	}

@@ -37,7 +37,7 @@ type Recorder func(ctx context.Context, n *note.Note) (inputSeq uint64, err erro
 //
 // A header that is there twice is refused: nothing says which of them counts. need is set in
 // production.
-func (v *visit) reason(need bool) (string, problem) {
+func (v *serviceRequest) reason(need bool) (string, problem) {
 	given := v.ctx.Request.Header.PeekAll(headerReason)
 	switch {
 	case len(given) == 0 && !need:
@@ -64,7 +64,7 @@ func badReason(detail string) problem {
 // byHand returns the note of an act of this request's caller, whose token is verified.
 //
 // The subject is empty where no token was verified.
-func (v *visit) byHand(needReason bool) (n note.Note, p problem) {
+func (v *serviceRequest) byHand(needReason bool) (n note.Note, p problem) {
 	n.Reason, p = v.reason(needReason)
 	n.Subject, n.Address = v.claims.Subject, v.origin()
 	return n, p
@@ -73,7 +73,7 @@ func (v *visit) byHand(needReason bool) (n note.Note, p problem) {
 // origin is the address that a request came from, without its port. Of a request that another
 // member has sent on it is the address that this member has seen, if the request really comes from
 // the host of a member.
-func (v *visit) origin() string { return originOf(v.ctx) }
+func (v *serviceRequest) origin() string { return originOf(v.ctx) }
 
 // memberHosts is the key of the hosts of the other members among a request's user values.
 //

@@ -60,17 +60,17 @@ func tokenOr(known, open http.Handler) http.Handler {
 func problems(mux *http.ServeMux) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if _, pattern := mux.Handler(r); pattern == "" {
-			w = wordless{w}
+			w = problemWriter{w}
 		}
 		mux.ServeHTTP(w, r)
 	})
 }
 
-// wordless keeps the headers of a 404 or 405, such as Allow, and drops the body: a problem document
-// takes its place.
-type wordless struct{ http.ResponseWriter }
+// problemWriter keeps the headers of a 404 or 405, such as Allow, and drops the body: a problem
+// document takes its place.
+type problemWriter struct{ http.ResponseWriter }
 
-func (w wordless) WriteHeader(status int) {
+func (w problemWriter) WriteHeader(status int) {
 	switch status {
 	case http.StatusNotFound:
 		adminProblem(w.ResponseWriter, problemRoute)
@@ -81,7 +81,7 @@ func (w wordless) WriteHeader(status int) {
 	}
 }
 
-func (w wordless) Write(text []byte) (int, error) { return len(text), nil }
+func (w problemWriter) Write(text []byte) (int, error) { return len(text), nil }
 
 // adminProblem answers with a problem document, as the services do.
 func adminProblem(w http.ResponseWriter, p problem) {

@@ -83,7 +83,7 @@ func (x *exchange) answerAmended(q *admission.Request, number, inputSeq uint64) 
 	case admission.Refused:
 		x.refused(reason)
 	default:
-		return x.turnedAway(q.Verdict)
+		return x.verdictProblem(q.Verdict)
 	}
 	if reason == matcher.Accepted {
 		return x.answerOrder(200, number)

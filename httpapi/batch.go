@@ -39,7 +39,7 @@ func (x *exchange) createBatch() problem {
 			return problemEntitled
 		}
 	}
-	if p := x.turnedAway(x.judgeBatch()); p.status != 0 {
+	if p := x.verdictProblem(x.judgeBatch()); p.status != 0 {
 		return p
 	}
 	if p := x.handInBatch(); p.status != 0 {

@@ -39,9 +39,9 @@ const (
 // valueConfirmed asks for a read by a leader that a majority has confirmed.
 const valueConfirmed = "confirmed"
 
-// shape describes a service from outside: enough to refuse a request that every member would
+// serviceShape describes a service from outside: enough to refuse a request that every member would
 // refuse.
-type shape struct {
+type serviceShape struct {
 	// find is the router of the service, so that the relay refuses a path or a method without asking
 	// the leader.
 	find       func(path []byte) (r route, id []byte)
@@ -49,10 +49,10 @@ type shape struct {
 	leaderOnly bool // it runs on the leader only: reads go there too
 }
 
-// shapes are the services that can stand behind a relay, by name.
+// serviceShapes are the services that can stand behind a relay, by name.
 //
 // It is constant. The names are also those under which Cluster.Leader knows the addresses.
-var shapes = map[string]shape{
+var serviceShapes = map[string]serviceShape{
 	"order-matcher":   {find: routeOf, document: openAPIOrderMatcher},
 	"trade-processor": {find: processorRouteOf, document: openAPITradeProcessor, leaderOnly: true},
 	"account-service": {find: accountRouteOf, document: openAPIAccountService, leaderOnly: true},

@@ -84,7 +84,7 @@ func (c *framedConn) receive(p []byte) (n int, err error) {
 //
 // A short write goes on where it stopped.
 func (c *framedConn) Write(p []byte) (n int, err error) {
-	err = c.intime(func() error {
+	err = c.withinDeadline(func() error {
 		wrote, err := c.Conn.Write(p[n:])
 		n += wrote
 		return err
@@ -92,11 +92,12 @@ func (c *framedConn) Write(p []byte) (n int, err error) {
 	return n, err
 }
 
-// intime calls write within the deadline: again when the connection was not told of a later one.
+// withinDeadline calls write within the deadline: again when the connection was not told of a later
+// one.
 //
 // write may have written a part before it is called again, and goes on behind that part. Once the
 // connection is hurried a write has hurriedTime at most, and is not tried again.
-func (c *framedConn) intime(write func() error) error {
+func (c *framedConn) withinDeadline(write func() error) error {
 	for stale := c.writing.stale(); ; stale = true {
 		if stale {
 			if err := c.writing.tell(c.Conn.SetWriteDeadline); err != nil {

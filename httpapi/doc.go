@@ -12,8 +12,8 @@
 // full-history index. TradeProcessor shows and settles the trade rows, reconciles, analyses costs,
 // takes closing marks and mints tokens for development. AccountService and ReferenceData, the two
 // control sources, list and change their tables and show the snapshot that a replica starts from; a
-// setting says where they ask for tokens. A service embeds service, its requests embed visit: the
-// token, the body, the query and the answer are read and written in one place.
+// setting says where they ask for tokens. A service embeds service, its requests embed
+// serviceRequest: the token, the body, the query and the answer are read and written in one place.
 //
 // In a cluster a Relay stands in front of each service and keeps its listener open while the
 // member's role changes:
@@ -48,9 +48,9 @@
 //   - A report that cannot be finished ends its connection without the last chunk: it never looks
 //     whole. Its memory does not depend on its length.
 //
-// Transport (server, framing, deadline, silent, drain) and relay (relay, forward, forwardwire) are
-// not rooms of their own. Their doors would be wider than 20 names, and both take from the rest the
-// problems that they answer with, the routes and the counts.
+// Transport (server, framing, deadline, silentconns, drain) and relay (relay, forward, forwardwire)
+// are not rooms of their own. Their doors would be wider than 20 names, and both take from the rest
+// the problems that they answer with, the routes and the counts.
 //
 // The package does not know which part makes sequences durable: the installation passes in desk and
 // Durability. After an answer it keeps nothing of the request but counts. Of what a caller sent it

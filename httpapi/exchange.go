@@ -16,7 +16,7 @@ import (
 // Its slices keep their memory from one request to the next, so that a request allocates only when
 // it is larger than those before it on the same exchange.
 type exchange struct {
-	visit
+	serviceRequest
 	m     *OrderMatcher
 	done  bool           // the handler returned
 	views *blotter.Views // what is shown: the engine's, or those of a moment
@@ -58,7 +58,7 @@ func (x *exchange) finish() {
 		return
 	}
 	x.done = false
-	x.visit.clear()
+	x.serviceRequest.clear()
 	x.order, x.contract, x.ask = orderRequest{}, contractRequest{}, admission.Request{}
 	x.views, x.past = x.m.Views, false
 	x.m.exchanges.Put(x)
@@ -92,12 +92,13 @@ func (x *exchange) entitled(accountID uint32) bool {
 
 // open reports why nothing can be sequenced at all. The problem is the one that an admission would
 // get now. Controls ask it instead of the admission room: they are not screened.
-func (x *exchange) open() problem { return x.turnedAway(x.m.Open()) }
+func (x *exchange) open() problem { return x.verdictProblem(x.m.Open()) }
 
-// turnedAway is the problem of a verdict that has no decision to show, no problem for the others.
+// verdictProblem is the problem of a verdict that has no decision to show, no problem for the
+// others.
 //
 // Of Ended it waits until the end of the order is durable.
-func (x *exchange) turnedAway(v admission.Verdict) problem {
+func (x *exchange) verdictProblem(v admission.Verdict) problem {
 	switch v {
 	case admission.Differs:
 		return problemTerms

@@ -95,7 +95,7 @@ type file struct {
 //
 // At most maxExports files are made at a time, each on a thread of low priority. A panic of write
 // cuts the answer. X-Export-Rows is a trailer: a file that is cut has none.
-func (s *service) sendFile(v *visit, e *exportQuery, table string,
+func (s *service) sendFile(v *serviceRequest, e *exportQuery, table string,
 	write func(ctx context.Context, f file) (rows uint64, err error), done func()) problem {
 	if !v.ctx.Request.Header.IsHTTP11() {
 		done()
@@ -107,7 +107,8 @@ func (s *service) sendFile(v *visit, e *exportQuery, table string,
 		return problemExports
 	}
 	var rows uint64
-	p := &press{what: "export of " + table, coding: codingNone, trailers: []string{headerExportRows}}
+	p := &streamedAnswer{what: "export of " + table, coding: codingNone,
+		trailers: []string{headerExportRows}}
 	if e.format == export.CSV { // Parquet is compressed within
 		p.coding = acceptedCoding(&v.ctx.Request.Header)
 	}
@@ -147,7 +148,7 @@ func (s *service) sendFile(v *visit, e *exportQuery, table string,
 func (q *inquiry) exportTrades(filter store.TradeFilter, e *exportQuery) problem {
 	trades := q.p.Trades
 	filter.Limit = exportPage
-	return q.p.sendFile(&q.visit, e, "trades",
+	return q.p.sendFile(&q.serviceRequest, e, "trades",
 		func(ctx context.Context, f file) (uint64, error) {
 			w := export.Trades(f.format, f.out)
 			for {
@@ -182,7 +183,7 @@ func pageOfTrades(ctx context.Context, trades Trades, f store.TradeFilter) ([]st
 // row. Fills that the blotter drops meanwhile are not in the file.
 func (x *exchange) exportBlotter(since uint64, e *exportQuery) problem {
 	m, head, until := x.m, x.m.Seen(), e.until(x.m.Zone)
-	return m.sendFile(&x.visit, e, "blotter",
+	return m.sendFile(&x.serviceRequest, e, "blotter",
 		func(_ context.Context, f file) (uint64, error) {
 			if m.Durable.Durable() < head && m.Durable.WaitDurable(head, m.ReadTimeout) != nil {
 				return 0, errNotDurable

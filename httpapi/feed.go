@@ -43,8 +43,8 @@ type feedRequest struct {
 // showFeed is GET /feed: the stream of what changes.
 //
 // The handler returns before the first event: from then on the stream runs as the body of the
-// answer, on the same goroutine, and holds the service's stand until it is closed. It has no place
-// among the requests in flight.
+// answer, on the same goroutine, and holds the service's relayBackend until it is closed. It has no
+// place among the requests in flight.
 func (x *exchange) showFeed() problem {
 	if x.m.Feed == nil {
 		return problemRoute
@@ -199,7 +199,7 @@ type feedStream struct {
 	token []byte // nil: the stream depends on none
 	// ctx ends with the service: then the stream says goneStopping.
 	ctx context.Context
-	// leave ends the request's use of the service; see holdStand. forget stops the call that hurries
+	// leave ends the request's use of the service; see holdBackend. forget stops the call that hurries
 	// the connection at the service's end.
 	leave  func()
 	forget func() bool
@@ -213,11 +213,11 @@ type feedStream struct {
 	own     [1][]byte // memory of marks
 }
 
-// Close must be called: it gives back the reader's place, the ticker and the stand.
+// Close must be called: it gives back the reader's place, the ticker and the relayBackend.
 func (m *OrderMatcher) feedStream(r *feed.Reader, request *fasthttp.RequestCtx,
 	token []byte) *feedStream {
 	s := &feedStream{m: m, reader: r, conn: request.Conn(), token: token, ctx: m.lasting,
-		leave: holdStand(request), tick: time.NewTicker(feedLook), sent: time.Now(),
+		leave: holdBackend(request), tick: time.NewTicker(feedLook), sent: time.Now(),
 		checked: m.Clock() / 1000}
 	m.server.streams.Add(1)
 	// A client that does not read must not hold up the stop of the service.

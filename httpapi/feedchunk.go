@@ -24,7 +24,7 @@ func (c *framedConn) writeChunk(parts [][]byte) error {
 		_, err := c.Write(bytes.Join(all, nil)) // few records of TLS
 		return err
 	}
-	return c.intime(func() error {
+	return c.withinDeadline(func() error {
 		_, err := all.WriteTo(c.Conn)
 		return err
 	})

@@ -101,7 +101,7 @@ func endToEnd(head *fasthttp.RequestHeader) (h http.Header, ok bool) {
 		if !fieldValue(value) {
 			return nil, false
 		}
-		h[spelled(name)] = append(h[spelled(name)], string(value))
+		h[wireHeaderName(name)] = append(h[wireHeaderName(name)], string(value))
 	}
 	if _, said := h["User-Agent"]; !said {
 		h["User-Agent"] = []string{""} // otherwise the library sends its own name
@@ -109,10 +109,10 @@ func endToEnd(head *fasthttp.RequestHeader) (h http.Header, ok bool) {
 	return h, true
 }
 
-// spelled is the spelling of a header on the wire. The library repeats a POST by itself when it
-// sees one of these headers, and the interface does not promise that. It does not recognise them in
-// small letters.
-func spelled(name string) string {
+// wireHeaderName is the spelling of a header on the wire. The library repeats a POST by itself when
+// it sees one of these headers, and the interface does not promise that. It does not recognise them
+// in small letters.
+func wireHeaderName(name string) string {
 	switch name {
 	case "Idempotency-Key", "X-Idempotency-Key":
 		return strings.ToLower(name)

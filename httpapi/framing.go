@@ -105,7 +105,7 @@ type framedConn struct {
 	linger atomic.Bool // unread input may be waiting: see Close
 
 	open   *atomic.Int64 // the listener's count of open connections; may be nil
-	silent *silent       // where it is kept until it has sent a byte; nil when open is
+	silent *silentConns  // where it is kept until it has sent a byte; nil when open is
 	spoke  bool          // it is no longer kept there; used by the goroutine that reads
 	closed atomic.Bool   // Close has run
 }

@@ -33,7 +33,7 @@ func (p *longAnswers) begin() *longAnswer {
 
 // sendLong makes a the body of a JSON answer, and returns no problem, as send does. The caller must
 // not use a afterwards.
-func (v *visit) sendLong(status int, a *longAnswer) problem {
+func (v *serviceRequest) sendLong(status int, a *longAnswer) problem {
 	v.ctx.Response.SetBodyStream(a, len(a.text))
 	v.ctx.Response.SetStatusCode(status)
 	v.ctx.Response.Header.SetContentType(contentJSON)

@@ -156,7 +156,7 @@ func NewOrderMatcher(d Deps) *OrderMatcher {
 	}
 	m.exchanges.New = func() any {
 		return &exchange{m: m, views: d.Views,
-			visit: visit{verifier: d.Verifier}}
+			serviceRequest: serviceRequest{verifier: d.Verifier}}
 	}
 	m.service = newService("order-matcher", serverConfig{
 		handler: m.handle, route: targetRoute(m.prefix, routeOf), maxInflight: d.MaxInflight,

@@ -18,7 +18,7 @@ var (
 )
 
 // showDocument is GET /openapi.json.
-func (v *visit) showDocument(document []byte) problem {
+func (v *serviceRequest) showDocument(document []byte) problem {
 	return v.send(200, append(v.begin(), document...))
 }
 

@@ -46,7 +46,7 @@ func (p *PastViewer) Show(ctx context.Context, inputSeq uint64,
 	target := asOfPrefix + strconv.FormatUint(inputSeq, 10) + path
 	request := &fasthttp.RequestCtx{}
 	request.Request.SetRequestURI(target)
-	x := &exchange{m: p.m, views: p.m.Views, visit: visit{ctx: request}}
+	x := &exchange{m: p.m, views: p.m.Views, serviceRequest: serviceRequest{ctx: request}}
 	r, id, _, problem := x.enter("", routeOf)
 	if problem.status == 0 {
 		problem = x.showAt(ctx, inputSeq, r, id)

@@ -124,7 +124,7 @@ func (x *exchange) sendPositions(q *positionQuery, accounts []uint32, views *blo
 func (x *exchange) exportPositions(e *exportQuery, accounts []uint32, views *blotter.Views,
 	done func()) problem {
 	m, past := x.m, x.past
-	return m.sendFile(&x.visit, e, "positions",
+	return m.sendFile(&x.serviceRequest, e, "positions",
 		func(_ context.Context, f file) (uint64, error) {
 			w := export.Positions(f.format, f.out, m.Gate.Ticker)
 			for after, more := uint64(0), true; more; {

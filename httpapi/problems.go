@@ -65,8 +65,8 @@ var (
 	// A batch shows its code and status in the item, see appendConflict.
 	problemTerms = problem{status: 409, code: CodeTermsDiffer,
 		detail: "this clientOrderId was used before with other terms"}
-	// The verdicts of the admission room that are not about the request, see turnedAway. problemRing
-	// is the desk's: the ring had no room for all commands of the ticket.
+	// The verdicts of the admission room that are not about the request, see verdictProblem.
+	// problemRing is the desk's: the ring had no room for all commands of the ticket.
 	problemReady = problem{status: 503, code: CodeNotReady, reason: matcher.ControlStateStale,
 		detail: "the control state is not current", notSequenced: true}
 	problemRing = problem{status: 503, code: CodeOverloaded,

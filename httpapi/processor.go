@@ -100,15 +100,16 @@ func NewTradeProcessor(d ProcessorDeps) *TradeProcessor {
 //
 // It is made for each request and not kept: this service may allocate.
 type inquiry struct {
-	visit
+	serviceRequest
 	p *TradeProcessor
 }
 
-// authenticate is visit.authenticate. A request with a valid token sees no row of another history.
-func (q *inquiry) authenticate() problem { return q.ours(q.visit.authenticate()) }
+// authenticate is serviceRequest.authenticate. A request with a valid token sees no row of another
+// history.
+func (q *inquiry) authenticate() problem { return q.ours(q.serviceRequest.authenticate()) }
 
-// admin is visit.admin, with the same addition.
-func (q *inquiry) admin() problem { return q.ours(q.visit.admin()) }
+// admin is serviceRequest.admin, with the same addition.
+func (q *inquiry) admin() problem { return q.ours(q.serviceRequest.admin()) }
 
 // plain is authenticate for a request without parameters.
 func (q *inquiry) plain() problem {
@@ -131,7 +132,7 @@ func (q *inquiry) ours(p problem) problem {
 
 // handle answers one request.
 func (p *TradeProcessor) handle(ctx *fasthttp.RequestCtx) {
-	q := inquiry{p: p, visit: visit{ctx: ctx, verifier: p.Verifier}}
+	q := inquiry{p: p, serviceRequest: serviceRequest{ctx: ctx, verifier: p.Verifier}}
 	if problem := q.serve(); problem.status != 0 {
 		problem.write(ctx)
 	}

@@ -28,7 +28,7 @@ const maxParameters = 16
 // Every other parameter is 400, so that a misspelt filter does not show everything. value is
 // decoded, not empty, and valid as long as the caller keeps it. Names are compared as they were
 // sent: an encoded name is unknown.
-func (v *visit) eachParameter(f func(name string, value []byte) bool) problem {
+func (v *serviceRequest) eachParameter(f func(name string, value []byte) bool) problem {
 	rest := v.query
 	var names [maxParameters]string
 	n := 0
@@ -70,7 +70,7 @@ func (v *visit) eachParameter(f func(name string, value []byte) bool) problem {
 // noParameters refuses a query.
 //
 // The problem names the first of them.
-func (v *visit) noParameters() problem {
+func (v *serviceRequest) noParameters() problem {
 	if len(v.query) == 0 {
 		return problem{}
 	}

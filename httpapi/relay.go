@@ -50,11 +50,11 @@ const (
 	confirmTimeout = 5 * time.Second
 )
 
-// Servant is a service that can stand behind a Relay: *OrderMatcher, *TradeProcessor,
+// RelayedService is a service that can stand behind a Relay: *OrderMatcher, *TradeProcessor,
 // *AccountService or *ReferenceData.
 //
 // Its method is not exported, so only the services of this package can stand there.
-type Servant interface{ base() *service }
+type RelayedService interface{ base() *service }
 
 // base is the part of a service that a relay uses.
 func (s *service) base() *service { return s }
@@ -74,13 +74,13 @@ func (s *service) base() *service { return s }
 // goroutines may use a Relay.
 type Relay struct {
 	service
-	shape
+	serviceShape
 	o         RelayOptions
 	prefix    string
 	forwarder *forwarder
 
-	swap  sync.Mutex
-	stand atomic.Pointer[stand] // never nil; writer: Swap
+	swap    sync.Mutex
+	backend atomic.Pointer[relayBackend] // never nil; writer: Swap
 
 	// Counts of services that have left; writer: Swap.
 	panics, refused atomic.Uint64
@@ -92,7 +92,7 @@ type Relay struct {
 // An unknown name is an error. Until Swap, reads go to the leader too. The caller ends it with
 // Shutdown.
 func NewRelay(name string, o RelayOptions) (*Relay, error) {
-	shape, ok := shapes[name]
+	shape, ok := serviceShapes[name]
 	if !ok {
 		return nil, fmt.Errorf("httpapi: relay service=%q: %w", name, errServiceName)
 	}
@@ -102,13 +102,13 @@ func NewRelay(name string, o RelayOptions) (*Relay, error) {
 	if o.MaxRelayed <= 0 {
 		o.MaxRelayed = DefaultMaxRelayed
 	}
-	r := &Relay{shape: shape, o: o, prefix: cleanPrefix(o.PathPrefix)}
+	r := &Relay{serviceShape: shape, o: o, prefix: cleanPrefix(o.PathPrefix)}
 	r.service = newService(name, serverConfig{
 		handler: r.handle, route: targetRoute(r.prefix, shape.find), maxInflight: o.MaxInflight,
 		durability: []byte(o.Durability), member: []byte(o.Cluster.Member()), log: o.Logger,
 	})
 	r.forwarder = newForwarder(o.Cluster.Member(), o.TLS, o.MaxRelayed, r.lasting, r.server.log)
-	r.stand.Store(newStand(nil))
+	r.backend.Store(newRelayBackend(nil))
 	return r, nil
 }
 
@@ -121,7 +121,7 @@ var errServiceName = errors.New("no such service")
 //
 // Other requests that were sent on to the leader may finish.
 func (r *Relay) Shutdown(ctx context.Context) error {
-	to := r.stand.Load().to
+	to := r.backend.Load().to
 	if to != nil {
 		to.endLasting(errStopping)
 	}
@@ -141,7 +141,7 @@ func (r *Relay) Shutdown(ctx context.Context) error {
 func (r *Relay) Counted(to Counts) {
 	r.swap.Lock()
 	defer r.swap.Unlock()
-	panics, refused := r.stand.Load().faults()
+	panics, refused := r.backend.Load().faults()
 	to.Fault(r.name, "panic", r.server.panics.Load()+r.panics.Load()+panics)
 	to.Fault(r.name, "refused", r.server.refused.Load()+r.refused.Load()+refused)
 	r.answers(to) // the services behind it see no request that did not come through here
@@ -164,7 +164,7 @@ func (r *Relay) Metrics(emit metric.Emit) {
 // A service of another name than the relay's is a bug of the caller.
 //
 // Any goroutine; calls wait for each other and for nothing else.
-func (r *Relay) Swap(next Servant) (ended <-chan struct{}) {
+func (r *Relay) Swap(next RelayedService) (ended <-chan struct{}) {
 	var to *service
 	if next != nil {
 		if to = next.base(); to.name != r.name {
@@ -173,7 +173,7 @@ func (r *Relay) Swap(next Servant) (ended <-chan struct{}) {
 	}
 	r.swap.Lock()
 	defer r.swap.Unlock()
-	old := r.stand.Swap(newStand(to))
+	old := r.backend.Swap(newRelayBackend(to))
 	panics, refused := old.faults()
 	r.panics.Add(panics)
 	r.refused.Add(refused)
@@ -215,7 +215,7 @@ func (r *Relay) answer(ctx *fasthttp.RequestCtx, at route, method methods) probl
 	case at == routeHealth:
 		return r.showHealth(ctx)
 	case at == routeOpenAPI:
-		v := visit{ctx: ctx}
+		v := serviceRequest{ctx: ctx}
 		return v.showDocument(r.document)
 	}
 	return r.atLeader(ctx, at, confirmed)
@@ -279,7 +279,7 @@ func (r *Relay) here(ctx *fasthttp.RequestCtx) bool {
 	if s.to == nil {
 		return false
 	}
-	ctx.SetUserValue(standKey{}, s)
+	ctx.SetUserValue(backendKey{}, s)
 	if r.o.MemberHost != nil && ctx.Request.Header.Peek(headerRelayed) != nil {
 		ctx.SetUserValue(memberHosts{}, r.o.MemberHost)
 	}
@@ -294,66 +294,66 @@ func (r *Relay) showHealth(ctx *fasthttp.RequestCtx) problem {
 	if r.o.State != nil {
 		h.status = r.o.State()
 	}
-	v := visit{ctx: ctx}
+	v := serviceRequest{ctx: ctx}
 	return v.send(200, h.append(v.begin()))
 }
 
-// stand is the place behind a relay: its service and the requests that run on it.
+// relayBackend is the service behind a relay and the requests that run on it.
 //
 //	users = 1                     --join--> 2 ... --leave--> 1    requests come and go
 //	Swap puts another one there   --leave-> 0                     ended is closed: nothing uses to
 //
-// users never rises from 0: join then takes the next stand.
-type stand struct {
+// users never rises from 0: join then takes the next relayBackend.
+type relayBackend struct {
 	to    *service      // nil: no service
-	users atomic.Int64  // requests under way, plus one until the stand is given up
+	users atomic.Int64  // requests under way, plus one until it is given up
 	ended chan struct{} // closed when users reaches 0
 }
 
-// newStand is a stand with the one user that Swap takes away.
-func newStand(to *service) *stand {
-	s := &stand{to: to, ended: make(chan struct{})}
+// newRelayBackend has the one user that Swap takes away.
+func newRelayBackend(to *service) *relayBackend {
+	s := &relayBackend{to: to, ended: make(chan struct{})}
 	s.users.Store(1)
 	return s
 }
 
-// join returns the current stand with one more user. That user must leave it.
-func (r *Relay) join() *stand {
+// join returns the current relayBackend with one more user. That user must leave it.
+func (r *Relay) join() *relayBackend {
 	for {
-		s := r.stand.Load()
+		s := r.backend.Load()
 		for n := s.users.Load(); n > 0; n = s.users.Load() {
 			if s.users.CompareAndSwap(n, n+1) {
 				return s
 			}
 		}
-		// The stand was given up and its last user has left: there is a new one.
+		// The relayBackend was given up and its last user has left: there is a new one.
 	}
 }
 
 // leave gives up one use; the last one closes ended. Any goroutine.
-func (s *stand) leave() {
+func (s *relayBackend) leave() {
 	if s.users.Add(-1) == 0 {
 		close(s.ended)
 	}
 }
 
 // faults are the counts of the service so far, which Swap keeps when it leaves.
-func (s *stand) faults() (panics, refused uint64) {
+func (s *relayBackend) faults() (panics, refused uint64) {
 	if s.to == nil {
 		return 0, 0
 	}
 	return s.to.server.panics.Load(), s.to.server.refused.Load()
 }
 
-// standKey is the user value of a request on a stand.
-type standKey struct{}
+// backendKey is the user value of a request on a relayBackend.
+type backendKey struct{}
 
-// holdStand keeps the service of a request in use after its handler has returned, for an answer
+// holdBackend keeps the service of a request in use after its handler has returned, for an answer
 // that streams. The caller must call leave once.
 //
-// A request that came without a relay has no stand: leave does nothing.
-func holdStand(ctx *fasthttp.RequestCtx) (leave func()) {
-	s, ok := ctx.UserValue(standKey{}).(*stand)
+// A request that came without a relay has no relayBackend: leave does nothing.
+func holdBackend(ctx *fasthttp.RequestCtx) (leave func()) {
+	s, ok := ctx.UserValue(backendKey{}).(*relayBackend)
 	if !ok {
 		return func() {}
 	}

@@ -81,7 +81,7 @@ func newFollower(t testing.TB, service, leader, address string,
 }
 
 // newLeader is member 1, which leads, with a service in its place.
-func newLeader(t testing.TB, service string, s Servant) *relayRig {
+func newLeader(t testing.TB, service string, s RelayedService) *relayRig {
 	t.Helper()
 	r := newRelayRig(t, service, "1", nil, nil)
 	r.cluster.lead("1", map[string]string{service: r.address})

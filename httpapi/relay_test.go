@@ -120,7 +120,7 @@ func TestBadInputIsAnsweredWhereItCame(t *testing.T) {
 // answer.
 func TestEveryOperationIsRelayed(t *testing.T) {
 	leader := newScriptedLeader(t, func(net.Conn, handed) bool { return false })
-	for _, service := range slices.Sorted(maps.Keys(shapes)) {
+	for _, service := range slices.Sorted(maps.Keys(serviceShapes)) {
 		t.Run(service, func(t *testing.T) {
 			r := newFollower(t, service, "", "")
 			doc := must.Get(r.api.load())(t)
@@ -160,9 +160,9 @@ func TestEveryOperationIsRelayed(t *testing.T) {
 // TestWhereARequestRuns is the whole decision, member by member.
 func TestWhereARequestRuns(t *testing.T) {
 	type at struct {
-		leads   bool
-		leader  string // as this member sees it
-		servant bool   // the service stands here
+		leads  bool
+		leader string // as this member sees it
+		served bool   // the service stands here
 	}
 	read, write := request{method: "GET", path: "/book/AAA"}, request{method: "POST", path: "/orders",
 		body: goodOrder}
@@ -227,7 +227,7 @@ func TestWhereARequestRuns(t *testing.T) {
 			}
 			r.cluster.lead(tt.at.leader, addresses)
 			r.cluster.set(func(c *fakeCluster) { c.leads = tt.at.leads })
-			if tt.at.servant {
+			if tt.at.served {
 				r.relay.Swap(engine.m)
 			}
 			a := roundTrip(t, r.address, tt.q).from(t, tt.member).want(t, tt.status, tt.code)

@@ -67,8 +67,9 @@ func (x *exchange) showReport() problem {
 		return problemChunks
 	}
 	head := &x.ctx.Request.Header
-	r := &reportPress{
-		press:  press{what: "report", coding: acceptedCoding(head), trailers: reportTrailers},
+	r := &streamedReport{
+		streamedAnswer: streamedAnswer{what: "report", coding: acceptedCoding(head),
+			trailers: reportTrailers},
 		source: x.m.Report, from: first, to: last,
 		lines: prefer(head, "Accept", contentJSON, contentNDJSON) == 1,
 	}
@@ -77,7 +78,8 @@ func (x *exchange) showReport() problem {
 	if r.lines {
 		kind = contentNDJSON
 	}
-	if err := x.m.sendStream(&x.visit, &r.press, kind); errors.Is(err, audit.ErrBusy) {
+	err = x.m.sendStream(&x.serviceRequest, &r.streamedAnswer, kind)
+	if errors.Is(err, audit.ErrBusy) {
 		return problemReports
 	} else if err != nil {
 		return x.m.failed(err)
@@ -91,13 +93,13 @@ func (x *exchange) showReport() problem {
 
 var reportTrailers = []string{headerReportCount, headerReportSHA256}
 
-// reportPress writes one report.
+// streamedReport writes one report.
 //
 // As JSON it is one object, whose members count and sha256 stand behind the records; as lines it is
 // the records alone. The trailers have both numbers in either form. The checksum is over the lines
 // in both forms.
-type reportPress struct {
-	press
+type streamedReport struct {
+	streamedAnswer
 	source   Reporter
 	from, to uint64
 	lines    bool // one record per line instead of one object
@@ -110,7 +112,7 @@ type reportPress struct {
 // report writes the report and, when it is whole, its end.
 //
 // An error leaves the object without its end: it is no JSON then.
-func (p *reportPress) report(ctx context.Context, out io.Writer) error {
+func (p *streamedReport) report(ctx context.Context, out io.Writer) error {
 	total, err := p.source.Write(ctx, p.from, p.to, func(records []byte, _ int) error {
 		if err := p.open(out); err != nil {
 			return err
@@ -135,7 +137,7 @@ func (p *reportPress) report(ctx context.Context, out io.Writer) error {
 }
 
 // end sets the trailers.
-func (p *reportPress) end(set func(name, value string)) {
+func (p *streamedReport) end(set func(name, value string)) {
 	set(headerReportCount, itoa(p.total.Count))
 	set(headerReportSHA256, hex.EncodeToString(p.total.SHA256[:]))
 }
@@ -144,7 +146,7 @@ func (p *reportPress) end(set func(name, value string)) {
 //
 // It is not called before the first records, or the end, are there, so that an early error still
 // has a status code.
-func (p *reportPress) open(out io.Writer) error {
+func (p *streamedReport) open(out io.Writer) error {
 	if p.begun {
 		return nil
 	}
@@ -165,7 +167,7 @@ func (p *reportPress) open(out io.Writer) error {
 // elements turns lines of JSON into the next elements of an array.
 //
 // The result is valid until the next call.
-func (p *reportPress) elements(lines []byte) []byte {
+func (p *streamedReport) elements(lines []byte) []byte {
 	first := p.text == nil
 	p.text = p.text[:0]
 	for line := range bytes.Lines(lines) {

@@ -61,7 +61,7 @@ func (q *inquiry) revokeTokens() problem {
 	if q.p.Revocation.Act == nil {
 		return problemRoute
 	}
-	if p := q.visit.admin(); p.status != 0 {
+	if p := q.serviceRequest.admin(); p.status != 0 {
 		return p
 	}
 	if p := q.readBody(); p.status != 0 {

@@ -91,7 +91,7 @@ func referenceRouteOf(path []byte) (r route, id []byte) {
 }
 
 // answer runs the endpoint of a request.
-func (s *ReferenceData) answer(e *errand, r route, id []byte, method methods) problem {
+func (s *ReferenceData) answer(e *sourceRequest, r route, id []byte, method methods) problem {
 	switch {
 	case r == routeStocks && method == methodGet:
 		return s.list(e)
@@ -109,14 +109,14 @@ func (s *ReferenceData) answer(e *errand, r route, id []byte, method methods) pr
 }
 
 // list is GET /stocks.
-func (s *ReferenceData) list(e *errand) problem {
+func (s *ReferenceData) list(e *sourceRequest) problem {
 	return showList(e, &s.source, s.securities.List, appendStock)
 }
 
 // show is GET /stocks/{ticker}.
 //
 // Beside the stock it shows the tick, which is the same for all stocks.
-func (s *ReferenceData) show(e *errand, ticker []byte) problem {
+func (s *ReferenceData) show(e *sourceRequest, ticker []byte) problem {
 	if p := e.noParameters(); p.status != 0 {
 		return p
 	}
@@ -141,7 +141,7 @@ func (s *ReferenceData) show(e *errand, ticker []byte) problem {
 //
 // The answer is the stock as stored: trimmed and in capitals. As for accounts, the engine learns of
 // it from the feed.
-func (s *ReferenceData) upsert(e *errand) problem {
+func (s *ReferenceData) upsert(e *sourceRequest) problem {
 	if p := e.writing(&s.source); p.status != 0 {
 		return p
 	}

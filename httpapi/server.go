@@ -71,7 +71,7 @@ type server struct {
 	// open counts the accepted connections that are not closed; silent holds those of them that have
 	// sent nothing yet.
 	open     atomic.Int64
-	silent   silent
+	silent   silentConns
 	panics   atomic.Uint64 // handlers that panicked
 	refused  atomic.Uint64 // requests refused before a handler saw them
 	requests requestCounts
@@ -287,22 +287,22 @@ func (l *framedListener) Accept() (net.Conn, error) {
 		}
 		l.server.open.Add(-1)
 		l.server.refused.Add(1)
-		turnAway(c)
+		refuseConnection(c)
 	}
 }
 
-// turnAway closes a connection over the limit. It runs on the goroutine that accepts, so nothing
-// here may wait for the peer. Writing an answer on a new connection does not wait. Over TLS the
-// answer would need a handshake first, so there is none.
-func turnAway(c net.Conn) {
-	if _, secured := c.(*tls.Conn); !secured && c.SetDeadline(time.Now().Add(turnAwayTime)) == nil {
+// refuseConnection closes a connection over the limit. It runs on the goroutine that accepts, so
+// nothing here may wait for the peer. Writing an answer on a new connection does not wait. Over TLS
+// the answer would need a handshake first, so there is none.
+func refuseConnection(c net.Conn) {
+	if _, secured := c.(*tls.Conn); !secured && c.SetDeadline(time.Now().Add(refuseTime)) == nil {
 		_, _ = c.Write(tooManyConnections) // an error means that the peer is gone: nothing is left to do
 	}
 	_ = c.Close()
 }
 
-// turnAwayTime is how long the answer to a connection over the limit may take.
-const turnAwayTime = time.Second
+// refuseTime is how long the answer to a connection over the limit may take.
+const refuseTime = time.Second
 
 // tooManyConnections is the whole answer to a connection over the limit.
 var tooManyConnections = func() []byte {

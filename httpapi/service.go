@@ -30,7 +30,7 @@ const (
 // It is copied once, from newService into the service that embeds it; what changes afterwards is
 // behind its pointers.
 type service struct {
-	// name is one of the keys of shapes: in logs, metrics, /health and among the addresses of a
+	// name is one of the keys of serviceShapes: in logs, metrics, /health and among the addresses of a
 	// cluster.
 	name   string
 	server *server

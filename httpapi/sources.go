@@ -49,16 +49,16 @@ const maxMaking = 4
 
 // newSource builds the edge of a source. answer runs the endpoints that are specific to the source.
 //
-// Health and document do not go through versioned's waits. A handler makes an errand of its own and
-// keeps nothing.
+// Health and document do not go through versioned's waits. A handler makes a sourceRequest of its
+// own and keeps nothing.
 func newSource(name string, d sourceDeps,
-	answer func(e *errand, r route, id []byte, method methods) problem) source {
+	answer func(e *sourceRequest, r route, id []byte, method methods) problem) source {
 	s := source{deps: d, making: make(chan struct{}, maxMaking)}
 	s.service = newService(name, serverConfig{
 		route: targetRoute("", d.find), maxInflight: d.maxInflight,
 		durability: []byte(d.durability), log: d.log,
 		handler: func(ctx *fasthttp.RequestCtx) {
-			e := errand{visit: visit{ctx: ctx, verifier: d.verifier}}
+			e := sourceRequest{serviceRequest: serviceRequest{ctx: ctx, verifier: d.verifier}}
 			r, id, method, p := e.enter("", d.find)
 			if p.status == 0 {
 				p = e.versioned(&s, r, method, func() problem { return answer(&e, r, id, method) })
@@ -80,18 +80,18 @@ var (
 	errTicker = errors.New("not a ticker: 1 to 16 of A-Z 0-9 . -, and not dots alone")
 )
 
-// errand is one request to a source.
+// sourceRequest is one request to a source.
 //
 // One goroutine uses it.
-type errand struct {
-	visit
+type sourceRequest struct {
+	serviceRequest
 	asOf uint64 // a version that the answer has in it; 0: not known
 }
 
 // writing checks the caller of a write, before the body is read.
 //
 // Where write-auth is off any caller may write: settings allow that on loopback alone.
-func (e *errand) writing(s *source) problem {
+func (e *sourceRequest) writing(s *source) problem {
 	if s.deps.writeAuth {
 		if p := e.admin(); p.status != 0 {
 			return p
@@ -106,7 +106,7 @@ func (e *errand) writing(s *source) problem {
 //
 // The record of the act is written in the transaction of the change, and reaches the journal from
 // there.
-func (e *errand) operator() (*store.Act, problem) {
+func (e *sourceRequest) operator() (*store.Act, problem) {
 	if e.claims.Subject == "" {
 		_ = e.authenticate() // an open endpoint: no token, no subject
 	}
@@ -117,7 +117,7 @@ func (e *errand) operator() (*store.Act, problem) {
 // showWhole answers with a whole table. render reads the table and appends it.
 //
 // It waits for a place among maxMaking, within the time-out of the query: then 504.
-func (e *errand) showWhole(s *source,
+func (e *sourceRequest) showWhole(s *source,
 	render func(ctx context.Context, b []byte) ([]byte, error)) problem {
 	if p := e.noParameters(); p.status != 0 {
 		return p
@@ -135,7 +135,7 @@ func (e *errand) showWhole(s *source,
 }
 
 // showList answers with the documents of all rows.
-func showList[T any](e *errand, s *source, list func(context.Context) ([]T, error),
+func showList[T any](e *sourceRequest, s *source, list func(context.Context) ([]T, error),
 	document func([]byte, *T) []byte) problem {
 	return e.showWhole(s, func(ctx context.Context, b []byte) ([]byte, error) {
 		all, err := list(ctx)
@@ -161,7 +161,7 @@ func (s *source) whole(ctx context.Context, answer func() error) error {
 // showSnapshot is GET /account/control-snapshot and GET /stocks/control-snapshot.
 //
 // The snapshot is of one moment, and carries a checksum that a replica verifies.
-func (e *errand) showSnapshot(s *source) problem {
+func (e *sourceRequest) showSnapshot(s *source) problem {
 	if s.deps.snapshotAuth {
 		if p := e.admin(); p.status != 0 {
 			return p
@@ -177,7 +177,7 @@ func (e *errand) showSnapshot(s *source) problem {
 }
 
 // showSourceHealth is GET /health.
-func (e *errand) showSourceHealth(s *source) problem {
+func (e *sourceRequest) showSourceHealth(s *source) problem {
 	h := health{service: s.name, status: "ok", cluster: s.deps.cluster, durability: s.deps.durability,
 		applied: s.deps.applied(), durable: s.deps.durable(), projected: s.deps.projected}
 	if s.deps.state != nil {

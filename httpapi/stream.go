@@ -21,15 +21,15 @@ var problemChunks = badQuery("the answer is sent in chunks, which HTTP/1.0 does 
 // errReaderGone ends an answer whose connection has closed.
 var errReaderGone = errors.New("httpapi: the answer's reader is gone")
 
-// press writes one streamed answer into a pipe. run has a goroutine of its own, because it pushes
-// the answer and the HTTP library pulls an answer's body.
+// streamedAnswer writes one streamed answer into a pipe. run has a goroutine of its own, because it
+// pushes the answer and the HTTP library pulls an answer's body.
 //
 //	run --> coding --> pipe --> bodyStream.Read --> fasthttp --> socket
 //	goroutine of its own        the connection's goroutine
 //
 // A pipe has no buffer: run waits while the client does not read, so the memory of an answer does
 // not depend on its length.
-type press struct {
+type streamedAnswer struct {
 	what string // it makes, for the log
 	// run writes the answer. It calls begin before it writes anything, and may return an error before
 	// that: then the answer has a status code of its own.
@@ -70,7 +70,7 @@ func acceptedCoding(head *fasthttp.RequestHeader) int {
 // begin says that bytes follow.
 //
 // From then on the status code is 200, whatever happens. Only the goroutine of run calls it.
-func (p *press) begin() {
+func (p *streamedAnswer) begin() {
 	if !p.begun {
 		p.begun = true
 		p.started <- nil
@@ -78,7 +78,7 @@ func (p *press) begin() {
 }
 
 // output is w behind the coding of the answer.
-func (p *press) output(w io.Writer) (out io.WriteCloser, err error) {
+func (p *streamedAnswer) output(w io.Writer) (out io.WriteCloser, err error) {
 	switch p.coding {
 	case codingZstd:
 		// One goroutine and a small window: they compress an answer well enough, and the memory must not
@@ -99,7 +99,7 @@ func (p *press) output(w io.Writer) (out io.WriteCloser, err error) {
 //
 // An answer of no bytes begins here. Nothing is flushed after an error: a coding that is cut cannot
 // look whole.
-func (p *press) write(ctx context.Context, w io.Writer) error {
+func (p *streamedAnswer) write(ctx context.Context, w io.Writer) error {
 	out, err := p.output(w)
 	if err != nil {
 		return err
@@ -121,9 +121,9 @@ func (plain) Close() error { return nil }
 // the error of p. After that an error can only end the connection, without the last chunk, so that
 // the answer does not look whole.
 //
-// It waits until the first bytes are there. After an error the press has ended, and the response is
-// untouched.
-func (s *service) sendStream(v *visit, p *press, kind string) error {
+// It waits until the first bytes are there. After an error the streamedAnswer has ended, and the
+// response is untouched.
+func (s *service) sendStream(v *serviceRequest, p *streamedAnswer, kind string) error {
 	p.started = make(chan error, 1)
 	stream := s.stream(p, v.ctx)
 	if err := <-p.started; err != nil {
@@ -145,12 +145,12 @@ func (s *service) sendStream(v *visit, p *press, kind string) error {
 	return nil
 }
 
-// bodyStream is the answer's body: the reading end of a press's pipe. The HTTP library reads and
-// closes it on the connection's goroutine.
+// bodyStream is the answer's body: the reading end of a streamedAnswer's pipe. The HTTP library
+// reads and closes it on the connection's goroutine.
 type bodyStream struct {
 	*io.PipeReader
-	press *press
-	ctx   *fasthttp.RequestCtx
+	answer *streamedAnswer
+	ctx    *fasthttp.RequestCtx
 	// conn gets a write deadline of its own for each piece. cancel ends the context of run, and ended
 	// waits for its goroutine.
 	conn   net.Conn
@@ -161,16 +161,16 @@ type bodyStream struct {
 	timeout time.Duration // of one write
 }
 
-// stream starts a press.
+// stream starts a streamedAnswer.
 //
 // The context ends with the service, with Close and, through the pipe, with the connection. A panic
 // of run is the error of the answer. Close waits on ended: nothing of run is left when it returns.
-func (s *service) stream(p *press, request *fasthttp.RequestCtx) *bodyStream {
+func (s *service) stream(p *streamedAnswer, request *fasthttp.RequestCtx) *bodyStream {
 	ctx, cancel := context.WithCancel(s.lasting)
 	reader, writer := io.Pipe()
-	b := &bodyStream{PipeReader: reader, press: p, ctx: request, conn: request.Conn(),
+	b := &bodyStream{PipeReader: reader, answer: p, ctx: request, conn: request.Conn(),
 		cancel:  cancel,
-		timeout: s.server.http.WriteTimeout, leave: holdStand(request)}
+		timeout: s.server.http.WriteTimeout, leave: holdBackend(request)}
 	s.server.streams.Add(1)
 	// A client that does not read must not hold it up.
 	context.AfterFunc(ctx, func() { reader.CloseWithError(context.Cause(ctx)) })
@@ -215,8 +215,8 @@ func (b *bodyStream) Read(piece []byte) (int, error) {
 		time.Now().Add(b.timeout)); deadline != nil && err == nil {
 		return n, deadline
 	}
-	if err == io.EOF && b.press.trailer != nil {
-		b.press.trailer(b.ctx.Response.Header.Set)
+	if err == io.EOF && b.answer.trailer != nil {
+		b.answer.trailer(b.ctx.Response.Header.Set)
 	}
 	return n, err
 }

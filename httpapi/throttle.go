@@ -110,7 +110,7 @@ var problemThrottled = problem{status: 429, code: CodeTooManyRequests,
 
 // throttled writes the answer with the time to wait, in whole seconds. It has written the answer
 // itself, for the header, and returns no problem.
-func (v *visit) throttled(wait time.Duration) problem {
+func (v *serviceRequest) throttled(wait time.Duration) problem {
 	problemThrottled.write(v.ctx)
 	seconds := int64((wait + time.Second - 1) / time.Second)
 	v.ctx.Response.Header.SetCanonical(headerRetryAfter, strconv.AppendInt(nil, seconds, 10))

@@ -29,7 +29,7 @@ func versionOf(source any) func(ctx context.Context) (uint64, error) {
 //
 // A read is marked with the version that was there before it: the table may be newer, never older.
 // Health and document are of no version.
-func (e *errand) versioned(s *source, r route, method methods, run func() problem) problem {
+func (e *sourceRequest) versioned(s *source, r route, method methods, run func() problem) problem {
 	if r == routeHealth || r == routeOpenAPI || s.deps.version == nil {
 		return run()
 	}
@@ -52,7 +52,7 @@ func (e *errand) versioned(s *source, r route, method methods, run func() proble
 // cannot be read. A read that asks for none is left to the endpoint, which reports that.
 //
 // It polls every rowsLook for at most sequencePatience; each look is a query.
-func (e *errand) awaitVersion(ctx context.Context, s *source) problem {
+func (e *sourceRequest) awaitVersion(ctx context.Context, s *source) problem {
 	wanted := uint64(0)
 	if value := e.ctx.Request.Header.Peek(headerMinVersion); value != nil {
 		var ok bool

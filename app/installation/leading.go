@@ -76,7 +76,7 @@ type leading struct {
 
 // leaderService is a service behind a relay that can be told to end.
 type leaderService interface {
-	httpapi.Servant
+	httpapi.RelayedService
 	Shutdown(context.Context) error
 }
 

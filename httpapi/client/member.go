@@ -15,13 +15,13 @@ const (
 // with Unknown.
 var errUnsent = errors.New("not connected")
 
-// elsewhere reports that another member may have the answer, where this one gave err. It does not
-// say that the request may be sent again: see safe.
+// otherMemberMayAnswer reports that another member may have the answer, where this one gave err. It
+// does not say that the request may be sent again: see safe.
 //
 // An error of the transport is one of this member: its host, its network or its process may be
 // gone. A *Problem is passed over only when it speaks of the leader: a write that gets another 503,
 // such as OVERLOADED, would meet the same leader through any member.
-func elsewhere(err error) bool {
+func otherMemberMayAnswer(err error) bool {
 	var p *Problem
 	if !errors.As(err, &p) {
 		return !errors.Is(err, ErrAnswer)

@@ -68,7 +68,7 @@ func (c *Client) round(ctx context.Context, r *call, answer any) (err error) {
 		at := l.at.Load()
 		err = c.once(ctx, l.member(at), r, answer)
 		r.unsettled = r.unsettled || r.method != http.MethodGet && Unknown(err)
-		if err == nil || !elsewhere(err) || ctx.Err() != nil {
+		if err == nil || !otherMemberMayAnswer(err) || ctx.Err() != nil {
 			return err
 		}
 		l.at.CompareAndSwap(at, at+1) // fails when another goroutine has moved on already

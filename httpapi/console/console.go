@@ -175,7 +175,7 @@ func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch first, rest := cutPath(r.URL.Path); first {
 	case "api":
 		if r.Header.Get(headerStatus) != "" {
-			w = calm{w}
+			w = statusHeaderWriter{w}
 		}
 		c.serveAPI(w, r, rest)
 	default:

@@ -121,11 +121,11 @@ func cutPath(path string) (first, rest string) {
 // which is none.
 const headerStatus = "X-Console-Status"
 
-// calm is the writer of an answer whose status goes into headerStatus. It is for the pages' own
-// scripts.
-type calm struct{ http.ResponseWriter }
+// statusHeaderWriter is the writer of an answer whose status goes into headerStatus. It is for the
+// pages' own scripts.
+type statusHeaderWriter struct{ http.ResponseWriter }
 
-func (w calm) WriteHeader(status int) {
+func (w statusHeaderWriter) WriteHeader(status int) {
 	if status >= 400 {
 		w.Header().Set(headerStatus, strconv.Itoa(status))
 		status = http.StatusOK
@@ -134,7 +134,7 @@ func (w calm) WriteHeader(status int) {
 }
 
 // Unwrap lets the standard library flush and set deadlines.
-func (w calm) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+func (w statusHeaderWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 // refuse answers with a problem document, as the services do.
 //

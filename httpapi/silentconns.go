@@ -5,10 +5,10 @@ import (
 	"sync"
 )
 
-// silent holds the connections that have not sent anything yet. The HTTP library counts them among
-// the busy ones until their read times out. Programs that dial in advance leave such connections
-// behind, and a shutdown does not need to wait for them.
-type silent struct {
+// silentConns holds the connections that have not sent anything yet. The HTTP library counts them
+// among the busy ones until their read times out. Programs that dial in advance leave such
+// connections behind, and a shutdown does not need to wait for them.
+type silentConns struct {
 	// mu guards both. A connection takes it when it is accepted, with its first read and at its end.
 	mu     sync.Mutex
 	conns  map[*framedConn]struct{}
@@ -17,7 +17,7 @@ type silent struct {
 
 // add adds a connection, and reports false when the server is already shutting down. The caller
 // then closes the connection.
-func (s *silent) add(c *framedConn) bool {
+func (s *silentConns) add(c *framedConn) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
@@ -32,7 +32,7 @@ func (s *silent) add(c *framedConn) bool {
 
 // heard removes a connection that has sent something, or is gone. It may be called again for the
 // same connection.
-func (s *silent) heard(c *framedConn) {
+func (s *silentConns) heard(c *framedConn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.conns, c)
@@ -40,7 +40,7 @@ func (s *silent) heard(c *framedConn) {
 
 // close closes the sockets of all these connections, and of those that come later. Each
 // connection's own goroutine notices that and closes the rest.
-func (s *silent) close() {
+func (s *silentConns) close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.closed = true

@@ -8,9 +8,9 @@ import (
 	"posttrade/matcher/gate"
 )
 
-// visit is one request to any service: the request, the caller, and the means to answer. The
-// requests of the services embed it. One goroutine uses it.
-type visit struct {
+// serviceRequest is one request to any service: the request, the caller, and the means to answer.
+// The requests of the services embed it. One goroutine uses it.
+type serviceRequest struct {
 	ctx      *fasthttp.RequestCtx
 	verifier *gate.Verifier // constant; the rest is of this request
 	// query is the raw query, still with percent-encoding; nil for none. It points into the request.
@@ -24,7 +24,7 @@ type visit struct {
 }
 
 // clear removes the state of the request.
-func (v *visit) clear() {
+func (v *serviceRequest) clear() {
 	v.ctx, v.query, v.claims = nil, nil, gate.Claims{}
 	v.body.reset(nil)
 }
@@ -33,14 +33,14 @@ func (v *visit) clear() {
 // is the endpoint's method that the request uses.
 //
 // It comes first in every handler: until it has run, query is nil.
-func (v *visit) enter(prefix string, find func(path []byte) (r route, id []byte)) (
+func (v *serviceRequest) enter(prefix string, find func(path []byte) (r route, id []byte)) (
 	r route, id []byte, method methods, p problem,
 ) {
 	_, v.query = splitTarget(v.ctx.Request.Header.RequestURI())
 	return enter(v.ctx, prefix, find)
 }
 
-// enter is visit.enter for a caller without a visit.
+// enter is serviceRequest.enter for a caller without a serviceRequest.
 //
 // The order is path, endpoint, length of the id, method. For a 405 it returns the endpoint beside
 // the problem.
@@ -68,13 +68,13 @@ func enter(ctx *fasthttp.RequestCtx, prefix string, find func(path []byte) (r ro
 //
 // The buffer comes from the HTTP library's pool, which keeps those of up to keptBody bytes. A
 // handler that returns a problem after begin loses it: write makes another one.
-func (v *visit) begin() []byte { return v.ctx.Response.SwapBody(nil)[:0] }
+func (v *serviceRequest) begin() []byte { return v.ctx.Response.SwapBody(nil)[:0] }
 
 // send makes b the body of a JSON answer.
 //
 // It returns no problem, so that a handler ends with it. The response keeps b: the caller must not
 // use it afterwards.
-func (v *visit) send(status int, b []byte) problem {
+func (v *serviceRequest) send(status int, b []byte) problem {
 	v.ctx.Response.SwapBody(b)
 	v.ctx.Response.SetStatusCode(status)
 	v.ctx.Response.Header.SetContentType(contentJSON)
@@ -84,7 +84,7 @@ func (v *visit) send(status int, b []byte) problem {
 // sendProblem makes b the answer; problem.append has rendered it, and it is closed.
 //
 // It is for documents with further members; a plain problem is returned instead.
-func (v *visit) sendProblem(status int, b []byte) problem {
+func (v *serviceRequest) sendProblem(status int, b []byte) problem {
 	v.ctx.Response.SwapBody(b)
 	v.ctx.Response.SetStatusCode(status)
 	v.ctx.Response.Header.SetContentType(contentProblem)
@@ -96,7 +96,7 @@ func (v *visit) sendProblem(status int, b []byte) problem {
 // Afterwards claims are the caller's. No token and a bad one are both 401; a token for metrics is
 // 403, because it is good elsewhere. A token that was verified before costs a look-up and no
 // allocation. The subject goes to the access log, when requests are logged.
-func (v *visit) authenticate() problem {
+func (v *serviceRequest) authenticate() problem {
 	token := bearer(v.ctx.Request.Header.Peek("Authorization"))
 	if token == nil {
 		return problemToken
@@ -139,7 +139,7 @@ func bearer(header []byte) []byte {
 // admin verifies a token and its admin claim, in every configuration.
 //
 // Claims without the admin claim are 403 ADMIN_REQUIRED, whatever accounts they have.
-func (v *visit) admin() problem {
+func (v *serviceRequest) admin() problem {
 	if p := v.authenticate(); p.status != 0 {
 		return p
 	}
@@ -153,7 +153,7 @@ func (v *visit) admin() problem {
 // body has parameters.
 //
 // Content-Encoding is refused whatever it says: a small body must not become a large one in memory.
-func (v *visit) readBody() problem {
+func (v *serviceRequest) readBody() problem {
 	if p := v.noParameters(); p.status != 0 {
 		return p
 	}
@@ -184,7 +184,7 @@ func jsonType(value []byte) bool {
 }
 
 // emptyBody refuses a body where none is expected; {} counts as none.
-func (v *visit) emptyBody() problem {
+func (v *serviceRequest) emptyBody() problem {
 	if p := v.readBody(); p.status != 0 {
 		return p
 	}
@@ -202,7 +202,7 @@ func (v *visit) emptyBody() problem {
 //
 // What the decoder returned may be used only after bodyRead has returned no problem: after an error
 // its values are zero or partial.
-func (v *visit) bodyRead() problem {
+func (v *serviceRequest) bodyRead() problem {
 	if err := v.body.end(); err != nil {
 		return v.body.bodyProblem(err, -1)
 	}
