@@ -171,7 +171,7 @@ func (s *AccountService) upsert(e *sourceRequest) problem {
 // account reads the body of an upsert. A new account is enabled unless the body says otherwise. An
 // existing account keeps its state unless the body has the member enabled.
 func (d *decoder) account() accounts.Account {
-	a := accounts.Account{Enabled: true, EnabledUnsaid: true}
+	a := accounts.Account{Enabled: true, EnabledUnset: true}
 	var id, name bool
 	for key := range d.members {
 		switch string(key) {
@@ -180,7 +180,7 @@ func (d *decoder) account() accounts.Account {
 		case "displayName":
 			a.DisplayName, name = d.name("displayName"), true
 		case "enabled":
-			a.Enabled, a.EnabledUnsaid = d.flag("enabled"), false
+			a.Enabled, a.EnabledUnset = d.flag("enabled"), false
 		default:
 			d.unknown(key)
 		}

@@ -176,7 +176,7 @@ func (s *ReferenceData) upsert(e *sourceRequest) problem {
 // otherwise. An existing stock keeps both flags unless the body has them. The service decides what
 // a valid ticker is; it stores the ticker trimmed and in capitals.
 func (d *decoder) stock() securities.Stock {
-	s := securities.Stock{Enabled: true, EnabledUnsaid: true, HaltedUnsaid: true}
+	s := securities.Stock{Enabled: true, EnabledUnset: true, HaltedUnset: true}
 	var ticker, name bool
 	for key := range d.members {
 		switch string(key) {
@@ -186,9 +186,9 @@ func (d *decoder) stock() securities.Stock {
 		case "companyName":
 			s.CompanyName, name = d.name("companyName"), true
 		case "enabled":
-			s.Enabled, s.EnabledUnsaid = d.flag("enabled"), false
+			s.Enabled, s.EnabledUnset = d.flag("enabled"), false
 		case "halted":
-			s.Halted, s.HaltedUnsaid = d.flag("halted"), false
+			s.Halted, s.HaltedUnset = d.flag("halted"), false
 		default:
 			d.unknown(key)
 		}

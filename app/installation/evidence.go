@@ -215,13 +215,13 @@ func (e *evidenceLog) metrics(emit metric.Emit) {
 // with the ones that others have seen.
 func evidenceNeighbour(c *settings.Config) neighbour {
 	file := filepath.Join(EvidenceDir(c), "checkpoints")
-	return neighbour{name: "evidence file " + file, look: func(context.Context) (standing, error) {
+	return neighbour{name: "evidence file " + file, look: func(context.Context) (coverage, error) {
 		at, err := evidence.Newest(EvidenceDir(c))
 		// Another setting of the name is no other history: the log says so itself.
 		other := func(h *engine.History) bool {
 			return c.String("evidence.origin") == "" && at.Origin != evidence.Origin("", h.Genesis)
 		}
-		return standing{inputSeq: at.Head, foreign: func(h *engine.History) bool {
+		return coverage{inputSeq: at.Head, foreign: func(h *engine.History) bool {
 			return other(h) && evidence.OfGenesis(at.Origin)
 		}, of: func(h *engine.History) (bool, error) { return !other(h), nil }}, err
 	}, accept: func(context.Context, *engine.History) (string, error) {

@@ -105,7 +105,7 @@ func (everyHand) Own(_ context.Context, _ uint64, m *outbox.Message) (bool, uint
 	d, _ := control.ParseDelta(control.Account, m.Data) // a message that is no delta has no version
 	return true, d.Version, nil
 }
-func (everyHand) Strange(*outbox.Message) {}
+func (everyHand) CountForeign(*outbox.Message) {}
 
 // closedGate counts a bootstrap that runs while orders are admitted.
 func (r *replicaRig) closedGate() {

@@ -35,10 +35,10 @@ var (
 	errOtherGenesis = fmt.Errorf("%w; --accept-older-journal does not accept it", errOtherHistory)
 )
 
-// standing is how far a neighbour knows the history.
+// coverage is how far a neighbour knows the history.
 //
-// A standing with both sequences 0 agrees with every journal.
-type standing struct {
+// A coverage with both sequences 0 agrees with every journal.
+type coverage struct {
 	// SHA-256 of the genesis that the neighbour has noted; zero when it does not say.
 	genesis [sha256.Size]byte
 	// The genesis of the history that fills a database, in hex; empty when the database has none.
@@ -57,8 +57,8 @@ type standing struct {
 type neighbour struct {
 	// Names the file or the address in messages, without a password.
 	name string
-	// Reads the standing and changes nothing. What does not exist has the zero standing.
-	look func(ctx context.Context) (standing, error)
+	// Reads the coverage and changes nothing. What does not exist has the zero coverage.
+	look func(ctx context.Context) (coverage, error)
 	// accept makes the neighbour forget what an older journal does not have, and says what it forgot.
 	//
 	// It is called only with --accept-older-journal, after a comparison that has failed.
@@ -70,7 +70,7 @@ type neighbour struct {
 // The order of the checks is from what needs no journal to what reads it: the genesis, how far both
 // go, then the last entry itself. So a journal of another installation is found as such, whatever
 // its length. Errors wrap errOlderJournal or errOtherHistory, or are those of reading.
-func compare(h *engine.History, name string, s *standing) error {
+func compare(h *engine.History, name string, s *coverage) error {
 	known := h.Genesis != [sha256.Size]byte{}
 	switch {
 	case s.inputSeq == 0 && s.tradeSeq == 0:
@@ -107,7 +107,7 @@ func compare(h *engine.History, name string, s *standing) error {
 // reach describes what a neighbour knows.
 //
 // It is empty for a neighbour that knows nothing, which compare never describes.
-func (s *standing) reach() string {
+func (s *coverage) reach() string {
 	var parts []string
 	if s.inputSeq > 0 {
 		parts = append(parts, fmt.Sprintf("sequence %d", s.inputSeq))

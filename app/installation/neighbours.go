@@ -35,9 +35,9 @@ func neighbours(c *settings.Config) []neighbour {
 // removes the checkpoint; the TCA makes its index again from the journal.
 func tcaNeighbour(dir string) neighbour {
 	name := "TCA file " + filepath.Join(dir, "checkpoint")
-	return neighbour{name: name, look: func(ctx context.Context) (standing, error) {
-		at, err := tca.ReadStanding(dir)
-		return standing{genesis: at.Genesis, inputSeq: at.InputSeq,
+	return neighbour{name: name, look: func(ctx context.Context) (coverage, error) {
+		at, err := tca.ReadCoverage(dir)
+		return coverage{genesis: at.Genesis, inputSeq: at.InputSeq,
 			of: func(h *engine.History) (bool, error) {
 				c, err := h.Command(ctx, at.InputSeq)
 				return c == at.Last, err
@@ -53,9 +53,9 @@ func tcaNeighbour(dir string) neighbour {
 // instead.
 func extractNeighbour(sink string) neighbour {
 	name := "extracts in " + sink
-	return neighbour{name: name, look: func(ctx context.Context) (standing, error) {
+	return neighbour{name: name, look: func(ctx context.Context) (coverage, error) {
 		newest, err := riskextract.Newest(sink)
-		return standing{inputSeq: newest.Seq, of: func(h *engine.History) (bool, error) {
+		return coverage{inputSeq: newest.Seq, of: func(h *engine.History) (bool, error) {
 			c, err := h.Command(ctx, newest.Seq)
 			if err != nil || c.TemplateID != matcher.TemplateRiskExtract {
 				return false, err
@@ -82,9 +82,9 @@ func extractNeighbour(sink string) neighbour {
 //
 // It knows a sequence alone: a history of the same length with other commands passes here.
 func markerNeighbour(dir string) neighbour {
-	return neighbour{name: "extract cursor in " + dir, look: func(context.Context) (standing, error) {
-		seq, _, err := riskextract.FileStanding(dir)
-		return standing{inputSeq: seq}, err
+	return neighbour{name: "extract cursor in " + dir, look: func(context.Context) (coverage, error) {
+		seq, _, err := riskextract.FileCoverage(dir)
+		return coverage{inputSeq: seq}, err
 	}, accept: func(_ context.Context, h *engine.History) (string, error) {
 		return "set back", riskextract.SetFileBack(dir, h.InputSeq)
 	}}
@@ -95,17 +95,17 @@ func markerNeighbour(dir string) neighbour {
 // with the journal's own. Giving up keeps the rows behind the journal under other ids, because the
 // next trades get the ids that they have.
 func databaseNeighbour(name string, db *store.DB) neighbour {
-	return neighbour{name: name, look: func(ctx context.Context) (standing, error) {
-		var rows projection.Standing
-		var s standing
+	return neighbour{name: name, look: func(ctx context.Context) (coverage, error) {
+		var rows projection.Coverage
+		var s coverage
 		err := db.Read(ctx, func(tx *store.Tx) (err error) {
 			var books uint64
-			if rows, err = projection.ReadStanding(tx); err == nil {
-				books, err = recon.ReadStanding(tx)
+			if rows, err = projection.ReadCoverage(tx); err == nil {
+				books, err = recon.ReadCoverage(tx)
 			}
-			s = standing{inputSeq: rows.InputSeq, tradeSeq: max(rows.TradeSeq, books)}
+			s = coverage{inputSeq: rows.InputSeq, tradeSeq: max(rows.TradeSeq, books)}
 			if err == nil {
-				books, err = riskextract.ReadStanding(tx)
+				books, err = riskextract.ReadCoverage(tx)
 			}
 			if err == nil {
 				var marked store.History

@@ -177,10 +177,11 @@ func (d *downstream) makeSidecars(c *settings.Config, k *engine.Engine, history 
 		SettlementDate: calendar.SettlementDate,
 	})
 	genesis := store.GenesisMark(k.Genesis.Marshal())
-	d.Db.Bind(store.Belonging{Agrees: d.projection.Agrees, History: func() (store.History, error) {
-		origin, err := d.projection.Origin()
-		return store.History{Genesis: genesis, Origin: origin}, err
-	}})
+	d.Db.Bind(store.HistoryBinding{Agrees: d.projection.Agrees,
+		History: func() (store.History, error) {
+			origin, err := d.projection.Origin()
+			return store.History{Genesis: genesis, Origin: origin}, err
+		}})
 	d.prices = prices.New(k.Gate, k.Desk)
 	d.tca, err = tca.Open(tca.Options{
 		Dir: c.InDataDir("tca"), Window: time.Duration(c.Int("tca.window-minutes")) * time.Minute,

@@ -114,7 +114,7 @@ func (s *controlSources) replicate(c *settings.Config, in *Installation, b *brok
 	for name, feed := range s.feeds {
 		sink := &feeds.Sink{
 			Source: name, Gate: k.Gate, Desk: k.Desk, Views: k.Views, Now: time.Now, Log: feed.Log,
-			Quarantined: feed.Outbox.Doubt,
+			Quarantined: feed.Outbox.CompareNow,
 		}
 		feed.Sink.Store(sink)
 		feed.Bootstrap.Store(bootstrap.New(bootstrap.Options{

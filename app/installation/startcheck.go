@@ -109,7 +109,7 @@ func (s startCheck) named(n *neighbour, err error) error {
 // differing is a neighbour that does not agree with the journal, and what it knows.
 type differing struct {
 	*neighbour
-	at standing
+	at coverage
 }
 
 // one compares a neighbour, which gives up what the journal does not have when that is accepted.
@@ -132,7 +132,7 @@ func (s startCheck) accepts(err error) bool {
 // A database at an address with a mark, and a journal that is new, is more likely to be another
 // installation's database than that of a lost journal; the error says so.
 func (s startCheck) compare(ctx context.Context, n *neighbour,
-	h *engine.History) (at standing, err error) {
+	h *engine.History) (at coverage, err error) {
 	ctx, cancel := context.WithTimeout(ctx, lookPatience)
 	defer cancel()
 	if at, err = n.look(ctx); err != nil {

@@ -12,16 +12,16 @@ import (
 
 // Account is one account.
 //
-// EnabledUnsaid and By are set by the caller of Upsert only; List and Get leave them zero.
+// EnabledUnset and By are set by the caller of Upsert only; List and Get leave them zero.
 type Account struct {
 	// ID is above 0, the accountId of orders and trades.
 	ID          uint32
 	DisplayName string
 	Enabled     bool
 
-	// EnabledUnsaid marks a change that does not set Enabled: an existing account keeps its value, and
+	// EnabledUnset marks a change that does not set Enabled: an existing account keeps its value, and
 	// a new one gets the value of Enabled.
-	EnabledUnsaid bool
+	EnabledUnset bool
 	// By is the operator of a change; nil: no operator's act.
 	By *store.Act
 }
@@ -102,7 +102,7 @@ func (s *Accounts) Upsert(ctx context.Context, a Account) (version uint64, err e
 	if err != nil {
 		return 0, err
 	}
-	stored, _, err := s.table.Upsert(ctx, r, source.Unsaid{Enabled: a.EnabledUnsaid}, a.By, r.ID)
+	stored, _, err := s.table.Upsert(ctx, r, source.UnsetFlags{Enabled: a.EnabledUnset}, a.By, r.ID)
 	return stored.Version, err
 }
 

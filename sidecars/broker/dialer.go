@@ -41,7 +41,7 @@ func (b *Broker) options() []nats.Option {
 		nats.ReconnectHandler(b.connected),
 		nats.DisconnectErrHandler(b.disconnected),
 		nats.ReconnectErrHandler(b.refused),
-		nats.ErrorHandler(b.complaint),
+		nats.ErrorHandler(b.asyncError),
 		nats.SkipHostLookup(), // the dialer looks names up, and stops when the Broker is closed
 	}
 }

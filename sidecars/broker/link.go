@@ -184,9 +184,9 @@ func (b *Broker) notConnected(err error) {
 	b.setState(false, fmt.Sprintf("not connected to %s: %v", b.places, err))
 }
 
-// complaint runs for an error outside of a call; nats.go calls it. Such errors are a subscription
+// asyncError runs for an error outside of a call; nats.go calls it. Such errors are a subscription
 // without permission, and one that is too slow.
-func (b *Broker) complaint(_ *nats.Conn, sub *nats.Subscription, err error) {
+func (b *Broker) asyncError(_ *nats.Conn, sub *nats.Subscription, err error) {
 	if errors.Is(err, nats.ErrSlowConsumer) && sub != nil {
 		b.log.Warn("broker dropped messages of a slow subscription", "subject", sub.Subject)
 		return

@@ -96,11 +96,11 @@ type Record struct {
 	HaltedVersion  uint64 // of a security
 }
 
-// SaidEnabled returns the version of the change that last set Enabled.
-func (r *Record) SaidEnabled() uint64 { return cmp.Or(r.EnabledVersion, r.Version) }
+// EnabledSetVersion returns the version of the change that last set Enabled.
+func (r *Record) EnabledSetVersion() uint64 { return cmp.Or(r.EnabledVersion, r.Version) }
 
-// SaidHalted returns the version of the change that last set Halted.
-func (r *Record) SaidHalted() uint64 { return cmp.Or(r.HaltedVersion, r.Version) }
+// HaltedSetVersion returns the version of the change that last set Halted.
+func (r *Record) HaltedSetVersion() uint64 { return cmp.Or(r.HaltedVersion, r.Version) }
 
 // Same reports whether two records are equal. The versions of the changes that set the flags are
 // not compared: an operator that edits the tables by hand need not maintain them.
@@ -139,7 +139,7 @@ func (r *Record) appendJSON(b []byte, s Source) []byte {
 		b = strictjson.AppendString(b, r.Name)
 		b = append(b, `,"enabled":`...)
 		b = strconv.AppendBool(b, r.Enabled)
-		b = appendSaid(b, `,"enabledVersion":`, r.EnabledVersion)
+		b = appendFlagVersion(b, `,"enabledVersion":`, r.EnabledVersion)
 		b = append(b, `,"id":`...)
 		b = strconv.AppendUint(b, uint64(r.ID), 10)
 	} else {
@@ -147,10 +147,10 @@ func (r *Record) appendJSON(b []byte, s Source) []byte {
 		b = strictjson.AppendString(b, r.Name)
 		b = append(b, `,"enabled":`...)
 		b = strconv.AppendBool(b, r.Enabled)
-		b = appendSaid(b, `,"enabledVersion":`, r.EnabledVersion)
+		b = appendFlagVersion(b, `,"enabledVersion":`, r.EnabledVersion)
 		b = append(b, `,"halted":`...)
 		b = strconv.AppendBool(b, r.Halted)
-		b = appendSaid(b, `,"haltedVersion":`, r.HaltedVersion)
+		b = appendFlagVersion(b, `,"haltedVersion":`, r.HaltedVersion)
 		b = append(b, `,"ticker":`...)
 		b = strictjson.AppendString(b, r.Ticker)
 	}
@@ -158,9 +158,9 @@ func (r *Record) appendJSON(b []byte, s Source) []byte {
 	return append(strconv.AppendUint(b, r.Version, 10), '}')
 }
 
-// appendSaid appends the version of the change that set a flag when it is not the record's own
-// version. A reader that does not know the member so reads most records.
-func appendSaid(b []byte, member string, version uint64) []byte {
+// appendFlagVersion appends the version of the change that set a flag when it is not the record's
+// own version. A reader that does not know the member so reads most records.
+func appendFlagVersion(b []byte, member string, version uint64) []byte {
 	if version == 0 {
 		return b
 	}

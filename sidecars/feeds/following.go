@@ -19,8 +19,8 @@ import (
 type ownership interface {
 	// Own reports whether a message behind a given version is the source's, and its own version.
 	Own(ctx context.Context, after uint64, m *outbox.Message) (mine bool, version uint64, err error)
-	// Strange receives the messages that are not, in the order of the stream.
-	Strange(m *outbox.Message)
+	// CountForeign receives the messages that are not, in the order of the stream.
+	CountForeign(m *outbox.Message)
 }
 
 // Following is a confirmed subscription in the form that the replica's bootstrap reads. It leaves
@@ -122,7 +122,7 @@ func (f *Following) Next(ctx context.Context) ([][]byte, error) {
 		case mine:
 			payloads = append(payloads, m.Data)
 		default:
-			f.own.Strange(&m)
+			f.own.CountForeign(&m)
 		}
 	}
 	return payloads, nil

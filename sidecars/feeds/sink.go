@@ -152,17 +152,17 @@ func (s *Sink) kept(
 	}
 	if s.Source == control.Account {
 		a, ok := s.Views.Account(r.ID)
-		if ok && stays(r.SaidEnabled(), a.ByHand, a.Enabled == r.Enabled) {
+		if ok && stays(r.EnabledSetVersion(), a.ByHand, a.Enabled == r.Enabled) {
 			keep = matcher.KeepEnabled
 		}
 		return keep
 	}
 	id, _ := s.Gate.Security([]byte(r.Ticker))
 	row, ok := s.Views.Security(id)
-	if ok && stays(r.SaidEnabled(), row.EnabledByHand, row.Enabled == r.Enabled) {
+	if ok && stays(r.EnabledSetVersion(), row.EnabledByHand, row.Enabled == r.Enabled) {
 		keep |= matcher.KeepEnabled
 	}
-	if ok && stays(r.SaidHalted(), row.HaltedByHand, row.Halted == r.Halted) {
+	if ok && stays(r.HaltedSetVersion(), row.HaltedByHand, row.Halted == r.Halted) {
 		keep |= matcher.KeepHalted
 	}
 	return keep
@@ -177,10 +177,10 @@ func (s *Sink) Apply(ctx context.Context, deltas []control.Delta) error {
 	for i := range deltas {
 		r := &deltas[i].Record
 		changes[i].Record = *r
-		if r.SaidEnabled() != r.Version {
+		if r.EnabledSetVersion() != r.Version {
 			changes[i].keep |= matcher.KeepEnabled
 		}
-		if s.Source == control.Security && r.SaidHalted() != r.Version {
+		if s.Source == control.Security && r.HaltedSetVersion() != r.Version {
 			changes[i].keep |= matcher.KeepHalted
 		}
 	}

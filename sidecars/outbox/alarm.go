@@ -9,7 +9,7 @@ import (
 
 // Alarms returns how many alarms were raised for an operator; a finding that lasts counts once.
 //
-// Messages of other writers count once per burst (Strange).
+// Messages of other writers count once per burst (CountForeign).
 func (b *Outbox) Alarms() uint64 { return b.alarms.Load() }
 
 // Alarm returns the current alarm for an operator, "" for none.
@@ -52,10 +52,10 @@ func (b *Outbox) foreign(what string) error {
 // It is called when Step has published something, or has found nothing to publish.
 func (b *Outbox) settle() {
 	b.refused.Store(false)
-	switch text := otherHand; {
+	switch text := foreignAlarm; {
 	case b.finding != "":
 		b.raise(b.finding)
-	case b.passed: // Strange has counted and logged it
+	case b.passed: // CountForeign has counted and logged it
 		b.alarm.Store(&text)
 	default:
 		b.alarm.Store(nil)

@@ -12,9 +12,9 @@ import (
 // repaired, and determines which message the next row must follow. doc.go lists its findings.
 //
 // It runs before the first message and after every doubt: an error of Publish, a conflict, a
-// replica's Doubt. It costs three reads of the database and one message of the stream in the usual
-// case. Behind messages of other writers it reads back one message at a time. It is serial with
-// Step: both belong to Run's goroutine.
+// replica's CompareNow. It costs three reads of the database and one message of the stream in the
+// usual case. Behind messages of other writers it reads back one message at a time. It is serial
+// with Step: both belong to Run's goroutine.
 func (b *Outbox) Compare(ctx context.Context) error {
 	if err := b.o.Stream.Ensure(ctx); err != nil {
 		return err
@@ -110,7 +110,8 @@ type end struct {
 // lastOwn finds the source's last message on its stream; it searches backwards from the end.
 //
 // A sequence without a message was deleted or has passed the stream's limits; the search goes on
-// below it. It counts the foreign messages that it passes, oldest first, as Strange wants them.
+// below it. It counts the foreign messages that it passes, oldest first, as CountForeign wants
+// them.
 func (b *Outbox) lastOwn(ctx context.Context) (e end, err error) {
 	counted := b.counted()
 	m, sequence, found, err := b.o.Stream.Last(ctx)
@@ -142,7 +143,7 @@ func (b *Outbox) lastOwn(ctx context.Context) (e end, err error) {
 		}
 	}
 	for i := len(e.strange) - 1; i >= 0; i-- {
-		b.Strange(&e.strange[i])
+		b.CountForeign(&e.strange[i])
 	}
 	return e, nil
 }

@@ -38,5 +38,5 @@
 // first version of the epoch.
 //
 // Rows are published in strict version order and never past a row that failed. One goroutine calls
-// Run; any goroutine may use Wake, Doubt, Own, Strange, Behind and the counters.
+// Run; any goroutine may use Wake, CompareNow, Own, CountForeign, Behind and the counters.
 package outbox

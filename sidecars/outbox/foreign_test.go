@@ -127,7 +127,7 @@ func TestMessagesOfOtherHandsNeverReachTheReplica(t *testing.T) {
 		if got := r.ours(); !slices.Equal(got, span(1, uint64(r.n))) {
 			t.Errorf("the source's own messages are %v", got)
 		}
-		if n := log.Count(otherHand); n != 1 || r.b.Alarms() != 1 { // no time has passed
+		if n := log.Count(foreignAlarm); n != 1 || r.b.Alarms() != 1 { // no time has passed
 			t.Errorf("%d alarms, logged %d times", r.b.Alarms(), n)
 		}
 	})
@@ -243,7 +243,7 @@ func TestDoubtMakesThePublisherLook(t *testing.T) {
 		r.step()
 		r.run()
 		srv.DeleteStream(account.Stream())
-		r.b.Doubt()
+		r.b.CompareNow()
 		until(t, "published again", func() bool {
 			info, err := r.stream.broker.StreamInfo(t.Context(), account.Stream())
 			return err == nil && info.Messages == 10

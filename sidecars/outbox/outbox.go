@@ -66,19 +66,19 @@ type Outbox struct {
 	conflicts int  // how often in a row the stream's end differed from what Compare had found
 	troubled  bool // the trouble is in the log already
 
-	doubted atomic.Bool // Compare again; any goroutine sets it
+	compareAsked atomic.Bool // Compare again; any goroutine sets it
 	// key is the source's signing key; nil until signingKey or drawKey has read it. It never changes
 	// then.
 	key atomic.Pointer[[]byte]
 
 	mu sync.Mutex // guards what follows: any goroutine may meet messages of other writers
-	// strangeTo and strangeAt make one count and one alarm of a message that several goroutines meet.
-	strangeTo uint64    // the stream sequence of the last one that was counted
-	strangeAt time.Time // when
+	// foreignTo and foreignAt make one count and one alarm of a message that several goroutines meet.
+	foreignTo uint64    // the stream sequence of the last one that was counted
+	foreignAt time.Time // when
 
 	// Run's goroutine writes these, any goroutine reads them.
-	published atomic.Uint64
-	strangers atomic.Uint64 // any goroutine writes it, like alarms
+	published    atomic.Uint64
+	foreignCount atomic.Uint64 // any goroutine writes it, like alarms
 	// backlog is what look found last; never nil.
 	backlog atomic.Pointer[store.Backlog]
 	alarms  atomic.Uint64
@@ -151,10 +151,10 @@ func (b *Outbox) Run(ctx context.Context) error {
 		case errors.Is(err, ErrConflict) && b.conflicts < mostConflicts:
 			continue // another writer was faster: look again
 		case err != nil:
-			b.trouble(err)
+			b.logOutage(err)
 			wait = failures.Next()
 		default:
-			b.trouble(nil)
+			b.logOutage(nil)
 			failures.Reset()
 			if n == batchRows {
 				continue // there are more rows
@@ -182,10 +182,10 @@ func (b *Outbox) woken(err error) <-chan struct{} {
 	return b.wake
 }
 
-// trouble logs once that publishing has stopped, and once that it continues.
+// logOutage logs once that publishing has stopped, and once that it continues.
 //
 // The cause that is logged is the first of the row; later ones may differ.
-func (b *Outbox) trouble(err error) {
+func (b *Outbox) logOutage(err error) {
 	switch {
 	case err != nil && !b.troubled:
 		b.o.Logger.Warn("outbox waits", "source", string(b.o.Source), "error", err)

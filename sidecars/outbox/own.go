@@ -70,9 +70,9 @@ func (b *Outbox) copied(ctx context.Context, acknowledged uint64, m *Message) (b
 
 // Own reports whether a message that a subscription has delivered is the source's, and its version.
 // after is the last version that was delivered before it, 0 when that is not known. A replica must
-// not judge a message of another writer as the source's; Strange counts it. The next version with
-// the source's signature costs no query. Any goroutine. An error means that the database or the
-// stream cannot be read: the caller may ask again for the same message.
+// not judge a message of another writer as the source's; CountForeign counts it. The next version
+// with the source's signature costs no query. Any goroutine. An error means that the database or
+// the stream cannot be read: the caller may ask again for the same message.
 //
 // The subscription asks for each message that it gets, so the usual case, the next version with a
 // signature, must cost no query.
@@ -92,50 +92,50 @@ func (b *Outbox) Own(
 	return v != strange, version, err
 }
 
-// strangeQuiet is how long other writers must be quiet before the log names them again.
-const strangeQuiet = time.Minute
+// foreignQuiet is how long other writers must be quiet before the log names them again.
+const foreignQuiet = time.Minute
 
-// otherHand is the alarm of foreign messages. They change nothing: the source's next messages are
-// published behind them.
-const otherHand = "another hand writes to the stream: its messages are passed over"
+// foreignAlarm is the alarm of foreign messages. They change nothing: the source's next messages
+// are published behind them.
+const foreignAlarm = "another hand writes to the stream: its messages are passed over"
 
-// Strange counts a message of another writer, once however often it is met, and raises the alarm
-// once per burst. Messages come in the order of the stream. Any goroutine.
+// CountForeign counts a message of another writer, once however often it is met, and raises the
+// alarm once per burst. Messages come in the order of the stream. Any goroutine.
 //
 // It takes a mutex and, once per burst, writes a line. The id comes from another writer: only its
 // first 64 bytes are logged.
-func (b *Outbox) Strange(m *Message) {
+func (b *Outbox) CountForeign(m *Message) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if m.Sequence <= b.strangeTo {
+	if m.Sequence <= b.foreignTo {
 		return
 	}
-	b.strangeTo = m.Sequence
-	b.strangers.Add(1)
+	b.foreignTo = m.Sequence
+	b.foreignCount.Add(1)
 	now := b.o.Now()
-	if b.strangeAt.IsZero() || now.Sub(b.strangeAt) >= strangeQuiet {
+	if b.foreignAt.IsZero() || now.Sub(b.foreignAt) >= foreignQuiet {
 		b.alarms.Add(1)
 		id := []byte(m.MsgID)
-		b.o.Logger.Error("outbox alarm", "source", string(b.o.Source), "alarm", otherHand,
+		b.o.Logger.Error("outbox alarm", "source", string(b.o.Source), "alarm", foreignAlarm,
 			"sequence", m.Sequence, "id", string(id[:min(len(id), 64)]))
 	}
-	b.strangeAt = now
+	b.foreignAt = now
 }
 
-// otherHands reports whether a message of another writer was met less than strangeQuiet ago.
+// foreignRecently reports whether a message of another writer was met less than foreignQuiet ago.
 //
 // While it is true, Step publishes one row at a time.
-func (b *Outbox) otherHands() bool {
+func (b *Outbox) foreignRecently() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return !b.strangeAt.IsZero() && b.o.Now().Sub(b.strangeAt) < strangeQuiet
+	return !b.foreignAt.IsZero() && b.o.Now().Sub(b.foreignAt) < foreignQuiet
 }
 
 // counted returns the stream sequence up to which foreign messages have been counted.
 func (b *Outbox) counted() uint64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.strangeTo
+	return b.foreignTo
 }
 
 // streamEnds notes the end of the stream. counted was read before that end was. An end below
@@ -144,18 +144,18 @@ func (b *Outbox) streamEnds(counted, sequence uint64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if sequence < counted {
-		b.strangeTo = min(b.strangeTo, sequence)
+		b.foreignTo = min(b.foreignTo, sequence)
 	}
 }
 
 // Foreign returns how many messages of other writers were met since the start.
-func (b *Outbox) Foreign() uint64 { return b.strangers.Load() }
+func (b *Outbox) Foreign() uint64 { return b.foreignCount.Load() }
 
-// Doubt makes Run compare the stream with the outbox now, even when no row waits: a replica has met
-// something unexpected on the stream. Any goroutine may call it; it does not wait.
+// CompareNow makes Run compare the stream with the outbox now, even when no row waits: a replica
+// has met something unexpected on the stream. Any goroutine may call it; it does not wait.
 //
 // The next Step compares even when the last one was without an error.
-func (b *Outbox) Doubt() {
-	b.doubted.Store(true)
+func (b *Outbox) CompareNow() {
+	b.compareAsked.Store(true)
 	b.Wake()
 }

@@ -39,7 +39,7 @@ func (f *feed) Next(ctx context.Context) ([][]byte, error) {
 		case mine:
 			f.version, payloads = version, append(payloads, m.Data)
 		default:
-			f.own.Strange(&m)
+			f.own.CountForeign(&m)
 		}
 	}
 	return payloads, err

@@ -22,7 +22,7 @@ func (b *Outbox) Step(ctx context.Context) (published int, err error) {
 	for {
 		n, err := b.step(ctx)
 		published += n
-		single := err == nil && n == 1 && published < batchRows && b.otherHands()
+		single := err == nil && n == 1 && published < batchRows && b.foreignRecently()
 		if !single && !errors.Is(err, errTaken) {
 			return published, err
 		}
@@ -33,7 +33,7 @@ func (b *Outbox) Step(ctx context.Context) (published int, err error) {
 // acknowledgement and the mark, the rows are sent again after a Compare; the stream either shows
 // them to Compare or answers with a duplicate.
 func (b *Outbox) step(ctx context.Context) (published int, err error) {
-	if b.doubted.Swap(false) {
+	if b.compareAsked.Swap(false) {
 		b.compared = false
 	}
 	if err := b.look(ctx); err != nil {
@@ -56,7 +56,7 @@ func (b *Outbox) step(ctx context.Context) (published int, err error) {
 	if err != nil || len(rows) == 0 {
 		return 0, err
 	}
-	if b.after.unconditional() || b.otherHands() {
+	if b.after.unconditional() || b.foreignRecently() {
 		// When another writer is active, even under the source's ids, a message sent behind a refused one
 		// could be accepted all the same. So each message waits for the one before.
 		rows = rows[:1]
@@ -247,7 +247,7 @@ func (b *Outbox) sameBytes(
 	}
 	if v == strange && version == row.Version && b.taken != row.Version {
 		b.taken = row.Version // the version is published under another id
-		b.Strange(&m)
+		b.CountForeign(&m)
 		return errTaken
 	}
 	return b.foreign(fmt.Sprintf("the stream's version %d, at its sequence %d, is not the outbox's",

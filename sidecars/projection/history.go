@@ -41,7 +41,7 @@ func (p *Projection) Foreign() bool { return p.foreign.Load() }
 // cursor does not identify that fill the newest rows decide. The error is ErrAhead or ErrForeign
 // when the check fails.
 //
-// store.Belonging.Agrees calls it, in the transaction that would mark the database. An empty
+// store.HistoryBinding.Agrees calls it, in the transaction that would mark the database. An empty
 // database agrees with every journal. Any goroutine.
 func (p *Projection) Agrees(tx *store.Tx) error {
 	at, err := tx.Cursor(cursorTrades)

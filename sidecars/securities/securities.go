@@ -20,7 +20,7 @@ type Stock struct {
 
 	// These mark a change that does not set Enabled or Halted: an existing security keeps its value,
 	// and a new one gets the value of the field.
-	EnabledUnsaid, HaltedUnsaid bool
+	EnabledUnset, HaltedUnset bool
 	// By is the operator of a change; nil: no operator's act.
 	By *store.Act
 }
@@ -118,7 +118,7 @@ func (s *Securities) Upsert(ctx context.Context,
 		return Stock{}, 0, false, err
 	}
 	r, created, err = s.table.Upsert(ctx, r,
-		source.Unsaid{Enabled: stock.EnabledUnsaid, Halted: stock.HaltedUnsaid}, stock.By, r.Ticker)
+		source.UnsetFlags{Enabled: stock.EnabledUnset, Halted: stock.HaltedUnset}, stock.By, r.Ticker)
 	return ofRecord(r), r.Version, created, err
 }
 

@@ -40,13 +40,13 @@ type ruleSet struct {
 // A rule closes one day a year.
 type rule struct {
 	from, to int // years, both inclusive
-	when     occasion
+	when     yearlyDate
 	moved    observance
 }
 
-// An occasion is a date of every year: a day of a month, the nth weekday of one,
+// A yearlyDate is a date of every year: a day of a month, the nth weekday of one,
 // or a distance from Easter Sunday.
-type occasion struct {
+type yearlyDate struct {
 	easter bool
 	month  time.Month
 	day    int          // of the month; from Easter Sunday; 0 when nth counts weekdays
@@ -157,7 +157,7 @@ func parseRule(years, when, moved string) (rule, error) {
 		return r, fmt.Errorf("%q is no range of years: %w", years, ErrCalendar)
 	}
 	r.from, r.to = from, to
-	if r.when, ok = parseOccasion(when); !ok {
+	if r.when, ok = parseYearlyDate(when); !ok {
 		return r, fmt.Errorf("%q is no date of a year: %w", when, ErrCalendar)
 	}
 	switch r.moved = observance(moved); r.moved {
@@ -167,12 +167,12 @@ func parseRule(years, when, moved string) (rule, error) {
 	return r, fmt.Errorf("%q does not say what becomes of a weekend: %w", moved, ErrCalendar)
 }
 
-// parseOccasion reads easter+1, 01/mon/3 or 02-22. A fifth weekday is refused: some months have
+// parseYearlyDate reads easter+1, 01/mon/3 or 02-22. A fifth weekday is refused: some months have
 // none.
-func parseOccasion(when string) (occasion, bool) {
+func parseYearlyDate(when string) (yearlyDate, bool) {
 	if distance, found := strings.CutPrefix(when, "easter"); found {
 		days, err := strconv.Atoi(distance)
-		return occasion{easter: true, day: days}, err == nil
+		return yearlyDate{easter: true, day: days}, err == nil
 	}
 	if parts := strings.Split(when, "/"); len(parts) == 3 {
 		month, err := strconv.Atoi(parts[0])
@@ -181,14 +181,14 @@ func parseOccasion(when string) (occasion, bool) {
 			if strings.ToLower(on.String()[:3]) == parts[1] {
 				ok := err == nil && err2 == nil && month >= 1 && month <= 12 &&
 					(nth == -1 || nth >= 1 && nth <= 4)
-				return occasion{month: time.Month(month), nth: nth, on: on}, ok
+				return yearlyDate{month: time.Month(month), nth: nth, on: on}, ok
 			}
 		}
-		return occasion{}, false
+		return yearlyDate{}, false
 	}
 	// 2001 is no leap year: 29 February is not a date of every year
 	t, err := time.Parse("2006-01-02", "2001-"+when)
-	return occasion{month: t.Month(), day: t.Day()}, err == nil
+	return yearlyDate{month: t.Month(), day: t.Day()}, err == nil
 }
 
 // closings calls each with every day that the set closes from the year first to the year last, in
@@ -215,8 +215,8 @@ func (o observance) apply(d store.Date) store.Date {
 	return d
 }
 
-// in returns the occasion's date in a year.
-func (o occasion) in(year int) store.Date {
+// in returns the date in a year.
+func (o yearlyDate) in(year int) store.Date {
 	switch {
 	case o.easter:
 		return easterSunday(year) + store.Date(o.day)

@@ -110,13 +110,13 @@ func TestWhatAChangeDoesNotSayStays(t *testing.T) {
 			stock securities.Stock
 			want  control.Record
 		}{
-			{securities.Stock{Enabled: true, Halted: true, EnabledUnsaid: true, HaltedUnsaid: true},
+			{securities.Stock{Enabled: true, Halted: true, EnabledUnset: true, HaltedUnset: true},
 				control.Record{Enabled: true, Halted: true}},
-			{securities.Stock{Enabled: false, HaltedUnsaid: true},
+			{securities.Stock{Enabled: false, HaltedUnset: true},
 				control.Record{Halted: true, HaltedVersion: 1}},
-			{securities.Stock{Enabled: true, EnabledUnsaid: true, HaltedUnsaid: true},
+			{securities.Stock{Enabled: true, EnabledUnset: true, HaltedUnset: true},
 				control.Record{Halted: true, EnabledVersion: 2, HaltedVersion: 1}},
-			{securities.Stock{EnabledUnsaid: true, Halted: false}, control.Record{EnabledVersion: 2}},
+			{securities.Stock{EnabledUnset: true, Halted: false}, control.Record{EnabledVersion: 2}},
 			{securities.Stock{Enabled: true, Halted: true}, control.Record{Enabled: true, Halted: true}},
 		}
 		for i, step := range steps {

@@ -58,7 +58,7 @@ func (t *Table) BumpEpoch(ctx context.Context, last store.OutboxRow,
 		if err != nil || !found {
 			return err
 		}
-		Unsaid{Enabled: true, Halted: true}.keep(&first, &first)
+		UnsetFlags{Enabled: true, Halted: true}.keep(&first, &first)
 		return t.change(tx, &first)
 	})
 	if err != nil {

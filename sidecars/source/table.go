@@ -64,20 +64,20 @@ func (t *Table) Get(ctx context.Context, key any) (r control.Record, found bool,
 	return r, found, err
 }
 
-// Unsaid names the flags that a change does not set. They keep their values; those of a new record
-// have the values in the record.
-type Unsaid struct{ Enabled, Halted bool }
+// UnsetFlags names the flags that a change does not set. They keep their values; those of a new
+// record have the values in the record.
+type UnsetFlags struct{ Enabled, Halted bool }
 
 // keep copies the flags that a change does not set, and their versions, from the old record.
 //
 // The version is that of the change that set the flag, never 0: it must not move with the record's
 // own version.
-func (u Unsaid) keep(r, old *control.Record) {
+func (u UnsetFlags) keep(r, old *control.Record) {
 	if u.Enabled {
-		r.Enabled, r.EnabledVersion = old.Enabled, old.SaidEnabled()
+		r.Enabled, r.EnabledVersion = old.Enabled, old.EnabledSetVersion()
 	}
 	if u.Halted {
-		r.Halted, r.HaltedVersion = old.Halted, old.SaidHalted()
+		r.Halted, r.HaltedVersion = old.Halted, old.HaltedSetVersion()
 	}
 }
 
@@ -92,7 +92,7 @@ func (u Unsaid) keep(r, old *control.Record) {
 //
 // Errors: control.ErrCapacity, those of Seed and Flagged, and those of the database; with each of
 // them nothing is stored, except when the outcome of the commit is unknown (store.DB.Write).
-func (t *Table) Upsert(ctx context.Context, r control.Record, unsaid Unsaid, by *store.Act,
+func (t *Table) Upsert(ctx context.Context, r control.Record, unset UnsetFlags, by *store.Act,
 	key any) (stored control.Record, created bool, err error) {
 	if t.o.Seed != nil && !t.seeded.Load() {
 		if _, err := t.o.Seed(ctx); err != nil {
@@ -109,7 +109,7 @@ func (t *Table) Upsert(ctx context.Context, r control.Record, unsaid Unsaid, by 
 		stored, created = r, true
 		err := tx.Query(t.columns.Select+" where "+t.columns.Key+" = $1", func(row *store.Row) error {
 			old := t.columns.Scan(row)
-			unsaid.keep(&stored, &old)
+			unset.keep(&stored, &old)
 			created, was = false, old
 			return nil
 		}, key)

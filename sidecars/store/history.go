@@ -27,11 +27,11 @@ func GenesisMark(record []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Belonging ties a DB to one history: see Bind.
+// HistoryBinding ties a DB to one history: see Bind.
 //
 // The functions are called inside of a transaction, on the goroutine that uses the DB, so neither
 // may call Read or Write of that DB.
-type Belonging struct {
+type HistoryBinding struct {
 	// History returns the history of this process's journal as it is now. Every transaction calls it.
 	History func() (History, error)
 	// Agrees checks whether the rows of a database without a mark can be those of the bound history.
@@ -46,14 +46,14 @@ type Belonging struct {
 //
 // The field has no lock: a Bind beside a running call is a race. A DB that is never bound, as that
 // of a subcommand or of a test, may use any database.
-func (d *DB) Bind(b Belonging) { d.belonging = &b }
+func (d *DB) Bind(b HistoryBinding) { d.binding = &b }
 
 // bound returns fn preceded by the check that the database belongs to the bound history.
 //
 // The check costs one read of a one-row table in each transaction. A check at the start alone would
 // miss a database that is restored or marked by another process while this one runs.
 func (d *DB) bound(fn func(*Tx) error) func(*Tx) error {
-	b := d.belonging
+	b := d.binding
 	if b == nil {
 		return fn
 	}
@@ -71,7 +71,7 @@ func (d *DB) bound(fn func(*Tx) error) func(*Tx) error {
 }
 
 // ours returns the bound history.
-func (b *Belonging) ours() (History, error) {
+func (b *HistoryBinding) ours() (History, error) {
 	h, err := b.History()
 	if err != nil {
 		err = fmt.Errorf("store: history of the journal: %w", err)
@@ -83,7 +83,7 @@ func (b *Belonging) ours() (History, error) {
 //
 // A mark with Origin 0 was written before the journal had a trade, and agrees with every journal of
 // the same genesis record until MarkOrigin completes it.
-func (b *Belonging) marked(t *Tx) (found bool, err error) {
+func (b *HistoryBinding) marked(t *Tx) (found bool, err error) {
 	ours, err := b.ours()
 	if err != nil {
 		return false, err
@@ -155,7 +155,7 @@ func (t *Tx) ForgetHistory() error {
 // Agrees that is not ErrUnavailable becomes ErrForeign: the rows are there and are not those of
 // this journal.
 func (d *DB) claim(ctx context.Context) error {
-	b := d.belonging
+	b := d.binding
 	if b == nil {
 		return nil
 	}

@@ -22,7 +22,7 @@ func journalOf(t *testing.T, db *store.DB, h *store.History, agrees error) *stor
 			t.Error(err)
 		}
 	})
-	other.Bind(store.Belonging{
+	other.Bind(store.HistoryBinding{
 		History: func() (store.History, error) { return *h, nil },
 		Agrees:  func(*store.Tx) error { return agrees },
 	})

@@ -82,8 +82,8 @@ type DB struct {
 	plan   []migration
 	log    *slog.Logger
 
-	// belonging is written by Bind, before any other call.
-	belonging *Belonging // nil: any process that opens it may use it
+	// binding is written by Bind, before any other call.
+	binding *HistoryBinding // nil: any process that opens it may use it
 
 	life context.Context // ends with Close, which ends every call under way too
 	end  context.CancelCauseFunc

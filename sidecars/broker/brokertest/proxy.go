@@ -131,7 +131,7 @@ func (p *proxy) cut() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for c := range p.pairs {
-		p.breakUp(c)
+		p.closePair(c)
 	}
 }
 
@@ -139,11 +139,11 @@ func (p *proxy) cut() {
 func (p *proxy) drop(c *pair) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.breakUp(c)
+	p.closePair(c)
 }
 
-// breakUp breaks a pair. The caller holds mu.
-func (p *proxy) breakUp(c *pair) {
+// closePair breaks a pair. The caller holds mu.
+func (p *proxy) closePair(c *pair) {
 	delete(p.pairs, c)
 	c.broken = true
 	c.close()

@@ -49,7 +49,7 @@ func TestNewestIsTheHighestSequence(t *testing.T) {
 func TestTheFileCursorIsSetBackOnly(t *testing.T) {
 	dir := t.TempDir()
 	at := func() uint64 {
-		seq, _, err := FileStanding(dir)
+		seq, _, err := FileCoverage(dir)
 		must.OK(t, err)
 		return seq
 	}

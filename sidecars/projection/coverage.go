@@ -10,17 +10,17 @@ import (
 	"posttrade/sidecars/store"
 )
 
-// Standing is how much of the history a database holds, according to the cursors of this package.
+// Coverage is how much of the history a database holds, according to the cursors of this package.
 // Rows are not read: reconciliation reports a row that was inserted by hand.
 //
 // mark is that of the fill at TradeSeq, 0 for none.
-type Standing struct {
+type Coverage struct {
 	TradeSeq, InputSeq uint64
 	mark               uint64
 }
 
-// ReadStanding reads the Standing of a database; it is zero when nothing was projected yet.
-func ReadStanding(tx *store.Tx) (s Standing, err error) {
+// ReadCoverage reads the Coverage of a database; it is zero when nothing was projected yet.
+func ReadCoverage(tx *store.Tx) (s Coverage, err error) {
 	for _, c := range []struct {
 		name string
 		into *uint64
@@ -39,14 +39,14 @@ func ReadStanding(tx *store.Tx) (s Standing, err error) {
 // hand matches any history.
 //
 // The caller has read f at TradeSeq; another fill gives false.
-func (s Standing) Of(f *matcher.Fill) bool {
+func (s Coverage) Of(f *matcher.Fill) bool {
 	return !marks(s.mark, s.TradeSeq) || markOf(f) == s.mark
 }
 
-// GivenUp is the result of GiveUp.
+// GiveUpResult is the result of GiveUp.
 //
 // Rows counts those of the table trades only, without what also changed.
-type GivenUp struct {
+type GiveUpResult struct {
 	Kept uint64 // the last trade sequence that both the journal and the table have
 	Rows int64  // rows moved aside
 }
@@ -62,9 +62,9 @@ type GivenUp struct {
 // GiveUp may be repeated after an error: it then finds what is left to move. Each run has names of
 // its own, so rows of an earlier run stay apart.
 func GiveUp(ctx context.Context, db *store.DB, j Journal, head uint64,
-	also func(tx *store.Tx, kept uint64) error) (done GivenUp, err error) {
-	var at Standing
-	err = db.Read(ctx, func(tx *store.Tx) (err error) { at, err = ReadStanding(tx); return err })
+	also func(tx *store.Tx, kept uint64) error) (done GiveUpResult, err error) {
+	var at Coverage
+	err = db.Read(ctx, func(tx *store.Tx) (err error) { at, err = ReadCoverage(tx); return err })
 	if err != nil {
 		return done, err
 	}
@@ -105,7 +105,7 @@ func GiveUp(ctx context.Context, db *store.DB, j Journal, head uint64,
 		return also(tx, kept.TradeSeq)
 	})
 	if err != nil {
-		return GivenUp{}, fmt.Errorf("projection: give up rows behind tradeSeq=%d: %w",
+		return GiveUpResult{}, fmt.Errorf("projection: give up rows behind tradeSeq=%d: %w",
 			kept.TradeSeq, err)
 	}
 	return done, nil

@@ -13,22 +13,22 @@ import (
 	"posttrade/ring/disk"
 )
 
-// Standing is how much of the history the files of an index hold.
+// Coverage is how much of the history the files of an index hold.
 //
 // A start compares it with the journal, to find files that a later or another journal has left.
-type Standing struct {
+type Coverage struct {
 	Path     string
 	Genesis  [sha256.Size]byte // of the genesis record
 	InputSeq uint64            // 0: they hold nothing
 	Last     matcher.Command   // the command of that sequence
 }
 
-// ReadStanding reads the Standing from the checkpoint in dir. A missing or damaged checkpoint gives
+// ReadCoverage reads the Coverage from the checkpoint in dir. A missing or damaged checkpoint gives
 // an empty one: the index will be built again.
 //
 // It checks the checksum and the format, and reads nothing behind the last command. It may be
 // called while no index is open in dir.
-func ReadStanding(dir string) (s Standing, err error) {
+func ReadCoverage(dir string) (s Coverage, err error) {
 	s.Path = filepath.Join(dir, checkpointName)
 	text, err := os.ReadFile(s.Path)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -125,13 +125,13 @@ func globText(path string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
 }
 
-// ReadStanding is the sequence up to which every marker is announced, according to the database.
+// ReadCoverage is the sequence up to which every marker is announced, according to the database.
 //
 // 0 when nothing was announced yet.
-func ReadStanding(tx *store.Tx) (inputSeq uint64, err error) { return tx.Cursor(cursorName) }
+func ReadCoverage(tx *store.Tx) (inputSeq uint64, err error) { return tx.Cursor(cursorName) }
 
-// FileStanding is the same according to the file in a directory, and that file's name.
-func FileStanding(dir string) (inputSeq uint64, path string, err error) {
+// FileCoverage is the same according to the file in a directory, and that file's name.
+func FileCoverage(dir string) (inputSeq uint64, path string, err error) {
 	c := fileCursor{dir}
 	inputSeq, err = c.load(context.Background())
 	return inputSeq, c.path(), err

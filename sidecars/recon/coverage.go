@@ -2,11 +2,11 @@ package recon
 
 import "posttrade/sidecars/store"
 
-// ReadStanding is the last trade sequence that the books describe.
+// ReadCoverage is the last trade sequence that the books describe.
 //
 // A start compares it with the journal: books beyond the journal's end belong to another history,
 // or the journal has lost its end.
-func ReadStanding(tx *store.Tx) (tradeSeq uint64, err error) {
+func ReadCoverage(tx *store.Tx) (tradeSeq uint64, err error) {
 	swept, err := tx.Cursor(cursorFast)
 	if err != nil {
 		return 0, err

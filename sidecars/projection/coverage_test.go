@@ -113,9 +113,9 @@ func TestGivingUpFindsTheForkItself(t *testing.T) {
 func TestStandingIsOfTheHistoryThatWasBooked(t *testing.T) {
 	random := seeded(t)
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		read := func() (s Standing) {
+		read := func() (s Coverage) {
 			err := db.Read(t.Context(), func(tx *store.Tx) (err error) {
-				s, err = ReadStanding(tx)
+				s, err = ReadCoverage(tx)
 				return err
 			})
 			must.OK(t, err)
@@ -131,7 +131,7 @@ func TestStandingIsOfTheHistoryThatWasBooked(t *testing.T) {
 		s := read()
 		last, before := &h.fills[19], &h.fills[18]
 		if input, _ := h.Head(); s.TradeSeq != 20 || s.InputSeq != input || !s.Of(last) || s.Of(before) {
-			t.Errorf("standing %+v, head %d", s, input)
+			t.Errorf("coverage %+v, head %d", s, input)
 		}
 		other := h.forked(19)
 		other.grow(random, 1)
