@@ -80,14 +80,14 @@ func (e *fullEngine) controls(s control.Source) *feeds.Sink {
 }
 
 // wiring is what the wiring needs to build such an engine: settings, and options with the row's
-// genesis. dir is the folder of its data. A failure of the journal prints its last words and ends
+// genesis. dir is the folder of its data. A failure of the journal prints its last line and ends
 // the process.
 func (r *Run) wiring(o engineOptions) (c *settings.Config, wired engine.Options, dir string) {
 	dir = filepath.Join(r.o.Dir, o.folder)
 	c = r.o.Config.With(map[string]string{"data.dir": dir, "journal.durability": o.durability})
 	wired = installation.EngineOptions(c)
 	wired.Genesis = func() (*matcher.Genesis, error) { return o.genesis, nil }
-	wired.Fatal = installation.NewLastWords(r.o.Stderr).Failed
+	wired.Fatal = installation.NewFatalStderr(r.o.Stderr).Failed
 	return c, wired, dir
 }
 

@@ -38,7 +38,7 @@ type members struct {
 // with members that wait for a core.
 func (r *Run) openMembers(o engineOptions) (*members, error) {
 	c, _, dir := r.wiring(o)
-	fatal := installation.NewLastWords(r.o.Stderr).Failed
+	fatal := installation.NewFatalStderr(r.o.Stderr).Failed
 	p := &members{members: make([]*installation.Installation, 3), procs: runtime.GOMAXPROCS(0)}
 	p.dir, p.end, p.leave = dir, p.stopAll, r.leave
 	list, err := loopbackMembers(3)

@@ -53,7 +53,7 @@ type Options struct {
 	Config *settings.Config
 	// Stdout gets every line of the results as soon as it is measured, and the tables at the end.
 	Stdout io.Writer
-	// Stderr gets the last words of an engine in this process whose journal has failed.
+	// Stderr gets the last line of an engine in this process whose journal has failed.
 	Stderr io.Writer
 }
 

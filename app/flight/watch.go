@@ -15,9 +15,9 @@ type Sources struct {
 	Commits func() journal.Metrics
 }
 
-// late is a stage, the least time that a command has waited for it, and the input sequence that the
-// stage had reached then.
-type late struct {
+// stageDelay is a stage, the least time that a command has waited for it, and the input sequence
+// that the stage had reached then.
+type stageDelay struct {
 	stage    string
 	took     time.Duration
 	sequence uint64
@@ -46,17 +46,17 @@ func newFlightWatch(from Sources) watch {
 }
 
 // look returns the stage that was the slowest since the last look, or is now.
-func (w *watch) look(at time.Time) (worst late) {
+func (w *watch) look(at time.Time) (worst stageDelay) {
 	w.from.Path(&w.path)
 	for i := range w.marks {
 		s := &w.path.Stages[i]
 		if age := w.marks[i].look(at, s.Sequence, s.Sequence+s.Behind); age > worst.took {
-			worst = late{stats.Stages[i], age, s.Sequence}
+			worst = stageDelay{stats.Stages[i], age, s.Sequence}
 		}
 	}
 	m := w.from.Commits()
 	if took := slowestCommit(&w.last, &m); took > worst.took {
-		worst = late{"commit", took, m.Durable}
+		worst = stageDelay{"commit", took, m.Durable}
 	}
 	w.last = m
 	return worst

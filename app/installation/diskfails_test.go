@@ -146,23 +146,23 @@ func serveOnBadDisk(t *testing.T, settings string) int {
 			return nil
 		})
 	}
-	return ServeToTheEnd(context.Background(), c, o, io.Discard, NewLastWords(os.Stderr))
+	return ServeToTheEnd(context.Background(), c, o, io.Discard, NewFatalStderr(os.Stderr))
 }
 
 // The first failure writes the last line; a second failure waits, and writes nothing.
 func TestLastWordIsSaidOnce(t *testing.T) {
 	var out bytes.Buffer
-	words := NewLastWords(&out)
+	stderr := NewFatalStderr(&out)
 	ends := make(chan int, 2)
-	words.end = func(code int) { ends <- code }
-	must.Get(io.WriteString(words, "before\n"))(t)
-	go words.Failed(errors.New("one\nerror"))
+	stderr.end = func(code int) { ends <- code }
+	must.Get(io.WriteString(stderr, "before\n"))(t)
+	go stderr.Failed(errors.New("one\nerror"))
 	if code := <-ends; code != settings.ExitFailed {
 		t.Errorf("exit code %d", code)
 	}
 	second := make(chan struct{})
-	go func() { defer close(second); words.Failed(errors.New("another")) }()
-	if n, err := io.WriteString(words, "after\n"); n != 6 || err != nil {
+	go func() { defer close(second); stderr.Failed(errors.New("another")) }()
+	if n, err := io.WriteString(stderr, "after\n"); n != 6 || err != nil {
 		t.Errorf("%d, %v", n, err)
 	}
 	select {
@@ -173,7 +173,7 @@ func TestLastWordIsSaidOnce(t *testing.T) {
 	case <-time.After(time.Millisecond): // failed never returns, so there is nothing else to wait for
 	}
 	want := "before\nposttrade: journal failed, stopping: one error\n"
-	if out.String() != want || !words.said() {
+	if out.String() != want || !stderr.hasEnded() {
 		t.Errorf("said %q, want %q", out.String(), want)
 	}
 }

@@ -89,7 +89,7 @@ func healBeforeStart(ctx context.Context, c *settings.Config, log *slog.Logger) 
 	defer cancel()
 	said := ""
 	for {
-		err := spareMe(ctx, c, quorum.Remote{TLS: memberTLS}, string(identity))
+		err := renounceVote(ctx, c, quorum.Remote{TLS: memberTLS}, string(identity))
 		if err == nil {
 			break
 		}
@@ -114,12 +114,13 @@ func healBeforeStart(ctx context.Context, c *settings.Config, log *slog.Logger) 
 // The caller asks again until the change is in force.
 var errSparing = errors.New("the leader takes the vote away")
 
-// spareMe returns nil when this disk has no vote.
+// renounceVote returns nil when this disk has no vote.
 //
 // server is the id of this member's disk. Every other member is asked for its state, one after
 // another, and the one that calls itself the leader is asked for the vote. The error is the last
 // reason.
-func spareMe(ctx context.Context, c *settings.Config, remote quorum.Remote, server string) error {
+func renounceVote(ctx context.Context, c *settings.Config, remote quorum.Remote,
+	server string) error {
 	why := errors.New("no leader is known")
 	for _, m := range c.Members() {
 		if m.ID == strconv.Itoa(c.Int("cluster.member-id")) {

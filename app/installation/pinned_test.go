@@ -25,7 +25,7 @@ func TestACPUThatIsNotThereRefusesTheStart(t *testing.T) {
 		data := t.TempDir()
 		c := apptest.Settled(t, append(anyPorts(data), "sidecars.enabled", "false", name, noCPU)...)
 		var stdout, stderr bytes.Buffer
-		code := ServeToTheEnd(t.Context(), c, EngineOptions(c), &stdout, NewLastWords(&stderr))
+		code := ServeToTheEnd(t.Context(), c, EngineOptions(c), &stdout, NewFatalStderr(&stderr))
 		if code != settings.ExitUsage || stdout.Len() > 0 {
 			t.Errorf("%s: exit code %d, printed %q", name, code, &stdout)
 		}
@@ -65,17 +65,17 @@ func TestAThreadThatFailsEndsTheEngine(t *testing.T) {
 }
 
 // The last line says what has failed, in the form of the log.
-func TestLastWordsNameTheEngine(t *testing.T) {
+func TestTheLastLineNamesTheEngine(t *testing.T) {
 	for _, json := range []bool{false, true} {
 		var out bytes.Buffer
-		words := NewLastWords(&out)
+		stderr := NewFatalStderr(&out)
 		ends := make(chan int, 1)
-		words.json, words.end = json, func(code int) { ends <- code }
-		go words.Failed(engine.ErrEnded)
+		stderr.json, stderr.end = json, func(code int) { ends <- code }
+		go stderr.Failed(engine.ErrEnded)
 		if code := <-ends; code != settings.ExitFailed {
 			t.Errorf("exit code %d", code)
 		}
-		slog.New(slog.NewTextHandler(words, nil)).Info("more")
+		slog.New(slog.NewTextHandler(stderr, nil)).Info("more")
 		if said := out.String(); strings.Count(said, "\n") != 1 ||
 			!strings.Contains(said, "engine failed, stopping") ||
 			!strings.Contains(said, engine.ErrEnded.Error()) {

@@ -43,10 +43,10 @@ func anyPorts(data string) []string {
 
 // serveFor calls serve as `posttrade serve` does.
 func serveFor(ctx context.Context, c *settings.Config, stdout, stderr io.Writer) error {
-	words := NewLastWords(stderr)
+	fatal := NewFatalStderr(stderr)
 	o := EngineOptions(c)
-	o.Fatal = words.Failed
-	return serve(ctx, c, o, slog.New(slog.NewTextHandler(words, nil)), stdout)
+	o.Fatal = fatal.Failed
+	return serve(ctx, c, o, slog.New(slog.NewTextHandler(fatal, nil)), stdout)
 }
 
 // startServer serves on data and returns when both listeners are announced.

@@ -16,24 +16,24 @@ import (
 
 // ServeToTheEnd serves until ctx ends or a part fails, and returns the exit code for that.
 //
-// stdout gets the lines that say where the services listen; words gets the log and the last line.
+// stdout gets the lines that say where the services listen; stderr gets the log and the last line.
 // The code is one of settings.Exit*. After a failure of the journal or of a thread of the engine it
-// does not return: words ends the process.
+// does not return: stderr ends the process.
 func ServeToTheEnd(ctx context.Context, c *settings.Config, o engine.Options, stdout io.Writer,
-	words *LastWords) int {
-	o.Fatal = endsWith(c, words.Failed)
-	words.json = logsJSON(c)
-	logStart(c, words)
-	log := newLog(c, words, c.LogLevel())
+	stderr *FatalStderr) int {
+	o.Fatal = endsWith(c, stderr.Failed)
+	stderr.json = logsJSON(c)
+	logStart(c, stderr)
+	log := newLog(c, stderr, c.LogLevel())
 	err := serve(ctx, c, o, log, stdout)
-	if errors.Is(err, journal.ErrPoisoned) || errors.Is(err, engine.ErrEnded) || words.said() {
-		words.Failed(err) // the failure may come here before it is written, or after that
+	if errors.Is(err, journal.ErrPoisoned) || errors.Is(err, engine.ErrEnded) || stderr.hasEnded() {
+		stderr.Failed(err) // the failure may come here before it is written, or after that
 	}
-	if err != nil && words.json {
+	if err != nil && stderr.json {
 		log.Error("stopped", "error", err)
 		return settings.Exit(io.Discard, err)
 	}
-	return settings.Exit(words, err)
+	return settings.Exit(stderr, err)
 }
 
 // serve starts the installation, waits for ctx or a failure, and stops it.

@@ -88,7 +88,7 @@ func TestSessionsWriteTheServersLog(t *testing.T) {
 			"log.level", level)...)
 		var said bytes.Buffer
 		in, err := Open(t.Context(), c, EngineOptions(c),
-			newLog(c, NewLastWords(&said), c.LogLevel()))
+			newLog(c, NewFatalStderr(&said), c.LogLevel()))
 		must.OK(t, err)
 		if _, err := client.Dial(t.Context(), socket, "no token", client.Options{}); err == nil {
 			t.Error("a session without a token")

@@ -7,26 +7,26 @@ import (
 	"posttrade/app/stats"
 )
 
-// look is one reading of a stats file. It is not changed after Screen.read.
-type look struct {
+// statsReading is one reading of a stats file. It is not changed after Screen.read.
+type statsReading struct {
 	image stats.Image
 	// The writer held its lock at the reading.
 	alive bool
 	at    time.Time // of the reading
 }
 
-// age is how old the figures were at the time of the look.
+// age is how old the figures were at the time of the reading.
 //
 // The clocks of both processes are that of one machine. A clock that was set back gives 0, not
 // less.
-func (l *look) age() time.Duration {
+func (l *statsReading) age() time.Duration {
 	return max(l.at.Sub(time.Unix(0, int64(l.image.Clock.WallNanos))), 0)
 }
 
-// span is the time between two looks at the same process. All rates come from it. They are divided
-// by the writer's own clock, so that neither a late reader nor a late writer distorts them.
+// span is the time between two readings of the same process. All rates come from it. They are
+// divided by the writer's own clock, so that neither a late reader nor a late writer distorts them.
 //
-// It is made for one frame and points into the two looks.
+// It is made for one frame and points into the two readings.
 type span struct {
 	// from is an image of zeros when the span begins with the process.
 	from, to *stats.Image
@@ -34,11 +34,11 @@ type span struct {
 	nanos float64
 }
 
-// spanBetween goes from before to after. When there is no look before, or one at another process,
-// the span begins with the process, and rates are those since the start.
+// spanBetween goes from before to after. When there is no reading before, or one at another
+// process, the span begins with the process, and rates are those since the start.
 //
 // Equal Headers stand for one life of one process: process id and time of the start are in it.
-func spanBetween(before, after *look) span {
+func spanBetween(before, after *statsReading) span {
 	s := span{from: &stats.Image{}, to: &after.image}
 	if before != nil && before.image.Header == after.image.Header {
 		s.from = &before.image
@@ -49,11 +49,11 @@ func spanBetween(before, after *look) span {
 	return s
 }
 
-// sinceStart reports that there was no earlier look at this process.
+// sinceStart reports that there was no earlier reading of this process.
 func (s *span) sinceStart() bool { return s.from.Header.PID == 0 }
 
 // of is what a counter has gained. A counter that the start has set, such as a recovered sequence,
-// has gained nothing before the first look.
+// has gained nothing before the first reading.
 //
 // counter picks a word of an image. A counter that has fallen has gained nothing.
 func (s *span) of(counter func(*stats.Image) uint64) uint64 {
@@ -69,7 +69,7 @@ func (s *span) rate(counter func(*stats.Image) uint64) float64 {
 	return float64(s.of(counter)) / s.nanos * 1e9
 }
 
-// mean is the mean of a sum over the looks of the process.
+// mean is the mean of a sum over the readings of the process.
 //
 // sum is one that grows at each look of the writer, such as Ring.DepthSum. NaN: there was no look.
 func (s *span) mean(sum func(*stats.Image) uint64) float64 {
@@ -80,7 +80,7 @@ func (s *span) mean(sum func(*stats.Image) uint64) float64 {
 // the number that left it in a second.
 //
 // It is Little's law. stats.None stands for a wait that is not known: nothing left the stage, or
-// there is no earlier look.
+// there is no earlier reading.
 func (s *span) wait(stage int) time.Duration {
 	if s.sinceStart() {
 		return stats.None // recovered commands did not pass the stage

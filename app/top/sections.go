@@ -24,8 +24,8 @@ const (
 
 // Compose shows the figures of after, with rates since before, in width columns.
 //
-// before is nil for the first look; rates are those since the start then. It draws nothing.
-func Compose(before, after *look, width int) frame {
+// before is nil for the first reading; rates are those since the start then. It draws nothing.
+func Compose(before, after *statsReading, width int) frame {
 	s := spanBetween(before, after)
 	f := frame{titleLine(after, &s)}
 	for _, section := range []func(*span, int) []frameLine{
@@ -41,7 +41,7 @@ func Compose(before, after *look, width int) frame {
 // titleLine says first what an operator must not miss: not ready, kill switch, old figures.
 //
 // The time that the rates are of comes last.
-func titleLine(l *look, s *span) frameLine {
+func titleLine(l *statsReading, s *span) frameLine {
 	line := frameLine{
 		{"posttrade", toneTitle}, say("  pid %d  up %s  ", l.image.Header.PID,
 			uptime(l.image.Clock.UptimeNanos)),

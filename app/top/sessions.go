@@ -52,8 +52,8 @@ func sessionLines(s *span, _ int) []frameLine {
 
 // sessionLine is one session. Rates do not include what it did before it was first shown.
 //
-// A session that was not among the busiest at the earlier look has no rate, and percentiles since
-// it was opened.
+// A session that was not among the busiest at the earlier reading has no rate, and percentiles
+// since it was opened.
 func sessionLine(s *span, now *stats.Session) frameLine {
 	from, rate := session.Times{}, math.NaN()
 	for i := range s.from.Sessions.Busiest {

@@ -17,24 +17,24 @@ import (
 // It is tested with errors.Is; the text around it says when the process has stopped.
 var errNotRunning = errors.New("the server is not running")
 
-// Screen looks at a stats file again and again. It opens the file for every look and holds nothing
-// open in between, so it notices a server that was started again.
+// Screen looks at a stats file again and again. It opens the file for every reading and holds
+// nothing open in between, so it notices a server that was started again.
 //
 // One goroutine uses it. Path, Interval and Now are set by the caller.
 type Screen struct {
 	// The stats file: data.dir/stats.
 	Path string
-	// The time between two looks. Below stats.Every some looks find the same figures.
+	// The time between two readings. Below stats.Every some readings find the same figures.
 	Interval time.Duration
 	Now      func() time.Time
-	before   *look // the look before last; nil: none
-	// The last look; nil before the first one.
-	after *look
+	before   *statsReading // the reading before last; nil: none
+	// The last reading; nil before the first one.
+	after *statsReading
 }
 
 // look reads the figures. When there are none, the error says why, in one line.
 //
-// After an error both looks stay as they were.
+// After an error both readings stay as they were.
 func (t *Screen) look() error {
 	l, err := t.read()
 	if err != nil {
@@ -44,13 +44,13 @@ func (t *Screen) look() error {
 	return nil
 }
 
-func (t *Screen) read() (_ *look, err error) {
+func (t *Screen) read() (_ *statsReading, err error) {
 	file, err := stats.OpenStats(t.Path)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
-	l := &look{}
+	l := &statsReading{}
 	torn := file.Load(&l.image)
 	if l.alive, err = file.Alive(); err != nil {
 		return nil, err
@@ -65,7 +65,7 @@ func (t *Screen) read() (_ *look, err error) {
 // whyGone says since when a process does not write any more.
 //
 // The file stays behind when its process ends, and has the last figures that it wrote.
-func whyGone(l *look) error {
+func whyGone(l *statsReading) error {
 	how := "and did not stop in order"
 	if l.image.Clock.Stopped != 0 {
 		how = "and stopped in order"
@@ -82,8 +82,8 @@ const plainWidth = 100
 
 // Once prints the frame of one interval.
 //
-// It takes an interval: the first look alone would only have rates since the start. When ctx ends
-// first it prints nothing and returns nil.
+// It takes an interval: the first reading alone would only have rates since the start. When ctx
+// ends first it prints nothing and returns nil.
 func (t *Screen) Once(ctx context.Context, stdout io.Writer) error {
 	if err := t.look(); err != nil {
 		return err
@@ -111,7 +111,7 @@ type display interface {
 // Live shows frames on stdout until the user ends it or ctx ends. It restores the terminal before
 // it returns, also with an error.
 //
-// The user ends it with q or Ctrl-C. An error is that of the first look that fails, so it ends
+// The user ends it with q or Ctrl-C. An error is that of the first reading that fails, so it ends
 // when the server does.
 func (t *Screen) Live(ctx context.Context, stdin *os.File, stdout io.Writer) (err error) {
 	if err := t.look(); err != nil {

@@ -22,8 +22,8 @@ import (
 var updateTop = flag.Bool("update.top", false, "rewrite the frames in testdata")
 
 // recordedLook is the content of a server's file at a second of its life.
-func recordedLook(second uint64) *look {
-	l := &look{alive: true, at: time.Unix(1_800_000_000+int64(second), 50_000_000)}
+func recordedLook(second uint64) *statsReading {
+	l := &statsReading{alive: true, at: time.Unix(1_800_000_000+int64(second), 50_000_000)}
 	i := &l.image
 	i.Header = stats.Header{Magic: stats.Magic, Version: stats.Version,
 		Generation: 1_799_999_000_000_000_000, PID: 4242}
@@ -64,7 +64,7 @@ func recordedLook(second uint64) *look {
 }
 
 // withSessions adds three sessions of orders; one of them came after the eighth second.
-func withSessions(l *look) *look {
+func withSessions(l *statsReading) *statsReading {
 	second := uint64(l.at.Unix() - 1_800_000_000)
 	s := &l.image.Sessions
 	*s = stats.Sessions{
@@ -100,7 +100,7 @@ func TestFramesAreAsRecorded(t *testing.T) {
 	member.image.Path.Proposals = stats.Ring{Depth: 300, Slots: 1024, DepthSum: 12 * 10 * 200}
 	tests := []struct {
 		name          string
-		before, after *look
+		before, after *statsReading
 		columns, rows int
 		colour        bool
 	}{
@@ -131,7 +131,7 @@ func TestFramesAreAsRecorded(t *testing.T) {
 	}
 }
 
-func otherProcess(l *look) *look {
+func otherProcess(l *statsReading) *statsReading {
 	l.image.Header.Generation--
 	return l
 }

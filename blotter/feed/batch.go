@@ -18,8 +18,9 @@ type batch struct {
 // cost is about how many bytes of memory the batch takes, without the texts of selections.
 func (b *batch) cost() int { return len(b.text) + len(b.items)*itemCost + batchCost }
 
-// cool drops the texts of selections, and keeps none from then on: the live readers have passed.
-func (b *batch) cool() {
+// dropSelections drops the texts of selections, and keeps none from then on: the live readers have
+// passed.
+func (b *batch) dropSelections() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.cut, b.old = nil, true

@@ -321,7 +321,7 @@ func (f *follower) publish() {
 func (h *Hub) hold(b *batch) {
 	h.batches, h.held = append(h.batches, b), h.held+b.cost()
 	if n := len(h.batches); n > warmBatches {
-		h.batches[n-warmBatches-1].cool()
+		h.batches[n-warmBatches-1].dropSelections()
 	}
 	drop := 0
 	for h.held > h.o.Retain && drop < len(h.batches)-1 {

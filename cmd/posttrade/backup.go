@@ -181,7 +181,7 @@ func backupToken(c *settings.Config, file string) func() (string, error) {
 				return "", err
 			}
 			return gate.Mint(secret, gate.Claims{Subject: "backup", Admin: true},
-				c.String("auth.jwt.issuer"), consultTokenLife, time.Now()), nil
+				c.String("auth.jwt.issuer"), localTokenLife, time.Now()), nil
 		}
 	}
 	return func() (string, error) {

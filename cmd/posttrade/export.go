@@ -58,7 +58,7 @@ func runExport(args []string, stdout, stderr io.Writer) int {
 		return settings.Exit(stderr, settings.Usagef("as-of: want yyyy-mm-dd, got %s",
 			settings.Printable(q.AsOf)))
 	}
-	server, err := consult(c, service, time.Now())
+	server, err := localClient(c, service, time.Now())
 	if err != nil {
 		return settings.Exit(stderr, err)
 	}

@@ -41,7 +41,7 @@ func runRecon(args []string, stdout, stderr io.Writer) int {
 	if err != nil {
 		return settings.Exit(stderr, err)
 	}
-	server, err := consult(c, "trade-processor", time.Now())
+	server, err := localClient(c, "trade-processor", time.Now())
 	if err != nil {
 		return settings.Exit(stderr, err)
 	}

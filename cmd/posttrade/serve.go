@@ -25,5 +25,5 @@ func runServe(args []string, stdout, stderr io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	return installation.ServeToTheEnd(ctx, c, installation.EngineOptions(c), stdout,
-		installation.NewLastWords(stderr))
+		installation.NewFatalStderr(stderr))
 }

@@ -54,7 +54,7 @@ func runSource(args []string, stdout, stderr io.Writer) int {
 // its state, its epoch, the last version that the replica has taken in, the highest that it knows
 // of, and why it was last quarantined.
 func sourceStatus(c *settings.Config, w io.Writer) error {
-	server, err := consult(c, "order-matcher", time.Now())
+	server, err := localClient(c, "order-matcher", time.Now())
 	if err != nil {
 		return err
 	}

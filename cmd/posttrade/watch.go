@@ -88,7 +88,7 @@ func watched(c *settings.Config, url, token string) (func() (*client.Client, err
 			return nil, settings.Usagef("--token goes with --url")
 		}
 		return func() (*client.Client, error) {
-			o, err := consulting(c, "order-matcher", watchTokenLife, time.Now())
+			o, err := localClientConfig(c, "order-matcher", watchTokenLife, time.Now())
 			if err != nil {
 				return nil, err
 			}

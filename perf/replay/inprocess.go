@@ -21,14 +21,14 @@ import (
 //
 // The engine is that of a server with these settings, without its services and sidecars. A folder
 // with a journal is opened and goes on; an empty one gets a new journal. A failure of the journal
-// prints its last words to stderr and ends the process.
+// prints its last line to stderr and ends the process.
 func InProcess(c *settings.Config) (venues, func() error, error) {
 	dir := c.String("data.dir")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, nil, fmt.Errorf("data.dir: %w", settings.Cause(err))
 	}
 	o := installation.EngineOptions(c)
-	o.Fatal = installation.NewLastWords(os.Stderr).Failed
+	o.Fatal = installation.NewFatalStderr(os.Stderr).Failed
 	k, err := engine.Open(o)
 	if err != nil {
 		return nil, nil, err

@@ -18,27 +18,27 @@ import (
 	"posttrade/sidecars/feeds"
 )
 
-// consultTokenLife is how long the token of one request to a running server is valid.
-const consultTokenLife = time.Minute
+// localTokenLife is how long the token of one request to a running server is valid.
+const localTokenLife = time.Minute
 
-// consult makes a client of a service of the server that runs on data.dir. The address comes from
-// ports.json, and the local secret makes the token.
+// localClient makes a client of a service of the server that runs on data.dir. The address comes
+// from ports.json, and the local secret makes the token.
 //
 // The caller closes the client. Errors: no server has run on data.dir, or it has no such service; a
 // secret or certificate that cannot be read. That the server runs is not known before the first
 // request.
-func consult(c *settings.Config, service string, now time.Time) (*client.Client, error) {
-	o, err := consulting(c, service, consultTokenLife, now)
+func localClient(c *settings.Config, service string, now time.Time) (*client.Client, error) {
+	o, err := localClientConfig(c, service, localTokenLife, now)
 	if err != nil {
 		return nil, err
 	}
 	return client.New(o), nil
 }
 
-// consulting is the configuration of such a client, with a token of a life. The token is an
+// localClientConfig is the configuration of such a client, with a token of a life. The token is an
 // admin's, in the name of the operating system's user: the act of a command is on record under that
 // name.
-func consulting(c *settings.Config, service string, life time.Duration,
+func localClientConfig(c *settings.Config, service string, life time.Duration,
 	now time.Time) (o client.Config, err error) {
 	at, err := listenerOf(c, service)
 	if err != nil {
@@ -95,7 +95,7 @@ func runTCA(args []string, stdout, stderr io.Writer) int {
 	if len(f.rest) == 0 {
 		return settings.Exit(stderr, settings.Usagef("usage: posttrade %s", tcaUsage))
 	}
-	server, err := consult(c, "trade-processor", time.Now())
+	server, err := localClient(c, "trade-processor", time.Now())
 	if err != nil {
 		return settings.Exit(stderr, err)
 	}

@@ -20,13 +20,13 @@ import (
 // The answers are written by other goroutines, which cannot be waited for when the disk hangs.
 const journalGrace = 100 * time.Millisecond
 
-// LastWords is the error stream of a server. Its disk may fail in several places at once: in the
+// FatalStderr is the error stream of a server. Its disk may fail in several places at once: in the
 // journal, in a member's consensus log, in both; and a thread of the engine may fail. The first
 // failure writes the last line, and the process ends with it, exit code 1, whatever else ends
 // meanwhile.
 //
 // Any goroutine may call its methods.
-type LastWords struct {
+type FatalStderr struct {
 	mu    sync.Mutex
 	w     io.Writer // guarded by mu
 	ended bool      // guarded by mu
@@ -36,14 +36,14 @@ type LastWords struct {
 	end func(code int)
 }
 
-// NewLastWords returns the error stream over stderr. ServeToTheEnd gives it to the log, too.
-func NewLastWords(stderr io.Writer) *LastWords { return &LastWords{w: stderr, end: os.Exit} }
+// NewFatalStderr returns the error stream over stderr. ServeToTheEnd gives it to the log, too.
+func NewFatalStderr(stderr io.Writer) *FatalStderr { return &FatalStderr{w: stderr, end: os.Exit} }
 
 // Write drops everything after the last line: further failures are consequences of the first.
 //
 // A dropped write is no error: it reports len(p), so that a logger does not fail. Each call holds
 // the lock for one write to stderr.
-func (l *LastWords) Write(p []byte) (int, error) {
+func (l *FatalStderr) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.ended {
@@ -52,8 +52,8 @@ func (l *LastWords) Write(p []byte) (int, error) {
 	return l.w.Write(p)
 }
 
-// said reports that the last line has been written.
-func (l *LastWords) said() bool {
+// hasEnded reports that the last line has been written.
+func (l *FatalStderr) hasEnded() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.ended
@@ -63,7 +63,7 @@ func (l *LastWords) said() bool {
 // and ends the process with exit code 1. Nothing more is promised. It does not return: a second
 // caller waits for the end of the process. It is Options.Fatal of the engine and of a member's
 // node.
-func (l *LastWords) Failed(err error) {
+func (l *FatalStderr) Failed(err error) {
 	if l.last(err) {
 		time.Sleep(journalGrace)
 		l.end(settings.ExitFailed)
@@ -74,7 +74,7 @@ func (l *LastWords) Failed(err error) {
 // last writes the reason, unless the last line has been written already.
 //
 // The line is one line whatever err has: white space becomes single blanks.
-func (l *LastWords) last(err error) (first bool) {
+func (l *FatalStderr) last(err error) (first bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.ended {
