@@ -287,7 +287,7 @@ func FuzzSlot(f *testing.F) {
 	p, one := &poller{server: r.server, now: testTime}, &session{server: r.server,
 		requests: make([]wire.Request, 1), asks: make([]admission.Request, 1)}
 	claims := must.Get(r.o.Verifier.Verify([]byte(r.token(false, 1, 3))))(f)
-	one.pass.Store(newSessionToken(nil, claims))
+	one.token.Store(newSessionToken(nil, claims))
 	one.asks[0].Command = &one.requests[0].Command
 	f.Fuzz(func(t *testing.T, slot []byte) {
 		req := &one.requests[0]

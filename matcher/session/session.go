@@ -15,14 +15,14 @@ import (
 
 // session is one client. From join to finish it belongs to one goroutine: the
 // poller for orders, the feeder for feeds. Its connection's goroutine only sets
-// leaving, fault and pass, and reads status after ended.
+// leaving, fault and token, and reads status after ended.
 type session struct {
 	server *Server
 	id     uint64
 	role   wire.Role
 	conn   *net.UnixConn
 	peer   int32                        // the process at the other end
-	pass   atomic.Pointer[sessionToken] // writer: the connection's goroutine
+	token  atomic.Pointer[sessionToken] // writer: the connection's goroutine
 
 	regions  [2]*ring.Region // commands with the client's page; events
 	commands *ring.SPSC[wire.Request]
@@ -115,7 +115,7 @@ func (s *Server) newSession(c *net.UnixConn, h *wire.HelloFrame, claims gate.Cla
 	one.peer = peerOf(c)
 	s.live = append(s.live, one)
 	s.mu.Unlock()
-	one.pass.Store(newSessionToken(h.Token, claims))
+	one.token.Store(newSessionToken(h.Token, claims))
 	s.counts.begun.Add(1)
 	if err := one.build(s.o.Quota); err != nil {
 		s.o.Logger.Error("session: rings", "error", err)
@@ -296,7 +296,7 @@ func (one *session) unmap() {
 // current reports that the token is still valid. It is judged once per second of the clock.
 func (one *session) current(nowMillis int64) bool {
 	if second := nowMillis / 1000; one.server.o.Enforced && second != one.checked {
-		if _, err := one.server.o.Verifier.Verify(one.pass.Load().token); err != nil {
+		if _, err := one.server.o.Verifier.Verify(one.token.Load().token); err != nil {
 			return false
 		}
 		one.checked = second
@@ -306,7 +306,7 @@ func (one *session) current(nowMillis int64) bool {
 
 // may reports that the session may act for an account and see it, by its present token.
 func (one *session) may(account uint32) bool {
-	return one.server.o.May(&one.pass.Load().claims, account)
+	return one.server.o.May(&one.token.Load().claims, account)
 }
 
 // after is the position after i in flights.

@@ -210,10 +210,10 @@ func (s *Server) renew(one *session, token []byte) wire.Status {
 		return wire.OK
 	}
 	claims, err := s.o.Verifier.Verify(token)
-	if err != nil || claims.Subject != one.pass.Load().claims.Subject {
+	if err != nil || claims.Subject != one.token.Load().claims.Subject {
 		return wire.BadToken
 	}
-	one.pass.Store(newSessionToken(token, claims))
+	one.token.Store(newSessionToken(token, claims))
 	return wire.OK
 }
 
