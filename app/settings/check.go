@@ -2,7 +2,6 @@ package settings
 
 import (
 	"net"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -48,19 +47,15 @@ func (c *Config) check() error {
 	return c.checkProduction()
 }
 
-// holdsSecret reports a setting whose value must not be seen: a secret, or a URL with a password.
+// holdsSecret reports a setting whose value must not be seen: a secret, or a URL that holds one.
 //
 // It decides which settings production refuses on the command line.
 func (c *Config) holdsSecret(s *Setting) bool {
-	if s.Kind.url {
-		at, err := url.Parse(c.String(s.Name))
-		if err != nil || at.User == nil {
-			return false
-		}
-		_, has := at.User.Password()
-		return has
+	if !s.Kind.url && !s.Kind.secret {
+		return false
 	}
-	return s.Kind.secret && c.String(s.Name) != ""
+	value := c.String(s.Name)
+	return s.Masked(value) != value
 }
 
 // checkAdmin refuses an admin listener that other machines reach without a token, and in production
@@ -104,6 +99,7 @@ func (c *Config) checkConsole() error {
 //   - A flag must not hold a secret.
 //   - Entitlement and the guard of the sources' writes must be on.
 //   - A public listener needs TLS, here or in front.
+//   - Members need certificates, on loopback too: every user of the machine reaches it.
 //   - The master secret, if set, must be long: it lets its holder mint tokens.
 func (c *Config) checkProduction() error {
 	for i := range List { // every process of the machine can read a command line
@@ -124,6 +120,10 @@ func (c *Config) checkProduction() error {
 				"%s: profile=production needs http.tls-cert or http.behind-proxy on the public address %s",
 				name, c.Addr(name))
 		}
+	}
+	if len(c.Members()) > 0 && c.String("cluster.tls-cert") == "" {
+		return Usagef("cluster.tls-cert: profile=production needs it: a connection without a certificate " +
+			"could change the members, and be sent the journal")
 	}
 	if m := c.String("auth.dev-token.master-secret"); m != "" && len(m) < 32 {
 		return Usagef("auth.dev-token.master-secret: profile=production needs at least 32 bytes")

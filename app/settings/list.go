@@ -2,7 +2,6 @@ package settings
 
 import (
 	"math"
-	"net/url"
 	"strconv"
 	"time"
 
@@ -263,8 +262,8 @@ func millis(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(),
 // mebibytes is the text of a default that its room states in bytes.
 func mebibytes(n int64) string { return strconv.FormatInt(n>>20, 10) + "MiB" }
 
-// Masked returns a value in a form that may be shown: secrets as stars, the password of a URL as
-// xxxxx.
+// Masked returns a value in a form that may be shown: secrets as stars, what is secret in a URL as
+// xxxxx. A value without a secret is returned as it is.
 func (s *Setting) Masked(value string) string {
 	switch {
 	case value == "":
@@ -272,10 +271,7 @@ func (s *Setting) Masked(value string) string {
 	case s.Kind.secret:
 		return "********"
 	case s.Kind.url:
-		if u, err := url.Parse(value); err == nil {
-			return u.Redacted()
-		}
-		return "********"
+		return maskedURLs(value)
 	}
 	return value
 }

@@ -352,6 +352,8 @@ func TestCombinationsAreChecked(t *testing.T) {
 func TestProductionRefusesUnsafeSettings(t *testing.T) {
 	safe := []string{"profile", "production", "risk.entitlement.enforced", "true",
 		"reference.write-auth.enforced", "true"}
+	member := []string{"cluster.member-id", "1", "sidecars.enabled", "false",
+		"cluster.members", "1=127.0.0.1:1@127.0.0.1:2,2=127.0.0.1:3@127.0.0.1:4"}
 	tests := []struct {
 		name string
 		set  []string
@@ -383,6 +385,14 @@ func TestProductionRefusesUnsafeSettings(t *testing.T) {
 			"admin.tls-cert", "c", "admin.tls-key", "k"}, ""},
 		{"short master secret", []string{"auth.dev-token.master-secret", "short"},
 			"auth.dev-token.master-secret"},
+		{"a password in a query", []string{"database.url", "postgres://db/x?user=u&password=p"},
+			"database.url"},
+		{"a token of a broker", []string{"nats.url", "nats://token@mq"}, "nats.url"},
+		{"a password of a second broker", []string{"nats.url", "nats://a:1,nats://u:p@b:2"},
+			"nats.url"},
+		{"members without certificates", member, "cluster.tls-cert"},
+		{"members with certificates", append(slices.Clone(member), "cluster.tls-cert", "c",
+			"cluster.tls-key", "k", "cluster.tls-ca", "a"), ""},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
