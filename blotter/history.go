@@ -141,7 +141,7 @@ func (h *History) end() {
 func (h *History) build(ctx context.Context, path string,
 	source func(uint64, func([]matcher.Fill) error) error,
 	last uint64) (_ *index, err error) {
-	if err := os.MkdirAll(h.dir, 0o755); err != nil {
+	if err := os.MkdirAll(h.dir, 0o700); err != nil {
 		return nil, err
 	}
 	f, err := h.create(path + historyTemp)

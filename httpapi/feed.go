@@ -105,7 +105,11 @@ func (x *exchange) feedRequest() (r feedRequest, p problem) {
 	case err != nil:
 		return r, badParameter("topics", err.Error())
 	}
-	if last := x.ctx.Request.Header.Peek(headerLastEventID); len(last) > 0 {
+	last, p := onlyHeader(x.ctx, headerLastEventID)
+	if p.status != 0 {
+		return r, p
+	}
+	if len(last) > 0 {
 		at, snapshot, ok := feed.ParseID(string(last))
 		if !ok {
 			return r, badHeader(headerLastEventID, "it is not the id of an event")

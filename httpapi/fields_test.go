@@ -158,7 +158,8 @@ func (o *fieldsOf) parameters(all openapi3.Parameters) {
 				o.refused("without "+p.Name, p.Name, "", body, nil)
 			}
 		case p.In == "header" && schema.Type.Is("integer"):
-			for _, value := range []string{"x", "-1", "1.5", "18446744073709551616"} {
+			for _, value := range []string{"x", "-1", "1.5", "18446744073709551616",
+				"1\r\n" + p.Name + ": 1"} { // twice
 				o.refused(p.Name+" "+value, p.Name, "", body, map[string]string{p.Name: value})
 			}
 		}

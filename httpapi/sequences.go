@@ -22,17 +22,28 @@ var headerAsOfBytes = []byte(headerAsOf)
 
 // minSequence reads X-Min-Sequence, 0 when it is not there.
 //
-// More than one header of that name is read as the first one.
+// Two headers of that name are refused: nothing says which of them counts.
 func minSequence(ctx *fasthttp.RequestCtx) (inputSeq uint64, p problem) {
-	value := ctx.Request.Header.Peek(headerMinSequence)
+	value, p := onlyHeader(ctx, headerMinSequence)
 	if value == nil {
-		return 0, problem{}
+		return 0, p
 	}
 	inputSeq, ok := number(value, 0, 1<<63-1)
 	if !ok {
 		return 0, badHeader(headerMinSequence, "it is not a sequence")
 	}
 	return inputSeq, problem{}
+}
+
+// onlyHeader is the value of a header that may be there once, nil when it is not there.
+func onlyHeader(ctx *fasthttp.RequestCtx, name string) (value []byte, p problem) {
+	switch values := ctx.Request.Header.PeekAll(name); len(values) {
+	case 0:
+		return nil, problem{}
+	case 1:
+		return values[0], problem{}
+	}
+	return nil, badHeader(name, "it is there twice")
 }
 
 // await waits until the views have the sequence that the request asks for, and notes what they have

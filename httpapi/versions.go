@@ -54,7 +54,11 @@ func (e *sourceRequest) versioned(s *source, r route, method methods, run func()
 // It polls every rowsLook for at most sequencePatience; each look is a query.
 func (e *sourceRequest) awaitVersion(ctx context.Context, s *source) problem {
 	wanted := uint64(0)
-	if value := e.ctx.Request.Header.Peek(headerMinVersion); value != nil {
+	value, p := onlyHeader(e.ctx, headerMinVersion)
+	if p.status != 0 {
+		return p
+	}
+	if value != nil {
 		var ok bool
 		if wanted, ok = number(value, 0, 1<<63-1); !ok {
 			return badHeader(headerMinVersion, "it is not a version")

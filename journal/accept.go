@@ -104,7 +104,7 @@ func copyReplaced(fs vfs.FS, dir string) (to string, err error) {
 		}
 	}
 	store := fs.PathJoin(dir, storeName)
-	if err := fs.MkdirAll(fs.PathJoin(to, storeName), 0o755); err != nil {
+	if err := fs.MkdirAll(fs.PathJoin(to, storeName), 0o700); err != nil {
 		return "", fmt.Errorf("journal: make dir=%s: %w", to, err)
 	}
 	names, err := fs.List(store)

@@ -70,7 +70,7 @@ func (f *FailStop) Open(dir string, o *pebble.Options) (db *pebble.DB, err error
 // openTwice is Open without its wait. The directory's name is durable before the store is made in
 // it.
 func openTwice(dir string, o *pebble.Options) (*pebble.DB, error) {
-	if err := o.FS.MkdirAll(dir, 0o755); err != nil {
+	if err := o.FS.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
 	if err := syncDir(o.FS, o.FS.PathDir(dir)); err != nil {

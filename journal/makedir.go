@@ -32,7 +32,7 @@ func makeDir(fs vfs.FS, dir string) error {
 		return err
 	}
 	for _, name := range slices.Backward(missing) {
-		if err := fs.MkdirAll(name, 0o755); err != nil {
+		if err := fs.MkdirAll(name, 0o700); err != nil {
 			return fmt.Errorf("journal: make dir=%s: %w", name, err)
 		}
 		if err := syncDir(fs, fs.PathDir(name)); err != nil {

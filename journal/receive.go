@@ -291,7 +291,7 @@ func (r *receiver) apply() error {
 // verifier has checked the name.
 func (r *receiver) file(in *transfer.Reader, s SnapshotFile) error {
 	dir := r.fs.PathJoin(r.dir, snapshotsName)
-	if err := r.latch.write(func() error { return r.fs.MkdirAll(dir, 0o755) }); err != nil {
+	if err := r.latch.write(func() error { return r.fs.MkdirAll(dir, 0o700) }); err != nil {
 		return err
 	}
 	w := &fileWriter{latch: r.latch, name: r.fs.PathJoin(r.dir, s.Path), sum: sha256.New()}

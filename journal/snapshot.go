@@ -151,7 +151,7 @@ func (j *Journal) WriteSnapshot(inputSeq uint64,
 			ErrSnapshot)
 	}
 	dir := j.o.FS.PathJoin(j.dir, snapshotsName)
-	if err := j.o.FS.MkdirAll(dir, 0o755); err != nil {
+	if err := j.o.FS.MkdirAll(dir, 0o700); err != nil {
 		return s, fmt.Errorf("journal: make dir=%s: %w", dir, err)
 	}
 	if err := syncDir(j.o.FS, j.dir); err != nil {

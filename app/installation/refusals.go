@@ -40,6 +40,7 @@ var refusals = []refusal{
 	{"JOURNAL_CORRUPT", journal.ErrCorrupt},
 	{"ARCHIVE_NEEDED", journal.ErrArchived},
 	{"CLUSTER_FOREIGN", quorum.ErrForeign},
+	{"CLUSTER_FOREIGN", quorum.ErrOtherMember},
 	{"CLUSTER_BEHIND", quorum.ErrBehind},
 	{"RAFT_LOG_DAMAGED", quorum.ErrLogDamaged},
 	{"RAFT_LOG_SHORTENED", quorum.ErrLogShortened},
@@ -50,6 +51,7 @@ var refusals = []refusal{
 	{"DISK_FULL", syscall.ENOSPC},
 	{"DISK_ERROR", syscall.EIO},
 	{"NO_PERMISSION", fs.ErrPermission},
+	{"NO_PERMISSION", syscall.EROFS},
 }
 
 // The codes of what is in no list of errors.

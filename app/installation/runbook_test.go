@@ -13,10 +13,12 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"posttrade/app/settings"
 	"posttrade/journal"
+	"posttrade/journal/quorum"
 	"posttrade/ring/must"
 	"posttrade/ring/waittest"
 )
@@ -194,6 +196,7 @@ func TestARefusedStartHasACode(t *testing.T) {
 		"HISTORY_DIVERGED": errors.Join(journal.ErrDiverged, journal.ErrCorrupt),
 		"JOURNAL_CORRUPT":  journal.ErrCorrupt,
 		"NO_PERMISSION":    fmt.Errorf("data.dir: %w", os.ErrPermission),
+		"CLUSTER_FOREIGN":  fmt.Errorf("cluster: %w", quorum.ErrOtherMember),
 		refusedSetting:     settings.Usagef("x.y: no"),
 		refusedOther:       errors.New("a new one"),
 	} {
@@ -201,15 +204,19 @@ func TestARefusedStartHasACode(t *testing.T) {
 			t.Errorf("%v: %s, want %s", err, got, want)
 		}
 	}
+	readOnly := &os.PathError{Op: "open", Path: "anchor", Err: syscall.EROFS}
+	if got := codeOfRefusal(readOnly); got != "NO_PERMISSION" {
+		t.Errorf("%v: %s", readOnly, got)
+	}
 	var log waittest.Log
 	notStarted(slog.New(slog.NewTextHandler(&log, nil)), settings.Usagef("x.y: no"))
 	if !strings.Contains(log.String(), "code=SETTING") {
 		t.Errorf("the log: %s", log.String())
 	}
 	seen := map[string]bool{}
-	for _, r := range refusals {
-		if seen[r.code] || r.is == nil {
-			t.Errorf("%s is twice in the list, or without an error", r.code)
+	for i, r := range refusals {
+		if seen[r.code] && refusals[i-1].code != r.code || r.is == nil {
+			t.Errorf("%s is at two places of the list, or without an error", r.code)
 		}
 		seen[r.code] = true
 	}

@@ -52,7 +52,9 @@ func runToken(args []string, stdout, stderr io.Writer) int {
 	if err != nil {
 		return settings.Exit(stderr, err)
 	}
-	fmt.Fprintln(stdout, token)
+	if _, err := fmt.Fprintln(stdout, token); err != nil {
+		return settings.Exit(stderr, err)
+	}
 	return settings.ExitOK
 }
 

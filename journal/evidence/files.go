@@ -104,7 +104,7 @@ func (d folder) write(name string, data []byte, sync bool) (err error) {
 			err = fmt.Errorf("evidence: write file=%s: %w", path, err)
 		}
 	}()
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
 	}
 	perm := os.FileMode(0o644)

@@ -1,6 +1,7 @@
 package evidence
 
 import (
+	"bytes"
 	"crypto/rand"
 	"encoding/base64"
 	"encoding/hex"
@@ -48,7 +49,7 @@ type Signer struct {
 // of the folder. file is the setting evidence.key, empty for that default. The name of the key must
 // be the log's origin: a verifier looks for it.
 //
-// It writes log.pub too, each time. A new key is another log to an auditor, so a key that is named
+// It writes log.pub too, where that file does not say the same. A new key is another log to an auditor, so a key that is named
 // by a setting is never made: a path that is wrong must not pass for a first start.
 func LoadSigner(dir, file, origin string) (*Signer, error) {
 	path := filepath.Join(dir, keyName)
@@ -70,7 +71,11 @@ func LoadSigner(dir, file, origin string) (*Signer, error) {
 		return nil, fmt.Errorf("evidence: key file=%s is the key of %q, the origin of this log is %q",
 			path, s.Name(), origin)
 	}
-	return s, folder{dir: dir}.write(pubName, []byte(s.VKey+"\n"), false)
+	public := []byte(s.VKey + "\n")
+	if was, err := os.ReadFile(filepath.Join(dir, pubName)); err == nil && bytes.Equal(was, public) {
+		return s, nil // also where nothing may be written
+	}
+	return s, folder{dir: dir}.write(pubName, public, false)
 }
 
 // makeKey makes a key and brings it to stable storage before it signs anything. The file has mode

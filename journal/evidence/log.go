@@ -129,7 +129,7 @@ func Open(j *journal.Journal, o Options) (*Log, error) {
 	if l.key, err = leaf.SaltKey(g, j.Seed()); err != nil {
 		return nil, err
 	}
-	if err := os.MkdirAll(o.Dir, 0o755); err != nil {
+	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("evidence: %w", err)
 	}
 	if l.signer, err = LoadSigner(o.Dir, o.KeyFile, o.Origin); err != nil {

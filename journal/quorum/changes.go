@@ -92,8 +92,13 @@ func (n *Node) expect(from string, q question) error {
 	c := Change{Kind: Added, Member: q.Member, New: &Server{Member: q.Member, Address: q.Address},
 		Subject: q.Subject, Reason: q.Reason, From: from}
 	for _, s := range n.servers() {
-		if memberOf(s.ID) == q.Member {
-			c.Old = lineOf(s)
+		at := lineOf(s)
+		switch {
+		case at.Member == q.Member:
+			c.Old = at
+		case at.Address == q.Address:
+			return fmt.Errorf("member %q at %q, where member %s is: %w", q.Member, q.Address, at.Member,
+				ErrMembers)
 		}
 	}
 	if c.Old != nil && c.Old.Address == q.Address {
@@ -108,8 +113,8 @@ func (n *Node) expect(from string, q question) error {
 	})
 }
 
-// remove removes every server of a member from the cluster, the leader's own too. The last server
-// stays (errLastOne). Errors: errNotLeader, errUnderWay, errStranger, those of the record and of
+// remove removes every server of a member from the cluster, the leader's own too, and what expect
+// has noted of it. The last server stays (errLastOne). Errors: errNotLeader, errUnderWay, errStranger, those of the record and of
 // the library.
 func (n *Node) remove(from string, q question) error {
 	if !n.leads.Load() {
@@ -137,8 +142,18 @@ func (n *Node) remove(from string, q question) error {
 			return err
 		}
 	}
-	if !found {
+	address, expected := n.admits.expected[q.Member]
+	switch {
+	case found:
+		delete(n.admits.expected, q.Member)
+		return nil
+	case !expected:
 		return fmt.Errorf("member %q: %w", q.Member, errStranger)
 	}
-	return nil
+	c := Change{Kind: Removed, Member: q.Member, Old: &Server{Member: q.Member, Address: address},
+		Subject: q.Subject, Reason: q.Reason, From: from}
+	return n.carryOut(c, func() error {
+		delete(n.admits.expected, q.Member)
+		return nil
+	})
 }

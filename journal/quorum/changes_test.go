@@ -63,6 +63,11 @@ func TestChangesArePutOnRecord(t *testing.T) {
 	change(nil, func(at string) error { return remote.Add(t.Context(), at, four) })
 	there := Member{ID: c.members[2].o.Member, Raft: c.members[2].node.self.Raft, HTTP: "127.0.0.1:7"}
 	change(errThere, func(at string) error { return remote.Add(t.Context(), at, there) })
+	taken := Member{ID: "5", Raft: there.Raft, HTTP: "127.0.0.1:7"}
+	change(ErrMembers, func(at string) error { return remote.Add(t.Context(), at, taken) })
+	// What was added and has not come can be taken back, once.
+	change(nil, func(at string) error { return remote.Remove(t.Context(), at, "4") })
+	change(errStranger, func(at string) error { return remote.Remove(t.Context(), at, "4") })
 	r.refuse = errors.New("the record is full")
 	gone := c.members[0]
 	if gone == c.leader() {
@@ -79,10 +84,11 @@ func TestChangesArePutOnRecord(t *testing.T) {
 	id := string(gone.node.id)
 	change(nil, func(at string) error { return remote.Remove(t.Context(), at, gone.o.Member) })
 	all := r.all()
-	if len(all) != 2 {
+	if len(all) != 3 {
 		t.Fatalf("on record are %+v", all)
 	}
 	for i, want := range []Change{{Kind: Added, Member: "4", New: &Server{Member: "4",
+		Address: four.Raft}}, {Kind: Removed, Member: "4", Old: &Server{Member: "4",
 		Address: four.Raft}}, {Kind: Removed, Member: gone.o.Member,
 		Old: &Server{id, gone.o.Member, gone.node.self.Raft, true}}} {
 		got := all[i]

@@ -176,7 +176,7 @@ func TestOpenRefusesWhatDoesNotBelongTogether(t *testing.T) {
 		want   error
 	}{
 		"a member that is not listed":       {func(o *Options) { o.Member = "7" }, ErrMembers},
-		"another member's directory":        {func(o *Options) { o.Member = "2" }, ErrMembers},
+		"another member's directory":        {func(o *Options) { o.Member = "2" }, ErrOtherMember},
 		"a journal without consensus state": {func(o *Options) { o.Has = []byte("g") }, ErrForeign},
 		"plain talk with another machine": {func(o *Options) {
 			o.Members = []Member{list[0],

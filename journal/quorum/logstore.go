@@ -175,7 +175,7 @@ func openLogStore(dir string, o logStoreOptions) (_ *logStore, err error) {
 // makeLogDir makes the directory and makes its name durable in the parent. The parent may be new
 // too, so its name is made durable as well.
 func makeLogDir(fs vfs.FS, dir string) error {
-	if err := fs.MkdirAll(dir, 0o755); err != nil {
+	if err := fs.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
 	above := fs.PathDir(dir)

@@ -32,6 +32,8 @@ var (
 		"a journal without consensus state is not this cluster's; empty the data directory to " +
 			"join as a " +
 			"new disk, or have the cluster adopt it")
+	// ErrOtherMember: the data directory has the consensus state of another member.
+	ErrOtherMember = errors.New("the data directory of another member")
 )
 
 // Node is this member of the cluster. It owns the library, its log and its network, and the
@@ -88,8 +90,8 @@ type Node struct {
 // part: at once if it has ever done so, else when the others agree. A cluster begins when all its
 // members have answered; Open does not wait for that.
 //
-//   - ErrMembers: the list, or the data directory, is not this member's. ErrForeign: there is a
-//     journal and no consensus state. Errors of the log: ErrLogShortened, ErrLogDamaged,
+//   - ErrMembers: the list is not this member's. ErrOtherMember. ErrForeign: there is a journal and
+//     no consensus state. Errors of the log: ErrLogShortened, ErrLogDamaged,
 //     journal.ErrAnchorMissing.
 //   - Nothing is applied before Attach. After an error everything that was opened is closed.
 func Open(o Options) (_ *Node, err error) {
@@ -141,7 +143,7 @@ func Open(o Options) (_ *Node, err error) {
 // openDisk opens what this member has on its disk: identity, log and snapshots.
 func (n *Node) openDisk() (err error) {
 	o := &n.o
-	if err := o.FS.MkdirAll(o.Dir, 0o755); err != nil {
+	if err := o.FS.MkdirAll(o.Dir, 0o700); err != nil {
 		return fmt.Errorf("quorum: %w", err)
 	}
 	n.author = author(binary.LittleEndian.Uint64(randomBytes(8)))
@@ -179,7 +181,7 @@ func (n *Node) takePart() (err error) {
 }
 
 // identity is this disk's server id, drawn when the disk was empty and durable before it is used.
-// The file of another member is refused with ErrMembers: two members with one identity would vote
+// The file of another member is refused with ErrOtherMember: two members with one identity would vote
 // twice.
 func (n *Node) identity() (raft.ServerID, error) {
 	const name = "identity"
@@ -189,7 +191,7 @@ func (n *Node) identity() (raft.ServerID, error) {
 			return id, nil
 		}
 		return "", fmt.Errorf("quorum: this data directory is that of member %q: %w",
-			memberOf(raft.ServerID(text)), ErrMembers)
+			memberOf(raft.ServerID(text)), ErrOtherMember)
 	}
 	if !oserror.IsNotExist(err) {
 		return "", fmt.Errorf("quorum: identity: %w", err)
