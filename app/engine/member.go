@@ -104,6 +104,12 @@ func (h ClusterHost) Apply(first uint64, commands []matcher.Command, ids quorum.
 	}
 }
 
+// Decided reads commands of the journal.
+func (h ClusterHost) Decided(ctx context.Context, from, to uint64,
+	use func([]matcher.Command) error) error {
+	return h.Journal.Commands(ctx, from, to, use)
+}
+
 // Refuse, ClientID and Size call the desk.
 //
 // Refuse also wakes the sessions: their answers are no events that would do it.

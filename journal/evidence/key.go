@@ -49,8 +49,9 @@ type Signer struct {
 // of the folder. file is the setting evidence.key, empty for that default. The name of the key must
 // be the log's origin: a verifier looks for it.
 //
-// It writes log.pub too, where that file does not say the same. A new key is another log to an auditor, so a key that is named
-// by a setting is never made: a path that is wrong must not pass for a first start.
+// It writes log.pub too, where that file does not say the same. A new key is another log to an
+// auditor, so a key that is named by a setting is never made: a path that is wrong must not pass
+// for a first start.
 func LoadSigner(dir, file, origin string) (*Signer, error) {
 	path := filepath.Join(dir, keyName)
 	if file != "" {

@@ -114,8 +114,8 @@ func (n *Node) expect(from string, q question) error {
 }
 
 // remove removes every server of a member from the cluster, the leader's own too, and what expect
-// has noted of it. The last server stays (errLastOne). Errors: errNotLeader, errUnderWay, errStranger, those of the record and of
-// the library.
+// has noted of it. The last server stays (errLastOne). Errors: errNotLeader, errUnderWay,
+// errStranger, those of the record and of the library.
 func (n *Node) remove(from string, q question) error {
 	if !n.leads.Load() {
 		return errNotLeader

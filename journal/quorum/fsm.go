@@ -42,6 +42,7 @@ type fsm struct {
 	sequence uint64
 	// last command that the journal had when the host was attached: it is not applied again
 	head uint64
+	past decided // what the journal has of the commands that are not applied again
 	// a received journal waits to be installed, or an entry has failed: no later entry is applied
 	replaced bool
 }
@@ -89,8 +90,8 @@ func (f *fsm) apply(l *raft.Log) error {
 		if e.author == f.n.author {
 			own = e.number
 		}
-		if !f.commands(&e, l, own != 0) {
-			return nil
+		if taken, err := f.commands(&e, l, own != 0); !taken {
+			return err
 		}
 	default:
 		return fmt.Errorf("kind=%d, this member does not know it, upgrade it: %w", kind, ErrEntry)
@@ -104,20 +105,23 @@ func (f *fsm) apply(l *raft.Log) error {
 
 // commands hands agreed commands to the host, without those that its journal has already. It gives
 // those of the matcher the entry's term as their leader epoch, which every member sets alike. It
-// returns false when the node is closed before there is a host.
-func (f *fsm) commands(e *commandsEntry, l *raft.Log, own bool) bool {
+// returns false when the node is closed before there is a host. ErrOtherCommands.
+func (f *fsm) commands(e *commandsEntry, l *raft.Log, own bool) (taken bool, err error) {
 	if !f.n.awaitHost() {
-		return false
+		return false, nil
 	}
 	first := f.sequence + 1
 	f.sequence += uint64(e.count)
 	skip := 0
 	if f.head >= first {
 		skip = int(min(f.head-first+1, uint64(e.count)))
+		if err := f.past.compare(f, first, e.commands[:skip], l.Term); err != nil {
+			return false, err
+		}
 	}
 	commands := e.commands[skip:]
 	if len(commands) == 0 { // the journal has them all
-		return true
+		return true, nil
 	}
 	for i := range commands {
 		c := &commands[i]
@@ -134,7 +138,7 @@ func (f *fsm) commands(e *commandsEntry, l *raft.Log, own bool) bool {
 	} else {
 		f.hold(p)
 	}
-	return true
+	return true, nil
 }
 
 // errReplaced: no record can be made of a state that another has replaced.

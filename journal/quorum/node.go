@@ -181,8 +181,8 @@ func (n *Node) takePart() (err error) {
 }
 
 // identity is this disk's server id, drawn when the disk was empty and durable before it is used.
-// The file of another member is refused with ErrOtherMember: two members with one identity would vote
-// twice.
+// The file of another member is refused with ErrOtherMember: two members with one identity would
+// vote twice.
 func (n *Node) identity() (raft.ServerID, error) {
 	const name = "identity"
 	text, err := readFile(n.o.FS, n.o.FS.PathJoin(n.o.Dir, name))

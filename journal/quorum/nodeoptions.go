@@ -29,6 +29,10 @@ type Host interface {
 	// has its ref as its InputSeq, any other has 0. The commands' memory is the host's from then on.
 	Apply(first uint64, commands []matcher.Command, ids IDs)
 
+	// Decided calls use with the commands that the journal has from one sequence up to another, both
+	// inclusive, in pieces. The slices are the host's again when use returns.
+	Decided(ctx context.Context, from, to uint64, use func([]matcher.Command) error) error
+
 	// Refuse tells a submitter that its commands were not sequenced and never will be. Any goroutine.
 	Refuse(ref uint64)
 	// ClientID and Size describe a submission: the client id of a command, nil for none, and how many

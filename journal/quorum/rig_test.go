@@ -68,6 +68,13 @@ func (m *memory) Apply(first uint64, commands []matcher.Command, ids IDs) {
 	})
 }
 
+func (m *memory) Decided(_ context.Context, from, to uint64,
+	use func([]matcher.Command) error) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return use(m.commands[from-1 : to])
+}
+
 func (m *memory) Refuse(ref uint64) { m.change(func() { m.refused = append(m.refused, ref) }) }
 
 func (m *memory) ClientID(ref uint64) []byte {

@@ -258,6 +258,14 @@ func (h *simHost) Apply(first uint64, commands []matcher.Command, ids IDs) {
 	}
 }
 
+// Decided implements Host.
+func (h *simHost) Decided(_ context.Context, from, to uint64,
+	use func([]matcher.Command) error) error {
+	h.disk.mu.Lock()
+	defer h.disk.mu.Unlock()
+	return use(h.disk.commands[from-1 : to])
+}
+
 // Refuse implements Host.
 func (h *simHost) Refuse(ref uint64) {
 	h.mu.Lock()
