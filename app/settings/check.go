@@ -122,8 +122,8 @@ func (c *Config) checkProduction() error {
 		}
 	}
 	if len(c.Members()) > 0 && c.String("cluster.tls-cert") == "" {
-		return Usagef("cluster.tls-cert: profile=production needs it: without certificates every user of " +
-			"this machine can change the members and be sent the journal")
+		return Usagef("cluster.tls-cert: profile=production needs it: without certificates every user " +
+			"of this machine can change the members and be sent the journal")
 	}
 	if m := c.String("auth.dev-token.master-secret"); m != "" && len(m) < 32 {
 		return Usagef("auth.dev-token.master-secret: profile=production needs at least 32 bytes")
