@@ -1,3 +1,5 @@
+//go:build unix
+
 package journal
 
 import (
@@ -11,7 +13,8 @@ import (
 )
 
 // TestFoldersAreTheOwnersOnly: the journal has every order, and the secret that hashes client ids.
-// What lies below such a folder cannot be reached. The folder that holds archives is the operator's.
+// What lies below such a folder cannot be reached. The folder that holds archives is the
+// operator's.
 func TestFoldersAreTheOwnersOnly(t *testing.T) {
 	t.Chdir(t.TempDir())
 	must.OK(t, os.Mkdir("archives", 0o755))
