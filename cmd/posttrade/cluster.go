@@ -114,14 +114,15 @@ func newClusterCommand(c *settings.Config, out io.Writer) (*clusterCommand, erro
 // Columns: last entry and applied are indexes of the consensus log; sequence is that of the last
 // command in the member's journal; server is the id of the member's disk. A member that does not
 // answer has a line that says so. The configuration shown is the leader's, or that of the first
-// member that has one while no leader answers; a member without one does not take part yet.
+// member that has one while no leader answers; a member without one does not take part yet. A member
+// that was added and has not come may join.
 func (k *clusterCommand) status(ctx context.Context, wait time.Duration) error {
 	if err := k.await(ctx, wait); err != nil {
 		return err
 	}
 	t := tabwriter.NewWriter(k.out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "member\trole\tleader\tterm\tlast entry\tapplied\tsequence\tserver")
-	var configuration []quorum.Server
+	var configuration, expected []quorum.Server
 	var failed error
 	for _, m := range k.members {
 		s, err := k.remote.Status(ctx, m.Raft)
@@ -133,7 +134,7 @@ func (k *clusterCommand) status(ctx context.Context, wait time.Duration) error {
 		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%d\t%d\t%d\t%s\n", s.Member, s.Role, orNone(s.Leader), s.Term,
 			s.Last, s.Applied, s.Sequence, s.Server)
 		if len(s.Servers) > 0 && (configuration == nil || s.Member == s.Leader) {
-			configuration = s.Servers
+			configuration, expected = s.Servers, s.Expected
 		}
 	}
 	if err := t.Flush(); err != nil {
@@ -146,6 +147,9 @@ func (k *clusterCommand) status(ctx context.Context, wait time.Duration) error {
 	fmt.Fprintln(t, "in the configuration\taddress\tvote")
 	for _, s := range configuration {
 		fmt.Fprintf(t, "%s\t%s\t%s\n", s.ID, s.Address, yesNo(s.Voter))
+	}
+	for _, s := range expected {
+		fmt.Fprintf(t, "%s\t%s\tmay join\n", s.Member, s.Address)
 	}
 	return t.Flush()
 }

@@ -105,10 +105,7 @@ func (n *Node) expect(from string, q question) error {
 		return fmt.Errorf("member %s at %s: %w", q.Member, q.Address, errThere)
 	}
 	return n.carryOut(c, func() error {
-		if n.admits.expected == nil {
-			n.admits.expected = map[string]string{}
-		}
-		n.admits.expected[q.Member] = q.Address
+		n.admits.expect(q.Member, q.Address)
 		return nil
 	})
 }
@@ -145,7 +142,7 @@ func (n *Node) remove(from string, q question) error {
 	address, expected := n.admits.expected[q.Member]
 	switch {
 	case found:
-		delete(n.admits.expected, q.Member)
+		n.admits.forget(q.Member)
 		return nil
 	case !expected:
 		return fmt.Errorf("member %q: %w", q.Member, errStranger)
@@ -153,7 +150,7 @@ func (n *Node) remove(from string, q question) error {
 	c := Change{Kind: Removed, Member: q.Member, Old: &Server{Member: q.Member, Address: address},
 		Subject: q.Subject, Reason: q.Reason, From: from}
 	return n.carryOut(c, func() error {
-		delete(n.admits.expected, q.Member)
+		n.admits.forget(q.Member)
 		return nil
 	})
 }

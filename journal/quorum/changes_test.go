@@ -65,9 +65,16 @@ func TestChangesArePutOnRecord(t *testing.T) {
 	change(errThere, func(at string) error { return remote.Add(t.Context(), at, there) })
 	taken := Member{ID: "5", Raft: there.Raft, HTTP: "127.0.0.1:7"}
 	change(ErrMembers, func(at string) error { return remote.Add(t.Context(), at, taken) })
+	if got := c.leader().node.Status().Expected; len(got) != 1 ||
+		got[0] != (Server{Member: "4", Address: four.Raft}) {
+		t.Errorf("expected are %+v", got)
+	}
 	// What was added and has not come can be taken back, once.
 	change(nil, func(at string) error { return remote.Remove(t.Context(), at, "4") })
 	change(errStranger, func(at string) error { return remote.Remove(t.Context(), at, "4") })
+	if got := c.leader().node.Status().Expected; got != nil {
+		t.Errorf("expected are %+v after the removal", got)
+	}
 	r.refuse = errors.New("the record is full")
 	gone := c.members[0]
 	if gone == c.leader() {

@@ -62,6 +62,8 @@ type Status struct {
 	Last     uint64   `json:"last"`    // index of the log's last entry
 	Applied  uint64   `json:"applied"` // index
 	Servers  []Server `json:"servers"` // empty: it does not take part yet
+	// Of the leader: members that were added and have not come; without ids.
+	Expected []Server `json:"expected,omitempty"`
 	Refusal  string   `json:"refusal,omitempty"`
 	Damaged  bool     `json:"damaged,omitempty"` // a part of its journal cannot be read
 	Sequence uint64   `json:"sequence"`          // of the last command that the journal has
@@ -102,6 +104,7 @@ func (n *Node) Status() Status {
 	for _, server := range n.servers() {
 		s.Servers = append(s.Servers, *lineOf(server))
 	}
+	s.Expected = n.admits.list()
 	return s
 }
 
@@ -302,8 +305,38 @@ func (n *Node) answer(from string, request []byte) ([]byte, error) {
 // through a whole change of the members, so that one follows the other; a second one is refused,
 // not kept waiting.
 type admissions struct {
-	mu       sync.Mutex
-	expected map[string]string // by member: where it listens
+	mu sync.Mutex
+	// By member: where it listens. A writer holds both locks, a reader one of them.
+	expected map[string]string
+	brief    sync.Mutex // never held while anything waits
+}
+
+// expect notes where a member will listen. The caller holds mu.
+func (a *admissions) expect(member, address string) {
+	a.brief.Lock()
+	defer a.brief.Unlock()
+	if a.expected == nil {
+		a.expected = map[string]string{}
+	}
+	a.expected[member] = address
+}
+
+// forget removes the note of a member. The caller holds mu.
+func (a *admissions) forget(member string) {
+	a.brief.Lock()
+	defer a.brief.Unlock()
+	delete(a.expected, member)
+}
+
+// list is the members that are expected, by number, without ids. Any goroutine.
+func (a *admissions) list() (list []Server) {
+	a.brief.Lock()
+	defer a.brief.Unlock()
+	for member, address := range a.expected {
+		list = append(list, Server{Member: member, Address: address})
+	}
+	slices.SortFunc(list, func(x, y Server) int { return number(x.Member) - number(y.Member) })
+	return list
 }
 
 // changeTimeout bounds a change of the configuration.
@@ -367,7 +400,7 @@ func (n *Node) admit(from string, q question) error {
 		if err := n.raft.AddNonvoter(id, addressOf(hostPort, id), 0, changeTimeout).Error(); err != nil {
 			return err
 		}
-		delete(n.admits.expected, q.Member)
+		n.admits.forget(q.Member)
 	}
 	if former != "" {
 		n.o.Logger.Warn("cluster: a member comes back with another disk", "member", q.Member,
