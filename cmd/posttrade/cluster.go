@@ -114,7 +114,7 @@ func newClusterCommand(c *settings.Config, out io.Writer) (*clusterCommand, erro
 // Columns: last entry and applied are indexes of the consensus log; sequence is that of the last
 // command in the member's journal; server is the id of the member's disk. A member that does not
 // answer has a line that says so. The configuration shown is the leader's, or that of the first
-// member that has one while no leader answers; a member without one does not take part yet. A member
+// member that has one while no leader answers; a member without one does not take part yet. One
 // that was added and has not come may join.
 func (k *clusterCommand) status(ctx context.Context, wait time.Duration) error {
 	if err := k.await(ctx, wait); err != nil {
