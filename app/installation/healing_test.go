@@ -96,7 +96,7 @@ func (c *three) server(of int) string {
 // reads these blocks.
 func aged(t *testing.T, random *rand.Rand) *three {
 	t.Helper()
-	const interval = 200
+	const interval = 1000 // threads of the lowest priority write them, beside whatever else runs
 	c := newThree(t, "snapshot.interval-commands", strconv.Itoa(interval), "recon.blotter.capacity",
 		"100")
 	c.start()
