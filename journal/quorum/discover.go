@@ -55,13 +55,13 @@ type question struct {
 type Status struct {
 	Member string `json:"member"`
 	// The id of its disk; Role and Leader as this member sees them.
-	Server   string   `json:"server"`
-	Role     string   `json:"role"` // as the consensus library names it
-	Leader   string   `json:"leader"`
-	Term     uint64   `json:"term"`
-	Last     uint64   `json:"last"`    // index of the log's last entry
-	Applied  uint64   `json:"applied"` // index
-	Servers  []Server `json:"servers"` // empty: it does not take part yet
+	Server  string   `json:"server"`
+	Role    string   `json:"role"` // as the consensus library names it
+	Leader  string   `json:"leader"`
+	Term    uint64   `json:"term"`
+	Last    uint64   `json:"last"`    // index of the log's last entry
+	Applied uint64   `json:"applied"` // index
+	Servers []Server `json:"servers"` // empty: it does not take part yet
 	// Of the leader: members that were added and have not come; without ids.
 	Expected []Server `json:"expected,omitempty"`
 	Refusal  string   `json:"refusal,omitempty"`
