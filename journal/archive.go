@@ -14,7 +14,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// keyArchive is the prefix of a stub: what was moved out of the store, and where it is.
+// keyArchive is the prefix of a pointer: what was moved out of the store, and where it is.
 const keyArchive = 'a'
 
 // ErrArchived: what is wanted was moved into an archive that cannot be read here.
@@ -32,9 +32,9 @@ type blockStore struct {
 // next reads of other callers are, too, which costs them cacheBytes at most.
 func (v *blockStore) dropCache() { v.cache.Reserve(cacheBytes)() }
 
-// archiveStub is what the store keeps of an archive, as JSON under its key (FORMAT.md, section 9).
+// archivePointer is what the store keeps of an archive, as JSON under its key (FORMAT.md, section 9).
 // With it the history behind the archive is verified without the archive.
-type archiveStub struct {
+type archivePointer struct {
 	Name   string `json:"name"`           // of the folder
 	From   Point  `json:"from"`           // the commit before it; zero: none
 	To     Point  `json:"to"`             // its last commit
@@ -57,7 +57,7 @@ type archives struct {
 
 // archived is one archive: from is the commit before it, to its last one.
 type archived struct {
-	archiveStub
+	archivePointer
 	from, to point
 
 	mu sync.Mutex
@@ -66,8 +66,8 @@ type archived struct {
 	latch *latch
 }
 
-// readArchives reads the stubs of a store; nil when nothing was moved out. It refuses stubs that
-// do not follow each other, as ErrCorrupt. It opens no archive.
+// readArchives reads the pointers of a store; nil when nothing was moved out. It refuses pointers
+// that do not follow each other, as ErrCorrupt. It opens no archive.
 func readArchives(db *blockStore) (*archives, error) {
 	var s *archives
 	err := iterate(db, []byte{keyArchive}, []byte{keyArchive + 1}, func(it *pebble.Iterator) error {
@@ -76,7 +76,7 @@ func readArchives(db *blockStore) (*archives, error) {
 			if err != nil {
 				return err
 			}
-			a, err := parseStub(v)
+			a, err := parsePointer(v)
 			if err == nil && s != nil && s.end() != a.from {
 				err = errSizes
 			}
@@ -96,8 +96,8 @@ func readArchives(db *blockStore) (*archives, error) {
 	return s, err
 }
 
-// putStub wraps a stub for its key, as a manifest is wrapped.
-func putStub(s archiveStub) ([]byte, error) {
+// putPointer wraps a pointer for its key, as a manifest is wrapped.
+func putPointer(s archivePointer) ([]byte, error) {
 	body, err := json.Marshal(s)
 	if err != nil {
 		return nil, err
@@ -108,8 +108,8 @@ func putStub(s archiveStub) ([]byte, error) {
 	return v, nil
 }
 
-// parseStub is the inverse of putStub. Errors are ErrCorrupt.
-func parseStub(v []byte) (*archived, error) {
+// parsePointer is the inverse of putPointer. Errors are ErrCorrupt.
+func parsePointer(v []byte) (*archived, error) {
 	if len(v) < snapshotHeader || v[0] != snapshotVersion || v[1]|v[2]|v[3] != 0 {
 		return nil, errVersion
 	}
@@ -118,7 +118,7 @@ func parseStub(v []byte) (*archived, error) {
 		return nil, errChecksum
 	}
 	a := &archived{}
-	err := json.Unmarshal(body, &a.archiveStub)
+	err := json.Unmarshal(body, &a.archivePointer)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errSizes, err)
 	}
@@ -192,7 +192,7 @@ func (s *archives) ended(inputSeq uint64) (point, bool) {
 }
 
 // open opens the archive's store for reading, once. ErrArchived: the folder is not known or not
-// there; ErrDiverged: what is there is another archive than the stub names. Any goroutine.
+// there; ErrDiverged: what is there is another archive than the pointer names. Any goroutine.
 func (a *archived) open(s *archives) (*blockStore, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -30,7 +30,7 @@ type archiveBody struct {
 const archiveFormat = 1
 
 // archiveSum is the hash in an archive's file, if it is that of the rest. ErrCorrupt when it is
-// not. The stub in the store has the same hash, so the file of another archive is found.
+// not. The pointer in the store has the same hash, so the file of another archive is found.
 func archiveSum(text []byte) (string, error) {
 	var t archiveText
 	if err := json.Unmarshal(text, &t); err != nil {

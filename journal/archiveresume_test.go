@@ -23,7 +23,7 @@ func archiveAlone(t *testing.T, fs vfs.FS) (folder string, to point) {
 	t.Helper()
 	j := must.Get(Open("j", strict(t, fs)))(t)
 	to = must.Get(j.old(t.Context(), tomorrow.UnixMilli()))(t)
-	s := archiveStub{Name: fmt.Sprintf("%020d-%020d", 1, to.inputSeq),
+	s := archivePointer{Name: fmt.Sprintf("%020d-%020d", 1, to.inputSeq),
 		From: point{chain: j.seed}.exported(),
 		To:   to.exported(), Root: fmt.Sprint("root-", to.inputSeq)}
 	folder = "archives/" + s.Name

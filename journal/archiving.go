@@ -24,12 +24,12 @@ type Archived struct {
 var ErrNothingOld = errors.New("no block is older than that, and older than a snapshot")
 
 // Archive moves the commits that were closed before a time, and that a snapshot stands for, from
-// the journal in dir into a folder below into, and leaves a stub. root may be nil; it gives the
+// the journal in dir into a folder below into, and leaves a pointer. root may be nil; it gives the
 // root of the evidence tree over the commands up to a sequence, "" for none.
 //
 //   - No other process may have the journal open. The last blocks stay, whatever their age.
 //   - What is moved is verified on the way. The blocks are removed when the archive is on stable
-//     storage, together with the writing of the stub. Killed at any moment, the journal has all
+//     storage, together with the writing of the pointer. Killed at any moment, the journal has all
 //     of it, or the archive has: the next Archive goes on. It reads the archive that it finds, and
 //     removes nothing when that does not hold.
 //
@@ -51,7 +51,7 @@ func Archive(ctx context.Context, dir, into string, before time.Time, o Options,
 	if err != nil {
 		return done, err
 	}
-	s := archiveStub{Name: fmt.Sprintf("%020d-%020d", from.inputSeq+1, to.inputSeq),
+	s := archivePointer{Name: fmt.Sprintf("%020d-%020d", from.inputSeq+1, to.inputSeq),
 		From: from.exported(), To: to.exported()}
 	if root != nil {
 		if s.Root, err = root(to.inputSeq); err != nil {
@@ -135,7 +135,7 @@ func (j *Journal) newestWhole() (uint64, error) {
 // cut short, and is made again; one with the file of another archive is ErrDiverged. One that is
 // there already is verified too: between the two calls it may have been damaged, or be another
 // copy.
-func (j *Journal) putArchive(ctx context.Context, folder string, s *archiveStub,
+func (j *Journal) putArchive(ctx context.Context, folder string, s *archivePointer,
 	from, to point) (sum string, err error) {
 	fs := j.o.FS
 	body, err := json.Marshal(archiveBody{Format: archiveFormat, Genesis: fmt.Sprintf("%x", j.seed),
@@ -230,10 +230,10 @@ func placedPoint(p point) Point {
 	return p.exported()
 }
 
-// remove takes the blocks out of the store and leaves the stub, in one synced batch. Then it
+// remove takes the blocks out of the store and leaves the pointer, in one synced batch. Then it
 // compacts the ranges, which gives the space back and may take long. A failure poisons the journal.
-func (j *Journal) remove(s *archiveStub, from, to point) error {
-	v, err := putStub(*s)
+func (j *Journal) remove(s *archivePointer, from, to point) error {
+	v, err := putPointer(*s)
 	if err != nil {
 		return err
 	}

@@ -7,7 +7,7 @@ func TestNoSecretOfAURLIsShown(t *testing.T) {
 		"postgres://u@db:5432/x?sslmode=disable":          "",
 		"postgres://u:geheim@db/x":                        "postgres://u:xxxxx@db/x",
 		"postgres://db/x?user=u&password=geheim":          "postgres://db/x?user=u&password=xxxxx",
-		"postgres://db/x?ssl%50assword=geheim&sslmode=on": "postgres://db/x?ssl%50assword=xxxxx&sslmode=on",
+		"postgres://db/x?ssl%50assword=geheim&a=b":        "postgres://db/x?ssl%50assword=xxxxx&a=b",
 		"postgres://u:a@h1,h2/x":                          "postgres://u:xxxxx@h1,h2/x",
 		"nats://mq:4222":                                  "",
 		"nats://geheim@mq:4222":                           "nats://xxxxx@mq:4222",

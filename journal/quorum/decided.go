@@ -26,8 +26,8 @@ type decided struct {
 }
 
 // compare compares agreed commands, the first of which has sequence first, with those that the
-// journal has: ErrOtherCommands. They are compared as the journal has them, but for the numbers that
-// are given when a command is sequenced.
+// journal has: ErrOtherCommands. They are compared as the journal has them, but for the numbers
+// that are given when a command is sequenced.
 func (d *decided) compare(f *fsm, first uint64, agreed []matcher.Command, term uint64) error {
 	for i := range agreed {
 		was := d.at(f, first+uint64(i))

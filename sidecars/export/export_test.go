@@ -141,7 +141,8 @@ func TestParquetIsExact(t *testing.T) {
 		r, b := &rows[i], &back[i]
 		if b.ID != r.ID || (b.TradeSeq == nil) != r.External() ||
 			b.TradeSeq != nil && *b.TradeSeq != int64(r.Seq) ||
-			signed(b.Price).Cmp(big.NewInt(r.Price)) != 0 || b.Timestamp != r.ExecutedAt || b.Quantity != r.Quantity ||
+			signed(b.Price).Cmp(big.NewInt(r.Price)) != 0 ||
+			b.Timestamp != r.ExecutedAt || b.Quantity != r.Quantity ||
 			b.Side != sideOf(r.Side) || b.Status != r.Status.String() || b.OrderID != r.OrderID ||
 			(b.SettlementDate == nil) != (r.SettlementDate == store.NoDate) ||
 			b.SettlementDate != nil && *b.SettlementDate != int32(r.SettlementDate) {

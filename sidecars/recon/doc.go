@@ -27,9 +27,9 @@
 // outside the history, or whose id is not the one of its trade_seq, is ORPHAN_IN_PROJECTION. So a
 // row whose id was edited is an orphan, and its entry is missing.
 //
-// A booking from outside has no entry. It is EXTERNAL until the statement has a line with its id and
-// the same account, security, side, quantity, price and time. Its other columns, the settlement date
-// and the status among them, are compared with nothing.
+// A booking from outside has no entry. It is EXTERNAL until the statement has a line with its id
+// and the same account, security, side, quantity, price and time. Its other columns, the settlement
+// date and the status among them, are compared with nothing.
 //
 // Each column of an entry's row is compared with:
 //

@@ -215,10 +215,11 @@ func TestStatusIsJudgedByTheSettlementRules(t *testing.T) {
 		g.rule("T+1", 1, 0, 0)
 		g.book(1, 6, 1)
 		settle := "update trades set status = 'Settled', updated_at = $1 where trade_seq = $2"
-		g.edit(settle, at+dayMillis+1, 1)                                            // on its date
-		g.edit(settle, at+2000, 2)                                                   // before it, by hand
-		g.edit(settle, at+2000, 3)                                                   // before it, with no known settlement by hand
-		g.edit("update trades set updated_at = $1 where trade_seq = $2", at+2000, 6) // status undone
+		g.edit(settle, at+dayMillis+1, 1) // on its date
+		g.edit(settle, at+2000, 2)        // before it, by hand
+		g.edit(settle, at+2000, 3)        // before it, with no known settlement by hand
+		// Settled by hand, and the status set back alone.
+		g.edit("update trades set updated_at = $1 where trade_seq = $2", at+2000, 6)
 		g.must(g.db.Write(context.Background(), func(tx *store.Tx) error {
 			for _, seq := range []uint64{2, 4, 5, 6} {
 				if err := tx.NoteForce(seq, at+2000); err != nil {

@@ -24,7 +24,8 @@ func TestMeanAndSlippageAreExactForAnyNumbers(t *testing.T) {
 		case 1: // near one another, as in a market
 			px = max(0, low+rnd.Int64N(2001)-1000)
 		}
-		num := int128.Scaled(low, den).Add(int128.Int{Lo: rnd.Uint64N(den)}) // between low and low+1 times den
+		// between low and low+1 times den
+		num := int128.Scaled(low, den).Add(int128.Int{Lo: rnd.Uint64N(den)})
 		sell := rnd.IntN(2) == 1
 		benchmark := new(big.Rat).SetFrac(num.Big(), new(big.Int).SetUint64(den))
 		if got, want := mean(num, den), halfUp(benchmark); want.Cmp(big.NewInt(got)) != 0 {
