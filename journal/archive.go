@@ -32,8 +32,8 @@ type blockStore struct {
 // next reads of other callers are, too, which costs them cacheBytes at most.
 func (v *blockStore) dropCache() { v.cache.Reserve(cacheBytes)() }
 
-// archivePointer is what the store keeps of an archive, as JSON under its key (FORMAT.md, section 9).
-// With it the history behind the archive is verified without the archive.
+// archivePointer is what the store keeps of an archive, as JSON under its key (FORMAT.md, section
+// 9). With it the history behind the archive is verified without the archive.
 type archivePointer struct {
 	Name   string `json:"name"`           // of the folder
 	From   Point  `json:"from"`           // the commit before it; zero: none
