@@ -83,6 +83,52 @@ func TestAgreedCommandsAreThoseOfTheJournal(t *testing.T) {
 	}
 }
 
+// TestEveryPieceIsCompared: the journal is read in pieces, entries are of any length, and a
+// difference in any field of the last command of all is found.
+func TestEveryPieceIsCompared(t *testing.T) {
+	const head, term = 2*decidedPiece + 100, 7
+	was := make([]matcher.Command, head)
+	for i := range was {
+		was[i] = matcher.NewCommand(matcher.OrderNew)
+		was[i].InputSeq, was[i].LeaderEpoch, was[i].Qty = uint64(i+1), term, int32(i)
+	}
+	disk := newMemory()
+	disk.commands = was
+	compare := func(agreed []matcher.Command, term uint64) (err error) {
+		f := &fsm{n: &Node{host: disk}, head: head}
+		f.n.ctx = t.Context()
+		for first, n := 0, 1; err == nil && first < head; first, n = first+n, n*3 {
+			n = min(n, head-first)
+			err = f.past.compare(f, uint64(first+1), agreed[first:first+n], term)
+		}
+		if err == nil && (f.past.commands != nil || f.past.unread) {
+			t.Errorf("%d commands are left, unread: %v", len(f.past.commands), f.past.unread)
+		}
+		return err
+	}
+	for name, change := range map[string]func(*matcher.Command){
+		"quantity": func(c *matcher.Command) { c.Qty++ },
+		"time":     func(c *matcher.Command) { c.EventTimeMillis++ },
+		"account":  func(c *matcher.Command) { c.AccountID++ },
+		"type":     func(c *matcher.Command) { c.Type = matcher.OrderCancel },
+	} {
+		agreed := slices.Clone(was)
+		for i := range agreed { // as they lie in the log
+			agreed[i].InputSeq, agreed[i].LeaderEpoch = 0, 0
+		}
+		if err := compare(agreed, term); err != nil {
+			t.Errorf("the same commands: %v", err)
+		}
+		if err := compare(agreed, term+1); !errors.Is(err, ErrOtherCommands) {
+			t.Errorf("another term: %v", err)
+		}
+		change(&agreed[head-1])
+		if err := compare(agreed, term); !errors.Is(err, ErrOtherCommands) {
+			t.Errorf("another %s at the end: %v", name, err)
+		}
+	}
+}
+
 // TestWhatCannotBeReadIsNotCompared: the scrub judges damage, an archive may be away.
 func TestWhatCannotBeReadIsNotCompared(t *testing.T) {
 	f := &fsm{n: &Node{}, head: 9}

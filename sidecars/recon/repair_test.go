@@ -144,6 +144,43 @@ func TestRepairMakesDamagedRowsWhole(t *testing.T) {
 	})
 }
 
+// TestActOfARepairHasItsNumber: the act is put on record before the first row changes, under the
+// number that the rows as they were are kept by. One that cannot be recorded changes nothing, and
+// no other repair gets its number.
+func TestActOfARepairHasItsNumber(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		g := repairRig(t, db, 3)
+		g.edit("update trades set price = price + 1 where trade_seq = 2")
+		damaged := g.rowsNow()
+		kept := func(repair uint64) (rows int) {
+			g.must(db.Read(t.Context(), func(tx *store.Tx) error {
+				return tx.Query("select count(*) from recon_repaired_rows where repair = $1",
+					func(r *store.Row) error { rows = int(r.Int64(0)); return nil }, repair)
+			}))
+			return rows
+		}
+		full := errors.New("the record is full")
+		var recorded []uint64
+		q := RepairQuery{From: 1, To: 3, Record: func(repair uint64) error {
+			recorded = append(recorded, repair)
+			if n := g.count("recon_repairs"); n != 0 {
+				t.Errorf("%d repairs have begun before the act is on record", n)
+			}
+			return full
+		}}
+		if _, err := g.Repair(t.Context(), q); !errors.Is(err, full) {
+			t.Errorf("without a record: %v", err)
+		}
+		g.wantRows(damaged)
+		full = nil
+		done := g.repair(q)
+		if !slices.Equal(recorded, []uint64{1, 2}) || done.Repair != 2 || kept(1) != 0 || kept(2) != 1 {
+			t.Errorf("recorded as %v, done as %d; %d and %d rows are kept", recorded, done.Repair, kept(1),
+				kept(2))
+		}
+	})
+}
+
 // swap exchanges the trade sequences of two rows.
 func (g *rig) swap(a, b uint64) {
 	g.edit("update trades set trade_seq = 9000001 where trade_seq = $1", a)
