@@ -25,6 +25,10 @@ const (
 	// The store's cache of table blocks.
 	cacheBytes = 8 << 20
 	tableBytes = 64 << 20 // a memtable gives one table for each prefix, and stays that
+	// A compaction takes the tables beside the one it was picked for when all of them together have
+	// less than 25 times this, the size of a table that it writes. Tables of a few full memtables
+	// have more, so each is moved to its level alone, as it is; small ones of many starts are merged.
+	mergedBytes = 1 << 20
 )
 
 // ErrPoisoned reports that an earlier error ended the journal: nothing is
@@ -147,8 +151,8 @@ func guarded() bool {
 }
 
 // spans keeps each prefix in tables of its own, so that tables of successive flushes never overlap
-// and compactions move them without rewriting. The store asks for the policy of the span that
-// begins at start; a span here is a first byte.
+// and a compaction of one of them alone need not rewrite it (mergedBytes). The store asks for the
+// policy of the span that begins at start; a span here is a first byte.
 func spans(start []byte) (pebble.SpanPolicy, []byte, error) {
 	if len(start) == 0 {
 		return pebble.SpanPolicy{}, nil, nil
@@ -173,6 +177,9 @@ func storeOptions(fs vfs.FS, l *latch, log Logger) *pebble.Options {
 		DisableWAL:                  false,
 	}
 	o.TargetFileSizes[0] = tableBytes
+	for i := range o.TargetFileSizes[1:] {
+		o.TargetFileSizes[1+i] = mergedBytes
+	}
 	o.Experimental.SpanPolicyFunc = spans
 	o.Experimental.ReadSamplingMultiplier = -1
 	o.Experimental.FileCacheShards = 1
