@@ -211,7 +211,7 @@ func (a *archived) open(s *archives) (*blockStore, error) {
 	if err != nil {
 		return nil, missing(fmt.Errorf("%w: %w", ErrArchived, err))
 	}
-	sum, err := archiveSum(text)
+	body, sum, err := readArchiveFile(text)
 	if err == nil && sum != a.SHA256 {
 		err = fmt.Errorf("file=%s: sha256 %s, want %s: %w", s.fs.PathJoin(folder, archiveName), sum,
 			a.SHA256,
@@ -224,8 +224,27 @@ func (a *archived) open(s *archives) (*blockStore, error) {
 	if err != nil {
 		return nil, missing(err)
 	}
+	if err := sameGenesis(db, body.Genesis); err != nil {
+		return nil, missing(errors.Join(err, closeStore(db, latch)))
+	}
 	a.db, a.latch = db, latch
 	return db, nil
+}
+
+// sameGenesis compares an archive's copy of the genesis with the hash in hex that the archive's file
+// has. ErrCorrupt when there is none, ErrDiverged when it is another one.
+func sameGenesis(db *blockStore, want string) error {
+	genesis, err := readGenesis(db)
+	if errors.Is(err, ErrNoGenesis) {
+		err = fmt.Errorf("key=g is not there: %w", errSizes) // the journal has one
+	}
+	if err != nil {
+		return err
+	}
+	if seed := fmt.Sprintf("%x", hashOf(genesis)); seed != want {
+		return fmt.Errorf("key=g: genesis hash %s, want %s: %w", seed, want, ErrDiverged)
+	}
+	return nil
 }
 
 // openArchive opens the store of an archive for reading. It has a latch of its own: an archive's

@@ -29,16 +29,20 @@ type archiveBody struct {
 // archiveFormat is the value of the member format.
 const archiveFormat = 1
 
-// archiveSum is the hash in an archive's file, if it is that of the rest. ErrCorrupt when it is
-// not. The pointer in the store has the same hash, so the file of another archive is found.
-func archiveSum(text []byte) (string, error) {
+// readArchiveFile returns what an archive's file says and its hash, if that is of the rest.
+// ErrCorrupt when it is not. The pointer in the store has the same hash, so the file of another
+// archive is found.
+func readArchiveFile(text []byte) (body archiveBody, sum string, err error) {
 	var t archiveText
 	if err := json.Unmarshal(text, &t); err != nil {
-		return "", fmt.Errorf("%w: %w", ErrCorrupt, err)
+		return body, "", fmt.Errorf("%w: %w", ErrCorrupt, err)
 	}
-	sum := sha256.Sum256(t.Archive)
-	if got := hex.EncodeToString(sum[:]); got != t.SHA256 {
-		return "", fmt.Errorf("sha256 %s, want %s: %w", got, t.SHA256, errChecksum)
+	of := sha256.Sum256(t.Archive)
+	if got := hex.EncodeToString(of[:]); got != t.SHA256 {
+		return body, "", fmt.Errorf("sha256 %s, want %s: %w", got, t.SHA256, errChecksum)
 	}
-	return t.SHA256, nil
+	if err := json.Unmarshal(t.Archive, &body); err != nil {
+		return body, "", fmt.Errorf("%w: %w", ErrCorrupt, err)
+	}
+	return body, t.SHA256, nil
 }

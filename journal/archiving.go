@@ -148,7 +148,7 @@ func (j *Journal) putArchive(ctx context.Context, folder string, s *archivePoint
 	name := fs.PathJoin(folder, archiveName)
 	switch text, err := readWhole(fs, name); {
 	case err == nil:
-		if got, err := archiveSum(text); err != nil || got != sum {
+		if _, got, err := readArchiveFile(text); err != nil || got != sum {
 			return "", errors.Join(fmt.Errorf("journal: file=%s is of another archive: %w", name,
 				ErrDiverged),
 				err)
@@ -197,15 +197,8 @@ func (j *Journal) confirm(ctx context.Context, folder string, from, to point) (e
 		return err
 	}
 	defer func() { err = errors.Join(err, closeStore(db, latch)) }()
-	genesis, err := readGenesis(db)
-	if errors.Is(err, ErrNoGenesis) {
-		err = fmt.Errorf("key=g is not there: %w", errSizes) // the journal has one
-	}
-	if err != nil {
+	if err := sameGenesis(db, fmt.Sprintf("%x", j.seed)); err != nil {
 		return err
-	}
-	if seed := hashOf(genesis); seed != j.seed {
-		return fmt.Errorf("key=g: genesis hash %x, want %x: %w", seed, j.seed, ErrDiverged)
 	}
 	w := newWalker(db, j.seed)
 	defer w.close()

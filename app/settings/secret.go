@@ -53,6 +53,9 @@ func readSecret(path string) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("secret: read %s: %w", path, Cause(err))
 	}
+	if bytes.HasPrefix(content, []byte("\ufeff")) { // it would be a part of the secret, unseen
+		return nil, fmt.Errorf("secret: %s begins with a byte order mark: save it without one", path)
+	}
 	content = bytes.TrimSpace(content)
 	if len(content) < minSecretBytes || len(content) > maxSecretBytes {
 		return nil, fmt.Errorf("secret: %s holds %d bytes, want %d to %d",

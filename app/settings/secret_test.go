@@ -141,6 +141,7 @@ func TestSecretFileOfASetting(t *testing.T) {
 	for text, want := range map[string]int{
 		a: 1, a + "\n" + b + "\n": 2, a + "\r\n" + b: 2,
 		a + "\n" + b + "\n" + b: 0, a + "\nshort": 0, "short": 0,
+		"\ufeff" + a: 0,
 	} {
 		must.OK(t, os.WriteFile(path, []byte(text), 0o600))
 		c, err := Read(Sources{Flags: []FlagValue{{Name: "auth.jwt.secret-file", Text: path}}})

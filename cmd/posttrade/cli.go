@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"sync/atomic"
 	"text/tabwriter"
 
 	"posttrade/app/settings"
@@ -21,8 +22,34 @@ type command struct {
 	run     func(args []string, stdout, stderr io.Writer) int
 }
 
-// dispatch runs the command that args name, and returns the exit code of the process.
+// dispatch runs the command that args name, and returns the exit code of the process. A command
+// whose output was lost has failed, whatever it found: its caller has not got the answer.
 func dispatch(commands []command, args []string, stdout, stderr io.Writer) int {
+	out := &output{to: stdout}
+	code := choose(commands, args, out, stderr)
+	if lost := out.lost.Load(); lost != nil && code == settings.ExitOK {
+		return settings.Exit(stderr, fmt.Errorf("stdout: %w", *lost))
+	}
+	return code
+}
+
+// output is the standard output of a command, which keeps the first error of a write. Any goroutine
+// may write.
+type output struct {
+	to   io.Writer
+	lost atomic.Pointer[error]
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	n, err := o.to.Write(p)
+	if err != nil {
+		o.lost.CompareAndSwap(nil, &err)
+	}
+	return n, err
+}
+
+// choose runs the command that args name.
+func choose(commands []command, args []string, stdout, stderr io.Writer) int {
 	if len(args) == 0 {
 		return settings.Exit(stderr, settings.Usagef("no command; posttrade -h lists them"))
 	}

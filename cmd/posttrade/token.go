@@ -52,9 +52,7 @@ func runToken(args []string, stdout, stderr io.Writer) int {
 	if err != nil {
 		return settings.Exit(stderr, err)
 	}
-	if _, err := fmt.Fprintln(stdout, token); err != nil {
-		return settings.Exit(stderr, err)
-	}
+	fmt.Fprintln(stdout, token)
 	return settings.ExitOK
 }
 
