@@ -110,6 +110,9 @@ func (j *Journal) Begin() (err error) {
 		return fmt.Errorf("journal: begin dir=%s: %w", j.dir, ErrReading)
 	}
 	found := j.found
+	if err := j.roomForTail(found.tail); err != nil {
+		return err
+	}
 	if j.db != nil {
 		db := j.db
 		j.db = nil

@@ -9,6 +9,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
@@ -186,6 +187,21 @@ func (j *Journal) openTail(found *tailImage, base point) (err error) {
 	}
 	j.tail = t
 	return nil
+}
+
+// roomForTail is ENOSPC when this opening has to make a tail and the disk has no room for it.
+func (j *Journal) roomForTail(found *tailImage) error {
+	head := tailHead{tailShape: j.o.tailShape}
+	size := uint64(head.size())
+	if !j.o.Tail || found != nil {
+		return nil
+	}
+	free, err := diskUsage(j.o.FS, j.dir)
+	if err != nil || free >= size {
+		return nil // a disk that does not say it shows it at the writing
+	}
+	return fmt.Errorf("journal: file=%s: it takes %d bytes, the disk has %d: %w",
+		j.o.FS.PathJoin(j.dir, tailName), size, free, syscall.ENOSPC)
 }
 
 // createTail makes the file, writes every byte of it with one header, and syncs it before it gets

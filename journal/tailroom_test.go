@@ -1,7 +1,9 @@
 package journal
 
 import (
+	"errors"
 	"sync/atomic"
+	"syscall"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -74,5 +76,32 @@ func fullTail(t *testing.T, options func(testing.TB, vfs.FS) (Options, *fakeTail
 			t.Fatalf("durable %d of %d", j.Durable(), f.inputSeq)
 		}
 	}
+	must.OK(t, j.Close())
+}
+
+// TestNoRoomForTheTail: a start on a disk that cannot take the tail is refused and names the file.
+// Nothing has been written or poisoned, and the next start, with room, goes on.
+func TestNoRoomForTheTail(t *testing.T) { inTailModes(t, noRoomForTheTail) }
+
+func noRoomForTheTail(t *testing.T, options func(testing.TB, vfs.FS) (Options, *fakeTail)) {
+	mem := vfs.NewMem()
+	o, _ := options(t, mem)
+	head := tailHead{tailShape: o.tailShape}
+	size := uint64(head.size())
+	mem.TestingSetDiskUsage(vfs.DiskUsage{AvailBytes: size - 1})
+	_, err := Open("j", o)
+	must.Be(t, err, syscall.ENOSPC)
+	must.ErrorContains(t, err, "file=j/tail")
+	if errors.Is(err, ErrPoisoned) {
+		t.Errorf("poisoned: %v", err)
+	}
+	if _, err := mem.Stat("j/" + storeName); !notExist(err) {
+		t.Errorf("a store was made: %v", err)
+	}
+	mem.TestingSetDiskUsage(vfs.DiskUsage{AvailBytes: size})
+	j := openNew(t, "j", o)
+	f := &flow{seed: 8}
+	appendAll(t, j, f, 5)
+	expectHistory(t, j, f, 5)
 	must.OK(t, j.Close())
 }
