@@ -58,10 +58,8 @@ func TestTablesAreMovedNotRewritten(t *testing.T) {
 		}
 		must.OK(t, b.Commit(pebble.NoSync))
 	}
+	until(t, "a compaction", func() bool { return moved.Load() > 0 || rewritten.Load() > written/5 })
 	must.OK(t, db.Close())
-	if moved.Load() == 0 {
-		t.Errorf("no table was moved: no compaction has been seen")
-	}
 	if rewritten.Load() > written/5 {
 		t.Errorf("of %d MiB compactions rewrote %d MiB and moved %d MiB", written>>20,
 			rewritten.Load()>>20, moved.Load()>>20)
