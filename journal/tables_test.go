@@ -16,11 +16,7 @@ import (
 // second time, and the tables that it replaces would be erased beside the orders' log. The store has
 // the sizes of the real one divided by 16, so that memory holds hundreds of its tables.
 func TestTablesAreMovedNotRewritten(t *testing.T) {
-	const smaller = 16
-	commits := uint64(8000)
-	if testing.Short() {
-		commits = 4000
-	}
+	const smaller, commits = 16, 4000
 	l := newLatch(func(err error) { t.Error(err) })
 	o := storeOptions(vfs.NewMem(), l, discardLogger{})
 	o.MemTableSize /= smaller
@@ -44,7 +40,7 @@ func TestTablesAreMovedNotRewritten(t *testing.T) {
 		binary.LittleEndian.PutUint64(payload[i:], random.Uint64())
 	}
 	written := uint64(0)
-	for n := range commits {
+	for n := range uint64(commits) {
 		b := db.NewBatch()
 		for prefix, size := range map[byte]int{keyCommands: 12000, keyFills: 3000, keyIDs: 1000} {
 			must.OK(t, b.Set(newKey(prefix, 100*n+1), payload[:size], nil))
@@ -57,6 +53,9 @@ func TestTablesAreMovedNotRewritten(t *testing.T) {
 			}
 		}
 		must.OK(t, b.Commit(pebble.NoSync))
+		if n%100 == 99 { // else several memtables would become one table each
+			must.OK(t, db.Flush())
+		}
 	}
 	until(t, "a compaction", func() bool { return moved.Load() > 0 || rewritten.Load() > written/5 })
 	must.OK(t, db.Close())
