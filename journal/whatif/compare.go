@@ -21,6 +21,9 @@ type comparer struct {
 	tickers map[uint32]string
 	// sent is the kind of the command that is being compared.
 	sent string
+	// lone has the orders that only one of the engines has admitted. What ends one later is no
+	// difference of its own: the other engine has no such order to keep.
+	lone map[uint64]bool
 
 	// before and after hold, by the history's sequence, the events of commands that one engine has
 	// decided and the other has not yet. Only a latency fills them. The events are copies, because
@@ -37,6 +40,7 @@ type settled struct {
 
 func newComparer(report func(Difference) error, reorder bool, e *matcher.Engine) comparer {
 	c := comparer{report: report, reorder: reorder, tickers: map[uint32]string{},
+		lone:   map[uint64]bool{},
 		before: map[uint64][]matcher.Event{}, after: map[uint64]settled{}}
 	e.EachSecurity(func(s matcher.SecurityInfo) bool {
 		c.tickers[s.ID] = s.Ticker
@@ -130,6 +134,9 @@ func (c *comparer) command(was, is []matcher.Event, item *item) error {
 		return nil
 	}
 	c.sent = sentAs(was[0].Cmd())
+	if c.sent == "order" && was[0].Kind != is[0].Kind {
+		c.lone[ownOrder(was, is)] = true
+	}
 	if !item.removed {
 		if err := c.decisions(was, is); err != nil {
 			return err
@@ -160,15 +167,9 @@ func alike(was, is []matcher.Event) bool {
 
 // decisions compares what was decided on the command and on the orders that it ended, in the
 // history or here. A command that is about no order is compared by its own decision alone, with no
-// order id. Where only the supposed engine has made an order, its number is taken from there.
+// order id.
 func (c *comparer) decisions(was, is []matcher.Event) error {
-	first := &was[0]
-	own := uint64(0)
-	if first.Cmd().AboutOrder() {
-		if own = first.Order(); own == 0 {
-			own = is[0].Order()
-		}
-	}
+	first, own := &was[0], ownOrder(was, is)
 	err := c.decision(first.InputSeq, own, first, decided(was, own, true), decided(is, own, true))
 	if err != nil {
 		return err
@@ -177,7 +178,7 @@ func (c *comparer) decisions(was, is []matcher.Event) error {
 	for _, events := range [][]matcher.Event{was, is} {
 		for i := range events {
 			ev := &events[i]
-			if ev.Kind == matcher.EventCanceled && ev.Order() != own &&
+			if ev.Kind == matcher.EventCanceled && ev.Order() != own && !c.lone[ev.Order()] &&
 				!slices.ContainsFunc(ended, func(e *matcher.Event) bool { return e.Order() == ev.Order() }) {
 				ended = append(ended, ev)
 			}
@@ -192,6 +193,18 @@ func (c *comparer) decisions(was, is []matcher.Event) error {
 		}
 	}
 	return nil
+}
+
+// ownOrder is the order that a command is about, 0 for none. Where only the supposed engine has made
+// an order, its number is taken from there.
+func ownOrder(was, is []matcher.Event) uint64 {
+	if !was[0].Cmd().AboutOrder() {
+		return 0
+	}
+	if own := was[0].Order(); own != 0 {
+		return own
+	}
+	return is[0].Order()
 }
 
 // decision reports two decisions that differ, at a sequence of the history. about is an event that

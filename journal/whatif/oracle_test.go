@@ -68,6 +68,9 @@ type facts map[string]string
 // add notes what events say; name gives the number that an order has in the history.
 func (f facts) add(at uint64, events []matcher.Event, name func(uint64) uint64, removed bool) {
 	own := name(events[0].Order())
+	if makes(events) && events[0].Kind != matcher.EventRejected {
+		f[admitted(own)] = "yes"
+	}
 	if !removed {
 		f[fmt.Sprintf("order %d", at)] = "ACCEPTED"
 		if events[0].Kind == matcher.EventRejected {
@@ -95,6 +98,31 @@ func (f facts) add(at uint64, events []matcher.Event, name func(uint64) uint64, 
 				fmt.Sprintf("%d at %d", ev.Qty, ev.Px)
 		}
 	}
+}
+
+// admitted is the fact that an order was admitted in the range.
+func admitted(number uint64) string { return fmt.Sprint("admitted ", number) }
+
+// differences are the facts that differ. The end of an order that the other history has not admitted
+// follows from that, and is none.
+func differences(was, is facts) (diff []string) {
+	for what := range maps.Keys(was) {
+		if _, ok := is[what]; !ok {
+			is[what] = ""
+		}
+	}
+	for what := range maps.Keys(is) {
+		var at, number uint64
+		if n, _ := fmt.Sscanf(what, "order %d ended %d", &at, &number); n == 2 &&
+			was[admitted(number)] != is[admitted(number)] {
+			continue
+		}
+		if was[what] != is[what] && !strings.HasPrefix(what, "admitted") {
+			diff = append(diff, what+": "+was[what]+" -> "+is[what])
+		}
+	}
+	slices.Sort(diff)
+	return diff
 }
 
 // supposedModel is the model before a range, with the limits that are supposed.
@@ -226,18 +254,7 @@ func (h *told) expected(from, to uint64, c *Changes) (diff []string, made string
 			return n
 		}, one.removed)
 	}
-	for what := range maps.Keys(was) {
-		if was[what] != is[what] {
-			diff = append(diff, what+": "+was[what]+" -> "+is[what])
-		}
-	}
-	for what := range maps.Keys(is) {
-		if _, ok := was[what]; !ok {
-			diff = append(diff, what+":  -> "+is[what])
-		}
-	}
-	slices.Sort(diff)
-	return diff, started.made(h.worth[to], other.Worth())
+	return differences(was, is), started.made(h.worth[to], other.Worth())
 }
 
 // made is what accounts have made since, in two ways.
