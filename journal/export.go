@@ -61,7 +61,7 @@ func exportCommand(b []byte, c *matcher.Command, id []byte) []byte {
 		b = appendInt(b, "eventTimeMillis", c.EventTimeMillis)
 		b = appendInt(b, "accountId", int64(c.AccountID))
 		if terms, ok := c.ContractTerms(); ok {
-			b = appendTerms(b, &terms)
+			b = appendTerms(b, &terms, false)
 			b = appendInt(b, "priceTicks", c.PriceTicks)
 			b = appendInt(b, "leaderEpoch", int64(c.LeaderEpoch))
 			b = appendInt(b, "flags", int64(c.Flags))
@@ -86,17 +86,22 @@ func exportCommand(b []byte, c *matcher.Command, id []byte) []byte {
 	return append(b, "}\n"...)
 }
 
-// appendTerms appends the terms of a contract that a booking's record packs into few words.
-func appendTerms(b []byte, t *matcher.ContractTerms) []byte {
+// appendTerms appends the terms of a contract that a booking's record packs into few words. The rate
+// is a decimal number, or the record's millionths.
+func appendTerms(b []byte, t *matcher.ContractTerms, decimal bool) []byte {
 	direction := "Receive"
 	if t.Side == matcher.Sell {
 		direction = "Pay"
 	}
 	b = appendText(b, "payReceive", direction)
 	b = appendInt(b, "notional", int64(t.Notional))
-	b = appendInt(b, "fixedRateTicks", t.FixedRate)
-	b = appendText(b, "effectiveDate", dayText(t.Effective))
-	b = appendText(b, "maturityDate", dayText(t.Maturity))
+	if decimal {
+		b = appendPrice(b, "fixedRate", t.FixedRate)
+	} else {
+		b = appendInt(b, "fixedRateTicks", t.FixedRate)
+	}
+	b = appendText(b, "effectiveDate", dayText(int64(t.Effective)))
+	b = appendText(b, "maturityDate", dayText(int64(t.Maturity)))
 	name := strconv.FormatUint(uint64(t.Convention), 10)
 	if known, ok := matcher.ConventionAt(t.Convention); ok {
 		name = known.Name
@@ -109,12 +114,12 @@ func appendTerms(b []byte, t *matcher.ContractTerms) []byte {
 	if t.Style.Known() {
 		style = t.Style.String()
 	}
-	return appendText(appendText(b, "expiryDate", dayText(t.Expiry)), "exerciseStyle", style)
+	return appendText(appendText(b, "expiryDate", dayText(int64(t.Expiry))), "exerciseStyle", style)
 }
 
 // dayText is an epoch day as yyyy-MM-dd.
-func dayText(day uint16) string {
-	return time.Unix(int64(day)*86_400, 0).UTC().Format(time.DateOnly)
+func dayText(day int64) string {
+	return time.Unix(day*86_400, 0).UTC().Format(time.DateOnly)
 }
 
 // appendText appends a member with a value that needs no escaping.

@@ -88,29 +88,40 @@ func (d *decoder) register(ticker string) {
 	}
 }
 
-// append appends one command as a line of JSON. Registrations, risk extracts and bookings of
-// contracts have the words of Export already.
+// append appends one command as a line of JSON. Registrations have the words of Export already.
 func (d *decoder) append(b []byte, c *matcher.Command, id []byte) []byte {
-	_, booking := c.ContractTerms()
-	if c.TemplateID != matcher.TemplateCommand || booking || int(c.Type) >= len(typeNames) ||
+	if c.TemplateID == matcher.TemplateRiskExtract { // it has a day in the place of the time
+		b = strconv.AppendUint(append(b, `{"sequence":`...), c.InputSeq, 10)
+		b = appendText(b, "type", "RISK_EXTRACT")
+		b = appendText(b, "sessionDate", dayText(c.EventTimeMillis))
+		return append(appendInt(b, "priceVersion", int64(uint32(c.LimitPx))), "}\n"...)
+	}
+	if c.TemplateID != matcher.TemplateCommand || int(c.Type) >= len(typeNames) ||
 		typeNames[c.Type] == "" {
 		return exportCommand(b, c, id)
 	}
 	b = strconv.AppendUint(append(b, `{"sequence":`...), c.InputSeq, 10)
 	b = appendText(b, "type", typeNames[c.Type])
 	b = appendText(b, "time", timetext.Of(c.EventTimeMillis))
+	name := "clientOrderId"
 	switch c.Type {
 	case matcher.OrderNew, matcher.TradeNew, matcher.OrderReplace, matcher.OrderCancel,
 		matcher.ForceFill:
 		b = d.order(b, c)
 	case matcher.PriceTick:
 		b = appendPrice(d.security(b, c), "price", c.PriceTicks)
+	case matcher.SwapBook, matcher.SwaptionBook:
+		terms, _ := c.ContractTerms()
+		b = appendTerms(appendInt(b, "accountId", int64(c.AccountID)), &terms, true)
+	case matcher.OperatorNote:
+		b = appendInt(appendInt(b, "acts", int64(c.AccountID)), "part", int64(c.OrderRef)+1)
+		b, name = appendInt(b, "parts", int64(c.Qty)), "text"
 	case matcher.SnapshotMark:
 	default:
 		b = d.control(b, c)
 	}
 	if len(id) > 0 {
-		b = strictjson.AppendString(append(b, `,"clientOrderId":`...), id)
+		b = strictjson.AppendString(append(append(append(b, `,"`...), name...), `":`...), id)
 	}
 	return append(b, "}\n"...)
 }

@@ -85,7 +85,7 @@ func TestDiffFindsAPositionBeyondTheFirstPage(t *testing.T) {
 		}
 	}
 	w.Settle()
-	p := must.Get(Open(dir))(t)
+	p := must.Get(Open(dir, ""))(t)
 	defer func() { must.OK(t, p.Close()) }()
 	head := p.h.Head()
 	var b bytes.Buffer

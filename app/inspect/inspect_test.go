@@ -57,7 +57,7 @@ func history(t *testing.T) (dir string) {
 // open opens the history for reading, while its writer has it open.
 func open(t *testing.T) *Past {
 	t.Helper()
-	p := must.Get(Open(history(t)))(t)
+	p := must.Get(Open(history(t), ""))(t)
 	t.Cleanup(func() {
 		if err := p.Close(); err != nil {
 			t.Error(err)
@@ -140,7 +140,7 @@ func TestWrongArgumentsAreNamed(t *testing.T) {
 	if err := p.Diff(t.Context(), io.Discard, 1, 4, []string{"account", "x"}); err == nil {
 		t.Error("diff of account x")
 	}
-	if _, err := Open(t.TempDir()); err == nil {
+	if _, err := Open(t.TempDir(), ""); err == nil {
 		t.Error("a folder without a journal was opened")
 	}
 }

@@ -30,10 +30,11 @@ type Past struct {
 // Open opens the journal in a data directory for reading, up to its head at the call. What a server
 // has kept as checkpoints is used.
 //
-// dir is data.dir. Errors are those of journal.Read: no journal there, damage, no permission. It
-// takes no lock. What was moved into archives cannot be read here.
-func Open(dir string) (*Past, error) {
-	j, err := journal.Read(filepath.Join(dir, "journal"), journal.VerifyOptions{})
+// dir is data.dir, archives the folder of the archives, "" for none. Errors are those of
+// journal.Read: no journal there, damage, no permission. It takes no lock.
+func Open(dir, archives string) (*Past, error) {
+	j, err := journal.Read(filepath.Join(dir, "journal"),
+		journal.VerifyOptions{ArchiveDir: archives})
 	if err != nil {
 		return nil, err
 	}

@@ -38,6 +38,9 @@ type WhatIf struct {
 	Progress io.Writer
 }
 
+// maxLatency is the longest latency, in milliseconds: ten years.
+const maxLatency = 10 * 365 * 24 * 3600 * 1000
+
 // WhatIf decides a range anew and prints what comes out differently.
 //
 //   - Output: with JSON each difference as it is found, so the memory does not grow with them;
@@ -151,9 +154,10 @@ func (p *Past) changes(ctx context.Context, o *WhatIf) (c whatif.Changes, err er
 		var l whatif.Latency
 		if n, err := fmt.Sscanf(text, "account=%d,ms=%d", &l.AccountID, &l.Millis); n != 2 ||
 			err != nil ||
-			text != fmt.Sprintf("account=%d,ms=%d", l.AccountID, l.Millis) || l.Millis < 0 {
-			return c, settings.Usagef("--latency %s: want account=NUMBER,ms=NUMBER",
-				settings.Printable(text))
+			text != fmt.Sprintf("account=%d,ms=%d", l.AccountID, l.Millis) || l.Millis < 0 ||
+			l.Millis > maxLatency {
+			return c, settings.Usagef("--latency %s: want account=NUMBER,ms=NUMBER, at most %d ms",
+				settings.Printable(text), int64(maxLatency))
 		}
 		if slices.ContainsFunc(c.Latency, func(other whatif.Latency) bool {
 			return other.AccountID == l.AccountID

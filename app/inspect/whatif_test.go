@@ -74,6 +74,8 @@ func TestWhatIfNamesWhatIsWrong(t *testing.T) {
 		"must be above 0":                   {From: 1, To: 6, Price: []string{"AAA=0@2"}},
 		"--latency \"account=1\"":           {From: 1, To: 6, Latency: []string{"account=1"}},
 		"--latency \"account=1,ms=-1\"":     {From: 1, To: 6, Latency: []string{"account=1,ms=-1"}},
+		"at most 315360000000 ms": {From: 1, To: 6,
+			Latency: []string{"account=1,ms=315360000001"}},
 		"--set \"risk.credit-limit=6\": the limit is set twice": {From: 1, To: 6,
 			Set: []string{"risk.credit-limit=5", "risk.credit-limit=6"}},
 		"--latency \"account=1,ms=3\": the account has one already": {From: 1, To: 6,

@@ -49,6 +49,10 @@ func TestArchivedInstallationIsWhole(t *testing.T) {
 		got == "" {
 		t.Errorf("state %q, want %q", got, state)
 	}
+	programFails(t, settings.ExitFailed, "journal.archive-dir", "why", "1", at)
+	if got := program(t, "inspect", "--at=30", "trades", at, with); !strings.Contains(got, "trd-1") {
+		t.Errorf("inspect across the archive: %s", got)
+	}
 	code, line := openFails(t, data)
 	if code != settings.ExitUsage || !strings.Contains(line, "journal.archive-dir") {
 		t.Errorf("a start without the archive: %d %s", code, line)

@@ -27,6 +27,13 @@ func TestExportSpeaksTheWordsOfTheInterface(t *testing.T) {
 		{"/orders/ord-1/replace", `{"quantity":6,"limitPrice":401}`},
 		{"/orders/ord-1/cancel", ""},
 		{"/trades", `{"accountId":2,"security":"MSFT","side":"Buy","quantity":3}`},
+		{"/swaps", `{"clientOrderId":"s1","accountId":1,"payReceive":"Pay","notional":25,` +
+			`"fixedRate":-0.0005,"effectiveDate":"2026-01-05","maturityDate":"2031-01-05",` +
+			`"conventions":"USD-SOFR-1Y-ACT360"}`},
+		{"/swaptions", `{"accountId":1,"payReceive":"Receive","notional":25,` +
+			`"fixedRate":4.25,"effectiveDate":"2026-01-05","maturityDate":"2031-01-05",` +
+			`"conventions":"USD-SOFR-1Y-ACT360","expiryDate":"2026-01-02","exerciseStyle":"European"}`},
+		{"/risk/extract", `{"sessionDate":"2026-12-01","priceVersion":7}`},
 		{"/risk/control/account", `{"accountId":2,"enabled":false}`},
 		{"/risk/control/security", `{"security":"AAPL","enabled":true,"halted":true}`},
 		{"/risk/control/restriction", `{"security":"AAPL","restricted":true}`},
@@ -48,6 +55,9 @@ func TestExportSpeaksTheWordsOfTheInterface(t *testing.T) {
 	lines := slices.DeleteFunc(slices.Clone(all), func(line string) bool {
 		return strings.Contains(line, `"type":"OPERATOR_NOTE"`)
 	})
+	if !strings.Contains(out, `"acts":1,"part":2,"parts":2,"text":"ll]}"`) {
+		t.Errorf("no note in %s", out)
+	}
 	for n, want := range []string{
 		`"type":"PRICE_TICK","time":"T","security":"MSFT","price":401.25}`,
 		`"type":"ORDER_NEW","time":"T","accountId":1,"security":"MSFT","side":"Sell","quantity":7,` +
@@ -60,6 +70,13 @@ func TestExportSpeaksTheWordsOfTheInterface(t *testing.T) {
 			`"side":"Sell","quantity":6,"limitPrice":401,"timeInForce":"POST_ONLY"}`,
 		`"type":"ORDER_CANCEL","time":"T","orderId":"ord-1","accountId":1}`,
 		`"type":"TRADE_NEW","time":"T","accountId":2,"security":"MSFT","side":"Buy","quantity":3}`,
+		`"type":"SWAP_BOOK","time":"T","accountId":1,"payReceive":"Pay","notional":25,` +
+			`"fixedRate":-0.0005,"effectiveDate":"2026-01-05","maturityDate":"2031-01-05",` +
+			`"conventions":"USD-SOFR-1Y-ACT360","clientOrderId":"s1"}`,
+		`"type":"SWAPTION_BOOK","time":"T","accountId":1,"payReceive":"Receive","notional":25,` +
+			`"fixedRate":4.25,"effectiveDate":"2026-01-05","maturityDate":"2031-01-05",` +
+			`"conventions":"USD-SOFR-1Y-ACT360","expiryDate":"2026-01-02","exerciseStyle":"European"}`,
+		`"type":"RISK_EXTRACT","sessionDate":"2026-12-01","priceVersion":7}`,
 		`"type":"ACCOUNT_CONTROL","time":"T","accountId":2,"enabled":false,"version":1,` +
 			`"setBy":"operator"}`,
 		`"type":"SECURITY_CONTROL","time":"T","security":"AAPL","enabled":true,"halted":true,` +

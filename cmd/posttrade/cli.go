@@ -48,6 +48,15 @@ func (o *output) Write(p []byte) (int, error) {
 	return n, err
 }
 
+// behind is what a standard output writes to: a command that asks whether that is a terminal must
+// not be told of the output in between.
+func behind(w io.Writer) io.Writer {
+	if o, ok := w.(*output); ok {
+		return o.to
+	}
+	return w
+}
+
 // choose runs the command that args name.
 func choose(commands []command, args []string, stdout, stderr io.Writer) int {
 	if len(args) == 0 {

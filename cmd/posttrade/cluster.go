@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"text/tabwriter"
 	"time"
 
@@ -38,9 +39,8 @@ func runCluster(args []string, stdout, stderr io.Writer) int {
 	// The command talks to members and opens nothing: it asks for no database or broker.
 	f.preset = []settings.FlagValue{{Name: "sidecars.enabled", Text: "false"}}
 	wait := time.Duration(0)
-	f.BoolFunc("wait", "with status: wait until a member of the cluster answers, at most 1m or "+
-		"as long as"+
-		" the value says", func(text string) (err error) {
+	f.BoolFunc("wait", "with status: wait until there is a leader and the members that answer "+
+		"take requests, at most 1m or as long as the value says", func(text string) (err error) {
 		if wait = clusterWait; text != "true" {
 			wait, err = time.ParseDuration(text)
 		}
@@ -154,9 +154,10 @@ func (k *clusterCommand) status(ctx context.Context, wait time.Duration) error {
 	return t.Flush()
 }
 
-// await returns when a member takes part in a cluster, or when wait is over.
+// await returns when there is a leader and every member that answers takes requests over HTTP, or
+// when wait is over.
 //
-// A script starts members and then waits here; the answers of the last round are in the error.
+// A script starts members and then waits here; what was missing in the last round is in the error.
 func (k *clusterCommand) await(ctx context.Context, wait time.Duration) error {
 	if wait == 0 {
 		return nil
@@ -166,20 +167,40 @@ func (k *clusterCommand) await(ctx context.Context, wait time.Duration) error {
 	look := time.NewTicker(clusterLook)
 	defer look.Stop()
 	for {
-		var failed error
-		for _, m := range k.members {
-			s, err := k.remote.Status(ctx, m.Raft)
-			if err == nil && len(s.Servers) > 0 {
-				return nil
-			}
-			failed = errors.Join(failed, err)
+		failed, err := k.ready(ctx)
+		if err == nil {
+			return nil
 		}
 		select {
 		case <-look.C:
 		case <-ctx.Done():
-			return errors.Join(fmt.Errorf("no member of a cluster has answered within %s", wait), failed)
+			return errors.Join(fmt.Errorf("%w within %s", err, wait), failed)
 		}
 	}
+}
+
+// ready asks every member once. err says what is missing before requests can be sent, failed which
+// members do not answer.
+func (k *clusterCommand) ready(ctx context.Context) (failed, err error) {
+	err = errors.New("no member of a cluster has answered")
+	var dialer net.Dialer
+	for _, m := range k.members {
+		s, failure := k.remote.Status(ctx, m.Raft)
+		if failure != nil {
+			failed = errors.Join(failed, failure)
+			continue
+		}
+		if s.Leader == "" {
+			return failed, fmt.Errorf("member %s has known no leader", m.ID)
+		}
+		conn, failure := dialer.DialContext(ctx, "tcp", m.HTTP)
+		if failure != nil {
+			return failed, fmt.Errorf("member %s has not taken requests (%w)", m.ID, failure)
+		}
+		_ = conn.Close()
+		err = nil
+	}
+	return failed, err
 }
 
 // orNone and yesNo word a cell of a table.

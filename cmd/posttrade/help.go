@@ -24,10 +24,10 @@ var examples = map[string]string{
 	"recon":    "posttrade recon breaks --class=FIELD_MISMATCH",
 	"export":   "posttrade export trades --format=parquet --as-of=2026-11-20 -o trades.parquet",
 	"tca":      "posttrade tca trd-1",
-	"risk-extract": "posttrade risk-extract rebuild data/extracts/2026-11-23/v1 positions.csv " +
-		"contracts.csv",
-	"RiskExtractMain": "posttrade RiskExtractMain --rebuild data/extracts/2026-11-23/v1 " +
+	"risk-extract": "posttrade risk-extract rebuild data/extracts/2026-11-23/v1/seq-738.cut " +
 		"positions.csv contracts.csv",
+	"RiskExtractMain": "posttrade RiskExtractMain --rebuild " +
+		"data/extracts/2026-11-23/v1/seq-738.cut positions.csv contracts.csv",
 	"source": "posttrade source status",
 	"top":    "posttrade top",
 	"watch":  "posttrade watch book:AAPL,trades",

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"posttrade/app/engine"
@@ -62,7 +63,7 @@ func runJournal(args []string, stdout, stderr io.Writer) int {
 	if err != nil {
 		return settings.Exit(stderr, err)
 	}
-	if err := journalWords(f.rest, before); err != nil {
+	if err := journalWords(f.rest, before, from, to); err != nil {
 		return settings.Exit(stderr, err)
 	}
 	if f.rest[0] == "archive" {
@@ -78,8 +79,9 @@ func runJournal(args []string, stdout, stderr io.Writer) int {
 	}))
 }
 
-// journalWords refuses words that do not belong together, and says what the command wants instead.
-func journalWords(rest []string, before string) error {
+// journalWords refuses words that do not belong together, or a range that is none, and says what the
+// command wants instead.
+func journalWords(rest []string, before string, from, to uint64) error {
 	switch {
 	case len(rest) == 0:
 		return settings.Usagef("usage: posttrade %s", journalUsage)
@@ -98,6 +100,9 @@ func journalWords(rest []string, before string) error {
 			"data.dir: choose it with --data.dir=DIR", rest[0], settings.Printable(rest[1]))
 	case before != "":
 		return settings.Usagef("before: only journal archive has it")
+	case rest[0] == "export" && (from == 0 || to != 0 && to < from):
+		return settings.Usagef("--from=%d --to=%d: want a first sequence of 1 or more, and a last one "+
+			"that is not before it", from, to)
 	}
 	return nil
 }
@@ -185,9 +190,11 @@ func verifyJournal(dir, archives string, stdout io.Writer) error {
 		},
 	})
 	if err != nil {
-		if errors.Is(err, journal.ErrNoGenesis) || errors.Is(err, fs.ErrPermission) ||
-			errors.Is(err, journal.ErrArchived) {
-			return err
+		for _, unread := range []error{journal.ErrNoGenesis, fs.ErrPermission, journal.ErrArchived,
+			syscall.ENOTDIR} {
+			if errors.Is(err, unread) {
+				return err
+			}
 		}
 		return fmt.Errorf("%w: %w", settings.ErrMismatch, err)
 	}

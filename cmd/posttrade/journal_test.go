@@ -1,8 +1,13 @@
 package main
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+
+	"posttrade/app/settings"
+	"posttrade/ring/must"
 )
 
 // A wrong command line of journal says what the command wants, and where another data directory is
@@ -17,6 +22,8 @@ func TestJournalWords(t *testing.T) {
 		{"archive into", "want --before=DATE"},
 		{"stats --before=2026-01-01", "before: only journal archive has it"},
 		{"archive into --before=tomorrow", `before: want yyyy-mm-dd, got "tomorrow"`},
+		{"export --from=0", "--from=0 --to=0"},
+		{"export --from=5 --to=3", "--from=5 --to=3"},
 		{"mend", `unknown journal command "mend"; there are verify, stats`},
 		{"mend data", `unknown journal command "mend"`},
 	} {
@@ -26,5 +33,16 @@ func TestJournalWords(t *testing.T) {
 			t.Errorf("%q: exit %d, %s%s, want %q", tt.line, code, errs.String(), out.String(),
 				tt.want)
 		}
+	}
+}
+
+// A folder that is no journal has not been verified: that is not the verdict that it differs.
+func TestVerifyOfAFileIsNoVerdict(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	must.OK(t, os.WriteFile(file, nil, 0o600))
+	var out, errs strings.Builder
+	if code := runJournal([]string{"verify", "--data.dir=" + file}, &out, &errs); code !=
+		settings.ExitFailed || !strings.Contains(errs.String(), file) {
+		t.Errorf("exit %d: %s", code, &errs)
 	}
 }

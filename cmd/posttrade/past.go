@@ -100,7 +100,7 @@ func runWhy(args []string, stdout, stderr io.Writer) int {
 
 // terminal reports that people read what is written: then a command prints tables, or progress.
 func terminal(w io.Writer) bool {
-	file, ok := w.(*os.File)
+	file, ok := behind(w).(*os.File)
 	return ok && top.OnTerminal(file)
 }
 
@@ -109,7 +109,7 @@ func terminal(w io.Writer) bool {
 func withPast(c *settings.Config, f func(context.Context, *inspect.Past) error) (err error) {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
-	p, err := inspect.Open(c.String("data.dir"))
+	p, err := inspect.Open(c.String("data.dir"), c.String("journal.archive-dir"))
 	if err != nil {
 		return err
 	}

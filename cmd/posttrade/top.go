@@ -53,8 +53,5 @@ func runTop(args []string, stdout, stderr io.Writer) int {
 	if *once {
 		return settings.Exit(stderr, t.Once(ctx, stdout))
 	}
-	if o, ok := stdout.(*output); ok {
-		stdout = o.to // it may be a terminal, which Live draws on
-	}
-	return settings.Exit(stderr, t.Live(ctx, os.Stdin, stdout))
+	return settings.Exit(stderr, t.Live(ctx, os.Stdin, behind(stdout)))
 }
