@@ -20,7 +20,9 @@
 //   - The announcement comes after the files are durable. After a crash between any two steps a new
 //     start repeats the remaining steps: the bytes are the same, and the announcement may come a
 //     second time.
-//   - The inputs that seq-N.sha256 pins do not change, whatever is published meanwhile.
+//   - The inputs that seq-N.sha256 pins do not change, whatever is published meanwhile. They are
+//     pinned in the sink: a member with a sink of its own, or an installation that was restored
+//     without it, pins what it finds, and the CSV files may differ. The cut does not.
 //   - A value that cannot be stated exactly is not stated: ErrRefused names the account, the
 //     security or the contract, and the marker stays open. It is tried again, because an operator
 //     may complete a reference file and marks may still be published; later markers do not wait for
