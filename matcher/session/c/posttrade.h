@@ -13,8 +13,9 @@
  *   pt_close(&s);
  *
  * There is no library: every function is in this file. It needs the system's own declarations: with
- * -std=c99 define _DEFAULT_SOURCE before the first #include. A session belongs to one thread. Prices, rates
- * and costs are whole numbers of millionths (PT_UNIT). docs/sessions.md says what an answer promises.
+ * -std=c99 define _DEFAULT_SOURCE before the first #include. A session belongs to one thread. Prices,
+ * rates and costs are whole numbers of millionths (PT_UNIT). docs/sessions.md says what an answer
+ * promises.
  */
 #ifndef POSTTRADE_H
 #define POSTTRADE_H
