@@ -231,8 +231,8 @@ func (a *archived) open(s *archives) (*blockStore, error) {
 	return db, nil
 }
 
-// sameGenesis compares an archive's copy of the genesis with the hash in hex that the archive's file
-// has. ErrCorrupt when there is none, ErrDiverged when it is another one.
+// sameGenesis compares an archive's copy of the genesis with the hash in hex that the archive's
+// file has. ErrCorrupt when there is none, ErrDiverged when it is another one.
 func sameGenesis(db *blockStore, want string) error {
 	genesis, err := readGenesis(db)
 	if errors.Is(err, ErrNoGenesis) {

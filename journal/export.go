@@ -86,8 +86,8 @@ func exportCommand(b []byte, c *matcher.Command, id []byte) []byte {
 	return append(b, "}\n"...)
 }
 
-// appendTerms appends the terms of a contract that a booking's record packs into few words. The rate
-// is a decimal number, or the record's millionths.
+// appendTerms appends the terms of a contract that a booking's record packs into few words. The
+// rate is a decimal number, or the record's millionths.
 func appendTerms(b []byte, t *matcher.ContractTerms, decimal bool) []byte {
 	direction := "Receive"
 	if t.Side == matcher.Sell {

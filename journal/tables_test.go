@@ -13,8 +13,8 @@ import (
 )
 
 // A journal's tables are written once: compactions move them. What they rewrite would be written a
-// second time, and the tables that it replaces would be erased beside the orders' log. The store has
-// the sizes of the real one divided by 16, so that memory holds hundreds of its tables.
+// second time, and the tables that it replaces would be erased beside the orders' log. The store
+// has the sizes of the real one divided by 16, so that memory holds hundreds of its tables.
 func TestTablesAreMovedNotRewritten(t *testing.T) {
 	const smaller, commits = 16, 4000
 	l := newLatch(func(err error) { t.Error(err) })

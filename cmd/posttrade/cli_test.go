@@ -35,7 +35,8 @@ func TestLostOutputIsAFailure(t *testing.T) {
 		_, _ = out.Write([]byte("x"))
 		return settings.ExitMismatch
 	}}}
-	if code := dispatch(mismatch, []string{"check"}, fullDisk{}, &errs); code != settings.ExitMismatch {
+	code := dispatch(mismatch, []string{"check"}, fullDisk{}, &errs)
+	if code != settings.ExitMismatch {
 		t.Errorf("exit %d instead of the verdict", code)
 	}
 }

@@ -79,8 +79,8 @@ func runJournal(args []string, stdout, stderr io.Writer) int {
 	}))
 }
 
-// journalWords refuses words that do not belong together, or a range that is none, and says what the
-// command wants instead.
+// journalWords refuses words that do not belong together, or a range that is none, and says what
+// the command wants instead.
 func journalWords(rest []string, before string, from, to uint64) error {
 	switch {
 	case len(rest) == 0:

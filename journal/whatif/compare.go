@@ -195,8 +195,8 @@ func (c *comparer) decisions(was, is []matcher.Event) error {
 	return nil
 }
 
-// ownOrder is the order that a command is about, 0 for none. Where only the supposed engine has made
-// an order, its number is taken from there.
+// ownOrder is the order that a command is about, 0 for none. Where only the supposed engine has
+// made an order, its number is taken from there.
 func ownOrder(was, is []matcher.Event) uint64 {
 	if !was[0].Cmd().AboutOrder() {
 		return 0

@@ -103,8 +103,8 @@ func (f facts) add(at uint64, events []matcher.Event, name func(uint64) uint64, 
 // admitted is the fact that an order was admitted in the range.
 func admitted(number uint64) string { return fmt.Sprint("admitted ", number) }
 
-// differences are the facts that differ. The end of an order that the other history has not admitted
-// follows from that, and is none.
+// differences are the facts that differ. The end of an order that the other history has not
+// admitted follows from that, and is none.
 func differences(was, is facts) (diff []string) {
 	for what := range maps.Keys(was) {
 		if _, ok := is[what]; !ok {
