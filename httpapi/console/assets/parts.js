@@ -115,9 +115,10 @@ export function Dialog({ title, onClose, side, children }) {
   const ref = useRef(null);
   const id = useId();
   useLayoutEffect(() => { // at once: the next key is for the dialog
-    const back = document.activeElement;
-    ref.current.showModal();
+    const back = document.activeElement, dialog = ref.current;
+    dialog.showModal();
     return () => {
+      dialog.close(); // while it is open, nothing behind it takes the focus
       if (back instanceof HTMLElement && back.isConnected) back.focus();
     };
   }, []);
