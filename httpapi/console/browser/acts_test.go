@@ -66,6 +66,36 @@ func TestADialogGivesTheFocusBack(t *testing.T) {
 	p.clean(s)
 }
 
+// TestLastTradesSayWhatWasLookedAt: a security whose trades are behind many of another one.
+func TestLastTradesSayWhatWasLookedAt(t *testing.T) {
+	s := start(t, "--recon.blotter.capacity=100000", "--sidecars.enabled=false",
+		"--risk.price.max-age-ms=3600000", "--risk.max-order-notional=100000000000")
+	s.price("MSFT", 412.5)
+	s.order(1, "MSFT", "Sell", 10, 412.5, "s")
+	s.order(2, "MSFT", "Buy", 10, 412.5, "b")
+	p := open(t)
+	p.signIn(s)
+	last := func(want string) {
+		t.Helper()
+		p.eventually("the last trades are "+want, func() bool {
+			return p.column("Last trades", 0) == want
+		})
+	}
+	s.manyFills(2000)
+	p.goTo(s, "/trade?account=1&security=MSFT")
+	last("trd-1")
+	p.goTo(s, "/trade?account=1&security=IBM")
+	p.says("no trade yet")
+	s.manyFills(8000)
+	p.goTo(s, "/trade?account=1&security=MSFT")
+	p.says("no trade among the newest 10,000 fills")
+	s.order(1, "MSFT", "Sell", 10, 412.5, "s-2")
+	s.order(2, "MSFT", "Buy", 10, 412.5, "b-2")
+	last("trd-10003")
+	p.says("among the newest 10,000 fills")
+	p.clean(s)
+}
+
 // TestANarrowWindowNeedsNoSidewaysScroll: every page, at the width of a telephone.
 func TestANarrowWindowNeedsNoSidewaysScroll(t *testing.T) {
 	s := start(t)

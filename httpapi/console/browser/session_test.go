@@ -44,11 +44,14 @@ func TestAPastedTokenMayDoWhatItMay(t *testing.T) {
 		}
 	}
 	p.goTo(s, "/trade?security=AAPL")
-	p.says("working orders of account 3")
+	p.says("working orders of account 3", "no trade since the security was chosen")
 	p.typeIn("Quantity", "5")
 	p.typeIn("Price", "187.20")
 	p.press(kb.Enter)
-	p.says("working orders of account 3", "ord-21")
+	p.says("working orders of account 3", "ord-21 new")
+	s.order(1, "AAPL", "Sell", 5, 187.20, "takes")
+	p.eventually("the match shows", func() bool { return p.column("Last trades", 0) == "trd-7" })
+	p.says("since the security was chosen")
 	p.picture("trade-user-light-1280")
 	p.tabTo("button", "Sign out")
 	p.press(kb.Enter)

@@ -13,6 +13,7 @@ import { Orders } from '../working.js';
 export const lead = 'Alt+B buys, Alt+S sells, Enter places; a price of the book goes into the ticket by a click.';
 
 const DEPTH = 12, KEPT_TRADES = 60;
+const PART = 1000, MOST = 10_000; // of the blotter: the fills that are looked at at a time, and in all
 const ticker = /^[A-Z0-9.-]{1,16}$/;
 
 /** A client order id that no other ticket gives. */
@@ -186,7 +187,7 @@ export default function Trade() {
   const [price, setPrice] = useState('');
   const [, draw] = useReducer((n) => n + 1, 0);
   const frame = useFrame(() => draw(0));
-  const state = useRef({ book: new Book(), asked: new Book(), trades: /** @type {any[]} */ ([]), orders: new Orders(), key: '', recent: false, since: 0, fills: new Fills() }).current;
+  const state = useRef({ book: new Book(), asked: new Book(), trades: /** @type {any[]} */ ([]), orders: new Orders(), key: '', recent: false, reach: /** @type {string|null} */ (null), since: 0, fills: new Fills() }).current;
   const [error, setError] = useState(null);
   const valid = known.length ? known.some(([t]) => t === security) : ticker.test(security);
   if (state.key !== security) {
@@ -243,7 +244,8 @@ export default function Trade() {
       if (valid && (live !== 'live' || !state.recent)) {
         const before = await recent(fills, security, since);
         if (gone()) return;
-        state.trades = together(state.trades, before);
+        state.trades = together(state.trades, before.rows);
+        state.reach = before.reach;
         state.recent = since === state.since;
       }
       setError(null);
@@ -262,9 +264,10 @@ export default function Trade() {
         : !book.whole ? (error?.status === 404 ? html`<${Empty}>No such security.<//>` : html`<${Loading} what="the book" />`)
         : html`<${Ladder} book=${shown} orders=${mine.filter((o) => o.security === security)} take=${(p) => setPrice(String(p))} />`}
     <//>
-    <${Card} title="Last trades">
+    <${Card} title="Last trades" aside=${valid && state.trades.length > 0 && state.trades.length < KEPT_TRADES && state.reach}>
       ${!valid ? html`<${Empty}>Choose a security.<//>`
-        : html`<${Table} label="Last trades" rows=${state.trades} empty="No trade yet."
+        : html`<${Table} label="Last trades" rows=${state.trades.length || state.reach !== null ? state.trades : null}
+          empty=${state.reach ? `No trade ${state.reach}.` : 'No trade yet.'}
           keyOf=${(t) => t.id} columns=${[
             { label: 'Trade', show: (t) => t.id },
             { label: 'Quantity', num: true, show: (t) => whole(t.quantity) },
@@ -291,14 +294,28 @@ function anew(state) {
   state.asked = new Book();
   state.trades = [];
   state.recent = false;
+  state.reach = null; // nothing was looked at
 }
 
-/** The last trades of a security from the blotter, one row a match. */
+/**
+ * The last trades of a security from the blotter, one row a match. reach says among what they were looked for; empty:
+ * among all. The blotter is not kept by security, and an admin alone may read it.
+ */
 async function recent(fills, security, after) {
-  if (!may('admin')) return [];
+  if (!may('admin')) return { rows: [], reach: 'since the security was chosen' };
   await fills.refresh(after);
-  const from = Math.max(fills.first, fills.head - 999);
-  if (fills.head) await fills.load(from, fills.head);
+  for (let from = fills.head + 1; ;) {
+    from = Math.max(fills.first, from - PART);
+    if (fills.head) await fills.load(from, fills.head);
+    const rows = matches(fills, security, from);
+    const looked = fills.head - from + 1;
+    if (rows.length < KEPT_TRADES && from > fills.first && looked < MOST) continue;
+    return { rows: rows.slice(-KEPT_TRADES), reach: from > 1 ? `among the newest ${whole(looked)} fills` : '' };
+  }
+}
+
+/** The fills of a security at and behind a trade sequence, one of each match. */
+function matches(fills, security, from) {
   const rows = [];
   const cut = from > fills.first ? fills.at(from)?.sequence : 0; // a command that begins before
   let command = 0, first = false;
@@ -309,5 +326,5 @@ async function recent(fills, security, after) {
     command = fill.sequence;
     if (first && fill.security === security) rows.push(fill);
   }
-  return rows.slice(-KEPT_TRADES);
+  return rows;
 }
