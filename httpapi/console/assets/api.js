@@ -8,7 +8,8 @@ import { Store } from './dom.js';
 
 /**
  * @typedef {{signedIn: boolean, oneClick: boolean, subject: string, admin: boolean,
- *   accounts: number[], expiresAt: string, csrf: string, prover: boolean, about: Record<string, string>}} Session
+ *   accounts: number[], expiresAt: string, csrf: string, prover: boolean, about: Record<string, string>,
+ *   ended?: boolean}} Session ended: by the server, and not by Sign out
  */
 
 /** Who is signed in; null while this is not known yet. @type {Store<Session|null>} */
@@ -21,7 +22,8 @@ export const link = new Store({ live: true, seenAt: Date.now(), because: '' });
 export class Problem extends Error {
   /** @param {number} status @param {any} body */
   constructor(status, body) {
-    super(body?.detail || body?.title || (status ? `status ${status}` : 'no answer'));
+    const text = body?.detail || body?.title || (status ? `status ${status}` : 'no answer');
+    super(text.replace('the header X-Reason', 'Reason')); // as the pages name the field
     this.status = status;
     this.body = body || {};
     /** @type {string} */
@@ -160,7 +162,7 @@ export async function refreshSession() {
   const before = acts;
   try {
     const now = await get('session');
-    if (before === acts) session.set(now);
+    if (before === acts) session.set({ ...now, ended: !now.signedIn && !!(session.value?.signedIn || session.value?.ended) });
   } catch (error) {
     if (before === acts && !session.value && error instanceof Problem && error.status) {
       session.set(/** @type {any} */ ({ signedIn: false, oneClick: false }));

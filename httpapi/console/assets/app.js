@@ -39,6 +39,7 @@ function SignIn() {
     }
   };
   return html`<main class="card signin"><h1>Sign in</h1>
+    ${s?.ended && html`<p class="failure" role="alert">The session has ended: its token has expired or was revoked.</p>`}
     <p class="note">${oneClick
       ? 'This installation runs in the dev profile: one click makes an admin token for this browser.'
       : 'Paste an access token. It stays in a cookie that no script can read, until it expires.'}</p>

@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/chromedp/kb"
 )
 
@@ -63,6 +65,57 @@ func TestADialogGivesTheFocusBack(t *testing.T) {
 		role, _ := p.focused()
 		return role == "row"
 	})
+	p.clean(s)
+}
+
+// TestAReasonThatIsRefused: the page names its field, not the header.
+func TestAReasonThatIsRefused(t *testing.T) {
+	s := start(t)
+	p := open(t)
+	p.signIn(s)
+	p.follow("Controls")
+	p.tabTo("switch", "Kill switch")
+	p.press(" ")
+	p.tabTo("textbox", "Reason")
+	// No key types a mark of direction, but it may be pasted.
+	if err := call(p, input.InsertText, input.InsertTextParams{Text: "drill\u200f"}); err != nil {
+		t.Fatal(err)
+	}
+	p.press(kb.Enter)
+	p.find("alert", "")
+	text := eval[string](p, "document.querySelector('dialog [role=alert]').innerText")
+	if !strings.HasPrefix(text, "Reason is not ") {
+		t.Errorf("the page says %q", text)
+	}
+	p.clean(s)
+}
+
+// TestASessionThatEndsSaysSo: a dialog is open when the token is revoked.
+func TestASessionThatEndsSaysSo(t *testing.T) {
+	s := start(t)
+	p := open(t)
+	p.signIn(s)
+	p.follow("Controls")
+	p.tabTo("switch", "Kill switch")
+	p.press(" ")
+	p.find("dialog", "Refuse every order?")
+	revoked := s.call("POST", "trade-processor", "/auth/revoke",
+		map[string]any{"subject": "console"})["issuedUpTo"].(string)
+	p.find("button", "Sign in")
+	p.says("the session has ended")
+	p.accessible("session-ended")
+	p.eventually("a token of now is a later one", func() bool {
+		return time.Now().UTC().Format(time.RFC3339) > revoked
+	})
+	p.tabTo("button", "Sign in")
+	p.press(kb.Enter)
+	p.find("heading", "Controls")
+	p.tabTo("button", "Sign out")
+	p.press(kb.Enter)
+	p.find("button", "Sign in")
+	if text := p.text(); strings.Contains(text, "has ended") {
+		t.Errorf("after Sign out the page says %s", text)
+	}
 	p.clean(s)
 }
 
