@@ -34,7 +34,12 @@ export class Problem extends Error {
 
   /** True: the endpoint is not in this build. */
   get absent() { return this.status === 404 && this.code === 'NOT_FOUND'; }
+
+  /** True: it was carried out once or not at all. */
+  get unknown() { return this.status === 0 || (this.status >= 500 && this.body.sequenced !== false); }
 }
+
+const UNKNOWN = 'Unknown whether it was done: look at what holds now before you do it again';
 
 /** @param {string} because */
 export function lost(because) {
@@ -52,7 +57,7 @@ export function found() {
 
 /**
  * @typedef {{query?: Record<string, any>, body?: any, reason?: string, signal?: AbortSignal,
- *   after?: number, accept?: string, headers?: Record<string, string>}} Ask
+ *   after?: number, accept?: string, headers?: Record<string, string>, unknown?: string}} Ask
  */
 
 /**
@@ -118,15 +123,21 @@ export function queryOf(query) {
 export async function get(path, ask) { return (await send('GET', path, ask)).json(); }
 
 /**
- * A write: the answer's document, with the durability mode that it has.
+ * A write: the answer's document, with the durability mode that it has. Where the outcome is
+ * unknown, the problem's message says so, in the words of ask.unknown if there are any.
  * @param {string} path @param {any} body @param {Ask} [ask] @returns {Promise<any>}
  */
 export async function post(path, body, ask = {}) {
-  const answer = await send('POST', path, { ...ask, body });
-  const document = await answer.json();
-  document.asOf = asOf(answer);
-  document.durability = answer.headers.get('X-Durability') || '';
-  return document;
+  try {
+    const answer = await send('POST', path, { ...ask, body });
+    const document = await answer.json().catch(() => { throw new Problem(0, { detail: 'the answer is cut off' }); });
+    document.asOf = asOf(answer);
+    document.durability = answer.headers.get('X-Durability') || '';
+    return document;
+  } catch (error) {
+    if (error instanceof Problem && error.unknown) error.message = ask.unknown || `${UNKNOWN} (${error.message})`;
+    throw error;
+  }
 }
 
 /** The sequence up to which an answer has everything, at least. @param {Response} answer */
@@ -178,7 +189,9 @@ function acted(now) {
 }
 
 /** @param {string} token empty: the one click */
-export async function signIn(token) { acted(await post('session', token ? { token } : {})); }
+export async function signIn(token) {
+  acted(await (await send('POST', 'session', { body: token ? { token } : {} })).json());
+}
 
 export async function signOut() { acted(await (await send('DELETE', 'session')).json()); }
 

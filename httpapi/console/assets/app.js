@@ -140,4 +140,7 @@ function Shell() {
     <${Page} key=${known[0]} name=${known[0]} title=${known[1]} load=${known[2]} /></div>`;
 }
 
+// An Enter that is held does what one Enter does.
+addEventListener('keydown', (e) => { if (e.key === 'Enter' && e.repeat) e.preventDefault(); }, true);
+
 render(html`<${Shell} />`, /** @type {any} */ (document.getElementById('app')));

@@ -10,6 +10,56 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
+// count makes the page count the writes that it sends; writes is their number.
+func (p *page) count() (writes func() int) {
+	p.t.Helper()
+	eval[bool](p, `(() => {
+		const ask = window.fetch;
+		window.writes = 0;
+		window.fetch = (url, how) => {
+			if (how?.method === 'POST') window.writes++;
+			return ask(url, how);
+		};
+		return true;
+	})()`)
+	return func() int { return eval[int](p, "window.writes") }
+}
+
+// lose makes the page lose the answer to its next write, which the server has handled by then: the
+// connection ends where status is 0; a 2xx is cut off; another status comes instead.
+func (p *page) lose(status int) {
+	p.t.Helper()
+	eval[bool](p, fmt.Sprintf(`((status) => {
+		const ask = window.fetch;
+		window.fetch = async (url, how) => {
+			if (how?.method !== 'POST') return ask(url, how);
+			window.fetch = ask;
+			await (await ask(url, how)).text();
+			if (!status) throw new TypeError('Failed to fetch');
+			return new Response(status < 300 ? '{"order' : '{"code":"OUTCOME_UNKNOWN"}', {status});
+		};
+		return true;
+	})(%d)`, status))
+}
+
+// holdEnter presses Enter and holds it while the keyboard repeats it.
+func (p *page) holdEnter(repeats int) {
+	p.t.Helper()
+	events := kb.Encode('\r')
+	down := *events[0]
+	down.Text, down.UnmodifiedText = "\r", "\r"
+	for i := range repeats + 1 {
+		again := i > 0
+		down.AutoRepeat = &again
+		if err := call(p, input.DispatchKeyEvent, down); err != nil {
+			p.t.Fatal(err)
+		}
+	}
+	if err := call(p, input.DispatchKeyEvent, *events[len(events)-1]); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
 // hasFocus waits until an element has the focus.
 func (p *page) hasFocus(role, name string) {
 	p.t.Helper()
@@ -17,6 +67,119 @@ func (p *page) hasFocus(role, name string) {
 		r, n := p.focused()
 		return r == role && strings.EqualFold(n, name)
 	})
+}
+
+// field is the value of a field of the ticket.
+func (p *page) field(label string) string {
+	p.t.Helper()
+	return eval[string](p, fmt.Sprintf(`[...document.querySelectorAll('.ticket .field')].
+		find((f) => f.innerText.startsWith(%q)).querySelector('input').value`, label))
+}
+
+// ticket opens the page Trade with a ticket that can be placed.
+func (p *page) ticket(s *server) {
+	p.t.Helper()
+	p.goTo(s, "/trade?account=2&security=AAPL")
+	p.typeIn("Quantity", "10")
+	p.typeIn("Price", "187.00")
+}
+
+// TestOneEnterIsOneOrder: an Enter that is held, and further ones after the answer, place nothing.
+func TestOneEnterIsOneOrder(t *testing.T) {
+	s := start(t)
+	s.price("AAPL", 187.20)
+	p := open(t)
+	p.signIn(s)
+	p.ticket(s)
+	writes := p.count()
+	p.press(kb.Enter)
+	p.says("ord-1 new")
+	p.holdEnter(3)
+	p.press(kb.Enter + kb.Enter)
+	p.hasFocus("textbox", "Quantity")
+	if n, quantity := writes(), p.field("Quantity"); n != 1 || quantity != "" {
+		t.Errorf("%d orders were sent, want 1; the quantity is %q", n, quantity)
+	}
+	p.press("20") // the next order
+	p.holdEnter(0)
+	p.says("ord-2 new")
+	p.press("30")
+	p.holdEnter(3)
+	p.says("ord-3 new")
+	if n := writes(); n != 3 {
+		t.Errorf("%d orders were sent, want 3", n)
+	}
+
+	// A question that a held Enter opens is not answered by it.
+	p.goTo(s, "/reconciliation")
+	p.tabTo("button", "Sweep")
+	writes = p.count()
+	p.holdEnter(3)
+	p.find("dialog", "Sweep the whole history?")
+	if n := writes(); n != 0 {
+		t.Errorf("%d sweeps were asked for, want none", n)
+	}
+	p.clean(s)
+}
+
+// TestALostAnswerIsNoRefusal: nothing says whether the write was carried out, and neither does the
+// page. An order that is sent again as it is is placed once.
+func TestALostAnswerIsNoRefusal(t *testing.T) {
+	s := start(t)
+	s.price("AAPL", 187.20)
+	p := open(t)
+	p.signIn(s)
+	for i, status := range []int{0, 201, 500, 503, 504} {
+		p.ticket(s)
+		id := p.field("Client order id")
+		p.lose(status)
+		p.press(kb.Enter)
+		p.says("unknown whether it was placed", "send it again as it is")
+		if text := p.text(); strings.Contains(text, "Not placed") {
+			t.Errorf("%d: the page says %s", status, text)
+		}
+		if again := p.field("Client order id"); again != id || p.field("Quantity") != "10" {
+			t.Errorf("%d: the ticket has changed: %s, want %s", status, again, id)
+		}
+		p.tabTo("button", "Place order")
+		p.press(kb.Enter)
+		order := fmt.Sprintf("ord-%d", i+1)
+		p.says(order + " new")
+		s.has(order, map[string]any{"clientOrderId": id})
+	}
+	p.eventually("each order is there once", func() bool {
+		return p.column("Working orders", 0) == "ord-5 ord-4 ord-3 ord-2 ord-1"
+	})
+
+	p.ticket(s)
+	p.typeIn("Client order id", " ")
+	p.press(kb.Backspace) // none: it would be placed twice
+	p.lose(0)
+	p.press(kb.Enter)
+	const done = "unknown whether it was done"
+	p.says(done)
+
+	p.goTo(s, "/trade?account=2&security=AAPL")
+	p.tabTo("button", "Replace")
+	p.press(kb.Enter)
+	p.hasFocus("textbox", "Quantity")
+	p.lose(504)
+	p.press("20" + kb.Enter)
+	p.says(done)
+	p.goTo(s, "/trade?account=2&security=AAPL")
+	p.tabTo("button", "Cancel")
+	p.lose(504)
+	p.press(kb.Enter)
+	p.says(done)
+	p.goTo(s, "/controls")
+	p.tabTo("switch", "Kill switch")
+	p.press(" ")
+	p.tabTo("textbox", "Reason")
+	p.press("drill")
+	p.lose(0)
+	p.press(kb.Enter)
+	p.says(done)
+	p.clean(s)
 }
 
 // TestADialogGivesTheFocusBack: to what it was opened from, however it is closed.

@@ -1,4 +1,4 @@
-import { html, useEffect, useEvery, useReducer, useRef, useSettled, useState, useStore } from '../dom.js';
+import { html, useEffect, useEvery, useLayoutEffect, useReducer, useRef, useSettled, useState, useStore } from '../dom.js';
 import { all, may, post, session } from '../api.js';
 import { clock, commonDigits, decimal, whole, words, zone } from '../format.js';
 import { Card, Empty, Failure, Field, Loading, Side, Status, Table } from '../parts.js';
@@ -13,11 +13,14 @@ import { Orders } from '../working.js';
 export const lead = 'Alt+B buys, Alt+S sells, Enter places; a price of the book goes into the ticket by a click.';
 
 const DEPTH = 12, KEPT_TRADES = 60;
-const PART = 1000, MOST = 10_000; // of the blotter: the fills that are looked at at a time, and in all
+const PART = 1000, MOST = 10_000; // fills that are looked at at a time, and in all
 const ticker = /^[A-Z0-9.-]{1,16}$/;
 
 /** A client order id that no other ticket gives. */
 const nextId = () => `web-${Date.now().toString(36)}-${Math.floor(Math.random() * 46656).toString(36).padStart(3, '0')}`;
+
+/** What is said when the answer to a ticket with a client order id is lost. */
+const UNKNOWN = 'Unknown whether it was placed: send it again as it is, it is placed at most once';
 
 function Ticket({ account, security, price, setPrice, change, onOrder }) {
   const accounts = useAccounts(), securities = useSecurities();
@@ -28,6 +31,12 @@ function Ticket({ account, security, price, setPrice, change, onOrder }) {
   const [clientId, setClientId] = useState(nextId);
   const [answer, setAnswer] = useState(null);
   const [busy, setBusy] = useState(false);
+  const [accepted, setAccepted] = useState(0);
+  const form = useRef(/** @type {any} */ (null));
+  useLayoutEffect(() => { // the next order begins with its quantity
+    const at = document.activeElement;
+    if (accepted && (at === document.body || form.current.contains(at))) form.current.elements.quantity.focus();
+  }, [accepted]);
   useEffect(() => {
     const key = (e) => {
       if (!e.altKey || e.ctrlKey || e.metaKey) return;
@@ -48,10 +57,12 @@ function Ticket({ account, security, price, setPrice, change, onOrder }) {
         clientOrderId: clientId || undefined, accountId: Number(account), security, side,
         quantity: Number(quantity), type, timeInForce: tif,
         limitPrice: type === 'LIMIT' ? price : undefined,
-      });
+      }, { unknown: clientId && UNKNOWN });
       setAnswer({ order });
       onOrder(order);
       setClientId(nextId());
+      setQuantity((now) => (now === quantity ? '' : now)); // another Enter is not another order
+      setAccepted((n) => n + 1);
     } catch (error) {
       setAnswer({ error });
       const { code, body } = /** @type {any} */ (error);
@@ -60,13 +71,13 @@ function Ticket({ account, security, price, setPrice, change, onOrder }) {
     }
     setBusy(false);
   };
-  return html`<form class="ticket" onSubmit=${place} aria-label="Order ticket">
+  return html`<form ref=${form} class="ticket" onSubmit=${place} aria-label="Order ticket">
       <${Field} label="Account" value=${account} onInput=${(v) => change({ account: v.trim() })}
         list=${accounts} inputmode="numeric" pattern="[0-9]+" required autofocus />
       <${Field} label="Security" value=${security} onInput=${(v) => change({ security: v.trim().toUpperCase() })}
         list=${securities} required />
       <${Field} label="Side" value=${side} onInput=${setSide} options=${[['Buy', 'Buy'], ['Sell', 'Sell']]} />
-      <${Field} label="Quantity" value=${quantity} onInput=${setQuantity} inputmode="numeric" pattern="[0-9]+" required />
+      <${Field} key=${accepted} name="quantity" label="Quantity" value=${quantity} onInput=${setQuantity} inputmode="numeric" pattern="[0-9]+" required />
       <${Field} label="Price" value=${type === 'LIMIT' ? price : ''} onInput=${setPrice} inputmode="decimal"
         pattern="[0-9]*[.]?[0-9]*" required=${type === 'LIMIT'} disabled=${type !== 'LIMIT'} />
       <${Field} label="Type" value=${type} onInput=${setType} options=${[['LIMIT', 'Limit'], ['MARKET', 'Market']]} />
@@ -89,8 +100,8 @@ function Answer({ order, error }) {
   const body = error.body || {};
   const why = body.reason ? `${body.reason}: ${reasons[body.reason] || body.detail || ''}` : error.message;
   return html`<div class="answer bad">${body.orderId && html`<b>${body.orderId} </b>`}${
-      body.decision ? words(body.decision) : 'Not placed'} – ${why}
-    <div class="note">${body.sequence ? `sequence ${whole(body.sequence)} · ` : ''}${error.code || ''}</div>
+      error.unknown ? error.message : `${body.decision ? words(body.decision) : 'Not placed'} – ${why}`}
+    <div class="note">${body.sequence ? `sequence ${whole(body.sequence)} · ` : ''}${error.code || (error.unknown ? 'no answer' : '')}</div>
     ${(body.orderId || body.sequence) && html`<div class="row"><${WhyButton} order=${body.orderId} sequence=${body.sequence} /></div>`}</div>`;
 }
 
@@ -297,10 +308,7 @@ function anew(state) {
   state.reach = null; // nothing was looked at
 }
 
-/**
- * The last trades of a security from the blotter, one row a match. reach says among what they were looked for; empty:
- * among all. The blotter is not kept by security, and an admin alone may read it.
- */
+/** The last trades of a security from the blotter, one row a match; reach says among what, unless among all fills. */
 async function recent(fills, security, after) {
   if (!may('admin')) return { rows: [], reach: 'since the security was chosen' };
   await fills.refresh(after);
@@ -314,7 +322,7 @@ async function recent(fills, security, after) {
   }
 }
 
-/** The fills of a security at and behind a trade sequence, one of each match. */
+/** The fills of a security from a trade sequence on, one of each match. */
 function matches(fills, security, from) {
   const rows = [];
   const cut = from > fills.first ? fills.at(from)?.sequence : 0; // a command that begins before
