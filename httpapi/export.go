@@ -163,7 +163,7 @@ func (q *inquiry) exportTrades(filter store.TradeFilter, e *exportQuery) problem
 				if len(page) < exportPage {
 					return w.Rows(), w.Close()
 				}
-				filter.AfterSeq = page[len(page)-1].Seq
+				filter.GoOn(page[len(page)-1].Seq)
 			}
 		}, func() {})
 }

@@ -87,6 +87,12 @@ func TestTradesAsFiles(t *testing.T) {
 	if len(own) != n/2 || len(slices.Compact(own)) != 1 || own[0] != "2" {
 		t.Errorf("%d rows of account 2", len(own))
 	}
+	newest := column(get("/trades?format=csv&order=newest", "two", nil).readCSV(t), 0)
+	for i, id := range newest {
+		if len(newest) != n/2 || id != store.TradeID(uint64(n-2*i)) {
+			t.Fatalf("%d rows of account 2, %s at %d", len(newest), id, i)
+		}
+	}
 	for _, coding := range []string{"gzip", "zstd"} {
 		f := get("/trades?format=csv&to=2026-03-02T10:00:00.003Z", "admin",
 			map[string]string{"Accept-Encoding": coding})

@@ -190,6 +190,7 @@ const (
 	cursorOrders    byte = 'o'
 	cursorPositions byte = 'p'
 	cursorTrades    byte = 't'
+	cursorNewest    byte = 'n' // trades, the newest first
 	cursorContracts byte = 'c'
 	cursorCredit    byte = 'r'
 )

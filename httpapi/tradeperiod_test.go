@@ -51,6 +51,10 @@ func TestTradesOfAPeriod(t *testing.T) {
 		{"tradeDate=2026-03-08&from=2026-03-10", ""},
 		{"tradeDate=2026-03-08&accountId=1&security=BRK.B&status=Settled&settlementDate=2026-03-04" +
 			"&from=2026-01-01&to=2027-01-01&limit=5&cursor=" + cursorOf(cursorTrades, 1), "trd-2"},
+		{"order=oldest", "trd-1 trd-2 trd-3 trd-4 trd-5 trd-6 ext-A.1"},
+		{"order=newest", "trd-6 trd-5 trd-4 trd-3 trd-2 trd-1 ext-A.1"},
+		{"order=newest&tradeDate=2026-03-08", "trd-3 trd-2 ext-A.1"},
+		{"cursor=" + cursorOf(cursorNewest, 3) + "&limit=5&order=newest", "trd-2 trd-1 ext-A.1"},
 	} {
 		for _, limit := range []string{"", "&limit=1", "&limit=2"} {
 			if strings.Contains(tt.query, "limit") {
@@ -72,7 +76,10 @@ func TestTradesOfAPeriod(t *testing.T) {
 	}
 	for _, tt := range []struct{ query, name string }{
 		{"tradeDate=2026-3-8", "tradeDate"}, {"from=now", "from"}, {"to=2026-03-08T05:00", "to"},
-		{"from=2026-03-09&to=2026-03-08", "from"},
+		{"from=2026-03-09&to=2026-03-08", "from"}, {"order=desc", "order"},
+		{"order=newest&cursor=" + cursorOf(cursorTrades, 3), "cursor"},
+		{"cursor=" + cursorOf(cursorNewest, 3), "cursor"},
+		{"format=csv&order=newest&cursor=" + cursorOf(cursorNewest, 3), "cursor"},
 	} {
 		a := r.get("/trades?"+tt.query, "admin").want(t, 400, CodeBadRequest)
 		if want := fmt.Sprintf("parameter %q: ", tt.name); !strings.HasPrefix(

@@ -46,12 +46,11 @@ type tradeQuery struct {
 	asked     bool // for one account
 	tradeDate *store.Date
 	limit     uint64
+	cursor    string // as it was sent: the order says what it means
 	file      exportQuery
 }
 
 // read takes one parameter, if it is one of the query's.
-//
-// The cursor is a trade sequence that a column can hold.
 func (t *tradeQuery) read(name string, value []byte) (ok bool) {
 	f := &t.filter
 	switch name {
@@ -76,10 +75,33 @@ func (t *tradeQuery) read(name string, value []byte) (ok bool) {
 	case "limit":
 		t.limit, ok = number(value, 1, maxPage)
 	case "cursor":
-		f.AfterSeq, ok = parseCursor(value, cursorTrades)
-		ok = ok && f.AfterSeq <= 1<<63-1
+		t.cursor, ok = string(value), true
+	case "order":
+		f.Newest = string(value) == "newest"
+		ok = f.Newest || string(value) == "oldest"
 	}
 	return t.file.read(name, value, ok)
+}
+
+// list is the one that a cursor of the query belongs to: each order has its own.
+func (t *tradeQuery) list() byte {
+	if t.filter.Newest {
+		return cursorNewest
+	}
+	return cursorTrades
+}
+
+// goOn takes the cursor: a trade sequence that a column can hold.
+func (t *tradeQuery) goOn() problem {
+	if t.cursor == "" {
+		return problem{}
+	}
+	seq, ok := parseCursor([]byte(t.cursor), t.list())
+	if !ok || seq > 1<<63-1 {
+		return badParameter("cursor", "it is unknown or its value is not allowed")
+	}
+	t.filter.GoOn(seq)
+	return problem{}
 }
 
 // within narrows the query to the trades that were executed on the trade date, and by the end of
@@ -111,6 +133,9 @@ func (q *inquiry) tradeQuery() (t tradeQuery, p problem) {
 	if p := q.eachParameter(t.read); p.status != 0 {
 		return t, p
 	}
+	if p := t.goOn(); p.status != 0 {
+		return t, p
+	}
 	if t.filter.ToMillis != 0 && t.filter.FromMillis > t.filter.ToMillis {
 		return t, problemPeriod
 	}
@@ -124,7 +149,8 @@ func (q *inquiry) tradeQuery() (t tradeQuery, p problem) {
 
 // listTrades is GET /trades.
 //
-// A page is by trade sequence, ascending; bookings from outside come behind the journal's trades.
+// A page is by trade sequence, ascending, or with order=newest descending; bookings from outside
+// come behind the journal's trades in both orders.
 func (q *inquiry) listTrades() problem {
 	if p := q.authenticate(); p.status != 0 {
 		return p
@@ -151,7 +177,7 @@ func (q *inquiry) listTrades() problem {
 	}
 	b := append(q.begin(), `{"items":[`...)
 	b = appendEach(b, rows, appendTradeRow)
-	return q.send(200, endList(b, cursorTrades, next))
+	return q.send(200, endList(b, query.list(), next))
 }
 
 // ownTrade finds the trade of a path's id, if the caller may see its account.

@@ -37,7 +37,7 @@ func TestPeriodIsFoundByItsIndex(t *testing.T) {
 }
 
 // TestTradesOfAPeriodAreThoseOfTheModel: whatever order the times have, with bookings from outside
-// among them, pages of a period have the rows of the period.
+// among them, pages of a period have the rows of the period, in both orders.
 func TestTradesOfAPeriodAreThoseOfTheModel(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		seed := rand.Uint64()
@@ -60,12 +60,27 @@ func TestTradesOfAPeriodAreThoseOfTheModel(t *testing.T) {
 			if r.IntN(3) == 0 {
 				f.AfterSeq, f.BeforeSeq = uint64(r.IntN(50)), uint64(30+r.IntN(40))
 			}
+			switch f.Newest = r.IntN(2) == 0; r.IntN(6) {
+			case 0:
+				f.FromMillis = 0
+			case 1:
+				f.ToMillis = 0
+			}
 			var want []uint64
 			for i := range all {
-				if a := &all[i]; a.ExecutedAt >= f.FromMillis && a.ExecutedAt < f.ToMillis &&
+				if a := &all[i]; a.ExecutedAt >= f.FromMillis &&
+					(f.ToMillis == 0 || a.ExecutedAt < f.ToMillis) &&
 					a.Seq > f.AfterSeq && (f.BeforeSeq == 0 || a.Seq < f.BeforeSeq) {
 					want = append(want, a.Seq)
 				}
+			}
+			if f.Newest { // those of the journal before those from outside
+				outside := slices.IndexFunc(want, func(n uint64) bool { return n >= store.FirstExternal })
+				if outside < 0 {
+					outside = len(want)
+				}
+				slices.Reverse(want[:outside])
+				slices.Reverse(want[outside:])
 			}
 			if got := pages(t, db, f); !slices.Equal(got, want) {
 				t.Fatalf("%+v: %v, want %v", f, got, want)
@@ -89,6 +104,6 @@ func pages(t *testing.T, db *store.DB, f store.TradeFilter) (all []uint64) {
 		if f.Limit == 0 || n < f.Limit {
 			return all
 		}
-		f.AfterSeq = all[len(all)-1]
+		f.GoOn(all[len(all)-1])
 	}
 }

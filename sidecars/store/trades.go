@@ -17,7 +17,18 @@ type TradeFilter struct {
 	FromMillis, ToMillis int64  // executed_at in [From, To); 0 = open
 	AfterSeq             uint64 // trade_seq above it
 	BeforeSeq            uint64 // trade_seq below it; 0 = open
+	Newest               bool   // the newest first, as Trades says
+	Behind               uint64 // of the newest first: those behind this trade_seq; 0 = open
 	Limit                int    // 0 = no limit
+}
+
+// GoOn narrows the filter to what comes behind a trade sequence in its order.
+func (f *TradeFilter) GoOn(seq uint64) {
+	if f.Newest {
+		f.Behind = seq
+	} else {
+		f.AfterSeq = seq
+	}
 }
 
 // tradeColumns are the columns of a Trade, in the order that all code here uses.
@@ -92,8 +103,10 @@ func (t *Tx) TradesBySeq(lo, hi uint64, each func(*Trade) error) error {
 		lo, min(hi, math.MaxInt64))
 }
 
-// Trades calls each for the trades that f selects, by ascending trade_seq. The Trade is reused for
-// the next call; its strings may be kept.
+// Trades calls each for the trades that f selects, by ascending trade_seq. The newest first, they
+// are by descending trade_seq: those of the journal, and then the bookings from outside, so that
+// what the journal has last is first. The Trade is reused for the next call; its strings may be
+// kept.
 //
 // A period with both ends costs a look into the index by time, and then a walk over the trade
 // sequences between the first and the last trade of the period. A period with one open end is a
@@ -102,15 +115,21 @@ func (t *Tx) Trades(f TradeFilter, each func(*Trade) error) error {
 	if f.Accounts != nil && len(f.Accounts) == 0 || f.AfterSeq >= math.MaxInt64 {
 		return nil
 	}
-	if f.FromMillis == 0 || f.ToMillis == 0 {
+	if !f.Newest && !f.period() {
 		return t.trades(f, each)
 	}
 	// The journal's trades of a period lie close together, and so do bookings from outside; between
 	// the two lie all later trades of the journal.
 	limit := f.Limit
 	for _, band := range [][2]uint64{{0, FirstExternal - 1}, {FirstExternal, math.MaxInt64 - 1}} {
-		part := f
-		found, err := t.narrow(&part, band[0], band[1])
+		part, lo, hi := f, band[0], band[1]
+		if f.Behind > hi {
+			continue
+		}
+		if f.Behind > 0 && f.Behind >= lo {
+			hi = f.Behind - 1
+		}
+		found, err := t.narrow(&part, lo, hi)
 		if err != nil {
 			return err
 		}
@@ -142,8 +161,11 @@ func (d Dialect) periodSQL() string {
 		" where executed_at >= $1 and executed_at < $2 and trade_seq + 0 between $3 and $4"
 }
 
+// period reports a filter with both ends of a period.
+func (f *TradeFilter) period() bool { return f.FromMillis != 0 && f.ToMillis != 0 }
+
 // narrow sets AfterSeq and BeforeSeq round the trades of f's period with lo <= trade_seq <= hi.
-// found: there are some, in what f has left.
+// found: there are some, in what f has left. Without both ends of a period there may be none.
 func (t *Tx) narrow(f *TradeFilter, lo, hi uint64) (found bool, err error) {
 	lo = max(lo, f.AfterSeq+1)
 	if f.BeforeSeq != 0 {
@@ -151,6 +173,10 @@ func (t *Tx) narrow(f *TradeFilter, lo, hi uint64) (found bool, err error) {
 	}
 	if lo > hi {
 		return false, nil
+	}
+	if !f.period() {
+		f.AfterSeq, f.BeforeSeq = lo-1, hi+1
+		return true, nil
 	}
 	err = t.Query(t.dialect.periodSQL(), func(r *Row) error {
 		if found = !r.Null(0); found {
@@ -202,6 +228,9 @@ func (t *Tx) trades(f TradeFilter, each func(*Trade) error) error {
 		where("trade_seq < $", min(f.BeforeSeq, math.MaxInt64))
 	}
 	sql.WriteString(" order by trade_seq")
+	if f.Newest {
+		sql.WriteString(" desc")
+	}
 	if f.Limit > 0 {
 		args = append(args, f.Limit)
 		fmt.Fprintf(&sql, " limit $%d", len(args))
