@@ -1,6 +1,7 @@
 package console
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
@@ -8,6 +9,7 @@ import (
 	"io/fs"
 	"net/http"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -46,7 +48,19 @@ var kinds = map[string]string{
 	".wasm": "application/wasm",
 }
 
-// readFiles reads the embedded files under their own names, which begin with assets/.
+// docComment is a documentation comment that has its lines for itself.
+var docComment = regexp.MustCompile(`(?m)^[ \t]*/\*\*(?:[^*]|\*+[^*/])*\*+/[ \t]*\n`)
+
+// withoutDocs is a module without its documentation, which no browser needs. Each line keeps its
+// number, so that an error of a browser names the line of the source.
+func withoutDocs(module []byte) []byte {
+	return docComment.ReplaceAllFunc(module, func(comment []byte) []byte {
+		return bytes.Repeat([]byte{'\n'}, bytes.Count(comment, []byte{'\n'}))
+	})
+}
+
+// readFiles reads the embedded files under their own names, which begin with assets/. Modules are
+// without their documentation; those of others, in assets/vendor, are as they are.
 func readFiles() (files, error) {
 	all := files{}
 	err := fs.WalkDir(assets, "assets", func(name string, d fs.DirEntry, err error) error {
@@ -57,6 +71,9 @@ func readFiles() (files, error) {
 			return fmt.Errorf("console: file=%s: no content type for it", name)
 		}
 		text, err := assets.ReadFile(name)
+		if path.Ext(name) == ".js" && path.Dir(name) != "assets/vendor" {
+			text = withoutDocs(text)
+		}
 		all.add(name, text, "")
 		return err
 	})

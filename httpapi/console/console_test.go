@@ -2,6 +2,7 @@ package console
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -411,6 +412,23 @@ func TestFilesOfAFolderAndNothingElse(t *testing.T) {
 
 // TestVendoredFilesAreThoseOfTheirSums: no file of another's was edited, each has its licence
 // beside it, and the document has nothing inline.
+func TestModulesAreSentWithoutTheirDocumentation(t *testing.T) {
+	module := "/**\n * What.\n * @param {string} a **\n */\nf('/** a */'); /** b */\n" +
+		"  /** @type {any} */ (g)();\n  /** c */\nh();\n// d\n"
+	want := "\n\n\n\nf('/** a */'); /** b */\n  /** @type {any} */ (g)();\n\nh();\n// d\n"
+	if got := string(withoutDocs([]byte(module))); got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	files := must.Get(readFiles())(t)
+	for name, sent := range files {
+		source := must.Get(fs.ReadFile(assets, name))(t)
+		if bytes.Count(sent.text, []byte{'\n'}) != bytes.Count(source, []byte{'\n'}) ||
+			strings.HasPrefix(name, "assets/vendor/") && !bytes.Equal(sent.text, source) {
+			t.Errorf("%s is not sent line by line", name)
+		}
+	}
+}
+
 func TestVendoredFilesAreThoseOfTheirSums(t *testing.T) {
 	sums := must.Get(fs.ReadFile(assets, "assets/vendor/SHA256SUMS.txt"))(t)
 	known := map[string]string{}
