@@ -58,11 +58,19 @@ const orNull = (p) => p.catch((error) => {
   return { error };
 });
 
+/** Why there is no row of a trade. @param {string} id @param {any} error */
+const noRow = (id, error) => (error.code === 'NOT_YET' ? 'The projection has not got to this fill yet.'
+  : error.status === 404 ? `There is no trade ${id}: the projection has all that is durable, and no row of it.` : error.message);
+
 /** A fill and its order; or an order alone. id is trd-N or ord-N. */
 export function Details({ id, entry, onClose }) {
   const [busy, setBusy] = useState('');
   const { own: all } = useAsked(2000, async () => {
-    const trade = id.startsWith('trd-') ? await orNull(get(`trade-processor/trades/${id}`)) : null;
+    const row = `trade-processor/trades/${id}`;
+    let trade = id.startsWith('trd-') ? await orNull(get(row)) : null;
+    if (trade?.error?.status === 404) { // with all that is durable in it, the projection knows whether there is one
+      trade = await orNull(get('order-matcher/health').then((now) => get(row, { after: now.durable })));
+    }
     const orderId = entry?.orderId || trade?.orderId || (id.startsWith('ord-') ? id : '');
     const [order, tca] = await Promise.all([
       orderId ? orNull(get(`order-matcher/orders/${orderId}`)) : null,
@@ -90,7 +98,7 @@ export function Details({ id, entry, onClose }) {
       ['Price', decimal(price, digits)], ['Executed', instant(entry?.execTimeMillis || trade?.timestamp)],
       entry?.sequence && ['Sequence', whole(entry.sequence)]]} />`}
     ${trade && html`<h3>Settlement</h3>${trade.error
-      ? html`<p class="empty">${trade.error.status === 404 ? 'The projection has not got to this fill yet.' : trade.error.message}</p>`
+      ? html`<p class="empty">${noRow(id, trade.error)}</p>`
       : html`<${Facts} of=${[['Status', html`<${Status} of=${trade.status} />`], ['Settlement date', trade.settlementDate],
           ['Updated', instant(trade.updatedAt)]]} />`}`}
     ${order && html`<h3>Order ${orderId}</h3>${order.error

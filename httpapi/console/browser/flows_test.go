@@ -3,9 +3,11 @@ package browser
 import (
 	"encoding/json"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -167,6 +169,67 @@ func TestTimeIsDraggedBackToBeforeAFill(t *testing.T) {
 	p.find("dialog", "Why: ord-1")
 	p.press(kb.Escape)
 	p.clean(s)
+}
+
+// TestAnAddressThatNamesNothingSaysSo: a position that the history does not have, and a trade that
+// does not exist.
+func TestAnAddressThatNamesNothingSaysSo(t *testing.T) {
+	s := start(t)
+	head := s.fill()
+	p := open(t)
+	p.signIn(s)
+	for _, at := range []string{"99999999", "abc", "0", "1.5", "-1"} {
+		p.goTo(s, "/time?at="+at)
+		p.says(fmt.Sprintf("There is no sequence “%s”", at), fmt.Sprintf("At sequence %d", head))
+	}
+	p.tabTo("button", "Step back")
+	p.press(kb.Enter)
+	p.says(fmt.Sprintf("At sequence %d", head-1))
+	p.eventually("the error goes with the address", func() bool {
+		return !strings.Contains(p.text(), "There is no sequence") && eval[string](p,
+			"location.search") == fmt.Sprintf("?at=%d", head-1)
+	})
+	p.goTo(s, "/blotter?open=trd-999999999")
+	p.says("There is no trade trd-999999999")
+	p.goTo(s, "/blotter?open=trd-1")
+	p.says("Settlement date")
+	p.clean(s)
+}
+
+// TestEveryMetricOfThePagesExists: a page asks for no metric that no code has.
+func TestEveryMetricOfThePagesExists(t *testing.T) {
+	names := regexp.MustCompile(`svc_[a-z0-9_]+[a-z0-9]`)
+	code := map[string]bool{}
+	asked := map[string]string{}
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		page := filepath.Ext(path) == ".js" && strings.Contains(path, "console/assets/")
+		if !page && filepath.Ext(path) != ".go" {
+			return nil
+		}
+		text, err := os.ReadFile(path)
+		for _, name := range names.FindAllString(string(text), -1) {
+			if page {
+				asked[name] = path
+			} else {
+				code[name] = true
+			}
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, path := range asked {
+		if !code[name] {
+			t.Errorf("%s asks for %s, which is not in the code", path, name)
+		}
+	}
+	if len(asked) == 0 {
+		t.Error("no page asks for a metric")
+	}
 }
 
 // TestAProofIsVerifiedWithTheNetworkOff: the file is verified in the browser; a file with one

@@ -48,7 +48,7 @@ function Bars({ hist }) {
 
 export default function Latency() {
   const m = useStore(metrics), list = useStore(samples);
-  const rows = useMemo(() => [['svc_stage_latency_seconds', ''], ['svc_journal_commit_seconds', 'journal commit'], ['svc_cluster_commit_seconds', 'cluster commit'], ['svc_sql_commit_seconds', 'SQL commit']]
+  const rows = useMemo(() => [['svc_stage_latency_seconds', ''], ['svc_journal_commit_seconds', 'journal commit'], ['svc_cluster_commit_seconds', 'cluster commit']]
     .flatMap(([name, of]) => [...histograms(m, name)].map(([label, hist]) => ({ name: of || label || name, hist }))).filter((r) => r.hist.count || r.hist.bounds.length), [m]);
   const data = useMemo(() => [list.map((s) => s.at / 1000), rates(list, (x) => total(x, 'svc_orders_total')),
     means(list, 'svc_journal_commit_seconds').map((s) => (s === null ? null : s * 1e6)), means(list, 'svc_stage_latency_seconds', 'stage="http"').map((s) => (s === null ? null : s * 1e6))], [list]);

@@ -45,7 +45,8 @@ export default function Time() {
   const security = useSettled(read('security')), account = useSettled(read('account'));
   const [drag, setDrag] = useState(0); // where the slider is before the address says so
   const within = (n) => Math.max(1, Math.min(head, Math.round(n)));
-  const sequence = drag || within(Number(read('at')) || head);
+  const at = read('at'), known = !at || (/^[1-9]\d*$/.test(at) && Number(at) <= head);
+  const sequence = drag || (at && known ? Number(at) : head);
   const admin = may('admin');
 
   // Dragging asks for where it pauses, and the newest question ends those before it.
@@ -110,6 +111,7 @@ export default function Time() {
         <${Field} label="Account" value=${read('account')} onInput=${(v) => change({ account: v.trim() })} list=${accounts} inputmode="numeric" />
         <span class="end" role="status">${own ? `as of ${whole(sequence)}` : error ? '' : 'loading this moment…'}</span></div>
     </div>
+    ${!known && !drag && html`<p class="failure" role="alert">There is no sequence “${at}”: the history has 1 to ${whole(head)}. Shown is the head.</p>`}
     <${Failure} error=${error instanceof Problem && error.status ? error : null} what="The past" />
     <${Card} title=${`At sequence ${whole(sequence)}`}>${here.length ? html`<${Table} label="At this sequence" rows=${here} fit keyOf=${(r) => `${r.kind}/${r.orderId}/${r.tradeId}`} columns=${[
         { label: 'Kind', show: (r) => html`<${Tag} kind=${r.kind === 'reject' ? 'bad' : r.kind.includes('fill') ? 'good' : ''}>${r.kind}<//>` },
