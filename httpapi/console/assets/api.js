@@ -146,7 +146,7 @@ const asOf = (answer) => Number(answer.headers.get('X-As-Of-Sequence')) || 0;
 /**
  * Every item of a paged list, at most `most`, and the sequence up to which the list has everything.
  * @param {string} path @param {Record<string, any>} query @param {number} most
- * @param {Ask} [ask] @returns {Promise<{items: any[], more: boolean, asOf: number}>}
+ * @param {Ask} [ask] @returns {Promise<{items: any[], more: boolean, cursor?: string, asOf: number}>}
  */
 export async function all(path, query, most = 2000, ask = {}) {
   /** @type {any[]} */
@@ -161,7 +161,7 @@ export async function all(path, query, most = 2000, ask = {}) {
     cursor = page.nextCursor;
     known = Math.min(known, asOf(answer));
   } while (cursor && items.length < most);
-  return { items, more: !!cursor, asOf: known };
+  return { items, more: !!cursor, cursor, asOf: known };
 }
 
 let acts = 0, asking = false; // of the session

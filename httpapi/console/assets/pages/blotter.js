@@ -1,26 +1,29 @@
-import { html, useAsked, useEffect, useEvery, useMemo, useReducer, useRef, useState } from '../dom.js';
-import { all, may } from '../api.js';
-import { commonDigits, counted, day, decimal, instant, whole, zone } from '../format.js';
-import { Empty, Failure, Field, Loading, Table } from '../parts.js';
+import { html, useEffect, useEvery, useMemo, useReducer, useRef, useSettled, useState } from '../dom.js';
+import { may } from '../api.js';
+import { commonDigits, counted, day, decimal, whole, zone } from '../format.js';
+import { Empty, Failure, Field, Loading } from '../parts.js';
 import { useAccounts, useSecurities } from '../data.js';
 import { Details, save } from '../details.js';
 import { Fills, Selection } from '../fills.js';
 import { Grid } from '../grid.js';
+import { OwnFills } from '../ownfills.js';
 import { useQuery } from '../route.js';
 
 export const lead = 'Every executed fill, newest first. Enter opens one.';
 
-const columns = /** @type {any} */ ((digits) => [
+const shared = /** @type {any} */ ((digits) => [
   { label: 'Trade', show: (f) => f.id },
-  { label: `Time (${zone})`, show: (f) => time(f.execTimeMillis) },
+  { label: `Time (${zone})`, show: (f) => time(f.execTimeMillis ?? f.timestamp) },
   { label: 'Account', num: true, show: (f) => String(f.accountId) },
   { label: 'Security', show: (f) => f.security },
   { label: 'Side', show: (f) => f.side, className: (f) => (f.side === 'Buy' ? 'buy' : 'sell') },
   { label: 'Quantity', num: true, show: (f) => whole(f.quantity) },
   { label: 'Price', num: true, show: (f) => decimal(f.price, digits()) },
-  { label: 'Order', show: (f) => f.orderId },
-  { label: 'Sequence', num: true, show: (f) => whole(f.sequence) },
+  { label: 'Order', show: (f) => f.orderId ?? '–' },
 ]);
+const columns = (digits) => [...shared(digits), { label: 'Sequence', num: true, show: (f) => whole(f.sequence) }];
+const ownColumns = (digits) => [...shared(digits), { label: 'Status', show: (t) => t.status },
+  { label: 'Settles', show: (t) => t.settlementDate ?? '–' }];
 
 const two = (n) => (n < 10 ? `0${n}` : String(n));
 function time(at) {
@@ -33,9 +36,22 @@ const csv = (v) => {
   const text = typeof v === 'string' && /^[=+\-@\t\r]/.test(v) ? `'${v}` : String(v ?? '');
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 };
-const header = 'id,tradeSeq,executedAt,accountId,security,side,quantity,price,orderId,sequence\n';
-const line = (f) => `${[f.id, f.tradeSeq, new Date(f.execTimeMillis ?? f.timestamp).toISOString(),
-  f.accountId, f.security, f.side, f.quantity, f.price, f.orderId, f.sequence].map(csv).join(',')}\n`;
+const common = ['id', 'tradeSeq', 'executedAt', 'accountId', 'security', 'side', 'quantity', 'price', 'orderId'];
+const fields = [...common, 'sequence'], ownFields = [...common, 'status', 'settlementDate'];
+const headerOf = (names) => `${names.join(',')}\n`;
+const line = (names, f) => {
+  const executedAt = new Date(f.execTimeMillis ?? f.timestamp).toISOString();
+  return `${names.map((name) => csv(name === 'executedAt' ? executedAt : f[name])).join(',')}\n`;
+};
+
+const wantedOf = (read) => ({ account: read('account'), security: read('security'), side: read('side'), id: read('id'), from: read('from'), to: read('to') });
+
+const AHEAD = 200; // rows that are read before they are in sight
+/** A moment of the address for the server. @param {string} text @param {number} plus ms */
+const bound = (text, plus) => {
+  const at = Date.parse(text);
+  return at ? new Date(at + plus).toISOString() : text;
+};
 
 function Filters({ read, change, children }) {
   const accounts = useAccounts(), securities = useSecurities();
@@ -50,6 +66,37 @@ function Filters({ read, change, children }) {
     <div class="end">${children}</div></div>`;
 }
 
+/** What both blotters show. parts yields the pieces of the file, each with how far it is. */
+function Screen({ read, change, ready, error, parts, waits = false, status, empty, entry = undefined, count, ...grid }) {
+  const [exporting, setExporting] = useState('');
+  const [notExported, setNotExported] = useState('');
+  const exportAll = async () => {
+    const blocks = [];
+    setNotExported('');
+    try {
+      for await (const [text, far] of parts()) {
+        blocks.push(text);
+        setExporting(far);
+        await new Promise((next) => setTimeout(next, 0));
+      }
+      save('blotter.csv', 'text/csv', ...blocks);
+    } catch (failure) {
+      setNotExported(`The file was not made: ${/** @type {Error} */ (failure).message}.`);
+    }
+    setExporting('');
+  };
+  const opened = read('open');
+  return html`<${Filters} read=${read} change=${change}>
+      <span role="status">${ready && status}${exporting && `, exporting ${exporting}`}</span>
+      <button onClick=${exportAll} disabled=${!ready || !!exporting || waits} title="All rows as a file">CSV</button><//>
+    <${Failure} error=${error && error.status !== 0 ? error : null} what="The blotter" />
+    ${notExported && html`<p class="failure" role="alert">${notExported}</p>`}
+    ${!ready && !error && html`<${Loading} what="the blotter" />`}
+    ${ready && (count() === 0 ? html`<${Empty}>${empty}<//>` : html`<${Grid} label="Blotter" ...${grid} count=${count} keyOf=${(f) => f.id}
+      onOpen=${(f) => change({ open: f.id }, true)} />`)}
+    ${opened && html`<${Details} id=${opened} entry=${entry} onClose=${() => change({ open: '' })} />`}`;
+}
+
 /** The blotter of an administrator: any row of a million is one request away. */
 function Whole() {
   const [read, change] = useQuery();
@@ -58,10 +105,8 @@ function Whole() {
   const [error, setError] = useState(null);
   const [ready, setReady] = useState(false);
   const selection = useRef(/** @type {Selection|null} */ (null));
-  const [exporting, setExporting] = useState('');
-  const [notExported, setNotExported] = useState('');
   const digits = useRef(2);
-  const wanted = { account: read('account'), security: read('security'), side: read('side'), id: read('id'), from: read('from'), to: read('to') };
+  const wanted = wantedOf(read);
   const key = JSON.stringify(wanted), filtered = Object.values(wanted).some(Boolean);
 
   useEvery(700, async () => {
@@ -106,65 +151,70 @@ function Whole() {
     return page;
   };
 
-  const exportAll = async () => { // what is here now: what comes meanwhile would move the rows between two blocks
+  const parts = async function* () { // what is here now: what comes meanwhile would move the rows between two blocks
     const found = filtered ? [...selection.current?.found ?? []] : null;
     const { head } = fills, total = found ? found.length : fills.count;
-    const blocks = [header];
-    setNotExported('');
-    try {
-      for (let from = 0; from < total; from += 20_000) {
-        const to = Math.min(total, from + 20_000);
-        if (!found) await fills.load(head - to + 1, head - from);
-        const part = found ? found.slice(from, to) : fills.behind(head, from, to);
-        blocks.push(part.map((f) => (f ? line(f) : '')).join(''));
-        setExporting(`${whole(to)} of ${whole(total)} rows`);
-        await new Promise((next) => setTimeout(next, 0));
-      }
-      save('blotter.csv', 'text/csv', ...blocks);
-    } catch (failure) {
-      setNotExported(`The file was not made: ${/** @type {Error} */ (failure).message}.`);
+    yield [headerOf(fields), ''];
+    for (let from = 0; from < total; from += 20_000) {
+      const to = Math.min(total, from + 20_000);
+      if (!found) await fills.load(head - to + 1, head - from);
+      const part = found ? found.slice(from, to) : fills.behind(head, from, to);
+      yield [part.map((f) => (f ? line(fields, f) : '')).join(''), `${whole(to)} of ${whole(total)} rows`];
     }
-    setExporting('');
   };
 
   const opened = read('open');
   const entry = opened.startsWith('trd-') ? fills.at(Number(opened.slice(4))) : undefined;
   const scan = selection.current;
-  return html`<${Filters} read=${read} change=${change}>
-      <span role="status">${!ready ? '' : filtered
-        ? `${whole(count())} of ${whole(fills.count)} fills${scan?.begun && !scan.done ? `, looking (${Math.round(100 * (1 - (scan.next - scan.from) / Math.max(1, scan.newest - scan.from)))} %)` : ''}`
-        : counted(fills.count, 'fill')}${exporting && `, exporting ${exporting}`}</span>
-      <button onClick=${exportAll} disabled=${!ready || !!exporting || (filtered && !scan?.done)} title="All rows as a file">CSV</button><//>
-    <${Failure} error=${error && error.status !== 0 ? error : null} what="The blotter" />
-    ${notExported && html`<p class="failure" role="alert">${notExported}</p>`}
-    ${!ready && !error && html`<${Loading} what="the blotter" />`}
-    ${ready && count() === 0 && html`<${Empty}>${filtered ? (scan?.done ? 'No fill fits the filter.' : 'Looking…') : 'No fill yet. The first trade shows here by itself.'}<//>`}
-    ${ready && count() > 0 && html`<${Grid} label="Blotter" columns=${columns(() => digits.current)} count=${count} rows=${rows} keyOf=${(f) => f.tradeSeq}
-      version=${`${version}/${key}`} onOpen=${(f) => change({ open: f.id }, true)} />`}
-    ${opened && html`<${Details} id=${opened} entry=${entry} onClose=${() => change({ open: '' })} />`}`;
+  return html`<${Screen} read=${read} change=${change} ready=${ready} error=${error} parts=${parts} waits=${filtered && !scan?.done}
+    status=${filtered
+      ? `${whole(count())} of ${whole(fills.count)} fills${scan?.begun && !scan.done ? `, looking (${Math.round(100 * (1 - (scan.next - scan.from) / Math.max(1, scan.newest - scan.from)))} %)` : ''}`
+      : counted(fills.count, 'fill')}
+    empty=${filtered ? (scan?.done ? 'No fill fits the filter.' : 'Looking…') : 'No fill yet. The first trade shows here by itself.'}
+    columns=${columns(() => digits.current)} count=${count} rows=${rows} version=${`${version}/${key}`} entry=${entry} />`;
 }
 
-/** The trades of a token's own accounts, from the projection. */
+/** The fills of a token's own accounts, from the projection. */
 function Own() {
   const [read, change] = useQuery();
-  const query = { accountId: read('account'), security: read('security') };
-  const { answer: list, error } = useAsked(3000, () => all('trade-processor/trades', query, 5000), [query]);
-  const side = read('side'), id = read('id');
-  const rows = list?.items.filter((t) => (!side || t.side === side) && (!id || t.id === id || t.orderId === id)
-    && (!read('from') || new Date(t.timestamp) >= new Date(read('from'))) && (!read('to') || new Date(t.timestamp) <= new Date(read('to')))).reverse();
-  const digits = commonDigits((rows || []).map((t) => t.price));
-  return html`<${Filters} read=${read} change=${change}>
-      <span role="status">${rows ? `${counted(rows.length, 'fill')}${list.more ? ' of the first 5,000' : ''}` : ''}</span>
-      <button title="All rows as a file" disabled=${!rows} onClick=${() => save('blotter.csv', 'text/csv', header, ...rows.map(line))}>CSV</button><//>
-    <${Failure} error=${error} what="The trades" />
-    ${(rows || !error) && html`<${Table} label="Blotter" rows=${rows} keyOf=${(t) => t.id} empty="No fill of your accounts."
-      onOpen=${(t) => change({ open: t.id }, true)} columns=${[
-        { label: 'Trade', key: 'id' }, { label: `Time (${zone})`, show: (t) => instant(t.timestamp) },
-        { label: 'Account', num: true, key: 'accountId' }, { label: 'Security', key: 'security' }, { label: 'Side', key: 'side' },
-        { label: 'Quantity', num: true, show: (t) => whole(t.quantity) },
-        { label: 'Price', num: true, show: (t) => decimal(t.price, digits) },
-        { label: 'Order', key: 'orderId' }, { label: 'Status', key: 'status' }, { label: 'Settles', key: 'settlementDate' }]} />`}
-    ${read('open') && html`<${Details} id=${read('open')} onClose=${() => change({ open: '' })} />`}`;
+  const [, again] = useReducer((n) => n + 1, 0);
+  const [error, setError] = useState(null);
+  const digits = useRef(2), sight = useRef(0); // the end of what is in sight
+  const key = useSettled(JSON.stringify(wantedOf(read)));
+  const fills = useMemo(() => {
+    const { account, security, side, id, from, to } = JSON.parse(key), trade = /^\d+$/.test(id) ? `trd-${id}` : id;
+    sight.current = 0;
+    return new OwnFills({ accountId: account, security, from: bound(from, 0), to: bound(to, 1000) },
+      (t) => (!side || t.side === side) && (!id || t.id === trade || t.orderId === id), () => again(0));
+  }, [key]);
+  useEffect(() => () => { fills.stopped = true; }, [fills]);
+  useEvery(2000, async (signal) => {
+    try {
+      await fills.refresh();
+      await fills.reach(sight.current + AHEAD);
+      if (!signal.aborted) setError(null);
+    } catch (failure) { if (!signal.aborted) setError(failure); }
+  }, [key]);
+
+  const rows = async (from, to) => {
+    fills.reach((sight.current = to) + AHEAD).catch(() => {}); // the next look says so
+    const page = fills.found.slice(from, to);
+    digits.current = Math.max(digits.current, commonDigits(page.map((t) => t.price)));
+    return page;
+  };
+  const parts = async function* () { // what comes meanwhile is before the first page
+    yield [headerOf(ownFields), ''];
+    for (let cursor = '', count = 0, more = true; more; more = !!cursor) {
+      const { items, nextCursor } = await fills.page(cursor), part = items.filter(fills.wants);
+      cursor = nextCursor;
+      yield [part.map((t) => line(ownFields, t)).join(''), counted(count += part.length, 'row')];
+    }
+  };
+  const { found, next, ready } = fills;
+  return html`<${Screen} read=${read} change=${change} ready=${ready} error=${error} parts=${parts}
+    status=${`${counted(found.length, 'fill')}${!next ? '' : found.length < sight.current + AHEAD ? ', looking' : ', older ones further down'}`}
+    empty=${next ? 'Looking…' : 'No fill of your accounts.'}
+    columns=${ownColumns(() => digits.current)} count=${() => fills.found.length} rows=${rows} version=${found} />`;
 }
 
 export default function Blotter() { return may('admin') ? html`<${Whole} />` : html`<${Own} />`; }

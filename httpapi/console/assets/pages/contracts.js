@@ -1,5 +1,5 @@
 import { html, useAsked, useSettled, useState } from '../dom.js';
-import { all, may, post } from '../api.js';
+import { get, may, post } from '../api.js';
 import { counted, decimal, digitsOf, whole, words } from '../format.js';
 import { Ask, Card, Dialog, Empty, Facts, Failure, Field, Table } from '../parts.js';
 import { accountName, useAccounts } from '../data.js';
@@ -9,6 +9,17 @@ import { useQuery } from '../route.js';
 
 export const lead = 'Swaps and swaptions with their terms; the cuts of a session with their files.';
 
+/** Contracts never change and are listed by id: known ones are not asked for again, but those of the last page. */
+async function allContracts(known, accountId, signal) {
+  let { before, cursor } = known || { before: [], cursor: undefined };
+  for (;;) {
+    const { items, nextCursor } = await get('order-matcher/contracts', { query: { limit: 1000, accountId, cursor }, signal });
+    if (!nextCursor) return { before, cursor, rows: [...before, ...items].reverse() };
+    before = [...before, ...items];
+    cursor = nextCursor;
+  }
+}
+
 export default function Contracts() {
   const [read, change] = useQuery();
   const [ask, setAsk] = useState(false);
@@ -16,8 +27,9 @@ export default function Contracts() {
   const [said, setSaid] = useState('');
   const list = useAccounts();
   const account = useSettled(read('account')), opened = read('open'), admin = may('admin');
-  const { answer: rows, error } = useAsked(2000, async () => (await all('order-matcher/contracts',
-    { accountId: /^\d+$/.test(account) ? account : '' }, 5000)).items.reverse(), [account]);
+  const { answer, error } = useAsked(2000,
+    (known, signal) => allContracts(known, /^\d+$/.test(account) ? account : '', signal), [account]);
+  const rows = answer?.rows;
   const open = rows?.find((c) => c.contractId === opened);
   const rate = (c) => decimal(c.fixedRate * 100, Math.max(2, digitsOf(c.fixedRate) - 2));
   return html`<div class="filters" role="search" aria-label="Filter">

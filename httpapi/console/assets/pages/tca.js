@@ -18,7 +18,8 @@ function Around({ report }) {
     const id = Number(report.tradeId.slice(4));
     const since = Math.max(0, id - 800);
     const { items } = may('admin') ? await get('order-matcher/recon/trades/blotter', { query: { sinceSeq: since, limit: 1000 } })
-      : await all('trade-processor/trades', { security: report.security }, 1000);
+      : await all('trade-processor/trades', { order: 'newest', security: report.security,
+        from: new Date(from - 60_000).toISOString(), to: new Date(at + 60_001).toISOString() }, 1000);
     return items.map((f) => ({ ...f, at: f.execTimeMillis ?? Date.parse(f.timestamp) }))
       .filter((f) => f.security === report.security && f.at >= from - 60_000 && f.at <= at + 60_000);
   }, [report.tradeId]);
@@ -58,8 +59,8 @@ export default function Tca() {
   const accountId = /^\d+$/.test(account) ? account : '';
   const { answer: summary, error } = useAsked(5000, () => get('trade-processor/tca/summary', { query: { accountId } }), [accountId]);
   const { answer: trades, error: unread } = useAsked(5000,
-    async () => (await all('trade-processor/trades', { accountId, security }, 1000)).items.reverse(), [accountId, security]);
-  const digits = commonDigits((trades || []).map((t) => t.price));
+    () => all('trade-processor/trades', { order: 'newest', accountId, security }, 1000), [accountId, security]);
+  const digits = commonDigits((trades?.items || []).map((t) => t.price));
   const rows = summary?.bySecurity.filter((r) => !security || r.security === security);
   return html`<div class="filters" role="search" aria-label="Filter">
       <${Field} label="Account" value=${read('account')} onInput=${(v) => change({ account: v.trim() })} list=${list} inputmode="numeric" />
@@ -73,9 +74,9 @@ export default function Tca() {
           { label: 'Security', key: 'security' }, { label: 'Trades', num: true, show: (r) => whole(r.trades) },
           { label: 'To TWAP, bp', num: true, show: (r) => bps(r.averageSlippageBps) },
           { label: 'To arrival, bp', num: true, show: (r) => bps(r.averageArrivalSlippageBps) }]} />`}<//>
-      <${Card} title="Trades">${(trades || !unread) && html`<${Table} label="Trades" rows=${trades} keyOf=${(t) => t.id} empty="No trade yet."
+      <${Card} title="Trades" aside=${trades?.more && 'the newest 1,000'}>${(trades || !unread) && html`<${Table} label="Trades" rows=${trades?.items} keyOf=${(t) => t.id} empty="No trade yet."
         onOpen=${(t) => { change({ trade: t.id }); scrollTo(0, 0); }} columns=${[{ label: 'Trade', key: 'id' }, { label: 'Account', num: true, key: 'accountId' }, { label: 'Security', key: 'security' },
           { label: 'Side', show: (t) => html`<${Side} of=${t.side} />` }, { label: 'Quantity', num: true, show: (t) => whole(t.quantity) },
           { label: 'Price', num: true, show: (t) => decimal(t.price, digits) }, { label: 'Executed', show: (t) => html`<${When} at=${t.timestamp} />` }]} />`}<//></div>
-    ${trades && !trades.length && html`<${Empty}>Costs are shown for trades. Prices before the trade make the benchmarks.<//>`}`;
+    ${trades && !trades.items.length && html`<${Empty}>Costs are shown for trades. Prices before the trade make the benchmarks.<//>`}`;
 }
