@@ -34,7 +34,8 @@ func (c *Client) RevokeTokens(ctx context.Context, subject string) (revoked Revo
 	return revoked, err
 }
 
-// Trades lists trade rows, ascending by trade sequence.
+// Trades lists trade rows by trade sequence. In both orders bookings from outside come behind the
+// journal's trades.
 //
 // Rows of accounts that the token does not cover are not in it. The projection follows the journal
 // by milliseconds: After waits for a row.
@@ -46,6 +47,7 @@ func (c *Client) Trades(ctx context.Context, q TradesQuery) (page TradePage, err
 	set(v, "tradeDate", q.TradeDate)
 	setTime(v, "from", q.From)
 	setTime(v, "to", q.To)
+	set(v, "order", q.Order)
 	err = c.get(ctx, "/trades", v, &page)
 	return page, err
 }

@@ -47,6 +47,7 @@ type TradesQuery struct {
 	// Limit is at most 1000; 0 is the server's default, 100.
 	Limit  int
 	Cursor string
+	Order  string // oldest or newest first; empty: oldest. A cursor belongs to one of them
 }
 
 // TradeRow is a row of the projection. It follows the journal by milliseconds: a row may come after
