@@ -75,7 +75,7 @@ func (t *tradeQuery) read(name string, value []byte) (ok bool) {
 	case "limit":
 		t.limit, ok = number(value, 1, maxPage)
 	case "cursor":
-		t.cursor, ok = string(value), true
+		t.cursor, ok = string(value), len(value) > 0
 	case "order":
 		f.Newest = string(value) == "newest"
 		ok = f.Newest || string(value) == "oldest"

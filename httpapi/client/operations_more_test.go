@@ -124,7 +124,8 @@ var ofTrades = []operation{
 		return c.Trades(ctx, TradesQuery{&account, "A", "Settled", "2026-03-02", "2026-03-03", day,
 			day.Add(time.Hour), 5, "x", "newest"})
 	}, want: "GET /trades?accountId=1&cursor=x&from=2026-03-02T10%3A00%3A00.001Z&limit=5&" +
-		"order=newest&security=A&settlementDate=2026-03-02&status=Settled&to=2026-03-02T11%3A00%3A00.001Z&" +
+		"order=newest&security=A&settlementDate=2026-03-02&status=Settled&" +
+		"to=2026-03-02T11%3A00%3A00.001Z&" +
 		"tradeDate=2026-03-03 Bearer tok "},
 	{id: "listTrades", want: "GET /trades?asOf=2026-03-02&format=csv Bearer tok ", stream: true,
 		call: func(ctx context.Context, c *Client) (any, error) {

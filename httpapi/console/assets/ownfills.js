@@ -1,4 +1,4 @@
-/** The rows of a token's own accounts, newest first, read as far as somebody looks. The server says which may be seen. */
+/** The rows of a token's own accounts, newest first, read as far as the list is scrolled. The server says which may be seen. */
 import { all, get } from './api.js';
 
 const PAGE = 1000, PATH = 'trade-processor/trades', KEPT_MS = 60_000;
