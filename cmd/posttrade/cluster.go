@@ -167,7 +167,7 @@ func (k *clusterCommand) await(ctx context.Context, wait time.Duration) error {
 	look := time.NewTicker(clusterLook)
 	defer look.Stop()
 	for {
-		failed, err := k.ready(ctx)
+		failed, err := k.ready(ctx, k.remote.Status)
 		if err == nil {
 			return nil
 		}
@@ -179,26 +179,32 @@ func (k *clusterCommand) await(ctx context.Context, wait time.Duration) error {
 	}
 }
 
-// ready asks every member once. err says what is missing before requests can be sent, failed which
-// members do not answer.
-func (k *clusterCommand) ready(ctx context.Context) (failed, err error) {
-	err = errors.New("no member of a cluster has answered")
+// ready asks every member once with status. err says what is missing before requests can be sent,
+// failed which members do not answer.
+func (k *clusterCommand) ready(ctx context.Context,
+	status func(context.Context, string) (quorum.Status, error)) (failed, err error) {
+	answered := false
 	var dialer net.Dialer
 	for _, m := range k.members {
-		s, failure := k.remote.Status(ctx, m.Raft)
+		s, failure := status(ctx, m.Raft)
 		if failure != nil {
 			failed = errors.Join(failed, failure)
 			continue
 		}
+		answered = true
 		if s.Leader == "" {
-			return failed, fmt.Errorf("member %s has known no leader", m.ID)
+			err = errors.Join(err, fmt.Errorf("member %s has known no leader", m.ID))
+			continue
 		}
 		conn, failure := dialer.DialContext(ctx, "tcp", m.HTTP)
 		if failure != nil {
-			return failed, fmt.Errorf("member %s has not taken requests (%w)", m.ID, failure)
+			err = errors.Join(err, fmt.Errorf("member %s has not taken requests (%w)", m.ID, failure))
+			continue
 		}
 		_ = conn.Close()
-		err = nil
+	}
+	if !answered {
+		err = errors.New("no member of a cluster has answered")
 	}
 	return failed, err
 }

@@ -410,8 +410,8 @@ func TestFilesOfAFolderAndNothingElse(t *testing.T) {
 	}
 }
 
-// TestVendoredFilesAreThoseOfTheirSums: no file of another's was edited, each has its licence
-// beside it, and the document has nothing inline.
+// TestModulesAreSentWithoutTheirDocumentation: a comment that has its lines for itself is left out
+// and nothing else, and each line keeps its number.
 func TestModulesAreSentWithoutTheirDocumentation(t *testing.T) {
 	module := "/**\n * What.\n * @param {string} a **\n */\nf('/** a */'); /** b */\n" +
 		"  /** @type {any} */ (g)();\n  /** c */\nh();\n// d\n"
@@ -429,6 +429,8 @@ func TestModulesAreSentWithoutTheirDocumentation(t *testing.T) {
 	}
 }
 
+// TestVendoredFilesAreThoseOfTheirSums: no file of another's was edited, each has its licence
+// beside it, and the document has nothing inline.
 func TestVendoredFilesAreThoseOfTheirSums(t *testing.T) {
 	sums := must.Get(fs.ReadFile(assets, "assets/vendor/SHA256SUMS.txt"))(t)
 	known := map[string]string{}

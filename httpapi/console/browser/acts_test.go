@@ -76,6 +76,15 @@ func (p *page) field(label string) string {
 		find((f) => f.innerText.startsWith(%q)).querySelector('input').value`, label))
 }
 
+// askKillSwitch opens the question of the page Controls about the kill switch, and types a reason.
+func (p *page) askKillSwitch(reason string) {
+	p.t.Helper()
+	p.tabTo("switch", "Kill switch")
+	p.press(" ")
+	p.tabTo("textbox", "Reason")
+	p.press(reason)
+}
+
 // ticket opens the page Trade with a ticket that can be placed.
 func (p *page) ticket(s *server) {
 	p.t.Helper()
@@ -172,10 +181,7 @@ func TestALostAnswerIsNoRefusal(t *testing.T) {
 	p.press(kb.Enter)
 	p.says(done)
 	p.goTo(s, "/controls")
-	p.tabTo("switch", "Kill switch")
-	p.press(" ")
-	p.tabTo("textbox", "Reason")
-	p.press("drill")
+	p.askKillSwitch("drill")
 	p.lose(0)
 	p.press(kb.Enter)
 	p.says(done)
@@ -237,9 +243,7 @@ func TestAReasonThatIsRefused(t *testing.T) {
 	p := open(t)
 	p.signIn(s)
 	p.follow("Controls")
-	p.tabTo("switch", "Kill switch")
-	p.press(" ")
-	p.tabTo("textbox", "Reason")
+	p.askKillSwitch("")
 	// No key types a mark of direction, but it may be pasted.
 	if err := call(p, input.InsertText, input.InsertTextParams{Text: "drill\u200f"}); err != nil {
 		t.Fatal(err)

@@ -3,8 +3,6 @@ package browser
 import (
 	"encoding/csv"
 	"fmt"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -30,14 +28,10 @@ func TestAUserSeesEveryOwnFill(t *testing.T) {
 	const fills = 10_400
 	s.manyFills(fills) // one of each pair is of account 1
 	s.projected(fills)
-	token, err := exec.Command(program(t), "token", "--data.dir="+filepath.Join(s.dir, "data"),
-		"--subject=ann", "--accounts=1", "--ttl=1h").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	token := s.mint("--subject=ann", "--accounts=1", "--ttl=1h")
 	p := open(t)
 	p.goTo(s, "/blotter")
-	p.typeIn("Token", strings.TrimSpace(string(token)))
+	p.typeIn("Token", token)
 	p.press(kb.Enter)
 	p.find("heading", "Blotter")
 	shows := func(what string, row func(rows []string) string, seq int) {

@@ -179,20 +179,25 @@ func (s *server) url(path string) string { return "http://" + s.ports["console"]
 // admin is a token that may do everything.
 func (s *server) admin() string {
 	if s.token == "" {
-		args := []string{"token", "--data.dir=" + filepath.Join(s.dir, "data"), "--subject=ops",
-			"--admin", "--ttl=2h"}
-		for _, flag := range s.flags {
-			if strings.HasPrefix(flag, "--auth.jwt.secret=") {
-				args = append(args, flag)
-			}
-		}
-		text, err := exec.Command(program(s.t), args...).Output()
-		if err != nil {
-			s.t.Fatal(err)
-		}
-		s.token = strings.TrimSpace(string(text))
+		s.token = s.mint("--subject=ops", "--admin", "--ttl=2h")
 	}
 	return s.token
+}
+
+// mint is a token of the server's secret.
+func (s *server) mint(claims ...string) string {
+	s.t.Helper()
+	args := append([]string{"token", "--data.dir=" + filepath.Join(s.dir, "data")}, claims...)
+	for _, flag := range s.flags {
+		if strings.HasPrefix(flag, "--auth.jwt.secret=") {
+			args = append(args, flag)
+		}
+	}
+	text, err := exec.Command(program(s.t), args...).Output()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return strings.TrimSpace(string(text))
 }
 
 // call sends a request to a service, beside the console, and returns the answer's document. What a

@@ -217,10 +217,7 @@ func TestAnActOfAnotherOperatorStays(t *testing.T) {
 		return false
 	})
 
-	p.tabTo("switch", "Kill switch")
-	p.press(" ")
-	p.tabTo("textbox", "Reason")
-	p.press("drill")
+	p.askKillSwitch("drill")
 	version := control()["policyVersion"].(float64)
 	s.call("POST", "order-matcher", "/risk/control/policy", map[string]any{
 		"policyVersion": version + 5, "killSwitch": false})
@@ -247,10 +244,7 @@ func TestAnActIsOnRecordOnce(t *testing.T) {
 	s.price("AAPL", 187.30)
 	release := p.hold("/audit?", answer)
 	p.held("/audit?")
-	p.tabTo("switch", "Kill switch")
-	p.press(" ")
-	p.tabTo("textbox", "Reason")
-	p.press("drill")
+	p.askKillSwitch("drill")
 	p.press(kb.Enter)
 	p.says("every new order is refused")
 	release()

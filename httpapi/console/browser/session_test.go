@@ -1,8 +1,6 @@
 package browser
 
 import (
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -15,18 +13,14 @@ func TestAPastedTokenMayDoWhatItMay(t *testing.T) {
 	s := start(t, "--profile=production", "--risk.entitlement.enforced=true",
 		"--reference.write-auth.enforced=true")
 	s.fill()
-	token, err := exec.Command(program(t), "token", "--data.dir="+filepath.Join(s.dir, "data"),
-		"--subject=ann", "--accounts=3", "--ttl=1h").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	token := s.mint("--subject=ann", "--accounts=3", "--ttl=1h")
 	p := open(t)
 	p.goTo(s, "/blotter")
 	p.find("button", "Sign in")
 	p.typeIn("Token", "nonsense")
 	p.press(kb.Enter)
 	p.says("not valid here")
-	p.typeIn("Token", strings.TrimSpace(string(token)))
+	p.typeIn("Token", token)
 	p.press(kb.Enter)
 	p.find("heading", "Blotter")
 	p.says("ann", "trd-1", "trd-3")
