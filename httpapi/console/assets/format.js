@@ -85,6 +85,9 @@ export function duration(seconds) {
 /** So many of something. @param {number} n @param {string} one */
 export const counted = (n, one) => `${whole(n)} ${one}${n === 1 ? '' : 's'}`;
 
+/** What is said of a list that goes on; nothing of a whole one. @param {{items: any[], more: boolean}|null|undefined} list */
+export const cut = (list, end = 'first') => (list?.more ? `the ${end} ${whole(list.items.length)}` : '');
+
 /** A share as a percentage. @param {number} part */
 export const percent = (part) => `${(part * 100).toFixed(part < 0.1 ? 1 : 0)} %`;
 

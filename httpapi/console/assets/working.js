@@ -31,11 +31,14 @@ export class Orders {
     this.known.set(order.orderId, { order: { ...this.known.get(order.orderId)?.order, ...order }, at, fed });
   }
 
-  /** All open orders of an account as of a sequence: the others are not open then. @param {number} account @param {Order[]} items @param {number} at */
-  list(account, items, at) {
+  /**
+   * Open orders of an account as of a sequence: when they are all of them, no other is open then.
+   * @param {number} account @param {Order[]} items @param {number} at @param {boolean} complete
+   */
+  list(account, items, at, complete) {
     const here = new Set(items.map((o) => o.orderId));
     for (const [id, { order, at: since }] of this.known) {
-      if (order.accountId === account && open(order) && !here.has(id) && since <= at) this.known.delete(id);
+      if (complete && order.accountId === account && open(order) && !here.has(id) && since <= at) this.known.delete(id);
     }
     for (const order of items) this.answer(order, at);
   }

@@ -20,7 +20,7 @@ func (s *server) projected(trade int) {
 }
 
 // TestAUserSeesEveryOwnFill: the newest first and live, the filters and the file over all of them,
-// and none of another account. The pages of costs begin with the newest too.
+// and none of another account. The pages of costs and settlement begin with the newest too.
 func TestAUserSeesEveryOwnFill(t *testing.T) {
 	s := start(t, "--profile=production", "--risk.entitlement.enforced=true",
 		"--reference.write-auth.enforced=true", "--risk.price.max-age-ms=3600000",
@@ -106,12 +106,14 @@ func TestAUserSeesEveryOwnFill(t *testing.T) {
 		t.Errorf("the trades of another account: %s", status)
 	}
 
-	p.follow("TCA")
-	p.says("the newest 1,000")
-	p.eventually("the newest trade is first", func() bool {
-		return strings.HasPrefix(p.column("Trades", 0), fmt.Sprintf("trd-%d", fills+2)) ||
-			strings.HasPrefix(p.column("Trades", 0), fmt.Sprintf("trd-%d", fills+1))
-	})
+	for _, name := range []string{"TCA", "Settlement"} {
+		p.follow(name)
+		p.says("the newest 1,000")
+		p.eventually("the newest trade is first", func() bool {
+			return strings.HasPrefix(p.column("Trades", 0), fmt.Sprintf("trd-%d", fills+2)) ||
+				strings.HasPrefix(p.column("Trades", 0), fmt.Sprintf("trd-%d", fills+1))
+		})
+	}
 	p.clean(s)
 }
 

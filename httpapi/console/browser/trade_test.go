@@ -63,6 +63,37 @@ func TestAnOrderIsPlacedAndFillsByKeyboardAlone(t *testing.T) {
 	p.clean(s)
 }
 
+// TestAListThatIsCutClosesNoOrder: a page lists the first 2,000 open orders and says so; what the
+// stream has shown beyond them stays.
+func TestAListThatIsCutClosesNoOrder(t *testing.T) {
+	const listed = 2000
+	s := start(t)
+	for range listed / 1000 {
+		var batch []any
+		for range 1000 {
+			batch = append(batch, map[string]any{"accountId": 1, "security": "AAPL", "side": "Buy",
+				"quantity": 1, "limitPrice": 1})
+		}
+		s.call("POST", "order-matcher", "/orders/batch", batch)
+	}
+	p := open(t)
+	p.signIn(s)
+	p.goTo(s, "/trade?account=1&security=AAPL")
+	newest := func(order string) {
+		t.Helper()
+		p.eventually(order+" is the newest working order", func() bool {
+			return strings.HasPrefix(p.column("Working orders", 0), order+" ")
+		})
+	}
+	newest("ord-2000")
+	s.order(1, "AAPL", "Buy", 1, 1, "one-more")
+	newest("ord-2001")
+	p.typeIn("Security", "MSFT") // the page asks again
+	p.says("the first 2,000", "Book of MSFT")
+	newest("ord-2001")
+	p.clean(s)
+}
+
 // has waits until an order has these values.
 func (s *server) has(order string, want map[string]any) {
 	s.t.Helper()

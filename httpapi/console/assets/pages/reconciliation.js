@@ -1,6 +1,6 @@
 import { html, useAsked, useState } from '../dom.js';
 import { all, get, may, post } from '../api.js';
-import { age, instant, whole, words } from '../format.js';
+import { age, cut, instant, whole, words } from '../format.js';
 import { Ask, Card, Dialog, Empty, Failure, Field, Loading, Table, Tag } from '../parts.js';
 import { useQuery } from '../route.js';
 
@@ -94,7 +94,7 @@ export default function Reconciliation() {
       <p class="note">Last sweep ${instant(status.lastSweepAt)}; last orphan sweep ${instant(status.lastOrphanSweepAt)}${sweep
         ? `: ${whole(sweep.localTradeCount)} rows against ${whole(sweep.fullHistoryTradeCount)} fills, ${whole(sweep.orphanCount)} orphans` : ''}.</p>`}
     ${said && html`<p class="answer good" role="status">${said}</p>`}
-    ${admin ? html`<${Card} title="Breaks" aside=${breaks && (breaks.items.length ? `by age: under a minute ${ages(breaks.items)[0]}, an hour ${ages(breaks.items)[1]}, a day ${ages(breaks.items)[2]}, older ${ages(breaks.items)[3]}` : '')}>
+    ${admin ? html`<${Card} title="Breaks" aside=${breaks && (breaks.items.length ? `${cut(breaks)} by age: under a minute ${ages(breaks.items)[0]}, an hour ${ages(breaks.items)[1]}, a day ${ages(breaks.items)[2]}, older ${ages(breaks.items)[3]}` : '')}>
       <div class="filters"><${Field} label="Class" value=${kind} onInput=${(v) => change({ class: v })}
           options=${[['', 'All'], ...classes.map((c) => [c, words(c)])]} />
         <div class="end"><button onClick=${() => setAsk({ title: 'Sweep the whole history?', text: 'Every row is compared with the journal. It may take a while on a long history.',

@@ -1,6 +1,6 @@
 import { html, useAsked, useRef, useState, useStore } from '../dom.js';
 import { all, get, may, post, session } from '../api.js';
-import { commonDigits, decimal, whole } from '../format.js';
+import { commonDigits, cut, decimal, whole } from '../format.js';
 import { Ask, Card, Failure, Loading, Side, Status, Table, Tag, When } from '../parts.js';
 import { Details } from '../details.js';
 import { useQuery } from '../route.js';
@@ -41,7 +41,7 @@ export default function Settlement() {
       : [...items, { settlementDate: today, due: 0, settled: 0, forced: 0 }].sort((a, b) => (a.settlementDate < b.settlementDate ? -1 : 1));
   }, [today]);
   const { own: rows, error: unread, again: list } = useAsked(5000,
-    () => all('trade-processor/trades', { status, settlementDate: date }, 1000), [date, status]);
+    () => all('trade-processor/trades', { order: 'newest', status, settlementDate: date }, 1000), [date, status]);
   const failed = error || unread;
   const digits = commonDigits((rows?.items || []).map((t) => t.price));
   const next = days?.find((d) => d.due && d.settlementDate >= today);
@@ -61,7 +61,7 @@ export default function Settlement() {
       <${Card} title="What settles next">${next
         ? html`<p><b>${whole(next.due)}</b> trades on <b>${next.settlementDate}</b>.</p>${sample && html`<p class="note">For example ${sample.id}: ${because(sample, about)}</p>`}`
         : html`<p class="note">Nothing is due in the next days.</p>`}<//></div>
-    <${Card} title=${date ? `Trades of ${date}` : 'Trades'} aside=${date && html`<button class="small" onClick=${() => change({ date: '' })}>All dates</button>`}>
+    <${Card} title=${date ? `Trades of ${date}` : 'Trades'} aside=${html`${cut(rows, 'newest')} ${date && html`<button class="small" onClick=${() => change({ date: '' })}>All dates</button>`}`}>
       <div class="filters"><div class="field"><label for="settle-status">Status</label><select id="settle-status" value=${status} onChange=${(e) => change({ status: e.target.value })}>
         <option value="Processing" selected=${status === 'Processing'}>Due</option><option value="Settled" selected=${status === 'Settled'}>Settled</option></select></div></div>
       <${Table} label="Trades" rows=${rows?.items} keyOf=${(t) => t.id} empty="No trade here." onOpen=${(t) => change({ open: t.id }, true)} columns=${[

@@ -1,6 +1,6 @@
 import { html, useAsked, useMemo, useSettled } from '../dom.js';
 import { all, get, may } from '../api.js';
-import { commonDigits, decimal, instant, whole } from '../format.js';
+import { commonDigits, cut, decimal, instant, whole } from '../format.js';
 import { Card, Empty, Facts, Failure, Field, Loading, Side, Table, When } from '../parts.js';
 import { Plot } from '../plot.js';
 import { useAccounts, useSecurities } from '../data.js';
@@ -74,7 +74,7 @@ export default function Tca() {
           { label: 'Security', key: 'security' }, { label: 'Trades', num: true, show: (r) => whole(r.trades) },
           { label: 'To TWAP, bp', num: true, show: (r) => bps(r.averageSlippageBps) },
           { label: 'To arrival, bp', num: true, show: (r) => bps(r.averageArrivalSlippageBps) }]} />`}<//>
-      <${Card} title="Trades" aside=${trades?.more && 'the newest 1,000'}>${(trades || !unread) && html`<${Table} label="Trades" rows=${trades?.items} keyOf=${(t) => t.id} empty="No trade yet."
+      <${Card} title="Trades" aside=${cut(trades, 'newest')}>${(trades || !unread) && html`<${Table} label="Trades" rows=${trades?.items} keyOf=${(t) => t.id} empty="No trade yet."
         onOpen=${(t) => { change({ trade: t.id }); scrollTo(0, 0); }} columns=${[{ label: 'Trade', key: 'id' }, { label: 'Account', num: true, key: 'accountId' }, { label: 'Security', key: 'security' },
           { label: 'Side', show: (t) => html`<${Side} of=${t.side} />` }, { label: 'Quantity', num: true, show: (t) => whole(t.quantity) },
           { label: 'Price', num: true, show: (t) => decimal(t.price, digits) }, { label: 'Executed', show: (t) => html`<${When} at=${t.timestamp} />` }]} />`}<//></div>

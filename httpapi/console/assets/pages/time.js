@@ -1,6 +1,6 @@
 import { html, useAsked, useEffect, useRef, useSettled, useState, useStore } from '../dom.js';
 import { all, get, may, Problem, send } from '../api.js';
-import { commonDigits, decimal, whole } from '../format.js';
+import { commonDigits, cut, decimal, whole } from '../format.js';
 import { Card, Empty, Failure, Field, Loading, Side, Status, Table, Tag, When } from '../parts.js';
 import { Credit } from '../credit.js';
 import { useAccounts, useSecurities } from '../data.js';
@@ -59,7 +59,8 @@ export default function Time() {
       security ? get(`${base}/book/${security}`, { query: { depth: 12 }, signal }).catch((e) => { if (e.status === 404 && e.code === 'SECURITY_NOT_FOUND') return null; throw e; }) : null,
       all(`${base}/positions`, scope, 1000, { signal }), all(`${base}/orders`, { status: 'open', ...scope }, 1000, { signal }), all(`${base}/credit`, scope, 1000, { signal })]);
     return { sequence: paused, security, book, positions: positions.items.filter((p) => !security || p.security === security),
-      credit: credit.items, orders: orders.items.filter((o) => !security || o.security === security) };
+      credit: credit.items, orders: orders.items.filter((o) => !security || o.security === security),
+      cuts: [cut(positions), cut(credit) && `credit of ${cut(credit)}`, cut(orders)] };
   }, [paused, security, account, ready]);
 
   const { answer: seen } = useAsked(250, async (known, signal) => { // the marks around it
@@ -125,11 +126,11 @@ export default function Time() {
         : !view.book.bids.length && !view.book.asks.length ? html`<${Empty}>The book was empty.<//>` : html`<${Table} label="Book" fit rows=${[...[...view.book.asks].reverse().map((l) => ({ ...l, side: 'Sell' })), ...view.book.bids.map((l) => ({ ...l, side: 'Buy' }))]}
           keyOf=${(l) => l.side + l.price} columns=${[{ label: 'Side', show: (l) => html`<${Side} of=${l.side} />` }, { label: 'Price', num: true, show: (l) => decimal(l.price, digits) },
             { label: 'Quantity', num: true, show: (l) => whole(l.quantity) }, { label: 'Orders', num: true, show: (l) => whole(l.orders) }]} />`}<//>
-      <${Card} title="Positions"><${Table} label="Positions" rows=${view.positions} keyOf=${(p) => `${p.accountId}/${p.security}`} empty="No position then." columns=${[
+      <${Card} title="Positions" aside=${view.cuts.slice(0, 2).filter(Boolean).join(', ')}><${Table} label="Positions" rows=${view.positions} keyOf=${(p) => `${p.accountId}/${p.security}`} empty="No position then." columns=${[
         { label: 'Account', num: true, key: 'accountId' }, { label: 'Security', key: 'security' }, { label: 'Quantity', num: true, show: (p) => whole(p.quantity) },
         { label: 'Average cost', num: true, show: (p) => decimal(p.averageCost, commonDigits(view.positions.map((q) => q.averageCost))) }]} />
         <h3>Credit used</h3><${Credit} rows=${view.credit} empty="No account used credit then." short /><//></div>
-      <${Card} title="Working orders"><${Table} label="Working orders" rows=${view.orders} keyOf=${(o) => o.orderId} empty="No order was working then." columns=${[
+      <${Card} title="Working orders" aside=${view.cuts[2]}><${Table} label="Working orders" rows=${view.orders} keyOf=${(o) => o.orderId} empty="No order was working then." columns=${[
         { label: 'Order', key: 'orderId' }, { label: 'Account', num: true, key: 'accountId' }, { label: 'Security', key: 'security' }, { label: 'Side', show: (o) => html`<${Side} of=${o.side} />` },
         { label: 'Left', num: true, show: (o) => whole(o.remainingQuantity) }, { label: 'Price', num: true, show: (o) => decimal(o.limitPrice, digits) },
         { label: 'Status', show: (o) => html`<${Status} of=${o.status} />` }, { label: 'Sequence', num: true, show: (o) => whole(o.sequence) }, { label: '', show: (o) => html`<${WhyButton} order=${o.orderId} />` }]} /><//>`}`;

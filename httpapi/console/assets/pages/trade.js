@@ -1,6 +1,6 @@
 import { html, useEffect, useEvery, useLayoutEffect, useReducer, useRef, useSettled, useState, useStore } from '../dom.js';
 import { all, may, post, session } from '../api.js';
-import { clock, commonDigits, decimal, whole, words, zone } from '../format.js';
+import { clock, commonDigits, cut, decimal, whole, words, zone } from '../format.js';
 import { Card, Empty, Failure, Field, Loading, Side, Status, Table } from '../parts.js';
 import { reasons, useAccounts, useSecurities } from '../data.js';
 import { WhyButton } from '../details.js';
@@ -198,7 +198,7 @@ export default function Trade() {
   const [price, setPrice] = useState('');
   const [, draw] = useReducer((n) => n + 1, 0);
   const frame = useFrame(() => draw(0));
-  const state = useRef({ book: new Book(), asked: new Book(), trades: /** @type {any[]} */ ([]), orders: new Orders(), key: '', recent: false, reach: /** @type {string|null} */ (null), since: 0, fills: new Fills() }).current;
+  const state = useRef({ book: new Book(), asked: new Book(), trades: /** @type {any[]} */ ([]), orders: new Orders(), key: '', recent: false, reach: /** @type {string|null} */ (null), since: 0, fills: new Fills(), part: '' }).current;
   const [error, setError] = useState(null);
   const valid = known.length ? known.some(([t]) => t === security) : ticker.test(security);
   if (state.key !== security) {
@@ -249,8 +249,10 @@ export default function Trade() {
         state.asked.reset(asked);
       }
       if (chosen) {
-        const { items, asOf } = await all('order-matcher/orders', { status: 'open', accountId: account }, 2000, { after: since });
-        orders.list(Number(account), items, asOf);
+        const list = await all('order-matcher/orders', { status: 'open', accountId: account }, 2000, { after: since });
+        if (gone()) return;
+        orders.list(Number(account), list.items, list.asOf, !list.more);
+        state.part = cut(list);
       }
       if (valid && (live !== 'live' || !state.recent)) {
         const before = await recent(fills, security, since);
@@ -286,7 +288,7 @@ export default function Trade() {
             { label: 'Side', show: (t) => html`<${Side} of=${t.side} />` },
             { label: `Time (${zone})`, show: (t) => clock(t.execTimeMillis) }]} />`}
     <//></div>
-    <${Card} title=${account ? `Working orders of account ${account}` : 'Working orders'}>
+    <${Card} title=${account ? `Working orders of account ${account}` : 'Working orders'} aside=${chosen && state.part}>
       ${chosen ? html`<${Working} orders=${mine} onOrder=${onOrder} />` : html`<${Empty}>Choose an account.<//>`}<//>`;
 }
 
