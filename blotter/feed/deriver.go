@@ -236,8 +236,12 @@ func (d *deriver) begin(ev *matcher.Event, kind Kind, security, account uint32) 
 	return true
 }
 
-// ticker is the ticker of a security, which never changes.
+// ticker is the ticker of a security, which never changes. An order that was refused because there
+// is no such security has none: its number may be any.
 func (d *deriver) ticker(id uint32) string {
+	if id > d.views.SecurityCount() {
+		return ""
+	}
 	for n := uint32(len(d.tickers)); n < id; n++ {
 		security, _ := d.views.Security(n + 1)
 		d.tickers = append(d.tickers, security.Ticker)

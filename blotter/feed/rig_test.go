@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"math/rand/v2"
 	"strings"
 	"sync"
@@ -148,6 +149,10 @@ func (r *rig) command() matcher.Command {
 	case kind < 10:
 		c.PriceTicks = int64(r.random.Uint64() >> 1)
 		c.Flags = []uint16{0, 0, 0, matcher.FlagIOC, matcher.FlagPostOnly}[n(5)]
+		if n(20) == 0 { // sequenced, and refused
+			c.SecurityID = []uint32{0, testSecurities + 1, 1 << 30, matcher.UnknownTicker([]byte("NOPE")),
+				math.MaxUint32}[n(5)]
+		}
 	case kind < 14:
 		r.about(&c, matcher.OrderCancel)
 	case kind < 17:
