@@ -116,11 +116,6 @@ func (s *service) sendFile(v *serviceRequest, e *exportQuery, table string,
 	p.done = func() { s.exports.Add(-1); done() }
 	p.run = func(ctx context.Context, out io.Writer) error {
 		return journal.Politely(journal.Background, func() (err error) {
-			defer func() {
-				if cause := recover(); cause != nil {
-					err = s.panicked(p.what)
-				}
-			}()
 			rows, err = write(ctx, file{out, e.format, p.begin})
 			return err
 		})

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"runtime/debug"
 	"slices"
 	"time"
 
@@ -244,7 +243,7 @@ func (s *feedStream) SupportsBodyWriteTo() bool { return true }
 func (s *feedStream) WriteTo(w io.Writer) (n int64, err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
-			err = s.panicked()
+			err = s.panicked(cause)
 		}
 	}()
 	for {
@@ -277,7 +276,7 @@ func (s *feedStream) write(w io.Writer, piece [][]byte) error {
 func (s *feedStream) Read(b []byte) (n int, err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
-			err = s.panicked()
+			err = s.panicked(cause)
 		}
 	}()
 	if len(s.rest) == 0 {
@@ -294,9 +293,8 @@ var errFeedPanicked = errors.New("httpapi: the feed panicked")
 
 // panicked counts a panic, logs the stack without the cause, which may hold an event's bytes, and
 // returns the error that ends the connection.
-func (s *feedStream) panicked() error {
-	s.m.server.panics.Add(1)
-	s.m.server.log.Error("httpapi: feed panicked", "stack", string(debug.Stack()))
+func (s *feedStream) panicked(cause any) error {
+	s.m.server.panicked("feed", cause)
 	return errFeedPanicked
 }
 

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/valyala/fasthttp"
+
+	"posttrade/journal"
 )
 
 // The limits of every listener; those of the head are in framing.go.
@@ -202,15 +204,26 @@ func (s *server) finish(ctx *fasthttp.RequestCtx) {
 		s.answered(ctx)
 		return
 	}
-	s.panics.Add(1)
-	what := "panic" // the value of a panic may hold a caller's bytes; a runtime error does not
-	if e, ok := cause.(runtime.Error); ok {
-		what = e.Error()
-	}
-	s.log.Error("httpapi: handler panicked", "cause", what, "stack", string(debug.Stack()))
+	s.panicked("handler", cause)
 	s.problem(ctx, problemCrash)
 	ctx.SetConnectionClose()
 	s.answered(ctx)
+}
+
+// panicked counts a panic and logs its stack: that of the goroutine which began it.
+//
+// The value of a panic may hold a caller's bytes; a runtime error does not.
+func (s *server) panicked(what string, cause any) {
+	stack := debug.Stack()
+	if p, ok := cause.(*journal.Panic); ok {
+		cause, stack = p.Cause, p.Stack
+	}
+	said := "panic"
+	if e, ok := cause.(runtime.Error); ok {
+		said = e.Error()
+	}
+	s.panics.Add(1)
+	s.log.Error("httpapi: "+what+" panicked", "cause", said, "stack", string(stack))
 }
 
 // readError answers a request that could not be read. The library closes the connection afterwards.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"runtime/debug"
 	"sync"
 	"time"
 
@@ -179,7 +178,7 @@ func (s *service) stream(p *streamedAnswer, request *fasthttp.RequestCtx) *bodyS
 		var err error
 		defer func() {
 			if cause := recover(); cause != nil {
-				err = s.panicked(p.what)
+				err = s.panicked(p.what, cause)
 			}
 			if p.done != nil {
 				p.done()
@@ -198,9 +197,8 @@ func (s *service) stream(p *streamedAnswer, request *fasthttp.RequestCtx) *bodyS
 }
 
 // panicked counts and logs a panic of what makes an answer, and returns the error that ends it.
-func (s *service) panicked(what string) error {
-	s.server.panics.Add(1)
-	s.server.log.Error("httpapi: "+what+" panicked", "stack", string(debug.Stack()))
+func (s *service) panicked(what string, cause any) error {
+	s.server.panicked(what, cause)
 	return errors.New("httpapi: " + what + " panicked")
 }
 

@@ -1,6 +1,11 @@
 package journal
 
-import "posttrade/ring"
+import (
+	"fmt"
+	"runtime/debug"
+
+	"posttrade/ring"
+)
 
 // The nice values of work beside the path of an order. Bulk runs only when no other work wants the
 // processor, and may be delayed for minutes. Background gets a tenth of a busy processor, so that
@@ -14,23 +19,59 @@ const (
 // takes only the time that the path of an order leaves over. The thread ends with f, because the
 // runtime must not reuse a thread of that priority. If the system does not allow the change, f runs
 // at the usual priority: so on every system but Linux.
-func Politely(nice int, f func() error) error {
-	done := make(chan error, 1)
+//
+// A panic of f is a panic of Politely, with a *Panic: a caller that recovers from its own panics
+// recovers from those of f.
+func Politely(nice int, f func() error) (err error) {
+	done := make(chan *Panic, 1)
 	go func() {
 		lower(nice)
-		done <- f()
+		done <- caught(func() { err = f() })
 	}()
-	return <-done
+	if met := <-done; met != nil {
+		panic(met)
+	}
+	return err
+}
+
+// Panic is the panic of a goroutine that works for another one, which panics with it.
+type Panic struct {
+	Cause any    // the value that the goroutine panicked with
+	Stack []byte // of the goroutine
+}
+
+// Error is cause and stack: so the runtime prints both when nothing recovers.
+func (p *Panic) Error() string { return fmt.Sprintf("%v\n\n%s", p.Cause, p.Stack) }
+
+// caught runs f and returns its panic, nil for none.
+func caught(f func()) (met *Panic) {
+	defer func() {
+		switch cause := recover().(type) {
+		case nil:
+		case *Panic:
+			met = cause
+		default:
+			met = &Panic{cause, debug.Stack()}
+		}
+	}()
+	f()
+	return nil
 }
 
 // alike starts f on a goroutine with the caller's priority: work that a polite caller gives to a
-// helper must not run at full priority.
-func alike(f func()) {
+// helper must not run at full priority. join waits for the end of f, and panics when f has.
+func alike(f func()) (join func()) {
 	nice := ring.Niceness()
+	done := make(chan *Panic, 1)
 	go func() {
 		if nice >= Background {
 			lower(nice)
 		}
-		f()
+		done <- caught(f)
 	}()
+	return func() {
+		if met := <-done; met != nil {
+			panic(met)
+		}
+	}
 }

@@ -156,8 +156,8 @@ func endsEarly(end, head uint64) error {
 //
 // Each commit is in one place: with the walker, in ready, with the reader or in free. free has room
 // for all of them, so giving one back never blocks. After an error the reader only drains ready,
-// which ends when the walker has met the cancelled context and closed it: replay never returns
-// while its walker still reads the store.
+// which ends when the walker has met the cancelled context and closed it: replay never returns, and
+// never panics, while its walker still reads the store. A panic of the walker is replay's.
 func replay(ctx context.Context, db *blockStore, seed [chainBytes]byte, from, to uint64, bare bool,
 	fn func(*decoded) error) error {
 	if from > to {
@@ -175,8 +175,13 @@ func replay(ctx context.Context, db *blockStore, seed [chainBytes]byte, from, to
 	for range replayDepth + 1 {
 		free <- &decoded{}
 	}
+	defer func() { // fn may panic
+		cancel()
+		for range ready {
+		}
+	}()
 	var walkErr error
-	alike(func() {
+	join := alike(func() {
 		defer close(ready)
 		defer w.close()
 		walkErr = w.walk(to, func(d *decoded) error {
@@ -208,8 +213,8 @@ func replay(ctx context.Context, db *blockStore, seed [chainBytes]byte, from, to
 		}
 		free <- d
 	}
+	join()
 	canceled := ctx.Err()
-	cancel()
 	switch {
 	case err != nil:
 		return err

@@ -17,17 +17,19 @@ import (
 // of the iterator and of its closing. While f runs, the iterator pins the memtables and tables that
 // it reads: f must not run long. Its keys and values hold until it moves.
 func iterate(db *blockStore, lower, upper []byte, f func(*pebble.Iterator) error) error {
-	return guard(func() error {
+	return guard(func() (err error) {
 		it, err := db.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: upper})
 		if err != nil {
 			return fmt.Errorf("journal: iterate: %w", err)
 		}
+		defer func() { // f may panic
+			if closeErr := it.Close(); closeErr != nil && !errors.Is(err, closeErr) {
+				err = errors.Join(err, fmt.Errorf("journal: iterate: %w", closeErr))
+			}
+		}()
 		err = f(it)
 		if itErr := it.Error(); itErr != nil && !errors.Is(err, itErr) {
 			err = errors.Join(err, fmt.Errorf("journal: iterate from key=%s: %w", keyName(lower), itErr))
-		}
-		if closeErr := it.Close(); closeErr != nil && !errors.Is(err, closeErr) {
-			err = errors.Join(err, fmt.Errorf("journal: iterate: %w", closeErr))
 		}
 		return err
 	})

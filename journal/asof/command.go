@@ -44,8 +44,14 @@ func (h *History) Command(ctx context.Context, inputSeq uint64,
 	}
 	h.mu.Unlock()
 	sh := m.p.shadow
+	replaying := false
 	if alone {
-		defer h.settle(m.p)
+		defer func() {
+			if replaying { // and has panicked
+				m.p.drop()
+			}
+			h.settle(m.p)
+		}()
 	} else { // others read this moment: they must not see it move
 		m.Release()
 		if sh, err = h.Shadow(ctx, inputSeq-1); err != nil {
@@ -57,20 +63,22 @@ func (h *History) Command(ctx context.Context, inputSeq uint64,
 	if err := before(StateBefore{sh.Engine().(*matcher.Engine), views}); err != nil {
 		return nil, err
 	}
+	replaying = true
 	err = sh.Follow(ctx, inputSeq, func(some []matcher.Event) error {
 		events = append(events, some...)
 		return nil
 	})
+	replaying = false
 	return events, err
 }
 
 // settle ends a move of a shadow that no caller reads. Where the replay failed, the warmShadow has
 // the sequence that the shadow has reached.
 func (h *History) settle(p *warmShadow) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	p.moving, p.at = false, p.shadow.Applied()
-	h.wake()
+	if p.shadow != nil {
+		p.at = p.shadow.Applied()
+	}
+	h.put(p, false, false)
 }
 
 // OrderCommand returns the sequence of the command that made an order, also of one that the views

@@ -115,19 +115,40 @@ func (h *History) base(inputSeq uint64) (base uint64) {
 // move brings a claimed shadow to a moment and makes the caller its reader.
 //
 // The caller has p.moving. After an error it is no reader: the shadow then stands where the replay
-// ended, or the warmShadow is gone when there is no shadow left to go on with.
-func (h *History) move(ctx context.Context, p *warmShadow, inputSeq uint64) error {
-	var fresh bool
+// ended, or the warmShadow is gone when there is no shadow left to go on with. After a panic of the
+// replay there is none: its state is not the journal's.
+func (h *History) move(ctx context.Context, p *warmShadow, inputSeq uint64) (err error) {
+	var fresh, ended bool
+	defer func() {
+		if !ended {
+			p.drop()
+		}
+		h.put(p, fresh, ended && err == nil)
+	}()
 	step := func() (err error) {
 		fresh, err = h.advance(ctx, p, inputSeq)
 		return err
 	}
-	var err error
 	if p.shadow != nil && p.at < inputSeq && inputSeq-p.at <= shortStep {
 		err = step()
 	} else {
 		err = journal.Politely(journal.Background, step)
 	}
+	ended = true
+	return err
+}
+
+// drop closes a shadow whose replay has panicked. The caller has p.moving.
+func (p *warmShadow) drop() {
+	if p.shadow != nil {
+		_ = p.shadow.Close()
+		p.shadow = nil
+	}
+}
+
+// put gives back a shadow that was moved: to a reader, or to the next caller. A warmShadow that has
+// none is gone. fresh says that its memory must be measured.
+func (h *History) put(p *warmShadow, fresh, read bool) {
 	bytes := int64(0)
 	if fresh && p.shadow != nil {
 		bytes = resident(p.shadow)
@@ -140,11 +161,10 @@ func (h *History) move(ctx context.Context, p *warmShadow, inputSeq uint64) erro
 	}
 	if p.shadow == nil {
 		h.warm = slices.DeleteFunc(h.warm, func(q *warmShadow) bool { return q == p })
-	} else if err == nil {
+	} else if read {
 		p.readers++
 	}
 	h.wake()
-	return err
 }
 
 // advance makes the shadow of p anew if a new one reaches inputSeq sooner, and replays up to it.
