@@ -198,8 +198,7 @@ export default function Trade() {
   const [price, setPrice] = useState('');
   const [, draw] = useReducer((n) => n + 1, 0);
   const frame = useFrame(() => draw(0));
-  const state = useRef({ book: new Book(), asked: new Book(), trades: /** @type {any[]} */ ([]), orders: new Orders(), key: '', recent: false, reach: /** @type {string|null} */ (null), since: 0, fills: new Fills(), part: '' }).current;
-  const [error, setError] = useState(null);
+  const state = useRef({ book: new Book(), asked: new Book(), trades: /** @type {any[]} */ ([]), orders: new Orders(), key: '', missing: false, recent: false, reach: /** @type {string|null} */ (null), since: 0, fills: new Fills(), part: '' }).current;
   const valid = known.length ? known.some(([t]) => t === security) : ticker.test(security);
   if (state.key !== security) {
     state.key = security;
@@ -246,7 +245,8 @@ export default function Trade() {
       if (valid && live !== 'live') {
         const asked = await readBook(security, DEPTH * 2);
         if (gone()) return;
-        state.asked.reset(asked);
+        state.missing = !asked;
+        if (asked) state.asked.reset(asked);
       }
       if (chosen) {
         const list = await all('order-matcher/orders', { status: 'open', accountId: account }, 2000, { after: since });
@@ -261,8 +261,7 @@ export default function Trade() {
         state.reach = before.reach;
         state.recent = since === state.since;
       }
-      setError(null);
-    } catch (failure) { if (!gone()) setError(failure); }
+    } catch { /* api.js has noted it */ }
     frame();
   }, [security, account, live, valid]);
   const mine = state.orders.working(Number(account));
@@ -274,7 +273,7 @@ export default function Trade() {
       change=${change} onOrder=${onOrder} /><//>
     <${Card} title=${valid ? `Book of ${security}` : 'Book'} aside=${valid && (live === 'live' ? 'live' : live === 'absent' ? 'asked for every second' : live)}>
       ${!valid ? html`<${Empty}>${security ? 'No such security.' : 'Choose a security.'}<//>`
-        : !book.whole ? (error?.status === 404 ? html`<${Empty}>No such security.<//>` : html`<${Loading} what="the book" />`)
+        : !book.whole ? (state.missing ? html`<${Empty}>No such security.<//>` : html`<${Loading} what="the book" />`)
         : html`<${Ladder} book=${shown} orders=${mine.filter((o) => o.security === security)} take=${(p) => setPrice(String(p))} />`}
     <//>
     <${Card} title="Last trades" aside=${valid && state.trades.length > 0 && state.trades.length < KEPT_TRADES && state.reach}>
@@ -306,6 +305,7 @@ function anew(state) {
   state.book = new Book();
   state.asked = new Book();
   state.trades = [];
+  state.missing = false; // the engine has no such security
   state.recent = false;
   state.reach = null; // nothing was looked at
 }
