@@ -97,18 +97,11 @@ export class Feed {
         if (problem.absent) absent = true;
         this.state.set('absent');
         return !absent;
-      case 400: // a position that this history does not have: begin anew
-        if (this.last) {
-          this.last = '';
-          this.tell({ id: '', event: 'restart', data: {} });
-          return true;
-        }
-        this.state.set('refused');
-        return false;
       case 401:
         refreshSession();
         this.state.set('refused');
         return false;
+      case 400:
       case 403:
         this.state.set('refused');
         return false;
@@ -172,7 +165,7 @@ export class Feed {
     const known = { id: raw.id, event: raw.event, data: JSON.parse(raw.data) };
     if (!link.value.live && !document.hidden) link.value.because = 'catching up';
     if (raw.event === 'gone') {
-      if (known.data.reason === 'TOKEN_EXPIRED' || known.data.reason === 'EXPIRED') refreshSession();
+      if (known.data.reason === 'TOKEN_EXPIRED') refreshSession();
       return;
     }
     this.tell(known);

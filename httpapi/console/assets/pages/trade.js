@@ -227,36 +227,29 @@ export default function Trade() {
         state.recent = false;
         poll();
         break;
-      case 'restart': // this history is another one: everything is read again
-        state.orders = new Orders();
-        state.since = 0;
-        state.fills = new Fills();
-        anew(state);
-        break;
       default: return;
     }
     frame();
   });
   // Without a live stream, and for what came before it, the page asks.
   const poll = useEvery(live === 'live' ? 15_000 : 700, async (signal) => {
-    const { orders, fills, since } = state; // of this history
-    const gone = () => signal.aborted || orders !== state.orders;
+    const { orders, fills, since } = state;
     try {
       if (valid && live !== 'live') {
         const asked = await readBook(security, DEPTH * 2);
-        if (gone()) return;
+        if (signal.aborted) return;
         state.missing = !asked;
         if (asked) state.asked.reset(asked);
       }
       if (chosen) {
         const list = await all('order-matcher/orders', { status: 'open', accountId: account }, 2000, { after: since });
-        if (gone()) return;
+        if (signal.aborted) return;
         orders.list(Number(account), list.items, list.asOf, !list.more);
         state.part = cut(list);
       }
       if (valid && (live !== 'live' || !state.recent)) {
         const before = await recent(fills, security, since);
-        if (gone()) return;
+        if (signal.aborted) return;
         state.trades = together(state.trades, before.rows);
         state.reach = before.reach;
         state.recent = since === state.since;
