@@ -320,11 +320,11 @@ async function recent(fills, security, after) {
 /** The fills of a security from a trade sequence on, one of each match. */
 function matches(fills, security, from) {
   const rows = [];
-  const cut = from > fills.first ? fills.at(from)?.sequence : 0; // a command that begins before
+  const begun = from > fills.first ? fills.at(from)?.sequence : 0; // a command that begins before
   let command = 0, first = false;
   for (let seq = from; seq <= fills.head; seq++) {
     const fill = fills.at(seq); // of the two fills of a match, the aggressor's comes first
-    if (!fill || fill.sequence === cut) continue;
+    if (!fill || fill.sequence === begun) continue;
     first = fill.sequence !== command || !first;
     command = fill.sequence;
     if (first && fill.security === security) rows.push(fill);
