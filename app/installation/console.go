@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"posttrade/app/flight"
 	"posttrade/app/settings"
 	"posttrade/httpapi"
 	"posttrade/httpapi/console"
@@ -113,11 +114,7 @@ func consoleNames(c *settings.Config, l *listeners) (names []string) {
 //
 // The keys are the names in the console's addresses; the folders may not exist.
 func consoleFolders(c *settings.Config) map[string]string {
-	flight := c.String("flight.dir")
-	if flight == "" {
-		flight = c.InDataDir("flight")
-	}
-	folders := map[string]string{"extracts": c.ExtractSink(), "flight": flight}
+	folders := map[string]string{"extracts": c.ExtractSink(), "flight": flight.FlightDir(c)}
 	if c.String("profile") == "dev" {
 		folders["perf"] = filepath.Join("perf", "results") // of the source tree that dev runs in
 	}

@@ -1,5 +1,5 @@
 /** A book as the live stream builds it: a snapshot, then each change of a level. */
-import { get } from './api.js';
+import { get, Problem } from './api.js';
 
 /** @typedef {{price: number, quantity: number, orders: number}} Level */
 
@@ -38,5 +38,12 @@ export class Book {
   }
 }
 
-/** @param {string} security @param {number} depth */
-export const readBook = (security, depth) => get(`order-matcher/book/${security}`, { query: { depth } });
+/** The book as the service has it; null: the engine has no such security. @param {string} security @param {number} depth */
+export async function readBook(security, depth) {
+  try {
+    return await get(`order-matcher/book/${security}`, { query: { depth } });
+  } catch (failure) {
+    if (failure instanceof Problem && failure.code === 'SECURITY_NOT_FOUND') return null;
+    throw failure;
+  }
+}

@@ -8,7 +8,7 @@ import { get, may, send, session } from './api.js';
 const EVERY_MS = 2000, KEPT_MS = 600_000;
 
 /**
- * One sample: the time and every metric by name and labels, as in svc_ring_depth{ring="input"}.
+ * One sample: the time and what is kept, by name and labels, as in svc_ring_depth{ring="input"}.
  * @typedef {{at: number, metrics: Record<string, number>}} Sample
  * @type {Store<Sample[]>}
  */
@@ -38,7 +38,16 @@ export function parse(text) {
   return out;
 }
 
-const kept = /^svc_(orders_total|journal_commit_seconds_(sum|count)|stage_latency_seconds_(sum|count)\{stage="http"|ring_depth|stage_sequence|.*_lag|outbox_unpublished|recon_open|settlement_|cluster_|kill|evidence_|disk_free|feed_)/;
+/** What the pages show over time: a metric with all its series, or one series. history.go has the same list. */
+const kept = new Set([
+  'svc_orders_total',
+  'svc_journal_commit_seconds_sum', 'svc_journal_commit_seconds_count',
+  'svc_stage_latency_seconds_sum{stage="http"}', 'svc_stage_latency_seconds_count{stage="http"}',
+  'svc_ring_depth',
+  'svc_projection_lag_records', 'svc_recon_lag_records', 'svc_recon_open_breaks',
+  'svc_replica_lag_records', 'svc_outbox_unpublished_rows',
+  'svc_tca_lag_records', 'svc_evidence_lag_seconds',
+]);
 
 const loop = repeat(async () => {
   if (!session.value?.signedIn || !may('admin') || document.hidden) return;
@@ -46,7 +55,7 @@ const loop = repeat(async () => {
   metrics.set(all);
   /** @type {Record<string, number>} */
   const some = {};
-  for (const name in all) if (kept.test(name) && !name.includes('_bucket')) some[name] = all[name];
+  for (const name in all) if (kept.has(name) || kept.has(name.split('{')[0])) some[name] = all[name];
   if (!read) await readKept();
   const since = Date.now() - KEPT_MS;
   samples.set([...samples.value.filter((s) => s.at > since), { at: Date.now(), metrics: some }]);

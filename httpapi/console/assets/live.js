@@ -6,11 +6,11 @@
  * its connection back, and goes on from the same place when it is seen again.
  */
 import { Store, useEffect, useRef, useStore } from './dom.js';
-import { link, lost, queryOf, refreshSession, statusOf } from './api.js';
+import { link, lost, Problem, queryOf, refreshSession, statusOf } from './api.js';
 
 /**
  * @typedef {{id: string, event: string, data: any}} Happening
- * @typedef {'connecting'|'live'|'lost'|'absent'|'refused'} State
+ * @typedef {'connecting'|'live'|'lost'|'absent'|'refused'} State absent: the server has no such stream
  */
 
 const HIDDEN_MS = 20_000; // a hidden page gives its connection back after this
@@ -89,32 +89,25 @@ export class Feed {
     }
   }
 
-  /** @param {Response} answer */
+  /** An answer that is no stream. False: it will not be another one. @param {Response} answer */
   async refused(answer) {
-    const body = await answer.json().catch(() => ({}));
-    switch (statusOf(answer)) {
-      case 404:
-        absent = true;
+    const problem = new Problem(statusOf(answer), await answer.json().catch(() => null));
+    switch (problem.status) {
+      case 404: // else the engine has no such security, and may learn it
+        if (problem.absent) absent = true;
         this.state.set('absent');
-        return false;
-      case 400: // a position that this history does not have: begin anew
-        if (this.last) {
-          this.last = '';
-          this.tell({ id: '', event: 'restart', data: {} });
-          return true;
-        }
-        this.state.set('refused');
-        return false;
+        return !absent;
       case 401:
         refreshSession();
         this.state.set('refused');
         return false;
+      case 400:
       case 403:
         this.state.set('refused');
         return false;
     }
     this.state.set('lost');
-    if (body.code !== 'BUSY') lost('the live stream does not answer');
+    if (problem.code !== 'BUSY') lost('the live stream does not answer');
     return true;
   }
 
@@ -172,7 +165,7 @@ export class Feed {
     const known = { id: raw.id, event: raw.event, data: JSON.parse(raw.data) };
     if (!link.value.live && !document.hidden) link.value.because = 'catching up';
     if (raw.event === 'gone') {
-      if (known.data.reason === 'TOKEN_EXPIRED' || known.data.reason === 'EXPIRED') refreshSession();
+      if (known.data.reason === 'TOKEN_EXPIRED') refreshSession();
       return;
     }
     this.tell(known);

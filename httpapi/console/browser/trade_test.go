@@ -94,6 +94,39 @@ func TestAListThatIsCutClosesNoOrder(t *testing.T) {
 	p.clean(s)
 }
 
+// TestASecurityThatTheEngineDoesNotHave: the page says so, and shows the account's orders. The
+// stream is live for the next security that is chosen, and for the same one when the engine has
+// learned it.
+func TestASecurityThatTheEngineDoesNotHave(t *testing.T) {
+	s := start(t)
+	s.price("AAPL", 187.20)
+	s.order(1, "AAPL", "Buy", 5, 186.50, "rests")
+	p := open(t)
+	p.goTo(s, "/")
+	p.find("button", "Sign in")
+	release := p.hold("/reference-data/stocks", request) // the page cannot know what exists
+	p.tabTo("button", "Sign in")
+	p.press(kb.Enter)
+	p.find("heading", "Overview")
+	p.follow("Trade")
+	unknown := func() {
+		t.Helper()
+		p.set("?account=1&security=FOO")
+		p.says("Book of FOO\nasked for every second\n", "No such security.")
+		p.eventually("the account's order shows", func() bool {
+			return p.column("Working orders", 0) == "ord-1"
+		})
+	}
+	unknown()
+	p.set("?account=1&security=AAPL")
+	p.says("Book of AAPL\nlive\n", "186.50")
+	unknown()
+	s.call("POST", "reference-data", "/stocks", map[string]any{"ticker": "FOO", "companyName": "Foo"})
+	p.says("Book of FOO\nlive\n", "The book is empty.")
+	release()
+	p.clean(s)
+}
+
 // has waits until an order has these values.
 func (s *server) has(order string, want map[string]any) {
 	s.t.Helper()

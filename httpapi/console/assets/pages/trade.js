@@ -198,8 +198,7 @@ export default function Trade() {
   const [price, setPrice] = useState('');
   const [, draw] = useReducer((n) => n + 1, 0);
   const frame = useFrame(() => draw(0));
-  const state = useRef({ book: new Book(), asked: new Book(), trades: /** @type {any[]} */ ([]), orders: new Orders(), key: '', recent: false, reach: /** @type {string|null} */ (null), since: 0, fills: new Fills(), part: '' }).current;
-  const [error, setError] = useState(null);
+  const state = useRef({ book: new Book(), asked: new Book(), trades: /** @type {any[]} */ ([]), orders: new Orders(), key: '', missing: false, recent: false, reach: /** @type {string|null} */ (null), since: 0, fills: new Fills(), part: '' }).current;
   const valid = known.length ? known.some(([t]) => t === security) : ticker.test(security);
   if (state.key !== security) {
     state.key = security;
@@ -228,41 +227,34 @@ export default function Trade() {
         state.recent = false;
         poll();
         break;
-      case 'restart': // this history is another one: everything is read again
-        state.orders = new Orders();
-        state.since = 0;
-        state.fills = new Fills();
-        anew(state);
-        break;
       default: return;
     }
     frame();
   });
   // Without a live stream, and for what came before it, the page asks.
   const poll = useEvery(live === 'live' ? 15_000 : 700, async (signal) => {
-    const { orders, fills, since } = state; // of this history
-    const gone = () => signal.aborted || orders !== state.orders;
+    const { orders, fills, since } = state;
     try {
       if (valid && live !== 'live') {
         const asked = await readBook(security, DEPTH * 2);
-        if (gone()) return;
-        state.asked.reset(asked);
+        if (signal.aborted) return;
+        state.missing = !asked;
+        if (asked) state.asked.reset(asked);
       }
       if (chosen) {
         const list = await all('order-matcher/orders', { status: 'open', accountId: account }, 2000, { after: since });
-        if (gone()) return;
+        if (signal.aborted) return;
         orders.list(Number(account), list.items, list.asOf, !list.more);
         state.part = cut(list);
       }
       if (valid && (live !== 'live' || !state.recent)) {
         const before = await recent(fills, security, since);
-        if (gone()) return;
+        if (signal.aborted) return;
         state.trades = together(state.trades, before.rows);
         state.reach = before.reach;
         state.recent = since === state.since;
       }
-      setError(null);
-    } catch (failure) { if (!gone()) setError(failure); }
+    } catch { /* api.js has noted it */ }
     frame();
   }, [security, account, live, valid]);
   const mine = state.orders.working(Number(account));
@@ -274,7 +266,7 @@ export default function Trade() {
       change=${change} onOrder=${onOrder} /><//>
     <${Card} title=${valid ? `Book of ${security}` : 'Book'} aside=${valid && (live === 'live' ? 'live' : live === 'absent' ? 'asked for every second' : live)}>
       ${!valid ? html`<${Empty}>${security ? 'No such security.' : 'Choose a security.'}<//>`
-        : !book.whole ? (error?.status === 404 ? html`<${Empty}>No such security.<//>` : html`<${Loading} what="the book" />`)
+        : !book.whole ? (state.missing ? html`<${Empty}>No such security.<//>` : html`<${Loading} what="the book" />`)
         : html`<${Ladder} book=${shown} orders=${mine.filter((o) => o.security === security)} take=${(p) => setPrice(String(p))} />`}
     <//>
     <${Card} title="Last trades" aside=${valid && state.trades.length > 0 && state.trades.length < KEPT_TRADES && state.reach}>
@@ -306,6 +298,7 @@ function anew(state) {
   state.book = new Book();
   state.asked = new Book();
   state.trades = [];
+  state.missing = false; // the engine has no such security
   state.recent = false;
   state.reach = null; // nothing was looked at
 }
@@ -327,11 +320,11 @@ async function recent(fills, security, after) {
 /** The fills of a security from a trade sequence on, one of each match. */
 function matches(fills, security, from) {
   const rows = [];
-  const cut = from > fills.first ? fills.at(from)?.sequence : 0; // a command that begins before
+  const begun = from > fills.first ? fills.at(from)?.sequence : 0; // a command that begins before
   let command = 0, first = false;
   for (let seq = from; seq <= fills.head; seq++) {
     const fill = fills.at(seq); // of the two fills of a match, the aggressor's comes first
-    if (!fill || fill.sequence === cut) continue;
+    if (!fill || fill.sequence === begun) continue;
     first = fill.sequence !== command || !first;
     command = fill.sequence;
     if (first && fill.security === security) rows.push(fill);
