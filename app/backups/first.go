@@ -166,7 +166,7 @@ func (f *First) sources(ctx context.Context) error {
 func (f *First) settle(ctx context.Context) error {
 	var rows int64
 	err := f.DB.Write(ctx, func(tx *store.Tx) (err error) {
-		rows, err = tx.SettleForced(time.Now().UnixMilli())
+		rows, err = tx.SettleForced(1, f.origin.TradeSequence, time.Now().UnixMilli())
 		return err
 	})
 	if err == nil {

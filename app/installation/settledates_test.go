@@ -2,6 +2,8 @@ package installation
 
 import (
 	"bytes"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -43,5 +45,38 @@ func TestEditedSettlementDateIsNamedAndNeverShown(t *testing.T) {
 			strings.Contains(string(body), "-5877641") {
 			t.Errorf("%d %s", status, body)
 		}
+	})
+}
+
+// A database that was lost is made again from the journal: its rows, and what operators settled by
+// hand.
+func TestALostDatabaseGetsItsSettlementsBack(t *testing.T) {
+	eachDatabase(t, func(t *testing.T, d store.Dialect) {
+		data := t.TempDir()
+		flags := func() []string { return append(databaseFlags(t, d), "settlement.t-plus-days", "365") }
+		in := traded(t, data, 1, 50, flags()...)
+		in.awaitMatched()
+		for _, id := range []string{"trd-7", "trd-50"} {
+			must.Get(in.processor.ForceSettlement(t.Context(), id))(t)
+		}
+		want := in.rows()
+		in.stop()
+		if d == store.SQLite {
+			files := must.Get(filepath.Glob(filepath.Join(data, "posttrade.db*")))(t)
+			for _, name := range files {
+				must.OK(t, os.Remove(name))
+			}
+		}
+		in = install(t, data, flags()...)
+		in.awaitMatched()
+		got := in.rows()
+		for i := range got { // when a row was written is not in the journal
+			got[i].BookedAt, got[i].UpdatedAt = want[i].BookedAt, want[i].UpdatedAt
+		}
+		if !slices.Equal(got, want) || got[6].Status != store.Settled ||
+			got[7].Status != store.Processing {
+			t.Errorf("%d rows, not those of before: %+v, %+v", len(got), got[6], want[6])
+		}
+		wantBreaks(t, in, nil)
 	})
 }

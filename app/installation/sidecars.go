@@ -164,6 +164,7 @@ func (d *downstream) makeSidecars(c *settings.Config, k *engine.Engine, history 
 	d.projection = projection.New(projection.Options{
 		Journal: stableJournal{k.Journal}, DB: d.Db, Ticker: k.Gate.Ticker, Now: time.Now, Logger: log,
 		SettlementDate: calendar.SettlementDate, Rules: calendar.Rules(), Named: settlementDates,
+		Forces: forcesOnRecord(k),
 	})
 	d.settlement = settlement.New(settlement.Options{
 		DB: d.Db, Calendar: calendar, Now: time.Now, Interval: c.Millis("settlement.sweep.interval-ms"),

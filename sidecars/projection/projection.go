@@ -1,6 +1,7 @@
 package projection
 
 import (
+	"context"
 	"errors"
 	"log/slog"
 	"sync"
@@ -70,7 +71,10 @@ type Options struct {
 	Rules string
 	// Named is the SettlementDate of other rules, false for rules that this build does not know. Rows
 	// that are made again are dated by the rules of their trade. nil: it knows none.
-	Named     func(rules string) (settlementDate func(executedAtMillis int64) store.Date, known bool)
+	Named func(rules string) (settlementDate func(executedAtMillis int64) store.Date, known bool)
+	// Forces gives the settlements by hand that the journal has on record. It is asked once, for a
+	// database that has no trade yet, and may read the whole history. nil: none.
+	Forces    func(ctx context.Context, each func(tradeSeq uint64, atMillis int64) error) error
 	Now       func() time.Time // nil: time.Now
 	Poll      time.Duration    // between looks at the head while there is nothing to do; 0: 20 ms
 	BatchRows int              // most rows of one transaction; 0: 8192
@@ -105,11 +109,12 @@ type Projection struct {
 	o   Options
 	log *slog.Logger
 
-	stepping sync.Mutex // held by Step; guards the next five
+	stepping sync.Mutex // held by Step; guards the next six
 	known    bool       // at is what the database had last, and nothing has failed since
 	at       position
 	input    uint64 // input sequence of the fill at the cursor; 0: unknown
 	eras     []era  // of settlement rules, as they were noted
+	forced   uint64 // the last trade that was settled by hand before resume, 0: none
 	batch    batch
 
 	messages sync.Pool // of *message

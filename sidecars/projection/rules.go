@@ -8,7 +8,8 @@ import (
 )
 
 // noteRules stores the rules by which settlements are dated from here on, when other rules were in
-// force before. Reconciliation later checks the dates of the rows by them.
+// force before. Reconciliation later checks the dates of the rows by them. A database without any
+// rules and trades also gets the settlements by hand.
 //
 // It costs one read unless the rules are new. The list is append-only: going back to earlier rules
 // is another entry.
@@ -16,13 +17,28 @@ func (p *Projection) noteRules(ctx context.Context) error {
 	if p.o.Rules == "" {
 		return nil
 	}
-	known := false
+	any, known, at := false, false, uint64(0)
 	err := p.o.DB.Read(ctx, func(tx *store.Tx) (err error) {
-		_, known, err = p.rulesNoted(tx)
+		if any, known, err = p.rulesNoted(tx); err == nil {
+			at, err = tx.Cursor(cursorTrades)
+		}
 		return err
 	})
-	if err == nil && !known {
-		err = p.o.DB.Write(ctx, p.addRules)
+	if err != nil {
+		return fmt.Errorf("projection: read settlement rules: %w", err)
+	}
+	if known {
+		return nil
+	}
+	var forces []force
+	if !any && at == 0 && p.o.Forces != nil { // outside of the transaction: it may take long
+		err = p.o.Forces(ctx, func(tradeSeq uint64, atMillis int64) error {
+			forces = append(forces, force{tradeSeq, atMillis})
+			return nil
+		})
+	}
+	if err == nil {
+		err = p.o.DB.Write(ctx, func(tx *store.Tx) error { return p.addRules(tx, forces) })
 	}
 	if err != nil {
 		return fmt.Errorf("projection: note settlement rules: %w", err)
@@ -36,13 +52,20 @@ func (p *Projection) rulesNoted(tx *store.Tx) (any, known bool, err error) {
 	return len(all) > 0, len(all) > 0 && all[len(all)-1].Rules == p.o.Rules, err
 }
 
-// addRules adds the rules of this process to the list, unless another process has done so.
+// force is a settlement by hand.
+type force struct {
+	tradeSeq uint64
+	atMillis int64
+}
+
+// addRules adds the rules of this process to the list, unless another process has done so. forces
+// are stored with the first entry.
 //
 // A list that is empty first gets an entry for what is in the table: with the rules of this process
 // when the oldest and the newest row are dated by them, which then is all, else with no name. The
 // new rules begin behind the last booked trade, or behind the last trade of a restore, whose rows
 // are made again by the rules that they had.
-func (p *Projection) addRules(tx *store.Tx) error {
+func (p *Projection) addRules(tx *store.Tx, forces []force) error {
 	at, err := tx.HoldCursor(cursorTrades)
 	if err != nil {
 		return err
@@ -60,6 +83,11 @@ func (p *Projection) addRules(tx *store.Tx) error {
 	from := store.SettlementRules{Rules: p.o.Rules, FirstSeq: max(at, min(restored, head)) + 1,
 		BookedFrom: now}
 	if !any {
+		for _, f := range forces {
+			if err := tx.NoteForce(f.tradeSeq, f.atMillis); err != nil {
+				return err
+			}
+		}
 		before := store.SettlementRules{}
 		if at > 0 { // the rows of a build that stored no rules
 			before.ForcesFrom = now

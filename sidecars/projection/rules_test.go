@@ -1,6 +1,9 @@
 package projection
 
 import (
+	"context"
+	"errors"
+	"maps"
 	"slices"
 	"testing"
 	"time"
@@ -124,5 +127,47 @@ func TestRowsMadeAgainAreDatedByTheirRules(t *testing.T) {
 			}
 		}
 		wantTable(t, db, want)
+	})
+}
+
+// A database without trades gets the settlements by hand that the journal has on record, once, and
+// the rows of those trades are settled, also when the process ends in between.
+func TestSettlementsByHandComeBack(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		h := newHistory(seeded(t), 300)
+		asked := 0
+		o := options(h, db)
+		o.Rules, o.BatchRows = "one", 64
+		planted := errors.New("planted")
+		o.Forces = func(_ context.Context, each func(uint64, int64) error) error {
+			if asked++; asked == 1 {
+				return planted
+			}
+			return errors.Join(each(3, 5), each(130, 6), each(130, 7), each(999, 8))
+		}
+		if _, err := New(o).Step(t.Context()); !errors.Is(err, planted) {
+			t.Fatal(err)
+		}
+		must.Get(New(o).Step(t.Context()))(t) // one batch, and another process
+		drain(t, New(o))
+		if asked != 2 {
+			t.Errorf("asked %d times", asked)
+		}
+		for _, row := range table(t, db) {
+			want := store.Processing
+			if row.Seq == 3 || row.Seq == 130 {
+				want = store.Settled
+			}
+			if row.Status != want {
+				t.Errorf("%s is %v", row.ID, row.Status)
+			}
+		}
+		at := map[uint64]int64{}
+		must.OK(t, db.Read(t.Context(), func(tx *store.Tx) error {
+			return tx.Forces(1, 1000, func(seq uint64, millis int64) { at[seq] = millis })
+		}))
+		if want := map[uint64]int64{3: 5, 130: 7, 999: 8}; !maps.Equal(at, want) {
+			t.Errorf("noted %v, want %v", at, want)
+		}
 	})
 }

@@ -108,7 +108,10 @@ func (p *Projection) resume(ctx context.Context, head position) error {
 		if at.input, err = tx.Cursor(cursorInput); err != nil {
 			return err
 		}
-		mark, err = tx.Cursor(cursorMark)
+		if mark, err = tx.Cursor(cursorMark); err != nil {
+			return err
+		}
+		p.forced, err = tx.LastForce()
 		return err
 	})
 	if err != nil {
@@ -242,6 +245,11 @@ func (p *Projection) commit(ctx context.Context, head position) (rows, inserted 
 		}
 		if err := tx.NoteBatch(p.batch.booked(rows, inserted)); err != nil {
 			return err
+		}
+		if first := p.at.trade + 1; first <= p.forced {
+			if _, err := tx.SettleForced(first, p.forced, p.o.Now().UnixMilli()); err != nil {
+				return err
+			}
 		}
 		reached := p.reached(rows, head)
 		return tx.SetCursors(store.Cursor{Name: cursorTrades, Value: reached.trade},

@@ -212,14 +212,16 @@ func (in *keptReader) row(line []byte) error {
 	return nil
 }
 
-// SettleForced settles the trades that were settled by hand before their rows were made again.
+// SettleForced settles those of the trades lo <= trade_seq <= hi that were settled by hand before
+// their rows were made again.
 //
-// After a restore the journal gives the trades again as Processing. settlement_forces was kept, and
-// tells which of them an operator had settled. updated_at never moves backwards. It may run again:
-// a settled row does not match.
-func (t *Tx) SettleForced(nowMillis int64) (rows int64, err error) {
+// The journal gives the trades again as Processing. settlement_forces tells which of them an
+// operator had settled. updated_at never moves backwards. It may run again: a settled row does not
+// match.
+func (t *Tx) SettleForced(lo, hi uint64, nowMillis int64) (rows int64, err error) {
 	return t.Exec("update trades set status = 'Settled', updated_at = "+
 		"case when updated_at > $1 then updated_at else $1 end "+
-		"where status = 'Processing' and trade_seq in (select trade_seq from settlement_forces)",
-		nowMillis)
+		"where status = 'Processing' and trade_seq in "+
+		"(select trade_seq from settlement_forces where trade_seq between $2 and $3)",
+		nowMillis, lo, hi)
 }

@@ -46,6 +46,15 @@ func (t *Tx) NoteForce(tradeSeq uint64, nowMillis int64) error {
 	return err
 }
 
+// LastForce is the last trade that was settled by hand, 0 for none.
+func (t *Tx) LastForce() (tradeSeq uint64, err error) {
+	err = t.Query("select coalesce(max(trade_seq), 0) from settlement_forces", func(r *Row) error {
+		tradeSeq = uint64(r.Int64(0))
+		return nil
+	})
+	return tradeSeq, err
+}
+
 // Forces calls each for the trades lo <= trade_seq <= hi that were settled by hand.
 func (t *Tx) Forces(lo, hi uint64, each func(tradeSeq uint64, forcedAt int64)) error {
 	return t.Query(
