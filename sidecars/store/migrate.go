@@ -31,9 +31,14 @@ type migration struct {
 	name     string // the file name without .sql
 	sql      string
 	checksum string // hex SHA-256 of sql
+	// makes are the tables and views that sql creates. No migration drops one.
+	makes []string
 }
 
-var migrationName = regexp.MustCompile(`^(\d{4})_[a-z0-9_]+\.sql$`)
+var (
+	migrationName = regexp.MustCompile(`^(\d{4})_[a-z0-9_]+\.sql$`)
+	madeByScript  = regexp.MustCompile(`(?m)^create (?:table|view) (\w+)`)
+)
 
 // plan reads a dialect's migrations in the order of their versions.
 //
@@ -59,8 +64,12 @@ func plan(files fs.FS, d Dialect) ([]migration, error) {
 			return nil, fmt.Errorf("store: migrations %s and %s have one number", all[n].name, e.Name())
 		}
 		sum := sha256.Sum256(text)
-		all = append(all, migration{version, e.Name()[:len(e.Name())-len(".sql")], string(text),
-			hex.EncodeToString(sum[:])})
+		m := migration{version: version, name: e.Name()[:len(e.Name())-len(".sql")], sql: string(text),
+			checksum: hex.EncodeToString(sum[:])}
+		for _, match := range madeByScript.FindAllStringSubmatch(m.sql, -1) {
+			m.makes = append(m.makes, match[1])
+		}
+		all = append(all, m)
 	}
 	return all, nil
 }
@@ -101,21 +110,14 @@ func migrate(ctx context.Context, e engine, plan []migration, log *slog.Logger) 
 // missing one, -1 when none is missing.
 //
 // ErrMigration stands for an applied migration that this build does not know (the database is
-// newer), has under another name, or has with another text. The comparison covers every applied
-// migration, not only the last.
+// newer), has under another name, or has with another text, and for a table or view of an applied
+// migration that is missing. The comparison covers every applied migration, not only the last.
 func nextMigration(t *Tx, plan []migration) (int, error) {
-	exists := false
-	catalog := "select 1 from sqlite_schema where type = 'table' and name = 'schema_migrations'"
-	if t.dialect == Postgres {
-		// Not to_regclass: inside a transaction it answers from a cache that may be older than the lock
-		// for which the transaction waited.
-		catalog = "select 1 from pg_catalog.pg_class where relname = 'schema_migrations' " +
-			"and relnamespace = (select oid from pg_catalog.pg_namespace where nspname = current_schema())"
-	}
-	if err := t.Query(catalog, func(*Row) error { exists = true; return nil }); err != nil {
+	there, err := relations(t)
+	if err != nil {
 		return 0, err
 	}
-	if !exists {
+	if !there["schema_migrations"] {
 		return 0, nil
 	}
 	known := make(map[int64]*migration, len(plan))
@@ -123,7 +125,7 @@ func nextMigration(t *Tx, plan []migration) (int, error) {
 		known[plan[i].version] = &plan[i]
 	}
 	applied := make(map[int64]bool, len(plan))
-	err := t.Query("select version, name, checksum from schema_migrations order by version",
+	err = t.Query("select version, name, checksum from schema_migrations order by version",
 		func(r *Row) error {
 			version, name, checksum := r.Int64(0), r.Text(1), r.Text(2)
 			switch m := known[version]; {
@@ -134,6 +136,11 @@ func nextMigration(t *Tx, plan []migration) (int, error) {
 			case m.checksum != checksum:
 				return refused("%s is not what was applied: checksum %.12s, applied %.12s", name,
 					m.checksum, checksum)
+			}
+			for _, relation := range known[version].makes {
+				if !there[relation] {
+					return refused("%s is missing, which %s has made", relation, name)
+				}
 			}
 			applied[version] = true
 			return nil
@@ -147,6 +154,19 @@ func nextMigration(t *Tx, plan []migration) (int, error) {
 		}
 	}
 	return -1, nil
+}
+
+// relations are the names of the tables and views that are there.
+func relations(t *Tx) (there map[string]bool, err error) {
+	catalog := "select name from sqlite_schema where type in ('table', 'view')"
+	if t.dialect == Postgres {
+		// Not to_regclass: inside a transaction it answers from a cache that may be older than the lock
+		// for which the transaction waited.
+		catalog = "select relname::text from pg_catalog.pg_class where relkind in ('r', 'v') and " +
+			"relnamespace = (select oid from pg_catalog.pg_namespace where nspname = current_schema())"
+	}
+	there = map[string]bool{}
+	return there, t.Query(catalog, func(r *Row) error { there[r.Text(0)] = true; return nil })
 }
 
 // applyNext applies the first missing migration and returns its index, or -1 when another process

@@ -114,6 +114,8 @@ func TestASchemaOfAnotherBuildIsRefusedByName(t *testing.T) {
 			"insert into schema_migrations (version, name, checksum, applied_at) values (9000, " +
 				"'9000_future', 'x', 1)",
 			"the database has 9000_future, which this build does not know"},
+		{"without a table", "drop table projection_batches", "projection_batches is missing, which 00"},
+		{"without a view", "drop view breaks_v", "breaks_v is missing, which 00"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
