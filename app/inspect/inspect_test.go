@@ -3,6 +3,7 @@ package inspect
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -80,6 +81,10 @@ func TestShowPrintsTablesAndJSON(t *testing.T) {
 			"101    3         1\nasks"},
 		{3, "positions account 1", false, "accountId  security  quantity  averageCost\n" +
 			"1          AAA       -5        101"},
+		{6, "credit", false, "accountId  creditUsed  creditLimit\n1 505 1000000000\n" +
+			"2 808 1000000000"},
+		{3, "credit account 2", true, `{"items":[{"accountId":2,"creditUsed":808,` +
+			`"creditLimit":1000000000}],"nextCursor":null}`},
 		{0, "accounts", true, `[{"id":1},{"id":2}]`},
 		{2, "trades", true, `{"items":[],"nextCursor":null}`},
 		{6, "order ord-2", false, "orderId            ord-2\nclientOrderId      -\n" +
@@ -134,6 +139,10 @@ func TestWrongArgumentsAreNamed(t *testing.T) {
 		}
 	}
 	var usage settings.UsageError
+	if err := p.Why(t.Context(), io.Discard, "0", false); !errors.As(err, &usage) ||
+		!strings.Contains(err.Error(), "sequences begin at 1") {
+		t.Errorf("why 0: %v", err)
+	}
 	if _, ok := p.Diff(t.Context(), io.Discard, 5, 4, nil).(settings.UsageError); !ok {
 		t.Errorf("diff backwards: %v", usage)
 	}

@@ -63,6 +63,7 @@ var paths = map[string]struct {
 }{
 	"book":      {"/book/", "ticker", false},
 	"positions": {"/positions", "", true},
+	"credit":    {"/credit", "", true},
 	"orders":    {"/orders", "", true},
 	"order":     {"/orders/", "order id", false},
 	"trades":    {"/trades", "", true},
@@ -73,9 +74,8 @@ var paths = map[string]struct {
 }
 
 // showUsage is the end of each message about a missing or unknown argument.
-const showUsage = "book TICKER, positions, orders, order ID, trades, contracts, contract ID," +
-	" accounts" +
-	" or controls; lists may end with: account NUMBER"
+const showUsage = "book TICKER, positions, credit, orders, order ID, trades, contracts, " +
+	"contract ID, accounts or controls; lists may end with: account NUMBER"
 
 // pathOf is the path, with its query, that arguments ask for.
 //

@@ -74,6 +74,10 @@ func (p *Past) explain(ctx context.Context, id string) (*why.Explanation, error)
 		return e.Contract(ctx, swaption, n)
 	}
 	if n, err := strconv.ParseUint(id, 10, 63); err == nil {
+		if n == 0 { // the history would call it beyond the head, as it does every number of no command
+			return nil, settings.Usagef("%s is no command's sequence: sequences begin at 1",
+				settings.Printable(id))
+		}
 		return e.Command(ctx, n)
 	}
 	return nil, settings.Usagef("%s is no order id, contract id or sequence", settings.Printable(id))

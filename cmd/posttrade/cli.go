@@ -109,6 +109,8 @@ type flags struct {
 	// flags.
 	settings []settings.FlagValue
 	rest     []string
+	// twice is the flag of once that has come again; "" while none has.
+	twice string
 }
 
 // newFlags returns the flags of a command. The caller adds the command's own flags with the methods
@@ -171,6 +173,33 @@ func (f *flags) given(name string) (found bool) {
 	return found
 }
 
+// once refuses a second value of some of the command's own flags, which would silently replace the
+// first one: for flags that say what is judged. It must be called behind their declaration.
+func (f *flags) once(names ...string) {
+	for _, name := range names {
+		g := f.Lookup(name)
+		g.Value = &onceValue{Value: g.Value, name: name, all: f}
+	}
+}
+
+// onceValue is the value of a flag that may be given once.
+type onceValue struct {
+	flag.Value
+	name  string
+	all   *flags
+	given bool
+}
+
+// Set implements flag.Value. The text of its error is not shown: see flags.parse.
+func (v *onceValue) Set(text string) error {
+	if v.given {
+		v.all.twice = v.name
+		return errors.New("given twice")
+	}
+	v.given = true
+	return v.Value.Set(text)
+}
+
 // parse accepts flags and other arguments in any order, which package flag alone does not: it goes
 // on behind each argument that is no flag.
 func (f *flags) parse(args []string, own map[string]bool, stdout io.Writer) error {
@@ -179,6 +208,8 @@ func (f *flags) parse(args []string, own map[string]bool, stdout io.Writer) erro
 		if err := f.Parse(args); errors.Is(err, flag.ErrHelp) {
 			f.printHelp(stdout, own)
 			return err
+		} else if f.twice != "" {
+			return settings.Usagef("flag --%s is given twice", f.twice)
 		} else if err != nil {
 			return flagError(err)
 		}

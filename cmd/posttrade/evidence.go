@@ -81,6 +81,7 @@ func (e *evidenceFlags) declare(f *flags) {
 		"lines that is verified")
 	f.Uint64Var(&e.to, "to", 0, "last `sequence` of an export (default: what the newest head "+
 		"covers), or of that report")
+	f.once("checkpoint", "log", "report", "from", "to")
 }
 
 // run runs the command of that name.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -126,7 +127,32 @@ func (e *evidenceFlags) oldNote() ([]byte, error) {
 	if e.old == "" {
 		return nil, nil
 	}
-	return bundle.ReadFile(e.old, maxFetched)
+	return readNote(e.old)
+}
+
+// readNote reads the file of a head. A file that never was a note is a plain failure, not a head
+// that does not hold: a note has a line head and lines of signatures, so no change of one byte
+// takes both away.
+func readNote(name string) ([]byte, error) {
+	text, err := bundle.ReadFile(name, maxFetched)
+	if err != nil {
+		return nil, err
+	}
+	for line := range bytes.Lines(text) {
+		if bytes.HasPrefix(line, []byte("head ")) || bytes.HasPrefix(line, []byte("\u2014 ")) {
+			return text, nil
+		}
+	}
+	return nil, fmt.Errorf("%s: %w: it is not a note", name, verify.ErrRead)
+}
+
+// blamed is the file that an error of comparing two heads is about: that of the older one, or name.
+func (e *evidenceFlags) blamed(name string, err error) string {
+	var refused *verify.Refusal
+	if errors.As(err, &refused) && refused.Blames == verify.BlameOld {
+		return e.old
+	}
+	return name
 }
 
 // verifyFolder checks every tile of a log, and the older head if one is given. It lists the files,
@@ -149,7 +175,7 @@ func (e *evidenceFlags) verifyFolder(keys *verify.Keys, dir string, stdout io.Wr
 	}
 	x, err := keys.Folder(old, names, bundle.Folder(dir))
 	if err != nil {
-		return notProven(dir, err)
+		return notProven(e.blamed(dir, err), err)
 	}
 	if old != nil {
 		_, err = fmt.Fprintln(stdout, "proven", x)
@@ -172,13 +198,13 @@ func (e *evidenceFlags) verifyHead(keys *verify.Keys, name string, stdout io.Wri
 	if err != nil {
 		return err
 	}
-	note, err := bundle.ReadFile(name, maxFetched)
+	note, err := readNote(name)
 	if err != nil {
 		return err
 	}
 	x, err := keys.Extends(old, note, fetcher(e.log))
 	if err != nil {
-		return notProven(name, err)
+		return notProven(e.blamed(name, err), err)
 	}
 	_, err = fmt.Fprintln(stdout, "proven", x)
 	return err

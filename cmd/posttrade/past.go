@@ -28,8 +28,9 @@ func runInspect(args []string, stdout, stderr io.Writer) int {
 	f := newFlags(inspectUsage,
 		"Shows the state after any sequence of the journal in data.dir, also while a server has it "+
 			"open. Changes nothing.\n"+
-			"  book TICKER, orders, order ID, positions, trades, contracts, contract ID, accounts, "+
-			"controls\n"+
+			"  book TICKER, orders, order ID, positions, credit, trades, contracts, contract ID, "+
+			"accounts,\n"+
+			"  controls\n"+
 			"                      as they were after --at (default: the head); lists may end with: "+
 			"account NUMBER\n"+
 			"  diff                what the commands after --from, up to --to, have changed, and which "+

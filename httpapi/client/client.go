@@ -27,7 +27,9 @@ type Config struct {
 	// TLSConfig sets the authorities that the client trusts and the certificate that it presents. nil:
 	// the system's authorities, with the host name of the address. New copies it.
 	TLSConfig *tls.Config
-	Token     string // bearer token, or empty
+	// Token is the bearer token, or empty. A control character in it, such as the end of the line in a
+	// file, is an error of every request, and nothing is sent.
+	Token string
 
 	Timeout  time.Duration // of one attempt; 0: 35 s, above the server's own
 	MaxConns int           // 0: 512
@@ -179,7 +181,7 @@ func (c *Client) Confirmed() *Client { return c.reading("X-Consistency", "confir
 
 // Because returns a Client whose writes give a reason, which goes on record with an operator's act.
 // In production the server refuses an act without one. The reason is 1 to 500 characters without
-// control characters. "" takes the reason away.
+// control characters: with one, the request is an error and is not sent. "" takes the reason away.
 func (c *Client) Because(reason string) *Client {
 	n := *c
 	n.act = nil

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -67,6 +68,37 @@ func TestEndedContextSendsNothing(t *testing.T) {
 	cancel()
 	if _, err := c.Cancel(ctx, "ord-1"); !errors.Is(err, context.Canceled) || Unknown(err) ||
 		len(s.requests()) != 0 {
+		t.Errorf("%v after %q", err, s.requests())
+	}
+}
+
+// TestWhatCannotBeSent is refused before it is sent, with an error that names it and has no secret.
+// Another attempt or another member would change nothing, so there is none.
+func TestWhatCannotBeSent(t *testing.T) {
+	at, s := scripted(t, Config{}, reply{200, "{}"})
+	for _, tt := range []struct{ token, reason, secret, named string }{
+		{token: "abc\n", named: "the token"},
+		{token: "abc\x00", named: "the token"},
+		{token: "abc", reason: "r\nx", named: "the reason"},
+		{token: "abc", reason: "r\x7fx", named: "the reason"},
+		{token: "abc", secret: "abc\r", named: "the master secret"},
+	} {
+		c := New(Config{Address: at.address(), Others: []string{at.address()}, Token: tt.token,
+			Retries: 3, Pause: func(context.Context, int) { t.Error("another attempt") }})
+		defer c.Close()
+		var err error
+		if tt.secret != "" {
+			_, err = c.DevToken(t.Context(), tt.secret, TokenRequest{})
+		} else {
+			_, err = c.Because(tt.reason).ForceSettlement(t.Context(), "trd-1")
+		}
+		if err == nil || Unknown(err) || !strings.Contains(err.Error(), tt.named) ||
+			strings.Contains(err.Error(), "abc") || c.link.at.Load() != 0 || len(s.requests()) != 0 {
+			t.Errorf("%+v: %v after %q", tt, err, s.requests())
+		}
+	}
+	_, err := at.Because("r\tx, \u00e9").ForceSettlement(t.Context(), "trd-1")
+	if err != nil || len(s.requests()) != 1 {
 		t.Errorf("%v after %q", err, s.requests())
 	}
 }

@@ -58,8 +58,10 @@ func (c *Client) Feed(ctx context.Context, from string, topics ...string) iter.S
 // event, at the same member or at another one, for as long as ctx lasts. A mark says how far the
 // feed is when nothing else is sent.
 //
-// The last pair has the error that ended the feed: that of ctx, or a *Problem that the same request
-// would get again, such as 401 TOKEN_EXPIRED. Data is valid after the loop's next turn.
+// The last pair has the error that ended the feed: that of ctx, or one that the same request would
+// get again, such as a *Problem with 401 TOKEN_EXPIRED, or a token that cannot be sent. After 408,
+// 429 and every status from 500 on the feed is asked for again. Data is valid after the loop's next
+// turn.
 //
 // The loop's body may take its time: what it does not take waits at the server, at most 1 MiB, and
 // then the connection is made again behind the last event. The loop runs on the caller's goroutine;
@@ -70,14 +72,13 @@ func (c *Client) FeedOf(ctx context.Context, q FeedQuery) iter.Seq2[Event, error
 		for attempt := 1; ; attempt++ {
 			before := f.heard
 			err := f.connection(ctx, yield)
-			var p *Problem
 			switch {
 			case f.left:
 				return
 			case ctx.Err() != nil:
 				err = context.Cause(ctx)
 				fallthrough
-			case errors.As(err, &p) && p.Status < 500, errors.Is(err, ErrAnswer):
+			case !passing(err):
 				yield(Event{}, err)
 				return
 			}
@@ -90,6 +91,16 @@ func (c *Client) FeedOf(ctx context.Context, q FeedQuery) iter.Seq2[Event, error
 			c.link.pause(ctx, attempt)
 		}
 	}
+}
+
+// passing reports an error of a connection that the next one need not meet.
+func passing(err error) bool {
+	var p *Problem
+	if errors.As(err, &p) {
+		return p.Status >= http.StatusInternalServerError || p.Status == http.StatusTooManyRequests ||
+			p.Status == http.StatusRequestTimeout
+	}
+	return !errors.Is(err, ErrAnswer) && !errors.Is(err, errUnsendable)
 }
 
 // values are the parameters of a feed from the head.

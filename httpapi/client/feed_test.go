@@ -45,7 +45,8 @@ func feeding(t *testing.T, texts ...string) (c *Client, asked func() []string) {
 			return
 		}
 		if code, busy := strings.CutPrefix(texts[n], "!"); busy {
-			w.WriteHeader(map[string]int{"BUSY": 503, "FORBIDDEN": 403}[code])
+			w.WriteHeader(map[string]int{"BUSY": 503, "FORBIDDEN": 403,
+				"TOO_MANY_REQUESTS": 429, "REQUEST_TIMEOUT": 408}[code])
 			_, _ = io.WriteString(w, `{"code":"`+code+`"}`)
 			return
 		}
@@ -82,6 +83,8 @@ func TestFeedGoesOn(t *testing.T) {
 			frames("3.1|trade|1") + "event: gone\ndata: {\"reason\":\"SLOW\"}\n\n", last},
 			[]string{"3.1 trade 1"}, []string{"", "3.1"}},
 		{"no room for a while", "3.1", []string{"!BUSY", "!BUSY", last}, nil,
+			[]string{"3.1", "3.1", "3.1"}},
+		{"asked to wait", "3.1", []string{"!TOO_MANY_REQUESTS", "!REQUEST_TIMEOUT", last}, nil,
 			[]string{"3.1", "3.1", "3.1"}},
 		{"snapshots come again", "", []string{frames("3.s|snapshot|a", "3.s|snapshot|b"),
 			frames("3.s|snapshot|a"), frames("3.s|snapshot|a", "3.s|snapshot|b", "3.s|snapshot|c"),
@@ -139,6 +142,22 @@ func TestFeedEnds(t *testing.T) {
 			}
 		})
 	}
+	t.Run("what it would send cannot be sent", func(t *testing.T) {
+		there, _ := feeding(t)
+		for _, tt := range []struct{ token, from, named string }{
+			{"abc\n", "3.1", "the token"}, {"abc", "3.1\n", "the ID of the event"}} {
+			c := New(Config{Address: there.address(), Token: tt.token})
+			defer c.Close()
+			var last error
+			for _, err := range c.FeedOf(t.Context(), FeedQuery{From: tt.from, Topics: []string{"trades"},
+				Lost: func(err error) { t.Fatalf("tried again after %v", err) }}) {
+				last = err
+			}
+			if last == nil || !strings.Contains(last.Error(), tt.named) || Unknown(last) {
+				t.Errorf("%q, %q: ended with %v", tt.token, tt.from, last)
+			}
+		}
+	})
 	t.Run("its context has ended", func(t *testing.T) {
 		c, _ := feeding(t, frames("3.1|trade|1"))
 		ctx, end := context.WithCancel(t.Context())

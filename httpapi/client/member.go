@@ -24,7 +24,7 @@ var errUnsent = errors.New("not connected")
 func otherMemberMayAnswer(err error) bool {
 	var p *Problem
 	if !errors.As(err, &p) {
-		return !errors.Is(err, ErrAnswer)
+		return !errors.Is(err, ErrAnswer) && !errors.Is(err, errUnsendable)
 	}
 	return p.Status == http.StatusServiceUnavailable && p.NotSequenced() &&
 		(p.Code == codeNotLeader || p.Code == codeNoLeader)

@@ -65,7 +65,7 @@ func Unknown(err error) bool {
 	}
 	var p *Problem
 	if !errors.As(err, &p) {
-		return !errors.Is(err, errUnsent)
+		return !errors.Is(err, errUnsent) && !errors.Is(err, errUnsendable)
 	}
 	return p.Status >= 500 && !p.NotSequenced()
 }

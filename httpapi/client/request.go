@@ -40,9 +40,9 @@ type call struct {
 // JSON, or its bytes when answer is a *[]byte.
 //
 // Errors: a *Problem for an answer that is not a success; ErrAnswer for one that cannot be read;
-// errUnsent when no byte went out; else the transport's, wrapped. The error is that of the last
-// attempt. It also wraps errUnsettled where an attempt before may have been sequenced and the last
-// one says nothing of it.
+// errUnsent or errUnsendable when no byte went out; else the transport's, wrapped. The error is
+// that of the last attempt. It also wraps errUnsettled where an attempt before may have been
+// sequenced and the last one says nothing of it.
 func (c *Client) do(ctx context.Context, r *call, answer any) error {
 	if r.want == 0 {
 		r.want = http.StatusOK
@@ -91,7 +91,8 @@ func safe(r *call, err error) bool {
 	if errors.As(err, &p) {
 		return p.NotSequenced() || r.repeat && p.Status >= 500
 	}
-	return errors.Is(err, errUnsent) || r.repeat && !errors.Is(err, ErrAnswer)
+	return errors.Is(err, errUnsent) ||
+		r.repeat && !errors.Is(err, ErrAnswer) && !errors.Is(err, errUnsendable)
 }
 
 // settle returns the error of the call, err being that of its last attempt.
@@ -151,6 +152,7 @@ func (c *Client) once(ctx context.Context, m member, r *call, answer any) error 
 // request returns the call as the HTTP library sends it.
 //
 // A read has the headers of After, AfterVersion and Confirmed, every other request that of Because.
+// Errors: errUnsent for an address that is none, errUnsendable for a header that cannot be sent.
 func (c *Client) request(ctx context.Context, m member, r *call) (*http.Request, error) {
 	target := string(m) + r.path
 	if len(r.query) > 0 {
@@ -173,6 +175,9 @@ func (c *Client) request(ctx context.Context, m member, r *call) (*http.Request,
 	}
 	if r.secret != "" {
 		req.Header.Set("X-Auth-Master-Secret", r.secret)
+	}
+	if err := sendable(req.Header); err != nil {
+		return nil, fmt.Errorf("client: %s %s: %w", r.method, r.path, err)
 	}
 	return req, nil
 }

@@ -24,6 +24,9 @@ func (c *Client) stream(ctx context.Context, path string, query url.Values,
 		return nil, err
 	}
 	maps.Copy(r.Header, header)
+	if err := sendable(header); err != nil {
+		return nil, fmt.Errorf("client: GET %s: %w", path, err)
+	}
 	answer, err := c.link.streams.RoundTrip(r)
 	if err != nil {
 		if ctx.Err() == nil {

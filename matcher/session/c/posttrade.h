@@ -12,10 +12,11 @@
  *   }
  *   pt_close(&s);
  *
- * There is no library: every function is in this file. It needs the system's own declarations: with
- * -std=c99 define _DEFAULT_SOURCE before the first #include. A session belongs to one thread. Prices,
- * rates and costs are whole numbers of millionths (PT_UNIT). docs/sessions.md says what an answer
- * promises.
+ * There is no library: every function is in this file. It needs the system's own declarations: with a
+ * strict -std=cNN, such as -std=c99 or -std=c11, define _DEFAULT_SOURCE before the first #include.
+ * -std=gnuNN and C++ need nothing. A session belongs to one thread. A signal ends no call before its
+ * time: an interrupted call goes on. Prices, rates and costs are whole numbers of millionths (PT_UNIT).
+ * docs/sessions.md says what an answer promises.
  */
 #ifndef POSTTRADE_H
 #define POSTTRADE_H
@@ -249,15 +250,20 @@ static inline int pt_send(int socket, int kind, const void *body, size_t length)
   if (length > sizeof frame - sizeof head) return -EMSGSIZE;
   memcpy(frame, &head, sizeof head);
   memcpy(frame + sizeof head, body, length);
-  if (send(socket, frame, sizeof head + length, MSG_NOSIGNAL) < 0) return -errno;
-  return PT_OK;
+  ssize_t n;
+  do n = send(socket, frame, sizeof head + length, MSG_NOSIGNAL);
+  while (n < 0 && errno == EINTR);
+  return n < 0 ? -errno : PT_OK;
 }
 
-/* pt_await reads the answer to a frame. Its first bytes of body go to answer. */
+/* pt_await reads the answer to a frame. Its first bytes of body go to answer. It does not give up when
+   a signal interrupts it: the next call would take this answer for its own. */
 static inline int pt_await(int socket, int kind, void *answer, size_t length) {
   char frame[sizeof(struct pt_head) + 512];
   struct pt_head head;
-  ssize_t n = recv(socket, frame, sizeof frame, 0);
+  ssize_t n;
+  do n = recv(socket, frame, sizeof frame, 0);
+  while (n < 0 && errno == EINTR);
   if (n < 0) return -errno;
   if (n < (ssize_t)sizeof head) return n == 0 ? -ECONNRESET : -EPROTO;
   memcpy(&head, frame, sizeof head);
@@ -311,7 +317,9 @@ static inline int pt_greet(struct pt_session *s, uint32_t role, const char *toke
   message.msg_iovlen = 1;
   message.msg_control = control.bytes;
   message.msg_controllen = sizeof control.bytes;
-  ssize_t n = recvmsg(s->socket, &message, 0);
+  ssize_t n;
+  do n = recvmsg(s->socket, &message, 0);
+  while (n < 0 && errno == EINTR);
   if (n < 0) return -errno;
   if (n < (ssize_t)sizeof(struct pt_head) || s->welcome.head.magic != PT_MAGIC) return -EPROTO;
   if (s->welcome.head.status != PT_OK) return (int)s->welcome.head.status;
@@ -333,7 +341,10 @@ static inline int pt_open(struct pt_session *s, const char *path, uint32_t role,
   if (strlen(path) >= sizeof to.sun_path) return -ENAMETOOLONG;
   memcpy(to.sun_path, path, strlen(path));
   s->socket = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-  int bad = s->socket < 0 || connect(s->socket, (struct sockaddr *)&to, sizeof to) < 0 ? -errno : PT_OK;
+  if (s->socket < 0) return -errno;
+  int bad;
+  do bad = connect(s->socket, (struct sockaddr *)&to, sizeof to) < 0 ? -errno : PT_OK;
+  while (bad == -EINTR); /* nothing is begun then: a local socket connects at once or not at all */
   if (bad == PT_OK) bad = pt_greet(s, role, token);
   if (bad != PT_OK) pt_close(s);
   return bad;
@@ -423,22 +434,31 @@ static inline int pt_ended(struct pt_session *s) {
   return pt_await(s->socket, PT_GOODBYE, &none, 0);
 }
 
+/* pt_clock is a time in nanoseconds that only rises. */
+static inline int64_t pt_clock(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
 /* pt_receive waits for the next record: PT_OK, -ETIMEDOUT after most_ns, or why the session ended.
    It sleeps while it waits; for the shortest wait call pt_poll in a loop. */
 static inline int pt_receive(struct pt_session *s, struct pt_record *r, int64_t most_ns) {
   uint32_t *waiter = (uint32_t *)(s->commands + s->welcome.client_page + PT_WAITER);
   int64_t *published = (int64_t *)(s->events + PT_PUBLISHED);
+  if (pt_poll(s, r)) return PT_OK;
+  int64_t began = pt_clock();
   while (!pt_poll(s, r)) {
-    struct timespec nap = {0, most_ns < 50000000 ? (long)most_ns : 50000000};
     int ended = pt_ended(s);
     if (ended != PT_OK && !pt_poll(s, r)) return ended;
     if (ended != PT_OK) return PT_OK;
-    if (most_ns <= 0) return -ETIMEDOUT;
+    int64_t passed = pt_clock() - began;
+    if (passed >= most_ns) return -ETIMEDOUT;
+    struct timespec nap = {0, most_ns - passed < 50000000 ? (long)(most_ns - passed) : 50000000};
     __atomic_store_n(waiter, 1, __ATOMIC_SEQ_CST);
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
     if (__atomic_load_n(published, __ATOMIC_SEQ_CST) == s->seen)
-      if (syscall(SYS_futex, waiter, FUTEX_WAIT, 1, &nap, NULL, 0) < 0 && errno == ETIMEDOUT)
-        most_ns -= nap.tv_nsec;
+      syscall(SYS_futex, waiter, FUTEX_WAIT, 1, &nap, NULL, 0);
     __atomic_store_n(waiter, 0, __ATOMIC_SEQ_CST);
   }
   return PT_OK;
