@@ -364,7 +364,8 @@ func TestPositionBeyondTheHeadWaits(t *testing.T) {
 	}
 }
 
-// TestHubRestsWithoutReaders: the shadow goes some time after the last reader, and comes back.
+// TestHubRestsWithoutReaders: the shadow goes some time after the last reader, and comes back. Its
+// wait for the next command goes with it, also when no command comes.
 func TestHubRestsWithoutReaders(t *testing.T) {
 	r := newRig(t)
 	h := r.hub(Options{Lingers: time.Nanosecond})
@@ -376,6 +377,12 @@ func TestHubRestsWithoutReaders(t *testing.T) {
 		if time.Now().After(until) {
 			t.Fatal("the shadow stays")
 		}
+	}
+	r.mu.Lock()
+	waiting := r.waiting
+	r.mu.Unlock()
+	if waiting != 0 {
+		t.Errorf("%d waits for a command outlive the shadow", waiting)
 	}
 	r.write(50)
 	reader = r.open(h, everything, Start{At: at, Given: true})
