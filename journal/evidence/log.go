@@ -23,7 +23,7 @@ import (
 // Options of Open. Engine must be set, and Dir; zero values of the others are the defaults.
 type Options struct {
 	// Dir is the folder of the log, made if need be. One Log at a time writes into it.
-	Dir string // the folder of the log
+	Dir string
 	// KeyFile is that of the signer; empty: log.key in Dir, which is made when it does not exist. A
 	// file that is named here must exist.
 	KeyFile string
