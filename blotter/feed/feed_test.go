@@ -309,10 +309,10 @@ func collected(h *Hub) map[string]float64 {
 // TestReadersAreBounded: as many as may be, and 8 of older history.
 func TestReadersAreBounded(t *testing.T) {
 	r := newRig(t)
-	h := r.hub(Options{MaxReaders: MaxHistoryReaders + 2, Retain: 1, Behind: 10})
+	h := r.hub(Options{MaxReaders: maxHistoryReaders + 2, Retain: 1, Behind: 10})
 	r.write(300)
 	var open []*Reader
-	for range MaxHistoryReaders {
+	for range maxHistoryReaders {
 		open = append(open, r.open(h, everything, Start{At: After(5), Given: true}))
 	}
 	if _, err := h.Open(t.Context(), everything, Start{At: After(5), Given: true}); !errors.Is(err,
@@ -324,7 +324,7 @@ func TestReadersAreBounded(t *testing.T) {
 		t.Errorf("one more: %v, want ErrBusy", err)
 	}
 	if got := collected(h); got["svc_feed_refused_total"] != 2 || got["svc_feed_slow_total"] != 0 ||
-		got["svc_feed_clients live"] != 2 || got["svc_feed_clients history"] != MaxHistoryReaders {
+		got["svc_feed_clients live"] != 2 || got["svc_feed_clients history"] != maxHistoryReaders {
 		t.Errorf("all places are taken, and two readers were refused: %v", got)
 	}
 	for _, reader := range open {

@@ -16,8 +16,8 @@ import (
 const (
 	// DefaultMaxReaders is feed.max-clients.
 	DefaultMaxReaders = 256
-	// MaxHistoryReaders is how many readers read older history at a time.
-	MaxHistoryReaders = 8
+	// maxHistoryReaders is how many readers read older history at a time.
+	maxHistoryReaders = 8
 	// MaxPending is how many bytes may wait for a live reader.
 	MaxPending = 1 << 20
 	// DefaultRetain is how many bytes of events are held in memory.
