@@ -157,6 +157,32 @@ func TestNoPackageHasAnInit(t *testing.T) {
 	}
 }
 
+// TestFoldersOfWhatMustLastAreDurable: os.MkdirAll syncs no name, so a power cut could take back a
+// folder with every synced file in it. The packages here keep what is not made again.
+func TestFoldersOfWhatMustLastAreDurable(t *testing.T) {
+	lasts := []string{"journal/evidence", "journal/backup", "sidecars/riskextract"}
+	derived := map[string]string{ // function by file
+		"journal/evidence/files.go": "write", // the tiles, which follow from the journal
+	}
+	for _, s := range sources(t) {
+		if s.test || !slices.Contains(lasts, path.Dir(s.name)) {
+			continue
+		}
+		for _, decl := range s.file.Decls {
+			if f, ok := decl.(*ast.FuncDecl); ok && f.Name.Name == derived[s.name] {
+				continue
+			}
+			ast.Inspect(decl, func(n ast.Node) bool {
+				call, ok := n.(*ast.SelectorExpr)
+				if ok && call.Sel.Name == "MkdirAll" {
+					t.Errorf("%s: want disk.MakeDir", s.fset.Position(n.Pos()))
+				}
+				return true
+			})
+		}
+	}
+}
+
 // TestHotFilesStayHot checks that every file that opens with //perf:hot uses only what the path of
 // an order may use.
 func TestHotFilesStayHot(t *testing.T) {

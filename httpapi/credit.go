@@ -71,19 +71,12 @@ func (x *exchange) listCredit() problem {
 //
 // The wait is sequencePatience at most. The caller releases the moment.
 func (x *exchange) present(ctx context.Context) (*asof.Moment, problem) {
-	late := time.Now().Add(sequencePatience)
-	for {
-		head := x.m.AsOf.Head()
-		switch {
-		case head >= x.asOf:
+	for late := time.Now().Add(sequencePatience); ; {
+		if head := x.m.AsOf.Head(); head >= x.asOf {
 			return x.m.moment(ctx, head)
-		case !time.Now().Before(late):
-			return nil, problemNotYet
 		}
-		select {
-		case <-time.After(rowsLook):
-		case <-x.m.lasting.Done():
-			return nil, problemStopping
+		if p := x.m.lookAgain(late); p.status != 0 {
+			return nil, p
 		}
 	}
 }

@@ -96,20 +96,27 @@ func (q *inquiry) await(r route) (asOf uint64, p problem) {
 	if p.status != 0 {
 		return 0, p
 	}
-	late := time.Now().Add(sequencePatience)
-	for {
-		asOf, p = q.rowsHave(r)
-		switch {
-		case p.status != 0, asOf >= wanted:
+	for late := time.Now().Add(sequencePatience); ; {
+		if asOf, p = q.rowsHave(r); p.status != 0 || asOf >= wanted {
 			return asOf, p
-		case !time.Now().Before(late):
-			return asOf, problemNotYet
 		}
-		select {
-		case <-time.After(rowsLook):
-		case <-q.p.lasting.Done():
-			return 0, problemStopping
+		if p = q.p.lookAgain(late); p.status != 0 {
+			return asOf, p
 		}
+	}
+}
+
+// lookAgain waits until a read looks again whether what it asks for is there. The wait is over with
+// problemNotYet when it is late, and with problemStopping when the service ends.
+func (s *service) lookAgain(late time.Time) problem {
+	if !time.Now().Before(late) {
+		return problemNotYet
+	}
+	select {
+	case <-time.After(rowsLook):
+		return problem{}
+	case <-s.lasting.Done():
+		return problemStopping
 	}
 }
 

@@ -314,3 +314,26 @@ func TestAVersionIsWaitedForWithoutTheDatabase(t *testing.T) {
 		r.fail(nil)
 	}
 }
+
+// TestAWaitForAVersionEndsWithTheService: a stop does not wait for a version that is not there.
+func TestAWaitForAVersionEndsWithTheService(t *testing.T) {
+	for _, r := range []*sourceRig{newAccountRig(t, auth{}), newReferenceRig(t, auth{})} {
+		version := strconv.FormatUint(r.version()+1, 10)
+		before := r.tally.versions.Load()
+		answer := make(chan string, 1)
+		go func() {
+			status, _, body := askedAt(t, r.address, namedToken(testStart, "admin"), r.list,
+				headerMinVersion, version)
+			answer <- fmt.Sprint(status, " ", body)
+		}()
+		waittest.Until(t, "the read looks again", func() (bool, any) {
+			looks := r.tally.versions.Load() - before
+			return looks > 1 || len(answer) > 0, looks
+		})
+		must.OK(t, r.stop(t.Context()))
+		if got := <-answer; !strings.HasPrefix(got, "503 ") ||
+			!strings.Contains(got, string(CodeStopping)) {
+			t.Errorf("%s: %s, want %s", r.list, got, CodeStopping)
+		}
+	}
+}

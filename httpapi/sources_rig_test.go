@@ -149,7 +149,8 @@ type sourceRig struct {
 	address  string
 	tally    *tally
 	snapshot func(ctx context.Context) (control.Snapshot, error)
-	list     string // the path of the list
+	list     string                          // the path of the list
+	stop     func(ctx context.Context) error // of the service
 }
 
 // auth says what a source requires tokens for.
@@ -227,6 +228,7 @@ func (r *sourceRig) serve(s interface {
 	r.t.Helper()
 	ln := must.Get(net.Listen("tcp", "127.0.0.1:0"))(r.t)
 	r.address = ln.Addr().String()
+	r.stop = s.Shutdown
 	var server sync.WaitGroup
 	server.Go(func() {
 		if err := s.Serve(ln); err != nil {

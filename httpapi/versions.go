@@ -51,7 +51,8 @@ func (e *sourceRequest) versioned(s *source, r route, method methods, run func()
 // awaitVersion waits until the table has the version of X-Min-Version, also while the database
 // cannot be read. A read that asks for none is left to the endpoint, which reports that.
 //
-// It polls every rowsLook for at most sequencePatience; each look is a query.
+// It polls every rowsLook for at most sequencePatience, and ends with the service; each look is a
+// query.
 func (e *sourceRequest) awaitVersion(ctx context.Context, s *source) problem {
 	wanted := uint64(0)
 	value, p := onlyHeader(e.ctx, headerMinVersion)
@@ -64,7 +65,7 @@ func (e *sourceRequest) awaitVersion(ctx context.Context, s *source) problem {
 			return badHeader(headerMinVersion, "it is not a version")
 		}
 	}
-	for late := time.Now().Add(sequencePatience); ; time.Sleep(rowsLook) {
+	for late := time.Now().Add(sequencePatience); ; {
 		at, err := s.deps.version(ctx)
 		switch {
 		case err == nil && at >= wanted:
@@ -72,11 +73,12 @@ func (e *sourceRequest) awaitVersion(ctx context.Context, s *source) problem {
 			return problem{}
 		case err != nil && wanted == 0:
 			return problem{}
-		case time.Now().Before(late):
-		case err != nil:
+		}
+		switch p := s.lookAgain(late); {
+		case p.code == CodeNotYet && err != nil:
 			return s.failed(err)
-		default:
-			return problemNotYet
+		case p.status != 0:
+			return p
 		}
 	}
 }

@@ -48,8 +48,8 @@ type Options struct {
 	Tail bool
 	// where archives are (archive.go); "": what was moved out cannot be read
 	ArchiveDir string
-	Codec      Codec // CodecS2 unless set through WithCodec
-	codecSet   bool
+	Codec      Codec  // of new blocks; CodecS2 unless codecSet
+	codecSet   bool   // tests
 	FS         vfs.FS // tests; default the operating system's
 	Logger     Logger // default: silent
 	// called once, on the goroutine that met the first failure; default: one line on stderr, exit 1
@@ -64,12 +64,6 @@ type Options struct {
 // mapFunc opens a tail of that size: all of it is mapped or, if it is to be written by WriteAt, its
 // header slots.
 type mapFunc func(fs vfs.FS, name string, size int, logged bool) (tailMap, error)
-
-// WithCodec returns o with a codec for new blocks.
-func (o Options) WithCodec(c Codec) Options {
-	o.Codec, o.codecSet = c, true
-	return o
-}
 
 // defaults fills in what is not set. Its errors are ErrDurability and that of an unknown codec.
 // Where a tail does not work it turns Tail off, unless a test maps it.

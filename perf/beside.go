@@ -34,14 +34,14 @@ const besideRate = 0.1
 // next one's due time, so that a stop of the engine is charged to all orders due in it.
 type beside struct {
 	// name is that of the work, in the lines of the results.
-	name   string // of the work
+	name   string
 	target load.Target
 	// clock must be the one that target stamps its answers with.
 	clock load.Clock
 	// perSecond is the rate of the orders; saturation sets it from the target.
 	perSecond float64
 	// alone is how long a phase of orders alone is. A phase with the work is as long as the work.
-	alone time.Duration // how long a phase of orders alone is
+	alone time.Duration
 	// work runs on a goroutine of its own; orders come until it returns. It may state figures, because
 	// the row's goroutine states none meanwhile.
 	work func(round int) error

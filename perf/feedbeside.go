@@ -34,7 +34,7 @@ const feedBatch = 256
 // The replica's goroutine reads it; another one tells it through more.
 type deltaFeed struct {
 	// more has one place: the number of deltas to deliver in addition.
-	more chan int // deltas to deliver in addition
+	more chan int
 	// next is the version of the last delta delivered. The reader owns it, and left.
 	next uint64
 	// left is how many deltas are still to be delivered.

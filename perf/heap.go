@@ -21,7 +21,7 @@ var (
 type heapState struct {
 	// before and after are the objects asked for so far, without and with this reading's own. Two
 	// states are compared from after of the first to before of the second.
-	before, after uint64 // objects asked for so far: without and with this reading
+	before, after uint64
 	// commits are those of the journal so far.
 	commits uint64
 	// profile is the sampled heap, by stack.

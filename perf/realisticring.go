@@ -16,7 +16,7 @@ type bookReport struct {
 	// qty is set in a fill, leaves in an outcome: the quantity that has not traded.
 	qty, leaves int32
 	// kind is the message's operation (flow.Op), or reportFill.
-	kind uint8 // the message's operation, or reportFill
+	kind uint8
 	// reject is the book's reason, 0 for none. rests says that the order is on the book now.
 	reject uint8
 	rests  bool
@@ -27,7 +27,7 @@ type bookReport struct {
 // publications: the reader sees reports up to that much later, and publishing costs that much less.
 const (
 	reportFill  = 255
-	reportBatch = 32 // messages between two publications
+	reportBatch = 32
 )
 
 // reporter puts a book's reports into a ring, as the book's sink. It waits for room, so the slower

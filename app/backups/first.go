@@ -88,24 +88,33 @@ func (f *First) Run(ctx context.Context) error {
 		if errors.Is(err, store.ErrKept) || errors.Is(err, backup.ErrDamaged) {
 			return fmt.Errorf("after the restore: %w", err)
 		}
-		if !said && ctx.Err() == nil {
-			said = true
-			f.Log.Warn("what a restore has left waits", "error", err)
-		}
+		f.waits(ctx, &said, err)
 		if !sleep(ctx, firstPause) {
 			return nil
 		}
 	}
 	close(f.ready)
+	said = false
 	for {
 		if at, _ := f.Projected(); at >= f.origin.TradeSequence {
-			if f.settle(ctx) == nil {
+			err := f.settle(ctx)
+			if err == nil {
 				return backup.Forget(f.Data)
 			}
+			f.waits(ctx, &said, err)
 		}
 		if !sleep(ctx, firstPause) {
 			return nil
 		}
+	}
+}
+
+// waits logs the first error of a step that is tried again; said is the step's own. The end of ctx
+// is no error.
+func (f *First) waits(ctx context.Context, said *bool, err error) {
+	if !*said && ctx.Err() == nil {
+		*said = true
+		f.Log.Warn("what a restore has left waits", "error", err)
 	}
 }
 

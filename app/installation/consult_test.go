@@ -81,6 +81,9 @@ func TestLookingAtARunningServer(t *testing.T) {
 	if text, err := os.ReadFile(file); err != nil || !bytes.HasPrefix(text, []byte("PAR1")) {
 		t.Errorf("%.10q %v", text, err)
 	}
+	if mode := must.Get(os.Stat(file))(t).Mode().Perm(); mode != 0o600 {
+		t.Errorf("mode of the export: %o, want what only its owner may read", mode)
+	}
 	wantRun(t, settings.ExitUsage, "", "as-of: want yyyy-mm-dd", "export", "blotter", "--as-of=today",
 		"--data.dir="+data)
 	wantRun(t, settings.ExitUsage, "", "usage: posttrade export", "export", "orders",

@@ -52,8 +52,9 @@ func newHistoryGuard(c *settings.Config, k *engine.Engine, db *store.DB, role st
 
 // run compares the database, unless the start has done so, and returns.
 //
-// It tries until the database answers. A nil error means that it agrees, or that ctx has ended. An
-// error means that the database is another history's or knows more; admission is held then.
+// It tries until the database answers; the first error of that wait is logged. A nil error means
+// that it agrees, or that ctx has ended. An error means that the database is another history's or
+// knows more; admission is held then.
 func (g *historyGuard) run(ctx context.Context) error {
 	select {
 	case <-g.done:
@@ -67,7 +68,7 @@ func (g *historyGuard) run(ctx context.Context) error {
 			return err
 		}
 	}
-	for {
+	for said := false; ; said = true {
 		err := g.check.one(ctx, &g.w, &h)
 		switch {
 		case err == nil:
@@ -78,6 +79,9 @@ func (g *historyGuard) run(ctx context.Context) error {
 		case errors.Is(err, errOlderJournal), errors.Is(err, errOtherHistory):
 			g.hold(err)
 			return err
+		case !said:
+			g.check.log.Warn("nothing is written into the database before it is compared with the journal",
+				"error", err)
 		}
 		select {
 		case <-time.After(guardPause):

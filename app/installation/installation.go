@@ -234,7 +234,7 @@ const shutdownTimeout = 10 * time.Second
 // is decided, journaled and answered. When a caller has not ended in time, the engine's memory
 // stays mapped.
 //
-// The order is the reverse of the start:
+// The order:
 //
 //   - figures and flight recorder, which read every other part
 //   - listeners, and the requests in flight

@@ -1,6 +1,7 @@
 package installation
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -361,6 +362,31 @@ func TestADatabaseThatComesLaterStopsAdmission(t *testing.T) {
 		return err == nil && s.Matched == in.tradeSeq() && s.FieldMismatch+s.MissingInProjection == 0, s
 	})
 	replayJournal(t, in.Core).checkRows(t, in.rows())
+}
+
+// TestAGuardSaysWhyItWaits: a database that cannot be compared is tried again. The log says the
+// error once, not each time and not never.
+func TestAGuardSaysWhyItWaits(t *testing.T) {
+	data := t.TempDir()
+	k := testCore(t, filepath.Join(data, "journal"))
+	var text bytes.Buffer
+	tries := 0
+	g := &historyGuard{
+		check: startCheck{apptest.Settled(t, "data.dir", data),
+			slog.New(slog.NewTextHandler(&text, nil))},
+		k: k, role: riskextract.RoleSingle, done: make(chan struct{}),
+		w: neighbour{name: "db", look: func(context.Context) (coverage, error) {
+			if tries++; tries < 3 {
+				return coverage{}, errors.New("planted")
+			}
+			return coverage{}, nil
+		}},
+	}
+	must.OK(t, g.run(t.Context()))
+	if n := strings.Count(text.String(), "db: planted"); tries != 3 || n != 1 {
+		t.Errorf("%d tries, said %d times: %s", tries, n, &text)
+	}
+	must.OK(t, k.Stop())
 }
 
 // TestALeaderIsComparedWithAllThatWasAgreed: the commands that a member's disk lacks come from the

@@ -99,20 +99,20 @@ func databaseNeighbour(name string, db *store.DB) neighbour {
 		var rows projection.Coverage
 		var s coverage
 		err := db.Read(ctx, func(tx *store.Tx) (err error) {
-			var books uint64
+			var compared, extracted uint64
 			if rows, err = projection.ReadCoverage(tx); err == nil {
-				books, err = recon.ReadCoverage(tx)
+				compared, err = recon.ReadCoverage(tx)
 			}
-			s = coverage{inputSeq: rows.InputSeq, tradeSeq: max(rows.TradeSeq, books)}
+			s = coverage{inputSeq: rows.InputSeq, tradeSeq: max(rows.TradeSeq, compared)}
 			if err == nil {
-				books, err = riskextract.ReadCoverage(tx)
+				extracted, err = riskextract.ReadCoverage(tx)
 			}
 			if err == nil {
 				var marked store.History
 				marked, _, err = tx.History()
 				s.mark = marked.Genesis
 			}
-			s.inputSeq = max(s.inputSeq, books)
+			s.inputSeq = max(s.inputSeq, extracted)
 			return err
 		})
 		s.of = func(h *engine.History) (bool, error) {

@@ -71,7 +71,8 @@ func capacities(c *settings.Config, genesis, inForce matcher.Capacities,
 	return wanted, nil
 }
 
-// raiseTimeout is how long a raise may take before the start goes on without it.
+// raiseTimeout is how long a raise is tried while the desk has no room for it. The wait for the
+// answer to a command that was taken in has no bound of its own.
 const raiseTimeout = 10 * time.Second
 
 // raise sets the capacities by a command like any other, so that every replay and every member has
@@ -116,7 +117,8 @@ func risen(was, wanted matcher.Capacities) matcher.Capacities {
 
 // RaiseCapacities sets what the settings ask for, in an engine that runs alone.
 //
-// It blocks until the command is durable, for raiseTimeout at most.
+// It blocks until the command is durable. The error is that of ctx when the desk has had no room
+// for raiseTimeout.
 func RaiseCapacities(ctx context.Context, c *settings.Config, k *engine.Engine,
 	log *slog.Logger) error {
 	wanted, err := capacities(c, k.Genesis.Limits.Capacities(), k.Views.Capacities(), log)

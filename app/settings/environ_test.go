@@ -69,7 +69,7 @@ func TestNearest(t *testing.T) {
 		"": "", "x": "", "frobnicate": "", "stp": "stop", "serve": "serve",
 		strings.Repeat("s", 1000): "",
 	} {
-		if got := Nearest(name, names); got != want {
+		if got := nearest(name, names); got != want {
 			t.Errorf("%.20s: %q, want %q", name, got, want)
 		}
 	}

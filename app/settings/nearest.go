@@ -2,12 +2,12 @@ package settings
 
 import "slices"
 
-// Nearest returns the candidate that is closest to a misspelt name, "" when none is close: at most
+// nearest returns the candidate that is closest to a misspelt name, "" when none is close: at most
 // a third of the name is wrong, or the name begins the candidate.
 //
 // candidates must be sorted, or be in another stable order: of equal candidates the first one
 // wins. The cost is one distance for each candidate, on the error path only.
-func Nearest(name string, candidates []string) string {
+func nearest(name string, candidates []string) string {
 	best, least := "", max(1, min(len(name), 24)/3)+1
 	for _, c := range candidates {
 		d := distance(name, c)
@@ -21,10 +21,10 @@ func Nearest(name string, candidates []string) string {
 	return best
 }
 
-// DidYouMean is Nearest as the end of a message, "" for none.
+// DidYouMean is nearest as the end of a message, "" for none.
 func DidYouMean(name string, candidates []string) string {
-	if nearest := Nearest(name, candidates); nearest != "" {
-		return "; did you mean " + nearest + "?"
+	if near := nearest(name, candidates); near != "" {
+		return "; did you mean " + near + "?"
 	}
 	return ""
 }

@@ -10,10 +10,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-)
 
-// minSecretBytes is the smallest size of a secret file: an HS256 key of 256 bits.
-const minSecretBytes = 32
+	"posttrade/matcher/gate"
+)
 
 // maxSecretBytes bounds how much of a secret file is read.
 //
@@ -25,7 +24,7 @@ const maxSecretBytes = 4096
 // processes do so at once, one file wins, and all of them return its secret.
 //
 // It refuses a file that others may read, that the group may write, that is no regular file, or
-// that holds fewer than 32 bytes.
+// that holds fewer than gate.MinSecretBytes.
 //
 // Its errors are no UsageErrors: a command ends with exit code 1.
 func secretFile(path string) ([]byte, error) {
@@ -57,9 +56,9 @@ func readSecret(path string) ([]byte, error) {
 		return nil, fmt.Errorf("secret: %s begins with a byte order mark: save it without one", path)
 	}
 	content = bytes.TrimSpace(content)
-	if len(content) < minSecretBytes || len(content) > maxSecretBytes {
+	if len(content) < gate.MinSecretBytes || len(content) > maxSecretBytes {
 		return nil, fmt.Errorf("secret: %s holds %d bytes, want %d to %d",
-			path, len(content), minSecretBytes, maxSecretBytes)
+			path, len(content), gate.MinSecretBytes, maxSecretBytes)
 	}
 	return content, nil
 }

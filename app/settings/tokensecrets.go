@@ -3,6 +3,8 @@ package settings
 import (
 	"bytes"
 	"fmt"
+
+	"posttrade/matcher/gate"
 )
 
 // JWTSecret is the key that signs access tokens: the setting, the file that a setting names, or a
@@ -39,9 +41,9 @@ func (c *Config) JWTSecrets() ([][]byte, error) {
 	}
 	list := splitSecrets(content, "\n")
 	for _, s := range list {
-		if len(s) < minSecretBytes || len(list) > 2 {
+		if len(s) < gate.MinSecretBytes || len(list) > 2 {
 			return nil, Usagef("auth.jwt.secret-file: want one or two secrets, a line each, "+
-				"of at least %d bytes", minSecretBytes)
+				"of at least %d bytes", gate.MinSecretBytes)
 		}
 	}
 	return list, nil

@@ -22,10 +22,10 @@ const (
 	ringBad     = 0.9
 )
 
-// Compose shows the figures of after, with rates since before, in width columns.
+// compose shows the figures of after, with rates since before, in width columns.
 //
 // before is nil for the first reading; rates are those since the start then. It draws nothing.
-func Compose(before, after *statsReading, width int) frame {
+func compose(before, after *statsReading, width int) frame {
 	s := spanBetween(before, after)
 	f := frame{titleLine(after, &s)}
 	for _, section := range []func(*span, int) []frameLine{

@@ -75,7 +75,7 @@ func whyGone(l *statsReading) error {
 }
 
 // frame is the frame to show, in so many columns.
-func (t *Screen) frame(width int) frame { return Compose(t.before, t.after, width) }
+func (t *Screen) frame(width int) frame { return compose(t.before, t.after, width) }
 
 // plainWidth is the width that bars assume when the output is a page of text.
 const plainWidth = 100

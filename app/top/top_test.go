@@ -116,7 +116,7 @@ func TestFramesAreAsRecorded(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			got := Compose(tt.before, tt.after, tt.columns).fit(tt.columns, tt.rows).text(tt.colour)
+			got := compose(tt.before, tt.after, tt.columns).fit(tt.columns, tt.rows).text(tt.colour)
 			got = strings.ReplaceAll(got, "\x1b", "^") // readable in a review
 			path := filepath.Join("testdata", tt.name+".txt")
 			if *updateTop {
@@ -229,10 +229,10 @@ func TestFiguresAreWrittenForPeople(t *testing.T) {
 
 // TestFramesFitEverySize: no line is wider than the screen, no frame higher, and no size panics.
 func TestFramesFitEverySize(t *testing.T) {
-	whole := Compose(recordedLook(8), recordedLook(12), 200)
+	whole := compose(recordedLook(8), recordedLook(12), 200)
 	for columns := 1; columns < 130; columns += 3 {
 		for rows := 1; rows < 50; rows++ {
-			lines := strings.Split(strings.TrimSuffix(Compose(recordedLook(8), recordedLook(12),
+			lines := strings.Split(strings.TrimSuffix(compose(recordedLook(8), recordedLook(12),
 				columns).fit(columns, rows).text(false), "\n"), "\n")
 			if len(lines) > rows {
 				t.Fatalf("%d lines on %d rows", len(lines), rows)
@@ -285,7 +285,7 @@ func TestFiguresElsewhereAreSaidToBe(t *testing.T) {
 	} {
 		look := recordedLook(12)
 		look.image.Feeds, look.image.Lags = stats.Feeds{Present: present}, stats.Lags{Present: present}
-		text := Compose(nil, look, plainWidth).text(false)
+		text := compose(nil, look, plainWidth).text(false)
 		for _, section := range []string{"FEEDS", "LAGS"} {
 			at := strings.Index(text, section)
 			if at < 0 || !strings.HasPrefix(strings.TrimSpace(text[at+len(section):]), want) {

@@ -309,10 +309,10 @@ func collected(h *Hub) map[string]float64 {
 // TestReadersAreBounded: as many as may be, and 8 of older history.
 func TestReadersAreBounded(t *testing.T) {
 	r := newRig(t)
-	h := r.hub(Options{MaxReaders: MaxHistoryReaders + 2, Retain: 1, Behind: 10})
+	h := r.hub(Options{MaxReaders: maxHistoryReaders + 2, Retain: 1, Behind: 10})
 	r.write(300)
 	var open []*Reader
-	for range MaxHistoryReaders {
+	for range maxHistoryReaders {
 		open = append(open, r.open(h, everything, Start{At: After(5), Given: true}))
 	}
 	if _, err := h.Open(t.Context(), everything, Start{At: After(5), Given: true}); !errors.Is(err,
@@ -324,7 +324,7 @@ func TestReadersAreBounded(t *testing.T) {
 		t.Errorf("one more: %v, want ErrBusy", err)
 	}
 	if got := collected(h); got["svc_feed_refused_total"] != 2 || got["svc_feed_slow_total"] != 0 ||
-		got["svc_feed_clients live"] != 2 || got["svc_feed_clients history"] != MaxHistoryReaders {
+		got["svc_feed_clients live"] != 2 || got["svc_feed_clients history"] != maxHistoryReaders {
 		t.Errorf("all places are taken, and two readers were refused: %v", got)
 	}
 	for _, reader := range open {
@@ -364,7 +364,8 @@ func TestPositionBeyondTheHeadWaits(t *testing.T) {
 	}
 }
 
-// TestHubRestsWithoutReaders: the shadow goes some time after the last reader, and comes back.
+// TestHubRestsWithoutReaders: the shadow goes some time after the last reader, and comes back. Its
+// wait for the next command goes with it, also when no command comes.
 func TestHubRestsWithoutReaders(t *testing.T) {
 	r := newRig(t)
 	h := r.hub(Options{Lingers: time.Nanosecond})
@@ -376,6 +377,12 @@ func TestHubRestsWithoutReaders(t *testing.T) {
 		if time.Now().After(until) {
 			t.Fatal("the shadow stays")
 		}
+	}
+	r.mu.Lock()
+	waiting := r.waiting
+	r.mu.Unlock()
+	if waiting != 0 {
+		t.Errorf("%d waits for a command outlive the shadow", waiting)
 	}
 	r.write(50)
 	reader = r.open(h, everything, Start{At: at, Given: true})

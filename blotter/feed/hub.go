@@ -16,8 +16,8 @@ import (
 const (
 	// DefaultMaxReaders is feed.max-clients.
 	DefaultMaxReaders = 256
-	// MaxHistoryReaders is how many readers read older history at a time.
-	MaxHistoryReaders = 8
+	// maxHistoryReaders is how many readers read older history at a time.
+	maxHistoryReaders = 8
 	// MaxPending is how many bytes may wait for a live reader.
 	MaxPending = 1 << 20
 	// DefaultRetain is how many bytes of events are held in memory.
@@ -358,8 +358,14 @@ func (f *follower) catchUp(to uint64) error {
 func (f *follower) live() error {
 	durable := make(chan struct{}, 1)
 	wanted := make(chan uint64, 1)
-	defer close(wanted)
-	f.h.running.Go(func() { f.h.watch(wanted, durable) })
+	ctx, cancel := context.WithCancel(f.h.ctx)
+	var watching sync.WaitGroup
+	watching.Go(func() { f.h.watch(ctx, wanted, durable) })
+	defer func() { // a watch of an ended follower would wait for a command that may never come
+		cancel()
+		close(wanted)
+		watching.Wait()
+	}()
 	tick := time.NewTicker(look)
 	defer tick.Stop()
 	idle := time.Now()
@@ -389,10 +395,11 @@ func (f *follower) live() error {
 }
 
 // watch waits for the sequences of wanted, one after the other, and tells durable. It is a
-// goroutine of its own, because a wait for durability cannot be left for another request.
-func (h *Hub) watch(wanted <-chan uint64, durable chan<- struct{}) {
+// goroutine of its own, because a wait for durability cannot be left for another request. It ends
+// at most a look after ctx, when wanted is closed too.
+func (h *Hub) watch(ctx context.Context, wanted <-chan uint64, durable chan<- struct{}) {
 	for inputSeq := range wanted {
-		for h.ctx.Err() == nil {
+		for ctx.Err() == nil {
 			begun := time.Now()
 			if h.o.Durable.WaitDurable(inputSeq, look) == nil {
 				break
@@ -400,7 +407,7 @@ func (h *Hub) watch(wanted <-chan uint64, durable chan<- struct{}) {
 			if time.Since(begun) < look/2 { // a failed journal: nothing will come
 				select {
 				case <-time.After(look):
-				case <-h.ctx.Done():
+				case <-ctx.Done():
 				}
 			}
 		}

@@ -42,7 +42,7 @@ func (r *Reader) openPast(books bool) error {
 	if h.ctx.Err() != nil {
 		return ErrClosed
 	}
-	if h.history >= MaxHistoryReaders {
+	if h.history >= maxHistoryReaders {
 		h.counts.refused.Add(1)
 		return ErrBusy
 	}

@@ -35,6 +35,7 @@ type rig struct {
 	mu      sync.Mutex
 	moved   *sync.Cond
 	durable uint64
+	waiting int // calls of WaitDurable that have not returned
 
 	truth []frame            // of every kind; by the deriver, frame by frame
 	books map[uint64][]image // by sequence: the books after the command
@@ -128,6 +129,8 @@ func (r *rig) WaitDurable(inputSeq uint64, timeout time.Duration) error {
 	until := time.Now().Add(timeout)
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.waiting++
+	defer func() { r.waiting-- }()
 	for r.durable < inputSeq {
 		if !time.Now().Before(until) {
 			return errors.New("not durable in time")

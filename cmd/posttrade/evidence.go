@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 
 	"posttrade/app/installation"
 	"posttrade/app/settings"
@@ -130,9 +129,6 @@ func withJournal(c *settings.Config,
 // start would, so that the operator can hand it out first.
 func printLogKey(c *settings.Config, stdout io.Writer) error {
 	return withJournal(c, func(j *journal.Journal, o evidence.Options) error {
-		if err := os.MkdirAll(o.Dir, 0o755); err != nil {
-			return err
-		}
 		s, err := evidence.LoadSigner(o.Dir, o.KeyFile, evidence.Origin(o.Origin, j.Seed()))
 		if err != nil {
 			return err

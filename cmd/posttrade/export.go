@@ -69,14 +69,15 @@ func runExport(args []string, stdout, stderr io.Writer) int {
 }
 
 // exportTable writes the file. Under its own name stands nothing but a whole one: the rows go to a
-// file beside it, which is renamed at the end and removed after an error. "-" is standard output.
+// file beside it, which is renamed at the end and removed after an error. Only the owner
+// may read it: it has the rows of clients. "-" is standard output.
 func exportTable(ctx context.Context, server *client.Client, q client.ExportQuery, to string,
 	stdout, stderr io.Writer) error {
 	if to == "-" {
 		return download(ctx, server, q, stdout, stderr)
 	}
 	part := to + ".part"
-	out, err := os.Create(part)
+	out, err := os.OpenFile(part, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err
 	}

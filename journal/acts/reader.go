@@ -50,9 +50,9 @@ func New(j Journal, ticker func(id uint32) string) *Reader {
 // Query says which acts are asked for. Zero values leave a condition out.
 type Query struct {
 	// From is the first sequence of a record, not of its note.
-	From uint64 // the first sequence
+	From uint64
 	// Limit is the most records. 0 gives all of them.
-	Limit int // the most records
+	Limit int
 	// These four select: a record must have exactly that subject, kind, account or order.
 	Subject   string
 	Kind      string

@@ -96,7 +96,8 @@ func differs(a, b []byte) int {
 
 // write puts a file in place as a whole. What is derived needs no sync: it is made again.
 //
-// With sync, content and name are on stable storage when write returns.
+// With sync, content and name are on stable storage when write returns, and so are the names on the
+// way to it.
 func (d folder) write(name string, data []byte, sync bool) (err error) {
 	path := d.path(name)
 	defer func() {
@@ -104,7 +105,11 @@ func (d folder) write(name string, data []byte, sync bool) (err error) {
 			err = fmt.Errorf("evidence: write file=%s: %w", path, err)
 		}
 	}()
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+	makeDir := os.MkdirAll
+	if sync {
+		makeDir = disk.MakeDir
+	}
+	if err := makeDir(filepath.Dir(path), 0o700); err != nil {
 		return err
 	}
 	perm := os.FileMode(0o644)

@@ -17,12 +17,13 @@ import (
 	"posttrade/journal/evidence/leaf"
 	"posttrade/journal/evidence/verify"
 	"posttrade/matcher"
+	"posttrade/ring/disk"
 )
 
 // Options of Open. Engine must be set, and Dir; zero values of the others are the defaults.
 type Options struct {
 	// Dir is the folder of the log, made if need be. One Log at a time writes into it.
-	Dir string // the folder of the log
+	Dir string
 	// KeyFile is that of the signer; empty: log.key in Dir, which is made when it does not exist. A
 	// file that is named here must exist.
 	KeyFile string
@@ -129,7 +130,7 @@ func Open(j *journal.Journal, o Options) (*Log, error) {
 	if l.key, err = leaf.SaltKey(g, j.Seed()); err != nil {
 		return nil, err
 	}
-	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
+	if err := disk.MakeDir(o.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("evidence: %w", err)
 	}
 	if l.signer, err = LoadSigner(o.Dir, o.KeyFile, o.Origin); err != nil {

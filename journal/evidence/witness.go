@@ -27,7 +27,7 @@ type Witness struct {
 	// Verifier is its public key: what it sends is checked with it
 	note.Verifier
 	// URL is the prefix of its add-checkpoint, without a slash at the end.
-	URL string // the prefix of its add-checkpoint
+	URL string
 
 	// size is how many leaves it has cosigned, as it was last seen; 0: it has not been asked, or knows
 	// nothing of the log. Writer: cosign, which runs once at a time for each witness.

@@ -46,15 +46,9 @@ func (p *poller) init(s *Server) {
 		p.forever = true
 		p.yields = int(s.o.Idle) // Spin is 0, Yield is 1
 	case ring.Adaptive:
-		p.spins, p.yields = ring.Spins(ring.Cores()), adaptiveYields
+		p.spins, p.yields = ring.Spins(ring.Cores()), wire.AdaptiveYields
 	}
 }
-
-// adaptiveYields is how often an idle poller gives its core to others before it sleeps: some fifty
-// microseconds when no other thread wants the core. A client that sends its next order after
-// reading an answer then finds the poller awake, and so does the answer. A sleep with its wake-up
-// would cost each of the two more than a round trip.
-const adaptiveYields = 100
 
 // run serves until the server is stopped and every session has ended. It ties the goroutine to its
 // thread and, where Options.Pinned asks for it, the thread to a core; the error is that of the

@@ -52,10 +52,13 @@ var ErrSnapshotSize = errors.New("control snapshot is too long")
 func NewSnapshotFetcher(
 	serverTLS *tls.Config, room func(control.Source) int, token func() (string, error),
 ) *snapshotFetcher {
-	f := &snapshotFetcher{client: &http.Client{}, scheme: "http", token: token, room: room}
+	// The transport has no Proxy: the requests carry a token of this installation, which a proxy of
+	// the environment must not see.
+	f := &snapshotFetcher{scheme: "http", token: token, room: room,
+		client: &http.Client{Transport: &http.Transport{
+			TLSClientConfig: Pinned("http.tls-cert", serverTLS)}}}
 	if serverTLS != nil {
 		f.scheme = "https"
-		f.client.Transport = &http.Transport{TLSClientConfig: Pinned("http.tls-cert", serverTLS)}
 	}
 	return f
 }

@@ -55,7 +55,7 @@ func TestAccruals(t *testing.T) {
 		{month, "2026-03-30", "2026-03-30", 0},
 	}
 	for _, tt := range tests {
-		r := must.Get(ParseReference(counterpartiesHeader+"\n",
+		r := must.Get(parseReference(counterpartiesHeader+"\n",
 			instrumentsHeader+"\nX,TREASURY,1,0.04,"+tt.terms+"\n"))(t)
 		i := r.instrument("X")
 		last, paid, got := i.accrued(date(t, tt.session))

@@ -30,7 +30,7 @@ func TestAPoliteExtractBreathes(t *testing.T) {
 		positionsOf(state, &order)
 		points["taking and sorting the positions"] = order.Points()
 		breath := ring.NewBreather()
-		cut, err := renderCut(Marker{Seq: 1, SessionDate: 1}, state, &breath)
+		cut, err := renderWith(Marker{Seq: 1, SessionDate: 1}, state, &breath)
 		points["a cut"] = breath.Points() - order.Points()
 		hash := ring.NewBreather()
 		summed(cut.Bytes, &hash)

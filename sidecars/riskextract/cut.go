@@ -54,7 +54,7 @@ type Marker struct {
 
 // Cut is a rendered cut.
 //
-// Bytes are ASCII with \n. They are the same on every member (RenderCut).
+// Bytes are ASCII with \n. They are the same on every member (renderCut).
 type Cut struct {
 	Bytes     []byte
 	SHA256    string // lower-case hex: cutSha256
@@ -80,7 +80,7 @@ const engineMultiplier = 1
 // lastDay is 9999-12-31, the last day that yyyy-MM-dd can express.
 const lastDay store.Date = 2932896
 
-// RenderCut renders the state as the cut of a marker.
+// renderCut renders the state as the cut of a marker.
 //
 //   - Shape: a header line, then positions by (accountId, securityId), flat ones too, then
 //     contracts ascending by id.
@@ -88,13 +88,13 @@ const lastDay store.Date = 2932896
 //     for a convention, style or side that this build does not know, and for a marker without
 //     a sequence or a day of the years 1970 to 9999.
 //   - Cost: two passes, a sort of the positions, one buffer. Never call it on the decision path.
-func RenderCut(m Marker, s State) (Cut, error) {
+func renderCut(m Marker, s State) (Cut, error) {
 	breath := ring.NewBreather()
-	return renderCut(m, s, &breath)
+	return renderWith(m, s, &breath)
 }
 
-// renderCut is RenderCut with pauses for other threads.
-func renderCut(m Marker, s State, breath *ring.Breather) (Cut, error) {
+// renderWith is renderCut with pauses for other threads.
+func renderWith(m Marker, s State, breath *ring.Breather) (Cut, error) {
 	if err := m.check(); err != nil {
 		return Cut{}, err
 	}

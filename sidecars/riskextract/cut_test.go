@@ -13,7 +13,7 @@ import (
 )
 
 func TestCutOfNothing(t *testing.T) {
-	cut, err := RenderCut(Marker{Seq: 1, SessionDate: 0, PriceVersion: 0}, new(fakeState))
+	cut, err := renderCut(Marker{Seq: 1, SessionDate: 0, PriceVersion: 0}, new(fakeState))
 	want := "#cut schema=3 seq=1 sessionDateEpochDay=0 priceVersion=0 rows=0 contracts=0\n" +
 		cutColumns + "#contracts\n" + cutTerms
 	if err != nil || string(cut.Bytes) != want || cut.SHA256 != hexSum(want) || cut.Rows != 0 ||
@@ -71,20 +71,20 @@ func TestCutRefusesWhatItCannotSay(t *testing.T) {
 		{"no notional", good, booked(func(c *matcher.ContractInfo) { c.Notional = 0 }, 4), "notional=0"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			cut, err := RenderCut(tt.m, tt.state)
+			cut, err := renderCut(tt.m, tt.state)
 			if !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), tt.want) || cut.Bytes != nil {
 				t.Errorf("got %v %q, want %q", err, cut.Bytes, tt.want)
 			}
 		})
 	}
-	if _, err := RenderCut(Marker{Seq: math.MaxUint64, SessionDate: lastDay,
+	if _, err := renderCut(Marker{Seq: math.MaxUint64, SessionDate: lastDay,
 		PriceVersion: math.MaxUint32}, held(1)); err != nil {
 		t.Error(err)
 	}
 }
 
 func TestCutReadsBackWhatWasRendered(t *testing.T) {
-	cut := must.Get(RenderCut(goldenMarker, goldenState))(t)
+	cut := must.Get(renderCut(goldenMarker, goldenState))(t)
 	rows := must.Get(parseCut(string(cut.Bytes)))(t)
 	if rows.Marker != goldenMarker || len(rows.positions) != len(goldenState.positions) ||
 		!slices.Equal(rows.contracts, goldenState.contracts) {
@@ -96,7 +96,7 @@ func TestCutReadsBackWhatWasRendered(t *testing.T) {
 // be another valid cut: only its SHA-256 can detect that. So the reader may accept no text that
 // rendering would not give.
 func TestDamagedCutsAreRefused(t *testing.T) {
-	cut := must.Get(RenderCut(goldenMarker, goldenState))(t)
+	cut := must.Get(renderCut(goldenMarker, goldenState))(t)
 	text := string(cut.Bytes)
 	check := func(damaged string) (readable bool) {
 		t.Helper()

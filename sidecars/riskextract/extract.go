@@ -166,7 +166,7 @@ func (x *Extractor) cut(ctx context.Context, m Marker, dir *folder) (text, sum s
 	if err != nil {
 		return "", "", fmt.Errorf("riskextract: engine at seq=%d: %w", m.Seq, err)
 	}
-	cut, err := RenderCut(m, state)
+	cut, err := renderCut(m, state)
 	if err = errors.Join(err, closeEngine()); err != nil {
 		return "", "", err
 	}
@@ -237,7 +237,7 @@ func (x *Extractor) inputs(ctx context.Context, m Marker, dir *folder) (*manifes
 		return pins, in, err
 	}
 	in := new(inputs)
-	if in.reference, err = LoadReference(x.o.Counterparties, x.o.Instruments); err != nil {
+	if in.reference, err = loadReference(x.o.Counterparties, x.o.Instruments); err != nil {
 		return nil, nil, err
 	}
 	var marks []store.Mark

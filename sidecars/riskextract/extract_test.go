@@ -259,7 +259,7 @@ func TestExtractOfAnEngine(t *testing.T) {
 		order(8, 1, matcher.Buy, 1, 600_000_000)
 		order(8, 1, matcher.Sell, 1, 601_000_000)
 		order(3, 1, matcher.Buy, 1, 601_000_000)
-		cut := must.Get(RenderCut(Marker{Seq: 99, SessionDate: 20_000, PriceVersion: 2}, e))(t)
+		cut := must.Get(renderCut(Marker{Seq: 99, SessionDate: 20_000, PriceVersion: 2}, e))(t)
 		return string(cut.Bytes)
 	}
 	const positions = cutColumns + "3,SPY,0,0,1,601000000\n3,AAA,4,5000000,1,5000000\n" +

@@ -110,7 +110,7 @@ func (f *folder) inputs(m *manifest, marker Marker) (*inputs, error) {
 		return nil, err
 	}
 	in := new(inputs)
-	if in.reference, err = ParseReference(counterparties, instruments); err != nil {
+	if in.reference, err = parseReference(counterparties, instruments); err != nil {
 		return nil, err
 	}
 	in.marks, err = parseMarks(marker.SessionDate, marker.PriceVersion, marks)

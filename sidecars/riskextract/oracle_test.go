@@ -328,7 +328,7 @@ func TestRenderingMatchesTheSlowOne(t *testing.T) {
 	overflows, positions, contracts := 0, 0, 0
 	for round := range 500 {
 		o := randomOracle(random)
-		cut, err := RenderCut(o.marker, o.state)
+		cut, err := renderCut(o.marker, o.state)
 		if err != nil {
 			t.Fatalf("seed %d round %d: %v", seed, round, err)
 		}
@@ -342,7 +342,7 @@ func TestRenderingMatchesTheSlowOne(t *testing.T) {
 			t.Fatalf("seed %d round %d: %v", seed, round, err)
 		}
 		in := new(inputs)
-		if in.reference, err = ParseReference(o.reference()); err != nil {
+		if in.reference, err = parseReference(o.reference()); err != nil {
 			t.Fatalf("seed %d round %d: %v", seed, round, err)
 		}
 		var marks []store.Mark

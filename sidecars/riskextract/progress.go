@@ -148,7 +148,7 @@ func (c fileCursor) load(context.Context) (uint64, error) {
 }
 
 func (c fileCursor) save(_ context.Context, seq uint64) error {
-	if err := os.MkdirAll(c.dir, 0o755); err != nil {
+	if err := disk.MakeDir(c.dir, 0o755); err != nil {
 		return fmt.Errorf("riskextract: cursor: %w", err)
 	}
 	err := disk.ReplaceText(c.path(), 0o644, strconv.AppendUint(nil, seq, 10))

@@ -37,12 +37,12 @@ type counterparty struct {
 // counterpartiesHeader is the first line of the file, exactly.
 const counterpartiesHeader = "accountId,counterpartyId,nettingSetId,currency"
 
-// LoadReference reads the reference files; an empty path means the built-in file. Refused content
+// loadReference reads the reference files; an empty path means the built-in file. Refused content
 // of a file is ErrRefused, with the line.
 //
 // Each extract calls it, so a corrected file is used without a restart. The two files are not read
 // at one moment.
-func LoadReference(counterparties, instruments string) (*Reference, error) {
+func loadReference(counterparties, instruments string) (*Reference, error) {
 	first, err := readReference(counterparties, builtInCounterparties)
 	if err != nil {
 		return nil, err
@@ -51,7 +51,7 @@ func LoadReference(counterparties, instruments string) (*Reference, error) {
 	if err != nil {
 		return nil, err
 	}
-	return ParseReference(first, second)
+	return parseReference(first, second)
 }
 
 // readReference reads one byte more than a file may have: table then refuses it as too large.
@@ -71,10 +71,10 @@ func readReference(path, builtIn string) (string, error) {
 	return string(text), nil
 }
 
-// ParseReference reads the texts of the two files.
+// parseReference reads the texts of the two files.
 //
 // ErrRefused with file and line for any content that is not of the form in doc.go.
-func ParseReference(counterparties, instruments string) (*Reference, error) {
+func parseReference(counterparties, instruments string) (*Reference, error) {
 	r := &Reference{
 		counterpartiesText: counterparties, counterparties: make(map[uint32]counterparty),
 		instrumentsText: instruments, instruments: make(map[string]instrument),

@@ -92,7 +92,7 @@ func TestReferenceFilesAreReadStrictly(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			_, err := ParseReference(tt.counterparties, tt.instruments)
+			_, err := parseReference(tt.counterparties, tt.instruments)
 			if !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("got %v, want %q", err, tt.want)
 			}
@@ -110,7 +110,7 @@ func TestReferenceFilesAreReadStrictly(t *testing.T) {
 
 // TestBuiltInReferenceCoversTheBuiltInUniverse reads the seed files of the program.
 func TestBuiltInReferenceCoversTheBuiltInUniverse(t *testing.T) {
-	r := must.Get(LoadReference("", ""))(t)
+	r := must.Get(loadReference("", ""))(t)
 	seed := must.Get(os.ReadFile("../../app/settings/seeds/accounts.csv"))(t)
 	accounts := strings.Split(strings.TrimSpace(string(seed)), "\n")[1:]
 	for _, line := range accounts {
@@ -142,13 +142,13 @@ func TestReferenceFilesOfTheSettings(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "cp.csv")
 	write(t, path, counterpartiesHeader+"\n7,SEVEN,N7,CHF\n")
-	r := must.Get(LoadReference(path, ""))(t)
+	r := must.Get(loadReference(path, ""))(t)
 	if got, err := r.counterparty(7); err != nil || got != (counterparty{"SEVEN", "N7", "CHF"}) {
 		t.Errorf("got %+v, %v", got, err)
 	}
 	for _, paths := range [][2]string{{filepath.Join(dir, "none"), ""},
 		{"", filepath.Join(dir, "none")}, {dir, ""}} {
-		if _, err := LoadReference(paths[0], paths[1]); err == nil || errors.Is(err, ErrRefused) {
+		if _, err := loadReference(paths[0], paths[1]); err == nil || errors.Is(err, ErrRefused) {
 			t.Errorf("%q: %v", paths, err)
 		}
 	}

@@ -200,7 +200,7 @@ func join(columns ...any) string {
 // unmarked is the golden counterparties and some instruments, with no marks published.
 func unmarked(t *testing.T, instruments string) *inputs {
 	t.Helper()
-	reference := must.Get(ParseReference(goldenCounterparties, instrumentsHeader+"\n"+instruments))(t)
+	reference := must.Get(parseReference(goldenCounterparties, instrumentsHeader+"\n"+instruments))(t)
 	marks := must.Get(markSetOf(1, 1, nil, false))(t)
 	return &inputs{reference: reference, marks: marks}
 }

@@ -30,19 +30,13 @@ type folder struct {
 
 // folderOf makes the directory of a marker, durably.
 //
-// Each level is synced into the one above it: a file in a folder that a power cut takes back would
-// be lost with it.
+// The name of each level is durable before the next is made: a file in a folder that a power cut
+// takes back would be lost with it.
 func folderOf(sink string, m Marker, step func(string) error) (*folder, error) {
-	session := filepath.Join(sink, m.SessionDate.String())
-	f := &folder{path: filepath.Join(session, "v"+strconv.FormatUint(uint64(m.PriceVersion), 10)),
-		mode: 0o444, step: step}
-	for _, path := range []string{sink, session, f.path} {
-		if err := os.MkdirAll(path, 0o755); err != nil {
-			return nil, fmt.Errorf("riskextract: make sink: %w", err)
-		}
-		if err := disk.SyncDir(filepath.Dir(path)); err != nil {
-			return nil, err
-		}
+	f := &folder{path: filepath.Join(sink, m.SessionDate.String(),
+		"v"+strconv.FormatUint(uint64(m.PriceVersion), 10)), mode: 0o444, step: step}
+	if err := disk.MakeDir(f.path, 0o755); err != nil {
+		return nil, fmt.Errorf("riskextract: make sink: %w", err)
 	}
 	return f, nil
 }

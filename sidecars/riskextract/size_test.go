@@ -55,7 +55,7 @@ func TestLargeExtract(t *testing.T) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	start := time.Now()
-	cut, err := RenderCut(m, state)
+	cut, err := renderCut(m, state)
 	took := time.Since(start)
 	runtime.ReadMemStats(&after)
 	if err != nil || cut.Rows != manyRows || cut.Contracts != manyRows {
@@ -95,7 +95,7 @@ func BenchmarkRenderCut(b *testing.B) {
 	state := largeState()
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := RenderCut(Marker{Seq: 1, SessionDate: 1}, state); err != nil {
+		if _, err := renderCut(Marker{Seq: 1, SessionDate: 1}, state); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -12,10 +12,10 @@ import (
 // Options of Verify.
 type Options struct {
 	// Old is a note that the auditor has kept: its head must be a prefix; nil: none.
-	Old []byte // a note that the auditor has kept: its head must be a prefix; nil: none
+	Old []byte
 	// Report gets the lines of the report of ReportFrom to ReportTo; nil: none is made. Its error ends
 	// the verification.
-	Report io.Writer // gets the lines of the report of ReportFrom to ReportTo; nil: none
+	Report io.Writer
 	// The report's range. It must lie behind the snapshot and within the bundle, as OpenReport makes
 	// sure.
 	ReportFrom, ReportTo uint64

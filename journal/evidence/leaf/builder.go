@@ -33,15 +33,15 @@ type Builder struct {
 	next  uint64 // the command that is due
 	// hashes are those of the records so far. The place of the command under way is empty until its
 	// end.
-	hashes []verify.Hash // of the records so far
+	hashes []verify.Hash
 
 	// Of the command under way. The event's memory goes to the next event, so the command is copied.
 	command [matcher.CommandBytes]byte
 	// outcome is what its events have said so far.
 	outcome verify.Outcome
-	// traces: its later events say what becomes of its order
-	traces bool // its later events say what becomes of its order
-	at     int  // index of its record
+	// traces: its later events say what becomes of its order.
+	traces bool
+	at     int // index of its record
 	// number is the number of the next record within the command: 0 is its own, fills begin at 1.
 	number uint32
 	// salts are those of two records in turn: one hash gives both halves.

@@ -180,17 +180,12 @@ func (c *Client) attach(fds []int, idle ring.Strategy) (err error) {
 	c.idler = ring.NewIdler(idle, c.page.Waiter)
 	switch idle {
 	case ring.Adaptive:
-		c.spins, c.yields = spins(ring.Cores()), adaptiveYields
+		c.spins, c.yields = spins(ring.Cores()), wire.AdaptiveYields
 	case ring.Yield:
 		c.yields = math.MaxInt
 	}
 	return nil
 }
-
-// adaptiveYields is how often Next gives its core to others before it sleeps. A sleep costs a
-// wake-up, so Next yields for as long as a round trip takes, and not much longer. The server's
-// poller does the same.
-const adaptiveYields = 100
 
 // spins is how many looks Next takes, a tenth of a microsecond apart, before it gives its core
 // away. Giving the core away costs as much as a round trip even when no other thread wants it. With

@@ -122,3 +122,9 @@ func usable(mem []byte, slots int) error {
 	}
 	return nil
 }
+
+// AdaptiveYields is how often an idle end of a session, in mode adaptive, gives its core to others
+// before it sleeps: some fifty microseconds when no other thread wants the core. It is as long as a
+// round trip takes: either end then finds the other awake. A sleep with its wake-up would cost each
+// of the two more than that.
+const AdaptiveYields = 100
