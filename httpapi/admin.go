@@ -35,6 +35,8 @@ type AdminConfig struct {
 	// Admit guards every path but /healthz: it says whose claims a valid bearer token has. A token for
 	// metrics opens /metrics and /readyz alone. nil: no guard.
 	Admit func(token string) (claims gate.Claims, err error)
+	// Process names this process in the header ProcessHeader of every answer; empty: no header.
+	Process string
 	// OpenHealth answers /readyz without a token too, then without details.
 	OpenHealth bool
 	Logger     *slog.Logger // may be nil
@@ -42,6 +44,22 @@ type AdminConfig struct {
 	// registry of Metrics.
 	Registry *Registry
 	Extra    map[string]http.Handler // further paths of the caller; may be nil
+}
+
+// ProcessHeader has the name that a process gives itself, on every answer of the admin listener, to
+// those without a token too. It is no secret. A program that has the name from the data directory
+// knows by it that no other process has taken the address.
+const ProcessHeader = "X-Process"
+
+// named puts the name of the process on every answer.
+func named(process string, h http.Handler) http.Handler {
+	if process == "" {
+		return h
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set(ProcessHeader, process)
+		h.ServeHTTP(w, r)
+	})
 }
 
 // Admin is the listener for operators: health, readiness, metrics, profiles. It uses net/http,
@@ -108,7 +126,7 @@ func NewAdmin(cfg AdminConfig) *Admin {
 		end:     end,
 		http: http.Server{
 			BaseContext:       func(net.Listener) context.Context { return base },
-			Handler:           problems(mux),
+			Handler:           named(cfg.Process, problems(mux)),
 			ReadHeaderTimeout: readTimeout,
 			ReadTimeout:       readTimeout,
 			IdleTimeout:       idleTimeout,

@@ -148,3 +148,22 @@ func LockFile(name string) (io.Closer, error) {
 // when the system does not say. It touches no file of the journal: opening and closing the lock
 // file would end the lock of a server in this very process.
 func InUse(dir string) (pid int) { return holder(dir + "/" + lockName) }
+
+// Holder is InUse for a caller that acts on the answer: when the system cannot tell, it returns an
+// error instead of 0. A journal that is not there is in use by none.
+func Holder(dir string) (pid int, err error) {
+	pid, err = lockedBy(dir + "/" + lockName)
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, nil
+	}
+	if err != nil {
+		err = fmt.Errorf("journal: find the holder of %s/%s: %w", dir, lockName, err)
+	}
+	return pid, err
+}
+
+// holder is lockedBy, with 0 for what it cannot tell.
+func holder(name string) int {
+	pid, _ := lockedBy(name)
+	return pid
+}

@@ -1,7 +1,6 @@
 package journal
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
 	"io"
@@ -127,30 +126,39 @@ func lower(nice int) {
 // syncData brings a file's bytes to the disk, and of its metadata only what reading them needs.
 func syncData(f *os.File) error { return unix.Fdatasync(int(f.Fd())) }
 
-// holder is the process that has a lock on the file, 0 when there is none, or when the system does
-// not say. It reads the system's list of locks and never opens the file itself.
-func holder(name string) int {
+// lockedBy is the process that has a lock on the file, 0 when there is none; an error when that
+// cannot be told. It reads the system's list of locks and never opens the file itself.
+func lockedBy(name string) (int, error) {
 	var st unix.Stat_t
 	if err := unix.Stat(name, &st); err != nil {
-		return 0
+		return 0, err
 	}
-	locks, err := os.Open("/proc/locks")
+	locks, err := os.ReadFile("/proc/locks")
 	if err != nil {
-		return 0
+		return 0, err
 	}
-	defer func() { _ = locks.Close() }() // only read: nothing to lose
-	at := fmt.Sprintf("%02x:%02x:%d", unix.Major(st.Dev), unix.Minor(st.Dev), st.Ino)
-	for lines := bufio.NewScanner(locks); lines.Scan(); {
+	return holderIn(string(locks),
+		fmt.Sprintf("%02x:%02x:%d", unix.Major(st.Dev), unix.Minor(st.Dev), st.Ino))
+}
+
+// errHiddenHolder reports a lock of a process that is not visible from this one's namespace.
+var errHiddenHolder = errors.New("a process that this one cannot see has it")
+
+// holderIn finds the process in the lines of /proc/locks that has a lock on a file, 0 for none.
+func holderIn(locks, file string) (int, error) {
+	var err error
+	for line := range strings.Lines(locks) {
 		// 1: POSIX ADVISORY WRITE 4711 08:01:123456 0 EOF
-		f := strings.Fields(lines.Text())
-		if len(f) < 6 || f[1] != "POSIX" || f[5] != at {
+		f := strings.Fields(line)
+		if len(f) < 6 || f[1] != "POSIX" || f[5] != file {
 			continue
 		}
-		if pid, err := strconv.Atoi(f[4]); err == nil && pid > 0 {
-			return pid
+		if pid, _ := strconv.Atoi(f[4]); pid > 0 {
+			return pid, nil
 		}
+		err = errHiddenHolder
 	}
-	return 0
+	return 0, err
 }
 
 // orphanBytes is the size of a file that has no name and is open nowhere else, otherwise 0. A log's

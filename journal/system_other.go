@@ -3,6 +3,7 @@
 package journal
 
 import (
+	"errors"
 	"fmt"
 	"os"
 
@@ -24,8 +25,8 @@ func lower(int) {}
 
 func syncData(f *os.File) error { return f.Sync() }
 
-// holder: the system does not say which process has a lock.
-func holder(string) int { return 0 }
+// lockedBy: the system does not say which process has a lock.
+func lockedBy(string) (int, error) { return 0, errors.ErrUnsupported }
 
 // orphanBytes: it is not known whether another process has the file open.
 func orphanBytes(*os.File) int64 { return 0 }

@@ -243,6 +243,14 @@ func TestWhyAJournalCannotBeLocked(t *testing.T) {
 	if pid := InUse(dir); pid != 0 && pid != os.Getpid() { // 0: the system does not say
 		t.Errorf("in use by %d, want %d", pid, os.Getpid())
 	}
+	if pid, err := Holder(dir); err != nil || pid != InUse(dir) {
+		t.Errorf("held by %d, %v", pid, err)
+	}
+	_, err = Holder(filepath.Join(dir, lockName)) // it may not be looked into: it is a file
+	must.Be(t, err, syscall.ENOTDIR)
+	if pid := InUse(filepath.Join(dir, lockName)); pid != 0 {
+		t.Errorf("a file is in use by %d", pid)
+	}
 	_, err = Open(dir, strict(t, vfs.Default))
 	must.Be(t, err, ErrLocked)
 	must.OK(t, j.Close())

@@ -110,10 +110,9 @@ func TestDeployNamesSettingsThatExist(t *testing.T) {
 	}
 }
 
-// TestTheUnitsLimitsSuitTheProgram runs the program as the unit would, where there is no systemd:
-// with the unit's limits, umask and variables, its watchdog, and without a capability or a way to
-// gain one; and ends it as the unit does.
-func TestTheUnitsLimitsSuitTheProgram(t *testing.T) {
+// unitSettings are the values of each setting of the unit file.
+func unitSettings(t *testing.T) map[string][]string {
+	t.Helper()
 	unit := map[string][]string{}
 	for line := range strings.Lines(readText(t, deploy+"/posttrade.service")) {
 		line = strings.TrimSpace(line)
@@ -121,6 +120,43 @@ func TestTheUnitsLimitsSuitTheProgram(t *testing.T) {
 			unit[name] = append(unit[name], value)
 		}
 	}
+	return unit
+}
+
+// TestTheUnitComesBackAfterEveryFailure: a process of Go that a panic or the watchdog's SIGABRT
+// ends exits with 2, as one with a wrong setting does. So no exit code may keep the unit down, and
+// the start limits alone bound the restarts.
+func TestTheUnitComesBackAfterEveryFailure(t *testing.T) {
+	unit := unitSettings(t)
+	for _, name := range []string{"RestartPreventExitStatus", "SuccessExitStatus"} {
+		if got := unit[name]; got != nil {
+			t.Errorf("%s=%v: the unit stays down after such an exit", name, got)
+		}
+	}
+	if got := unit["Restart"]; !slices.Equal(got, []string{"on-failure"}) {
+		t.Errorf("Restart=%v", got)
+	}
+	number := func(name string) int {
+		if len(unit[name]) != 1 {
+			t.Fatalf("%s=%v, want one value", name, unit[name])
+		}
+		return must.Get(strconv.Atoi(strings.TrimSuffix(unit[name][0], "s")))(t)
+	}
+	// A start with a wrong setting ends within seconds: all of them fall into one interval.
+	const start = 10
+	burst := number("StartLimitBurst")
+	takes := burst * (number("RestartSec") + start)
+	if within := number("StartLimitIntervalSec"); burst < 3 || takes > within {
+		t.Errorf("%d starts take up to %d s, the interval is %d s: the loop is not bounded", burst,
+			takes, within)
+	}
+}
+
+// TestTheUnitsLimitsSuitTheProgram runs the program as the unit would, where there is no systemd:
+// with the unit's limits, umask and variables, its watchdog, and without a capability or a way to
+// gain one; and ends it as the unit does.
+func TestTheUnitsLimitsSuitTheProgram(t *testing.T) {
+	unit := unitSettings(t)
 	one := func(name string) string {
 		if len(unit[name]) == 0 {
 			t.Fatalf("the unit has no %s", name)

@@ -2,6 +2,7 @@ package installation
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"time"
 
@@ -73,7 +74,11 @@ func openAdmin(c *settings.Config, in *Installation, verifier *gate.Verifier,
 	if err != nil {
 		return err
 	}
-	in.listeners.serve("admin", newAdmin(c, in, verifier, registry, log), listener,
+	process, err := writeProcess(c.InDataDir(processFile))
+	if err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	in.listeners.serve("admin", newAdmin(c, in, process, verifier, registry, log), listener,
 		in.listeners.adminTLS)
 	return nil
 }
@@ -223,7 +228,7 @@ func revocation(k *engine.Engine) httpapi.Revocation {
 // newAdmin makes the admin listener's server: health, metrics, profiles, and the resources of
 // backups. Without the guard every caller is admitted, except to backups; the settings allow that
 // on loopback only.
-func newAdmin(c *settings.Config, in *Installation, verifier *gate.Verifier,
+func newAdmin(c *settings.Config, in *Installation, process string, verifier *gate.Verifier,
 	registry *httpapi.Registry, log *slog.Logger) *httpapi.Admin {
 	a := httpapi.AdminConfig{
 		Parts: func() []httpapi.Part {
@@ -231,6 +236,7 @@ func newAdmin(c *settings.Config, in *Installation, verifier *gate.Verifier,
 		},
 		Version: map[string]string{"version": settings.Version()}, Registry: registry, Logger: log,
 		Extra: in.backups.Handlers(), OpenHealth: c.Bool("admin.open-health"),
+		Process: process,
 	}
 	if c.Bool("admin.token-guard") {
 		a.Admit = func(token string) (gate.Claims, error) {

@@ -37,4 +37,14 @@ func TestStopEndsTheServer(t *testing.T) {
 	if out, err := stop(); err != nil || !strings.Contains(out, "no server runs") {
 		t.Errorf("again: %v %s", err, out)
 	}
+	// Whether a server runs must be known before that is said.
+	file := filepath.Join(data, "ports.json")
+	for dir, want := range map[string]string{
+		file:                     "a server runs: journal: find the holder",
+		filepath.Join(data, "x"): "a server runs: no such file",
+	} {
+		if out, err := stop("--data.dir=" + dir); err == nil || !strings.Contains(out, want) {
+			t.Errorf("on %s: %v %s", dir, err, out)
+		}
+	}
 }

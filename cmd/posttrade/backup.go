@@ -159,6 +159,9 @@ func backupSource(c *settings.Config, server, tokenFile string) (backup.Contents
 	if err != nil {
 		return nil, err
 	}
+	if err := ownServer(c); err != nil {
+		return nil, err
+	}
 	adminTLS, err := c.AdminTLS()
 	if err != nil {
 		return nil, err

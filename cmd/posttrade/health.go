@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"posttrade/app/installation"
 	"posttrade/app/settings"
 	"posttrade/sidecars/feeds"
 )
@@ -23,7 +24,7 @@ func runHealth(args []string, stdout, stderr io.Writer) int {
 		"Asks the server that runs on data.dir whether it admits orders: /readyz of the admin\n"+
 			"listener.\n"+
 			"Exit 0 when it does; 1 when it does not, with the parts that are not ready, and when\n"+
-			"no server answers.")
+			"no server answers, or another one that has its port.")
 	live := f.Bool("live", false, "ask only whether the process answers (/healthz)")
 	timeout := f.Duration("timeout", 5*time.Second, "how long to wait for the answer")
 	c, err := f.read(args, 0, stdout)
@@ -57,9 +58,9 @@ func askHealth(ctx context.Context, c *settings.Config, path string, stdout io.W
 	if err != nil {
 		return err
 	}
-	status, text, err := askAdmin(ctx, feeds.Reachable(at), path)
+	status, text, err := askOwnAdmin(ctx, c, at, path)
 	if err == nil && status == http.StatusUnauthorized { // admin.open-health=false
-		status, text, err = askAdmin(ctx, feeds.Reachable(at), "/healthz")
+		status, text, err = askOwnAdmin(ctx, c, at, "/healthz")
 	}
 	if err != nil {
 		return err
@@ -81,28 +82,41 @@ func askHealth(ctx context.Context, c *settings.Config, path string, stdout io.W
 	return fmt.Errorf("not ready: %s", strings.Join(because, "; "))
 }
 
+// askOwnAdmin asks the admin listener of the server on data.dir. The answer of another process,
+// which has the port by now, is an error.
+func askOwnAdmin(ctx context.Context, c *settings.Config, at, path string) (status int, text []byte,
+	err error) {
+	status, process, text, err := askAdmin(ctx, feeds.Reachable(at), path)
+	if err == nil {
+		err = installation.SameProcess(c, at, process)
+	}
+	return status, text, err
+}
+
 // askAdmin asks the admin listener over HTTP, or over TLS when it wants that. The request carries
 // no secret and the answer decides nothing beyond this machine, so the certificate is not checked.
 //
 // A connection is used once: the process ends behind it.
-func askAdmin(ctx context.Context, at, path string) (status int, text []byte, err error) {
+func askAdmin(ctx context.Context, at, path string) (status int, process string, text []byte,
+	err error) {
 	asking := http.Client{Transport: &http.Transport{DisableKeepAlives: true,
 		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
 	for _, scheme := range []string{"http://", "https://"} {
 		var request *http.Request
 		if request, err = http.NewRequestWithContext(ctx, http.MethodGet, scheme+at+path,
 			nil); err != nil {
-			return 0, nil, err
+			return 0, "", nil, err
 		}
 		var answer *http.Response
 		if answer, err = asking.Do(request); err != nil {
-			return 0, nil, err
+			return 0, "", nil, err
 		}
 		text, err = io.ReadAll(io.LimitReader(answer.Body, 1<<20))
 		answer.Body.Close()
+		process = answer.Header.Get(installation.ProcessHeader)
 		if status = answer.StatusCode; err != nil || status != http.StatusBadRequest {
 			break // 400: the listener speaks TLS
 		}
 	}
-	return status, []byte(strings.TrimSpace(string(text))), err
+	return status, process, []byte(strings.TrimSpace(string(text))), err
 }

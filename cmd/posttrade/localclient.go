@@ -18,6 +18,9 @@ import (
 	"posttrade/sidecars/feeds"
 )
 
+// ownServerPatience bounds the question of ownServer, which needs no work of the server.
+const ownServerPatience = 5 * time.Second
+
 // localTokenLife is how long the token of one request to a running server is valid.
 const localTokenLife = time.Minute
 
@@ -25,14 +28,36 @@ const localTokenLife = time.Minute
 // from ports.json, and the local secret makes the token.
 //
 // The caller closes the client. Errors: no server has run on data.dir, or it has no such service; a
-// secret or certificate that cannot be read. That the server runs is not known before the first
+// secret or certificate that cannot be read; another server that has the port. That the server runs is not known before the first
 // request.
 func localClient(c *settings.Config, service string, now time.Time) (*client.Client, error) {
 	o, err := localClientConfig(c, service, localTokenLife, now)
 	if err != nil {
 		return nil, err
 	}
+	if err := ownServer(c); err != nil {
+		return nil, err
+	}
 	return client.New(o), nil
+}
+
+// ownServer reports an error when another process than the server on data.dir answers at the admin
+// address of ports.json: the other addresses are not the server's then, either.
+//
+// An admin listener that does not answer, or is not in the file, is no error: the request that
+// follows says what is the matter.
+func ownServer(c *settings.Config) error {
+	at, err := listenerOf(c, "admin")
+	if err != nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), ownServerPatience)
+	defer cancel()
+	_, process, _, err := askAdmin(ctx, feeds.Reachable(at), "/healthz")
+	if err != nil {
+		return nil
+	}
+	return installation.SameProcess(c, at, process)
 }
 
 // localClientConfig is the configuration of such a client, with a token of a life. The token is an

@@ -24,7 +24,8 @@ const stopLook = 20 * time.Millisecond
 func runStop(args []string, stdout, stderr io.Writer) int {
 	f := newFlags("stop [flags]",
 		"Ends the server that runs on data.dir as SIGTERM does, and waits until it has ended.\n"+
-			"Exit 0 when it has, and when no server runs; 1 when it has not ended after --timeout.")
+			"Exit 0 when it has, and when no server runs; 1 when it has not ended after --timeout, and when\n"+
+			"data.dir does not exist or this user may not look into it.")
 	timeout := f.Duration("timeout", time.Minute, "how long to wait for the end")
 	c, err := f.read(args, 0, stdout)
 	if err != nil {
@@ -41,7 +42,16 @@ func stopServer(c *settings.Config, timeout time.Duration, stdout io.Writer) err
 			"Ctrl-C", runtime.GOOS)
 	}
 	dir := c.InDataDir("journal")
-	pid := journal.InUse(dir)
+	// A wrong path must not look like a server that has ended.
+	if _, err := os.Stat(c.String("data.dir")); err != nil {
+		return fmt.Errorf("data.dir %s: it is not known whether a server runs: %w",
+			c.String("data.dir"), settings.Cause(err))
+	}
+	pid, err := journal.Holder(dir)
+	if err != nil {
+		return fmt.Errorf("data.dir %s: it is not known whether a server runs: %w",
+			c.String("data.dir"), err)
+	}
 	if pid == 0 {
 		_, err := fmt.Fprintf(stdout, "no server runs on %s\n", c.String("data.dir"))
 		return err
@@ -52,7 +62,7 @@ func stopServer(c *settings.Config, timeout time.Duration, stdout io.Writer) err
 	if err := awaitEnd(dir, pid, timeout); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(stdout, "stopped process %d\n", pid)
+	_, err = fmt.Fprintf(stdout, "stopped process %d\n", pid)
 	return err
 }
 
@@ -64,14 +74,16 @@ func awaitEnd(dir string, pid int, timeout time.Duration) error {
 	late := time.After(timeout)
 	look := time.NewTicker(stopLook)
 	defer look.Stop()
-	for journal.InUse(dir) == pid {
+	for {
+		if now, err := journal.Holder(dir); now != pid {
+			return err
+		}
 		select {
 		case <-look.C:
 		case <-late:
 			return fmt.Errorf("process %d has not ended after %s", pid, timeout)
 		}
 	}
-	return nil
 }
 
 // end sends SIGTERM. A process that has ended meanwhile is no error.
