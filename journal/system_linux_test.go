@@ -4,7 +4,8 @@ import "testing"
 
 // TestHolderInTheListOfLocks: a process of another namespace has a lock and no number here.
 func TestHolderInTheListOfLocks(t *testing.T) {
-	const other = "1: POSIX  ADVISORY  WRITE 17 08:01:6 0 EOF\n2: FLOCK  ADVISORY  WRITE 18 08:01:5 0 EOF\n"
+	const other = "1: POSIX  ADVISORY  WRITE 17 08:01:6 0 EOF\n" +
+		"2: FLOCK  ADVISORY  WRITE 18 08:01:5 0 EOF\n"
 	for _, tt := range []struct {
 		locks string
 		pid   int

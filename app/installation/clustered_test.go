@@ -94,6 +94,17 @@ func newThree(t *testing.T, nameValue ...string) *three {
 	return c
 }
 
+// TestAdoptWithoutAJournalIsRefused: a wrong folder, or a restore that was forgotten, must not begin
+// a new history.
+func TestAdoptWithoutAJournalIsRefused(t *testing.T) {
+	m := newThree(t).members[0]
+	code, line := openFails(t, m.data, append(m.settings, "cluster.adopt", "true")...)
+	if code != settings.ExitUsage || !strings.Contains(line, "cluster.adopt: ") ||
+		!strings.Contains(line, m.data) {
+		t.Errorf("exit %d, %q", code, line)
+	}
+}
+
 func (c *three) start() {
 	for _, m := range c.members {
 		m.start()

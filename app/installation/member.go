@@ -4,7 +4,10 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"io/fs"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"sync/atomic"
@@ -140,6 +143,14 @@ func (in *Installation) newMember(ctx context.Context, c *settings.Config, o eng
 	return err
 }
 
+// freshMember reports that nothing of a member is in data.dir: neither its part of a consensus nor a
+// journal that was set aside because it is damaged.
+func freshMember(c *settings.Config) bool {
+	_, err := os.Stat(c.InDataDir("quorum"))
+	damaged, _ := filepath.Glob(c.InDataDir(damagedPrefix + "*"))
+	return errors.Is(err, fs.ErrNotExist) && len(damaged) == 0
+}
+
 // openNode opens this member's part of the consensus. has is the genesis of the journal that is
 // there, nil for none. Only with cluster.adopt may a journal without consensus state begin a
 // cluster; its head is then where the log begins.
@@ -150,8 +161,13 @@ func (in *Installation) openNode(c *settings.Config, o engine.Options, storage q
 		return err
 	}
 	var adopt uint64
-	if has != nil && c.Bool("cluster.adopt") {
+	switch {
+	case !c.Bool("cluster.adopt"):
+	case has != nil:
 		adopt = engine.ClusterHost{Engine: in.Core}.Head()
+	case freshMember(c):
+		return settings.Usagef("cluster.adopt: %s has no journal to begin a cluster with",
+			c.String("data.dir"))
 	}
 	in.Member = &member{roles: newRoles(), count: len(c.Members())}
 	odd := &in.Member.odd

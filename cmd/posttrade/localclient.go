@@ -28,8 +28,8 @@ const localTokenLife = time.Minute
 // from ports.json, and the local secret makes the token.
 //
 // The caller closes the client. Errors: no server has run on data.dir, or it has no such service; a
-// secret or certificate that cannot be read; another server that has the port. That the server runs is not known before the first
-// request.
+// secret or certificate that cannot be read; another server that has the port. That the server runs
+// is not known before the first request.
 func localClient(c *settings.Config, service string, now time.Time) (*client.Client, error) {
 	o, err := localClientConfig(c, service, localTokenLife, now)
 	if err != nil {

@@ -24,8 +24,8 @@ const stopLook = 20 * time.Millisecond
 func runStop(args []string, stdout, stderr io.Writer) int {
 	f := newFlags("stop [flags]",
 		"Ends the server that runs on data.dir as SIGTERM does, and waits until it has ended.\n"+
-			"Exit 0 when it has, and when no server runs; 1 when it has not ended after --timeout, and when\n"+
-			"data.dir does not exist or this user may not look into it.")
+			"Exit 0 when it has, and when no server runs; 1 when it has not ended after --timeout, and\n"+
+			"when data.dir does not exist or this user may not look into it.")
 	timeout := f.Duration("timeout", time.Minute, "how long to wait for the end")
 	c, err := f.read(args, 0, stdout)
 	if err != nil {

@@ -88,7 +88,8 @@ func TestInterruptedClientInC(t *testing.T) {
 	}
 }
 
-// TestHeaderInC compiles under the strict standards, with the declarations that its comment asks for.
+// TestHeaderInC compiles under the strict standards, with the declarations that its comment asks
+// for.
 func TestHeaderInC(t *testing.T) {
 	for _, std := range []string{"c99", "c11"} {
 		compiled(t, "c/client.c", "-std="+std, "-D_DEFAULT_SOURCE")
