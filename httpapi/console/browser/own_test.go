@@ -20,7 +20,8 @@ func (s *server) projected(trade int) {
 }
 
 // TestAUserSeesEveryOwnFill: the newest first and live, the filters and the file over all of them,
-// and none of another account. The pages of costs and settlement begin with the newest too.
+// and none of another account. The page of costs begins with the newest too,
+// that of settlement with what is due first.
 func TestAUserSeesEveryOwnFill(t *testing.T) {
 	s := start(t, "--profile=production", "--risk.entitlement.enforced=true",
 		"--reference.write-auth.enforced=true", "--risk.price.max-age-ms=3600000",
@@ -106,12 +107,16 @@ func TestAUserSeesEveryOwnFill(t *testing.T) {
 		t.Errorf("the trades of another account: %s", status)
 	}
 
-	for _, name := range []string{"TCA", "Settlement"} {
+	for name, list := range map[string]struct {
+		cut   string
+		first int // or the one before it, of the other account
+	}{"TCA": {"the newest 1,000", fills + 2}, "Settlement": {"the first 1,000", 2}} {
 		p.follow(name)
-		p.says("the newest 1,000")
-		p.eventually("the newest trade is first", func() bool {
-			return strings.HasPrefix(p.column("Trades", 0), fmt.Sprintf("trd-%d", fills+2)) ||
-				strings.HasPrefix(p.column("Trades", 0), fmt.Sprintf("trd-%d", fills+1))
+		p.says(list.cut)
+		p.eventually("the list of "+name+" begins as it says", func() bool {
+			got := p.column("Trades", 0)
+			return strings.HasPrefix(got, fmt.Sprintf("trd-%d ", list.first)) ||
+				strings.HasPrefix(got, fmt.Sprintf("trd-%d ", list.first-1))
 		})
 	}
 	p.clean(s)

@@ -30,6 +30,7 @@ export default function Settlement() {
   const rest = useRef(0); // the calendar is not read again before
   const today = dateIn(new Date(), about.timezone);
   const date = read('date'), status = read('status', 'Processing');
+  const order = status === 'Settled' ? 'newest' : ''; // what is due begins with what settles next
   const { answer: days, error, again: count } = useAsked(5000, async (known) => {
     const began = Date.now();
     if (known && began < rest.current) return known;
@@ -41,7 +42,7 @@ export default function Settlement() {
       : [...items, { settlementDate: today, due: 0, settled: 0, forced: 0 }].sort((a, b) => (a.settlementDate < b.settlementDate ? -1 : 1));
   }, [today]);
   const { own: rows, error: unread, again: list } = useAsked(5000,
-    () => all('trade-processor/trades', { order: 'newest', status, settlementDate: date }, 1000), [date, status]);
+    () => all('trade-processor/trades', { order, status, settlementDate: date }, 1000), [date, order, status]);
   const failed = error || unread;
   const digits = commonDigits((rows?.items || []).map((t) => t.price));
   const next = days?.find((d) => d.due && d.settlementDate >= today);
@@ -61,7 +62,7 @@ export default function Settlement() {
       <${Card} title="What settles next">${next
         ? html`<p><b>${whole(next.due)}</b> trades on <b>${next.settlementDate}</b>.</p>${sample && html`<p class="note">For example ${sample.id}: ${because(sample, about)}</p>`}`
         : html`<p class="note">Nothing is due in the next days.</p>`}<//></div>
-    <${Card} title=${date ? `Trades of ${date}` : 'Trades'} aside=${html`${cut(rows, 'newest')} ${date && html`<button class="small" onClick=${() => change({ date: '' })}>All dates</button>`}`}>
+    <${Card} title=${date ? `Trades of ${date}` : 'Trades'} aside=${html`${cut(rows, order || 'first')} ${date && html`<button class="small" onClick=${() => change({ date: '' })}>All dates</button>`}`}>
       <div class="filters"><div class="field"><label for="settle-status">Status</label><select id="settle-status" value=${status} onChange=${(e) => change({ status: e.target.value })}>
         <option value="Processing" selected=${status === 'Processing'}>Due</option><option value="Settled" selected=${status === 'Settled'}>Settled</option></select></div></div>
       <${Table} label="Trades" rows=${rows?.items} keyOf=${(t) => t.id} empty="No trade here." onOpen=${(t) => change({ open: t.id }, true)} columns=${[
