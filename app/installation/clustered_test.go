@@ -94,8 +94,8 @@ func newThree(t *testing.T, nameValue ...string) *three {
 	return c
 }
 
-// TestAdoptWithoutAJournalIsRefused: a wrong folder, or a restore that was forgotten, must not begin
-// a new history.
+// TestAdoptWithoutAJournalIsRefused: a wrong folder, or a restore that was forgotten, must not
+// begin a new history.
 func TestAdoptWithoutAJournalIsRefused(t *testing.T) {
 	m := newThree(t).members[0]
 	code, line := openFails(t, m.data, append(m.settings, "cluster.adopt", "true")...)

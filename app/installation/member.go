@@ -143,8 +143,8 @@ func (in *Installation) newMember(ctx context.Context, c *settings.Config, o eng
 	return err
 }
 
-// freshMember reports that nothing of a member is in data.dir: neither its part of a consensus nor a
-// journal that was set aside because it is damaged.
+// freshMember reports that nothing of a member is in data.dir: neither its part of a consensus nor
+// a journal that was set aside because it is damaged.
 func freshMember(c *settings.Config) bool {
 	_, err := os.Stat(c.InDataDir("quorum"))
 	damaged, _ := filepath.Glob(c.InDataDir(damagedPrefix + "*"))

@@ -99,7 +99,8 @@ func TestAnAnswerToAnEarlierQuestionIsDropped(t *testing.T) {
 		return strings.Contains(p.text(), "Summary of account 5") &&
 			strings.Contains(p.text(), "0 trades")
 	})
-	each("/settlement", "?status=Settled", "/trades?limit=1000&order=newest&status=Settled", "?status=Processing",
+	each("/settlement", "?status=Settled", "/trades?limit=1000&order=newest&status=Settled",
+		"?status=Processing",
 		rows("Trades", 0, "trd-1 trd-2 trd-3 trd-4 trd-5 trd-6"))
 	each("/blotter", "?open=trd-1", "/trades/trd-1", "?open=trd-2", func() bool {
 		return strings.Contains(p.facts(), "Trade trd-2") && strings.Contains(p.facts(), "Side Sell")
