@@ -33,6 +33,9 @@ func ExportDecoded(ctx context.Context, dir string, w io.Writer, from, to uint64
 // exportDecoded is ExportDecoded of an open journal. One write for each commit, also for those
 // before from, which have no lines.
 func (j *Journal) exportDecoded(ctx context.Context, w io.Writer, from, to uint64) error {
+	if err := j.reaches(from); err != nil {
+		return err
+	}
 	text, _ := j.Genesis()
 	genesis, err := matcher.ParseGenesis(text)
 	if err != nil {

@@ -239,7 +239,8 @@ func readOnly(dir string, o *VerifyOptions, f func(db *blockStore, genesis []byt
 
 // Export writes the commands from..to (0 = the head) of the journal in dir as ndjson, one object a
 // line, with stable field names; see exportCommand. It verifies what it reads. Lines before an
-// error have been written: the caller must look at the error before it trusts them.
+// error have been written: the caller must look at the error before it trusts them. from may be the
+// next sequence, which has no lines; one behind that is an error.
 func Export(ctx context.Context, dir string, w io.Writer, from, to uint64, o VerifyOptions) error {
 	j, err := Read(dir, o)
 	if err != nil {
@@ -250,11 +251,22 @@ func Export(ctx context.Context, dir string, w io.Writer, from, to uint64, o Ver
 
 // Export is Export of an open journal, up to its durable head.
 func (j *Journal) Export(ctx context.Context, w io.Writer, from, to uint64) error {
+	if err := j.reaches(from); err != nil {
+		return err
+	}
 	var line []byte
 	return j.replay(ctx, from, to, false, func(d *decoded) error {
 		line = line[:0]
 		return exportCommit(w, &line, d)
 	})
+}
+
+// reaches is an error when the journal ends before the command ahead of from.
+func (j *Journal) reaches(from uint64) error {
+	if head, _ := j.Head(); from > head+1 {
+		return fmt.Errorf("journal: export from=%d: the journal ends at inputSeq=%d", from, head)
+	}
+	return nil
 }
 
 // exportCommit writes the lines of one commit, in line's memory.

@@ -8,6 +8,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"strings"
 	"testing"
@@ -246,6 +247,27 @@ func TestVerifyRecomputesTheFills(t *testing.T) {
 	o.Engine = func([]byte) (Engine, error) { return nil, errToy }
 	_, err = Verify(context.Background(), "j", o)
 	must.Be(t, err, errToy)
+}
+
+// TestExportBehindTheEnd: the next sequence has no lines yet, which a caller that goes on from its
+// last line may ask for; one behind that is a mistake.
+func TestExportBehindTheEnd(t *testing.T) {
+	fs := vfs.NewMem()
+	j := openNew(t, "j", strict(t, fs))
+	f := &flow{seed: 1}
+	appendAll(t, j, f, 10)
+	for name, export := range map[string]func(context.Context, io.Writer, uint64, uint64) error{
+		"export": j.Export, "decoded": j.exportDecoded,
+	} {
+		var lines bytes.Buffer
+		must.OK(t, export(t.Context(), &lines, f.inputSeq+1, 0))
+		err := export(t.Context(), &lines, f.inputSeq+2, 0)
+		if want := fmt.Sprintf("the journal ends at inputSeq=%d", f.inputSeq); err == nil ||
+			!strings.Contains(err.Error(), want) || lines.Len() != 0 {
+			t.Errorf("%s: %v, %q", name, err, &lines)
+		}
+	}
+	must.OK(t, j.Close())
 }
 
 func TestExportHasEveryCommandOnce(t *testing.T) {

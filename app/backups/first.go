@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"posttrade/journal/backup"
+	"posttrade/sidecars/pace"
 	"posttrade/sidecars/store"
 )
 
@@ -23,11 +24,6 @@ type FirstOptions struct {
 	Log *slog.Logger
 	// Bump begins a new epoch of both control sources. why goes on record.
 	Bump func(ctx context.Context, why string) error
-	// Projected is the last trade with a row.
-	//
-	// Rows that the journal gives again come from the projection, so what was settled by hand waits
-	// for it.
-	Projected func() (tradeSeq, inputSeq uint64)
 }
 
 // First is the first start after a restore.
@@ -62,15 +58,15 @@ func NewFirst(o FirstOptions) (*First, error) {
 	return f, err
 }
 
-// firstPause is the pause before another try, and between two looks at the projection.
+// firstPause is the pause before another try.
 const firstPause = 200 * time.Millisecond
 
 // Run does what is to be done, and returns. While the database or the broker cannot be reached it
 // tries again. What it has done before the process ended is not lost; a new epoch is begun again.
 //
-// The order is: rows, then epochs, then the settlements once the projection has reached the trade
-// up to which the backup goes. The notes of the restore are removed last, so a process that dies
-// begins again; each step can be repeated.
+// The order is: rows, then epochs. The notes of the restore are removed last, so a process that
+// dies begins again; each step can be repeated. What was settled by hand is among the rows, and the
+// projection settles it as it makes the rows of the trades.
 //
 // A nil error also means that ctx has ended. store.ErrKept and backup.ErrDamaged are final: the
 // backup's rows do not fit or cannot be read, and another start would find the same. Then the
@@ -79,42 +75,22 @@ func (f *First) Run(ctx context.Context) error {
 	if f.origin == nil {
 		return nil
 	}
-	said := false
-	for {
+	for said := false; ; {
 		err := f.sources(ctx)
 		if err == nil {
-			break
+			close(f.ready)
+			return backup.Forget(f.Data)
 		}
 		if errors.Is(err, store.ErrKept) || errors.Is(err, backup.ErrDamaged) {
 			return fmt.Errorf("after the restore: %w", err)
 		}
-		f.waits(ctx, &said, err)
-		if !sleep(ctx, firstPause) {
+		if !said && ctx.Err() == nil {
+			said = true
+			f.Log.Warn("what a restore has left waits", "error", err)
+		}
+		if !pace.Sleep(ctx, firstPause) {
 			return nil
 		}
-	}
-	close(f.ready)
-	said = false
-	for {
-		if at, _ := f.Projected(); at >= f.origin.TradeSequence {
-			err := f.settle(ctx)
-			if err == nil {
-				return backup.Forget(f.Data)
-			}
-			f.waits(ctx, &said, err)
-		}
-		if !sleep(ctx, firstPause) {
-			return nil
-		}
-	}
-}
-
-// waits logs the first error of a step that is tried again; said is the step's own. The end of ctx
-// is no error.
-func (f *First) waits(ctx context.Context, said *bool, err error) {
-	if !*said && ctx.Err() == nil {
-		*said = true
-		f.Log.Warn("what a restore has left waits", "error", err)
 	}
 }
 
@@ -168,58 +144,17 @@ func (f *First) sources(ctx context.Context) error {
 	return err
 }
 
-// settle settles again what was settled by hand.
-//
-// The kept rows say which trades were. It finds the rows of those trades, which the projection has
-// written by then.
-func (f *First) settle(ctx context.Context) error {
-	var rows int64
-	err := f.DB.Write(ctx, func(tx *store.Tx) (err error) {
-		rows, err = tx.SettleForced(1, f.origin.TradeSequence, time.Now().UnixMilli())
-		return err
-	})
-	if err == nil {
-		f.Log.Info("restored: every trade has its row", "settledByHandAgain", rows)
-	}
-	return err
-}
-
 // Then runs a loop once the rows are back and the control sources may begin: one of a source, or
 // one that numbers rows which the backup has too.
 //
 // A loop of a source that began earlier would fill its empty table from the seed files.
 func (f *First) Then(run func(context.Context) error) func(context.Context) error {
-	return behind(f.ready, run)
+	return pace.Behind(f.ready, run)
 }
 
 // WithRows runs a loop once the rows are back: one that goes by them.
 //
 // Such a loop does not have to wait for the broker, which the epochs need.
 func (f *First) WithRows(run func(context.Context) error) func(context.Context) error {
-	return behind(f.back, run)
-}
-
-// behind runs a loop once a channel is closed.
-//
-// The loop never runs when ctx ends first; that is no error.
-func behind(done <-chan struct{},
-	run func(context.Context) error) func(context.Context) error {
-	return func(ctx context.Context) error {
-		select {
-		case <-done:
-			return run(ctx)
-		case <-ctx.Done():
-			return nil
-		}
-	}
-}
-
-// sleep waits; false: ctx has ended.
-func sleep(ctx context.Context, d time.Duration) bool {
-	select {
-	case <-time.After(d):
-		return true
-	case <-ctx.Done():
-		return false
-	}
+	return pace.Behind(f.back, run)
 }

@@ -54,7 +54,7 @@ func newBackups(c *settings.Config, in *Installation, log *slog.Logger) (*backup
 // first.
 func (d *downstream) afterRestore(c *settings.Config, log *slog.Logger) (err error) {
 	d.first, err = backups.NewFirst(backups.FirstOptions{
-		Data: c.String("data.dir"), DB: d.Db, Log: log, Projected: d.projection.Projected,
+		Data: c.String("data.dir"), DB: d.Db, Log: log,
 		Bump: func(ctx context.Context, why string) (err error) {
 			for _, name := range control.Sources() {
 				_, e := d.sources.Bump(ctx, name, note.Note{Reason: why})

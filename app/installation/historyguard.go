@@ -9,6 +9,7 @@ import (
 	"posttrade/app/engine"
 	"posttrade/app/settings"
 	"posttrade/journal"
+	"posttrade/sidecars/pace"
 	"posttrade/sidecars/riskextract"
 	"posttrade/sidecars/store"
 )
@@ -20,29 +21,39 @@ import (
 // run closes done on its own goroutine; the loops in then wait for it. When the database is of
 // another history, done is never closed, the error is on /readyz, and Engine.Held has it for
 // admission.
+//
+// Behind that it takes the database for this process alone and closes sole; the loops in alone wait
+// for it. The two are apart because a leader's sources, which orders wait for, must not wait until
+// the database has noticed that the machine of the last leader is gone.
 type historyGuard struct {
 	check startCheck
 	k     *engine.Engine
+	db    *store.DB
 	// The database as a neighbour.
 	w neighbour
 	// A role of riskextract. A single node may have been compared at the start; a leader never is.
 	role string
 	done chan struct{} // closed when the database has been compared and agrees
+	sole chan struct{} // closed when, besides, this process alone has it
 	// Why this guard has stopped admission; nil when it has not. Its writer is run; release reads it
 	// when run has ended.
 	held *error
 }
 
-// guardPause is the pause before the next try to reach a database.
-const guardPause = 200 * time.Millisecond
+// The pause before the next try to reach a database, and to take one that another server holds,
+// which takes a new connection each time.
+const (
+	guardPause = 200 * time.Millisecond
+	holdPause  = time.Second
+)
 
 // newHistoryGuard makes a guard of db. Its done is closed at once on a single node whose start has
 // compared the database.
 func newHistoryGuard(c *settings.Config, k *engine.Engine, db *store.DB, role string,
 	log *slog.Logger) *historyGuard {
 	g := &historyGuard{
-		check: startCheck{c, log}, k: k, w: databaseNeighbour(databaseName(c), db), role: role,
-		done: make(chan struct{}),
+		check: startCheck{c, log}, k: k, db: db, w: databaseNeighbour(databaseName(c), db), role: role,
+		done: make(chan struct{}), sole: make(chan struct{}),
 	}
 	if role == riskextract.RoleSingle && k.Compared {
 		close(g.done)
@@ -50,42 +61,87 @@ func newHistoryGuard(c *settings.Config, k *engine.Engine, db *store.DB, role st
 	return g
 }
 
-// run compares the database, unless the start has done so, and returns.
+// run compares the database, unless the start has done so, and takes it. Then it keeps it until ctx
+// ends.
 //
-// It tries until the database answers; the first error of that wait is logged. A nil error means
-// that it agrees, or that ctx has ended. An error means that the database is another history's or
+// A nil error means that ctx has ended. An error means that the database is another history's or
 // knows more; admission is held then.
 func (g *historyGuard) run(ctx context.Context) error {
 	select {
 	case <-g.done:
-		return nil
 	default:
-	}
-	h := g.k.Found
-	if g.role != riskextract.RoleSingle {
-		var err error
-		if h, err = g.agreed(ctx); err != nil {
+		h := g.k.Found
+		if g.role != riskextract.RoleSingle {
+			var err error
+			if h, err = g.agreed(ctx); err != nil {
+				return err
+			}
+		}
+		if agrees, err := g.compare(ctx, &h); !agrees {
 			return err
 		}
+		close(g.done)
 	}
+	return g.keep(ctx)
+}
+
+// compare tries until the database answers; the first error of that wait is logged.
+//
+// It does not agree, without an error, when ctx has ended.
+func (g *historyGuard) compare(ctx context.Context, h *engine.History) (agrees bool, err error) {
 	for said := false; ; said = true {
-		err := g.check.one(ctx, &g.w, &h)
+		err := g.check.one(ctx, &g.w, h)
 		switch {
 		case err == nil:
-			close(g.done)
-			return nil
+			return true, nil
 		case ctx.Err() != nil:
-			return nil
+			return false, nil
 		case errors.Is(err, errOlderJournal), errors.Is(err, errOtherHistory):
 			g.hold(err)
-			return err
+			return false, err
 		case !said:
 			g.check.log.Warn("nothing is written into the database before it is compared with the journal",
 				"error", err)
 		}
-		select {
-		case <-time.After(guardPause):
-		case <-ctx.Done():
+		if !pace.Sleep(ctx, guardPause) {
+			return false, nil
+		}
+	}
+}
+
+// keep takes the database and holds it. What another server has written while it held the database
+// is compared before this process begins to write.
+//
+// A database that is lost later, as when its server restarts, is taken again. Should another server
+// have been faster, that is logged and shown as the database's state; the loops go on.
+func (g *historyGuard) keep(ctx context.Context) error {
+	for waited, had := false, false; ; {
+		err := g.db.Hold(ctx)
+		next := guardPause
+		switch {
+		case err == nil && !had:
+			if waited {
+				h, err := g.agreed(ctx)
+				if err != nil {
+					return err
+				}
+				if agrees, err := g.compare(ctx, &h); !agrees {
+					g.db.Release()
+					return err
+				}
+			}
+			had = true
+			close(g.sole)
+			fallthrough
+		case err == nil:
+			waited, next = false, store.HoldEvery
+		case errors.Is(err, store.ErrHeld):
+			if next = holdPause; !waited {
+				g.check.log.Warn("two servers use one database", "error", err, "writing", had)
+			}
+			waited = true
+		}
+		if !pace.Sleep(ctx, next) {
 			return nil
 		}
 	}
@@ -106,16 +162,15 @@ func (g *historyGuard) agreed(ctx context.Context) (engine.History, error) {
 // then runs a loop once the database has been compared and agrees; if it is another history's, the
 // loop never runs.
 //
-// Every loop that writes the history into the database goes through it.
+// Every loop that writes into the database goes through it or through alone.
 func (g *historyGuard) then(run func(context.Context) error) func(context.Context) error {
-	return func(ctx context.Context) error {
-		select {
-		case <-g.done:
-			return run(ctx)
-		case <-ctx.Done():
-			return nil
-		}
-	}
+	return pace.Behind(g.done, run)
+}
+
+// alone runs a loop once this process alone has the database: one that writes the history into it,
+// or what operators do.
+func (g *historyGuard) alone(run func(context.Context) error) func(context.Context) error {
+	return pace.Behind(g.sole, run)
 }
 
 // hold stops admission for a reason, unless it is stopped already: the reason of a member that

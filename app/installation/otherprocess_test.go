@@ -35,7 +35,7 @@ func TestAnotherServerOnThePorts(t *testing.T) {
 	backupTo := func() string { return filepath.Join(t.TempDir(), "backup") }
 	commands := map[string][]string{
 		"health": nil, "backup": {backupTo()}, "recon": {"status"}, "source": {"status"},
-		"tca": {"trd-1"},
+		"tca": {"trd-1"}, "watch": {"trades"},
 	}
 	const want = "no server runs on this data.dir: another process has its port"
 	wrong := func() {

@@ -9,6 +9,7 @@ import (
 	"posttrade/app/settings"
 	"posttrade/journal"
 	"posttrade/journal/backup"
+	"posttrade/journal/evidence"
 	"posttrade/journal/quorum"
 	"posttrade/sidecars/store"
 )
@@ -37,13 +38,14 @@ var refusals = []refusal{
 	{"JOURNAL_UNFINISHED", journal.ErrUnfinished},
 	{"RESTORE_UNFINISHED", backup.ErrRestoring},
 	{"TAIL_DAMAGED", journal.ErrTailDamaged},
+	{"RAFT_LOG_DAMAGED", quorum.ErrLogDamaged},
+	{"RAFT_LOG_SHORTENED", quorum.ErrLogShortened},
 	{"JOURNAL_CORRUPT", journal.ErrCorrupt},
 	{"ARCHIVE_NEEDED", journal.ErrArchived},
 	{"CLUSTER_FOREIGN", quorum.ErrForeign},
 	{"CLUSTER_FOREIGN", quorum.ErrOtherMember},
 	{"CLUSTER_BEHIND", quorum.ErrBehind},
-	{"RAFT_LOG_DAMAGED", quorum.ErrLogDamaged},
-	{"RAFT_LOG_SHORTENED", quorum.ErrLogShortened},
+	{"EVIDENCE_KEY", evidence.ErrKey},
 	{"DATABASE_FOREIGN", store.ErrForeign},
 	{"DATABASE_DAMAGED", store.ErrDamaged},
 	{"DATABASE_SCHEMA", store.ErrMigration},

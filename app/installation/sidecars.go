@@ -93,19 +93,19 @@ func openDownstream(c *settings.Config, k *engine.Engine, history *fullHistory, 
 		return nil, err
 	}
 	// 3. Their loops. A loop that writes the history into the database starts when the database is
-	// known to be of this history.
+	// known to be of this history and no other server holds it.
 	d.guard = newHistoryGuard(c, k, d.Db, role, log)
 	d.loops.start("history check", d.guard.run)
-	d.loops.start("restored", d.guard.then(d.first.Run))
-	d.loops.start("acts on record", d.guard.then(d.whileOurs(newPendingActs(d.Db, k, log).run)))
+	d.loops.start("restored", d.guard.alone(d.first.Run))
+	d.loops.start("acts on record", d.guard.alone(d.whileOurs(newPendingActs(d.Db, k, log).run)))
 	legacy := &bookings.Bookings{Broker: d.broker, Book: d.projection, Log: log}
-	d.loops.startAt(journal.Background, "projection", d.guard.then(d.first.WithRows(d.project)))
-	d.loops.startAt(journal.Background, "settlement", d.guard.then(d.whileOurs(d.settlement.Run)))
-	d.loops.startAt(journal.Background, "recon", d.guard.then(d.whileOurs(d.recon.Run)))
+	d.loops.startAt(journal.Background, "projection", d.guard.alone(d.first.WithRows(d.project)))
+	d.loops.startAt(journal.Background, "settlement", d.guard.alone(d.whileOurs(d.settlement.Run)))
+	d.loops.startAt(journal.Background, "recon", d.guard.alone(d.whileOurs(d.recon.Run)))
 	d.loops.startAt(journal.Bulk, "tca", d.tca.Run)
-	d.loops.startAt(journal.Bulk, "risk extract", d.guard.then(d.extracts.Extractor.Run))
+	d.loops.startAt(journal.Bulk, "risk extract", d.guard.alone(d.extracts.Extractor.Run))
 	d.loops.start("end of day", d.extracts.follow)
-	d.loops.start("legacy bookings", d.guard.then(d.first.Then(d.whileOurs(legacy.Run))))
+	d.loops.start("legacy bookings", d.guard.alone(d.first.Then(d.whileOurs(legacy.Run))))
 	d.loops.start("prices", d.prices.Run)
 	for name, feed := range d.sources.feeds {
 		d.loops.start("outbox "+string(name), d.first.Then(feed.Outbox.Run))

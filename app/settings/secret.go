@@ -76,10 +76,25 @@ func checkSecretFile(f *os.File, path string) error {
 		return fmt.Errorf("secret: %s is not a regular file", path)
 	}
 	if perm := info.Mode().Perm(); perm&0o027 != 0 {
-		return fmt.Errorf("secret: %s has mode %04o, others can get at it: chmod 600", path, perm)
+		return &openSecret{path, perm}
 	}
 	return nil
 }
+
+// openSecret is a secret's file that others may read or change. It is an fs.ErrPermission: the
+// operator mends it in the same way.
+type openSecret struct {
+	path string
+	perm fs.FileMode
+}
+
+// Error implements error.
+func (e *openSecret) Error() string {
+	return fmt.Sprintf("secret: %s has mode %04o, others can get at it: chmod 600", e.path, e.perm)
+}
+
+// Is makes errors.Is find fs.ErrPermission.
+func (e *openSecret) Is(target error) bool { return target == fs.ErrPermission }
 
 // makeSecret writes a new secret under another name and links it into place, so that a reader never
 // sees half of it.

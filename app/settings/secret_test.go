@@ -2,6 +2,8 @@ package settings
 
 import (
 	"bytes"
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -69,8 +71,12 @@ func TestUnsafeSecretsAreRefused(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "s")
 			must.OK(t, os.WriteFile(path, []byte(tt.content), 0o600))
 			must.OK(t, os.Chmod(path, tt.mode))
-			if _, err := secretFile(path); err == nil || !strings.Contains(err.Error(), tt.want) {
+			_, err := secretFile(path)
+			if err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("got %v, want %q", err, tt.want)
+			}
+			if open := tt.mode != 0o600; errors.Is(err, fs.ErrPermission) != open {
+				t.Errorf("%v: is a matter of permissions: %v", err, !open)
 			}
 		})
 	}

@@ -89,6 +89,9 @@ func watched(c *settings.Config, url, token string) (func() (*client.Client, err
 		}
 		return func() (*client.Client, error) {
 			o, err := localClientConfig(c, "order-matcher", watchTokenLife, time.Now())
+			if err == nil {
+				err = ownServer(c)
+			}
 			if err != nil {
 				return nil, err
 			}

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"posttrade/journal/evidence/verify"
+	"posttrade/ring/disk"
 )
 
 // headFile reads the file checkpoints: every published head, one after the other. A note is two
@@ -175,11 +176,15 @@ func newest(dir folder) (note []byte, c verify.Checkpoint, err error) {
 // removes. The file cannot be made again, so it is only ever appended to.
 func keep(dir folder, note []byte) error {
 	name := dir.path(checkpointsName)
+	_, missing := os.Stat(name)
 	f, err := os.OpenFile(name, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o644)
 	if err == nil {
 		err = dir.fill(f, append(append([]byte(nil), note...), '\n'))
 		if err == nil {
 			err = f.Sync()
+		}
+		if err == nil && missing != nil {
+			err = disk.SyncDir(dir.dir)
 		}
 		err = errors.Join(err, f.Close())
 	}

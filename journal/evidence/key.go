@@ -45,6 +45,9 @@ type Signer struct {
 	VKey string
 }
 
+// ErrKey says that a file is no key, or the key of another log.
+var ErrKey = errors.New("cannot sign this log")
+
 // LoadSigner reads the key file, or makes it when it does not exist and the name is the default one
 // of the folder. file is the setting evidence.key, empty for that default. The name of the key must
 // be the log's origin: a verifier looks for it.
@@ -66,11 +69,11 @@ func LoadSigner(dir, file, origin string) (*Signer, error) {
 	}
 	s, err := parseSigner(strings.TrimSpace(string(text)))
 	if err != nil {
-		return nil, fmt.Errorf("evidence: key file=%s: %w", path, err)
+		return nil, fmt.Errorf("evidence: key file=%s: %w: %w", path, ErrKey, err)
 	}
 	if s.Name() != origin {
-		return nil, fmt.Errorf("evidence: key file=%s is the key of %q, the origin of this log is %q",
-			path, s.Name(), origin)
+		return nil, fmt.Errorf("evidence: key file=%s: %w: it is the key of %q, the origin is %q", path,
+			ErrKey, s.Name(), origin)
 	}
 	public := []byte(s.VKey + "\n")
 	if was, err := os.ReadFile(filepath.Join(dir, pubName)); err == nil && bytes.Equal(was, public) {

@@ -149,11 +149,11 @@ func openLogStore(dir string, o logStoreOptions) (_ *logStore, err error) {
 	options.MemTableSize = o.Reserve / 11 * 10 // the store takes a tenth more for a log file
 	options.CacheSize = logBlockCache
 	if s.db, err = s.stop.Open(o.FS.PathJoin(dir, logStoreDir), options); err != nil {
-		return nil, fmt.Errorf("quorum: open log dir=%s: %w", dir, err)
+		return nil, asDamage(fmt.Errorf("quorum: open log dir=%s: %w", dir, err))
 	}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, s.stop.Close(s.db))
+			err = errors.Join(asDamage(err), s.stop.Close(s.db))
 		}
 	}()
 	if err = s.verify(); err != nil {
@@ -170,6 +170,15 @@ func openLogStore(dir string, o logStoreOptions) (_ *logStore, err error) {
 	s.anchoring.Go(s.anchorLoop)
 	s.anchoring.Go(s.syncLoop)
 	return s, nil
+}
+
+// asDamage is err, as ErrLogDamaged when the store found a table of the log damaged: its own error
+// is that of a damaged journal.
+func asDamage(err error) error {
+	if errors.Is(err, journal.ErrCorrupt) && !errors.Is(err, ErrLogDamaged) {
+		return fmt.Errorf("%w: %w", ErrLogDamaged, err)
+	}
+	return err
 }
 
 // makeLogDir makes the directory and makes its name durable in the parent. The parent may be new

@@ -2,6 +2,7 @@ package quorum
 
 import (
 	"fmt"
+	"io"
 	"strings"
 	"testing"
 	"time"
@@ -274,6 +275,33 @@ func TestDamagedLogIsRefusedByIndex(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestADamagedTableIsTheLogs: the store that keeps the log is one of the journal's kind, whose own
+// error would name the journal.
+func TestADamagedTableIsTheLogs(t *testing.T) {
+	fs := vfs.NewMem()
+	damagedLog(t, fs, (*pebble.DB).Flush)
+	flipped := false
+	for _, name := range must.Get(fs.List("raft/" + logStoreDir))(t) {
+		if !strings.HasSuffix(name, ".sst") {
+			continue
+		}
+		flipped = true
+		path := "raft/" + logStoreDir + "/" + name
+		f := must.Get(fs.Open(path))(t)
+		b := must.Get(io.ReadAll(f))(t)
+		must.OK(t, f.Close())
+		b[10] ^= 0x10
+		f = must.Get(fs.Create(path, vfs.WriteCategoryUnspecified))(t)
+		must.Get(f.Write(b))(t)
+		must.OK(t, f.Close())
+	}
+	if !flipped {
+		t.Fatal("there is no table")
+	}
+	_, err := openLogStore("raft", logStoreOptions{FS: fs, Fatal: func(error) {}})
+	must.Be(t, err, ErrLogDamaged)
 }
 
 func TestLogWithoutItsAnchorIsRefused(t *testing.T) {

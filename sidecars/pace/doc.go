@@ -8,5 +8,6 @@
 // second of the database's return. So a rest is a share of the work of a batch and never of the
 // time for which it waited, and no pause grows beyond that bound.
 //
-// The results depend on the arguments only; a Backoff belongs to one goroutine.
+// Rest and Backoff depend on their arguments only; a Backoff belongs to one goroutine. Sleep and
+// Behind wait: for a time, and for another loop.
 package pace

@@ -153,6 +153,9 @@ func sleep(ctx context.Context, d time.Duration) error {
 // beginRepair gives a repair its number, and puts it on record: first by q.Record, then in
 // recon_repairs. A number whose act could not be recorded is not used again.
 func (r *Recon) beginRepair(ctx context.Context, q RepairQuery) (number uint64, err error) {
+	if err := r.o.DB.Mine(); err != nil {
+		return 0, fmt.Errorf("recon: begin repair: %w", err)
+	}
 	err = r.o.DB.Write(ctx, func(tx *store.Tx) error {
 		if number, err = tx.HoldCursor(cursorRepair); err != nil {
 			return err

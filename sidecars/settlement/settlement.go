@@ -92,6 +92,9 @@ func (s *Settlement) Force(ctx context.Context, tradeID string) (t store.Trade,
 	if !utf8.ValidString(tradeID) || strings.ContainsRune(tradeID, 0) {
 		return store.Trade{}, false, nil // PostgreSQL cannot store such a text, so it is no id
 	}
+	if err := s.o.DB.Mine(); err != nil {
+		return store.Trade{}, false, fmt.Errorf("settlement: force id=%q: %w", tradeID, err)
+	}
 	var moved int64
 	err = s.write(ctx, func(tx *store.Tx) error {
 		var err error

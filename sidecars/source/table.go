@@ -90,10 +90,14 @@ func (u UnsetFlags) keep(r, old *control.Record) {
 // When it returns, the change is stored and will be published, also after a crash. It does not wait
 // for the stream or for any replica. Flagged is not called for a new record.
 //
-// Errors: control.ErrCapacity, those of Seed and Flagged, and those of the database; with each of
-// them nothing is stored, except when the outcome of the commit is unknown (store.DB.Write).
+// Errors: control.ErrCapacity, those of Seed and Flagged, store.ErrHeld, and those of the database;
+// with each of them nothing is stored, except when the outcome of the commit is unknown
+// (store.DB.Write).
 func (t *Table) Upsert(ctx context.Context, r control.Record, unset UnsetFlags, by *store.Act,
 	key any) (stored control.Record, created bool, err error) {
+	if err := t.o.DB.Mine(); err != nil {
+		return stored, false, err
+	}
 	if t.o.Seed != nil && !t.seeded.Load() {
 		if _, err := t.o.Seed(ctx); err != nil {
 			return stored, false, err

@@ -12,6 +12,7 @@ type access uint8
 const (
 	reading access = iota
 	writing
+	holding // see Hold
 )
 
 // finding is the result of the last attempt of a kind: the trouble, "" when there is none, and
@@ -25,8 +26,8 @@ type finding struct {
 
 // State returns what the last attempt to use the database found. It does no I/O.
 //
-// detail is the dialect's name when ready, else the trouble of the last write, or of the last read
-// when the write had none. It may be stale: a database that is not used is not looked at.
+// detail is the dialect's name when ready, else the trouble of the last Hold, of the last write or of
+// the last read, the first of them that had one. It may be stale: a database that is not used is not looked at.
 func (d *DB) State() (ready bool, detail string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -34,7 +35,7 @@ func (d *DB) State() (ready bool, detail string) {
 }
 
 func (d *DB) stateLocked() (ready bool, detail string) {
-	for _, f := range [...]finding{d.found[writing], d.found[reading]} {
+	for _, f := range [...]finding{d.found[holding], d.found[writing], d.found[reading]} {
 		if f.trouble != "" {
 			return false, f.trouble
 		}

@@ -51,6 +51,33 @@ func TestSessionsEndedInMidTransactionLoseNothing(t *testing.T) {
 	})
 }
 
+// TestARoleWithoutRightsWaitsForThem: as with a wrong password, an operator mends it on the server,
+// and the next call goes on.
+func TestARoleWithoutRightsWaitsForThem(t *testing.T) {
+	withPostgres(t, func(t *testing.T) {
+		o := storetest.Options(t, store.Postgres)
+		at := must.Get(url.Parse(o.URL))(t)
+		role := "plain_" + strings.Trim(at.Path, "/")
+		must.OK(t, store.Administer(t.Context(), o.URL, "create role "+role))
+		t.Cleanup(func() {
+			must.OK(t, store.Administer(context.Background(), o.URL, "drop owned by "+role))
+			must.OK(t, store.Administer(context.Background(), o.URL, "drop role "+role))
+		})
+		must.OK(t, store.Administer(t.Context(), o.URL, "revoke create on schema public from public"))
+		q := at.Query()
+		q.Set("role", role)
+		at.RawQuery = q.Encode()
+		db := must.Get(store.Open(store.Options{URL: at.String()}))(t)
+		defer db.Close()
+		if err := db.Ready(t.Context()); !errors.Is(err, store.ErrUnavailable) ||
+			!strings.Contains(err.Error(), "permission denied") {
+			t.Errorf("without rights: %v", err)
+		}
+		must.OK(t, store.Administer(t.Context(), o.URL, "grant all on schema public to "+role))
+		must.OK(t, db.Ready(t.Context()))
+	})
+}
+
 // TestConnectionsThatDiedIdleAreReplaced ends every session between two calls: no caller notices.
 func TestConnectionsThatDiedIdleAreReplaced(t *testing.T) {
 	withPostgres(t, func(t *testing.T) {

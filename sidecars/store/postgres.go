@@ -26,7 +26,8 @@ type pgEngine struct {
 	writers chan struct{} // a token a slot
 	readers chan struct{}
 	// idle holds connections without an open transaction, of readers and writers alike.
-	idle chan *pgConn
+	idle   chan *pgConn
+	holder pgHolder // beside the pool
 }
 
 // openPostgres reads the URL and makes no connection.
@@ -167,8 +168,9 @@ func (e *pgEngine) giveBack(ctx context.Context, c *pgConn) {
 	e.idle <- c
 }
 
-// close closes the idle connections. The caller has waited for every call to end (DB.Close).
+// close closes the idle connections and the holder's. The caller has waited for every call to end (DB.Close).
 func (e *pgEngine) close() error {
+	e.release()
 	close(e.idle) // no caller is left that could return a connection
 	for c := range e.idle {
 		c.close()
@@ -183,19 +185,23 @@ func asksAgain(err error) bool {
 	return errors.As(err, &refused) && (refused.Code == "40001" || refused.Code == "40P01")
 }
 
-// lockNotHad is the server's code for a lock that was not acquired in time.
-const lockNotHad = "55P03"
+// The server's codes for a lock that was not acquired in time, and for a right that the role has
+// not.
+const (
+	lockNotHad = "55P03"
+	noRight    = "42501"
+)
 
 // isAway reports whether the server's code stands for a state that may pass: connection trouble, no
 // resources, operator intervention, a system error, a lock not acquired in time, a session ended in
-// its transaction, a server that is read-only after a failover, or a transaction that the server
-// ended because it took too long.
+// its transaction, a server that is read-only after a failover, a transaction that the server ended
+// because it took too long, or a right that the role has not been granted.
 //
 // The codes are those of PostgreSQL's appendix "Error Codes": two characters of class, three of
 // condition. Any other code is the fault of the statement, which would fail again.
 func isAway(code string) bool {
 	switch code {
-	case lockNotHad, "25P03", "25P04", "25006":
+	case lockNotHad, "25P03", "25P04", "25006", noRight:
 		return true
 	}
 	switch code[:min(2, len(code))] {

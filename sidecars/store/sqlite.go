@@ -83,6 +83,10 @@ func probeSQLite(path string) (err error) {
 	return nil
 }
 
+// hold and release do nothing: the lock of data.dir is this database's too.
+func (e *sqliteEngine) hold(context.Context) error { return nil }
+func (e *sqliteEngine) release()                   {}
+
 // connect opens the writer, whose pragmas turn WAL on. Readers open when they are needed.
 func (e *sqliteEngine) connect(ctx context.Context) error {
 	return e.with(ctx, e.writer, func(*sqliteConn) error { return nil })

@@ -66,6 +66,9 @@ type engine interface {
 	// write and read run fn as DB.Write and DB.Read promise, without the check of the history.
 	write(ctx context.Context, fn func(*Tx) error) error
 	read(ctx context.Context, fn func(*Tx) error) error
+	// hold and release do what DB.Hold and DB.Release promise.
+	hold(ctx context.Context) error
+	release()
 	// close is called once, when no other call is under way.
 	close() error
 }
@@ -95,7 +98,8 @@ type DB struct {
 	preparing chan struct{} // holds a token while no goroutine migrates
 	prepared  atomic.Bool   // all migrations are applied, and the history was claimed; see bound
 
-	found [2]finding // of the last read and the last write; guarded by mu
+	held  atomic.Pointer[error] // what the last Hold found; nil before the first
+	found [3]finding            // of the last read, write and hold; guarded by mu
 }
 
 // Open returns the database that o describes. It connects to nothing. It makes and checks SQLite's

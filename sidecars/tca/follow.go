@@ -57,7 +57,7 @@ func (t *TCA) Run(ctx context.Context) error {
 		if t.applied.Load() > before {
 			failures.Reset()
 		}
-		pause(ctx, failures.Next())
+		pace.Sleep(ctx, failures.Next())
 	}
 	return nil
 }
@@ -84,7 +84,7 @@ func (t *TCA) follow(ctx context.Context) (err error) {
 		t.follows.still()
 		t.checkpoint(!moved)
 		if !moved {
-			pause(ctx, t.o.Poll)
+			pace.Sleep(ctx, t.o.Poll)
 		}
 		if ctx.Err() != nil {
 			return ctx.Err()
@@ -238,14 +238,4 @@ func (t *TCA) checkpoint(idle bool) {
 		return
 	}
 	t.saves.still()
-}
-
-// pause waits for d or until ctx ends.
-func pause(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
 }

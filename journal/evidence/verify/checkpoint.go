@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -143,17 +144,17 @@ type Keys struct {
 
 // ParseKeys reads verifier keys as `posttrade evidence key` and witnesses print them. At least one
 // key of the log is needed. Several are for a log that has changed its key, or whose members have
-// each one.
+// each one. One that is given twice counts once.
 func ParseKeys(log, witnesses []string) (k Keys, err error) {
-	for _, text := range log {
-		v, err := note.NewVerifier(strings.TrimSpace(text))
+	for _, text := range distinct(log) {
+		v, err := note.NewVerifier(text)
 		if err != nil {
 			return k, fmt.Errorf("key %q: %w", text, err)
 		}
 		k.log = append(k.log, v)
 	}
-	for _, text := range witnesses {
-		v, err := NewCosigner(strings.TrimSpace(text))
+	for _, text := range distinct(witnesses) {
+		v, err := NewCosigner(text)
 		if err != nil {
 			return k, fmt.Errorf("witness key %q: %w", text, err)
 		}
@@ -163,6 +164,16 @@ func ParseKeys(log, witnesses []string) (k Keys, err error) {
 		return k, errors.New("no key of the log is given")
 	}
 	return k, nil
+}
+
+// distinct are the texts without the white space around them, each once.
+func distinct(texts []string) (once []string) {
+	for _, text := range texts {
+		if text = strings.TrimSpace(text); !slices.Contains(once, text) {
+			once = append(once, text)
+		}
+	}
+	return once
 }
 
 // Open checks the signatures of a note and reads it. signer is the name and number of the log's key

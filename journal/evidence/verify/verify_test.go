@@ -2,12 +2,14 @@ package verify
 
 import (
 	"bytes"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
 	"strings"
 	"testing"
 
+	"golang.org/x/mod/sumdb/note"
 	"golang.org/x/mod/sumdb/tlog"
 
 	"posttrade/matcher"
@@ -151,6 +153,21 @@ func TestBadTextsOfNotes(t *testing.T) {
 }
 
 // FuzzProofs reads texts that are nearly proofs.
+// TestAKeyThatIsGivenTwiceCountsOnce: as when it is in a file and on the command line.
+func TestAKeyThatIsGivenTwiceCountsOnce(t *testing.T) {
+	skey, vkey, err := note.GenerateKey(rand.Reader, "log")
+	must.OK(t, err)
+	signer := must.Get(note.NewSigner(skey))(t)
+	c := Checkpoint{Origin: "log", Size: 1, Head: 1}
+	text := must.Get(note.Sign(&note.Note{Text: c.Text()}, signer))(t)
+	for _, given := range [][]string{{vkey}, {vkey, " " + vkey + "\n"}} {
+		keys := must.Get(ParseKeys(given, nil))(t)
+		if _, _, err := keys.Open(text); err != nil {
+			t.Errorf("%d times: %v", len(given), err)
+		}
+	}
+}
+
 func FuzzProofs(f *testing.F) {
 	f.Add([]byte(`{"version":1,"recordPath":["AA=="],"checkpoint":"a\nb"}`))
 	f.Add([]byte(`[{}]`))

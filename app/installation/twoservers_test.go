@@ -1,0 +1,90 @@
+package installation
+
+import (
+	"io"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"posttrade/app/apptest"
+	"posttrade/journal/backup"
+	"posttrade/ring/must"
+	"posttrade/sidecars/store"
+	"posttrade/sidecars/store/storetest"
+)
+
+// TestADrillOnProductionsDatabaseWaits: a restored copy that is given the database of the server
+// that it was made from changes nothing in it while that one runs, and says which session has it.
+// It stays ready, and refuses what an operator asks for. When it gets the database, that has gone on
+// without it: then it admits no order.
+func TestADrillOnProductionsDatabaseWaits(t *testing.T) {
+	for _, d := range storetest.Dialects(t) {
+		if d != store.Postgres {
+			continue
+		}
+		data, night := t.TempDir(), filepath.Join(t.TempDir(), "night")
+		flags := databaseFlags(t, d)
+		in := install(t, data, flags...)
+		in.announced(data)
+		in.trade(3)
+		in.awaitMatched()
+		program(t, "backup", night, "--data.dir="+data)
+		before := epochs(in)
+
+		copied := filepath.Join(t.TempDir(), "data")
+		program(t, "restore", night, "--data.dir="+copied)
+		drill := install(t, copied, flags...)
+		apptest.Until(t, "the drill says who has the database", func() (bool, any) {
+			ready, detail := drill.part("database")
+			return !ready && strings.Contains(detail, "another server holds the database: session "), detail
+		})
+		for name, act := range map[string]struct{ service, method, path, body string }{
+			"a forced settlement": {"trade-processor", "POST", "/trades/trd-1/settlement/force", ""},
+			"a repair":            {"trade-processor", "POST", "/recon/repair", `{"from":"trd-1","to":"trd-2"}`},
+			"a statement": {"trade-processor", "POST", "/recon/statement",
+				`[{"id":"ext-a","accountId":1,"security":"AAPL","side":"Buy","quantity":1,"price":1,` +
+					`"timestamp":"2026-11-20T10:00:00Z"}]`},
+			"closing marks": {"trade-processor", "PUT", "/eod/prices/2026-11-20/v1",
+				`[{"security":"AAPL","price":187.31}]`},
+			"an account": {"account-service", "POST", "/account/",
+				`{"id":901,"displayName":"drill"}`},
+			"a stock": {"reference-data", "POST", "/stocks", `{"ticker":"AAPL","companyName":"drill"}`},
+		} {
+			r := must.Get(http.NewRequest(act.method, "http://"+drill.at(act.service)+act.path,
+				strings.NewReader(act.body)))(t)
+			r.Header.Set("Authorization", "Bearer "+drill.token)
+			answer := must.Get(http.DefaultClient.Do(r))(t)
+			text := must.Get(io.ReadAll(answer.Body))(t)
+			must.OK(t, answer.Body.Close())
+			if answer.StatusCode != http.StatusServiceUnavailable {
+				t.Errorf("%s: %d %s", name, answer.StatusCode, text)
+			}
+		}
+		in.trade(4)
+		wantWhole(t, in)
+		if ready, detail := in.part("database"); !ready {
+			t.Errorf("production's database: %s", detail)
+		}
+		for name, epoch := range epochs(in) {
+			if epoch != before[name] {
+				t.Errorf("source %s: epoch %d after %d", name, epoch, before[name])
+			}
+		}
+		if origin, err := backup.Restored(copied); origin == nil || err != nil {
+			t.Errorf("the drill has done what its restore left: %v", err)
+		}
+		in.stop()
+		apptest.Until(t, "the drill finds that the database has gone on", func() (bool, any) {
+			return isHeld(drill.Core), nil
+		})
+		status, body := call(t, "POST", "http://"+drill.at("order-matcher")+"/orders",
+			`{"accountId":1,"security":"AAPL","side":"Sell","quantity":5,"limitPrice":10}`)
+		if status != http.StatusServiceUnavailable {
+			t.Errorf("order: %d %s", status, body)
+		}
+		twin := must.Get(drill.Beside.Load().Db.Twin())(t)
+		must.OK(t, twin.Hold(t.Context())) // the drill has let it go
+		must.OK(t, twin.Close())
+	}
+}

@@ -1,0 +1,147 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"time"
+)
+
+// ErrHeld says that another server holds this database. It comes together with ErrUnavailable; its
+// text names the session that holds it.
+var ErrHeld = errors.New("another server holds the database")
+
+// Hold takes a PostgreSQL database for this server, or checks that this server still has it. One
+// server has it at a time, whatever history it is of: a copy of a journal has the genesis of the
+// original, so the history's mark does not tell the two apart.
+//
+// Call it again every HoldEvery: the server of the database ends the holder's session when that has
+// said nothing for three times as long, so that a holder that hangs or is cut off does not keep the
+// database. Close and Release let it go. On SQLite it does nothing: the file is in data.dir, which
+// has one process.
+//
+// Errors: ErrHeld, which State has until a Hold succeeds, and those of Ready.
+func (d *DB) Hold(ctx context.Context) error {
+	ctx, leave, err := d.enter(ctx)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	if err := d.prepare(ctx); err != nil {
+		return err
+	}
+	err = d.engine.hold(ctx)
+	if err != nil && !errors.Is(err, ErrHeld) {
+		return err // the next Read or Write finds the same
+	}
+	d.held.Store(&err)
+	return d.note(ctx, holding, err)
+}
+
+// Mine is ErrHeld when the last Hold found another server. What an operator asks for is refused
+// then: its loops wait for the database, and a request that writes must not pass them.
+func (d *DB) Mine() error {
+	if err := d.held.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+// Release lets go of a database that Hold has taken. Without one it does nothing.
+func (d *DB) Release() {
+	if _, leave, err := d.enter(context.Background()); err == nil {
+		defer leave()
+		d.engine.release()
+	}
+}
+
+// HoldEvery is how often Hold is called again.
+const HoldEvery = 10 * time.Second
+
+// pgHolder is the session that holds the database, nil while none does.
+type pgHolder struct {
+	mu   sync.Mutex // held for as long as a call of hold takes
+	conn *pgConn
+}
+
+// holdLock is the first half of the advisory lock's key: the bytes of "hold". The second half is a
+// hash of the schema, so servers with schemas of their own share a database.
+const holdLock = 0x686f6c64
+
+const (
+	// holderLimits let the server end the session of a holder whose machine is gone, after half a
+	// minute, and of one that says nothing. Before version 14 it knows only the first.
+	holderLimits = "select set_config('tcp_keepalives_idle', '10', false), " +
+		"set_config('tcp_keepalives_interval', '5', false), " +
+		"set_config('tcp_keepalives_count', '4', false), " +
+		"case when current_setting('server_version_num')::int >= 140000 " +
+		"then set_config('idle_session_timeout', $1, false) end"
+	takeHold = "select pg_try_advisory_lock($1::int, hashtext(current_schema()))"
+	haveHold = "select 1"
+	// whoHolds returns pid, application name and address of the holder's session.
+	whoHolds = "select l.pid, coalesce(a.application_name, ''), coalesce(host(a.client_addr), '') " +
+		"from pg_locks l join pg_stat_activity a on a.pid = l.pid " +
+		"where l.locktype = 'advisory' and l.granted and l.classid::bigint = $1::bigint " +
+		"and l.database = (select oid from pg_database where datname = current_database()) " +
+		"and l.objid::bigint = hashtext(current_schema())::bigint & 4294967295"
+)
+
+func (e *pgEngine) hold(ctx context.Context) error {
+	e.holder.mu.Lock()
+	defer e.holder.mu.Unlock()
+	if c := e.holder.conn; c != nil {
+		if c.query(ctx, haveHold, func(*Row) error { return nil }, nil) == nil {
+			return nil
+		}
+		e.drop()
+	}
+	c, err := e.dial(ctx)
+	if err != nil {
+		return err
+	}
+	if err := c.takeHold(ctx); err != nil {
+		c.close()
+		return err
+	}
+	e.holder.conn = c
+	return nil
+}
+
+// takeHold is ErrHeld when another session has the lock.
+func (c *pgConn) takeHold(ctx context.Context) error {
+	quiet := strconv.FormatInt(3*HoldEvery.Milliseconds(), 10)
+	if _, err := c.exec(ctx, holderLimits, []any{quiet}); err != nil {
+		return fmt.Errorf("store: hold: %w", err)
+	}
+	taken := false
+	err := c.query(ctx, takeHold, func(r *Row) error { taken = r.Bool(0); return nil },
+		[]any{int64(holdLock)})
+	if err != nil || taken {
+		return err
+	}
+	holder := "a session that has just ended"
+	err = c.query(ctx, whoHolds, func(r *Row) error {
+		holder = fmt.Sprintf("session %d of %s", r.Int64(0), r.Text(1))
+		if at := r.Text(2); at != "" {
+			holder += " from " + at
+		}
+		return nil
+	}, []any{int64(holdLock)})
+	return errors.Join(err, fmt.Errorf("store: %w: %w: %s", ErrUnavailable, ErrHeld, holder))
+}
+
+func (e *pgEngine) release() {
+	e.holder.mu.Lock()
+	defer e.holder.mu.Unlock()
+	e.drop()
+}
+
+// drop ends the holder's session, and with it the lock. The caller has holder.mu.
+func (e *pgEngine) drop() {
+	if e.holder.conn != nil {
+		e.holder.conn.close()
+		e.holder.conn = nil
+	}
+}
