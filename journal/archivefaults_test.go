@@ -149,7 +149,7 @@ func TestPowerCutsWhileArchiving(t *testing.T) {
 	}
 	archived, step := 0, 1
 	if testing.Short() {
-		step = 7
+		step = 23
 	}
 	for n := 0; n < len(cuts); n += step {
 		c := cuts[n]

@@ -87,10 +87,13 @@ func TestTheChainCoversEveryByteOfABlock(t *testing.T) {
 	f.inputSeq, f.tradeSeq = j.tip.inputSeq, j.tip.tradeSeq
 	appendAll(t, j, &f, 3, 12)
 	want := must.Get(contentOf(j))(t)
-	passed := 0
+	passed, step := 0, 1
+	if testing.Short() {
+		step = 7
+	}
 	for key, value := range stored(t, j, j.tip.inputSeq, j.tip.tradeSeq) {
 		changed := []byte(value)
-		for at := range changed {
+		for at := 0; at < len(changed); at += step {
 			if at >= crcOffset && at < envelopeBytes {
 				continue
 			}

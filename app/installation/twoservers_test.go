@@ -16,8 +16,8 @@ import (
 
 // TestADrillOnProductionsDatabaseWaits: a restored copy that is given the database of the server
 // that it was made from changes nothing in it while that one runs, and says which session has it.
-// It stays ready, and refuses what an operator asks for. When it gets the database, that has gone on
-// without it: then it admits no order.
+// It stays ready, and refuses what an operator asks for. When it gets the database, that has gone
+// on without it: then it admits no order.
 func TestADrillOnProductionsDatabaseWaits(t *testing.T) {
 	for _, d := range storetest.Dialects(t) {
 		if d != store.Postgres {
@@ -41,7 +41,8 @@ func TestADrillOnProductionsDatabaseWaits(t *testing.T) {
 		})
 		for name, act := range map[string]struct{ service, method, path, body string }{
 			"a forced settlement": {"trade-processor", "POST", "/trades/trd-1/settlement/force", ""},
-			"a repair":            {"trade-processor", "POST", "/recon/repair", `{"from":"trd-1","to":"trd-2"}`},
+			"a repair": {"trade-processor", "POST", "/recon/repair",
+				`{"from":"trd-1","to":"trd-2"}`},
 			"a statement": {"trade-processor", "POST", "/recon/statement",
 				`[{"id":"ext-a","accountId":1,"security":"AAPL","side":"Buy","quantity":1,"price":1,` +
 					`"timestamp":"2026-11-20T10:00:00Z"}]`},

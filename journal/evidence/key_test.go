@@ -28,8 +28,8 @@ func TestPublicKeyIsWrittenWhereItDiffers(t *testing.T) {
 	}
 }
 
-// TestAKeyThatIsNoneIsRefused: a file that is damaged or empty, and the key of another log. No other
-// key is made in its place.
+// TestAKeyThatIsNoneIsRefused: a file that is damaged or empty, and the key of another log. No
+// other key is made in its place.
 func TestAKeyThatIsNoneIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	must.Get(LoadSigner(dir, "", "log"))(t)

@@ -78,9 +78,13 @@ func TestWhatIsDerivedComesBack(t *testing.T) {
 			return os.WriteFile(path, make([]byte, info.Size()), 0o644)
 		},
 	}
-	for name, f := range spoil {
-		for _, file := range slices.Sorted(maps.Keys(want)) {
+	for turn, name := range slices.Sorted(maps.Keys(spoil)) {
+		f := spoil[name]
+		for n, file := range slices.Sorted(maps.Keys(want)) {
 			if file == keyName || file == checkpointsName {
+				continue
+			}
+			if testing.Short() && n%len(spoil) != turn { // each file in one way
 				continue
 			}
 			must.OK(t, f(filepath.Join(v.logDir(), file)))

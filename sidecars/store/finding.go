@@ -26,8 +26,9 @@ type finding struct {
 
 // State returns what the last attempt to use the database found. It does no I/O.
 //
-// detail is the dialect's name when ready, else the trouble of the last Hold, of the last write or of
-// the last read, the first of them that had one. It may be stale: a database that is not used is not looked at.
+// detail is the dialect's name when ready, else the trouble of the last Hold, of the last write or
+// of the last read, the first of them that had one. It may be stale: a database that is not used is
+// not looked at.
 func (d *DB) State() (ready bool, detail string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -168,7 +168,8 @@ func (e *pgEngine) giveBack(ctx context.Context, c *pgConn) {
 	e.idle <- c
 }
 
-// close closes the idle connections and the holder's. The caller has waited for every call to end (DB.Close).
+// close closes the idle connections and the holder's. The caller has waited for every call to end
+// (DB.Close).
 func (e *pgEngine) close() error {
 	e.release()
 	close(e.idle) // no caller is left that could return a connection
