@@ -187,7 +187,7 @@ func (x *exchange) appendItem(b []byte, item *batchItem) []byte {
 	case admission.Refused:
 		x.refused(q.Reason)
 		if item.ticket < 0 {
-			return x.appendRefusedItem(b, o, q.Reason, 0, q.Command.EventTimeMillis)
+			return x.appendRefusedItem(b, o, q.Reason, 0, 0, q.Command.EventTimeMillis)
 		}
 	default:
 		x.m.accepted.n.Add(1)
@@ -207,7 +207,8 @@ func (x *exchange) appendKnown(b []byte, o *orderRequest, q *admission.Request) 
 		b = x.appendRow(b, &row)
 		return append(appendFills(b[:len(b)-1], row.Ref, x.fills), '}')
 	case key.Reason != matcher.Accepted:
-		return x.appendRefusedItem(b, o, key.Reason, key.InputSeq, q.Command.EventTimeMillis)
+		return x.appendRefusedItem(b, o, key.Reason, key.InputSeq, key.Ref,
+			q.Command.EventTimeMillis)
 	}
 	return appendForgotten(b, o, key)
 }

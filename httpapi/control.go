@@ -37,6 +37,9 @@ func (x *exchange) prices() problem {
 	for x.body.json.BeginArray(); x.body.json.NextItem(); {
 		security, px := x.body.tick()
 		id, ok := x.m.Gate.Security(security)
+		if ok {
+			ok = x.tradable(id)
+		}
 		if !ok && unknown == nil {
 			unknown = security
 		}
@@ -240,11 +243,21 @@ func (x *exchange) controlRestriction() problem {
 	if p.status != 0 {
 		return p
 	}
+	if !was.Known {
+		return problemSecurity([]byte(was.Ticker))
+	}
 	if c.restricted {
 		cmd.Side = 1
 	}
 	return x.control([]matcher.Command{cmd}, &act{kind: note.Restrict, object: bySecurity{was.Ticker},
 		old: restrictedValue{was.Restricted}, new: restrictedValue{c.restricted}})
+}
+
+// tradable reports that the engine knows a security: a ticker has its number from its registration
+// on, and is traded from its first control on. The views show that control when it is durable.
+func (x *exchange) tradable(id uint32) bool {
+	security, ok := x.m.Views.Security(id)
+	return ok && security.Known
 }
 
 // versioned sets the security of a control and the version that follows its last one. It returns

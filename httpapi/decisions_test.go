@@ -195,10 +195,12 @@ func TestReplaceAndCancel(t *testing.T) {
 	r.post("/orders/ord-1/cancel", `{"x":1}`, "").want(t, 400, CodeMalformedBody)
 }
 
-// TestLateCancelAndReplace fills the order between the edge's look at it and the command.
+// TestLateCancelAndReplace fills the order between the edge's look at it and the command. The
+// request again has the same answer.
 func TestLateCancelAndReplace(t *testing.T) {
 	for path, body := range map[string]string{
-		"/orders/ord-1/cancel": "", "/orders/ord-1/replace": `{"quantity":5,"limitPrice":101}`,
+		"/orders/ord-1/cancel":  "",
+		"/orders/ord-1/replace": `{"quantity":5,"limitPrice":101,"clientOrderId":"k"}`,
 	} {
 		r := newRig(t)
 		r.order("1", "Sell", "10", "101", "").want(t, 201, "")
@@ -213,7 +215,9 @@ func TestLateCancelAndReplace(t *testing.T) {
 				return testStart
 			}
 		})
-		r.post(path, body, "").want(t, 409, CodeOrderTerminal)
+		for range 2 {
+			r.post(path, body, "").want(t, 409, CodeOrderTerminal)
+		}
 		if !late {
 			t.Errorf("%s: the order was not filled meanwhile", path)
 		}

@@ -252,7 +252,7 @@ func (x *exchange) serve() problem {
 		return p
 	}
 	if method == methodGet && r != routeFeed && r != routeHealth && r != routeOpenAPI {
-		if p := x.await(); p.status != 0 {
+		if p := x.await(r); p.status != 0 {
 			return p
 		}
 	}

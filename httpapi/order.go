@@ -312,7 +312,7 @@ func appendTrade(b []byte, r *orderRequest, tradeSeq uint64, px int64, inputSeq 
 // appendConflict appends the Order of a batch item whose key is known with different terms. For a
 // single order the answer is problemTerms.
 func (x *exchange) appendConflict(b []byte, r *orderRequest, inputSeq uint64, millis int64) []byte {
-	b = x.appendRefusedItem(b, r, matcher.Duplicate, inputSeq, millis)
+	b = x.appendRefusedItem(b, r, matcher.Duplicate, inputSeq, 0, millis)
 	b = append(b[:len(b)-1], `,"code":"`...)
 	b = append(b, problemTerms.code...)
 	b = append(b, `","httpStatus":`...)
@@ -320,11 +320,12 @@ func (x *exchange) appendConflict(b []byte, r *orderRequest, inputSeq uint64, mi
 }
 
 // appendRefusedItem appends the Order of a batch item that the gate refused and that was not
-// sequenced, or of one that has a key that is known with different terms.
+// sequenced, of one that has a key that is known with different terms, or of one that was refused
+// before under its number.
 func (x *exchange) appendRefusedItem(b []byte, r *orderRequest, reason matcher.RiskReason,
-	inputSeq uint64, millis int64) []byte {
-	o := orderState{inputSeq: inputSeq, leaves: r.qty, status: matcher.StatusRejected, reason: reason,
-		created: millis, updated: millis}
+	inputSeq, number uint64, millis int64) []byte {
+	o := orderState{inputSeq: inputSeq, number: number, leaves: r.qty,
+		status: matcher.StatusRejected, reason: reason, created: millis, updated: millis}
 	o.terms(r)
 	return append(o.append(b, &x.times), `,"fills":[]}`...)
 }

@@ -273,19 +273,19 @@ func (f reconciler) Repair(ctx context.Context,
 	if q.To > 6 {
 		return r, fmt.Errorf("recon: repair: %w", recon.ErrRange)
 	}
-	if q.Record != nil {
-		if err := q.Record(3); err != nil {
-			return r, fmt.Errorf("recon: record repair: %w", err)
-		}
-	}
 	r = recon.RepairResult{Checked: 6, Matched: 4, Repaired: 2, Pending: 1, Truncated: true}
-	if !q.DryRun {
-		r.Repair = 3
-	}
 	was := recon.RepairedRow{Trade: f.rows[1], Date: "infinity"}
 	was.OrderID, was.Sequence = "nonsense", 0
 	r.Items = []recon.RepairItem{{TradeID: "trd-1", Fields: []string{"missing"}, Now: f.rows[0]},
 		{TradeID: "trd-2", Fields: []string{"price", "sequence"}, Was: &was, Now: f.rows[1]}}
+	if q.Record != nil {
+		if err := q.Record(3, &r); err != nil {
+			return recon.RepairResult{}, fmt.Errorf("recon: record repair: %w", err)
+		}
+	}
+	if !q.DryRun {
+		r.Repair = 3
+	}
 	return r, nil
 }
 

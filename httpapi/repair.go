@@ -34,6 +34,24 @@ type repairedRange struct {
 	RepairID uint64 `json:"repairId"`
 }
 
+// differingRows are the rows of a range that differ from the journal, on record: how many, and the
+// first of them.
+type differingRows struct {
+	Differing uint64   `json:"differing"`
+	Trades    []string `json:"trades,omitempty"`
+}
+
+// maxDiffering is how many trades of a repair are named on record.
+const maxDiffering = 10
+
+func differing(found *recon.RepairResult) differingRows {
+	d := differingRows{Differing: found.Repaired}
+	for i := range min(len(found.Items), maxDiffering) {
+		d.Trades = append(d.Trades, found.Items[i].TradeID)
+	}
+	return d
+}
+
 // stated is a statement on record: how many lines, and the body's hash.
 //
 // The lines themselves are in the database; the hash says which body it was.
@@ -67,9 +85,10 @@ func (q *inquiry) repairTrades() problem {
 	defer cancel()
 	if !ask.DryRun {
 		// Not before the range and the turn are right: a refusal is no act.
-		ask.Record = func(repair uint64) error {
+		ask.Record = func(repair uint64, found *recon.RepairResult) error {
 			unrecorded = q.record(ctx, &act{kind: note.Repair,
-				object: repairedRange{store.TradeID(ask.From), store.TradeID(ask.To), repair}})
+				object: repairedRange{store.TradeID(ask.From), store.TradeID(ask.To), repair},
+				old:    differing(found), new: differingRows{}})
 			if unrecorded.status != 0 {
 				return errUnrecorded
 			}

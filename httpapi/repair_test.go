@@ -200,7 +200,9 @@ func TestARefusedRepairIsNoAct(t *testing.T) {
 	}
 	repair(goodRepair, "why").want(t, 200, "")
 	if len(r.acts) != 1 || r.acts[0].Kind != note.Repair || r.acts[0].Reason != "why" ||
-		string(r.acts[0].Object) != `{"from":"trd-1","to":"trd-6","repairId":3}` {
+		string(r.acts[0].Object) != `{"from":"trd-1","to":"trd-6","repairId":3}` ||
+		string(r.acts[0].Old) != `{"differing":2,"trades":["trd-1","trd-2"]}` ||
+		string(r.acts[0].New) != `{"differing":0}` {
 		t.Errorf("on record: %+v", r.acts)
 	}
 }

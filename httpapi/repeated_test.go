@@ -177,7 +177,8 @@ func TestForgottenOrderIsStillAnswered(t *testing.T) {
 	same(t, refused, r.post("/orders", refusedBody, ""))
 	items := r.post("/orders/batch", "["+body+","+refusedBody+"]", "").want(t, 201, "").json(t).([]any)
 	if len(items) != 2 || items[0].(map[string]any)["orderId"] != "ord-1" ||
-		items[1].(map[string]any)["status"] != "REJECTED" {
+		items[1].(map[string]any)["status"] != "REJECTED" ||
+		items[1].(map[string]any)["orderId"] != refused.field(t, "orderId") {
 		t.Errorf("%v", items)
 	}
 }

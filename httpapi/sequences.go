@@ -49,9 +49,15 @@ func onlyHeader(ctx *fasthttp.RequestCtx, name string) (value []byte, p problem)
 // await waits until the views have the sequence that the request asks for, and notes what they have
 // in them before the read begins.
 //
-// Errors: problemNotYet after sequencePatience, problemJournal when the journal has failed. The
-// noted sequence is what markSequence later writes: what the read shows may be newer, never older.
-func (x *exchange) await() problem {
+// Only a caller that may read at all can make it wait. Errors: those of reader; problemNotYet after
+// sequencePatience, problemJournal when the journal has failed. The noted sequence is what
+// markSequence later writes: what the read shows may be newer, never older.
+func (x *exchange) await(r route) problem {
+	if len(x.ctx.Request.Header.Peek(headerMinSequence)) > 0 {
+		if p := x.reader(r); p.status != 0 {
+			return p
+		}
+	}
 	wanted, p := minSequence(x.ctx)
 	if p.status != 0 {
 		return p
@@ -65,6 +71,18 @@ func (x *exchange) await() problem {
 	}
 	x.asOf = x.m.Durable.Durable()
 	return problem{}
+}
+
+// reader checks the token of a read, as its endpoint does again before anything else.
+func (x *exchange) reader(r route) problem {
+	switch r {
+	case routeBook, routeLogMember, routeCheckpoint, routeTile:
+		return problem{}
+	case routeOrders, routeOrder, routePositions, routeCredit, routeContracts, routeContract,
+		routeOrderWhy, routeContractWhy, routeWhy, routeProof:
+		return x.admit()
+	}
+	return x.admin()
 }
 
 // markSequence writes the sequence that the answer has in it. A write's answer leaves when its

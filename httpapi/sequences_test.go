@@ -67,6 +67,35 @@ func TestReadsHaveWhatTheyAreAskedFor(t *testing.T) {
 	}
 }
 
+// TestAReadIsCheckedBeforeItWaits: without a token that may read at all, neither the header's form
+// matters nor what it asks for.
+func TestAReadIsCheckedBeforeItWaits(t *testing.T) {
+	r := newRig(t, enforced)
+	for _, path := range []string{"/orders", "/orders/ord-1", "/positions", "/credit", "/contracts",
+		"/contracts/ctr-1", "/orders/ord-1/why", "/contracts/ctr-1/why", "/why?inputSeq=1",
+		"/evidence/proof?inputSeq=1", "/recon/trades/blotter", "/risk/control/snapshot", "/audit",
+		"/regulatory/report", "/recon/full-history/trades", "/as-of/1/orders"} {
+		for _, value := range []string{"x", "9223372036854775807"} {
+			if status, _, body := asked(t, r, path, headerMinSequence, value); status != 401 {
+				t.Errorf("%s from %s: %d\n%s", path, value, status, body)
+			}
+		}
+	}
+	if status, _, _ := asked(t, r, "/book/AAA", headerMinSequence, "x"); status != 400 {
+		t.Errorf("a read that needs no token: %d", status)
+	}
+	for _, s := range []struct {
+		*sourceRig
+		path string
+	}{{newAccountRig(t, auth{snapshot: true}), "/account/control-snapshot"},
+		{newReferenceRig(t, auth{snapshot: true}), "/stocks/control-snapshot"}} {
+		status, _, body := askedAt(t, s.address, "", s.path, headerMinVersion, "x")
+		if status != 401 {
+			t.Errorf("%s: %d\n%s", s.path, status, body)
+		}
+	}
+}
+
 // TestCostsNeedThePriceHistory: the rows are projected up to 10, the prices are behind them.
 func TestCostsNeedThePriceHistory(t *testing.T) {
 	r := newProcessorRig(t)

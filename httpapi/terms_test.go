@@ -30,6 +30,26 @@ func (r *rig) list(ticker string, id uint32) {
 	r.sequenced(matcher.NewSymbolRegister(ticker), c)
 }
 
+// TestATickerWithoutItsFirstControl: it has a number, and is not traded yet. Prices and
+// restrictions of it are refused like those of any unknown security; nothing of the request is
+// sequenced.
+func TestATickerWithoutItsFirstControl(t *testing.T) {
+	r := newRig(t)
+	r.sequenced(matcher.NewSymbolRegister("FRESH"))
+	admin, before := r.token("admin"), r.sequence()
+	prices := `[{"security":"AAA","price":100},{"security":"FRESH","price":100}]`
+	restriction := `{"security":"FRESH","restricted":true}`
+	r.post("/prices", prices, admin).want(t, 404, CodeSecurityNotFound)
+	r.post("/risk/control/restriction", restriction, admin).want(t, 404, CodeSecurityNotFound)
+	if now := r.sequence(); now != before {
+		t.Errorf("%d commands came of what was refused", now-before)
+	}
+	r.post("/risk/control/security", `{"security":"FRESH","enabled":true,"halted":false}`,
+		admin).want(t, 200, "")
+	r.post("/prices", prices, admin).want(t, 202, "")
+	r.post("/risk/control/restriction", restriction, admin).want(t, 200, "")
+}
+
 // TestForeignKeyMeetsNobody: another account has used the very key of an order first, which is
 // possible for a client that knows how keys are made. The order is not affected. Two ids of one
 // account that have one key are kept apart too: the second is refused, and never returns the first

@@ -36,6 +36,11 @@ func (e *sourceRequest) versioned(s *source, r route, method methods, run func()
 	ctx, cancel := quick()
 	defer cancel()
 	if method == methodGet {
+		if (r == routeAccountSnapshot || r == routeStockSnapshot) && s.deps.snapshotAuth {
+			if p := e.admin(); p.status != 0 {
+				return p
+			}
+		}
 		if p := e.awaitVersion(ctx, s); p.status != 0 {
 			return p
 		}

@@ -53,11 +53,16 @@ func newBackups(c *settings.Config, in *Installation, log *slog.Logger) (*backup
 // any loop starts. A table that is not empty is not filled, so the rows of the backup have to come
 // first.
 func (d *downstream) afterRestore(c *settings.Config, log *slog.Logger) (err error) {
+	begun := map[control.Source]bool{} // the sources that have a new epoch
 	d.first, err = backups.NewFirst(backups.FirstOptions{
 		Data: c.String("data.dir"), DB: d.Db, Log: log,
 		Bump: func(ctx context.Context, why string) (err error) {
 			for _, name := range control.Sources() {
+				if begun[name] { // the other one has failed: a second epoch would quarantine this one again
+					continue
+				}
 				_, e := d.sources.Bump(ctx, name, note.Note{Reason: why})
+				begun[name] = e == nil
 				err = errors.Join(err, e)
 			}
 			return err

@@ -40,11 +40,12 @@ type historyGuard struct {
 	held *error
 }
 
-// The pause before the next try to reach a database, and to take one that another server holds,
-// which takes a new connection each time.
+// guardPause is the pause before the next try to reach a database. That before the next try to take
+// one grows to holdPause: a leader that hands over lets go at once, and a server that waits for
+// long must not be faster than the holder after a restart of the database.
 const (
 	guardPause = 200 * time.Millisecond
-	holdPause  = time.Second
+	holdPause  = 10 * time.Second
 )
 
 // newHistoryGuard makes a guard of db. Its done is closed at once on a single node whose start has
@@ -113,33 +114,38 @@ func (g *historyGuard) compare(ctx context.Context, h *engine.History) (agrees b
 // is compared before this process begins to write.
 //
 // A database that is lost later, as when its server restarts, is taken again. Should another server
-// have been faster, that is logged and shown as the database's state; the loops go on.
+// have been faster, that is logged and shown as the database's state; the loops go on, and
+// reconciliation compares what they write beside it.
 func (g *historyGuard) keep(ctx context.Context) error {
+	failing := pace.Backoff{Least: guardPause, Most: holdPause}
 	for waited, had := false, false; ; {
 		err := g.db.Hold(ctx)
-		next := guardPause
+		if err == nil && !had && waited {
+			h, err := g.agreed(ctx)
+			if err != nil {
+				return err
+			}
+			if agrees, err := g.compare(ctx, &h); !agrees {
+				g.db.Release()
+				return err
+			}
+			waited = false
+			continue // the comparison may have taken longer than a holder may be silent
+		}
+		next := store.HoldEvery
 		switch {
 		case err == nil && !had:
-			if waited {
-				h, err := g.agreed(ctx)
-				if err != nil {
-					return err
-				}
-				if agrees, err := g.compare(ctx, &h); !agrees {
-					g.db.Release()
-					return err
-				}
-			}
 			had = true
 			close(g.sole)
-			fallthrough
-		case err == nil:
-			waited, next = false, store.HoldEvery
-		case errors.Is(err, store.ErrHeld):
-			if next = holdPause; !waited {
-				g.check.log.Warn("two servers use one database", "error", err, "writing", had)
+		case err != nil && ctx.Err() == nil:
+			if !failing.Failing() {
+				g.check.log.Warn("the database is not held", "error", err, "writing", had)
 			}
-			waited = true
+			waited = waited || errors.Is(err, store.ErrHeld)
+			next = failing.Next()
+		}
+		if err == nil {
+			failing.Reset()
 		}
 		if !pace.Sleep(ctx, next) {
 			return nil

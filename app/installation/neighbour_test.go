@@ -371,10 +371,13 @@ func TestAGuardSaysWhyItWaits(t *testing.T) {
 	k := testCore(t, filepath.Join(data, "journal"))
 	var text bytes.Buffer
 	tries := 0
+	db := must.Get(store.Open(store.Options{Dir: data}))(t)
+	defer db.Close()
 	g := &historyGuard{
 		check: startCheck{apptest.Settled(t, "data.dir", data),
 			slog.New(slog.NewTextHandler(&text, nil))},
-		k: k, role: riskextract.RoleSingle, done: make(chan struct{}),
+		k: k, db: db, role: riskextract.RoleSingle, done: make(chan struct{}),
+		sole: make(chan struct{}),
 		w: neighbour{name: "db", look: func(context.Context) (coverage, error) {
 			if tries++; tries < 3 {
 				return coverage{}, errors.New("planted")
@@ -382,7 +385,12 @@ func TestAGuardSaysWhyItWaits(t *testing.T) {
 			return coverage{}, nil
 		}},
 	}
-	must.OK(t, g.run(t.Context()))
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		<-g.sole
+		cancel()
+	}()
+	must.OK(t, g.run(ctx))
 	if n := strings.Count(text.String(), "db: planted"); tries != 3 || n != 1 {
 		t.Errorf("%d tries, said %d times: %s", tries, n, &text)
 	}

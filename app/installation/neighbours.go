@@ -124,6 +124,9 @@ func databaseNeighbour(name string, db *store.DB) neighbour {
 		}
 		return s, err
 	}, accept: func(ctx context.Context, h *engine.History) (string, error) {
+		if err := db.Hold(ctx); err != nil { // another server may be writing there
+			return "", err
+		}
 		done, err := projection.GiveUp(ctx, db, h.Source, h.TradeSeq,
 			func(tx *store.Tx, kept uint64) error {
 				return errors.Join(recon.SetBack(tx, kept), riskextract.SetBack(tx, h.InputSeq),

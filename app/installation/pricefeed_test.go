@@ -8,7 +8,9 @@ import (
 	"time"
 
 	"posttrade/app/apptest"
+	"posttrade/app/engine"
 	"posttrade/httpapi/client"
+	"posttrade/matcher"
 	"posttrade/matcher/desk"
 	"posttrade/ring/must"
 	"posttrade/sidecars/broker/brokertest"
@@ -152,4 +154,44 @@ func TestPriceFeedOutlivesALostLeadership(t *testing.T) {
 	if err := <-ended; err != nil || feed.Sequenced.Load() != 0 {
 		t.Errorf("ended with %v, %d sequenced", err, feed.Sequenced.Load())
 	}
+}
+
+// TestPriceOfATickerWithoutItsFirstControl: between a ticker's registration and its first control
+// the gate has its number, and the engine does not trade it. Its price is counted as unknown, and
+// the feed goes on.
+func TestPriceOfATickerWithoutItsFirstControl(t *testing.T) {
+	k := feedCore(t, t.TempDir())
+	ctx, cancel := context.WithCancel(t.Context())
+	feed := prices.New(k.Gate, k.Desk)
+	ended := make(chan error, 1)
+	go func() { ended <- feed.Run(ctx) }()
+	submitOne(t, k, matcher.NewSymbolRegister("FRESH"))
+	for n := range uint64(2) {
+		feed.Take("pricing.FRESH", []byte(`{"ticker":"FRESH","price":150}`))
+		feed.Take("pricing.AAPL", []byte(`{"ticker":"AAPL","price":150}`))
+		apptest.Until(t, "both prices are counted", func() (bool, any) {
+			return feed.Unknown.Load() == n+1 && feed.Sequenced.Load() == n+1, len(ended)
+		})
+	}
+	id, _ := k.Gate.Security([]byte("FRESH"))
+	control := matcher.NewCommand(matcher.SecurityControl)
+	control.SecurityID, control.Side, control.PriceTicks = id, matcher.SecurityEnabled, 1
+	submitOne(t, k, control)
+	feed.Take("pricing.FRESH", []byte(`{"ticker":"FRESH","price":150}`))
+	apptest.Until(t, "the price is taken", func() (bool, any) {
+		return feed.Sequenced.Load() == 3, feed.Unknown.Load()
+	})
+	cancel()
+	must.OK(t, <-ended)
+	must.OK(t, k.Stop())
+}
+
+// submitOne sequences a command and waits until it is durable.
+func submitOne(t *testing.T, k *engine.Engine, c matcher.Command) {
+	t.Helper()
+	ticket := must.Get(k.Desk.Acquire(1))(t)
+	defer ticket.Release()
+	*ticket.Command(0) = c
+	must.OK(t, ticket.Submit())
+	must.OK(t, ticket.Wait(0))
 }

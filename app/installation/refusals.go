@@ -47,6 +47,7 @@ var refusals = []refusal{
 	{"CLUSTER_BEHIND", quorum.ErrBehind},
 	{"EVIDENCE_KEY", evidence.ErrKey},
 	{"DATABASE_FOREIGN", store.ErrForeign},
+	{"DATABASE_HELD", store.ErrHeld},
 	{"DATABASE_DAMAGED", store.ErrDamaged},
 	{"DATABASE_SCHEMA", store.ErrMigration},
 	{"ADDRESS_IN_USE", syscall.EADDRINUSE},

@@ -108,7 +108,7 @@ func openDownstream(c *settings.Config, k *engine.Engine, history *fullHistory, 
 	d.loops.start("legacy bookings", d.guard.alone(d.first.Then(d.whileOurs(legacy.Run))))
 	d.loops.start("prices", d.prices.Run)
 	for name, feed := range d.sources.feeds {
-		d.loops.start("outbox "+string(name), d.first.Then(feed.Outbox.Run))
+		d.loops.start("outbox "+string(name), d.guard.alone(d.first.Then(feed.Outbox.Run)))
 	}
 	// 4. The subscriptions, called by the broker. They end when the broker is closed.
 	_, err = d.broker.Subscribe(prices.PricingSubject, d.prices.Take)

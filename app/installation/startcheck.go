@@ -83,7 +83,11 @@ func (s startCheck) core(ctx context.Context, k *engine.Engine) error {
 		}
 	}
 	if s.c.Bool("accept-older-journal") && k.Compared && db != nil {
-		if err := db.Write(ctx, (*store.Tx).ForgetHistory); err != nil {
+		err := db.Hold(ctx)
+		if err == nil {
+			err = db.Write(ctx, (*store.Tx).ForgetHistory)
+		}
+		if err != nil {
 			return fmt.Errorf("%s: %w", databaseName(s.c), err)
 		}
 	}

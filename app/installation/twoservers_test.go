@@ -43,6 +43,7 @@ func TestADrillOnProductionsDatabaseWaits(t *testing.T) {
 			"a forced settlement": {"trade-processor", "POST", "/trades/trd-1/settlement/force", ""},
 			"a repair": {"trade-processor", "POST", "/recon/repair",
 				`{"from":"trd-1","to":"trd-2"}`},
+			"an orphan sweep": {"trade-processor", "POST", "/recon/orphan-sweep", ""},
 			"a statement": {"trade-processor", "POST", "/recon/statement",
 				`[{"id":"ext-a","accountId":1,"security":"AAPL","side":"Buy","quantity":1,"price":1,` +
 					`"timestamp":"2026-11-20T10:00:00Z"}]`},
@@ -87,5 +88,30 @@ func TestADrillOnProductionsDatabaseWaits(t *testing.T) {
 		twin := must.Get(drill.Beside.Load().Db.Twin())(t)
 		must.OK(t, twin.Hold(t.Context())) // the drill has let it go
 		must.OK(t, twin.Close())
+	}
+}
+
+// TestAnOlderJournalIsNotAcceptedOverAnotherServer: --accept-older-journal makes a database forget
+// what the journal does not have, which is wrong while another server writes it.
+func TestAnOlderJournalIsNotAcceptedOverAnotherServer(t *testing.T) {
+	for _, d := range storetest.Dialects(t) {
+		if d != store.Postgres {
+			continue
+		}
+		data, older := t.TempDir(), filepath.Join(t.TempDir(), "older")
+		flags := databaseFlags(t, d)
+		in := install(t, data, flags...)
+		in.trade(2)
+		in.awaitMatched()
+		in.stop()
+		copyTree(t, data, older)
+		in = install(t, data, flags...)
+		in.trade(2)
+		in.awaitMatched()
+		_, line := openFails(t, older, append(flags, "accept-older-journal", "true")...)
+		if !strings.Contains(line, "another server holds the database: session ") {
+			t.Errorf("refused with %s", line)
+		}
+		wantWhole(t, in)
 	}
 }

@@ -407,6 +407,18 @@ func TestCloseEndsReaders(t *testing.T) {
 	}
 }
 
+// TestAFollowerThatHasRetiredIsStartedAgain: a caller that waits for the head may have begun while
+// the follower was still ending.
+func TestAFollowerThatHasRetiredIsStartedAgain(t *testing.T) {
+	r := newRig(t)
+	h := r.hub(Options{})
+	r.write(10)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	must.OK(t, h.reached(ctx, Start{}))
+	h.Close()
+}
+
 func TestTopicsAreRead(t *testing.T) {
 	security := func(ticker []byte) (uint32, bool) {
 		at := slices.Index([]string{"AAA", "BRK.B"}, string(ticker))

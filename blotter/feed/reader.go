@@ -100,6 +100,9 @@ func (h *Hub) stored(ctx context.Context, at Position) error {
 func (h *Hub) reached(ctx context.Context, start Start) error {
 	for {
 		h.mu.Lock()
+		if h.failed == nil && h.ctx.Err() == nil {
+			h.start() // it may have retired since the caller began
+		}
 		ready, failed, changed := h.ready, h.failed, h.changed
 		enough := ready && (!start.Given || h.applied.InputSeq >= start.At.InputSeq)
 		h.mu.Unlock()

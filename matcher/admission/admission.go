@@ -144,7 +144,7 @@ func (r *Decider) Settle(q *Request, a *desk.Answer) Verdict {
 		if q.Verdict = r.known(q); q.Verdict == Admitted {
 			q.Verdict = Differs // the key was forgotten between the decision and now
 		}
-	case q.Command.Type == matcher.OrderCancel, r.ended(q, a):
+	case q.Command.Type == matcher.OrderCancel, r.ended(q, a.Reason):
 		q.Verdict = Ended
 	default:
 		q.Verdict = Refused
@@ -154,8 +154,8 @@ func (r *Decider) Settle(q *Request, a *desk.Answer) Verdict {
 
 // ended reports that a replace was refused because its order ended before the engine reached it.
 // The engine's INVALID alone does not tell that from wrong terms, so the view of the order decides.
-func (r *Decider) ended(q *Request, a *desk.Answer) bool {
-	if q.Command.Type != matcher.OrderReplace || a.Reason != matcher.Invalid {
+func (r *Decider) ended(q *Request, reason matcher.RiskReason) bool {
+	if q.Command.Type != matcher.OrderReplace || reason != matcher.Invalid {
 		return false
 	}
 	order, ok := r.Views.Order(q.Command.OrderRef)
@@ -180,6 +180,9 @@ func (r *Decider) known(q *Request) Verdict {
 	}
 	if !q.First.Repeats(c, q.ClientID, q.Ticker) {
 		return Differs
+	}
+	if r.ended(q, q.First.Reason) { // as Settle has answered it
+		return Ended
 	}
 	return Repeated
 }

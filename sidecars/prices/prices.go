@@ -166,9 +166,12 @@ func (f *Feed) sequence(ctx context.Context, batch []feedTick) error {
 
 // count counts the answer to one price.
 //
-// The gate knew the security and the price is above 0, so a refusal is a bug.
+// The gate has a ticker's number from its registration on; until its first control the engine does
+// not trade it. The price is above 0, so any other refusal is a bug.
 func (f *Feed) count(a *desk.Answer) error {
 	switch {
+	case a.Refused() && a.Reason == matcher.UnknownSecurity:
+		f.Unknown.Add(1)
 	case a.Kind != matcher.EventApplied:
 		return fmt.Errorf("prices: sequence %d was refused: %v", a.InputSeq, a.Reason)
 	case a.Late:

@@ -53,9 +53,10 @@ type RepairQuery struct {
 	DryRun   bool // compares, and changes nothing
 	// The operator, for the record.
 	Subject, Address, Reason string
-	// Record is called once before anything changes, when the repair is not refused any more; an
-	// error ends it. Nil: nothing is called.
-	Record func(repair uint64) error
+	// Record is called once before anything changes, when the repair is not refused any more, with
+	// its number and what a dry run has just found; an error ends it. Nil: nothing is called, and
+	// nothing is compared before.
+	Record func(repair uint64, found *RepairResult) error
 }
 
 // RepairItem is one repaired entry.
@@ -112,30 +113,46 @@ func (r *Recon) Repair(ctx context.Context, q RepairQuery) (result RepairResult,
 		return result, ErrRepairing
 	}
 	defer r.repairing.Unlock()
-	if !q.DryRun {
-		if result.Repair, err = r.beginRepair(ctx, q); err != nil {
+	if q.DryRun {
+		return result, r.walkRange(ctx, q, &result)
+	}
+	var found RepairResult
+	if q.Record != nil {
+		dry := q
+		dry.DryRun = true
+		if err := r.walkRange(ctx, dry, &found); err != nil {
 			return result, err
 		}
 	}
+	if result.Repair, err = r.beginRepair(ctx, q, &found); err != nil {
+		return result, err
+	}
+	if err := r.walkRange(ctx, q, &result); err != nil {
+		return result, err
+	}
+	if err := r.endRepair(ctx, q, &result); err != nil {
+		return result, fmt.Errorf("recon: end repair: %w", err)
+	}
+	return result, nil
+}
+
+// walkRange compares a range chunk by chunk and repairs it unless q is a dry run. The repair's
+// number is in result, to which it adds what each chunk was.
+func (r *Recon) walkRange(ctx context.Context, q RepairQuery, result *RepairResult) error {
 	for lo := q.From; lo <= q.To; lo += repairChunk {
 		begun := time.Now()
 		c := repairing{r: r, span: span{lo, min(q.To, lo+repairChunk-1)}, number: result.Repair}
 		if err := c.run(ctx, q.DryRun); err != nil {
-			return result, fmt.Errorf("recon: repair trades %d..%d: %w", lo, c.hi, err)
+			return fmt.Errorf("recon: repair trades %d..%d: %w", lo, c.hi, err)
 		}
 		result.add(&c)
 		if !q.DryRun && c.hi < q.To {
 			if err := sleep(ctx, pace.Rest(repairRest, time.Since(begun), repairChunk)); err != nil {
-				return result, fmt.Errorf("recon: repair after trade %d: %w", c.hi, err)
+				return fmt.Errorf("recon: repair after trade %d: %w", c.hi, err)
 			}
 		}
 	}
-	if !q.DryRun {
-		if err := r.endRepair(ctx, q, &result); err != nil {
-			return result, fmt.Errorf("recon: end repair: %w", err)
-		}
-	}
-	return result, nil
+	return nil
 }
 
 // sleep waits for d, unless ctx ends.
@@ -150,9 +167,10 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// beginRepair gives a repair its number, and puts it on record: first by q.Record, then in
-// recon_repairs. A number whose act could not be recorded is not used again.
-func (r *Recon) beginRepair(ctx context.Context, q RepairQuery) (number uint64, err error) {
+// beginRepair gives a repair its number, and puts it on record: first by q.Record with what was
+// found, then in recon_repairs. A number whose act could not be recorded is not used again.
+func (r *Recon) beginRepair(ctx context.Context, q RepairQuery, found *RepairResult) (number uint64,
+	err error) {
 	if err := r.o.DB.Mine(); err != nil {
 		return 0, fmt.Errorf("recon: begin repair: %w", err)
 	}
@@ -167,7 +185,7 @@ func (r *Recon) beginRepair(ctx context.Context, q RepairQuery) (number uint64, 
 		return 0, fmt.Errorf("recon: number repair: %w", err)
 	}
 	if q.Record != nil {
-		if err := q.Record(number); err != nil {
+		if err := q.Record(number, found); err != nil {
 			return 0, fmt.Errorf("recon: record repair: %w", err)
 		}
 	}

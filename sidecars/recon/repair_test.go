@@ -161,8 +161,12 @@ func TestActOfARepairHasItsNumber(t *testing.T) {
 		}
 		full := errors.New("the record is full")
 		var recorded []uint64
-		q := RepairQuery{From: 1, To: 3, Record: func(repair uint64) error {
+		q := RepairQuery{From: 1, To: 3, Record: func(repair uint64, found *RepairResult) error {
 			recorded = append(recorded, repair)
+			if found.Checked != 3 || found.Repaired != 1 || found.Items[0].TradeID != "trd-2" ||
+				found.Repair != 0 {
+				t.Errorf("found before anything changes: %+v", found)
+			}
 			if n := g.count("recon_repairs"); n != 0 {
 				t.Errorf("%d repairs have begun before the act is on record", n)
 			}

@@ -31,8 +31,6 @@ type Options struct {
 	Seed func(context.Context) (int, error)
 }
 
-// Columns describe how a table stores the records of a source.
-//
 // Columns describe how a table stores the records of a source. The texts are constants of accounts
 // and securities; no part of them comes from a client.
 type Columns struct {

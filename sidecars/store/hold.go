@@ -18,11 +18,13 @@ var ErrHeld = errors.New("another server holds the database")
 // original, so the history's mark does not tell the two apart.
 //
 // Call it again every HoldEvery: the server of the database ends the holder's session when that has
-// said nothing for three times as long, so that a holder that hangs or is cut off does not keep the
+// said nothing for half a minute, so that a holder that hangs or is cut off does not keep the
 // database. Close and Release let it go. On SQLite it does nothing: the file is in data.dir, which
 // has one process.
 //
-// Errors: ErrHeld, which State has until a Hold succeeds, and those of Ready.
+// Errors: ErrHeld and those of Ready; State has the error until a Hold succeeds. A connection that
+// changes its session between two statements, as behind a pooler by transaction, is an
+// ErrUnavailable that says so: no lock of a session holds there.
 func (d *DB) Hold(ctx context.Context) error {
 	ctx, leave, err := d.enter(ctx)
 	if err != nil {
@@ -32,11 +34,9 @@ func (d *DB) Hold(ctx context.Context) error {
 	if err := d.prepare(ctx); err != nil {
 		return err
 	}
-	err = d.engine.hold(ctx)
-	if err != nil && !errors.Is(err, ErrHeld) {
-		return err // the next Read or Write finds the same
+	if err = d.engine.hold(ctx); err == nil || errors.Is(err, ErrHeld) {
+		d.held.Store(&err)
 	}
-	d.held.Store(&err)
 	return d.note(ctx, holding, err)
 }
 
@@ -57,13 +57,22 @@ func (d *DB) Release() {
 	}
 }
 
-// HoldEvery is how often Hold is called again.
-const HoldEvery = 10 * time.Second
+// HoldEvery is how often Hold is called again. It is short beside the pause of a server that waits:
+// after a restart of the database its holder is to be the first.
+const HoldEvery = time.Second
 
-// pgHolder is the session that holds the database, nil while none does.
+// holdQuiet is how long a holder may say nothing, and holdPatience how long a look at the lock may
+// take. Together they leave a holder that is cut off no time to write beside the next one.
+const (
+	holdQuiet    = 30 * time.Second
+	holdPatience = 5 * time.Second
+)
+
+// pgHolder is the session that holds the database; conn is nil while none does.
 type pgHolder struct {
 	mu   sync.Mutex // held for as long as a call of hold takes
 	conn *pgConn
+	pid  int64 // of the session
 }
 
 // holdLock is the first half of the advisory lock's key: the bytes of "hold". The second half is a
@@ -71,28 +80,36 @@ type pgHolder struct {
 const holdLock = 0x686f6c64
 
 const (
-	// holderLimits let the server end the session of a holder whose machine is gone, after half a
-	// minute, and of one that says nothing. Before version 14 it knows only the first.
+	// holderLimits let the server end the session of a holder whose machine is gone, and of one that
+	// says nothing. Before version 12 the server does not know the limit of bytes that nobody takes,
+	// before 14 not that of silence.
 	holderLimits = "select set_config('tcp_keepalives_idle', '10', false), " +
 		"set_config('tcp_keepalives_interval', '5', false), " +
 		"set_config('tcp_keepalives_count', '4', false), " +
+		"case when current_setting('server_version_num')::int >= 120000 " +
+		"then set_config('tcp_user_timeout', $1, false) end, " +
 		"case when current_setting('server_version_num')::int >= 140000 " +
 		"then set_config('idle_session_timeout', $1, false) end"
 	takeHold = "select pg_try_advisory_lock($1::int, hashtext(current_schema()))"
-	haveHold = "select 1"
-	// whoHolds returns pid, application name and address of the holder's session.
-	whoHolds = "select l.pid, coalesce(a.application_name, ''), coalesce(host(a.client_addr), '') " +
-		"from pg_locks l join pg_stat_activity a on a.pid = l.pid " +
-		"where l.locktype = 'advisory' and l.granted and l.classid::bigint = $1::bigint " +
+	// heldLock is the lock among all locks.
+	heldLock = " l.locktype = 'advisory' and l.granted and l.classid::bigint = $1::bigint " +
 		"and l.database = (select oid from pg_database where datname = current_database()) " +
 		"and l.objid::bigint = hashtext(current_schema())::bigint & 4294967295"
+	// haveHold returns the session's pid, and whether it has the lock.
+	haveHold = "select pg_backend_pid(), exists (select from pg_locks l where " +
+		"l.pid = pg_backend_pid() and" + heldLock + ")"
+	// whoHolds returns pid, application name and address of the holder's session.
+	whoHolds = "select l.pid, coalesce(a.application_name, ''), coalesce(host(a.client_addr), '') " +
+		"from pg_locks l join pg_stat_activity a on a.pid = l.pid where" + heldLock
 )
 
 func (e *pgEngine) hold(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, holdPatience)
+	defer cancel()
 	e.holder.mu.Lock()
 	defer e.holder.mu.Unlock()
 	if c := e.holder.conn; c != nil {
-		if c.query(ctx, haveHold, func(*Row) error { return nil }, nil) == nil {
+		if pid, has, err := c.haveHold(ctx); err == nil && has && pid == e.holder.pid {
 			return nil
 		}
 		e.drop()
@@ -105,13 +122,28 @@ func (e *pgEngine) hold(ctx context.Context) error {
 		c.close()
 		return err
 	}
-	e.holder.conn = c
+	pid, has, err := c.haveHold(ctx)
+	if err == nil && !has {
+		err = fmt.Errorf("store: hold: %w: the session changes between statements: "+
+			"a pooler in front of the database has to pool by session", ErrUnavailable)
+	}
+	if err != nil {
+		c.close()
+		return err
+	}
+	e.holder.conn, e.holder.pid = c, pid
 	return nil
+}
+
+func (c *pgConn) haveHold(ctx context.Context) (pid int64, has bool, err error) {
+	err = c.query(ctx, haveHold, func(r *Row) error { pid, has = r.Int64(0), r.Bool(1); return nil },
+		[]any{int64(holdLock)})
+	return pid, has, err
 }
 
 // takeHold is ErrHeld when another session has the lock.
 func (c *pgConn) takeHold(ctx context.Context) error {
-	quiet := strconv.FormatInt(3*HoldEvery.Milliseconds(), 10)
+	quiet := strconv.FormatInt(holdQuiet.Milliseconds(), 10)
 	if _, err := c.exec(ctx, holderLimits, []any{quiet}); err != nil {
 		return fmt.Errorf("store: hold: %w", err)
 	}
