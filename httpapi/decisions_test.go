@@ -158,18 +158,37 @@ func TestControlsActBeforeTheirAnswer(t *testing.T) {
 	}
 }
 
-// TestGateAndEngineMustAgree plants a security that only the gate knows.
-func TestGateAndEngineMustAgree(t *testing.T) {
+// TestASecurityOfTheGateAlone: what the engine does not trade yet is not found, whatever asks for
+// it.
+func TestASecurityOfTheGateAlone(t *testing.T) {
 	r := newRig(t)
 	must.OK(t, r.gate.SetSecurity(9, "GHOST", true, false, 1))
-	admin := r.token("admin")
-	r.post("/prices", `[{"security":"GHOST","price":1}]`, admin).want(t, 500, CodeInternal)
-	r.post("/risk/control/security", `{"security":"GHOST","enabled":true,"halted":false}`,
-		admin).want(t, 404, CodeSecurityNotFound)
-	r.get("/book/GHOST", "").want(t, 404, CodeSecurityNotFound)
-	if n := r.m.server.panics.Load(); n != 1 {
-		t.Errorf("%d panics, want 1", n)
+	admin, before := r.token("admin"), r.sequence()
+	for path, body := range map[string]string{
+		"/prices":                   `[{"security":"GHOST","price":1}]`,
+		"/risk/control/security":    `{"security":"GHOST","enabled":true,"halted":false}`,
+		"/risk/control/restriction": `{"security":"GHOST","restricted":true}`,
+	} {
+		r.post(path, body, admin).want(t, 404, CodeSecurityNotFound)
 	}
+	r.get("/book/GHOST", "").want(t, 404, CodeSecurityNotFound)
+	if r.sequence() != before {
+		t.Error("something was sequenced")
+	}
+}
+
+// TestAPanicIsItsRequests: it is answered, counted, and ends nothing else.
+func TestAPanicIsItsRequests(t *testing.T) {
+	r := newRig(t)
+	r.serve(func(d *Deps) { d.Clock = func() int64 { panic("planted") } })
+	body := orderBody("1", "Buy", "1", "100", "")
+	for n := range uint64(2) {
+		r.post("/orders", body, "").want(t, 500, CodeInternal)
+		if got := r.m.server.panics.Load(); got != n+1 {
+			t.Errorf("%d panics, want %d", got, n+1)
+		}
+	}
+	r.get("/health", "").want(t, 200, "")
 }
 
 func TestReplaceAndCancel(t *testing.T) {

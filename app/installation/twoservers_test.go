@@ -2,8 +2,10 @@ package installation
 
 import (
 	"io"
+	"maps"
 	"net/http"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -30,7 +32,11 @@ func TestADrillOnProductionsDatabaseWaits(t *testing.T) {
 		in.trade(3)
 		in.awaitMatched()
 		program(t, "backup", night, "--data.dir="+data)
-		before := epochs(in)
+		var before map[string]uint64
+		apptest.Until(t, "each source has begun its first epoch", func() (bool, any) {
+			before = epochs(in)
+			return !slices.Contains(slices.Collect(maps.Values(before)), 0), before
+		})
 
 		copied := filepath.Join(t.TempDir(), "data")
 		program(t, "restore", night, "--data.dir="+copied)

@@ -11,6 +11,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"posttrade/journal/evidence/verify"
@@ -159,5 +160,35 @@ func TestRootUpToACommand(t *testing.T) {
 	must.OK(t, os.Truncate(l.dir.path(verify.TilePath(0, 0, int(l.State().Size))), 32))
 	if root, err := RootUpTo(v.logDir(), 700); err == nil {
 		t.Errorf("a cut tile gives %s", root)
+	}
+}
+
+// TestAHeadThatIsHalfWrittenIsTakenBack: the disk is full in the middle of a note. The next one
+// follows the last whole one.
+func TestAHeadThatIsHalfWrittenIsTakenBack(t *testing.T) {
+	v := newVenue(t, 43)
+	v.trade(10)
+	v.keep(v.log())
+	dir := folder{dir: v.logDir()}
+	note := must.Get(os.ReadFile(dir.path(checkpointName)))(t)
+	before := must.Get(os.ReadFile(dir.path(checkpointsName)))(t)
+	full := true
+	dir.step = func() error {
+		if full {
+			full = false
+			return syscall.ENOSPC
+		}
+		return nil
+	}
+	if err := keep(dir, note); !errors.Is(err, syscall.ENOSPC) {
+		t.Errorf("got %v", err)
+	}
+	if got := must.Get(os.ReadFile(dir.path(checkpointsName)))(t); !bytes.Equal(got, before) {
+		t.Errorf("%d bytes are left, %d before", len(got), len(before))
+	}
+	must.OK(t, keep(dir, note))
+	if got := must.Get(os.ReadFile(dir.path(checkpointsName)))(t); !bytes.Equal(got,
+		append(append(before, note...), '\n')) {
+		t.Error("the next note does not follow the last whole one")
 	}
 }

@@ -173,10 +173,11 @@ func newest(dir folder) (note []byte, c verify.Checkpoint, err error) {
 }
 
 // keep appends a note to the file, durably. A crash may leave half a note at the end, which newest
-// removes. The file cannot be made again, so it is only ever appended to.
+// removes; after a failed write keep removes it itself, because the next note would follow it. The
+// file cannot be made again, so it is only ever appended to.
 func keep(dir folder, note []byte) error {
 	name := dir.path(checkpointsName)
-	_, missing := os.Stat(name)
+	was, missing := os.Stat(name)
 	f, err := os.OpenFile(name, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o644)
 	if err == nil {
 		err = dir.fill(f, append(append([]byte(nil), note...), '\n'))
@@ -185,6 +186,9 @@ func keep(dir folder, note []byte) error {
 		}
 		if err == nil && missing != nil {
 			err = disk.SyncDir(dir.dir)
+		}
+		if err != nil && missing == nil && dir.before() == nil {
+			err = errors.Join(err, f.Truncate(was.Size()))
 		}
 		err = errors.Join(err, f.Close())
 	}

@@ -144,10 +144,15 @@ func (p *Peers) round(ctx context.Context) {
 			}
 		}
 	})
-	if len(differ) > (len(p.Others)+1)/2 && p.Log.State().Err == nil {
+	if len(differ) > (len(p.Others)+1)/2 && p.odd == nil {
 		err := fmt.Errorf("evidence: this member differs from %s: %w", strings.Join(differ, ", "),
 			ErrContradiction)
-		p.Log.change(func(s *State) { s.Err = err; s.late() })
+		p.Log.change(func(s *State) {
+			if s.Err == nil { // a log that has stopped keeps its reason
+				s.Err = err
+			}
+			s.late()
+		})
 		p.Log.o.Alarm(err)
 		p.odd = err
 	}

@@ -86,6 +86,33 @@ func TestAMemberWithOtherBytesIsNamed(t *testing.T) {
 	}
 }
 
+// TestAMemberWhoseLogHasStoppedStandsAsideToo: its files have contradicted its journal first.
+func TestAMemberWhoseLogHasStoppedStandsAsideToo(t *testing.T) {
+	v := newVenue(t, 42)
+	v.trade(600)
+	v.snapshot()
+	l := v.log()
+	v.keep(l)
+	stopped := errors.New("planted")
+	l.change(func(s *State) { s.Err = stopped })
+	var told error
+	p := &Peers{Log: l, Client: http.DefaultClient, known: map[string]bool{},
+		Odd: func(err error) { told = err }}
+	for _, name := range []string{"2", "3"} {
+		server := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, _ *http.Request) {
+			said := must.Get(l.MemberTree(0))(t)
+			said.Snapshots[0].SHA256 = strings.Repeat("0", 64)
+			must.OK(t, json.NewEncoder(out).Encode(said))
+		}))
+		defer server.Close()
+		p.Others = append(p.Others, Peer{name, server.URL})
+	}
+	p.round(t.Context())
+	if s := l.State(); !errors.Is(told, ErrContradiction) || s.Err != stopped {
+		t.Errorf("told %v, the log: %+v", told, s)
+	}
+}
+
 // TestSnapshotsAreCompared: the trees are the same, the state files of one sequence are not.
 func TestSnapshotsAreCompared(t *testing.T) {
 	v := newVenue(t, 41)

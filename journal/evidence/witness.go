@@ -83,9 +83,10 @@ func (w *Witness) cosign(ctx context.Context, client *http.Client, text []byte,
 	head *verify.Checkpoint, read verify.Read) ([]byte, error) {
 	body, _, _ := bytes.Cut(text, []byte("\n\n"))
 	for range witnessTries {
-		if w.size > head.Size {
-			return nil, fmt.Errorf("witness %s: %w: %d leaves, this one has %d", w.Name(), errAhead,
-				w.size, head.Size)
+		if known := w.size; known > head.Size {
+			w.size = 0 // with the next head it is asked again: it may have been wrong
+			return nil, fmt.Errorf("witness %s: %w: %d leaves, this one has %d", w.Name(), errAhead, known,
+				head.Size)
 		}
 		proof, err := consistency(head, w.size, read)
 		if err != nil {

@@ -1,6 +1,8 @@
 package desk
 
 import (
+	"context"
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -78,4 +80,38 @@ func TestTimeoutsAgainstAnswers(t *testing.T) {
 		ticket.Release()
 	}
 	t.Logf("%d times the time was up first", timeouts)
+}
+
+// TestASidecarThatIsToEndWaitsForNoMajority: an answer that does not come keeps a stop for a second
+// at most. One that comes within that is taken.
+func TestASidecarThatIsToEndWaitsForNoMajority(t *testing.T) {
+	for _, comes := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			r := newRig(t, 16, 4)
+			ctx, cancel := context.WithCancel(t.Context())
+			checked := 0
+			ended := make(chan error, 1)
+			go func() {
+				ended <- SubmitUntil(ctx, r.desk, 1, func(_ int, c *matcher.Command) error {
+					*c = newOrder(1, matcher.Buy, 1, px, 0)
+					return nil
+				}, func(*Answer) error { checked++; return nil })
+			}()
+			time.Sleep(time.Hour)
+			synctest.Wait()
+			if len(ended) != 0 {
+				t.Error("it has ended before its context")
+			}
+			cancel()
+			if comes {
+				r.step(1)
+				r.durable()
+			}
+			err := <-ended
+			if comes && (err != nil || checked != 1) ||
+				!comes && (!errors.Is(err, ErrTimeout) || !errors.Is(err, context.Canceled)) {
+				t.Errorf("the answer comes %v: %v, %d checked", comes, err, checked)
+			}
+		})
+	}
 }

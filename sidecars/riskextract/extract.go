@@ -243,6 +243,9 @@ func (x *Extractor) inputs(ctx context.Context, m Marker, dir *folder) (*manifes
 	var marks []store.Mark
 	if x.o.Marks != nil {
 		if marks, found, err = x.o.Marks.Marks(ctx, m.SessionDate, m.PriceVersion); err != nil {
+			if errors.Is(err, store.ErrMarksChanged) { // it concerns this extract alone
+				err = fmt.Errorf("%w: %w", ErrMismatch, err)
+			}
 			return nil, nil, fmt.Errorf("riskextract: marks sessionDate=%s version=%d: %w", m.SessionDate,
 				m.PriceVersion, err)
 		}

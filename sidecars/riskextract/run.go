@@ -180,12 +180,13 @@ func (x *Extractor) try(ctx context.Context, m Marker, now time.Time) error {
 // save moves the durable cursor up to the first open marker, if that is worth a write.
 //
 // It is worth a write when a marker was announced, or when saveEvery sequences have passed. A
-// follower never moves the leader's cursor.
+// follower moves its own cursor, never the leader's.
 func (x *Extractor) save(ctx context.Context) error {
 	x.progress.mu.Lock()
 	passed := x.progress.passed()
 	x.progress.mu.Unlock()
-	if passed <= x.saved || !x.announced && passed-x.saved < saveEvery || x.o.Role() == RoleFollower {
+	if passed <= x.saved || !x.announced && passed-x.saved < saveEvery ||
+		x.o.Role() == RoleFollower && x.o.Own == "" {
 		return nil
 	}
 	if err := x.cursor.save(ctx, passed); err != nil {

@@ -335,4 +335,51 @@ func TestCursorPassesLongStretches(t *testing.T) {
 	if saved, err := x.cursor.load(t.Context()); err != nil || saved != saveEvery {
 		t.Errorf("a follower moved the cursor to %d, %v", saved, err)
 	}
+	// One with a cursor of its own goes on from there after a restart.
+	r.o.Own = t.TempDir()
+	x = New(r.o)
+	must.OK(t, x.round(t.Context()))
+	if again := New(r.o); again.round(t.Context()) != nil || again.saved != r.durable {
+		t.Errorf("a follower's own cursor is %d after a restart, want %d", again.saved, r.durable)
+	}
+	if saved, err := New(r.leader()).cursor.load(t.Context()); err != nil || saved != saveEvery {
+		t.Errorf("a follower moved the leader's cursor to %d, %v", saved, err)
+	}
+}
+
+// leader are the options of the member that leads.
+func (r *rig) leader() Options {
+	o := r.o
+	o.Own = ""
+	return o
+}
+
+// TestRunGoesOnBehindAlteredMarks: published marks that were changed in the database refuse their
+// own extract, not those behind it.
+func TestRunGoesOnBehindAlteredMarks(t *testing.T) {
+	r := newRig(t)
+	r.o.Marks, r.o.Poll = alteredOnce{}, time.Hour
+	first := at(5)
+	first.PriceVersion = 2
+	r.mark(first, goldenEmpty)
+	r.mark(at(9), goldenEmpty)
+	x := New(r.o)
+	running(t, x)
+	if err := wait(t, x, 5); !errors.Is(err, store.ErrMarksChanged) {
+		t.Errorf("got %v", err)
+	}
+	if err := wait(t, x, 9); err != nil || !slices.Equal(r.seqs(), []uint64{9}) {
+		t.Errorf("%v, announced %d", err, r.seqs())
+	}
+}
+
+// alteredOnce has no marks, and altered ones in version 2.
+type alteredOnce struct{}
+
+func (alteredOnce) Marks(_ context.Context, _ store.Date, version uint32) ([]store.Mark, bool,
+	error) {
+	if version == 2 {
+		return nil, false, store.ErrMarksChanged
+	}
+	return nil, false, nil
 }
