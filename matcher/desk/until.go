@@ -21,8 +21,8 @@ const answerWait = time.Second
 //   - fill is called again for every try, and writes the whole command: the place holds an old one.
 //   - Errors: that of fill; those of check, joined; ErrSize, ErrClosed, ErrFailed, ErrRefused; that
 //     of ctx. After an error of check the commands are sequenced.
-//   - When ctx has ended, it waits for an answer for answerWait at most: ErrTimeout with ctx's error,
-//     and the outcome is unknown. Without a majority of the members no answer comes.
+//   - When ctx has ended, it waits for an answer for answerWait at most: ErrTimeout with ctx's
+//     error, and the outcome is unknown. Without a majority of the members no answer comes.
 func SubmitUntil(ctx context.Context, d *Desk, n int, fill func(i int, c *matcher.Command) error,
 	check func(*Answer) error) error {
 	return SubmitTicketUntil(ctx, d, n, func(t *Ticket) error {
