@@ -9,7 +9,7 @@ STATICCHECK := $(GO) run honnef.co/go/tools/cmd/staticcheck@v0.8.2
 CONCURRENT := ./ring ./matcher/... ./journal/... ./blotter ./sidecars/... ./httpapi/... \
 	./app/engine ./app/flight ./app/settings ./app/stats ./app/top
 # Among them, those without a goroutine and a lock.
-SEQUENTIAL := flow|int128|strictjson|timetext|audit/lines|evidence/(verify|page|export)
+SEQUENTIAL := flow|int128|strictjson|timetext|audit/lines|evidence/(verify|page|export|bundle)|why|transfer|sidecars/export
 FUZZTIME   ?= 30s
 RUNARGS    ?=
 BROWSERARGS ?=
