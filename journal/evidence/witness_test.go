@@ -38,6 +38,7 @@ type testWitness struct {
 	mu    sync.Mutex
 	tree  tlog.Tree
 	away  bool
+	wrong int                      // so many answers name a size that the log never had
 	spoil func(line string) string // its answer; nil: as it is
 }
 
@@ -62,6 +63,12 @@ func (w *testWitness) handle(out http.ResponseWriter, r *http.Request) {
 	defer w.mu.Unlock()
 	if w.away || r.URL.Path != "/add-checkpoint" {
 		http.Error(out, "away", http.StatusServiceUnavailable)
+		return
+	}
+	if w.wrong > 0 {
+		w.wrong--
+		out.WriteHeader(http.StatusConflict)
+		fmt.Fprintln(out, 1<<40)
 		return
 	}
 	body, _ := io.ReadAll(r.Body)
@@ -253,6 +260,19 @@ func TestAForkIsRefusedByAWitness(t *testing.T) {
 	l := must.Get(Open(short.j, o))(t)
 	short.keepUntil(l, func(s State) bool { return s.Failed != nil })
 	if s := l.State(); !errors.Is(s.Failed, errAhead) || s.Signed != 0 {
+		t.Errorf("%+v", s)
+	}
+}
+
+// TestAWitnessThatWasWrongOnceIsAskedAgain: by the same process, with the next head.
+func TestAWitnessThatWasWrongOnceIsAskedAgain(t *testing.T) {
+	v := newVenue(t, 24)
+	v.trade(300)
+	w := newTestWitness(t, "w.example/a", v.log().VKey())
+	w.wrong = 2
+	l := v.with(1, w)
+	v.keepUntil(l, func(s State) bool { return s.Cosigned == 300 })
+	if s := l.State(); s.Err != nil || s.Signed != 300 {
 		t.Errorf("%+v", s)
 	}
 }
