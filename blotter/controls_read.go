@@ -115,6 +115,18 @@ func (v *Views) Security(id uint32) (Security, bool) {
 	}, true
 }
 
+// Tradable reports that the engine trades a security: a ticker has its number from its registration
+// on, and is traded from its first control on. Any goroutine; it allocates nothing.
+func (v *Views) Tradable(id uint32) bool {
+	if !v.registered(id) {
+		return false
+	}
+	var row securityRow
+	slot := &v.tables.Load().securities[id-1]
+	copyWhole(&slot.lock, wordsOf(&row), wordsOf(&slot.row))
+	return row.flags&flagKnown != 0
+}
+
 // Securities returns all securities, ascending by id. Any goroutine.
 func (v *Views) Securities() []Security {
 	all := make([]Security, v.securities.count.Load())

@@ -38,7 +38,7 @@ func (x *exchange) prices() problem {
 		security, px := x.body.tick()
 		id, ok := x.m.Gate.Security(security)
 		if ok {
-			ok = x.tradable(id)
+			ok = x.m.Views.Tradable(id)
 		}
 		if !ok && unknown == nil {
 			unknown = security
@@ -251,13 +251,6 @@ func (x *exchange) controlRestriction() problem {
 	}
 	return x.control([]matcher.Command{cmd}, &act{kind: note.Restrict, object: bySecurity{was.Ticker},
 		old: restrictedValue{was.Restricted}, new: restrictedValue{c.restricted}})
-}
-
-// tradable reports that the engine knows a security: a ticker has its number from its registration
-// on, and is traded from its first control on. The views show that control when it is durable.
-func (x *exchange) tradable(id uint32) bool {
-	security, ok := x.m.Views.Security(id)
-	return ok && security.Known
 }
 
 // versioned sets the security of a control and the version that follows its last one. It returns

@@ -21,12 +21,8 @@ import (
 // It stays ready, and refuses what an operator asks for. When it gets the database, that has gone
 // on without it: then it admits no order.
 func TestADrillOnProductionsDatabaseWaits(t *testing.T) {
-	for _, d := range storetest.Dialects(t) {
-		if d != store.Postgres {
-			continue
-		}
+	onPostgres(t, func(flags []string) {
 		data, night := t.TempDir(), filepath.Join(t.TempDir(), "night")
-		flags := databaseFlags(t, d)
 		in := install(t, data, flags...)
 		in.announced(data)
 		in.trade(3)
@@ -94,18 +90,14 @@ func TestADrillOnProductionsDatabaseWaits(t *testing.T) {
 		twin := must.Get(drill.Beside.Load().Db.Twin())(t)
 		must.OK(t, twin.Hold(t.Context())) // the drill has let it go
 		must.OK(t, twin.Close())
-	}
+	})
 }
 
 // TestAnOlderJournalIsNotAcceptedOverAnotherServer: --accept-older-journal makes a database forget
 // what the journal does not have, which is wrong while another server writes it.
 func TestAnOlderJournalIsNotAcceptedOverAnotherServer(t *testing.T) {
-	for _, d := range storetest.Dialects(t) {
-		if d != store.Postgres {
-			continue
-		}
+	onPostgres(t, func(flags []string) {
 		data, older := t.TempDir(), filepath.Join(t.TempDir(), "older")
-		flags := databaseFlags(t, d)
 		in := install(t, data, flags...)
 		in.trade(2)
 		in.awaitMatched()
@@ -119,5 +111,14 @@ func TestAnOlderJournalIsNotAcceptedOverAnotherServer(t *testing.T) {
 			t.Errorf("refused with %s", line)
 		}
 		wantWhole(t, in)
+	})
+}
+
+// onPostgres runs a test of what SQLite's file cannot have: two servers on one database, which the
+// flags name.
+func onPostgres(t *testing.T, test func(flags []string)) {
+	t.Helper()
+	if slices.Contains(storetest.Dialects(t), store.Postgres) {
+		test(databaseFlags(t, store.Postgres))
 	}
 }

@@ -30,6 +30,29 @@ func speaker(t *testing.T, l *Log) Peer {
 	return Peer{Name: fmt.Sprintf("of %p", l), URL: server.URL}
 }
 
+// snapshotLog is a log over 600 commands and a snapshot behind them.
+func snapshotLog(t *testing.T, seed uint64) *Log {
+	t.Helper()
+	v := newVenue(t, seed)
+	v.trade(600)
+	v.snapshot()
+	l := v.log()
+	v.keep(l)
+	return l
+}
+
+// ofOtherState is a peer that has a log's tree and another state file.
+func ofOtherState(t *testing.T, name string, l *Log) Peer {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, _ *http.Request) {
+		said := must.Get(l.MemberTree(0))(t)
+		said.Snapshots[0].SHA256 = strings.Repeat("0", 64)
+		must.OK(t, json.NewEncoder(out).Encode(said))
+	}))
+	t.Cleanup(server.Close)
+	return Peer{name, server.URL}
+}
+
 // TestAMemberWithOtherBytesIsNamed: of three members one has another command. It finds out that it
 // is the odd one and stops; the other two name it with the first leaf that differs, and go on.
 func TestAMemberWithOtherBytesIsNamed(t *testing.T) {
@@ -88,24 +111,14 @@ func TestAMemberWithOtherBytesIsNamed(t *testing.T) {
 
 // TestAMemberWhoseLogHasStoppedStandsAsideToo: its files have contradicted its journal first.
 func TestAMemberWhoseLogHasStoppedStandsAsideToo(t *testing.T) {
-	v := newVenue(t, 42)
-	v.trade(600)
-	v.snapshot()
-	l := v.log()
-	v.keep(l)
+	l := snapshotLog(t, 42)
 	stopped := errors.New("planted")
 	l.change(func(s *State) { s.Err = stopped })
 	var told error
 	p := &Peers{Log: l, Client: http.DefaultClient, known: map[string]bool{},
 		Odd: func(err error) { told = err }}
 	for _, name := range []string{"2", "3"} {
-		server := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, _ *http.Request) {
-			said := must.Get(l.MemberTree(0))(t)
-			said.Snapshots[0].SHA256 = strings.Repeat("0", 64)
-			must.OK(t, json.NewEncoder(out).Encode(said))
-		}))
-		defer server.Close()
-		p.Others = append(p.Others, Peer{name, server.URL})
+		p.Others = append(p.Others, ofOtherState(t, name, l))
 	}
 	p.round(t.Context())
 	if s := l.State(); !errors.Is(told, ErrContradiction) || s.Err != stopped {
@@ -115,19 +128,9 @@ func TestAMemberWhoseLogHasStoppedStandsAsideToo(t *testing.T) {
 
 // TestSnapshotsAreCompared: the trees are the same, the state files of one sequence are not.
 func TestSnapshotsAreCompared(t *testing.T) {
-	v := newVenue(t, 41)
-	v.trade(600)
-	v.snapshot()
-	l := v.log()
-	v.keep(l)
-	server := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, _ *http.Request) {
-		said := must.Get(l.MemberTree(0))(t)
-		said.Snapshots[0].SHA256 = strings.Repeat("0", 64)
-		must.OK(t, json.NewEncoder(out).Encode(said))
-	}))
-	defer server.Close()
+	l := snapshotLog(t, 41)
 	p := &Peers{Log: l, Client: http.DefaultClient, known: map[string]bool{},
-		Others: []Peer{{"2", server.URL}, {"3", "http://127.0.0.1:1"}}}
+		Others: []Peer{ofOtherState(t, "2", l), {"3", "http://127.0.0.1:1"}}}
 	p.round(t.Context())
 	if s := l.State(); len(s.Differs) != 1 || s.Divergences != 1 || s.Err != nil ||
 		s.Differs[0] != "member 2 at the snapshot of sequence 600" {

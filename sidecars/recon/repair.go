@@ -147,24 +147,12 @@ func (r *Recon) walkRange(ctx context.Context, q RepairQuery, result *RepairResu
 		}
 		result.add(&c)
 		if !q.DryRun && c.hi < q.To {
-			if err := sleep(ctx, pace.Rest(repairRest, time.Since(begun), repairChunk)); err != nil {
-				return fmt.Errorf("recon: repair after trade %d: %w", c.hi, err)
+			if !pace.Sleep(ctx, pace.Rest(repairRest, time.Since(begun), repairChunk)) {
+				return fmt.Errorf("recon: repair after trade %d: %w", c.hi, ctx.Err())
 			}
 		}
 	}
 	return nil
-}
-
-// sleep waits for d, unless ctx ends.
-func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }
 
 // beginRepair gives a repair its number, and puts it on record: first by q.Record with what was

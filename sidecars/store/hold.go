@@ -80,9 +80,8 @@ type pgHolder struct {
 const holdLock = 0x686f6c64
 
 const (
-	// holderLimits let the server end the session of a holder whose machine is gone, and of one that
-	// says nothing. Before version 12 the server does not know the limit of bytes that nobody takes,
-	// before 14 not that of silence.
+	// holderLimits let the server end a holder's session when the holder's machine is gone or when
+	// the holder sends nothing. tcp_user_timeout needs version 12, idle_session_timeout version 14.
 	holderLimits = "select set_config('tcp_keepalives_idle', '10', false), " +
 		"set_config('tcp_keepalives_interval', '5', false), " +
 		"set_config('tcp_keepalives_count', '4', false), " +
@@ -104,8 +103,17 @@ const (
 )
 
 func (e *pgEngine) hold(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, holdPatience)
+	timed, cancel := context.WithTimeout(ctx, holdPatience)
 	defer cancel()
+	err := e.tryHold(timed)
+	if err != nil && timed.Err() != nil && ctx.Err() == nil {
+		return fmt.Errorf("store: hold: %w: %w for %v", ErrUnavailable, errStalled, holdPatience)
+	}
+	return err
+}
+
+// tryHold looks whether the session that holds the database still does, or takes it with a new one.
+func (e *pgEngine) tryHold(ctx context.Context) error {
 	e.holder.mu.Lock()
 	defer e.holder.mu.Unlock()
 	if c := e.holder.conn; c != nil {
