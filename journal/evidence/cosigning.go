@@ -49,7 +49,8 @@ type candidate struct {
 // for the last head of a stop.
 func (l *Log) submit(c candidate) {
 	if l.o.Quorum == 0 {
-		l.report(l.publish(c.text, c.head))
+		_, err := l.publish(c.text, c.head)
+		l.report(err)
 	}
 	l.offered = c
 	if !l.patient {
@@ -101,8 +102,10 @@ func (l *Log) witness(ctx context.Context) {
 			continue
 		}
 		if count > 0 {
-			err = errors.Join(err, l.publish(append(bytes.Clone(c.text), lines...), c.head))
-			l.change(func(s *State) { s.Cosigned = max(s.Cosigned, c.head.Head) })
+			shown, e := l.publish(append(bytes.Clone(c.text), lines...), c.head)
+			if err = errors.Join(err, e); shown {
+				l.change(func(s *State) { s.Cosigned = max(s.Cosigned, c.head.Head) })
+			}
 		}
 		l.report(err)
 	}

@@ -40,31 +40,33 @@ func (l *Log) sign(f *follower) error {
 	}
 	l.foreign = false
 	if l.candidates == nil {
-		return l.publish(text, c)
+		_, err = l.publish(text, c)
+		return err
 	}
 	l.submit(candidate{text, c})
 	return nil
 }
 
-// publish keeps a head, then shows it. A head from before the published one comes too late.
+// publish keeps a head, then shows it, and reports whether it did. A head from before the published
+// one comes too late.
 //
 // A head goes into the file checkpoints, which cannot be made again, with a sync; then into
 // checkpoint, then to readers. The same head may be published again, with cosignatures.
-func (l *Log) publish(text []byte, c verify.Checkpoint) error {
+func (l *Log) publish(text []byte, c verify.Checkpoint) (bool, error) {
 	l.publishing.Lock()
 	defer l.publishing.Unlock()
 	if c.Head < l.published().Head {
-		return nil
+		return false, nil
 	}
 	if err := keep(l.dir, text); err != nil {
-		return err
+		return false, err
 	}
 	if err := l.dir.write(checkpointName, text, false); err != nil {
-		return err
+		return false, err
 	}
 	l.show(text, c)
 	l.change(func(s *State) { s.Behind = time.Time{} })
-	return nil
+	return true, nil
 }
 
 // addSnapshot names the newest snapshot at or before the head.

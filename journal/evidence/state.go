@@ -10,7 +10,7 @@ type State struct {
 	Size     uint64 // leaves of the tree
 	Head     uint64 // the last command in the tree or the open leaf
 	Signed   uint64 // the last command that a published head covers
-	Cosigned uint64 // the last that a quorum of witnesses has cosigned
+	Cosigned uint64 // the last that a published head with its cosignatures covers
 	// Behind is since when stable commands wait that no published head covers; zero: none do.
 	Behind time.Time
 	// Checked: the whole history has been compared with the files since the start.
@@ -24,7 +24,6 @@ type State struct {
 	Failed      error // the last failure that is being tried again; nil: none
 }
 
-// late notes that nothing is signed from now on.
 // late notes that nothing is signed from now on. Of several calls in a row the first one counts.
 func (s *State) late() {
 	if s.Behind.IsZero() {

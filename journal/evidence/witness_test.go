@@ -212,12 +212,22 @@ func TestAWitnessThatIsAwayDelaysHeadsOnly(t *testing.T) {
 }
 
 // TestAHeadIsCosignedAfterABusyWitness: a witness is busy with a head while the next one, behind
-// which nothing comes, is made.
+// which nothing comes, is made. The cosignature of the first comes too late to be published, so it
+// does not count.
 func TestAHeadIsCosignedAfterABusyWitness(t *testing.T) {
 	v := newVenue(t, 24)
 	v.trade(300)
 	w := newTestWitness(t, "w.example/a", v.log().VKey())
 	l := v.with(0, w)
+	signed := 0
+	w.spoil = func(line string) string {
+		if signed++; signed == 2 {
+			if s := l.State(); s.Cosigned != 0 {
+				t.Errorf("cosigned=%d, and no published head has a cosignature", s.Cosigned)
+			}
+		}
+		return line
+	}
 	w.mu.Lock()
 	busy, asked := true, false
 	v.keepUntil(l, func(s State) bool {
@@ -231,6 +241,11 @@ func TestAHeadIsCosignedAfterABusyWitness(t *testing.T) {
 		}
 		return s.Cosigned == 600
 	})
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if signed < 2 {
+		t.Errorf("the witness has signed %d heads, want 2 or more", signed)
+	}
 }
 
 // TestAForkIsRefusedByAWitness: a second history under the same key gets no cosignature.
