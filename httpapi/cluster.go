@@ -118,6 +118,8 @@ var (
 	problemNoLeader = problem{status: 503, code: CodeNoLeader,
 		detail:       "the leader is not known or cannot be reached: the request was not sequenced",
 		notSequenced: true}
+	problemNoTree = problem{status: 503, code: CodeNotYet,
+		detail: "this member has not opened its history yet, or stands aside", notSequenced: true}
 	problemUnconfirmed = problem{status: 503, code: CodeNoLeader,
 		detail: "no majority confirms that this member leads", notSequenced: true}
 	problemRelayLost = problem{status: 504, code: CodeOutcomeUnknown,

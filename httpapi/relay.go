@@ -195,6 +195,7 @@ func (r *Relay) handle(ctx *fasthttp.RequestCtx) {
 // answer decides where a request runs, and has it answered there.
 //
 //	/health, /openapi.json        here; by the relay itself while no service stands here
+//	/log/member                   here, or not at all
 //	other own routes, reads of    here, while a service stands here; a read with
 //	the order-matcher             X-Consistency: confirmed at the leader
 //	everything else               at the leader
@@ -217,6 +218,8 @@ func (r *Relay) answer(ctx *fasthttp.RequestCtx, at route, method methods) probl
 	case at == routeOpenAPI:
 		v := serviceRequest{ctx: ctx}
 		return v.showDocument(r.document)
+	case at == routeLogMember:
+		return problemNoTree
 	}
 	return r.atLeader(ctx, at, confirmed)
 }

@@ -141,6 +141,10 @@ func TestEveryOperationIsRelayed(t *testing.T) {
 						a.want(t, 200, "")
 						continue
 					}
+					if instance == "/log/member" { // no other member's
+						a.want(t, 503, CodeNotYet)
+						continue
+					}
 					a.want(t, 503, CodeNoLeader)
 					if a.field(t, "leader") != nil || a.field(t, "sequenced") != false ||
 						a.header.Get("Retry-After") != "1" {
@@ -170,6 +174,7 @@ func TestWhereARequestRuns(t *testing.T) {
 		header: map[string]string{headerConsistency: valueConfirmed}}
 	reindex := request{method: "POST", path: "/recon/full-history/reindex"}
 	health := request{method: "GET", path: "/health"}
+	tree := request{method: "GET", path: "/log/member"}
 	relayed := func(q request) request {
 		q.header = maps.Clone(q.header)
 		if q.header == nil {
@@ -213,6 +218,8 @@ func TestWhereARequestRuns(t *testing.T) {
 		{"a follower without its service indexes", at{false, "1", false}, reindex, there, 201, ""},
 		{"a follower's health", at{false, "1", true}, health, here, 200, ""},
 		{"a follower's health without its service", at{false, "1", false}, health, here, 200, ""},
+		{"a follower shows its own tree", at{false, "1", true}, tree, here, 404, CodeNotFound},
+		{"a follower without its service shows none", at{false, "1", false}, tree, here, 503, CodeNotYet},
 		{"no leader", at{false, "", true}, write, here, 503, CodeNoLeader},
 		{"no leader, for another", at{false, "", true}, relayed(write), here, 503, CodeNotLeader},
 		{"no leader reads", at{false, "", true}, read, here, 200, ""},
@@ -234,7 +241,7 @@ func TestWhereARequestRuns(t *testing.T) {
 			if asked := len(leader.requests()); asked != map[bool]int{true: 1}[tt.member == there] {
 				t.Errorf("the leader was asked %d times", asked)
 			}
-			if tt.status != 503 {
+			if tt.status != 503 || tt.code == CodeNotYet {
 				return
 			}
 			if want := any(tt.at.leader); a.field(t, "sequenced") != false ||

@@ -103,13 +103,13 @@ type Peers struct {
 	// Odd is told, in every round from the first one on, that this member differs from a majority.
 	Odd func(error)
 
-	known map[string]bool // differences that have been counted
-	odd   error           // what Odd is told
+	known map[string]bool   // differences that have been counted
+	where map[string]string // by the name of a member: where it differed when it last answered
+	odd   error             // what Odd is told
 }
 
 // Run compares in every interval until ctx ends. Each round asks the members one after another.
 func (p *Peers) Run(ctx context.Context, interval time.Duration) {
-	p.known = map[string]bool{}
 	tick := time.NewTicker(interval)
 	defer tick.Stop()
 	for {
@@ -122,18 +122,28 @@ func (p *Peers) Run(ctx context.Context, interval time.Duration) {
 	}
 }
 
-// round asks every other member. One that is away, or is still building its tree, says nothing.
+// round asks every other member. One that does not answer, because it is away, stands aside or is
+// still building its tree, is shown as it was when it last did, and is not counted.
 //
 // A member that differs from a majority of the members is itself the odd one, and stops its log. It
 // goes on comparing, and Odd is told in each later round, until it is heard.
 func (p *Peers) round(ctx context.Context) {
+	if p.known == nil {
+		p.known, p.where = map[string]bool{}, map[string]string{}
+	}
 	var differ []string
+	answered := 0 // of those that differ
 	for _, o := range p.Others {
 		where, err := p.compare(ctx, o)
-		if err != nil || where == "" {
-			continue
+		switch {
+		case err != nil:
+			where = p.where[o.Name]
+		case where != "":
+			answered++
 		}
-		differ = append(differ, fmt.Sprintf("member %s at %s", o.Name, where))
+		if p.where[o.Name] = where; where != "" {
+			differ = append(differ, fmt.Sprintf("member %s at %s", o.Name, where))
+		}
 	}
 	p.Log.change(func(s *State) {
 		s.Differs = differ
@@ -144,7 +154,7 @@ func (p *Peers) round(ctx context.Context) {
 			}
 		}
 	})
-	if len(differ) > (len(p.Others)+1)/2 && p.odd == nil {
+	if answered > (len(p.Others)+1)/2 && p.odd == nil {
 		err := fmt.Errorf("evidence: this member differs from %s: %w", strings.Join(differ, ", "),
 			ErrContradiction)
 		p.Log.change(func(s *State) {

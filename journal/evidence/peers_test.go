@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -76,7 +77,7 @@ func TestAMemberWithOtherBytesIsNamed(t *testing.T) {
 	told := map[int]error{}
 	for range 3 { // what is known is counted once
 		for i, l := range logs {
-			p := &Peers{Log: l, Client: http.DefaultClient, known: map[string]bool{},
+			p := &Peers{Log: l, Client: http.DefaultClient,
 				Odd: func(err error) { told[i] = err }}
 			for k, o := range peers {
 				if k != i {
@@ -101,7 +102,7 @@ func TestAMemberWithOtherBytesIsNamed(t *testing.T) {
 	// A member that is away accuses no other.
 	l := same.log()
 	same.keep(l)
-	p := &Peers{Log: l, Client: http.DefaultClient, known: map[string]bool{},
+	p := &Peers{Log: l, Client: http.DefaultClient,
 		Others: []Peer{peers[0], {"away", "http://127.0.0.1:1"}}}
 	p.round(t.Context())
 	if s := l.State(); len(s.Differs) != 0 || s.Divergences != 0 {
@@ -115,7 +116,7 @@ func TestAMemberWhoseLogHasStoppedStandsAsideToo(t *testing.T) {
 	stopped := errors.New("planted")
 	l.change(func(s *State) { s.Err = stopped })
 	var told error
-	p := &Peers{Log: l, Client: http.DefaultClient, known: map[string]bool{},
+	p := &Peers{Log: l, Client: http.DefaultClient,
 		Odd: func(err error) { told = err }}
 	for _, name := range []string{"2", "3"} {
 		p.Others = append(p.Others, ofOtherState(t, name, l))
@@ -126,14 +127,28 @@ func TestAMemberWhoseLogHasStoppedStandsAsideToo(t *testing.T) {
 	}
 }
 
-// TestSnapshotsAreCompared: the trees are the same, the state files of one sequence are not.
+// TestSnapshotsAreCompared: the trees are the same, the state files of one sequence are not. A
+// member that differs and then does not answer any more stays named, and is no second one against
+// this member.
 func TestSnapshotsAreCompared(t *testing.T) {
 	l := snapshotLog(t, 41)
-	p := &Peers{Log: l, Client: http.DefaultClient, known: map[string]bool{},
-		Others: []Peer{ofOtherState(t, "2", l), {"3", "http://127.0.0.1:1"}}}
-	p.round(t.Context())
-	if s := l.State(); len(s.Differs) != 1 || s.Divergences != 1 || s.Err != nil ||
-		s.Differs[0] != "member 2 at the snapshot of sequence 600" {
-		t.Errorf("%+v", s)
+	away := "http://127.0.0.1:1"
+	p := &Peers{Log: l, Client: http.DefaultClient, Odd: func(err error) { t.Error(err) },
+		Others: []Peer{ofOtherState(t, "2", l), {"3", away}}}
+	const second = "member 2 at the snapshot of sequence 600"
+	check := func(divergences uint64, want ...string) {
+		t.Helper()
+		p.round(t.Context())
+		if s := l.State(); !slices.Equal(s.Differs, want) || s.Divergences != divergences || s.Err != nil {
+			t.Errorf("%+v, want %q", s, want)
+		}
 	}
+	check(1, second)
+	p.Others[0].URL = away
+	check(1, second)
+	p.Others[1] = ofOtherState(t, "3", l)
+	check(2, second, "member 3 at the snapshot of sequence 600")
+	p.Others[0] = speaker(t, l)
+	p.Others[0].Name = "2"
+	check(2, "member 3 at the snapshot of sequence 600")
 }
