@@ -5,10 +5,10 @@ import (
 	"encoding/hex"
 	"errors"
 	"strconv"
-	"time"
 
 	"posttrade/matcher/note"
 	"posttrade/matcher/strictjson"
+	"posttrade/matcher/timetext"
 	"posttrade/sidecars/recon"
 	"posttrade/sidecars/store"
 )
@@ -342,7 +342,6 @@ func (d *decoder) moment(field string) int64 {
 // instantOf reads an RFC 3339 time that is whole in milliseconds. Times before 1970 are refused,
 // and years above 9999.
 func instantOf(text string) (millis int64, ok bool) {
-	t, err := time.Parse(time.RFC3339Nano, text)
-	millis = t.UnixMilli()
-	return millis, err == nil && t.Nanosecond()%1_000_000 == 0 && millis >= 0 && t.Year() <= 9999
+	millis, exact, ok := timetext.Parse(text)
+	return millis, ok && exact && 0 <= millis && millis <= timetext.Latest
 }

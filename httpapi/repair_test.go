@@ -41,7 +41,8 @@ func repairRequests() (rows []row) {
 	}
 	for _, member := range []string{`"id":"trd-1"`, `"id":"ext-"`, `"id":1`, `"accountId":-1`,
 		`"security":""`, `"side":"hold"`, `"quantity":0`, `"price":0`, `"timestamp":"2026-03-02"`,
-		`"timestamp":"2026-03-02T11:00:00.0001Z"`, `"timestamp":1`, `"more":1`} {
+		`"timestamp":"2026-03-02T11:00:00.0001Z"`, `"timestamp":"2026-03-02T11:00:00,5Z"`,
+		`"timestamp":1`, `"more":1`} {
 		name, _, _ := strings.Cut(member, ":")
 		body := goodLine[:len(goodLine)-1] + "," + member + "}"
 		if at := strings.Index(goodLine, name+":"); at >= 0 {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"posttrade/matcher/timetext"
 	"posttrade/sidecars/store"
 	"posttrade/sidecars/tca"
 )
@@ -89,13 +90,13 @@ var problemPeriod = badParameter("from", "it is after to")
 // epoch milliseconds. It rounds a time within a millisecond up to the next one, so that a bound
 // never includes what it should exclude. It refuses times up to the epoch: 0 would be no bound.
 func moment(text string) (millis int64, ok bool) {
-	t, err := time.Parse(time.RFC3339Nano, text)
-	if err != nil {
-		if t, err = time.Parse(time.DateOnly, text); err != nil {
-			return 0, false
-		}
+	millis, exact, ok := timetext.Parse(text)
+	if !ok {
+		day, err := time.Parse(time.DateOnly, text)
+		millis, exact, ok = day.UnixMilli(), true, err == nil
 	}
-	t = t.Add(time.Millisecond - 1)
-	millis = t.UnixMilli()
-	return millis, millis > 0 && t.Year() <= 9999
+	if !exact {
+		millis++
+	}
+	return millis, ok && 0 < millis && millis <= timetext.Latest
 }

@@ -1,3 +1,3 @@
-// Package timetext writes times of the journal, epoch milliseconds, as the text that every
-// interface shows: RFC 3339 in UTC with milliseconds.
+// Package timetext writes and reads times of the journal, epoch milliseconds, as the text of every
+// interface: RFC 3339. What it writes is in UTC with milliseconds.
 package timetext

@@ -5,14 +5,14 @@ package timetext
 // What four digits of a year can say. Other times are clipped.
 const (
 	earliest = -62167219200000 // 0000-01-01T00:00:00Z
-	latest   = 253402300799999 // 9999-12-31T23:59:59.999Z
+	Latest   = 253402300799999 // 9999-12-31T23:59:59.999Z
 )
 
 // Append appends epoch milliseconds, such as 2026-11-28T09:30:00.000Z. It writes what time.Format
 // would, without an allocation.
 func Append(b []byte, millis int64) []byte {
 	const dayMs = 86_400_000
-	millis = min(max(millis, earliest), latest)
+	millis = min(max(millis, earliest), Latest)
 	days := millis / dayMs
 	rest := millis % dayMs
 	if rest < 0 {

@@ -12,6 +12,7 @@ import (
 	"posttrade/matcher/desk"
 	"posttrade/matcher/gate"
 	"posttrade/matcher/strictjson"
+	"posttrade/matcher/timetext"
 )
 
 // PricingSubject is the subject of prices, pricing.<TICKER> of each.
@@ -82,7 +83,10 @@ func (f *Feed) Take(subject string, data []byte) {
 	}
 }
 
-var errPrice = errors.New("price is not above 0")
+var (
+	errPrice = errors.New("price is not above 0")
+	errTime  = errors.New("not an RFC 3339 time")
+)
 
 // readPrice reads {"ticker","price","asOf"?}. It ignores other fields. asOf is 0 when it is absent.
 //
@@ -98,11 +102,10 @@ func readPrice(data []byte) (ticker string, px, asOfMillis int64, err error) {
 				r.Fail(errPrice)
 			}
 		case "asOf":
-			at, err := time.Parse(time.RFC3339, string(r.String()))
-			if err != nil {
-				r.Fail(err)
+			var ok bool
+			if asOfMillis, _, ok = timetext.Parse(r.String()); !ok {
+				r.Fail(errTime)
 			}
-			asOfMillis = at.UnixMilli()
 		default:
 			r.Skip()
 		}
