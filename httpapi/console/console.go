@@ -51,7 +51,9 @@ const (
 	// maxInflight counts streams too: each page with a live feed holds a place.
 	maxInflight = 512
 	readTimeout = 10 * time.Second
-	idleTimeout = 60 * time.Second
+	// writeTimeout is how long a browser may take no byte of its answer.
+	writeTimeout = 30 * time.Second
+	idleTimeout  = 60 * time.Second
 )
 
 // Console is the listener of the web console. Any number of goroutines may use it after Attach was
@@ -159,6 +161,9 @@ func keepPeer(ctx context.Context, conn net.Conn) context.Context {
 // request is used.
 func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	harden(w.Header())
+	answer := deadlineWriter{w}
+	answer.renew() // an answer without a body is written behind this function
+	w = answer
 	select {
 	case c.inflight <- struct{}{}:
 		defer func() { <-c.inflight }()

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // policy allows the console's own files only: no inline script, no inline style, no other host.
@@ -135,6 +136,30 @@ func (w statusHeaderWriter) WriteHeader(status int) {
 
 // Unwrap lets the standard library flush and set deadlines.
 func (w statusHeaderWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// deadlineWriter is the writer of an answer that a browser must take: each write and each flush has
+// writeTimeout of its own, so that a stream may last and a browser that reads nothing loses its
+// connection, and its place among maxInflight.
+type deadlineWriter struct{ http.ResponseWriter }
+
+// renew moves the connection's deadline. Handlers of a test may write without a connection.
+func (w deadlineWriter) renew() {
+	_ = http.NewResponseController(w.ResponseWriter).SetWriteDeadline(time.Now().Add(writeTimeout))
+}
+
+func (w deadlineWriter) Write(b []byte) (int, error) {
+	w.renew()
+	return w.ResponseWriter.Write(b)
+}
+
+// FlushError is what http.ResponseController calls.
+func (w deadlineWriter) FlushError() error {
+	w.renew()
+	return http.NewResponseController(w.ResponseWriter).Flush()
+}
+
+// Unwrap lets the standard library set deadlines.
+func (w deadlineWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 // refuse answers with a problem document, as the services do.
 //
