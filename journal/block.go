@@ -42,12 +42,22 @@ const (
 	CodecZstd Codec = 2
 )
 
-// MaxBlockCommands is the most commands that one block holds, and
-// maxBlockRaw the most bytes of one payload before packing.
+// MaxBlockCommands is the most commands that one block holds. maxRaw is the most bytes of their
+// payload, or of that of their client ids, before packing; maxFillsRaw that of their fills, which
+// are more: one order can execute against everything that rests, and its fills are in one block.
 const (
 	MaxBlockCommands = 16384
-	maxBlockRaw      = 64 << 20
+	maxRaw           = 64 << 20
+	maxFillsRaw      = 1<<32 - recordBytes
 )
+
+// maxRawOf is the most bytes of a payload of a kind before packing.
+func maxRawOf(kind byte) uint64 {
+	if kind == keyFills {
+		return maxFillsRaw
+	}
+	return maxRaw
+}
 
 const (
 	// The versions of an envelope. They differ in what the chain is over: the raw payload, or the
@@ -172,7 +182,7 @@ func parseEnvelope(b []byte, kind byte) (e envelope, payload []byte, err error) 
 	}
 	fixed := kind == keyCommands || kind == keyFills
 	switch {
-	case int(e.packed) != len(payload), e.count == 0, e.raw > maxBlockRaw, e.first == 0,
+	case int(e.packed) != len(payload), e.count == 0, uint64(e.raw) > maxRawOf(kind), e.first == 0,
 		fixed && uint64(e.raw) != uint64(e.count)*recordBytes,
 		e.codec == CodecNone && e.raw != e.packed,
 		kind == keyCommands && e.count > MaxBlockCommands,
@@ -298,7 +308,7 @@ func (u *unpacker) unpack(dst []byte, e *envelope, payload []byte) error {
 		if u.zdec == nil {
 			var err error
 			u.zdec, err = zstd.NewReader(nil, zstd.WithDecoderConcurrency(1),
-				zstd.WithDecoderMaxMemory(maxBlockRaw))
+				zstd.WithDecoderMaxMemory(maxFillsRaw))
 			if err != nil {
 				return fmt.Errorf("zstd: %v: %w", err, errUnpack)
 			}

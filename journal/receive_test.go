@@ -181,7 +181,7 @@ func TestWellSignedNonsenseIsRefused(t *testing.T) {
 		{"a negative length", manifest(func(s *Snapshot) { s.State.Bytes = -1 })},
 		{"manifest too long", with(at[keySnapshot], frame{keySnapshot, make([]byte, maxManifest+1)})},
 		{"genesis too long", []frame{{keyGenesis, make([]byte, maxGenesis+genesisHeader+1)}}},
-		{"block too long", with(1, frame{keyCommands, make([]byte, maxBlock+1)})},
+		{"block too long", with(1, frame{keyCommands, make([]byte, maxBlock(keyCommands)+1)})},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -9,8 +9,13 @@ import (
 	"posttrade/ring"
 )
 
-// recorderBatch is how many events are taken before their slots go back.
-const recorderBatch = 256
+const (
+	// recorderBatch is how many events are taken before their slots go back.
+	recorderBatch = 256
+	// fullFills is how many fills fill a block, as its commands do. The last command's fills come on
+	// top, however many they are.
+	fullFills = 1 << 16
+)
 
 // Recorder is the output ring's gating reader: it turns events into blocks, hands them to the
 // journal, feeds the observers and releases the answers.
@@ -122,7 +127,8 @@ func (r *Recorder) take(max int) bool {
 // an event before it is durable.
 func (r *Recorder) record(ev *matcher.Event) {
 	if ev.Flags&matcher.EventFirst != 0 {
-		if r.block.Commands() == r.maxBlock {
+		// a driver stops drivenEvents earlier, so that it never cuts here
+		if r.block.Commands() == r.maxBlock || r.block.fillCount >= fullFills+drivenEvents {
 			if r.cut(); r.failed != nil {
 				return
 			}

@@ -45,6 +45,9 @@ func (r *Recorder) Drive() {
 // may start. It reports whether it has done everything that could be done.
 func (r *Recorder) driven() (whole bool) {
 	free := r.maxBlock - r.block.Commands()
+	if r.block.fillCount >= fullFills {
+		free = 0
+	}
 	r.take(min(drivenEvents, free))
 	whole = r.j.tail == nil || r.publish()
 	if whole && r.cuttable() {

@@ -15,9 +15,10 @@ const (
 	maxGenesis = 64 << 20
 	// A manifest of a snapshot: JSON of some hundred bytes.
 	maxManifest = 64 << 10
-	// A block of any kind.
-	maxBlock = envelopeBytes + maxBlockRaw
 )
+
+// maxBlock is the longest block of a kind: one that does not shrink is stored as it is.
+func maxBlock(kind byte) uint64 { return envelopeBytes + maxRawOf(kind) }
 
 // target takes what a streamVerifier reads, in the order of the stream: begin, then for each commit
 // its blocks by put and committed, then for a snapshot its manifest by put, its files by file and
@@ -169,7 +170,7 @@ func (c *streamVerifier) body() error {
 		case kind == keyCommands && !snapshot && !c.full():
 			err = c.commit(length)
 		case c.full() && !snapshot && (kind == keyCommands || kind == keyFills || kind == keyIDs):
-			err = c.pass(length)
+			err = c.pass(kind, length)
 		case kind == keySnapshot && !snapshot:
 			snapshot = true
 			err = c.snapshot(length)
@@ -188,15 +189,15 @@ func (c *streamVerifier) body() error {
 func (c *streamVerifier) full() bool { return c.limit > 0 && c.walk.at.inputSeq >= c.limit }
 
 // pass reads a block behind the limit. Only the hash over the stream covers it.
-func (c *streamVerifier) pass(length uint64) error {
-	_, err := c.in.Body(length, maxBlock)
+func (c *streamVerifier) pass(kind byte, length uint64) error {
+	_, err := c.in.Body(length, maxBlock(kind))
 	return err
 }
 
 // commit reads one commit, gives its blocks to the target as they come, verifies them, and then
 // says that the commit is complete. Of a commit that the limit cuts the target gets the part alone.
 func (c *streamVerifier) commit(length uint64) error {
-	v, err := c.in.Body(length, maxBlock)
+	v, err := c.in.Body(length, maxBlock(keyCommands))
 	if err != nil {
 		return err
 	}
@@ -272,7 +273,7 @@ func (c *streamVerifier) part(d *decoded, before point) error {
 // companion gives the walker a block of the commit that it is reading: the stream's next frame,
 // which must be of that kind.
 func (c *streamVerifier) companion(key []byte) ([]byte, io.Closer, error) {
-	v, err := c.in.Expect(key[0], maxBlock)
+	v, err := c.in.Expect(key[0], maxBlock(key[0]))
 	if err != nil {
 		return nil, nil, err
 	}

@@ -257,6 +257,10 @@ func (j *Journal) continues(b *Block) error {
 	if n == 0 || n > MaxBlockCommands {
 		return fmt.Errorf("journal: append commands=%d, want 1 to %d: %w", n, MaxBlockCommands, ErrGap)
 	}
+	if len(b.fills) > maxFillsRaw {
+		return fmt.Errorf("journal: append inputSeq=%d fills=%d, at most %d: %w", b.first,
+			len(b.fills)/recordBytes, maxFillsRaw/recordBytes, ErrGap)
+	}
 	for i := range n {
 		want := j.given.inputSeq + 1 + uint64(i)
 		if got := binary.LittleEndian.Uint64(b.records[i*recordBytes+8:]); got != want {

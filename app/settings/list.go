@@ -196,7 +196,7 @@ var List = []Setting{
 		"securities the engine has room for; as above"},
 	{"risk.max-contracts", "1048576", whole(1, 1<<26), "",
 		"OTC contracts the engine has room for; as above"},
-	{"risk.max-open-orders", "1048576", whole(1, 1<<26), "",
+	{"risk.max-open-orders", "1048576", whole(1, 1<<24), "",
 		"orders that may rest at once; as above"},
 	{"risk.retained-orders", "65536", whole(1, 1<<26), "",
 		"finished orders kept, oldest out first; as above"},
