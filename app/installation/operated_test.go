@@ -18,7 +18,6 @@ import (
 
 	"posttrade/app/apptest"
 	"posttrade/app/settings"
-	"posttrade/app/systemd"
 	"posttrade/matcher/gate"
 	"posttrade/ring/must"
 	"posttrade/ring/waittest"
@@ -202,25 +201,76 @@ func checkLog(t *testing.T, text, data string, placed, denied int) {
 // is no progress, whatever the number of looks; an idle engine is alive.
 func TestTheHeartbeatStopsWithTheEngine(t *testing.T) {
 	in := install(t, t.TempDir(), "sidecars.enabled", "false")
-	manager := newTold(t)
-	t.Setenv("NOTIFY_SOCKET", manager.path)
-	t.Setenv("WATCHDOG_USEC", "")
-	notify := must.Get(systemd.FromEnvironment())(t)
 	var log waittest.Log
-	h := &heartbeat{k: in.Core, notify: notify, log: slog.New(slog.NewTextHandler(&log, nil))}
+	told := 0
+	h := &heartbeat{k: in.Core, log: slog.New(slog.NewTextHandler(&log, nil)),
+		tell: func(states ...string) {
+			if told++; !slices.Equal(states, []string{"WATCHDOG=1"}) {
+				t.Errorf("told %q", states)
+			}
+		}}
 	for range 3 {
 		h.look()
-		manager.await(t, "WATCHDOG=1")
 	}
 	h.depth = func() int { return 1 }
 	for range 3 {
 		h.look()
 	}
-	if !h.silent || strings.Count(log.String(), "no progress") != 1 {
-		t.Errorf("silent %v, the log:\n%s", h.silent, log.String())
+	if told != 3 || !h.silent || strings.Count(log.String(), "no progress") != 1 {
+		t.Errorf("told %d times, silent %v, the log:\n%s", told, h.silent, log.String())
 	}
 	h.decided-- // as if one more had been decided since
 	if h.look(); h.silent {
 		t.Error("silent, though the matcher moves")
 	}
+}
+
+// TestAMemberThatOpensAgainDoesNotStop: systemd is asked for time while an installation is opened,
+// the first and the next one, and hears of a stop at the end alone. `health --live` sees the same.
+func TestAMemberThatOpensAgainDoesNotStop(t *testing.T) {
+	dir := t.TempDir()
+	in := install(t, dir, "sidecars.enabled", "false")
+	manager := newTold(t)
+	t.Setenv("NOTIFY_SOCKET", manager.path)
+	t.Setenv("WATCHDOG_USEC", "30000000")
+	s := newSupervision(in.listeners.c, slog.New(slog.DiscardHandler))
+	heard := func(want string) {
+		t.Helper()
+		line := make([]byte, 1024)
+		must.OK(t, manager.SetReadDeadline(time.Now().Add(time.Minute)))
+		if n := must.Get(manager.Read(line))(t); string(line[:n]) != want {
+			t.Errorf("told %q, want %q", line[:n], want)
+		}
+	}
+	live := func(want int) {
+		t.Helper()
+		code, said, errs := apptest.Run("health", "--live", "--data.dir="+dir,
+			"--admin.listen=127.0.0.1:1")
+		if code != want {
+			t.Errorf("health --live: %d %s %s", code, said, errs)
+		}
+	}
+	const opening = "WATCHDOG=1\nEXTEND_TIMEOUT_USEC=60000000"
+	s.look()
+	for range 2 {
+		heard(opening)
+		live(0)
+		s.serves(in.Core)
+		heard("READY=1")
+		live(1)
+		s.look()
+		heard("WATCHDOG=1")
+		s.opensAgain()
+	}
+	heard(opening)
+	s.serves(in.Core)
+	heard("READY=1")
+	s.stops()
+	heard("STOPPING=1")
+	live(1)
+
+	old := time.Now().Add(-moreTime)
+	must.OK(t, os.WriteFile(s.file, nil, 0o600))
+	must.OK(t, os.Chtimes(s.file, old, old))
+	live(1) // its process has been killed
 }

@@ -5,10 +5,8 @@ import (
 	"errors"
 	"log/slog"
 	"os"
-	"os/signal"
 	"strings"
 	"sync/atomic"
-	"syscall"
 )
 
 // renewed is the TLS configuration of listeners, whose certificate can be read again while they
@@ -54,22 +52,29 @@ func (r *renewed) read() error {
 	return nil
 }
 
-// reload reads again what can change while the server runs. It is all or nothing for each part.
-//
-// The parts are: the certificate of the services, that of the admin listener, the level of the
-// log, and the secrets of tokens. All of them are tried, whatever the others give. Every other
+// reload reads again what can change while the server runs, and logs for each part whether it was
+// read. A part that cannot be read stays whole; the others are read all the same. Every other
 // setting needs a restart.
-func (in *Installation) reload(log *slog.Logger) error {
-	l := in.listeners
-	failed := errors.Join(l.renewed.read(), l.adminRenewed.read(), in.readLogLevel(),
-		in.readSecrets())
-	if failed != nil {
-		log.Error("reload: what was in force stays", "error", failed)
-		return failed
+func (in *Installation) reload(log *slog.Logger) (failed error) {
+	var parts []string
+	for _, p := range []struct {
+		name string
+		read func() error
+	}{
+		{"http.tls-cert", in.listeners.renewed.read},
+		{"admin.tls-cert", in.listeners.adminRenewed.read},
+		{"log.level", in.readLogLevel},
+		{"secrets", in.readSecrets},
+	} {
+		if err := p.read(); err != nil {
+			log.Error("reload: what was in force stays", "part", p.name, "error", err)
+			failed = errors.Join(failed, err)
+		} else {
+			parts = append(parts, p.name)
+		}
 	}
-	log.Info("reloaded", "certificates", l.renewed != nil || l.adminRenewed != nil, "log.level",
-		in.logLevel())
-	return nil
+	log.Info("reloaded", "parts", strings.Join(parts, " "), "log.level", in.logLevel())
+	return failed
 }
 
 // readLogLevel reads log.level again. After an error in any setting the level stays.
@@ -94,13 +99,12 @@ func (in *Installation) logLevel() string {
 	return strings.ToLower(in.level.Level().String())
 }
 
-// reloadOnHangup reloads at every SIGHUP until the returned function is called.
+// reloadOnHangup reloads at every signal until the returned function is called.
 //
 // Two signals while one reload runs become one more reload: the channel has room for one. stop
 // waits for a reload that runs.
-func (in *Installation) reloadOnHangup(log *slog.Logger) (stop func()) {
-	hangups, ended, done := make(chan os.Signal, 1), make(chan struct{}), make(chan struct{})
-	signal.Notify(hangups, syscall.SIGHUP)
+func (in *Installation) reloadOnHangup(hangups <-chan os.Signal, log *slog.Logger) (stop func()) {
+	ended, done := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(done)
 		for {
@@ -113,7 +117,6 @@ func (in *Installation) reloadOnHangup(log *slog.Logger) (stop func()) {
 		}
 	}()
 	return func() {
-		signal.Stop(hangups)
 		close(ended)
 		<-done
 	}

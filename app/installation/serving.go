@@ -6,7 +6,10 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
+	"os/signal"
 	"strings"
+	"syscall"
 	"time"
 
 	"posttrade/app/engine"
@@ -45,8 +48,16 @@ func serve(ctx context.Context, c *settings.Config, o engine.Options, log *slog.
 		log.Warn("profile=dev answers other machines: anything there may place orders and mint tokens; "+
 			"use profile=production", "listeners", strings.Join(exposed, " "))
 	}
+	// SIGHUP is taken from the process's first moment: by itself it ends a process, and a recovery
+	// takes minutes. One that comes before an installation serves is done when it does.
+	hangups := make(chan os.Signal, 1)
+	signal.Notify(hangups, syscall.SIGHUP)
+	defer signal.Stop(hangups)
+	told := newSupervision(c, log)
+	told.begin()
 	for {
-		if err := serveOnce(ctx, c, o, log, stdout); !restarts(err, log) {
+		err := serveOnce(ctx, c, o, log, stdout, told, hangups)
+		if !restarts(err, log) {
 			return err
 		}
 	}
@@ -67,15 +78,23 @@ func restarts(err error, log *slog.Logger) bool {
 // The addresses are written and printed when orders are admitted, or when that takes too long. So
 // a program that waits for ports.json can send orders at once.
 func serveOnce(ctx context.Context, c *settings.Config, o engine.Options, log *slog.Logger,
-	stdout io.Writer) (err error) {
+	stdout io.Writer, told *supervision, hangups <-chan os.Signal) (err error) {
 	in, err := Open(ctx, c, o, log)
 	if err != nil {
+		told.stops()
 		notStarted(log, err)
 		return err
 	}
 	in.level = levelOf(log)
-	defer func() { err = errors.Join(err, in.Stop()) }()
-	defer in.reloadOnHangup(log)()
+	defer func() {
+		if errors.Is(err, errRestart) {
+			told.opensAgain()
+		} else {
+			told.stops()
+		}
+		err = errors.Join(err, in.Stop())
+	}()
+	defer in.reloadOnHangup(hangups, log)()
 	in.awaitReady(ctx)
 	if err := writePorts(c.InDataDir("ports.json"), in.listeners.addresses()); err != nil {
 		return err
@@ -86,8 +105,7 @@ func serveOnce(ctx context.Context, c *settings.Config, o engine.Options, log *s
 	for _, e := range in.listeners.open {
 		fmt.Fprintf(stdout, "%s listening on %s\n", e.name, e.listener.Addr())
 	}
-	stopping := in.tellReady(log)
-	defer stopping()
+	told.serves(in.Core)
 	select {
 	case <-ctx.Done():
 		log.Info("stopping")

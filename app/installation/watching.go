@@ -53,8 +53,7 @@ func startWatching(c *settings.Config, from stats.Sources, log *slog.Logger) *wa
 
 // start runs one part at its own interval.
 //
-// run gets the ticks and the channel that closes at the stop. It may be called until stop is, so
-// tellReady adds the heartbeat later. An error ends this part alone.
+// run gets the ticks and the channel that closes at the stop. An error ends this part alone.
 func (w *watching) start(name string, every time.Duration,
 	run func(<-chan time.Time, <-chan struct{}) error) {
 	w.running.Go(func() {

@@ -25,7 +25,7 @@ func runHealth(args []string, stdout, stderr io.Writer) int {
 			"listener.\n"+
 			"Exit 0 when it does; 1 when it does not, with the parts that are not ready, and when\n"+
 			"no server answers, or another one that has its port.")
-	live := f.Bool("live", false, "ask only whether the process answers (/healthz)")
+	live := f.Bool("live", false, "ask only whether the process answers (/healthz), or is starting")
 	timeout := f.Duration("timeout", 5*time.Second, "how long to wait for the answer")
 	c, err := f.read(args, 0, stdout)
 	if err != nil {
@@ -37,7 +37,11 @@ func runHealth(args []string, stdout, stderr io.Writer) int {
 	if *live {
 		path = "/healthz"
 	}
-	return settings.Exit(stderr, askHealth(ctx, c, path, stdout))
+	err = askHealth(ctx, c, path, stdout)
+	if err != nil && *live && installation.Starting(c, time.Now()) {
+		_, err = fmt.Fprintln(stdout, "starting")
+	}
+	return settings.Exit(stderr, err)
 }
 
 // health is the answer of /readyz, and of /healthz. Only what the command prints is read of it.
