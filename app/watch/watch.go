@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"time"
 
 	"posttrade/httpapi/client"
 )
@@ -26,19 +27,29 @@ type Options struct {
 	Connect func() (*client.Client, error)
 	// Notices gets a line when the server is gone.
 	Notices io.Writer
+	// Now is the clock; nil: time.Now.
+	Now func() time.Time
 }
+
+// freshFor is how long a token is fresh. The server has said something by then, or refused it.
+const freshFor = time.Minute
 
 // Run prints events until ctx ends, the count is reached, or the server refuses the feed.
 //
-// A token that has expired is renewed behind the last event. One that has expired without an event
-// in between ends the watch, because another one would do no better.
+// A token that is refused is renewed behind the last event: it has expired, at the server or while
+// the server was away. A fresh one that is refused before an event ends the watch, because another
+// one would do no better.
 //
 // Errors: that of Connect, the server's refusal, a document that is none, and those of w. A nil
 // error is the end of ctx, or of the count.
 func Run(ctx context.Context, w io.Writer, o Options) error {
 	p := &printer{w: w, o: o}
 	o.Query.Lost = p.lost
+	if o.Now == nil {
+		o.Now = time.Now
+	}
 	for {
+		begun := o.Now()
 		server, err := o.Connect()
 		if err != nil {
 			return err
@@ -49,12 +60,16 @@ func Run(ctx context.Context, w io.Writer, o Options) error {
 		switch {
 		case ctx.Err() != nil || err == nil:
 			return nil
-		case !errors.As(err, &problem) || problem.Code != "TOKEN_EXPIRED" || p.last == o.Query.From:
+		case !errors.As(err, &problem) || !refusedToken(problem.Code),
+			p.last == o.Query.From && o.Now().Sub(begun) < freshFor:
 			return err
 		}
 		o.Query.From = p.last
 	}
 }
+
+// refusedToken reports a code of a token that is not taken, or not any more.
+func refusedToken(code string) bool { return code == "TOKEN_EXPIRED" || code == "UNAUTHORIZED" }
 
 // printer prints the events of one watch, over all its connections.
 type printer struct {

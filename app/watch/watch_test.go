@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"posttrade/httpapi/client"
 )
@@ -103,5 +104,15 @@ func TestWatchGoesOn(t *testing.T) {
 	}
 	if err := Run(t.Context(), &out, Options{Connect: served(t, expired)}); err == nil {
 		t.Error("a token that never serves was tried for ever")
+	}
+	// A night without an event: each token has expired, or the server was away meanwhile.
+	now := time.Now()
+	out.Reset()
+	err = Run(t.Context(), &out, Options{Notices: &notices, Connect: served(t, expired,
+		"event: gone\ndata: {\"reason\":\"UNAUTHORIZED\"}\n\n",
+		frame("7.3", "price", `{"price":3}`)+expired),
+		Now: func() time.Time { now = now.Add(freshFor); return now }})
+	if err == nil || !strings.Contains(err.Error(), "THE_END: behind 7.3") {
+		t.Errorf("%v, got\n%s", err, out.String())
 	}
 }
