@@ -77,7 +77,7 @@ func (e *Engine) screenOrder(c *Command, q *request) RiskReason {
 	}
 	limits := e.boundsOf(q)
 	q.market, q.cut = c.LimitPx <= 0, Accepted
-	if c.Qty <= 0 || c.Side > Sell || !coherent(c.Flags, q.market) {
+	if c.Qty <= 0 || c.Side > Sell || !Coherent(c.Flags, q.market) {
 		return Invalid
 	}
 	if q.limit = q.ticks; q.market {
@@ -132,18 +132,6 @@ func gateVerdict(verdict uint32) RiskReason {
 		return InternalPolicyError
 	}
 	return RiskReason(verdict)
-}
-
-// coherent reports that the flags do not contradict each other: at most one of IOC, FOK and
-// post-only, and no post-only market order, which never rests.
-func coherent(flags uint16, market bool) bool {
-	switch flags & (FlagIOC | FlagFOK | FlagPostOnly) {
-	case 0, FlagIOC, FlagFOK:
-		return true
-	case FlagPostOnly:
-		return !market
-	}
-	return false
 }
 
 // anyPrice returns the limit of a side, in ticks, that every opposite price is within: the end of

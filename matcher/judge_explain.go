@@ -89,7 +89,7 @@ func (e *Engine) explainInvalid(c *Command, q *request) Judgement {
 		return wrongTerm("side", measure(int64(c.Side), UnitNumber), word("Buy or Sell"))
 	case c.Type == TradeNew:
 		return wrongTerm("terms", word("not well-formed"), word("well-formed"))
-	case !coherent(c.Flags, c.LimitPx <= 0) ||
+	case !Coherent(c.Flags, c.LimitPx <= 0) ||
 		c.Type == OrderReplace && (c.LimitPx <= 0 || c.Flags&(FlagIOC|FlagFOK) != 0):
 		return wrongTerm("time-in-force", word("contradicts the type"), word("one that fits the type"))
 	case !q.onGrid && c.LimitPx > 0:

@@ -104,28 +104,20 @@ func (p *policy) toTicks(px int64) (ticks int64, ok bool) {
 	return ticks, ticks*p.tickPx == px
 }
 
-// collar judges a limit against the market price, whatever the age of that price. A limit is what
-// the owner is prepared to pay, so the check does not require a market price.
+// collar judges a limit against the market price. A limit is what the owner is prepared to pay, so the check does not require a market price.
 func (b *bounds) collar(s *security, limit int64) RiskReason {
-	if s.lastPx == 0 || b.RiskLimits[LimitCollar] == 0 {
-		return Accepted
-	}
-	offHi, offLo := bits.Mul64(uint64(abs(limit-s.lastPx)), 10_000)
-	maxHi, maxLo := bits.Mul64(uint64(s.lastPx), uint64(b.RiskLimits[LimitCollar]))
-	if offHi > maxHi || offHi == maxHi && offLo > maxLo {
+	if b.RiskLimits.BeyondCollar(limit, s.lastPx) {
 		return PriceCollar
 	}
 	return Accepted
 }
 
-// fresh judges the market price's age by event times alone: PRICE_MISSING, PRICE_STALE or Accepted.
-// A time before the price's counts as age 0. The difference is taken unsigned, so it cannot
-// overflow.
+// fresh judges the market price's age: PRICE_MISSING, PRICE_STALE or Accepted.
 func (b *bounds) fresh(s *security, now int64) RiskReason {
 	if s.lastPx == 0 {
 		return PriceMissing
 	}
-	if now > s.lastTime && uint64(now)-uint64(s.lastTime) > uint64(b.RiskLimits[LimitPriceAge]) {
+	if b.RiskLimits.Stale(now, s.lastTime) {
 		return PriceStale
 	}
 	return Accepted

@@ -29,7 +29,7 @@ const version3 = 3
 func (e *Engine) boundMarket(c *Command, q *request, limits *bounds, best int64, any bool) {
 	tickPx := e.policy.tickPx
 	if limits.RiskLimits[LimitCollar] != 0 {
-		off := limits.collarOff(q.price)
+		off := limits.CollarOff(q.price)
 		if c.Side == Buy {
 			if q.price > maxInt64-off {
 				q.price = maxInt64
@@ -43,17 +43,6 @@ func (e *Engine) boundMarket(c *Command, q *request, limits *bounds, best int64,
 		q.cut = PriceCollar
 	}
 	q.crosses = any && within(c.Side, q.limit, best)
-}
-
-// collarOff returns how far the collar reaches from a price, at most to the end of the range. The
-// product is computed in 128 bits. It rounds down: the bound is never beyond the collar.
-func (b *bounds) collarOff(px int64) int64 {
-	hi, lo := bits.Mul64(uint64(px), uint64(b.RiskLimits[LimitCollar]))
-	if hi >= 10_000 {
-		return maxInt64
-	}
-	off, _ := bits.Div64(hi, lo, 10_000)
-	return int64(min(off, maxInt64))
 }
 
 // ceilTicks returns the first price of the grid at or above px, in ticks. It treats prices below

@@ -217,7 +217,7 @@ func TestCollarBoundDoesNotOverflow(t *testing.T) {
 		{math.MaxInt64, 10_001, math.MaxInt64}, {math.MaxInt64, math.MaxInt64, math.MaxInt64},
 		{7, math.MaxInt64, 6456360425798343},
 	} {
-		if got := (&bounds{RiskLimits: RiskLimits{LimitCollar: tt.bps}}).collarOff(tt.px); got !=
+		if got := (&RiskLimits{LimitCollar: tt.bps}).CollarOff(tt.px); got !=
 			tt.want {
 			t.Errorf("%d bps of %d: %d, want %d", tt.bps, tt.px, got, tt.want)
 		}

@@ -164,14 +164,13 @@ func (g *Gate) Screen(c *matcher.Command) matcher.RiskReason {
 			return matcher.Accepted // the book may price it, and the engine will judge it
 		case !known:
 			return matcher.PriceMissing
-		case c.EventTimeMillis > time &&
-			uint64(c.EventTimeMillis)-uint64(time) > uint64(limits[matcher.LimitPriceAge]):
+		case limits.Stale(c.EventTimeMillis, time):
 			return matcher.PriceStale
 		}
 		if px = last; c.Type == matcher.OrderNew && c.Side == matcher.Buy {
-			px += collarOff(last, limits) // the highest price that it executes at
+			px += limits.CollarOff(last) // the highest price that it executes at
 		}
-	} else if known && offCollar(px, last, limits) {
+	} else if known && limits.BeyondCollar(px, last) {
 		return matcher.PriceCollar
 	}
 	// A product that overflowed 64 bits is beyond any limit.
@@ -210,7 +209,7 @@ func (g *Gate) wellFormed(c *matcher.Command, market bool) bool {
 			return false
 		}
 	default:
-		if force&(force-1) != 0 || market && force == matcher.FlagPostOnly {
+		if !matcher.Coherent(c.Flags, market) {
 			return false
 		}
 	}

@@ -2,44 +2,11 @@
 
 package gate
 
-import (
-	"math"
-	"math/bits"
-	"sync/atomic"
-
-	"posttrade/matcher"
-)
+import "sync/atomic"
 
 // priceCell is a price x 1e6 and its event time. Its words are atomic, because a reader may load
 // them while the writer fills the cell again; stamp tells the reader to drop what it has.
 type priceCell struct{ px, time atomic.Int64 }
-
-// offCollar reports whether a limit is further from the last price than the collar allows. The
-// products are compared in 128 bits, as in the engine.
-func offCollar(limit, last int64, limits *matcher.RiskLimits) bool {
-	collar := limits[matcher.LimitCollar]
-	if collar == 0 {
-		return false
-	}
-	off := limit - last // both are positive
-	if off < 0 {
-		off = -off
-	}
-	offHi, offLo := bits.Mul64(uint64(off), 10_000)
-	maxHi, maxLo := bits.Mul64(uint64(last), uint64(collar))
-	return offHi > maxHi || offHi == maxHi && offLo > maxLo
-}
-
-// collarOff returns how far from a price the collar lets a market order execute; 0 without a
-// collar.
-func collarOff(last int64, limits *matcher.RiskLimits) int64 {
-	hi, lo := bits.Mul64(uint64(last), uint64(limits[matcher.LimitCollar]))
-	if hi >= 10_000 {
-		return math.MaxInt64
-	}
-	off, _ := bits.Div64(hi, lo, 10_000)
-	return int64(min(off, math.MaxInt64))
-}
 
 // priceTries bounds the tries of price. It loses one try for every two prices that are written
 // while it reads one, so a second try is rare, and the last one is not expected to be used.

@@ -97,9 +97,8 @@ func unfilled(c *matcher.Command) bool {
 
 // oneForce reports that an order has one time in force at most, and that it suits its type.
 func oneForce(c *matcher.Command) bool {
-	force := c.Flags & (matcher.FlagIOC | matcher.FlagFOK | matcher.FlagPostOnly)
-	return c.Flags == force && force&(force-1) == 0 &&
-		!(c.LimitPx == 0 && force == matcher.FlagPostOnly)
+	const force = matcher.FlagIOC | matcher.FlagFOK | matcher.FlagPostOnly
+	return c.Flags&^force == 0 && matcher.Coherent(c.Flags, c.LimitPx == 0)
 }
 
 // unnamed reports that the fields known from the order itself are 0.
