@@ -38,7 +38,8 @@ type Options struct {
 }
 
 // Client is one session. The sending goroutine owns send, the reading one inbox, page, idler,
-// answers, looks, first and one; asking guards the socket's questions.
+// answers, looks, first and one; asking guards asked and the socket's questions. Replies holds the
+// newest reply that no question has read; the goroutine that reads the socket writes it.
 type Client struct {
 	conn    *net.UnixConn
 	welcome wire.WelcomeFrame
@@ -59,13 +60,16 @@ type Client struct {
 	ended   atomic.Pointer[error] // why; writer: the reading goroutine of the socket, Close
 	replies chan reply
 	asking  sync.Mutex // one question at a time
+	asked   uint64     // questions that were sent
 	done    chan struct{}
 	closing sync.Once
 	closed  error
 }
 
-// reply is the answer to a Renew or a Lookup.
+// reply is the answer to a Renew or a Lookup. The server answers the questions in their order, so
+// the number of a reply is that of its question.
 type reply struct {
+	number uint64 // from 1
 	kind   wire.Frame
 	status wire.Status
 	body   [4]byte
@@ -211,7 +215,7 @@ func yield() {
 func (c *Client) listen() {
 	defer close(c.done)
 	frame := make([]byte, wire.MaxFrameBytes)
-	for {
+	for number := uint64(1); ; number++ {
 		n, err := c.conn.Read(frame)
 		if err != nil || n == 0 {
 			c.end(fmt.Errorf("client: session=%d: %w: the connection is closed", c.welcome.Session,
@@ -228,12 +232,13 @@ func (c *Client) listen() {
 				wire.Reason(status, body)))
 			return
 		}
-		r := reply{kind: kind, status: status}
+		r := reply{number: number, kind: kind, status: status}
 		copy(r.body[:], body)
 		select {
-		case c.replies <- r:
-		default: // no question is open
+		case <-c.replies: // to a question that was abandoned
+		default:
 		}
+		c.replies <- r
 	}
 }
 
@@ -305,22 +310,22 @@ func (c *Client) Renew(ctx context.Context, token string) error {
 }
 
 // ask sends a frame and waits for its reply, one question at a time. The reply to a question that
-// was abandoned by its ctx may still come: it is dropped before the next question, or by its kind.
+// was abandoned by its ctx may come later: its number tells it from the reply to this one.
 func (c *Client) ask(ctx context.Context, question, answer wire.Frame, body []byte) (reply, error) {
 	c.asking.Lock()
 	defer c.asking.Unlock()
-	select {
-	case <-c.replies: // the reply to an abandoned question
-	default:
+	if err := ctx.Err(); err != nil {
+		return reply{}, err
 	}
 	if _, err := c.conn.Write(wire.AppendText(nil, question, wire.OK, body)); err != nil {
 		return reply{}, fmt.Errorf("client: ask session=%d: %w", c.welcome.Session,
 			errors.Join(ErrEnded, err))
 	}
+	c.asked++
 	for {
 		select {
 		case r := <-c.replies:
-			if r.kind == answer {
+			if r.number == c.asked && r.kind == answer {
 				return r, nil
 			}
 		case <-c.done:
