@@ -214,3 +214,29 @@ func TestLoadAndClosedClient(t *testing.T) {
 		}
 	}
 }
+
+// A session that has ended takes no command, although its ring has room. A command that it took
+// would never be answered.
+func TestEndedSessionTakesNoCommand(t *testing.T) {
+	r := newRig(t)
+	c := r.dial("", client.Options{})
+	r.server.Close()
+	_, ended := c.Next()
+	if !errors.Is(ended, client.ErrEnded) {
+		t.Fatalf("end: %v", ended)
+	}
+	for name, got := range map[string]error{
+		"order":   c.Order(1, &client.NewOrder{Account: 1, Security: aaa, Qty: 5}, ""),
+		"cancel":  c.Cancel(2, 1, 1),
+		"replace": c.Replace(3, 1, 1, 5, 100_000_000, ""),
+		"trade":   c.Trade(4, 1, aaa, matcher.Sell, 3, ""),
+	} {
+		if got != ended {
+			t.Errorf("%s: %v, want %v", name, got, ended)
+		}
+	}
+	c.Close()
+	if got := c.Cancel(5, 1, 1); got != ended {
+		t.Errorf("after Close: %v, want %v", got, ended)
+	}
+}

@@ -44,6 +44,7 @@ type Client struct {
 	conn    *net.UnixConn
 	welcome wire.WelcomeFrame
 	role    wire.Role
+	ended   atomic.Pointer[error] // why; writer: the reading goroutine of the socket, Close
 	regions [2]*ring.Region
 	send    *ring.SPSC[wire.Request]
 	inbox   *wire.Inbox
@@ -57,7 +58,6 @@ type Client struct {
 
 	one [1]wire.Record // of Next
 
-	ended   atomic.Pointer[error] // why; writer: the reading goroutine of the socket, Close
 	replies chan reply
 	asking  sync.Mutex // one question at a time
 	asked   uint64     // questions that were sent

@@ -62,7 +62,7 @@ func (c *Client) Send(correlation uint64, cmd *matcher.Command, clientID string)
 	}
 	slot := c.send.Claim()
 	if slot == nil {
-		return c.full()
+		return ErrFull
 	}
 	slot.Command = *cmd
 	slot.Command.InputSeq = correlation
@@ -74,21 +74,16 @@ func (c *Client) Send(correlation uint64, cmd *matcher.Command, clientID string)
 // sendable is the reason why no command can be sent, or none with this client id; nil if there is
 // none.
 func (c *Client) sendable(clientID string) error {
+	why := c.ended.Load()
 	switch {
+	case why != nil:
+		return *why
 	case len(clientID) > wire.MaxClientID:
 		return ErrClientID
 	case c.role != wire.Orders:
 		return ErrRole
 	}
 	return nil
-}
-
-// full is the reason why there is no free slot: the ring is full, or the session has ended.
-func (c *Client) full() error {
-	if why := c.ended.Load(); why != nil {
-		return *why
-	}
-	return ErrFull
 }
 
 // Flush makes every written command visible to the server, in one store, and wakes the server if it
