@@ -214,15 +214,27 @@ func TestReplaceAndCancel(t *testing.T) {
 	r.post("/orders/ord-1/cancel", `{"x":1}`, "").want(t, 400, CodeMalformedBody)
 }
 
-// TestLateCancelAndReplace fills the order between the edge's look at it and the command. The
-// request again has the same answer.
+// TestLateCancelAndReplace fills the order between the edge's look at it and the command. Terms
+// that are wrong whatever the order's state are refused as such. The request again has the same
+// answer.
 func TestLateCancelAndReplace(t *testing.T) {
-	for path, body := range map[string]string{
-		"/orders/ord-1/cancel":  "",
-		"/orders/ord-1/replace": `{"quantity":5,"limitPrice":101,"clientOrderId":"k"}`,
+	replace := func(quantity, price string) string {
+		return `{"quantity":` + quantity + `,"limitPrice":` + price + `,"clientOrderId":"k"}`
+	}
+	for _, tt := range []struct {
+		path, body, order string
+		status            int
+		code              Code
+	}{
+		{"/orders/ord-1/cancel", "", "", 409, CodeOrderTerminal},
+		{"/orders/ord-1/replace", replace("11", "101"), "", 409, CodeOrderTerminal},
+		{"/orders/ord-1/replace", replace("10", "101"), "", 422, CodeRiskRefused}, // all is filled
+		{"/orders/ord-1/replace", replace("11", "101.0005"), "", 422, CodeRiskRefused},
+		{"/orders/ord-1/replace", replace("11", "101"), `,"timeInForce":"POST_ONLY"`, 422,
+			CodeRiskRefused},
 	} {
 		r := newRig(t)
-		r.order("1", "Sell", "10", "101", "").want(t, 201, "")
+		r.order("1", "Sell", "10", "101", tt.order).want(t, 201, "")
 		other, late := r.address, false
 		r.serve(func(d *Deps) {
 			d.Clock = func() int64 {
@@ -235,10 +247,10 @@ func TestLateCancelAndReplace(t *testing.T) {
 			}
 		})
 		for range 2 {
-			r.post(path, body, "").want(t, 409, CodeOrderTerminal)
+			r.post(tt.path, tt.body, "").want(t, tt.status, tt.code)
 		}
 		if !late {
-			t.Errorf("%s: the order was not filled meanwhile", path)
+			t.Errorf("%s: the order was not filled meanwhile", tt.path)
 		}
 	}
 }

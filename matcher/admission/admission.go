@@ -152,14 +152,19 @@ func (r *Decider) Settle(q *Request, a *desk.Answer) Verdict {
 	return q.Verdict
 }
 
-// ended reports that a replace was refused because its order ended before the engine reached it.
-// The engine's INVALID alone does not tell that from wrong terms, so the view of the order decides.
+// ended reports that a replace was refused because its order had ended before the engine reached
+// it. The engine's INVALID alone does not tell that from wrong terms. The terms and the filled
+// quantity, which only rises, do: terms off the grid or not above what is filled are wrong whatever
+// the order's state. A post-only order may have been refused for its price at the time, so its
+// refusal always counts as one for its terms. So a refusal is judged alike whenever it is asked.
 func (r *Decider) ended(q *Request, reason matcher.RiskReason) bool {
-	if q.Command.Type != matcher.OrderReplace || reason != matcher.Invalid {
+	c := q.Command
+	if c.Type != matcher.OrderReplace || reason != matcher.Invalid ||
+		c.Flags&matcher.FlagPostOnly != 0 || c.LimitPx%r.Gate.Tick() != 0 {
 		return false
 	}
-	order, ok := r.Views.Order(q.Command.OrderRef)
-	return !ok || !order.Open()
+	order, ok := r.Views.Order(c.OrderRef)
+	return !ok || !order.Open() && c.Qty > order.Qty-order.Leaves
 }
 
 // known looks the key up among the first decisions: Admitted for a new key, Repeated for the same
