@@ -221,6 +221,36 @@ func TestReadersAlwaysFindKeysThatAreRemembered(t *testing.T) {
 	}
 }
 
+// A key is visible behind its order: a reader that knows the first decision sees what became of it.
+func TestReadersSeeTheOrderOfAKey(t *testing.T) {
+	g := smallGenesis()
+	g.Limits.RetainedOrders, g.Limits.IdempotencyCapacity = 1<<12, 1<<12
+	s, v := newSource(t, g, 52), newTestViews(t, g)
+	var newest atomic.Uint64
+	together(t, 3, func(step int) {
+		c := matcher.NewCommand(matcher.OrderNew)
+		c.EventTimeMillis, c.PriceTicks = s.time, int64(step+1)
+		c.AccountID, c.SecurityID, c.Qty, c.Flags = 7, 1, 5, matcher.FlagIOC
+		c.LimitPx = 10_000_000 + int64(step&1) // every other one is off the grid, and refused
+		observe(v, s.apply(c))
+		newest.Store(uint64(step + 1))
+	}, func(*rand.Rand) bool {
+		key := newest.Load() + 1
+		row, ok := v.Key(matcher.KeyOrder, 7, key)
+		if !ok {
+			return true
+		}
+		if _, held := v.Numbered(row.Ref); !held && newest.Load() < key+1000 {
+			t.Errorf("key %d is there, and its order %d is not", key, row.Ref)
+			return false
+		}
+		return true
+	})
+	if err := v.Check(s.engine); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestReadersSeeWholePositionsAndControls(t *testing.T) {
 	g := smallGenesis()
 	g.Limits.MaxAccounts = 300

@@ -108,9 +108,8 @@ func (v *Views) Flush() (more bool) {
 	return v.answerDepth()
 }
 
-// accepted makes a new order.
+// accepted makes a new order. Its key comes behind it: a reader that sees the key sees the order.
 func (v *Views) accepted(ev *matcher.Event, clientID []byte) {
-	v.remember(ev, matcher.KeyOrder, ev.Order(), clientID)
 	var row OrderRow
 	row.fill(ev)
 	if ev.Flags&matcher.EventRests != 0 {
@@ -118,6 +117,7 @@ func (v *Views) accepted(ev *matcher.Event, clientID []byte) {
 	}
 	v.orders.insert(&row, clientID)
 	v.orders.open++
+	v.remember(ev, matcher.KeyOrder, ev.Order(), clientID)
 }
 
 // rejected makes the order that a refused ORDER_NEW leaves behind, and remembers refusals that
@@ -132,10 +132,10 @@ func (v *Views) rejected(ev *matcher.Event, clientID []byte) {
 		if ev.OrderRef == 0 {
 			return // no reference was left for it
 		}
-		v.remember(ev, matcher.KeyOrder, ev.Order(), clientID)
 		var row OrderRow
 		row.fill(ev)
 		v.orders.retire(v.orders.insert(&row, clientID))
+		v.remember(ev, matcher.KeyOrder, ev.Order(), clientID)
 	case matcher.OrderReplace:
 		v.rememberReplace(ev, clientID)
 	case matcher.TradeNew:

@@ -144,7 +144,6 @@ func (x *exchange) answerKnown(row *blotter.KeyRow) problem {
 	if row.Kind == matcher.KeyTrade {
 		return x.answerKnownTrade(row)
 	}
-	// The key can be visible before its order; once the command is durable both are.
 	if p := x.durable(row.InputSeq); p.status != 0 {
 		return p
 	}

@@ -128,9 +128,31 @@ func TestBookingsAndTrades(t *testing.T) {
 		fill.TradeSeq != traded.TradeSeq {
 		t.Errorf("traded %+v, %+v", traded, fill)
 	}
-	if got := send(t, c, 5, trade, "trade"); got.InputSeq != traded.InputSeq ||
-		got.Flags != wire.FlagDuplicate|wire.FlagMarket || got.Fills != 0 {
-		t.Errorf("traded again: %+v", got)
+	want := traded
+	want.Correlation, want.Flags = 5, wire.FlagDuplicate|wire.FlagMarket
+	want.Fills, want.TradeSeq, want.Px, want.LastPx, want.LastQty = 0, 0, 0, 0, 0
+	if got := send(t, c, 5, trade, "trade"); got != want || got.Status != matcher.StatusFilled {
+		t.Errorf("traded again\n got %+v\nwant %+v", got, want)
+	}
+}
+
+// So many orders have ended since that the first one is no longer held: its status is not stated.
+func TestRepeatedClientIDOfAnOrderThatIsNotHeld(t *testing.T) {
+	r := newRig(t)
+	c := r.dial("", client.Options{})
+	ioc := with(order(), func(c *matcher.Command) { c.Flags = matcher.FlagIOC })
+	first := send(t, c, 1, ioc, "first")
+	for range testGenesis().Limits.RetainedOrders {
+		send(t, c, 2, ioc, "")
+	}
+	if _, held := r.views.Order(first.OrderRef); held {
+		t.Fatal("the order is still held")
+	}
+	want := first
+	want.Correlation, want.Flags, want.Leaves = 3, wire.FlagDuplicate, wire.Unstated
+	want.Status = wire.StatusUnstated
+	if got := send(t, c, 3, ioc, "first"); got != want {
+		t.Errorf("repeated\n got %+v\nwant %+v", got, want)
 	}
 }
 

@@ -157,7 +157,9 @@
 //
 // An answer's fills follow it directly, in order, with nothing between. For a repeated client id
 // (flag 256) the sequence, the order and the reason of a refusal are those of the first decision.
-// The other fields show the order as it is now, without fills.
+// The other fields show the order as it is now, without fills. Of an order that has ended and is no
+// longer held the status is 255: not stated. Of a market trade it is FILLED (2); last price and
+// trade sequence are 0, and HTTP has them.
 //
 // A reason belongs to its status. With REJECTED (4) it is why the command was refused. With
 // CANCELED (3) it is why the rest of the order was cancelled, such as PRICE_COLLAR for a market

@@ -44,7 +44,7 @@ var constantsInGo = map[string]int64{
 	"STATUS_NEW":       int64(matcher.StatusNew),
 	"PARTIALLY_FILLED": int64(matcher.StatusPartiallyFilled),
 	"FILLED":           int64(matcher.StatusFilled), "CANCELED": int64(matcher.StatusCanceled),
-	"REJECTED": int64(matcher.StatusRejected),
+	"REJECTED": int64(matcher.StatusRejected), "STATUS_UNSTATED": int64(wire.StatusUnstated),
 
 	"AGGRESSOR": int64(wire.FlagAggressor), "RESTS": int64(wire.FlagRests),
 	"KEPT_PLACE": int64(wire.FlagKeptPlace), "IS_MARKET": int64(wire.FlagMarket),

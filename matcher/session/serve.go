@@ -390,20 +390,25 @@ func (p *poller) repeat(r *wire.Record, q *admission.Request) {
 	if key.Reason != matcher.Accepted {
 		return
 	}
-	if c.Type == matcher.TradeNew {
+	switch key.Kind {
+	case matcher.KeyTrade: // the views do not have its execution
 		r.Flags |= wire.FlagMarket
-	}
-	r.Status = matcher.StatusNew
-	if key.Kind != matcher.KeyOrder {
+		r.Status, r.Leaves = matcher.StatusFilled, 0
+		return
+	case matcher.KeyContract:
+		r.Status = matcher.StatusNew
 		return
 	}
-	if row, held := p.server.o.Views.Numbered(key.Ref); held {
-		r.Status, r.Leaves, r.Qty, r.Px = row.Status, row.Leaves, row.Qty, row.LimitPx
-		r.LastPx, r.LastQty, r.TimeMillis = row.LastPx, row.LastQty, row.UpdatedMillis
-		r.Reason = row.Reason // of an accepted order: why its rest was cancelled
-		if row.Open() {
-			r.Flags |= wire.FlagRests
-		}
+	row, held := p.server.o.Views.Numbered(key.Ref)
+	if !held {
+		r.Status = wire.StatusUnstated
+		return
+	}
+	r.Status, r.Leaves, r.Qty, r.Px = row.Status, row.Leaves, row.Qty, row.LimitPx
+	r.LastPx, r.LastQty, r.TimeMillis = row.LastPx, row.LastQty, row.UpdatedMillis
+	r.Reason = row.Reason // of an accepted order: why its rest was cancelled
+	if row.Open() {
+		r.Flags |= wire.FlagRests
 	}
 }
 

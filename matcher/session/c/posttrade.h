@@ -104,7 +104,8 @@ enum {
   PT_PARTIALLY_FILLED = 1,
   PT_FILLED = 2,
   PT_CANCELED = 3,
-  PT_REJECTED = 4
+  PT_REJECTED = 4,
+  PT_STATUS_UNSTATED = 255 /* a repeated client id of an order that has ended and is no longer held */
 };
 
 /* pt_record.flags */

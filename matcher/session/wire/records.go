@@ -94,6 +94,9 @@ const (
 // Unstated is Record.Leaves when the open quantity of the order is not known.
 const Unstated = -1
 
+// StatusUnstated is Record.Status when the order has ended and the server no longer holds it.
+const StatusUnstated matcher.OrderStatus = 255
+
 // Record is a slot of the event ring. Its writer is the server; the client maps it read-only. A
 // field that the kind does not use means nothing. Prices are x 1e6, times epoch milliseconds.
 type Record struct {
@@ -101,8 +104,8 @@ type Record struct {
 	Code        Code
 	What        uint8 // Answer: the command's type. Copy: the matcher's event kind
 	Side        matcher.Side
-	Status      matcher.OrderStatus
-	Reason      matcher.RiskReason // of Rejected; of Canceled: of its rest, 0 = as ordered
+	Status      matcher.OrderStatus // or StatusUnstated
+	Reason      matcher.RiskReason  // of Rejected; of Canceled: of its rest, 0 = as ordered
 	Flags       uint16
 	Correlation uint64 // Answer and Fill: the client's correlation id of the command
 	InputSeq    uint64 // 0: not sequenced. Of a booked contract its id
