@@ -10,7 +10,7 @@ func (one *session) readsTops() bool { return one.role == wire.Market }
 
 // owe notes that the session is to get the best levels of every security, because it has just
 // joined or has lost some: one record for each, and one for their end.
-func (one *session) owe(t *tops) { one.owed = len(t.books) + 1 }
+func (one *session) owe(t *tops) { one.looked, one.owed = len(t.books), len(t.books)+1 }
 
 // tellTops applies an event and, at the end of its command, writes the best levels that have
 // changed. Within a command, and while the books are not exact, it writes nothing: a level in
@@ -57,11 +57,13 @@ func (f *feeder) settleTops(durable uint64) {
 
 // payTops writes the best levels owed to the session, as far as there is room. It visits the
 // securities in a cycle, so that a reader with a small ring, which loses some, still gets all of
-// them.
+// them. A security that has come since the last look makes the cycle longer.
 func (one *session) payTops(t *tops) {
 	if !t.exact || t.within {
 		return
 	}
+	one.owed += len(t.books) - one.looked
+	one.looked = len(t.books)
 	for one.owed > 1 && one.out.Room() > 1 {
 		if one.cursor >= len(t.books) {
 			one.cursor = 0

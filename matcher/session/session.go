@@ -65,6 +65,7 @@ type session struct {
 	missed uint64 // records lost since the last that was written
 	owed   int    // of market data: best levels still to be written to it, and their end
 	cursor int    // the security of which they are written next
+	looked int    // securities at the last look at them
 }
 
 // flight is one ticket on its way: the commands that were taken in one look.

@@ -367,3 +367,31 @@ func (t *tops) check() error {
 	}
 	return nil
 }
+
+// A snapshot that begins in the middle of the securities has all of them before its end, also when
+// a security comes meanwhile.
+func TestSnapshotIsWholeWhenSecuritiesCome(t *testing.T) {
+	r := newRig(t)
+	_, one := idleServer(t, wire.Market, r.o)
+	layout := one.layout()
+	inbox := must.Get(wire.OpenInbox(one.regions[1], &layout,
+		wire.PageAt(one.regions[0], int(layout.ClientPage))))(t)
+	books := make([]book, 8) // by security, from 1
+	for i := range books[1:] {
+		books[1+i].used = true
+	}
+	s := &tops{books: books[:4], exact: true}
+	one.cursor = 2 // of an earlier snapshot
+	one.owe(s)
+	s.books = books
+	one.payTops(s)
+	one.out.Flush()
+	var got []uint32
+	records := make([]wire.Record, 16)
+	for _, record := range records[:inbox.Next(records)] {
+		got = append(got, record.SecurityID)
+	}
+	if want := []uint32{2, 3, 4, 5, 6, 7, 1, 0}; !slices.Equal(got, want) {
+		t.Errorf("securities %v, want %v", got, want)
+	}
+}
