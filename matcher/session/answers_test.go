@@ -202,10 +202,16 @@ func TestCopiesDoNotCarryTheMarkOfALatePrice(t *testing.T) {
 // tick sets the price of a security through the desk.
 func (r *rig) tick(security uint32, px int64) {
 	r.t.Helper()
+	r.submit(typed(matcher.PriceTick, func(c *matcher.Command) {
+		c.EventTimeMillis, c.SecurityID, c.PriceTicks = testTime, security, px
+	}))
+}
+
+// submit hands a command in through the desk, as operators and control feeds do.
+func (r *rig) submit(c matcher.Command) {
+	r.t.Helper()
 	ticket := must.Get(r.desk.Acquire(1))(r.t)
-	c := ticket.Command(0)
-	*c = matcher.NewCommand(matcher.PriceTick)
-	c.EventTimeMillis, c.SecurityID, c.PriceTicks = testTime, security, px
+	*ticket.Command(0) = c
 	must.OK(r.t, errors.Join(ticket.Submit(), ticket.Wait(0)))
 	ticket.Release()
 }

@@ -215,7 +215,7 @@ func (f *feeder) settle(one *session, nowMillis int64) {
 }
 
 // tell writes an event to every feed that it belongs to. A drop copy has every event of an entitled
-// account; controls, ticks and limits are no account's. Trades and market data have one fill of
+// account. Trades and market data have one fill of
 // each match: the incoming order's, a market trade's or a force fill's.
 //
 // The records are made once for all sessions.
@@ -223,8 +223,7 @@ func (f *feeder) tell(ev *matcher.Event) {
 	if len(f.sessions) == 0 {
 		return
 	}
-	copied, traded := copyOf(ev), tradeOf(ev)
-	accounted := ev.Kind != matcher.EventApplied && ev.Kind != matcher.EventLimits
+	copied, traded, ofAccount := copyOf(ev), tradeOf(ev), accounted(ev)
 	public := ev.Kind == matcher.EventFilled &&
 		ev.Flags&(matcher.EventAggressor|matcher.EventMarket|matcher.EventForced) != 0
 	name := wire.Record{Kind: wire.Copy, InputSeq: ev.InputSeq, OrderRef: ev.OrderRef,
@@ -232,7 +231,7 @@ func (f *feeder) tell(ev *matcher.Event) {
 		Era:       uint32(ev.Era)}
 	for _, one := range f.sessions {
 		switch {
-		case one.role == wire.DropCopy && accounted && one.may(ev.AccountID):
+		case one.role == wire.DropCopy && ofAccount && one.may(ev.AccountID):
 			f.server.counts.copies.Add(1)
 			one.feed(&copied)
 			if ev.Kind == matcher.EventAccepted && f.named(ev, &name) {
@@ -246,6 +245,28 @@ func (f *feeder) tell(ev *matcher.Event) {
 	if f.tops != nil {
 		f.tellTops(ev)
 	}
+}
+
+// accounted reports that an event is about an account's orders, trades or contracts. A control, a
+// tick and a change of limits belong to no account, also when they are refused.
+func accounted(ev *matcher.Event) bool {
+	switch ev.Kind {
+	case matcher.EventApplied, matcher.EventLimits:
+		return false
+	case matcher.EventRejected:
+	default:
+		return true
+	}
+	c := ev.Cmd() // a refusal is its command's first event
+	if c.TemplateID != matcher.TemplateCommand {
+		return false
+	}
+	switch c.Type {
+	case matcher.OrderNew, matcher.OrderCancel, matcher.OrderReplace, matcher.TradeNew,
+		matcher.SwapBook, matcher.SwaptionBook, matcher.ForceFill:
+		return true
+	}
+	return false
 }
 
 // named fills name with the client id of a new order, if the order has one that the views still

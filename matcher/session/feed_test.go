@@ -88,6 +88,27 @@ func TestFeeds(t *testing.T) {
 	}
 }
 
+// Controls and ticks belong to no account, also when the engine refuses them. A refused force fill
+// is about an order, and belongs to its account.
+func TestDropCopyHasNoRefusedControl(t *testing.T) {
+	r := newRig(t, enforced)
+	for name, token := range map[string]string{"mine": r.token(false, 1), "all": r.token(true)} {
+		feed := r.dial(token, client.Options{Role: wire.DropCopy})
+		begin := r.recorded.Load()
+		r.submit(typed(matcher.AccountControl, func(c *matcher.Command) { // no such flag
+			c.AccountID, c.Side = 1, 1<<7
+		}))
+		r.submit(typed(matcher.PolicyControl, func(c *matcher.Command) {})) // an old version
+		r.submit(typed(matcher.LimitsControl, func(c *matcher.Command) { c.AccountID = 1 }))
+		r.tick(99, 1_000_000) // an unknown security
+		r.submit(typed(matcher.ForceFill, func(c *matcher.Command) { c.AccountID, c.OrderRef = 1, 77 }))
+		if got := next(t, feed); got.InputSeq != begin+5 || got.AccountID != 1 ||
+			got.What != uint8(matcher.EventRejected) || r.recorded.Load() != begin+5 {
+			t.Errorf("%s: %+v after sequence %d", name, got, begin)
+		}
+	}
+}
+
 // A session that is welcomed in the middle of a look of the feeder sees all events after its
 // welcome.
 func TestFeedMissesNothingAfterItsWelcome(t *testing.T) {
