@@ -41,7 +41,8 @@
 //     the own share of another session. The desk keeps the sessions' tickets apart from those of
 //     HTTP and of the sidecars.
 //   - No goroutine waits for a feed's reader: a slow reader loses records and is told how many
-//     (Gap).
+//     (Gap). After an overrun of the tap, when the feeder itself was too slow, the number counts
+//     the lost events of all accounts. It is then an upper bound: the reader may see fewer of them.
 //   - A Top holds the best levels as they are after the command of its sequence, which is durable.
 //     A reader of Market gets the best levels of every security that has had orders, then the end
 //     mark, then each change. After a Gap it gets all of them again.

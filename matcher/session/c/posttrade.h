@@ -79,7 +79,7 @@ enum {
   PT_FILL = 2,   /* an execution of that command's order; pt_record.fills of them follow */
   PT_COPY = 3,   /* drop copy: one event of an account */
   PT_TRADE = 4,  /* an execution, without accounts and orders */
-  PT_GAP = 5,    /* pt_record.missed records were lost here: the reader was too slow */
+  PT_GAP = 5,    /* pt_record.missed records were lost here, or, when the server was too slow, events of all accounts */
   PT_NAME = 6,   /* drop copy: the client id of the order before it, at pt_name */
   PT_TOP = 7     /* best levels of a security, at pt_top */
 };

@@ -121,7 +121,7 @@ type Record struct {
 	LastQty     int32
 	Fills       uint32 // Answer: Fill records that follow it
 	Era         uint32 // of OrderRef: the order is ord-<Era * 2^32 + OrderRef>
-	Missed      uint64 // Gap: number of lost records
+	Missed      uint64 // Gap: number of lost records; after an overrun of the tap, of lost events
 	PositionQty int64  // Copy of a fill: the account's position after it
 	AverageCost int64  // Copy of a fill: that position's average cost x 1e6
 	LimitPx     int64  // Copy: the order's limit
