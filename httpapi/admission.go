@@ -83,7 +83,7 @@ func (x *exchange) answerDecision(q *admission.Request, a *desk.Answer) problem 
 		x.refused(q.Reason)
 		return x.answerRefusal(o, q.Reason, a.InputSeq, a.Order())
 	default:
-		return x.verdictProblem(q.Verdict)
+		return x.verdictProblem(q.Verdict).under(a.InputSeq)
 	}
 	x.m.accepted.n.Add(1)
 	b := x.begin()

@@ -83,10 +83,13 @@ func (x *exchange) answerAmended(q *admission.Request, number, inputSeq uint64) 
 	case admission.Refused:
 		x.refused(reason)
 	default:
-		return x.verdictProblem(q.Verdict)
+		if first := q.First.InputSeq; q.Verdict == admission.Ended && first != 0 {
+			inputSeq = first // of the key
+		}
+		return x.verdictProblem(q.Verdict).under(inputSeq)
 	}
 	if reason == matcher.Accepted {
-		return x.answerOrder(200, number)
+		return x.answerOrder(200, number, inputSeq)
 	}
 	if p := x.durable(inputSeq); p.status != 0 {
 		return p
@@ -119,16 +122,17 @@ func (x *exchange) terminal() problem {
 	return problemDone
 }
 
-// answerOrder answers with an order as it now stands.
+// answerOrder answers a command, sequenced under inputSeq, with its order as it now stands.
 //
 // It waits until what it shows is durable, also when the order is gone.
-func (x *exchange) answerOrder(status int, number uint64) problem {
+func (x *exchange) answerOrder(status int, number, inputSeq uint64) problem {
 	row, ok := x.m.Views.Numbered(number)
 	if p := x.shown(); p.status != 0 {
 		return p
 	}
 	if !ok {
-		return problemOrder // so many orders have ended since then that this one is no longer kept
+		// So many orders have ended since then that this one is no longer kept.
+		return problemOrder.under(inputSeq)
 	}
 	return x.send(status, x.appendRow(x.begin(), &row))
 }

@@ -63,7 +63,7 @@ func (x *exchange) answerContract(q *admission.Request, inputSeq uint64) problem
 		x.refused(q.Reason)
 		return x.answerContractRefusal(q.Reason, inputSeq)
 	}
-	return x.verdictProblem(q.Verdict)
+	return x.verdictProblem(q.Verdict).under(inputSeq)
 }
 
 // answerKnownContract answers with the first decision on the booking.

@@ -374,7 +374,7 @@ func (x *exchange) control(cmds []matcher.Command, a *act) problem {
 	answer, kind := x.ticket.Answer(first+last), cmds[last].Type
 	if answer.Refused() && (kind == matcher.PolicyControl || kind == matcher.LimitsControl) {
 		n.LogRefused(x.m.server.log, answer.InputSeq, string(CodeStaleVersion))
-		return problemStale(x.m.Gate.PolicyVersion())
+		return problemStale(x.m.Gate.PolicyVersion()).under(answer.InputSeq)
 	}
 	mustApply(answer)
 	n.Log(x.m.server.log, answer.InputSeq)

@@ -246,11 +246,78 @@ func TestLateCancelAndReplace(t *testing.T) {
 				return testStart
 			}
 		})
+		want := any("3") // the order and its fill come before
 		for range 2 {
-			r.post(tt.path, tt.body, "").want(t, tt.status, tt.code)
+			a := r.post(tt.path, tt.body, "").want(t, tt.status, tt.code)
+			if got := a.field(t, "sequence"); got != want {
+				t.Errorf("%s %s: sequence %v, want %v", tt.path, tt.body, got, want)
+			}
+			if tt.body == "" {
+				want = nil // a cancel has no key: the second one is not sequenced
+			}
 		}
 		if !late {
 			t.Errorf("%s: the order was not filled meanwhile", tt.path)
+		}
+	}
+}
+
+// TestASequencedConflictHasItsSequence: another request with the key is decided when the edge has
+// already looked for it, so that the engine finds the key. The refusal stands under a sequence. The
+// same request again sequences nothing.
+func TestASequencedConflictHasItsSequence(t *testing.T) {
+	for _, tt := range []struct{ path, first, second string }{
+		{"/orders", orderBody("1", "Buy", "1", "100", ""), orderBody("1", "Buy", "2", "100", "")},
+		{"/trades", goodTrade, strings.Replace(goodTrade, "Buy", "Sell", 1)},
+		{"/orders/ord-1/replace", `{"quantity":5,"limitPrice":101}`, `{"quantity":6,"limitPrice":101}`},
+		{"/swaps", goodSwap, strings.Replace(goodSwap, "Pay\"", "Receive\"", 1)},
+	} {
+		r := newRig(t)
+		r.order("1", "Sell", "10", "101", "").want(t, 201, "")
+		r.post("/prices", goodPrices, r.token("admin")).want(t, 202, "")
+		other, met, before := r.address, false, r.sequence()
+		r.serve(func(d *Deps) {
+			d.Failed = func() error { // asked behind the key
+				if !met {
+					met = true
+					if a := r.callAt(other, request{method: "POST", path: tt.path,
+						body: keyed(tt.first, "k")}); a.status/100 != 2 {
+						t.Errorf("%s: the first is %d %s", tt.path, a.status, a.body)
+					}
+				}
+				return nil
+			}
+		})
+		for _, want := range []any{fmt.Sprint(before + 2), nil} {
+			a := r.post(tt.path, keyed(tt.second, "k"), "").want(t, 409, CodeTermsDiffer)
+			if got := a.field(t, "sequence"); got != want || r.sequence() != before+2 {
+				t.Errorf("%s: sequence %v, want %v; applied %d", tt.path, got, want, r.sequence())
+			}
+		}
+	}
+}
+
+// TestACancelledOrderThatIsForgottenAtOnce: the order is not kept until its cancel is answered. The
+// 404 has the sequence of the cancel.
+func TestACancelledOrderThatIsForgottenAtOnce(t *testing.T) {
+	g := testGenesis()
+	g.Limits.RetainedOrders = 1
+	r := newRigWith(t, g)
+	r.order("1", "Sell", "10", "101", "").want(t, 201, "")
+	r.recorder.hold()
+	answers := make(chan answer)
+	call := func(path, body string) {
+		answers <- roundTrip(t, r.address, request{method: "POST", path: path, body: body})
+	}
+	go call("/orders/ord-1/cancel", "")
+	r.recorder.waitApplied(2)
+	go call("/orders", orderBody("1", "Sell", "10", "101", `,"timeInForce":"IOC"`))
+	r.recorder.waitApplied(3)
+	r.recorder.letGo()
+	for range 2 {
+		if a := <-answers; a.status != 201 && a.want(t, 404,
+			CodeOrderNotFound).field(t, "sequence") != "2" {
+			t.Errorf("%s", a.body)
 		}
 	}
 }

@@ -34,8 +34,8 @@
 // What holds:
 //   - A 2xx of an admission is sent only after the command is durable. A read is answered only
 //     after everything it shows is durable.
-//   - A request that is answered with 4xx was not sequenced, except 422 and the refusals of the
-//     engine behind a 404 or 409 that the edge could not see.
+//   - A request that is answered with 4xx was not sequenced, except 422, and a 404 or 409
+//     that names its sequence: the edge could not know this outcome before.
 //   - A 503 with "sequenced":false can be repeated. The outcome of other 5xx is unknown.
 //   - Once Shutdown of a service was called no handler begins: requests on connections that are
 //     still open get such a 503. When Shutdown has returned nil no handler runs.

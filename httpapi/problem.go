@@ -112,6 +112,15 @@ type problem struct {
 
 	// notSequenced adds "sequenced":false: the request may be sent again.
 	notSequenced bool
+	sequence     uint64 // of a 4xx: where the request was sequenced; 0: it was not
+}
+
+// under is p with the sequence of the request, if p says what became of it.
+func (p problem) under(inputSeq uint64) problem {
+	if p.status/100 == 4 {
+		p.sequence = inputSeq
+	}
+	return p
 }
 
 // append renders the document without its closing brace, so that a caller can add members; close it
@@ -151,6 +160,10 @@ func (p problem) append(b []byte) []byte {
 	}
 	if p.notSequenced {
 		b = append(b, `,"sequenced":false`...)
+	}
+	if p.sequence != 0 {
+		b = append(b, `,"sequence":`...)
+		b = appendUint(b, p.sequence)
 	}
 	return b
 }

@@ -113,7 +113,7 @@ func (q *inquiry) actProblem(n *note.Note, err error) problem {
 		return problem{}
 	case errors.As(err, &refused) && refused.Reason == matcher.Capacity:
 		n.LogRefused(q.p.log, refused.InputSeq, string(CodeCapacity))
-		return problemRevocations
+		return problemRevocations.under(refused.InputSeq)
 	}
 	p := q.recordProblem(err)
 	if !p.notSequenced && p.status >= 500 {

@@ -112,7 +112,10 @@ func TestRevocationsThatFail(t *testing.T) {
 	} {
 		r.actError = tt.err
 		before := strings.Count(r.log.String(), "outcome is unknown")
-		revoke("why").want(t, tt.status, tt.code)
+		a := revoke("why").want(t, tt.status, tt.code)
+		if got := a.field(t, "sequence"); (got == "7") != (tt.status == 409) {
+			t.Errorf("%v: sequence %v", tt.err, got)
+		}
 		if got := strings.Count(r.log.String(), "outcome is unknown") - before; got != tt.logs {
 			t.Errorf("%v: %d log lines, want %d", tt.err, got, tt.logs)
 		}

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"fmt"
 	"strconv"
 	"sync"
 	"testing"
@@ -101,8 +102,11 @@ func TestAPolicyThatTheEngineRefusesIsStaleToo(t *testing.T) {
 	admin := r.token("admin")
 	r.post("/risk/control/policy", `{"policyVersion":5,"killSwitch":true}`, admin).want(t, 200, "")
 	r.gate.SetPolicy(0, true, 0, 0)
-	r.post("/risk/control/policy", `{"policyVersion":5,"killSwitch":false}`, admin).want(t, 409,
+	a := r.post("/risk/control/policy", `{"policyVersion":5,"killSwitch":false}`, admin).want(t, 409,
 		CodeStaleVersion)
+	if got := fmt.Sprint(a.field(t, "sequence")); got != fmt.Sprint(r.sequence()) {
+		t.Errorf("sequence %s, want that of the refusal, %d", got, r.sequence())
+	}
 	if p := r.views.Policy(); !p.KillSwitch || p.Version != 5 {
 		t.Errorf("policy %+v", p)
 	}

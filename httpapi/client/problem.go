@@ -20,9 +20,9 @@ type Problem struct {
 	Detail string `json:"detail"`
 	Field  string `json:"field"` // the member, parameter or header that is wrong, where one is
 
-	// Only in a refused admission.
-	OrderID  string `json:"orderId"`
-	Sequence uint64 `json:"sequence"` // 0: the refusal was not sequenced
+	OrderID string `json:"orderId"` // only in a refused admission
+	// Sequence is where the request was sequenced; 0: nothing was, or the answer does not say.
+	Sequence uint64 `json:"sequence"`
 
 	// Sequenced is nil when the answer does not say. False: the request may be sent again.
 	Sequenced *bool `json:"sequenced"`

@@ -54,7 +54,7 @@ type Request struct {
 
 	Verdict Verdict
 	Reason  matcher.RiskReason // why the gate, or in Settle the engine, refuses; else Accepted
-	First   blotter.KeyRow     // of Repeated: the first decision
+	First   blotter.KeyRow     // of Repeated, and of Ended for a known key: the first decision
 }
 
 // May reports whether a caller may act for an account and see it: every caller while entitlement is
@@ -196,6 +196,7 @@ func (r *Decider) known(q *Request) Verdict {
 // the sources to be ready.
 func (r *Decider) closed(q *Request) Verdict {
 	if q.Gone {
+		q.First = blotter.KeyRow{} // the request may be another one's before
 		return Ended
 	}
 	if v := r.Open(); v != Admitted || q.Command.Type == matcher.OrderCancel {

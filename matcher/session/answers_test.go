@@ -248,6 +248,43 @@ func TestReplaces(t *testing.T) {
 	}
 }
 
+// Commands that are under way together: the engine refuses those that conflict, and their answers
+// have the sequence of the refusal. A repeated replace has that of the first decision. What is not
+// handed in has none.
+func TestSequencedConflicts(t *testing.T) {
+	r := newRig(t)
+	c := r.dial("", client.Options{})
+	ref := send(t, c, 1, order(), "").OrderRef
+	both := func(first, second error) wire.Record {
+		t.Helper()
+		must.OK(t, first)
+		ask(t, c, second)
+		return next(t, c)
+	}
+	replace := func() error { return c.Replace(2, 1, ref, 9, 101_000_000, "r") }
+	one, other := order(), with(order(), func(c *matcher.Command) { c.Qty++ })
+	if got := both(c.Send(3, &one, "k"), c.Send(4, &other, "k")); got.Code != wire.Conflict ||
+		got.InputSeq != 3 || got.Reason != matcher.Accepted {
+		t.Errorf("other terms: %+v", got)
+	}
+	late := both(c.Cancel(5, 1, ref), replace())
+	if late.Code != wire.Conflict || late.InputSeq != 5 || late.Reason != matcher.Invalid ||
+		late.OrderRef != ref || late.Flags != 0 {
+		t.Errorf("replace behind the cancel: %+v", late)
+	}
+	if got := ask(t, c, replace()); got.Code != wire.Conflict || got.InputSeq != 5 ||
+		got.Reason != matcher.Invalid || got.OrderRef != ref || got.Flags != wire.FlagDuplicate {
+		t.Errorf("the replace again: %+v", got)
+	}
+	if got := ask(t, c, c.Cancel(6, 1, ref)); got.Code != wire.Conflict || got.InputSeq != 0 ||
+		got.Reason != matcher.Invalid || got.Flags != 0 {
+		t.Errorf("a second cancel: %+v", got)
+	}
+	if got := r.stage.Applied(); got != 5 {
+		t.Errorf("applied %d, want 5", got)
+	}
+}
+
 // No answer is sent before it is durable; then answers come in order. The answer to a command that
 // is turned down does not wait.
 func TestAnswersWaitForDurability(t *testing.T) {

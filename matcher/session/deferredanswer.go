@@ -27,9 +27,7 @@ func (p *poller) show(one *session, q *admission.Request) {
 	l := &one.waiting[at]
 	c := q.Command
 	l.record = wire.Record{Kind: wire.Answer, What: uint8(c.Type), Correlation: c.InputSeq}
-	if p.repeat(&l.record, q); q.Verdict == admission.Ended {
-		l.record.Reason = matcher.Invalid
-	}
+	p.repeat(&l.record, q)
 	l.until = p.server.o.Seen()
 }
 

@@ -330,15 +330,17 @@ func (p *poller) tellAnswer(one *session, t *desk.Ticket, a *desk.Answer) bool {
 // settle fills in the answer to a command that the engine refused. An answer that shows what the
 // views have must wait until that is durable; a plain refusal is durable already.
 func (p *poller) settle(l *deferredAnswer, q *admission.Request, a *desk.Answer) {
-	switch p.server.o.Settle(q, a) {
-	case admission.Refused:
+	switch v := p.server.o.Settle(q, a); {
+	case v == admission.Refused:
 		p.fresh(&l.record, q.Command, a)
 		return
-	case admission.Ended:
+	case v == admission.Ended && !a.Duplicate():
 		p.fresh(&l.record, q.Command, a)
 		l.record.Code = wire.Conflict
 	default:
-		p.repeat(&l.record, q)
+		if p.repeat(&l.record, q); v == admission.Differs {
+			l.record.InputSeq = a.InputSeq
+		}
 	}
 	l.until = p.server.o.Seen()
 }
@@ -374,13 +376,19 @@ func asked(r *wire.Record, c *matcher.Command) {
 	r.TimeMillis, r.Leaves, r.Status = c.EventTimeMillis, wire.Unstated, matcher.StatusRejected
 }
 
-// repeat fills in the first decision on a key, with the order as it is now, or Conflict.
+// repeat fills in the first decision on a key, with the order as it is now; or Conflict, when the
+// key is known with other terms or the order has ended.
 func (p *poller) repeat(r *wire.Record, q *admission.Request) {
 	c, key := q.Command, &q.First
 	asked(r, c)
 	if q.Verdict != admission.Repeated {
 		r.Code = wire.Conflict
-		return
+		if q.Verdict != admission.Ended {
+			return
+		}
+		if r.Reason = matcher.Invalid; key.InputSeq == 0 {
+			return // nothing was sequenced for it
+		}
 	}
 	r.Flags |= wire.FlagDuplicate
 	r.InputSeq, r.Reason = key.InputSeq, key.Reason
