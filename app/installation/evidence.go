@@ -224,8 +224,23 @@ func evidenceNeighbour(c *settings.Config) neighbour {
 		return coverage{inputSeq: at.Head, foreign: func(h *engine.History) bool {
 			return other(h) && evidence.OfGenesis(at.Origin)
 		}, of: func(h *engine.History) (bool, error) { return !other(h), nil }}, err
+	}, keeps: func() error {
+		// The same key must not sign two histories: a new log has a new key. One that lies in the
+		// folder goes with it.
+		key := c.String("evidence.key")
+		if key == "" {
+			return nil
+		}
+		signed, err := evidence.SignedNewest(EvidenceDir(c), key)
+		if err == nil && signed {
+			err = fmt.Errorf("file=%s: %w: it has signed the history that would be given up; "+
+				"name another key file first", key, evidence.ErrKey)
+		}
+		if err != nil {
+			return fmt.Errorf("evidence.key: %w", err)
+		}
+		return nil
 	}, accept: func(context.Context, *engine.History) (string, error) {
-		// The same key must not sign two histories: a new log has a new key.
 		for n := 1; ; n++ {
 			to := fmt.Sprintf("%s.given-up-%d", EvidenceDir(c), n)
 			if _, err := os.Stat(to); errors.Is(err, os.ErrNotExist) {

@@ -59,6 +59,9 @@ type neighbour struct {
 	name string
 	// Reads the coverage and changes nothing. What does not exist has the zero coverage.
 	look func(ctx context.Context) (coverage, error)
+	// keeps is the reason for which the neighbour gives nothing up; nil: it has none. It is asked
+	// before any neighbour accepts.
+	keeps func() error
 	// accept makes the neighbour forget what an older journal does not have, and says what it forgot.
 	//
 	// It is called only with --accept-older-journal, after a comparison that has failed.

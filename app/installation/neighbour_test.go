@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"posttrade/app/apptest"
+	"posttrade/journal/evidence"
 	"posttrade/ring/must"
 	"posttrade/sidecars/riskextract"
 	"posttrade/sidecars/store"
@@ -232,6 +233,28 @@ func TestAnOlderJournalIsAcceptedByHand(t *testing.T) {
 			})
 		}
 	})
+}
+
+// TestANamedKeyDoesNotSignTwoHistories: the key that evidence.key names has signed the history
+// that would be given up. The start is refused and changes nothing, until another key is named.
+func TestANamedKeyDoesNotSignTwoHistories(t *testing.T) {
+	keys := t.TempDir()
+	must.Get(evidence.LoadSigner(keys, "", "own.log"))(t)
+	key := filepath.Join(keys, "log.key")
+	settings := []string{"evidence.origin", "own.log", "evidence.key", key}
+	data := agedInstallation(t, settings...)
+	accepting := append(anyPorts(data), append(settings, "accept-older-journal", "true")...)
+	before := neighbourFiles(t, data)
+	wantNoStart(t, accepting, "evidence.key: file="+key, false)
+	wantNoStart(t, accepting, "name another key file first", false)
+	wantNoStart(t, accepting, evidence.ErrKey.Error(), false)
+	sameContents(t, "the refused start", before, neighbourFiles(t, data))
+
+	must.OK(t, os.Remove(key))
+	must.Get(evidence.LoadSigner(keys, "", "own.log"))(t)
+	install(t, data, append(settings, "accept-older-journal", "true")...).stop()
+	must.Get(os.Stat(filepath.Join(data, "evidence.given-up-1", "checkpoints")))(t)
+	install(t, data, settings...).stop()
 }
 
 // TestAnotherHistoryIsRefused: a journal of another installation, shorter and longer than the one

@@ -76,7 +76,15 @@ func (s startCheck) core(ctx context.Context, k *engine.Engine) error {
 	if refused != nil {
 		return refused
 	}
-	// The database is the last and gives up first: it alone may refuse to.
+	for _, d := range ahead {
+		if d.keeps == nil {
+			continue
+		}
+		if err := d.keeps(); err != nil {
+			return s.named(d.neighbour, fmt.Errorf("%s: %w", d.name, err))
+		}
+	}
+	// The database is the last and gives up first: its accept alone may refuse to.
 	for _, d := range slices.Backward(ahead) {
 		if err := s.giveUp(ctx, d, &k.Found); err != nil {
 			return s.named(d.neighbour, err)

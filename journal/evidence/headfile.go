@@ -200,22 +200,52 @@ func keep(dir folder, note []byte) error {
 
 // Newest is the newest head that the log in a folder has published, zero for none. It changes
 // nothing.
-func Newest(dir string) (c verify.Checkpoint, err error) {
+func Newest(dir string) (verify.Checkpoint, error) {
+	_, c, err := newestReadable(dir)
+	return c, err
+}
+
+// SignedNewest reports whether the key in a file has signed the newest head that the log in a
+// folder has published. It changes nothing.
+//
+// Errors: ErrKey for a file that is no key; those of the file system.
+func SignedNewest(dir, keyFile string) (bool, error) {
+	s, err := readSigner(keyFile)
+	if err != nil {
+		return false, err
+	}
+	note, _, err := newestReadable(dir)
+	if err != nil {
+		return false, err
+	}
+	keys, err := verify.ParseKeys([]string{s.VKey}, nil)
+	if err != nil {
+		return false, err
+	}
+	_, _, unsigned := keys.Open(note)
+	return unsigned == nil, nil
+}
+
+// newestReadable is the newest head before the first one that does not read; zero for none.
+func newestReadable(dir string) (note []byte, c verify.Checkpoint, err error) {
 	k, err := openHeadFile(folder{dir: dir})
 	if err != nil {
-		return c, err
+		return nil, c, err
 	}
 	defer k.close()
 	if err := k.toTail(); err != nil {
-		return c, fmt.Errorf("evidence: file=%s: %w", k.name, err)
+		return nil, c, fmt.Errorf("evidence: file=%s: %w", k.name, err)
 	}
-	for more := true; more && err == nil; {
-		more, err = k.next()
+	for {
+		more, err := k.next()
+		if err != nil && !isContradiction(err) { // that the log says itself, and the engine goes on
+			return nil, c, err
+		}
+		if !more {
+			return note, c, nil
+		}
+		note, c = append(note[:0], k.note...), k.at
 	}
-	if isContradiction(err) {
-		err = nil // the log says so itself, and the engine goes on
-	}
-	return k.at, err
 }
 
 // Attested returns the first published head of a log that names the snapshot of a sequence and is

@@ -60,16 +60,14 @@ func LoadSigner(dir, file, origin string) (*Signer, error) {
 	if file != "" {
 		path = file
 	}
-	text, err := os.ReadFile(path)
+	s, err := readSigner(path)
 	if errors.Is(err, fs.ErrNotExist) && file == "" {
-		text, err = makeKey(folder{dir: dir}, origin)
+		if err = makeKey(folder{dir: dir}, origin); err == nil {
+			s, err = readSigner(path)
+		}
 	}
 	if err != nil {
-		return nil, fmt.Errorf("evidence: key: %w", err)
-	}
-	s, err := parseSigner(strings.TrimSpace(string(text)))
-	if err != nil {
-		return nil, fmt.Errorf("evidence: key file=%s: %w: %w", path, ErrKey, err)
+		return nil, err
 	}
 	if s.Name() != origin {
 		return nil, fmt.Errorf("evidence: key file=%s: %w: it is the key of %q, the origin is %q", path,
@@ -82,15 +80,27 @@ func LoadSigner(dir, file, origin string) (*Signer, error) {
 	return s, folder{dir: dir}.write(pubName, public, false)
 }
 
+// readSigner reads a key file. Errors: ErrKey for a file that is no key; those of the file system.
+func readSigner(path string) (*Signer, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("evidence: key: %w", err)
+	}
+	s, err := parseSigner(strings.TrimSpace(string(text)))
+	if err != nil {
+		return nil, fmt.Errorf("evidence: key file=%s: %w: %w", path, ErrKey, err)
+	}
+	return s, nil
+}
+
 // makeKey makes a key and brings it to stable storage before it signs anything. The file has mode
 // 0600.
-func makeKey(dir folder, origin string) ([]byte, error) {
+func makeKey(dir folder, origin string) error {
 	skey, _, err := note.GenerateKey(rand.Reader, origin)
 	if err != nil {
-		return nil, err
+		return fmt.Errorf("evidence: key: %w", err)
 	}
-	text := []byte(skey + "\n")
-	return text, dir.write(keyName, text, true)
+	return dir.write(keyName, []byte(skey+"\n"), true)
 }
 
 // parseSigner reads PRIVATE+KEY+<name>+<hash>+<base64 of 1 and the seed>. The 1 is the number of
