@@ -57,6 +57,9 @@ func (p *Past) Why(ctx context.Context, w io.Writer, id string, asJSON bool) err
 		}
 		fmt.Fprintf(table, "  %s\tagainst %s\t%d at %s\t\n", a.TradeID, with, a.Quantity, a.Price)
 	}
+	if more := x.Fills - len(x.Against); more > 0 {
+		fmt.Fprintf(table, "  and %d fills more\n", more)
+	}
 	return table.Flush()
 }
 

@@ -65,9 +65,12 @@ type Explanation struct {
 	Because       []Cause     `json:"because"`
 	QueueAhead    *QueueAhead `json:"queueAhead"`    // on arrival; nil: it did not rest
 	QueueAheadNow *QueueAhead `json:"queueAheadNow"` // nil: it does not rest
-	// Against has at most 1000 fills of the order.
-	Against []Match `json:"against"`
-	Text    string  `json:"text"` // the same in a sentence
+	// Executed and Fills are the quantity and the number of all fills of the order; Against lists the
+	// first 1000 of them.
+	Executed int64   `json:"executed"`
+	Fills    int     `json:"fills"`
+	Against  []Match `json:"against"`
+	Text     string  `json:"text"` // the same in a sentence
 }
 
 // WhyOrder explains the decision on an order.

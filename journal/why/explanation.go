@@ -14,7 +14,7 @@ import (
 // a line before them has the count of all.
 const MaxCauses = 20
 
-// MaxAgainst bounds the listed fills of an order.
+// MaxAgainst bounds the listed fills of an order: the first ones are listed.
 const MaxAgainst = 1000
 
 // Side is one side of a check: a number with its unit, or a word with the unit "state". Units are
@@ -55,7 +55,7 @@ type CounterFill struct {
 }
 
 // Explanation is the answer to "why", as JSON (docs/time.md, "Why", describes the members). Members
-// that do not apply are null; because and against are empty lists then.
+// that do not apply are null; because and against are empty lists then, executed and fills 0.
 type Explanation struct {
 	OrderID    *string `json:"orderId"`
 	ContractID *string `json:"contractId,omitempty"`
@@ -74,9 +74,13 @@ type Explanation struct {
 	Because  []Cause `json:"because"`
 	// QueueAhead is the queue on arrival, QueueAheadNow at the head; nil when the order did not rest,
 	// or does not rest there.
-	QueueAhead    *Queue        `json:"queueAhead"`
-	QueueAheadNow *Queue        `json:"queueAheadNow"`
-	Against       []CounterFill `json:"against"`
+	QueueAhead    *Queue `json:"queueAhead"`
+	QueueAheadNow *Queue `json:"queueAheadNow"`
+	// Executed and Fills are the quantity and the number of all fills of an order. Against lists the
+	// first MaxAgainst of them.
+	Executed int64         `json:"executed"`
+	Fills    int           `json:"fills"`
+	Against  []CounterFill `json:"against"`
 	// Text says all of it in one sentence.
 	Text string `json:"text"`
 

@@ -99,7 +99,8 @@ func (q *inquiry) lastSeen(gone uint64) (row blotter.OrderRow, kept bool, err er
 	return row, false, nil
 }
 
-// fills lists the order's fills, until all of its executed quantity is found.
+// fills counts the order's fills, until all of its executed quantity is found, and lists the first
+// MaxAgainst.
 //
 // The two fills of a match lie side by side, the aggressor's first. So the other side of a fill is
 // the one behind it for an aggressor, and the one before it for a maker. An order of which no
@@ -123,6 +124,8 @@ func (q *inquiry) fills(row blotter.OrderRow, kept bool) error {
 		}
 		if f.Order() == q.number && left > 0 {
 			left -= int64(f.Qty)
+			q.x.Executed += int64(f.Qty)
+			q.x.Fills++
 			if len(q.x.Against) < MaxAgainst {
 				q.x.Against = append(q.x.Against, CounterFill{TradeID: matcher.TradeID(f.TradeSeq),
 					Price: json.RawMessage(decimal(f.Px)), Quantity: f.Qty})

@@ -111,13 +111,9 @@ func (q *inquiry) acceptedText() string {
 			text += "; it now is " + now.text()
 		}
 	}
-	executed := int64(0)
-	for i := range x.Against {
-		executed += int64(x.Against[i].Quantity)
-	}
 	switch {
-	case executed > 0:
-		text += fmt.Sprintf("; %d of it executed in %s", executed, count(len(x.Against), "fill"))
+	case x.Executed > 0:
+		text += fmt.Sprintf("; %d of it executed in %s", x.Executed, count(x.Fills, "fill"))
 	case x.Decision != "CANCELED":
 		text += "; nothing of it has executed"
 	}

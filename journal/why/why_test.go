@@ -333,6 +333,29 @@ func TestWhatEndedAnOrder(t *testing.T) {
 	}
 }
 
+// TestAllFillsCount: an order with more fills than an explanation lists. Quantity and number, in
+// the members and in the text, are those of all.
+func TestAllFillsCount(t *testing.T) {
+	g := testGenesis()
+	g.Limits.MaxOrderQty, g.Limits.MaxPositionQty = 3*MaxAgainst, 3*MaxAgainst
+	g.Limits.MaxOrderNotional, g.Limits.CreditLimit = 1_000_000*unit, 1_000_000*unit
+	g.Limits.MaxConcentrationNotional = 1_000_000 * unit
+	b := &book{asoftest.New(t, t.TempDir(), g), t, 1_772_445_600_000}
+	const fills = MaxAgainst + 2
+	b.do(order(1, 1, matcher.Sell, 2*fills, 101))
+	for range fills {
+		b.do(order(2, 1, matcher.Buy, 2, 101))
+	}
+	x := must.Get(b.explainer().Order(t.Context(), 1))(t)
+	if x.Executed != 2*fills || x.Fills != fills || len(x.Against) != MaxAgainst {
+		t.Errorf("executed %d in %d fills, %d listed", x.Executed, x.Fills, len(x.Against))
+	}
+	if want := fmt.Sprintf("; %d of it executed in %d fills.", 2*fills, fills); !strings.HasSuffix(
+		x.Text, want) {
+		t.Errorf("%q, want %q", x.Text, want)
+	}
+}
+
 // TestARaisedCapacityIsExplained: a refusal for want of room names the raise that set the room, or
 // the genesis record.
 func TestARaisedCapacityIsExplained(t *testing.T) {

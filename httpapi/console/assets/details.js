@@ -31,7 +31,8 @@ export function Why({ order, contract, sequence, onClose }) {
         keyOf=${(a) => a.tradeId} columns=${[
           { label: 'Trade', key: 'tradeId' }, { label: 'Order', key: 'orderId' },
           { label: 'Price', num: true, show: (a) => decimal(a.price, commonDigits([a.price])) },
-          { label: 'Quantity', num: true, show: (a) => whole(a.quantity) }]} />`}`}
+          { label: 'Quantity', num: true, show: (a) => whole(a.quantity) }]} />
+        ${why.fills > why.against.length && html`<p>and ${whole(why.fills - why.against.length)} fills more</p>`}`}`}
   <//>`;
 }
 
