@@ -84,23 +84,36 @@ func (c *changes) see(ev *matcher.Event) {
 		if ev.Flags&matcher.EventFirst != 0 {
 			c.control(ev.Cmd())
 		}
+	case matcher.EventLimits:
+		// By the last part of the change, with which the limits change.
+		if !ev.Limits().ForAccount {
+			c.touch("policy", controls, "", ev.InputSeq)
+		} else if mine {
+			c.touchAccount(ev.AccountID, ev.InputSeq)
+		}
 	}
+}
+
+// controls is the endpoint that shows accounts, securities, and the policy with the limits.
+const controls = "/risk/control/snapshot"
+
+// touchAccount notes that a command changed an account's control or its own limits.
+func (c *changes) touchAccount(id uint32, inputSeq uint64) {
+	c.touch(fmt.Sprintf("account %d", id), controls, fmt.Sprintf(`{"id":%d,`, id), inputSeq)
 }
 
 // control notes what a control touches.
 //
 // It is called for the first event of a command, so a control of several events counts once.
-// Limits, capacities and notes are left out.
+// Limits have an event of their own; capacities and notes are left out, no endpoint shows them.
 func (c *changes) control(cmd *matcher.Command) {
-	const controls = "/risk/control/snapshot"
 	if cmd.TemplateID != matcher.TemplateCommand {
 		return
 	}
 	switch cmd.Type {
 	case matcher.AccountControl:
 		if c.account == 0 || c.account == cmd.AccountID {
-			c.touch(fmt.Sprintf("account %d", cmd.AccountID), controls,
-				fmt.Sprintf(`{"id":%d,`, cmd.AccountID), cmd.InputSeq)
+			c.touchAccount(cmd.AccountID, cmd.InputSeq)
 		}
 	case matcher.SecurityControl, matcher.RestrictionControl:
 		c.touch("security "+c.ticker(cmd.SecurityID), controls,
@@ -159,7 +172,7 @@ func (p *Past) Diff(ctx context.Context, w io.Writer, from, to uint64, args []st
 	return nil
 }
 
-// printChange prints the members that differ.
+// printChange prints the members that differ; "-" stands for one that is null or not there.
 //
 // A member that is a list, and the time of the last change, are left out.
 func (p *Past) printChange(ctx context.Context, w io.Writer, c *change, from, to uint64) error {
@@ -172,20 +185,18 @@ func (p *Past) printChange(ctx context.Context, w io.Writer, c *change, from, to
 		return err
 	}
 	var text []string
-	for _, m := range after {
-		at := slices.IndexFunc(before, func(b member) bool { return b.name == m.name })
+	for _, m := range slices.Concat(after, gone(before, after)) {
+		was, is := textOf(before, m.name), textOf(after, m.name)
 		switch {
-		case m.name == "updatedAt" || strings.HasPrefix(string(m.value), "["):
-		case at < 0:
-			if plain(m.value) != "-" {
-				text = append(text, m.name+" "+plain(m.value))
-			}
-		case string(before[at].value) != string(m.value):
-			text = append(text, m.name+" "+plain(before[at].value)+" -> "+plain(m.value))
+		case m.name == "updatedAt" || strings.HasPrefix(string(m.value), "[") || was == is:
+		case len(before) == 0:
+			text = append(text, m.name+" "+is)
+		default:
+			text = append(text, m.name+" "+was+" -> "+is)
 		}
 	}
 	switch {
-	case len(before) == 0 && len(after) == 0:
+	case len(after) == 0:
 		text = []string{"no longer kept"}
 	case len(before) == 0:
 		text = append([]string{"new"}, text...)
@@ -194,6 +205,21 @@ func (p *Past) printChange(ctx context.Context, w io.Writer, c *change, from, to
 	}
 	_, err = fmt.Fprintf(w, "%s: %s  (by %s)\n", c.name, strings.Join(text, ", "), sequences(c.by))
 	return err
+}
+
+// gone are the members of before that after does not have.
+func gone(before, after []member) []member {
+	return slices.DeleteFunc(slices.Clone(before), func(b member) bool {
+		return slices.ContainsFunc(after, func(a member) bool { return a.name == b.name })
+	})
+}
+
+// textOf is the value of a member as text, "-" where there is none.
+func textOf(all []member, name string) string {
+	if i := slices.IndexFunc(all, func(m member) bool { return m.name == name }); i >= 0 {
+		return plain(all[i].value)
+	}
+	return "-"
 }
 
 // sequences lists the first ones of a list.
@@ -215,7 +241,8 @@ func sequences(list []uint64) string {
 //
 // Only what the endpoint does not know was not there: every other error ends the command, because
 // the caller would print damage as a change. A list is searched page by page for the element that
-// contains pick, whatever the list's name is.
+// contains pick, whatever the list's name is. The members of an object in it, such as the limits,
+// are members with the names of both: limits.creditLimit.
 func (p *Past) object(ctx context.Context, c *change, at uint64) (found []member, err error) {
 	err = p.pages(ctx, at, c.path, c.pick != "", func(text []byte) (enough bool, err error) {
 		if c.pick == "" {
@@ -229,7 +256,28 @@ func (p *Past) object(ctx context.Context, c *change, at uint64) (found []member
 	if errors.As(err, &absent) {
 		return nil, nil
 	}
-	return found, err
+	if err != nil {
+		return nil, err
+	}
+	return flat(found)
+}
+
+// flat replaces each member that is an object by its members.
+func flat(all []member) (list []member, err error) {
+	for _, m := range all {
+		if !strings.HasPrefix(string(m.value), "{") {
+			list = append(list, m)
+			continue
+		}
+		inner, err := members(m.value)
+		if err != nil {
+			return nil, err
+		}
+		for _, i := range inner {
+			list = append(list, member{m.name + "." + i.name, i.value})
+		}
+	}
+	return list, nil
 }
 
 // among is the element of a document's lists that contains pick; nil for none.

@@ -96,3 +96,57 @@ func TestDiffFindsAPositionBeyondTheFirstPage(t *testing.T) {
 		t.Errorf("diff lacks %q:\n%s", want, &b)
 	}
 }
+
+// Limits of all accounts are the policy's, own limits the account's, also when they are removed. A
+// change that is refused is none.
+func TestDiffShowsLimits(t *testing.T) {
+	dir := t.TempDir()
+	w := asoftest.New(t, filepath.Join(dir, "journal"), &matcher.Genesis{
+		Format: matcher.GenesisFormat, TickPx: 1000,
+		Accounts:   []matcher.GenesisAccount{{ID: 1, Enabled: true}, {ID: 2, Enabled: true}},
+		Securities: []matcher.GenesisSecurity{{Ticker: "AAA", Enabled: true}},
+		Limits: matcher.Limits{
+			MaxOrderQty: 50, MaxOrderNotional: 1e14, MaxPositionQty: 1000, MaxConcentrationNotional: 1e15,
+			CreditLimit: 1e15, PriceMaxAgeMillis: 30_000, PriceCollarBps: 5000, IdempotencyCapacity: 64,
+			MaxAccounts: 8, MaxSecurities: 8, MaxContracts: 8, MaxOpenOrders: 64, RetainedOrders: 64,
+		},
+	})
+	limits := func(c matcher.LimitsChange) {
+		for _, cmd := range c.AppendTo(nil) {
+			w.Do(cmd)
+		}
+	}
+	const size, collar = matcher.LimitOrderQty, matcher.LimitCollar
+	set := matcher.LimitSet(1<<size | 1<<collar)
+	limits(matcher.LimitsChange{Version: 1, Set: set, // 1, 2
+		Values: matcher.RiskLimits{size: 60, collar: 4000}})
+	limits(matcher.LimitsChange{Version: 2, ForAccount: true, AccountID: 2, Set: set, // 3, 4
+		Values: matcher.RiskLimits{size: 7, collar: 100}})
+	limits(matcher.LimitsChange{Version: 3, ForAccount: true, AccountID: 2, Remove: set}) // 5, 6
+	limits(matcher.LimitsChange{Version: 1, Set: 1 << size,                               // 7, refused
+		Values: matcher.RiskLimits{size: 70}})
+	w.Settle()
+	p := must.Get(Open(dir, ""))(t)
+	defer func() { must.OK(t, p.Close()) }()
+	all := "policy: policyVersion 0 -> 1, limits.maxOrderQuantity 50 -> 60," +
+		" limits.priceCollarBps 5000 -> 4000  (by 2)\n"
+	own := "account 2: limits.maxOrderQuantity - -> 7, limits.priceCollarBps - -> 100  (by 4)\n"
+	for _, tt := range []struct {
+		from, to      uint64
+		account, want string
+	}{
+		{0, 2, "", all + "2 commands, 1 things changed\n"},
+		{2, 4, "", own + "2 commands, 1 things changed\n"},
+		{2, 4, "account 2", own + "2 commands, 1 things changed\n"},
+		{2, 4, "account 1", "2 commands, 0 things changed\n"},
+		{4, 6, "", "account 2: limits.maxOrderQuantity 7 -> -, limits.priceCollarBps 100 -> -  (by 6)\n" +
+			"2 commands, 1 things changed\n"},
+		{6, 7, "", "1 commands, 0 things changed\n"},
+	} {
+		var b bytes.Buffer
+		must.OK(t, p.Diff(t.Context(), &b, tt.from, tt.to, strings.Fields(tt.account)))
+		if b.String() != tt.want {
+			t.Errorf("diff %d to %d %s:\n%s\nwant\n%s", tt.from, tt.to, tt.account, &b, tt.want)
+		}
+	}
+}
