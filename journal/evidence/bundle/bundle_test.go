@@ -248,6 +248,28 @@ func rewritten(t *testing.T, v *venue, files map[string][]byte, change func(c *c
 	}
 }
 
+// TestFillsWithoutEndAreRefused: the fills of a command that its engine cannot execute are refused
+// while they are read, and not collected.
+func TestFillsWithoutEndAreRefused(t *testing.T) {
+	v := newVenue(t, 300)
+	files := v.export(1, 0)
+	first := commandsOf(t, files[bundle.RecordsName])[0]
+	fill := append([]byte{0, 65, verify.KindFill}, make([]byte, 64)...)
+	plain := append([]byte{0, byte(len(first.record))}, first.record...)
+	plain = append(plain, bytes.Repeat(fill, 1<<16)...)
+	var m bundle.Manifest
+	must.OK(t, json.Unmarshal(files[bundle.ManifestName], &m))
+	files[bundle.RecordsName] = packedText(t, plain)
+	m.Files[bundle.RecordsName] = bundle.Sum(sha256.Sum256(files[bundle.RecordsName]))
+	files[bundle.ManifestName] = m.Text()
+	_, err := bundle.Verify(v.keys(), reading(files), bundle.Options{})
+	var refusal *verify.Refusal
+	if !errors.As(err, &refusal) || refusal.Where != "sequence 1" ||
+		!strings.Contains(refusal.Why, "more than 2 fills") {
+		t.Errorf("%v", err)
+	}
+}
+
 // commandsOf reads the file of records.
 func commandsOf(t *testing.T, packed []byte) (list []command) {
 	z := must.Get(zstd.NewReader(nil))(t)

@@ -149,12 +149,19 @@ func (c *checker) until(at uint64) uint64 {
 	return end
 }
 
-// fill reads the commands up to a sequence into the batch. Fewer than the manifest says are a
-// refusal.
+// maxFillBytes is how many bytes of fills end a batch: each of its commands may have as many fills
+// as orders are open.
+const maxFillBytes = 4 << 20
+
+// fill reads the commands up to a sequence into the batch, or fewer when they have many fills.
+// Fewer than the manifest says are a refusal.
 func (c *checker) fill(until uint64) (n int, err error) {
 	c.batch = c.batch[:0]
-	for c.records.at < until {
-		next, more, err := c.records.command()
+	open, bytes := c.engine.Counts().OpenOrders, 0
+	for c.records.at < until && bytes < maxFillBytes {
+		// A command fills each open order at most once, and each match has two fills. Every command of
+		// the batch may open an order.
+		next, more, err := c.records.command(2 * (open + len(c.batch) + 1))
 		if err != nil {
 			return 0, err
 		}
@@ -162,6 +169,7 @@ func (c *checker) fill(until uint64) (n int, err error) {
 			return 0, refuse(fmt.Sprintf("sequence %d", c.records.at+1), "%s ends before it", RecordsName)
 		}
 		c.batch = append(c.batch, next)
+		bytes += len(next.fills)
 	}
 	return len(c.batch), nil
 }

@@ -98,8 +98,9 @@ func (r *recordReader) broken(err error) error {
 	return refuse(fmt.Sprintf("%s behind sequence %d", RecordsName, r.at), "%v", err)
 }
 
-// command reads the next command and its fills; false at the end.
-func (r *recordReader) command() (c command, more bool, err error) {
+// command reads the next command and its fills; false at the end. More fills than most are a
+// refusal: they are held in memory, and a stranger may have written any number of them.
+func (r *recordReader) command(most int) (c command, more bool, err error) {
 	if r.next == nil {
 		return c, false, nil
 	}
@@ -116,12 +117,16 @@ func (r *recordReader) command() (c command, more bool, err error) {
 	}
 	c.id = r.next[len(verify.AppendCommand(nil, c.Bytes(), verify.Outcome{}, nil)):]
 	r.at++
-	for {
+	for n := 0; ; n++ {
 		if err := r.advance(); err != nil {
 			return c, false, err
 		}
 		if r.next == nil || r.next[0] != verify.KindFill {
 			return c, true, nil
+		}
+		if n == most {
+			return c, false, refuse(where, "it has more than %d fills, the most that its engine can execute",
+				most)
 		}
 		c.fills = append(binary.BigEndian.AppendUint16(c.fills, uint16(len(r.next))), r.next...)
 	}
