@@ -18,6 +18,7 @@ import (
 	"posttrade/journal"
 	"posttrade/journal/transfer"
 	"posttrade/matcher"
+	"posttrade/ring/disk"
 	"posttrade/ring/must"
 )
 
@@ -339,6 +340,44 @@ func TestWhatCannotBeToldIsNotWhole(t *testing.T) {
 		err := Whole(data)
 		if err == nil || errors.Is(err, ErrRestoring) || !strings.Contains(err.Error(), data) {
 			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestAFinishedRestoreIsNotDeleted: another restore finishes between the look at the directory and
+// the lock. What it has restored stays, without a mark.
+func TestAFinishedRestoreIsNotDeleted(t *testing.T) {
+	for name, lock := range map[string]func(mark string, finish func()) (io.Closer, error){
+		"before the lock file is opened": func(mark string, finish func()) (io.Closer, error) {
+			finish()
+			return journal.LockFile(mark)
+		},
+		"before it is locked": func(mark string, finish func()) (io.Closer, error) {
+			c, err := journal.LockFile(mark)
+			finish()
+			return c, err
+		},
+	} {
+		for _, begun := range []bool{true, false} {
+			t.Run(fmt.Sprint(name, ", its mark was seen: ", begun), func(t *testing.T) {
+				data := t.TempDir()
+				mark, whole := filepath.Join(data, restoringName), filepath.Join(data, journalName, "anchor")
+				if begun {
+					must.OK(t, os.WriteFile(mark, nil, 0o600))
+				}
+				finish := func() {
+					must.OK(t, os.RemoveAll(mark))
+					must.OK(t, os.Mkdir(filepath.Dir(whole), 0o700))
+					must.OK(t, os.WriteFile(whole, nil, 0o600))
+				}
+				second := &restore{data: data, makeDir: disk.MakeDir,
+					lockFile: func(mark string) (io.Closer, error) { return lock(mark, finish) }}
+				if err := second.begin(); !errors.Is(err, ErrNotEmpty) {
+					t.Error(err)
+				}
+				must.Get(os.Stat(whole))(t)
+				must.OK(t, Whole(data))
+			})
 		}
 	}
 }

@@ -88,11 +88,12 @@ func Restore(data string, chain []*Manifest, o RestoreOptions) (got Origin, err 
 		return got, fmt.Errorf("backup: dir=%s ends at sequence %d, which is before %d: %w", last.dir,
 			last.To.InputSeq, o.To, ErrChain)
 	}
-	r := &restore{data: data, chain: chain, o: o, makeDir: disk.MakeDir}
+	r := &restore{data: data, chain: chain, o: o, makeDir: disk.MakeDir,
+		lockFile: journal.LockFile}
 	if err := r.begin(); err != nil {
 		return got, err
 	}
-	defer func() { err = errors.Join(err, r.lock.Close()) }()
+	defer func() { err = errors.Join(err, r.release()) }()
 	if err := r.journal(&got); err != nil {
 		return got, err
 	}
@@ -116,37 +117,107 @@ type restore struct {
 	o     RestoreOptions
 	// makeDir makes data with a durable name: disk.MakeDir, outside of tests.
 	makeDir func(name string, mode fs.FileMode) error
+	// lockFile makes and locks a file: journal.LockFile, outside of tests.
+	lockFile func(name string) (io.Closer, error)
 	// lock is on the file restoringName.
 	lock io.Closer
+	// earlier is that file, opened before it was locked; nil: it was not there.
+	earlier *os.File
 }
 
 // begin takes the directory, makes the mark and removes what an earlier attempt has left. The mark
 // is durable before anything else is written, and its lock keeps a second restore out.
+//
+// Another process may finish its restore, and remove the mark, before this one has the lock. The
+// lock then makes a new mark, so begin looks again.
 func (r *restore) begin() error {
 	if err := r.makeDir(r.data, 0o700); err != nil {
 		return fmt.Errorf("backup: make dir=%s: %w", r.data, err)
 	}
+	mark := filepath.Join(r.data, restoringName)
+	var err error
+	if r.earlier, err = os.Open(mark); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("backup: %w", err)
+	}
+	err = r.refuseOthers(r.earlier != nil)
+	if err == nil {
+		r.lock, err = r.lockFile(mark)
+	}
+	if err != nil {
+		return errors.Join(err, r.closeEarlier())
+	}
+	if err := r.clear(mark); err != nil {
+		return errors.Join(err, r.release())
+	}
+	return nil
+}
+
+// refuseOthers refuses a directory that holds anything but a mark, unless the mark is that of an
+// earlier attempt.
+func (r *restore) refuseOthers(attempted bool) error {
 	entries, err := os.ReadDir(r.data)
 	if err != nil {
 		return fmt.Errorf("backup: list dir=%s: %w", r.data, err)
 	}
-	mark := filepath.Join(r.data, restoringName)
-	ours := slices.ContainsFunc(entries, func(e os.DirEntry) bool { return e.Name() == restoringName })
-	if len(entries) > 0 && !ours {
+	if !attempted && slices.ContainsFunc(entries, func(e os.DirEntry) bool {
+		return e.Name() != restoringName
+	}) {
 		return fmt.Errorf("backup: data.dir %s: %w", r.data, ErrNotEmpty)
 	}
-	if r.lock, err = journal.LockFile(mark); err != nil {
+	return nil
+}
+
+// clear removes what an earlier attempt has left, with the lock held. A mark that the lock has made
+// beside what is not this restore's is removed again.
+func (r *restore) clear(mark string) error {
+	attempted, err := r.isEarlier(mark)
+	if err != nil {
 		return err
+	}
+	if err := r.refuseOthers(attempted); err != nil {
+		if e := os.Remove(mark); e != nil && !errors.Is(e, fs.ErrNotExist) {
+			err = errors.Join(err, fmt.Errorf("backup: %w", e))
+		}
+		return errors.Join(err, disk.SyncDir(r.data))
 	}
 	for _, name := range []string{journalName, RestoredName} {
 		if err := os.RemoveAll(filepath.Join(r.data, name)); err != nil {
-			return errors.Join(fmt.Errorf("backup: %w", err), r.lock.Close())
+			return fmt.Errorf("backup: %w", err)
 		}
 	}
-	if err := disk.SyncDir(r.data); err != nil {
-		return errors.Join(err, r.lock.Close())
+	return disk.SyncDir(r.data)
+}
+
+// isEarlier reports whether the mark is the file that was there before it was locked.
+func (r *restore) isEarlier(mark string) (bool, error) {
+	if r.earlier == nil {
+		return false, nil
 	}
-	return nil
+	was, err := r.earlier.Stat()
+	if err != nil {
+		return false, fmt.Errorf("backup: %w", err)
+	}
+	is, err := os.Stat(mark)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("backup: %w", err)
+	}
+	return os.SameFile(was, is), nil
+}
+
+// release gives the lock back.
+func (r *restore) release() error { return errors.Join(r.lock.Close(), r.closeEarlier()) }
+
+// closeEarlier closes the mark of an earlier attempt. It stays open as long as the lock: closing
+// any descriptor of a file ends the locks that the process has on it. While it is open no other
+// file gets its number, so isEarlier can tell.
+func (r *restore) closeEarlier() error {
+	if r.earlier == nil {
+		return nil
+	}
+	return r.earlier.Close()
 }
 
 // journal receives the journal.
