@@ -344,7 +344,8 @@ func (w *fileWriter) failed(verb string, err error) error {
 	return w.latch.Poison(fmt.Errorf("journal: %s file=%s: %w", verb, w.name, err))
 }
 
-// finish makes everything durable, in this order: blocks, anchor, the absence of the mark.
+// finish drops older snapshots and makes everything durable, in this order: blocks, anchor, the
+// absence of the mark.
 func (r *receiver) finish() error {
 	if err := r.db.Apply(r.batch, pebble.NoSync); err != nil {
 		return fmt.Errorf("journal: receive inputSeq=%d: %w", r.verifier.walk.at.inputSeq, err)
@@ -353,6 +354,9 @@ func (r *receiver) finish() error {
 		return fmt.Errorf("journal: release batch: %w", err)
 	}
 	r.batch = nil
+	if err := r.dropSnapshots(); err != nil {
+		return err
+	}
 	if err := r.db.Flush(); err != nil {
 		return fmt.Errorf("journal: flush inputSeq=%d: %w", r.verifier.walk.at.inputSeq, err)
 	}
@@ -372,6 +376,29 @@ func (r *receiver) finish() error {
 		return err
 	}
 	return r.unmark()
+}
+
+// dropSnapshots drops all but the newest snapshots: every stream brings one.
+func (r *receiver) dropSnapshots() error {
+	list, _, err := listSnapshots(r.db) // the verifier has read each manifest
+	if err != nil || len(list) <= snapshotsKept {
+		return err
+	}
+	for _, s := range list[snapshotsKept:] {
+		if err := r.db.Delete(newKey(keySnapshot, s.InputSeq), pebble.NoSync); err != nil {
+			return fmt.Errorf("journal: drop snapshot inputSeq=%d: %w", s.InputSeq, err)
+		}
+		paths := []string{s.State.Path}
+		if s.Views != nil {
+			paths = append(paths, s.Views.Path)
+		}
+		for _, path := range paths {
+			if err := r.fs.Remove(r.fs.PathJoin(r.dir, path)); err != nil {
+				return fmt.Errorf("journal: remove file=%s: %w", r.fs.PathJoin(r.dir, path), err)
+			}
+		}
+	}
+	return syncDir(r.fs, r.fs.PathJoin(r.dir, snapshotsName))
 }
 
 // discard removes everything that a failed attempt has written. When the disk has failed, nothing

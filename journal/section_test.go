@@ -83,6 +83,40 @@ func TestSectionsAreTheJournal(t *testing.T) {
 	}
 }
 
+// TestReceivedJournalKeepsThreeSnapshots: every section of a chain brings a snapshot. The newest
+// ones stay, with their files, and no file of another.
+func TestReceivedJournalKeepsThreeSnapshots(t *testing.T) {
+	f := flow{seed: 5, idsEvery: 3}
+	j := openNew(t, "j", strict(t, vfs.NewMem()))
+	var streams [][]byte
+	var files []string
+	var at Point
+	for range snapshotsKept + 2 {
+		appendAll(t, j, &f, 7, 2)
+		s := snapshotNow(t, j, f)
+		stream, to := section(t, j, at)
+		streams, at = append(streams, stream), to
+		for _, path := range []string{s.State.Path, s.Views.Path} {
+			files = append(files, strings.TrimPrefix(path, snapshotsName+"/"))
+		}
+	}
+	want := must.Get(j.Snapshots())(t)
+	must.OK(t, j.Close())
+	fs := vfs.NewMem()
+	must.Get(ReceiveAll("copy", 0, strict(t, fs), readers(streams...)...))(t)
+	to := must.Get(Open("copy", strict(t, fs)))(t)
+	if list := must.Get(to.Snapshots())(t); len(list) != snapshotsKept ||
+		list[0].InputSeq != want[0].InputSeq || list[2].InputSeq != want[2].InputSeq {
+		t.Errorf("%+v, want %+v", list, want)
+	}
+	must.OK(t, to.Close())
+	names, kept := must.Get(fs.List("copy/"+snapshotsName))(t), files[len(files)-2*snapshotsKept:]
+	slices.Sort(names)
+	if slices.Sort(kept); !slices.Equal(names, kept) {
+		t.Errorf("files %v, want %v", names, kept)
+	}
+}
+
 // TestLimitCutsAnywhere ends a copy at every sequence, also inside of a commit. What is there is
 // the history up to that command, a snapshot behind it is not, and a journal that goes on from
 // there holds.
