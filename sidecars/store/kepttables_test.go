@@ -1,10 +1,13 @@
 package store_test
 
 import (
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	"posttrade/ring/must"
 	"posttrade/sidecars/store"
 	"posttrade/sidecars/store/storetest"
 )
@@ -22,16 +25,20 @@ var notKept = map[string]string{
 	"recon_orphan_sweep": "the result of the last sweep; the next one makes it again",
 }
 
-// Each table is in a backup with all its columns, or is known not to be: a new one must be decided
-// upon.
+// Each table is in a backup with all its columns, and in journal/FORMAT.md, or is known not to be:
+// a new one must be decided upon.
 func TestEachTableIsKeptOrNot(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		kept := map[string]string{} // columns by table
+		kept, inOrder := map[string]string{}, []string(nil) // columns by table, tables
 		for line := range strings.Lines(keep(t, db)) {
 			if name, rest, ok := strings.Cut(strings.TrimPrefix(line, `{"table":"`),
 				`","columns":["`); ok {
 				kept[name] = strings.ReplaceAll(strings.TrimSuffix(rest, "\"]}\n"), `","`, " ")
+				inOrder = append(inOrder, name)
 			}
+		}
+		if named := namedInFormat(t); !slices.Equal(named, inOrder) {
+			t.Errorf("journal/FORMAT.md names the tables %q, a backup has %q", named, inOrder)
 		}
 		columns := "select table_name, column_name from information_schema.columns where " +
 			"table_schema = current_schema() and table_name not in (select table_name from " +
@@ -66,6 +73,20 @@ func TestEachTableIsKeptOrNot(t *testing.T) {
 			}
 		}
 	})
+}
+
+// namedInFormat are the tables that journal/FORMAT.md names.
+func namedInFormat(t *testing.T) (names []string) {
+	t.Helper()
+	text := string(must.Get(os.ReadFile(filepath.Join("..", "..", "journal", "FORMAT.md")))(t))
+	_, list, _ := strings.Cut(text, "The tables, in this order: ")
+	list, _, _ = strings.Cut(list, ".")
+	for i, part := range strings.Split(list, "`") {
+		if i%2 == 1 {
+			names = append(names, part)
+		}
+	}
+	return names
 }
 
 func sameNames(a, b []string) bool {
