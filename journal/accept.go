@@ -47,6 +47,7 @@ func AcceptHistory(ctx context.Context, dir string, o VerifyOptions) (r Report, 
 	if r.Copy, err = copyReplaced(o.FS, dir); err != nil {
 		return r, err
 	}
+	last := lastRun(o.FS, dir, o.boot)
 	if refused {
 		err = setTailAside(o.FS, dir)
 	}
@@ -57,12 +58,24 @@ func AcceptHistory(ctx context.Context, dir string, o VerifyOptions) (r Report, 
 	if err != nil {
 		return r, err
 	}
-	a, err := createAnchor(o.FS, dir, r.Seed, o.boot, slotSynced, head)
+	a, err := createAnchor(o.FS, dir, r.Seed, o.boot, slotSynced, head, last)
 	if err != nil {
 		return r, err
 	}
 	r.Anchored = head.inputSeq
 	return r, a.Close()
+}
+
+// lastRun is the latest run of the tail that the anchor or the tail knows, 0 where neither can be
+// read: the runs behind an accepted history go on from it.
+func lastRun(fs vfs.FS, dir, boot string) (last uint64) {
+	if r, err := readAnchor(fs, dir, boot); err == nil {
+		last = r.last
+	}
+	if t, err := readTail(fs, dir); err == nil && t != nil {
+		last = max(last, t.run)
+	}
+	return last
 }
 
 // acceptable verifies the store alone, by a view, and returns its head. refused reports a tail that

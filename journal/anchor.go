@@ -78,6 +78,7 @@ type anchor struct {
 	seed [chainBytes]byte
 	boot string
 	mode uint32 // of hot slots
+	last uint64 // in hot slots: the latest run of the tail that was known at opening; 0: none
 
 	// hotMu guards the generation and the buffer of the hot slots, coldMu those of the cold ones. A
 	// generation counts the writes since opening; its lowest bit says which slot of the two is next.
@@ -101,9 +102,10 @@ func bootID() string {
 }
 
 // createAnchor makes the file with four slots at p, synced, and its directory synced. An anchor of
-// that name is replaced, in one rename: at every moment there is a whole one.
+// that name is replaced, in one rename: at every moment there is a whole one. last is the latest
+// run of the tail that is known, 0 for none.
 func createAnchor(fs vfs.FS, dir string, seed [chainBytes]byte, boot string, mode uint32,
-	p point) (*anchor, error) {
+	p point, last uint64) (*anchor, error) {
 	name := fs.PathJoin(dir, anchorName)
 	temp := name + ".new"
 	f, err := fs.Create(temp, writeCategory)
@@ -119,7 +121,7 @@ func createAnchor(fs vfs.FS, dir string, seed [chainBytes]byte, boot string, mod
 	if f, err = fs.OpenReadWrite(temp, writeCategory); err != nil {
 		return nil, fmt.Errorf("journal: open file=%s: %w", temp, err)
 	}
-	a := &anchor{file: f, name: name, seed: seed, boot: boot, mode: mode}
+	a := &anchor{file: f, name: name, seed: seed, boot: boot, mode: mode, last: last}
 	if err := a.reset(p); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
@@ -139,15 +141,15 @@ func createAnchor(fs vfs.FS, dir string, seed [chainBytes]byte, boot string, mod
 }
 
 // openAnchor opens the existing file for writing and sets all slots to p, where the history ends,
-// as the caller has verified. It goes on to vouch for a run of the tail.
+// as the caller has verified. It goes on to vouch for a run of the tail, and keeps the last one.
 func openAnchor(fs vfs.FS, dir string, seed [chainBytes]byte, boot string, mode uint32,
-	p point, run uint64) (*anchor, error) {
+	p point, run, last uint64) (*anchor, error) {
 	name := fs.PathJoin(dir, anchorName)
 	f, err := fs.OpenReadWrite(name, writeCategory)
 	if err != nil {
 		return nil, fmt.Errorf("journal: open file=%s: %w", name, err)
 	}
-	a := &anchor{file: f, name: name, seed: seed, boot: boot, mode: mode, run: run}
+	a := &anchor{file: f, name: name, seed: seed, boot: boot, mode: mode, run: run, last: last}
 	if err := a.reset(p); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
@@ -191,7 +193,7 @@ func (a *anchor) Hot(p point) error {
 	a.hotMu.Lock()
 	defer a.hotMu.Unlock()
 	a.hotGen++
-	a.fill(&a.hotBuf, a.mode, a.hotGen, &p, 0)
+	a.fill(&a.hotBuf, a.mode, a.hotGen, &p, a.last)
 	return a.write(&a.hotBuf, int64(2+a.hotGen&1)*anchorPage)
 }
 
@@ -251,6 +253,8 @@ type reading struct {
 	slots  int // readable ones
 	// The run of the tail that the newest cold slot vouches for; 0: no tail need be there.
 	run uint64
+	// The latest run of the tail that any slot knows; 0: none, or an older build has written them all.
+	last uint64
 }
 
 // slotPoint is the point of a slot.
@@ -284,6 +288,7 @@ func readAnchor(fs vfs.FS, dir, boot string) (reading, error) {
 		if !ok {
 			continue
 		}
+		best.last = max(best.last, run)
 		if slot < 2 {
 			cold++
 			if gen := binary.LittleEndian.Uint64(b[16:]); gen > newest {

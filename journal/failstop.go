@@ -164,9 +164,9 @@ func OpenAnchor(fs vfs.FS, dir string, index, term uint64) (*Anchor, error) {
 	var a *anchor
 	entry := point{inputSeq: index, tradeSeq: term}
 	if found {
-		a, err = openAnchor(fs, dir, [chainBytes]byte{}, "", slotSynced, entry, 0)
+		a, err = openAnchor(fs, dir, [chainBytes]byte{}, "", slotSynced, entry, 0, 0)
 	} else {
-		a, err = createAnchor(fs, dir, [chainBytes]byte{}, "", slotSynced, entry)
+		a, err = createAnchor(fs, dir, [chainBytes]byte{}, "", slotSynced, entry, 0)
 	}
 	if err != nil {
 		return nil, err

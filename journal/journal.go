@@ -178,7 +178,7 @@ func (j *Journal) Create(genesis []byte) error {
 	j.tip = point{chain: j.seed}
 	j.given, j.safe = j.tip, j.tip
 	if j.anchor, err = createAnchor(j.o.FS, j.dir, j.seed, j.o.boot, j.slotPromise(),
-		j.tip); err != nil {
+		j.tip, 0); err != nil {
 		return j.latch.Poison(err)
 	}
 	if j.o.Tail {

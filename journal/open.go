@@ -129,7 +129,7 @@ func (j *Journal) Begin() (err error) {
 		// Opening a store rewrites what was in its logs, synced: all of it is stable.
 		j.setHead(found.head)
 		j.anchor, err = openAnchor(j.o.FS, j.dir, j.seed, j.o.boot, j.slotPromise(), found.head,
-			found.anchor.run)
+			found.anchor.run, found.anchor.last)
 		if err != nil {
 			return err
 		}

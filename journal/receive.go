@@ -368,7 +368,8 @@ func (r *receiver) finish() error {
 	if err := r.latch.Err(); err != nil {
 		return err // an error of the store's own work
 	}
-	a, err := createAnchor(r.fs, r.dir, r.verifier.walk.seed, r.boot, slotSynced, r.verifier.walk.at)
+	a, err := createAnchor(r.fs, r.dir, r.verifier.walk.seed, r.boot, slotSynced, r.verifier.walk.at,
+		0)
 	if err != nil {
 		return err
 	}

@@ -15,7 +15,7 @@ func (l *left) seen(t *testing.T, p point) *vfs.MemFS {
 	t.Helper()
 	fs := l.with(t, l.tail)
 	r := must.Get(readAnchor(fs, "j", "boot-1"))(t)
-	a := must.Get(openAnchor(fs, "j", r.seed, "boot-1", slotCalled, r.point, r.run))(t)
+	a := must.Get(openAnchor(fs, "j", r.seed, "boot-1", slotCalled, r.point, r.run, r.last))(t)
 	must.OK(t, a.Hot(p))
 	must.OK(t, a.Close())
 	return fs

@@ -129,6 +129,74 @@ func givenUp(t *testing.T, mode, next string) {
 	}
 }
 
+// TestRunsOnlyRise: a tail that is made anew, because the mode was changed and changed back or the
+// history was accepted, has a later run than each one before. An older copy of it is refused.
+func TestRunsOnlyRise(t *testing.T) {
+	other := map[string]string{withTail: withLog, withLog: withTail}
+	accept := func(t *testing.T, fs *vfs.MemFS) {
+		must.OK(t, fs.Remove("j/tail"))
+		must.Get(AcceptHistory(t.Context(), "j", VerifyOptions{FS: fs, boot: "boot-1"}))(t)
+	}
+	opened := func(mode string) func(*testing.T, *vfs.MemFS) {
+		return func(t *testing.T, fs *vfs.MemFS) { openIn(t, mode, fs) }
+	}
+	for mode := range tailModes {
+		for name, between := range map[string]func(*testing.T, *vfs.MemFS){
+			"another mode": opened(other[mode]), "no tail": opened(""), "accepted": accept,
+		} {
+			t.Run(mode+" "+name, func(t *testing.T) {
+				l := leave(t, mode)
+				fs := l.with(t, l.tail)
+				before := must.Get(readAnchor(fs, "j", "boot-1"))(t).run
+				between(t, fs)
+				openIn(t, mode, fs)
+				if now := must.Get(readTail(fs, "j"))(t).run; now <= before {
+					t.Errorf("run %d, it was %d", now, before)
+				}
+				must.OK(t, putFile(fs, "j/tail", l.tail))
+				o, _ := tailModes[mode](t, fs)
+				if _, err := Open("j", o); !errors.Is(err, ErrTailDamaged) {
+					t.Errorf("an older copy: %v", err)
+				}
+			})
+		}
+	}
+}
+
+// openIn opens a journal in a mode, "" for one without a tail, and closes it.
+func openIn(t *testing.T, mode string, fs *vfs.MemFS) {
+	t.Helper()
+	o, fake := strict(t, fs), &fakeTail{}
+	if mode != "" {
+		o, fake = tailModes[mode](t, fs)
+	}
+	must.OK(t, must.Get(Open("j", o))(t).Close())
+	if mode != "" {
+		fake.into(t, fs, always)
+	}
+}
+
+// TestARunTakesTheOtherHeaderSlot: an older copy of the tail that was accepted is two runs behind.
+// The next run is later than both, and the header of the copy stays until its own is whole.
+func TestARunTakesTheOtherHeaderSlot(t *testing.T) {
+	for mode := range tailModes {
+		t.Run(mode, func(t *testing.T) {
+			l := leave(t, mode)
+			fs := l.with(t, l.tail)
+			openIn(t, mode, fs)
+			last := must.Get(readTail(fs, "j"))(t).run
+			must.OK(t, putFile(fs, "j/tail", l.tail))
+			must.Get(AcceptHistory(t.Context(), "j", VerifyOptions{FS: fs, boot: "boot-1"}))(t)
+			old := must.Get(readTail(fs, "j"))(t).run
+			openIn(t, mode, fs)
+			now := must.Get(readTail(fs, "j"))(t).run
+			if old != last-1 || now <= last || now%tailSlots == old%tailSlots {
+				t.Errorf("run %d behind run %d, beside the copy's %d", now, last, old)
+			}
+		})
+	}
+}
+
 // TestAnAnchorWithoutARunIsRead: slots of an older build vouch for the history, and for no tail.
 func TestAnAnchorWithoutARunIsRead(t *testing.T) {
 	fs, f := vfs.NewMem(), &flow{seed: 3}

@@ -132,7 +132,8 @@ func parseTailHead(b []byte) (h tailHead, ok bool) {
 
 // openTail begins a run of the tail behind base, which is on stable storage in the store. found is
 // what the file held, nil when there is none; the store must already have all of it. A file of
-// another shape or version is made anew: no header of an earlier run is left in it.
+// another shape or version is made anew: no header of an earlier run is left in it. Runs only rise,
+// also where the tail is made anew: an older copy of it must not pass for the anchor's.
 //
 // The header is synced before openTail returns, so before the first frame: a frame of a run later
 // than every readable header is therefore damage. The anchor vouches for the run after that, so a
@@ -140,10 +141,13 @@ func parseTailHead(b []byte) (h tailHead, ok bool) {
 // file the first time, a sync each time.
 func (j *Journal) openTail(found *tailImage, base point) (err error) {
 	name := j.o.FS.PathJoin(j.dir, tailName)
-	head := tailHead{tailShape: j.o.tailShape, version: tailVersion, run: 1, base: base, seed: j.seed,
-		boot: j.o.boot}
+	head := tailHead{tailShape: j.o.tailShape, version: tailVersion, run: j.anchor.last + 1,
+		base: base, seed: j.seed, boot: j.o.boot}
 	if j.logs() {
 		head.version = tailLogged
+	}
+	if found != nil {
+		head.run = max(head.run, found.run+1)
 	}
 	if found != nil && (found.tailShape != head.tailShape || found.version != head.version) {
 		if err := j.forgetTail(base); err != nil {
@@ -152,7 +156,10 @@ func (j *Journal) openTail(found *tailImage, base point) (err error) {
 		found = nil
 	}
 	if found != nil {
-		head.run = found.run + 1
+		// The header must not be written over found's: half of it would leave none.
+		if head.run%tailSlots == found.run%tailSlots {
+			head.run++
+		}
 	} else if err := createTail(j.o.FS, j.dir, &head); err != nil {
 		return err
 	}
