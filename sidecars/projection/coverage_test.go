@@ -2,6 +2,7 @@ package projection
 
 import (
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -64,6 +65,41 @@ func TestGivenUpRowsMakeRoomForOthers(t *testing.T) {
 					t.Fatalf("turn %d: aside\n got %+v\nwant %+v", turn, got, want)
 				}
 			}
+		}
+	})
+}
+
+// TestGivenUpTradesAreNotSettledByHand: a settlement by hand of a given-up trade does not settle the
+// trade that gets its id. Those of kept trades and of bookings from outside stay.
+func TestGivenUpTradesAreNotSettledByHand(t *testing.T) {
+	random := seeded(t)
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		h := newHistory(random, 40)
+		drain(t, New(options(h, db)))
+		stay := map[uint64]int64{30: 5, store.FirstExternal + 3: 6}
+		must.OK(t, db.Write(t.Context(), func(tx *store.Tx) error {
+			for seq, at := range map[uint64]int64{30: 5, store.FirstExternal + 3: 6, 31: 7, 40: 8} {
+				if err := tx.NoteForce(seq, at); err != nil {
+					return err
+				}
+			}
+			return nil
+		}))
+		h = h.forked(30)
+		must.Get(GiveUp(t.Context(), db, h, 30, func(*store.Tx, uint64) error { return nil }))(t)
+		h.grow(random, 20)
+		drain(t, New(options(h, db)))
+		for i, want := range rows(h.fills) {
+			if got := table(t, db)[i]; got != want {
+				t.Errorf("row %d:\n got %+v\nwant %+v", i, got, want)
+			}
+		}
+		got := map[uint64]int64{}
+		must.OK(t, db.Read(t.Context(), func(tx *store.Tx) error {
+			return tx.Forces(1, store.FirstVoid, func(seq uint64, at int64) { got[seq] = at })
+		}))
+		if !maps.Equal(got, stay) {
+			t.Errorf("settled by hand: %v, want %v", got, stay)
 		}
 	})
 }
