@@ -198,6 +198,39 @@ func TestCopiesOfOwnMessages(t *testing.T) {
 	})
 }
 
+// Another writer reads a version's second id off the signature and publishes a copy under it at
+// once: the content and the signature are the source's, the message is not.
+func TestCopiesUnderTheSecondID(t *testing.T) {
+	elsewhere(t, func(t *testing.T, r *rig, _ *brokertest.Server) {
+		r.upsert(10)
+		r.step()
+		replica, u := r.replica(false)
+		r.converges(replica, u)
+		sent := r.messages()
+		for i := range sent {
+			m := &sent[i]
+			must.Get(r.stream.broker.Publish(t.Context(), account.Subject(), m.Data,
+				broker.PublishOptions{Signature: m.Signature,
+					MsgID: otherID(account, uint64(i+1), m.Signature)}))(t)
+		}
+		until(t, "they are counted", func() bool { return r.b.Foreign() == uint64(len(sent)) })
+		if got := r.ours(); !slices.Equal(got, span(1, 10)) {
+			t.Errorf("the source's own messages are %v", got)
+		}
+		r.fresh()
+		r.step()
+		r.upsert(1)
+		r.step()
+		r.converges(replica, u)
+		if s := replica.Status(); len(s.Quarantines) != 0 || s.Applied != 1 {
+			t.Errorf("%+v", s)
+		}
+		if got := r.ours(); !slices.Equal(got, span(1, 11)) {
+			t.Errorf("the source's own messages are %v", got)
+		}
+	})
+}
+
 // Messages of the previous build carry no signature. Their bytes and their id identify them as the
 // source's. The database of that build has no key either.
 func TestStreamOfTheBuildBefore(t *testing.T) {

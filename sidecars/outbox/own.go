@@ -3,6 +3,8 @@ package outbox
 import (
 	"context"
 	"time"
+
+	"posttrade/sidecars/store"
 )
 
 // verdict says how a message on the stream relates to its source.
@@ -39,33 +41,39 @@ func (b *Outbox) judge(ctx context.Context, m *Message) (v verdict, version uint
 	if err != nil {
 		return strange, version, err
 	}
-	authentic := signed(key, b.o.Source, version, m)
 	if found && string(row.Payload) == string(m.Data) {
-		// Messages of the previous build are not signed, and have the plain id.
-		if !authentic && m.MsgID != b.o.Source.MsgID(version) {
+		if !b.holds(key, &row, m) {
 			return strange, version, nil
 		}
-		copied, err := b.copied(ctx, row.StreamSequence, m)
+		copied, err := b.copied(ctx, key, &row, m)
 		if copied || err != nil {
 			return strange, version, err
 		}
 		return own, version, nil
 	}
-	if authentic || key == nil {
+	if key == nil || signed(key, b.o.Source, version, m) {
 		return forgotten, version, nil
 	}
 	return strange, version, nil
 }
 
-// copied reports whether a message is another writer's copy of one that the stream still has at the
-// acknowledged sequence. In a stream that was moved or filled again, the only copy may be at
-// another sequence.
-func (b *Outbox) copied(ctx context.Context, acknowledged uint64, m *Message) (bool, error) {
-	if acknowledged == 0 || acknowledged == m.Sequence {
+// holds reports whether a message has the bytes of a row, with a signature or the plain id of its
+// version: messages of the previous build are not signed, and have the plain id.
+func (b *Outbox) holds(key []byte, row *store.OutboxRow, m *Message) bool {
+	return string(row.Payload) == string(m.Data) &&
+		(m.MsgID == b.o.Source.MsgID(row.Version) || signed(key, b.o.Source, row.Version, m))
+}
+
+// copied reports whether a message of a row is another writer's copy: the stream still has the row
+// at the acknowledged sequence, whichever of the version's ids the two have. In a stream that was
+// moved or filled again, the only copy may be at another sequence.
+func (b *Outbox) copied(ctx context.Context, key []byte, row *store.OutboxRow,
+	m *Message) (bool, error) {
+	if row.StreamSequence == 0 || row.StreamSequence == m.Sequence {
 		return false, nil
 	}
-	first, found, err := b.o.Stream.At(ctx, acknowledged)
-	return found && first.MsgID == m.MsgID && string(first.Data) == string(m.Data), err
+	first, found, err := b.o.Stream.At(ctx, row.StreamSequence)
+	return found && b.holds(key, row, &first), err
 }
 
 // Own reports whether a message that a subscription has delivered is the source's, and its version.
