@@ -198,6 +198,38 @@ func TestCopiesOfOwnMessages(t *testing.T) {
 	})
 }
 
+// A copy of an old message is the last one on the stream when a replica subscribes: it is not taken
+// for the source's last message.
+func TestCopyAtTheEndWhenAReplicaSubscribes(t *testing.T) {
+	elsewhere(t, func(t *testing.T, r *rig, _ *brokertest.Server) {
+		r.stream.config.Duplicates = 100 * time.Millisecond
+		r.upsert(10)
+		r.step()
+		sent := r.messages()
+		for _, m := range []Message{sent[0], sent[2]} {
+			until(t, "the stream takes the copy", func() bool {
+				ack, err := r.stream.broker.Publish(t.Context(), account.Subject(), m.Data,
+					broker.PublishOptions{MsgID: m.MsgID, Signature: m.Signature})
+				return err == nil && !ack.Duplicate
+			})
+		}
+		for i, m := range r.messages() {
+			mine, version, err := r.b.Own(t.Context(), 0, &m)
+			if err != nil || mine != (i < 10) {
+				t.Errorf("message %d is the source's version %d: %v, %v", i+1, version, mine, err)
+			}
+		}
+		replica, u := r.replica(false)
+		r.converges(replica, u)
+		r.upsert(1)
+		r.drain()
+		r.converges(replica, u)
+		if s := replica.Status(); len(s.Quarantines) != 0 {
+			t.Errorf("%+v", s)
+		}
+	})
+}
+
 // Another writer reads a version's second id off the signature and publishes a copy under it at
 // once: the content and the signature are the source's, the message is not.
 func TestCopiesUnderTheSecondID(t *testing.T) {

@@ -83,11 +83,12 @@ func (b *Outbox) copied(ctx context.Context, key []byte, row *store.OutboxRow,
 // the stream cannot be read: the caller may ask again for the same message.
 //
 // The subscription asks for each message that it gets, so the usual case, the next version with a
-// signature, must cost no query.
+// signature, must cost no query. A signature alone does not tell a copy of an older version, so
+// without after every message is judged.
 func (b *Outbox) Own(
 	ctx context.Context, after uint64, m *Message,
 ) (mine bool, version uint64, err error) {
-	if version, ok := versionOf(b.o.Source, m); ok && (after == 0 || version == after+1) {
+	if version, ok := versionOf(b.o.Source, m); ok && after > 0 && version == after+1 {
 		key, err := b.signingKey(ctx)
 		if err != nil {
 			return false, version, err
