@@ -55,10 +55,12 @@ type GiveUpResult struct {
 // the rows that the journal does not have aside: to ids of their own (void-<run>-trd-N) and to
 // trade sequences above every history, where the orphan sweep reports them. The projection goes on
 // after the last row that both have. The ids are then free for the trades that the journal will
-// issue: settlements by hand of the former trades are removed, because a note of one settles the row
-// of its trade sequence. also runs in the same transaction, for the records that other packages keep
-// about the rows above kept. When journal and table have nothing in common, GiveUp returns
-// ErrForeign and changes nothing, unless the journal is empty.
+// issue. What is noted about the former trades of these ids ends: settlements by hand are removed,
+// because a note of one settles the row of its trade sequence, and all rules of settlement dates are
+// in force from kept+1 on at the latest, of which the last one counts. also runs in the same
+// transaction, for the records that other packages keep about the rows above kept. When journal and
+// table have nothing in common, GiveUp returns ErrForeign and changes nothing, unless the journal is
+// empty.
 //
 // GiveUp may be repeated after an error: it then finds what is left to move. Each run has names of
 // its own, so rows of an earlier run stay apart.
@@ -96,6 +98,18 @@ func GiveUp(ctx context.Context, db *store.DB, j Journal, head uint64,
 		}
 		_, err = tx.Exec("delete from settlement_forces where trade_seq > $1 and trade_seq < $2",
 			kept.TradeSeq, int64(store.FirstExternal))
+		if err != nil {
+			return err
+		}
+		_, err = tx.Exec("update settlement_rules set first_seq = $1 where first_seq > $1",
+			kept.TradeSeq+1)
+		if err != nil {
+			return err
+		}
+		restored, err := tx.Cursor(store.CursorRestored)
+		if err == nil && restored > kept.TradeSeq {
+			err = tx.SetCursor(store.CursorRestored, kept.TradeSeq)
+		}
 		if err != nil {
 			return err
 		}

@@ -3,6 +3,7 @@ package projection
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"testing"
@@ -127,6 +128,50 @@ func TestRowsMadeAgainAreDatedByTheirRules(t *testing.T) {
 			}
 		}
 		wantTable(t, db, want)
+	})
+}
+
+// Trades that get the ids of given-up ones are dated by the rules that are in force, not by those of
+// the former trades; so are later ones after a change of the rules. Kept rows keep their dates.
+func TestTradesAfterAGivingUpAreDatedByNewRules(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		random := seeded(t)
+		h := newHistory(random, 100)
+		plus := func(days int) func(int64) store.Date {
+			return func(millis int64) store.Date { return settlesOn(millis) + store.Date(days) }
+		}
+		step := func(days int) {
+			o := options(h, db)
+			named := map[string]int{"T+0": 0, "T+5": 5, "T+7": 7}
+			o.Rules, o.SettlementDate = fmt.Sprintf("T+%d", days), plus(days)
+			o.Named = func(rules string) (func(int64) store.Date, bool) {
+				days, known := named[rules]
+				return plus(days), known
+			}
+			drain(t, New(o))
+		}
+		step(0)
+		h.grow(random, 100)
+		step(5)
+		setCursor(t, db, store.CursorRestored, 200)
+		h = h.forked(50)
+		must.Get(GiveUp(t.Context(), db, h, 50, func(*store.Tx, uint64) error { return nil }))(t)
+		h.grow(random, 70)
+		step(5)
+		h.grow(random, 50)
+		step(7)
+		got := table(t, db)
+		for i, want := range rows(h.fills) {
+			switch seq := want.Seq; {
+			case seq > 120:
+				want.SettlementDate += 7
+			case seq > 50:
+				want.SettlementDate += 5
+			}
+			if got[i] != want {
+				t.Fatalf("row %d:\n got %+v\nwant %+v", i, got[i], want)
+			}
+		}
 	})
 }
 
