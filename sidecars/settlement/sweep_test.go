@@ -56,6 +56,24 @@ func TestSweepSettlesWhatIsDueAndNothingElse(t *testing.T) {
 	})
 }
 
+// A trade that was given up is in no accepted history, and does not settle. A booking from outside
+// does.
+func TestSweepLeavesGivenUpTrades(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		day := mustDate(t, "2026-03-06")
+		trade, outside, void := aTrade(1, day), aTrade(2, day), aTrade(3, day-1)
+		outside.ID, outside.Seq = "ext-1", store.FirstExternal
+		void.ID, void.Seq = "void-0-trd-2", store.FirstVoid
+		insert(t, db, trade, outside, void)
+		s := newTest(t, db, newClock(noon("2026-03-06")), 1)
+		mustSweep(t, s, 2)
+		if got := s.Metrics().Swept; got != 2 {
+			t.Errorf("counted %d, want 2", got)
+		}
+		expectRow(t, rows(t, db)[void.Seq], void)
+	})
+}
+
 // The clock is stepped back during a sweep: a trade that is no longer due stays.
 func TestClockSteppedBackWithinASweep(t *testing.T) {
 	storetest.EachInFull(t, func(t *testing.T, db *store.DB) {
@@ -150,7 +168,7 @@ func TestSweepUsesTheIndexes(t *testing.T) {
 				plan.WriteString(r.Text(column) + "\n")
 				return nil
 			},
-				int64(1), store.Date(21_000), 1000)
+				int64(1), store.Date(21_000), 1000, int64(store.FirstVoid))
 		})
 		must.OK(t, err)
 		got := plan.String()

@@ -18,8 +18,9 @@ type SettlementDay struct {
 // SettlementDays returns the dates of from to to that have trades of some accounts, ascending.
 // accounts is as in a TradeFilter. All counts are of one moment.
 //
-// from and to are inclusive. A date without trades has no entry. Rows of every trade sequence
-// count, also bookings from outside. The cost grows with the trades between the two dates.
+// from and to are inclusive. A date without trades has no entry. Bookings from outside count, rows
+// that were given up do not. The cost grows with the trades between the two dates, and with the rows
+// that were given up.
 func (t *Tx) SettlementDays(accounts []uint32, from, to Date) (days []SettlementDay, err error) {
 	if accounts != nil && len(accounts) == 0 {
 		return nil, nil
@@ -48,8 +49,9 @@ func (t *Tx) SettlementDays(accounts []uint32, from, to Date) (days []Settlement
 
 // settlementDays is the statement of SettlementDays: rows of date, part and count, ordered by date
 // and part. Part 0 counts what is due, 1 all that has settled, 2 those of part 1 that were settled
-// by hand: SettlementDays subtracts part 2 from part 1, so part 1 must come first. One statement is
-// one moment, on both databases.
+// by hand: SettlementDays subtracts part 2 from part 1, so part 1 must come first. Parts 0 and 1
+// count every row from their indexes alone, and subtract the rows that were given up, which the
+// index of trade_seq finds. One statement is one moment, on both databases.
 func (t *Tx) settlementDays(accounts []uint32, from, to Date) (sql string, args []any) {
 	args = []any{from, to}
 	scope := ""
@@ -57,12 +59,20 @@ func (t *Tx) settlementDays(accounts []uint32, from, to Date) (sql string, args 
 		args = append(args, numbers(accounts))
 		scope = " and account_id " + t.anyOf("$3")
 	}
-	parts := make([]string, 0, 3)
-	for i, of := range []string{"'Processing'", "'Settled'", "'Settled' and trade_seq in " +
-		"(select trade_seq from settlement_forces)"} {
-		parts = append(parts, fmt.Sprintf("select settlement_date, %d, count(*) from trades "+
-			"where status = %s and settlement_date between $1 and $2%s group by settlement_date",
-			i, of, scope))
+	var parts []string
+	add := func(part int, count, which string) {
+		parts = append(parts, fmt.Sprintf("select settlement_date, %d as part, %s as n from trades "+
+			"where %s and settlement_date between $1 and $2%s group by settlement_date",
+			part, count, which, scope))
 	}
-	return strings.Join(parts, " union all ") + " order by 1, 2", args
+	for part, status := range []string{"Processing", "Settled"} {
+		add(part, "count(*)", "status = '"+status+"'")
+		// The indexes of a status have no trade_seq: this text keeps them from being used.
+		add(part, "-count(*)", fmt.Sprintf("'' || status = '%s' and trade_seq >= %d", status, FirstVoid))
+	}
+	add(2, "count(*)", fmt.Sprintf("status = 'Settled' and trade_seq in "+
+		"(select trade_seq from settlement_forces where trade_seq < %d)", FirstVoid))
+	return "select settlement_date, part, cast(sum(n) as bigint) from (" +
+		strings.Join(parts, " union all ") + ") as counted group by settlement_date, part " +
+		"having sum(n) > 0 order by settlement_date, part", args
 }
