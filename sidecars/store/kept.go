@@ -183,7 +183,8 @@ func (in *keptReader) take(line []byte) error {
 }
 
 // row collects one row. A row behind lastTrade is dropped after its limit column has been read; the
-// values before it are taken back out of args.
+// values before it are taken back out of args. Numbers from FirstExternal on are of bookings from
+// outside, which are behind no trade of the journal.
 func (in *keptReader) row(line []byte) error {
 	var values []json.RawMessage
 	if err := json.Unmarshal(line, &values); err != nil {
@@ -201,7 +202,8 @@ func (in *keptReader) row(line []byte) error {
 			return fmt.Errorf("table %s column %s: %w", in.table.name, c.name, err)
 		}
 		in.args = append(in.args, arg)
-		if n, ok := arg.(int64); ok && c.name == in.table.limit && n > in.lastTrade {
+		if n, ok := arg.(int64); ok && c.name == in.table.limit && n > in.lastTrade &&
+			uint64(n) < FirstExternal {
 			in.args = in.args[:begin]
 			return nil
 		}

@@ -74,6 +74,7 @@ func fillKept(t *testing.T, db *store.DB) {
 		_, _, version := tx.NextVersion("account", 5)
 		act := store.Act{Kind: "epoch", Subject: "s", Object: "{}", New: "1", MadeAt: 5}
 		return errors.Join(tx.PutAct(&act), key, version, tx.NoteForce(4, 11), tx.NoteForce(9, 12),
+			tx.NoteForce(store.FirstExternal, 13), tx.NoteForce(store.FirstVoid, 14),
 			tx.PutMarks(store.DateOf(2026, 11, 20), 1, []store.Mark{{Security: "A", Price: 1, Quality: "F"},
 				{Security: "B", Price: 1<<63 - 1}}, marksNow))
 	})
@@ -83,6 +84,9 @@ func fillKept(t *testing.T, db *store.DB) {
 const insertTrade = "insert into trades (id, trade_seq, account_id, security, side, quantity, " +
 	"price, status, settlement_date, executed_at, booked_at, updated_at, order_id, sequence) values " +
 	"($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)"
+
+// forcedOutside is a settlement by hand of a booking from outside.
+const forcedOutside = "[2305843009213693953,13]"
 
 func TestKeptRowsComeBack(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -115,12 +119,12 @@ func TestKeptRowsComeBack(t *testing.T) {
 		for _, line := range []string{`["ext-a\"<",2305843009213693953,7,"b/B","Sell",3,1,"Settled",` +
 			`"2026-11-23",5,6,7,null,null]`, `[1,4,0,"price,side","x",4,7,"A","Buy",1,2,"Settled",` +
 			`"2026-99-99",5,6,7,"ord-1",8]`, `["operator.acts",1]`, `["recon.repair",2]`,
-			`[3,"T+3",9,5,6]`} {
+			`[3,"T+3",9,5,6]`, forcedOutside} {
 			if !strings.Contains(text, line+"\n") {
 				t.Errorf("kept is\n%s\nwant %s", text, line)
 			}
 		}
-		for _, not := range []string{"trd-4", "void-4", "projection"} {
+		for _, not := range []string{"trd-4", "void-4", "projection", ",14]"} {
 			if strings.Contains(text, not) {
 				t.Errorf("%s is kept although the journal gives it", not)
 			}
@@ -150,7 +154,8 @@ func TestKeptRowsComeBack(t *testing.T) {
 			strings.Contains(got, "T+3") || !strings.Contains(got, "T+1") {
 			t.Errorf("the settlements by hand, and the rules, of later trades:\n%s", got)
 		} else if strings.Contains(got, "[2,9,20,") || strings.Contains(got, "[1,9,0,") ||
-			!strings.Contains(got, "[1,3,9,") || !strings.Contains(got, `"ext-b",2305`) {
+			!strings.Contains(got, "[1,3,9,") || !strings.Contains(got, `"ext-b",2305`) ||
+			!strings.Contains(got, forcedOutside) {
 			t.Errorf("what is about later trades:\n%s", got)
 		}
 		// A backup of a build that kept fewer tables.
@@ -181,6 +186,24 @@ func TestKeptRowsComeBack(t *testing.T) {
 		}
 		if got := keep(t, db); strings.Contains(got, "[") && strings.Contains(got, "[7,") {
 			t.Errorf("a refused text has left\n%s", got)
+		}
+	})
+}
+
+// The last settlement by hand is one of the journal's trades: the projection settles up to it.
+func TestLastForceIsOfTheJournal(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		for _, want := range []uint64{0, 4, 9} {
+			err := db.Write(t.Context(), func(tx *store.Tx) error {
+				if want > 0 {
+					must.OK(t, tx.NoteForce(want, 1))
+				}
+				if got := must.Get(tx.LastForce())(t); got != want {
+					t.Errorf("%d, want %d", got, want)
+				}
+				return errors.Join(tx.NoteForce(store.FirstExternal, 2), tx.NoteForce(store.FirstVoid, 3))
+			})
+			must.OK(t, err)
 		}
 	})
 }

@@ -33,7 +33,8 @@ type keptTable struct {
 	// bytes.
 	order string
 	where string // which rows are kept; "": all
-	limit string // the column that a restore to an earlier trade limits; "": none
+	// limit is the column that a restore to an earlier trade limits, below FirstExternal; "": none.
+	limit string
 	// what an insert does with a row that is there already; "": it fails
 	conflict string
 }
@@ -57,6 +58,7 @@ var keptTables = []keptTable{
 			{name: "enabled", kind: keptBool}, {name: "halted", kind: keptBool}, {name: "version"},
 			{name: "enabled_version"}, {name: "halted_version"}}},
 	{name: "settlement_forces", order: "trade_seq", limit: "trade_seq",
+		where:   fmt.Sprintf("trade_seq < %d", FirstVoid),
 		columns: columnsOf(keptInt, "trade_seq", "forced_at")},
 	{name: "settlement_rules", order: "n", limit: "first_seq",
 		columns: []keptColumn{{name: "n"}, {name: "rules", kind: keptText}, {name: "first_seq"},

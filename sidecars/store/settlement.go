@@ -46,12 +46,13 @@ func (t *Tx) NoteForce(tradeSeq uint64, nowMillis int64) error {
 	return err
 }
 
-// LastForce is the last trade that was settled by hand, 0 for none.
+// LastForce is the journal's last trade that was settled by hand, 0 for none.
 func (t *Tx) LastForce() (tradeSeq uint64, err error) {
-	err = t.Query("select coalesce(max(trade_seq), 0) from settlement_forces", func(r *Row) error {
-		tradeSeq = uint64(r.Int64(0))
-		return nil
-	})
+	err = t.Query("select coalesce(max(trade_seq), 0) from settlement_forces where trade_seq < $1",
+		func(r *Row) error {
+			tradeSeq = uint64(r.Int64(0))
+			return nil
+		}, int64(FirstExternal))
 	return tradeSeq, err
 }
 
