@@ -193,10 +193,11 @@ var testRooms = map[string][]string{
 		"sidecars/store/storetest"},
 	"sidecars/riskextract": {"ring/waittest", "ring/ringtest", "sidecars/store/storetest"},
 	"sidecars/securities":  {"sidecars/store/storetest"},
-	"sidecars/settlement":  {"matcher", "ring/scenariotest", "sidecars/store/storetest"},
-	"sidecars/source":      {"sidecars/accounts", "sidecars/securities", "sidecars/store/storetest"},
-	"sidecars/store":       {"ring/ringtest", "sidecars/store/storetest"},
-	"sidecars/tca":         {"sidecars/store/storetest"},
+	"sidecars/settlement": {"matcher", "ring/scenariotest", "ring/waittest",
+		"sidecars/store/storetest"},
+	"sidecars/source": {"sidecars/accounts", "sidecars/securities", "sidecars/store/storetest"},
+	"sidecars/store":  {"ring/ringtest", "sidecars/store/storetest"},
+	"sidecars/tca":    {"sidecars/store/storetest"},
 }
 
 // storeys is the order of the top-level folders. A package, and a test, may import what is on its

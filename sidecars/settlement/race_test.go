@@ -1,12 +1,14 @@
 package settlement
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"sync"
 	"testing"
 	"time"
 
 	"posttrade/ring/must"
+	"posttrade/ring/waittest"
 	"posttrade/sidecars/store"
 	"posttrade/sidecars/store/storetest"
 )
@@ -100,6 +102,60 @@ func TestSweepPassesOverHeldRows(t *testing.T) {
 		close(release)
 		must.OK(t, <-done)
 		mustSweep(t, s, 3)
+	})
+}
+
+// A force that waits for a row which another transaction deletes and inserts again, as a repair
+// does, settles the new row.
+func TestForceOfARowThatIsReplacedMeanwhile(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		if db.Dialect() != store.Postgres {
+			return // one writer: no other session can hold a row
+		}
+		trade := aTrade(1, mustDate(t, "2026-03-06"))
+		insert(t, db, trade)
+		other := must.Get(db.Twin())(t)
+		defer func() { must.OK(t, other.Close()) }()
+		s := newTest(t, db, newClock(noon("2026-03-05")), 0)
+		done := make(chan error, 1)
+		must.OK(t, other.Write(bounded(t), func(tx *store.Tx) error {
+			if _, err := tx.Exec("delete from trades where id = $1", trade.ID); err != nil {
+				return err
+			}
+			if _, err := tx.InsertTrades([]store.Trade{trade}); err != nil {
+				return err
+			}
+			go func() {
+				row, found, err := s.Force(bounded(t), trade.ID)
+				if err == nil && (!found || row.Status != store.Settled) {
+					err = fmt.Errorf("found %v: %+v", found, row)
+				}
+				done <- err
+			}()
+			waittest.Until(t, "the force waits", func() (waits bool, seen any) {
+				err := tx.Query("select count(*) from pg_locks where not granted and "+
+					"pg_backend_pid() = any(pg_blocking_pids(pid))", func(r *store.Row) error {
+					waits = r.Int64(0) > 0
+					return nil
+				})
+				return waits, err
+			})
+			return nil
+		}))
+		if err := <-done; err != nil || rows(t, db)[1].Status != store.Settled {
+			t.Errorf("force: %v, then %+v", err, rows(t, db)[1])
+		}
+		if s.Metrics().Forced != 1 {
+			t.Errorf("counted %d, want 1", s.Metrics().Forced)
+		}
+		var forced uint64
+		must.OK(t, db.Read(t.Context(), func(tx *store.Tx) (err error) {
+			forced, err = tx.LastForce()
+			return err
+		}))
+		if forced != 1 {
+			t.Errorf("noted for trade %d, want 1", forced)
+		}
 	})
 }
 

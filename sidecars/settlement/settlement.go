@@ -97,14 +97,23 @@ func (s *Settlement) Force(ctx context.Context, tradeID string) (t store.Trade,
 	}
 	var moved int64
 	err = s.write(ctx, func(tx *store.Tx) error {
-		var err error
-		if moved, err = tx.Exec(forceSQL, s.o.Now().UnixMilli(), tradeID); err != nil {
-			return err
+		for {
+			var err error
+			if moved, err = tx.Exec(forceSQL, s.o.Now().UnixMilli(), tradeID); err != nil {
+				return err
+			}
+			if t, found, err = tx.Trade(tradeID); err != nil {
+				return err
+			}
+			switch {
+			case moved > 0:
+				return tx.NoteForce(t.Seq, t.UpdatedAt)
+			case !found || t.Status == store.Settled:
+				return nil
+			}
+			// The update waited for a row that a repair has deleted, and does not see the one that the
+			// repair has inserted in its place. The next statement does.
 		}
-		if t, found, err = tx.Trade(tradeID); err != nil || moved == 0 {
-			return err
-		}
-		return tx.NoteForce(t.Seq, t.UpdatedAt)
 	})
 	if err != nil {
 		err = s.o.DB.TradeLocked(ctx, tradeID, err)
