@@ -186,6 +186,36 @@ func TestPriceOfATickerWithoutItsFirstControl(t *testing.T) {
 	must.OK(t, k.Stop())
 }
 
+// TestPriceOfTheFirstMoment: the time 1970-01-01T00:00:00Z is a time like any other, not that of a
+// message without one.
+func TestPriceOfTheFirstMoment(t *testing.T) {
+	k := feedCore(t, t.TempDir())
+	ctx, cancel := context.WithCancel(t.Context())
+	feed := prices.New(k.Gate, k.Desk)
+	ended := make(chan error, 1)
+	go func() { ended <- feed.Run(ctx) }()
+	const first = `"asOf":"1970-01-01T00:00:00Z"}`
+	feed.Take("pricing.AAPL", []byte(`{"ticker":"AAPL","price":150,`+first))
+	apptest.Until(t, "the price is counted", func() (bool, any) {
+		return feed.Sequenced.Load() == 1, len(ended)
+	})
+	id, _ := k.Gate.Security([]byte("AAPL"))
+	if px, at, ok := k.Gate.Price(id); !ok || px != 150_000_000 || at != 0 {
+		t.Errorf("the price is %d at %d, %v", px, at, ok)
+	}
+	feed.Take("pricing.AAPL", []byte(`{"ticker":"AAPL","price":151}`))
+	feed.Take("pricing.AAPL", []byte(`{"ticker":"AAPL","price":152,`+first))
+	apptest.Until(t, "both prices are counted", func() (bool, any) {
+		return feed.Sequenced.Load()+feed.Late.Load() == 3, len(ended)
+	})
+	if px, _, _ := k.Gate.Price(id); px != 151_000_000 || feed.Late.Load() != 1 {
+		t.Errorf("the price is %d, %d are late", px, feed.Late.Load())
+	}
+	cancel()
+	must.OK(t, <-ended)
+	must.OK(t, k.Stop())
+}
+
 // submitOne sequences a command and waits until it is durable.
 func submitOne(t *testing.T, k *engine.Engine, c matcher.Command) {
 	t.Helper()

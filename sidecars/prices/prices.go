@@ -62,7 +62,7 @@ func New(g *gate.Gate, d *desk.Desk) *Feed {
 //
 // The ticker of the subject and that of the message must be equal. data is not kept.
 func (f *Feed) Take(subject string, data []byte) {
-	ticker, px, asOf, err := readPrice(data)
+	ticker, px, asOf, dated, err := readPrice(data)
 	if err != nil || strings.TrimPrefix(subject, "pricing.") != ticker {
 		f.Malformed.Add(1)
 		return
@@ -73,7 +73,7 @@ func (f *Feed) Take(subject string, data []byte) {
 		return
 	}
 	now := f.now().UnixMilli()
-	if asOf == 0 || asOf > now { // a price from the future would stay fresh for too long
+	if !dated || asOf > now { // a price from the future would stay fresh for too long
 		asOf = f.gate.Now(id, now)
 	}
 	select {
@@ -88,10 +88,11 @@ var (
 	errTime  = errors.New("not an RFC 3339 time")
 )
 
-// readPrice reads {"ticker","price","asOf"?}. It ignores other fields. asOf is 0 when it is absent.
+// readPrice reads {"ticker","price","asOf"?}. It ignores other fields. dated is false when asOf is
+// absent.
 //
 // px is x 1e6, read from a decimal without a float. asOf is RFC 3339.
-func readPrice(data []byte) (ticker string, px, asOfMillis int64, err error) {
+func readPrice(data []byte) (ticker string, px, asOfMillis int64, dated bool, err error) {
 	r := strictjson.NewReader(data)
 	for key := range r.Members {
 		switch string(key) {
@@ -102,8 +103,7 @@ func readPrice(data []byte) (ticker string, px, asOfMillis int64, err error) {
 				r.Fail(errPrice)
 			}
 		case "asOf":
-			var ok bool
-			if asOfMillis, _, ok = timetext.Parse(r.String()); !ok {
+			if asOfMillis, _, dated = timetext.Parse(r.String()); !dated {
 				r.Fail(errTime)
 			}
 		default:
@@ -111,12 +111,12 @@ func readPrice(data []byte) (ticker string, px, asOfMillis int64, err error) {
 		}
 	}
 	if err := r.End(); err != nil {
-		return "", 0, 0, err
+		return "", 0, 0, false, err
 	}
 	if ticker == "" || px == 0 {
-		return "", 0, 0, errPrice
+		return "", 0, 0, false, errPrice
 	}
-	return ticker, px, asOfMillis, nil
+	return ticker, px, asOfMillis, dated, nil
 }
 
 // Run sequences the prices that Take has queued, as many at a time as there are, until ctx ends.
