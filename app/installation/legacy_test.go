@@ -2,6 +2,7 @@ package installation
 
 import (
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"posttrade/httpapi/client"
 	"posttrade/matcher"
 	"posttrade/ring/must"
+	"posttrade/ring/waittest"
 	"posttrade/sidecars/broker"
 	"posttrade/sidecars/broker/brokertest"
 	"posttrade/sidecars/store"
@@ -204,6 +206,33 @@ func TestBookingsByMessageTakeNoIDOfTheEngine(t *testing.T) {
 		in.awaitMatched()
 		wantBooked(t, in, want)
 	})
+}
+
+// TestRefusedBookingsAreLoggedOncePerReason: a sender of many does not fill the log.
+func TestRefusedBookingsAreLoggedOncePerReason(t *testing.T) {
+	nats := brokertest.External(t)
+	var log waittest.Log
+	c := apptest.Settled(t, append(append(anyPorts(t.TempDir()), quick...),
+		"nats.url", nats.URL())...)
+	in := must.Get(Open(t.Context(), c, EngineOptions(c),
+		slog.New(slog.NewTextHandler(&log, nil))))(t)
+	defer func() { must.OK(t, in.Stop()) }()
+	other := newOtherProgram(t, nats.URL())
+	for range 3 {
+		other.book(`{"hidden":1}`)
+		other.book(`{"id":"trd-9","accountId":1,"security":"A","side":"Buy","quantity":1,"price":1,` +
+			`"timestamp":"2026-03-02T15:00:00Z"}`)
+	}
+	apptest.Until(t, "what was published is dealt with", func() (bool, any) {
+		m := in.Beside.Load().projection.Metrics()
+		return m.LegacyMalformed == 3 && m.LegacyForeign == 3, m
+	})
+	for text, want := range map[string]int{"malformed trade message": 1, "FOREIGN_ID": 1,
+		"refused": 2, "hidden": 0} {
+		if n := log.Count(text); n != want {
+			t.Errorf("%q is there %d times, want %d:\n%s", text, n, want, log.String())
+		}
+	}
 }
 
 // wantBooked compares the rows with the replay, and those above it with the bookings from outside.

@@ -27,7 +27,8 @@ type Bookings struct {
 	Book   *projection.Projection
 	Log    *slog.Logger
 
-	said bool // a refused message is in the log already: once is enough
+	// The reasons of which a refused message is in the log already: one of each is enough.
+	saidMalformed, saidForeign bool
 }
 
 // Run takes bookings until ctx ends; then it returns nil.
@@ -50,13 +51,11 @@ func (l *Bookings) take(ctx context.Context, messages []broker.Message) error {
 		switch {
 		case err == nil:
 			err = m.Ack()
-		case errors.Is(err, projection.ErrMalformed), errors.Is(err, projection.ErrForeignID):
-			if !l.said {
-				l.said = true
-				l.Log.Warn(
-					"a booking on the message broker is refused; it and others like it are only counted",
-					"stream", legacyStream.Name, "sequence", m.Sequence, "error", err)
-			}
+		case errors.Is(err, projection.ErrMalformed):
+			l.say(&l.saidMalformed, m, err)
+			err = m.Term(err.Error())
+		case errors.Is(err, projection.ErrForeignID):
+			l.say(&l.saidForeign, m, err)
 			err = m.Term(err.Error())
 		}
 		if err != nil {
@@ -64,4 +63,14 @@ func (l *Bookings) take(ctx context.Context, messages []broker.Message) error {
 		}
 	}
 	return nil
+}
+
+// say logs a refused message, unless one of its reason is in the log. Messages come from outside: a
+// line for each would let their sender fill the log.
+func (l *Bookings) say(said *bool, m *broker.Message, err error) {
+	if !*said {
+		*said = true
+		l.Log.Warn("a booking on the message broker is refused; later ones like it are only counted",
+			"stream", legacyStream.Name, "sequence", m.Sequence, "error", err)
+	}
 }

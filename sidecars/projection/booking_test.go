@@ -116,8 +116,8 @@ func TestBatchOfMessages(t *testing.T) {
 			m.LegacyDuplicates != 3 || m.LegacyForeign != 1 {
 			t.Errorf("metrics %+v", m)
 		}
-		if n := count(log.all(), "level=WARN"); n != 3 {
-			t.Errorf("%d lines, want one for each refused message: %q", n, log.all())
+		if n := count(log.all(), "level=WARN"); n != 0 { // the caller logs what it gets
+			t.Errorf("%d lines about refused messages: %q", n, log.all())
 		}
 		if booked, refused, err := p.BookBatch(t.Context(), nil); booked != 0 ||
 			refused != nil || err != nil {

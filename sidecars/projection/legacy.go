@@ -98,16 +98,14 @@ func (p *Projection) issued(tradeSeq uint64) error {
 	return nil
 }
 
-// refuse counts a message that must be terminated.
-//
-// The warning names the field and has nothing of the body, which comes from outside.
+// refuse counts a message that must be terminated. The caller, which gets err, logs it: err names the
+// field, or the id, and has nothing else of the body, which comes from outside.
 func (p *Projection) refuse(err error) {
 	if errors.Is(err, ErrForeignID) {
 		p.legacyForeign.Add(1)
 	} else {
 		p.legacyMalformed.Add(1)
 	}
-	p.log.Warn("trade message is refused and not booked", "error", err)
 }
 
 // cursorExternal is locked by a transaction that numbers bookings from outside.
