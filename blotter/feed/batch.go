@@ -1,6 +1,9 @@
 package feed
 
-import "sync"
+import (
+	"sync"
+	"sync/atomic"
+)
 
 // batch is the events of some whole commands, formatted. It does not change once it is published,
 // except for the texts of selections, which mu guards. Many readers share its text.
@@ -10,20 +13,22 @@ type batch struct {
 	items       []item
 	text        []byte
 
-	mu  sync.Mutex
-	cut map[string][]byte // the text of a selection, by its key
-	old bool              // cut is not kept any more
+	mu   sync.Mutex
+	cut  map[string][]byte // the text of a selection, by its key
+	kept atomic.Int64      // what cut takes, in bytes; mu guards its changes
+	old  bool              // cut is not kept any more
 }
 
 // cost is about how many bytes of memory the batch takes, without the texts of selections.
 func (b *batch) cost() int { return len(b.text) + len(b.items)*itemCost + batchCost }
 
 // dropSelections drops the texts of selections, and keeps none from then on: the live readers have
-// passed.
-func (b *batch) dropSelections() {
+// passed, or the batch itself is dropped. It returns what they took.
+func (b *batch) dropSelections() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.cut, b.old = nil, true
+	return int(b.kept.Swap(0))
 }
 
 // item is one event's place in the text, and what a selection looks at. So a selection cuts the
@@ -48,29 +53,34 @@ func (b *batch) add(e *Event, render func(b []byte, e *Event) []byte) {
 }
 
 // of returns the text of a selection, all events of the batch. The first reader of a selection
-// makes it, and the others wait for that one: it is made once.
+// makes it, and the others wait for that one: it is made once, unless the texts of other selections
+// have taken the room for them, which is the batch's own text or batchBytes.
 func (b *batch) of(s *Selection) []byte {
 	key := s.Key()
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	text, made := b.cut[key]
-	if made {
+	if text, made := b.cut[key]; made {
 		return text
 	}
-	text = b.selected(s, Position{})
+	text, copied := b.selected(s, Position{})
+	cost := int64(cutCost + len(key))
+	if copied {
+		cost += int64(len(text))
+	}
+	if b.old || b.kept.Load()+cost > int64(max(batchBytes, len(b.text))) {
+		return text
+	}
 	if b.cut == nil {
 		b.cut = map[string][]byte{}
 	}
-	if !b.old {
-		b.cut[key] = text
-	}
+	b.cut[key] = text
+	b.kept.Add(cost)
 	return text
 }
 
-// selected returns the text of the events of a selection behind a position. Where these are all, it
-// is the batch's own.
-func (b *batch) selected(s *Selection, after Position) []byte {
-	var text []byte
+// selected returns the text of the events of a selection behind a position. Where these stand side
+// by side it is a part of the batch's own, else a copy.
+func (b *batch) selected(s *Selection, after Position) (text []byte, copied bool) {
 	from, to := uint32(0), uint32(0) // a run of events that is not copied yet
 	for i := range b.items {
 		it := &b.items[i]
@@ -84,9 +94,9 @@ func (b *batch) selected(s *Selection, after Position) []byte {
 		to = it.to
 	}
 	if len(text) == 0 {
-		return b.text[from:to:to]
+		return b.text[from:to:to], false
 	}
-	return append(text, b.text[from:to]...)
+	return append(text, b.text[from:to]...), true
 }
 
 // appendFrame appends an event as it goes over the wire: a message of a text/event-stream, with id,

@@ -18,7 +18,10 @@
 //   - Nothing beyond the durable head is derived.
 //   - The matcher and the recorder do not know of readers, and no reader waits for another one.
 //   - An event is formatted once (Options.Render), however many readers get it. What a selection
-//     leaves out is cut once per batch for all readers of the same selection.
+//     leaves out is cut once per batch for all readers of the same selection, as long as the batch
+//     has room for the text.
+//   - What is held in memory, with the texts of selections, is bounded (Options.Retain), however
+//     many selections there are.
 //   - A Reader gets every event of its selection behind its position, once and in order, or an end
 //     with a reason. A batch holds whole commands.
 //   - A live reader for which more than MaxPending bytes wait is ended. A reader of older history

@@ -306,6 +306,55 @@ func collected(h *Hub) map[string]float64 {
 	return values
 }
 
+// TestSelectionsAreBoundedInMemory reads every batch with many selections that differ: what is held
+// stays within Retain and the newest batch, and every text is right. Readers of the first selection
+// share its text.
+func TestSelectionsAreBoundedInMemory(t *testing.T) {
+	const retain = 2 << 20
+	h := New(Options{Retain: retain})
+	defer h.Close()
+	line := strings.Repeat("x", 100)
+	all := make([]Selection, 64)
+	for i := range all { // every second event, and nothing of an account that is not there
+		all[i] = Selection{Topics: Orders, Accounts: []uint32{1, 3, uint32(1000 + i)}}
+	}
+	for n := range uint64(30) {
+		b := &batch{first: n + 1, last: n + 1}
+		want := 0
+		for len(b.text) < batchBytes {
+			account := uint32(1 + len(b.items)%4)
+			from := len(b.text)
+			b.add(&Event{Kind: Order, AccountID: account, Position: Position{n + 1, uint32(len(b.items))}},
+				func(b []byte, _ *Event) []byte { return append(b, line...) })
+			if account%2 == 1 {
+				want += len(b.text) - from
+			}
+		}
+		h.hold(b)
+		for i := range all {
+			if got := len(b.of(&all[i])); got != want {
+				t.Fatalf("batch %d: a selection has %d bytes, want %d", n, got, want)
+			}
+		}
+		if one, same := b.of(&all[0]), b.of(&all[0]); &one[0] != &same[0] {
+			t.Fatalf("batch %d: the text of one selection is there twice", n)
+		}
+		held := 0
+		for _, b := range h.batches {
+			held += len(b.text)
+			for _, text := range b.cut {
+				held += len(text)
+			}
+		}
+		if held > retain+batchBytes {
+			t.Fatalf("batch %d: %d bytes are held", n, held)
+		}
+	}
+	if n := len(h.batches); n < 6 || n > 16 {
+		t.Errorf("%d batches are held", n)
+	}
+}
+
 // TestReadersAreBounded: as many as may be, and 8 of older history.
 func TestReadersAreBounded(t *testing.T) {
 	r := newRig(t)

@@ -20,7 +20,7 @@ const (
 	maxHistoryReaders = 8
 	// MaxPending is how many bytes may wait for a live reader.
 	MaxPending = 1 << 20
-	// DefaultRetain is how many bytes of events are held in memory.
+	// DefaultRetain is how many bytes of events, and of the texts of selections, are held in memory.
 	DefaultRetain = 32 << 20
 
 	// batchBytes is the text after which a batch is closed at the end of a command.
@@ -34,8 +34,8 @@ const (
 	look = 200 * time.Millisecond
 	// warmBatches is how many of the newest batches keep the texts of selections.
 	warmBatches = 64
-	// What a batch and an event cost beside their text.
-	batchCost, itemCost = 256, 40
+	// What a batch, an event and the text of a selection cost beside their text.
+	batchCost, itemCost, cutCost = 256, 40, 64
 )
 
 // Errors of Open.
@@ -316,16 +316,22 @@ func (f *follower) publish() {
 	f.build = &batch{first: b.last + 1}
 }
 
-// hold adds a batch to those in memory, and drops the oldest ones beyond what may be held. Under
-// mu.
+// hold adds a batch to those in memory, and drops the oldest ones beyond what may be held, with the
+// texts of selections. Under mu.
 func (h *Hub) hold(b *batch) {
 	h.batches, h.held = append(h.batches, b), h.held+b.cost()
-	if n := len(h.batches); n > warmBatches {
-		h.batches[n-warmBatches-1].dropSelections()
+	cold := max(0, len(h.batches)-warmBatches)
+	if cold > 0 {
+		h.batches[cold-1].dropSelections()
+	}
+	kept := 0
+	for _, b := range h.batches[cold:] {
+		kept += int(b.kept.Load())
 	}
 	drop := 0
-	for h.held > h.o.Retain && drop < len(h.batches)-1 {
+	for h.held+kept > h.o.Retain && drop < len(h.batches)-1 {
 		h.held -= h.batches[drop].cost()
+		kept -= h.batches[drop].dropSelections()
 		drop++
 	}
 	if drop > 0 {

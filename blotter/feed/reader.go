@@ -221,7 +221,7 @@ func (r *Reader) gather(batches []*batch) (n int) {
 		b := batches[n]
 		var text []byte
 		if b.first <= r.at.InputSeq {
-			text = b.selected(&r.s, r.at)
+			text, _ = b.selected(&r.s, r.at)
 		} else {
 			text = b.of(&r.s)
 		}
