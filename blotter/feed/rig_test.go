@@ -124,9 +124,13 @@ func (r *rig) Durable() uint64 {
 }
 
 func (r *rig) WaitDurable(inputSeq uint64, timeout time.Duration) error {
-	timer := time.AfterFunc(timeout, r.moved.Broadcast)
+	until := time.Now().Add(timeout) // before the timer begins, which ends no wait before it
+	timer := time.AfterFunc(timeout, func() {
+		r.mu.Lock() // the waiter looks at the clock and waits under the same lock
+		defer r.mu.Unlock()
+		r.moved.Broadcast()
+	})
 	defer timer.Stop()
-	until := time.Now().Add(timeout)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.waiting++
