@@ -178,6 +178,8 @@ func (q *inquiry) recordProblem(err error) problem {
 		return problemStopping
 	case errors.Is(err, desk.ErrFailed):
 		return problemJournalUnknown
+	case errors.Is(err, desk.ErrTimeout): // the note may yet become durable
+		return problemLate
 	}
 	return q.p.failed(err)
 }

@@ -57,10 +57,7 @@ func (q *inquiry) putMarks(id []byte) problem {
 		q.body.field = ""
 		return q.body.bodyProblem(store.ErrMark, -1)
 	case err != nil:
-		// When the database connection fails during the commit the outcome is unknown.
-		p := q.p.failed(err)
-		p.notSequenced = false
-		return p
+		return q.p.changed(err)
 	}
 	b := append(q.begin(), `{"sessionDate":`...)
 	b = appendDay(b, session)

@@ -90,6 +90,7 @@ type fakes struct {
 	mu       sync.Mutex
 	rows     []store.Trade
 	err      error            // of everything
+	late     error            // of a write that is on record
 	gone     bool             // Force does not find what Trade has found
 	swept    bool             // there was an orphan sweep
 	last     recon.BreakQuery // asked for
@@ -180,8 +181,8 @@ type settler struct{ *fakes }
 
 func (f settler) Force(ctx context.Context, id string) (t store.Trade, found bool, err error) {
 	t, found, err = f.Trade(ctx, id)
-	if f.gone {
-		return store.Trade{}, false, nil
+	if f.gone || f.late != nil {
+		return store.Trade{}, false, f.late
 	}
 	t.Status = store.Settled
 	return t, found, err
@@ -282,6 +283,9 @@ func (f reconciler) Repair(ctx context.Context,
 		if err := q.Record(3, &r); err != nil {
 			return recon.RepairResult{}, fmt.Errorf("recon: record repair: %w", err)
 		}
+		if f.late != nil {
+			return recon.RepairResult{}, f.late
+		}
 	}
 	if !q.DryRun {
 		r.Repair = 3
@@ -295,6 +299,9 @@ func (f reconciler) TakeStatement(ctx context.Context,
 		return recon.Statement{}, err
 	}
 	f.set(func() { f.lines = lines })
+	if f.late != nil {
+		return recon.Statement{}, f.late
+	}
 	return recon.Statement{Accepted: uint64(len(lines)), Matched: 1, Differing: 2, Missing: 3}, nil
 }
 

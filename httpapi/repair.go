@@ -83,6 +83,7 @@ func (q *inquiry) repairTrades() problem {
 	ask.Subject, ask.Address, ask.Reason = by.Subject, by.Address, by.Reason
 	ctx, cancel := q.p.long()
 	defer cancel()
+	recorded := false
 	if !ask.DryRun {
 		// Not before the range and the turn are right: a refusal is no act.
 		ask.Record = func(repair uint64, found *recon.RepairResult) error {
@@ -92,6 +93,7 @@ func (q *inquiry) repairTrades() problem {
 			if unrecorded.status != 0 {
 				return errUnrecorded
 			}
+			recorded = true
 			return nil
 		}
 	}
@@ -102,6 +104,8 @@ func (q *inquiry) repairTrades() problem {
 	case errors.Is(err, recon.ErrRange):
 		q.body.field = "to"
 		return q.body.bodyProblem(errRangeHead, -1)
+	case err != nil && recorded:
+		return q.p.changed(err)
 	case err != nil:
 		return q.p.failed(err)
 	}
@@ -275,7 +279,7 @@ func (q *inquiry) takeStatement() problem {
 	}
 	s, err := q.p.Recon.TakeStatement(ctx, lines)
 	if err != nil {
-		return q.p.failed(err)
+		return q.p.changed(err)
 	}
 	b := append(q.begin(), `{"accepted":`...)
 	b = appendUint(b, s.Accepted)

@@ -3,14 +3,18 @@ package httpapi
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
+	"posttrade/httpapi/client"
 	"posttrade/matcher/desk"
 	"posttrade/matcher/note"
 	"posttrade/sidecars/recon"
+	"posttrade/sidecars/store"
 )
 
 const (
@@ -205,5 +209,61 @@ func TestARefusedRepairIsNoAct(t *testing.T) {
 		string(r.acts[0].Old) != `{"differing":2,"trades":["trd-1","trd-2"]}` ||
 		string(r.acts[0].New) != `{"differing":0}` {
 		t.Errorf("on record: %+v", r.acts)
+	}
+}
+
+// TestAnActOnRecordThatFailsIsUnknown: the act is sequenced, so no problem behind its record says
+// that it is not. A problem in front of the record says so.
+func TestAnActOnRecordThatFailsIsUnknown(t *testing.T) {
+	r := newRecordRig(t)
+	c := client.New(client.Config{Address: r.address, Token: namedToken(testStart, "admin")}).
+		Because("why")
+	t.Cleanup(c.Close)
+	lines := []client.StatementLine{{ID: "ext-1", AccountID: 1, Security: "AAA", Side: "Buy",
+		Quantity: 5, Price: client.Units(2), Timestamp: time.UnixMilli(testStart)}}
+	acts := map[string]func() error{
+		"settlement": func() error {
+			_, err := c.ForceSettlement(t.Context(), "trd-1")
+			return err
+		},
+		"repair": func() error {
+			_, err := c.RepairRows(t.Context(), client.RepairQuery{From: "trd-1", To: "trd-6"})
+			return err
+		},
+		"statement": func() error {
+			_, err := c.TakeStatement(t.Context(), lines)
+			return err
+		},
+	}
+	tests := []struct {
+		name                string
+		early, record, late error
+		code                Code
+		unknown             bool
+	}{
+		{name: "the database before", early: store.ErrUnavailable, code: CodeDatabaseUnavailable},
+		{name: "the desk is closed", record: desk.ErrClosed, code: CodeStopping},
+		{name: "the note has no answer", record: errors.Join(desk.ErrTimeout, context.Canceled),
+			code: CodeOutcomeUnknown, unknown: true},
+		{name: "the database", late: store.ErrUnavailable, code: CodeDatabaseUnavailable, unknown: true},
+		{name: "a lock", late: &store.LockedError{What: "x", Cause: store.ErrLocked},
+			code: CodeDatabaseLocked, unknown: true},
+		{name: "another history", late: store.ErrForeign, code: CodeForeignDatabase, unknown: true},
+		{name: "a stop", late: context.Canceled, code: CodeStopping, unknown: true},
+	}
+	for _, tt := range tests {
+		for name, act := range acts {
+			if tt.early != nil && name == "statement" {
+				continue // it asks the database for nothing before its record
+			}
+			t.Run(name+", "+tt.name, func(t *testing.T) {
+				r.fakes.err, r.failed, r.fakes.late = tt.early, tt.record, tt.late
+				var p *client.Problem
+				if err := act(); !errors.As(err, &p) || p.Code != string(tt.code) ||
+					p.NotSequenced() == tt.unknown || client.Unknown(err) != tt.unknown {
+					t.Errorf("%v, unknown %v", err, client.Unknown(err))
+				}
+			})
+		}
 	}
 }

@@ -104,7 +104,7 @@ func quick() (context.Context, context.CancelFunc) {
 // failed is the problem of an error that a dependency returned. It logs every error without a
 // problem of its own: the dependencies' errors hold none of the caller's bytes.
 //
-// A caller whose write may have been committed clears notSequenced.
+// A caller whose write may have been committed, or is on record, calls changed instead.
 func (s *service) failed(err error) problem {
 	var locked *store.LockedError
 	switch {
@@ -138,4 +138,15 @@ func (s *service) failed(err error) problem {
 		return problemDamaged
 	}
 	return problemCrash
+}
+
+// changed is the problem of a write that the database has not confirmed. When its connection fails
+// during the commit the outcome is unknown, and an operator's act is on record before it is carried
+// out: so none of these problems says "sequenced":false.
+//
+// Each of these writes has the effect of one when it is sent twice.
+func (s *service) changed(err error) problem {
+	p := s.failed(err)
+	p.notSequenced = false
+	return p
 }

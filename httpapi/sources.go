@@ -186,17 +186,6 @@ func (e *sourceRequest) showSourceHealth(s *source) problem {
 	return e.send(200, h.append(e.begin()))
 }
 
-// changed is the problem of a write that a source has not confirmed. When the database connection
-// fails during the commit the outcome is unknown, so none of these problems says "sequenced":false.
-// Setting a record twice has the effect of setting it once.
-//
-// The client may send the request again.
-func (s *source) changed(err error) problem {
-	p := s.failed(err)
-	p.notSequenced = false
-	return p
-}
-
 // problemCapacity is the problem of a new record for which the engine has no room.
 func problemCapacity(what string) problem {
 	return problem{status: fasthttp.StatusConflict, code: CodeCapacity,

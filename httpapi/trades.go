@@ -242,7 +242,7 @@ func (q *inquiry) forceSettlement(id string) problem {
 	t, found, err := q.p.Settlement.Force(ctx, id)
 	switch {
 	case err != nil:
-		return q.p.failed(err)
+		return q.p.changed(err)
 	case !found:
 		return problemTrade // the row disappeared between the two reads
 	}
