@@ -57,7 +57,7 @@ export function found() {
 
 /**
  * @typedef {{query?: Record<string, any>, body?: any, reason?: string, signal?: AbortSignal,
- *   after?: number, accept?: string, headers?: Record<string, string>, unknown?: string}} Ask
+ *   after?: number, accept?: string, headers?: Record<string, string>, unknown?: string}} Ask body: a text is JSON already
  */
 
 /**
@@ -76,7 +76,7 @@ export async function send(method, path, ask = {}) {
   try {
     answer = await fetch(`/api/${path}${queryOf(ask.query)}`, {
       method, headers, signal: ask.signal, credentials: 'same-origin', redirect: 'error',
-      body: ask.body === undefined ? undefined : JSON.stringify(ask.body),
+      body: ask.body === undefined || typeof ask.body === 'string' ? ask.body : JSON.stringify(ask.body),
     });
   } catch (error) {
     if (ask.signal?.aborted) throw error;

@@ -233,6 +233,41 @@ func TestAnActOfAnotherOperatorStays(t *testing.T) {
 	p.clean(s)
 }
 
+// TestAPolicyVersionInNanoseconds: a version above what a JavaScript number holds shows in full, and
+// the next act has the version behind it. A limit is sent with all its digits too.
+func TestAPolicyVersionInNanoseconds(t *testing.T) {
+	const version = 1_796_000_000_123_456_789
+	s := start(t)
+	p := open(t)
+	p.signIn(s)
+	s.call("POST", "order-matcher", "/risk/control/policy", map[string]any{
+		"policyVersion": version, "killSwitch": false})
+	p.goTo(s, "/controls")
+	p.says("policy version 1,796,000,000,123,456,789")
+	p.askKillSwitch("drill")
+	p.press(kb.Enter)
+	p.says("policy version 1,796,000,000,123,456,790", "every new order is refused")
+	p.typeIn("New: Age of a price, ms", "9007199254740993")
+	p.tabTo("button", "Change limits")
+	p.press(kb.Enter)
+	p.says("→ 9,007,199,254,740,993")
+	p.tabTo("textbox", "Reason")
+	p.press("holiday" + kb.Enter)
+	p.says("policy version 1,796,000,000,123,456,791")
+	in := string(s.document("/risk/control/snapshot"))
+	for _, want := range []string{`"policyVersion":1796000000123456791`, `"killSwitch":true`,
+		`"priceMaxAgeMs":9007199254740993`} {
+		if !strings.Contains(in, want) {
+			t.Errorf("%s is not in force: %.300s", want, in)
+		}
+	}
+	p.eventually("the record shows the versions", func() bool {
+		return strings.Contains(p.column("Audit", 7), "1796000000123456791") &&
+			strings.Contains(p.column("Audit", 6), "1796000000123456790")
+	})
+	p.clean(s)
+}
+
 // TestAnActIsOnRecordOnce: an act is done while the record of the one before is read.
 func TestAnActIsOnRecordOnce(t *testing.T) {
 	s := start(t)

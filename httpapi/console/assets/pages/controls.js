@@ -1,5 +1,5 @@
 import { html, useAsked, useEffect, useMemo, useState, useStore } from '../dom.js';
-import { get, may, post, Problem, send } from '../api.js';
+import { may, post, Problem, send } from '../api.js';
 import { instant, whole, zone } from '../format.js';
 import { Ask, Card, Empty, Failure, Field, Loading, Switch, Table, Tag } from '../parts.js';
 import { accountName, accounts, securities, useAccounts, useSecurities } from '../data.js';
@@ -15,6 +15,19 @@ const limitNames = [['maxOrderQuantity', 'Order, quantity'], ['maxOrderNotional'
 
 const PAGE = 500, KEPT = 2000;
 
+/** The controls in force. The version is a BigInt: a client may count it in nanoseconds, which no Number holds. */
+const controls = async () => {
+  const text = await (await send('GET', 'order-matcher/risk/control/snapshot')).text();
+  return { ...JSON.parse(text), policyVersion: BigInt(/"policyVersion":(\d+)/.exec(text)[1]) };
+};
+
+/** The body of an act under the next version. @param {{policyVersion: bigint}} now @param {string} rest its other members */
+const next = (now, rest) => `{"policyVersion":${now.policyVersion + 1n},${rest}}`;
+
+/** A line of the record; a whole number that no Number may hold is the text of its digits. @param {string} line */
+const parse = (line) => JSON.parse(line.replace(/"(?:[^"\\]|\\.)*"|[\d.]+/g,
+  (part) => (/^\d{16,}$/.test(part) ? `"${part}"` : part)));
+
 /** The acts on record, read forwards from where the last call came to; newest first. */
 class Acts {
   constructor() {
@@ -26,7 +39,7 @@ class Acts {
   async read() {
     for (;;) {
       const text = await (await send('GET', 'order-matcher/audit', { query: { fromSeq: this.next, limit: PAGE }, accept: 'application/x-ndjson' })).text();
-      const page = text.split('\n').filter(Boolean).map((l) => JSON.parse(l));
+      const page = text.split('\n').filter(Boolean).map(parse);
       if (!page.length) return this.list;
       this.next = page[page.length - 1].sequence + 1;
       this.list = [...page.reverse(), ...this.list].slice(0, KEPT);
@@ -61,13 +74,13 @@ function Limits({ control, act }) {
   const now = (name) => own[name] ?? control.limits[name];
   const change = (e) => {
     e.preventDefault();
-    const limits = Object.fromEntries(Object.entries(values).filter(([, v]) => v !== '').map(([k, v]) => [k, Number(v)]));
+    const limits = Object.fromEntries(Object.entries(values).filter(([, v]) => v !== '').map(([k, v]) => [k, BigInt(v)]));
     if (!Object.keys(limits).length) return;
     act({
       title: account ? `Change the limits of account ${account}?` : 'Change the limits of all accounts?',
       text: limitNames.filter(([n]) => n in limits).map(([n, label]) => `${label}: ${whole(now(n))} → ${whole(limits[n])}`).join('; '),
       path: account ? `risk/control/accounts/${account}/limits` : 'risk/control/limits',
-      body: (c) => ({ policyVersion: c.policyVersion + 1, limits }), done: () => setValues({}),
+      body: (c) => next(c, `"limits":{${Object.entries(limits).map(([k, v]) => `"${k}":${v}`).join()}}`), done: () => setValues({}),
     });
   };
   return html`<form onSubmit=${change}><div class="filters">
@@ -89,7 +102,7 @@ export default function Controls() {
   useSecurities();
   const admin = may('admin');
   const { answer: control, error, again } = useAsked(2000,
-    async () => (admin ? get('order-matcher/risk/control/snapshot') : null), [admin]);
+    async () => (admin ? controls() : null), [admin]);
   if (!admin) return html`<${Empty}>The controls need an admin token.<//>`;
   if (!control) return error ? html`<${Failure} error=${error} what="The controls" />` : html`<${Loading} what="the controls" />`;
   const act = (what) => setAsk(what);
@@ -97,8 +110,7 @@ export default function Controls() {
     for (let tries = 0; ; tries++) {
       try {
         // What holds now, not when the question was asked: another operator's act meanwhile stays.
-        const now = await get('order-matcher/risk/control/snapshot');
-        await post(`order-matcher/${ask.path}`, ask.body(now), { reason });
+        await post(`order-matcher/${ask.path}`, ask.body(await controls()), { reason });
         break;
       } catch (failure) { // another operator was first: once more, with the version after theirs
         if (!(failure instanceof Problem) || failure.code !== 'STALE_VERSION' || tries > 2) throw failure;
@@ -129,7 +141,7 @@ export default function Controls() {
       <${Card} title="Everything" aside=${html`policy version ${whole(control.policyVersion)}`}>
         <p><span aria-hidden="true">Kill switch</span> <${Switch} label="Kill switch" on=${control.killSwitch} bad onChange=${(v) => act({
           title: v ? 'Refuse every order?' : 'Admit orders again?', text: v ? 'The kill switch refuses every new order, of every account. Resting orders stay.' : '',
-          path: 'risk/control/policy', body: (c) => ({ policyVersion: c.policyVersion + 1, killSwitch: v }) })} /></p>
+          path: 'risk/control/policy', body: (c) => next(c, `"killSwitch":${v}`) })} /></p>
         <p class="note">${control.killSwitch ? 'Every new order is refused.' : 'Orders are admitted.'} The gate is ${control.ready ? 'ready' : 'not ready'}.</p>
         <${Table} label="Sources" rows=${control.sources} fit keyOf=${(s) => s.source} columns=${[
           { label: 'Source', key: 'source' }, { label: 'State', show: (s) => html`<${Tag} kind=${s.state === 'ready' ? 'good' : 'bad'}>${s.state}<//>` },
