@@ -269,3 +269,38 @@ func TestAProofIsVerifiedWithTheNetworkOff(t *testing.T) {
 	p.choose(proofInput, bad)
 	p.says("bad.json: not proven")
 }
+
+// TestOnlyWhatTheJournalHasIsRepaired: the rows of orphans and of bookings from outside are for an
+// operator to judge. The page offers no repair of them, which the server would refuse.
+func TestOnlyWhatTheJournalHasIsRepaired(t *testing.T) {
+	s := start(t)
+	s.fill()
+	s.edit("UPDATE trades SET quantity = 41 WHERE id = 'trd-2'")
+	for seq, id := range map[int]string{99: "trd-99", 98: "void-1-trd-98"} {
+		s.edit(fmt.Sprintf("CREATE TEMP TABLE one AS SELECT * FROM trades WHERE id = 'trd-1'; "+
+			"UPDATE one SET id = '%s', trade_seq = %d; INSERT INTO trades SELECT * FROM one", id, seq))
+	}
+	s.call("POST", "trade-processor", "/recon/statement", []any{map[string]any{"id": "ext-1",
+		"accountId": 1, "security": "AAPL", "side": "Buy", "quantity": 1, "price": 187,
+		"timestamp": "2026-11-20T10:00:00Z"}})
+	p := open(t)
+	p.signIn(s)
+	s.call("POST", "trade-processor", "/recon/orphan-sweep", nil)
+	p.goTo(s, "/reconciliation")
+	p.eventually("all breaks show", func() bool {
+		return p.column("Breaks", 0) == "trd-2 trd-99 void-1-trd-98 ext-1"
+	})
+	for _, n := range p.nodes("button", "") {
+		if name := text(n.Name); strings.HasPrefix(name, "Repair") && name != "Repair trd-2" {
+			t.Errorf("the page offers: %s", name)
+		}
+	}
+	for _, id := range []string{"trd-99", "void-1-trd-98", "ext-1", "trd-2"} {
+		p.goTo(s, "/reconciliation?open="+id)
+		p.eventually("the break is open", func() bool { return len(p.nodes("dialog", "")) == 1 })
+		if offered := len(p.nodes("button", "Repair")) > 0; offered != (id == "trd-2") {
+			t.Errorf("%s: a repair is offered: %v", id, offered)
+		}
+	}
+	p.clean(s, "404")
+}

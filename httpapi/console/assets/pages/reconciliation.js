@@ -6,7 +6,9 @@ import { useQuery } from '../route.js';
 
 export const lead = 'What the journal says, against what the database has.';
 
-const classes = ['MISSING_IN_PROJECTION', 'FIELD_MISMATCH', 'ORPHAN_IN_PROJECTION', 'EXTERNAL'];
+/** The classes whose rows the journal can make again; a row of another one is for an operator to judge. */
+const repairable = ['MISSING_IN_PROJECTION', 'FIELD_MISMATCH'];
+const classes = [...repairable, 'ORPHAN_IN_PROJECTION', 'EXTERNAL'];
 
 /** The bytes of a base64 text as lines of sixteen in hex. @param {string} base64 */
 export function hex(base64) {
@@ -47,7 +49,7 @@ function Break({ of, onClose, onRepair, onForce }) {
     <${Bytes} trade=${of.tradeId} />
     <p class="note">First seen ${instant(of.firstSeenAt)}, last ${instant(of.lastSeenAt)}.</p>
     <footer>${of.projection && status !== 'Settled' && html`<button onClick=${onForce}>Force settle</button>`}
-      <button class="primary" onClick=${onRepair}>Repair</button></footer><//>`;
+      ${repairable.includes(of.class) && html`<button class="primary" onClick=${onRepair}>Repair</button>`}</footer><//>`;
 }
 
 export default function Reconciliation() {
@@ -73,9 +75,7 @@ export default function Reconciliation() {
   const tally = (name, value, bad = false) => html`<div class=${`tile${bad && value ? ' bad' : ''}`}>
     <div class="name">${name}</div><div class="value">${value === null ? '–' : whole(value)}</div></div>`;
   const repair = (b) => setAsk({
-    title: `Repair ${b.tradeId}?`, text: b.class === 'ORPHAN_IN_PROJECTION'
-      ? 'The journal has no such trade: the row is taken out. The record of this act keeps what it was.'
-      : 'The row is made again from the journal. The record of this act keeps what it was.',
+    title: `Repair ${b.tradeId}?`, text: 'The row is made again from the journal. The record of this act keeps what it was.',
     act: async (reason) => {
       const done = await post('trade-processor/recon/repair', { from: b.tradeId, to: b.tradeId, dryRun: false }, { reason });
       setSaid(`${b.tradeId} repaired${done.repaired !== undefined ? `: ${whole(done.repaired)} row` : ''}. The next sweep closes the break.`);
@@ -111,7 +111,8 @@ export default function Reconciliation() {
           { label: 'Account', num: true, show: (b) => (b.journal || b.projection)?.accountId ?? '–' },
           { label: 'Security', show: (b) => (b.journal || b.projection)?.security ?? '–' },
           { label: 'Age', num: true, show: (b) => age(Date.now() - Date.parse(b.firstSeenAt)) },
-          { label: '', show: (b) => html`<button class="small" onClick=${() => repair(b)} aria-label=${`Repair ${b.tradeId}`}>Repair…</button>` }]} /><//>`
+          { label: '', show: (b) => repairable.includes(b.class)
+            && html`<button class="small" onClick=${() => repair(b)} aria-label=${`Repair ${b.tradeId}`}>Repair…</button>` }]} /><//>`
     : html`<${Empty}>The breaks need an admin token.<//>`}
     ${open && html`<${Break} of=${open} onClose=${() => change({ open: '' })} onRepair=${() => repair(open)} onForce=${() => setAsk({
       title: `Force the settlement of ${open.tradeId}?`, text: 'The trade is settled now, before its date.',
