@@ -108,6 +108,7 @@ func (h *History) Reindex(ctx context.Context,
 	if err != nil {
 		return HistoryInfo{}, fmt.Errorf("blotter: reindex dir=%s: %w", h.dir, err)
 	}
+	ix.inputSeq = info.LastSequence
 	info.DurationMillis = h.now().Sub(start).Milliseconds()
 	if err := h.swap(ix); err != nil {
 		return HistoryInfo{}, fmt.Errorf("blotter: reindex dir=%s: %w", h.dir, err)

@@ -43,6 +43,8 @@ func createIndexFile(path string) (indexFile, error) {
 // mapping. A disk that cannot read a page then causes an error in one reader and not a fatal signal
 // to the process that matches orders.
 type index struct {
+	inputSeq uint64 // every fill of a command up to there is in it
+
 	f     indexFile
 	path  string
 	count uint64

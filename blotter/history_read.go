@@ -8,6 +8,19 @@ import (
 	"posttrade/matcher"
 )
 
+// LastSequence is the command up to which every fill is in the index; false: none has been built.
+//
+// It is where the durable data ended when the last Reindex began. A Page after it has it too, or
+// more. Any goroutine.
+func (h *History) LastSequence() (inputSeq uint64, ok bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.current == nil {
+		return 0, false
+	}
+	return h.current.inputSeq, true
+}
+
 // Page appends to dst up to limit fills with a tradeSeq strictly greater than sinceSeq, ascending
 // and without a hole. next is the sinceSeq of the page after it. ok is false when there is no
 // readable index: none has been built, or the last one is damaged. Reindex makes a new one.

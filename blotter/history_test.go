@@ -130,6 +130,9 @@ func TestHistoryGivesBackEveryFill(t *testing.T) {
 		if info != want {
 			t.Fatalf("got %+v, want %+v", info, want)
 		}
+		if last, ok := h.LastSequence(); last != 3*n || !ok {
+			t.Fatalf("the index ends at %d, %v, want %d", last, ok, 3*n)
+		}
 		expectAll(t, h, n)
 		if names := filesIn(t, dir); !slices.Equal(names, []string{fmt.Sprintf("fills-%d.index", i+1)}) {
 			t.Fatalf("files %v", names)
@@ -161,6 +164,9 @@ func TestHistoryHasNothingBeforeTheFirstReindex(t *testing.T) {
 	items, next, ok := h.Page(4, 10, nil)
 	if items != nil || next != 4 || ok {
 		t.Fatalf("got %v, %d, %v", items, next, ok)
+	}
+	if last, ok := h.LastSequence(); last != 0 || ok {
+		t.Fatalf("no index ends at %d, %v", last, ok)
 	}
 	if err := h.Range(1, 2, nil); !errors.Is(err, ErrNoHistory) {
 		t.Fatal(err)

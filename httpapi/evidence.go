@@ -48,7 +48,8 @@ var (
 		detail: "as many proofs as may be are being made", notSequenced: true}
 )
 
-// showCheckpoint is GET /log/checkpoint. It needs no token: the note holds hashes only.
+// showCheckpoint is GET /log/checkpoint. It needs no token: the note holds hashes only. The answer is
+// marked with the head of the note, which X-Min-Sequence waits for.
 func (x *exchange) showCheckpoint() problem {
 	if x.m.Evidence == nil {
 		return problemRoute
@@ -59,6 +60,13 @@ func (x *exchange) showCheckpoint() problem {
 	note := x.m.Evidence.Checkpoint()
 	if note == nil {
 		return problemNoHead
+	}
+	if p := x.awaitShown(func() uint64 {
+		note = x.m.Evidence.Checkpoint()
+		head, _ := evidence.ParseNote(note) // the log's own: it can be read
+		return head.Head
+	}); p.status != 0 {
+		return p
 	}
 	return x.sendFile(note, contentTextUTF8, cacheNever)
 }

@@ -3,6 +3,7 @@ package httpapi
 import (
 	"context"
 	"fmt"
+	"sync"
 	"testing"
 
 	"posttrade/journal/evidence"
@@ -10,11 +11,22 @@ import (
 
 // fakeEvidence is a log with one head. Its trade 1 is account 1's, sequence 9 an operator's.
 type fakeEvidence struct {
+	mu   sync.Mutex
 	note []byte
 	fail error
 }
 
-func (f *fakeEvidence) Checkpoint() []byte { return f.note }
+func (f *fakeEvidence) Checkpoint() []byte {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.note
+}
+
+func (f *fakeEvidence) set(note []byte) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.note = note
+}
 
 func (f *fakeEvidence) MemberTree(size uint64) (evidence.MemberTree, error) {
 	if f.note == nil {

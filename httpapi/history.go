@@ -12,6 +12,8 @@ import (
 type History interface {
 	// Reindex goes through the whole journal.
 	Reindex(ctx context.Context) (blotter.HistoryInfo, error)
+	// LastSequence is the command up to which every fill is in the index; false: there is none.
+	LastSequence() (inputSeq uint64, ok bool)
 	// Page appends fills with a trade sequence above sinceSeq; ok is false when
 	// there is no index.
 	Page(sinceSeq uint64, limit int, dst []matcher.Fill) (items []matcher.Fill, next uint64, ok bool)
@@ -47,8 +49,8 @@ func (x *exchange) reindex() problem {
 	return x.send(200, append(appendInt(b, info.DurationMillis), '}'))
 }
 
-// showHistory is GET /recon/full-history/trades. The index holds durable fills only, so the handler
-// waits for nothing.
+// showHistory is GET /recon/full-history/trades. The index holds durable fills only, up to where
+// its reindex began: that is what the answer is marked with, and what X-Min-Sequence waits for.
 //
 // Without an index the answer is 503 NOT_INDEXED.
 func (x *exchange) showHistory() problem {
@@ -60,6 +62,15 @@ func (x *exchange) showHistory() problem {
 	}
 	since, limit, p := x.fillPage(nil)
 	if p.status != 0 {
+		return p
+	}
+	if _, ok := x.m.History.LastSequence(); !ok {
+		return problemNotIndexed
+	}
+	if p := x.awaitShown(func() uint64 {
+		inputSeq, _ := x.m.History.LastSequence()
+		return inputSeq
+	}); p.status != 0 {
 		return p
 	}
 	fills, next, ok := x.m.History.Page(since, limit, x.fills[:0])

@@ -112,8 +112,9 @@ func wantReport(from, to uint64) string {
 
 // fakeHistory has three fills.
 type fakeHistory struct {
-	err     error // of Reindex
-	missing bool  // there is no index
+	err     error         // of Reindex
+	missing bool          // there is no index
+	indexed atomic.Uint64 // LastSequence
 	calls   atomic.Int64
 	life    atomic.Bool // Reindex was given a deadline
 }
@@ -128,6 +129,14 @@ func (f *fakeHistory) Reindex(ctx context.Context) (blotter.HistoryInfo, error) 
 	}
 	return blotter.HistoryInfo{IndexedTrades: 3, LastSequence: 9, LastTradeSeq: 3, DurationMillis: 12},
 		nil
+}
+
+// LastSequence implements History.
+func (f *fakeHistory) LastSequence() (inputSeq uint64, ok bool) {
+	if f.missing {
+		return 0, false
+	}
+	return f.indexed.Load(), true
 }
 
 // Page implements History.

@@ -73,6 +73,25 @@ func (x *exchange) await(r route) problem {
 	return problem{}
 }
 
+// awaitShown waits, behind await, until what an endpoint shows has the sequence that the request
+// asks for, where that is less than the views have. It notes what is shown before the read begins.
+//
+// What is shown sends no signal. Errors: those of lookAgain.
+func (x *exchange) awaitShown(shown func() uint64) problem {
+	wanted, p := minSequence(x.ctx)
+	if p.status != 0 {
+		return p
+	}
+	for late := time.Now().Add(sequencePatience); ; {
+		if x.asOf, x.marked = shown(), true; x.asOf >= wanted {
+			return problem{}
+		}
+		if p := x.m.lookAgain(late); p.status != 0 {
+			return p
+		}
+	}
+}
+
 // reader checks the token of a read, as its endpoint does again before anything else.
 func (x *exchange) reader(r route) problem {
 	switch r {

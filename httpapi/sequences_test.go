@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
@@ -63,6 +64,40 @@ func TestReadsHaveWhatTheyAreAskedFor(t *testing.T) {
 		status, _, body := asked(t, r, "/orders", headerMinSequence, value)
 		if status != 400 || !strings.Contains(body, headerMinSequence) {
 			t.Errorf("%q: %d %s", value, status, body)
+		}
+	}
+}
+
+// TestAReadSaysWhatItShows: the full-history index and the newest head of the log end before what is
+// durable. Each answer is marked with its own end, and a read waits until that has its
+// X-Min-Sequence.
+func TestAReadSaysWhatItShows(t *testing.T) {
+	log := &fakeEvidence{}
+	r := newRig(t)
+	r.serve(func(d *Deps) { d.Evidence = log })
+	seed(r)
+	head := func(inputSeq uint64) []byte {
+		return fmt.Appendf(nil, "origin\n1\n%s=\nhead %d %064d\n\n", strings.Repeat("A", 43), inputSeq, 0)
+	}
+	r.history.indexed.Store(1)
+	log.set(head(1))
+	admin := namedToken(testStart, "admin")
+	for path, later := range map[string]func(){
+		"/recon/full-history/trades": func() { r.history.indexed.Store(3) },
+		"/log/checkpoint":            func() { log.set(head(3)) },
+	} {
+		for min, want := range map[string]int{"1": 200, "2": 503} {
+			status, header, body := askedAt(t, r.address, admin, path, headerMinSequence, min)
+			if status != want || header.Get(headerAsOf) != "1" ||
+				want == 503 && !strings.Contains(body, `"code":"NOT_YET"`) {
+				t.Errorf("%s from %s: %d as of %q, want %d as of 1\n%s", path, min, status,
+					header.Get(headerAsOf), want, body)
+			}
+		}
+		later()
+		if status, header, body := askedAt(t, r.address, admin, path, headerMinSequence,
+			"2"); status != 200 || header.Get(headerAsOf) != "3" {
+			t.Errorf("%s: %d as of %q, want 3\n%s", path, status, header.Get(headerAsOf), body)
 		}
 	}
 }

@@ -104,12 +104,12 @@ func TestEveryReadHasYourWrites(t *testing.T) {
 	i := install(t, t.TempDir(), "evidence.interval", "10ms")
 	i.limit(1, client.Sell, 1, 10)
 	i.limit(2, client.Buy, 1, 10)
-	must.Get(i.processor.OrphanSweep(t.Context()))(t)
 	swap, err := i.orders.Swap(t.Context(), &client.SwapRequest{AccountID: 1, PayReceive: client.Pay,
 		Notional: 1000, FixedRate: 30_000, EffectiveDate: "2026-01-01", MaturityDate: "2027-01-01",
 		Conventions: "USD-SOFR-1Y-ACT360"})
 	must.OK(t, err)
-	i.aProof(fmt.Sprint("inputSeq=", swap.Sequence)) // the log has it
+	must.Get(i.processor.OrphanSweep(t.Context()))(t) // the full history has it
+	i.aProof(fmt.Sprint("inputSeq=", swap.Sequence))  // the log has it
 	for _, service := range []string{"order-matcher", "trade-processor"} {
 		checkEveryRead(t, "http://"+i.at(service), i.token, "X-Min-Sequence", swap.Sequence)
 	}
