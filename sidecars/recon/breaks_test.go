@@ -6,6 +6,8 @@ import (
 	"errors"
 	"slices"
 	"testing"
+
+	"posttrade/sidecars/store"
 )
 
 func TestBreaksArePagedByClassAndKey(t *testing.T) {
@@ -80,6 +82,23 @@ func TestKeysOfNoPageAreRefused(t *testing.T) {
 	if _, ok := ParseClass("MATCHED"); ok {
 		t.Error("MATCHED is no class of breaks")
 	}
+}
+
+// TestAKeyMayHoldAnyBytes: SQLite goes on behind them; PostgreSQL has no such ids, so the key is
+// none of its pages.
+func TestAKeyMayHoldAnyBytes(t *testing.T) {
+	each(t, 0, 30, func(t *testing.T, g *rig) {
+		want := error(nil)
+		if g.o.DB.Dialect() == store.Postgres {
+			want = ErrKey
+		}
+		for _, id := range []string{"a\x00b", "\xff"} {
+			key := base64.RawURLEncoding.EncodeToString([]byte("2" + id))
+			if _, _, err := g.Breaks(t.Context(), BreakQuery{AfterKey: key}); !errors.Is(err, want) {
+				t.Errorf("behind %q: %v, want %v", id, err, want)
+			}
+		}
+	})
 }
 
 func TestBreaksPassErrorsOn(t *testing.T) {
