@@ -2,12 +2,12 @@ package installation
 
 import (
 	"context"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -57,7 +57,8 @@ func openConsole(c *settings.Config, l *listeners, verifier *gate.Verifier,
 func newConsole(c *settings.Config, l *listeners, verifier *gate.Verifier,
 	registry *httpapi.Registry, log *slog.Logger) (*console.Console, error) {
 	o := console.Options{
-		Verifier: verifier, Names: consoleNames(c, l), Secure: l.tls != nil,
+		Verifier: verifier, Names: consoleNames(c, l),
+		Secure: l.tls != nil || c.Bool("http.behind-proxy"),
 		About: map[string]string{"version": settings.Version(), "profile": c.String("profile"),
 			"durability": c.Durability(), "timezone": c.String("settlement.timezone"),
 			"calendar": c.String("settlement.calendar"),
@@ -80,34 +81,33 @@ func newConsole(c *settings.Config, l *listeners, verifier *gate.Verifier,
 	return console.New(o)
 }
 
-// consoleNames are the names under which browsers reach the console: those of its certificate, that
-// of its address, and those that the operator adds.
+// consoleNames returns the names under which browsers reach the console: those that the operator
+// adds, that of its address, and those of the certificate that is in use when it is called.
 //
 // A request under another name is refused by the console, so that no other web page can reach it
 // under a name of its own. Names are in lower case. A certificate that cannot be parsed adds none.
-func consoleNames(c *settings.Config, l *listeners) (names []string) {
-	add := func(name string) {
+func consoleNames(c *settings.Config, l *listeners) (names func() []string) {
+	var set []string
+	for name := range strings.SplitSeq(strings.ToLower(c.String("console.hosts")), ",") {
 		if name != "" {
-			names = append(names, strings.ToLower(name))
+			set = append(set, name)
 		}
 	}
-	for name := range strings.SplitSeq(c.String("console.hosts"), ",") {
-		add(name)
+	if host, _, err := net.SplitHostPort(c.String("console.listen")); err == nil && host != "" {
+		set = append(set, strings.ToLower(host))
 	}
-	if host, _, err := net.SplitHostPort(c.String("console.listen")); err == nil {
-		add(host)
-	}
-	if l.tls == nil {
-		return names
-	}
-	for _, pair := range l.tls.Certificates {
-		if leaf, err := x509.ParseCertificate(pair.Certificate[0]); err == nil {
+	return func() []string {
+		all := slices.Clone(set)
+		if l.renewed == nil {
+			return all
+		}
+		if leaf := leafOf(l.renewed.current.Load()); leaf != nil {
 			for _, name := range leaf.DNSNames {
-				add(name)
+				all = append(all, strings.ToLower(name))
 			}
 		}
+		return all
 	}
-	return names
 }
 
 // consoleFolders are the folders whose files the console shows to an administrator.

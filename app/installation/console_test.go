@@ -147,3 +147,21 @@ func TestTheConsolesAddress(t *testing.T) {
 		t.Errorf("on: %s", printed)
 	}
 }
+
+// TestTheCookieOfTheConsoleIsForTLSAlone: where the listener has TLS, and where a proxy in front
+// ends it.
+func TestTheCookieOfTheConsoleIsForTLSAlone(t *testing.T) {
+	for proxied, want := range map[string]bool{"true": true, "false": false} {
+		in := install(t, t.TempDir(), "sidecars.enabled", "false", "http.behind-proxy", proxied)
+		at := "http://" + in.at("console")
+		r := must.Get(http.NewRequest("POST", at+"/api/session", strings.NewReader("{}")))(t)
+		r.Header.Set("Origin", at)
+		r.Header.Set("Content-Type", "application/json")
+		a := must.Get(http.DefaultClient.Do(r))(t)
+		a.Body.Close()
+		if c := a.Cookies(); len(c) != 1 || c[0].Secure != want {
+			t.Errorf("http.behind-proxy=%s: %d %v, want a cookie with Secure %v", proxied, a.StatusCode, c,
+				want)
+		}
+	}
+}

@@ -392,14 +392,14 @@ func mustSecret(t *testing.T, i *installed) []byte {
 }
 
 // selfSigned writes a self-signed certificate and its key.
-func selfSigned(t *testing.T) (certificate, key string) {
+func selfSigned(t *testing.T, names ...string) (certificate, key string) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	must.OK(t, err)
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "posttrade"},
-		IPAddresses: []net.IP{net.IPv6loopback},
-		NotBefore:   time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		IPAddresses: []net.IP{net.IPv6loopback}, DNSNames: names,
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
 	must.OK(t, err)

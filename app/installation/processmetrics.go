@@ -59,14 +59,24 @@ func (l *listeners) certificates() (list []certificate) {
 //
 // Its time is the zero time then, which lies in the past.
 func expiryOf(setting string, c *tls.Config) certificate {
-	leaf := c.Certificates[0].Leaf
+	leaf := leafOf(c)
 	if leaf == nil {
-		var err error
-		if leaf, err = x509.ParseCertificate(c.Certificates[0].Certificate[0]); err != nil {
-			return certificate{setting: setting}
-		}
+		return certificate{setting: setting}
 	}
 	return certificate{setting, leaf.NotAfter}
+}
+
+// leafOf is the certificate that a configuration shows, without those that sign it; nil when it
+// cannot be parsed.
+func leafOf(c *tls.Config) *x509.Certificate {
+	if leaf := c.Certificates[0].Leaf; leaf != nil {
+		return leaf
+	}
+	leaf, err := x509.ParseCertificate(c.Certificates[0].Certificate[0])
+	if err != nil {
+		return nil
+	}
+	return leaf
 }
 
 // membersTLS reads the certificate that this member shows to others, nil without one.

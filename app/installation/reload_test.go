@@ -98,3 +98,33 @@ func TestACertificateThatCannotBeReadChangesNothing(t *testing.T) {
 		t.Errorf("the certificate is good again: %v", err)
 	}
 }
+
+// TestTheConsoleKnowsTheNamesOfTheCertificateInUse: a reload with a certificate of another name
+// answers under that name, and no longer under the one before.
+func TestTheConsoleKnowsTheNamesOfTheCertificateInUse(t *testing.T) {
+	certificate, key := selfSigned(t, "Old.example")
+	in := install(t, t.TempDir(), "sidecars.enabled", "false", "http.tls-cert", certificate,
+		"http.tls-key", key, "console.hosts", "desk.example")
+	status := func(host string) int {
+		request := must.Get(http.NewRequest("GET", "https://"+in.at("console")+"/", nil))(t)
+		request.Host = host
+		answer := must.Get(trusting.Do(request))(t)
+		answer.Body.Close()
+		return answer.StatusCode
+	}
+	expect := func(when string, want map[string]int) {
+		t.Helper()
+		for host, want := range want {
+			if got := status(host); got != want {
+				t.Errorf("%s, as %s: %d, want %d", when, host, got, want)
+			}
+		}
+	}
+	expect("at first", map[string]int{"desk.example": 200, "old.example": 200, "new.example": 421})
+	next, nextKey := selfSigned(t, "new.example")
+	for from, to := range map[string]string{next: certificate, nextKey: key} {
+		must.OK(t, os.Rename(from, to))
+	}
+	must.OK(t, in.reload(slog.New(slog.DiscardHandler)))
+	expect("renewed", map[string]int{"desk.example": 200, "old.example": 421, "new.example": 200})
+}

@@ -20,8 +20,9 @@ type Options struct {
 	Verifier *gate.Verifier // checks the tokens; constant
 	// Mint makes the token of the one-click sign-in. Nil: a token must be pasted.
 	Mint func(now time.Time) (token string)
-	// Names are the host names under which the console is reached, beside localhost and IP addresses.
-	Names []string
+	// Names returns the host names under which the console is reached now, in lower case, beside
+	// localhost and IP addresses. Any goroutine calls it, for each request. Nil: there are none.
+	Names func() []string
 	// Secure says that browsers reach the console over TLS only.
 	Secure bool
 	// About is what the pages show of this installation, such as its version.
@@ -82,6 +83,9 @@ type Console struct {
 func New(o Options) (*Console, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Names == nil {
+		o.Names = func() []string { return nil }
 	}
 	files, err := readFiles()
 	if err != nil {

@@ -124,7 +124,9 @@ func without(headers []string, name string) (out []string) {
 }
 
 func TestOnlyKnownNamesAreAnswered(t *testing.T) {
-	r := newRig(t, func(o *Options) { o.Names = []string{"desk.example", "*.wild.example"} })
+	r := newRig(t, func(o *Options) {
+		o.Names = func() []string { return []string{"desk.example", "*.wild.example"} }
+	})
 	_, port, _ := net.SplitHostPort(r.host)
 	for host, want := range map[string]int{
 		r.host: 200, "localhost:" + port: 200, "LOCALHOST": 200, "[::1]:" + port: 200,
@@ -143,7 +145,7 @@ func TestOnlyKnownNamesAreAnswered(t *testing.T) {
 }
 
 func TestOneClickIsForABrowserOnThisMachine(t *testing.T) {
-	r := newRig(t, func(o *Options) { o.Names = []string{"desk.example"} })
+	r := newRig(t, func(o *Options) { o.Names = func() []string { return []string{"desk.example"} } })
 	json := []string{"Content-Type", "application/json"}
 	for name, tt := range map[string]struct {
 		header []string

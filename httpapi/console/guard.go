@@ -47,7 +47,7 @@ func (c *Console) knownHost(host string) bool {
 		return true
 	}
 	name = strings.ToLower(name)
-	return name == "localhost" || slices.ContainsFunc(c.Names, func(known string) bool {
+	return name == "localhost" || slices.ContainsFunc(c.Names(), func(known string) bool {
 		if rest, wild := strings.CutPrefix(known, "*"); wild { // of a certificate: one label
 			label, found := strings.CutSuffix(name, rest)
 			return found && label != "" && !strings.Contains(label, ".")
