@@ -96,7 +96,7 @@ func consistency(ctx *fasthttp.RequestCtx, method methods) (confirmed bool, p pr
 	case string(value) == valueConfirmed:
 		return true, problem{}
 	}
-	return false, problemConsistency
+	return false, badHeader(headerConsistency, "it is confirmed or absent")
 }
 
 // appendLeader renders a problem of the cluster with the leader's name in it.
@@ -124,8 +124,4 @@ var (
 		detail: "no majority confirms that this member leads", notSequenced: true}
 	problemRelayLost = problem{status: 504, code: CodeOutcomeUnknown,
 		detail: "the leader did not answer: the outcome is unknown, repeat with the same clientOrderId"}
-	problemConsistency = problem{status: 400, code: CodeBadRequest,
-		detail: "X-Consistency is confirmed or absent"}
-	problemHeaderValue = problem{status: 400, code: CodeBadRequest,
-		detail: "a header's value holds a control character"}
 )

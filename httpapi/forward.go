@@ -111,16 +111,13 @@ func (f *forwarder) begin(ctx *fasthttp.RequestCtx, at route,
 	if at == routeReport && !ctx.Request.Header.IsHTTP11() {
 		return nil, problemChunks
 	}
-	header, ok := endToEnd(&ctx.Request.Header)
-	if !ok {
-		return nil, problemHeaderValue
-	}
 	select {
 	case f.slots <- struct{}{}:
 	default:
 		f.counts.busy.Add(1)
 		return nil, problemInflight
 	}
+	header := endToEnd(&ctx.Request.Header)
 	header[headerRelayed], header[headerRelayedFor] = []string{f.member}, []string{hostOf(ctx)}
 	x := &exchangeToLeader{f: f, ctx: ctx, header: header, body: bytes.Clone(ctx.Request.Body())}
 	parent := context.Background()

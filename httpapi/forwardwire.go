@@ -85,28 +85,25 @@ func hopByHop(name string) bool {
 	return false
 }
 
-// endToEnd copies the headers of a request that are for the server that answers it. ok is false
-// when a value holds a byte that a header may not have.
+// endToEnd copies the headers of a request that are for the server that answers it. The HTTP library
+// has refused a request with a control character in a header's value.
 //
 // The copies outlive the request, whose bytes the HTTP library uses again. A request without a
 // User-Agent goes on without one.
-func endToEnd(head *fasthttp.RequestHeader) (h http.Header, ok bool) {
-	h = make(http.Header)
+func endToEnd(head *fasthttp.RequestHeader) http.Header {
+	h := make(http.Header)
 	named := string(head.Peek("Connection"))
 	for key, value := range head.All() {
 		name := http.CanonicalHeaderKey(string(key))
 		if hopByHop(name) || listed(named, name) {
 			continue
 		}
-		if !fieldValue(value) {
-			return nil, false
-		}
 		h[wireHeaderName(name)] = append(h[wireHeaderName(name)], string(value))
 	}
 	if _, said := h["User-Agent"]; !said {
 		h["User-Agent"] = []string{""} // otherwise the library sends its own name
 	}
-	return h, true
+	return h
 }
 
 // wireHeaderName is the spelling of a header on the wire. The library repeats a POST by itself when
@@ -128,14 +125,4 @@ func listed(connection, name string) bool {
 		}
 	}
 	return false
-}
-
-// fieldValue reports that a header's value is free of control characters.
-func fieldValue(value []byte) bool {
-	for _, ch := range value {
-		if ch < ' ' && ch != '\t' || ch == 0x7f {
-			return false
-		}
-	}
-	return true
 }

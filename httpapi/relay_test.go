@@ -93,6 +93,7 @@ func TestBadInputIsAnsweredWhereItCame(t *testing.T) {
 		{orders, "GET", "/orders", 400, map[string]string{headerConsistency: "strong"}},
 		{orders, "GET", "/orders", 400, map[string]string{headerConsistency: ""}},
 		{orders, "POST", "/orders", 400, map[string]string{"X-Odd": "a\x01b"}},
+		{orders, "POST", "/orders", 400, map[string]string{"X-Odd": "a\x7fb"}},
 		{stocks, "HEAD", "/stocks", 405, nil}, {stocks, "OPTIONS", "/stocks", 405, nil},
 		{stocks, "PUT", "/stocks", 405, nil},
 		{stocks, "GET", "/account/", 404, nil}, {stocks, "GET", "/stocks/A/B", 404, nil},
@@ -101,6 +102,9 @@ func TestBadInputIsAnsweredWhereItCame(t *testing.T) {
 			header: tt.header}).from(t, "2")
 		if a.status != tt.status || a.header.Get("Content-Type") != contentProblem {
 			t.Errorf("%s %s %v: %d %s", tt.method, tt.path, tt.header, a.status, a.body)
+		}
+		if _, wrong := tt.header[headerConsistency]; wrong && a.field(t, "field") != headerConsistency {
+			t.Errorf("%v: the header is not named: %s", tt.header, a.body)
 		}
 	}
 	for _, h := range hostile {
