@@ -20,13 +20,16 @@ const (
 	maxFigures  = 200 // of a sample: a bound of memory that the series of figures do not reach
 )
 
-// figures are what the pages show over time: a metric with all its series, or one series.
+// figures are what the pages show over time: a metric with all its series, or one series, of a
+// histogram with all its buckets.
 //
 // The list in assets/history.js is the same. A test compares both with what the pages read.
 var figures = []string{
 	"svc_orders_total",
 	"svc_journal_commit_seconds_sum", "svc_journal_commit_seconds_count",
+	"svc_journal_commit_seconds_bucket",
 	`svc_stage_latency_seconds_sum{stage="http"}`, `svc_stage_latency_seconds_count{stage="http"}`,
+	`svc_stage_latency_seconds_bucket{stage="http"}`,
 	"svc_ring_depth",
 	"svc_projection_lag_records", "svc_recon_lag_records", "svc_recon_open_breaks",
 	"svc_replica_lag_records", "svc_outbox_unpublished_rows",
@@ -104,7 +107,11 @@ func parseFigures(text []byte) map[string]float64 {
 		}
 		series := string(line[:cut])
 		metric, _, _ := strings.Cut(series, "{")
-		if !slices.Contains(figures, metric) && !slices.Contains(figures, series) {
+		one := series
+		if labels, _, bucket := strings.Cut(series, `,le="`); bucket {
+			one = labels + "}"
+		}
+		if !slices.Contains(figures, metric) && !slices.Contains(figures, one) {
 			continue
 		}
 		v, err := strconv.ParseFloat(string(line[cut+1:]), 64)

@@ -19,8 +19,9 @@ import (
 // the page, each of them a number.
 func TestTheHistoryIsThere(t *testing.T) {
 	text := "# HELP svc_orders_total x\nsvc_orders_total{decision=\"accepted\"} 7\n" +
-		"svc_stage_latency_seconds_bucket{le=\"1\"} " +
-		"4\nsvc_stage_latency_seconds_sum{stage=\"http\"} NaN\n" +
+		"svc_stage_latency_seconds_bucket{stage=\"ring\",le=\"1\"} 4\n" +
+		"svc_stage_latency_seconds_bucket{stage=\"http\",le=\"1\"} 5\n" +
+		"svc_stage_latency_seconds_sum{stage=\"http\"} NaN\n" +
 		"svc_recon_lag_records 3\nsvc_recon_lag_records_more 3\ngo_goroutines 9\n"
 	r := newRig(t, func(o *Options) {
 		o.Metrics = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -29,7 +30,8 @@ func TestTheHistoryIsThere(t *testing.T) {
 	})
 	admin := r.signedIn(gate.Mint(secret, gate.Claims{Subject: "a", Admin: true}, "", time.Hour,
 		time.Now()))
-	const want = `"metrics":{"svc_orders_total{decision=\"accepted\"}":7,"svc_recon_lag_records":3}`
+	const want = `"metrics":{"svc_orders_total{decision=\"accepted\"}":7,"svc_recon_lag_records":3,` +
+		`"svc_stage_latency_seconds_bucket{stage=\"http\",le=\"1\"}":5}`
 	waittest.Until(t, "the history has "+want, func() (bool, any) {
 		_, said := r.ask("GET", "/api/history", "", admin...)
 		return strings.Contains(said, want), said
@@ -49,8 +51,8 @@ func TestTheHistoryHasWhatThePagesShow(t *testing.T) {
 		kept[one[1]] = true
 	}
 	shown := map[string]bool{}
-	each := regexp.MustCompile(`\b(?:rates|gauge|means)\(`)
-	call := regexp.MustCompile(`\b(rates|gauge|means)\(\w+, (?:sum\(|most\(|\(x\) => total\(x, )?` +
+	each := regexp.MustCompile(`\b(?:rates|gauge|means|p99s)\(`)
+	call := regexp.MustCompile(`\b(rates|gauge|means|p99s)\(\w+, (?:sum\(|most\(|\(x\) => total\(x, )?` +
 		`'(svc_\w+)'(?:, '([^']*)')?`)
 	for _, page := range must.Get(fs.ReadDir(assets, "assets/pages"))(t) {
 		module := text("pages/" + page.Name())
@@ -63,9 +65,12 @@ func TestTheHistoryHasWhatThePagesShow(t *testing.T) {
 			if label != "" {
 				label = "{" + label + "}"
 			}
-			if one[1] == "means" {
+			switch one[1] {
+			case "means":
 				shown[metric+"_sum"+label], shown[metric+"_count"+label] = true, true
-			} else {
+			case "p99s":
+				shown[metric+"_bucket"+label] = true
+			default:
 				shown[metric] = true
 			}
 		}

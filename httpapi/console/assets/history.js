@@ -38,11 +38,16 @@ export function parse(text) {
   return out;
 }
 
-/** What the pages show over time: a metric with all its series, or one series. history.go has the same list. */
+/**
+ * What the pages show over time: a metric with all its series, or one series, of a histogram with all its buckets.
+ * history.go has the same list.
+ */
 const kept = new Set([
   'svc_orders_total',
   'svc_journal_commit_seconds_sum', 'svc_journal_commit_seconds_count',
+  'svc_journal_commit_seconds_bucket',
   'svc_stage_latency_seconds_sum{stage="http"}', 'svc_stage_latency_seconds_count{stage="http"}',
+  'svc_stage_latency_seconds_bucket{stage="http"}',
   'svc_ring_depth',
   'svc_projection_lag_records', 'svc_recon_lag_records', 'svc_recon_open_breaks',
   'svc_replica_lag_records', 'svc_outbox_unpublished_rows',
@@ -55,7 +60,7 @@ const loop = repeat(async () => {
   metrics.set(all);
   /** @type {Record<string, number>} */
   const some = {};
-  for (const name in all) if (kept.has(name) || kept.has(name.split('{')[0])) some[name] = all[name];
+  for (const name in all) if (kept.has(name.replace(/,le="[^"]*"/, '')) || kept.has(name.split('{')[0])) some[name] = all[name];
   if (!read) await readKept();
   const since = Date.now() - KEPT_MS;
   samples.set([...samples.value.filter((s) => s.at > since), { at: Date.now(), metrics: some }]);
@@ -99,5 +104,37 @@ export function means(list, name, label = '') {
     const n = (total(b, `${name}_count`, label) ?? 0) - (total(a, `${name}_count`, label) ?? 0);
     const sum = (total(b, `${name}_sum`, label) ?? 0) - (total(a, `${name}_sum`, label) ?? 0);
     return n > 0 && sum >= 0 ? sum / n : null;
+  });
+}
+
+const WINDOW_MS = 300_000; // of the alerts about latencies
+
+/** The bounds of a histogram and how many are not above each, ascending. @returns {[number, number][]} */
+function buckets(m, name, label) {
+  /** @type {[number, number][]} */
+  const found = [];
+  for (const key in m) {
+    if (!key.startsWith(`${name}_bucket{`) || !key.includes(label)) continue;
+    const le = /\ble="([^"]*)"/.exec(key)[1];
+    found.push([le === '+Inf' ? Infinity : Number(le), m[key]]);
+  }
+  return found.sort((a, b) => a[0] - b[0]);
+}
+
+/**
+ * The 99th percentile of what came in the five minutes before each sample, as far as the samples go back: that of the
+ * alerts, histogram_quantile of Prometheus.
+ */
+export function p99s(list, name, label = '') {
+  const each = list.map((s) => buckets(s.metrics, name, label)), count = (i) => each[i].at(-1)?.[1] ?? 0;
+  let from = 0;
+  return each.map((now, i) => {
+    if (i && count(i) < count(i - 1)) from = i; // another process counts from 0
+    while (list[from].at < list[i].at - WINDOW_MS) from++;
+    const rank = 0.99 * (count(i) - count(from));
+    if (!(rank > 0)) return null;
+    const risen = now.map(([le, n], b) => [le, n - (each[from][b]?.[1] ?? 0)]);
+    const at = risen.findIndex(([, n]) => n >= rank), [le, n] = risen[at], [below, before] = risen[at - 1] ?? [0, 0];
+    return le === Infinity ? below : below + (le - below) * (rank - before) / (n - before);
   });
 }

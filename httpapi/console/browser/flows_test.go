@@ -232,6 +232,36 @@ func TestEveryMetricOfThePagesExists(t *testing.T) {
 	}
 }
 
+// TestATileIsThePercentileOfItsAlert: what histogram_quantile makes of the same buckets. A sample is
+// two minutes after the one before; the window has five.
+func TestATileIsThePercentileOfItsAlert(t *testing.T) {
+	s := start(t)
+	p := open(t)
+	p.signIn(s)
+	for name, tt := range map[string]struct{ counts, want string }{
+		"inside a bucket": {"[[0,0,0,0],[90,90,100,100]]", "[null,9.1]"},
+		"in the first":    {"[[0,0,0,0],[100,100,100,100]]", "[null,0.099]"},
+		"above the last":  {"[[0,0,0,0],[50,50,50,100]]", "[null,10]"},
+		"nothing came":    {"[[7,7,7,7],[7,7,7,7]]", "[null,null]"},
+		"what is older": {"[[0,0,0,0],[0,0,100,100],[0,0,100,100],[0,0,100,100],[100,100,200,200]]",
+			"[null,9.91,9.91,null,0.099]"},
+		"a new process": {"[[0,0,99,99],[0,0,0,0],[100,100,100,100]]", "[null,null,0.099]"},
+	} {
+		got := eval[string](p, `import('/assets/history.js').then(({ p99s }) => JSON.stringify(p99s(`+
+			tt.counts+`.map((counts, i) => ({ at: i * 120000, metrics: Object.fromEntries(
+				['0.1', '1', '10', '+Inf'].map((le, b) => ['svc_x_bucket{stage="http",le="' + le + '"}',
+					counts[b]])) })), 'svc_x', 'stage="http"').map((n) => n && Number(n.toFixed(6)))))`)
+		if got != tt.want {
+			t.Errorf("%s: %s, want %s", name, got, tt.want)
+		}
+	}
+	s.fill()
+	p.eventually("both tiles have their percentile", func() bool {
+		return strings.Count(p.text(), "p99 of 5 min") == 2
+	})
+	p.clean(s)
+}
+
 // TestAProofIsVerifiedWithTheNetworkOff: the file is verified in the browser; a file with one
 // changed character is not proven.
 func TestAProofIsVerifiedWithTheNetworkOff(t *testing.T) {

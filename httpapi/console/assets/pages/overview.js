@@ -4,7 +4,7 @@ import { bounds } from '../bounds.js';
 import { age, duration, whole } from '../format.js';
 import { Card, Failure, Loading, Spark, Table, Tag } from '../parts.js';
 import { health, notReady } from '../health.js';
-import { largest, means, rates, samples, total } from '../history.js';
+import { largest, p99s, rates, samples, total } from '../history.js';
 
 export const lead = 'What runs, how fast, and what lags; each line is the last ten minutes.';
 
@@ -23,8 +23,8 @@ const records = (n) => (n === null ? '–' : whole(n));
 const tiles = /** @type {[string, (l: any[]) => any[], (n: any) => string, string][]} */ ([
   ['Orders', (l) => rates(l, sum('svc_orders_total')), rate, '/s'],
   ['Refused', (l) => rates(l, sum('svc_orders_total', 'rejected')), rate, '/s'],
-  ['Durable latency', (l) => means(l, 'svc_journal_commit_seconds'), duration, ''],
-  ['Answer latency', (l) => means(l, 'svc_stage_latency_seconds', 'stage="http"'), duration, ''],
+  ['Durable latency', (l) => p99s(l, 'svc_journal_commit_seconds'), duration, 'p99 of 5 min'],
+  ['Answer latency', (l) => p99s(l, 'svc_stage_latency_seconds', 'stage="http"'), duration, 'p99 of 5 min'],
   ['Input ring', (l) => gauge(l, sum('svc_ring_depth', '"input"')), records, 'waiting'],
   ['Output ring', (l) => gauge(l, sum('svc_ring_depth', '"output"')), records, 'waiting'],
   ['Projection', (l) => gauge(l, sum('svc_projection_lag_records')), records, 'behind'],
