@@ -56,11 +56,11 @@ type GiveUpResult struct {
 // trade sequences above every history, where the orphan sweep reports them. The projection goes on
 // after the last row that both have. The ids are then free for the trades that the journal will
 // issue. What is noted about the former trades of these ids ends: settlements by hand are removed,
-// because a note of one settles the row of its trade sequence, and all rules of settlement dates are
-// in force from kept+1 on at the latest, of which the last one counts. also runs in the same
+// because a note of one settles the row of its trade sequence, and all rules of settlement dates
+// are in force from kept+1 on at the latest, of which the last one counts. also runs in the same
 // transaction, for the records that other packages keep about the rows above kept. When journal and
-// table have nothing in common, GiveUp returns ErrForeign and changes nothing, unless the journal is
-// empty.
+// table have nothing in common, GiveUp returns ErrForeign and changes nothing, unless the journal
+// is empty.
 //
 // GiveUp may be repeated after an error: it then finds what is left to move. Each run has names of
 // its own, so rows of an earlier run stay apart.

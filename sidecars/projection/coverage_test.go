@@ -69,8 +69,8 @@ func TestGivenUpRowsMakeRoomForOthers(t *testing.T) {
 	})
 }
 
-// TestGivenUpTradesAreNotSettledByHand: a settlement by hand of a given-up trade does not settle the
-// trade that gets its id. Those of kept trades and of bookings from outside stay.
+// TestGivenUpTradesAreNotSettledByHand: a settlement by hand of a given-up trade does not settle
+// the trade that gets its id. Those of kept trades and of bookings from outside stay.
 func TestGivenUpTradesAreNotSettledByHand(t *testing.T) {
 	random := seeded(t)
 	storetest.Each(t, func(t *testing.T, db *store.DB) {

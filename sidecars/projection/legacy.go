@@ -98,8 +98,8 @@ func (p *Projection) issued(tradeSeq uint64) error {
 	return nil
 }
 
-// refuse counts a message that must be terminated. The caller, which gets err, logs it: err names the
-// field, or the id, and has nothing else of the body, which comes from outside.
+// refuse counts a message that must be terminated. The caller, which gets err, logs it: err names
+// the field, or the id, and has nothing else of the body, which comes from outside.
 func (p *Projection) refuse(err error) {
 	if errors.Is(err, ErrForeignID) {
 		p.legacyForeign.Add(1)

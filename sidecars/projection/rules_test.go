@@ -131,8 +131,8 @@ func TestRowsMadeAgainAreDatedByTheirRules(t *testing.T) {
 	})
 }
 
-// Trades that get the ids of given-up ones are dated by the rules that are in force, not by those of
-// the former trades; so are later ones after a change of the rules. Kept rows keep their dates.
+// Trades that get the ids of given-up ones are dated by the rules that are in force, not by those
+// of the former trades; so are later ones after a change of the rules. Kept rows keep their dates.
 func TestTradesAfterAGivingUpAreDatedByNewRules(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		random := seeded(t)

@@ -19,8 +19,8 @@ type SettlementDay struct {
 // accounts is as in a TradeFilter. All counts are of one moment.
 //
 // from and to are inclusive. A date without trades has no entry. Bookings from outside count, rows
-// that were given up do not. The cost grows with the trades between the two dates, and with the rows
-// that were given up.
+// that were given up do not. The cost grows with the trades between the two dates, and with the
+// rows that were given up.
 func (t *Tx) SettlementDays(accounts []uint32, from, to Date) (days []SettlementDay, err error) {
 	if accounts != nil && len(accounts) == 0 {
 		return nil, nil
