@@ -48,8 +48,9 @@ var (
 		detail: "as many proofs as may be are being made", notSequenced: true}
 )
 
-// showCheckpoint is GET /log/checkpoint. It needs no token: the note holds hashes only. The answer is
-// marked with the head of the note, which X-Min-Sequence waits for.
+// showCheckpoint is GET /log/checkpoint. It needs no token: the note holds hashes only.
+//
+// The answer is marked with the head of the note, which X-Min-Sequence waits for.
 func (x *exchange) showCheckpoint() problem {
 	if x.m.Evidence == nil {
 		return problemRoute

@@ -85,8 +85,9 @@ func hopByHop(name string) bool {
 	return false
 }
 
-// endToEnd copies the headers of a request that are for the server that answers it. The HTTP library
-// has refused a request with a control character in a header's value.
+// endToEnd copies the headers of a request that are for the server that answers it.
+//
+// The HTTP library has refused a request with a control character in a header's value.
 //
 // The copies outlive the request, whose bytes the HTTP library uses again. A request without a
 // User-Agent goes on without one.

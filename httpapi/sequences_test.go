@@ -77,7 +77,8 @@ func TestAReadSaysWhatItShows(t *testing.T) {
 	r.serve(func(d *Deps) { d.Evidence = log })
 	seed(r)
 	head := func(inputSeq uint64) []byte {
-		return fmt.Appendf(nil, "origin\n1\n%s=\nhead %d %064d\n\n", strings.Repeat("A", 43), inputSeq, 0)
+		return fmt.Appendf(nil, "origin\n1\n%s=\nhead %d %064d\n\n", strings.Repeat("A", 43),
+			inputSeq, 0)
 	}
 	r.history.indexed.Store(1)
 	log.set(head(1))

@@ -52,8 +52,8 @@ func TestTheHistoryHasWhatThePagesShow(t *testing.T) {
 	}
 	shown := map[string]bool{}
 	each := regexp.MustCompile(`\b(?:rates|gauge|means|p99s)\(`)
-	call := regexp.MustCompile(`\b(rates|gauge|means|p99s)\(\w+, (?:sum\(|most\(|\(x\) => total\(x, )?` +
-		`'(svc_\w+)'(?:, '([^']*)')?`)
+	call := regexp.MustCompile(`\b(rates|gauge|means|p99s)\(` +
+		`\w+, (?:sum\(|most\(|\(x\) => total\(x, )?'(svc_\w+)'(?:, '([^']*)')?`)
 	for _, page := range must.Get(fs.ReadDir(assets, "assets/pages"))(t) {
 		module := text("pages/" + page.Name())
 		calls := call.FindAllStringSubmatch(module, -1)

@@ -232,8 +232,8 @@ func TestEveryMetricOfThePagesExists(t *testing.T) {
 	}
 }
 
-// TestATileIsThePercentileOfItsAlert: what histogram_quantile makes of the same buckets. A sample is
-// two minutes after the one before; the window has five.
+// TestATileIsThePercentileOfItsAlert: what histogram_quantile makes of the same buckets. A sample
+// is two minutes after the one before; the window has five.
 func TestATileIsThePercentileOfItsAlert(t *testing.T) {
 	s := start(t)
 	p := open(t)

@@ -233,8 +233,8 @@ func TestAnActOfAnotherOperatorStays(t *testing.T) {
 	p.clean(s)
 }
 
-// TestAPolicyVersionInNanoseconds: a version above what a JavaScript number holds shows in full, and
-// the next act has the version behind it. A limit is sent with all its digits too.
+// TestAPolicyVersionInNanoseconds: a version above what a JavaScript number holds shows in full,
+// and the next act has the version behind it. A limit is sent with all its digits too.
 func TestAPolicyVersionInNanoseconds(t *testing.T) {
 	const version = 1_796_000_000_123_456_789
 	s := start(t)
