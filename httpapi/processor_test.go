@@ -67,7 +67,8 @@ func processorRows() (rows []row) {
 		"settlementDate=20260303", "cursor=x", "cursor=AAAA",
 		"nonsense=1", "limit=1&limit=1", "security=", "tradeDate=2026-02-30", "tradeDate=",
 		"tradeDate=2026-03-02T10:00:00Z", "from=yesterday", "to=2026-03-02T25:00:00Z",
-		"from=2026-03-02T10:00:00", "from=2026-03-02T10:00:00,5Z", "to=1772445600000", "from=2026-03-03&to=2026-03-02"} {
+		"from=2026-03-02T10:00:00", "from=2026-03-02T10:00:00,5Z", "to=1772445600000",
+		"from=2026-03-03&to=2026-03-02"} {
 		rows = append(rows, row{"GET /trades?" + query, "", "two", 400, CodeBadRequest},
 			row{"GET /trades?" + query, "", "", 401, CodeUnauthorized})
 	}
@@ -78,7 +79,8 @@ func processorRows() (rows []row) {
 		rows = append(rows, row{"GET /settlement/calendar?" + query, "", "two", 400, CodeBadRequest},
 			row{"GET /settlement/calendar?" + query, "", "", 401, CodeUnauthorized})
 	}
-	for _, query := range []string{"from=yesterday", "from=2026-13-01", "to=2026-03-02T10:00:00", "to=2026-03-02T10:00:00,5Z",
+	for _, query := range []string{"from=yesterday", "from=2026-13-01", "to=2026-03-02T10:00:00",
+		"to=2026-03-02T10:00:00,5Z",
 		"to=1772445600000", "to=1970-01-01",
 		"from=1969-12-31", "from=2026-03-03&to=2026-03-02", "accountId=x", "limit=1",
 		"to=2026-03-02T25:00:00Z"} {

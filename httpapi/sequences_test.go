@@ -68,8 +68,8 @@ func TestReadsHaveWhatTheyAreAskedFor(t *testing.T) {
 	}
 }
 
-// TestAReadSaysWhatItShows: the full-history index and the newest head of the log end before what is
-// durable. Each answer is marked with its own end, and a read waits until that has its
+// TestAReadSaysWhatItShows: the full-history index and the newest head of the log end before what
+// is durable. Each answer is marked with its own end, and a read waits until that has its
 // X-Min-Sequence.
 func TestAReadSaysWhatItShows(t *testing.T) {
 	log := &fakeEvidence{}

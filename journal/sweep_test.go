@@ -55,7 +55,8 @@ func TestAnOrderThatSweepsTheBookIsRead(t *testing.T) {
 func expectSwept(t *testing.T, j *Journal, fills uint64) {
 	t.Helper()
 	var trade uint64
-	must.OK(t, j.Replay(context.Background(), 1, func([]matcher.Command, ClientIDs) error { return nil }))
+	must.OK(t, j.Replay(context.Background(), 1,
+		func([]matcher.Command, ClientIDs) error { return nil }))
 	must.OK(t, j.Fills(1, func(all []matcher.Fill) error {
 		for i := range all {
 			if trade++; all[i].TradeSeq != trade {
@@ -75,7 +76,8 @@ func TestMoreFillsThanABlockCountsAreRefused(t *testing.T) {
 	var b Block
 	sweep(&b, 1, 1, 1)
 	// addresses without memory: only the length is looked at
-	region := must.Get(syscall.Mmap(-1, 0, 1<<32, syscall.PROT_NONE, syscall.MAP_PRIVATE|syscall.MAP_ANON))(t)
+	region := must.Get(syscall.Mmap(-1, 0, 1<<32, syscall.PROT_NONE,
+		syscall.MAP_PRIVATE|syscall.MAP_ANON))(t)
 	defer func() { must.OK(t, syscall.Munmap(region)) }()
 	b.fills = region
 	_, err := j.Append(&b)

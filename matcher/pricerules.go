@@ -4,8 +4,8 @@ package matcher
 
 import "math/bits"
 
-// The rules that engine, gate and sessions share. Each of them judges by itself, from its own state;
-// the arithmetic is here once.
+// The rules that engine, gate and sessions share. Each of them judges by itself, from its own
+// state; the arithmetic is here once.
 
 // BeyondCollar reports whether a limit is further from the last price than the collar allows,
 // whatever the age of that price. A last price or a collar of 0 is none. The products are compared

@@ -104,7 +104,8 @@ func (p *policy) toTicks(px int64) (ticks int64, ok bool) {
 	return ticks, ticks*p.tickPx == px
 }
 
-// collar judges a limit against the market price. A limit is what the owner is prepared to pay, so the check does not require a market price.
+// collar judges a limit against the market price. A limit is what the owner is prepared to pay, so
+// the check does not require a market price.
 func (b *bounds) collar(s *security, limit int64) RiskReason {
 	if b.RiskLimits.BeyondCollar(limit, s.lastPx) {
 		return PriceCollar

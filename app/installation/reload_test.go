@@ -70,7 +70,8 @@ func TestHangupReadsTheCertificateAgain(t *testing.T) {
 	}
 	server.cmd.Process.Signal(syscall.SIGTERM)
 	<-server.exited
-	if log := server.log.String(); !strings.Contains(log, `msg=reloaded parts="http.tls-cert admin.tls-cert log.level secrets"`) {
+	if log := server.log.String(); !strings.Contains(log,
+		`msg=reloaded parts="http.tls-cert admin.tls-cert log.level secrets"`) {
 		t.Errorf("the log:\n%s", log)
 	}
 }

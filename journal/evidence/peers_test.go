@@ -139,7 +139,8 @@ func TestSnapshotsAreCompared(t *testing.T) {
 	check := func(divergences uint64, want ...string) {
 		t.Helper()
 		p.round(t.Context())
-		if s := l.State(); !slices.Equal(s.Differs, want) || s.Divergences != divergences || s.Err != nil {
+		if s := l.State(); !slices.Equal(s.Differs, want) || s.Divergences != divergences ||
+			s.Err != nil {
 			t.Errorf("%+v, want %q", s, want)
 		}
 	}

@@ -57,12 +57,13 @@ func TestParseMatchesTheStandardLibrary(t *testing.T) {
 	}
 }
 
-// compareParse compares one text with time.Parse, which accepts more in a few known ways. It reports
-// whether Parse has taken it.
+// compareParse compares one text with time.Parse, which accepts more in a few known ways. It
+// reports whether Parse has taken it.
 func compareParse(t *testing.T, text string) bool {
 	t.Helper()
 	millis, exact, ok := Parse(text)
-	if again, exactToo, okToo := Parse([]byte(text)); again != millis || exact != exactToo || ok != okToo {
+	if again, exactToo, okToo := Parse([]byte(text)); again != millis || exact != exactToo ||
+		ok != okToo {
 		t.Fatalf("%q: as bytes %d, %v, %v", text, again, exactToo, okToo)
 	}
 	lib, err := time.Parse(time.RFC3339, text)
