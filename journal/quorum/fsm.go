@@ -51,7 +51,7 @@ type fsm struct {
 // and for room in the engine's ring. An entry that cannot be read ends the member: to pass it over
 // would make it differ from the others.
 func (f *fsm) Apply(l *raft.Log) any {
-	if f.replaced || f.n.ctx.Err() != nil {
+	if f.ended() {
 		return nil
 	}
 	err := f.n.log.AwaitSynced(l.Index)
@@ -64,6 +64,10 @@ func (f *fsm) Apply(l *raft.Log) any {
 	}
 	return nil
 }
+
+// ended reports that entries are passed over: the state stands still, and the library's index goes
+// on. It stays true once it is.
+func (f *fsm) ended() bool { return f.replaced || f.n.ctx.Err() != nil }
 
 // apply takes one entry, tells uncertainEntries of it and counts it for the compactor.
 func (f *fsm) apply(l *raft.Log) error {
@@ -141,14 +145,18 @@ func (f *fsm) commands(e *commandsEntry, l *raft.Log, own bool) (taken bool, err
 	return true, nil
 }
 
-// errReplaced: no record can be made of a state that another has replaced.
-var errReplaced = errors.New("quorum: a received journal waits to be installed")
+var (
+	// No record can be made of a state that another has replaced.
+	errReplaced = errors.New("quorum: a received journal waits to be installed")
+	// No record can be made of a state that lacks entries which the library counts as applied.
+	errEnded = errors.New("quorum: entries are applied no longer")
+)
 
 // Snapshot implements the library's interface: it notes a number. What it stands for is written by
 // Persist.
 func (f *fsm) Snapshot() (raft.FSMSnapshot, error) {
-	if f.replaced {
-		return nil, errReplaced
+	if f.ended() {
+		return nil, errEnded
 	}
 	return &fsmSnapshot{n: f.n, sequence: f.sequence}, nil
 }
