@@ -125,6 +125,13 @@ func (h ClusterHost) WaitStable(ctx context.Context, sequence uint64) error {
 	return h.Journal.WaitStable(ctx, sequence)
 }
 
+// WaitDecided returns when the answer of a sequence may leave, so the views show it.
+//
+// Errors are those of WaitDurable; the end of ctx is errNotDurable.
+func (h ClusterHost) WaitDecided(ctx context.Context, sequence uint64) error {
+	return h.Watermark.wait(ctx, sequence)
+}
+
 // Transfer is the whole journal, for a member that needs it.
 //
 // The journal stays in use meanwhile; the stream ends at the head of the call. The caller closes

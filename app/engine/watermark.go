@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"sync"
@@ -36,15 +37,20 @@ func (w *watermark) Durable() uint64 { return w.durable.Load() }
 //   - Errors: the failure of the journal, for a sequence that was not durable before it; after
 //     timeout, errNotDurable, with both sequences in the text.
 //   - Cost: one atomic load when inputSeq is durable already. Otherwise it blocks and allocates a
-//     timer. Any goroutine may call it.
+//     context. Any goroutine may call it.
 func (w *watermark) WaitDurable(inputSeq uint64, timeout time.Duration) error {
 	if w.durable.Load() >= inputSeq {
 		return nil
 	}
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	defer cancel()
+	return w.wait(ctx, inputSeq)
+}
+
+// wait is WaitDurable until ctx ends.
+func (w *watermark) wait(ctx context.Context, inputSeq uint64) error {
 	w.waiting.Add(1)
 	defer w.waiting.Add(-1)
-	deadline := time.NewTimer(timeout)
-	defer deadline.Stop()
 	for {
 		w.mu.Lock()
 		if w.raised == nil {
@@ -60,7 +66,7 @@ func (w *watermark) WaitDurable(inputSeq uint64, timeout time.Duration) error {
 		}
 		select {
 		case <-raised:
-		case <-deadline.C:
+		case <-ctx.Done():
 			return fmt.Errorf("sequence %d, durable %d: %w", inputSeq, w.durable.Load(), errNotDurable)
 		}
 	}

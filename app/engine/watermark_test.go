@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"errors"
 	"sync"
 	"testing"
@@ -33,6 +34,24 @@ func TestWatermarkLetsReadersGoInOrder(t *testing.T) {
 		w.raise(seq)
 	}
 	wg.Wait()
+}
+
+// A confirmed read waits for what its member was handed, until its request ends.
+func TestMemberWaitsForWhatItWasHanded(t *testing.T) {
+	h := ClusterHost{&Engine{}}
+	ctx, cancel := context.WithCancel(t.Context())
+	got := make(chan error, 1)
+	go func() { got <- h.WaitDecided(ctx, 3) }()
+	h.Watermark.raise(2)
+	cancel()
+	if err := <-got; !errors.Is(err, errNotDurable) {
+		t.Errorf("not decided: %v", err)
+	}
+	go func() { got <- h.WaitDecided(t.Context(), 3) }()
+	h.Watermark.raise(3)
+	if err := <-got; err != nil {
+		t.Errorf("decided: %v", err)
+	}
 }
 
 func TestWatermarkFailureEndsTheWait(t *testing.T) {

@@ -363,9 +363,11 @@ func (n *Node) Leader(service string) (member, address string) {
 	return memberOf(id), ""
 }
 
-// Confirm asks a majority whether this member still leads. The caller confirms before a read that a
-// decision rests on. It costs a round trip to the others, and blocks for it. An error says that the
-// answer is not certain: the caller must not answer from this member's state.
+// Confirm asks a majority whether this member still leads, and waits until its host shows all that
+// was agreed before the call: a member that begins to lead may have handed it over and not decided
+// it yet. The caller confirms before a read that a decision rests on. It costs a round trip to the
+// others, and blocks for it. An error says that the answer is not certain: the caller must not
+// answer from this member's state.
 func (n *Node) Confirm(ctx context.Context) error {
 	f := n.raft.VerifyLeader()
 	done := make(chan error, 1)
@@ -375,6 +377,9 @@ func (n *Node) Confirm(ctx context.Context) error {
 	case err := <-done:
 		if err == nil && !n.leads.Load() {
 			err = raft.ErrNotLeader
+		}
+		if err == nil {
+			err = n.host.WaitDecided(ctx, n.handed.Load())
 		}
 		if err != nil {
 			return fmt.Errorf("quorum: confirm: %w", err)

@@ -1,6 +1,8 @@
 package quorum
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -81,6 +83,45 @@ func TestThreeMembersAgree(t *testing.T) {
 func (m *member) genesis(t *testing.T) []byte {
 	t.Helper()
 	return must.Get(m.node.Agreed(t.Context()))(t)
+}
+
+// undecided is a host that decides a command when it is told to.
+type undecided struct {
+	*memory
+	asked  chan uint64
+	answer chan error
+}
+
+func (h undecided) WaitDecided(_ context.Context, sequence uint64) error {
+	h.asked <- sequence
+	return <-h.answer
+}
+
+// What a leader was handed before it led may not be decided yet: a confirmed read has to see it.
+func TestConfirmWaitsForWhatWasHandedOver(t *testing.T) {
+	c := newCluster(t, 1)
+	c.start()
+	c.book(3, "")
+	n := c.leader().node
+	host := undecided{c.leader().disk, make(chan uint64), make(chan error)}
+	n.host = host // no entry is under way
+	late := errors.New("not decided in time")
+	for _, want := range []error{nil, late} {
+		done := make(chan error, 1)
+		go func() { done <- n.Confirm(t.Context()) }()
+		select {
+		case seq := <-host.asked:
+			if seq != 3 {
+				t.Errorf("waits for command %d, want 3", seq)
+			}
+		case err := <-done:
+			t.Fatalf("confirmed before it was decided: %v", err)
+		}
+		host.answer <- want
+		if err := <-done; !errors.Is(err, want) {
+			t.Errorf("confirm: %v, want %v", err, want)
+		}
+	}
 }
 
 // A member that does not lead refuses what is handed in, and it is not applied anywhere.

@@ -42,6 +42,9 @@ type Host interface {
 
 	// WaitStable returns when the journal has everything up to a sequence on stable storage.
 	WaitStable(ctx context.Context, sequence uint64) error
+	// WaitDecided returns when the engine has decided everything up to a sequence and shows it, or
+	// when ctx ends.
+	WaitDecided(ctx context.Context, sequence uint64) error
 	// Transfer is the whole journal as it is now. The caller closes it.
 	Transfer() (Transfer, error)
 }

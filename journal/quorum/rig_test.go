@@ -90,6 +90,8 @@ func (m *memory) Size(ref uint64) (n int) {
 
 func (m *memory) WaitStable(ctx context.Context, sequence uint64) error { return ctx.Err() }
 
+func (m *memory) WaitDecided(ctx context.Context, sequence uint64) error { return ctx.Err() }
+
 // Transfer writes the number of commands, then each with its client id.
 func (m *memory) Transfer() (Transfer, error) {
 	m.mu.Lock()

@@ -285,6 +285,9 @@ func (h *simHost) ClientID(ref uint64) []byte {
 // Size implements Host.
 func (h *simHost) Size(uint64) int { return 1 }
 
+// WaitDecided implements Host: Apply decides.
+func (h *simHost) WaitDecided(context.Context, uint64) error { return nil }
+
 // WaitStable implements Host.
 func (h *simHost) WaitStable(_ context.Context, sequence uint64) error {
 	h.mu.Lock()
