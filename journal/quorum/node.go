@@ -78,6 +78,8 @@ type Node struct {
 	leader  atomic.Pointer[leaderEntry] // the last one that was agreed
 	admits  admissions
 	commits timing.Latency
+	// one place for each question of Confirm that the library has not answered
+	confirming chan struct{}
 
 	ctx      context.Context
 	cancel   context.CancelFunc
@@ -100,6 +102,7 @@ func Open(o Options) (_ *Node, err error) {
 	}
 	n := &Node{
 		o: o, known: make(chan struct{}), attached: make(chan struct{}), restart: make(chan struct{}),
+		confirming: make(chan struct{}, maxConfirming),
 	}
 	n.ctx, n.cancel = context.WithCancel(context.Background())
 	defer func() {
@@ -363,16 +366,28 @@ func (n *Node) Leader(service string) (member, address string) {
 	return memberOf(id), ""
 }
 
+// maxConfirming is how many questions the library (v1.8.0) queues before its call blocks.
+const maxConfirming = 64
+
 // Confirm asks a majority whether this member still leads, and waits until its host shows all that
 // was agreed before the call: a member that begins to lead may have handed it over and not decided
 // it yet. The caller confirms before a read that a decision rests on. It costs a round trip to the
 // others, and blocks for it. An error says that the answer is not certain: the caller must not
 // answer from this member's state.
 func (n *Node) Confirm(ctx context.Context) error {
-	f := n.raft.VerifyLeader()
+	select {
+	case n.confirming <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-n.ctx.Done():
+		return ErrClosed
+	}
 	done := make(chan error, 1)
-	// lives as long as the process, if the library is shut down first
-	go func() { done <- f.Error() }()
+	// It waits for the library, and lives as long as the process if that is shut down first.
+	go func() {
+		done <- n.raft.VerifyLeader().Error()
+		<-n.confirming
+	}()
 	select {
 	case err := <-done:
 		if err == nil && !n.leads.Load() {

@@ -5,8 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"testing"
+	"time"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 	"github.com/google/go-cmp/cmp"
 	"github.com/hashicorp/raft"
 
@@ -120,6 +124,55 @@ func TestConfirmWaitsForWhatWasHandedOver(t *testing.T) {
 		host.answer <- want
 		if err := <-done; !errors.Is(err, want) {
 			t.Errorf("confirm: %v, want %v", err, want)
+		}
+	}
+}
+
+// While the library waits for the disk it answers no question. Each Confirm ends with its caller's
+// patience all the same, however many there are.
+func TestConfirmEndsWithItsCaller(t *testing.T) {
+	c := newCluster(t, 1)
+	var held atomic.Pointer[chan struct{}]
+	blocked := make(chan struct{}, 1)
+	c.members[0].o.FS = errorfs.Wrap(vfs.Default, errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if gate := held.Load(); gate != nil && (op.Kind == errorfs.OpFileSync ||
+			op.Kind == errorfs.OpFileSyncData) {
+			select {
+			case blocked <- struct{}{}:
+			default:
+			}
+			<-*gate
+		}
+		return nil
+	}))
+	c.start()
+	c.book(1, "a")
+	n := c.leader().node
+	n.log.Lead(func() bool { return false }) // or the library does not wait for the disk
+	gate := make(chan struct{})
+	held.Store(&gate)
+	defer func() {
+		held.Store(nil)
+		close(gate)
+	}()
+	n.raft.Apply(appendGenesis(nil, n.genesis), 0)
+	<-blocked
+	ctx, cancel := context.WithCancel(t.Context())
+	const questions = 3 * maxConfirming
+	answers := make(chan error, questions)
+	for range questions {
+		go func() { answers <- n.Confirm(ctx) }()
+	}
+	cancel()
+	late := time.After(patience)
+	for i := range questions {
+		select {
+		case err := <-answers:
+			if !errors.Is(err, context.Canceled) {
+				t.Errorf("confirm: %v", err)
+			}
+		case <-late:
+			t.Fatalf("%d of %d have ended", i, questions)
 		}
 	}
 }
