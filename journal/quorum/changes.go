@@ -2,7 +2,10 @@ package quorum
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
+	"sync"
 
 	"github.com/hashicorp/raft"
 )
@@ -111,8 +114,9 @@ func (n *Node) expect(from string, q question) error {
 }
 
 // remove removes every server of a member from the cluster, the leader's own too, and what expect
-// has noted of it. The last server stays (errLastOne). Errors: errNotLeader, errUnderWay,
-// errStranger, those of the record and of the library.
+// has noted of it. The last server stays (errLastOne), and a voter that the others cannot do without
+// (errMinority). Errors: errNotLeader, errUnderWay, errStranger, those of the record and of the
+// library.
 func (n *Node) remove(from string, q question) error {
 	if !n.leads.Load() {
 		return errNotLeader
@@ -129,6 +133,11 @@ func (n *Node) remove(from string, q question) error {
 		}
 		if len(servers) == 1 {
 			return errLastOne
+		}
+		if s.Suffrage == raft.Voter {
+			if err := n.without(q.Member, servers); err != nil {
+				return err
+			}
 		}
 		found = true
 		c := Change{Kind: Removed, Member: q.Member, Old: lineOf(s), Subject: q.Subject,
@@ -153,4 +162,25 @@ func (n *Node) remove(from string, q question) error {
 		n.admits.forget(q.Member)
 		return nil
 	})
+}
+
+// without checks that the voters that remain when a member is removed can agree without it: that a
+// majority of them is sound. It puts a question to each of the others at once.
+func (n *Node) without(member string, servers []raft.Server) error {
+	voters := slices.DeleteFunc(slices.Clone(servers), func(s raft.Server) bool {
+		return memberOf(s.ID) == member || s.Suffrage != raft.Voter
+	})
+	unsound := make([]error, len(voters))
+	var asking sync.WaitGroup
+	for i, s := range voters {
+		if s.ID != n.id {
+			asking.Go(func() { unsound[i] = n.sound(s) })
+		}
+	}
+	asking.Wait()
+	missing := slices.DeleteFunc(unsound, func(err error) bool { return err == nil })
+	if 2*(len(voters)-len(missing)) > len(voters) {
+		return nil
+	}
+	return fmt.Errorf("member %s: %w: %w", member, errMinority, errors.Join(missing...))
 }

@@ -111,6 +111,45 @@ func TestChangesArePutOnRecord(t *testing.T) {
 
 func same(a, b *Server) bool { return a == b || a != nil && b != nil && *a == *b }
 
+// A member that the others cannot do without is not removed, and nothing is put on record. The one
+// that is down is removed.
+func TestRemoveLeavesAMajority(t *testing.T) {
+	c := newCluster(t, 3)
+	r := &record{}
+	for _, m := range c.members {
+		m.o.Record = r.put
+	}
+	c.start()
+	c.book(1, "")
+	var others []*member
+	leader := c.leader()
+	for _, m := range c.members {
+		if m != leader {
+			others = append(others, m)
+		}
+	}
+	down, healthy := others[0], others[1]
+	c.alike(1)
+	down.stop()
+	c.book(1, "") // the leader and the healthy member agree
+	for _, m := range []*member{healthy, leader} {
+		err := leader.node.remove("", question{Member: m.o.Member})
+		if !errors.Is(err, errMinority) || !strings.Contains(err.Error(), "member "+down.o.Member) {
+			t.Errorf("member %s is removed: %v", m.o.Member, err)
+		}
+	}
+	if all, n := r.all(), len(leader.node.servers()); len(all) != 0 || n != 3 {
+		t.Errorf("%d servers; on record are %+v", n, all)
+	}
+	await(t, "the removal", func() bool { // the healthy member may be a moment behind
+		return leader.node.remove("", question{Member: down.o.Member}) == nil
+	})
+	if n := len(leader.node.servers()); n != 2 {
+		t.Errorf("%d servers, want 2", n)
+	}
+	c.book(1, "")
+}
+
 // A change that fails although it is on record is put on record again, as failed.
 func TestFailedChangeIsOnRecord(t *testing.T) {
 	c := newCluster(t, 1)

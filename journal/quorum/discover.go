@@ -349,6 +349,7 @@ var (
 	errThere     = errors.New("it is in this cluster at this address already")
 	errUnderWay  = errors.New("another change is under way")
 	errLastOne   = errors.New("the last member cannot be removed")
+	errMinority  = errors.New("the members that would remain could not agree without it")
 )
 
 // admit lets a disk take part: first without a vote, and with a vote when it has caught up. An
