@@ -330,6 +330,7 @@ func (n *Node) transfer() (Transfer, error) {
 	if !n.awaitHost() {
 		return nil, ErrClosed
 	}
+	n.compactor.sent.Store(true)
 	return n.host.Transfer()
 }
 

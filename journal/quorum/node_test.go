@@ -269,6 +269,67 @@ func TestLostDisk(t *testing.T) {
 	}
 }
 
+// However much is agreed while a journal is on its way, the log keeps what the member needs behind
+// it, and the journal is sent once. The log is cut when the member has caught up, or is too long.
+func TestLogIsKeptWhileAJournalIsSent(t *testing.T) {
+	c := newCluster(t, 3)
+	c.start()
+	c.book(1, "")
+	leader := c.leader()
+	var lost *member
+	for _, m := range c.members {
+		if m != leader {
+			lost = m
+		}
+	}
+	c.alike(1)
+	lost.stop()
+	leader.compactAll()
+	gate := make(chan struct{})
+	leader.disk.change(func() { leader.disk.sending = gate })
+	lost.o.Dir, lost.disk = t.TempDir(), newMemory()
+	lost.start()
+	leader.disk.until(t, "a transfer", func() bool { return leader.disk.sends == 1 })
+	first := must.Get(leader.node.log.FirstIndex())(t)
+	const agreed = promoteWithin + leastKept
+	for range agreed {
+		c.book(1, "")
+	}
+	must.OK(t, leader.node.compact(0))
+	if now := must.Get(leader.node.log.FirstIndex())(t); now != first {
+		t.Errorf("the log begins at %d while a journal is sent, want %d", now, first)
+	}
+	close(gate)
+	<-lost.node.Restart()
+	lost.stop()
+	lost.start()
+	await(t, "a vote for the new disk", lost.node.joined)
+	c.alike(1 + agreed)
+	if leader.disk.sends != 1 {
+		t.Errorf("the journal was sent %d times", leader.disk.sends)
+	}
+	cut := func() bool {
+		must.OK(t, leader.node.compact(0))
+		was := first
+		first = must.Get(leader.node.log.FirstIndex())(t)
+		return first > was
+	}
+	await(t, "the log to be cut", cut)
+
+	lost.stop()
+	leader.node.compactor.sent.Store(true)
+	for range agreed {
+		c.book(1, "")
+	}
+	if cut() {
+		t.Error("the log was cut while a member that was sent the journal is silent")
+	}
+	leader.node.compactor.bytes.Store(heldBytes)
+	if !cut() {
+		t.Error("the log has no bound")
+	}
+}
+
 func TestMembersWithoutAVoteAreNamed(t *testing.T) {
 	c := newCluster(t, 3)
 	c.start()

@@ -33,6 +33,9 @@ type memory struct {
 	clientIDs map[uint64]string // of submissions, by correlation id
 	sizes     map[uint64]int
 	gathered  uint64 // the last submission that the proposer has asked for
+
+	sends   int             // transfers that were begun
+	sending <-chan struct{} // what a transfer waits for before it begins; nil: nothing
 }
 
 func newMemory() *memory {
@@ -94,6 +97,11 @@ func (m *memory) WaitDecided(ctx context.Context, sequence uint64) error { retur
 
 // Transfer writes the number of commands, then each with its client id.
 func (m *memory) Transfer() (Transfer, error) {
+	var gate <-chan struct{}
+	m.change(func() { m.sends, gate = m.sends+1, m.sending })
+	if gate != nil {
+		<-gate
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var b []byte

@@ -1,6 +1,7 @@
 package quorum
 
 import (
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -85,11 +86,14 @@ func (n *Node) propose1stGenesis() error {
 }
 
 // The log is compacted when it has grown by compactBytes or compactEntries since the last time. Of
-// the older entries keptBytes stay, for members that were away.
+// the older entries keptBytes stay, for members that were away. While a member takes in the journal
+// that it was sent, nothing is deleted until heldBytes have come: it needs every entry behind the
+// record that the journal stands for, or it is sent the whole journal again.
 const (
 	compactBytes   = 32 << 20
 	compactEntries = 1 << 16
 	keptBytes      = 64 << 20
+	heldBytes      = 4 << 30
 	// more than one request holds: otherwise a lost answer would cost a snapshot
 	leastKept = 128
 )
@@ -97,6 +101,10 @@ const (
 // compactor decides when the log is compacted. The zero value is ready.
 type compactor struct {
 	bytes, entries atomic.Uint64 // since the last time; writer: the goroutine that applies, and run
+	// The journal was sent, and it is not known yet that every member has caught up since. It is set
+	// by any goroutine that sends, and cleared by run.
+	sent atomic.Bool
+	held uint64 // what has come since the last time that run has compacted nothing for; writer: run
 	// One place: a second signal adds nothing. wake makes it.
 	nudge chan struct{}
 	made  sync.Once
@@ -127,7 +135,7 @@ func (c *compactor) run(n *Node) func() {
 		for {
 			select {
 			case <-nudge:
-				if err := n.Compact(keptBytes); err != nil && n.ctx.Err() == nil {
+				if err := n.compact(keptBytes); err != nil && n.ctx.Err() == nil {
 					n.o.Logger.Warn("cluster: the log was not compacted", "error", err)
 				}
 			case <-n.ctx.Done():
@@ -135,6 +143,24 @@ func (c *compactor) run(n *Node) func() {
 			}
 		}
 	}
+}
+
+// compact is Compact, unless a member has yet to catch up behind a journal that was sent. One
+// goroutine at a time; it blocks for a question to each member.
+func (n *Node) compact(keep uint64) error {
+	c := &n.compactor
+	if c.sent.Swap(false) && slices.ContainsFunc(n.servers(), func(s raft.Server) bool {
+		return s.ID != n.id && n.sound(s) != nil
+	}) {
+		c.sent.Store(true)
+		if c.held+c.bytes.Load() < heldBytes {
+			c.held += c.bytes.Swap(0)
+			c.entries.Store(0)
+			return nil
+		}
+	}
+	c.held = 0
+	return n.Compact(keep)
 }
 
 // Compact makes the member's journal stand for the entries that it has taken in, and deletes those
