@@ -39,7 +39,7 @@ type extracts struct {
 // the progress is kept in a file. Without a broker the log has the announcements.
 //
 // role is one of riskextract's: a single node and a leader write the artifacts, a follower only
-// renders the cuts and keeps a cursor of its own. The measuring tools use it, too. NewExtracts
+// renders the cuts and keeps a cursor of its own, which moves while the member leads, too. The measuring tools use it, too. NewExtracts
 // starts nothing.
 func NewExtracts(c *settings.Config, k *engine.Engine, db *store.DB, b *broker.Broker, role string,
 	log *slog.Logger) *extracts {
@@ -57,8 +57,11 @@ func NewExtracts(c *settings.Config, k *engine.Engine, db *store.DB, b *broker.B
 	if b != nil {
 		o.Returned = b.Changed
 	}
-	if role == riskextract.RoleFollower {
-		o.Own = c.InDataDir("extracts.followed")
+	switch own := c.InDataDir("extracts.followed"); role {
+	case riskextract.RoleFollower:
+		o.Own = own
+	case riskextract.RoleLeader:
+		o.Followed = own
 	}
 	x.Extractor = riskextract.New(o)
 	return x

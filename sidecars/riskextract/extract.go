@@ -49,6 +49,9 @@ type Options struct {
 	// Own is for a member that always follows: the directory of its own cursor, over the cuts that it
 	// has made.
 	Own string
+	// Followed is for the leader: the Own that it has while it follows. That cursor moves with the
+	// leader's, unless cuts before the leader's cursor are still to be made there.
+	Followed string
 	// Returned returns a channel that closes when a lost broker may be back; that ends a pause after
 	// an error. nil: there is no such signal.
 	Returned func() <-chan struct{}
@@ -73,6 +76,9 @@ type Extractor struct {
 	cursor    cursor
 	saved     uint64 // the durable cursor; only Run uses it and the next field
 	announced bool   // a marker above saved was announced
+	// The cursor in Followed; nil when it stays where it is. followed is its value, of Run.
+	own      cursor
+	followed uint64
 }
 
 // New returns an Extractor. It does no work until one of its methods is called.

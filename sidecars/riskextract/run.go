@@ -112,6 +112,9 @@ func (x *Extractor) round(ctx context.Context) error {
 			return err
 		}
 		x.saved = saved
+		if err := x.loadFollowed(ctx); err != nil {
+			return err
+		}
 		x.progress.drop(0, saved) // look wakes the callers of Wait
 	}
 	if err := x.look(ctx); err != nil {
@@ -193,5 +196,36 @@ func (x *Extractor) save(ctx context.Context) error {
 		return err
 	}
 	x.saved, x.announced = passed, false
+	if x.own == nil || passed <= x.followed {
+		return nil
+	}
+	if err := x.own.save(ctx, passed); err != nil {
+		return err
+	}
+	x.followed = passed
+	return nil
+}
+
+// loadFollowed decides whether the cursor in Followed moves: only if this member has made every cut
+// up to the leader's cursor. A follower that has is at most saveEvery behind it, without a marker
+// between.
+func (x *Extractor) loadFollowed(ctx context.Context) (err error) {
+	if x.o.Followed == "" {
+		return nil
+	}
+	own := fileCursor{x.o.Followed}
+	if x.followed, err = own.load(ctx); err != nil || x.followed+saveEvery < x.saved {
+		return err
+	}
+	if x.followed < x.saved {
+		markers, _, err := x.o.Markers(ctx, x.followed+1)
+		if err != nil {
+			return fmt.Errorf("riskextract: markers from=%d: %w", x.followed+1, err)
+		}
+		if len(markers) > 0 && markers[0].Seq <= x.saved {
+			return nil
+		}
+	}
+	x.own = own
 	return nil
 }

@@ -347,6 +347,44 @@ func TestCursorPassesLongStretches(t *testing.T) {
 	}
 }
 
+// TestLeaderMovesItsOwnCursor: a member makes no cut again that it has made while it led. Cuts that
+// it lacks are made when it follows again.
+func TestLeaderMovesItsOwnCursor(t *testing.T) {
+	for _, tt := range []struct {
+		name       string
+		own, moved uint64
+	}{
+		{"it has made all cuts", 5, 12}, {"it is behind, without a marker between", 7, 12},
+		{"it lacks a cut", 3, 3},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r := newRig(t)
+			for _, seq := range []uint64{4, 12} {
+				r.mark(at(seq), goldenEmpty)
+			}
+			own := fileCursor{t.TempDir()}
+			must.OK(t, own.save(t.Context(), tt.own))
+			r.o.Followed = own.dir
+			x := New(r.o)
+			must.OK(t, x.cursor.save(t.Context(), 8)) // of the leader before
+			must.OK(t, x.round(t.Context()))
+			if at := must.Get(own.load(t.Context()))(t); at != tt.moved || x.saved != 12 {
+				t.Errorf("its own cursor is at %d, that of the leader at %d, want %d and 12", at, x.saved,
+					tt.moved)
+			}
+		})
+	}
+	r := newRig(t)
+	own := fileCursor{t.TempDir()}
+	r.o.Followed = own.dir
+	must.OK(t, New(r.o).cursor.save(t.Context(), 2*saveEvery))
+	r.durable = 3 * saveEvery
+	must.OK(t, New(r.o).round(t.Context()))
+	if at := must.Get(own.load(t.Context()))(t); at != 0 {
+		t.Errorf("far behind, its own cursor is at %d, want 0", at)
+	}
+}
+
 // leader are the options of the member that leads.
 func (r *rig) leader() Options {
 	o := r.o
