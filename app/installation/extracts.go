@@ -30,6 +30,11 @@ type extracts struct {
 	Extractor *riskextract.Extractor
 	log       *slog.Logger
 
+	// The engine of the last cut, between two cuts of a round; nil when it is closed. Of the goroutine
+	// that has the Extractor's turn.
+	shadow *journal.Shadow
+	state  *matcher.Engine // the shadow's
+
 	// The inputSeq of the marker, by the stream sequence of a message that is not acknowledged yet.
 	// It is in memory only: a restart loses it.
 	sequenced map[uint64]uint64
@@ -47,7 +52,7 @@ func NewExtracts(c *settings.Config, k *engine.Engine, db *store.DB, b *broker.B
 	o := riskextract.Options{
 		Sink: c.ExtractSink(), Counterparties: c.String("extract.counterparties"),
 		Instruments: c.String("extract.instruments"),
-		Engine:      x.engineAt, Announce: x.announce, Markers: x.markers,
+		Engine:      x.engineAt, CloseEngine: x.closeEngine, Announce: x.announce, Markers: x.markers,
 		Role: func() string { return role }, DB: db, Now: time.Now, Logger: log,
 	}
 	if db != nil {
@@ -69,25 +74,41 @@ func NewExtracts(c *settings.Config, k *engine.Engine, db *store.DB, b *broker.B
 
 // engineAt returns a second engine with the exact state at a sequence.
 //
-// It replays from the newest snapshot at or before seq, so the cost grows with the commands
-// between. The second result closes the engine; the caller must call it. seq must be durable.
-func (x *extracts) engineAt(ctx context.Context,
-	seq uint64) (riskextract.State, func() error, error) {
-	var state *matcher.Engine // the shadow keeps the one that was made last
-	shadow, err := journal.NewShadow(x.k.Journal, func(snapshot io.Reader) (journal.Engine, error) {
-		e, err := engine.RebuildFrom(x.k.Genesis).Engine(snapshot)
-		if err == nil {
-			state = e.(*matcher.Engine)
+// It goes on with the engine that stands before seq, or else replays from the newest snapshot at or
+// before seq, so the cost grows with the commands between. closeEngine closes the engine. seq must
+// be durable.
+func (x *extracts) engineAt(ctx context.Context, seq uint64) (_ riskextract.State, err error) {
+	if x.shadow != nil && x.shadow.Applied() > seq {
+		if err := x.closeEngine(); err != nil {
+			return nil, err
 		}
-		return e, err
-	}, seq)
-	if err != nil {
-		return nil, nil, err
 	}
-	if err := shadow.Follow(ctx, seq, nil); err != nil {
-		return nil, nil, errors.Join(err, shadow.Close())
+	if x.shadow == nil {
+		made := func(snapshot io.Reader) (journal.Engine, error) {
+			e, err := engine.RebuildFrom(x.k.Genesis).Engine(snapshot)
+			if err == nil {
+				x.state = e.(*matcher.Engine) // the shadow keeps the one that was made last
+			}
+			return e, err
+		}
+		if x.shadow, err = journal.NewShadow(x.k.Journal, made, seq); err != nil {
+			return nil, err
+		}
 	}
-	return state, shadow.Close, nil
+	if err := x.shadow.Follow(ctx, seq, nil); err != nil {
+		return nil, errors.Join(err, x.closeEngine())
+	}
+	return x.state, nil
+}
+
+// closeEngine closes the engine of engineAt, if it is open.
+func (x *extracts) closeEngine() error {
+	if x.shadow == nil {
+		return nil
+	}
+	err := x.shadow.Close()
+	x.shadow, x.state = nil, nil
+	return err
 }
 
 // announce publishes that the artifacts of a cut are there.

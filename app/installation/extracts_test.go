@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -13,9 +14,12 @@ import (
 
 	"posttrade/app/apptest"
 	"posttrade/app/settings"
+	"posttrade/journal"
+	"posttrade/matcher"
 	"posttrade/ring/must"
 	"posttrade/sidecars/broker"
 	"posttrade/sidecars/broker/brokertest"
+	"posttrade/sidecars/riskextract"
 )
 
 // announcement is risk.extract.ready in the form that another program reads.
@@ -189,5 +193,37 @@ func TestReadEndOfDay(t *testing.T) {
 		if day, version, err := readEndOfDay([]byte(bad)); err == nil {
 			t.Errorf("%s reads as %v, %d", bad, day, version)
 		}
+	}
+}
+
+// TestOneEngineGoesFromCutToCut: the engine of a cut is brought to the next one. An earlier cut has
+// another engine, and none is open behind the last one.
+func TestOneEngineGoesFromCutToCut(t *testing.T) {
+	in := install(t, t.TempDir(), "sidecars.enabled", "false")
+	for _, order := range []string{sellOrder, buyOrder} {
+		if status, body := call(t, "POST", "http://"+in.at("order-matcher")+"/orders",
+			order); status != 201 {
+			t.Fatalf("order: %d %s", status, body)
+		}
+	}
+	head := in.Core.Journal.Answered()
+	must.OK(t, in.Core.Journal.WaitStable(t.Context(), head))
+	x := NewExtracts(in.config, in.Core, nil, nil, riskextract.RoleSingle, slog.Default())
+	var before *journal.Shadow
+	for _, tt := range []struct {
+		seq  uint64
+		same bool
+	}{{head - 2, false}, {head - 1, true}, {head, true}, {head - 1, false}} {
+		state := must.Get(x.engineAt(t.Context(), tt.seq))(t)
+		if at := state.(*matcher.Engine).AppliedSeq(); at != tt.seq || (x.shadow == before) != tt.same {
+			t.Errorf("the engine for %d is at %d, the one before: %v", tt.seq, at, x.shadow == before)
+		}
+		before = x.shadow
+	}
+	for range 2 {
+		must.OK(t, x.closeEngine())
+	}
+	if x.shadow != nil {
+		t.Error("an engine is open")
 	}
 }

@@ -22,7 +22,7 @@ const (
 // ErrFollower reports that this member stores the cut only; the leader does the rest.
 var ErrFollower = errors.New("only the leader writes and announces")
 
-// Options configure an Extractor. Sink, Engine, Announce and Markers are required.
+// Options configure an Extractor. Sink, Engine, CloseEngine, Announce and Markers are required.
 //
 // The functions are called on the goroutines of Extract and Run, and may take as long as the
 // context allows.
@@ -34,9 +34,11 @@ type Options struct {
 	Instruments    string // path; "": built in
 	Marks          Marks  // nil: none is ever published
 
-	// Engine returns an engine that stands exactly at a durable sequence, and a function that closes
-	// it.
-	Engine func(ctx context.Context, seq uint64) (s State, closeEngine func() error, err error)
+	// Engine returns an engine that stands exactly at a durable sequence. It may bring the one that it
+	// has returned before there.
+	Engine func(ctx context.Context, seq uint64) (State, error)
+	// CloseEngine closes the engine that Engine has returned last, if it is open.
+	CloseEngine func() error
 	// Announce publishes risk.extract.ready. It may be called again for the same extract.
 	Announce func(ctx context.Context, a Announcement) error
 	// Markers returns the durable markers from a sequence on, ascending. next is the sequence from
@@ -121,14 +123,29 @@ func New(o Options) *Extractor {
 //   - Cost: an engine brought to the marker, about 20 MB for 100,000 positions and 100,000
 //     contracts.
 //
-// One extract is made at a time; other callers wait for their turn or the end of their context.
-func (x *Extractor) Extract(ctx context.Context, m Marker) (Announcement, error) {
+// One extract, or one round of Run, is made at a time; other callers wait for their turn or the end
+// of their context.
+func (x *Extractor) Extract(ctx context.Context, m Marker) (a Announcement, err error) {
+	err = x.inTurn(ctx, func() error {
+		a, err = x.extract(ctx, m)
+		return err
+	})
+	return a, err
+}
+
+// inTurn calls f when no other extract is made, and closes the engine behind it.
+func (x *Extractor) inTurn(ctx context.Context, f func() error) error {
 	select {
 	case x.turn <- struct{}{}:
 		defer func() { <-x.turn }()
 	case <-ctx.Done():
-		return Announcement{}, fmt.Errorf("riskextract: extract seq=%d: %w", m.Seq, ctx.Err())
+		return fmt.Errorf("riskextract: %w", ctx.Err())
 	}
+	return errors.Join(f(), x.o.CloseEngine())
+}
+
+// extract is Extract for a caller that has the turn. It leaves the engine open for the next marker.
+func (x *Extractor) extract(ctx context.Context, m Marker) (Announcement, error) {
 	if err := m.check(); err != nil {
 		return Announcement{}, err
 	}
@@ -160,20 +177,19 @@ func (x *Extractor) Extract(ctx context.Context, m Marker) (Announcement, error)
 // cut stores the cut of a marker and returns its text and SHA-256.
 //
 // A cut that this process has stored is read back and compared with its sum; a changed file leads
-// to a new rendering, whose put then reports ErrMismatch. The engine is closed before anything is
-// stored.
+// to a new rendering, whose put then reports ErrMismatch.
 func (x *Extractor) cut(ctx context.Context, m Marker, dir *folder) (text, sum string, err error) {
 	if sum = x.kept[m.Seq]; sum != "" {
 		if text, err = dir.read(cutName(m.Seq), sum); err == nil {
 			return text, sum, nil
 		}
 	}
-	state, closeEngine, err := x.o.Engine(ctx, m.Seq)
+	state, err := x.o.Engine(ctx, m.Seq)
 	if err != nil {
 		return "", "", fmt.Errorf("riskextract: engine at seq=%d: %w", m.Seq, err)
 	}
 	cut, err := renderCut(m, state)
-	if err = errors.Join(err, closeEngine()); err != nil {
+	if err != nil {
 		return "", "", err
 	}
 	if err = dir.put(cutName(m.Seq), cut.Bytes); err != nil {

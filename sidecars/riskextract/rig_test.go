@@ -67,7 +67,8 @@ type rig struct {
 	markers   []Marker
 	durable   uint64 // every marker up to it is visible
 	announced []Announcement
-	engines   int // engines handed out
+	engines   int  // states handed out
+	open      bool // the engine of the last one is open
 	closed    int
 	failing   error // the errors of the engine and of the announcement
 }
@@ -76,34 +77,37 @@ func newRig(t testing.TB) *rig {
 	r := &rig{states: make(map[uint64]State), log: new(waittest.Log)}
 	r.o = Options{
 		Sink:   filepath.Join(t.TempDir(), "extracts"),
-		Engine: r.engine, Announce: r.announce, Markers: r.durableMarkers,
+		Engine: r.engine, CloseEngine: r.close, Announce: r.announce, Markers: r.durableMarkers,
 		Logger: slog.New(slog.NewTextHandler(r.log, nil)),
 	}
 	return r
 }
 
-func (r *rig) engine(_ context.Context, seq uint64) (State, func() error, error) {
+func (r *rig) engine(_ context.Context, seq uint64) (State, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.failing != nil {
-		return nil, nil, r.failing
+		return nil, r.failing
 	}
 	state, there := r.states[seq]
 	if !there {
-		return nil, nil, errors.New("no engine at that sequence")
+		return nil, errors.New("no engine at that sequence")
 	}
 	r.engines++
-	return state, r.close, nil
+	r.open = true
+	return state, nil
 }
 
 func (r *rig) close() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.closed++
+	if r.open {
+		r.open, r.closed = false, r.closed+1
+	}
 	return nil
 }
 
-// cuts returns how many engines were handed out, and closed.
+// cuts returns how many states were handed out, and how many engines closed.
 func (r *rig) cuts() (engines, closed int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

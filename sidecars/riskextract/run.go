@@ -120,13 +120,20 @@ func (x *Extractor) round(ctx context.Context) error {
 	if err := x.look(ctx); err != nil {
 		return err
 	}
-	now := x.o.Now()
+	if err := x.inTurn(ctx, func() error { return x.tryAll(ctx, x.o.Now()) }); err != nil {
+		return err
+	}
+	return x.save(ctx)
+}
+
+// tryAll tries the markers that are due, in order: one engine goes from each to the next.
+func (x *Extractor) tryAll(ctx context.Context, now time.Time) error {
 	for m, found := x.progress.due(0, now); found; m, found = x.progress.due(m.Seq, now) {
 		if err := x.try(ctx, m, now); err != nil {
 			return err
 		}
 	}
-	return x.save(ctx)
+	return nil
 }
 
 // look adds the markers that have become durable.
@@ -156,7 +163,7 @@ func (x *Extractor) look(ctx context.Context) error {
 //
 // now is the time of the round: a marker that is refused is not due again in the same round.
 func (x *Extractor) try(ctx context.Context, m Marker, now time.Time) error {
-	_, err := x.Extract(ctx, m)
+	_, err := x.extract(ctx, m)
 	switch {
 	case err == nil, x.o.Own != "" && errors.Is(err, ErrFollower):
 		x.progress.drop(m.Seq, m.Seq)

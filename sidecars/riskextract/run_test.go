@@ -136,8 +136,8 @@ func TestRunGoesOnBehindARefusal(t *testing.T) {
 	if !containsOnce(r.log.String(), "riskextract: refused") {
 		t.Errorf("the log is %s", r.log)
 	}
-	if engines, closed := r.cuts(); engines != 2 || closed != 2 {
-		t.Errorf("%d engines, %d closed, for two cuts", engines, closed)
+	if engines, closed := r.cuts(); engines != 2 || closed != 1 {
+		t.Errorf("%d states, %d engines closed, for two cuts", engines, closed)
 	}
 	stop()
 	x = New(r.o)
