@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"posttrade/ring/must"
@@ -188,4 +189,36 @@ func TestOlderLeaderChangesNothing(t *testing.T) {
 			t.Errorf("answered %v", err)
 		}
 	}
+}
+
+// A member that is spared while its journal is damaged, and keeps its disk because the damage has
+// gone away, gets its vote back.
+func TestSparedMemberGetsItsVoteBack(t *testing.T) {
+	c := newCluster(t, 3)
+	var damaged atomic.Bool
+	var asked atomic.Int64 // how often
+	spared := c.members[2]
+	spared.o.Damaged = func() bool {
+		asked.Add(1)
+		return damaged.Load()
+	}
+	c.start()
+	c.book(1, "")
+	await(t, "a vote for each", spared.node.joined)
+	spared.stop() // from its start on it has a vote, and another member leads
+	spared.start()
+	await(t, "another leader", func() bool {
+		return c.leader() != spared || spared.node.HandOver() == nil && c.leader() != spared
+	})
+	damaged.Store(true)
+	await(t, "the vote to be taken", func() bool {
+		return spared.node.Spared() || spared.node.Spare() == nil && spared.node.Spared()
+	})
+	before := asked.Load()
+	await(t, "the member to look twice", func() bool { return asked.Load() >= before+2 })
+	if !spared.node.Spared() {
+		t.Error("a damaged member has its vote back")
+	}
+	damaged.Store(false)
+	await(t, "the vote to come back", spared.node.joined)
 }

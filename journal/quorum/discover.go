@@ -12,11 +12,12 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// How often a member that does not take part yet looks for the others, and how long one question
-// may take.
+// How often a member that does not take part yet looks for the others, how often one that has had a
+// vote looks whether it is spared, and how long one question may take.
 const (
-	joinPause  = 100 * time.Millisecond
-	askTimeout = 2 * time.Second
+	joinPause   = 100 * time.Millisecond
+	sparedPause = time.Second
+	askTimeout  = 2 * time.Second
 )
 
 // promoteWithin is how many entries a new member may lack when it gets its vote: with a vote and
@@ -137,17 +138,24 @@ func (n *Node) servers() []raft.Server {
 }
 
 // join brings a member with an empty disk into the cluster: it asks the others until it is part of
-// the cluster. A disk that has taken part before needs nothing. A disk without a vote keeps asking:
-// that is how it gets its vote. On a goroutine of its own.
+// the cluster, and then until it has its vote. A disk that was spared asks again when the damage has
+// gone away. While its journal is damaged it does not: it is about to be replaced. One that was
+// removed asks for nothing. On a goroutine of its own.
 func (n *Node) join() {
-	said := ""
-	for !n.joined() {
-		if why := n.tryJoin(); why != said {
-			said = why
-			n.o.Logger.Info("cluster: not part of it yet", "member", n.o.Member, "because", why)
+	said, pause := "", joinPause
+	for {
+		switch spared := n.Spared(); {
+		case n.joined():
+			said, pause = "", sparedPause
+		case spared && n.o.Damaged():
+		case spared, pause == joinPause: // not yet part of the cluster
+			if why := n.tryJoin(); why != said {
+				said = why
+				n.o.Logger.Info("cluster: not part of it yet", "member", n.o.Member, "because", why)
+			}
 		}
 		select {
-		case <-time.After(joinPause):
+		case <-time.After(pause):
 		case <-n.ctx.Done():
 			return
 		}

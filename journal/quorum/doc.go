@@ -62,7 +62,7 @@
 //	anchor          syncs the log's anchor                                 logwrite.go
 //	role            follows elections, turns leading on and off            role.go
 //	compactor       cuts the log off behind a new record                   role.go
-//	join            asks until this disk has its vote                      discover.go
+//	join            asks while this disk has no vote                       discover.go
 //	watchLeader     stands for election when the leader's process is gone  watch.go
 //	accept          takes connections; one more for each until it settles  wire.go
 //
