@@ -117,6 +117,9 @@ func (h ClusterHost) Refuse(ref uint64)          { h.Desk.Refuse(ref); h.wakeSes
 func (h ClusterHost) ClientID(ref uint64) []byte { return h.Desk.ClientID(ref) }
 func (h ClusterHost) Size(ref uint64) int        { return h.Desk.Size(ref) }
 
+// Full reports that the journal's reserve is used up.
+func (h ClusterHost) Full() bool { return h.Journal.StorageFull() }
+
 // WaitStable returns when a sequence of the journal is on stable storage.
 //
 // The node cuts its log only behind such a sequence: until then the log is the only stable copy

@@ -32,6 +32,7 @@ func (in *Installation) openMember(c *settings.Config, log *slog.Logger) error {
 	}
 	in.Member.relays["order-matcher"].Swap(orders)
 	in.healing = startHealing(c, in, log)
+	in.leaveWhenFull(log)
 	m := in.memberMetrics(orders)
 	m.More = together(m.More, in.listeners.bodies.Metrics, in.evidence.metrics)
 	registry := httpapi.NewRegistry(m, log)

@@ -67,6 +67,7 @@ type Status struct {
 	Expected []Server `json:"expected,omitempty"`
 	Refusal  string   `json:"refusal,omitempty"`
 	Damaged  bool     `json:"damaged,omitempty"` // a part of its journal cannot be read
+	Full     bool     `json:"full,omitempty"`    // its disk has no room for more commands
 	Sequence uint64   `json:"sequence"`          // of the last command that the journal has
 
 	// Where this member's services listen, by their names; empty until it has a host.
@@ -99,7 +100,7 @@ func (n *Node) Status() Status {
 	s.Leader = memberOf(leader)
 	select {
 	case <-n.attached:
-		s.Sequence, s.Services = n.host.Head(), n.o.Services()
+		s.Sequence, s.Services, s.Full = n.host.Head(), n.o.Services(), n.host.Full()
 	default:
 	}
 	for _, server := range n.servers() {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -328,6 +329,47 @@ func TestLogIsKeptWhileAJournalIsSent(t *testing.T) {
 	if !cut() {
 		t.Error("the log has no bound")
 	}
+}
+
+// A full leader hands over to a member with room only, unless it is damaged, too. One with room
+// does not ask.
+func TestFullLeaderHandsOverToRoom(t *testing.T) {
+	c := newCluster(t, 3)
+	damaged := make([]atomic.Bool, 3)
+	for i, m := range c.members {
+		m.o.Damaged = damaged[i].Load
+	}
+	c.start()
+	c.book(1, "")
+	c.alike(1)
+	full := func(of ...bool) {
+		for i, m := range c.members {
+			m.disk.full.Store(of[i])
+		}
+	}
+	to := func(want *member) {
+		t.Helper()
+		from := c.leader()
+		await(t, "the leadership to move", func() bool {
+			_ = from.node.HandOver() // an earlier one may be under way
+			return c.leader() != from
+		})
+		if got := c.leader(); got != want {
+			t.Errorf("member %s leads, want %s", got.o.Member, want.o.Member)
+		}
+	}
+	if c.leader() != c.members[0] {
+		to(c.members[0])
+	}
+	full(true, true, false)
+	to(c.members[2])
+	to(c.members[0])
+	full(true, true, true)
+	if err := c.leader().node.HandOver(); err == nil || !strings.Contains(err.Error(), "full, too") {
+		t.Errorf("handed over to a full member: %v", err)
+	}
+	damaged[0].Store(true)
+	to(c.members[1])
 }
 
 func TestMembersWithoutAVoteAreNamed(t *testing.T) {

@@ -33,6 +33,8 @@ type Host interface {
 	// inclusive, in pieces. The slices are the host's again when use returns.
 	Decided(ctx context.Context, from, to uint64, use func([]matcher.Command) error) error
 
+	// Full reports that the disk has no room for more commands: nothing is admitted. Any goroutine.
+	Full() bool
 	// Refuse tells a submitter that its commands were not sequenced and never will be. Any goroutine.
 	Refuse(ref uint64)
 	// ClientID and Size describe a submission: the client id of a command, nil for none, and how many

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -29,6 +30,7 @@ type memory struct {
 	ids      map[uint64]string
 	refused  []uint64
 	incoming []byte
+	full     atomic.Bool
 
 	clientIDs map[uint64]string // of submissions, by correlation id
 	sizes     map[uint64]int
@@ -92,6 +94,8 @@ func (m *memory) Size(ref uint64) (n int) {
 }
 
 func (m *memory) WaitStable(ctx context.Context, sequence uint64) error { return ctx.Err() }
+
+func (m *memory) Full() bool { return m.full.Load() }
 
 func (m *memory) WaitDecided(ctx context.Context, sequence uint64) error { return ctx.Err() }
 

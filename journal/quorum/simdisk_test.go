@@ -285,6 +285,9 @@ func (h *simHost) ClientID(ref uint64) []byte {
 // Size implements Host.
 func (h *simHost) Size(uint64) int { return 1 }
 
+// Full implements Host.
+func (h *simHost) Full() bool { return false }
+
 // WaitDecided implements Host: Apply decides.
 func (h *simHost) WaitDecided(context.Context, uint64) error { return nil }
 

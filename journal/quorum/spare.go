@@ -110,9 +110,12 @@ func (n *Node) sound(s raft.Server) error {
 }
 
 // HandOver gives the leadership to a member that has caught up and whose journal is not known to be
-// damaged. The error says why the last one that was tried could not take it. Blocks.
+// damaged. A member whose disk is full gives it only to one with room, unless it is damaged, too:
+// full members would otherwise hand it round. The error says why the last one that was tried could
+// not take it. Blocks.
 func (n *Node) HandOver() error {
-	if n.raft.State() != raft.Leader {
+	own := n.Status()
+	if own.Role != raft.Leader.String() {
 		return errNotLeader
 	}
 	why := errors.New("no other member has a vote")
@@ -125,8 +128,13 @@ func (n *Node) HandOver() error {
 			continue
 		}
 		hostPort, _ := hostPortOf(s.Address)
-		if status, err := n.ask(hostPort, question{Ask: askStatus}); err != nil || status.Damaged {
+		status, err := n.ask(hostPort, question{Ask: askStatus})
+		if err != nil || status.Damaged {
 			why = errors.Join(fmt.Errorf("the journal of member %s is damaged, too", memberOf(s.ID)), err)
+			continue
+		}
+		if status.Full && own.Full && !own.Damaged {
+			why = fmt.Errorf("the disk of member %s is full, too", memberOf(s.ID))
 			continue
 		}
 		return n.raft.LeadershipTransferToServer(s.ID, s.Address).Error()
