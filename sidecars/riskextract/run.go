@@ -62,12 +62,12 @@ func (x *Extractor) Run(ctx context.Context) error {
 	}
 }
 
-// Wait returns nil once the marker of that sequence has been announced. A refusal in a new try ends
-// it with ErrRefused or ErrMismatch. When there is no marker, it returns nil when Run has passed
-// the sequence.
+// Wait returns nil once the marker of that sequence has been announced. A refusal ends it with
+// ErrRefused or ErrMismatch: one in a new try, or the last one while its retryPause lasts, however
+// often Wait is called. When there is no marker, it returns nil when Run has passed the sequence.
 //
-// It makes a refused marker due at once and nudges Run. Other errors of a try do not end it: Run
-// tries again until ctx ends. On a follower it waits for the leader's cursor. Any goroutine.
+// It nudges Run. Other errors of a try do not end it: Run tries again until ctx ends. On a follower
+// it waits for the leader's cursor. Any goroutine.
 func (x *Extractor) Wait(ctx context.Context, seq uint64) error {
 	p := &x.progress
 	refusals := -1 // of the marker, when the waiting began
@@ -79,10 +79,10 @@ func (x *Extractor) Wait(ctx context.Context, seq uint64) error {
 		switch {
 		case a == nil:
 			done, refusals = seq < p.next, max(refusals, 0)
-		case refusals < 0:
-			refusals, a.due = a.refusals, time.Time{}
-		case a.refusals > refusals:
+		case a.due.After(x.o.Now()), refusals >= 0 && a.refusals > refusals:
 			refused = a.err
+		case refusals < 0:
+			refusals = a.refusals
 		}
 		p.mu.Unlock()
 		if done || refused != nil {

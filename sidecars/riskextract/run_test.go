@@ -119,13 +119,21 @@ func TestRunGoesOnBehindARefusal(t *testing.T) {
 		positions: []matcher.PositionInfo{{AccountID: 1, SecurityID: 1, Qty: 2}}}
 	r.mark(at(5), naked)
 	r.mark(at(9), goldenEmpty)
+	var passed atomic.Int64 // retryPauses
+	r.o.Now = func() time.Time { return time.Unix(0, 0).Add(retryPause * time.Duration(passed.Load())) }
 	x := New(r.o)
 	stop := running(t, x)
-	for range 3 {
+	for _, after := range []int64{0, 0, 1} {
+		passed.Add(after)
 		if err := wait(t, x, 5); !errors.Is(err, ErrRefused) ||
 			!strings.Contains(err.Error(), "security=NAKED ") {
 			t.Fatalf("got %v", err)
 		}
+		x.progress.mu.Lock()
+		if tries := x.progress.find(5).refusals; tries != 1+int(passed.Load()) {
+			t.Errorf("%d tries after %d pauses", tries, passed.Load())
+		}
+		x.progress.mu.Unlock()
 	}
 	if err := wait(t, x, 9); err != nil || !slices.Equal(r.seqs(), []uint64{9}) {
 		t.Fatalf("%v, announced %d", err, r.seqs())
@@ -147,6 +155,7 @@ func TestRunGoesOnBehindARefusal(t *testing.T) {
 	}
 	must.OK(t, marks.PutMarks(t.Context(), 20_000, 1,
 		[]store.Mark{{Security: "NAKED", Price: 3_000_000}}))
+	passed.Add(1)
 	if err := wait(t, x, 5); err != nil || !slices.Equal(r.seqs()[:3], []uint64{9, 9, 5}) {
 		t.Fatalf("%v, announced %d", err, r.seqs())
 	}
