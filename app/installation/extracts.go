@@ -44,8 +44,8 @@ type extracts struct {
 // the progress is kept in a file. Without a broker the log has the announcements.
 //
 // role is one of riskextract's: a single node and a leader write the artifacts, a follower only
-// renders the cuts and keeps a cursor of its own, which moves while the member leads, too. The measuring tools use it, too. NewExtracts
-// starts nothing.
+// renders the cuts and keeps a cursor of its own, which moves while the member leads, too. The
+// measuring tools use it, too. NewExtracts starts nothing.
 func NewExtracts(c *settings.Config, k *engine.Engine, db *store.DB, b *broker.Broker, role string,
 	log *slog.Logger) *extracts {
 	x := &extracts{k: k, broker: b, log: log, sequenced: map[uint64]uint64{}}

@@ -114,9 +114,9 @@ func (n *Node) expect(from string, q question) error {
 }
 
 // remove removes every server of a member from the cluster, the leader's own too, and what expect
-// has noted of it. The last server stays (errLastOne), and a voter that the others cannot do without
-// (errMinority). Errors: errNotLeader, errUnderWay, errStranger, those of the record and of the
-// library.
+// has noted of it. The last server stays (errLastOne), and a voter that the others cannot do
+// without (errMinority). Errors: errNotLeader, errUnderWay, errStranger, those of the record and of
+// the library.
 func (n *Node) remove(from string, q question) error {
 	if !n.leads.Load() {
 		return errNotLeader

@@ -60,8 +60,9 @@ func TestNoRecordOfPassedOverEntries(t *testing.T) {
 	n := c.leader().node
 	n.host = stableMemory{c.leader().disk} // no entry is under way
 	n.cancel()
-	entry := appendCommands(nil, n.author+1, 1, []matcher.Command{matcher.NewCommand(matcher.OrderNew)},
-		nil, func(uint64) []byte { return nil })
+	entry := appendCommands(nil, n.author+1, 1,
+		[]matcher.Command{matcher.NewCommand(matcher.OrderNew)}, nil,
+		func(uint64) []byte { return nil })
 	if err := n.raft.Apply(entry, 0).Error(); err != nil {
 		t.Fatal(err)
 	}

@@ -139,8 +139,8 @@ func (n *Node) servers() []raft.Server {
 }
 
 // join brings a member with an empty disk into the cluster: it asks the others until it is part of
-// the cluster, and then until it has its vote. A disk that was spared asks again when the damage has
-// gone away. While its journal is damaged it does not: it is about to be replaced. One that was
+// the cluster, and then until it has its vote. A disk that was spared asks again when the damage
+// has gone away. While its journal is damaged it does not: it is about to be replaced. One that was
 // removed asks for nothing. On a goroutine of its own.
 func (n *Node) join() {
 	said, pause := "", joinPause

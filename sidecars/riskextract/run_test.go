@@ -120,7 +120,9 @@ func TestRunGoesOnBehindARefusal(t *testing.T) {
 	r.mark(at(5), naked)
 	r.mark(at(9), goldenEmpty)
 	var passed atomic.Int64 // retryPauses
-	r.o.Now = func() time.Time { return time.Unix(0, 0).Add(retryPause * time.Duration(passed.Load())) }
+	r.o.Now = func() time.Time {
+		return time.Unix(0, 0).Add(retryPause * time.Duration(passed.Load()))
+	}
 	x := New(r.o)
 	stop := running(t, x)
 	for _, after := range []int64{0, 0, 1} {
