@@ -101,7 +101,7 @@ func (x *exchange) answerAmended(q *admission.Request, number, inputSeq uint64) 
 //
 // 404 comes before 403: an id that was never given is the same answer for every caller.
 func (x *exchange) ownOrder(id []byte) (row blotter.OrderRow, p problem) {
-	number, ok := parsePrefixed(id, "ord-")
+	number, ok := matcher.ParseOrderID(id)
 	if !ok {
 		return row, problemOrder
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"posttrade/journal/acts"
+	"posttrade/matcher"
 	"posttrade/matcher/note"
 )
 
@@ -44,7 +45,7 @@ func (x *exchange) showActs() problem {
 		case "accountId":
 			q.AccountID, ok = number(value, 1, 1<<32-1)
 		case "orderId":
-			_, ok = parsePrefixed(value, "ord-")
+			_, ok = matcher.ParseOrderID(value)
 			q.OrderID = string(value)
 		}
 		return ok

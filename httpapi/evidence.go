@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"posttrade/journal/evidence"
+	"posttrade/matcher"
 )
 
 // Evidence is the transparency log of the journal; *evidence.Service is one.
@@ -183,11 +184,9 @@ func (x *exchange) wantedRecord() (w evidence.Wanted, p problem) {
 		case "inputSeq":
 			w.InputSeq, ok = number(value, 1, 1<<63-1)
 		case "tradeId":
-			w.TradeSeq, ok = parsePrefixed(value, "trd-")
-			ok = ok && w.TradeSeq > 0
+			w.TradeSeq, ok = matcher.ParseTradeID(value)
 		case "orderId":
-			w.Order, ok = parsePrefixed(value, "ord-")
-			ok = ok && w.Order > 0
+			w.Order, ok = matcher.ParseOrderID(value)
 		case "contractId":
 			w.Contract, ok = string(value), len(value) <= maxID
 		}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/parquet-go/parquet-go"
 
+	"posttrade/matcher"
 	"posttrade/ring/must"
 	"posttrade/sidecars/store"
 )
@@ -59,7 +60,7 @@ func TestTradesAsFiles(t *testing.T) {
 	for i := range rows {
 		rows[i] = testTrades()[i%2*2] // of accounts 1 and 2
 		rows[i].Seq = uint64(i + 1)
-		rows[i].ID, rows[i].ExecutedAt = store.TradeID(rows[i].Seq), testStart+int64(i)
+		rows[i].ID, rows[i].ExecutedAt = matcher.TradeID(rows[i].Seq), testStart+int64(i)
 	}
 	db := must.Get(store.Open(store.Options{Dir: t.TempDir()}))(t)
 	defer db.Close()
@@ -74,7 +75,7 @@ func TestTradesAsFiles(t *testing.T) {
 	all := get("/trades?format=csv", "admin", nil)
 	ids := column(all.readCSV(t), 0)
 	for i, id := range ids {
-		if len(ids) != n || id != store.TradeID(uint64(i+1)) {
+		if len(ids) != n || id != matcher.TradeID(uint64(i+1)) {
 			t.Fatalf("%d rows, %s at %d", len(ids), id, i)
 		}
 	}
@@ -89,7 +90,7 @@ func TestTradesAsFiles(t *testing.T) {
 	}
 	newest := column(get("/trades?format=csv&order=newest", "two", nil).readCSV(t), 0)
 	for i, id := range newest {
-		if len(newest) != n/2 || id != store.TradeID(uint64(n-2*i)) {
+		if len(newest) != n/2 || id != matcher.TradeID(uint64(n-2*i)) {
 			t.Fatalf("%d rows of account 2, %s at %d", len(newest), id, i)
 		}
 	}

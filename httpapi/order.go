@@ -13,8 +13,7 @@ func appendOrderID(b []byte, number uint64) []byte {
 	if number == 0 {
 		return append(b, "null"...)
 	}
-	b = append(b, `"ord-`...)
-	return append(appendUint(b, number), '"')
+	return append(matcher.AppendOrderID(append(b, '"'), number), '"')
 }
 
 // appendTradeID appends a trade's id, null for none.
@@ -22,8 +21,7 @@ func appendTradeID(b []byte, tradeSeq uint64) []byte {
 	if tradeSeq == 0 {
 		return append(b, "null"...)
 	}
-	b = append(b, `"trd-`...)
-	return append(appendUint(b, tradeSeq), '"')
+	return append(matcher.AppendTradeID(append(b, '"'), tradeSeq), '"')
 }
 
 // appendOptional appends text as a string, null when it is empty.

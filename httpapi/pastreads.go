@@ -125,7 +125,7 @@ func (x *exchange) listPastTrades(ctx context.Context, moment *asof.Moment) prob
 // The ticker is the gate's present one; a ticker never changes its security.
 func (x *exchange) appendPastTrade(b []byte, f *matcher.Fill) []byte {
 	t := store.Trade{
-		ID: store.TradeID(f.TradeSeq), Seq: f.TradeSeq, AccountID: f.AccountID,
+		ID: matcher.TradeID(f.TradeSeq), Seq: f.TradeSeq, AccountID: f.AccountID,
 		Security: x.m.Gate.Ticker(f.SecurityID), Side: f.Side, Quantity: int64(f.Qty), Price: f.Px,
 		ExecutedAt: f.TimeMillis,
 	}

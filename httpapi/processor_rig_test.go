@@ -54,7 +54,7 @@ func testTrades() (rows []store.Trade) {
 	}()
 	for i, account := range []uint32{1, 1, 2, 1, 2, farAccount} {
 		seq := uint64(i + 1)
-		t := store.Trade{ID: store.TradeID(seq), Seq: seq, AccountID: account, Security: "AAA",
+		t := store.Trade{ID: matcher.TradeID(seq), Seq: seq, AccountID: account, Security: "AAA",
 			Side:     matcher.Buy,
 			Quantity: 10 * int64(seq), Price: 100_250_000, SettlementDate: store.DateOf(2026, 3, 3),
 			ExecutedAt: testStart + int64(seq), BookedAt: testStart + 50, UpdatedAt: testStart + 60,

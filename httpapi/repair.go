@@ -6,6 +6,7 @@ import (
 	"errors"
 	"strconv"
 
+	"posttrade/matcher"
 	"posttrade/matcher/note"
 	"posttrade/matcher/strictjson"
 	"posttrade/matcher/timetext"
@@ -88,7 +89,7 @@ func (q *inquiry) repairTrades() problem {
 		// Not before the range and the turn are right: a refusal is no act.
 		ask.Record = func(repair uint64, found *recon.RepairResult) error {
 			unrecorded = q.record(ctx, &act{kind: note.Repair,
-				object: repairedRange{store.TradeID(ask.From), store.TradeID(ask.To), repair},
+				object: repairedRange{matcher.TradeID(ask.From), matcher.TradeID(ask.To), repair},
 				old:    differing(found), new: differingRows{}})
 			if unrecorded.status != 0 {
 				return errUnrecorded
@@ -155,7 +156,7 @@ func (d *decoder) tradeID(field string) uint64 {
 		}
 		return uint64(n)
 	}
-	n, ok := store.ParseTradeID(string(d.json.String()))
+	n, ok := matcher.ParseTradeID(string(d.json.String()))
 	if d.json.Err() == nil && !ok {
 		d.fail(errTradeID)
 	}
@@ -170,8 +171,8 @@ func appendRepair(b []byte, ask *recon.RepairQuery, r *recon.RepairResult) []byt
 	b = append(b, `{"repairId":`...)
 	b = appendPresent(b, r.Repair)
 	b = append(b, `,"from":"`...)
-	b = append(append(b, store.TradeID(ask.From)...), `","to":"`...)
-	b = append(append(b, store.TradeID(ask.To)...), `","dryRun":`...)
+	b = append(append(b, matcher.TradeID(ask.From)...), `","to":"`...)
+	b = append(append(b, matcher.TradeID(ask.To)...), `","dryRun":`...)
 	b = strconv.AppendBool(b, ask.DryRun)
 	b = append(b, `,"checked":`...)
 	b = appendUint(b, r.Checked)

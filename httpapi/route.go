@@ -295,17 +295,6 @@ func cutSegment(b []byte) (segment, tail []byte) {
 	return b, nil
 }
 
-// parsePrefixed reads an id such as ord-17: the prefix and 1 to 20 digits without leading zeros.
-//
-// 0 is accepted: where it is no number, the caller refuses it.
-func parsePrefixed(id []byte, prefix string) (n uint64, ok bool) {
-	digits, ok := cutPrefix(id, prefix)
-	if !ok {
-		return 0, false
-	}
-	return parseUint(digits)
-}
-
 // parseUint reads a decimal number without sign or leading zeros. At most 20 digits and 2^64-1; ok
 // is false beyond. There is one text for every number, so an id has one spelling.
 func parseUint(b []byte) (n uint64, ok bool) {

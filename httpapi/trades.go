@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"posttrade/matcher"
 	"posttrade/matcher/note"
 	"posttrade/sidecars/store"
 )
@@ -184,7 +185,7 @@ func (q *inquiry) listTrades() problem {
 //
 // 404 comes before 403. Text that is no id of a trade is 404 without a query.
 func (q *inquiry) ownTrade(ctx context.Context, id string) (t store.Trade, p problem) {
-	if _, ok := store.ParseTradeID(id); !ok && !store.ExternalID(id) {
+	if _, ok := matcher.ParseTradeID(id); !ok && !store.ExternalID(id) {
 		return t, problemTrade
 	}
 	t, found, err := q.p.Trades.Trade(ctx, id)

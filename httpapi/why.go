@@ -68,7 +68,7 @@ func (x *exchange) explain(ctx context.Context, r route, id []byte,
 	explainer, err := x.m.why, error(nil)
 	switch r {
 	case routeOrderWhy:
-		n, ok := parsePrefixed(id, "ord-")
+		n, ok := matcher.ParseOrderID(id)
 		if !ok {
 			return nil, problemOrder
 		}

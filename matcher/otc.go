@@ -1,10 +1,5 @@
 package matcher
 
-import (
-	"strconv"
-	"strings"
-)
-
 // ContractTerms are the terms of an OTC contract: an interest-rate swap, or the option on one. A
 // booking asks for these terms and the engine keeps nothing else.
 type ContractTerms struct {
@@ -113,43 +108,4 @@ func (c *contract) info() ContractInfo {
 		Effective: c.effective, Maturity: c.maturity, Convention: c.convention,
 		Swaption: c.product == productSwaption, Expiry: c.expiry, Style: ExerciseStyle(c.style),
 	}}
-}
-
-// The prefixes of a contract id. The product is in the text, so that a client sees it without a
-// look-up; the number alone is unique.
-const (
-	swapPrefix     = "SW-"
-	swaptionPrefix = "SWPT-"
-)
-
-// OrderID is the text of an order's id.
-func OrderID(number uint64) string { return "ord-" + strconv.FormatUint(number, 10) }
-
-// TradeID is the text of a trade's id. Each fill of a match has its own.
-func TradeID(tradeSeq uint64) string { return "trd-" + strconv.FormatUint(tradeSeq, 10) }
-
-// ContractID is the text of a contract's id: SW-<id>, or SWPT-<id> for a swaption.
-func ContractID(swaption bool, id uint64) string {
-	prefix := swapPrefix
-	if swaption {
-		prefix = swaptionPrefix
-	}
-	return prefix + strconv.FormatUint(id, 10)
-}
-
-// ParseContractID reads exactly what ContractID writes: no other case, no sign, no leading zero. So
-// a contract has one text, and a comparison of texts is one of contracts. It does not know whether
-// the contract exists.
-func ParseContractID(text string) (swaption bool, id uint64, ok bool) {
-	digits, swap := strings.CutPrefix(text, swapPrefix)
-	if !swap {
-		if digits, swaption = strings.CutPrefix(text, swaptionPrefix); !swaption {
-			return false, 0, false
-		}
-	}
-	id, err := strconv.ParseUint(digits, 10, 64)
-	if err != nil || id == 0 || digits[0] == '0' || digits[0] == '+' {
-		return false, 0, false
-	}
-	return swaption, id, true
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"time"
 
 	"posttrade/matcher"
@@ -51,12 +50,12 @@ func bookedRows(d *fullEngine) (rows []store.Trade, err error) {
 		for i := range fills {
 			f := &fills[i]
 			rows = append(rows, store.Trade{
-				ID: store.TradeID(f.TradeSeq), Seq: f.TradeSeq, AccountID: f.AccountID,
+				ID: matcher.TradeID(f.TradeSeq), Seq: f.TradeSeq, AccountID: f.AccountID,
 				Security: d.ticker(f.SecurityID),
 				Side:     f.Side, Quantity: int64(f.Qty), Price: f.Px, SettlementDate: 20000,
 				ExecutedAt: f.TimeMillis,
 				BookedAt:   f.TimeMillis, UpdatedAt: f.TimeMillis,
-				OrderID: "ord-" + strconv.FormatUint(f.Order(), 10), Sequence: f.InputSeq,
+				OrderID: matcher.OrderID(f.Order()), Sequence: f.InputSeq,
 			})
 		}
 		return nil

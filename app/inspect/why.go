@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"strconv"
-	"strings"
 	"text/tabwriter"
 
 	"posttrade/app/settings"
@@ -68,10 +67,8 @@ func (p *Past) Why(ctx context.Context, w io.Writer, id string, asJSON bool) err
 // A sequence explains the decision on the command with that number.
 func (p *Past) explain(ctx context.Context, id string) (*why.Explanation, error) {
 	e := why.New(p.h)
-	if digits, ok := strings.CutPrefix(id, "ord-"); ok {
-		if n, err := strconv.ParseUint(digits, 10, 64); err == nil {
-			return e.Order(ctx, n)
-		}
+	if n, ok := matcher.ParseOrderID(id); ok {
+		return e.Order(ctx, n)
 	}
 	if swaption, n, ok := matcher.ParseContractID(id); ok {
 		return e.Contract(ctx, swaption, n)

@@ -12,6 +12,7 @@ import (
 	"posttrade/app/apptest"
 	"posttrade/httpapi/client"
 	"posttrade/journal/backup"
+	"posttrade/matcher"
 	"posttrade/ring/must"
 	"posttrade/sidecars/store"
 )
@@ -145,8 +146,8 @@ func mend(in *installed, from, to uint64) {
 		return err
 	})
 	must.OK(in.t, err)
-	done, err := in.processor.RepairRows(in.t.Context(), client.RepairQuery{From: store.TradeID(from),
-		To: store.TradeID(to)})
+	done, err := in.processor.RepairRows(in.t.Context(), client.RepairQuery{From: matcher.TradeID(from),
+		To: matcher.TradeID(to)})
 	if err != nil || done.Repaired != to-from+1 {
 		in.t.Fatalf("%+v %v", done, err)
 	}

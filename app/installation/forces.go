@@ -6,8 +6,8 @@ import (
 
 	"posttrade/app/engine"
 	"posttrade/journal/acts"
+	"posttrade/matcher"
 	"posttrade/matcher/note"
-	"posttrade/sidecars/store"
 )
 
 // forcesOnRecord reads which trades operators have settled by hand, from the acts in the journal. A
@@ -24,7 +24,7 @@ func forcesOnRecord(k *engine.Engine) func(ctx context.Context,
 			if err := json.Unmarshal(r.Object, &object); err != nil {
 				return err
 			}
-			if tradeSeq, ok := store.ParseTradeID(object.TradeID); ok {
+			if tradeSeq, ok := matcher.ParseTradeID(object.TradeID); ok {
 				return each(tradeSeq, r.Millis)
 			}
 			return nil

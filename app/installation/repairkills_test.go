@@ -16,6 +16,7 @@ import (
 
 	"posttrade/app/apptest"
 	"posttrade/httpapi/client"
+	"posttrade/matcher"
 	"posttrade/matcher/gate"
 	"posttrade/ring/must"
 	"posttrade/sidecars/broker/brokertest"
@@ -109,7 +110,7 @@ func (k *repairRig) repair(after time.Duration) {
 	begun := time.Now()
 	go func() {
 		r, err := processor.RepairRows(k.t.Context(), client.RepairQuery{From: "trd-1",
-			To: store.TradeID(k.last)})
+			To: matcher.TradeID(k.last)})
 		if err == nil && r.Checked != k.last {
 			k.t.Errorf("%+v, want %d compared", r, k.last)
 		}
@@ -215,7 +216,7 @@ func TestRepairAcrossLeaders(t *testing.T) {
 			Token: c.token()})
 		defer processor.Close()
 		_, err := processor.RepairRows(t.Context(), client.RepairQuery{From: "trd-1",
-			To: store.TradeID(2 * pairs)})
+			To: matcher.TradeID(2 * pairs)})
 		return err
 	}
 	first := make(chan error, 1)

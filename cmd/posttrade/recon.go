@@ -12,7 +12,7 @@ import (
 
 	"posttrade/app/settings"
 	"posttrade/httpapi/client"
-	"posttrade/sidecars/store"
+	"posttrade/matcher"
 )
 
 // reconUsage is the forms of the command.
@@ -82,8 +82,8 @@ func repairRange(text string) (q client.RepairQuery, err error) {
 	if !both {
 		last = first
 	}
-	from, ok := store.ParseTradeID(first)
-	to, also := store.ParseTradeID(last)
+	from, ok := matcher.ParseTradeID(first)
+	to, also := matcher.ParseTradeID(last)
 	if !ok || !also || to < from {
 		return q, settings.Usagef("%s is not a range of trades such as trd-1..trd-900",
 			settings.Printable(text))

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"strings"
 
 	"posttrade/journal"
 	"posttrade/journal/asof"
@@ -24,19 +23,14 @@ type Wanted struct {
 // ParseWanted reads an id: trd-N, ord-N, SW-N, SWPT-N or an input sequence. N is at least 1,
 // without sign and leading zeros, so that each record has one id.
 func ParseWanted(id string) (w Wanted, ok bool) {
-	number := func(prefix string) uint64 {
-		digits, found := strings.CutPrefix(id, prefix)
-		n, err := strconv.ParseUint(digits, 10, 63)
-		if !found || err != nil || strconv.FormatUint(n, 10) != digits {
-			return 0
-		}
-		return n
-	}
-	w.TradeSeq, w.Order = number("trd-"), number("ord-")
+	w.TradeSeq, _ = matcher.ParseTradeID(id)
+	w.Order, _ = matcher.ParseOrderID(id)
 	if _, _, isContract := matcher.ParseContractID(id); isContract {
 		w.Contract = id
 	}
-	w.InputSeq = number("")
+	if n, err := strconv.ParseUint(id, 10, 63); err == nil && strconv.FormatUint(n, 10) == id {
+		w.InputSeq = n
+	}
 	return w, w != (Wanted{})
 }
 
@@ -91,12 +85,12 @@ type Place struct {
 // side of a match, with that side's account.
 func (p *Prover) findTrade(tradeSeq uint64) (at Place, err error) {
 	if _, last := p.j.Head(); tradeSeq > last {
-		return at, fmt.Errorf("evidence: trd-%d: %w", tradeSeq, ErrUnknown)
+		return at, fmt.Errorf("evidence: %s: %w", matcher.TradeID(tradeSeq), ErrUnknown)
 	}
 	enough := errors.New("enough")
 	err = p.j.Fills(tradeSeq, func(fills []matcher.Fill) error {
 		at = Place{InputSeq: fills[0].InputSeq, TradeSeq: tradeSeq, AccountID: fills[0].AccountID,
-			Owned: true, ID: fmt.Sprintf("trd-%d", tradeSeq)}
+			Owned: true, ID: matcher.TradeID(tradeSeq)}
 		return enough
 	})
 	if errors.Is(err, enough) {
@@ -147,13 +141,13 @@ func (p *Prover) findOrder(ctx context.Context, number uint64) (at Place, err er
 	})
 	switch {
 	case errors.Is(err, asof.ErrNoOrder):
-		return at, fmt.Errorf("evidence: ord-%d: %w", number, ErrUnknown)
+		return at, fmt.Errorf("evidence: %s: %w", matcher.OrderID(number), ErrUnknown)
 	case errors.Is(err, asof.ErrBusy):
 		return at, fmt.Errorf("evidence: %w: %w", ErrBusy, err)
 	case err != nil:
 		return at, err
 	}
 	at, err = p.command(ctx, inputSeq)
-	at.ID = fmt.Sprintf("ord-%d", number)
+	at.ID = matcher.OrderID(number)
 	return at, err
 }

@@ -2,7 +2,6 @@ package whatif
 
 import (
 	"encoding/json"
-	"strconv"
 
 	"posttrade/matcher"
 	"posttrade/matcher/strictjson"
@@ -130,7 +129,7 @@ func orderID(number uint64) *string {
 	if number == 0 {
 		return nil
 	}
-	id := "ord-" + strconv.FormatUint(number, 10)
+	id := matcher.OrderID(number)
 	return &id
 }
 

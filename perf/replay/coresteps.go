@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"posttrade/app/settings"
@@ -59,9 +57,9 @@ func (v *coreVenue) one(q admission.Request) (outcomeOf, error) {
 //
 // An id that is no order of the views is gone, as over HTTP.
 func (v *coreVenue) amend(id string, q admission.Request) (outcomeOf, error) {
-	number, err := strconv.ParseUint(strings.TrimPrefix(id, "ord-"), 10, 64)
+	number, named := matcher.ParseOrderID(id)
 	row, ok := v.core.Views.Numbered(number)
-	if err != nil || !ok {
+	if !named || !ok {
 		return outcomeOf{verdict: gone, reason: terminal}, nil
 	}
 	q.About(&row)

@@ -25,7 +25,7 @@ func someTrades(from, n int) []store.Trade {
 	rows := make([]store.Trade, n)
 	for i := range rows {
 		seq := uint64(from + i)
-		rows[i] = store.Trade{ID: store.TradeID(seq), Seq: seq, AccountID: uint32(seq % 7),
+		rows[i] = store.Trade{ID: matcher.TradeID(seq), Seq: seq, AccountID: uint32(seq % 7),
 			Security: "AAA", Side: matcher.Side(seq % 2), Quantity: int64(seq),
 			Price:  100_000_001 * int64(seq),
 			Status: store.Status(seq % 2), SettlementDate: store.DateOf(2026, 3, 3),

@@ -123,7 +123,7 @@ func Fills(f Format, to io.Writer, ticker func(securityID uint32) string) *Write
 	return open(f, to, table[matcher.Fill, fillRow]{
 		header: "id,tradeSeq,accountId,security,side,quantity,price,execTimeMillis,orderId,sequence\n",
 		line: func(c *cells, e *matcher.Fill) {
-			c.words(store.TradeID(e.TradeSeq))
+			c.words(matcher.TradeID(e.TradeSeq))
 			c.number(int64(e.TradeSeq))
 			c.number(int64(e.AccountID))
 			c.words(ticker(e.SecurityID))
@@ -135,7 +135,7 @@ func Fills(f Format, to io.Writer, ticker func(securityID uint32) string) *Write
 			c.number(int64(e.InputSeq))
 		},
 		parquet: func(p *fillRow, e *matcher.Fill) {
-			*p = fillRow{ID: store.TradeID(e.TradeSeq), TradeSeq: int64(e.TradeSeq),
+			*p = fillRow{ID: matcher.TradeID(e.TradeSeq), TradeSeq: int64(e.TradeSeq),
 				AccountID: int64(e.AccountID), Security: ticker(e.SecurityID), Side: sideOf(e.Side),
 				Quantity: int64(e.Qty), Price: decimalOf(e.Px), ExecTimeMillis: e.TimeMillis,
 				OrderID: orderID(e), Sequence: int64(e.InputSeq)}

@@ -145,7 +145,7 @@ func (m *message) member(f field) {
 	switch f {
 	case fieldID:
 		t.ID = string(m.r.String())
-		t.Seq, ok = store.ParseTradeID(t.ID)
+		t.Seq, ok = matcher.ParseTradeID(t.ID)
 		ok = ok || store.ExternalID(t.ID)
 	case fieldAccount:
 		t.AccountID = uint32(m.whole(math.MaxUint32))
@@ -202,20 +202,8 @@ func ticker(s string) bool {
 	return len(s) >= 1 && len(s) <= maxTickerBytes
 }
 
-// orderID reports whether s is ord-<n> with the number of an order and no leading zero.
+// orderID reports whether s is the id of an order that an engine can number.
 func orderID(s string) bool {
-	const prefix = "ord-"
-	if len(s) <= len(prefix) || len(s) > len(prefix)+15 || s[:len(prefix)] != prefix ||
-		s[len(prefix)] == '0' {
-		return false
-	}
-	n := uint64(0)
-	for i := len(prefix); i < len(s); i++ {
-		c := s[i]
-		if c < '0' || c > '9' {
-			return false
-		}
-		n = n*10 + uint64(c-'0')
-	}
-	return n <= matcher.MaxOrderNumber
+	number, ok := matcher.ParseOrderID(s)
+	return ok && number <= matcher.MaxOrderNumber
 }

@@ -1,8 +1,6 @@
 package projection
 
 import (
-	"strconv"
-
 	"posttrade/matcher"
 	"posttrade/sidecars/store"
 )
@@ -45,10 +43,10 @@ func (b *batch) add(f *matcher.Fill, ticker string, by *era, bookedMillis int64)
 		Quantity: int64(f.Qty), Price: f.Px, Status: store.Processing, SettlementDate: b.date.date,
 		ExecutedAt: f.TimeMillis, BookedAt: bookedMillis, UpdatedAt: bookedMillis, Sequence: f.InputSeq,
 	})
-	b.text = strconv.AppendUint(append(b.text, "trd-"...), f.TradeSeq, 10)
+	b.text = matcher.AppendTradeID(b.text, f.TradeSeq)
 	b.ends = append(b.ends, uint32(len(b.text)))
 	if f.OrderRef != 0 { // a market trade has no order
-		b.text = strconv.AppendUint(append(b.text, "ord-"...), f.Order(), 10)
+		b.text = matcher.AppendOrderID(b.text, f.Order())
 	}
 	b.ends = append(b.ends, uint32(len(b.text)))
 	b.fills = append(b.fills, *f)

@@ -191,7 +191,7 @@ func (l *list) missing(tx *store.Tx, after uint64) error {
 		g := scanGap(row)
 		for seq := max(g.lo, after+1); seq <= g.hi && len(l.items) < l.limit; seq++ {
 			l.items = append(l.items, Break{
-				Class: MissingInProjection, TradeID: store.TradeID(seq), TradeSeq: seq,
+				Class: MissingInProjection, TradeID: matcher.TradeID(seq), TradeSeq: seq,
 				FirstSeenMillis: g.firstSeen, LastSeenMillis: l.seen(g.firstSeen, g.firstSeen),
 			})
 		}
@@ -204,7 +204,7 @@ func (l *list) mismatches(tx *store.Tx, after uint64) error {
 	return tx.Query(selectDiffers+" order by trade_seq limit $2", func(row *store.Row) error {
 		m := scanMismatch(row)
 		l.items = append(l.items, Break{
-			Class: FieldMismatch, TradeID: store.TradeID(m.seq), TradeSeq: m.seq,
+			Class: FieldMismatch, TradeID: matcher.TradeID(m.seq), TradeSeq: m.seq,
 			Fields: m.fields.names(), Projection: &m.row,
 			FirstSeenMillis: m.firstSeen, LastSeenMillis: l.seen(m.firstSeen, m.lastMillis),
 		})

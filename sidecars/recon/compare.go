@@ -1,8 +1,6 @@
 package recon
 
 import (
-	"strconv"
-
 	"posttrade/matcher"
 	"posttrade/sidecars/store"
 )
@@ -56,15 +54,10 @@ type row struct {
 // idBytes is room for the longest id of a trade sequence.
 const idBytes = 24
 
-// appendID appends the id of the row of a trade sequence.
-func appendID(b []byte, tradeSeq uint64) []byte {
-	return strconv.AppendUint(append(b, "trd-"...), tradeSeq, 10)
-}
-
 // ownID reports whether id is the id of the trade sequence, without building one.
 func ownID(id string, tradeSeq uint64) bool {
 	var room [idBytes]byte
-	return string(appendID(room[:0], tradeSeq)) == id
+	return string(matcher.AppendTradeID(room[:0], tradeSeq)) == id
 }
 
 // tradeOf returns the part of a row that is compared.

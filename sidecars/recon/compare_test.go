@@ -7,7 +7,6 @@ import (
 
 	"posttrade/matcher"
 	"posttrade/ring/must"
-	"posttrade/sidecars/store"
 )
 
 func TestEachFieldIsComparedAndNamed(t *testing.T) {
@@ -50,7 +49,7 @@ func TestOwnIDIsTheExactTextOfTheSequence(t *testing.T) {
 		if got := ownID(tt.id, tt.seq); got != tt.want {
 			t.Errorf("ownID(%q, %d) is %v", tt.id, tt.seq, got)
 		}
-		if got := store.TradeID(tt.seq) == tt.id; got != tt.want {
+		if got := matcher.TradeID(tt.seq) == tt.id; got != tt.want {
 			t.Errorf("TradeID(%d) == %q is %v", tt.seq, tt.id, got)
 		}
 	}
@@ -152,7 +151,7 @@ func TestMergeDoesNotAllocate(t *testing.T) {
 	var rows []row
 	for i := range journal.fills {
 		rows = append(rows, row{seq: uint64(i + 1),
-			owned: ownID(store.TradeID(uint64(i+1)), uint64(i+1))})
+			owned: ownID(matcher.TradeID(uint64(i+1)), uint64(i+1))})
 		rows[i].trade = tradeOfFill(&journal.fills[i], "T")
 		rows[i].sequence = journal.fills[i].InputSeq
 	}

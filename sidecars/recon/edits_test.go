@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"posttrade/matcher"
 	"posttrade/sidecars/store"
 	"posttrade/sidecars/store/storetest"
 )
@@ -41,11 +42,11 @@ type edit struct {
 // randomEdit changes the row of entry seq, or inserts a row that belongs to no entry.
 func (g *rig) randomEdit(seq uint64, run func(sql string, args ...any)) edit {
 	e := handEdits[g.rng.IntN(len(handEdits))]
-	out := edit{seq, store.TradeID(seq), e.class, e.field}
+	out := edit{seq, matcher.TradeID(seq), e.class, e.field}
 	switch {
 	case e.sql == "":
 		free := 2_000_000 + g.rng.Uint64N(1_000_000)
-		if out.id = store.TradeID(free); g.rng.IntN(2) == 0 {
+		if out.id = matcher.TradeID(free); g.rng.IntN(2) == 0 {
 			out.id = fmt.Sprintf("booked-by-hand-%d", free)
 		}
 		run("insert into trades (id, trade_seq, account_id, security, side, quantity, price, status, "+
@@ -129,7 +130,7 @@ func named(breaks []Break, e edit) bool {
 			found = found || b.TradeID == e.id
 		}
 	}
-	if e.id == "x"+store.TradeID(e.seq) { // the id of the row was edited, so the entry is missing
+	if e.id == "x"+matcher.TradeID(e.seq) { // the id of the row was edited, so the entry is missing
 		return found && missing
 	}
 	return found

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"posttrade/matcher"
 	"posttrade/sidecars/store"
 )
 
@@ -28,7 +29,7 @@ func (m *model) compare(g *rig, rows map[uint64]store.Trade, lo, hi uint64,
 			continue
 		}
 		row, found := rows[seq]
-		absent := !found || row.ID != store.TradeID(seq)
+		absent := !found || row.ID != matcher.TradeID(seq)
 		fill := &g.journal.fills[seq-1]
 		differs := !absent && tradeOf(&row) != tradeOfFill(fill, tickerOf(fill.SecurityID))
 		was := *e
@@ -97,7 +98,7 @@ func (m *model) sweepOrphans(g *rig) {
 func orphansAmong(rows map[uint64]store.Trade, head uint64) map[string]bool {
 	out := map[string]bool{}
 	for seq, row := range rows {
-		if seq > head || row.ID != store.TradeID(seq) {
+		if seq > head || row.ID != matcher.TradeID(seq) {
 			out[row.ID] = true
 		}
 	}
@@ -118,10 +119,10 @@ func (m *model) compareTo(g *rig, step string) {
 			want.matched++
 		case 'x':
 			want.missing++
-			firstSeen[string(MissingInProjection)+store.TradeID(uint64(seq))] = e.firstSeen
+			firstSeen[string(MissingInProjection)+matcher.TradeID(uint64(seq))] = e.firstSeen
 		case 'f':
 			want.mismatch++
-			firstSeen[string(FieldMismatch)+store.TradeID(uint64(seq))] = e.firstSeen
+			firstSeen[string(FieldMismatch)+matcher.TradeID(uint64(seq))] = e.firstSeen
 		}
 	}
 	want.cursor = want.matched + want.missing + want.mismatch

@@ -111,7 +111,7 @@ func (r *Recon) readRows(tx *store.Tx, w *walk, page span) error {
 	err := tx.Query(selectRows, func(cells *store.Row) error {
 		seq := uint64(cells.Int64(0))
 		at := row{
-			seq: seq, owned: cells.Is(7, appendID(room[:0], seq)),
+			seq: seq, owned: cells.Is(7, matcher.AppendTradeID(room[:0], seq)),
 			trade: Trade{
 				AccountID: uint32(cells.Int64(1)), Security: cells.Word(2, r.words), Quantity: cells.Int64(4),
 				Price: cells.Int64(5), TimeMillis: cells.Int64(6),

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"posttrade/matcher"
 	"posttrade/sidecars/pace"
 	"posttrade/sidecars/store"
 )
@@ -188,8 +189,8 @@ func (r *Recon) beginRepair(ctx context.Context, q RepairQuery, found *RepairRes
 	if err != nil {
 		return 0, fmt.Errorf("recon: begin repair: %w", err)
 	}
-	r.o.Logger.Warn("recon: repair begins", "repair", number, "from", store.TradeID(q.From),
-		"to", store.TradeID(q.To), "subject", q.Subject, "address", q.Address, "reason", q.Reason)
+	r.o.Logger.Warn("recon: repair begins", "repair", number, "from", matcher.TradeID(q.From),
+		"to", matcher.TradeID(q.To), "subject", q.Subject, "address", q.Address, "reason", q.Reason)
 	return number, nil
 }
 
@@ -203,8 +204,8 @@ func (r *Recon) endRepair(ctx context.Context, q RepairQuery, result *RepairResu
 		return err
 	})
 	if err == nil {
-		r.o.Logger.Warn("recon: repair ended", "repair", result.Repair, "from", store.TradeID(q.From),
-			"to", store.TradeID(q.To), "checked", result.Checked, "repaired", result.Repaired)
+		r.o.Logger.Warn("recon: repair ended", "repair", result.Repair, "from", matcher.TradeID(q.From),
+			"to", matcher.TradeID(q.To), "checked", result.Checked, "repaired", result.Repaired)
 	}
 	return err
 }

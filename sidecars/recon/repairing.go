@@ -99,7 +99,7 @@ func (c *repairing) compare(tx *store.Tx, projected uint64, hold bool) (err erro
 // The made row is compared like any other before it is written: a repair that would leave a break
 // is errNotRestored and changes nothing of the chunk.
 func (c *repairing) judge(f *matcher.Fill) error {
-	id := store.TradeID(f.TradeSeq)
+	id := matcher.TradeID(f.TradeSeq)
 	ticker := c.r.o.Ticker(f.SecurityID)
 	if ticker == "" {
 		return fmt.Errorf("tradeSeq=%d security=%d: no name is known", f.TradeSeq, f.SecurityID)

@@ -52,7 +52,7 @@ func (c *repairing) readRows(tx *store.Tx, page span, hold bool) error {
 	}
 	var lost []string
 	for seq := page.lo; seq <= page.hi; seq++ {
-		id := store.TradeID(seq)
+		id := matcher.TradeID(seq)
 		if row := c.bySeq[seq]; row == nil || row.ID != id {
 			lost = append(lost, id)
 		}
@@ -114,10 +114,8 @@ func settledOf(t *store.Trade) settled {
 		s.at = touched
 	}
 	if t.OrderID != "" {
-		// The number of an order is written like that of a trade.
-		rest, is := strings.CutPrefix(t.OrderID, "ord-")
-		number, ok := store.ParseTradeID("trd-" + rest)
-		if s.order = number; !is || !ok {
+		var ok bool
+		if s.order, ok = matcher.ParseOrderID(t.OrderID); !ok {
 			s.order = noOrder
 		}
 	}
@@ -133,7 +131,7 @@ func settledOf(t *store.Trade) settled {
 func (c *repairing) restored(f *matcher.Fill, want *Trade, was *RepairedRow) store.Trade {
 	now := c.r.nowMillis()
 	t := store.Trade{
-		ID: store.TradeID(f.TradeSeq), Seq: f.TradeSeq, AccountID: want.AccountID,
+		ID: matcher.TradeID(f.TradeSeq), Seq: f.TradeSeq, AccountID: want.AccountID,
 		Security: want.Security, Side: want.Side, Quantity: want.Quantity, Price: want.Price,
 		ExecutedAt: want.TimeMillis, BookedAt: now, OrderID: orderIDOf(f), Sequence: f.InputSeq,
 		SettlementDate: store.NoDate,
@@ -200,7 +198,7 @@ func (c *repairing) note(seq uint64, fields []string, at, named *RepairedRow) {
 		line.row = row
 		c.was = append(c.was, line)
 		line.n++
-		if row.Seq != seq || row.ID != store.TradeID(seq) {
+		if row.Seq != seq || row.ID != matcher.TradeID(seq) {
 			c.displaced = append(c.displaced, row)
 		}
 	}

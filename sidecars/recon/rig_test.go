@@ -126,7 +126,7 @@ func tickerOf(securityID uint32) string { return fmt.Sprintf("T%d", securityID) 
 
 func rowOf(f *matcher.Fill) store.Trade {
 	return store.Trade{
-		ID: store.TradeID(f.TradeSeq), Seq: f.TradeSeq, AccountID: f.AccountID,
+		ID: matcher.TradeID(f.TradeSeq), Seq: f.TradeSeq, AccountID: f.AccountID,
 		Security: tickerOf(f.SecurityID),
 		Side:     f.Side, Quantity: int64(f.Qty), Price: f.Px, ExecutedAt: f.TimeMillis,
 		BookedAt:  f.TimeMillis,

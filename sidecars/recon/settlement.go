@@ -48,7 +48,7 @@ func scanSettled(cells *store.Row, i int) (s settled) {
 		s.date = store.NoDate
 	}
 	s.booked, s.at = cells.Int64(i+1), cells.Int64(i+2)
-	if s.order, ok = cells.Numbered(i+3, "ord-"); !ok {
+	if s.order, ok = cells.OrderNumber(i + 3); !ok {
 		s.order = noOrder
 	}
 	s.sequence = uint64(cells.Int64(i + 4))

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"posttrade/matcher"
 	"posttrade/ring/must"
 	"posttrade/ring/waittest"
 	"posttrade/sidecars/store"
@@ -47,7 +48,7 @@ func TestRaceOfSweepForceAndProcesses(t *testing.T) {
 				picks := rand.New(rand.NewPCG(seed, uint64(10*p+worker))).Perm(n)[:n/40]
 				work.Go(func() {
 					for _, i := range picks {
-						row, found, err := s.Force(ctx, store.TradeID(uint64(i+1)))
+						row, found, err := s.Force(ctx, matcher.TradeID(uint64(i+1)))
 						if err != nil || !found || row.Status != store.Settled {
 							t.Errorf("seed %d: force of %d: %+v, %v, %v", seed, i+1, row, found, err)
 						}

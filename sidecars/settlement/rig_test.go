@@ -63,7 +63,7 @@ func newTest(t testing.TB, db *store.DB, c *clock, batchRows int) *Settlement {
 // aTrade is a Processing row to settle on that date, last changed at time zero.
 func aTrade(seq uint64, settles store.Date) store.Trade {
 	return store.Trade{
-		ID: store.TradeID(seq), Seq: seq, AccountID: uint32(seq % 7),
+		ID: matcher.TradeID(seq), Seq: seq, AccountID: uint32(seq % 7),
 		Security: fmt.Sprintf("SEC%d", seq%5),
 		Side:     []matcher.Side{matcher.Buy, matcher.Sell}[seq%2], Quantity: int64(seq),
 		Price:          1e6 + int64(seq),

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"posttrade/matcher"
 	"posttrade/ring/must"
 	"posttrade/sidecars/store"
 	"posttrade/sidecars/store/storetest"
@@ -192,7 +193,7 @@ func TestUpdatedAtNeverFalls(t *testing.T) {
 		}
 		s := newTest(t, db, c, 0)
 		for seq, want := range map[uint64]int64{1: later, 3: c.Now().UnixMilli()} {
-			if row, _, err := s.Force(bounded(t), store.TradeID(seq)); err != nil || row.UpdatedAt != want {
+			if row, _, err := s.Force(bounded(t), matcher.TradeID(seq)); err != nil || row.UpdatedAt != want {
 				t.Errorf("force of %d: %+v, %v; want updated at %d", seq, row, err, want)
 			}
 		}

@@ -31,7 +31,7 @@ func Example() {
 		return
 	}
 	rows := []store.Trade{{
-		ID: store.TradeID(1), Seq: 1, AccountID: 22214, Security: "IBM", Side: matcher.Buy, Quantity: 100,
+		ID: matcher.TradeID(1), Seq: 1, AccountID: 22214, Security: "IBM", Side: matcher.Buy, Quantity: 100,
 		Price: 101_250_000, SettlementDate: date, ExecutedAt: 1_795_000_000_000,
 		OrderID: "ord-7", Sequence: 12,
 	}}

@@ -1,6 +1,10 @@
 package store
 
-import "fmt"
+import (
+	"fmt"
+
+	"posttrade/matcher"
+)
 
 // SettlementRules are the rules by which settlement dates were computed for a period.
 //
@@ -140,29 +144,15 @@ func (r *Row) Day(i int) (day Date, ok bool) {
 	return day, err == nil && !r.cells.null(i) && day.known()
 }
 
-// Numbered returns n when the text in column i is prefix followed by n in canonical decimal; 0 for
-// NULL. ok is false for any other text.
-//
-// Canonical means without leading zeros, so that a text and its number stand for each other. It
-// allocates nothing.
-func (r *Row) Numbered(i int, prefix string) (n uint64, ok bool) {
+// OrderNumber returns the number of the order's id in column i; 0 for NULL. ok is false for any
+// other text. It allocates nothing.
+func (r *Row) OrderNumber(i int) (number uint64, ok bool) {
 	if r.cells.null(i) {
 		return 0, true
 	}
 	b, err := r.cells.scratch(i)
 	r.note(i, "text", err)
-	if len(b) <= len(prefix) || string(b[:len(prefix)]) != prefix || b[len(prefix)] == '0' {
-		return 0, false
-	}
-	const most = 19 // digits that cannot overflow
-	digits := b[len(prefix):]
-	for _, c := range digits {
-		if c < '0' || c > '9' || len(digits) > most {
-			return 0, false
-		}
-		n = n*10 + uint64(c-'0')
-	}
-	return n, true
+	return matcher.ParseOrderID(b)
 }
 
 // errNoDate is the error of a date outside of the range of a trade's column.

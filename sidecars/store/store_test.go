@@ -18,14 +18,14 @@ func someTrades(first uint64, n int) []store.Trade {
 	for i := range trades {
 		seq := first + uint64(i)
 		trades[i] = store.Trade{
-			ID: store.TradeID(seq), Seq: seq, AccountID: uint32(1 + seq%7), Security: tickers[seq%4],
+			ID: matcher.TradeID(seq), Seq: seq, AccountID: uint32(1 + seq%7), Security: tickers[seq%4],
 			Side: matcher.Side(seq % 2), Quantity: int64(1 + seq%1000), Price: int64(100_000_000 + seq*1000),
 			Status: store.Status(seq % 3 / 2), SettlementDate: day + store.Date(seq/500),
 			ExecutedAt: int64(1_790_000_000_000 + seq), BookedAt: int64(1_790_000_001_000 + seq),
 			UpdatedAt: int64(1_790_000_002_000 + seq),
 		}
 		if seq%4 != 0 {
-			trades[i].OrderID = "ord-" + store.TradeID(seq)[4:]
+			trades[i].OrderID = "ord-" + matcher.TradeID(seq)[4:]
 		}
 		if seq%5 != 0 {
 			trades[i].Sequence = seq * 2

@@ -64,31 +64,6 @@ type Trade struct {
 	Sequence  uint64 // the inputSeq of the command that executed it; 0 = unknown
 }
 
-// tradeIDPrefix begins every trade id.
-const tradeIDPrefix = "trd-"
-
-// TradeID returns the id of a trade sequence.
-//
-// It costs one allocation.
-func TradeID(tradeSeq uint64) string {
-	b := make([]byte, len(tradeIDPrefix), len(tradeIDPrefix)+20)
-	copy(b, tradeIDPrefix)
-	return string(strconv.AppendUint(b, tradeSeq, 10))
-}
-
-// ParseTradeID returns the trade sequence of an id; false for any text that TradeID would not have
-// written, and for a number that no column can hold.
-//
-// So "trd-01" is not an id, and one row has one id.
-func ParseTradeID(id string) (tradeSeq uint64, ok bool) {
-	digits, found := strings.CutPrefix(id, tradeIDPrefix)
-	if !found || digits == "" || digits[0] < '1' || digits[0] > '9' {
-		return 0, false
-	}
-	n, err := strconv.ParseUint(digits, 10, 64)
-	return n, err == nil && n <= math.MaxInt64
-}
-
 // The trade sequences of rows that no fill gives lie above every history, so that the column stays
 // unique: from FirstExternal on those of bookings from outside, from FirstVoid on those of rows
 // that an operator gave up.

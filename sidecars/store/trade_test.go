@@ -1,7 +1,6 @@
 package store_test
 
 import (
-	"math"
 	"strings"
 	"testing"
 	"time"
@@ -56,25 +55,6 @@ func TestStatusHasItsWord(t *testing.T) {
 	}
 	if got := store.Status(7).String(); got != "Status(7)" {
 		t.Error(got)
-	}
-}
-
-func TestTradeIDHasOneForm(t *testing.T) {
-	for _, seq := range []uint64{1, 9, 10, 500_000, math.MaxInt64} {
-		id := store.TradeID(seq)
-		if got, ok := store.ParseTradeID(id); !ok || got != seq {
-			t.Errorf("%s: got %d, %v", id, got, ok)
-		}
-	}
-	if got := store.TradeID(42); got != "trd-42" {
-		t.Error(got)
-	}
-	for _, bad := range []string{"", "trd-", "trd-0", "trd-01", "trd-+1", "trd--1",
-		"TRD-1", "trd-1 ", " trd-1", "1",
-		"trd-x", "trd-1_0", "trd-0x1", "trd-9223372036854775808", "trd-99999999999999999999", "ord-1"} {
-		if n, ok := store.ParseTradeID(bad); ok {
-			t.Errorf("%q reads as %d", bad, n)
-		}
 	}
 }
 

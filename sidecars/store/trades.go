@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"strings"
+
+	"posttrade/matcher"
 )
 
 // TradeFilter selects trades. Its zero value selects all of them.
@@ -79,7 +81,7 @@ func (t *Tx) insertable(rows []Trade) error {
 }
 
 func (t *Tx) failInsert(rows []Trade, err error) error {
-	return t.fail("insert trades", "trade_seq="+TradeID(rows[0].Seq), err)
+	return t.fail("insert trades", "trade_seq="+matcher.TradeID(rows[0].Seq), err)
 }
 
 // Trade returns the trade with this id; false when there is none.

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"posttrade/matcher"
 	"posttrade/ring/must"
 	"posttrade/sidecars/store"
 	"posttrade/sidecars/store/storetest"
@@ -18,7 +19,7 @@ func TestTradesComeBackAsTheyWentIn(t *testing.T) {
 		want[3].SettlementDate, want[4].SettlementDate = -719162, 2932896
 		want[5].Security, want[6].OrderID, want[7].ID = `O'Neil "\`, "null", "other id"
 		want[8].ExecutedAt, want[9].Sequence = -1, math.MaxInt64
-		want[299].Seq, want[299].ID = math.MaxInt64, store.TradeID(math.MaxInt64)
+		want[299].Seq, want[299].ID = math.MaxInt64, matcher.TradeID(math.MaxInt64)
 		// On PostgreSQL this covers both ways to insert.
 		if n := insert(t, db, want[:40]) + insert(t, db, want[40:]); n != 300 {
 			t.Fatalf("%d inserted, want 300", n)
@@ -61,7 +62,7 @@ func TestInsertTradesKeepsWhatIsThere(t *testing.T) {
 					batch[i] = someTrades(at+uint64(r.IntN(size)), 1)[0]
 				case 1: // an id that belongs to another number
 					batch[i] = someTrades(seq, 1)[0]
-					batch[i].ID = store.TradeID(at + uint64(r.IntN(size)))
+					batch[i].ID = matcher.TradeID(at + uint64(r.IntN(size)))
 				default:
 					batch[i] = someTrades(seq, 1)[0]
 				}

@@ -89,7 +89,7 @@ func (v *venue) do(c matcher.Command) []matcher.Event {
 			continue
 		}
 		v.trades = append(v.trades, store.Trade{
-			ID: store.TradeID(ev.TradeSeq), Seq: ev.TradeSeq, AccountID: ev.AccountID,
+			ID: matcher.TradeID(ev.TradeSeq), Seq: ev.TradeSeq, AccountID: ev.AccountID,
 			Security: tickers[ev.SecurityID-1], Side: ev.Side, Quantity: int64(ev.Qty), Price: ev.Px,
 			ExecutedAt: ev.TimeMillis, BookedAt: ev.TimeMillis, UpdatedAt: ev.TimeMillis,
 			Sequence: ev.InputSeq,

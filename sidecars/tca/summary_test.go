@@ -101,7 +101,7 @@ func TestSummariesEqualTheOracle(t *testing.T) {
 	odd := []store.Trade{last, last}
 	for i := range odd {
 		odd[i].Seq += uint64(i) + 10
-		odd[i].ID = store.TradeID(odd[i].Seq)
+		odd[i].ID = matcher.TradeID(odd[i].Seq)
 	}
 	odd[1].Security = "ZZZ"
 	reports := make([]string, len(rows))

@@ -87,7 +87,7 @@ func (t *Tally) End() (fills, blotter, report Digest, err error) {
 //	{"id":"trd-1","tradeSeq":1,"accountId":1,"security":"AAPL","side":"Buy","quantity":5,
 //	"price":101.5,"execTimeMillis":1700000000000,"orderId":"ord-3","sequence":12}
 func appendRow(b []byte, f *matcher.Fill, ticker string) []byte {
-	b = strconv.AppendUint(append(b, `{"id":"trd-`...), f.TradeSeq, 10)
+	b = matcher.AppendTradeID(append(b, `{"id":"`...), f.TradeSeq)
 	b = strconv.AppendUint(append(b, `","tradeSeq":`...), f.TradeSeq, 10)
 	b = strconv.AppendUint(append(b, `,"accountId":`...), uint64(f.AccountID), 10)
 	b = strconv.AppendQuote(append(b, `,"security":`...), ticker)
@@ -102,7 +102,7 @@ func appendRow(b []byte, f *matcher.Fill, ticker string) []byte {
 	if f.Order() == 0 {
 		b = append(b, "null"...)
 	} else {
-		b = append(strconv.AppendUint(append(b, `"ord-`...), f.Order(), 10), '"')
+		b = append(matcher.AppendOrderID(append(b, '"'), f.Order()), '"')
 	}
 	b = strconv.AppendUint(append(b, `,"sequence":`...), f.InputSeq, 10)
 	return append(b, "}\n"...)
