@@ -52,7 +52,7 @@ const (
 	// maxInflight counts streams too: each page with a live feed holds a place.
 	maxInflight = 512
 	readTimeout = 10 * time.Second
-	// writeTimeout is how long a browser may take no byte of its answer.
+	// writeTimeout is how long a browser may take for a piece of its answer (deadlineWriter).
 	writeTimeout = 30 * time.Second
 	idleTimeout  = 60 * time.Second
 )
@@ -165,9 +165,7 @@ func keepPeer(ctx context.Context, conn net.Conn) context.Context {
 // request is used.
 func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	harden(w.Header())
-	answer := deadlineWriter{w}
-	answer.renew() // an answer without a body is written behind this function
-	w = answer
+	w = deadlineWriter{w}
 	select {
 	case c.inflight <- struct{}{}:
 		defer func() { <-c.inflight }()

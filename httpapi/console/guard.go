@@ -137,19 +137,32 @@ func (w statusHeaderWriter) WriteHeader(status int) {
 // Unwrap lets the standard library flush and set deadlines.
 func (w statusHeaderWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// deadlineWriter is the writer of an answer that a browser must take: each write and each flush has
-// writeTimeout of its own, so that a stream may last and a browser that reads nothing loses its
-// connection, and its place among maxInflight.
+// deadlineWriter is the writer of an answer that a browser must take: each writePiece of it, its
+// header and each flush have writeTimeout of their own. So a stream and a slow browser may last,
+// and a browser that reads nothing loses its connection, and its place among maxInflight.
 type deadlineWriter struct{ http.ResponseWriter }
+
+// writePiece is what a browser must take within writeTimeout.
+const writePiece = 32 << 10
 
 // renew moves the connection's deadline. Handlers of a test may write without a connection.
 func (w deadlineWriter) renew() {
 	_ = http.NewResponseController(w.ResponseWriter).SetWriteDeadline(time.Now().Add(writeTimeout))
 }
 
-func (w deadlineWriter) Write(b []byte) (int, error) {
-	w.renew()
-	return w.ResponseWriter.Write(b)
+func (w deadlineWriter) WriteHeader(status int) {
+	w.renew() // an answer without a body is written behind the handler
+	w.ResponseWriter.WriteHeader(status)
+}
+
+func (w deadlineWriter) Write(b []byte) (n int, err error) {
+	for {
+		w.renew()
+		wrote, err := w.ResponseWriter.Write(b[n:min(n+writePiece, len(b))])
+		if n += wrote; err != nil || n == len(b) {
+			return n, err
+		}
+	}
 }
 
 // FlushError is what http.ResponseController calls.

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"testing"
 	"testing/synctest"
@@ -13,14 +14,14 @@ import (
 	"posttrade/ring/must"
 )
 
-// TestABrowserThatReadsNothingLosesItsPlace: two ask for a page and a file and
-// read nothing. A stream whose browser reads lasts, however long it takes; a pause between two
-// of its pieces is no fault.
+// TestABrowserThatReadsNothingLosesItsPlace: three ask for a file, a page, and a page that they
+// have, and read nothing. A stream whose browser reads lasts, however long it takes; a pause
+// between two of its pieces is no fault. A browser that reads a long file slowly gets all of it.
 func TestABrowserThatReadsNothingLosesItsPlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const pieces, between = 4, 2 * writeTimeout
 		verifier := must.Get(gate.NewVerifier(secret, "", 0, time.Now))(t)
-		c := must.Get(New(Options{Verifier: verifier}))(t)
+		c := must.Get(New(Options{Verifier: verifier, Prover: make([]byte, 10*writePiece)}))(t)
 		service := &httpService{http.Server{Handler: http.HandlerFunc(
 			func(w http.ResponseWriter, r *http.Request) {
 				for n := range pieces {
@@ -42,19 +43,21 @@ func TestABrowserThatReadsNothingLosesItsPlace(t *testing.T) {
 		}()
 
 		token := gate.Mint(secret, gate.Claims{Subject: "desk"}, "", 24*time.Hour, time.Now())
-		ask := func(path string) *bufio.Reader {
+		ask := func(path, header string) net.Conn {
 			conn := must.Get(ln.dial(t.Context()))(t)
 			t.Cleanup(func() { _ = conn.Close() })
-			must.Get(fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: localhost\r\nCookie: %s=%s\r\n\r\n", path,
-				"posttrade", token))(t)
-			return bufio.NewReader(conn)
+			must.Get(fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: localhost\r\nCookie: posttrade=%s\r\n"+
+				"%s\r\n", path, token, header))(t)
+			return conn
 		}
-		quiet := []*bufio.Reader{ask("/assets/console.css"), ask("/evidence")}
+		quiet := []net.Conn{ask("/assets/console.css", ""), ask("/evidence", ""),
+			ask("/evidence", "If-None-Match: "+c.files["assets/index.html"].etag+"\r\n")}
 		synctest.Wait()
-		if n := len(c.inflight); n != 1 { // the page is short: its handler has ended
+		if n := len(c.inflight); n != 1 { // the others are short: their handlers have ended
 			t.Fatalf("%d requests in work, want 1", n)
 		}
-		answer := must.Get(http.ReadResponse(ask("/api/order-matcher/stream"), nil))(t)
+		stream := bufio.NewReader(ask("/api/order-matcher/stream", ""))
+		answer := must.Get(http.ReadResponse(stream, nil))(t)
 		body := must.Get(io.ReadAll(answer.Body))(t)
 		if answer.StatusCode != 200 || string(body) != "0\n1\n2\n3\n" {
 			t.Errorf("%d %q", answer.StatusCode, body)
@@ -63,12 +66,20 @@ func TestABrowserThatReadsNothingLosesItsPlace(t *testing.T) {
 		if n := len(c.inflight); n != 0 {
 			t.Errorf("%d requests in work, want none", n)
 		}
-		for _, r := range quiet {
-			if _, err := io.ReadAll(r); err == nil {
-				if _, err = r.ReadByte(); err != io.EOF {
-					t.Errorf("the connection is open: %v", err)
-				}
+		for _, conn := range quiet { // a pipe delivers nothing that is not read
+			if text, err := io.ReadAll(conn); err != nil || len(text) != 0 {
+				t.Errorf("the connection was open: %q, %v", text, err)
 			}
+		}
+		slow, size := ask("/assets/verify/verify.wasm", ""), 0
+		for buf := make([]byte, writePiece/2); ; time.Sleep(writeTimeout / 3) {
+			n, err := io.ReadFull(slow, buf)
+			if size += n; err != nil {
+				break // the connection ends when it is idle
+			}
+		}
+		if size < len(c.files["assets/verify/verify.wasm"].text) {
+			t.Errorf("%d bytes of a file, want %d", size, len(c.files["assets/verify/verify.wasm"].text))
 		}
 	})
 }

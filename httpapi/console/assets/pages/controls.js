@@ -25,8 +25,8 @@ const controls = async () => {
 const next = (now, rest) => `{"policyVersion":${now.policyVersion + 1n},${rest}}`;
 
 /** A line of the record; a whole number that no Number may hold is the text of its digits. @param {string} line */
-const parse = (line) => JSON.parse(line.replace(/"(?:[^"\\]|\\.)*"|[\d.]+/g,
-  (part) => (/^\d{16,}$/.test(part) ? `"${part}"` : part)));
+const parse = (line) => JSON.parse(line.replace(/"(?:[^"\\]|\\.)*"|-?[\d.]+/g,
+  (part) => (/^-?\d{16,}$/.test(part) ? `"${part}"` : part)));
 
 /** The acts on record, read forwards from where the last call came to; newest first. */
 class Acts {
