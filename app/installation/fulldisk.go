@@ -29,11 +29,13 @@ func (in *Installation) leaveIfFull(said bool, log *slog.Logger) bool {
 	if !in.Member.Node.Leads() {
 		return said
 	}
-	if !said {
+	switch err := in.Member.Node.HandOver(); {
+	case said:
+	case err == nil:
 		log.Warn("the disk is full: the leadership goes to a member with room")
-	}
-	if err := in.Member.Node.HandOver(); err != nil && !said {
-		log.Error("the leadership could not be handed over, it is tried again", "because", err)
+	default:
+		log.Error("the disk is full, and the leadership could not be handed over; it is tried again",
+			"because", err)
 	}
 	return true
 }

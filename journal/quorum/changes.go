@@ -134,7 +134,7 @@ func (n *Node) remove(from string, q question) error {
 		if len(servers) == 1 {
 			return errLastOne
 		}
-		if s.Suffrage == raft.Voter {
+		if !found {
 			if err := n.without(q.Member, servers); err != nil {
 				return err
 			}
@@ -165,8 +165,14 @@ func (n *Node) remove(from string, q question) error {
 }
 
 // without checks that the voters that remain when a member is removed can agree without it: that a
-// majority of them is sound. It puts a question to each of the others at once.
+// majority of them is sound. It puts a question to each of the others at once. A member without a
+// vote can always be done without.
 func (n *Node) without(member string, servers []raft.Server) error {
+	if !slices.ContainsFunc(servers, func(s raft.Server) bool {
+		return memberOf(s.ID) == member && s.Suffrage == raft.Voter
+	}) {
+		return nil
+	}
 	voters := slices.DeleteFunc(slices.Clone(servers), func(s raft.Server) bool {
 		return memberOf(s.ID) == member || s.Suffrage != raft.Voter
 	})
@@ -178,6 +184,9 @@ func (n *Node) without(member string, servers []raft.Server) error {
 		}
 	}
 	asking.Wait()
+	if len(voters) == 0 {
+		return fmt.Errorf("member %s: %w", member, errMinority)
+	}
 	missing := slices.DeleteFunc(unsound, func(err error) bool { return err == nil })
 	if 2*(len(voters)-len(missing)) > len(voters) {
 		return nil

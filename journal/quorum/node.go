@@ -371,10 +371,10 @@ func (n *Node) Leader(service string) (member, address string) {
 const maxConfirming = 64
 
 // Confirm asks a majority whether this member still leads, and waits until its host shows all that
-// was agreed before the call: a member that begins to lead may have handed it over and not decided
-// it yet. The caller confirms before a read that a decision rests on. It costs a round trip to the
-// others, and blocks for it. An error says that the answer is not certain: the caller must not
-// answer from this member's state.
+// was acknowledged before the call: a member that begins to lead may have handed it over and not
+// decided it yet. The caller confirms before a read that a decision rests on. It costs a round trip
+// to the others, and blocks for it. An error says that the answer is not certain: the caller must
+// not answer from this member's state.
 func (n *Node) Confirm(ctx context.Context) error {
 	select {
 	case n.confirming <- struct{}{}:

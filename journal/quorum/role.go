@@ -4,6 +4,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"posttrade/ring/timing"
 
@@ -87,13 +88,14 @@ func (n *Node) propose1stGenesis() error {
 
 // The log is compacted when it has grown by compactBytes or compactEntries since the last time. Of
 // the older entries keptBytes stay, for members that were away. While a member takes in the journal
-// that it was sent, nothing is deleted until heldBytes have come: it needs every entry behind the
-// record that the journal stands for, or it is sent the whole journal again.
+// that it was sent, nothing is deleted until heldBytes have come, or the disk is full: it needs
+// every entry behind the record that the journal stands for, or it is sent the whole journal again.
 const (
 	compactBytes   = 32 << 20
 	compactEntries = 1 << 16
 	keptBytes      = 64 << 20
 	heldBytes      = 4 << 30
+	heldLook       = time.Second // a full disk counts no entries that would wake run
 	// more than one request holds: otherwise a lost answer would cost a snapshot
 	leastKept = 128
 )
@@ -132,32 +134,38 @@ func (c *compactor) count(bytes int) {
 func (c *compactor) run(n *Node) func() {
 	nudge := c.wake()
 	return func() {
+		look := time.NewTicker(heldLook)
+		defer look.Stop()
 		for {
 			select {
-			case <-nudge:
-				if err := n.compact(keptBytes); err != nil && n.ctx.Err() == nil {
-					n.o.Logger.Warn("cluster: the log was not compacted", "error", err)
+			case <-look.C:
+				if c.held == 0 || !n.host.Full() {
+					continue
 				}
+			case <-nudge:
 			case <-n.ctx.Done():
 				return
+			}
+			if err := n.compact(keptBytes); err != nil && n.ctx.Err() == nil {
+				n.o.Logger.Warn("cluster: the log was not compacted", "error", err)
 			}
 		}
 	}
 }
 
-// compact is Compact, unless a member has yet to catch up behind a journal that was sent. One
-// goroutine at a time; it blocks for a question to each member.
+// compact is Compact, unless a member has yet to catch up behind a journal that was sent. Such a
+// member is waited for once: up to heldBytes, and while the disk has room. One goroutine at a time;
+// it blocks for a question to each member.
 func (n *Node) compact(keep uint64) error {
 	c := &n.compactor
-	if c.sent.Swap(false) && slices.ContainsFunc(n.servers(), func(s raft.Server) bool {
+	behind := c.sent.Swap(false) && slices.ContainsFunc(n.servers(), func(s raft.Server) bool {
 		return s.ID != n.id && n.sound(s) != nil
-	}) {
+	})
+	if behind && c.held+c.bytes.Load() < heldBytes && !n.host.Full() {
 		c.sent.Store(true)
-		if c.held+c.bytes.Load() < heldBytes {
-			c.held += c.bytes.Swap(0)
-			c.entries.Store(0)
-			return nil
-		}
+		c.held += c.bytes.Swap(0)
+		c.entries.Store(0)
+		return nil
 	}
 	c.held = 0
 	return n.Compact(keep)

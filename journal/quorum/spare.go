@@ -110,13 +110,19 @@ func (n *Node) sound(s raft.Server) error {
 }
 
 // HandOver gives the leadership to a member that has caught up and whose journal is not known to be
-// damaged. A member whose disk is full gives it only to one with room, unless it is damaged, too:
-// full members would otherwise hand it round. The error says why the last one that was tried could
-// not take it. Blocks.
+// damaged. A member whose disk is full gives it only to one with room, and only while most members
+// have room, unless it is damaged, too: full members would otherwise hand it round, and orders
+// would fill the disks of most members to the last byte. The error says why the last one that was
+// tried could not take it. Blocks.
 func (n *Node) HandOver() error {
 	own := n.Status()
 	if own.Role != raft.Leader.String() {
 		return errNotLeader
+	}
+	if own.Full && !own.Damaged {
+		if err := n.mostHaveRoom(); err != nil {
+			return err
+		}
 	}
 	why := errors.New("no other member has a vote")
 	for _, s := range n.servers() {
@@ -141,3 +147,27 @@ func (n *Node) HandOver() error {
 	}
 	return why
 }
+
+// mostHaveRoom returns errMostFull unless a majority of the voters says that its disk has room. The
+// caller's own disk has none. Blocks for a question to each.
+func (n *Node) mostHaveRoom() error {
+	voters, room := 0, 0
+	for _, s := range n.servers() {
+		if s.Suffrage != raft.Voter {
+			continue
+		}
+		if voters++; s.ID == n.id {
+			continue
+		}
+		hostPort, _ := hostPortOf(s.Address)
+		if status, err := n.ask(hostPort, question{Ask: askStatus}); err == nil && !status.Full {
+			room++
+		}
+	}
+	if 2*room <= voters {
+		return errMostFull
+	}
+	return nil
+}
+
+var errMostFull = errors.New("the disks of most members are full, or do not answer")
