@@ -258,7 +258,6 @@ func (v *Views) canceled(ev *matcher.Event) {
 // replaced gives an order a new total quantity and limit. Unless the whole order rests, events for
 // fills and for a rest or a cancel follow.
 func (v *Views) replaced(ev *matcher.Event, clientID []byte) {
-	v.rememberReplace(ev, clientID)
 	s := &v.orders.slots[v.order(ev)]
 	row, level := &s.row, uint32(0)
 	if row.level != 0 {
@@ -276,6 +275,7 @@ func (v *Views) replaced(ev *matcher.Event, clientID []byte) {
 	store(&row.UpdatedMillis, ev.TimeMillis)
 	store(&row.level, level)
 	s.lock.End()
+	v.rememberReplace(ev, clientID)
 }
 
 // rested puts the remaining quantity of an order onto the book. Its leaves are those after its last

@@ -152,19 +152,20 @@ func (x *exchange) sequenceNoted(n *note.Note, acts int, nowMillis int64,
 // An act whose record fails must not be carried out.
 //
 // The record is durable before the act begins. So a crash between the two leaves a record without
-// an act, and never an act without a record. Without a Recorder only the header is checked.
-func (q *inquiry) record(ctx context.Context, a *act) problem {
+// an act, and never an act without a record. inputSeq is where it is. Without a Recorder only the
+// header is checked, and inputSeq is 0.
+func (q *inquiry) record(ctx context.Context, a *act) (inputSeq uint64, p problem) {
 	n, p := q.byHand(q.p.NeedReason)
 	if p.status != 0 || q.p.Record == nil {
-		return p
+		return 0, p
 	}
 	a.fill(&n)
 	inputSeq, err := q.p.Record(ctx, &n)
 	if err != nil {
-		return q.recordProblem(err)
+		return 0, q.recordProblem(err)
 	}
 	n.Log(q.p.log, inputSeq)
-	return problem{}
+	return inputSeq, problem{}
 }
 
 // recordProblem is the answer to a note that could not be sequenced.

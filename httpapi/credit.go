@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"slices"
-	"time"
 
 	"posttrade/journal/asof"
 	"posttrade/matcher"
@@ -69,13 +68,13 @@ func (x *exchange) listCredit() problem {
 // present loads the moment of the durable head, which has in it what was durable when the request
 // came. A member's journal may have it a moment later, and sends no signal.
 //
-// The wait is sequencePatience at most. The caller releases the moment.
+// The wait ends with that of await. The caller releases the moment.
 func (x *exchange) present(ctx context.Context) (*asof.Moment, problem) {
-	for late := time.Now().Add(sequencePatience); ; {
+	for {
 		if head := x.m.AsOf.Head(); head >= x.asOf {
 			return x.m.moment(ctx, head)
 		}
-		if p := x.m.lookAgain(late); p.status != 0 {
+		if p := x.m.lookAgain(x.late); p.status != 0 {
 			return nil, p
 		}
 	}

@@ -40,9 +40,10 @@ type exchange struct {
 	fills     []matcher.Fill
 	contracts []blotter.ContractRow
 
-	asOf   uint64 // a sequence that a read has in it
-	marked bool   // asOf is the moment that is shown, which may be 0
-	digits []byte // memory of its text
+	asOf   uint64    // a sequence that a read has in it
+	late   time.Time // when a read gives up to wait for its X-Min-Sequence
+	marked bool      // asOf is the moment that is shown, which may be 0
+	digits []byte    // memory of its text
 
 	times  timeText                // of the last order shown
 	ticker [matcher.MaxTicker]byte // of the order that a replace changes

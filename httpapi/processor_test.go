@@ -197,7 +197,9 @@ func TestProcessorContract(t *testing.T) {
 		{"the history damaged", func(d *ProcessorDeps) { d.Trades = &fakes{rows: testTrades()} },
 			wrapped(tca.ErrDamaged), []row{
 				{"GET /tca/report/trd-1", "", "one", 503, CodeNotCaughtUp}}},
-		{"the row goes", nil, func(r *processorRig) { r.fakes.gone = true }, []row{
+		{"the row goes", func(d *ProcessorDeps) {
+			d.Record = func(context.Context, *note.Note) (uint64, error) { return 77, nil }
+		}, func(r *processorRig) { r.fakes.gone = true }, []row{
 			{"POST /trades/trd-1/settlement/force", "", "one", 404, CodeTradeNotFound}}},
 		{"no revocation", func(d *ProcessorDeps) { d.Revocation = Revocation{} }, nil,
 			[]row{{"POST /auth/revoke", goodRevoke, "admin", 404, CodeNotFound}}},
@@ -220,6 +222,9 @@ func TestProcessorContract(t *testing.T) {
 			}
 			for _, q := range tt.rows {
 				a := r.row(q)
+				if tt.name == "the row goes" && a.field(t, "sequence") != "77" {
+					t.Errorf("the act is on record: %s", a.body)
+				}
 				method, path, _ := strings.Cut(q.request, " ")
 				key := method + " " + templateOf(path)
 				met[key] = append(met[key], a.status)

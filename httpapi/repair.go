@@ -88,7 +88,7 @@ func (q *inquiry) repairTrades() problem {
 	if !ask.DryRun {
 		// Not before the range and the turn are right: a refusal is no act.
 		ask.Record = func(repair uint64, found *recon.RepairResult) error {
-			unrecorded = q.record(ctx, &act{kind: note.Repair,
+			_, unrecorded = q.record(ctx, &act{kind: note.Repair,
 				object: repairedRange{matcher.TradeID(ask.From), matcher.TradeID(ask.To), repair},
 				old:    differing(found), new: differingRows{}})
 			if unrecorded.status != 0 {
@@ -274,7 +274,7 @@ func (q *inquiry) takeStatement() problem {
 	ctx, cancel := q.p.long()
 	defer cancel()
 	sum := sha256.Sum256(q.ctx.Request.Body())
-	if p := q.record(ctx, &act{kind: note.Statement,
+	if _, p := q.record(ctx, &act{kind: note.Statement,
 		object: stated{len(lines), hex.EncodeToString(sum[:])}}); p.status != 0 {
 		return p
 	}

@@ -62,6 +62,7 @@ func (x *exchange) await(r route) problem {
 	if p.status != 0 {
 		return p
 	}
+	x.late = time.Now().Add(sequencePatience)
 	if x.m.Durable.Durable() < wanted &&
 		x.m.Durable.WaitDurable(wanted, sequencePatience) != nil {
 		if x.m.Failed() != nil {
@@ -82,11 +83,11 @@ func (x *exchange) awaitShown(shown func() uint64) problem {
 	if p.status != 0 {
 		return p
 	}
-	for late := time.Now().Add(sequencePatience); ; {
+	for {
 		if x.asOf, x.marked = shown(), true; x.asOf >= wanted {
 			return problem{}
 		}
-		if p := x.m.lookAgain(late); p.status != 0 {
+		if p := x.m.lookAgain(x.late); p.status != 0 {
 			return p
 		}
 	}

@@ -235,9 +235,9 @@ func (q *inquiry) forceSettlement(id string) problem {
 	if was.Status == store.Settled { // nothing is done: there is no act
 		return q.send(200, appendTradeRow(q.begin(), &was))
 	}
-	if p := q.record(ctx, &act{kind: note.Settlement, object: byTrade{id, was.AccountID},
-		old: statusValue{was.Status.String()},
-		new: statusValue{store.Settled.String()}}); p.status != 0 {
+	inputSeq, p := q.record(ctx, &act{kind: note.Settlement, object: byTrade{id, was.AccountID},
+		old: statusValue{was.Status.String()}, new: statusValue{store.Settled.String()}})
+	if p.status != 0 {
 		return p
 	}
 	t, found, err := q.p.Settlement.Force(ctx, id)
@@ -245,7 +245,7 @@ func (q *inquiry) forceSettlement(id string) problem {
 	case err != nil:
 		return q.p.changed(err)
 	case !found:
-		return problemTrade // the row disappeared between the two reads
+		return problemTrade.under(inputSeq) // the row disappeared between the two reads
 	}
 	return q.send(200, appendTradeRow(q.begin(), &t))
 }

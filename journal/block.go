@@ -308,12 +308,12 @@ func (u *unpacker) unpack(dst []byte, e *envelope, payload []byte) error {
 		if u.zdec == nil {
 			var err error
 			u.zdec, err = zstd.NewReader(nil, zstd.WithDecoderConcurrency(1),
-				zstd.WithDecoderMaxMemory(maxFillsRaw))
+				zstd.WithDecoderMaxMemory(maxFillsRaw), zstd.WithDecodeAllCapLimit(true))
 			if err != nil {
 				return fmt.Errorf("zstd: %v: %w", err, errUnpack)
 			}
 		}
-		got, err := u.zdec.DecodeAll(payload, body[:0])
+		got, err := u.zdec.DecodeAll(payload, body[:0:e.raw])
 		if err != nil || len(got) != int(e.raw) {
 			return fmt.Errorf("zstd: %d bytes, want %d: %v: %w", len(got), e.raw, err, errUnpack)
 		}

@@ -113,7 +113,8 @@ func eventText(ev *matcher.Event, ticker func(uint32) string) string {
 			side = "sold"
 		}
 		d := ev.Detail()
-		text := fmt.Sprintf("%s: account %d %s %d %s at %s, position %d", matcher.TradeID(ev.TradeSeq), ev.AccountID,
+		text := fmt.Sprintf("%s: account %d %s %d %s at %s, position %d",
+			matcher.TradeID(ev.TradeSeq), ev.AccountID,
 			side, ev.Qty, ticker(ev.SecurityID), price(ev.Px), d.PositionQty)
 		if id != "" {
 			text += fmt.Sprintf(", %s has %d left", id, d.Leaves)

@@ -146,8 +146,8 @@ func mend(in *installed, from, to uint64) {
 		return err
 	})
 	must.OK(in.t, err)
-	done, err := in.processor.RepairRows(in.t.Context(), client.RepairQuery{From: matcher.TradeID(from),
-		To: matcher.TradeID(to)})
+	done, err := in.processor.RepairRows(in.t.Context(), client.RepairQuery{
+		From: matcher.TradeID(from), To: matcher.TradeID(to)})
 	if err != nil || done.Repaired != to-from+1 {
 		in.t.Fatalf("%+v %v", done, err)
 	}

@@ -81,8 +81,20 @@ func TestAServerAsItIsOperated(t *testing.T) {
 	cmd.Stderr = out
 	must.OK(t, cmd.Start())
 	t.Cleanup(func() { cmd.Process.Kill() })
+	lines := func() string {
+		text := must.Get(os.ReadFile(logs))(t)
+		return string(text)
+	}
+	apptest.Until(t, "the first line", func() (bool, any) {
+		return strings.Contains(lines(), `"msg":"starting"`), lines()
+	})
+	must.OK(t, cmd.Process.Signal(syscall.SIGHUP)) // it is not serving yet
+	manager.await(t, "WATCHDOG=1\nEXTEND_TIMEOUT_USEC=60000000")
 	manager.await(t, "READY=1")
 	manager.await(t, "WATCHDOG=1")
+	apptest.Until(t, "the early SIGHUP is done", func() (bool, any) {
+		return strings.Contains(lines(), `"msg":"reloaded"`), lines()
+	})
 
 	text, err := os.ReadFile(filepath.Join(data, "ports.json"))
 	var ports map[string]string
@@ -115,10 +127,6 @@ func TestAServerAsItIsOperated(t *testing.T) {
 
 	// Nothing below warn from now on: the next requests leave no line.
 	write("warn")
-	lines := func() string {
-		text := must.Get(os.ReadFile(logs))(t)
-		return string(text)
-	}
 	apptest.Until(t, "requests are not logged at level warn", func() (bool, any) {
 		must.OK(t, cmd.Process.Signal(syscall.SIGHUP))
 		before := strings.Count(lines(), `"msg":"request"`)

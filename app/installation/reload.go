@@ -73,7 +73,9 @@ func (in *Installation) reload(log *slog.Logger) (failed error) {
 			parts = append(parts, p.name)
 		}
 	}
-	log.Info("reloaded", "parts", strings.Join(parts, " "), "log.level", in.logLevel())
+	if len(parts) > 0 {
+		log.Info("reloaded", "parts", strings.Join(parts, " "), "log.level", in.logLevel())
+	}
 	return failed
 }
 

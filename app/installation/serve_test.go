@@ -46,7 +46,7 @@ func serveFor(ctx context.Context, c *settings.Config, stdout, stderr io.Writer)
 	fatal := NewFatalStderr(stderr)
 	o := EngineOptions(c)
 	o.Fatal = fatal.Failed
-	return serve(ctx, c, o, slog.New(slog.NewTextHandler(fatal, nil)), stdout)
+	return serve(ctx, c, o, slog.New(slog.NewTextHandler(fatal, nil)), stdout, nil)
 }
 
 // startServer serves on data and returns when both listeners are announced.

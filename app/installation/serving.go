@@ -24,11 +24,16 @@ import (
 // does not return: stderr ends the process.
 func ServeToTheEnd(ctx context.Context, c *settings.Config, o engine.Options, stdout io.Writer,
 	stderr *FatalStderr) int {
+	// SIGHUP is taken from the first moment: by itself it ends a process, and a recovery takes
+	// minutes. One that comes before an installation serves is done when it does.
+	hangups := make(chan os.Signal, 1)
+	signal.Notify(hangups, syscall.SIGHUP)
+	defer signal.Stop(hangups)
 	o.Fatal = endsWith(c, stderr.Failed)
 	stderr.json = logsJSON(c)
 	logStart(c, stderr)
 	log := newLog(c, stderr, c.LogLevel())
-	err := serve(ctx, c, o, log, stdout)
+	err := serve(ctx, c, o, log, stdout, hangups)
 	if errors.Is(err, journal.ErrPoisoned) || errors.Is(err, engine.ErrEnded) || stderr.hasEnded() {
 		stderr.Failed(err) // the failure may come here before it is written, or after that
 	}
@@ -43,18 +48,13 @@ func ServeToTheEnd(ctx context.Context, c *settings.Config, o engine.Options, st
 //
 // One process can open several installations, one after the other: see errRestart.
 func serve(ctx context.Context, c *settings.Config, o engine.Options, log *slog.Logger,
-	stdout io.Writer) error {
+	stdout io.Writer, hangups <-chan os.Signal) error {
 	if exposed := c.Exposed(); c.String("profile") == "dev" && len(exposed) > 0 {
 		log.Warn("profile=dev answers other machines: anything there may place orders and mint tokens; "+
 			"use profile=production", "listeners", strings.Join(exposed, " "))
 	}
-	// SIGHUP is taken from the process's first moment: by itself it ends a process, and a recovery
-	// takes minutes. One that comes before an installation serves is done when it does.
-	hangups := make(chan os.Signal, 1)
-	signal.Notify(hangups, syscall.SIGHUP)
-	defer signal.Stop(hangups)
 	told := newSupervision(c, log)
-	told.begin()
+	told.begin(ctx)
 	for {
 		err := serveOnce(ctx, c, o, log, stdout, told, hangups)
 		if !restarts(err, log) {

@@ -1,6 +1,7 @@
 package installation
 
 import (
+	"context"
 	"log/slog"
 	"os"
 	"strconv"
@@ -51,8 +52,9 @@ func newSupervision(c *settings.Config, log *slog.Logger) *supervision {
 }
 
 // begin has a look made at once, and three times in the interval that the service manager allows,
-// until stops.
-func (s *supervision) begin() {
+// until stops, or the end of ctx while an installation is opened: the manager's own time limit of a
+// stop holds then.
+func (s *supervision) begin(ctx context.Context) {
 	every := lookEvery
 	if s.notify != nil && s.notify.Watchdog() > 0 {
 		every = min(every, s.notify.Watchdog()/3)
@@ -61,9 +63,13 @@ func (s *supervision) begin() {
 		ticker := time.NewTicker(every)
 		defer ticker.Stop()
 		for {
-			s.look()
+			if s.look(); ctx.Err() != nil {
+				return
+			}
 			select {
 			case <-ticker.C:
+			case <-ctx.Done():
+				return
 			case <-s.ended:
 				return
 			}

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 
 	"posttrade/journal"
@@ -121,8 +122,9 @@ type restore struct {
 	lockFile func(name string) (io.Closer, error)
 	// lock is on the file restoringName.
 	lock io.Closer
-	// earlier is that file, opened before it was locked; nil: it was not there.
-	earlier *os.File
+	// was is that file before it was locked; nil: it was not there. earlier holds it open.
+	was     fs.FileInfo
+	earlier io.Closer
 }
 
 // begin takes the directory, makes the mark and removes what an earlier attempt has left. The mark
@@ -135,11 +137,10 @@ func (r *restore) begin() error {
 		return fmt.Errorf("backup: make dir=%s: %w", r.data, err)
 	}
 	mark := filepath.Join(r.data, restoringName)
-	var err error
-	if r.earlier, err = os.Open(mark); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("backup: %w", err)
+	err := r.openEarlier(mark)
+	if err == nil {
+		err = r.refuseOthers(r.was != nil)
 	}
-	err = r.refuseOthers(r.earlier != nil)
 	if err == nil {
 		r.lock, err = r.lockFile(mark)
 	}
@@ -190,12 +191,8 @@ func (r *restore) clear(mark string) error {
 
 // isEarlier reports whether the mark is the file that was there before it was locked.
 func (r *restore) isEarlier(mark string) (bool, error) {
-	if r.earlier == nil {
+	if r.was == nil {
 		return false, nil
-	}
-	was, err := r.earlier.Stat()
-	if err != nil {
-		return false, fmt.Errorf("backup: %w", err)
 	}
 	is, err := os.Stat(mark)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -204,15 +201,34 @@ func (r *restore) isEarlier(mark string) (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("backup: %w", err)
 	}
-	return os.SameFile(was, is), nil
+	return os.SameFile(r.was, is), nil
 }
 
 // release gives the lock back.
 func (r *restore) release() error { return errors.Join(r.lock.Close(), r.closeEarlier()) }
 
-// closeEarlier closes the mark of an earlier attempt. It stays open as long as the lock: closing
+// openEarlier looks at the mark of an earlier attempt. It stays open as long as the lock: closing
 // any descriptor of a file ends the locks that the process has on it. While it is open no other
-// file gets its number, so isEarlier can tell.
+// file gets its number, so isEarlier can tell. On Windows a file that is open cannot be locked.
+func (r *restore) openEarlier(mark string) error {
+	f, err := os.Open(mark)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err == nil:
+		r.earlier = f
+		r.was, err = f.Stat()
+	}
+	if err == nil && runtime.GOOS == "windows" {
+		r.earlier, err = nil, f.Close()
+	}
+	if err != nil {
+		return fmt.Errorf("backup: %w", err)
+	}
+	return nil
+}
+
+// closeEarlier closes what openEarlier has left open.
 func (r *restore) closeEarlier() error {
 	if r.earlier == nil {
 		return nil

@@ -196,7 +196,7 @@ func (r *Decider) known(q *Request) Verdict {
 // the sources to be ready.
 func (r *Decider) closed(q *Request) Verdict {
 	if q.Gone {
-		q.First = blotter.KeyRow{} // the request may be another one's before
+		q.First = blotter.KeyRow{} // the request may have been another one's before
 		return Ended
 	}
 	if v := r.Open(); v != Admitted || q.Command.Type == matcher.OrderCancel {

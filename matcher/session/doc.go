@@ -160,7 +160,9 @@
 // (flag 256) the sequence, the order and the reason of a refusal are those of the first decision.
 // The other fields show the order as it is now, without fills. Of an order that has ended and is no
 // longer held the status is 255: not stated. Of a market trade it is FILLED (2); last price and
-// trade sequence are 0, and HTTP has them.
+// trade sequence are 0, and HTTP has them. An order whose command is being decided is shown as far
+// as that has come. A conflict (code 1) has the sequence under which it was refused, 0 when it was
+// not sequenced; of a repeated replace whose order had ended, with flag 256, those of the first.
 //
 // A reason belongs to its status. With REJECTED (4) it is why the command was refused. With
 // CANCELED (3) it is why the rest of the order was cancelled, such as PRICE_COLLAR for a market

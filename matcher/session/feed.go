@@ -215,8 +215,8 @@ func (f *feeder) settle(one *session, nowMillis int64) {
 }
 
 // tell writes an event to every feed that it belongs to. A drop copy has every event of an entitled
-// account. Trades and market data have one fill of
-// each match: the incoming order's, a market trade's or a force fill's.
+// account. Trades and market data have one fill of each match: the incoming order's, a market
+// trade's or a force fill's.
 //
 // The records are made once for all sessions.
 func (f *feeder) tell(ev *matcher.Event) {

@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
-	"unicode/utf8"
 
 	"posttrade/matcher"
 	"posttrade/sidecars/store"
@@ -86,9 +84,6 @@ func placeOf(q BreakQuery) (p place, err error) {
 	return p, nil
 }
 
-// postgresText reports text that PostgreSQL takes. A row of SQLite may have any bytes in its id.
-func postgresText(s string) bool { return utf8.ValidString(s) && !strings.Contains(s, "\x00") }
-
 // Breaks returns a page of the open breaks: those of one class by trade sequence, orphans by id.
 // next is the AfterKey of the following page, "" when there is none. Errors: ErrKey,
 // store.ErrUnavailable, errors of reading the journal.
@@ -97,7 +92,7 @@ func postgresText(s string) bool { return utf8.ValidString(s) && !strings.Contai
 // A break above the durable head has no Journal.
 func (r *Recon) Breaks(ctx context.Context, q BreakQuery) (page []Break, next string, err error) {
 	from, err := placeOf(q)
-	if err == nil && r.o.DB.Dialect() == store.Postgres && !postgresText(from.id) {
+	if err == nil && r.o.DB.Dialect() == store.Postgres && !store.PostgresText(from.id) {
 		err = ErrKey
 	}
 	if err != nil {

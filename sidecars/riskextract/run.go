@@ -179,7 +179,7 @@ func (x *Extractor) try(ctx context.Context, m Marker, now time.Time) error {
 			if a.err == nil || a.err.Error() != err.Error() {
 				x.o.Logger.Error("riskextract: refused", "seq", m.Seq, "error", err)
 			}
-			a.err, a.due = err, now.Add(retryPause)
+			a.err, a.due = err, x.o.Now().Add(retryPause)
 			a.refusals++
 		})
 		return nil
@@ -215,7 +215,7 @@ func (x *Extractor) save(ctx context.Context) error {
 
 // loadFollowed decides whether the cursor in Followed moves: only if this member has made every cut
 // up to the leader's cursor. A follower that has is at most saveEvery behind it, without a marker
-// between.
+// between. Where it is not known yet whether there is one, the cursor stays.
 func (x *Extractor) loadFollowed(ctx context.Context) (err error) {
 	if x.o.Followed == "" {
 		return nil
@@ -225,11 +225,11 @@ func (x *Extractor) loadFollowed(ctx context.Context) (err error) {
 		return err
 	}
 	if x.followed < x.saved {
-		markers, _, err := x.o.Markers(ctx, x.followed+1)
+		markers, next, err := x.o.Markers(ctx, x.followed+1)
 		if err != nil {
 			return fmt.Errorf("riskextract: markers from=%d: %w", x.followed+1, err)
 		}
-		if len(markers) > 0 && markers[0].Seq <= x.saved {
+		if next <= x.saved || len(markers) > 0 && markers[0].Seq <= x.saved {
 			return nil
 		}
 	}

@@ -394,6 +394,26 @@ func TestLeaderMovesItsOwnCursor(t *testing.T) {
 	if at := must.Get(own.load(t.Context()))(t); at != 0 {
 		t.Errorf("far behind, its own cursor is at %d, want 0", at)
 	}
+
+	// The journal of the new leader does not reach as far as the cursor of the one before: it cannot
+	// know whether it lacks a cut.
+	r = newRig(t)
+	r.mark(at(12), goldenEmpty)
+	must.OK(t, own.save(t.Context(), 3))
+	r.o.Followed = own.dir
+	reach := r.o.Markers
+	r.o.Markers = func(ctx context.Context, from uint64) (list []Marker, next uint64, err error) {
+		if from <= 8 {
+			return nil, 6, nil
+		}
+		return reach(ctx, from)
+	}
+	x := New(r.o)
+	must.OK(t, x.cursor.save(t.Context(), 8))
+	must.OK(t, x.round(t.Context()))
+	if at := must.Get(own.load(t.Context()))(t); at != 3 || x.saved != 12 {
+		t.Errorf("its own cursor is at %d, that of the leader at %d, want 3 and 12", at, x.saved)
+	}
 }
 
 // leader are the options of the member that leads.

@@ -4,10 +4,8 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"strings"
 	"sync/atomic"
 	"time"
-	"unicode/utf8"
 
 	"posttrade/sidecars/store"
 )
@@ -89,8 +87,8 @@ const forceSQL = settleSQL + ` where status = 'Processing' and id = $2`
 // Any id of the table is accepted, also that of a booking from outside.
 func (s *Settlement) Force(ctx context.Context, tradeID string) (t store.Trade,
 	found bool, err error) {
-	if !utf8.ValidString(tradeID) || strings.ContainsRune(tradeID, 0) {
-		return store.Trade{}, false, nil // PostgreSQL cannot store such a text, so it is no id
+	if !store.PostgresText(tradeID) {
+		return store.Trade{}, false, nil // so it is no id
 	}
 	if err := s.o.DB.Mine(); err != nil {
 		return store.Trade{}, false, fmt.Errorf("settlement: force id=%q: %w", tradeID, err)

@@ -16,8 +16,9 @@ import (
 // it ensures that the transition happens once.
 //
 // $1 is the time of the settlement in epoch milliseconds, $2 the date of that time in the
-// calendar's zone, $3 the most rows, $4 store.FirstVoid: trades that were given up do not settle.
-// Oldest dates come first, so a backlog settles in order.
+// calendar's zone, $3 the most rows, $4 store.FirstVoid: trades that were given up do not settle,
+// and each batch reads past those that are due. Oldest dates come first, so a backlog settles in
+// order.
 const (
 	sweepSQLite = settleSQL + ` where status = 'Processing' and id in (` + dueSQL +
 		` and date(settlement_date) = settlement_date` + oldestSQL + `)`

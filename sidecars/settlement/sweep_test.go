@@ -193,7 +193,8 @@ func TestUpdatedAtNeverFalls(t *testing.T) {
 		}
 		s := newTest(t, db, c, 0)
 		for seq, want := range map[uint64]int64{1: later, 3: c.Now().UnixMilli()} {
-			if row, _, err := s.Force(bounded(t), matcher.TradeID(seq)); err != nil || row.UpdatedAt != want {
+			if row, _, err := s.Force(bounded(t), matcher.TradeID(seq)); err != nil ||
+				row.UpdatedAt != want {
 				t.Errorf("force of %d: %+v, %v; want updated at %d", seq, row, err, want)
 			}
 		}

@@ -31,8 +31,9 @@ func Example() {
 		return
 	}
 	rows := []store.Trade{{
-		ID: matcher.TradeID(1), Seq: 1, AccountID: 22214, Security: "IBM", Side: matcher.Buy, Quantity: 100,
-		Price: 101_250_000, SettlementDate: date, ExecutedAt: 1_795_000_000_000,
+		ID: matcher.TradeID(1), Seq: 1, AccountID: 22214, Security: "IBM", Side: matcher.Buy,
+		Quantity: 100,
+		Price:    101_250_000, SettlementDate: date, ExecutedAt: 1_795_000_000_000,
 		OrderID: "ord-7", Sequence: 12,
 	}}
 	ctx := context.Background()

@@ -5,6 +5,7 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"posttrade/matcher"
 )
@@ -146,3 +147,7 @@ const (
 	firstDate Date = -719162 // 0001-01-01
 	lastDate  Date = 2932896 // 9999-12-31
 )
+
+// PostgresText reports text that PostgreSQL takes: UTF-8 without NUL. A row of SQLite may have any
+// bytes in its id.
+func PostgresText(s string) bool { return utf8.ValidString(s) && !strings.Contains(s, "\x00") }
