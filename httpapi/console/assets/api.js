@@ -57,8 +57,11 @@ export function found() {
 
 /**
  * @typedef {{query?: Record<string, any>, body?: any, reason?: string, signal?: AbortSignal,
- *   after?: number, accept?: string, headers?: Record<string, string>, unknown?: string}} Ask body: a text is JSON already
+ *   after?: number, accept?: string, headers?: Record<string, string>, unknown?: string, wait?: number}} Ask body: a text is
+ *   JSON already; wait: how long a read waits for its answer to begin, in ms
  */
+
+const WAIT_MS = 40_000; // longer than any service takes for a read
 
 /**
  * Sends a request and returns the answer.
@@ -72,16 +75,21 @@ export async function send(method, path, ask = {}) {
   if (ask.reason) headers['X-Reason'] = bytesAsText(ask.reason);
   if (ask.after) headers['X-Min-Sequence'] = String(ask.after);
   if (ask.body !== undefined) headers['Content-Type'] = 'application/json';
+  const late = new AbortController(); // a connection that is silent need not end
+  const timer = method === 'GET' ? setTimeout(() => late.abort(), ask.wait || WAIT_MS) : 0;
   let answer;
   try {
     answer = await fetch(`/api/${path}${queryOf(ask.query)}`, {
-      method, headers, signal: ask.signal, credentials: 'same-origin', redirect: 'error',
+      method, headers, signal: AbortSignal.any([late.signal, ...(ask.signal ? [ask.signal] : [])]),
+      credentials: 'same-origin', redirect: 'error',
       body: ask.body === undefined || typeof ask.body === 'string' ? ask.body : JSON.stringify(ask.body),
     });
   } catch (error) {
     if (ask.signal?.aborted) throw error;
     lost('the server does not answer');
     throw new Problem(0, { detail: 'the server does not answer' });
+  } finally {
+    clearTimeout(timer);
   }
   const status = statusOf(answer);
   if (status < 400) {
@@ -93,7 +101,8 @@ export async function send(method, path, ask = {}) {
   if (status === 503 && problem.code === 'STOPPING') lost('the server is stopping');
   else if (status === 502) lost('the service does not answer');
   else found();
-  if (status === 401 && session.value?.signedIn) refreshSession();
+  // Another tab may have signed out, or in: the proof of this one is then of a session that has ended.
+  if ((status === 401 || problem.code === 'FOREIGN_ORIGIN') && session.value?.signedIn) refreshSession();
   throw problem;
 }
 
@@ -172,15 +181,24 @@ export async function refreshSession() {
   asking = true;
   const before = acts;
   try {
-    const now = await get('session');
-    if (before === acts) session.set({ ...now, ended: !now.signedIn && !!(session.value?.signedIn || session.value?.ended) });
+    const now = await get('session'), was = session.value;
+    if (before !== acts) return;
+    if (was?.signedIn && now.signedIn && identity(was) !== identity(now)) location.reload(); // nothing here is of it
+    else session.set({ ...now, ended: !now.signedIn && !!(session.value?.signedIn || session.value?.ended) });
   } catch (error) {
     if (before === acts && !session.value && error instanceof Problem && error.status) {
       session.set(/** @type {any} */ ({ signedIn: false, oneClick: false }));
     }
+  } finally {
+    asking = false;
   }
-  asking = false;
 }
+
+/** What a session may see. @param {Session} s */
+const identity = (s) => JSON.stringify([s.subject, s.admin, s.accounts]);
+
+// While the page was hidden, another tab may have signed in anew: the cookie is the same for both.
+document.addEventListener('visibilitychange', () => { if (!document.hidden && session.value?.signedIn) refreshSession(); });
 
 /** @param {any} now */
 function acted(now) {

@@ -5,7 +5,7 @@ import { age, whole } from './format.js';
 import { Field } from './parts.js';
 import { at, go, Link, place } from './route.js';
 import { health } from './health.js';
-import './history.js';
+import { metrics } from './history.js';
 
 /** The pages, in the order of the navigation: address, name, module. */
 const pages = /** @type {[string, string, () => Promise<any>][]} */ ([
@@ -67,16 +67,17 @@ function Banner() {
 }
 
 function Top() {
-  const s = useStore(session), h = useStore(health);
+  const s = useStore(session), h = useStore(health), m = useStore(metrics);
   return html`<div class="top" role="banner"><span class="brand">posttrade</span>
     <div class="state">
       ${h && html`<span>${h.role === 'SINGLE' ? 'single node' : String(h.role).toLowerCase()}</span>
       <span>durability <b>${h.durability}</b></span>
       <span>sequence <b>${whole(h.durable)}</b></span>
-      ${h.killSwitch && html`<span class="sell">kill switch on</span>`}`}
+      ${h.role !== 'SINGLE' && !h.leader && html`<span class="sell">no leader: the figures may be old</span>`}`}
+      ${m.svc_kill_switch === 1 && html`<span class="sell">kill switch on</span>`}
     </div>
     <div class="who"><span>${s?.subject}${s?.admin ? ' (admin)' : ''}</span>
-      <button class="small" onClick=${() => signOut()}>Sign out</button></div></div>`;
+      <button class="small" onClick=${() => signOut().catch(refreshSession)}>Sign out</button></div></div>`;
 }
 
 /** Keeps a page that cannot be drawn from taking the shell with it. */

@@ -33,11 +33,16 @@ export function commonDigits(prices) {
   return most;
 }
 
+const zoned = new Intl.DateTimeFormat('en-GB', { timeZoneName: 'short' });
+
 /** The zone in which this browser shows times. */
-export const zone = (() => {
-  const parts = new Intl.DateTimeFormat('en-GB', { timeZoneName: 'short' }).formatToParts();
-  return parts.find((part) => part.type === 'timeZoneName')?.value || 'local';
-})();
+export const zone = zoned.resolvedOptions().timeZone || 'local';
+
+/** Its offset at a moment, as GMT+1. @param {Date} d */
+const offset = (d) => zoned.formatToParts(d).find((part) => part.type === 'timeZoneName')?.value || zone;
+
+/** The date of a moment in a zone, as yyyy-mm-dd. @param {Date|number} at @param {string|undefined} timeZone */
+export const dateIn = (at, timeZone) => new Intl.DateTimeFormat('sv-SE', { timeZone, dateStyle: 'short' }).format(at);
 
 const pad = (n, size = 2) => String(n).padStart(size, '0');
 
@@ -59,7 +64,7 @@ export function instant(at) {
   if (!at) return '–';
   const d = new Date(at);
   return Number.isNaN(d.getTime()) ? '–' : `${day(d)} ${pad(d.getHours())}:${pad(d.getMinutes())}:${
-    pad(d.getSeconds())}.${pad(d.getMilliseconds(), 3)} ${zone}`;
+    pad(d.getSeconds())}.${pad(d.getMilliseconds(), 3)} ${offset(d)}`;
 }
 
 /** How long ago, in words. @param {number} ms */

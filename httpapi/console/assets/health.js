@@ -2,16 +2,16 @@
 import { repeat, Store } from './dom.js';
 import { get, session } from './api.js';
 
-/** GET /health, and the kill switch where the token may see it. @type {Store<any>} */
+/** GET /health. @type {Store<any>} */
 export const health = new Store(null);
 
-const PULSE_MS = 2000, LOST_MS = 500;
+const PULSE_MS = 2000, LOST_MS = 500, SILENT_MS = 5000;
 let failed = false;
 
 const loop = repeat(async () => {
   if (!session.value?.signedIn || (document.hidden && !failed)) return;
   try {
-    const now = await get('order-matcher/health');
+    const now = await get('order-matcher/health', { wait: SILENT_MS });
     if (now.durable < health.value?.durable) { // another history: no figure here is of it
       location.reload();
       return;

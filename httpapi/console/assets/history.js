@@ -17,12 +17,13 @@ export const samples = new Store([]);
 /** The last whole answer, buckets included. @type {Store<Record<string, number>>} */
 export const metrics = new Store({});
 
-let read = false; // what the server has kept
+let read = false; // what the server has kept, once at least
 
 async function readKept() {
   const { items } = await get('history');
-  const first = samples.value[0]?.at ?? Infinity;
-  samples.set([...items.filter((s) => s.at < first), ...samples.value]);
+  const last = items.at(-1)?.at ?? -Infinity;
+  const first = items[0]?.at ?? Infinity;
+  samples.set([...samples.value.filter((s) => s.at < first), ...items, ...samples.value.filter((s) => s.at > last && s.at >= first)]);
   read = true;
 }
 
@@ -61,7 +62,8 @@ const loop = repeat(async () => {
   /** @type {Record<string, number>} */
   const some = {};
   for (const name in all) if (kept.has(name.replace(/,le="[^"]*"/, '')) || kept.has(name.split('{')[0])) some[name] = all[name];
-  if (!read) await readKept();
+  // The server has kept what a page that was hidden has missed.
+  if (!read || Date.now() - (samples.value.at(-1)?.at ?? 0) > 5 * EVERY_MS) await readKept();
   const since = Date.now() - KEPT_MS;
   samples.set([...samples.value.filter((s) => s.at > since), { at: Date.now(), metrics: some }]);
 }, () => EVERY_MS);

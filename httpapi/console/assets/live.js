@@ -73,6 +73,7 @@ export class Feed {
     /** @type {Record<string, string>} */
     const headers = { Accept: 'text/event-stream', 'X-Console-Status': 'header' };
     if (this.last) headers['Last-Event-ID'] = this.last;
+    this.silence = setTimeout(() => this.abort?.abort(), QUIET_MS);
     try {
       const answer = await fetch(
         `/api/order-matcher/feed${queryOf({ topics: this.topics, ...this.query })}`,
@@ -85,6 +86,7 @@ export class Feed {
       if (!this.stopped && !document.hidden) lost('the live stream ended');
       return true;
     } finally {
+      clearTimeout(this.silence);
       if (this.state.value === 'live') this.state.set('lost');
     }
   }

@@ -131,7 +131,8 @@ export function Dialog({ title, onClose, side, children }) {
 }
 
 /**
- * A question with Confirm. With reason a text box asks why; act gets it and returns when it is done.
+ * A question with Confirm. With reason a text box asks why; act gets it and returns when it is done. Until then the
+ * question stays: what becomes of the act is shown here.
  */
 export function Ask({ title, children, reason, need, act, onClose }) {
   const [why, setWhy] = useState('');
@@ -154,13 +155,13 @@ export function Ask({ title, children, reason, need, act, onClose }) {
       setBusy(false);
     }
   };
-  return html`<${Dialog} title=${title} onClose=${onClose}>
+  return html`<${Dialog} title=${title} onClose=${() => { if (!busy) onClose(); }}>
     <form onSubmit=${go}>
       ${children}
       ${reason && html`<${Field} label="Reason" value=${why} onInput=${setWhy} maxlength="200"
         required=${!!need} autofocus />`}
       ${error && html`<p class="failure" role="alert">${error.message}</p>`}
-      <footer><button type="button" onClick=${onClose}>Keep as it is</button>
+      <footer><button type="button" disabled=${busy} onClick=${onClose}>Keep as it is</button>
         <button class="primary" type="submit" disabled=${busy}>${busy ? 'Working…' : 'Confirm'}</button></footer>
     </form>
   <//>`;

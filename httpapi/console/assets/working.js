@@ -32,13 +32,15 @@ export class Orders {
   }
 
   /**
-   * Open orders of an account as of a sequence: when they are all of them, no other is open then.
+   * Open orders of an account as of a sequence: when they are all of them, no other is open then. Those that have ended
+   * before it are forgotten.
    * @param {number} account @param {Order[]} items @param {number} at @param {boolean} complete
    */
   list(account, items, at, complete) {
     const here = new Set(items.map((o) => o.orderId));
     for (const [id, { order, at: since }] of this.known) {
-      if (complete && order.accountId === account && open(order) && !here.has(id) && since <= at) this.known.delete(id);
+      if (order.accountId !== account || since > at) continue;
+      if (open(order) ? complete && !here.has(id) : true) this.known.delete(id);
     }
     for (const order of items) this.answer(order, at);
   }

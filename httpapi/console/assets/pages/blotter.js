@@ -122,15 +122,22 @@ function Whole() {
   useEffect(() => {
     if (!ready || !filtered) return undefined;
     const id = /^(?:trd-)?(\d+)$/.exec(wanted.id), one = id && Number(id[1]);
-    const wants = (f) => (!wanted.account || String(f.accountId) === wanted.account)
+    const after = wanted.from ? new Date(wanted.from).getTime() : -Infinity;
+    const before = wanted.to ? new Date(wanted.to).getTime() + 1000 : Infinity;
+    const wants = (f) => f.execTimeMillis >= after && f.execTimeMillis < before && (!wanted.account || String(f.accountId) === wanted.account)
       && (!wanted.security || f.security === wanted.security) && (!wanted.side || f.side === wanted.side)
       && (!wanted.id || (id ? f.tradeSeq === one : f.orderId === wanted.id || f.id === wanted.id));
     const made = selection.current = new Selection(fills, wants, async () => {
       const { head } = fills;
       let from = one || fills.first, to = one ? Math.min(one, head) : head;
-      if (wanted.from) from = Math.max(from, await fills.since(new Date(wanted.from).getTime()));
-      if (wanted.to) to = Math.min(to, await fills.since(new Date(wanted.to).getTime() + 1000) - 1);
-      return { from: Math.max(1, from), to, grows: !wanted.to && !(one && one <= head) };
+      let later = false; // than the range: no fill to come belongs to it
+      if (wanted.from) from = Math.max(from, await fills.since(after));
+      if (wanted.to) {
+        const end = await fills.since(before);
+        later = end <= head;
+        to = Math.min(to, end - 1);
+      }
+      return { from: Math.max(1, from), to, grows: !later && !(one && one <= head) };
     }, () => again(0));
     return () => {
       made.stop();

@@ -1,6 +1,6 @@
-import { html, useAsked, useSettled, useState } from '../dom.js';
-import { get, may, post } from '../api.js';
-import { counted, decimal, digitsOf, whole, words } from '../format.js';
+import { html, useAsked, useSettled, useState, useStore } from '../dom.js';
+import { get, may, post, session } from '../api.js';
+import { counted, dateIn, decimal, digitsOf, whole, words } from '../format.js';
 import { Ask, Card, Dialog, Empty, Facts, Failure, Field, Table } from '../parts.js';
 import { accountName, useAccounts } from '../data.js';
 import { WhyButton } from '../details.js';
@@ -23,7 +23,12 @@ async function allContracts(known, accountId, signal) {
 export default function Contracts() {
   const [read, change] = useQuery();
   const [ask, setAsk] = useState(false);
-  const [session, setSession] = useState(new Date().toISOString().slice(0, 10));
+  const about = useStore(session)?.about;
+  const [date, setDate] = useState('');
+  const make = () => {
+    setDate(dateIn(new Date(), about?.timezone)); // of the session that is on now
+    setAsk(true);
+  };
   const [said, setSaid] = useState('');
   const list = useAccounts();
   const account = useSettled(read('account')), opened = read('open'), admin = may('admin');
@@ -43,7 +48,7 @@ export default function Contracts() {
         { label: 'Notional', num: true, show: (c) => whole(c.notional) }, { label: 'Fixed rate, %', num: true, show: rate },
         { label: 'Effective', key: 'effectiveDate' }, { label: 'Maturity', key: 'maturityDate' }, { label: 'Expiry', key: 'expiryDate' },
         { label: 'Conventions', key: 'conventions', wrap: true }, { label: 'Sequence', num: true, show: (c) => whole(c.sequence) }]} /><//>`}
-    ${admin ? html`<${Card} title="Cuts" aside=${html`<button class="small" onClick=${() => setAsk(true)}>Make a cut…</button>`}>
+    ${admin ? html`<${Card} title="Cuts" aside=${html`<button class="small" onClick=${make}>Make a cut…</button>`}>
       ${said && html`<p class="answer good" role="status">${said}</p>`}
       <${Files} folder="extracts" label="Cuts and their files" empty="No cut was made yet." wants=${(name) => name.includes('seq-') || name.includes('/')} /><//>`
     : html`<${Empty}>The cuts need an admin token.<//>`}
@@ -53,7 +58,7 @@ export default function Contracts() {
         ['Expiry', open.expiryDate], ['Exercise', open.exerciseStyle], ['Conventions', open.conventions], ['Sequence', whole(open.sequence)]]} />
       <footer><${WhyButton} contract=${open.contractId} small=${false} /></footer><//>`}
     ${ask && html`<${Ask} title="Make a cut of positions and contracts?" reason onClose=${() => setAsk(false)} act=${async (reason) => {
-      const done = await post('order-matcher/risk/extract', { sessionDate: session }, { reason });
+      const done = await post('order-matcher/risk/extract', { sessionDate: date }, { reason });
       setSaid(`The cut is taken at sequence ${whole(done.sequence)}; its files follow.`);
-    }}><${Field} label="Session date" type="date" value=${session} onInput=${setSession} required /><//>`}`;
+    }}><${Field} label="Session date" type="date" value=${date} onInput=${setDate} required /><//>`}`;
 }

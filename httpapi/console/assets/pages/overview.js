@@ -1,7 +1,7 @@
 import { html, useAsked, useStore } from '../dom.js';
 import { get, may, session } from '../api.js';
 import { bounds } from '../bounds.js';
-import { age, duration, whole } from '../format.js';
+import { age, dateIn, duration, whole } from '../format.js';
 import { Card, Failure, Loading, Spark, Table, Tag } from '../parts.js';
 import { health, notReady } from '../health.js';
 import { largest, p99s, rates, samples, total } from '../history.js';
@@ -63,7 +63,7 @@ export default function Overview() {
   }, [admin]);
   const { answer: late } = useAsked(30_000, async () => { // due before today, and not settled
     if (!admin) return null;
-    const dateOf = (ms) => new Intl.DateTimeFormat('sv-SE', { timeZone: session.value?.about.timezone, dateStyle: 'short' }).format(ms);
+    const dateOf = (ms) => dateIn(ms, session.value?.about.timezone);
     const today = dateOf(Date.now()), from = dateOf(Date.now() - 399 * 86_400_000);
     const { items } = await get('trade-processor/settlement/calendar', { query: { from, to: today } });
     const n = items.filter((d) => d.settlementDate < today).reduce((sum, d) => sum + d.due, 0);

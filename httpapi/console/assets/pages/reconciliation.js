@@ -78,7 +78,9 @@ export default function Reconciliation() {
     title: `Repair ${b.tradeId}?`, text: 'The row is made again from the journal. The record of this act keeps what it was.',
     act: async (reason) => {
       const done = await post('trade-processor/recon/repair', { from: b.tradeId, to: b.tradeId, dryRun: false }, { reason });
-      setSaid(`${b.tradeId} repaired${done.repaired !== undefined ? `: ${whole(done.repaired)} row` : ''}. The next sweep closes the break.`);
+      setSaid(done.repaired ? `${b.tradeId} repaired. The next sweep closes the break.`
+        : done.pending ? `Nothing was done: the projection has not come to ${b.tradeId} yet.`
+          : `Nothing was done: the row of ${b.tradeId} is as the journal says.`);
       change({ open: '' });
       await post('trade-processor/recon/orphan-sweep', undefined, { reason }).catch(() => {});
       again();

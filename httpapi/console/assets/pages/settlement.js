@@ -1,6 +1,6 @@
 import { html, useAsked, useRef, useState, useStore } from '../dom.js';
 import { all, get, may, post, session } from '../api.js';
-import { commonDigits, cut, decimal, whole } from '../format.js';
+import { commonDigits, cut, dateIn, decimal, whole } from '../format.js';
 import { Ask, Card, Failure, Loading, Side, Status, Table, Tag, When } from '../parts.js';
 import { Details } from '../details.js';
 import { useQuery } from '../route.js';
@@ -8,9 +8,6 @@ import { useQuery } from '../route.js';
 export const lead = 'What settles when, and why on that date.';
 
 const BEFORE = 30, AFTER = 60; // days of the calendar, around today
-
-/** The date of a moment in a zone, as yyyy-mm-dd. @param {Date} at @param {string} zone */
-const dateIn = (at, zone) => new Intl.DateTimeFormat('sv-SE', { timeZone: zone, dateStyle: 'short' }).format(at);
 
 /** A date some days later. @param {string} date @param {number} days */
 const later = (date, days) => new Date(Date.parse(`${date}T12:00:00Z`) + days * 86_400_000).toISOString().slice(0, 10);

@@ -134,14 +134,18 @@ function Replace({ order, onDone, onClose }) {
   const [quantity, setQuantity] = useState(String(order.quantity));
   const [price, setPrice] = useState(String(order.limitPrice));
   const [error, setError] = useState('');
+  const [busy, setBusy] = useState(false);
   const apply = async (e) => {
     e.preventDefault();
+    if (busy) return;
+    setBusy(true);
     try {
       onDone(await post(`order-matcher/orders/${order.orderId}/replace`, { quantity: Number(quantity), limitPrice: price }));
       onClose();
     } catch (failure) {
       const p = /** @type {any} */ (failure);
       setError(p.reason ? `${p.reason}: ${reasons[p.reason] || ''}` : p.message);
+      setBusy(false);
     }
   };
   const box = (label, v, set, focus = false) => html`<input aria-label=${label}
@@ -150,10 +154,12 @@ function Replace({ order, onDone, onClose }) {
   useEffect(() => { ref.current?.querySelector('input')?.select(); }, []);
   return html`<form ref=${ref} class="row" onSubmit=${apply} onKeyDown=${(e) => { if (e.key === 'Escape') onClose(); }}>
     ${box('Quantity', quantity, setQuantity, true)}${box('Price', price, setPrice)}
-    <button class="small primary" type="submit">Apply</button>
+    <button class="small primary" type="submit" disabled=${busy}>Apply</button>
     <button class="small" type="button" onClick=${onClose}>Close</button>
     ${error && html`<span class="sell" role="alert">${error}</span>`}</form>`;
 }
+
+const SECOND_CLICK_MS = 400;
 
 function Working({ orders, onOrder }) {
   const [editing, setEditing] = useState('');
@@ -163,11 +169,18 @@ function Working({ orders, onOrder }) {
     if (!editing && left.current) document.getElementById(`replace-${left.current}`)?.focus();
     left.current = editing;
   }, [editing]);
+  const cancels = useRef({ under: new Set(), until: 0 }).current;
   const cancel = async (o) => {
+    // The row of a cancelled order goes, and the next one comes under the pointer: a second click is not for it.
+    if (cancels.under.has(o.orderId) || performance.now() < cancels.until) return;
+    cancels.under.add(o.orderId);
+    cancels.until = performance.now() + SECOND_CLICK_MS; // the stream may be faster than the answer
     setError(null);
     try {
       onOrder(await post(`order-matcher/orders/${o.orderId}/cancel`, undefined));
+      cancels.until = performance.now() + SECOND_CLICK_MS;
     } catch (failure) { setError(failure); }
+    cancels.under.delete(o.orderId);
   };
   const digits = commonDigits(orders.map((o) => o.limitPrice));
   return html`<${Failure} error=${error} what="Cancel" />
