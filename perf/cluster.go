@@ -4,8 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"runtime"
 	"time"
 
+	"posttrade/app/engine"
 	"posttrade/app/latency"
 	"posttrade/journal/quorum"
 	"posttrade/matcher"
@@ -178,6 +180,9 @@ func (r *Run) oneAtATime(e *fullEngine) (*latency.Summary, cpuPerCommand, error)
 // An entry of one command has the bytes of a command and no more, an entry of 64 has 64 times as
 // many; they are zeros, and the members apply them to nothing.
 func (r *Run) bareCluster() (serial *latency.Summary, perSecond float64, err error) {
+	// with the spare processors of three engines, as openMembers has them
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
+	engine.NewProcessors(3 * engine.SpareProcs).Raise()
 	b, err := quorum.OpenBare(filepath.Join(r.o.Dir, "bare"))
 	if err != nil {
 		return nil, 0, err

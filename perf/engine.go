@@ -32,6 +32,8 @@ type engineOptions struct {
 	durability string
 	// genesis is the universe of a new journal. A journal that exists has its own.
 	genesis *matcher.Genesis
+	// without snapshots but those that the row takes: a start then decides every command
+	unsnapped bool
 }
 
 // fullEngine is a whole engine in this process, as the wiring builds it: gate, rings, matcher,
@@ -85,6 +87,9 @@ func (e *fullEngine) controls(s control.Source) *feeds.Sink {
 func (r *Run) wiring(o engineOptions) (c *settings.Config, wired engine.Options, dir string) {
 	dir = filepath.Join(r.o.Dir, o.folder)
 	c = r.o.Config.With(map[string]string{"data.dir": dir, "journal.durability": o.durability})
+	if o.unsnapped {
+		c = c.With(map[string]string{"snapshot.interval-commands": "0"})
+	}
 	wired = installation.EngineOptions(c)
 	wired.Genesis = func() (*matcher.Genesis, error) { return o.genesis, nil }
 	wired.Fatal = installation.NewFatalStderr(r.o.Stderr).Failed

@@ -120,13 +120,18 @@ func (r *Run) decideAnew(h *asof.History) error {
 		changes whatif.Changes
 	}{
 		{"no-change", whatif.Changes{}},
-		{"order-quantity", whatif.Changes{Limits: map[matcher.LimitID]int64{matcher.LimitOrderQty: 50}}},
+		// an order has ten at eight prices: the dearest of them is over this limit
+		{"order-notional", whatif.Changes{Limits: map[matcher.LimitID]int64{
+			matcher.LimitOrderNotional: 10 * 187_065_000}}},
 	} {
 		start := time.Now()
 		res, err := whatif.Run(context.Background(), h, whatif.Options{From: 1, To: head,
 			Changes: c.changes, Report: func(whatif.Difference) error { return nil }})
 		if err != nil {
 			return err
+		}
+		if changed := len(c.changes.Limits) > 0; changed != (res.Orders > 0) {
+			return fmt.Errorf("what if %s: %d orders are decided otherwise", c.name, res.Orders)
 		}
 		took := time.Since(start)
 		rate := float64(res.Commands) / 1e6 / took.Seconds()

@@ -31,7 +31,7 @@ const restartCommands, restartAsked = 20_000_000, 100_000_000
 // reads in it: a start after a power cut is slower by them. A replay also depends on main memory,
 // whose read time stands beside it.
 func measureRecovery(r *Run) error {
-	o := engineOptions{folder: "recovery", durability: "os", genesis: flowGenesis(1)}
+	o := engineOptions{folder: "recovery", durability: "os", genesis: flowGenesis(1), unsnapped: true}
 	e, n, err := r.pumped(o, cmp.Or(r.o.Restart, restartCommands))
 	if err != nil {
 		return err
@@ -43,7 +43,7 @@ func measureRecovery(r *Run) error {
 	if err := r.settle(); err != nil {
 		return err
 	}
-	e, replay, err := r.openAgain(o, n)
+	e, replay, err := r.openAgain(o, n, n)
 	if err != nil {
 		return err
 	}
@@ -53,7 +53,7 @@ func measureRecovery(r *Run) error {
 	if err := e.stop(); err != nil {
 		return err
 	}
-	e, restart, err := r.openAgain(o, n)
+	e, restart, err := r.openAgain(o, n, 0)
 	if err != nil {
 		return err
 	}
@@ -69,16 +69,19 @@ func measureRecovery(r *Run) error {
 	return e.close()
 }
 
-// openAgain starts on a journal of n commands, and returns how long the start took. Any other
-// number of commands after the start is an error: a fast start that lost some is worth nothing.
-func (r *Run) openAgain(o engineOptions, n int) (e *fullEngine, took time.Duration, err error) {
+// openAgain starts on a journal of n commands, and returns how long the start took. Another number
+// of commands after the start, or of those that it has decided anew, is an error: a fast start that
+// lost some, or began at a snapshot, is worth nothing.
+func (r *Run) openAgain(o engineOptions, n, replayed int) (e *fullEngine, took time.Duration,
+	err error) {
 	start := time.Now()
 	if e, err = r.open(o); err != nil {
 		return nil, 0, err
 	}
 	took = time.Since(start)
-	if got := e.durable(); got != uint64(n) {
-		err = fmt.Errorf("%d commands after the start, %d before", got, n)
+	if got := e.durable(); got != uint64(n) || e.Recovered.Replayed != uint64(replayed) {
+		err = fmt.Errorf("%d commands after the start, %d before; %d were decided anew, want %d", got, n,
+			e.Recovered.Replayed, replayed)
 		return nil, 0, errors.Join(err, e.close())
 	}
 	return e, took, nil

@@ -116,7 +116,7 @@ func rows() []row {
 		{"first-orders", measureFirstOrders, nil},
 		{"end-to-end", measureEndToEnd, []goal{answersRate, answersFsync, answersOS}},
 		{"session", measureSession, []goal{sessionTrip, sessionSpinning, sessionRate}},
-		{"cluster", measureCluster, []goal{clusterTime, clusterTrip, clusterRate}},
+		{"cluster", measureCluster, []goal{clusterTime, clusterPath, clusterTrip, clusterRate}},
 		{"failover", measureFailover, []goal{failoverTime, failoverBehind}},
 		{"http", measureHTTP, []goal{httpOS, httpFsync, httpBatches, httpCPU, httpPath}},
 		{"curve", measureCurves, []goal{

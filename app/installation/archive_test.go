@@ -108,7 +108,10 @@ func feedWithoutArchive(t *testing.T, snapshot func(i *installed, at string)) {
 	data, archives := t.TempDir(), filepath.Join(t.TempDir(), "archives")
 	quiet := []string{"sidecars.enabled", "false"}
 	i := install(t, data, quiet...)
-	i.trade(60)
+	i.trade(30)
+	i.stop() // ends a block: one that a snapshot lies behind is not the only one
+	i = install(t, data, quiet...)
+	i.trade(30)
 	snapshot(i, "--data.dir="+data)
 	program(t, "journal", "archive", archives, "--data.dir="+data,
 		"--before="+time.Now().UTC().AddDate(0, 0, 1).Format(time.DateOnly))
