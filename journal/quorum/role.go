@@ -106,7 +106,7 @@ type compactor struct {
 	// The journal was sent, and it is not known yet that every member has caught up since. It is set
 	// by any goroutine that sends, and cleared by run.
 	sent atomic.Bool
-	held uint64 // what has come since the last time that run has compacted nothing for; writer: run
+	held atomic.Uint64 // bytes that have come since run holds the log; writer: compact
 	// One place: a second signal adds nothing. wake makes it.
 	nudge chan struct{}
 	made  sync.Once
@@ -139,7 +139,7 @@ func (c *compactor) run(n *Node) func() {
 		for {
 			select {
 			case <-look.C:
-				if c.held == 0 || !n.host.Full() {
+				if c.held.Load() == 0 || !n.host.Full() {
 					continue
 				}
 			case <-nudge:
@@ -161,13 +161,13 @@ func (n *Node) compact(keep uint64) error {
 	behind := c.sent.Swap(false) && slices.ContainsFunc(n.servers(), func(s raft.Server) bool {
 		return s.ID != n.id && n.sound(s) != nil
 	})
-	if behind && c.held+c.bytes.Load() < heldBytes && !n.host.Full() {
+	if behind && c.held.Load()+c.bytes.Load() < heldBytes && !n.host.Full() {
 		c.sent.Store(true)
-		c.held += c.bytes.Swap(0)
+		c.held.Add(c.bytes.Swap(0))
 		c.entries.Store(0)
 		return nil
 	}
-	c.held = 0
+	c.held.Store(0)
 	return n.Compact(keep)
 }
 
