@@ -24,12 +24,14 @@ func TestABrowserThatReadsNothingLosesItsPlace(t *testing.T) {
 		c := must.Get(New(Options{Verifier: verifier, Prover: make([]byte, 10*writePiece)}))(t)
 		service := &httpService{http.Server{Handler: http.HandlerFunc(
 			func(w http.ResponseWriter, r *http.Request) {
+				next := time.NewTicker(between)
+				defer next.Stop()
 				for n := range pieces {
-					fmt.Fprintln(w, n)
-					http.NewResponseController(w).Flush()
-					if n+1 < pieces {
-						time.Sleep(between)
+					if n > 0 {
+						<-next.C
 					}
+					fmt.Fprintln(w, n)
+					must.OK(t, http.NewResponseController(w).Flush())
 				}
 			})}}
 		c.Attach("order-matcher", service)
@@ -72,7 +74,9 @@ func TestABrowserThatReadsNothingLosesItsPlace(t *testing.T) {
 			}
 		}
 		slow, size := ask("/assets/verify/verify.wasm", ""), 0
-		for buf := make([]byte, writePiece/2); ; time.Sleep(writeTimeout / 3) {
+		next := time.NewTicker(writeTimeout / 3)
+		defer next.Stop()
+		for buf := make([]byte, writePiece/2); ; <-next.C {
 			n, err := io.ReadFull(slow, buf)
 			if size += n; err != nil {
 				break // the connection ends when it is idle

@@ -37,16 +37,22 @@ func (r *record) all() []Change {
 	return append([]Change{}, r.changes...)
 }
 
-// A change of the members is put on record before it is made, with the operator, the reason and the
-// address, and one that cannot be put on record is not made.
-func TestChangesArePutOnRecord(t *testing.T) {
-	c := newCluster(t, 3)
-	r := &record{}
+// recorded is a cluster of three, and what its members put on record.
+func recorded(t *testing.T) (*cluster, *record) {
+	t.Helper()
+	c, r := newCluster(t, 3), &record{}
 	for _, m := range c.members {
 		m.o.Record = r.put
 	}
 	c.start()
 	c.book(1, "")
+	return c, r
+}
+
+// A change of the members is put on record before it is made, with the operator, the reason and the
+// address, and one that cannot be put on record is not made.
+func TestChangesArePutOnRecord(t *testing.T) {
+	c, r := recorded(t)
 	remote := Remote{Subject: "os:ann", Reason: "a new machine"}
 	change := func(want error, do func(at string) error) {
 		t.Helper()
@@ -115,13 +121,7 @@ func same(a, b *Server) bool { return a == b || a != nil && b != nil && *a == *b
 // A member that the others cannot do without is not removed, and nothing is put on record. The one
 // that is down is removed.
 func TestRemoveLeavesAMajority(t *testing.T) {
-	c := newCluster(t, 3)
-	r := &record{}
-	for _, m := range c.members {
-		m.o.Record = r.put
-	}
-	c.start()
-	c.book(1, "")
+	c, r := recorded(t)
 	var others []*member
 	leader := c.leader()
 	for _, m := range c.members {

@@ -165,6 +165,33 @@ func TestMessagesOfOtherHandsWhileEverythingIsDown(t *testing.T) {
 	})
 }
 
+// copy publishes a message of the source again, once the stream has dropped its id.
+func (r *rig) copy(m *Message) {
+	r.t.Helper()
+	until(r.t, "the stream takes the copy", func() bool {
+		ack, err := r.stream.broker.Publish(r.t.Context(), account.Subject(), m.Data,
+			broker.PublishOptions{MsgID: m.MsgID, Signature: m.Signature})
+		return err == nil && !ack.Duplicate
+	})
+}
+
+// goesOn has a publisher that was started again publish the source's eleventh change, and checks
+// that nothing but the source's changes has come to the replica.
+func (r *rig) goesOn(replica *bootstrap.Bootstrap, u *universe) {
+	r.t.Helper()
+	r.fresh()
+	r.step()
+	r.upsert(1)
+	r.step()
+	r.converges(replica, u)
+	if s := replica.Status(); len(s.Quarantines) != 0 || s.Applied != 1 {
+		r.t.Errorf("%+v", s)
+	}
+	if got := r.ours(); !slices.Equal(got, span(1, 11)) {
+		r.t.Errorf("the source's own messages are %v", got)
+	}
+}
+
 // Another writer publishes copies of the source's messages again when the stream has dropped the
 // ids: the content is the source's, the message is not.
 func TestCopiesOfOwnMessages(t *testing.T) {
@@ -176,25 +203,11 @@ func TestCopiesOfOwnMessages(t *testing.T) {
 		r.converges(replica, u)
 		var sent uint64
 		for _, m := range r.messages() {
-			until(t, "the stream takes the copy", func() bool {
-				ack, err := r.stream.broker.Publish(t.Context(), account.Subject(), m.Data,
-					broker.PublishOptions{MsgID: m.MsgID, Signature: m.Signature})
-				return err == nil && !ack.Duplicate
-			})
+			r.copy(&m)
 			sent++
 		}
 		until(t, "they are counted", func() bool { return r.b.Foreign() == sent })
-		r.fresh()
-		r.step()
-		r.upsert(1)
-		r.step()
-		r.converges(replica, u)
-		if s := replica.Status(); len(s.Quarantines) != 0 || s.Applied != 1 {
-			t.Errorf("%+v", s)
-		}
-		if got := r.ours(); !slices.Equal(got, span(1, 11)) {
-			t.Errorf("the source's own messages are %v", got)
-		}
+		r.goesOn(replica, u)
 	})
 }
 
@@ -207,11 +220,7 @@ func TestCopyAtTheEndWhenAReplicaSubscribes(t *testing.T) {
 		r.step()
 		sent := r.messages()
 		for _, m := range []Message{sent[0], sent[2]} {
-			until(t, "the stream takes the copy", func() bool {
-				ack, err := r.stream.broker.Publish(t.Context(), account.Subject(), m.Data,
-					broker.PublishOptions{MsgID: m.MsgID, Signature: m.Signature})
-				return err == nil && !ack.Duplicate
-			})
+			r.copy(&m)
 		}
 		for i, m := range r.messages() {
 			mine, version, err := r.b.Own(t.Context(), 0, &m)
@@ -249,17 +258,7 @@ func TestCopiesUnderTheSecondID(t *testing.T) {
 		if got := r.ours(); !slices.Equal(got, span(1, 10)) {
 			t.Errorf("the source's own messages are %v", got)
 		}
-		r.fresh()
-		r.step()
-		r.upsert(1)
-		r.step()
-		r.converges(replica, u)
-		if s := replica.Status(); len(s.Quarantines) != 0 || s.Applied != 1 {
-			t.Errorf("%+v", s)
-		}
-		if got := r.ours(); !slices.Equal(got, span(1, 11)) {
-			t.Errorf("the source's own messages are %v", got)
-		}
+		r.goesOn(replica, u)
 	})
 }
 

@@ -1,6 +1,9 @@
 package browser
 
-import "testing"
+import (
+	"fmt"
+	"testing"
+)
 
 // TestASecondClickIsNotForTheNextOrder: the row of a cancelled order goes, and a click comes on the
 // Cancel that is in its place.
@@ -38,8 +41,8 @@ func TestASecondClickIsNotForTheNextOrder(t *testing.T) {
 	p.clean(s)
 }
 
-// TestTheBlottersTimesHoldForWhatComes: To lies ahead, and a fill that comes shows; From lies ahead,
-// and it does not.
+// TestTheBlottersTimesHoldForWhatComes: To lies ahead, and a fill that comes shows; From lies
+// ahead, and it does not.
 func TestTheBlottersTimesHoldForWhatComes(t *testing.T) {
 	s := start(t)
 	s.fill()
@@ -75,20 +78,19 @@ func TestAServerThatIsSilentIsSaidToBeLost(t *testing.T) {
 	p.clean(s)
 }
 
-// TestAnotherTabSignsIn: the cookie is shared. A page that comes back shows what the new session may
-// see, and its writes are the new session's.
+// TestAnotherTabSignsIn: the cookie is shared. A page that comes back shows what the new session
+// may see, and its writes are the new session's.
 func TestAnotherTabSignsIn(t *testing.T) {
 	s := start(t)
 	s.price("AAPL", 187.20)
 	p := open(t)
 	p.signIn(s)
 	p.goTo(s, "/controls")
-	eval[bool](p, `(async () => {
-		const how = {method: 'POST', credentials: 'same-origin', headers: {'Content-Type': 'application/json'}};
-		await fetch('/api/session', {...how, body: JSON.stringify({token: `+"`"+s.mint("--subject=another",
-		"--admin")+"`"+`})});
+	eval[bool](p, fmt.Sprintf(`(async () => {
+		await fetch('/api/session', {method: 'POST', credentials: 'same-origin',
+			headers: {'Content-Type': 'application/json'}, body: JSON.stringify({token: %q})});
 		return true;
-	})()`)
+	})()`, s.mint("--subject=another", "--admin")))
 	p.askKillSwitch("drill")
 	p.press("\r")
 	p.says("another (admin)")

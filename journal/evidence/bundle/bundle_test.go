@@ -234,18 +234,25 @@ func rewritten(t *testing.T, v *venue, files map[string][]byte, change func(c *c
 		plain = append(append(plain, 0, byte(len(c.record))), c.record...)
 		plain = append(plain, c.fills...)
 	}
-	changed := maps.Clone(files)
-	var m bundle.Manifest
-	must.OK(t, json.Unmarshal(files[bundle.ManifestName], &m))
-	changed[bundle.RecordsName] = packedText(t, plain)
-	m.Files[bundle.RecordsName] = bundle.Sum(sha256.Sum256(changed[bundle.RecordsName]))
-	changed[bundle.ManifestName] = m.Text()
+	changed := withRecords(t, files, plain)
 	_, err := bundle.Verify(v.keys(), reading(changed), bundle.Options{})
 	var refusal *verify.Refusal
 	if !done || !errors.As(err, &refusal) || !strings.Contains(err.Error(), "sequence") ||
 		refusal.Blames != verify.BlameBundle {
 		t.Errorf("%v", err)
 	}
+}
+
+// withRecords are the files of an export with other records, whose sum the manifest has.
+func withRecords(t *testing.T, files map[string][]byte, plain []byte) map[string][]byte {
+	t.Helper()
+	changed := maps.Clone(files)
+	var m bundle.Manifest
+	must.OK(t, json.Unmarshal(files[bundle.ManifestName], &m))
+	changed[bundle.RecordsName] = packedText(t, plain)
+	m.Files[bundle.RecordsName] = bundle.Sum(sha256.Sum256(changed[bundle.RecordsName]))
+	changed[bundle.ManifestName] = m.Text()
+	return changed
 }
 
 // TestFillsWithoutEndAreRefused: the fills of a command that its engine cannot execute are refused
@@ -257,12 +264,7 @@ func TestFillsWithoutEndAreRefused(t *testing.T) {
 	fill := append([]byte{0, 65, verify.KindFill}, make([]byte, 64)...)
 	plain := append([]byte{0, byte(len(first.record))}, first.record...)
 	plain = append(plain, bytes.Repeat(fill, 1<<16)...)
-	var m bundle.Manifest
-	must.OK(t, json.Unmarshal(files[bundle.ManifestName], &m))
-	files[bundle.RecordsName] = packedText(t, plain)
-	m.Files[bundle.RecordsName] = bundle.Sum(sha256.Sum256(files[bundle.RecordsName]))
-	files[bundle.ManifestName] = m.Text()
-	_, err := bundle.Verify(v.keys(), reading(files), bundle.Options{})
+	_, err := bundle.Verify(v.keys(), reading(withRecords(t, files, plain)), bundle.Options{})
 	var refusal *verify.Refusal
 	if !errors.As(err, &refusal) || refusal.Where != "sequence 1" ||
 		!strings.Contains(refusal.Why, "more than 2 fills") {
