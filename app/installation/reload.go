@@ -38,12 +38,7 @@ func listenerTLS(load func() (*tls.Config, error)) (*tls.Config, *renewed, error
 }
 
 // read reads the certificate and its key again. After an error the ones before stay.
-//
-// A nil renewed, of a plain listener, has nothing to read.
 func (r *renewed) read() error {
-	if r == nil {
-		return nil
-	}
 	next, err := r.load()
 	if err != nil {
 		return err
@@ -58,14 +53,18 @@ func (r *renewed) read() error {
 func (in *Installation) reload(log *slog.Logger) (failed error) {
 	var parts []string
 	for _, p := range []struct {
-		name string
-		read func() error
+		name  string
+		there bool
+		read  func() error
 	}{
-		{"http.tls-cert", in.listeners.renewed.read},
-		{"admin.tls-cert", in.listeners.adminRenewed.read},
-		{"log.level", in.readLogLevel},
-		{"secrets", in.readSecrets},
+		{"http.tls-cert", in.listeners.renewed != nil, in.listeners.renewed.read},
+		{"admin.tls-cert", in.listeners.adminRenewed != nil, in.listeners.adminRenewed.read},
+		{"log.level", in.level != nil, in.readLogLevel},
+		{"secrets", true, in.readSecrets},
 	} {
+		if !p.there {
+			continue
+		}
 		if err := p.read(); err != nil {
 			log.Error("reload: what was in force stays", "part", p.name, "error", err)
 			failed = errors.Join(failed, err)
@@ -83,9 +82,6 @@ func (in *Installation) reload(log *slog.Logger) (failed error) {
 //
 // All settings are read for it, so an error anywhere in the file is found here.
 func (in *Installation) readLogLevel() error {
-	if in.level == nil {
-		return nil
-	}
 	next, err := in.listeners.c.Again()
 	if err == nil {
 		in.level.Set(next.LogLevel())
