@@ -143,13 +143,13 @@ func (n *Node) servers() []raft.Server {
 // has gone away. While its journal is damaged it does not: it is about to be replaced. One that was
 // removed asks for nothing. On a goroutine of its own.
 func (n *Node) join() {
-	said, pause := "", joinPause
+	said, pause, tookPart := "", joinPause, false
 	for {
 		switch spared := n.Spared(); {
 		case n.joined():
-			said, pause = "", sparedPause
+			said, pause, tookPart = "", sparedPause, true
 		case spared && n.o.Damaged():
-		case spared, pause == joinPause: // not yet part of the cluster
+		case spared || !tookPart:
 			if why := n.tryJoin(); why != said {
 				said = why
 				n.o.Logger.Info("cluster: not part of it yet", "member", n.o.Member, "because", why)
