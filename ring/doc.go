@@ -102,17 +102,21 @@
 // A wake-up is lost only if P2 reads "awake" and C3 reads the old head. On arm64 and under the race
 // detector P1, P2, C1 and C3 are sequentially consistent, so in every order of the four one of the
 // loads comes after both stores, and no wake-up is lost. On amd64 P1 is a plain MOV that P2 may
-// overtake. There C2 is membarrier(2): it makes every core that runs a thread of a registered
-// process pass a full barrier between C1 and C3. If that core's barrier comes after P1, P1 is
-// visible before C3. If it comes before P1, then P2, which is later than P1, follows C1 and reads
-// "parked". Every process registers when it makes or opens a ring. So a StoreLoad barrier, some 20
-// cycles, is paid for once per park and not once per publication.
+// overtake. There C2 is membarrier(2): it makes every core that runs a thread of this process pass
+// a full barrier between C1 and C3. If that core's barrier comes after P1, P1 is visible before C3.
+// If it comes before P1, then P2, which is later than P1, follows C1 and reads "parked". A process
+// registers when it makes or opens a ring. So a StoreLoad barrier, some 20 cycles, is paid for once
+// per park and not once per publication.
 //
-// Where the kernel refuses membarrier, C2 is a sleep of 0.1 ms, far longer than a store buffer
-// takes to drain, and C3 comes after it. Between P3 and C4 the kernel compares the word under its
-// own lock. Every sleep also ends by itself after 50 ms, in case a peer crashes or misbehaves.
-// IdleStats.Rescues counts the sleeps that ended in this way although there was work; between
-// correct peers it stays 0.
+// The barrier for several processes (global expedited) may pass over a core: one that rested on a
+// thread of the publisher's process when that process registered, until another process runs on the
+// core. A test shows this. So where another process publishes (Idler.Shared, MultiWaiter), and
+// where the kernel refuses membarrier, a sleep of 0.1 ms follows, far longer than a store buffer
+// takes to drain, and C3 comes after it. A publisher that reads "parked" ends this sleep too.
+//
+// Between P3 and C4 the kernel compares the word under its own lock. Every sleep also ends by
+// itself after 50 ms, in case a peer crashes or misbehaves. IdleStats.Rescues counts the sleeps
+// that ended in this way although there was work; between correct peers it stays 0.
 //
 // A consumer with a Lease is lent from its last look (C3) until the sleep ends (C4). A producer of
 // the same process then does not wake it: it borrows the consumer and does the work itself, which

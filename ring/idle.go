@@ -16,7 +16,7 @@ type Idler struct {
 	yields  int // calls after them that yield; the ones after those park
 	forever bool
 	locked  bool // the goroutine owns its thread: yield the thread, not the goroutine
-	barrier bool
+	reach   reach
 	waiter  *Waiter
 	lease   *Lease // nil: only the consumer's own goroutine consumes
 	napNs   int64

@@ -137,9 +137,17 @@ func TestParkLooksOnceMore(t *testing.T) {
 	if w.park(q, forever, registerBarrier(), nil) || q.times != 1 || w.word.Load() != awake {
 		t.Errorf("looked %d times, word %d", q.times, w.word.Load())
 	}
-	// Without membarrier the first look comes before a short sleep.
-	if w.park(q, forever, false, nil) || w.word.Load() != awake {
-		t.Errorf("word %d", w.word.Load())
+	// Where a publisher may be out of reach, a first look comes before a short sleep.
+	for _, publishers := range []reach{nowhere, allProcesses} {
+		q.times = 0
+		want := 1
+		if needsBarrier {
+			want = 2
+		}
+		late := w.park(q, forever, publishers, nil)
+		if late || q.times != want || w.word.Load() != awake {
+			t.Errorf("reach %d: looked %d times, word %d", publishers, q.times, w.word.Load())
+		}
 	}
 }
 
@@ -148,9 +156,9 @@ func TestParkLooksOnceMore(t *testing.T) {
 func TestWakeEndsThisParkOrTheNext(t *testing.T) {
 	const forever = 3600 * 1_000_000_000
 	w, q := new(Waiter), &asked{empty: true}
-	barrier := registerBarrier()
+	publishers := registerBarrier()
 	w.Wake()
-	w.park(q, forever, barrier, nil) // the nudge came before the park
+	w.park(q, forever, publishers, nil) // the nudge came before the park
 	if q.times != 0 {
 		t.Error("a nudged waiter looked at its ring")
 	}
@@ -166,7 +174,7 @@ func TestWakeEndsThisParkOrTheNext(t *testing.T) {
 		}
 	})
 	for i := range n {
-		w.park(q, forever, barrier, nil)
+		w.park(q, forever, publishers, nil)
 		turn.Store(int64(i + 1))
 	}
 	wg.Wait()

@@ -149,10 +149,10 @@ func watchFor(l *Lease, w *Waiter, stop <-chan struct{}) BorrowResult {
 }
 
 // Some producers publish quietly and do the consumer's work themselves, others wake the consumer;
-// all run at once, in rounds. The consumer's sleeps are practically endless, so a lost message
-// hangs the test. A message consumed by two owners at once has the wrong number.
+// all run at once, in rounds. A lost message makes the consumer sleep for a minute. A message
+// consumed by two owners at once has the wrong number.
 func TestLeaseLosesNoMessage(t *testing.T) {
-	const hour = 3600 * 1_000_000_000
+	const minute = 60 * 1_000_000_000
 	const producers = 4
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(runtime.NumCPU() + producers + 1)) // doc.go, Threads
 	for _, strategy := range []Strategy{Adaptive, Park} {
@@ -161,7 +161,7 @@ func TestLeaseLosesNoMessage(t *testing.T) {
 			c := &leased{r: newTestMPSC(t, 64), last: make([]uint64, producers),
 				all: int64(producers * each)}
 			idler := NewIdler(strategy, c.r.Waiter())
-			idler.napNs = hour
+			idler.napNs = minute
 			idler.Lends(&c.lease)
 			var thread sync.WaitGroup
 			thread.Go(func() {
@@ -198,7 +198,7 @@ func TestLeaseLosesNoMessage(t *testing.T) {
 				}
 			}
 			thread.Wait()
-			if s := idler.Stats(); s.Rescues > 2 {
+			if s := idler.Stats(); s.Rescues > 0 {
 				t.Errorf("stats %+v", s)
 			}
 			for p, last := range c.last {

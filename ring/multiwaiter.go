@@ -10,8 +10,8 @@ const MaxWaiters = 127
 //
 // A publisher wakes the consumer only through the waiter of its own queue, so it cannot delay, wake
 // or stop another publisher. No wake-up is lost, because the order is that of a single Waiter: the
-// consumer arms the waiters, calls Barrier, looks a last time and waits; the publisher stores its
-// cursor, then looks at its waiter. Only the consumer calls the methods.
+// consumer arms the waiters, calls Barrier, looks, waits for DrainNs, looks a last time and waits;
+// the publisher stores its cursor, then looks at its waiter. Only the consumer calls the methods.
 type MultiWaiter struct {
 	Own   Waiter
 	armed []*Waiter
@@ -24,11 +24,13 @@ func (m *MultiWaiter) Arm(w *Waiter) {
 	m.armed = append(m.armed, w)
 }
 
-// Barrier makes the consumer see every store that a publisher made before it looked at its waiter.
-// Where the system has no such barrier, the end of the sleep bounds the delay.
+// Barrier makes the consumer see every store that a goroutine of its process made before it looked
+// at its waiter, and most stores of other processes. So the first sleep is one of DrainNs; after it
+// the consumer looks once more (doc.go).
 func (m *MultiWaiter) Barrier() {
 	if needsBarrier {
-		membarrier(membarrierGlobalExpedited)
+		ownProcess.barrier()
+		allProcesses.barrier()
 	}
 }
 

@@ -6,9 +6,18 @@ const (
 	// backstopNs bounds one sleep: no wake-up is lost between correct peers, but
 	// a peer in another process may crash or misbehave.
 	backstopNs = 50_000_000
-	// drainNs is the first sleep where membarrier is not available: much longer
-	// than any store buffer takes to drain.
-	drainNs = 100_000
+	// DrainNs is the first sleep where the barrier may not reach every publisher: much longer than
+	// any store buffer takes to drain.
+	DrainNs = 100_000
+)
+
+// reach is whose threads the barrier of a parking consumer reaches (doc.go).
+type reach uint8
+
+const (
+	nowhere      reach = iota // the kernel has no barrier
+	ownProcess                // those of this process, all of them
+	allProcesses              // those of other processes too, but not surely all
 )
 
 // wakeParked is the slow path of publish: the consumer has announced that it
@@ -35,18 +44,16 @@ func (w *Waiter) Wake() {
 // does not happen between correct peers.
 //
 // With a lease the consumer is lent while it sleeps, from its last look on.
-func (w *Waiter) park(q Queue, timeoutNs int64, barrier bool, lease *Lease) (rescued bool) {
+func (w *Waiter) park(q Queue, timeoutNs int64, publishers reach, lease *Lease) (rescued bool) {
 	if !w.word.CompareAndSwap(awake, parked) {
 		w.word.Store(awake) // the word was nudged, or left over from a crash
 		return false
 	}
-	if needsBarrier {
-		if !barrier || !membarrier(membarrierGlobalExpedited) {
-			w.drain(q)
-			if w.word.Load() != parked {
-				w.word.Store(awake)
-				return false
-			}
+	if needsBarrier && !publishers.barrier() {
+		w.drain(q)
+		if w.word.Load() != parked {
+			w.word.Store(awake)
+			return false
 		}
 	}
 	if !q.Empty() {
@@ -68,10 +75,10 @@ func (w *Waiter) park(q Queue, timeoutNs int64, barrier bool, lease *Lease) (res
 // now.
 func (w *Waiter) settle() { w.word.Store(awake) }
 
-// drain replaces membarrier: after one short sleep, every store that preceded a publisher's look at
+// drain replaces the barrier: after one short sleep, every store that preceded a publisher's look at
 // the word is visible.
 func (w *Waiter) drain(q Queue) {
 	if q.Empty() {
-		futexWaitFor(w.addr(), drainNs)
+		futexWaitFor(w.addr(), DrainNs)
 	}
 }

@@ -15,8 +15,10 @@ const (
 
 // Commands of membarrier(2).
 const (
-	membarrierGlobalExpedited         = 1 << 1
-	membarrierRegisterGlobalExpedited = 1 << 2
+	membarrierGlobalExpedited          = 1 << 1
+	membarrierRegisterGlobalExpedited  = 1 << 2
+	membarrierPrivateExpedited         = 1 << 3
+	membarrierRegisterPrivateExpedited = 1 << 4
 )
 
 // futexWaitFor sleeps while the word says parked; true when the time ran out.
@@ -35,10 +37,30 @@ func futexWakeOne(word *uint32) {
 	unix.RawSyscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(word)), futexWake, 1, 0, 0, 0)
 }
 
-// registerBarrier makes this process take part in the barriers of parking
-// consumers, its own and those of other processes; false when the kernel refuses.
-func registerBarrier() bool {
-	return needsBarrier && membarrier(membarrierRegisterGlobalExpedited)
+// registerBarrier makes this process take part in the barriers of parking consumers, its own and
+// those of other processes. The result is how far the barrier of a consumer of this process reaches
+// at most. The order matters: the second registration also repeats the first one on the cores.
+func registerBarrier() reach {
+	if !needsBarrier {
+		return nowhere
+	}
+	membarrier(membarrierRegisterGlobalExpedited)
+	if membarrier(membarrierRegisterPrivateExpedited) {
+		return ownProcess
+	}
+	return nowhere
+}
+
+// barrier makes the threads within reach pass a full barrier; false when a publisher may not have
+// passed one.
+func (r reach) barrier() bool {
+	switch r {
+	case ownProcess:
+		return membarrier(membarrierPrivateExpedited)
+	case allProcesses:
+		membarrier(membarrierGlobalExpedited)
+	}
+	return false
 }
 
 func membarrier(command uintptr) bool {

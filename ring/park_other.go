@@ -77,10 +77,10 @@ func futexWakeOne(word *uint32) {
 	}
 }
 
-// registerBarrier and membarrier find no barrier of processes: a parking consumer drains instead.
-func registerBarrier() bool { return false }
+// registerBarrier and barrier find no barrier of processes: a parking consumer drains instead.
+func registerBarrier() reach { return nowhere }
 
-func membarrier(uintptr) bool { return false }
+func (r reach) barrier() bool { return false }
 
 // nap sleeps for a while.
 func nap(ns int64) { time.Sleep(time.Duration(ns)) }

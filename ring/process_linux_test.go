@@ -40,6 +40,8 @@ func child(role string, n int) error {
 	switch role {
 	case "echo":
 		return childEcho(n)
+	case "late":
+		return childLate(n)
 	}
 	return fmt.Errorf("unknown role %q", role)
 }
@@ -75,6 +77,7 @@ func TestTwoProcessesLoseNoWakeUp(t *testing.T) {
 	cmd := start(t, "echo", n, regions...)
 	there, back := rings[0], rings[1]
 	idler := NewIdler(Park, back.Waiter())
+	idler.Shared()
 	for i := range n {
 		there.Claim().fill(uint64(i))
 		there.Publish()
@@ -108,6 +111,7 @@ func childEcho(n int) error {
 		return err
 	}
 	idler := NewIdler(Park, in.Waiter())
+	idler.Shared()
 	for i := range n {
 		lo, hi := in.Ready(1)
 		for lo == hi {

@@ -47,7 +47,7 @@ type IdleStats struct {
 // NewIdler returns the Idler of one consumer. The waiter is that of the consumer's ring. With nil,
 // for a free reader, parking is a nap of half a millisecond that no wake-up ends early.
 func NewIdler(s Strategy, waiter *Waiter) *Idler {
-	i := &Idler{waiter: waiter, napNs: backstopNs, barrier: registerBarrier()}
+	i := &Idler{waiter: waiter, napNs: backstopNs, reach: registerBarrier()}
 	if waiter == nil {
 		i.waiter, i.napNs = new(Waiter), napNs
 	}
@@ -99,6 +99,10 @@ func (i *Idler) Lock(cpu int) error {
 	return PinThread(cpu)
 }
 
+// Shared says that publishers in other processes wake this consumer, and that they publish by plain
+// stores, as a ring does. Call Shared before the first Idle.
+func (i *Idler) Shared() { i.reach = allProcesses }
+
 // Lends makes the consumer's lease open to others whenever its thread, which is locked, gives its
 // core away or sleeps. A consumer that spins or yields without end never lends: its strategy asks
 // for the work on this thread. Call Lends before the first Idle.
@@ -146,7 +150,7 @@ func (i *Idler) backOff(q Queue) {
 		return
 	}
 	i.stats.Parks++
-	if i.waiter.park(q, i.napNs, i.barrier, i.lease) {
+	if i.waiter.park(q, i.napNs, i.reach, i.lease) {
 		i.stats.Rescues++
 	}
 }

@@ -32,7 +32,6 @@ func (p *parker) giveBack() { p.lease.Return() }
 // nap sleeps with the sessions open for loans, at most ns nanoseconds. woken is the doorbell that
 // ended it, -1 when that is not known; late: the time has run out.
 func (p *parker) nap(ns int64) (woken int, late bool) {
-	p.sleeps.Add(1)
 	p.lease.Lend()
 	woken, late = p.waiter.Wait(ns)
 	p.lease.Regain()
@@ -51,7 +50,7 @@ func (p *parker) wake() { p.waiter.Own.Notify() }
 
 // sleep waits until wake, a doorbell or the time-out. When all words are armed it calls busy, and
 // does not wait if busy reports work: a command that came before its doorbell was armed has not
-// rung.
+// rung. The barrier may not reach every client, so a first short sleep and a second look follow.
 //
 // A session that has no room for another command is not waited for by its doorbell, because a
 // command could not be taken. One whose client is out of room for answers shortens the sleep,
@@ -74,9 +73,12 @@ func (p *parker) sleep(sessions []*session, busy func() bool) {
 	p.waiter.Barrier()
 	woken := -1
 	if !busy() {
+		p.sleeps.Add(1)
 		late := false
-		if woken, late = p.nap(ns); late && ns == sleepNs && p.waiter.Own.Parked() && busy() {
-			p.rescues.Add(1)
+		if woken, late = p.nap(ring.DrainNs); late && !busy() {
+			if woken, late = p.nap(ns); late && ns == sleepNs && p.waiter.Own.Parked() && busy() {
+				p.rescues.Add(1)
+			}
 		}
 	}
 	p.waiter.Disarm(woken, func(place int) {
