@@ -75,8 +75,8 @@ func (w *Waiter) park(q Queue, timeoutNs int64, publishers reach, lease *Lease) 
 // now.
 func (w *Waiter) settle() { w.word.Store(awake) }
 
-// drain replaces the barrier: after one short sleep, every store that preceded a publisher's look at
-// the word is visible.
+// drain replaces the barrier: after one short sleep, every store that preceded a publisher's look
+// at the word is visible.
 func (w *Waiter) drain(q Queue) {
 	if q.Empty() {
 		futexWaitFor(w.addr(), DrainNs)
