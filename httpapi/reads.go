@@ -203,15 +203,16 @@ func problemSecurity(ticker []byte) problem {
 // fillPage reads the parameters of a page of fills, and those of a file of them, if file is not
 // nil.
 //
-// since is 0 for a first page. limit is BlotterPage at most, which is the default too.
+// since is 0 for a first page. limit is BlotterPage at most, which is the default too; a caller may
+// ask for more, as of every list.
 func (x *exchange) fillPage(file *exportQuery) (since uint64, limit int, p problem) {
-	n := uint64(x.m.BlotterPage)
+	n := uint64(maxPage)
 	p = x.eachParameter(func(name string, value []byte) (ok bool) {
 		switch name {
 		case "sinceSeq":
 			since, ok = number(value, 0, 1<<63-1)
 		case "limit":
-			n, ok = number(value, 1, uint64(x.m.BlotterPage))
+			n, ok = number(value, 1, maxPage)
 		}
 		if file != nil {
 			ok = file.read(name, value, ok)
@@ -221,7 +222,7 @@ func (x *exchange) fillPage(file *exportQuery) (since uint64, limit int, p probl
 	if p.status == 0 && file != nil {
 		p = file.check()
 	}
-	return since, int(n), p
+	return since, min(int(n), x.m.BlotterPage), p
 }
 
 // showBlotter is GET /recon/trades/blotter.

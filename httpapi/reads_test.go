@@ -100,6 +100,21 @@ func TestBookAndBlotterShowWhatHappened(t *testing.T) {
 	}
 }
 
+// A caller may ask for as many fills as of every list; a page has those of the setting.
+func TestBlotterPageIsThatOfTheSetting(t *testing.T) {
+	r := newRig(t, func(r *rig) { r.deps.BlotterPage = 1 })
+	seed(r)
+	for _, path := range []string{"", "?limit=1", "?limit=1000", "?sinceSeq=1&limit=2"} {
+		page := r.get("/recon/trades/blotter"+path, r.token("admin")).want(t, 200, "").field(t, "items")
+		if items := page.([]any); len(items) != 1 {
+			t.Errorf("%q: %d fills, want 1", path, len(items))
+		}
+	}
+	for _, limit := range []string{"0", "1001", "x"} {
+		r.get("/recon/trades/blotter?limit="+limit, r.token("admin")).want(t, 400, CodeBadRequest)
+	}
+}
+
 // TestOrderDocument pins every member of an Order.
 func TestOrderDocument(t *testing.T) {
 	r := newRig(t)

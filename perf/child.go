@@ -89,12 +89,12 @@ func (c *child) admits() error {
 	return nil
 }
 
-// metric reads a metric of one control source, in the metric's own unit. A metric that the server
-// does not show is an error, not 0.
-func (c *child) metric(name, source string) (value float64, err error) {
+// metric reads a metric with its label, such as `source="security"`, in the metric's own unit. A
+// metric that the server does not show is an error, not 0.
+func (c *child) metric(name, label string) (value float64, err error) {
 	found := false
 	err = c.metrics(func(line string) error {
-		text, ok := strings.CutPrefix(line, name+`{source="`+source+`"} `)
+		text, ok := strings.CutPrefix(line, name+"{"+label+"} ")
 		if !ok {
 			return nil
 		}
@@ -103,7 +103,7 @@ func (c *child) metric(name, source string) (value float64, err error) {
 		return err
 	})
 	if err == nil && !found {
-		err = fmt.Errorf("the server shows no %s of %s", name, source)
+		err = fmt.Errorf("the server shows no %s with %s", name, label)
 	}
 	return value, err
 }

@@ -62,7 +62,7 @@ func (r *Run) bootstrap() (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, c.stop()) }()
-	seconds, err := c.metric("svc_replica_bootstrap_seconds", "security")
+	seconds, err := c.metric("svc_replica_bootstrap_seconds", `source="security"`)
 	if err != nil {
 		return err
 	}

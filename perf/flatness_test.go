@@ -149,10 +149,10 @@ func TestChildReadsTheServersCommits(t *testing.T) {
 	if err != nil || n.commits != 9 || n.buckets[0] != 4 || n.buckets[1] != 5 || n.buckets[2] != 0 {
 		t.Errorf("%+v, %v", n, err)
 	}
-	if v, err := c.metric("svc_other", "account"); err != nil || v != 3.5 {
+	if v, err := c.metric("svc_other", `source="account"`); err != nil || v != 3.5 {
 		t.Errorf("%v, %v", v, err)
 	}
-	if _, err := c.metric("svc_other", "security"); err == nil {
+	if _, err := c.metric("svc_other", `source="security"`); err == nil {
 		t.Error("a metric that is not shown is no error")
 	}
 	for _, answer = range []string{"", "svc_journal_commit_seconds_count x\n",

@@ -177,6 +177,10 @@ func (p *httpPhase) measure(r *Run, round int) error {
 	if err != nil {
 		return err
 	}
+	refused, err := p.refused()
+	if err != nil {
+		return err
+	}
 	beside := p.server.politeCPU()
 	d := r.duration(4 * time.Second)
 	profiled := p.profile(r, d)
@@ -188,6 +192,9 @@ func (p *httpPhase) measure(r *Run, round int) error {
 	if err != nil {
 		return err
 	}
+	if now, err := p.refused(); err != nil || now > refused {
+		return errors.Join(err, fmt.Errorf("%.0f orders were refused", now-refused))
+	}
 	p.requests += result.requests
 	p.ns = append(p.ns, result.ns...)
 	p.rate = append(p.rate, float64(result.requests)/result.elapsed.Seconds())
@@ -196,6 +203,15 @@ func (p *httpPhase) measure(r *Run, round int) error {
 	p.path = append(p.path,
 		float64((after-before-p.server.politeCPU().since(beside)).Microseconds())/orders)
 	return nil
+}
+
+// refused is how many orders the server has refused so far: a batch's status does not say it. The
+// status of a single order does; 0 then.
+func (p *httpPhase) refused() (float64, error) {
+	if p.perCall == 1 {
+		return 0, nil
+	}
+	return p.server.metric("svc_orders_total", `decision="rejected"`)
 }
 
 // helloRequest is the comparator's request: always the same order, as long as those of the other

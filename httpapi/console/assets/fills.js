@@ -15,15 +15,26 @@ export class Fills {
     this.pages = new Map();
     this.head = 0; // the newest trade sequence, as refresh has found it
     this.first = 1; // the oldest that the blotter has
+    this.longest = 1; // page of the server so far
   }
 
   get count() { return Math.max(0, this.head - this.first + 1); }
 
-  /** @param {number} since @param {number} limit @param {number} [after] the sequence that the answer must have */
+  /**
+   * The fills behind `since` up to the head, at most `limit`: the server's page may be smaller. Behind the head, one page.
+   * @param {number} since @param {number} limit @param {number} [after] the sequence that the answer must have
+   */
   async ask(since, limit, after) {
-    const page = await get('order-matcher/recon/trades/blotter', { query: { sinceSeq: since, limit }, after });
-    this.first = Math.max(this.first, page.evicted + 1);
-    return /** @type {Fill[]} */ (page.items);
+    /** @type {Fill[]} */
+    const fills = [], head = this.head;
+    for (;;) {
+      const page = await get('order-matcher/recon/trades/blotter', { query: { sinceSeq: since, limit: limit - fills.length }, after });
+      this.first = Math.max(this.first, page.evicted + 1);
+      fills.push(...page.items);
+      this.longest = Math.max(this.longest, page.items.length);
+      since = page.nextSinceSeq;
+      if (!page.items.length || fills.length >= limit || since >= head) return fills;
+    }
   }
 
   /**
@@ -37,7 +48,7 @@ export class Fills {
         const items = await this.ask(this.head, 1000, after);
         if (!items.length) break;
         this.keep(items);
-        if (items.length < 1000) break;
+        if (items.length < this.longest) break; // the last page
         if (this.head > before + 4000) { await this.seek(this.head); break; }
       }
       return this.head > before;

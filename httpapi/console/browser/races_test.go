@@ -149,8 +149,10 @@ func TestAFillThatComesWhileAPageIsRead(t *testing.T) {
 }
 
 // TestAnExportIsOfOneMoment: fills that come while the file is made are not in it and move nothing.
+// The server's pages are smaller than the console asks for.
 func TestAnExportIsOfOneMoment(t *testing.T) {
-	s := start(t, "--recon.blotter.capacity=100000", "--sidecars.enabled=false",
+	s := start(t, "--recon.blotter.capacity=100000", "--recon.blotter.page-size=300",
+		"--sidecars.enabled=false",
 		"--risk.price.max-age-ms=3600000", "--risk.max-order-notional=100000000000")
 	const rows = 25_000 // two blocks
 	s.manyFills(rows)
