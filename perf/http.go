@@ -192,8 +192,11 @@ func (p *httpPhase) measure(r *Run, round int) error {
 	if err != nil {
 		return err
 	}
-	if now, err := p.refused(); err != nil || now > refused {
-		return errors.Join(err, fmt.Errorf("%.0f orders were refused", now-refused))
+	switch now, err := p.refused(); {
+	case err != nil:
+		return err
+	case now > refused:
+		return fmt.Errorf("%.0f orders were refused", now-refused)
 	}
 	p.requests += result.requests
 	p.ns = append(p.ns, result.ns...)

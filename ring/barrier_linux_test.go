@@ -52,14 +52,12 @@ func childLate(n int) error {
 		head, waiter  [16]uint64 // the first word of each has lines of its own
 		sawParked     uint64
 		round, played atomic.Int64
-		resting       = make(chan struct{})
 		pinned        = make(chan error, 1)
 		wg            sync.WaitGroup
 	)
 	wg.Go(func() {
 		runtime.LockOSThread()
 		pinned <- PinThread(publisher)
-		close(resting)
 		nap(int64(100 * time.Millisecond))
 		for i := int64(1); i <= int64(n); i++ {
 			for round.Load() != i {
@@ -70,7 +68,6 @@ func childLate(n int) error {
 			played.Store(i)
 		}
 	})
-	<-resting
 	runtime.LockOSThread()
 	if err := <-pinned; err != nil {
 		return err

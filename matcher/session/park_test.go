@@ -93,6 +93,16 @@ func TestLastLookBeforeSleep(t *testing.T) {
 	}
 }
 
+// A command whose doorbell was read too early is found after a short sleep, not by the time-out.
+func TestSecondLookAfterAShortSleep(t *testing.T) {
+	p, _ := idlePoller(t)
+	looks := 0
+	p.server.park.sleep(p.sessions, func() bool { looks++; return looks > 1 })
+	if m := p.server.Metrics(); m.Sleeps != 1 || m.Rescues != 0 {
+		t.Errorf("%d sleeps, %d of them to their end", m.Sleeps, m.Rescues)
+	}
+}
+
 // The poller does not wait on the doorbell of a session of which no command can be taken. The
 // goroutine that makes room for it again wakes the poller.
 func TestNoDoorbellWhileNothingCanBeTaken(t *testing.T) {
