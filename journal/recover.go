@@ -40,7 +40,12 @@ func (sh *Shadow) toHead(ctx context.Context, base uint64) (_ Recovered, err err
 		}
 	}()
 	head, _ := sh.j.Head()
-	if err := sh.Follow(ctx, head, nil); err != nil {
+	if sh.views != nil && head-base >= readAhead {
+		err = sh.followApart(ctx, head)
+	} else {
+		err = sh.Follow(ctx, head, nil)
+	}
+	if err != nil {
 		return Recovered{}, err
 	}
 	if at := sh.engine.AppliedSeq(); at != head {

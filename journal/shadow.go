@@ -57,6 +57,8 @@ type Shadow struct {
 
 	ahead []aheadPiece // what a short step has read beyond its end
 
+	viewer *viewer // observes for the views; nil: the shadow's own goroutine does
+
 	fn  func([]matcher.Event) error // of the Follow under way, may be nil
 	err error                       // of fn: events are lost, so the shadow cannot be used any more
 }
@@ -175,16 +177,22 @@ func (sh *Shadow) Follow(ctx context.Context, to uint64,
 	return sh.j.ReplayTo(ctx, from, to, sh.take)
 }
 
-// take replays commands that lie side by side, and hands on their last events before it returns. An
-// error of the engine is final: every further Follow returns it.
+// take replays commands that lie side by side, and hands on their last events before it returns,
+// unless a viewer has the ids of the block. An error of the engine is final: every further Follow
+// returns it.
 func (sh *Shadow) take(cmds []matcher.Command, ids ClientIDs) error {
+	if sh.viewer != nil {
+		sh.viewer.block(cmds, ids)
+	}
 	sh.ids = ids
 	n, err := sh.engine.ReplayBatch(cmds, &sh.out)
 	if err != nil {
 		sh.err = fmt.Errorf("journal: shadow inputSeq=%d: %w", cmds[n].InputSeq, err)
 		return sh.err
 	}
-	sh.pass() // the ids are only this block's
+	if sh.viewer == nil {
+		sh.pass() // ids hold only until take returns
+	}
 	return sh.err
 }
 
@@ -199,20 +207,31 @@ func (sh *Shadow) ClientID(inputSeq uint64) []byte { return sh.ids.Of(inputSeq) 
 func (sh *Shadow) pass() {
 	sh.breath.Breathe()
 	o := &sh.out
-	whole := o.Next
-	for whole > 0 && o.Slots[whole-1].Flags&matcher.EventLast == 0 {
-		whole--
-	}
+	whole := sh.whole()
 	if whole == 0 && o.Next == int64(len(o.Slots)) {
 		sh.look(append(make([]matcher.Event, 0, 2*len(o.Slots)), o.Slots...)[:2*len(o.Slots)])
 		return
 	}
-	sh.deliver(o.Slots[:whole])
 	rest := o.Slots[whole:o.Next]
-	if len(rest) < len(sh.window) {
-		sh.look(sh.window)
+	if sh.viewer != nil {
+		sh.viewer.hand(o.Slots, whole)
+		sh.look(sh.viewer.next(len(rest)))
+	} else {
+		sh.deliver(o.Slots[:whole])
+		if len(rest) < len(sh.window) {
+			sh.look(sh.window)
+		}
 	}
 	o.Next = int64(copy(o.Slots, rest))
+}
+
+// whole is the number of events in the window that are those of whole commands.
+func (sh *Shadow) whole() int64 {
+	n := sh.out.Next
+	for n > 0 && sh.out.Slots[n-1].Flags&matcher.EventLast == 0 {
+		n--
+	}
+	return n
 }
 
 // deliver gives events to fn and to the views, if they are set. The views read the ids in order,

@@ -234,15 +234,18 @@ func TestAPoliteShadowBreathes(t *testing.T) {
 	must.OK(t, j.Close())
 }
 
-// chatty is a toy with very many events for some commands.
-type chatty struct{ toy }
+// chatty is a toy with many events for some commands.
+type chatty struct {
+	toy
+	many int
+}
 
 func (e *chatty) ReplayBatch(batch []matcher.Command, out *matcher.Outlet) (int, error) {
 	for i := range batch {
 		n := 1
 		switch e.applied = batch[i].InputSeq; e.applied {
 		case 10, 11:
-			n = 20*shadowEvents + 1
+			n = e.many
 		case 12:
 			n = shadowEvents
 		}
@@ -263,7 +266,8 @@ func (e *chatty) ReplayBatch(batch []matcher.Command, out *matcher.Outlet) (int,
 func TestFollowGivesACommandOfManyEventsWhole(t *testing.T) {
 	j := openNew(t, "j", strict(t, vfs.NewMem()))
 	appendAll(t, j, &flow{seed: 1}, 30)
-	sh := must.Get(NewShadow(j, func(io.Reader) (Engine, error) { return &chatty{}, nil }, 0))(t)
+	const many = 20*shadowEvents + 1
+	sh := must.Get(NewShadow(j, func(io.Reader) (Engine, error) { return &chatty{many: many}, nil }, 0))(t)
 	var counts [31]int
 	for _, ev := range follow(t, sh, 30) {
 		if int(ev.Qty) != counts[ev.InputSeq] {
@@ -271,7 +275,7 @@ func TestFollowGivesACommandOfManyEventsWhole(t *testing.T) {
 		}
 		counts[ev.InputSeq]++
 	}
-	want := [31]int{10: 20*shadowEvents + 1, 11: 20*shadowEvents + 1, 12: shadowEvents}
+	want := [31]int{10: many, 11: many, 12: shadowEvents}
 	for seq := 1; seq <= 30; seq++ {
 		if counts[seq] != max(want[seq], 1) {
 			t.Errorf("inputSeq=%d: %d events, want %d", seq, counts[seq], max(want[seq], 1))
