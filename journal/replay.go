@@ -148,16 +148,57 @@ func endsEarly(end, head uint64) error {
 	return fmt.Errorf("journal: replay ends at inputSeq=%d, head is %d: %w", end, head, errSizes)
 }
 
-// replay walks the commits that hold [from, to] and cuts the first and the last to size. A
-// goroutine walks ahead of the reader:
+// ahead is a walker that walks ahead of its reader, on a goroutine of its own:
 //
 //	walker --ready--> reader
 //	walker <--free--- reader
 //
 // Each commit is in one place: with the walker, in ready, with the reader or in free. free has room
-// for all of them, so giving one back never blocks. After an error the reader only drains ready,
-// which ends when the walker has met the cancelled context and closed it: replay never returns, and
-// never panics, while its walker still reads the store. A panic of the walker is replay's.
+// for all of them, so giving one back never blocks.
+type ahead struct {
+	ready, free chan *decoded
+	err         error // of the walker; the reader's when ready is closed
+	join        func()
+}
+
+// walkAhead begins to walk up to and including inputSeq to. The walker closes ready at its end,
+// also when ctx ends.
+func walkAhead(ctx context.Context, w *walker, to uint64) *ahead {
+	a := &ahead{
+		ready: make(chan *decoded, replayDepth), free: make(chan *decoded, replayDepth+2),
+	}
+	for range replayDepth + 1 {
+		a.free <- &decoded{}
+	}
+	a.join = alike(func() {
+		defer close(a.ready)
+		defer w.close()
+		a.err = w.walk(to, func(d *decoded) error {
+			select {
+			case a.ready <- d:
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+			select {
+			case w.block = <-a.free:
+				return nil
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		})
+	})
+	return a
+}
+
+// drain takes what is ready until the walker has ended.
+func (a *ahead) drain() {
+	for range a.ready {
+	}
+}
+
+// replay walks the commits that hold [from, to] ahead of fn, and cuts the first and the last to
+// size. It never returns, and never panics, while its walker still reads the store. A panic of the
+// walker is replay's.
 func replay(ctx context.Context, db *blockStore, seed [chainBytes]byte, from, to uint64, bare bool,
 	fn func(*decoded) error) error {
 	if from > to {
@@ -170,58 +211,33 @@ func replay(ctx context.Context, db *blockStore, seed [chainBytes]byte, from, to
 		return err
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	ready := make(chan *decoded, replayDepth)
-	free := make(chan *decoded, replayDepth+2)
-	for range replayDepth + 1 {
-		free <- &decoded{}
-	}
+	a := walkAhead(ctx, w, to)
 	defer func() { // fn may panic
 		cancel()
-		for range ready {
-		}
+		a.drain()
 	}()
-	var walkErr error
-	join := alike(func() {
-		defer close(ready)
-		defer w.close()
-		walkErr = w.walk(to, func(d *decoded) error {
-			select {
-			case ready <- d:
-			case <-ctx.Done():
-				return ctx.Err()
-			}
-			select {
-			case w.block = <-free:
-				return nil
-			case <-ctx.Done():
-				return ctx.Err()
-			}
-		})
-	})
-	var err error
 	end := from - 1
-	for d := range ready {
+	for d := range a.ready {
+		err := ctx.Err()
 		if err == nil {
-			if err = ctx.Err(); err == nil {
-				d.cut(from, to)
-				end = d.first + uint64(len(d.commands)) - 1
-				err = fn(d)
-			}
-			if err != nil {
-				cancel()
-			}
+			d.cut(from, to)
+			end = d.first + uint64(len(d.commands)) - 1
+			err = fn(d)
 		}
-		free <- d
+		if err != nil {
+			cancel()
+			a.drain()
+			a.join()
+			return err
+		}
+		a.free <- d
 	}
-	join()
-	canceled := ctx.Err()
+	a.join()
 	switch {
-	case err != nil:
-		return err
-	case walkErr != nil && canceled == nil:
-		return walkErr
-	case canceled != nil:
-		return canceled
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case a.err != nil:
+		return a.err
 	case end < to:
 		return endsEarly(end, to)
 	}
@@ -274,54 +290,63 @@ func (j *Journal) Fills(from uint64, fn func([]matcher.Fill) error) error {
 // storedFills is Fills of what the store has, up to head. An iterator is given up after
 // blocksPerIterator blocks and at the end of an archive, and the next one begins with a search.
 func (j *Journal) storedFills(from, head uint64, fn func([]matcher.Fill) error) error {
-	u := newUnpacker()
-	defer u.close()
-	var fills []matcher.Fill
-	next := from
-	for next <= head {
-		n := 0
-		db, _, _, err := j.db.of(keyFills, next)
+	r := fillReader{unpack: newUnpacker(), next: from, head: head, fn: fn}
+	defer r.unpack.close()
+	for r.next <= head {
+		db, _, _, err := j.db.of(keyFills, r.next)
 		if err != nil {
 			return err
 		}
-		start, err := blockHolding(db, keyFills, next)
+		start, err := blockHolding(db, keyFills, r.next)
 		if err != nil {
 			return err
 		}
-		before := next
-		err = iterate(db, newKey(keyFills, start), []byte{keyFills + 1},
-			func(it *pebble.Iterator) error {
-				for ok := it.First(); ok && next <= head; ok = it.Next() {
-					if fills, err = readFills(u, it, fills); err != nil {
-						return err
-					}
-					part := fills
-					first := fills[0].TradeSeq
-					if first < next {
-						part = fills[min(next-first, uint64(len(fills))):]
-					}
-					if len(part) == 0 || part[0].TradeSeq != next {
-						return fmt.Errorf("journal: key=%s: starts at tradeSeq=%d, want %d: %w",
-							keyName(it.Key()), first, next, errSizes)
-					}
-					if err := fn(part); err != nil {
-						return err
-					}
-					next += uint64(len(part))
-					if n++; n == blocksPerIterator {
-						return errEnough
-					}
-				}
-				return nil
-			})
-		if err != nil && !errors.Is(err, errEnough) {
+		before := r.next
+		if err := iterate(db, newKey(keyFills, start), []byte{keyFills + 1}, r.some); err != nil {
 			return err
 		}
-		if next == before {
-			return fmt.Errorf("journal: fills end at tradeSeq=%d, head is %d: %w", next-1, head, errSizes)
+		if r.next == before {
+			return fmt.Errorf("journal: fills end at tradeSeq=%d, head is %d: %w", before-1, head, errSizes)
 		}
 	}
 	return nil
+}
+
+// fillReader gives the fills from next up to head to fn, and moves next on.
+type fillReader struct {
+	unpack     *unpacker
+	fills      []matcher.Fill // memory of the block being read
+	next, head uint64
+	fn         func([]matcher.Fill) error
+}
+
+// some reads as many blocks as one iterator may be held for.
+func (r *fillReader) some(it *pebble.Iterator) error {
+	n := 0
+	for ok := it.First(); ok && r.next <= r.head && n < blocksPerIterator; ok = it.Next() {
+		if err := r.block(it); err != nil {
+			return err
+		}
+		n++
+	}
+	return nil
+}
+
+// block gives the fills of the block under the iterator to fn, without those before next.
+func (r *fillReader) block(it *pebble.Iterator) (err error) {
+	if r.fills, err = readFills(r.unpack, it, r.fills); err != nil {
+		return err
+	}
+	part, first := r.fills, r.fills[0].TradeSeq
+	if first < r.next {
+		part = part[min(r.next-first, uint64(len(part))):]
+	}
+	if len(part) == 0 || part[0].TradeSeq != r.next {
+		return fmt.Errorf("journal: key=%s: starts at tradeSeq=%d, want %d: %w",
+			keyName(it.Key()), first, r.next, errSizes)
+	}
+	r.next += uint64(len(part))
+	return r.fn(part)
 }
 
 // LastFills returns the last n durable fills in ascending order, fewer if there are fewer, or if
