@@ -27,16 +27,15 @@ func sweep(b *Block, inputSeq, tradeSeq uint64, n int) {
 // TestAnOrderThatSweepsTheBookIsRead: its fills take more than 64 MiB. It is read, verified, and
 // sent to another directory.
 func TestAnOrderThatSweepsTheBookIsRead(t *testing.T) {
-	const fills = 1<<20 + 1
-	codecs := []Codec{CodecS2, CodecZstd, CodecNone}
+	fills, codecs := uint64(1<<20+1), []Codec{CodecS2, CodecZstd, CodecNone}
 	if testing.Short() {
-		codecs = codecs[:1]
+		fills, codecs = 1<<16+1, codecs[:1]
 	}
 	for _, codec := range codecs {
 		fs := vfs.NewMem()
 		j := openNew(t, "j", strict(t, fs).WithCodec(codec))
 		var b Block
-		sweep(&b, 1, 1, fills)
+		sweep(&b, 1, 1, int(fills))
 		must.OK(t, must.Get(j.Append(&b))(t).Wait())
 		expectSwept(t, j, fills)
 		stream, inputSeq, tradeSeq := streamOf(t, j)

@@ -224,6 +224,10 @@ func TestThirdMomentWaits(t *testing.T) {
 // TestManyLookAtOnce lets many goroutines look at random moments, and rests meanwhile.
 func TestManyLookAtOnce(t *testing.T) {
 	const n = 300
+	looks := 30
+	if testing.Short() {
+		looks = 8
+	}
 	j, states := record(t, t.TempDir(), n)
 	h := open(t, j, Options{Dir: t.TempDir(), Interval: 50, Patience: time.Minute,
 		Idle: time.Nanosecond})
@@ -233,7 +237,7 @@ func TestManyLookAtOnce(t *testing.T) {
 	for k := range uint64(8) {
 		readers.Go(func() {
 			rnd := rand.New(rand.NewPCG(5, k))
-			for range 30 {
+			for range looks {
 				check(t, h, rnd.Uint64N(n+1), states)
 				h.Bytes()
 				if _, _, err := h.closeUnused(time.Now()); err != nil {

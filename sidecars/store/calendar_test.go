@@ -14,8 +14,12 @@ import (
 // TestSettlementDaysCountEveryTrade compares the counts with a fold over all rows: every range of
 // dates, every choice of accounts.
 func TestSettlementDaysCountEveryTrade(t *testing.T) {
+	trades := 5000
+	if testing.Short() {
+		trades = 500
+	}
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		rows := someTrades(1, 5000)
+		rows := someTrades(1, trades)
 		insert(t, db, rows)
 		forced := func(seq uint64) bool { return seq%9 == 2 }
 		must.OK(t, db.Write(t.Context(), func(tx *store.Tx) error {
