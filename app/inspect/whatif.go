@@ -108,66 +108,97 @@ func progressLine(done, total uint64, took time.Duration) string {
 // come first, then the prices.
 func (p *Past) changes(ctx context.Context, o *WhatIf) (c whatif.Changes, err error) {
 	c.Limits = map[matcher.LimitID]int64{}
-	for _, text := range o.Set {
+	err = eachOf("--set", o.Set, func(text string) error {
 		name, value, _ := strings.Cut(text, "=")
 		id, n, err := limitValue(name, value)
 		if _, given := c.Limits[id]; given && err == nil {
 			err = errors.New("the limit is set twice")
 		}
-		if err != nil {
-			return c, settings.Usagef("--set %s: %v", settings.Printable(text), err)
-		}
 		c.Limits[id] = n
+		return err
+	})
+	if err != nil {
+		return c, err
 	}
-	for _, text := range o.Without {
+	err = eachOf("--without-account", o.Without, func(text string) error {
 		n, err := strconv.ParseUint(text, 10, 32)
 		if err != nil || n == 0 {
-			return c, settings.Usagef("--without-account %s: it is no account's number",
-				settings.Printable(text))
+			return errors.New("it is no account's number")
 		}
 		c.Without = append(c.Without, uint32(n))
+		return nil
+	})
+	if err != nil {
+		return c, err
 	}
-	for _, text := range o.Halt {
+	err = eachOf("--halt", o.Halt, func(text string) error {
 		ticker, before, err := p.act(ctx, text, o)
-		if err != nil {
-			return c, settings.Usagef("--halt %s: %v", settings.Printable(text), err)
-		}
-		c.Acts = append(c.Acts, whatif.Halt(before, ticker))
-	}
-	for _, text := range o.Price {
-		name, rest, _ := strings.Cut(text, "=")
-		value, at, _ := strings.Cut(rest, "@")
-		ticker, before, err := p.act(ctx, name+"@"+at, o)
-		var px int64
 		if err == nil {
-			px, err = decimalOf(value)
+			c.Acts = append(c.Acts, whatif.Halt(before, ticker))
 		}
-		if err == nil && px <= 0 {
-			err = errors.New("the price must be above 0")
-		}
-		if err != nil {
-			return c, settings.Usagef("--price %s: %v", settings.Printable(text), err)
-		}
-		c.Acts = append(c.Acts, whatif.Price(before, ticker, px))
+		return err
+	})
+	if err != nil {
+		return c, err
 	}
-	for _, text := range o.Latency {
-		var l whatif.Latency
-		if n, err := fmt.Sscanf(text, "account=%d,ms=%d", &l.AccountID, &l.Millis); n != 2 ||
-			err != nil ||
-			text != fmt.Sprintf("account=%d,ms=%d", l.AccountID, l.Millis) || l.Millis < 0 ||
-			l.Millis > maxLatency {
-			return c, settings.Usagef("--latency %s: want account=NUMBER,ms=NUMBER, at most %d ms",
-				settings.Printable(text), int64(maxLatency))
+	err = eachOf("--price", o.Price, func(text string) error {
+		act, err := p.price(ctx, text, o)
+		if err == nil {
+			c.Acts = append(c.Acts, act)
 		}
-		if slices.ContainsFunc(c.Latency, func(other whatif.Latency) bool {
+		return err
+	})
+	if err != nil {
+		return c, err
+	}
+	err = eachOf("--latency", o.Latency, func(text string) error {
+		l, err := latencyOf(text)
+		if err == nil && slices.ContainsFunc(c.Latency, func(other whatif.Latency) bool {
 			return other.AccountID == l.AccountID
 		}) {
-			return c, settings.Usagef("--latency %s: the account has one already",
-				settings.Printable(text))
+			err = errors.New("the account has one already")
 		}
 		c.Latency = append(c.Latency, l)
+		return err
+	})
+	return c, err
+}
+
+// eachOf reads the values of a flag. The first error is a usage error that begins with the flag and
+// the value.
+func eachOf(flag string, values []string, read func(text string) error) error {
+	for _, text := range values {
+		if err := read(text); err != nil {
+			return settings.Usagef("%s %s: %v", flag, settings.Printable(text), err)
+		}
 	}
-	return c, nil
+	return nil
+}
+
+// price reads TICKER=PRICE@SEQ.
+func (p *Past) price(ctx context.Context, text string, o *WhatIf) (whatif.Act, error) {
+	name, rest, _ := strings.Cut(text, "=")
+	value, at, _ := strings.Cut(rest, "@")
+	ticker, before, err := p.act(ctx, name+"@"+at, o)
+	if err != nil {
+		return whatif.Act{}, err
+	}
+	px, err := decimalOf(value)
+	if err == nil && px <= 0 {
+		err = errors.New("the price must be above 0")
+	}
+	return whatif.Price(before, ticker, px), err
+}
+
+// latencyOf reads account=NUMBER,ms=NUMBER, in that spelling alone.
+func latencyOf(text string) (l whatif.Latency, err error) {
+	const form = "account=%d,ms=%d"
+	n, err := fmt.Sscanf(text, form, &l.AccountID, &l.Millis)
+	if n != 2 || err != nil || text != fmt.Sprintf(form, l.AccountID, l.Millis) ||
+		l.Millis < 0 || l.Millis > maxLatency {
+		return l, fmt.Errorf("want account=NUMBER,ms=NUMBER, at most %d ms", int64(maxLatency))
+	}
+	return l, nil
 }
 
 // act reads TICKER@SEQ.

@@ -57,8 +57,34 @@ func (s startCheck) core(ctx context.Context, k *engine.Engine) error {
 		k.Compared = true
 	}
 	k.Found = engine.HistoryOf(k.Journal)
-	var ahead []differing
-	var refused error
+	ahead, err := s.compareAll(ctx, list, k)
+	if err == nil {
+		err = s.giveUpAll(ctx, ahead, k)
+	}
+	if err != nil {
+		return err
+	}
+	if s.c.Bool("accept-older-journal") && k.Compared && db != nil {
+		err := db.Hold(ctx)
+		if err == nil {
+			err = db.Write(ctx, (*store.Tx).ForgetHistory)
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", databaseName(s.c), err)
+		}
+	}
+	if k.Genesis == nil {
+		return s.remains()
+	}
+	return nil
+}
+
+// compareAll compares every neighbour with the journal. It returns those that are ahead of it and
+// may give that up, or the refusal of one that may not. It clears k.Compared when the database
+// cannot be reached.
+func (s startCheck) compareAll(ctx context.Context, list []neighbour, k *engine.Engine) (
+	ahead []differing, refused error,
+) {
 	for i := range list {
 		at, err := s.compare(ctx, &list[i], &k.Found)
 		switch {
@@ -73,9 +99,12 @@ func (s startCheck) core(ctx context.Context, k *engine.Engine) error {
 			refused = s.named(&list[i], err)
 		}
 	}
-	if refused != nil {
-		return refused
-	}
+	return ahead, refused
+}
+
+// giveUpAll has the neighbours give up what the journal does not have: first all of them keep a
+// copy, then the database, which is the last of them, gives up first: its accept alone may refuse.
+func (s startCheck) giveUpAll(ctx context.Context, ahead []differing, k *engine.Engine) error {
 	for _, d := range ahead {
 		if d.keeps == nil {
 			continue
@@ -84,28 +113,25 @@ func (s startCheck) core(ctx context.Context, k *engine.Engine) error {
 			return s.named(d.neighbour, fmt.Errorf("%s: %w", d.name, err))
 		}
 	}
-	// The database is the last and gives up first: its accept alone may refuse to.
 	for _, d := range slices.Backward(ahead) {
 		if err := s.giveUp(ctx, d, &k.Found); err != nil {
 			return s.named(d.neighbour, err)
 		}
 	}
-	if s.c.Bool("accept-older-journal") && k.Compared && db != nil {
-		err := db.Hold(ctx)
-		if err == nil {
-			err = db.Write(ctx, (*store.Tx).ForgetHistory)
-		}
-		if err != nil {
-			return fmt.Errorf("%s: %w", databaseName(s.c), err)
-		}
+	return nil
+}
+
+// remains refuses a new journal beside what an older one has left, unless that is accepted.
+func (s startCheck) remains() error {
+	names := remainsIn(s.c)
+	if len(names) == 0 {
+		return nil
 	}
-	if names := remainsIn(s.c); k.Genesis == nil && len(names) > 0 {
-		if !s.c.Bool("accept-older-journal") {
-			return fmt.Errorf("data.dir %s: the folder journal is missing or empty, but there is %v: %w",
-				s.c.String("data.dir"), names, errOlderJournal)
-		}
-		s.log.Warn("a new journal is begun beside what an older one has left", "found", names)
+	if !s.c.Bool("accept-older-journal") {
+		return fmt.Errorf("data.dir %s: the folder journal is missing or empty, but there is %v: %w",
+			s.c.String("data.dir"), names, errOlderJournal)
 	}
+	s.log.Warn("a new journal is begun beside what an older one has left", "found", names)
 	return nil
 }
 
