@@ -102,6 +102,9 @@ func NewTradeProcessor(d ProcessorDeps) *TradeProcessor {
 type inquiry struct {
 	serviceRequest
 	p *TradeProcessor
+
+	asOf  uint64 // the sequence that the rows have in them, 0 also before the first command
+	known bool   // asOf was read; see await
 }
 
 // authenticate is serviceRequest.authenticate. A request with a valid token sees no row of another

@@ -6,17 +6,16 @@ package httpapi
 // It writes a problem itself, so that a refusal too is marked with the sequence that the rows have.
 // The endpoint checks the token once more, which costs a look-up.
 func (q *inquiry) read(r route, id []byte) problem {
-	var asOf uint64
 	p := q.authenticate()
 	if p.status == 0 {
-		if asOf, p = q.await(r); p.status == 0 {
+		if p = q.await(r); p.status == 0 {
 			p = q.run(r, id)
 		}
 	}
 	if p.status != 0 {
 		p.write(q.ctx)
 	}
-	q.markSequence(asOf)
+	q.markSequence()
 	return problem{}
 }
 

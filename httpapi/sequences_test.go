@@ -3,11 +3,15 @@ package httpapi
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
 	"posttrade/ring/must"
+	"posttrade/sidecars/accounts"
+	tables "posttrade/sidecars/source"
+	"posttrade/sidecars/store"
 )
 
 // asked makes a request with one more header.
@@ -180,5 +184,37 @@ func TestTalliesSayWhatIsCompared(t *testing.T) {
 	_, header, _ := askedAt(t, r.address, token, "/recon/breaks", headerMinSequence, "10")
 	if header.Get(headerAsOf) != "10" {
 		t.Errorf("all is compared: as of %q, want 10", header.Get(headerAsOf))
+	}
+}
+
+// TestAReadBeforeTheFirstCommandSaysSo: a sequence or version of 0 is known like any other. One that
+// is not known is left out.
+func TestAReadBeforeTheFirstCommandSaysSo(t *testing.T) {
+	r := newProcessorRig(t, func(d *ProcessorDeps) {
+		d.Projected = func() uint64 { return 0 }
+		d.ProjectedTrades = func() uint64 { return 6 } // all are compared
+	})
+	token := namedToken(r.now.Load(), "admin")
+	for _, path := range []string{"/trades", "/trades/trd-9", "/tca/summary", "/recon/status"} {
+		_, header, _ := askedAt(t, r.address, token, path, "X-Other", "1")
+		if got := header.Values(headerAsOf); !slices.Equal(got, []string{"0"}) {
+			t.Errorf("%s: as of %q, want 0", path, got)
+		}
+	}
+	if _, header, _ := askedAt(t, r.address, "", "/trades", "X-Other", "1"); len(
+		header.Values(headerAsOf)) != 0 {
+		t.Errorf("without a token: as of %q", header.Values(headerAsOf))
+	}
+
+	empty := &sourceRig{t: t, tally: &tally{}}
+	empty.serve(NewAccountService(AccountDeps{Verifier: auth{}.with(t).verifier,
+		Accounts: countedAccounts{empty.tally,
+			accounts.New(tables.Options{DB: newSourceStore(t), Now: sourceClock})}}))
+	for err, want := range map[error][]string{nil: {"0"}, store.ErrUnavailable: nil} {
+		empty.fail(err)
+		status, header, _ := askedAt(t, empty.address, "", "/account/", "X-Other", "1")
+		if got := header.Values(headerAsOfVersion); !slices.Equal(got, want) {
+			t.Errorf("a table without a change, %v: %d as of %q, want %q", err, status, got, want)
+		}
 	}
 }
