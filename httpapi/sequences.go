@@ -210,7 +210,7 @@ func (q *inquiry) reads(r route) bool {
 	return false
 }
 
-// markSequence writes into the answer what the rows have in them, if it is known.
+// markSequence writes into the answer the sequence that it has in it, if that is known.
 func (q *inquiry) markSequence() {
 	if q.known {
 		q.ctx.Response.Header.SetCanonical(headerAsOfBytes, appendUint(nil, q.asOf))

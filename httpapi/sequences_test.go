@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"slices"
@@ -8,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"posttrade/matcher/note"
 	"posttrade/ring/must"
 	"posttrade/sidecars/accounts"
 	tables "posttrade/sidecars/source"
@@ -216,5 +218,33 @@ func TestAReadBeforeTheFirstCommandSaysSo(t *testing.T) {
 		if got := header.Values(headerAsOfVersion); !slices.Equal(got, want) {
 			t.Errorf("a table without a change, %v: %d as of %q, want %q", err, status, got, want)
 		}
+	}
+}
+
+// TestAnActSaysWhereItIsOnRecord: a client that passes the sequence on reads what it has done.
+// Where nothing is done there is no record to name.
+func TestAnActSaysWhereItIsOnRecord(t *testing.T) {
+	r := newProcessorRig(t, func(d *ProcessorDeps) {
+		d.Record = func(context.Context, *note.Note) (uint64, error) { return 41, nil }
+	})
+	for path, tt := range map[string]struct {
+		body string
+		asOf []string
+	}{
+		"/trades/trd-1/settlement/force": {"", []string{"41"}},
+		"/trades/trd-2/settlement/force": {"", nil}, // it is settled
+		"/recon/repair":                  {goodRepair, []string{"41"}},
+		"/recon/statement":               {goodStatement, []string{"41"}},
+		"/auth/revoke":                   {goodRevoke, []string{"77"}},
+	} {
+		a := r.post(path, tt.body, "admin").want(t, 200, "")
+		if got := a.header.Values(headerAsOf); !slices.Equal(got, tt.asOf) {
+			t.Errorf("%s: as of %q, want %q", path, got, tt.asOf)
+		}
+	}
+	r.fakes.set(func() { r.fakes.gone = true })
+	a := r.post("/trades/trd-1/settlement/force", "", "admin").want(t, 404, CodeTradeNotFound)
+	if got := a.header.Get(headerAsOf); got != "41" {
+		t.Errorf("an act on record whose row is gone: as of %q", got)
 	}
 }
