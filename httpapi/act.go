@@ -165,6 +165,7 @@ func (q *inquiry) record(ctx context.Context, a *act) (inputSeq uint64, p proble
 		return 0, q.recordProblem(err)
 	}
 	n.Log(q.p.log, inputSeq)
+	q.asOf, q.known = inputSeq, true
 	return inputSeq, problem{}
 }
 

@@ -108,9 +108,6 @@ type exchangeToLeader struct {
 // history end with the service; all others may finish.
 func (f *forwarder) begin(ctx *fasthttp.RequestCtx, at route,
 	timeout time.Duration) (*exchangeToLeader, problem) {
-	if at == routeReport && !ctx.Request.Header.IsHTTP11() {
-		return nil, problemChunks
-	}
 	select {
 	case f.slots <- struct{}{}:
 	default:
@@ -277,7 +274,11 @@ func (x *exchangeToLeader) pass(member string, response *http.Response) {
 	if response.Header.Get(headerMember) == "" {
 		answer.Header.Set(headerMember, member)
 	}
-	if response.ContentLength < 0 || response.ContentLength > maxWholeAnswer {
+	switch {
+	case response.ContentLength < 0 && !x.ctx.Request.Header.IsHTTP11():
+		x.refuseChunks(response)
+		return
+	case response.ContentLength < 0 || response.ContentLength > maxWholeAnswer:
 		x.stream(response)
 		return
 	}
@@ -288,6 +289,14 @@ func (x *exchangeToLeader) pass(member string, response *http.Response) {
 	}
 	x.f.counts.answered.Add(1)
 	answer.SetBodyRaw(body)
+}
+
+// refuseChunks answers a client that cannot read the chunks of an answer of unknown length. The
+// relay asks the leader with HTTP/1.1, so the leader cannot know. Only reads have such answers.
+func (x *exchangeToLeader) refuseChunks(response *http.Response) {
+	_ = response.Body.Close() // unread: the leader gives up the answer
+	x.f.counts.answered.Add(1)
+	problemChunks.write(x.ctx)
 }
 
 // passHeaders takes over the headers that are not of one connection.

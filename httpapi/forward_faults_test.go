@@ -265,11 +265,35 @@ func TestRelayedReportIsTheReport(t *testing.T) {
 		a.trailer.Get(headerReportCount) != "" {
 		t.Errorf("a cut report: %d %v %v", a.status, a.err, a.trailer)
 	}
-	got := follower.rawExchange(
-		"GET /regulatory/report HTTP/1.0\r\nHost: x\r\nX-Consistency: confirmed\r\n\r\n")
-	if !strings.HasPrefix(string(got), "HTTP/1.1 400") &&
-		!strings.HasPrefix(string(got), "HTTP/1.0 400") {
-		t.Errorf("a report for HTTP/1.0: %.200q", got)
+}
+
+// TestNoChunksThroughTheRelayForHTTP10: a client of HTTP/1.0 gets no answer of unknown length from
+// another member either. Every other answer it gets.
+func TestNoChunksThroughTheRelayForHTTP10(t *testing.T) {
+	engine, rows := newRig(t), newProcessorRig(t)
+	matcher := newFollower(t, "order-matcher", "1",
+		newLeader(t, "order-matcher", engine.m).address)
+	processor := newFollower(t, "trade-processor", "1",
+		newLeader(t, "trade-processor", rows.p).address)
+	for _, tt := range []struct {
+		to   *relayRig
+		path string
+		want string
+	}{
+		{matcher, "/regulatory/report", "400"},
+		{matcher, "/recon/trades/blotter?format=csv", "400"},
+		{matcher, "/recon/trades/blotter", "200"},
+		{processor, "/trades?format=csv", "400"}, {processor, "/trades?format=parquet", "400"},
+		{processor, "/trades", "200"},
+	} {
+		got := string(tt.to.rawExchange("GET " + tt.path + " HTTP/1.0\r\nHost: x\r\n" +
+			headerConsistency + ": " + valueConfirmed + "\r\nAuthorization: Bearer " +
+			namedToken(testStart, "admin") + "\r\n\r\n"))
+		head, body, _ := strings.Cut(got, "\r\n\r\n")
+		if !strings.HasPrefix(got, "HTTP/1.1 "+tt.want) || strings.Contains(head, "chunked") ||
+			tt.want == "400" && !strings.Contains(body, string(CodeBadRequest)) {
+			t.Errorf("%s for HTTP/1.0: %.300q, want %s", tt.path, got, tt.want)
+		}
 	}
 }
 

@@ -102,6 +102,11 @@ func NewTradeProcessor(d ProcessorDeps) *TradeProcessor {
 type inquiry struct {
 	serviceRequest
 	p *TradeProcessor
+
+	// asOf is of a read the sequence that the rows have in them, 0 also before the first command; of an
+	// operator's act the sequence of its record. known: asOf was set.
+	asOf  uint64
+	known bool
 }
 
 // authenticate is serviceRequest.authenticate. A request with a valid token sees no row of another
@@ -130,12 +135,13 @@ func (q *inquiry) ours(p problem) problem {
 	return p
 }
 
-// handle answers one request.
+// handle answers one request. A refusal too is marked with its sequence.
 func (p *TradeProcessor) handle(ctx *fasthttp.RequestCtx) {
 	q := inquiry{p: p, serviceRequest: serviceRequest{ctx: ctx, verifier: p.Verifier}}
 	if problem := q.serve(); problem.status != 0 {
 		problem.write(ctx)
 	}
+	q.markSequence()
 }
 
 // serve finds the endpoint and runs it.

@@ -3,21 +3,15 @@ package httpapi
 // read runs an endpoint that shows rows, once they have what the request asks for. The caller's
 // token is checked before anything is waited for.
 //
-// It writes a problem itself, so that a refusal too is marked with the sequence that the rows have.
 // The endpoint checks the token once more, which costs a look-up.
 func (q *inquiry) read(r route, id []byte) problem {
-	var asOf uint64
-	p := q.authenticate()
-	if p.status == 0 {
-		if asOf, p = q.await(r); p.status == 0 {
-			p = q.run(r, id)
-		}
+	if p := q.authenticate(); p.status != 0 {
+		return p
 	}
-	if p.status != 0 {
-		p.write(q.ctx)
+	if p := q.await(r); p.status != 0 {
+		return p
 	}
-	q.markSequence(asOf)
-	return problem{}
+	return q.run(r, id)
 }
 
 // run runs an endpoint.

@@ -88,6 +88,7 @@ func (q *inquiry) revokeTokens() problem {
 		return p
 	}
 	n.Log(q.p.log, inputSeq)
+	q.asOf, q.known = inputSeq, true
 	// Tokens say in whole seconds when they were issued. The answer comes in the next second: so a
 	// token that is minted after it is a good one.
 	q.p.Revocation.Pause(time.Duration(1000-now%1000) * time.Millisecond)

@@ -124,22 +124,22 @@ func (x *exchange) markSequence() {
 const rowsLook = 5 * time.Millisecond
 
 // await waits until the rows that an endpoint reads have the sequence that the request asks for,
-// and writes into the answer which they have. The loops that write rows send no signal, so it looks
-// again and again.
+// and notes which they have. The loops that write rows send no signal, so it looks again and again.
 //
 // The wait is sequencePatience at most, and ends with the service. The sequence is read before the
 // rows are, so they have it.
-func (q *inquiry) await(r route) (asOf uint64, p problem) {
+func (q *inquiry) await(r route) problem {
 	wanted, p := minSequence(q.ctx)
 	if p.status != 0 {
-		return 0, p
+		return p
 	}
 	for late := time.Now().Add(sequencePatience); ; {
-		if asOf, p = q.rowsHave(r); p.status != 0 || asOf >= wanted {
-			return asOf, p
+		q.asOf, q.known, p = q.rowsHave(r)
+		if p.status != 0 || q.asOf >= wanted {
+			return p
 		}
 		if p = q.p.lookAgain(late); p.status != 0 {
-			return asOf, p
+			return p
 		}
 	}
 }
@@ -158,32 +158,32 @@ func (s *service) lookAgain(late time.Time) problem {
 	}
 }
 
-// rowsHave is the sequence that the rows of an endpoint have in them; 0: it is not known. Those of
-// the reconciliation have what is projected when every projected trade has been compared, else what
+// rowsHave is the sequence that the rows of an endpoint have in them, if it is known. Those of the
+// reconciliation have what is projected when every projected trade has been compared, else what
 // is before the first that has not; costs need the price history too.
 //
 // Each case says what the endpoint's own rows have: rows are written by different loops, each with
 // a cursor of its own.
-func (q *inquiry) rowsHave(r route) (asOf uint64, p problem) {
+func (q *inquiry) rowsHave(r route) (asOf uint64, known bool, p problem) {
 	if q.p.Projected == nil {
-		return 0, problem{}
+		return 0, false, problem{}
 	}
 	switch r {
 	case routeReconStatus, routeBreaks, routeLastSweep:
 	case routeTCAReport, routeTCASummary:
-		return min(q.p.Projected(), q.p.TCA.Applied()), problem{}
+		return min(q.p.Projected(), q.p.TCA.Applied()), true, problem{}
 	default:
-		return q.p.Projected(), problem{}
+		return q.p.Projected(), true, problem{}
 	}
 	return q.compared()
 }
 
-// compared is the sequence up to which every projected trade has been compared; 0: it is not known.
+// compared is the sequence up to which every projected trade has been compared, if it is known.
 //
 // It reads the status of the reconciliation from the database.
-func (q *inquiry) compared() (asOf uint64, p problem) {
+func (q *inquiry) compared() (asOf uint64, known bool, p problem) {
 	if q.p.ProjectedTrades == nil {
-		return 0, problem{}
+		return 0, false, problem{}
 	}
 	asOf = q.p.Projected() // before the trades: these may be newer, not older
 	trades := q.p.ProjectedTrades()
@@ -192,11 +192,12 @@ func (q *inquiry) compared() (asOf uint64, p problem) {
 	s, err := q.p.Recon.Status(ctx)
 	switch {
 	case err != nil:
-		return 0, q.p.failed(err)
+		return 0, false, q.p.failed(err)
 	case s.Cursor < trades:
-		return q.p.Recon.Before(s.Cursor + 1), problem{}
+		asOf = q.p.Recon.Before(s.Cursor + 1)
+		return asOf, asOf != 0, problem{} // 0: the journal cannot tell
 	}
-	return asOf, problem{}
+	return asOf, true, problem{}
 }
 
 // reads reports an endpoint that shows rows.
@@ -209,9 +210,9 @@ func (q *inquiry) reads(r route) bool {
 	return false
 }
 
-// markSequence writes into the answer what the rows have in them.
-func (q *inquiry) markSequence(asOf uint64) {
-	if asOf != 0 {
-		q.ctx.Response.Header.SetCanonical(headerAsOfBytes, appendUint(nil, asOf))
+// markSequence writes into the answer the sequence that it has in it, if that is known.
+func (q *inquiry) markSequence() {
+	if q.known {
+		q.ctx.Response.Header.SetCanonical(headerAsOfBytes, appendUint(nil, q.asOf))
 	}
 }

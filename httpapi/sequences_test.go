@@ -1,13 +1,19 @@
 package httpapi
 
 import (
+	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
+	"posttrade/matcher/note"
 	"posttrade/ring/must"
+	"posttrade/sidecars/accounts"
+	tables "posttrade/sidecars/source"
+	"posttrade/sidecars/store"
 )
 
 // asked makes a request with one more header.
@@ -180,5 +186,65 @@ func TestTalliesSayWhatIsCompared(t *testing.T) {
 	_, header, _ := askedAt(t, r.address, token, "/recon/breaks", headerMinSequence, "10")
 	if header.Get(headerAsOf) != "10" {
 		t.Errorf("all is compared: as of %q, want 10", header.Get(headerAsOf))
+	}
+}
+
+// TestAReadBeforeTheFirstCommandSaysSo: a sequence or version of 0 is known like any other. One that
+// is not known is left out.
+func TestAReadBeforeTheFirstCommandSaysSo(t *testing.T) {
+	r := newProcessorRig(t, func(d *ProcessorDeps) {
+		d.Projected = func() uint64 { return 0 }
+		d.ProjectedTrades = func() uint64 { return 6 } // all are compared
+	})
+	token := namedToken(r.now.Load(), "admin")
+	for _, path := range []string{"/trades", "/trades/trd-9", "/tca/summary", "/recon/status"} {
+		_, header, _ := askedAt(t, r.address, token, path, "X-Other", "1")
+		if got := header.Values(headerAsOf); !slices.Equal(got, []string{"0"}) {
+			t.Errorf("%s: as of %q, want 0", path, got)
+		}
+	}
+	if _, header, _ := askedAt(t, r.address, "", "/trades", "X-Other", "1"); len(
+		header.Values(headerAsOf)) != 0 {
+		t.Errorf("without a token: as of %q", header.Values(headerAsOf))
+	}
+
+	empty := &sourceRig{t: t, tally: &tally{}}
+	empty.serve(NewAccountService(AccountDeps{Verifier: auth{}.with(t).verifier,
+		Accounts: countedAccounts{empty.tally,
+			accounts.New(tables.Options{DB: newSourceStore(t), Now: sourceClock})}}))
+	for err, want := range map[error][]string{nil: {"0"}, store.ErrUnavailable: nil} {
+		empty.fail(err)
+		status, header, _ := askedAt(t, empty.address, "", "/account/", "X-Other", "1")
+		if got := header.Values(headerAsOfVersion); !slices.Equal(got, want) {
+			t.Errorf("a table without a change, %v: %d as of %q, want %q", err, status, got, want)
+		}
+	}
+}
+
+// TestAnActSaysWhereItIsOnRecord: a client that passes the sequence on reads what it has done.
+// Where nothing is done there is no record to name.
+func TestAnActSaysWhereItIsOnRecord(t *testing.T) {
+	r := newProcessorRig(t, func(d *ProcessorDeps) {
+		d.Record = func(context.Context, *note.Note) (uint64, error) { return 41, nil }
+	})
+	for path, tt := range map[string]struct {
+		body string
+		asOf []string
+	}{
+		"/trades/trd-1/settlement/force": {"", []string{"41"}},
+		"/trades/trd-2/settlement/force": {"", nil}, // it is settled
+		"/recon/repair":                  {goodRepair, []string{"41"}},
+		"/recon/statement":               {goodStatement, []string{"41"}},
+		"/auth/revoke":                   {goodRevoke, []string{"77"}},
+	} {
+		a := r.post(path, tt.body, "admin").want(t, 200, "")
+		if got := a.header.Values(headerAsOf); !slices.Equal(got, tt.asOf) {
+			t.Errorf("%s: as of %q, want %q", path, got, tt.asOf)
+		}
+	}
+	r.fakes.set(func() { r.fakes.gone = true })
+	a := r.post("/trades/trd-1/settlement/force", "", "admin").want(t, 404, CodeTradeNotFound)
+	if got := a.header.Get(headerAsOf); got != "41" {
+		t.Errorf("an act on record whose row is gone: as of %q", got)
 	}
 }

@@ -66,7 +66,7 @@ func newSource(name string, d sourceDeps,
 			if p.status != 0 {
 				p.write(ctx)
 			}
-			if e.asOf != 0 {
+			if e.known {
 				ctx.Response.Header.Set(headerAsOfVersion, itoa(e.asOf))
 			}
 		},
@@ -85,7 +85,8 @@ var (
 // One goroutine uses it.
 type sourceRequest struct {
 	serviceRequest
-	asOf uint64 // a version that the answer has in it; 0: not known
+	asOf  uint64 // a version that the answer has in it, 0 before the first change
+	known bool   // asOf was read
 }
 
 // writing checks the caller of a write, before the body is read.

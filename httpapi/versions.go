@@ -48,7 +48,8 @@ func (e *sourceRequest) versioned(s *source, r route, method methods, run func()
 	}
 	p := run()
 	if status := e.ctx.Response.StatusCode(); p.status == 0 && status < 300 {
-		e.asOf, _ = s.deps.version(ctx) // without it the write stands all the same
+		at, err := s.deps.version(ctx)
+		e.asOf, e.known = at, err == nil // without it the write stands all the same
 	}
 	return p
 }
@@ -74,7 +75,7 @@ func (e *sourceRequest) awaitVersion(ctx context.Context, s *source) problem {
 		at, err := s.deps.version(ctx)
 		switch {
 		case err == nil && at >= wanted:
-			e.asOf = at
+			e.asOf, e.known = at, true
 			return problem{}
 		case err != nil && wanted == 0:
 			return problem{}

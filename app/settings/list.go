@@ -204,7 +204,7 @@ var List = []Setting{
 	// The post-trade services: the blotter's size, reconciliation, settlement, TCA and the outbox.
 	{"recon.blotter.capacity", "500000", whole(1, 1<<28), "",
 		"fills the blotter keeps, oldest out first"},
-	{"recon.blotter.page-size", "1000", whole(1, 100_000), "", "fills on a page of the blotter"},
+	{"recon.blotter.page-size", "1000", whole(1, 1000), "", "fills on a page of the blotter"},
 	{"recon.poll.interval-ms", "1000", whole(1, dayMillis), "",
 		"time between two reconciliation sweeps"},
 	{"recon.grace-ms", "5000", whole(0, dayMillis), "",

@@ -214,6 +214,7 @@ func TestValuesAreChecked(t *testing.T) {
 			[]string{"0", "-1", "0.0000001", "9223372036854.775808", "", "1,000", "NaN"}},
 		{"risk.max-order-quantity", []string{"1", "2147483647"},
 			[]string{"0", "2147483648", "1.0", "1e3"}},
+		{"recon.blotter.page-size", []string{"1", "1000"}, []string{"0", "1001"}},
 		{"settlement.t-plus-days", []string{"0", "365"}, []string{"-1", "366"}},
 		{"settlement.timezone", []string{"UTC", "Europe/Berlin"}, []string{"", "Local", "Mars/Base"}},
 		{"snapshot.interval-commands", []string{"0", "9223372036854775807"},
