@@ -166,7 +166,7 @@ func (g *Genesis) verify() error {
 		{"limits.priceCollarBps", l.PriceCollarBps, 0, maxInt64},
 		{"limits.idempotencyCapacity", int64(l.IdempotencyCapacity), 1, maxKeys},
 		{"limits.maxAccounts", int64(l.MaxAccounts), 1, maxPositions},
-		{"limits.maxSecurities", int64(l.MaxSecurities), 1, maxSecurity},
+		{"limits.maxSecurities", int64(l.MaxSecurities), 1, MaxSecurities},
 		{"limits.maxContracts", int64(l.MaxContracts), 1, maxContracts},
 		{"limits.maxOpenOrders", int64(l.MaxOpenOrders), 1, MaxOrders},
 		{"limits.retainedOrders", int64(l.RetainedOrders), 0, MaxOrders},

@@ -29,7 +29,7 @@ func TestNewRefusesAnUnusableGenesis(t *testing.T) {
 		{"collar", func(g *Genesis) { g.Limits.PriceCollarBps = -1 }, "priceCollarBps=-1"},
 		{"keys", func(g *Genesis) { g.Limits.IdempotencyCapacity = 0 }, "idempotencyCapacity=0"},
 		{"accounts", func(g *Genesis) { g.Limits.MaxAccounts = 0 }, "maxAccounts=0"},
-		{"securities", func(g *Genesis) { g.Limits.MaxSecurities = 1 << 24 }, "maxSecurities=16777216"},
+		{"securities", func(g *Genesis) { g.Limits.MaxSecurities = 1<<20 + 1 }, "maxSecurities=1048577"},
 		{"contracts", func(g *Genesis) { g.Limits.MaxContracts = 0 }, "maxContracts=0"},
 		{"open orders", func(g *Genesis) { g.Limits.MaxOpenOrders = 0 }, "maxOpenOrders=0"},
 		{"retained orders", func(g *Genesis) { g.Limits.RetainedOrders = -1 }, "retainedOrders=-1"},

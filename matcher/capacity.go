@@ -29,7 +29,7 @@ func (l *Limits) Capacities() Capacities {
 // Genesis.verify. The engine refuses a CAPACITY_CONTROL that is not possible with INVALID.
 func (c Capacities) Possible() bool {
 	return c.Accounts >= 1 && c.Accounts <= maxPositions && c.Securities >= 1 &&
-		c.Securities <= maxSecurity &&
+		c.Securities <= MaxSecurities &&
 		c.Accounts*c.Securities <= maxPositions && c.Contracts >= 1 && c.Contracts <= maxContracts &&
 		c.OrderRoom.Possible()
 }
@@ -39,6 +39,10 @@ func (r OrderRoom) Possible() bool {
 	return r.Open >= 1 && r.Retained >= 0 && r.Open+r.Retained <= MaxOrders-1 &&
 		r.Open <= MaxOrders && r.Keys >= 1 && r.Keys <= maxKeys
 }
+
+// MaxSecurities is the most securities that an engine can have room for, also one of a stranger's
+// records: each costs the memory of its empty book at once, other tables cost what is used of them.
+const MaxSecurities = 1 << 20
 
 // Bounds of the store of contracts and of the idempotency keys. The number of keys stays below
 // 2^32, so that the number of an entry in the ring is never used twice at one time.

@@ -152,6 +152,7 @@ func TestCapacitiesOnlyRise(t *testing.T) {
 	r.want(NewCapacityControl(roomFor(9, 3, 0)), "applied sec=0")
 	r.want(NewCapacityControl(roomFor(maxPositions, 2, 0)), "rejected sec=0 buy INVALID")
 	r.want(NewCapacityControl(roomFor(1<<20, 1<<20, 0)), "rejected sec=0 buy INVALID")
+	r.want(NewCapacityControl(roomFor(0, 1<<20+1, 0)), "rejected sec=0 buy INVALID")
 	r.want(NewCapacityControl(roomFor(0, 0, maxContracts+1)), "rejected sec=0 buy INVALID")
 	small := NewCapacityControl(Capacities{OrderRoom: OrderRoom{Open: 3, Retained: 4, Keys: 5}})
 	r.want(small, "applied sec=0")

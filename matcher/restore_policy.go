@@ -45,7 +45,7 @@ func (s *snapshotReader) within(columns []capacityColumn) error {
 func (s *snapshotReader) capacity() error {
 	e, l := s.engine, s.engine.genesis.Limits.Capacities()
 	if err := s.within([]capacityColumn{
-		{"maxAccounts", l.Accounts, maxPositions}, {"maxSecurities", l.Securities, maxSecurity},
+		{"maxAccounts", l.Accounts, maxPositions}, {"maxSecurities", l.Securities, MaxSecurities},
 		{"maxContracts", l.Contracts, maxContracts},
 	}); err != nil {
 		return err

@@ -8,6 +8,7 @@ import (
 	"posttrade/httpapi"
 	"posttrade/journal"
 	"posttrade/journal/quorum"
+	"posttrade/matcher"
 	"posttrade/matcher/session"
 )
 
@@ -192,7 +193,7 @@ var List = []Setting{
 		"client order ids remembered, oldest out first; a larger one raises it at the next start"},
 	{"risk.max-accounts", "4096", whole(1, 1<<22), "",
 		"accounts the engine has room for; a larger one raises it at the next start"},
-	{"risk.max-securities", "4096", whole(1, 1<<20), "",
+	{"risk.max-securities", "4096", whole(1, matcher.MaxSecurities), "",
 		"securities the engine has room for; as above"},
 	{"risk.max-contracts", "1048576", whole(1, 1<<26), "",
 		"OTC contracts the engine has room for; as above"},

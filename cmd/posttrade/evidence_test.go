@@ -70,9 +70,29 @@ func TestWhatNeverWasAHead(t *testing.T) {
 		d.want(settings.ExitFailed, said, "--checkpoint", file, d.log)
 		d.want(settings.ExitFailed, said, "--checkpoint", file, d.head, nowhere)
 		d.want(settings.ExitFailed, said, "--checkpoint", d.head, file, nowhere)
+		folder := filepath.Join(d.dir, name+" log")
+		must.OK(t, os.Mkdir(folder, 0o700))
+		must.OK(t, os.WriteFile(filepath.Join(folder, "checkpoint"), []byte(text), 0o600))
+		d.want(settings.ExitFailed, "posttrade: "+folder+": cannot be read: its checkpoint is not a note",
+			folder)
 	}
 	missing := filepath.Join(d.dir, "missing")
 	d.want(settings.ExitFailed, "posttrade: open "+missing, "--checkpoint", missing, d.log)
+}
+
+// TestWhatTheHeadDoesNotCoverIsNamed: a file below tile/ that no head covers may hold anything.
+func TestWhatTheHeadDoesNotCoverIsNamed(t *testing.T) {
+	d := newDesk(t)
+	must.OK(t, os.MkdirAll(filepath.Join(d.log, "tile", "0"), 0o700))
+	must.OK(t, os.WriteFile(filepath.Join(d.log, "tile", "0", "x\n"), nil, 0o600))
+	for _, args := range [][]string{{d.log}, {"--checkpoint", d.head, d.log}} {
+		var out bytes.Buffer
+		code := runEvidence(append([]string{"verify", "--key", d.key}, args...), &out, &out)
+		if code != settings.ExitOK || !strings.HasSuffix(out.String(),
+			"\nnothing is proven of "+settings.Printable("tile/0/x\n")+": the head does not cover it\n") {
+			t.Errorf("%q: exit %d: %s", args, code, &out)
+		}
+	}
 }
 
 // TestADamagedHeadIsNotProven, whichever byte it is, and the line names its file.

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -130,20 +129,16 @@ func (e *evidenceFlags) oldNote() ([]byte, error) {
 	return readNote(e.old)
 }
 
-// readNote reads the file of a head. A file that never was a note is a plain failure, not a head
-// that does not hold: a note has a line head and lines of signatures, so no change of one byte
-// takes both away.
+// readNote reads the file of a head.
 func readNote(name string) ([]byte, error) {
 	text, err := bundle.ReadFile(name, maxFetched)
+	if err == nil && !verify.LooksLikeNote(text) {
+		err = fmt.Errorf("%s: %w: it is not a note", name, verify.ErrRead)
+	}
 	if err != nil {
 		return nil, err
 	}
-	for line := range bytes.Lines(text) {
-		if bytes.HasPrefix(line, []byte("head ")) || bytes.HasPrefix(line, []byte("\u2014 ")) {
-			return text, nil
-		}
-	}
-	return nil, fmt.Errorf("%s: %w: it is not a note", name, verify.ErrRead)
+	return text, nil
 }
 
 // blamed is the file that an error of comparing two heads is about: that of the older one, or name.
@@ -179,11 +174,22 @@ func (e *evidenceFlags) verifyFolder(keys *verify.Keys, dir string, stdout io.Wr
 	}
 	if old != nil {
 		_, err = fmt.Fprintln(stdout, "proven", x)
-		return err
+		return errors.Join(err, nameBehind(x, stdout))
 	}
 	_, err = fmt.Fprintf(stdout, "proven %s: every tile leads to the head at sequence %d\n",
 		x.New.Origin, x.New.Head)
-	return err
+	return errors.Join(err, nameBehind(x, stdout))
+}
+
+// nameBehind names the files below tile/ that the head does not cover: they may hold anything.
+func nameBehind(x *verify.Extension, stdout io.Writer) error {
+	for _, name := range x.Behind {
+		if _, err := fmt.Fprintf(stdout, "nothing is proven of %s: the head does not cover it\n",
+			settings.Printable(name)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // verifyHead checks that a newer head continues an older one, with the tiles of a running log.

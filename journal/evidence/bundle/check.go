@@ -1,8 +1,11 @@
 package bundle
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
 	"io"
+	"runtime"
 
 	"posttrade/journal/evidence/leaf"
 	"posttrade/journal/evidence/verify"
@@ -46,7 +49,7 @@ func Verify(keys *verify.Keys, read verify.Read, o Options) (*Proven, error) {
 	if err := c.prepare(); err != nil {
 		return nil, err
 	}
-	defer c.engine.Close()
+	defer func() { c.engine.Close() }() // the one of the end
 	if err := c.replay(); err != nil {
 		return nil, err
 	}
@@ -153,8 +156,8 @@ func (c *checker) until(at uint64) uint64 {
 // as orders are open.
 const maxFillBytes = 4 << 20
 
-// fill reads the commands up to a sequence into the batch, or fewer when they have many fills.
-// Fewer than the manifest says are a refusal.
+// fill reads the commands up to a sequence into the batch, or fewer when they have many fills or
+// one raises a capacity. Fewer than the manifest says are a refusal.
 func (c *checker) fill(until uint64) (n int, err error) {
 	c.batch = c.batch[:0]
 	open, bytes := c.engine.Counts().OpenOrders, 0
@@ -170,6 +173,9 @@ func (c *checker) fill(until uint64) (n int, err error) {
 		}
 		c.batch = append(c.batch, next)
 		bytes += len(next.fills)
+		if next.raises() {
+			break
+		}
 	}
 	return len(c.batch), nil
 }
@@ -181,9 +187,33 @@ func (c *checker) decide() error {
 	for i := range c.batch {
 		list[i] = c.batch[i].Command
 	}
+	room := c.engine.Capacities()
 	if n, err := c.engine.ReplayBatch(list, c.out); err != nil {
 		return refuse(fmt.Sprintf("sequence %d", list[n].InputSeq), "%v", err)
 	}
 	c.out.Flush()
+	if c.err == nil && c.engine.Capacities() != room {
+		return c.rebuild()
+	}
 	return c.err
+}
+
+// rebuild makes the engine anew from its state, after a raise: a raised engine keeps the tables
+// that it had before until it is closed, and a stranger may have written any number of raises.
+func (c *checker) rebuild() error {
+	var state bytes.Buffer
+	err := c.engine.WriteSnapshot(&state)
+	if err := errors.Join(err, c.engine.Close()); err != nil {
+		return fmt.Errorf("%w: %w", verify.ErrRead, err)
+	}
+	runtime.GC() // where tables are memory of the collector, the new ones may not fit beside the old
+	engine, err := matcher.ReadSnapshot(c.engine.Genesis(), &state)
+	if err != nil {
+		return fmt.Errorf("%w: %w", verify.ErrRead, err)
+	}
+	c.engine, c.tally.names = engine, engine
+	if c.report != nil {
+		c.report.names = engine
+	}
+	return nil
 }

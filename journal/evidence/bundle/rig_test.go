@@ -73,6 +73,21 @@ func newVenue(t *testing.T, rounds ...int) *venue {
 }
 
 func (v *venue) trade(engine *matcher.Engine, rng *rand.Rand, n int) {
+	var list []matcher.Command
+	for range n {
+		c := matcher.NewCommand(matcher.OrderNew)
+		c.AccountID, c.SecurityID, c.Side = 1+rng.Uint32N(2), 1, matcher.Side(rng.IntN(2))
+		c.Qty, c.LimitPx = 1+rng.Int32N(100), 100_000_000+1000*rng.Int64N(5)
+		if rng.IntN(20) == 0 {
+			c = matcher.NewSymbolRegister(fmt.Sprintf("S%d", rng.IntN(9)))
+		}
+		list = append(list, c)
+	}
+	v.send(engine, list...)
+}
+
+// send decides commands and writes them into the journal as one block.
+func (v *venue) send(engine *matcher.Engine, list ...matcher.Command) {
 	var block journal.Block
 	out := matcher.NewOutlet(8, func(events []matcher.Event) {
 		for i := range events {
@@ -88,13 +103,9 @@ func (v *venue) trade(engine *matcher.Engine, rng *rand.Rand, n int) {
 			}
 		}
 	})
-	for range n {
-		c := matcher.NewCommand(matcher.OrderNew)
-		c.EventTimeMillis = 1_700_000_000_000 + int64(engine.AppliedSeq())
-		c.AccountID, c.SecurityID, c.Side = 1+rng.Uint32N(2), 1, matcher.Side(rng.IntN(2))
-		c.Qty, c.LimitPx = 1+rng.Int32N(100), 100_000_000+1000*rng.Int64N(5)
-		if rng.IntN(20) == 0 {
-			c = matcher.NewSymbolRegister(fmt.Sprintf("S%d", rng.IntN(9)))
+	for _, c := range list {
+		if c.TemplateID == matcher.TemplateCommand {
+			c.EventTimeMillis = 1_700_000_000_000 + int64(engine.AppliedSeq())
 		}
 		engine.Apply(&c, out)
 	}

@@ -55,6 +55,11 @@ type command struct {
 	fills  []byte // with their lengths
 }
 
+// raises reports that the command may raise a capacity.
+func (c *command) raises() bool {
+	return c.TemplateID == matcher.TemplateCommand && c.Type == matcher.CapacityControl
+}
+
 // recordReader reads what a RecordWriter has written, a command with its fills at a time.
 //
 // Sequences must ascend without a hole. One goroutine uses it.

@@ -41,6 +41,9 @@ const (
 	wordSnapshot = "snapshot"
 )
 
+// maxLeaves bounds the size of a tree: the sequences that the leaves cover have 63 bits.
+const maxLeaves = 1 << 63 / LeafCommands
+
 // maxNote bounds a note that is read, in bytes: it comes from strangers.
 const maxNote = 1 << 20
 
@@ -104,8 +107,15 @@ func ParseText(text string) (c Checkpoint, err error) {
 	if !seen {
 		return c, errors.New("the note has no line head")
 	}
-	if low := headFloor(c.Size); c.Head < low || c.Head >= low+LeafCommands {
+	if c.Size > maxLeaves {
+		return c, fmt.Errorf("line 2 of the note, the tree size: no sequences fill %d leaves", c.Size)
+	}
+	low := headFloor(c.Size)
+	if c.Head < low || c.Head >= low+LeafCommands {
 		return c, fmt.Errorf("the note's head is %d, a tree of %d leaves ends at %d", c.Head, c.Size, low)
+	}
+	if c.Head == low && c.HeadRoot != Root(nil) {
+		return c, fmt.Errorf("the note's head %d has no open leaf, and a root of one", c.Head)
 	}
 	return c, nil
 }

@@ -5,17 +5,22 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
+	"slices"
 )
 
 // Folder proves a whole folder of a log: every byte of every tile that its head covers, names being
 // all files below tile/. With an older note it also proves that its head is a prefix; nil: none.
 //
 // The error is a *Refusal, or wraps ErrRead. Files behind the head, which a running log has, are
-// not judged. Cost: it reads every file once and hashes every leaf.
+// not judged, and named in the result. Cost: it reads every file once and hashes every leaf.
 func (k *Keys) Folder(oldNote []byte, names []string, read Read) (*Extension, error) {
 	text, err := read("checkpoint")
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrRead, err)
+	}
+	if !LooksLikeNote(text) {
+		return nil, fmt.Errorf("%w: its checkpoint is not a note", ErrRead)
 	}
 	head, _, err := k.Open(text)
 	if err != nil {
@@ -37,7 +42,9 @@ func (k *Keys) Folder(oldNote []byte, names []string, read Read) (*Extension, er
 	if err := f.check(); err != nil {
 		return nil, err
 	}
-	return extension(&old, &head), nil
+	x := extension(&old, &head)
+	x.Behind = slices.Sorted(maps.Keys(f.pending))
+	return x, nil
 }
 
 // folder builds the tree of a folder from its entry bundles and compares every tile with it. The

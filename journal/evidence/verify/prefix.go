@@ -20,6 +20,8 @@ type Extension struct {
 	// Upto is the last command that the comparison covers: behind it there is the older head's open
 	// leaf, whose records are in no tile.
 	Upto uint64
+	// Behind are the files of a folder that New does not cover, ascending: nothing is proven of them.
+	Behind []string
 }
 
 // String is one line for people.

@@ -50,6 +50,17 @@ func LooksLike(text []byte, names ...string) bool {
 	return 2*found >= len(names)
 }
 
+// LooksLikeNote reports a text that has been a signed note: one has a line head and lines of
+// signatures, and no change of one byte takes both away.
+func LooksLikeNote(text []byte) bool {
+	for line := range bytes.Lines(text) {
+		if bytes.HasPrefix(line, []byte(wordHead+" ")) || bytes.HasPrefix(line, []byte("\u2014 ")) {
+			return true
+		}
+	}
+	return false
+}
+
 // split takes values apart that stand one after the other, and the items of arrays. Broken JSON is
 // a *Refusal with its byte.
 func split(text []byte) (list []json.RawMessage, err error) {

@@ -185,3 +185,24 @@ func FuzzProofs(f *testing.F) {
 		}
 	})
 }
+
+// TestAHeadSaysWhatATreeCanBe: a size that no sequences fill, and an open leaf without commands
+// that has a root of some, are no heads, whatever signs them.
+func TestAHeadSaysWhatATreeCanBe(t *testing.T) {
+	good := Checkpoint{Origin: "x", Size: 3, Head: 2 * LeafCommands, HeadRoot: Root(nil)}
+	most := Checkpoint{Origin: "x", Size: 1 << 55, Head: (1<<55 - 1) * LeafCommands,
+		HeadRoot: Root(nil)}
+	for _, c := range []Checkpoint{good, most} {
+		if got, err := ParseText(c.Text()); err != nil || got != c {
+			t.Errorf("%+v, %v", got, err)
+		}
+	}
+	huge, leaf := most, good
+	huge.Size, huge.Head = 1<<56+1, 0 // 256 times its leaves are 2^64
+	leaf.HeadRoot = Hash{1}
+	for _, c := range []Checkpoint{huge, leaf} {
+		if _, err := ParseText(c.Text()); err == nil {
+			t.Errorf("%s is read", c.Text())
+		}
+	}
+}
