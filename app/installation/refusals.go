@@ -42,6 +42,7 @@ var refusals = []refusal{
 	{"RAFT_LOG_SHORTENED", quorum.ErrLogShortened},
 	{"JOURNAL_CORRUPT", journal.ErrCorrupt},
 	{"ARCHIVE_NEEDED", journal.ErrArchived},
+	{"IDENTITY_DAMAGED", quorum.ErrIdentity},
 	{"CLUSTER_FOREIGN", quorum.ErrForeign},
 	{"CLUSTER_FOREIGN", quorum.ErrOtherMember},
 	{"CLUSTER_BEHIND", quorum.ErrBehind},

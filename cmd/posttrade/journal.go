@@ -139,8 +139,8 @@ func wholeJournal(name string, c *settings.Config, stdout io.Writer,
 }
 
 // archiveJournal is `posttrade journal archive`. Nothing old enough is a success that says so: a
-// timer may run it each night. Where there is a transparency log, the root of its tree over what is moved goes
-// with it.
+// timer may run it each night. Where there is a transparency log, the root of its tree over what is
+// moved goes with it.
 func archiveJournal(c *settings.Config, into, before string, stdout io.Writer) error {
 	day, err := time.Parse(time.DateOnly, before)
 	if err != nil {
