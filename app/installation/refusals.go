@@ -46,6 +46,7 @@ var refusals = []refusal{
 	{"CLUSTER_FOREIGN", quorum.ErrForeign},
 	{"CLUSTER_FOREIGN", quorum.ErrOtherMember},
 	{"CLUSTER_BEHIND", quorum.ErrBehind},
+	{"CLUSTER_REPLACED", quorum.ErrReplaced},
 	{"EVIDENCE_KEY", evidence.ErrKey},
 	{"DATABASE_FOREIGN", store.ErrForeign},
 	{"DATABASE_HELD", store.ErrHeld},

@@ -70,6 +70,7 @@ type Node struct {
 	proposals *ring.MPSC[matcher.Command]
 	attached  chan struct{}
 	restart   chan struct{} // closed when a received journal waits to be installed
+	replaced  chan error    // has room for ErrReplaced, which comes at most once
 
 	// the last command that the host was given; writer: the goroutine that holds the fsm's queue.mu,
 	// Attach before
@@ -79,6 +80,7 @@ type Node struct {
 	leader  atomic.Pointer[leaderEntry] // the last one that was agreed
 	admits  admissions
 	commits timing.Latency
+	apart   atomic.Pointer[error] // why the leader does not count this disk; writer: join
 	// one place for each question of Confirm that the library has not answered
 	confirming chan struct{}
 
@@ -103,6 +105,7 @@ func Open(o Options) (_ *Node, err error) {
 	}
 	n := &Node{
 		o: o, known: make(chan struct{}), attached: make(chan struct{}), restart: make(chan struct{}),
+		replaced:   make(chan error, 1),
 		confirming: make(chan struct{}, maxConfirming),
 	}
 	n.ctx, n.cancel = context.WithCancel(context.Background())
@@ -213,13 +216,15 @@ const neverByItself = 1000 * time.Hour
 
 // Agreed waits for the genesis text: that of the journal, or the one that the cluster has agreed
 // on. When Restart is closed instead, it returns nil without an error: the caller then closes
-// everything and opens it again. ErrClosed, or ctx's own.
+// everything and opens it again. ErrReplaced, ErrClosed, or ctx's own.
 func (n *Node) Agreed(ctx context.Context) ([]byte, error) {
 	select {
 	case <-n.known:
 		return n.genesis, nil
 	case <-n.restart:
 		return nil, nil
+	case err := <-n.replaced:
+		return nil, err
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	case <-n.ctx.Done():
