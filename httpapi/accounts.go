@@ -17,8 +17,8 @@ type Accounts interface {
 	List(ctx context.Context) ([]accounts.Account, error)
 	// Get returns an account, false for none.
 	Get(ctx context.Context, id uint32) (accounts.Account, bool, error)
-	// Upsert makes or changes an account; accounts.ErrAccount and control.ErrCapacity
-	// change nothing.
+	// Upsert makes or changes an account; accounts.ErrAccount, control.ErrCapacity and
+	// control.ErrReason change nothing.
 	Upsert(ctx context.Context, a accounts.Account) (version uint64, err error)
 	// Snapshot returns all accounts as of one moment.
 	Snapshot(ctx context.Context) (control.Snapshot, error)
@@ -162,6 +162,8 @@ func (s *AccountService) upsert(e *sourceRequest) problem {
 		return e.body.bodyProblem(accounts.ErrAccount, -1)
 	case errors.Is(err, control.ErrCapacity):
 		return problemCapacity("account")
+	case errors.Is(err, control.ErrReason):
+		return problemFlagReason
 	case err != nil:
 		return s.changed(err)
 	}

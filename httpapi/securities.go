@@ -17,8 +17,8 @@ type Securities interface {
 	List(ctx context.Context) ([]securities.Stock, error)
 	// Get returns the stock of a ticker as it is stored, false for none.
 	Get(ctx context.Context, ticker string) (securities.Stock, bool, error)
-	// Upsert makes or changes a stock; securities.ErrStock and control.ErrCapacity change
-	// nothing.
+	// Upsert makes or changes a stock; securities.ErrStock, control.ErrCapacity and
+	// control.ErrReason change nothing.
 	Upsert(ctx context.Context, s securities.Stock) (stored securities.Stock, version uint64,
 		created bool, err error)
 	// Snapshot returns all stocks as of one moment.
@@ -162,6 +162,8 @@ func (s *ReferenceData) upsert(e *sourceRequest) problem {
 		return e.body.bodyProblem(errTicker, -1)
 	case errors.Is(err, control.ErrCapacity):
 		return problemCapacity("security")
+	case errors.Is(err, control.ErrReason):
+		return problemFlagReason
 	case err != nil:
 		return s.changed(err)
 	}

@@ -102,8 +102,8 @@ func (e *sourceRequest) writing(s *source) problem {
 }
 
 // operator is by whose hand a record is changed: a flag that gets another value is an operator's
-// act. The reason is optional: most changes of a source are a machine's. Where a write needs no
-// token, a valid one still names the subject.
+// act. Whether that needs a reason is decided where the flag's value is known: control.ErrReason.
+// Where a write needs no token, a valid one still names the subject.
 //
 // The record of the act is written in the transaction of the change, and reaches the journal from
 // there.
@@ -186,6 +186,9 @@ func (e *sourceRequest) showSourceHealth(s *source) problem {
 	}
 	return e.send(200, h.append(e.begin()))
 }
+
+// problemFlagReason is the problem of a change that sets a flag and does not say why.
+var problemFlagReason = badReason("the header X-Reason is required: why a flag gets another value")
 
 // problemCapacity is the problem of a new record for which the engine has no room.
 func problemCapacity(what string) problem {

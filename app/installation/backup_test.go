@@ -322,6 +322,9 @@ func TestBackupNeedsAnAdministrator(t *testing.T) {
 	programFails(t, settings.ExitUsage, night, "restore", night, "--data.dir="+t.TempDir())
 	programFails(t, settings.ExitUsage, night, "backup", night+"2", "--since="+night,
 		"--data.dir="+data)
+	programFails(t, settings.ExitUsage, bad, "backup", bad, "--data.dir="+data)
+	programFails(t, settings.ExitUsage, bad, "backup", night, "--since="+bad, "--data.dir="+data)
+	programFails(t, settings.ExitUsage, bad, "restore", bad, "--data.dir="+night)
 	programFails(t, settings.ExitFailed, "no server has run here", "backup", night,
 		"--data.dir="+t.TempDir())
 	program(t, "backup", night, "--data.dir="+data)

@@ -132,8 +132,8 @@ func (in *Installation) compareMembers(c *settings.Config, log *slog.Logger) err
 }
 
 // standAside takes a member that differs from a majority out of service: its requests go to the
-// leader. It must not lead: its disk would be every other member's. So it hands the leadership on,
-// as often as it is given it.
+// leader, and its shared-memory sessions end. It must not lead: its disk would be every other
+// member's. So it hands the leadership on, as often as it is given it.
 //
 // because is what the comparison found. The member stays out of service until the process is
 // started again. Called at each comparison, it logs the reason once.
@@ -143,6 +143,9 @@ func (in *Installation) standAside(because error, log *slog.Logger) {
 			"because", because)
 		in.Core.Held.Store(&because)
 		in.Member.relays["order-matcher"].Swap(nil)
+		if in.Core.Session != nil {
+			in.Core.Session.StandAside()
+		}
 	}
 	if !in.Member.Node.Leads() {
 		return

@@ -15,6 +15,8 @@ import (
 
 	"posttrade/app/apptest"
 	"posttrade/journal/evidence"
+	session "posttrade/matcher/session/client"
+	"posttrade/matcher/session/wire"
 	"posttrade/ring/must"
 )
 
@@ -189,16 +191,34 @@ func (c *three) keys() (flags []string) {
 
 // TestAnOddLeaderHandsOver: a leader that finds out that its history differs from the others' gives
 // the leadership to one of them and does not get it back; orders go on, also through the odd
-// member.
+// member. Shared-memory sessions with the odd member end, and no other begins.
 func TestAnOddLeaderHandsOver(t *testing.T) {
 	c := newThree(t)
+	sockets := must.Get(os.MkdirTemp("", "pt"))(t) // because the path of a socket must be short
+	t.Cleanup(func() { os.RemoveAll(sockets) })
+	socketOf := func(at int) string { return filepath.Join(sockets, fmt.Sprint("s", at)) }
+	for i, m := range c.members {
+		m.settings = append(m.settings, "session.socket", socketOf(i))
+	}
 	c.start()
 	c.trade(10)
 	odd := c.leader()
+	dial := func(at int) (*session.Client, error) {
+		return session.Dial(t.Context(), socketOf(at), c.token(), session.Options{Role: wire.Trades})
+	}
+	reads := must.Get(dial(odd))(t)
+	defer reads.Close()
 	in := c.members[odd].open()
 	log := slog.New(slog.NewTextHandler(&c.members[odd].log, nil))
 	in.standAside(errors.New("planted"), log)
 	in.standAside(errors.New("planted"), log) // as the next round does
+	apptest.Until(t, "its session ends", func() (bool, any) { return reads.Err() != nil, nil })
+	if _, err := dial(odd); !errors.Is(err, session.ErrRefused) ||
+		!strings.Contains(err.Error(), wire.Aside.String()) {
+		t.Errorf("a session with the odd member: %v", err)
+	}
+	another := must.Get(dial((odd + 1) % 3))(t)
+	defer another.Close()
 	apptest.Until(t, "another member leads", func() (bool, any) { return c.leader() != odd, nil })
 	c.trade(9)
 	for range 2 { // the leader prefers any other to the odd one

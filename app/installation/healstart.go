@@ -77,7 +77,10 @@ func healBeforeStart(ctx context.Context, c *settings.Config, log *slog.Logger) 
 		log.Error("no other journal is fetched", "error", err)
 		return nil
 	}
-	identity, err := os.ReadFile(c.InDataDir("quorum/identity"))
+	identity, err := quorum.ReadIdentity(c.InDataDir("quorum"))
+	if errors.Is(err, quorum.ErrIdentity) {
+		return err
+	}
 	if err != nil {
 		return nil // it has never taken part
 	}
@@ -89,7 +92,7 @@ func healBeforeStart(ctx context.Context, c *settings.Config, log *slog.Logger) 
 	defer cancel()
 	said := ""
 	for {
-		err := renounceVote(ctx, c, quorum.Remote{TLS: memberTLS}, string(identity))
+		err := renounceVote(ctx, c, quorum.Remote{TLS: memberTLS}, identity)
 		if err == nil {
 			break
 		}

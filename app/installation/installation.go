@@ -216,6 +216,14 @@ func (in *Installation) restart() <-chan struct{} {
 	return in.healing.again
 }
 
+// replaced gets the error of a member whose disk the cluster has replaced; nil on a single node.
+func (in *Installation) replaced() <-chan error {
+	if in.Member == nil {
+		return nil
+	}
+	return in.Member.Node.Replaced()
+}
+
 // damaged reports that a part of the journal is known to be damaged. Any goroutine.
 //
 // The node tells it to the others: the leadership is not handed to a damaged member, and a damaged

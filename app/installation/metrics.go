@@ -222,7 +222,11 @@ func (m *member) parts() []httpapi.Part {
 	case leader != "":
 		detail = fmt.Sprintf("follows member %s", leader)
 	default:
-		return []httpapi.Part{{Name: "cluster", Detail: "no leader is known"}}
+		detail = "no leader is known"
+		if err := m.Node.Apart(); err != nil {
+			detail = err.Error()
+		}
+		return []httpapi.Part{{Name: "cluster", Detail: detail}}
 	}
 	if out := m.Node.Voteless(); len(out) > 0 {
 		detail += ", without a vote: " + strings.Join(out, ", ")

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -147,6 +148,53 @@ func TestFlagsOfASourceAreOnRecord(t *testing.T) {
 			t.Errorf("of the account are %s", got)
 		}
 	})
+}
+
+// TestFlagsOfASourceNeedAReasonInProduction: as the same act at the order-matcher does. A new record,
+// a new name and a flag that stays need none; what is refused changes nothing.
+func TestFlagsOfASourceNeedAReasonInProduction(t *testing.T) {
+	secret := filepath.Join(t.TempDir(), "secret")
+	writeFile(t, secret, []byte(clusterSecret))
+	i := install(t, t.TempDir(), "profile", "production", "risk.entitlement.enforced", "true",
+		"reference.write-auth.enforced", "true", "auth.jwt.secret-file", secret)
+	put := func(service, path, body, reason string) (status int, said string) {
+		t.Helper()
+		request := must.Get(http.NewRequest("POST", "http://"+i.at(service)+path,
+			strings.NewReader(body)))(t)
+		request.Header.Set("Authorization", "Bearer "+i.token)
+		request.Header.Set("Content-Type", "application/json")
+		if reason != "" {
+			request.Header.Set("X-Reason", reason)
+		}
+		answer := must.Get(http.DefaultClient.Do(request))(t)
+		defer answer.Body.Close()
+		return answer.StatusCode, string(readAll(t, answer.Body))
+	}
+	for _, s := range []struct{ service, path, made, renamed, changed string }{
+		{"account-service", "/account/", `{"id":7001,"displayName":"A","enabled":false}`,
+			`{"id":7001,"displayName":"Second","enabled":false}`,
+			`{"id":7001,"displayName":"Third","enabled":true}`},
+		{"reference-data", "/stocks", `{"ticker":"NEW","companyName":"A"}`,
+			`{"ticker":"NEW","companyName":"Second","halted":false}`,
+			`{"ticker":"NEW","companyName":"Third","halted":true}`},
+	} {
+		for _, body := range []string{s.made, s.renamed} {
+			if status, said := put(s.service, s.path, body, ""); status/100 != 2 {
+				t.Errorf("%s: %d %s", body, status, said)
+			}
+		}
+		status, said := put(s.service, s.path, s.changed, "")
+		if status != http.StatusBadRequest || !strings.Contains(said, `"field":"X-Reason"`) {
+			t.Errorf("%s without a reason: %d %s", s.changed, status, said)
+		}
+		if _, list := i.get(s.service, s.path); !strings.Contains(string(list), `"Second"`) ||
+			strings.Contains(string(list), `"Third"`) {
+			t.Errorf("%s has changed, of %d bytes", s.service, len(list))
+		}
+		if status, said := put(s.service, s.path, s.changed, "notice 7"); status/100 != 2 {
+			t.Errorf("%s with a reason: %d %s", s.changed, status, said)
+		}
+	}
 }
 
 // TestMembersChangeOnRecord adds and removes a member by the command. The act is on every member,

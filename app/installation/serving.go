@@ -114,6 +114,9 @@ func serveOnce(ctx context.Context, c *settings.Config, o engine.Options, log *s
 		return err
 	case <-in.restart():
 		return errRestart
+	case err := <-in.replaced():
+		notStarted(log, err)
+		return err
 	}
 }
 

@@ -86,6 +86,7 @@ func openDownstream(c *settings.Config, k *engine.Engine, history *fullHistory, 
 	}
 	d.extracts = NewExtracts(c, k, d.Db, d.broker, role, log)
 	d.sources = NewControlSources(d.Db, d.broker, c.Millis("outbox.poll-interval-ms"), k, log)
+	d.sources.needReason = c.String("profile") == "production"
 	if err := d.sources.seeding(c); err != nil {
 		return nil, err
 	}

@@ -29,6 +29,8 @@ type controlSources struct {
 	securities *securities.Securities
 	// One feed for each source; the map is constant.
 	feeds map[control.Source]*feeds.Feed
+	// A change of a flag needs a reason. Constant once a service uses the tables.
+	needReason bool
 }
 
 // NewControlSources makes both services and their publishers. It starts nothing.
@@ -48,7 +50,7 @@ func NewControlSources(db *store.DB, b *broker.Broker, poll time.Duration, k *en
 	}
 	options := func(name control.Source) source.Options {
 		feed := s.feeds[name]
-		o := source.Options{DB: db, Changed: feed.Outbox.Wake, Flagged: putFlagAct,
+		o := source.Options{DB: db, Changed: feed.Outbox.Wake, Flagged: s.flagged,
 			Seed: func(ctx context.Context) (int, error) { return feed.Seed(ctx) }}
 		if k != nil { // nil: the caller only changes the epoch
 			o.Capacity = feeds.Capacity{Source: name, Gate: k.Gate}
@@ -58,6 +60,15 @@ func NewControlSources(db *store.DB, b *broker.Broker, poll time.Duration, k *en
 	s.accounts = accounts.New(options(control.Account))
 	s.securities = securities.New(options(control.Security))
 	return s
+}
+
+// flagged puts a change of a flag on record, see putFlagAct. In production the operator has to say
+// why, as for the same act at the order-matcher; a change without a reason is control.ErrReason.
+func (s *controlSources) flagged(tx *store.Tx, by *store.Act, was, is *control.Record) error {
+	if s.needReason && by.Reason == "" {
+		return control.ErrReason
+	}
+	return putFlagAct(tx, by, was, is)
 }
 
 // seeding fills empty tables from the seed files.

@@ -40,7 +40,7 @@ type startCheck struct {
 // the start with the code of refusals.
 //
 // A database that cannot be reached is not compared here; the guard compares it before anything of
-// this process writes to it. With --accept-older-journal the database also forgets which history
+// this process writes to it. One that only a person can repair refuses the start. With --accept-older-journal the database also forgets which history
 // it belongs to.
 func (s startCheck) core(ctx context.Context, k *engine.Engine) error {
 	list := neighbours(s.c)
@@ -89,6 +89,10 @@ func (s startCheck) compareAll(ctx context.Context, list []neighbour, k *engine.
 		at, err := s.compare(ctx, &list[i], &k.Found)
 		switch {
 		case err == nil:
+		case errors.Is(err, store.ErrDamaged), errors.Is(err, store.ErrMigration):
+			if refused == nil { // unlike one that is away, it does not come back by itself
+				refused = s.named(&list[i], err)
+			}
 		case errors.Is(err, store.ErrUnavailable), errors.Is(err, context.DeadlineExceeded):
 			s.log.Warn("the database has not been compared with the journal yet", "error", err)
 			k.Compared = false

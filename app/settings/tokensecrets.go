@@ -2,6 +2,7 @@ package settings
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 
 	"posttrade/matcher/gate"
@@ -23,7 +24,8 @@ func (c *Config) JWTSecret() ([]byte, error) {
 //
 // The first signs and verifies, the second verifies only. The files are read at each call, so
 // SIGHUP can exchange the secret. Errors: a file that cannot be read or that others may read, and
-// a usage error when a secret is shorter than 32 bytes or there are more than two.
+// a usage error when a secret of the setting's file is shorter than 32 bytes or there are more than
+// two.
 //
 // When nothing is set, the secret is data.dir/jwt.secret, which the first caller makes.
 func (c *Config) JWTSecrets() ([][]byte, error) {
@@ -36,6 +38,9 @@ func (c *Config) JWTSecrets() ([][]byte, error) {
 		return [][]byte{secret}, err
 	}
 	content, err := readSecret(path)
+	if not := notSecret(""); errors.As(err, &not) {
+		return nil, Usagef("auth.jwt.secret-file: %v", err)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("auth.jwt.secret-file: %w", err)
 	}

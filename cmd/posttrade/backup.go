@@ -93,7 +93,8 @@ func damage(err error) error {
 		return fmt.Errorf("%w: %w", settings.ErrMismatch, err)
 	case errors.Is(err, backup.ErrNotEmpty), errors.Is(err, backup.ErrExists),
 		errors.Is(err, backup.ErrChain), errors.Is(err, backup.ErrNone),
-		errors.Is(err, backup.ErrUnfinished), errors.Is(err, journal.ErrBase):
+		errors.Is(err, backup.ErrUnfinished), errors.Is(err, journal.ErrBase),
+		errors.Is(err, syscall.ENOTDIR):
 		return settings.Usagef("%v", err)
 	}
 	return err

@@ -138,9 +138,9 @@ func wholeJournal(name string, c *settings.Config, stdout io.Writer,
 	panic("journal: no such command: " + name)
 }
 
-// archiveJournal is `posttrade journal archive`. Nothing old enough is a usage error: another date
-// is the way out. Where there is a transparency log, the root of its tree over what is moved goes
-// with it.
+// archiveJournal is `posttrade journal archive`. Nothing old enough is a success that says so: a
+// timer may run it each night. Where there is a transparency log, the root of its tree over what is
+// moved goes with it.
 func archiveJournal(c *settings.Config, into, before string, stdout io.Writer) error {
 	day, err := time.Parse(time.DateOnly, before)
 	if err != nil {
@@ -156,7 +156,8 @@ func archiveJournal(c *settings.Config, into, before string, stdout io.Writer) e
 			return evidence.RootUpTo(installation.EvidenceDir(c), inputSeq)
 		})
 	if errors.Is(err, journal.ErrNothingOld) {
-		return settings.Usagef("before: %v", err)
+		fmt.Fprintf(stdout, "archived   nothing: %v\n", journal.ErrNothingOld)
+		return nil
 	}
 	if err != nil {
 		return err

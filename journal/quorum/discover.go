@@ -141,13 +141,15 @@ func (n *Node) servers() []raft.Server {
 // join brings a member with an empty disk into the cluster: it asks the others until it is part of
 // the cluster, and then until it has its vote. A disk that was spared asks again when the damage
 // has gone away. While its journal is damaged it does not: it is about to be replaced. One that was
-// removed asks for nothing. On a goroutine of its own.
+// removed asks for nothing. One that has a vote and no leader finds out whether the others still
+// count it. On a goroutine of its own.
 func (n *Node) join() {
 	said, pause, tookPart := "", joinPause, false
 	for {
 		switch spared := n.Spared(); {
 		case n.joined():
 			said, pause, tookPart = "", sparedPause, true
+			n.lookForMe()
 		case spared && n.o.Damaged():
 		case spared || !tookPart:
 			if why := n.tryJoin(); why != said {

@@ -14,7 +14,8 @@
 //
 // # What a member has on its disk
 //
-//	quorum/identity    the server's id: the member's number and digits drawn when the disk was empty
+//	quorum/identity    the server's id: the member's number and digits drawn when the disk was empty;
+//	                   with its SHA-256
 //	quorum/log         the raft log, its term and vote, and an anchor: a Pebble store of its own
 //	quorum/snapshots   records: up to this entry, the journal holds the commands up to this sequence
 //	journal            the member's journal, in mode "os": the log has what a power cut takes from it

@@ -4,14 +4,12 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/binary"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/cockroachdb/errors/oserror"
 	"github.com/hashicorp/raft"
 
 	"posttrade/journal"
@@ -32,6 +30,9 @@ var (
 		"a journal without consensus state is not this cluster's; empty the data directory to " +
 			"join as a " +
 			"new disk, or have the cluster adopt it")
+	// ErrIdentity: the file with this disk's server id cannot be read. The disk must not take part: with
+	// another id it would vote twice.
+	ErrIdentity = errors.New("the identity of this member's disk is damaged")
 	// ErrOtherMember: the data directory has the consensus state of another member.
 	ErrOtherMember = errors.New("the data directory of another member")
 )
@@ -69,6 +70,7 @@ type Node struct {
 	proposals *ring.MPSC[matcher.Command]
 	attached  chan struct{}
 	restart   chan struct{} // closed when a received journal waits to be installed
+	replaced  chan error    // has room for ErrReplaced, which comes at most once
 
 	// the last command that the host was given; writer: the goroutine that holds the fsm's queue.mu,
 	// Attach before
@@ -78,6 +80,7 @@ type Node struct {
 	leader  atomic.Pointer[leaderEntry] // the last one that was agreed
 	admits  admissions
 	commits timing.Latency
+	apart   atomic.Pointer[error] // why the leader does not count this disk; writer: join
 	// one place for each question of Confirm that the library has not answered
 	confirming chan struct{}
 
@@ -92,8 +95,8 @@ type Node struct {
 // part: at once if it has ever done so, else when the others agree. A cluster begins when all its
 // members have answered; Open does not wait for that.
 //
-//   - ErrMembers: the list is not this member's. ErrOtherMember. ErrForeign: there is a journal and
-//     no consensus state. Errors of the log: ErrLogShortened, ErrLogDamaged,
+//   - ErrMembers: the list is not this member's. ErrOtherMember, ErrIdentity. ErrForeign: there is
+//     a journal and no consensus state. Errors of the log: ErrLogShortened, ErrLogDamaged,
 //     journal.ErrAnchorMissing.
 //   - Nothing is applied before Attach. After an error everything that was opened is closed.
 func Open(o Options) (_ *Node, err error) {
@@ -102,6 +105,7 @@ func Open(o Options) (_ *Node, err error) {
 	}
 	n := &Node{
 		o: o, known: make(chan struct{}), attached: make(chan struct{}), restart: make(chan struct{}),
+		replaced:   make(chan error, 1),
 		confirming: make(chan struct{}, maxConfirming),
 	}
 	n.ctx, n.cancel = context.WithCancel(context.Background())
@@ -183,29 +187,6 @@ func (n *Node) takePart() (err error) {
 	return nil
 }
 
-// identity is this disk's server id, drawn when the disk was empty and durable before it is used.
-// The file of another member is refused with ErrOtherMember: two members with one identity would
-// vote twice.
-func (n *Node) identity() (raft.ServerID, error) {
-	const name = "identity"
-	text, err := readFile(n.o.FS, n.o.FS.PathJoin(n.o.Dir, name))
-	if err == nil {
-		if id := raft.ServerID(text); memberOf(id) == n.o.Member {
-			return id, nil
-		}
-		return "", fmt.Errorf("quorum: this data directory is that of member %q: %w",
-			memberOf(raft.ServerID(text)), ErrOtherMember)
-	}
-	if !oserror.IsNotExist(err) {
-		return "", fmt.Errorf("quorum: identity: %w", err)
-	}
-	id := raft.ServerID(n.o.Member + "." + hex.EncodeToString(randomBytes(8)))
-	if err := journal.ReplaceFile(n.o.FS, n.o.Dir, name, []byte(id)); err != nil {
-		return "", fmt.Errorf("quorum: identity: %w", err)
-	}
-	return id, nil
-}
-
 func randomBytes(n int) []byte {
 	b := make([]byte, n)
 	rand.Read(b) // never fails
@@ -235,13 +216,15 @@ const neverByItself = 1000 * time.Hour
 
 // Agreed waits for the genesis text: that of the journal, or the one that the cluster has agreed
 // on. When Restart is closed instead, it returns nil without an error: the caller then closes
-// everything and opens it again. ErrClosed, or ctx's own.
+// everything and opens it again. ErrReplaced, ErrClosed, or ctx's own.
 func (n *Node) Agreed(ctx context.Context) ([]byte, error) {
 	select {
 	case <-n.known:
 		return n.genesis, nil
 	case <-n.restart:
 		return nil, nil
+	case err := <-n.replaced:
+		return nil, err
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	case <-n.ctx.Done():

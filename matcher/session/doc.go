@@ -100,7 +100,8 @@
 //	7 Goodbye    server   status and reason: the session is over
 //
 // Statuses: 0 ok, 1 bad frame, 2 version, 3 token, 4 too many sessions, 5 impossible cursor,
-// 6 shutdown, 7 no memory, 8 unknown role, 9 token expired. A hello must come within 2 s.
+// 6 shutdown, 7 no memory, 8 unknown role, 9 token expired, 10 the server stands aside: its history
+// is in doubt. A hello must come within 2 s.
 //
 // # Region 1: commands, written by the client
 //

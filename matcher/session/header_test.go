@@ -29,6 +29,7 @@ var constantsInGo = map[string]int64{
 	"TOO_MANY": int64(wire.TooMany), "BAD_CURSOR": int64(wire.BadCursor),
 	"SHUTDOWN": int64(wire.Shutdown), "NO_MEMORY": int64(wire.NoMemory),
 	"NO_SUCH_ROLE": int64(wire.NoSuchRole), "TOKEN_EXPIRED": int64(wire.TokenExpired),
+	"ASIDE": int64(wire.Aside),
 
 	"NEW": int64(matcher.OrderNew), "CANCEL": int64(matcher.OrderCancel),
 	"MARKET_TRADE": int64(matcher.TradeNew), "REPLACE": int64(matcher.OrderReplace),

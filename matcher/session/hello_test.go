@@ -146,6 +146,37 @@ func TestSessionsAreCounted(t *testing.T) {
 	}
 }
 
+// A server that stands aside ends its sessions of every role, those that sleep too, and refuses
+// every hello, with the reason.
+func TestAServerThatStandsAsideHasNoSessions(t *testing.T) {
+	r := newRig(t, func(r *rig) { r.o.MaxSessions = 3 })
+	roles := []wire.Role{wire.Orders, wire.DropCopy, wire.Trades, wire.Market}
+	var open []*client.Client
+	for _, role := range roles {
+		open = append(open, r.dial("", client.Options{Role: role}))
+	}
+	if got := send(t, open[0], 1, order(), ""); got.Code != wire.Decided {
+		t.Fatalf("before: %+v", got)
+	}
+	for range 2 {
+		r.server.StandAside()
+	}
+	for i, one := range open {
+		until(t, "the session ends", func() bool { return one.Err() != nil })
+		if err := one.Err(); !strings.Contains(err.Error(), wire.Aside.String()) {
+			t.Errorf("role %d ended with %v", roles[i], err)
+		}
+		_, err := client.Dial(t.Context(), r.o.Socket, "", client.Options{Role: roles[i]})
+		if !errors.Is(err, client.ErrRefused) || !strings.Contains(err.Error(), wire.Aside.String()) {
+			t.Errorf("role %d dials: %v", roles[i], err)
+		}
+	}
+	if m := r.server.Metrics(); m.Orders+m.Feeds != 0 || m.Ended[wire.Aside] != uint64(len(roles)) ||
+		m.Refused[wire.Aside] != uint64(len(roles)) {
+		t.Errorf("%+v", m)
+	}
+}
+
 // Connections beyond the possible number of sessions are refused at once.
 func TestSocketFlood(t *testing.T) {
 	r := newRig(t, func(r *rig) { r.o.MaxSessions = 1 })

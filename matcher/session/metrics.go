@@ -8,7 +8,7 @@ import (
 )
 
 // statuses is how many statuses are counted one by one.
-const statuses = int(wire.TokenExpired) + 1
+const statuses = int(wire.Aside) + 1
 
 // counts are the server's counters. Their writers are its goroutines; each is read on its own, so
 // two of them may differ by what happens in between.

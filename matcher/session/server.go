@@ -135,6 +135,7 @@ type Server struct {
 	joining []*session                 // made, not yet with their goroutine; guarded by mu
 	live    []*session                 // every session that exists; guarded by mu
 	past    Times                      // of the sessions that have ended; guarded by mu
+	aside   bool                       // StandAside was called; guarded by mu
 	closed  bool                       // poller and feeder have ended; guarded by mu
 
 	talking sync.WaitGroup // one goroutine a connection
@@ -229,6 +230,21 @@ func (s *Server) Wake() {
 		s.park.wake()
 	}
 	s.feeds.waiter.Notify()
+}
+
+// StandAside ends every session with wire.Aside, and from then on refuses every hello with it. The
+// installation calls it when its history is in doubt, so that no session shows that history. What
+// was handed in is decided and stands; its client does not hear of it here. Idempotent, any
+// goroutine.
+func (s *Server) StandAside() {
+	s.mu.Lock()
+	s.aside = true
+	for _, one := range s.live {
+		one.fault.Store(uint32(wire.Aside))
+		one.leaving.Store(true)
+	}
+	s.mu.Unlock()
+	s.rouse()
 }
 
 // rouse wakes poller and feeder, so that they check their state.

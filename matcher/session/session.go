@@ -32,8 +32,10 @@ type session struct {
 	out      *wire.Outbox
 	slots    [2]int
 
-	leaving atomic.Bool   // the socket has ended; writer: the connection's goroutine
-	fault   atomic.Uint32 // a wire.Status: why the socket's side ended it
+	// The socket has ended, or the server stands aside; writers: the connection's goroutine,
+	// StandAside.
+	leaving atomic.Bool
+	fault   atomic.Uint32 // a wire.Status: why they ended it; the same writers
 	ended   chan struct{} // closed by finish
 	status  wire.Status   // why it ended; OK: the client left. Written before ended is closed
 
@@ -94,8 +96,8 @@ const takeAtMost = 64
 // Compile-time check: the commands of one turn fit into one ticket.
 var _ = [1]struct{}{}[max(takeAtMost, desk.MaxBatch)-desk.MaxBatch]
 
-// newSession makes a session with its two regions. It is counted until finish. TooMany when its
-// kind has no place, NoMemory when the regions cannot be made; the place is free again then. It
+// newSession makes a session with its two regions. It is counted until finish. Aside after
+// StandAside, TooMany when its kind has no place, NoMemory when the regions cannot be made; the place is free again then. It
 // runs on the connection's goroutine, because it maps memory.
 func (s *Server) newSession(c *net.UnixConn, h *wire.HelloFrame, claims gate.Claims) (*session,
 	wire.Status) {
@@ -105,8 +107,12 @@ func (s *Server) newSession(c *net.UnixConn, h *wire.HelloFrame, claims gate.Cla
 		commands, events, count = unusedSlots, slotsFor(h.EventSlots, feedSlots), &s.readers
 	}
 	s.mu.Lock()
-	if *count >= s.o.MaxSessions {
+	if s.aside || *count >= s.o.MaxSessions {
+		aside := s.aside
 		s.mu.Unlock()
+		if aside {
+			return nil, wire.Aside
+		}
 		return nil, wire.TooMany
 	}
 	*count++

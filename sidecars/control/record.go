@@ -78,6 +78,9 @@ var (
 // ErrCapacity reports a new record for which the engine has no room.
 var ErrCapacity = errors.New("the engine has no room for another one")
 
+// ErrReason reports a change of a flag, which is an operator's act, without the reason that it needs.
+var ErrReason = errors.New("a flag gets another value: the reason is required")
+
 // Record is one account or one security as its source has it.
 //
 // It is a value: it holds no reference, and == compares all of it. The fields of the other source

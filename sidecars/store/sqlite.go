@@ -78,7 +78,7 @@ func probeSQLite(path string) (err error) {
 	case err != nil && !errors.Is(err, io.ErrUnexpectedEOF):
 		return err
 	case !bytes.Equal(head[:n], []byte(sqliteMagic)):
-		return fmt.Errorf("%s is not a SQLite database", path)
+		return fmt.Errorf("%s is not a SQLite database: %w: %w", path, ErrUnavailable, ErrDamaged)
 	}
 	return nil
 }

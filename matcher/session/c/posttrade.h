@@ -54,7 +54,8 @@ enum {
   PT_SHUTDOWN = 6,
   PT_NO_MEMORY = 7,
   PT_NO_SUCH_ROLE = 8,
-  PT_TOKEN_EXPIRED = 9
+  PT_TOKEN_EXPIRED = 9,
+  PT_ASIDE = 10 /* the server's history is in doubt: ask another member */
 };
 
 /* pt_request.type */

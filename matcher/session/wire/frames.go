@@ -52,12 +52,14 @@ const (
 	NoMemory     Status = 7 // the regions could not be made
 	NoSuchRole   Status = 8 // unknown, or not offered by this server
 	TokenExpired Status = 9 // the token ran out and was not renewed
+	// The server stands aside, because its history is in doubt.
+	Aside Status = 10
 )
 
 var statusNames = [...]string{"ok", "bad frame", "unknown protocol version", "token refused",
 	"too many sessions",
 	"a shared cursor is impossible", "server shuts down", "no memory for the rings", "unknown role",
-	"token has expired"}
+	"token has expired", "server stands aside: its history is in doubt"}
 
 // String is the reason in words, as it stands in refusals, goodbyes and logs.
 func (s Status) String() string {
