@@ -211,7 +211,7 @@ export default function Trade() {
   const [price, setPrice] = useState('');
   const [, draw] = useReducer((n) => n + 1, 0);
   const frame = useFrame(() => draw(0));
-  const state = useRef({ book: new Book(), asked: new Book(), trades: /** @type {any[]} */ ([]), orders: new Orders(), key: '', account: '', listed: false, missing: false, recent: false, reach: /** @type {string|null} */ (null), since: 0, fills: new Fills(), part: '', archived: false }).current;
+  const state = useRef({ book: new Book(), asked: new Book(), trades: /** @type {any[]} */ ([]), orders: new Orders(), key: '', account: '', listed: false, refusal: /** @type {any} */ (null), missing: false, recent: false, reach: /** @type {string|null} */ (null), since: 0, fills: new Fills(), part: '', archived: false }).current;
   const valid = known.length ? known.some(([t]) => t === security) : ticker.test(security);
   if (state.key !== security) {
     state.key = security;
@@ -227,8 +227,9 @@ export default function Trade() {
     poll();
   };
   const chosen = /^\d+$/.test(account);
-  const topics = [valid && `book:${security},trades`, chosen && 'orders'].filter(Boolean).join();
-  const live = useFeed(topics, { accountId: chosen ? account : '' }, (e) => {
+  const owned = chosen && !state.refusal; // the book needs no account
+  const topics = [valid && `book:${security},trades`, owned && 'orders'].filter(Boolean).join();
+  const live = useFeed(topics, { accountId: owned ? account : '' }, (e) => {
     const d = e.data;
     switch (e.event) {
       case 'snapshot': if (d.security === security) state.book.reset(d); break;
@@ -264,12 +265,18 @@ export default function Trade() {
         state.missing = !asked;
         if (asked) state.asked.reset(asked);
       }
-      if (chosen) {
-        const list = await all('order-matcher/orders', { status: 'open', accountId: account }, 2000, { after: since });
+      if (owned) {
+        const list = await all('order-matcher/orders', { status: 'open', accountId: account }, 2000, { after: since }).catch((failure) => {
+          if (![400, 403, 404].includes(failure.status)) throw failure;
+          return { failure };
+        });
         if (signal.aborted) return;
-        orders.list(Number(account), list.items, list.asOf, !list.more);
-        state.part = cut(list);
-        state.listed = true;
+        if ('failure' in list) state.refusal = list.failure;
+        else {
+          orders.list(Number(account), list.items, list.asOf, !list.more);
+          state.part = cut(list);
+          state.listed = true;
+        }
       }
       if (valid && (live !== 'live' || !state.recent)) {
         const before = await recent(state, security, since);
@@ -306,7 +313,7 @@ export default function Trade() {
             { label: `Time (${zone})`, show: (t) => clock(t.execTimeMillis) }]} />`}
     <//></div>
     <${Card} title=${account ? `Working orders of account ${account}` : 'Working orders'} aside=${chosen && state.part}>
-      ${chosen ? html`<${Working} orders=${state.listed || mine.length ? mine : null} onOrder=${onOrder} />` : html`<${Empty}>Choose an account.<//>`}<//>`;
+      ${state.refusal ? html`<${Failure} error=${state.refusal} what="the orders of this account" />` : chosen ? html`<${Working} orders=${state.listed || mine.length ? mine : null} onOrder=${onOrder} />` : html`<${Empty}>Choose an account.<//>`}<//>`;
 }
 
 /**
@@ -333,6 +340,7 @@ function anew(state) {
 function without(state) {
   state.orders = new Orders();
   state.listed = false;
+  state.refusal = null; // why the server does not give them
   state.part = '';
 }
 
