@@ -68,6 +68,7 @@ func (x *exchange) showFeed() problem {
 	response.Header.SetContentType(contentEvents)
 	response.Header.Set("Cache-Control", "no-store")
 	response.Header.Set("X-Accel-Buffering", "no")
+	response.SetConnectionClose() // the connection ends with the stream
 	response.ImmediateHeaderFlush = true
 	response.SetBodyStream(x.m.feedStream(reader, x.ctx, token), -1)
 	return problem{}

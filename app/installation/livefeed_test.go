@@ -313,8 +313,8 @@ func TestSlowReaderIsToldAndGone(t *testing.T) {
 	if e := got[len(got)-1]; !e.has("gone", "reason", "SLOW") {
 		t.Fatalf("ended with %s", e.text())
 	}
-	if _, err := slow.read(); err != io.EOF {
-		t.Errorf("behind the end: %v", err)
+	if _, err := slow.read(); err != io.EOF || !slow.answer.Close {
+		t.Errorf("behind the end: %v, the connection ends: %t", err, slow.answer.Close)
 	}
 	i.awaitMetrics("svc_feed_slow_total 1", "svc_feed_refused_total 0",
 		`svc_feed_clients{reads="live"} 1`, `svc_feed_clients{reads="history"} 0`)

@@ -96,7 +96,7 @@ export async function send(method, path, ask = {}) {
     found();
     return answer;
   }
-  const body = await answer.json().catch(() => null);
+  const body = await documentOf(answer).catch(() => null);
   const problem = new Problem(status, body);
   if (status === 503 && problem.code === 'STOPPING') lost('the server is stopping');
   else if (status === 502) lost('the service does not answer');
@@ -112,6 +112,23 @@ export async function send(method, path, ask = {}) {
  * @param {Response} answer
  */
 export const statusOf = (answer) => Number(answer.headers.get('X-Console-Status')) || answer.status;
+
+/**
+ * JSON as a value. A number that no Number holds is the text of its digits: it shows in full, and arithmetic rounds it.
+ * @param {string} text
+ */
+export const exact = (text) => JSON.parse(!/[\d.]{16}/.test(text) ? text
+  : text.replace(/"(?:[^"\\]|\\.)*"|-?[\d.]+(?:[eE][-+]?\d+)?/g,
+    (part) => (/^-?[\d.]{16,}$/.test(part) && String(Number(part)) !== part ? `"${part}"` : part)));
+
+/** The document of an answer. @param {Response} answer @returns {Promise<any>} */
+const documentOf = async (answer) => exact(await answer.text());
+
+/** The documents of an answer in lines. @param {string} path @param {Ask} ask @returns {Promise<any[]>} */
+export async function lines(path, ask) {
+  const text = await (await send('GET', path, { ...ask, accept: 'application/x-ndjson' })).text();
+  return text.split('\n').filter(Boolean).map(exact);
+}
 
 /** A header holds bytes: text beyond ASCII goes as its UTF-8. @param {string} text */
 function bytesAsText(text) {
@@ -129,7 +146,7 @@ export function queryOf(query) {
 }
 
 /** @param {string} path @param {Ask} [ask] @returns {Promise<any>} */
-export async function get(path, ask) { return (await send('GET', path, ask)).json(); }
+export async function get(path, ask) { return documentOf(await send('GET', path, ask)); }
 
 /**
  * A write: the answer's document, with the durability mode that it has. Where the outcome is
@@ -139,7 +156,7 @@ export async function get(path, ask) { return (await send('GET', path, ask)).jso
 export async function post(path, body, ask = {}) {
   try {
     const answer = await send('POST', path, { ...ask, body });
-    const document = await answer.json().catch(() => { throw new Problem(0, { detail: 'the answer is cut off' }); });
+    const document = await documentOf(answer).catch(() => { throw new Problem(0, { detail: 'the answer is cut off' }); });
     document.asOf = asOf(answer);
     document.durability = answer.headers.get('X-Durability') || '';
     return document;
@@ -150,7 +167,7 @@ export async function post(path, body, ask = {}) {
 }
 
 /** The sequence up to which an answer has everything, at least. @param {Response} answer */
-const asOf = (answer) => Number(answer.headers.get('X-As-Of-Sequence')) || 0;
+export const asOf = (answer) => Number(answer.headers.get('X-As-Of-Sequence')) || 0;
 
 /**
  * Every item of a paged list, at most `most`, and the sequence up to which the list has everything.
@@ -165,7 +182,7 @@ export async function all(path, query, most = 2000, ask = {}) {
     const answer = await send('GET', path, {
       ...ask, query: { limit: Math.min(1000, most - items.length), ...query, cursor },
     });
-    const page = await answer.json();
+    const page = await documentOf(answer);
     items.push(...page.items);
     cursor = page.nextCursor;
     known = Math.min(known, asOf(answer));

@@ -1,8 +1,8 @@
 /** Numbers and times as the pages show them. */
 
-const grouped = new Intl.NumberFormat('en-US');
+const grouped = new Intl.NumberFormat('en-US', { maximumFractionDigits: 6 });
 
-/** A whole number, in groups of three. @param {any} n */
+/** A whole number, or an amount with all its digits, in groups of three. @param {any} n */
 export const whole = (n) => (n === null || n === undefined ? '–' : grouped.format(n));
 
 /** @param {number} digits */

@@ -6,15 +6,17 @@
  * its connection back, and goes on from the same place when it is seen again.
  */
 import { Store, useEffect, useRef, useStore } from './dom.js';
-import { link, lost, Problem, queryOf, refreshSession, statusOf } from './api.js';
+import { asOf, exact, link, lost, Problem, queryOf, refreshSession, statusOf } from './api.js';
 
 /**
  * @typedef {{id: string, event: string, data: any}} Happening
- * @typedef {'connecting'|'live'|'lost'|'absent'|'refused'} State absent: the server has no such stream
+ * @typedef {'connecting'|'catching up'|'live'|'lost'|'absent'|'refused'} State catching up: what happened before it
+ * was connected is still to come; absent: the server has no such stream
  */
 
 const HIDDEN_MS = 20_000; // a hidden page gives its connection back after this
 const QUIET_MS = 15_000; // a mark comes every 5 s: silence of this length is a broken connection
+const ARCHIVED = 'ARCHIVE_NEEDED';
 const RETRY_MS = [100, 250, 500, 1000, 2000];
 
 let absent = false; // this build has no feed
@@ -23,13 +25,15 @@ let absent = false; // this build has no feed
 export class Feed {
   /**
    * @param {string} topics @param {Record<string, any>} query
-   * @param {(e: Happening) => void} tell gets every event once, in order
+   * @param {(e: Happening) => void} tell gets every event once, in order; begin says where the stream begins, and anew
+   * that it does so again: nothing brings what came since its last event
    */
   constructor(topics, query, tell) {
     this.topics = topics;
     this.query = query;
     this.tell = tell;
     this.last = ''; // the id of the last event
+    this.head = 0; // the sequence that a connection has to come to
     this.failures = 0;
     this.stopped = false;
     /** @type {Store<State>} */
@@ -79,7 +83,8 @@ export class Feed {
         `/api/order-matcher/feed${queryOf({ topics: this.topics, ...this.query })}`,
         { headers, signal: this.abort.signal, credentials: 'same-origin', redirect: 'error' });
       if (statusOf(answer) >= 400 || !answer.body) return this.refused(answer);
-      this.state.set('live');
+      this.head = asOf(answer);
+      if (this.last) this.reach(sequenceOf(this.last));
       await this.read(answer.body.getReader());
       return this.state.value !== 'refused';
     } catch {
@@ -87,13 +92,26 @@ export class Feed {
       return true;
     } finally {
       clearTimeout(this.silence);
-      if (this.state.value === 'live') this.state.set('lost');
+      if (this.state.value === 'live' || this.state.value === 'catching up') this.state.set('lost');
     }
+  }
+
+  /** The stream has everything up to a sequence. @param {number} sequence */
+  reach(sequence) { if (this.state.value !== 'live') this.state.set(sequence >= this.head ? 'live' : 'catching up'); }
+
+  /** What follows the last event is in an archive: the stream begins at the present. False: it did so already. */
+  anew() {
+    this.state.set(this.last ? 'lost' : 'refused');
+    if (!this.last) return false;
+    this.tell({ id: this.last, event: 'anew', data: {} });
+    this.last = '';
+    return true;
   }
 
   /** An answer that is no stream. False: it will not be another one. @param {Response} answer */
   async refused(answer) {
     const problem = new Problem(statusOf(answer), await answer.json().catch(() => null));
+    if (problem.code === ARCHIVED) return this.anew();
     switch (problem.status) {
       case 404: // else the engine has no such security, and may learn it
         if (problem.absent) absent = true;
@@ -125,7 +143,6 @@ export class Feed {
       for (quiet(); ; quiet()) {
         const { done, value } = await reader.read();
         if (done) return;
-        this.failures = 0;
         rest += text.decode(value, { stream: true });
         let from = 0;
         for (let end = rest.indexOf('\n', from); end >= 0; end = rest.indexOf('\n', from)) {
@@ -159,17 +176,23 @@ export class Feed {
   at(id) {
     const begins = !this.last;
     this.last = id;
-    if (begins) this.tell({ id, event: 'begin', data: {} });
+    if (begins) {
+      this.state.set('live');
+      this.tell({ id, event: 'begin', data: {} });
+    } else this.reach(sequenceOf(id));
   }
 
   /** @param {{id: string, event: string, data: string}} raw */
   deliver(raw) {
-    const known = { id: raw.id, event: raw.event, data: JSON.parse(raw.data) };
+    const known = { id: raw.id, event: raw.event, data: exact(raw.data) };
     if (!link.value.live && !document.hidden) link.value.because = 'catching up';
     if (raw.event === 'gone') {
       if (known.data.reason === 'TOKEN_EXPIRED') refreshSession();
+      if (known.data.reason === ARCHIVED) this.anew();
       return;
     }
+    this.failures = 0; // a connection that only says why it ends is one
+    if (raw.event === 'mark') this.reach(known.data.sequence);
     this.tell(known);
   }
 }

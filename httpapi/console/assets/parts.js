@@ -53,7 +53,7 @@ export function Failure({ error, what }) {
     return html`<p class="empty">${what} is not available in this build.</p>`;
   }
   if (error instanceof Problem && error.status === 403) {
-    return html`<p class="empty">This token may not see ${what}.</p>`;
+    return html`<p class="empty">This token may not see ${what.replace(/^The /, 'the ')}.</p>`;
   }
   return html`<p class="failure" role="alert">${what}: ${error.message}${
     error.code ? html` <code>${error.code}</code>` : ''}</p>`;

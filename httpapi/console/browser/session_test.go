@@ -52,3 +52,22 @@ func TestAPastedTokenMayDoWhatItMay(t *testing.T) {
 	p.find("textbox", "Token")
 	p.clean(s)
 }
+
+// TestTheBookNeedsNoAccount: the token may not see the account's orders, or there is no such
+// account. The page says so, and has the book and the trades of the security live.
+func TestTheBookNeedsNoAccount(t *testing.T) {
+	s := start(t, "--profile=production", "--risk.entitlement.enforced=true",
+		"--reference.write-auth.enforced=true")
+	s.fill()
+	p := open(t)
+	p.goTo(s, "/trade?account=1&security=AAPL")
+	p.typeIn("Token", s.mint("--subject=ann", "--accounts=3", "--ttl=1h"))
+	p.press(kb.Enter)
+	p.says("This token may not see the orders of this account.", "Book of AAPL\nlive\n",
+		"No trade since the security was chosen")
+	p.set("?account=4294967296&security=AAPL")
+	p.says("the orders of this account: parameter", "Book of AAPL\nlive\n")
+	p.set("?account=3&security=AAPL")
+	p.says("rest-msft", "Book of AAPL\nlive\n")
+	p.clean(s)
+}

@@ -139,6 +139,7 @@ function Whole() {
       }
       return { from: Math.max(1, from), to, grows: !later && !(one && one <= head) };
     }, () => again(0));
+    again(0); // nothing of the one before shows
     return () => {
       made.stop();
       selection.current = null;

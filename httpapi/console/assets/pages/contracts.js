@@ -32,9 +32,9 @@ export default function Contracts() {
   const [said, setSaid] = useState('');
   const list = useAccounts();
   const account = useSettled(read('account')), opened = read('open'), admin = may('admin');
-  const { answer, error } = useAsked(2000,
+  const { own, error } = useAsked(2000,
     (known, signal) => allContracts(known, /^\d+$/.test(account) ? account : '', signal), [account]);
-  const rows = answer?.rows;
+  const rows = own?.rows;
   const open = rows?.find((c) => c.contractId === opened);
   const rate = (c) => decimal(c.fixedRate * 100, Math.max(2, digitsOf(c.fixedRate) - 2));
   return html`<div class="filters" role="search" aria-label="Filter">

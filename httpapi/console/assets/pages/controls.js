@@ -1,5 +1,5 @@
 import { html, useAsked, useEffect, useMemo, useState, useStore } from '../dom.js';
-import { may, post, Problem, send } from '../api.js';
+import { get, lines, may, post, Problem } from '../api.js';
 import { instant, whole, zone } from '../format.js';
 import { Ask, Card, Empty, Failure, Field, Loading, Switch, Table, Tag } from '../parts.js';
 import { accountName, accounts, securities, useAccounts, useSecurities } from '../data.js';
@@ -15,18 +15,14 @@ const limitNames = [['maxOrderQuantity', 'Order, quantity'], ['maxOrderNotional'
 
 const PAGE = 500, KEPT = 2000;
 
-/** The controls in force. The version is a BigInt: a client may count it in nanoseconds, which no Number holds. */
-const controls = async () => {
-  const text = await (await send('GET', 'order-matcher/risk/control/snapshot')).text();
-  return { ...JSON.parse(text), policyVersion: BigInt(/"policyVersion":(\d+)/.exec(text)[1]) };
-};
+/** The controls in force. */
+const controls = () => get('order-matcher/risk/control/snapshot');
 
-/** The body of an act under the next version. @param {{policyVersion: bigint}} now @param {string} rest its other members */
-const next = (now, rest) => `{"policyVersion":${now.policyVersion + 1n},${rest}}`;
-
-/** A line of the record; a whole number that no Number may hold is the text of its digits. @param {string} line */
-const parse = (line) => JSON.parse(line.replace(/"(?:[^"\\]|\\.)*"|-?[\d.]+/g,
-  (part) => (/^-?\d{16,}$/.test(part) ? `"${part}"` : part)));
+/**
+ * The body of an act under the next version, which a client may count in nanoseconds: no Number holds that.
+ * @param {{policyVersion: number|string}} now @param {string} rest its other members
+ */
+const next = (now, rest) => `{"policyVersion":${BigInt(now.policyVersion) + 1n},${rest}}`;
 
 /** The acts on record, read forwards from where the last call came to; newest first. */
 class Acts {
@@ -38,8 +34,7 @@ class Acts {
 
   async read() {
     for (;;) {
-      const text = await (await send('GET', 'order-matcher/audit', { query: { fromSeq: this.next, limit: PAGE }, accept: 'application/x-ndjson' })).text();
-      const page = text.split('\n').filter(Boolean).map(parse);
+      const page = await lines('order-matcher/audit', { query: { fromSeq: this.next, limit: PAGE } });
       if (!page.length) return this.list;
       this.next = page[page.length - 1].sequence + 1;
       this.list = [...page.reverse(), ...this.list].slice(0, KEPT);

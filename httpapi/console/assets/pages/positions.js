@@ -14,8 +14,8 @@ export default function Positions() {
   const list = useAccounts(), securities = useSecurities();
   const account = useSettled(read('account')), security = read('security');
   const scope = { accountId: /^\d+$/.test(account) ? account : '' };
-  const { answer: rows, error } = useAsked(1500, () => all('order-matcher/positions', scope, 5000), [scope]);
-  const { answer: credit, error: creditError } = useAsked(3000, () => all('order-matcher/credit', scope, 5000), [scope]);
+  const { own: rows, error } = useAsked(1500, () => all('order-matcher/positions', scope, 5000), [scope]);
+  const { own: credit, error: creditError } = useAsked(3000, () => all('order-matcher/credit', scope, 5000), [scope]);
   const { answer: control } = useAsked(5000, async () => (may('admin') ? get('order-matcher/risk/control/snapshot') : null), []);
   const limits = control?.limits;
   const own = (id) => control?.accounts.find((a) => a.id === id)?.limits || {};

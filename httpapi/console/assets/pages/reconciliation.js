@@ -58,7 +58,7 @@ export default function Reconciliation() {
   const [said, setSaid] = useState('');
   const kind = read('class'), opened = read('open'), admin = may('admin');
   const { answer: status, error, again: count } = useAsked(2000, () => get('trade-processor/recon/status'), []);
-  const { answer: breaks, error: unread, again: list } = useAsked(2000,
+  const { own: breaks, error: unread, again: list } = useAsked(2000,
     async () => (admin ? all('trade-processor/recon/breaks', { class: kind }, 2000) : null), [kind, admin]);
   const { answer: sweep } = useAsked(2000, async (known) => (admin && status?.lastOrphanSweepAt && status.lastOrphanSweepAt !== known?.at
     ? { at: status.lastOrphanSweepAt, ...await get('trade-processor/recon/orphan-sweep/last') } : known), [admin]);

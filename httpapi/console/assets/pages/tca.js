@@ -57,8 +57,8 @@ export default function Tca() {
   const list = useAccounts(), securities = useSecurities();
   const account = useSettled(read('account')), security = useSettled(read('security')), trade = read('trade');
   const accountId = /^\d+$/.test(account) ? account : '';
-  const { answer: summary, error } = useAsked(5000, () => get('trade-processor/tca/summary', { query: { accountId } }), [accountId]);
-  const { answer: trades, error: unread } = useAsked(5000,
+  const { own: summary, error } = useAsked(5000, () => get('trade-processor/tca/summary', { query: { accountId } }), [accountId]);
+  const { own: trades, error: unread } = useAsked(5000,
     () => all('trade-processor/trades', { order: 'newest', accountId, security }, 1000), [accountId, security]);
   const digits = commonDigits((trades?.items || []).map((t) => t.price));
   const rows = summary?.bySecurity.filter((r) => !security || r.security === security);
@@ -68,7 +68,7 @@ export default function Tca() {
     <${Failure} error=${error || unread} what="Transaction costs" />
     ${trade && html`<${Card} title=${trade} aside=${html`<button class="small" onClick=${() => change({ trade: '' })}>Close</button>`}><${Report} trade=${trade} /><//>`}
     <div class="grid cols2">
-      <${Card} title=${account ? `Summary of account ${account}` : 'Summary'} aside=${summary && `${whole(summary.trades)} trades, ${whole(summary.withBenchmark)} with a benchmark`}>
+      <${Card} title=${accountId ? `Summary of account ${accountId}` : 'Summary'} aside=${summary && `${whole(summary.trades)} trades, ${whole(summary.withBenchmark)} with a benchmark`}>
         ${summary && html`<${Facts} of=${[['Mean slippage to TWAP, bp', bps(summary.averageSlippageBps)], ['Mean slippage to arrival, bp', bps(summary.averageArrivalSlippageBps)]]} />`}
         ${(rows || !error) && html`<${Table} label="Summary" rows=${rows} keyOf=${(r) => r.security} empty="No trade yet." columns=${[
           { label: 'Security', key: 'security' }, { label: 'Trades', num: true, show: (r) => whole(r.trades) },

@@ -1,5 +1,5 @@
 import { html, useAsked, useEffect, useRef, useSettled, useState, useStore } from '../dom.js';
-import { all, get, may, Problem, send } from '../api.js';
+import { all, get, lines, may, Problem } from '../api.js';
 import { commonDigits, cut, decimal, whole } from '../format.js';
 import { Card, Empty, Failure, Field, Loading, Side, Status, Table, Tag, When } from '../parts.js';
 import { Credit } from '../credit.js';
@@ -17,10 +17,7 @@ const weight = /** @type {Record<string, number>} */ ({ accept: 1, cancel: 2, fi
 const legend = [['fill', 'fills'], ['reject', 'refusals'], ['control', 'controls'], ['cancel', 'cancels']];
 
 /** The audit records of a range of sequences. @param {number} from @param {number} to @param {AbortSignal} signal */
-async function records(from, to, signal) {
-  const text = await (await send('GET', 'order-matcher/regulatory/report', { query: { fromSeq: from, toSeq: to }, accept: 'application/x-ndjson', signal })).text();
-  return text.split('\n').filter(Boolean).map((l) => JSON.parse(l));
-}
+const records = (from, to, signal) => lines('order-matcher/regulatory/report', { query: { fromSeq: from, toSeq: to }, signal });
 
 /** Are these marks those around a sequence? Near the head, which moves, some that are a little old are. */
 const around = (marks, sequence, head) => marks && marks.from <= sequence && sequence <= marks.to && (Date.now() - marks.at < 2000
@@ -51,19 +48,22 @@ export default function Time() {
 
   // Dragging asks for where it pauses, and the newest question ends those before it.
   const paused = useSettled(sequence, 60), there = admin && head > 0, ready = there && paused === sequence;
-  const { answer: view, own, error } = useAsked(1000, async (known, signal) => {
+  const { answer, own, error } = useAsked(1000, async (known, signal) => {
     if (known || !ready) return known;
     const base = `order-matcher/as-of/${paused}`;
     const scope = /^\d+$/.test(account) ? { accountId: account } : {};
     const [book, positions, orders, credit] = await Promise.all([
       security ? get(`${base}/book/${security}`, { query: { depth: 12 }, signal }).catch((e) => { if (e.status === 404 && e.code === 'SECURITY_NOT_FOUND') return null; throw e; }) : null,
       all(`${base}/positions`, scope, 1000, { signal }), all(`${base}/orders`, { status: 'open', ...scope }, 1000, { signal }), all(`${base}/credit`, scope, 1000, { signal })]);
-    return { sequence: paused, security, book, positions: positions.items.filter((p) => !security || p.security === security),
+    return { when: `as of ${whole(paused)}${scope.accountId ? `, account ${account}` : ''}`, security, book, positions: positions.items.filter((p) => !security || p.security === security),
       credit: credit.items, orders: orders.items.filter((o) => !security || o.security === security),
       cuts: [cut(positions), cut(credit) && `credit of ${cut(credit)}`, cut(orders)] };
   }, [paused, security, account, ready]);
 
-  const { answer: seen } = useAsked(250, async (known, signal) => { // the marks around it
+  // While another moment is read, what is shown says of which one it is; where that fails, it goes.
+  const view = own || (error ? null : answer);
+
+  const { answer: seen, error: unseen } = useAsked(250, async (known, signal) => { // the marks around it
     if (!there || around(known, sequence, head)) return known;
     const from = Math.max(1, head <= 2 * WINDOW ? 1 : sequence - WINDOW), to = Math.min(head, from + 2 * WINDOW);
     const list = await records(from, to, signal);
@@ -71,12 +71,8 @@ export default function Time() {
     for (const r of list) {
       if (r.kind in weight && weight[r.kind] >= (weight[map.get(r.sequence)] || 0)) map.set(r.sequence, r.kind === 'partial-fill' ? 'fill' : r.kind);
     }
-    const acts = await send('GET', 'order-matcher/audit', { query: { fromSeq: from, limit: 500 }, accept: 'application/x-ndjson', signal })
-      .then((a) => a.text()).catch(() => '');
-    for (const line of acts.split('\n').filter(Boolean)) {
-      const act = JSON.parse(line);
-      if (act.sequence <= to) map.set(act.sequence, 'control');
-    }
+    const acts = await lines('order-matcher/audit', { query: { fromSeq: from, limit: 500 }, signal }).catch(() => []);
+    for (const act of acts) if (act.sequence <= to) map.set(act.sequence, 'control');
     return { map, from, to, list, at: Date.now() };
   }, [there]);
   const marks = seen || { map: new Map(), from: 1, to: 0, list: [] };
@@ -110,7 +106,7 @@ export default function Time() {
         <span class="legend" aria-hidden="true">${legend.map(([k, name]) => html`<span><svg width="8" height="12"><rect class=${k} width="4" height="12" /></svg>${name}</span>`)}</span></div>
       <div class="filters"><${Field} label="Security" value=${read('security')} onInput=${(v) => change({ security: v.trim().toUpperCase() })} list=${securities} />
         <${Field} label="Account" value=${read('account')} onInput=${(v) => change({ account: v.trim() })} list=${accounts} inputmode="numeric" />
-        <span class="end" role="status">${own ? `as of ${whole(sequence)}` : error ? '' : 'loading this moment…'}</span></div>
+        <span class="end" role="status">${own && ready ? own.when : error?.status ? '' : 'loading this moment…'}</span></div>
     </div>
     ${!known && !drag && html`<p class="failure" role="alert">There is no sequence “${at}”: the history has 1 to ${whole(head)}. Shown is the head.</p>`}
     <${Failure} error=${error instanceof Problem && error.status ? error : null} what="The past" />
@@ -120,17 +116,17 @@ export default function Time() {
         { label: 'Side', show: (r) => (r.side ? html`<${Side} of=${r.side} />` : '–') }, { label: 'Quantity', num: true, show: (r) => whole(r.quantity) },
         { label: 'Price', num: true, show: (r) => (r.price === null ? '–' : decimal(r.price, commonDigits([r.price]))) }, { label: 'Time', show: (r) => html`<${When} at=${r.timestampMillis} />` },
         { label: 'Reason', show: (r) => r.riskReason || '–' }, { label: '', show: (r) => (r.orderId?.startsWith('ord-') ? html`<${WhyButton} order=${r.orderId} />` : html`<${WhyButton} sequence=${r.sequence} />`) }]} />`
-      : html`<p class="note">${marks.map.get(sequence) === 'control' ? 'An operator’s act: see Controls.' : sequence >= marks.from && sequence <= marks.to ? 'No order or trade at this sequence: a price, a control or a change of a source.' : 'Reading…'} <${WhyButton} sequence=${sequence} /></p>`}<//>
+      : html`<div class="note">${marks.map.get(sequence) === 'control' ? 'An operator’s act: see Controls.' : sequence >= marks.from && sequence <= marks.to ? 'No order or trade at this sequence: a price, a control or a change of a source.' : unseen?.status ? html`<${Failure} error=${unseen} what="The record" />` : 'Reading…'} <${WhyButton} sequence=${sequence} /></div>`}<//>
     ${view && html`<div class="grid cols2">
-      <${Card} title=${view.security ? `Book of ${view.security}` : 'Book'}>${!view.security ? html`<${Empty}>Choose a security.<//>` : !view.book ? html`<${Empty}>The security was not known then.<//>`
+      <${Card} title=${view.security ? `Book of ${view.security} ${view.when}` : 'Book'}>${!view.security ? html`<${Empty}>Choose a security.<//>` : !view.book ? html`<${Empty}>The security was not known then.<//>`
         : !view.book.bids.length && !view.book.asks.length ? html`<${Empty}>The book was empty.<//>` : html`<${Table} label="Book" fit rows=${[...[...view.book.asks].reverse().map((l) => ({ ...l, side: 'Sell' })), ...view.book.bids.map((l) => ({ ...l, side: 'Buy' }))]}
           keyOf=${(l) => l.side + l.price} columns=${[{ label: 'Side', show: (l) => html`<${Side} of=${l.side} />` }, { label: 'Price', num: true, show: (l) => decimal(l.price, digits) },
             { label: 'Quantity', num: true, show: (l) => whole(l.quantity) }, { label: 'Orders', num: true, show: (l) => whole(l.orders) }]} />`}<//>
-      <${Card} title="Positions" aside=${view.cuts.slice(0, 2).filter(Boolean).join(', ')}><${Table} label="Positions" rows=${view.positions} keyOf=${(p) => `${p.accountId}/${p.security}`} empty="No position then." columns=${[
+      <${Card} title=${`Positions ${view.when}`} aside=${view.cuts.slice(0, 2).filter(Boolean).join(', ')}><${Table} label="Positions" rows=${view.positions} keyOf=${(p) => `${p.accountId}/${p.security}`} empty="No position then." columns=${[
         { label: 'Account', num: true, key: 'accountId' }, { label: 'Security', key: 'security' }, { label: 'Quantity', num: true, show: (p) => whole(p.quantity) },
         { label: 'Average cost', num: true, show: (p) => decimal(p.averageCost, commonDigits(view.positions.map((q) => q.averageCost))) }]} />
         <h3>Credit used</h3><${Credit} rows=${view.credit} empty="No account used credit then." short /><//></div>
-      <${Card} title="Working orders" aside=${view.cuts[2]}><${Table} label="Working orders" rows=${view.orders} keyOf=${(o) => o.orderId} empty="No order was working then." columns=${[
+      <${Card} title=${`Working orders ${view.when}`} aside=${view.cuts[2]}><${Table} label="Working orders" rows=${view.orders} keyOf=${(o) => o.orderId} empty="No order was working then." columns=${[
         { label: 'Order', key: 'orderId' }, { label: 'Account', num: true, key: 'accountId' }, { label: 'Security', key: 'security' }, { label: 'Side', show: (o) => html`<${Side} of=${o.side} />` },
         { label: 'Left', num: true, show: (o) => whole(o.remainingQuantity) }, { label: 'Price', num: true, show: (o) => decimal(o.limitPrice, digits) },
         { label: 'Status', show: (o) => html`<${Status} of=${o.status} />` }, { label: 'Sequence', num: true, show: (o) => whole(o.sequence) }, { label: '', show: (o) => html`<${WhyButton} order=${o.orderId} />` }]} /><//>`}`;

@@ -182,7 +182,7 @@ function Working({ orders, onOrder }) {
     } catch (failure) { setError(failure); }
     cancels.under.delete(o.orderId);
   };
-  const digits = commonDigits(orders.map((o) => o.limitPrice));
+  const digits = commonDigits((orders || []).map((o) => o.limitPrice));
   return html`<${Failure} error=${error} what="Cancel" />
     <${Table} label="Working orders" rows=${orders} fit keyOf=${(o) => o.orderId}
     empty="No working orders of this account." columns=${[
@@ -211,11 +211,15 @@ export default function Trade() {
   const [price, setPrice] = useState('');
   const [, draw] = useReducer((n) => n + 1, 0);
   const frame = useFrame(() => draw(0));
-  const state = useRef({ book: new Book(), asked: new Book(), trades: /** @type {any[]} */ ([]), orders: new Orders(), key: '', missing: false, recent: false, reach: /** @type {string|null} */ (null), since: 0, fills: new Fills(), part: '' }).current;
+  const state = useRef({ book: new Book(), asked: new Book(), trades: /** @type {any[]} */ ([]), orders: new Orders(), key: '', account: '', listed: false, refusal: /** @type {any} */ (null), missing: false, recent: false, reach: /** @type {string|null} */ (null), since: 0, fills: new Fills(), part: '', archived: false }).current;
   const valid = known.length ? known.some(([t]) => t === security) : ticker.test(security);
   if (state.key !== security) {
     state.key = security;
     anew(state);
+  }
+  if (state.account !== account) {
+    state.account = account;
+    without(state);
   }
   const onOrder = (o) => {
     state.orders.answer(o, o.asOf);
@@ -223,8 +227,9 @@ export default function Trade() {
     poll();
   };
   const chosen = /^\d+$/.test(account);
-  const topics = [valid && `book:${security},trades`, chosen && 'orders'].filter(Boolean).join();
-  const live = useFeed(topics, { accountId: chosen ? account : '' }, (e) => {
+  const owned = chosen && !state.refusal; // the book needs no account
+  const topics = [valid && `book:${security},trades`, owned && 'orders'].filter(Boolean).join();
+  const live = useFeed(topics, { accountId: owned ? account : '' }, (e) => {
     const d = e.data;
     switch (e.event) {
       case 'snapshot': if (d.security === security) state.book.reset(d); break;
@@ -240,13 +245,19 @@ export default function Trade() {
         state.recent = false;
         poll();
         break;
+      case 'anew':
+        anew(state);
+        without(state);
+        state.archived = true;
+        poll();
+        break;
       default: return;
     }
     frame();
   });
   // Without a live stream, and for what came before it, the page asks.
   const poll = useEvery(live === 'live' ? 15_000 : 700, async (signal) => {
-    const { orders, fills, since } = state;
+    const { orders, since } = state;
     try {
       if (valid && live !== 'live') {
         const asked = await readBook(security, DEPTH * 2);
@@ -254,14 +265,21 @@ export default function Trade() {
         state.missing = !asked;
         if (asked) state.asked.reset(asked);
       }
-      if (chosen) {
-        const list = await all('order-matcher/orders', { status: 'open', accountId: account }, 2000, { after: since });
+      if (owned) {
+        const list = await all('order-matcher/orders', { status: 'open', accountId: account }, 2000, { after: since }).catch((failure) => {
+          if (![400, 403, 404].includes(failure.status)) throw failure;
+          return { failure };
+        });
         if (signal.aborted) return;
-        orders.list(Number(account), list.items, list.asOf, !list.more);
-        state.part = cut(list);
+        if ('failure' in list) state.refusal = list.failure;
+        else {
+          orders.list(Number(account), list.items, list.asOf, !list.more);
+          state.part = cut(list);
+          state.listed = true;
+        }
       }
       if (valid && (live !== 'live' || !state.recent)) {
-        const before = await recent(fills, security, since);
+        const before = await recent(state, security, since);
         if (signal.aborted) return;
         state.trades = together(state.trades, before.rows);
         state.reach = before.reach;
@@ -274,7 +292,8 @@ export default function Trade() {
   // The stream's book goes on behind its last event; until it is there, the one asked for is newer.
   const book = state.asked.sequence > state.book.sequence ? state.asked : state.book, shown = book.best(DEPTH);
   const digits = commonDigits(state.trades.map((t) => t.price));
-  return html`<div class="trade">
+  return html`<div role="status">${state.archived && html`<p class="note">What happened while this page was away is in an archive
+      that is not here: it began anew from the present.</p>`}</div><div class="trade">
     <${Card} title="Ticket"><${Ticket} account=${account} security=${typed} price=${price} setPrice=${setPrice}
       change=${change} onOrder=${onOrder} /><//>
     <${Card} title=${valid ? `Book of ${security}` : 'Book'} aside=${valid && (live === 'live' ? 'live' : live === 'absent' ? 'asked for every second' : live)}>
@@ -294,7 +313,7 @@ export default function Trade() {
             { label: `Time (${zone})`, show: (t) => clock(t.execTimeMillis) }]} />`}
     <//></div>
     <${Card} title=${account ? `Working orders of account ${account}` : 'Working orders'} aside=${chosen && state.part}>
-      ${chosen ? html`<${Working} orders=${mine} onOrder=${onOrder} />` : html`<${Empty}>Choose an account.<//>`}<//>`;
+      ${state.refusal ? html`<${Failure} error=${state.refusal} what="the orders of this account" />` : chosen ? html`<${Working} orders=${state.listed || mine.length ? mine : null} onOrder=${onOrder} />` : html`<${Empty}>Choose an account.<//>`}<//>`;
 }
 
 /**
@@ -314,11 +333,20 @@ function anew(state) {
   state.missing = false; // the engine has no such security
   state.recent = false;
   state.reach = null; // nothing was looked at
+  state.archived = false;
+}
+
+/** What a page that begins knows of an account's orders: nothing. */
+function without(state) {
+  state.orders = new Orders();
+  state.listed = false;
+  state.refusal = null; // why the server does not give them
+  state.part = '';
 }
 
 /** The last trades of a security from the blotter, one row a match; reach says among what, unless among all fills. */
-async function recent(fills, security, after) {
-  if (!may('admin')) return { rows: [], reach: 'since the security was chosen' };
+async function recent({ fills, archived }, security, after) {
+  if (!may('admin')) return { rows: [], reach: `since the ${archived ? 'page began anew' : 'security was chosen'}` };
   await fills.refresh(after);
   for (let from = fills.head + 1; ;) {
     from = Math.max(fills.first, from - PART);
