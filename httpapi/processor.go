@@ -103,8 +103,8 @@ type inquiry struct {
 	serviceRequest
 	p *TradeProcessor
 
-	// asOf is of a read the sequence that the rows have in them, 0 also before the first command; of an
-	// operator's act the sequence of its record. known: asOf was set.
+	// asOf is of a read the sequence that the rows have in them, 0 also before the first command; of
+	// an operator's act the sequence of its record. known: asOf was set.
 	asOf  uint64
 	known bool
 }

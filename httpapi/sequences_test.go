@@ -189,8 +189,8 @@ func TestTalliesSayWhatIsCompared(t *testing.T) {
 	}
 }
 
-// TestAReadBeforeTheFirstCommandSaysSo: a sequence or version of 0 is known like any other. One that
-// is not known is left out.
+// TestAReadBeforeTheFirstCommandSaysSo: a sequence or version of 0 is known like any other. One
+// that is not known is left out.
 func TestAReadBeforeTheFirstCommandSaysSo(t *testing.T) {
 	r := newProcessorRig(t, func(d *ProcessorDeps) {
 		d.Projected = func() uint64 { return 0 }

@@ -267,7 +267,8 @@ func TestFollowGivesACommandOfManyEventsWhole(t *testing.T) {
 	j := openNew(t, "j", strict(t, vfs.NewMem()))
 	appendAll(t, j, &flow{seed: 1}, 30)
 	const many = 20*shadowEvents + 1
-	sh := must.Get(NewShadow(j, func(io.Reader) (Engine, error) { return &chatty{many: many}, nil }, 0))(t)
+	engine := func(io.Reader) (Engine, error) { return &chatty{many: many}, nil }
+	sh := must.Get(NewShadow(j, engine, 0))(t)
 	var counts [31]int
 	for _, ev := range follow(t, sh, 30) {
 		if int(ev.Qty) != counts[ev.InputSeq] {

@@ -150,8 +150,8 @@ func TestFlagsOfASourceAreOnRecord(t *testing.T) {
 	})
 }
 
-// TestFlagsOfASourceNeedAReasonInProduction: as the same act at the order-matcher does. A new record,
-// a new name and a flag that stays need none; what is refused changes nothing.
+// TestFlagsOfASourceNeedAReasonInProduction: as the same act at the order-matcher does. A new
+// record, a new name and a flag that stays need none; what is refused changes nothing.
 func TestFlagsOfASourceNeedAReasonInProduction(t *testing.T) {
 	secret := filepath.Join(t.TempDir(), "secret")
 	writeFile(t, secret, []byte(clusterSecret))

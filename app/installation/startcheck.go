@@ -40,8 +40,8 @@ type startCheck struct {
 // the start with the code of refusals.
 //
 // A database that cannot be reached is not compared here; the guard compares it before anything of
-// this process writes to it. One that only a person can repair refuses the start. With --accept-older-journal the database also forgets which history
-// it belongs to.
+// this process writes to it. One that only a person can repair refuses the start. With
+// --accept-older-journal the database also forgets which history it belongs to.
 func (s startCheck) core(ctx context.Context, k *engine.Engine) error {
 	list := neighbours(s.c)
 	var db *store.DB

@@ -16,7 +16,8 @@ import (
 
 // aCommand finds what follows the program's name where a command begins, up to the end of the line,
 // of a substitution or of the command.
-var aCommand = regexp.MustCompile(`(?m)(?:^|\$\(|; )\s*(?:\./bin/)?posttrade ((?:"[^"]*"|[^"#)&>|;\n])*)`)
+var aCommand = regexp.MustCompile(
+	`(?m)(?:^|\$\(|; )\s*(?:\./bin/)?posttrade ((?:"[^"]*"|[^"#)&>|;\n])*)`)
 
 // aVariable finds a variable with a plain value.
 var aVariable = regexp.MustCompile(`(?m)^([A-Z]+=[^$\s]+)$`)

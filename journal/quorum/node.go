@@ -30,8 +30,8 @@ var (
 		"a journal without consensus state is not this cluster's; empty the data directory to " +
 			"join as a " +
 			"new disk, or have the cluster adopt it")
-	// ErrIdentity: the file with this disk's server id cannot be read. The disk must not take part: with
-	// another id it would vote twice.
+	// ErrIdentity: the file with this disk's server id cannot be read. The disk must not take part:
+	// with another id it would vote twice.
 	ErrIdentity = errors.New("the identity of this member's disk is damaged")
 	// ErrOtherMember: the data directory has the consensus state of another member.
 	ErrOtherMember = errors.New("the data directory of another member")

@@ -97,8 +97,8 @@ const takeAtMost = 64
 var _ = [1]struct{}{}[max(takeAtMost, desk.MaxBatch)-desk.MaxBatch]
 
 // newSession makes a session with its two regions. It is counted until finish. Aside after
-// StandAside, TooMany when its kind has no place, NoMemory when the regions cannot be made; the place is free again then. It
-// runs on the connection's goroutine, because it maps memory.
+// StandAside, TooMany when its kind has no place, NoMemory when the regions cannot be made; the
+// place is free again then. It runs on the connection's goroutine, because it maps memory.
 func (s *Server) newSession(c *net.UnixConn, h *wire.HelloFrame, claims gate.Claims) (*session,
 	wire.Status) {
 	commands, events := slotsFor(h.CommandSlots, DefaultSlots), slotsFor(h.EventSlots, DefaultSlots)
@@ -107,13 +107,16 @@ func (s *Server) newSession(c *net.UnixConn, h *wire.HelloFrame, claims gate.Cla
 		commands, events, count = unusedSlots, slotsFor(h.EventSlots, feedSlots), &s.readers
 	}
 	s.mu.Lock()
-	if s.aside || *count >= s.o.MaxSessions {
-		aside := s.aside
+	refused := wire.OK
+	switch {
+	case s.aside:
+		refused = wire.Aside
+	case *count >= s.o.MaxSessions:
+		refused = wire.TooMany
+	}
+	if refused != wire.OK {
 		s.mu.Unlock()
-		if aside {
-			return nil, wire.Aside
-		}
-		return nil, wire.TooMany
+		return nil, refused
 	}
 	*count++
 	s.nextID++

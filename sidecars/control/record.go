@@ -78,7 +78,8 @@ var (
 // ErrCapacity reports a new record for which the engine has no room.
 var ErrCapacity = errors.New("the engine has no room for another one")
 
-// ErrReason reports a change of a flag, which is an operator's act, without the reason that it needs.
+// ErrReason reports a change of a flag, which is an operator's act, without the reason that it
+// needs.
 var ErrReason = errors.New("a flag gets another value: the reason is required")
 
 // Record is one account or one security as its source has it.
