@@ -13,7 +13,7 @@ import (
 
 // createOrder is POST /orders.
 //
-// 201 with the order and its fills, or 422 for a refusal, which stands under its sequence.
+// 201 with the order and its fills, or 422 for a refusal, with its sequence if it has one.
 func (x *exchange) createOrder() problem {
 	if p := x.admit(); p.status != 0 {
 		return p

@@ -27,15 +27,16 @@
 // streamed.
 //
 // The contract fixes the order of checks: sizes, route and method, 401, 403 for a missing admin
-// claim, the body and the query (400), 404 for the object, 403 for its account, readiness (503),
-// screening, sequencing. Before it is sequenced an admission only reads memory. A handler runs on
-// the goroutine of its connection and blocks there, without spinning, until it has the answer.
+// claim, the body and the query (400), 404 for the object, 403 for its account, a known client
+// order id, the state of the order that is amended (409), journal and sources (503), screening,
+// sequencing. Before it is sequenced an admission only reads memory. A handler runs on the
+// goroutine of its connection and blocks there, without spinning, until it has the answer.
 //
 // What holds:
 //   - A 2xx of an admission is sent only after the command is durable. A read is answered only
 //     after everything it shows is durable.
-//   - A request that is answered with 4xx was not sequenced, except 422, and a 404 or 409
-//     that names its sequence: the edge could not know this outcome before.
+//   - A request that is answered with 4xx was not sequenced, except a 422, 404 or 409 that names
+//     its sequence: the edge could not know this outcome before.
 //   - A 503 with "sequenced":false can be repeated. The outcome of other 5xx is unknown.
 //   - Once Shutdown of a service was called no handler begins: requests on connections that are
 //     still open get such a 503. When Shutdown has returned nil no handler runs.

@@ -22,7 +22,7 @@ import (
 	"posttrade/ring/timing"
 )
 
-// DurableWaiter knows up to which number commands are on stable storage.
+// DurableWaiter knows up to which sequence commands are as durable as the mode promises.
 //
 // Any goroutine calls it; the watermark of the engine is one.
 type DurableWaiter interface {

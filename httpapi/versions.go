@@ -83,6 +83,9 @@ func (e *sourceRequest) awaitVersion(ctx context.Context, s *source) problem {
 		switch p := s.lookAgain(late); {
 		case p.code == CodeNotYet && err != nil:
 			return s.failed(err)
+		case p.code == CodeNotYet:
+			p.detail = "the version that was asked for is not here yet"
+			return p
 		case p.status != 0:
 			return p
 		}

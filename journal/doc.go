@@ -1,6 +1,6 @@
 // Package journal stores the engine's input durably and replays it. Every sequenced command goes
 // into one append-only history in an embedded Pebble store. An answer that promises durability is
-// released when its command's commit has been synced.
+// released when the tail or, without a tail, the store has the command as the mode promises.
 //
 //	output ring ─► Recorder ─► Block ─► Append ─► one Pebble batch ─► committer ─► Durable(inputSeq)
 //	                  │                (encode,     c  command block      (SyncWait in order,
@@ -72,10 +72,12 @@
 // cut (the process was killed, files were damaged or lost afterwards) there is no such window.
 // FORMAT.md has the bytes.
 //
-// Goroutines: one appender (the Recorder's locked thread) calls Append, and with a tail also
-// releases the answers. The committer goroutine waits for syncs and calls back in order. A ticker
-// syncs the anchor. Replay, Fills, Snapshots, Shadows and Transfers may run on any goroutine at any
-// time before Close, and read only what is durable. A Transfer may also be open across Close.
+// Goroutines: one appender at a time, the Recorder's locked thread or the holder of its lease,
+// calls Append. The committer goroutine waits for syncs in order. Answers are released by the
+// committer without a tail, by the appender with a mapped tail, and by the writers of the tail's
+// log in mode "fsync". A ticker syncs the anchor. Replay, Fills, Snapshots, Shadows and Transfers
+// may run on any goroutine at any time before Close, and read only what is durable. A Transfer may
+// also be open across Close.
 //
 // The package decides nothing, does not know of HTTP, views or blotters, and never deletes history.
 //

@@ -127,8 +127,8 @@ func (j *Journal) answer(inputSeq uint64) {
 }
 
 // tailPace is the time between two commits when no caller waits for them: answers come from the
-// tail, and fewer, larger commits leave the processors to the path of an order. It adds as much to
-// what a power cut may remove.
+// tail, and fewer, larger commits leave the processors to the path of an order. What a power cut
+// may remove does not grow: its bound (bound.go) includes this time.
 const tailPace = time.Millisecond
 
 // holdBlocks keeps the recorder from cutting another block for tailPace, unless a commit is waiting

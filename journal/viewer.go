@@ -8,8 +8,8 @@ import (
 	"posttrade/matcher"
 )
 
-// viewer lets the views of a long replay observe on a goroutine of their own: engine and views take
-// about the same time, so a start on two processors takes little more than the longer of the two.
+// viewer lets the views of a long replay observe on a goroutine of their own. The views take longer
+// than the decisions, so a start on two processors takes little more than the views do.
 //
 //	shadow --full--> viewer
 //	shadow <--free-- viewer

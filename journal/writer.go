@@ -72,9 +72,9 @@ func (c *Commit) Wait() error {
 }
 
 // OnDurable sets two functions. durable is called in order with the input sequence up to which
-// answers may be released: by the committer after every commit or, with a tail, by the appender
-// whenever it has released more. fail is called once, with the poison, before the process is ended.
-// The caller sets both before the first Append.
+// answers may be released: by the committer after every commit, with a mapped tail by the appender,
+// with a log by its writers, one at a time. fail is called once, with the poison, before the
+// process is ended. The caller sets both before the first Append.
 func (j *Journal) OnDurable(durable func(inputSeq uint64), fail func(error)) {
 	j.onDurable = durable
 	j.latch.onFail.Store(&fail)

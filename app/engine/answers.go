@@ -38,8 +38,8 @@ func (c *Engine) Durable(inputSeq uint64) {
 	}
 }
 
-// release sends the answers up to a sequence. One goroutine calls it: the journal's committer, or
-// the recorder on a member and in mode "os".
+// release sends the answers up to a sequence, one call at a time: the recorder on a member and in
+// mode "os"; in mode "fsync" the writers of the tail's log, or the committer without a tail.
 //
 // The watermark rises before the tickets wake. A client that gets an answer and then asks for a
 // read that is durable up to its sequence does not have to wait.

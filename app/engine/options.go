@@ -28,7 +28,7 @@ type Options struct {
 	// Commands between two snapshots; 0 takes them only on demand.
 	SnapshotInterval int64
 	// Slots of the two rings, powers of two. They bound how many commands and events may wait, and so
-	// the memory and the longest wait: a full input ring is answered with 429 or 503.
+	// the memory and the longest wait: a full input ring is answered with 503.
 	InputSlots  int
 	OutputSlots int
 	// How a stage waits when it has nothing to do.

@@ -50,7 +50,7 @@ type Installation struct {
 	level *slog.LevelVar
 }
 
-// Open starts all parts in the order in which they depend on each other; stop ends them in reverse.
+// Open starts all parts in the order in which they depend on each other; Stop ends them in reverse.
 // After an error no part is left running. A member that is new to its cluster waits for the others
 // until ctx ends.
 //
@@ -62,9 +62,9 @@ type Installation struct {
 //   - what reads the journal beside it: scrub, backups, past, evidence, full history
 //   - sidecars and services, the administration's listener, the console
 //
-// Errors: usage errors of settings, and the refusals for which docs/operations.md has a paragraph
-// each. o is what EngineOptions has made; Open sets Feeds and Approve itself. The result admits
-// orders when the control sources are ready, which is usually later.
+// Errors: usage errors of settings, and the refusals that have a row each in docs/operations.md. o
+// is what EngineOptions has made; Open sets Feeds and Approve itself. The result admits orders when
+// the control sources are ready, which is usually later.
 func Open(ctx context.Context, c *settings.Config, o engine.Options,
 	log *slog.Logger) (_ *Installation, err error) {
 	in := &Installation{}

@@ -20,7 +20,7 @@ import (
 
 // The errors of a comparison; test them with errors.Is.
 //
-// Each is a refusal with a paragraph in docs/operations.md. --accept-older-journal overrides the
+// Each is a refusal with a row in docs/operations.md. --accept-older-journal overrides the
 // first two.
 var (
 	// errOlderJournal: something beside the journal knows more of the history than the journal.

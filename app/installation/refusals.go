@@ -14,8 +14,8 @@ import (
 	"posttrade/sidecars/store"
 )
 
-// refusal is a reason for which a start is refused, under the code that the log gives it. For each
-// code docs/operations.md has a paragraph.
+// refusal is a reason for which a start is refused, under the code that the log gives it. Each
+// code has a row in docs/operations.md, "When a start is refused".
 //
 // The codes are in documents and alert rules, so they stay.
 type refusal struct {

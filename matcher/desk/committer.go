@@ -1,8 +1,8 @@
 package desk
 
 // Durable wakes the holder of every ticket with its last command at or below seq, and takes back
-// the tickets that were given up. Only the committer calls it, in order of seq. Its cost follows
-// the tickets that it finishes.
+// the tickets that were given up. Only the releaser of the answers calls it, one goroutine at a
+// time, in order of seq. Its cost follows the tickets that it finishes.
 func (d *Desk) Durable(seq uint64) {
 	q := &d.done
 	tail, head := q.tail.Load(), q.head.Load()

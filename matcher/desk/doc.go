@@ -23,9 +23,9 @@
 // an event of an earlier use. Ids with the top bit set do not belong to a desk, and neither does 0.
 //
 // Any goroutine may call Acquire, Fail and the metrics. The ticket's holder may call everything on
-// a Ticket. The recorder calls Observe and ClientID, for every event in order. The committer calls
-// Durable, in order, for what the recorder has observed. Observe comes before Durable of the same
-// sequence.
+// a Ticket. The recorder calls Observe and ClientID, for every event in order. The releaser of the
+// answers, one goroutine at a time, calls Durable, in order, for what the recorder has observed.
+// Observe comes before Durable of the same sequence.
 //
 // What holds:
 //   - A ticket is with exactly one of: the pool, its holder, the engine. A ticket that its holder

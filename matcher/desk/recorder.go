@@ -32,7 +32,7 @@ type doneQueue struct {
 	_     [64]byte
 	head  atomic.Uint64 // writer: the recorder
 	_     [64]byte
-	tail  atomic.Uint64 // writer: the committer
+	tail  atomic.Uint64 // writer: the releaser of the answers
 	_     [64]byte
 }
 

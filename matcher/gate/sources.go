@@ -137,7 +137,7 @@ type SecurityControl struct {
 }
 
 // Holder says what has set the flags of an account or a security. A flag that an operator has set
-// stays until an operator sets another one, or a change of the source carries the flag.
+// stays until an operator sets another one, or a change of the source sets the flag.
 type Holder bool
 
 // The holders.
