@@ -63,10 +63,11 @@ func (x *exchange) amend(q *admission.Request, row *blotter.OrderRow) problem {
 	if p := x.handIn(q); p.status != 0 {
 		return p
 	}
-	x.took()
 	a := x.ticket.Answer(0)
 	x.m.Settle(q, a)
-	return x.answerAmended(q, row.Number(), a.InputSeq)
+	p := x.answerAmended(q, row.Number(), a.InputSeq)
+	x.took()
+	return p
 }
 
 // answerAmended renders the verdict on a cancel or a replace.

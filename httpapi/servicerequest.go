@@ -115,14 +115,10 @@ func (v *serviceRequest) authenticate() problem {
 	return problem{}
 }
 
-// maxToken is the length of the longest token that is verified.
-//
-// It is gate.MaxTokenBytes; a longer one is not looked at.
-const maxToken = 4 << 10
-
 // bearer returns the token of an Authorization header, nil if there is none.
 //
-// The scheme is compared without regard to case (RFC 9110 section 11.1). The result points into the
+// The scheme is compared without regard to case (RFC 9110 section 11.1). A token that is too long
+// to be verified counts as none. The result points into the
 // header.
 func bearer(header []byte) []byte {
 	const scheme = "bearer "
@@ -130,7 +126,7 @@ func bearer(header []byte) []byte {
 		return nil
 	}
 	token := trimSpace(header[len(scheme):])
-	if len(token) == 0 || len(token) > maxToken {
+	if len(token) == 0 || len(token) > gate.MaxTokenBytes {
 		return nil
 	}
 	return token

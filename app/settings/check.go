@@ -186,8 +186,6 @@ func (c *Config) WritesNeedAdmin() (needs bool, why string) {
 	switch {
 	case c.Bool("reference.write-auth.enforced"):
 		return true, "reference.write-auth.enforced=true"
-	case c.String("profile") == "production":
-		return true, "profile=production"
 	case c.Bool("http.behind-proxy"):
 		return true, "http.behind-proxy=true"
 	}

@@ -28,7 +28,7 @@ func (g *Gate) HoldAccount(id uint32) error {
 func (g *Gate) accountRow(id uint32) *accountRow {
 	t := g.tables.Load()
 	mask := uint32(len(t.accounts) - 1)
-	for at := id * 2654435769 >> t.shift; ; at++ {
+	for at := t.home(id); ; at++ {
 		row := &t.accounts[at&mask]
 		switch word := row.word.Load(); {
 		case word == 0:
@@ -59,7 +59,7 @@ func (g *Gate) setAccount(id uint32, flags uint64, keep bool, version int64) err
 	word := uint64(id) | accountTaken | flags
 	t := g.tables.Load()
 	mask := uint32(len(t.accounts) - 1)
-	for at := id * 2654435769 >> t.shift; ; at++ {
+	for at := t.home(id); ; at++ {
 		row := &t.accounts[at&mask]
 		old := row.word.Load()
 		if old == 0 {

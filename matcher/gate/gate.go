@@ -224,11 +224,14 @@ func (g *Gate) wellFormed(c *matcher.Command, market bool) bool {
 	return c.LimitPx%tick == 0
 }
 
+// home is the place at which the search for an account begins.
+func (t *tables) home(id uint32) uint32 { return id * 2654435769 >> t.shift }
+
 // account returns the word of an account and its place, 0 if the account is unknown. The place is
 // also that of its own limits.
 func (t *tables) account(id uint32) (word uint64, place uint32) {
 	mask := uint32(len(t.accounts) - 1)
-	for at := id * 2654435769 >> t.shift; ; at++ {
+	for at := t.home(id); ; at++ {
 		word := t.accounts[at&mask].word.Load()
 		if word == 0 || uint32(word) == id {
 			return word, at & mask

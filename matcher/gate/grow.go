@@ -21,7 +21,7 @@ func (g *Gate) grow(maxAccounts, maxSecurities int) {
 		if word == 0 {
 			continue
 		}
-		at := uint32(word) * 2654435769 >> t.shift
+		at := t.home(uint32(word))
 		for t.accounts[at&mask].word.Load() != 0 {
 			at++
 		}
