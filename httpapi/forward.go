@@ -327,6 +327,9 @@ func (x *exchangeToLeader) stream(response *http.Response) {
 		}
 	}
 	answer.ImmediateHeaderFlush = true
+	if response.Close {
+		answer.SetConnectionClose() // as the leader's connection does
+	}
 	answer.SetBodyStream(&relayedBody{x: x, response: response, conn: x.ctx.Conn()},
 		int(response.ContentLength))
 }

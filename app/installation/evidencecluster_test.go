@@ -208,11 +208,19 @@ func TestAnOddLeaderHandsOver(t *testing.T) {
 	}
 	reads := must.Get(dial(odd))(t)
 	defer reads.Close()
+	feed := func() *http.Response {
+		return must.Get(http.Get("http://" + c.http[odd] + "/feed?topics=trades"))(t)
+	}
+	follows := feed()
+	defer follows.Body.Close()
 	in := c.members[odd].open()
 	log := slog.New(slog.NewTextHandler(&c.members[odd].log, nil))
 	in.standAside(errors.New("planted"), log)
 	in.standAside(errors.New("planted"), log) // as the next round does
 	apptest.Until(t, "its session ends", func() (bool, any) { return reads.Err() != nil, nil })
+	if rest := string(readAll(t, follows.Body)); !strings.Contains(rest, "event: gone") {
+		t.Errorf("its reader of the feed got %q", rest)
+	}
 	if _, err := dial(odd); !errors.Is(err, session.ErrRefused) ||
 		!strings.Contains(err.Error(), wire.Aside.String()) {
 		t.Errorf("a session with the odd member: %v", err)
@@ -221,6 +229,12 @@ func TestAnOddLeaderHandsOver(t *testing.T) {
 	defer another.Close()
 	apptest.Until(t, "another member leads", func() (bool, any) { return c.leader() != odd, nil })
 	c.trade(9)
+	if theirs := feed(); theirs.StatusCode != http.StatusOK || !theirs.Close {
+		t.Errorf("the leader's feed through it: %d, its connection goes on: %v", theirs.StatusCode,
+			!theirs.Close)
+	} else {
+		theirs.Body.Close()
+	}
 	for range 2 { // the leader prefers any other to the odd one
 		leader := c.leader()
 		apptest.Until(t, "the leadership moves", func() (bool, any) {

@@ -75,12 +75,10 @@ var ways = map[string][]string{
 }
 
 // TestPagesRunAsWritten runs the commands of the pages in docs but those of the tutorial, which has
-// a test of its own. A page with another number of blocks must be listed anew.
+// a test of its own. A page with another number of blocks must be listed anew. The pages need the
+// machine's own curl, which CI has.
 func TestPagesRunAsWritten(t *testing.T) {
-	path := toolsInPath(t, "curl", "sqlite3")
-	if own := machinesTools(t); own != "" {
-		path = own
-	}
+	path := machinesTools(t)
 	for _, page := range must.Get(filepath.Glob("../../docs/*.md"))(t) {
 		name := filepath.Base(page)
 		var blocks []block
@@ -96,7 +94,7 @@ func TestPagesRunAsWritten(t *testing.T) {
 			t.Errorf("%s has %d blocks of commands, want %d", name, len(blocks), len(ways[name]))
 			continue
 		}
-		if strings.Join(ways[name], "") == "" {
+		if path == "" || strings.Join(ways[name], "") == "" {
 			continue
 		}
 		t.Run(name, func(t *testing.T) {

@@ -31,9 +31,10 @@ func (n *Node) Apart() error {
 	return nil
 }
 
-// lookForMe asks the others for this disk when it has a vote and no leader is known: an old disk
-// that is started again would else wait for one for ever. The goroutine of join calls it.
-func (n *Node) lookForMe() {
+// lookForMe asks the others for this disk when no leader is known: an old disk that is started again
+// would else wait for one for ever. It reports that the cluster has replaced this disk. The goroutine
+// of join calls it, for a disk that has a vote or is out.
+func (n *Node) lookForMe() (replaced bool) {
 	var err error
 	if _, leader := n.raft.LeaderWithID(); leader == "" {
 		err = n.missing()
@@ -44,30 +45,37 @@ func (n *Node) lookForMe() {
 		n.o.Logger.Error("cluster: this disk is not part of it any more", "member", n.o.Member,
 			"because", err)
 	}
-	if errors.Is(err, ErrReplaced) {
+	replaced = errors.Is(err, ErrReplaced)
+	if replaced {
 		select {
 		case n.replaced <- err:
 		default:
 		}
 	}
+	return replaced
 }
 
 // missing returns why the leader does not count this disk; nil when it does, or no leader answers.
+// A member that was suspended may still take itself for the leader, so the newest term counts.
 func (n *Node) missing() error {
-	for _, s := range n.askAll() {
-		if s == nil || s.Role != raft.Leader.String() || len(s.Servers) == 0 ||
-			slices.ContainsFunc(s.Servers, func(x Server) bool { return x.ID == string(n.id) }) {
-			continue
+	var s *Status
+	for _, one := range n.askAll() {
+		if one != nil && one.Role == raft.Leader.String() && len(one.Servers) > 0 &&
+			(s == nil || one.Term > s.Term) {
+			s = one
 		}
-		for _, x := range s.Servers {
-			if x.Member == n.o.Member {
-				return fmt.Errorf("member %s counts the disk %s at %s for member %s, and this one is %s: "+
-					"%w; stop the other process, empty this data.dir and start this one as a new disk, or "+
-					"keep it stopped", s.Member, x.ID, x.Address, n.o.Member, n.id, ErrReplaced)
-			}
-		}
-		return fmt.Errorf("member %s counts no disk of member %s: %w; to bring it back, `posttrade "+
-			"cluster add` it and start it with an empty data.dir", s.Member, n.o.Member, ErrRemoved)
 	}
-	return nil
+	if s == nil ||
+		slices.ContainsFunc(s.Servers, func(x Server) bool { return x.ID == string(n.id) }) {
+		return nil
+	}
+	for _, x := range s.Servers {
+		if x.Member == n.o.Member {
+			return fmt.Errorf("member %s counts the disk %s at %s for member %s, and this one is %s: "+
+				"%w; stop the other process, empty this data.dir and start this one as a new disk, or "+
+				"keep it stopped", s.Member, x.ID, x.Address, n.o.Member, n.id, ErrReplaced)
+		}
+	}
+	return fmt.Errorf("member %s counts no disk of member %s: %w; to bring it back, `posttrade "+
+		"cluster add` it and start it with an empty data.dir", s.Member, n.o.Member, ErrRemoved)
 }

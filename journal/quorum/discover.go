@@ -151,6 +151,7 @@ func (n *Node) join() {
 			said, pause, tookPart = "", sparedPause, true
 			n.lookForMe()
 		case spared && n.o.Damaged():
+		case !spared && n.out() && n.lookForMe():
 		case spared || !tookPart:
 			if why := n.tryJoin(); why != said {
 				said = why
@@ -163,6 +164,14 @@ func (n *Node) join() {
 			return
 		}
 	}
+}
+
+// out reports that this disk has learned from the log that it is no part of the cluster any more. One
+// that joins is a part of it as soon as it knows of one.
+func (n *Node) out() bool {
+	all := n.servers()
+	return len(all) > 0 &&
+		!slices.ContainsFunc(all, func(s raft.Server) bool { return s.ID == n.id })
 }
 
 // joined reports that this disk has a vote.

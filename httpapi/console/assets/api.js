@@ -119,7 +119,10 @@ export const statusOf = (answer) => Number(answer.headers.get('X-Console-Status'
  */
 export const exact = (text) => JSON.parse(!/[\d.]{16}/.test(text) ? text
   : text.replace(/"(?:[^"\\]|\\.)*"|-?[\d.]+(?:[eE][-+]?\d+)?/g,
-    (part) => (/^-?[\d.]{16,}$/.test(part) && String(Number(part)) !== part ? `"${part}"` : part)));
+    (part) => (/^-?[\d.]{16,}$/.test(part) && !held(part) ? `"${part}"` : part)));
+
+/** A Number holds these digits: not only a neighbour that has the same shortest text. @param {string} digits */
+const held = (digits) => (digits.includes('.') ? String(Number(digits)) === digits : Number.isSafeInteger(Number(digits)));
 
 /** The document of an answer. @param {Response} answer @returns {Promise<any>} */
 const documentOf = async (answer) => exact(await answer.text());

@@ -236,12 +236,20 @@ func TestAnActOfAnotherOperatorStays(t *testing.T) {
 }
 
 // TestAPolicyVersionInNanoseconds: a version above what a JavaScript number holds shows in full,
-// and the next act has the version behind it. A limit is sent with all its digits too.
+// and the next act has the version behind it, also when the nearest such number, which is below
+// it, has the same shortest text. A limit is sent with all its digits too.
 func TestAPolicyVersionInNanoseconds(t *testing.T) {
-	const version = 1_796_000_000_123_456_789
+	const short, version = 1_760_000_000_121_000_000, 1_796_000_000_123_456_789
 	s := start(t)
 	p := open(t)
 	p.signIn(s)
+	s.call("POST", "order-matcher", "/risk/control/policy", map[string]any{
+		"policyVersion": short, "killSwitch": true})
+	p.goTo(s, "/controls")
+	p.says("policy version 1,760,000,000,121,000,000")
+	p.askKillSwitch("drill")
+	p.press(kb.Enter)
+	p.says("policy version 1,760,000,000,121,000,001")
 	s.call("POST", "order-matcher", "/risk/control/policy", map[string]any{
 		"policyVersion": version, "killSwitch": false})
 	p.goTo(s, "/controls")

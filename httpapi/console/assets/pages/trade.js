@@ -270,7 +270,7 @@ export default function Trade() {
           if (![400, 403, 404].includes(failure.status)) throw failure;
           return { failure };
         });
-        if (signal.aborted) return;
+        if (signal.aborted || orders !== state.orders) return;
         if ('failure' in list) state.refusal = list.failure;
         else {
           orders.list(Number(account), list.items, list.asOf, !list.more);
