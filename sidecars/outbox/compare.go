@@ -111,8 +111,8 @@ type end struct {
 // lastOwn finds the source's last message on its stream; it searches backwards from the end.
 //
 // A sequence without a message was deleted; the search goes on below it, to the first sequence that
-// the stream still has. It counts the foreign messages that it passes, oldest first, as CountForeign wants
-// them.
+// the stream still has. It counts the foreign messages that it passes, oldest first, as
+// CountForeign wants them.
 func (b *Outbox) lastOwn(ctx context.Context) (e end, err error) {
 	counted := b.counted()
 	m, extent, found, err := b.o.Stream.Last(ctx)

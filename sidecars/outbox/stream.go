@@ -40,8 +40,8 @@ type Ack struct {
 // ErrConflict says that the stream's last message is not the expected one.
 var ErrConflict = errors.New("unexpected last message")
 
-// Extent is the range of a stream's sequences: none of its messages is outside of it. An empty stream
-// may have had messages: First is then above Last.
+// Extent is the range of a stream's sequences: none of its messages is outside of it. An empty
+// stream may have had messages: First is then above Last.
 type Extent struct{ First, Last uint64 }
 
 // Stream is the durable stream of a source. Any error but ErrConflict means: try again later.

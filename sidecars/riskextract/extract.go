@@ -153,8 +153,8 @@ func (x *Extractor) extract(ctx context.Context, m Marker) (Announcement, error)
 	return a, x.announce(ctx, a, dir)
 }
 
-// extractOnce is extract for Run: it does not repeat an announcement that the sink has a note of. It
-// leaves such a note when an earlier marker is open, because the cursor stays before that one.
+// extractOnce is extract for Run: it does not repeat an announcement that the sink has a note of.
+// It leaves such a note when an earlier marker is open, because the cursor stays before that one.
 //
 // The files are compared also when there is a note. A crash before the note is stored repeats the
 // announcement.
