@@ -45,6 +45,15 @@ func (x *extracts) follow(ctx context.Context) error {
 // The marker is not sequenced again then.
 const eodPatience = 5 * time.Minute
 
+// eodWord identifies a message of the end of a day. The sequence alone does not: a stream that was
+// made again gives the same sequences to other messages.
+type eodWord struct {
+	sequence  uint64
+	published int64 // when the stream stored it, in epoch nanoseconds
+	day       store.Date
+	version   uint32
+}
+
 // take sequences the marker of a day, and acknowledges the message when the extract has been
 // announced. The broker delivers a message again when the extract was refused or late. The message
 // then waits for the same marker; after a restart it gets a new marker.
@@ -64,26 +73,25 @@ func (x *extracts) take(ctx context.Context, messages []broker.Message) error {
 			}
 			continue
 		}
-		if err := x.endOfDay(ctx, m.Sequence, day, version); err != nil {
+		word := eodWord{m.Sequence, m.PublishedAt.UnixNano(), day, version}
+		if err := x.endOfDay(ctx, word); err != nil {
 			return err
 		}
 		if err := m.Ack(); err != nil {
 			return err
 		}
-		delete(x.sequenced, m.Sequence)
+		delete(x.sequenced, word)
 	}
 	return nil
 }
 
-// endOfDay waits until the desk has room, so it can take as long as ctx lets it. word is the
-// message's stream sequence, day its session date, version the version of its prices.
-func (x *extracts) endOfDay(ctx context.Context, word uint64, day store.Date,
-	version uint32) error {
+// endOfDay waits until the desk has room, so it can take as long as ctx lets it.
+func (x *extracts) endOfDay(ctx context.Context, word eodWord) error {
 	ctx, cancel := context.WithTimeout(ctx, eodPatience)
 	defer cancel()
 	if x.sequenced[word] == 0 {
 		err := desk.SubmitUntil(ctx, x.k.Desk, 1, func(_ int, c *matcher.Command) error {
-			*c = matcher.NewRiskExtract(int64(day), version)
+			*c = matcher.NewRiskExtract(int64(word.day), word.version)
 			return nil
 		}, func(a *desk.Answer) error {
 			x.sequenced[word] = a.InputSeq

@@ -35,9 +35,9 @@ type extracts struct {
 	shadow *journal.Shadow
 	state  *matcher.Engine // the shadow's
 
-	// The inputSeq of the marker, by the stream sequence of a message that is not acknowledged yet.
-	// It is in memory only: a restart loses it.
-	sequenced map[uint64]uint64
+	// The inputSeq of the marker, by the message that is not acknowledged yet. It is in memory only: a
+	// restart loses it.
+	sequenced map[eodWord]uint64
 }
 
 // NewExtracts makes the extracts of a process. Without a database there are no closing marks, and
@@ -48,7 +48,7 @@ type extracts struct {
 // measuring tools use it, too. NewExtracts starts nothing.
 func NewExtracts(c *settings.Config, k *engine.Engine, db *store.DB, b *broker.Broker, role string,
 	log *slog.Logger) *extracts {
-	x := &extracts{k: k, broker: b, log: log, sequenced: map[uint64]uint64{}}
+	x := &extracts{k: k, broker: b, log: log, sequenced: map[eodWord]uint64{}}
 	o := riskextract.Options{
 		Sink: c.ExtractSink(), Counterparties: c.String("extract.counterparties"),
 		Instruments: c.String("extract.instruments"),

@@ -1,9 +1,11 @@
 package installation
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/url"
@@ -11,6 +13,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"posttrade/app/apptest"
 	"posttrade/app/settings"
@@ -192,6 +195,43 @@ func TestReadEndOfDay(t *testing.T) {
 	} {
 		if day, version, err := readEndOfDay([]byte(bad)); err == nil {
 			t.Errorf("%s reads as %v, %d", bad, day, version)
+		}
+	}
+}
+
+// TestAnotherWordAtTheSameSequenceIsSequenced: the stream was made again before the first message
+// was acknowledged, so other messages have its sequence. Only the same message has the same marker.
+func TestAnotherWordAtTheSameSequenceIsSequenced(t *testing.T) {
+	in := install(t, t.TempDir(), "sidecars.enabled", "false")
+	x := NewExtracts(in.config, in.Core, nil, nil, riskextract.RoleSingle, slog.Default())
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- x.Extractor.Run(ctx) }()
+	defer func() {
+		cancel()
+		must.OK(t, <-ended)
+	}()
+	const first = `{"sessionDate":"2026-11-20","version":1}`
+	for i, tt := range []struct {
+		text      string
+		published int64
+		markers   int
+	}{
+		{first, 1, 1},
+		{first, 1, 1}, // delivered again
+		{first, 2, 2},
+		{`{"sessionDate":"2026-11-20","version":2}`, 1, 3},
+		{`{"sessionDate":"2026-11-21","version":1}`, 1, 4},
+	} {
+		word := broker.Message{Sequence: 1, PublishedAt: time.Unix(0, tt.published),
+			Data: []byte(tt.text)}
+		// The message was not delivered by a consumer, so its acknowledgement fails.
+		if err := x.take(ctx, []broker.Message{word}); !errors.Is(err, broker.ErrSettled) {
+			t.Fatal(err)
+		}
+		markers, _, err := x.markers(ctx, 1)
+		if err != nil || len(markers) != tt.markers {
+			t.Errorf("after message %d there are %d markers, want %d; %v", i, len(markers), tt.markers, err)
 		}
 	}
 }

@@ -55,7 +55,8 @@ type Feed interface {
 	// It leaves out messages that other writers have put on the stream. Any error but ctx's means that
 	// the subscription is lost; ErrGap says why.
 	Next(ctx context.Context) ([][]byte, error)
-	// LastHeard returns when the last message or heartbeat came.
+	// LastHeard returns when the last message or heartbeat came. The time has a reading of the
+	// monotonic clock: without it, a step of the wall clock would be taken for silence.
 	LastHeard() time.Time
 	// Close ends the subscription; a Next under way returns. It is called once.
 	Close() error

@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"sync"
@@ -8,23 +9,33 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// Notify sends a message to the current subscribers. It is neither stored nor confirmed. Notify
-// waits at most five seconds for the first connection. It does not wait for a later one, and
-// returns ErrUnavailable.
+// Notify sends a message to the current subscribers. It is neither stored nor acknowledged. Notify
+// returns when the server has received the message, in five seconds at most. It waits for the first
+// connection, does not wait for a later one, and returns ErrUnavailable.
 //
-// nil means that the message was handed to the connection. It may still be lost, and there may be
-// no subscriber.
+// nil means that the server has the message; there may be no subscriber. After an error the message
+// may have been sent all the same.
 func (b *Broker) Notify(subject string, data []byte) error {
 	ctx, cancel := deadline(b.ctx)
 	defer cancel()
 	s, err := b.session(ctx)
 	if err == nil {
-		err = s.conn.Publish(subject, data)
+		err = s.notify(ctx, subject, data)
 	}
 	if err != nil {
 		return fmt.Errorf("broker: notify subject=%s: %w", subject, sorted(err))
 	}
 	return nil
+}
+
+// notify flushes because Publish only fills a buffer: on a link that has died silently it succeeds.
+func (s *session) notify(ctx context.Context, subject string, data []byte) error {
+	ctx, unbind := s.bound(ctx)
+	defer unbind()
+	if err := s.conn.Publish(subject, data); err != nil {
+		return err
+	}
+	return asked(ctx, s.conn.FlushWithContext(ctx))
 }
 
 // Subscribe calls fn for every message of the subject, which may have wildcards, in the order of

@@ -95,6 +95,25 @@ func TestSubscribeBeforeTheServerIsThereAndAfterItWasAway(t *testing.T) {
 	}
 }
 
+// A link that is dead without being closed takes what is written to it. Notify succeeds only when
+// the server has answered.
+func TestNotifyOverADeadLinkFails(t *testing.T) {
+	b, srv := external(t)
+	ctx := patience(t)
+	must.OK(t, b.Notify("x", nil))
+	sent := func() uint64 { return b.conn.Stats().OutMsgs }
+	before := sent()
+	srv.Hang()
+	defer srv.Resume()
+	notified := make(chan error, 1)
+	go func() { notified <- b.Notify("x", nil) }()
+	until(t, ctx, "it is written", func() bool { return sent() > before })
+	srv.Cut()
+	if err := <-notified; !errors.Is(err, ErrUnavailable) {
+		t.Errorf("a message that did not arrive gives %v, want ErrUnavailable", err)
+	}
+}
+
 func TestSubscribeRefusesBadSubjects(t *testing.T) {
 	b := open(t, Options{URL: "nats://127.0.0.1:1"})
 	for _, subject := range []string{"", "a..b", ".a", "a.", "a b", "a.>.b", "a\r\nPUB x"} {

@@ -43,7 +43,9 @@ type Following struct {
 	delivered uint64 // the last consumer sequence seen
 	whole     bool   // the filter covers the whole stream, so its sequences have no hole
 	err       error  // the error that ended it
-	// heard is in epoch nanoseconds of Options.Now; Next's goroutine writes it.
+	// begun is a time of Options.Now. heard is the nanoseconds since then; Next's goroutine writes it.
+	// Both keep the monotonic clock, so that a step of the wall clock does not look like silence.
+	begun  time.Time
 	heard  atomic.Int64
 	closed chan struct{}
 	close  sync.Once
@@ -71,7 +73,7 @@ func (b *Broker) Follow(ctx context.Context, stream, subject string,
 	}
 	ctx, cancel := deadline(ctx)
 	defer cancel()
-	f := &Following{b: b, o: o, stream: stream, closed: make(chan struct{})}
+	f := &Following{b: b, o: o, stream: stream, begun: b.now(), closed: make(chan struct{})}
 	if err := f.begin(ctx, subject); err != nil {
 		return nil, fmt.Errorf("broker: follow stream=%s subject=%s: %w", stream, subject, sorted(err))
 	}
@@ -118,10 +120,11 @@ func (f *Following) begin(ctx context.Context, subject string) error {
 // everything up to it.
 func (f *Following) LastSequence() uint64 { return f.start }
 
-// LastHeard returns when the last message or heartbeat came; any goroutine.
-func (f *Following) LastHeard() time.Time { return time.Unix(0, f.heard.Load()) }
+// LastHeard returns when the last message or heartbeat came; any goroutine. The time has a reading
+// of the monotonic clock when those of Options.Now have one.
+func (f *Following) LastHeard() time.Time { return f.begun.Add(time.Duration(f.heard.Load())) }
 
-func (f *Following) hear() { f.heard.Store(f.b.now().UnixNano()) }
+func (f *Following) hear() { f.heard.Store(int64(f.b.now().Sub(f.begun))) }
 
 // Next waits for messages and returns them in the order of the stream, without duplicates.
 //

@@ -144,6 +144,17 @@ func TestFollowingHeartbeatIsASignOfLife(t *testing.T) {
 	}
 }
 
+// The age of LastHeard must not change when the wall clock is set.
+func TestFollowingLastHeardIsMonotonic(t *testing.T) {
+	b, _ := external(t)
+	ctx := patience(t)
+	ensure(t, ctx, b, deltas())
+	following := followed(t, ctx, b, calm())
+	if heard := following.LastHeard(); heard == heard.Round(0) { // Round(0) drops the reading
+		t.Errorf("%v has no reading of the monotonic clock", heard)
+	}
+}
+
 // beats follows the heartbeats of two requests. It returns false when the machine was so busy that
 // three of them were late.
 func beats(t *testing.T, ctx context.Context, url string, heartbeat time.Duration) bool {

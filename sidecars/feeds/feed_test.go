@@ -1,10 +1,42 @@
 package feeds
 
 import (
+	"context"
 	"crypto/tls"
+	"errors"
 	"net/http"
 	"testing"
+	"time"
+
+	"posttrade/sidecars/broker"
+	"posttrade/sidecars/outbox"
 )
+
+// awayOnce is an ownership whose database answers from the second question on.
+type awayOnce struct{ asked bool }
+
+func (o *awayOnce) Own(context.Context, uint64, *outbox.Message) (bool, uint64, error) {
+	if !o.asked {
+		o.asked = true
+		return false, 0, errors.New("away")
+	}
+	return true, 1, nil
+}
+
+func (o *awayOnce) CountForeign(*outbox.Message) {}
+
+// The age of LastHeard must not change when the wall clock is set.
+func TestLastHeardBehindAQueryIsMonotonic(t *testing.T) {
+	begun := time.Now()
+	f := &Following{Following: new(broker.Following), own: new(awayOnce), begun: begun}
+	if mine, err := f.mine(t.Context(), new(outbox.Message)); !mine || err != nil {
+		t.Fatal(mine, err)
+	}
+	heard := f.LastHeard()
+	if heard == heard.Round(0) || !heard.After(begun) { // Round(0) drops the reading
+		t.Errorf("%v has no reading of the monotonic clock, or is not after %v", heard, begun)
+	}
+}
 
 // TestSnapshotsAreFetchedWithoutAProxy looks at the transport, because net/http reads HTTP_PROXY
 // once for each process and never uses a proxy for loopback.

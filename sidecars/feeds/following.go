@@ -32,8 +32,10 @@ type Following struct {
 	payload []byte // of the source's last message before the subscription
 	high    uint64 // its version
 
-	asking atomic.Bool  // the source's database is being queried; the stream is not read meanwhile
-	asked  atomic.Int64 // when that ended, in epoch nanoseconds
+	asking atomic.Bool // the source's database is being queried; the stream is not read meanwhile
+	// asked is when that ended, in nanoseconds since begun. A step of the wall clock changes neither.
+	asked atomic.Int64
+	begun time.Time
 }
 
 // maxHeartbeat is the longest interval between heartbeats of a feed without deltas. A replica that
@@ -58,13 +60,14 @@ func FollowingOf(
 		if err := b.EnsureStream(ctx, streamOf(s)); err != nil {
 			return nil, err
 		}
+		begun := time.Now()
 		heartbeat := min(maxHeartbeat, silence/4)
 		following, err := b.Follow(ctx, s.Stream(), s.Subject(),
 			broker.FollowOptions{Heartbeat: heartbeat})
 		if err != nil {
 			return nil, err
 		}
-		feed := &Following{Following: following, own: own}
+		feed := &Following{Following: following, own: own, begun: begun}
 		if err := feed.lookBack(ctx, Stream{b, s}); err != nil {
 			return nil, errors.Join(err, following.Close())
 		}
@@ -153,7 +156,7 @@ func (f *Following) mine(ctx context.Context, m *outbox.Message) (bool, error) {
 			return false, ctx.Err()
 		case <-time.After(backoff):
 		}
-		f.asked.Store(time.Now().UnixNano())
+		f.asked.Store(int64(time.Since(f.begun)))
 		f.asking.Store(false)
 	}
 }
@@ -167,7 +170,7 @@ func (f *Following) LastHeard() time.Time {
 		return time.Now()
 	}
 	heard := f.Following.LastHeard()
-	if asked := time.Unix(0, f.asked.Load()); asked.After(heard) {
+	if asked := f.begun.Add(time.Duration(f.asked.Load())); asked.After(heard) {
 		return asked
 	}
 	return heard

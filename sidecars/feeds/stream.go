@@ -34,22 +34,24 @@ func (s Stream) Ensure(ctx context.Context) error {
 // have been deleted, which does not make the stream empty. After damage to its file the server
 // counts messages that it does not find by their subject; those are looked up one by one.
 func (s Stream) Last(ctx context.Context) (m outbox.Message,
-	sequence uint64, found bool, err error) {
+	e outbox.Extent, found bool, err error) {
 	info, err := s.Broker.StreamInfo(ctx, s.Source.Stream())
+	e = outbox.Extent{First: info.FirstSeq, Last: info.LastSeq}
 	if err != nil || info.Messages == 0 {
-		return m, info.LastSeq, false, err
+		return m, e, false, err
 	}
 	last, err := s.Broker.LastMessage(ctx, s.Source.Stream(), s.Source.Subject())
 	switch {
 	case err == nil:
-		return messageOf(&last), max(info.LastSeq, last.Sequence), true, nil
+		e.Last = max(e.Last, last.Sequence)
+		return messageOf(&last), e, true, nil
 	case !errors.Is(err, broker.ErrNotFound):
-		return m, 0, false, err
+		return m, e, false, err
 	}
-	m, found, err = s.lastFrom(ctx, info.LastSeq, max(info.FirstSeq, 1), func(*outbox.Message) bool {
+	m, found, err = s.lastFrom(ctx, e.Last, max(e.First, 1), func(*outbox.Message) bool {
 		return true
 	})
-	return m, info.LastSeq, found, err
+	return m, e, found, err
 }
 
 // lastFrom walks back from one sequence to another and returns the first wanted message.

@@ -100,6 +100,7 @@ type position struct{ sequence, version uint64 }
 //
 // The zero end is that of an empty stream.
 type end struct {
+	first     uint64 // no message of the stream has a lower sequence
 	sequence  uint64 // of the stream's last message, from any writer
 	version   uint64 // of our last message, 0 for none
 	message   Message
@@ -109,17 +110,17 @@ type end struct {
 
 // lastOwn finds the source's last message on its stream; it searches backwards from the end.
 //
-// A sequence without a message was deleted or has passed the stream's limits; the search goes on
-// below it. It counts the foreign messages that it passes, oldest first, as CountForeign wants
-// them.
+// A sequence without a message was deleted; the search goes on below it, to the first sequence that
+// the stream still has. It counts the foreign messages that it passes, oldest first, as
+// CountForeign wants them.
 func (b *Outbox) lastOwn(ctx context.Context) (e end, err error) {
 	counted := b.counted()
-	m, sequence, found, err := b.o.Stream.Last(ctx)
-	e.sequence = sequence
+	m, extent, found, err := b.o.Stream.Last(ctx)
+	e.first, e.sequence = max(extent.First, 1), extent.Last
 	if err != nil {
 		return e, err
 	}
-	b.streamEnds(counted, sequence)
+	b.streamEnds(counted, e.sequence)
 	if !found {
 		return e, nil
 	}
@@ -135,7 +136,7 @@ func (b *Outbox) lastOwn(ctx context.Context) (e end, err error) {
 			}
 			e.strange = append(e.strange, Message{Sequence: m.Sequence, MsgID: m.MsgID})
 		}
-		if at--; at == 0 {
+		if at--; at < e.first {
 			break
 		}
 		if m, found, err = b.o.Stream.At(ctx, at); err != nil {
@@ -200,7 +201,8 @@ func (b *Outbox) republish(ctx context.Context, from, to, epoch uint64) (err err
 	return err
 }
 
-// onStream returns the stream sequences of the own versions after one, read backwards from the end.
+// onStream returns the stream sequences of the own versions after one, read backwards from the end
+// to the first sequence that the stream still has.
 //
 // When the stream has a version twice, the later one counts. Memory and time grow with the versions
 // that were acknowledged and not noted: a batch, unless another publisher was at work.
@@ -224,7 +226,7 @@ func (b *Outbox) onStream(ctx context.Context, after uint64, e *end) (at map[uin
 				at[version] = sequence
 			}
 		}
-		if sequence--; sequence == 0 {
+		if sequence--; sequence < e.first {
 			return at, nil
 		}
 		if m, there, err = b.o.Stream.At(ctx, sequence); err != nil {

@@ -281,6 +281,51 @@ func TestHoleAmongAcknowledgedRows(t *testing.T) {
 	})
 }
 
+// lowest is a stream that notes the lowest sequence it was asked for.
+type lowest struct {
+	*natsStream
+	sequence uint64
+}
+
+func (l *lowest) At(ctx context.Context, sequence uint64) (Message, bool, error) {
+	l.sequence = min(l.sequence, sequence)
+	return l.natsStream.At(ctx, sequence)
+}
+
+// A comparison does not ask for the sequences that a stream has no more: each costs a round trip.
+func TestCompareStopsWhereTheStreamBegins(t *testing.T) {
+	elsewhere(t, func(t *testing.T, r *rig, srv *brokertest.Server) {
+		compared := func(first uint64) {
+			stream := &lowest{r.stream, first}
+			r.b = New(Options{Source: account, DB: r.db, Stream: stream})
+			must.OK(t, r.b.Compare(t.Context()))
+			if stream.sequence < first {
+				t.Errorf("asked for sequence %d of a stream that begins at %d", stream.sequence, first)
+			}
+		}
+		r.upsert(4)
+		r.step()
+		died := errors.New("died")
+		r.b = New(Options{Source: account, DB: r.db, Stream: r.stream, Marked: func(uint64) error {
+			return died
+		}})
+		r.upsert(4)
+		if _, err := r.b.Step(t.Context()); !errors.Is(err, died) {
+			t.Fatal(err)
+		}
+		remove := func(from, to uint64) {
+			for sequence := from; sequence <= to; sequence++ {
+				srv.DeleteMessage(account.Stream(), sequence)
+			}
+		}
+		remove(1, 4)
+		compared(5) // it marks what is on the stream
+		r.put("another's", "message")
+		remove(5, 8)
+		compared(9) // no message is the source's
+	})
+}
+
 // Two publishers of one source, as in a hand-over: the stream itself enforces the order.
 func TestTwoPublishersDoNotDouble(t *testing.T) {
 	both(t, func(t *testing.T, db *store.DB, b *broker.Broker) {
@@ -306,11 +351,11 @@ type meddled struct {
 	before, after func()
 }
 
-func (m *meddled) Last(ctx context.Context) (Message, uint64, bool, error) {
+func (m *meddled) Last(ctx context.Context) (Message, Extent, bool, error) {
 	m.before()
-	last, sequence, found, err := m.natsStream.Last(ctx)
+	last, extent, found, err := m.natsStream.Last(ctx)
 	m.after()
-	return last, sequence, found, err
+	return last, extent, found, err
 }
 
 // In a hand-over the old publisher publishes and marks while the new one compares: Compare takes

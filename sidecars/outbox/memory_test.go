@@ -17,12 +17,12 @@ import (
 type memory struct{ messages []Message }
 
 func (m *memory) Ensure(context.Context) error { return nil }
-func (m *memory) Last(context.Context) (Message, uint64, bool, error) {
+func (m *memory) Last(context.Context) (Message, Extent, bool, error) {
 	if len(m.messages) == 0 {
-		return Message{}, 0, false, nil
+		return Message{}, Extent{First: 1}, false, nil
 	}
 	last := m.messages[len(m.messages)-1]
-	return last, last.Sequence, true, nil
+	return last, Extent{1, last.Sequence}, true, nil
 }
 func (m *memory) At(_ context.Context, seq uint64) (Message, bool, error) {
 	if seq == 0 || seq > uint64(len(m.messages)) {

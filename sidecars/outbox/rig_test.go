@@ -67,28 +67,30 @@ func (s *natsStream) Ensure(ctx context.Context) error {
 	return s.broker.EnsureStream(ctx, s.config)
 }
 
-func (s *natsStream) Last(ctx context.Context) (m Message, sequence uint64, found bool, err error) {
+func (s *natsStream) Last(ctx context.Context) (m Message, e Extent, found bool, err error) {
 	ctx, cancel := s.bounded(ctx)
 	defer cancel()
 	info, err := s.broker.StreamInfo(ctx, s.config.Name)
+	e = Extent{info.FirstSeq, info.LastSeq}
 	if err != nil || info.Messages == 0 {
-		return m, info.LastSeq, false, err
+		return m, e, false, err
 	}
 	// The subject is needed: with ">" the server only takes the last sequence.
 	last, err := s.broker.LastMessage(ctx, s.config.Name, account.Subject())
 	if err == nil {
-		return messageOf(&last), max(info.LastSeq, last.Sequence), true, nil
+		e.Last = max(e.Last, last.Sequence)
+		return messageOf(&last), e, true, nil
 	}
 	// After damage to its files the server counts messages that it does not find by their subject.
-	for at := info.LastSeq; errors.Is(err, broker.ErrNotFound) && at >= max(info.FirstSeq, 1); at-- {
+	for at := e.Last; errors.Is(err, broker.ErrNotFound) && at >= max(e.First, 1); at-- {
 		if m, found, failed := s.At(ctx, at); found || failed != nil {
-			return m, info.LastSeq, found, failed
+			return m, e, found, failed
 		}
 	}
 	if errors.Is(err, broker.ErrNotFound) {
 		err = nil
 	}
-	return m, info.LastSeq, false, err
+	return m, e, false, err
 }
 
 func (s *natsStream) At(ctx context.Context, sequence uint64) (Message, bool, error) {

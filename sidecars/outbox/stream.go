@@ -40,6 +40,10 @@ type Ack struct {
 // ErrConflict says that the stream's last message is not the expected one.
 var ErrConflict = errors.New("unexpected last message")
 
+// Extent is the range of a stream's sequences: none of its messages is outside of it. An empty
+// stream may have had messages: First is then above Last.
+type Extent struct{ First, Last uint64 }
+
 // Stream is the durable stream of a source. Any error but ErrConflict means: try again later.
 //
 // Package broker implements it for JetStream. Run's goroutine calls all of it; At is also called by
@@ -47,9 +51,8 @@ var ErrConflict = errors.New("unexpected last message")
 type Stream interface {
 	// Ensure makes the stream, or checks the existing one.
 	Ensure(ctx context.Context) error
-	// Last returns the newest message, false for an empty stream, and the stream's last sequence,
-	// which an empty stream may have too.
-	Last(ctx context.Context) (m Message, sequence uint64, found bool, err error)
+	// Last returns the newest message, false for an empty stream, and the stream's extent.
+	Last(ctx context.Context) (m Message, e Extent, found bool, err error)
 	// At returns the message at a stream sequence, false when there is none.
 	At(ctx context.Context, sequence uint64) (m Message, found bool, err error)
 	// Publish stores messages in order and returns an ack for each before the first

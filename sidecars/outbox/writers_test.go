@@ -93,7 +93,7 @@ func (l *life) event() {
 	}
 }
 
-func (l *life) Last(ctx context.Context) (Message, uint64, bool, error) {
+func (l *life) Last(ctx context.Context) (Message, Extent, bool, error) {
 	l.event()
 	return l.natsStream.Last(ctx)
 }

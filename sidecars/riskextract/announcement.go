@@ -45,6 +45,12 @@ func (a *Announcement) AppendJSON(b []byte) []byte {
 	return append(b, '}')
 }
 
+// note is the two files in the form of sha256sum(1): the same for a sink that was moved.
+func (a *Announcement) note() []byte {
+	return []byte(a.SHA256 + "  " + positionsFile(a.ConsensusSequence) + "\n" +
+		a.ContractsSHA256 + "  " + contractsFile(a.ConsensusSequence) + "\n")
+}
+
 // appendText appends a JSON string. json.Marshal of a string never fails.
 func appendText(b []byte, text string) []byte {
 	quoted, _ := json.Marshal(text)

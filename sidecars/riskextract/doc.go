@@ -19,7 +19,8 @@
 //   - A stored file is never replaced. It is complete and on the disk before it has its name.
 //   - The announcement comes after the files are durable. After a crash between any two steps a new
 //     start repeats the remaining steps: the bytes are the same, and the announcement may come a
-//     second time.
+//     second time. One that was sent behind a refused marker is noted in the sink, because the
+//     cursor waits for that marker: it is not repeated.
 //   - The inputs that seq-N.sha256 pins do not change, whatever is published meanwhile. They are
 //     pinned in the sink: a member with a sink of its own, or an installation that was restored
 //     without it, pins what it finds, and the CSV files may differ. The cut does not.
@@ -40,6 +41,8 @@
 //	marks-<sha256>.csv           the marks published for the session, or that there were none
 //	seq-<N>.sha256               the six above in the form of sha256sum(1); referenceSha256 of
 //	                             the CSV files is the SHA-256 of its first three lines
+//	seq-<N>.announced            the two artifacts in that form: they were announced while an earlier
+//	                             marker was open. A start does not announce them again.
 //
 // The cut's contractMultiplier is the engine's own, which is 1 unless something else was restored;
 // its contractId is the number alone, as in a snapshot.

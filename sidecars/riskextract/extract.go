@@ -146,32 +146,67 @@ func (x *Extractor) inTurn(ctx context.Context, f func() error) error {
 
 // extract is Extract for a caller that has the turn. It leaves the engine open for the next marker.
 func (x *Extractor) extract(ctx context.Context, m Marker) (Announcement, error) {
-	if err := m.check(); err != nil {
-		return Announcement{}, err
-	}
-	if x.kept[m.Seq] != "" && x.o.Role() == RoleFollower {
-		return Announcement{}, ErrFollower
-	}
-	dir, err := folderOf(x.o.Sink, m, x.step)
+	a, dir, err := x.store(ctx, m)
 	if err != nil {
 		return Announcement{}, err
+	}
+	return a, x.announce(ctx, a, dir)
+}
+
+// extractOnce is extract for Run: it does not repeat an announcement that the sink has a note of.
+// It leaves such a note when an earlier marker is open, because the cursor stays before that one.
+//
+// The files are compared also when there is a note. A crash before the note is stored repeats the
+// announcement.
+func (x *Extractor) extractOnce(ctx context.Context, m Marker) error {
+	a, dir, err := x.store(ctx, m)
+	if err != nil {
+		return err
+	}
+	note := a.note()
+	noted, err := dir.holds(announcedName(m.Seq), note)
+	if err != nil {
+		return err
+	}
+	if noted {
+		delete(x.kept, m.Seq)
+		return nil
+	}
+	if err = x.announce(ctx, a, dir); err != nil || !x.progress.openBefore(m.Seq) {
+		return err
+	}
+	return dir.put(announcedName(m.Seq), note)
+}
+
+// store makes all files of an extract, and returns what is to be announced and their folder.
+func (x *Extractor) store(ctx context.Context, m Marker) (a Announcement, dir *folder, err error) {
+	if err = m.check(); err != nil {
+		return a, nil, err
+	}
+	if x.kept[m.Seq] != "" && x.o.Role() == RoleFollower {
+		return a, nil, ErrFollower
+	}
+	if dir, err = folderOf(x.o.Sink, m, x.step); err != nil {
+		return a, nil, err
 	}
 	text, sum, err := x.cut(ctx, m, dir)
 	if err != nil {
-		return Announcement{}, err
+		return a, nil, err
 	}
 	if x.o.Role() == RoleFollower {
-		return Announcement{}, ErrFollower
+		return a, nil, ErrFollower
 	}
-	a, err := x.artifacts(ctx, m, dir, text, sum)
-	if err != nil {
-		return Announcement{}, err
+	a, err = x.artifacts(ctx, m, dir, text, sum)
+	return a, dir, err
+}
+
+// announce publishes that the files are there.
+func (x *Extractor) announce(ctx context.Context, a Announcement, dir *folder) error {
+	if err := x.o.Announce(ctx, a); err != nil {
+		return fmt.Errorf("riskextract: announce seq=%d: %w", a.ConsensusSequence, err)
 	}
-	if err = x.o.Announce(ctx, a); err != nil {
-		return Announcement{}, fmt.Errorf("riskextract: announce seq=%d: %w", m.Seq, err)
-	}
-	delete(x.kept, m.Seq)
-	return a, dir.at("announced")
+	delete(x.kept, a.ConsensusSequence)
+	return dir.at("announced")
 }
 
 // cut stores the cut of a marker and returns its text and SHA-256.

@@ -77,6 +77,13 @@ func (p *progress) passed() uint64 {
 	return max(p.next, 1) - 1
 }
 
+// openBefore reports whether a marker before a sequence is open.
+func (p *progress) openBefore(seq uint64) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.open) > 0 && p.open[0].Seq < seq
+}
+
 // due returns the first attempt above a sequence that is due.
 //
 // It returns a copy: Run makes the extract without the lock.

@@ -163,7 +163,7 @@ func (x *Extractor) look(ctx context.Context) error {
 //
 // now is the time of the round: a marker that is refused is not due again in the same round.
 func (x *Extractor) try(ctx context.Context, m Marker, now time.Time) error {
-	_, err := x.extract(ctx, m)
+	err := x.extractOnce(ctx, m)
 	switch {
 	case err == nil, x.o.Own != "" && errors.Is(err, ErrFollower):
 		x.progress.drop(m.Seq, m.Seq)

@@ -109,7 +109,8 @@ func cursorOf(t *testing.T, db *store.DB) (seq uint64) {
 }
 
 // TestRunGoesOnBehindARefusal has one marker refused: the next marker does not wait, the cursor
-// does, and the refused one is made when its inputs are there.
+// does, and the refused one is made when its inputs are there. A restart meanwhile announces
+// nothing again.
 func TestRunGoesOnBehindARefusal(t *testing.T) {
 	db := storetest.Open(t, store.SQLite)
 	r := newRig(t)
@@ -158,7 +159,7 @@ func TestRunGoesOnBehindARefusal(t *testing.T) {
 	must.OK(t, marks.PutMarks(t.Context(), 20_000, 1,
 		[]store.Mark{{Security: "NAKED", Price: 3_000_000}}))
 	passed.Add(1)
-	if err := wait(t, x, 5); err != nil || !slices.Equal(r.seqs()[:3], []uint64{9, 9, 5}) {
+	if err := wait(t, x, 5); err != nil || !slices.Equal(r.seqs(), []uint64{9, 5}) {
 		t.Fatalf("%v, announced %d", err, r.seqs())
 	}
 	stop()

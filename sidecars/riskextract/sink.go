@@ -46,6 +46,7 @@ func cutName(seq uint64) string       { return seqName(seq) + ".cut" }
 func positionsFile(seq uint64) string { return seqName(seq) + ".csv" }
 func contractsFile(seq uint64) string { return seqName(seq) + "-contracts.csv" }
 func manifestName(seq uint64) string  { return seqName(seq) + ".sha256" }
+func announcedName(seq uint64) string { return seqName(seq) + ".announced" }
 func seqName(seq uint64) string       { return "seq-" + strconv.FormatUint(seq, 10) }
 
 // put stores a file. When it returns nil, the file has exactly this content and is on the disk
