@@ -246,12 +246,13 @@ func (p *Projection) commit(ctx context.Context, head position) (rows, inserted 
 		if err := tx.NoteBatch(p.batch.booked(rows, inserted)); err != nil {
 			return err
 		}
+		reached := p.reached(rows, head)
 		if first := p.at.trade + 1; first <= p.forced {
-			if _, err := tx.SettleForced(first, p.forced, p.o.Now().UnixMilli()); err != nil {
+			last := min(p.forced, reached.trade)
+			if _, err := tx.SettleForced(first, last, p.o.Now().UnixMilli()); err != nil {
 				return err
 			}
 		}
-		reached := p.reached(rows, head)
 		return tx.SetCursors(store.Cursor{Name: cursorTrades, Value: reached.trade},
 			store.Cursor{Name: cursorInput, Value: reached.input},
 			store.Cursor{Name: cursorMark, Value: markOf(&p.batch.fills[rows-1])})

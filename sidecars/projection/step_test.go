@@ -263,6 +263,42 @@ func TestDatabaseOfAnotherHistoryIsRefused(t *testing.T) {
 	})
 }
 
+// A batch settles the trades that were settled by hand up to its own last row. A row that is there
+// already, ahead of the cursor, waits for its batch: no batch reads what was noted of later trades.
+func TestABatchSettlesByHandWhatItHolds(t *testing.T) {
+	random := seeded(t)
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		h := newHistory(random, 9)
+		want := rows(h.fills)
+		must.OK(t, db.Write(t.Context(), func(tx *store.Tx) error {
+			for _, seq := range []uint64{2, 3, 5, 9} {
+				if err := tx.NoteForce(seq, bookedAt); err != nil {
+					return err
+				}
+			}
+			_, err := tx.InsertTrades(want[4:5])
+			return err
+		}))
+		o := options(h, db)
+		o.BatchRows = 3
+		p := New(o)
+		for _, settled := range [][]int{{2, 3}, {5}, {9}} {
+			if n, err := p.Step(t.Context()); n != 3 || err != nil {
+				t.Fatalf("step: %d, %v", n, err)
+			}
+			for _, seq := range settled {
+				want[seq-1].Status = store.Settled
+			}
+			for _, got := range table(t, db) {
+				if got != want[got.Seq-1] {
+					t.Errorf("row\n got %+v\nwant %+v", got, want[got.Seq-1])
+				}
+			}
+		}
+		wantTable(t, db, want)
+	})
+}
+
 func TestMarkTellsFillsApart(t *testing.T) {
 	f := matcher.Fill{TradeSeq: 70_000, InputSeq: 9, TimeMillis: 8, Px: 7, OrderRef: 6, AccountID: 5,
 		SecurityID: 4, Qty: 3, CounterRef: 2, Side: matcher.Sell, Flags: 1}

@@ -2,6 +2,7 @@ package recon
 
 import (
 	"fmt"
+	"sync/atomic"
 
 	"posttrade/sidecars/store"
 )
@@ -28,6 +29,16 @@ func (b *books) matched() uint64 { return b.swept - b.missing - b.pending - b.mi
 
 // classified is how many entries have a class.
 func (b *books) classified() uint64 { return b.swept - b.pending }
+
+// ownTime is the time that this process has noted, else the one in the books.
+//
+// A later time in the books does not count: a clock that was ahead has written it.
+func ownTime(own *atomic.Int64, stored int64) int64 {
+	if at := own.Load(); at != 0 {
+		return at
+	}
+	return stored
+}
 
 // open is how many breaks there are.
 func (b *books) open() uint64 { return b.missing + b.mismatches + b.orphans }

@@ -150,7 +150,7 @@ func (l *list) read(tx *store.Tx, from place, onward bool) error {
 	if err != nil {
 		return err
 	}
-	l.round = max(b.recheckedMillis, l.r.lastRound.Load())
+	l.round = ownTime(&l.r.lastRound, b.recheckedMillis)
 	for class := from.class; class < len(classes) && len(l.items) < l.limit; class++ {
 		switch classes[class] {
 		case MissingInProjection:

@@ -132,8 +132,8 @@ func (r *Recon) commit(ctx context.Context, was books, is *books,
 			return err
 		}
 		written = *is
-		written.sweptMillis = max(written.sweptMillis, r.lastSweep.Load())
-		written.recheckedMillis = max(written.recheckedMillis, r.lastRound.Load())
+		written.sweptMillis = ownTime(&r.lastSweep, written.sweptMillis)
+		written.recheckedMillis = ownTime(&r.lastRound, written.recheckedMillis)
 		if err := write(tx, &written); err != nil {
 			return err
 		}

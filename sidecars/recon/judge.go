@@ -54,7 +54,9 @@ func judge(old exceptions, f *findings, swept uint64, c clock) (exceptions, chan
 }
 
 // judgeGaps combines the absent runs with the old gaps: an entry that was absent before keeps its
-// first-seen time and counts after the grace. Entries outside the span stay as they are.
+// first-seen time and counts after the grace. A time that is yet to come is that of a clock that was
+// ahead: it becomes the present, and the entry counts one grace later. Entries outside the span stay
+// as they are.
 //
 // The first loop keeps the parts of old gaps below the span, the second joins old gaps with absent
 // runs, the third keeps the parts above it.
@@ -80,6 +82,7 @@ func judgeGaps(old []gap, f *findings, swept uint64, c clock) []gap {
 				out.addNew(span{next, g.lo - 1}, swept, c)
 			}
 			g.lo, g.hi = max(g.lo, next), min(g.hi, a.hi)
+			g.firstSeen = min(g.firstSeen, c.now)
 			g.counted = g.counted || c.now-g.firstSeen >= c.grace
 			out.add(g)
 			next = g.hi + 1
@@ -123,7 +126,7 @@ func (l *gapList) addNew(s span, swept uint64, c clock) {
 }
 
 // judgeMismatches sets the times of the entries that differ. A known one keeps its first time, and
-// also its last time while row and fields stay as they were.
+// also its last time while row and fields stay as they were, as far as they are not yet to come.
 func judgeMismatches(old, differs []mismatch, now int64) []mismatch {
 	out := make([]mismatch, 0, len(differs))
 	for _, m := range differs {
@@ -132,9 +135,9 @@ func judgeMismatches(old, differs []mismatch, now int64) []mismatch {
 		}
 		m.firstSeen, m.lastMillis = now, now
 		if len(old) > 0 && old[0].seq == m.seq {
-			m.firstSeen = old[0].firstSeen
+			m.firstSeen = min(old[0].firstSeen, now)
 			if old[0].fields == m.fields && old[0].row == m.row {
-				m.lastMillis = old[0].lastMillis
+				m.lastMillis = min(old[0].lastMillis, now)
 			}
 		}
 		out = append(out, m)

@@ -77,10 +77,12 @@ func (c *repairing) compare(tx *store.Tx, projected uint64, hold bool) (err erro
 	if c.book, err = c.r.readRules(tx); err != nil {
 		return err
 	}
-	if err := c.book.readPage(tx, span{c.lo, last}); err != nil {
+	// The rows come first: a settlement by hand changes its row and notes itself in one transaction,
+	// so its note is there for every row that is locked.
+	if err := c.readRows(tx, span{c.lo, last}, hold); err != nil {
 		return err
 	}
-	if err := c.readRows(tx, span{c.lo, last}, hold); err != nil {
+	if err := c.book.readPage(tx, span{c.lo, last}); err != nil {
 		return err
 	}
 	e := entries{journal: c.r.o.Journal}

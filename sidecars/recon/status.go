@@ -138,7 +138,7 @@ func (r *Recon) Status(ctx context.Context) (Status, error) {
 		Lag:                   head - min(cursor, head),
 		External:              outside.bookings,
 		ExternalUnmatched:     outside.bookings - outside.confirmed + outside.absent,
-		LastSweepMillis:       max(b.sweptMillis, r.lastSweep.Load()),
+		LastSweepMillis:       ownTime(&r.lastSweep, b.sweptMillis),
 		LastOrphanSweepMillis: b.orphansSweptMillis,
 	}, nil
 }

@@ -16,9 +16,8 @@ import (
 // it ensures that the transition happens once.
 //
 // $1 is the time of the settlement in epoch milliseconds, $2 the date of that time in the
-// calendar's zone, $3 the most rows, $4 store.FirstVoid: trades that were given up do not settle,
-// and each batch reads past those that are due. Oldest dates come first, so a backlog settles in
-// order.
+// calendar's zone, $3 the most rows. Trades that were given up do not settle; the index of what is
+// due is without them. Oldest dates come first, so a backlog settles in order.
 const (
 	sweepSQLite = settleSQL + ` where status = 'Processing' and id in (` + dueSQL +
 		` and date(settlement_date) = settlement_date` + oldestSQL + `)`
@@ -28,10 +27,9 @@ const (
 
 	settleSQL = `update trades set status = 'Settled',
 	updated_at = case when updated_at > $1 then updated_at else $1 end`
-	// A date that was edited and is no date any more is never due; reconciliation reports its row. The
-	// sign keeps the index of trade_seq from being used.
-	dueSQL = `select id from trades where status = 'Processing' and settlement_date between ` +
-		`'0001-01-01' and $2 and +trade_seq < $4`
+	// A date that was edited and is no date any more is never due; reconciliation reports its row.
+	dueSQL = `select id from trades where ` + store.Due +
+		` and settlement_date between '0001-01-01' and $2`
 	oldestSQL = ` order by settlement_date limit $3`
 )
 
@@ -116,8 +114,7 @@ func (s *Settlement) batch(ctx context.Context) (moved int, err error) {
 			sql = sweepPostgres
 		}
 		var err error
-		rows, err = tx.Exec(sql, now, s.o.Calendar.LocalDate(now), s.o.BatchRows,
-			int64(store.FirstVoid))
+		rows, err = tx.Exec(sql, now, s.o.Calendar.LocalDate(now), s.o.BatchRows)
 		if err != nil {
 			return err
 		}

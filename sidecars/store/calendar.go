@@ -50,8 +50,9 @@ func (t *Tx) SettlementDays(accounts []uint32, from, to Date) (days []Settlement
 // settlementDays is the statement of SettlementDays: rows of date, part and count, ordered by date
 // and part. Part 0 counts what is due, 1 all that has settled, 2 those of part 1 that were settled
 // by hand: SettlementDays subtracts part 2 from part 1, so part 1 must come first. Parts 0 and 1
-// count every row from their indexes alone, and subtract the rows that were given up, which the
-// index of trade_seq finds. One statement is one moment, on both databases.
+// are counted from their indexes alone. The index of part 1 has the rows that were given up too:
+// they are subtracted, and the index of trade_seq finds them. One statement is one moment, on both
+// databases.
 func (t *Tx) settlementDays(accounts []uint32, from, to Date) (sql string, args []any) {
 	args = []any{from, to}
 	scope := ""
@@ -65,11 +66,10 @@ func (t *Tx) settlementDays(accounts []uint32, from, to Date) (sql string, args 
 			"where %s and settlement_date between $1 and $2%s group by settlement_date",
 			part, count, which, scope))
 	}
-	for part, status := range []string{"Processing", "Settled"} {
-		add(part, "count(*)", "status = '"+status+"'")
-		// The indexes of a status have no trade_seq: this text keeps them from being used.
-		add(part, "-count(*)", fmt.Sprintf("'' || status = '%s' and trade_seq >= %d", status, FirstVoid))
-	}
+	add(0, "count(*)", Due)
+	add(1, "count(*)", "status = 'Settled'")
+	// The index of what has settled has no trade_seq: this text keeps it from being used.
+	add(1, "-count(*)", fmt.Sprintf("'' || status = 'Settled' and trade_seq >= %d", FirstVoid))
 	add(2, "count(*)", fmt.Sprintf("status = 'Settled' and trade_seq in "+
 		"(select trade_seq from settlement_forces where trade_seq < %d)", FirstVoid))
 	return "select settlement_date, part, cast(sum(n) as bigint) from (" +

@@ -73,6 +73,13 @@ const (
 	FirstVoid     uint64 = 1<<62 + 1
 )
 
+// Due is the SQL condition of the trades that are still to be settled. Those that were given up,
+// from FirstVoid on, never are.
+//
+// It is the condition of the index trades_to_settle. A database uses that index where a statement
+// has the same condition with the same number in its text, not as an argument.
+const Due = "status = 'Processing' and trade_seq < 4611686018427387905"
+
 // externalPrefix begins the id of every booking from outside, and maxExternal is the most
 // characters behind it.
 const (
