@@ -77,6 +77,9 @@ func GiveUp(ctx context.Context, db *store.DB, j Journal, head uint64,
 	}
 	done.Kept = kept.TradeSeq
 	err = db.Write(ctx, func(tx *store.Tx) error {
+		if err := tx.Unlimited(); err != nil { // the rows may be many
+			return err
+		}
 		if _, err := tx.HoldCursor(cursorTrades); err != nil {
 			return err
 		}

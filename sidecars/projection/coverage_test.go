@@ -69,6 +69,30 @@ func TestGivenUpRowsMakeRoomForOthers(t *testing.T) {
 	})
 }
 
+// TestGivingUpTakesAnyTime: the server does not limit the statement that moves the rows.
+func TestGivingUpTakesAnyTime(t *testing.T) {
+	random := seeded(t)
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		h := newHistory(random, 20)
+		drain(t, New(options(h, db)))
+		limit := "select '0'"
+		if db.Dialect() == store.Postgres {
+			limit = "select current_setting('statement_timeout')"
+		}
+		done := must.Get(GiveUp(t.Context(), db, h.forked(5), 5, func(tx *store.Tx, _ uint64) error {
+			return tx.Query(limit, func(r *store.Row) error {
+				if got := r.Text(0); got != "0" {
+					t.Errorf("a statement may take %s", got)
+				}
+				return nil
+			})
+		}))(t)
+		if done.Rows != 15 {
+			t.Errorf("%d rows, want 15", done.Rows)
+		}
+	})
+}
+
 // TestGivenUpTradesAreNotSettledByHand: a settlement by hand of a given-up trade does not settle
 // the trade that gets its id. Those of kept trades and of bookings from outside stay.
 func TestGivenUpTradesAreNotSettledByHand(t *testing.T) {

@@ -18,7 +18,9 @@
 //     the server's setting decides.
 //   - The database may be away, locked or full at any time. Every call then ends with
 //     ErrUnavailable within a bounded time, nothing panics, and a later call connects again by
-//     itself. A commit with an unknown outcome is an error as well: callers are idempotent.
+//     itself. Transactions that are Unlimited, and callers that wait for a migration, are bounded
+//     by their contexts alone. A commit with an unknown outcome is an error as well: callers are
+//     idempotent.
 //   - The embedded migrations define the schema. A migration is refused by name (ErrMigration) when
 //     its text changed after it was applied, or when this build does not know it.
 //   - A DB that is bound to a history (Bind) reads and writes only a database that carries the mark

@@ -19,6 +19,38 @@ func SetPlan(d *DB, files fs.FS) (err error) {
 	return err
 }
 
+// AroundWrites has around run each write transaction of d, with the context of the call.
+func AroundWrites(d *DB, around func(ctx context.Context, run func() error) error) {
+	d.engine = aroundWrites{d.engine, around}
+}
+
+type aroundWrites struct {
+	engine
+	around func(context.Context, func() error) error
+}
+
+func (e aroundWrites) write(ctx context.Context, fn func(*Tx) error) error {
+	return e.around(ctx, func() error { return e.engine.write(ctx, fn) })
+}
+
+// NoPatience leaves a statement no time until restore, unless its transaction is unlimited.
+func NoPatience(d *DB) (restore func()) {
+	e := d.engine
+	if around, ok := e.(aroundWrites); ok {
+		e = around.engine
+	}
+	pg, ok := e.(*pgEngine)
+	if !ok {
+		return func() {}
+	}
+	was := pg.limits.stalled
+	pg.limits.stalled = 1
+	return func() { pg.limits.stalled = was }
+}
+
+// MigrationLock is the key of PostgreSQL's lock for migrations.
+const MigrationLock = migrationLock
+
 // MigrationFiles returns the embedded migrations.
 func MigrationFiles() fs.FS { return migrationFiles }
 

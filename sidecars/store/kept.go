@@ -46,6 +46,9 @@ func (t *Tx) WriteKept(w io.Writer) error {
 	enc := json.NewEncoder(out)
 	enc.SetEscapeHTML(false)
 	rows := 0
+	if err := t.Unlimited(); err != nil { // w may be a slow client
+		return err
+	}
 	for i := range keptTables {
 		k := &keptTables[i]
 		head := keptHead{Table: k.name, Columns: strings.Split(k.names(), ", ")}

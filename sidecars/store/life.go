@@ -47,34 +47,61 @@ func (d *DB) enter(ctx context.Context) (context.Context, func(), error) {
 	return ctx, func() { stop(); cancel(nil); d.ops.Done() }, nil
 }
 
-// prepare connects, migrates and claims, once. Other callers wait meanwhile.
+// preparation is one attempt to connect, migrate and claim. err is read when done is closed.
+type preparation struct {
+	done chan struct{}
+	err  error
+}
+
+// prepare waits until the database is connected, migrated and claimed, and begins that unless an
+// attempt is under way.
 //
-// A failure is not kept: the next call tries again. Callers that wait give up when their own
-// context ends. Cost when it is done: one atomic load.
+// The attempt runs on the life of the DB: a caller that gives up ends its own wait alone, so that a
+// migration may take longer than any caller waits. All callers of an attempt get its error; the
+// next call tries again. Cost when it is done: one atomic load. The caller has entered.
 func (d *DB) prepare(ctx context.Context) error {
 	if d.prepared.Load() {
 		return nil
 	}
-	select {
-	case <-d.preparing:
-		defer func() { d.preparing <- struct{}{} }()
-	case <-ctx.Done():
-		return ended(ctx)
-	}
+	d.mu.Lock()
 	if d.prepared.Load() {
+		d.mu.Unlock()
 		return nil
 	}
-	err := d.engine.connect(ctx)
+	p := d.preparing
+	if p == nil {
+		p = &preparation{done: make(chan struct{})}
+		d.preparing = p
+		d.ops.Go(func() { d.attempt(p) })
+	}
+	d.mu.Unlock()
+	select {
+	case <-p.done:
+		return p.err
+	case <-ctx.Done():
+		err := ended(ctx)
+		if ready, detail := d.State(); !ready && !errors.Is(err, ErrClosed) {
+			err = fmt.Errorf("%w: %s", err, detail)
+		}
+		return err
+	}
+}
+
+// attempt connects, migrates and claims.
+func (d *DB) attempt(p *preparation) {
+	err := d.engine.connect(d.life)
 	if err == nil {
-		err = migrate(ctx, d.engine, d.plan, d.log)
+		err = d.migrate(d.life)
 	}
 	if err == nil {
-		err = d.claim(ctx)
+		err = d.claim(d.life)
 	}
-	if err == nil {
-		d.prepared.Store(true)
-	}
-	return d.note(ctx, writing, err)
+	p.err = d.note(d.life, writing, err)
+	d.mu.Lock()
+	d.preparing = nil
+	d.prepared.Store(err == nil)
+	d.mu.Unlock()
+	close(p.done)
 }
 
 // ended returns the error of a call when its context ended before the database answered.

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"log/slog"
 	"path"
 	"regexp"
 	"strconv"
@@ -84,8 +83,10 @@ const migrationLock int64 = 0x6d696772617465
 // time take turns: each looks for missing migrations again once it holds the lock.
 //
 // One transaction each means that a process that ends in the middle leaves a schema of whole
-// migrations, and the next start goes on from there.
-func migrate(ctx context.Context, e engine, plan []migration, log *slog.Logger) error {
+// migrations, and the next start goes on from there. A migration takes as long as its tables need;
+// State names it meanwhile.
+func (d *DB) migrate(ctx context.Context) error {
+	e, plan := d.engine, d.plan
 	for {
 		// The first look takes no lock, so that a start with nothing to apply needs none.
 		missing := -1
@@ -96,12 +97,14 @@ func migrate(ctx context.Context, e engine, plan []migration, log *slog.Logger) 
 		if missing < 0 {
 			return nil
 		}
+		_ = d.note(ctx, writing, fmt.Errorf("store: %w: the schema is being migrated: %s",
+			ErrUnavailable, plan[missing].name))
 		err = e.write(ctx, func(t *Tx) (err error) { missing, err = applyNext(t, plan); return err })
 		if err != nil {
 			return err
 		}
 		if missing >= 0 {
-			log.Info("database migrated", "migration", plan[missing].name)
+			d.log.Info("database migrated", "migration", plan[missing].name)
 		}
 	}
 }
@@ -175,9 +178,15 @@ func relations(t *Tx) (there map[string]bool, err error) {
 // An error of the script that is not ErrUnavailable, such as a table that exists already, becomes
 // ErrMigration: a retry would fail the same way.
 func applyNext(t *Tx, plan []migration) (int, error) {
+	if err := t.Unlimited(); err != nil {
+		return 0, err
+	}
 	if t.dialect == Postgres {
 		// SQLite's BEGIN IMMEDIATE already is such a lock.
 		err := t.Query("select pg_advisory_xact_lock($1)", func(*Row) error { return nil }, migrationLock)
+		if errors.Is(err, ErrLocked) {
+			err = fmt.Errorf("store: the schema is being migrated by another process: %w", err)
+		}
 		if err != nil {
 			return 0, err
 		}

@@ -157,6 +157,7 @@ func (e *pgEngine) begin(ctx context.Context, begin string) (*pgConn, error) {
 // giveBack rolls back an open transaction and keeps the connection when it still works.
 func (e *pgEngine) giveBack(ctx context.Context, c *pgConn) {
 	const idle = 'I' // no transaction is open
+	c.endless = false
 	if !c.raw.IsClosed() && c.raw.PgConn().TxStatus() != idle {
 		// When this fails too, the connection is closed below, and the server rolls back.
 		_ = c.control(context.WithoutCancel(ctx), "rollback")

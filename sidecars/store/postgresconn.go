@@ -14,10 +14,12 @@ import (
 // pgConn is one connection. One goroutine at a time.
 //
 // A connection is in one of three states: idle in the pool, in the hands of one transaction, or
-// closed. The limits of its session are set once, by dial.
+// closed. The limits and forms of its session are set once, by dial.
 type pgConn struct {
 	raw    *pgx.Conn
 	limits *pgLimits // the pool's
+	// endless is set while the transaction has called unlimited.
+	endless bool
 	// cells and copier are kept between statements for their room.
 	cells  pgCells
 	copier tradeCopier
@@ -74,8 +76,24 @@ func (c *pgConn) timed(ctx context.Context, limit time.Duration,
 	return err
 }
 
-// control runs begin, commit or rollback. A commit that the server turned into a rollback is an
-// error.
+// statement is timed with limits.stalled, or without a limit in a transaction that is unlimited.
+func (c *pgConn) statement(ctx context.Context, fn func(context.Context) error) error {
+	if c.endless {
+		return fn(ctx)
+	}
+	return c.timed(ctx, c.limits.stalled, fn)
+}
+
+// unlimited lifts the limits of server and process until the transaction ends.
+func (c *pgConn) unlimited(ctx context.Context) error {
+	err := c.control(ctx, "set local statement_timeout = 0; "+
+		"set local idle_in_transaction_session_timeout = 0")
+	c.endless = err == nil
+	return err
+}
+
+// control runs begin, commit, rollback or what sets the limits of a transaction. A commit that the
+// server turned into a rollback is an error.
 //
 // The server answers ROLLBACK to the commit of a transaction in which a statement has failed, and
 // reports no error.
@@ -96,7 +114,7 @@ func (c *pgConn) exec(ctx context.Context, sql string, args []any) (int64, error
 		return 0, err
 	}
 	var tag pgconn.CommandTag
-	err = c.timed(ctx, c.limits.stalled, func(ctx context.Context) (err error) {
+	err = c.statement(ctx, func(ctx context.Context) (err error) {
 		tag, err = c.raw.Exec(ctx, sql, args...)
 		return c.mark(err)
 	})
@@ -109,13 +127,14 @@ func (c *pgConn) script(ctx context.Context, sql string) error {
 	return err
 }
 
-// query runs each for the rows. limits.stalled covers the whole walk, the time in each included.
+// query runs each for the rows. The limit of statement covers the whole walk, the time in each
+// included.
 func (c *pgConn) query(ctx context.Context, sql string, each func(*Row) error, args []any) error {
 	args, err := pgArgs(args)
 	if err != nil {
 		return err
 	}
-	return c.timed(ctx, c.limits.stalled, func(ctx context.Context) error {
+	return c.statement(ctx, func(ctx context.Context) error {
 		return c.walk(ctx, sql, each, args)
 	})
 }

@@ -19,7 +19,8 @@ import (
 //
 // The order of the values matters: lock is below statement, and statement below stalled, so that a
 // server that works refuses by itself, and its error says what it waited for. Only a server that
-// does not answer at all meets the limits of this process, which cost the connection.
+// does not answer at all meets the limits of this process, which cost the connection. Tx.Unlimited
+// lifts statement, idle and stalled for one transaction.
 type pgLimits struct {
 	lock, statement, idle     time.Duration
 	connect, control, stalled time.Duration // dialling; begin, commit, rollback; any other statement
@@ -62,7 +63,7 @@ func pgConfig(text string) (*pgx.ConnConfig, error) {
 	return config, nil
 }
 
-// dial makes one connection and sets the limits of its session.
+// dial makes one connection and sets the limits and the forms of its session.
 //
 // It takes at most limits.connect, the session's settings included. Every error is ErrUnavailable,
 // a refused password too: an operator may correct it on the server.
@@ -88,8 +89,10 @@ func (e *pgEngine) dial(ctx context.Context) (*pgConn, error) {
 }
 
 // session is what sets the limits that the server enforces on a session, unless the URL sets its
-// own.
+// own. It also sets the form of a date's text, which backups and the records of repairs hold: the
+// server, the database or the role may have another.
 func (e *pgEngine) session() (set string) {
+	set = "set datestyle = 'ISO, YMD'; "
 	for name, limit := range map[string]time.Duration{"lock_timeout": e.limits.lock,
 		"statement_timeout": e.limits.statement, "idle_in_transaction_session_timeout": e.limits.idle} {
 		if e.config.RuntimeParams[name] == "" {

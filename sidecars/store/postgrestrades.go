@@ -34,9 +34,9 @@ const (
 // and when a row exists already the batch is merged instead. A query of the range comes first,
 // because the rows of a failed COPY stay in the table's file until a vacuum.
 //
-// rows has been checked and is not empty. limits.stalled covers all steps together.
+// rows has been checked and is not empty. The limit of statement covers all steps together.
 func (c *pgConn) insertTrades(ctx context.Context, rows []Trade) (inserted int, err error) {
-	err = c.timed(ctx, c.limits.stalled, func(ctx context.Context) (err error) {
+	err = c.statement(ctx, func(ctx context.Context) (err error) {
 		inserted, err = c.insert(ctx, rows)
 		return err
 	})

@@ -200,6 +200,9 @@ func (c *sqliteConn) query(_ context.Context, sql string, each func(*Row) error,
 // rowsPerBreath is how many rows are read between two breaths: some ten microseconds.
 const rowsPerBreath = 16
 
+// unlimited does nothing: no limit ends a statement.
+func (c *sqliteConn) unlimited(context.Context) error { return nil }
+
 // script runs the statements of a migration, which must not end in a comment.
 //
 // They are not kept in the cache, because they never run again.

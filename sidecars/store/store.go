@@ -91,12 +91,12 @@ type DB struct {
 	life context.Context // ends with Close, which ends every call under way too
 	end  context.CancelCauseFunc
 
-	mu     sync.Mutex // guards closed and found; no call joins ops once a Wait has begun
+	mu     sync.Mutex // guards closed, preparing and found; no call joins ops once a Wait has begun
 	closed bool
 	ops    sync.WaitGroup
 
-	preparing chan struct{} // holds a token while no goroutine migrates
-	prepared  atomic.Bool   // all migrations are applied, and the history was claimed; see bound
+	preparing *preparation // the attempt under way; nil when there is none; guarded by mu
+	prepared  atomic.Bool  // all migrations are applied, and the history was claimed; see bound
 
 	held  atomic.Pointer[error] // what the last Hold found; nil before the first
 	found [3]finding            // of the last read, write and hold; guarded by mu
@@ -118,7 +118,7 @@ func Open(o Options) (*DB, error) {
 	if o.BusyTimeout <= 0 {
 		o.BusyTimeout = 5 * time.Second
 	}
-	d := &DB{options: o, log: o.Logger, preparing: make(chan struct{}, 1)}
+	d := &DB{options: o, log: o.Logger}
 	var err error
 	if o.URL == "" {
 		d.dialect = SQLite
@@ -133,7 +133,6 @@ func Open(o Options) (*DB, error) {
 	if d.plan, err = plan(migrationFiles, d.dialect); err != nil {
 		return nil, err
 	}
-	d.preparing <- struct{}{}
 	d.found[writing].trouble = "not connected yet"
 	d.life, d.end = context.WithCancelCause(context.Background())
 	return d, nil
@@ -151,7 +150,8 @@ func (d *DB) Dialect() Dialect { return d.dialect }
 // Ready connects and applies the missing migrations. Once that is done, a call costs nothing unless
 // the last attempt to use the database failed: then it tries an empty write and an empty read.
 //
-// Loops call it while they wait for a database. It blocks as long as a transaction may.
+// Loops call it while they wait for a database. It blocks as long as a transaction or a migration
+// may. A migration goes on when ctx ends.
 func (d *DB) Ready(ctx context.Context) error {
 	ctx, leave, err := d.enter(ctx)
 	if err != nil {

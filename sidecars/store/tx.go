@@ -30,6 +30,8 @@ type conn interface {
 	query(ctx context.Context, sql string, each func(*Row) error, args []any) error
 	// script runs several statements, without arguments; insertTrades takes rows that are checked.
 	script(ctx context.Context, sql string) error
+	// unlimited does what Tx.Unlimited promises.
+	unlimited(ctx context.Context) error
 	insertTrades(ctx context.Context, rows []Trade) (inserted int, err error)
 	// insertSome inserts the first rows: fewer than all while another caller waits for a write lock.
 	insertSome(ctx context.Context, rows []Trade) (done, inserted int, err error)
@@ -79,6 +81,20 @@ func (t *Tx) Query(sql string, each func(*Row) error, args ...any) error {
 		return stopped
 	}
 	return t.fail("query", sql, err)
+}
+
+// Unlimited lets each statement from here to the end of the transaction take any time, and its
+// caller any time between two statements: for one whose work grows with the table, or whose rows go
+// to a client that may be slow.
+//
+// PostgreSQL has such limits, also those that the URL sets; SQLite has none. A wait for a lock
+// stays limited. The end of the context ends a statement as before, and so does a connection that
+// the network has lost.
+func (t *Tx) Unlimited() error {
+	if err := t.usable("unlimited"); err != nil {
+		return err
+	}
+	return t.fail("set", "unlimited", t.conn.unlimited(t.ctx))
 }
 
 // Cursor returns the position of the named follower: 0 when it has not begun.
