@@ -132,8 +132,8 @@ func (in *Installation) compareMembers(c *settings.Config, log *slog.Logger) err
 }
 
 // standAside takes a member that differs from a majority out of service: its requests go to the
-// leader, and its shared-memory sessions and its readers of the feed end. It must not lead: its disk would be every other
-// member's. So it hands the leadership on, as often as it is given it.
+// leader, and its shared-memory sessions and its readers of the feed end. It must not lead: its
+// disk would be every other member's. So it hands the leadership on, as often as it is given it.
 //
 // because is what the comparison found. The member stays out of service until the process is
 // started again. Called at each comparison, it logs the reason once.

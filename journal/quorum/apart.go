@@ -31,9 +31,9 @@ func (n *Node) Apart() error {
 	return nil
 }
 
-// lookForMe asks the others for this disk when no leader is known: an old disk that is started again
-// would else wait for one for ever. It reports that the cluster has replaced this disk. The goroutine
-// of join calls it, for a disk that has a vote or is out.
+// lookForMe asks the others for this disk when no leader is known: an old disk that is started
+// again would else wait for one for ever. It reports that the cluster has replaced this disk. The
+// goroutine of join calls it, for a disk that has a vote or is out.
 func (n *Node) lookForMe() (replaced bool) {
 	var err error
 	if _, leader := n.raft.LeaderWithID(); leader == "" {

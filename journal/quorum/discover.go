@@ -166,8 +166,8 @@ func (n *Node) join() {
 	}
 }
 
-// out reports that this disk has learned from the log that it is no part of the cluster any more. One
-// that joins is a part of it as soon as it knows of one.
+// out reports that this disk has learned from the log that it is no part of the cluster any more.
+// One that joins is a part of it as soon as it knows of one.
 func (n *Node) out() bool {
 	all := n.servers()
 	return len(all) > 0 &&

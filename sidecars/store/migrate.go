@@ -216,8 +216,8 @@ func applyNext(t *Tx, plan []migration) (int, error) {
 
 // refused returns the error of a schema that cannot be used.
 //
-// It is ErrUnavailable as well, so that callers wait and report instead of ending: an operator may
-// repair the database while the process runs.
+// It is ErrUnavailable as well, so that callers in a running process wait and report instead of
+// ending: an operator may repair the database meanwhile. A start is refused.
 func refused(format string, args ...any) error {
 	return fmt.Errorf("store: %w: %w: "+format,
 		append([]any{ErrUnavailable, ErrMigration}, args...)...)

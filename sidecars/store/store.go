@@ -29,8 +29,9 @@ func (d Dialect) String() string {
 // ErrUnavailable says that the database cannot be reached, is locked, is full or is not migrated.
 // The request is not at fault: the caller may try again later.
 //
-// The rule for every caller: an error that is ErrUnavailable ends in a retry after a pause, any
-// other error is a fault of the statement or of its arguments and would come again.
+// The rule for every caller but a start: an error that is ErrUnavailable ends in a retry after a
+// pause, any other error is a fault of the statement or of its arguments and would come again. A
+// start is refused with ErrMigration and ErrDamaged.
 var ErrUnavailable = errors.New("database is unavailable")
 
 // ErrMigration says that this build cannot use the schema in the database. It comes together with
