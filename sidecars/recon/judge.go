@@ -54,9 +54,9 @@ func judge(old exceptions, f *findings, swept uint64, c clock) (exceptions, chan
 }
 
 // judgeGaps combines the absent runs with the old gaps: an entry that was absent before keeps its
-// first-seen time and counts after the grace. A time that is yet to come is that of a clock that was
-// ahead: it becomes the present, and the entry counts one grace later. Entries outside the span stay
-// as they are.
+// first-seen time and counts after the grace. A time that is yet to come is that of a clock that
+// was ahead: it becomes the present, and the entry counts one grace later. Entries outside the span
+// stay as they are.
 //
 // The first loop keeps the parts of old gaps below the span, the second joins old gaps with absent
 // runs, the third keeps the parts above it.
