@@ -45,12 +45,7 @@ func TestRepairKeepsASettlementByHandThatItWaitsFor(t *testing.T) {
 				done <- outcome{result, err}
 			}()
 			waittest.Until(t, "the repair waits", func() (waits bool, seen any) {
-				err := tx.Query("select count(*) from pg_locks where not granted and "+
-					"pg_backend_pid() = any(pg_blocking_pids(pid))", func(r *store.Row) error {
-					waits = r.Int64(0) > 0
-					return nil
-				})
-				return waits, err
+				return storetest.Awaited(tx)
 			})
 			return nil
 		}))

@@ -84,6 +84,16 @@ func Terminate(t testing.TB, db *store.DB) {
 	}
 }
 
+// Awaited reports whether another session of PostgreSQL waits for a lock of this transaction.
+func Awaited(tx *store.Tx) (waits bool, err error) {
+	err = tx.Query("select exists (select from pg_locks where not granted and "+
+		"pg_backend_pid() = any(pg_blocking_pids(pid)))", func(r *store.Row) error {
+		waits = r.Bool(0)
+		return nil
+	})
+	return waits, err
+}
+
 // Cut opens a fresh PostgreSQL database through a network that can be cut. It fails where there is
 // no PostgreSQL: check Dialects first.
 func Cut(t testing.TB) (*store.DB, *Proxy) {
