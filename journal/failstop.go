@@ -114,17 +114,10 @@ func (f *FailStop) await(call func() error) error {
 	if err := f.latch.Err(); err != nil {
 		return err
 	}
-	done := make(chan error, 1)
-	go func() { done <- call() }()
-	select {
-	case err := <-done:
-		if err == nil {
-			err = f.latch.Err()
-		}
+	if err := f.latch.await(call); err != nil {
 		return err
-	case <-f.latch.dead:
-		return f.latch.Err()
 	}
+	return f.latch.Err()
 }
 
 // Read runs a call that only reads the store, on the caller's goroutine. The caller judges its

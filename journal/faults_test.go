@@ -376,29 +376,38 @@ func TestReplayOfAPoisonedContextEnds(t *testing.T) {
 // TestCallThatIsGivenUpMeetsAClosedStore: after a failure a call is no longer waited for, and the
 // store is closed before it comes to it. That ends the call alone.
 func TestCallThatIsGivenUpMeetsAClosedStore(t *testing.T) {
-	l, ended := newLatch(func(error) {}), make(chan any, 1)
-	db := must.Get(openStore("store", storeOptions(vfs.NewMem(), l, discardLogger{}), l))(t)
-	begun, closed := make(chan struct{}), make(chan struct{})
-	go func() {
-		<-begun
-		_ = l.Poison(syscall.EIO)
-	}()
-	err := l.orPoison(func() error {
-		defer func() {
-			r := recover()
-			ended <- r
-			if r != nil {
-				panic(r)
+	for name, run := range map[string]func(l *latch, call func() error) error{
+		"the journal's store": (*latch).orPoison,
+		"another store": func(l *latch, call func() error) error {
+			return (&FailStop{latch: l}).await(call)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l, ended := newLatch(func(error) {}), make(chan any, 1)
+			db := must.Get(openStore("store", storeOptions(vfs.NewMem(), l, discardLogger{}), l))(t)
+			begun, closed := make(chan struct{}), make(chan struct{})
+			go func() {
+				<-begun
+				_ = l.Poison(syscall.EIO)
+			}()
+			err := run(l, func() error {
+				defer func() {
+					r := recover()
+					ended <- r
+					if r != nil {
+						panic(r)
+					}
+				}()
+				close(begun)
+				<-closed
+				return db.Set([]byte("k"), nil, pebble.Sync)
+			})
+			must.Be(t, err, syscall.EIO)
+			must.OK(t, db.Close())
+			close(closed)
+			if r, _ := (<-ended).(error); !errors.Is(r, pebble.ErrClosed) {
+				t.Fatalf("the store did not refuse the call: %v", r)
 			}
-		}()
-		close(begun)
-		<-closed
-		return db.Set([]byte("k"), nil, pebble.Sync)
-	})
-	must.Be(t, err, syscall.EIO)
-	must.OK(t, db.Close())
-	close(closed)
-	if r, _ := (<-ended).(error); !errors.Is(r, pebble.ErrClosed) {
-		t.Fatalf("the store did not refuse the call: %v", r)
+		})
 	}
 }

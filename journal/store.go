@@ -240,10 +240,15 @@ func closeStore(db *blockStore, l *latch) error {
 // orPoison runs a call that may wait for the store's own goroutines, and stops waiting when one of
 // them has met the failure that ended the journal. The call runs at the usual priority, also for a
 // polite caller: every commit behind a write under way waits for it.
+func (l *latch) orPoison(call func() error) error {
+	return l.await(func() error { return guard(call) })
+}
+
+// await is orPoison for a call that is not to be ended by a fatal message.
 //
 // A call that is no longer waited for may find the store closed, at which the store panics. After a
 // failure that ends the call, not the process, which has a line to write and an exit code to give.
-func (l *latch) orPoison(call func() error) error {
+func (l *latch) await(call func() error) error {
 	done := make(chan error, 1)
 	go func() {
 		defer func() {
@@ -253,7 +258,7 @@ func (l *latch) orPoison(call func() error) error {
 				panic(r)
 			}
 		}()
-		done <- guard(call)
+		done <- call()
 	}()
 	select {
 	case err := <-done:

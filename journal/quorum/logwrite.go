@@ -258,6 +258,8 @@ func (s *logStore) syncAnchor() error {
 // Set stores a value of the library's, its term or its vote, synced. A failure poisons: a vote that
 // may or may not be on disk must not be given.
 func (s *logStore) Set(key, value []byte) error {
+	s.write <- struct{}{} // a close waits for it
+	defer func() { <-s.write }()
 	if err := s.usable(); err != nil {
 		return err
 	}
