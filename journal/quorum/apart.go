@@ -59,7 +59,7 @@ func (n *Node) lookForMe() (replaced bool) {
 // A member that was suspended may still take itself for the leader, so the newest term counts.
 func (n *Node) missing() error {
 	var s *Status
-	for _, one := range n.askAll() {
+	for _, one := range n.askOthers() {
 		if one != nil && one.Role == raft.Leader.String() && len(one.Servers) > 0 &&
 			(s == nil || one.Term > s.Term) {
 			s = one

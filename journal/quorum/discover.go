@@ -219,15 +219,25 @@ func (n *Node) tryJoin() string {
 // askAll asks every member for its status at once, in the order of the list; nil for one that does
 // not answer, or answers as another member. It takes at most askTimeout.
 func (n *Node) askAll() []*Status {
+	all := n.askOthers()
+	for i, m := range n.o.Members {
+		if m.ID == n.o.Member {
+			s := n.Status()
+			all[i] = &s
+		}
+	}
+	return all
+}
+
+// askOthers is askAll without this member, whose place is nil.
+func (n *Node) askOthers() []*Status {
 	all := make([]*Status, len(n.o.Members))
 	var asking sync.WaitGroup
 	for i, m := range n.o.Members {
+		if m.ID == n.o.Member {
+			continue
+		}
 		asking.Go(func() {
-			if m.ID == n.o.Member {
-				s := n.Status()
-				all[i] = &s
-				return
-			}
 			if s, err := n.ask(m.Raft, question{Ask: askStatus}); err == nil && s.Member == m.ID {
 				all[i] = &s
 			}
