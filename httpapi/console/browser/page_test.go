@@ -48,20 +48,21 @@ func chromium(t *testing.T) string {
 	return ""
 }
 
+// starts is how often a browser is started that ends before it has shown anything, which chromium
+// does once in some hundred starts on a busy machine.
+const starts = 3
+
 // open starts a browser with a fresh profile.
 func open(t *testing.T) *page {
 	t.Helper()
-	ctx, cancel := chromedp.NewExecAllocator(context.Background(),
-		chromedp.ExecPath(chromium(t)), chromedp.Headless, chromedp.NoSandbox, chromedp.DisableGPU,
-		chromedp.NoFirstRun, chromedp.Flag("disable-background-networking", true),
-		chromedp.Flag("disable-component-update", true), chromedp.Flag("disable-sync", true),
-		chromedp.WSURLReadTimeout(patience), chromedp.UserDataDir(t.TempDir()))
-	t.Cleanup(cancel)
-	ctx, cancel = chromedp.NewContext(ctx)
-	t.Cleanup(cancel)
-	p := &page{t: t, ctx: ctx, hosts: map[string]bool{}}
-	if err := chromedp.Listen(ctx, p.hear); err != nil { // it also starts the browser
-		t.Fatal(err)
+	var p *page
+	for n := 1; p == nil; n++ {
+		var err error
+		if p, err = started(t); err != nil && n == starts {
+			t.Fatal(err)
+		} else if err != nil {
+			t.Logf("start %d of a browser: %v", n, err)
+		}
 	}
 	for _, enable := range []func() error{
 		func() error { return call(p, network.Enable, network.EnableParams{}) },
@@ -74,6 +75,24 @@ func open(t *testing.T) *page {
 	}
 	p.size(1280, 800)
 	return p
+}
+
+// started starts a browser once. After an error there is no page.
+func started(t *testing.T) (*page, error) {
+	t.Helper()
+	ctx, cancel := chromedp.NewExecAllocator(context.Background(),
+		chromedp.ExecPath(chromium(t)), chromedp.Headless, chromedp.NoSandbox, chromedp.DisableGPU,
+		chromedp.NoFirstRun, chromedp.Flag("disable-background-networking", true),
+		chromedp.Flag("disable-component-update", true), chromedp.Flag("disable-sync", true),
+		chromedp.WSURLReadTimeout(patience), chromedp.UserDataDir(t.TempDir()))
+	t.Cleanup(cancel)
+	ctx, cancel = chromedp.NewContext(ctx)
+	t.Cleanup(cancel)
+	p := &page{t: t, ctx: ctx, hosts: map[string]bool{}}
+	if err := chromedp.Listen(ctx, p.hear); err != nil { // it also starts the browser
+		return nil, err
+	}
+	return p, nil
 }
 
 func call[P, R any](p *page, c cdp.Command[P, R], params P) error {
