@@ -216,26 +216,28 @@ func replay(ctx context.Context, db *blockStore, seed [chainBytes]byte, from, to
 		cancel()
 		a.drain()
 	}()
+	var err error
 	end := from - 1
 	for d := range a.ready {
-		err := ctx.Err()
-		if err == nil {
+		if err = ctx.Err(); err == nil {
 			d.cut(from, to)
 			end = d.first + uint64(len(d.commands)) - 1
 			err = fn(d)
 		}
 		if err != nil {
-			cancel()
-			a.drain()
-			a.join()
-			return err
+			break
 		}
 		a.free <- d
 	}
+	if err == nil {
+		err = ctx.Err()
+	}
+	cancel()
+	a.drain()
 	a.join()
 	switch {
-	case ctx.Err() != nil:
-		return ctx.Err()
+	case err != nil:
+		return err
 	case a.err != nil:
 		return a.err
 	case end < to:

@@ -2,7 +2,6 @@ package store_test
 
 import (
 	"errors"
-	"net/url"
 	"strings"
 	"testing"
 
@@ -63,12 +62,7 @@ func TestASchemaIsHeldByItself(t *testing.T) {
 		o := storetest.Options(t, store.Postgres)
 		first := storetest.OpenWith(t, o)
 		storetest.Edit(t, first, "create schema other")
-		at := must.Get(url.Parse(o.URL))(t)
-		q := at.Query()
-		q.Set("search_path", "other")
-		at.RawQuery = q.Encode()
-		o.URL = at.String()
-		second := storetest.OpenWith(t, o)
+		second := storetest.OpenWith(t, storetest.WithParameters(t, o, "search_path", "other"))
 		must.OK(t, first.Hold(t.Context()))
 		must.OK(t, second.Hold(t.Context()))
 	})

@@ -30,12 +30,8 @@ func impatient(t *testing.T, d store.Dialect) store.Options {
 	t.Helper()
 	o := storetest.Options(t, d)
 	if d == store.Postgres {
-		at := must.Get(url.Parse(o.URL))(t)
-		q := at.Query()
-		q.Set("statement_timeout", "60000")
-		q.Set("idle_in_transaction_session_timeout", "60000")
-		at.RawQuery = q.Encode()
-		o.URL = at.String()
+		o = storetest.WithParameters(t, o, "statement_timeout", "60000",
+			"idle_in_transaction_session_timeout", "60000")
 	}
 	return o
 }
@@ -132,11 +128,8 @@ func TestAMigrationOfAnotherProcessIsNamed(t *testing.T) {
 		o := storetest.Options(t, store.Postgres)
 		other := storetest.OpenWith(t, o)
 		storetest.Edit(t, other, "create schema waiting")
-		at := must.Get(url.Parse(o.URL))(t)
-		q := at.Query()
-		q.Set("search_path", "waiting")
-		at.RawQuery = q.Encode()
-		db := unmigrated(t, store.Options{URL: at.String(), BusyTimeout: 20 * time.Millisecond},
+		o = storetest.WithParameters(t, o, "search_path", "waiting")
+		db := unmigrated(t, store.Options{URL: o.URL, BusyTimeout: 20 * time.Millisecond},
 			map[string]string{"0001_one.sql": "create table one (n bigint)"})
 		write(t, other, func(tx *store.Tx) error {
 			err := tx.Query("select pg_advisory_xact_lock($1)", func(*store.Row) error { return nil },

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"hash/fnv"
+	"net/url"
 	"sync"
 	"testing"
 	"time"
@@ -88,6 +89,20 @@ func OpenWith(t testing.TB, o store.Options) *store.DB {
 	})
 	must.OK(t, db.Ready(within(t)))
 	return db
+}
+
+// WithParameters returns options with parameters added to the URL of a PostgreSQL server, a name and
+// a value each.
+func WithParameters(t testing.TB, o store.Options, pairs ...string) store.Options {
+	t.Helper()
+	at := must.Get(url.Parse(o.URL))(t)
+	q := at.Query()
+	for ; len(pairs) > 0; pairs = pairs[2:] {
+		q.Set(pairs[0], pairs[1])
+	}
+	at.RawQuery = q.Encode()
+	o.URL = at.String()
+	return o
 }
 
 // Edit changes rows by hand, through connections of its own. While another session holds the lock,
