@@ -29,7 +29,7 @@ func (b *Broker) options() []nats.Option {
 		nats.RetryOnFailedConnect(true),
 		nats.MaxReconnects(-1),
 		nats.IgnoreAuthErrorAbort(), // a wrong password may be corrected on the server
-		nats.CustomReconnectDelay(reconnectDelay),
+		nats.CustomReconnectDelay(b.beforeRetry),
 		// Nothing is buffered while there is no connection: the publisher gets an error, and no message
 		// arrives long after its publisher gave it up.
 		nats.ReconnectBufSize(-1),
@@ -46,7 +46,7 @@ func (b *Broker) options() []nats.Option {
 	}
 }
 
-// reconnectDelay tells nats.go how long to wait after this many rounds through the list of servers.
+// reconnectDelay is the pause of nats.go after this many rounds through the list of servers.
 //
 // 100, 200, 400, 500 ms, and 500 from then on.
 func reconnectDelay(rounds int) time.Duration {

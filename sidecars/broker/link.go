@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -86,7 +87,7 @@ func (b *Broker) dial() (<-chan struct{}, error) {
 // here is one of configuration, and every later call returns ErrUnavailable.
 func (b *Broker) connect() {
 	defer close(b.dialed)
-	urls, options := b.urls, b.options()
+	urls, options, before := b.urls, b.options(), b.state.Load()
 	if b.embedded != nil {
 		urls = "nats://embedded:4222" // a name only: InProcessServer makes the connection
 		options = append(options, nats.InProcessServer(b.embedded))
@@ -116,8 +117,9 @@ func (b *Broker) connect() {
 	b.mu.Unlock()
 	if conn.IsConnected() {
 		b.connected(conn)
-	} else {
-		b.notConnected(conn.LastError())
+	} else if b.embedded == nil {
+		// refused gets the cause of the first attempt, in another goroutine that may have run by now.
+		b.state.CompareAndSwap(before, &state{detail: b.away(nats.ErrNoServers)})
 	}
 	for _, s := range early {
 		s.begin(conn)
@@ -170,8 +172,23 @@ func (b *Broker) lose() {
 	b.turned = make(chan struct{})
 }
 
-// refused runs after every failed attempt to reconnect; nats.go calls it.
+// refused runs when the first attempt fails, and when a later one gets no connection; nats.go calls
+// it. beforeRetry learns of a server that takes the connection and then refuses the client.
 func (b *Broker) refused(_ *nats.Conn, err error) { b.notConnected(err) }
+
+// beforeRetry runs before nats.go pauses ahead of another round through the list of servers, and
+// returns the pause. An error that is still there is a refusal of the last round.
+func (b *Broker) beforeRetry(rounds int) time.Duration {
+	b.mu.Lock()
+	conn := b.conn
+	b.mu.Unlock()
+	if conn != nil {
+		if err := conn.LastError(); err != nil {
+			b.notConnected(err)
+		}
+	}
+	return reconnectDelay(rounds)
+}
 
 // notConnected shows an external server that is away in State.
 func (b *Broker) notConnected(err error) {
@@ -181,7 +198,12 @@ func (b *Broker) notConnected(err error) {
 	if err == nil {
 		err = nats.ErrNoServers
 	}
-	b.setState(false, fmt.Sprintf("not connected to %s: %v", b.places, err))
+	b.setState(false, b.away(err))
+}
+
+// away is the detail of State without a connection.
+func (b *Broker) away(cause error) string {
+	return fmt.Sprintf("not connected to %s: %v", b.places, cause)
 }
 
 // asyncError runs for an error outside of a call; nats.go calls it. Such errors are a subscription
