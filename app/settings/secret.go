@@ -38,14 +38,7 @@ func secretFile(path string) ([]byte, error) {
 	return readSecret(path)
 }
 
-// notSecret says why the content of a file is no secret.
-type notSecret string
-
-// Error implements error.
-func (e notSecret) Error() string { return string(e) }
-
-// readSecret reads a file of one secret, without the white space around it. The error is a
-// notSecret when the file can be read and holds none.
+// readSecret reads a file of one secret, without the white space around it.
 func readSecret(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -60,13 +53,12 @@ func readSecret(path string) ([]byte, error) {
 		return nil, fmt.Errorf("secret: read %s: %w", path, Cause(err))
 	}
 	if bytes.HasPrefix(content, []byte("\ufeff")) { // it would be a part of the secret, unseen
-		return nil, notSecret(fmt.Sprintf("secret: %s begins with a byte order mark: save it without one",
-			path))
+		return nil, fmt.Errorf("secret: %s begins with a byte order mark: save it without one", path)
 	}
 	content = bytes.TrimSpace(content)
 	if len(content) < gate.MinSecretBytes || len(content) > maxSecretBytes {
-		return nil, notSecret(fmt.Sprintf("secret: %s holds %d bytes, want %d to %d",
-			path, len(content), gate.MinSecretBytes, maxSecretBytes))
+		return nil, fmt.Errorf("secret: %s holds %d bytes, want %d to %d",
+			path, len(content), gate.MinSecretBytes, maxSecretBytes)
 	}
 	return content, nil
 }

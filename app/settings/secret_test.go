@@ -140,8 +140,8 @@ func TestMasterSecretByProfile(t *testing.T) {
 	}
 }
 
-// TestSecretFileOfASetting: the first line signs, the second is accepted too, and what is no secret
-// is refused with the setting's name, as an invalid setting.
+// TestSecretFileOfASetting: the first line signs, the second is accepted too, and what is no secret,
+// or no file, is refused with the setting's name, as an invalid setting.
 func TestSecretFileOfASetting(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "keys")
 	a, b := strings.Repeat("a", 32), strings.Repeat("b", 32)
@@ -159,5 +159,10 @@ func TestSecretFileOfASetting(t *testing.T) {
 			want > 0 && (err != nil || len(got) != want || string(got[0]) != a) {
 			t.Errorf("%q: %q, %v", text, got, err)
 		}
+	}
+	missing := mustConfig(t, "auth.jwt.secret-file", path+"s")
+	if _, err := missing.JWTSecrets(); Exit(io.Discard, err) != ExitUsage ||
+		!strings.Contains(err.Error(), "auth.jwt.secret-file") {
+		t.Errorf("no file: %v", err)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io/fs"
 
 	"posttrade/matcher/gate"
 )
@@ -23,9 +24,8 @@ func (c *Config) JWTSecret() ([]byte, error) {
 // JWTSecrets are the key that signs access tokens and the former one, if it is still accepted.
 //
 // The first signs and verifies, the second verifies only. The files are read at each call, so
-// SIGHUP can exchange the secret. Errors: a file that cannot be read or that others may read, and
-// a usage error when a secret of the setting's file is shorter than 32 bytes or there are more than
-// two.
+// SIGHUP can exchange the secret. A setting's file that is not there, that others may read, or that
+// has a secret shorter than 32 bytes or more than two is a usage error.
 //
 // When nothing is set, the secret is data.dir/jwt.secret, which the first caller makes.
 func (c *Config) JWTSecrets() ([][]byte, error) {
@@ -38,11 +38,11 @@ func (c *Config) JWTSecrets() ([][]byte, error) {
 		return [][]byte{secret}, err
 	}
 	content, err := readSecret(path)
-	if not := notSecret(""); errors.As(err, &not) {
-		return nil, Usagef("auth.jwt.secret-file: %v", err)
+	if errors.Is(err, fs.ErrPermission) { // the start's refusal has a code for it
+		return nil, fmt.Errorf("auth.jwt.secret-file: %w", err)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("auth.jwt.secret-file: %w", err)
+		return nil, Usagef("auth.jwt.secret-file: %v", err)
 	}
 	list := splitSecrets(content, "\n")
 	for _, s := range list {

@@ -59,9 +59,9 @@ func (c *Client) Feed(ctx context.Context, from string, topics ...string) iter.S
 // feed is when nothing else is sent.
 //
 // The last pair has the error that ended the feed: that of ctx, or one that the same request would
-// get again, such as a *Problem with 401 TOKEN_EXPIRED, or a token that cannot be sent. After 408,
-// 429 and every status from 500 on the feed is asked for again. Data is valid after the loop's next
-// turn.
+// get again, such as a *Problem with 401 TOKEN_EXPIRED or 503 ARCHIVE_NEEDED, or a token that cannot
+// be sent. After 408, 429 and every other status from 500 on the feed is asked for again. Data is
+// valid after the loop's next turn.
 //
 // The loop's body may take its time: what it does not take waits at the server, at most 1 MiB, and
 // then the connection is made again behind the last event. The loop runs on the caller's goroutine;
@@ -93,12 +93,15 @@ func (c *Client) FeedOf(ctx context.Context, q FeedQuery) iter.Seq2[Event, error
 	}
 }
 
+// archiveNeeded is the code, and the reason, of a history that only an operator can bring back.
+const archiveNeeded = "ARCHIVE_NEEDED"
+
 // passing reports an error of a connection that the next one need not meet.
 func passing(err error) bool {
 	var p *Problem
 	if errors.As(err, &p) {
-		return p.Status >= http.StatusInternalServerError || p.Status == http.StatusTooManyRequests ||
-			p.Status == http.StatusRequestTimeout
+		return p.Status >= http.StatusInternalServerError && p.Code != archiveNeeded ||
+			p.Status == http.StatusTooManyRequests || p.Status == http.StatusRequestTimeout
 	}
 	return !errors.Is(err, ErrAnswer) && !errors.Is(err, errUnsendable)
 }
@@ -203,16 +206,21 @@ func (f *feed) note(e *Event) (fresh bool) {
 
 // gone is the error of a stream that the server has ended.
 //
-// A token that is not valid any more is a *Problem with 401, which ends the feed: the next
-// connection would be refused as well. Every other reason is an error after which the feed goes on.
+// A token that is not valid any more and a history that was moved into an archive are a *Problem,
+// which ends the feed: the next connection would be refused as well. Every other reason is an error
+// after which the feed goes on.
 func gone(data []byte) error {
 	var end struct{ Reason string }
 	if err := json.Unmarshal(data, &end); err != nil {
 		return fmt.Errorf("%w: event gone: %w", ErrAnswer, err)
 	}
-	if end.Reason == "TOKEN_EXPIRED" {
+	switch end.Reason {
+	case "TOKEN_EXPIRED":
 		return &Problem{Status: http.StatusUnauthorized, Code: end.Reason,
 			Detail: "the token that the topics ask for is not valid any more"}
+	case archiveNeeded:
+		return &Problem{Status: http.StatusServiceUnavailable, Code: end.Reason,
+			Detail: "the history behind this place was moved into an archive that is not there"}
 	}
 	return fmt.Errorf("client: the server has ended the feed: %s", end.Reason)
 }

@@ -45,7 +45,7 @@ func feeding(t *testing.T, texts ...string) (c *Client, asked func() []string) {
 			return
 		}
 		if code, busy := strings.CutPrefix(texts[n], "!"); busy {
-			w.WriteHeader(map[string]int{"BUSY": 503, "FORBIDDEN": 403,
+			w.WriteHeader(map[string]int{"BUSY": 503, "FORBIDDEN": 403, "ARCHIVE_NEEDED": 503,
 				"TOO_MANY_REQUESTS": 429, "REQUEST_TIMEOUT": 408}[code])
 			_, _ = io.WriteString(w, `{"code":"`+code+`"}`)
 			return
@@ -123,6 +123,9 @@ func TestFeedEnds(t *testing.T) {
 		{"refused", "!FORBIDDEN", "FORBIDDEN", false},
 		{"the token has expired", "event: gone\ndata: {\"reason\":\"TOKEN_EXPIRED\"}\n\n",
 			"TOKEN_EXPIRED", false},
+		{"refused, the history is in an archive", "!ARCHIVE_NEEDED", "ARCHIVE_NEEDED", false},
+		{"the history is in an archive", "event: gone\ndata: {\"reason\":\"ARCHIVE_NEEDED\"}\n\n",
+			"ARCHIVE_NEEDED", false},
 		{"no stream of events", "<html>\n", "", true},
 		{"an end without a reason", "event: gone\ndata: {\n\n", "", true},
 	} {

@@ -89,10 +89,10 @@ func (e *pgEngine) dial(ctx context.Context) (*pgConn, error) {
 }
 
 // session is what sets the limits that the server enforces on a session, unless the URL sets its
-// own. It also sets the form of a date's text, which backups and the records of repairs hold: the
-// server, the database or the role may have another.
+// own. It also sets the form of a date's text, which backups and the records of repairs hold, and
+// that texts are UTF-8: the server, the database or the role may have another.
 func (e *pgEngine) session() (set string) {
-	set = "set datestyle = 'ISO, YMD'; "
+	set = "set datestyle = 'ISO, YMD'; set client_encoding = 'UTF8'; "
 	for name, limit := range map[string]time.Duration{"lock_timeout": e.limits.lock,
 		"statement_timeout": e.limits.statement, "idle_in_transaction_session_timeout": e.limits.idle} {
 		if e.config.RuntimeParams[name] == "" {

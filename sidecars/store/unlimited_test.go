@@ -262,6 +262,25 @@ func TestTextsOfADatabaseWithOtherForms(t *testing.T) {
 	})
 }
 
+// TestTextsOfADatabaseWithAnotherEncoding: the server gets the text that was written, although its
+// sessions read another encoding.
+func TestTextsOfADatabaseWithAnotherEncoding(t *testing.T) {
+	withPostgres(t, func(t *testing.T) {
+		o := storetest.Options(t, store.Postgres)
+		at := must.Get(url.Parse(o.URL))(t)
+		must.OK(t, store.Administer(t.Context(), o.URL, "alter database "+
+			strings.Trim(at.Path, "/")+" set client_encoding = 'LATIN1'"))
+		must.OK(t, storetest.OpenWith(t, o).Read(t.Context(), func(tx *store.Tx) error {
+			return tx.Query("select char_length($1)", func(r *store.Row) error {
+				if n := r.Int64(0); n != 3 {
+					t.Errorf("the server reads %d characters, want 3", n)
+				}
+				return nil
+			}, "Zoë")
+		}))
+	})
+}
+
 // dated returns the lines of kept rows with a date, in whatever form.
 func dated(text string) (lines []string) {
 	for line := range strings.Lines(text) {
