@@ -44,8 +44,8 @@
 //	seq-<N>.announced            the two artifacts in that form: they were announced while an earlier
 //	                             marker was open. A start does not announce them again.
 //
-// The cut's contractMultiplier is the engine's own, which is 1 unless something else was restored;
-// its contractId is the number alone, as in a snapshot.
+// The cut's contractMultiplier is the engine's own, which is 1: no command sets another. Its
+// contractId is the number alone, as in a snapshot.
 //
 // # Numbers
 //

@@ -38,7 +38,8 @@ export default function Positions() {
         ...(limits ? [
           { label: 'Position limit', show: (p) => html`<${Used} value=${p.quantity} limit=${limit(p, 'maxPositionQuantity')} />` },
           { label: 'Concentration limit', show: (p) => html`<${Used} value=${p.quantity * p.averageCost} limit=${limit(p, 'maxConcentrationNotional')} />` },
-        ] : [])]} /><//>`}
+        ] : [])]} />
+      ${limits && html`<p class="note">The position as it is, at its average cost. POSITION_LIMIT and CONCENTRATION_LIMIT count the open orders of the side too, at the price that an order is judged at.</p>`}<//>`}
     <${Failure} error=${creditError && creditError.status ? creditError : null} what="The credit" />
     ${(credit || !creditError) && html`<${Card} title="Credit used" aside=${cut(credit)}><${Credit} rows=${credit?.items} empty="No account uses credit." />
       <p class="note">The larger of purchases less sales and sales less purchases, each with what the open orders of its side could still trade: what CREDIT_LIMIT compares.</p><//>`}
