@@ -65,6 +65,7 @@ func runBackup(args []string, stdout, stderr io.Writer) int {
 		if err != nil {
 			return err
 		}
+		from.JournalOnly = journalOnly
 		o := backup.Options{Since: since, Build: settings.Version(), Now: time.Now,
 			JournalOnly: journalOnly}
 		return makeBackup(ctx, f.rest[0], o, from, stdout, stderr)
@@ -152,7 +153,7 @@ func checkBackups(dirs []string, stdout io.Writer) error {
 //
 // Of the server on data.dir only its own certificate is accepted (feeds.Pinned); of one elsewhere
 // the certificate is judged by the system's authorities.
-func backupSource(c *settings.Config, server, tokenFile string) (backup.Contents, error) {
+func backupSource(c *settings.Config, server, tokenFile string) (*backups.Remote, error) {
 	token := backupToken(c, tokenFile)
 	if server != "" {
 		if !strings.HasPrefix(server, "http://") && !strings.HasPrefix(server, "https://") {
