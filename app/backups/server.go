@@ -244,8 +244,8 @@ func (s *Server) journal(w http.ResponseWriter, r *http.Request, subject string)
 	}
 }
 
-// ended keeps the last stream as that of a backup that has read all it asks for, when the request is
-// one of that backup. An older program does not say which stream it has read.
+// ended keeps the last stream as that of a backup that has read all it asks for, when the request
+// is one of that backup. An older program does not say which stream it has read.
 func (s *Server) ended(r *http.Request) {
 	of := s.rowless.Load()
 	asked := r.Header.Get(streamHeader)

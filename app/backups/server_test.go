@@ -157,8 +157,8 @@ func (cutShort) Tables(context.Context) (io.ReadCloser, string, error) {
 	return nil, "", context.Canceled
 }
 
-// TestABackupCountsWhenAllIsRead: the journal alone is half of a backup, unless it asks for no more.
-// Of two at a time the one whose rows are asked for counts.
+// TestABackupCountsWhenAllIsRead: the journal alone is half of a backup, unless it asks for no
+// more. Of two at a time the one whose rows are asked for counts.
 func TestABackupCountsWhenAllIsRead(t *testing.T) {
 	j := must.Get(journal.Open(filepath.Join(t.TempDir(), "journal"),
 		journal.Options{Fatal: func(err error) { t.Error(err) }}))(t)

@@ -79,8 +79,8 @@ func (in *Installation) tokenMint(c *settings.Config,
 	}}, nil
 }
 
-// readSecrets reads the secrets of the tokens again, and reports whether any is another one. After an
-// error those before stay.
+// readSecrets reads the secrets of the tokens again, and reports whether any is another one. After
+// an error those before stay.
 //
 // All secrets are read before the first one is exchanged. From then on tokens of a secret that is
 // gone are refused; the former secret of a pair still verifies.

@@ -90,8 +90,8 @@ type RestoreOptions struct {
 //   - chain is what Chain returned: at least one manifest. Directories behind the one that holds To
 //     are not read, and From does not name them.
 //
-//   - The rows are those of the newest backup that was used and has some, also when To is before its
-//     end.
+//   - The rows are those of the newest backup that was used and has some, also when To is before
+//     its end.
 //
 //   - Cost: every byte is read and verified once, and the journal is written once. Blocks; one
 //     goroutine.
