@@ -30,7 +30,7 @@ func AcceptHistory(ctx context.Context, dir string, o VerifyOptions) (r Report, 
 		o.FS = vfs.Default
 	}
 	if o.boot == "" {
-		o.boot = bootID()
+		o.boot = BootID()
 	}
 	if err := existing(o.FS, dir); err != nil {
 		return r, err

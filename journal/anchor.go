@@ -92,8 +92,9 @@ type anchor struct {
 	synced  atomic.Uint64 // writer: Sync. The input sequence that the last Sync made durable
 }
 
-// bootID names this run of the operating system; empty when it has no name.
-func bootID() string {
+// BootID names this run of the operating system; empty when it has no name, or hides it. In mode
+// "os" a start without it cannot tell what the last process had acknowledged.
+func BootID() string {
 	b, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
 		return ""

@@ -100,7 +100,7 @@ func (o *Options) defaults() error {
 		o.Fatal = exit
 	}
 	if o.boot == "" {
-		o.boot = bootID()
+		o.boot = BootID()
 	}
 	if o.tailShape == (tailShape{}) {
 		o.tailShape = defaultTail(o.Durability == DurabilityFsync)

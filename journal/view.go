@@ -289,7 +289,7 @@ func openView(dir string, o *VerifyOptions) (_ *storeView, err error) {
 		o.FS = vfs.Default
 	}
 	if o.boot == "" {
-		o.boot = bootID()
+		o.boot = BootID()
 	}
 	if err := existing(o.FS, dir); err != nil {
 		return nil, err

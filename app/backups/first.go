@@ -117,12 +117,17 @@ func (f *First) Load(ctx context.Context) error {
 		}
 		has = true
 		put, err = tx.ReadKept(rows, f.origin.TradeSequence)
-		return errors.Join(err, rows.Close())
+		if err = errors.Join(err, rows.Close()); err == nil && put && f.origin.RowsOlder() {
+			// Since these rows the journal may have got what waits in them.
+			err = tx.SeekActs(f.origin.RowsSequence + 1)
+		}
+		return err
 	})
 	if err == nil {
 		f.loaded = true
 		close(f.back)
-		f.Log.Info("restored: rows that no journal gives again", "inBackup", has, "putBack", put)
+		f.Log.Info("restored: rows that no journal gives again", "inBackup", has, "putBack", put,
+			"of", f.origin.RowsFrom, "older", f.origin.RowsOlder())
 	}
 	return err
 }

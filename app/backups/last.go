@@ -12,7 +12,8 @@ import (
 	"posttrade/ring/disk"
 )
 
-// lastFile is the file of data.dir that has the last stream which a backup has read to its end.
+// lastFile is the file of data.dir that has the last stream of a backup which has read all it asks
+// for: the journal and the rows, or with --journal-only the journal.
 //
 // Without it a restart would hide from an operator that backups have stopped.
 const lastFile = "last-backup"
@@ -20,7 +21,7 @@ const lastFile = "last-backup"
 // last is what the file holds, as JSON; the zero value: no backup yet.
 type last struct {
 	Sequence uint64 `json:"sequence"` // the last command in the stream
-	At       int64  `json:"at"`       // when the stream ended, epoch seconds
+	At       int64  `json:"at"`       // when all was read, epoch seconds
 }
 
 // record is the last stream, in memory and in the file. Any goroutine.
@@ -55,7 +56,7 @@ func (r *record) read(head uint64) error {
 	return nil
 }
 
-// ended keeps a stream that a backup has read to its end. It counts in memory also when the file
+// ended keeps the stream of a backup that has read all. It counts in memory also when the file
 // cannot be written.
 func (r *record) ended(sequence uint64, now time.Time) error {
 	r.mu.Lock()

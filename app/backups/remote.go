@@ -26,6 +26,11 @@ type Remote struct {
 	// Makes a bearer token for each request, because a long backup can outlive one.
 	token  func() (string, error)
 	client http.Client
+	// JournalOnly says that Tables is not called: the server counts the backup when it has sent the
+	// journal. It is set before the first call.
+	JournalOnly bool
+	// number is that of the last stream; "" before it.
+	number string
 }
 
 // NewRemote returns a source. token is called for every request.
@@ -67,6 +72,7 @@ func (r *Remote) Journal(ctx context.Context, genesis string,
 	if err != nil {
 		return nil, err
 	}
+	r.number = answer.Header.Get(streamHeader)
 	return &stream{ReadCloser: answer.Body, why: func() error {
 		return r.failure(ctx, answer.Header.Get(streamHeader))
 	}}, nil
@@ -143,6 +149,12 @@ func (r *Remote) get(ctx context.Context, path string, query url.Values) (*http.
 		return nil, err
 	}
 	request.Header.Set("Authorization", "Bearer "+token)
+	if r.number != "" {
+		request.Header.Set(streamHeader, r.number)
+	}
+	if r.JournalOnly {
+		request.Header.Set(aloneHeader, "1")
+	}
 	answer, err := r.client.Do(request)
 	if err != nil {
 		return nil, err

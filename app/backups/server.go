@@ -26,13 +26,19 @@ const (
 	FailurePath = "/backup/failure"
 )
 
-// streamHeader is the number of a stream of the journal, and the query of FailurePath.
+// streamHeader is the number of a stream of the journal: in its answer, in the request of the rows
+// that belong to it, and in the query of FailurePath.
 //
 // A stream that has begun has no place for an error, and ends early: then the peer asks why.
 const (
 	streamHeader = "X-Backup-Stream"
 	queryStream  = "stream"
 )
+
+// aloneHeader is set in the request of a journal whose backup leaves out the rows: nothing follows.
+//
+// It is a header, because an older server refuses a query that it does not know.
+const aloneHeader = "X-Backup-Journal-Only"
 
 // whyHeader says why there are no rows (204).
 //
@@ -70,7 +76,15 @@ type Server struct {
 
 	sent    atomic.Uint64 // bytes
 	streams atomic.Uint64 // sent in full since the start
+	// The stream that was sent in full last, and whose rows were not asked for yet; nil: none.
+	rowless atomic.Pointer[whole]
 	last    record
+}
+
+// whole is a stream of the journal that was sent in full.
+type whole struct {
+	stream string // its number
+	head   uint64 // its last command
 }
 
 // failure is why a stream has ended early.
@@ -206,8 +220,9 @@ func (s *Server) journal(w http.ResponseWriter, r *http.Request, subject string)
 	switch {
 	case err == nil:
 		s.streams.Add(1)
-		if err := s.last.ended(head, time.Now()); err != nil {
-			s.o.Logger.Warn("a restart will not know of this backup", "error", err)
+		s.rowless.Store(&whole{stream, head})
+		if r.Header.Get(aloneHeader) != "" {
+			s.ended(r)
 		}
 		s.o.Logger.Info("journal sent to a backup", "subject", subject, "address", r.RemoteAddr,
 			"after", after.InputSeq, "to", head, "bytes", size,
@@ -226,6 +241,19 @@ func (s *Server) journal(w http.ResponseWriter, r *http.Request, subject string)
 		problem(w, http.StatusInternalServerError, "INTERNAL_ERROR", err.Error())
 	default:
 		problem(w, http.StatusServiceUnavailable, "JOURNAL_FAILED", err.Error())
+	}
+}
+
+// ended keeps the last stream as that of a backup that has read all it asks for, when the request
+// is one of that backup. An older program does not say which stream it has read.
+func (s *Server) ended(r *http.Request) {
+	of := s.rowless.Load()
+	asked := r.Header.Get(streamHeader)
+	if of == nil || asked != "" && asked != of.stream || !s.rowless.CompareAndSwap(of, nil) {
+		return
+	}
+	if err := s.last.ended(of.head, time.Now()); err != nil {
+		s.o.Logger.Warn("a restart will not know of this backup", "error", err)
 	}
 }
 
@@ -266,6 +294,7 @@ func (s *Server) tables(w http.ResponseWriter, r *http.Request, _ string) {
 	if db == nil {
 		w.Header().Set(whyHeader, why)
 		w.WriteHeader(http.StatusNoContent)
+		s.ended(r)
 		return
 	}
 	began := false
@@ -285,6 +314,7 @@ func (s *Server) tables(w http.ResponseWriter, r *http.Request, _ string) {
 	})
 	switch {
 	case err == nil:
+		s.ended(r)
 	case began:
 		s.o.Logger.Warn("a backup was cut short", "address", r.RemoteAddr, "error", err)
 		panic(http.ErrAbortHandler)
@@ -303,9 +333,9 @@ func (s *Server) Metrics(emit metric.Emit) {
 	emit("svc_backup_streams_total", "Streams of the journal that backups have read to their end.",
 		true, float64(s.streams.Load()))
 	emit("svc_backup_last_sequence",
-		"The last command in the last stream that a backup has read to its end; 0: none yet.",
+		"The last command in the last backup that has read journal and rows; 0: none yet.",
 		false, float64(last.Sequence))
 	emit("svc_backup_last_seconds",
-		"When a backup has last read a stream to its end, in seconds since 1970; 0: not yet.",
+		"When a backup has last read journal and rows, in seconds since 1970; 0: not yet.",
 		false, float64(last.At))
 }

@@ -149,3 +149,91 @@ func TestABackupOfADamagedJournalSaysWhatIsDamaged(t *testing.T) {
 		}
 	}
 }
+
+// cutShort is a source that is gone before its rows are asked for.
+type cutShort struct{ *Remote }
+
+func (cutShort) Tables(context.Context) (io.ReadCloser, string, error) {
+	return nil, "", context.Canceled
+}
+
+// TestABackupCountsWhenAllIsRead: the journal alone is half of a backup, unless it asks for no
+// more. Of two at a time the one whose rows are asked for counts.
+func TestABackupCountsWhenAllIsRead(t *testing.T) {
+	j := must.Get(journal.Open(filepath.Join(t.TempDir(), "journal"),
+		journal.Options{Fatal: func(err error) { t.Error(err) }}))(t)
+	must.OK(t, j.Create([]byte("genesis")))
+	db := must.Get(store.Open(store.Options{Dir: t.TempDir()}))(t)
+	t.Cleanup(func() { must.OK(t, errors.Join(db.Close(), j.Close())) })
+	grow := func(n uint64) {
+		var b journal.Block
+		c := matcher.NewCommand(matcher.OrderNew)
+		c.InputSeq = n
+		b.Command(&c)
+		must.OK(t, must.Get(j.Append(&b))(t).Wait())
+	}
+	var has *store.DB
+	s := NewServer(ServerOptions{
+		Journal: j, Logger: slog.New(slog.DiscardHandler), Data: t.TempDir(),
+		Database: func() (*store.DB, string) { return has, "none" },
+		Admit:    func(string) (string, bool, bool) { return "ann", true, true },
+	})
+	mux := http.NewServeMux()
+	for pattern, h := range s.Handlers() {
+		mux.Handle(pattern, h)
+	}
+	server := httptest.NewServer(mux)
+	defer server.Close()
+	remote := func() *Remote {
+		return NewRemote(server.URL, func() (string, error) { return "admin", nil }, nil)
+	}
+	write := func(from backup.Contents, alone bool) error {
+		_, err := backup.Write(t.Context(), filepath.Join(t.TempDir(), "b"), from,
+			backup.Options{Now: time.Now, JournalOnly: alone})
+		return err
+	}
+	counted := func(what string, want uint64) {
+		t.Helper()
+		s.turn <- struct{}{} // the handler has returned
+		<-s.turn
+		if got := s.last.get(); got.Sequence != want {
+			t.Errorf("%s: the last backup ends at %d, want %d", what, got.Sequence, want)
+		}
+	}
+	grow(1)
+	if err := write(cutShort{remote()}, false); !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	counted("cut short", 0)
+	must.OK(t, write(remote(), false))
+	counted("without a database", 1)
+	grow(2)
+	has = db
+	must.OK(t, write(remote(), false))
+	counted("with rows", 2)
+	grow(3)
+	alone := remote()
+	alone.JournalOnly = true
+	must.OK(t, write(alone, true))
+	counted("journal only", 3)
+	grow(4)
+	first, second := remote(), remote()
+	read := func(r *Remote) {
+		stream := must.Get(r.Journal(t.Context(), "", journal.Point{}))(t)
+		must.Get(io.Copy(io.Discard, stream))(t)
+		must.OK(t, stream.Close())
+	}
+	rows := func(r *Remote) {
+		rows, _, err := r.Tables(t.Context())
+		must.OK(t, err)
+		must.Get(io.Copy(io.Discard, rows))(t)
+		must.OK(t, rows.Close())
+	}
+	read(first)
+	grow(5)
+	read(second)
+	rows(first)
+	counted("one of two", 3)
+	rows(second)
+	counted("the other", 5)
+}

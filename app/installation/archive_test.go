@@ -73,6 +73,12 @@ func TestArchivedInstallationIsWhole(t *testing.T) {
 	if got := program(t, "inspect", "--at=30", "trades", at, with); !strings.Contains(got, "trd-1") {
 		t.Errorf("inspect across the archive: %s", got)
 	}
+	images := must.Get(filepath.Glob(filepath.Join(data, "journal", "snapshots", "*")))(t)
+	for _, image := range images { // a new snapshot then begins with the first command
+		must.OK(t, os.WriteFile(image, nil, 0o600))
+	}
+	programFails(t, settings.ExitFailed, "journal.archive-dir", "snapshot", at)
+	program(t, "snapshot", at, with)
 	code, line := openFails(t, data)
 	if code != settings.ExitUsage || !strings.Contains(line, "journal.archive-dir") {
 		t.Errorf("a start without the archive: %d %s", code, line)

@@ -228,7 +228,11 @@ func TestBackupOfAMember(t *testing.T) {
 	var want []string
 	for i := range 3 {
 		night, data := filepath.Join(nights, fmt.Sprint(i)), filepath.Join(t.TempDir(), "data")
-		program(t, "backup", append(from(i), night)...)
+		code, out, stderr := apptest.Run("backup", append(from(i), night)...)
+		if code != settings.ExitOK || !strings.Contains(out, "rows       none") ||
+			!strings.Contains(stderr, "warning: the backup has no rows: ") { // there is no database
+			t.Fatalf("exit %d, %s%s", code, out, stderr)
+		}
 		program(t, "restore", night, "--data.dir="+data)
 		lines := export(t, apptest.Program(t), data)
 		if want == nil {
@@ -341,10 +345,19 @@ func TestBackupNeedsAnAdministrator(t *testing.T) {
 		t.Errorf("%s", out)
 	}
 	program(t, "backup", "--check", alone, night)
-	rowless := "--data.dir=" + filepath.Join(t.TempDir(), "rowless")
-	if out := program(t, "restore", alone, rowless); !strings.Contains(out,
-		"rows       none in the last backup (left out)") {
-		t.Errorf("%s", out)
+	in.trade(3)
+	part := night + "-part"
+	program(t, "backup", part, "--since="+night, "--journal-only", "--data.dir="+data)
+	for from, want := range map[string]string{
+		alone:              "rows       none in any backup (left out)",
+		night:              "rows       of " + night + "\n",
+		night + " " + part: "rows       of " + night + ", up to sequence ",
+	} {
+		to := "--data.dir=" + filepath.Join(t.TempDir(), "data")
+		if out := program(t, "restore", append(strings.Fields(from), to)...); !strings.Contains(out,
+			want) {
+			t.Errorf("%s", out)
+		}
 	}
 	stream := filepath.Join(night, "journal.stream")
 	text := must.Get(os.ReadFile(stream))(t)

@@ -133,7 +133,7 @@ func (in *Installation) openEngine(ctx context.Context, c *settings.Config, o en
 		return err
 	}
 	warnOfLimits(c, in.Core.Gate.RiskLimits(), log)
-	logRecovery(log, in.Core)
+	logRecovery(log, in.Core, journal.BootID())
 	if err := in.Core.Journal.Copied(); err != nil {
 		log.Warn("nothing is missing in the journal, but the rest of data.dir may not fit it", "error",
 			err)

@@ -52,6 +52,7 @@ func (r *renewed) read() error {
 // setting needs a restart.
 func (in *Installation) reload(log *slog.Logger) (failed error) {
 	var parts []string
+	secrets := "unchanged" // a credential of systemd is a copy of the start
 	for _, p := range []struct {
 		name  string
 		there bool
@@ -60,7 +61,13 @@ func (in *Installation) reload(log *slog.Logger) (failed error) {
 		{"http.tls-cert", in.listeners.renewed != nil, in.listeners.renewed.read},
 		{"admin.tls-cert", in.listeners.adminRenewed != nil, in.listeners.adminRenewed.read},
 		{"log.level", in.level != nil, in.readLogLevel},
-		{"secrets", true, in.readSecrets},
+		{"secrets", true, func() error {
+			changed, err := in.readSecrets()
+			if changed {
+				secrets = "changed"
+			}
+			return err
+		}},
 	} {
 		if !p.there {
 			continue
@@ -73,7 +80,8 @@ func (in *Installation) reload(log *slog.Logger) (failed error) {
 		}
 	}
 	if len(parts) > 0 {
-		log.Info("reloaded", "parts", strings.Join(parts, " "), "log.level", in.logLevel())
+		log.Info("reloaded", "parts", strings.Join(parts, " "), "secrets", secrets, "log.level",
+			in.logLevel())
 	}
 	return failed
 }

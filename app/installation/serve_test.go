@@ -2,6 +2,7 @@ package installation
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -331,4 +332,23 @@ func sharedData(t *testing.T, name string) string {
 	}
 	t.Logf("no %s in %v: nothing was compared", name, roots)
 	return ""
+}
+
+// TestAHiddenBootIDIsSaid: in mode os it is what tells a lost answer from a power cut. The other
+// modes do without.
+func TestAHiddenBootIDIsSaid(t *testing.T) {
+	for _, c := range []struct {
+		durability, boot string
+		member, said     bool
+	}{
+		{journal.DurabilityOS, "", false, true}, {journal.DurabilityOS, "1a2b", false, false},
+		{journal.DurabilityOS, "", true, false}, {journal.DurabilityFsync, "", false, false},
+	} {
+		var log bytes.Buffer
+		k := &engine.Engine{Options: engine.Options{Durability: c.durability, Member: c.member}}
+		logRecovery(slog.New(slog.NewTextHandler(&log, nil)), k, c.boot)
+		if strings.Contains(log.String(), "hides its boot id") != c.said {
+			t.Errorf("%+v: %s", c, &log)
+		}
+	}
 }

@@ -121,14 +121,18 @@ func serveOnce(ctx context.Context, c *settings.Config, o engine.Options, log *s
 }
 
 // logRecovery logs what the start has found: a warning for each snapshot that was skipped, and one
-// line with the head and the time.
-func logRecovery(log *slog.Logger, k *engine.Engine) {
+// line with the head and the time. boot is journal.BootID.
+func logRecovery(log *slog.Logger, k *engine.Engine, boot string) {
 	r := k.Recovered
 	for _, note := range r.Notes {
 		log.Warn("snapshot passed over", "reason", note)
 	}
 	if r.Room != nil {
 		log.Warn("memory is not made resident ahead of the orders", "error", r.Room)
+	}
+	if k.Options.Durability == journal.DurabilityOS && !k.Options.Member && boot == "" {
+		log.Warn("the system hides its boot id: a start does not notice commands that were lost after "+
+			"their answers", "file", "/proc/sys/kernel/random/boot_id")
 	}
 	log.Info("recovered", "sequence", r.Sequence, "trades", r.TradeSeq, "snapshot", r.Snapshot,
 		"replayed", r.Replayed, "took", r.Took.Round(time.Millisecond), "durability",

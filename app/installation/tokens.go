@@ -1,6 +1,7 @@
 package installation
 
 import (
+	"bytes"
 	"errors"
 	"log/slog"
 	"sync"
@@ -78,26 +79,28 @@ func (in *Installation) tokenMint(c *settings.Config,
 	}}, nil
 }
 
-// readSecrets reads the secrets of the tokens again. After an error those before stay.
+// readSecrets reads the secrets of the tokens again, and reports whether any is another one. After
+// an error those before stay.
 //
 // All secrets are read before the first one is exchanged. From then on tokens of a secret that is
 // gone are refused; the former secret of a pair still verifies.
-func (in *Installation) readSecrets() error {
+func (in *Installation) readSecrets() (changed bool, err error) {
 	c, err := in.listeners.c.Again()
 	if err != nil {
-		return err
+		return false, err
 	}
 	secrets, err := c.JWTSecrets()
 	if err != nil {
-		return err
+		return false, err
 	}
 	master, _, err := c.MasterSecret()
 	if err != nil {
-		return err
+		return false, err
 	}
 	t := &in.tokens
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	changed = !bytes.Equal(t.master, master) || !t.verifiers[0].Holds(secrets)
 	t.master = master
 	var failed error
 	for _, v := range t.verifiers {
@@ -106,7 +109,7 @@ func (in *Installation) readSecrets() error {
 	if s := in.Core.Session; s != nil {
 		failed = errors.Join(failed, s.Renew(secrets[0], secrets[1:]...))
 	}
-	return failed
+	return changed, failed
 }
 
 // replicaTokenLife is how long a replica's own token is valid: one fetch.

@@ -10,6 +10,7 @@ import (
 
 	"posttrade/matcher/gate"
 	"posttrade/ring/must"
+	"posttrade/ring/waittest"
 )
 
 // TestHangupReadsTheSecretsAgain turns a running installation from one secret to the next: while
@@ -24,7 +25,15 @@ func TestHangupReadsTheSecretsAgain(t *testing.T) {
 	put(first)
 	i := install(t, t.TempDir(), "auth.jwt.secret-file", file, "admin.token-guard", "true",
 		"controlfeed.snapshot-auth", "true")
-	log := slog.New(slog.DiscardHandler)
+	var said waittest.Log
+	log := slog.New(slog.NewTextHandler(&said, nil))
+	says := func(want string) {
+		t.Helper()
+		lines := strings.Split(strings.TrimSpace(said.String()), "\n")
+		if last := lines[len(lines)-1]; !strings.Contains(last, " secrets="+want) {
+			t.Errorf("want secrets=%s: %s", want, last)
+		}
+	}
 	signed := func(secret string) string {
 		return gate.Mint([]byte(secret), gate.Claims{Subject: "x", Admin: true}, "", time.Hour,
 			time.Now())
@@ -47,6 +56,9 @@ func TestHangupReadsTheSecretsAgain(t *testing.T) {
 	put(second + "\n" + first)
 	want("without a word", second, 401)
 	must.OK(t, i.reload(log))
+	says("changed")
+	must.OK(t, i.reload(log))
+	says("unchanged")
 	want("both, the new one", second, 200)
 	want("both, the former one", first, 200)
 	put("short")

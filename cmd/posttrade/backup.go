@@ -65,15 +65,17 @@ func runBackup(args []string, stdout, stderr io.Writer) int {
 		if err != nil {
 			return err
 		}
+		from.JournalOnly = journalOnly
 		o := backup.Options{Since: since, Build: settings.Version(), Now: time.Now,
 			JournalOnly: journalOnly}
-		return makeBackup(ctx, f.rest[0], o, from, stdout)
+		return makeBackup(ctx, f.rest[0], o, from, stdout, stderr)
 	}))
 }
 
-// makeBackup writes a backup and prints what it holds.
+// makeBackup writes a backup and prints what it holds. Rows that are missing, and were not to be
+// left out, are a warning: a part of the journal alone is a backup too.
 func makeBackup(ctx context.Context, dir string, o backup.Options, from backup.Contents,
-	stdout io.Writer) error {
+	stdout, stderr io.Writer) error {
 	begun := time.Now()
 	m, err := backup.Write(ctx, dir, from, o)
 	if err != nil {
@@ -81,6 +83,10 @@ func makeBackup(ctx context.Context, dir string, o backup.Options, from backup.C
 	}
 	printBackup(stdout, m)
 	fmt.Fprintf(stdout, "took       %s\n", time.Since(begun).Round(time.Millisecond))
+	if m.NoTables != "" && !o.JournalOnly {
+		fmt.Fprintf(stderr, "posttrade: warning: the backup has no rows: %s; a restore takes those of "+
+			"the newest backup before it that has some\n", m.NoTables)
+	}
 	return nil
 }
 
@@ -147,7 +153,7 @@ func checkBackups(dirs []string, stdout io.Writer) error {
 //
 // Of the server on data.dir only its own certificate is accepted (feeds.Pinned); of one elsewhere
 // the certificate is judged by the system's authorities.
-func backupSource(c *settings.Config, server, tokenFile string) (backup.Contents, error) {
+func backupSource(c *settings.Config, server, tokenFile string) (*backups.Remote, error) {
 	token := backupToken(c, tokenFile)
 	if server != "" {
 		if !strings.HasPrefix(server, "http://") && !strings.HasPrefix(server, "https://") {
@@ -238,9 +244,15 @@ func restore(c *settings.Config, dirs []string, to uint64, stdout io.Writer) err
 	if err != nil {
 		return err
 	}
-	if why := chain[len(got.From)-1].NoTables; why != "" {
-		fmt.Fprintf(stdout, "rows       none in the last backup (%s): what no journal gives again is "+
-			"lost\n", why)
+	switch {
+	case got.RowsFrom == "":
+		fmt.Fprintf(stdout, "rows       none in any backup (%s): what no journal gives again is lost\n",
+			chain[len(got.From)-1].NoTables)
+	case got.RowsOlder():
+		fmt.Fprintf(stdout, "rows       of %s, up to sequence %d: what no journal gives again and came "+
+			"later is lost\n", got.RowsFrom, got.RowsSequence)
+	default:
+		fmt.Fprintf(stdout, "rows       of %s\n", got.RowsFrom)
 	}
 	fmt.Fprintf(stdout, "restored   %s, up to sequence %d, trade %d, from %s\n", c.String("data.dir"),
 		got.InputSequence, got.TradeSequence, strings.Join(got.From, ", "))

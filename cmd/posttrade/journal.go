@@ -264,7 +264,8 @@ func runSnapshot(args []string, stdout, stderr io.Writer) int {
 // takeSnapshot opens the journal with its lock, so it fails beside a running server, and replays up
 // to the head. The snapshot has the views too: a start that finds one without them cannot use it.
 func takeSnapshot(c *settings.Config, stdout io.Writer) (err error) {
-	j, err := journal.OpenExisting(c.InDataDir("journal"), journal.Options{})
+	j, err := journal.OpenExisting(c.InDataDir("journal"),
+		journal.Options{ArchiveDir: c.String("journal.archive-dir")})
 	if err != nil {
 		return err
 	}

@@ -67,7 +67,7 @@ var ways = map[string][]string{
 	"cluster.md":     {"", "members", ""},
 	"feeds.md":       {"stream", ""},
 	"http.md":        {"run", "run", "run"},
-	"operations.md":  {"run", "stopped", "", "run", "", ""},
+	"operations.md":  {"run", "stopped", "", "run", "", "", "", ""},
 	"performance.md": {""},
 	"profiling.md":   {"", "", "", "", ""},
 	"sessions.md":    {""},

@@ -129,7 +129,8 @@ func stopped(c *settings.Config) error {
 		// the stream is on a NATS server: the command does no harm while this installation runs
 		return nil
 	}
-	j, err := journal.OpenExisting(c.InDataDir("journal"), journal.Options{})
+	j, err := journal.OpenExisting(c.InDataDir("journal"),
+		journal.Options{ArchiveDir: c.String("journal.archive-dir")})
 	switch {
 	case errors.Is(err, journal.ErrLocked):
 		return errors.New("source bump-epoch: stop the server first: it has the embedded broker open")

@@ -168,6 +168,48 @@ func TestChainIsRestored(t *testing.T) {
 	}
 }
 
+// TestRowsOfTheNewestBackupThatHasThem: nights without the database hide no rows.
+func TestRowsOfTheNewestBackupThatHasThem(t *testing.T) {
+	r := newRig(t, "genesis")
+	var dirs []string
+	since := ""
+	for n, rows := range []string{"", "old\n", "kept\n", "", ""} {
+		r.grow(1)
+		r.rows = rows
+		dir := filepath.Join(t.TempDir(), fmt.Sprintf("night%d", n))
+		r.mustWrite(dir, since)
+		dirs, since = append(dirs, dir), dir
+	}
+	for _, c := range []struct {
+		used  int // how many backups
+		to    uint64
+		rows  string
+		from  int // the backup that the rows are of
+		older bool
+	}{
+		{used: 1}, {used: 2, rows: "old\n", from: 1}, {used: 3, rows: "kept\n", from: 2},
+		{used: 4, rows: "kept\n", from: 2, older: true}, {used: 5, rows: "kept\n", from: 2, older: true},
+		{used: 5, to: 16, rows: "kept\n", from: 2, older: true},
+		{used: 5, to: 14, rows: "kept\n", from: 2}, {used: 5, to: 10, rows: "old\n", from: 1},
+	} {
+		data := filepath.Join(t.TempDir(), "data")
+		got := must.Get(restoreInto(data, dirs[:c.used], c.to))(t)
+		rows, err := os.ReadFile(filepath.Join(data, RestoredName, tablesName))
+		if string(rows) != c.rows || c.rows == "" != errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%+v: rows %q, %v", c, rows, err)
+		}
+		from, sequence := "", uint64(0)
+		if c.rows != "" {
+			from, sequence = dirs[c.from], uint64(5*(c.from+1))
+		}
+		noted := must.Get(Restored(data))(t)
+		if got.RowsFrom != from || got.RowsSequence != sequence || got.RowsOlder() != c.older ||
+			noted.RowsFrom != from || noted.RowsSequence != sequence {
+			t.Errorf("%+v: %+v, noted %+v", c, got, noted)
+		}
+	}
+}
+
 func TestWrongChainIsRefusedByName(t *testing.T) {
 	r, other := newRig(t, "genesis"), newRig(t, "another")
 	dirs, foreign := r.chain(), other.chain()

@@ -34,11 +34,22 @@ const (
 //
 // For example:
 //
-//	{"inputSequence":1000,"tradeSequence":412,"from":["/backup/mon","/backup/tue"]}
+//	{"inputSequence":1000,"tradeSequence":412,"from":["/backup/mon","/backup/tue"],
+//	"rowsFrom":"/backup/mon","rowsSequence":700}
 type Origin struct {
 	InputSequence uint64   `json:"inputSequence"` // of the journal's last command
 	TradeSequence uint64   `json:"tradeSequence"`
 	From          []string `json:"from"` // the directories
+	// RowsFrom is the directory whose rows were taken, "" for none, and RowsSequence the last command
+	// of its part of the journal.
+	RowsFrom     string `json:"rowsFrom,omitempty"`
+	RowsSequence uint64 `json:"rowsSequence,omitempty"`
+}
+
+// RowsOlder reports that a backup behind the one that the rows are of was used too: what only SQL
+// had by then is not among them.
+func (o *Origin) RowsOlder() bool {
+	return o.RowsFrom != "" && o.RowsFrom != o.From[len(o.From)-1]
 }
 
 // ErrRestoring: a restore into the directory was not finished.
@@ -79,7 +90,8 @@ type RestoreOptions struct {
 //   - chain is what Chain returned: at least one manifest. Directories behind the one that holds To
 //     are not read, and From does not name them.
 //
-//   - The rows are those of the last backup that was used, also when To is before its end.
+//   - The rows are those of the newest backup that was used and has some, also when To is before
+//     its end.
 //
 //   - Cost: every byte is read and verified once, and the journal is written once. Blocks; one
 //     goroutine.
@@ -276,7 +288,8 @@ func (r *restore) journal(got *Origin) error {
 	return nil
 }
 
-// leaveRows leaves what the first start needs: the rows of the last backup that was used.
+// leaveRows leaves what the first start needs: the rows of the newest backup that was used and has
+// some. One that was made without its database must not hide the rows of those before it.
 //
 // origin.json is written behind the rows: a start takes the folder seriously only with it.
 func (r *restore) leaveRows(got *Origin) error {
@@ -284,11 +297,16 @@ func (r *restore) leaveRows(got *Origin) error {
 	if err := os.Mkdir(folder, 0o700); err != nil {
 		return fmt.Errorf("backup: %w", err)
 	}
-	m := r.chain[len(r.chain)-1]
-	if f, ok := m.file(tablesName); ok {
+	for _, m := range slices.Backward(r.chain) {
+		f, ok := m.file(tablesName)
+		if !ok {
+			continue
+		}
 		if err := copyRows(folder, m.open(f)); err != nil {
 			return err
 		}
+		got.RowsFrom, got.RowsSequence = m.dir, m.To.InputSeq
+		break
 	}
 	text, err := json.Marshal(got)
 	if err == nil {

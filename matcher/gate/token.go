@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"hash"
 	"hash/maphash"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -69,6 +70,7 @@ type Verifier struct {
 // a token of a secret that is gone is forgotten with the secret.
 type keys struct {
 	first     []byte    // signs
+	all       [][]byte  // first, then the former ones
 	scratches sync.Pool // of *verifyScratch
 	known     [rememberedTokens]atomic.Pointer[verified]
 }
@@ -122,7 +124,7 @@ func (v *Verifier) Renew(secret []byte, former ...[]byte) error {
 		}
 		secrets[i] = bytes.Clone(s)
 	}
-	k := &keys{first: secrets[0]}
+	k := &keys{first: secrets[0], all: secrets}
 	k.scratches.New = func() any {
 		b := new(verifyScratch)
 		for _, s := range secrets {
@@ -132,6 +134,11 @@ func (v *Verifier) Renew(secret []byte, former ...[]byte) error {
 	}
 	v.keys.Store(k)
 	return nil
+}
+
+// Holds reports whether these are the secrets in force, in this order.
+func (v *Verifier) Holds(secrets [][]byte) bool {
+	return slices.EqualFunc(v.keys.Load().all, secrets, bytes.Equal)
 }
 
 // Verify returns the claims of a token in compact form that is signed with

@@ -69,6 +69,13 @@ func (t *Tx) SeekAct(number, from uint64) error {
 	return err
 }
 
+// SeekActs notes of all acts that wait, and were never sought, that the journal may have them from
+// a sequence on. A restore needs it when the journal goes on behind the rows.
+func (t *Tx) SeekActs(from uint64) error {
+	_, err := t.Exec("update operator_acts set sought_from = $1 where sought_from is null", from)
+	return err
+}
+
 // DropAct deletes an act that is on record.
 //
 // An act without a row is no error.
