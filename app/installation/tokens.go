@@ -100,7 +100,7 @@ func (in *Installation) readSecrets() (changed bool, err error) {
 	t := &in.tokens
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	changed = !bytes.Equal(t.master, master) || !t.verifiers[0].Holds(secrets)
+	changed = !bytes.Equal(t.master, master) || len(t.verifiers) > 0 && !t.verifiers[0].Has(secrets)
 	t.master = master
 	var failed error
 	for _, v := range t.verifiers {

@@ -136,8 +136,8 @@ func (v *Verifier) Renew(secret []byte, former ...[]byte) error {
 	return nil
 }
 
-// Holds reports whether these are the secrets in force, in this order.
-func (v *Verifier) Holds(secrets [][]byte) bool {
+// Has reports whether these are the secrets in force, in this order.
+func (v *Verifier) Has(secrets [][]byte) bool {
 	return slices.EqualFunc(v.keys.Load().all, secrets, bytes.Equal)
 }
 
