@@ -75,6 +75,8 @@ type TradeProcessor struct {
 	service
 	log     *slog.Logger
 	guesses throttle // of the master secret
+	// comparisons are the looks of reads that wait for the reconciliation.
+	comparisons looks[rowsAt]
 }
 
 // NewTradeProcessor builds the edge; Serve starts it.
