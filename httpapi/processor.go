@@ -92,7 +92,8 @@ func NewTradeProcessor(d ProcessorDeps) *TradeProcessor {
 	p := &TradeProcessor{ProcessorDeps: d}
 	p.service = newService("trade-processor", serverConfig{
 		handler: p.handle, route: targetRoute("", processorRouteOf),
-		maxInflight: d.MaxInflight, durability: []byte(d.Durability), log: d.Logger,
+		valid: validToken(d.Verifier), maxInflight: d.MaxInflight, durability: []byte(d.Durability),
+		log: d.Logger,
 	})
 	p.log = p.server.log
 	return p

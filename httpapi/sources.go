@@ -58,7 +58,7 @@ func newSource(name string, d sourceDeps,
 	s := source{deps: d, making: make(chan struct{}, maxMaking),
 		versions: new(looks[versionAt])}
 	s.service = newService(name, serverConfig{
-		route: targetRoute("", d.find), maxInflight: d.maxInflight,
+		route: targetRoute("", d.find), maxInflight: d.maxInflight, valid: validToken(d.verifier),
 		durability: []byte(d.durability), log: d.log,
 		handler: func(ctx *fasthttp.RequestCtx) {
 			e := sourceRequest{serviceRequest: serviceRequest{ctx: ctx, verifier: d.verifier}}
