@@ -3,6 +3,7 @@ package httpapi
 import (
 	"context"
 	"errors"
+	"time"
 
 	"posttrade/blotter"
 	"posttrade/journal"
@@ -158,7 +159,7 @@ func (x *exchange) answerKnown(row *blotter.KeyRow) problem {
 	if !held {
 		return x.send(201, appendForgotten(b, o, row))
 	}
-	if p := x.fillsOf(row.InputSeq); p.status != 0 {
+	if p := x.fillsOf(row.InputSeq, x.fillsLate()); p.status != 0 {
 		return p
 	}
 	b = x.appendRow(b, &order)
@@ -166,15 +167,19 @@ func (x *exchange) answerKnown(row *blotter.KeyRow) problem {
 	return x.send(201, append(b, '}'))
 }
 
+// fillsLate is when an answer that begins now gives up to read fills from the journal.
+func (x *exchange) fillsLate() time.Time { return time.Now().Add(x.m.AnswerTimeout) }
+
 // fillsOf reads the fills of a durable command into x.fills: from the blotter, and from the journal
-// when the blotter has dropped some. Fills in an archive that cannot be read are left out.
-func (x *exchange) fillsOf(inputSeq uint64) problem {
+// when the blotter has dropped some. Fills in an archive that cannot be read are left out. The
+// journal is read until late, which is the same for all commands of an answer.
+func (x *exchange) fillsOf(inputSeq uint64, late time.Time) problem {
 	var whole bool
 	x.fills, whole = x.m.Blotter.ByInputSeq(inputSeq, x.fills[:0])
 	if whole || x.m.FillsOf == nil {
 		return problem{}
 	}
-	ctx, cancel := context.WithTimeout(x.m.lasting, x.m.AnswerTimeout)
+	ctx, cancel := context.WithDeadline(x.m.lasting, late)
 	defer cancel()
 	fills, err := x.m.FillsOf(ctx, inputSeq, x.fills[:0])
 	switch {
@@ -198,7 +203,7 @@ func (x *exchange) answerKnownTrade(row *blotter.KeyRow) problem {
 	if row.Reason != matcher.Accepted {
 		return x.answerRefusal(o, row.Reason, row.InputSeq, 0)
 	}
-	if p := x.fillsOf(row.InputSeq); p.status != 0 {
+	if p := x.fillsOf(row.InputSeq, x.fillsLate()); p.status != 0 {
 		return p
 	}
 	if len(x.fills) == 0 {

@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"slices"
+	"time"
 
 	"posttrade/matcher"
 	"posttrade/matcher/admission"
@@ -46,6 +47,9 @@ func (x *exchange) createBatch() problem {
 		return p
 	}
 	p := x.answerBatch()
+	if x.ticket != nil {
+		p.notSequenced = false // orders of the batch were
+	}
 	x.took()
 	return p
 }
@@ -141,17 +145,22 @@ func (x *exchange) handInBatch() problem {
 }
 
 // answerBatch renders the decisions in the order of the request.
+//
+// All repeated orders of a batch read their fills within one time-out. A problem is the whole
+// batch's, as it is of a single order.
 func (x *exchange) answerBatch() problem {
 	if p := x.shownBatch(); p.status != 0 {
 		return p
 	}
-	a := x.m.batches.begin()
-	b := append(a.text, '[')
+	a, late := x.m.batches.begin(), x.fillsLate()
+	b, p := append(a.text, '['), problem{}
 	for i := range x.batch {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = x.appendItem(b, &x.batch[i])
+		if b, p = x.appendItem(b, &x.batch[i], late); p.status != 0 {
+			return p
+		}
 	}
 	a.text = append(b, ']')
 	return x.sendLong(201, a)
@@ -172,43 +181,46 @@ func (x *exchange) shownBatch() problem {
 // appendItem appends the Order of one item.
 //
 // It counts the item, unless its key is known with other terms. Each decision of a batch has the
-// document of a single order, refusals too.
-func (x *exchange) appendItem(b []byte, item *batchItem) []byte {
+// document of a single order, refusals too. Problems are those of fillsOf.
+func (x *exchange) appendItem(b []byte, item *batchItem, late time.Time) ([]byte, problem) {
 	o, q, a := &item.order, item.ask, &undecided
 	if item.ticket >= 0 {
 		a = x.ticket.Answer(item.ticket)
 	}
 	switch q.Verdict {
 	case admission.Differs:
-		return x.appendConflict(b, o, a.InputSeq, q.Command.EventTimeMillis)
+		return x.appendConflict(b, o, a.InputSeq, q.Command.EventTimeMillis), problem{}
 	case admission.Repeated:
 		x.m.duplicates.n.Add(1)
-		return x.appendKnown(b, o, q)
+		return x.appendKnown(b, o, q, late)
 	case admission.Refused:
 		x.refused(q.Reason)
 		if item.ticket < 0 {
-			return x.appendRefusedItem(b, o, q.Reason, 0, 0, q.Command.EventTimeMillis)
+			return x.appendRefusedItem(b, o, q.Reason, 0, 0, q.Command.EventTimeMillis), problem{}
 		}
 	default:
 		x.m.accepted.n.Add(1)
 	}
-	return appendAnswer(b, o, a, &x.times)
+	return appendAnswer(b, o, a, &x.times), problem{}
 }
 
 // appendKnown appends the Order behind a key that was decided before.
 //
 // An accepted order that is not kept any more shows what its key remembers.
-func (x *exchange) appendKnown(b []byte, o *orderRequest, q *admission.Request) []byte {
+func (x *exchange) appendKnown(b []byte, o *orderRequest, q *admission.Request,
+	late time.Time) ([]byte, problem) {
 	key := &q.First
 	row, held := x.m.Views.Numbered(key.Ref)
 	switch {
 	case held:
-		x.fillsOf(key.InputSeq) // a journal that cannot be read leaves what the blotter has
+		if p := x.fillsOf(key.InputSeq, late); p.status != 0 {
+			return b, p
+		}
 		b = x.appendRow(b, &row)
-		return append(appendFills(b[:len(b)-1], row.Ref, x.fills), '}')
+		return append(appendFills(b[:len(b)-1], row.Ref, x.fills), '}'), problem{}
 	case key.Reason != matcher.Accepted:
 		return x.appendRefusedItem(b, o, key.Reason, key.InputSeq, key.Ref,
-			q.Command.EventTimeMillis)
+			q.Command.EventTimeMillis), problem{}
 	}
-	return appendForgotten(b, o, key)
+	return appendForgotten(b, o, key), problem{}
 }

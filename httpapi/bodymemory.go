@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"posttrade/matcher/gate"
 	"posttrade/ring/metric"
 
 	"github.com/valyala/fasthttp"
@@ -21,7 +22,7 @@ const (
 	// keptBody is the largest buffer that a connection keeps from one request to the next.
 	keptBody = 16 << 10
 
-	// MinBodyMemory is enough for one body of the largest size.
+	// MinBodyMemory is enough for two bodies of the largest size, one of them without a token.
 	MinBodyMemory = 2 * maxLargeBodyBytes * bodyCost
 
 	// muchMemory is how much must have been in use to make a collection worth its cost. The collection
@@ -32,12 +33,17 @@ const (
 
 // BodyMemory bounds the memory that the bodies of requests take, over all connections of all
 // services that share it. A body is counted when its head announces its length, before any of it is
-// read. It is given back when its connection waits for the next request.
+// read: the HTTP library then allocates it whole. It is given back when its connection waits for
+// the next request.
+//
+// Bodies of requests without a valid token may take a half. So they leave room for those of callers
+// with one, also when they are announced and never come.
 type BodyMemory struct {
 	// most is constant. used is what is counted in now, in bytes of memory: each body byte times
-	// bodyCost.
+	// bodyCost. open is the part of it without a valid token.
 	most    int64
 	used    atomic.Int64
+	open    atomic.Int64
 	refused atomic.Uint64
 	taken   atomic.Uint64 // bodies counted in since the start
 	peak    atomic.Int64  // largest value of used since the last collection
@@ -62,11 +68,13 @@ func (m *BodyMemory) Metrics(emit metric.Emit) {
 		true, float64(m.refused.Load()))
 }
 
-// take counts bytes in, false if there is no room for them. Any goroutine. It never waits: a
-// request that finds no room is answered 503 at once, before its body is read.
-func (m *BodyMemory) take(bytes int64) bool {
+// take counts bytes in, false if there is no room for them. open are those among them without a
+// valid token. Any goroutine. It never waits: a request that finds no room is answered 503 at once,
+// before its body is read.
+func (m *BodyMemory) take(bytes, open int64) bool {
 	used := m.used.Add(bytes)
-	if used > m.most {
+	if m.open.Add(open) > m.most/2 && open > 0 || used > m.most {
+		m.open.Add(-open)
 		m.used.Add(-bytes)
 		m.refused.Add(1)
 		return false
@@ -80,8 +88,10 @@ func (m *BodyMemory) take(bytes int64) bool {
 
 // giveBack counts the bytes out.
 //
-// bytes must have been taken. The goroutine that brings used to 0 after a burst starts the timer.
-func (m *BodyMemory) giveBack(bytes int64) {
+// bytes and open must have been taken. The goroutine that brings used to 0 after a burst starts the
+// timer.
+func (m *BodyMemory) giveBack(bytes, open int64) {
+	m.open.Add(-open)
 	if m.used.Add(-bytes) == 0 && m.peak.Load() > muchMemory {
 		m.mu.Lock()
 		if m.rest == nil {
@@ -136,10 +146,15 @@ func (c *framedConn) reserve(bytes int64) fault {
 	if more <= 0 {
 		return faultNone
 	}
-	if !c.bodies.take(more) {
+	open := int64(0)
+	if !c.known {
+		open = more
+	}
+	if !c.bodies.take(more, open) {
 		return faultBusy
 	}
 	c.held.Add(more)
+	c.heldOpen.Add(open)
 	if c.closed.Load() { // closed by a shutdown, which may have given back what was held until then
 		c.release()
 	}
@@ -148,9 +163,36 @@ func (c *framedConn) reserve(bytes int64) fault {
 
 // release counts out what the connection holds.
 //
-// The goroutine that reads and Close may race; the swap makes sure that the bytes go back once.
+// The goroutine that reads and Close may race; the swaps make sure that the bytes go back once.
 func (c *framedConn) release() {
-	if held := c.held.Swap(0); held > 0 {
-		c.bodies.giveBack(held)
+	if held, open := c.held.Swap(0), c.heldOpen.Swap(0); held > 0 || open > 0 {
+		c.bodies.giveBack(held, open)
+	}
+}
+
+// identify notes whether the message has a valid token, behind its head. Only a message that is, or
+// may become, longer than smallBody needs it.
+func (c *framedConn) identify() {
+	token := bearer(c.auth)
+	c.known = token != nil && c.bodies != nil && c.valid != nil && c.valid(token)
+}
+
+// keepAuth keeps the value of Authorization until the head ends: the bytes that were read belong to
+// the HTTP library.
+func (c *framedConn) keepAuth() {
+	if c.auth != nil && !c.authKept {
+		c.authRoom = append(c.authRoom[:0], c.auth...)
+		c.auth, c.authKept = c.authRoom, true
+	}
+}
+
+// validToken is serverConfig.valid for the tokens of a verifier.
+func validToken(v *gate.Verifier) func(token []byte) bool {
+	return func(token []byte) bool {
+		if v == nil {
+			return false
+		}
+		_, err := v.Verify(token)
+		return err == nil
 	}
 }

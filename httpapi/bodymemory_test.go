@@ -38,7 +38,8 @@ func TestBodiesBeyondTheBoundAreBusy(t *testing.T) {
 		return "POST /orders/batch HTTP/1.1\r\nHost: x\r\n" +
 			more + "\r\n"
 	}
-	announced := head(fmt.Sprintf("Content-Length: %d\r\n", maxLargeBodyBytes))
+	announced := head(fmt.Sprintf("Content-Length: %d\r\nAuthorization: Bearer %s\r\n",
+		maxLargeBodyBytes, r.named("one")))
 	slow := []*wire{r.dial(), r.dial()} // their bodies are announced, and never come
 	for i, w := range slow {
 		w.send(announced)
@@ -88,6 +89,61 @@ func TestBodiesBeyondTheBoundAreBusy(t *testing.T) {
 	until(t, "a body is counted", func() bool { return m.used.Load() != 0 })
 }
 
+// Bodies without a valid token leave half of the memory to the others, in whatever order and pieces
+// their heads arrive, at a service and at a relay in front of it.
+func TestBodiesWithoutATokenLeaveRoom(t *testing.T) {
+	r, m := boundedRig(t)
+	relay := must.Get(NewRelay("order-matcher", RelayOptions{Cluster: leading("1"),
+		Applied: r.sequence, Durable: r.sequence}))(t)
+	relay.Swap(r.m)
+	relay.Share(m)
+	announced := func(token string) string {
+		if token != "" {
+			token = "Authorization: Bearer " + token + "\r\n"
+		}
+		return fmt.Sprintf("POST /orders/batch HTTP/1.1\r\nHost: x\r\n%sContent-Length: %d\r\n"+
+			"X-More: 1\r\n\r\n", token, maxLargeBodyBytes)
+	}
+	const one = maxLargeBodyBytes * bodyCost
+	for _, s := range []*server{r.m.server, relay.server} {
+		var held []*framedConn
+		begin := func(text string, step int, want fault, used int64) {
+			t.Helper()
+			c := s.framed(&scriptedConn{input: []byte(text), step: step}).(*framedConn)
+			s.open.Add(1)
+			held = append(held, c)
+			buffer, left := make([]byte, 4096), len(text)
+			for left > 0 && c.why == faultNone {
+				n := must.Get(c.Read(buffer))(t)
+				clear(buffer) // it is the library's
+				left -= n
+			}
+			if c.why != want || m.used.Load() != used {
+				t.Errorf("fault %d and %d bytes, want %d and %d", c.why, m.used.Load(), want, used)
+			}
+		}
+		good := r.named("one")
+		begin(announced(""), 4096, faultNone, one)
+		for _, bad := range []string{"", "x", good + "x", r.named("expired")} {
+			begin(announced(bad), 4096, faultBusy, one)
+		}
+		begin("POST /orders/batch HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n1001\r\n", 7,
+			faultBusy, one)
+		for step := 1; step < 500; step += 9 { // the line of the token ends anywhere in a piece
+			begin(announced(good), step, faultNone, 2*one)
+			held[len(held)-1].Close()
+		}
+		begin("GET /health HTTP/1.1\r\nAuthorization: Bearer "+good+"\r\nHost: x\r\n\r\n"+announced(""),
+			4096, faultBusy, one) // the token is of another message
+		for _, c := range held {
+			c.Close()
+		}
+		if m.used.Load() != 0 || m.open.Load() != 0 {
+			t.Errorf("%d and %d bytes are held", m.used.Load(), m.open.Load())
+		}
+	}
+}
+
 // A connection that is shut down while it counts a body in holds nothing.
 func TestReserveOfAClosedConnection(t *testing.T) {
 	m := NewBodyMemory(0)
@@ -122,30 +178,30 @@ func TestCrowdsAreCollected(t *testing.T) {
 		defer m.mu.Unlock()
 		return m.rest != nil && m.rest.Stop()
 	}
-	m.take(muchMemory)
-	m.giveBack(muchMemory)
+	m.take(muchMemory, 0)
+	m.giveBack(muchMemory, 0)
 	if collects() {
 		t.Error("a small crowd is worth a collection")
 	}
-	m.take(muchMemory)
-	m.take(1)
-	m.giveBack(1)
+	m.take(muchMemory, 0)
+	m.take(1, 0)
+	m.giveBack(1, 0)
 	if collects() {
 		t.Error("a collection while bodies are in work")
 	}
-	m.giveBack(muchMemory)
+	m.giveBack(muchMemory, 0)
 	if !collects() {
 		t.Error("no collection after a crowd")
 	}
-	m.take(1)
+	m.take(1, 0)
 	m.collect()
 	if m.peak.Load() == 0 || !collects() {
 		t.Error("collected while a body is in work")
 	}
 	m.collect()
-	m.giveBack(1)
-	m.take(1)
-	m.giveBack(1)
+	m.giveBack(1, 0)
+	m.take(1, 0)
+	m.giveBack(1, 0)
 	m.collect()
 	if m.peak.Load() == 0 || !collects() {
 		t.Error("collected although another body came")

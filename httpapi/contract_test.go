@@ -190,6 +190,9 @@ func TestContract(t *testing.T) {
 		},
 			historyRows(500, CodeInternal, 503, CodeStopping, 200, "")},
 		{"a log", nil, withLog(&fakeEvidence{note: []byte("a note\n")}), evidenceRows()},
+		{"a log, open", nil, func(r *rig) {
+			r.serve(func(d *Deps) { d.Evidence = &fakeEvidence{} })
+		}, openEvidenceRows()},
 		{"a log without a head", nil, withLog(&fakeEvidence{fail: evidence.ErrNotYet}), []row{
 			{"GET /log/checkpoint", "", "", 503, CodeNotYet},
 			{"GET /log/member", "", "", 503, CodeNotYet},

@@ -67,6 +67,17 @@ func withLog(f *fakeEvidence) func(r *rig) {
 	return func(r *rig) { r.serve(func(d *Deps) { d.Evidence, d.Enforced = f, true }) }
 }
 
+// openEvidenceRows: where entitlement is not enforced a proof of an account's record needs no token,
+// and one of an operator's act needs an admin's all the same.
+func openEvidenceRows() []row {
+	return []row{
+		{"GET /evidence/proof?tradeId=trd-1", "", "", 200, ""},
+		{"GET /evidence/proof?inputSeq=9", "", "", 401, CodeUnauthorized},
+		{"GET /evidence/proof?inputSeq=9", "", "one", 403, CodeAdminRequired},
+		{"GET /evidence/proof?inputSeq=9", "", "admin", 200, ""},
+	}
+}
+
 // evidenceRows: heads and tiles need no token, a proof is for callers that may see its account.
 func evidenceRows() []row {
 	return []row{
@@ -87,7 +98,7 @@ func evidenceRows() []row {
 		{"GET /evidence/proof?contractId=SW-3", "", "one", 200, ""},
 		{"GET /evidence/proof?tradeId=trd-1", "", "two", 403, CodeNotEntitled},
 		{"GET /evidence/proof?tradeId=trd-1", "", "admin", 200, ""},
-		{"GET /evidence/proof?inputSeq=9", "", "one", 403, CodeNotEntitled},
+		{"GET /evidence/proof?inputSeq=9", "", "one", 403, CodeAdminRequired},
 		{"GET /evidence/proof?inputSeq=9", "", "admin", 200, ""},
 		{"GET /evidence/proof?inputSeq=8", "", "admin", 404, CodeNotFound},
 		{"GET /evidence/proof?inputSeq=0", "", "admin", 400, CodeBadRequest},

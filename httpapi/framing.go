@@ -90,6 +90,11 @@ type framedConn struct {
 	block   int   // header bytes of this message so far; after the header, bytes of chunk extensions
 	body    int64 // bytes of the chunks of this message so far
 
+	// auth is the value of Authorization while in the header; until authKept is set it may point into
+	// what was read. known: the message is one with a body that is counted, and has a valid token.
+	auth, authRoom  []byte // authRoom is memory for it
+	authKept, known bool
+
 	target []byte                  // of the message
 	limit  func(target []byte) int // the longest body that a target takes; nil: any
 
@@ -98,8 +103,11 @@ type framedConn struct {
 	reading, writing deadline
 	hurried          atomic.Bool // see hurry
 
-	bodies *BodyMemory  // nil: bodies are not counted
-	held   atomic.Int64 // bytes of bodies; writers: the goroutine that reads, and Close
+	bodies *BodyMemory             // nil: bodies are not counted
+	valid  func(token []byte) bool // nil: no token is
+	// Bytes of bodies, and those of them without a valid token; writers: the goroutine that reads, and
+	// Close.
+	held, heldOpen atomic.Int64
 
 	why    fault       // why Read has refused
 	linger atomic.Bool // unread input may be waiting: see Close
@@ -143,6 +151,9 @@ func (c *framedConn) Read(p []byte) (int, error) {
 	}
 	good, why := c.follow(p[:n])
 	if why == faultNone {
+		if c.phase == phaseHeader {
+			c.keepAuth()
+		}
 		return n, err
 	}
 	c.why = why
@@ -404,7 +415,10 @@ func (c *framedConn) headerLine(b []byte) fault {
 			if c.hasAuth {
 				return faultFraming
 			}
-			c.hasAuth = true
+			c.hasAuth, c.auth = true, trimSpace(b[colon+1:])
+			if len(c.carry) > 0 { // where the next line will be
+				c.keepAuth()
+			}
 		}
 	case len("content-type"):
 		if equalFold(name, "content-type") {
@@ -429,8 +443,12 @@ func (c *framedConn) headEnds() fault {
 	case c.expects && c.hasCL && c.limit != nil && c.left > int64(c.limit(c.target)):
 		return faultBody // the library would ask the client for it first
 	case c.hasTE:
+		c.identify()
 		c.phase, c.block = phaseChunkSize, 0
 	case c.hasCL && c.left > 0:
+		if c.left > smallBody {
+			c.identify()
+		}
 		if why := c.reserve(c.left); why != faultNone {
 			return why
 		}
@@ -487,4 +505,5 @@ func (c *framedConn) reset() {
 	c.phase, c.fresh, c.left, c.block, c.body = phaseRequestLine, true, 0, 0, 0
 	c.hasCL, c.hasTE, c.hasAuth, c.hasType, c.http10, c.expects = false, false, false,
 		false, false, false
+	c.auth, c.authKept, c.known = nil, false, false
 }

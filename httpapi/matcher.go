@@ -160,7 +160,8 @@ func NewOrderMatcher(d Deps) *OrderMatcher {
 	}
 	m.service = newService("order-matcher", serverConfig{
 		handler: m.handle, route: targetRoute(m.prefix, routeOf), maxInflight: d.MaxInflight,
-		durability: []byte(d.Durability), log: d.Logger, patience: d.AnswerTimeout,
+		valid: validToken(d.Verifier), durability: []byte(d.Durability), log: d.Logger,
+		patience: d.AnswerTimeout,
 	})
 	return m
 }

@@ -44,7 +44,8 @@ var (
 		detail: "too many requests in flight", notSequenced: true}
 	// BodyMemory has no room for the body that the head announces.
 	problemBusy = problem{status: 503, code: CodeBusy,
-		detail: "request bodies use all of http.max-body-memory", notSequenced: true}
+		detail: "request bodies use all of http.max-body-memory, or those without a valid token a " +
+			"half of it", notSequenced: true}
 	// One answer for every reason why a token is no good: a caller must not learn which check it
 	// failed.
 	problemToken = problem{status: 401, code: CodeUnauthorized,

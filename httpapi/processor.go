@@ -75,6 +75,8 @@ type TradeProcessor struct {
 	service
 	log     *slog.Logger
 	guesses throttle // of the master secret
+	// comparisons are the looks of reads that wait for the reconciliation.
+	comparisons looks[rowsAt]
 }
 
 // NewTradeProcessor builds the edge; Serve starts it.
@@ -90,7 +92,8 @@ func NewTradeProcessor(d ProcessorDeps) *TradeProcessor {
 	p := &TradeProcessor{ProcessorDeps: d}
 	p.service = newService("trade-processor", serverConfig{
 		handler: p.handle, route: targetRoute("", processorRouteOf),
-		maxInflight: d.MaxInflight, durability: []byte(d.Durability), log: d.Logger,
+		valid: validToken(d.Verifier), maxInflight: d.MaxInflight, durability: []byte(d.Durability),
+		log: d.Logger,
 	})
 	p.log = p.server.log
 	return p

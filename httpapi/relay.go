@@ -105,11 +105,18 @@ func NewRelay(name string, o RelayOptions) (*Relay, error) {
 	r := &Relay{serviceShape: shape, o: o, prefix: cleanPrefix(o.PathPrefix)}
 	r.service = newService(name, serverConfig{
 		handler: r.handle, route: targetRoute(r.prefix, shape.find), maxInflight: o.MaxInflight,
-		durability: []byte(o.Durability), member: []byte(o.Cluster.Member()), log: o.Logger,
+		valid: r.validHere, durability: []byte(o.Durability), member: []byte(o.Cluster.Member()), log: o.Logger,
 	})
 	r.forwarder = newForwarder(o.Cluster.Member(), o.TLS, o.MaxRelayed, r.lasting, r.server.log)
 	r.backend.Store(newRelayBackend(nil))
 	return r, nil
+}
+
+// validHere reports a token that the service which stands here takes. Without a service no token is
+// valid.
+func (r *Relay) validHere(token []byte) bool {
+	to := r.backend.Load().to
+	return to != nil && to.server.valid != nil && to.server.valid(token)
 }
 
 // errServiceName reports a name that no service has.

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"posttrade/blotter"
 	"posttrade/journal"
@@ -189,12 +190,14 @@ func TestATradeThatLeftTheBlotterIsStillAnswered(t *testing.T) {
 	small := must.Get(blotter.New(2))(t) // the rig closes it
 	r := newRig(t, func(r *rig) { r.blotter, r.deps.Blotter = small, small })
 	var asked []uint64
+	var until []time.Time
 	var fails error
 	recorded := map[uint64][]matcher.Fill{}
 	r.serve(func(d *Deps) {
-		d.FillsOf = func(_ context.Context, inputSeq uint64,
+		d.FillsOf = func(ctx context.Context, inputSeq uint64,
 			dst []matcher.Fill) ([]matcher.Fill, error) {
-			asked = append(asked, inputSeq)
+			late, _ := ctx.Deadline()
+			asked, until = append(asked, inputSeq), append(until, late)
 			return append(dst, recorded[inputSeq]...), fails
 		}
 	})
@@ -220,21 +223,39 @@ func TestATradeThatLeftTheBlotterIsStillAnswered(t *testing.T) {
 	r.post("/trades", other, "").want(t, 201, "")
 	same(t, first, r.post("/trades", trade, ""))
 	same(t, created, r.post("/orders", order, ""))
-	items := r.post("/orders/batch", "["+order+"]", "").want(t, 201, "").json(t).([]any)
-	if got := items[0].(map[string]any)["fills"].([]any); len(got) != 1 {
+	until = nil
+	batch := "[" + order + "," + order + "]"
+	items := r.post("/orders/batch", batch, "").want(t, 201, "").json(t).([]any)
+	if got := items[1].(map[string]any)["fills"].([]any); len(got) != 1 {
 		t.Errorf("fills in a batch: %v", got)
+	}
+	if len(until) != 2 || until[0] != until[1] || until[0].IsZero() {
+		t.Errorf("the items of a batch may read until %v", until)
 	}
 	fails = journal.ErrArchived
 	again := r.post("/trades", trade, "").want(t, 201, "")
 	if again.field(t, "sequence") != first.field(t, "sequence") || again.field(t, "tradeId") != nil {
 		t.Errorf("archived: %s", again.body)
 	}
+	r.post("/orders/batch", batch, "").want(t, 201, "")
 	fails = context.DeadlineExceeded
 	r.post("/trades", trade, "").want(t, 504, CodeOutcomeUnknown)
+	r.post("/orders/batch", batch, "").want(t, 504, CodeOutcomeUnknown)
+	fails = context.Canceled // it may be sent again, unless another order of it was sequenced
+	if a := r.post("/orders/batch", batch, "").want(t, 503, CodeStopping); a.field(t,
+		"sequenced") != false {
+		t.Errorf("a batch of repeated orders at a stop: %s", a.body)
+	}
+	mixed := "[" + order + "," + orderBody("1", "Buy", "1", "99", "") + "]"
+	if a := r.post("/orders/batch", mixed, "").want(t, 503, CodeStopping); strings.Contains(
+		string(a.body), "sequenced") {
+		t.Errorf("a batch with another order at a stop: %s", a.body)
+	}
 	fails = journal.ErrCorrupt
 	damaged := r.post("/trades", trade, "").want(t, 500, CodeInternal)
 	if detail := damaged.field(t, "detail").(string); !strings.Contains(detail, "cannot be read") {
 		t.Errorf("%s", damaged.body)
 	}
 	r.post("/orders", order, "").want(t, 500, CodeInternal)
+	r.post("/orders/batch", batch, "").want(t, 500, CodeInternal)
 }

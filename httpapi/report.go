@@ -51,7 +51,7 @@ func (x *exchange) showReport() problem {
 		case "fromSeq":
 			from, ok = number(value, 1, 1<<63-1)
 		case "toSeq":
-			to, ok = number(value, 1, 1<<63-1)
+			to, ok = number(value, 1, 1<<64-1) // beyond every head: it is clipped
 		}
 		return ok
 	}); p.status != 0 {

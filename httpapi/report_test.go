@@ -101,6 +101,7 @@ func TestReportIsWhatTheContractSays(t *testing.T) {
 	}{
 		{"", 1, 5}, {"?fromSeq=2", 2, 5}, {"?toSeq=3", 1, 3}, {"?fromSeq=4&toSeq=4", 4, 4},
 		{"?fromSeq=1&toSeq=99", 1, 5}, {"?fromSeq=5", 5, 5},
+		{"?toSeq=9223372036854775808", 1, 5}, {"?toSeq=18446744073709551615", 1, 5},
 	} {
 		one := r.fetch(tt.query, nil)
 		if one.err != nil || one.status != 200 || string(one.body) != wantReport(tt.from, tt.to) {

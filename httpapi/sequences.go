@@ -49,9 +49,9 @@ func onlyHeader(ctx *fasthttp.RequestCtx, name string) (value []byte, p problem)
 // await waits until the views have the sequence that the request asks for, and notes what they have
 // in them before the read begins.
 //
-// Only a caller that may read at all can make it wait. Errors: those of reader; problemNotYet after
-// sequencePatience, problemJournal when the journal has failed. The noted sequence is what
-// markSequence later writes: what the read shows may be newer, never older.
+// Only a caller that may read at all can make it wait. Errors: those of reader; problemWaits;
+// problemNotYet after sequencePatience, problemJournal when the journal has failed. The noted
+// sequence is what markSequence later writes: what the read shows may be newer, never older.
 func (x *exchange) await(r route) problem {
 	if len(x.ctx.Request.Header.Peek(headerMinSequence)) > 0 {
 		if p := x.reader(r); p.status != 0 {
@@ -63,34 +63,55 @@ func (x *exchange) await(r route) problem {
 		return p
 	}
 	x.late = time.Now().Add(sequencePatience)
-	if x.m.Durable.Durable() < wanted &&
-		x.m.Durable.WaitDurable(wanted, sequencePatience) != nil {
-		if x.m.Failed() != nil {
-			return problemJournal
+	if x.m.Durable.Durable() < wanted {
+		if p := x.awaitDurable(wanted); p.status != 0 {
+			return p
 		}
-		return problemNotYet
 	}
 	x.asOf = x.m.Durable.Durable()
 	return problem{}
 }
 
+// awaitDurable waits until the sequence that a read asks for is durable.
+func (x *exchange) awaitDurable(wanted uint64) problem {
+	end, p := x.m.waits.begin(x.identified())
+	if p.status != 0 {
+		return p
+	}
+	defer end()
+	switch {
+	case x.m.Durable.WaitDurable(wanted, sequencePatience) == nil:
+		return problem{}
+	case x.m.Failed() != nil:
+		return problemJournal
+	}
+	return problemNotYet
+}
+
 // awaitShown waits, behind await, until what an endpoint shows has the sequence that the request
 // asks for, where that is less than the views have. It notes what is shown before the read begins.
 //
-// What is shown sends no signal. Errors: those of lookAgain.
+// What is shown sends no signal. Errors: problemWaits and those of lookAgain.
 func (x *exchange) awaitShown(shown func() uint64) problem {
 	wanted, p := minSequence(x.ctx)
 	if p.status != 0 {
 		return p
 	}
-	for {
-		if x.asOf, x.marked = shown(), true; x.asOf >= wanted {
-			return problem{}
-		}
+	if x.asOf, x.marked = shown(), true; x.asOf >= wanted {
+		return problem{}
+	}
+	end, p := x.m.waits.begin(x.identified())
+	if p.status != 0 {
+		return p
+	}
+	defer end()
+	for x.asOf < wanted {
 		if p := x.m.lookAgain(x.late); p.status != 0 {
 			return p
 		}
+		x.asOf = shown()
 	}
+	return problem{}
 }
 
 // reader checks the token of a read, as its endpoint does again before anything else.
@@ -120,7 +141,7 @@ func (x *exchange) markSequence() {
 
 // rowsLook is how often a read looks whether the rows have what it asks for.
 //
-// A look at rows costs a load from memory, or one small query.
+// A look at rows costs a load from memory, or one small query for all reads that wait.
 const rowsLook = 5 * time.Millisecond
 
 // await waits until the rows that an endpoint reads have the sequence that the request asks for,
@@ -133,15 +154,26 @@ func (q *inquiry) await(r route) problem {
 	if p.status != 0 {
 		return p
 	}
-	for late := time.Now().Add(sequencePatience); ; {
-		q.asOf, q.known, p = q.rowsHave(r)
-		if p.status != 0 || q.asOf >= wanted {
+	at := q.p.rowsHave(r)
+	q.asOf, q.known = at.asOf, at.known
+	if at.p.status != 0 || at.asOf >= wanted {
+		return at.p
+	}
+	end, p := q.p.waits.begin(true)
+	if p.status != 0 {
+		return p
+	}
+	defer end()
+	for late := time.Now().Add(sequencePatience); q.asOf < wanted; {
+		if at, p = q.p.rowsHaveNext(r, late); p.status != 0 {
 			return p
 		}
-		if p = q.p.lookAgain(late); p.status != 0 {
-			return p
+		q.asOf, q.known = at.asOf, at.known
+		if at.p.status != 0 {
+			return at.p
 		}
 	}
+	return problem{}
 }
 
 // lookAgain waits until a read looks again whether what it asks for is there. The wait is over with
@@ -158,46 +190,67 @@ func (s *service) lookAgain(late time.Time) problem {
 	}
 }
 
-// rowsHave is the sequence that the rows of an endpoint have in them, if it is known. Those of the
-// reconciliation have what is projected when every projected trade has been compared, else what
-// is before the first that has not; costs need the price history too.
+// rowsAt is the sequence that the rows of an endpoint have in them, if it is known, or the problem
+// of reading it.
+type rowsAt struct {
+	asOf  uint64
+	known bool
+	p     problem
+}
+
+// rowsHave is what the rows of an endpoint have in them. Those of the reconciliation have what is
+// projected when every projected trade has been compared, else what is before the first that has
+// not; costs need the price history too.
 //
 // Each case says what the endpoint's own rows have: rows are written by different loops, each with
 // a cursor of its own.
-func (q *inquiry) rowsHave(r route) (asOf uint64, known bool, p problem) {
-	if q.p.Projected == nil {
-		return 0, false, problem{}
+func (p *TradeProcessor) rowsHave(r route) rowsAt {
+	if p.Projected == nil {
+		return rowsAt{}
 	}
 	switch r {
 	case routeReconStatus, routeBreaks, routeLastSweep:
+		return p.compared()
 	case routeTCAReport, routeTCASummary:
-		return min(q.p.Projected(), q.p.TCA.Applied()), true, problem{}
-	default:
-		return q.p.Projected(), true, problem{}
+		return rowsAt{asOf: min(p.Projected(), p.TCA.Applied()), known: true}
 	}
-	return q.compared()
+	return rowsAt{asOf: p.Projected(), known: true}
+}
+
+// rowsHaveNext is rowsHave after a pause. Reads that wait for the reconciliation share its queries.
+//
+// Problems are those of lookAgain; that of the rows is in the rowsAt.
+func (p *TradeProcessor) rowsHaveNext(r route, late time.Time) (rowsAt, problem) {
+	switch r {
+	case routeReconStatus, routeBreaks, routeLastSweep:
+		return p.comparisons.next(&p.service, late, p.compared)
+	}
+	if late := p.lookAgain(late); late.status != 0 {
+		return rowsAt{}, late
+	}
+	return p.rowsHave(r), problem{}
 }
 
 // compared is the sequence up to which every projected trade has been compared, if it is known.
 //
 // It reads the status of the reconciliation from the database.
-func (q *inquiry) compared() (asOf uint64, known bool, p problem) {
-	if q.p.ProjectedTrades == nil {
-		return 0, false, problem{}
+func (p *TradeProcessor) compared() rowsAt {
+	if p.Projected == nil || p.ProjectedTrades == nil {
+		return rowsAt{}
 	}
-	asOf = q.p.Projected() // before the trades: these may be newer, not older
-	trades := q.p.ProjectedTrades()
+	asOf := p.Projected() // before the trades: these may be newer, not older
+	trades := p.ProjectedTrades()
 	ctx, cancel := quick()
 	defer cancel()
-	s, err := q.p.Recon.Status(ctx)
+	s, err := p.Recon.Status(ctx)
 	switch {
 	case err != nil:
-		return 0, false, q.p.failed(err)
+		return rowsAt{p: p.failed(err)}
 	case s.Cursor < trades:
-		asOf = q.p.Recon.Before(s.Cursor + 1)
-		return asOf, asOf != 0, problem{} // 0: the journal cannot tell
+		asOf = p.Recon.Before(s.Cursor + 1)
+		return rowsAt{asOf: asOf, known: asOf != 0} // 0: the journal cannot tell
 	}
-	return asOf, true, problem{}
+	return rowsAt{asOf: asOf, known: true}
 }
 
 // reads reports an endpoint that shows rows.

@@ -48,6 +48,7 @@ type serverConfig struct {
 	// known.
 	route       func(target []byte) route
 	bodyLimit   func(target []byte) int // nil: that of the endpoint
+	valid       func(token []byte) bool // reports a valid token; nil: none is. See BodyMemory
 	maxInflight int
 	durability  []byte // value of X-Durability; nil: no such header
 	member      []byte // value of X-Member; nil: no such header, this is no cluster

@@ -41,6 +41,7 @@ type service struct {
 	endLasting context.CancelCauseFunc
 
 	exports *atomic.Int32 // files that are being made
+	waits   waits         // reads that wait for what they ask for
 }
 
 // errStopping is the cause when a service ends its long-running requests early.
@@ -49,6 +50,7 @@ var errStopping = errors.New("service is stopping")
 // newService makes the server of a service. Its context ends with Shutdown.
 func newService(name string, cfg serverConfig) service {
 	s := service{name: name, server: newServer(cfg), exports: new(atomic.Int32)}
+	s.waits = newWaits(s.server.maxInflight)
 	s.lasting, s.endLasting = context.WithCancelCause(context.Background())
 	return s
 }

@@ -115,6 +115,9 @@ func (v *serviceRequest) authenticate() problem {
 	return problem{}
 }
 
+// identified reports that the caller has shown a valid token.
+func (v *serviceRequest) identified() bool { return v.claims.Subject != "" }
+
 // bearer returns the token of an Authorization header, nil if there is none.
 //
 // The scheme is compared without regard to case (RFC 9110 section 11.1). A token that is too long

@@ -57,7 +57,7 @@ func (s *silentConns) close() {
 func (s *server) framed(c net.Conn) net.Conn {
 	framed := newFramedConn(c)
 	framed.open, framed.silent, framed.bodies = &s.open, &s.silent, s.bodies
-	framed.limit = s.bodyLimit
+	framed.limit, framed.valid = s.bodyLimit, s.valid
 	if !s.silent.add(framed) {
 		_ = framed.Close() // as if it was never accepted
 		return nil

@@ -42,6 +42,8 @@ type source struct {
 	// making holds one value for each answer under way that shows a whole table. Memory has room for
 	// only a few copies of a large table.
 	making chan struct{}
+	// versions are the looks of reads that wait for a version.
+	versions *looks[versionAt]
 }
 
 // maxMaking is the number of answers that show a whole table and are made at one time.
@@ -53,9 +55,10 @@ const maxMaking = 4
 // own and keeps nothing.
 func newSource(name string, d sourceDeps,
 	answer func(e *sourceRequest, r route, id []byte, method methods) problem) source {
-	s := source{deps: d, making: make(chan struct{}, maxMaking)}
+	s := source{deps: d, making: make(chan struct{}, maxMaking),
+		versions: new(looks[versionAt])}
 	s.service = newService(name, serverConfig{
-		route: targetRoute("", d.find), maxInflight: d.maxInflight,
+		route: targetRoute("", d.find), maxInflight: d.maxInflight, valid: validToken(d.verifier),
 		durability: []byte(d.durability), log: d.log,
 		handler: func(ctx *fasthttp.RequestCtx) {
 			e := sourceRequest{serviceRequest: serviceRequest{ctx: ctx, verifier: d.verifier}}

@@ -151,6 +151,7 @@ type sourceRig struct {
 	snapshot func(ctx context.Context) (control.Snapshot, error)
 	list     string                          // the path of the list
 	stop     func(ctx context.Context) error // of the service
+	waits    waits                           // of the service
 }
 
 // auth says what a source requires tokens for.
@@ -222,13 +223,14 @@ func newReferenceRig(t testing.TB, a auth) *sourceRig {
 
 // serve answers requests until the end of the test.
 func (r *sourceRig) serve(s interface {
+	RelayedService
 	Serve(net.Listener) error
 	Shutdown(context.Context) error
 }) {
 	r.t.Helper()
 	ln := must.Get(net.Listen("tcp", "127.0.0.1:0"))(r.t)
 	r.address = ln.Addr().String()
-	r.stop = s.Shutdown
+	r.stop, r.waits = s.Shutdown, s.base().waits
 	var server sync.WaitGroup
 	server.Go(func() {
 		if err := s.Serve(ln); err != nil {

@@ -33,33 +33,46 @@ func (e *sourceRequest) versioned(s *source, r route, method methods, run func()
 	if r == routeHealth || r == routeOpenAPI || s.deps.version == nil {
 		return run()
 	}
-	ctx, cancel := quick()
-	defer cancel()
 	if method == methodGet {
 		if (r == routeAccountSnapshot || r == routeStockSnapshot) && s.deps.snapshotAuth {
 			if p := e.admin(); p.status != 0 {
 				return p
 			}
 		}
-		if p := e.awaitVersion(ctx, s); p.status != 0 {
+		if p := e.awaitVersion(s); p.status != 0 {
 			return p
 		}
 		return run()
 	}
 	p := run()
 	if status := e.ctx.Response.StatusCode(); p.status == 0 && status < 300 {
-		at, err := s.deps.version(ctx)
-		e.asOf, e.known = at, err == nil // without it the write stands all the same
+		v := s.lookAtVersion()
+		e.asOf, e.known = v.at, v.err == nil // without it the write stands all the same
 	}
 	return p
+}
+
+// versionAt is the version of a source, or the error of reading it.
+type versionAt struct {
+	at  uint64
+	err error
+}
+
+// lookAtVersion reads the source's version, with a time-out of its own.
+func (s *source) lookAtVersion() versionAt {
+	ctx, cancel := quick()
+	defer cancel()
+	at, err := s.deps.version(ctx)
+	return versionAt{at, err}
 }
 
 // awaitVersion waits until the table has the version of X-Min-Version, also while the database
 // cannot be read. A read that asks for none is left to the endpoint, which reports that.
 //
-// It polls every rowsLook for at most sequencePatience, and ends with the service; each look is a
-// query.
-func (e *sourceRequest) awaitVersion(ctx context.Context, s *source) problem {
+// It waits for sequencePatience at most, and ends with the service. Each look is a query, which all
+// reads that wait share. Errors: problemWaits, problemNotYet, problemStopping, and that of the
+// database when it cannot be read until the end.
+func (e *sourceRequest) awaitVersion(s *source) problem {
 	wanted := uint64(0)
 	value, p := onlyHeader(e.ctx, headerMinVersion)
 	if p.status != 0 {
@@ -71,23 +84,38 @@ func (e *sourceRequest) awaitVersion(ctx context.Context, s *source) problem {
 			return badHeader(headerMinVersion, "it is not a version")
 		}
 	}
-	for late := time.Now().Add(sequencePatience); ; {
-		at, err := s.deps.version(ctx)
-		switch {
-		case err == nil && at >= wanted:
-			e.asOf, e.known = at, true
-			return problem{}
-		case err != nil && wanted == 0:
-			return problem{}
-		}
-		switch p := s.lookAgain(late); {
-		case p.code == CodeNotYet && err != nil:
-			return s.failed(err)
-		case p.code == CodeNotYet:
-			p.detail = "the version that was asked for is not here yet"
-			return p
-		case p.status != 0:
+	v := s.lookAtVersion()
+	if v.err != nil && wanted == 0 {
+		return problem{}
+	}
+	if v.err != nil || v.at < wanted {
+		if v, p = e.versionAfter(s, v, wanted); p.status != 0 {
 			return p
 		}
 	}
+	e.asOf, e.known = v.at, true
+	return problem{}
+}
+
+// versionAfter waits, behind a look that saw v, for the version that is wanted.
+func (e *sourceRequest) versionAfter(s *source, v versionAt, wanted uint64) (versionAt, problem) {
+	end, p := s.waits.begin(e.identified())
+	if p.status != 0 {
+		return v, p
+	}
+	defer end()
+	for late := time.Now().Add(sequencePatience); v.err != nil || v.at < wanted; {
+		next, p := s.versions.next(&s.service, late, s.lookAtVersion)
+		switch {
+		case p.code == CodeNotYet && v.err != nil:
+			return v, s.failed(v.err)
+		case p.code == CodeNotYet:
+			p.detail = "the version that was asked for is not here yet"
+			return v, p
+		case p.status != 0:
+			return v, p
+		}
+		v = next
+	}
+	return v, problem{}
 }

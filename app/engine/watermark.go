@@ -1,9 +1,11 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -13,18 +15,26 @@ import (
 var errNotDurable = errors.New("not durable in time")
 
 // watermark is the number up to which commands are durable, for readers that wait for it. The
-// goroutine that releases the answers raises it, and wakes readers only when a reader waits.
+// goroutine that releases the answers raises it, and wakes the readers whose sequence it has
+// reached, and no others.
 //
-// No wake-up is lost. A reader raises waiting before it reads durable, and the writer raises
-// durable before it reads waiting, so at least one of them sees the other. Without readers a raise
-// costs one store and one load.
+// No wake-up is lost. A reader lowers wanted before it reads durable, and the writer raises durable
+// before it reads wanted, so at least one of them sees the other. A raise that reaches no reader's
+// sequence costs one store and one load, however many readers wait.
 type watermark struct {
 	durable atomic.Uint64 // writer: the goroutine that releases the answers
-	waiting atomic.Int64  // readers that have asked for a wake
+	wanted  atomic.Uint64 // lowest sequence that a reader waits for, 0 for none; writers hold mu
 	mu      sync.Mutex
-	raised  chan struct{} // closed and replaced at a raise that a reader waits for; guarded by mu
+	readers []*waitingReader // that wait, the lowest sequence first; guarded by mu
 	// The first failure of the journal; nil while it works. It is final.
 	failed error // guarded by mu
+}
+
+// waitingReader is a reader that waits until inputSeq, which is not 0, is durable. reached is closed when it is, or
+// when the journal has failed.
+type waitingReader struct {
+	inputSeq uint64
+	reached  chan struct{}
 }
 
 // Durable is the last durable input sequence.
@@ -36,11 +46,11 @@ func (w *watermark) Durable() uint64 { return w.durable.Load() }
 //
 //   - Errors: the failure of the journal, for a sequence that was not durable before it; after
 //     timeout, errNotDurable, with both sequences in the text.
-//   - Cost: one atomic load when inputSeq is durable already. Otherwise it blocks and allocates a
-//     context. Any goroutine may call it.
+//   - Cost: one atomic load when inputSeq is durable already. Otherwise it blocks and allocates.
+//     Any goroutine may call it.
 func (w *watermark) WaitDurable(inputSeq uint64, timeout time.Duration) error {
 	if w.durable.Load() >= inputSeq {
-		return nil
+		return nil // without the context
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
@@ -49,50 +59,104 @@ func (w *watermark) WaitDurable(inputSeq uint64, timeout time.Duration) error {
 
 // wait is WaitDurable until ctx ends.
 func (w *watermark) wait(ctx context.Context, inputSeq uint64) error {
-	w.waiting.Add(1)
-	defer w.waiting.Add(-1)
-	for {
-		w.mu.Lock()
-		if w.raised == nil {
-			w.raised = make(chan struct{})
-		}
-		raised, failed := w.raised, w.failed
-		w.mu.Unlock()
-		if w.durable.Load() >= inputSeq {
-			return nil
-		}
-		if failed != nil {
-			return failed
-		}
-		select {
-		case <-raised:
-		case <-ctx.Done():
-			return fmt.Errorf("sequence %d, durable %d: %w", inputSeq, w.durable.Load(), errNotDurable)
-		}
+	if w.durable.Load() >= inputSeq {
+		return nil
 	}
+	r := &waitingReader{inputSeq, make(chan struct{})}
+	if err := w.join(r); err != nil {
+		return w.unless(inputSeq, err)
+	}
+	if w.durable.Load() >= inputSeq {
+		w.leave(r)
+		return nil
+	}
+	select {
+	case <-r.reached:
+		return w.unless(inputSeq, w.failure())
+	case <-ctx.Done():
+		w.leave(r)
+		return w.unless(inputSeq, fmt.Errorf("sequence %d, durable %d: %w", inputSeq,
+			w.durable.Load(), errNotDurable))
+	}
+}
+
+// unless is err, or nil when the sequence is durable.
+func (w *watermark) unless(inputSeq uint64, err error) error {
+	if w.durable.Load() >= inputSeq {
+		return nil
+	}
+	return err
+}
+
+// join puts a reader among those that wait. After a failure of the journal it returns that.
+func (w *watermark) join(r *waitingReader) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.failed != nil {
+		return w.failed
+	}
+	at, _ := slices.BinarySearchFunc(w.readers, r.inputSeq, bySequence)
+	w.readers = slices.Insert(w.readers, at, r)
+	w.wanted.Store(w.readers[0].inputSeq)
+	return nil
+}
+
+// leave takes a reader out, if it still waits.
+func (w *watermark) leave(r *waitingReader) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	at, _ := slices.BinarySearchFunc(w.readers, r.inputSeq, bySequence)
+	if i := slices.Index(w.readers[at:], r); i >= 0 {
+		w.readers = slices.Delete(w.readers, at+i, at+i+1)
+		w.want()
+	}
+}
+
+func bySequence(r *waitingReader, inputSeq uint64) int { return cmp.Compare(r.inputSeq, inputSeq) }
+
+// want sets wanted to the lowest sequence that is waited for. The caller holds mu.
+func (w *watermark) want() {
+	if len(w.readers) == 0 {
+		w.wanted.Store(0)
+		return
+	}
+	w.wanted.Store(w.readers[0].inputSeq)
+}
+
+// failure is the first failure of the journal, nil while it works.
+func (w *watermark) failure() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.failed
 }
 
 // raise publishes that everything up to inputSeq is durable. Only the goroutine that releases the
 // answers calls it, with numbers that rise.
 func (w *watermark) raise(inputSeq uint64) {
 	w.durable.Store(inputSeq)
-	if w.waiting.Load() != 0 {
-		w.wake(nil)
+	if wanted := w.wanted.Load(); wanted != 0 && wanted <= inputSeq {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.wake(inputSeq)
 	}
 }
 
-func (w *watermark) fail(err error) { w.wake(err) }
-
-// wake lets every waiting reader look again. An err that is not nil is kept as the reason to give
-// up; the first one stays.
-func (w *watermark) wake(err error) {
+// fail ends all waits with err. The first failure stays.
+func (w *watermark) fail(err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if err != nil && w.failed == nil {
+	if w.failed == nil {
 		w.failed = err
 	}
-	if w.raised != nil {
-		close(w.raised)
-		w.raised = nil
+	w.wake(1<<64 - 1)
+}
+
+// wake lets the readers of sequences up to inputSeq go on. The caller holds mu.
+func (w *watermark) wake(inputSeq uint64) {
+	n := 0
+	for ; n < len(w.readers) && w.readers[n].inputSeq <= inputSeq; n++ {
+		close(w.readers[n].reached)
 	}
+	w.readers = slices.Delete(w.readers, 0, n)
+	w.want()
 }

@@ -36,6 +36,48 @@ func TestWatermarkLetsReadersGoInOrder(t *testing.T) {
 	wg.Wait()
 }
 
+// A raise wakes the readers whose sequence it reaches. The others wait on, undisturbed, and it does
+// not even ask for the lock that they share.
+func TestWatermarkWakesThoseItReaches(t *testing.T) {
+	var w watermark
+	readers := []*waitingReader{}
+	for _, seq := range []uint64{9, 1<<64 - 1, 3, 9} {
+		r := &waitingReader{seq, make(chan struct{})}
+		readers = append(readers, r)
+		if err := w.join(r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	gone := func() (n int) {
+		for _, r := range readers {
+			select {
+			case <-r.reached:
+				n++
+			default:
+			}
+		}
+		return n
+	}
+	w.mu.Lock()
+	w.raise(2) // would wait for ever
+	w.mu.Unlock()
+	for _, tt := range []struct {
+		raised, wanted uint64
+		gone           int
+	}{{2, 3, 0}, {3, 9, 1}, {8, 9, 1}, {9, 1<<64 - 1, 3}} {
+		w.raise(tt.raised)
+		if got := w.wanted.Load(); got != tt.wanted || gone() != tt.gone {
+			t.Errorf("raised to %d: %d go on, the next at %d, want %d and %d", tt.raised, gone(), got,
+				tt.gone, tt.wanted)
+		}
+	}
+	w.leave(readers[0]) // it has gone on already
+	w.leave(readers[1])
+	if got := w.wanted.Load(); got != 0 || len(w.readers) != 0 {
+		t.Errorf("%d readers of %d are left", len(w.readers), got)
+	}
+}
+
 // A confirmed read waits for what its member was handed, until its request ends.
 func TestMemberWaitsForWhatItWasHanded(t *testing.T) {
 	h := ClusterHost{&Engine{}}

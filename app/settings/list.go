@@ -72,8 +72,8 @@ var List = []Setting{
 	{"http.max-inflight", strconv.Itoa(httpapi.DefaultMaxInflight), whole(1, 65536), "",
 		"requests in work at once, 429 beyond"},
 	{"http.max-body-memory", "256MiB", bytesOf(httpapi.MinBodyMemory, 1<<50), "",
-		"memory for request bodies over 4 KiB and what is made of them (8 times their length); 503 " +
-			"BUSY beyond"},
+		"memory for request bodies over 4 KiB and what is made of them (8 times their length), a half " +
+			"of it for those without a valid token; 503 BUSY beyond"},
 	{"feed.max-clients", "256", whole(1, 65536), "",
 		"readers of GET /feed at once, 503 BUSY beyond"},
 	{"http.behind-proxy", "false", boolean, "", "a proxy in front ends TLS"},
