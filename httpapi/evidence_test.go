@@ -52,6 +52,8 @@ func (f *fakeEvidence) Find(_ context.Context, w evidence.Wanted) (evidence.Plac
 		return evidence.Place{InputSeq: 5, AccountID: 1, Owned: true}, nil
 	case w.InputSeq == 9:
 		return evidence.Place{InputSeq: 9}, nil
+	case w.InputSeq == 10:
+		return evidence.Place{InputSeq: 10, Act: true}, nil
 	}
 	return evidence.Place{}, evidence.ErrUnknown
 }
@@ -72,9 +74,10 @@ func withLog(f *fakeEvidence) func(r *rig) {
 func openEvidenceRows() []row {
 	return []row{
 		{"GET /evidence/proof?tradeId=trd-1", "", "", 200, ""},
-		{"GET /evidence/proof?inputSeq=9", "", "", 401, CodeUnauthorized},
-		{"GET /evidence/proof?inputSeq=9", "", "one", 403, CodeAdminRequired},
-		{"GET /evidence/proof?inputSeq=9", "", "admin", 200, ""},
+		{"GET /evidence/proof?inputSeq=9", "", "", 200, ""},
+		{"GET /evidence/proof?inputSeq=10", "", "", 401, CodeUnauthorized},
+		{"GET /evidence/proof?inputSeq=10", "", "one", 403, CodeAdminRequired},
+		{"GET /evidence/proof?inputSeq=10", "", "admin", 200, ""},
 	}
 }
 
@@ -98,8 +101,9 @@ func evidenceRows() []row {
 		{"GET /evidence/proof?contractId=SW-3", "", "one", 200, ""},
 		{"GET /evidence/proof?tradeId=trd-1", "", "two", 403, CodeNotEntitled},
 		{"GET /evidence/proof?tradeId=trd-1", "", "admin", 200, ""},
-		{"GET /evidence/proof?inputSeq=9", "", "one", 403, CodeAdminRequired},
+		{"GET /evidence/proof?inputSeq=9", "", "one", 403, CodeNotEntitled},
 		{"GET /evidence/proof?inputSeq=9", "", "admin", 200, ""},
+		{"GET /evidence/proof?inputSeq=10", "", "one", 403, CodeAdminRequired},
 		{"GET /evidence/proof?inputSeq=8", "", "admin", 404, CodeNotFound},
 		{"GET /evidence/proof?inputSeq=0", "", "admin", 400, CodeBadRequest},
 		{"GET /evidence/proof?tradeId=1", "", "admin", 400, CodeBadRequest},

@@ -75,6 +75,8 @@ type Place struct {
 	AccountID uint32
 	// Owned: the record is of AccountID.
 	Owned bool
+	// Act: the record is a part of an operator's act, as GET /audit shows it.
+	Act bool
 	// ID is what the record was asked by, for the proof; empty for a sequence.
 	ID string
 	// kind is the type of the command, 0 for a fill and for templates without types.
@@ -122,6 +124,8 @@ func placeOf(c *matcher.Command) Place {
 	case matcher.OrderNew, matcher.OrderCancel, matcher.OrderReplace, matcher.ForceFill,
 		matcher.TradeNew, matcher.SwapBook, matcher.SwaptionBook:
 		at.AccountID, at.Owned = c.AccountID, true
+	case matcher.OperatorNote:
+		at.Act = true
 	}
 	return at
 }

@@ -73,6 +73,16 @@ func TestEveryRecordIsProven(t *testing.T) {
 	}
 }
 
+// TestPlacesOfActs: an operator's act is marked as one, whatever else has no account is not.
+func TestPlacesOfActs(t *testing.T) {
+	for kind := range matcher.OperatorNote + 1 {
+		at := placeOf(&matcher.Command{TemplateID: matcher.TemplateCommand, Type: kind})
+		if at.Act != (kind == matcher.OperatorNote) || at.Act && at.Owned {
+			t.Errorf("command type %d: %+v", kind, at)
+		}
+	}
+}
+
 // TestEveryFlippedBitOfAProofIsFound flips every bit, and replaces every byte by some others.
 func TestEveryFlippedBitOfAProofIsFound(t *testing.T) {
 	bits := 8
