@@ -131,8 +131,8 @@ func (x *exchange) sendFile(data []byte, kind, cache string) problem {
 }
 
 // showProof is GET /evidence/proof, for a caller that may see the account of the record. A record
-// of no account is an operator's or a feed's, and for admins; that of an act on record is so in every
-// configuration, as in /audit.
+// of no account is an operator's or a feed's, and for admins; that of an act on record is so in
+// every configuration, as in /audit.
 //
 // The account of a record is known only after it was found, so 404 comes before 403. Find and Proof
 // together have proofPatience.

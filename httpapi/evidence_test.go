@@ -69,8 +69,8 @@ func withLog(f *fakeEvidence) func(r *rig) {
 	return func(r *rig) { r.serve(func(d *Deps) { d.Evidence, d.Enforced = f, true }) }
 }
 
-// openEvidenceRows: where entitlement is not enforced a proof of an account's record needs no token,
-// and one of an operator's act needs an admin's all the same.
+// openEvidenceRows: where entitlement is not enforced a proof of an account's record needs no
+// token, and one of an operator's act needs an admin's all the same.
 func openEvidenceRows() []row {
 	return []row{
 		{"GET /evidence/proof?tradeId=trd-1", "", "", 200, ""},

@@ -105,7 +105,8 @@ func NewRelay(name string, o RelayOptions) (*Relay, error) {
 	r := &Relay{serviceShape: shape, o: o, prefix: cleanPrefix(o.PathPrefix)}
 	r.service = newService(name, serverConfig{
 		handler: r.handle, route: targetRoute(r.prefix, shape.find), maxInflight: o.MaxInflight,
-		valid: r.validHere, durability: []byte(o.Durability), member: []byte(o.Cluster.Member()), log: o.Logger,
+		valid: r.validHere, durability: []byte(o.Durability), member: []byte(o.Cluster.Member()),
+		log: o.Logger,
 	})
 	r.forwarder = newForwarder(o.Cluster.Member(), o.TLS, o.MaxRelayed, r.lasting, r.server.log)
 	r.backend.Store(newRelayBackend(nil))

@@ -30,8 +30,8 @@ type watermark struct {
 	failed error // guarded by mu
 }
 
-// waitingReader is a reader that waits until inputSeq, which is not 0, is durable. reached is closed when it is, or
-// when the journal has failed.
+// waitingReader is a reader that waits until inputSeq, which is not 0, is durable. reached is
+// closed when it is, or when the journal has failed.
 type waitingReader struct {
 	inputSeq uint64
 	reached  chan struct{}
