@@ -123,7 +123,7 @@ func TestTradesAsFiles(t *testing.T) {
 	fetchFrom(t, r.address, "/trades?format=csv", "", nil).want(t, 401, CodeUnauthorized)
 }
 
-// endless are trades of which every page is full, until one fails or waits.
+// endless are trades of which every page is full, until one fails or waits; io.EOF is their end.
 type endless struct {
 	*fakes
 	page func(ctx context.Context, n int) error
@@ -131,7 +131,9 @@ type endless struct {
 }
 
 func (e *endless) Trades(ctx context.Context, f store.TradeFilter) ([]store.Trade, error) {
-	if err := e.page(ctx, int(e.n.Add(1))); err != nil {
+	if err := e.page(ctx, int(e.n.Add(1))); err == io.EOF {
+		return nil, nil
+	} else if err != nil {
 		return nil, err
 	}
 	return make([]store.Trade, f.Limit), nil
@@ -166,6 +168,48 @@ func TestCutExportDoesNotLookWhole(t *testing.T) {
 				t.Errorf("%s: %d exports are counted", name, n)
 			}
 		}
+	}
+}
+
+// TestExportsEndWithTheirTokens that are taken back while they are written. A file may outlast a
+// token that only expires.
+func TestExportsEndWithTheirTokens(t *testing.T) {
+	for name, tt := range map[string]struct {
+		revoked, expired bool
+	}{"revoked": {true, false}, "expired": {false, true}, "both": {true, true}} {
+		t.Run(name, func(t *testing.T) {
+			var r *processorRig
+			r = newProcessorRig(t, func(d *ProcessorDeps) {
+				g := d.Revocation.Gate
+				d.Trades = &endless{fakes: &fakes{}, page: func(_ context.Context, n int) error {
+					if n == 2 && tt.expired {
+						r.now.Add(2 * time.Hour.Milliseconds())
+					}
+					if n == 2 && tt.revoked {
+						g.Revoke(matcher.Revocation{Subject: matcher.HashSubject("tester"), Millis: testStart})
+					}
+					if n == 5 {
+						return io.EOF
+					}
+					return nil
+				}}
+			})
+			token := namedToken(testStart, "admin")
+			f := fetchFrom(t, r.address, "/trades?format=csv", token, nil)
+			if !tt.revoked {
+				if rows := f.readCSV(t); len(rows) != 4*exportPage {
+					t.Errorf("%d rows", len(rows))
+				}
+				return
+			}
+			if f.status != 200 || !errors.Is(f.err, io.ErrUnexpectedEOF) ||
+				f.trailer.Get(headerExportRows) != "" || !strings.Contains(r.log.String(), "was taken back") {
+				t.Errorf("%d %v %v, log %s", f.status, f.err, f.trailer, r.log)
+			}
+			if n := r.p.Trades.(*endless).n.Load(); n > 3 {
+				t.Errorf("%d pages were read", n)
+			}
+		})
 	}
 }
 
