@@ -100,10 +100,11 @@ type Hub struct {
 }
 
 // bookRequest asks the follower for books as of its position. The reader makes it; the follower
-// fills it in and closes done. ok stays false when the follower ended before.
+// fills it in and closes done. ok stays false when the follower ended before, or ctx.
 type bookRequest struct {
+	ctx   context.Context // of the caller, which does not wait behind its end
 	books *Securities
-	text  []byte
+	texts [][]byte
 	at    Position
 	ok    bool
 	done  chan struct{}
@@ -431,28 +432,41 @@ func (h *Hub) retire() bool {
 	return h.readers == 0
 }
 
-// answer gives the books that readers have asked for.
+// answer gives the books that readers have asked for. Each book is formatted once, however many of
+// them want it: they share its text. A request whose caller has gone costs nothing.
 func (f *follower) answer() {
 	f.h.mu.Lock()
 	asked := f.h.asked
 	f.h.asked = nil
 	f.h.mu.Unlock()
+	made := map[uint32][]byte{}
 	for _, r := range asked {
-		r.text, r.at, r.ok = f.books(r.books), f.at, true
+		if r.ctx.Err() == nil {
+			r.texts, r.at, r.ok = f.books(r.books, made), f.at, true
+		}
 		close(r.done)
 	}
 }
 
-// books formats the books of a set. Follower only, between two commands.
-func (f *follower) books(s *Securities) (text []byte) {
-	f.d.snapshot(s, func(e *Event) { text = appendFrame(text, e, f.h.o.Render) })
-	return text
+// books are the texts of the books of a set; made holds those that are formatted already, by
+// security. Follower only, between two commands.
+func (f *follower) books(s *Securities, made map[uint32][]byte) (texts [][]byte) {
+	for id := range s.among(f.d.views.SecurityCount()) {
+		text, ok := made[id]
+		if !ok {
+			text = appendFrame(nil, f.d.book(id), f.h.o.Render)
+			made[id] = text
+		}
+		texts = append(texts, text)
+	}
+	return texts
 }
 
-// books asks the follower for books, and for its position. ErrFailed when there is no follower at
-// the head, or when it ends before it has answered. Any goroutine.
-func (h *Hub) books(ctx context.Context, s *Securities) (text []byte, at Position, err error) {
-	r := &bookRequest{books: s, done: make(chan struct{})}
+// books asks the follower for books, a text each, and for its position. ErrFailed when there is no
+// follower at the head, or when it ends before it has answered. The texts are shared: they must not
+// be changed. Any goroutine.
+func (h *Hub) books(ctx context.Context, s *Securities) (texts [][]byte, at Position, err error) {
+	r := &bookRequest{ctx: ctx, books: s, done: make(chan struct{})}
 	h.mu.Lock()
 	if !h.ready {
 		h.mu.Unlock()
@@ -469,8 +483,11 @@ func (h *Hub) books(ctx context.Context, s *Securities) (text []byte, at Positio
 	case <-ctx.Done():
 		return nil, at, ctx.Err()
 	}
-	if !r.ok {
-		return nil, at, ErrFailed
+	switch {
+	case r.ok:
+		return r.texts, r.at, nil
+	case ctx.Err() != nil:
+		return nil, at, ctx.Err()
 	}
-	return r.text, r.at, nil
+	return nil, at, ErrFailed
 }

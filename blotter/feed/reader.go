@@ -34,7 +34,7 @@ type Reader struct {
 	at     Position // everything up to here was returned
 	joined bool     // it has caught up with the live stream once
 	past   *past    // of older history; nil: memory
-	first  []byte   // text before everything else
+	first  [][]byte // whole events before everything else, which readers share
 	piece  [][]byte // memory of what Next returns
 }
 
@@ -73,7 +73,7 @@ func (h *Hub) Open(ctx context.Context, s Selection, start Start) (_ *Reader, er
 	switch books := start.Snapshot && s.Books.any(); {
 	case !start.Given:
 		if r.first, r.at, err = h.books(ctx, &s.Books); err == nil && !s.Books.any() {
-			r.first = append(AppendID([]byte("id: "), r.at), "\n\n"...)
+			r.first = [][]byte{append(AppendID([]byte("id: "), r.at), "\n\n"...)}
 		}
 		r.joined = true
 		return r, err
@@ -144,12 +144,8 @@ func (r *Reader) At() Position { return r.at }
 // one, and an error when the reader is ended: ErrSlow, ErrClosed, ErrFailed, that of ctx or of the
 // history.
 func (r *Reader) Next(ctx context.Context, wait <-chan time.Time) (parts [][]byte, err error) {
-	if first := r.first; first != nil {
-		r.first = nil
-		if len(first) > 0 {
-			r.h.counts.bytes.Add(uint64(len(first)))
-			return r.part(first), nil
-		}
+	if len(r.first) > 0 {
+		return r.begin(), nil
 	}
 	for {
 		if r.past != nil {
@@ -176,6 +172,19 @@ func (r *Reader) Next(ctx context.Context, wait <-chan time.Time) (parts [][]byt
 			return nil, ctx.Err()
 		}
 	}
+}
+
+// begin returns the next piece of what comes before everything else: the caller gives its client
+// time for each piece, and books may be long.
+func (r *Reader) begin() [][]byte {
+	n, bytes := 0, 0
+	for ; n < len(r.first) && bytes < pieceBytes; n++ {
+		bytes += len(r.first[n])
+	}
+	piece := r.first[:n]
+	r.first = r.first[n:]
+	r.h.counts.bytes.Add(uint64(bytes))
+	return piece
 }
 
 // part is a piece of one part, or of none.
