@@ -82,9 +82,9 @@ type Hub struct {
 	running sync.WaitGroup
 
 	mu sync.Mutex
-	// Open readers. mu guards the fields from here to asked.
-	readers int
-	history int           // of them, those that read older history
+	// Of open readers. mu guards the fields from here to asked.
+	readers places
+	history places        // of them, those that read older history
 	started bool          // the follower runs
 	batches []*batch      // of consecutive commands; only the follower adds
 	held    int           // what batches cost, in bytes
@@ -128,7 +128,8 @@ func New(o Options) *Hub {
 	if o.Report == nil {
 		o.Report = func(error) {}
 	}
-	h := &Hub{o: o, changed: make(chan struct{}), called: make(chan struct{}, 1)}
+	h := &Hub{o: o, changed: make(chan struct{}), called: make(chan struct{}, 1),
+		readers: places{most: o.MaxReaders}, history: places{most: maxHistoryReaders}}
 	h.ctx, h.cancel = context.WithCancel(context.Background())
 	return h
 }
@@ -144,7 +145,7 @@ func (h *Hub) Close() {
 func (h *Hub) Readers() (all, history int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.readers, h.history
+	return h.readers.taken, h.history.taken
 }
 
 // Applied is the last sequence of which the events are in memory, 0 while nothing is followed.
@@ -163,18 +164,39 @@ func (h *Hub) wake() {
 	h.changed = make(chan struct{})
 }
 
+// places are what readers take of a bounded number. Guests leave half of it to the others.
+type places struct{ most, taken, guests int }
+
+// take takes a place, and reports whether there was one. give gives it back.
+func (p *places) take(guest bool) bool {
+	switch {
+	case p.taken >= p.most, guest && p.guests >= (p.most+1)/2:
+		return false
+	case guest:
+		p.guests++
+	}
+	p.taken++
+	return true
+}
+
+func (p *places) give(guest bool) {
+	if guest {
+		p.guests--
+	}
+	p.taken--
+}
+
 // join takes a place for a reader, and starts the follower for the first.
-func (h *Hub) join() error {
+func (h *Hub) join(guest bool) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch {
 	case h.ctx.Err() != nil:
 		return ErrClosed
-	case h.readers >= h.o.MaxReaders:
+	case !h.readers.take(guest):
 		h.counts.refused.Add(1)
 		return ErrBusy
 	}
-	h.readers++
 	h.start()
 	return nil
 }
@@ -188,10 +210,10 @@ func (h *Hub) start() {
 }
 
 // leave gives a reader's place back. The follower notices at its next look.
-func (h *Hub) leave() {
+func (h *Hub) leave(guest bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.readers--
+	h.readers.give(guest)
 }
 
 // run follows the head until the hub is closed, the history fails, or no reader has been there for
@@ -210,7 +232,8 @@ func (h *Hub) run() {
 		close(r.done)
 	}
 	h.asked = nil
-	if h.readers > 0 && h.failed == nil && h.ctx.Err() == nil { // came while the shadow was closed
+	// A reader that came while the shadow was closed needs another one.
+	if h.readers.taken > 0 && h.failed == nil && h.ctx.Err() == nil {
 		h.start()
 	}
 	h.wake()
@@ -429,7 +452,7 @@ func (h *Hub) watch(ctx context.Context, wanted <-chan uint64, durable chan<- st
 func (h *Hub) retire() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.readers == 0
+	return h.readers.taken == 0
 }
 
 // answer gives the books that readers have asked for. Each book is formatted once, however many of

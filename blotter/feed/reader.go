@@ -24,6 +24,7 @@ type Start struct {
 	At       Position
 	Given    bool // false: at the durable head, with snapshots
 	Snapshot bool // the books as of At come first; At is behind a whole command
+	Guest    bool // half of the places are not for this reader
 }
 
 // Reader gets the events of a selection from a position on. It belongs to one goroutine. It reads
@@ -32,6 +33,7 @@ type Reader struct {
 	h      *Hub
 	s      Selection
 	at     Position // everything up to here was returned
+	guest  bool
 	joined bool     // it has caught up with the live stream once
 	past   *past    // of older history; nil: memory
 	first  [][]byte // whole events before everything else, which readers share
@@ -54,19 +56,23 @@ func (h *Hub) Begin(ctx context.Context) error {
 }
 
 // Open returns a reader, which the caller closes. For a position that is not durable yet it waits
-// until ctx ends: ErrBeyond. ErrBusy: there is no room for one more reader, or for one more of
-// older history. journal.ErrArchived: the position lies in an archive that is not here. ErrFailed,
-// ErrClosed. ctx bounds Open alone.
+// until ctx ends, without a place: ErrBeyond. ErrBusy: there is no room for one more reader, or for
+// one more of older history. journal.ErrArchived: the position lies in an archive that is not here.
+// ErrFailed, ErrClosed. ctx bounds Open alone.
 func (h *Hub) Open(ctx context.Context, s Selection, start Start) (_ *Reader, err error) {
-	if err := h.join(); err != nil {
+	if err := h.reached(ctx, start); err != nil {
 		return nil, err
 	}
-	r := &Reader{h: h, s: s, at: start.At}
+	if err := h.join(start.Guest); err != nil {
+		return nil, err
+	}
+	r := &Reader{h: h, s: s, at: start.At, guest: start.Guest}
 	defer func() {
 		if err != nil {
 			r.Close()
 		}
 	}()
+	// Before it had a reader the follower may have ended, and then begins again.
 	if err := h.reached(ctx, start); err != nil {
 		return nil, err
 	}
@@ -132,7 +138,7 @@ func (h *Hub) holds(at Position) bool {
 // Close gives up the reader's place, once. It waits for the goroutine of older history.
 func (r *Reader) Close() {
 	r.closePast()
-	r.h.leave()
+	r.h.leave(r.guest)
 }
 
 // At is the position behind everything that Next has returned.
