@@ -17,6 +17,7 @@ import (
 
 	"posttrade/matcher"
 	"posttrade/ring/must"
+	"posttrade/sidecars/export"
 	"posttrade/sidecars/store"
 )
 
@@ -326,5 +327,40 @@ func TestBlotterAndPositionsAsFiles(t *testing.T) {
 	r.recorder.waitApplied(head + 1)
 	for _, target := range []string{blotterOf, "/positions"} {
 		get(target+"?format=csv").want(t, 503, CodeSlowDisk)
+	}
+}
+
+// checkedWriter calls check before each Write.
+type checkedWriter struct {
+	io.Writer
+	check func()
+}
+
+func (w checkedWriter) Write(b []byte) (int, error) {
+	w.check()
+	return w.Writer.Write(b)
+}
+
+// TestAFileOfThePastHoldsNoMoment while it is written: a client that reads slowly would keep one of
+// the few moments from all others.
+func TestAFileOfThePastHoldsNoMoment(t *testing.T) {
+	past := newPast(t)
+	for _, format := range []export.Format{export.CSV, export.Parquet} {
+		moment := must.Get(past.At(t.Context(), 5))(t)
+		held := true
+		check := func() {
+			if held {
+				t.Errorf("%s: the moment is held while the file is written", format)
+			}
+		}
+		f := file{format: format, begin: check, out: checkedWriter{io.Discard, check}}
+		w := export.Positions(format, f.out, func(uint32) string { return "AAA" })
+		must.OK(t, writeMoment(f, w, moment.Views(), nil, func() {
+			held = false
+			moment.Release()
+		}))
+		if held || w.Rows() != 2 {
+			t.Errorf("%s: held %v, %d rows", format, held, w.Rows())
+		}
 	}
 }
