@@ -150,8 +150,8 @@ func (x *exchange) exportPositions(e *exportQuery, accounts []uint32, views *blo
 
 // writeMoment writes the positions of a moment of the past.
 //
-// There are few such moments, and a client may take long to read a file. So all rows are read first,
-// 24 bytes each, and done is called before anything is written.
+// There are few such moments, and a client may take long to read a file. So all rows are read
+// first, 24 bytes each, and done is called before anything is written.
 func writeMoment(f file, w *export.Writer[blotter.Position], views *blotter.Views,
 	accounts []uint32, done func()) error {
 	rows, _ := positionPage(views, accounts, 0, math.MaxInt)

@@ -147,8 +147,8 @@ func (v *serviceRequest) admin() problem {
 }
 
 // readBody prepares the body of a write for the decoder. A write that has passed without a token is
-// refused where a browser says that a page of another origin sends it: any page may have the browser
-// of a developer send a request to this machine, but without a token in it.
+// refused where a browser says that a page of another origin sends it: any page may have a browser
+// send a request to its own machine, but without a token in it.
 //
 // It comes behind the check of the token.
 func (v *serviceRequest) readBody() problem {
@@ -161,8 +161,9 @@ func (v *serviceRequest) readBody() problem {
 // foreignPage reports that a browser sends a request for a page of another origin. Other clients
 // send none of the headers.
 //
-// Sec-Fetch-Site wins, which no page can set: behind a proxy Host may be another one than the page's.
-// It says same-site of another port too. A page cannot add Authorization to a request of this kind.
+// Sec-Fetch-Site wins, which no page can set: behind a proxy Host may be another one than the
+// page's. It says same-site of another port too. A page cannot add Authorization to a request of
+// this kind.
 func foreignPage(h *fasthttp.RequestHeader) bool {
 	switch string(h.Peek("Sec-Fetch-Site")) {
 	case "cross-site":

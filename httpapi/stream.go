@@ -222,8 +222,8 @@ func (s *service) panicked(what string, cause any) error {
 // piece alone: a streamed answer may take longer than an answer may, a stalled reader may not.
 //
 // The token is judged before each piece: nothing leaves after it was taken back but what the HTTP
-// library has in its buffer. At the end Read sets the trailers. The HTTP library writes them behind the last chunk only when
-// Read returns io.EOF; after another error it ends the connection.
+// library has in its buffer. At the end Read sets the trailers. The HTTP library writes them behind
+// the last chunk only when Read returns io.EOF; after another error it ends the connection.
 func (b *bodyStream) Read(piece []byte) (int, error) {
 	n, err := b.PipeReader.Read(piece)
 	if b.verifier != nil && !b.verifier.Holds(b.token) {
