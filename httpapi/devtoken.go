@@ -104,7 +104,7 @@ func (q *inquiry) mintToken() problem {
 	if p, knows := q.provesSecret(master); !knows {
 		return p
 	}
-	if p := q.readBody(); p.status != 0 {
+	if p := q.readJSON(); p.status != 0 {
 		return p
 	}
 	ask := q.body.tokenRequest()

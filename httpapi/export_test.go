@@ -17,6 +17,7 @@ import (
 
 	"posttrade/matcher"
 	"posttrade/ring/must"
+	"posttrade/sidecars/export"
 	"posttrade/sidecars/store"
 )
 
@@ -123,7 +124,7 @@ func TestTradesAsFiles(t *testing.T) {
 	fetchFrom(t, r.address, "/trades?format=csv", "", nil).want(t, 401, CodeUnauthorized)
 }
 
-// endless are trades of which every page is full, until one fails or waits.
+// endless are trades of which every page is full, until one fails or waits; io.EOF is their end.
 type endless struct {
 	*fakes
 	page func(ctx context.Context, n int) error
@@ -131,7 +132,9 @@ type endless struct {
 }
 
 func (e *endless) Trades(ctx context.Context, f store.TradeFilter) ([]store.Trade, error) {
-	if err := e.page(ctx, int(e.n.Add(1))); err != nil {
+	if err := e.page(ctx, int(e.n.Add(1))); err == io.EOF {
+		return nil, nil
+	} else if err != nil {
 		return nil, err
 	}
 	return make([]store.Trade, f.Limit), nil
@@ -166,6 +169,48 @@ func TestCutExportDoesNotLookWhole(t *testing.T) {
 				t.Errorf("%s: %d exports are counted", name, n)
 			}
 		}
+	}
+}
+
+// TestExportsEndWithTheirTokens that are taken back while they are written. A file may outlast a
+// token that only expires.
+func TestExportsEndWithTheirTokens(t *testing.T) {
+	for name, tt := range map[string]struct {
+		revoked, expired bool
+	}{"revoked": {true, false}, "expired": {false, true}, "both": {true, true}} {
+		t.Run(name, func(t *testing.T) {
+			var r *processorRig
+			r = newProcessorRig(t, func(d *ProcessorDeps) {
+				g := d.Revocation.Gate
+				d.Trades = &endless{fakes: &fakes{}, page: func(_ context.Context, n int) error {
+					if n == 2 && tt.expired {
+						r.now.Add(2 * time.Hour.Milliseconds())
+					}
+					if n == 2 && tt.revoked {
+						g.Revoke(matcher.Revocation{Subject: matcher.HashSubject("tester"), Millis: testStart})
+					}
+					if n == 5 {
+						return io.EOF
+					}
+					return nil
+				}}
+			})
+			token := namedToken(testStart, "admin")
+			f := fetchFrom(t, r.address, "/trades?format=csv", token, nil)
+			if !tt.revoked {
+				if rows := f.readCSV(t); len(rows) != 4*exportPage {
+					t.Errorf("%d rows", len(rows))
+				}
+				return
+			}
+			if f.status != 200 || !errors.Is(f.err, io.ErrUnexpectedEOF) ||
+				f.trailer.Get(headerExportRows) != "" || !strings.Contains(r.log.String(), "was taken back") {
+				t.Errorf("%d %v %v, log %s", f.status, f.err, f.trailer, r.log)
+			}
+			if n := r.p.Trades.(*endless).n.Load(); n > 3 {
+				t.Errorf("%d pages were read", n)
+			}
+		})
 	}
 }
 
@@ -282,5 +327,40 @@ func TestBlotterAndPositionsAsFiles(t *testing.T) {
 	r.recorder.waitApplied(head + 1)
 	for _, target := range []string{blotterOf, "/positions"} {
 		get(target+"?format=csv").want(t, 503, CodeSlowDisk)
+	}
+}
+
+// checkedWriter calls check before each Write.
+type checkedWriter struct {
+	io.Writer
+	check func()
+}
+
+func (w checkedWriter) Write(b []byte) (int, error) {
+	w.check()
+	return w.Writer.Write(b)
+}
+
+// TestAFileOfThePastHoldsNoMoment while it is written: a client that reads slowly would keep one of
+// the few moments from all others.
+func TestAFileOfThePastHoldsNoMoment(t *testing.T) {
+	past := newPast(t)
+	for _, format := range []export.Format{export.CSV, export.Parquet} {
+		moment := must.Get(past.At(t.Context(), 5))(t)
+		held := true
+		check := func() {
+			if held {
+				t.Errorf("%s: the moment is held while the file is written", format)
+			}
+		}
+		f := file{format: format, begin: check, out: checkedWriter{io.Discard, check}}
+		w := export.Positions(format, f.out, func(uint32) string { return "AAA" })
+		must.OK(t, writeMoment(f, w, moment.Views(), nil, func() {
+			held = false
+			moment.Release()
+		}))
+		if held || w.Rows() != 2 {
+			t.Errorf("%s: held %v, %d rows", format, held, w.Rows())
+		}
 	}
 }

@@ -59,6 +59,9 @@ func (x *exchange) showFeed() problem {
 	case !x.ctx.Request.Header.IsHTTP11():
 		return badQuery("the feed is sent in chunks, which HTTP/1.0 does not have")
 	}
+	// A client without a token must not take the places of those that have one. Where tokens are not
+	// needed, all clients are alike.
+	r.start.Guest = x.m.Enforced && token == nil
 	reader, err := x.m.openFeed(&r)
 	if err != nil {
 		return x.feedProblem(err)

@@ -2,7 +2,9 @@ package httpapi
 
 import (
 	"context"
+	"math"
 	"slices"
+	"sync"
 
 	"posttrade/blotter"
 	"posttrade/journal/asof"
@@ -45,7 +47,7 @@ func (x *exchange) positionQuery() (q positionQuery, p problem) {
 // listPositions is GET /positions.
 //
 // Positions of now are those of the views; asOf loads a moment of its own, which is released when
-// the page or the file is written.
+// what the page or the file shows was read from it.
 func (x *exchange) listPositions() problem {
 	if p := x.admit(); p.status != 0 {
 		return p
@@ -116,20 +118,23 @@ func (x *exchange) sendPositions(q *positionQuery, accounts []uint32, views *blo
 	return x.send(200, endList(b, cursorPositions, next))
 }
 
-// exportPositions answers with a file of all positions of accounts. Those of a moment are all of
-// that moment; those of now are read a page at a time.
+// exportPositions answers with a file of all positions of accounts. Those of now are read a page at
+// a time, each durable before it is written.
 //
 // The file is written on a goroutine of its own, which outlives the handler: it must not touch x.
-// Each page is durable before it is written.
 func (x *exchange) exportPositions(e *exportQuery, accounts []uint32, views *blotter.Views,
 	done func()) problem {
-	m, past := x.m, x.past
+	m, past, done := x.m, x.past, sync.OnceFunc(done)
 	return m.sendFile(&x.serviceRequest, e, "positions",
 		func(_ context.Context, f file) (uint64, error) {
 			w := export.Positions(f.format, f.out, m.Gate.Ticker)
+			if past {
+				err := writeMoment(f, w, views, accounts, done)
+				return w.Rows(), err
+			}
 			for after, more := uint64(0), true; more; {
 				page, next := positionPage(views, accounts, after, maxPage)
-				if head := m.Seen(); !past && m.Durable.Durable() < head &&
+				if head := m.Seen(); m.Durable.Durable() < head &&
 					m.Durable.WaitDurable(head, m.ReadTimeout) != nil {
 					return 0, errNotDurable
 				}
@@ -141,6 +146,21 @@ func (x *exchange) exportPositions(e *exportQuery, accounts []uint32, views *blo
 			}
 			return w.Rows(), w.Close()
 		}, done)
+}
+
+// writeMoment writes the positions of a moment of the past.
+//
+// There are few such moments, and a client may take long to read a file. So all rows are read
+// first, 24 bytes each, and done is called before anything is written.
+func writeMoment(f file, w *export.Writer[blotter.Position], views *blotter.Views,
+	accounts []uint32, done func()) error {
+	rows, _ := positionPage(views, accounts, 0, math.MaxInt)
+	done()
+	f.begin()
+	if err := w.Write(rows); err != nil {
+		return err
+	}
+	return w.Close()
 }
 
 // positionPage returns up to limit positions after the cursor after, by account and security, and

@@ -20,6 +20,7 @@ const (
 	CodeUnauthorized     Code = "UNAUTHORIZED"
 	CodeNotEntitled      Code = "NOT_ENTITLED"   // token valid, not for this account
 	CodeAdminRequired    Code = "ADMIN_REQUIRED" // token valid, not admin
+	CodeForeignOrigin    Code = "FOREIGN_ORIGIN" // a web page of another origin, without a token
 	CodeNotFound         Code = "NOT_FOUND"      // no such route
 	CodeTradeNotFound    Code = "TRADE_NOT_FOUND"
 	CodeSweepNotFound    Code = "SWEEP_NOT_FOUND" // no orphan sweep was made yet

@@ -54,6 +54,8 @@ var (
 		detail: "the token is for metrics alone: it opens /metrics and /readyz of the admin listener"}
 	problemAdmin = problem{status: 403, code: CodeAdminRequired,
 		detail: "the token does not carry the admin claim"}
+	problemOrigin = problem{status: 403, code: CodeForeignOrigin,
+		detail: "a web page of another origin sends this, without a token", notSequenced: true}
 	// The order of checks tells a caller without the account whether the object exists: 404 comes
 	// before 403.
 	problemEntitled = problem{status: 403, code: CodeNotEntitled, reason: matcher.NotEntitled,

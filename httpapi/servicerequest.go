@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"bytes"
 	"errors"
 
 	"github.com/valyala/fasthttp"
@@ -148,11 +149,44 @@ func (v *serviceRequest) admin() problem {
 	return problem{}
 }
 
-// readBody prepares the body for the decoder, if its type is JSON or absent. No endpoint with a
-// body has parameters.
+// readBody prepares the body of a write for the decoder. A write that has passed without a token is
+// refused where a browser says that a page of another origin sends it: any page may have a browser
+// send a request to its own machine, but without a token in it.
+//
+// It comes behind the check of the token.
+func (v *serviceRequest) readBody() problem {
+	if v.claims.Subject == "" && foreignPage(&v.ctx.Request.Header) {
+		return problemOrigin
+	}
+	return v.readJSON()
+}
+
+// foreignPage reports that a browser sends a request for a page of another origin. Other clients
+// send none of the headers.
+//
+// Sec-Fetch-Site wins, which no page can set: behind a proxy Host may be another one than the
+// page's. It says same-site of another port too. A page cannot add Authorization to a request of
+// this kind.
+func foreignPage(h *fasthttp.RequestHeader) bool {
+	switch string(h.Peek("Sec-Fetch-Site")) {
+	case "cross-site":
+		return true
+	case "same-origin", "none":
+		return false
+	}
+	origin := h.Peek(fasthttp.HeaderOrigin)
+	if len(origin) == 0 || len(h.Peek(fasthttp.HeaderAuthorization)) > 0 {
+		return false
+	}
+	_, host, _ := bytes.Cut(origin, []byte("://"))
+	return !bytes.EqualFold(host, h.Host())
+}
+
+// readJSON is readBody for a caller that has proved itself otherwise: the body's type is JSON or
+// absent. No endpoint with a body has parameters.
 //
 // Content-Encoding is refused whatever it says: a small body must not become a large one in memory.
-func (v *serviceRequest) readBody() problem {
+func (v *serviceRequest) readJSON() problem {
 	if p := v.noParameters(); p.status != 0 {
 		return p
 	}

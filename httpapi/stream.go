@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -12,13 +13,18 @@ import (
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
 	"github.com/valyala/fasthttp"
+
+	"posttrade/matcher/gate"
 )
 
 // problemChunks is the answer to a request for a streamed answer with an old version of HTTP.
 var problemChunks = badQuery("the answer is sent in chunks, which HTTP/1.0 does not have")
 
-// errReaderGone ends an answer whose connection has closed.
-var errReaderGone = errors.New("httpapi: the answer's reader is gone")
+// Why an answer ends early: its connection has closed, or its token was taken back.
+var (
+	errReaderGone = errors.New("httpapi: the answer's reader is gone")
+	errWithdrawn  = errors.New("httpapi: the token of the answer was taken back")
+)
 
 // streamedAnswer writes one streamed answer into a pipe. run has a goroutine of its own, because it
 // pushes the answer and the HTTP library pulls an answer's body.
@@ -121,10 +127,15 @@ func (plain) Close() error { return nil }
 // the answer does not look whole.
 //
 // It waits until the first bytes are there. After an error the streamedAnswer has ended, and the
-// response is untouched.
+// response is untouched. An answer that a verified token has opened ends when that token is taken
+// back.
 func (s *service) sendStream(v *serviceRequest, p *streamedAnswer, kind string) error {
 	p.started = make(chan error, 1)
 	stream := s.stream(p, v.ctx)
+	if v.claims.Subject != "" { // the token was verified
+		stream.verifier = v.verifier
+		stream.token = bytes.Clone(bearer(v.ctx.Request.Header.Peek("Authorization")))
+	}
 	if err := <-p.started; err != nil {
 		return errors.Join(err, stream.Close())
 	}
@@ -156,6 +167,9 @@ type bodyStream struct {
 	cancel context.CancelFunc
 	ended  sync.WaitGroup
 	leave  func() // ends the request's use of the service
+	// verifier judges the token that the answer depends on; nil: it depends on none.
+	verifier *gate.Verifier
+	token    []byte
 
 	timeout time.Duration // of one write
 }
@@ -186,6 +200,8 @@ func (s *service) stream(p *streamedAnswer, request *fasthttp.RequestCtx) *bodyS
 			if err != nil && !p.begun {
 				p.begun = true
 				p.started <- err
+			} else if errors.Is(err, errWithdrawn) {
+				s.server.log.Warn("httpapi: "+p.what+" was cut", "error", err)
 			} else if err != nil && !errors.Is(err, errReaderGone) {
 				s.server.log.Error("httpapi: "+p.what+" was cut", "error", err)
 			}
@@ -205,10 +221,15 @@ func (s *service) panicked(what string, cause any) error {
 // Read implements io.Reader. The library then writes what Read returns, with a time-out for that
 // piece alone: a streamed answer may take longer than an answer may, a stalled reader may not.
 //
-// At the end it sets the trailers. The HTTP library writes them behind the last chunk only when
-// Read returns io.EOF; after another error it ends the connection.
+// The token is judged before each piece: nothing leaves after it was taken back but what the HTTP
+// library has in its buffer. At the end Read sets the trailers. The HTTP library writes them behind
+// the last chunk only when Read returns io.EOF; after another error it ends the connection.
 func (b *bodyStream) Read(piece []byte) (int, error) {
 	n, err := b.PipeReader.Read(piece)
+	if b.verifier != nil && !b.verifier.Holds(b.token) {
+		_ = b.PipeReader.CloseWithError(errWithdrawn) // it returns no error
+		return 0, errWithdrawn
+	}
 	if deadline := b.conn.SetWriteDeadline(
 		time.Now().Add(b.timeout)); deadline != nil && err == nil {
 		return n, deadline

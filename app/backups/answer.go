@@ -18,15 +18,21 @@ const chunkTime = time.Minute
 // chunkBytes is how much is handed to the network at a time.
 const chunkBytes = 256 << 10
 
-// output writes to the peer for as long as the request lives and each write takes no longer than
-// chunkTime.
+// errWithdrawn ends a stream.
+var errWithdrawn = errors.New("the token of the backup was taken back")
+
+// output writes to the peer for as long as the request lives, its token was not taken back, and
+// each write takes no longer than chunkTime.
 //
 // It counts the bytes that have been handed to the network.
 func (s *Server) output(w http.ResponseWriter, r *http.Request) io.Writer {
-	control := http.NewResponseController(w)
+	control, token := http.NewResponseController(w), bearer(r)
 	return writerFunc(func(p []byte) (int, error) {
 		if err := r.Context().Err(); err != nil {
 			return 0, err
+		}
+		if !s.o.Holds(token) {
+			return 0, errWithdrawn
 		}
 		if err := control.SetWriteDeadline(time.Now().Add(chunkTime)); err != nil &&
 			!errors.Is(err, http.ErrNotSupported) {

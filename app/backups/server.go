@@ -55,7 +55,10 @@ type ServerOptions struct {
 	// Admit says whether a bearer token is valid, whether it is an administrator's, and whose.
 	//
 	// Any goroutine calls it, once for each request.
-	Admit  func(token string) (subject string, valid, admin bool)
+	Admit func(token string) (subject string, valid, admin bool)
+	// Holds says whether a stream that began with a token may go on: a backup may take longer than a
+	// token lives, but a token that was taken back ends it. Called for each write.
+	Holds  func(token string) bool
 	Data   string // data.dir, which keeps when the last backup was
 	Logger *slog.Logger
 }
@@ -136,10 +139,9 @@ func (s *Server) guarded(h func(http.ResponseWriter, *http.Request, string)) htt
 // admitted asks for an administrator's token, whatever the admin listener itself asks for.
 func (s *Server) admitted(h func(http.ResponseWriter, *http.Request, string)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 		subject, valid, admin := "", false, false
-		if strings.EqualFold(scheme, "Bearer") {
-			subject, valid, admin = s.o.Admit(strings.TrimSpace(token))
+		if token := bearer(r); token != "" {
+			subject, valid, admin = s.o.Admit(token)
 		}
 		switch {
 		case !valid:
@@ -151,6 +153,15 @@ func (s *Server) admitted(h func(http.ResponseWriter, *http.Request, string)) ht
 			h(w, r, subject)
 		}
 	})
+}
+
+// bearer is the token of a request, "" without one.
+func bearer(r *http.Request) string {
+	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	if !strings.EqualFold(scheme, "Bearer") {
+		return ""
+	}
+	return strings.TrimSpace(token)
 }
 
 // turnWait is how long a backup waits for another to end. One that was killed ends in a moment.

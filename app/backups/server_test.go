@@ -38,6 +38,7 @@ func TestABackupHasWhatWasAnsweredBefore(t *testing.T) {
 				Journal: j, Logger: slog.New(slog.DiscardHandler), Data: t.TempDir(),
 				Database: func() (*store.DB, string) { return nil, "none" },
 				Admit:    func(string) (string, bool, bool) { return "admin", true, true },
+				Holds:    func(string) bool { return true },
 			})
 			handler := s.Handlers()["GET "+JournalPath]
 			for n := uint64(1); n <= 20; n++ {
@@ -103,6 +104,7 @@ func TestABackupOfADamagedJournalSaysWhatIsDamaged(t *testing.T) {
 		Journal: j, Logger: slog.New(slog.DiscardHandler), Data: t.TempDir(),
 		Database: func() (*store.DB, string) { return nil, "none" },
 		Admit:    func(token string) (string, bool, bool) { return "ann", token != "", token == "admin" },
+		Holds:    func(string) bool { return true },
 	})
 	mux := http.NewServeMux()
 	for pattern, h := range s.Handlers() {
@@ -177,6 +179,7 @@ func TestABackupCountsWhenAllIsRead(t *testing.T) {
 		Journal: j, Logger: slog.New(slog.DiscardHandler), Data: t.TempDir(),
 		Database: func() (*store.DB, string) { return has, "none" },
 		Admit:    func(string) (string, bool, bool) { return "ann", true, true },
+		Holds:    func(string) bool { return true },
 	})
 	mux := http.NewServeMux()
 	for pattern, h := range s.Handlers() {
@@ -236,4 +239,37 @@ func TestABackupCountsWhenAllIsRead(t *testing.T) {
 	counted("one of two", 3)
 	rows(second)
 	counted("the other", 5)
+}
+
+// TestABackupEndsWithItsToken that is taken back while the journal is read: the peer sees a stream
+// that is not whole, and may learn why with another token.
+func TestABackupEndsWithItsToken(t *testing.T) {
+	j := must.Get(journal.Open(filepath.Join(t.TempDir(), "journal"),
+		journal.Options{Durability: journal.DurabilityOS, Fatal: func(err error) { t.Error(err) }}))(t)
+	must.OK(t, j.Create([]byte("genesis")))
+	defer func() { must.OK(t, j.Close()) }()
+	asked := 0
+	s := NewServer(ServerOptions{
+		Journal: j, Logger: slog.New(slog.DiscardHandler), Data: t.TempDir(),
+		Database: func() (*store.DB, string) { return nil, "none" },
+		Admit:    func(string) (string, bool, bool) { return "ann", true, true },
+		Holds: func(token string) bool {
+			asked++
+			return token == "admin" && asked < 2
+		},
+	})
+	r := httptest.NewRequest(http.MethodGet, JournalPath, nil)
+	r.Header.Set("Authorization", "Bearer admin")
+	w := httptest.NewRecorder()
+	func() {
+		defer func() {
+			if cause := recover(); cause != http.ErrAbortHandler {
+				t.Errorf("the connection was not broken off: %v", cause)
+			}
+		}()
+		s.Handlers()["GET "+JournalPath].ServeHTTP(w, r)
+	}()
+	if f := s.failure.Load(); asked != 2 || f == nil || !errors.Is(f.why, errWithdrawn) {
+		t.Errorf("asked %d times, sent %d bytes, failure %+v", asked, w.Body.Len(), f)
+	}
 }

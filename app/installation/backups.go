@@ -40,6 +40,7 @@ func newBackups(c *settings.Config, in *Installation, log *slog.Logger) (*backup
 			}
 			return claims.Subject, true, claims.Admin
 		},
+		Holds:  func(token string) bool { return verifier.Holds([]byte(token)) },
 		Data:   c.String("data.dir"),
 		Logger: log,
 	}), nil

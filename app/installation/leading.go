@@ -26,6 +26,11 @@ func (in *Installation) openMember(c *settings.Config, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
+	if c.Bool("sidecars.enabled") { // with them comes the trade-processor, at a takeover
+		if err := in.readMaster(c, log); err != nil {
+			return err
+		}
+	}
 	orders := newOrderMatcher(c, in, verifier, log)
 	if err := in.openRelays(c, log); err != nil {
 		return err
@@ -104,12 +109,7 @@ func (l *leading) begin() (err error) {
 	if err != nil {
 		return err
 	}
-	processor, err := newTradeProcessor(l.c, l.in, d, l.verifier, l.registry, l.log)
-	if err != nil {
-		err = errors.Join(err, d.stop())
-		d.guard.release()
-		return err
-	}
+	processor := newTradeProcessor(l.c, l.in, d, l.verifier, l.registry, l.log)
 	l.in.Beside.Store(d)
 	accounts, securities := newSources(l.c, l.in, d, l.verifier, l.log)
 	l.services = map[string]leaderService{"account-service": accounts, "reference-data": securities,

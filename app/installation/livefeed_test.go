@@ -265,6 +265,18 @@ func TestFeedHasABound(t *testing.T) {
 	})
 }
 
+// TestFeedKeepsPlacesForTokens: where tokens are needed, clients without one have half of them.
+func TestFeedKeepsPlacesForTokens(t *testing.T) {
+	i := install(t, t.TempDir(), "feed.max-clients", "2", "risk.entitlement.enforced", "true")
+	openFeed(t, i.feedBase(), "", "topics=trades", "")
+	answer := tryFeed(t, i.feedBase(), "", "topics=trades", "")
+	defer answer.Body.Close()
+	if answer.StatusCode != 503 {
+		t.Errorf("the second without a token: %d", answer.StatusCode)
+	}
+	openFeed(t, i.feedBase(), i.token, "topics=trades", "")
+}
+
 // flood makes events until more than n bytes of them are in the stream of everything. seen is
 // called after each batch, with its last sequence.
 func (i *installed) flood(n int, seen func(inputSeq uint64)) {

@@ -51,9 +51,10 @@ func openEdges(c *settings.Config, in *Installation,
 	m.More = together(m.More, in.listeners.bodies.Metrics)
 	registry := httpapi.NewRegistry(m, log)
 	if d != nil {
-		if processor, err = newTradeProcessor(c, in, d, verifier, registry, log); err != nil {
+		if err := in.readMaster(c, log); err != nil {
 			return m, err
 		}
+		processor = newTradeProcessor(c, in, d, verifier, registry, log)
 		if err := l.start("trade-processor", processor); err != nil {
 			return m, err
 		}
@@ -174,25 +175,23 @@ func newOrderMatcher(c *settings.Config, in *Installation, verifier *gate.Verifi
 }
 
 // newTradeProcessor makes the service of trades, settlement and reconciliation, over the sidecars
-// d. Its errors are those of the master secret.
+// d.
+//
+// A new leader makes it too, long after the start: it takes nothing from c that SIGHUP replaces.
 func newTradeProcessor(c *settings.Config, in *Installation, d *downstream, verifier *gate.Verifier,
-	registry *httpapi.Registry, log *slog.Logger) (*httpapi.TradeProcessor, error) {
-	mint, err := in.tokenMint(c, log)
-	if err != nil {
-		return nil, err
-	}
+	registry *httpapi.Registry, log *slog.Logger) *httpapi.TradeProcessor {
 	k := in.Core
 	return httpapi.NewTradeProcessor(httpapi.ProcessorDeps{
 		Trades: httpapi.StoreTrades{DB: d.Db}, Marks: d.extracts.marks, Settlement: d.settlement,
 		Recon: d.recon, TCA: d.tca, Zone: tradeZone(c),
 		Foreign: func() bool { return d.projection.Foreign() || isHeld(in.Core) }, Verifier: verifier,
-		Mint: mint, Metrics: registry, Record: recorder(k), Revocation: revocation(k),
+		Mint: in.tokens.mint(), Metrics: registry, Record: recorder(k), Revocation: revocation(k),
 		NeedReason: c.String("profile") == "production",
 		Applied:    k.Views.Applied, Durable: k.Watermark.Durable, Projected: d.projected, State: d.state,
 		ProjectedTrades: d.projectedTrades,
 		Durability:      c.Durability(), Cluster: in.cluster(), MaxInflight: c.Int("http.max-inflight"),
 		Logger: log,
-	}), nil
+	})
 }
 
 // tradeZone is the zone of trade dates.

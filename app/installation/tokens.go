@@ -55,28 +55,33 @@ func (in *Installation) newVerifier(c *settings.Config) (*gate.Verifier, error) 
 	return v, err
 }
 
-// tokenMint is POST /auth/dev-token as the settings configure it. Without a master secret the
-// endpoint does not exist.
+// readMaster reads the master secret of POST /auth/dev-token, once at a start: later only SIGHUP
+// replaces it.
 //
 // The path of a generated secret is logged, so that an operator finds it; the secret never is.
-func (in *Installation) tokenMint(c *settings.Config,
-	log *slog.Logger) (httpapi.TokenMint, error) {
+func (in *Installation) readMaster(c *settings.Config, log *slog.Logger) error {
 	master, path, err := c.MasterSecret()
 	if err != nil {
-		return httpapi.TokenMint{}, err
+		return err
 	}
 	if path != "" {
 		log.Info("the master secret of POST /auth/dev-token is in a file", "path", path)
 	}
-	t := &in.tokens
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.master = master
+	in.tokens.mu.Lock()
+	defer in.tokens.mu.Unlock()
+	in.tokens.master = master
+	return nil
+}
+
+// mint is POST /auth/dev-token with the master secret as it is at each request.
+//
+// Without a master secret the endpoint does not exist.
+func (t *tokens) mint() httpapi.TokenMint {
 	return httpapi.TokenMint{MasterSecret: func() []byte {
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		return t.master
-	}}, nil
+	}}
 }
 
 // readSecrets reads the secrets of the tokens again, and reports whether any is another one. After

@@ -71,3 +71,23 @@ func TestHangupReadsTheSecretsAgain(t *testing.T) {
 	want("the new one alone", second, 200)
 	want("the former one is over", first, 401)
 }
+
+// TestATakeoverKeepsTheMasterSecretInForce: a member that leads anew makes its trade-processor
+// again, with the settings of its start. A secret that SIGHUP has replaced or removed since must
+// not be accepted again.
+func TestATakeoverKeepsTheMasterSecretInForce(t *testing.T) {
+	first := strings.Repeat("a", 40)
+	i := install(t, t.TempDir(), "auth.dev-token.master-secret", first)
+	for _, now := range []string{first, strings.Repeat("b", 40), ""} {
+		i.tokens.mu.Lock()
+		if now != first { // the start has read that one
+			i.tokens.master = []byte(now) // as readSecrets
+		}
+		i.tokens.mu.Unlock()
+		p := newTradeProcessor(i.config, i.Installation, i.Beside.Load(), nil, nil,
+			slog.New(slog.DiscardHandler))
+		if got := string(p.Mint.MasterSecret()); got != now {
+			t.Errorf("after a takeover the secret is %.3q, want %.3q", got, now)
+		}
+	}
+}

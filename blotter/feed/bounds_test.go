@@ -1,9 +1,12 @@
 package feed
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
+
+	"posttrade/ring/must"
 )
 
 // TestSlowReaderIsEnded lets a live reader fall behind while another one reads.
@@ -95,6 +98,62 @@ func TestSelectionsAreBoundedInMemory(t *testing.T) {
 	if n := len(h.batches); n < 6 || n > 16 {
 		t.Errorf("%d batches are held", n)
 	}
+}
+
+// TestAPositionAheadHoldsNoPlace while it is waited for: the only place is taken, and what is
+// refused is the position.
+func TestAPositionAheadHoldsNoPlace(t *testing.T) {
+	r := newRig(t)
+	h := r.hub(Options{MaxReaders: 1})
+	r.write(10)
+	defer r.open(h, everything, Start{}).Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	ahead := Start{At: After(1 << 40), Given: true}
+	if _, err := h.Open(ctx, everything, ahead); !errors.Is(err, ErrBeyond) {
+		t.Errorf("a position ahead: %v, want ErrBeyond", err)
+	}
+}
+
+// TestGuestsLeaveHalfOfThePlaces to the others, of the live stream and of older history. They get
+// back what they gave up; the others may have all.
+func TestGuestsLeaveHalfOfThePlaces(t *testing.T) {
+	r := newRig(t)
+	h := r.hub(Options{MaxReaders: 2*maxHistoryReaders + 1, Retain: 1, Behind: 10})
+	r.write(300)
+	older := Start{At: After(5), Given: true}
+	fill := func(start Start) (open []*Reader) {
+		for {
+			reader, err := h.Open(t.Context(), everything, start)
+			if errors.Is(err, ErrBusy) {
+				return open
+			}
+			must.OK(t, err)
+			open = append(open, reader)
+		}
+	}
+	want := func(what string, open []*Reader, n int) {
+		t.Helper()
+		if len(open) != n {
+			t.Errorf("%s: %d, want %d", what, len(open), n)
+		}
+		for _, reader := range open {
+			reader.Close()
+		}
+	}
+	guest, olderGuest := Start{Guest: true}, older
+	olderGuest.Guest = true
+	for range 2 {
+		past := fill(olderGuest)
+		live := fill(guest)
+		want("others of older history, beside guests", fill(older), maxHistoryReaders-len(past))
+		want("others, beside guests", fill(Start{}), maxHistoryReaders)
+		want("guests of the live stream", live, maxHistoryReaders+1-len(past))
+		want("guests of older history", past, maxHistoryReaders/2)
+	}
+	past := fill(older)
+	want("others with all of older history taken", fill(Start{}), maxHistoryReaders+1)
+	want("others of older history", past, maxHistoryReaders)
 }
 
 // TestReadersAreBounded: as many as may be, and 8 of older history.

@@ -249,24 +249,17 @@ func (d *deriver) ticker(id uint32) string {
 	return d.tickers[id-1]
 }
 
-// snapshot passes on the books of a set as they are between two commands, all levels of each. The
-// position of every one is that behind the whole command.
+// snapshot passes on the books of a set as they are between two commands.
 func (d *deriver) snapshot(books *Securities, emit func(e *Event)) {
-	one := func(id uint32) {
-		depth := d.views.WholeDepth(id)
-		emit(&Event{Position: After(d.views.Applied()), Kind: Snapshot, SecurityID: id,
-			Ticker: d.ticker(id), Depth: &depth, Views: d.views})
+	for id := range books.among(d.views.SecurityCount()) {
+		emit(d.book(id))
 	}
-	count := d.views.SecurityCount()
-	if books.All {
-		for id := uint32(1); id <= count; id++ {
-			one(id)
-		}
-		return
-	}
-	for _, id := range books.IDs {
-		if id <= count { // else it was registered later
-			one(id)
-		}
-	}
+}
+
+// book is the snapshot of a book between two commands, with all levels. Its position is that behind
+// the whole command.
+func (d *deriver) book(id uint32) *Event {
+	depth := d.views.WholeDepth(id)
+	return &Event{Position: After(d.views.Applied()), Kind: Snapshot, SecurityID: id,
+		Ticker: d.ticker(id), Depth: &depth, Views: d.views}
 }

@@ -82,9 +82,9 @@ type Hub struct {
 	running sync.WaitGroup
 
 	mu sync.Mutex
-	// Open readers. mu guards the fields from here to asked.
-	readers int
-	history int           // of them, those that read older history
+	// Of open readers. mu guards the fields from here to asked.
+	readers places
+	history places        // of them, those that read older history
 	started bool          // the follower runs
 	batches []*batch      // of consecutive commands; only the follower adds
 	held    int           // what batches cost, in bytes
@@ -100,10 +100,11 @@ type Hub struct {
 }
 
 // bookRequest asks the follower for books as of its position. The reader makes it; the follower
-// fills it in and closes done. ok stays false when the follower ended before.
+// fills it in and closes done. ok stays false when the follower ended before, or ctx.
 type bookRequest struct {
+	ctx   context.Context // of the caller, which does not wait behind its end
 	books *Securities
-	text  []byte
+	texts [][]byte
 	at    Position
 	ok    bool
 	done  chan struct{}
@@ -127,7 +128,8 @@ func New(o Options) *Hub {
 	if o.Report == nil {
 		o.Report = func(error) {}
 	}
-	h := &Hub{o: o, changed: make(chan struct{}), called: make(chan struct{}, 1)}
+	h := &Hub{o: o, changed: make(chan struct{}), called: make(chan struct{}, 1),
+		readers: places{most: o.MaxReaders}, history: places{most: maxHistoryReaders}}
 	h.ctx, h.cancel = context.WithCancel(context.Background())
 	return h
 }
@@ -143,7 +145,7 @@ func (h *Hub) Close() {
 func (h *Hub) Readers() (all, history int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.readers, h.history
+	return h.readers.taken, h.history.taken
 }
 
 // Applied is the last sequence of which the events are in memory, 0 while nothing is followed.
@@ -162,18 +164,39 @@ func (h *Hub) wake() {
 	h.changed = make(chan struct{})
 }
 
+// places are what readers take of a bounded number. Guests leave half of it to the others.
+type places struct{ most, taken, guests int }
+
+// take takes a place, and reports whether there was one. give gives it back.
+func (p *places) take(guest bool) bool {
+	switch {
+	case p.taken >= p.most, guest && p.guests >= (p.most+1)/2:
+		return false
+	case guest:
+		p.guests++
+	}
+	p.taken++
+	return true
+}
+
+func (p *places) give(guest bool) {
+	if guest {
+		p.guests--
+	}
+	p.taken--
+}
+
 // join takes a place for a reader, and starts the follower for the first.
-func (h *Hub) join() error {
+func (h *Hub) join(guest bool) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch {
 	case h.ctx.Err() != nil:
 		return ErrClosed
-	case h.readers >= h.o.MaxReaders:
+	case !h.readers.take(guest):
 		h.counts.refused.Add(1)
 		return ErrBusy
 	}
-	h.readers++
 	h.start()
 	return nil
 }
@@ -187,10 +210,10 @@ func (h *Hub) start() {
 }
 
 // leave gives a reader's place back. The follower notices at its next look.
-func (h *Hub) leave() {
+func (h *Hub) leave(guest bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.readers--
+	h.readers.give(guest)
 }
 
 // run follows the head until the hub is closed, the history fails, or no reader has been there for
@@ -209,7 +232,8 @@ func (h *Hub) run() {
 		close(r.done)
 	}
 	h.asked = nil
-	if h.readers > 0 && h.failed == nil && h.ctx.Err() == nil { // came while the shadow was closed
+	// A reader that came while the shadow was closed needs another one.
+	if h.readers.taken > 0 && h.failed == nil && h.ctx.Err() == nil {
 		h.start()
 	}
 	h.wake()
@@ -428,31 +452,44 @@ func (h *Hub) watch(ctx context.Context, wanted <-chan uint64, durable chan<- st
 func (h *Hub) retire() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.readers == 0
+	return h.readers.taken == 0
 }
 
-// answer gives the books that readers have asked for.
+// answer gives the books that readers have asked for. Each book is formatted once, however many of
+// them want it: they share its text. A request whose caller has gone costs nothing.
 func (f *follower) answer() {
 	f.h.mu.Lock()
 	asked := f.h.asked
 	f.h.asked = nil
 	f.h.mu.Unlock()
+	made := map[uint32][]byte{}
 	for _, r := range asked {
-		r.text, r.at, r.ok = f.books(r.books), f.at, true
+		if r.ctx.Err() == nil {
+			r.texts, r.at, r.ok = f.books(r.books, made), f.at, true
+		}
 		close(r.done)
 	}
 }
 
-// books formats the books of a set. Follower only, between two commands.
-func (f *follower) books(s *Securities) (text []byte) {
-	f.d.snapshot(s, func(e *Event) { text = appendFrame(text, e, f.h.o.Render) })
-	return text
+// books are the texts of the books of a set; made holds those that are formatted already, by
+// security. Follower only, between two commands.
+func (f *follower) books(s *Securities, made map[uint32][]byte) (texts [][]byte) {
+	for id := range s.among(f.d.views.SecurityCount()) {
+		text, ok := made[id]
+		if !ok {
+			text = appendFrame(nil, f.d.book(id), f.h.o.Render)
+			made[id] = text
+		}
+		texts = append(texts, text)
+	}
+	return texts
 }
 
-// books asks the follower for books, and for its position. ErrFailed when there is no follower at
-// the head, or when it ends before it has answered. Any goroutine.
-func (h *Hub) books(ctx context.Context, s *Securities) (text []byte, at Position, err error) {
-	r := &bookRequest{books: s, done: make(chan struct{})}
+// books asks the follower for books, a text each, and for its position. ErrFailed when there is no
+// follower at the head, or when it ends before it has answered. The texts are shared: they must not
+// be changed. Any goroutine.
+func (h *Hub) books(ctx context.Context, s *Securities) (texts [][]byte, at Position, err error) {
+	r := &bookRequest{ctx: ctx, books: s, done: make(chan struct{})}
 	h.mu.Lock()
 	if !h.ready {
 		h.mu.Unlock()
@@ -469,8 +506,11 @@ func (h *Hub) books(ctx context.Context, s *Securities) (text []byte, at Positio
 	case <-ctx.Done():
 		return nil, at, ctx.Err()
 	}
-	if !r.ok {
-		return nil, at, ErrFailed
+	switch {
+	case r.ok:
+		return r.texts, r.at, nil
+	case ctx.Err() != nil:
+		return nil, at, ctx.Err()
 	}
-	return r.text, r.at, nil
+	return nil, at, ErrFailed
 }

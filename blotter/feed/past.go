@@ -42,11 +42,10 @@ func (r *Reader) openPast(books bool) error {
 	if h.ctx.Err() != nil {
 		return ErrClosed
 	}
-	if h.history >= maxHistoryReaders {
+	if !h.history.take(r.guest) {
 		h.counts.refused.Add(1)
 		return ErrBusy
 	}
-	h.history++
 	ctx, cancel := context.WithCancel(h.ctx)
 	p := &past{pieces: make(chan pastPiece, 1), cancel: cancel}
 	r.past, r.joined = p, false
@@ -68,7 +67,7 @@ func (r *Reader) closePast() {
 	r.past.ended.Wait()
 	r.past = nil
 	r.h.mu.Lock()
-	r.h.history--
+	r.h.history.give(r.guest)
 	r.h.mu.Unlock()
 }
 

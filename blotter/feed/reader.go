@@ -24,6 +24,7 @@ type Start struct {
 	At       Position
 	Given    bool // false: at the durable head, with snapshots
 	Snapshot bool // the books as of At come first; At is behind a whole command
+	Guest    bool // half of the places are not for this reader
 }
 
 // Reader gets the events of a selection from a position on. It belongs to one goroutine. It reads
@@ -32,9 +33,10 @@ type Reader struct {
 	h      *Hub
 	s      Selection
 	at     Position // everything up to here was returned
+	guest  bool
 	joined bool     // it has caught up with the live stream once
 	past   *past    // of older history; nil: memory
-	first  []byte   // text before everything else
+	first  [][]byte // whole events before everything else, which readers share
 	piece  [][]byte // memory of what Next returns
 }
 
@@ -54,26 +56,30 @@ func (h *Hub) Begin(ctx context.Context) error {
 }
 
 // Open returns a reader, which the caller closes. For a position that is not durable yet it waits
-// until ctx ends: ErrBeyond. ErrBusy: there is no room for one more reader, or for one more of
-// older history. journal.ErrArchived: the position lies in an archive that is not here. ErrFailed,
-// ErrClosed. ctx bounds Open alone.
+// until ctx ends, without a place: ErrBeyond. ErrBusy: there is no room for one more reader, or for
+// one more of older history. journal.ErrArchived: the position lies in an archive that is not here.
+// ErrFailed, ErrClosed. ctx bounds Open alone.
 func (h *Hub) Open(ctx context.Context, s Selection, start Start) (_ *Reader, err error) {
-	if err := h.join(); err != nil {
+	if err := h.reached(ctx, start); err != nil {
 		return nil, err
 	}
-	r := &Reader{h: h, s: s, at: start.At}
+	if err := h.join(start.Guest); err != nil {
+		return nil, err
+	}
+	r := &Reader{h: h, s: s, at: start.At, guest: start.Guest}
 	defer func() {
 		if err != nil {
 			r.Close()
 		}
 	}()
+	// Before it had a reader the follower may have ended, and then begins again.
 	if err := h.reached(ctx, start); err != nil {
 		return nil, err
 	}
 	switch books := start.Snapshot && s.Books.any(); {
 	case !start.Given:
 		if r.first, r.at, err = h.books(ctx, &s.Books); err == nil && !s.Books.any() {
-			r.first = append(AppendID([]byte("id: "), r.at), "\n\n"...)
+			r.first = [][]byte{append(AppendID([]byte("id: "), r.at), "\n\n"...)}
 		}
 		r.joined = true
 		return r, err
@@ -132,7 +138,7 @@ func (h *Hub) holds(at Position) bool {
 // Close gives up the reader's place, once. It waits for the goroutine of older history.
 func (r *Reader) Close() {
 	r.closePast()
-	r.h.leave()
+	r.h.leave(r.guest)
 }
 
 // At is the position behind everything that Next has returned.
@@ -144,12 +150,8 @@ func (r *Reader) At() Position { return r.at }
 // one, and an error when the reader is ended: ErrSlow, ErrClosed, ErrFailed, that of ctx or of the
 // history.
 func (r *Reader) Next(ctx context.Context, wait <-chan time.Time) (parts [][]byte, err error) {
-	if first := r.first; first != nil {
-		r.first = nil
-		if len(first) > 0 {
-			r.h.counts.bytes.Add(uint64(len(first)))
-			return r.part(first), nil
-		}
+	if len(r.first) > 0 {
+		return r.begin(), nil
 	}
 	for {
 		if r.past != nil {
@@ -176,6 +178,19 @@ func (r *Reader) Next(ctx context.Context, wait <-chan time.Time) (parts [][]byt
 			return nil, ctx.Err()
 		}
 	}
+}
+
+// begin returns the next piece of what comes before everything else: the caller gives its client
+// time for each piece, and books may be long.
+func (r *Reader) begin() [][]byte {
+	n, bytes := 0, 0
+	for ; n < len(r.first) && bytes < pieceBytes; n++ {
+		bytes += len(r.first[n])
+	}
+	piece := r.first[:n]
+	r.first = r.first[n:]
+	r.h.counts.bytes.Add(uint64(bytes))
+	return piece
 }
 
 // part is a piece of one part, or of none.

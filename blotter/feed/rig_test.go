@@ -303,7 +303,7 @@ func (r *rig) until(reader *Reader, inputSeq uint64) string {
 	var text strings.Builder
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	for reader.At().InputSeq < inputSeq || reader.first != nil || reader.past != nil {
+	for reader.At().InputSeq < inputSeq || len(reader.first) > 0 || reader.past != nil {
 		piece, err := reader.Next(ctx, time.After(10*time.Millisecond))
 		if err != nil {
 			r.t.Fatalf("at %v, want %d: %v", reader.At(), inputSeq, err)

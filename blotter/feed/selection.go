@@ -2,6 +2,7 @@ package feed
 
 import (
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 )
@@ -43,6 +44,22 @@ func (s *Securities) any() bool { return s.All || len(s.IDs) > 0 }
 
 // Several reports that there may be more than one.
 func (s *Securities) Several() bool { return s.All || len(s.IDs) > 1 }
+
+// among yields the ids of the set that are not above count: a later one is not registered yet.
+func (s *Securities) among(count uint32) iter.Seq[uint32] {
+	return func(yield func(id uint32) bool) {
+		if s.All {
+			for id := uint32(1); id <= count && yield(id); id++ {
+			}
+			return
+		}
+		for _, id := range s.IDs {
+			if id > count || !yield(id) {
+				return
+			}
+		}
+	}
+}
 
 func (s *Securities) has(id uint32) bool {
 	if s.All {

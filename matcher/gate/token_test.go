@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"posttrade/matcher"
 	"posttrade/ring/must"
 )
 
@@ -232,4 +233,29 @@ func TestVerifyDoesNotAllocate(t *testing.T) {
 			t.Errorf("%s token: %v allocations, want 0", name, n)
 		}
 	}
+}
+
+// TestAFileMayOutlastItsToken, but not what was taken back: a revocation counts after the end too,
+// and a secret that is gone.
+func TestAFileMayOutlastItsToken(t *testing.T) {
+	g, now := New(1, 1), testNow
+	v := must.Get(NewVerifier(testSecret, "", 0, func() time.Time { return now }))(t)
+	v.Obey(g)
+	token := []byte(Mint(testSecret, Claims{Subject: "ann"}, "", time.Minute, testNow))
+	want := func(when string, holds bool) {
+		t.Helper()
+		if v.Holds(token) != holds {
+			t.Errorf("%s: holds %v", when, !holds)
+		}
+	}
+	want("valid", true)
+	now = testNow.Add(time.Hour)
+	want("expired", true)
+	ann := matcher.HashSubject("ann")
+	g.Revoke(matcher.Revocation{Subject: ann, Millis: testNow.UnixMilli()})
+	want("revoked after its end", false)
+	token = []byte(Mint(testSecret, Claims{Subject: "bob"}, "", time.Minute, now))
+	want("of another subject", true)
+	must.OK(t, v.Renew([]byte("the next secret, of 32 bytes and more")))
+	want("of a secret that is gone", false)
 }
