@@ -112,6 +112,10 @@ func serveOnce(ctx context.Context, c *settings.Config, o engine.Options, log *s
 	in, err := Open(ctx, c, o, log)
 	if err != nil {
 		told.stops()
+		if ctx.Err() != nil && errors.Is(err, ctx.Err()) { // a stop, and no refusal
+			log.Info("stopping", "opening", err)
+			return nil
+		}
 		notStarted(log, err)
 		return err
 	}

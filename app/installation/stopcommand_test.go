@@ -81,5 +81,7 @@ func TestStopEndsAMemberThatWaits(t *testing.T) {
 		!strings.Contains(string(out), want) {
 		t.Fatalf("stop: %v %s, want %s", err, out, want)
 	}
-	<-exited
+	if err := <-exited; err != nil {
+		t.Errorf("the member: %v\n%s", err, log)
+	}
 }
