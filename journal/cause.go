@@ -150,7 +150,8 @@ func LockFile(name string) (io.Closer, error) {
 func InUse(dir string) (pid int) { return holder(dir + "/" + lockName) }
 
 // Holder is InUse for a caller that acts on the answer: when the system cannot tell, it returns an
-// error instead of 0. A journal that is not there is in use by none.
+// error instead of 0. What is not there is in use by none. dir may also be a data directory, whose
+// lock has the same name.
 func Holder(dir string) (pid int, err error) {
 	pid, err = lockedBy(dir + "/" + lockName)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -39,9 +39,11 @@ type First struct {
 	ready  chan struct{} // closed when the control sources may begin
 
 	turn sync.Mutex
-	// The rows are back; guarded by turn, which also makes a second caller of Load wait for the
-	// first.
+	// The rows are back, or will never be; guarded by turn, which also makes a second caller of Load
+	// wait for the first.
 	loaded bool
+	// There are rows, and the database has others; guarded by turn.
+	unused bool
 }
 
 // NewFirst looks whether a restore has left something to do.
@@ -64,9 +66,10 @@ const firstPause = 200 * time.Millisecond
 // Run does what is to be done, and returns. While the database or the broker cannot be reached it
 // tries again. What it has done before the process ended is not lost; a new epoch is begun again.
 //
-// The order is: rows, then epochs. The notes of the restore are removed last, so a process that
-// dies begins again; each step can be repeated. What was settled by hand is among the rows, and the
-// projection settles it as it makes the rows of the trades.
+// The order is: rows, then epochs. The notes of the restore are removed last, or kept with rows
+// that were not put back. So a process that dies begins again; each step can be repeated. What was
+// settled by hand is among the rows, and the projection settles it as it makes the rows of the
+// trades.
 //
 // A nil error also means that ctx has ended. store.ErrKept and backup.ErrDamaged are final: the
 // backup's rows do not fit or cannot be read, and another start would find the same. Then the
@@ -79,7 +82,7 @@ func (f *First) Run(ctx context.Context) error {
 		err := f.sources(ctx)
 		if err == nil {
 			close(f.ready)
-			return backup.Forget(f.Data)
+			return f.finish()
 		}
 		if errors.Is(err, store.ErrKept) || errors.Is(err, backup.ErrDamaged) {
 			return fmt.Errorf("after the restore: %w", err)
@@ -94,12 +97,30 @@ func (f *First) Run(ctx context.Context) error {
 	}
 }
 
+// finish removes the notes of the restore. Rows that were not put back are kept: they are nowhere
+// else in this installation.
+func (f *First) finish() error {
+	f.turn.Lock()
+	unused := f.unused
+	f.turn.Unlock()
+	if !unused {
+		return backup.Forget(f.Data)
+	}
+	folder, err := backup.Keep(f.Data)
+	if err == nil {
+		f.Log.Error("restored: the rows of the backup were not put back, because the database had rows "+
+			"already; compare them", "kept", folder, "see", "docs/operations.md")
+	}
+	return err
+}
+
 // Load puts the rows back, once. Whatever would fill or change the tables of a source calls it
 // first: a table that is not empty is not filled.
 //
 // It returns nil at once when the rows are back or there was no restore. The rows are put back in
-// one transaction. A backup of a process without a database has none, which is not an error. It
-// takes the database's write lock for as long as the rows take.
+// one transaction. A database that has other rows keeps them (store.Tx.ReadKept), which is not an
+// error; nor is a backup of a process without a database, which has none. It takes the database's
+// write lock for as long as the rows take.
 func (f *First) Load(ctx context.Context) error {
 	if f.origin == nil {
 		return nil
@@ -124,7 +145,7 @@ func (f *First) Load(ctx context.Context) error {
 		return err
 	})
 	if err == nil {
-		f.loaded = true
+		f.loaded, f.unused = true, has && !put
 		close(f.back)
 		f.Log.Info("restored: rows that no journal gives again", "inBackup", has, "putBack", put,
 			"of", f.origin.RowsFrom, "older", f.origin.RowsOlder())

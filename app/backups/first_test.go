@@ -3,6 +3,7 @@ package backups
 import (
 	"bytes"
 	"context"
+	"errors"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -48,9 +49,7 @@ func TestOlderRowsMayHaveWaitedInVain(t *testing.T) {
 // once, not each time and not never.
 func TestAFirstStartSaysWhyItWaits(t *testing.T) {
 	data := t.TempDir()
-	must.OK(t, os.Mkdir(filepath.Join(data, backup.RestoredName), 0o700))
-	must.OK(t, os.WriteFile(filepath.Join(data, backup.RestoredName, "origin.json"),
-		[]byte(`{"inputSequence":3,"tradeSequence":2}`), 0o600))
+	restoredTo(t, data, "")
 	db := must.Get(store.Open(store.Options{Dir: data}))(t)
 	defer db.Close()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -71,5 +70,73 @@ func TestAFirstStartSaysWhyItWaits(t *testing.T) {
 	}
 	if origin, err := backup.Restored(data); origin == nil || err != nil {
 		t.Errorf("the notes of the restore are gone: %v", err)
+	}
+}
+
+// restoredTo leaves in data what a restore leaves for the first start.
+func restoredTo(t *testing.T, data, rows string) {
+	t.Helper()
+	folder := filepath.Join(data, backup.RestoredName)
+	must.OK(t, os.Mkdir(folder, 0o700))
+	must.OK(t, os.WriteFile(filepath.Join(folder, "origin.json"),
+		[]byte(`{"inputSequence":3,"tradeSequence":2}`), 0o600))
+	if rows != "" {
+		must.OK(t, os.WriteFile(filepath.Join(folder, "tables.ndjson"), []byte(rows), 0o600))
+	}
+}
+
+// TestRowsThatAreNotPutBackAreKept: a database that another has filled before keeps its rows. Those
+// of the backup are not lost, and the log says where they are. Rows that were put back are not
+// kept, also when the start that has done so did not come to its end.
+func TestRowsThatAreNotPutBackAreKept(t *testing.T) {
+	data := t.TempDir()
+	db := must.Get(store.Open(store.Options{Dir: data}))(t)
+	defer db.Close()
+	write := func(statements ...string) {
+		t.Helper()
+		must.OK(t, db.Write(t.Context(), func(tx *store.Tx) (err error) {
+			for _, sql := range statements {
+				_, e := tx.Exec(sql)
+				err = errors.Join(err, e)
+			}
+			return err
+		}))
+	}
+	const account = "insert into accounts (id, display_name, enabled, version) values "
+	var rows strings.Builder
+	write(account + "(7, 'of the backup', 1, 1)")
+	must.OK(t, db.Read(t.Context(), func(tx *store.Tx) error { return tx.WriteKept(&rows) }))
+	write("delete from accounts")
+	var log bytes.Buffer
+	start := func() {
+		t.Helper()
+		log.Reset()
+		restoredTo(t, data, rows.String())
+		f := must.Get(NewFirst(FirstOptions{Data: data, DB: db,
+			Log:  slog.New(slog.NewTextHandler(&log, nil)),
+			Bump: func(context.Context, string) error { return nil },
+		}))(t)
+		must.OK(t, f.Run(t.Context()))
+		if origin, err := backup.Restored(data); origin != nil || err != nil {
+			t.Errorf("there is still work to do: %v %v", origin, err)
+		}
+	}
+	for range 2 {
+		start()
+		if kept, _ := filepath.Glob(filepath.Join(data, "restored*")); len(kept) != 0 {
+			t.Fatalf("rows that are back are kept: %v", kept)
+		}
+	}
+	write("delete from accounts", "delete from cursors", account+"(8, 'seeded', 1, 1)")
+	for _, name := range []string{"restored-1", "restored-2"} {
+		start()
+		kept := filepath.Join(data, name)
+		text := must.Get(os.ReadFile(filepath.Join(kept, "tables.ndjson")))(t)
+		if string(text) != rows.String() {
+			t.Errorf("%s has %q", name, text)
+		}
+		if said := log.String(); !strings.Contains(said, "level=ERROR") || !strings.Contains(said, kept) {
+			t.Errorf("the log: %s", said)
+		}
 	}
 }

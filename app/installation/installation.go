@@ -3,9 +3,7 @@ package installation
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
-	"os"
 	"sync/atomic"
 	"time"
 
@@ -14,7 +12,6 @@ import (
 	"posttrade/app/settings"
 	"posttrade/blotter/feed"
 	"posttrade/journal"
-	"posttrade/journal/backup"
 	"posttrade/ring"
 	"posttrade/sidecars/riskextract"
 )
@@ -73,11 +70,8 @@ func Open(ctx context.Context, c *settings.Config, o engine.Options,
 			err = errors.Join(err, in.Stop())
 		}
 	}()
-	if err := backup.Whole(c.String("data.dir")); err != nil {
+	if err := makeData(c); err != nil {
 		return nil, err
-	}
-	if err := os.MkdirAll(c.String("data.dir"), 0o700); err != nil {
-		return nil, fmt.Errorf("data.dir: %w", err)
 	}
 	if err := in.openEngine(ctx, c, o, log); err != nil {
 		return nil, err

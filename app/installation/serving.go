@@ -15,6 +15,7 @@ import (
 	"posttrade/app/engine"
 	"posttrade/app/settings"
 	"posttrade/journal"
+	"posttrade/journal/backup"
 )
 
 // ServeToTheEnd serves until ctx ends or a part fails, and returns the exit code for that.
@@ -53,6 +54,12 @@ func serve(ctx context.Context, c *settings.Config, o engine.Options, log *slog.
 		log.Warn("profile=dev answers other machines: anything there may place orders and mint tokens; "+
 			"use profile=production", "listeners", strings.Join(exposed, " "))
 	}
+	held, err := holdData(c)
+	if err != nil {
+		notStarted(log, err)
+		return err
+	}
+	defer held.Close()
 	told := newSupervision(c, log)
 	told.begin(ctx)
 	for {
@@ -61,6 +68,29 @@ func serve(ctx context.Context, c *settings.Config, o engine.Options, log *slog.
 			return err
 		}
 	}
+}
+
+// makeData makes the folder data.dir if need be. It refuses one that a restore is still writing.
+func makeData(c *settings.Config) error {
+	if err := backup.Whole(c.String("data.dir")); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(c.String("data.dir"), 0o700); err != nil {
+		return fmt.Errorf("data.dir: %w", err)
+	}
+	return nil
+}
+
+// holdData takes the lock of data.dir, by which `posttrade stop` finds this process from its start
+// to its end: a member that waits to join, or that opens again with another journal, has no journal
+// open.
+//
+// Errors are those of makeData, and journal.ErrLocked when another server has it.
+func holdData(c *settings.Config) (io.Closer, error) {
+	if err := makeData(c); err != nil {
+		return nil, err
+	}
+	return journal.LockFile(c.InDataDir("lock"))
 }
 
 // restarts reports whether an installation that ended with err must be opened again. If so, it logs
@@ -82,6 +112,10 @@ func serveOnce(ctx context.Context, c *settings.Config, o engine.Options, log *s
 	in, err := Open(ctx, c, o, log)
 	if err != nil {
 		told.stops()
+		if ctx.Err() != nil && errors.Is(err, ctx.Err()) { // a stop, and no refusal
+			log.Info("stopping", "opening", err)
+			return nil
+		}
 		notStarted(log, err)
 		return err
 	}

@@ -140,8 +140,8 @@ func TestMasterSecretByProfile(t *testing.T) {
 	}
 }
 
-// TestSecretFileOfASetting: the first line signs, the second is accepted too, and what is no secret,
-// or no file, is refused with the setting's name, as an invalid setting.
+// TestSecretFileOfASetting: the first line signs, the second is accepted too, and what is no
+// secret, or no file, is refused with the setting's name, as an invalid setting.
 func TestSecretFileOfASetting(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "keys")
 	a, b := strings.Repeat("a", 32), strings.Repeat("b", 32)

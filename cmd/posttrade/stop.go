@@ -19,8 +19,8 @@ const stopLook = 20 * time.Millisecond
 
 // runStop is `posttrade stop`: it ends the server that runs on data.dir.
 //
-// The server is the process that has the journal's lock; no file with a process id is read, which
-// could name another process after a crash.
+// The server is found by its locks (serverOn); no file with a process id is read, which could name
+// another process after a crash.
 func runStop(args []string, stdout, stderr io.Writer) int {
 	f := newFlags("stop [flags]",
 		"Ends the server that runs on data.dir as SIGTERM does, and waits until it has ended.\n"+
@@ -41,13 +41,12 @@ func stopServer(c *settings.Config, timeout time.Duration, stdout io.Writer) err
 		return fmt.Errorf("stop: %s does not say which process has a journal open; end the server by "+
 			"Ctrl-C", runtime.GOOS)
 	}
-	dir := c.InDataDir("journal")
 	// A wrong path must not look like a server that has ended.
 	if _, err := os.Stat(c.String("data.dir")); err != nil {
 		return fmt.Errorf("data.dir %s: it is not known whether a server runs: %w",
 			c.String("data.dir"), settings.Cause(err))
 	}
-	pid, err := journal.Holder(dir)
+	pid, err := serverOn(c)
 	if err != nil {
 		return fmt.Errorf("data.dir %s: it is not known whether a server runs: %w",
 			c.String("data.dir"), err)
@@ -59,23 +58,32 @@ func stopServer(c *settings.Config, timeout time.Duration, stdout io.Writer) err
 	if err := end(pid); err != nil {
 		return fmt.Errorf("stop process %d: %w", pid, err)
 	}
-	if err := awaitEnd(dir, pid, timeout); err != nil {
+	if err := awaitEnd(c, pid, timeout); err != nil {
 		return err
 	}
 	_, err = fmt.Fprintf(stdout, "stopped process %d\n", pid)
 	return err
 }
 
-// awaitEnd waits until a process no longer has the journal in dir open.
+// serverOn is the process that serves data.dir, 0 for none. It has the lock of data.dir from its
+// start to its end. A server of an older build has the journal's lock alone, while it has that
+// open.
+func serverOn(c *settings.Config) (pid int, err error) {
+	if pid, err = journal.Holder(c.String("data.dir")); pid == 0 && err == nil {
+		pid, err = journal.Holder(c.InDataDir("journal"))
+	}
+	return pid, err
+}
+
+// awaitEnd waits until a process no longer serves data.dir.
 //
-// Another process that has the journal open by then, such as a new server, counts as the end of the
-// first.
-func awaitEnd(dir string, pid int, timeout time.Duration) error {
+// Another process that serves it by then, such as a new server, counts as the end of the first.
+func awaitEnd(c *settings.Config, pid int, timeout time.Duration) error {
 	late := time.After(timeout)
 	look := time.NewTicker(stopLook)
 	defer look.Stop()
 	for {
-		if now, err := journal.Holder(dir); now != pid {
+		if now, err := serverOn(c); now != pid {
 			return err
 		}
 		select {

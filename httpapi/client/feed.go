@@ -59,9 +59,9 @@ func (c *Client) Feed(ctx context.Context, from string, topics ...string) iter.S
 // feed is when nothing else is sent.
 //
 // The last pair has the error that ended the feed: that of ctx, or one that the same request would
-// get again, such as a *Problem with 401 TOKEN_EXPIRED or 503 ARCHIVE_NEEDED, or a token that cannot
-// be sent. After 408, 429 and every other status from 500 on the feed is asked for again. Data is
-// valid after the loop's next turn.
+// get again, such as a *Problem with 401 TOKEN_EXPIRED or 503 ARCHIVE_NEEDED, or a token that
+// cannot be sent. After 408, 429 and every other status from 500 on the feed is asked for again.
+// Data is valid after the loop's next turn.
 //
 // The loop's body may take its time: what it does not take waits at the server, at most 1 MiB, and
 // then the connection is made again behind the last event. The loop runs on the caller's goroutine;

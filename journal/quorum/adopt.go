@@ -9,6 +9,32 @@ import (
 // keyCurrentTerm is where the library keeps its term.
 var keyCurrentTerm = []byte("CurrentTerm")
 
+const (
+	// firstTerm is the term of a cluster's beginning. No leader has it: the first one has the next.
+	firstTerm = 1
+	// adoptedConfiguration is where the log would hold the configuration that adopt begins with.
+	adoptedConfiguration = 1
+)
+
+// begun reports that this disk takes part in a cluster, base being its newest record.
+//
+// The first term without an entry and without a record is what a beginning has left that was cut
+// short: adopt and the library store the term first. No member has voted in it. It is taken back,
+// so that the cluster can begin.
+func (n *Node) begun(base snapshotRecord) (bool, error) {
+	has, err := raft.HasExistingState(n.log, n.log, n.snapshots)
+	if err != nil || !has {
+		return false, err
+	}
+	term, err := n.log.GetUint64(keyCurrentTerm)
+	if err != nil || term != firstTerm || base.Index > 0 || n.log.reach().last > 0 {
+		return true, err
+	}
+	n.o.Logger.Warn("cluster: an earlier start was cut short before the cluster began", "member",
+		n.o.Member)
+	return false, n.log.SetUint64(keyCurrentTerm, 0)
+}
+
 // adopt begins a cluster with the journal that this member has: a single node's, or one from a
 // backup. At first this member is the only one. The others of the list may join with empty disks,
 // and are sent the journal.
@@ -25,29 +51,32 @@ func (n *Node) adopt() (snapshotRecord, error) {
 	alone := raft.Configuration{Servers: []raft.Server{{Suffrage: raft.Voter, ID: n.id,
 		Address: addressOf(n.self.Raft, n.id)}}}
 	r := snapshotRecord{
-		Index: 2, Term: 1, Configuration: raft.EncodeConfiguration(alone), ConfigurationIndex: 1,
-		Sequence: n.o.Adopt,
+		Index: 2, Term: firstTerm, Configuration: raft.EncodeConfiguration(alone),
+		ConfigurationIndex: adoptedConfiguration, Sequence: n.o.Adopt,
 	}
-	// The record comes last: without it the cluster has not begun, and the next start begins again.
+	// The record comes last: without it the cluster has not begun, and the next start begins again
+	// (begun).
 	if err := n.log.SetUint64(keyCurrentTerm, r.Term); err != nil {
 		return r, err
 	}
 	if err := n.snapshots.put(&r); err != nil {
 		return r, err
 	}
-	n.admits.expected = n.o.others()
 	n.o.Logger.Warn("cluster: begins with the journal of this member", "member", n.o.Member,
 		"sequence", r.Sequence)
 	return r, nil
 }
 
-// others are the addresses of the other members, by their ids.
-func (o *Options) others() map[string]string {
-	all := map[string]string{}
-	for _, m := range o.Members {
-		if m.ID != o.Member {
-			all[m.ID] = m.Raft
+// expectOthers lets the other members of the list join, while this disk alone is the cluster that
+// adopt began. After the first of them has come, the others are known to this leader's memory
+// alone. Open calls it, before any member can ask.
+func (n *Node) expectOthers(base snapshotRecord) {
+	if base.ConfigurationIndex != adoptedConfiguration || len(n.servers()) != 1 {
+		return
+	}
+	for _, m := range n.o.Members {
+		if m.ID != n.o.Member {
+			n.admits.expect(m.ID, m.Raft)
 		}
 	}
-	return all
 }

@@ -135,6 +135,24 @@ func TestMemberAtAnotherAddressIsAStranger(t *testing.T) {
 		return remote.Add(t.Context(), c.leader().node.self.Raft, second.node.self) == nil
 	})
 	await(t, "its place", second.node.joined)
+	// The first one is stopped, and the others get the new list one by one. Two of three go on.
+	other.stop()
+	c.members[slices.Index(c.members, other)] = second
+	booked := 4
+	for _, m := range c.members {
+		if m == second {
+			continue
+		}
+		m.stop()
+		c.book(1, "")
+		m.o.Members = second.o.Members
+		m.start()
+		booked++
+		m.disk.until(t, "what was agreed meanwhile", func() bool {
+			return len(m.disk.commands) == booked
+		})
+	}
+	c.alike(6)
 }
 
 // While one member of a new cluster is silent nothing begins.
@@ -238,35 +256,5 @@ func TestUnreadableEntryIsFinal(t *testing.T) {
 	if err := m.node.raft.Apply([]byte{9, entryVersion}, 0).Error(); err != nil &&
 		!errors.Is(err, raft.ErrNotLeader) {
 		t.Error(err)
-	}
-}
-
-// A cluster begins with the journal of a single node, or of a backup: the others join with empty
-// disks and get the whole journal.
-func TestJournalIsAdopted(t *testing.T) {
-	c := newCluster(t, 3)
-	first := c.members[0]
-	for i := range 10 {
-		first.disk.commands = append(first.disk.commands, someCommands(1, 0)...)
-		first.disk.ids[uint64(i+1)] = "old"
-	}
-	first.o.Adopt = 10
-	first.start()
-	c.book(2, "new")
-	for _, m := range c.members[1:] {
-		m.start()
-		<-m.node.Restart()
-		m.stop()
-		m.start()
-		await(t, "a vote for member "+m.o.Member, m.node.joined)
-	}
-	c.book(1, "newer")
-	c.alike(13)
-	first.stop() // the setting may stay: there is consensus state now
-	first.start()
-	c.book(1, "")
-	c.alike(14)
-	if text := first.genesis(t); string(text) != "has one" {
-		t.Errorf("genesis %q", text)
 	}
 }

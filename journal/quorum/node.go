@@ -124,7 +124,7 @@ func Open(o Options) (_ *Node, err error) {
 	if err != nil {
 		return nil, err
 	}
-	has, err := raft.HasExistingState(n.log, n.log, n.snapshots)
+	has, err := n.begun(base)
 	if err != nil {
 		return nil, fmt.Errorf("quorum: %w", err)
 	}
@@ -141,7 +141,7 @@ func Open(o Options) (_ *Node, err error) {
 		n.begins(base.Index, base.Term)
 	}
 	n.fsm = &fsm{n: n, sequence: base.Sequence}
-	if err := n.takePart(); err != nil {
+	if err := n.takePart(base); err != nil {
 		return nil, err
 	}
 	return n, nil
@@ -165,8 +165,9 @@ func (n *Node) openDisk() (err error) {
 	return err
 }
 
-// takePart opens the network and starts the library and the goroutines of the member.
-func (n *Node) takePart() (err error) {
+// takePart opens the network and starts the library and the goroutines of the member, whose newest
+// record is base.
+func (n *Node) takePart(base snapshotRecord) (err error) {
 	if n.network, err = n.o.newNetwork(n.o); err != nil {
 		return err
 	}
@@ -179,6 +180,7 @@ func (n *Node) takePart() (err error) {
 		return fmt.Errorf("quorum: %w", err)
 	}
 	n.log.Lead(func() bool { return n.raft.State() == raft.Leader })
+	n.expectOthers(base)
 	n.network.Answer(n.answer)
 	n.workers.Go(n.role)
 	n.workers.Go(n.compactor.run(n))

@@ -78,19 +78,27 @@ func (t *Tx) WriteKept(w io.Writer) error {
 const CursorRestored = "projection.restored"
 
 // ReadKept puts the rows of WriteKept into a database that has no control source yet, leaves out
-// what is about trades behind the last one, and sets CursorRestored to it. loaded is false, and
-// nothing is changed, when there is a source already: the database is older than the restore, or
-// has been restored by itself.
+// what is about trades behind the last one, and sets CursorRestored to it. When there is a source
+// already it changes nothing, and loaded says whether an earlier call has put these rows there. If
+// not, the database is older than the restore, has been restored by itself, or was filled by
+// another member before.
 //
 // Everything happens in the caller's transaction. Rows are inserted in the order of the text, which
 // is that of keptTables: eod_price_sets comes before eod_prices, whose foreign key refers to it.
 // The caller must run it before anything seeds the tables of a source, because a source that has a
-// row ends it with loaded false.
+// row ends it.
 func (t *Tx) ReadKept(r io.Reader, lastTrade uint64) (loaded bool, err error) {
+	filled := false
 	err = t.Query("select 1 from sources union all select 1 from accounts union all "+
-		"select 1 from stocks limit 1", func(*Row) error { loaded = true; return nil })
-	if err != nil || loaded {
-		return false, err
+		"select 1 from stocks limit 1", func(*Row) error { filled = true; return nil })
+	if err == nil && filled {
+		err = t.Query("select value from cursors where name = $1", func(r *Row) error {
+			loaded = uint64(r.Int64(0)) == lastTrade
+			return nil
+		}, CursorRestored)
+	}
+	if err != nil || filled {
+		return loaded, err
 	}
 	in := keptReader{t: t, lastTrade: int64(lastTrade)}
 	lines := bufio.NewReaderSize(r, 1<<16)

@@ -113,6 +113,11 @@ func TestKeptRowsComeBack(t *testing.T) {
 		if loaded, err := load(t, db, text, 100); err != nil || !loaded {
 			t.Fatalf("%t %v", loaded, err)
 		}
+		for lastTrade, want := range map[uint64]bool{100: true, 99: false} {
+			if loaded, err := load(t, db, text, lastTrade); err != nil || loaded != want {
+				t.Errorf("up to trade %d a second time: %t %v", lastTrade, loaded, err)
+			}
+		}
 		if got := keep(t, db); got != text {
 			t.Errorf("loaded\n%s\nwant\n%s", got, text)
 		}
