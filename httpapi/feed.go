@@ -62,6 +62,13 @@ func (x *exchange) showFeed() problem {
 	// A client without a token must not take the places of those that have one. Where tokens are not
 	// needed, all clients are alike.
 	r.start.Guest = x.m.Enforced && token == nil
+	if r.start.Given && r.start.At.InputSeq > x.m.Durable.Durable() {
+		end, p := x.m.waits.begin(token != nil)
+		if p.status != 0 {
+			return p
+		}
+		defer end()
+	}
 	reader, err := x.m.openFeed(&r)
 	if err != nil {
 		return x.feedProblem(err)

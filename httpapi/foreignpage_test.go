@@ -26,7 +26,7 @@ func TestPagesOfOtherOriginsCannotWrite(t *testing.T) {
 		"same-origin":                    {origin: "http://test", site: "same-origin"},
 		"same-origin, behind a proxy":    {origin: "http://desk.example", site: "same-origin"},
 		"the address bar":                {site: "none"},
-		"a token, which no page can add": {origin: "http://evil.example", token: true},
+		"a token, which no page can add": {origin: "http://a.example", site: "cross-site", token: true},
 	} {
 		q := request{method: "POST", header: map[string]string{}}
 		if tt.origin != "" {

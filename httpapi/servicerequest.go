@@ -165,9 +165,12 @@ func (v *serviceRequest) readBody() problem {
 // send none of the headers.
 //
 // Sec-Fetch-Site wins, which no page can set: behind a proxy Host may be another one than the
-// page's. It says same-site of another port too. A page cannot add Authorization to a request of
-// this kind.
+// page's. It says same-site of another port too. A page of another origin cannot add Authorization:
+// its browser would ask first, and no service lets it.
 func foreignPage(h *fasthttp.RequestHeader) bool {
+	if len(h.Peek(fasthttp.HeaderAuthorization)) > 0 {
+		return false
+	}
 	switch string(h.Peek("Sec-Fetch-Site")) {
 	case "cross-site":
 		return true
@@ -175,7 +178,7 @@ func foreignPage(h *fasthttp.RequestHeader) bool {
 		return false
 	}
 	origin := h.Peek(fasthttp.HeaderOrigin)
-	if len(origin) == 0 || len(h.Peek(fasthttp.HeaderAuthorization)) > 0 {
+	if len(origin) == 0 {
 		return false
 	}
 	_, host, _ := bytes.Cut(origin, []byte("://"))

@@ -14,8 +14,8 @@ const (
 
 // problemWaits is the answer to a read that would have to wait when no more may.
 var problemWaits = problem{status: 503, code: CodeBusy,
-	detail: "as many reads as may be wait for their " + headerMinSequence + " or " +
-		headerMinVersion, notSequenced: true}
+	detail: "as many reads as may be wait for their " + headerMinSequence + ", " +
+		headerMinVersion + " or position", notSequenced: true}
 
 // waits bounds the reads of a service that wait for what is not there yet. Each of them is a
 // request in flight: without the bound they would leave no room for orders. Reads without a token

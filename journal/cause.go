@@ -114,7 +114,7 @@ func newestOf(fs vfs.FS, dir, prefix string) string {
 // lockDir takes the journal's own lock, which covers anchor and snapshots too, and makes its file
 // if need be. It does not wait: ErrLocked names the process that has it, where the system says.
 func lockDir(f vfs.FS, dir string) (io.Closer, error) {
-	name := f.PathJoin(dir, lockName)
+	name := f.PathJoin(dir, LockName)
 	lock, err := f.Lock(name)
 	var denied *fs.PathError
 	switch {
@@ -144,21 +144,27 @@ func LockFile(name string) (io.Closer, error) {
 	return nil, fmt.Errorf("journal: lock file=%s: %w, pid %d", name, ErrLocked, holder(name))
 }
 
+// LockName is the file of a directory whose lock says that a process uses the directory.
+const LockName = "lock"
+
+// LockDir is LockFile of the lock of a directory, for which Holder looks.
+func LockDir(dir string) (io.Closer, error) { return LockFile(dir + "/" + LockName) }
+
 // InUse returns the process that has the journal in dir open. It returns 0 when there is none, or
 // when the system does not say. It touches no file of the journal: opening and closing the lock
 // file would end the lock of a server in this very process.
-func InUse(dir string) (pid int) { return holder(dir + "/" + lockName) }
+func InUse(dir string) (pid int) { return holder(dir + "/" + LockName) }
 
 // Holder is InUse for a caller that acts on the answer: when the system cannot tell, it returns an
 // error instead of 0. What is not there is in use by none. dir may also be a data directory, whose
 // lock has the same name.
 func Holder(dir string) (pid int, err error) {
-	pid, err = lockedBy(dir + "/" + lockName)
+	pid, err = lockedBy(dir + "/" + LockName)
 	if errors.Is(err, fs.ErrNotExist) {
 		return 0, nil
 	}
 	if err != nil {
-		err = fmt.Errorf("journal: find the holder of %s/%s: %w", dir, lockName, err)
+		err = fmt.Errorf("journal: find the holder of %s/%s: %w", dir, LockName, err)
 	}
 	return pid, err
 }

@@ -175,7 +175,7 @@ func (r *receiver) lockEmpty() error {
 	if err != nil {
 		err = fmt.Errorf("journal: list dir=%s: %w", r.dir, err)
 	} else if !slices.Contains(names, receivingName) &&
-		slices.ContainsFunc(names, func(n string) bool { return n != lockName }) {
+		slices.ContainsFunc(names, func(n string) bool { return n != LockName }) {
 		err = fmt.Errorf("journal: receive dir=%s: %w", r.dir, ErrNotEmpty)
 	}
 	if err != nil {
@@ -225,7 +225,7 @@ func (r *receiver) clear() error {
 		return fmt.Errorf("journal: list dir=%s: %w", r.dir, err)
 	}
 	for _, name := range names {
-		if name == lockName || name == receivingName {
+		if name == LockName || name == receivingName {
 			continue
 		}
 		path := r.fs.PathJoin(r.dir, name)

@@ -40,7 +40,7 @@ func smallStream(t testing.TB) ([]byte, flow) {
 func expectNothing(t testing.TB, fs vfs.FS, dir string) {
 	t.Helper()
 	names := must.Get(fs.List(dir))(t)
-	if !slices.Equal(names, []string{lockName}) {
+	if !slices.Equal(names, []string{LockName}) {
 		t.Fatalf("left behind: %v", names)
 	}
 }

@@ -14,9 +14,7 @@ import (
 )
 
 const (
-	// Names in the journal's directory.
-	storeName = "store"
-	lockName  = "lock"
+	storeName = "store" // in the journal's directory
 
 	// memTableBytes bounds a memtable; the store starts at 256 KiB and doubles as it fills.
 	memTableBytes = 32 << 20

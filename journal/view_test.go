@@ -246,9 +246,9 @@ func TestWhyAJournalCannotBeLocked(t *testing.T) {
 	if pid, err := Holder(dir); err != nil || pid != InUse(dir) {
 		t.Errorf("held by %d, %v", pid, err)
 	}
-	_, err = Holder(filepath.Join(dir, lockName)) // it may not be looked into: it is a file
+	_, err = Holder(filepath.Join(dir, LockName)) // it may not be looked into: it is a file
 	must.Be(t, err, syscall.ENOTDIR)
-	if pid := InUse(filepath.Join(dir, lockName)); pid != 0 {
+	if pid := InUse(filepath.Join(dir, LockName)); pid != 0 {
 		t.Errorf("a file is in use by %d", pid)
 	}
 	_, err = Open(dir, strict(t, vfs.Default))

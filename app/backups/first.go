@@ -130,7 +130,7 @@ func (f *First) Load(ctx context.Context) error {
 	if f.loaded {
 		return nil
 	}
-	put, has := false, false
+	put, has := store.KeptRefused, false
 	err := f.DB.Write(ctx, func(tx *store.Tx) error {
 		rows, err := backup.RestoredTables(f.Data)
 		if err != nil || rows == nil {
@@ -138,16 +138,18 @@ func (f *First) Load(ctx context.Context) error {
 		}
 		has = true
 		put, err = tx.ReadKept(rows, f.origin.TradeSequence)
-		if err = errors.Join(err, rows.Close()); err == nil && put && f.origin.RowsOlder() {
+		if err = errors.Join(err, rows.Close()); err == nil && put == store.KeptNow &&
+			f.origin.RowsOlder() {
 			// Since these rows the journal may have got what waits in them.
 			err = tx.SeekActs(f.origin.RowsSequence + 1)
 		}
 		return err
 	})
 	if err == nil {
-		f.loaded, f.unused = true, has && !put
+		f.loaded, f.unused = true, has && put == store.KeptRefused
 		close(f.back)
-		f.Log.Info("restored: rows that no journal gives again", "inBackup", has, "putBack", put,
+		f.Log.Info("restored: rows that no journal gives again", "inBackup", has, "putBack",
+			put != store.KeptRefused,
 			"of", f.origin.RowsFrom, "older", f.origin.RowsOlder())
 	}
 	return err

@@ -28,19 +28,29 @@ func TestOlderRowsMayHaveWaitedInVain(t *testing.T) {
 		must.OK(t, os.Mkdir(folder, 0o700))
 		must.OK(t, os.WriteFile(filepath.Join(folder, "origin.json"), []byte(origin), 0o600))
 		must.OK(t, os.WriteFile(filepath.Join(folder, "tables.ndjson"), []byte(
-			`{"table":"operator_acts","columns":["act","kind","subject","address","reason","object",`+
+			`{"table":"sources","columns":["source","epoch","version"]}`+"\n"+`["account",1,2]`+"\n"+
+				`{"table":"operator_acts","columns":["act","kind","subject","address","reason","object",`+
 				`"old","new","made_at","sought_from"]}`+"\n"+
-				`[1,"epoch","s","a","r","{}","","{}",5,null]`+"\n"+`{"rows":1}`+"\n"), 0o600))
+				`[1,"epoch","s","a","r","{}","","{}",5,null]`+"\n"+`{"rows":2}`+"\n"), 0o600))
 		db := must.Get(store.Open(store.Options{Dir: data}))(t)
-		f := must.Get(NewFirst(FirstOptions{Data: data, DB: db, Log: slog.New(slog.DiscardHandler)}))(t)
-		must.OK(t, f.Load(t.Context()))
-		must.OK(t, db.Read(t.Context(), func(tx *store.Tx) error {
-			a, found, err := tx.FirstAct()
-			if !found || a.Sought != want {
-				t.Errorf("%s: %+v, want sought from %d", origin, a, want)
-			}
+		starts := func(want uint64) {
+			t.Helper()
+			f := must.Get(NewFirst(FirstOptions{Data: data, DB: db, Log: slog.New(slog.DiscardHandler)}))(t)
+			must.OK(t, f.Load(t.Context()))
+			must.OK(t, db.Read(t.Context(), func(tx *store.Tx) error {
+				a, found, err := tx.FirstAct()
+				if !found || a.Sought != want {
+					t.Errorf("%s: %+v, want sought from %d", origin, a, want)
+				}
+				return err
+			}))
+		}
+		starts(want)
+		must.OK(t, db.Write(t.Context(), func(tx *store.Tx) error { // one that was made since
+			_, err := tx.Exec("update operator_acts set sought_from = null")
 			return err
 		}))
+		starts(0) // again, for whatever came behind the rows
 		must.OK(t, db.Close())
 	}
 }

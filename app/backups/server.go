@@ -344,9 +344,9 @@ func (s *Server) Metrics(emit metric.Emit) {
 	emit("svc_backup_streams_total", "Streams of the journal that backups have read to their end.",
 		true, float64(s.streams.Load()))
 	emit("svc_backup_last_sequence",
-		"The last command in the last backup that has read journal and rows; 0: none yet.",
+		"The last command in the last backup that has read all it asked for; 0: none yet.",
 		false, float64(last.Sequence))
 	emit("svc_backup_last_seconds",
-		"When a backup has last read journal and rows, in seconds since 1970; 0: not yet.",
+		"When a backup has last read all it asked for, in seconds since 1970; 0: not yet.",
 		false, float64(last.At))
 }

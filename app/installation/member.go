@@ -77,7 +77,7 @@ func (m *member) stop() (err error) {
 // is sent a journal; the next turn of the loop resumes with that one.
 func (in *Installation) joinCluster(ctx context.Context, c *settings.Config, o engine.Options,
 	log *slog.Logger) (err error) {
-	if c.String("auth.jwt.secret") == "" {
+	if c.String("auth.jwt.secret") == "" && c.String("auth.jwt.secret-file") == "" {
 		log.Warn("auth.jwt.secret is not set: a token is good on the member that minted it only")
 	}
 	if err := healBeforeStart(ctx, c, log); err != nil {

@@ -90,7 +90,7 @@ func holdData(c *settings.Config) (io.Closer, error) {
 	if err := makeData(c); err != nil {
 		return nil, err
 	}
-	return journal.LockFile(c.InDataDir("lock"))
+	return journal.LockDir(c.String("data.dir"))
 }
 
 // restarts reports whether an installation that ended with err must be opened again. If so, it logs
@@ -113,7 +113,7 @@ func serveOnce(ctx context.Context, c *settings.Config, o engine.Options, log *s
 	if err != nil {
 		told.stops()
 		if ctx.Err() != nil && errors.Is(err, ctx.Err()) { // a stop, and no refusal
-			log.Info("stopping", "opening", err)
+			log.Warn("stopped while it was opening", "error", err)
 			return nil
 		}
 		notStarted(log, err)

@@ -322,6 +322,21 @@ func TestOnlyAnEmptyDirectoryIsWritten(t *testing.T) {
 	r.mustWrite(locked, "")
 }
 
+// TestRestoreBesideAServer: a start that was refused leaves the file of a lock, which is no
+// content. While a server has the lock nothing is written.
+func TestRestoreBesideAServer(t *testing.T) {
+	r := newRig(t, "genesis")
+	r.grow(1)
+	night, data := filepath.Join(t.TempDir(), "night"), t.TempDir()
+	r.mustWrite(night, "")
+	lock := must.Get(journal.LockDir(data))(t)
+	if _, err := restoreInto(data, []string{night}, 0); !errors.Is(err, journal.ErrLocked) {
+		t.Errorf("beside a server: %v", err)
+	}
+	must.OK(t, lock.Close())
+	must.Get(restoreInto(data, []string{night}, 0))(t)
+}
+
 func namesIn(t *testing.T, dir string) (names []string) {
 	t.Helper()
 	entries := must.Get(os.ReadDir(dir))(t)

@@ -24,7 +24,7 @@ const (
 	streamName     = "journal.stream"
 	tablesName     = "tables.ndjson"
 	unfinishedName = "unfinished"
-	lockName       = "lock"
+	lockName       = journal.LockName
 )
 
 // The errors of a directory; test them with errors.Is.

@@ -165,15 +165,18 @@ func (r *restore) begin() error {
 	return nil
 }
 
-// refuseOthers refuses a directory that holds anything but a mark, unless the mark is that of an
-// earlier attempt.
+// refuseOthers refuses a directory that a server uses, and one that holds anything but a mark and
+// the file of a server's lock, unless the mark is that of an earlier attempt.
 func (r *restore) refuseOthers(attempted bool) error {
 	entries, err := os.ReadDir(r.data)
 	if err != nil {
 		return fmt.Errorf("backup: list dir=%s: %w", r.data, err)
 	}
+	if pid := journal.InUse(r.data); pid != 0 {
+		return fmt.Errorf("backup: data.dir %s: %w, pid %d", r.data, journal.ErrLocked, pid)
+	}
 	if !attempted && slices.ContainsFunc(entries, func(e os.DirEntry) bool {
-		return e.Name() != restoringName
+		return e.Name() != restoringName && e.Name() != lockName
 	}) {
 		return fmt.Errorf("backup: data.dir %s: %w", r.data, ErrNotEmpty)
 	}

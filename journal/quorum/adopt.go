@@ -68,11 +68,17 @@ func (n *Node) adopt() (snapshotRecord, error) {
 }
 
 // expectOthers lets the other members of the list join, while this disk alone is the cluster that
-// adopt began. After the first of them has come, the others are known to this leader's memory
-// alone. Open calls it, before any member can ask.
+// adopt began and nothing has changed its configuration since. After the first of them has come,
+// the others are known to this leader's memory alone. Open calls it, before any member can ask.
 func (n *Node) expectOthers(base snapshotRecord) {
 	if base.ConfigurationIndex != adoptedConfiguration || len(n.servers()) != 1 {
 		return
+	}
+	var entry raft.Log
+	for index, last := base.Index+1, n.log.reach().last; index <= last; index++ {
+		if n.log.GetLog(index, &entry) != nil || entry.Type == raft.LogConfiguration {
+			return
+		}
 	}
 	for _, m := range n.o.Members {
 		if m.ID != n.o.Member {

@@ -122,6 +122,30 @@ func TestAdoptedClusterStillExpectsTheOthersAfterARestart(t *testing.T) {
 	}
 }
 
+// A member that was removed stays out when the last one starts again.
+func TestAdoptedClusterExpectsNoRemovedMember(t *testing.T) {
+	c := adopting(t)
+	first := c.members[0]
+	first.start()
+	for _, m := range c.members[1:] {
+		m.joins()
+	}
+	remote := Remote{Subject: "os:ann", Reason: "given up"}
+	for _, m := range c.members[1:] {
+		await(t, "a change", func() bool {
+			return remote.Remove(t.Context(), c.leader().node.self.Raft, m.o.Member) == nil
+		})
+	}
+	await(t, "one server", func() bool { return len(first.node.servers()) == 1 })
+	c.stop()
+	first.start()
+	c.members = c.members[:1]
+	c.book(1, "")
+	if all := first.node.Status().Expected; all != nil {
+		t.Errorf("expects %+v", all)
+	}
+}
+
 // The first start of a cluster may end between the term and the first entry. The next one begins.
 func TestBeginningThatWasCutShortIsRepeated(t *testing.T) {
 	c := newCluster(t, 3)

@@ -157,7 +157,8 @@ func (r *Recon) walkRange(ctx context.Context, q RepairQuery, result *RepairResu
 }
 
 // beginRepair gives a repair its number, and puts it on record: first by q.Record with what was
-// found, then in recon_repairs. A number whose act could not be recorded is not used again.
+// found, then in recon_repairs. A number whose act could not be recorded is not used again. After a
+// restore with rows older than the journal, numbers go on from those rows.
 func (r *Recon) beginRepair(ctx context.Context, q RepairQuery, found *RepairResult) (number uint64,
 	err error) {
 	if err := r.o.DB.Mine(); err != nil {

@@ -4,8 +4,8 @@ import "fmt"
 
 // cursorActs is the number of the last Act.
 //
-// It only rises: DropAct leaves it, and a backup keeps it (keptTables), so a number is never given
-// to two acts, also after a restore.
+// It only rises: DropAct leaves it, and a backup keeps it (keptTables). So a number is never given
+// to two acts, unless a restore has rows older than its journal: it goes on from theirs.
 const cursorActs = "operator.acts"
 
 // Act is an operator's act on the database. Its row waits until the act is on record in the

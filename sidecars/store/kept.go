@@ -2,9 +2,12 @@ package store
 
 import (
 	"bufio"
+	"crypto/sha256"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash"
 	"io"
 	"strings"
 )
@@ -77,46 +80,76 @@ func (t *Tx) WriteKept(w io.Writer) error {
 // are made again, and the settlement rules that it has are those by which they were dated.
 const CursorRestored = "projection.restored"
 
+// cursorKept is 63 bits of the hash of the text that ReadKept has read.
+const cursorKept = "restored.rows"
+
+// Kept is what ReadKept has found.
+type Kept int
+
+// The answers of ReadKept.
+const (
+	KeptRefused Kept = iota // the database has other rows already, and keeps them
+	KeptNow                 // the rows were put back
+	KeptBefore              // an earlier call has put these rows back
+)
+
 // ReadKept puts the rows of WriteKept into a database that has no control source yet, leaves out
 // what is about trades behind the last one, and sets CursorRestored to it. When there is a source
-// already it changes nothing, and loaded says whether an earlier call has put these rows there. If
-// not, the database is older than the restore, has been restored by itself, or was filled by
-// another member before.
+// already it changes nothing: an earlier call has put these rows there (KeptBefore), or the
+// database is older than the restore, has been restored by itself or from another backup, or was
+// filled by another member before.
 //
 // Everything happens in the caller's transaction. Rows are inserted in the order of the text, which
 // is that of keptTables: eod_price_sets comes before eod_prices, whose foreign key refers to it.
 // The caller must run it before anything seeds the tables of a source, because a source that has a
 // row ends it.
-func (t *Tx) ReadKept(r io.Reader, lastTrade uint64) (loaded bool, err error) {
+func (t *Tx) ReadKept(r io.Reader, lastTrade uint64) (Kept, error) {
 	filled := false
-	err = t.Query("select 1 from sources union all select 1 from accounts union all "+
+	err := t.Query("select 1 from sources union all select 1 from accounts union all "+
 		"select 1 from stocks limit 1", func(*Row) error { filled = true; return nil })
-	if err == nil && filled {
-		err = t.Query("select value from cursors where name = $1", func(r *Row) error {
-			loaded = uint64(r.Int64(0)) == lastTrade
-			return nil
-		}, CursorRestored)
+	if err != nil {
+		return KeptRefused, err
 	}
-	if err != nil || filled {
-		return loaded, err
+	sum := sha256.New()
+	if filled {
+		if _, err := io.Copy(sum, r); err != nil {
+			return KeptRefused, err
+		}
+		return t.keptBefore(keptCursors(sum, lastTrade))
 	}
 	in := keptReader{t: t, lastTrade: int64(lastTrade)}
-	lines := bufio.NewReaderSize(r, 1<<16)
+	lines := bufio.NewReaderSize(io.TeeReader(r, sum), 1<<16)
 	for {
 		line, err := lines.ReadBytes('\n')
 		switch {
 		case errors.Is(err, io.EOF) && len(line) == 0 && in.ended:
-			return true, errors.Join(t.beginOutboxes(), t.SetCursor(CursorRestored, lastTrade))
+			return KeptNow, errors.Join(t.beginOutboxes(), t.SetCursors(keptCursors(sum, lastTrade)...))
 		case err != nil && !errors.Is(err, io.EOF):
-			return false, err
+			return KeptRefused, err
 		case err != nil || in.ended:
-			return false, fmt.Errorf("store: line %d: %w", in.line+1, ErrKept)
+			return KeptRefused, fmt.Errorf("store: line %d: %w", in.line+1, ErrKept)
 		}
 		in.line++
 		if err := in.take(line); err != nil {
-			return false, fmt.Errorf("store: line %d: %w", in.line, err)
+			return KeptRefused, fmt.Errorf("store: line %d: %w", in.line, err)
 		}
 	}
+}
+
+// keptCursors are what a database remembers of the rows that were put back.
+func keptCursors(text hash.Hash, lastTrade uint64) []Cursor {
+	return []Cursor{{CursorRestored, lastTrade},
+		{cursorKept, binary.BigEndian.Uint64(text.Sum(nil)) >> 1}}
+}
+
+// keptBefore is KeptBefore when the database remembers these rows.
+func (t *Tx) keptBefore(of []Cursor) (Kept, error) {
+	for _, want := range of {
+		if value, err := t.Cursor(want.Name); err != nil || value != want.Value {
+			return KeptRefused, err
+		}
+	}
+	return KeptBefore, nil
 }
 
 // beginOutboxes notes the last version of each source as one that no stream will have: what a

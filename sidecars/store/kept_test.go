@@ -24,11 +24,12 @@ func keep(t *testing.T, db *store.DB) string {
 	return out.String()
 }
 
-// load puts kept rows into a database.
+// load puts kept rows into a database. loaded: they are there now.
 func load(t *testing.T, db *store.DB, text string, lastTrade uint64) (loaded bool, err error) {
 	t.Helper()
 	err = db.Write(t.Context(), func(tx *store.Tx) error {
-		loaded, err = tx.ReadKept(strings.NewReader(text), lastTrade)
+		found, err := tx.ReadKept(strings.NewReader(text), lastTrade)
+		loaded = found != store.KeptRefused
 		return err
 	})
 	return loaded, err
@@ -117,6 +118,10 @@ func TestKeptRowsComeBack(t *testing.T) {
 			if loaded, err := load(t, db, text, lastTrade); err != nil || loaded != want {
 				t.Errorf("up to trade %d a second time: %t %v", lastTrade, loaded, err)
 			}
+		}
+		other := strings.Replace(text, "Näme", "Name", 1)
+		if loaded, err := load(t, db, other, 100); err != nil || loaded {
+			t.Errorf("other rows up to the same trade: %t %v", loaded, err)
 		}
 		if got := keep(t, db); got != text {
 			t.Errorf("loaded\n%s\nwant\n%s", got, text)
