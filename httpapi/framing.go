@@ -95,6 +95,9 @@ type framedConn struct {
 	auth, authRoom  []byte // authRoom is memory for it
 	authKept, known bool
 
+	// browser: a message of this connection had a header that only browsers send.
+	browser bool
+
 	target []byte                  // of the message
 	limit  func(target []byte) int // the longest body that a target takes; nil: any
 
@@ -393,8 +396,9 @@ func (c *framedConn) headerLine(b []byte) fault {
 	}
 	name := b[:colon]
 	switch len(name) {
-	case len("expect"):
+	case len("expect"): // as long as origin
 		c.expects = c.expects || equalFold(name, "expect")
+		c.browser = c.browser || equalFold(name, "origin")
 	case len("content-length"):
 		if equalFold(name, "content-length") {
 			n, ok := parseLength(trimSpace(b[colon+1:]))
@@ -403,6 +407,7 @@ func (c *framedConn) headerLine(b []byte) fault {
 			}
 			c.hasCL, c.left = true, n
 		}
+		c.browser = c.browser || equalFold(name, "sec-fetch-site") // of that length
 	case len("transfer-encoding"):
 		if equalFold(name, "transfer-encoding") {
 			if c.hasTE || !equalFold(trimSpace(b[colon+1:]), "chunked") {

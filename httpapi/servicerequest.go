@@ -155,10 +155,16 @@ func (v *serviceRequest) admin() problem {
 //
 // It comes behind the check of the token.
 func (v *serviceRequest) readBody() problem {
-	if v.claims.Subject == "" && foreignPage(&v.ctx.Request.Header) {
+	if v.claims.Subject == "" && v.fromBrowser() && foreignPage(&v.ctx.Request.Header) {
 		return problemOrigin
 	}
 	return v.readJSON()
+}
+
+// fromBrowser reports a connection on which foreignPage is worth its time.
+func (v *serviceRequest) fromBrowser() bool {
+	c, framed := v.ctx.Conn().(*framedConn)
+	return !framed || c.browser
 }
 
 // foreignPage reports that a browser sends a request for a page of another origin. Other clients
