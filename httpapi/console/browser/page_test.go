@@ -48,8 +48,8 @@ func chromium(t *testing.T) string {
 	return ""
 }
 
-// starts is how often a browser is started that ends before it has shown anything: that is a fault of
-// chromium or of the machine, and no page has been asked for.
+// starts is how often a browser is started that ends before it has shown anything: that is a fault
+// of chromium or of the machine, and no page has been asked for.
 const starts = 3
 
 // open starts a browser with a fresh profile.

@@ -91,8 +91,8 @@ func OpenWith(t testing.TB, o store.Options) *store.DB {
 	return db
 }
 
-// WithParameters returns options with parameters added to the URL of a PostgreSQL server, a name and
-// a value each.
+// WithParameters returns options with parameters added to the URL of a PostgreSQL server, a name
+// and a value each.
 func WithParameters(t testing.TB, o store.Options, pairs ...string) store.Options {
 	t.Helper()
 	at := must.Get(url.Parse(o.URL))(t)
