@@ -114,7 +114,11 @@ func newestOf(fs vfs.FS, dir, prefix string) string {
 // lockDir takes the journal's own lock, which covers anchor and snapshots too, and makes its file
 // if need be. It does not wait: ErrLocked names the process that has it, where the system says.
 func lockDir(f vfs.FS, dir string) (io.Closer, error) {
-	name := f.PathJoin(dir, LockName)
+	return lockFile(f, f.PathJoin(dir, LockName))
+}
+
+// lockFile is LockFile in a file system.
+func lockFile(f vfs.FS, name string) (io.Closer, error) {
 	lock, err := f.Lock(name)
 	var denied *fs.PathError
 	switch {
@@ -130,25 +134,15 @@ func lockDir(f vfs.FS, dir string) (io.Closer, error) {
 }
 
 // LockFile takes a lock on a file, which is made if need be, until it is closed or the process
-// ends. It does not wait. ErrLocked names the process that has it, 0 when the system does not say;
-// any other error says that the file could not be opened.
-func LockFile(name string) (io.Closer, error) {
-	lock, err := vfs.Default.Lock(name)
-	var denied *fs.PathError
-	switch {
-	case err == nil:
-		return lock, nil
-	case errors.As(err, &denied):
-		return nil, fmt.Errorf("journal: lock file=%s: %w", name, denied.Err)
-	}
-	return nil, fmt.Errorf("journal: lock file=%s: %w, pid %d", name, ErrLocked, holder(name))
-}
+// ends. It does not wait. ErrLocked names the process that has it, where the system says; any other
+// error says that the file could not be opened.
+func LockFile(name string) (io.Closer, error) { return lockFile(vfs.Default, name) }
 
 // LockName is the file of a directory whose lock says that a process uses the directory.
 const LockName = "lock"
 
 // LockDir is LockFile of the lock of a directory, for which Holder looks.
-func LockDir(dir string) (io.Closer, error) { return LockFile(dir + "/" + LockName) }
+func LockDir(dir string) (io.Closer, error) { return lockDir(vfs.Default, dir) }
 
 // InUse returns the process that has the journal in dir open. It returns 0 when there is none, or
 // when the system does not say. It touches no file of the journal: opening and closing the lock

@@ -148,9 +148,8 @@ func (f *First) Load(ctx context.Context) error {
 	if err == nil {
 		f.loaded, f.unused = true, has && put == store.KeptRefused
 		close(f.back)
-		f.Log.Info("restored: rows that no journal gives again", "inBackup", has, "putBack",
-			put != store.KeptRefused,
-			"of", f.origin.RowsFrom, "older", f.origin.RowsOlder())
+		f.Log.Info("restored: rows that no journal gives again", "inBackup", has,
+			"putBack", put != store.KeptRefused, "of", f.origin.RowsFrom, "older", f.origin.RowsOlder())
 	}
 	return err
 }

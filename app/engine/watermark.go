@@ -97,7 +97,7 @@ func (w *watermark) join(r *waitingReader) error {
 	}
 	at, _ := slices.BinarySearchFunc(w.readers, r.inputSeq, bySequence)
 	w.readers = slices.Insert(w.readers, at, r)
-	w.wanted.Store(w.readers[0].inputSeq)
+	w.want()
 	return nil
 }
 

@@ -2,11 +2,9 @@ package installation
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -17,6 +15,7 @@ import (
 	"posttrade/httpapi"
 	"posttrade/journal/evidence"
 	"posttrade/matcher"
+	"posttrade/ring/disk"
 	"posttrade/ring/metric"
 )
 
@@ -245,12 +244,7 @@ func evidenceNeighbour(c *settings.Config) neighbour {
 		}
 		return nil
 	}, accept: func(context.Context, *engine.History) (string, error) {
-		for n := 1; ; n++ {
-			to := fmt.Sprintf("%s.given-up-%d", EvidenceDir(c), n)
-			if _, err := os.Stat(to); errors.Is(err, os.ErrNotExist) {
-				return "moved to " + to + "; a new log begins, with a new key",
-					os.Rename(EvidenceDir(c), to)
-			}
-		}
+		to, err := disk.MoveAside(EvidenceDir(c), EvidenceDir(c)+".given-up-")
+		return "moved to " + to + "; a new log begins, with a new key", err
 	}}
 }

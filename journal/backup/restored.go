@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strconv"
 
 	"posttrade/ring/disk"
 )
@@ -66,16 +65,9 @@ const keptPrefix = "restored-"
 // Keep notes that everything is done but for the rows, which were not put back: what a restore has
 // left stays in another folder of the data directory, which is returned.
 func Keep(data string) (folder string, err error) {
-	for n := 1; ; n++ {
-		folder = filepath.Join(data, keptPrefix+strconv.Itoa(n))
-		if _, err := os.Lstat(folder); errors.Is(err, fs.ErrNotExist) {
-			break
-		} else if err != nil {
-			return "", fmt.Errorf("backup: %w", err)
-		}
-	}
-	if err := os.Rename(filepath.Join(data, RestoredName), folder); err != nil {
+	folder, err = disk.MoveAside(filepath.Join(data, RestoredName), filepath.Join(data, keptPrefix))
+	if err != nil {
 		return "", fmt.Errorf("backup: %w", err)
 	}
-	return folder, disk.SyncDir(data)
+	return folder, nil
 }

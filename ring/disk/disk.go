@@ -33,6 +33,23 @@ func ReplaceText(name string, mode fs.FileMode, text []byte) error {
 	})
 }
 
+// MoveAside gives a file or directory a new name, which it returns: aside and the lowest number from
+// 1 on that nothing there has. The name is durable.
+func MoveAside(name, aside string) (to string, err error) {
+	for n := 1; ; n++ {
+		to = fmt.Sprint(aside, n)
+		if _, err := os.Lstat(to); errors.Is(err, fs.ErrNotExist) {
+			break
+		} else if err != nil {
+			return "", err
+		}
+	}
+	if err := os.Rename(name, to); err != nil {
+		return "", err
+	}
+	return to, SyncDir(filepath.Dir(to))
+}
+
 // MakeDir makes a directory and the parents that are missing, and makes the name of each durable.
 //
 // They are made from the top down, each name synced before the next directory is made. A process

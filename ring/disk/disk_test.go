@@ -113,6 +113,28 @@ func TestDirectoriesThatCannotBeMade(t *testing.T) {
 	}
 }
 
+// TestMovedAside: each gets the lowest number that is free, whatever has the others.
+func TestMovedAside(t *testing.T) {
+	dir := t.TempDir()
+	name, aside := filepath.Join(dir, "log"), filepath.Join(dir, "log.old-")
+	must.OK(t, os.Symlink("nowhere", aside+"2"))
+	for _, n := range []string{"1", "3"} {
+		must.OK(t, os.Mkdir(name, 0o700))
+		if to, err := MoveAside(name, aside); to != aside+n || err != nil {
+			t.Errorf("moved to %s, want %s: %v", to, aside+n, err)
+		}
+		must.Get(os.Stat(aside + n))(t)
+	}
+	if _, err := MoveAside(name, aside); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("nothing there: %v", err)
+	}
+	file := filepath.Join(dir, "file")
+	must.OK(t, os.WriteFile(file, nil, 0o600))
+	if _, err := MoveAside(file, filepath.Join(file, "x")); err == nil {
+		t.Error("moved below a file")
+	}
+}
+
 func TestErrorsOfTheSystemComeBack(t *testing.T) {
 	missing := filepath.Join(t.TempDir(), "missing")
 	if err := SyncDir(missing); !errors.Is(err, fs.ErrNotExist) {

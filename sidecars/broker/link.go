@@ -195,9 +195,6 @@ func (b *Broker) notConnected(err error) {
 	if b.embedded != nil {
 		return // the embedded server's own state says more
 	}
-	if err == nil {
-		err = nats.ErrNoServers
-	}
 	b.setState(false, b.away(err))
 }
 

@@ -236,6 +236,16 @@ func TestADoomedTransactionStaysDoomed(t *testing.T) {
 	})
 }
 
+// openSetting opens a database of a PostgreSQL server whose sessions begin with a setting.
+func openSetting(t *testing.T, name, value string) *store.DB {
+	t.Helper()
+	o := storetest.Options(t, store.Postgres)
+	at := must.Get(url.Parse(o.URL))(t)
+	must.OK(t, store.Administer(t.Context(), o.URL, "alter database "+
+		strings.Trim(at.Path, "/")+" set "+name+" = '"+value+"'"))
+	return storetest.OpenWith(t, o)
+}
+
 // TestTextsOfADatabaseWithOtherForms: a backup of a database whose sessions write dates in another
 // form is the same text, and comes back.
 func TestTextsOfADatabaseWithOtherForms(t *testing.T) {
@@ -244,11 +254,7 @@ func TestTextsOfADatabaseWithOtherForms(t *testing.T) {
 		fillKept(t, plain)
 		want := dated(keep(t, plain))
 		for _, form := range []string{"German", "SQL, DMY", "Postgres, MDY", "ISO, DMY"} {
-			o := storetest.Options(t, store.Postgres)
-			at := must.Get(url.Parse(o.URL))(t)
-			must.OK(t, store.Administer(t.Context(), o.URL, "alter database "+
-				strings.Trim(at.Path, "/")+" set datestyle = '"+form+"'"))
-			db := storetest.OpenWith(t, o)
+			db := openSetting(t, "datestyle", form)
 			fillKept(t, db)
 			got := dated(keep(t, db))
 			if len(want) < 3 || !slices.Equal(got, want) {
@@ -266,11 +272,7 @@ func TestTextsOfADatabaseWithOtherForms(t *testing.T) {
 // sessions read another encoding.
 func TestTextsOfADatabaseWithAnotherEncoding(t *testing.T) {
 	withPostgres(t, func(t *testing.T) {
-		o := storetest.Options(t, store.Postgres)
-		at := must.Get(url.Parse(o.URL))(t)
-		must.OK(t, store.Administer(t.Context(), o.URL, "alter database "+
-			strings.Trim(at.Path, "/")+" set client_encoding = 'LATIN1'"))
-		must.OK(t, storetest.OpenWith(t, o).Read(t.Context(), func(tx *store.Tx) error {
+		must.OK(t, openSetting(t, "client_encoding", "LATIN1").Read(t.Context(), func(tx *store.Tx) error {
 			return tx.Query("select char_length($1)", func(r *store.Row) error {
 				if n := r.Int64(0); n != 3 {
 					t.Errorf("the server reads %d characters, want 3", n)
