@@ -33,8 +33,8 @@ func ReplaceText(name string, mode fs.FileMode, text []byte) error {
 	})
 }
 
-// MoveAside gives a file or directory a new name, which it returns: aside and the lowest number from
-// 1 on that nothing there has. The name is durable.
+// MoveAside gives a file or directory a new name, which it returns: aside and the lowest number
+// from 1 on that nothing there has. The name is durable.
 func MoveAside(name, aside string) (to string, err error) {
 	for n := 1; ; n++ {
 		to = fmt.Sprint(aside, n)
