@@ -12,6 +12,7 @@ import (
 	"posttrade/journal/acts"
 	"posttrade/journal/audit"
 	"posttrade/journal/evidence"
+	"posttrade/matcher/gate"
 	"posttrade/ring/must"
 )
 
@@ -270,6 +271,9 @@ func namedToken(nowMillis int64, name string) string {
 		return testToken(nowMillis, "", 2)
 	case "expired":
 		return testToken(nowMillis, "expired", 1)
+	case "metrics":
+		return gate.Mint(testSecret, gate.Claims{Subject: "scraper", Metrics: true}, "", time.Hour,
+			time.UnixMilli(nowMillis))
 	case "bad":
 		good := testToken(nowMillis, "admin")
 		return good[:len(good)-2] + "xx"

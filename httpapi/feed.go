@@ -62,8 +62,9 @@ func (x *exchange) showFeed() problem {
 	// A client without a token must not take the places of those that have one. Where tokens are not
 	// needed, all clients are alike.
 	r.start.Guest = x.m.Enforced && token == nil
-	if r.start.Given && r.start.At.InputSeq > x.m.Durable.Durable() {
-		end, p := x.m.waits.begin(token != nil)
+	ahead := r.start.Given && r.start.At.InputSeq > x.m.Durable.Durable()
+	if ahead || x.m.Feed.Applied() == 0 { // the feed has not reached the head
+		end, p := x.m.waits.begin(!r.start.Guest)
 		if p.status != 0 {
 			return p
 		}

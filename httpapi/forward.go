@@ -105,7 +105,7 @@ type exchangeToLeader struct {
 // caller must call end when the handler ends.
 //
 // It does not wait for a slot: 429. The request's time begins here. Requests through the whole
-// history end with the service; all others may finish.
+// history and the feed, which has no end, end with the service; all others may finish.
 func (f *forwarder) begin(ctx *fasthttp.RequestCtx, at route,
 	timeout time.Duration) (*exchangeToLeader, problem) {
 	select {
@@ -118,8 +118,11 @@ func (f *forwarder) begin(ctx *fasthttp.RequestCtx, at route,
 	header[headerRelayed], header[headerRelayedFor] = []string{f.member}, []string{hostOf(ctx)}
 	x := &exchangeToLeader{f: f, ctx: ctx, header: header, body: bytes.Clone(ctx.Request.Body())}
 	parent := context.Background()
-	if lastingRoute(at) {
+	switch {
+	case lastingRoute(at):
 		parent, timeout = f.lasting, max(timeout, lastingTimeout+writeTimeout)
+	case at == routeFeed:
+		parent = f.lasting
 	}
 	x.upstream, x.cancel = context.WithCancel(parent)
 	x.timer = f.after(timeout, x.cancel)

@@ -47,7 +47,8 @@ func processorRows() (rows []row) {
 				"admin", 200, ""})
 	}
 	for _, request := range processorAny {
-		rows = append(rows, row{request, "", "", 401, CodeUnauthorized}, row{request, "", "two", 200, ""})
+		rows = append(rows, row{request, "", "", 401, CodeUnauthorized}, row{request, "", "two", 200, ""},
+			row{request, "", "metrics", 403, CodeNotEntitled})
 	}
 	for _, id := range []string{"trd-99", "trd-0", "trd-01", "trd-", "trd", "1", "TRD-1",
 		"trd-18446744073709551616", "ord-1", "trd--1"} {

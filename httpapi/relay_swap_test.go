@@ -1,8 +1,10 @@
 package httpapi
 
 import (
+	"bufio"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -11,6 +13,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -258,9 +261,30 @@ func TestShutdownLetsRelayedRequestsEnd(t *testing.T) {
 		r.stop()
 		(<-first).want(t, 504, CodeOutcomeUnknown)
 	})
-	// The HTTP library's pool looks every ten seconds whether its server is there.
+	t.Run("a feed that was sent on", func(t *testing.T) {
+		const event = "id: 7.1\nevent: mark\ndata: {}\n\n"
+		leader := newScriptedLeader(t, reply(fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Type: "+
+			"text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n", len(event), event)))
+		r := newFollower(t, "order-matcher", "1", leader.address)
+		r.relay.forwarder.stall = time.Hour
+		conn := must.Get(net.Dial("tcp", r.address))(t)
+		defer conn.Close()
+		must.OK(t, conn.SetDeadline(time.Now().Add(time.Minute)))
+		must.Get(io.WriteString(conn, "GET /feed?topics=trades HTTP/1.1\r\nHost: x\r\n\r\n"))(t)
+		answer := must.Get(http.ReadResponse(bufio.NewReader(conn), nil))(t)
+		first := make([]byte, len(event))
+		must.Get(io.ReadFull(answer.Body, first))(t)
+		stopped := make(chan struct{})
+		go func() { r.stop(); close(stopped) }()
+		if rest, err := io.ReadAll(answer.Body); !errors.Is(err, io.ErrUnexpectedEOF) {
+			t.Errorf("behind %q came %q, %v", first, rest, err)
+		}
+		<-stopped
+	})
+	// The HTTP library's pool looks every ten seconds whether its server is there. Its clock goes on.
 	goleak.VerifyNone(t, before, goleak.IgnoreAnyFunction(
-		"github.com/valyala/fasthttp.(*workerPool).Start.func2"))
+		"github.com/valyala/fasthttp.(*workerPool).Start.func2"),
+		goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.updateServerDate.func1"))
 }
 
 // TestFaultsOfServicesThatHaveLeft stay in the counts.

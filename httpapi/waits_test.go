@@ -56,6 +56,7 @@ func TestReadsThatWaitLeaveRoom(t *testing.T) {
 		{r.address, "/log/checkpoint", "", headerMinSequence, "2", 503, busy},
 		{r.address, "/log/checkpoint", "", headerMinSequence, "1", 200, ""},
 		{r.address, "/feed?topics=trades", "", "Last-Event-ID", far + ".1", 503, busy},
+		{r.address, "/feed?topics=trades", "", "Last-Event-ID", "1.1", 503, busy}, // it has not begun
 		{r.address, "/positions", admin, headerMinSequence, far, 503, string(CodeNotYet)},
 		{p.address, "/trades", namedToken(p.now.Load(), "admin"), headerMinSequence, "11", 503, busy},
 		{p.address, "/trades", namedToken(p.now.Load(), "admin"), headerMinSequence, "10", 200, ""},

@@ -43,7 +43,7 @@ const freshFor = time.Minute
 // Errors: that of Connect, the server's refusal, a document that is none, and those of w. A nil
 // error is the end of ctx, or of the count.
 func Run(ctx context.Context, w io.Writer, o Options) error {
-	p := &printer{w: w, o: o}
+	p := &printer{w: w, o: o, last: o.Query.From}
 	o.Query.Lost = p.lost
 	if o.Now == nil {
 		o.Now = time.Now
@@ -76,7 +76,7 @@ type printer struct {
 	w io.Writer
 	o Options
 	n uint64 // events printed
-	// The id of the last event, where the next connection goes on; "" before the first.
+	// Where the next connection goes on: the id of the last event, the query's From before the first.
 	last string
 	// The notice of this outage has been printed; the next event ends the outage.
 	told bool

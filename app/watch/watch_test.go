@@ -102,10 +102,14 @@ func TestWatchGoesOn(t *testing.T) {
 	if strings.Count(notices.String(), "disconnected") != 1 {
 		t.Errorf("notices: %s", notices.String())
 	}
-	if err := Run(t.Context(), &out, Options{Connect: served(t, expired)}); err == nil {
-		t.Error("a token that never serves was tried for ever")
+	for _, from := range []string{"", "6.1"} {
+		if err := Run(t.Context(), &out, Options{Query: client.FeedQuery{From: from},
+			Connect: served(t, expired)}); err == nil || strings.Contains(err.Error(), "THE_END") {
+			t.Errorf("a token that never serves was tried again: %v", err)
+		}
 	}
-	// A night without an event: each token has expired, or the server was away meanwhile.
+	// A night without an event: each token has expired, or the server was away meanwhile. The place
+	// to begin at stays.
 	now := time.Now()
 	out.Reset()
 	err = Run(t.Context(), &out, Options{Notices: &notices, Connect: served(t, expired,
@@ -114,5 +118,11 @@ func TestWatchGoesOn(t *testing.T) {
 		Now: func() time.Time { now = now.Add(freshFor); return now }})
 	if err == nil || !strings.Contains(err.Error(), "THE_END: behind 7.3") {
 		t.Errorf("%v, got\n%s", err, out.String())
+	}
+	err = Run(t.Context(), &out, Options{Query: client.FeedQuery{From: "6.1"},
+		Connect: served(t, expired),
+		Now:     func() time.Time { now = now.Add(freshFor); return now }})
+	if err == nil || !strings.Contains(err.Error(), "THE_END: behind 6.1") {
+		t.Errorf("begun behind 6.1: %v", err)
 	}
 }

@@ -3,8 +3,10 @@ package feed
 import (
 	"bytes"
 	"context"
+	"runtime"
 	"testing"
 	"time"
+	"weak"
 )
 
 // TestABookIsFormattedOnceForAllThatAskForIt: requests for overlapping sets share the texts, and
@@ -72,4 +74,49 @@ func TestLongBooksComeInPieces(t *testing.T) {
 	if got := collected(h)["svc_feed_bytes_total"]; got != float64(5*len(text)) || len(r.first) > 0 {
 		t.Errorf("%v bytes are counted, %d books are left", got, len(r.first))
 	}
+}
+
+// TestAReaderKeepsNothingOfPassedPieces while it waits for the next one: neither books that were
+// made for it, nor a text of batches that are not held any more.
+func TestAReaderKeepsNothingOfPassedPieces(t *testing.T) {
+	h := New(Options{})
+	defer h.Close()
+	h.ready = true
+	r := &Reader{h: h, s: Selection{Topics: Prices}}
+	over := make(chan time.Time)
+	close(over)
+	var passed []weak.Pointer[byte]
+	read := func(what string, want int) {
+		t.Helper()
+		piece, err := r.Next(t.Context(), over)
+		if err != nil || len(piece) != want {
+			t.Fatalf("%s: %d parts, want %d: %v", what, len(piece), want, err)
+		}
+		for _, part := range piece {
+			passed = append(passed, weak.Make(&part[0]))
+		}
+	}
+	for range 3 {
+		r.first = append(r.first, bytes.Repeat([]byte{'x'}, pieceBytes))
+	}
+	for range 3 {
+		read("books", 1)
+	}
+	for seq := range uint64(4) {
+		b := &batch{first: seq + 1, last: seq + 1, end: 1}
+		b.add(&Event{Kind: Price, Position: Position{seq + 1, 1}}, func(b []byte, _ *Event) []byte {
+			return append(b, bytes.Repeat([]byte{'x'}, 1000)...)
+		})
+		h.hold(b)
+	}
+	read("batches", 4)
+	h.batches = nil
+	read("waiting", 0)
+	runtime.GC()
+	for i, text := range passed {
+		if text.Value() != nil {
+			t.Errorf("text %d of %d is still there", i, len(passed))
+		}
+	}
+	runtime.KeepAlive(r)
 }

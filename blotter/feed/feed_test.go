@@ -301,7 +301,12 @@ func TestHubRestsWithoutReaders(t *testing.T) {
 	reader := r.open(h, everything, Start{})
 	at := reader.At()
 	reader.Close()
-	for until := time.Now().Add(time.Minute); h.Applied() != 0; runtime.Gosched() {
+	runs := func() bool {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		return h.started
+	}
+	for until := time.Now().Add(time.Minute); runs(); runtime.Gosched() {
 		if time.Now().After(until) {
 			t.Fatal("the shadow stays")
 		}
@@ -345,6 +350,26 @@ func TestAFollowerThatHasRetiredIsStartedAgain(t *testing.T) {
 	defer cancel()
 	must.OK(t, h.reached(ctx, Start{}))
 	h.Close()
+}
+
+// TestAReaderWaitsForTheEndOfAFollowerThatRetires: that one answers no request for books any more.
+func TestAReaderWaitsForTheEndOfAFollowerThatRetires(t *testing.T) {
+	r := newRig(t)
+	h := r.hub(Options{})
+	r.write(10)
+	reader := r.open(h, everything, Start{})
+	if h.retire() {
+		t.Error("a follower retires under its reader")
+	}
+	reader.Close()
+	if !h.retire() {
+		t.Error("a follower without readers stays")
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+	defer cancel()
+	if _, err := h.Open(ctx, everything, Start{}); !errors.Is(err, ErrBeyond) {
+		t.Errorf("while the follower ends: %v, want ErrBeyond", err)
+	}
 }
 
 func TestTopicsAreRead(t *testing.T) {

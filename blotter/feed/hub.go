@@ -257,9 +257,14 @@ func (h *Hub) hold(b *batch) {
 	h.batches = h.batches[drop:]
 }
 
-// retire reports that the follower may end: no reader is there. The next reader starts another.
+// retire reports that the follower may end: no reader is there. From then on it answers nothing: a
+// reader that comes before its end waits for that, and starts another.
 func (h *Hub) retire() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.readers.taken == 0
+	if h.readers.taken > 0 {
+		return false
+	}
+	h.ready = false
+	return true
 }

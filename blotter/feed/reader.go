@@ -37,7 +37,7 @@ type Reader struct {
 	joined bool     // it has caught up with the live stream once
 	past   *past    // of older history; nil: memory
 	first  [][]byte // whole events before everything else, which readers share
-	piece  [][]byte // memory of what Next returns
+	piece  [][]byte // memory of what Next returns, empty until it has a piece
 }
 
 // pieceBytes is about how long a piece is that has the text of several batches.
@@ -150,6 +150,8 @@ func (r *Reader) At() Position { return r.at }
 // one, and an error when the reader is ended: ErrSlow, ErrClosed, ErrFailed, that of ctx or of the
 // history.
 func (r *Reader) Next(ctx context.Context, wait <-chan time.Time) (parts [][]byte, err error) {
+	clear(r.piece) // a reader that waits keeps no text of the piece before
+	r.piece = r.piece[:0]
 	if len(r.first) > 0 {
 		return r.begin(), nil
 	}
@@ -187,15 +189,17 @@ func (r *Reader) begin() [][]byte {
 	for ; n < len(r.first) && bytes < pieceBytes; n++ {
 		bytes += len(r.first[n])
 	}
-	piece := r.first[:n]
-	r.first = r.first[n:]
+	r.piece = append(r.piece, r.first[:n]...)
+	clear(r.first[:n])
+	if r.first = r.first[n:]; len(r.first) == 0 {
+		r.first = nil
+	}
 	r.h.counts.bytes.Add(uint64(bytes))
-	return piece
+	return r.piece
 }
 
 // part is a piece of one part, or of none.
 func (r *Reader) part(text []byte) [][]byte {
-	r.piece = r.piece[:0]
 	if len(text) > 0 {
 		r.piece = append(r.piece, text)
 	}
@@ -230,7 +234,6 @@ func (r *Reader) pending() (parts [][]byte, changed <-chan struct{}, err error) 
 // The first batch may begin before the reader's position: of that one it cuts a text that no other
 // reader shares.
 func (r *Reader) gather(batches []*batch) (n int) {
-	r.piece = r.piece[:0]
 	bytes := 0
 	for ; n < len(batches) && bytes < pieceBytes; n++ {
 		b := batches[n]

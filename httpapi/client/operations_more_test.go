@@ -92,12 +92,12 @@ var ofRecords = []operation{
 	{id: "why", want: "GET /why?inputSeq=7 Bearer tok ",
 		call: func(ctx context.Context, c *Client) (any, error) { return c.Why(ctx, 7) }},
 	{id: "getOperatorActs", call: func(ctx context.Context, c *Client) (any, error) {
-		acts, err := c.Audit(ctx, AuditQuery{7, 5, "ops", "halt", &account, "ord-1"})
+		acts, err := c.Audit(ctx, AuditQuery{7, 5, "J O+s", "halt", &account, "ord-1"})
 		if len(acts) == 1 {
 			return acts[0], err
 		}
 		return acts, err
-	}, want: "GET /audit?accountId=1&fromSeq=7&kind=halt&limit=5&orderId=ord-1&subject=ops " +
+	}, want: "GET /audit?accountId=1&fromSeq=7&kind=halt&limit=5&orderId=ord-1&subject=J%20O%2Bs " +
 		"Bearer tok "},
 	{id: "getCheckpoint", want: "GET /log/checkpoint Bearer tok ",
 		call: func(ctx context.Context, c *Client) (any, error) { return c.Checkpoint(ctx) }},

@@ -10,6 +10,7 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 )
 
@@ -156,7 +157,8 @@ func (c *Client) once(ctx context.Context, m member, r *call, answer any) error 
 func (c *Client) request(ctx context.Context, m member, r *call) (*http.Request, error) {
 	target := string(m) + r.path
 	if len(r.query) > 0 {
-		target += "?" + r.query.Encode()
+		// The services read %20 as a blank, and + as a plus.
+		target += "?" + strings.ReplaceAll(r.query.Encode(), "+", "%20")
 	}
 	req, err := http.NewRequestWithContext(ctx, r.method, target, bytes.NewReader(r.body))
 	if err != nil {

@@ -58,10 +58,12 @@ export function found() {
 /**
  * @typedef {{query?: Record<string, any>, body?: any, reason?: string, signal?: AbortSignal,
  *   after?: number, accept?: string, headers?: Record<string, string>, unknown?: string, wait?: number}} Ask body: a text is
- *   JSON already; wait: how long a read waits for its answer to begin, in ms
+ *   JSON already; wait: how long the answer may take to begin, in ms
  */
 
-const WAIT_MS = 40_000; // longer than any service takes for a read
+// Longer than any service takes for a read, for a write, and for one that goes through the whole history.
+const READ_MS = 40_000, WRITE_MS = 60_000;
+export const LASTING_MS = 31 * 60_000;
 
 /**
  * Sends a request and returns the answer.
@@ -76,7 +78,7 @@ export async function send(method, path, ask = {}) {
   if (ask.after) headers['X-Min-Sequence'] = String(ask.after);
   if (ask.body !== undefined) headers['Content-Type'] = 'application/json';
   const late = new AbortController(); // a connection that is silent need not end
-  const timer = method === 'GET' ? setTimeout(() => late.abort(), ask.wait || WAIT_MS) : 0;
+  const timer = setTimeout(() => late.abort(), ask.wait || (method === 'GET' ? READ_MS : WRITE_MS));
   let answer;
   try {
     answer = await fetch(`/api/${path}${queryOf(ask.query)}`, {
@@ -201,10 +203,9 @@ export async function refreshSession() {
   asking = true;
   const before = acts;
   try {
-    const now = await get('session'), was = session.value;
+    const now = await get('session');
     if (before !== acts) return;
-    if (was?.signedIn && now.signedIn && identity(was) !== identity(now)) location.reload(); // nothing here is of it
-    else session.set({ ...now, ended: !now.signedIn && !!(session.value?.signedIn || session.value?.ended) });
+    take({ ...now, ended: !now.signedIn && !!(session.value?.signedIn || session.value?.ended) });
   } catch (error) {
     if (before === acts && !session.value && error instanceof Problem && error.status) {
       session.set(/** @type {any} */ ({ signedIn: false, oneClick: false }));
@@ -220,10 +221,22 @@ const identity = (s) => JSON.stringify([s.subject, s.admin, s.accounts]);
 // While the page was hidden, another tab may have signed in anew: the cookie is the same for both.
 document.addEventListener('visibilitychange', () => { if (!document.hidden && session.value?.signedIn) refreshSession(); });
 
+let readFor = ''; // the identity that what this page has read is of; empty: it has read nothing
+
+/** A session that may see other things begins with a page that has read nothing. @param {Session} now */
+function take(now) {
+  if (now.signedIn && readFor && readFor !== identity(now)) {
+    location.reload();
+    return;
+  }
+  if (now.signedIn) readFor = identity(now);
+  session.set(now);
+}
+
 /** @param {any} now */
 function acted(now) {
   acts++;
-  session.set(now);
+  take(now);
 }
 
 /** @param {string} token empty: the one click */

@@ -3,6 +3,8 @@ package browser
 import (
 	"fmt"
 	"testing"
+
+	"github.com/chromedp/chromedp/kb"
 )
 
 // TestASecondClickIsNotForTheNextOrder: the row of a cancelled order goes, and a click comes on the
@@ -75,6 +77,32 @@ func TestAServerThatIsSilentIsSaidToBeLost(t *testing.T) {
 		return true;
 	})()`)
 	p.says("disconnected: the server does not answer")
+	p.clean(s)
+}
+
+// TestAWriteToAServerThatIsSilentEnds: the connection is there, and no answer comes. The page says
+// that the outcome is unknown, and the question can be closed.
+func TestAWriteToAServerThatIsSilentEnds(t *testing.T) {
+	s := start(t)
+	p := open(t)
+	p.signIn(s)
+	p.goTo(s, "/controls")
+	p.askKillSwitch("drill")
+	// The page's time for a write passes in a second.
+	eval[bool](p, `(() => {
+		const ask = window.fetch, later = window.setTimeout;
+		window.setTimeout = (work, ms, ...rest) => later(work, ms === 60_000 ? 1000 : ms, ...rest);
+		window.fetch = (url, how) => (how?.method === 'POST' ? new Promise((_, end) => {
+			how.signal.addEventListener('abort', () => end(how.signal.reason));
+		}) : ask(url, how));
+		return true;
+	})()`)
+	p.press("\r")
+	p.says("unknown whether it was done", "the server does not answer")
+	p.press(kb.Escape)
+	p.eventually("the question is closed", func() bool {
+		return eval[bool](p, "!document.querySelector('dialog')")
+	})
 	p.clean(s)
 }
 

@@ -53,6 +53,30 @@ func TestAPastedTokenMayDoWhatItMay(t *testing.T) {
 	p.clean(s)
 }
 
+// TestWhatOneSessionHasReadIsNotForTheNext: an administrator signs out, and a user signs in on the
+// same page.
+func TestWhatOneSessionHasReadIsNotForTheNext(t *testing.T) {
+	s := start(t, "--profile=production", "--risk.entitlement.enforced=true",
+		"--reference.write-auth.enforced=true")
+	p := open(t)
+	p.goTo(s, "/controls")
+	p.typeIn("Token", s.mint("--subject=ops", "--admin"))
+	p.press(kb.Enter)
+	p.find("heading", "Controls")
+	p.askKillSwitch("drill")
+	p.press(kb.Enter)
+	p.says("ops (admin)", "kill switch on")
+	p.tabTo("button", "Sign out")
+	p.press(kb.Enter)
+	p.typeIn("Token", s.mint("--subject=ann", "--accounts=3", "--ttl=1h"))
+	p.press(kb.Enter)
+	p.says("ann", "need an admin token")
+	if text := p.text(); strings.Contains(text, "kill switch on") {
+		t.Errorf("a user sees what an administrator has read: %s", text)
+	}
+	p.clean(s)
+}
+
 // TestTheBookNeedsNoAccount: the token may not see the account's orders, or there is no such
 // account. The page says so, and has the book and the trades of the security live.
 func TestTheBookNeedsNoAccount(t *testing.T) {

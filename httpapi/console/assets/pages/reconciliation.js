@@ -1,5 +1,5 @@
 import { html, useAsked, useState } from '../dom.js';
-import { all, get, may, post } from '../api.js';
+import { all, get, LASTING_MS, may, post } from '../api.js';
 import { age, cut, instant, whole, words } from '../format.js';
 import { Ask, Card, Dialog, Empty, Failure, Field, Loading, Table, Tag } from '../parts.js';
 import { useQuery } from '../route.js';
@@ -77,12 +77,12 @@ export default function Reconciliation() {
   const repair = (b) => setAsk({
     title: `Repair ${b.tradeId}?`, text: 'The row is made again from the journal. The record of this act keeps what it was.',
     act: async (reason) => {
-      const done = await post('trade-processor/recon/repair', { from: b.tradeId, to: b.tradeId, dryRun: false }, { reason });
+      const done = await post('trade-processor/recon/repair', { from: b.tradeId, to: b.tradeId, dryRun: false }, { reason, wait: LASTING_MS });
       setSaid(done.repaired ? `${b.tradeId} repaired. The next sweep closes the break.`
         : done.pending ? `Nothing was done: the projection has not come to ${b.tradeId} yet.`
           : `Nothing was done: the row of ${b.tradeId} is as the journal says.`);
       change({ open: '' });
-      await post('trade-processor/recon/orphan-sweep', undefined, { reason }).catch(() => {});
+      await post('trade-processor/recon/orphan-sweep', undefined, { reason, wait: LASTING_MS }).catch(() => {});
       again();
     },
   });
@@ -101,7 +101,7 @@ export default function Reconciliation() {
           options=${[['', 'All'], ...classes.map((c) => [c, words(c)])]} />
         <div class="end"><button onClick=${() => setAsk({ title: 'Sweep the whole history?', text: 'Every row is compared with the journal. It may take a while on a long history.',
           act: async (reason) => {
-            const done = await post('trade-processor/recon/orphan-sweep', undefined, { reason });
+            const done = await post('trade-processor/recon/orphan-sweep', undefined, { reason, wait: LASTING_MS });
             setSaid(`Swept: ${whole(done.localTradeCount)} rows against ${whole(done.fullHistoryTradeCount)} fills, ${whole(done.orphanCount)} orphans.`);
             again();
           } })}>Sweep</button></div></div>
