@@ -10,7 +10,7 @@ CONCURRENT := ./ring ./matcher/... ./journal/... ./blotter ./sidecars/... ./http
 	./app/backups ./app/engine ./app/flight ./app/settings ./app/stats ./app/top ./perf/replay
 # Among them, those without a goroutine and a lock. app/installation, which starts the goroutines of
 # the others, is left out for its time: its tests start some hundred servers.
-SEQUENTIAL := flow|int128|strictjson|timetext|audit/lines|evidence/(verify|page|export|bundle)|transfer|sidecars/export
+SEQUENTIAL := matcher|flow|int128|strictjson|timetext|audit/lines|evidence/(verify|page|export|bundle)|transfer|sidecars/export
 FUZZTIME   ?= 30s
 RUNARGS    ?=
 BROWSERARGS ?=
@@ -54,8 +54,11 @@ check:
 
 # The packages where more than one goroutine touches a word. With -short everything still
 # happens at the same time, of less; tests of what is above the database take one of the two.
+# The engine has no goroutine but that of its stage: its other tests run with the invariants alone.
 race:
 	$(GO) test -race -short -timeout 40m $$($(GO) list $(CONCURRENT) | grep -Ev '/($(SEQUENTIAL))$$')
+	$(GO) test -race -short -run '^Test(Stage|Drive)' ./matcher
+	$(GO) test -tags checks -short ./matcher
 
 # With the invariants compiled in (ring.Checks; the race detector's build has them too): positions of
 # rings, indexes of the engine's tables, the lists in the doc.go of matcher and blotter, and the

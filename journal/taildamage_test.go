@@ -88,7 +88,7 @@ func damagedTail(t *testing.T, mode string) {
 	all := uint64(leftStored + leftAhead)
 	refused, whole, shorter, flips := 0, 0, 0, 240
 	if testing.Short() {
-		flips = 40
+		flips = 15
 	}
 	for flip := range flips {
 		tail := bytes.Clone(l.tail)

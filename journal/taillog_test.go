@@ -281,7 +281,7 @@ func TestPowerCutTakesAnySectorOfWritesInFlight(t *testing.T) {
 	r := rand.New(rand.NewPCG(*faultSeed, 21))
 	runs, ends := 300, map[uint64]int{}
 	if testing.Short() {
-		runs = 60
+		runs = 20
 	}
 	check := func(answered uint64) {
 		for run := range runs {

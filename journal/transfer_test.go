@@ -227,6 +227,10 @@ func busy(j *Journal, made *flow, f flow, stop <-chan struct{}) error {
 // TestTransferOfAJournalInUse sends while commits and snapshots continue, and the snapshot that is
 // being sent is pruned.
 func TestTransferOfAJournalInUse(t *testing.T) {
+	rounds := 5
+	if testing.Short() {
+		rounds = 2
+	}
 	for _, mode := range []string{DurabilityFsync, DurabilityOS} {
 		t.Run(mode, func(t *testing.T) {
 			fs := vfs.NewMem()
@@ -239,7 +243,7 @@ func TestTransferOfAJournalInUse(t *testing.T) {
 
 			stop, stopped := make(chan struct{}), make(chan error, 1)
 			go func() { stopped <- busy(j, &made, f, stop) }()
-			for i := range 5 {
+			for i := range rounds {
 				tr, err := j.Transfer()
 				must.OK(t, err)
 				inputSeq, tradeSeq := tr.Head()

@@ -43,7 +43,7 @@ func heap() uint64 {
 func TestAMillionCommandsAreCopiedInFlatMemory(t *testing.T) {
 	commands := 1_000_000
 	if testing.Short() {
-		commands /= 4
+		commands /= 16
 	}
 	root, f := t.TempDir(), flow{seed: 1, idsEvery: 10}
 	o := strict(t, vfs.Default).WithCodec(CodecNone)

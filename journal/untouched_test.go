@@ -140,10 +140,14 @@ func TestAStartThatIsRefusedByItsCallerChangesNoByte(t *testing.T) {
 // TestARefusalToAcceptChangesNoByte: accept verifies first.
 func TestARefusalToAcceptChangesNoByte(t *testing.T) {
 	r := rand.New(rand.NewPCG(*faultSeed, 8))
+	each := 12
+	if testing.Short() {
+		each = 3
+	}
 	for name, d := range wrecks(t) {
 		refusals := 0
 		for _, file := range d.files() {
-			for range 12 {
+			for range each {
 				b := slices.Clone(d.image[file])
 				b[r.IntN(len(b))] ^= 1 << r.IntN(8)
 				fs := d.restore(t, file, b)

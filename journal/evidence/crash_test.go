@@ -37,7 +37,7 @@ func TestACrashAtAnyWrite(t *testing.T) {
 	want := v.files()
 	crashes, stride := 0, 1
 	if testing.Short() {
-		stride = 11
+		stride = 37
 	}
 	for n := 0; ; n += stride {
 		must.OK(t, os.RemoveAll(v.logDir()))
