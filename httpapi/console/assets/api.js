@@ -146,7 +146,7 @@ export function queryOf(query) {
   for (const [name, value] of Object.entries(query || {})) {
     if (value !== undefined && value !== null && value !== '') q.set(name, String(value));
   }
-  const text = q.toString();
+  const text = q.toString().replaceAll('+', '%20'); // the services read + as a plus
   return text ? `?${text}` : '';
 }
 
