@@ -104,7 +104,8 @@ func openDownstream(c *settings.Config, k *engine.Engine, history *fullHistory, 
 	d.loops.startAt(journal.Background, "settlement", d.guard.alone(d.whileOurs(d.settlement.Run)))
 	d.loops.startAt(journal.Background, "recon", d.guard.alone(d.whileOurs(d.recon.Run)))
 	d.loops.startAt(journal.Bulk, "tca", d.tca.Run)
-	d.loops.startAt(journal.Bulk, "risk extract", d.guard.alone(d.extracts.Extractor.Run))
+	d.loops.startAt(journal.Bulk, "risk extract",
+		d.guard.alone(d.first.WithRows(d.extracts.Extractor.Run)))
 	d.loops.start("end of day", d.extracts.follow)
 	d.loops.start("legacy bookings", d.guard.alone(d.first.Then(d.whileOurs(legacy.Run))))
 	d.loops.start("prices", d.prices.Run)
