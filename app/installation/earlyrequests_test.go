@@ -83,15 +83,12 @@ func TestExtractsAfterARestoreHaveTheMarksOfTheBackup(t *testing.T) {
 	in := install(t, data)
 	in.announced(data)
 	in.trade(1)
-	for _, request := range [][3]string{
-		{"PUT", "trade-processor", "/eod/prices/2026-11-20/v1"}, {"POST", "order-matcher", "/risk/extract"},
+	for _, request := range [][4]string{
+		{"PUT", "trade-processor", "/eod/prices/2026-11-20/v1", `[{"security":"AAPL","price":77}]`},
+		{"POST", "order-matcher", "/risk/extract", `{"sessionDate":"2026-11-20"}`},
 	} {
-		body := `[{"security":"AAPL","price":77}]`
-		if request[0] == "POST" {
-			body = `{"sessionDate":"2026-11-20"}`
-		}
 		if status, text := requested(in, in.token, request[0], request[1], request[2],
-			body); status/100 != 2 {
+			request[3]); status/100 != 2 {
 			t.Fatalf("%v: %d %s", request, status, text)
 		}
 	}
@@ -119,7 +116,8 @@ func TestExtractsAfterARestoreHaveTheMarksOfTheBackup(t *testing.T) {
 	for _, file := range files {
 		text += string(must.Get(os.ReadFile(file))(t))
 	}
-	if !strings.Contains(text, ",EOD_SNAPSHOT,") || strings.Contains(text, ",CLUSTER_LAST_TRADE_AT_N,") {
+	if !strings.Contains(text, ",EOD_SNAPSHOT,") ||
+		strings.Contains(text, ",CLUSTER_LAST_TRADE_AT_N,") {
 		t.Errorf("%v have\n%s", files, text)
 	}
 }
