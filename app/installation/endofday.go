@@ -86,7 +86,8 @@ func (x *extracts) take(ctx context.Context, messages []broker.Message) error {
 }
 
 // errShut hands a message back while nothing can be sequenced.
-var errShut = errors.New("nothing is sequenced now; the parts journal and history of /readyz say why")
+var errShut = errors.New(
+	"nothing is sequenced now; the parts journal and history of /readyz say why")
 
 // endOfDay waits until the desk has room, so it can take as long as ctx lets it. It is errShut at
 // once while POST /risk/extract would be refused, too.
