@@ -30,6 +30,9 @@ func TestTradesOfAPeriod(t *testing.T) {
 	} {
 		rows[i].ExecutedAt = at(executed)
 	}
+	void := rows[1] // given up: no list has it
+	void.ID, void.Seq = "void-0-trd-7", store.FirstVoid
+	rows = append(rows, void)
 	db := must.Get(store.Open(store.Options{Dir: t.TempDir()}))(t)
 	defer db.Close()
 	insertTrades(t, db, rows)

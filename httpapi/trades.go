@@ -25,9 +25,13 @@ func (s StoreTrades) Trade(ctx context.Context, id string) (t store.Trade, found
 
 // Trades implements Trades.
 //
-// All rows are in memory at once: f.Limit bounds them.
+// All rows are in memory at once: f.Limit bounds them. Rows that were given up are no trades of an
+// accepted history: GET /recon/breaks shows them, as orphans.
 func (s StoreTrades) Trades(ctx context.Context,
 	f store.TradeFilter) (rows []store.Trade, err error) {
+	if f.BeforeSeq == 0 {
+		f.BeforeSeq = store.FirstVoid
+	}
 	err = s.DB.Read(ctx, func(tx *store.Tx) error {
 		rows = rows[:0] // drop the rows of a first attempt
 		return tx.Trades(f, func(t *store.Trade) error {

@@ -114,8 +114,9 @@ func (f *First) finish() error {
 	return err
 }
 
-// Load puts the rows back, once. Whatever would fill or change the tables of a source calls it
-// first: a table that is not empty is not filled.
+// Load puts the rows back, once. Every request that writes into the database calls it first
+// (store.DB.RequestsAfter): a database that has a source is not filled, and numbers that a request
+// has taken are not those of the backup.
 //
 // It returns nil at once when the rows are back or there was no restore. The rows are put back in
 // one transaction. A database that has other rows keeps them (store.Tx.ReadKept), which is not an

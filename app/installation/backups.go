@@ -46,13 +46,12 @@ func newBackups(c *settings.Config, in *Installation, log *slog.Logger) (*backup
 	}), nil
 }
 
-// afterRestore makes what a first start after a restore has to do. Nothing is put into the tables
-// of a source, and no source begins, before the rows of the backup are back.
+// afterRestore makes what a first start after a restore has to do. No request writes into the
+// database, and no source begins, before the rows of the backup are back: a database that has a
+// source already is not filled.
 //
 // Without a restore it changes nothing that can be seen: First lets every loop through at once. It
-// must be called after seeding, because it wraps the functions that seeding has set, and before
-// any loop starts. A table that is not empty is not filled, so the rows of the backup have to come
-// first.
+// must be called before any loop starts and before any service has the database.
 func (d *downstream) afterRestore(c *settings.Config, log *slog.Logger) (err error) {
 	begun := map[control.Source]bool{} // the sources that have a new epoch
 	d.first, err = backups.NewFirst(backups.FirstOptions{
@@ -72,14 +71,6 @@ func (d *downstream) afterRestore(c *settings.Config, log *slog.Logger) (err err
 	if err != nil {
 		return err
 	}
-	for _, feed := range d.sources.feeds {
-		seed := feed.Seed
-		feed.Seed = func(ctx context.Context) (int, error) {
-			if err := d.first.Load(ctx); err != nil {
-				return 0, err
-			}
-			return seed(ctx)
-		}
-	}
+	d.Db.RequestsAfter(d.first.Load)
 	return nil
 }

@@ -85,11 +85,19 @@ func (x *extracts) take(ctx context.Context, messages []broker.Message) error {
 	return nil
 }
 
-// endOfDay waits until the desk has room, so it can take as long as ctx lets it.
+// errShut hands a message back while nothing can be sequenced.
+var errShut = errors.New(
+	"nothing is sequenced now; the parts journal and history of /readyz say why")
+
+// endOfDay waits until the desk has room, so it can take as long as ctx lets it. It is errShut at
+// once while POST /risk/extract would be refused, too.
 func (x *extracts) endOfDay(ctx context.Context, word eodWord) error {
 	ctx, cancel := context.WithTimeout(ctx, eodPatience)
 	defer cancel()
 	if x.sequenced[word] == 0 {
+		if !x.open() {
+			return errShut
+		}
 		err := desk.SubmitUntil(ctx, x.k.Desk, 1, func(_ int, c *matcher.Command) error {
 			*c = matcher.NewRiskExtract(int64(word.day), word.version)
 			return nil

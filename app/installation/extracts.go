@@ -28,6 +28,7 @@ type extracts struct {
 	// The closing marks of the database; nil without one.
 	marks     *riskextract.SQLMarks
 	Extractor *riskextract.Extractor
+	open      func() bool // see openTo
 	log       *slog.Logger
 
 	// The engine of the last cut, between two cuts of a round; nil when it is closed. Of the goroutine
@@ -48,7 +49,7 @@ type extracts struct {
 // measuring tools use it, too. NewExtracts starts nothing.
 func NewExtracts(c *settings.Config, k *engine.Engine, db *store.DB, b *broker.Broker, role string,
 	log *slog.Logger) *extracts {
-	x := &extracts{k: k, broker: b, log: log, sequenced: map[eodWord]uint64{}}
+	x := &extracts{k: k, broker: b, open: openTo(c, k), log: log, sequenced: map[eodWord]uint64{}}
 	o := riskextract.Options{
 		Sink: c.ExtractSink(), Counterparties: c.String("extract.counterparties"),
 		Instruments: c.String("extract.instruments"),

@@ -1,11 +1,16 @@
 package installation
 
 import (
+	"context"
+	"log/slog"
 	"math/rand/v2"
 	"strings"
 	"testing"
 
 	"posttrade/app/apptest"
+	"posttrade/ring/must"
+	"posttrade/sidecars/broker"
+	"posttrade/sidecars/riskextract"
 )
 
 // A leader whose disk is full gives the leadership to a member with room, and orders go on. While
@@ -32,4 +37,38 @@ func TestFullLeaderHandsOver(t *testing.T) {
 		t.Errorf("%d lines in the log of member 1", n)
 	}
 	c.alike()
+}
+
+// While the disk is full, prices and the end of a day from the message broker lengthen the journal
+// as little as the requests for the same do. The end of the day stays with the broker, and is
+// sequenced when there is room.
+func TestMessagesAreNotSequencedOnAFullDisk(t *testing.T) {
+	i := install(t, t.TempDir(), "journal.reserve-bytes", "1024TiB")
+	head := i.Core.Journal.Answered()
+	for _, path := range []string{"/prices", "/risk/extract"} {
+		body := map[string]string{"/prices": `[{"security":"AAPL","price":5}]`,
+			"/risk/extract": `{"sessionDate":"2026-11-20"}`}[path]
+		if status, text := requested(i, i.token, "POST", "order-matcher", path, body); status != 503 ||
+			!strings.Contains(text, "STORAGE_FULL") {
+			t.Errorf("%s: %d %s", path, status, text)
+		}
+	}
+	d := i.Beside.Load()
+	for range 3 {
+		d.prices.Take("pricing.AAPL", []byte(`{"ticker":"AAPL","price":5}`))
+	}
+	apptest.Until(t, "the prices are dropped", func() (bool, any) {
+		if n := d.prices.Sequenced.Load(); n > 0 {
+			t.Fatalf("%d prices are sequenced", n)
+		}
+		return d.prices.Dropped.Load() == 3, nil
+	})
+	x := NewExtracts(i.config, i.Core, nil, nil, riskextract.RoleSingle, slog.Default())
+	word := broker.Message{Sequence: 1, Data: []byte(`{"sessionDate":"2026-11-20","version":1}`)}
+	ended, end := context.WithCancel(t.Context())
+	end() // it waits for no extract
+	must.Be(t, x.take(ended, []broker.Message{word}), errShut)
+	if n := i.Core.Journal.Answered(); n != head {
+		t.Errorf("%d commands came to a full disk", n-head)
+	}
 }

@@ -1,6 +1,7 @@
 package installation
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -16,6 +17,7 @@ import (
 	"posttrade/ring/waittest"
 	"posttrade/sidecars/broker"
 	"posttrade/sidecars/broker/brokertest"
+	"posttrade/sidecars/projection"
 	"posttrade/sidecars/store"
 )
 
@@ -321,5 +323,20 @@ func wantOutside(t *testing.T, in *installed, want map[string]store.Trade) {
 	row, err := in.processor.TradeRow(t.Context(), differs)
 	if err != nil || row.ID != differs || row.TradeSeq != 0 {
 		t.Errorf("row %+v, %v", row, err)
+	}
+}
+
+// TestATradeThatWasAnsweredIsKnown: a back office may send the booking of a trade before that trade
+// is on stable storage, which mode os does not wait for. It changes nothing, and is no foreign id.
+func TestATradeThatWasAnsweredIsKnown(t *testing.T) {
+	in := install(t, t.TempDir(), "journal.durability", "os", "journal.flush-interval", "10s")
+	in.trade(1)
+	const rest = `,"accountId":1,"security":"AAPL","side":"Sell","quantity":5,"price":10,` +
+		`"timestamp":"2026-11-20T10:00:00Z"}`
+	for id, want := range map[string]error{"trd-2": nil, "trd-3": projection.ErrForeignID} {
+		booked, err := in.Beside.Load().projection.BookLegacy(t.Context(), []byte(`{"id":"`+id+`"`+rest))
+		if booked || !errors.Is(err, want) {
+			t.Errorf("%s: booked %v, %v, want %v", id, booked, err, want)
+		}
 	}
 }

@@ -50,3 +50,10 @@ func AdmissionOf(c *settings.Config, k *engine.Engine) admission.Decider {
 		SequenceRefusals: c.Bool("audit.sequence-refusals"),
 	}
 }
+
+// openTo reports whether any command can be sequenced now, as requests are told: the sidecars that
+// sequence what other programs publish ask it first.
+func openTo(c *settings.Config, k *engine.Engine) (open func() bool) {
+	d := AdmissionOf(c, k)
+	return func() bool { return d.Open() == admission.Admitted }
+}

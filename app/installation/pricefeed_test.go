@@ -133,7 +133,7 @@ func TestPriceFeedOutlivesALostLeadership(t *testing.T) {
 	}()
 	proposals := must.Get(k.CommandRing())(t)
 	refusing := must.Get(desk.New(proposals, 1))(t)
-	feed := prices.New(k.Gate, k.Desk)
+	feed := prices.New(k.Gate, k.Desk, func() bool { return true })
 	feed.Desk = refusing
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
@@ -162,7 +162,7 @@ func TestPriceFeedOutlivesALostLeadership(t *testing.T) {
 func TestPriceOfATickerWithoutItsFirstControl(t *testing.T) {
 	k := feedCore(t, t.TempDir())
 	ctx, cancel := context.WithCancel(t.Context())
-	feed := prices.New(k.Gate, k.Desk)
+	feed := prices.New(k.Gate, k.Desk, func() bool { return true })
 	ended := make(chan error, 1)
 	go func() { ended <- feed.Run(ctx) }()
 	submitOne(t, k, matcher.NewSymbolRegister("FRESH"))
@@ -191,7 +191,7 @@ func TestPriceOfATickerWithoutItsFirstControl(t *testing.T) {
 func TestPriceOfTheFirstMoment(t *testing.T) {
 	k := feedCore(t, t.TempDir())
 	ctx, cancel := context.WithCancel(t.Context())
-	feed := prices.New(k.Gate, k.Desk)
+	feed := prices.New(k.Gate, k.Desk, func() bool { return true })
 	ended := make(chan error, 1)
 	go func() { ended <- feed.Run(ctx) }()
 	const first = `"asOf":"1970-01-01T00:00:00Z"}`

@@ -104,8 +104,9 @@ func openDownstream(c *settings.Config, k *engine.Engine, history *fullHistory, 
 	d.loops.startAt(journal.Background, "settlement", d.guard.alone(d.whileOurs(d.settlement.Run)))
 	d.loops.startAt(journal.Background, "recon", d.guard.alone(d.whileOurs(d.recon.Run)))
 	d.loops.startAt(journal.Bulk, "tca", d.tca.Run)
-	d.loops.startAt(journal.Bulk, "risk extract", d.guard.alone(d.extracts.Extractor.Run))
-	d.loops.start("end of day", d.extracts.follow)
+	d.loops.startAt(journal.Bulk, "risk extract",
+		d.guard.alone(d.first.WithRows(d.extracts.Extractor.Run)))
+	d.loops.start("end of day", d.guard.alone(d.first.WithRows(d.extracts.follow)))
 	d.loops.start("legacy bookings", d.guard.alone(d.first.Then(d.whileOurs(legacy.Run))))
 	d.loops.start("prices", d.prices.Run)
 	for name, feed := range d.sources.feeds {
@@ -166,6 +167,7 @@ func (d *downstream) makeSidecars(c *settings.Config, k *engine.Engine, history 
 		Journal: stableJournal{k.Journal}, DB: d.Db, Ticker: k.Gate.Ticker, Now: time.Now, Logger: log,
 		SettlementDate: calendar.SettlementDate, Rules: calendar.Rules(), Named: settlementDates,
 		Forces: forcesOnRecord(k),
+		Issued: func() uint64 { _, tradeSeq := k.Journal.Head(); return tradeSeq },
 	})
 	d.settlement = settlement.New(settlement.Options{
 		DB: d.Db, Calendar: calendar, Now: time.Now, Interval: c.Millis("settlement.sweep.interval-ms"),
@@ -184,7 +186,7 @@ func (d *downstream) makeSidecars(c *settings.Config, k *engine.Engine, history 
 			origin, err := d.projection.Origin()
 			return store.History{Genesis: genesis, Origin: origin}, err
 		}})
-	d.prices = prices.New(k.Gate, k.Desk)
+	d.prices = prices.New(k.Gate, k.Desk, openTo(c, k))
 	d.tca, err = tca.Open(tca.Options{
 		Dir: c.InDataDir("tca"), Window: time.Duration(c.Int("tca.window-minutes")) * time.Minute,
 		Genesis:    k.Genesis.Marshal(),

@@ -12,6 +12,7 @@ import (
 	"posttrade/app/apptest"
 	"posttrade/journal/backup"
 	"posttrade/ring/must"
+	"posttrade/sidecars/broker"
 	"posttrade/sidecars/store"
 	"posttrade/sidecars/store/storetest"
 )
@@ -64,6 +65,11 @@ func TestADrillOnProductionsDatabaseWaits(t *testing.T) {
 			if answer.StatusCode != http.StatusServiceUnavailable {
 				t.Errorf("%s: %d %s", name, answer.StatusCode, text)
 			}
+		}
+		// It leaves the end of a day to the server whose extracts run: it has no consumer on the stream.
+		if _, err := drill.Beside.Load().broker.Publish(t.Context(), eodSubject,
+			[]byte(`{"sessionDate":"2026-11-20","version":1}`), broker.PublishOptions{}); err == nil {
+			t.Error("the drill takes messages of the end of a day")
 		}
 		in.trade(4)
 		wantWhole(t, in)

@@ -9,7 +9,8 @@
 // What holds:
 //
 //   - A price is dropped and counted when it cannot be used (Malformed, Unknown) or when there is
-//     no room (Dropped): a later price replaces it.
+//     no room (Dropped): a later price replaces it. So is each price while orders get STORAGE_FULL
+//     or HISTORY_AHEAD: no command may lengthen the journal then.
 //   - Times are milliseconds since 1970. A price without a time, or of the future, gets the present
 //     moment, so it does not stay fresh for too long. One that is older than the market price is
 //     sequenced, counted Late and changes nothing.

@@ -24,13 +24,15 @@ const PricingSubject = "pricing.>"
 // {"ticker","price","asOf"?}, in the same way as POST /prices.
 //
 // No caller waits for an answer. A message that cannot be used is counted and dropped, and so is
-// one for which the feed has no room, because a later price replaces it. A price that is older than
-// the market price is sequenced, counted late, and changes nothing.
+// one for which the feed has no room, because a later price replaces it, or that comes while
+// nothing can be sequenced. A price that is older than the market price is sequenced, counted late,
+// and changes nothing.
 //
 // The counters are what Collect states; any goroutine reads them. Take and Run count.
 type Feed struct {
 	gate *gate.Gate
 	Desk *desk.Desk
+	open func() bool
 	now  func() time.Time
 	// ticks are between the broker's goroutine and Run's.
 	ticks chan feedTick
@@ -53,9 +55,11 @@ type feedTick struct {
 // price is the one that is dropped.
 const feedBacklog = 8192
 
-// New returns a feed that passes prices to d. Run starts it.
-func New(g *gate.Gate, d *desk.Desk) *Feed {
-	return &Feed{gate: g, Desk: d, now: time.Now, ticks: make(chan feedTick, feedBacklog)}
+// New returns a feed that passes prices to d while open says that anything can be sequenced, and
+// drops them otherwise. Run starts it.
+func New(g *gate.Gate, d *desk.Desk, open func() bool) *Feed {
+	return &Feed{gate: g, Desk: d, open: open, now: time.Now,
+		ticks: make(chan feedTick, feedBacklog)}
 }
 
 // Take receives every message of PricingSubject from the broker. It never waits.
@@ -148,8 +152,13 @@ func (f *Feed) Run(ctx context.Context) error {
 
 // sequence passes a batch to the engine and waits until it is durable.
 //
-// nil also stands for a batch that was given up: the leadership is lost or the engine stops.
+// nil also stands for a batch that was given up: nothing can be sequenced, the leadership is lost
+// or the engine stops.
 func (f *Feed) sequence(ctx context.Context, batch []feedTick) error {
+	if !f.open() {
+		f.Dropped.Add(uint64(len(batch)))
+		return nil
+	}
 	err := desk.SubmitUntil(ctx, f.Desk, len(batch), func(i int, c *matcher.Command) error {
 		*c = matcher.NewCommand(matcher.PriceTick)
 		c.EventTimeMillis, c.SecurityID, c.PriceTicks =

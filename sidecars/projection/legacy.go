@@ -91,7 +91,7 @@ func (p *Projection) BookBatch(ctx context.Context, bodies [][]byte) (booked int
 //
 // Without it a message could take the id of a trade that the engine makes later.
 func (p *Projection) issued(tradeSeq uint64) error {
-	if _, head := p.o.Journal.Head(); tradeSeq > head {
+	if head := p.o.Issued(); tradeSeq > head {
 		return fmt.Errorf("projection: id=%s last trade=%d: %w", matcher.TradeID(tradeSeq), head,
 			ErrForeignID)
 	}

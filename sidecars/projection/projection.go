@@ -74,7 +74,10 @@ type Options struct {
 	Named func(rules string) (settlementDate func(executedAtMillis int64) store.Date, known bool)
 	// Forces gives the settlements by hand that the journal has on record. It is asked once, for a
 	// database that has no trade yet, and may read the whole history. nil: none.
-	Forces    func(ctx context.Context, each func(tradeSeq uint64, atMillis int64) error) error
+	Forces func(ctx context.Context, each func(tradeSeq uint64, atMillis int64) error) error
+	// Issued is the last trade that a client may have been told of, for messages that name one. Trades
+	// that the Journal leaves out because a power cut can take them away count too. nil: Journal.Head.
+	Issued    func() (tradeSeq uint64)
 	Now       func() time.Time // nil: time.Now
 	Poll      time.Duration    // between looks at the head while there is nothing to do; 0: 20 ms
 	BatchRows int              // most rows of one transaction; 0: 8192
@@ -155,6 +158,9 @@ func New(o Options) *Projection {
 	}
 	if o.Poll <= 0 {
 		o.Poll = defaultPoll
+	}
+	if o.Issued == nil {
+		o.Issued = func() uint64 { _, tradeSeq := o.Journal.Head(); return tradeSeq }
 	}
 	if o.BatchRows <= 0 {
 		o.BatchRows = defaultBatchRows

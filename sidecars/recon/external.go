@@ -126,7 +126,7 @@ type Statement struct {
 // statements a line in one transaction; the caller bounds the number of lines. Lines of earlier
 // statements stay.
 func (r *Recon) TakeStatement(ctx context.Context, lines []StatementLine) (s Statement, err error) {
-	if err := r.o.DB.Mine(); err != nil {
+	if err := r.o.DB.Mine(ctx); err != nil {
 		return s, fmt.Errorf("recon: take statement: %w", err)
 	}
 	now := r.nowMillis()

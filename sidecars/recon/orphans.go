@@ -41,7 +41,7 @@ func (r *Recon) OrphanSweep(ctx context.Context) (SweepResult, error) {
 		return SweepResult{}, ErrBusy
 	}
 	defer r.orphanSweep.Unlock()
-	if err := r.o.DB.Mine(); err != nil {
+	if err := r.o.DB.Mine(ctx); err != nil {
 		return SweepResult{}, fmt.Errorf("recon: orphan sweep: %w", err)
 	}
 	result, err := r.sweepOrphans(ctx)

@@ -161,7 +161,7 @@ func (r *Recon) walkRange(ctx context.Context, q RepairQuery, result *RepairResu
 // restore with rows older than the journal, numbers go on from those rows.
 func (r *Recon) beginRepair(ctx context.Context, q RepairQuery, found *RepairResult) (number uint64,
 	err error) {
-	if err := r.o.DB.Mine(); err != nil {
+	if err := r.o.DB.Mine(ctx); err != nil {
 		return 0, fmt.Errorf("recon: begin repair: %w", err)
 	}
 	err = r.o.DB.Write(ctx, func(tx *store.Tx) error {

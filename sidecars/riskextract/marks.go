@@ -43,7 +43,7 @@ func (s *SQLMarks) Marks(ctx context.Context, session store.Date,
 // store.ErrConflict, and an invalid mark is store.ErrMark.
 func (s *SQLMarks) PutMarks(ctx context.Context, session store.Date, version uint32,
 	marks []store.Mark) error {
-	if err := s.DB.Mine(); err != nil {
+	if err := s.DB.Mine(ctx); err != nil {
 		return err
 	}
 	now := time.Now

@@ -90,7 +90,7 @@ func (s *Settlement) Force(ctx context.Context, tradeID string) (t store.Trade,
 	if !store.PostgresText(tradeID) {
 		return store.Trade{}, false, nil // so it is no id
 	}
-	if err := s.o.DB.Mine(); err != nil {
+	if err := s.o.DB.Mine(ctx); err != nil {
 		return store.Trade{}, false, fmt.Errorf("settlement: force id=%q: %w", tradeID, err)
 	}
 	var moved int64

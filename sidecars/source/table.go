@@ -90,12 +90,12 @@ func (u UnsetFlags) keep(r, old *control.Record) {
 // When it returns, the change is stored and will be published, also after a crash. It does not wait
 // for the stream or for any replica. Flagged is not called for a new record.
 //
-// Errors: control.ErrCapacity, those of Seed and Flagged, store.ErrHeld, and those of the database;
+// Errors: control.ErrCapacity, those of Seed, Flagged and store.DB.Mine, and those of the database;
 // with each of them nothing is stored, except when the outcome of the commit is unknown
 // (store.DB.Write).
 func (t *Table) Upsert(ctx context.Context, r control.Record, unset UnsetFlags, by *store.Act,
 	key any) (stored control.Record, created bool, err error) {
-	if err := t.o.DB.Mine(); err != nil {
+	if err := t.o.DB.Mine(ctx); err != nil {
 		return stored, false, err
 	}
 	if t.o.Seed != nil && !t.seeded.Load() {
@@ -204,7 +204,8 @@ func (t *Table) Seed(ctx context.Context, records []control.Record) (written int
 // Snapshot returns the whole universe at one moment.
 //
 // Watermark and records are read in one snapshot of the database, so the watermark is exactly what
-// the records include. Cost: the whole table in memory.
+// the records include. Cost: the whole table in memory. Of a source without an epoch it draws one,
+// which can fail as a change does.
 func (t *Table) Snapshot(ctx context.Context) (control.Snapshot, error) {
 	snapshot := control.Snapshot{Source: t.source}
 	for {
@@ -220,7 +221,11 @@ func (t *Table) Snapshot(ctx context.Context) (control.Snapshot, error) {
 		if err != nil || found {
 			return snapshot, err
 		}
-		// A source that has never changed has no epoch yet: it is drawn here, once.
+		// A source that has never changed has no epoch yet: it is drawn here, once. A row of a source
+		// makes a database one that is not empty, so this waits as a change does.
+		if err := t.o.DB.Mine(ctx); err != nil {
+			return snapshot, err
+		}
 		if err := t.o.DB.Write(ctx, func(tx *store.Tx) error {
 			return tx.DrawEpoch(string(t.source), t.o.Now().UnixMilli())
 		}); err != nil {

@@ -40,14 +40,23 @@ func (d *DB) Hold(ctx context.Context) error {
 	return d.note(ctx, holding, err)
 }
 
-// Mine is ErrHeld when the last Hold found another server. What an operator asks for is refused
-// then: its loops wait for the database, and a request that writes must not pass them.
-func (d *DB) Mine() error {
-	if err := d.held.Load(); err != nil {
+// Mine is what a request asks before it writes: the loops of this server wait for the database, and
+// a request must not pass them. It is ErrHeld when the last Hold found another server, else what
+// the function of RequestsAfter returns.
+func (d *DB) Mine(ctx context.Context) error {
+	if err := d.held.Load(); err != nil && *err != nil {
 		return *err
+	}
+	if d.before != nil {
+		return d.before(ctx)
 	}
 	return nil
 }
+
+// RequestsAfter makes Mine call before, each time, on the goroutine of the request: it returns nil
+// when there is nothing left that has to be in the database ahead of what requests write. The
+// caller calls it before anything uses the DB.
+func (d *DB) RequestsAfter(before func(context.Context) error) { d.before = before }
 
 // Release lets go of a database that Hold has taken. Without one it does nothing.
 func (d *DB) Release() {

@@ -21,7 +21,7 @@ func TestOneServerHoldsADatabase(t *testing.T) {
 		has := func(db *store.DB) {
 			t.Helper()
 			must.OK(t, db.Hold(t.Context()))
-			must.OK(t, db.Mine())
+			must.OK(t, db.Mine(t.Context()))
 			if ready, detail := db.State(); !ready {
 				t.Errorf("it has the database, and shows %s", detail)
 			}
@@ -33,13 +33,13 @@ func TestOneServerHoldsADatabase(t *testing.T) {
 				!strings.Contains(err.Error(), " of posttrade") {
 				t.Fatalf("got %v", err)
 			}
-			must.Be(t, db.Mine(), store.ErrHeld)
+			must.Be(t, db.Mine(t.Context()), store.ErrHeld)
 			must.OK(t, db.Read(t.Context(), func(*store.Tx) error { return nil }))
 			if ready, detail := db.State(); ready || detail != err.Error() {
 				t.Errorf("ready %v, %s", ready, detail)
 			}
 		}
-		must.OK(t, second.Mine()) // it has not asked yet
+		must.OK(t, second.Mine(t.Context())) // it has not asked yet
 		has(first)
 		has(first)
 		hasNot(second)

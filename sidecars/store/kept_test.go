@@ -144,7 +144,7 @@ func TestKeptRowsComeBack(t *testing.T) {
 			for _, sql := range []string{"delete from sources", "delete from source_keys",
 				"delete from accounts", "delete from stocks", "delete from settlement_forces",
 				"delete from settlement_rules",
-				"delete from eod_prices", "delete from eod_price_sets", "delete from outbox",
+				"delete from outbox",
 				"update recon_statement set price = 77", "update cursors set value = 1"} {
 				_, e := tx.Exec(sql)
 				err = errors.Join(err, e)

@@ -63,10 +63,10 @@ var keptTables = []keptTable{
 	{name: "settlement_rules", order: "n", limit: "first_seq",
 		columns: []keptColumn{{name: "n"}, {name: "rules", kind: keptText}, {name: "first_seq"},
 			{name: "booked_from"}, {name: "forces_from"}}},
-	{name: "eod_price_sets", order: "session_date, version",
+	{name: "eod_price_sets", order: "session_date, version", conflict: stays,
 		columns: []keptColumn{{name: "session_date", kind: keptDate}, {name: "version"},
 			{name: "marks"}, {name: "sha256", kind: keptText}, {name: "published_at"}}},
-	{name: "eod_prices", order: "session_date, version, security",
+	{name: "eod_prices", order: "session_date, version, security", conflict: stays,
 		columns: []keptColumn{{name: "session_date", kind: keptDate}, {name: "version"},
 			{name: "security", kind: keptText}, {name: "price"}, {name: "quality", kind: keptText}}},
 

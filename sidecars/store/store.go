@@ -88,6 +88,8 @@ type DB struct {
 
 	// binding is written by Bind, before any other call.
 	binding *HistoryBinding // nil: any process that opens it may use it
+	// before is written by RequestsAfter, before any other call; nil: requests wait for nothing.
+	before func(context.Context) error
 
 	life context.Context // ends with Close, which ends every call under way too
 	end  context.CancelCauseFunc
