@@ -10,6 +10,8 @@ import (
 	"os"
 	"strings"
 
+	"golang.org/x/mod/sumdb/note"
+
 	"posttrade/journal/evidence/verify"
 	"posttrade/ring/disk"
 )
@@ -206,7 +208,8 @@ func Newest(dir string) (verify.Checkpoint, error) {
 }
 
 // SignedNewest reports whether the key in a file has signed the newest head that the log in a
-// folder has published. It changes nothing.
+// folder has published. It changes nothing. Only the key's own signature counts: a line of another
+// that no verifier accepts does not take it back.
 //
 // Errors: ErrKey for a file that is no key; those of the file system.
 func SignedNewest(dir, keyFile string) (bool, error) {
@@ -214,15 +217,15 @@ func SignedNewest(dir, keyFile string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	note, _, err := newestReadable(dir)
+	text, _, err := newestReadable(dir)
 	if err != nil {
 		return false, err
 	}
-	keys, err := verify.ParseKeys([]string{s.VKey}, nil)
+	v, err := note.NewVerifier(s.VKey)
 	if err != nil {
 		return false, err
 	}
-	_, _, unsigned := keys.Open(note)
+	_, unsigned := note.Open(text, note.VerifierList(v))
 	return unsigned == nil, nil
 }
 
