@@ -251,11 +251,12 @@ func newestReadable(dir string) (note []byte, c verify.Checkpoint, err error) {
 	}
 }
 
-// Attested returns the first published head of a log that names the snapshot of a sequence and is
-// signed with one of the keys, nil for none.
+// Attested returns a published head of a log that names the snapshot of like, is not behind like,
+// and is signed with one of the keys; nil for none. Of several it is the one with the most
+// signatures, and of these the last: a head may be published before its witnesses have cosigned it.
 //
 // It reads the file from its beginning: linear in the heads. The caller may keep the bytes.
-func Attested(dir string, snapshot uint64, keys *verify.Keys) ([]byte, error) {
+func Attested(dir string, like *verify.Checkpoint, keys *verify.Keys) (note []byte, err error) {
 	k, err := openHeadFile(folder{dir: dir})
 	if err != nil {
 		return nil, err
@@ -263,14 +264,20 @@ func Attested(dir string, snapshot uint64, keys *verify.Keys) ([]byte, error) {
 	defer k.close()
 	for {
 		more, err := k.next()
-		if err != nil || !more {
+		if err != nil {
 			return nil, err
 		}
-		if k.at.Snapshot != snapshot {
+		if !more || k.at.Head > like.Head {
+			return note, nil
+		}
+		if !k.at.Names(like) || signatures(k.note) < signatures(note) {
 			continue
 		}
 		if _, _, err := keys.Open(k.note); err == nil {
-			return append([]byte(nil), k.note...), nil
+			note = append(note[:0], k.note...)
 		}
 	}
 }
+
+// signatures is how many lines of signatures a note has.
+func signatures(note []byte) int { return bytes.Count(note, []byte("\n— ")) }

@@ -217,8 +217,13 @@ func TestThePageOfTheVerifierWorksFromAFile(t *testing.T) {
 	check("3", "not proven")
 	p.choose("#file", x.report)
 	check("1", "choose its folder too")
+	s.write(filepath.Join("export", "more.csv"), nil)
 	p.choose("#folder", x.folder)
-	check("0", "every decision and fill", "proven report.json: every byte")
+	check("0", "every decision and fill", "proven report.json: every byte",
+		`nothing is proven of "more.csv": it is no part of the export`)
+	p.typeIn("Proof, as text", "{}") // it is judged beside the export
+	check("1", "every decision and fill", "it is not a proof")
+	p.typeIn("Proof, as text", " ")
 	p.choose("#file", x.flipped(t, x.report))
 	check("3", "not proven: changed-report.json: byte ")
 	p.choose("#folder", x.flipped(t, filepath.Join(x.folder, "checkpoint")))
