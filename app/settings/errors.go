@@ -42,7 +42,8 @@ var ErrMismatch = errors.New("mismatch")
 // request for help is no error.
 //
 // White space in the text becomes single blanks, so an error of many lines stays one line in a
-// log, and what is not printable becomes an escape (plain). A UsageError anywhere in the chain decides before ErrMismatch.
+// log, and what is not printable becomes an escape (plain). A UsageError anywhere in the chain
+// decides before ErrMismatch.
 func Exit(stderr io.Writer, err error) int {
 	if err == nil || errors.Is(err, flag.ErrHelp) {
 		return ExitOK

@@ -135,7 +135,8 @@ func TestAStrangersNamesStayPrintable(t *testing.T) {
 	d := newDesk(t)
 	s := must.Get(evidence.LoadSigner(t.TempDir(), "", "posttrade/test"))(t)
 	d.key = s.VKey
-	empty := verify.Checkpoint{Origin: "a\u009b2Jb", Root: verify.Root(nil), HeadRoot: verify.Root(nil)}
+	none := verify.Root(nil)
+	empty := verify.Checkpoint{Origin: "a\u009b2Jb", Root: none, HeadRoot: none}
 	text := must.Get(note.Sign(&note.Note{Text: empty.Text()}, s))(t)
 	must.OK(t, os.WriteFile(filepath.Join(d.log, "checkpoint"), text, 0o600))
 	d.want(settings.ExitOK, `proven a\u009b2Jb: `, d.log)

@@ -176,8 +176,8 @@ func TestHeadsArePublishedWhenAQuorumHasCosigned(t *testing.T) {
 	}
 }
 
-// TestAWitnessCannotSpoilAHead: package note reads a cosignature also with unused bits of its base64
-// set, and a verifier does not.
+// TestAWitnessCannotSpoilAHead: package note reads a cosignature also with unused bits of its
+// base64 set, and a verifier does not.
 func TestAWitnessCannotSpoilAHead(t *testing.T) {
 	v := newVenue(t, 25)
 	v.trade(300)

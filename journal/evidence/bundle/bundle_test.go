@@ -349,8 +349,8 @@ func TestAReportThatTheExportDoesNotCover(t *testing.T) {
 	must.OK(t, v.compareRange(files, lines, 810, 940))
 }
 
-// TestADigestNamesItsRange: the records begin at the genesis, and what is counted later. A file that
-// is no part of the export is named.
+// TestADigestNamesItsRange: the records begin at the genesis, and what is counted later. A file
+// that is no part of the export is named.
 func TestADigestNamesItsRange(t *testing.T) {
 	v := newVenue(t, 60)
 	var out strings.Builder

@@ -43,8 +43,8 @@ func TestASmallFileOfAFolderHasABound(t *testing.T) {
 		must.OK(t, os.WriteFile(path, nil, 0o600))
 		must.OK(t, os.Truncate(path, 1<<20+1))
 		_, err := read(name)
-		if large := err != nil && strings.HasSuffix(err.Error(), " is larger than 1048576 bytes"); large !=
-			(name != bundle.RecordsName) {
+		large := err != nil && strings.HasSuffix(err.Error(), " is larger than 1048576 bytes")
+		if large != (name != bundle.RecordsName) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
