@@ -42,12 +42,13 @@ var ErrMismatch = errors.New("mismatch")
 // request for help is no error.
 //
 // White space in the text becomes single blanks, so an error of many lines stays one line in a
-// log. A UsageError anywhere in the chain decides before ErrMismatch.
+// log, and what is not printable becomes an escape (plain). A UsageError anywhere in the chain
+// decides before ErrMismatch.
 func Exit(stderr io.Writer, err error) int {
 	if err == nil || errors.Is(err, flag.ErrHelp) {
 		return ExitOK
 	}
-	fmt.Fprintf(stderr, "posttrade: %s\n", strings.Join(strings.Fields(err.Error()), " "))
+	fmt.Fprintf(stderr, "posttrade: %s\n", plain(strings.Join(strings.Fields(err.Error()), " ")))
 	var usage UsageError
 	switch {
 	case errors.As(err, &usage):

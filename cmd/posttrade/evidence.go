@@ -92,7 +92,7 @@ func (e *evidenceFlags) run(name string, c *settings.Config, args []string,
 	case "proof":
 		return printProofs(c, args, stdout)
 	case "verify":
-		return e.verify(args, stdout)
+		return e.verify(args, settings.Plain{W: stdout}) // names of a stranger's log are in it
 	case "export":
 		return e.export(c, args, stdout)
 	case "page":

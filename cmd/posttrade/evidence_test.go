@@ -29,7 +29,7 @@ func newDesk(t *testing.T) *desk {
 	dir := t.TempDir()
 	d := &desk{t: t, dir: dir, log: filepath.Join(dir, "log"), head: filepath.Join(dir, "head")}
 	must.OK(t, os.Mkdir(d.log, 0o700))
-	s := must.Get(evidence.LoadSigner(d.log, "", "posttrade/test"))(t)
+	s := must.Get(evidence.LoadSigner(t.TempDir(), "", "posttrade/test"))(t)
 	d.key = s.VKey
 	empty := verify.Checkpoint{Origin: s.Name(), Root: verify.Root(nil), HeadRoot: verify.Root(nil)}
 	text := must.Get(note.Sign(&note.Note{Text: empty.Text()}, s))(t)
@@ -80,19 +80,66 @@ func TestWhatNeverWasAHead(t *testing.T) {
 	d.want(settings.ExitFailed, "posttrade: open "+missing, "--checkpoint", missing, d.log)
 }
 
-// TestWhatTheHeadDoesNotCoverIsNamed: a file below tile/ that no head covers may hold anything.
+// TestWhatTheHeadDoesNotCoverIsNamed: a file that no head covers may hold anything.
 func TestWhatTheHeadDoesNotCoverIsNamed(t *testing.T) {
 	d := newDesk(t)
 	must.OK(t, os.MkdirAll(filepath.Join(d.log, "tile", "0"), 0o700))
-	must.OK(t, os.WriteFile(filepath.Join(d.log, "tile", "0", "x\n"), nil, 0o600))
+	for _, name := range []string{"tile/0/x\n", "checkpoints", "log.pub"} {
+		must.OK(t, os.WriteFile(filepath.Join(d.log, filepath.FromSlash(name)), nil, 0o600))
+	}
+	said := ""
+	for _, name := range []string{"checkpoints", "log.pub", "tile/0/x\n"} {
+		said += "\nnothing is proven of " + settings.Printable(name) + ": the head does not cover it"
+	}
 	for _, args := range [][]string{{d.log}, {"--checkpoint", d.head, d.log}} {
 		var out bytes.Buffer
 		code := runEvidence(append([]string{"verify", "--key", d.key}, args...), &out, &out)
-		if code != settings.ExitOK || !strings.HasSuffix(out.String(),
-			"\nnothing is proven of "+settings.Printable("tile/0/x\n")+": the head does not cover it\n") {
+		if code != settings.ExitOK || !strings.HasSuffix(out.String(), said+"\n") {
 			t.Errorf("%q: exit %d: %s", args, code, &out)
 		}
 	}
+}
+
+// TestATileMayBeCoveredInPart: what is said of one depends on its place.
+func TestATileMayBeCoveredInPart(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		size uint64
+		want string
+	}{
+		{"tile/entries/000", 0, "it"}, {"tile/entries/000", 1, "all of it"},
+		{"tile/0/001", 256, "it"}, {"tile/0/001.p/7", 257, "all of it"}, {"tile/1/000", 255, "it"},
+		{"tile/1/000", 256, "all of it"}, {"tile/0/01", 900, "it"}, {"checkpoints", 900, "it"},
+	} {
+		if got := howMuch(tt.name, tt.size); got != tt.want {
+			t.Errorf("%s, %d leaves: %s, want %s", tt.name, tt.size, got, tt.want)
+		}
+	}
+}
+
+// TestNoArgumentOfVerifyIsPassedOver: what is not looked at must not seem proven.
+func TestNoArgumentOfVerifyIsPassedOver(t *testing.T) {
+	d := newDesk(t)
+	nowhere := "--log=http://127.0.0.1:1"
+	for _, args := range [][]string{
+		{"--checkpoint", d.head, d.head, d.head, nowhere}, {"--checkpoint", d.head, d.log, d.head},
+		{d.head, nowhere}, {d.log, nowhere}, {"--from=1", d.log}, {"--to=1", d.log},
+		{"--from=1", "--to=2", d.head}, {"--checkpoint", d.head, "--to=2", d.head, nowhere},
+	} {
+		d.want(settings.ExitUsage, "posttrade: ", args...)
+	}
+}
+
+// TestAStrangersNamesStayPrintable: the origin of a log is text that its operator has chosen.
+func TestAStrangersNamesStayPrintable(t *testing.T) {
+	d := newDesk(t)
+	s := must.Get(evidence.LoadSigner(t.TempDir(), "", "posttrade/test"))(t)
+	d.key = s.VKey
+	none := verify.Root(nil)
+	empty := verify.Checkpoint{Origin: "a\u009b2Jb", Root: none, HeadRoot: none}
+	text := must.Get(note.Sign(&note.Note{Text: empty.Text()}, s))(t)
+	must.OK(t, os.WriteFile(filepath.Join(d.log, "checkpoint"), text, 0o600))
+	d.want(settings.ExitOK, `proven a\u009b2Jb: `, d.log)
 }
 
 // TestADamagedHeadIsNotProven, whichever byte it is, and the line names its file.

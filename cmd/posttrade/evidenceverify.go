@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"net/http"
 	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -74,8 +73,16 @@ func (e *evidenceFlags) verify(names []string, stdout io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	if len(names) == 0 {
+	switch {
+	case len(names) == 0:
 		return settings.Usagef("verify needs a file of proofs, or a folder")
+	case e.old != "" && len(names) > 1:
+		return settings.Usagef("unexpected argument %s: --checkpoint is compared with one head or folder",
+			settings.Printable(names[1]))
+	case e.log != "" && e.old == "":
+		return settings.Usagef("--log goes with --checkpoint and a newer head")
+	case (e.from != 0 || e.to != 0) && e.report == "":
+		return settings.Usagef("--from and --to are the range of a report: they go with --report")
 	}
 	info, err := os.Stat(names[0])
 	if err != nil {
@@ -151,21 +158,21 @@ func (e *evidenceFlags) blamed(name string, err error) string {
 }
 
 // verifyFolder checks every tile of a log, and the older head if one is given. It lists the files,
-// because a log may have partial tiles of several widths at one place.
+// because a log may have partial tiles of several widths at one place, and names those that nothing
+// is proven of, such as the heads in checkpoints.
 func (e *evidenceFlags) verifyFolder(keys *verify.Keys, dir string, stdout io.Writer) error {
 	old, err := e.oldNote()
 	if err != nil {
 		return err
 	}
 	var names []string
-	root := os.DirFS(dir)
-	err = fs.WalkDir(root, "tile", func(name string, d fs.DirEntry, err error) error {
-		if err == nil && !d.IsDir() {
-			names = append(names, filepath.ToSlash(name))
+	err = fs.WalkDir(os.DirFS(dir), ".", func(name string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() && name != "checkpoint" {
+			names = append(names, name)
 		}
 		return err
 	})
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err != nil {
 		return err
 	}
 	x, err := keys.Folder(old, names, bundle.Folder(dir))
@@ -181,15 +188,24 @@ func (e *evidenceFlags) verifyFolder(keys *verify.Keys, dir string, stdout io.Wr
 	return errors.Join(err, nameBehind(x, stdout))
 }
 
-// nameBehind names the files below tile/ that the head does not cover: they may hold anything.
+// nameBehind names the files that the head does not cover: they may hold anything.
 func nameBehind(x *verify.Extension, stdout io.Writer) error {
 	for _, name := range x.Behind {
-		if _, err := fmt.Fprintf(stdout, "nothing is proven of %s: the head does not cover it\n",
-			settings.Printable(name)); err != nil {
+		if _, err := fmt.Fprintf(stdout, "nothing is proven of %s: the head does not cover %s\n",
+			settings.Printable(name), howMuch(name, x.New.Size)); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// howMuch says how much of a file a head does not cover: of a tile it may cover the beginning.
+func howMuch(name string, size uint64) string {
+	level, n, _, ok := verify.ParseTile(name)
+	if ok && n<<verify.TileBits < size>>(verify.TileBits*max(level, 0)) {
+		return "all of it"
+	}
+	return "it"
 }
 
 // verifyHead checks that a newer head continues an older one, with the tiles of a running log.
@@ -244,15 +260,19 @@ func fetcher(address string) verify.Read {
 	}
 }
 
-// verifyBundle replays an export.
-//
-// It remembers which files the check has read, for nameOthers.
+// verifyBundle replays an export. It lists the files, so that those that are no part of the export
+// are named.
 func (e *evidenceFlags) verifyBundle(keys *verify.Keys, dir string, stdout io.Writer) (err error) {
-	read, seen := bundle.Folder(dir), map[string]bool{}
-	job := bundle.Job{Name: dir, Read: func(name string) ([]byte, error) {
-		seen[name] = true
-		return read(name)
-	}}
+	job := bundle.Job{Name: dir, Read: bundle.Folder(dir)}
+	err = fs.WalkDir(os.DirFS(dir), ".", func(name string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() {
+			job.Files = append(job.Files, name)
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
 	if job.Old, err = e.oldNote(); err != nil {
 		return err
 	}
@@ -269,20 +289,5 @@ func (e *evidenceFlags) verifyBundle(keys *verify.Keys, dir string, stdout io.Wr
 	if errors.As(err, &refused) {
 		return unproven{fmt.Errorf("not proven: %w", err)}
 	}
-	if err != nil {
-		return err
-	}
-	return nameOthers(dir, seen, stdout)
-}
-
-// nameOthers names the files of a folder that a verification has not seen: a reader must not take
-// them for proven because they lie beside what is.
-func nameOthers(dir string, seen map[string]bool, stdout io.Writer) error {
-	return fs.WalkDir(os.DirFS(dir), ".", func(name string, d fs.DirEntry, err error) error {
-		if err == nil && !d.IsDir() && !seen[name] {
-			_, err = fmt.Fprintf(stdout, "nothing is proven of %s: it is no part of the export\n",
-				settings.Printable(name))
-		}
-		return err
-	})
+	return err
 }

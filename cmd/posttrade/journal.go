@@ -191,24 +191,29 @@ func verifyJournal(dir, archives string, stdout io.Writer) error {
 		},
 	})
 	if err != nil {
-		for _, unread := range []error{journal.ErrNoGenesis, fs.ErrPermission, journal.ErrArchived,
-			syscall.ENOTDIR} {
-			if errors.Is(err, unread) {
-				return err
-			}
-		}
-		return fmt.Errorf("%w: %w", settings.ErrMismatch, err)
+		return differs(err)
 	}
 	printInUse(stdout, dir)
 	printReport(stdout, report)
 	hash, compared, err := engine.CompareSnapshots(ctx, dir, archives)
 	if err != nil {
-		return fmt.Errorf("%w: %w", settings.ErrMismatch, err)
+		return differs(err)
 	}
 	fmt.Fprintf(stdout,
 		"state      %x\nverified   every block, fill and link; %d snapshots lead to the same state\n",
 		hash, compared)
 	return nil
+}
+
+// differs is an error of verifyJournal as a mismatch, unless it says that something was not read.
+func differs(err error) error {
+	for _, unread := range []error{journal.ErrNoGenesis, fs.ErrPermission, journal.ErrArchived,
+		syscall.ENOTDIR} {
+		if errors.Is(err, unread) {
+			return err
+		}
+	}
+	return fmt.Errorf("%w: %w", settings.ErrMismatch, err)
 }
 
 // printInUse says that a server still writes to the journal that the command reads.

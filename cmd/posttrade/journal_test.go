@@ -1,12 +1,17 @@
 package main
 
 import (
+	"errors"
+	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"posttrade/app/settings"
+	"posttrade/journal"
 	"posttrade/ring/must"
 )
 
@@ -44,5 +49,16 @@ func TestVerifyOfAFileIsNoVerdict(t *testing.T) {
 	if code := runJournal([]string{"verify", "--data.dir=" + file}, &out, &errs); code !=
 		settings.ExitFailed || !strings.Contains(errs.String(), file) {
 		t.Errorf("exit %d: %s", code, &errs)
+	}
+}
+
+// TestWhatWasNotReadIsNoMismatch: exit 3 says that the journal is not what it should be.
+func TestWhatWasNotReadIsNoMismatch(t *testing.T) {
+	for err, mismatch := range map[error]bool{fs.ErrPermission: false, syscall.ENOTDIR: false,
+		journal.ErrArchived: false, journal.ErrSnapshot: true, errors.New("other"): true} {
+		wrapped := fmt.Errorf("journal: read: %w", err)
+		if got := errors.Is(differs(wrapped), settings.ErrMismatch); got != mismatch {
+			t.Errorf("%v: a mismatch: %v", err, got)
+		}
 	}
 }

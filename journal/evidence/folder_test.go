@@ -163,6 +163,29 @@ func TestRootUpToACommand(t *testing.T) {
 	}
 }
 
+// TestTheRestOfAWiderTileIsNamed: a copy of a running log has tiles that go on behind its head, and
+// nothing leads to what is behind it.
+func TestTheRestOfAWiderTileIsNamed(t *testing.T) {
+	v := newVenue(t, 44)
+	v.trade(1000)
+	v.keep(v.log())
+	files, keys := v.files(), v.keys(v.log())
+	var wide []string
+	for _, name := range []string{"tile/0/000.p/", "tile/entries/000.p/"} {
+		unit := len(files[name+"4"]) / 4
+		files[name+"9"] = files[name+"4"] + strings.Repeat("x", 5*unit)
+		wide = append(wide, name+"9")
+	}
+	names, read := folderOf(files)
+	x, err := keys.Folder(nil, names, read)
+	if err != nil || !slices.Equal(x.Behind, wide) {
+		t.Errorf("%q %v, want %q", x.Behind, err, wide)
+	}
+	files[wide[0]] = "x" + files[wide[0]][1:]
+	_, err = keys.Folder(nil, names, read)
+	wantBlame(t, "the part that is covered", err, verify.BlameTiles)
+}
+
 // TestAHeadThatIsHalfWrittenIsTakenBack: the disk is full in the middle of a note. The next one
 // follows the last whole one.
 func TestAHeadThatIsHalfWrittenIsTakenBack(t *testing.T) {

@@ -10,6 +10,8 @@ import (
 	"os"
 	"strings"
 
+	"golang.org/x/mod/sumdb/note"
+
 	"posttrade/journal/evidence/verify"
 	"posttrade/ring/disk"
 )
@@ -206,7 +208,8 @@ func Newest(dir string) (verify.Checkpoint, error) {
 }
 
 // SignedNewest reports whether the key in a file has signed the newest head that the log in a
-// folder has published. It changes nothing.
+// folder has published. It changes nothing. Only the key's own signature counts: a line of another
+// that no verifier accepts does not take it back.
 //
 // Errors: ErrKey for a file that is no key; those of the file system.
 func SignedNewest(dir, keyFile string) (bool, error) {
@@ -214,15 +217,15 @@ func SignedNewest(dir, keyFile string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	note, _, err := newestReadable(dir)
+	text, _, err := newestReadable(dir)
 	if err != nil {
 		return false, err
 	}
-	keys, err := verify.ParseKeys([]string{s.VKey}, nil)
+	v, err := note.NewVerifier(s.VKey)
 	if err != nil {
 		return false, err
 	}
-	_, _, unsigned := keys.Open(note)
+	_, unsigned := note.Open(text, note.VerifierList(v))
 	return unsigned == nil, nil
 }
 
@@ -248,11 +251,12 @@ func newestReadable(dir string) (note []byte, c verify.Checkpoint, err error) {
 	}
 }
 
-// Attested returns the first published head of a log that names the snapshot of a sequence and is
-// signed with one of the keys, nil for none.
+// Attested returns a published head of a log that names the snapshot of like, is not behind like,
+// and is signed with one of the keys; nil for none. Of several it is the one with the most
+// signatures, and of these the last: a head may be published before its witnesses have cosigned it.
 //
 // It reads the file from its beginning: linear in the heads. The caller may keep the bytes.
-func Attested(dir string, snapshot uint64, keys *verify.Keys) ([]byte, error) {
+func Attested(dir string, like *verify.Checkpoint, keys *verify.Keys) (note []byte, err error) {
 	k, err := openHeadFile(folder{dir: dir})
 	if err != nil {
 		return nil, err
@@ -260,14 +264,20 @@ func Attested(dir string, snapshot uint64, keys *verify.Keys) ([]byte, error) {
 	defer k.close()
 	for {
 		more, err := k.next()
-		if err != nil || !more {
+		if err != nil {
 			return nil, err
 		}
-		if k.at.Snapshot != snapshot {
+		if !more || k.at.Head > like.Head {
+			return note, nil
+		}
+		if !k.at.Names(like) || signatures(k.note) < signatures(note) {
 			continue
 		}
 		if _, _, err := keys.Open(k.note); err == nil {
-			return append([]byte(nil), k.note...), nil
+			note = append(note[:0], k.note...)
 		}
 	}
 }
+
+// signatures is how many lines of signatures a note has.
+func signatures(note []byte) int { return bytes.Count(note, []byte("\n— ")) }

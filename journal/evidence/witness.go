@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -35,7 +36,8 @@ type Witness struct {
 }
 
 // ReadWitnesses reads a file of lines "<vkey> <url>". Empty lines and those that begin with # are
-// passed over. An error names the line. A file without witnesses gives none, without an error.
+// passed over. An error names the line. A file without witnesses gives none, without an error; one
+// witness on two lines is an error, because its cosignature would count twice for the quorum.
 func ReadWitnesses(name string) (list []*Witness, err error) {
 	text, err := os.ReadFile(name)
 	if err != nil {
@@ -53,6 +55,11 @@ func ReadWitnesses(name string) (list []*Witness, err error) {
 		v, err := verify.NewCosigner(fields[0])
 		if err != nil {
 			return nil, fmt.Errorf("%s line %d: %w", name, i+1, err)
+		}
+		if slices.ContainsFunc(list, func(w *Witness) bool {
+			return w.Name() == v.Name() && w.KeyHash() == v.KeyHash()
+		}) {
+			return nil, fmt.Errorf("%s line %d: the witness %q is there already", name, i+1, v.Name())
 		}
 		list = append(list, &Witness{Verifier: v, URL: strings.TrimSuffix(fields[1], "/")})
 	}
@@ -170,12 +177,18 @@ func (w *Witness) post(ctx context.Context, client *http.Client, body []byte) (i
 // signature finds the witness's own line in its answer, and checks it.
 //
 // An answer without a valid line of this witness is an error, whatever else it holds: only checked
-// lines are published.
+// lines are published. The base64 is written anew: package note reads several texts of one
+// signature, and a verifier accepts one of them.
 func (w *Witness) signature(answer, text []byte) ([]byte, error) {
 	signed := append(append(append([]byte(nil), text...), '\n'), answer...)
 	n, err := note.Open(signed, note.VerifierList(w.Verifier))
 	if err != nil {
 		return nil, fmt.Errorf("witness %s: its signature is not right: %w", w.Name(), err)
 	}
-	return fmt.Appendf(nil, "— %s %s\n", n.Sigs[0].Name, n.Sigs[0].Base64), nil
+	sig, err := base64.StdEncoding.DecodeString(n.Sigs[0].Base64)
+	if err != nil {
+		return nil, fmt.Errorf("witness %s: its signature is not right: %w", w.Name(), err)
+	}
+	return fmt.Appendf(nil, "— %s %s\n", n.Sigs[0].Name,
+		base64.StdEncoding.EncodeToString(sig)), nil
 }

@@ -176,6 +176,30 @@ func TestHeadsArePublishedWhenAQuorumHasCosigned(t *testing.T) {
 	}
 }
 
+// TestAWitnessCannotSpoilAHead: package note reads a cosignature also with unused bits of its
+// base64 set, and a verifier does not.
+func TestAWitnessCannotSpoilAHead(t *testing.T) {
+	v := newVenue(t, 25)
+	v.trade(300)
+	w := newTestWitness(t, "w.example/a", v.log().VKey())
+	// What is unused behind 76 bytes is in the last letter.
+	letters := strings.NewReplacer("A==", "B==", "Q==", "R==", "g==", "h==", "w==", "x==")
+	w.spoil = letters.Replace
+	l := v.with(1, w)
+	v.keep(l)
+	keys := must.Get(verify.ParseKeys([]string{l.VKey()}, []string{w.vkey}))(t)
+	if _, _, err := keys.Open(l.Checkpoint()); err != nil {
+		t.Error(err)
+	}
+	// A spoiled head that is kept is still one that the log's key has signed.
+	must.OK(t, os.WriteFile(filepath.Join(v.logDir(), checkpointsName),
+		[]byte(letters.Replace(string(l.Checkpoint()))+"\n"), 0o600))
+	signed, err := SignedNewest(v.logDir(), filepath.Join(v.logDir(), keyName))
+	if err != nil || !signed {
+		t.Errorf("signed with the log's key: %v, %v", signed, err)
+	}
+}
+
 // TestAWitnessThatIsAwayDelaysHeadsOnly: nothing is published, and when it is back everything is.
 func TestAWitnessThatIsAwayDelaysHeadsOnly(t *testing.T) {
 	v := newVenue(t, 21)
@@ -306,6 +330,11 @@ func TestBadFilesOfWitnessesAreNamed(t *testing.T) {
 		if _, err := ReadWitnesses(name); err == nil || !strings.Contains(err.Error(), "line 2") {
 			t.Errorf("%q: %v", text, err)
 		}
+	}
+	w := newTestWitness(t, "w.example/a", newVenue(t, 24).log().VKey())
+	must.OK(t, os.WriteFile(name, []byte(w.vkey+" http://x\n"+w.vkey+" http://y\n"), 0o600))
+	if _, err := ReadWitnesses(name); err == nil || !strings.Contains(err.Error(), "line 2") {
+		t.Errorf("one witness on two lines: %v", err)
 	}
 	if _, err := ReadWitnesses(name + ".none"); !errors.Is(err, os.ErrNotExist) {
 		t.Error(err)

@@ -75,8 +75,12 @@ export function verify(job, told, stopped) {
   return mine;
 }
 
-/** A report is one object with its range, or a record a line. @param {File} file */
-export const isReport = async (file) => /^\{"(fromSeq|kind)":/.test(await file.slice(0, 12).text());
+/** A report is one object with its range, or a record a line. A proof may begin as such a record does, and has a note.
+ * @param {File} file */
+export async function isReport(file) {
+  const text = await file.slice(0, 1 << 16).text();
+  return /^\{"(fromSeq|kind)":/.test(text) && !/"checkpoint"\s*:/.test(text.split('\n', 1)[0]);
+}
 
 /**
  * The files of a folder by their paths in it, which is where bundle.json lies.

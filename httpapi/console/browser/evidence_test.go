@@ -178,6 +178,21 @@ func TestAnExportAndAReportAreVerifiedWithTheNetworkOff(t *testing.T) {
 	said(3, "export-changed")
 }
 
+// kindFirst is a proof that begins as a record of a report does, without its member check.
+func kindFirst(t *testing.T, file string) []byte {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const kind = `"kind":"fill",`
+	members, _, found := strings.Cut(strings.TrimPrefix(string(text), "{"), `,"check":`)
+	if !found || !strings.Contains(members, kind) {
+		t.Fatalf("no such proof: %s", text)
+	}
+	return []byte("{" + kind + strings.Replace(members, kind, "", 1) + "}\n")
+}
+
 // TestThePageOfTheVerifierWorksFromAFile: the same, in the page that needs no server at all.
 func TestThePageOfTheVerifierWorksFromAFile(t *testing.T) {
 	s := start(t)
@@ -215,10 +230,17 @@ func TestThePageOfTheVerifierWorksFromAFile(t *testing.T) {
 	check("0", "proven", "trd-1")
 	p.choose("#file", x.flipped(t, x.proof))
 	check("3", "not proven")
+	p.choose("#file", s.write("kind-first.json", kindFirst(t, x.proof)))
+	check("0", "proven", "trd-1")
 	p.choose("#file", x.report)
 	check("1", "choose its folder too")
+	s.write(filepath.Join("export", "more.csv"), nil)
 	p.choose("#folder", x.folder)
-	check("0", "every decision and fill", "proven report.json: every byte")
+	check("0", "every decision and fill", "proven report.json: every byte",
+		`nothing is proven of "more.csv": it is no part of the export`)
+	p.typeIn("Proof, as text", "{}") // it is judged beside the export
+	check("1", "every decision and fill", "it is not a proof")
+	p.typeIn("Proof, as text", " ")
 	p.choose("#file", x.flipped(t, x.report))
 	check("3", "not proven: changed-report.json: byte ")
 	p.choose("#folder", x.flipped(t, filepath.Join(x.folder, "checkpoint")))

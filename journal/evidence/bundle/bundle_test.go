@@ -349,6 +349,43 @@ func TestAReportThatTheExportDoesNotCover(t *testing.T) {
 	must.OK(t, v.compareRange(files, lines, 810, 940))
 }
 
+// TestADigestNamesItsRange: the records begin at the genesis, and what is counted later. A file
+// that is no part of the export is named.
+func TestADigestNamesItsRange(t *testing.T) {
+	v := newVenue(t, 60)
+	var out strings.Builder
+	files := v.export(50, 60)
+	files["more\n"] = nil
+	j := bundle.Job{Name: "range", Read: reading(files), Files: slices.Collect(maps.Keys(files))}
+	must.OK(t, j.Prove(v.keys(), &out))
+	if said := "\nnothing is proven of \"more\\n\": it is no part of the export\n"; !strings.HasSuffix(
+		out.String(), said) || strings.Count(out.String(), "nothing is proven") != 1 {
+		t.Error(out.String())
+	}
+	if strings.Count(out.String(), " of sequences 50 to 60, sha256 ") != 3 ||
+		!strings.HasPrefix(out.String(), "proven sequences 1 to 60 of the log ") {
+		t.Error(out.String())
+	}
+}
+
+// TestADigestOfAManifestIsHex: nothing else is printed of it.
+func TestADigestOfAManifestIsHex(t *testing.T) {
+	v := newVenue(t, 60)
+	files := v.export(1, 60)
+	var m bundle.Manifest
+	must.OK(t, json.Unmarshal(files[bundle.ManifestName], &m))
+	for _, sum := range []string{"", "\x1b[2J", "\u009b2J", strings.ToUpper(m.Fills.SHA256)} {
+		other := m
+		other.Fills.SHA256 = sum
+		err := v.verifyWith(files, bundle.ManifestName, other.Text())
+		refused(t, sum, err)
+		if !strings.Contains(fmt.Sprint(err), "is no SHA-256 in hex") || strings.Contains(
+			fmt.Sprint(err), "\x1b") {
+			t.Errorf("%q: %v", sum, err)
+		}
+	}
+}
+
 // TestAJobSaysWhatItHasProven, or names the folder or the file that is not what was decided.
 func TestAJobSaysWhatItHasProven(t *testing.T) {
 	v := newVenue(t, 60)

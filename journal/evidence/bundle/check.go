@@ -35,6 +35,9 @@ type Proven struct {
 	Head   verify.Checkpoint
 	Old    *verify.Extension // nil: no older note was given
 	Other  Digest            // of the report of Options.ReportFrom to ReportTo
+	// Differing are the heads, of Head and of the older note, that name another file of the snapshot
+	// than the bundle has: see verify.Extension.TwoSnapshots.
+	Differing []verify.Checkpoint
 }
 
 // Verify proves the bundle whose files read gives. The error is a *verify.Refusal, or wraps

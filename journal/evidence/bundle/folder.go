@@ -9,9 +9,25 @@ import (
 	"posttrade/journal/evidence/verify"
 )
 
-// maxFile bounds a file of a folder that is verified, in bytes: it is read into memory. The records
-// of 100 million commands are smaller.
-const maxFile = 4 << 30
+// The bounds of a file of a folder that is verified, in bytes: it is read into memory. The records
+// of 100 million commands are smaller than maxFile. A manifest, a note and a tile are smaller than
+// maxSmall, so that one with a hole of gigabytes takes no memory.
+const (
+	maxFile  = 4 << 30
+	maxSmall = 1 << 20
+)
+
+// mostOf is the bound of a file of a log or a bundle.
+func mostOf(name string) int64 {
+	switch name {
+	case ManifestName, CheckpointName, AttestedName:
+		return maxSmall
+	}
+	if _, _, _, tile := verify.ParseTile(name); tile {
+		return maxSmall
+	}
+	return maxFile
+}
 
 // Folder reads the files of a folder. A device or a pipe in it is not read: it need not end.
 //
@@ -26,7 +42,7 @@ func Folder(dir string) verify.Read {
 		if !info.Mode().IsRegular() {
 			return nil, fmt.Errorf("%s is not a plain file", path)
 		}
-		return ReadFile(path, maxFile)
+		return ReadFile(path, mostOf(name))
 	}
 }
 

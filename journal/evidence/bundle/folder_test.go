@@ -32,6 +32,24 @@ func TestAFolderHasPlainFilesOnly(t *testing.T) {
 	}
 }
 
+// TestASmallFileOfAFolderHasABound: one with a hole of gigabytes takes no memory.
+func TestASmallFileOfAFolderHasABound(t *testing.T) {
+	dir := t.TempDir()
+	read := bundle.Folder(dir)
+	for _, name := range []string{bundle.ManifestName, bundle.CheckpointName, bundle.AttestedName,
+		"tile/entries/000", "tile/0/x001/002.p/3", bundle.RecordsName} {
+		path := filepath.Join(dir, name)
+		must.OK(t, os.MkdirAll(filepath.Dir(path), 0o700))
+		must.OK(t, os.WriteFile(path, nil, 0o600))
+		must.OK(t, os.Truncate(path, 1<<20+1))
+		_, err := read(name)
+		large := err != nil && strings.HasSuffix(err.Error(), " is larger than 1048576 bytes")
+		if large != (name != bundle.RecordsName) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 // TestReadFileHasABound, also for what has no end.
 func TestReadFileHasABound(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "a")

@@ -2,11 +2,13 @@ package bundle_test
 
 import (
 	"context"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -47,15 +49,119 @@ func TestTwoHeadsOfOneSizeHaveOneRoot(t *testing.T) {
 		t.Fatalf("%+v %+v", at, head)
 	}
 	at.Root[0] ^= 1
-	files[bundle.AttestedName] = v.signed(&at)
-	var m bundle.Manifest
-	must.OK(t, json.Unmarshal(files[bundle.ManifestName], &m))
-	m.Files[bundle.AttestedName] = bundle.Sum(sha256.Sum256(files[bundle.AttestedName]))
-	files[bundle.ManifestName] = m.Text()
+	v.replace(files, bundle.AttestedName, v.signed(&at))
 	_, err = bundle.Verify(v.keys(), reading(files), bundle.Options{})
 	var refusal *verify.Refusal
 	if !errors.As(err, &refusal) || refusal.Blames != verify.BlameLog {
 		t.Error(err)
+	}
+}
+
+// TestAnotherFileOfTheSnapshotIsNamed: the bundle's own head names another one than the head that
+// came with the snapshot.
+func TestAnotherFileOfTheSnapshotIsNamed(t *testing.T) {
+	v := newVenue(t, 300, 500, 100)
+	files := v.export(850, 0)
+	head, _, err := v.keys().Open(files[bundle.CheckpointName])
+	must.OK(t, err)
+	if head.Snapshot != 800 {
+		t.Fatalf("%+v", head)
+	}
+	var said strings.Builder
+	j := bundle.Job{Name: "range", Read: reading(files)}
+	must.OK(t, j.Prove(v.keys(), &said))
+	if strings.Contains(said.String(), "another file") {
+		t.Error(said.String())
+	}
+	head.SnapshotSHA256[0] ^= 1
+	v.replace(files, bundle.CheckpointName, v.signed(&head))
+	must.OK(t, j.Prove(v.keys(), &said))
+	if !strings.Contains(said.String(),
+		"\nsnapshot the signed head at sequence 900 names another file of it, sha256 ") {
+		t.Error(said.String())
+	}
+}
+
+// replace puts another file into a bundle, and its sum into the manifest.
+func (v *venue) replace(files map[string][]byte, name string, data []byte) {
+	v.t.Helper()
+	var m bundle.Manifest
+	must.OK(v.t, json.Unmarshal(files[bundle.ManifestName], &m))
+	files[name] = data
+	m.Files[name] = bundle.Sum(sha256.Sum256(data))
+	files[bundle.ManifestName] = m.Text()
+}
+
+// TestTheSnapshotsHeadHasTheCosignatures: without a quorum a head is published before it is
+// cosigned, and again after. The bundle takes its own head where that names the snapshot, and else
+// the one with the most signatures.
+func TestTheSnapshotsHeadHasTheCosignatures(t *testing.T) {
+	v := newVenue(t, 300, 500, 100, 50)
+	skey, vkey, err := note.GenerateKey(rand.Reader, "posttrade/another")
+	must.OK(t, err)
+	cosigner := must.Get(note.NewSigner(skey))(t)
+	name := filepath.Join(v.logDir(), "checkpoints")
+	cosigned := func(text []byte) []byte {
+		n := must.Get(note.Open(text, note.VerifierList(must.Get(note.NewVerifier(v.log.VKey()))(t))))(t)
+		return must.Get(note.Sign(n, cosigner))(t)
+	}
+	var kept []byte // each head plain, then cosigned, then plain
+	plain := must.Get(os.ReadFile(name))(t)
+	for text := range strings.SplitSeq(string(plain), "\n\nposttrade/") {
+		text = "posttrade/" + strings.TrimSpace(strings.TrimPrefix(text, "posttrade/")) + "\n"
+		for _, one := range [][]byte{[]byte(text), cosigned([]byte(text)), []byte(text)} {
+			kept = append(append(kept, one...), '\n')
+		}
+	}
+	must.OK(t, os.WriteFile(name, kept, 0o600))
+	in := v.input()
+	in.Head = cosigned(must.Get(evidence.ReadHead(v.logDir()))(t))
+	both := must.Get(verify.ParseKeys([]string{vkey}, nil))(t)
+	for _, from := range []uint64{840, 920, 930} { // from the snapshot at 800, and two at 900
+		at := uint64(900)
+		if from > 900 {
+			at = 950
+		}
+		if from == 930 { // only its own head is cosigned
+			must.OK(t, os.WriteFile(name, plain, 0o600))
+		}
+		dir := filepath.Join(t.TempDir(), "bundle")
+		p := must.Get(export.Write(t.Context(), in, from, 0, dir))(t)
+		text := must.Get(os.ReadFile(filepath.Join(dir, bundle.AttestedName)))(t)
+		head, _, err := both.Open(text)
+		if err != nil || head.Snapshot != p.Snapshot || head.Head != at {
+			t.Errorf("from %d: %+v, %v", from, head, err)
+		}
+	}
+}
+
+// TestAHeadOfAnotherKeyIsNotExported, and is not called a contradiction: the next head may not be
+// published yet.
+func TestAHeadOfAnotherKeyIsNotExported(t *testing.T) {
+	v := newVenue(t, 300)
+	in := v.input()
+	other := must.Get(evidence.LoadSigner(t.TempDir(), "", "posttrade/other"))(t)
+	in.Key = other.VKey
+	_, err := export.Write(t.Context(), in, 1, 0, filepath.Join(t.TempDir(), "bundle"))
+	if err == nil || errors.Is(err, evidence.ErrContradiction) ||
+		!strings.Contains(err.Error(), "is signed with another key") {
+		t.Error(err)
+	}
+}
+
+// TestARefusedNoteNamesItsFile: a bundle has two.
+func TestARefusedNoteNamesItsFile(t *testing.T) {
+	v := newVenue(t, 300, 500, 100)
+	good := v.export(850, 0)
+	for _, name := range []string{bundle.CheckpointName, bundle.AttestedName} {
+		files := maps.Clone(good)
+		other := must.Get(evidence.LoadSigner(t.TempDir(), "", "posttrade/other"))(t)
+		v.replace(files, name, must.Get(note.Sign(&note.Note{Text: "a\nb\n"}, other.Signer))(t))
+		_, err := bundle.Verify(v.keys(), reading(files), bundle.Options{})
+		var refusal *verify.Refusal
+		if !errors.As(err, &refusal) || refusal.Where != name {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
 

@@ -91,6 +91,13 @@ func parseManifest(text []byte) (*Manifest, error) {
 			return nil, refuse(ManifestName, "it names %q, which is no part of such a bundle", name)
 		}
 	}
+	for _, sum := range append(slices.Sorted(maps.Values(m.Files)), m.Fills.SHA256, m.Blotter.SHA256,
+		m.Report.SHA256) {
+		if raw, err := hex.DecodeString(sum); err != nil || len(raw) != verify.HashBytes ||
+			Sum([32]byte(raw)) != sum {
+			return nil, refuse(ManifestName, "%q is no SHA-256 in hex", sum)
+		}
+	}
 	return m, nil
 }
 

@@ -62,7 +62,7 @@ func (c *checker) prepare() error {
 		return err
 	}
 	if c.head, c.proven.Signer, err = c.keys.Open(note); err != nil {
-		return err
+		return within(CheckpointName, err)
 	}
 	c.proven.Manifest, c.proven.Head = *c.m, c.head
 	switch {
@@ -167,7 +167,7 @@ func (c *checker) makeEngine(g *matcher.Genesis) (*matcher.Engine, error) {
 	}
 	at, _, err := c.keys.Open(note)
 	if err != nil {
-		return nil, err
+		return nil, within(AttestedName, err)
 	}
 	if at.Origin != c.head.Origin || at.Snapshot != c.m.Snapshot ||
 		at.SnapshotSHA256 != sha256.Sum256(packed) {
@@ -175,6 +175,11 @@ func (c *checker) makeEngine(g *matcher.Genesis) (*matcher.Engine, error) {
 	}
 	if err := verify.IsPrefix(&at, &c.head, c.read); err != nil {
 		return nil, err
+	}
+	for _, head := range []*verify.Checkpoint{&c.head, c.old} {
+		if head != nil && head.Snapshot == at.Snapshot && !head.Names(&at) {
+			c.proven.Differing = append(c.proven.Differing, *head)
+		}
 	}
 	plain, err := unpack(packed)
 	if err == nil {
@@ -187,6 +192,15 @@ func (c *checker) makeEngine(g *matcher.Genesis) (*matcher.Engine, error) {
 		}
 	}
 	return nil, refuse(SnapshotName, "%v", err)
+}
+
+// within names the file that a refusal of a note is about: a bundle has two.
+func within(name string, err error) error {
+	var refused *verify.Refusal
+	if errors.As(err, &refused) && refused.Where == "" {
+		return &verify.Refusal{Where: name, Why: refused.Why, Blames: refused.Blames}
+	}
+	return err
 }
 
 // Is reports that a folder is a bundle: that it has a manifest, whether or not it can be read.

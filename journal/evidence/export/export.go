@@ -9,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 
+	"golang.org/x/mod/sumdb/note"
+
 	"posttrade/journal"
 	"posttrade/journal/evidence"
 	"posttrade/journal/evidence/bundle"
@@ -65,8 +67,11 @@ type exporter struct {
 	s   Input
 	dir string
 	m   bundle.Manifest
-	// head is what the signed head says: nothing behind it is exported.
+	// note is the signed head, and head what it says: nothing behind it is exported.
+	note []byte
 	head verify.Checkpoint
+	// keys has the key of the log, which has signed note.
+	keys verify.Keys
 	g    *matcher.Genesis
 }
 
@@ -77,15 +82,7 @@ func (x *exporter) prepare() error {
 	if list, err := os.ReadDir(x.dir); err == nil && len(list) > 0 {
 		return fmt.Errorf("export: folder %s is not empty: %w", x.dir, errInput)
 	}
-	note := x.s.Head
-	if note == nil {
-		var err error
-		if note, err = evidence.ReadHead(x.s.Log); err != nil {
-			return err
-		}
-	}
-	var err error
-	if x.head, err = evidence.ParseNote(note); err != nil {
+	if err := x.openHead(); err != nil {
 		return err
 	}
 	if x.m.To == 0 {
@@ -101,11 +98,38 @@ func (x *exporter) prepare() error {
 	}
 	x.m.Origin = x.head.Origin
 	text, _ := x.s.Journal.Genesis()
+	var err error
 	if x.g, err = matcher.ParseGenesis(text); err != nil {
 		return err
 	}
-	return errors.Join(x.add(bundle.CheckpointName, note), x.add(bundle.GenesisName, text),
+	return errors.Join(x.add(bundle.CheckpointName, x.note), x.add(bundle.GenesisName, text),
 		x.addSnapshot())
+}
+
+// openHead reads the signed head. One that only another key has signed, as after a change of keys
+// until the next head is published, says nothing against the journal: it cannot be exported yet.
+func (x *exporter) openHead() (err error) {
+	if x.note = x.s.Head; x.note == nil {
+		if x.note, err = evidence.ReadHead(x.s.Log); err != nil {
+			return err
+		}
+	}
+	if x.head, err = evidence.ParseNote(x.note); err != nil {
+		return err
+	}
+	if x.keys, err = verify.ParseKeys([]string{x.s.Key}, nil); err != nil {
+		return err
+	}
+	key, err := note.NewVerifier(x.s.Key)
+	if err != nil {
+		return err
+	}
+	var other *note.UnverifiedNoteError
+	if _, err := note.Open(x.note, note.VerifierList(key)); errors.As(err, &other) {
+		return fmt.Errorf("export: the newest head, of sequence %d, is signed with another key than %s: "+
+			"%w", x.head.Head, x.s.Key, errInput)
+	}
+	return nil // any other error is found by the verification of the bundle
 }
 
 // write writes a file of the bundle, for its owner only: a bundle discloses its range.
@@ -129,12 +153,12 @@ func (x *exporter) add(name string, data []byte) error {
 
 // addSnapshot looks for the newest snapshot before the range that a signed head names, and adds
 // both. Without one the bundle begins at the genesis. A snapshot that is gone or changed, or that
-// only a head behind the bundle's own names, is passed over.
+// only a head behind the bundle's own names, is passed over. So is one of which the heads name
+// another file: another build may have written it.
+//
+// The bundle's own head is taken where it names the snapshot: a verifier with its witnesses' keys
+// then accepts both or none.
 func (x *exporter) addSnapshot() error {
-	keys, err := verify.ParseKeys([]string{x.s.Key}, nil)
-	if err != nil {
-		return err
-	}
 	list, err := x.s.Journal.Snapshots()
 	if err != nil {
 		return fmt.Errorf("export: %w", err)
@@ -143,23 +167,23 @@ func (x *exporter) addSnapshot() error {
 		if s.InputSeq >= x.m.From || s.InputSeq == 0 {
 			continue
 		}
-		note, err := evidence.Attested(x.s.Log, s.InputSeq, &keys)
-		if err != nil {
-			return err
-		}
 		data, err := os.ReadFile(filepath.Join(x.s.Journal.Dir(), filepath.FromSlash(s.State.Path)))
-		if note == nil || err != nil || bundle.Sum(sha256.Sum256(data)) != s.State.SHA256 {
+		like := verify.Checkpoint{Head: x.head.Head, Snapshot: s.InputSeq,
+			SnapshotSHA256: sha256.Sum256(data)}
+		if err != nil || bundle.Sum(like.SnapshotSHA256) != s.State.SHA256 {
+			continue
+		}
+		head := x.note
+		if !x.head.Names(&like) {
+			if head, err = evidence.Attested(x.s.Log, &like, &x.keys); err != nil {
+				return err
+			}
+		}
+		if head == nil {
 			continue // an older one, or the genesis, does as well
 		}
-		at, err := evidence.ParseNote(note)
-		if err != nil {
-			return err
-		}
-		if at.Head > x.head.Head {
-			continue // the head was read before the log went on
-		}
 		x.m.Snapshot = s.InputSeq
-		return errors.Join(x.add(bundle.SnapshotName, data), x.add(bundle.AttestedName, note))
+		return errors.Join(x.add(bundle.SnapshotName, data), x.add(bundle.AttestedName, head))
 	}
 	return nil
 }
@@ -168,13 +192,9 @@ func (x *exporter) addSnapshot() error {
 // and the folder does not have comes from the log. So the same check needs nothing but the folder
 // later.
 func (x *exporter) verify() (*bundle.Proven, error) {
-	keys, err := verify.ParseKeys([]string{x.s.Key}, nil)
-	if err != nil {
-		return nil, err
-	}
 	own := bundle.Folder(x.dir)
 	var full error // of a tile that could not be copied
-	p, err := bundle.Verify(&keys, func(name string) ([]byte, error) {
+	p, err := bundle.Verify(&x.keys, func(name string) ([]byte, error) {
 		data, err := own(name)
 		if !errors.Is(err, os.ErrNotExist) {
 			return data, err

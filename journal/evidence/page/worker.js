@@ -27,7 +27,7 @@
     const files = new Map(job.files);
     const read = (path) => files.has(path) ? bytesOf(files.get(path)) : undefined;
     return posttradeVerifyExport(job.name, read, job.keys, job.witnesses, job.report && bytesOf(job.report),
-      job.report && job.report.name, (done, of) => postMessage({ done, of }));
+      job.report && job.report.name, (done, of) => postMessage({ done, of }), [...files.keys()]);
   }
 
   const large = (job) => [job.file, job.report, ...(job.files || []).map(([, file]) => file)]

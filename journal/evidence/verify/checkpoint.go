@@ -35,6 +35,11 @@ type Checkpoint struct {
 	SnapshotSHA256 Hash // of its file
 }
 
+// Names reports that two heads name one file of one snapshot.
+func (c *Checkpoint) Names(o *Checkpoint) bool {
+	return c.Snapshot == o.Snapshot && c.SnapshotSHA256 == o.SnapshotSHA256
+}
+
 // The words that open the lines behind the root.
 const (
 	wordHead     = "head"

@@ -10,10 +10,12 @@ import (
 )
 
 // Folder proves a whole folder of a log: every byte of every tile that its head covers, names being
-// all files below tile/. With an older note it also proves that its head is a prefix; nil: none.
+// all its files but checkpoint. With an older note it also proves that its head is a prefix; nil:
+// none.
 //
-// The error is a *Refusal, or wraps ErrRead. Files behind the head, which a running log has, are
-// not judged, and named in the result. Cost: it reads every file once and hashes every leaf.
+// The error is a *Refusal, or wraps ErrRead. Files behind the head, which a running log has, and
+// those that are no tiles are not judged, and named in the result. So is a tile of which the head
+// covers only the beginning. Cost: it reads every file once and hashes every leaf.
 func (k *Keys) Folder(oldNote []byte, names []string, read Read) (*Extension, error) {
 	text, err := read("checkpoint")
 	if err != nil {
@@ -134,8 +136,8 @@ func (f *folder) atOld() error {
 
 // compare compares a tile with what the leaves give, and every narrower one of the same place.
 //
-// A tile that no file has is an error: the log is not whole. A partial file may be wider than the
-// head needs; only the part that the head covers is compared.
+// A tile that no file has is an error: the log is not whole. A file may be wider than the head
+// needs; only the part that the head covers is compared, and the file stays pending for the rest.
 func (f *folder) compare(level int, n uint64, w int, data []byte) error {
 	unit := len(data) / w
 	found := false
@@ -144,7 +146,9 @@ func (f *folder) compare(level int, n uint64, w int, data []byte) error {
 		if !f.pending[name] {
 			continue
 		}
-		delete(f.pending, name)
+		if width <= w {
+			delete(f.pending, name)
+		}
 		text, err := f.read(name)
 		if err != nil {
 			return fmt.Errorf("%w: %w", ErrRead, err)

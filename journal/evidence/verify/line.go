@@ -2,6 +2,7 @@ package verify
 
 import (
 	"encoding/binary"
+	"math"
 	"strconv"
 	"strings"
 )
@@ -70,8 +71,10 @@ func (r record) commandType() uint8 {
 }
 
 // names reports that id is an id of the record: trd-N of a fill; of a command its sequence, and
-// ord-N of an order, SW-N or SWPT-N of a contract. The record has the lower 32 bits of an order's
-// number.
+// ord-N of an order, SW-N or SWPT-N of a contract.
+//
+// The record has the lower 32 bits of an order's number, which has 48. A command makes one order at
+// most, so the upper bits are zero as long as the sequence has no more than 32 bits.
 func (r record) names(id string) bool {
 	number := func(prefix string) (uint64, bool) {
 		digits, ok := strings.CutPrefix(id, prefix)
@@ -90,6 +93,9 @@ func (r record) names(id string) bool {
 	prefix := ""
 	switch r.commandType() {
 	case typeOrderNew:
+		if r.inputSeq() <= math.MaxUint32 && n > math.MaxUint32 || n > maxOrderNumber {
+			return false
+		}
 		return ok && n != 0 && uint32(n) == o.OrderRef && o.Reason != reasonDuplicate
 	case typeSwap:
 		prefix = "SW-"
@@ -102,16 +108,20 @@ func (r record) names(id string) bool {
 	return ok && n == r.inputSeq() && o.Status != statusRejected
 }
 
+// maxOrderNumber is the largest number of an order. It is that of package matcher.
+const maxOrderNumber = 1<<48 - 1
+
 // id is the id that the record is called by when it was asked for by its sequence. A refused
 // booking has no contract, and the order of a DUPLICATE is that of another record: both have only
-// their sequence.
+// their sequence. So has an order whose number may have upper bits, which the record has not.
 func (r record) id() string {
 	if r[0] == KindFill {
 		return "trd-" + strconv.FormatUint(r.line().u64(0), 10)
 	}
 	o := r.outcome()
 	switch {
-	case r.commandType() == typeOrderNew && o.OrderRef != 0 && o.Reason != reasonDuplicate:
+	case r.commandType() == typeOrderNew && o.OrderRef != 0 && o.Reason != reasonDuplicate &&
+		r.inputSeq() <= math.MaxUint32:
 		return "ord-" + strconv.FormatUint(uint64(o.OrderRef), 10)
 	case r.commandType() == typeSwap && o.Status != statusRejected:
 		return "SW-" + strconv.FormatUint(r.inputSeq(), 10)

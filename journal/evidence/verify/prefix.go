@@ -20,8 +20,19 @@ type Extension struct {
 	// Upto is the last command that the comparison covers: behind it there is the older head's open
 	// leaf, whose records are in no tile.
 	Upto uint64
-	// Behind are the files of a folder that New does not cover, ascending: nothing is proven of them.
+	// Behind are the files of a folder that New does not cover as a whole, ascending: nothing is
+	// proven of what it does not cover.
 	Behind []string
+}
+
+// TwoSnapshots is the sequence of a snapshot of which the two heads name different files; 0: there
+// is none. It is no contradiction: another build may write the same state as other bytes, and heads
+// of two members, or of a restored log, are then as different.
+func (e *Extension) TwoSnapshots() uint64 {
+	if e.Old.Snapshot == e.New.Snapshot && !e.Old.Names(&e.New) {
+		return e.New.Snapshot
+	}
+	return 0
 }
 
 // String is one line for people.
@@ -31,6 +42,10 @@ func (e *Extension) String() string {
 	if e.Upto < e.Old.Head {
 		text += fmt.Sprintf("; sequences %d to %d were in its open leaf and are not compared: "+
 			"a bundle of them proves them", e.Upto+1, e.Old.Head)
+	}
+	if seq := e.TwoSnapshots(); seq > 0 {
+		text += fmt.Sprintf("; of the snapshot at sequence %d they name two files, SHA-256 %x and %x: "+
+			"of two builds, or of two states", seq, e.Old.SnapshotSHA256, e.New.SnapshotSHA256)
 	}
 	return text
 }

@@ -152,7 +152,30 @@ func TestBadTextsOfNotes(t *testing.T) {
 	}
 }
 
-// FuzzProofs reads texts that are nearly proofs.
+// TestAnOrderHasOneID: a record has the lower 32 bits of an order's number, and there is one number
+// with them as long as the sequence is not beyond them.
+func TestAnOrderHasOneID(t *testing.T) {
+	for _, tt := range []struct {
+		inputSeq uint64
+		id       string
+		is       bool
+		own      string
+	}{
+		{12, "ord-3", true, "ord-3"}, {12, "12", true, "ord-3"}, {12, "ord-4", false, "ord-3"},
+		{12, "ord-4294967299", false, "ord-3"}, {12, "ord-281474976710659", false, "ord-3"},
+		{5_000_000_000, "ord-3", true, "5000000000"},
+		{5_000_000_000, "ord-4294967299", true, "5000000000"},
+		{5_000_000_000, "ord-281474976710659", false, "5000000000"},
+	} {
+		c := matcher.NewCommand(matcher.OrderNew)
+		c.InputSeq = tt.inputSeq
+		r := record(AppendCommand(nil, c.Bytes(), Outcome{OrderRef: 3}, nil))
+		if r.names(tt.id) != tt.is || r.id() != tt.own {
+			t.Errorf("sequence %d: %s is its id: %v, its own is %s", tt.inputSeq, tt.id, !tt.is, r.id())
+		}
+	}
+}
+
 // TestAKeyThatIsGivenTwiceCountsOnce: as when it is in a file and on the command line.
 func TestAKeyThatIsGivenTwiceCountsOnce(t *testing.T) {
 	skey, vkey, err := note.GenerateKey(rand.Reader, "log")
@@ -168,6 +191,7 @@ func TestAKeyThatIsGivenTwiceCountsOnce(t *testing.T) {
 	}
 }
 
+// FuzzProofs reads texts that are nearly proofs.
 func FuzzProofs(f *testing.F) {
 	f.Add([]byte(`{"version":1,"recordPath":["AA=="],"checkpoint":"a\nb"}`))
 	f.Add([]byte(`[{}]`))
@@ -203,6 +227,35 @@ func TestAHeadSaysWhatATreeCanBe(t *testing.T) {
 	for _, c := range []Checkpoint{huge, leaf} {
 		if _, err := ParseText(c.Text()); err == nil {
 			t.Errorf("%s is read", c.Text())
+		}
+	}
+}
+
+// TestTwoFilesOfASnapshotAreNamed: builds may write a state as different bytes, so two heads that
+// name two files are no contradiction, and the result says so.
+func TestTwoFilesOfASnapshotAreNamed(t *testing.T) {
+	skey, vkey, err := note.GenerateKey(rand.Reader, "log")
+	must.OK(t, err)
+	signer := must.Get(note.NewSigner(skey))(t)
+	keys := must.Get(ParseKeys([]string{vkey}, nil))(t)
+	extends := func(old, new Checkpoint) string {
+		t.Helper()
+		var notes [2][]byte
+		for i, c := range []Checkpoint{old, new} {
+			notes[i] = must.Get(note.Sign(&note.Note{Text: c.Text()}, signer))(t)
+		}
+		return must.Get(keys.Extends(notes[0], notes[1], nil))(t).String()
+	}
+	old := Checkpoint{Origin: "log", Size: 1, Head: 20, Snapshot: 10, SnapshotSHA256: Hash{1}}
+	other, later := old, old
+	other.SnapshotSHA256, later.Snapshot, later.SnapshotSHA256 = Hash{2}, 20, Hash{2}
+	said := "of the snapshot at sequence 10 they name two files, SHA-256 01"
+	if text := extends(old, other); !strings.Contains(text, said) {
+		t.Error(text)
+	}
+	for _, c := range []Checkpoint{old, later} {
+		if text := extends(old, c); strings.Contains(text, "two files") {
+			t.Error(text)
 		}
 	}
 }

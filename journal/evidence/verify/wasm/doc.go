@@ -7,13 +7,15 @@
 // proofs is a Uint8Array or a string, keys and witnessKeys are strings with any number of verifier
 // keys between blanks or commas. exit is 0, 1 or 3, as posttrade evidence verify has it. And
 //
-//	posttradeVerifyExport(name, read, keys, witnessKeys, report, reportName, told) -> {exit, text}
+//	posttradeVerifyExport(name, read, keys, witnessKeys, report, reportName, told, names)
+//	  -> {exit, text}
 //
 // verifies an export and, unless report is undefined, a report against it. read gives the bytes of
 // a path in the folder as a Uint8Array, undefined when it is not there; report is a Uint8Array.
-// told(done, of) is called a few times a second with the commands that are replayed. The functions
-// block their thread, and stay until the module ends: when it has run out of memory, a call
-// returns undefined.
+// told(done, of) is called a few times a second with the commands that are replayed. names is an
+// array with the paths of all files in the folder: those that are no part of the export are named.
+// The functions block their thread, and stay until the module ends: when it has run out of memory,
+// a call returns undefined.
 package main
 
 import (
@@ -78,6 +80,11 @@ func verifyExport(args []js.Value) (exit int, said string) {
 	}, Progress: progress(args)}
 	if len(args) > 5 && args[4].Type() == js.TypeObject {
 		job.Report, job.File = bytes.NewReader(bytesOf(args, 4)), textOf(args, 5)
+	}
+	if len(args) > 7 && args[7].Type() == js.TypeObject {
+		for i := range args[7].Length() {
+			job.Files = append(job.Files, args[7].Index(i).String())
+		}
 	}
 	var out strings.Builder
 	if err := job.Prove(&keys, &out); err != nil {
