@@ -56,6 +56,3 @@ func (v *Views) Contracts(f ContractFilter, after uint64, limit int, dst []Contr
 	}
 	return rows, 0
 }
-
-// ContractCount is how many contracts there are. Any goroutine.
-func (v *Views) ContractCount() int { return int(v.contracts.count.Load()) }

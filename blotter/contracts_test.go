@@ -25,7 +25,7 @@ func (m *model) contract(ev *matcher.Event) {
 // compareContracts reads the contracts one by one, in a list, in pages and by account.
 func (m *model) compareContracts(t *testing.T, v *Views) {
 	t.Helper()
-	if n := v.ContractCount(); n != len(m.contracts) {
+	if n := int(v.contracts.count.Load()); n != len(m.contracts) {
 		t.Fatalf("%d contracts, want %d", n, len(m.contracts))
 	}
 	last := uint64(0)
@@ -74,7 +74,7 @@ func (m *model) compareContracts(t *testing.T, v *Views) {
 
 func TestListsOfContractsHaveEnds(t *testing.T) {
 	s, v := newSource(t, smallGenesis(), 81), newTestViews(t, smallGenesis())
-	for v.ContractCount() < 3 {
+	for int(v.contracts.count.Load()) < 3 {
 		observe(v, s.step())
 	}
 	all, next := v.Contracts(ContractFilter{}, 0, 3, nil)
@@ -118,7 +118,7 @@ func TestReadersSeeWholeContracts(t *testing.T) {
 		c.EventTimeMillis = int64(id) + 1
 		observe(v, s.apply(c))
 	}, func(rng *rand.Rand) bool {
-		count := uint64(v.ContractCount())
+		count := uint64(v.contracts.count.Load())
 		if count == 0 {
 			return true
 		}

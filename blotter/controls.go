@@ -124,7 +124,7 @@ type securityRow struct {
 	flags       uint64
 	version     int64
 	tickerBytes int64
-	ticker      [matcher.MaxTicker]byte // zero padded
+	ticker      [matcher.TickerBytes]byte // zero padded
 }
 
 // The bits of securityRow.flags.
@@ -217,7 +217,7 @@ func (s *securitySlot) trade(ev *matcher.Event) {
 
 // register adds a security under the next id. A security that is there already stays as it is: a
 // known ticker is registered again with its id. An id that is not the next one is a bug and panics.
-func (t *securities) register(id uint32, ticker *[matcher.MaxTicker]byte) {
+func (t *securities) register(id uint32, ticker *[matcher.TickerBytes]byte) {
 	count := t.count.Load()
 	if int64(id) <= count && id != 0 {
 		return
@@ -226,7 +226,7 @@ func (t *securities) register(id uint32, ticker *[matcher.MaxTicker]byte) {
 		tableFull("security", id, int(count))
 	}
 	row := securityRow{ticker: *ticker}
-	for row.tickerBytes < matcher.MaxTicker && ticker[row.tickerBytes] != 0 {
+	for row.tickerBytes < matcher.TickerBytes && ticker[row.tickerBytes] != 0 {
 		row.tickerBytes++
 	}
 	t.slots[id-1].set(&row)

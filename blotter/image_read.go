@@ -247,7 +247,7 @@ func (v *Views) restoreAccount(r *imageReader) error {
 func (v *Views) restoreSecurity(r *imageReader) error {
 	row := securityRow{flags: r.u64(), version: r.i64(), market: r.i64(), marketTime: r.i64(),
 		traded: r.i64()}
-	copy(row.ticker[:], r.bytes(matcher.MaxTicker))
+	copy(row.ticker[:], r.bytes(matcher.TickerBytes))
 	id := uint32(v.securities.count.Load() + 1)
 	if row.flags > securityFlags || row.market < 0 || row.traded < 0 {
 		return bad("security %d with flags %#x, prices %d and %d", id, row.flags, row.market, row.traded)

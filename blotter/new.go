@@ -30,7 +30,7 @@ func NewViews(g *matcher.Genesis) (*Views, error) {
 		v.accounts.control(a.ID, flags, false, 0)
 	}
 	for i, s := range g.Securities {
-		var ticker [matcher.MaxTicker]byte
+		var ticker [matcher.TickerBytes]byte
 		copy(ticker[:], s.Ticker)
 		id := uint32(i + 1)
 		v.securities.register(id, &ticker)

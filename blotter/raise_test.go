@@ -80,7 +80,7 @@ func TestReadersGoOnWhileTablesMove(t *testing.T) {
 	for range 400 {
 		observe(v, s.step())
 	}
-	accounts, contracts := len(v.Accounts()), v.ContractCount()
+	accounts, contracts := len(v.Accounts()), int(v.contracts.count.Load())
 	var held []Position
 	held = v.AllPositions(held)
 	open, _ := v.Orders(OrderFilter{Statuses: OpenOrders}, 0, 1000, nil)

@@ -266,7 +266,7 @@ func TestReadersSeeWholePositionsAndControls(t *testing.T) {
 		v.securities.at(2).flag(flagHalted, uint64(n&1)*flagHalted, n)
 		v.policy.control(n, n&1 == 1, n*3, n*5)
 		if step == 100 {
-			v.securities.register(4, &[matcher.MaxTicker]byte{'N', 'E', 'W'})
+			v.securities.register(4, &[matcher.TickerBytes]byte{'N', 'E', 'W'})
 		}
 	}, func(*rand.Rand) bool {
 		p, ok := v.Position(7, 2)

@@ -333,6 +333,6 @@ func (v *Views) limits(ev *matcher.Event) {
 }
 
 // tickerOf is the char[32] of a template 7 record, which lies behind the request id.
-func tickerOf(cmd *matcher.Command) *[matcher.MaxTicker]byte {
-	return (*[matcher.MaxTicker]byte)(unsafe.Pointer(&cmd.EventTimeMillis))
+func tickerOf(cmd *matcher.Command) *[matcher.TickerBytes]byte {
+	return (*[matcher.TickerBytes]byte)(unsafe.Pointer(&cmd.EventTimeMillis))
 }

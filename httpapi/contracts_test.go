@@ -312,8 +312,8 @@ func TestBookingTheEngineFindsAgain(t *testing.T) {
 			if tt.status == 200 && string(a.body) != `{"contractId":"SW-1","sequence":1,"booked":true}` {
 				t.Errorf("%s", a.body)
 			}
-			if r.sequence() != 2 || r.views.ContractCount() != 1 {
-				t.Errorf("sequence %d, %d contracts", r.sequence(), r.views.ContractCount())
+			if r.sequence() != 2 || r.contracts() != 1 {
+				t.Errorf("sequence %d, %d contracts", r.sequence(), r.contracts())
 			}
 		})
 	}
@@ -336,7 +336,7 @@ func TestBookingsInFlight(t *testing.T) {
 			t.Errorf("%s", a.body)
 		}
 	}
-	if n := r.views.ContractCount(); n != 1 {
+	if n := r.contracts(); n != 1 {
 		t.Errorf("%d contracts, want 1", n)
 	}
 }

@@ -4,14 +4,16 @@ package httpapi
 
 import (
 	"posttrade/matcher"
+	"posttrade/matcher/desk"
 	"posttrade/matcher/strictjson"
 )
 
-// maxClientID is the longest clientOrderId, in bytes.
-const maxClientID = 64
-
-// maxBatch is the largest order batch. It is desk.MaxBatch: a batch is one ticket.
-const maxBatch = 1024
+const (
+	// maxClientID is the longest clientOrderId, in bytes.
+	maxClientID = desk.MaxClientIDBytes
+	// maxBatch is the largest order batch: a batch is one ticket.
+	maxBatch = desk.MaxBatch
+)
 
 // orderRequest is a decoded createOrder or bookMarketTrade. The byte slices point into the
 // request's body.
@@ -245,7 +247,7 @@ func (d *decoder) clientID() []byte {
 func (d *decoder) security() []byte {
 	d.field = "security"
 	s := d.json.String()
-	if d.json.Err() == nil && !printable(s, matcher.MaxTicker) {
+	if d.json.Err() == nil && !printable(s, matcher.TickerBytes) {
 		d.fail(errText)
 	}
 	return s

@@ -22,11 +22,6 @@ type TokenMint struct {
 	Now          func() time.Time // nil: time.Now
 }
 
-// MaxTokenLife is the longest ttlSeconds of a minted token.
-//
-// A token cannot be called back before its end but by revoking its subject or changing the secret.
-const MaxTokenLife = 24 * time.Hour
-
 // headerMasterSecret carries the master secret.
 const headerMasterSecret = "X-Auth-Master-Secret"
 
@@ -61,7 +56,7 @@ func (d *decoder) tokenRequest() (q tokenRequest) {
 		case "ttlSeconds":
 			d.field = "ttlSeconds"
 			n := d.json.Int()
-			if d.json.Err() == nil && (n < 1 || n > int64(MaxTokenLife/time.Second)) {
+			if d.json.Err() == nil && (n < 1 || n > int64(gate.MaxTokenLife/time.Second)) {
 				d.fail(strictjson.ErrRange)
 			}
 			q.life, life = time.Duration(n)*time.Second, true

@@ -55,8 +55,9 @@
 //
 // The package does not know which part makes sequences durable: the installation passes in desk and
 // Durability. After an answer it keeps nothing of the request but counts. Of what a caller sent it
-// logs only the subject and the life of a minted token, and the range of a report that was cut. No
-// other package imports fasthttp. The admin listener uses net/http, for the standard pprof and
+// logs the subject, rights and life of a minted token, what the note of an operator's act has
+// (subject, address, reason, object, old and new values), the range of a report that was cut, and
+// with LogAccess the line of each request (access.go). No other package imports fasthttp. The admin listener uses net/http, for the standard pprof and
 // Prometheus handlers. So does the forwarder's transport: it tells which connection a request uses,
 // and it streams trailers.
 package httpapi

@@ -45,8 +45,8 @@ type exchange struct {
 	marked bool      // asOf is the moment that is shown, which may be 0
 	digits []byte    // memory of its text
 
-	times  timeText                // of the last order shown
-	ticker [matcher.MaxTicker]byte // of the order that a replace changes
+	times  timeText                  // of the last order shown
+	ticker [matcher.TickerBytes]byte // of the order that a replace changes
 }
 
 // finish gives back what the request held. It is deferred, so it also runs after a panic of the

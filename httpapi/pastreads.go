@@ -98,7 +98,7 @@ func (x *exchange) listPastTrades(ctx context.Context, moment *asof.Moment) prob
 		if name == "security" {
 			security, _ = x.m.Gate.Security(value)
 			named = true
-			return len(value) <= matcher.MaxTicker
+			return len(value) <= matcher.TickerBytes
 		}
 		return page.read(name, value)
 	}); p.status != 0 {

@@ -135,7 +135,7 @@ func (o *orderRequest) quickValue(member quickMember, b []byte, i int) (end int)
 		o.accountID, ok = uint32(n), n <= 1<<32-1
 	case quickSecurity:
 		o.security, end = strictjson.ScanText(b, i)
-		ok = len(o.security) > 0 && len(o.security) <= matcher.MaxTicker
+		ok = len(o.security) > 0 && len(o.security) <= matcher.TickerBytes
 	case quickSide:
 		end, ok = o.quickSide(b, i)
 	case quickQuantity:

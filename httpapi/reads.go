@@ -53,7 +53,7 @@ func (x *exchange) listOrders() problem {
 		case "status":
 			filter.Statuses, ok = statusFilter(string(value))
 		case "security":
-			security, ok = value, len(value) <= matcher.MaxTicker
+			security, ok = value, len(value) <= matcher.TickerBytes
 		default:
 			ok = page.read(name, value) && page.after <= matcher.MaxOrderNumber
 		}

@@ -9,7 +9,6 @@ import (
 	"posttrade/matcher"
 	"posttrade/matcher/note"
 	"posttrade/matcher/strictjson"
-	"posttrade/matcher/timetext"
 	"posttrade/sidecars/recon"
 	"posttrade/sidecars/store"
 )
@@ -24,7 +23,7 @@ var (
 	errExternal  = errors.New("not the id of a booking from outside, ext- and 1 to 60 of A-Z a-z " +
 		"0-9 . _ -")
 	errUnrecorded = errors.New("the act could not be put on record")
-	errMoment     = errors.New("not an RFC 3339 time to the millisecond")
+	errExactTime  = errors.New("not an RFC 3339 time to the millisecond, of 1970-01-01 to 2149-06-06")
 )
 
 // repairedRange is what a repair is about, on record. The rows as they were are in the database,
@@ -294,7 +293,8 @@ func (q *inquiry) takeStatement() problem {
 
 // statementLine reads one booking of a statement.
 //
-// All seven members are required.
+// All seven members are required. A value that no booking can have is refused: the line could never
+// match.
 func (d *decoder) statementLine() (line recon.StatementLine) {
 	var id, account, security, side, quantity, price, at bool
 	d.field = ""
@@ -307,9 +307,14 @@ func (d *decoder) statementLine() (line recon.StatementLine) {
 				d.fail(errExternal)
 			}
 		case "accountId":
-			line.AccountID, account = d.accountID(), true
+			if line.AccountID, account = d.accountID(), true; d.json.Err() == nil && line.AccountID == 0 {
+				d.fail(strictjson.ErrRange)
+			}
 		case "security":
 			line.Security, security = string(d.security()), true
+			if d.json.Err() == nil && !matcher.ValidTicker(line.Security) {
+				d.fail(errTicker)
+			}
 		case "side":
 			line.Side, side = d.side(), true
 		case "quantity":
@@ -317,7 +322,7 @@ func (d *decoder) statementLine() (line recon.StatementLine) {
 		case "price":
 			line.Price, price = d.price("price"), true
 		case "timestamp":
-			line.TimeMillis, at = d.moment("timestamp"), true
+			line.TimeMillis, at = d.exactTime("timestamp"), true
 		default:
 			d.unknown(key)
 		}
@@ -332,21 +337,13 @@ func (d *decoder) statementLine() (line recon.StatementLine) {
 	return line
 }
 
-// moment reads an RFC 3339 time, exactly to the millisecond. A row's time is whole in milliseconds,
-// so another time could never match.
-func (d *decoder) moment(field string) int64 {
+// exactTime reads a time as a booking has it. A row's time is whole in milliseconds, so another time
+// could never match.
+func (d *decoder) exactTime(field string) int64 {
 	d.field = field
-	text := string(d.json.String())
-	millis, ok := instantOf(text)
+	millis, ok := store.ParseExactTime(d.json.String())
 	if d.json.Err() == nil && !ok {
-		d.fail(errMoment)
+		d.fail(errExactTime)
 	}
 	return millis
-}
-
-// instantOf reads an RFC 3339 time that is whole in milliseconds. Times before 1970 are refused,
-// and years above 9999.
-func instantOf(text string) (millis int64, ok bool) {
-	millis, exact, ok := timetext.Parse(text)
-	return millis, ok && exact && 0 <= millis && millis <= timetext.Latest
 }

@@ -324,6 +324,12 @@ func (r *rig) get(path, token string) answer {
 // sequence is the last sequence that the engine has issued.
 func (r *rig) sequence() uint64 { return r.stage.Applied() }
 
+// contracts is how many contracts show, at most 100.
+func (r *rig) contracts() int {
+	rows, _ := r.views.Contracts(blotter.ContractFilter{}, 0, 100, nil)
+	return len(rows)
+}
+
 // price sequences a market price.
 func (r *rig) price(security, price string) {
 	r.t.Helper()

@@ -59,9 +59,9 @@ func (q *inquiry) showTCASummary() problem {
 			account, ok = number(value, 0, 1<<32-1)
 			asked = ok
 		case "from":
-			query.FromMillis, ok = moment(string(value))
+			query.FromMillis, ok = boundOf(string(value))
 		case "to":
-			query.ToMillis, ok = moment(string(value))
+			query.ToMillis, ok = boundOf(string(value))
 		}
 		return ok
 	}); p.status != 0 {
@@ -86,10 +86,10 @@ func (q *inquiry) showTCASummary() problem {
 // problemPeriod is the answer to a period that ends before it begins.
 var problemPeriod = badParameter("from", "it is after to")
 
-// moment reads an RFC 3339 time, or a date as the midnight in UTC at which it begins, and returns
+// boundOf reads an RFC 3339 time, or a date as the midnight in UTC at which it begins, and returns
 // epoch milliseconds. It rounds a time within a millisecond up to the next one, so that a bound
 // never includes what it should exclude. It refuses times up to the epoch: 0 would be no bound.
-func moment(text string) (millis int64, ok bool) {
+func boundOf(text string) (millis int64, ok bool) {
 	millis, exact, ok := timetext.Parse(text)
 	if !ok {
 		day, err := time.Parse(time.DateOnly, text)

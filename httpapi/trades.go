@@ -74,9 +74,9 @@ func (t *tradeQuery) read(name string, value []byte) (ok bool) {
 		date, err := store.ParseDate(string(value))
 		t.tradeDate, ok = &date, err == nil
 	case "from":
-		f.FromMillis, ok = moment(string(value))
+		f.FromMillis, ok = boundOf(string(value))
 	case "to":
-		f.ToMillis, ok = moment(string(value))
+		f.ToMillis, ok = boundOf(string(value))
 	case "limit":
 		t.limit, ok = number(value, 1, maxPage)
 	case "cursor":

@@ -46,7 +46,7 @@ func exportCommand(b []byte, c *matcher.Command, id []byte) []byte {
 	b = strconv.AppendUint(append(b, `{"sequence":`...), c.InputSeq, 10)
 	switch c.TemplateID {
 	case matcher.TemplateSymbolRegister:
-		raw := c.Bytes()[16 : 16+matcher.MaxTicker]
+		raw := c.Bytes()[16 : 16+matcher.TickerBytes]
 		b = strictjson.AppendString(append(b, `,"type":"SYMBOL_REGISTER","ticker":`...),
 			bytes.TrimRight(raw, "\x00"))
 	case matcher.TemplateRiskExtract:

@@ -17,6 +17,7 @@ import (
 	"posttrade/matcher"
 	"posttrade/ring"
 	"posttrade/ring/must"
+	"posttrade/ring/waittest"
 )
 
 // desk stands for the waiting callers: it hands out client ids and checks that answers come in
@@ -96,13 +97,7 @@ func (r *rig) run() { go func() { r.done <- r.rec.Run() }() }
 // until polls a counter that another goroutine raises.
 func until(t testing.TB, what string, ok func() bool) {
 	t.Helper()
-	for range 100_000_000 {
-		if ok() {
-			return
-		}
-		runtime.Gosched()
-	}
-	t.Fatalf("never: %s", what)
+	waittest.Spin(t, what, ok)
 }
 
 func TestRecorderRecordsWhatTheEngineDid(t *testing.T) {

@@ -112,7 +112,7 @@ func (e *Engine) Genesis() *Genesis { return &e.genesis }
 // registerTicker is securities.register for a string that is a valid ticker. It returns 0 when the
 // table is full.
 func (e *Engine) registerTicker(ticker string) uint32 {
-	var b [MaxTicker]byte
+	var b [TickerBytes]byte
 	copy(b[:], ticker)
 	return e.securities.register(&b)
 }
@@ -192,7 +192,7 @@ func (g *Genesis) verify() error {
 	}
 	tickers := make(map[string]bool, len(g.Securities))
 	for _, s := range g.Securities {
-		if !validTicker(s.Ticker) {
+		if !fitsRecord(s.Ticker) {
 			return fmt.Errorf("matcher: genesis security %q: %w: %w", s.Ticker, ErrTicker, ErrGenesis)
 		}
 		if tickers[s.Ticker] {
@@ -201,14 +201,6 @@ func (g *Genesis) verify() error {
 		tickers[s.Ticker] = true
 	}
 	return nil
-}
-
-// validTicker reports whether a symbol registration could carry the ticker.
-func validTicker(ticker string) bool {
-	var b [MaxTicker]byte
-	return len(ticker) <= MaxTicker && copy(b[:], ticker) == len(ticker) &&
-		tickerLen(&b) == len(ticker) &&
-		ticker != ""
 }
 
 // panicUnknown panics for a caller that hands in a record that it has not decoded. It is here and

@@ -122,7 +122,7 @@ func (c *Command) verifySymbol() error {
 	if _, err := c.Symbol(); err != nil {
 		return err
 	}
-	return c.verifyTail(16 + MaxTicker)
+	return c.verifyTail(16 + TickerBytes)
 }
 
 // verifyExtract is the form of a template 8 record: the block ends at byte 32.
@@ -168,7 +168,7 @@ func (c *Command) Symbol() (string, error) {
 
 // tickerLen is the length of a zero-padded ticker, 0 if it is not one: empty, with a space or
 // another character that is not printable ASCII, or with a byte behind the padding.
-func tickerLen(b *[MaxTicker]byte) int {
+func tickerLen(b *[TickerBytes]byte) int {
 	n := 0
 	for n < len(b) && b[n] > ' ' && b[n] <= '~' {
 		n++

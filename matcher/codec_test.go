@@ -71,7 +71,7 @@ func older(c Command) Command {
 
 func TestDecodeRefusesEachFaultWithItsOwnError(t *testing.T) {
 	order, symbol, extract := NewCommand(OrderNew), NewSymbolRegister("AAA"), NewRiskExtract(1, 1)
-	full := NewSymbolRegister(strings.Repeat("X", MaxTicker))
+	full := NewSymbolRegister(strings.Repeat("X", TickerBytes))
 	edit := func(c Command, offset int, value byte) []byte {
 		b := bytes.Clone(c.Bytes()[:])
 		b[offset] = value

@@ -183,9 +183,6 @@ var (
 	_ = [1]struct{}{}[unsafe.Offsetof(Command{}.Flags)-(8+54)]
 )
 
-// MaxTicker is the longest ticker a symbol registration can carry, in bytes.
-const MaxTicker = 32
-
 // NewCommand returns a template 1 record of the given type with its header filled. Everything else
 // is zero; the caller sets what the type carries, and the event time.
 func NewCommand(t CommandType) Command {
@@ -196,7 +193,7 @@ func NewCommand(t CommandType) Command {
 }
 
 // NewSymbolRegister returns a template 7 record. The ticker must be 1 to
-// MaxTicker bytes of printable ASCII; the caller has checked it.
+// TickerBytes bytes of printable ASCII; the caller has checked it.
 func NewSymbolRegister(ticker string) Command {
 	c := Command{
 		BlockLength: blockSymbolRegister, TemplateID: TemplateSymbolRegister,
@@ -208,8 +205,8 @@ func NewSymbolRegister(ticker string) Command {
 
 // symbolBytes is the char[32] of a template 7 record: it lies behind the request id, over the
 // fields from EventTimeMillis on. The pointer is into c.
-func (c *Command) symbolBytes() *[MaxTicker]byte {
-	return (*[MaxTicker]byte)(unsafe.Pointer(&c.EventTimeMillis))
+func (c *Command) symbolBytes() *[TickerBytes]byte {
+	return (*[TickerBytes]byte)(unsafe.Pointer(&c.EventTimeMillis))
 }
 
 // about is what Event.about is in an event, so first copies the four fields in one move.

@@ -17,7 +17,8 @@
 // One goroutine owns an Engine. A reader of its state asks that goroutine, follows the engine's
 // events, or restores a second Engine from a snapshot.
 //
-// What must hold after every command (Engine.check asserts exactly this list):
+// What must hold after every command (Engine.check asserts this list but for invariant 1, which
+// needs the history of fills; the model of package matchertest compares positions):
 //
 //  1. Per security the positions over all accounts sum to the net quantity of market trades and
 //     force fills, which have one side only; crossed trades sum to zero.
@@ -28,6 +29,7 @@
 //  5. Every remembered key is found under its family, and the oldest are forgotten first.
 //  6. The retained terminal orders are exactly the terminal orders in the pool.
 //  7. Contracts ascend by id, up to the last sequence applied.
+//  8. A position has an average price, above 0, exactly when it is not flat.
 //
 // A record's version names the rules that decide it (rules.go), so a journal of an older build
 // replays to the state that it had. An order or trade that version 2 admits takes no account beyond

@@ -16,7 +16,7 @@ func (e *Engine) mustBeSound() {
 	}
 }
 
-// check returns an error that names the first invariant of doc.go that does not hold. It recomputes
+// check returns an error that names an invariant of doc.go that does not hold. It recomputes
 // everything from the orders and the book. Invariant 1 and the cash need the history of fills, so
 // the model compares them (package matchertest).
 //

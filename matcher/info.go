@@ -147,10 +147,10 @@ func (e *Engine) EachSecurity(f func(SecurityInfo) bool) {
 // Security returns the id of a registered ticker, known to trading or not. ok is false also for a
 // text that no ticker can be.
 func (e *Engine) Security(ticker string) (id uint32, ok bool) {
-	if !validTicker(ticker) {
+	if !fitsRecord(ticker) {
 		return 0, false
 	}
-	var b [MaxTicker]byte
+	var b [TickerBytes]byte
 	copy(b[:], ticker)
 	id, _ = e.securities.find(&b)
 	return id, id != 0

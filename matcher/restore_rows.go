@@ -85,7 +85,7 @@ func (s *snapshotReader) symbol() error {
 	}
 	id := uint32(s.buf[0]) | uint32(s.buf[1])<<8 | uint32(s.buf[2])<<16 | uint32(s.buf[3])<<24
 	length := uint32(s.buf[4]) | uint32(s.buf[5])<<8 | uint32(s.buf[6])<<16 | uint32(s.buf[7])<<24
-	if length < 1 || length > MaxTicker {
+	if length < 1 || length > TickerBytes {
 		return invalid("length", int64(length))
 	}
 	if err := s.bytes(int(length)); err != nil {
@@ -94,7 +94,7 @@ func (s *snapshotReader) symbol() error {
 	ticker := string(s.buf[:length])
 	t := &s.engine.securities
 	switch {
-	case !validTicker(ticker):
+	case !fitsRecord(ticker):
 		return fmt.Errorf("symbol %q: %w: %w", ticker, ErrTicker, ErrSnapshotValue)
 	case t.count == len(t.rows):
 		return fmt.Errorf("more than %d symbols: %w", len(t.rows), ErrSnapshotCapacity)

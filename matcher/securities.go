@@ -50,9 +50,9 @@ func (s *security) control(enabled, halted bool) {
 // ever removed or renamed.
 type securities struct {
 	table   table[uint32, security]
-	rows    []security        // the same
-	tickers [][MaxTicker]byte // zero padded
-	slots   []uint32          // open addressing over the tickers: id, 0 is empty
+	rows    []security          // the same
+	tickers [][TickerBytes]byte // zero padded
+	slots   []uint32            // open addressing over the tickers: id, 0 is empty
 	count   int
 }
 
@@ -63,7 +63,7 @@ func newSecurities(a *ring.Arena, capacity int) securities {
 	return securities{
 		table:   tableOf[uint32](rows),
 		rows:    rows,
-		tickers: ring.Carve[[MaxTicker]byte](a, capacity),
+		tickers: ring.Carve[[TickerBytes]byte](a, capacity),
 		slots:   ring.Carve[uint32](a, 1<<bits.Len(uint(2*capacity-1))),
 	}
 }
@@ -83,7 +83,7 @@ func (t *securities) at(id uint32) *security {
 
 // find returns the id of a registered ticker (0 if there is none) and the slot for it. The ticker
 // is zero padded; the caller has checked its form. The slot is valid until the next registration.
-func (t *securities) find(ticker *[MaxTicker]byte) (id uint32, slot uint64) {
+func (t *securities) find(ticker *[TickerBytes]byte) (id uint32, slot uint64) {
 	mask := uint64(len(t.slots) - 1)
 	for at := hashTicker(ticker); ; at++ {
 		at &= mask
@@ -96,7 +96,7 @@ func (t *securities) find(ticker *[MaxTicker]byte) (id uint32, slot uint64) {
 
 // register returns the id of a ticker. A new ticker gets the next free id, 0 when the table is
 // full.
-func (t *securities) register(ticker *[MaxTicker]byte) uint32 {
+func (t *securities) register(ticker *[TickerBytes]byte) uint32 {
 	id, slot := t.find(ticker)
 	if id == 0 && t.count < len(t.rows) {
 		t.tickers[t.count] = *ticker
@@ -109,7 +109,7 @@ func (t *securities) register(ticker *[MaxTicker]byte) uint32 {
 }
 
 // hashTicker is 64-bit FNV-1a over all 32 bytes, the padding too.
-func hashTicker(ticker *[MaxTicker]byte) uint64 {
+func hashTicker(ticker *[TickerBytes]byte) uint64 {
 	h := uint64(14695981039346656037)
 	for _, b := range ticker {
 		h = (h ^ uint64(b)) * 1099511628211

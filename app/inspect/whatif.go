@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/big"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,6 +13,7 @@ import (
 	"posttrade/app/settings"
 	"posttrade/journal/whatif"
 	"posttrade/matcher"
+	"posttrade/matcher/strictjson"
 )
 
 // WhatIf is what the command line asks of what-if.
@@ -183,10 +183,7 @@ func (p *Past) price(ctx context.Context, text string, o *WhatIf) (whatif.Act, e
 	if err != nil {
 		return whatif.Act{}, err
 	}
-	px, err := decimalOf(value)
-	if err == nil && px <= 0 {
-		err = errors.New("the price must be above 0")
-	}
+	px, err := priceOf(value)
 	return whatif.Price(before, ticker, px), err
 }
 
@@ -248,18 +245,16 @@ func limitValue(name, text string) (id matcher.LimitID, value int64, err error) 
 	return id, value, nil
 }
 
-// decimalOf reads a price.
-//
-// The result is in millionths of a currency unit. A rational number is used, because a float
-// cannot hold every price; exponents and fractions are refused.
-func decimalOf(text string) (int64, error) {
-	r, ok := new(big.Rat).SetString(text)
-	if !ok || strings.ContainsAny(text, "eE/") {
+// priceOf reads a price in millionths of a currency unit: a number of JSON without an exponent.
+func priceOf(text string) (int64, error) {
+	px, err := strictjson.ParseDecimal([]byte(text))
+	switch {
+	case errors.Is(err, strictjson.ErrNumber), strings.ContainsAny(text, "eE"):
 		return 0, errors.New("the price must be a number")
-	}
-	r.Mul(r, big.NewRat(matcher.PriceScale, 1))
-	if !r.IsInt() || !r.Num().IsInt64() {
+	case err != nil:
 		return 0, errors.New("the price has more than 6 decimals, or is out of range")
+	case px <= 0:
+		return 0, errors.New("the price must be above 0")
 	}
-	return r.Num().Int64(), nil
+	return px, nil
 }

@@ -234,15 +234,8 @@ var memberTLS = []string{"cluster.tls-cert", "cluster.tls-key", "cluster.tls-ca"
 // loopback reports whether only this machine can reach addr. A host name other than localhost
 // counts as public, because it may resolve to any address.
 //
-// An address without a port is public, too. It decides on the text alone and looks no name up.
+// An address without a port is public, too.
 func loopback(addr string) bool {
-	host, _, err := net.SplitHostPort(addr)
-	if err != nil {
-		return false
-	}
-	if strings.EqualFold(host, "localhost") {
-		return true
-	}
-	ip := net.ParseIP(host)
-	return ip != nil && ip.IsLoopback()
+	_, _, err := net.SplitHostPort(addr)
+	return err == nil && quorum.IsLoopback(addr)
 }

@@ -11,8 +11,8 @@ import (
 	_ "time/tzdata" // settlement.timezone works on a machine without zone files
 
 	"posttrade/journal/quorum"
+	"posttrade/matcher"
 	"posttrade/matcher/strictjson"
-	"posttrade/sidecars/control"
 )
 
 // errNotAllowed is the error of every parse function. set replaces it by a message with the kind's
@@ -161,7 +161,7 @@ func ParseAccountIDs(s string) (any, error) {
 func ParseTickers(s string) (any, error) {
 	var list []string
 	for _, field := range fields(s) {
-		if !control.ValidTicker(field) || slices.Contains(list, field) {
+		if !matcher.ValidTicker(field) || slices.Contains(list, field) {
 			return nil, errNotAllowed
 		}
 		list = append(list, field)

@@ -11,7 +11,6 @@ import (
 
 	"posttrade/matcher"
 	"posttrade/ring/must"
-	"posttrade/sidecars/control"
 )
 
 func TestBuiltInSeeds(t *testing.T) {
@@ -140,7 +139,7 @@ func FuzzSeedSecurities(f *testing.F) {
 			t.Errorf("the error has two lines: %q", err)
 		}
 		for _, row := range rows {
-			if !control.ValidTicker(row.Ticker) || row.CompanyName == "" {
+			if !matcher.ValidTicker(row.Ticker) || row.CompanyName == "" {
 				t.Errorf("%+v was read", row)
 			}
 		}

@@ -15,7 +15,8 @@
 //   - health, recon, export, tca, source status, watch and backup ask the server that runs on
 //     data.dir. They find it by data.dir/ports.json, and those that need a token make one with the
 //     installation's secret. cluster asks the members over their own port. stop and top make no
-//     request: they use the journal's lock and the file of the figures.
+//     request: stop uses the lock of data.dir (of an older build's server the journal's), top the
+//     file of the figures.
 //   - journal, inspect, why, what-if and evidence read data.dir themselves, also beside a running
 //     server, and need none.
 //   - journal accept, journal archive and snapshot change a journal, so they refuse while a server

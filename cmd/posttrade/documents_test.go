@@ -9,9 +9,11 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
+	"unicode"
 	"unicode/utf8"
 
 	"posttrade/ring/must"
@@ -313,21 +315,50 @@ func eachLine(t *testing.T, name string, f func(n int, line string, code bool)) 
 	}
 }
 
-// TestDocumentsLinkToWhatIsThere: each relative link of a page leads to a file.
+// TestDocumentsLinkToWhatIsThere: each relative link of a page leads to a file, and its anchor to a
+// heading there.
 func TestDocumentsLinkToWhatIsThere(t *testing.T) {
-	link := regexp.MustCompile(`\]\(([^)#:]+)(#[^)]*)?\)`)
+	link := regexp.MustCompile(`\]\(([^)#:]*)(?:#([^)]*))?\)`)
 	for _, name := range documents(t) {
 		eachLine(t, name, func(n int, line string, code bool) {
 			for _, m := range link.FindAllStringSubmatch(line, -1) {
 				if code {
 					continue
 				}
-				if _, err := os.Stat(filepath.Join(filepath.Dir(name), m[1])); err != nil {
+				page := name // of a link within the page
+				if m[1] != "" {
+					page = filepath.Join(filepath.Dir(name), m[1])
+				}
+				if _, err := os.Stat(page); err != nil {
 					t.Errorf("%s:%d: %v", name, n, err)
+				} else if m[2] != "" && !slices.Contains(anchors(t, page), m[2]) {
+					t.Errorf("%s:%d: %s has no heading for #%s", name, n, page, m[2])
 				}
 			}
 		})
 	}
+}
+
+// anchors are those of a page's headings, as the pages' readers make them: in lower case, a hyphen
+// for a blank, and no other character but letters, digits, hyphens and underscores.
+func anchors(t *testing.T, page string) (all []string) {
+	t.Helper()
+	eachLine(t, page, func(_ int, line string, code bool) {
+		heading := strings.TrimLeft(line, "#")
+		if code || heading == line || !strings.HasPrefix(heading, " ") {
+			return
+		}
+		all = append(all, strings.Map(func(r rune) rune {
+			switch {
+			case r == ' ':
+				return '-'
+			case r == '-' || r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r):
+				return unicode.ToLower(r)
+			}
+			return -1
+		}, strings.TrimSpace(heading)))
+	})
+	return all
 }
 
 // TestPartSeesADifference: a document with another number is detected.

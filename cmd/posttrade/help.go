@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 
@@ -117,11 +118,29 @@ func runCompletion(args []string, stdout, stderr io.Writer) int {
 	return settings.Exit(stderr, err)
 }
 
-// words are what may follow some commands, for completion. The commands themselves do not read it.
-var words = map[string]string{
-	"journal": "verify stats export accept archive", "recon": "status breaks repair",
-	"export": "trades blotter positions", "source": "status bump-epoch",
-	"cluster": "status add remove", "risk-extract": "rebuild", "completion": "bash zsh fish",
+// wordsOf are what may follow a command, for completion; none where no fixed words may. They come
+// from what the command reads, or from the forms that its help shows.
+func wordsOf(command string) []string {
+	switch command {
+	case "help":
+		return commandNames()
+	case "journal":
+		return journalCommands
+	case "perf":
+		return slices.Sorted(maps.Keys(perfCommands()))
+	case "source":
+		return []string{"status", "bump-epoch"}
+	case "cluster":
+		return []string{"status", "add", "remove"}
+	case "risk-extract":
+		return []string{"rebuild"}
+	}
+	for _, usage := range []string{evidenceUsage, reconUsage, exportUsage, completionUsage} {
+		if form := strings.Fields(usage); form[0] == command {
+			return strings.Split(form[1], "|")
+		}
+	}
+	return nil
 }
 
 // commandNames are the names of all commands, and help, which dispatch knows without a command.
@@ -146,12 +165,8 @@ func settingFlags() (flags []string) {
 func wordCases(form string) string {
 	var b strings.Builder
 	for _, name := range commandNames() {
-		list := words[name]
-		if name == "help" {
-			list = strings.Join(commandNames(), " ")
-		}
-		if list != "" {
-			fmt.Fprintf(&b, form, name, list)
+		if list := wordsOf(name); len(list) > 0 {
+			fmt.Fprintf(&b, form, name, strings.Join(list, " "))
 		}
 	}
 	return b.String()

@@ -76,6 +76,9 @@ echo "${COMPREPLY[@]}"`, "bash", line, words, at)
 	for _, tt := range [][4]string{
 		{"posttrade jo", "posttrade jo", "1", "journal"},
 		{"posttrade journal ex", "posttrade journal ex", "2", "export"},
+		{"posttrade evidence ", "posttrade evidence ", "2", "key proof verify export page"},
+		{"posttrade perf ", "posttrade perf ", "2", "gate report sample verdicts"},
+		{"posttrade recon ", "posttrade recon ", "2", "status breaks repair"},
 		{"posttrade serve --journal.dur", "posttrade serve --journal.dur", "2", "--journal.durability="},
 	} {
 		if got := complete(tt[0], tt[1], tt[2]); got != tt[3] {

@@ -11,15 +11,21 @@ import (
 	"posttrade/perf"
 )
 
-// runPerf is `posttrade perf`, with its subcommands. Without one of their names it measures the
-// table.
-func runPerf(args []string, stdout, stderr io.Writer) int {
-	commands := map[string]func([]string, io.Writer) error{
+// perfCommands are the subcommands of perf by their names.
+func perfCommands() map[string]func([]string, io.Writer) error {
+	return map[string]func([]string, io.Writer) error{
 		"gate": runPerfGate, "sample": runPerfSample, "report": runPerfReport,
 		"verdicts": runPerfVerdicts,
 	}
-	if len(args) > 0 && commands[args[0]] != nil {
-		return settings.Exit(stderr, commands[args[0]](args[1:], stdout))
+}
+
+// runPerf is `posttrade perf`, with its subcommands. Without one of their names it measures the
+// table.
+func runPerf(args []string, stdout, stderr io.Writer) int {
+	if len(args) > 0 {
+		if run := perfCommands()[args[0]]; run != nil {
+			return settings.Exit(stderr, run(args[1:], stdout))
+		}
 	}
 	return settings.Exit(stderr, runPerfRows(args, stdout, stderr))
 }

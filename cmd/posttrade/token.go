@@ -13,10 +13,6 @@ import (
 	"posttrade/matcher/gate"
 )
 
-// maxTokenTTL is the longest life of a token, as for POST /auth/dev-token. A longer one would stay
-// valid long after the right behind it has changed.
-const maxTokenTTL = 24 * time.Hour
-
 // maxMetricsTTL is the longest life of a token for metrics, which a scraper's configuration holds.
 const maxMetricsTTL = 400 * 24 * time.Hour
 
@@ -80,7 +76,7 @@ func readClaims(subject, accounts string, admin, metrics bool) (gate.Claims, err
 // be answered with 401 later.
 func mintToken(cfg *settings.Config, claims gate.Claims, ttl time.Duration,
 	now time.Time) (string, error) {
-	longest := maxTokenTTL
+	longest := gate.MaxTokenLife
 	if claims.Metrics {
 		longest = maxMetricsTTL
 	}

@@ -343,10 +343,12 @@ func TestAServiceThatDoesNotAnswer(t *testing.T) {
 	for _, want := range []struct {
 		status int
 		code   string
-	}{{502, `"code":"OUTCOME_UNKNOWN"`}, {503, `"code":"STOPPING"`}} {
+		unsent bool
+	}{{502, `"code":"OUTCOME_UNKNOWN"`, false}, {503, `"code":"STOPPING"`, true}} {
 		a, text := r.ask("POST", "/api/order-matcher/orders", "{}", headers...)
-		if a.StatusCode != want.status || !strings.Contains(text, want.code) {
-			t.Errorf("%d %s, want %d %s", a.StatusCode, text, want.status, want.code)
+		if a.StatusCode != want.status || !strings.Contains(text, want.code) ||
+			strings.Contains(text, `"sequenced":false`) != want.unsent {
+			t.Errorf("%d %s, want %+v", a.StatusCode, text, want)
 		}
 		r.end()
 	}

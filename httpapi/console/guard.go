@@ -176,16 +176,21 @@ func (w deadlineWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 // refuse answers with a problem document, as the services do.
 //
-// No cache keeps it. detail is the console's own text: it holds nothing of the request.
+// No cache keeps it. detail is the console's own text: it holds nothing of the request. A 503 says
+// that the request was not sent on: nothing of it was sequenced.
 func refuse(w http.ResponseWriter, status int, code, detail string) {
 	h := w.Header()
 	h.Set("Content-Type", "application/problem+json")
 	h.Set("Cache-Control", "no-store")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(map[string]any{ // the peer may be gone
+	problem := map[string]any{
 		"type":  "urn:posttrade:problem:" + strings.ReplaceAll(strings.ToLower(code), "_", "-"),
 		"title": http.StatusText(status), "status": status, "code": code, "detail": detail,
-	})
+	}
+	if status == http.StatusServiceUnavailable {
+		problem["sequenced"] = false
+	}
+	_ = json.NewEncoder(w).Encode(problem) // the peer may be gone
 }
 
 // allow refuses every other method. The refusal is then written, and false returned.

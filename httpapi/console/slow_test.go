@@ -6,6 +6,8 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -86,4 +88,18 @@ func TestABrowserThatReadsNothingLosesItsPlace(t *testing.T) {
 			t.Errorf("%d bytes of a file, want %d", size, len(c.files["assets/verify/verify.wasm"].text))
 		}
 	})
+}
+
+// TestAFullConsoleSendsNothingOn: a request too many says that it may be sent again.
+func TestAFullConsoleSendsNothingOn(t *testing.T) {
+	c := must.Get(New(Options{Verifier: must.Get(gate.NewVerifier(secret, "", 0, time.Now))(t)}))(t)
+	for range cap(c.inflight) {
+		c.inflight <- struct{}{}
+	}
+	answer := httptest.NewRecorder()
+	c.ServeHTTP(answer, httptest.NewRequest("POST", "/api/order-matcher/orders", nil))
+	if text := answer.Body.String(); answer.Code != 503 || !strings.Contains(text, `"BUSY"`) ||
+		!strings.Contains(text, `"sequenced":false`) {
+		t.Errorf("%d %s", answer.Code, text)
+	}
 }

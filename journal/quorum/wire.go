@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -137,14 +138,15 @@ func wireAllows(config *tls.Config, address string) error {
 }
 
 // IsLoopback reports whether address, a host with or without a port, can only be
-// reached from this machine: a loopback IP address or the name localhost.
+// reached from this machine: a loopback IP address or the name localhost, in any case. It decides on
+// the text alone and looks no name up.
 func IsLoopback(address string) bool {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
 		host = address
 	}
 	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
+	return strings.EqualFold(host, "localhost") || ip != nil && ip.IsLoopback()
 }
 
 // acceptLoop takes connections and hands each to a goroutine of its own, until Close. A failed

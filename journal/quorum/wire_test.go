@@ -186,6 +186,7 @@ func TestPlainTalkStaysOnTheMachine(t *testing.T) {
 	must.ErrorContains(t, err, "192.0.2.7:7000")
 	for address, want := range map[string]bool{
 		"127.0.0.1:1": true, "127.8.9.1:1": true, "[::1]:1": true, "localhost:1": true, "localhost": true,
+		"Localhost:1": true, "LOCALHOST": true,
 		"::1":       true,
 		"127.0.0.1": true, "": false, ":1": false, "0.0.0.0:1": false, "[::]:1": false,
 		"10.0.0.1:1":          false,

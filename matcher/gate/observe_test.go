@@ -4,12 +4,13 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
-	"runtime"
 	"slices"
 	"testing"
+	"time"
 
 	"posttrade/matcher"
 	"posttrade/ring/must"
+	"posttrade/ring/waittest"
 )
 
 // event states a command as the engine does.
@@ -317,16 +318,11 @@ func TestPricesDoNotWaitForTheImage(t *testing.T) {
 		g.Observe(&fill)
 		close(done)
 	}()
-	waits := true
-	for range 20_000_000 {
-		select {
-		case <-done:
-			waits = false
-		default:
-			runtime.Gosched()
-			continue
-		}
-		break
+	waits := false
+	select {
+	case <-done:
+	case <-time.After(waittest.Patience):
+		waits = true
 	}
 	g.writers.mu.Unlock()
 	<-done

@@ -82,7 +82,7 @@ func (g *Gate) register(id uint32, ticker string) error {
 	if id == 0 || uint64(id) >= uint64(len(t.securities)) {
 		return fail(ErrSecurity)
 	}
-	if len(ticker) == 0 || len(ticker) > matcher.MaxTicker {
+	if len(ticker) == 0 || len(ticker) > matcher.TickerBytes {
 		return fail(ErrTicker)
 	}
 	known, found := t.find([]byte(ticker))

@@ -46,6 +46,10 @@ const (
 	MinSecretBytes = 32
 	MaxLeeway      = 30 * time.Second
 
+	// MaxTokenLife is the longest life of a token that is minted for a caller: it ends earlier only
+	// when its subject is revoked or the secret changes.
+	MaxTokenLife = 24 * time.Hour
+
 	// How many verified tokens are remembered, a power of two. Two tokens that share a place replace
 	// each other, which costs a verification and nothing else.
 	rememberedTokens = 1024

@@ -43,7 +43,7 @@ func TestTickersAreOnlyAdded(t *testing.T) {
 			t.Errorf("%q: got %d, %v, want %d", name, got, ok, id)
 		}
 	}
-	long := string(make([]byte, matcher.MaxTicker+1))
+	long := string(make([]byte, matcher.TickerBytes+1))
 	for _, tt := range []struct {
 		id     uint32
 		ticker string

@@ -20,6 +20,7 @@ import (
 	"posttrade/matcher/session/wire"
 	"posttrade/ring"
 	"posttrade/ring/must"
+	"posttrade/ring/waittest"
 )
 
 const testTime = 1_772_445_600_000
@@ -273,13 +274,7 @@ func (r *rig) dial(token string, o client.Options) *client.Client {
 // until waits for a condition that other goroutines make true.
 func until(t testing.TB, what string, ok func() bool) {
 	t.Helper()
-	for range 20_000_000 {
-		if ok() {
-			return
-		}
-		runtime.Gosched()
-	}
-	t.Fatalf("never: %s", what)
+	waittest.Spin(t, what, ok)
 }
 
 // next is the next record; the test fails without one.

@@ -161,7 +161,7 @@ func (s *Step) setColumn(column int, text string) (err error) {
 		n, err = strconv.ParseUint(text, 10, 32)
 		s.AccountID, ok = uint32(n), err == nil && n > 0
 	case colSecurity:
-		s.Security, ok = text, validTicker(text)
+		s.Security, ok = text, matcher.ValidTicker(text)
 	case colSide:
 		i := slices.Index(sideNames[:], text)
 		s.Side, ok = matcher.Side(max(i, 0)), i >= 0
@@ -189,11 +189,4 @@ func (s *Step) setColumn(column int, text string) (err error) {
 func validClientID(s string) bool {
 	return len(s) >= 1 && len(s) <= 64 &&
 		!strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r > '~' })
-}
-
-// validTicker reports 1 to 16 characters of A to Z, 0 to 9, point and hyphen.
-func validTicker(s string) bool {
-	return len(s) >= 1 && len(s) <= 16 && !strings.ContainsFunc(s, func(r rune) bool {
-		return (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '.' && r != '-'
-	})
 }

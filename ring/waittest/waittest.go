@@ -1,6 +1,7 @@
 package waittest
 
 import (
+	"runtime"
 	"testing"
 	"time"
 )
@@ -23,6 +24,16 @@ func Until(t testing.TB, what string, holds func() (ok bool, seen any)) {
 		case <-tick.C:
 		case <-late:
 			t.Fatalf("%s: not after %s, but %+v", what, Patience, seen)
+		}
+	}
+}
+
+// Spin is Until for what holds within microseconds: it looks again at its next turn on a core.
+func Spin(t testing.TB, what string, holds func() bool) {
+	t.Helper()
+	for late := time.Now().Add(Patience); !holds(); runtime.Gosched() {
+		if time.Now().After(late) {
+			t.Fatalf("%s: not after %s", what, Patience)
 		}
 	}
 }

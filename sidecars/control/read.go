@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"posttrade/matcher"
 	"posttrade/matcher/strictjson"
 )
 
@@ -71,7 +72,7 @@ func readRecord(r *strictjson.Reader, s Source) (rec Record) {
 			rec.ID = uint32(number(r, 1, 1<<32-1))
 		case s == Security && string(key) == "ticker":
 			met |= 8
-			if rec.Ticker = string(r.String()); !ValidTicker(rec.Ticker) {
+			if rec.Ticker = string(r.String()); !matcher.ValidTicker(rec.Ticker) {
 				r.Fail(fmt.Errorf("a ticker is not [A-Z0-9.-]{1,16}: %w", ErrMalformed))
 			}
 		case s == Security && string(key) == "halted":

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"posttrade/matcher"
 	"posttrade/matcher/strictjson"
 )
 
@@ -61,8 +62,6 @@ const (
 	MaxEpoch   = 1<<53 - 1
 	MaxVersion = 1<<53 - 1
 	MaxName    = 256 // bytes of a display or company name
-	// The characters of a ticker are those of ValidTicker, one byte each.
-	MaxTicker = 16
 )
 
 // Errors of reading; test by errors.Is.
@@ -173,19 +172,6 @@ func appendFlagVersion(b []byte, member string, version uint64) []byte {
 
 // NewTicker reports whether a new security may have the ticker: a valid one that a path can name,
 // which dots alone are not.
-func NewTicker(text string) bool { return ValidTicker(text) && strings.Trim(text, ".") != "" }
-
-// ValidTicker reports whether text is [A-Z0-9.-]{1,16}.
-func ValidTicker(text string) bool {
-	if len(text) == 0 || len(text) > MaxTicker {
-		return false
-	}
-	for i := range len(text) {
-		switch ch := text[i]; {
-		case ch >= 'A' && ch <= 'Z', ch >= '0' && ch <= '9', ch == '.', ch == '-':
-		default:
-			return false
-		}
-	}
-	return true
+func NewTicker(text string) bool {
+	return matcher.ValidTicker(text) && strings.Trim(text, ".") != ""
 }

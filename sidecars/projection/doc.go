@@ -29,8 +29,9 @@
 // "projection.mark" is a digest of the fill at the cursor. By it a start recognises that journal
 // and database belong together. A journal that lost its end in a power cut (mode os), or a new
 // journal over an old database, must not be continued silently: its new fills would count as fills
-// that are in the table already. The operator repairs this: delete the rows beyond the journal's
-// head and the cursors; the projection then books everything again and leaves the existing rows.
+// that are in the table already. A start refuses this as OLDER_JOURNAL or OTHER_HISTORY; the
+// operator puts the right journal back, or accepts the older one (docs/operations.md).
+//
 // The digest carries the low bits of its sequence. So a cursor that was set by hand is recognised
 // as unmarked and trusted, and the input sequence is then taken from the journal.
 //

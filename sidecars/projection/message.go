@@ -14,9 +14,6 @@ import (
 // limit.
 const MaxMessageBytes = 64 << 10
 
-// maxTickerBytes is the longest security.
-const maxTickerBytes = 16
-
 // The reasons of a malformed message that strictjson has no error for.
 //
 // They contain nothing of the message; ErrMalformed wraps them.
@@ -151,7 +148,7 @@ func (m *message) member(f field) {
 		t.AccountID = uint32(m.whole(math.MaxUint32))
 	case fieldSecurity:
 		t.Security = string(m.r.String())
-		ok = ticker(t.Security)
+		ok = matcher.ValidTicker(t.Security)
 	case fieldSide:
 		t.Side, ok = sideOf(m.r.String())
 	case fieldQuantity:
@@ -160,7 +157,7 @@ func (m *message) member(f field) {
 		t.Price = m.r.Decimal()
 		ok = t.Price > 0
 	case fieldTimestamp:
-		t.ExecutedAt, ok = parseTime(m.r.String())
+		t.ExecutedAt, ok = store.ParseExactTime(m.r.String())
 	case fieldOrder:
 		if m.r.Null() { // Trade JSON has null for a market trade
 			return
@@ -174,7 +171,7 @@ func (m *message) member(f field) {
 		_, err := store.ParseDate(string(m.r.String()))
 		ok = err == nil
 	case fieldUpdated:
-		_, ok = parseTime(m.r.String())
+		_, ok = store.ParseExactTime(m.r.String())
 	}
 	if !ok {
 		m.r.Fail(errValue) // keeps an error that the reader found first
@@ -190,16 +187,6 @@ func (m *message) whole(most int64) int64 {
 		m.r.Fail(strictjson.ErrRange)
 	}
 	return v
-}
-
-// ticker reports whether s is a security's name, [A-Z0-9.-]{1,16}.
-func ticker(s string) bool {
-	for i := range len(s) {
-		if c := s[i]; (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '.' && c != '-' {
-			return false
-		}
-	}
-	return len(s) >= 1 && len(s) <= maxTickerBytes
 }
 
 // orderID reports whether s is the id of an order that an engine can number.

@@ -26,7 +26,7 @@ const (
 
 // maxRecords bounds what one event renders to: two records of at most 325 bytes
 // beside the ticker, of which each character may take two.
-const maxRecords = 2 * (325 + 2*matcher.MaxTicker)
+const maxRecords = 2 * (325 + 2*matcher.TickerBytes)
 
 // null is how a member that does not apply is written. It is never changed.
 var null = []byte("null")

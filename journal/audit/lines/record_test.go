@@ -30,7 +30,7 @@ func widest(kind matcher.EventKind) *matcher.Event {
 }
 
 func TestNoEventRendersToMoreThanIsReserved(t *testing.T) {
-	longest := strictjson.AppendString(nil, strings.Repeat(`"`, matcher.MaxTicker))
+	longest := strictjson.AppendString(nil, strings.Repeat(`"`, matcher.TickerBytes))
 	r := renderer{securities: tickers{longest}}
 	for kind := matcher.EventAccepted; kind <= matcher.EventContract; kind++ {
 		b, n := r.render(nil, widest(kind))

@@ -150,13 +150,6 @@ func (p *proxy) closePair(c *pair) {
 	p.turned.Broadcast()
 }
 
-// count is the number of pairs that are not broken.
-func (p *proxy) count() int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return len(p.pairs)
-}
-
 // close ends everything and waits for the goroutines.
 func (p *proxy) close() {
 	p.listener.Close()

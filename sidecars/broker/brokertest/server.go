@@ -131,9 +131,6 @@ func (s *Server) Resume() { s.proxy.hold(false, false) }
 // Cut breaks every open connection; held data is lost. New connections are accepted.
 func (s *Server) Cut() { s.proxy.cut() }
 
-// Connections counts the clients connected through URL.
-func (s *Server) Connections() int { return s.proxy.count() }
-
 // AwaitLastSequence returns when the server has stored the stream up to sequence, whether or not
 // the clients know of it; any goroutine.
 //

@@ -1,4 +1,4 @@
-package projection
+package store
 
 import "posttrade/matcher/timetext"
 
@@ -6,9 +6,9 @@ import "posttrade/matcher/timetext"
 // first date is 1970-01-01.
 const endMillis = 65536 * 24 * 60 * 60 * 1000
 
-// parseTime reads an RFC 3339 time, exactly to the millisecond: digits after the third decimal must
-// be zeros. A time outside of the product's dates is refused.
-func parseTime(s []byte) (millis int64, ok bool) {
+// ParseExactTime reads the time of a booking, RFC 3339, exactly to the millisecond: digits after
+// the third decimal must be zeros. A time outside of the product's dates is refused.
+func ParseExactTime[T ~string | ~[]byte](s T) (millis int64, ok bool) {
 	millis, exact, ok := timetext.Parse(s)
 	return millis, ok && exact && 0 <= millis && millis < endMillis
 }
