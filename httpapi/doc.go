@@ -57,7 +57,7 @@
 // Durability. After an answer it keeps nothing of the request but counts. Of what a caller sent it
 // logs the subject, rights and life of a minted token, what the note of an operator's act has
 // (subject, address, reason, object, old and new values), the range of a report that was cut, and
-// with LogAccess the line of each request (access.go). No other package imports fasthttp. The admin listener uses net/http, for the standard pprof and
-// Prometheus handlers. So does the forwarder's transport: it tells which connection a request uses,
-// and it streams trailers.
+// with LogAccess the line of each request (access.go). No other package imports fasthttp. The admin
+// listener uses net/http, for the standard pprof and Prometheus handlers. So does the forwarder's
+// transport: it tells which connection a request uses, and it streams trailers.
 package httpapi

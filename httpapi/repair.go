@@ -337,8 +337,8 @@ func (d *decoder) statementLine() (line recon.StatementLine) {
 	return line
 }
 
-// exactTime reads a time as a booking has it. A row's time is whole in milliseconds, so another time
-// could never match.
+// exactTime reads a time as a booking has it. A row's time is whole in milliseconds, so another
+// time could never match.
 func (d *decoder) exactTime(field string) int64 {
 	d.field = field
 	millis, ok := store.ParseExactTime(d.json.String())

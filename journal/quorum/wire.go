@@ -137,9 +137,9 @@ func wireAllows(config *tls.Config, address string) error {
 	return nil
 }
 
-// IsLoopback reports whether address, a host with or without a port, can only be
-// reached from this machine: a loopback IP address or the name localhost, in any case. It decides on
-// the text alone and looks no name up.
+// IsLoopback reports whether address, a host with or without a port, can only be reached from this
+// machine: a loopback IP address or the name localhost, in any case. It decides on the text alone
+// and looks no name up.
 func IsLoopback(address string) bool {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
