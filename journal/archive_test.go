@@ -129,6 +129,10 @@ func expectArchived(t *testing.T, fs vfs.FS, f *flow, before Report, to Point) {
 		}
 	}
 	stream, inputSeq, _ := streamOf(t, j)
+	about := must.Get(j.TransferSize())(t)
+	if n := uint64(len(stream)); about > n || about+1024 < n { // without genesis and manifest
+		t.Errorf("a transfer has %d bytes, TransferSize says %d", n, about)
+	}
 	copied := vfs.NewMem()
 	_, err = Receive("j", bytes.NewReader(stream), strict(t, copied))
 	must.OK(t, err)
@@ -162,6 +166,9 @@ func expectArchived(t *testing.T, fs vfs.FS, f *flow, before Report, to Point) {
 	}
 	if _, err := j.Transfer(); !errors.Is(err, ErrArchived) {
 		t.Errorf("a transfer: %v", err)
+	}
+	if _, err := j.TransferSize(); !errors.Is(err, ErrArchived) {
+		t.Errorf("the size of a transfer: %v", err)
 	}
 	must.OK(t, second(io.ReadAll(must.Get(j.TransferAfter(to))(t))))
 }

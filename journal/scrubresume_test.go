@@ -39,8 +39,8 @@ func begins(s ScrubState) (from []uint64) {
 	return from
 }
 
-// TestDamageAcrossAPassThatIsCutShort: a pass finds damage, the next one is cut short and goes on in
-// another process. At its end the damage that is still there is known once, and that which is
+// TestDamageAcrossAPassThatIsCutShort: a pass finds damage, the next one is cut short and goes on
+// in another process. At its end the damage that is still there is known once, and that which is
 // mended is not known any more. So it is for any place of the cut.
 func TestDamageAcrossAPassThatIsCutShort(t *testing.T) {
 	im, head := scrubbed(t)
