@@ -71,6 +71,40 @@ func TestEveryRoomIsExplainedByItsOwnRaise(t *testing.T) {
 	}
 }
 
+// TestARaiseThatLeavesARoomIsNotItsCause: every raise says all rooms. A refusal names the one that
+// has changed its room, and the genesis record when none has.
+func TestARaiseThatLeavesARoomIsNotItsCause(t *testing.T) {
+	b := newBook(t)
+	room := testGenesis().Limits.Capacities()
+	full := func() uint64 {
+		for {
+			ev := b.do((&matcher.ContractTerms{AccountID: 1, Notional: 1, FixedRate: 40_000,
+				Effective: 20_000, Maturity: 21_000}).Command())
+			if ev.Reason == matcher.Capacity {
+				return ev.InputSeq
+			}
+		}
+	}
+	raise := func(of *int) uint64 {
+		*of++
+		return b.do(matcher.NewCapacityControl(room)).InputSeq
+	}
+	var causes, refusals []uint64
+	raise(&room.Securities)
+	causes, refusals = append(causes, 0), append(refusals, full())
+	causes = append(causes, raise(&room.Contracts))
+	raise(&room.Securities)
+	raise(&room.Accounts)
+	refusals = append(refusals, full())
+	x := b.explainer()
+	for i, at := range refusals {
+		why := must.Get(x.Command(t.Context(), at))(t)
+		if len(why.Because) != 1 || *why.Because[0].InputSeq != causes[i] {
+			t.Errorf("because of %+v, want %d: %s", why.Because, causes[i], why.Text)
+		}
+	}
+}
+
 // TestAnExplanationNeedsOneShadow: an order that the head no longer has is explained while another
 // reader keeps the only other shadow.
 func TestAnExplanationNeedsOneShadow(t *testing.T) {
