@@ -163,3 +163,31 @@ func TestSequence0ReadsNoHistory(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestALimitThatEndsAMarketOrderIsNamed: a market purchase without a collar executes up to the
+// price at which a limit is reached. What cancels the rest of it is that limit's setting.
+func TestALimitThatEndsAMarketOrderIsNamed(t *testing.T) {
+	for reason, limit := range map[matcher.RiskReason]func(*matcher.Limits) *int64{
+		matcher.OrderNotional: func(l *matcher.Limits) *int64 { return &l.MaxOrderNotional },
+		matcher.CreditLimit:   func(l *matcher.Limits) *int64 { return &l.CreditLimit },
+		matcher.ConcentrationLimit: func(l *matcher.Limits) *int64 {
+			return &l.MaxConcentrationNotional
+		},
+	} {
+		g := testGenesis()
+		g.Limits.PriceCollarBps = 0
+		*limit(&g.Limits) = 3_000 * unit
+		b := &book{asoftest.New(t, t.TempDir(), g), t, 1_772_445_600_000}
+		b.do(order(1, 1, matcher.Sell, 11, 100))
+		b.do(order(2, 1, matcher.Buy, 1, 100)) // a last price
+		b.do(order(1, 1, matcher.Sell, 10, 101))
+		at := b.do(order(3, 1, matcher.Buy, 30, 0)).InputSeq
+		why := must.Get(b.explainer().Command(t.Context(), at))(t)
+		setting := matcher.LimitSettings[limitOf(reason)]
+		if why.Decision != "CANCELED" || *why.Reason != reason.String() || *why.Rule != setting ||
+			!strings.HasSuffix(why.Text, "10 of it executed in 1 fill; it was cancelled: the rest of the "+
+				"book is beyond what "+setting+" allows.") {
+			t.Errorf("%s: %s %s %s: %s", reason, why.Decision, *why.Reason, *why.Rule, why.Text)
+		}
+	}
+}
