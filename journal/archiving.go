@@ -7,9 +7,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
+
+	"posttrade/matcher"
 )
 
 // Archived says what Archive has moved: the commits behind From, up to and including To.
@@ -69,10 +72,10 @@ func Archive(ctx context.Context, dir, into string, before time.Time, o Options,
 		Root: s.Root}, nil
 }
 
-// old finds the last commit that may be moved out: before the time, in milliseconds, up to a
-// snapshot whose files hold, and not among the blocks that an opening reads. ErrNothingOld when
-// there is none behind what was moved before. It reads and verifies the commands of all that it may
-// move.
+// old finds the last commit that may be moved out: up to its end every command is from before the
+// time, in milliseconds, it is up to a snapshot whose files hold, and not among the blocks that an
+// opening reads. ErrNothingOld when there is none behind what was moved before. It reads and
+// verifies the commands of all that it may move: a late price may stand behind younger commands.
 func (j *Journal) old(ctx context.Context, before int64) (at point, err error) {
 	limit, err := j.newestWhole()
 	if err != nil {
@@ -91,7 +94,9 @@ func (j *Journal) old(ctx context.Context, before int64) (at point, err error) {
 		return at, err
 	}
 	err = w.walk(0, func(d *decoded) error {
-		if d.last() > limit || d.lastTime >= before {
+		if d.last() > limit || slices.ContainsFunc(d.commands, func(c matcher.Command) bool {
+			return c.TemplateID == matcher.TemplateCommand && c.EventTimeMillis >= before
+		}) {
 			return errEnd
 		}
 		at = w.at
