@@ -129,6 +129,10 @@ func expectArchived(t *testing.T, fs vfs.FS, f *flow, before Report, to Point) {
 		}
 	}
 	stream, inputSeq, _ := streamOf(t, j)
+	about := must.Get(j.TransferSize())(t)
+	if n := uint64(len(stream)); about > n || about+1024 < n { // without genesis and manifest
+		t.Errorf("a transfer has %d bytes, TransferSize says %d", n, about)
+	}
 	copied := vfs.NewMem()
 	_, err = Receive("j", bytes.NewReader(stream), strict(t, copied))
 	must.OK(t, err)
@@ -162,6 +166,9 @@ func expectArchived(t *testing.T, fs vfs.FS, f *flow, before Report, to Point) {
 	}
 	if _, err := j.Transfer(); !errors.Is(err, ErrArchived) {
 		t.Errorf("a transfer: %v", err)
+	}
+	if _, err := j.TransferSize(); !errors.Is(err, ErrArchived) {
+		t.Errorf("the size of a transfer: %v", err)
 	}
 	must.OK(t, second(io.ReadAll(must.Get(j.TransferAfter(to))(t))))
 }
@@ -262,6 +269,38 @@ func TestOnlyOldBlocksAreArchived(t *testing.T) {
 	done := must.Get(archive(t, fs, time.UnixMilli(middle)))(t)
 	if done.To.InputSeq != 900 {
 		t.Errorf("archived up to %d, want what is before the block of 901 to 1000", done.To.InputSeq)
+	}
+}
+
+// TestABlockIsAsOldAsItsYoungestCommand: a late price at the end of a block does not make the block
+// older, nor the history shorter.
+func TestABlockIsAsOldAsItsYoungestCommand(t *testing.T) {
+	fs := vfs.NewMem()
+	f := flow{seed: 1}
+	j := openNew(t, "j", strict(t, fs))
+	var b Block
+	for i := range 41 {
+		f.block(&b, 99)
+		f.inputSeq++
+		c := f.command(f.inputSeq)
+		if i%3 != 2 {
+			c.EventTimeMillis = flowStart - 1
+		}
+		b.Command(&c)
+		must.OK(t, must.Get(j.Append(&b))(t).Wait())
+	}
+	snapshotNow(t, j, f)
+	stream, _, _ := streamOf(t, j)
+	seed := j.Seed()
+	must.OK(t, j.Close())
+	r := must.Get(Verify(t.Context(), "j", VerifyOptions{FS: fs}))(t)
+	seen := must.Get(CheckStream(bytes.NewReader(stream), seed, Point{}))(t)
+	if want := int64(flowStart + 3900/500); r.LastTime != want || seen.LastTime != want {
+		t.Errorf("the last times are %d and %d, want %d", r.LastTime, seen.LastTime, want)
+	}
+	done := must.Get(archive(t, fs, time.UnixMilli(flowStart+2)))(t) // of command 1000
+	if done.To.InputSeq != 1000 {
+		t.Errorf("archived up to %d, want what is before the block of 1001 to 1100", done.To.InputSeq)
 	}
 }
 

@@ -22,7 +22,7 @@ import (
 func archiveAlone(t *testing.T, fs vfs.FS) (folder string, to point) {
 	t.Helper()
 	j := must.Get(Open("j", strict(t, fs)))(t)
-	to = must.Get(j.old(t.Context(), tomorrow.UnixMilli()))(t)
+	to = must.Get(j.old(t.Context(), tomorrow.UnixMilli(), nil))(t)
 	s := archivePointer{Name: fmt.Sprintf("%020d-%020d", 1, to.inputSeq),
 		From: point{chain: j.seed}.exported(),
 		To:   to.exported(), Root: fmt.Sprint("root-", to.inputSeq)}
@@ -55,6 +55,45 @@ func TestArchiveIsCutShort(t *testing.T) {
 		done, err := archive(t, fs, tomorrow)
 		must.OK(t, err)
 		expectArchived(t, fs, &f, before, done.To)
+	}
+}
+
+// TestAnArchiveIsFinishedBehindANewSnapshot: more may be moved than when the process was killed.
+// The same command finishes the archive that it has begun, and again it makes the next one. No
+// folder is left that nothing names; another journal's archive in the same place is not taken.
+func TestAnArchiveIsFinishedBehindANewSnapshot(t *testing.T) {
+	fs := vfs.NewMem()
+	f, _ := agedJournal(t, fs)
+	folder, to := archiveAlone(t, fs)
+	other := vfs.NewMem()
+	g := flow{seed: 10, idsEvery: 4}
+	j := openNew(t, "j", strict(t, other))
+	for range 2 {
+		growAged(t, j, &g)
+	}
+	must.OK(t, j.Close())
+	others, _ := archiveAlone(t, other)
+	must.OK(t, fs.MkdirAll(others, 0o755))
+	must.OK(t, putFile(fs, others+"/"+archiveName,
+		must.Get(readWhole(other, others+"/"+archiveName))(t)))
+
+	j = must.Get(Open("j", strict(t, fs)))(t)
+	for range 2 {
+		growAged(t, j, &f)
+	}
+	must.OK(t, j.Close())
+	before := must.Get(verifyToy(t, fs, f, ""))(t)
+	done := must.Get(archive(t, fs, tomorrow))(t)
+	if "archives/"+done.Name != folder || done.To != to.exported() {
+		t.Errorf("%s was begun, and %s is made", folder, done.Name)
+	}
+	expectArchived(t, fs, &f, before, done.To)
+	next := must.Get(archive(t, fs, tomorrow))(t)
+	if next.From != done.To {
+		t.Errorf("%+v goes on behind %+v", next, done)
+	}
+	if all := must.Get(fs.List("archives"))(t); len(all) != 3 {
+		t.Errorf("folders %v", all)
 	}
 }
 

@@ -7,9 +7,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
+
+	"posttrade/matcher"
 )
 
 // Archived says what Archive has moved: the commits behind From, up to and including To.
@@ -31,7 +35,8 @@ var ErrNothingOld = errors.New("no block is older than that, and older than a sn
 //   - What is moved is verified on the way. The blocks are removed when the archive is on stable
 //     storage, together with the writing of the pointer. Killed at any moment, the journal has all
 //     of it, or the archive has: the next Archive goes on. It reads the archive that it finds, and
-//     removes nothing when that does not hold.
+//     removes nothing when that does not hold. It moves what that archive has and no more, also
+//     when more has become old since.
 //
 // Errors: ErrNothingOld when nothing may be moved, those of OpenExisting, ErrCorrupt for what does
 // not hold, ErrDiverged for a folder that holds another archive. Cost: what is moved is read twice
@@ -47,12 +52,16 @@ func Archive(ctx context.Context, dir, into string, before time.Time, o Options,
 	if from.inputSeq == 0 {
 		from.chain = j.seed
 	}
-	to, err := j.old(ctx, before.UnixMilli())
+	ends, err := j.archivesBehind(from, into)
 	if err != nil {
 		return done, err
 	}
-	s := archivePointer{Name: fmt.Sprintf("%020d-%020d", from.inputSeq+1, to.inputSeq),
-		From: from.exported(), To: to.exported()}
+	to, err := j.old(ctx, before.UnixMilli(), ends)
+	if err != nil {
+		return done, err
+	}
+	s := archivePointer{Name: archiveFolder(from, to.inputSeq), From: from.exported(),
+		To: to.exported()}
 	if root != nil {
 		if s.Root, err = root(to.inputSeq); err != nil {
 			return done, err
@@ -69,11 +78,42 @@ func Archive(ctx context.Context, dir, into string, before time.Time, o Options,
 		Root: s.Root}, nil
 }
 
-// old finds the last commit that may be moved out: before the time, in milliseconds, up to a
-// snapshot whose files hold, and not among the blocks that an opening reads. ErrNothingOld when
-// there is none behind what was moved before. It reads and verifies the commands of all that it may
-// move.
-func (j *Journal) old(ctx context.Context, before int64) (at point, err error) {
+// archivesBehind lists where the archives in a folder end that are whole and begin behind a commit
+// of this journal: one may be what an Archive has left that was cut short before the pointer.
+func (j *Journal) archivesBehind(from point, into string) (ends []Point, err error) {
+	fs := j.o.FS
+	names, err := fs.List(into)
+	if err != nil && !notExist(err) {
+		return nil, fmt.Errorf("journal: list dir=%s: %w", into, err)
+	}
+	for _, name := range names {
+		if !strings.HasPrefix(name, fmt.Sprintf("%020d-", from.inputSeq+1)) {
+			continue
+		}
+		text, err := readWhole(fs, fs.PathJoin(into, name, archiveName))
+		if err != nil {
+			continue // cut short; one that cannot be read may be another's
+		}
+		body, _, err := readArchiveFile(text)
+		if err == nil && body.Genesis == fmt.Sprintf("%x", j.seed) && body.From == from.exported() &&
+			name == archiveFolder(from, body.To.InputSeq) {
+			ends = append(ends, body.To)
+		}
+	}
+	return ends, nil
+}
+
+// archiveFolder names the folder of an archive of what is behind a commit.
+func archiveFolder(from point, to uint64) string {
+	return fmt.Sprintf("%020d-%020d", from.inputSeq+1, to)
+}
+
+// old finds the last commit that may be moved out: up to its end every command is from before the
+// time, in milliseconds, it is up to a snapshot whose files hold, and not among the blocks that an
+// opening reads. If any of ends is not behind it, that is the commit, the last of them.
+// ErrNothingOld when there is none behind what was moved before. It reads and verifies the commands
+// of all that it may move: a late price may stand behind younger commands.
+func (j *Journal) old(ctx context.Context, before int64, ends []Point) (at point, err error) {
 	limit, err := j.newestWhole()
 	if err != nil {
 		return at, err
@@ -90,15 +130,23 @@ func (j *Journal) old(ctx context.Context, before int64) (at point, err error) {
 	if err := w.startAt(moved.inputSeq + 1); err != nil {
 		return at, err
 	}
+	var ended point
 	err = w.walk(0, func(d *decoded) error {
-		if d.last() > limit || d.lastTime >= before {
+		if d.last() > limit || slices.ContainsFunc(d.commands, func(c matcher.Command) bool {
+			return c.TemplateID == matcher.TemplateCommand && c.EventTimeMillis >= before
+		}) {
 			return errEnd
 		}
-		at = w.at
+		if at = w.at; slices.Contains(ends, at.exported()) {
+			ended = at
+		}
 		return ctx.Err()
 	})
 	if errors.Is(err, errEnd) {
 		err = nil
+	}
+	if ended.inputSeq > 0 {
+		at = ended
 	}
 	if err == nil && at.inputSeq <= moved.inputSeq {
 		err = fmt.Errorf("journal: archive dir=%s: %w", j.dir, ErrNothingOld)

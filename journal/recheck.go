@@ -46,21 +46,27 @@ func (s *Scrub) again(d Damage) error {
 // ErrNoRoom: the free space does not hold the journal a second time.
 var ErrNoRoom = errors.New("no room for a second copy of the journal")
 
-// RoomForCopy returns ErrNoRoom when the free space, without the reserve, does not hold a second
-// copy of the store. A file system that does not say counts as roomy. ErrClosed after Close.
-func (j *Journal) RoomForCopy() error {
+// RoomForCopy is the free space without the reserve, in bytes. It is ErrNoRoom when that does not
+// hold a second copy of the store; what was moved into archives is not counted (TransferSize). A
+// file system that does not say counts as roomy, and has 0. ErrClosed after Close.
+func (j *Journal) RoomForCopy() (room uint64, err error) {
 	if err := j.share(); err != nil {
-		return err
+		return 0, err
 	}
 	defer j.reading.RUnlock()
-	free, err := diskUsage(j.o.FS, j.dir)
+	return roomFor(j.o.FS, j.dir, j.db.Metrics().DiskSpaceUsage(), j.o.ReserveBytes)
+}
+
+// roomFor is the free space of a folder without the reserve, if that holds as much as is used.
+func roomFor(fs vfs.FS, dir string, used, reserve uint64) (room uint64, err error) {
+	free, err := diskUsage(fs, dir)
 	if err != nil {
-		return nil // a file system that does not say: roomy, as everywhere
+		return 0, nil // a file system that does not say: roomy, as everywhere
 	}
-	if used := j.db.Metrics().DiskSpaceUsage(); free < used+j.o.ReserveBytes {
-		return fmt.Errorf("journal: dir=%s has %d bytes, %d are free: %w", j.dir, used, free, ErrNoRoom)
+	if free < used+reserve {
+		return 0, fmt.Errorf("journal: dir=%s has %d bytes, %d are free: %w", dir, used, free, ErrNoRoom)
 	}
-	return nil
+	return free - reserve, nil
 }
 
 // Damaging reports that an error shows bytes on the disk that are not what was written.
@@ -70,24 +76,13 @@ func Damaging(err error) bool {
 
 // RoomForAnother is RoomForCopy of a journal that cannot be opened: reserve is the space that must
 // be left, in bytes. It counts the files of the store; what cannot be counted takes nothing.
-func RoomForAnother(dir string, reserve uint64) error {
-	free, err := diskUsage(vfs.Default, dir)
-	if err != nil {
-		return nil // see RoomForCopy
-	}
-	store := filepath.Join(dir, storeName)
-	entries, err := os.ReadDir(store)
-	if err != nil {
-		return nil // there is nothing
-	}
+func RoomForAnother(dir string, reserve uint64) (room uint64, err error) {
+	entries, _ := os.ReadDir(filepath.Join(dir, storeName)) // without one there is nothing
 	var used uint64
 	for _, e := range entries {
 		if info, err := e.Info(); err == nil {
 			used += uint64(info.Size())
 		}
 	}
-	if free < used+reserve {
-		return fmt.Errorf("journal: dir=%s has %d bytes, %d are free: %w", dir, used, free, ErrNoRoom)
-	}
-	return nil
+	return roomFor(vfs.Default, dir, used, reserve)
 }

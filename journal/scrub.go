@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 	"time"
 
@@ -51,6 +52,10 @@ const (
 	scrubPiece = 1 << 20
 )
 
+// keptAtOnce is how many findings of a pass are written when they are found; the others wait for
+// the end of the pass: a ruined disk has damage everywhere.
+const keptAtOnce = 20
+
 // Scrub reads journals again and again. One goroutine runs it; any goroutine may call State. It
 // reads the store beside everything else and writes only its own file.
 type Scrub struct {
@@ -63,7 +68,7 @@ type Scrub struct {
 
 	mu    sync.Mutex
 	state ScrubState // guarded by mu
-	found []Damage   // of the pass under way
+	found []Damage   // of the pass under way, by sequence; of the goroutine that runs the scrub
 	// why the file does not have the state; nil: it has the last one. Guarded by mu
 	unkept error
 }
@@ -80,11 +85,20 @@ func NewScrub(j *Journal, interval time.Duration, report func(Damage)) *Scrub {
 			s.state = ScrubState{}
 		}
 	}
-	s.found = s.state.Damaged
-	if s.state.Next == 0 {
-		s.found = nil
-	}
+	s.found, _ = s.state.beyond(s.state.Next)
 	return s
+}
+
+// beyond divides what is known to be damaged at a sequence: what begins before it, and the rest.
+func (s *ScrubState) beyond(next uint64) (before, rest []Damage) {
+	for _, d := range s.Damaged {
+		if d.From < next {
+			before = append(before, d)
+		} else {
+			rest = append(rest, d)
+		}
+	}
+	return before, rest
 }
 
 func (s *Scrub) file() string { return s.j.o.FS.PathJoin(s.j.dir, scrubName) }
@@ -134,8 +148,10 @@ func (s *Scrub) Pass(ctx context.Context) error {
 		return err
 	}
 	if from := s.State().Next; from > moved.inputSeq+1 {
-		if next, found := s.readable(from, head); found {
-			w.skipTo(next)
+		if next, found := s.readable(from, head); found && next == from {
+			w.skipTo(from)
+		} else { // it cannot tell what is there: this pass begins anew
+			s.found = nil
 		}
 	}
 	pace := scrubPace{s: s, begun: s.now()}
@@ -148,14 +164,13 @@ func (s *Scrub) Pass(ctx context.Context) error {
 		case err == nil:
 			w.at.inputSeq = max(w.at.inputSeq, head) // the walk ends at the end of the store
 		case ctx.Err() != nil:
+			s.reached(s.State().Next)
 			s.keep()
 			return nil
 		case s.j.usable() != nil:
 			return s.j.usable()
 		default:
-			next := s.damaged(w, head, err)
-			w.skipTo(next)
-			s.at(next)
+			w.skipTo(s.damaged(w, head, err))
 		}
 	}
 	s.completed()
@@ -163,11 +178,20 @@ func (s *Scrub) Pass(ctx context.Context) error {
 	return nil
 }
 
-// at records progress: the pass goes on with the command next, also after a restart.
+// at records progress: the pass goes on with the command next.
 func (s *Scrub) at(next uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.state.Next = next
+}
+
+// reached is at, and makes the state one that a restart goes on from: before next it knows what
+// this pass has found, from there on what the one before has found.
+func (s *Scrub) reached(next uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, rest := s.state.beyond(next)
+	s.state.Next, s.state.Damaged = next, slices.Concat(s.found, rest)
 }
 
 // damaged reports what could not be read behind the walker's position, and returns the first
@@ -188,22 +212,13 @@ func (s *Scrub) damaged(w *walker, head uint64, why error) (next uint64) {
 	} else {
 		d.File = s.tableOf(newKey(keyCommands, from))
 	}
-	s.mu.Lock()
 	s.found = append(s.found, d)
-	s.state.Damaged = append(without(s.state.Damaged, d.From, d.To), d)
-	s.mu.Unlock()
+	s.reached(next)
+	if len(s.found) <= keptAtOnce {
+		s.keep()
+	}
 	s.report(d)
 	return next
-}
-
-// without drops the damages that begin in a range.
-func without(list []Damage, from, to uint64) (rest []Damage) {
-	for _, d := range list {
-		if d.From < from || d.From > to {
-			rest = append(rest, d)
-		}
-	}
-	return rest
 }
 
 // readable finds the first block of commands at or behind from that the store can read. Behind a

@@ -223,9 +223,7 @@ func (c *streamVerifier) commit(length uint64) error {
 	if c.seen.FirstTime == 0 {
 		c.seen.FirstTime = d.firstTime
 	}
-	if d.lastTime != 0 {
-		c.seen.LastTime = d.lastTime
-	}
+	c.seen.LastTime = max(c.seen.LastTime, d.lastTime)
 	return c.to.committed()
 }
 

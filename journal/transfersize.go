@@ -10,6 +10,32 @@ import (
 	"posttrade/journal/transfer"
 )
 
+// TransferSize is about the size of a Transfer that is opened now, in bytes: it reads no snapshot,
+// and takes the newest one's size from its manifest. Cost: that of counting, a search for each
+// table. Errors are those of Transfer, so nil says that all of the history can be read from here.
+func (j *Journal) TransferSize() (uint64, error) {
+	if err := j.share(); err != nil {
+		return 0, err
+	}
+	defer j.reading.RUnlock()
+	t := &Transfer{j: j}
+	j.mu.Lock()
+	t.head = j.safe
+	j.mu.Unlock()
+	list, _, err := listSnapshots(j.db)
+	if err != nil {
+		return 0, err
+	}
+	if len(list) > 0 {
+		t.parts = append(t.parts, snapshotFrame{length: list[0].State.Bytes})
+		if list[0].Views != nil {
+			t.parts = append(t.parts, snapshotFrame{length: list[0].Views.Bytes})
+		}
+	}
+	err = t.measure()
+	return uint64(t.size), err
+}
+
 // measure counts the bytes of the stream. Everything that is in it exists by now, and none of it
 // changes, so the count is exact; end compares it with what was made.
 func (t *Transfer) measure() error {

@@ -142,16 +142,15 @@ func verifyTail(db *blockStore, t *tailImage, head point, boot string, r *Report
 	})
 }
 
-// add counts one commit. The times are those of the first commit, and of the last that has one.
+// add counts one commit. The times are that of the first commit, and the latest at a commit's end:
+// a late price may stand behind younger commands.
 func (r *Report) add(b *decoded) {
 	if r.Blocks++; r.Blocks == 1 {
 		r.FirstTime = b.firstTime
 	}
 	r.Fills += uint64(b.envelope.fills)
 	r.ClientIDs += uint64(b.envelope.ids)
-	if b.lastTime != 0 {
-		r.LastTime = b.lastTime
-	}
+	r.LastTime = max(r.LastTime, b.lastTime)
 	r.RawBytes += uint64(b.raw)
 	r.Packed += b.stored
 }

@@ -141,6 +141,11 @@ func (h ClusterHost) WaitDecided(ctx context.Context, sequence uint64) error {
 // it.
 func (h ClusterHost) Transfer() (quorum.Transfer, error) { return h.Journal.Transfer() }
 
+// TransferSize is about the size of a Transfer, in bytes.
+//
+// It is journal.ErrArchived when a part of the history cannot be read here, so none can be made.
+func (h ClusterHost) TransferSize() (uint64, error) { return h.Journal.TransferSize() }
+
 // JournalStorage says where a journal from the leader is stored.
 //
 // It implements quorum.Storage and is used while no engine is open.

@@ -124,7 +124,8 @@ func (h *healing) step() (done bool, err error) {
 	if kept := keptIn(h.data); kept >= mostKept {
 		return false, fmt.Errorf("%d damaged journals are in %s already: the disk", kept, h.data)
 	}
-	if err := h.in.Core.Journal.RoomForCopy(); err != nil {
+	room, err := h.in.Core.Journal.RoomForCopy()
+	if err != nil {
 		return false, err
 	}
 	if len(h.in.scrubbing.scrub.Recheck()) == 0 {
@@ -135,7 +136,7 @@ func (h *healing) step() (done bool, err error) {
 		h.log.Warn("the journal is damaged: the leadership goes to another member")
 		return false, node.HandOver()
 	case !node.Spared():
-		return false, node.Spare()
+		return false, node.Spare(room)
 	}
 	folder := nextKept(h.data)
 	h.log.Error("the journal is damaged: this member starts again as a new disk", "kept",

@@ -72,8 +72,9 @@ func healBeforeStart(ctx context.Context, c *settings.Config, log *slog.Logger) 
 		log.Error("no other journal is fetched: the disk", "kept", kept)
 		return nil
 	}
-	if err := journal.RoomForAnother(c.InDataDir("journal"),
-		uint64(c.Bytes("journal.reserve-bytes"))); err != nil {
+	room, err := journal.RoomForAnother(c.InDataDir("journal"),
+		uint64(c.Bytes("journal.reserve-bytes")))
+	if err != nil {
 		log.Error("no other journal is fetched", "error", err)
 		return nil
 	}
@@ -92,7 +93,7 @@ func healBeforeStart(ctx context.Context, c *settings.Config, log *slog.Logger) 
 	defer cancel()
 	said := ""
 	for {
-		err := renounceVote(ctx, c, quorum.Remote{TLS: memberTLS}, identity)
+		err := renounceVote(ctx, c, quorum.Remote{TLS: memberTLS}, identity, room)
 		if err == nil {
 			break
 		}
@@ -119,11 +120,11 @@ var errSparing = errors.New("the leader takes the vote away")
 
 // renounceVote returns nil when this disk has no vote.
 //
-// server is the id of this member's disk. Every other member is asked for its state, one after
-// another, and the one that calls itself the leader is asked for the vote. The error is the last
-// reason.
+// server is the id of this member's disk, and room what fits on it, in bytes. Every other member is
+// asked for its state, one after another, and the one that calls itself the leader is asked for the
+// vote. The error is the last reason.
 func renounceVote(ctx context.Context, c *settings.Config, remote quorum.Remote,
-	server string) error {
+	server string, room uint64) error {
 	why := errors.New("no leader is known")
 	for _, m := range c.Members() {
 		if m.ID == strconv.Itoa(c.Int("cluster.member-id")) {
@@ -140,7 +141,8 @@ func renounceVote(ctx context.Context, c *settings.Config, remote quorum.Remote,
 		if !votes {
 			return nil
 		}
-		if why = remote.Spare(ctx, m.Raft, strconv.Itoa(c.Int("cluster.member-id")), server); why == nil {
+		self := strconv.Itoa(c.Int("cluster.member-id"))
+		if why = remote.Spare(ctx, m.Raft, self, server, room); why == nil {
 			why = errSparing
 		}
 	}

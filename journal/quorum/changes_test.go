@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -212,7 +213,7 @@ func TestSparedMemberGetsItsVoteBack(t *testing.T) {
 	})
 	damaged.Store(true)
 	await(t, "the vote to be taken", func() bool {
-		return spared.node.Spared() || spared.node.Spare() == nil && spared.node.Spared()
+		return spared.node.Spared() || spared.node.Spare(0) == nil && spared.node.Spared()
 	})
 	before := asked.Load()
 	await(t, "the member to look twice", func() bool { return asked.Load() >= before+2 })
@@ -221,4 +222,39 @@ func TestSparedMemberGetsItsVoteBack(t *testing.T) {
 	}
 	damaged.Store(false)
 	await(t, "the vote to come back", spared.node.joined)
+}
+
+// A leader takes no vote away from a member that it could not send its journal to: one with less
+// room than the journal takes, or any while a part of the journal cannot be read.
+func TestLeaderSparesNoneThatItCannotSendTo(t *testing.T) {
+	c := newCluster(t, 3)
+	c.start()
+	c.book(2, "")
+	c.alike(2)
+	var of *member
+	refused := func(room uint64, why string) {
+		t.Helper()
+		var err error
+		await(t, "the refusal", func() bool {
+			leader := c.leader()
+			of = c.members[(slices.Index(c.members, leader)+1)%3]
+			err = of.node.Spare(room)
+			return err != nil && strings.Contains(err.Error(), why)
+		})
+		if !errors.Is(err, ErrRefused) || of.node.Spared() {
+			t.Errorf("with room for %d: %v", room, err)
+		}
+	}
+	refused(2*64-1, errLarge.Error()+": 128 bytes with its archives, and there is room for 127")
+	archived := errors.New("moved into an archive")
+	for _, m := range c.members {
+		m.disk.change(func() { m.disk.unsent = archived })
+	}
+	refused(1<<40, archived.Error())
+	for _, m := range c.members {
+		m.disk.change(func() { m.disk.unsent = nil })
+	}
+	await(t, "the vote to be taken", func() bool {
+		return of.node.Spared() || of.node.Spare(2*64) == nil && of.node.Spared()
+	})
 }

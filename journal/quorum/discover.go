@@ -50,6 +50,8 @@ type question struct {
 	Applied uint64 `json:"applied,omitempty"` // askJoin: how far it has come
 	Subject string `json:"subject,omitempty"` // askAdd, askRemove: the operator, and why
 	Reason  string `json:"reason,omitempty"`
+	// askSpare: the bytes that its disk has room for; 0: it does not say
+	Room uint64 `json:"room,omitempty"`
 }
 
 // Status is what a member knows of the cluster and of itself, and the answer to every question.

@@ -49,6 +49,8 @@ type Host interface {
 	WaitDecided(ctx context.Context, sequence uint64) error
 	// Transfer is the whole journal as it is now. The caller closes it.
 	Transfer() (Transfer, error)
+	// TransferSize is about the size of a Transfer now, in bytes; an error: none can be made.
+	TransferSize() (uint64, error)
 }
 
 // Options of Open. Dir, Member, Members, Storage and Genesis are required.

@@ -44,8 +44,8 @@ func (r Remote) Remove(ctx context.Context, hostPort, member string) error {
 
 // Spare asks the leader, at an address, to do without the vote of a member's disk; see Node.Spare.
 // It is for a member that cannot start.
-func (r Remote) Spare(ctx context.Context, hostPort, member, server string) error {
-	return r.change(ctx, hostPort, question{Ask: askSpare, Member: member, Server: server})
+func (r Remote) Spare(ctx context.Context, hostPort, member, server string, room uint64) error {
+	return r.change(ctx, hostPort, question{Ask: askSpare, Member: member, Server: server, Room: room})
 }
 
 // change asks for a change. A refusal is ErrRefused, an unknown question ErrOlder.

@@ -38,6 +38,8 @@ type memory struct {
 
 	sends   int             // transfers that were begun
 	sending <-chan struct{} // what a transfer waits for before it begins; nil: nothing
+
+	unsent error // why no transfer can be made
 }
 
 func newMemory() *memory {
@@ -116,6 +118,13 @@ func (m *memory) Transfer() (Transfer, error) {
 		b = append(append(b, byte(len(id))), id...)
 	}
 	return memoryTransfer{bytes.NewReader(b)}, nil
+}
+
+// TransferSize is 64 bytes for each command.
+func (m *memory) TransferSize() (uint64, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return 64 * uint64(len(m.commands)), m.unsent
 }
 
 type memoryTransfer struct{ *bytes.Reader }

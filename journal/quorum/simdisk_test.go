@@ -317,6 +317,9 @@ func (h *simHost) Transfer() (Transfer, error) {
 	return simTransfer{bytes.NewReader(h.disk.image())}, nil
 }
 
+// TransferSize implements Host.
+func (h *simHost) TransferSize() (uint64, error) { return uint64(len(h.disk.image())), nil }
+
 // history is the commands that the journal holds, and their client ids.
 func (d *simDisk) history() ([]matcher.Command, []string) {
 	d.mu.Lock()

@@ -17,22 +17,26 @@ import (
 var (
 	// The leader would send its own damage to the member.
 	errDamaged = errors.New("the leader's own journal is damaged")
+	// What the leader would send does not fit on the member's disk.
+	errLarge = errors.New("the leader's journal is too large for this disk")
 	// With one vote left, nothing could be agreed while its member is away.
 	errFew = errors.New("with fewer than three members none can be spared")
 )
 
 // Spare asks the leader to do without this member's vote. The leader agrees when every other member
-// votes, answers and has caught up, and its own journal is not known to be damaged. Spared tells
+// votes, answers and has caught up, its own journal is not known to be damaged, and it can send all
+// of it to a disk that has room for so many bytes, 0 for one that does not say. Spared tells
 // when that is in force. ErrRefused with the leader's reason; other errors say that no leader was
 // reached. Blocks for one question.
-func (n *Node) Spare() error {
+func (n *Node) Spare(room uint64) error {
 	_, id := n.raft.LeaderWithID()
 	for _, s := range n.servers() {
 		if s.ID != id {
 			continue
 		}
 		hostPort, _ := hostPortOf(s.Address)
-		answer, err := n.ask(hostPort, question{Ask: askSpare, Member: n.o.Member, Server: string(n.id)})
+		answer, err := n.ask(hostPort, question{Ask: askSpare, Member: n.o.Member, Server: string(n.id),
+			Room: room})
 		if err == nil && answer.Refusal != "" {
 			err = errors.Join(ErrRefused, errors.New(answer.Refusal))
 		}
@@ -87,10 +91,27 @@ func (n *Node) spare(q question) error {
 			return err
 		}
 	}
+	if err := n.sendable(q.Room); err != nil {
+		return err
+	}
 	n.o.Logger.Warn("cluster: a member's journal is damaged, and it is done without until it "+
 		"has another",
 		"member", q.Member, "server", q.Server)
 	return n.raft.DemoteVoter(id, 0, changeTimeout).Error()
+}
+
+// sendable checks that this leader can make a transfer of its journal, archives and all, and that
+// it fits into the room of the disk that is to receive it.
+func (n *Node) sendable(room uint64) error {
+	bytes, err := n.host.TransferSize()
+	if err != nil {
+		return fmt.Errorf("the leader cannot send its journal: %w", err)
+	}
+	if room > 0 && bytes > room {
+		return fmt.Errorf("%w: %d bytes with its archives, and there is room for %d", errLarge, bytes,
+			room)
+	}
+	return nil
 }
 
 // sound checks that a member answers, is the disk that the configuration names, and has applied all

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"posttrade/blotter"
+	"posttrade/journal/asof"
 	"posttrade/matcher"
 )
 
@@ -63,40 +64,68 @@ func (q *inquiry) causes(reason matcher.RiskReason) error {
 // capacityLimit is what a rule of CAPACITY bounds.
 type capacityLimit struct {
 	what string // in a sentence, behind "the number of"
-	// of is the room in a CAPACITY_CONTROL; nil: no command sets it, it is the same in every engine.
-	of func(c *matcher.Command) uint64
+	// of is the room; nil: no command sets it, it is the same in every engine.
+	of func(matcher.Capacities) int
 }
 
 // capacityLimits has every rule that refuses with CAPACITY.
 var capacityLimits = map[string]capacityLimit{
-	"open-orders": {"open orders",
-		func(c *matcher.Command) uint64 { return uint64(c.OrderRef) }},
-	"risk.max-accounts": {"accounts",
-		func(c *matcher.Command) uint64 { return uint64(c.AccountID) }},
-	"risk.max-securities": {"securities",
-		func(c *matcher.Command) uint64 { return uint64(c.SecurityID) }},
-	"risk.max-contracts": {"contracts",
-		func(c *matcher.Command) uint64 { return uint64(c.Qty) }},
-	"revocations":   {"subjects whose tokens are refused", nil},
-	"order-numbers": {"orders beyond the last number", nil},
+	"open-orders":         {"open orders", func(c matcher.Capacities) int { return c.Open }},
+	"risk.max-accounts":   {"accounts", func(c matcher.Capacities) int { return c.Accounts }},
+	"risk.max-securities": {"securities", func(c matcher.Capacities) int { return c.Securities }},
+	"risk.max-contracts":  {"contracts", func(c matcher.Capacities) int { return c.Contracts }},
+	"revocations":         {"subjects whose tokens are refused", nil},
+	"order-numbers":       {"orders beyond the last number", nil},
 }
 
-// capacityCause finds the raise that set the room in force: the newest CAPACITY_CONTROL whose room
-// is the limit of the check.
+// capacityCause finds the raise that set the room in force, the limit of the check: the
+// CAPACITY_CONTROL that has it and before which there was less, or the genesis record.
+//
+// A CAPACITY_CONTROL says all rooms, also those that it leaves as they are. So each that has the
+// room is a suspect, the newest first, and the state before it decides.
 func (q *inquiry) capacityCause() error {
 	of := capacityLimits[q.judged.Rule].of
 	if of == nil {
 		return nil
 	}
-	room := q.judged.Limit.Decimal()
 	what := q.judged.Rule
 	if !strings.Contains(what, ".") { // the name of a setting has one, and stays as it is
 		what = strings.ReplaceAll(what, "-", " ")
 	}
-	return q.find("capacity for "+what,
-		func(c *matcher.Command) bool {
-			return c.Type == matcher.CapacityControl && strconv.FormatUint(of(c), 10) == room
+	what = "capacity for " + what
+	text, _ := q.j.Genesis()
+	genesis, err := matcher.ParseGenesis(text)
+	if err != nil {
+		return err
+	}
+	from, room := q.x.InputSeq-1, of(q.before.room)
+	if of(genesis.Limits.Capacities()) == room {
+		from = 0
+	}
+	for {
+		c, ok, err := lastCommand(q.ctx, q.j, from, func(c *matcher.Command) bool {
+			return c.Type == matcher.CapacityControl && of(matcher.Capacities{}.Raised(c)) == room
 		})
+		if err != nil {
+			return err
+		}
+		if !ok {
+			q.x.becauseGenesis(what)
+			return nil
+		}
+		less := false
+		if _, err := q.h.Command(q.ctx, c.InputSeq, func(s asof.StateBefore) error {
+			less = of(s.Engine.Capacities()) < room
+			return nil
+		}); err != nil {
+			return err
+		}
+		if less {
+			q.x.because(what, describe(&c, q.ticker), c.InputSeq, c.EventTimeMillis)
+			return nil
+		}
+		from = c.InputSeq - 1
+	}
 }
 
 // sameSecurity reports a command about the security of the one that is explained.
@@ -122,7 +151,7 @@ func (q *inquiry) find(what string, match func(*matcher.Command) bool) error {
 	case ok:
 		q.x.because(what, describe(&c, q.ticker), c.InputSeq, c.EventTimeMillis)
 	default:
-		q.x.because(what, "as the journal was created", 0, 0)
+		q.x.becauseGenesis(what)
 	}
 	return nil
 }

@@ -128,6 +128,11 @@ func (x *Explanation) because(what, value string, inputSeq uint64, millis int64)
 	x.Because = append(x.Because, Cause{what, value, &inputSeq, timeOf(inputSeq, millis)})
 }
 
+// becauseGenesis adds the genesis record: no command has set what is looked for.
+func (x *Explanation) becauseGenesis(what string) {
+	x.because(what, "as the journal was created", 0, 0)
+}
+
 // counted adds the line that counts the commands behind it.
 func (x *Explanation) counted(what, format string, args ...any) {
 	x.Because = append(x.Because, Cause{What: what, Value: fmt.Sprintf(format, args...)})

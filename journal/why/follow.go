@@ -244,9 +244,9 @@ func (q *inquiry) endedItself(reason matcher.RiskReason) {
 	case matcher.PriceCollar:
 		rule = "risk.price.collar-bps"
 		q.canceled = "the rest of the book is beyond the collar"
-	default:
-		rule = "limits"
-		q.canceled = "the rest of the book is beyond what the limits allow"
+	default: // a market purchase that a limit has bounded
+		rule = matcher.LimitSettings[limitOf(reason)]
+		q.canceled = "the rest of the book is beyond what " + rule + " allows"
 	}
 	q.x.Rule = &rule
 	q.x.because("its own command", describe(&q.cmd, q.ticker), q.x.InputSeq, q.cmd.EventTimeMillis)

@@ -52,6 +52,8 @@ type snapshot struct {
 	// included.
 	own    matcher.LimitSet
 	limits matcher.RiskLimits
+	// room is what the engine had room for.
+	room matcher.Capacities
 }
 
 // command is Command on the caller's goroutine. The command is read from the journal, and then
@@ -87,7 +89,7 @@ func (q *inquiry) look(s asof.StateBefore) {
 	q.judged = s.Engine.Judge(c)
 	b := &q.before
 	b.tradeSeq, b.policy = s.Engine.TradeSeq(), s.Views.Policy()
-	b.limits = s.Engine.RiskLimits()
+	b.limits, b.room = s.Engine.RiskLimits(), s.Engine.Capacities()
 	s.Engine.EachOwnLimits(func(o matcher.OwnLimits) bool {
 		if o.AccountID == c.AccountID {
 			b.own, b.limits = o.Own, o.Own.Over(&b.limits, &o.Values)

@@ -71,6 +71,40 @@ func TestEveryRoomIsExplainedByItsOwnRaise(t *testing.T) {
 	}
 }
 
+// TestARaiseThatLeavesARoomIsNotItsCause: every raise says all rooms. A refusal names the one that
+// has changed its room, and the genesis record when none has.
+func TestARaiseThatLeavesARoomIsNotItsCause(t *testing.T) {
+	b := newBook(t)
+	room := testGenesis().Limits.Capacities()
+	full := func() uint64 {
+		for {
+			ev := b.do((&matcher.ContractTerms{AccountID: 1, Notional: 1, FixedRate: 40_000,
+				Effective: 20_000, Maturity: 21_000}).Command())
+			if ev.Reason == matcher.Capacity {
+				return ev.InputSeq
+			}
+		}
+	}
+	raise := func(of *int) uint64 {
+		*of++
+		return b.do(matcher.NewCapacityControl(room)).InputSeq
+	}
+	var causes, refusals []uint64
+	raise(&room.Securities)
+	causes, refusals = append(causes, 0), append(refusals, full())
+	causes = append(causes, raise(&room.Contracts))
+	raise(&room.Securities)
+	raise(&room.Accounts)
+	refusals = append(refusals, full())
+	x := b.explainer()
+	for i, at := range refusals {
+		why := must.Get(x.Command(t.Context(), at))(t)
+		if len(why.Because) != 1 || *why.Because[0].InputSeq != causes[i] {
+			t.Errorf("because of %+v, want %d: %s", why.Because, causes[i], why.Text)
+		}
+	}
+}
+
 // TestAnExplanationNeedsOneShadow: an order that the head no longer has is explained while another
 // reader keeps the only other shadow.
 func TestAnExplanationNeedsOneShadow(t *testing.T) {
@@ -127,5 +161,33 @@ func TestSequence0ReadsNoHistory(t *testing.T) {
 	}
 	if _, err := x.Contract(t.Context(), false, 0); !errors.Is(err, ErrNoContract) {
 		t.Error(err)
+	}
+}
+
+// TestALimitThatEndsAMarketOrderIsNamed: a market purchase without a collar executes up to the
+// price at which a limit is reached. What cancels the rest of it is that limit's setting.
+func TestALimitThatEndsAMarketOrderIsNamed(t *testing.T) {
+	for reason, limit := range map[matcher.RiskReason]func(*matcher.Limits) *int64{
+		matcher.OrderNotional: func(l *matcher.Limits) *int64 { return &l.MaxOrderNotional },
+		matcher.CreditLimit:   func(l *matcher.Limits) *int64 { return &l.CreditLimit },
+		matcher.ConcentrationLimit: func(l *matcher.Limits) *int64 {
+			return &l.MaxConcentrationNotional
+		},
+	} {
+		g := testGenesis()
+		g.Limits.PriceCollarBps = 0
+		*limit(&g.Limits) = 3_000 * unit
+		b := &book{asoftest.New(t, t.TempDir(), g), t, 1_772_445_600_000}
+		b.do(order(1, 1, matcher.Sell, 11, 100))
+		b.do(order(2, 1, matcher.Buy, 1, 100)) // a last price
+		b.do(order(1, 1, matcher.Sell, 10, 101))
+		at := b.do(order(3, 1, matcher.Buy, 30, 0)).InputSeq
+		why := must.Get(b.explainer().Command(t.Context(), at))(t)
+		setting := matcher.LimitSettings[limitOf(reason)]
+		if why.Decision != "CANCELED" || *why.Reason != reason.String() || *why.Rule != setting ||
+			!strings.HasSuffix(why.Text, "10 of it executed in 1 fill; it was cancelled: the rest of the "+
+				"book is beyond what "+setting+" allows.") {
+			t.Errorf("%s: %s %s %s: %s", reason, why.Decision, *why.Reason, *why.Rule, why.Text)
+		}
 	}
 }
