@@ -231,7 +231,7 @@ func TestMetricsHaveTheContractsNames(t *testing.T) {
 	r.order("1", "Buy", "1", "100", `,"clientOrderId":"k"`).want(t, 201, "")
 	r.order("9", "Buy", "1", "100", "").want(t, 422, "")
 	m := r.m.Metrics()
-	m.Rings = func(emit func(string, uint64)) { emit("input", 3) }
+	m.Rings = func(emit func(string, int, int)) { emit("input", 3, 8) }
 	m.Stages = func(emit func(string, uint64)) { emit("matcher", 4) }
 	m.JournalCommits = func() timing.Distribution {
 		return timing.Distribution{Count: 3, Sum: 0.5, Native: map[int]int64{-3: 3},
@@ -240,7 +240,7 @@ func TestMetricsHaveTheContractsNames(t *testing.T) {
 	m.JournalBytes = func() uint64 { return 1234 }
 	text := adminGet(NewAdmin(AdminConfig{Metrics: m}), "/metrics", "").Body.String()
 	for _, line := range []string{
-		`svc_ring_depth{ring="input"} 3`,
+		`svc_ring_depth{ring="input"} 3`, `svc_ring_slots{ring="input"} 8`,
 		`svc_stage_sequence{stage="matcher"} 4`,
 		`svc_stage_latency_seconds_count{stage="http"} 2`,
 		`svc_orders_total{decision="accepted"} 1`,
