@@ -148,6 +148,30 @@ func TestOpenHealthShowsNoDetails(t *testing.T) {
 	}
 }
 
+// TestReadinessWithAVote: a member without a vote serves requests, so /readyz is ready. With
+// ?vote=true it is not, also without a token; a single node is no member.
+func TestReadinessWithAVote(t *testing.T) {
+	votes := false
+	member := AdminConfig{Vote: func() Part { return Part{Name: "vote", Ready: votes} }}
+	guarded := member
+	guarded.Admit, guarded.OpenHealth = only("good"), true
+	for _, tt := range []struct {
+		config AdminConfig
+		path   string
+		votes  bool
+		status int
+	}{
+		{member, "/readyz", false, 200}, {member, "/readyz?vote=true", false, 503},
+		{member, "/readyz?vote=true", true, 200}, {guarded, "/readyz?vote=true", false, 503},
+		{AdminConfig{}, "/readyz?vote=true", false, 200},
+	} {
+		votes = tt.votes
+		if w := adminGet(NewAdmin(tt.config), tt.path, ""); w.Code != tt.status {
+			t.Errorf("%s with a vote %v: %d %s", tt.path, votes, w.Code, w.Body)
+		}
+	}
+}
+
 // TestAdminProblemsAreDocuments requests paths that do not exist, and uses wrong methods.
 func TestAdminProblemsAreDocuments(t *testing.T) {
 	a := NewAdmin(AdminConfig{})

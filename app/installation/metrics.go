@@ -206,6 +206,14 @@ func (d *downstream) parts() []httpapi.Part {
 	return list
 }
 
+// vote is this member's own vote on /readyz?vote=true. Without it another member must stay.
+func (m *member) vote() httpapi.Part {
+	if m.Node.Votes() {
+		return httpapi.Part{Name: "vote", Ready: true, Detail: "this member has one"}
+	}
+	return httpapi.Part{Name: "vote", Detail: "this member has none yet, or gave it back"}
+}
+
 // parts is the cluster on /readyz.
 //
 // It decides readiness: without a leader no request can be served anywhere. A nil member, on a
