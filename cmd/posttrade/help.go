@@ -121,7 +121,7 @@ func runCompletion(args []string, stdout, stderr io.Writer) int {
 var words = map[string]string{
 	"journal": "verify stats export accept archive", "recon": "status breaks repair",
 	"export": "trades blotter positions", "source": "status bump-epoch",
-	"cluster": "status add remove", "risk-extract": "rebuild", "completion": "bash zsh fish",
+	"cluster": "status add remove alone", "risk-extract": "rebuild", "completion": "bash zsh fish",
 }
 
 // commandNames are the names of all commands, and help, which dispatch knows without a command.
