@@ -29,9 +29,12 @@ type Part struct {
 //
 // It is constant after NewAdmin. The functions are called by any number of goroutines.
 type AdminConfig struct {
-	Parts   func() []Part // /readyz; nil: no part, ready
-	Version any           // /version, as JSON
-	Metrics Metrics       // /metrics, unless Registry is given
+	Parts func() []Part // /readyz; nil: no part, ready
+	// Vote is one more part of /readyz?vote=true: whether this member counts in a majority. nil: it is
+	// no member.
+	Vote    func() Part
+	Version any     // /version, as JSON
+	Metrics Metrics // /metrics, unless Registry is given
 	// Admit guards every path but /healthz: it says whose claims a valid bearer token has. A token for
 	// metrics opens /metrics and /readyz alone. nil: no guard.
 	Admit func(token string) (claims gate.Claims, err error)
@@ -98,9 +101,9 @@ func NewAdmin(cfg AdminConfig) *Admin {
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
 		adminJSON(w, http.StatusOK, map[string]string{"status": "ok"})
 	})
-	ready := watch(readiness(cfg.Parts, true))
+	ready := watch(readiness(&cfg, true))
 	if cfg.Admit != nil && cfg.OpenHealth {
-		ready = tokenOr(ready, readiness(cfg.Parts, false))
+		ready = tokenOr(ready, readiness(&cfg, false))
 	}
 	mux.Handle("GET /readyz", ready)
 	mux.Handle("GET /version", guard(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -163,14 +166,20 @@ func (a *Admin) Shutdown(ctx context.Context) error {
 // readiness answers 200 when every part that decides is ready, else 503. The body lists all parts
 // in both cases. details false leaves the parts out: their texts are for operators. A 503 asks to
 // look again after a second.
-func readiness(parts func() []Part, details bool) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+//
+// With ?vote=true the vote of this member decides too: whether another member may be taken away.
+func readiness(cfg *AdminConfig, details bool) http.Handler {
+	parts, vote := cfg.Parts, cfg.Vote
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		answer := struct {
 			Ready bool   `json:"ready"`
 			Parts []Part `json:"parts,omitzero"`
 		}{Ready: true, Parts: []Part{}}
 		if parts != nil {
 			answer.Parts = append(answer.Parts, parts()...)
+		}
+		if vote != nil && r.URL.Query().Get("vote") == "true" {
+			answer.Parts = append(answer.Parts, vote())
 		}
 		for _, p := range answer.Parts {
 			answer.Ready = answer.Ready && (p.Ready || p.Beside)

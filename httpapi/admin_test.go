@@ -148,6 +148,30 @@ func TestOpenHealthShowsNoDetails(t *testing.T) {
 	}
 }
 
+// TestReadinessWithAVote: a member without a vote serves requests, so /readyz is ready. With
+// ?vote=true it is not, also without a token; a single node is no member.
+func TestReadinessWithAVote(t *testing.T) {
+	votes := false
+	member := AdminConfig{Vote: func() Part { return Part{Name: "vote", Ready: votes} }}
+	guarded := member
+	guarded.Admit, guarded.OpenHealth = only("good"), true
+	for _, tt := range []struct {
+		config AdminConfig
+		path   string
+		votes  bool
+		status int
+	}{
+		{member, "/readyz", false, 200}, {member, "/readyz?vote=true", false, 503},
+		{member, "/readyz?vote=true", true, 200}, {guarded, "/readyz?vote=true", false, 503},
+		{AdminConfig{}, "/readyz?vote=true", false, 200},
+	} {
+		votes = tt.votes
+		if w := adminGet(NewAdmin(tt.config), tt.path, ""); w.Code != tt.status {
+			t.Errorf("%s with a vote %v: %d %s", tt.path, votes, w.Code, w.Body)
+		}
+	}
+}
+
 // TestAdminProblemsAreDocuments requests paths that do not exist, and uses wrong methods.
 func TestAdminProblemsAreDocuments(t *testing.T) {
 	a := NewAdmin(AdminConfig{})
@@ -231,7 +255,7 @@ func TestMetricsHaveTheContractsNames(t *testing.T) {
 	r.order("1", "Buy", "1", "100", `,"clientOrderId":"k"`).want(t, 201, "")
 	r.order("9", "Buy", "1", "100", "").want(t, 422, "")
 	m := r.m.Metrics()
-	m.Rings = func(emit func(string, uint64)) { emit("input", 3) }
+	m.Rings = func(emit func(string, int, int)) { emit("input", 3, 8) }
 	m.Stages = func(emit func(string, uint64)) { emit("matcher", 4) }
 	m.JournalCommits = func() timing.Distribution {
 		return timing.Distribution{Count: 3, Sum: 0.5, Native: map[int]int64{-3: 3},
@@ -240,7 +264,7 @@ func TestMetricsHaveTheContractsNames(t *testing.T) {
 	m.JournalBytes = func() uint64 { return 1234 }
 	text := adminGet(NewAdmin(AdminConfig{Metrics: m}), "/metrics", "").Body.String()
 	for _, line := range []string{
-		`svc_ring_depth{ring="input"} 3`,
+		`svc_ring_depth{ring="input"} 3`, `svc_ring_slots{ring="input"} 8`,
 		`svc_stage_sequence{stage="matcher"} 4`,
 		`svc_stage_latency_seconds_count{stage="http"} 2`,
 		`svc_orders_total{decision="accepted"} 1`,

@@ -32,9 +32,9 @@ type Counts struct {
 // The installation fills it from all parts. A scrape calls each function once, on its own
 // goroutine; none of them may take a lock of the path of an order.
 type Metrics struct {
-	// Rings gives the depth of each ring in entries, Stages the last input sequence of each stage, and
-	// Latencies the times that each stage has counted since the start.
-	Rings     func(emit func(ring string, depth uint64))
+	// Rings gives depth and size of each ring in entries, Stages the last input sequence of each stage,
+	// and Latencies the times that each stage has counted since the start.
+	Rings     func(emit func(ring string, depth, slots int))
 	Stages    func(emit func(stage string, sequence uint64))
 	Latencies func(emit func(stage string, d timing.Distribution))
 
@@ -66,6 +66,7 @@ func desc(name, help string, labels ...string) *prometheus.Desc {
 
 var (
 	descRing       = desc("svc_ring_depth", "Entries published and not yet released.", "ring")
+	descSlots      = desc("svc_ring_slots", "Entries that a ring has room for.", "ring")
 	descStage      = desc("svc_stage_sequence", "Last input sequence of a stage.", "stage")
 	descLatency    = desc("svc_stage_latency_seconds", "Time spent in a stage.", "stage")
 	descOrders     = desc("svc_orders_total", "Orders decided.", "decision")
@@ -85,7 +86,7 @@ var (
 // Describe names every metric.
 func (c collector) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		descRing, descStage, descLatency, descOrders, descRejections, descCommit, descAgreed,
+		descRing, descSlots, descStage, descLatency, descOrders, descRejections, descCommit, descAgreed,
 		descBytes, descFaults, descRequests,
 	} {
 		out <- d
@@ -99,7 +100,10 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 	}
 	m := &c.m
 	if m.Rings != nil {
-		m.Rings(func(ring string, n uint64) { value(descRing, prometheus.GaugeValue, n, ring) })
+		m.Rings(func(ring string, depth, slots int) {
+			value(descRing, prometheus.GaugeValue, uint64(depth), ring)
+			value(descSlots, prometheus.GaugeValue, uint64(slots), ring)
+		})
 	}
 	if m.Stages != nil {
 		m.Stages(func(stage string, n uint64) { value(descStage, prometheus.GaugeValue, n, stage) })

@@ -365,6 +365,20 @@ func TestReadsGoOnWhenStorageIsFull(t *testing.T) {
 	must.OK(t, j.Close())
 }
 
+// Without a reserve the journal is never full: with no byte left the next append fails.
+func TestWithoutAReserveNothingIsFull(t *testing.T) {
+	mem := vfs.NewMem()
+	o := strict(t, mem)
+	o.ReserveBytes = NoReserve
+	j := openNew(t, "j", o)
+	mem.TestingSetDiskUsage(vfs.DiskUsage{})
+	j.checkSpace()
+	if j.StorageFull() || j.ReserveBytes() != 0 {
+		t.Errorf("full %v, with a reserve of %d", j.StorageFull(), j.ReserveBytes())
+	}
+	must.OK(t, j.Close())
+}
+
 func TestReplayOfAPoisonedContextEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()

@@ -335,6 +335,9 @@ func (j *Journal) checkSpace() {
 // more; reads go on. The space is checked once a second. Any goroutine.
 func (j *Journal) StorageFull() bool { return j.full.Load() }
 
+// ReserveBytes is the free space below which StorageFull is true; 0 for none. Any goroutine.
+func (j *Journal) ReserveBytes() uint64 { return j.o.ReserveBytes }
+
 // FreeBytes is the free space of the journal's file system when it was last looked at; unknown when
 // the file system does not say. Any goroutine.
 func (j *Journal) FreeBytes() (free uint64, known bool) {

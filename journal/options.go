@@ -2,6 +2,7 @@ package journal
 
 import (
 	"fmt"
+	"math"
 	"os"
 	"time"
 
@@ -18,6 +19,7 @@ const (
 const (
 	DefaultFlushInterval = 50 * time.Millisecond
 	DefaultReserveBytes  = 256 << 20
+	NoReserve            = math.MaxUint64 // as Options.ReserveBytes: StorageFull never turns true
 	DefaultMaxInFlight   = 2
 
 	// anchorInterval is how often progress is anchored in "fsync" mode: well within the promised 100
@@ -42,7 +44,7 @@ type Options struct {
 	Durability string // DurabilityFsync (default) or DurabilityOS
 	// "os": the time within which the log is really synced (bound.go); default 50 ms
 	FlushInterval time.Duration
-	ReserveBytes  uint64 // free space at which StorageFull turns true; default 256 MiB
+	ReserveBytes  uint64 // free space at which StorageFull turns true, or NoReserve; default 256 MiB
 	MaxInFlight   int    // commits being synced at the same time; default 2
 	// answers wait for a file beside the store, not for the store (tail.go); Linux only
 	Tail bool
@@ -78,8 +80,11 @@ func (o *Options) defaults() error {
 	if o.FlushInterval <= 0 {
 		o.FlushInterval = DefaultFlushInterval
 	}
-	if o.ReserveBytes == 0 {
+	switch o.ReserveBytes {
+	case 0:
 		o.ReserveBytes = DefaultReserveBytes
+	case NoReserve:
+		o.ReserveBytes = 0 // nothing is below it
 	}
 	if o.MaxInFlight <= 0 {
 		o.MaxInFlight = DefaultMaxInFlight

@@ -140,8 +140,9 @@ func (f *First) Load(ctx context.Context) error {
 		has = true
 		put, err = tx.ReadKept(rows, f.origin.TradeSequence)
 		if err = errors.Join(err, rows.Close()); err == nil && put == store.KeptNow &&
-			f.origin.RowsOlder() {
-			// Since these rows the journal may have got what waits in them.
+			f.origin.RowsFrom != "" {
+			// Since these rows the journal may have got what waits in them: a later backup was used, or
+			// they were put beside a newer journal, whose database is lost.
 			err = tx.SeekActs(f.origin.RowsSequence + 1)
 		}
 		return err

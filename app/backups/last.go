@@ -22,7 +22,11 @@ const lastFile = "last-backup"
 type last struct {
 	Sequence uint64 `json:"sequence"` // the last command in the stream
 	At       int64  `json:"at"`       // when all was read, epoch seconds
+	RowsAt   int64  `json:"rowsAt"`   // the same of the last one with rows
 }
+
+// unknownRows is the RowsAt of a file of a build before it: the rows count as those of At.
+const unknownRows = -1
 
 // record is the last stream, in memory and in the file. Any goroutine.
 type record struct {
@@ -41,12 +45,15 @@ func (r *record) read(head uint64) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	var found last
+	found := last{RowsAt: unknownRows}
 	if err == nil {
 		err = json.Unmarshal(text, &found)
 	}
 	if err != nil {
 		return fmt.Errorf("backups: read file=%s: %w", r.path, err)
+	}
+	if found.RowsAt == unknownRows {
+		found.RowsAt = found.At
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -56,12 +63,15 @@ func (r *record) read(head uint64) error {
 	return nil
 }
 
-// ended keeps the stream of a backup that has read all. It counts in memory also when the file
-// cannot be written.
-func (r *record) ended(sequence uint64, now time.Time) error {
+// ended keeps the stream of a backup that has read all, rows too or none. It counts in memory also
+// when the file cannot be written.
+func (r *record) ended(sequence uint64, rows bool, now time.Time) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.last = last{Sequence: sequence, At: now.Unix()}
+	r.last.Sequence, r.last.At = sequence, now.Unix()
+	if rows {
+		r.last.RowsAt = r.last.At
+	}
 	text, err := json.Marshal(r.last)
 	if err == nil {
 		err = disk.ReplaceText(r.path, 0o600, text)

@@ -52,6 +52,9 @@ type ServerOptions struct {
 	Journal *journal.Journal
 	// Database is the database of this process; nil, and why, when it has none now.
 	Database func() (db *store.DB, why string)
+	// Rows says that this installation has a database, as a leader or a single node: backups of it
+	// should have rows.
+	Rows bool
 	// Admit says whether a bearer token is valid, whether it is an administrator's, and whose.
 	//
 	// Any goroutine calls it, once for each request.
@@ -233,7 +236,7 @@ func (s *Server) journal(w http.ResponseWriter, r *http.Request, subject string)
 		s.streams.Add(1)
 		s.rowless.Store(&whole{stream, head})
 		if r.Header.Get(aloneHeader) != "" {
-			s.ended(r)
+			s.ended(r, false)
 		}
 		s.o.Logger.Info("journal sent to a backup", "subject", subject, "address", r.RemoteAddr,
 			"after", after.InputSeq, "to", head, "bytes", size,
@@ -255,15 +258,15 @@ func (s *Server) journal(w http.ResponseWriter, r *http.Request, subject string)
 	}
 }
 
-// ended keeps the last stream as that of a backup that has read all it asks for, when the request
-// is one of that backup. An older program does not say which stream it has read.
-func (s *Server) ended(r *http.Request) {
+// ended keeps the last stream as that of a backup that has read all it asks for, rows too or none,
+// when the request is one of that backup. An older program does not say which stream it has read.
+func (s *Server) ended(r *http.Request, rows bool) {
 	of := s.rowless.Load()
 	asked := r.Header.Get(streamHeader)
 	if of == nil || asked != "" && asked != of.stream || !s.rowless.CompareAndSwap(of, nil) {
 		return
 	}
-	if err := s.last.ended(of.head, time.Now()); err != nil {
+	if err := s.last.ended(of.head, rows, time.Now()); err != nil {
 		s.o.Logger.Warn("a restart will not know of this backup", "error", err)
 	}
 }
@@ -305,7 +308,7 @@ func (s *Server) tables(w http.ResponseWriter, r *http.Request, _ string) {
 	if db == nil {
 		w.Header().Set(whyHeader, why)
 		w.WriteHeader(http.StatusNoContent)
-		s.ended(r)
+		s.ended(r, false)
 		return
 	}
 	began := false
@@ -325,7 +328,7 @@ func (s *Server) tables(w http.ResponseWriter, r *http.Request, _ string) {
 	})
 	switch {
 	case err == nil:
-		s.ended(r)
+		s.ended(r, true)
 	case began:
 		s.o.Logger.Warn("a backup was cut short", "address", r.RemoteAddr, "error", err)
 		panic(http.ErrAbortHandler)
@@ -349,4 +352,9 @@ func (s *Server) Metrics(emit metric.Emit) {
 	emit("svc_backup_last_seconds",
 		"When a backup has last read all it asked for, in seconds since 1970; 0: not yet.",
 		false, float64(last.At))
+	if s.o.Rows {
+		emit("svc_backup_rows_last_seconds",
+			"When a backup has last read all, rows of the database too, in seconds since 1970; 0: not yet.",
+			false, float64(last.RowsAt))
+	}
 }

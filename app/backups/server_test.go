@@ -210,10 +210,16 @@ func TestABackupCountsWhenAllIsRead(t *testing.T) {
 	counted("cut short", 0)
 	must.OK(t, write(remote(), false))
 	counted("without a database", 1)
+	if got := s.last.get(); got.At == 0 || got.RowsAt != 0 {
+		t.Errorf("without rows %+v", got)
+	}
 	grow(2)
 	has = db
 	must.OK(t, write(remote(), false))
 	counted("with rows", 2)
+	if got := s.last.get(); got.RowsAt != got.At {
+		t.Errorf("with rows %+v", got)
+	}
 	grow(3)
 	alone := remote()
 	alone.JournalOnly = true

@@ -173,11 +173,14 @@ func Open(o Options) (_ *Engine, err error) {
 // from them, so that a test that breaks a disk breaks both.
 func (o *Options) JournalOptions() journal.Options {
 	j := journal.Options{
-		Durability: o.Durability, FlushInterval: o.FlushInterval, ReserveBytes: uint64(o.ReserveBytes),
+		Durability: o.Durability, FlushInterval: o.FlushInterval, ReserveBytes: journal.NoReserve,
 		ArchiveDir: o.ArchiveDir,
 		Fatal:      o.Fatal,
 		// a member's answers wait for a majority, not for its own journal
 		Tail: !o.Member,
+	}
+	if o.ReserveBytes > 0 {
+		j.ReserveBytes = uint64(o.ReserveBytes)
 	}
 	if o.OnDisk != nil {
 		o.OnDisk(&j)

@@ -20,7 +20,7 @@ type Options struct {
 	Durability string
 	// In mode "os" the time within which the journal is synced: what a power cut may remove.
 	FlushInterval time.Duration
-	// Free bytes of the disk below which orders are refused.
+	// Free bytes of the disk below which orders are refused; 0 refuses none.
 	ReserveBytes int64
 	// The folder of archives of the journal; "" when there is none, and then what was moved out of
 	// the journal cannot be read.

@@ -33,6 +33,7 @@ func newBackups(c *settings.Config, in *Installation, log *slog.Logger) (*backup
 			}
 			return nil, "sidecars.enabled is false"
 		},
+		Rows: c.Bool("sidecars.enabled"),
 		Admit: func(token string) (subject string, valid, admin bool) {
 			claims, err := verifier.Verify([]byte(token))
 			if err != nil {

@@ -103,7 +103,7 @@ func TestDeployNamesSettingsThatExist(t *testing.T) {
 	}
 	chart := readText(t, deploy+"/helm/posttrade/templates/members.yaml")
 	for _, want := range []string{"enableServiceLinks: false", "podAntiAffinity",
-		"runAsNonRoot: true", "readOnlyRootFilesystem: true", "replicas: 3"} {
+		"[/posttrade, health, --vote]", "runAsNonRoot: true", "readOnlyRootFilesystem: true", "replicas: 3"} {
 		if !strings.Contains(chart, want) {
 			t.Errorf("the chart has no %s", want)
 		}

@@ -18,9 +18,9 @@ import (
 // read what the parts count anyway.
 func coreMetrics(k *engine.Engine, edge *httpapi.OrderMatcher) httpapi.Metrics {
 	m := edge.Metrics()
-	m.Rings = func(emit func(string, uint64)) {
-		emit("input", uint64(k.In.Depth()))
-		emit("output", uint64(k.Out.Depth()))
+	m.Rings = func(emit func(string, int, int)) {
+		emit("input", k.In.Depth(), k.In.Cap())
+		emit("output", k.Out.Depth(), k.Out.Cap())
 	}
 	m.Stages = stagesOf(k)
 	m.JournalCommits = k.Journal.CommitTimes
@@ -87,9 +87,9 @@ func together(parts ...func(metric.Emit)) func(metric.Emit) {
 func (in *Installation) memberMetrics(orders *httpapi.OrderMatcher) httpapi.Metrics {
 	m := coreMetrics(in.Core, orders)
 	rings := m.Rings
-	m.Rings = func(emit func(string, uint64)) {
+	m.Rings = func(emit func(string, int, int)) {
 		rings(emit)
-		emit("proposals", uint64(in.Core.Proposals.Depth()))
+		emit("proposals", in.Core.Proposals.Depth(), in.Core.Proposals.Cap())
 	}
 	m.Services = nil
 	for _, relay := range in.Member.relays {
@@ -204,6 +204,14 @@ func (d *downstream) parts() []httpapi.Part {
 		}
 	}
 	return list
+}
+
+// vote is this member's own vote on /readyz?vote=true. Without it another member must stay.
+func (m *member) vote() httpapi.Part {
+	if m.Node.Votes() {
+		return httpapi.Part{Name: "vote", Ready: true, Detail: "this member has one"}
+	}
+	return httpapi.Part{Name: "vote", Detail: "this member has none yet, or gave it back"}
 }
 
 // parts is the cluster on /readyz.

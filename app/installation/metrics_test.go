@@ -58,7 +58,7 @@ func TestMetricsHaveTheContractsNamesAndTypes(t *testing.T) {
 		"svc_recon_field_mismatch_total": "counter", "svc_recon_orphan_total": "counter",
 		"svc_settlement_swept_total": "counter", "svc_outbox_publish_lag_seconds": "gauge",
 		"svc_outbox_unpublished_rows": "gauge", "svc_replica_ready": "gauge",
-		"svc_ring_depth": "gauge", "svc_stage_sequence": "gauge",
+		"svc_ring_depth": "gauge", "svc_ring_slots": "gauge", "svc_stage_sequence": "gauge",
 		"svc_stage_latency_seconds": "histogram",
 		"svc_orders_total":          "counter", "svc_gate_rejections_total": "counter",
 		"svc_journal_commit_seconds": "histogram", "svc_journal_bytes_total": "counter",

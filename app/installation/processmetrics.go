@@ -23,6 +23,9 @@ func (in *Installation) processMetrics(emit metric.Emit) {
 		emit.Gauge("svc_disk_free_bytes", "Free bytes of the file system of the journal.",
 			float64(free))
 	}
+	emit.Gauge("svc_disk_reserve_bytes",
+		"Free bytes below which orders are refused: journal.reserve-bytes.",
+		float64(in.Core.Journal.ReserveBytes()))
 	in.Core.Shadow.Collect(emit)
 	for _, c := range in.listeners.certificates() {
 		emit.Gauge("svc_certificate_expiry_seconds",

@@ -52,6 +52,9 @@ func TestMetricsOfTheProcess(t *testing.T) {
 	if v := gauge(t, samples, "svc_disk_free_bytes"); v < 1<<20 {
 		t.Errorf("%v bytes are free", v)
 	}
+	if v := gauge(t, samples, "svc_disk_reserve_bytes"); v != 0 { // as anyPorts sets it
+		t.Errorf("%v bytes are kept free", v)
+	}
 	left := gauge(t, samples, "svc_certificate_expiry_seconds", `certificate="http.tls-cert"`)
 	until := time.Until(expiryOf("", in.listeners.renewed.current.Load()).expires)
 	if d := until.Seconds() - left; left <= 0 || d > 0 || d < -days.Seconds() {

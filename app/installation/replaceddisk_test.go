@@ -13,6 +13,7 @@ import (
 	"posttrade/app/apptest"
 	"posttrade/app/settings"
 	"posttrade/journal/quorum"
+	"posttrade/ring/must"
 	"posttrade/ring/waittest"
 )
 
@@ -32,6 +33,8 @@ func TestAReplacedDiskIsRefused(t *testing.T) {
 		in := m.open()
 		return in != nil && len(in.Member.Node.Voteless()) == 0, m.log.String()
 	})
+	must.OK(t, writePorts(filepath.Join(m.data, "ports.json"), m.open().listeners.addresses()))
+	program(t, "health", "--vote", "--data.dir="+m.data)
 	m.stop()
 
 	log := &waittest.Log{}

@@ -237,6 +237,9 @@ func newAdmin(c *settings.Config, in *Installation, process string, verifier *ga
 		Extra: in.backups.Handlers(), OpenHealth: c.Bool("admin.open-health"),
 		Process: process,
 	}
+	if in.Member != nil {
+		a.Vote = in.Member.vote
+	}
 	if c.Bool("admin.token-guard") {
 		a.Admit = func(token string) (gate.Claims, error) {
 			return verifier.VerifyMetrics([]byte(token))

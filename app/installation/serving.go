@@ -63,8 +63,7 @@ func serve(ctx context.Context, c *settings.Config, o engine.Options, log *slog.
 	told := newSupervision(c, log)
 	told.begin(ctx)
 	for {
-		err := serveOnce(ctx, c, o, log, stdout, told, hangups)
-		if !restarts(err, log) {
+		if c, err = serveOnce(ctx, c, o, log, stdout, told, hangups); !restarts(err, log) {
 			return err
 		}
 	}
@@ -103,22 +102,29 @@ func restarts(err error, log *slog.Logger) bool {
 	return true
 }
 
-// serveOnce serves until the installation must be opened again: errRestart.
-//
-// The addresses are written and printed when orders are admitted, or when that takes too long. So
-// a program that waits for ports.json can send orders at once.
+// serveOnce opens an installation and serves as serveOpen does.
 func serveOnce(ctx context.Context, c *settings.Config, o engine.Options, log *slog.Logger,
-	stdout io.Writer, told *supervision, hangups <-chan os.Signal) (err error) {
+	stdout io.Writer, told *supervision, hangups <-chan os.Signal) (*settings.Config, error) {
 	in, err := Open(ctx, c, o, log)
 	if err != nil {
 		told.stops()
 		if ctx.Err() != nil && errors.Is(err, ctx.Err()) { // a stop, and no refusal
 			log.Warn("stopped while it was opening", "error", err)
-			return nil
+			return nil, nil
 		}
 		notStarted(log, err)
-		return err
+		return nil, err
 	}
+	return in.serveOpen(ctx, c, log, stdout, told, hangups)
+}
+
+// serveOpen serves until the installation must be opened again, errRestart, with the settings next:
+// c with the secrets that are in force. It stops the installation.
+//
+// The addresses are written and printed when orders are admitted, or when that takes too long. So
+// a program that waits for ports.json can send orders at once.
+func (in *Installation) serveOpen(ctx context.Context, c *settings.Config, log *slog.Logger,
+	stdout io.Writer, told *supervision, hangups <-chan os.Signal) (next *settings.Config, err error) {
 	in.level = levelOf(log)
 	defer func() {
 		if errors.Is(err, errRestart) {
@@ -126,12 +132,12 @@ func serveOnce(ctx context.Context, c *settings.Config, o engine.Options, log *s
 		} else {
 			told.stops()
 		}
-		err = errors.Join(err, in.Stop())
+		next, err = in.tokens.inForce(c), errors.Join(err, in.Stop())
 	}()
 	defer in.reloadOnHangup(hangups, log)()
 	in.awaitReady(ctx)
 	if err := writePorts(c.InDataDir("ports.json"), in.listeners.addresses()); err != nil {
-		return err
+		return nil, err
 	}
 	if at := in.listeners.consoleURL(); at != "" {
 		fmt.Fprintf(stdout, "console: open %s in a browser\n", at)
@@ -143,14 +149,14 @@ func serveOnce(ctx context.Context, c *settings.Config, o engine.Options, log *s
 	select {
 	case <-ctx.Done():
 		log.Info("stopping")
-		return nil
+		return nil, nil
 	case err := <-in.listeners.failed:
-		return err
+		return nil, err
 	case <-in.restart():
-		return errRestart
+		return nil, errRestart
 	case err := <-in.replaced():
 		notStarted(log, err)
-		return err
+		return nil, err
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 
 // tokens are the secrets of a running installation, which SIGHUP replaces.
 //
-// mu guards both. The check of a token does not take it: each verifier has its own copy of the
+// mu guards all of them. The check of a token does not take it: each verifier has its own copy of the
 // secrets, which Renew exchanges.
 type tokens struct {
 	mu sync.Mutex
@@ -23,6 +23,8 @@ type tokens struct {
 	verifiers []*gate.Verifier
 	// The master secret of POST /auth/dev-token; nil when the endpoint does not exist.
 	master []byte
+	// The settings that SIGHUP has read the secrets from; nil while those of the start are in force.
+	read *settings.Config
 }
 
 // newVerifier checks access tokens as the settings say, and refuses those that are revoked at a
@@ -106,7 +108,7 @@ func (in *Installation) readSecrets() (changed bool, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	changed = !bytes.Equal(t.master, master) || len(t.verifiers) > 0 && !t.verifiers[0].Has(secrets)
-	t.master = master
+	t.master, t.read = master, c
 	var failed error
 	for _, v := range t.verifiers {
 		failed = errors.Join(failed, v.Renew(secrets[0], secrets[1:]...))
@@ -115,6 +117,17 @@ func (in *Installation) readSecrets() (changed bool, err error) {
 		failed = errors.Join(failed, s.Renew(secrets[0], secrets[1:]...))
 	}
 	return changed, failed
+}
+
+// inForce is c, the settings of the start, with the secrets that are in force. An installation that
+// is opened again in the same process begins with them: it must not accept what SIGHUP has removed.
+func (t *tokens) inForce(c *settings.Config) *settings.Config {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.read == nil {
+		return c
+	}
+	return c.WithSecretsOf(t.read)
 }
 
 // replicaTokenLife is how long a replica's own token is valid: one fetch.

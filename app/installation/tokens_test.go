@@ -1,13 +1,18 @@
 package installation
 
 import (
+	"errors"
+	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
+	"posttrade/app/settings"
 	"posttrade/matcher/gate"
 	"posttrade/ring/must"
 	"posttrade/ring/waittest"
@@ -90,4 +95,56 @@ func TestATakeoverKeepsTheMasterSecretInForce(t *testing.T) {
 			t.Errorf("after a takeover the secret is %.3q, want %.3q", got, now)
 		}
 	}
+}
+
+// TestOpeningAgainKeepsTheSecretsInForce: a member that is sent a journal opens again in the same
+// process. What SIGHUP has removed from the file of --config must not be accepted again, and the
+// next SIGHUP must read that file.
+func TestOpeningAgainKeepsTheSecretsInForce(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "settings")
+	put := func(secret string) {
+		t.Helper()
+		must.OK(t, os.WriteFile(file, []byte("auth.jwt.secret="+strings.Repeat(secret, 40)+
+			"\nauth.dev-token.master-secret="+strings.Repeat(secret, 41)+"\n"), 0o600))
+	}
+	has := func(c *settings.Config, secret string) {
+		t.Helper()
+		secrets := must.Get(c.JWTSecrets())(t)
+		master, _, err := c.MasterSecret()
+		if must.OK(t, err); len(secrets) != 1 || string(secrets[0]) != strings.Repeat(secret, 40) ||
+			string(master) != strings.Repeat(secret, 41) {
+			t.Errorf("secrets %q, master %q, want those of %s", secrets, master, secret)
+		}
+	}
+	put("a")
+	var flags []settings.FlagValue
+	for pair := range slices.Chunk(append(anyPorts(t.TempDir()), quick...), 2) {
+		flags = append(flags, settings.FlagValue{Name: pair[0], Text: pair[1]})
+	}
+	c := must.Get(settings.Read(settings.Sources{File: file, Flags: flags}))(t)
+	var said waittest.Log
+	log, told := slog.New(slog.NewTextHandler(&said, nil)), newSupervision(c, slog.New(
+		slog.DiscardHandler))
+	in := must.Get(Open(t.Context(), c, EngineOptions(c), log))(t)
+	again := make(chan struct{})
+	in.healing = &healing{again: again, stop: func() {}} // as that of a member
+	hangups, ended := make(chan os.Signal), make(chan error, 1)
+	var next *settings.Config
+	go func() {
+		var err error
+		next, err = in.serveOpen(t.Context(), c, log, io.Discard, told, hangups)
+		ended <- err
+	}()
+	put("b")
+	hangups <- syscall.SIGHUP
+	waittest.Until(t, "the secrets are read", func() (bool, any) {
+		return strings.Contains(said.String(), "secrets=changed"), said.String()
+	})
+	put("c")
+	close(again)
+	if err := <-ended; !errors.Is(err, errRestart) {
+		t.Errorf("it ends with %v", err)
+	}
+	has(next, "b")
+	has(must.Get(next.Again())(t), "c")
 }

@@ -38,6 +38,19 @@ func (c *Config) Again() (*Config, error) {
 	return next, next.check()
 }
 
+// secrets are the settings that have or name the secrets of tokens, which SIGHUP reads again.
+var secrets = [...]string{"auth.jwt.secret", "auth.jwt.secret-file", "auth.dev-token.master-secret"}
+
+// WithSecretsOf returns a copy whose secrets of tokens are set as in other, which Again has given.
+// Again reads their sources as before.
+func (c *Config) WithSecretsOf(other *Config) *Config {
+	next := &Config{Values: maps.Clone(c.Values), from: c.from}
+	for _, name := range secrets {
+		next.Values[name] = other.Values[name]
+	}
+	return next
+}
+
 // LogLevel is log.level.
 func (c *Config) LogLevel() (level slog.Level) {
 	if err := level.UnmarshalText([]byte(c.String("log.level"))); err != nil {

@@ -88,7 +88,7 @@ var List = []Setting{
 		duration(time.Millisecond, 10*time.Second), "",
 		"in mode os: what a power cut may remove, at most; no answers go while a sync takes longer"},
 	{"journal.reserve-bytes", mebibytes(journal.DefaultReserveBytes), bytesOf(0, 1<<50), "",
-		"free disk space below which orders are refused"},
+		"free disk space below which orders are refused; 0 refuses none"},
 	{"accept-older-journal", "false", boolean, "",
 		"start although database, TCA files or extracts know more than the journal: what only " +
 			"they know is given up"},

@@ -15,7 +15,7 @@ import (
 )
 
 const clusterUsage = "cluster status [--wait[=30s]] | cluster add " +
-	"N=host:raftport@host:httpport | cluster remove N [--reason=TEXT]"
+	"N=host:raftport@host:httpport | cluster remove N [--reason=TEXT] | cluster alone"
 
 // clusterTimeout bounds one command of `posttrade cluster`; clusterWait is what --wait adds to it
 // when it has no value, and clusterLook is the time between two rounds of it.
@@ -35,7 +35,10 @@ func runCluster(args []string, stdout, stderr io.Writer) int {
 			"  status  every member's role, how far it has come, and the configuration\n"+
 			"  add     let another member join: then start it with an empty data.dir and itself in "+
 			"cluster.members\n"+
-			"  remove  go on without a member; it may be stopped afterwards")
+			"  remove  go on without a member; it may be stopped afterwards\n"+
+			"  alone   the disks of all others are lost: the member on data.dir, which is stopped, goes on "+
+			"alone at its next\n"+
+			"          start, with all that its consensus log has")
 	// The command talks to members and opens nothing: it asks for no database or broker.
 	f.preset = []settings.FlagValue{{Name: "sidecars.enabled", Text: "false"}}
 	wait := time.Duration(0)
@@ -62,6 +65,9 @@ func runCluster(args []string, stdout, stderr io.Writer) int {
 	defer cancel()
 	if len(f.rest) == 1 && f.rest[0] == "status" && *reason == "" {
 		return settings.Exit(stderr, k.status(ctx, wait))
+	}
+	if len(f.rest) == 1 && f.rest[0] == "alone" && *reason == "" {
+		return settings.Exit(stderr, k.alone(ctx, c))
 	}
 	return settings.Exit(stderr, k.addOrRemove(ctx, c, f.rest, *reason))
 }

@@ -20,12 +20,13 @@ import (
 // It needs no token. Where /readyz asks for one (admin.open-health=false), it asks /healthz
 // instead.
 func runHealth(args []string, stdout, stderr io.Writer) int {
-	f := newFlags("health [--live] [flags]",
+	f := newFlags("health [--live|--vote] [flags]",
 		"Asks the server that runs on data.dir whether it admits orders: /readyz of the admin\n"+
 			"listener.\n"+
 			"Exit 0 when it does; 1 when it does not, with the parts that are not ready, and when\n"+
 			"no server answers, or another one that has its port.")
 	live := f.Bool("live", false, "ask only whether the process answers (/healthz), or is starting")
+	vote := f.Bool("vote", false, "a member must have its vote too: then another one may be stopped")
 	timeout := f.Duration("timeout", 5*time.Second, "how long to wait for the answer")
 	c, err := f.read(args, 0, stdout)
 	if err != nil {
@@ -34,8 +35,13 @@ func runHealth(args []string, stdout, stderr io.Writer) int {
 	ctx, cancel := context.WithTimeout(context.Background(), *timeout)
 	defer cancel()
 	path := "/readyz"
-	if *live {
+	switch {
+	case *live && *vote:
+		return settings.Exit(stderr, settings.Usagef("health: --live or --vote"))
+	case *live:
 		path = "/healthz"
+	case *vote:
+		path += "?vote=true"
 	}
 	err = askHealth(ctx, c, path, stdout)
 	if err != nil && *live && installation.Starting(c, time.Now()) {

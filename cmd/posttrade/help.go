@@ -131,7 +131,7 @@ func wordsOf(command string) []string {
 	case "source":
 		return []string{"status", "bump-epoch"}
 	case "cluster":
-		return []string{"status", "add", "remove"}
+		return []string{"status", "add", "remove", "alone"}
 	case "risk-extract":
 		return []string{"rebuild"}
 	}

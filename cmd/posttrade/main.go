@@ -36,7 +36,7 @@ func commands() []command {
 		{"source", "show the control sources, or begin a new epoch of one", runSource},
 		{"top", "watch what a running server is doing", runTop},
 		{"watch", "print what changes: books, trades, orders, prices, controls, contracts", runWatch},
-		{"cluster", "show the members of a cluster, add or remove one", runCluster},
+		{"cluster", "show the members of a cluster, add or remove one, go on alone", runCluster},
 		{"perf", "measure this build on this machine", runPerf},
 		{"completion", "print a script that completes commands in bash, zsh or fish", runCompletion},
 		{"version", "print commit, Go version and platform", runVersion},

@@ -30,7 +30,7 @@ var figures = []string{
 	"svc_journal_commit_seconds_bucket",
 	`svc_stage_latency_seconds_sum{stage="http"}`, `svc_stage_latency_seconds_count{stage="http"}`,
 	`svc_stage_latency_seconds_bucket{stage="http"}`,
-	"svc_ring_depth",
+	"svc_ring_depth", "svc_ring_slots",
 	"svc_projection_lag_records", "svc_recon_lag_records", "svc_recon_open_breaks",
 	"svc_replica_lag_records", "svc_outbox_unpublished_rows",
 	"svc_tca_lag_records", "svc_evidence_lag_seconds",

@@ -39,7 +39,7 @@ func (m *member) joins() {
 	})
 	m.stop()
 	m.start()
-	await(m.t, "a vote for member "+m.o.Member, m.node.joined)
+	await(m.t, "a vote for member "+m.o.Member, m.node.Votes)
 }
 
 // A cluster begins with the journal of a single node, or of a backup: the others join with empty

@@ -18,7 +18,7 @@ func TestOldDiskSaysThatItIsReplaced(t *testing.T) {
 	member.stop()
 	member.o.Dir, member.disk = t.TempDir(), newMemory()
 	member.start()
-	await(t, "a vote for the new disk", member.node.joined)
+	await(t, "a vote for the new disk", member.node.Votes)
 	fresh := string(member.node.id)
 	member.stop()
 

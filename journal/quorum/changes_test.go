@@ -205,7 +205,7 @@ func TestSparedMemberGetsItsVoteBack(t *testing.T) {
 	}
 	c.start()
 	c.book(1, "")
-	await(t, "a vote for each", spared.node.joined)
+	await(t, "a vote for each", spared.node.Votes)
 	spared.stop() // from its start on it has a vote, and another member leads
 	spared.start()
 	await(t, "another leader", func() bool {
@@ -221,7 +221,7 @@ func TestSparedMemberGetsItsVoteBack(t *testing.T) {
 		t.Error("a damaged member has its vote back")
 	}
 	damaged.Store(false)
-	await(t, "the vote to come back", spared.node.joined)
+	await(t, "the vote to come back", spared.node.Votes)
 }
 
 // A leader takes no vote away from a member that it could not send its journal to: one with less

@@ -149,7 +149,7 @@ func (n *Node) join() {
 	said, pause, tookPart := "", joinPause, false
 	for {
 		switch spared := n.Spared(); {
-		case n.joined():
+		case n.Votes():
 			said, pause, tookPart = "", sparedPause, true
 			n.lookForMe()
 		case spared && n.o.Damaged():
@@ -176,8 +176,8 @@ func (n *Node) out() bool {
 		!slices.ContainsFunc(all, func(s raft.Server) bool { return s.ID == n.id })
 }
 
-// joined reports that this disk has a vote.
-func (n *Node) joined() bool {
+// Votes reports that this disk has a vote, as it knows. Any goroutine.
+func (n *Node) Votes() bool {
 	return slices.ContainsFunc(n.servers(), func(s raft.Server) bool {
 		return s.ID == n.id && s.Suffrage == raft.Voter
 	})

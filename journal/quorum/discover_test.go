@@ -38,7 +38,7 @@ func TestStrangersAreAddedAndRemoved(t *testing.T) {
 		})
 	}
 	change(func(at string) error { return remote.Add(t.Context(), at, fourth.o.Members[3]) })
-	await(t, "a vote for the fourth", fourth.node.joined)
+	await(t, "a vote for the fourth", fourth.node.Votes)
 	c.book(1, "b")
 	c.alike(6)
 	change(func(at string) error { return remote.Remove(t.Context(), at, "4") })
@@ -125,7 +125,7 @@ func TestMemberAtAnotherAddressIsAStranger(t *testing.T) {
 			return strings.Contains(second.node.tryJoin(), errStranger.Error())
 		})
 	}
-	if !other.node.joined() {
+	if !other.node.Votes() {
 		t.Error("the first one has lost its place")
 	}
 	c.book(1, "")
@@ -134,7 +134,7 @@ func TestMemberAtAnotherAddressIsAStranger(t *testing.T) {
 	await(t, "the addition", func() bool {
 		return remote.Add(t.Context(), c.leader().node.self.Raft, second.node.self) == nil
 	})
-	await(t, "its place", second.node.joined)
+	await(t, "its place", second.node.Votes)
 	// The first one is stopped, and the others get the new list one by one. Two of three go on.
 	other.stop()
 	c.members[slices.Index(c.members, other)] = second

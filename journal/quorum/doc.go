@@ -39,6 +39,10 @@
 // not to an address. So the disk that replaces a lost one never answers what is meant for the lost
 // disk: it could give a vote that the lost disk has given already.
 //
+// When the disks of a majority are lost, an operator makes the last one the only one (alone.go): it
+// keeps its log, which may have confirmed commands that its journal lacks. A journal without a log
+// begins a cluster by adoption (adopt.go).
+//
 // # What holds
 //
 //   - A submission is agreed on as a whole, once, or not at all. Host.Refuse is called only when it

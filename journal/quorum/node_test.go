@@ -251,7 +251,7 @@ func TestLostDisk(t *testing.T) {
 			}
 			c.book(1, "y")
 			c.alike(451)
-			await(t, "a vote for the new disk", lost.node.joined)
+			await(t, "a vote for the new disk", lost.node.Votes)
 			for _, s := range lost.node.Status().Servers {
 				if s.ID == string(former) {
 					t.Errorf("the lost disk still counts: %+v", s)
@@ -303,7 +303,7 @@ func TestLogIsKeptWhileAJournalIsSent(t *testing.T) {
 	<-lost.node.Restart()
 	lost.stop()
 	lost.start()
-	await(t, "a vote for the new disk", lost.node.joined)
+	await(t, "a vote for the new disk", lost.node.Votes)
 	c.alike(1 + agreed)
 	if leader.disk.sends != 1 {
 		t.Errorf("the journal was sent %d times", leader.disk.sends)

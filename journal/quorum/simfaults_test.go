@@ -170,7 +170,7 @@ func (s *simulation) whole() bool {
 	var voters []raft.Server
 	for i, m := range s.members {
 		l := m.life.Load()
-		if l == nil || l.end.gone() || !l.node.joined() {
+		if l == nil || l.end.gone() || !l.node.Votes() {
 			return false
 		}
 		if i == 0 {

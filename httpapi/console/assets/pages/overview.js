@@ -19,14 +19,14 @@ const gauge = (list, of) => list.map((s) => of(s.metrics));
 const rate = (n) => (n === null ? '–' : n < 10 ? n.toFixed(1) : whole(Math.round(n)));
 const records = (n) => (n === null ? '–' : whole(n));
 
-/** The tiles: name, the values over time, how the last one is written, its unit. */
-const tiles = /** @type {[string, (l: any[]) => any[], (n: any) => string, string][]} */ ([
+/** The tiles: name, the values over time, how the last one is written, its unit, what its bound is a part of. */
+const tiles = /** @type {[string, (l: any[]) => any[], (n: any) => string, string, ((l: any[]) => any[])?][]} */ ([
   ['Orders', (l) => rates(l, sum('svc_orders_total')), rate, '/s'],
   ['Refused', (l) => rates(l, sum('svc_orders_total', 'rejected')), rate, '/s'],
   ['Durable latency', (l) => p99s(l, 'svc_journal_commit_seconds'), duration, 'p99 of 5 min'],
   ['Answer latency', (l) => p99s(l, 'svc_stage_latency_seconds', 'stage="http"'), duration, 'p99 of 5 min'],
-  ['Input ring', (l) => gauge(l, sum('svc_ring_depth', '"input"')), records, 'waiting'],
-  ['Output ring', (l) => gauge(l, sum('svc_ring_depth', '"output"')), records, 'waiting'],
+  ['Input ring', (l) => gauge(l, sum('svc_ring_depth', '"input"')), records, 'waiting', (l) => gauge(l, sum('svc_ring_slots', '"input"'))],
+  ['Output ring', (l) => gauge(l, sum('svc_ring_depth', '"output"')), records, 'waiting', (l) => gauge(l, sum('svc_ring_slots', '"output"'))],
   ['Projection', (l) => gauge(l, sum('svc_projection_lag_records')), records, 'behind'],
   ['Reconciliation', (l) => gauge(l, sum('svc_recon_lag_records')), records, 'behind'],
   ['Open breaks', (l) => gauge(l, sum('svc_recon_open_breaks')), records, ''],
@@ -74,10 +74,10 @@ export default function Overview() {
     return html`<${Card} title="State"><p>The order-matcher is <b>${h?.status || '…'}</b>, durable up to
       sequence ${whole(h?.durable)}. The figures of the installation need an admin token.</p><//>`;
   }
-  return html`<div class="tiles">${tiles.map(([name, of, show, unit]) => {
-      const values = of(list), now = last(values);
+  return html`<div class="tiles">${tiles.map(([name, of, show, unit, most]) => {
+      const values = of(list), now = last(values), bound = bounds[name] * (most ? last(most(list)) || Infinity : 1);
       return now === null && name === 'Evidence' ? null
-        : html`<${Tile} key=${name} name=${name} values=${values} value=${show(now)} unit=${unit} bad=${now !== null && now > bounds[name]} />`;
+        : html`<${Tile} key=${name} name=${name} values=${values} value=${show(now)} unit=${unit} bad=${now !== null && now > bound} />`;
     })}
       <${Tile} name="Settlement" values=${seen.late.map((s) => s.n)} value=${records(late)} unit="overdue" />
       <${Tile} name="Members" values=${seen.members.map((s) => s.n)} value=${members ? `${members.answer} of ${members.all}` : '–'}
