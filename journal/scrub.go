@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -84,6 +85,10 @@ func NewScrub(j *Journal, interval time.Duration, report func(Damage)) *Scrub {
 		if json.Unmarshal(text, &s.state) != nil {
 			s.state = ScrubState{}
 		}
+		// An older build may have written one damage twice.
+		list := s.state.Damaged
+		slices.SortStableFunc(list, func(a, b Damage) int { return cmp.Compare(a.From, b.From) })
+		s.state.Damaged = slices.CompactFunc(list, func(a, b Damage) bool { return a.From == b.From })
 	}
 	s.found, _ = s.state.beyond(s.state.Next)
 	return s

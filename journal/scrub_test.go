@@ -236,6 +236,22 @@ func TestScrubGoesOnWhereItWas(t *testing.T) {
 	must.OK(t, j.Close())
 }
 
+// TestFindingsThatStandTwiceInTheFileAreOne: an older build may have written one damage twice, and
+// two metrics of one name and its labels are none.
+func TestFindingsThatStandTwiceInTheFileAreOne(t *testing.T) {
+	im, _ := scrubbed(t)
+	j := must.Get(Open("j", strict(t, im.restore(t, "", nil))))(t)
+	s := quickScrub(j, nil)
+	a, b := Damage{Key: "a", From: 5, To: 6}, Damage{Key: "b", From: 9, To: 9}
+	s.state.Damaged = []Damage{a, b, a, b}
+	s.keep()
+	got := quickScrub(j, nil).State().Damaged
+	if !slices.Equal(got, []Damage{a, b}) {
+		t.Errorf("found %+v", got)
+	}
+	must.OK(t, j.Close())
+}
+
 // TestFindingsThatCannotBeWritten: whichever operation on their file fails, the pass is complete,
 // its findings are known, and Unkept says why a restart will not know them. The next pass tries
 // again.

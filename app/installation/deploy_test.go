@@ -14,6 +14,7 @@ import (
 
 	"posttrade/app/apptest"
 	"posttrade/app/settings"
+	"posttrade/matcher/desk"
 	"posttrade/ring/must"
 )
 
@@ -289,5 +290,10 @@ func TestTheConsolesBoundsAreThoseOfTheRules(t *testing.T) {
 		if shown[tile] != want {
 			t.Errorf("%s: red above %s in the console, the alert begins above %s", tile, shown[tile], want)
 		}
+	}
+	// A request gets 503 where less of the ring is free than its kind leaves free.
+	const most = 1 - 1.0/desk.SpareOfRequests
+	if at := must.Get(strconv.ParseFloat(rules["Input ring"], 64))(t); at > most-0.1 {
+		t.Errorf("the alert on the input ring begins at %v of it, requests are refused at %v", at, most)
 	}
 }

@@ -84,7 +84,7 @@ func New(in *ring.MPSC[matcher.Command], maxTickets int) (*Desk, error) {
 // one number is negative, or when the sum is not 1 to MaxTickets.
 func NewShared(in *ring.MPSC[matcher.Command], s Shares) (*Desk, error) {
 	return newDesk(in, []int{s.Requests, s.Sessions, s.Sidecars},
-		[]int{spareOf(in.Cap(), spareOfRequests), spareOf(in.Cap(), spareOfSessions), 0})
+		[]int{spareOf(in.Cap(), SpareOfRequests), spareOf(in.Cap(), spareOfSessions), 0})
 }
 
 // newDesk makes a pool of each size; the last pool serves the remaining kinds. spares are the slots

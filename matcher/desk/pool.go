@@ -23,11 +23,11 @@ const (
 // time. 0 shuts the kind out.
 type Shares struct{ Requests, Sessions, Sidecars int }
 
-// Parts of the input ring that requests and sessions leave free. A session leaves room for the
-// sidecars, and a request also leaves room for sessions: a crowd of either does not fill the ring
-// for the others. (The sessions themselves bound what they have in the ring.)
+// Parts of the input ring, one of so many, that requests and sessions leave free. A session leaves
+// room for the sidecars, and a request also leaves room for sessions: a crowd of either does not
+// fill the ring for the others. (The sessions themselves bound what they have in the ring.)
 const (
-	spareOfRequests = 4
+	SpareOfRequests = 4
 	spareOfSessions = 16
 )
 

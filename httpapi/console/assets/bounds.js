@@ -5,7 +5,7 @@
 export const bounds = /** @type {Record<string, number>} */ ({
   'Answer latency': 1,
   'Durable latency': 0.5,
-  'Input ring': 0.8,
+  'Input ring': 0.6,
   'Output ring': 0.8,
   Projection: 100000,
   Reconciliation: 100000,
