@@ -32,8 +32,8 @@ type Counts struct {
 // The installation fills it from all parts. A scrape calls each function once, on its own
 // goroutine; none of them may take a lock of the path of an order.
 type Metrics struct {
-	// Rings gives depth and size of each ring in entries, Stages the last input sequence of each stage,
-	// and Latencies the times that each stage has counted since the start.
+	// Rings gives depth and size of each ring in entries, Stages the last input sequence of each
+	// stage, and Latencies the times that each stage has counted since the start.
 	Rings     func(emit func(ring string, depth, slots int))
 	Stages    func(emit func(stage string, sequence uint64))
 	Latencies func(emit func(stage string, d timing.Distribution))

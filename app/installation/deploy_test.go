@@ -104,7 +104,8 @@ func TestDeployNamesSettingsThatExist(t *testing.T) {
 	}
 	chart := readText(t, deploy+"/helm/posttrade/templates/members.yaml")
 	for _, want := range []string{"enableServiceLinks: false", "podAntiAffinity",
-		"[/posttrade, health, --vote]", "runAsNonRoot: true", "readOnlyRootFilesystem: true", "replicas: 3"} {
+		"[/posttrade, health, --vote]", "runAsNonRoot: true", "readOnlyRootFilesystem: true",
+		"replicas: 3"} {
 		if !strings.Contains(chart, want) {
 			t.Errorf("the chart has no %s", want)
 		}

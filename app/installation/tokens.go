@@ -14,8 +14,8 @@ import (
 
 // tokens are the secrets of a running installation, which SIGHUP replaces.
 //
-// mu guards all of them. The check of a token does not take it: each verifier has its own copy of the
-// secrets, which Renew exchanges.
+// mu guards all of them. The check of a token does not take it: each verifier has its own copy of
+// the secrets, which Renew exchanges.
 type tokens struct {
 	mu sync.Mutex
 	// The verifiers of the services, the console and backups, in the order in which they were made.
