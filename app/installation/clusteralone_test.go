@@ -1,12 +1,15 @@
 package installation
 
 import (
+	"net"
 	"net/http"
 	"strings"
 	"testing"
 
 	"posttrade/app/apptest"
 	"posttrade/app/settings"
+	"posttrade/journal/quorum"
+	"posttrade/ring/must"
 )
 
 // TestAMemberGoesOnAlone: while another member takes part the command is refused and nothing
@@ -25,6 +28,20 @@ func TestAMemberGoesOnAlone(t *testing.T) {
 	programFails(t, settings.ExitFailed, "takes part: its disk is not lost", "cluster", args...)
 	c.members[0].stop()
 	c.members[1].stop()
+	first, _, _ := strings.Cut(m.settings[3], ",")
+	at := must.Get(quorum.ParseMember(first))(t).Raft
+	mute := must.Get(net.Listen("tcp", at))(t) // its machine is there, and it does not speak
+	go func() {
+		for {
+			conn, err := mute.Accept()
+			if err != nil {
+				return
+			}
+			conn.Close()
+		}
+	}()
+	programFails(t, settings.ExitFailed, "whether its disk is lost cannot be told", "cluster", args...)
+	mute.Close()
 	program(t, "cluster", args...)
 	m.start()
 	m.awaitOpen()
@@ -35,7 +52,8 @@ func TestAMemberGoesOnAlone(t *testing.T) {
 	if status, answer := c.post(2, "/orders", order); status != http.StatusCreated {
 		t.Errorf("order: %d %s", status, answer)
 	}
-	if now, _ := m.open().Core.Journal.Head(); now <= head {
-		t.Errorf("the journal ends at %d, before at %d", now, head)
-	}
+	apptest.Until(t, "its journal has the order", func() (bool, any) {
+		now, _ := m.open().Core.Journal.Head()
+		return now > head, now
+	})
 }

@@ -38,7 +38,7 @@ func runCluster(args []string, stdout, stderr io.Writer) int {
 			"  remove  go on without a member; it may be stopped afterwards\n"+
 			"  alone   the disks of all others are lost: the member on data.dir, which is stopped, goes on "+
 			"alone at its next\n"+
-			"          start, with all that its consensus log has")
+			"          start, with all that its consensus log has; docs/cluster.md, \"Two disks are lost\"")
 	// The command talks to members and opens nothing: it asks for no database or broker.
 	f.preset = []settings.FlagValue{{Name: "sidecars.enabled", Text: "false"}}
 	wait := time.Duration(0)
@@ -118,7 +118,8 @@ func newClusterCommand(c *settings.Config, out io.Writer) (*clusterCommand, erro
 // wait.
 //
 // Columns: last entry and applied are indexes of the consensus log; sequence is that of the last
-// command in the member's journal; server is the id of the member's disk. A member that does not
+// command in the member's journal; server is the id of the member's disk, and of term is the term
+// of the last entry. A member that does not
 // answer has a line that says so. The configuration shown is the leader's, or that of the first
 // member that has one while no leader answers; a member without one does not take part yet. One
 // that was added and has not come may join.
@@ -127,18 +128,18 @@ func (k *clusterCommand) status(ctx context.Context, wait time.Duration) error {
 		return err
 	}
 	t := tabwriter.NewWriter(k.out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "member\trole\tleader\tterm\tlast entry\tapplied\tsequence\tserver")
+	fmt.Fprintln(t, "member\trole\tleader\tterm\tlast entry\tapplied\tsequence\tserver\tof term")
 	var configuration, expected []quorum.Server
 	var failed error
 	for _, m := range k.members {
 		s, err := k.remote.Status(ctx, m.Raft)
 		if err != nil {
 			failed = errors.Join(failed, err)
-			fmt.Fprintf(t, "%s\tdoes not answer\t\t\t\t\t\t\n", m.ID)
+			fmt.Fprintf(t, "%s\tdoes not answer\t\t\t\t\t\t\t\n", m.ID)
 			continue
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%d\t%d\t%d\t%s\n", s.Member, s.Role, orNone(s.Leader), s.Term,
-			s.Last, s.Applied, s.Sequence, s.Server)
+		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%d\t%d\t%d\t%s\t%d\n", s.Member, s.Role, orNone(s.Leader),
+			s.Term, s.Last, s.Applied, s.Sequence, s.Server, s.LastTerm)
 		if len(s.Servers) > 0 && (configuration == nil || s.Member == s.Leader) {
 			configuration, expected = s.Servers, s.Expected
 		}

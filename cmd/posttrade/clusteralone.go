@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 
 	"posttrade/app/settings"
 	"posttrade/journal"
@@ -13,18 +14,10 @@ import (
 // alone makes the stopped member on data.dir the only one of its cluster: the disks of the others
 // are lost.
 //
-// It is refused while another member answers and takes part: two histories would begin. A member
-// that does not answer is taken for lost. Errors: those of quorum.Alone, and a server that runs.
+// It is refused while another member of the settings, or of the newest configuration that the disk
+// knows, listens: two histories would begin. Only one that cannot be connected to is taken for lost.
+// Errors: those of quorum.Alone, and a server that runs.
 func (k *clusterCommand) alone(ctx context.Context, c *settings.Config) error {
-	self := c.Self()
-	for _, m := range k.members {
-		if m.ID == self.ID {
-			continue
-		}
-		if s, err := k.remote.Status(ctx, m.Raft); err == nil && len(s.Servers) > 0 {
-			return fmt.Errorf("cluster alone: member %s answers and takes part: its disk is not lost", m.ID)
-		}
-	}
 	held, err := journal.LockDir(c.String("data.dir"))
 	if errors.Is(err, journal.ErrLocked) {
 		return errors.New("cluster alone: stop the server first")
@@ -32,12 +25,45 @@ func (k *clusterCommand) alone(ctx context.Context, c *settings.Config) error {
 	if err != nil {
 		return err
 	}
-	server, last, err := quorum.Alone(c.InDataDir("quorum"), self)
+	self := c.Self()
+	server, last, err := quorum.Alone(c.InDataDir("quorum"), self, func(known []quorum.Server) error {
+		for _, m := range k.members {
+			known = append(known, quorum.Server{Member: m.ID, Address: m.Raft})
+		}
+		for _, s := range known {
+			if s.Member == self.ID && s.Address == self.Raft {
+				continue
+			}
+			if err := k.lost(ctx, s); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 	if err = errors.Join(err, held.Close()); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(k.out, "member %s (%s) is alone from entry %d of its log on: start it, then "+
-		"`cluster add` each other member\nand start that one with an empty data.dir; no lost disk may "+
-		"start again\n", self.ID, server, last)
+	_, err = fmt.Fprintf(k.out, "member %s (now %s) is alone behind entry %d of term %d of its log: "+
+		"start it, then\n`cluster add` each other member and start that one with an empty data.dir; no "+
+		"lost disk may start again\n", self.ID, server, last.Index, last.Term)
 	return err
+}
+
+// lost returns nil for a member that cannot be connected to.
+//
+// An answer of any kind, also one that is no member's, says that its machine is there.
+func (k *clusterCommand) lost(ctx context.Context, s quorum.Server) error {
+	answer, err := k.remote.Status(ctx, s.Address)
+	var refused *net.OpError
+	switch {
+	case err == nil && len(answer.Servers) == 0: // an empty disk, which waits to join
+		return nil
+	case err == nil:
+		return fmt.Errorf("cluster alone: member %s answers and takes part: its disk is not lost",
+			s.Member)
+	case errors.As(err, &refused) && refused.Op == "dial":
+		return nil
+	}
+	return fmt.Errorf("cluster alone: member %s is there, and whether its disk is lost cannot be told; "+
+		"stop it: %w", s.Member, err)
 }

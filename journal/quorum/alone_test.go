@@ -1,6 +1,7 @@
 package quorum
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -31,10 +32,18 @@ func TestTheLastDiskKeepsWhatItsLogHas(t *testing.T) {
 			last.disk.commands = want[:5:5] // a power cut takes from the journal what the log has
 			lost := c.members[:2]
 			c.members = c.members[2:]
-			for range 2 {
-				server, _, err := Alone(last.o.Dir, c.self(last))
-				if must.OK(t, err); !strings.HasPrefix(server, "3.") {
-					t.Errorf("the server is %s", server)
+			old := must.Get(ReadIdentity(last.o.Dir))(t)
+			for _, others := range []int{3, 1} {
+				server, _, err := Alone(last.o.Dir, c.self(last), func(known []Server) error {
+					if len(known) != others {
+						t.Errorf("the log knows of %v", known)
+					}
+					return nil
+				})
+				must.OK(t, err)
+				if now := must.Get(ReadIdentity(last.o.Dir))(t); server != now || now == old ||
+					!strings.HasPrefix(now, "3.") {
+					t.Errorf("the server is %s, the disk %s, before %s", server, now, old)
 				}
 			}
 			last.start()
@@ -75,15 +84,38 @@ func (c *cluster) self(m *member) Member {
 	return Member{}
 }
 
-// TestAloneWantsADiskThatTookPart: an empty folder, and another member's.
-func TestAloneWantsADiskThatTookPart(t *testing.T) {
+// TestAloneWantsADiskThatCounts: an empty folder, another member's, one whose caller does not agree,
+// and one that was removed are refused, and stay as they are.
+func TestAloneWantsADiskThatCounts(t *testing.T) {
 	c := newCluster(t, 3)
-	first, second := c.members[0], c.members[1]
-	_, _, err := Alone(first.o.Dir, c.self(first))
+	first, second, third := c.members[0], c.members[1], c.members[2]
+	agreed := func([]Server) error { return nil }
+	_, _, err := Alone(first.o.Dir, c.self(first), agreed)
 	must.Be(t, err, ErrNoPart)
 	c.start()
 	c.book(1, "")
 	c.stop()
-	_, _, err = Alone(first.o.Dir, c.self(second))
+	_, _, err = Alone(first.o.Dir, c.self(second), agreed)
 	must.Be(t, err, ErrOtherMember)
+	there := errors.New("they are there")
+	_, _, err = Alone(first.o.Dir, c.self(first), func([]Server) error { return there })
+	must.Be(t, err, there)
+	c.start()
+	c.book(1, "")
+	leader := c.members[0]
+	for _, m := range c.members {
+		if m.node.Leads() {
+			leader = m
+		}
+	}
+	removed := third
+	if leader == third {
+		removed = second
+	}
+	remote := Remote{Subject: "os:ann", Reason: "a test"}
+	must.OK(t, remote.Remove(t.Context(), leader.node.self.Raft, removed.o.Member))
+	await(t, "it knows", func() bool { return !removed.node.Votes() })
+	c.stop()
+	_, _, err = Alone(removed.o.Dir, c.self(removed), agreed)
+	must.Be(t, err, ErrNoVote)
 }

@@ -58,13 +58,16 @@ type question struct {
 type Status struct {
 	Member string `json:"member"`
 	// The id of its disk; Role and Leader as this member sees them.
-	Server  string   `json:"server"`
-	Role    string   `json:"role"` // as the consensus library names it
-	Leader  string   `json:"leader"`
-	Term    uint64   `json:"term"`
-	Last    uint64   `json:"last"`    // index of the log's last entry
-	Applied uint64   `json:"applied"` // index
-	Servers []Server `json:"servers"` // empty: it does not take part yet
+	Server string `json:"server"`
+	Role   string `json:"role"` // as the consensus library names it
+	Leader string `json:"leader"`
+	Term   uint64 `json:"term"`
+	Last   uint64 `json:"last"` // index of the log's last entry
+	// The term of that entry, which another member may have left behind in its own log; 0: a build
+	// that does not say.
+	LastTerm uint64   `json:"lastTerm,omitempty"`
+	Applied  uint64   `json:"applied"` // index
+	Servers  []Server `json:"servers"` // empty: it does not take part yet
 	// Of the leader: members that were added and have not come; without ids.
 	Expected []Server `json:"expected,omitempty"`
 	Refusal  string   `json:"refusal,omitempty"`
@@ -90,7 +93,7 @@ func (n *Node) Progress() Status {
 	return Status{
 		Member: n.o.Member, Server: string(n.id), Role: n.raft.State().String(),
 		Term: n.raft.CurrentTerm(),
-		Last: n.raft.LastIndex(), Applied: n.raft.AppliedIndex(),
+		Last: n.raft.LastIndex(), LastTerm: n.log.reach().lastTerm, Applied: n.raft.AppliedIndex(),
 	}
 }
 

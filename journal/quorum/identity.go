@@ -2,7 +2,6 @@ package quorum
 
 import (
 	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"regexp"
 
@@ -58,7 +57,7 @@ func (n *Node) identity() (raft.ServerID, error) {
 	id := raft.ServerID(text)
 	switch {
 	case oserror.IsNotExist(err):
-		id = raft.ServerID(n.o.Member + "." + hex.EncodeToString(randomBytes(8)))
+		id = newServerID(n.o.Member)
 	case err != nil:
 		return "", err
 	case memberOf(id) != n.o.Member:
