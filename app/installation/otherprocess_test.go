@@ -72,3 +72,15 @@ func TestAProcessThatCannotNameItself(t *testing.T) {
 		t.Errorf("it has announced its ports: %s, %v", text, json.Unmarshal(text, &ports))
 	}
 }
+
+// TestHealthWithoutAWayIn: where /readyz wants a token, health asks whether the process is alive.
+// Whether a member has its vote it cannot tell then, and does not say that it has.
+func TestHealthWithoutAWayIn(t *testing.T) {
+	dir, secret := t.TempDir(), rand.Text()+rand.Text()
+	s := startServer(t, dir, "auth.jwt.secret", secret, "admin.token-guard", "true",
+		"admin.open-health", "false")
+	defer s.stop(t)
+	program(t, "health", "--data.dir="+dir)
+	programFails(t, settings.ExitFailed, "admin.open-health=false", "health", "--vote",
+		"--data.dir="+dir)
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -18,7 +19,7 @@ import (
 // runHealth is `posttrade health`: what a container's health check, or a script, asks.
 //
 // It needs no token. Where /readyz asks for one (admin.open-health=false), it asks /healthz
-// instead.
+// instead, which does not know of votes: with --vote that is an error.
 func runHealth(args []string, stdout, stderr io.Writer) int {
 	f := newFlags("health [--live|--vote] [flags]",
 		"Asks the server that runs on data.dir whether it admits orders: /readyz of the admin\n"+
@@ -41,7 +42,7 @@ func runHealth(args []string, stdout, stderr io.Writer) int {
 	case *live:
 		path = "/healthz"
 	case *vote:
-		path += "?vote=true"
+		path = readyWithVote
 	}
 	err = askHealth(ctx, c, path, stdout)
 	if err != nil && *live && installation.Starting(c, time.Now()) {
@@ -49,6 +50,9 @@ func runHealth(args []string, stdout, stderr io.Writer) int {
 	}
 	return settings.Exit(stderr, err)
 }
+
+// readyWithVote is also not ready while a member has no vote.
+const readyWithVote = "/readyz?vote=true"
 
 // health is the answer of /readyz, and of /healthz. Only what the command prints is read of it.
 type health struct {
@@ -70,6 +74,10 @@ func askHealth(ctx context.Context, c *settings.Config, path string, stdout io.W
 	}
 	status, text, err := askOwnAdmin(ctx, c, at, path)
 	if err == nil && status == http.StatusUnauthorized { // admin.open-health=false
+		if path == readyWithVote {
+			return errors.New("whether the member has its vote is not told without a token: " +
+				"admin.open-health=false")
+		}
 		status, text, err = askOwnAdmin(ctx, c, at, "/healthz")
 	}
 	if err != nil {
