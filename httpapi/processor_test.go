@@ -427,6 +427,16 @@ func TestForceOfALockedTradeSaysWhatItWaitedFor(t *testing.T) {
 	}
 }
 
+// TestAWriteAheadOfRestoredRowsSaysWhereToLook in its detail.
+func TestAWriteAheadOfRestoredRowsSaysWhereToLook(t *testing.T) {
+	r := newProcessorRig(t, func(d *ProcessorDeps) { d.Trades = &fakes{rows: testTrades()} })
+	r.fakes.err = fmt.Errorf("%w: %w: %w", store.ErrUnavailable, store.ErrNotRestored, store.ErrKept)
+	a := r.post("/trades/trd-1/settlement/force", "", "one").want(t, 503, CodeDatabaseUnavailable)
+	if detail, _ := a.field(t, "detail").(string); !strings.Contains(detail, `part "restored"`) {
+		t.Errorf("%q", detail)
+	}
+}
+
 // TestDateThatIsNoneIsNotShown: the row was edited by hand.
 func TestDateThatIsNoneIsNotShown(t *testing.T) {
 	rows := testTrades()

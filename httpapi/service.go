@@ -118,6 +118,8 @@ func (s *service) failed(err error) problem {
 		return problemForeign
 	case errors.Is(err, store.ErrLocked):
 		return problemLocked
+	case errors.Is(err, store.ErrNotRestored):
+		return problemNotRestored
 	case errors.Is(err, store.ErrUnavailable):
 		return problemDatabase
 	case errors.Is(err, journal.ErrArchived):

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"sync"
 	"time"
 
 	"posttrade/journal/backup"
@@ -20,16 +19,23 @@ type FirstOptions struct {
 	// The folder data.dir, where a restore has left its notes.
 	Data string
 	// Where the rows are put back.
-	DB  *store.DB
-	Log *slog.Logger
+	DB *store.DB
+	// The journal that the rows have to be of.
+	Journal FirstJournal
+	Log     *slog.Logger
 	// Bump begins a new epoch of both control sources. why goes on record.
 	Bump func(ctx context.Context, why string) error
 }
 
+// FirstJournal is what First asks a journal: journal.Journal has it.
+type FirstJournal interface {
+	Seed() [32]byte
+	Head() (inputSeq, tradeSeq uint64)
+}
+
 // First is the first start after a restore.
 //
-// Without a restore both channels are closed from the beginning, and nothing waits. Load may be
-// called by any goroutine, Run by one.
+// Without a restore nothing waits. Wait may be called by any goroutine, Run by one.
 type First struct {
 	FirstOptions
 
@@ -37,12 +43,12 @@ type First struct {
 	origin *backup.Origin
 	back   chan struct{} // closed when the rows are back
 	ready  chan struct{} // closed when the control sources may begin
+	over   chan struct{} // closed when Run has ended with an error; why is written before
+	why    error
 
-	turn sync.Mutex
-	// The rows are back, or will never be; guarded by turn, which also makes a second caller of Load
-	// wait for the first.
+	// The rows are back, or the database keeps others; of Run.
 	loaded bool
-	// There are rows, and the database has others; guarded by turn.
+	// There are rows, and the database has others; of Run.
 	unused bool
 }
 
@@ -51,7 +57,8 @@ type First struct {
 // The error is that of the notes: a file that cannot be read. A First that comes with an error
 // must not be used.
 func NewFirst(o FirstOptions) (*First, error) {
-	f := &First{FirstOptions: o, back: make(chan struct{}), ready: make(chan struct{})}
+	f := &First{FirstOptions: o, back: make(chan struct{}), ready: make(chan struct{}),
+		over: make(chan struct{})}
 	var err error
 	if f.origin, err = backup.Restored(o.Data); f.origin == nil {
 		close(f.back)
@@ -71,9 +78,10 @@ const firstPause = 200 * time.Millisecond
 // settled by hand is among the rows, and the projection settles it as it makes the rows of the
 // trades.
 //
-// A nil error also means that ctx has ended. store.ErrKept and backup.ErrDamaged are final: the
-// backup's rows do not fit or cannot be read, and another start would find the same. Then the
-// channels stay open and the loops behind them never run.
+// A nil error also means that ctx has ended. store.ErrKept, backup.ErrDamaged and
+// backup.ErrOtherJournal are final: the rows do not fit or cannot be read, and another start would
+// find the same. Then nothing has changed, the loops behind the rows never run, and Wait returns
+// the error.
 func (f *First) Run(ctx context.Context) error {
 	if f.origin == nil {
 		return nil
@@ -84,8 +92,11 @@ func (f *First) Run(ctx context.Context) error {
 			close(f.ready)
 			return f.finish()
 		}
-		if errors.Is(err, store.ErrKept) || errors.Is(err, backup.ErrDamaged) {
-			return fmt.Errorf("after the restore: %w", err)
+		if errors.Is(err, store.ErrKept) || errors.Is(err, backup.ErrDamaged) ||
+			errors.Is(err, backup.ErrOtherJournal) {
+			f.why = fmt.Errorf("after the restore: %w", err)
+			close(f.over)
+			return f.why
 		}
 		if !said && ctx.Err() == nil {
 			said = true
@@ -100,10 +111,7 @@ func (f *First) Run(ctx context.Context) error {
 // finish removes the notes of the restore. Rows that were not put back are kept: they are nowhere
 // else in this installation.
 func (f *First) finish() error {
-	f.turn.Lock()
-	unused := f.unused
-	f.turn.Unlock()
-	if !unused {
+	if !f.unused {
 		return backup.Forget(f.Data)
 	}
 	folder, err := backup.Keep(f.Data)
@@ -114,22 +122,54 @@ func (f *First) finish() error {
 	return err
 }
 
-// Load puts the rows back, once. Every request that writes into the database calls it first
+// Wait waits until the rows are back. Every request that writes into the database calls it first
 // (store.DB.RequestsAfter): a database that has a source is not filled, and numbers that a request
 // has taken are not those of the backup.
 //
-// It returns nil at once when the rows are back or there was no restore. The rows are put back in
-// one transaction. A database that has other rows keeps them (store.Tx.ReadKept), which is not an
-// error; nor is a backup of a process without a database, which has none. It takes the database's
-// write lock for as long as the rows take.
-func (f *First) Load(ctx context.Context) error {
-	if f.origin == nil {
+// It returns nil at once when the rows are back or there was no restore. Errors: those of
+// store.DB.Ready; store.ErrNotRestored when Run has ended with an error, which it has too, and at
+// the deadline of ctx; any other cause of the end of ctx. It never puts rows back itself: a request
+// has less time than many rows may take.
+func (f *First) Wait(ctx context.Context) error {
+	select {
+	case <-f.back:
 		return nil
+	case <-f.over:
+		return notRestored(f.why)
+	default:
 	}
-	f.turn.Lock()
-	defer f.turn.Unlock()
+	if err := f.DB.Ready(ctx); err != nil && ctx.Err() == nil { // Run waits for it too
+		return err
+	}
+	select {
+	case <-f.back:
+		return nil
+	case <-f.over:
+		return notRestored(f.why)
+	case <-ctx.Done():
+		cause := context.Cause(ctx)
+		if errors.Is(cause, context.DeadlineExceeded) {
+			return notRestored(cause)
+		}
+		return cause
+	}
+}
+
+func notRestored(why error) error {
+	return fmt.Errorf("%w: %w: %w", store.ErrUnavailable, store.ErrNotRestored, why)
+}
+
+// load puts the rows back, once.
+//
+// They are put back in one transaction. A database that has other rows keeps them
+// (store.Tx.ReadKept), which is not an error; nor is a backup of a process without a database,
+// which has none. It takes the database's write lock for as long as the rows take.
+func (f *First) load(ctx context.Context) error {
 	if f.loaded {
 		return nil
+	}
+	if err := f.origin.Fits(f.Journal.Seed(), f.Journal.Head); err != nil {
+		return err
 	}
 	put, has := store.KeptRefused, false
 	err := f.DB.Write(ctx, func(tx *store.Tx) error {
@@ -161,7 +201,7 @@ func (f *First) Load(ctx context.Context) error {
 // The rows come before the epochs: a replica that meets the new epoch takes a snapshot of the
 // tables.
 func (f *First) sources(ctx context.Context) error {
-	err := f.Load(ctx)
+	err := f.load(ctx)
 	if err == nil {
 		err = f.Bump(ctx, fmt.Sprintf("first start after a restore up to sequence %d",
 			f.origin.InputSequence))

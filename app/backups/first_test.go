@@ -35,8 +35,9 @@ func TestOlderRowsMayHaveWaitedInVain(t *testing.T) {
 		db := must.Get(store.Open(store.Options{Dir: data}))(t)
 		starts := func(want uint64) {
 			t.Helper()
-			f := must.Get(NewFirst(FirstOptions{Data: data, DB: db, Log: slog.New(slog.DiscardHandler)}))(t)
-			must.OK(t, f.Load(t.Context()))
+			f := must.Get(NewFirst(FirstOptions{Data: data, DB: db, Journal: journalTo(9),
+				Log: slog.New(slog.DiscardHandler)}))(t)
+			must.OK(t, f.load(t.Context()))
 			must.OK(t, db.Read(t.Context(), func(tx *store.Tx) error {
 				a, found, err := tx.FirstAct()
 				if !found || a.Sought != want {
@@ -65,7 +66,7 @@ func TestAFirstStartSaysWhyItWaits(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	tries := 0
 	var log bytes.Buffer
-	f := must.Get(NewFirst(FirstOptions{Data: data, DB: db,
+	f := must.Get(NewFirst(FirstOptions{Data: data, DB: db, Journal: journalTo(3),
 		Log: slog.New(slog.NewTextHandler(&log, nil)),
 		Bump: func(context.Context, string) error {
 			if tries++; tries == 3 {
@@ -122,7 +123,7 @@ func TestRowsThatAreNotPutBackAreKept(t *testing.T) {
 		t.Helper()
 		log.Reset()
 		restoredTo(t, data, rows.String())
-		f := must.Get(NewFirst(FirstOptions{Data: data, DB: db,
+		f := must.Get(NewFirst(FirstOptions{Data: data, DB: db, Journal: journalTo(3),
 			Log:  slog.New(slog.NewTextHandler(&log, nil)),
 			Bump: func(context.Context, string) error { return nil },
 		}))(t)

@@ -53,10 +53,11 @@ func newBackups(c *settings.Config, in *Installation, log *slog.Logger) (*backup
 //
 // Without a restore it changes nothing that can be seen: First lets every loop through at once. It
 // must be called before any loop starts and before any service has the database.
-func (d *downstream) afterRestore(c *settings.Config, log *slog.Logger) (err error) {
+func (d *downstream) afterRestore(c *settings.Config, of backups.FirstJournal,
+	log *slog.Logger) (err error) {
 	begun := map[control.Source]bool{} // the sources that have a new epoch
 	d.first, err = backups.NewFirst(backups.FirstOptions{
-		Data: c.String("data.dir"), DB: d.Db, Log: log,
+		Data: c.String("data.dir"), DB: d.Db, Journal: of, Log: log,
 		Bump: func(ctx context.Context, why string) (err error) {
 			for _, name := range control.Sources() {
 				if begun[name] { // the other one has failed: a second epoch would quarantine this one again
@@ -72,6 +73,6 @@ func (d *downstream) afterRestore(c *settings.Config, log *slog.Logger) (err err
 	if err != nil {
 		return err
 	}
-	d.Db.RequestsAfter(d.first.Load)
+	d.Db.RequestsAfter(d.first.Wait)
 	return nil
 }

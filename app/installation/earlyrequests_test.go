@@ -1,6 +1,8 @@
 package installation
 
 import (
+	"context"
+	"errors"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -17,8 +19,9 @@ import (
 )
 
 // TestAnEarlyRequestFindsTheRowsOfTheBackup: a client's first request after a restore may be faster
-// than the loop that puts the rows back. A control snapshot has the accounts of the backup, not an
-// epoch drawn for an empty table; closing marks that the backup has are there already.
+// than the loop that puts the rows back, and waits for it. A control snapshot has the accounts of
+// the backup, not an epoch drawn for an empty table; closing marks that the backup has are there
+// already.
 func TestAnEarlyRequestFindsTheRowsOfTheBackup(t *testing.T) {
 	session := store.DateOf(2026, 11, 20)
 	marks := []store.Mark{{Security: "AAPL", Price: 5}, {Security: "MSFT", Price: 6}}
@@ -59,7 +62,14 @@ func TestAnEarlyRequestFindsTheRowsOfTheBackup(t *testing.T) {
 			d := &downstream{Db: storetest.Open(t, original.Dialect())}
 			log := slog.New(slog.DiscardHandler)
 			d.sources = NewControlSources(d.Db, nil, time.Second, nil, log)
-			must.OK(t, d.afterRestore(apptest.Settled(t, anyPorts(data)...), log))
+			must.OK(t, d.afterRestore(apptest.Settled(t, anyPorts(data)...), noJournal{}, log))
+			ended, end := context.WithCancel(t.Context())
+			end()
+			must.Be(t, d.Db.Mine(ended), context.Canceled)
+			d.first.Bump = func(context.Context, string) error { return nil }
+			d.Db.RequestsAfter(func(ctx context.Context) error {
+				return errors.Join(d.first.Run(ctx), d.first.Wait(ctx))
+			})
 			if err := request(d); err != nil {
 				t.Errorf("%s: %v", name, err)
 			}
@@ -74,6 +84,12 @@ func TestAnEarlyRequestFindsTheRowsOfTheBackup(t *testing.T) {
 		}
 	})
 }
+
+// noJournal is one that notes without a genesis fit.
+type noJournal struct{}
+
+func (noJournal) Seed() (none [32]byte)             { return none }
+func (noJournal) Head() (inputSeq, tradeSeq uint64) { return 0, 0 }
 
 // TestExtractsAfterARestoreHaveTheMarksOfTheBackup: what an extract is made from is pinned at its
 // first attempt, so none is made before the closing marks are back. Here the first start finds rows

@@ -90,7 +90,7 @@ func openDownstream(c *settings.Config, k *engine.Engine, history *fullHistory, 
 	if err := d.sources.seeding(c); err != nil {
 		return nil, err
 	}
-	if err := d.afterRestore(c, log); err != nil {
+	if err := d.afterRestore(c, k.Journal, log); err != nil {
 		return nil, err
 	}
 	// 3. Their loops. A loop that writes the history into the database starts when the database is

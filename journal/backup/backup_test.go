@@ -203,6 +203,9 @@ func TestRowsOfTheNewestBackupThatHasThem(t *testing.T) {
 			from, sequence = dirs[c.from], uint64(5*(c.from+1))
 		}
 		noted := must.Get(Restored(data))(t)
+		if want := fmt.Sprintf("%x", r.j.Seed()); got.Genesis != want || noted.Genesis != want {
+			t.Errorf("genesis %s, noted %s, want %s", got.Genesis, noted.Genesis, want)
+		}
 		if got.RowsFrom != from || got.RowsSequence != sequence || got.RowsOlder() != c.older ||
 			noted.RowsFrom != from || noted.RowsSequence != sequence {
 			t.Errorf("%+v: %+v, noted %+v", c, got, noted)

@@ -1,6 +1,8 @@
 package backup
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -34,9 +36,11 @@ const (
 //
 // For example:
 //
-//	{"inputSequence":1000,"tradeSequence":412,"from":["/backup/mon","/backup/tue"],
-//	"rowsFrom":"/backup/mon","rowsSequence":700}
+//	{"genesis":"9f86...","inputSequence":1000,"tradeSequence":412,
+//	"from":["/backup/mon","/backup/tue"],"rowsFrom":"/backup/mon","rowsSequence":700}
 type Origin struct {
+	// Genesis is the hex SHA-256 of the genesis record; "" of a build that did not note it.
+	Genesis       string   `json:"genesis,omitempty"`
 	InputSequence uint64   `json:"inputSequence"` // of the journal's last command
 	TradeSequence uint64   `json:"tradeSequence"`
 	From          []string `json:"from"` // the directories
@@ -287,6 +291,8 @@ func (r *restore) journal(got *Origin) error {
 	if err != nil {
 		return errors.Join(err, os.RemoveAll(into))
 	}
+	seed := sha256.Sum256(received.Genesis)
+	got.Genesis = hex.EncodeToString(seed[:])
 	got.InputSequence, got.TradeSequence = received.InputSeq, received.TradeSeq
 	return nil
 }

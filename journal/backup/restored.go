@@ -1,6 +1,7 @@
 package backup
 
 import (
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -31,6 +32,25 @@ func Restored(data string) (*Origin, error) {
 		return nil, fmt.Errorf("backup: read file=%s: %w", name, err)
 	}
 	return &o, nil
+}
+
+// ErrOtherJournal: the rows that a restore has left are not of the journal beside them.
+var ErrOtherJournal = errors.New("the rows are of another journal")
+
+// Fits compares the restore with the journal that its notes lie beside, by genesis and by head: the
+// notes may have been put beside a newer journal, whose database is lost. The error is
+// ErrOtherJournal. Rows are of no later command than the restore went up to.
+func (o *Origin) Fits(seed [32]byte, head func() (inputSeq, tradeSeq uint64)) error {
+	if genesis := hex.EncodeToString(seed[:]); o.Genesis != "" && o.Genesis != genesis {
+		return fmt.Errorf("backup: rows of %q: genesis %.16s, the journal's is %.16s: %w", o.RowsFrom,
+			o.Genesis, genesis, ErrOtherJournal)
+	}
+	needs := min(o.RowsSequence, o.InputSequence)
+	if inputSeq, _ := head(); inputSeq < needs {
+		return fmt.Errorf("backup: rows of %q: up to sequence %d, the journal ends at %d: %w",
+			o.RowsFrom, needs, inputSeq, ErrOtherJournal)
+	}
+	return nil
 }
 
 // RestoredTables are the rows that a restore has left; nil for none. The caller closes them.

@@ -13,6 +13,10 @@ import (
 // text names the session that holds it.
 var ErrHeld = errors.New("another server holds the database")
 
+// ErrNotRestored says that the rows of a backup are not back in the database after a restore. It
+// comes together with ErrUnavailable; a request must not write ahead of them.
+var ErrNotRestored = errors.New("the rows of the backup are not in the database")
+
 // Hold takes a PostgreSQL database for this server, or checks that this server still has it. One
 // server has it at a time, whatever history it is of: a copy of a journal has the genesis of the
 // original, so the history's mark does not tell the two apart.

@@ -117,7 +117,12 @@ func (t *Tx) ReadKept(r io.Reader, lastTrade uint64) (Kept, error) {
 		}
 		return t.keptBefore(keptCursors(sum, lastTrade))
 	}
-	in := keptReader{t: t, lastTrade: int64(lastTrade)}
+	in := keptReader{t: t, lastTrade: int64(lastTrade), there: map[markSet]bool{}}
+	if err := t.Query("select cast(session_date as text), version from eod_price_sets",
+		func(r *Row) error { in.there[markSet{r.Text(0), r.Int64(1)}] = true; return nil },
+	); err != nil {
+		return KeptRefused, err
+	}
 	lines := bufio.NewReaderSize(io.TeeReader(r, sum), 1<<16)
 	for {
 		line, err := lines.ReadBytes('\n')
@@ -174,8 +179,17 @@ type keptReader struct {
 	line  int
 	// rows counts the lines of rows, also those left out for lastTrade: the end line counts them too.
 	rows int
+	// there are the sets of closing marks that the database had before: they stay as they are, so
+	// none of their marks is taken.
+	there map[markSet]bool
 	// ended is set by an end line with the right count. Any line behind it is ErrKept.
 	ended bool
+}
+
+// markSet names a set of closing marks, by session date and version.
+type markSet struct {
+	session string
+	version int64
 }
 
 // keptBatch is how many rows one statement inserts.
@@ -248,6 +262,16 @@ func (in *keptReader) row(line []byte) error {
 		in.args = append(in.args, arg)
 		if n, ok := arg.(int64); ok && c.name == in.table.limit && n > in.lastTrade &&
 			uint64(n) < FirstExternal {
+			in.args = in.args[:begin]
+			return nil
+		}
+	}
+	if in.table.ofSet {
+		session, err := valueOf[string](values[0])
+		if err != nil {
+			return err
+		}
+		if in.there[markSet{session.(string), in.args[begin+1].(int64)}] {
 			in.args = in.args[:begin]
 			return nil
 		}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -197,6 +198,45 @@ func TestKeptRowsComeBack(t *testing.T) {
 		if got := keep(t, db); strings.Contains(got, "[") && strings.Contains(got, "[7,") {
 			t.Errorf("a refused text has left\n%s", got)
 		}
+	})
+}
+
+// TestAClosingPriceComesWithItsSet: a set of marks that is there already gets none of the backup's,
+// which would not be what its digest is of. Another set comes whole.
+func TestAClosingPriceComesWithItsSet(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		day, sets := store.DateOf(2026, 11, 20), map[uint32][]store.Mark{
+			1: {{Security: "A", Price: 1}, {Security: "C", Price: 3}},
+			2: {{Security: "B", Price: 2}},
+		}
+		put := func(version uint32, marks []store.Mark) {
+			t.Helper()
+			must.OK(t, db.Write(t.Context(), func(tx *store.Tx) error {
+				return tx.PutMarks(day, version, marks, marksNow)
+			}))
+		}
+		for version, marks := range sets {
+			put(version, marks)
+		}
+		text := keep(t, db)
+		must.OK(t, db.Write(t.Context(), func(tx *store.Tx) error {
+			_, prices := tx.Exec("delete from eod_prices")
+			_, set := tx.Exec("delete from eod_price_sets")
+			return errors.Join(prices, set)
+		}))
+		sets[1] = []store.Mark{{Security: "A", Price: 7}, {Security: "B", Price: 8}}
+		put(1, sets[1])
+		if loaded, err := load(t, db, text, 100); err != nil || !loaded {
+			t.Fatal(loaded, err)
+		}
+		must.OK(t, db.Read(t.Context(), func(tx *store.Tx) error {
+			for version, want := range sets {
+				if got, _, err := tx.Marks(day, version); err != nil || !slices.Equal(got, want) {
+					t.Errorf("version %d: %v %v, want %v", version, got, err, want)
+				}
+			}
+			return nil
+		}))
 	})
 }
 

@@ -35,6 +35,8 @@ type keptTable struct {
 	where string // which rows are kept; "": all
 	// limit is the column that a restore to an earlier trade limits, below FirstExternal; "": none.
 	limit string
+	// ofSet: a row belongs to the set of closing marks that its first two columns name.
+	ofSet bool
 	// what an insert does with a row that is there already; "": it fails
 	conflict string
 }
@@ -66,7 +68,7 @@ var keptTables = []keptTable{
 	{name: "eod_price_sets", order: "session_date, version", conflict: stays,
 		columns: []keptColumn{{name: "session_date", kind: keptDate}, {name: "version"},
 			{name: "marks"}, {name: "sha256", kind: keptText}, {name: "published_at"}}},
-	{name: "eod_prices", order: "session_date, version, security", conflict: stays,
+	{name: "eod_prices", order: "session_date, version, security", conflict: stays, ofSet: true,
 		columns: []keptColumn{{name: "session_date", kind: keptDate}, {name: "version"},
 			{name: "security", kind: keptText}, {name: "price"}, {name: "quality", kind: keptText}}},
 
