@@ -15,8 +15,8 @@ import (
 // are lost.
 //
 // It is refused while another member of the settings, or of the newest configuration that the disk
-// knows, listens: two histories would begin. Only one that cannot be connected to is taken for lost.
-// Errors: those of quorum.Alone, and a server that runs.
+// knows, listens: two histories would begin. Only one that cannot be connected to is taken for
+// lost. Errors: those of quorum.Alone, and a server that runs.
 func (k *clusterCommand) alone(ctx context.Context, c *settings.Config) error {
 	held, err := journal.LockDir(c.String("data.dir"))
 	if errors.Is(err, journal.ErrLocked) {
@@ -64,6 +64,6 @@ func (k *clusterCommand) lost(ctx context.Context, s quorum.Server) error {
 	case errors.As(err, &refused) && refused.Op == "dial":
 		return nil
 	}
-	return fmt.Errorf("cluster alone: member %s is there, and whether its disk is lost cannot be told; "+
-		"stop it: %w", s.Member, err)
+	return fmt.Errorf("cluster alone: member %s is there, and whether its disk is lost cannot be "+
+		"told; stop it: %w", s.Member, err)
 }

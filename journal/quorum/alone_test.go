@@ -84,8 +84,8 @@ func (c *cluster) self(m *member) Member {
 	return Member{}
 }
 
-// TestAloneWantsADiskThatCounts: an empty folder, another member's, one whose caller does not agree,
-// and one that was removed are refused, and stay as they are.
+// TestAloneWantsADiskThatCounts: an empty folder, another member's, one whose caller does not
+// agree, and one that was removed are refused, and stay as they are.
 func TestAloneWantsADiskThatCounts(t *testing.T) {
 	c := newCluster(t, 3)
 	first, second, third := c.members[0], c.members[1], c.members[2]
