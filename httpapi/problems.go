@@ -117,7 +117,7 @@ var (
 		detail: "the database cannot be reached", notSequenced: true}
 	problemNotRestored = problem{status: 503, code: CodeDatabaseUnavailable,
 		detail: "the rows of the backup are not back in the database; when they cannot be, the part " +
-			"\"restored\" of /readyz says why",
+			"\"restored\" or \"history check\" of /readyz says why",
 		notSequenced: true}
 	problemLocked = problem{status: 503, code: CodeDatabaseLocked,
 		detail:       "another session of the database holds a lock that this request waited for",

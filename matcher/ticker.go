@@ -10,7 +10,7 @@ const (
 
 // ValidTicker reports whether text is the name of a security, [A-Z0-9.-]{1,16}.
 //
-// Those who name securities follow this rule. A record may carry another ticker: see fitsRecord.
+// What names a security follows this rule. A record may carry another ticker: see fitsRecord.
 func ValidTicker(text string) bool {
 	for i := range len(text) {
 		switch ch := text[i]; {

@@ -122,14 +122,18 @@ func (f *First) finish() error {
 	return err
 }
 
+// firstPatience bounds how long a request waits for the rows, also one with much time.
+const firstPatience = 10 * time.Second
+
 // Wait waits until the rows are back. Every request that writes into the database calls it first
 // (store.DB.RequestsAfter): a database that has a source is not filled, and numbers that a request
 // has taken are not those of the backup.
 //
 // It returns nil at once when the rows are back or there was no restore. Errors: those of
 // store.DB.Ready; store.ErrNotRestored when Run has ended with an error, which it has too, and at
-// the deadline of ctx; any other cause of the end of ctx. It never puts rows back itself: a request
-// has less time than many rows may take.
+// the deadline of ctx, or after firstPatience; any other cause of the end of ctx. It never puts rows
+// back itself: a request has less time than many rows may take, and Run does not begin while the
+// history of the database is in question.
 func (f *First) Wait(ctx context.Context) error {
 	select {
 	case <-f.back:
@@ -138,6 +142,8 @@ func (f *First) Wait(ctx context.Context) error {
 		return notRestored(f.why)
 	default:
 	}
+	ctx, cancel := context.WithTimeout(ctx, firstPatience)
+	defer cancel()
 	if err := f.DB.Ready(ctx); err != nil && ctx.Err() == nil { // Run waits for it too
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"strconv"
 	"text/tabwriter"
 	"time"
 
@@ -28,7 +29,7 @@ const (
 // runCluster is `posttrade cluster`.
 //
 // It talks to the members over their own port, with the installation's certificates, and needs no
-// journal here: it may run on another machine.
+// journal here: it may run on another machine. Only alone runs on data.dir.
 func runCluster(args []string, stdout, stderr io.Writer) int {
 	f := newFlags(clusterUsage+" [flags]",
 		"The members of the cluster that cluster.members names, asked over their own port.\n"+
@@ -67,7 +68,7 @@ func runCluster(args []string, stdout, stderr io.Writer) int {
 		return settings.Exit(stderr, k.status(ctx, wait))
 	}
 	if len(f.rest) == 1 && f.rest[0] == "alone" && *reason == "" {
-		return settings.Exit(stderr, k.alone(ctx, c))
+		return settings.Exit(stderr, k.alone(c))
 	}
 	return settings.Exit(stderr, k.addOrRemove(ctx, c, f.rest, *reason))
 }
@@ -119,10 +120,9 @@ func newClusterCommand(c *settings.Config, out io.Writer) (*clusterCommand, erro
 //
 // Columns: last entry and applied are indexes of the consensus log; sequence is that of the last
 // command in the member's journal; server is the id of the member's disk, and of term is the term
-// of the last entry. A member that does not
-// answer has a line that says so. The configuration shown is the leader's, or that of the first
-// member that has one while no leader answers; a member without one does not take part yet. One
-// that was added and has not come may join.
+// of the last entry. A member that does not answer has a line that says so. The configuration shown
+// is the leader's, or that of the first member that has one while no leader answers; a member
+// without one does not take part yet. One that was added and has not come may join.
 func (k *clusterCommand) status(ctx context.Context, wait time.Duration) error {
 	if err := k.await(ctx, wait); err != nil {
 		return err
@@ -138,8 +138,8 @@ func (k *clusterCommand) status(ctx context.Context, wait time.Duration) error {
 			fmt.Fprintf(t, "%s\tdoes not answer\t\t\t\t\t\t\t\n", m.ID)
 			continue
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%d\t%d\t%d\t%s\t%d\n", s.Member, s.Role, orNone(s.Leader),
-			s.Term, s.Last, s.Applied, s.Sequence, s.Server, s.LastTerm)
+		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%d\t%d\t%d\t%s\t%s\n", s.Member, s.Role, orNone(s.Leader),
+			s.Term, s.Last, s.Applied, s.Sequence, s.Server, orDash(s.LastTerm))
 		if len(s.Servers) > 0 && (configuration == nil || s.Member == s.Leader) {
 			configuration, expected = s.Servers, s.Expected
 		}
@@ -216,12 +216,19 @@ func (k *clusterCommand) ready(ctx context.Context,
 	return failed, err
 }
 
-// orNone and yesNo word a cell of a table.
+// orNone, orDash and yesNo word a cell of a table. A term is 0 when the member's build does not say.
 func orNone(s string) string {
 	if s == "" {
 		return "none"
 	}
 	return s
+}
+
+func orDash(term uint64) string {
+	if term == 0 {
+		return "-"
+	}
+	return strconv.FormatUint(term, 10)
 }
 
 func yesNo(b bool) string {

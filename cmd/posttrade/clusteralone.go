@@ -15,9 +15,10 @@ import (
 // are lost.
 //
 // It is refused while another member of the settings, or of the newest configuration that the disk
-// knows, listens: two histories would begin. Only one that cannot be connected to is taken for
-// lost. Errors: those of quorum.Alone, and a server that runs.
-func (k *clusterCommand) alone(ctx context.Context, c *settings.Config) error {
+// knows, listens: two histories would begin. Only one that cannot be connected to, or that
+// waits with an empty disk, is taken for lost. Errors: those of quorum.Alone, and a server that
+// runs.
+func (k *clusterCommand) alone(c *settings.Config) error {
 	held, err := journal.LockDir(c.String("data.dir"))
 	if errors.Is(err, journal.ErrLocked) {
 		return errors.New("cluster alone: stop the server first")
@@ -30,11 +31,13 @@ func (k *clusterCommand) alone(ctx context.Context, c *settings.Config) error {
 		for _, m := range k.members {
 			known = append(known, quorum.Server{Member: m.ID, Address: m.Raft})
 		}
+		asked := map[string]bool{self.Raft: true}
 		for _, s := range known {
-			if s.Member == self.ID && s.Address == self.Raft {
+			if asked[s.Address] {
 				continue
 			}
-			if err := k.lost(ctx, s); err != nil {
+			asked[s.Address] = true
+			if err := k.lost(s); err != nil {
 				return err
 			}
 		}
@@ -49,10 +52,13 @@ func (k *clusterCommand) alone(ctx context.Context, c *settings.Config) error {
 	return err
 }
 
-// lost returns nil for a member that cannot be connected to.
+// lost returns nil for a member that cannot be connected to, or waits with an empty disk.
 //
-// An answer of any kind, also one that is no member's, says that its machine is there.
-func (k *clusterCommand) lost(ctx context.Context, s quorum.Server) error {
+// Any other answer, also one that is no member's, says that its machine is there. Each member has a
+// time of its own to answer: one whose time another had used up would pass for lost.
+func (k *clusterCommand) lost(s quorum.Server) error {
+	ctx, cancel := context.WithTimeout(context.Background(), clusterTimeout)
+	defer cancel()
 	answer, err := k.remote.Status(ctx, s.Address)
 	var refused *net.OpError
 	switch {

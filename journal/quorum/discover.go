@@ -93,7 +93,7 @@ func (n *Node) Progress() Status {
 	return Status{
 		Member: n.o.Member, Server: string(n.id), Role: n.raft.State().String(),
 		Term: n.raft.CurrentTerm(),
-		Last: n.raft.LastIndex(), LastTerm: n.log.reach().lastTerm, Applied: n.raft.AppliedIndex(),
+		Last: n.raft.LastIndex(), LastTerm: n.log.endTerm(), Applied: n.raft.AppliedIndex(),
 	}
 }
 

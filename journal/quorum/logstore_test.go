@@ -386,3 +386,21 @@ func TestStoreLogsDoesNotAllocatePerEntry(t *testing.T) {
 	}
 	must.OK(t, s.Close())
 }
+
+// TestTheTermOfTheLastEntry: of an empty log, of one that only a snapshot stands for, and of entries
+// behind it.
+func TestTheTermOfTheLastEntry(t *testing.T) {
+	s := openLog(t, vfs.NewMem())
+	want := func(term uint64) {
+		t.Helper()
+		if got := s.endTerm(); got != term {
+			t.Errorf("term %d, want %d", got, term)
+		}
+	}
+	want(0)
+	s.Base(10, 3)
+	want(3)
+	must.OK(t, s.StoreLog(&raft.Log{Index: 11, Term: 5}))
+	want(5)
+	must.OK(t, s.Close())
+}
