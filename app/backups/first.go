@@ -131,9 +131,9 @@ const firstPatience = 10 * time.Second
 //
 // It returns nil at once when the rows are back or there was no restore. Errors: those of
 // store.DB.Ready; store.ErrNotRestored when Run has ended with an error, which it has too, and at
-// the deadline of ctx, or after firstPatience; any other cause of the end of ctx. It never puts rows
-// back itself: a request has less time than many rows may take, and Run does not begin while the
-// history of the database is in question.
+// the deadline of ctx, or after firstPatience; any other cause of the end of ctx. It never puts
+// rows back itself: a request has less time than many rows may take, and Run does not begin while
+// the history of the database is in question.
 func (f *First) Wait(ctx context.Context) error {
 	select {
 	case <-f.back:

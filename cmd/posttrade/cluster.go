@@ -216,7 +216,8 @@ func (k *clusterCommand) ready(ctx context.Context,
 	return failed, err
 }
 
-// orNone, orDash and yesNo word a cell of a table. A term is 0 when the member's build does not say.
+// orNone, orDash and yesNo word a cell of a table. A term is 0 when the member's build does not
+// say.
 func orNone(s string) string {
 	if s == "" {
 		return "none"

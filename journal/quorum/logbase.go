@@ -36,7 +36,8 @@ func (s *logStore) continued(lo, hi uint64) uint64 {
 	return hi
 }
 
-// endTerm is the term of the last entry, also when only a snapshot stands for it; 0 for an empty log.
+// endTerm is the term of the last entry, also when only a snapshot stands for it; 0 for an empty
+// log.
 func (s *logStore) endTerm() uint64 {
 	span := s.reach()
 	if b := s.base.Load(); b != nil && b.index >= span.last {

@@ -387,8 +387,8 @@ func TestStoreLogsDoesNotAllocatePerEntry(t *testing.T) {
 	must.OK(t, s.Close())
 }
 
-// TestTheTermOfTheLastEntry: of an empty log, of one that only a snapshot stands for, and of entries
-// behind it.
+// TestTheTermOfTheLastEntry: of an empty log, of one that only a snapshot stands for, and of
+// entries behind it.
 func TestTheTermOfTheLastEntry(t *testing.T) {
 	s := openLog(t, vfs.NewMem())
 	want := func(term uint64) {
