@@ -132,6 +132,22 @@ func TestAFileThatContradictsTheJournalStopsTheLog(t *testing.T) {
 	sameFiles(t, v.files(), want)
 }
 
+// TestAStoppedLogStaysLate: the recheck stops a log while its loop signs the last commands.
+func TestAStoppedLogStaysLate(t *testing.T) {
+	v := newVenue(t, 4)
+	v.trade(100)
+	l := v.log()
+	v.keep(l)
+	if s := l.State(); !s.Behind.IsZero() {
+		t.Fatalf("late with everything signed: %+v", s)
+	}
+	l.Stop(ErrContradiction)
+	l.change((*State).onTime)
+	if s := l.State(); s.Behind.IsZero() || s.Err == nil {
+		t.Errorf("not late: %+v", s)
+	}
+}
+
 // TestAHalfWrittenHeadIsRemoved: a crash may leave a part of the last note.
 func TestAHalfWrittenHeadIsRemoved(t *testing.T) {
 	v := newVenue(t, 5)

@@ -3,7 +3,6 @@ package evidence
 import (
 	"encoding/hex"
 	"fmt"
-	"time"
 
 	"golang.org/x/mod/sumdb/note"
 
@@ -22,7 +21,7 @@ func (l *Log) sign(f *follower) error {
 	last := l.published()
 	head := f.leaf.Head()
 	if l.Checkpoint() != nil && (head < last.Head || head == last.Head && !l.foreign) {
-		l.change(func(s *State) { s.Behind = time.Time{} })
+		l.change((*State).onTime)
 		l.offerAgain()
 		return nil
 	}
@@ -65,7 +64,7 @@ func (l *Log) publish(text []byte, c verify.Checkpoint) (bool, error) {
 		return false, err
 	}
 	l.show(text, c)
-	l.change(func(s *State) { s.Behind = time.Time{} })
+	l.change((*State).onTime)
 	return true, nil
 }
 

@@ -31,6 +31,14 @@ func (s *State) late() {
 	}
 }
 
+// onTime notes that all there is to sign is signed. A log that has stopped stays late: its recheck may
+// stop it while the loop signs.
+func (s *State) onTime() {
+	if s.Err == nil {
+		s.Behind = time.Time{}
+	}
+}
+
 // State is how far the log has come.
 func (l *Log) State() State {
 	l.mu.Lock()
