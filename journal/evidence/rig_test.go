@@ -203,13 +203,15 @@ func (v *venue) keepUntil(l *Log, done func(State) bool) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- l.Run(ctx) }()
-	late := time.After(time.Minute)
+	// The recheck has the lowest priority: on a machine that is busy with others it takes minutes.
+	late := time.After(5 * time.Minute)
 	look := time.NewTicker(time.Millisecond)
 	defer look.Stop()
 	for s := l.State(); s.Err == nil && !done(s); s = l.State() {
 		select {
 		case <-late:
-			v.t.Fatalf("the log does not come further than %+v", s)
+			cancel()
+			v.t.Fatalf("the log does not come further than %+v: %v", s, <-ended)
 		case <-look.C:
 		}
 	}
