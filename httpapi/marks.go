@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"posttrade/httpapi/urlpath"
 	"posttrade/sidecars/store"
 )
 
@@ -128,7 +129,7 @@ func (d *decoder) quality() string {
 	d.field = "quality"
 	text := d.json.String()
 	if d.json.Err() == nil && (len(text) == 0 || len(text) > store.MaxQualityBytes ||
-		slices.ContainsFunc(text, func(ch byte) bool { return !idByte(ch) })) {
+		slices.ContainsFunc(text, func(ch byte) bool { return !urlpath.IDByte(ch) })) {
 		d.fail(errQuality)
 	}
 	return string(text)

@@ -173,39 +173,6 @@ func splitTarget(target []byte) (path, query []byte) {
 	return target, nil
 }
 
-// plainPath reports whether path has plain segments only: no percent-encoding, no empty segment
-// (but the last), no segment of one or two dots.
-//
-// So a path means the same to this server, to a proxy in front of it and to the member that a
-// request is sent on to, and a segment can be compared as bytes.
-func plainPath(path []byte) bool {
-	if len(path) == 0 || path[0] != '/' {
-		return false
-	}
-	start := 1
-	for i := 1; i <= len(path); i++ {
-		if i < len(path) && path[i] != '/' {
-			if !idByte(path[i]) {
-				return false
-			}
-			continue
-		}
-		switch segment := path[start:i]; {
-		case len(segment) == 0 && i < len(path), string(segment) == ".", string(segment) == "..":
-			return false
-		}
-		start = i + 1
-	}
-	return true
-}
-
-// idByte reports a byte that a segment may have: the unreserved characters of RFC 3986 but the
-// tilde.
-func idByte(ch byte) bool {
-	return ch >= 'a' && ch <= 'z' || ch >= 'A' && ch <= 'Z' || ch >= '0' && ch <= '9' ||
-		ch == '-' || ch == '_' || ch == '.'
-}
-
 // stripPrefix removes a routing prefix ("/om", or empty) from a path that has it.
 //
 // A path without the prefix is served as well: clients beside the router reach the service

@@ -6,6 +6,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"posttrade/httpapi/urlpath"
 	"posttrade/matcher/gate"
 )
 
@@ -49,7 +50,7 @@ func enter(ctx *fasthttp.RequestCtx, prefix string, find func(path []byte) (r ro
 	r route, id []byte, method methods, p problem,
 ) {
 	path, _ := splitTarget(ctx.Request.Header.RequestURI())
-	if !plainPath(path) {
+	if !urlpath.Plain(path) {
 		return 0, nil, 0, problemPath
 	}
 	if r, id = find(stripPrefix(path, prefix)); r == routeNone {

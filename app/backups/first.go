@@ -23,6 +23,8 @@ type FirstOptions struct {
 	// The journal that the rows have to be of.
 	Journal FirstJournal
 	Log     *slog.Logger
+	// Patience is how long a request waits for the rows at most, also one with much time; 0: 10 s.
+	Patience time.Duration
 	// Bump begins a new epoch of both control sources. why goes on record.
 	Bump func(ctx context.Context, why string) error
 }
@@ -57,6 +59,9 @@ type First struct {
 // The error is that of the notes: a file that cannot be read. A First that comes with an error
 // must not be used.
 func NewFirst(o FirstOptions) (*First, error) {
+	if o.Patience == 0 {
+		o.Patience = 10 * time.Second
+	}
 	f := &First{FirstOptions: o, back: make(chan struct{}), ready: make(chan struct{}),
 		over: make(chan struct{})}
 	var err error
@@ -122,16 +127,13 @@ func (f *First) finish() error {
 	return err
 }
 
-// firstPatience bounds how long a request waits for the rows, also one with much time.
-const firstPatience = 10 * time.Second
-
 // Wait waits until the rows are back. Every request that writes into the database calls it first
 // (store.DB.RequestsAfter): a database that has a source is not filled, and numbers that a request
 // has taken are not those of the backup.
 //
 // It returns nil at once when the rows are back or there was no restore. Errors: those of
 // store.DB.Ready; store.ErrNotRestored when Run has ended with an error, which it has too, and at
-// the deadline of ctx, or after firstPatience; any other cause of the end of ctx. It never puts
+// the deadline of ctx, or after Patience; any other cause of the end of ctx. It never puts
 // rows back itself: a request has less time than many rows may take, and Run does not begin while
 // the history of the database is in question.
 func (f *First) Wait(ctx context.Context) error {
@@ -142,7 +144,7 @@ func (f *First) Wait(ctx context.Context) error {
 		return notRestored(f.why)
 	default:
 	}
-	ctx, cancel := context.WithTimeout(ctx, firstPatience)
+	ctx, cancel := context.WithTimeout(ctx, f.Patience)
 	defer cancel()
 	if err := f.DB.Ready(ctx); err != nil && ctx.Err() == nil { // Run waits for it too
 		return err
@@ -174,7 +176,8 @@ func (f *First) load(ctx context.Context) error {
 	if f.loaded {
 		return nil
 	}
-	if err := f.origin.Fits(f.Journal.Seed(), f.Journal.Head); err != nil {
+	inputSeq, _ := f.Journal.Head()
+	if err := f.origin.Fits(f.Journal.Seed(), inputSeq); err != nil {
 		return err
 	}
 	put, has := store.KeptRefused, false

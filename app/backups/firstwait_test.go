@@ -52,6 +52,17 @@ func TestARequestWaitsNoLongerThanItsTime(t *testing.T) {
 	must.OK(t, f.Wait(t.Context()))
 }
 
+// TestARequestWithMuchTimeWaitsAsOthers: a sweep may take half an hour, and Run may never begin.
+func TestARequestWithMuchTimeWaitsAsOthers(t *testing.T) {
+	data := t.TempDir()
+	restoredTo(t, data, "{\"rows\":0}\n")
+	db := must.Get(store.Open(store.Options{Dir: data}))(t)
+	defer db.Close()
+	f := must.Get(NewFirst(FirstOptions{Data: data, DB: db, Journal: journalTo(3), Patience: 1,
+		Log: slog.New(slog.DiscardHandler)}))(t)
+	must.Be(t, f.Wait(t.Context()), store.ErrNotRestored)
+}
+
 // TestRowsThatCannotBePutBack: the error is final for requests too. Nothing has changed, and the
 // next start finds the same.
 func TestRowsThatCannotBePutBack(t *testing.T) {

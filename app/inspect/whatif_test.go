@@ -59,11 +59,12 @@ func TestWhatIfPrintsTableAndJSON(t *testing.T) {
 func TestWhatIfNamesWhatIsWrong(t *testing.T) {
 	p := open(t)
 	for want, o := range map[string]WhatIf{
-		"--from 0":                                  {From: 0, To: 3},
-		"--from 3 --to 2":                           {From: 3, To: 2},
-		"<= 6, the head":                            {From: 3, To: 7},
-		"--set \"risk.none=1\"":                     {From: 1, To: 6, Set: []string{"risk.none=1"}},
-		"--set \"risk.credit-limit=0\"":             {From: 1, To: 6, Set: []string{"risk.credit-limit=0"}},
+		"--from 0":              {From: 0, To: 3},
+		"--from 3 --to 2":       {From: 3, To: 2},
+		"<= 6, the head":        {From: 3, To: 7},
+		"--set \"risk.none=1\"": {From: 1, To: 6, Set: []string{"risk.none=1"}},
+		"--set \"risk.credit-limit=0\"": {From: 1, To: 6,
+			Set: []string{"risk.credit-limit=0"}},
 		"--set \"risk.credit-limit\"":               {From: 1, To: 6, Set: []string{"risk.credit-limit"}},
 		"--without-account \"x\"":                   {From: 1, To: 6, Without: []string{"x"}},
 		"--halt \"AAA\"":                            {From: 1, To: 6, Halt: []string{"AAA"}},
@@ -76,7 +77,8 @@ func TestWhatIfNamesWhatIsWrong(t *testing.T) {
 		"more than 6 decimals":                      {From: 1, To: 6, Price: []string{"AAA=0.1234567@2"}},
 		"must be above 0":                           {From: 1, To: 6, Price: []string{"AAA=0@2"}},
 		"--latency \"account=1\"":                   {From: 1, To: 6, Latency: []string{"account=1"}},
-		"--latency \"account=1,ms=-1\"":             {From: 1, To: 6, Latency: []string{"account=1,ms=-1"}},
+		"--latency \"account=1,ms=-1\"": {From: 1, To: 6,
+			Latency: []string{"account=1,ms=-1"}},
 		"at most 315360000000 ms": {From: 1, To: 6,
 			Latency: []string{"account=1,ms=315360000001"}},
 		"--set \"risk.credit-limit=6\": the limit is set twice": {From: 1, To: 6,

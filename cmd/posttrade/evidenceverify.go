@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -165,16 +166,11 @@ func (e *evidenceFlags) verifyFolder(keys *verify.Keys, dir string, stdout io.Wr
 	if err != nil {
 		return err
 	}
-	var names []string
-	err = fs.WalkDir(os.DirFS(dir), ".", func(name string, d fs.DirEntry, err error) error {
-		if err == nil && !d.IsDir() && name != "checkpoint" {
-			names = append(names, name)
-		}
-		return err
-	})
+	names, err := filesOf(dir)
 	if err != nil {
 		return err
 	}
+	names = slices.DeleteFunc(names, func(name string) bool { return name == "checkpoint" })
 	x, err := keys.Folder(old, names, bundle.Folder(dir))
 	if err != nil {
 		return notProven(e.blamed(dir, err), err)
@@ -186,6 +182,17 @@ func (e *evidenceFlags) verifyFolder(keys *verify.Keys, dir string, stdout io.Wr
 	_, err = fmt.Fprintf(stdout, "proven %s: every tile leads to the head at sequence %d\n",
 		x.New.Origin, x.New.Head)
 	return errors.Join(err, nameBehind(x, stdout))
+}
+
+// filesOf lists the files below a folder, by their names in it.
+func filesOf(dir string) (names []string, err error) {
+	err = fs.WalkDir(os.DirFS(dir), ".", func(name string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() {
+			names = append(names, name)
+		}
+		return err
+	})
+	return names, err
 }
 
 // nameBehind names the files that the head does not cover: they may hold anything.
@@ -264,13 +271,7 @@ func fetcher(address string) verify.Read {
 // are named.
 func (e *evidenceFlags) verifyBundle(keys *verify.Keys, dir string, stdout io.Writer) (err error) {
 	job := bundle.Job{Name: dir, Read: bundle.Folder(dir)}
-	err = fs.WalkDir(os.DirFS(dir), ".", func(name string, d fs.DirEntry, err error) error {
-		if err == nil && !d.IsDir() {
-			job.Files = append(job.Files, name)
-		}
-		return err
-	})
-	if err != nil {
+	if job.Files, err = filesOf(dir); err != nil {
 		return err
 	}
 	if job.Old, err = e.oldNote(); err != nil {

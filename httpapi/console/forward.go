@@ -10,8 +10,9 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"slices"
-	"strings"
 	"time"
+
+	"posttrade/httpapi/urlpath"
 )
 
 // adminPaths are the paths of the admin listener that the pages read. Profiles are not among them.
@@ -122,7 +123,7 @@ func (c *Console) serveAPI(w http.ResponseWriter, r *http.Request, path string) 
 	}
 	b, own := c.services[name], slices.Contains(ownNames, name)
 	switch {
-	case !plainPath(r.URL.EscapedPath()):
+	case !urlpath.Plain([]byte(r.URL.EscapedPath())):
 		refuse(w, http.StatusBadRequest, "BAD_REQUEST", "the path must have plain segments only")
 		return
 	case b == nil && !own || name == "admin" && !slices.Contains(adminPaths, rest):
@@ -197,27 +198,4 @@ func refuseBody(w http.ResponseWriter, err error) {
 		return
 	}
 	refuse(w, http.StatusBadRequest, "BAD_REQUEST", "the body did not arrive")
-}
-
-// plainPath reports that a path, as it was sent, means the same to every reader: no percent sign,
-// no empty segment but the last, no dots as a segment.
-//
-// It takes the escaped form, before anything was decoded. The services have the same rule.
-func plainPath(path string) bool {
-	if !strings.HasPrefix(path, "/") {
-		return false
-	}
-	for _, ch := range []byte(path) {
-		letter := ch >= 'a' && ch <= 'z' || ch >= 'A' && ch <= 'Z' || ch >= '0' && ch <= '9'
-		if !letter && !strings.ContainsRune("/-_.", rune(ch)) {
-			return false
-		}
-	}
-	segments := strings.Split(path[1:], "/")
-	for i, s := range segments {
-		if s == "." || s == ".." || s == "" && i < len(segments)-1 {
-			return false
-		}
-	}
-	return true
 }

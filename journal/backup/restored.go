@@ -40,13 +40,13 @@ var ErrOtherJournal = errors.New("the rows are of another journal")
 // Fits compares the restore with the journal that its notes lie beside, by genesis and by head: the
 // notes may have been put beside a newer journal, whose database is lost. The error is
 // ErrOtherJournal. Rows are of no later command than the restore went up to.
-func (o *Origin) Fits(seed [32]byte, head func() (inputSeq, tradeSeq uint64)) error {
+func (o *Origin) Fits(seed [32]byte, inputSeq uint64) error {
 	if genesis := hex.EncodeToString(seed[:]); o.Genesis != "" && o.Genesis != genesis {
 		return fmt.Errorf("backup: rows of %q: genesis %.16s, the journal's is %.16s: %w", o.RowsFrom,
 			o.Genesis, genesis, ErrOtherJournal)
 	}
 	needs := min(o.RowsSequence, o.InputSequence)
-	if inputSeq, _ := head(); inputSeq < needs {
+	if inputSeq < needs {
 		return fmt.Errorf("backup: rows of %q: up to sequence %d, the journal ends at %d: %w",
 			o.RowsFrom, needs, inputSeq, ErrOtherJournal)
 	}

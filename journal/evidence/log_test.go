@@ -132,7 +132,8 @@ func TestAFileThatContradictsTheJournalStopsTheLog(t *testing.T) {
 	sameFiles(t, v.files(), want)
 }
 
-// TestAStoppedLogStaysLate: the recheck stops a log while its loop signs the last commands.
+// TestAStoppedLogStaysLate: the recheck stops a log while its loop signs the last commands, or
+// publishes a head with cosignatures.
 func TestAStoppedLogStaysLate(t *testing.T) {
 	v := newVenue(t, 4)
 	v.trade(100)
@@ -141,10 +142,18 @@ func TestAStoppedLogStaysLate(t *testing.T) {
 	if s := l.State(); !s.Behind.IsZero() {
 		t.Fatalf("late with everything signed: %+v", s)
 	}
+	f := must.Get(l.newFollower(l.put))(t)
+	defer func() { must.OK(t, f.close()) }()
 	l.Stop(ErrContradiction)
-	l.change((*State).onTime)
+	must.OK(t, l.sign(f)) // there is nothing new to sign
 	if s := l.State(); s.Behind.IsZero() || s.Err == nil {
-		t.Errorf("not late: %+v", s)
+		t.Errorf("not late behind the signing: %+v", s)
+	}
+	if !must.Get(l.publish(l.Checkpoint(), l.published()))(t) {
+		t.Error("the head was not published again")
+	}
+	if l.State().Behind.IsZero() {
+		t.Error("not late behind the publishing")
 	}
 }
 

@@ -31,8 +31,8 @@ func (s *State) late() {
 	}
 }
 
-// onTime notes that all there is to sign is signed. A log that has stopped stays late: its recheck may
-// stop it while the loop signs.
+// onTime notes that all there is to sign is signed. A log that has stopped stays late: its recheck
+// may stop it while the loop signs.
 func (s *State) onTime() {
 	if s.Err == nil {
 		s.Behind = time.Time{}

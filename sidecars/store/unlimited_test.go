@@ -272,7 +272,8 @@ func TestTextsOfADatabaseWithOtherForms(t *testing.T) {
 // sessions read another encoding.
 func TestTextsOfADatabaseWithAnotherEncoding(t *testing.T) {
 	withPostgres(t, func(t *testing.T) {
-		must.OK(t, openSetting(t, "client_encoding", "LATIN1").Read(t.Context(), func(tx *store.Tx) error {
+		db := openSetting(t, "client_encoding", "LATIN1")
+		must.OK(t, db.Read(t.Context(), func(tx *store.Tx) error {
 			return tx.Query("select char_length($1)", func(r *store.Row) error {
 				if n := r.Int64(0); n != 3 {
 					t.Errorf("the server reads %d characters, want 3", n)

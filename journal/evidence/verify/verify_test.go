@@ -42,6 +42,9 @@ func TestTheNamesAreTheEngines(t *testing.T) {
 			t.Errorf("type %d: %s, the engine has %s", kind, typeNames[kind], name)
 		}
 	}
+	if maxOrderNumber != matcher.MaxOrderNumber {
+		t.Errorf("orders have numbers up to %d, the engine's %d", maxOrderNumber, matcher.MaxOrderNumber)
+	}
 	if sizes := [...]int{lineBytes, lineBytes}; sizes != [...]int{matcher.CommandBytes,
 		matcher.FillBytes} {
 		t.Error("sizes")
