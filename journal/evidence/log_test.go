@@ -144,6 +144,7 @@ func TestAStoppedLogStaysLate(t *testing.T) {
 	}
 	f := must.Get(l.newFollower(l.put))(t)
 	defer func() { must.OK(t, f.close()) }()
+	f.leaf.StartAt(0)
 	l.Stop(ErrContradiction)
 	must.OK(t, l.sign(f)) // there is nothing new to sign
 	if s := l.State(); s.Behind.IsZero() || s.Err == nil {
