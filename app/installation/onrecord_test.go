@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/url"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -232,6 +233,11 @@ func TestMembersChangeOnRecord(t *testing.T) {
 	apptest.Until(t, "the leader names it", func() (bool, any) {
 		part := c.members[c.leader()].open().Member.parts()[0]
 		return part.Ready && strings.HasSuffix(part.Detail, " leads, without a vote: "+gone), part
+	})
+	removed := c.members[must.Get(strconv.Atoi(gone))(t)-1].open().Member
+	apptest.Until(t, "it knows that it has no vote", func() (bool, any) {
+		part := removed.vote()
+		return !part.Ready && part.Name == "vote", part
 	})
 	programFails(t, settings.ExitUsage, "reason", "cluster", "remove", gone, list, self,
 		"--reason=\t")

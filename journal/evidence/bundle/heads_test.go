@@ -181,6 +181,21 @@ func TestASnapshotOfALaterHeadIsNotUsed(t *testing.T) {
 	}
 }
 
+// TestASnapshotOfWhichTheHeadsNameAnotherFileIsNotUsed: another build has written that file. It says
+// nothing against the journal, and the bundle begins at the genesis.
+func TestASnapshotOfWhichTheHeadsNameAnotherFileIsNotUsed(t *testing.T) {
+	v := newVenue(t, 300, 500, 100)
+	head := must.Get(evidence.ParseNote(must.Get(evidence.ReadHead(v.logDir()))(t)))(t)
+	head.SnapshotSHA256[0] ^= 1
+	in := v.input()
+	in.Head = v.signed(&head)
+	must.OK(t, os.WriteFile(filepath.Join(v.logDir(), "checkpoints"), append(in.Head, '\n'), 0o600))
+	p, err := export.Write(t.Context(), in, 850, 0, filepath.Join(t.TempDir(), "bundle"))
+	if err != nil || p.To != 900 || p.Snapshot != 0 {
+		t.Errorf("%+v %v", p, err)
+	}
+}
+
 // TestOnlyARefusalIsAContradiction: a folder that takes no tile says nothing about the journal; a
 // tile of the log that was changed does.
 func TestOnlyARefusalIsAContradiction(t *testing.T) {
